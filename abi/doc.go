@@ -1,0 +1,31 @@
+// Package abi defines what the proxy and its plugins say to one another: hooks,
+// objects, fields, errors, host functions and guest exports, each in one table.
+//
+// Host, SDK and the tests of both read these tables; nothing else spells a
+// number of the ABI. The language-neutral specification is ABI.md beside this
+// file. The package holds no behaviour, imports nothing outside the standard
+// library, and compiles under TinyGo, so plugin authors inherit nothing.
+//
+// wp1 is a draft until its SDKs are complete; from then on the tables only grow.
+package abi
+
+// Module is the name of the WebAssembly module that guests import host functions from.
+const Module = "wp1"
+
+// Version is the ABI version that this source describes, as wp_abi returns it:
+// major<<16 | minor. A host accepts a guest of its own major version and of a
+// minor version up to its own.
+const Version = Major<<16 | Minor
+
+// Major and Minor are the two halves of Version.
+const (
+	Major = 1
+	Minor = 0
+)
+
+// ManifestSection is the custom section that may hold a guest's manifest. It
+// wins over the export wp_manifest, and is read without running the guest.
+const ManifestSection = "wp.manifest"
+
+// MaxManifest is the largest manifest that a host reads, in bytes.
+const MaxManifest = 16 << 10

@@ -1,0 +1,30 @@
+package abi
+
+// Errno is the result of a host function that failed. It is negative on the
+// wire; every other result is 0 or a length.
+type Errno int32
+
+// The errors of the ABI. OK is not an error; a host function never returns it as one.
+const (
+	OK          Errno = 0
+	NotFound    Errno = -1 // no such object, field, key or file
+	Unsupported Errno = -2 // this node, kernel or host cannot do it
+	Denied      Errno = -3 // not declared by the plugin, or not granted by the operator
+	Invalid     Errno = -4 // malformed, out of range, or not of the field's type
+	TooLarge    Errno = -5 // the value exceeds a limit
+	Limit       Errno = -6 // too many operations in this call
+	ReadOnly    Errno = -7 // not writable in this hook
+	Conflict    Errno = -8 // an earlier plugin set it to another value
+)
+
+var errnoNames = [...]string{
+	"ok", "not found", "unsupported", "denied", "invalid", "too large", "limit reached", "read-only here", "conflict",
+}
+
+// Error returns the error's name, such as "read-only here".
+func (e Errno) Error() string {
+	if e > 0 || int(-e) >= len(errnoNames) {
+		return "unknown error"
+	}
+	return errnoNames[-e]
+}
