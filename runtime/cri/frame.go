@@ -1,0 +1,83 @@
+package cri
+
+import (
+	"fmt"
+
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/proto" // registers the parent codec
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+)
+
+// A Frame is one gRPC message as the bytes it had on the wire, without the
+// five-byte prefix and uncompressed. Once filled it never changes, so it may be
+// read and sent from several goroutines and more than once. The zero Frame is
+// the empty message.
+type Frame struct{ data mem.BufferSlice }
+
+// NewFrame returns the frame that carries m. It keeps no reference to m.
+// Unknown fields of m are encoded too, at the end of the message that has them.
+func NewFrame(m proto.Message) (*Frame, error) {
+	b, err := proto.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", m.ProtoReflect().Descriptor().FullName(), err)
+	}
+	return &Frame{data: mem.BufferSlice{mem.SliceBuffer(b)}}, nil
+}
+
+// Decode resets m and parses the frame into it. Fields that m does not know are
+// kept in m. The frame stays as it was and can still be sent: what then goes on
+// is the original bytes, not m. m shares no memory with the frame.
+func (f *Frame) Decode(m proto.Message) error {
+	b := f.data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer b.Free()
+	if err := proto.Unmarshal(b.ReadOnlyData(), m); err != nil {
+		return fmt.Errorf("decoding %s: %w", m.ProtoReflect().Descriptor().FullName(), err)
+	}
+	return nil
+}
+
+// Len returns the size of the message in bytes.
+func (f *Frame) Len() int { return f.data.Len() }
+
+// Free empties the frame and gives its memory back for reuse. Only who received
+// the frame and has shown it to nobody else may call it. It need not be called:
+// the memory of a frame that is not freed is left to the garbage collector.
+func (f *Frame) Free() {
+	f.data.Free()
+	f.data = nil
+}
+
+// Codec carries a *Frame as it is, and every other message as protobuf, so that
+// one connection serves both frames and generated clients.
+type Codec struct{}
+
+var _ encoding.CodecV2 = Codec{}
+
+// Name is "proto": on the wire a frame is an ordinary protobuf message.
+func (Codec) Name() string { return parent().Name() }
+
+// Marshal returns the frame's own buffers, with a reference taken for the
+// caller to free.
+func (Codec) Marshal(v any) (mem.BufferSlice, error) {
+	f, ok := v.(*Frame)
+	if !ok {
+		return parent().Marshal(v)
+	}
+	f.data.Ref()
+	return f.data, nil
+}
+
+// Unmarshal makes v, a *Frame, hold on to the buffers without copying them.
+func (Codec) Unmarshal(data mem.BufferSlice, v any) error {
+	f, ok := v.(*Frame)
+	if !ok {
+		return parent().Unmarshal(data, v)
+	}
+	data.Ref()
+	f.data = data
+	return nil
+}
+
+// parent is gRPC's own protobuf codec.
+func parent() encoding.CodecV2 { return encoding.GetCodecV2("proto") }
