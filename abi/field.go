@@ -122,7 +122,7 @@ var Fields = append([]FieldInfo{
 	{Pod, PodAttempt, "attempt", Int64, "", 0},
 	{Pod, PodRuntimeHandler, "runtime_handler", String, "", 0},
 	{Pod, PodQoS, "qos", String, "", 0},
-	{Pod, PodCgroupParent, "cgroup_parent", String, "", inRun},
+	{Pod, PodCgroupParent, "cgroup_parent", String, "", inRun | inCreate},
 	{Pod, PodLabels, "labels", Map, "", inRun},
 	{Pod, PodAnnotations, "annotations", Map, "", inRun},
 	{Pod, PodHostname, "hostname", String, "", 0},
@@ -170,6 +170,19 @@ func concat(rows ...[]FieldInfo) []FieldInfo {
 		all = append(all, r...)
 	}
 	return all
+}
+
+// CgroupWritable returns the hooks in which cgroup_set takes this object. What a
+// container's hook sets before the container runs is written once it has started.
+func CgroupWritable(o Object) HookSet {
+	switch o {
+	case Pod:
+		return HookSetOf(PreRunPodSandbox, PostRunPodSandbox)
+	case Container:
+		return HookSetOf(PreCreateContainer, PostCreateContainer, PreStartContainer, PostStartContainer,
+			PreUpdateContainerResources, PostUpdateContainerResources)
+	}
+	return 0
 }
 
 // FieldOf finds a field's row. An object that is a handle has the fields of

@@ -1,0 +1,167 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
+// Member is a plugin's place in a Chain.
+type Member struct {
+	ID      string // base name of its file; the order of a chain is the order of ids
+	Plugin  Plugin
+	Policy  FailurePolicy
+	Timeout time.Duration // wall time of one call; 0 leaves it to the context
+	Hooks   abi.HookSet   // those of its manifest that the operator left it
+}
+
+// Subject is an event that changes can be applied to.
+type Subject interface {
+	Event
+	// Apply carries changes out, on the event and on what will be sent to the
+	// backend. The next plugin sees them.
+	Apply([]Change)
+	// LogValue names the pod and container, and nothing secret.
+	LogValue() slog.Value
+}
+
+// Outcome is what became of one call of one plugin.
+type Outcome struct {
+	Plugin   string
+	Hook     abi.Hook
+	Duration time.Duration
+	Err      error // nil, a *Rejection, or the fault, whatever the policy made of it
+}
+
+// Chain runs its members in order. It is immutable and safe for concurrent use.
+type Chain struct {
+	log     *slog.Logger
+	files   Files
+	observe func(Outcome)
+	members map[abi.Hook][]Member
+	hooks   abi.HookSet
+}
+
+// NewChain returns the chain of members in the order given. files may be nil
+// where there is no cgroup file system; observe is told of every call and must
+// return at once.
+func NewChain(log *slog.Logger, files Files, observe func(Outcome), all ...Member) *Chain {
+	c := &Chain{log: log, files: files, observe: observe, members: map[abi.Hook][]Member{}}
+	for _, m := range all {
+		c.hooks |= m.Hooks
+		for _, info := range abi.Hooks {
+			if m.Hooks.Has(info.Hook) {
+				c.members[info.Hook] = append(c.members[info.Hook], m)
+			}
+		}
+	}
+	return c
+}
+
+// Hooks returns the hooks that any member wants.
+func (c *Chain) Hooks() abi.HookSet { return c.hooks }
+
+// Refuses reports whether a member with policy Fail wants hook h, so that a
+// request that cannot be shown to it must not go on.
+func (c *Chain) Refuses(h abi.Hook) (plugin string, yes bool) {
+	for _, m := range c.members[h] {
+		if m.Policy == Fail {
+			return m.ID, true
+		}
+	}
+	return "", false
+}
+
+// Dispatch asks every member that wants the subject's hook, in order, and
+// applies what each asks for before the next one is asked. It returns the
+// changes with their owners. The error is an *Error: a member refused the call,
+// or failed under policy Fail; or it is ctx's, when the caller went away, which
+// is nobody's failure.
+func (c *Chain) Dispatch(ctx context.Context, s Subject) ([]Owned, error) {
+	var (
+		done  []Owned
+		owned = owners{}
+		hook  = s.Hook()
+	)
+	for _, m := range c.members[hook] {
+		adj := &Adjustment{hook: hook, files: c.files, owned: owned}
+		err := c.ask(ctx, m, s, adj)
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return done, ctx.Err()
+		}
+		if err = c.judge(ctx, m, s, adj, err); err != nil {
+			return done, err
+		}
+		owned.record(m.ID, adj.changes)
+		s.Apply(adj.changes)
+		done = c.note(ctx, m, s, adj, done)
+	}
+	return done, nil
+}
+
+// ask calls one member within its time and tells the observer.
+func (c *Chain) ask(ctx context.Context, m Member, s Subject, adj *Adjustment) error {
+	start := time.Now()
+	err := call(ctx, m, s, adj)
+	if err == nil && adj.rejection != nil {
+		err = adj.rejection
+	}
+	if c.observe != nil {
+		c.observe(Outcome{m.ID, s.Hook(), time.Since(start), err})
+	}
+	return err
+}
+
+func call(ctx context.Context, m Member, ev Event, adj *Adjustment) (err error) {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("no time left of what all plugins of the call may take: %w", err)
+	}
+	if m.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, m.Timeout)
+		defer cancel()
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return m.Plugin.Call(ctx, ev, adj)
+}
+
+// judge turns a member's error into the call's error, or into nothing and an
+// empty adjustment where the policy says so.
+func (c *Chain) judge(ctx context.Context, m Member, s Subject, adj *Adjustment, err error) error {
+	if adj.conflict != nil {
+		c.log.WarnContext(ctx, "plugins conflict", "plugin", m.ID, "first", adj.conflict.First,
+			"field", adj.conflict.Change.Target(), "hook", s.Hook().String(), slog.Any("", s), "dropped", err != nil)
+	}
+	if err == nil {
+		return nil
+	}
+	adj.changes = nil
+	var refused *Rejection
+	if errors.As(err, &refused) || m.Policy == Fail && s.Hook().Info().Pre {
+		return &Error{Plugin: m.ID, Hook: s.Hook(), Err: err}
+	}
+	c.log.WarnContext(ctx, "plugin failed and was ignored", "plugin", m.ID, "hook", s.Hook().String(), slog.Any("", s), "err", err)
+	return nil
+}
+
+// note appends the accepted changes to done.
+func (c *Chain) note(ctx context.Context, m Member, s Subject, adj *Adjustment, done []Owned) []Owned {
+	debugging := c.log.Enabled(ctx, slog.LevelDebug)
+	for _, change := range adj.changes {
+		if debugging {
+			c.log.DebugContext(ctx, "plugin changed field", "plugin", m.ID, "hook", s.Hook().String(),
+				slog.Any("", s), "field", change.Target(), "value", change.Value())
+		}
+		done = append(done, Owned{m.ID, change})
+	}
+	return done
+}

@@ -1,0 +1,79 @@
+package plugin
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
+// Error says which plugin made a call fail, and at which hook.
+type Error struct {
+	Plugin string // the plugin's id
+	Hook   abi.Hook
+	Err    error // a *Rejection, a *ConflictError, ErrNotLoaded, or what went wrong
+}
+
+// Error names the plugin, the hook and the reason.
+func (e *Error) Error() string { return fmt.Sprintf("plugin %s: %s: %v", e.Plugin, e.Hook, e.Err) }
+
+// Unwrap returns the reason.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Rejection is a plugin's decision to refuse a call. It is not a fault.
+type Rejection struct {
+	Code   uint32 // a gRPC code, one of abi.RejectFailedPrecondition and its like
+	Reason string
+}
+
+// Error returns the plugin's reason.
+func (r *Rejection) Error() string { return "rejected: " + r.Reason }
+
+// ErrNotLoaded is the failure of a plugin that is known but does not run: its
+// file is broken, or it is still being compiled.
+var ErrNotLoaded = errors.New("plugin is not loaded")
+
+// ConflictError says that two plugins want different values of one field.
+type ConflictError struct {
+	Change Change // what the later plugin wants
+	First  string // the plugin that set it before
+}
+
+// Error names the field and the plugin that set it first.
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("conflict over %s, which plugin %s has set to another value", e.Change.Target(), e.First)
+}
+
+// Unwrap returns abi.Conflict.
+func (e *ConflictError) Unwrap() error { return abi.Conflict }
+
+// WriteError says why a change was not accepted.
+type WriteError struct {
+	Target string // the field, as Change.Target names it
+	Reason string
+	Errno  abi.Errno
+}
+
+// Error names the field and the reason.
+func (e *WriteError) Error() string {
+	if e.Reason == "" {
+		return fmt.Sprintf("%s: %v", e.Target, e.Errno)
+	}
+	return fmt.Sprintf("%s: %v: %s", e.Target, e.Errno, e.Reason)
+}
+
+// Unwrap returns the error's number.
+func (e *WriteError) Unwrap() error { return e.Errno }
+
+// ErrnoOf returns the ABI's number for an error of an Adjustment's method:
+// abi.OK for nil, abi.Invalid for an error that carries none.
+func ErrnoOf(err error) abi.Errno {
+	if err == nil {
+		return abi.OK
+	}
+	var errno abi.Errno
+	if errors.As(err, &errno) {
+		return errno
+	}
+	return abi.Invalid
+}

@@ -1,0 +1,47 @@
+package plugin
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
+// Plugin is one loaded plugin. It is safe for concurrent use until Close is
+// called, which happens after the last Call has returned.
+type Plugin interface {
+	// Manifest says what the plugin is and which hooks it wants. It does not change.
+	Manifest() abi.Manifest
+	// Call tells the plugin about ev and collects what it wants changed in adj.
+	// An error is the plugin's fault, a *Rejection its decision to refuse the
+	// call; adj counts for nothing then. It returns soon after ctx is done.
+	Call(ctx context.Context, ev Event, adj *Adjustment) error
+	// Close frees what the plugin holds.
+	Close(ctx context.Context) error
+}
+
+// Event is what a plugin is told: one hook of one CRI call, with the pod and
+// container that it is about as earlier plugins of the chain left them. The
+// getters are lazy, cost no decoding, and answer abi.NotFound for what the
+// event does not have.
+type Event interface {
+	Hook() abi.Hook
+	// Time is when the call arrived; it does not move while the event lives.
+	Time() time.Time
+	// Int64 returns a field of type abi.Int64.
+	Int64(abi.Object, abi.Field) (int64, abi.Errno)
+	// Text returns a field of type abi.String. It need not be UTF-8.
+	Text(abi.Object, abi.Field) (string, abi.Errno)
+	// Lookup returns one entry of a field of type abi.Map; of a name that
+	// occurs more than once, the last.
+	Lookup(o abi.Object, f abi.Field, key string) (string, abi.Errno)
+	// Entries returns a field of type abi.Map: in the order of the request
+	// where it has one (env, which may repeat a name), else sorted by key.
+	Entries(abi.Object, abi.Field) (iter.Seq2[string, string], abi.Errno)
+	// Find looks a pod or container up in the store; kind is abi.ByPodID and
+	// its like. The handle is valid while the event is.
+	Find(kind int32, name string) (abi.Object, abi.Errno)
+	// Containers returns handles of the containers of a pod, sorted by id.
+	Containers(pod abi.Object) ([]abi.Object, abi.Errno)
+}

@@ -1,0 +1,98 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Pool holds the instances of one plugin: at most a fixed number, made when
+// they are needed, the one used last given out first, since it is the warmest.
+// It knows nothing of what an instance is.
+type Pool[G any] struct {
+	open  func(context.Context) (G, error)
+	close func(G)
+	slots chan struct{} // one token for each instance in use
+
+	mu     sync.Mutex
+	idle   []G
+	closed bool
+}
+
+// ErrPoolClosed is the answer of a Pool that was closed.
+var ErrPoolClosed = errors.New("pool is closed")
+
+// NewPool returns a pool of at most size instances, which open makes and close ends.
+func NewPool[G any](size int, open func(context.Context) (G, error), close func(G)) *Pool[G] {
+	return &Pool[G]{open: open, close: close, slots: make(chan struct{}, size)}
+}
+
+// Get returns an instance for the caller's sole use, waiting for one until ctx
+// is done. The caller gives it back with Put or ends it with Discard.
+func (p *Pool[G]) Get(ctx context.Context) (G, error) {
+	var none G
+	select {
+	case p.slots <- struct{}{}:
+	case <-ctx.Done():
+		return none, fmt.Errorf("waiting for one of %d instances: %w", cap(p.slots), context.Cause(ctx))
+	}
+	g, ok, err := p.pop()
+	if !ok && err == nil {
+		g, err = p.open(ctx)
+	}
+	if err != nil {
+		<-p.slots
+		return none, err
+	}
+	return g, nil
+}
+
+func (p *Pool[G]) pop() (g G, ok bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return g, false, ErrPoolClosed
+	}
+	last := len(p.idle) - 1
+	if last < 0 {
+		return g, false, nil
+	}
+	g = p.idle[last]
+	p.idle = p.idle[:last]
+	return g, true, nil
+}
+
+// Put gives an instance back for the next caller.
+func (p *Pool[G]) Put(g G) {
+	if !p.push(g) {
+		p.close(g)
+	}
+	<-p.slots
+}
+
+func (p *Pool[G]) push(g G) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.idle = append(p.idle, g)
+	}
+	return !p.closed
+}
+
+// Discard ends an instance that is not to be used again.
+func (p *Pool[G]) Discard(g G) {
+	p.close(g)
+	<-p.slots
+}
+
+// Close ends the idle instances; those in use end when they are given back.
+func (p *Pool[G]) Close() {
+	p.mu.Lock()
+	idle := p.idle
+	p.idle, p.closed = nil, true
+	p.mu.Unlock()
+	for _, g := range idle {
+		p.close(g)
+	}
+}
