@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/proto" // registers the parent codec
+	protocodec "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 )
@@ -55,7 +55,7 @@ type Codec struct{}
 var _ encoding.CodecV2 = Codec{}
 
 // Name is "proto": on the wire a frame is an ordinary protobuf message.
-func (Codec) Name() string { return parent().Name() }
+func (Codec) Name() string { return protocodec.Name }
 
 // Marshal returns the frame's own buffers, with a reference taken for the
 // caller to free.
@@ -80,4 +80,4 @@ func (Codec) Unmarshal(data mem.BufferSlice, v any) error {
 }
 
 // parent is gRPC's own protobuf codec.
-func parent() encoding.CodecV2 { return encoding.GetCodecV2("proto") }
+func parent() encoding.CodecV2 { return encoding.GetCodecV2(protocodec.Name) }

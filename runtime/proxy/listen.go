@@ -1,0 +1,169 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// maxSocketPath is in bytes: sun_path has 108 with the closing NUL, unix(7).
+	maxSocketPath = 107
+	socketMode    = 0o660
+	newSuffix     = ".new"
+)
+
+// Listen returns a listener on a unix socket at path, of mode 0660. The
+// directory is made, with mode 0755, if there is none; one that others may
+// write to is refused unless it is sticky. A socket that nobody listens on is
+// replaced; anything else at path is an error. The path leads to a socket that
+// answers, or to none, at every moment. Of several processes that listen on one
+// path at once, one succeeds.
+//
+// Closing the listener removes the path if it still leads to this socket.
+func Listen(path string) (net.Listener, error) {
+	l, err := listen(path)
+	if err != nil {
+		return nil, fmt.Errorf("listening on %s: %w", path, err)
+	}
+	return l, nil
+}
+
+func listen(path string) (net.Listener, error) {
+	if err := checkPath(path); err != nil {
+		return nil, err
+	}
+	if err := makeDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	unlock, err := lock(path)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if _, err := stale(path); err != nil {
+		return nil, err
+	}
+	return bind(path) // which replaces a stale socket
+}
+
+func checkPath(path string) error {
+	if !filepath.IsAbs(path) {
+		return errors.New("the path is not absolute")
+	}
+	if n, most := len(path), maxSocketPath-len(newSuffix); n > most {
+		return fmt.Errorf("the path has %d bytes, at most %d are possible", n, most)
+	}
+	return nil
+}
+
+func makeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode(); mode.Perm()&0o002 != 0 && mode&fs.ModeSticky == 0 {
+		return fmt.Errorf("directory %s has mode %v: anybody could replace the socket", dir, mode)
+	}
+	return nil
+}
+
+// stale reports whether there is a socket at path that nobody listens on. If
+// there is anything else, that is an error.
+func stale(path string) (bool, error) {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return false, fmt.Errorf("%s exists and is not a socket", path)
+	}
+	conn, err := net.DialTimeout("unix", path, time.Second)
+	if err == nil {
+		conn.Close()
+		return false, errors.New("another process listens there")
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return false, fmt.Errorf("finding out whether another process listens there: %w", err)
+	}
+	return true, nil
+}
+
+// bind makes the socket beside path and renames it, so that path never leads to
+// one with another mode or without a listener. To be called with the lock held.
+func bind(path string) (net.Listener, error) {
+	draft := path + newSuffix
+	if err := removeStale(draft); err != nil {
+		return nil, err
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: draft, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	s := &socket{UnixListener: l, path: path}
+	if err := s.publish(draft); err != nil {
+		os.Remove(draft)
+		l.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func removeStale(path string) error {
+	if is, err := stale(path); !is {
+		return err
+	}
+	return os.Remove(path)
+}
+
+// A socket is a listener that owns a path for as long as the path leads to it.
+type socket struct {
+	*net.UnixListener
+	path  string
+	inode fs.FileInfo
+	once  sync.Once
+}
+
+func (s *socket) publish(draft string) (err error) {
+	if err := os.Chmod(draft, socketMode); err != nil {
+		return err
+	}
+	if s.inode, err = os.Lstat(draft); err != nil {
+		return err
+	}
+	return os.Rename(draft, s.path)
+}
+
+// Addr returns the path that callers use.
+func (s *socket) Addr() net.Addr { return &net.UnixAddr{Name: s.path, Net: "unix"} }
+
+// Close stops listening. While this socket is open its inode's number belongs
+// to no other file, so the path is looked at before.
+func (s *socket) Close() error {
+	s.once.Do(s.unlink)
+	return s.UnixListener.Close()
+}
+
+func (s *socket) unlink() {
+	unlock, err := lock(s.path)
+	if err != nil {
+		return // the directory is gone, and the path with it
+	}
+	defer unlock()
+	if info, err := os.Lstat(s.path); err == nil && os.SameFile(info, s.inode) {
+		os.Remove(s.path)
+	}
+}

@@ -1,0 +1,32 @@
+package proxy
+
+import (
+	"context"
+	"maps"
+	"strings"
+
+	"google.golang.org/grpc/metadata"
+)
+
+// outgoing returns ctx, the context of an incoming call, with the caller's
+// metadata as that of the call to the backend.
+func outgoing(ctx context.Context) context.Context {
+	md, _ := metadata.FromIncomingContext(ctx)
+	if md = forwardable(md); len(md) == 0 {
+		return ctx
+	}
+	return metadata.NewOutgoingContext(ctx, md)
+}
+
+// forwardable removes from md what belongs to one connection and not to the
+// call. It changes md, which gRPC gives out as a copy, and returns it.
+func forwardable(md metadata.MD) metadata.MD {
+	maps.DeleteFunc(md, func(key string, _ []string) bool {
+		switch key {
+		case "content-type", "user-agent", "te", "host":
+			return true
+		}
+		return strings.HasPrefix(key, ":") || strings.HasPrefix(key, "grpc-")
+	})
+	return md
+}

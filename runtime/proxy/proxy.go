@@ -1,0 +1,114 @@
+package proxy
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
+)
+
+// endless is the one method of CRI whose stream has no end of its own. It is
+// not waited for at shutdown.
+const endless = "/runtime.v1.RuntimeService/GetContainerEvents"
+
+// Options say where calls go. Connections stay the caller's to close.
+type Options struct {
+	Backend      grpc.ClientConnInterface // all services, by [Dial]
+	ImageBackend grpc.ClientConnInterface // every ImageService instead; nil: Backend
+	Router       cri.Router               // nil: every call passes
+	Logger       *slog.Logger             // panics and a drain that was cut short
+	DrainTimeout time.Duration            // how long calls may take to finish at shutdown
+}
+
+// A Server is the kubelet's side of the proxy.
+type Server struct {
+	opts     Options
+	shapes   map[string]cri.Shape
+	calls    *calls
+	grpc     *grpc.Server
+	draining context.Context // done when shutdown has begun
+	drain    context.CancelFunc
+}
+
+// New returns a Server that is yet to Serve.
+func New(opts Options) *Server {
+	if opts.ImageBackend == nil {
+		opts.ImageBackend = opts.Backend
+	}
+	if opts.Router == nil {
+		opts.Router = func(string) cri.Interceptor { return nil }
+	}
+	shapes := cri.Shapes()
+	s := &Server{opts: opts, shapes: shapes, calls: newCalls(shapes)}
+	s.draining, s.drain = context.WithCancel(context.Background())
+	s.grpc = grpc.NewServer(append(serverOptions(), grpc.UnknownServiceHandler(s.handle))...)
+	return s
+}
+
+// Serve answers calls on l until ctx is done. It then closes l, ends event
+// streams with Unavailable, and gives other calls DrainTimeout to finish before
+// it cuts them. The error is that of a listener that failed, nil otherwise.
+// A Server serves once.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	stopped := make(chan struct{})
+	cancel := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		s.shutdown()
+	})
+	err := s.grpc.Serve(l)
+	if !cancel() {
+		<-stopped
+	}
+	return err
+}
+
+func (s *Server) shutdown() {
+	s.drain()
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		s.grpc.GracefulStop()
+	}()
+	select {
+	case <-drained:
+	case <-time.After(s.opts.DrainTimeout):
+		s.opts.Logger.Warn("cutting calls that did not finish in time", "drain_timeout", s.opts.DrainTimeout)
+		s.grpc.Stop()
+	}
+}
+
+// Calls returns how many calls have arrived, by full method name. Methods that
+// are no part of CRI are counted one by one only up to a limit, and together
+// as "other" beyond it.
+func (s *Server) Calls() map[string]uint64 { return s.calls.snapshot() }
+
+// handle carries one call of any method.
+func (s *Server) handle(_ any, down grpc.ServerStream) (err error) {
+	method, _ := grpc.MethodFromServerStream(down) // ok for any server stream
+	defer func() {
+		if r := recover(); r != nil {
+			err = s.panicked(method, r)
+		}
+	}()
+	s.calls.add(method)
+	up := s.backend(method)
+	if intercept := s.opts.Router(method); intercept != nil {
+		return hooked(method, down, up, intercept)
+	}
+	if s.shapes[method] == cri.Unary {
+		return unary(method, down, up)
+	}
+	return s.stream(method, down, up)
+}
+
+func (s *Server) backend(method string) grpc.ClientConnInterface {
+	if i := strings.LastIndexByte(method, '/'); i > 0 && strings.HasSuffix(method[:i], ".ImageService") {
+		return s.opts.ImageBackend
+	}
+	return s.opts.Backend
+}

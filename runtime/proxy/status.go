@@ -1,0 +1,24 @@
+package proxy
+
+import (
+	"runtime/debug"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// The statuses that are the proxy's own. All others are the backend's, an
+// interceptor's, or gRPC's (Unavailable when there is no backend).
+var (
+	errStopping   = status.Error(codes.Unavailable, "wasmproxy is stopping")
+	errNoRequest  = status.Error(codes.Internal, "wasmproxy received no request message")
+	errNoResponse = status.Error(codes.Internal, "wasmproxy: interceptor gave neither response nor error")
+	errPanic      = status.Error(codes.Internal, "wasmproxy failed while it handled this call; its log has the stack")
+)
+
+// panicked logs a panic with the stack of the goroutine that it is called on,
+// and returns the status of the call. The panic's value stays in the log.
+func (s *Server) panicked(method string, value any) error {
+	s.opts.Logger.Error("panic while handling a call", "method", method, "panic", value, "stack", string(debug.Stack()))
+	return errPanic
+}
