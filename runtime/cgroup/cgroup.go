@@ -1,0 +1,137 @@
+// Package cgroup reads and writes the files of a container's or a pod's cgroup
+// for which CRI has no field, on cgroup v1 and v2.
+//
+// A file goes by its cgroup v2 name everywhere ("cpu.max.burst" in
+// microseconds, also where the kernel calls it cpu/cpu.cfs_burst_us), so that a
+// plugin is written once. Only the files of one table can be named, and a value
+// is parsed before the kernel sees it. No path leaves the cgroup root: files are
+// opened through os.Root, and a group may not be the root group or hold "..".
+//
+// The package also keeps such values out of the way of the container runtime:
+// the kernel refuses new shares for an idle group, and a quota below the burst.
+// See [FS.Hold], and RATIONALE.md for what was measured.
+//
+// It is not a cgroup driver: it makes, moves and removes no group, writes no
+// file that CRI can express, and remembers no wanted value beyond an update in
+// flight. It knows neither CRI nor plugins.
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// FS gives access to the cgroups beneath one root. Its methods may be called
+// from several goroutines at once.
+type FS struct {
+	path    string
+	version int
+	dirs    map[string]*os.Root // by v1 controller; v2 has one, named ""
+
+	mu     sync.Mutex
+	groups map[string]*group // those in use right now, by clean path
+}
+
+// Open returns the cgroups beneath root, commonly /sys/fs/cgroup. The mode is
+// auto, v1 or v2. With auto the file systems mounted there decide: cgroup2 at
+// root itself is v2, a v1 controller in a directory of root is v1, and so is the
+// hybrid layout. A mode of v1 or v2 also takes a tree of plain files, but not a
+// mounted hierarchy of the other version. The caller closes the FS.
+func Open(root, mode string) (*FS, error) {
+	version, err := choose(root, mode)
+	if err != nil {
+		return nil, fmt.Errorf("open cgroup root %s: %w", root, err)
+	}
+	f := &FS{path: root, version: version, dirs: map[string]*os.Root{}, groups: map[string]*group{}}
+	if err := f.openDirs(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open cgroup root %s: %w", root, err), f.Close())
+	}
+	return f, nil
+}
+
+// Version returns the cgroup version in use, 1 or 2. It is the ABI's node
+// field cgroup_version.
+func (f *FS) Version() int { return f.version }
+
+// Close releases the directories that the FS holds open. Holds must have ended.
+func (f *FS) Close() error {
+	var errs []error
+	for _, dir := range f.dirs {
+		errs = append(errs, dir.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// openDirs opens a directory for each controller of the table. A v1 controller
+// that is not mounted is left out; its files are then unsupported.
+func (f *FS) openDirs() error {
+	root, err := os.OpenRoot(f.path)
+	if err != nil {
+		return err
+	}
+	if f.version == 2 {
+		f.dirs[""] = root
+		return nil
+	}
+	defer root.Close()
+	for _, name := range controllers() {
+		// On many nodes cpu is a link to cpu,cpuacct beside it: os.Root follows it.
+		dir, err := root.OpenRoot(name)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		f.dirs[name] = dir
+	}
+	return nil
+}
+
+func choose(root, mode string) (int, error) {
+	mounted, err := detect(root)
+	if err != nil {
+		return 0, err
+	}
+	want := map[string]int{"auto": mounted, "v1": 1, "v2": 2}[mode]
+	switch {
+	case want == 0 && mode == "auto":
+		return 0, errors.New("no cgroup file system is mounted there; name the mode, v1 or v2, to use plain files")
+	case want == 0:
+		return 0, fmt.Errorf("cgroup mode %q is not auto, v1 or v2", mode)
+	case mounted != 0 && mounted != want:
+		return 0, fmt.Errorf("cgroup mode is %s, but cgroup v%d is mounted there", mode, mounted)
+	}
+	return want, nil
+}
+
+// detect returns the version mounted at root, or 0 if there is none. The cgroup
+// library's own test looks at /sys/fs/cgroup only.
+func detect(root string) (int, error) {
+	magic, err := fsMagic(root)
+	if err != nil {
+		return 0, err
+	}
+	if magic == unix.CGROUP2_SUPER_MAGIC {
+		return 2, nil
+	}
+	for _, name := range controllers() {
+		if magic, err := fsMagic(filepath.Join(root, name)); err == nil && magic == unix.CGROUP_SUPER_MAGIC {
+			return 1, nil
+		}
+	}
+	return 0, nil
+}
+
+func fsMagic(dir string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, fmt.Errorf("statfs: %w", err)
+	}
+	return int64(st.Type), nil // the field's type differs between architectures
+}

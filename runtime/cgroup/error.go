@@ -1,0 +1,85 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
+// Error says what failed on which file of which group, with which value. It
+// wraps Code, which is what a plugin is answered, and the cause.
+type Error struct {
+	Op    string    // check, read, write, hold, restore, stat
+	Group string    // as the caller gave it; empty for a check
+	File  string    // the cgroup v2 name; empty for a whole group
+	Value string    // as the caller gave it; empty for a read
+	Code  abi.Errno // abi.NotFound: the group is not there
+	Err   error     // the cause
+}
+
+func (e *Error) Error() string {
+	s := e.Op + " cgroup"
+	if e.Group != "" {
+		s += fmt.Sprintf(" %.256q", e.Group)
+	}
+	if e.File != "" {
+		s += fmt.Sprintf(" file %.64q", e.File)
+	}
+	if e.Value != "" {
+		s += fmt.Sprintf(" value %.64q", e.Value)
+	}
+	return s + ": " + e.Code.Error() + ": " + e.Err.Error()
+}
+
+// Unwrap gives errors.Is and errors.As the code and the cause.
+func (e *Error) Unwrap() []error { return []error{e.Code, e.Err} }
+
+// cause is an error whose code is known where it arises.
+type cause struct {
+	code abi.Errno
+	error
+}
+
+func (c *cause) Unwrap() error { return c.error }
+
+func reason(code abi.Errno, format string, args ...any) error {
+	return &cause{code, fmt.Errorf(format, args...)}
+}
+
+func fail(op, group, file, value string, err error) error {
+	return &Error{Op: op, Group: group, File: file, Value: value, Code: codeOf(err), Err: err}
+}
+
+// codeOf tells a plugin what an error means. What has no better code, such as a
+// path that leaves the root, is denied.
+func codeOf(err error) abi.Errno {
+	var c *cause
+	if errors.As(err, &c) {
+		return c.code
+	}
+	for _, x := range codes {
+		if errors.Is(err, x.err) {
+			return x.code
+		}
+	}
+	return abi.Denied
+}
+
+// codes maps what the kernel answers. ENODEV comes from a group that was
+// removed after its file was opened, and from io.latency for an unknown device.
+var codes = []struct {
+	err  error
+	code abi.Errno
+}{
+	{fs.ErrNotExist, abi.NotFound},
+	{syscall.ENOTDIR, abi.NotFound},
+	{syscall.ENODEV, abi.NotFound},
+	{syscall.EINVAL, abi.Invalid},
+	{syscall.ERANGE, abi.Invalid},
+	{syscall.ENAMETOOLONG, abi.Invalid},
+	{syscall.EOPNOTSUPP, abi.Unsupported},
+	{syscall.E2BIG, abi.TooLarge},
+}

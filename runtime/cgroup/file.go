@@ -1,0 +1,110 @@
+package cgroup
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
+// maxRead bounds what is read of one file, in bytes. io.latency has a line for
+// each device.
+const maxRead = 64 << 10
+
+// Read returns what the group's file holds, without the final newline. The file
+// goes by its v2 name. While an update is held back (see Hold), it is the value
+// that will be put back. The error's code is abi.NotFound if the group is not
+// there, abi.Unsupported if this cgroup version or kernel has no such file.
+func (f *FS) Read(group, file string) (string, error) {
+	x, rel, err := f.find(group, file)
+	if err != nil {
+		return "", fail("read", group, file, "", err)
+	}
+	g := f.enter(rel)
+	defer f.leave(rel, g)
+	if v, ok := g.kept[file]; ok && g.holds > 0 {
+		return v, nil
+	}
+	v, err := f.get(rel, x)
+	if err != nil {
+		return "", fail("read", group, file, "", err)
+	}
+	return v, nil
+}
+
+// Write parses the value as Check does and writes it to the group's file, named
+// as in v2. While an update of the group is held back, cpu.idle and
+// cpu.max.burst are only noted, and written when the last such update ends. The
+// codes of its error are those of Check and Read; a value that the kernel
+// refuses is abi.Invalid, such as a burst above the quota.
+func (f *FS) Write(group, file, value string) error {
+	x, rel, err := f.find(group, file)
+	if err != nil {
+		return fail("write", group, file, value, err)
+	}
+	v, err := f.parse(x, value)
+	if err != nil {
+		return fail("write", group, file, value, err)
+	}
+	if holdable(file) {
+		err = f.writeHoldable(rel, x, v)
+	} else {
+		err = f.put(rel, x, v)
+	}
+	if err != nil {
+		return fail("write", group, file, value, err)
+	}
+	return nil
+}
+
+func (f *FS) find(group, file string) (*file, string, error) {
+	x, err := lookup(file)
+	if err != nil {
+		return nil, "", err
+	}
+	rel, err := clean(group)
+	return x, rel, err
+}
+
+func (f *FS) get(rel string, x *file) (string, error) {
+	h, err := f.open(rel, x, os.O_RDONLY)
+	if err != nil {
+		return "", err
+	}
+	defer h.Close()
+	b, err := io.ReadAll(io.LimitReader(h, maxRead))
+	return strings.TrimRight(string(b), "\n"), err
+}
+
+func (f *FS) put(rel string, x *file, value string) error {
+	// Truncating means nothing to the kernel's files, and keeps plain ones right.
+	h, err := f.open(rel, x, os.O_WRONLY|os.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	_, err = h.WriteString(value)
+	return errors.Join(err, h.Close())
+}
+
+func (f *FS) open(rel string, x *file, flag int) (*os.File, error) {
+	controller, name, err := x.at(f.version)
+	if err != nil {
+		return nil, err
+	}
+	dir, ok := f.dirs[controller]
+	if !ok {
+		return nil, reason(abi.Unsupported, "the %s controller is not mounted", controller)
+	}
+	h, err := dir.OpenFile(path.Join(rel, name), flag, 0)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return h, err
+	}
+	if _, statErr := dir.Stat(rel); statErr == nil {
+		return nil, reason(abi.Unsupported, "this kernel has no %s", name)
+	}
+	return nil, err
+}
