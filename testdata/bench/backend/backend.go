@@ -1,0 +1,108 @@
+// Package backend is a CRI runtime that answers at once, so that a benchmark sees the cost
+// of the way to it and nothing else. It speaks the real CRI types. It keeps pods and
+// containers in memory and runs none.
+package backend
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// MaxMessage is the size in bytes of the largest message that backend and client accept.
+// It is far above what is sent: limits are not what is measured.
+const MaxMessage = 64 << 20
+
+// Serve answers CRI on a unix socket at path until the process ends.
+func Serve(path string) error {
+	lis, err := net.Listen("unix", path)
+	if err != nil {
+		return err
+	}
+	srv := grpc.NewServer(grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage))
+	cri.RegisterRuntimeServiceServer(srv, &runtime{large: LargeList()})
+	return srv.Serve(lis)
+}
+
+type runtime struct {
+	cri.UnimplementedRuntimeServiceServer
+	last       atomic.Uint64 // the number in the last id given
+	pods       sync.Map      // id -> *cri.PodSandboxConfig
+	containers sync.Map      // id -> *cri.ContainerConfig
+	large      *cri.ListContainersResponse
+}
+
+// id returns a new one of containerd's length.
+func (r *runtime) id() string { return fmt.Sprintf("%064x", r.last.Add(1)) }
+
+func (*runtime) Version(context.Context, *cri.VersionRequest) (*cri.VersionResponse, error) {
+	return &cri.VersionResponse{Version: "0.1.0", RuntimeName: "containerd", RuntimeVersion: "v2.4.2", RuntimeApiVersion: "v1"}, nil
+}
+
+func (*runtime) Status(context.Context, *cri.StatusRequest) (*cri.StatusResponse, error) {
+	return &cri.StatusResponse{Status: &cri.RuntimeStatus{Conditions: []*cri.RuntimeCondition{
+		{Type: cri.RuntimeReady, Status: true}, {Type: cri.NetworkReady, Status: true},
+	}}}, nil
+}
+
+func (r *runtime) RunPodSandbox(_ context.Context, req *cri.RunPodSandboxRequest) (*cri.RunPodSandboxResponse, error) {
+	id := r.id()
+	r.pods.Store(id, req.GetConfig())
+	return &cri.RunPodSandboxResponse{PodSandboxId: id}, nil
+}
+
+// ListPodSandbox says that there is none: a proxy that starts has nothing to catch up with.
+func (*runtime) ListPodSandbox(context.Context, *cri.ListPodSandboxRequest) (*cri.ListPodSandboxResponse, error) {
+	return &cri.ListPodSandboxResponse{}, nil
+}
+
+func (r *runtime) CreateContainer(_ context.Context, req *cri.CreateContainerRequest) (*cri.CreateContainerResponse, error) {
+	if _, ok := r.pods.Load(req.GetPodSandboxId()); !ok {
+		return nil, status.Errorf(codes.NotFound, "pod sandbox %q", req.GetPodSandboxId())
+	}
+	id := r.id()
+	r.containers.Store(id, req.GetConfig())
+	return &cri.CreateContainerResponse{ContainerId: id}, nil
+}
+
+// ContainerStatus shows the config as it arrived, at the place where containerd shows it.
+func (r *runtime) ContainerStatus(_ context.Context, req *cri.ContainerStatusRequest) (*cri.ContainerStatusResponse, error) {
+	config, ok := r.containers.Load(req.GetContainerId())
+	if !ok {
+		return nil, status.Errorf(codes.NotFound, "container %q", req.GetContainerId())
+	}
+	info, err := json.Marshal(map[string]any{"config": config})
+	if err != nil {
+		return nil, err
+	}
+	return &cri.ContainerStatusResponse{
+		Status: &cri.ContainerStatus{Id: req.GetContainerId()},
+		Info:   map[string]string{"info": string(info)},
+	}, nil
+}
+
+func (*runtime) StopContainer(context.Context, *cri.StopContainerRequest) (*cri.StopContainerResponse, error) {
+	return &cri.StopContainerResponse{}, nil
+}
+
+func (r *runtime) RemoveContainer(_ context.Context, req *cri.RemoveContainerRequest) (*cri.RemoveContainerResponse, error) {
+	r.containers.Delete(req.GetContainerId())
+	return &cri.RemoveContainerResponse{}, nil
+}
+
+// ListContainers answers the large list to who asks for it by LargeListLabel, else none,
+// as ListPodSandbox.
+func (r *runtime) ListContainers(_ context.Context, req *cri.ListContainersRequest) (*cri.ListContainersResponse, error) {
+	if _, ok := req.GetFilter().GetLabelSelector()[LargeListLabel]; ok {
+		return r.large, nil
+	}
+	return &cri.ListContainersResponse{}, nil
+}

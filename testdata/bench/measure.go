@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// A benchmark is one call, made through several parties.
+type benchmark struct {
+	name    string
+	parties []string // the first is what the others are compared with
+	calls   int      // in a round
+	call    func(context.Context, *party) error
+	refuses string // a party that is known to refuse the call: that is its result
+}
+
+const largeList = "ListContainers16MiB"
+
+// benchmarks are all that is measured. The calls of a round are few, so that the parties alternate often and a
+// disturbance of the machine meets all of them.
+func benchmarks() []benchmark {
+	return []benchmark{
+		{name: "Version", calls: 200, call: version,
+			parties: []string{direct, rawRelay, koord, wasmproxy, wasmproxy5, wasmproxy8}},
+		{name: "CreateContainer", calls: 150, call: createIn(plain),
+			parties: []string{direct, rawRelay, koord, koordHook, wasmproxy, wasmproxy1, wasmproxy8, remoteHook}},
+		{name: "CreateContainerChanged", calls: 150, call: createIn(annotated),
+			parties: []string{direct, wasmproxy1, wasmproxy8}},
+		{name: largeList, calls: 4, call: listLarge, refuses: koord, // it leaves gRPC's limit at 4 MiB
+			parties: []string{direct, rawRelay, koord, wasmproxy}},
+	}
+}
+
+func version(ctx context.Context, p *party) error { return p.kubelet.version(ctx) }
+
+func listLarge(ctx context.Context, p *party) error { return p.kubelet.listLarge(ctx) }
+
+func createIn(kind podKind) func(context.Context, *party) error {
+	return func(ctx context.Context, p *party) error {
+		p.creates++
+		return p.kubelet.createContainer(ctx, kind)
+	}
+}
+
+// A sample is what one party did in one round.
+type sample struct {
+	times []time.Duration // of each call
+	cpu   time.Duration   // that the party's process used in all of them
+}
+
+// A series is what one party did in all rounds of a benchmark, or why it did not.
+type series struct {
+	benchmark, party string
+	samples          []sample // by round
+	failure          string
+}
+
+// measure runs one benchmark for the rounds given, after a round whose result is dropped.
+func (n *node) measure(ctx context.Context, b benchmark, rounds int) ([]*series, error) {
+	all := make([]*series, len(b.parties))
+	for i, name := range b.parties {
+		all[i] = &series{benchmark: b.name, party: name, failure: n.missing[name]}
+	}
+	for round := range rounds + 1 {
+		for i := range all {
+			s := all[(round+i)%len(all)] // nobody is always first
+			if err := n.turn(ctx, b, s); err != nil {
+				return nil, err
+			}
+		}
+		if round == 0 {
+			dropSamples(all)
+		}
+	}
+	return all, nil
+}
+
+func dropSamples(all []*series) {
+	for _, s := range all {
+		s.samples = nil
+	}
+}
+
+// turn adds one round of one party.
+func (n *node) turn(ctx context.Context, b benchmark, s *series) error {
+	if s.failure != "" {
+		return nil
+	}
+	p := n.parties[s.party]
+	got, err := p.sample(ctx, b)
+	if err != nil && s.party == b.refuses {
+		s.failure = err.Error()
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s through %s: %w; its log ends:\n%s", b.name, s.party, err, p.process.lastWords())
+	}
+	s.samples = append(s.samples, got)
+	return p.kubelet.removeContainers(ctx)
+}
+
+// sample makes the calls of one round. A few before them wake the processes up.
+func (p *party) sample(ctx context.Context, b benchmark) (sample, error) {
+	for range 1 + b.calls/20 {
+		if err := b.call(ctx, p); err != nil {
+			return sample{}, err
+		}
+	}
+	got := sample{times: make([]time.Duration, b.calls)}
+	before := p.process.cpu()
+	for i := range got.times {
+		start := time.Now()
+		if err := b.call(ctx, p); err != nil {
+			return sample{}, err
+		}
+		got.times[i] = time.Since(start)
+	}
+	got.cpu = p.process.cpu() - before
+	return got, nil
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Names of the parties: what is between kubelet and the backend, and what it has loaded.
+const (
+	direct     = "direct"
+	rawRelay   = "relay"
+	koord      = "koord"
+	koordHook  = "koord+1remote"
+	wasmproxy  = "wasmproxy"
+	wasmproxy1 = "wasmproxy+1wasm"
+	wasmproxy5 = "wasmproxy+5wasm"
+	wasmproxy8 = "wasmproxy+8wasm"
+	remoteHook = "wasmproxy+1remote"
+)
+
+// A party is one way from kubelet to the backend.
+type party struct {
+	name    string
+	kubelet *kubelet
+	process *process // of the proxy; of the backend where there is none
+	plugins int      // plugins that hook CreateContainer
+	creates int      // containers asked of it
+}
+
+// A node is all processes of one run and what they share.
+type node struct {
+	dir     string // sockets, logs and plugin directories
+	bin     *binaries
+	parties map[string]*party
+	missing map[string]string // parties that cannot run here, and why
+	started []*process        // in the order in which they depend on one another
+	hooks   *process          // the hook server
+}
+
+func (n *node) path(elem ...string) string { return filepath.Join(append([]string{n.dir}, elem...)...) }
+
+// add starts a party's process and waits until it answers.
+func (n *node) add(ctx context.Context, p *party, socket string, start func() (*process, error)) error {
+	var err error
+	if p.process, err = start(); err != nil {
+		return err
+	}
+	n.started = append(n.started, p.process)
+	if p.kubelet, err = dial(socket); err != nil {
+		return err
+	}
+	n.parties[p.name] = p
+	if err := p.process.await(ctx, p.kubelet.version); err != nil {
+		return fmt.Errorf("party %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// stop ends all processes, those first that call others.
+func (n *node) stop() error {
+	var errs []error
+	for _, p := range n.parties {
+		errs = append(errs, p.kubelet.conn.Close())
+	}
+	reversed := make([]*process, 0, len(n.started))
+	for i := len(n.started) - 1; i >= 0; i-- {
+		reversed = append(reversed, n.started[i])
+	}
+	return errors.Join(append(errs, stopAll(reversed))...)
+}
+
+// startNode starts every party. The caller stops the node, also after an error.
+func startNode(ctx context.Context, dir string, bin *binaries, qos string) (*node, error) {
+	n := &node{dir: dir, bin: bin, parties: map[string]*party{}, missing: map[string]string{}}
+	for _, step := range []func(context.Context) error{n.startBackend, n.startRelay, n.startHookServer, n.startKoord} {
+		if err := step(ctx); err != nil {
+			return n, err
+		}
+	}
+	return n, n.startWasmproxies(ctx, qos)
+}
+
+func (n *node) backendSocket() string { return n.path("backend.sock") }
+
+func (n *node) hookSocket() string { return n.path("hooks.sock") }
+
+func (n *node) startBackend(ctx context.Context) error {
+	return n.add(ctx, &party{name: direct}, n.backendSocket(), func() (*process, error) {
+		return start(n.dir, direct, nil, n.bin.self, cmdBackend, n.backendSocket())
+	})
+}
+
+func (n *node) startRelay(ctx context.Context) error {
+	socket := n.path("relay.sock")
+	return n.add(ctx, &party{name: rawRelay}, socket, func() (*process, error) {
+		return start(n.dir, rawRelay, nil, n.bin.self, cmdRelay, socket, n.backendSocket())
+	})
+}
+
+func (n *node) startHookServer(ctx context.Context) error {
+	p, err := start(n.dir, "hookserver", nil, n.bin.hookServer, n.hookSocket())
+	if err != nil {
+		return err
+	}
+	n.hooks, n.started = p, append(n.started, p)
+	return p.await(ctx, func(context.Context) error {
+		_, err := os.Stat(n.hookSocket())
+		return err
+	})
+}
+
+// startKoord starts koord-runtime-proxy twice, without a hook server and with one. It needs a
+// mount namespace; where a user who is not root cannot have one, the two parties are missing.
+func (n *node) startKoord(ctx context.Context) error {
+	if err := n.tryEtc(); err != nil {
+		reason := fmt.Errorf("koord-runtime-proxy reads %s only, and a private /etc for it needs root: %w", koordHookDir, err)
+		if os.Geteuid() == 0 {
+			return reason
+		}
+		n.missing[koord], n.missing[koordHook] = reason.Error(), reason.Error()
+		return nil
+	}
+	if err := n.startOneKoord(ctx, koord, ""); err != nil {
+		return err
+	}
+	return n.startOneKoord(ctx, koordHook, n.hookSocket())
+}
+
+func (n *node) tryEtc() error {
+	p, err := start(n.dir, "try-etc", inEtc(), n.bin.self, cmdWithEtc, n.dir, "/bin/true")
+	if err != nil {
+		return err
+	}
+	if err := p.cmd.Wait(); err != nil {
+		return fmt.Errorf("%w: %s", err, p.lastWords())
+	}
+	return nil
+}
+
+func (n *node) startOneKoord(ctx context.Context, name, hookServer string) error {
+	etc, socket := n.path(name+".etc"), n.path(name+".sock")
+	if err := makeEtc(etc, hookServer); err != nil {
+		return err
+	}
+	p := &party{name: name}
+	if hookServer != "" {
+		p.plugins = 1
+	}
+	return n.add(ctx, p, socket, func() (*process, error) {
+		return start(n.dir, name, inEtc(), n.bin.self, cmdWithEtc, etc, n.bin.koord,
+			"--koord-runtimeproxy-endpoint="+socket, "--remote-runtime-service-endpoint="+n.backendSocket())
+	})
+}
