@@ -1,0 +1,113 @@
+// Package config is what an operator writes: one plain struct, filled from
+// defaults, a YAML file, WASMPROXY_ environment variables and flags, each
+// winning over those before it.
+//
+// It says what is written wrong, with the name of the key. It does not look at
+// what the settings point to: whether a directory exists is for who opens it.
+//
+// To add a setting: a field here with its key and usage, its check in Validate
+// if any value can be wrong, and its line in the README's table.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Config is immutable once Load has returned it.
+type Config struct {
+	Listen        string        `koanf:"listen" default:"unix:///run/wasmproxy/wasmproxy.sock" usage:"socket on which kubelet finds the proxy"`
+	Backend       string        `koanf:"backend" default:"unix:///run/containerd/containerd.sock" usage:"socket of the container runtime"`
+	ImageEndpoint string        `koanf:"image-endpoint" usage:"socket of the image service, if it is not the backend's"`
+	PluginDir     string        `koanf:"plugin-dir" default:"/etc/wasmproxy/plugins.d" usage:"directory of .wasm plugins"`
+	HookDir       string        `koanf:"hook-dir" default:"/etc/runtime/hookserver.d" usage:"directory of JSON files that register plugin processes"`
+	CgroupRoot    string        `koanf:"cgroup-root" default:"/sys/fs/cgroup" usage:"mount of the cgroup hierarchy; empty: no cgroup file is written"`
+	CgroupMode    string        `koanf:"cgroup-mode" default:"auto" usage:"version of the cgroup hierarchy: auto, v1 or v2"`
+	DrainTimeout  time.Duration `koanf:"drain-timeout" default:"4m" usage:"how long calls in flight may take to finish at shutdown"`
+	LogFormat     string        `koanf:"log-format" default:"auto" usage:"auto (text on a terminal, else json), text or json"`
+	LogLevel      string        `koanf:"log-level" default:"info" usage:"debug, info, warn or error"`
+}
+
+// Validate says everything that is wrong with the settings, each with its key.
+func (c *Config) Validate() error {
+	return errors.Join(
+		endpoint("listen", c.Listen),
+		endpoint("backend", c.Backend),
+		optional(endpoint, "image-endpoint", c.ImageEndpoint),
+		directory("plugin-dir", c.PluginDir),
+		directory("hook-dir", c.HookDir),
+		optional(directory, "cgroup-root", c.CgroupRoot),
+		oneOf("cgroup-mode", c.CgroupMode, "auto", "v1", "v2"),
+		oneOf("log-format", c.LogFormat, "auto", "text", "json"),
+		level(c.LogLevel),
+		positive("drain-timeout", c.DrainTimeout),
+		c.distinct(),
+	)
+}
+
+// Level is LogLevel as slog has it.
+func (c *Config) Level() slog.Level {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return slog.LevelInfo
+	}
+	return l
+}
+
+// Path returns the file of an endpoint: what follows unix://.
+func Path(endpoint string) string { return strings.TrimPrefix(endpoint, "unix://") }
+
+// distinct refuses a proxy that would call itself.
+func (c *Config) distinct() error {
+	for key, value := range map[string]string{"backend": c.Backend, "image-endpoint": c.ImageEndpoint} {
+		if value != "" && filepath.Clean(Path(value)) == filepath.Clean(Path(c.Listen)) {
+			return fmt.Errorf("%s: %q is the proxy's own socket", key, value)
+		}
+	}
+	return nil
+}
+
+func endpoint(key, value string) error {
+	if !filepath.IsAbs(Path(value)) {
+		return fmt.Errorf("%s: %q is not unix:// and an absolute path", key, value)
+	}
+	return nil
+}
+
+func directory(key, value string) error {
+	if !filepath.IsAbs(value) {
+		return fmt.Errorf("%s: %q is not an absolute path", key, value)
+	}
+	return nil
+}
+
+func optional(check func(key, value string) error, key, value string) error {
+	if value == "" {
+		return nil
+	}
+	return check(key, value)
+}
+
+func oneOf(key, value string, allowed ...string) error {
+	for _, a := range allowed {
+		if value == a {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: %q is none of %s", key, value, strings.Join(allowed, ", "))
+}
+
+func level(value string) error {
+	return oneOf("log-level", value, "debug", "info", "warn", "error")
+}
+
+func positive(key string, value time.Duration) error {
+	if value <= 0 {
+		return fmt.Errorf("%s: %v is not a time span", key, value)
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+)
+
+func load(t *testing.T, file string, args ...string) (*config.Config, error) {
+	t.Helper()
+	if file != "" {
+		path := filepath.Join(t.TempDir(), "wasmproxy.yaml")
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append([]string{"--config", path}, args...)
+	}
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	config.Flags(fs)
+	if err := fs.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return config.Load(fs)
+}
+
+func TestDefaults(t *testing.T) {
+	c, err := load(t, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.DrainTimeout != 4*time.Minute || c.Listen != "unix:///run/wasmproxy/wasmproxy.sock" || c.LogLevel != "info" {
+		t.Errorf("unexpected defaults: %+v", *c)
+	}
+}
+
+func TestLaterSourcesWin(t *testing.T) {
+	file := "backend: /file.sock\nlog-level: warn\ncgroup-mode: v1\ndrain-timeout: 10s\n"
+	t.Setenv("WASMPROXY_LOG_LEVEL", "error")
+	t.Setenv("WASMPROXY_CGROUP_MODE", "v2")
+	c, err := load(t, file, "--cgroup-mode=auto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Backend != "/file.sock" || c.LogLevel != "error" || c.CgroupMode != "auto" || c.DrainTimeout != 10*time.Second {
+		t.Errorf("got %+v", *c)
+	}
+}
+
+func TestBadSettingsAreNamed(t *testing.T) {
+	tests := []struct {
+		name, file string
+		args       []string
+		env        [2]string
+		want       string
+	}{
+		{"unknown key", "backed: /x\n", nil, [2]string{}, `unknown key "backed"`},
+		{"not YAML", "\t{", nil, [2]string{}, "wasmproxy.yaml"},
+		{"unknown variable", "", nil, [2]string{"WASMPROXY_BACKED", "/x"}, "WASMPROXY_BACKED"},
+		{"relative endpoint", "", []string{"--backend=x.sock"}, [2]string{}, `backend: "x.sock"`},
+		{"own socket", "", []string{"--backend=/run/./wasmproxy/wasmproxy.sock"}, [2]string{}, "own socket"},
+		{"mode", "", []string{"--cgroup-mode=3"}, [2]string{}, "cgroup-mode"},
+		{"duration in a file", "drain-timeout: soon\n", nil, [2]string{}, "drain-timeout"},
+		{"level", "log-level: loud\n", nil, [2]string{}, `log-level: "loud"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.env[0] != "" {
+				t.Setenv(tt.env[0], tt.env[1])
+			}
+			_, err := load(t, tt.file, tt.args...)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v does not say %q", err, tt.want)
+			}
+		})
+	}
+}
