@@ -1,0 +1,157 @@
+package pods
+
+import (
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Observe takes note of a CRI call that the backend answered with OK: asked is
+// the request as kubelet sent it (nil if it went on unchanged), sent as the
+// backend got it, resp the answer. Messages of other calls, and of pods and
+// containers that nothing is known of, are ignored. The messages become the
+// store's: the caller may still read them, but never change them.
+func (s *Store) Observe(asked, sent, resp proto.Message) {
+	switch req := sent.(type) {
+	case *runtimeapi.RunPodSandboxRequest:
+		s.ranPod(as[*runtimeapi.RunPodSandboxRequest](asked), req, as[*runtimeapi.RunPodSandboxResponse](resp))
+	case *runtimeapi.StopPodSandboxRequest:
+		s.stoppedPod(req.GetPodSandboxId())
+	case *runtimeapi.RemovePodSandboxRequest:
+		s.removedPod(req.GetPodSandboxId())
+	case *runtimeapi.UpdatePodSandboxResourcesRequest:
+		s.updatedPod(req)
+	case *runtimeapi.CreateContainerRequest:
+		s.createdContainer(req, as[*runtimeapi.CreateContainerResponse](resp))
+	case *runtimeapi.StartContainerRequest:
+		s.setState(req.GetContainerId(), runtimeapi.ContainerState_CONTAINER_RUNNING)
+	case *runtimeapi.StopContainerRequest:
+		s.setState(req.GetContainerId(), runtimeapi.ContainerState_CONTAINER_EXITED)
+	case *runtimeapi.RemoveContainerRequest:
+		s.removedContainer(req.GetContainerId())
+	case *runtimeapi.UpdateContainerResourcesRequest:
+		s.editContainer(req.GetContainerId(), func(c Container) Container { return updated(c, req) })
+	case *runtimeapi.RestorePodRequest:
+		s.restoredPod(as[*runtimeapi.RestorePodRequest](asked), req, as[*runtimeapi.RestorePodResponse](resp))
+	}
+}
+
+// as returns m as a T, or a nil T, whose getters answer zero.
+func as[T proto.Message](m proto.Message) T {
+	t, _ := m.(T)
+	return t
+}
+
+func (s *Store) ranPod(asked, sent *runtimeapi.RunPodSandboxRequest, resp *runtimeapi.RunPodSandboxResponse) {
+	s.putPod(newPod(resp.GetPodSandboxId(), asked.GetConfig(), sent.GetConfig(), sent.GetRuntimeHandler()))
+}
+
+func newPod(id string, asked, sent *runtimeapi.PodSandboxConfig, handler string) Pod {
+	p := Pod{ID: id, Config: sent, RuntimeHandler: handler, State: runtimeapi.PodSandboxState_SANDBOX_READY}
+	if p.Config == nil {
+		p.Config = &runtimeapi.PodSandboxConfig{}
+	}
+	if asked != nil && asked != sent && !proto.Equal(asked, sent) {
+		p.Asked = asked
+	}
+	return p
+}
+
+func (s *Store) putPod(p Pod) {
+	if p.ID == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pods.put(p.ID, p)
+}
+
+// stoppedPod follows StopPodSandbox, which ends the containers too.
+func (s *Store) stoppedPod(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, _, _ = s.pods.find(id)
+	s.pods.edit(id, func(p Pod) Pod {
+		p.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+		return p
+	})
+	for c := range s.members[id] {
+		s.containers.edit(c, exited)
+	}
+}
+
+func exited(c Container) Container {
+	c.State = runtimeapi.ContainerState_CONTAINER_EXITED
+	return c
+}
+
+func (s *Store) removedPod(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.removePod(id)
+}
+
+// updatedPod follows UpdatePodSandboxResources, whose messages are whole sums:
+// what is given replaces what was.
+func (s *Store) updatedPod(req *runtimeapi.UpdatePodSandboxResourcesRequest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pods.edit(req.GetPodSandboxId(), func(p Pod) Pod {
+		p.Config = withPodResources(p.Config, req.GetOverhead(), req.GetResources())
+		return p
+	})
+}
+
+func (s *Store) createdContainer(sent *runtimeapi.CreateContainerRequest, resp *runtimeapi.CreateContainerResponse) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// The pod may be given by a prefix of its ID.
+	podID, _, _ := s.pods.find(sent.GetPodSandboxId())
+	s.addContainer(resp.GetContainerId(), podID, sent.GetConfig())
+}
+
+// addContainer puts a container that was just made. It needs the lock.
+func (s *Store) addContainer(id, podID string, config *runtimeapi.ContainerConfig) {
+	if id == "" {
+		return
+	}
+	if config == nil {
+		config = &runtimeapi.ContainerConfig{}
+	}
+	s.putContainer(Container{ID: id, PodID: podID, Config: config, State: runtimeapi.ContainerState_CONTAINER_CREATED})
+}
+
+func (s *Store) setState(id string, state runtimeapi.ContainerState) {
+	s.editContainer(id, func(c Container) Container {
+		c.State = state
+		return c
+	})
+}
+
+func (s *Store) removedContainer(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.removeContainer(id)
+}
+
+// updated follows UpdateContainerResources: only what the request sets changes.
+func updated(c Container, req *runtimeapi.UpdateContainerResourcesRequest) Container {
+	c.Config = withResources(c.Config, req.GetLinux())
+	c.Config = withAnnotations(c.Config, req.GetAnnotations())
+	return c
+}
+
+// restoredPod follows RestorePod, which makes a sandbox and its containers at
+// once; the answer tells them apart by the names in their configs.
+func (s *Store) restoredPod(asked, sent *runtimeapi.RestorePodRequest, resp *runtimeapi.RestorePodResponse) {
+	p := newPod(resp.GetPodSandboxId(), asked.GetConfig(), sent.GetConfig(), sent.GetRuntimeHandler())
+	s.putPod(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, restored := range resp.GetRestoredContainers() {
+		for _, config := range sent.GetContainerConfigs() {
+			if config.GetMetadata().GetName() == restored.GetName() {
+				s.addContainer(restored.GetContainerId(), p.ID, config)
+			}
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package pods
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// readTimeout ends a read that all its callers have left. Callers wait no longer
+// than their own contexts.
+const readTimeout = 10 * time.Second
+
+// ReadPod returns the pod with this ID, asking the backend if it is not known.
+// Callers that ask for one ID at the same time share one call. An error of the
+// backend is wrapped.
+func (s *Store) ReadPod(ctx context.Context, from Backend, id string) (Pod, error) {
+	if p, ok := s.Pod(id); ok {
+		return p, nil
+	}
+	return shared(ctx, &s.flights, "pod "+id, func(ctx context.Context) (Pod, error) {
+		r := s.begin(id)
+		defer s.end(r)
+		told, err := askPod(ctx, from, id)
+		if err != nil {
+			return Pod{}, err
+		}
+		return s.settlePod(r, told), nil
+	})
+}
+
+// ReadContainer returns the container with this ID, asking the backend for it
+// and for its pod if they are not known. See [Store.ReadPod].
+func (s *Store) ReadContainer(ctx context.Context, from Backend, id string) (Container, error) {
+	if c, ok := s.Container(id); ok {
+		return c, nil
+	}
+	return shared(ctx, &s.flights, "container "+id, func(ctx context.Context) (Container, error) {
+		r := s.begin(id)
+		defer s.end(r)
+		told, err := askContainer(ctx, from, id)
+		if err != nil {
+			return Container{}, err
+		}
+		if told.PodID == "" {
+			if told.PodID, err = askPodOf(ctx, from, told.ID); err != nil {
+				return Container{}, err
+			}
+		}
+		if _, err := s.ReadPod(ctx, from, told.PodID); err != nil {
+			return Container{}, err
+		}
+		return s.settleContainer(r, told), nil
+	})
+}
+
+// shared runs f once for all who ask for key meanwhile. It outlives the caller
+// that came first, because others wait for it too.
+func shared[T any](ctx context.Context, flights *singleflight.Group, key string, f func(context.Context) (T, error)) (T, error) {
+	done := flights.DoChan(key, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
+		defer cancel()
+		return f(ctx)
+	})
+	var none T
+	select {
+	case <-ctx.Done():
+		return none, fmt.Errorf("reading %s from the backend: %w", key, ctx.Err())
+	case r := <-done:
+		if r.Err != nil {
+			return none, r.Err
+		}
+		return r.Val.(T), nil
+	}
+}
+
+// reads is one look at pods and containers of the backend.
+type reads struct {
+	pods       *reading[Pod]
+	containers *reading[Container]
+}
+
+func (s *Store) begin(of string) reads {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return reads{s.pods.begin(of), s.containers.begin(of)}
+}
+
+func (s *Store) end(r reads) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pods.end(r.pods)
+	s.containers.end(r.containers)
+}
+
+func (s *Store) settlePod(r reads, told toldPod) Pod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, _ := s.pods.settle(r.pods, told.ID, told.over)
+	return p
+}
+
+func (s *Store) settleContainer(r reads, told toldContainer) Container {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, held := s.containers.settle(r.containers, told.ID, told.over)
+	if held {
+		s.enlist(c)
+	}
+	return c
+}
+
+func askPod(ctx context.Context, from Backend, id string) (told toldPod, err error) {
+	defer wrap(&err, "pod sandbox", id)
+	resp, err := from.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id, Verbose: true})
+	if err != nil {
+		return toldPod{}, err
+	}
+	return readPodStatus(resp)
+}
+
+func askContainer(ctx context.Context, from Backend, id string) (told toldContainer, err error) {
+	defer wrap(&err, "container", id)
+	resp, err := from.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
+	if err != nil {
+		return toldContainer{}, err
+	}
+	return readContainerStatus(resp)
+}
+
+// askPodOf finds the pod of a container where the verbose status does not say.
+func askPodOf(ctx context.Context, from Backend, id string) (podID string, err error) {
+	defer wrap(&err, "container", id)
+	resp, err := from.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: id}})
+	if err != nil {
+		return "", err
+	}
+	for _, c := range resp.GetContainers() {
+		if c.GetId() == id {
+			return c.GetPodSandboxId(), nil
+		}
+	}
+	return "", fmt.Errorf("the backend does not list it")
+}
+
+// wrap says whose reading failed, also when it panicked: it runs in goroutines
+// where nobody else would catch that.
+func wrap(err *error, kind, id string) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+	}
+	if *err != nil {
+		*err = fmt.Errorf("reading %s %s from the backend: %w", kind, id, *err)
+	}
+}

@@ -1,0 +1,35 @@
+package pods
+
+import runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+// A Pod is a pod sandbox. It is a value; the messages in it are shared with the
+// store and with other callers, and nobody may change them.
+type Pod struct {
+	ID string
+	// Config is the sandbox config as it was sent to the backend, with the
+	// overhead and resources of later updates. Never nil.
+	Config *runtimeapi.PodSandboxConfig
+	// Asked is the config as kubelet sent it. Nil when it equals what was sent,
+	// or when it is not known because the pod was read from the backend.
+	Asked          *runtimeapi.PodSandboxConfig
+	RuntimeHandler string
+	State          runtimeapi.PodSandboxState
+}
+
+// A Container is a container of a pod sandbox. It is a value; the messages and
+// the map in it are shared with the store and with other callers, and nobody
+// may change them.
+type Container struct {
+	ID, PodID string
+	// Config is the container config as it was sent to the backend, with the
+	// resources and annotations of later updates laid over. Never nil, though
+	// its Linux.Resources may be.
+	Config *runtimeapi.ContainerConfig
+	State  runtimeapi.ContainerState
+	// CgroupsPath is linux.cgroupsPath of the container's runtime spec. Only a
+	// record read from the backend has it.
+	CgroupsPath string
+	// CgroupFiles are the values that plugins want in cgroup files CRI has no
+	// field for, by file name. See [Store.SetCgroupFiles].
+	CgroupFiles map[string]string
+}

@@ -1,0 +1,185 @@
+package pods
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/singleflight"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// A Store holds the pods and containers of one backend. All its methods are
+// safe for concurrent use, and no lock is held while the backend is asked, so
+// queries answer at once. An ID may be given by any prefix that only one record
+// has, as runtimes allow.
+type Store struct {
+	mu         sync.RWMutex
+	pods       table[Pod]
+	containers table[Container]
+	members    map[string]map[string]struct{} // container IDs by pod ID
+
+	flights singleflight.Group // reads of one ID from the backend
+}
+
+// NewStore returns an empty store.
+func NewStore() *Store {
+	s := &Store{}
+	s.Clear()
+	return s
+}
+
+// Clear forgets everything, also what a Sync or a read under way would bring.
+func (s *Store) Clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pods = newTable[Pod]()
+	s.containers = newTable[Container]()
+	s.members = map[string]map[string]struct{}{}
+}
+
+// Len returns how many pods and containers there are.
+func (s *Store) Len() (pods, containers int) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.pods.records), len(s.containers.records)
+}
+
+// Pod returns the pod sandbox with this ID.
+func (s *Store) Pod(id string) (Pod, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	_, p, ok := s.pods.find(id)
+	return p, ok
+}
+
+// Container returns the container with this ID.
+func (s *Store) Container(id string) (Container, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	_, c, ok := s.containers.find(id)
+	return c, ok
+}
+
+// Pods returns all pods in the order of their IDs. The slice is the caller's.
+func (s *Store) Pods() []Pod {
+	s.mu.RLock()
+	all := slices.Collect(maps.Values(s.pods.records))
+	s.mu.RUnlock()
+	slices.SortFunc(all, func(a, b Pod) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
+
+// Containers returns the containers of one pod in the order of their IDs. The
+// slice is the caller's.
+func (s *Store) Containers(podID string) []Container {
+	s.mu.RLock()
+	podID, _, _ = s.pods.find(podID)
+	all := make([]Container, 0, len(s.members[podID]))
+	for id := range s.members[podID] {
+		all = append(all, s.containers.records[id])
+	}
+	s.mu.RUnlock()
+	slices.SortFunc(all, func(a, b Container) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
+
+// FindPodByUID returns the current sandbox of the pod with this Kubernetes UID.
+func (s *Store) FindPodByUID(uid string) (Pod, bool) {
+	return s.findPod(func(m *runtimeapi.PodSandboxMetadata) bool { return m.GetUid() == uid })
+}
+
+// FindPodByName returns the current sandbox of the pod with this name.
+func (s *Store) FindPodByName(namespace, name string) (Pod, bool) {
+	return s.findPod(func(m *runtimeapi.PodSandboxMetadata) bool {
+		return m.GetName() == name && m.GetNamespace() == namespace
+	})
+}
+
+// findPod returns the newest of the pods that match.
+func (s *Store) findPod(match func(*runtimeapi.PodSandboxMetadata) bool) (Pod, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var found []Pod
+	for _, p := range s.pods.records {
+		if match(p.Config.GetMetadata()) {
+			found = append(found, p)
+		}
+	}
+	if len(found) == 0 {
+		return Pod{}, false
+	}
+	return slices.MaxFunc(found, byAge), true
+}
+
+// byAge orders sandboxes of one pod from the oldest to the newest. Attempts count
+// within one UID only, and a pod made anew under the same name starts at 0: so
+// the one that is ready comes before the count.
+func byAge(a, b Pod) int {
+	ready := runtimeapi.PodSandboxState_SANDBOX_READY
+	switch {
+	case a.State == ready && b.State != ready:
+		return 1
+	case a.State != ready && b.State == ready:
+		return -1
+	}
+	return cmp.Or(
+		cmp.Compare(a.Config.GetMetadata().GetAttempt(), b.Config.GetMetadata().GetAttempt()),
+		cmp.Compare(a.ID, b.ID),
+	)
+}
+
+// SetCgroupFiles notes which values plugins want in the cgroup files of a
+// container. The map becomes the store's; nil takes the note away. Without such
+// a container it does nothing.
+func (s *Store) SetCgroupFiles(id string, files map[string]string) {
+	s.editContainer(id, func(c Container) Container {
+		c.CgroupFiles = files
+		return c
+	})
+}
+
+func (s *Store) editContainer(id string, f func(Container) Container) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.containers.edit(id, f)
+}
+
+// The methods below need the lock.
+
+func (s *Store) putContainer(c Container) {
+	s.containers.put(c.ID, c)
+	s.enlist(c)
+}
+
+// enlist makes a container a member of its pod.
+func (s *Store) enlist(c Container) {
+	ids := s.members[c.PodID]
+	if ids == nil {
+		ids = map[string]struct{}{}
+		s.members[c.PodID] = ids
+	}
+	ids[c.ID] = struct{}{}
+}
+
+func (s *Store) removeContainer(id string) {
+	id, c, ok := s.containers.find(id)
+	s.containers.remove(id)
+	if !ok {
+		return
+	}
+	delete(s.members[c.PodID], id)
+	if len(s.members[c.PodID]) == 0 {
+		delete(s.members, c.PodID)
+	}
+}
+
+// removePod forgets a pod and its containers.
+func (s *Store) removePod(id string) {
+	id, _, _ = s.pods.find(id)
+	for c := range s.members[id] {
+		s.removeContainer(c)
+	}
+	s.pods.remove(id)
+}

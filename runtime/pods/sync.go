@@ -1,0 +1,148 @@
+package pods
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// A Backend answers the four questions that the store asks. Every
+// [runtimeapi.RuntimeServiceClient] is one.
+type Backend interface {
+	ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error)
+	PodSandboxStatus(context.Context, *runtimeapi.PodSandboxStatusRequest, ...grpc.CallOption) (*runtimeapi.PodSandboxStatusResponse, error)
+	ListContainers(context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error)
+	ContainerStatus(context.Context, *runtimeapi.ContainerStatusRequest, ...grpc.CallOption) (*runtimeapi.ContainerStatusResponse, error)
+}
+
+// statusCalls is how many status calls of one Sync may be under way. A runtime
+// answers one in about a millisecond, and has kubelet to serve beside.
+const statusCalls = 8
+
+// Sync makes the store hold what the backend has: at start, and after the
+// backend was away. Calls may go on meanwhile; what Observe sees wins, and what
+// it sees removed does not come back. A pod or container whose status cannot be
+// read stays as it was, and the error says how many they are and why the first;
+// it wraps the backend's error.
+func (s *Store) Sync(ctx context.Context, from Backend) error {
+	r := s.begin("")
+	defer s.end(r)
+	pods, containers, err := list(ctx, from)
+	if err != nil {
+		return err
+	}
+	s.sweep(r, pods, containers)
+
+	var failed failures
+	var g errgroup.Group
+	g.SetLimit(statusCalls)
+	for _, p := range pods {
+		g.Go(func() error {
+			failed.add(s.syncPod(ctx, from, r, p.GetId()))
+			return nil
+		})
+	}
+	for _, c := range containers {
+		g.Go(func() error {
+			failed.add(s.syncContainer(ctx, from, r, c))
+			return nil
+		})
+	}
+	_ = g.Wait() // the errors are counted instead
+	return failed.sum(len(pods) + len(containers))
+}
+
+func list(ctx context.Context, from Backend) ([]*runtimeapi.PodSandbox, []*runtimeapi.Container, error) {
+	pods, err := from.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing the backend's pod sandboxes: %w", err)
+	}
+	containers, err := from.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing the backend's containers: %w", err)
+	}
+	return pods.GetItems(), containers.GetContainers(), nil
+}
+
+// sweep forgets what the backend no longer has.
+func (s *Store) sweep(r reads, pods []*runtimeapi.PodSandbox, containers []*runtimeapi.Container) {
+	listed := make(map[string]bool, len(pods)+len(containers))
+	for _, p := range pods {
+		listed[p.GetId()] = true
+	}
+	for _, c := range containers {
+		listed[c.GetId()] = true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range s.pods.vanished(r.pods, listed) {
+		s.removePod(id)
+	}
+	for _, id := range s.containers.vanished(r.containers, listed) {
+		s.removeContainer(id)
+	}
+}
+
+func (s *Store) syncPod(ctx context.Context, from Backend, r reads, id string) error {
+	told, err := askPod(ctx, from, id)
+	if status.Code(err) == codes.NotFound {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.pods.outlived(r.pods, id) {
+			s.removePod(id)
+		}
+		return nil
+	}
+	if err == nil {
+		s.settlePod(r, told)
+	}
+	return err
+}
+
+func (s *Store) syncContainer(ctx context.Context, from Backend, r reads, c *runtimeapi.Container) error {
+	told, err := askContainer(ctx, from, c.GetId())
+	if status.Code(err) == codes.NotFound {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.containers.outlived(r.containers, c.GetId()) {
+			s.removeContainer(c.GetId())
+		}
+		return nil
+	}
+	if err == nil {
+		told.PodID = c.GetPodSandboxId()
+		s.settleContainer(r, told)
+	}
+	return err
+}
+
+// failures counts errors from several goroutines and keeps the first.
+type failures struct {
+	mu    sync.Mutex
+	count int
+	first error
+}
+
+func (f *failures) add(err error) {
+	if err == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.count++; f.first == nil {
+		f.first = err
+	}
+}
+
+func (f *failures) sum(of int) error {
+	if f.count == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of the backend's %d pods and containers could not be read, first: %w", f.count, of, f.first)
+}

@@ -1,0 +1,121 @@
+package pods
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// infoKey is where containerd and CRI-O put their one JSON object in the info of
+// a verbose status.
+const infoKey = "info"
+
+// podInfo is that object for a pod. CRI-O has no config, overhead nor resources;
+// containerd has the latter two after UpdatePodSandboxResources, from 2.1 on.
+type podInfo struct {
+	Config      *runtimeapi.PodSandboxConfig   `json:"config"`
+	Overhead    *runtimeapi.ContainerResources `json:"overhead"`
+	Resources   *runtimeapi.ContainerResources `json:"resources"`
+	RuntimeSpec runtimeSpec                    `json:"runtimeSpec"`
+}
+
+// containerInfo is that object for a container. CRI-O has no config; that of
+// containerd is as it was at CreateContainer, and updates do not change it.
+type containerInfo struct {
+	SandboxID   string                      `json:"sandboxID"`
+	Config      *runtimeapi.ContainerConfig `json:"config"`
+	RuntimeSpec runtimeSpec                 `json:"runtimeSpec"`
+}
+
+// runtimeSpec is the part of an OCI runtime spec (https://github.com/opencontainers/runtime-spec)
+// that a store can use. The rest, mostly seccomp rules, is many times as long.
+type runtimeSpec struct {
+	Hostname    string            `json:"hostname"`
+	Annotations map[string]string `json:"annotations"`
+	Process     *struct {
+		Args        []string `json:"args"`
+		Env         []string `json:"env"`
+		Cwd         string   `json:"cwd"`
+		OOMScoreAdj *int     `json:"oomScoreAdj"`
+	} `json:"process"`
+	Linux *struct {
+		CgroupsPath string                `json:"cgroupsPath"`
+		Sysctl      map[string]string     `json:"sysctl"`
+		Resources   *specs.LinuxResources `json:"resources"`
+	} `json:"linux"`
+}
+
+// parseInfo reads the info of a verbose status. A runtime that gives none gets
+// the zero value.
+func parseInfo[T podInfo | containerInfo](info map[string]string) (T, error) {
+	var t T
+	text, ok := info[infoKey]
+	if !ok {
+		return t, nil
+	}
+	if err := json.Unmarshal([]byte(text), &t); err != nil {
+		return t, fmt.Errorf("the verbose info is not the JSON it should be: %w", err)
+	}
+	return t, nil
+}
+
+// config returns the config with its env values as they were sent, or nil if
+// there is none. In JSON they are strings where the runtime was built with a
+// CRI whose KeyValue.value is a string (containerd 1.6), and base64 where it is
+// bytes (CRI v0.37.0); the latter's decoder takes both for strings.
+func (i *containerInfo) config() *runtimeapi.ContainerConfig {
+	if i.Config == nil {
+		return nil
+	}
+	decoded := make([][]byte, len(i.Config.Envs))
+	for n, kv := range i.Config.Envs {
+		value, err := base64.StdEncoding.DecodeString(string(kv.GetValue()))
+		if err != nil {
+			return i.Config
+		}
+		decoded[n] = value
+	}
+	if i.plain(decoded) {
+		return i.Config
+	}
+	for n, kv := range i.Config.Envs {
+		if kv != nil {
+			kv.Value = decoded[n]
+		}
+	}
+	return i.Config
+}
+
+// plain tells whether the env values, which could all be base64, are none. The
+// spec's process has each variable's last value as it really is: whichever
+// reading of the config agrees with it more often is right. With no spec to
+// compare, that they could all be base64 says that they are.
+func (i *containerInfo) plain(decoded [][]byte) bool {
+	if i.RuntimeSpec.Process == nil {
+		return false
+	}
+	actual := map[string]string{}
+	for _, kv := range i.RuntimeSpec.Process.Env {
+		k, v, _ := strings.Cut(kv, "=")
+		actual[k] = v
+	}
+	asPlain, asBase64 := 0, 0
+	for n, kv := range i.Config.Envs {
+		v, ok := actual[kv.GetKey()]
+		if ok && v == string(kv.GetValue()) {
+			asPlain++
+		}
+		if ok && v == jsonText(decoded[n]) {
+			asBase64++
+		}
+	}
+	return asPlain > asBase64
+}
+
+// jsonText is b after a way through JSON, where each byte that is not UTF-8
+// becomes U+FFFD.
+func jsonText(b []byte) string { return string([]rune(string(b))) }
