@@ -37,10 +37,14 @@ func (f *FS) Read(group, file string) (string, error) {
 }
 
 // Write parses the value as Check does and writes it to the group's file, named
-// as in v2. While an update of the group is held back, cpu.idle and
-// cpu.max.burst are only noted, and written when the last such update ends. The
-// codes of its error are those of Check and Read; a value that the kernel
-// refuses is abi.Invalid, such as a burst above the quota.
+// as in v2. The codes of its error are those of Check and Read; a value that the
+// kernel refuses is abi.Invalid, such as a burst above the quota.
+//
+// While an update of the group is held back, cpu.idle and cpu.max.burst are
+// only noted. They are written when the last such update ends, the burst then no
+// larger than the quota. To end cpu.idle, an update is the right moment: the kernel
+// gives a group that stops being idle its default share, and the one that CRI
+// asked for only returns with the update.
 func (f *FS) Write(group, file, value string) error {
 	x, rel, err := f.find(group, file)
 	if err != nil {
@@ -77,7 +81,7 @@ func (f *FS) get(rel string, x *file) (string, error) {
 	}
 	defer h.Close()
 	b, err := io.ReadAll(io.LimitReader(h, maxRead))
-	return strings.TrimRight(string(b), "\n"), err
+	return strings.TrimRight(string(b), "\n"), bare(err)
 }
 
 func (f *FS) put(rel string, x *file, value string) error {
@@ -87,7 +91,10 @@ func (f *FS) put(rel string, x *file, value string) error {
 		return err
 	}
 	_, err = h.WriteString(value)
-	return errors.Join(err, h.Close())
+	if closeErr := h.Close(); err == nil {
+		err = closeErr
+	}
+	return bare(err)
 }
 
 func (f *FS) open(rel string, x *file, flag int) (*os.File, error) {
@@ -101,10 +108,18 @@ func (f *FS) open(rel string, x *file, flag int) (*os.File, error) {
 	}
 	h, err := dir.OpenFile(path.Join(rel, name), flag, 0)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return h, err
+		return h, bare(err)
 	}
 	if _, statErr := dir.Stat(rel); statErr == nil {
 		return nil, reason(abi.Unsupported, "this kernel has no %s", name)
 	}
-	return nil, err
+	return nil, bare(err)
+}
+
+// bare drops the path from an error: Error names the group and the file.
+func bare(err error) error {
+	if e, ok := err.(*fs.PathError); ok {
+		return e.Err
+	}
+	return err
 }

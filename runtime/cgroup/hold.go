@@ -55,14 +55,11 @@ func (f *FS) Hold(group string, update Update) (*Hold, error) {
 	h := &Hold{fs: f, path: group, rel: rel, update: update, group: f.enter(rel)}
 	h.group.holds++
 	for _, name := range heldFiles {
-		if err = h.takeBack(name); err != nil {
-			break
+		if err := h.takeBack(name); err != nil {
+			err = errors.Join(fail("hold", group, name, "", err), h.release())
+			f.leave(rel, h.group)
+			return nil, err
 		}
-	}
-	if err != nil {
-		err = errors.Join(fail("hold", group, "", "", err), h.release())
-		f.leave(rel, h.group)
-		return nil, err
 	}
 	h.group.mu.Unlock() // still a user, until Restore
 	return h, nil

@@ -42,9 +42,15 @@ func parent(cgroupParent string) (string, error) {
 	return clean(cgroupParent)
 }
 
+// maxPath is Linux's PATH_MAX.
+const maxPath = 4096
+
 // clean returns a group's path relative to the hierarchy's root, in the one
 // spelling by which it is remembered.
 func clean(group string) (string, error) {
+	if len(group) > maxPath {
+		return "", reason(abi.Invalid, "path of %d bytes, limit %d", len(group), maxPath)
+	}
 	if strings.ContainsRune(group, 0) || slices.Contains(strings.Split(group, "/"), "..") {
 		return "", reason(abi.Invalid, "a group may not hold .. or a zero byte")
 	}

@@ -1,0 +1,309 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
+// quotaText is how each version shows a quota in µs; negative for none.
+func quotaText(version int, quota int64) string {
+	switch {
+	case version == 1:
+		return strconv.FormatInt(quota, 10)
+	case quota < 0:
+		return "max 100000"
+	}
+	return fmt.Sprintf("%d 100000", quota)
+}
+
+// held makes a tree whose group has this idle, burst and quota.
+func held(t *testing.T, version int, idle, burst string, quota int64) *FS {
+	t.Helper()
+	return tree(t, version, map[string]string{cpuIdle: idle, cpuBurst: burst, "cpu.max": quotaText(version, quota)})
+}
+
+func TestHold(t *testing.T) {
+	type values struct{ idle, burst string }
+	tests := []struct {
+		name     string
+		before   values
+		quota    int64 // before
+		update   Update
+		during   values
+		after    int64 // the quota that the backend left
+		accepted bool
+		want     values
+	}{
+		{"nothing is set", values{"0", "0"}, -1, Update{Quota: 25000}, values{"0", "0"}, 25000, true, values{"0", "0"}},
+		{"smaller quota", values{"1", "40000"}, 50000, Update{Quota: 25000}, values{"0", "0"}, 25000, true, values{"1", "25000"}},
+		{"quota at the burst", values{"1", "40000"}, 50000, Update{Quota: 40000}, values{"0", "40000"}, 40000, true, values{"1", "40000"}},
+		{"larger quota", values{"0", "40000"}, 50000, Update{Quota: 80000}, values{"0", "40000"}, 80000, true, values{"0", "40000"}},
+		{"no quota any more", values{"1", "40000"}, 50000, Update{Quota: -1}, values{"0", "40000"}, -1, true, values{"1", "40000"}},
+		{"first quota", values{"1", "40000"}, -1, Update{Quota: 30000}, values{"0", "0"}, 30000, true, values{"1", "30000"}},
+		{"quota not named", values{"1", "40000"}, 50000, Update{}, values{"0", "0"}, 50000, true, values{"1", "40000"}},
+		{"refused", values{"1", "40000"}, 50000, Update{Quota: 25000}, values{"0", "0"}, 50000, false, values{"1", "40000"}},
+		{"refused half way", values{"1", "40000"}, 50000, Update{Quota: 25000}, values{"0", "0"}, 25000, false, values{"1", "25000"}},
+		{"unified quota", values{"0", "40000"}, 50000, Update{Quota: 80000, Unified: map[string]string{"cpu.max": "30000 100000"}},
+			values{"0", "0"}, 30000, true, values{"0", "30000"}},
+		{"unified ends idle", values{"1", "40000"}, 50000, Update{Unified: map[string]string{"cpu.idle": "0"}},
+			values{"0", "0"}, 50000, true, values{"0", "40000"}},
+		{"unified ends idle, refused", values{"1", "0"}, 50000, Update{Unified: map[string]string{"cpu.idle": "0"}},
+			values{"0", "0"}, 50000, false, values{"1", "0"}},
+		{"rubbish in the burst file", values{"0", "lots"}, -1, Update{Quota: 1000}, values{"0", "0"}, -1, false, values{"0", "lots"}},
+	}
+	for _, version := range []int{1, 2} {
+		for _, tt := range tests {
+			t.Run(fmt.Sprintf("v%d %s", version, tt.name), func(t *testing.T) {
+				f := held(t, version, tt.before.idle, tt.before.burst, tt.quota)
+				h, err := f.Hold(pod, tt.update)
+				if err != nil {
+					t.Fatal(err)
+				}
+				wantPlain(t, f, cpuIdle, tt.during.idle)
+				wantPlain(t, f, cpuBurst, tt.during.burst)
+				plain(t, f, "cpu.max", quotaText(version, tt.after))
+				for range 2 { // the second does nothing
+					if err := h.Restore(tt.accepted); err != nil {
+						t.Fatal(err)
+					}
+				}
+				wantPlain(t, f, cpuIdle, tt.want.idle)
+				wantPlain(t, f, cpuBurst, tt.want.burst)
+				wantForgotten(t, f)
+			})
+		}
+	}
+}
+
+func wantForgotten(t *testing.T, f *FS) {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.groups) != 0 {
+		t.Errorf("%d groups are still remembered", len(f.groups))
+	}
+}
+
+// The first of two updates must not put values back under the second, nor the
+// second remember the first one's zero.
+func TestHoldsOverlap(t *testing.T) {
+	f := held(t, 2, "1", "40000", 50000)
+	first := must(f.Hold(pod, Update{Quota: 80000}))(t)
+	wantPlain(t, f, cpuBurst, "40000")
+	second := must(f.Hold(pod, Update{Quota: 30000}))(t)
+	wantPlain(t, f, cpuBurst, "0")
+	if err := first.Restore(true); err != nil {
+		t.Fatal(err)
+	}
+	wantPlain(t, f, cpuIdle, "0")
+	wantPlain(t, f, cpuBurst, "0")
+	if err := second.Restore(false); err != nil {
+		t.Fatal(err)
+	}
+	wantPlain(t, f, cpuIdle, "1")
+	wantPlain(t, f, cpuBurst, "40000")
+	wantForgotten(t, f)
+}
+
+// Groups do not wait for one another, nor share what is kept.
+func TestHoldIsPerGroup(t *testing.T) {
+	f := held(t, 2, "1", "0", -1)
+	h := must(f.Hold(pod, Update{}))(t)
+	other := must(f.Hold("/kubepods/other", Update{}))(t)
+	if err := h.Restore(true); err != nil {
+		t.Fatal(err)
+	}
+	wantPlain(t, f, cpuIdle, "1")
+	if err := other.Restore(true); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// One group has one spelling, or two holds of it would not know of each other.
+func TestHoldKnowsTheGroupByAnySpelling(t *testing.T) {
+	f := held(t, 2, "1", "0", -1)
+	first := must(f.Hold(pod, Update{}))(t)
+	second := must(f.Hold("kubepods//burstable/./pod1/", Update{}))(t)
+	if err := first.Restore(true); err != nil {
+		t.Fatal(err)
+	}
+	wantPlain(t, f, cpuIdle, "0")
+	if err := second.Restore(true); err != nil {
+		t.Fatal(err)
+	}
+	wantPlain(t, f, cpuIdle, "1")
+}
+
+// What a plugin writes while an update is under way is what comes back, and
+// reads as if it were there already.
+func TestWriteDuringHold(t *testing.T) {
+	for _, version := range []int{1, 2} {
+		f := held(t, version, "1", "20000", 50000)
+		h := must(f.Hold(pod, Update{Quota: 30000}))(t)
+		for file, value := range map[string]string{cpuIdle: "0", cpuBurst: "31000"} {
+			if err := f.Write(pod, file, value); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := f.Read(pod, file); err != nil || got != value {
+				t.Errorf("%s reads %q, %v; want %q", file, got, err, value)
+			}
+		}
+		wantPlain(t, f, cpuBurst, "20000")
+		wantCode(t, f.Write(pod, cpuBurst, "-1"), abi.Invalid)
+		wantCode(t, f.Write(pod+"/none", cpuBurst, "1"), abi.NotFound)
+
+		late := must(f.Hold(pod, Update{Quota: 10000}))(t) // has to move the burst, which must not lose the noted one
+		wantPlain(t, f, cpuBurst, "0")
+		plain(t, f, "cpu.max", quotaText(version, 31000))
+		if err := errors.Join(h.Restore(true), late.Restore(true)); err != nil {
+			t.Fatal(err)
+		}
+		wantPlain(t, f, cpuIdle, "0")
+		wantPlain(t, f, cpuBurst, "31000")
+		wantForgotten(t, f)
+	}
+}
+
+func TestReadDuringHold(t *testing.T) {
+	f := held(t, 2, "1", "20000", 50000)
+	h := must(f.Hold(pod, Update{}))(t)
+	defer h.Restore(false)
+	for file, want := range map[string]string{cpuIdle: "1", cpuBurst: "20000"} {
+		if got, err := f.Read(pod, file); err != nil || got != want {
+			t.Errorf("%s reads %q, %v; want %q", file, got, err, want)
+		}
+	}
+}
+
+func TestHoldWithoutGroup(t *testing.T) {
+	for _, version := range []int{1, 2} {
+		f := tree(t, version, nil) // v1: not even the controller
+		h := must(f.Hold(pod, Update{Quota: 1000}))(t)
+		wantCode(t, f.Write(pod, cpuIdle, "1"), map[int]abi.Errno{1: abi.Unsupported, 2: abi.NotFound}[version])
+		if err := h.Restore(true); err != nil {
+			t.Error(err)
+		}
+		wantForgotten(t, f)
+	}
+	var none *Hold
+	if err := none.Restore(true); err != nil {
+		t.Error(err)
+	}
+}
+
+// An old kernel lacks the files, an odd one the quota.
+func TestHoldWithoutFiles(t *testing.T) {
+	f := tree(t, 2, map[string]string{cpuBurst: "40000"})
+	h := must(f.Hold(pod, Update{Quota: 1000}))(t)
+	wantPlain(t, f, cpuBurst, "0")
+	if err := h.Restore(true); err != nil {
+		t.Error(err)
+	}
+	wantPlain(t, f, cpuBurst, "40000")
+}
+
+func TestGroupGoesDuringHold(t *testing.T) {
+	f := held(t, 2, "1", "40000", 50000)
+	h := must(f.Hold(pod, Update{Quota: 1000}))(t)
+	if err := os.RemoveAll(f.path + "/kubepods"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Restore(true); err != nil {
+		t.Error(err)
+	}
+	wantForgotten(t, f)
+}
+
+// If one value cannot be taken back, the other is back where it was.
+func TestHoldFailsHalfWay(t *testing.T) {
+	f := held(t, 2, "1", "40000", 50000)
+	spoil(t, plainPath(t, f, cpuBurst))
+	h, err := f.Hold(pod, Update{Quota: 1000})
+	if h != nil || err == nil {
+		t.Fatalf("got %v, %v", h, err)
+	}
+	var e *Error
+	if !errors.As(err, &e) || e.Op != "hold" || e.Group != pod || e.File != cpuBurst {
+		t.Errorf("error names %+v: %v", e, err)
+	}
+	wantPlain(t, f, cpuIdle, "1")
+	wantForgotten(t, f)
+}
+
+// A value that cannot be put back is named, and tried again by the next hold.
+func TestRestoreFailsHalfWay(t *testing.T) {
+	f := held(t, 2, "1", "40000", 50000)
+	h := must(f.Hold(pod, Update{Quota: 1000}))(t)
+	mend := spoil(t, plainPath(t, f, cpuIdle))
+	err := h.Restore(true)
+	var e *Error
+	if !errors.As(err, &e) || e.Op != "restore" || e.Group != pod || e.File != cpuIdle || e.Value != "1" {
+		t.Fatalf("got %v", err)
+	}
+	wantPlain(t, f, cpuBurst, "40000")
+	mend()
+	if got, err := f.Read(pod, cpuIdle); err != nil || got != "0" {
+		t.Errorf("reads %q, %v; want what the kernel holds", got, err)
+	}
+	if err := must(f.Hold(pod, Update{}))(t).Restore(true); err != nil {
+		t.Fatal(err)
+	}
+	wantPlain(t, f, cpuIdle, "1")
+	wantForgotten(t, f)
+}
+
+// What somebody wrote since a failed Restore is newer than what it kept,
+// whether it came through here or not.
+func TestFailedRestoreIsOvertaken(t *testing.T) {
+	write := func(t *testing.T, f *FS, value string) {
+		if err := f.Write(pod, cpuBurst, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	elsewhere := func(t *testing.T, f *FS, value string) { plain(t, f, cpuBurst, value) }
+	tests := []struct {
+		name, value string
+		write       func(*testing.T, *FS, string)
+	}{
+		{"by a write", "30000", write},
+		{"by a zero", "0", write},
+		{"by somebody else", "30000", elsewhere},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := held(t, 2, "0", "40000", 50000)
+			h := must(f.Hold(pod, Update{}))(t)
+			mend := spoil(t, plainPath(t, f, cpuBurst))
+			if err := h.Restore(true); err == nil {
+				t.Fatal("Restore wrote into a directory")
+			}
+			mend()
+			tt.write(t, f, tt.value)
+			if err := must(f.Hold(pod, Update{}))(t).Restore(true); err != nil {
+				t.Fatal(err)
+			}
+			wantPlain(t, f, cpuBurst, tt.value)
+			wantForgotten(t, f)
+		})
+	}
+}
+
+// spoil replaces a file by a directory, which neither reads nor writes as one,
+// and returns what puts the file back.
+func spoil(t *testing.T, path string) (mend func()) {
+	t.Helper()
+	if err := errors.Join(os.Rename(path, path+".real"), os.Mkdir(path, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if err := errors.Join(os.Remove(path), os.Rename(path+".real", path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
