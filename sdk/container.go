@@ -1,0 +1,89 @@
+package sdk
+
+import "github.com/wasmproxy/wasmproxy/abi"
+
+// Container reads a container. Its methods return "" or 0 for what the
+// container does not have. A Container is valid while the handler that got it runs.
+type Container struct{ handle abi.Object } // 0 is the container of the event
+
+func (c Container) object() abi.Object {
+	if c.handle == 0 {
+		return abi.Container
+	}
+	return c.handle
+}
+
+// Pod returns the pod that the container is in.
+func (c Container) Pod() Pod {
+	if c.handle == 0 {
+		return Pod{}
+	}
+	pod, _ := FindPodByID(readText("Pod", c.object(), abi.ContainerPodID))
+	return pod
+}
+
+// ID returns the container's id, "" before it is created.
+func (c Container) ID() string { return readText("ID", c.object(), abi.ContainerID) }
+
+// Name returns the container's name in its pod.
+func (c Container) Name() string { return readText("Name", c.object(), abi.ContainerName) }
+
+// Attempt returns how often the container was created before.
+func (c Container) Attempt() int64 { return readInt64("Attempt", c.object(), abi.ContainerAttempt) }
+
+// Image returns the image as the request names it.
+func (c Container) Image() string { return readText("Image", c.object(), abi.ContainerImage) }
+
+// Label returns the value of a label and whether the container has it.
+func (c Container) Label(key string) (string, bool) {
+	return readEntry("Label", c.object(), abi.ContainerLabels, key)
+}
+
+// Labels ranges over the labels, sorted by key.
+func (c Container) Labels() Entries { return readEntries("Labels", c.object(), abi.ContainerLabels) }
+
+// Annotation returns the value of an annotation and whether the container has it.
+func (c Container) Annotation(key string) (string, bool) {
+	return readEntry("Annotation", c.object(), abi.ContainerAnnotations, key)
+}
+
+// Annotations ranges over the annotations, sorted by key.
+func (c Container) Annotations() Entries {
+	return readEntries("Annotations", c.object(), abi.ContainerAnnotations)
+}
+
+// Env returns the value of an environment variable, the last where a name
+// occurs twice, and whether the container has it. It may be a secret.
+func (c Container) Env(name string) (string, bool) {
+	return readEntry("Env", c.object(), abi.ContainerEnv, name)
+}
+
+// Envs ranges over the environment variables in the order of the request, which
+// may repeat a name. They may be secrets.
+func (c Container) Envs() Entries { return readEntries("Envs", c.object(), abi.ContainerEnv) }
+
+// Resources returns the container's resources.
+func (c Container) Resources() Resources { return Resources{c.object(), abi.Resources} }
+
+// MutableContainer is the container of a request that is on its way to the
+// runtime, so that a plugin can still change it.
+type MutableContainer struct {
+	Container
+	containerFiles
+	refusal
+}
+
+// Resources returns the resources that the request asks for.
+func (c *MutableContainer) Resources() MutableResources {
+	return MutableResources{c.Container.Resources()}
+}
+
+// SetAnnotation sets an annotation of the container. Keys under io.kubernetes. are denied.
+func (c *MutableContainer) SetAnnotation(key, value string) error {
+	return setEntry("SetAnnotation", abi.Container, abi.ContainerAnnotations, key, value)
+}
+
+// DeleteAnnotation removes an annotation of the container, if it is there.
+func (c *MutableContainer) DeleteAnnotation(key string) error {
+	return deleteEntry("DeleteAnnotation", abi.Container, abi.ContainerAnnotations, key)
+}

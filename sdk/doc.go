@@ -1,0 +1,51 @@
+// Package sdk is for authors of wasmproxy plugins in Go. The same source builds
+// with TinyGo, to some ten kilobytes, and with standard Go, to some two megabytes.
+//
+// A plugin is a main package that registers itself in an init function. Its
+// handlers are ordinary functions over typed events:
+//
+//	package main
+//
+//	import wp "github.com/wasmproxy/wasmproxy/sdk"
+//
+//	func main() {} // never runs
+//
+//	func init() {
+//		wp.Plugin("cpu-boost", "1.0.0").OnPreCreateContainer(boost)
+//	}
+//
+//	func boost(c *wp.PreCreateContainer) error {
+//		if v, _ := c.Pod().Annotation("example.com/boost"); v != "2x" {
+//			return nil
+//		}
+//		c.Resources().SetCPUQuota(2 * c.Resources().CPUQuota())
+//		return c.SetAnnotation("example.com/boosted", "true")
+//	}
+//
+// Build it with one of these, and put the file into the proxy's plugin directory:
+//
+//	tinygo build -target=wasip1 -buildmode=c-shared -scheduler=none -opt=z -no-debug -o 10-cpu-boost.wasm .
+//	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -ldflags='-s -w' -o 10-cpu-boost.wasm .
+//
+// # Errors
+//
+// A setter returns the host's refusal, and also remembers it: a handler that
+// ignores it, as boost does, still fails. All changes of a failed handler are
+// dropped. A plugin that can do without says so with [Handled]. A getter returns
+// nothing for what is not there; if the host refuses a read, the handler fails.
+//
+// Reads show the event as earlier plugins left it. What this plugin sets is not
+// visible to its own getters.
+//
+// # Tests
+//
+// On the machine that builds it a plugin is tested with go test and package
+// sdktest, which calls the registered handlers over events that the test makes up.
+//
+// # What it is not
+//
+// The package does no I/O, parses no configuration, and knows no CRI message.
+// It imports nothing that TinyGo makes large: no reflect, encoding/json, fmt,
+// time or sync. It keeps package state, because a guest runs one call at a time.
+// ABI.md in package abi specifies what it is built on.
+package sdk

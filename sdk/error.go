@@ -1,0 +1,99 @@
+package sdk
+
+import "github.com/wasmproxy/wasmproxy/abi"
+
+// Errno is the host's reason for refusing something. It is an error, and what
+// errors.Is finds in the errors of this package.
+type Errno = abi.Errno
+
+// The host's reasons.
+const (
+	ErrNotFound    = abi.NotFound
+	ErrUnsupported = abi.Unsupported // this node or kernel cannot do it, such as cgroup v2's files on v1
+	ErrDenied      = abi.Denied      // not this plugin's to read or write
+	ErrInvalid     = abi.Invalid     // malformed or out of range
+	ErrTooLarge    = abi.TooLarge
+	ErrLimit       = abi.Limit    // too many changes in one call
+	ErrReadOnly    = abi.ReadOnly // not writable in this hook
+	ErrConflict    = abi.Conflict // an earlier plugin set it to another value
+)
+
+// Error is the host's answer to a method that it refused.
+//
+// An Error fails the hook, whether or not the plugin looks at it: none of the
+// plugin's changes happen, and the operator's failure policy says what becomes
+// of the call. A plugin that can do without takes it back with [Handled].
+type Error struct {
+	Op      string // the method, such as "SetCPUQuota"
+	Key     string // its key or file, if it has one
+	Errno   Errno
+	handled bool
+}
+
+// Error names the method, its key and the reason.
+func (e *Error) Error() string {
+	if e.Key == "" {
+		return e.Op + ": " + e.Errno.Error()
+	}
+	return e.Op + " " + e.Key + ": " + e.Errno.Error()
+}
+
+// Unwrap returns e.Errno.
+func (e *Error) Unwrap() error { return e.Errno }
+
+// Handled reports whether err is an *[Error] for this reason, and if it is, err
+// no longer fails the hook: the plugin has dealt with it.
+//
+//	err := c.Resources().SetUnified("memory.high", "268435456")
+//	if sdk.Handled(err, sdk.ErrUnsupported) {
+//		return nil // cgroup v1: go on without
+//	}
+//	return err
+//
+// With any other err, nil among them, it changes nothing and reports false.
+func Handled(err error, reason Errno) bool {
+	e := asError(err)
+	if e == nil || e.Errno != reason {
+		return false
+	}
+	e.handled = true
+	return true
+}
+
+// asError finds the *Error in err's chain. Package errors would do it by reflection.
+func asError(err error) *Error {
+	for err != nil {
+		if e, ok := err.(*Error); ok {
+			return e
+		}
+		wrapper, ok := err.(interface{ Unwrap() error })
+		if !ok {
+			return nil
+		}
+		err = wrapper.Unwrap()
+	}
+	return nil
+}
+
+// refused holds every Error of the call that runs.
+var refused []*Error
+
+// check turns a host function's result into an error and remembers it.
+func check(op, key string, result int32) error {
+	if result >= 0 {
+		return nil
+	}
+	e := &Error{Op: op, Key: key, Errno: Errno(result)}
+	refused = append(refused, e)
+	return e
+}
+
+// unhandled returns the first Error of the call that the plugin did not deal with.
+func unhandled() error {
+	for _, e := range refused {
+		if !e.handled {
+			return e
+		}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package sdk
+
+import "github.com/wasmproxy/wasmproxy/abi"
+
+// Resources reads what CRI calls LinuxContainerResources. 0 or "" means that
+// the request does not say.
+type Resources struct {
+	object abi.Object
+	base   abi.Field
+}
+
+func (r Resources) number(op string, f abi.Field) int64 { return readInt64(op, r.object, r.base+f) }
+func (r Resources) text(op string, f abi.Field) string  { return readText(op, r.object, r.base+f) }
+
+// CPUPeriod returns the CFS period in microseconds.
+func (r Resources) CPUPeriod() int64 { return r.number("CPUPeriod", abi.CPUPeriod) }
+
+// CPUQuota returns the CFS quota in microseconds per period, -1 for no limit.
+func (r Resources) CPUQuota() int64 { return r.number("CPUQuota", abi.CPUQuota) }
+
+// CPUShares returns the relative weight, 2–262144, whatever the cgroup version.
+func (r Resources) CPUShares() int64 { return r.number("CPUShares", abi.CPUShares) }
+
+// MemoryLimit returns the memory limit in bytes.
+func (r Resources) MemoryLimit() int64 { return r.number("MemoryLimit", abi.MemoryLimit) }
+
+// MemorySwap returns the limit of memory plus swap in bytes.
+func (r Resources) MemorySwap() int64 { return r.number("MemorySwap", abi.MemorySwap) }
+
+// OOMScoreAdj returns the adjustment of the OOM killer's score, -1000–1000.
+func (r Resources) OOMScoreAdj() int64 { return r.number("OOMScoreAdj", abi.OOMScoreAdj) }
+
+// CpusetCPUs returns the CPUs that may be used, such as "0-3,7".
+func (r Resources) CpusetCPUs() string { return r.text("CpusetCPUs", abi.CpusetCpus) }
+
+// CpusetMems returns the memory nodes that may be used, such as "0-1".
+func (r Resources) CpusetMems() string { return r.text("CpusetMems", abi.CpusetMems) }
+
+// HugepageLimit returns the limit in bytes for a page size such as "2MB", in
+// decimal, and whether there is one.
+func (r Resources) HugepageLimit(pageSize string) (string, bool) {
+	return readEntry("HugepageLimit", r.object, r.base+abi.HugepageLimits, pageSize)
+}
+
+// HugepageLimits ranges over the limits by page size.
+func (r Resources) HugepageLimits() Entries {
+	return readEntries("HugepageLimits", r.object, r.base+abi.HugepageLimits)
+}
+
+// Unified returns what the request asks to be written to a cgroup v2 file, and
+// whether it asks.
+func (r Resources) Unified(file string) (string, bool) {
+	return readEntry("Unified", r.object, r.base+abi.Unified, file)
+}
+
+// Unifieds ranges over the cgroup v2 files that the request asks to be written.
+func (r Resources) Unifieds() Entries {
+	return readEntries("Unifieds", r.object, r.base+abi.Unified)
+}
+
+// MutableResources are the resources of a request that is on its way to the
+// runtime. What is set shows in the request, not in the getters, which go on to
+// say what the plugins before this one left.
+type MutableResources struct{ Resources }
+
+// SetCPUPeriod sets the CFS period in microseconds, 1000–1000000.
+func (r MutableResources) SetCPUPeriod(us int64) error {
+	return r.setNumber("SetCPUPeriod", abi.CPUPeriod, us)
+}
+
+// SetCPUQuota sets the CFS quota in microseconds per period, -1 for no limit.
+func (r MutableResources) SetCPUQuota(us int64) error {
+	return r.setNumber("SetCPUQuota", abi.CPUQuota, us)
+}
+
+// SetCPUShares sets the relative weight, 2–262144, whatever the cgroup version.
+func (r MutableResources) SetCPUShares(shares int64) error {
+	return r.setNumber("SetCPUShares", abi.CPUShares, shares)
+}
+
+// SetMemoryLimit sets the memory limit in bytes.
+func (r MutableResources) SetMemoryLimit(bytes int64) error {
+	return r.setNumber("SetMemoryLimit", abi.MemoryLimit, bytes)
+}
+
+// SetMemorySwap sets the limit of memory plus swap in bytes.
+func (r MutableResources) SetMemorySwap(bytes int64) error {
+	return r.setNumber("SetMemorySwap", abi.MemorySwap, bytes)
+}
+
+// SetOOMScoreAdj sets the adjustment of the OOM killer's score, -1000–1000.
+func (r MutableResources) SetOOMScoreAdj(score int64) error {
+	return r.setNumber("SetOOMScoreAdj", abi.OOMScoreAdj, score)
+}
+
+// SetCpusetCPUs sets the CPUs that may be used, such as "0-3,7".
+func (r MutableResources) SetCpusetCPUs(list string) error {
+	return r.setText("SetCpusetCPUs", abi.CpusetCpus, list)
+}
+
+// SetCpusetMems sets the memory nodes that may be used, such as "0-1".
+func (r MutableResources) SetCpusetMems(list string) error {
+	return r.setText("SetCpusetMems", abi.CpusetMems, list)
+}
+
+// SetHugepageLimit sets the limit in bytes, in decimal, for a page size such as "2MB".
+func (r MutableResources) SetHugepageLimit(pageSize, bytes string) error {
+	return setEntry("SetHugepageLimit", r.object, r.base+abi.HugepageLimits, pageSize, bytes)
+}
+
+// SetUnified asks the runtime to write a cgroup v2 file. On cgroup v1 it is
+// refused with [ErrUnsupported], because runc fails the container for it.
+func (r MutableResources) SetUnified(file, value string) error {
+	return setEntry("SetUnified", r.object, r.base+abi.Unified, file, value)
+}
+
+// DeleteUnified drops a cgroup v2 file from the request, if it is there.
+func (r MutableResources) DeleteUnified(file string) error {
+	return deleteEntry("DeleteUnified", r.object, r.base+abi.Unified, file)
+}
+
+func (r MutableResources) setNumber(op string, f abi.Field, v int64) error {
+	return check(op, "", hostSetInt64(r.object, r.base+f, v))
+}
+
+func (r MutableResources) setText(op string, f abi.Field, v string) error {
+	return check(op, "", hostSetBytes(r.object, r.base+f, v))
+}
