@@ -111,9 +111,10 @@ func (a *Adjustment) add(c Change) error {
 // owners remembers who asked for what, over all plugins of one call.
 type owners map[slot]Owned
 
-// Owned is a change and the plugin that asked for it.
+// Owned is a change, the plugin that asked for it, and what its failure means.
 type Owned struct {
 	Plugin string
+	Policy FailurePolicy
 	Change Change
 }
 
@@ -127,12 +128,12 @@ func (o owners) claim(c Change) *ConflictError {
 	return nil
 }
 
-// record makes plugin the owner of what no one owns yet.
-func (o owners) record(plugin string, changes []Change) {
+// record makes the member the owner of what no one owns yet.
+func (o owners) record(m Member, changes []Change) {
 	for _, c := range changes {
 		for _, s := range c.slots() {
-			if first, taken := o[s]; !taken || first.Plugin == plugin {
-				o[s] = Owned{plugin, c}
+			if first, taken := o[s]; !taken || first.Plugin == m.ID {
+				o[s] = Owned{m.ID, m.Policy, c}
 			}
 		}
 	}

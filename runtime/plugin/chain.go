@@ -97,7 +97,7 @@ func (c *Chain) Dispatch(ctx context.Context, s Subject) ([]Owned, error) {
 		if err = c.judge(ctx, m, s, adj, err); err != nil {
 			return done, err
 		}
-		owned.record(m.ID, adj.changes)
+		owned.record(m, adj.changes)
 		s.Apply(adj.changes)
 		done = c.note(ctx, m, s, adj, done)
 	}
@@ -161,7 +161,7 @@ func (c *Chain) note(ctx context.Context, m Member, s Subject, adj *Adjustment, 
 			c.log.DebugContext(ctx, "plugin changed field", "plugin", m.ID, "hook", s.Hook().String(),
 				slog.Any("", s), "field", change.Target(), "value", change.Value())
 		}
-		done = append(done, Owned{m.ID, change})
+		done = append(done, Owned{m.ID, m.Policy, change})
 	}
 	return done
 }

@@ -1,0 +1,237 @@
+package plugin_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// function is a plugin whose Call is a Go function.
+type function func(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error
+
+func (function) Manifest() abi.Manifest      { return abi.Manifest{} }
+func (function) Close(context.Context) error { return nil }
+func (f function) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+	return f(ctx, ev, adj)
+}
+
+// subject is an event that remembers what was applied to it.
+type subject struct {
+	plugin.Event
+	hook    abi.Hook
+	applied []plugin.Change
+}
+
+func (s *subject) Hook() abi.Hook           { return s.hook }
+func (s *subject) Apply(cs []plugin.Change) { s.applied = append(s.applied, cs...) }
+func (s *subject) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("pod", "ns/web"), slog.String("container", "app"))
+}
+
+// v2 is a node with cgroup v2 on which every file may be written.
+type v2 struct{}
+
+func (v2) Version() int               { return 2 }
+func (v2) Check(string, string) error { return nil }
+
+func set(f abi.Field, v int64) function {
+	return func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return adj.SetInt64(abi.Container, abi.Resources+f, v)
+	}
+}
+
+func member(id string, policy plugin.FailurePolicy, f function) plugin.Member {
+	return plugin.Member{
+		ID: id, Plugin: f, Policy: policy, Timeout: time.Second,
+		Hooks: abi.HookSetOf(abi.PreCreateContainer, abi.PostStopContainer),
+	}
+}
+
+// dispatch runs a PreCreateContainer through the members.
+func dispatch(t *testing.T, members ...plugin.Member) (*subject, []plugin.Owned, error, string) {
+	t.Helper()
+	var log bytes.Buffer
+	s := &subject{hook: abi.PreCreateContainer}
+	logger := slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	owned, err := plugin.NewChain(logger, v2{}, nil, members...).Dispatch(t.Context(), s)
+	return s, owned, err, log.String()
+}
+
+func TestChainAppliesInOrder(t *testing.T) {
+	s, owned, err, _ := dispatch(t,
+		member("10-a", plugin.Ignore, set(abi.CPUShares, 100)),
+		member("20-b", plugin.Ignore, set(abi.CPUQuota, 5000)))
+	if err != nil || len(s.applied) != 2 || owned[0].Plugin != "10-a" || owned[1].Change.Int != 5000 {
+		t.Errorf("applied %v, owned %v, error %v", s.applied, owned, err)
+	}
+}
+
+func TestConflict(t *testing.T) {
+	unified := func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return adj.SetEntry(abi.Container, abi.Resources+abi.Unified, "memory.high", "1000")
+	}
+	file := func(v string) function {
+		return func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+			return adj.WriteFile(abi.Container, "memory.high", v)
+		}
+	}
+	weight := func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return adj.SetEntry(abi.Container, abi.Resources+abi.Unified, "cpu.weight", "39")
+	}
+	cpuMax := func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return adj.SetEntry(abi.Container, abi.Resources+abi.Unified, "cpu.max", "1000 1000")
+	}
+	tests := []struct {
+		name          string
+		first, second function
+		conflict      bool
+	}{
+		{"same field, other value", set(abi.CPUShares, 100), set(abi.CPUShares, 200), true},
+		{"same field, same value", set(abi.CPUShares, 100), set(abi.CPUShares, 100), false},
+		{"other field", set(abi.CPUShares, 100), set(abi.CPUQuota, 2000), false},
+		{"unified and file, other value", unified, file("2000"), true},
+		{"unified and file, same value", unified, file("1000"), false},
+		{"field and its unified key", set(abi.CPUShares, 1024), weight, true},
+		{"period and cpu.max", set(abi.CPUPeriod, 50_000), cpuMax, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s, owned, err, log := dispatch(t, member("10-first", plugin.Ignore, tt.first), member("20-second", plugin.Ignore, tt.second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(owned) == 1; got != tt.conflict || len(s.applied) != len(owned) {
+				t.Errorf("conflict %v, want %v; changes %v", got, tt.conflict, owned)
+			}
+			named := strings.Contains(log, `"plugins conflict"`) && strings.Contains(log, "10-first") && strings.Contains(log, "20-second")
+			if named != tt.conflict {
+				t.Errorf("log names the conflict: %v\n%s", named, log)
+			}
+			_, _, err, _ = dispatch(t, member("10-first", plugin.Fail, tt.first), member("20-second", plugin.Fail, tt.second))
+			if (err != nil) != tt.conflict {
+				t.Fatalf("under Fail: %v", err)
+			}
+			if err != nil && (!errors.Is(err, abi.Conflict) || !strings.Contains(err.Error(), "20-second") || !strings.Contains(err.Error(), "10-first")) {
+				t.Errorf("error does not name both plugins: %v", err)
+			}
+		})
+	}
+}
+
+// The whole adjustment of a plugin that fails is dropped, whatever it had set before.
+func TestFailureDropsTheAdjustment(t *testing.T) {
+	half := func(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+		if err := adj.SetInt64(abi.Container, abi.Resources+abi.CPUShares, 100); err != nil {
+			return err
+		}
+		return errors.New("broke after its first write")
+	}
+	s, owned, err, _ := dispatch(t, member("10-half", plugin.Ignore, half), member("20-other", plugin.Ignore, set(abi.CPUShares, 200)))
+	if err != nil || len(owned) != 1 || s.applied[0].Int != 200 {
+		t.Errorf("applied %v, error %v", s.applied, err)
+	}
+	_, _, err, _ = dispatch(t, member("10-half", plugin.Fail, half))
+	var failed *plugin.Error
+	if !errors.As(err, &failed) || failed.Plugin != "10-half" || failed.Hook != abi.PreCreateContainer {
+		t.Errorf("under Fail: %v", err)
+	}
+}
+
+func TestHandledConflictIsNoFailure(t *testing.T) {
+	polite := func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		if err := adj.SetInt64(abi.Container, abi.Resources+abi.CPUShares, 200); !errors.Is(err, abi.Conflict) {
+			return fmt.Errorf("expected a conflict, got %v", err)
+		}
+		return adj.SetInt64(abi.Container, abi.Resources+abi.CPUQuota, 2000)
+	}
+	_, owned, err, _ := dispatch(t, member("10-a", plugin.Ignore, set(abi.CPUShares, 100)), member("20-polite", plugin.Fail, polite))
+	if err != nil || len(owned) != 2 {
+		t.Errorf("changes %v, error %v", owned, err)
+	}
+}
+
+func TestRejectIsHonouredUnderIgnore(t *testing.T) {
+	deny := func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return adj.Reject(abi.RejectPermissionDenied, "not on this\nnode")
+	}
+	_, _, err, _ := dispatch(t, member("10-deny", plugin.Ignore, deny))
+	var refused *plugin.Rejection
+	if !errors.As(err, &refused) || refused.Code != abi.RejectPermissionDenied || refused.Reason != "not on this node" {
+		t.Errorf("error %v", err)
+	}
+	adj := plugin.NewAdjustment(abi.PostStopContainer, v2{})
+	if err := adj.Reject(0, "never"); !errors.Is(err, abi.Invalid) || adj.Rejection() != nil {
+		t.Errorf("a post hook refused a call: %v", err)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	faults := map[string]function{
+		"panic": func(context.Context, plugin.Event, *plugin.Adjustment) error { panic("oh") },
+		"slow": func(ctx context.Context, _ plugin.Event, _ *plugin.Adjustment) error {
+			<-ctx.Done()
+			return ctx.Err()
+		},
+		"error": func(context.Context, plugin.Event, *plugin.Adjustment) error { return errors.New("broken") },
+	}
+	for name, f := range faults {
+		t.Run(name, func(t *testing.T) {
+			m := member("10-bad", plugin.Ignore, f)
+			m.Timeout = 20 * time.Millisecond
+			if _, owned, err, _ := dispatch(t, m, member("20-good", plugin.Ignore, set(abi.CPUShares, 5))); err != nil || len(owned) != 1 {
+				t.Errorf("under Ignore: changes %v, error %v", owned, err)
+			}
+			m.Policy = plugin.Fail
+			if _, _, err, _ := dispatch(t, m); err == nil {
+				t.Error("under Fail the call went on")
+			}
+		})
+	}
+}
+
+// Stop and Remove cannot be refused: a pod must be killable.
+func TestPostHooksNeverFail(t *testing.T) {
+	bad := member("10-bad", plugin.Fail, func(context.Context, plugin.Event, *plugin.Adjustment) error { return errors.New("broken") })
+	s := &subject{hook: abi.PostStopContainer}
+	if _, err := plugin.NewChain(slog.New(slog.DiscardHandler), nil, nil, bad).Dispatch(t.Context(), s); err != nil {
+		t.Error(err)
+	}
+}
+
+// A caller that went away is nobody's failure: nothing is counted as ignored.
+func TestCancelledCall(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var outcomes int
+	m := member("10-a", plugin.Ignore, func(ctx context.Context, _ plugin.Event, _ *plugin.Adjustment) error {
+		cancel()
+		return ctx.Err()
+	})
+	chain := plugin.NewChain(slog.New(slog.DiscardHandler), nil, func(plugin.Outcome) { outcomes++ }, m, m)
+	if _, err := chain.Dispatch(ctx, &subject{hook: abi.PreCreateContainer}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	if outcomes != 1 {
+		t.Errorf("%d plugins were asked", outcomes)
+	}
+}
+
+func TestEnvironmentNeverReachesTheLog(t *testing.T) {
+	secret := func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return adj.SetEntry(abi.Container, abi.ContainerEnv, "TOKEN", "s3cret")
+	}
+	_, _, err, log := dispatch(t, member("10-a", plugin.Ignore, secret), member("20-b", plugin.Ignore,
+		func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+			return adj.SetEntry(abi.Container, abi.ContainerEnv, "TOKEN", "other-s3cret")
+		}))
+	if err != nil || strings.Contains(log, "s3cret") || !strings.Contains(log, "TOKEN") {
+		t.Errorf("error %v, log:\n%s", err, log)
+	}
+}

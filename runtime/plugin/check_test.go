@@ -1,0 +1,104 @@
+package plugin_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// v1 is a node on which only cpu.idle may be written.
+type v1 struct{}
+
+func (v1) Version() int { return 1 }
+func (v1) Check(file, _ string) error {
+	if file != "cpu.idle" {
+		return abi.Unsupported
+	}
+	return nil
+}
+
+func TestWritesAreChecked(t *testing.T) {
+	type adj = *plugin.Adjustment
+	entry := func(o abi.Object, f abi.Field, k, v string) func(adj) error {
+		return func(a adj) error { return a.SetEntry(o, f, k, v) }
+	}
+	number := func(f abi.Field, v int64) func(adj) error {
+		return func(a adj) error { return a.SetInt64(abi.Container, f, v) }
+	}
+	text := func(o abi.Object, f abi.Field, v string) func(adj) error {
+		return func(a adj) error { return a.SetText(o, f, v) }
+	}
+	file := func(o abi.Object, name, v string) func(adj) error {
+		return func(a adj) error { return a.WriteFile(o, name, v) }
+	}
+	const res = abi.Resources
+	tests := []struct {
+		name  string
+		hook  abi.Hook
+		files plugin.Files
+		write func(adj) error
+		want  abi.Errno
+	}{
+		{"annotation", abi.PreCreateContainer, v2{}, entry(abi.Container, abi.ContainerAnnotations, "a", "b"), abi.OK},
+		{"kubelet's annotation", abi.PreCreateContainer, v2{}, entry(abi.Container, abi.ContainerAnnotations, "io.kubernetes.x", "b"), abi.Denied},
+		{"kubelet's label", abi.PreRunPodSandbox, v2{}, entry(abi.Pod, abi.PodLabels, "io.kubernetes.pod.uid", "b"), abi.Denied},
+		{"kubelet's label, deleted", abi.PreRunPodSandbox, v2{}, func(a adj) error { return a.DeleteEntry(abi.Pod, abi.PodLabels, "io.kubernetes.pod.uid") }, abi.Denied},
+		{"annotation that is not UTF-8", abi.PreCreateContainer, v2{}, entry(abi.Container, abi.ContainerAnnotations, "a", "\xff"), abi.Invalid},
+		{"env that is not UTF-8", abi.PreCreateContainer, v2{}, entry(abi.Container, abi.ContainerEnv, "A", "\xff"), abi.OK},
+		{"env name with =", abi.PreCreateContainer, v2{}, entry(abi.Container, abi.ContainerEnv, "A=B", ""), abi.Invalid},
+		{"env in an update", abi.PreUpdateContainerResources, v2{}, entry(abi.Container, abi.ContainerEnv, "A", ""), abi.ReadOnly},
+		{"metadata", abi.PreRunPodSandbox, v2{}, text(abi.Pod, abi.PodName, "x"), abi.ReadOnly},
+		{"no such field", abi.PreRunPodSandbox, v2{}, text(abi.Pod, 999, "x"), abi.NotFound},
+		{"no such object", abi.PreRunPodSandbox, v2{}, text(17, abi.PodName, "x"), abi.NotFound},
+		{"wrong type", abi.PreCreateContainer, v2{}, text(abi.Container, res+abi.CPUQuota, "5"), abi.Invalid},
+		{"quota", abi.PreCreateContainer, v2{}, number(res+abi.CPUQuota, 50_000), abi.OK},
+		{"no quota", abi.PreUpdateContainerResources, v2{}, number(res+abi.CPUQuota, -1), abi.OK},
+		{"tiny quota", abi.PreCreateContainer, v2{}, number(res+abi.CPUQuota, 999), abi.Invalid},
+		{"oom score", abi.PreCreateContainer, v2{}, number(res+abi.OOMScoreAdj, 1001), abi.Invalid},
+		{"quota when it starts", abi.PreStartContainer, v2{}, number(res+abi.CPUQuota, 50_000), abi.ReadOnly},
+		{"cpuset", abi.PreCreateContainer, v2{}, text(abi.Container, res+abi.CpusetCpus, "0-2,7"), abi.OK},
+		{"cpuset upside down", abi.PreCreateContainer, v2{}, text(abi.Container, res+abi.CpusetCpus, "2-0"), abi.Invalid},
+		{"cpuset of words", abi.PreCreateContainer, v2{}, text(abi.Container, res+abi.CpusetMems, "all"), abi.Invalid},
+		{"hugepages", abi.PreCreateContainer, v2{}, entry(abi.Container, res+abi.HugepageLimits, "2MB", "4194304"), abi.OK},
+		{"hugepages of no size", abi.PreCreateContainer, v2{}, entry(abi.Container, res+abi.HugepageLimits, "2", "4194304"), abi.Invalid},
+		{"unified on v2", abi.PreCreateContainer, v2{}, entry(abi.Container, res+abi.Unified, "memory.high", "1"), abi.OK},
+		{"unified on v1", abi.PreCreateContainer, v1{}, entry(abi.Container, res+abi.Unified, "memory.high", "1"), abi.Unsupported},
+		{"unified elsewhere", abi.PreCreateContainer, v2{}, entry(abi.Container, res+abi.Unified, "../memory.high", "1"), abi.Invalid},
+		{"cgroup parent", abi.PreRunPodSandbox, v2{}, text(abi.Pod, abi.PodCgroupParent, "/kubepods/x"), abi.OK},
+		{"cgroup parent that climbs", abi.PreRunPodSandbox, v2{}, text(abi.Pod, abi.PodCgroupParent, "/kubepods/../x"), abi.Invalid},
+		{"cgroup parent slice", abi.PreRunPodSandbox, v2{}, text(abi.Pod, abi.PodCgroupParent, "kubepods-x.slice"), abi.OK},
+		{"file", abi.PreStartContainer, v1{}, file(abi.Container, "cpu.idle", "1"), abi.OK},
+		{"file of the other version", abi.PreStartContainer, v1{}, file(abi.Container, "memory.high", "1"), abi.Unsupported},
+		{"file without cgroups", abi.PreStartContainer, nil, file(abi.Container, "cpu.idle", "1"), abi.Unsupported},
+		{"file of a stopped container", abi.PostStopContainer, v2{}, file(abi.Container, "cpu.idle", "1"), abi.ReadOnly},
+		{"file of the pod of a container", abi.PreCreateContainer, v2{}, file(abi.Pod, "cpu.idle", "1"), abi.ReadOnly},
+		{"too large", abi.PreCreateContainer, v2{}, entry(abi.Container, abi.ContainerAnnotations, "a", strings.Repeat("x", 300<<10)), abi.TooLarge},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a := plugin.NewAdjustment(tt.hook, tt.files)
+			err := tt.write(a)
+			if got := plugin.ErrnoOf(err); got != tt.want {
+				t.Errorf("got %v (%v), want %v", got, err, tt.want)
+			}
+			if accepted := len(a.Changes()) == 1; accepted != (tt.want == abi.OK) {
+				t.Errorf("accepted: %v", accepted)
+			}
+		})
+	}
+}
+
+func TestAdjustmentIsBounded(t *testing.T) {
+	a := plugin.NewAdjustment(abi.PreCreateContainer, nil)
+	for range 256 {
+		if err := a.SetInt64(abi.Container, abi.Resources+abi.CPUShares, 5); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.SetInt64(abi.Container, abi.Resources+abi.CPUShares, 5); !errors.Is(err, abi.Limit) {
+		t.Errorf("change 257: %v", err)
+	}
+}

@@ -1,0 +1,98 @@
+package plugin_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// instance panics if it is used by two at once or after its end.
+type instance struct{ busy, ended atomic.Bool }
+
+// Many users, some of whom discard: no instance has two users, there are never
+// more than the pool's size, and all are ended after Close.
+func TestPoolHammer(t *testing.T) {
+	const size, users, rounds = 4, 16, 500
+	var open, most atomic.Int64
+	var all sync.Map
+	pool := plugin.NewPool(size, func(context.Context) (*instance, error) {
+		if n := open.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		if rand.IntN(10) == 0 {
+			open.Add(-1)
+			return nil, errors.New("does not start")
+		}
+		g := new(instance)
+		all.Store(g, nil)
+		return g, nil
+	}, func(g *instance) {
+		if g.ended.Swap(true) {
+			t.Error("ended twice")
+		}
+		open.Add(-1)
+	})
+	var wg sync.WaitGroup
+	for range users {
+		wg.Go(func() {
+			for range rounds {
+				g, err := pool.Get(t.Context())
+				if err != nil {
+					continue
+				}
+				if g.busy.Swap(true) || g.ended.Load() {
+					t.Error("instance is in use or ended")
+				}
+				g.busy.Store(false)
+				if rand.IntN(5) == 0 {
+					pool.Discard(g)
+				} else {
+					pool.Put(g)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	pool.Close()
+	if most.Load() > size || open.Load() != 0 {
+		t.Errorf("at most %d instances, %d left", most.Load(), open.Load())
+	}
+	all.Range(func(g, _ any) bool {
+		if !g.(*instance).ended.Load() {
+			t.Error("an instance outlives its pool")
+		}
+		return true
+	})
+}
+
+func TestPoolWaitsNoLongerThanItsCaller(t *testing.T) {
+	pool := plugin.NewPool(1, func(context.Context) (int, error) { return 1, nil }, func(int) {})
+	if _, err := pool.Get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := pool.Get(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestClosedPool(t *testing.T) {
+	ended := 0
+	pool := plugin.NewPool(2, func(context.Context) (int, error) { return 1, nil }, func(int) { ended++ })
+	g, err := pool.Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool.Close()
+	pool.Put(g)
+	if _, err := pool.Get(t.Context()); !errors.Is(err, plugin.ErrPoolClosed) || ended != 1 {
+		t.Errorf("error %v, %d instances ended", err, ended)
+	}
+}
