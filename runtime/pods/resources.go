@@ -9,11 +9,11 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// layResources lays the fields that over sets (not zero, not empty) on a copy of
+// LayResources lays the fields that over sets (not zero, not empty) on a copy of
 // base, as runtimes do: kubelet's CPU manager sends cpuset_cpus alone. Hugepage
 // limits merge by page size, unified by key, fields that this program does not
 // know by number.
-func layResources(base, over *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerResources {
+func LayResources(base, over *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerResources {
 	res := &runtimeapi.LinuxContainerResources{}
 	if base != nil {
 		res = proto.CloneOf(base)
@@ -76,7 +76,7 @@ func withResources(config *runtimeapi.ContainerConfig, over *runtimeapi.LinuxCon
 		return config
 	}
 	base := config.GetLinux().GetResources()
-	res := layResources(base, over)
+	res := LayResources(base, over)
 	if proto.Equal(res, base) {
 		return config
 	}
