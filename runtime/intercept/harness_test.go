@@ -1,0 +1,226 @@
+package intercept_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
+)
+
+// function is a plugin whose Call is a Go function.
+type function func(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error
+
+func (function) Manifest() abi.Manifest      { return abi.Manifest{} }
+func (function) Close(context.Context) error { return nil }
+func (f function) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+	return f(ctx, ev, adj)
+}
+
+// on wants one hook.
+func on(hook abi.Hook, f function) plugin.Member {
+	return plugin.Member{ID: "10-test", Plugin: f, Hooks: abi.HookSetOf(hook)}
+}
+
+// node is what calls pass through, and what came out at its far end.
+type node struct {
+	t       *testing.T
+	store   *pods.Store
+	turns   *intercept.Turns
+	backend runtimeBackend
+	log     *bytes.Buffer
+	route   cri.Router
+	sent    *cri.Frame // what the backend got last; nil if nothing came
+	fails   error      // what the backend answers instead
+
+	updating func() // what else the backend does meanwhile
+}
+
+type option func(*intercept.Options)
+
+func withCgroups(fs *cgroup.FS) option { return func(o *intercept.Options) { o.Cgroups = fs } }
+
+// newNode returns a node whose calls go through the members.
+func newNode(t *testing.T, members []plugin.Member, opts ...option) *node {
+	t.Helper()
+	n := &node{t: t, store: pods.NewStore(), turns: intercept.NewTurns(), log: new(bytes.Buffer)}
+	log := slog.New(slog.NewJSONHandler(&locked{w: n.log}, nil))
+	o := intercept.Options{
+		Log: log, Store: n.store, Backend: &n.backend, Node: &intercept.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2"},
+		Turns: n.turns, Keep: func() func() { return func() {} },
+	}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	var files plugin.Files
+	if o.Cgroups != nil {
+		files = o.Cgroups
+	}
+	o.Chain = plugin.NewChain(log, files, nil, members...)
+	n.route = intercept.Router(o)
+	return n
+}
+
+type locked struct {
+	mu sync.Mutex
+	w  *bytes.Buffer
+}
+
+func (l *locked) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(b)
+}
+
+const service = "/runtime.v1.RuntimeService/"
+
+// call sends req as kubelet would and decodes the answer into a message of the
+// method's type.
+func (n *node) call(ctx context.Context, method string, req, answer proto.Message) (*cri.Frame, error) {
+	n.t.Helper()
+	frame, err := cri.NewFrame(req)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return frame, n.callFrame(ctx, method, frame, answer)
+}
+
+func (n *node) callFrame(ctx context.Context, method string, frame *cri.Frame, answer proto.Message) error {
+	n.t.Helper()
+	n.sent = nil
+	_, err := n.route(service+method)(ctx, frame, func(_ context.Context, sent *cri.Frame) (*cri.Frame, error) {
+		n.sent = sent
+		if n.updating != nil {
+			n.updating()
+		}
+		if n.fails != nil {
+			return nil, n.fails
+		}
+		return cri.NewFrame(answer)
+	})
+	return err
+}
+
+// decodeSent is what the backend got.
+func decodeSent[T any, P interface {
+	*T
+	proto.Message
+}](n *node) P {
+	n.t.Helper()
+	m := P(new(T))
+	if n.sent == nil {
+		n.t.Fatal("nothing was sent to the backend")
+	}
+	if err := n.sent.Decode(m); err != nil {
+		n.t.Fatal(err)
+	}
+	return m
+}
+
+func (n *node) must(err error) {
+	n.t.Helper()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// runPod runs a sandbox "pod1" and creates a container "c1" in it.
+func (n *node) runPod() {
+	n.t.Helper()
+	_, err := n.call(n.t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig(), RuntimeHandler: "runc"},
+		&runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
+	n.must(err)
+	_, err = n.call(n.t.Context(), "CreateContainer", createRequest(), &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
+	n.must(err)
+	n.must(n.turns.Drain(n.t.Context()))
+}
+
+func podConfig() *runtimeapi.PodSandboxConfig {
+	return &runtimeapi.PodSandboxConfig{
+		Metadata:    &runtimeapi.PodSandboxMetadata{Name: "web", Namespace: "prod", Uid: "u1", Attempt: 3},
+		Hostname:    "web",
+		Labels:      map[string]string{"app": "web"},
+		Annotations: map[string]string{"example.com/tier": "gold"},
+		Linux: &runtimeapi.LinuxPodSandboxConfig{
+			CgroupParent: "/kubepods/burstable/podu1",
+			Overhead:     fullResources(),
+			Resources:    fullResources(),
+		},
+	}
+}
+
+func createRequest() *runtimeapi.CreateContainerRequest {
+	return &runtimeapi.CreateContainerRequest{
+		PodSandboxId:  "pod1",
+		SandboxConfig: podConfig(),
+		Config: &runtimeapi.ContainerConfig{
+			Metadata:    &runtimeapi.ContainerMetadata{Name: "app", Attempt: 2},
+			Image:       &runtimeapi.ImageSpec{Image: "sha256:1", UserSpecifiedImage: "web:1"},
+			Labels:      map[string]string{"l": "1"},
+			Annotations: map[string]string{"a": "1"},
+			Envs: []*runtimeapi.KeyValue{
+				{Key: "Z", Value: []byte("1")}, {Key: "A", Value: []byte("first")},
+				{Key: "BIN", Value: []byte{0xff, 0xfe}}, {Key: "A", Value: []byte("second")},
+			},
+			Linux: &runtimeapi.LinuxContainerConfig{Resources: fullResources()},
+		},
+	}
+}
+
+// fullResources has every field set.
+func fullResources() *runtimeapi.LinuxContainerResources {
+	return &runtimeapi.LinuxContainerResources{
+		CpuPeriod: 100_000, CpuQuota: 50_000, CpuShares: 512, MemoryLimitInBytes: 1 << 27, OomScoreAdj: 500,
+		CpusetCpus: "0-1", CpusetMems: "0", HugepageLimits: []*runtimeapi.HugepageLimit{{PageSize: "2MB", Limit: 4 << 20}},
+		Unified: map[string]string{"memory.high": "100"}, MemorySwapLimitInBytes: 1 << 28,
+	}
+}
+
+// runtimeBackend answers the questions of the store, from a table, with
+// NotFound for what is not in it.
+type runtimeBackend struct {
+	pods.Backend
+	pods       map[string]*runtimeapi.PodSandboxStatusResponse
+	containers map[string]*runtimeapi.ContainerStatusResponse
+	down       bool
+}
+
+var errDown = status.Error(codes.Unavailable, "no connection")
+
+func (b *runtimeBackend) PodSandboxStatus(_ context.Context, r *runtimeapi.PodSandboxStatusRequest, _ ...grpc.CallOption) (*runtimeapi.PodSandboxStatusResponse, error) {
+	return lookUp(b, b.pods, r.GetPodSandboxId())
+}
+
+func (b *runtimeBackend) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatusRequest, _ ...grpc.CallOption) (*runtimeapi.ContainerStatusResponse, error) {
+	return lookUp(b, b.containers, r.GetContainerId())
+}
+
+func (b *runtimeBackend) ListContainers(_ context.Context, r *runtimeapi.ListContainersRequest, _ ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error) {
+	if b.down {
+		return nil, errDown
+	}
+	return &runtimeapi.ListContainersResponse{}, nil
+}
+
+func lookUp[T any](b *runtimeBackend, in map[string]*T, id string) (*T, error) {
+	if b.down {
+		return nil, errDown
+	}
+	if v, ok := in[id]; ok {
+		return v, nil
+	}
+	return nil, status.Errorf(codes.NotFound, "%q not found", id)
+}

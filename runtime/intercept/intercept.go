@@ -1,0 +1,191 @@
+package intercept
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
+)
+
+// How long host work may take that no plugin's own limit bounds.
+const (
+	readThroughTime = 2 * time.Second
+	postTime        = 10 * time.Second // all post hooks of one call
+)
+
+// Options are the parts that calls are intercepted with. All are required but
+// Cgroups.
+type Options struct {
+	Log     *slog.Logger
+	Chain   *plugin.Chain
+	Store   *pods.Store
+	Backend pods.Backend
+	Cgroups *cgroup.FS // nil on a node without a cgroup file system
+	Node    *Node
+	Turns   *Turns
+	// Keep keeps the chain's plugins from being closed until release is called.
+	Keep func() (release func())
+}
+
+// Router returns the routes of the chain: an interceptor for every method that
+// can be decoded if follow is set, since the store must then follow it; nil for
+// all others, whose bytes pass.
+func Router(o Options) cri.Router {
+	routes := make(map[string]cri.Interceptor, len(cri.Methods))
+	for _, m := range cri.Methods {
+		i := &interceptor{Options: o, method: m}
+		routes[m.Name] = i.intercept
+	}
+	return func(method string) cri.Interceptor { return routes[method] }
+}
+
+// interceptor answers the calls of one method.
+type interceptor struct {
+	Options
+	method cri.Method
+}
+
+// call is one call on its way. It belongs to the goroutine that serves it.
+type call struct {
+	*interceptor
+	ctx   context.Context
+	frame *cri.Frame    // as it came
+	req   proto.Message // frame decoded, and changed by plugins
+	event *event
+	dirty bool // req is no longer what frame says
+	owned []plugin.Owned
+}
+
+// intercept takes one call through its hooks. What the backend answers goes to
+// the caller as it came; what the proxy does after that answer cannot change it.
+func (i *interceptor) intercept(ctx context.Context, frame *cri.Frame, next cri.Next) (*cri.Frame, error) {
+	c := &call{interceptor: i, ctx: ctx, frame: frame, req: i.method.NewRequest()}
+	if err := frame.Decode(c.req); err != nil {
+		return c.undecodable(err, next)
+	}
+	hooks, cancel := budget(ctx)
+	defer cancel()
+	if err := c.prepare(hooks); err != nil {
+		return nil, callError(err)
+	}
+	if err := c.pre(hooks); err != nil {
+		return nil, callError(err)
+	}
+	out, err := c.outgoing()
+	if err != nil {
+		return nil, callError(err)
+	}
+	hold := c.hold()
+	answer, err := next(ctx, out)
+	if err == nil {
+		c.observe(answer)
+		c.writeContainerFiles()
+	}
+	c.restore(hold, err == nil)
+	if err == nil {
+		c.post()
+	}
+	return answer, err
+}
+
+// budget is the time that everything before the backend's turn may take: half
+// of what the caller's deadline leaves. Without a deadline each plugin's own
+// limit is what bounds it.
+func budget(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(deadline)/2)
+}
+
+// undecodable lets a request that this build cannot read go on as it came,
+// unless a plugin that must not be passed by hooks it.
+func (c *call) undecodable(err error, next cri.Next) (*cri.Frame, error) {
+	if id, refuses := c.Chain.Refuses(c.method.Pre); refuses {
+		return nil, callError(&plugin.Error{Plugin: id, Hook: c.method.Pre, Err: err})
+	}
+	c.Log.WarnContext(c.ctx, "request passes without its hooks", "method", c.method.Name, "err", err)
+	return next(c.ctx, c.frame)
+}
+
+// pre runs the pre hook, if there is one and the object is known, after the
+// object's post hooks have ended or the budget is used up.
+func (c *call) pre(ctx context.Context) error {
+	hook := c.method.Pre
+	if !c.Chain.Hooks().Has(hook) {
+		return nil
+	}
+	if c.event == nil {
+		return c.unknown(hook)
+	}
+	c.event.hook = hook
+	if err := c.Turns.Wait(ctx, c.event.turn()); err != nil {
+		c.Log.WarnContext(c.ctx, "earlier post hooks have not ended", "hook", hook.String(), slog.Any("", c.event), "err", err)
+	}
+	owned, err := c.Chain.Dispatch(ctx, c.event)
+	if err != nil {
+		return err
+	}
+	c.owned = owned
+	for _, o := range owned {
+		c.dirty = c.dirty || o.Change.Op != plugin.WriteFile
+	}
+	return c.writePodFiles()
+}
+
+// unknown passes by the hook of an object that neither the store nor the
+// backend could tell about, unless a plugin must not be passed by.
+func (c *call) unknown(hook abi.Hook) error {
+	if id, refuses := c.Chain.Refuses(hook); refuses {
+		return &plugin.Error{Plugin: id, Hook: hook, Err: errUnknownObject}
+	}
+	c.Log.WarnContext(c.ctx, "call passes without its hooks", "hook", hook.String(), "err", errUnknownObject)
+	return nil
+}
+
+// outgoing returns what goes to the backend: the original bytes if nothing changed.
+func (c *call) outgoing() (*cri.Frame, error) {
+	if !c.dirty {
+		return c.frame, nil
+	}
+	return cri.NewFrame(c.req)
+}
+
+// post runs the post hook once the answer is on its way.
+func (c *call) post() {
+	hook := c.method.Post
+	if c.event == nil || !c.Chain.Hooks().Has(hook) {
+		return
+	}
+	e := c.event
+	e.hook, e.at, e.places, e.handles = hook, time.Now(), nil, nil
+	release := c.Keep()
+	ctx := context.WithoutCancel(c.ctx)
+	started := c.Turns.Go(e.turn(), func() {
+		defer release()
+		ctx, cancel := context.WithTimeout(ctx, postTime)
+		defer cancel()
+		c.runPost(ctx)
+	})
+	if !started {
+		release()
+		c.Log.ErrorContext(ctx, "post hook dropped: too many are waiting", "hook", hook.String(), slog.Any("", e))
+	}
+}
+
+func (c *call) runPost(ctx context.Context) {
+	owned, err := c.Chain.Dispatch(ctx, c.event)
+	if err != nil {
+		c.Log.WarnContext(ctx, "post hook failed", "hook", c.event.hook.String(), slog.Any("", c.event), "err", err)
+		return
+	}
+	c.writePostFiles(owned)
+}

@@ -1,0 +1,304 @@
+package intercept_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+func nothing(context.Context, plugin.Event, *plugin.Adjustment) error { return nil }
+
+// unknownField is field 900 with a varint, as a newer kubelet may send.
+var unknownField = protowire.AppendVarint(protowire.AppendTag(nil, 900, protowire.VarintType), 7)
+
+func TestUnchangedRequestIsTheOriginalFrame(t *testing.T) {
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, nothing)})
+	n.runPod()
+	frame, err := n.call(t.Context(), "CreateContainer", createRequest(), &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
+	n.must(err)
+	if n.sent != frame {
+		t.Error("a request that no plugin changed was encoded anew")
+	}
+}
+
+func TestChangedRequestKeepsTheRest(t *testing.T) {
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return errors.Join(
+			adj.SetInt64(abi.Container, abi.Resources+abi.CPUQuota, 25_000),
+			adj.SetEntry(abi.Container, abi.ContainerEnv, "A", "third"),
+			adj.SetEntry(abi.Container, abi.ContainerEnv, "NEW", "\xff"),
+			adj.DeleteEntry(abi.Container, abi.ContainerAnnotations, "a"),
+			adj.SetEntry(abi.Container, abi.ContainerAnnotations, "b", "2"))
+	})})
+	n.runPod()
+	req := createRequest()
+	for _, m := range []proto.Message{req, req.Config, req.Config.Linux, req.Config.Linux.Resources, req.SandboxConfig} {
+		m.ProtoReflect().SetUnknown(unknownField)
+	}
+	want := proto.CloneOf(req)
+	want.Config.Linux.Resources.CpuQuota = 25_000
+	want.Config.Envs = []*runtimeapi.KeyValue{
+		{Key: "Z", Value: []byte("1")}, {Key: "BIN", Value: []byte{0xff, 0xfe}},
+		{Key: "A", Value: []byte("third")}, {Key: "NEW", Value: []byte{0xff}},
+	}
+	want.Config.Annotations = map[string]string{"b": "2"}
+	_, err := n.call(t.Context(), "CreateContainer", req, &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
+	n.must(err)
+	if diff := cmp.Diff(want, decodeSent[runtimeapi.CreateContainerRequest](n), protocmp.Transform()); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+}
+
+// An update stays the partial update that kubelet sent, with what plugins set.
+func TestUpdateStaysPartial(t *testing.T) {
+	var saw int64
+	n := newNode(t, []plugin.Member{on(abi.PreUpdateContainerResources, func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+		saw, _ = ev.Int64(abi.Container, abi.Resources+abi.MemoryLimit)
+		return adj.SetInt64(abi.Container, abi.Resources+abi.CPUShares, 100)
+	})})
+	n.runPod()
+	_, err := n.call(t.Context(), "UpdateContainerResources",
+		&runtimeapi.UpdateContainerResourcesRequest{ContainerId: "c1", Linux: &runtimeapi.LinuxContainerResources{CpusetCpus: "1"}},
+		&runtimeapi.UpdateContainerResourcesResponse{})
+	n.must(err)
+	want := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: "c1", Linux: &runtimeapi.LinuxContainerResources{CpusetCpus: "1", CpuShares: 100}}
+	if diff := cmp.Diff(want, decodeSent[runtimeapi.UpdateContainerResourcesRequest](n), protocmp.Transform()); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+	if saw != 1<<27 {
+		t.Errorf("the plugin saw a memory limit of %d, not that of the container", saw)
+	}
+	c, _ := n.store.Container("c1")
+	if r := c.Config.GetLinux().GetResources(); r.GetCpuShares() != 100 || r.GetCpusetCpus() != "1" || r.GetCpuQuota() != 50_000 {
+		t.Errorf("the store has %v", r)
+	}
+}
+
+// What a plugin changed of the pod reaches the containers: kubelet sends the
+// pod's config again as it was.
+func TestPodChangesAreLaidOverCreate(t *testing.T) {
+	n := newNode(t, []plugin.Member{on(abi.PreRunPodSandbox, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return errors.Join(
+			adj.SetText(abi.Pod, abi.PodCgroupParent, "/kubepods/besteffort/podu1"),
+			adj.SetEntry(abi.Pod, abi.PodAnnotations, "added", "1"),
+			adj.DeleteEntry(abi.Pod, abi.PodLabels, "app"))
+	})})
+	n.runPod()
+	got := decodeSent[runtimeapi.CreateContainerRequest](n)
+	want := createRequest()
+	want.SandboxConfig.Linux.CgroupParent = "/kubepods/besteffort/podu1"
+	want.SandboxConfig.Annotations["added"] = "1"
+	want.SandboxConfig.Labels = nil
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	tests := []struct {
+		name   string
+		policy plugin.FailurePolicy
+		call   function
+		code   codes.Code
+	}{
+		{"deny", plugin.Ignore, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error { return adj.Reject(0, "full") }, codes.FailedPrecondition},
+		{"deny with a code", plugin.Ignore, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+			return adj.Reject(abi.RejectResourceExhausted, "full")
+		}, codes.ResourceExhausted},
+		{"fault", plugin.Fail, func(context.Context, plugin.Event, *plugin.Adjustment) error { return errors.New("broke") }, codes.Unavailable},
+		{"fault that is ignored", plugin.Ignore, func(context.Context, plugin.Event, *plugin.Adjustment) error { return errors.New("broke") }, codes.OK},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m := on(abi.PreRunPodSandbox, tt.call)
+			m.Policy = tt.policy
+			n := newNode(t, []plugin.Member{m})
+			_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
+			if status.Code(err) != tt.code {
+				t.Errorf("error %v", err)
+			}
+			if went := n.sent != nil; went != (tt.code == codes.OK) {
+				t.Errorf("sent to the backend: %v", went)
+			}
+			if err != nil && (!strings.Contains(err.Error(), "10-test") || !strings.Contains(err.Error(), "PreRunPodSandbox")) {
+				t.Errorf("error does not name plugin and hook: %v", err)
+			}
+		})
+	}
+}
+
+// The backend's status goes to the caller as it is, and the store does not
+// believe that the call succeeded.
+func TestBackendErrorIsNotTouched(t *testing.T) {
+	n := newNode(t, []plugin.Member{on(abi.PostStopContainer, nothing)})
+	n.runPod()
+	n.fails = status.Error(codes.Unknown, "RegistryUnavailable: no")
+	_, err := n.call(t.Context(), "RemoveContainer", &runtimeapi.RemoveContainerRequest{ContainerId: "c1"}, &runtimeapi.RemoveContainerResponse{})
+	if !errors.Is(err, n.fails) {
+		t.Errorf("error %v", err)
+	}
+	if _, ok := n.store.Container("c1"); !ok {
+		t.Error("the record went although the removal failed")
+	}
+}
+
+func TestPostHooks(t *testing.T) {
+	release, asked := make(chan struct{}), make(chan string, 8)
+	tell := func(_ context.Context, ev plugin.Event, _ *plugin.Adjustment) error {
+		id, _ := ev.Text(abi.Container, abi.ContainerID)
+		asked <- ev.Hook().String() + " " + id
+		return errors.New("a post hook's failure is nobody's")
+	}
+	slow := func(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+		<-release
+		return tell(ctx, ev, adj)
+	}
+	m := on(abi.PostStartContainer, slow)
+	m.Policy = plugin.Fail
+	remove := on(abi.PostRemoveContainer, tell)
+	pre := on(abi.PreUpdateContainerResources, tell)
+	n := newNode(t, []plugin.Member{m, remove, pre})
+	n.runPod()
+	_, err := n.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c1"}, &runtimeapi.StartContainerResponse{})
+	n.must(err) // although the post hook has not run
+	time.AfterFunc(20*time.Millisecond, func() { close(release) })
+	_, err = n.call(t.Context(), "UpdateContainerResources", &runtimeapi.UpdateContainerResourcesRequest{ContainerId: "c1"}, &runtimeapi.UpdateContainerResourcesResponse{})
+	n.must(err)
+	_, err = n.call(t.Context(), "RemoveContainer", &runtimeapi.RemoveContainerRequest{ContainerId: "c1"}, &runtimeapi.RemoveContainerResponse{})
+	n.must(err)
+	n.must(n.turns.Drain(t.Context()))
+	for _, want := range []string{"PostStartContainer c1", "PreUpdateContainerResources c1", "PostRemoveContainer c1"} {
+		if got := <-asked; got != want {
+			t.Errorf("hook %q, want %q", got, want)
+		}
+	}
+	if _, ok := n.store.Container("c1"); ok {
+		t.Error("the record outlives the container")
+	}
+}
+
+func TestUndecodableRequest(t *testing.T) {
+	m := on(abi.PreStartContainer, nothing)
+	n := newNode(t, []plugin.Member{m})
+	raw := &runtimeapi.VersionRequest{}
+	raw.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte{0xff}))
+	bad, err := cri.NewFrame(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.must(n.callFrame(t.Context(), "StartContainer", bad, &runtimeapi.StartContainerResponse{}))
+	if n.sent != bad {
+		t.Error("a request that cannot be read did not go on as it came")
+	}
+	m.Policy = plugin.Fail
+	n = newNode(t, []plugin.Member{m})
+	if err := n.callFrame(t.Context(), "StartContainer", bad, nil); status.Code(err) != codes.Unavailable || n.sent != nil {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestUnknownContainer(t *testing.T) {
+	asked := 0
+	m := on(abi.PreStartContainer, func(context.Context, plugin.Event, *plugin.Adjustment) error { asked++; return nil })
+	start := &runtimeapi.StartContainerRequest{ContainerId: "c9"}
+	t.Run("the runtime does not know it either", func(t *testing.T) {
+		n := newNode(t, []plugin.Member{m})
+		n.fails = status.Error(codes.NotFound, "no container")
+		if _, err := n.call(t.Context(), "StartContainer", start, nil); !errors.Is(err, n.fails) || asked != 0 {
+			t.Errorf("error %v, %d hooks", err, asked)
+		}
+	})
+	t.Run("the runtime is down", func(t *testing.T) {
+		must := m
+		must.Policy = plugin.Fail
+		n := newNode(t, []plugin.Member{must})
+		n.backend.down = true
+		if _, err := n.call(t.Context(), "StartContainer", start, nil); status.Code(err) != codes.Unavailable || n.sent != nil {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("the runtime knows it", func(t *testing.T) {
+		n := newNode(t, []plugin.Member{m})
+		n.backend.pods = map[string]*runtimeapi.PodSandboxStatusResponse{"p9": {Status: &runtimeapi.PodSandboxStatus{Id: "p9", Metadata: podConfig().Metadata}}}
+		n.backend.containers = map[string]*runtimeapi.ContainerStatusResponse{"c9": {
+			Status: &runtimeapi.ContainerStatus{Id: "c9", Metadata: &runtimeapi.ContainerMetadata{Name: "app"}},
+			Info:   map[string]string{"info": `{"sandboxID":"p9"}`},
+		}}
+		_, err := n.call(t.Context(), "StartContainer", start, &runtimeapi.StartContainerResponse{})
+		n.must(err)
+		if asked != 1 {
+			t.Errorf("%d hooks", asked)
+		}
+	})
+}
+
+func TestCallerThatWentAway(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	n := newNode(t, []plugin.Member{on(abi.PreRunPodSandbox, func(ctx context.Context, _ plugin.Event, _ *plugin.Adjustment) error {
+		cancel()
+		return ctx.Err()
+	})})
+	_, err := n.call(ctx, "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{}, nil)
+	if status.Code(err) != codes.Canceled || n.sent != nil {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Plugins take at most half of the time that the caller has: the other half is
+// the runtime's.
+func TestHooksLeaveTimeForTheRuntime(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	hang := func(ctx context.Context, _ plugin.Event, _ *plugin.Adjustment) error { <-ctx.Done(); return ctx.Err() }
+	n := newNode(t, []plugin.Member{on(abi.PreRunPodSandbox, hang), on(abi.PreRunPodSandbox, hang)})
+	_, err := n.call(ctx, "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "p"})
+	n.must(err)
+	if ctx.Err() != nil {
+		t.Error("the runtime was left no time")
+	}
+}
+
+// Requests without the parts that hooks look into are no danger.
+func TestEmptyRequests(t *testing.T) {
+	var members []plugin.Member
+	for _, h := range abi.Hooks {
+		members = append(members, on(h.Hook, func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+			for _, f := range abi.Fields {
+				_, _ = ev.Int64(f.Object, f.Field)
+				_, _ = ev.Text(f.Object, f.Field)
+				_, _ = ev.Lookup(f.Object, f.Field, "x")
+				switch f.Type {
+				case abi.Int64:
+					_ = adj.SetInt64(f.Object, f.Field, 5000)
+				case abi.String:
+					_ = adj.SetText(f.Object, f.Field, "")
+				case abi.Map:
+					_ = adj.SetEntry(f.Object, f.Field, "k", "v")
+				}
+			}
+			return nil
+		}))
+	}
+	n := newNode(t, members)
+	for _, m := range cri.Methods {
+		name := m.Name[strings.LastIndexByte(m.Name, '/')+1:]
+		if _, err := n.call(t.Context(), name, m.NewRequest(), m.NewResponse()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	n.must(n.turns.Drain(t.Context()))
+}

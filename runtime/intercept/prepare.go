@@ -1,0 +1,256 @@
+package intercept
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
+)
+
+var errUnknownObject = errors.New("neither the store nor the runtime can tell about the pod or container")
+
+// prepare makes the call's event and lays earlier changes of the pod over the
+// request. The event stays nil if the call's object is not known, or if nothing
+// needs it. It fails only when ctx is done.
+func (c *call) prepare(ctx context.Context) error {
+	switch r := c.req.(type) {
+	case *runtimeapi.RunPodSandboxRequest:
+		c.event = c.runEvent(r)
+	case *runtimeapi.CreateContainerRequest:
+		c.event = c.createEvent(ctx, r)
+	case *runtimeapi.UpdateContainerResourcesRequest:
+		c.event = c.updateEvent(ctx, r)
+	case containerRequest:
+		c.event = c.containerEvent(ctx, r.GetContainerId())
+	case podRequest:
+		c.event = c.podEvent(ctx, r.GetPodSandboxId())
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+type containerRequest interface{ GetContainerId() string }
+
+type podRequest interface{ GetPodSandboxId() string }
+
+// newEvent returns an event without a hook.
+func (c *call) newEvent(pod *podView, container *containerView, places ...place) *event {
+	return &event{at: time.Now(), node: c.Node, store: c.Store, pod: pod, container: container, places: places}
+}
+
+// turn is the object whose post hooks must end before the event's pre hook.
+func (e *event) turn() string {
+	if e.container != nil && e.container.id != "" {
+		return e.container.id
+	}
+	return e.pod.id
+}
+
+func (c *call) runEvent(r *runtimeapi.RunPodSandboxRequest) *event {
+	config := r.GetConfig()
+	if config == nil {
+		config = &runtimeapi.PodSandboxConfig{}
+		r.Config = config
+	}
+	return c.newEvent(&podView{runtimeHandler: r.GetRuntimeHandler(), config: config}, nil, podPlace(config))
+}
+
+// podPlace is where changes of a pod land in a request that carries its config.
+func podPlace(config *runtimeapi.PodSandboxConfig) place {
+	return place{
+		object: abi.Pod, labels: &config.Labels, annotations: &config.Annotations,
+		cgroupParent: func(parent string) { setCgroupParent(config, parent) },
+	}
+}
+
+func setCgroupParent(config *runtimeapi.PodSandboxConfig, parent string) {
+	if config.Linux == nil {
+		config.Linux = &runtimeapi.LinuxPodSandboxConfig{}
+	}
+	config.Linux.CgroupParent = parent
+}
+
+// createEvent tells of a container that is to be created. The pod's config in
+// the request is what counts for the backend, so it is what plugins see.
+func (c *call) createEvent(ctx context.Context, r *runtimeapi.CreateContainerRequest) *event {
+	if r.Config == nil {
+		r.Config = &runtimeapi.ContainerConfig{}
+	}
+	if r.SandboxConfig == nil {
+		r.SandboxConfig = &runtimeapi.PodSandboxConfig{}
+	}
+	if r.Config.Annotations == nil {
+		r.Config.Annotations = map[string]string{} // shared with the view; encoded as none
+	}
+	pod := &podView{id: r.GetPodSandboxId(), config: r.SandboxConfig}
+	if known, ok := c.pod(ctx, pod.id); ok {
+		pod.runtimeHandler = known.RuntimeHandler
+		c.dirty = layOver(r.SandboxConfig, known)
+	}
+	container := &containerView{
+		podID: pod.id, config: r.Config, annotations: r.Config.GetAnnotations(),
+		resources: r.Config.GetLinux().GetResources(),
+	}
+	return c.newEvent(pod, container, podPlace(r.SandboxConfig), createPlace(r.Config, container))
+}
+
+// createPlace is where changes of a container land in its config, and in the
+// view of it.
+func createPlace(config *runtimeapi.ContainerConfig, view *containerView) place {
+	return place{
+		object: abi.Container, annotations: &config.Annotations, env: &config.Envs,
+		resources: func() *runtimeapi.LinuxContainerResources {
+			if config.Linux == nil {
+				config.Linux = &runtimeapi.LinuxContainerConfig{}
+			}
+			if config.Linux.Resources == nil {
+				config.Linux.Resources = &runtimeapi.LinuxContainerResources{}
+			}
+			view.resources = config.Linux.Resources
+			return view.resources
+		},
+	}
+}
+
+// updateEvent tells of a container whose resources change: what it has, with
+// the request laid over it. Only what the request names or a plugin sets is
+// sent to the backend.
+func (c *call) updateEvent(ctx context.Context, r *runtimeapi.UpdateContainerResourcesRequest) *event {
+	e := c.containerEvent(ctx, r.GetContainerId())
+	if e == nil {
+		return nil
+	}
+	view := e.container
+	view.resources = pods.LayResources(view.resources, r.GetLinux())
+	view.annotations = merged(view.annotations, r.GetAnnotations())
+	seen := place{
+		object: abi.Container, annotations: &view.annotations,
+		resources: func() *runtimeapi.LinuxContainerResources { return view.resources },
+	}
+	sent := place{
+		object: abi.Container, annotations: &r.Annotations,
+		resources: func() *runtimeapi.LinuxContainerResources {
+			if r.Linux == nil {
+				r.Linux = &runtimeapi.LinuxContainerResources{}
+			}
+			return r.Linux
+		},
+	}
+	e.places = []place{seen, sent}
+	return e
+}
+
+// merged returns a map of its own with both, the second winning.
+func merged(a, b map[string]string) map[string]string {
+	sum := make(map[string]string, len(a)+len(b))
+	for _, m := range []map[string]string{a, b} {
+		for k, v := range m {
+			sum[k] = v
+		}
+	}
+	return sum
+}
+
+// containerEvent tells of a container that exists. With no hook to tell, what
+// the store lacks is not asked of the backend.
+func (c *call) containerEvent(ctx context.Context, id string) *event {
+	container, ok := c.Store.Container(id)
+	if !ok && c.hooked() {
+		container, ok = readThrough(ctx, c, id, c.Store.ReadContainer)
+	}
+	if !ok {
+		return nil
+	}
+	pod, ok := c.pod(ctx, container.PodID)
+	if !ok {
+		return nil
+	}
+	return c.newEvent(viewPod(pod), viewContainer(container))
+}
+
+func (c *call) podEvent(ctx context.Context, id string) *event {
+	pod, ok := c.Store.Pod(id)
+	if !ok && c.hooked() {
+		pod, ok = c.pod(ctx, id)
+	}
+	if !ok {
+		return nil
+	}
+	return c.newEvent(viewPod(pod), nil)
+}
+
+func (c *call) hooked() bool { return c.Chain.Hooks()&c.method.Hooks() != 0 }
+
+// pod returns a pod of the store, or of the backend if the store lacks it.
+func (c *call) pod(ctx context.Context, id string) (pods.Pod, bool) {
+	if p, ok := c.Store.Pod(id); ok {
+		return p, true
+	}
+	return readThrough(ctx, c, id, c.Store.ReadPod)
+}
+
+// readThrough asks the backend about what the store does not know.
+func readThrough[T any](ctx context.Context, c *call, id string, read func(context.Context, pods.Backend, string) (T, error)) (T, bool) {
+	ctx, cancel := context.WithTimeout(ctx, readThroughTime)
+	defer cancel()
+	v, err := read(ctx, c.Backend, id)
+	if err != nil && !notFound(err) { // what does not exist is the backend's answer to give
+		c.Log.WarnContext(ctx, "reading from the runtime what the store lacks", "method", c.method.Name, "id", id, "err", err)
+	}
+	return v, err == nil
+}
+
+// layOver puts what plugins changed of the pod at RunPodSandbox into the pod's
+// config as kubelet sends it again with each container, and reports whether
+// that changed anything. containerd takes the container's cgroup parent from
+// there. What kubelet asked for at first is not known after a restart of the
+// proxy; then whatever the config lacks is laid over, since CRI says that a
+// pod's config never changes.
+func layOver(config *runtimeapi.PodSandboxConfig, pod pods.Pod) bool {
+	if pod.Asked == pod.Config {
+		return false
+	}
+	changed := layOverMap(&config.Labels, pod.Asked.GetLabels(), pod.Config.GetLabels(), pod.Asked == nil)
+	changed = layOverMap(&config.Annotations, pod.Asked.GetAnnotations(), pod.Config.GetAnnotations(), pod.Asked == nil) || changed
+	parent := pod.Config.GetLinux().GetCgroupParent()
+	if parent != "" && parent != pod.Asked.GetLinux().GetCgroupParent() && parent != config.GetLinux().GetCgroupParent() {
+		setCgroupParent(config, parent)
+		changed = true
+	}
+	return changed
+}
+
+func layOverMap(config *map[string]string, asked, sent map[string]string, onlyMissing bool) (changed bool) {
+	lay := func(k, v string) {
+		if *config == nil {
+			*config = map[string]string{}
+		}
+		(*config)[k] = v
+		changed = true
+	}
+	for k, v := range sent {
+		was, known := asked[k]
+		now, present := (*config)[k]
+		switch {
+		case known && was == v, present && now == v, present && onlyMissing:
+		default:
+			lay(k, v)
+		}
+	}
+	for k := range asked {
+		if _, kept := sent[k]; kept {
+			continue
+		}
+		if _, present := (*config)[k]; present {
+			delete(*config, k)
+			changed = true
+		}
+	}
+	return changed
+}

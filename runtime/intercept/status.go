@@ -1,0 +1,33 @@
+package intercept
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// callError is the status that kubelet gets for a call that hooks did not let
+// through. It is the only place of the package that chooses a code: a plugin's
+// refusal is what it asked for, FailedPrecondition if nothing else; a plugin's
+// fault is Unavailable, so that kubelet tries again; a caller that went away
+// gets its own reason back.
+func callError(err error) error {
+	var refused *plugin.Rejection
+	var failed *plugin.Error
+	switch {
+	case errors.As(err, &refused):
+		return status.Error(codes.Code(refused.Code), err.Error())
+	case errors.As(err, &failed):
+		return status.Error(codes.Unavailable, err.Error())
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return status.FromContextError(err).Err()
+	}
+	return status.Error(codes.Internal, err.Error())
+}
+
+// notFound reports whether the backend says that it does not know an object.
+func notFound(err error) bool { return status.Code(err) == codes.NotFound }
