@@ -30,7 +30,7 @@ type kernel struct {
 // newKernel needs root and the cpu controller with its burst and idle files. A
 // machine without them skips the test and says what it lacks; CI, and root on
 // a machine with the controller, fail instead.
-func newKernel(t *testing.T) *kernel {
+func newKernel(t testing.TB) *kernel {
 	t.Helper()
 	f, err := Open(mount, "auto")
 	if err != nil {
@@ -57,7 +57,7 @@ func newKernel(t *testing.T) *kernel {
 	return k
 }
 
-func lack(t *testing.T, expected bool, err error) {
+func lack(t testing.TB, expected bool, err error) {
 	t.Helper()
 	if expected || os.Getenv("CI") == "true" {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func (k *kernel) quota(quota int) error {
 }
 
 // set gives the group its idle and burst under a quota.
-func (k *kernel) set(t *testing.T, idle, burst string, quota int) {
+func (k *kernel) set(t testing.TB, idle, burst string, quota int) {
 	t.Helper()
 	err := errors.Join(k.quota(quota), k.Write(k.group, cpuIdle, idle), k.Write(k.group, cpuBurst, burst))
 	if err != nil {
@@ -242,8 +242,17 @@ func TestKernelErrors(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(k.dir("cpu"), "cpu.bvt_warp_ns")); errors.Is(err, os.ErrNotExist) {
 		wantCode(t, k.Write(k.group, "cpu.bvt_warp_ns", "2"), abi.Unsupported)
 	}
+}
+
+func TestKernelMemoryHigh(t *testing.T) {
+	k := newKernel(t)
+	err := k.Write(k.group, "memory.high", " 0104857600\n")
 	if k.Version() == 1 {
-		wantCode(t, k.Write(k.group, "memory.high", "max"), abi.Unsupported)
+		wantCode(t, err, abi.Unsupported)
+		return
+	}
+	if got, readErr := k.Read(k.group, "memory.high"); err != nil || got != "104857600" {
+		t.Errorf("holds %q, %v, %v", got, err, readErr)
 	}
 }
 
@@ -270,6 +279,23 @@ func TestKernelHammer(t *testing.T) {
 	wg.Wait()
 	k.want(t, "1", "40000")
 	wantForgotten(t, k.FS)
+}
+
+// BenchmarkKernelHold is what a resource update pays: for a group with nothing
+// to hold back, and for an idle one with a burst.
+func BenchmarkKernelHold(b *testing.B) {
+	for _, idle := range []string{"0", "1"} {
+		b.Run("idle="+idle, func(b *testing.B) {
+			k := newKernel(b)
+			k.set(b, idle, map[string]string{"0": "0", "1": "40000"}[idle], 50000)
+			for b.Loop() {
+				h, err := k.Hold(k.group, Update{Quota: 25000})
+				if err := errors.Join(err, h.Restore(false)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
 
 func TestKernelStats(t *testing.T) {
