@@ -24,7 +24,11 @@ func Log(level Level, message string) { hostLog(int32(level), message) }
 
 // Config returns the plugin's configuration as the operator wrote it, "" if
 // there is none.
-func Config() string { return string(read("Config", "", hostConfig)) }
+func Config() string {
+	return string(read("Config", "", func(buf unsafe.Pointer, size uint32) int32 {
+		return hostConfig(buf, size)
+	}))
+}
 
 // Now returns the event's time in nanoseconds since the Unix epoch. It does not
 // move while a handler runs.

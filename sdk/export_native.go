@@ -10,7 +10,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/sdk/internal/native"
 )
 
-// The counterpart of export_wasm.go for tests of plugins on the machine that
+// The counterpart of export.go for tests of plugins on the machine that
 // builds them: the same functions, answered by package sdktest.
 
 func init() {
