@@ -14,13 +14,6 @@ type result struct {
 	sizes  []size
 }
 
-// A size is a number of bytes that a party needs.
-type size struct {
-	party string
-	of    string // "RSS/at=idle", "Binary"
-	bytes int64
-}
-
 // table writes the result for people.
 func (r *result) table(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)

@@ -15,7 +15,10 @@ const (
 )
 
 // memoryHigh is the annotation that plugins-wasm/qos turns into a key of `unified`.
-const memoryHigh = "qos.wasmproxy.io/memory-high"
+const (
+	memoryHigh      = "qos.wasmproxy.io/memory-high"
+	memoryHighBytes = "100663296"
+)
 
 const podUID = "9e107d9d-372b-4f5d-9b6c-3b7c53b1e5a1"
 
@@ -26,7 +29,7 @@ func podConfig(kind podKind) *cri.PodSandboxConfig {
 		"kubernetes.io/config.source": "api",
 	}
 	if kind == annotated {
-		annotations[memoryHigh] = "100663296" // bytes
+		annotations[memoryHigh] = memoryHighBytes
 	}
 	return &cri.PodSandboxConfig{
 		Metadata:     &cri.PodSandboxMetadata{Name: "web-" + string(kind), Uid: podUID, Namespace: "production"},

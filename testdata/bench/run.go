@@ -6,11 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 )
-
-// settling is how long a process is left alone before its memory is read.
-const settling = 5 * time.Second
 
 // run builds, starts, measures, checks and writes.
 func run(ctx context.Context, o *options) error {
@@ -49,6 +45,9 @@ func (n *node) run(ctx context.Context, o *options) (*result, error) {
 	if r.sizes, err = n.sizes(ctx); err != nil {
 		return nil, err
 	}
+	if err := n.checkChange(ctx); err != nil {
+		return nil, err
+	}
 	for _, b := range benchmarks() {
 		if !o.only.MatchString(b.name) {
 			continue
@@ -63,48 +62,3 @@ func (n *node) run(ctx context.Context, o *options) (*result, error) {
 	return r, nil
 }
 
-// sizes reads the memory of the proxies with plugins, before and after work, and the sizes of the binaries.
-func (n *node) sizes(ctx context.Context) ([]size, error) {
-	var sizes []size
-	for _, at := range []struct {
-		name  string
-		calls int
-	}{{"idle", 0}, {"after1000calls", 1000}} {
-		for _, name := range []string{wasmproxy, wasmproxy5, koordHook} {
-			p, ok := n.parties[name]
-			if !ok {
-				continue
-			}
-			bytes, err := p.rssAfter(ctx, at.calls)
-			if err != nil {
-				return nil, fmt.Errorf("memory of %s: %w", name, err)
-			}
-			sizes = append(sizes, size{of: "RSS/at=" + at.name, party: name, bytes: bytes})
-		}
-	}
-	return appendBinaries(sizes, n.bin)
-}
-
-func (p *party) rssAfter(ctx context.Context, calls int) (int64, error) {
-	for range calls {
-		if err := createIn(plain)(ctx, p); err != nil {
-			return 0, err
-		}
-	}
-	if err := p.kubelet.removeContainers(ctx); err != nil {
-		return 0, err
-	}
-	time.Sleep(settling)
-	return p.process.rss()
-}
-
-func appendBinaries(sizes []size, bin *binaries) ([]size, error) {
-	for _, binary := range []struct{ party, path string }{{wasmproxy, bin.wasmproxy}, {koord, bin.koord}} {
-		info, err := os.Stat(binary.path)
-		if err != nil {
-			return nil, err
-		}
-		sizes = append(sizes, size{of: "Binary", party: binary.party, bytes: info.Size()})
-	}
-	return sizes, nil
-}

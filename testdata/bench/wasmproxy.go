@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // startWasmproxies starts wasmproxy without plugins, with 1, 5 and 8 copies of the wasm
@@ -38,10 +39,44 @@ func (n *node) startWasmproxy(ctx context.Context, p *party, module []byte) erro
 	if err := n.install(p, module, plugins, hooks); err != nil {
 		return err
 	}
-	return n.add(ctx, p, socket, func() (*process, error) {
+	err := n.add(ctx, p, socket, func() (*process, error) {
 		return start(n.dir, p.name, nil, n.bin.wasmproxy, "serve", "--listen=unix://"+socket, "--backend=unix://"+n.backendSocket(),
 			"--plugin-dir="+plugins, "--hook-dir="+hooks, "--cgroup-root="+filepath.Join(dir, "cgroup"), "--cgroup-mode=v2", "--log-format=json")
 	})
+	if err != nil {
+		return err
+	}
+	return p.process.await(ctx, p.loaded)
+}
+
+// loaded tells whether wasmproxy says that it has loaded all plugins of the party. It answers calls before that.
+func (p *party) loaded(context.Context) error {
+	said, err := os.ReadFile(p.process.log)
+	if err != nil {
+		return err
+	}
+	if n := bytes.Count(said, []byte(`"msg":"plugin loaded"`)); n < p.plugins {
+		return fmt.Errorf("%d plugins loaded, want %d", n, p.plugins)
+	}
+	return nil
+}
+
+// checkChange tells whether what the wasm plugins ask for reaches the backend.
+func (n *node) checkChange(ctx context.Context) error {
+	for _, name := range []string{wasmproxy1, wasmproxy5, wasmproxy8} {
+		p := n.parties[name]
+		if err := createIn(annotated)(ctx, p); err != nil {
+			return fmt.Errorf("party %s: %w", name, err)
+		}
+		resources, err := p.kubelet.arrived(ctx)
+		if err != nil {
+			return fmt.Errorf("party %s: %w", name, err)
+		}
+		if resources.GetUnified()["memory.high"] != memoryHighBytes {
+			return fmt.Errorf("party %s: a container of the annotated pod arrived with %v; the plugin's memory.high is not there", name, resources)
+		}
+	}
+	return nil
 }
 
 // install gives a party its plugins, under names that order them.
@@ -89,7 +124,7 @@ func (n *node) checkHooks() error {
 
 // checkServed tells whether a wasmproxy's own count agrees with what was asked of it.
 func (p *party) checkServed() error {
-	if p.process.cmd.Args[1] != "serve" {
+	if !strings.HasPrefix(p.name, wasmproxy) {
 		return nil
 	}
 	words := bytes.TrimSpace(p.process.lastWords())
@@ -102,8 +137,8 @@ func (p *party) checkServed() error {
 			return fmt.Errorf("%d failures at %s", failed, hook)
 		}
 	}
-	if got, want := s.Hooks["PreCreateContainer"], p.creates*min(p.plugins, 1); got < want || (want == 0 && got > 0) {
-		return fmt.Errorf("PreCreateContainer hooked %d times for %d containers with %d plugins", got, p.creates, p.plugins)
+	if got, want := s.Hooks["PreCreateContainer"], p.creates*p.plugins; got != want {
+		return fmt.Errorf("plugins were called %d times for %d containers, want %d", got, p.creates, want)
 	}
 	return nil
 }
