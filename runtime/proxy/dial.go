@@ -4,11 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
 )
 
 // Dial returns a connection to the CRI server at endpoint, "unix://" and an
@@ -29,26 +26,4 @@ func Dial(endpoint string) (*grpc.ClientConn, error) {
 	}
 	conn.Connect()
 	return conn, nil
-}
-
-func dialOptions() []grpc.DialOption {
-	// Base and maximum delay, and the time for one attempt, are kubelet's
-	// (cri-client, pkg/remote_runtime.go).
-	redial := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 5 * time.Second}
-	redial.Backoff.BaseDelay = 100 * time.Millisecond
-	redial.Backoff.MaxDelay = 3 * time.Second
-	return []grpc.DialOption{
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithAuthority("localhost"),
-		grpc.WithConnectParams(redial),
-		grpc.WithIdleTimeout(0), // so that a backend's restart is noticed without a call
-		grpc.WithDisableRetry(),
-		grpc.WithDisableServiceConfig(),
-		grpc.WithNoProxy(),
-		grpc.WithDefaultCallOptions(
-			frames,
-			grpc.MaxCallRecvMsgSize(maxMessage),
-			grpc.MaxCallSendMsgSize(maxMessage),
-		),
-	}
 }

@@ -21,7 +21,7 @@ type Options struct {
 	Backend      grpc.ClientConnInterface // all services, by [Dial]
 	ImageBackend grpc.ClientConnInterface // every ImageService instead; nil: Backend
 	Router       cri.Router               // nil: every call passes
-	Logger       *slog.Logger             // panics and a drain that was cut short
+	Logger       *slog.Logger             // panics and a drain that was cut short; nil: slog.Default()
 	DrainTimeout time.Duration            // how long calls may take to finish at shutdown
 }
 
@@ -42,6 +42,9 @@ func New(opts Options) *Server {
 	}
 	if opts.Router == nil {
 		opts.Router = func(string) cri.Interceptor { return nil }
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.Default()
 	}
 	shapes := cri.Shapes()
 	s := &Server{opts: opts, shapes: shapes, calls: newCalls(shapes)}

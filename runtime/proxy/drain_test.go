@@ -1,0 +1,139 @@
+package proxy_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/wasmproxy/wasmproxy/runtime/proxy"
+)
+
+// slow is a backend whose calls begin with a header and end when released.
+type slow struct {
+	begun   chan struct{}
+	release chan struct{}
+	ended   chan struct{}
+}
+
+func newSlow() slow {
+	return slow{begun: make(chan struct{}, 8), release: make(chan struct{}), ended: make(chan struct{}, 8)}
+}
+
+func (s slow) serve(_ string, stream grpc.ServerStream) error {
+	defer func() { s.ended <- struct{}{} }()
+	s.begun <- struct{}{}
+	select {
+	case <-s.release:
+		return sendAll(stream, []byte("finished"))
+	case <-stream.Context().Done():
+		return stream.Context().Err()
+	}
+}
+
+// TestDrain: calls in flight finish, the event stream is ended at once, new
+// callers find no socket.
+func TestDrain(t *testing.T) {
+	backend := newSlow()
+	path, stop := startDraining(t, backend, time.Minute)
+	conn := connect(t, path)
+	answers := make(chan error, 2)
+	for _, method := range []string{version, chat} {
+		go func() {
+			got, err := invoke(context.Background(), conn, method, nil)
+			if err == nil && string(got) != "finished" {
+				err = errors.New("the answer is " + string(got))
+			}
+			answers <- err
+		}()
+		wait(t, backend.begun, "the call did not arrive")
+	}
+	stream := open(t, context.Background(), conn, events)
+	sendAll(stream, nil)
+	wait(t, backend.begun, "the event stream did not open")
+
+	stopped := make(chan error, 1)
+	go func() { stopped <- stop() }()
+	_, err := receiveAll(stream)
+	if got := status.Convert(err); got.Code() != codes.Unavailable || !strings.Contains(got.Message(), "stopping") {
+		t.Errorf("the event stream ended with %v", err)
+	}
+	wait(t, backend.ended, "the backend's event stream did not end")
+	gone(t, path)
+	select {
+	case err := <-stopped:
+		t.Fatalf("Serve returned %v with calls in flight", err)
+	case err := <-answers:
+		t.Fatalf("a call in flight ended with %v", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	close(backend.release)
+	for range 2 {
+		if err := <-answers; err != nil {
+			t.Errorf("a call in flight ended with %v", err)
+		}
+	}
+	if err := <-stopped; err != nil {
+		t.Errorf("Serve returned %v", err)
+	}
+}
+
+func gone(t *testing.T, path string) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is still there", path)
+		}
+	}
+}
+
+// TestDrainTimeout: what does not finish in time is cut, here and at the
+// backend.
+func TestDrainTimeout(t *testing.T) {
+	backend := newSlow()
+	path, stop := startDraining(t, backend, 200*time.Millisecond)
+	conn := connect(t, path)
+	answer := make(chan error, 1)
+	go func() {
+		_, err := invoke(context.Background(), conn, version, nil)
+		answer <- err
+	}()
+	wait(t, backend.begun, "the call did not arrive")
+	if err := stop(); err != nil {
+		t.Errorf("Serve returned %v", err)
+	}
+	if err := <-answer; status.Code(err) != codes.Unavailable {
+		t.Errorf("the call that was cut ended with %v", err)
+	}
+	wait(t, backend.ended, "the backend's call did not end")
+}
+
+func startDraining(t *testing.T, backend slow, timeout time.Duration) (path string, stop func() error) {
+	t.Helper()
+	at := socketPath(t)
+	startBackend(t, at, backend.serve)
+	return startProxy(t, proxy.Options{Backend: dial(t, at), DrainTimeout: timeout})
+}
+
+// TestListenerFails: Serve does not go on without a listener.
+func TestListenerFails(t *testing.T) {
+	l, err := net.Listen("unix", socketPath(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	if err := proxy.New(proxy.Options{}).Serve(context.Background(), l); err == nil {
+		t.Error("Serve returned no error")
+	}
+}
