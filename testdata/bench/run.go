@@ -61,4 +61,3 @@ func (n *node) run(ctx context.Context, o *options) (*result, error) {
 	}
 	return r, nil
 }
-
