@@ -82,17 +82,27 @@ func (i *interceptor) intercept(ctx context.Context, frame *cri.Frame, next cri.
 	if err != nil {
 		return nil, callError(err)
 	}
-	hold := c.hold()
-	answer, err := next(ctx, out)
-	if err == nil {
-		c.observe(answer)
-		c.writeContainerFiles()
-	}
-	c.restore(hold, err == nil)
+	answer, err := c.forward(out, next)
 	if err == nil {
 		c.post()
 	}
 	return answer, err
+}
+
+// forward asks the backend, and brings the store and the container's cgroup to
+// where its answer leaves them. What was held comes back whatever happens.
+func (c *call) forward(out *cri.Frame, next cri.Next) (answer *cri.Frame, err error) {
+	accepted := false
+	hold := c.hold()
+	defer func() { c.restore(hold, accepted) }()
+	answer, err = next(c.ctx, out)
+	if err != nil {
+		return answer, err
+	}
+	accepted = true
+	c.observe(answer)
+	c.writeContainerFiles()
+	return answer, nil
 }
 
 // budget is the time that everything before the backend's turn may take: half

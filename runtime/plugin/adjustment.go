@@ -15,9 +15,10 @@ const (
 type Files interface {
 	// Version is that of the cgroup hierarchy, 1 or 2.
 	Version() int
-	// Check says whether a plugin may write value to file, given by its v2
-	// name. The error wraps an abi.Errno.
-	Check(file, value string) error
+	// Parse returns value as it would be written to file, which is given by its
+	// v2 name, so that two ways to write one value are equal. The error says
+	// why a plugin may not write it, and wraps an abi.Errno.
+	Parse(file, value string) (string, error)
 }
 
 // Adjustment collects what one plugin asks for in one call. It is a
@@ -95,7 +96,8 @@ func (a *Adjustment) add(c Change) error {
 	if len(a.changes) >= maxChanges {
 		return &WriteError{Target: c.Target(), Errno: abi.Limit}
 	}
-	if err := a.check(c); err != nil {
+	c, err := a.check(c)
+	if err != nil {
 		return err
 	}
 	if err := a.owned.claim(c); err != nil {

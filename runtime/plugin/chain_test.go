@@ -39,8 +39,8 @@ func (s *subject) LogValue() slog.Value {
 // v2 is a node with cgroup v2 on which every file may be written.
 type v2 struct{}
 
-func (v2) Version() int               { return 2 }
-func (v2) Check(string, string) error { return nil }
+func (v2) Version() int                          { return 2 }
+func (v2) Parse(_, value string) (string, error) { return strings.TrimSpace(value), nil }
 
 func set(f abi.Field, v int64) function {
 	return func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
@@ -99,6 +99,7 @@ func TestConflict(t *testing.T) {
 		{"other field", set(abi.CPUShares, 100), set(abi.CPUQuota, 2000), false},
 		{"unified and file, other value", unified, file("2000"), true},
 		{"unified and file, same value", unified, file("1000"), false},
+		{"files, same value written otherwise", file("1000"), file(" 1000"), false},
 		{"field and its unified key", set(abi.CPUShares, 1024), weight, true},
 		{"period and cpu.max", set(abi.CPUPeriod, 50_000), cpuMax, true},
 	}

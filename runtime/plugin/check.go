@@ -13,39 +13,45 @@ import (
 // its own pods and containers again.
 const reserved = "io.kubernetes."
 
-// check says whether c may be made in this hook, whatever other plugins do.
-func (a *Adjustment) check(c Change) error {
+// check says whether c may be made in this hook, whatever other plugins do, and
+// returns it in its normal form.
+func (a *Adjustment) check(c Change) (Change, error) {
 	if len(c.Key)+len(c.Text) > maxValue {
-		return &WriteError{Target: c.Target(), Errno: abi.TooLarge}
+		return c, &WriteError{Target: c.Target(), Errno: abi.TooLarge}
 	}
 	if c.Op == WriteFile {
 		return a.checkFile(c)
 	}
 	info, ok := abi.FieldOf(c.Object, c.Field)
 	if !ok {
-		return &WriteError{Target: c.Target(), Errno: abi.NotFound, Reason: "no field " + strconv.Itoa(int(c.Field))}
+		return c, &WriteError{Target: c.Target(), Errno: abi.NotFound, Reason: "no field " + strconv.Itoa(int(c.Field))}
 	}
 	if !c.Op.fits(info.Type) {
-		return &WriteError{Target: c.Target(), Errno: abi.Invalid, Reason: "not of the field's type"}
+		return c, &WriteError{Target: c.Target(), Errno: abi.Invalid, Reason: "not of the field's type"}
 	}
 	if !info.Writable.Has(a.hook) {
-		return &WriteError{Target: c.Target(), Errno: abi.ReadOnly, Reason: "in " + a.hook.String()}
+		return c, &WriteError{Target: c.Target(), Errno: abi.ReadOnly, Reason: "in " + a.hook.String()}
 	}
 	errno, reason := a.checkValue(c)
-	if errno == abi.OK {
-		return nil
+	if errno != abi.OK {
+		return c, &WriteError{Target: c.Target(), Errno: errno, Reason: reason}
 	}
-	return &WriteError{Target: c.Target(), Errno: errno, Reason: reason}
+	return c, nil
 }
 
-func (a *Adjustment) checkFile(c Change) error {
+func (a *Adjustment) checkFile(c Change) (Change, error) {
 	if !abi.CgroupWritable(c.Object).Has(a.hook) {
-		return &WriteError{Target: c.Target(), Errno: abi.ReadOnly, Reason: "in " + a.hook.String()}
+		return c, &WriteError{Target: c.Target(), Errno: abi.ReadOnly, Reason: "in " + a.hook.String()}
 	}
 	if a.files == nil {
-		return &WriteError{Target: c.Target(), Errno: abi.Unsupported, Reason: "no cgroup file system"}
+		return c, &WriteError{Target: c.Target(), Errno: abi.Unsupported, Reason: "no cgroup file system"}
 	}
-	return a.files.Check(c.Key, c.Text)
+	value, err := a.files.Parse(c.Key, c.Text)
+	if err != nil {
+		return c, err
+	}
+	c.Text = value
+	return c, nil
 }
 
 // fits reports whether the operation is one for fields of type t.

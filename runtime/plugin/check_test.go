@@ -13,11 +13,11 @@ import (
 type v1 struct{}
 
 func (v1) Version() int { return 1 }
-func (v1) Check(file, _ string) error {
+func (v1) Parse(file, value string) (string, error) {
 	if file != "cpu.idle" {
-		return abi.Unsupported
+		return "", abi.Unsupported
 	}
-	return nil
+	return value, nil
 }
 
 func TestWritesAreChecked(t *testing.T) {
