@@ -1,0 +1,138 @@
+// Package critest_test is `make critest`: the CRI conformance tests of the
+// Kubernetes project, against containerd and then against containerd through
+// wasmproxy, which must lose none.
+package critest_test
+
+import (
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/artifact"
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/isolation"
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/node"
+)
+
+func TestMain(m *testing.M) { node.Main(m, artifact.Critest) }
+
+// masked is the one spec that is skipped by name: it compares the exact words
+// of busybox's shell, and the images' shell is bash.
+const masked = "runtime should support MaskedPaths"
+
+// allHooks are the hooks that the noop plugin has, and critest's calls reach.
+var allHooks = []string{
+	"PreRunPodSandbox", "PostRunPodSandbox", "PreCreateContainer", "PostCreateContainer",
+	"PreStartContainer", "PostStartContainer", "PreUpdateContainerResources", "PostUpdateContainerResources",
+	"PostStopContainer", "PostRemoveContainer", "PostStopPodSandbox",
+}
+
+// annotateHooks are the hooks of the annotate plugin: those in which annotations are writable.
+var annotateHooks = []string{"PreRunPodSandbox", "PreCreateContainer", "PreUpdateContainerResources"}
+
+func TestCritest(t *testing.T) {
+	var direct results
+	t.Run("direct", func(t *testing.T) {
+		node.StartContainerd(t)
+		direct = run(t, node.ContainerdEndpoint)
+		holdAgainst(t, direct, "expected.txt")
+	})
+	for _, test := range []struct {
+		name    string
+		plugins []node.Plugin
+		hooks   []string
+	}{
+		{"through wasmproxy", nil, nil},
+		{"with a plugin that does nothing on every hook", []node.Plugin{node.Noop}, allHooks},
+		{"with a plugin that annotates in every pre hook", []node.Plugin{node.Annotate}, annotateHooks},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			node.StartContainerd(t)
+			proxy := node.StartProxy(t, test.plugins...)
+			reportLost(t, direct, run(t, node.ProxyEndpoint))
+			checkServed(t, proxy.Stop(t), test.hooks)
+		})
+	}
+}
+
+// run runs critest against an endpoint.
+func run(t *testing.T, endpoint string) results {
+	t.Helper()
+	start := time.Now()
+	report := filepath.Join(t.TempDir(), "junit.xml")
+	cmd := exec.CommandContext(t.Context(), isolation.Current().Program("critest"),
+		"--runtime-endpoint="+endpoint, "--image-endpoint="+endpoint, "--config=/dev/null",
+		"--ginkgo.junit-report="+report, "--ginkgo.seed=1", "--ginkgo.skip="+masked, "--ginkgo.no-color")
+	log, failure := node.Run(t, "critest", cmd) // it fails when a spec does; the report says which
+	got, err := readReport(report)
+	if err != nil {
+		t.Fatalf("%v; critest ended with %v, its output is in %s", err, failure, log)
+	}
+	t.Logf("critest: %d passed, %d failed, %d skipped in %.0f s",
+		got.count(passed), got.count(failed), got.count(skipped), time.Since(start).Seconds())
+	return got
+}
+
+// holdAgainst compares a run with the committed table. A spec that the table
+// has as skipped may pass: a kernel may have more than that of the table.
+func holdAgainst(t *testing.T, got results, file string) {
+	t.Helper()
+	want, err := readExpected(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if got[name] != want[name] && !(want[name] == skipped && got[name] == passed) {
+			t.Errorf("%s: got %q, want %q", name, got[name], want[name])
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			t.Errorf("%s: not in %s", name, file)
+		}
+	}
+}
+
+// reportLost fails for every spec that passed directly and not through the proxy.
+func reportLost(t *testing.T, direct, proxied results) {
+	t.Helper()
+	lost := 0
+	for _, name := range slices.Sorted(maps.Keys(direct)) {
+		if direct[name] == passed && proxied[name] != passed {
+			t.Errorf("lost through wasmproxy: %s: %s", name, proxied[name])
+			lost++
+		}
+	}
+	t.Logf("lost: %d of %d", lost, direct.count(passed))
+	if direct.count(passed) == 0 {
+		t.Error("no spec passed directly: there is nothing to compare with")
+	}
+}
+
+// checkServed prints wasmproxy's account and demands that calls came, that
+// every one of the hooks ran, no other did, and none failed.
+func checkServed(t *testing.T, served node.Served, hooks []string) {
+	t.Helper()
+	for _, method := range slices.Sorted(maps.Keys(served.Calls)) {
+		t.Logf("calls: %5d %s", served.Calls[method], method)
+	}
+	for _, hook := range slices.Sorted(maps.Keys(served.Hooks)) {
+		t.Logf("hooks: %5d %s", served.Hooks[hook], hook)
+	}
+	if served.Calls["/runtime.v1.RuntimeService/RunPodSandbox"] == 0 {
+		t.Error("wasmproxy saw no RunPodSandbox: critest did not go through it")
+	}
+	for _, hook := range hooks {
+		if served.Hooks[hook] == 0 {
+			t.Errorf("hook %s: no plugin was called", hook)
+		}
+	}
+	if len(served.Hooks) != len(hooks) {
+		t.Errorf("hooks %v were called, want %v", served.Hooks, hooks)
+	}
+	if len(served.HookFailures) != 0 {
+		t.Errorf("hooks failed: %v", served.HookFailures)
+	}
+}

@@ -1,0 +1,95 @@
+// Package artifact builds what the end-to-end tests run: programs of other
+// projects, from Go modules whose versions are pinned in ../../modules, and the
+// project's own programs and plugins from the checkout; and it installs the few
+// Debian packages that they need.
+//
+// Programs of pinned modules are kept in the cache, under a key made of all
+// that goes into them, so that the next run finds them.
+package artifact
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Builder builds for one checkout of the project.
+type Builder struct {
+	project string // the directory of the project's go.mod
+	cache   string
+}
+
+// NewBuilder finds the checkout around the working directory.
+func NewBuilder(ctx context.Context) (*Builder, error) {
+	gomod, err := output(ctx, "", "go", "env", "GOMOD")
+	if err != nil {
+		return nil, err
+	}
+	project := filepath.Dir(filepath.Dir(filepath.Dir(gomod))) // of <project>/testdata/e2e/go.mod
+	cache, err := filepath.Abs(cmp.Or(os.Getenv("WASMPROXY_CACHE"), filepath.Join(project, ".cache")))
+	if err != nil {
+		return nil, fmt.Errorf("finding the cache directory: %w", err)
+	}
+	return &Builder{project: project, cache: filepath.Join(cache, "e2e")}, nil
+}
+
+// Cache is the directory that keeps programs from run to run.
+func (b *Builder) Cache() string { return b.cache }
+
+// ProjectFile returns the path of a file of the checkout.
+func (b *Builder) ProjectFile(name string) string { return filepath.Join(b.project, name) }
+
+// modules is the directory of the pinned modules.
+func (b *Builder) modules() string { return filepath.Join(b.project, "testdata/e2e/modules") }
+
+// Project builds the packages of the project's own module into the directory
+// dir. Go's build cache alone decides what there is to do.
+func (b *Builder) Project(ctx context.Context, dir string, packages ...string) error {
+	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-o", dir + "/"}, packages...)
+	return run(ctx, b.project, []string{"CGO_ENABLED=0"}, "go", args...)
+}
+
+// Multicall builds the program of the test images into dir.
+func (b *Builder) Multicall(ctx context.Context, dir string) error {
+	return run(ctx, filepath.Join(b.project, "testdata/e2e"), []string{"CGO_ENABLED=0"}, "go", "build",
+		"-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", dir+"/", "./internal/image/multicall")
+}
+
+// Plugin builds a package of the project's own module as a WebAssembly plugin.
+func (b *Builder) Plugin(ctx context.Context, file, pkg string) error {
+	return run(ctx, b.project, []string{"GOOS=wasip1", "GOARCH=wasm"}, "go", "build",
+		"-trimpath", "-buildvcs=false", "-buildmode=c-shared", "-ldflags=-s -w", "-o", file, pkg)
+}
+
+// run runs a command in dir with additions to the environment; its output appears only in the error.
+func run(ctx context.Context, dir string, env []string, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	cmd.Env = append(cmd.Env, env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// output returns what a command prints on its standard output, without the last newline.
+func output(ctx context.Context, dir, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	out, err := cmd.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, exit.Stderr)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
+	}
+	return strings.TrimRight(string(out), "\n"), nil
+}

@@ -1,0 +1,57 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"golang.org/x/sync/errgroup"
+)
+
+// Registries are the hosts of the images' names. The runtime must be told to
+// pull from the address of Serve instead.
+var Registries = []string{"registry.k8s.io", "k8s.gcr.io", "gcr.io"}
+
+// Serve makes all images and serves them over HTTP at a loopback address, under
+// their names without the host, until ctx ends. multicall is the file of the
+// program of that name.
+func Serve(ctx context.Context, address, multicall string) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("serving the images: %w", err)
+	}
+	server := &http.Server{Handler: registry.New(registry.Logger(log.New(io.Discard, "", 0)))}
+	context.AfterFunc(ctx, func() { server.Close() })
+	go server.Serve(listener) // ends with Close
+	return push(ctx, address, multicall)
+}
+
+func push(ctx context.Context, address, multicall string) error {
+	p, err := newParts(multicall)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for full, r := range catalogue(p) {
+		group.Go(func() error {
+			_, repository, _ := strings.Cut(full, "/")
+			reference, err := name.ParseReference(address+"/"+repository, name.Insecure)
+			if err != nil {
+				return err
+			}
+			img, err := r.image()
+			if err != nil {
+				return fmt.Errorf("making the image %s: %w", full, err)
+			}
+			return remote.Write(reference, img, remote.WithContext(ctx))
+		})
+	}
+	return group.Wait()
+}

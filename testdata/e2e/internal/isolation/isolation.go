@@ -1,0 +1,108 @@
+// Package isolation runs a test binary in mount, network, pid and cgroup
+// namespaces of its own, as root, so that a whole Kubernetes node can live and
+// die inside one `go test` and the machine is as before afterwards: whatever
+// happens to the tests, the kernel ends every process, mount and network device
+// with the namespaces, and the first process removes the rest, which is one
+// cgroup per hierarchy and one directory.
+//
+// It knows nothing of Kubernetes and it is no security boundary.
+//
+// The test binary runs in three stages, each started by the one before:
+//
+//	outside  prepares (the machine's network is still there), makes the
+//	         workspace and the cgroups, waits, removes them
+//	init     process 1 of the pid namespace: joins the cgroups, reaps orphans
+//	inside   mounts, network, then the tests
+package isolation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The variables that tell a stage what it is and where the workspace lies.
+const (
+	stageVariable     = "WASMPROXY_E2E_STAGE"
+	workspaceVariable = "WASMPROXY_E2E_WORKSPACE"
+)
+
+const (
+	stageInit    = "init"
+	stageInside  = "inside"
+	stageSysctls = "sysctls"
+)
+
+// Workspace is a directory of the run: everything the node writes is below it,
+// and it is removed at the end.
+type Workspace struct {
+	Dir string // absolute
+	Log string // directory of the processes' logs; it outlives the run
+}
+
+// Bin is the directory in which prepare puts the programs (or links to them).
+func (w Workspace) Bin() string { return filepath.Join(w.Dir, "bin") }
+
+// Program returns the path of one of the programs in Bin.
+func (w Workspace) Program(name string) string { return filepath.Join(w.Bin(), name) }
+
+// Path returns a path below the workspace.
+func (w Workspace) Path(elem ...string) string {
+	return filepath.Join(append([]string{w.Dir}, elem...)...)
+}
+
+// Current returns the workspace of the tests that run inside.
+func Current() Workspace { return workspaceAt(os.Getenv(workspaceVariable)) }
+
+func workspaceAt(dir string) Workspace {
+	return Workspace{Dir: dir, Log: filepath.Join(filepath.Dir(dir), "log")}
+}
+
+// Stages are what a test binary has to do before its tests.
+type Stages struct {
+	// Cache is a directory on a disk file system; the workspace is made in it.
+	Cache string
+	// Outside runs first, with the machine's network, and fills the workspace's Bin.
+	Outside func(context.Context, Workspace) error
+	// Inside runs in the namespaces. Its context ends with the tests.
+	Inside func(context.Context, Workspace) error
+}
+
+// Main is what a TestMain calls. It does not return.
+func Main(m *testing.M, s Stages) {
+	var code int
+	var err error
+	switch stage := os.Getenv(stageVariable); stage {
+	case "":
+		code, err = outside(s)
+	case stageInit:
+		code, err = initProcess()
+	case stageInside:
+		code, err = inside(m, s)
+	case stageSysctls:
+		err = execWithSysctls(os.Args[1:])
+	default:
+		err = fmt.Errorf("%s: unknown stage %q", stageVariable, stage)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+func inside(m *testing.M, s Stages) (int, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	w := Current()
+	if err := errors.Join(enterMounts(w), setUpNetwork()); err != nil {
+		return 1, err
+	}
+	if err := s.Inside(ctx, w); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}

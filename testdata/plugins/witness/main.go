@@ -1,0 +1,54 @@
+// Command witness is a plugin that tells what it was shown of a container, as a
+// hash of its resources and environment: in the annotation
+// witness.wasmproxy.io/hash and in a log line. Two hashes are equal when the
+// proxy showed the same, whether it learned it from a request or, after a
+// restart, from the runtime.
+package main
+
+import (
+	"encoding/hex"
+	"hash"
+	"hash/fnv"
+	"strconv"
+
+	wp "github.com/wasmproxy/wasmproxy/sdk"
+)
+
+func main() {} // never runs
+
+func init() {
+	wp.Plugin("witness", "1.0.0").
+		OnPreCreateContainer(func(c *wp.PreCreateContainer) error { return witness(&c.MutableContainer) }).
+		OnPreUpdateContainerResources(func(c *wp.PreUpdateContainerResources) error { return witness(&c.MutableContainer) })
+}
+
+func witness(c *wp.MutableContainer) error {
+	h := fnv.New64a()
+	writeResources(h, c.Container.Resources())
+	// Of a container that exists, also what it has by now: the request names only what changes.
+	if known, ok := wp.FindContainer(c.ID()); ok {
+		writeResources(h, known.Resources())
+	}
+	for name, value := range c.Envs() {
+		write(h, name, value)
+	}
+	sum := hex.EncodeToString(h.Sum(nil))
+	wp.Log(wp.LevelInfo, "witness container="+c.Name()+" hash="+sum)
+	return c.SetAnnotation("witness.wasmproxy.io/hash", sum)
+}
+
+func writeResources(h hash.Hash, r wp.Resources) {
+	for _, number := range []int64{
+		r.CPUPeriod(), r.CPUQuota(), r.CPUShares(), r.MemoryLimit(), r.MemorySwap(), r.OOMScoreAdj(),
+	} {
+		write(h, strconv.FormatInt(number, 10))
+	}
+	write(h, r.CpusetCPUs(), r.CpusetMems())
+}
+
+// write writes texts so that no two lists of them are written alike.
+func write(h hash.Hash, texts ...string) {
+	for _, text := range texts {
+		h.Write([]byte(strconv.Quote(text)))
+	}
+}
