@@ -133,9 +133,15 @@ func (s *Store) removedContainer(id string) {
 	s.removeContainer(id)
 }
 
-// updated follows UpdateContainerResources: only what the request sets changes.
+// updated follows UpdateContainerResources: what the request sets changes, but
+// for oom_score_adj, which no runtime takes there.
 func updated(c Container, req *runtimeapi.UpdateContainerResourcesRequest) Container {
-	c.Config = withResources(c.Config, req.GetLinux())
+	over := req.GetLinux()
+	if over.GetOomScoreAdj() != 0 {
+		over = proto.CloneOf(over)
+		over.OomScoreAdj = 0
+	}
+	c.Config = withResources(c.Config, over)
 	c.Config = withAnnotations(c.Config, req.GetAnnotations())
 	return c
 }

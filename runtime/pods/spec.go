@@ -13,6 +13,7 @@ import (
 const (
 	crioCgroupParent   = "io.kubernetes.cri-o.CgroupParent"
 	crioRuntimeHandler = "io.kubernetes.cri-o.RuntimeHandler"
+	containerNameLabel = "io.kubernetes.container.name"
 )
 
 var (
@@ -22,24 +23,32 @@ var (
 
 // podConfigOf makes a config of what the status and the runtime spec tell.
 func podConfigOf(st *runtimeapi.PodSandboxStatus, spec *runtimeSpec) *runtimeapi.PodSandboxConfig {
-	linux := &runtimeapi.LinuxPodSandboxConfig{
-		CgroupParent: spec.Annotations[crioCgroupParent],
-		Overhead:     spec.annotated(crioPodOverhead[:]),
-		Resources:    spec.annotated(crioPodResources[:]),
-	}
-	if opts := st.GetLinux().GetNamespaces().GetOptions(); opts != nil {
-		linux.SecurityContext = &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: opts}
-	}
-	if spec.Linux != nil {
-		linux.Sysctls = spec.Linux.Sysctl
-	}
-	return &runtimeapi.PodSandboxConfig{
+	c := &runtimeapi.PodSandboxConfig{
 		Metadata:    st.GetMetadata(),
-		Hostname:    spec.Hostname,
 		Labels:      st.GetLabels(),
 		Annotations: st.GetAnnotations(),
-		Linux:       linux,
+		Linux: &runtimeapi.LinuxPodSandboxConfig{
+			CgroupParent: spec.Annotations[crioCgroupParent],
+			Overhead:     spec.annotated(crioPodOverhead[:]),
+			Resources:    spec.annotated(crioPodResources[:]),
+		},
 	}
+	// CRI-O adds a label of its own.
+	if c.Labels[containerNameLabel] == "POD" {
+		delete(c.Labels, containerNameLabel)
+	}
+	opts := st.GetLinux().GetNamespaces().GetOptions()
+	if opts != nil {
+		c.Linux.SecurityContext = &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: opts}
+	}
+	// The host's name is no pod's.
+	if opts.GetNetwork() != runtimeapi.NamespaceMode_NODE {
+		c.Hostname = spec.Hostname
+	}
+	if spec.Linux != nil {
+		c.Linux.Sysctls = spec.Linux.Sysctl
+	}
+	return c
 }
 
 // annotated reads the resources that an annotation of one of these names has,
@@ -64,6 +73,7 @@ func containerConfigOf(st *runtimeapi.ContainerStatus, spec *runtimeSpec, now *r
 		Mounts:      st.GetMounts(),
 		Labels:      st.GetLabels(),
 		Annotations: st.GetAnnotations(),
+		Linux:       &runtimeapi.LinuxContainerConfig{},
 	}
 	if p := spec.Process; p != nil {
 		c.Command, c.WorkingDir = p.Args, p.Cwd
@@ -72,9 +82,8 @@ func containerConfigOf(st *runtimeapi.ContainerStatus, spec *runtimeSpec, now *r
 			c.Envs = append(c.Envs, &runtimeapi.KeyValue{Key: k, Value: []byte(v)})
 		}
 	}
-	if now != nil {
-		// The one value that asOfNow does not take over.
-		c.Linux = &runtimeapi.LinuxContainerConfig{Resources: &runtimeapi.LinuxContainerResources{OomScoreAdj: now.GetOomScoreAdj()}}
+	if adj := now.GetOomScoreAdj(); adj != 0 { // the one value that asOfNow does not take over
+		c.Linux.Resources = &runtimeapi.LinuxContainerResources{OomScoreAdj: adj}
 	}
 	return c
 }

@@ -1,0 +1,184 @@
+package pods
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// A restartCheck holds a store that saw every call against stores that ask the
+// backend.
+type restartCheck struct {
+	observed *Store                    // saw every call, asks nothing
+	resynced *Store                    // saw every call, and syncs at each point: the backend restarted
+	tells    func(want, got *snapshot) // drops what the runtime does not tell
+}
+
+// newRestartCheck knows what a runtime of this name cannot tell.
+func newRestartCheck(runtimeName string) *restartCheck {
+	c := &restartCheck{observed: NewStore(), resynced: NewStore(), tells: containerdTells}
+	if strings.HasPrefix(runtimeName, "cri-o") {
+		c.tells = crioTells
+	}
+	return c
+}
+
+// containerdTells drops from want what containerd cannot tell: an env value that
+// is not UTF-8 comes back with U+FFFD, from versions whose JSON has it as a string.
+func containerdTells(want, got *snapshot) {
+	for _, ctr := range want.Containers {
+		for _, kv := range ctr.Config.Envs {
+			kv.Value = []byte(jsonText(kv.Value))
+		}
+	}
+}
+
+// crioTells drops what CRI-O does not tell, or tells together with its own.
+func crioTells(want, got *snapshot) {
+	containerdTells(want, got)
+	for _, p := range want.Pods {
+		p.Config.DnsConfig, p.Config.LogDirectory = nil, ""
+	}
+	for i, p := range got.Pods { // it forgets UpdatePodSandboxResources
+		p.Config.Linux.Overhead, p.Config.Linux.Resources = want.Pods[i].Config.Linux.Overhead, want.Pods[i].Config.Linux.Resources
+	}
+	for _, c := range want.Containers {
+		c.Config.LogPath, c.Config.Image.UserSpecifiedImage = "", ""
+		c.Config.Linux.SecurityContext = nil
+		if res := c.Config.Linux.Resources; res != nil && res.MemorySwapLimitInBytes == res.MemoryLimitInBytes {
+			res.MemorySwapLimitInBytes = 0
+		}
+	}
+	for i, c := range got.Containers {
+		c.Config.WorkingDir = ""
+		sameEnv(want.Containers[i].Config, c.Config)
+	}
+}
+
+// sameEnv makes got's env want's, if it has all variables of want with their
+// last values. It may have more.
+func sameEnv(want, got *runtimeapi.ContainerConfig) {
+	last := func(c *runtimeapi.ContainerConfig) map[string]string {
+		m := map[string]string{}
+		for _, kv := range c.Envs {
+			m[kv.Key] = string(kv.Value)
+		}
+		return m
+	}
+	has := last(got)
+	for k, v := range last(want) {
+		if has[k] != v {
+			return
+		}
+	}
+	got.Envs = want.Envs
+}
+
+func (c *restartCheck) observe(req, resp proto.Message) {
+	c.observed.Observe(req, req, resp)
+	c.resynced.Observe(req, req, resp)
+}
+
+func (c *restartCheck) restart(ctx context.Context, t *testing.T, point string, from Backend) {
+	t.Helper()
+	fresh := NewStore()
+	if err := fresh.Sync(ctx, from); err != nil {
+		t.Fatalf("%s: %v", point, err)
+	}
+	if err := c.resynced.Sync(ctx, from); err != nil {
+		t.Fatalf("%s: second sync: %v", point, err)
+	}
+	want, got := take(c.observed), take(fresh)
+	if diff := cmp.Diff(want, take(c.resynced), protocmp.Transform()); diff != "" {
+		t.Errorf("%s: a store that saw all and synced differs from one that did not (-observed +synced):\n%s", point, diff)
+	}
+	c.tells(&want, &got)
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Errorf("%s: a store that starts afresh differs from one that saw all (-observed +synced):\n%s", point, diff)
+	}
+	c.readThrough(ctx, t, point, from)
+}
+
+// readThrough has each container read by its ID from an empty store.
+func (c *restartCheck) readThrough(ctx context.Context, t *testing.T, point string, from Backend) {
+	t.Helper()
+	want, one := take(c.observed), NewStore()
+	for _, ctr := range want.Containers {
+		if _, err := one.ReadContainer(ctx, from, ctr.ID); err != nil {
+			t.Errorf("%s: %v", point, err)
+		}
+	}
+	for _, pod := range want.Pods {
+		if _, err := one.ReadPod(ctx, from, pod.ID); err != nil {
+			t.Errorf("%s: %v", point, err)
+		}
+	}
+	got := take(one)
+	c.tells(&want, &got)
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Errorf("%s: records read one by one differ from those observed (-observed +read):\n%s", point, diff)
+	}
+}
+
+// A snapshot is a copy of all that a store holds, but for what only the backend
+// tells.
+type snapshot struct {
+	Pods       []Pod
+	Containers []Container
+}
+
+func take(s *Store) snapshot {
+	snap := snapshot{Pods: s.Pods()}
+	for _, p := range snap.Pods {
+		snap.Containers = append(snap.Containers, s.Containers(p.ID)...)
+	}
+	for i := range snap.Pods {
+		snap.Pods[i].Config = proto.CloneOf(snap.Pods[i].Config)
+	}
+	for i := range snap.Containers {
+		snap.Containers[i].CgroupsPath = ""
+		snap.Containers[i].Config = proto.CloneOf(snap.Containers[i].Config)
+	}
+	return snap
+}
+
+// TestRestartRecorded plays what real runtimes said.
+func TestRestartRecorded(t *testing.T) {
+	files, err := filepath.Glob("../../testdata/cri/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings in testdata/cri (%v)", err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".json")
+		t.Run(name, func(t *testing.T) {
+			check := newRestartCheck(name)
+			entries := load(t, file)
+			for i, e := range entries {
+				switch {
+				case e.Point != "":
+					check.restart(t.Context(), t, e.Point, answersAt(t, entries[i+1:]))
+				case !e.question():
+					check.observe(e.messages(t))
+				}
+			}
+		})
+	}
+}
+
+// answersAt gathers the answers that follow a point.
+func answersAt(t *testing.T, entries []entry) answers {
+	a := answers{}
+	for _, e := range entries {
+		if e.Point != "" || !e.question() {
+			break
+		}
+		a.add(t, e)
+	}
+	return a
+}
