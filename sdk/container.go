@@ -73,7 +73,8 @@ type MutableContainer struct {
 	refusal
 }
 
-// Resources returns the resources that the request asks for.
+// Resources returns the container's resources, as they will be when the request is
+// carried out.
 func (c *MutableContainer) Resources() MutableResources {
 	return MutableResources{c.Container.Resources()}
 }

@@ -92,7 +92,8 @@ type PostStartContainer struct {
 }
 
 // PreUpdateContainerResources comes before a container's resources are changed.
-// Its getters show the resources that the request asks for.
+// Its getters show what the container has, with the request laid over it; what is
+// set goes into the request.
 type PreUpdateContainerResources struct{ MutableContainer }
 
 // PostUpdateContainerResources comes after a container's resources were changed.

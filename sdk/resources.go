@@ -108,6 +108,11 @@ func (r MutableResources) SetHugepageLimit(pageSize, bytes string) error {
 	return setEntry("SetHugepageLimit", r.object, r.base+abi.HugepageLimits, pageSize, bytes)
 }
 
+// DeleteHugepageLimit drops the limit for a page size, if it is there.
+func (r MutableResources) DeleteHugepageLimit(pageSize string) error {
+	return deleteEntry("DeleteHugepageLimit", r.object, r.base+abi.HugepageLimits, pageSize)
+}
+
 // SetUnified asks the runtime to write a cgroup v2 file. On cgroup v1 it is
 // refused with [ErrUnsupported], because runc fails the container for it.
 func (r MutableResources) SetUnified(file, value string) error {
