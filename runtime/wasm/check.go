@@ -1,0 +1,125 @@
+package wasm
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
+// Import is one thing that a module wants of the host.
+type Import struct {
+	Module, Name string
+	Type         string // "(i32, i32) -> i32", or what it is if it is no function
+	State        ImportState
+	kind         byte
+	signature    signature
+}
+
+// ImportState says what the host makes of an import.
+type ImportState string
+
+// The states of an import.
+const (
+	Served   ImportState = "served"
+	Denied   ImportState = "denied" // links, and answers every call with an error of WASI
+	Unknown  ImportState = "unknown"
+	Mistyped ImportState = "mistyped"
+)
+
+// guestExports are the functions that a guest exports.
+var guestExports = []struct {
+	name     string
+	required bool
+	signature
+}{
+	{abi.ExportABI, true, signatureOf(abi.Function{Results: []abi.ValueType{abi.I32}})},
+	{abi.ExportHook, true, signatureOf(abi.Function{Params: []abi.ValueType{abi.I32}, Results: []abi.ValueType{abi.I32}})},
+	{abi.ExportInitialize, false, signatureOf(abi.Function{})},
+	{abi.ExportManifest, false, signatureOf(abi.Function{Results: []abi.ValueType{abi.I64}})},
+	{abi.ExportConfigure, false, signatureOf(abi.Function{Results: []abi.ValueType{abi.I32}})},
+}
+
+// check says what keeps a module from being a plugin whose memory ends at limit
+// pages, one line for each thing.
+func (m *module) check(limit uint32) []string {
+	if problem := m.checkReactor(); problem != "" {
+		return append([]string{problem}, m.checkImports()...)
+	}
+	return append(append(m.checkImports(), m.checkExports()...), m.checkMemory(limit)...)
+}
+
+// checkReactor refuses programs, whose other exports do not work before or after main.
+func (m *module) checkReactor() string {
+	_, start := m.export("_start")
+	_, initialize := m.export(abi.ExportInitialize)
+	if !start || initialize {
+		return ""
+	}
+	return "it is a command, which runs once and ends (it exports _start and not " + abi.ExportInitialize + "); " +
+		"build it as a library: go and tinygo build -buildmode=c-shared, Rust crate-type = [\"cdylib\"], clang -mexec-model=reactor"
+}
+
+func (m *module) checkImports() []string {
+	var problems []string
+	for n := range m.imports {
+		i := &m.imports[n]
+		host, known := hostFunctions[i.Module][i.Name]
+		switch {
+		case !known || i.kind != kindFunction:
+			i.State = Unknown
+			problems = append(problems, unknownImport(i))
+		case i.signature != host.signature:
+			i.State = Mistyped
+			problems = append(problems, fmt.Sprintf("it imports %s.%s as %s, but it is %s", i.Module, i.Name, i.Type, host.signature))
+		case host.denied:
+			i.State = Denied
+		default:
+			i.State = Served
+		}
+	}
+	return problems
+}
+
+func unknownImport(i *Import) string {
+	problem := fmt.Sprintf("it imports %s.%s %s, which this host does not have", i.Module, i.Name, i.Type)
+	if strings.HasPrefix(i.Module, "wp") {
+		problem += fmt.Sprintf("; it serves %s in version %d.%d, a newer wasmproxy may serve it", abi.Module, abi.Major, abi.Minor)
+	}
+	return problem
+}
+
+func (m *module) checkExports() []string {
+	var problems []string
+	for _, want := range guestExports {
+		e, ok := m.export(want.name)
+		got, _ := m.function(e.index)
+		switch {
+		case !ok && want.required:
+			problems = append(problems, fmt.Sprintf("it does not export %s %s", want.name, want.signature))
+		case ok && e.kind != kindFunction:
+			problems = append(problems, fmt.Sprintf("its export %s is not a function", want.name))
+		case ok && got != want.signature:
+			problems = append(problems, fmt.Sprintf("its export %s has type %s instead of %s", want.name, got, want.signature))
+		}
+	}
+	if _, ok := m.export(abi.ExportManifest); !ok && m.manifest == nil {
+		problems = append(problems, fmt.Sprintf("it has neither a custom section %s nor the export %s", abi.ManifestSection, abi.ExportManifest))
+	}
+	return problems
+}
+
+func (m *module) checkMemory(limit uint32) []string {
+	e, ok := m.export(abi.ExportMemory)
+	switch {
+	case !ok || e.kind != kindMemory || m.memory == nil:
+		return []string{"it does not export its memory as " + abi.ExportMemory}
+	case m.memory.min > limit:
+		return []string{fmt.Sprintf("it needs %d pages (%s) of memory to start with, its limit is %d (%s)",
+			m.memory.min, pageSize(m.memory.min), limit, pageSize(limit))}
+	}
+	return nil
+}
+
+// pageSize writes a number of pages as MiB.
+func pageSize(pages uint32) string { return fmt.Sprintf("%.4g MiB", float64(pages)/16) }

@@ -1,0 +1,239 @@
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// testEvent is one event with everything that guests of this package's tests
+// read. What the proxy makes of a CRI message is intercept's to test.
+type testEvent struct {
+	hook    abi.Hook
+	at      time.Time
+	ints    map[slot]int64
+	texts   map[slot]string
+	maps    map[slot]map[string]string
+	finds   map[string]abi.Object
+	members map[abi.Object][]abi.Object
+}
+
+type slot struct {
+	object abi.Object
+	field  abi.Field
+}
+
+var at = time.Date(2026, 11, 21, 7, 0, 0, 123456789, time.UTC)
+
+func newEvent() *testEvent {
+	return &testEvent{
+		hook: abi.PreCreateContainer,
+		at:   at,
+		ints: map[slot]int64{
+			{abi.Event, abi.EventHook}:                      int64(abi.PreCreateContainer),
+			{abi.Container, abi.Resources + abi.CPUQuota}:   -1,
+			{abi.Container, abi.Resources + abi.CPUPeriod}:  100_000,
+			{abi.Node, abi.NodeCgroupVersion}:               2,
+			{abi.FirstHandle, abi.Resources + abi.CPUQuota}: 50_000,
+		},
+		texts: map[slot]string{
+			{abi.Pod, abi.PodName}:                "web-0",
+			{abi.Pod, abi.PodNamespace}:           "prod",
+			{abi.Pod, abi.PodHostname}:            "",
+			{abi.Container, abi.ContainerName}:    "app",
+			{abi.FirstHandle, abi.ContainerName}:  "sidecar",
+			{abi.Node, abi.NodeRuntimeName}:       "containerd",
+			{abi.Container, abi.ContainerImage}:   "registry.example/app:1",
+			{abi.Pod, abi.PodCgroupParent}:        "/kubepods/burstable/pod1",
+			{abi.Pod, abi.PodRuntimeHandler}:      "runc",
+			{abi.Container, abi.Resources + 5}:    "0-3",
+			{abi.Container, abi.ContainerEnv + 9}: "bytes \xff\xfe that are not UTF-8",
+		},
+		maps: map[slot]map[string]string{
+			{abi.Pod, abi.PodLabels}:                  {"tier": "gold", "app": "web"},
+			{abi.Pod, abi.PodAnnotations}:             {},
+			{abi.Container, abi.ContainerAnnotations}: {"example.com/empty": ""},
+			{abi.Container, abi.ContainerEnv}:         {"PATH": "/bin", "EMPTY": ""},
+		},
+		finds:   map[string]abi.Object{"prod/web-1": abi.FirstHandle + 1},
+		members: map[abi.Object][]abi.Object{abi.Pod: {abi.FirstHandle, abi.FirstHandle + 2}, abi.FirstHandle + 1: nil},
+	}
+}
+
+// asking is newEvent with the word that fickle.wat obeys.
+func asking(word string) *testEvent {
+	ev := newEvent()
+	ev.maps[slot{abi.Container, abi.ContainerAnnotations}]["example.com/do"] = word
+	return ev
+}
+
+func (e *testEvent) Hook() abi.Hook  { return e.hook }
+func (e *testEvent) Time() time.Time { return e.at }
+
+func (e *testEvent) Int64(o abi.Object, f abi.Field) (int64, abi.Errno) {
+	return lookup(e.ints, slot{o, f})
+}
+
+func (e *testEvent) Text(o abi.Object, f abi.Field) (string, abi.Errno) {
+	return lookup(e.texts, slot{o, f})
+}
+
+func (e *testEvent) Lookup(o abi.Object, f abi.Field, key string) (string, abi.Errno) {
+	return lookup(e.maps[slot{o, f}], key)
+}
+
+func (e *testEvent) Entries(o abi.Object, f abi.Field) (iter.Seq2[string, string], abi.Errno) {
+	m, errno := lookup(e.maps, slot{o, f})
+	return func(yield func(string, string) bool) {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			if !yield(k, m[k]) {
+				return
+			}
+		}
+	}, errno
+}
+
+func (e *testEvent) Find(kind int32, name string) (abi.Object, abi.Errno) {
+	if kind != abi.ByPodName {
+		return 0, abi.NotFound
+	}
+	return lookup(e.finds, name)
+}
+
+func (e *testEvent) Containers(pod abi.Object) ([]abi.Object, abi.Errno) {
+	return lookup(e.members, pod)
+}
+
+func lookup[K comparable, V any](m map[K]V, k K) (V, abi.Errno) {
+	v, ok := m[k]
+	if !ok {
+		return v, abi.NotFound
+	}
+	return v, abi.OK
+}
+
+// Apply implements plugin.Subject as far as guests here write.
+func (e *testEvent) Apply(changes []plugin.Change) {
+	for _, c := range changes {
+		switch s := (slot{c.Object, c.Field}); c.Op {
+		case plugin.SetInt64:
+			e.ints[s] = c.Int
+		case plugin.SetText:
+			e.texts[s] = c.Text
+		case plugin.SetEntry:
+			e.maps[s][c.Key] = c.Text
+		case plugin.DeleteEntry:
+			delete(e.maps[s], c.Key)
+		}
+	}
+}
+
+func (e *testEvent) LogValue() slog.Value { return slog.StringValue("prod/web-0") }
+
+// v2 is a node that takes every cgroup file but cpu.max.
+type v2 struct{}
+
+func (v2) Version() int { return 2 }
+func (v2) Parse(file, value string) (string, error) {
+	if file == "cpu.max" {
+		return "", abi.Denied
+	}
+	return value, nil
+}
+
+// record is what was logged. It is safe for concurrent use.
+type record struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (r *record) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.b.Write(b)
+}
+
+func (r *record) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.b.String()
+}
+
+func (r *record) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+func newEngine(t testing.TB, o Options) *Engine {
+	t.Helper()
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	e, err := NewEngine(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// wat returns a module of testdata/wat.
+func wat(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "testdata", "wat", name+".wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// load loads a module of testdata/wat.
+func load(t testing.TB, e *Engine, name string, o PluginOptions) plugin.Plugin {
+	t.Helper()
+	p, err := e.Load(t.Context(), name, wat(t, name), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// call calls a plugin about ev and returns what it wants changed.
+func callPlugin(ctx context.Context, p plugin.Plugin, ev plugin.Event) ([]plugin.Change, error) {
+	adj := plugin.NewAdjustment(ev.Hook(), v2{})
+	err := p.Call(ctx, ev, adj)
+	return adj.Changes(), err
+}
+
+// wantError fails unless err is one printable line that holds want.
+func wantError(t *testing.T, err error, want string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("got no error, want one with %q", want)
+	}
+	if !strings.Contains(err.Error(), want) {
+		t.Errorf("got error %q, want one with %q", err, want)
+	}
+	if text := err.Error(); text != printable(text, len(text)) {
+		t.Errorf("error is not one printable line: %q", text)
+	}
+}

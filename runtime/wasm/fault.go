@@ -1,0 +1,78 @@
+package wasm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
+// trap is what a host function panics with to end the guest's call.
+type trap struct{ reason string }
+
+func trapf(format string, args ...any) *trap { return &trap{fmt.Sprintf(format, args...)} }
+
+// Error returns the reason.
+func (t *trap) Error() string { return t.reason }
+
+// explain says in one printable line why a call into a guest ended with err,
+// with what the guest printed last. wazero's own text holds a stack trace.
+func (c *call) explain(ctx context.Context, err error) error {
+	var (
+		exit *sys.ExitError // wazero closed the instance; a guest that exits traps
+		ours *trap
+	)
+	switch {
+	case errors.As(err, &exit) && ctx.Err() != nil:
+		return fmt.Errorf("%w%s", stopped(ctx), c.output.printed())
+	case errors.As(err, &ours):
+		return errors.New(ours.reason + c.output.printed())
+	}
+	text, trace, _ := strings.Cut(err.Error(), "\n")
+	text, panicked := strings.CutSuffix(text, " (recovered by wazero)")
+	if panicked {
+		c.output.log.LogAttrs(ctx, slog.LevelError, "host function panicked", c.output.about, slog.Any("err", err))
+		return fmt.Errorf("a host function panicked: %s", printable(text, maxReason))
+	}
+	if _, reason, ok := strings.Cut(text, "wasm error: "); ok {
+		text = reason
+	}
+	return errors.New("trapped: " + printable(text+innermost(trace), maxReason) + c.output.printed())
+}
+
+// innermost names the function at the top of wazero's stack trace, as
+// " in boost", or returns "".
+func innermost(trace string) string {
+	_, frames, ok := strings.Cut(trace, "wasm stack trace:\n\t")
+	if !ok {
+		return ""
+	}
+	name, _, _ := strings.Cut(strings.TrimPrefix(frames, "."), "\n")
+	name = name[:max(0, strings.LastIndex(name, "("))]
+	return " in " + name
+}
+
+// verdict judges what wp_hook returned.
+func (c *call) verdict(code int32) error {
+	refusal := c.adj.Rejection()
+	switch {
+	case code < 0 && c.reason != "":
+		return errors.New("failed: " + c.reason)
+	case code < 0:
+		return fmt.Errorf("failed without a reason: it returned %d (%w)", code, abi.Errno(code))
+	case code == abi.Reject && refusal != nil:
+		return refusal
+	case code == abi.Reject:
+		return fmt.Errorf("returned %d, which is for after a call of reject", code)
+	case code != abi.Continue:
+		return fmt.Errorf("returned %d, which has no meaning", code)
+	case refusal != nil:
+		return fmt.Errorf("called reject and then returned %d instead of %d", code, abi.Reject)
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package wasm
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
+// guest is one instance of a plugin's module. It serves one call at a time.
+type guest struct {
+	id       string // the plugin's
+	log      *slog.Logger
+	config   []byte
+	instance api.Module
+	hook     api.Function // kept, because a look-up costs more than a call
+	clock    clock
+	stack    [1]uint64 // the one argument, then the one result, of what is called
+}
+
+// enter calls an export; c is the host's side of it. After an error the guest
+// is not to be used again.
+func (g *guest) enter(ctx context.Context, c *call, f api.Function, argument uint64) (result uint64, err error) {
+	defer c.output.finish()
+	defer recovered(&err)
+	g.stack[0] = argument
+	if err := f.CallWithStack(context.WithValue(ctx, callKey{}, c), g.stack[:]); err != nil {
+		return 0, c.explain(ctx, err)
+	}
+	return g.stack[0], nil
+}
+
+// recovered turns a panic of wazero itself into an error.
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("the wasm engine panicked: %s", printable(fmt.Sprint(r), maxReason))
+	}
+}
+
+// initialize runs what must run before any other export.
+func (g *guest) initialize(ctx context.Context) error {
+	f := g.instance.ExportedFunction(abi.ExportInitialize)
+	if f == nil {
+		return nil
+	}
+	_, err := g.enter(ctx, g.newCall(ctx, abi.ExportInitialize, nil, nil), f, 0)
+	return wrap(abi.ExportInitialize, err)
+}
+
+// version asks for the version of the ABI that the guest was built for.
+func (g *guest) version(ctx context.Context) (uint32, error) {
+	f := g.instance.ExportedFunction(abi.ExportABI)
+	v, err := g.enter(ctx, g.newCall(ctx, abi.ExportABI, nil, nil), f, 0)
+	return uint32(v), wrap(abi.ExportABI, err)
+}
+
+// manifest asks for the manifest's JSON.
+func (g *guest) manifest(ctx context.Context) ([]byte, error) {
+	f := g.instance.ExportedFunction(abi.ExportManifest)
+	where, err := g.enter(ctx, g.newCall(ctx, abi.ExportManifest, nil, nil), f, 0)
+	if err != nil {
+		return nil, wrap(abi.ExportManifest, err)
+	}
+	ptr, length := uint32(where>>32), uint32(where)
+	if length > abi.MaxManifest {
+		return nil, fmt.Errorf("%s: the manifest has %d bytes, the limit is %d", abi.ExportManifest, length, abi.MaxManifest)
+	}
+	view, ok := g.instance.Memory().Read(ptr, length)
+	if !ok {
+		return nil, fmt.Errorf("%s: %d bytes at %#x are outside its memory", abi.ExportManifest, length, ptr)
+	}
+	return append([]byte(nil), view...), nil
+}
+
+// configure lets the guest read its configuration and refuse it.
+func (g *guest) configure(ctx context.Context) error {
+	f := g.instance.ExportedFunction(abi.ExportConfigure)
+	if f == nil {
+		return nil
+	}
+	c := g.newCall(ctx, abi.ExportConfigure, nil, nil)
+	code, err := g.enter(ctx, c, f, 0)
+	if err == nil && int32(code) != 0 {
+		err = c.verdict(int32(code))
+	}
+	return wrap(abi.ExportConfigure, err)
+}
+
+func wrap(export string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", export, err)
+}
+
+// close ends the instance. The function goes with it: after a stack overflow
+// it holds a stack of many megabytes.
+func (g *guest) close() {
+	_ = g.instance.Close(context.Background()) // holds neither files nor host modules, so nothing can fail
+	g.hook = nil
+}

@@ -1,0 +1,119 @@
+package wasm
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// guests is one plugin: a compiled module and a bounded number of instances.
+type guests struct {
+	id       string
+	log      *slog.Logger
+	config   []byte
+	timeout  time.Duration
+	limiter  limiter
+	manifest abi.Manifest
+	runtime  wazero.Runtime
+	code     wazero.CompiledModule
+	pool     *plugin.Pool[*guest]
+}
+
+var _ plugin.Plugin = (*guests)(nil)
+
+// Manifest implements plugin.Plugin.
+func (p *guests) Manifest() abi.Manifest { return p.manifest }
+
+// Call implements plugin.Plugin. Its own time limit starts when it is called, so
+// that waiting for an instance and making one count too.
+func (p *guests) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+	ctx, cancel := p.limiter.start(ctx, p.timeout)
+	defer cancel()
+	g, err := p.pool.Get(ctx)
+	if err != nil {
+		return err
+	}
+	c := g.newCall(ctx, abi.ExportHook, ev, adj)
+	code, err := g.enter(ctx, c, g.hook, uint64(ev.Hook()))
+	if err != nil || ctx.Err() != nil {
+		// Also when the guest ended in time: wazero may be about to close it.
+		p.pool.Discard(g)
+	} else {
+		p.pool.Put(g)
+	}
+	if err != nil {
+		return err
+	}
+	return c.verdict(int32(code))
+}
+
+// Close implements plugin.Plugin.
+func (p *guests) Close(ctx context.Context) error {
+	if p.pool != nil {
+		p.pool.Close()
+	}
+	return errors.Join(p.runtime.Close(ctx), p.code.Close(ctx))
+}
+
+// open makes an instance that is ready for events.
+func (p *guests) open(ctx context.Context) (*guest, error) {
+	g, err := p.instantiate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.configure(ctx); err != nil {
+		g.close()
+		return nil, err
+	}
+	return g, nil
+}
+
+// instance is how every instance is made: without a name, so that there can be
+// several, without the functions that wazero would call on its own, and without
+// files, clocks and random numbers, which are ours.
+var instance = wazero.NewModuleConfig().WithName("").WithStartFunctions()
+
+// instantiate makes an instance that was built for this ABI, and runs no more of
+// it than it must.
+func (p *guests) instantiate(ctx context.Context) (*guest, error) {
+	g := &guest{id: p.id, log: p.log, config: p.config}
+	if err := g.start(ctx, p.runtime, p.code); err != nil {
+		return nil, wrap("start function", err)
+	}
+	g.hook = g.instance.ExportedFunction(abi.ExportHook)
+	err := g.initialize(ctx)
+	if err == nil {
+		err = g.checkVersion(ctx)
+	}
+	if err != nil {
+		g.close()
+		return nil, err
+	}
+	return g, nil
+}
+
+// start makes the instance, which runs the module's start function if it has one.
+func (g *guest) start(ctx context.Context, r wazero.Runtime, code wazero.CompiledModule) (err error) {
+	c := g.newCall(ctx, "start", nil, nil)
+	defer c.output.finish()
+	defer recovered(&err)
+	g.instance, err = r.InstantiateModule(context.WithValue(ctx, callKey{}, c), code, instance)
+	if err != nil {
+		return c.explain(ctx, err)
+	}
+	return nil
+}
+
+func (g *guest) checkVersion(ctx context.Context) error {
+	v, err := g.version(ctx)
+	if err != nil {
+		return err
+	}
+	return checkVersion(v)
+}

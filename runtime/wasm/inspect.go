@@ -1,0 +1,130 @@
+package wasm
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
+// Inspection is what can be told of a module without loading it as a plugin.
+type Inspection struct {
+	Size     int
+	SHA256   string // in hexadecimal
+	Sections []Section
+	Imports  []Import
+	Exports  []string
+
+	// Memory's limits in pages of 64 KiB. MemoryMax is 0 where the module sets none.
+	MemoryMin, MemoryMax uint32
+
+	// ABI is the version of the ABI that the module was built for, as abi.Version
+	// writes it; 0 if it was not found out.
+	ABI uint32
+
+	Manifest       abi.Manifest
+	ManifestSource string // "custom section", "export", or "" if none was found
+
+	// Problems are what keeps the module from being loaded, one line each.
+	Problems []string
+}
+
+// Inspect examines a module. It runs it only where the manifest or the version
+// cannot be told otherwise, and never configures it. An error means that the
+// examination failed; what is wrong with the module is in Problems.
+func Inspect(ctx context.Context, binary []byte) (Inspection, error) {
+	digest := sha256.Sum256(binary)
+	in := Inspection{Size: len(binary), SHA256: hex.EncodeToString(digest[:])}
+	m, err := scan(binary)
+	if m != nil {
+		in.outline(m)
+	}
+	if err != nil {
+		in.Problems = []string{err.Error()}
+		return in, nil
+	}
+	in.Problems = m.check(DefaultMemoryPages)
+	in.Imports = m.imports // check has filled in their states
+	in.readStatic(m)
+	if len(in.Problems) == 0 && (in.ManifestSource == "" || in.ABI == 0) {
+		err = in.run(ctx, m)
+	}
+	return in, err
+}
+
+// outline copies what the scan found, which is only a part if the scan failed.
+func (in *Inspection) outline(m *module) {
+	in.Sections, in.Imports = m.sections, m.imports
+	for _, e := range m.exports {
+		in.Exports = append(in.Exports, e.name)
+	}
+	if m.memory != nil {
+		in.MemoryMin, in.MemoryMax = m.memory.min, m.memory.max
+	}
+}
+
+// readStatic finds out what it can without running the module.
+func (in *Inspection) readStatic(m *module) {
+	if m.manifest != nil {
+		in.ManifestSource = "custom section"
+		in.setManifest(parseManifest(m.manifest))
+	}
+	if m.constant != nil {
+		in.setVersion(uint32(*m.constant))
+	}
+}
+
+func (in *Inspection) setManifest(manifest abi.Manifest, err error) {
+	in.Manifest = manifest
+	in.problem(err)
+}
+
+func (in *Inspection) setVersion(v uint32) {
+	in.ABI = v
+	in.problem(checkVersion(v))
+}
+
+func (in *Inspection) problem(err error) {
+	if err != nil {
+		in.Problems = append(in.Problems, err.Error())
+	}
+}
+
+// run asks an instance for what is still missing.
+func (in *Inspection) run(ctx context.Context, m *module) error {
+	e, err := NewEngine(ctx, Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return fmt.Errorf("inspecting the module: %w", err)
+	}
+	defer e.Close(ctx)
+	p, err := e.compile(ctx, "inspected", m, PluginOptions{}.withDefaults(e))
+	if err != nil {
+		in.problem(err)
+		return nil
+	}
+	defer p.Close(ctx)
+	limited, cancel := p.limiter.start(ctx, startTimeout)
+	defer cancel()
+	in.problem(in.ask(limited, p))
+	return ctx.Err()
+}
+
+func (in *Inspection) ask(ctx context.Context, p *guests) error {
+	g, err := p.instantiate(ctx)
+	if err != nil {
+		return err
+	}
+	defer g.close()
+	if in.ABI, err = g.version(ctx); err != nil {
+		return err
+	}
+	if in.ManifestSource != "" {
+		return nil
+	}
+	in.ManifestSource = "export"
+	in.Manifest, err = g.readManifest(ctx)
+	return err
+}

@@ -1,0 +1,145 @@
+package wasm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// Defaults and bounds of PluginOptions.
+const (
+	DefaultMemoryPages = 512 // 32 MiB
+	DefaultTimeout     = 500 * time.Millisecond
+	DefaultInstances   = 4
+	MaxConfig          = 1 << 20
+
+	// startTimeout is for all that a module runs before its first event.
+	startTimeout = 5 * time.Second
+)
+
+// PluginOptions are what an operator decides about one plugin. Zero values stand
+// for the defaults.
+type PluginOptions struct {
+	Config      []byte        // what the guest reads with config, at most MaxConfig bytes; not to be changed afterwards
+	MemoryPages uint32        // of 64 KiB, of one instance
+	Timeout     time.Duration // of one hook, waiting for a free instance included
+	Instances   int           // how many may exist at a time
+	Log         *slog.Logger  // the engine's if nil
+}
+
+func (o PluginOptions) withDefaults(e *Engine) PluginOptions {
+	if o.MemoryPages == 0 {
+		o.MemoryPages = DefaultMemoryPages
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Instances == 0 {
+		o.Instances = DefaultInstances
+	}
+	if o.Log == nil {
+		o.Log = e.log
+	}
+	return o
+}
+
+// Load makes a plugin of a module: it checks and compiles it, reads its manifest,
+// and lets one instance read its configuration. id is the plugin's name in logs.
+// The caller closes the plugin, before the engine. Compiling does not heed ctx.
+func (e *Engine) Load(ctx context.Context, id string, module []byte, o PluginOptions) (plugin.Plugin, error) {
+	p, err := e.load(ctx, id, module, o.withDefaults(e))
+	if err != nil {
+		return nil, fmt.Errorf("loading plugin %s: %w", id, err)
+	}
+	return p, nil
+}
+
+func (e *Engine) load(ctx context.Context, id string, binary []byte, o PluginOptions) (*guests, error) {
+	if len(o.Config) > MaxConfig {
+		return nil, fmt.Errorf("its config has %d bytes, the limit is %d", len(o.Config), MaxConfig)
+	}
+	m, err := scan(binary)
+	if err != nil {
+		return nil, err
+	}
+	if problems := m.check(o.MemoryPages); len(problems) > 0 {
+		return nil, errors.New(strings.Join(problems, "; "))
+	}
+	p, err := e.compile(ctx, id, m, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.prepare(ctx, m, o.Instances); err != nil {
+		return nil, errors.Join(err, p.Close(ctx))
+	}
+	return p, nil
+}
+
+// compile gives a module its runtime.
+func (e *Engine) compile(ctx context.Context, id string, m *module, o PluginOptions) (_ *guests, err error) {
+	p := &guests{
+		id: id, log: o.Log.With("plugin", id), config: o.Config, timeout: o.Timeout,
+		limiter: e.limiter, runtime: e.newRuntime(ctx, o.MemoryPages),
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.runtime.Close(ctx))
+		}
+	}()
+	if err := instantiateHost(ctx, p.runtime); err != nil {
+		return nil, err
+	}
+	select {
+	case e.compiling <- struct{}{}:
+		defer func() { <-e.compiling }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for another module to be compiled: %w", context.Cause(ctx))
+	}
+	defer recovered(&err)
+	if p.code, err = p.runtime.CompileModule(ctx, m.code); err != nil {
+		return nil, fmt.Errorf("compiling: %s", printable(err.Error(), maxReason))
+	}
+	return p, nil
+}
+
+// prepare reads the manifest and fills the pool with a first instance.
+func (p *guests) prepare(ctx context.Context, m *module, instances int) (err error) {
+	ctx, cancel := p.limiter.start(ctx, startTimeout)
+	defer cancel()
+	if m.manifest != nil {
+		if p.manifest, err = parseManifest(m.manifest); err != nil {
+			return err
+		}
+	}
+	p.pool = plugin.NewPool(instances, p.open, (*guest).close)
+	g, err := p.pool.Get(ctx)
+	if err != nil {
+		return err
+	}
+	if m.manifest == nil {
+		p.manifest, err = g.readManifest(ctx)
+	}
+	if err == nil && ctx.Err() != nil { // wazero may be about to close the instance
+		err = stopped(ctx)
+	}
+	if err != nil {
+		p.pool.Discard(g)
+		return err
+	}
+	p.pool.Put(g)
+	return nil
+}
+
+func (g *guest) readManifest(ctx context.Context) (abi.Manifest, error) {
+	b, err := g.manifest(ctx)
+	if err != nil {
+		return abi.Manifest{}, err
+	}
+	return parseManifest(b)
+}

@@ -1,0 +1,143 @@
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"unicode"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
+// Bounds of what a guest may say in one call.
+const (
+	maxOutput = 64 << 10 // bytes of text, with lineCost for each line
+	lineCost  = 64
+	maxLine   = 4 << 10
+	tailLines = 4 // of what it printed last, for the error
+	maxTail   = 256
+)
+
+// output takes what a guest logs and prints in one call to the log: each line
+// printable, all of them bounded. What is over the bound is counted and dropped.
+type output struct {
+	ctx     context.Context
+	log     *slog.Logger
+	about   slog.Attr // the hook, or the export
+	budget  int
+	dropped int // bytes
+
+	streams [2]stream // stdout and stderr
+	tail    []string
+	traced  bool // the guest has begun to print a stack trace
+}
+
+// stream is a line that has no end yet.
+type stream struct{ partial []byte }
+
+// levels are the levels of the ABI and, below them, those of stdout and stderr.
+var (
+	levels       = [...]slog.Level{abi.LogDebug: slog.LevelDebug, abi.LogInfo: slog.LevelInfo, abi.LogWarn: slog.LevelWarn, abi.LogError: slog.LevelError}
+	streamLevels = [2]slog.Level{slog.LevelInfo, slog.LevelWarn}
+)
+
+// log is the host function. A level that is none counts as the nearest.
+func log(f frame) int64 {
+	level := levels[min(max(f.i32(0), abi.LogDebug), abi.LogError)]
+	f.output.say(level, f.bytes(1))
+	return 0
+}
+
+// say logs one line.
+func (o *output) say(level slog.Level, text []byte) {
+	if len(text) == 0 || !o.log.Enabled(o.ctx, level) {
+		return
+	}
+	kept := text[:min(len(text), maxLine)]
+	if o.budget < len(kept)+lineCost {
+		kept = nil
+	}
+	o.dropped += len(text) - len(kept)
+	if kept == nil {
+		return
+	}
+	o.budget -= len(kept) + lineCost
+	o.log.LogAttrs(o.ctx, level, "plugin log", o.about, slog.String("text", printable(kept, maxLine)))
+}
+
+// write takes bytes that were written to stdout (0) or stderr (1).
+func (o *output) write(n int, b []byte) {
+	if len(b) > maxOutput {
+		o.dropped += len(b) - maxOutput
+		b = b[:maxOutput]
+	}
+	s := &o.streams[n]
+	for len(b) > 0 {
+		line, rest, ended := bytes.Cut(b, []byte("\n"))
+		room := maxLine - len(s.partial)
+		if len(line) > room {
+			line, rest, ended = b[:room], b[room:], true
+		}
+		s.partial = append(s.partial, line...)
+		if ended {
+			o.end(n)
+		}
+		b = rest
+	}
+}
+
+// end logs a stream's line.
+func (o *output) end(n int) {
+	s := &o.streams[n]
+	o.remember(s.partial)
+	o.say(streamLevels[n], s.partial)
+	s.partial = s.partial[:0]
+}
+
+// remember keeps the last lines for the error that may follow, but nothing of
+// the stack trace that Go prints after its reason.
+func (o *output) remember(line []byte) {
+	text := printable(line, maxTail)
+	if strings.HasPrefix(text, "goroutine ") || text == "runtime stack:" {
+		o.traced = true
+	}
+	if o.traced || text == "" {
+		return
+	}
+	o.tail = append(o.tail, text)
+	o.tail = o.tail[max(0, len(o.tail)-tailLines):]
+}
+
+// finish logs what is left and says how much was dropped.
+func (o *output) finish() {
+	for n := range o.streams {
+		if len(o.streams[n].partial) > 0 {
+			o.end(n)
+		}
+	}
+	if o.dropped > 0 {
+		o.log.LogAttrs(o.ctx, slog.LevelWarn, "plugin log cut", o.about, slog.Int("dropped_bytes", o.dropped))
+		o.dropped = 0
+	}
+}
+
+// printed returns what the guest printed last, for an error; "" if nothing.
+func (o *output) printed() string {
+	if len(o.tail) == 0 {
+		return ""
+	}
+	return " (it printed: " + strings.Join(o.tail, "; ") + ")"
+}
+
+// printable returns a guest's text as one line that is safe to log and to put
+// into a gRPC status. It looks at the first limit bytes only.
+func printable[T string | []byte](text T, limit int) string {
+	valid := strings.ToValidUTF8(string(text[:min(len(text), limit)]), "?")
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, valid))
+}

@@ -1,0 +1,74 @@
+package wasm
+
+// This file holds the host functions by which a guest asks for changes. Each
+// change is checked when it is made; what is refused is the guest's to handle,
+// and it may go on.
+
+import (
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+func setInt64(f frame) int64 {
+	return done(f.adj.SetInt64(f.object(0), f.field(1), int64(f.stack[2])))
+}
+
+func setBytes(f frame) int64 {
+	v, errno := f.text(2)
+	if errno != abi.OK {
+		return int64(errno)
+	}
+	return done(f.adj.SetText(f.object(0), f.field(1), v))
+}
+
+func mapSet(f frame) int64 {
+	key, value, errno := f.pair(2)
+	if errno != abi.OK {
+		return int64(errno)
+	}
+	return done(f.adj.SetEntry(f.object(0), f.field(1), key, value))
+}
+
+func mapDelete(f frame) int64 {
+	key, errno := f.text(2)
+	if errno != abi.OK {
+		return int64(errno)
+	}
+	return done(f.adj.DeleteEntry(f.object(0), f.field(1), key))
+}
+
+func cgroupSet(f frame) int64 {
+	file, value, errno := f.pair(1)
+	if errno != abi.OK {
+		return int64(errno)
+	}
+	return done(f.adj.WriteFile(f.object(0), file, value))
+}
+
+// pair copies two strings.
+func (f frame) pair(i int) (first, second string, errno abi.Errno) {
+	first, errno1 := f.text(i)
+	second, errno2 := f.text(i + 2)
+	return first, second, min(errno1, errno2)
+}
+
+func done(err error) int64 { return int64(plugin.ErrnoOf(err)) }
+
+// maxReason is how much is kept of a reason that a guest gives.
+const maxReason = 1 << 10
+
+func reject(f frame) int64 {
+	reason := f.bytes(1)
+	return done(f.adj.Reject(uint32(f.i32(0)), string(reason[:min(len(reason), maxReason)])))
+}
+
+// fail keeps the reason of the negative number that the guest is about to return.
+func fail(f frame) int64 {
+	f.reason = printable(f.bytes(0), maxReason)
+	return 0
+}
+
+// abort ends the guest, with a reason that is worth more than "unreachable".
+func abort(f frame) int64 {
+	panic(trapf("aborted: %s", printable(f.bytes(0), maxReason)))
+}

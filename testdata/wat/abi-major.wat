@@ -1,0 +1,9 @@
+;; Was built for version 2.0 of the ABI.
+(module
+  (memory (export "memory") 1)
+  (data (i32.const 0) "{\"name\":\"abi-major\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\",\"PreCreateContainer\",\"PostStopContainer\"]}")
+
+  (func (export "wp_abi") (result i32) (i32.const 0x20000))
+  (func (export "wp_manifest") (result i64) (i64.const 108)) ;; pointer 0, length 108
+  (func $wp_hook (export "wp_hook") (param $hook i32) (result i32)
+    (i32.const 0)))

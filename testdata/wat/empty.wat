@@ -1,0 +1,2 @@
+;; Is a module, and nothing else.
+(module)

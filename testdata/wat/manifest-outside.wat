@@ -1,0 +1,9 @@
+;; Returns a manifest that lies past the end of its memory.
+(module
+  (memory (export "memory") 1)
+  (data (i32.const 0) "{\"name\":\"manifest-outside\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\",\"PreCreateContainer\",\"PostStopContainer\"]}")
+
+  (func (export "wp_abi") (result i32) (i32.const 0x10000))
+  (func (export "wp_manifest") (result i64) (i64.const 0x7fffffff_00000064))
+  (func $wp_hook (export "wp_hook") (param $hook i32) (result i32)
+    (i32.const 0)))

@@ -1,0 +1,11 @@
+;; Traps in its start function, before anything is called.
+(module
+  (memory (export "memory") 1)
+  (data (i32.const 0) "{\"name\":\"start-trap\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\",\"PreCreateContainer\",\"PostStopContainer\"]}")
+
+  (func (export "wp_abi") (result i32) (i32.const 0x10000))
+  (func (export "wp_manifest") (result i64) (i64.const 109)) ;; pointer 0, length 109
+  (func $boot unreachable)
+  (start $boot)
+  (func $wp_hook (export "wp_hook") (param $hook i32) (result i32)
+    (i32.const 0)))

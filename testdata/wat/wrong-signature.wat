@@ -1,0 +1,10 @@
+;; Imports get with a parameter too few.
+(module
+  (import "wp1" "get" (func (param i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "{\"name\":\"wrong-signature\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\",\"PreCreateContainer\",\"PostStopContainer\"]}")
+
+  (func (export "wp_abi") (result i32) (i32.const 0x10000))
+  (func (export "wp_manifest") (result i64) (i64.const 114)) ;; pointer 0, length 114
+  (func $wp_hook (export "wp_hook") (param $hook i32) (result i32)
+    (i32.const 0)))
