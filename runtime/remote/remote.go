@@ -1,0 +1,105 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
+)
+
+// Options say which hook server a plugin is, and what it is told.
+type Options struct {
+	ID       string       // the plugin's id, for its manifest and the log
+	Endpoint string       // absolute path of the server's unix socket
+	Hooks    abi.HookSet  // the hooks that it is told of; those outside Hooks() are left out
+	Log      *slog.Logger // required
+}
+
+// Plugin is a hook server as a plugin.
+type Plugin struct {
+	log      *slog.Logger
+	endpoint string
+	manifest abi.Manifest
+	conn     *grpc.ClientConn
+	client   pb.RuntimeHookServiceClient
+	withheld sync.Once // the log says once that an entry is not sent
+}
+
+var _ plugin.Plugin = (*Plugin)(nil)
+
+// New returns the hook server as a plugin. It does not wait for the server, nor
+// for its socket: both may come and go. The caller closes the plugin.
+func New(o Options) (*Plugin, error) {
+	conn, err := dial(o.Endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("hook server %s: %w", o.Endpoint, err)
+	}
+	return &Plugin{
+		log:      o.Log.With("plugin", o.ID),
+		endpoint: o.Endpoint,
+		manifest: abi.Manifest{Name: o.ID, Description: "hook server at " + o.Endpoint, Hooks: (o.Hooks & Hooks()).Names()},
+		conn:     conn,
+		client:   pb.NewRuntimeHookServiceClient(conn),
+	}, nil
+}
+
+// Manifest names the hooks that the operator named for the server: the protocol
+// has no way to ask it.
+func (p *Plugin) Manifest() abi.Manifest { return p.manifest }
+
+// Close ends the connection.
+func (p *Plugin) Close(context.Context) error {
+	if err := p.conn.Close(); err != nil {
+		return fmt.Errorf("closing the connection to hook server %s: %w", p.endpoint, err)
+	}
+	return nil
+}
+
+// Call asks the server once. An error that the server answers with is a fault
+// like any other: the protocol has no word for refusing a call.
+func (p *Plugin) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+	hook := ev.Hook()
+	// What came along with kubelet's call is meant for the runtime.
+	ctx = metadata.NewOutgoingContext(ctx, metadata.MD{})
+	if call, ok := podCalls[hook]; ok {
+		sent := p.podRequest(ev)
+		got, err := call(p.client, ctx, sent)
+		if err != nil {
+			return p.fault(ctx, err)
+		}
+		return podChanges(adj, hook, sent, got)
+	}
+	call, ok := containerCalls[hook]
+	if !ok {
+		return fmt.Errorf("hook servers have no method for %s", hook)
+	}
+	sent := p.containerRequest(ev)
+	got, err := call(p.client, ctx, sent)
+	if err != nil {
+		return p.fault(ctx, err)
+	}
+	return containerChanges(adj, hook, sent, got)
+}
+
+// fault names the server. It carries the server's status as text only, so that
+// nobody up the line takes the server's code for the call's.
+func (p *Plugin) fault(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	s := status.Convert(err)
+	if cause == nil && s.Code() == codes.DeadlineExceeded {
+		cause = context.DeadlineExceeded // the server's clock was first
+	}
+	if cause != nil {
+		return fmt.Errorf("hook server %s: %w", p.endpoint, cause)
+	}
+	return fmt.Errorf("hook server %s: %s: %.1024s", p.endpoint, s.Code(), s.Message())
+}

@@ -1,0 +1,92 @@
+package remote
+
+import (
+	"unicode/utf8"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
+)
+
+func (p *Plugin) podRequest(ev plugin.Event) *pb.PodSandboxHookRequest {
+	return &pb.PodSandboxHookRequest{
+		PodMeta:        podMeta(ev),
+		RuntimeHandler: text(ev, abi.Pod, abi.PodRuntimeHandler),
+		Labels:         p.entries(ev, abi.Pod, abi.PodLabels),
+		Annotations:    p.entries(ev, abi.Pod, abi.PodAnnotations),
+		CgroupParent:   text(ev, abi.Pod, abi.PodCgroupParent),
+		Overhead:       nonEmpty(p.resources(ev, abi.Pod, abi.Overhead)),
+		Resources:      nonEmpty(p.resources(ev, abi.Pod, abi.Resources)),
+	}
+}
+
+// containerRequest always has container_resources, because the incumbent always
+// sends them, zero where CRI has none.
+func (p *Plugin) containerRequest(ev plugin.Event) *pb.ContainerResourceHookRequest {
+	return &pb.ContainerResourceHookRequest{
+		PodMeta: podMeta(ev),
+		ContainerMeta: &pb.ContainerMetadata{
+			Name:    text(ev, abi.Container, abi.ContainerName),
+			Attempt: uint32(number(ev, abi.Container, abi.ContainerAttempt)),
+			Id:      text(ev, abi.Container, abi.ContainerID),
+		},
+		ContainerAnnotations: p.entries(ev, abi.Container, abi.ContainerAnnotations),
+		ContainerResources:   p.resources(ev, abi.Container, abi.Resources),
+		PodResources:         nonEmpty(p.resources(ev, abi.Pod, abi.Resources)),
+		PodAnnotations:       p.entries(ev, abi.Pod, abi.PodAnnotations),
+		PodLabels:            p.entries(ev, abi.Pod, abi.PodLabels),
+		PodCgroupParent:      text(ev, abi.Pod, abi.PodCgroupParent),
+		ContainerEnvs:        p.entries(ev, abi.Container, abi.ContainerEnv),
+	}
+}
+
+func podMeta(ev plugin.Event) *pb.PodSandboxMetadata {
+	return &pb.PodSandboxMetadata{
+		Name:      text(ev, abi.Pod, abi.PodName),
+		Uid:       text(ev, abi.Pod, abi.PodUID),
+		Namespace: text(ev, abi.Pod, abi.PodNamespace),
+		Attempt:   uint32(number(ev, abi.Pod, abi.PodAttempt)),
+	}
+}
+
+// text and number answer the zero value, as protobuf does, for what the event lacks.
+func text(ev plugin.Event, o abi.Object, f abi.Field) string {
+	s, _ := ev.Text(o, f)
+	return s
+}
+
+func number(ev plugin.Event, o abi.Object, f abi.Field) int64 {
+	n, _ := ev.Int64(o, f)
+	return n
+}
+
+// entries returns a map of the event; of a name that occurs more than once, the
+// last. What is not UTF-8 cannot be sent and is left out. An environment may
+// hold such a value.
+func (p *Plugin) entries(ev plugin.Event, o abi.Object, f abi.Field) map[string]string {
+	all, errno := ev.Entries(o, f)
+	if errno != abi.OK {
+		return nil
+	}
+	sent := map[string]string{}
+	for k, v := range all {
+		if utf8.ValidString(k) && utf8.ValidString(v) {
+			sent[k] = v
+			continue
+		}
+		delete(sent, k) // an earlier one of the name is not the one that counts
+		p.withhold(ev, o, f, k)
+	}
+	return sent
+}
+
+// withhold says in the log that the server is not shown an entry. One line is
+// enough: the same containers come again and again.
+func (p *Plugin) withhold(ev plugin.Event, o abi.Object, f abi.Field, key string) {
+	p.withheld.Do(func() {
+		info, _ := abi.FieldOf(o, f)
+		p.log.Warn("entry is not UTF-8, stays as it is and is not shown to the hook server; further ones are not logged",
+			"pod", text(ev, abi.Pod, abi.PodNamespace)+"/"+text(ev, abi.Pod, abi.PodName),
+			"container", text(ev, abi.Container, abi.ContainerName), "field", o.String()+"."+info.Name, "key", key)
+	})
+}

@@ -1,0 +1,105 @@
+package remote
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
+)
+
+// podChanges asks for what got has other than sent. The response's resources
+// count for nothing: CRI has no such field to set.
+func podChanges(adj *plugin.Adjustment, hook abi.Hook, sent *pb.PodSandboxHookRequest, got *pb.PodSandboxHookResponse) error {
+	d := differences{adj: adj, hook: hook}
+	d.entries(abi.Pod, abi.PodLabels, sent.GetLabels(), got.GetLabels())
+	d.entries(abi.Pod, abi.PodAnnotations, sent.GetAnnotations(), got.GetAnnotations())
+	d.cgroupParent(sent.GetCgroupParent(), got.GetCgroupParent())
+	return d.err
+}
+
+// containerChanges asks for what got has other than sent.
+func containerChanges(adj *plugin.Adjustment, hook abi.Hook, sent *pb.ContainerResourceHookRequest, got *pb.ContainerResourceHookResponse) error {
+	d := differences{adj: adj, hook: hook}
+	d.entries(abi.Container, abi.ContainerAnnotations, sent.GetContainerAnnotations(), got.GetContainerAnnotations())
+	if r := got.GetContainerResources(); r != nil {
+		d.resources(sent.GetContainerResources(), r)
+	}
+	d.cgroupParent(sent.GetPodCgroupParent(), got.GetPodCgroupParent())
+	d.env(sent.GetContainerEnvs(), got.GetContainerEnvs())
+	return d.err
+}
+
+// differences makes changes of what differs. What the hook cannot change is
+// passed over: a server may answer every hook alike, and always could. The
+// first change that is not accepted ends it.
+type differences struct {
+	adj  *plugin.Adjustment
+	hook abi.Hook
+	err  error
+}
+
+func (d *differences) can(o abi.Object, f abi.Field) bool {
+	info, _ := abi.FieldOf(o, f)
+	return d.err == nil && info.Writable.Has(d.hook)
+}
+
+func (d *differences) number(o abi.Object, f abi.Field, n int64) {
+	if d.can(o, f) {
+		d.err = d.adj.SetInt64(o, f, n)
+	}
+}
+
+func (d *differences) text(o abi.Object, f abi.Field, s string) {
+	if d.can(o, f) {
+		d.err = d.adj.SetText(o, f, s)
+	}
+}
+
+func (d *differences) cgroupParent(sent, got string) {
+	if got != "" && got != sent {
+		d.text(abi.Pod, abi.PodCgroupParent, got)
+	}
+}
+
+// entries adds and overwrites. What a response leaves out stays.
+func (d *differences) entries(o abi.Object, f abi.Field, sent, got map[string]string) {
+	for _, k := range slices.Sorted(maps.Keys(got)) {
+		if had, ok := sent[k]; (!ok || had != got[k]) && d.can(o, f) {
+			d.err = d.adj.SetEntry(o, f, k, got[k])
+		}
+	}
+}
+
+// env replaces what was sent, unless the response has none. What could not be
+// sent was not the server's to leave out, and stays.
+func (d *differences) env(sent, got map[string]string) {
+	if len(got) == 0 {
+		return
+	}
+	for _, k := range slices.Sorted(maps.Keys(sent)) {
+		if _, kept := got[k]; !kept && d.can(abi.Container, abi.ContainerEnv) {
+			d.err = d.adj.DeleteEntry(abi.Container, abi.ContainerEnv, k)
+		}
+	}
+	d.entries(abi.Container, abi.ContainerEnv, sent, got)
+}
+
+func (d *differences) resources(sent, got *pb.LinuxContainerResources) {
+	echo := echoes(sent, got)
+	for _, n := range numbers {
+		was, is := *n.of(sent), *n.of(got)
+		if is != was && n.takes(is) && (is != 0 || echo) {
+			d.number(abi.Container, abi.Resources+n.field, is)
+		}
+	}
+	for _, t := range texts {
+		was, is := *t.of(sent), *t.of(got)
+		if is != was && (is != "" || echo) {
+			d.text(abi.Container, abi.Resources+t.field, is)
+		}
+	}
+	d.entries(abi.Container, abi.Resources+abi.HugepageLimits, hugepages(sent.HugepageLimits), hugepages(got.HugepageLimits))
+	d.entries(abi.Container, abi.Resources+abi.Unified, sent.Unified, got.Unified)
+}
