@@ -2,8 +2,6 @@ package proxy
 
 import (
 	"fmt"
-	"path/filepath"
-	"strings"
 
 	"google.golang.org/grpc"
 )
@@ -13,16 +11,13 @@ import (
 // is one, calls fail at once with Unavailable, while the connection is tried
 // again and again. The connection carries frames and generated clients alike.
 func Dial(endpoint string) (*grpc.ClientConn, error) {
-	path := strings.TrimPrefix(endpoint, "unix://")
-	if !filepath.IsAbs(path) {
-		return nil, fmt.Errorf("backend %q is not unix:// and an absolute path", endpoint)
-	}
-	if len(path) > maxSocketPath {
-		return nil, fmt.Errorf("backend %q: the path has %d bytes, a unix socket's at most %d", endpoint, len(path), maxSocketPath)
+	path, err := socketPath(endpoint, 0)
+	if err != nil {
+		return nil, fmt.Errorf("dialling backend: %w", err)
 	}
 	conn, err := grpc.NewClient("unix://"+path, dialOptions()...)
 	if err != nil {
-		return nil, fmt.Errorf("dialling backend %q: %w", endpoint, err)
+		return nil, fmt.Errorf("dialling backend %s: %w", path, err)
 	}
 	conn.Connect()
 	return conn, nil

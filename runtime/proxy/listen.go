@@ -13,21 +13,23 @@ import (
 )
 
 const (
-	// maxSocketPath is in bytes: sun_path has 108 with the closing NUL, unix(7).
-	maxSocketPath = 107
-	socketMode    = 0o660
-	newSuffix     = ".new"
+	socketMode = 0o660
+	newSuffix  = ".new"
 )
 
-// Listen returns a listener on a unix socket at path, of mode 0660. The
-// directory is made, with mode 0755, if there is none; one that others may
-// write to is refused unless it is sticky. A socket that nobody listens on is
-// replaced; anything else at path is an error. The path leads to a socket that
-// answers, or to none, at every moment. Of several processes that listen on one
-// path at once, one succeeds.
+// Listen returns a listener on a unix socket at endpoint, "unix://" and an
+// absolute path or the path alone, of mode 0660. The directory is made, with
+// mode 0755, if there is none; one that others may write to is refused unless it
+// is sticky. A socket that nobody listens on is replaced; anything else at the
+// path is an error. The path never leads to a socket that does not listen yet.
+// Of several processes that listen on one path at once, one succeeds.
 //
 // Closing the listener removes the path if it still leads to this socket.
-func Listen(path string) (net.Listener, error) {
+func Listen(endpoint string) (net.Listener, error) {
+	path, err := socketPath(endpoint, len(newSuffix))
+	if err != nil {
+		return nil, fmt.Errorf("listening: %w", err)
+	}
 	l, err := listen(path)
 	if err != nil {
 		return nil, fmt.Errorf("listening on %s: %w", path, err)
@@ -36,9 +38,6 @@ func Listen(path string) (net.Listener, error) {
 }
 
 func listen(path string) (net.Listener, error) {
-	if err := checkPath(path); err != nil {
-		return nil, err
-	}
 	if err := makeDir(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
@@ -51,16 +50,6 @@ func listen(path string) (net.Listener, error) {
 		return nil, err
 	}
 	return bind(path) // which replaces a stale socket
-}
-
-func checkPath(path string) error {
-	if !filepath.IsAbs(path) {
-		return errors.New("the path is not absolute")
-	}
-	if n, most := len(path), maxSocketPath-len(newSuffix); n > most {
-		return fmt.Errorf("the path has %d bytes, at most %d are possible", n, most)
-	}
-	return nil
 }
 
 func makeDir(dir string) error {
