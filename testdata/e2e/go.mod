@@ -3,6 +3,7 @@ module github.com/wasmproxy/wasmproxy/testdata/e2e
 go 1.26.0
 
 require (
+	github.com/google/go-cmp v0.7.0
 	github.com/google/go-containerregistry v0.22.1
 	github.com/moby/sys/mountinfo v0.7.3
 	github.com/vishvananda/netlink v1.3.1

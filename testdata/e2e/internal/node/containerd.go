@@ -30,6 +30,9 @@ const RegistryAddress = "127.0.0.1:5000"
 // startTimeout is how long a part may take until it answers. It takes well under a second.
 const startTimeout = 30 * time.Second
 
+// readyTimeout is how long a pod may take. It takes a second.
+const readyTimeout = time.Minute
+
 //go:embed containerd.toml
 var containerdConfig string
 
@@ -66,7 +69,7 @@ func (c *Containerd) start(t testing.TB) {
 	cmd := exec.Command(w.Program("containerd"), "--config", c.config)
 	cmd.Env = append(os.Environ(), "PATH="+w.Bin()+":"+os.Getenv("PATH")) // it looks for its shim in PATH
 	c.process = startProcess(t, "containerd", cmd)
-	awaitCRI(t, ContainerdEndpoint, c.process)
+	AwaitCRI(t, ContainerdEndpoint)
 }
 
 // Restart kills containerd and starts it again over the pods that it had.

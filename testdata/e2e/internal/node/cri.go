@@ -27,14 +27,11 @@ func DialCRI(t testing.TB, endpoint string) CRI {
 	return CRI{cri.NewRuntimeServiceClient(conn), cri.NewImageServiceClient(conn)}
 }
 
-// awaitCRI waits until an endpoint answers.
-func awaitCRI(t testing.TB, endpoint string, p *process) {
+// AwaitCRI waits until an endpoint answers, and its backend if it has one.
+func AwaitCRI(t testing.TB, endpoint string) {
 	t.Helper()
 	client := DialCRI(t, endpoint)
-	Eventually(t, startTimeout, p.name+" answers", func() error {
-		if err := p.alive(); err != nil {
-			t.Fatal(err)
-		}
+	Eventually(t, startTimeout, endpoint+" answers", func() error {
 		_, err := client.Version(t.Context(), &cri.VersionRequest{})
 		return err
 	})

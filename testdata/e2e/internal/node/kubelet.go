@@ -68,7 +68,7 @@ func (k *Kubelet) start(t testing.TB, config string) {
 	t.Helper()
 	w := isolation.Current()
 	cmd := isolation.CommandWithSysctls(context.Background(), w, kubeletSysctls, w.Program("kubelet"),
-		"--config="+config, "--hostname-override=e2e-node", "--node-ip="+isolation.NodeAddress)
+		"--config="+config, "--hostname-override="+nodeName, "--node-ip="+isolation.NodeAddress)
 	k.process = startProcess(t, "kubelet", cmd)
 	t.Cleanup(func() {
 		if err := k.process.stop(); err != nil {
@@ -149,6 +149,48 @@ func (k *Kubelet) Healthy(ctx context.Context) error {
 	return err
 }
 
+// nodeName is the node's name, which kubelet puts after the names of static pods.
+const nodeName = "e2e-node"
+
+// PodName returns the name under which kubelet runs a static pod.
+func PodName(pod *core.Pod) string { return pod.Name + "-" + nodeName }
+
+// AwaitReady waits until kubelet says that a static pod is ready, and returns what it says.
+func (k *Kubelet) AwaitReady(t testing.TB, pod *core.Pod) *core.Pod {
+	t.Helper()
+	var now *core.Pod
+	Eventually(t, readyTimeout, "pod "+pod.Name+" is ready", func() (err error) {
+		if now, err = k.Pod(t.Context(), pod); err != nil {
+			return err
+		}
+		for _, condition := range now.Status.Conditions {
+			if condition.Type == core.PodReady && condition.Status == core.ConditionTrue {
+				return nil
+			}
+		}
+		return fmt.Errorf("it is %+v", now.Status)
+	})
+	return now
+}
+
+// AwaitGone waits until kubelet has ended a static pod whose manifest was removed.
+func (k *Kubelet) AwaitGone(t testing.TB, pod *core.Pod) {
+	t.Helper()
+	Eventually(t, readyTimeout, "pod "+pod.Name+" is gone", func() error {
+		now, err := k.Pod(t.Context(), pod)
+		switch {
+		case errors.Is(err, errNoPod):
+			return nil
+		case err != nil:
+			return err
+		}
+		return fmt.Errorf("it is %+v", now.Status)
+	})
+}
+
+// errNoPod says that kubelet knows no such pod.
+var errNoPod = errors.New("kubelet does not know the pod")
+
 // Pod returns kubelet's view of a static pod that it was given.
 func (k *Kubelet) Pod(ctx context.Context, pod *core.Pod) (*core.Pod, error) {
 	var list core.PodList
@@ -156,11 +198,11 @@ func (k *Kubelet) Pod(ctx context.Context, pod *core.Pod) (*core.Pod, error) {
 		return nil, err
 	}
 	for _, p := range list.Items {
-		if p.Namespace == pod.Namespace && p.Name == pod.Name+"-e2e-node" {
+		if p.Namespace == pod.Namespace && p.Name == PodName(pod) {
 			return &p, nil
 		}
 	}
-	return nil, fmt.Errorf("kubelet knows no pod %s/%s", pod.Namespace, pod.Name)
+	return nil, errNoPod
 }
 
 // GetJSON decodes what kubelet's server answers.
@@ -182,13 +224,13 @@ func (k *Kubelet) Get(ctx context.Context, path string) ([]byte, error) {
 
 // Run runs a command in a container of a pod, as CRI's ExecSync, and returns its output.
 func (k *Kubelet) Run(ctx context.Context, pod *core.Pod, container, command string) ([]byte, error) {
-	return k.request(ctx, http.MethodPost, fmt.Sprintf("/run/%s/%s-e2e-node/%s?cmd=%s",
-		pod.Namespace, pod.Name, container, url.QueryEscape(command)))
+	return k.request(ctx, http.MethodPost, fmt.Sprintf("/run/%s/%s/%s?cmd=%s",
+		pod.Namespace, PodName(pod), container, url.QueryEscape(command)))
 }
 
 // Logs returns what a container of a pod has printed.
 func (k *Kubelet) Logs(ctx context.Context, pod *core.Pod, container string) ([]byte, error) {
-	return k.Get(ctx, fmt.Sprintf("/containerLogs/%s/%s-e2e-node/%s", pod.Namespace, pod.Name, container))
+	return k.Get(ctx, fmt.Sprintf("/containerLogs/%s/%s/%s", pod.Namespace, PodName(pod), container))
 }
 
 func (k *Kubelet) request(ctx context.Context, method, path string) ([]byte, error) {

@@ -80,7 +80,7 @@ func (p *Proxy) Start(t testing.TB) {
 			t.Errorf("stopping wasmproxy: %v", err)
 		}
 	})
-	awaitCRI(t, ProxyEndpoint, p.process)
+	AwaitCRI(t, ProxyEndpoint)
 }
 
 // Kill ends wasmproxy without warning.

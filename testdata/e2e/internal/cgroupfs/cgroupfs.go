@@ -1,0 +1,87 @@
+// Package cgroupfs reads the kernel's cgroup files, version 1, of containers
+// and pods. It knows which of them say what a group is set to, and which only
+// count what happened.
+package cgroupfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// mount is where the hierarchies are mounted, one directory for each.
+const mount = "/sys/fs/cgroup"
+
+// Find returns the path of the cgroup of this name, a container's id, below the
+// root of the hierarchies.
+func Find(name string) (string, error) {
+	const hierarchy = mount + "/cpu" // a container is at the same path in all
+	var found string
+	err := filepath.WalkDir(hierarchy, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
+			return nil
+		case err == nil && d.IsDir() && d.Name() == name:
+			found = strings.TrimPrefix(path, hierarchy)
+			return filepath.SkipAll
+		}
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("looking for the cgroup %s: %w", name, err)
+	}
+	if found == "" {
+		return "", fmt.Errorf("no cgroup is called %s", name)
+	}
+	return found, nil
+}
+
+// Read returns what a file of a cgroup holds, without the last newline. file is
+// the controller's hierarchy and the file's name: cpu/cpu.shares.
+func Read(cgroup, file string) (string, error) {
+	data, err := os.ReadFile(resolve(cgroup, file))
+	return strings.TrimSpace(string(data)), err
+}
+
+// Write writes a value to a file of a cgroup.
+func Write(cgroup, file, value string) error {
+	return os.WriteFile(resolve(cgroup, file), []byte(value), 0)
+}
+
+func resolve(cgroup, file string) string {
+	hierarchy, name := path.Split(file)
+	return filepath.Join(mount, hierarchy, cgroup, name)
+}
+
+// Settings returns what every file of a cgroup holds, in all hierarchies, by
+// its name as for Read, but for those that count and those that nobody may read.
+func Settings(cgroup string) (map[string]string, error) {
+	files, err := filepath.Glob(filepath.Join(mount, "*", cgroup, "*"))
+	if err != nil {
+		return nil, err
+	}
+	settings := map[string]string{}
+	for _, file := range files {
+		info, err := os.Lstat(file)
+		if err != nil {
+			return nil, err
+		}
+		if !info.Mode().IsRegular() || info.Mode()&0o444 == 0 || counts(info.Name()) {
+			continue
+		}
+		hierarchy, _, _ := strings.Cut(strings.TrimPrefix(file, mount+"/"), "/")
+		data, err := os.ReadFile(file)
+		if err != nil { // some cannot be read in some states, and that is their setting
+			data = []byte(errors.Unwrap(err).Error())
+		}
+		settings[path.Join(hierarchy, info.Name())] = string(data)
+	}
+	if len(settings) == 0 {
+		return nil, fmt.Errorf("the cgroup %s has no files", cgroup)
+	}
+	return settings, nil
+}

@@ -1,0 +1,173 @@
+package suite_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/cgroupfs"
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/node"
+)
+
+const witnessAnnotation = "witness.wasmproxy.io/hash"
+
+// TestRestart has kubelet itself update a container: with the static CPU
+// manager, a guaranteed pod takes a CPU from all others and gives it back. What
+// the witness plugin sees of the updated container must be the same after
+// wasmproxy was killed, and after containerd was.
+func TestRestart(t *testing.T) {
+	containerd := node.StartContainerd(t)
+	proxy := node.StartProxy(t, node.Witness)
+	kubelet := node.StartKubelet(t, node.ProxyEndpoint, staticCPUManager)
+	shared := staticPod("shared", ticking("main", requests("100m", "32Mi")))
+	kubelet.Apply(t, shared)
+	kubelet.AwaitReady(t, shared)
+	stop := watchReady(t, kubelet, shared)
+	created := hashOfCreation(t, shared)
+	before := hashesOfUpdates(t, kubelet, proxy, shared)
+
+	proxy.Kill()
+	proxy.Start(t)
+	expectHashes(t, "after a restart of wasmproxy", hashesOfUpdates(t, kubelet, proxy, shared), before)
+
+	containerd.Restart(t)
+	node.AwaitCRI(t, node.ProxyEndpoint)
+	expectHashes(t, "after a restart of containerd", hashesOfUpdates(t, kubelet, proxy, shared), before)
+
+	if now := hashOfCreation(t, shared); now != created {
+		t.Errorf("the container's annotation is %q, was %q", now, created)
+	}
+	stop()
+	expectNoFailures(t, proxy)
+}
+
+func staticCPUManager(c *kubeletconfig.KubeletConfiguration) {
+	c.CPUManagerPolicy = "static"
+	c.CPUManagerReconcilePeriod = meta.Duration{Duration: time.Second}
+	c.ReservedSystemCPUs = "0"
+}
+
+// hashesOfUpdates runs a pod that takes a CPU for itself, removes it, and
+// returns what the witness saw of the shared pod's container in the updates
+// that follow from that.
+func hashesOfUpdates(t *testing.T, kubelet *node.Kubelet, proxy *node.Proxy, shared *core.Pod) []string {
+	t.Helper()
+	group := cgroups(t, shared)["main"]
+	all := cpus(t, group)
+	seen := len(witnessed(t, proxy, shared))
+	pinned := staticPod("pinned", ticking("main", limits("1", "32Mi")))
+	kubelet.Apply(t, pinned)
+	kubelet.AwaitReady(t, pinned)
+	awaitCPUs(t, group, "fewer CPUs", func(now string) bool { return now != all })
+	kubelet.Remove(t, pinned)
+	kubelet.AwaitGone(t, pinned)
+	awaitCPUs(t, group, "all CPUs again", func(now string) bool { return now == all })
+	hashes := witnessed(t, proxy, shared)[seen:]
+	if len(hashes) < 2 {
+		t.Fatalf("the witness saw %d updates of the shared container, want one for each change", len(hashes))
+	}
+	return hashes
+}
+
+func cpus(t *testing.T, group string) string {
+	t.Helper()
+	value, err := cgroupfs.Read(group, "cpuset/cpuset.cpus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+func awaitCPUs(t *testing.T, group, what string, want func(string) bool) {
+	t.Helper()
+	node.Eventually(t, time.Minute, "the shared container has "+what, func() error {
+		if now := cpus(t, group); !want(now) {
+			return fmt.Errorf("it has %s", now)
+		}
+		return nil
+	})
+}
+
+// witnessed returns the hashes that wasmproxy, since it was started, logged for updates of a pod's container.
+func witnessed(t *testing.T, proxy *node.Proxy, pod *core.Pod) []string {
+	t.Helper()
+	var hashes []string
+	proxy.Records(t, "plugin changed field", func(line []byte) error {
+		var change struct{ Hook, Pod, Field, Value string }
+		err := json.Unmarshal(line, &change)
+		if change.Hook == "PreUpdateContainerResources" && change.Pod == "default/"+node.PodName(pod) &&
+			strings.Contains(change.Field, witnessAnnotation) {
+			hashes = append(hashes, change.Value)
+		}
+		return err
+	})
+	return hashes
+}
+
+// hashOfCreation returns the annotation that the witness gave the container when it was created.
+func hashOfCreation(t *testing.T, pod *core.Pod) string {
+	t.Helper()
+	status, err := node.DialCRI(t, node.ContainerdEndpoint).ContainerStatus(t.Context(),
+		&cri.ContainerStatusRequest{ContainerId: containerID(t, pod)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := status.Status.Annotations[witnessAnnotation]
+	if hash == "" {
+		t.Errorf("the container has no annotation %s", witnessAnnotation)
+	}
+	return hash
+}
+
+func expectHashes(t *testing.T, when string, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s the witness saw %v, before %v", when, got, want)
+	}
+}
+
+// watchReady looks, until stop is called, whether kubelet is healthy and the pod ready and never restarted.
+func watchReady(t *testing.T, kubelet *node.Kubelet, pod *core.Pod) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for ctx.Err() == nil {
+			if err := stillReady(ctx, kubelet, pod); err != nil && ctx.Err() == nil {
+				t.Error(err)
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+	return func() {
+		cancel()
+		watch.Wait()
+	}
+}
+
+func stillReady(ctx context.Context, kubelet *node.Kubelet, pod *core.Pod) error {
+	if err := kubelet.Healthy(ctx); err != nil {
+		return err
+	}
+	now, err := kubelet.Pod(ctx, pod)
+	if err != nil {
+		return err
+	}
+	for _, c := range now.Status.ContainerStatuses {
+		if !c.Ready || c.RestartCount != 0 {
+			return errors.New("the pod did not stay ready: " + c.String())
+		}
+	}
+	return nil
+}
