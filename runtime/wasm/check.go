@@ -16,6 +16,9 @@ type Import struct {
 	signature    signature
 }
 
+// String returns the import's name, printable.
+func (i *Import) String() string { return printable(i.Module+"."+i.Name, maxTail) }
+
 // ImportState says what the host makes of an import.
 type ImportState string
 
@@ -71,7 +74,7 @@ func (m *module) checkImports() []string {
 			problems = append(problems, unknownImport(i))
 		case i.signature != host.signature:
 			i.State = Mistyped
-			problems = append(problems, fmt.Sprintf("it imports %s.%s as %s, but it is %s", i.Module, i.Name, i.Type, host.signature))
+			problems = append(problems, fmt.Sprintf("it imports %s as %s, but it is %s", i, i.Type, host.signature))
 		case host.denied:
 			i.State = Denied
 		default:
@@ -82,7 +85,7 @@ func (m *module) checkImports() []string {
 }
 
 func unknownImport(i *Import) string {
-	problem := fmt.Sprintf("it imports %s.%s %s, which this host does not have", i.Module, i.Name, i.Type)
+	problem := fmt.Sprintf("it imports %s %s, which this host does not have", i, i.Type)
 	if strings.HasPrefix(i.Module, "wp") {
 		problem += fmt.Sprintf("; it serves %s in version %d.%d, a newer wasmproxy may serve it", abi.Module, abi.Major, abi.Minor)
 	}

@@ -16,7 +16,7 @@ type Inspection struct {
 	SHA256   string // in hexadecimal
 	Sections []Section
 	Imports  []Import
-	Exports  []string
+	Exports  []string // made printable, as are the names of imports
 
 	// Memory's limits in pages of 64 KiB. MemoryMax is 0 where the module sets none.
 	MemoryMin, MemoryMax uint32
@@ -35,9 +35,10 @@ type Inspection struct {
 // Inspect examines a module. It runs it only where the manifest or the version
 // cannot be told otherwise, and never configures it. An error means that the
 // examination failed; what is wrong with the module is in Problems.
-func Inspect(ctx context.Context, binary []byte) (Inspection, error) {
+func Inspect(ctx context.Context, binary []byte) (in Inspection, err error) {
+	defer in.clean()
 	digest := sha256.Sum256(binary)
-	in := Inspection{Size: len(binary), SHA256: hex.EncodeToString(digest[:])}
+	in = Inspection{Size: len(binary), SHA256: hex.EncodeToString(digest[:])}
 	m, err := scan(binary)
 	if m != nil {
 		in.outline(m)
@@ -63,6 +64,17 @@ func (in *Inspection) outline(m *module) {
 	}
 	if m.memory != nil {
 		in.MemoryMin, in.MemoryMax = m.memory.min, m.memory.max
+	}
+}
+
+// clean makes names fit for a terminal.
+func (in *Inspection) clean() {
+	for n := range in.Imports {
+		i := &in.Imports[n]
+		i.Module, i.Name = printable(i.Module, maxTail), printable(i.Name, maxTail)
+	}
+	for n := range in.Exports {
+		in.Exports[n] = printable(in.Exports[n], maxTail)
 	}
 }
 

@@ -40,6 +40,7 @@ type module struct {
 	table     pages
 	start     bool
 	manifest  []byte // of the custom section, nil if there is none
+	named     bool   // code holds a name section
 	constant  *int32 // what the export abi.ExportABI returns, where it only returns a constant
 
 	// code is the module without its custom sections, but for function names
@@ -150,7 +151,8 @@ func (m *module) readCustom(whole, content []byte) error {
 		return fmt.Errorf("module has more than one custom section %s", name)
 	case name == abi.ManifestSection:
 		m.manifest = r.b
-	case name == "name" && len(r.b) <= maxNames && soundNames(r.b):
+	case name == "name" && !m.named && len(r.b) <= maxNames && soundNames(r.b):
+		m.named = true // a second one is an error to wazero
 		m.code = append(m.code, whole...)
 	}
 	return nil
