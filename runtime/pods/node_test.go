@@ -124,3 +124,33 @@ func tell[T any](ctx context.Context, n *node, method, id string, from map[strin
 	}
 	return resp, nil
 }
+
+// bigNode has so many pods, and so many containers in each.
+func bigNode(pods, containers int) *node {
+	n := newNode()
+	for p := range pods {
+		pod := fmt.Sprintf("pod-%05d", p)
+		n.addPod(pod, podConfig())
+		for c := range containers {
+			n.addContainer(fmt.Sprintf("%s-%d", pod, c), pod, appConfig())
+		}
+	}
+	return n
+}
+
+func (n *node) setResources(id string, r *runtimeapi.LinuxContainerResources) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	resp := n.containers[id]
+	st := &runtimeapi.ContainerStatus{Id: id, Resources: &runtimeapi.ContainerResources{Linux: r}}
+	n.containers[id] = &runtimeapi.ContainerStatusResponse{Status: st, Info: resp.Info}
+}
+
+// removePod removes a pod with its containers, as a runtime does.
+func (n *node) removePod(id string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.pods, id)
+	maps.DeleteFunc(n.containers, func(c string, _ *runtimeapi.ContainerStatusResponse) bool { return n.podOf[c] == id })
+	maps.DeleteFunc(n.podOf, func(_ string, pod string) bool { return pod == id })
+}

@@ -83,10 +83,12 @@ type reads struct {
 	containers *reading[Container]
 }
 
+// begin starts to read a pod or a container with this ID, or all with "". Of
+// pods it follows all: with its pod a container goes too.
 func (s *Store) begin(of string) reads {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return reads{s.pods.begin(of), s.containers.begin(of)}
+	return reads{s.pods.begin(""), s.containers.begin(of)}
 }
 
 func (s *Store) end(r reads) {
@@ -106,6 +108,9 @@ func (s *Store) settlePod(r reads, told toldPod) Pod {
 func (s *Store) settleContainer(r reads, told toldContainer) Container {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.pods.removed(r.pods, told.PodID) {
+		return told.over(Container{}, false)
+	}
 	c, held := s.containers.settle(r.containers, told.ID, told.over)
 	if held {
 		s.enlist(c)

@@ -98,7 +98,7 @@ func (r *recording) write(t *testing.T, file, scrub string) {
 	}
 }
 
-func load(t *testing.T, file string) []entry {
+func load(t testing.TB, file string) []entry {
 	t.Helper()
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -112,7 +112,7 @@ func load(t *testing.T, file string) []entry {
 }
 
 // messages decodes an entry.
-func (e *entry) messages(t *testing.T) (req, resp proto.Message) {
+func (e *entry) messages(t testing.TB) (req, resp proto.Message) {
 	t.Helper()
 	decode := func(kind string, b []byte) proto.Message {
 		typ, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName("runtime.v1." + e.Method + kind))
@@ -131,7 +131,7 @@ func (e *entry) messages(t *testing.T) (req, resp proto.Message) {
 // answers is a backend that gives the recorded answers of one point.
 type answers map[string]proto.Message
 
-func (a answers) add(t *testing.T, e entry) {
+func (a answers) add(t testing.TB, e entry) {
 	req, resp := e.messages(t)
 	a[question(req)] = resp
 }

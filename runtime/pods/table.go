@@ -107,11 +107,17 @@ func (t *table[T]) settle(r *reading[T], id string, merge func(old T, known bool
 			rec = edit(rec)
 		}
 	}
-	if _, current := t.reads[r]; !current || c != nil && c.removed {
+	if _, current := t.reads[r]; !current || t.removed(r, id) {
 		return rec, false
 	}
 	t.put(id, rec)
 	return rec, true
+}
+
+// removed tells whether a call removed a record since r began.
+func (t *table[T]) removed(r *reading[T], id string) bool {
+	c := r.since[id]
+	return c != nil && c.removed
 }
 
 // outlived tells whether a record that r did not find at the backend is to go:

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -91,25 +90,27 @@ func (i *containerInfo) config() *runtimeapi.ContainerConfig {
 }
 
 // plain tells whether the env values, which could all be base64, are none. The
-// spec's process has each variable's last value as it really is: whichever
-// reading of the config agrees with it more often is right. With no spec to
-// compare, that they could all be base64 says that they are.
+// spec's process has them as they really are, though of a name that comes twice
+// perhaps only the last: whichever reading of the config agrees with it more often
+// is right. With no spec to compare, that they could all be base64 says that they are.
 func (i *containerInfo) plain(decoded [][]byte) bool {
 	if i.RuntimeSpec.Process == nil {
 		return false
 	}
-	actual := map[string]string{}
-	for _, kv := range i.RuntimeSpec.Process.Env {
-		k, v, _ := strings.Cut(kv, "=")
-		actual[k] = v
+	actual := map[string]bool{}
+	for _, line := range i.RuntimeSpec.Process.Env {
+		actual[line] = true
+	}
+	last := map[string]int{}
+	for n, kv := range i.Config.Envs {
+		last[kv.GetKey()] = n
 	}
 	asPlain, asBase64 := 0, 0
-	for n, kv := range i.Config.Envs {
-		v, ok := actual[kv.GetKey()]
-		if ok && v == string(kv.GetValue()) {
+	for name, n := range last {
+		if actual[name+"="+string(i.Config.Envs[n].GetValue())] {
 			asPlain++
 		}
-		if ok && v == jsonText(decoded[n]) {
+		if actual[name+"="+jsonText(decoded[n])] {
 			asBase64++
 		}
 	}

@@ -1,0 +1,149 @@
+package pods
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// TestHammer runs 20,000 containers through their lives while the store syncs,
+// reads through and is queried. What it knows must be right all the time, and
+// nothing may be left.
+func TestHammer(t *testing.T) {
+	const workers, podsEach, containersEach = 8, 50, 50
+	s, n := NewStore(), newNode()
+	ctx, stop := context.WithCancel(t.Context())
+	var calls, others sync.WaitGroup
+	others.Go(func() {
+		for ctx.Err() == nil {
+			s.Sync(ctx, n)
+		}
+	})
+	for range 2 {
+		others.Go(func() {
+			for ctx.Err() == nil {
+				query(t, ctx, s, n)
+			}
+		})
+	}
+	for w := range workers {
+		calls.Go(func() {
+			for p := range podsEach {
+				podLife(t, s, n, fmt.Sprintf("%d-%d", w, p), containersEach, p%2 == 0)
+			}
+		})
+	}
+	calls.Wait()
+	stop()
+	others.Wait()
+	empty(t, s)
+}
+
+// podLife does what kubelet does: the backend first, then the store sees it.
+func podLife(t *testing.T, s *Store, n *node, pod string, containers int, oneByOne bool) {
+	n.addPod(pod, podConfig())
+	run(s, pod, podConfig())
+	for i := range containers {
+		id := fmt.Sprintf("%s-%d", pod, i)
+		n.addContainer(id, pod, appConfig())
+		create(s, id, pod, appConfig())
+		s.Observe(nil, &runtimeapi.StartContainerRequest{ContainerId: id}, nil)
+		update(s, id, &runtimeapi.LinuxContainerResources{CpusetCpus: fmt.Sprint(i)})
+		c, ok := s.Container(id)
+		if got := c.Config.GetLinux().GetResources(); !ok || got.GetCpusetCpus() != fmt.Sprint(i) || got.GetCpuShares() != 204 {
+			t.Errorf("%s has %v after its update", id, got)
+		}
+		n.setResources(id, c.Config.GetLinux().GetResources())
+	}
+	if got := len(s.Containers(pod)); got != containers {
+		t.Errorf("%s has %d containers, want %d", pod, got, containers)
+	}
+	if oneByOne {
+		for i := range containers {
+			id := fmt.Sprintf("%s-%d", pod, i)
+			n.remove(id)
+			removeContainer(s, id)
+		}
+	}
+	n.removePod(pod)
+	removePod(s, pod)
+	if _, ok := s.Pod(pod); ok || len(s.Containers(pod)) > 0 {
+		t.Errorf("%s is removed, and still there", pod)
+	}
+}
+
+// query asks everything a hook may ask, and reads what it gets.
+func query(t *testing.T, ctx context.Context, s *Store, n *node) {
+	for _, p := range s.Pods() {
+		proto.Size(p.Config)
+		for _, c := range s.Containers(p.ID) {
+			proto.Size(c.Config)
+			if c.PodID != p.ID {
+				t.Errorf("%s of %s is listed with %s", c.ID, c.PodID, p.ID)
+			}
+		}
+		s.FindPodByUID(p.Config.GetMetadata().GetUid())
+	}
+	pod := fmt.Sprintf("%d-%d", rand.IntN(8), rand.IntN(50))
+	s.ReadPod(ctx, n, pod)
+	s.ReadContainer(ctx, n, fmt.Sprintf("%s-%d", pod, rand.IntN(50)))
+}
+
+// FuzzObserve: no call, however odd, makes the store panic or keep what is removed.
+func FuzzObserve(f *testing.F) {
+	requests := []proto.Message{
+		&runtimeapi.RunPodSandboxRequest{Config: podConfig(), RuntimeHandler: "kata"},
+		&runtimeapi.StopPodSandboxRequest{PodSandboxId: "p"},
+		&runtimeapi.RemovePodSandboxRequest{PodSandboxId: "p"},
+		&runtimeapi.UpdatePodSandboxResourcesRequest{PodSandboxId: "p", Overhead: &runtimeapi.LinuxContainerResources{CpuShares: 2}},
+		&runtimeapi.CreateContainerRequest{PodSandboxId: "p", Config: appConfig()},
+		&runtimeapi.StartContainerRequest{ContainerId: "c"},
+		&runtimeapi.StopContainerRequest{ContainerId: "c"},
+		&runtimeapi.RemoveContainerRequest{ContainerId: "c"},
+		&runtimeapi.UpdateContainerResourcesRequest{ContainerId: "c", Linux: appConfig().Linux.Resources},
+		&runtimeapi.RestorePodRequest{Config: podConfig(), ContainerConfigs: []*runtimeapi.ContainerConfig{appConfig()}},
+	}
+	responses := []proto.Message{
+		&runtimeapi.RunPodSandboxResponse{PodSandboxId: "q"},
+		&runtimeapi.CreateContainerResponse{ContainerId: "d"},
+		&runtimeapi.RestorePodResponse{PodSandboxId: "q", RestoredContainers: []*runtimeapi.RestoredContainer{{Name: "app", ContainerId: "d"}}},
+	}
+	for i, req := range requests {
+		for j, resp := range responses {
+			a, _ := proto.Marshal(req)
+			b, _ := proto.Marshal(resp)
+			f.Add(uint(i), a, a, uint(j), b)
+		}
+	}
+	f.Fuzz(func(t *testing.T, i uint, asked, sent []byte, j uint, resp []byte) {
+		decode := func(like proto.Message, b []byte) proto.Message {
+			m := like.ProtoReflect().New().Interface()
+			if proto.Unmarshal(b, m) != nil {
+				return nil
+			}
+			return m
+		}
+		s := NewStore()
+		run(s, "p", podConfig())
+		create(s, "c", "p", appConfig())
+		req := requests[i%uint(len(requests))]
+		s.Observe(decode(req, asked), decode(req, sent), decode(responses[j%uint(len(responses))], resp))
+		update(s, "c", &runtimeapi.LinuxContainerResources{CpusetCpus: "0"})
+		for _, p := range s.Pods() {
+			for _, c := range s.Containers(p.ID) {
+				use(t, c.Config)
+			}
+			use(t, p.Config)
+			removePod(s, p.ID)
+		}
+		for id := range s.containers.records { // of pods that nothing is known of
+			removeContainer(s, id)
+		}
+		empty(t, s)
+	})
+}

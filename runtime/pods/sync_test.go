@@ -1,0 +1,244 @@
+package pods
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// during makes a node do something while it answers its first question of a
+// kind: after it took the answer, before the store has it.
+func during(n *node, method, id string, do func()) {
+	var done atomic.Bool
+	n.asked = func(m, i string) error {
+		if m == method && i == id && done.CompareAndSwap(false, true) {
+			do()
+		}
+		return nil
+	}
+}
+
+func smallNode() *node {
+	n := newNode()
+	n.addPod("p", podConfig())
+	n.addContainer("c", "p", appConfig())
+	return n
+}
+
+func resync(t *testing.T, s *Store, n *node) {
+	t.Helper()
+	if err := s.Sync(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func cpuShares(t *testing.T, s *Store, id string) int64 {
+	t.Helper()
+	c, ok := s.Container(id)
+	if !ok {
+		t.Fatalf("no container %s", id)
+	}
+	return c.Config.GetLinux().GetResources().GetCpuShares()
+}
+
+// TestCallsDuringSync: what is observed while a Sync runs is newer than what it
+// reads, at whichever of its questions that is.
+func TestCallsDuringSync(t *testing.T) {
+	points := []struct{ method, id string }{
+		{"ListPodSandbox", ""}, {"ListContainers", ""}, {"PodSandboxStatus", "p"}, {"ContainerStatus", "c"},
+	}
+	tests := []struct {
+		name  string
+		known bool // the store knows p and c before
+		call  func(*Store)
+		check func(*testing.T, *Store)
+	}{
+		{"create", true, func(s *Store) { run(s, "q", nil); create(s, "d", "q", nil) }, func(t *testing.T, s *Store) { size(t, s, 2, 2) }},
+		{"create on an empty store", false, func(s *Store) { run(s, "q", nil); create(s, "d", "p", nil) }, func(t *testing.T, s *Store) {
+			size(t, s, 2, 2)
+			if got := s.Containers("p"); len(got) != 2 {
+				t.Errorf("the pod has %d containers, want 2", len(got))
+			}
+		}},
+		{"create and remove", true, func(s *Store) { create(s, "d", "p", nil); removeContainer(s, "d") }, func(t *testing.T, s *Store) { size(t, s, 1, 1) }},
+		{"remove container", true, func(s *Store) { removeContainer(s, "c") }, func(t *testing.T, s *Store) { size(t, s, 1, 0) }},
+		{"remove unknown container", false, func(s *Store) { removeContainer(s, "c") }, func(t *testing.T, s *Store) { size(t, s, 1, 0) }},
+		{"remove pod", true, func(s *Store) { removePod(s, "p") }, func(t *testing.T, s *Store) { size(t, s, 0, 0) }},
+		{"remove unknown pod with its container", false, func(s *Store) { removePod(s, "p") }, func(t *testing.T, s *Store) { size(t, s, 0, 0) }},
+		{"update", true, func(s *Store) { update(s, "c", &runtimeapi.LinuxContainerResources{CpuShares: 77}) }, func(t *testing.T, s *Store) {
+			if got := cpuShares(t, s, "c"); got != 77 {
+				t.Errorf("cpu_shares is %d, want the observed 77", got)
+			}
+		}},
+		{"update unknown", false, func(s *Store) { update(s, "c", &runtimeapi.LinuxContainerResources{CpuShares: 77}) }, func(t *testing.T, s *Store) {
+			if got := cpuShares(t, s, "c"); got != 77 {
+				t.Errorf("cpu_shares is %d, want the observed 77", got)
+			}
+		}},
+		{"stop unknown pod", false, func(s *Store) { s.Observe(nil, &runtimeapi.StopPodSandboxRequest{PodSandboxId: "p"}, nil) }, func(t *testing.T, s *Store) {
+			if p, _ := s.Pod("p"); p.State != runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
+				t.Errorf("the pod is %v, and was stopped", p.State)
+			}
+		}},
+		{"clear", true, func(s *Store) { s.Clear() }, func(t *testing.T, s *Store) { empty(t, s) }},
+	}
+	for _, test := range tests {
+		for _, point := range points {
+			t.Run(test.name+" at "+point.method, func(t *testing.T) {
+				s, n := NewStore(), smallNode()
+				if test.known {
+					resync(t, s, n)
+				}
+				during(n, point.method, point.id, func() { test.call(s) })
+				resync(t, s, n)
+				test.check(t, s)
+				n.asked = nil
+				if len(s.pods.reads)+len(s.containers.reads) > 0 {
+					t.Error("the Sync left its notes behind")
+				}
+			})
+		}
+	}
+}
+
+// TestTwoSyncs: the one that began first must not undo what the later one read.
+func TestTwoSyncs(t *testing.T) {
+	s, n := NewStore(), smallNode()
+	n.addContainer("gone", "p", nil)
+	during(n, "ContainerStatus", "c", func() {
+		n.remove("gone")
+		n.addContainer("new", "p", nil)
+		resync(t, s, n)
+	})
+	resync(t, s, n)
+	size(t, s, 1, 2)
+	if _, ok := s.Container("gone"); ok {
+		t.Error("what the later Sync did not find came back")
+	}
+}
+
+func TestSyncForgets(t *testing.T) {
+	s, n := NewStore(), smallNode()
+	n.addPod("q", nil)
+	n.addContainer("d", "q", nil)
+	resync(t, s, n)
+	size(t, s, 2, 2)
+	s.SetCgroupFiles("c", map[string]string{"cpu.idle": "1"})
+
+	n.remove("q")
+	n.remove("d")
+	resync(t, s, n)
+	size(t, s, 1, 1)
+	if c, _ := s.Container("c"); c.CgroupFiles == nil {
+		t.Error("a Sync forgot the cgroup files of a container that is there")
+	}
+
+	// Gone after it was listed.
+	during(n, "ListContainers", "", func() { n.remove("p"); n.remove("c") })
+	resync(t, s, n)
+	empty(t, s)
+}
+
+// TestSyncSeesChangesBehindTheProxy: another client of the backend may change
+// what the store knows.
+func TestSyncSeesChangesBehindTheProxy(t *testing.T) {
+	s, n := NewStore(), smallNode()
+	resync(t, s, n)
+	n.containers["c"].Status.Resources = &runtimeapi.ContainerResources{Linux: &runtimeapi.LinuxContainerResources{CpuShares: 99}}
+	n.containers["c"].Status.State = runtimeapi.ContainerState_CONTAINER_EXITED
+	resync(t, s, n)
+	if c, _ := s.Container("c"); cpuShares(t, s, "c") != 99 || c.State != runtimeapi.ContainerState_CONTAINER_EXITED {
+		t.Errorf("cpu_shares %d, state %v", cpuShares(t, s, "c"), c.State)
+	}
+}
+
+func TestSyncFails(t *testing.T) {
+	down := status.Error(codes.Unavailable, "the backend is away")
+	refuse := func(method, id string) func(string, string) error {
+		return func(m, i string) error {
+			if m == method && i == id {
+				return down
+			}
+			return nil
+		}
+	}
+	for _, test := range []struct{ method, id, want string }{
+		{"ListPodSandbox", "", "listing the backend's pod sandboxes"},
+		{"ListContainers", "", "listing the backend's containers"},
+		{"PodSandboxStatus", "p", "1 of the backend's 3 pods and containers could not be read, first: reading pod sandbox p from the backend"},
+		{"ContainerStatus", "c", "1 of the backend's 3 pods and containers could not be read, first: reading container c from the backend"},
+	} {
+		t.Run(test.method, func(t *testing.T) {
+			s, n := NewStore(), smallNode()
+			n.addContainer("d", "p", nil)
+			resync(t, s, n)
+			n.asked = refuse(test.method, test.id)
+			err := s.Sync(t.Context(), n)
+			if !errors.Is(err, down) || !strings.HasPrefix(err.Error(), test.want) {
+				t.Errorf("got %v, want %s: …", err, test.want)
+			}
+			size(t, s, 1, 2) // nothing is lost
+		})
+	}
+}
+
+func TestSyncSurvivesAPanic(t *testing.T) {
+	s, n := NewStore(), smallNode()
+	n.asked = func(method, _ string) error {
+		if method == "ContainerStatus" {
+			panic("rubbish")
+		}
+		return nil
+	}
+	if err := s.Sync(t.Context(), n); err == nil || !strings.Contains(err.Error(), "container c from the backend: panic: rubbish") {
+		t.Errorf("got %v", err)
+	}
+	size(t, s, 1, 0)
+}
+
+// TestSyncIsParallelAndHoldsNoLock: eight calls are under way at a time, and all
+// of them find the store free.
+func TestSyncIsParallelAndHoldsNoLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, n := NewStore(), bigNode(50, 1)
+		var now, most atomic.Int64
+		n.asked = func(string, string) error {
+			if v := now.Add(1); v > most.Load() {
+				most.Store(v)
+			}
+			defer now.Add(-1)
+			time.Sleep(time.Millisecond)
+			s.Len()
+			create(s, "own", "", nil)
+			removeContainer(s, "own")
+			return nil
+		}
+		start := time.Now()
+		if err := s.Sync(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		if took, want := time.Since(start), 15*time.Millisecond; took != want { // 2 lists, then 100 statuses, 8 at a time
+			t.Errorf("100 calls of 1 ms took %v, want %v", took, want)
+		}
+		if most.Load() != statusCalls {
+			t.Errorf("%d calls at once, want %d", most.Load(), statusCalls)
+		}
+	})
+}
+
+func TestSyncEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s, n := NewStore(), bigNode(50, 1)
+	during(n, "ContainerStatus", "pod-00000-0", cancel)
+	if err := s.Sync(ctx, n); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
