@@ -102,6 +102,27 @@ func TestContainerResponses(t *testing.T) {
 	}
 }
 
+// TestSparseResources: where the request has little, a response that lacks it is
+// not yet an echo; one that repeats some of it is.
+func TestSparseResources(t *testing.T) {
+	ev := &event{
+		hook:    abi.PreCreateContainer,
+		numbers: map[field]int64{{abi.Container, abi.Resources + abi.CPUShares}: 2},
+		texts:   map[field]string{{abi.Container, abi.Resources + abi.CpusetCpus}: "0-1"},
+	}
+	for shares, want := range map[int64][]string{
+		77: {"container.resources.cpu_shares=77"},
+		2:  {"container.resources.cpuset_cpus="},
+		0:  nil,
+	} {
+		resp := &pb.ContainerResourceHookResponse{ContainerResources: &pb.LinuxContainerResources{CpuShares: shares}}
+		changes, err := ask(t, plugged(t, answering(resp)), ev)
+		if diff := cmp.Diff(want, asked(changes)); err != nil || diff != "" {
+			t.Errorf("cpu_shares %d: %v, changes differ (-want +got):\n%s", shares, err, diff)
+		}
+	}
+}
+
 // newEventResources returns the container's resources as newEvent has them.
 func newEventResources(t *testing.T) *pb.LinuxContainerResources {
 	t.Helper()

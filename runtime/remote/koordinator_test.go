@@ -1,0 +1,310 @@
+package remote_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/descriptorpb"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
+	"github.com/wasmproxy/wasmproxy/runtime/remote"
+)
+
+// TestKoordinator holds the package against Koordinator v1.8.0 itself, which
+// testdata/koordinator makes a peer of.
+func TestKoordinator(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds Koordinator, whose modules the first build downloads")
+	}
+	peer := filepath.Join(t.TempDir(), "koordinator")
+	build := exec.Command("go", "build", "-o", peer, ".")
+	build.Dir = "testdata/koordinator"
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building testdata/koordinator: %v\n%s", err, out)
+	}
+	t.Run("descriptor", func(t *testing.T) { testDescriptor(t, peer) })
+	t.Run("koordlet", func(t *testing.T) { testKoordlet(t, peer) })
+}
+
+// testDescriptor wants Koordinator's own descriptor to say what the table says.
+func testDescriptor(t *testing.T, peer string) {
+	out, err := exec.Command(peer, "descriptor").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d descriptorpb.FileDescriptorProto
+	if err := proto.Unmarshal(out, &d); err != nil {
+		t.Fatal(err)
+	}
+	file, err := protodesc.NewFile(&d, &protoregistry.Files{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(describe(file), string(bytes.TrimSpace([]byte(wire)))); diff != "" {
+		t.Errorf("the protocol differs (-Koordinator +ours):\n%s", diff)
+	}
+}
+
+// testKoordlet takes random pods, as kubelet sends them, through this proxy with
+// a hook server of Koordinator's types that answers as koordlet does, and
+// through koord-runtime-proxy's own code with the same answers. What reaches the
+// runtime must come to the same.
+func testKoordlet(t *testing.T, peer string) {
+	socket := filepath.Join(t.TempDir(), "koordlet.sock")
+	start(t, exec.Command(peer, "serve", socket))
+	for i := 0; ; i++ {
+		if _, err := os.Stat(socket); err == nil {
+			break
+		} else if i == 500 {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	p := connect(t, socket, nil)
+	incumbent := newIncumbent(t, peer)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range 300 {
+		calls := newLife(rng)
+		ours := newProxy(p)
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			run, created, updated := proto.CloneOf(calls.run), proto.CloneOf(calls.create), proto.CloneOf(calls.update)
+			ours.forward(t, "RunPodSandbox", run, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod"})
+			ours.forward(t, "CreateContainer", created, &runtimeapi.CreateContainerResponse{ContainerId: "container"})
+			ours.forward(t, "UpdateContainerResources", updated, &runtimeapi.UpdateContainerResourcesResponse{})
+			incumbent.forward(t, "RunPodSandbox", calls.run)
+			incumbent.forward(t, "CreateContainer", calls.create)
+			incumbent.forward(t, "UpdateContainerResources", calls.update)
+			compareRun(t, calls.run, run)
+			compareCreate(t, calls.create, created)
+			compareUpdate(t, calls.create.Config, calls.update, updated)
+		})
+	}
+}
+
+// start runs cmd until the test ends.
+func start(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	cmd.Stderr = t.Output()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+}
+
+// proxy is this project's way from a request to what the runtime gets.
+type proxy struct{ route cri.Router }
+
+func newProxy(p *remote.Plugin) *proxy {
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	member := plugin.Member{ID: "koordlet", Plugin: p, Policy: plugin.Fail, Hooks: remote.Hooks()}
+	return &proxy{intercept.Router(intercept.Options{
+		Log: log, Chain: plugin.NewChain(log, files{}, nil, member), Store: pods.NewStore(),
+		Node: &intercept.Node{CgroupVersion: 2}, Turns: intercept.NewTurns(), Keep: func() func() { return func() {} },
+	})}
+}
+
+// forward makes req what the runtime gets.
+func (p *proxy) forward(t *testing.T, method string, req, answer proto.Message) {
+	t.Helper()
+	frame, err := cri.NewFrame(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime := func(_ context.Context, sent *cri.Frame) (*cri.Frame, error) {
+		if err := sent.Decode(req); err != nil {
+			return nil, err
+		}
+		return cri.NewFrame(answer)
+	}
+	if _, err := p.route("/runtime.v1.RuntimeService/"+method)(t.Context(), frame, runtime); err != nil {
+		t.Fatalf("%s: %v", method, err)
+	}
+}
+
+// incumbent is koord-runtime-proxy's way.
+type incumbent struct {
+	in  io.Writer
+	out *bufio.Reader
+}
+
+func newIncumbent(t *testing.T, peer string) *incumbent {
+	t.Helper()
+	cmd := exec.Command(peer, "forward")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, cmd)
+	return &incumbent{in, bufio.NewReader(out)}
+}
+
+// forward makes req what the runtime would get.
+func (i *incumbent) forward(t *testing.T, method string, req proto.Message) {
+	t.Helper()
+	b, err := proto.Marshal(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(i.in, "%s %s\n", method, base64.StdEncoding.EncodeToString(b))
+	line, err := i.out.ReadString('\n')
+	if err != nil {
+		t.Fatalf("%s: %v", method, err)
+	}
+	if b, err = base64.StdEncoding.DecodeString(line); err == nil {
+		err = proto.Unmarshal(b, req)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", method, err)
+	}
+}
+
+func compareRun(t *testing.T, want, got *runtimeapi.RunPodSandboxRequest) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Errorf("RunPodSandbox differs (-incumbent +ours):\n%s", diff)
+	}
+}
+
+// compareCreate compares what is the container's. What a hook changed of the
+// pod goes on to its containers here and is lost on the incumbent's way.
+func compareCreate(t *testing.T, want, got *runtimeapi.CreateContainerRequest) {
+	t.Helper()
+	if diff := cmp.Diff(env(want), env(got)); diff != "" {
+		t.Errorf("CreateContainer: env differs (-incumbent +ours):\n%s", diff)
+	}
+	want.Config.Envs, got.Config.Envs = nil, nil // the incumbent's has no order
+	if diff := cmp.Diff(want.Config, got.Config, protocmp.Transform()); diff != "" {
+		t.Errorf("CreateContainer differs (-incumbent +ours):\n%s", diff)
+	}
+}
+
+func env(r *runtimeapi.CreateContainerRequest) map[string]string {
+	m := map[string]string{}
+	for _, v := range r.GetConfig().GetEnvs() {
+		m[v.GetKey()] = string(v.GetValue())
+	}
+	return m
+}
+
+// compareUpdate compares what comes of an update for a container that was
+// created with config: the incumbent sends everything again, this proxy what
+// kubelet or a hook named.
+func compareUpdate(t *testing.T, config *runtimeapi.ContainerConfig, want, got *runtimeapi.UpdateContainerResourcesRequest) {
+	t.Helper()
+	had := config.GetLinux().GetResources().ProtoReflect()
+	got.Linux = proto.CloneOf(got.GetLinux())
+	ours := got.Linux.ProtoReflect()
+	for i := range had.Descriptor().Fields().Len() {
+		if f := had.Descriptor().Fields().Get(i); !ours.Has(f) && had.Has(f) && want.GetLinux().ProtoReflect().Has(f) {
+			ours.Set(f, had.Get(f))
+		}
+	}
+	annotations := maps.Clone(config.GetAnnotations())
+	maps.Copy(annotations, got.GetAnnotations())
+	got.Annotations = annotations
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Errorf("UpdateContainerResources differs (-incumbent +ours):\n%s", diff)
+	}
+}
+
+// life is what kubelet asks for one container.
+type life struct {
+	run    *runtimeapi.RunPodSandboxRequest
+	create *runtimeapi.CreateContainerRequest
+	update *runtimeapi.UpdateContainerResourcesRequest
+}
+
+func newLife(rng *rand.Rand) life {
+	overlay, err := json.Marshal(newOverlay(rng))
+	if err != nil {
+		panic(err)
+	}
+	pod := &runtimeapi.PodSandboxConfig{
+		Metadata:    &runtimeapi.PodSandboxMetadata{Name: "web-0", Namespace: "shop", Uid: "uid", Attempt: 1},
+		Labels:      map[string]string{"app": "web"},
+		Annotations: map[string]string{"overlay": string(overlay)},
+		Linux:       &runtimeapi.LinuxPodSandboxConfig{CgroupParent: "/kubepods/besteffort/poduid"},
+	}
+	container := &runtimeapi.ContainerConfig{
+		Metadata:    &runtimeapi.ContainerMetadata{Name: "app"},
+		Annotations: map[string]string{"io.kubernetes.restartCount": "0"},
+		Envs:        []*runtimeapi.KeyValue{{Key: "PATH", Value: []byte("/bin")}, {Key: "EMPTY"}},
+		Linux:       &runtimeapi.LinuxContainerConfig{Resources: newResources(rng)},
+	}
+	// kubelet's CPU manager sends a cpuset and nothing else.
+	update := &runtimeapi.LinuxContainerResources{CpusetCpus: pick(rng, "0-2", "7")}
+	if rng.IntN(2) == 0 {
+		update = newResources(rng)
+		update.OomScoreAdj, update.HugepageLimits = 0, nil // the incumbent drops these of an update
+	}
+	return life{
+		run:    &runtimeapi.RunPodSandboxRequest{Config: pod, RuntimeHandler: "runc"},
+		create: &runtimeapi.CreateContainerRequest{PodSandboxId: "pod", Config: container, SandboxConfig: proto.CloneOf(pod)},
+		update: &runtimeapi.UpdateContainerResourcesRequest{ContainerId: "container", Linux: update},
+	}
+}
+
+// newResources returns resources in kubelet's ranges. It always sets a score.
+func newResources(rng *rand.Rand) *runtimeapi.LinuxContainerResources {
+	return &runtimeapi.LinuxContainerResources{
+		CpuPeriod: pick[int64](rng, 0, 100000), CpuQuota: pick[int64](rng, 0, -1, 20000), CpuShares: pick[int64](rng, 2, 1024),
+		MemoryLimitInBytes: pick[int64](rng, 0, 1<<30), MemorySwapLimitInBytes: pick[int64](rng, 0, 2<<30),
+		OomScoreAdj: pick[int64](rng, -997, 900, 1000), CpusetCpus: pick(rng, "", "0-3"), CpusetMems: pick(rng, "", "0"),
+		HugepageLimits: pick(rng, nil, []*runtimeapi.HugepageLimit{{PageSize: "2MB"}, {PageSize: "1GB", Limit: 1 << 30}}),
+		Unified:        pick(rng, nil, map[string]string{"memory.oom.group": "1"}),
+	}
+}
+
+// overlay is what the hook server of testdata/koordinator writes over its echo,
+// in koordlet's ranges.
+type overlay struct {
+	Labels       map[string]string `json:",omitempty"`
+	Annotations  map[string]string `json:",omitempty"`
+	CgroupParent string            `json:",omitempty"`
+	CPUSet       *string           `json:",omitempty"`
+	Quota        *int64            `json:",omitempty"`
+	Shares       *int64            `json:",omitempty"`
+	Memory       *int64            `json:",omitempty"`
+	Env          map[string]string `json:",omitempty"`
+}
+
+func newOverlay(rng *rand.Rand) overlay {
+	return overlay{
+		Labels:       pick(rng, nil, map[string]string{"app": "shop", "koordinator.sh/qosClass": "BE"}),
+		Annotations:  pick(rng, nil, map[string]string{"example.com/by": "koordlet"}),
+		CgroupParent: pick(rng, "", "/kubepods/besteffort/other"),
+		CPUSet:       pick(rng, nil, new(""), new("2")),
+		Quota:        pick(rng, nil, new(int64(-1)), new(int64(5000))),
+		Shares:       pick(rng, nil, new(int64(2)), new(int64(512))),
+		Memory:       pick(rng, nil, new(int64(-1)), new(int64(1<<29))),
+		Env:          pick(rng, nil, map[string]string{"PATH": "/opt/bin", "NVIDIA_VISIBLE_DEVICES": "0"}),
+	}
+}
+
+func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
