@@ -37,7 +37,7 @@ func prepare(ctx context.Context, b *artifact.Builder, w isolation.Workspace, pr
 		artifact.InstallDebianPackages(ctx, artifact.DebianPackages...),
 		b.Programs(ctx, w.Bin(), programs...),
 		b.Multicall(ctx, w.Bin()),
-
+		b.Project(ctx, w.Bin(), "./cmd/wasmproxy"),
 		buildPlugins(ctx, b, w),
 	)
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/isolation"
@@ -81,6 +83,33 @@ func (p *Proxy) Start(t testing.TB) {
 		}
 	})
 	AwaitCRI(t, ProxyEndpoint)
+	p.awaitPlugins(t)
+}
+
+// awaitPlugins waits until every plugin of the directory takes part: calls pass
+// while plugins are being loaded.
+func (p *Proxy) awaitPlugins(t testing.TB) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(p.PluginDir, "*.wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for _, file := range files {
+		want = append(want, strings.TrimSuffix(filepath.Base(file), ".wasm"))
+	}
+	Eventually(t, readyTimeout, "wasmproxy has loaded its plugins", func() error {
+		p.Records(t, "plugins in force", func(line []byte) error {
+			var record struct{ Plugins []string }
+			err := json.Unmarshal(line, &record)
+			got = record.Plugins
+			return err
+		})
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("it has %v of %v", got, want)
+		}
+		return nil
+	})
 }
 
 // Kill ends wasmproxy without warning.
