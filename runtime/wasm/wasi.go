@@ -45,7 +45,7 @@ func wasi() map[string]hostFunction {
 		"args_sizes_get": nothing, "environ_sizes_get": nothing,
 		"args_get": succeed, "environ_get": succeed, "sched_yield": succeed,
 		"clock_res_get": clockResolution, "clock_time_get": clockTime,
-		"fd_write": fdWrite, "fd_fdstat_get": fdStat,
+		"fd_write": fdWrite, "fd_fdstat_get": fdStat, "poll_oneoff": poll,
 		"random_get": randomGet, "proc_exit": procExit,
 	}
 	types := strings.NewReplacer("i", string([]byte{api.ValueTypeI32}), "I", string([]byte{api.ValueTypeI64}))
@@ -88,42 +88,6 @@ func (f frame) putUint32(i int, v uint32) {
 
 func (f frame) putUint64(i int, v uint64) {
 	binary.LittleEndian.PutUint64(f.region(uint32(f.stack[i]), 8), v)
-}
-
-// The clocks that guests ask for.
-const (
-	realtime  = 0
-	monotonic = 1
-)
-
-// tick is how far a monotonic clock moves with each reading, in nanoseconds.
-const tick = 1000
-
-// clock is the monotonic clock of one instance. It follows the events' time, never
-// goes back, and moves on when it is read, since Go's runtime takes a clock
-// that stands still, or stands at 0, for broken.
-type clock struct{ last int64 }
-
-func (c *clock) read(event int64) int64 {
-	c.last = max(c.last+tick, event)
-	return c.last
-}
-
-func clockTime(f frame) int64 {
-	switch f.i32(0) {
-	case realtime:
-		f.putUint64(2, uint64(f.time.UnixNano()))
-	case monotonic:
-		f.putUint64(2, uint64(f.clock.read(f.time.UnixNano())))
-	default:
-		return wasiEINVAL
-	}
-	return wasiOK
-}
-
-func clockResolution(f frame) int64 {
-	f.putUint64(1, tick)
-	return wasiOK
 }
 
 // maxVectors is how many buffers fd_write takes at a time. A guest that gives

@@ -1,0 +1,113 @@
+package wasm
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// maxDelay is how much later a call may end because of what another plugin does.
+const maxDelay = 50 * time.Millisecond
+
+// TestUnrelatedCalls is what the time limit is for: while one plugin runs in a
+// loop, and Go's collector wants to stop the world, the calls of another plugin go
+// on. Without the limit they do not, which is the second half of the test. A busy
+// machine may delay calls by itself, so the best of three counts.
+func TestUnrelatedCalls(t *testing.T) {
+	t.Run("limited", func(t *testing.T) {
+		e := newEngine(t, Options{})
+		var worst []time.Duration
+		for range 3 {
+			delay := delayBy(t, e)
+			if delay < maxDelay {
+				return
+			}
+			worst = append(worst, delay)
+		}
+		t.Errorf("a looping plugin delayed the calls of another one by %v, want less than %v", worst, maxDelay)
+	})
+	t.Run("unlimited", func(t *testing.T) {
+		if delay := delayBy(t, newEngine(t, Options{NoTimeLimit: true})); delay < maxDelay {
+			t.Errorf("without a time limit the delay is %v: this test does not show what the limit is for", delay)
+		}
+	})
+}
+
+// delayBy returns how much the 99th percentile of 1,000 calls grows when another
+// plugin loops.
+func delayBy(t *testing.T, e *Engine) time.Duration {
+	quiet := load(t, e, "quota", PluginOptions{Timeout: time.Minute, Instances: 4})
+	loops := load(t, e, "spin", PluginOptions{Timeout: 50 * time.Millisecond})
+	before := percentile(t, quiet)
+
+	ctx, stop := context.WithCancel(t.Context())
+	var background sync.WaitGroup
+	background.Go(func() {
+		for ctx.Err() == nil {
+			callPlugin(context.WithoutCancel(ctx), loops, newEvent())
+		}
+	})
+	background.Go(func() {
+		for ctx.Err() == nil {
+			runtime.GC()
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+	during := percentile(t, quiet)
+	stop()
+	background.Wait()
+	t.Logf("99th percentile of 1,000 calls: %v, beside a looping plugin %v", before, during)
+	return during - before
+}
+
+// percentile makes 1,000 calls, one each millisecond whether or not earlier ones
+// have ended, and returns the 99th percentile of the time from when a call was due
+// until it ended.
+func percentile(t *testing.T, p plugin.Plugin) time.Duration {
+	const workers, calls = 4, 250
+	took := make([]time.Duration, workers*calls)
+	start := time.Now()
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := range calls {
+				n := i*workers + w
+				due := start.Add(time.Duration(n) * time.Millisecond)
+				time.Sleep(time.Until(due))
+				if _, err := callPlugin(t.Context(), p, newEvent()); err != nil {
+					t.Error(err)
+				}
+				took[n] = time.Since(due)
+			}
+		})
+	}
+	wg.Wait()
+	slices.Sort(took)
+	return took[len(took)*99/100]
+}
+
+// TestRecursionIsNotBounded holds a weakness of close-on-done fast, so that no one
+// believes the opposite: a guest that recurses without a loop runs to its end
+// after its time is up. It shows by asking for a change after all its work.
+func TestRecursionIsNotBounded(t *testing.T) {
+	p := load(t, newEngine(t, Options{}), "fibonacci", PluginOptions{Timeout: time.Microsecond}).(*guests)
+	g, err := p.instantiate(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.close()
+	ctx, cancel := p.limiter.start(t.Context(), time.Millisecond)
+	defer cancel()
+	adj := plugin.NewAdjustment(abi.PreCreateContainer, nil)
+	_, err = g.enter(ctx, g.newCall(ctx, "", newEvent(), adj), g.hook, uint64(abi.PreCreateContainer))
+	wantError(t, err, "ran longer than its time limit of 1ms")
+	if len(adj.Changes()) != 1 {
+		t.Error("the guest was stopped within its recursion: say so in the documentation, and turn this test round")
+	}
+}
