@@ -221,14 +221,32 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// unreadable is an event of which the host denies everything.
+type unreadable struct{ chain.Event }
+
+func (unreadable) Text(abi.Object, abi.Field) (string, abi.Errno) { return "", abi.Denied }
+func (unreadable) Int64(abi.Object, abi.Field) (int64, abi.Errno) { return 0, abi.Denied }
+func (unreadable) Lookup(abi.Object, abi.Field, string) (string, abi.Errno) {
+	return "", abi.Denied
+}
+func (unreadable) Find(int32, string) (abi.Object, abi.Errno) { return 0, abi.Limit }
+
 // A read that the host refuses must not look like an absent value.
 func TestRefusedReadFailsTheHook(t *testing.T) {
-	_, err := create(t, func(*PreCreateContainer) error {
-		readInt64("Name", abi.Pod, abi.PodName)
-		return nil
-	})
-	if text(err) != "Name: invalid" {
-		t.Errorf("got %v", err)
+	for want, read := range map[string]func(*PostStopContainer){
+		"Name: denied":                    func(c *PostStopContainer) { c.Name() },
+		"CPUQuota: denied":                func(c *PostStopContainer) { c.Resources().CPUQuota() },
+		"Env HOME: denied":                func(c *PostStopContainer) { c.Env("HOME") },
+		"FindPod prod/web: limit reached": func(*PostStopContainer) { FindPod("prod", "web") },
+	} {
+		register(t, func() {
+			Plugin("p", "1").OnPostStopContainer(func(c *PostStopContainer) error { read(c); return nil })
+		})
+		event := sdktest.Case{Hook: abi.PostStopContainer}.Event(t)
+		err := sdktest.Native(t, "", nil).Call(t.Context(), unreadable{event}, chain.NewAdjustment(abi.PostStopContainer, nil))
+		if text(err) != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }
 

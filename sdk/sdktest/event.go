@@ -142,18 +142,11 @@ func (e *event) Entries(o abi.Object, f abi.Field) (iter.Seq2[string, string], a
 	}, abi.OK
 }
 
-// field returns a value of type T, Invalid if the field has another type.
+// field returns a value of type T. A field of another type is not found.
 func field[T any](e *event, o abi.Object, f abi.Field) (v T, errno abi.Errno) {
 	obj := e.objects[o]
 	if obj == nil {
 		return v, abi.NotFound
-	}
-	info, known := abi.FieldOf(obj.kind, f)
-	switch {
-	case !known:
-		return v, abi.NotFound
-	case !fits(info.Type, any(v)):
-		return v, abi.Invalid
 	}
 	v, ok := obj.fields[f].(T)
 	if !ok {

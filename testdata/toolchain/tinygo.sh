@@ -8,7 +8,7 @@
 # repository, or beneath WASMPROXY_CACHE.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-cache=${WASMPROXY_CACHE:-$here/../../.cache}
+cache=$(realpath -m "${WASMPROXY_CACHE:-$here/../../.cache}")
 packages=(clang-19 lld-19 llvm-19-dev libclang-19-dev libclang-rt-19-dev-wasm32 wasi-libc binaryen g++)
 
 missing() {
@@ -69,4 +69,4 @@ if [ ! -x "$root/bin/tinygo" ]; then
 		mv "$root.part" "$root"
 	fi
 fi
-echo "$(cd "$root" && pwd)/bin/tinygo"
+echo "$root/bin/tinygo"
