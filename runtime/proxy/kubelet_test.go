@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,7 +86,9 @@ func snapshot(t *testing.T, ctx context.Context, path, container string) map[str
 	var errs [4]error
 	said["pods"], errs[0] = kubelet.ListPodSandbox(ctx, nil)
 	said["containers"], errs[1] = kubelet.ListContainers(ctx, nil)
-	said["images"], errs[2] = images.ListImages(ctx, nil)
+	list, err := images.ListImages(ctx, nil)
+	slices.SortFunc(list, func(a, b *runtimeapi.Image) int { return strings.Compare(a.Id, b.Id) }) // the fake keeps a map
+	said["images"], errs[2] = list, err
 	said["status"], errs[3] = kubelet.ContainerStatus(ctx, container, true)
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
