@@ -1,0 +1,164 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"path"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	plugins "github.com/wasmproxy/wasmproxy/plugins-wasm"
+)
+
+const podCgroup = "/kubepods/burstable/pod4f1c"
+
+// play is a pod's life in four acts.
+func (s *stage) play(ctx context.Context) error {
+	s.title("1. Without plugins the proxy is a wire")
+	pod, err := s.runPod(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := s.runContainer(ctx, pod, "plain", expect{}); err != nil {
+		return err
+	}
+	s.title("2. A plugin arrives while the proxy runs, and sets what CRI has no field for")
+	if err := s.install(ctx, "10-qos", plugins.QoS); err != nil {
+		return err
+	}
+	tuned, err := s.runContainer(ctx, pod, "tuned", expect{changed: true, burst: "20000", high: "100663296"})
+	if err != nil {
+		return err
+	}
+	s.title("3. kubelet lowers the quota: the kernel would refuse it with the burst in place")
+	if err := s.update(ctx, tuned); err != nil {
+		return err
+	}
+	s.title("4. A second plugin wants another burst: the first one stands, the call goes on")
+	if err := s.install(ctx, "20-burstcap", burstCap); err != nil {
+		return err
+	}
+	contested, err := s.runContainer(ctx, pod, "contested", expect{changed: true, conflict: true, burst: "20000", high: "100663296"})
+	if err != nil {
+		return err
+	}
+	s.title("5. The pod ends")
+	return s.end(ctx, pod, tuned, contested)
+}
+
+// expect is what a container's life has to show.
+type expect struct {
+	changed, conflict bool
+	burst, high       string // of its cgroup; empty: as the runtime made it
+}
+
+func (s *stage) podConfig() *runtimeapi.PodSandboxConfig {
+	return &runtimeapi.PodSandboxConfig{
+		Metadata: &runtimeapi.PodSandboxMetadata{Name: "web", Namespace: "shop", Uid: "4f1c"},
+		Annotations: map[string]string{
+			"qos.wasmproxy.io/cpu-burst":   "20000",
+			"qos.wasmproxy.io/memory-high": "100663296",
+		},
+		Linux: &runtimeapi.LinuxPodSandboxConfig{CgroupParent: podCgroup},
+	}
+}
+
+// runPod makes the pod's cgroup, as kubelet does, and runs its sandbox.
+func (s *stage) runPod(ctx context.Context) (id string, err error) {
+	if err := makeGroup(s.path("cgroup")+podCgroup, nil); err != nil {
+		return "", err
+	}
+	req := &runtimeapi.RunPodSandboxRequest{Config: s.podConfig()}
+	_, err = s.tell("RunPodSandbox shop/web", req, func() error {
+		resp, err := s.kubelet.RunPodSandbox(ctx, req)
+		id = resp.GetPodSandboxId()
+		return err
+	})
+	return id, err
+}
+
+// runContainer creates and starts a container, and checks that what is to be
+// shown has happened.
+func (s *stage) runContainer(ctx context.Context, pod, name string, want expect) (id string, err error) {
+	create := &runtimeapi.CreateContainerRequest{
+		PodSandboxId: pod,
+		Config: &runtimeapi.ContainerConfig{
+			Metadata: &runtimeapi.ContainerMetadata{Name: name},
+			Image:    &runtimeapi.ImageSpec{Image: "registry.example/web:1"},
+			Linux: &runtimeapi.LinuxContainerConfig{Resources: &runtimeapi.LinuxContainerResources{
+				CpuPeriod: 100_000, CpuQuota: 50_000, CpuShares: 512, MemoryLimitInBytes: 128 << 20,
+			}},
+		},
+		SandboxConfig: s.podConfig(),
+	}
+	created, err := s.tell("CreateContainer "+name, create, func() error {
+		resp, err := s.kubelet.CreateContainer(ctx, create)
+		id = resp.GetContainerId()
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	started, err := s.start(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	return id, want.check(name, path.Join(podCgroup, id), created, started)
+}
+
+func (s *stage) start(ctx context.Context, id string) (told, error) {
+	req := &runtimeapi.StartContainerRequest{ContainerId: id}
+	return s.tell("StartContainer", req, func() error {
+		_, err := s.kubelet.StartContainer(ctx, req)
+		return err
+	})
+}
+
+func (want expect) check(name, group string, created, started told) error {
+	burst, high := started.files[group[1:]+"/cpu.max.burst"], started.files[group[1:]+"/memory.high"]
+	if want.burst == "" {
+		want.burst, want.high = "0", "max"
+	}
+	got := expect{changed: created.changed, conflict: created.logged("plugins conflict"), burst: burst, high: high}
+	if got != want {
+		return fmt.Errorf("container %s: the demonstration shows %+v, which should be %+v", name, got, want)
+	}
+	return nil
+}
+
+// update lowers the quota below the burst.
+func (s *stage) update(ctx context.Context, id string) error {
+	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: id, Linux: &runtimeapi.LinuxContainerResources{CpuPeriod: 100_000, CpuQuota: 10_000}}
+	updated, err := s.tell("UpdateContainerResources", req, func() error {
+		_, err := s.kubelet.UpdateContainerResources(ctx, req)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	group := path.Join(podCgroup, id)[1:]
+	if quota, burst := updated.files[group+"/cpu.max"], updated.files[group+"/cpu.max.burst"]; quota != "10000 100000" || burst != "10000" {
+		return fmt.Errorf("after the update cpu.max is %q and cpu.max.burst is %q", quota, burst)
+	}
+	return nil
+}
+
+// end stops and removes everything, without much ado.
+func (s *stage) end(ctx context.Context, pod string, containers ...string) error {
+	for _, id := range containers {
+		if _, err := s.kubelet.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: id}); err != nil {
+			return err
+		}
+		if _, err := s.kubelet.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id}); err != nil {
+			return err
+		}
+	}
+	if _, err := s.kubelet.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: pod}); err != nil {
+		return err
+	}
+	if _, err := s.kubelet.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: pod}); err != nil {
+		return err
+	}
+	s.line(bold, "kubelet", "%s", "StopContainer, RemoveContainer, StopPodSandbox, RemovePodSandbox: all answered OK")
+	return nil
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/wasmproxy/wasmproxy/"
+
+// mayImport is the architecture: which of the module's packages each may
+// import. A package that is not listed may import none.
+var mayImport = map[string]string{
+	"runtime/cri":       "abi",
+	"runtime/proxy":     "runtime/cri",
+	"runtime/plugin":    "abi",
+	"runtime/wasm":      "abi runtime/plugin",
+	"runtime/remote":    "abi runtime/plugin runtime/remote/runtimehook",
+	"runtime/registry":  "abi runtime/plugin",
+	"runtime/pods":      "",
+	"runtime/cgroup":    "abi",
+	"runtime/config":    "",
+	"runtime/intercept": "abi runtime/cri runtime/plugin runtime/pods runtime/cgroup",
+	"runtime/daemon":    "abi runtime/cri runtime/proxy runtime/plugin runtime/wasm runtime/remote runtime/registry runtime/pods runtime/cgroup runtime/intercept runtime/config",
+	"cmd/wasmproxy":     "abi runtime/config runtime/daemon runtime/wasm cmd/wasmproxy/demo plugins-wasm/qos",
+	"sdk":               "abi",
+}
+
+// onlyImporters are the packages that may import something from outside which
+// the rest must not know: everything else goes through them.
+var onlyImporters = map[string]string{
+	"github.com/tetratelabs/wazero": "runtime/wasm",
+	"k8s.io/cri-api":                "runtime/cri runtime/pods runtime/intercept runtime/daemon cmd/wasmproxy/demo",
+	"github.com/knadh/koanf":        "runtime/config",
+	"github.com/containerd/cgroups": "runtime/cgroup",
+	"github.com/lmittmann/tint":     "cmd/wasmproxy cmd/wasmproxy/demo",
+	"github.com/fsnotify/fsnotify":  "runtime/registry",
+}
+
+// standardOnly are the packages that plugin authors compile: TinyGo has to like
+// what they import.
+var standardOnly = []string{"abi", "sdk"}
+
+type listed struct {
+	ImportPath, Doc string
+	Imports         []string
+}
+
+func TestImports(t *testing.T) {
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		if p.Doc == "" {
+			t.Errorf("%s has no package comment", name)
+		}
+		for _, imported := range p.Imports {
+			checkImport(t, name, imported)
+		}
+	}
+}
+
+func checkImport(t *testing.T, name, imported string) {
+	t.Helper()
+	if dep, ours := strings.CutPrefix(imported, module); ours {
+		plugin := strings.HasPrefix(name, "plugins-wasm/") || strings.HasPrefix(name, "testdata/")
+		if !allowed(mayImport[name], dep) && !(plugin && (dep == "sdk" || dep == "abi")) {
+			t.Errorf("%s imports %s", name, dep)
+		}
+		return
+	}
+	for path, importers := range onlyImporters {
+		if strings.HasPrefix(imported, path) && !allowed(importers, name) {
+			t.Errorf("%s imports %s", name, imported)
+		}
+	}
+	if slices.Contains(standardOnly, name) && (strings.Contains(imported, ".") || slices.Contains([]string{"reflect", "encoding/json", "fmt", "time", "sync"}, imported)) {
+		t.Errorf("%s imports %s", name, imported)
+	}
+}
+
+func allowed(list, name string) bool { return slices.Contains(strings.Fields(list), name) }
+
+// packages lists the module, as it is built for the host.
+func packages(t *testing.T) []listed {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Doc", module+"...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []listed
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/lmittmann/tint"
+	"golang.org/x/term"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+)
+
+// newLogger writes for people on a terminal and for machines elsewhere, unless
+// the operator chose.
+func newLogger(w io.Writer, c *config.Config) *slog.Logger {
+	text := c.LogFormat == "text" || c.LogFormat == "auto" && isTerminal(w)
+	if text {
+		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: c.Level(), TimeFormat: time.TimeOnly, NoColor: !isTerminal(w)}))
+	}
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: c.Level()}))
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

@@ -1,0 +1,17 @@
+// Command wasmproxy stands between kubelet and the container runtime, and lets
+// plugins change what kubelet asks for. The program is flags in and exit code
+// out; what it does is in the packages under runtime.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/daemon"
+)
+
+func serveCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve CRI on a socket by way of the container runtime and the plugins",
+		Long: `Serve CRI on a socket by way of the container runtime and the plugins.
+
+Every setting is a flag, a key of the same name in the YAML file given by
+--config, and an environment variable such as WASMPROXY_LOG_LEVEL; flags win
+over variables, variables over the file. SIGTERM and SIGINT let calls in flight
+finish first.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := config.Load(cmd.Flags())
+			if err != nil {
+				return err
+			}
+			return daemon.Run(cmd.Context(), c, newLogger(cmd.ErrOrStderr(), c))
+		},
+	}
+	config.Flags(cmd.Flags())
+	return cmd
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/daemon"
+)
+
+func validateCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "validate",
+		Short: "Check the settings and load every plugin as serve would, without serving",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := config.Load(cmd.Flags())
+			if err != nil {
+				return err
+			}
+			plugins, err := daemon.Check(cmd.Context(), c, newLogger(cmd.ErrOrStderr(), c))
+			for _, p := range plugins {
+				fmt.Fprintln(cmd.OutOrStdout(), p)
+			}
+			return err
+		},
+	}
+	config.Flags(cmd.Flags())
+	return cmd
+}

@@ -1,0 +1,148 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+)
+
+// apply makes these descriptions the plugins of every call from now on. What
+// does not load is said, and leaves what was there before.
+func (d *daemon) apply(ctx context.Context, descriptions []registry.Description) {
+	if pending := d.loader.pending(descriptions); len(pending) > 0 {
+		d.install(ctx, pending)
+	}
+	members, err := d.loader.load(ctx, descriptions)
+	if err != nil {
+		for _, e := range unjoin(err) {
+			d.log.ErrorContext(ctx, "plugin not loaded", "err", e)
+		}
+	}
+	d.install(ctx, members)
+}
+
+// unjoin returns the errors that errors.Join joined.
+func unjoin(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
+
+// install makes a chain of the members. Before the first plugin gets an event
+// the store follows calls and holds what the backend has; with no plugin left
+// nothing is followed, nothing is kept, and every byte passes.
+func (d *daemon) install(ctx context.Context, members []member) {
+	if len(members) == 0 {
+		d.current.swap(nil)
+		d.store.Clear()
+		if d.following.Swap(false) {
+			d.log.InfoContext(ctx, "no plugin in force, every call passes as it comes")
+		}
+		return
+	}
+	if !d.following.Swap(true) {
+		d.current.swap(d.generation(nil)) // follows, asks nobody
+		d.backend.fill(ctx)
+		d.describeNode(ctx)
+	}
+	d.current.swap(d.generation(members))
+	d.log.InfoContext(ctx, "plugins in force", "plugins", ids(members))
+}
+
+// ids names the members in the order of the chain.
+func ids(members []member) []string {
+	all := make([]string, len(members))
+	for i, m := range members {
+		all[i] = m.ID
+	}
+	return all
+}
+
+// describeNode finds out what plugins may know of the node.
+func (d *daemon) describeNode(ctx context.Context) {
+	if d.cgroups != nil {
+		d.node.CgroupVersion = d.cgroups.Version()
+	}
+	d.node.RuntimeName, d.node.RuntimeVersion = d.backend.version(ctx)
+}
+
+// generation makes the routes of these members, and keeps their plugins.
+func (d *daemon) generation(members []member) *generation {
+	plugins := make([]*loaded, len(members))
+	chain := make([]plugin.Member, len(members))
+	for i, m := range members {
+		plugins[i], chain[i] = m.loaded, m.Member
+	}
+	node := d.node
+	g := newGeneration(plugins)
+	g.route = intercept.Router(intercept.Options{
+		Log: d.log, Chain: plugin.NewChain(d.log, d.files(), d.counts.observe, chain...),
+		Store: d.store, Backend: d.backend.client, Cgroups: d.cgroups, Node: &node, Turns: d.turns,
+		Keep: func() func() { g.acquire(); return g.release }, // asked by a call, which keeps g
+	})
+	return g
+}
+
+// files is what plugins may write to; a nil *cgroup.FS is no Files.
+func (d *daemon) files() plugin.Files {
+	if d.cgroups == nil {
+		return nil
+	}
+	return d.cgroups
+}
+
+// refill brings the store up to date after the backend came back.
+func (d *daemon) refill(ctx context.Context) {
+	if d.following.Load() {
+		d.backend.fill(ctx)
+	}
+}
+
+// drain lets post hooks end, as long as calls in flight may take.
+func (d *daemon) drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, d.config.DrainTimeout)
+	defer cancel()
+	if err := d.turns.Drain(ctx); err != nil {
+		d.log.WarnContext(ctx, "post hooks did not end in time", "err", err)
+	}
+}
+
+// report says what the run has served.
+func (d *daemon) report() {
+	var calls []any
+	for method, n := range d.server.Calls() {
+		calls = append(calls, slog.Uint64(method, n))
+	}
+	d.log.Info("served", slog.Group("calls", calls...),
+		slog.Group("hooks", attrs(&d.counts.asked)...), slog.Group("hook_failures", attrs(&d.counts.failed)...))
+}
+
+// close ends what open made, as far as it came. No call is in flight.
+func (d *daemon) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	d.current.swap(nil)
+	if d.loader != nil {
+		d.loader.close()
+	}
+	var ends []func() error
+	if d.engine != nil {
+		ends = append(ends, func() error { return d.engine.Close(ctx) })
+	}
+	if d.cgroups != nil {
+		ends = append(ends, d.cgroups.Close)
+	}
+	for _, conn := range d.conns {
+		ends = append(ends, conn.Close)
+	}
+	for _, end := range ends {
+		if err := end(); err != nil {
+			d.log.Warn("closing at the end", "err", err)
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// Check loads every plugin as Run would, and calls none. It returns a line for
+// each plugin that loads, in the order of the chain; the error says everything
+// that is wrong.
+func Check(ctx context.Context, c *config.Config, log *slog.Logger) (plugins []string, err error) {
+	d, err := open(ctx, c, log, wasm.Options{Log: log})
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	descriptions, problems := registry.Read(registry.Dirs{Plugins: c.PluginDir, Hooks: c.HookDir})
+	members, err := d.loader.load(ctx, descriptions)
+	for _, m := range members {
+		manifest := m.loaded.Manifest()
+		plugins = append(plugins, fmt.Sprintf("%s: %s %s, %v, hooks %s",
+			m.ID, manifest.Name, manifest.Version, m.Policy, strings.Join(m.Hooks.Names(), ", ")))
+	}
+	return plugins, errors.Join(append(problems, err)...)
+}

@@ -1,0 +1,126 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
+	"github.com/wasmproxy/wasmproxy/runtime/proxy"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// Run serves by these settings until ctx is done and calls in flight have
+// ended. The error says what it could not start with.
+func Run(ctx context.Context, c *config.Config, log *slog.Logger) error {
+	return run(ctx, c, log, wasm.Options{Log: log})
+}
+
+func run(ctx context.Context, c *config.Config, log *slog.Logger, engine wasm.Options) error {
+	d, err := open(ctx, c, log, engine)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	return d.serve(ctx)
+}
+
+// daemon is everything that one run holds.
+type daemon struct {
+	config  *config.Config
+	log     *slog.Logger
+	conns   []*grpc.ClientConn
+	backend *backend
+	cgroups *cgroup.FS // nil without a cgroup root
+	engine  *wasm.Engine
+	store   *pods.Store
+	turns   *intercept.Turns
+	server  *proxy.Server
+	counts  counts
+	current current
+	loader  *loader // for the goroutine that applies descriptions
+
+	following atomic.Bool    // the store follows calls
+	node      intercept.Node // written before the first generation that reads it
+}
+
+// open makes the parts, none of which does anything yet.
+func open(ctx context.Context, c *config.Config, log *slog.Logger, engine wasm.Options) (d *daemon, err error) {
+	d = &daemon{config: c, log: log, store: pods.NewStore(), turns: intercept.NewTurns()}
+	defer func() {
+		if err != nil {
+			d.close()
+		}
+	}()
+	if d.cgroups, err = openCgroups(c); err != nil {
+		return nil, err
+	}
+	if d.engine, err = wasm.NewEngine(ctx, engine); err != nil {
+		return nil, err
+	}
+	d.loader = newLoader(log, d.engine)
+	runtime, err := d.dial(c.Backend)
+	if err != nil {
+		return nil, err
+	}
+	images := runtime
+	if c.ImageEndpoint != "" {
+		if images, err = d.dial(c.ImageEndpoint); err != nil {
+			return nil, err
+		}
+	}
+	d.backend = newBackend(runtime, d.store, log)
+	d.server = proxy.New(proxy.Options{
+		Backend: runtime, ImageBackend: images, Router: d.current.Route, Logger: log, DrainTimeout: c.DrainTimeout,
+	})
+	return d, nil
+}
+
+func openCgroups(c *config.Config) (*cgroup.FS, error) {
+	if c.CgroupRoot == "" {
+		return nil, nil
+	}
+	return cgroup.Open(c.CgroupRoot, c.CgroupMode)
+}
+
+func (d *daemon) dial(endpoint string) (*grpc.ClientConn, error) {
+	conn, err := proxy.Dial(endpoint)
+	if err == nil {
+		d.conns = append(d.conns, conn)
+	}
+	return conn, err
+}
+
+// serve answers calls. What must not be ignored refuses its hooks from the
+// first call on; plugins are loaded while calls pass.
+func (d *daemon) serve(ctx context.Context) error {
+	listener, err := proxy.Listen(config.Path(d.config.Listen))
+	if err != nil {
+		return err
+	}
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	watch, err := registry.Open(background, d.log, registry.Dirs{Plugins: d.config.PluginDir, Hooks: d.config.HookDir})
+	if err != nil {
+		listener.Close()
+		return err
+	}
+	d.install(background, d.loader.pending(watch.Descriptions()))
+	var tasks sync.WaitGroup
+	tasks.Go(func() { watch.Run(background, func(all []registry.Description) { d.apply(background, all) }) })
+	tasks.Go(func() { d.backend.watch(background, d.refill) })
+	d.log.InfoContext(ctx, "serving", "listen", d.config.Listen, "backend", d.config.Backend)
+	err = d.server.Serve(ctx, listener)
+	d.drain(background)
+	stop()
+	tasks.Wait()
+	d.report()
+	return err
+}

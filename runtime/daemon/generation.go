@@ -1,0 +1,116 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// counted is something that ends when its last user lets go. The zero count is
+// final.
+type counted struct {
+	users atomic.Int64
+	end   func()
+}
+
+func newCounted(end func()) *counted {
+	c := &counted{end: end}
+	c.users.Store(1)
+	return c
+}
+
+// acquire reports whether the thing had not ended, and then keeps it until
+// release is called.
+func (c *counted) acquire() bool {
+	for {
+		n := c.users.Load()
+		if n == 0 {
+			return false
+		}
+		if c.users.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+func (c *counted) release() {
+	if c.users.Add(-1) == 0 {
+		c.end()
+	}
+}
+
+// loaded is a plugin that generations share: it is closed when the last of them
+// has ended.
+type loaded struct {
+	*counted
+	plugin.Plugin
+	source string // what it was made from; equal sources make equal plugins
+}
+
+func newLoaded(log *slog.Logger, id, source string, p plugin.Plugin) *loaded {
+	return &loaded{Plugin: p, source: source, counted: newCounted(func() {
+		if err := p.Close(context.Background()); err != nil {
+			log.Warn("closing a plugin", "plugin", id, "err", err)
+		}
+	})}
+}
+
+// generation is the routes that one set of plugins made. It ends when the
+// daemon and the last call that uses it have let go.
+type generation struct {
+	*counted
+	route cri.Router
+}
+
+// newGeneration returns a generation that keeps its plugins until it ends.
+// route is set by the caller before anybody uses it.
+func newGeneration(plugins []*loaded) *generation {
+	for _, p := range plugins {
+		p.acquire() // the caller has it, so it has not ended
+	}
+	return &generation{counted: newCounted(func() {
+		for _, p := range plugins {
+			p.release()
+		}
+	})}
+}
+
+// current is the generation that new calls use. The zero value routes nothing.
+type current struct{ live atomic.Pointer[generation] }
+
+// swap makes g the generation of every call from now on.
+func (c *current) swap(g *generation) {
+	if old := c.live.Swap(g); old != nil {
+		old.release()
+	}
+}
+
+// Route is a cri.Router: it asks the generation of the moment, and keeps that
+// one until the call has ended.
+func (c *current) Route(method string) cri.Interceptor {
+	g := c.acquire()
+	if g == nil {
+		return nil
+	}
+	intercept := g.route(method)
+	if intercept == nil {
+		g.release()
+		return nil
+	}
+	return func(ctx context.Context, req *cri.Frame, next cri.Next) (*cri.Frame, error) {
+		defer g.release()
+		return intercept(ctx, req, next)
+	}
+}
+
+func (c *current) acquire() *generation {
+	for {
+		g := c.live.Load()
+		if g == nil || g.acquire() {
+			return g
+		}
+	}
+}

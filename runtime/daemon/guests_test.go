@@ -1,0 +1,103 @@
+package daemon_test
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// A guest that misbehaves never fails a call under Ignore, fails it with a
+// message that names the plugin under Fail, and is as good as new for the next.
+func TestMisbehavingGuests(t *testing.T) {
+	guests := []struct{ name, says string }{
+		{"trap", "unreachable"},
+		{"loop", "time"},
+		{"exit-0", "exit"},
+		{"exit-3", "3"},
+		{"alloc", ""},
+		{"bad-pointer", "out of"},
+		{"nonsense", ""},
+		{"panic", ""},
+		{"recursion", ""},
+	}
+	for _, g := range guests {
+		t.Run(g.name, func(t *testing.T) {
+			t.Parallel()
+			n := serving(t, map[string]string{"10-bad.wasm": g.name, "10-bad.json": `{"timeout":"100ms"}`})
+			n.await("plugins in force", "10-bad")
+			for i := range 3 {
+				if _, err := n.runPod(t.Context(), podName(i)); err != nil {
+					t.Errorf("under Ignore, call %d: %v", i, err)
+				}
+			}
+			n.await("plugin failed and was ignored", "10-bad", "PreRunPodSandbox")
+			n.put("10-bad.json", `{"timeout":"100ms","failure-policy":"Fail"}`)
+			n.await("plugins in force", "10-bad")
+			for i := range 3 {
+				_, err := n.runPod(t.Context(), podName(10+i))
+				if status.Code(err) != codes.Unavailable || !containsAll(err.Error(), []string{"10-bad", "PreRunPodSandbox", g.says}) {
+					t.Errorf("under Fail, call %d: %v", i, err)
+				}
+			}
+			n.put("10-bad.wasm", "noop")
+			n.await("plugin loaded", "10-bad")
+			n.await("plugins in force", "10-bad")
+			if _, err := n.runPod(t.Context(), "last"); err != nil {
+				t.Errorf("after the guest was replaced: %v", err)
+			}
+		})
+	}
+}
+
+// A plugin that must not be ignored and cannot be loaded refuses its hooks from
+// the first call on.
+func TestFailPluginThatNeverLoaded(t *testing.T) {
+	n := serving(t, map[string]string{"10-broken.wasm": "command", "10-broken.json": `{"failure-policy":"Fail"}`})
+	if _, err := n.runPod(t.Context(), "first"); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "10-broken") {
+		t.Errorf("while it is being loaded: %v", err)
+	}
+	n.await("plugin not loaded", "10-broken", "c-shared")
+	if _, err := n.runPod(t.Context(), "second"); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "10-broken") {
+		t.Errorf("after it could not be loaded: %v", err)
+	}
+	n.put("10-broken.wasm", "noop")
+	n.await("plugin loaded", "10-broken")
+	n.await("plugins in force", "10-broken")
+	if _, err := n.runPod(t.Context(), "third"); err != nil {
+		t.Errorf("after it was replaced: %v", err)
+	}
+}
+
+// A replacement that does not load leaves the plugin before it in place.
+func TestBrokenReplacement(t *testing.T) {
+	n := serving(t, map[string]string{"10-quota.wasm": "quota"})
+	n.await("plugins in force", "10-quota")
+	n.put("10-quota.wasm", "wrong-signature")
+	n.await("plugin not loaded", "10-quota")
+	n.await("plugins in force", "10-quota")
+	pod, err := n.runPod(t.Context(), "web")
+	n.must(err)
+	id, err := n.createContainer(t.Context(), pod, "app")
+	n.must(err)
+	if got := n.runtime.RuntimeService.Containers[id].Annotations["example.com/quota"]; got != "200000" {
+		t.Errorf("the runtime got annotation %q: the old plugin does not serve", got)
+	}
+}
+
+// A plugin that is taken away is gone within a second, and with the last one
+// every byte passes as it came.
+func TestRemovedPlugin(t *testing.T) {
+	n := serving(t, map[string]string{"10-quota.wasm": "quota"})
+	n.await("plugins in force", "10-quota")
+	n.remove("10-quota.wasm")
+	n.await("no plugin in force")
+	pod, err := n.runPod(t.Context(), "web")
+	n.must(err)
+	id, err := n.createContainer(t.Context(), pod, "app")
+	n.must(err)
+	if got := n.runtime.RuntimeService.Containers[id].Annotations; len(got) != 0 {
+		t.Errorf("the runtime got annotations %v", got)
+	}
+}

@@ -1,0 +1,242 @@
+package daemon_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/cri-client/pkg/fake"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/daemon"
+)
+
+const patience = 30 * time.Second
+
+// node is a daemon between a client, as kubelet is one, and cri-client's fake
+// runtime, all on real sockets, with real plugin directories.
+type node struct {
+	t       testing.TB
+	dir     string
+	config  *config.Config
+	runtime *fake.RemoteRuntime
+	kubelet runtimeapi.RuntimeServiceClient
+	log     *journal
+	stop    context.CancelFunc
+	ended   chan error
+}
+
+type runner func(context.Context, *config.Config, *slog.Logger) error
+
+// newNode makes a node whose runtime runs and whose daemon does not.
+func newNode(t testing.TB) *node {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "wp") // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	n := &node{t: t, dir: dir, log: newJournal(), config: &config.Config{
+		Listen: dir + "/kubelet.sock", Backend: dir + "/runtime.sock", PluginDir: dir + "/plugins.d", HookDir: dir + "/hookserver.d",
+		DrainTimeout: 10 * time.Second,
+	}}
+	for _, d := range []string{n.config.PluginDir, n.config.HookDir} {
+		n.must(os.Mkdir(d, 0o755))
+	}
+	n.runtime = fake.NewFakeRemoteRuntime()
+	n.must(n.runtime.Start("unix://" + n.config.Backend))
+	t.Cleanup(n.runtime.Stop)
+	return n
+}
+
+// start starts the daemon and waits until it serves.
+func (n *node) start(run runner) {
+	n.t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	n.stop, n.ended = stop, make(chan error, 1)
+	go func() { n.ended <- run(ctx, n.config, slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug}))) }()
+	n.await("msg=serving")
+	conn, err := grpc.NewClient("unix://"+n.config.Listen, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	n.must(err)
+	n.kubelet = runtimeapi.NewRuntimeServiceClient(conn)
+	n.t.Cleanup(func() {
+		conn.Close()
+		n.end()
+	})
+}
+
+// end stops the daemon and fails the test if it did not end well.
+func (n *node) end() {
+	n.t.Helper()
+	if n.stop == nil {
+		return
+	}
+	n.stop()
+	n.stop = nil
+	select {
+	case err := <-n.ended:
+		n.must(err)
+	case <-time.After(patience):
+		n.t.Errorf("the daemon does not end; its log:\n%s", n.log)
+	}
+}
+
+// serving is a node whose daemon has these files in its plugin directory.
+func serving(t testing.TB, files map[string]string) *node {
+	t.Helper()
+	n := newNode(t)
+	for name, from := range files {
+		n.put(name, from)
+	}
+	n.start(daemon.Run)
+	return n
+}
+
+// put puts a file into the plugin directory, whole at once: a module of
+// testdata/wat by its name, or JSON as it is.
+func (n *node) put(name, content string) {
+	n.t.Helper()
+	if strings.HasSuffix(name, ".wasm") {
+		content = module(n.t, content)
+	}
+	draft := filepath.Join(n.dir, "draft")
+	n.must(os.WriteFile(draft, []byte(content), 0o644))
+	n.must(os.Rename(draft, filepath.Join(n.config.PluginDir, name)))
+}
+
+func (n *node) remove(name string) {
+	n.t.Helper()
+	n.must(os.Remove(filepath.Join(n.config.PluginDir, name)))
+}
+
+// module is a guest of testdata/wat.
+func module(t testing.TB, name string) string {
+	t.Helper()
+	b, err := os.ReadFile("../../testdata/wat/" + name + ".wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func (n *node) must(err error) {
+	n.t.Helper()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// await waits until the log has a line with all of the words, beyond what earlier
+// calls of await found.
+func (n *node) await(words ...string) {
+	n.t.Helper()
+	if !n.log.await(words, patience) {
+		n.t.Fatalf("the daemon does not log %q; its log:\n%s", words, n.log)
+	}
+}
+
+// runPod runs a sandbox; the name makes it another each time.
+func (n *node) runPod(ctx context.Context, name string) (string, error) {
+	resp, err := n.kubelet.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
+		Metadata: &runtimeapi.PodSandboxMetadata{Name: name, Namespace: "test", Uid: name},
+		Linux:    &runtimeapi.LinuxPodSandboxConfig{CgroupParent: "/kubepods/pod" + name},
+	}})
+	return resp.GetPodSandboxId(), err
+}
+
+// createContainer creates a container in a pod.
+func (n *node) createContainer(ctx context.Context, pod, name string) (string, error) {
+	resp, err := n.kubelet.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
+		PodSandboxId:  pod,
+		Config:        &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: name}, Image: &runtimeapi.ImageSpec{Image: "web:1"}},
+		SandboxConfig: &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: pod}},
+	})
+	return resp.GetContainerId(), err
+}
+
+// journal is a log that can be waited on.
+type journal struct {
+	mu    sync.Mutex
+	text  bytes.Buffer
+	read  int           // what await has found
+	wrote chan struct{} // closed and replaced at each write
+}
+
+func newJournal() *journal { return &journal{wrote: make(chan struct{})} }
+
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.text.Write(b)
+	close(j.wrote)
+	j.wrote = make(chan struct{})
+	return len(b), nil
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+func (j *journal) await(words []string, patience time.Duration) bool {
+	for end := time.After(patience); ; {
+		found, wrote := j.find(words)
+		if found {
+			return true
+		}
+		select {
+		case <-wrote:
+		case <-end:
+			return false
+		}
+	}
+}
+
+// find looks for a line with all the words in what no earlier find has passed.
+func (j *journal) find(words []string) (bool, <-chan struct{}) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	rest := j.text.String()[j.read:]
+	for at, line := range lines(rest) {
+		if containsAll(line, words) {
+			j.read += at + len(line)
+			return true, nil
+		}
+	}
+	return false, j.wrote
+}
+
+// lines yields the lines of a text with their offsets.
+func lines(text string) func(func(int, string) bool) {
+	return func(yield func(int, string) bool) {
+		at := 0
+		for line := range strings.Lines(text) {
+			if !yield(at, line) {
+				return
+			}
+			at += len(line)
+		}
+	}
+}
+
+func containsAll(line string, words []string) bool {
+	for _, w := range words {
+		if !strings.Contains(line, w) {
+			return false
+		}
+	}
+	return true
+}
+
+func podName(i int) string { return fmt.Sprintf("web-%d", i) }
