@@ -23,9 +23,9 @@ func (s *Store) Observe(asked, sent, resp proto.Message) {
 	case *runtimeapi.CreateContainerRequest:
 		s.createdContainer(req, as[*runtimeapi.CreateContainerResponse](resp))
 	case *runtimeapi.StartContainerRequest:
-		s.setState(req.GetContainerId(), runtimeapi.ContainerState_CONTAINER_RUNNING)
+		s.editContainer(req.GetContainerId(), inState(runtimeapi.ContainerState_CONTAINER_RUNNING))
 	case *runtimeapi.StopContainerRequest:
-		s.setState(req.GetContainerId(), runtimeapi.ContainerState_CONTAINER_EXITED)
+		s.editContainer(req.GetContainerId(), inState(runtimeapi.ContainerState_CONTAINER_EXITED))
 	case *runtimeapi.RemoveContainerRequest:
 		s.removedContainer(req.GetContainerId())
 	case *runtimeapi.UpdateContainerResourcesRequest:
@@ -75,13 +75,15 @@ func (s *Store) stoppedPod(id string) {
 		return p
 	})
 	for c := range s.members[id] {
-		s.containers.edit(c, exited)
+		s.containers.edit(c, inState(runtimeapi.ContainerState_CONTAINER_EXITED))
 	}
 }
 
-func exited(c Container) Container {
-	c.State = runtimeapi.ContainerState_CONTAINER_EXITED
-	return c
+func inState(state runtimeapi.ContainerState) func(Container) Container {
+	return func(c Container) Container {
+		c.State = state
+		return c
+	}
 }
 
 func (s *Store) removedPod(id string) {
@@ -118,13 +120,6 @@ func (s *Store) addContainer(id, podID string, config *runtimeapi.ContainerConfi
 		config = &runtimeapi.ContainerConfig{}
 	}
 	s.putContainer(Container{ID: id, PodID: podID, Config: config, State: runtimeapi.ContainerState_CONTAINER_CREATED})
-}
-
-func (s *Store) setState(id string, state runtimeapi.ContainerState) {
-	s.editContainer(id, func(c Container) Container {
-		c.State = state
-		return c
-	})
 }
 
 func (s *Store) removedContainer(id string) {

@@ -85,15 +85,18 @@ func (s *Store) Containers(podID string) []Container {
 	return all
 }
 
-// FindPodByUID returns the current sandbox of the pod with this Kubernetes UID.
+// FindPodByUID returns the newest sandbox of the pod with this Kubernetes UID.
 func (s *Store) FindPodByUID(uid string) (Pod, bool) {
-	return s.findPod(func(m *runtimeapi.PodSandboxMetadata) bool { return m.GetUid() == uid })
+	return s.findPod(func(m *runtimeapi.PodSandboxMetadata) bool {
+		return uid != "" && m.GetUid() == uid
+	})
 }
 
-// FindPodByName returns the current sandbox of the pod with this name.
+// FindPodByName returns the newest sandbox of the pod with this name: one that
+// is ready if there is one, then that of the highest attempt.
 func (s *Store) FindPodByName(namespace, name string) (Pod, bool) {
 	return s.findPod(func(m *runtimeapi.PodSandboxMetadata) bool {
-		return m.GetName() == name && m.GetNamespace() == namespace
+		return name != "" && m.GetName() == name && m.GetNamespace() == namespace
 	})
 }
 

@@ -35,6 +35,8 @@ func TestFindPod(t *testing.T) {
 		{"the same name elsewhere", "n", func() (Pod, bool) { return s.FindPodByName("test", "web") }},
 		{"a name made anew", "new", func() (Pod, bool) { return s.FindPodByName("prod", "db-0") }},
 		{"the uid before", "old", func() (Pod, bool) { return s.FindPodByUID("u3") }},
+		{"the nameless", "", func() (Pod, bool) { return s.FindPodByName("", "") }},
+		{"no uid", "", func() (Pod, bool) { return s.FindPodByUID("") }},
 		{"nobody", "", func() (Pod, bool) { return s.FindPodByUID("u5") }},
 	} {
 		if p, ok := test.find(); p.ID != test.want || ok != (test.want != "") {
@@ -103,4 +105,18 @@ func TestSetCgroupFiles(t *testing.T) {
 	if c, _ := s.Container("c"); c.CgroupFiles != nil {
 		t.Errorf("got %v, want none", c.CgroupFiles)
 	}
+}
+
+// TestReadingKeepsToItsID: a read that hangs on a busy node must not gather what
+// happens to others.
+func TestReadingKeepsToItsID(t *testing.T) {
+	s := NewStore()
+	r := s.begin("c1")
+	create(s, "d1", "p", nil)
+	update(s, "d1", &runtimeapi.LinuxContainerResources{CpuShares: 5})
+	update(s, "c1", &runtimeapi.LinuxContainerResources{CpuShares: 5})
+	if got := len(r.containers.since); got != 1 {
+		t.Errorf("it follows %d containers, want 1", got)
+	}
+	s.end(r)
 }

@@ -49,48 +49,54 @@ func cpuShares(t *testing.T, s *Store, id string) int64 {
 	return c.Config.GetLinux().GetResources().GetCpuShares()
 }
 
+// A callDuringSync is a call that succeeds while a Sync runs, and what must hold
+// after it.
+type callDuringSync struct {
+	name  string
+	known bool // the store knows p and c before
+	call  func(*Store)
+	check func(*testing.T, *Store)
+}
+
+func callsDuringSync() []callDuringSync {
+	holds := func(pods, containers int) func(*testing.T, *Store) {
+		return func(t *testing.T, s *Store) { size(t, s, pods, containers) }
+	}
+	makeMore := func(s *Store) { run(s, "q", nil); create(s, "d", "p", nil) }
+	set77 := func(s *Store) { update(s, "c", &runtimeapi.LinuxContainerResources{CpuShares: 77}) }
+	has77 := func(t *testing.T, s *Store) {
+		if got := cpuShares(t, s, "c"); got != 77 {
+			t.Errorf("cpu_shares is %d, want the observed 77", got)
+		}
+	}
+	stopped := func(t *testing.T, s *Store) {
+		if p, _ := s.Pod("p"); p.State != runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
+			t.Errorf("the pod is %v, and was stopped", p.State)
+		}
+	}
+	return []callDuringSync{
+		{"create", true, makeMore, holds(2, 2)},
+		{"create on an empty store", false, makeMore, holds(2, 2)},
+		{"create and remove", true, func(s *Store) { create(s, "d", "p", nil); removeContainer(s, "d") }, holds(1, 1)},
+		{"remove container", true, func(s *Store) { removeContainer(s, "c") }, holds(1, 0)},
+		{"remove unknown container", false, func(s *Store) { removeContainer(s, "c") }, holds(1, 0)},
+		{"remove pod", true, func(s *Store) { removePod(s, "p") }, holds(0, 0)},
+		{"remove unknown pod with its container", false, func(s *Store) { removePod(s, "p") }, holds(0, 0)},
+		{"update", true, set77, has77},
+		{"update unknown", false, set77, has77},
+		{"stop unknown pod", false, func(s *Store) { s.Observe(nil, &runtimeapi.StopPodSandboxRequest{PodSandboxId: "p"}, nil) }, stopped},
+		{"clear", true, func(s *Store) { s.Clear() }, empty},
+		{"clear and create", true, func(s *Store) { s.Clear(); makeMore(s) }, holds(1, 1)},
+	}
+}
+
 // TestCallsDuringSync: what is observed while a Sync runs is newer than what it
 // reads, at whichever of its questions that is.
 func TestCallsDuringSync(t *testing.T) {
 	points := []struct{ method, id string }{
 		{"ListPodSandbox", ""}, {"ListContainers", ""}, {"PodSandboxStatus", "p"}, {"ContainerStatus", "c"},
 	}
-	tests := []struct {
-		name  string
-		known bool // the store knows p and c before
-		call  func(*Store)
-		check func(*testing.T, *Store)
-	}{
-		{"create", true, func(s *Store) { run(s, "q", nil); create(s, "d", "q", nil) }, func(t *testing.T, s *Store) { size(t, s, 2, 2) }},
-		{"create on an empty store", false, func(s *Store) { run(s, "q", nil); create(s, "d", "p", nil) }, func(t *testing.T, s *Store) {
-			size(t, s, 2, 2)
-			if got := s.Containers("p"); len(got) != 2 {
-				t.Errorf("the pod has %d containers, want 2", len(got))
-			}
-		}},
-		{"create and remove", true, func(s *Store) { create(s, "d", "p", nil); removeContainer(s, "d") }, func(t *testing.T, s *Store) { size(t, s, 1, 1) }},
-		{"remove container", true, func(s *Store) { removeContainer(s, "c") }, func(t *testing.T, s *Store) { size(t, s, 1, 0) }},
-		{"remove unknown container", false, func(s *Store) { removeContainer(s, "c") }, func(t *testing.T, s *Store) { size(t, s, 1, 0) }},
-		{"remove pod", true, func(s *Store) { removePod(s, "p") }, func(t *testing.T, s *Store) { size(t, s, 0, 0) }},
-		{"remove unknown pod with its container", false, func(s *Store) { removePod(s, "p") }, func(t *testing.T, s *Store) { size(t, s, 0, 0) }},
-		{"update", true, func(s *Store) { update(s, "c", &runtimeapi.LinuxContainerResources{CpuShares: 77}) }, func(t *testing.T, s *Store) {
-			if got := cpuShares(t, s, "c"); got != 77 {
-				t.Errorf("cpu_shares is %d, want the observed 77", got)
-			}
-		}},
-		{"update unknown", false, func(s *Store) { update(s, "c", &runtimeapi.LinuxContainerResources{CpuShares: 77}) }, func(t *testing.T, s *Store) {
-			if got := cpuShares(t, s, "c"); got != 77 {
-				t.Errorf("cpu_shares is %d, want the observed 77", got)
-			}
-		}},
-		{"stop unknown pod", false, func(s *Store) { s.Observe(nil, &runtimeapi.StopPodSandboxRequest{PodSandboxId: "p"}, nil) }, func(t *testing.T, s *Store) {
-			if p, _ := s.Pod("p"); p.State != runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
-				t.Errorf("the pod is %v, and was stopped", p.State)
-			}
-		}},
-		{"clear", true, func(s *Store) { s.Clear() }, func(t *testing.T, s *Store) { empty(t, s) }},
-	}
-	for _, test := range tests {
+	for _, test := range callsDuringSync() {
 		for _, point := range points {
 			t.Run(test.name+" at "+point.method, func(t *testing.T) {
 				s, n := NewStore(), smallNode()
@@ -111,17 +117,35 @@ func TestCallsDuringSync(t *testing.T) {
 
 // TestTwoSyncs: the one that began first must not undo what the later one read.
 func TestTwoSyncs(t *testing.T) {
+	for _, point := range []struct{ method, id string }{{"ListContainers", ""}, {"ContainerStatus", "c"}} {
+		t.Run(point.method, func(t *testing.T) {
+			s, n := NewStore(), smallNode()
+			n.addContainer("gone", "p", nil)
+			during(n, point.method, point.id, func() {
+				n.remove("gone")
+				n.addContainer("new", "p", nil)
+				n.setResources("c", &runtimeapi.LinuxContainerResources{CpuShares: 99})
+				resync(t, s, n)
+			})
+			resync(t, s, n)
+			size(t, s, 1, 2)
+			if _, ok := s.Container("gone"); ok {
+				t.Error("what the later Sync did not find came back")
+			}
+			if got := cpuShares(t, s, "c"); got != 99 {
+				t.Errorf("cpu_shares is %d, and was 99 when last read", got)
+			}
+		})
+	}
+}
+
+// TestSyncOfASilentRuntime: the list tells whose a container is.
+func TestSyncOfASilentRuntime(t *testing.T) {
 	s, n := NewStore(), smallNode()
-	n.addContainer("gone", "p", nil)
-	during(n, "ContainerStatus", "c", func() {
-		n.remove("gone")
-		n.addContainer("new", "p", nil)
-		resync(t, s, n)
-	})
+	n.containers["c"].Info = nil
 	resync(t, s, n)
-	size(t, s, 1, 2)
-	if _, ok := s.Container("gone"); ok {
-		t.Error("what the later Sync did not find came back")
+	if got := s.Containers("p"); len(got) != 1 {
+		t.Errorf("the pod has %d containers", len(got))
 	}
 }
 
@@ -141,8 +165,11 @@ func TestSyncForgets(t *testing.T) {
 		t.Error("a Sync forgot the cgroup files of a container that is there")
 	}
 
-	// Gone after it was listed.
-	during(n, "ListContainers", "", func() { n.remove("p"); n.remove("c") })
+	// Gone after they were listed.
+	during(n, "ListContainers", "", func() { n.remove("c") })
+	resync(t, s, n)
+	size(t, s, 1, 0)
+	during(n, "ListContainers", "", func() { n.remove("p") })
 	resync(t, s, n)
 	empty(t, s)
 }

@@ -110,13 +110,9 @@ func (i *containerInfo) plain(decoded [][]byte) bool {
 		if actual[name+"="+string(i.Config.Envs[n].GetValue())] {
 			asPlain++
 		}
-		if actual[name+"="+jsonText(decoded[n])] {
+		if actual[name+"="+string(decoded[n])] {
 			asBase64++
 		}
 	}
 	return asPlain > asBase64
 }
-
-// jsonText is b after a way through JSON, where each byte that is not UTF-8
-// becomes U+FFFD.
-func jsonText(b []byte) string { return string([]rune(string(b))) }

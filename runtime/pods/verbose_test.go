@@ -54,6 +54,10 @@ func envOf(t *testing.T, info any) []*runtimeapi.KeyValue {
 
 type object = map[string]any
 
+// jsonText is b after a way through JSON as a string, where each byte that is
+// not UTF-8 becomes U+FFFD.
+func jsonText(b []byte) string { return string([]rune(string(b))) }
+
 func TestEnvAsTextAndAsBase64(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -210,69 +214,55 @@ func TestResourcesOfSpec(t *testing.T) {
 	}
 }
 
-// FuzzVerboseStatus: whatever a runtime says, the answer is a record that can be
-// used, or an error.
-func FuzzVerboseStatus(f *testing.F) {
-	files, _ := filepath.Glob("../../testdata/cri/*.json")
-	for _, file := range files {
-		for _, e := range load(f, file) {
-			if !strings.HasSuffix(e.Method, "Status") {
-				continue
+// TestAsOfNow: what the runtime says now is kubelet's wish only where kubelet
+// wished something.
+func TestAsOfNow(t *testing.T) {
+	type resources = runtimeapi.LinuxContainerResources
+	for _, test := range []struct {
+		name               string
+		created, now, want *resources
+	}{
+		{"not told", &resources{CpuShares: 2}, nil, &resources{CpuShares: 2}},
+		{"nothing but zeros", nil, &resources{Unified: map[string]string{}}, nil},
+		{"updated", &resources{CpuShares: 2, CpusetCpus: "0-3"}, &resources{CpuShares: 2, CpusetCpus: "1"}, &resources{CpuShares: 2, CpusetCpus: "1"}},
+		{"oom_score_adj restricted by the runtime", &resources{OomScoreAdj: -998}, &resources{OomScoreAdj: -500}, &resources{OomScoreAdj: -998}},
+		{"swap by default", &resources{MemoryLimitInBytes: 9}, &resources{MemoryLimitInBytes: 8, MemorySwapLimitInBytes: 8}, &resources{MemoryLimitInBytes: 8}},
+		{"swap by wish", &resources{MemoryLimitInBytes: 9, MemorySwapLimitInBytes: 9}, &resources{MemoryLimitInBytes: 8, MemorySwapLimitInBytes: 8},
+			&resources{MemoryLimitInBytes: 8, MemorySwapLimitInBytes: 8}},
+		{"more swap", &resources{MemoryLimitInBytes: 9}, &resources{MemoryLimitInBytes: 9, MemorySwapLimitInBytes: 10}, &resources{MemoryLimitInBytes: 9, MemorySwapLimitInBytes: 10}},
+		{"not applied on this node", &resources{HugepageLimits: []*runtimeapi.HugepageLimit{{PageSize: "2MB"}}}, &resources{}, &resources{HugepageLimits: []*runtimeapi.HugepageLimit{{PageSize: "2MB"}}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			config := &runtimeapi.ContainerConfig{Linux: &runtimeapi.LinuxContainerConfig{Resources: test.created}}
+			got := asOfNow(config, test.now).GetLinux().GetResources()
+			if diff := cmp.Diff(test.want, got, protocmp.Transform()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
-			_, m := e.messages(f)
-			f.Add(m.(interface{ GetInfo() map[string]string }).GetInfo()[infoKey], true, int64(7))
-		}
+		})
 	}
-	f.Add(`{"config":{"envs":[null,{"key":"A","value":"AAAA"}]},"runtimeSpec":{"process":{"env":["A"]}}}`, true, int64(1))
-	f.Add(`{"config":null,"runtimeSpec":null,"overhead":{"linux":null}}`, false, int64(1))
-	f.Fuzz(func(t *testing.T, text string, withResources bool, shares int64) {
-		info := map[string]string{infoKey: text}
-		st := &runtimeapi.ContainerStatus{Id: "c"}
-		if withResources {
-			st.Resources = &runtimeapi.ContainerResources{Linux: &runtimeapi.LinuxContainerResources{CpuShares: shares}}
-		}
-		s := NewStore()
-		r := s.begin("")
-		if told, err := readContainerStatus(&runtimeapi.ContainerStatusResponse{Status: st, Info: info}); err == nil {
-			use(t, s.settleContainer(r, told).Config)
-		}
-		if told, err := readPodStatus(&runtimeapi.PodSandboxStatusResponse{Status: &runtimeapi.PodSandboxStatus{Id: "p"}, Info: info}); err == nil {
-			use(t, s.settlePod(r, told).Config)
-		}
-		s.end(r)
-		update(s, "c", &runtimeapi.LinuxContainerResources{CpusetCpus: "0"})
-		removePod(s, "p")
-		removeContainer(s, "c")
-		empty(t, s)
-	})
 }
 
-// FuzzEnv: values survive both forms, in whichever way they look like the other.
-func FuzzEnv(f *testing.F) {
-	f.Add("prod", "", "dHJ1ZQ==")
-	f.Add("", "", "")
-	f.Add("AAAA", "\xff\xfe", "a=b")
-	f.Fuzz(func(t *testing.T, a, b, c string) {
-		envs := env("A", a, "B", b, "PATH", c)
-		process := object{"process": object{"env": containerdEnv(envs)}}
-		coded := envOf(t, object{"config": object{"envs": asBase64(envs)}, "runtimeSpec": process})
-		if diff := cmp.Diff(envs, coded, protocmp.Transform()); diff != "" {
-			t.Errorf("as base64 (-sent +read):\n%s", diff)
-		}
-		text := envOf(t, object{"config": &runtimeapi.ContainerConfig{Envs: envs}, "runtimeSpec": process})
-		for i := range envs {
-			if want := jsonText(envs[i].Value); string(text[i].Value) != want {
-				t.Errorf("as text: %q became %q", envs[i].Value, text[i].Value)
-			}
-		}
+// TestPodOfSpec: what the recording of CRI-O does not have, for its pod uses the
+// host's network.
+func TestPodOfSpec(t *testing.T) {
+	const text = `{"runtimeSpec":{"hostname":"web-0","linux":{"sysctl":{"net.core.somaxconn":"1024"}},"annotations":{
+		"io.kubernetes.cri-o.RuntimeHandler":"kata","io.kubernetes.cri-o.CgroupParent":"kubepods-pod1.slice",
+		"io.kubernetes.cri-o.PodLinuxOverhead":"null","io.kubernetes.cri-o.PodLinuxResources":"{\"cpu_shares\":3}"}}}`
+	options := &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_POD}
+	told, err := readPodStatus(&runtimeapi.PodSandboxStatusResponse{
+		Status: &runtimeapi.PodSandboxStatus{Id: "p", Linux: &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: options}}},
+		Info:   map[string]string{infoKey: text},
 	})
-}
-
-// use does to a config what its users do.
-func use[T proto.Message](t *testing.T, config T) {
-	t.Helper()
-	if !config.ProtoReflect().IsValid() {
-		t.Fatal("a record without a config")
+	if err != nil || told.RuntimeHandler != "kata" {
+		t.Fatalf("got %v, %v", told, err)
 	}
-	proto.Equal(config, proto.CloneOf(config))
+	want := &runtimeapi.PodSandboxConfig{Hostname: "web-0", Linux: &runtimeapi.LinuxPodSandboxConfig{
+		CgroupParent:    "kubepods-pod1.slice",
+		Sysctls:         map[string]string{"net.core.somaxconn": "1024"},
+		Resources:       &runtimeapi.LinuxContainerResources{CpuShares: 3},
+		SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: options},
+	}}
+	if diff := cmp.Diff(want, told.Config, protocmp.Transform()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
