@@ -40,15 +40,20 @@ var implementations = map[string]func(frame) int64{
 	"config": config, "log": log, "now": now,
 }
 
-// instantiateHost adds the host functions to a runtime.
-func instantiateHost(ctx context.Context, r wazero.Runtime) error {
-	for module, functions := range hostFunctions {
-		b := r.NewHostModuleBuilder(module)
-		for name, f := range functions {
-			b = b.NewFunctionBuilder().
-				WithGoModuleFunction(f.bind(name), []api.ValueType(f.params), []api.ValueType(f.results)).
-				Export(name)
+// instantiateHost adds to a runtime the host functions that a module imports.
+// All of them would take longer than to compile a small module.
+func instantiateHost(ctx context.Context, r wazero.Runtime, m *module) error {
+	builders := map[string]wazero.HostModuleBuilder{}
+	for _, i := range m.imports {
+		if builders[i.Module] == nil {
+			builders[i.Module] = r.NewHostModuleBuilder(i.Module)
 		}
+		f := hostFunctions[i.Module][i.Name]
+		builders[i.Module].NewFunctionBuilder().
+			WithGoModuleFunction(f.bind(i.Name), []api.ValueType(f.params), []api.ValueType(f.results)).
+			Export(i.Name)
+	}
+	for module, b := range builders {
 		if _, err := b.Instantiate(ctx); err != nil {
 			return fmt.Errorf("instantiating the host functions of %s: %w", module, err)
 		}

@@ -93,10 +93,11 @@ func percentile(t *testing.T, p plugin.Plugin) time.Duration {
 }
 
 // TestRecursionIsNotBounded holds a weakness of close-on-done fast, so that no one
-// believes the opposite: a guest that recurses without a loop runs to its end
-// after its time is up. It shows by asking for a change after all its work.
+// believes the opposite: a guest that recurses without a loop for many
+// milliseconds runs to its end although it has one. It shows by asking for a
+// change after all its work.
 func TestRecursionIsNotBounded(t *testing.T) {
-	p := load(t, newEngine(t, Options{}), "fibonacci", PluginOptions{Timeout: time.Microsecond}).(*guests)
+	p := load(t, newEngine(t, Options{}), "fibonacci", PluginOptions{}).(*guests)
 	g, err := p.instantiate(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -105,8 +106,7 @@ func TestRecursionIsNotBounded(t *testing.T) {
 	ctx, cancel := p.limiter.start(t.Context(), time.Millisecond)
 	defer cancel()
 	adj := plugin.NewAdjustment(abi.PreCreateContainer, nil)
-	_, err = g.enter(ctx, g.newCall(ctx, "", newEvent(), adj), g.hook, uint64(abi.PreCreateContainer))
-	wantError(t, err, "ran longer than its time limit of 1ms")
+	g.enter(ctx, g.newCall(ctx, "", newEvent(), adj), g.hook, uint64(abi.PreCreateContainer)) // often an error, but too late
 	if len(adj.Changes()) != 1 {
 		t.Error("the guest was stopped within its recursion: say so in the documentation, and turn this test round")
 	}

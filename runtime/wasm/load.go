@@ -92,7 +92,7 @@ func (e *Engine) compile(ctx context.Context, id string, m *module, o PluginOpti
 			err = errors.Join(err, p.runtime.Close(ctx))
 		}
 	}()
-	if err := instantiateHost(ctx, p.runtime); err != nil {
+	if err := instantiateHost(ctx, p.runtime, m); err != nil {
 		return nil, err
 	}
 	select {

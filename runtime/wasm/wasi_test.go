@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -28,20 +29,6 @@ func buildGuest(t testing.TB) []byte {
 	return b
 }
 
-// goPlugin loads the guest.
-func goPlugin(t testing.TB, e *Engine, module []byte, o PluginOptions) plugin.Plugin {
-	t.Helper()
-	if o.Timeout == 0 {
-		o.Timeout = time.Minute
-	}
-	p, err := e.Load(t.Context(), "wasi", module, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.Close(t.Context()) })
-	return p
-}
-
 // found calls the guest and returns what it found.
 func found(t *testing.T, p plugin.Plugin, ev *testEvent) string {
 	t.Helper()
@@ -55,47 +42,55 @@ func found(t *testing.T, p plugin.Plugin, ev *testEvent) string {
 // TestGo runs standard Go on our WASI.
 func TestGo(t *testing.T) {
 	e, module := newEngine(t, Options{}), buildGuest(t)
-	p := goPlugin(t, e, module, PluginOptions{Instances: 1})
+	var logged record
+	open := func(t *testing.T) plugin.Plugin {
+		p, err := e.Load(t.Context(), "wasi", module, PluginOptions{Timeout: time.Minute, Instances: 1, Log: logged.logger()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { p.Close(context.Background()) })
+		return p
+	}
+	p := open(t) // open until the end, so that the module is compiled once
+
 	for do, want := range map[string]string{
 		"time":         fmt.Sprint(at.UnixNano(), true),
 		"surroundings": "0 0 open /etc/passwd: Not implemented on wasip1",
-		"sleep":        "",
 		"goroutines":   "from a goroutine",
+		"sleep":        "",
 	} {
-		if got := found(t, p, asking(do)); got != want {
-			t.Errorf("%s: found %q, want %q", do, got, want)
-		}
+		t.Run(do, func(t *testing.T) {
+			if got := found(t, p, asking(do)); got != want {
+				t.Errorf("found %q, want %q", got, want)
+			}
+		})
 	}
 	for do, want := range map[string]string{
 		"panic": "it printed: panic: runtime error: index out of range [5] with length 0",
 		"exit":  "exited with code 3",
 		"block": "it printed: fatal error: all goroutines are asleep - deadlock!",
 	} {
-		_, err := callPlugin(t.Context(), p, asking(do))
-		wantError(t, err, want)
-		if err != nil && strings.Contains(err.Error(), ".go:") {
-			t.Errorf("%s: error holds a stack trace: %v", do, err)
+		t.Run(do, func(t *testing.T) {
+			_, err := callPlugin(t.Context(), p, asking(do))
+			wantError(t, err, want)
+			if strings.Contains(err.Error(), ".go:") {
+				t.Errorf("error holds a stack trace: %v", err)
+			}
+		})
+	}
+	t.Run("random", func(t *testing.T) { // it depends on the event, and on no more
+		later := asking("random")
+		later.at = at.Add(1)
+		first, again, other := found(t, open(t), asking("random")), found(t, open(t), asking("random")), found(t, open(t), later)
+		if first != again || first == other {
+			t.Errorf("got %q, %q and %q: want the first two equal, the third another", first, again, other)
 		}
-	}
+	})
+	t.Run("print", func(t *testing.T) { wantPrinted(t, p, &logged) })
+	t.Run("collect", func(t *testing.T) { wantCollected(t, p.(*guests)) })
 }
 
-// TestGoRandom shows that random numbers depend on the event, and on no more.
-func TestGoRandom(t *testing.T) {
-	e, module := newEngine(t, Options{}), buildGuest(t)
-	later := asking("random")
-	later.at = at.Add(1)
-	var got [3]string
-	for i, ev := range []*testEvent{asking("random"), asking("random"), later} {
-		got[i] = found(t, goPlugin(t, e, module, PluginOptions{}), ev)
-	}
-	if got[0] != got[1] || got[0] == got[2] {
-		t.Errorf("got %q: want the first two equal, the third another", got)
-	}
-}
-
-func TestGoPrints(t *testing.T) {
-	var logged record
-	p := goPlugin(t, newEngine(t, Options{}), buildGuest(t), PluginOptions{Log: logged.logger()})
+func wantPrinted(t *testing.T, p plugin.Plugin, logged *record) {
 	found(t, p, asking("print"))
 	for _, want := range []string{
 		`level=INFO msg="plugin log" plugin=wasi hook=PreCreateContainer text="to stdout,"`,
@@ -108,21 +103,20 @@ func TestGoPrints(t *testing.T) {
 	}
 }
 
-// TestGoCollects shows that Go's collector works with our clock: the guest makes
+// wantCollected shows that Go's collector works with our clock: the guest makes
 // far more garbage than its memory holds.
-func TestGoCollects(t *testing.T) {
-	p := goPlugin(t, newEngine(t, Options{}), buildGuest(t), PluginOptions{Instances: 1})
-	for i := range 500 {
+func wantCollected(t *testing.T, p *guests) {
+	for i := range 200 {
 		ev := asking("collect")
 		ev.at = at.Add(time.Duration(i) * time.Second)
 		found(t, p, ev)
 	}
-	g, err := p.(*guests).pool.Get(t.Context())
+	g, err := p.pool.Get(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.(*guests).pool.Put(g)
+	defer p.pool.Put(g)
 	if size := g.instance.Memory().Size(); size > 16<<20 {
-		t.Errorf("after 500 MiB of garbage its memory has %d MiB", size>>20)
+		t.Errorf("after 200 MiB of garbage its memory has %d MiB", size>>20)
 	}
 }
