@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -22,31 +23,35 @@ type backend struct {
 	client runtimeapi.RuntimeServiceClient
 	store  *pods.Store
 	log    *slog.Logger
+	filled atomic.Bool // since the connection last came up
 }
 
 func newBackend(conn *grpc.ClientConn, store *pods.Store, log *slog.Logger) *backend {
 	return &backend{conn: conn, client: runtimeapi.NewRuntimeServiceClient(conn), store: store, log: log}
 }
 
-// watch calls returned each time the connection comes up again after it was
-// lost, until ctx is done.
-func (b *backend) watch(ctx context.Context, returned func(context.Context)) {
+// watch calls behind each time the connection is up and the store was not
+// filled since, until ctx is done.
+func (b *backend) watch(ctx context.Context, behind func(context.Context)) {
 	lost := false
-	for state := b.conn.GetState(); b.conn.WaitForStateChange(ctx, state); {
-		state = b.conn.GetState()
+	for state := b.conn.GetState(); ; state = b.conn.GetState() {
 		switch state {
 		case connectivity.Ready:
-			b.log.InfoContext(ctx, "connected to the runtime", "backend", b.conn.Target())
-			if lost {
-				returned(ctx)
-			}
 			lost = false
+			b.log.InfoContext(ctx, "connected to the runtime", "backend", b.conn.Target())
+			if !b.filled.Load() {
+				behind(ctx)
+			}
 		case connectivity.TransientFailure, connectivity.Idle:
+			b.filled.Store(false)
 			if !lost {
 				b.log.WarnContext(ctx, "no connection to the runtime", "backend", b.conn.Target())
 			}
 			lost = true
 			b.conn.Connect()
+		}
+		if !b.conn.WaitForStateChange(ctx, state) {
+			return
 		}
 	}
 }
@@ -61,6 +66,7 @@ func (b *backend) fill(ctx context.Context) {
 		b.log.WarnContext(ctx, "the store could not be filled", "err", err)
 		return
 	}
+	b.filled.Store(true)
 	pods, containers := b.store.Len()
 	b.log.InfoContext(ctx, "store filled", "pods", pods, "containers", containers, "took", time.Since(start))
 }

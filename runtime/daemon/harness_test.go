@@ -64,7 +64,9 @@ func (n *node) start(run runner) {
 	n.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop, n.ended = stop, make(chan error, 1)
-	go func() { n.ended <- run(ctx, n.config, slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug}))) }()
+	go func() {
+		n.ended <- run(ctx, n.config, slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	}()
 	n.await("msg=serving")
 	conn, err := grpc.NewClient("unix://"+n.config.Listen, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	n.must(err)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +18,9 @@ import (
 
 // unlimited is set in the environment of a process in which nothing stops a guest.
 const unlimited = "TEST_GUESTS_WITHOUT_TIME_LIMIT"
+
+// looping is what such a process says when it has come to the point.
+const looping = "a guest loops now"
 
 // While one plugin loops and loops, calls that it does not hook are served as
 // before: the 99th percentile of 1,000 of them grows by less than 50 ms.
@@ -31,6 +35,7 @@ func TestLoopingGuestDoesNotDelayOthers(t *testing.T) {
 	n.start(run)
 	n.await("plugins in force", "10-loop")
 	before := n.percentile(t)
+	fmt.Println(looping)
 	ctx, cancel := context.WithCancel(t.Context())
 	var looped atomic.Int64
 	done := make(chan struct{})
@@ -72,16 +77,13 @@ func TestTheLimiterIsWhatKeepsThemQuick(t *testing.T) {
 	if os.Getenv(unlimited) != "" {
 		t.Skip("this is the process without the limit")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestLoopingGuestDoesNotDelayOthers$", "-test.v")
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestLoopingGuestDoesNotDelayOthers$")
 	cmd.Env = append(os.Environ(), unlimited+"=1")
 	out, err := cmd.CombinedOutput()
-	if err == nil {
-		t.Errorf("without a time limit nothing was delayed:\n%s", out)
-	}
-	if ctx.Err() == nil && !cmd.ProcessState.Success() {
-		t.Logf("the process without the limit: %v\n%s", err, out)
+	if err == nil || !strings.Contains(string(out), looping) {
+		t.Errorf("without a time limit: %v\n%s", err, out)
 	}
 }
 
