@@ -15,19 +15,22 @@ const module = "github.com/wasmproxy/wasmproxy/"
 // mayImport is the architecture: which of the module's packages each may
 // import. A package that is not listed may import none.
 var mayImport = map[string]string{
-	"runtime/cri":       "abi",
-	"runtime/proxy":     "runtime/cri",
-	"runtime/plugin":    "abi",
-	"runtime/wasm":      "abi runtime/plugin",
-	"runtime/remote":    "abi runtime/plugin runtime/remote/runtimehook",
-	"runtime/registry":  "abi runtime/plugin",
-	"runtime/pods":      "",
-	"runtime/cgroup":    "abi",
-	"runtime/config":    "",
-	"runtime/intercept": "abi runtime/cri runtime/plugin runtime/pods runtime/cgroup",
-	"runtime/daemon":    "abi runtime/cri runtime/proxy runtime/plugin runtime/wasm runtime/remote runtime/registry runtime/pods runtime/cgroup runtime/intercept runtime/config",
-	"cmd/wasmproxy":     "abi runtime/config runtime/daemon runtime/wasm cmd/wasmproxy/demo plugins-wasm/qos",
-	"sdk":               "abi",
+	"runtime/cri":         "abi",
+	"runtime/proxy":       "runtime/cri",
+	"runtime/plugin":      "abi",
+	"runtime/wasm":        "abi runtime/plugin",
+	"runtime/remote":      "abi runtime/plugin runtime/remote/runtimehook",
+	"runtime/registry":    "abi runtime/plugin",
+	"runtime/pods":        "",
+	"runtime/cgroup":      "abi",
+	"runtime/config":      "",
+	"runtime/intercept":   "abi runtime/cri runtime/plugin runtime/pods runtime/cgroup",
+	"runtime/daemon":      "abi runtime/cri runtime/proxy runtime/plugin runtime/wasm runtime/remote runtime/registry runtime/pods runtime/cgroup runtime/intercept runtime/config",
+	"cmd/wasmproxy":       "abi runtime/config runtime/daemon runtime/wasm cmd/wasmproxy/demo",
+	"cmd/wasmproxy/demo":  "plugins-wasm runtime/config runtime/daemon",
+	"sdk":                 "abi sdk/internal/native",
+	"sdk/internal/native": "abi",
+	"sdk/sdktest":         "abi sdk/internal/native runtime/plugin",
 }
 
 // onlyImporters are the packages that may import something from outside which
@@ -43,7 +46,7 @@ var onlyImporters = map[string]string{
 
 // standardOnly are the packages that plugin authors compile: TinyGo has to like
 // what they import.
-var standardOnly = []string{"abi", "sdk"}
+var standardOnly = []string{"abi", "sdk", "sdk/internal/native"}
 
 type listed struct {
 	ImportPath, Doc string

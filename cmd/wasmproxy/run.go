@@ -23,6 +23,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		SilenceErrors: true, // printed below, once
 		SilenceUsage:  true,
 	}
+	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(serveCommand(), validateCommand(), pluginCommand(), versionCommand(), demoCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +20,7 @@ func validateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			plugins, err := daemon.Check(cmd.Context(), c, newLogger(cmd.ErrOrStderr(), c))
+			plugins, err := daemon.Check(cmd.Context(), c, slog.New(slog.DiscardHandler))
 			for _, p := range plugins {
 				fmt.Fprintln(cmd.OutOrStdout(), p)
 			}

@@ -24,6 +24,9 @@ func Check(ctx context.Context, c *config.Config, log *slog.Logger) (plugins []s
 	descriptions, problems := registry.Read(registry.Dirs{Plugins: c.PluginDir, Hooks: c.HookDir})
 	members, err := d.loader.load(ctx, descriptions)
 	for _, m := range members {
+		if m.loaded.source == "" {
+			continue // it stands for one that is not there
+		}
 		manifest := m.loaded.Manifest()
 		plugins = append(plugins, fmt.Sprintf("%s: %s %s, %v, hooks %s",
 			m.ID, manifest.Name, manifest.Version, m.Policy, strings.Join(m.Hooks.Names(), ", ")))
