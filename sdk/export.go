@@ -30,9 +30,9 @@ func exportConfigure() int32 { return yielded(configure()) }
 //go:wasmexport wp_hook
 func exportHook(hook int32) int32 { return yielded(dispatch(abi.Hook(hook))) }
 
-// yielded lets Go's scheduler finish before control leaves the guest. Standard
-// Go starts goroutines of its own (the collector's), and a reactor that never
-// yields never frees what they would free. TinyGo has no scheduler here.
+// yielded gives Go's own goroutines a turn before control leaves the guest.
+// Standard Go sweeps and runs finalizers in them, and they would get none in a
+// guest that does nothing but return. TinyGo has no scheduler here.
 func yielded(result int32) int32 {
 	if runtime.Compiler == "gc" {
 		runtime.Gosched()
