@@ -120,13 +120,15 @@ func numbered(i, size int) []byte {
 	return b
 }
 
-// settled waits until n is above zero and grows no more.
-func settled(n *atomic.Int64) int64 {
-	for before := int64(-1); ; time.Sleep(300 * time.Millisecond) {
-		now := n.Load()
+// settled waits until n is above zero and grows no more, and at most a minute.
+func settled(n *atomic.Int64) (now int64) {
+	for before, tries := int64(0), 200; tries > 0; tries-- {
+		now = n.Load()
 		if now == before && now > 0 {
-			return now
+			break
 		}
 		before = now
+		time.Sleep(300 * time.Millisecond)
 	}
+	return now
 }
