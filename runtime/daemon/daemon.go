@@ -52,35 +52,39 @@ type daemon struct {
 }
 
 // open makes the parts, none of which does anything yet.
-func open(ctx context.Context, c *config.Config, log *slog.Logger, engine wasm.Options) (d *daemon, err error) {
-	d = &daemon{config: c, log: log, store: pods.NewStore(), turns: intercept.NewTurns()}
-	defer func() {
-		if err != nil {
-			d.close()
-		}
-	}()
-	if d.cgroups, err = openCgroups(c); err != nil {
+func open(ctx context.Context, c *config.Config, log *slog.Logger, engine wasm.Options) (*daemon, error) {
+	d := &daemon{config: c, log: log, store: pods.NewStore(), turns: intercept.NewTurns()}
+	if err := d.assemble(ctx, engine); err != nil {
+		d.close()
 		return nil, err
+	}
+	return d, nil
+}
+
+func (d *daemon) assemble(ctx context.Context, engine wasm.Options) (err error) {
+	c := d.config
+	if d.cgroups, err = openCgroups(c); err != nil {
+		return err
 	}
 	if d.engine, err = wasm.NewEngine(ctx, engine); err != nil {
-		return nil, err
+		return err
 	}
-	d.loader = newLoader(log, d.engine)
+	d.loader = newLoader(d.log, d.engine)
 	runtime, err := d.dial(c.Backend)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	images := runtime
 	if c.ImageEndpoint != "" {
 		if images, err = d.dial(c.ImageEndpoint); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	d.backend = newBackend(runtime, d.store, log)
+	d.backend = newBackend(runtime, d.store, d.log)
 	d.server = proxy.New(proxy.Options{
-		Backend: runtime, ImageBackend: images, Router: d.current.Route, Logger: log, DrainTimeout: c.DrainTimeout,
+		Backend: runtime, ImageBackend: images, Router: d.current.Route, Logger: d.log, DrainTimeout: c.DrainTimeout,
 	})
-	return d, nil
+	return nil
 }
 
 func openCgroups(c *config.Config) (*cgroup.FS, error) {

@@ -1,10 +1,10 @@
 package pods
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -17,17 +17,19 @@ import (
 func TestHammer(t *testing.T) {
 	const workers, podsEach, containersEach = 8, 50, 50
 	s, n := NewStore(), newNode()
-	ctx, stop := context.WithCancel(t.Context())
+	var done atomic.Bool // and no context: whoever leaves early leaves a read behind
 	var calls, others sync.WaitGroup
 	others.Go(func() {
-		for ctx.Err() == nil {
-			s.Sync(ctx, n)
+		for !done.Load() {
+			if err := s.Sync(t.Context(), n); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 	for range 2 {
 		others.Go(func() {
-			for ctx.Err() == nil {
-				query(t, ctx, s, n)
+			for !done.Load() {
+				query(t, s, n)
 			}
 		})
 	}
@@ -39,7 +41,7 @@ func TestHammer(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	stop()
+	done.Store(true)
 	others.Wait()
 	empty(t, s)
 }
@@ -78,7 +80,7 @@ func podLife(t *testing.T, s *Store, n *node, pod string, containers int, oneByO
 }
 
 // query asks everything a hook may ask, and reads what it gets.
-func query(t *testing.T, ctx context.Context, s *Store, n *node) {
+func query(t *testing.T, s *Store, n *node) {
 	for _, p := range s.Pods() {
 		proto.Size(p.Config)
 		for _, c := range s.Containers(p.ID) {
@@ -90,6 +92,6 @@ func query(t *testing.T, ctx context.Context, s *Store, n *node) {
 		s.FindPodByUID(p.Config.GetMetadata().GetUid())
 	}
 	pod := fmt.Sprintf("%d-%d", rand.IntN(8), rand.IntN(50))
-	s.ReadPod(ctx, n, pod)
-	s.ReadContainer(ctx, n, fmt.Sprintf("%s-%d", pod, rand.IntN(50)))
+	s.ReadPod(t.Context(), n, pod)
+	s.ReadContainer(t.Context(), n, fmt.Sprintf("%s-%d", pod, rand.IntN(50)))
 }

@@ -184,6 +184,8 @@ func TestLives(t *testing.T) {
 func empty(t *testing.T, s *Store) {
 	t.Helper()
 	size(t, s, 0, 0)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	if n := len(s.members) + len(s.pods.reads) + len(s.containers.reads); n != 0 {
 		t.Errorf("%d notes are left behind: %v, %v, %v", n, s.members, s.pods.reads, s.containers.reads)
 	}

@@ -61,8 +61,8 @@ func instantiateHost(ctx context.Context, r wazero.Runtime, m *module) error {
 	return nil
 }
 
-// bind makes f callable by guests. The call's state comes with the context: a
-// look-up by instance costs the same and would be shared state.
+// bind makes f callable by guests. The call's state comes with the context, which
+// costs less than a look-up by instance and shares nothing.
 func (f hostFunction) bind(name string) api.GoModuleFunc {
 	return func(ctx context.Context, instance api.Module, stack []uint64) {
 		c := ctx.Value(callKey{}).(*call)

@@ -28,6 +28,9 @@ func (closeOnDone) prepare(c wazero.RuntimeConfig) wazero.RuntimeConfig {
 }
 
 func (closeOnDone) start(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) <= d {
+		return ctx, func() {} // a second timer would cost and change nothing
+	}
 	return context.WithTimeoutCause(ctx, d, timeLimitError(d))
 }
 

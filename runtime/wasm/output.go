@@ -26,7 +26,8 @@ type output struct {
 	log     *slog.Logger
 	about   slog.Attr // the hook, or the export
 	budget  int
-	dropped int // bytes
+	full    bool // budget did not suffice for a line
+	dropped int  // bytes
 
 	streams [2]stream // stdout and stderr
 	tail    []string
@@ -49,25 +50,28 @@ func log(f frame) int64 {
 	return 0
 }
 
-// say logs one line.
+// say logs one line, and charges for it also if nobody wants to see it.
 func (o *output) say(level slog.Level, text []byte) {
-	if len(text) == 0 || !o.log.Enabled(o.ctx, level) {
-		return
-	}
 	kept := text[:min(len(text), maxLine)]
-	if o.budget < len(kept)+lineCost {
-		kept = nil
-	}
-	o.dropped += len(text) - len(kept)
-	if kept == nil {
+	if o.full = o.full || o.budget < len(kept)+lineCost; o.full {
+		o.dropped += len(text)
 		return
 	}
 	o.budget -= len(kept) + lineCost
-	o.log.LogAttrs(o.ctx, level, "plugin log", o.about, slog.String("text", printable(kept, maxLine)))
+	o.dropped += len(text) - len(kept)
+	if len(kept) > 0 && o.log.Enabled(o.ctx, level) {
+		o.log.LogAttrs(o.ctx, level, "plugin log", o.about, slog.String("text", printable(kept, maxLine)))
+	}
 }
 
-// write takes bytes that were written to stdout (0) or stderr (1).
+// write takes bytes that were written to stdout (0) or stderr (1). When no more
+// will be logged it looks at the end only, for the error that may follow.
 func (o *output) write(n int, b []byte) {
+	if o.full {
+		last := b[max(0, len(b)-tailLines*maxTail):]
+		o.dropped += len(b) - len(last)
+		b = last
+	}
 	if len(b) > maxOutput {
 		o.dropped += len(b) - maxOutput
 		b = b[:maxOutput]

@@ -67,7 +67,7 @@ func TestGo(t *testing.T) {
 	}
 	for do, want := range map[string]string{
 		"panic": "it printed: panic: runtime error: index out of range [5] with length 0",
-		"exit":  "exited with code 3",
+		"exit":  "exited with code 3 (it printed: no tier)",
 		"block": "it printed: fatal error: all goroutines are asleep - deadlock!",
 	} {
 		t.Run(do, func(t *testing.T) {

@@ -49,7 +49,7 @@ type sample struct {
 	cpu   time.Duration   // that the party's process used in all of them
 }
 
-// A series is what one party did in all rounds of a benchmark, or why it did not.
+// A series is what one party did in all rounds of a benchmark, or why there is nothing.
 type series struct {
 	benchmark, party string
 	samples          []sample // by round
@@ -90,7 +90,7 @@ func (n *node) turn(ctx context.Context, b benchmark, s *series) error {
 	p := n.parties[s.party]
 	got, err := p.sample(ctx, b)
 	if err != nil && s.party == b.refuses {
-		s.failure = err.Error()
+		s.failure = "fails: " + err.Error()
 		return nil
 	}
 	if err != nil {

@@ -116,7 +116,7 @@ func (n *node) startHookServer(ctx context.Context) error {
 // mount namespace; where a user who is not root cannot have one, the two parties are missing.
 func (n *node) startKoord(ctx context.Context) error {
 	if err := n.tryEtc(); err != nil {
-		reason := fmt.Errorf("koord-runtime-proxy reads %s only, and a private /etc for it needs root: %w", koordHookDir, err)
+		reason := fmt.Errorf("not run: koord-runtime-proxy reads %s only, and a private /etc for it needs root: %w", koordHookDir, err)
 		if os.Geteuid() == 0 {
 			return reason
 		}

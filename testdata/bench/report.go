@@ -31,7 +31,7 @@ func (r *result) table(w io.Writer) error {
 
 func (s *series) row(w io.Writer, base *series) {
 	if s.failure != "" {
-		fmt.Fprintf(w, "%s\t%s\t-\t-\t-\t-\tfails: %s\n", s.benchmark, s.party, s.failure)
+		fmt.Fprintf(w, "%s\t%s\t-\t-\t-\t-\t%s\n", s.benchmark, s.party, s.failure)
 		return
 	}
 	ratios := s.ratios(base)
@@ -56,7 +56,7 @@ func (r *result) benchfmt(w io.Writer) {
 
 func (s *series) lines(w io.Writer, base *series) {
 	if s.failure != "" {
-		fmt.Fprintf(w, "# %s fails: %s\n", benchmarkName(s.benchmark, s.party), s.failure)
+		fmt.Fprintf(w, "# %s %s\n", benchmarkName(s.benchmark, s.party), s.failure)
 		return
 	}
 	ratios := s.ratios(base)

@@ -52,7 +52,7 @@ func TestBenchfmtIsRead(t *testing.T) {
 	r := &result{
 		series: [][]*series{
 			{threeRounds(direct, 100, 200, 1000), threeRounds(wasmproxy1, 200, 600, 1000)},
-			{{benchmark: largeList, party: koord, failure: "message larger than max"}},
+			{{benchmark: largeList, party: koord, failure: "fails: message larger than max"}},
 		},
 		sizes: []size{{party: wasmproxy5, of: "RSS/at=idle", bytes: 30e6}},
 	}

@@ -186,10 +186,14 @@ func testLiveness(t *testing.T, kubelet *node.Kubelet, pod *core.Pod) {
 func testRemoval(t *testing.T, kubelet *node.Kubelet, pod *core.Pod) {
 	kubelet.Remove(t, pod)
 	kubelet.AwaitGone(t, pod)
-	pods, err := node.DialCRI(t, node.ContainerdEndpoint).ListPodSandbox(t.Context(), &cri.ListPodSandboxRequest{
-		Filter: &cri.PodSandboxFilter{State: &cri.PodSandboxStateValue{State: cri.PodSandboxState_SANDBOX_READY}},
+	client := node.DialCRI(t, node.ContainerdEndpoint)
+	node.Eventually(t, time.Minute, "the pod's sandbox is stopped", func() error {
+		pods, err := client.ListPodSandbox(t.Context(), &cri.ListPodSandboxRequest{Filter: &cri.PodSandboxFilter{
+			State: &cri.PodSandboxStateValue{State: cri.PodSandboxState_SANDBOX_READY},
+		}})
+		if err == nil && len(pods.Items) != 0 {
+			err = fmt.Errorf("%d are running", len(pods.Items))
+		}
+		return err
 	})
-	if err != nil || len(pods.Items) != 0 {
-		t.Errorf("the runtime has %d running sandboxes, want 0: %v", len(pods.GetItems()), err)
-	}
 }

@@ -55,7 +55,7 @@ func TestRestart(t *testing.T) {
 func staticCPUManager(c *kubeletconfig.KubeletConfiguration) {
 	c.CPUManagerPolicy = "static"
 	c.CPUManagerReconcilePeriod = meta.Duration{Duration: time.Second}
-	c.ReservedSystemCPUs = "0"
+	c.KubeReserved = map[string]string{"cpu": "500m"} // the policy wants some; it sets aside a whole CPU for it
 }
 
 // hashesOfUpdates runs a pod that takes a CPU for itself, removes it, and

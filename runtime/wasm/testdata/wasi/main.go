@@ -27,6 +27,7 @@ func create(c *sdk.PreCreateContainer) error {
 	case "panic":
 		fmt.Println(garbage[len(do)])
 	case "exit":
+		fmt.Fprint(os.Stderr, "no tier")
 		os.Exit(3)
 	case "sleep":
 		time.Sleep(time.Hour)

@@ -26,8 +26,8 @@ import (
 
 // The variables that tell a stage what it is and where the workspace lies.
 const (
-	stageVariable     = "WASMPROXY_E2E_STAGE"
-	workspaceVariable = "WASMPROXY_E2E_WORKSPACE"
+	stageVariable     = "E2E_STAGE"
+	workspaceVariable = "E2E_WORKSPACE"
 )
 
 const (

@@ -69,7 +69,7 @@ func (c *Containerd) start(t testing.TB) {
 	cmd := exec.Command(w.Program("containerd"), "--config", c.config)
 	cmd.Env = append(os.Environ(), "PATH="+w.Bin()+":"+os.Getenv("PATH")) // it looks for its shim in PATH
 	c.process = startProcess(t, "containerd", cmd)
-	AwaitCRI(t, ContainerdEndpoint)
+	awaitCRI(t, ContainerdEndpoint, c.process.alive)
 }
 
 // Restart kills containerd and starts it again over the pods that it had.

@@ -30,8 +30,17 @@ func DialCRI(t testing.TB, endpoint string) CRI {
 // AwaitCRI waits until an endpoint answers, and its backend if it has one.
 func AwaitCRI(t testing.TB, endpoint string) {
 	t.Helper()
+	awaitCRI(t, endpoint, func() error { return nil })
+}
+
+// awaitCRI is AwaitCRI for what was just started; it gives up when that is no longer alive.
+func awaitCRI(t testing.TB, endpoint string, alive func() error) {
+	t.Helper()
 	client := DialCRI(t, endpoint)
 	Eventually(t, startTimeout, endpoint+" answers", func() error {
+		if err := alive(); err != nil {
+			t.Fatal(err)
+		}
 		_, err := client.Version(t.Context(), &cri.VersionRequest{})
 		return err
 	})

@@ -75,6 +75,7 @@ func (p *Proxy) Start(t testing.TB) {
 		"--listen", ProxyEndpoint, "--backend", ContainerdEndpoint,
 		"--plugin-dir", p.PluginDir, "--hook-dir", p.HookDir,
 		"--log-format", "json", "--log-level", "debug")
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")} // it reads WASMPROXY_*, and refuses what it does not know
 	p.process = startProcess(t, fmt.Sprintf("wasmproxy-%d", p.generation), cmd)
 	process := p.process
 	t.Cleanup(func() {
@@ -82,7 +83,7 @@ func (p *Proxy) Start(t testing.TB) {
 			t.Errorf("stopping wasmproxy: %v", err)
 		}
 	})
-	AwaitCRI(t, ProxyEndpoint)
+	awaitCRI(t, ProxyEndpoint, p.process.alive)
 	p.awaitPlugins(t)
 }
 
