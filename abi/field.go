@@ -104,14 +104,15 @@ type FieldInfo struct {
 	Writable HookSet // the hooks in which a plugin may set it
 }
 
-var (
-	inRun    = HookSetOf(PreRunPodSandbox)
-	inCreate = HookSetOf(PreCreateContainer)
-	inUpdate = HookSetOf(PreCreateContainer, PreUpdateContainerResources)
+const (
+	inRun    HookSet = 1 << PreRunPodSandbox
+	inCreate HookSet = 1 << PreCreateContainer
+	inUpdate HookSet = inCreate | 1<<PreUpdateContainerResources
 )
 
-// Fields is the table of fields.
-var Fields = append([]FieldInfo{
+// Fields is the table of fields. It is one literal, so that a guest that does
+// not look into it does not carry it.
+var Fields = []FieldInfo{
 	{Event, EventHook, "hook", Int64, "", 0},
 	{Event, EventTime, "time", Int64, "ns", 0},
 
@@ -139,37 +140,39 @@ var Fields = append([]FieldInfo{
 	{Node, NodeCgroupVersion, "cgroup_version", Int64, "", 0},
 	{Node, NodeRuntimeName, "runtime_name", String, "", 0},
 	{Node, NodeRuntimeVersion, "runtime_version", String, "", 0},
-}, concat(
-	resources(Pod, Overhead, "overhead.", 0),
-	resources(Pod, Resources, "resources.", 0),
-	resources(Container, Resources, "resources.", inUpdate),
-)...)
 
-// resources returns the rows of one LinuxContainerResources.
-func resources(o Object, base Field, prefix string, writable HookSet) []FieldInfo {
-	row := func(f Field, name string, t Type, unit string) FieldInfo {
-		return FieldInfo{o, base + f, prefix + name, t, unit, writable}
-	}
-	return []FieldInfo{
-		row(CPUPeriod, "cpu_period", Int64, "µs"),
-		row(CPUQuota, "cpu_quota", Int64, "µs"),
-		row(CPUShares, "cpu_shares", Int64, ""),
-		row(MemoryLimit, "memory_limit_in_bytes", Int64, "bytes"),
-		row(OOMScoreAdj, "oom_score_adj", Int64, ""),
-		row(CpusetCpus, "cpuset_cpus", String, ""),
-		row(CpusetMems, "cpuset_mems", String, ""),
-		row(HugepageLimits, "hugepage_limits", Map, "bytes"),
-		row(Unified, "unified", Map, ""),
-		row(MemorySwap, "memory_swap_limit_in_bytes", Int64, "bytes"),
-	}
-}
+	{Pod, Overhead + CPUPeriod, "overhead.cpu_period", Int64, "µs", 0},
+	{Pod, Overhead + CPUQuota, "overhead.cpu_quota", Int64, "µs", 0},
+	{Pod, Overhead + CPUShares, "overhead.cpu_shares", Int64, "", 0},
+	{Pod, Overhead + MemoryLimit, "overhead.memory_limit_in_bytes", Int64, "bytes", 0},
+	{Pod, Overhead + OOMScoreAdj, "overhead.oom_score_adj", Int64, "", 0},
+	{Pod, Overhead + CpusetCpus, "overhead.cpuset_cpus", String, "", 0},
+	{Pod, Overhead + CpusetMems, "overhead.cpuset_mems", String, "", 0},
+	{Pod, Overhead + HugepageLimits, "overhead.hugepage_limits", Map, "bytes", 0},
+	{Pod, Overhead + Unified, "overhead.unified", Map, "", 0},
+	{Pod, Overhead + MemorySwap, "overhead.memory_swap_limit_in_bytes", Int64, "bytes", 0},
 
-func concat(rows ...[]FieldInfo) []FieldInfo {
-	var all []FieldInfo
-	for _, r := range rows {
-		all = append(all, r...)
-	}
-	return all
+	{Pod, Resources + CPUPeriod, "resources.cpu_period", Int64, "µs", 0},
+	{Pod, Resources + CPUQuota, "resources.cpu_quota", Int64, "µs", 0},
+	{Pod, Resources + CPUShares, "resources.cpu_shares", Int64, "", 0},
+	{Pod, Resources + MemoryLimit, "resources.memory_limit_in_bytes", Int64, "bytes", 0},
+	{Pod, Resources + OOMScoreAdj, "resources.oom_score_adj", Int64, "", 0},
+	{Pod, Resources + CpusetCpus, "resources.cpuset_cpus", String, "", 0},
+	{Pod, Resources + CpusetMems, "resources.cpuset_mems", String, "", 0},
+	{Pod, Resources + HugepageLimits, "resources.hugepage_limits", Map, "bytes", 0},
+	{Pod, Resources + Unified, "resources.unified", Map, "", 0},
+	{Pod, Resources + MemorySwap, "resources.memory_swap_limit_in_bytes", Int64, "bytes", 0},
+
+	{Container, Resources + CPUPeriod, "resources.cpu_period", Int64, "µs", inUpdate},
+	{Container, Resources + CPUQuota, "resources.cpu_quota", Int64, "µs", inUpdate},
+	{Container, Resources + CPUShares, "resources.cpu_shares", Int64, "", inUpdate},
+	{Container, Resources + MemoryLimit, "resources.memory_limit_in_bytes", Int64, "bytes", inUpdate},
+	{Container, Resources + OOMScoreAdj, "resources.oom_score_adj", Int64, "", inUpdate},
+	{Container, Resources + CpusetCpus, "resources.cpuset_cpus", String, "", inUpdate},
+	{Container, Resources + CpusetMems, "resources.cpuset_mems", String, "", inUpdate},
+	{Container, Resources + HugepageLimits, "resources.hugepage_limits", Map, "bytes", inUpdate},
+	{Container, Resources + Unified, "resources.unified", Map, "", inUpdate},
+	{Container, Resources + MemorySwap, "resources.memory_swap_limit_in_bytes", Int64, "bytes", inUpdate},
 }
 
 // CgroupWritable returns the hooks in which cgroup_set takes this object. What a
