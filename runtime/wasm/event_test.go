@@ -202,9 +202,13 @@ func wat(t testing.TB, name string) []byte {
 	return b
 }
 
-// load loads a module of testdata/wat.
+// load loads a module of testdata/wat. No time limit of its own disturbs a test
+// that sets none.
 func load(t testing.TB, e *Engine, name string, o PluginOptions) plugin.Plugin {
 	t.Helper()
+	if o.Timeout == 0 {
+		o.Timeout = time.Minute
+	}
 	p, err := e.Load(t.Context(), name, wat(t, name), o)
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +221,7 @@ func load(t testing.TB, e *Engine, name string, o PluginOptions) plugin.Plugin {
 	return p
 }
 
-// call calls a plugin about ev and returns what it wants changed.
+// callPlugin calls a plugin about ev and returns what it wants changed.
 func callPlugin(ctx context.Context, p plugin.Plugin, ev plugin.Event) ([]plugin.Change, error) {
 	adj := plugin.NewAdjustment(ev.Hook(), v2{})
 	err := p.Call(ctx, ev, adj)

@@ -75,8 +75,7 @@ func (p *guests) open(ctx context.Context) (*guest, error) {
 }
 
 // instance is how every instance is made: without a name, so that there can be
-// several, without the functions that wazero would call on its own, and without
-// files, clocks and random numbers, which are ours.
+// several, and without calling any function of its own.
 var instance = wazero.NewModuleConfig().WithName("").WithStartFunctions()
 
 // instantiate makes an instance that was built for this ABI, and runs no more of
