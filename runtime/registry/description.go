@@ -1,0 +1,60 @@
+package registry
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// Description is what the operator says of one plugin: a wasm module, or a hook
+// server if Endpoint is set. It is a value; nobody changes what it points to.
+type Description struct {
+	ID   string // base name of the file without its extension; unique in a list, and its order
+	File string // the .wasm file, or the JSON file that names the endpoint
+
+	Digest   string // of the module, SHA-256 in hex; empty for a hook server
+	Endpoint string // absolute path of the hook server's unix socket; empty for a module
+
+	Policy       plugin.FailurePolicy
+	Hooks        abi.HookSet // the hooks that the file names: they narrow a module's, and are all that a hook server gets
+	HooksNamed   bool        // whether it names hooks at all
+	UnknownHooks []string    // names of a hook server's file that are no hook here; they do no harm
+	Timeout      time.Duration
+	Config       json.RawMessage // for the module, compact JSON; nil if there is none
+
+	// Problem says why the plugin cannot be had: its file is bad and no good one
+	// came before it. Policy and Hooks hold what could still be read. The
+	// Watcher logs it; nobody else need.
+	Problem error
+}
+
+// Source identifies what a plugin is made from. Descriptions with the same
+// Source can share a loaded plugin, whatever else they say.
+func (d Description) Source() string {
+	if d.Endpoint != "" {
+		return "unix:" + d.Endpoint + " " + strings.Join(d.Hooks.Names(), ",")
+	}
+	config := sha256.Sum256(d.Config)
+	return "sha256:" + d.Digest + " " + hex.EncodeToString(config[:])
+}
+
+// ReadModule returns the module that the description was made for. It fails if
+// the file has another content by now: then another description is on its way.
+func (d Description) ReadModule() ([]byte, error) {
+	b, err := pluginFiles.readAll(d.File, maxModule)
+	if err != nil {
+		return nil, &fileError{d.File, err}
+	}
+	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != d.Digest {
+		return nil, &fileError{d.File, errChanged}
+	}
+	return b, nil
+}
+
+var errChanged = errors.New("the file has changed since it was found")

@@ -1,0 +1,161 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Largest files that are read, in bytes.
+const (
+	maxModule = 8 << 20
+	maxJSON   = 1 << 20
+)
+
+// A trust says whose files are believed: who can write one decides what runs on
+// the node, or which socket is told of every pod.
+type trust struct {
+	writable fs.FileMode // mode bits that must not be set
+	owned    bool        // the owner must be root or this process's user
+}
+
+var (
+	pluginFiles = trust{writable: 0o022, owned: true}
+	hookFiles   = trust{writable: 0o002} // as koordlet's users have it, but not open to all
+)
+
+// check judges a file or directory by its metadata.
+func (t trust) check(info fs.FileInfo) error {
+	if bad := info.Mode().Perm() & t.writable; bad != 0 {
+		who := "its group"
+		if bad&0o002 != 0 {
+			who = "everyone"
+		}
+		return fmt.Errorf("is writable by %s (mode %04o), so its content cannot be trusted", who, info.Mode().Perm())
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && t.owned && st.Uid != 0 && int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("belongs to user %d, not to root or user %d, so its content cannot be trusted", st.Uid, os.Geteuid())
+	}
+	return nil
+}
+
+// open opens a regular file of at most limit bytes. Nothing that a directory
+// can hold makes it wait: no pipe, no device, no link to one.
+func (t trust) open(path string, limit int64) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, cause(err)
+	}
+	if err := t.checkFile(info, limit); err != nil {
+		return nil, err
+	}
+	if err := t.checkTarget(path); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, cause(err)
+	}
+	if info, err = f.Stat(); err == nil { // it may be another by now
+		err = t.checkFile(info, limit)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (t trust) checkFile(info fs.FileInfo, limit int64) error {
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("is not a regular file (mode %v)", info.Mode())
+	}
+	if info.Size() > limit {
+		return fmt.Errorf("has %d bytes, more than the %d that are allowed", info.Size(), limit)
+	}
+	return t.check(info)
+}
+
+// checkTarget judges the directory that a symbolic link leads into: who can
+// write there can replace the file.
+func (t trust) checkTarget(path string) error {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return cause(err)
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return cause(err)
+	}
+	dir := filepath.Dir(target)
+	if info, err = os.Stat(dir); err != nil {
+		return cause(err)
+	}
+	if err := t.check(info); err != nil {
+		return fmt.Errorf("is a link into %s, which %w", dir, err)
+	}
+	return nil
+}
+
+// readAll returns the content of a file of at most limit bytes.
+func (t trust) readAll(path string, limit int64) ([]byte, error) {
+	f, err := t.open(path, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, cause(err)
+	}
+	if int64(len(b)) > limit { // it grew after it was opened
+		return nil, fmt.Errorf("has more than the %d bytes that are allowed", limit)
+	}
+	return b, nil
+}
+
+// fileError is what is wrong with a file or directory.
+type fileError struct {
+	path string
+	err  error
+}
+
+func (e *fileError) Error() string { return e.path + ": " + e.err.Error() }
+func (e *fileError) Unwrap() error { return e.err }
+
+// stateOf tells whether the file of an error was written since.
+func stateOf(err error) string {
+	var at *fileError
+	if !errors.As(err, &at) {
+		return ""
+	}
+	info, err := os.Stat(at.path)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprint(info.ModTime().UnixNano(), " ", info.Size())
+}
+
+// cause takes the path out of a file system's error: whoever reports it names
+// the file once.
+func cause(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// vanished reports whether err came of a file that is no longer in its
+// directory. A link that leads nowhere is still there, and is a bad file.
+func vanished(path string, err error) bool {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	_, err = os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,110 @@
+package registry
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// unreadableError is an error of a file that cannot be taken for a JSON object,
+// so that nothing is known of what it means to say. A file that is being
+// written is one.
+type unreadableError struct{ reason string }
+
+func (e *unreadableError) Error() string { return e.reason }
+
+// parseHookserver reads a file of hookserver.d as Koordinator does: the cases of
+// keys do not matter, and keys that it does not know are passed over. With an
+// error come the settings that could be read.
+func parseHookserver(b []byte) (settings, error) {
+	var file struct {
+		Endpoint json.RawMessage `json:"remote-endpoint"`
+		Policy   json.RawMessage `json:"failure-policy"`
+		Hooks    json.RawMessage `json:"runtime-hooks"`
+	}
+	if err := parse(b, &file); err != nil {
+		return settings{}, err
+	}
+	return read(hookserverKeys, map[string]json.RawMessage{
+		"remote-endpoint": file.Endpoint, "failure-policy": file.Policy, "runtime-hooks": file.Hooks,
+	})
+}
+
+// parsePlugin reads a JSON file of the plugin directory. Every key must be known.
+func parsePlugin(b []byte) (settings, error) {
+	var file map[string]json.RawMessage
+	if err := parse(b, &file); err != nil {
+		return settings{}, err
+	}
+	s, err := read(pluginKeys, file)
+	for _, name := range slices.Sorted(maps.Keys(file)) {
+		known := slices.ContainsFunc(pluginKeys, func(k key) bool { return k.name == name })
+		if !known && err == nil {
+			err = unknownKey(name)
+		}
+	}
+	return s, err
+}
+
+// read reads all keys that it can, and returns the first error.
+func read(keys []key, file map[string]json.RawMessage) (s settings, first error) {
+	for _, k := range keys {
+		v := file[k.name]
+		if len(v) == 0 || string(v) == "null" {
+			continue
+		}
+		if err := k.read(&s, v); err != nil && first == nil {
+			first = fmt.Errorf("%s: %w", k.name, err)
+		}
+	}
+	return s, first
+}
+
+// parse reads a JSON object.
+func parse(b []byte, into any) error {
+	if len(bytes.TrimSpace(b)) == 0 {
+		return &unreadableError{"is empty"}
+	}
+	err := json.Unmarshal(b, into)
+	var syntax *json.SyntaxError
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		line, column := position(b, syntax.Offset)
+		return &unreadableError{fmt.Sprintf("is not JSON: line %d, column %d: %v", line, column, err)}
+	case errors.As(err, &mismatch):
+		return &unreadableError{fmt.Sprintf("is a JSON %s, not an object", mismatch.Value)}
+	case err != nil:
+		return &unreadableError{err.Error()}
+	}
+	return nil
+}
+
+// position counts lines and columns from 1. The offset is that after the byte
+// at which the parser stopped.
+func position(b []byte, offset int64) (line, column int) {
+	before := b[:min(max(offset-1, 0), int64(len(b)))]
+	start := bytes.LastIndexByte(before, '\n') + 1
+	return bytes.Count(before, []byte("\n")) + 1, len(before) - start + 1
+}
+
+// decode reads a value of the kind that want names.
+func decode[T any](v json.RawMessage, want string) (T, error) {
+	var value T
+	if err := json.Unmarshal(v, &value); err != nil {
+		return value, fmt.Errorf("%.64s is not %s", compact(v), want)
+	}
+	return value, nil
+}
+
+// compact returns valid JSON without the space between its tokens.
+func compact(v json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if err := json.Compact(&b, v); err != nil {
+		return v
+	}
+	return b.Bytes()
+}

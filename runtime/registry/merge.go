@@ -1,0 +1,95 @@
+package registry
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+)
+
+// Read reads the directories once. The list is in the order of ids and holds
+// each id once; the errors name what is wrong, including every Problem in the
+// list. A directory that is not there holds no plugin.
+func Read(dirs Dirs) ([]Description, []error) {
+	return merge(nil, scan(dirs.sources()))
+}
+
+func scan(sources []source) (all []reading) {
+	for _, s := range sources {
+		all = append(all, s.scan())
+	}
+	return all
+}
+
+// merge makes one list of what the directories hold now. Where a file is bad,
+// what the list before said of it stays. An id that two files want is for the
+// one that has it, else for the first good one.
+func merge(before []Description, readings []reading) (list []Description, problems []error) {
+	had := byID(before)
+	wanted := map[string][]Description{}
+	for _, r := range readings {
+		problems = append(problems, r.problems...)
+		if r.failed != nil {
+			problems = append(problems, r.failed)
+			r.found = within(r.dir, before)
+		}
+		for _, d := range r.found {
+			wanted[d.ID] = append(wanted[d.ID], d)
+		}
+	}
+	for _, same := range wanted {
+		d := choose(same, had[same[0].ID])
+		for _, other := range same {
+			if other.File != d.File {
+				problems = append(problems, &fileError{other.File, fmt.Errorf("id %q is taken by %s; this file counts for nothing until that one goes", d.ID, d.File)})
+			}
+		}
+		if d.Problem != nil {
+			problems = append(problems, d.Problem)
+			d = keep(had[d.ID], d)
+		}
+		list = append(list, d)
+	}
+	slices.SortFunc(list, func(a, b Description) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(problems, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
+	return list, problems
+}
+
+func byID(list []Description) map[string]Description {
+	m := make(map[string]Description, len(list))
+	for _, d := range list {
+		m[d.ID] = d
+	}
+	return m
+}
+
+// within returns those whose file is in dir.
+func within(dir string, list []Description) (in []Description) {
+	for _, d := range list {
+		if filepath.Dir(d.File) == dir {
+			in = append(in, d)
+		}
+	}
+	return in
+}
+
+// choose returns which of the descriptions with one id has it.
+func choose(same []Description, had Description) Description {
+	for _, has := range []func(Description) bool{
+		func(d Description) bool { return d.File == had.File && (d.Problem == nil || had.Problem == nil) },
+		func(d Description) bool { return d.Problem == nil },
+	} {
+		if i := slices.IndexFunc(same, has); i >= 0 {
+			return same[i]
+		}
+	}
+	return same[0]
+}
+
+// keep returns what was said by the file that is bad now, if that was good.
+func keep(had, bad Description) Description {
+	if had.File == bad.File && had.Problem == nil {
+		return had
+	}
+	return bad
+}

@@ -1,0 +1,99 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// notifier tells by inotify that something in a directory has changed. It never
+// says what: who is woken reads everything. Its methods are for one goroutine.
+type notifier struct {
+	log     *slog.Logger
+	woken   chan struct{} // holds one token after any number of events
+	inotify *fsnotify.Watcher
+	watched map[string]fs.FileInfo // what was at the path when it was added
+	warned  bool
+}
+
+func newNotifier(log *slog.Logger) *notifier {
+	return &notifier{log: log, woken: make(chan struct{}, 1), watched: map[string]fs.FileInfo{}}
+}
+
+// cover sees to it that every directory is watched, until ctx is done, and
+// reports whether it is. One that is not there yet, or that inotify has no room
+// for, is tried again with the next call.
+func (n *notifier) cover(ctx context.Context, sources []source) bool {
+	if n.inotify == nil && !n.start(ctx) {
+		return false
+	}
+	all := true
+	for _, s := range sources {
+		all = n.watch(ctx, s.dir) && all
+	}
+	n.warned = n.warned && !all
+	return all
+}
+
+func (n *notifier) start(ctx context.Context) bool {
+	inotify, err := fsnotify.NewWatcher()
+	if err != nil {
+		n.warn(ctx, err)
+		return false
+	}
+	n.inotify = inotify
+	go n.listen(ctx, inotify)
+	return true
+}
+
+// watch adds a directory, again if another is at its path by now or if inotify
+// has dropped the one that was.
+func (n *notifier) watch(ctx context.Context, dir string) bool {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return false
+	}
+	if os.SameFile(info, n.watched[dir]) && slices.Contains(n.inotify.WatchList(), dir) {
+		return true
+	}
+	_ = n.inotify.Remove(dir) // it may not be watched at all
+	if err := n.inotify.Add(dir); err != nil {
+		n.warn(ctx, err, "dir", dir)
+		return false
+	}
+	n.watched[dir] = info
+	return true
+}
+
+func (n *notifier) warn(ctx context.Context, err error, attrs ...any) {
+	if !n.warned {
+		n.warned = true
+		n.log.WarnContext(ctx, "inotify cannot be used, plugin files are read every second instead", append(attrs, "err", err)...)
+	}
+}
+
+// listen turns events into tokens, at once, so that the kernel's queue does not
+// fill up while somebody is busy with what the last token was about.
+func (n *notifier) listen(ctx context.Context, inotify *fsnotify.Watcher) {
+	defer inotify.Close()
+	for {
+		select {
+		case <-inotify.Events:
+		case err := <-inotify.Errors:
+			if !errors.Is(err, fsnotify.ErrEventOverflow) {
+				n.log.WarnContext(ctx, "watching plugin files", "err", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case n.woken <- struct{}{}:
+		default:
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package registry
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// settings is what a JSON file says, of whichever directory.
+type settings struct {
+	endpoint string
+	policy   plugin.FailurePolicy
+	unclear  bool     // a policy is given and cannot be read
+	hooks    []string // nil if none are named
+	timeout  time.Duration
+	config   json.RawMessage
+	sha256   string
+	disabled bool
+}
+
+// key reads one key's value into settings. A value of null is an absent key.
+type key struct {
+	name string
+	read func(*settings, json.RawMessage) error
+}
+
+// hookserverKeys are Koordinator's.
+var hookserverKeys = []key{
+	{"remote-endpoint", readEndpoint},
+	{"failure-policy", readPolicy},
+	{"runtime-hooks", readHooks},
+}
+
+// pluginKeys are those of the plugin directory.
+var pluginKeys = append(slices.Clone(hookserverKeys), []key{
+	{"timeout", readTimeout},
+	{"config", readConfig},
+	{"sha256", readDigest},
+	{"enabled", readEnabled},
+}...)
+
+// plannedKeys are refused like unknown ones, in other words: who writes one
+// means something by it that must not be passed over in silence.
+var plannedKeys = []string{"match", "grant", "limits", "engine", "state", "dry-run"}
+
+// maxSocket is the longest path of a unix socket (sun_path less its NUL).
+const maxSocket = 107
+
+func readEndpoint(s *settings, v json.RawMessage) error {
+	text, err := decode[string](v, "a string")
+	if err != nil || text == "" {
+		return err
+	}
+	path := strings.TrimPrefix(text, "unix://")
+	switch {
+	case !filepath.IsAbs(path):
+		return fmt.Errorf("%.64q is not the absolute path of a unix socket", text)
+	case strings.ContainsRune(path, 0):
+		return fmt.Errorf("%.64q holds a NUL", text)
+	}
+	if path = filepath.Clean(path); len(path) > maxSocket {
+		return fmt.Errorf("%.128q is longer than the %d bytes that the path of a unix socket may have", text, maxSocket)
+	}
+	s.endpoint = path
+	return nil
+}
+
+// readPolicy takes a misspelt "Fail" for what it was meant to be while it
+// reports it: until the file is corrected the plugin does not run.
+func readPolicy(s *settings, v json.RawMessage) error {
+	text, err := decode[string](v, "a string")
+	if err == nil {
+		s.policy, err = plugin.ParseFailurePolicy(text)
+	} else {
+		text = string(compact(v))
+	}
+	if s.unclear = err != nil; err == nil {
+		return nil
+	}
+	for _, p := range []plugin.FailurePolicy{plugin.Ignore, plugin.Fail} {
+		if strings.EqualFold(text, p.String()) {
+			s.policy = p
+			return fmt.Errorf("%.64q is neither \"Ignore\" nor \"Fail\"; %q was meant, it seems", text, p)
+		}
+	}
+	return fmt.Errorf("%.64q is neither \"Ignore\" nor \"Fail\"", text)
+}
+
+func readHooks(s *settings, v json.RawMessage) (err error) {
+	s.hooks, err = decode[[]string](v, "a list of hook names")
+	return err
+}
+
+func readTimeout(s *settings, v json.RawMessage) error {
+	text, err := decode[string](v, `a duration such as "500ms"`)
+	if err != nil || text == "" {
+		return err
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf(`%.64q is not a duration such as "500ms"`, text)
+	}
+	if d <= 0 {
+		return fmt.Errorf("%.64q is not more than nothing", text)
+	}
+	s.timeout = d
+	return nil
+}
+
+func readConfig(s *settings, v json.RawMessage) error {
+	s.config = compact(v)
+	return nil
+}
+
+func readDigest(s *settings, v json.RawMessage) error {
+	text, err := decode[string](v, "a string")
+	if err != nil || text == "" {
+		return err
+	}
+	if b, err := hex.DecodeString(text); err != nil || len(b) != 32 {
+		return fmt.Errorf("%.64q is not a SHA-256 in hex", text)
+	}
+	s.sha256 = strings.ToLower(text)
+	return nil
+}
+
+func readEnabled(s *settings, v json.RawMessage) error {
+	on, err := decode[*bool](v, "true or false")
+	s.disabled = on != nil && !*on
+	return err
+}
+
+// unknownKey says why a key of the plugin directory is refused.
+func unknownKey(name string) error {
+	if slices.Contains(plannedKeys, name) {
+		return fmt.Errorf("%s: is not supported yet", name)
+	}
+	var names []string
+	for _, k := range pluginKeys {
+		if strings.EqualFold(k.name, name) {
+			return fmt.Errorf("%.64q is no key; %q was meant, it seems", name, k.name)
+		}
+		names = append(names, k.name)
+	}
+	return fmt.Errorf("%.64q is no key; there are %s", name, strings.Join(names, ", "))
+}
+
+// hookSet returns the hooks among names, and the names that are none.
+func hookSet(names []string) (set abi.HookSet, unknown []string) {
+	for _, name := range names {
+		if h, ok := abi.HookByName(name); ok {
+			set |= abi.HookSetOf(h)
+		} else {
+			unknown = append(unknown, name)
+		}
+	}
+	return set, unknown
+}
+
+// unknownHook says what could have been meant by a name that is no hook.
+func unknownHook(name string) error {
+	var names []string
+	for _, info := range abi.Hooks {
+		if strings.EqualFold(info.Name, name) {
+			return fmt.Errorf("runtime-hooks: %.64q is no hook; %q was meant, it seems", name, info.Name)
+		}
+		names = append(names, info.Name)
+	}
+	return fmt.Errorf("runtime-hooks: %.64q is no hook; there are %s", name, strings.Join(names, ", "))
+}

@@ -1,0 +1,153 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"reflect"
+	"slices"
+	"time"
+)
+
+// When the directories are read again.
+const (
+	quiet    = 100 * time.Millisecond // after the last event of several
+	patience = 400 * time.Millisecond // after the first, if they do not end
+	rescan   = 10 * time.Second       // without an event: what a link outside points to, and what inotify lost
+	poll     = time.Second            // while inotify does not cover every directory
+	grace    = time.Second            // how long a file may be bad before it is called so: it may be half written
+)
+
+// Watcher keeps the list of descriptions up to date.
+type Watcher struct {
+	log     *slog.Logger
+	sources []source
+	notify  *notifier
+	covered bool // inotify tells of every directory
+	list    []Description
+	bad     map[string]*problem // by their texts
+}
+
+// problem is what the log has said, or will say if it lasts.
+type problem struct {
+	since time.Time
+	state string // of the file, while nothing is said
+	said  bool
+}
+
+// Open reads the directories and watches them until ctx is done. A directory
+// that is not there is made, with mode 0755, and else waited for. What is wrong
+// with a file goes to the log, not into the error.
+func Open(ctx context.Context, log *slog.Logger, dirs Dirs) (*Watcher, error) {
+	w := &Watcher{log: log, sources: dirs.sources(), notify: newNotifier(log)}
+	for _, s := range w.sources {
+		if err := os.MkdirAll(s.dir, 0o755); err != nil {
+			log.WarnContext(ctx, "directory cannot be made and is waited for", "dir", s.dir, "err", err)
+		}
+	}
+	if len(w.sources) == 2 && same(dirs.Plugins, dirs.Hooks) {
+		return nil, fmt.Errorf("plugin directory %s and hook directory %s are one", dirs.Plugins, dirs.Hooks)
+	}
+	w.list = w.read(ctx)
+	return w, nil
+}
+
+func same(a, b string) bool {
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(x, y)
+}
+
+// Descriptions returns the list as it is. It is for before Run is called.
+func (w *Watcher) Descriptions() []Description { return slices.Clone(w.list) }
+
+// Run calls changed with the list, at once and whenever its content has changed,
+// until ctx is done. It does not call while a call is under way; what changes
+// meanwhile is seen after it.
+func (w *Watcher) Run(ctx context.Context, changed func([]Description)) {
+	changed(w.Descriptions())
+	for w.wait(ctx) {
+		had := byID(w.list)
+		list := slices.DeleteFunc(w.read(ctx), func(d Description) bool {
+			_, known := had[d.ID]
+			return !known && d.Problem != nil && !w.bad[d.Problem.Error()].said
+		})
+		if !reflect.DeepEqual(list, w.list) {
+			w.list = list
+			changed(w.Descriptions())
+		}
+	}
+}
+
+// read reads the directories, after it has made sure that no later change is missed.
+func (w *Watcher) read(ctx context.Context) []Description {
+	w.covered = w.notify.cover(ctx, w.sources)
+	list, problems := merge(w.list, scan(w.sources))
+	w.report(ctx, problems)
+	return list
+}
+
+// report logs each problem once, when it has lasted. One of a file that is
+// still being written has not.
+func (w *Watcher) report(ctx context.Context, problems []error) {
+	bad := make(map[string]*problem, len(problems))
+	for _, err := range problems {
+		p, state := w.bad[err.Error()], stateOf(err)
+		if p == nil || !p.said && p.state != state {
+			p = &problem{since: time.Now(), state: state}
+		}
+		if !p.said && time.Since(p.since) >= grace {
+			p.said = true
+			w.log.ErrorContext(ctx, "plugin file refused", "err", err)
+		}
+		bad[err.Error()] = p
+	}
+	w.bad = bad
+}
+
+// wait returns when it is time to read again; false when ctx is done.
+func (w *Watcher) wait(ctx context.Context) bool {
+	timer := time.NewTimer(w.pause())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-w.notify.woken:
+		return w.settle(ctx)
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// pause is how long to wait without an event.
+func (w *Watcher) pause() time.Duration {
+	pause := rescan
+	if !w.covered {
+		pause = poll
+	}
+	for _, p := range w.bad {
+		if !p.said {
+			pause = min(pause, time.Until(p.since.Add(grace)))
+		}
+	}
+	return max(pause, 0)
+}
+
+// settle waits for the end of a series of events: files are often written in
+// several steps.
+func (w *Watcher) settle(ctx context.Context) bool {
+	enough := time.NewTimer(patience)
+	defer enough.Stop()
+	for {
+		select {
+		case <-w.notify.woken:
+		case <-time.After(quiet):
+			return true
+		case <-enough.C:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+}

@@ -1,0 +1,322 @@
+package registry_test
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+)
+
+// soon is within what an operator is promised for a change to count. The
+// Watcher needs a half of it at most; the rest is for a busy machine.
+const soon = time.Second
+
+// TestWatch follows a plugin's files through an ordinary life.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	dirs := newDirs(t)
+	write(t, dirs.Hooks, "koordlet.json", koordlet)
+	w := watch(t, dirs)
+	if got := ids(w.Descriptions()); got != "koordlet" {
+		t.Errorf("before Run: %q", got)
+	}
+	w.untilIDs(t, "koordlet")
+	for _, step := range []struct {
+		name string
+		do   func()
+		want string
+	}{
+		{"a module", func() { write(t, dirs.Plugins, "10-a.wasm", module) }, "10-a koordlet"},
+		{"a hook server", func() { write(t, dirs.Plugins, "20-b.json", hookServer("/b.sock")) }, "10-a 20-b koordlet"},
+		{"a rename", func() {
+			must(t, os.Rename(filepath.Join(dirs.Plugins, "10-a.wasm"), filepath.Join(dirs.Plugins, "30-a.wasm")))
+		}, "20-b 30-a koordlet"},
+		{"a removal", func() { must(t, os.Remove(filepath.Join(dirs.Hooks, "koordlet.json"))) }, "20-b 30-a"},
+		{"switched off", func() { write(t, dirs.Plugins, "30-a.json", `{"enabled": false}`) }, "20-b"},
+		{"all gone", func() { must(t, os.RemoveAll(dirs.Plugins)) }, ""},
+		{"a new directory", func() {
+			must(t, os.Mkdir(dirs.Plugins, 0o755))
+			write(t, dirs.Plugins, "10-a.wasm", module)
+		}, "10-a"},
+	} {
+		step.do()
+		if _, took := w.untilIDs(t, step.want); took > soon && step.name != "a new directory" {
+			t.Errorf("%s counted after %v", step.name, took)
+		}
+	}
+	write(t, dirs.Plugins, "20-b.wasm", module)
+	if _, took := w.untilIDs(t, "10-a 20-b"); took > soon {
+		t.Errorf("the new directory is not watched: %v", took)
+	}
+	if w.log.String() != "" {
+		t.Errorf("log:\n%s", w.log)
+	}
+}
+
+// TestContentDecides: a file that is written again with what it had is no change.
+func TestContentDecides(t *testing.T) {
+	t.Parallel()
+	dirs := newDirs(t)
+	write(t, dirs.Plugins, "10-a.wasm", module)
+	w := watch(t, dirs)
+	w.untilIDs(t, "10-a")
+	write(t, dirs.Plugins, "10-a.wasm", module)
+	write(t, dirs.Plugins, "README", "#")
+	w.quiet(t, soon)
+	write(t, dirs.Plugins, "10-a.wasm", module+"\x00\x00")
+	w.until(t, "the other module", func(list []registry.Description) bool { return list[0].Digest == digestOf(module+"\x00\x00") })
+}
+
+// TestHalfWritten: what is bad for a moment is neither reported nor counts.
+func TestHalfWritten(t *testing.T) {
+	t.Parallel()
+	dirs := newDirs(t)
+	write(t, dirs.Hooks, "koordlet.json", hookServer("/old.sock"))
+	w := watch(t, dirs)
+	w.untilIDs(t, "koordlet")
+	for i, half := range []string{"", koordlet[:len(koordlet)/2]} {
+		write(t, dirs.Hooks, "koordlet.json", half)
+		write(t, dirs.Hooks, fmt.Sprint("new", i, ".json"), half)
+		w.quiet(t, soon/2)
+		write(t, dirs.Hooks, fmt.Sprint("new", i, ".json"), "{}")
+	}
+	write(t, dirs.Hooks, "koordlet.json", koordlet)
+	w.until(t, "the new endpoint", func(list []registry.Description) bool { return list[0].Endpoint == "/var/run/koordlet/koordlet.sock" })
+	w.quiet(t, soon)
+	if w.log.String() != "" {
+		t.Errorf("log:\n%s", w.log)
+	}
+}
+
+// TestBadFileKeepsTheGoodOne, is said once by name and reason, and counts again
+// when it is good.
+func TestBadFileKeepsTheGoodOne(t *testing.T) {
+	t.Parallel()
+	dirs := newDirs(t)
+	write(t, dirs.Plugins, "10-a.wasm", module)
+	write(t, dirs.Plugins, "10-a.json", `{"failure-policy": "Fail"}`)
+	write(t, dirs.Hooks, "koordlet.json", koordlet)
+	w := watch(t, dirs)
+	before, _ := w.untilIDs(t, "10-a koordlet")
+	bad := []string{
+		write(t, dirs.Plugins, "10-a.json", `{"failure-policy": `),
+		write(t, dirs.Hooks, "koordlet.json", `{"failure-policy": "fail"}`),
+	}
+	for _, path := range bad {
+		w.untilLogged(t, path+": ")
+	}
+	w.quiet(t, soon)
+	write(t, dirs.Plugins, "30-c.wasm", module)
+	list, _ := w.untilIDs(t, "10-a 30-c koordlet")
+	if list[0].Policy != plugin.Fail || list[2].Endpoint != before[1].Endpoint {
+		t.Errorf("what was good did not stay: %+v", list)
+	}
+	if n := strings.Count(w.log.String(), "level=ERROR"); n != len(bad) {
+		t.Errorf("%d errors, want %d:\n%s", n, len(bad), w.log)
+	}
+	must(t, os.Remove(bad[1]))
+	w.untilIDs(t, "10-a 30-c")
+	write(t, dirs.Plugins, "10-a.json", `{}`)
+	w.until(t, "the policy that is good again", func(list []registry.Description) bool { return list[0].Policy == plugin.Ignore })
+}
+
+// TestBadFileWithoutAGoodOne is in the list at once when the proxy starts, so
+// that its hooks are refused from the first call on; later, once it has lasted.
+func TestBadFileWithoutAGoodOne(t *testing.T) {
+	t.Parallel()
+	dirs := newDirs(t)
+	write(t, dirs.Plugins, "10-a.wasm", module)
+	write(t, dirs.Plugins, "10-a.json", "{")
+	w := watch(t, dirs)
+	list, _ := w.untilIDs(t, "10-a!")
+	if list[0].Policy != plugin.Fail {
+		t.Errorf("policy %v", list[0].Policy)
+	}
+	if w.log.String() != "" {
+		t.Errorf("said at once:\n%s", w.log)
+	}
+	write(t, dirs.Plugins, "20-b.wasm", "")
+	if _, took := w.untilIDs(t, "10-a! 20-b!"); took < soon/2 {
+		t.Errorf("listed after %v", took)
+	}
+	for _, name := range []string{"10-a.json: is not JSON", "20-b.wasm: is not a WebAssembly module"} {
+		w.untilLogged(t, filepath.Join(dirs.Plugins, name))
+	}
+}
+
+// TestDuplicateKeepsTheFirst: the id is for the file that has it, and for the
+// other one once that is gone.
+func TestDuplicateKeepsTheFirst(t *testing.T) {
+	t.Parallel()
+	dirs := newDirs(t)
+	write(t, dirs.Hooks, "10-a.json", hookServer("/a.sock"))
+	w := watch(t, dirs)
+	w.untilIDs(t, "10-a")
+	path := write(t, dirs.Plugins, "10-a.wasm", module)
+	w.untilLogged(t, path+`: id \"10-a\" is taken by `+filepath.Join(dirs.Hooks, "10-a.json"))
+	write(t, dirs.Hooks, "10-a.json", hookServer("/b.sock"))
+	w.until(t, "the first file's change", func(list []registry.Description) bool { return list[0].Endpoint == "/b.sock" })
+	must(t, os.Remove(filepath.Join(dirs.Hooks, "10-a.json")))
+	w.until(t, "the other file", func(list []registry.Description) bool { return len(list) == 1 && list[0].File == path })
+}
+
+// TestConfigMap swaps a directory of files by one symbolic link, as kubelet does
+// with the files of a ConfigMap.
+func TestConfigMap(t *testing.T) {
+	t.Parallel()
+	dirs := newDirs(t)
+	mount := func(version, name, content string) {
+		dir := filepath.Join(dirs.Hooks, "..2026_"+version)
+		must(t, os.Mkdir(dir, 0o755))
+		write(t, dir, name, content)
+		must(t, os.Symlink("..2026_"+version, filepath.Join(dirs.Hooks, "..data_tmp")))
+		must(t, os.Rename(filepath.Join(dirs.Hooks, "..data_tmp"), filepath.Join(dirs.Hooks, "..data")))
+	}
+	mount("1", "koordlet.json", hookServer("/1.sock"))
+	must(t, os.Symlink("..data/koordlet.json", filepath.Join(dirs.Hooks, "koordlet.json")))
+	w := watch(t, dirs)
+	w.untilIDs(t, "koordlet")
+	mount("2", "koordlet.json", hookServer("/2.sock"))
+	if _, took := w.until(t, "the new endpoint", func(list []registry.Description) bool { return list[0].Endpoint == "/2.sock" }); took > soon {
+		t.Errorf("took %v", took)
+	}
+	must(t, os.RemoveAll(filepath.Join(dirs.Hooks, "..2026_1")))
+	w.quiet(t, soon)
+	if w.log.String() != "" {
+		t.Errorf("log:\n%s", w.log)
+	}
+}
+
+// TestLinkOutside is read again now and then: no event tells of its target.
+func TestLinkOutside(t *testing.T) {
+	t.Parallel()
+	dirs := newDirs(t)
+	outside := t.TempDir()
+	write(t, outside, "a.json", hookServer("/1.sock"))
+	must(t, os.Symlink(filepath.Join(outside, "a.json"), filepath.Join(dirs.Hooks, "a.json")))
+	w := watch(t, dirs)
+	w.untilIDs(t, "a")
+	write(t, outside, "a.json", hookServer("/2.sock"))
+	w.until(t, "the new endpoint", func(list []registry.Description) bool { return list[0].Endpoint == "/2.sock" })
+}
+
+// TestDirectoryBecomesUntrusted: nothing new is believed, and what was stays.
+func TestDirectoryBecomesUntrusted(t *testing.T) {
+	t.Parallel()
+	dirs := newDirs(t)
+	write(t, dirs.Plugins, "10-a.wasm", module)
+	w := watch(t, dirs)
+	w.untilIDs(t, "10-a")
+	must(t, os.Chmod(dirs.Plugins, 0o777))
+	write(t, dirs.Plugins, "20-b.wasm", module)
+	w.untilLogged(t, dirs.Plugins+": is writable by everyone")
+	w.quiet(t, soon/2)
+	must(t, os.Chmod(dirs.Plugins, 0o755))
+	w.untilIDs(t, "10-a 20-b")
+}
+
+// TestDirectories are made where they are missing, and waited for where they
+// cannot be.
+func TestDirectories(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, root, "file", "")
+	dirs := registry.Dirs{Plugins: filepath.Join(root, "a/plugins.d"), Hooks: filepath.Join(root, "file/hookserver.d")}
+	w := watch(t, dirs)
+	w.untilIDs(t, "")
+	if info, err := os.Stat(dirs.Plugins); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("%v, %v", info, err)
+	}
+	w.untilLogged(t, "dir="+dirs.Hooks)
+	must(t, os.Remove(filepath.Join(root, "file")))
+	must(t, os.MkdirAll(dirs.Hooks, 0o755))
+	write(t, dirs.Hooks, "koordlet.json", koordlet)
+	w.untilIDs(t, "koordlet")
+	_, err := registry.Open(t.Context(), slog.Default(), registry.Dirs{Plugins: dirs.Hooks, Hooks: dirs.Hooks + "/"})
+	if err == nil || !strings.Contains(err.Error(), "are one") {
+		t.Errorf("one directory for both: %v", err)
+	}
+}
+
+// TestHammer rewrites files in place and in two halves, a thousand times each,
+// while they are watched. Every list must be of good files, and the last must
+// be the last.
+func TestHammer(t *testing.T) {
+	t.Parallel()
+	dirs := newDirs(t)
+	write(t, dirs.Hooks, "koordlet.json", hookServer("/0.sock"))
+	write(t, dirs.Plugins, "10-a.wasm", module)
+	w := watch(t, dirs)
+	w.untilIDs(t, "10-a koordlet")
+	for i := range 1000 {
+		for _, half := range []bool{true, false} {
+			server, code := hookServer(fmt.Sprintf("/%d.sock", i)), module+strings.Repeat("\x00", i)
+			if half {
+				server, code = server[:i%len(server)], code[:i%4]
+			}
+			write(t, dirs.Hooks, "koordlet.json", server)
+			write(t, dirs.Plugins, "10-a.wasm", code)
+			time.Sleep(time.Millisecond)
+		}
+	}
+	lists := 0
+	w.until(t, "the last", func(list []registry.Description) bool {
+		lists++
+		if ids(list) != "10-a koordlet" {
+			t.Errorf("list %q", ids(list))
+		}
+		return list[1].Endpoint == "/999.sock" && list[0].Digest == digestOf(module+strings.Repeat("\x00", 999))
+	})
+	t.Logf("%d lists", lists)
+	if w.log.String() != "" {
+		t.Errorf("log:\n%s", w.log)
+	}
+}
+
+// TestWithoutInotify runs the test of an ordinary life again where the kernel
+// gives no inotify: in a user namespace of its own whose limit is zero.
+func TestWithoutInotify(t *testing.T) {
+	t.Parallel()
+	const limit = "/proc/sys/user/max_inotify_instances"
+	if os.Getenv("REGISTRY_TEST_NO_INOTIFY") != "" {
+		must(t, os.WriteFile(limit, []byte("0"), 0))
+		dirs := newDirs(t)
+		w := watch(t, dirs)
+		write(t, dirs.Plugins, "10-a.wasm", module)
+		if _, took := w.untilIDs(t, "10-a"); took > 2*soon {
+			t.Errorf("counted after %v", took)
+		}
+		if n := strings.Count(w.log.String(), "inotify cannot be used"); n != 1 {
+			t.Errorf("%d warnings, want 1:\n%s", n, w.log)
+		}
+		must(t, os.WriteFile(limit, []byte("10"), 0))
+		time.Sleep(2 * soon) // inotify is taken into use at the next look
+		must(t, os.Remove(filepath.Join(dirs.Plugins, "10-a.wasm")))
+		if _, took := w.untilIDs(t, ""); took > soon {
+			t.Errorf("counted after %v", took)
+		}
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestWithoutInotify$", "-test.v")
+	cmd.Env = append(os.Environ(), "REGISTRY_TEST_NO_INOTIFY=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("in a user namespace: %v\n%s", err, out)
+	}
+	if !strings.Contains(string(out), "--- PASS: TestWithoutInotify") {
+		t.Errorf("the test did not run:\n%s", out)
+	}
+}
