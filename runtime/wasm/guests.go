@@ -83,7 +83,7 @@ var instance = wazero.NewModuleConfig().WithName("").WithStartFunctions()
 func (p *guests) instantiate(ctx context.Context) (*guest, error) {
 	g := &guest{id: p.id, log: p.log, config: p.config}
 	if err := g.start(ctx, p.runtime, p.code); err != nil {
-		return nil, wrap("start function", err)
+		return nil, wrap("instantiating", err)
 	}
 	g.hook = g.instance.ExportedFunction(abi.ExportHook)
 	err := g.initialize(ctx)

@@ -19,7 +19,7 @@ func TestRefused(t *testing.T) {
 		{"manifest-unknown-hook", `manifest: hooks holds "PreLunch", which this host does not have`},
 		{"manifest-too-long", "wp_manifest: the manifest has 16385 bytes, the limit is 16384"},
 		{"manifest-outside", "wp_manifest: 100 bytes at 0x7fffffff are outside its memory"},
-		{"start-trap", "start function: trapped: unreachable in boot"},
+		{"start-trap", "instantiating: trapped: unreachable in boot"},
 		{"configure-refuse", "wp_configure: failed: config is not good"},
 		{"abi-major", "built for version 2.0 of the plugin ABI, this host has 1.0; a newer wasmproxy is needed"},
 		{"abi-minor", "built for version 1.99 of the plugin ABI, this host has 1.0; a newer wasmproxy is needed"},
