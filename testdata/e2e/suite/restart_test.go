@@ -35,15 +35,16 @@ func TestRestart(t *testing.T) {
 	kubelet.AwaitReady(t, shared)
 	stop := watchReady(t, kubelet, shared)
 	created := hashOfCreation(t, shared)
-	before := hashesOfUpdates(t, kubelet, proxy, shared)
+	before := hashesOfUpdates(t, kubelet, proxy, shared, "pinned-first")
+	t.Logf("the witness saw %v", before)
 
 	proxy.Kill()
 	proxy.Start(t)
-	expectHashes(t, "after a restart of wasmproxy", hashesOfUpdates(t, kubelet, proxy, shared), before)
+	expectHashes(t, "after a restart of wasmproxy", hashesOfUpdates(t, kubelet, proxy, shared, "pinned-second"), before)
 
 	containerd.Restart(t)
 	node.AwaitCRI(t, node.ProxyEndpoint)
-	expectHashes(t, "after a restart of containerd", hashesOfUpdates(t, kubelet, proxy, shared), before)
+	expectHashes(t, "after a restart of containerd", hashesOfUpdates(t, kubelet, proxy, shared, "pinned-third"), before)
 
 	if now := hashOfCreation(t, shared); now != created {
 		t.Errorf("the container's annotation is %q, was %q", now, created)
@@ -59,23 +60,31 @@ func staticCPUManager(c *kubeletconfig.KubeletConfiguration) {
 }
 
 // hashesOfUpdates runs a pod that takes a CPU for itself, removes it, and
-// returns what the witness saw of the shared pod's container in the updates
-// that follow from that.
-func hashesOfUpdates(t *testing.T, kubelet *node.Kubelet, proxy *node.Proxy, shared *core.Pod) []string {
+// returns what the witness saw of the shared pod's container in the two updates
+// that follow from that. A pod of the same name again would be the same pod to
+// kubelet, which may not have done with it.
+func hashesOfUpdates(t *testing.T, kubelet *node.Kubelet, proxy *node.Proxy, shared *core.Pod, name string) []string {
 	t.Helper()
 	group := cgroups(t, shared)["main"]
 	all := cpus(t, group)
-	seen := len(witnessed(t, proxy, shared))
-	pinned := staticPod("pinned", ticking("main", limits("1", "32Mi")))
+	before := witnessed(t, proxy, shared)
+	pinned := staticPod(name, ticking("main", limits("1", "32Mi")))
 	kubelet.Apply(t, pinned)
 	kubelet.AwaitReady(t, pinned)
 	awaitCPUs(t, group, "fewer CPUs", func(now string) bool { return now != all })
 	kubelet.Remove(t, pinned)
 	kubelet.AwaitGone(t, pinned)
 	awaitCPUs(t, group, "all CPUs again", func(now string) bool { return now == all })
-	hashes := witnessed(t, proxy, shared)[seen:]
-	if len(hashes) < 2 {
-		t.Fatalf("the witness saw %d updates of the shared container, want one for each change", len(hashes))
+	var after witnessLog
+	node.Eventually(t, time.Minute, "kubelet has its answers", func() error {
+		if after = witnessed(t, proxy, shared); after.answered < len(after.hashes) {
+			return fmt.Errorf("%d of %d", after.answered, len(after.hashes))
+		}
+		return nil
+	})
+	hashes := after.hashes[len(before.hashes):]
+	if len(hashes) != 2 || hashes[0] == hashes[1] {
+		t.Fatalf("the witness saw %v of the shared container, want two different hashes", hashes)
 	}
 	return hashes
 }
@@ -99,20 +108,31 @@ func awaitCPUs(t *testing.T, group, what string, want func(string) bool) {
 	})
 }
 
-// witnessed returns the hashes that wasmproxy, since it was started, logged for updates of a pod's container.
-func witnessed(t *testing.T, proxy *node.Proxy, pod *core.Pod) []string {
+// witnessLog is what the witness noted of the updates of a pod's container since wasmproxy was started.
+type witnessLog struct {
+	hashes   []string
+	answered int // how many of the updates have ended
+}
+
+func witnessed(t *testing.T, proxy *node.Proxy, pod *core.Pod) (w witnessLog) {
 	t.Helper()
-	var hashes []string
 	proxy.Records(t, "plugin changed field", func(line []byte) error {
-		var change struct{ Hook, Pod, Field, Value string }
-		err := json.Unmarshal(line, &change)
-		if change.Hook == "PreUpdateContainerResources" && change.Pod == "default/"+node.PodName(pod) &&
-			strings.Contains(change.Field, witnessAnnotation) {
-			hashes = append(hashes, change.Value)
+		var r struct{ Hook, Pod, Field, Value string }
+		err := json.Unmarshal(line, &r)
+		if r.Hook == "PreUpdateContainerResources" && r.Pod == "default/"+node.PodName(pod) && strings.Contains(r.Field, witnessAnnotation) {
+			w.hashes = append(w.hashes, r.Value)
 		}
 		return err
 	})
-	return hashes
+	proxy.Records(t, "plugin log", func(line []byte) error {
+		var r struct{ Text string }
+		err := json.Unmarshal(line, &r)
+		if r.Text == "updated "+node.PodName(pod)+"/main" {
+			w.answered++
+		}
+		return err
+	})
+	return w
 }
 
 // hashOfCreation returns the annotation that the witness gave the container when it was created.

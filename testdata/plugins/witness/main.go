@@ -19,7 +19,11 @@ func main() {} // never runs
 func init() {
 	wp.Plugin("witness", "1.0.0").
 		OnPreCreateContainer(func(c *wp.PreCreateContainer) error { return witness(&c.MutableContainer) }).
-		OnPreUpdateContainerResources(func(c *wp.PreUpdateContainerResources) error { return witness(&c.MutableContainer) })
+		OnPreUpdateContainerResources(func(c *wp.PreUpdateContainerResources) error { return witness(&c.MutableContainer) }).
+		OnPostUpdateContainerResources(func(c *wp.PostUpdateContainerResources) error {
+			wp.Log(wp.LevelInfo, "updated "+c.Pod().Name()+"/"+c.Name()) // the caller has its answer
+			return nil
+		})
 }
 
 func witness(c *wp.MutableContainer) error {
@@ -33,7 +37,7 @@ func witness(c *wp.MutableContainer) error {
 		write(h, name, value)
 	}
 	sum := hex.EncodeToString(h.Sum(nil))
-	wp.Log(wp.LevelInfo, "witness container="+c.Name()+" hash="+sum)
+	wp.Log(wp.LevelInfo, "saw "+c.Pod().Name()+"/"+c.Name()+" as "+sum)
 	return c.SetAnnotation("witness.wasmproxy.io/hash", sum)
 }
 
