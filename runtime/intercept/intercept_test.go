@@ -313,3 +313,17 @@ func TestEmptyRequests(t *testing.T) {
 	}
 	n.must(n.turns.Drain(t.Context()))
 }
+
+// What kubelet itself changes of a pod between its containers is kubelet's: with
+// no plugin's change to lay over, its bytes go on as they came.
+func TestNothingIsLaidOverWithoutAChange(t *testing.T) {
+	n := newNode(t, []plugin.Member{on(abi.PreRunPodSandbox, nothing)})
+	n.runPod()
+	req := createRequest()
+	delete(req.SandboxConfig.Annotations, "example.com/tier")
+	frame, err := n.call(t.Context(), "CreateContainer", req, &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
+	n.must(err)
+	if n.sent != frame {
+		t.Error("the request was encoded anew")
+	}
+}

@@ -46,12 +46,9 @@ func (s *Store) ranPod(asked, sent *runtimeapi.RunPodSandboxRequest, resp *runti
 }
 
 func newPod(id string, asked, sent *runtimeapi.PodSandboxConfig, handler string) Pod {
-	p := Pod{ID: id, Config: sent, RuntimeHandler: handler, State: runtimeapi.PodSandboxState_SANDBOX_READY}
+	p := Pod{ID: id, Config: sent, Asked: asked, RuntimeHandler: handler, State: runtimeapi.PodSandboxState_SANDBOX_READY}
 	if p.Config == nil {
 		p.Config = &runtimeapi.PodSandboxConfig{}
-	}
-	if asked != nil && asked != sent && !proto.Equal(asked, sent) {
-		p.Asked = asked
 	}
 	return p
 }

@@ -201,8 +201,8 @@ func TestAsked(t *testing.T) {
 		want        *runtimeapi.PodSandboxConfig
 	}{
 		{"unknown", nil, asked, nil},
-		{"the same message", asked, asked, nil},
-		{"an equal message", asked, same, nil},
+		{"the same message", asked, asked, asked},
+		{"an equal message", asked, same, asked},
 		{"changed by a plugin", asked, changed, asked},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -9,8 +9,8 @@ type Pod struct {
 	// Config is the sandbox config as it was sent to the backend, with the
 	// overhead and resources of later updates. Never nil.
 	Config *runtimeapi.PodSandboxConfig
-	// Asked is the config as kubelet sent it. Nil when it equals what was sent,
-	// or when it is not known because the pod was read from the backend.
+	// Asked is the config as kubelet sent it. Nil when that is not known,
+	// because the pod was read from the backend.
 	Asked          *runtimeapi.PodSandboxConfig
 	RuntimeHandler string
 	State          runtimeapi.PodSandboxState
