@@ -1,32 +1,82 @@
-# Everything that is built goes to .cache, which git ignores.
-export CGO_ENABLED ?= 0
+# What is built goes to .cache, which git ignores. WASMPROXY_CACHE puts it elsewhere.
 CACHE := $(or $(WASMPROXY_CACHE),$(CURDIR)/.cache)
 BIN   := $(CACHE)/bin/wasmproxy
-BUILD := go build -trimpath -buildvcs=false -ldflags '-s -w'
+
+# Modules of their own, so that nobody who imports this one inherits what they need.
+BENCH := testdata/bench
+E2E   := testdata/e2e
+KOORD := runtime/remote/testdata/koordinator
+
+FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build the program
-	$(BUILD) -o $(BIN) ./cmd/wasmproxy
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o $(BIN) ./cmd/wasmproxy
 
 .PHONY: demo
-demo: build ## Show the proxy and two plugins at work, without root and without a node
+demo: build ## Show the proxy and two plugins at work; needs Go, not root, not a node
 	@$(BIN) demo
 
 .PHONY: test
-test: check race plugins-check e2e ## Run every test; needs root, gcc and Debian's package manager
+test: check unit interop e2e ## Run every test; needs root, gcc and Debian's package manager
 
 .PHONY: check
-check: ## Formatting, vet, generated code, the wasm files made from text
-	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'run gofmt on these files'; exit 1; }
+check: wat plugins-check ## Formatting, vet, and that generated and built files are what their sources make
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt on these files'; exit 1; }
 	go vet ./...
-	testdata/wat/build.sh --check
+	go -C $(BENCH) vet ./...
+	go -C $(E2E) vet ./...
+	git diff --exit-code -- '*.wasm'
 
-.PHONY: race
-race: ## Run the Go tests under the race detector
-	CGO_ENABLED=1 go test -race ./...
+.PHONY: unit
+unit: ## Run the Go tests under the race detector
+	go test -race -timeout 20m ./...
+	go -C $(BENCH) test ./...
+	go -C $(E2E) test ./internal/...
+
+.PHONY: interop
+interop: ## Test the hook protocol against Koordinator's own code
+	go -C $(KOORD) test ./...
+
+.PHONY: e2e
+e2e: ## Run pods of a real kubelet through the proxy, on containerd and runc; root
+	go -C $(E2E) test -count=1 -timeout 60m -v ./suite
+
+.PHONY: critest
+critest: ## Run the CRI conformance tests directly and through the proxy, and compare; root
+	go -C $(E2E) test -count=1 -timeout 60m -v ./critest
+
+.PHONY: bench
+bench: build ## Measure calls beside a raw relay and koord-runtime-proxy; results in testdata/bench/results
+	go -C $(BENCH) run .
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME
+	@for file in $$(git grep -l '^func Fuzz' -- '*_test.go'); do \
+	  for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9]*\).*/\1/p' $$file); do \
+	    go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x ./$$(dirname $$file) || exit 1; \
+	  done; \
+	done
+
+.PHONY: plugins
+plugins: ## Build the plugins that ship with the proxy, with a pinned TinyGo
+	testdata/toolchain/plugins.sh
+
+.PHONY: plugins-check
+plugins-check: ## Build them elsewhere and compare, byte for byte
+	testdata/toolchain/plugins.sh --check
+
+.PHONY: wat
+wat: ## Build the guests that are written by hand
+	testdata/wat/build.sh
+	wat2wasm --debug-names cmd/wasmproxy/demo/burstcap.wat -o cmd/wasmproxy/demo/burstcap.wasm
+
+.PHONY: generate
+generate: ## Generate the code of the hook protocol from its .proto
+	go generate ./...

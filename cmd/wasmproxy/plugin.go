@@ -25,7 +25,7 @@ func inspectCommand() *cobra.Command {
 		Short: "Print what a .wasm plugin is, wants and imports, and what keeps it from loading",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			module, err := os.ReadFile(args[0])
+			module, err := readModule(args[0])
 			if err != nil {
 				return err
 			}
@@ -44,6 +44,17 @@ func inspectCommand() *cobra.Command {
 	}
 }
 
+// readModule reads at most a byte more than any module may have, so that a
+// wrong file, or one without an end, is told from a plugin.
+func readModule(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, wasm.MaxModule+1))
+}
+
 func printInspection(out io.Writer, in wasm.Inspection) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	row := func(key, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", key, fmt.Sprintf(format, args...)) }
@@ -52,7 +63,9 @@ func printInspection(out io.Writer, in wasm.Inspection) error {
 		row("description", "%s", in.Manifest.Description)
 	}
 	row("hooks", "%s", strings.Join(in.Manifest.Hooks, ", "))
-	row("abi", "%s, version %d.%d", abi.Module, in.ABI>>16, in.ABI&0xffff)
+	if in.ABI != 0 {
+		row("abi", "%s, version %d.%d", abi.Module, in.ABI>>16, in.ABI&0xffff)
+	}
 	row("manifest", "from the %s", in.ManifestSource)
 	row("size", "%d bytes", in.Size)
 	row("sha256", "%s", in.SHA256)
@@ -74,7 +87,7 @@ func printInspection(out io.Writer, in wasm.Inspection) error {
 
 func memory(in wasm.Inspection) string {
 	if in.MemoryMax == 0 {
-		return fmt.Sprintf("%d KiB, no maximum of its own", in.MemoryMin*64)
+		return fmt.Sprintf("%d KiB, no maximum of its own", uint64(in.MemoryMin)*64)
 	}
-	return fmt.Sprintf("%d KiB, at most %d KiB", in.MemoryMin*64, in.MemoryMax*64)
+	return fmt.Sprintf("%d KiB, at most %d KiB", uint64(in.MemoryMin)*64, uint64(in.MemoryMax)*64)
 }

@@ -13,7 +13,7 @@ import (
 func TestMisbehavingGuests(t *testing.T) {
 	guests := []struct{ name, says string }{
 		{"trap", "unreachable"},
-		{"loop", "longer than"},
+		{"loop", "longer than its time limit of 100ms"},
 		{"exit-0", "exit"},
 		{"exit-3", "3"},
 		{"alloc", ""},

@@ -14,11 +14,9 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
-// The time that one call of a plugin may take if its description does not say.
-const (
-	wasmTimeout   = 500 * time.Millisecond
-	remoteTimeout = 2 * time.Second
-)
+// remoteTimeout is the time that one call of a hook server may take if its
+// description does not say.
+const remoteTimeout = 2 * time.Second
 
 // refusedHooks are those that a plugin refuses while it cannot be loaded and
 // must not be ignored, if its description names none.
@@ -82,7 +80,7 @@ func (l *loader) load(ctx context.Context, descriptions []registry.Description) 
 // the same, else a new one, else, with the error, the one there is.
 func (l *loader) get(ctx context.Context, d registry.Description) (*loaded, error) {
 	have := l.loaded[d.ID]
-	if have != nil && (d.Problem != nil || have.source == d.Source()) {
+	if have != nil && (d.Problem != nil || have.source == source(d)) {
 		return have, d.Problem
 	}
 	start := time.Now()
@@ -93,7 +91,7 @@ func (l *loader) get(ctx context.Context, d registry.Description) (*loaded, erro
 	if have != nil {
 		have.release()
 	}
-	l.loaded[d.ID] = newLoaded(l.log, d.ID, d.Source(), p)
+	l.loaded[d.ID] = newLoaded(l.log, d.ID, source(d), p)
 	l.log.InfoContext(ctx, "plugin loaded", "plugin", d.ID, "name", p.Manifest().Name, "version", p.Manifest().Version,
 		"hooks", p.Manifest().Hooks, "replaced", have != nil, "took", time.Since(start))
 	return l.loaded[d.ID], nil
@@ -110,7 +108,7 @@ func (l *loader) open(ctx context.Context, d registry.Description) (plugin.Plugi
 	if err != nil {
 		return nil, err
 	}
-	return l.engine.Load(ctx, d.ID, module, wasm.PluginOptions{Config: d.Config, Timeout: timeout(d)})
+	return l.engine.Load(ctx, d.ID, module, wasm.PluginOptions{Config: d.Config, Timeout: d.Timeout})
 }
 
 // drop lets go of what no description names any more.
@@ -136,24 +134,30 @@ func (l *loader) close() {
 	clear(l.loaded)
 }
 
+// source is what a loaded plugin depends on: descriptions with the same source
+// share it.
+func source(d registry.Description) string { return d.Source() + " " + d.Timeout.String() }
+
 func newMember(d registry.Description, have *loaded) member {
 	hooks := hooksOf(have.Manifest())
 	if d.HooksNamed {
 		hooks &= d.Hooks
 	}
 	return member{loaded: have, Member: plugin.Member{
-		ID: d.ID, Plugin: have, Policy: d.Policy, Timeout: timeout(d), Hooks: hooks,
+		ID: d.ID, Plugin: have, Policy: d.Policy, Timeout: chainTimeout(d), Hooks: hooks,
 	}}
 }
 
-func timeout(d registry.Description) time.Duration {
+// chainTimeout is the time that the chain gives a plugin. A guest's is 0: its
+// engine has its own way to stop it.
+func chainTimeout(d registry.Description) time.Duration {
 	switch {
+	case d.Endpoint == "":
+		return 0
 	case d.Timeout > 0:
 		return d.Timeout
-	case d.Endpoint != "":
-		return remoteTimeout
 	}
-	return wasmTimeout
+	return remoteTimeout
 }
 
 func hooksOf(m abi.Manifest) (set abi.HookSet) {

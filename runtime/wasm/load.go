@@ -18,6 +18,7 @@ const (
 	DefaultTimeout     = 500 * time.Millisecond
 	DefaultInstances   = 4
 	MaxConfig          = 1 << 20
+	MaxModule          = 8 << 20 // bytes of a module
 
 	// startTimeout is for all that a module runs before its first event.
 	startTimeout = 5 * time.Second

@@ -11,7 +11,6 @@ import (
 // claims, so a module is held to these before wazero sees it. The largest that
 // real guests of Go, TinyGo, Rust and C were seen to need are well below.
 const (
-	maxModule    = 8 << 20 // bytes
 	maxTypes     = 10_000
 	maxParams    = 1_000 // of one function type
 	maxImports   = 64
@@ -98,8 +97,8 @@ var sectionKinds = [...]struct {
 // same way and within memory of the module's own order. It does not look into
 // function bodies; wazero validates those.
 func scan(b []byte) (*module, error) {
-	if len(b) > maxModule {
-		return nil, fmt.Errorf("module has %d bytes, the limit is %d", len(b), maxModule)
+	if len(b) > MaxModule {
+		return nil, fmt.Errorf("module has %d bytes, the limit is %d", len(b), MaxModule)
 	}
 	if !bytes.HasPrefix(b, []byte(magic)) {
 		return nil, fmt.Errorf("not a WebAssembly module: it does not begin with \\0asm and version 1")
