@@ -5,7 +5,6 @@ BIN   := $(CACHE)/bin/wasmproxy
 # Modules of their own, so that nobody who imports this one inherits what they need.
 BENCH := testdata/bench
 E2E   := testdata/e2e
-KOORD := runtime/remote/testdata/koordinator
 
 FUZZTIME ?= 60s
 
@@ -24,7 +23,7 @@ demo: build ## Show the proxy and two plugins at work; needs Go, not root, not a
 	@$(BIN) demo
 
 .PHONY: test
-test: check unit interop e2e ## Run every test; needs root, gcc and Debian's package manager
+test: check unit e2e ## Run every test; needs root, gcc and Debian's package manager
 
 .PHONY: check
 check: wat plugins-check ## Formatting, vet, and that generated and built files are what their sources make
@@ -39,10 +38,6 @@ unit: ## Run the Go tests under the race detector
 	go test -race -timeout 20m ./...
 	go -C $(BENCH) test ./...
 	go -C $(E2E) test ./internal/...
-
-.PHONY: interop
-interop: ## Test the hook protocol against Koordinator's own code
-	go -C $(KOORD) test ./...
 
 .PHONY: e2e
 e2e: ## Run pods of a real kubelet through the proxy, on containerd and runc; root
