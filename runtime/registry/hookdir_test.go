@@ -1,0 +1,100 @@
+package registry_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+)
+
+// koordlet is what koordlet v1.8.0 writes, with a stage that no proxy dispatches.
+const koordlet = `{
+	"remote-endpoint": "/var/run/koordlet//koordlet.sock",
+	"failure-policy": "Ignore",
+	"runtime-hooks": [
+		"PreUpdateContainerResources",
+		"PreRemoveRunPodSandbox",
+		"PreRunPodSandbox",
+		"PreCreateContainer"
+	]
+}`
+
+func TestHookserverFiles(t *testing.T) {
+	hooks := abi.HookSetOf(abi.PreRunPodSandbox)
+	for _, test := range []struct {
+		name, file, content string
+		want                registry.Description
+	}{
+		{"koordlet's", "koordlet.json", koordlet, registry.Description{
+			ID: "koordlet", Endpoint: "/var/run/koordlet/koordlet.sock", UnknownHooks: []string{"PreRemoveRunPodSandbox"},
+			Hooks: abi.HookSetOf(abi.PreRunPodSandbox, abi.PreCreateContainer, abi.PreUpdateContainerResources),
+		}},
+		{"scheme", "a.json", hookServer("unix:///x.sock"), registry.Description{ID: "a", Endpoint: "/x.sock", Hooks: hooks}},
+		{"no dot", "xjson", hookServer("/x.sock"), registry.Description{ID: "xjson", Endpoint: "/x.sock", Hooks: hooks}},
+		{"two dots", "a.b.json", hookServer("/x.sock"), registry.Description{ID: "a.b", Endpoint: "/x.sock", Hooks: hooks}},
+		{"all extension", ".json", hookServer("/x.sock"), registry.Description{ID: ".json", Endpoint: "/x.sock", Hooks: hooks}},
+		{"case of keys", "a.json", `{"Remote-Endpoint": "/x.sock", "FAILURE-POLICY": "Fail", "Runtime-hooks": ["PreRunPodSandbox"]}`,
+			registry.Description{ID: "a", Endpoint: "/x.sock", Policy: plugin.Fail, Hooks: hooks}},
+		{"unknown keys", "a.json", `{"remote-endpoint": "/x.sock", "timeout": 5, "config": [], "match": null}`, registry.Description{ID: "a", Endpoint: "/x.sock"}},
+		{"empty values", "a.json", `{"remote-endpoint": "/x.sock", "failure-policy": "", "runtime-hooks": null}`, registry.Description{ID: "a", Endpoint: "/x.sock"}},
+		{"case of a hook's name", "a.json", `{"remote-endpoint": "/x.sock", "runtime-hooks": ["prerunpodsandbox", ""]}`,
+			registry.Description{ID: "a", Endpoint: "/x.sock", UnknownHooks: []string{"prerunpodsandbox", ""}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dirs := newDirs(t)
+			write(t, dirs.Hooks, test.file, test.content)
+			test.want.HooksNamed = true
+			if diff := cmp.Diff(test.want, one(t, dirs), cmpopts.EquateErrors()); diff != "" {
+				t.Errorf("description differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestBadHookserverFiles wants file, key, value and reason in the error, and the
+// policy that was meant, so that it counts while the file is bad.
+func TestBadHookserverFiles(t *testing.T) {
+	long := "/" + strings.Repeat("d", 107)
+	for _, test := range []struct {
+		name, content, want string
+		policy              plugin.FailurePolicy
+	}{
+		{"empty", "", "is empty", plugin.Ignore},
+		{"blank", " \n", "is empty", plugin.Ignore},
+		{"truncated", koordlet[:40], "is not JSON: line 2, column 38: unexpected end of JSON input", plugin.Ignore},
+		{"syntax", "{\n\t\"remote-endpoint\": /x.sock\n}", "is not JSON: line 2, column 21: invalid character '/' looking for beginning of value", plugin.Ignore},
+		{"trailing", `{} {}`, "is not JSON: line 1, column 4: invalid character '{' after top-level value", plugin.Ignore},
+		{"list", `[{}]`, "is a JSON array, not an object", plugin.Ignore},
+		{"string", `"x"`, "is a JSON string, not an object", plugin.Ignore},
+		{"hooks no list", `{"remote-endpoint": "/x", "runtime-hooks": "PreRunPodSandbox"}`, `runtime-hooks: "PreRunPodSandbox" is not a list of hook names`, plugin.Ignore},
+		{"hooks no strings", `{"remote-endpoint": "/x", "failure-policy": "Fail", "runtime-hooks": [1]}`, "runtime-hooks: [1] is not a list of hook names", plugin.Fail},
+		{"endpoint no string", `{"remote-endpoint": {"path":  "/x"}}`, `remote-endpoint: {"path":"/x"} is not a string`, plugin.Ignore},
+		{"endpoint relative", `{"remote-endpoint": "x.sock", "failure-policy": "Fail"}`, `remote-endpoint: "x.sock" is not the absolute path of a unix socket`, plugin.Fail},
+		{"endpoint of another kind", `{"remote-endpoint": "tcp://127.0.0.1:80"}`, `remote-endpoint: "tcp://127.0.0.1:80" is not the absolute path of a unix socket`, plugin.Ignore},
+		{"endpoint too long", `{"remote-endpoint": "` + long + `"}`, "is longer than the 107 bytes", plugin.Ignore},
+		{"endpoint with NUL", `{"remote-endpoint": "/x\u0000"}`, `"/x\x00" holds a NUL`, plugin.Ignore},
+		{"endpoint missing", `{"failure-policy": "Fail", "runtime-hooks": ["PreRunPodSandbox"]}`, "remote-endpoint: is missing", plugin.Fail},
+		{"policy in small letters", `{"remote-endpoint": "/x", "failure-policy": "fail"}`, `failure-policy: "fail" is neither "Ignore" nor "Fail"; "Fail" was meant, it seems`, plugin.Fail},
+		{"policy in capitals", `{"remote-endpoint": "/x", "failure-policy": "IGNORE"}`, `failure-policy: "IGNORE" is neither "Ignore" nor "Fail"; "Ignore" was meant, it seems`, plugin.Ignore},
+		{"policy of another kind", `{"remote-endpoint": "/x", "failure-policy": "Abort"}`, `failure-policy: "Abort" is neither "Ignore" nor "Fail"`, plugin.Ignore},
+		{"policy no string", `{"remote-endpoint": "/x", "failure-policy": true}`, `failure-policy: "true" is neither "Ignore" nor "Fail"`, plugin.Ignore},
+		{"too large", `{"remote-endpoint": "/x", "pad": "` + strings.Repeat("x", 1<<20) + `"}`, "more than the 1048576 that are allowed", plugin.Ignore},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dirs := newDirs(t)
+			path := write(t, dirs.Hooks, "koordlet.json", test.content)
+			d := one(t, dirs)
+			if d.Problem == nil || !strings.HasPrefix(d.Problem.Error(), path+": ") || !strings.Contains(d.Problem.Error(), test.want) {
+				t.Errorf("problem %v, want %s: … %s", d.Problem, path, test.want)
+			}
+			if d.ID != "koordlet" || d.Policy != test.policy {
+				t.Errorf("plugin %s under %v, want koordlet under %v", d.ID, d.Policy, test.policy)
+			}
+		})
+	}
+}
