@@ -134,7 +134,7 @@ func (p *party) checkServed() error {
 	}
 	for hook, failed := range s.Failures {
 		if failed > 0 {
-			return fmt.Errorf("%d failures at %s", failed, hook)
+			return fmt.Errorf("%d failures at %s; its log ends:\n%s", failed, hook, words)
 		}
 	}
 	if got, want := s.Hooks["PreCreateContainer"], p.creates*p.plugins; got != want {
