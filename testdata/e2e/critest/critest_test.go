@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/artifact"
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/isolation"
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/node"
@@ -22,15 +24,29 @@ func TestMain(m *testing.M) { node.Main(m, artifact.Critest) }
 // of busybox's shell, and the images' shell is bash.
 const masked = "runtime should support MaskedPaths"
 
-// allHooks are the hooks that the noop plugin has, and critest's calls reach.
-var allHooks = []string{
-	"PreRunPodSandbox", "PostRunPodSandbox", "PreCreateContainer", "PostCreateContainer",
-	"PreStartContainer", "PostStartContainer", "PreUpdateContainerResources", "PostUpdateContainerResources",
-	"PostStopContainer", "PostRemoveContainer", "PostStopPodSandbox",
+// hook is a row of the table of hooks.
+type hook struct {
+	name, method string
+	pre          bool // asked of every call, else of every call that succeeded
+}
+
+// allHooks are the hooks of the noop plugin.
+var allHooks = []hook{
+	{"PreRunPodSandbox", "RunPodSandbox", true},
+	{"PostRunPodSandbox", "RunPodSandbox", false},
+	{"PreCreateContainer", "CreateContainer", true},
+	{"PostCreateContainer", "CreateContainer", false},
+	{"PreStartContainer", "StartContainer", true},
+	{"PostStartContainer", "StartContainer", false},
+	{"PreUpdateContainerResources", "UpdateContainerResources", true},
+	{"PostUpdateContainerResources", "UpdateContainerResources", false},
+	{"PostStopContainer", "StopContainer", false},
+	{"PostRemoveContainer", "RemoveContainer", false},
+	{"PostStopPodSandbox", "StopPodSandbox", false},
 }
 
 // annotateHooks are the hooks of the annotate plugin: those in which annotations are writable.
-var annotateHooks = []string{"PreRunPodSandbox", "PreCreateContainer", "PreUpdateContainerResources"}
+var annotateHooks = []hook{allHooks[0], allHooks[2], allHooks[6]}
 
 func TestCritest(t *testing.T) {
 	var direct results
@@ -42,7 +58,7 @@ func TestCritest(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		plugins []node.Plugin
-		hooks   []string
+		hooks   []hook
 	}{
 		{"through wasmproxy", nil, nil},
 		{"with a plugin that does nothing on every hook", []node.Plugin{node.Noop}, allHooks},
@@ -52,6 +68,7 @@ func TestCritest(t *testing.T) {
 			node.StartContainerd(t)
 			proxy := node.StartProxy(t, test.plugins...)
 			reportLost(t, direct, run(t, node.ProxyEndpoint))
+			updateContainer(t)
 			checkServed(t, proxy.Stop(t), test.hooks)
 		})
 	}
@@ -111,28 +128,44 @@ func reportLost(t *testing.T, direct, proxied results) {
 	}
 }
 
-// checkServed prints wasmproxy's account and demands that calls came, that
-// every one of the hooks ran, no other did, and none failed.
-func checkServed(t *testing.T, served node.Served, hooks []string) {
+// updateContainer makes through wasmproxy the one call with a hook that critest does not make.
+func updateContainer(t *testing.T) {
+	t.Helper()
+	client := node.DialCRI(t, node.ProxyEndpoint)
+	id := client.RunContainer(t, nil, &cri.LinuxContainerResources{CpuShares: 512})
+	_, err := client.UpdateContainerResources(t.Context(), &cri.UpdateContainerResourcesRequest{
+		ContainerId: id, Linux: &cri.LinuxContainerResources{CpuShares: 256},
+	})
+	if err != nil {
+		t.Errorf("updating a container: %v", err)
+	}
+}
+
+// checkServed prints wasmproxy's account and demands that the plugins were asked
+// whenever they have a hook, and never else, and that no hook failed.
+func checkServed(t *testing.T, served node.Served, hooks []hook) {
 	t.Helper()
 	for _, method := range slices.Sorted(maps.Keys(served.Calls)) {
 		t.Logf("calls: %5d %s", served.Calls[method], method)
 	}
-	for _, hook := range slices.Sorted(maps.Keys(served.Hooks)) {
-		t.Logf("hooks: %5d %s", served.Hooks[hook], hook)
+	for _, name := range slices.Sorted(maps.Keys(served.Hooks)) {
+		t.Logf("hooks: %5d %s", served.Hooks[name], name)
 	}
-	if served.Calls["/runtime.v1.RuntimeService/RunPodSandbox"] == 0 {
+	if served.Calls[runtimeService+"RunPodSandbox"] == 0 {
 		t.Error("wasmproxy saw no RunPodSandbox: critest did not go through it")
 	}
-	for _, hook := range hooks {
-		if served.Hooks[hook] == 0 {
-			t.Errorf("hook %s: no plugin was called", hook)
+	for _, h := range hooks {
+		asked, calls := served.Hooks[h.name], served.Calls[runtimeService+h.method]
+		if asked == 0 || asked > calls || h.pre && asked != calls {
+			t.Errorf("hook %s was asked %d times in %d calls", h.name, asked, calls)
 		}
 	}
 	if len(served.Hooks) != len(hooks) {
-		t.Errorf("hooks %v were called, want %v", served.Hooks, hooks)
+		t.Errorf("%d hooks were asked, want %d", len(served.Hooks), len(hooks))
 	}
 	if len(served.HookFailures) != 0 {
 		t.Errorf("hooks failed: %v", served.HookFailures)
 	}
 }
+
+const runtimeService = "/runtime.v1.RuntimeService/"

@@ -63,16 +63,21 @@ func TestPodWithoutAnnotation(t *testing.T) {
 		return all
 	}
 	var direct, proxied map[string]string
-	t.Run("direct", func(t *testing.T) {
+	ok := t.Run("direct", func(t *testing.T) {
 		node.StartContainerd(t)
 		direct = settings(t, node.ContainerdEndpoint)
 	})
-	t.Run("through wasmproxy", func(t *testing.T) {
+	ok = ok && t.Run("through wasmproxy", func(t *testing.T) {
 		node.StartContainerd(t)
 		proxy := node.StartProxy(t, node.QoS, node.Noop, node.Annotate, node.Witness)
 		proxied = settings(t, node.ProxyEndpoint)
-		expectNoFailures(t, proxy)
+		if served := expectNoFailures(t, proxy); served.Hooks["PreCreateContainer"] == 0 {
+			t.Error("no plugin was asked")
+		}
 	})
+	if !ok {
+		return
+	}
 	if diff := cmp.Diff(direct, proxied); diff != "" {
 		t.Errorf("cgroup files (-direct +through wasmproxy):\n%s", diff)
 	}

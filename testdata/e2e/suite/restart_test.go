@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +28,9 @@ const witnessAnnotation = "witness.wasmproxy.io/hash"
 // the witness plugin sees of the updated container must be the same after
 // wasmproxy was killed, and after containerd was.
 func TestRestart(t *testing.T) {
+	if runtime.NumCPU() < 2 {
+		t.Fatal("this test needs two CPUs, one of which a pod takes for itself")
+	}
 	containerd := node.StartContainerd(t)
 	proxy := node.StartProxy(t, node.Witness)
 	kubelet := node.StartKubelet(t, node.ProxyEndpoint, staticCPUManager)

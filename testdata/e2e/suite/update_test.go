@@ -6,7 +6,6 @@ import (
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/image"
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/node"
 )
 
@@ -15,7 +14,7 @@ import (
 func TestUpdateOfBurstingContainer(t *testing.T) {
 	node.StartContainerd(t)
 	proxy := node.StartProxy(t, node.QoS)
-	id := runContainer(t, map[string]string{"qos.wasmproxy.io/cpu-burst": "50000"},
+	id := node.DialCRI(t, node.ProxyEndpoint).RunContainer(t, map[string]string{"qos.wasmproxy.io/cpu-burst": "50000"},
 		&cri.LinuxContainerResources{CpuPeriod: 100000, CpuQuota: 100000})
 	group := find(t, id)
 	expectGroupFile(t, group, "cpu/cpu.cfs_burst_us", "50000")
@@ -43,7 +42,7 @@ func TestUpdateOfBurstingContainer(t *testing.T) {
 func TestUpdateOfIdleContainer(t *testing.T) {
 	node.StartContainerd(t)
 	proxy := node.StartProxy(t, node.QoS)
-	id := runContainer(t, map[string]string{"qos.wasmproxy.io/cpu-idle": "1"}, &cri.LinuxContainerResources{CpuShares: 512})
+	id := node.DialCRI(t, node.ProxyEndpoint).RunContainer(t, map[string]string{"qos.wasmproxy.io/cpu-idle": "1"}, &cri.LinuxContainerResources{CpuShares: 512})
 	group := find(t, id)
 	expectGroupFile(t, group, "cpu/cpu.idle", "1")
 
@@ -61,47 +60,6 @@ func TestUpdateOfIdleContainer(t *testing.T) {
 	}
 	expectNoFailures(t, proxy)
 }
-
-// runContainer runs a pod with these annotations and one container through wasmproxy, as kubelet would.
-func runContainer(t *testing.T, annotations map[string]string, resources *cri.LinuxContainerResources) (id string) {
-	t.Helper()
-	client := node.DialCRI(t, node.ProxyEndpoint)
-	pod := &cri.PodSandboxConfig{
-		Metadata:    &cri.PodSandboxMetadata{Name: "updated", Namespace: "default", Uid: "updated"},
-		Annotations: annotations,
-		Linux: &cri.LinuxPodSandboxConfig{
-			CgroupParent:    "/kubepods/burstable/podupdated",
-			SecurityContext: &cri.LinuxSandboxSecurityContext{NamespaceOptions: hostNetwork},
-		},
-	}
-	spec := &cri.ImageSpec{Image: image.Busybox}
-	if _, err := client.PullImage(t.Context(), &cri.PullImageRequest{Image: spec}); err != nil {
-		t.Fatal(err)
-	}
-	sandbox, err := client.RunPodSandbox(t.Context(), &cri.RunPodSandboxRequest{Config: pod})
-	if err != nil {
-		t.Fatal(err)
-	}
-	container, err := client.CreateContainer(t.Context(), &cri.CreateContainerRequest{
-		PodSandboxId: sandbox.PodSandboxId, SandboxConfig: pod,
-		Config: &cri.ContainerConfig{
-			Metadata: &cri.ContainerMetadata{Name: "main"}, Image: spec, Command: []string{"sleep", "1000"},
-			Linux: &cri.LinuxContainerConfig{
-				Resources:       resources,
-				SecurityContext: &cri.LinuxContainerSecurityContext{NamespaceOptions: hostNetwork},
-			},
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.StartContainer(t.Context(), &cri.StartContainerRequest{ContainerId: container.ContainerId}); err != nil {
-		t.Fatal(err)
-	}
-	return container.ContainerId
-}
-
-var hostNetwork = &cri.NamespaceOption{Network: cri.NamespaceMode_NODE, Pid: cri.NamespaceMode_CONTAINER}
 
 func update(t *testing.T, endpoint, id string, resources *cri.LinuxContainerResources) error {
 	t.Helper()

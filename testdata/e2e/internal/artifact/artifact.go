@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Builder builds for one checkout of the project.
@@ -72,6 +73,7 @@ func run(ctx context.Context, dir string, env []string, name string, args ...str
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	cmd.Env = append(cmd.Env, env...)
+	cmd.WaitDelay = 5 * time.Second // what go has started may outlive it
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)

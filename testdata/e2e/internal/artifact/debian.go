@@ -47,5 +47,6 @@ func install(ctx context.Context, packages []string) error {
 }
 
 func aptGet(ctx context.Context, args ...string) error {
+	args = append([]string{"-o", "DPkg::Lock::Timeout=300"}, args...) // another installation may be under way
 	return run(ctx, "", []string{"DEBIAN_FRONTEND=noninteractive"}, "apt-get", args...)
 }
