@@ -24,7 +24,7 @@ func (r *result) table(w io.Writer) error {
 		}
 	}
 	for _, s := range r.sizes {
-		fmt.Fprintf(t, "%s\t%s\t%.1f MB\t\t\t\t\n", s.of, s.party, float64(s.bytes)/1e6)
+		fmt.Fprintf(t, "%s\t%s\t%.1f MB\n", s.of, s.party, float64(s.bytes)/1e6)
 	}
 	return t.Flush()
 }

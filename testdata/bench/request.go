@@ -55,7 +55,7 @@ func runtimeDefault() *cri.SecurityProfile {
 	return &cri.SecurityProfile{ProfileType: cri.SecurityProfile_RuntimeDefault}
 }
 
-// containerConfig is that of a web server in a namespace with a few services, about 4 KiB.
+// containerConfig is that of a web server in a namespace with a few services: with its pod, a message of 3 KiB.
 func containerConfig() *cri.ContainerConfig {
 	return &cri.ContainerConfig{
 		Metadata:   &cri.ContainerMetadata{Name: "server"},
