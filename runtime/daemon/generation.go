@@ -88,21 +88,20 @@ func (c *current) swap(g *generation) {
 	}
 }
 
-// Route is a cri.Router: it asks the generation of the moment, and keeps that
-// one until the call has ended.
+// Route is a cri.Router: it asks the generation of the moment. Whether a call
+// that was routed ever sends its request is the caller's choice, so a
+// generation is kept only from there on, until the call has ended.
 func (c *current) Route(method string) cri.Interceptor {
-	g := c.acquire()
-	if g == nil {
-		return nil
-	}
-	intercept := g.route(method)
-	if intercept == nil {
-		g.release()
+	if g := c.live.Load(); g == nil || g.route(method) == nil {
 		return nil
 	}
 	return func(ctx context.Context, req *cri.Frame, next cri.Next) (*cri.Frame, error) {
+		g := c.acquire()
+		if g == nil { // the last plugin went meanwhile
+			return next(ctx, req)
+		}
 		defer g.release()
-		return intercept(ctx, req, next)
+		return g.route(method)(ctx, req, next) // all generations route the same methods
 	}
 }
 

@@ -1,0 +1,86 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// closing is a plugin that tells when it is closed.
+type closing struct {
+	plugin.Plugin
+	closed bool
+}
+
+func (c *closing) Close(context.Context) error { c.closed = true; return nil }
+
+func (c *closing) Manifest() abi.Manifest { return abi.Manifest{} }
+
+// routing makes a generation of one plugin whose calls all go to intercept, the
+// only one that still holds the plugin.
+func routing(p plugin.Plugin, intercept cri.Interceptor) *generation {
+	have := newLoaded(slog.New(slog.DiscardHandler), "10-test", "", p)
+	g := newGeneration([]*loaded{have})
+	g.route = func(string) cri.Interceptor { return intercept }
+	have.release()
+	return g
+}
+
+// A caller that goes away before it has sent its request never asks the
+// interceptor: that must not keep plugins for ever.
+func TestRouteThatIsNeverTaken(t *testing.T) {
+	var c current
+	p := &closing{}
+	c.swap(routing(p, passing))
+	if c.Route("/x/Y") == nil {
+		t.Fatal("no route")
+	}
+	c.swap(nil)
+	if !p.closed {
+		t.Error("the plugin of a generation that nobody uses was not closed")
+	}
+}
+
+// A plugin lives until the last call that it serves has ended, and calls that
+// come later go to the generation after it, or pass.
+func TestGenerationLivesAsLongAsItsCalls(t *testing.T) {
+	var c current
+	old, young := &closing{}, &closing{}
+	entered, leave := make(chan struct{}), make(chan struct{})
+	c.swap(routing(old, func(ctx context.Context, req *cri.Frame, next cri.Next) (*cri.Frame, error) {
+		close(entered)
+		<-leave
+		return next(ctx, req)
+	}))
+	routed := c.Route("/x/Y")
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = c.Route("/x/Y")(t.Context(), nil, answer)
+	}()
+	<-entered
+	c.swap(routing(young, passing))
+	if _, err := routed(t.Context(), nil, answer); err != nil || old.closed {
+		t.Errorf("error %v; closed under a call: %v", err, old.closed)
+	}
+	close(leave)
+	<-ended
+	if !old.closed || young.closed {
+		t.Errorf("closed: old %v, young %v", old.closed, young.closed)
+	}
+	routed = c.Route("/x/Y")
+	c.swap(nil)
+	if resp, err := routed(t.Context(), nil, answer); resp == nil || err != nil || !young.closed {
+		t.Errorf("after the last plugin: %v, %v, closed %v", resp, err, young.closed)
+	}
+}
+
+func answer(context.Context, *cri.Frame) (*cri.Frame, error) { return &cri.Frame{}, nil }
+
+func passing(ctx context.Context, req *cri.Frame, next cri.Next) (*cri.Frame, error) {
+	return next(ctx, req)
+}
