@@ -59,17 +59,20 @@ func TestCritest(t *testing.T) {
 		name    string
 		plugins []node.Plugin
 		hooks   []hook
+		changes bool // every call with a hook
 	}{
-		{"through wasmproxy", nil, nil},
-		{"with a plugin that does nothing on every hook", []node.Plugin{node.Noop}, allHooks},
-		{"with a plugin that annotates in every pre hook", []node.Plugin{node.Annotate}, annotateHooks},
+		{"through wasmproxy", nil, nil, false},
+		{"with a plugin that does nothing on every hook", []node.Plugin{node.Noop}, allHooks, false},
+		{"with a plugin that annotates in every pre hook", []node.Plugin{node.Annotate}, annotateHooks, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			node.StartContainerd(t)
 			proxy := node.StartProxy(t, test.plugins...)
 			reportLost(t, direct, run(t, node.ProxyEndpoint))
 			updateContainer(t)
-			checkServed(t, proxy.Stop(t), test.hooks)
+			served := proxy.Stop(t)
+			checkServed(t, served, test.hooks)
+			checkChanges(t, proxy, served, test.changes)
 		})
 	}
 }
@@ -165,6 +168,25 @@ func checkServed(t *testing.T, served node.Served, hooks []hook) {
 	}
 	if len(served.HookFailures) != 0 {
 		t.Errorf("hooks failed: %v", served.HookFailures)
+	}
+}
+
+// checkChanges demands that the plugin changed every request that it was asked about, or none.
+func checkChanges(t *testing.T, proxy *node.Proxy, served node.Served, all bool) {
+	t.Helper()
+	changes, want := 0, 0
+	proxy.Records(t, "plugin changed field", func([]byte) error {
+		changes++
+		return nil
+	})
+	if all {
+		for _, asked := range served.Hooks {
+			want += asked
+		}
+	}
+	t.Logf("changed requests: %d", changes)
+	if changes != want {
+		t.Errorf("%d requests were changed, want %d", changes, want)
 	}
 }
 
