@@ -16,21 +16,18 @@ func (d *daemon) apply(ctx context.Context, descriptions []registry.Description)
 	if pending := d.loader.pending(descriptions); len(pending) > 0 {
 		d.install(ctx, pending)
 	}
-	members, err := d.loader.load(ctx, descriptions)
-	if err != nil {
-		for _, e := range unjoin(err) {
-			d.log.ErrorContext(ctx, "plugin not loaded", "err", e)
-		}
+	members, errs := d.loader.load(ctx, descriptions)
+	for _, err := range errs {
+		d.log.ErrorContext(ctx, "plugin not loaded", "err", err)
 	}
 	d.install(ctx, members)
 }
 
-// unjoin returns the errors that errors.Join joined.
-func unjoin(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
-	}
-	return []error{err}
+// refuse lets the members that are not there refuse their hooks. They need
+// neither the store nor the backend, and nobody waits for either.
+func (d *daemon) refuse(members []member) {
+	_, absent := split(members)
+	d.current.swap(d.generation(absent))
 }
 
 // install makes a chain of the members. Before the first plugin gets an event
@@ -46,12 +43,25 @@ func (d *daemon) install(ctx context.Context, members []member) {
 		return
 	}
 	if !d.following.Swap(true) {
-		d.current.swap(d.generation(nil)) // follows, asks nobody
+		d.refuse(members) // and the store follows
 		d.backend.fill(ctx)
 		d.describeNode(ctx)
 	}
 	d.current.swap(d.generation(members))
-	d.log.InfoContext(ctx, "plugins in force", "plugins", ids(members))
+	present, absent := split(members)
+	d.log.InfoContext(ctx, "plugins in force", "plugins", ids(present), "refusing", ids(absent))
+}
+
+// split tells the members that are there from those that only refuse.
+func split(members []member) (present, absent []member) {
+	for _, m := range members {
+		if m.absent() {
+			absent = append(absent, m)
+		} else {
+			present = append(present, m)
+		}
+	}
+	return present, absent
 }
 
 // ids names the members in the order of the chain.

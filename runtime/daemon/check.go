@@ -22,14 +22,14 @@ func Check(ctx context.Context, c *config.Config, log *slog.Logger) (plugins []s
 	}
 	defer d.close()
 	descriptions, problems := registry.Read(registry.Dirs{Plugins: c.PluginDir, Hooks: c.HookDir})
-	members, err := d.loader.load(ctx, descriptions)
+	members, errs := d.loader.load(ctx, descriptions)
 	for _, m := range members {
-		if m.loaded.source == "" {
-			continue // it stands for one that is not there
+		if m.absent() {
+			continue
 		}
 		manifest := m.loaded.Manifest()
 		plugins = append(plugins, fmt.Sprintf("%s: %s %s, %v, hooks %s",
 			m.ID, manifest.Name, manifest.Version, m.Policy, strings.Join(m.Hooks.Names(), ", ")))
 	}
-	return plugins, errors.Join(append(problems, err)...)
+	return plugins, errors.Join(append(problems, errs...)...)
 }

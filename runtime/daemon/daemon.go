@@ -116,7 +116,9 @@ func (d *daemon) serve(ctx context.Context) error {
 		listener.Close()
 		return err
 	}
-	d.install(background, d.loader.pending(watch.Descriptions()))
+	if pending := d.loader.pending(watch.Descriptions()); len(pending) > 0 {
+		d.refuse(pending)
+	}
 	var tasks sync.WaitGroup
 	tasks.Go(func() { watch.Run(background, func(all []registry.Description) { d.apply(background, all) }) })
 	tasks.Go(func() { d.backend.watch(background, d.refill) })

@@ -1,11 +1,15 @@
 package daemon_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/wasmproxy/wasmproxy/runtime/daemon"
 )
 
 // A guest that misbehaves never fails a call under Ignore, fails it with a
@@ -25,7 +29,11 @@ func TestMisbehavingGuests(t *testing.T) {
 	for _, g := range guests {
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
-			n := serving(t, map[string]string{"10-bad.wasm": g.name, "10-bad.json": `{"timeout":"100ms"}`})
+			limit := `"timeout":"10s"` // as much as a busy machine may need
+			if g.name == "loop" {
+				limit = `"timeout":"100ms"`
+			}
+			n := serving(t, map[string]string{"10-bad.wasm": g.name, "10-bad.json": "{" + limit + "}"})
 			n.await("plugins in force", "10-bad")
 			for i := range 3 {
 				if _, err := n.runPod(t.Context(), podName(i)); err != nil {
@@ -33,7 +41,7 @@ func TestMisbehavingGuests(t *testing.T) {
 				}
 			}
 			n.await("plugin failed and was ignored", "10-bad", "PreRunPodSandbox")
-			n.put("10-bad.json", `{"timeout":"100ms","failure-policy":"Fail"}`)
+			n.put("10-bad.json", "{"+limit+`,"failure-policy":"Fail"}`)
 			n.await("plugins in force", "10-bad")
 			for i := range 3 {
 				_, err := n.runPod(t.Context(), podName(10+i))
@@ -67,6 +75,39 @@ func TestFailPluginThatNeverLoaded(t *testing.T) {
 	n.await("plugins in force", "10-broken")
 	if _, err := n.runPod(t.Context(), "third"); err != nil {
 		t.Errorf("after it was replaced: %v", err)
+	}
+}
+
+// A runtime that takes calls and answers none keeps the store from being filled.
+// What must not be ignored refuses its hooks meanwhile, whether it was there at
+// the start or came later, and the proxy serves.
+func TestFailPluginWhileTheRuntimeHangs(t *testing.T) {
+	files := map[string]string{"10-broken.wasm": "command", "10-broken.json": `{"failure-policy":"Fail"}`}
+	for name, atStart := range map[string]bool{"there at the start": true, "came later": false} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			if !atStart {
+				n.start(daemon.Run)
+			}
+			n.runtime.RuntimeService.Lock()
+			defer n.runtime.RuntimeService.Unlock()
+			for name, content := range files {
+				n.put(name, content)
+			}
+			if atStart {
+				n.start(daemon.Run)
+			}
+			var err error
+			for end := time.Now().Add(patience); time.Now().Before(end); {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				_, err = n.runPod(ctx, "web")
+				cancel()
+				if status.Code(err) == codes.Unavailable && strings.Contains(err.Error(), "10-broken") {
+					return
+				}
+			}
+			t.Errorf("the plugin does not refuse: %v", err)
+		})
 	}
 }
 

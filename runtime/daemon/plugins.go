@@ -40,6 +40,9 @@ type member struct {
 	loaded *loaded
 }
 
+// absent reports whether the member stands for a plugin that is not there.
+func (m member) absent() bool { return m.loaded.source == "" }
+
 // pending returns the members of descriptions without loading anything: what
 // is loaded already stays, and what must not be ignored refuses its hooks.
 func (l *loader) pending(descriptions []registry.Description) []member {
@@ -57,9 +60,8 @@ func (l *loader) pending(descriptions []registry.Description) []member {
 
 // load loads what is new or changed, drops what is gone, and returns the
 // members of the chain. A plugin that does not load leaves the one before it in
-// place; the error says why.
-func (l *loader) load(ctx context.Context, descriptions []registry.Description) (members []member, err error) {
-	var errs []error
+// place; the errors say why.
+func (l *loader) load(ctx context.Context, descriptions []registry.Description) (members []member, errs []error) {
 	l.drop(descriptions)
 	for _, d := range descriptions {
 		have, err := l.get(ctx, d)
@@ -73,7 +75,7 @@ func (l *loader) load(ctx context.Context, descriptions []registry.Description) 
 			members = append(members, l.refusing(d, err))
 		}
 	}
-	return members, errors.Join(errs...)
+	return members, errs
 }
 
 // get returns the plugin of a description: the one there is if it was made from
