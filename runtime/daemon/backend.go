@@ -13,60 +13,94 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
-// syncTime is how long filling the store may take.
-const syncTime = 2 * time.Minute
+// Filling the store.
+const (
+	syncTime  = 2 * time.Minute // how long it may take
+	retryTime = 5 * time.Second // until it is tried again
+)
 
 // backend is the container runtime: the connection that calls go over, and the
 // proxy's own questions to it.
 type backend struct {
-	conn   *grpc.ClientConn
+	conn   connection
 	client runtimeapi.RuntimeServiceClient
 	store  *pods.Store
 	log    *slog.Logger
-	filled atomic.Bool // since the connection last came up
+
+	life   atomic.Uint64 // counts how often the connection was lost, from 1
+	filled atomic.Uint64 // the life in which the store was filled last
+}
+
+// connection is what the backend has to know of a *grpc.ClientConn.
+type connection interface {
+	Target() string
+	Connect()
+	GetState() connectivity.State
+	WaitForStateChange(context.Context, connectivity.State) bool
 }
 
 func newBackend(conn *grpc.ClientConn, store *pods.Store, log *slog.Logger) *backend {
-	return &backend{conn: conn, client: runtimeapi.NewRuntimeServiceClient(conn), store: store, log: log}
+	b := &backend{conn: conn, client: runtimeapi.NewRuntimeServiceClient(conn), store: store, log: log}
+	b.life.Store(1)
+	return b
 }
 
-// watch calls behind each time the connection is up and the store was not
-// filled since, until ctx is done.
+// watch calls behind while the connection is up and the store was not filled
+// since it last came up, until ctx is done.
 func (b *backend) watch(ctx context.Context, behind func(context.Context)) {
-	lost := false
-	for state := b.conn.GetState(); ; state = b.conn.GetState() {
+	said := connectivity.Idle
+	for ctx.Err() == nil {
+		state := b.conn.GetState()
 		switch state {
 		case connectivity.Ready:
-			lost = false
-			b.log.InfoContext(ctx, "connected to the runtime", "backend", b.conn.Target())
-			if !b.filled.Load() {
+			if said != state {
+				b.log.InfoContext(ctx, "connected to the runtime", "backend", b.conn.Target())
+			}
+			said = state
+			if b.behind() {
 				behind(ctx)
 			}
-		case connectivity.TransientFailure, connectivity.Idle:
-			b.filled.Store(false)
-			if !lost {
+		case connectivity.TransientFailure:
+			if said != state {
 				b.log.WarnContext(ctx, "no connection to the runtime", "backend", b.conn.Target())
 			}
-			lost = true
+			said = state
+		case connectivity.Idle:
 			b.conn.Connect()
 		}
-		if !b.conn.WaitForStateChange(ctx, state) {
-			return
+		if b.changed(ctx, state) && state == connectivity.Ready {
+			b.life.Add(1) // lost, even if it is up again by now: states pass faster than they are looked at
+			said = connectivity.Idle
 		}
 	}
 }
 
+// changed waits until the connection's state is another, as it then reports, or
+// until it is time to try again what failed.
+func (b *backend) changed(ctx context.Context, state connectivity.State) bool {
+	if state == connectivity.Ready && b.behind() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, retryTime)
+		defer cancel()
+	}
+	return b.conn.WaitForStateChange(ctx, state)
+}
+
+// behind reports whether the store was not filled in this life of the connection.
+func (b *backend) behind() bool { return b.filled.Load() != b.life.Load() }
+
 // fill makes the store hold what the backend has. A backend that cannot be
-// asked leaves it as it is; hooks then read through, one object at a time.
+// asked leaves it as it is; hooks then read through, one object at a time, and
+// watch tries again.
 func (b *backend) fill(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, syncTime)
 	defer cancel()
-	start := time.Now()
+	life, start := b.life.Load(), time.Now()
 	if err := b.store.Sync(ctx, b.client); err != nil {
 		b.log.WarnContext(ctx, "the store could not be filled", "err", err)
 		return
 	}
-	b.filled.Store(true)
+	b.filled.Store(life)
 	pods, containers := b.store.Len()
 	b.log.InfoContext(ctx, "store filled", "pods", pods, "containers", containers, "took", time.Since(start))
 }

@@ -119,10 +119,10 @@ func (d *daemon) serve(ctx context.Context) error {
 	if pending := d.loader.pending(watch.Descriptions()); len(pending) > 0 {
 		d.refuse(pending)
 	}
+	d.log.InfoContext(ctx, "serving", "listen", d.config.Listen, "backend", d.config.Backend)
 	var tasks sync.WaitGroup
 	tasks.Go(func() { watch.Run(background, func(all []registry.Description) { d.apply(background, all) }) })
 	tasks.Go(func() { d.backend.watch(background, d.refill) })
-	d.log.InfoContext(ctx, "serving", "listen", d.config.Listen, "backend", d.config.Backend)
 	err = d.server.Serve(ctx, listener)
 	d.drain(background)
 	stop()

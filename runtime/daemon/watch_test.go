@@ -1,0 +1,78 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
+)
+
+// states is a connection that goes through states faster than anybody looks,
+// which a real one cannot be made to do on purpose: each look finds the next.
+type states struct {
+	next []connectivity.State
+	end  context.CancelFunc
+}
+
+func (s *states) Target() string { return "unix:///runtime.sock" }
+func (s *states) Connect()       {}
+
+func (s *states) GetState() connectivity.State { return s.next[0] }
+
+func (s *states) WaitForStateChange(ctx context.Context, _ connectivity.State) bool {
+	if s.next = s.next[1:]; len(s.next) == 1 {
+		s.end()
+	}
+	return ctx.Err() == nil
+}
+
+// A runtime that restarted between two looks at the connection has other
+// containers than the store.
+func TestRestartThatNobodySaw(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	seen := []connectivity.State{connectivity.Connecting, connectivity.Ready, connectivity.Connecting, connectivity.Ready, connectivity.Ready, connectivity.Idle}
+	b := &backend{conn: &states{next: seen, end: cancel}, store: pods.NewStore(), log: slog.New(slog.DiscardHandler)}
+	b.life.Store(1)
+	filled := 0
+	b.watch(ctx, func(context.Context) {
+		filled++
+		b.filled.Store(b.life.Load())
+	})
+	if filled != 3 {
+		t.Errorf("the store was filled %d times over two restarts, want 3", filled)
+	}
+}
+
+// up is a connection that stays up.
+type up struct{}
+
+func (up) Target() string               { return "unix:///runtime.sock" }
+func (up) Connect()                     {}
+func (up) GetState() connectivity.State { return connectivity.Ready }
+func (up) WaitForStateChange(ctx context.Context, _ connectivity.State) bool {
+	<-ctx.Done()
+	return false
+}
+
+// What could not be filled is tried again while the connection stays up.
+func TestFillIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		b := &backend{conn: up{}, store: pods.NewStore(), log: slog.New(slog.DiscardHandler)}
+		b.life.Store(1)
+		tries := 0
+		b.watch(ctx, func(context.Context) {
+			if tries++; tries == 3 {
+				b.filled.Store(b.life.Load())
+				cancel()
+			}
+		})
+		if tries != 3 {
+			t.Errorf("%d tries", tries)
+		}
+	})
+}
