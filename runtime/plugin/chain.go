@@ -107,7 +107,7 @@ func (c *Chain) Dispatch(ctx context.Context, s Subject) ([]Owned, error) {
 // ask calls one member within its time and tells the observer.
 func (c *Chain) ask(ctx context.Context, m Member, s Subject, adj *Adjustment) error {
 	start := time.Now()
-	err := call(ctx, m, s, adj)
+	err := c.call(ctx, m, s, adj)
 	if err == nil && adj.rejection != nil {
 		err = adj.rejection
 	}
@@ -117,7 +117,7 @@ func (c *Chain) ask(ctx context.Context, m Member, s Subject, adj *Adjustment) e
 	return err
 }
 
-func call(ctx context.Context, m Member, ev Event, adj *Adjustment) (err error) {
+func (c *Chain) call(ctx context.Context, m Member, ev Event, adj *Adjustment) (err error) {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("no time left of what all plugins of the call may take: %w", err)
 	}
@@ -128,7 +128,8 @@ func call(ctx context.Context, m Member, ev Event, adj *Adjustment) (err error) 
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+			c.log.ErrorContext(ctx, "plugin panicked", "plugin", m.ID, "hook", ev.Hook().String(), "panic", r, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %s", printable(fmt.Sprint(r), maxReason))
 		}
 	}()
 	return m.Plugin.Call(ctx, ev, adj)
@@ -146,11 +147,24 @@ func (c *Chain) judge(ctx context.Context, m Member, s Subject, adj *Adjustment,
 	}
 	adj.changes = nil
 	var refused *Rejection
-	if errors.As(err, &refused) || m.Policy == Fail && s.Hook().Info().Pre {
+	switch pre := s.Hook().Info().Pre; {
+	case pre && errors.As(err, &refused):
 		return &Error{Plugin: m.ID, Hook: s.Hook(), Err: err}
+	case pre && m.Policy == Fail:
+		return &Error{Plugin: m.ID, Hook: s.Hook(), Err: naming(adj.conflict, err)}
 	}
 	c.log.WarnContext(ctx, "plugin failed and was ignored", "plugin", m.ID, "hook", s.Hook().String(), slog.Any("", s), "err", err)
 	return nil
+}
+
+// naming adds the conflict that a plugin met before it failed, unless it passed
+// that on itself: a guest knows no more of it than a number.
+func naming(c *ConflictError, err error) error {
+	var named *ConflictError
+	if c == nil || errors.As(err, &named) {
+		return err
+	}
+	return fmt.Errorf("%w; before, %w", err, c)
 }
 
 // note appends the accepted changes to done.

@@ -159,6 +159,31 @@ func TestHandledConflictIsNoFailure(t *testing.T) {
 	}
 }
 
+// A guest that fails over a conflict says so in words of its own: the error
+// still names the field and the plugin that was first.
+func TestConflictOfAGuestIsNamed(t *testing.T) {
+	guest := func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		_ = adj.SetInt64(abi.Container, abi.Resources+abi.CPUShares, 200)
+		return errors.New("failed: SetCPUShares: conflict")
+	}
+	_, _, err, _ := dispatch(t, member("10-first", plugin.Ignore, set(abi.CPUShares, 100)), member("20-guest", plugin.Fail, guest))
+	var conflict *plugin.ConflictError
+	if !errors.As(err, &conflict) || conflict.First != "10-first" || !strings.Contains(err.Error(), "cpu_shares") || !strings.Contains(err.Error(), "SetCPUShares") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// kubelet is told that a plugin panicked; where is for the log.
+func TestPanicIsToldWithoutItsStack(t *testing.T) {
+	_, _, err, log := dispatch(t, member("10-bad", plugin.Fail, func(context.Context, plugin.Event, *plugin.Adjustment) error { panic("oh") }))
+	if err == nil || !strings.Contains(err.Error(), "panic: oh") || strings.Contains(err.Error(), "goroutine") {
+		t.Errorf("error %v", err)
+	}
+	if !strings.Contains(log, "goroutine") {
+		t.Errorf("the log does not say where:\n%s", log)
+	}
+}
+
 func TestRejectIsHonouredUnderIgnore(t *testing.T) {
 	deny := func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
 		return adj.Reject(abi.RejectPermissionDenied, "not on this\nnode")
@@ -200,10 +225,13 @@ func TestFaults(t *testing.T) {
 
 // Stop and Remove cannot be refused: a pod must be killable.
 func TestPostHooksNeverFail(t *testing.T) {
-	bad := member("10-bad", plugin.Fail, func(context.Context, plugin.Event, *plugin.Adjustment) error { return errors.New("broken") })
-	s := &subject{hook: abi.PostStopContainer}
-	if _, err := plugin.NewChain(slog.New(slog.DiscardHandler), nil, nil, bad).Dispatch(t.Context(), s); err != nil {
-		t.Error(err)
+	for _, fault := range []error{errors.New("broken"), &plugin.Rejection{Code: abi.RejectPermissionDenied}} {
+		asked := 0
+		bad := member("10-bad", plugin.Fail, func(context.Context, plugin.Event, *plugin.Adjustment) error { asked++; return fault })
+		s := &subject{hook: abi.PostStopContainer}
+		if _, err := plugin.NewChain(slog.New(slog.DiscardHandler), nil, nil, bad, bad).Dispatch(t.Context(), s); err != nil || asked != 2 {
+			t.Errorf("%v: error %v, %d plugins asked", fault, err, asked)
+		}
 	}
 }
 

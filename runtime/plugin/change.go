@@ -48,11 +48,13 @@ func (c Change) Value() string {
 	switch {
 	case c.Op == SetInt64:
 		return strconv.FormatInt(c.Int, 10)
-	case c.Object == abi.Container && c.Field == abi.ContainerEnv:
+	case c.isEnv():
 		return "(hidden)"
 	}
 	return c.Text
 }
+
+func (c Change) isEnv() bool { return c.Object == abi.Container && c.Field == abi.ContainerEnv }
 
 // slot is what a change is a claim on. A CRI field, its key of the unified map
 // and its cgroup file are one slot, whichever way a plugin reaches it.

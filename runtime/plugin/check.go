@@ -32,6 +32,9 @@ func (a *Adjustment) check(c Change) (Change, error) {
 	if !info.Writable.Has(a.hook) {
 		return c, &WriteError{Target: c.Target(), Errno: abi.ReadOnly, Reason: "in " + a.hook.String()}
 	}
+	if !c.encodable() {
+		return c, &WriteError{Target: c.Target(), Errno: abi.Invalid, Reason: "not UTF-8"}
+	}
 	errno, reason := a.checkValue(c)
 	if errno != abi.OK {
 		return c, &WriteError{Target: c.Target(), Errno: errno, Reason: reason}
@@ -52,6 +55,12 @@ func (a *Adjustment) checkFile(c Change) (Change, error) {
 	}
 	c.Text = value
 	return c, nil
+}
+
+// encodable reports whether a message can hold the change: protobuf takes no
+// string that is not UTF-8. The value of an environment variable is bytes.
+func (c Change) encodable() bool {
+	return utf8.ValidString(c.Key) && (c.isEnv() || utf8.ValidString(c.Text))
 }
 
 // fits reports whether the operation is one for fields of type t.
@@ -77,7 +86,7 @@ func (a *Adjustment) checkValue(c Change) (abi.Errno, string) {
 		return checkHugepages(c)
 	case c.Field == abi.Resources+abi.Unified:
 		return a.checkUnified(c.Key)
-	case c.Object == abi.Container && c.Field == abi.ContainerEnv:
+	case c.isEnv():
 		return checkEnv(c)
 	case c.Object == abi.Pod && c.Field == abi.PodCgroupParent:
 		return checkCgroupParent(c.Text)
@@ -163,7 +172,7 @@ func checkEnv(c Change) (abi.Errno, string) {
 func checkCgroupParent(parent string) (abi.Errno, string) {
 	absolute := strings.HasPrefix(parent, "/") && parent == path.Clean(parent)
 	slice := strings.HasSuffix(parent, ".slice") && !strings.Contains(parent, "/")
-	if !absolute && !slice {
+	if !absolute && !slice || strings.ContainsRune(parent, 0) {
 		return abi.Invalid, "neither an absolute, clean path nor a systemd slice"
 	}
 	return abi.OK, ""
@@ -175,8 +184,6 @@ func checkMetadata(c Change) (abi.Errno, string) {
 		return abi.Invalid, "not a key"
 	case strings.HasPrefix(c.Key, reserved):
 		return abi.Denied, "keys under " + reserved + " are kubelet's"
-	case !utf8.ValidString(c.Key) || !utf8.ValidString(c.Text):
-		return abi.Invalid, "not UTF-8"
 	}
 	return abi.OK, ""
 }

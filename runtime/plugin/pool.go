@@ -37,15 +37,18 @@ func (p *Pool[G]) Get(ctx context.Context) (G, error) {
 	case <-ctx.Done():
 		return none, fmt.Errorf("waiting for one of %d instances: %w", cap(p.slots), context.Cause(ctx))
 	}
+	got := false
+	defer func() {
+		if !got { // open may panic
+			<-p.slots
+		}
+	}()
 	g, ok, err := p.pop()
 	if !ok && err == nil {
 		g, err = p.open(ctx)
 	}
-	if err != nil {
-		<-p.slots
-		return none, err
-	}
-	return g, nil
+	got = err == nil
+	return g, err
 }
 
 func (p *Pool[G]) pop() (g G, ok bool, err error) {
@@ -66,7 +69,8 @@ func (p *Pool[G]) pop() (g G, ok bool, err error) {
 // Put gives an instance back for the next caller.
 func (p *Pool[G]) Put(g G) {
 	if !p.push(g) {
-		p.close(g)
+		p.Discard(g)
+		return
 	}
 	<-p.slots
 }
@@ -82,8 +86,8 @@ func (p *Pool[G]) push(g G) bool {
 
 // Discard ends an instance that is not to be used again.
 func (p *Pool[G]) Discard(g G) {
+	defer func() { <-p.slots }()
 	p.close(g)
-	<-p.slots
 }
 
 // Close ends the idle instances; those in use end when they are given back.

@@ -96,3 +96,35 @@ func TestClosedPool(t *testing.T) {
 		t.Errorf("error %v, %d instances ended", err, ended)
 	}
 }
+
+// A panic while an instance is made or ended is the caller's error, and costs
+// no place in the pool.
+func TestPoolOutlivesPanics(t *testing.T) {
+	bad := true
+	pool := plugin.NewPool(1, func(context.Context) (int, error) {
+		if bad {
+			panic("open")
+		}
+		return 1, nil
+	}, func(int) { panic("close") })
+	panics := func(f func()) {
+		t.Helper()
+		defer func() {
+			if recover() == nil {
+				t.Error("no panic")
+			}
+		}()
+		f()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	panics(func() { _, _ = pool.Get(ctx) })
+	bad = false
+	for range 2 {
+		g, err := pool.Get(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		panics(func() { pool.Discard(g) })
+	}
+}
