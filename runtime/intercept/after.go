@@ -2,7 +2,6 @@ package intercept
 
 import (
 	"log/slog"
-	"maps"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -119,9 +118,17 @@ func (c *call) writePostFiles(owned []plugin.Owned) {
 		return
 	}
 	files := c.want(owned)
-	if c.event.hook != abi.PostCreateContainer { // its cgroup does not exist before it starts
+	if c.event.hook != abi.PostCreateContainer || c.started() {
 		c.writeFiles(files)
 	}
+}
+
+// started reports whether the container has left the state in which it has no
+// cgroup yet. Who asks has noted what it wants before, and StartContainer looks
+// for that after it has noted the start: so one of the two writes it.
+func (c *call) started() bool {
+	record, known := c.Store.Container(c.event.container.id)
+	return known && record.State != runtimeapi.ContainerState_CONTAINER_CREATED
 }
 
 // writeFiles writes files of the container's cgroup, in any order: each is
@@ -131,7 +138,7 @@ func (c *call) writeFiles(files map[string]string) {
 		return
 	}
 	group, err := c.group()
-	for file, value := range maps.All(files) {
+	for file, value := range files {
 		writeErr := err
 		if writeErr == nil {
 			writeErr = c.Cgroups.Write(group, file, value)

@@ -82,6 +82,28 @@ func TestFilesOfAContainerAreWrittenWhenItHasStarted(t *testing.T) {
 	}
 }
 
+// No pre hook makes StartContainer wait for a slow PostCreateContainer: what
+// that wants is written when it says so.
+func TestFilesOfAHookThatIsLate(t *testing.T) {
+	fs, _, dir := scratchGroup(t)
+	started := make(chan struct{})
+	n := newNode(t, []plugin.Member{on(abi.PostCreateContainer, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		<-started
+		return adj.WriteFile(abi.Container, "memory.high", "4096000")
+	})}, withCgroups(fs))
+	_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
+	n.must(err)
+	_, err = n.call(t.Context(), "CreateContainer", createRequest(), &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
+	n.must(err)
+	_, err = n.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c1"}, &runtimeapi.StartContainerResponse{})
+	n.must(err)
+	close(started)
+	n.must(n.turns.Drain(t.Context()))
+	if got := content(t, dir, "memory.high"); got != "4096000" {
+		t.Errorf("memory.high is %s", got)
+	}
+}
+
 func TestFilesOfAPodAreWrittenBeforeItRuns(t *testing.T) {
 	fs, dir, _ := scratchGroup(t)
 	n := newNode(t, []plugin.Member{on(abi.PreRunPodSandbox, write(abi.Pod, "memory.high", "8192000"))}, withCgroups(fs))

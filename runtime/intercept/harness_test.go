@@ -69,7 +69,9 @@ func newNode(t *testing.T, members []plugin.Member, opts ...option) *node {
 	if o.Cgroups != nil {
 		files = o.Cgroups
 	}
-	o.Chain = plugin.NewChain(log, files, nil, members...)
+	if o.Chain == nil {
+		o.Chain = plugin.NewChain(log, files, nil, members...)
+	}
 	n.route = intercept.Router(o)
 	return n
 }

@@ -3,6 +3,7 @@ package intercept
 import (
 	"context"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -35,8 +36,8 @@ type Options struct {
 }
 
 // Router returns the routes of the chain: an interceptor for every method that
-// can be decoded if follow is set, since the store must then follow it; nil for
-// all others, whose bytes pass.
+// can be decoded, whether it has a hook or only the store follows it; nil for all
+// others, whose bytes pass.
 func Router(o Options) cri.Router {
 	routes := make(map[string]cri.Interceptor, len(cri.Methods))
 	for _, m := range cri.Methods {
@@ -191,7 +192,13 @@ func (c *call) post() {
 	}
 }
 
+// runPost has no caller who would hear of an error, or survive a panic.
 func (c *call) runPost(ctx context.Context) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.Log.ErrorContext(ctx, "post hook panicked", "hook", c.event.hook.String(), slog.Any("", c.event), "panic", r, "stack", string(debug.Stack()))
+		}
+	}()
 	owned, err := c.Chain.Dispatch(ctx, c.event)
 	if err != nil {
 		c.Log.WarnContext(ctx, "post hook failed", "hook", c.event.hook.String(), slog.Any("", c.event), "err", err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -188,6 +189,18 @@ func TestPostHooks(t *testing.T) {
 	}
 	if _, ok := n.store.Container("c1"); ok {
 		t.Error("the record outlives the container")
+	}
+}
+
+// A panic after the answer ends neither the process nor the object's later hooks.
+func TestPanicInAPostHook(t *testing.T) {
+	panicking := func(o *intercept.Options) {
+		o.Chain = plugin.NewChain(o.Log, nil, func(plugin.Outcome) { panic("oh") }, on(abi.PostRunPodSandbox, nothing))
+	}
+	n := newNode(t, nil, panicking)
+	n.runPod()
+	if log := n.log.String(); !strings.Contains(log, "post hook panicked") || !strings.Contains(log, "oh") {
+		t.Errorf("the log does not say so:\n%s", log)
 	}
 }
 
