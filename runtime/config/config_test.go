@@ -66,6 +66,8 @@ func TestBadSettingsAreNamed(t *testing.T) {
 		{"own socket", "", []string{"--backend=/run/./wasmproxy/wasmproxy.sock"}, [2]string{}, "own socket"},
 		{"mode", "", []string{"--cgroup-mode=3"}, [2]string{}, "cgroup-mode"},
 		{"duration in a file", "drain-timeout: soon\n", nil, [2]string{}, "drain-timeout"},
+		{"duration without a unit", "drain-timeout: 240\n", nil, [2]string{}, "wasmproxy.yaml: drain-timeout: 240"},
+		{"list", "plugin-dir: [/a, /b]\n", nil, [2]string{}, "wasmproxy.yaml: plugin-dir"},
 		{"level", "log-level: loud\n", nil, [2]string{}, `log-level: "loud"`},
 	}
 	for _, tt := range tests {

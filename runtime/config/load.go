@@ -77,14 +77,27 @@ func loadFile(k *koanf.Koanf, path string) error {
 	}
 	var errs []error
 	for _, key := range written.Keys() {
-		if !known(key) {
-			errs = append(errs, fmt.Errorf("config file %s: unknown key %q", path, key))
+		if err := checkWritten(key, written.Get(key)); err != nil {
+			errs = append(errs, fmt.Errorf("config file %s: %w", path, err))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
 	return k.Merge(written)
+}
+
+// checkWritten takes text only. A number would be decoded too, and 240 be a time
+// span of nanoseconds.
+func checkWritten(key string, value any) error {
+	if !known(key) {
+		return fmt.Errorf("unknown key %q", key)
+	}
+	switch value.(type) {
+	case string, nil: // nil is a key without a value
+		return nil
+	}
+	return fmt.Errorf("%s: %v is not text; a time span has its unit, as 4m has", key, value)
 }
 
 func loadEnv(k *koanf.Koanf) error {
