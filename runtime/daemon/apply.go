@@ -75,10 +75,12 @@ func ids(members []member) []string {
 
 // describeNode finds out what plugins may know of the node.
 func (d *daemon) describeNode(ctx context.Context) {
+	var node intercept.Node
 	if d.cgroups != nil {
-		d.node.CgroupVersion = d.cgroups.Version()
+		node.CgroupVersion = d.cgroups.Version()
 	}
-	d.node.RuntimeName, d.node.RuntimeVersion = d.backend.version(ctx)
+	node.RuntimeName, node.RuntimeVersion = d.backend.version(ctx)
+	d.node.Store(&node)
 }
 
 // generation makes the routes of these members, and keeps their plugins.
@@ -88,11 +90,10 @@ func (d *daemon) generation(members []member) *generation {
 	for i, m := range members {
 		plugins[i], chain[i] = m.loaded, m.Member
 	}
-	node := d.node
 	g := newGeneration(plugins)
 	g.route = intercept.Router(intercept.Options{
 		Log: d.log, Chain: plugin.NewChain(d.log, d.files(), d.counts.observe, chain...),
-		Store: d.store, Backend: d.backend.client, Cgroups: d.cgroups, Node: &node, Turns: d.turns,
+		Store: d.store, Backend: d.backend.client, Cgroups: d.cgroups, Node: d.node.Load, Turns: d.turns,
 		Keep: func() func() { g.acquire(); return g.release }, // asked by a call, which keeps g
 	})
 	return g
@@ -106,10 +107,12 @@ func (d *daemon) files() plugin.Files {
 	return d.cgroups
 }
 
-// refill brings the store up to date after the backend came back.
+// refill brings the store up to date after the backend came back, which may be
+// another version of itself by now.
 func (d *daemon) refill(ctx context.Context) {
 	if d.following.Load() {
 		d.backend.fill(ctx)
+		d.describeNode(ctx)
 	}
 }
 

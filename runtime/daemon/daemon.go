@@ -47,13 +47,14 @@ type daemon struct {
 	current current
 	loader  *loader // for the goroutine that applies descriptions
 
-	following atomic.Bool    // the store follows calls
-	node      intercept.Node // written before the first generation that reads it
+	following atomic.Bool                    // the store follows calls
+	node      atomic.Pointer[intercept.Node] // never nil; replaced when the runtime is another
 }
 
 // open makes the parts, none of which does anything yet.
 func open(ctx context.Context, c *config.Config, log *slog.Logger, engine wasm.Options) (*daemon, error) {
 	d := &daemon{config: c, log: log, store: pods.NewStore(), turns: intercept.NewTurns()}
+	d.node.Store(&intercept.Node{})
 	if err := d.assemble(ctx, engine); err != nil {
 		d.close()
 		return nil, err

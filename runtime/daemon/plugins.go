@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -99,7 +100,14 @@ func (l *loader) get(ctx context.Context, d registry.Description) (*loaded, erro
 	return l.loaded[d.ID], nil
 }
 
-func (l *loader) open(ctx context.Context, d registry.Description) (plugin.Plugin, error) {
+// open makes a plugin. No file can end the process: a panic is that plugin's error.
+func (l *loader) open(ctx context.Context, d registry.Description) (_ plugin.Plugin, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			l.log.ErrorContext(ctx, "loading a plugin panicked", "plugin", d.ID, "panic", r, "stack", string(debug.Stack()))
+			err = fmt.Errorf("loading plugin %s: panic: %v", d.ID, r)
+		}
+	}()
 	if d.Problem != nil {
 		return nil, d.Problem
 	}

@@ -1,0 +1,66 @@
+package daemon
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	apitest "k8s.io/cri-api/pkg/apis/testing"
+	"k8s.io/cri-client/pkg/fake"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// A module on which the engine panics is one plugin that does not load. No
+// module does that to the engine there is, so there is none here.
+func TestPanicWhileLoading(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "10-bad.wasm"), []byte("\x00asm\x01\x00\x00\x00"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	found, problems := registry.Read(registry.Dirs{Plugins: dir})
+	if len(found) != 1 || len(problems) > 0 {
+		t.Fatal(found, problems)
+	}
+	members, errs := newLoader(slog.New(slog.DiscardHandler), nil).load(t.Context(), found)
+	if len(members) != 0 || len(errs) != 1 || !strings.Contains(errs[0].Error(), "10-bad") {
+		t.Errorf("members %v, errors %v", members, errs)
+	}
+}
+
+// What plugins may know of the runtime is asked again when it is back: it may be
+// absent at first, and another version later.
+func TestNodeIsDescribedAgain(t *testing.T) {
+	dir, err := os.MkdirTemp("", "wp") // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	log := slog.New(slog.DiscardHandler)
+	d, err := open(t.Context(), &config.Config{Backend: dir + "/runtime.sock"}, log, wasm.Options{Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.close)
+	d.following.Store(true)
+	d.describeNode(t.Context())
+	if got := *d.node.Load(); got.RuntimeName != "" {
+		t.Errorf("without a runtime: %+v", got)
+	}
+	runtime := fake.NewFakeRemoteRuntime()
+	if err := runtime.Start("unix://" + dir + "/runtime.sock"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(runtime.Stop)
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end) && d.node.Load().RuntimeName == ""; time.Sleep(10 * time.Millisecond) {
+		d.refill(t.Context()) // until the connection is up
+	}
+	if got := *d.node.Load(); got.RuntimeName != apitest.FakeRuntimeName {
+		t.Errorf("with a runtime: %+v", got)
+	}
+}
