@@ -78,16 +78,33 @@ func (s *stage) open(ctx context.Context) (<-chan error, error) {
 		Listen: s.path("kubelet.sock"), Backend: s.path("runtime.sock"), PluginDir: s.path("plugins.d"), HookDir: s.path("hookserver.d"),
 		CgroupRoot: s.path("cgroup"), CgroupMode: "v2", DrainTimeout: patience,
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- daemon.Run(ctx, c, slog.New(s.journal)) }()
-	waiting, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if _, err := s.journal.wait(waiting, "serving", "listen", c.Listen); err != nil {
-		return nil, errors.Join(err, <-ended)
+	ended, err := s.serve(ctx, c)
+	if err != nil {
+		return nil, err
 	}
 	conn, err := grpc.NewClient("unix://"+c.Listen, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	s.kubeletConn, s.kubelet = conn, runtimeapi.NewRuntimeServiceClient(conn)
 	return ended, err
+}
+
+// serve starts the proxy and waits until it serves.
+func (s *stage) serve(ctx context.Context, c *config.Config) (<-chan error, error) {
+	ended := make(chan error, 1)
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	go func() {
+		ended <- daemon.Run(ctx, c, slog.New(s.journal))
+		cancel() // what has ended will never serve
+	}()
+	if _, err := s.journal.wait(waiting, "serving", "listen", c.Listen); err != nil {
+		select {
+		case reason := <-ended:
+			return nil, errors.Join(err, reason)
+		default:
+			return nil, err
+		}
+	}
+	return ended, nil
 }
 
 // install drops a plugin into the directory as an operator would, whole at
