@@ -28,8 +28,8 @@ type Options struct {
 	Chain   *plugin.Chain
 	Store   *pods.Store
 	Backend pods.Backend
-	Cgroups *cgroup.FS   // nil on a node without a cgroup file system
-	Node    func() *Node // as it is now
+	Cgroups *cgroup.FS                // nil on a node without a cgroup file system
+	Node    interface{ Load() *Node } // an atomic pointer, or a *Node that stays
 	Turns   *Turns
 	// Keep keeps the chain's plugins from being closed until release is called.
 	Keep func() (release func())

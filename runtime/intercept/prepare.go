@@ -41,7 +41,7 @@ type podRequest interface{ GetPodSandboxId() string }
 
 // newEvent returns an event without a hook.
 func (c *call) newEvent(pod *podView, container *containerView, places ...place) *event {
-	return &event{at: time.Now(), node: c.Node(), store: c.Store, pod: pod, container: container, places: places}
+	return &event{at: time.Now(), node: c.Node.Load(), store: c.Store, pod: pod, container: container, places: places}
 }
 
 // turn is the object whose post hooks must end before the event's pre hook.
