@@ -8,6 +8,7 @@ import (
 const (
 	maxChanges = 256
 	maxValue   = 256 << 10 // bytes of one key and value
+	maxTotal   = 1 << 20   // bytes of all of them: runtimes refuse a request of more than 16 MiB
 	maxReason  = 1 << 10   // bytes of a rejection's reason that are kept
 )
 
@@ -30,6 +31,7 @@ type Adjustment struct {
 	files     Files
 	owned     owners
 	changes   []Change
+	bytes     int // of their keys and values
 	rejection *Rejection
 	conflict  *ConflictError // the first that was answered to the plugin
 }
@@ -107,6 +109,7 @@ func (a *Adjustment) add(c Change) error {
 		return err
 	}
 	a.changes = append(a.changes, c)
+	a.bytes += c.size()
 	return nil
 }
 

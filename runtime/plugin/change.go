@@ -42,8 +42,11 @@ func (c Change) Target() string {
 	return name
 }
 
-// Value returns what the change sets, for logs; "" where it deletes, and
-// nothing of an environment variable, which may be a secret.
+// size is how many bytes the change adds to a request at most.
+func (c Change) size() int { return len(c.Key) + len(c.Text) }
+
+// Value returns what the change sets, for logs: at most 1 KiB of it; "" where it
+// deletes, and nothing of an environment variable, which may be a secret.
 func (c Change) Value() string {
 	switch {
 	case c.Op == SetInt64:
@@ -51,7 +54,7 @@ func (c Change) Value() string {
 	case c.isEnv():
 		return "(hidden)"
 	}
-	return c.Text
+	return printable(c.Text, maxReason)
 }
 
 func (c Change) isEnv() bool { return c.Object == abi.Container && c.Field == abi.ContainerEnv }

@@ -16,7 +16,7 @@ const reserved = "io.kubernetes."
 // check says whether c may be made in this hook, whatever other plugins do, and
 // returns it in its normal form.
 func (a *Adjustment) check(c Change) (Change, error) {
-	if len(c.Key)+len(c.Text) > maxValue {
+	if c.size() > maxValue || a.bytes+c.size() > maxTotal {
 		return c, &WriteError{Target: c.Target(), Errno: abi.TooLarge}
 	}
 	if c.Op == WriteFile {

@@ -107,3 +107,24 @@ func TestAdjustmentIsBounded(t *testing.T) {
 		t.Errorf("change 257: %v", err)
 	}
 }
+
+// What a plugin adds to a request may not make it too large for the runtime,
+// and its value not the log.
+func TestAdjustmentIsBoundedInBytes(t *testing.T) {
+	a := plugin.NewAdjustment(abi.PreCreateContainer, nil)
+	value, total := strings.Repeat("x", 200<<10), 0
+	for i := range 10 {
+		err := a.SetEntry(abi.Container, abi.ContainerAnnotations, string(rune('a'+i)), value)
+		if err == nil {
+			total += len(value)
+		} else if !errors.Is(err, abi.TooLarge) {
+			t.Fatal(err)
+		}
+	}
+	if total == 0 || total > 1<<20 {
+		t.Errorf("%d bytes were accepted", total)
+	}
+	if n := len(a.Changes()[0].Value()); n > 1<<10 {
+		t.Errorf("%d bytes of a value go to the log", n)
+	}
+}
