@@ -60,9 +60,7 @@ func newNode(t *testing.T, members []plugin.Member, opts ...option) *node {
 	log := slog.New(slog.NewJSONHandler(&locked{w: n.log}, nil))
 	o := intercept.Options{
 		Log: log, Store: n.store, Backend: &n.backend,
-		Node: func() *intercept.Node {
-			return &intercept.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2"}
-		},
+		Node:  &intercept.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2"},
 		Turns: n.turns, Keep: func() func() { return func() {} },
 	}
 	for _, opt := range opts {
