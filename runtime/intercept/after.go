@@ -33,9 +33,10 @@ func (c *call) observe(answer *cri.Frame) {
 	}
 }
 
-// asked is the request as kubelet sent it.
+// asked is the request as kubelet sent it, of a pod: nobody asks for a
+// container's, which would have to be decoded once more.
 func (c *call) asked() proto.Message {
-	if !c.dirty {
+	if _, pod := c.req.(*runtimeapi.RunPodSandboxRequest); !pod || !c.dirty {
 		return c.req
 	}
 	asked := c.method.NewRequest()

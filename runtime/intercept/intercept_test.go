@@ -16,8 +16,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/cri"
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -157,108 +155,6 @@ func TestBackendErrorIsNotTouched(t *testing.T) {
 	}
 }
 
-func TestPostHooks(t *testing.T) {
-	release, asked := make(chan struct{}), make(chan string, 8)
-	tell := func(_ context.Context, ev plugin.Event, _ *plugin.Adjustment) error {
-		id, _ := ev.Text(abi.Container, abi.ContainerID)
-		asked <- ev.Hook().String() + " " + id
-		return errors.New("a post hook's failure is nobody's")
-	}
-	slow := func(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
-		<-release
-		return tell(ctx, ev, adj)
-	}
-	m := on(abi.PostStartContainer, slow)
-	m.Policy = plugin.Fail
-	remove := on(abi.PostRemoveContainer, tell)
-	pre := on(abi.PreUpdateContainerResources, tell)
-	n := newNode(t, []plugin.Member{m, remove, pre})
-	n.runPod()
-	_, err := n.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c1"}, &runtimeapi.StartContainerResponse{})
-	n.must(err) // although the post hook has not run
-	time.AfterFunc(20*time.Millisecond, func() { close(release) })
-	_, err = n.call(t.Context(), "UpdateContainerResources", &runtimeapi.UpdateContainerResourcesRequest{ContainerId: "c1"}, &runtimeapi.UpdateContainerResourcesResponse{})
-	n.must(err)
-	_, err = n.call(t.Context(), "RemoveContainer", &runtimeapi.RemoveContainerRequest{ContainerId: "c1"}, &runtimeapi.RemoveContainerResponse{})
-	n.must(err)
-	n.must(n.turns.Drain(t.Context()))
-	for _, want := range []string{"PostStartContainer c1", "PreUpdateContainerResources c1", "PostRemoveContainer c1"} {
-		if got := <-asked; got != want {
-			t.Errorf("hook %q, want %q", got, want)
-		}
-	}
-	if _, ok := n.store.Container("c1"); ok {
-		t.Error("the record outlives the container")
-	}
-}
-
-// A panic after the answer ends neither the process nor the object's later hooks.
-func TestPanicInAPostHook(t *testing.T) {
-	panicking := func(o *intercept.Options) {
-		o.Chain = plugin.NewChain(o.Log, nil, func(plugin.Outcome) { panic("oh") }, on(abi.PostRunPodSandbox, nothing))
-	}
-	n := newNode(t, nil, panicking)
-	n.runPod()
-	if log := n.log.String(); !strings.Contains(log, "post hook panicked") || !strings.Contains(log, "oh") {
-		t.Errorf("the log does not say so:\n%s", log)
-	}
-}
-
-func TestUndecodableRequest(t *testing.T) {
-	m := on(abi.PreStartContainer, nothing)
-	n := newNode(t, []plugin.Member{m})
-	raw := &runtimeapi.VersionRequest{}
-	raw.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte{0xff}))
-	bad, err := cri.NewFrame(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.must(n.callFrame(t.Context(), "StartContainer", bad, &runtimeapi.StartContainerResponse{}))
-	if n.sent != bad {
-		t.Error("a request that cannot be read did not go on as it came")
-	}
-	m.Policy = plugin.Fail
-	n = newNode(t, []plugin.Member{m})
-	if err := n.callFrame(t.Context(), "StartContainer", bad, nil); status.Code(err) != codes.Unavailable || n.sent != nil {
-		t.Errorf("error %v", err)
-	}
-}
-
-func TestUnknownContainer(t *testing.T) {
-	asked := 0
-	m := on(abi.PreStartContainer, func(context.Context, plugin.Event, *plugin.Adjustment) error { asked++; return nil })
-	start := &runtimeapi.StartContainerRequest{ContainerId: "c9"}
-	t.Run("the runtime does not know it either", func(t *testing.T) {
-		n := newNode(t, []plugin.Member{m})
-		n.fails = status.Error(codes.NotFound, "no container")
-		if _, err := n.call(t.Context(), "StartContainer", start, nil); !errors.Is(err, n.fails) || asked != 0 {
-			t.Errorf("error %v, %d hooks", err, asked)
-		}
-	})
-	t.Run("the runtime is down", func(t *testing.T) {
-		must := m
-		must.Policy = plugin.Fail
-		n := newNode(t, []plugin.Member{must})
-		n.backend.down = true
-		if _, err := n.call(t.Context(), "StartContainer", start, nil); status.Code(err) != codes.Unavailable || n.sent != nil {
-			t.Errorf("error %v", err)
-		}
-	})
-	t.Run("the runtime knows it", func(t *testing.T) {
-		n := newNode(t, []plugin.Member{m})
-		n.backend.pods = map[string]*runtimeapi.PodSandboxStatusResponse{"p9": {Status: &runtimeapi.PodSandboxStatus{Id: "p9", Metadata: podConfig().Metadata}}}
-		n.backend.containers = map[string]*runtimeapi.ContainerStatusResponse{"c9": {
-			Status: &runtimeapi.ContainerStatus{Id: "c9", Metadata: &runtimeapi.ContainerMetadata{Name: "app"}},
-			Info:   map[string]string{"info": `{"sandboxID":"p9"}`},
-		}}
-		_, err := n.call(t.Context(), "StartContainer", start, &runtimeapi.StartContainerResponse{})
-		n.must(err)
-		if asked != 1 {
-			t.Errorf("%d hooks", asked)
-		}
-	})
-}
-
 func TestCallerThatWentAway(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	n := newNode(t, []plugin.Member{on(abi.PreRunPodSandbox, func(ctx context.Context, _ plugin.Event, _ *plugin.Adjustment) error {
@@ -294,37 +190,6 @@ func TestHooksLeaveTimeForTheRuntime(t *testing.T) {
 	if len(hooks) != 2 {
 		t.Errorf("%d plugins were asked", len(hooks))
 	}
-}
-
-// Requests without the parts that hooks look into are no danger.
-func TestEmptyRequests(t *testing.T) {
-	var members []plugin.Member
-	for _, h := range abi.Hooks {
-		members = append(members, on(h.Hook, func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
-			for _, f := range abi.Fields {
-				_, _ = ev.Int64(f.Object, f.Field)
-				_, _ = ev.Text(f.Object, f.Field)
-				_, _ = ev.Lookup(f.Object, f.Field, "x")
-				switch f.Type {
-				case abi.Int64:
-					_ = adj.SetInt64(f.Object, f.Field, 5000)
-				case abi.String:
-					_ = adj.SetText(f.Object, f.Field, "")
-				case abi.Map:
-					_ = adj.SetEntry(f.Object, f.Field, "k", "v")
-				}
-			}
-			return nil
-		}))
-	}
-	n := newNode(t, members)
-	for _, m := range cri.Methods {
-		name := m.Name[strings.LastIndexByte(m.Name, '/')+1:]
-		if _, err := n.call(t.Context(), name, m.NewRequest(), m.NewResponse()); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	n.must(n.turns.Drain(t.Context()))
 }
 
 // What kubelet itself changes of a pod between its containers is kubelet's: with

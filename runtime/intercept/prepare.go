@@ -167,13 +167,14 @@ func (c *call) containerEvent(ctx context.Context, id string) *event {
 	if !ok {
 		return nil
 	}
-	pod, ok := c.pod(ctx, container.PodID)
-	if !ok {
-		return nil
+	e := c.podEvent(ctx, container.PodID)
+	if e != nil {
+		e.container = viewContainer(container)
 	}
-	return c.newEvent(viewPod(pod), viewContainer(container))
+	return e
 }
 
+// podEvent is the same for a pod.
 func (c *call) podEvent(ctx context.Context, id string) *event {
 	pod, ok := c.Store.Pod(id)
 	if !ok && c.hooked() {
