@@ -161,7 +161,11 @@ func (c *call) group() (string, error) {
 	if record.CgroupsPath != "" {
 		return cgroup.PodPath(record.CgroupsPath)
 	}
-	return cgroup.ContainerPath(c.event.pod.config.GetLinux().GetCgroupParent(), c.event.container.id)
+	parent := record.CgroupParent
+	if parent == "" {
+		parent = c.event.pod.config.GetLinux().GetCgroupParent()
+	}
+	return cgroup.ContainerPath(parent, c.event.container.id)
 }
 
 // hold takes cgroup values out of the way of an update that the kernel would

@@ -62,6 +62,8 @@ type call struct {
 	event *event
 	dirty bool // req is no longer what frame says
 	owned []plugin.Owned
+
+	missing bool // the backend does not know the call's object
 }
 
 // intercept takes one call through its hooks. What the backend answers goes to
@@ -153,8 +155,13 @@ func (c *call) pre(ctx context.Context) error {
 }
 
 // unknown passes by the hook of an object that neither the store nor the
-// backend could tell about, unless a plugin must not be passed by.
+// backend could tell about, unless a plugin must not be passed by. That an
+// object does not exist is the backend's own answer to give: kubelet knows what
+// to do with its NotFound.
 func (c *call) unknown(hook abi.Hook) error {
+	if c.missing {
+		return nil
+	}
 	if id, refuses := c.Chain.Refuses(hook); refuses {
 		return &plugin.Error{Plugin: id, Hook: hook, Err: errUnknownObject}
 	}

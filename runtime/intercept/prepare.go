@@ -201,7 +201,8 @@ func readThrough[T any](ctx context.Context, c *call, id string, read func(conte
 	ctx, cancel := context.WithTimeout(ctx, readThroughTime)
 	defer cancel()
 	v, err := read(ctx, c.Backend, id)
-	if err != nil && !notFound(err) { // what does not exist is the backend's answer to give
+	c.missing = notFound(err)
+	if err != nil && !c.missing {
 		c.Log.WarnContext(ctx, "reading from the runtime what the store lacks", "method", c.method.Name, "id", id, "err", err)
 	}
 	return v, err == nil

@@ -105,18 +105,22 @@ func (s *Store) createdContainer(sent *runtimeapi.CreateContainerRequest, resp *
 	defer s.mu.Unlock()
 	// The pod may be given by a prefix of its ID.
 	podID, _, _ := s.pods.find(sent.GetPodSandboxId())
-	s.addContainer(resp.GetContainerId(), podID, sent.GetConfig())
+	s.addContainer(Container{
+		ID: resp.GetContainerId(), PodID: podID, Config: sent.GetConfig(),
+		CgroupParent: sent.GetSandboxConfig().GetLinux().GetCgroupParent(),
+	})
 }
 
 // addContainer puts a container that was just made. It needs the lock.
-func (s *Store) addContainer(id, podID string, config *runtimeapi.ContainerConfig) {
-	if id == "" {
+func (s *Store) addContainer(c Container) {
+	if c.ID == "" {
 		return
 	}
-	if config == nil {
-		config = &runtimeapi.ContainerConfig{}
+	if c.Config == nil {
+		c.Config = &runtimeapi.ContainerConfig{}
 	}
-	s.putContainer(Container{ID: id, PodID: podID, Config: config, State: runtimeapi.ContainerState_CONTAINER_CREATED})
+	c.State = runtimeapi.ContainerState_CONTAINER_CREATED
+	s.putContainer(c)
 }
 
 func (s *Store) removedContainer(id string) {
@@ -148,7 +152,7 @@ func (s *Store) restoredPod(asked, sent *runtimeapi.RestorePodRequest, resp *run
 	for _, restored := range resp.GetRestoredContainers() {
 		for _, config := range sent.GetContainerConfigs() {
 			if config.GetMetadata().GetName() == restored.GetName() {
-				s.addContainer(restored.GetContainerId(), p.ID, config)
+				s.addContainer(Container{ID: restored.GetContainerId(), PodID: p.ID, Config: config})
 			}
 		}
 	}

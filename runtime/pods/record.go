@@ -26,6 +26,11 @@ type Container struct {
 	// its Linux.Resources may be.
 	Config *runtimeapi.ContainerConfig
 	State  runtimeapi.ContainerState
+	// CgroupParent is that of the pod config which was sent with the container,
+	// and is what containerd goes by: a plugin may have given the container
+	// another one than its pod has. Only a container that was seen to be created
+	// has it.
+	CgroupParent string
 	// CgroupsPath is linux.cgroupsPath of the container's runtime spec. Only a
 	// record read from the backend has it.
 	CgroupsPath string

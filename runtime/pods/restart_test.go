@@ -146,7 +146,7 @@ func take(s *Store) snapshot {
 		snap.Pods[i].Config = proto.CloneOf(snap.Pods[i].Config)
 	}
 	for i := range snap.Containers {
-		snap.Containers[i].CgroupsPath = ""
+		snap.Containers[i].CgroupParent, snap.Containers[i].CgroupsPath = "", ""
 		snap.Containers[i].Config = proto.CloneOf(snap.Containers[i].Config)
 	}
 	return snap

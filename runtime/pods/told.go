@@ -33,7 +33,7 @@ type toldContainer struct {
 func (t toldContainer) over(old Container, known bool) Container {
 	c := t.Container
 	if known {
-		c.Config, c.CgroupFiles = old.Config, old.CgroupFiles
+		c.Config, c.CgroupParent, c.CgroupFiles = old.Config, old.CgroupParent, old.CgroupFiles
 	}
 	c.Config = asOfNow(c.Config, t.now)
 	return c
