@@ -40,7 +40,12 @@ func TestRestart(t *testing.T) {
 	stop := watchReady(t, kubelet, shared)
 	created := hashOfCreation(t, shared)
 	before := hashesOfUpdates(t, kubelet, proxy, shared, "pinned-first")
-	t.Logf("the witness saw %v", before)
+	t.Logf("the witness saw %s, and in updates %v", created, before)
+	for _, hash := range before {
+		if env(hash) != env(created) {
+			t.Errorf("the environment is %s when the container is updated, %s when it is created", env(hash), env(created))
+		}
+	}
 
 	proxy.Kill()
 	proxy.Start(t)
@@ -152,6 +157,12 @@ func hashOfCreation(t *testing.T, pod *core.Pod) string {
 		t.Errorf("the container has no annotation %s", witnessAnnotation)
 	}
 	return hash
+}
+
+// env returns the part of a witness's hash that stands for the environment.
+func env(hash string) string {
+	_, env, _ := strings.Cut(hash, "-")
+	return env
 }
 
 func expectHashes(t *testing.T, when string, got, want []string) {

@@ -1,7 +1,7 @@
-// Command witness is a plugin that tells what it was shown of a container, as a
-// hash of its resources and environment: in the annotation
-// witness.wasmproxy.io/hash and in a log line. Two hashes are equal when the
-// proxy showed the same, whether it learned it from a request or, after a
+// Command witness is a plugin that tells what it was shown of a container, as
+// two hashes, of its resources and of its environment, joined by a hyphen: in the
+// annotation witness.wasmproxy.io/hash and in a log line. Hashes are equal when
+// the proxy showed the same, whether it learned it from a request or, after a
 // restart, from the runtime.
 package main
 
@@ -27,16 +27,16 @@ func init() {
 }
 
 func witness(c *wp.MutableContainer) error {
-	h := fnv.New64a()
-	writeResources(h, c.Container.Resources())
+	resources, env := fnv.New64a(), fnv.New64a()
+	writeResources(resources, c.Container.Resources())
 	// Of a container that exists, also what it has by now: the request names only what changes.
 	if known, ok := wp.FindContainer(c.ID()); ok {
-		writeResources(h, known.Resources())
+		writeResources(resources, known.Resources())
 	}
 	for name, value := range c.Envs() {
-		write(h, name, value)
+		write(env, name, value)
 	}
-	sum := hex.EncodeToString(h.Sum(nil))
+	sum := hex.EncodeToString(resources.Sum(nil)) + "-" + hex.EncodeToString(env.Sum(nil))
 	wp.Log(wp.LevelInfo, "saw "+c.Pod().Name()+"/"+c.Name()+" as "+sum)
 	return c.SetAnnotation("witness.wasmproxy.io/hash", sum)
 }
