@@ -2,6 +2,7 @@ package intercept_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -151,5 +152,29 @@ func TestHeldValuesAroundAnUpdate(t *testing.T) {
 	n.must(err)
 	if after := content(t, dir, "cpu.max.burst"); during != "0" || after != "10000" {
 		t.Errorf("cpu.max.burst is %s during the update and %s after it, want 0 and 10000 (no more than the quota)", during, after)
+	}
+}
+
+// A container that a plugin moved to another cgroup parent than its pod's has
+// its files there.
+func TestFilesOfAContainerWithAParentOfItsOwn(t *testing.T) {
+	fs, pod, _ := scratchGroup(t)
+	elsewhere := filepath.Join(filepath.Dir(pod), "elsewhere", "c1")
+	if err := os.MkdirAll(elsewhere, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(elsewhere, "memory.high"), []byte("max\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return errors.Join(
+			adj.SetText(abi.Pod, abi.PodCgroupParent, "/kubepods/burstable/elsewhere"),
+			adj.WriteFile(abi.Container, "memory.high", "4096000"))
+	})}, withCgroups(fs))
+	n.runPod()
+	_, err := n.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c1"}, &runtimeapi.StartContainerResponse{})
+	n.must(err)
+	if got := content(t, elsewhere, "memory.high"); got != "4096000" {
+		t.Errorf("memory.high is %s", got)
 	}
 }

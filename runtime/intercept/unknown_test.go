@@ -41,6 +41,8 @@ func TestUnknownContainer(t *testing.T) {
 	m := on(abi.PreStartContainer, func(context.Context, plugin.Event, *plugin.Adjustment) error { asked++; return nil })
 	start := &runtimeapi.StartContainerRequest{ContainerId: "c9"}
 	t.Run("the runtime does not know it either", func(t *testing.T) {
+		m := m
+		m.Policy = plugin.Fail // there is nothing to protect, and NotFound is what kubelet goes by
 		n := newNode(t, []plugin.Member{m})
 		n.fails = status.Error(codes.NotFound, "no container")
 		if _, err := n.call(t.Context(), "StartContainer", start, nil); !errors.Is(err, n.fails) || asked != 0 {
