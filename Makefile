@@ -37,11 +37,10 @@ check: wat plugins-check ## Formatting, vet, and that generated and built files 
 unit: ## Run the Go tests under the race detector
 	go test -race -timeout 20m ./...
 	go -C $(BENCH) test ./...
-	go -C $(E2E) test ./internal/...
 
 .PHONY: e2e
 e2e: ## Run pods of a real kubelet through the proxy, on containerd and runc; root
-	go -C $(E2E) test -count=1 -timeout 60m -v ./suite
+	go -C $(E2E) test -count=1 -timeout 60m -p 1 -v ./internal/isolation ./suite
 
 .PHONY: critest
 critest: ## Run the CRI conformance tests directly and through the proxy, and compare; root

@@ -142,3 +142,12 @@ func TestRemovedPlugin(t *testing.T) {
 		t.Errorf("the runtime got annotations %v", got)
 	}
 }
+
+// What a guest logs says of which pod and container.
+func TestGuestLogNamesThePod(t *testing.T) {
+	n := serving(t, map[string]string{"10-log.wasm": "log-flood"})
+	n.await("plugins in force", "10-log")
+	_, err := n.runPod(t.Context(), "web")
+	n.must(err)
+	n.await("plugin log", "plugin=10-log", "hook=PreRunPodSandbox", "pod=test/web")
+}

@@ -45,10 +45,20 @@ func (g *guest) newCall(ctx context.Context, export string, ev plugin.Event, adj
 		c.event, c.adj, c.time = noEvent{}, plugin.NewAdjustment(0, nil), time.Unix(0, 0)
 	} else {
 		c.time = ev.Time()
-		attr = slog.String("hook", ev.Hook().String())
+		attr = about(ev)
 	}
 	c.output = output{ctx: ctx, log: g.log, about: attr, budget: maxOutput}
 	return c
+}
+
+// about names an event in the log: its hook, and its pod and container if it can
+// tell them.
+func about(ev plugin.Event) slog.Attr {
+	hook := slog.String("hook", ev.Hook().String())
+	if _, ok := ev.(slog.LogValuer); !ok {
+		return hook
+	}
+	return slog.Group("", hook, slog.Any("", ev))
 }
 
 // count notes one call of a host function, and traps when there were too many.

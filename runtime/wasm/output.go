@@ -24,7 +24,7 @@ const (
 type output struct {
 	ctx     context.Context
 	log     *slog.Logger
-	about   slog.Attr // the hook, or the export
+	about   slog.Attr // the hook with its pod and container, or the export
 	budget  int
 	full    bool // budget did not suffice for a line
 	dropped int  // bytes
