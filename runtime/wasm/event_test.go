@@ -140,7 +140,9 @@ func (e *testEvent) Apply(changes []plugin.Change) {
 	}
 }
 
-func (e *testEvent) LogValue() slog.Value { return slog.StringValue("prod/web-0") }
+func (e *testEvent) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("pod", "prod/web-0"))
+}
 
 // v2 is a node that takes every cgroup file but cpu.max.
 type v2 struct{}

@@ -237,7 +237,7 @@ func TestOutputIsBounded(t *testing.T) {
 			lines := strings.Split(strings.TrimSpace(logged.String()), "\n")
 			text := 0
 			for _, l := range lines[:len(lines)-1] {
-				if !strings.Contains(l, "msg=\"plugin log\" plugin="+guest+" hook=PreCreateContainer text=xxx") {
+				if !strings.Contains(l, "msg=\"plugin log\" plugin="+guest+" hook=PreCreateContainer pod=prod/web-0 text=xxx") {
 					t.Fatalf("unexpected line %.200q", l)
 				}
 				text += strings.Count(l, "x")
@@ -245,7 +245,7 @@ func TestOutputIsBounded(t *testing.T) {
 			if text < maxOutput/2 || text > maxOutput {
 				t.Errorf("%d bytes were logged, want at most %d and not much less", text, maxOutput)
 			}
-			if last := lines[len(lines)-1]; !strings.Contains(last, "msg=\"plugin log cut\" plugin="+guest+" hook=PreCreateContainer dropped_bytes=") {
+			if last := lines[len(lines)-1]; !strings.Contains(last, "msg=\"plugin log cut\" plugin="+guest+" hook=PreCreateContainer pod=prod/web-0 dropped_bytes=") {
 				t.Errorf("last line is %.200q, want the count of what was dropped", last)
 			}
 		})

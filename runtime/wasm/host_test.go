@@ -310,7 +310,7 @@ func TestReasons(t *testing.T) {
 	c.wantTrap("aborted: "+long[:maxReason]+" ", "abort", long)
 	for level, want := range map[int]string{-5: "DEBUG", abi.LogDebug: "DEBUG", abi.LogInfo: "INFO", abi.LogWarn: "WARN", abi.LogError: "ERROR", 99: "ERROR"} {
 		c.want(0, "log", level, "a\tb\"\xff")
-		if want := "level=" + want + ` msg="plugin log" plugin=functions hook=PreCreateContainer text="a b\"?"`; !strings.HasSuffix(strings.TrimSpace(logged.String()), want) {
+		if want := "level=" + want + ` msg="plugin log" plugin=functions hook=PreCreateContainer pod=prod/web-0 text="a b\"?"`; !strings.HasSuffix(strings.TrimSpace(logged.String()), want) {
 			t.Errorf("logged %q at level %d, want %q", logged.String(), level, want)
 		}
 	}

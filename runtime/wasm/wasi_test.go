@@ -93,9 +93,9 @@ func TestGo(t *testing.T) {
 func wantPrinted(t *testing.T, p plugin.Plugin, logged *record) {
 	found(t, p, asking("print"))
 	for _, want := range []string{
-		`level=INFO msg="plugin log" plugin=wasi hook=PreCreateContainer text="to stdout,"`,
-		`level=INFO msg="plugin log" plugin=wasi hook=PreCreateContainer text="in two lines"`,
-		`level=WARN msg="plugin log" plugin=wasi hook=PreCreateContainer text="to stderr, without an end"`,
+		`level=INFO msg="plugin log" plugin=wasi hook=PreCreateContainer pod=prod/web-0 text="to stdout,"`,
+		`level=INFO msg="plugin log" plugin=wasi hook=PreCreateContainer pod=prod/web-0 text="in two lines"`,
+		`level=WARN msg="plugin log" plugin=wasi hook=PreCreateContainer pod=prod/web-0 text="to stderr, without an end"`,
 	} {
 		if !strings.Contains(logged.String(), want) {
 			t.Errorf("log lacks %s:\n%s", want, logged.String())
