@@ -9,7 +9,7 @@ type Instruction struct {
 
 	// Index is what a branch, call, local or global instruction names: a label,
 	// function, local or global; with call_indirect it is a type, and with
-	// br_table the number of labels before the default one.
+	// br_table the outermost of its labels.
 	Index uint32
 
 	// Block is the type of a block, loop or if: NoResult or a value type.
@@ -52,9 +52,8 @@ func (r *Reader) immediate(in *Instruction, kind immediate) {
 	case immBlock:
 		in.Block = r.blockType()
 	case immLabels:
-		in.Index = uint32(r.Count("labels", len(r.b)))
-		for range in.Index + 1 {
-			r.U32()
+		for range r.Count("labels", len(r.b)) + 1 {
+			in.Index = max(in.Index, r.U32())
 		}
 	case immIndirect:
 		in.Index = r.U32()

@@ -121,15 +121,15 @@ func (r *Reader) Count(what string, limit int) int {
 	return int(n)
 }
 
-// Name reads a string of UTF-8.
-func (r *Reader) Name() string {
+// Name reads a string of UTF-8, which stays part of the module.
+func (r *Reader) Name() []byte {
 	offset := r.offset
 	b := r.Take(r.U32())
 	if !utf8.Valid(b) {
 		r.FailAt(offset, "holds a name that is not UTF-8")
-		return ""
+		return nil
 	}
-	return string(b)
+	return b
 }
 
 // End fails unless everything was read.

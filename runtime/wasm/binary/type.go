@@ -1,5 +1,7 @@
 package binary
 
+import "strings"
+
 // ValueType is the type of a value.
 type ValueType = byte
 
@@ -72,3 +74,27 @@ func (r *Reader) Limits() Limits {
 		return Limits{}
 	}
 }
+
+// Signature is the type of a function. Its strings hold one byte for each value,
+// as WebAssembly encodes value types, so that == compares types.
+type Signature struct{ Params, Results string }
+
+// String returns the type in the notation of the ABI's documents, such as
+// "(i32, i64) -> i32".
+func (s Signature) String() string {
+	text := "(" + valueList(s.Params) + ")"
+	if s.Results != "" {
+		text += " -> " + valueList(s.Results)
+	}
+	return text
+}
+
+func valueList(types string) string {
+	names := make([]string, len(types))
+	for i := range types {
+		names[i] = valueNames[types[i]]
+	}
+	return strings.Join(names, ", ")
+}
+
+var valueNames = map[ValueType]string{I32: "i32", I64: "i64", F32: "f32", F64: "f64"}
