@@ -10,6 +10,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 )
 
 // Defaults and bounds of PluginOptions.
@@ -18,7 +19,7 @@ const (
 	DefaultTimeout     = 500 * time.Millisecond
 	DefaultInstances   = 4
 	MaxConfig          = 1 << 20
-	MaxModule          = 8 << 20 // bytes of a module
+	MaxModule          = preflight.MaxModule // bytes of a module
 
 	// startTimeout is for all that a module runs before its first event.
 	startTimeout = 5 * time.Second
@@ -65,11 +66,11 @@ func (e *Engine) load(ctx context.Context, id string, binary []byte, o PluginOpt
 	if len(o.Config) > MaxConfig {
 		return nil, fmt.Errorf("its config has %d bytes, the limit is %d", len(o.Config), MaxConfig)
 	}
-	m, err := scan(binary)
+	m, err := preflight.Scan(binary)
 	if err != nil {
 		return nil, err
 	}
-	if problems := m.check(o.MemoryPages); len(problems) > 0 {
+	if problems := check(m, o.MemoryPages); len(problems) > 0 {
 		return nil, errors.New(strings.Join(problems, "; "))
 	}
 	p, err := e.compile(ctx, id, m, o)
@@ -83,7 +84,7 @@ func (e *Engine) load(ctx context.Context, id string, binary []byte, o PluginOpt
 }
 
 // compile gives a module its runtime.
-func (e *Engine) compile(ctx context.Context, id string, m *module, o PluginOptions) (_ *guests, err error) {
+func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o PluginOptions) (_ *guests, err error) {
 	p := &guests{
 		id: id, log: o.Log.With("plugin", id), config: o.Config, timeout: o.Timeout,
 		limiter: e.limiter, runtime: e.newRuntime(ctx, o.MemoryPages),
@@ -103,18 +104,18 @@ func (e *Engine) compile(ctx context.Context, id string, m *module, o PluginOpti
 		return nil, fmt.Errorf("waiting for another module to be compiled: %w", context.Cause(ctx))
 	}
 	defer recovered(&err)
-	if p.code, err = p.runtime.CompileModule(ctx, m.code); err != nil {
+	if p.code, err = p.runtime.CompileModule(ctx, m.Code); err != nil {
 		return nil, fmt.Errorf("compiling: %s", printable(err.Error(), maxReason))
 	}
 	return p, nil
 }
 
 // prepare reads the manifest and fills the pool with a first instance.
-func (p *guests) prepare(ctx context.Context, m *module, instances int) (err error) {
+func (p *guests) prepare(ctx context.Context, m *preflight.Outline, instances int) (err error) {
 	ctx, cancel := p.limiter.start(ctx, startTimeout)
 	defer cancel()
-	if m.manifest != nil {
-		if p.manifest, err = parseManifest(m.manifest); err != nil {
+	if m.Manifest != nil {
+		if p.manifest, err = parseManifest(m.Manifest); err != nil {
 			return err
 		}
 	}
@@ -123,7 +124,7 @@ func (p *guests) prepare(ctx context.Context, m *module, instances int) (err err
 	if err != nil {
 		return err
 	}
-	if m.manifest == nil {
+	if m.Manifest == nil {
 		p.manifest, err = g.readManifest(ctx)
 	}
 	if err == nil && ctx.Err() != nil { // wazero may be about to close the instance

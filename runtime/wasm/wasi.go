@@ -51,9 +51,9 @@ func wasi() map[string]hostFunction {
 	types := strings.NewReplacer("i", string([]byte{api.ValueTypeI32}), "I", string([]byte{api.ValueTypeI64}))
 	functions := map[string]hostFunction{}
 	for name, params := range wasiParams {
-		f := hostFunction{signature: signature{types.Replace(params), string([]byte{api.ValueTypeI32})}, run: served[name]}
+		f := hostFunction{signature: signature{Params: types.Replace(params), Results: string([]byte{api.ValueTypeI32})}, run: served[name]}
 		if name == "proc_exit" {
-			f.results = ""
+			f.Results = ""
 		}
 		if f.run == nil {
 			f.run, f.denied = refuse(name), true
