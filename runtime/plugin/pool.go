@@ -48,6 +48,20 @@ func (p *Pool[G]) Get(ctx context.Context) (G, error) {
 	return g, nil
 }
 
+// TryGet returns an instance that is idle, as Get does, and neither waits for one nor
+// makes one.
+func (p *Pool[G]) TryGet() (g G, ok bool) {
+	select {
+	case p.slots <- struct{}{}:
+	default:
+		return g, false
+	}
+	if g, ok, _ = p.pop(); !ok {
+		<-p.slots
+	}
+	return g, ok
+}
+
 func (p *Pool[G]) pop() (g G, ok bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -40,7 +40,7 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{
 		log:       o.Log,
 		interpret: o.Interpret,
-		limiter:   closeOnDone{},
+		limiter:   metered{},
 		cache:     wazero.NewCompilationCache(),
 		compiling: make(chan struct{}, 1),
 	}
@@ -75,12 +75,11 @@ func (e *Engine) newRuntime(ctx context.Context, pages uint32) wazero.Runtime {
 	if e.interpret {
 		config = wazero.NewRuntimeConfigInterpreter()
 	}
-	config = config.
+	return wazero.NewRuntimeWithConfig(ctx, config.
 		WithCompilationCache(e.cache).
 		WithCoreFeatures(features).
 		WithMemoryLimitPages(pages).
-		WithDebugInfoEnabled(false) // DWARF is untrusted input that nobody needs
-	return wazero.NewRuntimeWithConfig(ctx, e.limiter.prepare(config))
+		WithDebugInfoEnabled(false)) // DWARF is untrusted input that nobody needs
 }
 
 // The two ways to run a module.

@@ -12,13 +12,16 @@ import (
 
 // guest is one instance of a plugin's module. It serves one call at a time.
 type guest struct {
-	id       string // the plugin's
-	log      *slog.Logger
-	config   []byte
-	instance api.Module
-	hook     api.Function // kept, because a look-up costs more than a call
-	clock    clock
-	stack    [1]uint64 // the one argument, then the one result, of what is called
+	id        string // the plugin's
+	log       *slog.Logger
+	config    []byte
+	instance  api.Module
+	hook      api.Function // kept, because a look-up costs more than a call
+	allowance allowance    // of a hook
+	fuel      api.MutableGlobal
+	frames    api.MutableGlobal // what is left of its stack
+	clock     clock
+	stack     [1]uint64 // the one argument, then the one result, of what is called
 }
 
 // enter calls an export; c is the host's side of it. After an error the guest
@@ -26,6 +29,8 @@ type guest struct {
 func (g *guest) enter(ctx context.Context, c *call, f api.Function, argument uint64) (result uint64, err error) {
 	defer c.output.finish()
 	defer recovered(&err)
+	defer c.report(ctx)
+	c.meter.begin()
 	g.stack[0] = argument
 	if err := f.CallWithStack(context.WithValue(ctx, callKey{}, c), g.stack[:]); err != nil {
 		return 0, c.explain(ctx, err)

@@ -7,22 +7,23 @@ import (
 	"time"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/fuel"
 )
 
 // guests is one plugin: a compiled module and a bounded number of instances.
 type guests struct {
-	id       string
-	log      *slog.Logger
-	config   []byte
-	timeout  time.Duration
-	limiter  limiter
-	manifest abi.Manifest
-	runtime  wazero.Runtime
-	code     wazero.CompiledModule
-	pool     *plugin.Pool[*guest]
+	id        string
+	log       *slog.Logger
+	config    []byte
+	allowance allowance // of one hook
+	manifest  abi.Manifest
+	runtime   wazero.Runtime
+	code      wazero.CompiledModule
+	pool      *plugin.Pool[*guest]
 }
 
 var _ plugin.Plugin = (*guests)(nil)
@@ -33,24 +34,33 @@ func (p *guests) Manifest() abi.Manifest { return p.manifest }
 // Call implements plugin.Plugin. Its own time limit starts when it is called, so
 // that waiting for an instance and making one count too.
 func (p *guests) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
-	ctx, cancel := p.limiter.start(ctx, p.timeout)
-	defer cancel()
-	g, err := p.pool.Get(ctx)
+	start := time.Now()
+	g, err := p.get(ctx)
 	if err != nil {
 		return err
 	}
 	c := g.newCall(ctx, abi.ExportHook, ev, adj)
+	c.meter.start = start
 	code, err := g.enter(ctx, c, g.hook, uint64(ev.Hook()))
-	if err != nil || ctx.Err() != nil {
-		// Also when the guest ended in time: wazero may be about to close it.
-		p.pool.Discard(g)
-	} else {
-		p.pool.Put(g)
-	}
 	if err != nil {
+		p.pool.Discard(g)
 		return err
 	}
+	p.pool.Put(g)
 	return c.verdict(int32(code))
+}
+
+// get returns an instance. Only a caller that has to wait for it pays for a timer.
+func (p *guests) get(ctx context.Context) (*guest, error) {
+	if ctx.Err() != nil {
+		return nil, stopped(ctx)
+	}
+	if g, ok := p.pool.TryGet(); ok {
+		return g, nil
+	}
+	ctx, cancel := within(ctx, p.allowance.time)
+	defer cancel()
+	return p.pool.Get(ctx)
 }
 
 // Close implements plugin.Plugin.
@@ -81,7 +91,7 @@ var instance = wazero.NewModuleConfig().WithName("").WithStartFunctions()
 // instantiate makes an instance that was built for this ABI, and runs no more of
 // it than it must.
 func (p *guests) instantiate(ctx context.Context) (*guest, error) {
-	g := &guest{id: p.id, log: p.log, config: p.config}
+	g := &guest{id: p.id, log: p.log, config: p.config, allowance: p.allowance}
 	if err := g.start(ctx, p.runtime, p.code); err != nil {
 		return nil, wrap("instantiating", err)
 	}
@@ -102,10 +112,13 @@ func (g *guest) start(ctx context.Context, r wazero.Runtime, code wazero.Compile
 	c := g.newCall(ctx, "start", nil, nil)
 	defer c.output.finish()
 	defer recovered(&err)
+	c.meter.begin()
 	g.instance, err = r.InstantiateModule(context.WithValue(ctx, callKey{}, c), code, instance)
 	if err != nil {
 		return c.explain(ctx, err)
 	}
+	g.fuel, _ = g.instance.ExportedGlobal(fuel.Fuel).(api.MutableGlobal)
+	g.frames, _ = g.instance.ExportedGlobal(fuel.Stack).(api.MutableGlobal)
 	return nil
 }
 

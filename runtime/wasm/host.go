@@ -69,6 +69,7 @@ func (f hostFunction) bind(name string) api.GoModuleFunc {
 		c := ctx.Value(callKey{}).(*call)
 		c.count()
 		result := f.run(frame{call: c, name: name, memory: instance.Memory(), stack: stack})
+		c.charge()
 		switch f.Results {
 		case string([]byte{api.ValueTypeI32}):
 			stack[0] = api.EncodeI32(int32(result))
@@ -118,6 +119,7 @@ func (f frame) text(i int) (string, abi.Errno) {
 	if len(b) > maxArgument {
 		return "", abi.TooLarge
 	}
+	f.moved += len(b)
 	return string(b), abi.OK
 }
 
@@ -130,7 +132,7 @@ func answer[T string | []byte](f frame, i int, v T, errno abi.Errno) int64 {
 		return int64(errno)
 	}
 	if len(v) <= len(buf) {
-		copy(buf, v)
+		f.moved += copy(buf, v)
 	}
 	return int64(len(v))
 }

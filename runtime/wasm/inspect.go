@@ -117,7 +117,7 @@ func (in *Inspection) run(ctx context.Context, m *preflight.Outline) error {
 		return nil
 	}
 	defer p.Close(ctx)
-	limited, cancel := p.limiter.start(ctx, startTimeout)
+	limited, cancel := within(ctx, startTimeout)
 	defer cancel()
 	in.problem(in.ask(limited, p))
 	return ctx.Err()

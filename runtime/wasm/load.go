@@ -16,13 +16,16 @@ import (
 // Defaults and bounds of PluginOptions.
 const (
 	DefaultMemoryPages = 512 // 32 MiB
+	DefaultFuel        = 20_000_000
 	DefaultTimeout     = 500 * time.Millisecond
 	DefaultInstances   = 4
 	MaxConfig          = 1 << 20
 	MaxModule          = preflight.MaxModule // bytes of a module
 
-	// startTimeout is for all that a module runs before its first event.
+	// startTimeout is for all that a module runs before its first event, and
+	// startFuel for each function of it.
 	startTimeout = 5 * time.Second
+	startFuel    = 500_000_000
 )
 
 // PluginOptions are what an operator decides about one plugin. Zero values stand
@@ -30,6 +33,7 @@ const (
 type PluginOptions struct {
 	Config      []byte        // what the guest reads with config, at most MaxConfig bytes; not to be changed afterwards
 	MemoryPages uint32        // of 64 KiB, of one instance
+	Fuel        int64         // of one hook: units of about an instruction each, see package fuel
 	Timeout     time.Duration // of one hook, waiting for a free instance included
 	Instances   int           // how many may exist at a time
 	Log         *slog.Logger  // the engine's if nil
@@ -38,6 +42,9 @@ type PluginOptions struct {
 func (o PluginOptions) withDefaults(e *Engine) PluginOptions {
 	if o.MemoryPages == 0 {
 		o.MemoryPages = DefaultMemoryPages
+	}
+	if o.Fuel == 0 {
+		o.Fuel = DefaultFuel
 	}
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
@@ -86,15 +93,22 @@ func (e *Engine) load(ctx context.Context, id string, binary []byte, o PluginOpt
 // compile gives a module its runtime.
 func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o PluginOptions) (_ *guests, err error) {
 	p := &guests{
-		id: id, log: o.Log.With("plugin", id), config: o.Config, timeout: o.Timeout,
-		limiter: e.limiter, runtime: e.newRuntime(ctx, o.MemoryPages),
+		id: id, log: o.Log.With("plugin", id), config: o.Config,
+		allowance: allowance{fuel: o.Fuel, time: o.Timeout}, runtime: e.newRuntime(ctx, o.MemoryPages),
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.runtime.Close(ctx))
 		}
 	}()
+	code, err := e.limiter.rewrite(m.Code)
+	if err != nil {
+		return nil, err
+	}
 	if err := instantiateHost(ctx, p.runtime, m); err != nil {
+		return nil, err
+	}
+	if err := e.limiter.link(ctx, p.runtime); err != nil {
 		return nil, err
 	}
 	select {
@@ -104,7 +118,7 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 		return nil, fmt.Errorf("waiting for another module to be compiled: %w", context.Cause(ctx))
 	}
 	defer recovered(&err)
-	if p.code, err = p.runtime.CompileModule(ctx, m.Code); err != nil {
+	if p.code, err = p.runtime.CompileModule(ctx, code); err != nil {
 		return nil, fmt.Errorf("compiling: %s", printable(err.Error(), maxReason))
 	}
 	return p, nil
@@ -112,7 +126,7 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 
 // prepare reads the manifest and fills the pool with a first instance.
 func (p *guests) prepare(ctx context.Context, m *preflight.Outline, instances int) (err error) {
-	ctx, cancel := p.limiter.start(ctx, startTimeout)
+	ctx, cancel := within(ctx, startTimeout)
 	defer cancel()
 	if m.Manifest != nil {
 		if p.manifest, err = parseManifest(m.Manifest); err != nil {
@@ -126,9 +140,6 @@ func (p *guests) prepare(ctx context.Context, m *preflight.Outline, instances in
 	}
 	if m.Manifest == nil {
 		p.manifest, err = g.readManifest(ctx)
-	}
-	if err == nil && ctx.Err() != nil { // wazero may be about to close the instance
-		err = stopped(ctx)
 	}
 	if err != nil {
 		p.pool.Discard(g)

@@ -106,6 +106,7 @@ func fdWrite(f frame) int64 {
 		b := f.region(binary.LittleEndian.Uint32(vector), binary.LittleEndian.Uint32(vector[4:]))
 		f.output.write(int(fd-1), b)
 		total += uint32(len(b))
+		f.moved += len(b)
 	}
 	f.putUint32(3, total)
 	return wasiOK
@@ -136,6 +137,7 @@ func randomGet(f frame) int64 {
 		return wasiEINVAL
 	}
 	f.fill(b)
+	f.moved += len(b)
 	return wasiOK
 }
 

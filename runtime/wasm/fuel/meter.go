@@ -12,18 +12,12 @@ type Meter struct {
 	limit, granted int64
 }
 
-// Start opens the account of a call that may use limit units, and returns the
-// first value of Fuel.
-func (m *Meter) Start(limit int64) (left int64) {
-	*m = Meter{limit: limit}
-	return m.grant(0)
-}
+// NewMeter opens the account of a call that may use limit units. The guest has none
+// yet: its host sets Fuel to Refuel(0), or to 0 for the guest to ask.
+func NewMeter(limit int64) Meter { return Meter{limit: limit} }
 
 // Used is how much the guest used, given what Fuel holds.
 func (m *Meter) Used(left int64) int64 { return m.granted - left }
-
-// Limit is how much the call may use.
-func (m *Meter) Limit() int64 { return m.limit }
 
 // Refuel returns the next value of Fuel, given the present one, or an error if the
 // call has used more than it may.
@@ -32,13 +26,9 @@ func (m *Meter) Refuel(left int64) (int64, error) {
 	if used > m.limit {
 		return 0, &Error{Limit: m.limit, Used: used}
 	}
-	return m.grant(used), nil
-}
-
-func (m *Meter) grant(used int64) int64 {
 	slice := min(Slice, m.limit-used)
 	m.granted = used + slice
-	return slice
+	return slice, nil
 }
 
 // Error says that a call used more fuel than it may.
