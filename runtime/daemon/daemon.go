@@ -20,7 +20,11 @@ import (
 // Run serves by these settings until ctx is done and calls in flight have
 // ended. The error says what it could not start with.
 func Run(ctx context.Context, c *config.Config, log *slog.Logger) error {
-	return run(ctx, c, log, wasm.Options{Log: log})
+	return run(ctx, c, log, engineOptions(c, log))
+}
+
+func engineOptions(c *config.Config, log *slog.Logger) wasm.Options {
+	return wasm.Options{Log: log, CacheDir: c.CacheDir}
 }
 
 func run(ctx context.Context, c *config.Config, log *slog.Logger, engine wasm.Options) error {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/remote"
@@ -38,6 +39,7 @@ func newLoader(log *slog.Logger, engine *wasm.Engine) *loader {
 type member struct {
 	plugin.Member
 	loaded *loaded
+	time   time.Duration // that one call of it may take, whoever ends it
 }
 
 // pending returns the members of descriptions without loading anything: what
@@ -108,7 +110,7 @@ func (l *loader) open(ctx context.Context, d registry.Description) (plugin.Plugi
 	if err != nil {
 		return nil, err
 	}
-	return l.engine.Load(ctx, d.ID, module, wasm.PluginOptions{Config: d.Config, Timeout: d.Timeout})
+	return l.engine.Load(ctx, d.ID, module, wasm.PluginOptions{Config: d.Config, Timeout: d.Timeout, Interpret: d.Interpret})
 }
 
 // drop lets go of what no description names any more.
@@ -143,8 +145,8 @@ func newMember(d registry.Description, have *loaded) member {
 	if d.HooksNamed {
 		hooks &= d.Hooks
 	}
-	return member{loaded: have, Member: plugin.Member{
-		ID: d.ID, Plugin: have, Policy: d.Policy, Timeout: chainTimeout(d), Hooks: hooks,
+	return member{loaded: have, time: hookTime(d), Member: plugin.Member{
+		ID: d.ID, Plugin: have, Policy: d.Policy, Timeout: chainTimeout(d), Hooks: hooks, Breaker: have.breaker,
 	}}
 }
 
@@ -158,6 +160,24 @@ func chainTimeout(d registry.Description) time.Duration {
 		return d.Timeout
 	}
 	return remoteTimeout
+}
+
+// hookTime is the time that one call of a plugin may take.
+func hookTime(d registry.Description) time.Duration {
+	if d.Endpoint == "" && d.Timeout == 0 {
+		return wasm.DefaultTimeout
+	}
+	return max(d.Timeout, chainTimeout(d))
+}
+
+// callTime is what all plugins of one call may take together: never less than
+// what one of them was given.
+func callTime(members []member) time.Duration {
+	longest := intercept.DefaultCallTime
+	for _, m := range members {
+		longest = max(longest, m.time)
+	}
+	return longest
 }
 
 func hooksOf(m abi.Manifest) (set abi.HookSet) {

@@ -21,6 +21,7 @@ type guests struct {
 	config    []byte
 	allowance allowance // of one hook
 	manifest  abi.Manifest
+	lease     lease // of code
 	runtime   wazero.Runtime
 	code      wazero.CompiledModule
 	pool      *plugin.Pool[*guest]
@@ -68,7 +69,7 @@ func (p *guests) Close(ctx context.Context) error {
 	if p.pool != nil {
 		p.pool.Close()
 	}
-	return errors.Join(p.runtime.Close(ctx), p.code.Close(ctx))
+	return errors.Join(p.runtime.Close(ctx), p.code.Close(ctx), p.lease.Close(ctx))
 }
 
 // open makes an instance that is ready for events.

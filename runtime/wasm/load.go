@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tetratelabs/wazero"
+
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
@@ -36,6 +38,7 @@ type PluginOptions struct {
 	Fuel        int64         // of one hook: units of about an instruction each, see package fuel
 	Timeout     time.Duration // of one hook, waiting for a free instance included
 	Instances   int           // how many may exist at a time
+	Interpret   bool          // not to be compiled, as with Options.Interpret
 	Log         *slog.Logger  // the engine's if nil
 }
 
@@ -92,19 +95,24 @@ func (e *Engine) load(ctx context.Context, id string, binary []byte, o PluginOpt
 
 // compile gives a module its runtime.
 func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o PluginOptions) (_ *guests, err error) {
-	p := &guests{
-		id: id, log: o.Log.With("plugin", id), config: o.Config,
-		allowance: allowance{fuel: o.Fuel, time: o.Timeout}, runtime: e.newRuntime(ctx, o.MemoryPages),
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, p.runtime.Close(ctx))
-		}
-	}()
 	code, err := e.limiter.rewrite(m.Code)
 	if err != nil {
 		return nil, err
 	}
+	interpret, how := e.interpret || o.Interpret, settings{Pages: o.MemoryPages}
+	p := &guests{
+		id: id, log: o.Log.With("plugin", id), config: o.Config,
+		allowance: allowance{fuel: o.Fuel, time: o.Timeout},
+	}
+	if p.lease, err = e.codeOf(ctx, how, interpret, code); err != nil {
+		return nil, err
+	}
+	p.runtime = wazero.NewRuntimeWithConfig(ctx, runtimeConfig(p.lease.cache, how, interpret))
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.runtime.Close(ctx), p.lease.Close(ctx))
+		}
+	}()
 	if err := instantiateHost(ctx, p.runtime, m); err != nil {
 		return nil, err
 	}
