@@ -1,10 +1,12 @@
 package wasm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 
@@ -13,6 +15,13 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/codecache"
 )
+
+// DefaultGuestMemory is 256 MiB: that of 50 instances of standard Go, or of
+// hundreds of TinyGo or Rust.
+const DefaultGuestMemory = 256 << 20
+
+// DefaultRunning is how many guests may serve a hook at a time.
+func DefaultRunning() int { return 2 * runtime.GOMAXPROCS(0) }
 
 // Options are what an Engine needs.
 type Options struct {
@@ -28,6 +37,14 @@ type Options struct {
 	// Empty: modules are compiled in this process.
 	CacheDir, Compiler string
 
+	// GuestMemory is how many bytes all guests together may have;
+	// DefaultGuestMemory if 0.
+	GuestMemory int64
+
+	// Running is how many guests may serve a hook at a time, over all plugins;
+	// DefaultRunning() if 0.
+	Running int
+
 	// NoTimeLimit lets guests run for as long as they like. It is there for the
 	// test that shows what the limit is for; no program sets it.
 	NoTimeLimit bool
@@ -39,6 +56,8 @@ type Engine struct {
 	log       *slog.Logger
 	interpret bool
 	limiter   limiter
+	memory    *memoryBudget
+	running   chan struct{} // holds a token while a guest serves a hook
 	cache     wazero.CompilationCache
 	compiling chan struct{}    // holds a token while a module is compiled: one at a time, since it takes much memory
 	disk      *codecache.Cache // nil: modules are compiled here
@@ -55,6 +74,8 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 		log:       o.Log,
 		interpret: o.Interpret,
 		limiter:   metered{},
+		memory:    &memoryBudget{limit: cmp.Or(o.GuestMemory, DefaultGuestMemory)},
+		running:   make(chan struct{}, cmp.Or(o.Running, DefaultRunning())),
 		cache:     wazero.NewCompilationCache(),
 		compiling: make(chan struct{}, 1),
 		shared:    map[string]*sharedCode{},

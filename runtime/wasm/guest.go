@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/tetratelabs/wazero/api"
 
@@ -21,7 +22,14 @@ type guest struct {
 	fuel      api.MutableGlobal
 	frames    api.MutableGlobal // what is left of its stack
 	clock     clock
-	stack     [1]uint64 // the one argument, then the one result, of what is called
+	memory    *memory
+	globals   []api.MutableGlobal
+	image     *image // nil until it is ready for events
+
+	// broken tells that it cannot be reset: wazero panicked in it, or ran out of
+	// stack, of which the function then holds many megabytes.
+	broken bool
+	stack  [1]uint64 // the one argument, then the one result, of what is called
 }
 
 // enter calls an export; c is the host's side of it. After an error the guest
@@ -32,10 +40,22 @@ func (g *guest) enter(ctx context.Context, c *call, f api.Function, argument uin
 	defer c.report(ctx)
 	c.meter.begin()
 	g.stack[0] = argument
-	if err := f.CallWithStack(context.WithValue(ctx, callKey{}, c), g.stack[:]); err != nil {
-		return 0, c.explain(ctx, err)
+	g.memory.denied = nil
+	g.broken = true
+	err = f.CallWithStack(context.WithValue(ctx, callKey{}, c), g.stack[:])
+	g.broken = err != nil && strings.Contains(err.Error(), "wasm error: stack overflow")
+	if err != nil {
+		return 0, g.blame(c.explain(ctx, err))
 	}
 	return g.stack[0], nil
+}
+
+// blame adds to what a guest failed with that it did not get the memory it wanted.
+func (g *guest) blame(err error) error {
+	if g.memory.denied == nil {
+		return err
+	}
+	return fmt.Errorf("%w; it asked for memory: %w", err, g.memory.denied)
 }
 
 // recovered turns a panic of wazero itself into an error.
@@ -105,5 +125,6 @@ func wrap(export string, err error) error {
 // it holds a stack of many megabytes.
 func (g *guest) close() {
 	_ = g.instance.Close(context.Background()) // holds neither files nor host modules, so nothing can fail
-	g.hook = nil
+	g.memory.Free()
+	g.hook, g.globals = nil, nil
 }

@@ -3,11 +3,14 @@ package wasm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -24,7 +27,16 @@ type guests struct {
 	lease     lease // of code
 	runtime   wazero.Runtime
 	code      wazero.CompiledModule
+	memory    *memoryBudget
+	running   chan struct{}
+	pages     uint32 // of memory that an instance begins with
+	mutable   int    // how many mutable globals it has
 	pool      *plugin.Pool[*guest]
+
+	resets sync.WaitGroup // instances on their way back to the pool
+
+	mu     sync.Mutex
+	images []*image // that instances are reset to: one, unless they begin differently
 }
 
 var _ plugin.Plugin = (*guests)(nil)
@@ -42,13 +54,62 @@ func (p *guests) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustme
 	}
 	c := g.newCall(ctx, abi.ExportHook, ev, adj)
 	c.meter.start = start
-	code, err := g.enter(ctx, c, g.hook, uint64(ev.Hook()))
+	code, err := p.run(ctx, g, c, ev.Hook())
+	p.resets.Add(1)
+	go p.recycle(g)
 	if err != nil {
-		p.pool.Discard(g)
 		return err
 	}
-	p.pool.Put(g)
 	return c.verdict(int32(code))
+}
+
+// run lets a guest serve a hook when few enough others do.
+func (p *guests) run(ctx context.Context, g *guest, c *call, hook abi.Hook) (uint64, error) {
+	select {
+	case p.running <- struct{}{}:
+	default:
+		if err := p.wait(ctx); err != nil {
+			return 0, err
+		}
+	}
+	defer func() { <-p.running }()
+	return g.enter(ctx, c, g.hook, uint64(hook))
+}
+
+func (p *guests) wait(ctx context.Context) error {
+	ctx, cancel := within(ctx, p.allowance.time)
+	defer cancel()
+	select {
+	case p.running <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for one of the %d guests that may run at a time: %w", cap(p.running), context.Cause(ctx))
+	}
+}
+
+// recycle makes an instance ready for the next event, or puts another in its
+// place. The caller has its answer and does not wait for this.
+func (p *guests) recycle(g *guest) {
+	defer p.resets.Done()
+	if !g.broken && g.reset() == nil {
+		p.pool.Put(g)
+		return
+	}
+	p.pool.Discard(g)
+	p.warm()
+}
+
+// warm sees to it that an instance waits for the next event.
+func (p *guests) warm() {
+	ctx, cancel := within(context.Background(), startTimeout)
+	defer cancel()
+	g, err := p.pool.Get(ctx)
+	switch {
+	case err == nil:
+		p.pool.Put(g)
+	case !errors.Is(err, plugin.ErrPoolClosed):
+		p.log.WarnContext(ctx, "plugin has no instance ready", "err", err)
+	}
 }
 
 // get returns an instance. Only a caller that has to wait for it pays for a timer.
@@ -69,6 +130,8 @@ func (p *guests) Close(ctx context.Context) error {
 	if p.pool != nil {
 		p.pool.Close()
 	}
+	p.resets.Wait()
+	p.forget()
 	return errors.Join(p.runtime.Close(ctx), p.code.Close(ctx), p.lease.Close(ctx))
 }
 
@@ -78,7 +141,11 @@ func (p *guests) open(ctx context.Context) (*guest, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := g.configure(ctx); err != nil {
+	err = g.configure(ctx)
+	if err == nil {
+		err = p.remember(g)
+	}
+	if err != nil {
 		g.close()
 		return nil, err
 	}
@@ -92,12 +159,20 @@ var instance = wazero.NewModuleConfig().WithName("").WithStartFunctions()
 // instantiate makes an instance that was built for this ABI, and runs no more of
 // it than it must.
 func (p *guests) instantiate(ctx context.Context) (*guest, error) {
-	g := &guest{id: p.id, log: p.log, config: p.config, allowance: p.allowance}
+	memory, err := newMemory(p.memory, int64(p.pages)<<16)
+	if err != nil {
+		return nil, wrap("instantiating", err)
+	}
+	g := &guest{memory: memory, id: p.id, log: p.log, config: p.config, allowance: p.allowance}
 	if err := g.start(ctx, p.runtime, p.code); err != nil {
+		memory.Free() // wazero does not
 		return nil, wrap("instantiating", err)
 	}
 	g.hook = g.instance.ExportedFunction(abi.ExportHook)
-	err := g.initialize(ctx)
+	g.globals, err = globals(g.instance, p.mutable)
+	if err == nil {
+		err = g.initialize(ctx)
+	}
 	if err == nil {
 		err = g.checkVersion(ctx)
 	}
@@ -114,7 +189,7 @@ func (g *guest) start(ctx context.Context, r wazero.Runtime, code wazero.Compile
 	defer c.output.finish()
 	defer recovered(&err)
 	c.meter.begin()
-	g.instance, err = r.InstantiateModule(context.WithValue(ctx, callKey{}, c), code, instance)
+	g.instance, err = r.InstantiateModule(experimental.WithMemoryAllocator(context.WithValue(ctx, callKey{}, c), g.memory), code, instance)
 	if err != nil {
 		return c.explain(ctx, err)
 	}

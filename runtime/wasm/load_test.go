@@ -53,7 +53,7 @@ func TestRefusedOptions(t *testing.T) {
 	wantError(t, err, "not a WebAssembly module")
 	module := bytes.Clone(wat(t, "noop"))
 	code := bytes.Index(module, []byte("\x41\x80\x80\x04\x0b")) // the body of wp_abi
-	module[code] = 0x42 // i64.const
+	module[code] = 0x42                                         // i64.const
 	_, err = e.Load(t.Context(), "p", module, PluginOptions{})
 	wantError(t, err, "compiling: invalid function")
 }
