@@ -43,7 +43,7 @@ func (g *guest) enter(ctx context.Context, c *call, f api.Function, argument uin
 	g.memory.denied = nil
 	g.broken = true
 	err = f.CallWithStack(context.WithValue(ctx, callKey{}, c), g.stack[:])
-	g.broken = err != nil && strings.Contains(err.Error(), "wasm error: stack overflow")
+	g.broken = err != nil && (c.meter.overflowed() || strings.Contains(err.Error(), "wasm error: stack overflow"))
 	if err != nil {
 		return 0, g.blame(c.explain(ctx, err))
 	}
