@@ -70,7 +70,7 @@ func (l Limits) explain(ctx context.Context, state *os.ProcessState, err error, 
 		return context.Cause(ctx)
 	case state == nil:
 		return fmt.Errorf("starting the process that compiles: %w", err)
-	case killed(state) && state.UserTime()+state.SystemTime() >= l.CPU-tick:
+	case killed(state) && state.UserTime()+state.SystemTime() >= l.CPU/4*3:
 		return fmt.Errorf("took more than the %v of processor time that it may", l.CPU)
 	case strings.Contains(crash, "out of memory"), strings.Contains(crash, "cannot allocate memory"):
 		return fmt.Errorf("took more than the %d MiB of memory that it may", l.Memory>>20)
@@ -81,10 +81,8 @@ func (l Limits) explain(ctx context.Context, state *os.ProcessState, err error, 
 	return fmt.Errorf("the process that compiles: %w: %q", err, line)
 }
 
-// tick is by how much a process can have used less than its limit, by what it
-// reports, when the kernel ends it.
-const tick = 100 * time.Millisecond
-
+// killed tells an end by SIGKILL, which the kernel sends at the limit of
+// processor time. It counts that by ticks, and differs from what it reports.
 func killed(state *os.ProcessState) bool {
 	s, ok := state.Sys().(syscall.WaitStatus)
 	return ok && s.Signaled() && s.Signal() == syscall.SIGKILL
