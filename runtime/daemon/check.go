@@ -15,7 +15,7 @@ import (
 // each plugin that loads, in the order of the chain; the error says everything
 // that is wrong.
 func Check(ctx context.Context, c *config.Config, log *slog.Logger) (plugins []string, err error) {
-	d, err := open(ctx, c, log, engineOptions(c, log))
+	d, err := open(ctx, c, log, optionsOf(c, log))
 	if err != nil {
 		return nil, err
 	}

@@ -47,12 +47,12 @@ func (c *counted) release() {
 type loaded struct {
 	*counted
 	plugin.Plugin
-	source  string // what it was made from; equal sources make equal plugins
-	breaker *plugin.Breaker
+	source  string          // what it was made from; equal sources make equal plugins
+	breaker *plugin.Breaker // nil if it is asked whatever it does
 }
 
 func newLoaded(log *slog.Logger, id, source string, p plugin.Plugin) *loaded {
-	return &loaded{Plugin: p, source: source, breaker: plugin.NewBreaker(log, id, nil), counted: newCounted(func() {
+	return &loaded{Plugin: p, source: source, counted: newCounted(func() {
 		if err := p.Close(context.Background()); err != nil {
 			log.Warn("closing a plugin", "plugin", id, "err", err)
 		}

@@ -26,13 +26,14 @@ var refusedHooks = abi.HookSetOf(abi.PreRunPodSandbox, abi.PreCreateContainer, a
 // loader turns descriptions into plugins, and keeps those whose description
 // did not change. It is for one goroutine.
 type loader struct {
-	log    *slog.Logger
-	engine *wasm.Engine
-	loaded map[string]*loaded // by id
+	log       *slog.Logger
+	engine    *wasm.Engine
+	noBreaker bool
+	loaded    map[string]*loaded // by id
 }
 
-func newLoader(log *slog.Logger, engine *wasm.Engine) *loader {
-	return &loader{log: log, engine: engine, loaded: map[string]*loaded{}}
+func newLoader(log *slog.Logger, engine *wasm.Engine, noBreaker bool) *loader {
+	return &loader{log: log, engine: engine, noBreaker: noBreaker, loaded: map[string]*loaded{}}
 }
 
 // member is a place in the chain and the shared plugin that fills it.
@@ -94,6 +95,9 @@ func (l *loader) get(ctx context.Context, d registry.Description) (*loaded, erro
 		have.release()
 	}
 	l.loaded[d.ID] = newLoaded(l.log, d.ID, source(d), p)
+	if !l.noBreaker {
+		l.loaded[d.ID].breaker = plugin.NewBreaker(l.log, d.ID, nil)
+	}
 	l.log.InfoContext(ctx, "plugin loaded", "plugin", d.ID, "name", p.Manifest().Name, "version", p.Manifest().Version,
 		"hooks", p.Manifest().Hooks, "replaced", have != nil, "took", time.Since(start))
 	return l.loaded[d.ID], nil
