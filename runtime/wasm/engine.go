@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"strings"
 	"sync"
 
@@ -19,9 +18,6 @@ import (
 // DefaultGuestMemory is 256 MiB: that of 50 instances of standard Go, or of
 // hundreds of TinyGo or Rust.
 const DefaultGuestMemory = 256 << 20
-
-// DefaultRunning is how many guests may serve a hook at a time.
-func DefaultRunning() int { return 2 * runtime.GOMAXPROCS(0) }
 
 // Options are what an Engine needs.
 type Options struct {
@@ -41,8 +37,8 @@ type Options struct {
 	// DefaultGuestMemory if 0.
 	GuestMemory int64
 
-	// Running is how many guests may serve a hook at a time, over all plugins;
-	// DefaultRunning() if 0.
+	// Running is how many guests may serve a hook at a time, over all plugins, of
+	// which one plugin's may be all but one; DefaultRunning() if 0.
 	Running int
 
 	// NoTimeLimit lets guests run for as long as they like. It is there for the
@@ -57,7 +53,7 @@ type Engine struct {
 	interpret bool
 	limiter   limiter
 	memory    *memoryBudget
-	running   chan struct{} // holds a token while a guest serves a hook
+	running   turns
 	cache     wazero.CompilationCache
 	compiling chan struct{}    // holds a token while a module is compiled: one at a time, since it takes much memory
 	disk      *codecache.Cache // nil: modules are compiled here
@@ -75,7 +71,7 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 		interpret: o.Interpret,
 		limiter:   metered{},
 		memory:    &memoryBudget{limit: cmp.Or(o.GuestMemory, DefaultGuestMemory)},
-		running:   make(chan struct{}, cmp.Or(o.Running, DefaultRunning())),
+		running:   make(turns, cmp.Or(o.Running, DefaultRunning())),
 		cache:     wazero.NewCompilationCache(),
 		compiling: make(chan struct{}, 1),
 		shared:    map[string]*sharedCode{},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 
 	"github.com/tetratelabs/wazero/api"
 
@@ -29,7 +30,10 @@ type guest struct {
 	// broken tells that it cannot be reset: wazero panicked in it, or ran out of
 	// stack, of which the function then holds many megabytes.
 	broken bool
-	stack  [1]uint64 // the one argument, then the one result, of what is called
+	mu     sync.Mutex
+	dirty  bool // it served a call since it was last reset; guarded by mu
+
+	stack [1]uint64 // the one argument, then the one result, of what is called
 }
 
 // enter calls an export; c is the host's side of it. After an error the guest

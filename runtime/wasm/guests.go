@@ -3,7 +3,6 @@ package wasm
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -28,9 +27,9 @@ type guests struct {
 	runtime   wazero.Runtime
 	code      wazero.CompiledModule
 	memory    *memoryBudget
-	running   chan struct{}
-	pages     uint32 // of memory that an instance begins with
-	mutable   int    // how many mutable globals it has
+	turns     [2]turns // its own share, and all
+	pages     uint32   // of memory that an instance begins with
+	mutable   int      // how many mutable globals it has
 	pool      *plugin.Pool[*guest]
 
 	resets sync.WaitGroup // instances on their way back to the pool
@@ -52,11 +51,11 @@ func (p *guests) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustme
 	if err != nil {
 		return err
 	}
+	g.ready()
 	c := g.newCall(ctx, abi.ExportHook, ev, adj)
 	c.meter.start = start
 	code, err := p.run(ctx, g, c, ev.Hook())
-	p.resets.Add(1)
-	go p.recycle(g)
+	p.recycle(g)
 	if err != nil {
 		return err
 	}
@@ -65,38 +64,32 @@ func (p *guests) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustme
 
 // run lets a guest serve a hook when few enough others do.
 func (p *guests) run(ctx context.Context, g *guest, c *call, hook abi.Hook) (uint64, error) {
-	select {
-	case p.running <- struct{}{}:
-	default:
-		if err := p.wait(ctx); err != nil {
+	for _, t := range p.turns {
+		if err := t.take(ctx, p.allowance.time); err != nil {
 			return 0, err
 		}
+		defer t.end()
 	}
-	defer func() { <-p.running }()
 	return g.enter(ctx, c, g.hook, uint64(hook))
 }
 
-func (p *guests) wait(ctx context.Context) error {
-	ctx, cancel := within(ctx, p.allowance.time)
-	defer cancel()
-	select {
-	case p.running <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for one of the %d guests that may run at a time: %w", cap(p.running), context.Cause(ctx))
-	}
-}
-
 // recycle makes an instance ready for the next event, or puts another in its
-// place. The caller has its answer and does not wait for this.
+// place. The caller has its answer and does not wait for this. The next one may
+// take the instance at once, and resets it if that has not been done.
 func (p *guests) recycle(g *guest) {
-	defer p.resets.Done()
-	if !g.broken && g.reset() == nil {
-		p.pool.Put(g)
-		return
+	reusable := g.reusable()
+	if reusable {
+		g.soil()
+		p.pool.PutLast(g)
 	}
-	p.pool.Discard(g)
-	p.warm()
+	p.resets.Go(func() {
+		if reusable {
+			g.ready()
+			return
+		}
+		p.pool.Discard(g)
+		p.warm()
+	})
 }
 
 // warm sees to it that an instance waits for the next event.
@@ -127,10 +120,10 @@ func (p *guests) get(ctx context.Context) (*guest, error) {
 
 // Close implements plugin.Plugin.
 func (p *guests) Close(ctx context.Context) error {
+	p.resets.Wait()
 	if p.pool != nil {
 		p.pool.Close()
 	}
-	p.resets.Wait()
 	p.forget()
 	return errors.Join(p.runtime.Close(ctx), p.code.Close(ctx), p.lease.Close(ctx))
 }

@@ -151,7 +151,7 @@ func (e signalling) Lookup(o abi.Object, f abi.Field, key string) (string, abi.E
 
 // TestPoolIsBounded shows that a caller waits for an instance no longer than it may.
 func TestPoolIsBounded(t *testing.T) {
-	p := load(t, newEngine(t, Options{}), "fickle", PluginOptions{Timeout: time.Minute, Instances: 2})
+	p := load(t, newEngine(t, Options{Running: 3}), "fickle", PluginOptions{Timeout: time.Minute, Instances: 2})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error)

@@ -2,7 +2,6 @@ package wasm
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -39,26 +38,20 @@ func globals(m api.Module, count int) ([]api.MutableGlobal, error) {
 }
 
 // view is an instance's whole memory. It is valid until the guest runs on.
-func (g *guest) view() ([]byte, error) {
+func (g *guest) view() []byte {
 	m := g.instance.Memory()
-	b, ok := m.Read(0, m.Size())
-	if !ok {
-		return nil, errors.New("the instance's memory cannot be read")
-	}
-	return b, nil
+	b, _ := m.Read(0, m.Size()) // all of it is there
+	return b
 }
 
-// snapshot takes the image of an instance.
-func (g *guest) snapshot() (*image, error) {
-	b, err := g.view()
-	if err != nil {
-		return nil, err
-	}
+// snapshot takes the image of an instance, which shares its memory.
+func (g *guest) snapshot() *image {
+	b := g.view()
 	i := &image{memory: bytes.TrimRight(b, "\x00"), size: uint32(len(b)), clock: g.clock}
 	for _, global := range g.globals {
 		i.globals = append(i.globals, global.Get())
 	}
-	return i, nil
+	return i
 }
 
 // equal reports whether two images are the same.
@@ -68,10 +61,7 @@ func (i *image) equal(j *image) bool {
 
 // remember gives an instance the image that it will be reset to.
 func (p *guests) remember(g *guest) error {
-	own, err := g.snapshot()
-	if err != nil {
-		return err
-	}
+	own := g.snapshot()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, i := range p.images {
@@ -98,29 +88,37 @@ func (p *guests) forget() {
 	p.images = nil
 }
 
-// errGrown is why an instance is replaced instead of reset: its memory grew too far,
-// or as far as the budget let it.
-var errGrown = errors.New("its memory grew too far")
+// reusable reports whether an instance can be reset after what it did. Its memory
+// cannot shrink, so it is given up if it grew too far, or as far as the budget let it.
+func (g *guest) reusable() bool {
+	size := uint64(g.instance.Memory().Size())
+	return !g.broken && !g.instance.IsClosed() && g.memory.denied == nil && size <= uint64(g.image.size)+maxGrown
+}
 
-// reset makes an instance forget all that it did since its image was taken, but
-// for how far its memory grew. After an error it must not be used again.
-func (g *guest) reset() error {
-	if g.instance.IsClosed() {
-		return errors.New("it is closed")
+// soil notes that an instance served a call.
+func (g *guest) soil() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.dirty = true
+}
+
+// ready makes an instance forget all that it did since its image was taken, but for
+// how far its memory grew, unless that was done since its last call.
+func (g *guest) ready() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.dirty {
+		g.reset()
+		g.dirty = false
 	}
-	b, err := g.view()
-	if err != nil {
-		return err
-	}
-	if len(b) > int(g.image.size)+maxGrown || g.memory.denied != nil {
-		return errGrown
-	}
-	restore(b, g.image.memory)
+}
+
+func (g *guest) reset() {
+	restore(g.view(), g.image.memory)
 	for n, v := range g.image.globals {
 		g.globals[n].Set(v)
 	}
 	g.clock = g.image.clock
-	return nil
 }
 
 // restore makes memory equal to image followed by zeros. Most pages have not

@@ -23,6 +23,7 @@ func theInstance(t *testing.T, p plugin.Plugin) *guest {
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.ready()
 	p.(*guests).pool.Put(g)
 	return g
 }
@@ -219,6 +220,54 @@ func BenchmarkRestore(b *testing.B) {
 	})
 }
 
+// TestPluginsShare shows that one plugin cannot take every turn.
+func TestPluginsShare(t *testing.T) {
+	e := newEngine(t, Options{Running: 2})
+	looping, other := load(t, e, "fickle", PluginOptions{Timeout: 20 * time.Millisecond}), load(t, e, "quota", PluginOptions{})
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				callPlugin(ctx, looping, asking("loop"))
+			}
+		})
+	}
+	for range 100 {
+		wantQuota(t, other)
+		if n := len(looping.(*guests).turns[0]); n > 1 {
+			t.Errorf("%d guests of one plugin run", n)
+		}
+	}
+	cancel()
+	wg.Wait()
+}
+
+// BenchmarkLatency is what a caller waits for: a call that meets an instance which
+// was reset in the meantime.
+func BenchmarkLatency(b *testing.B) {
+	e := newEngine(b, Options{})
+	for name, module := range realGuests(b) {
+		b.Run(name, func(b *testing.B) {
+			p, err := e.Load(b.Context(), name, module, PluginOptions{Instances: 1})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer p.Close(context.Background())
+			ev, spent := newEvent(), time.Duration(0)
+			for b.Loop() {
+				start := time.Now()
+				if _, err := callPlugin(b.Context(), p, ev); err != nil {
+					b.Fatal(err)
+				}
+				spent += time.Since(start)
+				p.(*guests).resets.Wait()
+			}
+			b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N), "ns/call")
+		})
+	}
+}
+
 // BenchmarkReset resets an instance of a real guest after a call, and reports the
 // memory that it has.
 func BenchmarkReset(b *testing.B) {
@@ -235,6 +284,7 @@ func BenchmarkReset(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
+			g.ready()
 			defer p.pool.Put(g)
 			var spent time.Duration
 			for b.Loop() {
@@ -243,9 +293,7 @@ func BenchmarkReset(b *testing.B) {
 					b.Fatal(err)
 				}
 				start := time.Now()
-				if err := g.reset(); err != nil {
-					b.Fatal(err)
-				}
+				g.reset()
 				spent += time.Since(start)
 			}
 			b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N), "ns/reset")

@@ -104,7 +104,7 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 	interpret, how := e.interpret || o.Interpret, settings{Pages: o.MemoryPages}
 	p := &guests{
 		id: id, log: o.Log.With("plugin", id), config: o.Config,
-		memory: e.memory, running: e.running, pages: m.Memory.Min, mutable: len(mutable), allowance: allowance{fuel: o.Fuel, time: o.Timeout},
+		memory: e.memory, turns: [2]turns{make(turns, e.running.share()), e.running}, pages: m.Memory.Min, mutable: len(mutable), allowance: allowance{fuel: o.Fuel, time: o.Timeout},
 	}
 	if p.lease, err = e.codeOf(ctx, how, interpret, code); err != nil {
 		return nil, err
@@ -155,7 +155,6 @@ func (p *guests) prepare(ctx context.Context, m *preflight.Outline, instances in
 		p.pool.Discard(g)
 		return err
 	}
-	p.resets.Add(1)
 	p.recycle(g) // the manifest was the guest's own work
 	return nil
 }
