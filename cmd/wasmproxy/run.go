@@ -24,7 +24,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(serveCommand(), validateCommand(), pluginCommand(), versionCommand(), demoCommand())
+	root.AddCommand(serveCommand(), validateCommand(), pluginCommand(), versionCommand(), demoCommand(), compileCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

@@ -29,6 +29,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "../../testdata/script",
 		Setup: func(env *testscript.Env) error {
+			env.Setenv("WASMPROXY_CACHE_DIR", env.WorkDir+"/cache")
 			env.Setenv("GUESTS", guests+"/../../testdata/wat")
 			env.Setenv("PLUGINS", guests+"/../../plugins-wasm")
 			return nil

@@ -25,6 +25,7 @@ type Config struct {
 	ImageEndpoint string        `koanf:"image-endpoint" usage:"socket of the image service, if it is not the backend's"`
 	PluginDir     string        `koanf:"plugin-dir" default:"/etc/wasmproxy/plugins.d" usage:"directory of .wasm plugins"`
 	HookDir       string        `koanf:"hook-dir" default:"/etc/runtime/hookserver.d" usage:"directory of JSON files that register plugin processes"`
+	CacheDir      string        `koanf:"cache-dir" default:"/var/cache/wasmproxy" usage:"directory for compiled plugins, of the proxy's user alone; empty: plugins are compiled in the proxy's own process"`
 	CgroupRoot    string        `koanf:"cgroup-root" default:"/sys/fs/cgroup" usage:"mount of the cgroup hierarchy; empty: no cgroup file is written"`
 	CgroupMode    string        `koanf:"cgroup-mode" default:"auto" usage:"version of the cgroup hierarchy: auto, v1 or v2"`
 	DrainTimeout  time.Duration `koanf:"drain-timeout" default:"4m" usage:"how long calls in flight may take to finish at shutdown"`
@@ -40,6 +41,8 @@ func (c *Config) Validate() error {
 		optional(endpoint, "image-endpoint", c.ImageEndpoint),
 		directory("plugin-dir", c.PluginDir),
 		directory("hook-dir", c.HookDir),
+		optional(directory, "cache-dir", c.CacheDir),
+		c.cacheApart(),
 		optional(directory, "cgroup-root", c.CgroupRoot),
 		oneOf("cgroup-mode", c.CgroupMode, "auto", "v1", "v2"),
 		oneOf("log-format", c.LogFormat, "auto", "text", "json"),
@@ -69,6 +72,22 @@ func (c *Config) distinct() error {
 		}
 	}
 	return nil
+}
+
+// cacheApart refuses a cache among the files of plugins: what is in it is
+// trusted as nothing there is.
+func (c *Config) cacheApart() error {
+	for key, dir := range map[string]string{"plugin-dir": c.PluginDir, "hook-dir": c.HookDir} {
+		if c.CacheDir != "" && (within(c.CacheDir, dir) || within(dir, c.CacheDir)) {
+			return fmt.Errorf("cache-dir: %q and %s %q are not apart", c.CacheDir, key, dir)
+		}
+	}
+	return nil
+}
+
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 func endpoint(key, value string) error {

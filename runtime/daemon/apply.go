@@ -93,7 +93,7 @@ func (d *daemon) generation(members []member) *generation {
 	g := newGeneration(plugins)
 	g.route = intercept.Router(intercept.Options{
 		Log: d.log, Chain: plugin.NewChain(d.log, d.files(), d.counts.observe, chain...),
-		Store: d.store, Backend: d.backend.client, Cgroups: d.cgroups, Node: &d.node, Turns: d.turns,
+		Store: d.store, Backend: d.backend.client, Cgroups: d.cgroups, Node: &d.node, Turns: d.turns, CallTime: callTime(members),
 		Keep: func() func() { g.acquire(); return g.release }, // asked by a call, which keeps g
 	})
 	return g

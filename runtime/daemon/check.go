@@ -9,14 +9,13 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
-	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
 // Check loads every plugin as Run would, and calls none. It returns a line for
 // each plugin that loads, in the order of the chain; the error says everything
 // that is wrong.
 func Check(ctx context.Context, c *config.Config, log *slog.Logger) (plugins []string, err error) {
-	d, err := open(ctx, c, log, wasm.Options{Log: log})
+	d, err := open(ctx, c, log, optionsOf(c, log))
 	if err != nil {
 		return nil, err
 	}

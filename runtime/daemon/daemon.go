@@ -20,11 +20,21 @@ import (
 // Run serves by these settings until ctx is done and calls in flight have
 // ended. The error says what it could not start with.
 func Run(ctx context.Context, c *config.Config, log *slog.Logger) error {
-	return run(ctx, c, log, wasm.Options{Log: log})
+	return run(ctx, c, log, optionsOf(c, log))
 }
 
-func run(ctx context.Context, c *config.Config, log *slog.Logger, engine wasm.Options) error {
-	d, err := open(ctx, c, log, engine)
+// options are what tests run otherwise.
+type options struct {
+	engine    wasm.Options
+	noBreaker bool // plugins are asked however often they fail
+}
+
+func optionsOf(c *config.Config, log *slog.Logger) options {
+	return options{engine: wasm.Options{Log: log, CacheDir: c.CacheDir}}
+}
+
+func run(ctx context.Context, c *config.Config, log *slog.Logger, o options) error {
+	d, err := open(ctx, c, log, o)
 	if err != nil {
 		return err
 	}
@@ -52,25 +62,25 @@ type daemon struct {
 }
 
 // open makes the parts, none of which does anything yet.
-func open(ctx context.Context, c *config.Config, log *slog.Logger, engine wasm.Options) (*daemon, error) {
+func open(ctx context.Context, c *config.Config, log *slog.Logger, o options) (*daemon, error) {
 	d := &daemon{config: c, log: log, store: pods.NewStore(), turns: intercept.NewTurns()}
 	d.node.Store(&intercept.Node{})
-	if err := d.assemble(ctx, engine); err != nil {
+	if err := d.assemble(ctx, o); err != nil {
 		d.close()
 		return nil, err
 	}
 	return d, nil
 }
 
-func (d *daemon) assemble(ctx context.Context, engine wasm.Options) (err error) {
+func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 	c := d.config
 	if d.cgroups, err = openCgroups(c); err != nil {
 		return err
 	}
-	if d.engine, err = wasm.NewEngine(ctx, engine); err != nil {
+	if d.engine, err = wasm.NewEngine(ctx, o.engine); err != nil {
 		return err
 	}
-	d.loader = newLoader(d.log, d.engine)
+	d.loader = newLoader(d.log, d.engine, o.noBreaker)
 	runtime, err := d.dial(c.Backend)
 	if err != nil {
 		return err

@@ -47,7 +47,8 @@ func (c *counted) release() {
 type loaded struct {
 	*counted
 	plugin.Plugin
-	source string // what it was made from; equal sources make equal plugins
+	source  string          // what it was made from; equal sources make equal plugins
+	breaker *plugin.Breaker // nil if it is asked whatever it does
 }
 
 func newLoaded(log *slog.Logger, id, source string, p plugin.Plugin) *loaded {

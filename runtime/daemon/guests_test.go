@@ -17,14 +17,14 @@ import (
 func TestMisbehavingGuests(t *testing.T) {
 	guests := []struct{ name, says string }{
 		{"trap", "unreachable"},
-		{"loop", "longer than its time limit of 100ms"},
+		{"loop", "units of fuel, its limit is 20000000"},
 		{"exit-0", "exit"},
 		{"exit-3", "3"},
 		{"alloc", ""},
 		{"bad-pointer", "outside its memory"},
 		{"nonsense", ""},
 		{"panic", ""},
-		{"recursion", ""},
+		{"recursion", "stack overflow: used more than 1048576 bytes of stack"},
 	}
 	for _, g := range guests {
 		t.Run(g.name, func(t *testing.T) {

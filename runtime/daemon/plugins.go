@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/remote"
@@ -26,19 +27,21 @@ var refusedHooks = abi.HookSetOf(abi.PreRunPodSandbox, abi.PreCreateContainer, a
 // loader turns descriptions into plugins, and keeps those whose description
 // did not change. It is for one goroutine.
 type loader struct {
-	log    *slog.Logger
-	engine *wasm.Engine
-	loaded map[string]*loaded // by id
+	log       *slog.Logger
+	engine    *wasm.Engine
+	noBreaker bool
+	loaded    map[string]*loaded // by id
 }
 
-func newLoader(log *slog.Logger, engine *wasm.Engine) *loader {
-	return &loader{log: log, engine: engine, loaded: map[string]*loaded{}}
+func newLoader(log *slog.Logger, engine *wasm.Engine, noBreaker bool) *loader {
+	return &loader{log: log, engine: engine, noBreaker: noBreaker, loaded: map[string]*loaded{}}
 }
 
 // member is a place in the chain and the shared plugin that fills it.
 type member struct {
 	plugin.Member
 	loaded *loaded
+	time   time.Duration // that one call of it may take, whoever ends it
 }
 
 // absent reports whether the member stands for a plugin that is not there.
@@ -95,6 +98,9 @@ func (l *loader) get(ctx context.Context, d registry.Description) (*loaded, erro
 		have.release()
 	}
 	l.loaded[d.ID] = newLoaded(l.log, d.ID, source(d), p)
+	if !l.noBreaker {
+		l.loaded[d.ID].breaker = plugin.NewBreaker(l.log, d.ID, nil)
+	}
 	l.log.InfoContext(ctx, "plugin loaded", "plugin", d.ID, "name", p.Manifest().Name, "version", p.Manifest().Version,
 		"hooks", p.Manifest().Hooks, "replaced", have != nil, "took", time.Since(start))
 	return l.loaded[d.ID], nil
@@ -118,7 +124,7 @@ func (l *loader) open(ctx context.Context, d registry.Description) (_ plugin.Plu
 	if err != nil {
 		return nil, err
 	}
-	return l.engine.Load(ctx, d.ID, module, wasm.PluginOptions{Config: d.Config, Timeout: d.Timeout})
+	return l.engine.Load(ctx, d.ID, module, wasm.PluginOptions{Config: d.Config, Timeout: d.Timeout, Interpret: d.Interpret})
 }
 
 // drop lets go of what no description names any more.
@@ -153,8 +159,8 @@ func newMember(d registry.Description, have *loaded) member {
 	if d.HooksNamed {
 		hooks &= d.Hooks
 	}
-	return member{loaded: have, Member: plugin.Member{
-		ID: d.ID, Plugin: have, Policy: d.Policy, Timeout: chainTimeout(d), Hooks: hooks,
+	return member{loaded: have, time: hookTime(d), Member: plugin.Member{
+		ID: d.ID, Plugin: have, Policy: d.Policy, Timeout: chainTimeout(d), Hooks: hooks, Breaker: have.breaker,
 	}}
 }
 
@@ -168,6 +174,24 @@ func chainTimeout(d registry.Description) time.Duration {
 		return d.Timeout
 	}
 	return remoteTimeout
+}
+
+// hookTime is the time that one call of a plugin may take.
+func hookTime(d registry.Description) time.Duration {
+	if d.Endpoint == "" && d.Timeout == 0 {
+		return wasm.DefaultTimeout
+	}
+	return max(d.Timeout, chainTimeout(d))
+}
+
+// callTime is what all plugins of one call may take together: never less than
+// what one of them was given.
+func callTime(members []member) time.Duration {
+	longest := intercept.DefaultCallTime
+	for _, m := range members {
+		longest = max(longest, m.time)
+	}
+	return longest
 }
 
 func hooksOf(m abi.Manifest) (set abi.HookSet) {

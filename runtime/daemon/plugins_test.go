@@ -27,7 +27,7 @@ func TestPanicWhileLoading(t *testing.T) {
 	if len(found) != 1 || len(problems) > 0 {
 		t.Fatal(found, problems)
 	}
-	members, errs := newLoader(slog.New(slog.DiscardHandler), nil).load(t.Context(), found)
+	members, errs := newLoader(slog.New(slog.DiscardHandler), nil, false).load(t.Context(), found)
 	if len(members) != 0 || len(errs) != 1 || !strings.Contains(errs[0].Error(), "10-bad") {
 		t.Errorf("members %v, errors %v", members, errs)
 	}
@@ -42,7 +42,7 @@ func TestNodeIsDescribedAgain(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	log := slog.New(slog.DiscardHandler)
-	d, err := open(t.Context(), &config.Config{Backend: dir + "/runtime.sock"}, log, wasm.Options{Log: log})
+	d, err := open(t.Context(), &config.Config{Backend: dir + "/runtime.sock"}, log, options{engine: wasm.Options{Log: log}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,10 +16,11 @@ import (
 )
 
 // How long host work may take that no plugin's own limit bounds.
-const (
-	readThroughTime = 2 * time.Second
-	postTime        = 10 * time.Second // all post hooks of one call
-)
+const readThroughTime = 2 * time.Second
+
+// DefaultCallTime is what all plugins of one call may take together, if nothing
+// else is said.
+const DefaultCallTime = time.Second
 
 // Options are the parts that calls are intercepted with. All are required but
 // Cgroups.
@@ -31,6 +32,9 @@ type Options struct {
 	Cgroups *cgroup.FS                // nil on a node without a cgroup file system
 	Node    interface{ Load() *Node } // an atomic pointer, or a *Node that stays
 	Turns   *Turns
+	// CallTime is what all plugins of one call may take together, those of its
+	// post hook counted anew; DefaultCallTime if 0.
+	CallTime time.Duration
 	// Keep keeps the chain's plugins from being closed until release is called.
 	Keep func() (release func())
 }
@@ -39,6 +43,9 @@ type Options struct {
 // can be decoded, whether it has a hook or only the store follows it; nil for all
 // others, whose bytes pass.
 func Router(o Options) cri.Router {
+	if o.CallTime == 0 {
+		o.CallTime = DefaultCallTime
+	}
 	routes := make(map[string]cri.Interceptor, len(cri.Methods))
 	for _, m := range cri.Methods {
 		i := &interceptor{Options: o, method: m}
@@ -108,17 +115,6 @@ func (c *call) forward(out *cri.Frame, next cri.Next) (answer *cri.Frame, err er
 	return answer, nil
 }
 
-// budget is the time that everything before the backend's turn may take: half
-// of what the caller's deadline leaves. Without a deadline each plugin's own
-// limit is what bounds it.
-func budget(ctx context.Context) (context.Context, context.CancelFunc) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, time.Until(deadline)/2)
-}
-
 // undecodable lets a request that this build cannot read go on as it came,
 // unless a plugin that must not be passed by hooks it.
 func (c *call) undecodable(err error, next cri.Next) (*cri.Frame, error) {
@@ -143,6 +139,8 @@ func (c *call) pre(ctx context.Context) error {
 	if err := c.Turns.Wait(ctx, c.event.turn()); err != nil {
 		c.Log.WarnContext(c.ctx, "earlier post hooks have not ended", "hook", hook.String(), slog.Any("", c.event), "err", err)
 	}
+	ctx, cancel := c.pluginTime(ctx)
+	defer cancel()
 	owned, err := c.Chain.Dispatch(ctx, c.event)
 	if err != nil {
 		return err
@@ -189,7 +187,7 @@ func (c *call) post() {
 	ctx := context.WithoutCancel(c.ctx)
 	started := c.Turns.Go(e.turn(), func() {
 		defer release()
-		ctx, cancel := context.WithTimeout(ctx, postTime)
+		ctx, cancel := c.pluginTime(ctx)
 		defer cancel()
 		c.runPost(ctx)
 	})

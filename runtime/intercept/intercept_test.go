@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
@@ -164,31 +163,6 @@ func TestCallerThatWentAway(t *testing.T) {
 	_, err := n.call(ctx, "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{}, nil)
 	if status.Code(err) != codes.Canceled || n.sent != nil {
 		t.Errorf("error %v", err)
-	}
-}
-
-// All plugins of a call together get at most half of the time that the caller
-// has left: the other half is the runtime's.
-func TestHooksLeaveTimeForTheRuntime(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	end, _ := ctx.Deadline()
-	var hooks []time.Time
-	note := func(ctx context.Context, _ plugin.Event, _ *plugin.Adjustment) error {
-		d, _ := ctx.Deadline()
-		hooks = append(hooks, d)
-		return nil
-	}
-	n := newNode(t, []plugin.Member{on(abi.PreRunPodSandbox, note), on(abi.PreRunPodSandbox, note)})
-	_, err := n.call(ctx, "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "p"})
-	n.must(err)
-	for _, d := range hooks {
-		if left := end.Sub(d); left < 29*time.Second || d != hooks[0] {
-			t.Errorf("plugins may go on until %v before the caller's deadline", left)
-		}
-	}
-	if len(hooks) != 2 {
-		t.Errorf("%d plugins were asked", len(hooks))
 	}
 }
 

@@ -17,6 +17,7 @@ type Member struct {
 	Plugin  Plugin
 	Policy  FailurePolicy
 	Timeout time.Duration // wall time of one call; 0 leaves it to the context
+	Breaker *Breaker      // the plugin's; nil if it is to be asked whatever it does
 	Hooks   abi.HookSet   // those of its manifest that the operator left it
 }
 
@@ -35,7 +36,7 @@ type Outcome struct {
 	Plugin   string
 	Hook     abi.Hook
 	Duration time.Duration
-	Err      error // nil, a *Rejection, or the fault, whatever the policy made of it
+	Err      error // nil, a *Rejection, an *OpenError, or the fault, whatever the policy made of it
 }
 
 // Chain runs its members in order. It is immutable and safe for concurrent use.
@@ -104,12 +105,17 @@ func (c *Chain) Dispatch(ctx context.Context, s Subject) ([]Owned, error) {
 	return done, nil
 }
 
-// ask calls one member within its time and tells the observer.
+// ask calls one member within its time, if its breaker lets it, and tells the
+// observer.
 func (c *Chain) ask(ctx context.Context, m Member, s Subject, adj *Adjustment) error {
 	start := time.Now()
-	err := c.call(ctx, m, s, adj)
-	if err == nil && adj.rejection != nil {
-		err = adj.rejection
+	period, err := m.Breaker.enter()
+	if err == nil {
+		err = c.call(ctx, m, s, adj)
+		if err == nil && adj.rejection != nil {
+			err = adj.rejection
+		}
+		m.Breaker.leave(ctx, period, judgeHealth(ctx, time.Since(start), adj, err), err)
 	}
 	if c.observe != nil {
 		c.observe(Outcome{m.ID, s.Hook(), time.Since(start), err})
@@ -118,18 +124,23 @@ func (c *Chain) ask(ctx context.Context, m Member, s Subject, adj *Adjustment) e
 }
 
 func (c *Chain) call(ctx context.Context, m Member, ev Event, adj *Adjustment) (err error) {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("no time left of what all plugins of the call may take: %w", err)
+	if ctx.Err() != nil {
+		return fmt.Errorf("not asked: %w", context.Cause(ctx))
 	}
 	if m.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, m.Timeout)
+		ctx, cancel = context.WithTimeoutCause(ctx, m.Timeout, &TimeError{"its time for one call", m.Timeout})
 		defer cancel()
 	}
+	start := time.Now()
 	defer func() {
 		if r := recover(); r != nil {
 			c.log.ErrorContext(ctx, "plugin panicked", "plugin", m.ID, "hook", ev.Hook().String(), "panic", r, "stack", string(debug.Stack()))
 			err = fmt.Errorf("panic: %s", printable(fmt.Sprint(r), maxReason))
+		}
+		var limit *TimeError
+		if err != nil && errors.As(context.Cause(ctx), &limit) {
+			err = fmt.Errorf("%w; it ran %v: %w", limit, time.Since(start).Round(time.Millisecond), err)
 		}
 	}()
 	return m.Plugin.Call(ctx, ev, adj)
@@ -152,6 +163,9 @@ func (c *Chain) judge(ctx context.Context, m Member, s Subject, adj *Adjustment,
 		return &Error{Plugin: m.ID, Hook: s.Hook(), Err: err}
 	case pre && m.Policy == Fail:
 		return &Error{Plugin: m.ID, Hook: s.Hook(), Err: naming(adj.conflict, err)}
+	}
+	if errors.As(err, new(*OpenError)) {
+		return nil // the breaker has said so, once
 	}
 	c.log.WarnContext(ctx, "plugin failed and was ignored", "plugin", m.ID, "hook", s.Hook().String(), slog.Any("", s), "err", err)
 	return nil

@@ -1,8 +1,10 @@
 package plugin
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 )
@@ -64,6 +66,19 @@ func (e *WriteError) Error() string {
 
 // Unwrap returns the error's number.
 func (e *WriteError) Unwrap() error { return e.Errno }
+
+// TimeError says that there was no more time, of whose time there was how much.
+// It is a context.DeadlineExceeded.
+type TimeError struct {
+	Of    string // "its time for one call"
+	Limit time.Duration
+}
+
+// Error names the limit and its size.
+func (e *TimeError) Error() string { return fmt.Sprintf("%s, %v, is used up", e.Of, e.Limit) }
+
+// Unwrap returns context.DeadlineExceeded.
+func (e *TimeError) Unwrap() error { return context.DeadlineExceeded }
 
 // ErrnoOf returns the ABI's number for an error of an Adjustment's method:
 // abi.OK for nil, abi.Invalid for an error that carries none.

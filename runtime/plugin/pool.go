@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -51,6 +52,20 @@ func (p *Pool[G]) Get(ctx context.Context) (G, error) {
 	return g, err
 }
 
+// TryGet returns an instance that is idle, as Get does, and neither waits for one nor
+// makes one.
+func (p *Pool[G]) TryGet() (g G, ok bool) {
+	select {
+	case p.slots <- struct{}{}:
+	default:
+		return g, false
+	}
+	if g, ok, _ = p.pop(); !ok {
+		<-p.slots
+	}
+	return g, ok
+}
+
 func (p *Pool[G]) pop() (g G, ok bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,21 +82,23 @@ func (p *Pool[G]) pop() (g G, ok bool, err error) {
 }
 
 // Put gives an instance back for the next caller.
-func (p *Pool[G]) Put(g G) {
-	if !p.push(g) {
+func (p *Pool[G]) Put(g G) { p.put(g, func() { p.idle = append(p.idle, g) }) }
+
+// PutLast gives an instance back for the caller who finds no other idle.
+func (p *Pool[G]) PutLast(g G) { p.put(g, func() { p.idle = slices.Insert(p.idle, 0, g) }) }
+
+func (p *Pool[G]) put(g G, push func()) {
+	p.mu.Lock()
+	closed := p.closed
+	if !closed {
+		push()
+	}
+	p.mu.Unlock()
+	if closed {
 		p.Discard(g)
 		return
 	}
 	<-p.slots
-}
-
-func (p *Pool[G]) push(g G) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.closed {
-		p.idle = append(p.idle, g)
-	}
-	return !p.closed
 }
 
 // Discard ends an instance that is not to be used again.

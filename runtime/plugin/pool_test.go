@@ -128,3 +128,27 @@ func TestPoolOutlivesPanics(t *testing.T) {
 		panics(func() { pool.Discard(g) })
 	}
 }
+
+// TestPutLast shows that an instance given back so is the last to be given out.
+func TestPutLast(t *testing.T) {
+	made, closed := 0, 0
+	open := func(context.Context) (int, error) { made++; return made, nil }
+	p := plugin.NewPool(3, open, func(int) { closed++ })
+	for range 3 {
+		if _, err := p.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Put(1)
+	p.PutLast(2)
+	p.Put(3)
+	for _, want := range []int{3, 1, 2} {
+		if got, err := p.Get(t.Context()); err != nil || got != want {
+			t.Errorf("got %d, %v, want %d", got, err, want)
+		}
+	}
+	p.Close()
+	if p.PutLast(2); closed != 1 {
+		t.Error("an instance given back to a closed pool was not closed")
+	}
+}

@@ -28,6 +28,10 @@ type Description struct {
 	Timeout      time.Duration
 	Config       json.RawMessage // for the module, compact JSON; nil if there is none
 
+	// Interpret asks that the module be interpreted: slow, and out of reach of a
+	// fault in the engine's compiler.
+	Interpret bool
+
 	// Problem says why the plugin cannot be had: its file is bad and no good one
 	// came before it. Policy and Hooks hold what could still be read. The
 	// Watcher logs it; nobody else need.
@@ -41,7 +45,11 @@ func (d Description) Source() string {
 		return "unix:" + d.Endpoint + " " + strings.Join(d.Hooks.Names(), ",")
 	}
 	config := sha256.Sum256(d.Config)
-	return "sha256:" + d.Digest + " " + hex.EncodeToString(config[:])
+	source := "sha256:" + d.Digest + " " + hex.EncodeToString(config[:])
+	if d.Interpret {
+		source += " " + engineInterpreter
+	}
+	return source
 }
 
 // ReadModule returns the module that the description was made for. It fails if

@@ -52,7 +52,7 @@ func readHookServer(path string, t trust, parse func([]byte) (settings, error)) 
 
 // take copies what means the same for every kind of plugin.
 func (d *Description) take(s settings) {
-	d.Policy, d.Timeout, d.Config = s.policy, s.timeout, s.config
+	d.Policy, d.Timeout, d.Config, d.Interpret = s.policy, s.timeout, s.config, s.engine == engineInterpreter
 }
 
 // checkHookServer refuses settings that mean nothing for a hook server.
@@ -64,6 +64,8 @@ func (s settings) checkHookServer() error {
 		return errors.New("config: is for modules, and this is a hook server")
 	case s.sha256 != "":
 		return errors.New("sha256: is for modules, and this is a hook server")
+	case s.engine != "":
+		return errors.New("engine: is for modules, and this is a hook server")
 	}
 	return nil
 }

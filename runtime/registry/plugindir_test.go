@@ -28,6 +28,10 @@ func TestPluginFiles(t *testing.T) {
 				Hooks: abi.HookSetOf(abi.PreCreateContainer, abi.PostCreateContainer), Config: []byte(`{"a":[1,2]}`),
 			}},
 		{"described by nothing", map[string]string{"10-a.wasm": module, "10-a.json": `{}`}, registry.Description{ID: "10-a", Digest: digestOf(module)}},
+		{"interpreted", map[string]string{"10-a.wasm": module, "10-a.json": `{"engine": "interpreter"}`},
+			registry.Description{ID: "10-a", Digest: digestOf(module), Interpret: true}},
+		{"engine of the host's choice", map[string]string{"10-a.wasm": module, "10-a.json": `{"engine": "auto"}`},
+			registry.Description{ID: "10-a", Digest: digestOf(module)}},
 		{"no hooks wanted", map[string]string{"10-a.wasm": module, "10-a.json": `{"runtime-hooks": []}`},
 			registry.Description{ID: "10-a", Digest: digestOf(module), HooksNamed: true}},
 		{"hook server", map[string]string{"10-a.json": `{"remote-endpoint": "/x.sock", "timeout": "1s", "runtime-hooks": ["PreRunPodSandbox", "Other"]}`},
@@ -68,6 +72,7 @@ func TestBadPluginFiles(t *testing.T) {
 		{"timeout text", `{"timeout": "5"}`, `10-a.json: timeout: "5" is not a duration such as "500ms"`, plugin.Ignore},
 		{"timeout negative", `{"timeout": "-5s"}`, `10-a.json: timeout: "-5s" is not more than nothing`, plugin.Ignore},
 		{"enabled", `{"enabled": "no"}`, `10-a.json: enabled: "no" is not true or false`, plugin.Ignore},
+		{"engine", `{"engine": "Interpreter"}`, `10-a.json: engine: "Interpreter" is neither "auto" nor "interpreter"`, plugin.Ignore},
 		{"sha256", `{"sha256": "12"}`, `10-a.json: sha256: "12" is not a SHA-256 in hex`, plugin.Ignore},
 		{"other sha256", `{"sha256": "` + strings.Repeat("0", 64) + `", "failure-policy": "Fail"}`, "10-a.json: sha256: " + strings.Repeat("0", 64) + " is wanted, and 10-a.wasm has " + digestOf(module), plugin.Fail},
 		{"hook server too", `{"remote-endpoint": "/x.sock"}`, "10-a.json: remote-endpoint: 10-a.wasm beside it is a plugin too", plugin.Ignore},
@@ -107,10 +112,11 @@ func TestHookServersInThePluginDirectory(t *testing.T) {
 	for want, content := range map[string]string{
 		"config: is for modules":                         `{"remote-endpoint": "/x", "config": {}}`,
 		"sha256: is for modules":                         `{"remote-endpoint": "/x", "sha256": "` + digestOf(module) + `"}`,
+		"engine: is for modules":                         `{"remote-endpoint": "/x", "engine": "interpreter"}`,
 		"grant: is not supported yet":                    `{"remote-endpoint": "/x", "grant": []}`,
 		`"Remote-endpoint" is no key; "remote-endpoint"`: `{"Remote-endpoint": "/x"}`,
 		"describes no plugin: it has no remote-endpoint": `{"failure-policy": "Fail"}`,
-		"is not JSON": `{`,
+		"is not JSON":                                    `{`,
 	} {
 		dirs := newDirs(t)
 		path := write(t, dirs.Plugins, "10-a.json", content)

@@ -120,6 +120,7 @@ func TestSource(t *testing.T) {
 		{a, registry.Description{Digest: "d", Config: []byte("{}"), Policy: plugin.Fail, Timeout: 1, Hooks: 2, HooksNamed: true}, true},
 		{a, registry.Description{Digest: "e", Config: []byte("{}")}, false},
 		{a, registry.Description{Digest: "d", Config: []byte("[]")}, false},
+		{a, registry.Description{Digest: "d", Config: []byte("{}"), Interpret: true}, false},
 		{a, b, false},
 		{b, registry.Description{Endpoint: "/x", Hooks: b.Hooks, Policy: plugin.Fail}, true},
 		{b, registry.Description{Endpoint: "/y", Hooks: b.Hooks}, false},

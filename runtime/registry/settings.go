@@ -22,6 +22,7 @@ type settings struct {
 	timeout  time.Duration
 	config   json.RawMessage
 	sha256   string
+	engine   string // "" if none is named
 	disabled bool
 }
 
@@ -43,12 +44,19 @@ var pluginKeys = append(slices.Clone(hookserverKeys), []key{
 	{"timeout", readTimeout},
 	{"config", readConfig},
 	{"sha256", readDigest},
+	{"engine", readEngine},
 	{"enabled", readEnabled},
 }...)
 
 // plannedKeys are refused like unknown ones, in other words: who writes one
 // means something by it that must not be passed over in silence.
-var plannedKeys = []string{"match", "grant", "limits", "engine", "state", "dry-run"}
+var plannedKeys = []string{"match", "grant", "limits", "state", "dry-run"}
+
+// What runs a module, as an operator names it.
+const (
+	engineAuto        = "auto"
+	engineInterpreter = "interpreter"
+)
 
 // maxSocket is the longest path of a unix socket (sun_path less its NUL).
 const maxSocket = 107
@@ -128,6 +136,18 @@ func readDigest(s *settings, v json.RawMessage) error {
 		return fmt.Errorf("%.64q is not a SHA-256 in hex", text)
 	}
 	s.sha256 = strings.ToLower(text)
+	return nil
+}
+
+func readEngine(s *settings, v json.RawMessage) error {
+	text, err := decode[string](v, "a string")
+	if err != nil || text == "" {
+		return err
+	}
+	if text != engineAuto && text != engineInterpreter {
+		return fmt.Errorf("%.64q is neither %q nor %q", text, engineAuto, engineInterpreter)
+	}
+	s.engine = text
 	return nil
 }
 

@@ -30,7 +30,9 @@ type call struct {
 	time   time.Time
 	clock  *clock // the instance's
 
+	meter     meter
 	hostCalls int
+	moved     int    // bytes that host functions took from the guest or gave it since the last charge
 	reason    string // what the guest gave to fail
 	scratch   []byte
 	output    output
@@ -40,8 +42,10 @@ type call struct {
 // newCall returns the state of one call; ev and adj are nil outside hooks.
 func (g *guest) newCall(ctx context.Context, export string, ev plugin.Event, adj *plugin.Adjustment) *call {
 	c := &call{id: g.id, export: export, config: g.config, event: ev, adj: adj, clock: &g.clock}
+	c.meter = meter{ctx: ctx, allowance: g.allowance, start: time.Now(), left: g.fuel, stack: g.frames}
 	attr := slog.String("export", export)
 	if ev == nil {
+		c.meter.allowance = allowance{fuel: startFuel} // time is limited for all that comes before events
 		c.event, c.adj, c.time = noEvent{}, plugin.NewAdjustment(0, nil), time.Unix(0, 0)
 	} else {
 		c.time = ev.Time()
@@ -50,6 +54,12 @@ func (g *guest) newCall(ctx context.Context, export string, ev plugin.Event, adj
 	c.output = output{ctx: ctx, log: g.log, about: attr, budget: maxOutput}
 	return c
 }
+
+// What a host function costs: some tens of nanoseconds to get there, and copying.
+const (
+	hostCallFuel = 100
+	bytesPerFuel = 16
+)
 
 // about names an event in the log: its hook, and its pod and container if it can
 // tell them.
@@ -65,6 +75,24 @@ func about(ev plugin.Event) slog.Attr {
 func (c *call) count() {
 	if c.hostCalls++; c.hostCalls > maxHostCalls {
 		panic(trapf("called the host more than %d times", maxHostCalls))
+	}
+}
+
+// charge makes the guest pay for the call of a host function that is done, and ends
+// its call if it cannot.
+func (c *call) charge() {
+	cost := hostCallFuel + c.moved/bytesPerFuel
+	c.moved = 0
+	if err := c.meter.charge(int64(cost)); err != nil {
+		panic(&stop{err})
+	}
+}
+
+// report logs what the call cost.
+func (c *call) report(ctx context.Context) {
+	if c.output.log.Enabled(ctx, slog.LevelDebug) {
+		c.output.log.LogAttrs(ctx, slog.LevelDebug, "plugin called", c.output.about, slog.Int64("fuel", c.meter.used()),
+			slog.Int("host_calls", c.hostCalls), slog.Duration("took", time.Since(c.meter.start)))
 	}
 }
 

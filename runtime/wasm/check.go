@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/binary"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 )
 
 // Import is one thing that a module wants of the host.
@@ -12,8 +14,6 @@ type Import struct {
 	Module, Name string
 	Type         string // "(i32, i32) -> i32", or what it is if it is no function
 	State        ImportState
-	kind         byte
-	signature    signature
 }
 
 // String returns the import's name, printable.
@@ -45,17 +45,18 @@ var guestExports = []struct {
 
 // check says what keeps a module from being a plugin whose memory ends at limit
 // pages, one line for each thing.
-func (m *module) check(limit uint32) []string {
-	if problem := m.checkReactor(); problem != "" {
-		return append([]string{problem}, m.checkImports()...)
+func check(m *preflight.Outline, limit uint32) []string {
+	_, imports := checkImports(m)
+	if problem := checkReactor(m); problem != "" {
+		return append([]string{problem}, imports...)
 	}
-	return append(append(m.checkImports(), m.checkExports()...), m.checkMemory(limit)...)
+	return append(append(imports, checkExports(m)...), checkMemory(m, limit)...)
 }
 
 // checkReactor refuses programs, whose other exports do not work before or after main.
-func (m *module) checkReactor() string {
-	_, start := m.export("_start")
-	_, initialize := m.export(abi.ExportInitialize)
+func checkReactor(m *preflight.Outline) string {
+	_, start := m.Export("_start")
+	_, initialize := m.Export(abi.ExportInitialize)
 	if !start || initialize {
 		return ""
 	}
@@ -63,25 +64,36 @@ func (m *module) checkReactor() string {
 		"build it as a library: go and tinygo build -buildmode=c-shared, Rust crate-type = [\"cdylib\"], clang -mexec-model=reactor"
 }
 
-func (m *module) checkImports() []string {
-	var problems []string
-	for n := range m.imports {
-		i := &m.imports[n]
+// checkImports says what the host makes of each import, and what is wrong with them.
+func checkImports(m *preflight.Outline) (imports []Import, problems []string) {
+	for _, want := range m.Imports {
+		i := Import{Module: want.Module, Name: want.Name, Type: typeOf(want), State: Served}
 		host, known := hostFunctions[i.Module][i.Name]
 		switch {
-		case !known || i.kind != kindFunction:
+		case !known || want.Kind != binary.KindFunction:
 			i.State = Unknown
-			problems = append(problems, unknownImport(i))
-		case i.signature != host.signature:
+			problems = append(problems, unknownImport(&i))
+		case want.Signature != host.signature:
 			i.State = Mistyped
-			problems = append(problems, fmt.Sprintf("it imports %s as %s, but it is %s", i, i.Type, host.signature))
+			problems = append(problems, fmt.Sprintf("it imports %s as %s, but it is %s", &i, i.Type, host.signature))
 		case host.denied:
 			i.State = Denied
-		default:
-			i.State = Served
 		}
+		imports = append(imports, i)
 	}
-	return problems
+	return imports, problems
+}
+
+func typeOf(i preflight.Import) string {
+	switch i.Kind {
+	case binary.KindTable:
+		return "(table)"
+	case binary.KindMemory:
+		return "(memory)"
+	case binary.KindGlobal:
+		return "(global)"
+	}
+	return i.Signature.String()
 }
 
 func unknownImport(i *Import) string {
@@ -92,34 +104,34 @@ func unknownImport(i *Import) string {
 	return problem
 }
 
-func (m *module) checkExports() []string {
+func checkExports(m *preflight.Outline) []string {
 	var problems []string
 	for _, want := range guestExports {
-		e, ok := m.export(want.name)
-		got, _ := m.function(e.index)
+		e, ok := m.Export(want.name)
+		got, _ := m.Signature(e.Index)
 		switch {
 		case !ok && want.required:
 			problems = append(problems, fmt.Sprintf("it does not export %s %s", want.name, want.signature))
-		case ok && e.kind != kindFunction:
+		case ok && e.Kind != binary.KindFunction:
 			problems = append(problems, fmt.Sprintf("its export %s is not a function", want.name))
 		case ok && got != want.signature:
 			problems = append(problems, fmt.Sprintf("its export %s has type %s instead of %s", want.name, got, want.signature))
 		}
 	}
-	if _, ok := m.export(abi.ExportManifest); !ok && m.manifest == nil {
+	if _, ok := m.Export(abi.ExportManifest); !ok && m.Manifest == nil {
 		problems = append(problems, fmt.Sprintf("it has neither a custom section %s nor the export %s", abi.ManifestSection, abi.ExportManifest))
 	}
 	return problems
 }
 
-func (m *module) checkMemory(limit uint32) []string {
-	e, ok := m.export(abi.ExportMemory)
+func checkMemory(m *preflight.Outline, limit uint32) []string {
+	e, ok := m.Export(abi.ExportMemory)
 	switch {
-	case !ok || e.kind != kindMemory || m.memory == nil:
+	case !ok || e.Kind != binary.KindMemory || m.Memory == nil:
 		return []string{"it does not export its memory as " + abi.ExportMemory}
-	case m.memory.min > limit:
+	case m.Memory.Min > limit:
 		return []string{fmt.Sprintf("it needs %d pages (%s) of memory to start with, its limit is %d (%s)",
-			m.memory.min, pageSize(m.memory.min), limit, pageSize(limit))}
+			m.Memory.Min, pageSize(m.Memory.Min), limit, pageSize(limit))}
 	}
 	return nil
 }

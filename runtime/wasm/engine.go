@@ -1,14 +1,23 @@
 package wasm
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/codecache"
 )
+
+// DefaultGuestMemory is 256 MiB: that of 50 instances of standard Go, or of
+// hundreds of TinyGo or Rust.
+const DefaultGuestMemory = 256 << 20
 
 // Options are what an Engine needs.
 type Options struct {
@@ -17,6 +26,20 @@ type Options struct {
 	// Interpret runs guests without compiling them: some fifty times slower,
 	// and beyond the reach of a fault in the compiler.
 	Interpret bool
+
+	// CacheDir is a directory for compiled code, ours alone. What it lacks is
+	// compiled there by a process of its own: the program at Compiler, by default
+	// the running one, started with CompilerCommand, which calls RunCompiler.
+	// Empty: modules are compiled in this process.
+	CacheDir, Compiler string
+
+	// GuestMemory is how many bytes all guests together may have;
+	// DefaultGuestMemory if 0.
+	GuestMemory int64
+
+	// Running is how many guests may serve a hook at a time, over all plugins, of
+	// which one plugin's may be all but one; DefaultRunning() if 0.
+	Running int
 
 	// NoTimeLimit lets guests run for as long as they like. It is there for the
 	// test that shows what the limit is for; no program sets it.
@@ -29,8 +52,14 @@ type Engine struct {
 	log       *slog.Logger
 	interpret bool
 	limiter   limiter
+	memory    *memoryBudget
+	running   turns
 	cache     wazero.CompilationCache
-	compiling chan struct{} // holds a token while a module is compiled: one at a time, since it takes much memory
+	compiling chan struct{}    // holds a token while a module is compiled: one at a time, since it takes much memory
+	disk      *codecache.Cache // nil: modules are compiled here
+
+	mu     sync.Mutex
+	shared map[string]*sharedCode // by the keys of their entries on disk
 }
 
 // NewEngine returns an Engine, which the caller closes. It logs which of
@@ -40,9 +69,12 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{
 		log:       o.Log,
 		interpret: o.Interpret,
-		limiter:   closeOnDone{},
+		limiter:   metered{},
+		memory:    &memoryBudget{limit: cmp.Or(o.GuestMemory, DefaultGuestMemory)},
+		running:   make(turns, cmp.Or(o.Running, DefaultRunning())),
 		cache:     wazero.NewCompilationCache(),
 		compiling: make(chan struct{}, 1),
+		shared:    map[string]*sharedCode{},
 	}
 	if e.log == nil {
 		e.log = slog.Default()
@@ -58,7 +90,22 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	if kind == interpreter && !o.Interpret {
 		e.log.WarnContext(ctx, "wasm plugins will be interpreted, which is slow: this processor or this node's policy does not allow compiled code")
 	}
+	e.interpret = kind == interpreter
+	if err := e.openDisk(o); err != nil {
+		return nil, errors.Join(err, e.Close(ctx))
+	}
 	return e, nil
+}
+
+// openDisk opens the cache of compiled code, if there is to be one.
+func (e *Engine) openDisk(o Options) (err error) {
+	if o.CacheDir == "" || e.interpret {
+		return nil
+	}
+	if e.disk, err = codecache.Open(codecache.Options{Dir: o.CacheDir, Program: o.Compiler}); err != nil {
+		return fmt.Errorf("starting the wasm engine: %w", err)
+	}
+	return nil
 }
 
 // Close frees what plugins shared. All plugins have been closed before.
@@ -69,20 +116,6 @@ func (e *Engine) Close(ctx context.Context) error { return e.cache.Close(ctx) }
 const features = api.CoreFeatureMutableGlobal | api.CoreFeatureNonTrappingFloatToIntConversion |
 	api.CoreFeatureSignExtensionOps | api.CoreFeatureBulkMemoryOperations
 
-// newRuntime returns a runtime for one plugin, whose memories end at this number of pages.
-func (e *Engine) newRuntime(ctx context.Context, pages uint32) wazero.Runtime {
-	config := wazero.NewRuntimeConfig()
-	if e.interpret {
-		config = wazero.NewRuntimeConfigInterpreter()
-	}
-	config = config.
-		WithCompilationCache(e.cache).
-		WithCoreFeatures(features).
-		WithMemoryLimitPages(pages).
-		WithDebugInfoEnabled(false) // DWARF is untrusted input that nobody needs
-	return wazero.NewRuntimeWithConfig(ctx, e.limiter.prepare(config))
-}
-
 // The two ways to run a module.
 const (
 	compiler    = "compiler"
@@ -92,7 +125,7 @@ const (
 // kind finds out which engine wazero chose. It does not say, so we ask a
 // function of the smallest module what it is.
 func (e *Engine) kind(ctx context.Context) (string, error) {
-	r := e.newRuntime(ctx, 1)
+	r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig(e.cache, settings{Pages: 1}, e.interpret))
 	defer r.Close(ctx)
 	code, err := r.CompileModule(ctx, []byte("\x00asm\x01\x00\x00\x00"+ // magic, version
 		"\x01\x04\x01\x60\x00\x00"+ // type: () -> ()

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"log/slog"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -204,12 +205,15 @@ func wat(t testing.TB, name string) []byte {
 	return b
 }
 
-// load loads a module of testdata/wat. No time limit of its own disturbs a test
-// that sets none.
+// load loads a module of testdata/wat. No limit of its own disturbs a test that
+// sets none.
 func load(t testing.TB, e *Engine, name string, o PluginOptions) plugin.Plugin {
 	t.Helper()
 	if o.Timeout == 0 {
 		o.Timeout = time.Minute
+	}
+	if o.Fuel == 0 {
+		o.Fuel = math.MaxInt64
 	}
 	p, err := e.Load(t.Context(), name, wat(t, name), o)
 	if err != nil {

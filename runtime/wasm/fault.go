@@ -7,9 +7,8 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/tetratelabs/wazero/sys"
-
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/fuel"
 )
 
 // trap is what a host function panics with to end the guest's call.
@@ -25,12 +24,12 @@ func (t *trap) Error() string { return t.reason }
 func (c *call) explain(ctx context.Context, err error) error {
 	c.output.finish() // what it printed last may have no end
 	var (
-		exit *sys.ExitError // wazero closed the instance; a guest that exits traps
-		ours *trap
+		ended *stop
+		ours  *trap
 	)
 	switch {
-	case errors.As(err, &exit) && ctx.Err() != nil:
-		return fmt.Errorf("%w%s", stopped(ctx), c.output.printed())
+	case errors.As(err, &ended):
+		return fmt.Errorf("%w%s", ended.error, c.output.printed())
 	case errors.As(err, &ours):
 		return errors.New(ours.reason + c.output.printed())
 	}
@@ -42,6 +41,9 @@ func (c *call) explain(ctx context.Context, err error) error {
 	}
 	if _, reason, ok := strings.Cut(text, "wasm error: "); ok {
 		text = reason
+	}
+	if c.meter.overflowed() {
+		text = fmt.Sprintf("stack overflow: used more than %d bytes of stack", fuel.DefaultStack)
 	}
 	return errors.New("trapped: " + printable(text+innermost(trace), maxReason) + c.output.printed())
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
+	"sync"
 
 	"github.com/tetratelabs/wazero/api"
 
@@ -12,13 +14,26 @@ import (
 
 // guest is one instance of a plugin's module. It serves one call at a time.
 type guest struct {
-	id       string // the plugin's
-	log      *slog.Logger
-	config   []byte
-	instance api.Module
-	hook     api.Function // kept, because a look-up costs more than a call
-	clock    clock
-	stack    [1]uint64 // the one argument, then the one result, of what is called
+	id        string // the plugin's
+	log       *slog.Logger
+	config    []byte
+	instance  api.Module
+	hook      api.Function // kept, because a look-up costs more than a call
+	allowance allowance    // of a hook
+	fuel      api.MutableGlobal
+	frames    api.MutableGlobal // what is left of its stack
+	clock     clock
+	memory    *memory
+	globals   []api.MutableGlobal
+	image     *image // nil until it is ready for events
+
+	// broken tells that it cannot be reset: wazero panicked in it, or ran out of
+	// stack, of which the function then holds many megabytes.
+	broken bool
+	mu     sync.Mutex
+	dirty  bool // it served a call since it was last reset; guarded by mu
+
+	stack [1]uint64 // the one argument, then the one result, of what is called
 }
 
 // enter calls an export; c is the host's side of it. After an error the guest
@@ -26,11 +41,25 @@ type guest struct {
 func (g *guest) enter(ctx context.Context, c *call, f api.Function, argument uint64) (result uint64, err error) {
 	defer c.output.finish()
 	defer recovered(&err)
+	defer c.report(ctx)
+	c.meter.begin()
 	g.stack[0] = argument
-	if err := f.CallWithStack(context.WithValue(ctx, callKey{}, c), g.stack[:]); err != nil {
-		return 0, c.explain(ctx, err)
+	g.memory.denied = nil
+	g.broken = true
+	err = f.CallWithStack(context.WithValue(ctx, callKey{}, c), g.stack[:])
+	g.broken = err != nil && (c.meter.overflowed() || strings.Contains(err.Error(), "wasm error: stack overflow"))
+	if err != nil {
+		return 0, g.blame(c.explain(ctx, err))
 	}
 	return g.stack[0], nil
+}
+
+// blame adds to what a guest failed with that it did not get the memory it wanted.
+func (g *guest) blame(err error) error {
+	if g.memory.denied == nil {
+		return err
+	}
+	return fmt.Errorf("%w; it asked for memory: %w", err, g.memory.denied)
 }
 
 // recovered turns a panic of wazero itself into an error.
@@ -100,5 +129,6 @@ func wrap(export string, err error) error {
 // it holds a stack of many megabytes.
 func (g *guest) close() {
 	_ = g.instance.Close(context.Background()) // holds neither files nor host modules, so nothing can fail
-	g.hook = nil
+	g.memory.Free()
+	g.hook, g.globals = nil, nil
 }

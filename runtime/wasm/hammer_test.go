@@ -3,6 +3,7 @@ package wasm
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -67,7 +68,7 @@ func TestLoadAndClose(t *testing.T) {
 	e := newEngine(t, Options{})
 	module := wat(t, "fickle")
 	cycle := func(n int) {
-		p, err := e.Load(t.Context(), "p"+strconv.Itoa(n), module, PluginOptions{Timeout: time.Minute})
+		p, err := e.Load(t.Context(), "p"+strconv.Itoa(n), module, PluginOptions{Timeout: time.Minute, Fuel: math.MaxInt64})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 )
 
 // hostFunction is one function that guests may import.
@@ -42,15 +43,15 @@ var implementations = map[string]func(frame) int64{
 
 // instantiateHost adds to a runtime the host functions that a module imports.
 // All of them would take longer than to compile a small module.
-func instantiateHost(ctx context.Context, r wazero.Runtime, m *module) error {
+func instantiateHost(ctx context.Context, r wazero.Runtime, m *preflight.Outline) error {
 	builders := map[string]wazero.HostModuleBuilder{}
-	for _, i := range m.imports {
+	for _, i := range m.Imports {
 		if builders[i.Module] == nil {
 			builders[i.Module] = r.NewHostModuleBuilder(i.Module)
 		}
 		f := hostFunctions[i.Module][i.Name]
 		builders[i.Module].NewFunctionBuilder().
-			WithGoModuleFunction(f.bind(i.Name), []api.ValueType(f.params), []api.ValueType(f.results)).
+			WithGoModuleFunction(f.bind(i.Name), []api.ValueType(f.Params), []api.ValueType(f.Results)).
 			Export(i.Name)
 	}
 	for module, b := range builders {
@@ -68,7 +69,8 @@ func (f hostFunction) bind(name string) api.GoModuleFunc {
 		c := ctx.Value(callKey{}).(*call)
 		c.count()
 		result := f.run(frame{call: c, name: name, memory: instance.Memory(), stack: stack})
-		switch f.results {
+		c.charge()
+		switch f.Results {
 		case string([]byte{api.ValueTypeI32}):
 			stack[0] = api.EncodeI32(int32(result))
 		case string([]byte{api.ValueTypeI64}):
@@ -117,6 +119,7 @@ func (f frame) text(i int) (string, abi.Errno) {
 	if len(b) > maxArgument {
 		return "", abi.TooLarge
 	}
+	f.moved += len(b)
 	return string(b), abi.OK
 }
 
@@ -129,7 +132,7 @@ func answer[T string | []byte](f frame, i int, v T, errno abi.Errno) int64 {
 		return int64(errno)
 	}
 	if len(v) <= len(buf) {
-		copy(buf, v)
+		f.moved += copy(buf, v)
 	}
 	return int64(len(v))
 }

@@ -22,11 +22,11 @@ func TestTable(t *testing.T) {
 		if f.run == nil {
 			t.Errorf("%s has no implementation", row.Name)
 		}
-		if len(f.params) != len(row.Params) || len(f.results) != len(row.Results) {
+		if len(f.Params) != len(row.Params) || len(f.Results) != len(row.Results) {
 			t.Errorf("%s has type %s", row.Name, f.signature)
 		}
 		for i, p := range row.Params {
-			if want := map[abi.ValueType]api.ValueType{abi.I32: api.ValueTypeI32, abi.I64: api.ValueTypeI64}[p]; f.params[i] != want {
+			if want := map[abi.ValueType]api.ValueType{abi.I32: api.ValueTypeI32, abi.I64: api.ValueTypeI64}[p]; f.Params[i] != want {
 				t.Errorf("%s has type %s", row.Name, f.signature)
 			}
 		}
@@ -50,7 +50,7 @@ func TestWASITable(t *testing.T) {
 		if !ok {
 			t.Errorf("%s is missing", name)
 		}
-		if want := (signature{string(f.ParamTypes()), string(f.ResultTypes())}); ours.signature != want {
+		if want := (signature{Params: string(f.ParamTypes()), Results: string(f.ResultTypes())}); ours.signature != want {
 			t.Errorf("%s has type %s, want %s", name, ours.signature, want)
 		}
 	}

@@ -8,13 +8,14 @@ import (
 	"log/slog"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 )
 
 // Inspection is what can be told of a module without loading it as a plugin.
 type Inspection struct {
 	Size     int
 	SHA256   string // in hexadecimal
-	Sections []Section
+	Sections []preflight.Section
 	Imports  []Import
 	Exports  []string // made printable, as are the names of imports
 
@@ -39,16 +40,13 @@ func Inspect(ctx context.Context, binary []byte) (in Inspection, err error) {
 	defer in.clean()
 	digest := sha256.Sum256(binary)
 	in = Inspection{Size: len(binary), SHA256: hex.EncodeToString(digest[:])}
-	m, err := scan(binary)
-	if m != nil {
-		in.outline(m)
-	}
+	m, err := preflight.Scan(binary)
+	in.outline(m)
 	if err != nil {
 		in.Problems = []string{err.Error()}
 		return in, nil
 	}
-	in.Problems = m.check(DefaultMemoryPages)
-	in.Imports = m.imports // check has filled in their states
+	in.Problems = check(m, DefaultMemoryPages)
 	in.readStatic(m)
 	if len(in.Problems) == 0 && (in.ManifestSource == "" || in.ABI == 0) {
 		err = in.run(ctx, m)
@@ -57,13 +55,14 @@ func Inspect(ctx context.Context, binary []byte) (in Inspection, err error) {
 }
 
 // outline copies what the scan found, which is only a part if the scan failed.
-func (in *Inspection) outline(m *module) {
-	in.Sections, in.Imports = m.sections, m.imports
-	for _, e := range m.exports {
-		in.Exports = append(in.Exports, e.name)
+func (in *Inspection) outline(m *preflight.Outline) {
+	in.Sections = m.Sections
+	in.Imports, _ = checkImports(m)
+	for _, e := range m.Exports {
+		in.Exports = append(in.Exports, e.Name)
 	}
-	if m.memory != nil {
-		in.MemoryMin, in.MemoryMax = m.memory.min, m.memory.max
+	if m.Memory != nil {
+		in.MemoryMin, in.MemoryMax = m.Memory.Min, m.Memory.Max
 	}
 }
 
@@ -79,13 +78,13 @@ func (in *Inspection) clean() {
 }
 
 // readStatic finds out what it can without running the module.
-func (in *Inspection) readStatic(m *module) {
-	if m.manifest != nil {
+func (in *Inspection) readStatic(m *preflight.Outline) {
+	if m.Manifest != nil {
 		in.ManifestSource = "custom section"
-		in.setManifest(parseManifest(m.manifest))
+		in.setManifest(parseManifest(m.Manifest))
 	}
-	if m.constant != nil {
-		in.setVersion(uint32(*m.constant))
+	if m.ABI != nil {
+		in.setVersion(uint32(*m.ABI))
 	}
 }
 
@@ -106,7 +105,7 @@ func (in *Inspection) problem(err error) {
 }
 
 // run asks an instance for what is still missing.
-func (in *Inspection) run(ctx context.Context, m *module) error {
+func (in *Inspection) run(ctx context.Context, m *preflight.Outline) error {
 	e, err := NewEngine(ctx, Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return fmt.Errorf("inspecting the module: %w", err)
@@ -118,7 +117,7 @@ func (in *Inspection) run(ctx context.Context, m *module) error {
 		return nil
 	}
 	defer p.Close(ctx)
-	limited, cancel := p.limiter.start(ctx, startTimeout)
+	limited, cancel := within(ctx, startTimeout)
 	defer cancel()
 	in.problem(in.ask(limited, p))
 	return ctx.Err()

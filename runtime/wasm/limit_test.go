@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -92,22 +91,15 @@ func percentile(t *testing.T, p plugin.Plugin) time.Duration {
 	return took[len(took)*99/100]
 }
 
-// TestRecursionIsNotBounded holds a weakness of close-on-done fast, so that no one
-// believes the opposite: a guest that recurses without a loop for many
-// milliseconds runs to its end although it has one. It shows by asking for a
-// change after all its work.
-func TestRecursionIsNotBounded(t *testing.T) {
-	p := load(t, newEngine(t, Options{}), "fibonacci", PluginOptions{}).(*guests)
-	g, err := p.instantiate(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.close()
-	ctx, cancel := p.limiter.start(t.Context(), time.Millisecond)
-	defer cancel()
-	adj := plugin.NewAdjustment(abi.PreCreateContainer, nil)
-	g.enter(ctx, g.newCall(ctx, "", newEvent(), adj), g.hook, uint64(abi.PreCreateContainer)) // often an error, but too late
-	if len(adj.Changes()) != 1 {
-		t.Error("the guest was stopped within its recursion: say so in the documentation, and turn this test round")
-	}
+// TestRecursionIsBounded shows that a guest that recurses without a loop ends within its
+// time, although it never recurses deeply.
+func TestRecursionIsBounded(t *testing.T) {
+	engines(t, func(t *testing.T, e *Engine) {
+		p := load(t, e, "fibonacci", PluginOptions{Timeout: 2 * time.Millisecond})
+		changes, err := callPlugin(t.Context(), p, newEvent())
+		wantError(t, err, "ran longer than its time limit of 2ms: ")
+		if len(changes) != 0 {
+			t.Error("the guest came to the end of its recursion")
+		}
+	})
 }

@@ -8,20 +8,26 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tetratelabs/wazero"
+
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 )
 
 // Defaults and bounds of PluginOptions.
 const (
 	DefaultMemoryPages = 512 // 32 MiB
+	DefaultFuel        = 20_000_000
 	DefaultTimeout     = 500 * time.Millisecond
 	DefaultInstances   = 4
 	MaxConfig          = 1 << 20
-	MaxModule          = 8 << 20 // bytes of a module
+	MaxModule          = preflight.MaxModule // bytes of a module
 
-	// startTimeout is for all that a module runs before its first event.
+	// startTimeout is for all that a module runs before its first event, and
+	// startFuel for each function of it.
 	startTimeout = 5 * time.Second
+	startFuel    = 500_000_000
 )
 
 // PluginOptions are what an operator decides about one plugin. Zero values stand
@@ -29,14 +35,19 @@ const (
 type PluginOptions struct {
 	Config      []byte        // what the guest reads with config, at most MaxConfig bytes; not to be changed afterwards
 	MemoryPages uint32        // of 64 KiB, of one instance
+	Fuel        int64         // of one hook: units of about an instruction each, see package fuel
 	Timeout     time.Duration // of one hook, waiting for a free instance included
 	Instances   int           // how many may exist at a time
+	Interpret   bool          // not to be compiled, as with Options.Interpret
 	Log         *slog.Logger  // the engine's if nil
 }
 
 func (o PluginOptions) withDefaults(e *Engine) PluginOptions {
 	if o.MemoryPages == 0 {
 		o.MemoryPages = DefaultMemoryPages
+	}
+	if o.Fuel == 0 {
+		o.Fuel = DefaultFuel
 	}
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
@@ -65,11 +76,11 @@ func (e *Engine) load(ctx context.Context, id string, binary []byte, o PluginOpt
 	if len(o.Config) > MaxConfig {
 		return nil, fmt.Errorf("its config has %d bytes, the limit is %d", len(o.Config), MaxConfig)
 	}
-	m, err := scan(binary)
+	m, err := preflight.Scan(binary)
 	if err != nil {
 		return nil, err
 	}
-	if problems := m.check(o.MemoryPages); len(problems) > 0 {
+	if problems := check(m, o.MemoryPages); len(problems) > 0 {
 		return nil, errors.New(strings.Join(problems, "; "))
 	}
 	p, err := e.compile(ctx, id, m, o)
@@ -83,17 +94,31 @@ func (e *Engine) load(ctx context.Context, id string, binary []byte, o PluginOpt
 }
 
 // compile gives a module its runtime.
-func (e *Engine) compile(ctx context.Context, id string, m *module, o PluginOptions) (_ *guests, err error) {
-	p := &guests{
-		id: id, log: o.Log.With("plugin", id), config: o.Config, timeout: o.Timeout,
-		limiter: e.limiter, runtime: e.newRuntime(ctx, o.MemoryPages),
+func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o PluginOptions) (_ *guests, err error) {
+	code, err := e.limiter.rewrite(m.Code)
+	if err != nil {
+		return nil, err
 	}
+	mutable := mutableGlobals(m)
+	code = exportGlobals(code, mutable)
+	interpret, how := e.interpret || o.Interpret, settings{Pages: o.MemoryPages}
+	p := &guests{
+		id: id, log: o.Log.With("plugin", id), config: o.Config,
+		memory: e.memory, turns: [2]turns{make(turns, e.running.share()), e.running}, pages: m.Memory.Min, mutable: len(mutable), allowance: allowance{fuel: o.Fuel, time: o.Timeout},
+	}
+	if p.lease, err = e.codeOf(ctx, how, interpret, code); err != nil {
+		return nil, err
+	}
+	p.runtime = wazero.NewRuntimeWithConfig(ctx, runtimeConfig(p.lease.cache, how, interpret))
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, p.runtime.Close(ctx))
+			err = errors.Join(err, p.runtime.Close(ctx), p.lease.Close(ctx))
 		}
 	}()
 	if err := instantiateHost(ctx, p.runtime, m); err != nil {
+		return nil, err
+	}
+	if err := e.limiter.link(ctx, p.runtime); err != nil {
 		return nil, err
 	}
 	select {
@@ -103,18 +128,18 @@ func (e *Engine) compile(ctx context.Context, id string, m *module, o PluginOpti
 		return nil, fmt.Errorf("waiting for another module to be compiled: %w", context.Cause(ctx))
 	}
 	defer recovered(&err)
-	if p.code, err = p.runtime.CompileModule(ctx, m.code); err != nil {
+	if p.code, err = p.runtime.CompileModule(ctx, code); err != nil {
 		return nil, fmt.Errorf("compiling: %s", printable(err.Error(), maxReason))
 	}
 	return p, nil
 }
 
 // prepare reads the manifest and fills the pool with a first instance.
-func (p *guests) prepare(ctx context.Context, m *module, instances int) (err error) {
-	ctx, cancel := p.limiter.start(ctx, startTimeout)
+func (p *guests) prepare(ctx context.Context, m *preflight.Outline, instances int) (err error) {
+	ctx, cancel := within(ctx, startTimeout)
 	defer cancel()
-	if m.manifest != nil {
-		if p.manifest, err = parseManifest(m.manifest); err != nil {
+	if m.Manifest != nil {
+		if p.manifest, err = parseManifest(m.Manifest); err != nil {
 			return err
 		}
 	}
@@ -123,17 +148,14 @@ func (p *guests) prepare(ctx context.Context, m *module, instances int) (err err
 	if err != nil {
 		return err
 	}
-	if m.manifest == nil {
+	if m.Manifest == nil {
 		p.manifest, err = g.readManifest(ctx)
-	}
-	if err == nil && ctx.Err() != nil { // wazero may be about to close the instance
-		err = stopped(ctx)
 	}
 	if err != nil {
 		p.pool.Discard(g)
 		return err
 	}
-	p.pool.Put(g)
+	p.recycle(g) // the manifest was the guest's own work
 	return nil
 }
 

@@ -27,7 +27,7 @@ func TestRefused(t *testing.T) {
 		{"wrong-signature", "it imports wp1.get as (i32, i32, i32) -> i32, but it is (i32, i32, i32, i32) -> i32"},
 		{"wrong-export", "its export wp_hook has type () -> i32 instead of (i32) -> i32"},
 		{"memory-hungry", "it needs 1000 pages (62.5 MiB) of memory to start with, its limit is 512 (32 MiB)"},
-		{"passive-data", "data section holds a segment of kind 1; only active ones are supported"},
+		{"passive-data", "data section at offset 0xdc: holds a passive segment; only active segments are supported"},
 		{"command", "build it as a library: go and tinygo build -buildmode=c-shared"},
 		{"no-memory", "it does not export its memory as memory"},
 		{"empty", "it does not export wp_abi () -> i32; it does not export wp_hook (i32) -> i32; it has neither a custom section wp.manifest nor the export wp_manifest"},
@@ -53,7 +53,7 @@ func TestRefusedOptions(t *testing.T) {
 	wantError(t, err, "not a WebAssembly module")
 	module := bytes.Clone(wat(t, "noop"))
 	code := bytes.Index(module, []byte("\x41\x80\x80\x04\x0b")) // the body of wp_abi
-	module[code] = 0x43
+	module[code] = 0x42                                         // i64.const
 	_, err = e.Load(t.Context(), "p", module, PluginOptions{})
 	wantError(t, err, "compiling: invalid function")
 }
@@ -98,7 +98,7 @@ func TestManifestSection(t *testing.T) {
 		t.Errorf("got manifest %+v, want the section's", m)
 	}
 	_, err = e.Load(t.Context(), "p", withSection(module, abi.ManifestSection, []byte(manifest)), PluginOptions{})
-	wantError(t, err, "more than one custom section wp.manifest")
+	wantError(t, err, "is a second wp.manifest")
 	long := withSection(wat(t, "noop"), abi.ManifestSection, bytes.Repeat([]byte(" "), abi.MaxManifest+1))
 	_, err = e.Load(t.Context(), "p", long, PluginOptions{})
 	wantError(t, err, "manifest has 16385 bytes, the limit is 16384")

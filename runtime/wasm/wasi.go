@@ -51,9 +51,9 @@ func wasi() map[string]hostFunction {
 	types := strings.NewReplacer("i", string([]byte{api.ValueTypeI32}), "I", string([]byte{api.ValueTypeI64}))
 	functions := map[string]hostFunction{}
 	for name, params := range wasiParams {
-		f := hostFunction{signature: signature{types.Replace(params), string([]byte{api.ValueTypeI32})}, run: served[name]}
+		f := hostFunction{signature: signature{Params: types.Replace(params), Results: string([]byte{api.ValueTypeI32})}, run: served[name]}
 		if name == "proc_exit" {
-			f.results = ""
+			f.Results = ""
 		}
 		if f.run == nil {
 			f.run, f.denied = refuse(name), true
@@ -106,6 +106,7 @@ func fdWrite(f frame) int64 {
 		b := f.region(binary.LittleEndian.Uint32(vector), binary.LittleEndian.Uint32(vector[4:]))
 		f.output.write(int(fd-1), b)
 		total += uint32(len(b))
+		f.moved += len(b)
 	}
 	f.putUint32(3, total)
 	return wasiOK
@@ -136,6 +137,7 @@ func randomGet(f frame) int64 {
 		return wasiEINVAL
 	}
 	f.fill(b)
+	f.moved += len(b)
 	return wasiOK
 }
 

@@ -41,7 +41,7 @@ func (n *node) startWasmproxy(ctx context.Context, p *party, module []byte) erro
 	}
 	err := n.add(ctx, p, socket, func() (*process, error) {
 		return start(n.dir, p.name, nil, n.bin.wasmproxy, "serve", "--listen=unix://"+socket, "--backend=unix://"+n.backendSocket(),
-			"--plugin-dir="+plugins, "--hook-dir="+hooks, "--cgroup-root="+filepath.Join(dir, "cgroup"), "--cgroup-mode=v2", "--log-format=json")
+			"--plugin-dir="+plugins, "--cache-dir="+filepath.Join(dir, "cache"), "--hook-dir="+hooks, "--cgroup-root="+filepath.Join(dir, "cgroup"), "--cgroup-mode=v2", "--log-format=json")
 	})
 	if err != nil {
 		return err

@@ -1,5 +1,5 @@
 ;; Does what the annotation example.com/do of the container says: "trap", "loop",
-;; "exit" or "fail". Otherwise it counts the calls of this instance, the last digit
+;; "exit" or "fail". Otherwise it counts the calls that it remembers, the last digit
 ;; of which it writes to the annotation example.com/count.
 (module
   (import "wp1" "map_get" (func $map_get (param i32 i32 i32 i32 i32 i32) (result i32)))

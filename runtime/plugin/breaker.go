@@ -1,0 +1,184 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+// How a Breaker decides.
+const (
+	maxFaults  = 5           // in a row: what a moment without processor time may cause is less
+	minBackOff = time.Second // after the first opening; doubled by each try that fails
+	maxBackOff = 5 * time.Minute
+)
+
+// BreakerState says whether a plugin is asked.
+type BreakerState uint8
+
+// The states of a Breaker.
+const (
+	Closed   BreakerState = iota // every call asks the plugin
+	Open                         // no call does
+	HalfOpen                     // one call tries it now, no other asks
+)
+
+// String returns the state in lower case.
+func (s BreakerState) String() string { return [...]string{"closed", "open", "half-open"}[s] }
+
+// BreakerStatus is a Breaker at one moment.
+type BreakerStatus struct {
+	State  BreakerState
+	Faults int       // in a row, up to now
+	Last   error     // the last of these faults; nil if there is none
+	Until  time.Time // when the next call may try; zero while closed
+}
+
+// Breaker stops asking a plugin that does nothing but fail, and tries it again
+// after a while. What it counts are faults in a row: a plugin that serves every
+// other call is worth asking. It belongs to one loaded plugin, whose successor
+// begins with a new one. It is safe for concurrent use.
+type Breaker struct {
+	plugin string
+	log    *slog.Logger
+	now    func() time.Time
+
+	mu      sync.Mutex
+	status  BreakerStatus
+	backOff time.Duration
+	period  uint64 // grows at each change of state; answers of calls of an earlier one count for nothing
+}
+
+// NewBreaker returns the closed breaker of a plugin, which logs when it opens
+// and closes. now is time.Now if nil.
+func NewBreaker(log *slog.Logger, plugin string, now func() time.Time) *Breaker {
+	if now == nil {
+		now = time.Now
+	}
+	return &Breaker{plugin: plugin, log: log, now: now}
+}
+
+// Status returns what the breaker does at the moment.
+func (b *Breaker) Status() BreakerStatus {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.status
+}
+
+// OpenError says that a plugin was not asked because its breaker is open.
+type OpenError struct {
+	Faults int       // in a row
+	Last   error     // the last of them
+	Until  time.Time // when the plugin is tried again; passed if a try is under way
+}
+
+// Error says why the breaker is open and until when.
+func (e *OpenError) Error() string {
+	last, _, _ := strings.Cut(e.Last.Error(), "\n") // a panic has its stack below
+	return fmt.Sprintf("not asked until %s: its breaker is open after %d faults in a row, the last: %s",
+		e.Until.UTC().Format(time.RFC3339Nano), e.Faults, last)
+}
+
+// outcome is what a call says of a plugin's health.
+type outcome uint8
+
+const (
+	nothing outcome = iota // the caller went away, or it was never asked
+	success                // a rejection is one
+	fault
+)
+
+// enter asks for a call, and returns the period that the call belongs to, for
+// leave. A nil breaker lets every call through.
+func (b *Breaker) enter() (period uint64, err error) {
+	if b == nil {
+		return 0, nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.status.State == Closed {
+		return b.period, nil
+	}
+	if b.status.State == HalfOpen || b.now().Before(b.status.Until) {
+		return 0, &OpenError{b.status.Faults, b.status.Last, b.status.Until}
+	}
+	b.change(HalfOpen)
+	return b.period, nil
+}
+
+// leave says how a call of a period went.
+func (b *Breaker) leave(ctx context.Context, period uint64, how outcome, err error) {
+	if b == nil {
+		return
+	}
+	before, after := b.settle(period, how, err)
+	switch {
+	case after.State == Open && after.Faults > before.Faults:
+		b.log.WarnContext(ctx, "plugin is not asked for a while", "plugin", b.plugin, "until", after.Until, "faults", after.Faults, "err", after.Last)
+	case after.State == Closed && before.State != Closed:
+		b.log.InfoContext(ctx, "plugin is asked again", "plugin", b.plugin, "faults", before.Faults)
+	}
+}
+
+func (b *Breaker) settle(period uint64, how outcome, err error) (before, after BreakerStatus) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before = b.status
+	if period != b.period {
+		return before, before
+	}
+	switch {
+	case how == success && before.State != Closed:
+		b.backOff, b.status = 0, BreakerStatus{}
+		b.change(Closed)
+	case how == success:
+		b.status = BreakerStatus{}
+	case how == fault:
+		b.status.Faults++
+		b.status.Last = err
+		b.open()
+	case before.State == HalfOpen: // the next call may try at once
+		b.change(Open)
+	}
+	return before, b.status
+}
+
+// open opens the breaker if the last fault was one too many.
+func (b *Breaker) open() {
+	if b.status.State == Closed && b.status.Faults < maxFaults {
+		return
+	}
+	b.backOff = min(max(2*b.backOff, minBackOff), maxBackOff)
+	b.status.Until = b.now().Add(b.backOff)
+	b.change(Open)
+}
+
+func (b *Breaker) change(to BreakerState) {
+	b.status.State = to
+	b.period++
+}
+
+// judgeHealth says what the end of a call tells of the plugin. err is what it
+// answered, and ctx the context of all plugins of the call.
+func judgeHealth(ctx context.Context, took time.Duration, adj *Adjustment, err error) outcome {
+	var refused *Rejection
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return nothing
+	case err == nil, errors.As(err, &refused):
+		return success
+	case adj.conflict != nil: // it met another plugin, and would be well alone
+		return nothing
+	case ctx.Err() != nil && took < fairTime: // others left it too little
+		return nothing
+	}
+	return fault
+}
+
+// fairTime is what a plugin must have had before it is to blame for the end of
+// a call's time.
+const fairTime = 100 * time.Millisecond

@@ -1,0 +1,160 @@
+package codecache
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// Options are what a Cache needs.
+type Options struct {
+	Dir string // absolute; made if it is not there
+
+	// Program is the executable that compiles, by default the running one. It is
+	// started as "<the name we run by> <Command> <job>", with the module on its
+	// standard input, and calls Confine before it reads that.
+	Program string
+
+	Limits   Limits // zero fields are DefaultLimits
+	MaxBytes int64  // what the directory may hold; what is in use stays in any case; 0 is DefaultMaxBytes
+}
+
+// DefaultMaxBytes is some ten plugins of Go or a thousand of Rust.
+const DefaultMaxBytes = 256 << 20
+
+// Cache is a directory of compiled modules. It is safe for concurrent use, also
+// by several processes.
+type Cache struct {
+	dir      string
+	program  string
+	limits   Limits
+	maxBytes int64
+	turn     chan struct{} // holds a token while a child runs: one at a time
+
+	mu    sync.Mutex
+	users map[string]int // of entries, by key
+}
+
+// Open returns the cache of a directory. It refuses a directory that anybody
+// but us could change.
+func Open(o Options) (*Cache, error) {
+	dir, err := openDirectory(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cache{
+		dir: dir, program: o.Program, limits: o.Limits.withDefaults(), maxBytes: o.MaxBytes,
+		turn: make(chan struct{}, 1), users: map[string]int{},
+	}
+	if c.program == "" {
+		c.program = "/proc/self/exe" // also when the file was replaced by another version
+	}
+	if c.maxBytes == 0 {
+		c.maxBytes = DefaultMaxBytes
+	}
+	return c, c.prune()
+}
+
+// Entry is one compiled module.
+type Entry struct {
+	Key string // of the module, the settings and this processor
+	Dir string // what the child has written is here, in the child's own layout
+
+	cache *Cache
+}
+
+// Release says that nobody uses the entry any more; it may be pruned. It stays
+// valid for what was loaded from it already.
+func (e *Entry) Release() {
+	e.cache.mu.Lock()
+	defer e.cache.mu.Unlock()
+	if e.cache.users[e.Key]--; e.cache.users[e.Key] == 0 {
+		delete(e.cache.users, e.Key)
+	}
+}
+
+// Get returns the entry of a module, compiled with these settings, and has a
+// child compile it if there is none, or one that is damaged. settings are all
+// that the result depends on beside the module and the processor; the child gets
+// them as they are. The caller releases the entry.
+func (c *Cache) Get(ctx context.Context, settings string, module []byte) (*Entry, error) {
+	e := &Entry{Key: key(settings, module), cache: c}
+	e.Dir = filepath.Join(c.dir, e.Key)
+	c.mu.Lock()
+	c.users[e.Key]++
+	c.mu.Unlock()
+	if err := c.fill(ctx, e, settings, module); err != nil {
+		e.Release()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (c *Cache) fill(ctx context.Context, e *Entry, settings string, module []byte) error {
+	if verify(e.Dir) == nil {
+		return touch(e.Dir)
+	}
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for another module to be compiled: %w", context.Cause(ctx))
+	}
+	if verify(e.Dir) == nil {
+		return touch(e.Dir) // compiled while we waited
+	}
+	if err := os.RemoveAll(e.Dir); err != nil {
+		return fmt.Errorf("removing a damaged entry of the cache: %w", err)
+	}
+	if err := c.compile(ctx, e.Dir, settings, module); err != nil {
+		return err
+	}
+	return c.prune()
+}
+
+// touch makes an entry the last to be pruned.
+func touch(dir string) error {
+	now := time.Now()
+	return os.Chtimes(dir, now, now)
+}
+
+// compile has a child fill a directory, and makes that the entry once it is whole.
+func (c *Cache) compile(ctx context.Context, into, settings string, module []byte) error {
+	draft, err := os.MkdirTemp(c.dir, draftPrefix)
+	if err != nil {
+		return fmt.Errorf("making an entry of the cache: %w", err)
+	}
+	defer os.RemoveAll(draft)
+	job, err := json.Marshal(Job{Dir: draft, Settings: settings, Limits: c.limits})
+	if err != nil {
+		return err
+	}
+	if err := runChild(ctx, c.program, string(job), module, c.limits); err != nil {
+		return err
+	}
+	if err := seal(draft, c.limits.Output); err != nil {
+		return fmt.Errorf("the compiled module: %w", err)
+	}
+	err = os.Rename(draft, into)
+	if err != nil && verify(into) == nil {
+		return nil // another process was faster
+	}
+	return err
+}
+
+// key names the entry of a module. The processor is in it because code is
+// compiled for what the processor can do.
+func key(settings string, module []byte) string {
+	h := sha256.New()
+	for _, part := range []string{processor(), settings} {
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	h.Write(module)
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,188 @@
+package codecache_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/codecache"
+)
+
+func contextWithCancel(t *testing.T) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithCancel(t.Context())
+}
+
+// noProgram is one that cannot be started: who uses it compiles nothing.
+const noProgram = "/none"
+
+// What was compiled once is there for every later process, and is compiled
+// again for other settings and other modules only.
+func TestCompiledOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	first, _ := get(t, open(t, codecache.Options{Dir: dir}), "", "module")
+	c := open(t, codecache.Options{Dir: dir, Program: noProgram})
+	again, compiled := get(t, c, "", "module")
+	if again.Key != first.Key || again.Dir != first.Dir || compiled != "compiled module" {
+		t.Errorf("got %+v with %q, want %+v", again, compiled, first)
+	}
+	for _, other := range [][2]string{{"settings", "module"}, {"", "other"}} {
+		if _, err := c.Get(t.Context(), other[0], []byte(other[1])); err == nil {
+			t.Errorf("%q needed no compiler", other)
+		}
+	}
+}
+
+// An entry that is damaged in any place is compiled again.
+func TestDamagedEntry(t *testing.T) {
+	for name, damage := range map[string]func(dir string) error{
+		"code": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "code"), []byte("compiled modulf"), 0o600)
+		},
+		"short":  func(dir string) error { return os.Truncate(filepath.Join(dir, "code"), 3) },
+		"gone":   func(dir string) error { return os.Remove(filepath.Join(dir, "code")) },
+		"more":   func(dir string) error { return os.WriteFile(filepath.Join(dir, "more"), nil, 0o600) },
+		"digest": func(dir string) error { return os.Remove(filepath.Join(dir, "sha256")) },
+		"link":   func(dir string) error { return os.Symlink("/etc/passwd", filepath.Join(dir, "link")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := open(t, codecache.Options{})
+			e, _ := get(t, c, "", "module")
+			e.Release()
+			if err := damage(e.Dir); err != nil {
+				t.Fatal(err)
+			}
+			if _, compiled := get(t, c, "", "module"); compiled != "compiled module" {
+				t.Errorf("got %q", compiled)
+			}
+			files, err := os.ReadDir(e.Dir)
+			if err != nil || len(files) != 2 {
+				t.Errorf("the entry holds %v, %v; want code and digest", files, err)
+			}
+		})
+	}
+}
+
+// The directory stays within its bounds: what was used longest ago goes, but
+// nothing that is in use.
+func TestPruning(t *testing.T) {
+	const one = 64 + int64(len("compiled a")) // an entry with its digest
+	c := open(t, codecache.Options{MaxBytes: 2 * one})
+	kept, _ := get(t, c, "", "a")
+	var entries []*codecache.Entry
+	for _, module := range []string{"b", "c", "d"} {
+		e, _ := get(t, c, "", module)
+		e.Release()
+		entries = append(entries, e)
+		time.Sleep(10 * time.Millisecond) // the order is that of file times
+	}
+	for i, want := range []error{fs.ErrNotExist, fs.ErrNotExist, nil} {
+		if _, err := os.Stat(entries[i].Dir); !errors.Is(err, want) {
+			t.Errorf("entry %d: %v, want %v", i, err, want)
+		}
+	}
+	code(t, kept)
+	kept.Release()
+	e, _ := get(t, c, "", "e")
+	if _, err := os.Stat(kept.Dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the entry that was released is still there: %v", err)
+	}
+	code(t, e)
+}
+
+// Drafts of a process that died are removed once nobody can work at them; what
+// is not ours stays.
+func TestDrafts(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	open(t, codecache.Options{Dir: dir})
+	old := time.Now().Add(-time.Hour)
+	for _, name := range []string{"draft-old", "draft-new", "lost+found"} {
+		path := filepath.Join(dir, name)
+		if err := os.Mkdir(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if name != "draft-new" {
+			if err := os.Chtimes(path, old, old); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	open(t, codecache.Options{Dir: dir})
+	var left []string
+	names, _ := os.ReadDir(dir)
+	for _, n := range names {
+		left = append(left, n.Name())
+	}
+	if got := strings.Join(left, " "); got != "draft-new lost+found" {
+		t.Errorf("left %q", got)
+	}
+}
+
+// Many processes' worth of callers want the same and different modules at once.
+func TestHammer(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	caches := []*codecache.Cache{open(t, codecache.Options{Dir: dir, MaxBytes: 1}), open(t, codecache.Options{Dir: dir})}
+	var all sync.WaitGroup
+	for i := range 12 {
+		all.Go(func() {
+			module := string(rune('a' + i%3))
+			e, err := caches[1].Get(t.Context(), "", []byte(module))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer e.Release()
+			if e, err := caches[i%2].Get(t.Context(), "", []byte(module)); err != nil {
+				t.Error(err)
+			} else {
+				e.Release()
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A directory that others could change is refused, and the error says why.
+func TestDirectoryOfOthers(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		make func(t *testing.T, dir string) error
+		want string
+	}{
+		{"mode", func(_ *testing.T, dir string) error { return os.Chmod(dir, 0o750) }, "has mode -rwxr-x---"},
+		{"owner", func(t *testing.T, dir string) error {
+			if os.Geteuid() != 0 {
+				t.Skip("only root can give a directory away")
+			}
+			return os.Chown(dir, 1234, -1)
+		}, "belongs to uid 1234, not to uid 0"},
+		{"parent", func(_ *testing.T, dir string) error { return os.Chmod(filepath.Dir(dir), 0o777) }, "others may write to it"},
+		{"file", func(_ *testing.T, dir string) error {
+			return errors.Join(os.Remove(dir), os.WriteFile(dir, nil, 0o600))
+		}, "not a directory"},
+		{"link", func(_ *testing.T, dir string) error {
+			return errors.Join(os.Rename(dir, dir+"2"), os.Symlink(dir+"2", dir))
+		}, "is not a directory"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "cache")
+			open(t, codecache.Options{Dir: dir})
+			if err := tt.make(t, dir); err != nil {
+				t.Fatal(err)
+			}
+			_, err := codecache.Open(codecache.Options{Dir: dir})
+			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), dir) {
+				t.Errorf("got %v, want %s", err, tt.want)
+			}
+		})
+	}
+	if _, err := codecache.Open(codecache.Options{Dir: "cache"}); err == nil {
+		t.Error("a relative path is taken")
+	}
+}

@@ -1,0 +1,107 @@
+package codecache
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Command is the first argument of a program that is started to compile. Its
+// second argument is a Job.
+const Command = "compile"
+
+// Job is what a child is told, as JSON. Nothing in it comes from the module.
+type Job struct {
+	Dir      string // for the result: empty, and the child's alone
+	Settings string // as given to Get
+	Limits   Limits
+}
+
+// ParseJob reads what the program was started with.
+func ParseJob(argument string) (Job, error) {
+	var j Job
+	if err := json.Unmarshal([]byte(argument), &j); err != nil {
+		return j, fmt.Errorf("reading what is to be compiled: %w", err)
+	}
+	return j, nil
+}
+
+var errWall = errors.New("wall time is up")
+
+// runChild has the program do a job. The child ends when ctx does, and when we
+// do, whatever ends us.
+func runChild(ctx context.Context, program, job string, module []byte, l Limits) error {
+	limited, cancel := context.WithTimeoutCause(ctx, l.Wall, errWall)
+	defer cancel()
+	said, crash := &head{left: maxSaid}, &head{left: maxSaid}
+	cmd := exec.CommandContext(limited, program)
+	cmd.Args = []string{os.Args[0], Command, job}
+	cmd.Env = []string{} // nil would be ours
+	cmd.Dir = "/"
+	cmd.Stdin = bytes.NewReader(module)
+	cmd.Stdout, cmd.Stderr = said, crash
+	cmd.WaitDelay = time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	// The signal comes when the thread ends that started the child, so that must not be one that Go may end.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := cmd.Run()
+	if err == nil {
+		return nil
+	}
+	return l.explain(limited, cmd.ProcessState, err, said.String(), crash.String())
+}
+
+// explain says why a child failed: which limit it was that it ran into, or what
+// it said itself.
+func (l Limits) explain(ctx context.Context, state *os.ProcessState, err error, said, crash string) error {
+	switch {
+	case errors.Is(context.Cause(ctx), errWall):
+		return fmt.Errorf("took longer than the %v that it may", l.Wall)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case state == nil:
+		return fmt.Errorf("starting the process that compiles: %w", err)
+	case killed(state) && state.UserTime()+state.SystemTime() >= l.CPU/4*3:
+		return fmt.Errorf("took more than the %v of processor time that it may", l.CPU)
+	case strings.Contains(crash, "out of memory"), strings.Contains(crash, "cannot allocate memory"):
+		return fmt.Errorf("took more than the %d MiB of memory that it may", l.Memory>>20)
+	case state.ExitCode() > 0 && said != "":
+		return errors.New(said)
+	}
+	line, _, _ := strings.Cut(crash, "\n")
+	return fmt.Errorf("the process that compiles: %w: %q", err, line)
+}
+
+// killed tells an end by SIGKILL, which the kernel sends at the limit of
+// processor time. It counts that by ticks, and differs from what it reports.
+func killed(state *os.ProcessState) bool {
+	s, ok := state.Sys().(syscall.WaitStatus)
+	return ok && s.Signaled() && s.Signal() == syscall.SIGKILL
+}
+
+// maxSaid is how much of what a child writes is read. What it says of the module
+// is on its standard output; on the other is what Go writes when it crashes.
+const maxSaid = 4 << 10
+
+// head keeps the beginning of what is written to it.
+type head struct {
+	strings.Builder
+	left int
+}
+
+// Write keeps what still fits, and never fails.
+func (h *head) Write(b []byte) (int, error) {
+	n := min(len(b), h.left)
+	h.left -= n
+	h.Builder.Write(b[:n])
+	return len(b), nil
+}

@@ -1,0 +1,157 @@
+package codecache_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/codecache"
+)
+
+// The test binary is also the program that compiles: its settings say what kind
+// of compiler it is.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == codecache.Command {
+		if err := child(os.Args[2]); err != nil {
+			fmt.Print(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func child(argument string) error {
+	job, err := codecache.ParseJob(argument)
+	if err != nil {
+		return err
+	}
+	if err := codecache.Confine(job.Limits); err != nil {
+		return err
+	}
+	module, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return err
+	}
+	switch job.Settings {
+	case "hungry":
+		for hoard := [][]byte{}; ; {
+			hoard = append(hoard, bytes.Repeat([]byte{1}, 16<<20))
+		}
+	case "busy":
+		for {
+		}
+	case "asleep":
+		time.Sleep(time.Hour)
+	case "unhappy":
+		return errors.New("the module is no good")
+	case "crashing":
+		panic("a fault of the compiler")
+	case "idle":
+		return nil
+	case "verbose":
+		module = bytes.Repeat(module, 1<<20)
+	case "curious":
+		module = []byte(strings.Join(os.Environ(), " ") + fmt.Sprint(len(os.Args)))
+	}
+	return os.WriteFile(filepath.Join(job.Dir, "code"), append([]byte("compiled "), module...), 0o600)
+}
+
+func open(t *testing.T, o codecache.Options) *codecache.Cache {
+	t.Helper()
+	if o.Dir == "" {
+		o.Dir = filepath.Join(t.TempDir(), "cache")
+	}
+	c, err := codecache.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func get(t *testing.T, c *codecache.Cache, settings, module string) (*codecache.Entry, string) {
+	t.Helper()
+	e, err := c.Get(t.Context(), settings, []byte(module))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, code(t, e)
+}
+
+func code(t *testing.T, e *codecache.Entry) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(e.Dir, "code"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// A compiler that does not end well is an error that says which limit it ran
+// into, or what it said, and leaves nothing behind.
+func TestChildThatFails(t *testing.T) {
+	limits := codecache.Limits{CPU: time.Second, Wall: 20 * time.Second, Output: 1 << 20}
+	short, small := limits, limits
+	small.Memory = 128 << 20
+	short.Wall = 200 * time.Millisecond
+	for _, tt := range []struct {
+		settings string
+		limits   codecache.Limits
+		want     string
+	}{
+		{"hungry", small, tooMuchMemory},
+		{"busy", limits, "took more than the 1s of processor time that it may"},
+		{"asleep", short, "took longer than the 200ms that it may"},
+		{"unhappy", limits, "the module is no good"},
+		{"crashing", limits, "a fault of the compiler"},
+		{"idle", limits, "the compiler has left nothing"},
+		{"verbose", limits, "file too large"},
+	} {
+		t.Run(tt.settings, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "cache")
+			c := open(t, codecache.Options{Dir: dir, Limits: tt.limits})
+			_, err := c.Get(t.Context(), tt.settings, []byte("module"))
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %s", err, tt.want)
+			}
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+				t.Errorf("left %v, %v", left, err)
+			}
+			if _, compiled := get(t, open(t, codecache.Options{Dir: dir}), "", "module"); compiled != "compiled module" {
+				t.Errorf("the next module became %q", compiled)
+			}
+		})
+	}
+}
+
+// A child ends with the one that waits for it.
+func TestChildOfACallerThatLeaves(t *testing.T) {
+	c := open(t, codecache.Options{})
+	ctx, cancel := contextWithCancel(t)
+	time.AfterFunc(100*time.Millisecond, cancel)
+	if _, err := c.Get(ctx, "asleep", []byte("module")); !errors.Is(err, ctx.Err()) {
+		t.Errorf("got %v, want %v", err, ctx.Err())
+	}
+}
+
+// A child gets nothing of our environment, and no argument but the job.
+func TestChildIsToldNothing(t *testing.T) {
+	t.Setenv("SECRET", "42")
+	if _, got := get(t, open(t, codecache.Options{}), "curious", "module"); got != "compiled 3" {
+		t.Errorf("the child has environment and arguments %q", got)
+	}
+}
+
+func TestProgramThatIsNotThere(t *testing.T) {
+	_, err := open(t, codecache.Options{Program: "/none"}).Get(t.Context(), "", nil)
+	if err == nil || !strings.Contains(err.Error(), "starting the process that compiles") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,139 @@
+package wasm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tetratelabs/wazero"
+
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/codecache"
+)
+
+// settings are what compiled code depends on beside the module and the
+// processor, as far as it differs from plugin to plugin.
+type settings struct{ Pages uint32 }
+
+// runtimeConfig is how every module is compiled and run, in the daemon and in
+// the process that compiles for it: wazero finds code that was compiled alike only.
+func runtimeConfig(cache wazero.CompilationCache, s settings, interpret bool) wazero.RuntimeConfig {
+	config := wazero.NewRuntimeConfig()
+	if interpret {
+		config = wazero.NewRuntimeConfigInterpreter()
+	}
+	return config.
+		WithCompilationCache(cache).
+		WithCoreFeatures(features).
+		WithMemoryLimitPages(s.Pages).
+		WithDebugInfoEnabled(false) // DWARF is untrusted input that nobody needs
+}
+
+// CompilerCommand is the first argument of a program that the engine starts to
+// compile a module.
+const CompilerCommand = codecache.Command
+
+// RunCompiler is what such a program does: argument is what follows the command,
+// in holds the module.
+// What is wrong with the module goes to out, in one line.
+func RunCompiler(ctx context.Context, argument string, in io.Reader, out io.Writer) error {
+	job, err := codecache.ParseJob(argument)
+	if err != nil {
+		return err
+	}
+	if err := codecache.Confine(job.Limits); err != nil {
+		return err
+	}
+	var s settings
+	if err := json.Unmarshal([]byte(job.Settings), &s); err != nil {
+		return fmt.Errorf("reading how to compile: %w", err)
+	}
+	module, err := io.ReadAll(in)
+	if err != nil {
+		return fmt.Errorf("reading the module: %w", err)
+	}
+	if err := compileInto(ctx, job.Dir, s, module); err != nil {
+		text := printable(err.Error(), maxReason)
+		_, _ = io.WriteString(out, text) // the error says it too, to who looks
+		return errors.New(text)
+	}
+	return nil
+}
+
+func compileInto(ctx context.Context, dir string, s settings, module []byte) (err error) {
+	cache, err := wazero.NewCompilationCacheWithDir(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cache.Close(ctx)) }()
+	r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig(cache, s, false))
+	code, err := r.CompileModule(ctx, module)
+	if err != nil {
+		return errors.Join(err, r.Close(ctx))
+	}
+	return errors.Join(r.Close(ctx), code.Close(ctx))
+}
+
+// lease is the right to use compiled code. Who has it closes it after all that
+// was made from the code.
+type lease struct {
+	cache wazero.CompilationCache
+	end   func(context.Context) error
+}
+
+func (l lease) Close(ctx context.Context) error { return l.end(ctx) }
+
+// codeOf returns where a runtime finds the code of a module, or leaves it: in a
+// directory that another process has filled, or in memory, where all modules
+// are together.
+func (e *Engine) codeOf(ctx context.Context, s settings, interpret bool, module []byte) (lease, error) {
+	if e.disk == nil || interpret {
+		return lease{e.cache, func(context.Context) error { return nil }}, nil
+	}
+	how, err := json.Marshal(s)
+	if err != nil {
+		return lease{}, err
+	}
+	entry, err := e.disk.Get(ctx, string(how), module)
+	if err != nil {
+		return lease{}, fmt.Errorf("compiling: %w", err)
+	}
+	return e.share(entry)
+}
+
+// sharedCode is the code of one entry of the disk cache, which all plugins made
+// from the same module have in memory once.
+type sharedCode struct {
+	cache wazero.CompilationCache
+	users int
+}
+
+func (e *Engine) share(entry *codecache.Entry) (lease, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	shared := e.shared[entry.Key]
+	if shared == nil {
+		cache, err := wazero.NewCompilationCacheWithDir(entry.Dir)
+		if err != nil {
+			entry.Release()
+			return lease{}, fmt.Errorf("loading compiled code: %w", err)
+		}
+		shared = &sharedCode{cache: cache}
+		e.shared[entry.Key] = shared
+	}
+	shared.users++
+	return lease{shared.cache, func(ctx context.Context) error { return e.unshare(ctx, entry) }}, nil
+}
+
+func (e *Engine) unshare(ctx context.Context, entry *codecache.Entry) error {
+	defer entry.Release()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	shared := e.shared[entry.Key]
+	if shared.users--; shared.users > 0 {
+		return nil
+	}
+	delete(e.shared, entry.Key)
+	return shared.cache.Close(ctx)
+}

@@ -1,0 +1,259 @@
+package fuel
+
+import "github.com/wasmproxy/wasmproxy/runtime/wasm/binary"
+
+// Instructions that are only written, or only change the height of the operand stack.
+const (
+	noResult      = binary.Opcode(binary.NoResult)
+	nop           = binary.Opcode(0x01)
+	drop          = binary.Opcode(0x1a)
+	selectOne     = binary.Opcode(0x1b)
+	firstStore    = binary.Opcode(0x36)
+	lastStore     = binary.Opcode(0x3e)
+	memorySize    = binary.Opcode(0x3f)
+	i32NotEqual   = binary.Opcode(0x47)
+	i32LessSigned = binary.Opcode(0x48)
+	i64LessSigned = binary.Opcode(0x53)
+	i32Add        = binary.Opcode(0x6a)
+	i32Sub        = binary.Opcode(0x6b)
+	i64Sub        = binary.Opcode(0x7d)
+	i64Mul        = binary.Opcode(0x7e)
+	i64ShiftLeft  = binary.Opcode(0x86)
+	i64ShiftRight = binary.Opcode(0x88)
+	i64ExtendI32  = binary.Opcode(0xad) // unsigned
+)
+
+// instruction takes one instruction to the region, and ends the region where the
+// next instruction may run more or less often than this one.
+func (b *body) instruction(r *binary.Reader, in binary.Instruction) {
+	if r.Err() != nil {
+		return
+	}
+	switch in.Op {
+	case binary.Block, binary.Loop, binary.If, binary.Else, binary.End:
+		b.structure(r, in)
+	case binary.Br, binary.BrIf, binary.BrTable, binary.Return, binary.Unreachable:
+		b.jump(r, in)
+	case binary.Call, binary.CallIndirect:
+		b.call(r, in)
+	case binary.MemoryCopy, binary.MemoryFill, binary.MemoryGrow:
+		b.bulk(in)
+	case binary.LocalGet, binary.LocalSet, binary.LocalTee:
+		b.simple(in, check(r, in, "local", b.locals))
+	case binary.GlobalGet, binary.GlobalSet:
+		b.simple(in, check(r, in, "global", b.globals))
+	default:
+		b.simple(in, true)
+	}
+}
+
+// check holds an instruction to what the module has by itself.
+func check(r *binary.Reader, in binary.Instruction, what string, n uint32) bool {
+	if in.Index >= n {
+		r.FailAt(in.Offset, "has %v of %s %d, but only %d of them", in.Op, what, in.Index, n)
+	}
+	return in.Index < n
+}
+
+// simple copies an instruction after which the next one runs.
+func (b *body) simple(in binary.Instruction, ok bool) {
+	if !ok {
+		return
+	}
+	b.region.bytes(in.Raw)
+	if in.Op != nop {
+		b.cost++
+	}
+	b.move(change(in.Op))
+}
+
+// move notes that the operand stack has this many operands more. In code that never
+// runs it may have none to take.
+func (b *body) move(n int) {
+	b.height += n
+	if len(b.labels) > 0 {
+		b.height = max(b.height, b.labels[len(b.labels)-1].height)
+	}
+	b.maxHeight = max(b.maxHeight, b.height)
+}
+
+// change is how many operands an instruction leaves more than it takes.
+func change(op binary.Opcode) int {
+	switch {
+	case op == binary.LocalGet, op == binary.GlobalGet, op == memorySize, op >= binary.I32Const && op <= binary.F64Const:
+		return 1
+	case op == drop, op == binary.LocalSet, op == binary.GlobalSet, twoOperands(op):
+		return -1
+	case op == selectOne, op >= firstStore && op <= lastStore:
+		return -2
+	case op == binary.MemoryCopy, op == binary.MemoryFill:
+		return -3
+	}
+	return 0
+}
+
+// twoOperands reports whether an instruction compares or computes one value of two.
+func twoOperands(op binary.Opcode) bool {
+	for _, run := range [...][2]binary.Opcode{
+		{0x46, 0x4f}, {0x51, 0x66}, // comparisons, of integers and others
+		{0x6a, 0x78}, {0x7c, 0x8a}, // of i32 and i64
+		{0x92, 0x98}, {0xa0, 0xa6}, // of f32 and f64
+	} {
+		if op >= run[0] && op <= run[1] {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *body) push(op binary.Opcode, result byte) {
+	b.labels = append(b.labels, label{op: op, result: result, height: b.height})
+}
+
+func (b *body) structure(r *binary.Reader, in binary.Instruction) {
+	b.region.bytes(in.Raw)
+	switch in.Op {
+	case binary.Block:
+		b.push(in.Op, in.Block)
+	case binary.Loop:
+		b.push(in.Op, in.Block)
+		b.flush(checked)
+		b.cost = 1 // or a loop of nothing but its branch would be cheap
+	case binary.If:
+		b.cost++
+		b.move(-1)
+		b.push(in.Op, in.Block)
+		b.flush(charged)
+	case binary.Else:
+		l := &b.labels[len(b.labels)-1]
+		if l.op != binary.If {
+			r.FailAt(in.Offset, "has an else without an if")
+			return
+		}
+		b.height = l.height
+		b.flush(charged)
+	case binary.End:
+		b.end()
+	}
+}
+
+// end closes a block. Where only one way leads past its end, the region goes on: nothing
+// branches to the end of a loop.
+func (b *body) end() {
+	last := len(b.labels) - 1
+	l := b.labels[last]
+	b.labels, b.height = b.labels[:last], l.height
+	if l.result != binary.NoResult {
+		b.move(1)
+	}
+	if l.op == binary.If || l.op == binary.Block && l.targeted {
+		b.flush(charged)
+	}
+}
+
+func (b *body) jump(r *binary.Reader, in binary.Instruction) {
+	b.cost++
+	switch in.Op {
+	case binary.Return:
+		in.Index = uint32(len(b.labels) - 1)
+		b.region.index(binary.Br, in.Index) // to where the frame is given back
+		b.target(r, in, in.Index)
+	case binary.Br, binary.BrIf:
+		b.region.bytes(in.Raw)
+		b.target(r, in, in.Index)
+	case binary.BrTable:
+		b.region.bytes(in.Raw)
+		b.table(r, in)
+	case binary.Unreachable:
+		b.region.bytes(in.Raw)
+	}
+	if in.Op == binary.BrIf {
+		b.move(-1)
+		b.flush(charged)
+		return
+	}
+	b.height = b.labels[len(b.labels)-1].height
+	b.flush(dead)
+}
+
+// target notes where a branch leads.
+func (b *body) target(r *binary.Reader, in binary.Instruction, depth uint32) {
+	if uint64(depth) >= uint64(len(b.labels)) {
+		r.FailAt(in.Offset, "has %v to label %d, but is only %d deep", in.Op, depth, len(b.labels))
+		return
+	}
+	b.labels[len(b.labels)-1-int(depth)].targeted = true
+}
+
+// table notes where a br_table leads.
+func (b *body) table(r *binary.Reader, in binary.Instruction) {
+	labels := binary.NewReader(in.Raw[1:], in.Offset+1)
+	for range labels.U32() + 1 {
+		b.target(r, in, labels.U32())
+	}
+}
+
+func (b *body) call(r *binary.Reader, in binary.Instruction) {
+	b.calls = true
+	b.cost++
+	t := in.Index
+	if in.Op == binary.Call {
+		if !check(r, in, "function", uint32(len(b.functions))) {
+			return
+		}
+		b.region.index(binary.Call, b.moved(in.Index))
+		t = b.functions[in.Index]
+	} else {
+		if !check(r, in, "type", uint32(len(b.types))) {
+			return
+		}
+		b.region.bytes(in.Raw)
+		b.move(-1)
+	}
+	b.move(-len(b.types[t].Params))
+	b.move(len(b.types[t].Results))
+}
+
+// bulk copies an instruction whose time depends on an operand, and charges for it when
+// it is done: what it may touch is bounded by the memory's size, and a trap
+// of its own is to come before one for want of fuel.
+func (b *body) bulk(in binary.Instruction) {
+	b.cost++
+	b.region.index(binary.LocalTee, b.length()) // bytes or pages
+	if in.Op == binary.MemoryGrow {
+		b.cost += growCost
+		b.grow(in)
+	} else {
+		b.region.bytes(in.Raw)
+		b.region.index(binary.LocalGet, b.length())
+		b.region.op(i64ExtendI32)
+		b.region.constant(binary.I64Const, bytesShift)
+		b.region.op(i64ShiftRight)
+	}
+	b.region.index(binary.LocalSet, b.left())
+	b.move(change(in.Op))
+	b.flush(charged)
+	b.out.index(binary.GlobalGet, b.fuel())
+	b.out.index(binary.LocalGet, b.left())
+	b.out.op(i64Sub)
+	b.pay(checked)
+	if in.Op == binary.MemoryGrow {
+		b.out.index(binary.LocalGet, b.length())
+	}
+}
+
+// grow leaves the old size in length, and on the stack what the new pages cost: nothing if there
+// are none, since growing failed.
+func (b *body) grow(in binary.Instruction) {
+	b.region.op(i64ExtendI32)
+	b.region.index(binary.LocalSet, b.left())
+	b.region.index(binary.LocalGet, b.length())
+	b.region.bytes(in.Raw)
+	b.region.index(binary.LocalTee, b.length())
+	b.region.constant(binary.I32Const, -1)
+	b.region.op(i32NotEqual, i64ExtendI32)
+	b.region.index(binary.LocalGet, b.left())
+	b.region.op(i64Mul)
+	b.region.constant(binary.I64Const, growShift)
+	b.region.op(i64ShiftLeft)
+}

@@ -1,0 +1,49 @@
+package fuel
+
+import "github.com/wasmproxy/wasmproxy/runtime/wasm/binary"
+
+// writer collects bytes of a module.
+type writer struct{ b []byte }
+
+func (w *writer) byte(b ...byte) { w.b = append(w.b, b...) }
+func (w *writer) bytes(b []byte) { w.b = append(w.b, b...) }
+func (w *writer) name(s string)  { w.u32(uint32(len(s))); w.b = append(w.b, s...) }
+func (w *writer) sized(b []byte) { w.u32(uint32(len(b))); w.b = append(w.b, b...) }
+func (w *writer) op(ops ...binary.Opcode) {
+	for _, op := range ops {
+		w.b = append(w.b, byte(op))
+	}
+}
+
+// index writes an instruction of one byte and the index that it has.
+func (w *writer) index(op binary.Opcode, index uint32) {
+	w.op(op)
+	w.u32(index)
+}
+
+// constant writes a constant instruction, for an i32 or an i64.
+func (w *writer) constant(op binary.Opcode, v int64) {
+	w.op(op)
+	w.signed(v)
+}
+
+// u32 writes an unsigned LEB128.
+func (w *writer) u32(v uint32) {
+	for ; v >= 0x80; v >>= 7 {
+		w.b = append(w.b, byte(v)|0x80)
+	}
+	w.b = append(w.b, byte(v))
+}
+
+// signed writes a signed LEB128.
+func (w *writer) signed(v int64) {
+	for {
+		low := byte(v & 0x7f)
+		v >>= 7
+		if v == 0 && low&0x40 == 0 || v == -1 && low&0x40 != 0 {
+			w.b = append(w.b, low)
+			return
+		}
+		w.b = append(w.b, low|0x80)
+	}
+}

@@ -1,0 +1,142 @@
+package preflight
+
+import (
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/binary"
+)
+
+func (s *scanner) readCode(r *binary.Reader) {
+	at, n := r.Offset(), r.Count("functions", maxFunctions)
+	if own := len(s.functions) - s.imported.functions; own != n && r.Err() == nil {
+		r.FailAt(at, "holds the code of %d functions where %d are declared", n, own)
+	}
+	s.bodies = n
+	b := &body{scanner: s}
+	for i := 0; i < n && r.Err() == nil; i++ {
+		s.function = s.imported.functions + i
+		b.read(r)
+	}
+	if r.Err() == nil {
+		s.function = -1
+	}
+}
+
+// body is the code of one function. One serves all functions in turn.
+type body struct {
+	*scanner
+	locals int // parameters included
+	blocks int
+	work   int    // blocks times locals of all functions so far
+	open   []bool // the blocks that are open; true if it may have an else
+}
+
+// read reads the body of b.function.
+func (b *body) read(r *binary.Reader) {
+	at, inner := r.Offset(), r.Sub()
+	if inner.Len() > maxBody {
+		r.FailAt(at, "has %d bytes of code, the limit is %d", inner.Len(), maxBody)
+		return
+	}
+	b.readLocals(&inner)
+	if e, ok := b.Export(abi.ExportABI); ok && e.Index == uint32(b.function) {
+		b.ABI = constant(inner.Rest())
+	}
+	b.readInstructions(&inner)
+	inner.End()
+	if inner.Err() != nil {
+		r.FailAt(inner.ErrOffset(), "%w", inner.Err())
+	}
+}
+
+func (b *body) readLocals(r *binary.Reader) {
+	params, _, _ := b.values(b.functions[b.function])
+	b.locals = len(params)
+	for range r.Count("groups of locals", maxLocals) {
+		at := r.Offset()
+		if n := r.U32(); uint64(b.locals)+uint64(n) > maxLocals {
+			r.FailAt(at, "has more than %d locals", maxLocals)
+		} else {
+			b.locals += int(n)
+		}
+		valueType(r)
+	}
+}
+
+// readInstructions reads up to the end that closes the function.
+func (b *body) readInstructions(r *binary.Reader) {
+	b.blocks, b.open = 0, b.open[:0]
+	for r.Err() == nil {
+		in := r.Instruction()
+		switch in.Op {
+		case binary.Block, binary.Loop, binary.If:
+			b.enter(r, in)
+		case binary.Else:
+			b.otherwise(r, in)
+		case binary.End:
+			if len(b.open) == 0 {
+				return
+			}
+			b.open = b.open[:len(b.open)-1]
+		default:
+			b.checkIndex(r, in)
+		}
+	}
+}
+
+func (b *body) enter(r *binary.Reader, in binary.Instruction) {
+	b.blocks++
+	b.open = append(b.open, in.Op == binary.If)
+	if len(b.open) > maxDepth {
+		r.FailAt(in.Offset, "nests more than %d blocks; split it", maxDepth)
+	}
+	if b.work += b.locals; b.blocks*b.locals > maxBlockLocals {
+		r.FailAt(in.Offset, "has %d locals and more than %d blocks, which takes too long to compile; split it", b.locals, b.blocks-1)
+	}
+	if b.work > maxWork {
+		r.FailAt(in.Offset, "and those before it have too many blocks with too many locals (%d, multiplied) to be compiled in time", b.work)
+	}
+}
+
+// otherwise reads the else of an if.
+func (b *body) otherwise(r *binary.Reader, in binary.Instruction) {
+	last := len(b.open) - 1
+	if last < 0 || !b.open[last] {
+		r.FailAt(in.Offset, "has an else without an if")
+		return
+	}
+	b.open[last] = false
+}
+
+// checkIndex holds what an instruction names to what there is. What is added to
+// the module later, the metering's own globals above all, comes behind.
+func (b *body) checkIndex(r *binary.Reader, in binary.Instruction) {
+	switch in.Op {
+	case binary.Br, binary.BrIf, binary.BrTable:
+		within(r, in.Offset, "label", in.Index, len(b.open)+1)
+	case binary.Call:
+		within(r, in.Offset, "function", in.Index, len(b.functions))
+	case binary.CallIndirect:
+		within(r, in.Offset, "type", in.Index, len(b.types))
+	case binary.LocalGet, binary.LocalSet, binary.LocalTee:
+		within(r, in.Offset, "local", in.Index, b.locals)
+	case binary.GlobalGet, binary.GlobalSet:
+		within(r, in.Offset, "global", in.Index, b.globals())
+	}
+}
+
+// constant returns the number that a body of "i32.const n" and "end" returns.
+func constant(code []byte) *int32 {
+	r := binary.NewReader(code, 0)
+	push, end := r.Instruction(), r.Instruction()
+	if r.Err() != nil || r.Len() > 0 || push.Op != binary.I32Const || end.Op != binary.End {
+		return nil
+	}
+	digits, v := push.Raw[1:], int32(0)
+	for i, b := range digits {
+		v |= int32(b&0x7f) << (7 * i)
+	}
+	if bits := 7 * len(digits); bits < 32 && digits[len(digits)-1]&0x40 != 0 {
+		v |= -1 << bits
+	}
+	return &v
+}

@@ -1,0 +1,34 @@
+package preflight
+
+// Limits of a module, well above what real guests of Go, TinyGo, Rust and C
+// were seen to need; the largest seen stands behind each.
+const (
+	MaxModule    = 8 << 20 // bytes; Go with encoding/json: 3.3 MiB
+	maxSections  = 64      // custom ones included; with DWARF: 20
+	maxTypes     = 10_000
+	maxValues    = 1_000 // parameters of one function type
+	maxImports   = 64    // Go: 28
+	maxFunctions = 20_000
+	maxTable     = 65_536 // entries, and entries that element segments set
+	maxPages     = 65_536 // of 64 KiB, which is what 32 bits can address
+	maxGlobals   = 10_000
+	maxExports   = 128
+	maxElements  = 10_000  // element segments
+	maxData      = 65_536  // data segments
+	maxNames     = 1 << 20 // bytes of the name section
+
+	// Of one function. Compiling takes longer than in proportion to these:
+	// 20,000 nested blocks took wazero 2.3 s, 8,000 blocks with 500 locals 5 s.
+	maxBody        = 512 << 10 // bytes; TinyGo: 183 KiB
+	maxLocals      = 2_000     // parameters included; Zig: 813
+	maxDepth       = 1_024     // blocks within blocks; Go: 549
+	maxBlockLocals = 1_000_000 // blocks times locals; Zig: 56,910
+
+	// maxWork is the sum of blocks times locals over all functions; Go with
+	// net/http, 14 MiB: 1,900,000.
+	maxWork = 4_000_000
+)
+
+// ReservedPrefix begins the names that belong to the host: the metering adds
+// exports and imports of its own.
+const ReservedPrefix = "__wp_"

@@ -1,0 +1,139 @@
+package preflight
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/binary"
+)
+
+// scanner reads one module.
+type scanner struct {
+	*Outline
+	last     int  // place in sectionKinds of the last section that was no custom one
+	named    bool // Code holds a name section
+	function int  // whose body is being read, -1 if none
+	bodies   int
+	segments int // data segments, -1 before they are counted
+}
+
+// sectionKinds are the sections in the order in which they must come. A custom
+// section may come anywhere and is read apart.
+var sectionKinds = []struct {
+	id   binary.SectionID
+	name string
+	read func(*scanner, *binary.Reader)
+}{
+	{binary.TypeSection, "type", (*scanner).readTypes},
+	{binary.ImportSection, "import", (*scanner).readImports},
+	{binary.FunctionSection, "function", (*scanner).readFunctions},
+	{binary.TableSection, "table", (*scanner).readTable},
+	{binary.MemorySection, "memory", (*scanner).readMemory},
+	{binary.GlobalSection, "global", (*scanner).readGlobals},
+	{binary.ExportSection, "export", (*scanner).readExports},
+	{binary.StartSection, "start", (*scanner).readStart},
+	{binary.ElementSection, "element", (*scanner).readElements},
+	{binary.DataCountSection, "data count", (*scanner).readDataCount},
+	{binary.CodeSection, "code", (*scanner).readCode},
+	{binary.DataSection, "data", (*scanner).readData},
+}
+
+// Scan reads a module and refuses it with an *Error, or returns its outline. With
+// an error the outline holds what was read before it and is not nil.
+func Scan(module []byte) (*Outline, error) {
+	s := &scanner{Outline: &Outline{module: module}, last: -1, function: -1, segments: -1}
+	if len(module) > MaxModule {
+		return s.Outline, &Error{Function: -1, Reason: fmt.Sprintf("has %d bytes, the limit is %d", len(module), MaxModule)}
+	}
+	if !strings.HasPrefix(string(module[:min(len(module), len(binary.Magic))]), binary.Magic) {
+		return s.Outline, &Error{Function: -1, Reason: "does not begin with \\0asm and version 1: it is not a WebAssembly module"}
+	}
+	s.Code = append(make([]byte, 0, len(module)), binary.Magic...)
+	for r := binary.NewReader(module[len(binary.Magic):], len(binary.Magic)); r.Len() > 0; {
+		if err := s.readSection(&r); err != nil {
+			return s.Outline, err
+		}
+	}
+	return s.Outline, s.finish()
+}
+
+// readSection reads one section.
+func (s *scanner) readSection(r *binary.Reader) error {
+	start := r.Offset()
+	id, inner := r.Byte(), r.Sub()
+	if r.Err() != nil {
+		return &Error{Function: -1, Offset: r.ErrOffset(), Reason: r.Err().Error()}
+	}
+	whole := s.module[start:r.Offset()]
+	name, read := "custom", func(s *scanner, r *binary.Reader) { s.readCustom(whole, r) }
+	if id != binary.CustomSection {
+		place, reason := s.place(id)
+		if reason != "" {
+			return &Error{Function: -1, Offset: start, Reason: reason}
+		}
+		name, read, s.last = sectionKinds[place].name, sectionKinds[place].read, place
+		s.Sections = append(s.Sections, Section{name, inner.Len()})
+		s.Code = append(s.Code, whole...)
+	}
+	read(s, &inner)
+	inner.End()
+	if inner.Err() != nil {
+		return &Error{Section: name, Function: s.function, Offset: inner.ErrOffset(), Reason: inner.Err().Error()}
+	}
+	return nil
+}
+
+// place finds a section in sectionKinds, or says why it may not come here. Each
+// comes at most once and in order, so that everybody reads the same module.
+func (s *scanner) place(id binary.SectionID) (place int, reason string) {
+	for place, kind := range sectionKinds {
+		switch {
+		case kind.id != id:
+		case place == s.last:
+			return 0, "has a second " + kind.name + " section"
+		case place < s.last:
+			return 0, fmt.Sprintf("has its %s section after the %s section", kind.name, sectionKinds[s.last].name)
+		default:
+			return place, ""
+		}
+	}
+	return 0, fmt.Sprintf("has a section of unknown kind %d", id)
+}
+
+// finish checks what only the whole module shows.
+func (s *scanner) finish() error {
+	fail := func(format string, args ...any) error {
+		return &Error{Function: -1, Offset: len(s.module), Reason: fmt.Sprintf(format, args...)}
+	}
+	if own := len(s.functions) - s.imported.functions; own != s.bodies {
+		return fail("declares %d functions and has the code of %d", own, s.bodies)
+	}
+	if s.segments > 0 {
+		return fail("counts %d data segments and has none", s.segments)
+	}
+	return nil
+}
+
+// readCustom keeps the manifest and, for wazero's stack traces, function names.
+func (s *scanner) readCustom(whole []byte, r *binary.Reader) {
+	size, name := r.Len(), shorten(r.Name())
+	if r.Err() != nil {
+		return
+	}
+	content := r.Take(uint32(r.Len()))
+	if len(s.Sections) == maxSections {
+		r.Fail("is one of more than %d sections", maxSections)
+		return
+	}
+	s.Sections = append(s.Sections, Section{fmt.Sprintf("%q", name), size})
+	switch {
+	case name == abi.ManifestSection && s.Manifest != nil:
+		r.Fail("is a second %s", name)
+	case name == abi.ManifestSection:
+		s.Manifest = content
+	case name == "name" && !s.named && len(content) <= maxNames && soundNames(content):
+		s.named = true // a second one is an error to wazero
+		s.Code = append(s.Code, whole...)
+	}
+}
