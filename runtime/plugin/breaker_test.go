@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -119,6 +120,11 @@ func TestBreakerCountsOnlyThePluginsOwn(t *testing.T) {
 	for name, call := range map[string]func(b *bench){
 		"the caller went away": func(b *bench) { _, _ = b.call(gone, pre, failing) },
 		"no time was left":     func(b *bench) { _, _ = b.call(out, pre, failing) },
+		"it is away": func(b *bench) {
+			_, _ = b.call(b.t.Context(), pre, func(context.Context, plugin.Event, *plugin.Adjustment) error {
+				return fmt.Errorf("server: %w", plugin.ErrAway)
+			})
+		},
 		"others left it too little": func(b *bench) {
 			ctx, cancel := context.WithTimeout(b.t.Context(), time.Millisecond)
 			defer cancel()

@@ -137,9 +137,8 @@ func call(ctx context.Context, m Member, ev Event, adj *Adjustment) (err error) 
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
 		}
-		var limit *TimeError
-		if err != nil && errors.As(context.Cause(ctx), &limit) {
-			err = fmt.Errorf("%w; it ran %v: %w", limit, time.Since(start).Round(time.Millisecond), err)
+		if limit := new(TimeError); err != nil && errors.As(context.Cause(ctx), &limit) {
+			err = limit.ended(err, time.Since(start))
 		}
 	}()
 	return m.Plugin.Call(ctx, ev, adj)
