@@ -116,7 +116,7 @@ func TestHookServersInThePluginDirectory(t *testing.T) {
 		"grant: is not supported yet":                    `{"remote-endpoint": "/x", "grant": []}`,
 		`"Remote-endpoint" is no key; "remote-endpoint"`: `{"Remote-endpoint": "/x"}`,
 		"describes no plugin: it has no remote-endpoint": `{"failure-policy": "Fail"}`,
-		"is not JSON": `{`,
+		"is not JSON":                                    `{`,
 	} {
 		dirs := newDirs(t)
 		path := write(t, dirs.Plugins, "10-a.json", content)

@@ -132,8 +132,13 @@ func TestLoadedFromDisk(t *testing.T) {
 		}
 		before = after
 	}
-	if _, err := newEngine(t, Options{CacheDir: dir, Compiler: "/none"}).Load(t.Context(), "p", wat(t, "noop"), PluginOptions{}); err == nil {
+	e := newEngine(t, Options{CacheDir: dir, Compiler: "/none"})
+	if _, err := e.Load(t.Context(), "p", wat(t, "noop"), PluginOptions{}); err == nil {
 		t.Error("a module that the cache lacks was compiled here")
+	}
+	e.wazero = "another"
+	if _, err := e.Load(t.Context(), "p", wat(t, "quota"), PluginOptions{}); err == nil {
+		t.Error("code of another version of wazero was loaded")
 	}
 }
 
@@ -284,5 +289,26 @@ func watch(t *testing.T, p plugin.Plugin, f func()) (n noticed) {
 			n.collect = max(n.collect, time.Since(at))
 			n.grown = max(n.grown, resident(t)-start)
 		}
+	}
+}
+
+// BenchmarkLoadFromDisk is what a plugin costs at the start of the daemon if it
+// was compiled before.
+func BenchmarkLoadFromDisk(b *testing.B) {
+	for name, path := range map[string]string{"quota": "../../testdata/wat/quota.wasm", "qos": "../../plugins-wasm/qos/qos.wasm"} {
+		b.Run(name, func(b *testing.B) {
+			module, err := os.ReadFile(path)
+			if err != nil {
+				b.Fatal(err)
+			}
+			e := newEngine(b, Options{CacheDir: filepath.Join(b.TempDir(), "cache")})
+			for b.Loop() {
+				p, err := e.Load(b.Context(), name, module, PluginOptions{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				_ = p.Close(b.Context())
+			}
+		})
 	}
 }
