@@ -17,7 +17,7 @@ import (
 func TestMisbehavingGuests(t *testing.T) {
 	guests := []struct{ name, says string }{
 		{"trap", "unreachable"},
-		{"loop", "units of fuel, its limit is 20000000"},
+		{"loop", "units of fuel"}, // which limit it meets first depends on the machine,
 		{"exit-0", "exit"},
 		{"exit-3", "3"},
 		{"alloc", ""},

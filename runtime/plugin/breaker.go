@@ -171,6 +171,8 @@ func judgeHealth(ctx context.Context, took time.Duration, adj *Adjustment, err e
 		return nothing
 	case err == nil, errors.As(err, &refused):
 		return success
+	case errors.Is(err, ErrAway): // nobody would know when it is back
+		return nothing
 	case adj.conflict != nil: // it met another plugin, and would be well alone
 		return nothing
 	case ctx.Err() != nil && took < fairTime: // others left it too little

@@ -138,9 +138,8 @@ func (c *Chain) call(ctx context.Context, m Member, ev Event, adj *Adjustment) (
 			c.log.ErrorContext(ctx, "plugin panicked", "plugin", m.ID, "hook", ev.Hook().String(), "panic", r, "stack", string(debug.Stack()))
 			err = fmt.Errorf("panic: %s", printable(fmt.Sprint(r), maxReason))
 		}
-		var limit *TimeError
-		if err != nil && errors.As(context.Cause(ctx), &limit) {
-			err = fmt.Errorf("%w; it ran %v: %w", limit, time.Since(start).Round(time.Millisecond), err)
+		if limit := new(TimeError); err != nil && errors.As(context.Cause(ctx), &limit) {
+			err = limit.ended(err, time.Since(start))
 		}
 	}()
 	return m.Plugin.Call(ctx, ev, adj)

@@ -35,6 +35,10 @@ func (r *Rejection) Error() string { return "rejected: " + r.Reason }
 // file is broken, or it is still being compiled.
 var ErrNotLoaded = errors.New("plugin is not loaded")
 
+// ErrAway is the failure of a plugin in another process that cannot be reached.
+// It costs no time to ask it again, and it may be back at any moment.
+var ErrAway = errors.New("is away")
+
 // ConflictError says that two plugins want different values of one field.
 type ConflictError struct {
 	Change Change // what the later plugin wants
@@ -76,6 +80,15 @@ type TimeError struct {
 
 // Error names the limit and its size.
 func (e *TimeError) Error() string { return fmt.Sprintf("%s, %v, is used up", e.Of, e.Limit) }
+
+// ended says how long a call ran that ended with err because its time was up.
+func (e *TimeError) ended(err error, ran time.Duration) error {
+	ran = ran.Round(time.Millisecond)
+	if errors.Is(err, e) {
+		return fmt.Errorf("%w; it ran %v", err, ran)
+	}
+	return fmt.Errorf("%w; it ran %v: %w", e, ran, err)
+}
 
 // Unwrap returns context.DeadlineExceeded.
 func (e *TimeError) Unwrap() error { return context.DeadlineExceeded }

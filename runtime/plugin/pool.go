@@ -82,23 +82,32 @@ func (p *Pool[G]) pop() (g G, ok bool, err error) {
 }
 
 // Put gives an instance back for the next caller.
-func (p *Pool[G]) Put(g G) { p.put(g, func() { p.idle = append(p.idle, g) }) }
+func (p *Pool[G]) Put(g G) { p.put(g, true) }
 
 // PutLast gives an instance back for the caller who finds no other idle.
-func (p *Pool[G]) PutLast(g G) { p.put(g, func() { p.idle = slices.Insert(p.idle, 0, g) }) }
+func (p *Pool[G]) PutLast(g G) { p.put(g, false) }
 
-func (p *Pool[G]) put(g G, push func()) {
-	p.mu.Lock()
-	closed := p.closed
-	if !closed {
-		push()
-	}
-	p.mu.Unlock()
-	if closed {
+func (p *Pool[G]) put(g G, first bool) {
+	if !p.push(g, first) {
 		p.Discard(g)
 		return
 	}
 	<-p.slots
+}
+
+// push adds an instance to the idle ones, the last of which is given out first.
+func (p *Pool[G]) push(g G, first bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	at := 0
+	if first {
+		at = len(p.idle)
+	}
+	p.idle = slices.Insert(p.idle, at, g)
+	return true
 }
 
 // Discard ends an instance that is not to be used again.

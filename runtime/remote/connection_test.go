@@ -42,6 +42,16 @@ func TestServerErrorIsAFault(t *testing.T) {
 	}
 }
 
+// TestUnavailableServer is there, whatever it says.
+func TestUnavailableServer(t *testing.T) {
+	p := plugged(t, hookServer{container: func(context.Context, string, *pb.ContainerResourceHookRequest) (*pb.ContainerResourceHookResponse, error) {
+		return nil, status.Error(codes.Unavailable, "come back later")
+	}})
+	if _, err := ask(t, p, newEvent(abi.PreCreateContainer)); err == nil || errors.Is(err, plugin.ErrAway) {
+		t.Errorf("error %v", err)
+	}
+}
+
 // TestHungServer gives up when the caller's time is over, and not before.
 func TestHungServer(t *testing.T) {
 	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
@@ -81,7 +91,7 @@ func TestAbsentServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	err := connect(t, socket, nil).Call(ctx, newEvent(abi.PreCreateContainer), nil)
-	if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "no such file or directory") {
+	if !errors.Is(err, plugin.ErrAway) || ctx.Err() != nil || !strings.Contains(err.Error(), "no such file or directory") {
 		t.Errorf("error %v", err)
 	}
 }

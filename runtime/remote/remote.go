@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -100,6 +101,9 @@ func (p *Plugin) fault(ctx context.Context, err error) error {
 	}
 	if cause != nil {
 		return fmt.Errorf("hook server %s: %w", p.endpoint, cause)
+	}
+	if s.Code() == codes.Unavailable && p.conn.GetState() != connectivity.Ready {
+		return fmt.Errorf("hook server %s: %w: %.1024s", p.endpoint, plugin.ErrAway, s.Message())
 	}
 	return fmt.Errorf("hook server %s: %s: %.1024s", p.endpoint, s.Code(), s.Message())
 }

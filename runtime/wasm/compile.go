@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 
 	"github.com/tetratelabs/wazero"
 
@@ -14,7 +15,25 @@ import (
 
 // settings are what compiled code depends on beside the module and the
 // processor, as far as it differs from plugin to plugin.
-type settings struct{ Pages uint32 }
+type settings struct {
+	Pages  uint32
+	Wazero string // its version; codeOf fills it in
+}
+
+// wazeroVersion is that of the module that the program was built with, or ""
+// where Go does not know.
+func wazeroVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, m := range info.Deps {
+		if m.Path == "github.com/tetratelabs/wazero" {
+			return m.Version
+		}
+	}
+	return ""
+}
 
 // runtimeConfig is how every module is compiled and run, in the daemon and in
 // the process that compiles for it: wazero finds code that was compiled alike only.
@@ -91,6 +110,7 @@ func (e *Engine) codeOf(ctx context.Context, s settings, interpret bool, module 
 	if e.disk == nil || interpret {
 		return lease{e.cache, func(context.Context) error { return nil }}, nil
 	}
+	s.Wazero = e.wazero
 	how, err := json.Marshal(s)
 	if err != nil {
 		return lease{}, err

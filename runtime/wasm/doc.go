@@ -20,11 +20,10 @@
 //     only if the guest returns a negative number.
 //   - Before the first event (in _initialize, wp_manifest and wp_configure)
 //     reads answer NOT_FOUND, writes READ_ONLY, and the clock stands at 0.
-//   - An instance that trapped, exited, ran out of time or may have been closed
-//     by wazero is closed and never pooled. One that returned a wrong number
-//     has not lost its memory's integrity and is kept.
+//   - An instance is restored after each call to what it was before its first event,
+//     whatever the call did; one that cannot be is replaced.
 //
-// Time is bounded by wazero's close-on-done (limit.go), which looks at the clock
-// where a loop jumps back and nowhere else: a guest that recurses without a loop
-// is stopped by its stack only, and while it runs Go's collector waits for it.
+// A guest pays for what it runs, with fuel that package fuel makes it count (limit.go).
+// When a slice of it is spent, some milliseconds at the most, and at each sixteenth call of a host
+// function, the host looks at the clock and at the caller.
 package wasm

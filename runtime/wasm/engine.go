@@ -57,6 +57,7 @@ type Engine struct {
 	cache     wazero.CompilationCache
 	compiling chan struct{}    // holds a token while a module is compiled: one at a time, since it takes much memory
 	disk      *codecache.Cache // nil: modules are compiled here
+	wazero    string           // its version, where code goes to disk
 
 	mu     sync.Mutex
 	shared map[string]*sharedCode // by the keys of their entries on disk
@@ -102,6 +103,7 @@ func (e *Engine) openDisk(o Options) (err error) {
 	if o.CacheDir == "" || e.interpret {
 		return nil
 	}
+	e.wazero = wazeroVersion()
 	if e.disk, err = codecache.Open(codecache.Options{Dir: o.CacheDir, Program: o.Compiler}); err != nil {
 		return fmt.Errorf("starting the wasm engine: %w", err)
 	}

@@ -27,9 +27,10 @@ type guests struct {
 	runtime   wazero.Runtime
 	code      wazero.CompiledModule
 	memory    *memoryBudget
-	turns     [2]turns // its own share, and all
-	pages     uint32   // of memory that an instance begins with
-	mutable   int      // how many mutable globals it has
+	share     turns  // of this plugin
+	turns     turns  // of all
+	pages     uint32 // of memory that an instance begins with
+	mutable   int    // how many mutable globals it has
 	pool      *plugin.Pool[*guest]
 
 	resets sync.WaitGroup // instances on their way back to the pool
@@ -64,32 +65,47 @@ func (p *guests) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustme
 
 // run lets a guest serve a hook when few enough others do.
 func (p *guests) run(ctx context.Context, g *guest, c *call, hook abi.Hook) (uint64, error) {
-	for _, t := range p.turns {
-		if err := t.take(ctx, p.allowance.time); err != nil {
-			return 0, err
-		}
-		defer t.end()
+	if err := p.share.take(ctx, p.allowance.time); err != nil {
+		return 0, err
 	}
+	defer p.share.end()
+	if err := p.turns.take(ctx, p.allowance.time); err != nil {
+		return 0, err
+	}
+	defer p.turns.end()
 	return g.enter(ctx, c, g.hook, uint64(hook))
 }
 
+// smallMemory is reset as fast as a goroutine is woken to do it, in some
+// microseconds.
+const smallMemory = 256 << 10
+
 // recycle makes an instance ready for the next event, or puts another in its
-// place. The caller has its answer and does not wait for this. The next one may
+// place. The caller does not wait for this where it takes long. The next one may
 // take the instance at once, and resets it if that has not been done.
 func (p *guests) recycle(g *guest) {
 	reusable := g.reusable()
+	if reusable && g.instance.Memory().Size() <= smallMemory {
+		g.reset()
+		p.pool.Put(g)
+		return
+	}
 	if reusable {
 		g.soil()
 		p.pool.PutLast(g)
 	}
-	p.resets.Go(func() {
-		if reusable {
-			g.ready()
-			return
-		}
-		p.pool.Discard(g)
-		p.warm()
-	})
+	p.resets.Add(1)
+	go p.finish(g, reusable)
+}
+
+func (p *guests) finish(g *guest, reusable bool) {
+	defer p.resets.Done()
+	if reusable {
+		g.ready()
+		return
+	}
+	p.pool.Discard(g)
+	p.warm()
 }
 
 // warm sees to it that an instance waits for the next event.

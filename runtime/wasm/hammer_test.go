@@ -95,7 +95,7 @@ func TestLoadAndClose(t *testing.T) {
 	}
 	after := resident(t)
 	t.Logf("resident memory: %d KiB after 200 cycles, %d KiB after 1,000", before>>10, after>>10)
-	if after > before+8<<20 {
+	if after > before+before/10+8<<20 { // the race detector's own memory is a multiple
 		t.Errorf("800 cycles left %d KiB", (after-before)>>10)
 	}
 	if n := runtime.NumGoroutine(); n > goroutines {

@@ -235,7 +235,7 @@ func TestPluginsShare(t *testing.T) {
 	}
 	for range 100 {
 		wantQuota(t, other)
-		if n := len(looping.(*guests).turns[0]); n > 1 {
+		if n := len(looping.(*guests).share); n > 1 {
 			t.Errorf("%d guests of one plugin run", n)
 		}
 	}

@@ -1,5 +1,5 @@
 ;; Calls itself some millions of times, never deeply and never in a loop, and then sets an
-;; annotation. Close-on-done does not stop it.
+;; annotation. A limit that looks at loops only does not stop it.
 (module
   (import "wp1" "map_set" (func $map_set (param i32 i32 i32 i32 i32 i32) (result i32)))
   (memory (export "memory") 1)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -154,4 +155,43 @@ func TestProgramThatIsNotThere(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "starting the process that compiles") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// waiting is set in the environment of a process that waits for its child for ever.
+const waiting = "TEST_WAIT_FOR_A_CHILD"
+
+// A child does not outlive the process that started it, however that ends.
+func TestChildOfAKilledProcess(t *testing.T) {
+	if dir := os.Getenv(waiting); dir != "" {
+		_, err := open(t, codecache.Options{Dir: dir}).Get(t.Context(), "asleep", nil)
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "cache")
+	parent := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChildOfAKilledProcess$")
+	parent.Env = append(os.Environ(), waiting+"="+dir)
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	children := func() (running []string) {
+		statuses, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, path := range statuses {
+			if b, err := os.ReadFile(path); err == nil && bytes.Contains(b, []byte(codecache.Command+"\x00{\"Dir\":\""+dir)) {
+				running = append(running, path)
+			}
+		}
+		return running
+	}
+	within := func(what string, f func() bool) {
+		for end := time.Now().Add(20 * time.Second); !f(); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal(what)
+			}
+		}
+	}
+	within("no child runs", func() bool { return len(children()) == 1 })
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait()
+	within("the child is still there", func() bool { return len(children()) == 0 })
 }

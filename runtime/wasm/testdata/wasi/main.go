@@ -6,7 +6,11 @@ package main
 import (
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/sdk"
@@ -53,6 +57,12 @@ func find(do string) string {
 	case "surroundings":
 		_, err := os.ReadFile("/etc/passwd")
 		return fmt.Sprint(len(os.Args), len(os.Environ()), err)
+	case "work": // as plugins do it: maps, strings, sorting
+		count := map[string]int{}
+		for i := range 1000 {
+			count[strconv.Itoa(i*7919%257)]++
+		}
+		return strings.Join(slices.Sorted(maps.Keys(count)), ",")[:9]
 	case "goroutines":
 		words := make(chan string)
 		go func() { words <- "from a goroutine" }()

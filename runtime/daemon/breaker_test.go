@@ -1,0 +1,107 @@
+package daemon_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/daemon"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// The test binary is also the program that compiles plugins.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == wasm.CompilerCommand {
+		if err := wasm.RunCompiler(context.Background(), os.Args[2], os.Stdin, os.Stdout); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// A plugin that does nothing but fail is not asked for a while: its hooks are
+// refused with the reason, or pass in silence. A new file is asked at once, and
+// so is the old one once it serves again.
+func TestBreaker(t *testing.T) {
+	n := serving(t, map[string]string{"10-bad.wasm": "trap", "10-bad.json": `{"failure-policy":"Fail"}`})
+	n.await("plugin loaded", "10-bad")
+	n.await("plugins in force", "10-bad")
+	for i := range 5 {
+		if _, err := n.runPod(t.Context(), podName(i)); status.Code(err) != codes.Unavailable || strings.Contains(err.Error(), "breaker") {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+	n.await("plugin is not asked for a while", "10-bad", "faults=5", "unreachable")
+	_, err := n.runPod(t.Context(), "sixth")
+	if status.Code(err) != codes.Unavailable || !containsAll(err.Error(), []string{"10-bad", "PreRunPodSandbox", "its breaker is open after 5 faults", "unreachable"}) {
+		t.Errorf("with an open breaker: %v", err)
+	}
+	n.put("10-bad.json", `{"failure-policy":"Ignore"}`)
+	n.await("plugins in force", "10-bad")
+	if _, err := n.runPod(t.Context(), "seventh"); err != nil {
+		t.Errorf("with an open breaker under Ignore: %v", err)
+	}
+	time.Sleep(time.Second) // its back-off
+	if _, err := n.runPod(t.Context(), "eighth"); err != nil {
+		t.Error(err)
+	}
+	n.await("plugin is not asked for a while", "10-bad", "faults=6")
+	n.await("plugin failed and was ignored", "10-bad", "unreachable")
+	n.put("10-bad.json", `{"failure-policy":"Fail"}`)
+	n.put("10-bad.wasm", "quota")
+	n.await("plugin loaded", "10-bad")
+	n.await("plugins in force", "10-bad")
+	if _, err := n.runPod(t.Context(), "last"); err != nil {
+		t.Errorf("after the plugin was replaced: %v", err)
+	}
+}
+
+// Plugins are compiled by another process into a directory, and are the same;
+// a plugin that is interpreted has no use for it.
+func TestCacheDir(t *testing.T) {
+	n := newNode(t)
+	n.config.CacheDir = filepath.Join(n.dir, "cache")
+	n.put("10-quota.wasm", "quota")
+	n.put("20-other.wasm", "conflict")
+	n.put("20-other.json", `{"engine":"interpreter"}`)
+	for range 2 {
+		n.start(daemon.Run)
+		n.await("plugins in force", "10-quota", "20-other")
+		pod, err := n.runPod(t.Context(), "web")
+		n.must(err)
+		id, err := n.createContainer(t.Context(), pod, "app")
+		n.must(err)
+		if got := n.runtime.RuntimeService.Containers[id].Annotations["example.com/quota"]; got != "200000" {
+			t.Errorf("the runtime got annotation %q", got)
+		}
+		n.end()
+		if entries, err := os.ReadDir(n.config.CacheDir); err != nil || len(entries) != 1 {
+			t.Errorf("the cache holds %v, %v", entries, err)
+		}
+	}
+}
+
+// A cache that others could change keeps the daemon from starting.
+func TestCacheDirOfOthers(t *testing.T) {
+	n := newNode(t)
+	n.config.CacheDir = filepath.Join(n.dir, "cache")
+	n.must(os.Mkdir(n.config.CacheDir, 0o700))
+	n.must(os.Chmod(n.config.CacheDir, 0o777))
+	for _, run := range []func(context.Context, *config.Config, *slog.Logger) error{daemon.Run, func(ctx context.Context, c *config.Config, log *slog.Logger) error {
+		_, err := daemon.Check(ctx, c, log)
+		return err
+	}} {
+		if err := run(t.Context(), n.config, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), n.config.CacheDir+" has mode") {
+			t.Errorf("got %v", err)
+		}
+	}
+}

@@ -1,0 +1,9 @@
+;; Loops for ever where it is configured.
+(module
+  (memory (export "memory") 1)
+  (data (i32.const 0) "{\"name\":\"configure-loop\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\"]}")
+
+  (func (export "wp_abi") (result i32) (i32.const 0x10000))
+  (func (export "wp_manifest") (result i64) (i64.const 72)) ;; pointer 0, length 72
+  (func (export "wp_configure") (result i32) (loop $again (br $again)) unreachable)
+  (func $wp_hook (export "wp_hook") (param $hook i32) (result i32) (i32.const 0)))

@@ -1,0 +1,11 @@
+;; Has a passive element segment.
+(module
+  (memory (export "memory") 1)
+  (data (i32.const 0) "{\"name\":\"element-passive\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\"]}")
+
+  (func (export "wp_abi") (result i32) (i32.const 0x10000))
+  (func (export "wp_manifest") (result i64) (i64.const 73)) ;; pointer 0, length 73
+  (table 1 funcref)
+  (elem func $f)
+  (func $f)
+  (func $wp_hook (export "wp_hook") (param $hook i32) (result i32) (i32.const 0)))

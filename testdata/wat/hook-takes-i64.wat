@@ -1,0 +1,8 @@
+;; Its wp_hook takes an i64.
+(module
+  (memory (export "memory") 1)
+  (data (i32.const 0) "{\"name\":\"hook-takes-i64\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\"]}")
+
+  (func (export "wp_abi") (result i32) (i32.const 0x10000))
+  (func (export "wp_manifest") (result i64) (i64.const 72)) ;; pointer 0, length 72
+  (func (export "wp_hook") (param i64) (result i32) (i32.const 0)))

@@ -1,0 +1,8 @@
+;; Loops for ever where it is asked for its manifest.
+(module
+  (memory (export "memory") 1)
+  (data (i32.const 0) "{\"name\":\"manifest-loop\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\"]}")
+
+  (func (export "wp_abi") (result i32) (i32.const 0x10000))
+  (func (export "wp_manifest") (result i64) (loop $again (br $again)) unreachable)
+  (func $wp_hook (export "wp_hook") (param $hook i32) (result i32) (i32.const 0)))

@@ -1,0 +1,20 @@
+;; Stores to random places of 16 MiB, for ever: all of it has to be put back. In PreRunPodSandbox it is good.
+(module
+  (import "wp1" "map_set" (func $map_set (param i32 i32 i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 257)
+  (data (i32.const 0) "{\"name\":\"random-stores\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\",\"PreCreateContainer\"]}")
+  (data (i32.const 1024) "example.com/wellyes")
+
+  (func (export "wp_abi") (result i32) (i32.const 0x10000))
+  (func (export "wp_manifest") (result i64) (i64.const 92)) ;; pointer 0, length 92
+  ;; pod.annotations["example.com/well"] = "yes"
+  (func $well (result i32)
+    (call $map_set (i32.const 1) (i32.const 10) (i32.const 1024) (i32.const 16) (i32.const 1040) (i32.const 3)))
+  (func $wp_hook (export "wp_hook") (param $hook i32) (result i32)
+    (local $n i32)
+    (if (i32.eq (local.get $hook) (i32.const 1)) (then (return (call $well))))
+    (loop $again
+      (local.set $n (i32.add (i32.mul (local.get $n) (i32.const 1664525)) (i32.const 1013904223)))
+      (i32.store offset=65536 (i32.and (i32.shr_u (local.get $n) (i32.const 4)) (i32.const 0xfffff8)) (local.get $n))
+      (br $again))
+    unreachable))

@@ -1,0 +1,21 @@
+;; Two functions call each other through a table until the stack ends. In PreRunPodSandbox it is good.
+(module
+  (import "wp1" "map_set" (func $map_set (param i32 i32 i32 i32 i32 i32) (result i32)))
+  (type $step (func (param i32)))
+  (table 2 2 funcref)
+  (elem (i32.const 0) $ping $pong)
+  (memory (export "memory") 1)
+  (data (i32.const 0) "{\"name\":\"table-recursion\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\",\"PreCreateContainer\"]}")
+  (data (i32.const 1024) "example.com/wellyes")
+
+  (func (export "wp_abi") (result i32) (i32.const 0x10000))
+  (func (export "wp_manifest") (result i64) (i64.const 94)) ;; pointer 0, length 94
+  ;; pod.annotations["example.com/well"] = "yes"
+  (func $well (result i32)
+    (call $map_set (i32.const 1) (i32.const 10) (i32.const 1024) (i32.const 16) (i32.const 1040) (i32.const 3)))
+  (func $ping (type $step) (param $n i32) (call_indirect (type $step) (local.get $n) (i32.const 1)))
+  (func $pong (type $step) (param $n i32) (call_indirect (type $step) (local.get $n) (i32.const 0)))
+  (func $wp_hook (export "wp_hook") (param $hook i32) (result i32)
+    (if (i32.eq (local.get $hook) (i32.const 1)) (then (return (call $well))))
+    (call $ping (i32.const 0))
+    (i32.const 0)))

@@ -1,0 +1,9 @@
+;; Uses SIMD.
+(module
+  (memory (export "memory") 1)
+  (data (i32.const 0) "{\"name\":\"vectors\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\"]}")
+
+  (func (export "wp_abi") (result i32) (i32.const 0x10000))
+  (func (export "wp_manifest") (result i64) (i64.const 65)) ;; pointer 0, length 65
+  (func (drop (v128.const i64x2 0 0)))
+  (func $wp_hook (export "wp_hook") (param $hook i32) (result i32) (i32.const 0)))
