@@ -107,7 +107,7 @@ const (
 	maxSlowdown = 50 * time.Millisecond  // of the 99th percentile of other calls
 	maxPause    = 100 * time.Millisecond // of runtime.GC
 	maxGrowth   = int64(64 << 20)        // bytes of resident memory, while it happens
-	maxLeft     = 16 << 20               // and after memory that is free was given back
+	maxLeft     = 24 << 20               // once free memory was given back: 16 MiB of an instance that waits, and 8
 	attempts    = 5
 )
 
