@@ -30,6 +30,7 @@ type guests struct {
 	share     turns  // of this plugin
 	turns     turns  // of all
 	pages     uint32 // of memory that an instance begins with
+	limit     uint32 // of pages
 	mutable   int    // how many mutable globals it has
 	pool      *plugin.Pool[*guest]
 
@@ -168,7 +169,7 @@ var instance = wazero.NewModuleConfig().WithName("").WithStartFunctions()
 // instantiate makes an instance that was built for this ABI, and runs no more of
 // it than it must.
 func (p *guests) instantiate(ctx context.Context) (*guest, error) {
-	memory, err := newMemory(p.memory, int64(p.pages)<<16)
+	memory, err := newMemory(p.memory, int64(p.pages)<<16, int64(p.limit)<<16)
 	if err != nil {
 		return nil, wrap("instantiating", err)
 	}

@@ -121,16 +121,25 @@ func (g *guest) reset() {
 	g.clock = g.image.clock
 }
 
+// block is how much memory is compared at a time.
+const block = 4 << 10
+
+var zeros [block]byte
+
 // restore makes memory equal to image followed by zeros. Most pages have not
-// changed, and to compare is cheaper than to write.
+// changed; to compare is cheaper than to write, and takes no memory where the guest
+// has written nothing.
 func restore(memory, image []byte) {
-	const block = 4 << 10
-	for len(image) > 0 {
-		n := min(block, len(image))
-		if !bytes.Equal(memory[:n], image[:n]) {
-			copy(memory, image[:n])
+	for len(memory) > 0 {
+		n := min(block, len(memory))
+		want := zeros[:n]
+		if len(image) > 0 {
+			n = min(n, len(image))
+			want, image = image[:n], image[n:]
 		}
-		memory, image = memory[n:], image[n:]
+		if !bytes.Equal(memory[:n], want) {
+			copy(memory, want)
+		}
+		memory = memory[n:]
 	}
-	clear(memory)
 }

@@ -104,7 +104,7 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 	interpret, how := e.interpret || o.Interpret, settings{Pages: o.MemoryPages}
 	p := &guests{
 		id: id, log: o.Log.With("plugin", id), config: o.Config,
-		memory: e.memory, share: make(turns, e.running.share()), turns: e.running, pages: m.Memory.Min, mutable: len(mutable), allowance: allowance{fuel: o.Fuel, time: o.Timeout},
+		memory: e.memory, share: make(turns, e.running.share()), turns: e.running, pages: m.Memory.Min, limit: o.MemoryPages, mutable: len(mutable), allowance: allowance{fuel: o.Fuel, time: o.Timeout},
 	}
 	if p.lease, err = e.codeOf(ctx, how, interpret, code); err != nil {
 		return nil, err

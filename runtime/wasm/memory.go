@@ -3,6 +3,7 @@ package wasm
 import (
 	"fmt"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/tetratelabs/wazero/experimental"
 )
@@ -30,60 +31,54 @@ func mib(n int64) float64 { return float64(n) / (1 << 20) }
 
 // memory is the linear memory of one instance, paid for out of the budget. wazero
 // asks it for more when the guest grows. It serves one goroutine at a time.
+//
+// It is address space outside Go's heap, of which the kernel gives what is written
+// to: it grows in place, and goes back at once. Nothing may look at it after Free.
 type memory struct {
 	budget *memoryBudget
-	taken  int64 // at least as much as buf can hold
-	buf    []byte
+	space  []byte // all that it may grow to
+	size   int64
 	denied error // why the guest was last refused more, nil if it was not
 }
 
 var _ experimental.LinearMemory = (*memory)(nil)
 
-// newMemory takes the memory that an instance begins with. It is taken before
-// wazero asks for it, which cannot cope with a refusal at that time.
-func newMemory(b *memoryBudget, size int64) (*memory, error) {
+// newMemory takes the memory that an instance begins with, of at most limit bytes. It
+// is taken before wazero asks for it, which cannot cope with a refusal at that time.
+func newMemory(b *memoryBudget, size, limit int64) (*memory, error) {
 	if err := b.take(size); err != nil {
 		return nil, err
 	}
-	return &memory{budget: b, taken: size, buf: make([]byte, 0, size)}, nil
+	space, err := syscall.Mmap(-1, 0, int(limit), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		b.give(size)
+		return nil, fmt.Errorf("reserving %.4g MiB of memory: %w", mib(limit), err)
+	}
+	return &memory{budget: b, space: space, size: size}, nil
 }
 
 // Allocate implements experimental.MemoryAllocator for the one memory of a module.
 func (m *memory) Allocate(_, _ uint64) experimental.LinearMemory { return m }
 
-// Reallocate implements experimental.LinearMemory. A guest that grows page by page
-// would copy everything each time, so its memory grows by a quarter at least, if the
-// budget has it.
+// Reallocate implements experimental.LinearMemory.
 func (m *memory) Reallocate(size uint64) []byte {
-	if size <= uint64(cap(m.buf)) {
-		m.buf = m.buf[:size]
-		return m.buf
+	if size > uint64(len(m.space)) {
+		return nil
 	}
-	room := max(size, uint64(cap(m.buf)+cap(m.buf)/4))
-	if m.extend(room) != nil {
-		room = size
-		if m.denied = m.extend(room); m.denied != nil {
-			return nil
-		}
+	more := max(int64(size)-m.size, 0)
+	if m.denied = m.budget.take(more); m.denied != nil {
+		return nil
 	}
-	grown := make([]byte, size, room)
-	copy(grown, m.buf)
-	m.buf = grown
-	return m.buf
-}
-
-// extend takes what is missing to this size.
-func (m *memory) extend(size uint64) error {
-	more := max(int64(size)-m.taken, 0)
-	if err := m.budget.take(more); err != nil {
-		return err
-	}
-	m.taken += more
-	return nil
+	m.size += more
+	return m.space[:size:size]
 }
 
 // Free implements experimental.LinearMemory. It may be called more than once.
 func (m *memory) Free() {
-	m.budget.give(m.taken)
-	m.taken, m.buf = 0, nil
+	if m.space == nil {
+		return
+	}
+	_ = syscall.Munmap(m.space) // fails for what is not mapped only
+	m.budget.give(m.size)
+	m.space, m.size = nil, 0
 }

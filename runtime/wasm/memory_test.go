@@ -7,7 +7,7 @@ import (
 
 func TestMemory(t *testing.T) {
 	b := &memoryBudget{limit: 10 << 20}
-	m, err := newMemory(b, 1<<20)
+	m, err := newMemory(b, 1<<20, 32<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -16,18 +16,15 @@ func TestMemory(t *testing.T) {
 	if buf = m.Reallocate(4 << 20); len(buf) != 4<<20 || buf[0] != 1 || buf[1<<20-1] != 2 || b.used.Load() != 4<<20 {
 		t.Errorf("after growing: %d bytes, %d taken", len(buf), b.used.Load())
 	}
-	if buf = m.Reallocate(4<<20 + 1<<16); b.used.Load() != 5<<20 {
-		t.Errorf("a small step took %d bytes, want a quarter more than there was", b.used.Load()-4<<20)
-	}
-	if m.Reallocate(11<<20) != nil || b.used.Load() != 5<<20 {
+	if m.Reallocate(11<<20) != nil || b.used.Load() != 4<<20 {
 		t.Errorf("it grew beyond the budget: %d taken", b.used.Load())
 	}
-	wantError(t, m.denied, "6 MiB more do not fit into the memory budget of all guests: 5 of 10 MiB are taken")
-	if buf = m.Reallocate(9 << 20); len(buf) != 9<<20 || buf[0] != 1 {
-		t.Error("it did not grow to what the budget has")
-	}
-	if buf = m.Reallocate(10 << 20); len(buf) != 10<<20 { // a quarter more is not there
+	wantError(t, m.denied, "7 MiB more do not fit into the memory budget of all guests: 4 of 10 MiB are taken")
+	if buf = m.Reallocate(10 << 20); len(buf) != 10<<20 || buf[0] != 1 {
 		t.Error("it did not grow to the last byte of the budget")
+	}
+	if m.Reallocate(33<<20) != nil {
+		t.Error("it grew beyond its own limit")
 	}
 	m.Free()
 	m.Free()
