@@ -38,6 +38,10 @@ unit: ## Run the Go tests under the race detector
 	go test -race -timeout 20m ./...
 	go -C $(BENCH) test ./...
 
+.PHONY: hostile
+hostile: ## Let the hostile guests of testdata/wat loose on a live proxy, and hold it to its bounds
+	go test -count=1 -v -timeout 20m -run 'Hostile|Refused|Hasty|Bricks|Looping|Limiter|Tedious' -p 1 ./runtime/daemon ./runtime/wasm
+
 .PHONY: e2e
 e2e: ## Run pods of a real kubelet through the proxy, on containerd and runc; root
 	go -C $(E2E) test -count=1 -timeout 60m -p 1 -v ./internal/isolation ./suite

@@ -31,6 +31,7 @@ var hasty = []struct{ name, says string }{
 // the compiler only: interpreted they take all of their five seconds, in which another
 // process takes the processor for longer than the bounds at least once.
 func TestHastyGuests(t *testing.T) {
+	notUnderRace(t)
 	k := newKit(t, engines[0].json)
 	for _, g := range hasty {
 		t.Run(g.name, func(t *testing.T) {
@@ -167,6 +168,7 @@ func malformed() map[string]struct {
 // wrong with it, while calls pass as quickly as ever, and the one good plugin after
 // them is loaded and serves.
 func TestRefusedGuests(t *testing.T) {
+	notUnderRace(t)
 	for _, engine := range engines {
 		t.Run(engine.name, func(t *testing.T) {
 			n := newNode(t)
