@@ -73,6 +73,7 @@ func benchmarkGuest(b *testing.B, p *guests, ev *testEvent) {
 		b.Fatal(err)
 	}
 	defer p.pool.Put(g)
+	g.ready()
 	used := int64(0)
 	for b.Loop() {
 		c := g.newCall(ctx, "", ev, plugin.NewAdjustment(ev.Hook(), v2{}))
