@@ -6,11 +6,14 @@
 // file. The package holds no behaviour, imports nothing outside the standard
 // library, and compiles under TinyGo, so plugin authors inherit nothing.
 //
-// wp1 is a draft until its SDKs are complete; from then on the tables only grow.
+// wp1 is frozen: the tables only grow. A test holds them against the dump of
+// version 1.0 in testdata.
 package abi
 
 // Module is the name of the WebAssembly module that guests import host functions from.
 const Module = "wp1"
+
+//go:generate go run ./internal/generate
 
 // Version is the ABI version that this source describes, as wp_abi returns it:
 // major<<16 | minor. A host accepts a guest of its own major version and of a

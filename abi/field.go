@@ -6,12 +6,12 @@ type Object int32
 
 // The objects that every event has.
 const (
-	Event     Object = 0
-	Pod       Object = 1
-	Container Object = 2
-	Node      Object = 3
+	Event     Object = 0 // the event
+	Pod       Object = 1 // the event's pod
+	Container Object = 2 // the event's container
+	Node      Object = 3 // the node
 
-	FirstHandle Object = 16
+	FirstHandle Object = 16 // the first handle
 )
 
 // String returns "event", "pod", "container", "node" or "handle".
@@ -30,43 +30,82 @@ type Type uint8
 const (
 	Int64  Type = iota + 1 // get_i64, set_i64
 	String                 // get, set_bytes; UTF-8 but for values that CRI gives as bytes
-	Map                    // map_get, map_set, map_del; from string to string
+	Map                    // map_get, map_dump, map_set, map_del; from string to string
+	List                   // list_dump, list_set; strings in an order
+	Set                    // list_dump, list_add, list_del; elements that have a key each
 )
+
+// String returns "i64", "string", "map", "list" or "set".
+func (t Type) String() string {
+	return [...]string{"", "i64", "string", "map", "list", "set"}[t]
+}
 
 // Field is the number of a field within its object. Numbers are never reused.
 type Field int32
 
 // Fields of the event.
 const (
-	EventHook Field = 1 // the hook's number
-	EventTime Field = 2 // nanoseconds since the Unix epoch, as now() returns
+	EventHook     Field = 1  // the hook's number
+	EventTime     Field = 2  // nanoseconds since the Unix epoch, as now() returns
+	EventMethod   Field = 3  // the CRI method
+	EventImage    Field = 4  // PullImage, RemoveImage
+	EventImageRef Field = 5  // what PullImage answered
+	EventCommand  Field = 6  // Exec, ExecSync
+	EventTTY      Field = 7  // Exec, Attach: 0 or 1
+	EventStdin    Field = 8  // Exec, Attach: 0 or 1
+	EventTimeout  Field = 9  // ExecSync, StopContainer, CheckpointContainer
+	EventExitCode Field = 10 // what ExecSync answered
+	EventPorts    Field = 11 // PortForward
+	EventLocation Field = 12 // CheckpointContainer, CheckpointPod, RestorePod: the archive
 )
 
 // Fields of a pod. The numbers 32–47 are its overhead, 64–79 its resources.
 const (
-	PodID             Field = 1
-	PodName           Field = 2
-	PodNamespace      Field = 3
-	PodUID            Field = 4
-	PodAttempt        Field = 5
-	PodRuntimeHandler Field = 6
-	PodQoS            Field = 7
-	PodCgroupParent   Field = 8
-	PodLabels         Field = 9
-	PodAnnotations    Field = 10
-	PodHostname       Field = 11
+	PodID               Field = 1
+	PodName             Field = 2
+	PodNamespace        Field = 3
+	PodUID              Field = 4
+	PodAttempt          Field = 5
+	PodRuntimeHandler   Field = 6
+	PodQoS              Field = 7
+	PodCgroupParent     Field = 8
+	PodLabels           Field = 9
+	PodAnnotations      Field = 10
+	PodHostname         Field = 11
+	PodState            Field = 12 // ready or notready
+	PodSysctls          Field = 13
+	PodLogDirectory     Field = 14
+	PodNetworkNamespace Field = 15 // pod, container, node or target, as CRI's NamespaceMode
+	PodPIDNamespace     Field = 16
+	PodIPCNamespace     Field = 17
+	PodUserNamespace    Field = 18
+	PodPrivileged       Field = 19 // 0 or 1
 )
 
 // Fields of a container. The numbers 64–79 are its resources.
 const (
-	ContainerID          Field = 1
-	ContainerName        Field = 2
-	ContainerAttempt     Field = 3
-	ContainerImage       Field = 4
-	ContainerPodID       Field = 5
-	ContainerLabels      Field = 9
-	ContainerAnnotations Field = 10
-	ContainerEnv         Field = 11
+	ContainerID                 Field = 1
+	ContainerName               Field = 2
+	ContainerAttempt            Field = 3
+	ContainerImage              Field = 4
+	ContainerPodID              Field = 5
+	ContainerLabels             Field = 9
+	ContainerAnnotations        Field = 10
+	ContainerEnv                Field = 11
+	ContainerState              Field = 12 // created, running, exited or unknown
+	ContainerCommand            Field = 13
+	ContainerArgs               Field = 14
+	ContainerWorkingDir         Field = 15
+	ContainerMounts             Field = 16
+	ContainerDevices            Field = 17
+	ContainerCDIDevices         Field = 18
+	ContainerRunAsUser          Field = 19 // absent unless the request has it
+	ContainerRunAsGroup         Field = 20 // absent unless the request has it
+	ContainerRunAsUsername      Field = 21
+	ContainerSupplementalGroups Field = 22
+	ContainerPrivileged         Field = 23 // 0 or 1
+	ContainerReadonlyRootfs     Field = 24 // 0 or 1
+	ContainerLogPath            Field = 25
 )
 
 // Fields of LinuxContainerResources, relative to Overhead or Resources:
@@ -89,9 +128,14 @@ const (
 
 // Fields of the node.
 const (
-	NodeCgroupVersion  Field = 1 // 1 or 2
-	NodeRuntimeName    Field = 2
-	NodeRuntimeVersion Field = 3
+	NodeCgroupVersion   Field = 1 // 1 or 2
+	NodeRuntimeName     Field = 2
+	NodeRuntimeVersion  Field = 3
+	NodeCgroupDriver    Field = 4 // systemd or cgroupfs; of length 0 where the runtime does not say
+	NodeCPUs            Field = 5 // online
+	NodeMemory          Field = 6
+	NodeKernel          Field = 7 // release, as uname -r has it
+	NodeRuntimeHandlers Field = 8
 )
 
 // FieldInfo is a row of the table of fields.
@@ -100,87 +144,147 @@ type FieldInfo struct {
 	Field    Field
 	Name     string // as CRI names it
 	Type     Type
-	Unit     string  // "" for plain numbers and strings
-	Writable HookSet // the hooks in which a plugin may set it
+	Unit     string     // "" for plain numbers and strings
+	Writable HookSet    // the hooks in which a plugin may set it
+	Writing  Capability // what writing it needs
+	Reading  Capability // what reading it needs
 }
 
 const (
 	inRun    HookSet = 1 << PreRunPodSandbox
 	inCreate HookSet = 1 << PreCreateContainer
 	inUpdate HookSet = inCreate | 1<<PreUpdateContainerResources
+	inPod    HookSet = 1 << PreUpdatePodSandboxResources
+	inPull   HookSet = 1 << PrePullImage
 )
 
 // Fields is the table of fields. It is one literal, so that a guest that does
 // not look into it does not carry it.
 var Fields = []FieldInfo{
-	{Event, EventHook, "hook", Int64, "", 0},
-	{Event, EventTime, "time", Int64, "ns", 0},
+	{Event, EventHook, "hook", Int64, "", 0, 0, 0},
+	{Event, EventTime, "time", Int64, "ns", 0, 0, 0},
+	{Event, EventMethod, "method", String, "", 0, 0, 0},
+	{Event, EventImage, "image", String, "", inPull, WriteImage, 0},
+	{Event, EventImageRef, "image_ref", String, "", 0, 0, 0},
+	{Event, EventCommand, "command", List, "", 0, 0, 0},
+	{Event, EventTTY, "tty", Int64, "", 0, 0, 0},
+	{Event, EventStdin, "stdin", Int64, "", 0, 0, 0},
+	{Event, EventTimeout, "timeout", Int64, "s", 0, 0, 0},
+	{Event, EventExitCode, "exit_code", Int64, "", 0, 0, 0},
+	{Event, EventPorts, "ports", List, "", 0, 0, 0},
+	{Event, EventLocation, "location", String, "", 0, 0, 0},
 
-	{Pod, PodID, "id", String, "", 0},
-	{Pod, PodName, "name", String, "", 0},
-	{Pod, PodNamespace, "namespace", String, "", 0},
-	{Pod, PodUID, "uid", String, "", 0},
-	{Pod, PodAttempt, "attempt", Int64, "", 0},
-	{Pod, PodRuntimeHandler, "runtime_handler", String, "", 0},
-	{Pod, PodQoS, "qos", String, "", 0},
-	{Pod, PodCgroupParent, "cgroup_parent", String, "", inRun | inCreate},
-	{Pod, PodLabels, "labels", Map, "", inRun},
-	{Pod, PodAnnotations, "annotations", Map, "", inRun},
-	{Pod, PodHostname, "hostname", String, "", 0},
+	{Pod, PodID, "id", String, "", 0, 0, 0},
+	{Pod, PodName, "name", String, "", 0, 0, 0},
+	{Pod, PodNamespace, "namespace", String, "", 0, 0, 0},
+	{Pod, PodUID, "uid", String, "", 0, 0, 0},
+	{Pod, PodAttempt, "attempt", Int64, "", 0, 0, 0},
+	{Pod, PodRuntimeHandler, "runtime_handler", String, "", inRun, WriteRuntimeHandler, 0},
+	{Pod, PodQoS, "qos", String, "", 0, 0, 0},
+	{Pod, PodCgroupParent, "cgroup_parent", String, "", inRun | inCreate, WriteCgroupParent, 0},
+	{Pod, PodLabels, "labels", Map, "", inRun, WriteLabels, 0},
+	{Pod, PodAnnotations, "annotations", Map, "", inRun, WriteAnnotations, 0},
+	{Pod, PodHostname, "hostname", String, "", 0, 0, 0},
+	{Pod, PodState, "state", String, "", 0, 0, 0},
+	{Pod, PodSysctls, "sysctls", Map, "", 0, 0, 0},
+	{Pod, PodLogDirectory, "log_directory", String, "", 0, 0, 0},
+	{Pod, PodNetworkNamespace, "network_namespace", String, "", 0, 0, 0},
+	{Pod, PodPIDNamespace, "pid_namespace", String, "", 0, 0, 0},
+	{Pod, PodIPCNamespace, "ipc_namespace", String, "", 0, 0, 0},
+	{Pod, PodUserNamespace, "user_namespace", String, "", 0, 0, 0},
+	{Pod, PodPrivileged, "privileged", Int64, "", 0, 0, 0},
 
-	{Container, ContainerID, "id", String, "", 0},
-	{Container, ContainerName, "name", String, "", 0},
-	{Container, ContainerAttempt, "attempt", Int64, "", 0},
-	{Container, ContainerImage, "image", String, "", 0},
-	{Container, ContainerPodID, "pod_sandbox_id", String, "", 0},
-	{Container, ContainerLabels, "labels", Map, "", 0},
-	{Container, ContainerAnnotations, "annotations", Map, "", inUpdate},
-	{Container, ContainerEnv, "env", Map, "", inCreate},
+	{Container, ContainerID, "id", String, "", 0, 0, 0},
+	{Container, ContainerName, "name", String, "", 0, 0, 0},
+	{Container, ContainerAttempt, "attempt", Int64, "", 0, 0, 0},
+	{Container, ContainerImage, "image", String, "", inCreate, WriteImage, 0},
+	{Container, ContainerPodID, "pod_sandbox_id", String, "", 0, 0, 0},
+	{Container, ContainerLabels, "labels", Map, "", 0, 0, 0},
+	{Container, ContainerAnnotations, "annotations", Map, "", inUpdate, WriteAnnotations, 0},
+	{Container, ContainerEnv, "env", Map, "", inCreate, Env, Env},
+	{Container, ContainerState, "state", String, "", 0, 0, 0},
+	{Container, ContainerCommand, "command", List, "", inCreate, WriteArgs, 0},
+	{Container, ContainerArgs, "args", List, "", inCreate, WriteArgs, 0},
+	{Container, ContainerWorkingDir, "working_dir", String, "", inCreate, WriteArgs, 0},
+	{Container, ContainerMounts, "mounts", Set, "", inCreate, WriteMounts, 0},
+	{Container, ContainerDevices, "devices", Set, "", inCreate, WriteDevices, 0},
+	{Container, ContainerCDIDevices, "cdi_devices", Set, "", inCreate, WriteCDI, 0},
+	{Container, ContainerRunAsUser, "run_as_user", Int64, "", inCreate, WriteUser, 0},
+	{Container, ContainerRunAsGroup, "run_as_group", Int64, "", inCreate, WriteUser, 0},
+	{Container, ContainerRunAsUsername, "run_as_username", String, "", inCreate, WriteUser, 0},
+	{Container, ContainerSupplementalGroups, "supplemental_groups", Set, "", inCreate, WriteUser, 0},
+	{Container, ContainerPrivileged, "privileged", Int64, "", 0, 0, 0},
+	{Container, ContainerReadonlyRootfs, "readonly_rootfs", Int64, "", 0, 0, 0},
+	{Container, ContainerLogPath, "log_path", String, "", 0, 0, 0},
 
-	{Node, NodeCgroupVersion, "cgroup_version", Int64, "", 0},
-	{Node, NodeRuntimeName, "runtime_name", String, "", 0},
-	{Node, NodeRuntimeVersion, "runtime_version", String, "", 0},
+	{Node, NodeCgroupVersion, "cgroup_version", Int64, "", 0, 0, 0},
+	{Node, NodeRuntimeName, "runtime_name", String, "", 0, 0, 0},
+	{Node, NodeRuntimeVersion, "runtime_version", String, "", 0, 0, 0},
+	{Node, NodeCgroupDriver, "cgroup_driver", String, "", 0, 0, 0},
+	{Node, NodeCPUs, "cpus", Int64, "", 0, 0, 0},
+	{Node, NodeMemory, "memory", Int64, "bytes", 0, 0, 0},
+	{Node, NodeKernel, "kernel", String, "", 0, 0, 0},
+	{Node, NodeRuntimeHandlers, "runtime_handlers", List, "", 0, 0, 0},
 
-	{Pod, Overhead + CPUPeriod, "overhead.cpu_period", Int64, "µs", 0},
-	{Pod, Overhead + CPUQuota, "overhead.cpu_quota", Int64, "µs", 0},
-	{Pod, Overhead + CPUShares, "overhead.cpu_shares", Int64, "", 0},
-	{Pod, Overhead + MemoryLimit, "overhead.memory_limit_in_bytes", Int64, "bytes", 0},
-	{Pod, Overhead + OOMScoreAdj, "overhead.oom_score_adj", Int64, "", 0},
-	{Pod, Overhead + CpusetCpus, "overhead.cpuset_cpus", String, "", 0},
-	{Pod, Overhead + CpusetMems, "overhead.cpuset_mems", String, "", 0},
-	{Pod, Overhead + HugepageLimits, "overhead.hugepage_limits", Map, "bytes", 0},
-	{Pod, Overhead + Unified, "overhead.unified", Map, "", 0},
-	{Pod, Overhead + MemorySwap, "overhead.memory_swap_limit_in_bytes", Int64, "bytes", 0},
+	{Pod, Overhead + CPUPeriod, "overhead.cpu_period", Int64, "µs", inPod, WriteResources, 0},
+	{Pod, Overhead + CPUQuota, "overhead.cpu_quota", Int64, "µs", inPod, WriteResources, 0},
+	{Pod, Overhead + CPUShares, "overhead.cpu_shares", Int64, "", inPod, WriteResources, 0},
+	{Pod, Overhead + MemoryLimit, "overhead.memory_limit_in_bytes", Int64, "bytes", inPod, WriteResources, 0},
+	{Pod, Overhead + OOMScoreAdj, "overhead.oom_score_adj", Int64, "", inPod, WriteResources, 0},
+	{Pod, Overhead + CpusetCpus, "overhead.cpuset_cpus", String, "", inPod, WriteResources, 0},
+	{Pod, Overhead + CpusetMems, "overhead.cpuset_mems", String, "", inPod, WriteResources, 0},
+	{Pod, Overhead + HugepageLimits, "overhead.hugepage_limits", Map, "bytes", inPod, WriteResources, 0},
+	{Pod, Overhead + Unified, "overhead.unified", Map, "", inPod, WriteUnified, 0},
+	{Pod, Overhead + MemorySwap, "overhead.memory_swap_limit_in_bytes", Int64, "bytes", inPod, WriteResources, 0},
 
-	{Pod, Resources + CPUPeriod, "resources.cpu_period", Int64, "µs", 0},
-	{Pod, Resources + CPUQuota, "resources.cpu_quota", Int64, "µs", 0},
-	{Pod, Resources + CPUShares, "resources.cpu_shares", Int64, "", 0},
-	{Pod, Resources + MemoryLimit, "resources.memory_limit_in_bytes", Int64, "bytes", 0},
-	{Pod, Resources + OOMScoreAdj, "resources.oom_score_adj", Int64, "", 0},
-	{Pod, Resources + CpusetCpus, "resources.cpuset_cpus", String, "", 0},
-	{Pod, Resources + CpusetMems, "resources.cpuset_mems", String, "", 0},
-	{Pod, Resources + HugepageLimits, "resources.hugepage_limits", Map, "bytes", 0},
-	{Pod, Resources + Unified, "resources.unified", Map, "", 0},
-	{Pod, Resources + MemorySwap, "resources.memory_swap_limit_in_bytes", Int64, "bytes", 0},
+	{Pod, Resources + CPUPeriod, "resources.cpu_period", Int64, "µs", inPod, WriteResources, 0},
+	{Pod, Resources + CPUQuota, "resources.cpu_quota", Int64, "µs", inPod, WriteResources, 0},
+	{Pod, Resources + CPUShares, "resources.cpu_shares", Int64, "", inPod, WriteResources, 0},
+	{Pod, Resources + MemoryLimit, "resources.memory_limit_in_bytes", Int64, "bytes", inPod, WriteResources, 0},
+	{Pod, Resources + OOMScoreAdj, "resources.oom_score_adj", Int64, "", inPod, WriteResources, 0},
+	{Pod, Resources + CpusetCpus, "resources.cpuset_cpus", String, "", inPod, WriteResources, 0},
+	{Pod, Resources + CpusetMems, "resources.cpuset_mems", String, "", inPod, WriteResources, 0},
+	{Pod, Resources + HugepageLimits, "resources.hugepage_limits", Map, "bytes", inPod, WriteResources, 0},
+	{Pod, Resources + Unified, "resources.unified", Map, "", inPod, WriteUnified, 0},
+	{Pod, Resources + MemorySwap, "resources.memory_swap_limit_in_bytes", Int64, "bytes", inPod, WriteResources, 0},
 
-	{Container, Resources + CPUPeriod, "resources.cpu_period", Int64, "µs", inUpdate},
-	{Container, Resources + CPUQuota, "resources.cpu_quota", Int64, "µs", inUpdate},
-	{Container, Resources + CPUShares, "resources.cpu_shares", Int64, "", inUpdate},
-	{Container, Resources + MemoryLimit, "resources.memory_limit_in_bytes", Int64, "bytes", inUpdate},
-	{Container, Resources + OOMScoreAdj, "resources.oom_score_adj", Int64, "", inUpdate},
-	{Container, Resources + CpusetCpus, "resources.cpuset_cpus", String, "", inUpdate},
-	{Container, Resources + CpusetMems, "resources.cpuset_mems", String, "", inUpdate},
-	{Container, Resources + HugepageLimits, "resources.hugepage_limits", Map, "bytes", inUpdate},
-	{Container, Resources + Unified, "resources.unified", Map, "", inUpdate},
-	{Container, Resources + MemorySwap, "resources.memory_swap_limit_in_bytes", Int64, "bytes", inUpdate},
+	{Container, Resources + CPUPeriod, "resources.cpu_period", Int64, "µs", inUpdate, WriteResources, 0},
+	{Container, Resources + CPUQuota, "resources.cpu_quota", Int64, "µs", inUpdate, WriteResources, 0},
+	{Container, Resources + CPUShares, "resources.cpu_shares", Int64, "", inUpdate, WriteResources, 0},
+	{Container, Resources + MemoryLimit, "resources.memory_limit_in_bytes", Int64, "bytes", inUpdate, WriteResources, 0},
+	{Container, Resources + OOMScoreAdj, "resources.oom_score_adj", Int64, "", inUpdate, WriteResources, 0},
+	{Container, Resources + CpusetCpus, "resources.cpuset_cpus", String, "", inUpdate, WriteResources, 0},
+	{Container, Resources + CpusetMems, "resources.cpuset_mems", String, "", inUpdate, WriteResources, 0},
+	{Container, Resources + HugepageLimits, "resources.hugepage_limits", Map, "bytes", inUpdate, WriteResources, 0},
+	{Container, Resources + Unified, "resources.unified", Map, "", inUpdate, WriteUnified, 0},
+	{Container, Resources + MemorySwap, "resources.memory_swap_limit_in_bytes", Int64, "bytes", inUpdate, WriteResources, 0},
 }
+
+// RecordInfo says what an element of a Set is, where it is more than a string. It
+// is entries as in a map, of which the one under Key is its key.
+type RecordInfo struct {
+	Object Object
+	Field  Field
+	Key    string
+	Keys   []string // all of them, with the key
+}
+
+// Records is the table of Sets whose elements are records.
+var Records = []RecordInfo{
+	{Container, ContainerMounts, "container_path", []string{"container_path", "host_path", "readonly", "propagation", "selinux_relabel", "recursive_read_only"}},
+	{Container, ContainerDevices, "container_path", []string{"container_path", "host_path", "permissions"}},
+}
+
+// HandleWritable reports whether a field may be set on a handle of a pod or a
+// container, by a plugin with UpdateOthers: the resources of containers.
+func HandleWritable(info FieldInfo) bool { return info.Object == Container && info.Field >= Resources }
 
 // CgroupWritable returns the hooks in which cgroup_set takes this object. What a
 // container's hook sets before the container runs is written once it has started.
 func CgroupWritable(o Object) HookSet {
 	switch o {
 	case Pod:
-		return HookSetOf(PreRunPodSandbox, PostRunPodSandbox)
+		return HookSetOf(PreRunPodSandbox, PostRunPodSandbox, Synchronize)
 	case Container:
 		return HookSetOf(PreCreateContainer, PostCreateContainer, PreStartContainer, PostStartContainer,
 			PreUpdateContainerResources, PostUpdateContainerResources)

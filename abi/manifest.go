@@ -3,11 +3,67 @@ package abi
 // Manifest is what a plugin says of itself when it is loaded. Its JSON form is
 // in the custom section ManifestSection or is returned by wp_manifest.
 type Manifest struct {
-	Name         string   `json:"name"`
-	Version      string   `json:"version"`
-	Description  string   `json:"description,omitempty"`
-	License      string   `json:"license,omitempty"`
-	SDK          string   `json:"sdk,omitempty"` // "go 0.1.0"; for people, not for decisions
-	Hooks        []string `json:"hooks"`         // names; a plugin gets only these
-	Capabilities []string `json:"capabilities,omitempty"`
+	Name         string         `json:"name"`
+	Version      string         `json:"version"`
+	Description  string         `json:"description,omitempty"`
+	License      string         `json:"license,omitempty"`
+	SDK          string         `json:"sdk,omitempty"`          // "go 0.1.0"; for people, not for decisions
+	Hooks        []ManifestHook `json:"hooks"`                  // a plugin gets only these
+	Capabilities []string       `json:"capabilities,omitempty"` // names; a plugin has at most these
+	Limits       Limits         `json:"limits,omitzero"`
+	State        string         `json:"state,omitempty"`   // StateNone or StateInstance; "" is StateNone
+	TickMS       int64          `json:"tick_ms,omitempty"` // period of Tick in milliseconds, MinTickMS or more; goes with the hook
+	// Optional are names of host functions that the guest can do without. One that
+	// the host lacks answers UNSUPPORTED. Only the manifest of a custom section
+	// can say so: the other kind is read by running the guest.
+	Optional []string `json:"optional,omitempty"`
+	// ConfigSchema is a JSON schema that the operator's config must fulfil before
+	// the guest sees it; "" allows anything.
+	ConfigSchema string `json:"-"`
 }
+
+// ManifestHook is a hook that a plugin wants, by its name, and for which pods and
+// containers. In JSON it is an object with the keys hook and match, or the name
+// alone.
+type ManifestHook struct {
+	Hook  string `json:"hook"`
+	Match Match  `json:"match,omitzero"`
+}
+
+// ManifestHooks lists the hooks of a set in the order of the table, for all pods.
+func ManifestHooks(s HookSet) []ManifestHook {
+	var list []ManifestHook
+	for _, name := range s.Names() {
+		list = append(list, ManifestHook{Hook: name})
+	}
+	return list
+}
+
+// HookSet returns the hooks that the manifest names, as far as this version has them.
+func (m *Manifest) HookSet() HookSet {
+	var s HookSet
+	for _, wanted := range m.Hooks {
+		if h, ok := HookByName(wanted.Hook); ok {
+			s |= 1 << h
+		}
+	}
+	return s
+}
+
+// Limits are what one call of a plugin needs at most. The operator's own limits
+// win where they are lower. 0 is the host's default.
+type Limits struct {
+	Fuel      int64 `json:"fuel,omitempty"`
+	Memory    int64 `json:"memory,omitempty"`  // bytes of one instance
+	TimeMS    int64 `json:"time_ms,omitempty"` // wall time in milliseconds
+	HostCalls int64 `json:"host_calls,omitempty"`
+}
+
+// Modes of a plugin's state.
+const (
+	StateNone     = "none"     // memory is put back after each call
+	StateInstance = "instance" // one instance, which keeps its memory and serves one call at a time
+)
+
+// MinTickMS is the shortest period of Tick, in milliseconds.
+const MinTickMS = 1000

@@ -4,6 +4,31 @@ package plugins
 
 import _ "embed"
 
+// Audit is the plugin of folder audit.
+//
+//go:embed audit/audit.wasm
+var Audit []byte
+
+// CPUNormalization is the plugin of folder cpu-normalization.
+//
+//go:embed cpu-normalization/cpu-normalization.wasm
+var CPUNormalization []byte
+
+// DefaultAnnotations is the plugin of folder default-annotations.
+//
+//go:embed default-annotations/default-annotations.wasm
+var DefaultAnnotations []byte
+
+// ExecGuard is the plugin of folder exec-guard.
+//
+//go:embed exec-guard/exec-guard.wasm
+var ExecGuard []byte
+
+// Koordlet is the plugin of folder koordlet.
+//
+//go:embed koordlet/koordlet.wasm
+var Koordlet []byte
+
 // QoS is the plugin of folder qos.
 //
 //go:embed qos/qos.wasm

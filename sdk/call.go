@@ -22,10 +22,14 @@ const (
 // variables may be secrets: do not log them.
 func Log(level Level, message string) { hostLog(int32(level), message) }
 
+// LogLevel returns the lowest level of which the proxy keeps lines, so that a plugin
+// can spare itself others. Where none is kept it is above [LevelError].
+func LogLevel() Level { return Level(hostLogLevel()) }
+
 // Config returns the plugin's configuration as the operator wrote it, "" if
 // there is none.
 func Config() string {
-	return string(read("Config", "", func(buf unsafe.Pointer, size uint32) int32 {
+	return string(get("Config", "", func(buf unsafe.Pointer, size uint32) int32 {
 		return hostConfig(buf, size)
 	}))
 }
@@ -34,70 +38,79 @@ func Config() string {
 // move while a handler runs.
 func Now() int64 { return hostNow() }
 
+// Random fills b with numbers that follow from the plugin and the event, the same
+// for the same. They are not for keys.
+func Random(b []byte) error {
+	for len(b) > 0 {
+		n := min(len(b), 256)
+		if err := check("Random", "", hostRandom(unsafe.Pointer(unsafe.SliceData(b)), uint32(n))); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// Feature is something that nodes and proxies may lack.
+type Feature = abi.Feature
+
+// The features.
+const (
+	FeatureCgroupV2    = abi.FeatureCgroupV2    // the node has cgroup v2
+	FeatureCgroupFiles = abi.FeatureCgroupFiles // the proxy reads and writes cgroup files
+	FeatureUpdate      = abi.FeatureUpdate      // writes on found containers are carried out
+	FeatureKV          = abi.FeatureKV          // values survive a reload of the plugin
+)
+
+// HasFeature tells whether this node and proxy have a feature.
+func HasFeature(f Feature) bool { return hostFeature(f) > 0 }
+
+// Request returns the request of the call as protobuf, nothing where there is none.
+// It needs [CapCRIRaw]. Environment variables and credentials are not in it without
+// [CapEnv] and [CapCredentials].
+func Request() []byte {
+	return append([]byte(nil), get("Request", "", func(buf unsafe.Pointer, size uint32) int32 {
+		return hostCRIRaw(buf, size) // TinyGo takes no import as a value
+	})...)
+}
+
+// Count adds to a counter, delta being 0 or more. Names are of small letters,
+// digits and underscores, with labels as in requests_total{code="200"}. It needs
+// [CapMetric].
+func Count(name string, delta int64) error {
+	return check("Count", name, hostMetric(abi.MetricAdd, name, delta))
+}
+
+// Gauge sets a gauge. It needs [CapMetric].
+func Gauge(name string, value int64) error {
+	return check("Gauge", name, hostMetric(abi.MetricSet, name, value))
+}
+
+// Observe adds a value to a histogram. It needs [CapMetric].
+func Observe(name string, value int64) error {
+	return check("Observe", name, hostMetric(abi.MetricObserve, name, value))
+}
+
+// KVGet returns what [KVSet] kept under a key, and whether there is anything. It
+// needs [CapStateKV].
+func KVGet(key string) (string, bool) {
+	b := get("KVGet", key, func(buf unsafe.Pointer, size uint32) int32 {
+		return hostKVGet(key, buf, size)
+	})
+	return string(b), b != nil
+}
+
+// KVSet keeps a value for later calls, also of a later build of the plugin; not
+// over a restart of the proxy. It counts only if the handler does not fail. It needs
+// [CapStateKV].
+func KVSet(key, value string) error { return check("KVSet", key, hostKVSet(key, value)) }
+
+// KVDelete drops what is kept under a key, if there is anything. It needs [CapStateKV].
+func KVDelete(key string) error { return check("KVDelete", key, hostKVDel(key)) }
+
 // Abort ends the guest at once with a message, for a state that cannot be. The
 // hook fails, and the proxy starts the next call with a fresh guest.
 func Abort(reason string) {
 	hostAbort(reason)
 	panic(reason) // the host does not return
-}
-
-// CgroupVersion returns the version of the node's cgroup hierarchy, 1 or 2.
-func CgroupVersion() int {
-	return int(readInt64("CgroupVersion", abi.Node, abi.NodeCgroupVersion))
-}
-
-// RuntimeName returns the name of the container runtime behind the proxy, such
-// as "containerd".
-func RuntimeName() string { return readText("RuntimeName", abi.Node, abi.NodeRuntimeName) }
-
-// RuntimeVersion returns the version of the container runtime behind the proxy.
-func RuntimeVersion() string {
-	return readText("RuntimeVersion", abi.Node, abi.NodeRuntimeVersion)
-}
-
-// FindPod finds the newest sandbox of a pod by its namespace and name.
-func FindPod(namespace, name string) (Pod, bool) {
-	return findPod("FindPod", abi.ByPodName, namespace+"/"+name)
-}
-
-// FindPodByID finds a pod by the id of its sandbox.
-func FindPodByID(id string) (Pod, bool) { return findPod("FindPodByID", abi.ByPodID, id) }
-
-// FindPodByUID finds the newest sandbox of a pod by the pod's uid.
-func FindPodByUID(uid string) (Pod, bool) { return findPod("FindPodByUID", abi.ByPodUID, uid) }
-
-// FindContainer finds a container by its id.
-func FindContainer(id string) (Container, bool) {
-	handle, ok := find("FindContainer", abi.ByContainerID, id)
-	return Container{handle}, ok
-}
-
-func findPod(op string, kind int32, name string) (Pod, bool) {
-	handle, ok := find(op, kind, name)
-	return Pod{handle}, ok
-}
-
-// nothing is an object that the host does not know, so that every field of it is absent.
-const nothing abi.Object = -1
-
-func find(op string, kind int32, name string) (abi.Object, bool) {
-	n := hostPodFind(kind, name)
-	if n < 0 {
-		missing(op, name, n)
-		return nothing, false
-	}
-	return abi.Object(n), true
-}
-
-func containers(pod abi.Object) []Container {
-	list := string(read("Containers", "", func(buf unsafe.Pointer, size uint32) int32 {
-		return hostContainerList(pod, buf, size)
-	}))
-	var all []Container
-	for len(list) >= 4 {
-		var handle uint32
-		handle, list = number(list)
-		all = append(all, Container{abi.Object(handle)})
-	}
-	return all
 }

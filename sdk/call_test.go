@@ -16,7 +16,7 @@ import (
 // where any unified key is unsupported.
 func create(t *testing.T, f func(*PreCreateContainer) error) (sdktest.Changes, error) {
 	t.Helper()
-	register(t, func() { Plugin("p", "1").OnPreCreateContainer(f) })
+	register(t, func() { Plugin("p", "1").Needs(all()...).OnPreCreateContainer(f) })
 	fs, err := cgroup.Open(t.TempDir(), "v1")
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +27,7 @@ func create(t *testing.T, f func(*PreCreateContainer) error) (sdktest.Changes, e
 		Pod:       sdktest.Fields{"id": "pod1", "namespace": "prod", "name": "web", "uid": "u1"},
 		Container: sdktest.Fields{"id": "c1"},
 		Siblings:  []sdktest.Fields{{"id": "c2", "name": "log"}},
-		Pods: []sdktest.Pod{{
+		Store: []sdktest.Pod{{
 			Fields:     sdktest.Fields{"id": "pod2", "namespace": "prod", "name": "db", "uid": "u2"},
 			Containers: []sdktest.Fields{{"id": "c3", "name": "postgres"}},
 		}},
@@ -196,11 +196,11 @@ func TestLargeValues(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	_, err := create(t, func(c *PreCreateContainer) error {
-		for _, find := range []func() (Pod, bool){
-			func() (Pod, bool) { return FindPod("prod", "db") },
-			func() (Pod, bool) { return FindPodByID("pod2") },
-			func() (Pod, bool) { return FindPodByUID("u2") },
-			func() (Pod, bool) { c, ok := FindContainer("c3"); return c.Pod(), ok },
+		for _, find := range []func() (FoundPod, bool){
+			func() (FoundPod, bool) { return FindPod("prod", "db") },
+			func() (FoundPod, bool) { return FindPodByID("pod2") },
+			func() (FoundPod, bool) { return FindPodByUID("u2") },
+			func() (FoundPod, bool) { c, ok := FindContainer("c3"); return c.Pod(), ok },
 		} {
 			p, ok := find()
 			if !ok || p.Name() != "db" || len(p.Containers()) != 1 || p.Containers()[0].Name() != "postgres" {
@@ -211,7 +211,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("siblings: %v", siblings)
 		}
 		p, ok := FindPod("prod", "nobody")
-		if _, labelled := p.Label("x"); ok || labelled || p.Name() != "" || p.Containers() != nil {
+		if _, labelled := p.Label("x"); ok || labelled || p.Name() != "" || len(p.Containers()) != 0 {
 			t.Error("found nobody")
 		}
 		return nil
@@ -240,9 +240,9 @@ func TestRefusedReadFailsTheHook(t *testing.T) {
 		"FindPod prod/web: limit reached": func(*PostStopContainer) { FindPod("prod", "web") },
 	} {
 		register(t, func() {
-			Plugin("p", "1").OnPostStopContainer(func(c *PostStopContainer) error { read(c); return nil })
+			Plugin("p", "1").Needs(all()...).OnPostStopContainer(func(c *PostStopContainer) error { read(c); return nil })
 		})
-		event := sdktest.Case{Hook: abi.PostStopContainer}.Event(t)
+		event := sdktest.Case{Hook: abi.PostStopContainer}.NewEvent(t)
 		err := sdktest.Native(t, "", nil).Call(t.Context(), unreadable{event}, chain.NewAdjustment(abi.PostStopContainer, nil))
 		if text(err) != want {
 			t.Errorf("got %v, want %s", err, want)
@@ -252,7 +252,7 @@ func TestRefusedReadFailsTheHook(t *testing.T) {
 
 func TestConfigure(t *testing.T) {
 	register(t, func() {
-		Plugin("p", "1").OnConfigure(func(config string) error {
+		Plugin("p", "1").OnPreExec(func(*PreExec) error { return nil }).OnConfigure(func(config string) error {
 			if config != "on" && config != Config() {
 				return errors.New("config differs")
 			}

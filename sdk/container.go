@@ -19,7 +19,7 @@ func (c Container) Pod() Pod {
 		return Pod{}
 	}
 	pod, _ := FindPodByID(readText("Pod", c.object(), abi.ContainerPodID))
-	return pod
+	return pod.Pod
 }
 
 // ID returns the container's id, "" before it is created.
@@ -53,14 +53,78 @@ func (c Container) Annotations() Entries {
 }
 
 // Env returns the value of an environment variable, the last where a name
-// occurs twice, and whether the container has it. It may be a secret.
+// occurs twice, and whether the container has it. It may be a secret, and needs [CapEnv].
 func (c Container) Env(name string) (string, bool) {
 	return readEntry("Env", c.object(), abi.ContainerEnv, name)
 }
 
 // Envs ranges over the environment variables in the order of the request, which
-// may repeat a name. They may be secrets.
+// may repeat a name. They may be secrets, and need [CapEnv].
 func (c Container) Envs() Entries { return readEntries("Envs", c.object(), abi.ContainerEnv) }
+
+// State returns "created", "running", "exited" or "unknown".
+func (c Container) State() string { return readText("State", c.object(), abi.ContainerState) }
+
+// Command returns the entrypoint, nothing for the image's.
+func (c Container) Command() []string {
+	return readList("Command", c.object(), abi.ContainerCommand)
+}
+
+// Args returns the arguments, nothing for the image's.
+func (c Container) Args() []string { return readList("Args", c.object(), abi.ContainerArgs) }
+
+// WorkingDir returns the directory that the container starts in, "" for the image's.
+func (c Container) WorkingDir() string {
+	return readText("WorkingDir", c.object(), abi.ContainerWorkingDir)
+}
+
+// Mounts returns the mounts that the request asks for.
+func (c Container) Mounts() []Mount { return mounts(c.object()) }
+
+// Devices returns the devices that the request asks for.
+func (c Container) Devices() []Device { return devices(c.object()) }
+
+// CDIDevices returns the fully qualified names of CDI devices.
+func (c Container) CDIDevices() []string {
+	return readList("CDIDevices", c.object(), abi.ContainerCDIDevices)
+}
+
+// RunAsUser returns the user and whether the request says.
+func (c Container) RunAsUser() (uid int64, ok bool) {
+	return lookupInt64("RunAsUser", c.object(), abi.ContainerRunAsUser)
+}
+
+// RunAsGroup returns the group and whether the request says.
+func (c Container) RunAsGroup() (gid int64, ok bool) {
+	return lookupInt64("RunAsGroup", c.object(), abi.ContainerRunAsGroup)
+}
+
+// RunAsUsername returns the user's name, if the request gives it.
+func (c Container) RunAsUsername() string {
+	return readText("RunAsUsername", c.object(), abi.ContainerRunAsUsername)
+}
+
+// SupplementalGroups returns the further groups of the first process, in decimal.
+func (c Container) SupplementalGroups() []string {
+	return readList("SupplementalGroups", c.object(), abi.ContainerSupplementalGroups)
+}
+
+// Privileged tells whether the container is privileged.
+func (c Container) Privileged() bool {
+	return readInt64("Privileged", c.object(), abi.ContainerPrivileged) != 0
+}
+
+// ReadonlyRootfs tells whether the container cannot write to its root.
+func (c Container) ReadonlyRootfs() bool {
+	return readInt64("ReadonlyRootfs", c.object(), abi.ContainerReadonlyRootfs) != 0
+}
+
+// LogPath returns the container's log, relative to the pod's directory.
+func (c Container) LogPath() string { return readText("LogPath", c.object(), abi.ContainerLogPath) }
+
+// ReadCgroup reads a file of the container's cgroup by its v2 name, such as
+// cpu.stat. It needs [CapCgroupRead]. A file that is not there is [ErrNotFound].
+func (c Container) ReadCgroup(file string) (string, error) { return readCgroup(c.object(), file) }
 
 // Resources returns the container's resources.
 func (c Container) Resources() Resources { return Resources{c.object(), abi.Resources} }

@@ -6,6 +6,7 @@ import "github.com/wasmproxy/wasmproxy/abi"
 // registered. The result is that of wp_hook.
 func dispatch(hook abi.Hook) int32 {
 	refused, rejected = nil, false
+	forget()
 	err := handle(hook)
 	if err == nil {
 		err = unhandled()
@@ -34,6 +35,7 @@ func handle(hook abi.Hook) error {
 // configure shows the plugin its configuration. The result is that of wp_configure.
 func configure() int32 {
 	refused = nil
+	forget()
 	if plugin.configure == nil {
 		return 0
 	}

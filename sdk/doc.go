@@ -11,7 +11,9 @@
 //	func main() {} // never runs
 //
 //	func init() {
-//		wp.Plugin("cpu-boost", "1.0.0").OnPreCreateContainer(boost)
+//		wp.Plugin("cpu-boost", "1.0.0").
+//			Needs(wp.CapResources, wp.CapAnnotations).
+//			OnPreCreateContainer(boost, wp.Match{Namespaces: []string{"prod-*"}})
 //	}
 //
 //	func boost(c *wp.PreCreateContainer) error {
@@ -36,6 +38,18 @@
 //
 // Reads show the event as earlier plugins left it. What this plugin sets is not
 // visible to its own getters.
+//
+// # Capabilities
+//
+// A plugin can do what it declares with [Registration.Needs] and the operator grants;
+// all else is refused with [ErrDenied], reads of the environment too. The methods
+// say what they need. Some capabilities are granted by default.
+//
+// # Other pods
+//
+// [FindPod], [FindContainer] and [Pods] find what the proxy knows. What they return
+// has setters of its own, which take effect after the call: so a control loop, with
+// [Registration.OnTick], changes containers that run.
 //
 // # Tests
 //

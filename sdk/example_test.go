@@ -18,7 +18,8 @@ func ExamplePlugin() {
 		c.Resources().SetCPUQuota(2 * c.Resources().CPUQuota())
 		return c.SetAnnotation("example.com/boosted", "true")
 	}
-	wp.Plugin("cpu-boost", "1.0.0").OnPreCreateContainer(boost) // in an init function
+	wp.Plugin("cpu-boost", "1.0.0").Needs(wp.CapResources, wp.CapAnnotations).
+		OnPreCreateContainer(boost, wp.Match{Namespaces: []string{"prod-*"}}) // in an init function
 
 	var t testing.T // a test's own
 	changes, err := sdktest.Case{
@@ -47,6 +48,33 @@ func ExamplePreRunPodSandbox() {
 	_ = func(p *wp.PreRunPodSandbox) error {
 		if p.RuntimeHandler() == "" && p.Namespace() == "untrusted" {
 			return p.Reject(wp.FailedPrecondition, "pods of namespace untrusted need a sandboxing RuntimeClass")
+		}
+		return nil
+	}
+}
+
+// A plugin lowers the CPU weight of the containers of a namespace, every ten seconds.
+func ExampleRegistration_OnTick() {
+	everyTenSeconds := func(*wp.Tick) error {
+		for _, pod := range wp.Pods("batch") {
+			for _, c := range pod.Containers() {
+				if c.State() == "running" && c.Resources().CPUShares() > 2 {
+					c.Resources().SetCPUShares(2)
+				}
+			}
+		}
+		return nil
+	}
+	_ = func() {
+		wp.Plugin("calm", "1.0.0").Needs(wp.CapStoreRead, wp.CapResources, wp.CapUpdateOthers).OnTick(everyTenSeconds, 10_000)
+	}
+}
+
+// A plugin refuses shells in containers of some pods.
+func ExamplePreExec() {
+	_ = func(e *wp.PreExec) error {
+		if command := e.ExecCommand(); e.TTY() && len(command) > 0 {
+			return e.Reject(wp.PermissionDenied, command[0]+": no terminals in this pod")
 		}
 		return nil
 	}

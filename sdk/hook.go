@@ -2,8 +2,9 @@ package sdk
 
 import "github.com/wasmproxy/wasmproxy/abi"
 
-// The events, one type for each hook. A type has the methods that its hook
-// allows; what a hook cannot change does not compile.
+// The events of pods, one type for each hook. A type has the methods that its hook
+// allows; what a hook cannot change does not compile. hook_container.go has the
+// events of containers, hook_image.go those of images.
 
 // PreRunPodSandbox comes before a pod sandbox is made. kubelet has made the
 // pod's cgroup by then.
@@ -34,9 +35,19 @@ func (p *PreRunPodSandbox) DeleteAnnotation(key string) error {
 }
 
 // SetCgroupParent sets the cgroup of the pod and of its later containers: an
-// absolute path, or a systemd slice.
+// absolute path, or a systemd slice. It needs [CapCgroupParent].
 func (p *PreRunPodSandbox) SetCgroupParent(parent string) error {
 	return setCgroupParent(parent)
+}
+
+// SetRuntimeHandler sets the handler that makes the pod, "" for the runtime's
+// default. It needs [CapRuntimeHandler].
+func (p *PreRunPodSandbox) SetRuntimeHandler(handler string) error {
+	return setText("SetRuntimeHandler", abi.Pod, abi.PodRuntimeHandler, handler)
+}
+
+func setCgroupParent(parent string) error {
+	return setText("SetCgroupParent", abi.Pod, abi.PodCgroupParent, parent)
 }
 
 // PostRunPodSandbox comes after a pod sandbox was made.
@@ -45,65 +56,99 @@ type PostRunPodSandbox struct {
 	podFiles
 }
 
+// PreStopPodSandbox comes before a pod sandbox is stopped, which nothing can refuse.
+type PreStopPodSandbox struct{ Pod }
+
 // PostStopPodSandbox comes after a pod sandbox was stopped.
 type PostStopPodSandbox struct{ Pod }
 
-// PreCreateContainer comes before a container is created.
-type PreCreateContainer struct{ MutableContainer }
+// PreRemovePodSandbox comes before a pod sandbox is removed, which nothing can refuse.
+type PreRemovePodSandbox struct{ Pod }
 
-// SetEnv sets an environment variable. It replaces the last occurrence of the
-// name and drops earlier ones; a new name comes last.
-func (c *PreCreateContainer) SetEnv(name, value string) error {
-	return setEntry("SetEnv", abi.Container, abi.ContainerEnv, name, value)
-}
+// PostRemovePodSandbox comes after a pod sandbox was removed.
+type PostRemovePodSandbox struct{ Pod }
 
-// DeleteEnv removes an environment variable, if it is there.
-func (c *PreCreateContainer) DeleteEnv(name string) error {
-	return deleteEntry("DeleteEnv", abi.Container, abi.ContainerEnv, name)
-}
-
-// SetCgroupParent sets the cgroup that the container's is made in: an absolute
-// path, or a systemd slice.
-func (c *PreCreateContainer) SetCgroupParent(parent string) error {
-	return setCgroupParent(parent)
-}
-
-func setCgroupParent(parent string) error {
-	return check("SetCgroupParent", "", hostSetBytes(abi.Pod, abi.PodCgroupParent, parent))
-}
-
-// PostCreateContainer comes after a container was created.
-type PostCreateContainer struct {
-	Container
-	containerFiles
-}
-
-// PreStartContainer comes before a container is started.
-type PreStartContainer struct {
-	Container
-	containerFiles
+// PreUpdatePodSandboxResources comes before the runtime is told of new sums of a
+// pod's resources. What is set goes into the request.
+type PreUpdatePodSandboxResources struct {
+	Pod
 	refusal
 }
 
-// PostStartContainer comes after a container was started.
-type PostStartContainer struct {
-	Container
-	containerFiles
+// Overhead returns what the pod's sandbox itself is to cost.
+func (p *PreUpdatePodSandboxResources) Overhead() MutableResources {
+	return MutableResources{p.Pod.Overhead()}
 }
 
-// PreUpdateContainerResources comes before a container's resources are changed.
-// Its getters show what the container has, with the request laid over it; what is
-// set goes into the request.
-type PreUpdateContainerResources struct{ MutableContainer }
-
-// PostUpdateContainerResources comes after a container's resources were changed.
-type PostUpdateContainerResources struct {
-	Container
-	containerFiles
+// Resources returns what the sum of the pod's containers is to be.
+func (p *PreUpdatePodSandboxResources) Resources() MutableResources {
+	return MutableResources{p.Pod.Resources()}
 }
 
-// PostStopContainer comes after a container was stopped.
-type PostStopContainer struct{ Container }
+// PostUpdatePodSandboxResources comes after the runtime was told of new sums of a
+// pod's resources.
+type PostUpdatePodSandboxResources struct{ Pod }
 
-// PostRemoveContainer comes after a container was removed.
-type PostRemoveContainer struct{ Container }
+// PrePortForward comes before a stream to ports of a pod is opened.
+type PrePortForward struct {
+	Pod
+	forwarded
+	refusal
+}
+
+// PostPortForward comes after the address of a stream to ports of a pod was given out.
+type PostPortForward struct {
+	Pod
+	forwarded
+}
+
+// PreCheckpointPod comes before a pod is checkpointed.
+type PreCheckpointPod struct {
+	Pod
+	archive
+	refusal
+}
+
+// PostCheckpointPod comes after a pod was checkpointed.
+type PostCheckpointPod struct {
+	Pod
+	archive
+}
+
+// PreRestorePod comes before a pod is restored from a checkpoint. The pod is the
+// one that the request's configuration describes.
+type PreRestorePod struct {
+	Pod
+	archive
+	refusal
+}
+
+// PostRestorePod comes after a pod was restored from a checkpoint.
+type PostRestorePod struct {
+	Pod
+	archive
+}
+
+// Synchronize comes once for each pod that the plugin has missed the beginning of,
+// before any other event of the pod: when the plugin is loaded, and when the proxy
+// finds a pod that it did not know.
+type Synchronize struct {
+	Pod
+	podFiles
+}
+
+// Tick comes at the period of [Registration.OnTick], one at a time. It is about no
+// pod: [Pods] finds them.
+type Tick struct{}
+
+// forwarded is what a hook of PortForward embeds.
+type forwarded struct{}
+
+// Ports returns the ports of the pod, in decimal.
+func (forwarded) Ports() []string { return readList("Ports", abi.Event, abi.EventPorts) }
+
+// archive is what a hook of checkpoints embeds.
+type archive struct{}
+
+// Location returns the file or directory that the checkpoint is written to or read from.
+func (archive) Location() string { return readText("Location", abi.Event, abi.EventLocation) }

@@ -13,69 +13,128 @@ const version = "0.1.0"
 func manifest() []byte {
 	m := plugin.manifest
 	m.SDK = "go " + version + " (" + runtime.Compiler + ")"
-	m.Hooks = hookNames(plugin.handlers)
-	return appendManifest(nil, m)
-}
-
-// hookNames returns the names of the hooks that are handled, each once, in the
-// order of the table.
-func hookNames(handlers []handler) []string {
-	var set abi.HookSet
-	for _, h := range handlers {
-		set |= abi.HookSetOf(h.hook)
-	}
-	return set.Names()
+	return appendManifest(nil, m, plugin.handlers)
 }
 
 // appendManifest writes m as encoding/json would, which a plugin cannot afford:
-// it would make the smallest plugin several hundred kilobytes larger.
-func appendManifest(b []byte, m abi.Manifest) []byte {
-	b = appendString(append(b, `{"name":`...), m.Name)
-	b = appendString(append(b, `,"version":`...), m.Version)
-	b = appendMember(b, `,"description":`, m.Description)
-	b = appendMember(b, `,"license":`, m.License)
-	b = appendMember(b, `,"sdk":`, m.SDK)
-	b = appendStrings(append(b, `,"hooks":`...), m.Hooks)
-	if len(m.Capabilities) > 0 {
-		b = appendStrings(append(b, `,"capabilities":`...), m.Capabilities)
+// it would make the smallest plugin several hundred kilobytes larger. The hooks are
+// those that are handled, each once, in the order in which they were registered.
+func appendManifest(b []byte, m abi.Manifest, handlers []handler) []byte {
+	w := writer{b}
+	w.raw("{")
+	w.text("name", m.Name)
+	w.text("version", m.Version)
+	w.text("description", m.Description)
+	w.text("license", m.License)
+	w.text("sdk", m.SDK)
+	w.hooks(handlers)
+	w.list("capabilities", m.Capabilities)
+	if m.Limits != (abi.Limits{}) {
+		w.key("limits")
+		w.limits(m.Limits)
 	}
-	return append(b, '}')
+	w.text("state", m.State)
+	w.number("tick_ms", m.TickMS)
+	if m.ConfigSchema != "" {
+		w.key("config_schema")
+		w.raw(m.ConfigSchema)
+	}
+	w.raw("}")
+	return w.b
 }
 
-// appendMember leaves a member out if it is empty.
-func appendMember(b []byte, key, value string) []byte {
-	if value == "" {
-		return b
-	}
-	return appendString(append(b, key...), value)
+func (w *writer) limits(l abi.Limits) {
+	w.raw("{")
+	w.number("fuel", l.Fuel)
+	w.number("memory", l.Memory)
+	w.number("time_ms", l.TimeMS)
+	w.number("host_calls", l.HostCalls)
+	w.raw("}")
 }
 
-func appendStrings(b []byte, list []string) []byte {
-	b = append(b, '[')
-	for i, s := range list {
-		if i > 0 {
-			b = append(b, ',')
+// hooks writes each hook as its name, or with its match.
+func (w *writer) hooks(handlers []handler) {
+	var seen abi.HookSet
+	w.key("hooks")
+	w.raw("[")
+	for _, h := range handlers {
+		if seen.Has(h.hook) {
+			continue
 		}
-		b = appendString(b, s)
+		seen |= 1 << h.hook
+		w.comma()
+		if len(h.match) == 0 {
+			w.quote(h.hook.String())
+			continue
+		}
+		w.raw("{")
+		w.text("hook", h.hook.String())
+		w.key("match")
+		w.match(h.match[0])
+		w.raw("}")
 	}
-	return append(b, ']')
+	w.raw("]")
 }
 
-// appendString writes a JSON string. What is not UTF-8 becomes U+FFFD, as
-// ranging over a string has it.
-func appendString(b []byte, s string) []byte {
-	b = append(b, '"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b = append(b, '\\', byte(r))
-		case r < ' ':
-			b = append(b, '\\', 'u', '0', '0', hex[r>>4], hex[r&15])
+// writer writes JSON. Members of an object that are empty are left out.
+type writer struct{ b []byte }
+
+func (w *writer) raw(s string) { w.b = append(w.b, s...) }
+
+// comma separates members and elements; nothing comes before the first.
+func (w *writer) comma() {
+	if last := w.b[len(w.b)-1]; last != '{' && last != '[' {
+		w.raw(",")
+	}
+}
+
+func (w *writer) key(key string) {
+	w.comma()
+	w.quote(key)
+	w.raw(":")
+}
+
+func (w *writer) text(key, value string) {
+	if value != "" {
+		w.key(key)
+		w.quote(value)
+	}
+}
+
+func (w *writer) number(key string, v int64) {
+	if v != 0 {
+		w.key(key)
+		w.raw(FormatInt(v))
+	}
+}
+
+func (w *writer) list(key string, list []string) {
+	if len(list) == 0 {
+		return
+	}
+	w.key(key)
+	w.raw("[")
+	for _, s := range list {
+		w.comma()
+		w.quote(s)
+	}
+	w.raw("]")
+}
+
+// quote writes a string. What is not UTF-8 is left to the reader, which takes it
+// for U+FFFD.
+func (w *writer) quote(s string) {
+	const hex = "0123456789abcdef"
+	w.raw(`"`)
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			w.b = append(w.b, '\\', c)
+		case c < ' ':
+			w.b = append(w.b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 		default:
-			b = append(b, string(r)...)
+			w.b = append(w.b, c)
 		}
 	}
-	return append(b, '"')
+	w.raw(`"`)
 }
-
-const hex = "0123456789abcdef"

@@ -11,8 +11,9 @@ type Registration struct {
 }
 
 type handler struct {
-	hook abi.Hook
-	run  func() error
+	hook  abi.Hook
+	run   func() error
+	match []Match // at most one
 }
 
 // plugin is the one that this module is.
@@ -40,6 +41,41 @@ func (r *Registration) License(spdx string) *Registration {
 	return r
 }
 
+// Needs declares capabilities. What a plugin does not declare is denied to it, and
+// of what it declares, all that the operator does not grant.
+func (r *Registration) Needs(capabilities ...Capability) *Registration {
+	for _, c := range capabilities {
+		r.manifest.Capabilities = append(r.manifest.Capabilities, string(c))
+	}
+	return r
+}
+
+// Limits are what one call needs at most, see [Registration.Limits]. What is 0 is
+// the proxy's default.
+type Limits = abi.Limits
+
+// Limits asks for limits other than the proxy's defaults. The operator's own win
+// where they are lower.
+func (r *Registration) Limits(l Limits) *Registration {
+	r.manifest.Limits = l
+	return r
+}
+
+// KeepMemory asks for one instance that keeps its memory, so that variables hold
+// what earlier calls left in them. Its calls come one after another; a trap loses
+// what it held. A plugin that needs only a few values over the years uses [KVSet].
+func (r *Registration) KeepMemory() *Registration {
+	r.manifest.State = abi.StateInstance
+	return r
+}
+
+// ConfigSchema adds a JSON schema, an object, that the configuration must fulfil
+// before the plugin sees it.
+func (r *Registration) ConfigSchema(schema string) *Registration {
+	r.manifest.ConfigSchema = schema
+	return r
+}
+
 // OnConfigure has f look at the configuration before the first hook. If it
 // returns an error, the plugin is not loaded.
 func (r *Registration) OnConfigure(f func(config string) error) *Registration {
@@ -47,64 +83,30 @@ func (r *Registration) OnConfigure(f func(config string) error) *Registration {
 	return r
 }
 
-// OnPreRunPodSandbox registers a handler of this hook.
-func (r *Registration) OnPreRunPodSandbox(f func(*PreRunPodSandbox) error) *Registration {
-	return on(r, abi.PreRunPodSandbox, f)
-}
-
-// OnPostRunPodSandbox registers a handler of this hook.
-func (r *Registration) OnPostRunPodSandbox(f func(*PostRunPodSandbox) error) *Registration {
-	return on(r, abi.PostRunPodSandbox, f)
-}
-
-// OnPreCreateContainer registers a handler of this hook.
-func (r *Registration) OnPreCreateContainer(f func(*PreCreateContainer) error) *Registration {
-	return on(r, abi.PreCreateContainer, f)
-}
-
-// OnPostCreateContainer registers a handler of this hook.
-func (r *Registration) OnPostCreateContainer(f func(*PostCreateContainer) error) *Registration {
-	return on(r, abi.PostCreateContainer, f)
-}
-
-// OnPreStartContainer registers a handler of this hook.
-func (r *Registration) OnPreStartContainer(f func(*PreStartContainer) error) *Registration {
-	return on(r, abi.PreStartContainer, f)
-}
-
-// OnPostStartContainer registers a handler of this hook.
-func (r *Registration) OnPostStartContainer(f func(*PostStartContainer) error) *Registration {
-	return on(r, abi.PostStartContainer, f)
-}
-
-// OnPreUpdateContainerResources registers a handler of this hook.
-func (r *Registration) OnPreUpdateContainerResources(f func(*PreUpdateContainerResources) error) *Registration {
-	return on(r, abi.PreUpdateContainerResources, f)
-}
-
-// OnPostUpdateContainerResources registers a handler of this hook.
-func (r *Registration) OnPostUpdateContainerResources(f func(*PostUpdateContainerResources) error) *Registration {
-	return on(r, abi.PostUpdateContainerResources, f)
-}
-
-// OnPostStopContainer registers a handler of this hook.
-func (r *Registration) OnPostStopContainer(f func(*PostStopContainer) error) *Registration {
-	return on(r, abi.PostStopContainer, f)
-}
-
-// OnPostRemoveContainer registers a handler of this hook.
-func (r *Registration) OnPostRemoveContainer(f func(*PostRemoveContainer) error) *Registration {
-	return on(r, abi.PostRemoveContainer, f)
-}
-
-// OnPostStopPodSandbox registers a handler of this hook.
-func (r *Registration) OnPostStopPodSandbox(f func(*PostStopPodSandbox) error) *Registration {
-	return on(r, abi.PostStopPodSandbox, f)
+// OnTick registers a handler that is called every so many milliseconds, 1000 or
+// more, never while it still runs.
+func (r *Registration) OnTick(f func(*Tick) error, everyMS int64) *Registration {
+	r.manifest.TickMS = everyMS
+	return on(r, abi.Tick, f, nil)
 }
 
 // on registers f under hook. The zero value of an event type reads and writes
 // the event that is under way.
-func on[E any](r *Registration, hook abi.Hook, f func(*E) error) *Registration {
-	r.handlers = append(r.handlers, handler{hook, func() error { return f(new(E)) }})
+func on[E any](r *Registration, hook abi.Hook, f func(*E) error, match []Match) *Registration {
+	return r.add(handler{hook, func() error { return f(new(E)) }, match})
+}
+
+// add refuses what the proxy could not keep apart: it calls a plugin once for a
+// hook, so handlers of one hook cannot have matches of their own.
+func (r *Registration) add(h handler) *Registration {
+	for _, other := range r.handlers {
+		if other.hook == h.hook && len(other.match)+len(h.match) > 0 {
+			Abort("sdk: a hook with a match has one handler, and " + h.hook.String() + " has two")
+		}
+	}
+	if len(h.match) > 1 {
+		Abort("sdk: a hook has one match, and " + h.hook.String() + " has more")
+	}
+	r.handlers = append(r.handlers, h)
 	return r
 }

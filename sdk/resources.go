@@ -59,8 +59,9 @@ func (r Resources) Unifieds() Entries {
 }
 
 // MutableResources are the resources of a request that is on its way to the
-// runtime. What is set shows in the request, not in the getters, which go on to
-// say what the plugins before this one left.
+// runtime, or of a [FoundContainer]. What is set does not show in the getters, which
+// go on to say what the plugins before this one left. It needs [CapResources], and
+// the unified map [CapUnified].
 type MutableResources struct{ Resources }
 
 // SetCPUPeriod sets the CFS period in microseconds, 1000–1000000.
@@ -108,7 +109,8 @@ func (r MutableResources) SetHugepageLimit(pageSize, bytes string) error {
 	return setEntry("SetHugepageLimit", r.object, r.base+abi.HugepageLimits, pageSize, bytes)
 }
 
-// DeleteHugepageLimit drops the limit for a page size, if it is there.
+// DeleteHugepageLimit drops the limit for a page size, if it is there. Of a container that
+// was looked up it is [ErrUnsupported]: its runtime takes nothing away.
 func (r MutableResources) DeleteHugepageLimit(pageSize string) error {
 	return deleteEntry("DeleteHugepageLimit", r.object, r.base+abi.HugepageLimits, pageSize)
 }
@@ -119,15 +121,16 @@ func (r MutableResources) SetUnified(file, value string) error {
 	return setEntry("SetUnified", r.object, r.base+abi.Unified, file, value)
 }
 
-// DeleteUnified drops a cgroup v2 file from the request, if it is there.
+// DeleteUnified drops a cgroup v2 file from the request, if it is there. Of a container
+// that was looked up it is [ErrUnsupported], likewise.
 func (r MutableResources) DeleteUnified(file string) error {
 	return deleteEntry("DeleteUnified", r.object, r.base+abi.Unified, file)
 }
 
 func (r MutableResources) setNumber(op string, f abi.Field, v int64) error {
-	return check(op, "", hostSetInt64(r.object, r.base+f, v))
+	return setInt64(op, r.object, r.base+f, v)
 }
 
 func (r MutableResources) setText(op string, f abi.Field, v string) error {
-	return check(op, "", hostSetBytes(r.object, r.base+f, v))
+	return setText(op, r.object, r.base+f, v)
 }

@@ -10,13 +10,38 @@ func deleteEntry(op string, o abi.Object, f abi.Field, key string) error {
 	return check(op, key, hostMapDel(o, f, key))
 }
 
+func setText(op string, o abi.Object, f abi.Field, value string) error {
+	return check(op, "", hostSetBytes(o, f, value))
+}
+
+func setInt64(op string, o abi.Object, f abi.Field, value int64) error {
+	return check(op, "", hostSetI64(o, f, value))
+}
+
+func setList(op string, o abi.Object, f abi.Field, list []string) error {
+	return check(op, "", hostListSet(o, f, string(abi.AppendList(nil, list))))
+}
+
+// addElement adds an element to a set of the event's container.
+func addElement(op, key string, f abi.Field, element string) error {
+	return check(op, key, hostListAdd(abi.Container, f, element))
+}
+
+func deleteElement(op, key string, f abi.Field) error {
+	return check(op, key, hostListDel(abi.Container, f, key))
+}
+
+func setCgroup(o abi.Object, file, value string) error {
+	return check("SetCgroup", file, hostCgroupSet(o, file, value))
+}
+
 // podFiles is what a hook embeds that may write the pod's cgroup files.
 type podFiles struct{}
 
 // SetCgroup asks for a value of a file of the pod's cgroup that CRI has no
 // field for. Files go by their cgroup v2 names, on v1 too.
 func (podFiles) SetCgroup(file, value string) error {
-	return check("SetCgroup", file, hostCgroupSet(abi.Pod, file, value))
+	return setCgroup(abi.Pod, file, value)
 }
 
 // containerFiles is what a hook embeds that may write the container's cgroup files.
@@ -27,7 +52,7 @@ type containerFiles struct{}
 // Before the container runs the proxy takes the value down, and writes it when
 // the container was started.
 func (containerFiles) SetCgroup(file, value string) error {
-	return check("SetCgroup", file, hostCgroupSet(abi.Container, file, value))
+	return setCgroup(abi.Container, file, value)
 }
 
 // RejectCode is the gRPC code that the caller of a refused call sees.

@@ -1,19 +1,36 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"github.com/wasmproxy/wasmproxy/cmd/wasmproxy/demo"
 )
 
 func demoCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "demo",
+	var o demo.Options
+	cmd := &cobra.Command{
+		Use:   "demo [--hold DIR [POD.yaml]]",
 		Short: "Show the proxy and two plugins at work on a runtime in memory; needs neither root nor a node",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Long: `Show the proxy and two plugins at work on a runtime in memory; needs neither root nor a node.
+
+With --hold the proxy stays up after the show, until Ctrl-C, for plugins of your
+own: copy them into DIR/plugins.d, in the form 10-NAME.wasm. It runs the Pod of
+POD.yaml, or one of its own, anew with every change of the directory or of the
+file, and prints what plugins made of it. The pod's cgroup files are in DIR/cgroup.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				if o.Pod = args[0]; o.Hold == "" {
+					return errors.New("a Pod is run only with --hold")
+				}
+			}
 			out := cmd.OutOrStdout()
-			return demo.Run(cmd.Context(), out, isTerminal(out))
+			o.Colour = isTerminal(out)
+			return demo.Run(cmd.Context(), out, o)
 		},
 	}
+	cmd.Flags().StringVar(&o.Hold, "hold", "", "stay up after the show, in this directory, which is made and in the end removed")
+	return cmd
 }

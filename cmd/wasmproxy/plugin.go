@@ -1,47 +1,81 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
+// exitRejected says that a plugin refused a call, as it may.
+const exitRejected = 3
+
 func pluginCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "plugin", Short: "Look at plugins"}
-	cmd.AddCommand(inspectCommand())
+	cmd := &cobra.Command{
+		Use:   "plugin",
+		Short: "Make, try, test and install plugins",
+		Long: `Make, try, test and install plugins.
+
+  new      writes the source of a plugin, with all that it takes to build it
+  build    compiles it to WebAssembly
+  inspect  says what a .wasm file is, wants, and may do
+  run      shows what it makes of one event: of a Pod, a fixture, a recorded request
+  test     plays fixtures to it and compares its answers
+  bench    measures it
+  install  puts a plugin that comes with this program into the plugin directory
+
+Exit codes: 0 success, 1 failure, 2 wrong usage, 3 the plugin refused the call (run).`,
+		Args: noSuchCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newCommand(), buildCommand(), inspectCommand(), runCommand(), testCommand(), benchCommand(), installCommand())
+	for _, sub := range cmd.Commands() {
+		sub.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return coded{err, exitUsage} })
+		if args := sub.Args; args != nil {
+			sub.Args = func(cmd *cobra.Command, given []string) error {
+				if err := args(cmd, given); err != nil {
+					return coded{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath()), exitUsage}
+				}
+				return nil
+			}
+		}
+	}
 	return cmd
 }
 
-func inspectCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "inspect FILE",
-		Short: "Print what a .wasm plugin is, wants and imports, and what keeps it from loading",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			module, err := readModule(args[0])
-			if err != nil {
-				return err
-			}
-			in, err := wasm.Inspect(cmd.Context(), module)
-			if err != nil {
-				return fmt.Errorf("inspecting %s: %w", args[0], err)
-			}
-			if err := printInspection(cmd.OutOrStdout(), in); err != nil {
-				return err
-			}
-			if len(in.Problems) > 0 {
-				return fmt.Errorf("%s would not load: %s", args[0], strings.Join(in.Problems, "; "))
-			}
-			return nil
-		},
+// noSuchCommand refuses what is left where a subcommand's name should be, for which cobra
+// prints the help and succeeds.
+func noSuchCommand(cmd *cobra.Command, given []string) error {
+	if len(given) == 0 {
+		return nil
 	}
+	return coded{fmt.Errorf("unknown command %q for %q; see %[2]s --help", given[0], cmd.CommandPath()), exitUsage}
+}
+
+// pluginFile is a module with what the JSON file beside it says.
+type pluginFile struct {
+	path   string
+	module []byte
+	beside registry.Description
+}
+
+func readPlugin(path string) (pluginFile, error) {
+	module, err := readModule(path)
+	if err != nil {
+		return pluginFile{}, err
+	}
+	beside, err := registry.Beside(path)
+	return pluginFile{path, module, beside}, err
 }
 
 // readModule reads at most a byte more than any module may have, so that a
@@ -55,39 +89,69 @@ func readModule(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, wasm.MaxModule+1))
 }
 
-func printInspection(out io.Writer, in wasm.Inspection) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row := func(key, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", key, fmt.Sprintf(format, args...)) }
-	row("name", "%s %s", in.Manifest.Name, in.Manifest.Version)
-	if in.Manifest.Description != "" {
-		row("description", "%s", in.Manifest.Description)
-	}
-	row("hooks", "%s", strings.Join(in.Manifest.Hooks, ", "))
-	if in.ABI != 0 {
-		row("abi", "%s, version %d.%d", abi.Module, in.ABI>>16, in.ABI&0xffff)
-	}
-	row("manifest", "from the %s", in.ManifestSource)
-	row("size", "%d bytes", in.Size)
-	row("sha256", "%s", in.SHA256)
-	row("memory", "%s", memory(in))
-	for _, s := range in.Sections {
-		row("section", "%s, %d bytes", s.Name, s.Size)
-	}
-	for _, i := range in.Imports {
-		row("import", "%s.%s %s: %s", i.Module, i.Name, i.Type, i.State)
-	}
-	for _, name := range in.Exports {
-		row("export", "%s", name)
-	}
-	for _, p := range in.Problems {
-		row("problem", "%s", p)
-	}
-	return w.Flush()
+// describing is the name of the file that says, or can say, what the plugin may do.
+func (p pluginFile) describing() string { return p.beside.ID + ".json" }
+
+// granted is what the operator gives the plugin as things are.
+func (p pluginFile) granted() abi.CapabilitySet { return abi.DefaultGrant() | p.beside.Grant }
+
+// grantLine is the line that the operator must write for what the plugin lacks.
+func (p pluginFile) grantLine(lacks abi.CapabilitySet) string {
+	names := (lacks | p.beside.Grant).Names()
+	return fmt.Sprintf(`"grant": ["%s"]`, strings.Join(names, `", "`))
 }
 
-func memory(in wasm.Inspection) string {
-	if in.MemoryMax == 0 {
-		return fmt.Sprintf("%d KiB, no maximum of its own", uint64(in.MemoryMin)*64)
+// loader loads the plugin as the proxy does, on a node with this cgroup version.
+func (p pluginFile) loader(ctx context.Context, e *wasm.Engine, cgroupVersion int) func(fixture.Options) (plugin.Plugin, error) {
+	features := []abi.Feature{abi.FeatureUpdate, abi.FeatureKV, abi.FeatureCgroupFiles}
+	if cgroupVersion == 2 {
+		features = append(features, abi.FeatureCgroupV2)
 	}
-	return fmt.Sprintf("%d KiB, at most %d KiB", uint64(in.MemoryMin)*64, uint64(in.MemoryMax)*64)
+	return func(o fixture.Options) (plugin.Plugin, error) {
+		settings := wasm.PluginOptions{
+			Config: []byte(o.Config), Timeout: p.beside.Timeout, Interpret: p.beside.Interpret, Granted: o.Granted,
+			State: p.beside.State, KV: o.KV, Metrics: o.Metrics, Features: features, Log: o.Log,
+		}
+		if err := settings.SetLimits(p.beside.Limits); err != nil {
+			return nil, fmt.Errorf("%s: %w", p.describing(), err)
+		}
+		return e.Load(ctx, p.beside.ID, p.module, settings)
+	}
 }
+
+// grants reads the names of capabilities, "*" being all.
+func grants(names []string) (all abi.CapabilitySet, err error) {
+	for _, name := range names {
+		c, ok := abi.CapabilityByName(name)
+		switch {
+		case name == "*":
+			all = abi.AllCapabilities
+		case !ok:
+			return 0, coded{fmt.Errorf("--grant: there is no capability %q; there are %s", name, strings.Join(abi.AllCapabilities.Names(), ", ")), exitUsage}
+		default:
+			all |= abi.CapabilitySetOf(c)
+		}
+	}
+	return all, nil
+}
+
+// hookNamed reads the value of --hook.
+func hookNamed(name string) (abi.Hook, error) {
+	if name == "" {
+		return 0, nil
+	}
+	if h, ok := abi.HookByName(name); ok {
+		return h, nil
+	}
+	var names []string
+	for _, info := range abi.Hooks {
+		if strings.EqualFold(info.Name, name) {
+			return info.Hook, nil
+		}
+		names = append(names, info.Name)
+	}
+	return 0, coded{fmt.Errorf("--hook: there is no hook %q; there are %s", name, strings.Join(names, ", ")), exitUsage}
+}
+
+// stem is a file's name without directory and extension.
+func stem(path string) string { return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)) }

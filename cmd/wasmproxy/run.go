@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -24,12 +25,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(serveCommand(), validateCommand(), pluginCommand(), versionCommand(), demoCommand(), compileCommand())
+	root.AddCommand(serveCommand(), validateCommand(), pluginCommand(), koordCommand(), versionCommand(), demoCommand(), compileCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintf(stderr, "wasmproxy: %v\n", err)
+		if own := (coded{}); errors.As(err, &own) {
+			return own.code
+		}
 		return exitFailure
 	}
 	return exitOK

@@ -11,6 +11,7 @@ func init() {
 	wp.Plugin("qos", "1.0.0").
 		Describe("CPU burst, idle CPU and memory.high of containers, by pod annotation").
 		License("Apache-2.0").
+		Needs(wp.CapUnified, wp.CapCgroupWrite).
 		OnPreCreateContainer(create).
 		OnPreStartContainer(start).
 		OnPreUpdateContainerResources(update)

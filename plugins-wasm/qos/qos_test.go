@@ -166,7 +166,7 @@ func TestQoS(t *testing.T) {
 func TestManifestIsTheSame(t *testing.T) {
 	for name, build := range builds {
 		m := build(t, nil).Manifest()
-		if m.Name != "qos" || strings.Join(m.Hooks, " ") != "PreCreateContainer PreStartContainer PreUpdateContainerResources" {
+		if m.Name != "qos" || strings.Join(m.HookSet().Names(), " ") != "PreCreateContainer PreStartContainer PreUpdateContainerResources" {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
@@ -228,7 +228,7 @@ func BenchmarkCall(b *testing.B) {
 		Hook:      abi.PreCreateContainer,
 		Pod:       sdktest.Fields{"annotations": map[string]string{"qos.wasmproxy.io/cpu-burst": "5", "qos.wasmproxy.io/cpu-idle": "1", "qos.wasmproxy.io/memory-high": "1"}},
 		Container: sdktest.Fields{"name": "web", "resources.cpu_quota": 20_000},
-	}.Event(b)
+	}.NewEvent(b)
 	for b.Loop() {
 		if err := p.Call(b.Context(), event, plugin.NewAdjustment(abi.PreCreateContainer, fs)); err != nil {
 			b.Fatal(err)

@@ -184,3 +184,47 @@ func busy(t *testing.T, k *kernel) {
 		t.Fatal(err)
 	}
 }
+
+// The kernel's own files are read as v2 has them, whichever version it is.
+func TestGetFromTheKernel(t *testing.T) {
+	k := newKernel(t)
+	for _, controller := range []string{"cpuacct", "memory", "pids"} { // on v1, where they are mounted apart
+		if err := os.Mkdir(k.dir(controller), 0o755); err == nil {
+			t.Cleanup(func() { os.Remove(k.dir(controller)) })
+		} else if !errors.Is(err, os.ErrExist) {
+			lack(t, true, err)
+		}
+	}
+	if err := k.shares(512); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		"cpu.weight": "20", "cpu.max": "max 100000", "cpu.idle": "0", "memory.current": "0", "memory.max": "max", "pids.current": "0", "pids.max": "max",
+	} {
+		got, err := k.Get(k.group, file)
+		if !k.controls(t, file) {
+			if !errors.Is(err, abi.Unsupported) {
+				t.Errorf("%s without its controller: %q, %v", file, got, err)
+			}
+			continue
+		}
+		if got != want || err != nil {
+			t.Errorf("%s: %q, %v, want %q", file, got, err, want)
+		}
+	}
+	stat, err := k.Get(k.group, "cpu.stat")
+	if err != nil || !strings.HasPrefix(stat, "usage_usec ") || !strings.Contains(stat, "\nnr_throttled 0\n") {
+		t.Errorf("cpu.stat: %q, %v", stat, err)
+	}
+}
+
+// controls reports whether the group has the controller of a file: on v2 its
+// parent must give it.
+func (k *kernel) controls(t *testing.T, file string) bool {
+	if k.Version() == 1 {
+		return true
+	}
+	given := must(os.ReadFile(filepath.Join(mount, "cgroup.subtree_control")))(t)
+	controller, _, _ := strings.Cut(file, ".")
+	return slices.Contains(strings.Fields(string(given)), controller)
+}

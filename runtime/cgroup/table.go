@@ -1,6 +1,10 @@
 package cgroup
 
-import "github.com/wasmproxy/wasmproxy/abi"
+import (
+	"slices"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
 
 // The names of the files that the kernel ties to what CRI sets.
 const (
@@ -52,9 +56,9 @@ func lookup(name string) (*file, error) {
 	return nil, reason(abi.Denied, "not a file that a plugin may name")
 }
 
-// controllers returns the v1 controllers of the table, each once.
+// controllers returns the v1 controllers of both tables, each once.
 func controllers() []string {
-	var names []string
+	names := slices.Clone(readControllers)
 	seen := map[string]bool{"": true}
 	for _, x := range files {
 		if !seen[x.controller] {

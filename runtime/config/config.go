@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -26,9 +27,12 @@ type Config struct {
 	PluginDir     string        `koanf:"plugin-dir" default:"/etc/wasmproxy/plugins.d" usage:"directory of .wasm plugins"`
 	HookDir       string        `koanf:"hook-dir" default:"/etc/runtime/hookserver.d" usage:"directory of JSON files that register plugin processes"`
 	CacheDir      string        `koanf:"cache-dir" default:"/var/cache/wasmproxy" usage:"directory for compiled plugins, of the proxy's user alone; empty: plugins are compiled in the proxy's own process"`
+	GuestMemory   string        `koanf:"guest-memory" default:"256Mi" usage:"memory of all instances of all .wasm plugins together, in Mi or Gi"`
 	CgroupRoot    string        `koanf:"cgroup-root" default:"/sys/fs/cgroup" usage:"mount of the cgroup hierarchy; empty: no cgroup file is written"`
 	CgroupMode    string        `koanf:"cgroup-mode" default:"auto" usage:"version of the cgroup hierarchy: auto, v1 or v2"`
 	DrainTimeout  time.Duration `koanf:"drain-timeout" default:"4m" usage:"how long calls in flight may take to finish at shutdown"`
+	SkipLabel     string        `koanf:"skip-label" default:"runtimeproxy.koordinator.sh/skip-hookserver=true" usage:"label, KEY=VALUE, of pods about which hook servers are not asked; empty: none"`
+	KoordCompat   bool          `koanf:"koord-compat" usage:"treat hook servers as koord-runtime-proxy did where the proxy deliberately does not; see docs/koordinator.md"`
 	LogFormat     string        `koanf:"log-format" default:"auto" usage:"auto (text on a terminal, else json), text or json"`
 	LogLevel      string        `koanf:"log-level" default:"info" usage:"debug, info, warn or error"`
 }
@@ -43,11 +47,13 @@ func (c *Config) Validate() error {
 		directory("hook-dir", c.HookDir),
 		optional(directory, "cache-dir", c.CacheDir),
 		c.cacheApart(),
+		c.enough(),
 		optional(directory, "cgroup-root", c.CgroupRoot),
 		oneOf("cgroup-mode", c.CgroupMode, "auto", "v1", "v2"),
 		oneOf("log-format", c.LogFormat, "auto", "text", "json"),
 		level(c.LogLevel),
 		positive("drain-timeout", c.DrainTimeout),
+		optional(label, "skip-label", c.SkipLabel),
 		c.distinct(),
 	)
 }
@@ -59,6 +65,19 @@ func (c *Config) Level() slog.Level {
 		return slog.LevelInfo
 	}
 	return l
+}
+
+// GuestBytes is GuestMemory in bytes; 0 if it is none.
+func (c *Config) GuestBytes() int64 {
+	digits, unit := strings.TrimSuffix(c.GuestMemory, "Mi"), int64(1<<20)
+	if number, giga := strings.CutSuffix(c.GuestMemory, "Gi"); giga {
+		digits, unit = number, 1<<30
+	}
+	n, err := strconv.ParseUint(digits, 10, 16)
+	if err != nil || digits == c.GuestMemory {
+		return 0
+	}
+	return int64(n) * unit
 }
 
 // Path returns the file of an endpoint: what follows unix://.
@@ -85,6 +104,14 @@ func (c *Config) cacheApart() error {
 	return nil
 }
 
+// enough wants memory for a guest at least.
+func (c *Config) enough() error {
+	if c.GuestBytes() == 0 {
+		return fmt.Errorf("guest-memory: %q is not a size such as 256Mi or 1Gi", c.GuestMemory)
+	}
+	return nil
+}
+
 func within(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
@@ -93,6 +120,13 @@ func within(path, dir string) bool {
 func endpoint(key, value string) error {
 	if !filepath.IsAbs(Path(value)) {
 		return fmt.Errorf("%s: %q is not unix:// and an absolute path", key, value)
+	}
+	return nil
+}
+
+func label(key, value string) error {
+	if name, _, ok := strings.Cut(value, "="); !ok || name == "" {
+		return fmt.Errorf("%s: %q is not a label such as example.com/skip=true", key, value)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.DrainTimeout != 4*time.Minute || c.Listen != "unix:///run/wasmproxy/wasmproxy.sock" || c.LogLevel != "info" {
+	if c.DrainTimeout != 4*time.Minute || c.Listen != "unix:///run/wasmproxy/wasmproxy.sock" || c.LogLevel != "info" || c.GuestBytes() != 256<<20 {
 		t.Errorf("unexpected defaults: %+v", *c)
 	}
 }
@@ -68,9 +68,17 @@ func TestBadSettingsAreNamed(t *testing.T) {
 		{"cache among plugins", "", []string{"--cache-dir=/etc/wasmproxy/plugins.d/.cache"}, [2]string{}, `cache-dir: "/etc/wasmproxy/plugins.d/.cache" and plugin-dir`},
 		{"cache around hooks", "", []string{"--cache-dir=/etc/runtime"}, [2]string{}, `cache-dir: "/etc/runtime" and hook-dir`},
 		{"mode", "", []string{"--cgroup-mode=3"}, [2]string{}, "cgroup-mode"},
+		{"memory without a unit", "", []string{"--guest-memory=256"}, [2]string{}, `guest-memory: "256" is not a size such as 256Mi`},
+		{"no memory", "", []string{"--guest-memory=0Mi"}, [2]string{}, `guest-memory: "0Mi"`},
+		{"memory in a file", "guest-memory: 64MB\n", nil, [2]string{}, `guest-memory: "64MB"`},
 		{"duration in a file", "drain-timeout: soon\n", nil, [2]string{}, "drain-timeout"},
 		{"duration without a unit", "drain-timeout: 240\n", nil, [2]string{}, "wasmproxy.yaml: drain-timeout: 240"},
 		{"list", "plugin-dir: [/a, /b]\n", nil, [2]string{}, "wasmproxy.yaml: plugin-dir"},
+		{"switch in a file", "koord-compat: \"yes\"\n", nil, [2]string{}, "wasmproxy.yaml: koord-compat: yes is not true or false"},
+		{"switch that is a list", "koord-compat: [true]\n", nil, [2]string{}, "wasmproxy.yaml: koord-compat"},
+		{"switch in a variable", "", nil, [2]string{"WASMPROXY_KOORD_COMPAT", "maybe"}, "koord-compat"},
+		{"text that is a switch", "listen: true\n", nil, [2]string{}, "wasmproxy.yaml: listen: true is not text"},
+		{"label", "", []string{"--skip-label=example.com/skip"}, [2]string{}, `skip-label: "example.com/skip" is not a label such as`},
 		{"level", "log-level: loud\n", nil, [2]string{}, `log-level: "loud"`},
 	}
 	for _, tt := range tests {

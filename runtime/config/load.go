@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -32,11 +33,18 @@ var otherVariables = []string{"WASMPROXY_CACHE"}
 func Flags(fs *pflag.FlagSet) {
 	fs.String(FileFlag, "", "YAML file with any of these settings by the names of their flags")
 	for _, s := range settings() {
-		if s.isDuration {
-			d, _ := time.ParseDuration(s.byDefault) // TestDefaults holds that it parses
-			fs.Duration(s.key, d, s.usage)
-			continue
-		}
+		s.flag(fs)
+	}
+}
+
+func (s setting) flag(fs *pflag.FlagSet) {
+	switch s.kind {
+	case reflect.TypeFor[time.Duration]():
+		d, _ := time.ParseDuration(s.byDefault) // TestDefaults holds that it parses
+		fs.Duration(s.key, d, s.usage)
+	case reflect.TypeFor[bool]():
+		fs.Bool(s.key, false, s.usage)
+	default:
 		fs.String(s.key, s.byDefault, s.usage)
 	}
 }
@@ -44,12 +52,17 @@ func Flags(fs *pflag.FlagSet) {
 // Load reads the settings from their sources. fs has been parsed, and Flags was
 // called on it.
 func Load(fs *pflag.FlagSet) (*Config, error) {
+	return load(fs, nil)
+}
+
+// load takes other defaults than the settings' own, where there are any.
+func load(fs *pflag.FlagSet, defaults map[string]any) (*Config, error) {
 	k := koanf.New(".")
 	path, err := fs.GetString(FileFlag)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(loadDefaults(k), loadFile(k, path), loadEnv(k), loadFlags(k, fs)); err != nil {
+	if err := errors.Join(loadDefaults(k, defaults), loadFile(k, path), loadEnv(k), loadFlags(k, fs)); err != nil {
 		return nil, err
 	}
 	c := new(Config)
@@ -59,11 +72,14 @@ func Load(fs *pflag.FlagSet) (*Config, error) {
 	return c, c.Validate()
 }
 
-func loadDefaults(k *koanf.Koanf) error {
+func loadDefaults(k *koanf.Koanf, others map[string]any) error {
 	defaults := map[string]any{}
 	for _, s := range settings() {
-		defaults[s.key] = s.byDefault
+		if s.byDefault != "" || s.kind.Kind() == reflect.String {
+			defaults[s.key] = s.byDefault
+		}
 	}
+	maps.Copy(defaults, others)
 	return k.Load(confmap.Provider(defaults, "."), nil)
 }
 
@@ -87,15 +103,28 @@ func loadFile(k *koanf.Koanf, path string) error {
 	return k.Merge(written)
 }
 
-// checkWritten takes text only. A number would be decoded too, and 240 be a time
-// span of nanoseconds.
+// checkWritten takes text only, or true and false for a switch. A number would be
+// decoded too, and 240 be a time span of nanoseconds.
 func checkWritten(key string, value any) error {
-	if !known(key) {
+	s, ok := settingOf(key)
+	if !ok {
 		return fmt.Errorf("unknown key %q", key)
 	}
 	switch value.(type) {
-	case string, nil: // nil is a key without a value
+	case nil: // a key without a value
 		return nil
+	case bool:
+		ok = s.isSwitch()
+	case string:
+		ok = !s.isSwitch()
+	default:
+		ok = false
+	}
+	switch {
+	case ok:
+		return nil
+	case s.isSwitch():
+		return fmt.Errorf("%s: %v is not true or false", key, value)
 	}
 	return fmt.Errorf("%s: %v is not text; a time span has its unit, as 4m has", key, value)
 }
@@ -129,18 +158,24 @@ func envKey(name string) string {
 // loadFlags takes the flags that were given; the others' defaults are settled.
 func loadFlags(k *koanf.Koanf, fs *pflag.FlagSet) error {
 	return k.Load(posflag.ProviderWithFlag(fs, ".", nil, func(f *pflag.Flag) (string, any) {
-		if !f.Changed || !known(f.Name) {
+		name := f.Name
+		if key, old := koordNames[name]; old {
+			name = key
+		}
+		if !f.Changed || !known(name) {
 			return "", nil
 		}
-		return f.Name, f.Value.String()
+		return name, f.Value.String()
 	}), nil)
 }
 
 // setting is a field of Config.
 type setting struct {
 	key, byDefault, usage string
-	isDuration            bool
+	kind                  reflect.Type
 }
+
+func (s setting) isSwitch() bool { return s.kind.Kind() == reflect.Bool }
 
 // settings lists the fields of Config by their tags, the one table of settings.
 func settings() []setting {
@@ -148,12 +183,22 @@ func settings() []setting {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
 		all = append(all, setting{
 			key: f.Tag.Get("koanf"), byDefault: f.Tag.Get("default"), usage: f.Tag.Get("usage"),
-			isDuration: f.Type == reflect.TypeFor[time.Duration](),
+			kind: f.Type,
 		})
 	}
 	return all
 }
 
+func settingOf(key string) (setting, bool) {
+	all := settings()
+	i := slices.IndexFunc(all, func(s setting) bool { return s.key == key })
+	if i < 0 {
+		return setting{}, false
+	}
+	return all[i], true
+}
+
 func known(key string) bool {
-	return slices.ContainsFunc(settings(), func(s setting) bool { return s.key == key })
+	_, ok := settingOf(key)
+	return ok
 }

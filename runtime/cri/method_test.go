@@ -13,12 +13,12 @@ import (
 
 // Every hook's method is in the table, under a name and with types that CRI has.
 func TestMethodsMatchHooksAndCRI(t *testing.T) {
-	service := runtimeapi.File_staging_src_k8s_io_cri_api_pkg_apis_runtime_v1_api_proto.Services().ByName("RuntimeService").Methods()
+	services := runtimeapi.File_staging_src_k8s_io_cri_api_pkg_apis_runtime_v1_api_proto.Services()
 	hooked := abi.HookSet(0)
 	for _, m := range cri.Methods {
 		hooked |= m.Hooks()
-		name := m.Name[strings.LastIndexByte(m.Name, '/')+1:]
-		desc := service.ByName(protoreflect.Name(name))
+		service, name, _ := strings.Cut(strings.TrimPrefix(m.Name, "/runtime.v1."), "/")
+		desc := services.ByName(protoreflect.Name(service)).Methods().ByName(protoreflect.Name(name))
 		if desc == nil {
 			t.Fatalf("CRI has no method %s", m.Name)
 		}
@@ -30,7 +30,7 @@ func TestMethodsMatchHooksAndCRI(t *testing.T) {
 		}
 	}
 	for _, h := range abi.Hooks {
-		if !hooked.Has(h.Hook) {
+		if h.Asked != abi.Apart && !hooked.Has(h.Hook) {
 			t.Errorf("no method of the table has hook %s", h.Name)
 		}
 	}

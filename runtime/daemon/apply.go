@@ -27,7 +27,7 @@ func (d *daemon) apply(ctx context.Context, descriptions []registry.Description)
 // neither the store nor the backend, and nobody waits for either.
 func (d *daemon) refuse(members []member) {
 	_, absent := split(members)
-	d.current.swap(d.generation(absent))
+	d.swap(d.generation(absent))
 }
 
 // install makes a chain of the members. Before the first plugin gets an event
@@ -35,7 +35,7 @@ func (d *daemon) refuse(members []member) {
 // nothing is followed, nothing is kept, and every byte passes.
 func (d *daemon) install(ctx context.Context, members []member) {
 	if len(members) == 0 {
-		d.current.swap(nil)
+		d.swap(nil)
 		d.store.Clear()
 		if d.following.Swap(false) {
 			d.log.InfoContext(ctx, "no plugin in force, every call passes as it comes")
@@ -47,7 +47,9 @@ func (d *daemon) install(ctx context.Context, members []member) {
 		d.backend.fill(ctx)
 		d.describeNode(ctx)
 	}
-	d.current.swap(d.generation(members))
+	members = d.synchronize(ctx, members)
+	d.swap(d.generation(members))
+	d.sweeps.want()
 	present, absent := split(members)
 	d.log.InfoContext(ctx, "plugins in force", "plugins", ids(present), "refusing", ids(absent))
 }
@@ -73,30 +75,31 @@ func ids(members []member) []string {
 	return all
 }
 
-// describeNode finds out what plugins may know of the node.
-func (d *daemon) describeNode(ctx context.Context) {
-	var node intercept.Node
-	if d.cgroups != nil {
-		node.CgroupVersion = d.cgroups.Version()
-	}
-	node.RuntimeName, node.RuntimeVersion = d.backend.version(ctx)
-	d.node.Store(&node)
-}
-
 // generation makes the routes of these members, and keeps their plugins.
 func (d *daemon) generation(members []member) *generation {
 	plugins := make([]*loaded, len(members))
-	chain := make([]plugin.Member, len(members))
 	for i, m := range members {
-		plugins[i], chain[i] = m.loaded, m.Member
+		plugins[i] = m.loaded
 	}
 	g := newGeneration(plugins)
-	g.route = intercept.Router(intercept.Options{
-		Log: d.log, Chain: plugin.NewChain(d.log, d.files(), d.counts.observe, chain...),
-		Store: d.store, Backend: d.backend.client, Cgroups: d.cgroups, Node: &d.node, Turns: d.turns, CallTime: callTime(members),
-		Keep: func() func() { g.acquire(); return g.release }, // asked by a call, which keeps g
-	})
+	g.members, g.ended = members, d.sweeps.want
+	g.options = d.options(members)
+	g.options.Keep = func() func() { g.acquire(); return g.release } // asked by a call, which keeps g
+	g.options.Chain = g.options.NewChain(chained(g.options, members)...)
+	g.route = intercept.Router(g.options)
 	return g
+}
+
+// options are what these members' calls are intercepted with, but for the chain.
+func (d *daemon) options(members []member) intercept.Options {
+	return intercept.Options{
+		Log: d.log, Store: d.store, Backend: d.backend.client, Cgroups: d.cgroups, Node: &d.node, Turns: d.turns, CallTime: callTime(members),
+		NewChain: func(chain ...plugin.Member) *plugin.Chain {
+			return plugin.NewChain(d.log, d.files(), d.counts.observe, chain...)
+		},
+		AfterFailure: d.loader.koord.afterFailure(d.log, d.counts.observe, members),
+		Synchronized: synchronized(members),
+	}
 }
 
 // files is what plugins may write to; a nil *cgroup.FS is no Files.
@@ -113,14 +116,22 @@ func (d *daemon) refill(ctx context.Context) {
 	if d.following.Load() {
 		d.backend.fill(ctx)
 		d.describeNode(ctx)
+		d.sweeps.want()
 	}
 }
 
-// drain lets post hooks end, as long as calls in flight may take.
-func (d *daemon) drain(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, d.config.DrainTimeout)
+// drain lets post hooks end, within what calls have left of the drain timeout, which
+// began when the daemon was told to stop.
+func (d *daemon) drain(ctx context.Context, stopping <-chan time.Time) {
+	start := time.Now()
+	select {
+	case start = <-stopping:
+	default: // the listener failed
+	}
+	ctx, cancel := context.WithDeadline(ctx, start.Add(d.config.DrainTimeout))
 	defer cancel()
 	if err := d.turns.Drain(ctx); err != nil {
+		d.busy = true
 		d.log.WarnContext(ctx, "post hooks did not end in time", "err", err)
 	}
 }
@@ -132,19 +143,37 @@ func (d *daemon) report() {
 		calls = append(calls, slog.Uint64(method, n))
 	}
 	d.log.Info("served", slog.Group("calls", calls...),
-		slog.Group("hooks", attrs(&d.counts.asked)...), slog.Group("hook_failures", attrs(&d.counts.failed)...))
+		slog.Group("hooks", attrs(&d.counts.asked)...), slog.Group("hook_failures", attrs(&d.counts.failed)...),
+		slog.Group("metrics", d.loader.metrics()...))
+}
+
+// endTicks waits for ticks under way. One that waits for a runtime which does not
+// answer must not keep the process.
+func (d *daemon) endTicks(ctx context.Context) {
+	ended := make(chan struct{})
+	go func() {
+		d.ticking.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		d.busy = true
+		d.log.WarnContext(ctx, "ticks did not end in time")
+	}
 }
 
 // close ends what open made, as far as it came. No call is in flight.
 func (d *daemon) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	d.current.swap(nil)
+	d.swap(nil)
+	d.endTicks(ctx)
 	if d.loader != nil {
 		d.loader.close()
 	}
 	var ends []func() error
-	if d.engine != nil {
+	if d.engine != nil && !d.busy { // whose code may be running
 		ends = append(ends, func() error { return d.engine.Close(ctx) })
 	}
 	if d.cgroups != nil {

@@ -104,14 +104,3 @@ func (b *backend) fill(ctx context.Context) {
 	pods, containers := b.store.Len()
 	b.log.InfoContext(ctx, "store filled", "pods", pods, "containers", containers, "took", time.Since(start))
 }
-
-// version asks what the runtime calls itself.
-func (b *backend) version(ctx context.Context) (name, version string) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	v, err := b.client.Version(ctx, &runtimeapi.VersionRequest{})
-	if err != nil {
-		return "", ""
-	}
-	return v.GetRuntimeName(), v.GetRuntimeVersion()
-}

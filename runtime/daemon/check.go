@@ -27,8 +27,11 @@ func Check(ctx context.Context, c *config.Config, log *slog.Logger) (plugins []s
 			continue
 		}
 		manifest := m.loaded.Manifest()
-		plugins = append(plugins, fmt.Sprintf("%s: %s %s, %v, hooks %s",
-			m.ID, manifest.Name, manifest.Version, m.Policy, strings.Join(m.Hooks.Names(), ", ")))
+		what := manifest.Name + " " + manifest.Version
+		if m.hookServer {
+			what = manifest.Description
+		}
+		plugins = append(plugins, fmt.Sprintf("%s: %s, %v, hooks %s", m.ID, what, m.Policy, strings.Join(m.Hooks.Names(), ", ")))
 	}
 	return plugins, errors.Join(append(problems, errs...)...)
 }

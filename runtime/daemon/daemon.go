@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -30,7 +31,7 @@ type options struct {
 }
 
 func optionsOf(c *config.Config, log *slog.Logger) options {
-	return options{engine: wasm.Options{Log: log, CacheDir: c.CacheDir}}
+	return options{engine: wasm.Options{Log: log, CacheDir: c.CacheDir, GuestMemory: c.GuestBytes()}}
 }
 
 func run(ctx context.Context, c *config.Config, log *slog.Logger, o options) error {
@@ -57,13 +58,20 @@ type daemon struct {
 	current current
 	loader  *loader // for the goroutine that applies descriptions
 
+	sweeps  wishes         // tell plugins of pods that they do not know
+	missed  wishes         // fill the store again
+	ticking sync.WaitGroup // the ticks of all generations
+	untick  func()         // ends those of the current one; nil if there are none
+
+	busy      bool                           // post hooks did not end before the daemon had to
 	following atomic.Bool                    // the store follows calls
 	node      atomic.Pointer[intercept.Node] // never nil; replaced when the runtime is another
 }
 
 // open makes the parts, none of which does anything yet.
 func open(ctx context.Context, c *config.Config, log *slog.Logger, o options) (*daemon, error) {
-	d := &daemon{config: c, log: log, store: pods.NewStore(), turns: intercept.NewTurns()}
+	d := &daemon{config: c, log: log, store: pods.NewStore(), turns: intercept.NewTurns(), sweeps: newWishes(), missed: newWishes()}
+	d.current.missed = d.missed.want
 	d.node.Store(&intercept.Node{})
 	if err := d.assemble(ctx, o); err != nil {
 		d.close()
@@ -80,7 +88,8 @@ func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 	if d.engine, err = wasm.NewEngine(ctx, o.engine); err != nil {
 		return err
 	}
-	d.loader = newLoader(d.log, d.engine, o.noBreaker)
+	d.loader = newLoader(d.log, d.engine, koordOf(c), o.noBreaker)
+	d.loader.features = features(d.cgroups)
 	runtime, err := d.dial(c.Backend)
 	if err != nil {
 		return err
@@ -134,8 +143,11 @@ func (d *daemon) serve(ctx context.Context) error {
 	var tasks sync.WaitGroup
 	tasks.Go(func() { watch.Run(background, func(all []registry.Description) { d.apply(background, all) }) })
 	tasks.Go(func() { d.backend.watch(background, d.refill) })
+	tasks.Go(func() { d.sweep(background) })
+	stopping := make(chan time.Time, 1)
+	context.AfterFunc(ctx, func() { stopping <- time.Now() })
 	err = d.server.Serve(ctx, listener)
-	d.drain(background)
+	d.drain(background, stopping)
 	stop()
 	tasks.Wait()
 	d.report()

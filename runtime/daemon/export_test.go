@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -18,4 +19,17 @@ func RunWithoutBreaker(ctx context.Context, c *config.Config, log *slog.Logger) 
 	o := optionsOf(c, log)
 	o.noBreaker = true
 	return run(ctx, c, log, o)
+}
+
+// Reloader returns a daemon that serves nobody: reload makes what its directories hold now
+// the plugins of every call, as the watcher does when it has seen a change.
+func Reloader(ctx context.Context, c *config.Config, log *slog.Logger) (reload, closeAll func(), err error) {
+	d, err := open(ctx, c, log, optionsOf(c, log))
+	if err != nil {
+		return nil, nil, err
+	}
+	return func() {
+		descriptions, _ := registry.Read(registry.Dirs{Plugins: c.PluginDir, Hooks: c.HookDir})
+		d.apply(ctx, descriptions)
+	}, d.close, nil
 }

@@ -3,9 +3,13 @@ package daemon
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -49,6 +53,11 @@ type loaded struct {
 	plugin.Plugin
 	source  string          // what it was made from; equal sources make equal plugins
 	breaker *plugin.Breaker // nil if it is asked whatever it does
+	fresh   bool            // it is yet to be synchronized, for the first time
+	before  *loaded         // what it replaces then; nil if nothing
+
+	synchronized *intercept.Synchronized // what it knows; nil unless it has the hook
+	ticks        ticks
 }
 
 func newLoaded(log *slog.Logger, id, source string, p plugin.Plugin) *loaded {
@@ -63,7 +72,10 @@ func newLoaded(log *slog.Logger, id, source string, p plugin.Plugin) *loaded {
 // daemon and the last call that uses it have let go.
 type generation struct {
 	*counted
-	route cri.Router
+	route   cri.Router
+	members []member
+	options intercept.Options // what its calls are intercepted with
+	ended   func()            // called when it has ended, if not nil
 }
 
 // newGeneration returns a generation that keeps its plugins until it ends.
@@ -72,15 +84,23 @@ func newGeneration(plugins []*loaded) *generation {
 	for _, p := range plugins {
 		p.acquire() // the caller has it, so it has not ended
 	}
-	return &generation{counted: newCounted(func() {
+	g := &generation{}
+	g.counted = newCounted(func() {
 		for _, p := range plugins {
 			p.release()
 		}
-	})}
+		if g.ended != nil {
+			g.ended()
+		}
+	})
+	return g
 }
 
 // current is the generation that new calls use. The zero value routes nothing.
-type current struct{ live atomic.Pointer[generation] }
+type current struct {
+	live   atomic.Pointer[generation]
+	missed func() // called after a pod was made that the generation of the moment did not see; may be nil
+}
 
 // swap makes g the generation of every call from now on.
 func (c *current) swap(g *generation) {
@@ -93,17 +113,39 @@ func (c *current) swap(g *generation) {
 // that was routed ever sends its request is the caller's choice, so a
 // generation is kept only from there on, until the call has ended.
 func (c *current) Route(method string) cri.Interceptor {
-	if g := c.live.Load(); g == nil || g.route(method) == nil {
+	switch g := c.live.Load(); {
+	case g == nil && makesPods(method):
+		return c.pass
+	case g == nil || g.route(method) == nil:
 		return nil
 	}
 	return func(ctx context.Context, req *cri.Frame, next cri.Next) (*cri.Frame, error) {
 		g := c.acquire()
 		if g == nil { // the last plugin went meanwhile
-			return next(ctx, req)
+			return c.pass(ctx, req, next)
 		}
 		defer g.release()
-		return g.route(method)(ctx, req, next) // all generations route the same methods
+		if intercept := g.route(method); intercept != nil {
+			return intercept(ctx, req, next)
+		}
+		return next(ctx, req) // the one that came meanwhile hooks no such method
 	}
+}
+
+// makesPods tells the calls after which there is one more pod.
+func makesPods(method string) bool {
+	name, ok := strings.CutPrefix(method, "/"+runtimeapi.RuntimeService_ServiceDesc.ServiceName+"/")
+	return ok && (name == "RunPodSandbox" || name == "RestorePod")
+}
+
+// pass lets a call pass that came while there was no generation. One that came
+// meanwhile may have filled the store before the runtime had the pod.
+func (c *current) pass(ctx context.Context, req *cri.Frame, next cri.Next) (*cri.Frame, error) {
+	resp, err := next(ctx, req)
+	if err == nil && c.missed != nil && c.live.Load() != nil {
+		c.missed()
+	}
+	return resp, err
 }
 
 func (c *current) acquire() *generation {

@@ -84,3 +84,32 @@ func answer(context.Context, *cri.Frame) (*cri.Frame, error) { return &cri.Frame
 func passing(ctx context.Context, req *cri.Frame, next cri.Next) (*cri.Frame, error) {
 	return next(ctx, req)
 }
+
+// A pod that is made while the first plugin comes is asked for once more, since
+// the store may have been filled before it was there.
+func TestPodThatNoGenerationSaw(t *testing.T) {
+	const run = "/runtime.v1.RuntimeService/RunPodSandbox"
+	missed := 0
+	c := current{missed: func() { missed++ }}
+	if c.Route("/runtime.v1.RuntimeService/CreateContainer") != nil {
+		t.Error("another call does not pass as it comes")
+	}
+	pass := func(meanwhile func()) {
+		_, err := c.Route(run)(t.Context(), nil, func(context.Context, *cri.Frame) (*cri.Frame, error) {
+			meanwhile()
+			return &cri.Frame{}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if pass(func() {}); missed != 0 {
+		t.Error("a pod is missed although nobody is there to miss it")
+	}
+	if pass(func() { c.swap(routing(&closing{}, passing)) }); missed != 1 {
+		t.Errorf("missed %d times", missed)
+	}
+	if pass(func() {}); missed != 1 {
+		t.Error("a pod is missed that the generation saw")
+	}
+}

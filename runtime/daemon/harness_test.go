@@ -149,11 +149,16 @@ func (n *node) await(words ...string) {
 
 // runPod runs a sandbox; the name makes it another each time.
 func (n *node) runPod(ctx context.Context, name string) (string, error) {
-	resp, err := n.kubelet.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
+	resp, err := n.kubelet.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: podNamed(name)})
+	return resp.GetPodSandboxId(), err
+}
+
+// podNamed is the config of a pod.
+func podNamed(name string) *runtimeapi.PodSandboxConfig {
+	return &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: name, Namespace: "test", Uid: name},
 		Linux:    &runtimeapi.LinuxPodSandboxConfig{CgroupParent: "/kubepods/pod" + name},
-	}})
-	return resp.GetPodSandboxId(), err
+	}
 }
 
 // createContainer creates a container in a pod.

@@ -29,19 +29,25 @@ var refusedHooks = abi.HookSetOf(abi.PreRunPodSandbox, abi.PreCreateContainer, a
 type loader struct {
 	log       *slog.Logger
 	engine    *wasm.Engine
+	koord     koord
 	noBreaker bool
+	features  []abi.Feature      // of the node
 	loaded    map[string]*loaded // by id
+	kept      map[string]kept    // by id
 }
 
-func newLoader(log *slog.Logger, engine *wasm.Engine, noBreaker bool) *loader {
-	return &loader{log: log, engine: engine, noBreaker: noBreaker, loaded: map[string]*loaded{}}
+func newLoader(log *slog.Logger, engine *wasm.Engine, k koord, noBreaker bool) *loader {
+	return &loader{log: log, engine: engine, koord: k, noBreaker: noBreaker, loaded: map[string]*loaded{}, kept: map[string]kept{}}
 }
 
 // member is a place in the chain and the shared plugin that fills it.
 type member struct {
 	plugin.Member
-	loaded *loaded
-	time   time.Duration // that one call of it may take, whoever ends it
+	loaded      *loaded
+	description registry.Description
+	time        time.Duration // that one call of it may take, whoever ends it
+
+	hookServer bool
 }
 
 // absent reports whether the member stands for a plugin that is not there.
@@ -54,7 +60,7 @@ func (l *loader) pending(descriptions []registry.Description) []member {
 	for _, d := range descriptions {
 		switch have := l.loaded[d.ID]; {
 		case have != nil:
-			members = append(members, newMember(d, have))
+			members = append(members, l.member(d, have))
 		case d.Policy == plugin.Fail:
 			members = append(members, l.refusing(d, errors.New("it is being loaded")))
 		}
@@ -74,7 +80,7 @@ func (l *loader) load(ctx context.Context, descriptions []registry.Description) 
 		}
 		switch {
 		case have != nil:
-			members = append(members, newMember(d, have))
+			members = append(members, l.member(d, have))
 		case d.Policy == plugin.Fail:
 			members = append(members, l.refusing(d, err))
 		}
@@ -90,24 +96,38 @@ func (l *loader) get(ctx context.Context, d registry.Description) (*loaded, erro
 		return have, d.Problem
 	}
 	start := time.Now()
-	p, err := l.open(ctx, d)
+	var breaker *plugin.Breaker
+	if !l.noBreaker {
+		breaker = plugin.NewBreaker(l.log, d.ID, nil)
+	}
+	p, err := l.open(ctx, d, breaker)
 	if err != nil {
 		return have, err
 	}
-	if have != nil {
-		have.release()
-	}
-	l.loaded[d.ID] = newLoaded(l.log, d.ID, source(d), p)
-	if !l.noBreaker {
-		l.loaded[d.ID].breaker = plugin.NewBreaker(l.log, d.ID, nil)
-	}
-	l.log.InfoContext(ctx, "plugin loaded", "plugin", d.ID, "name", p.Manifest().Name, "version", p.Manifest().Version,
-		"hooks", p.Manifest().Hooks, "replaced", have != nil, "took", time.Since(start))
+	manifest := p.Manifest()
+	l.replace(d, p, have, breaker)
+	l.log.InfoContext(ctx, "plugin loaded", "plugin", d.ID, "name", manifest.Name, "version", manifest.Version,
+		"hooks", manifest.HookSet().Names(), "replaced", have != nil, "took", time.Since(start))
+	l.sayCapabilities(ctx, d, manifest)
 	return l.loaded[d.ID], nil
 }
 
+// replace puts p into the place of have, which may be nil. A plugin that is to be
+// synchronized first does not end the one before it yet.
+func (l *loader) replace(d registry.Description, p plugin.Plugin, have *loaded, breaker *plugin.Breaker) {
+	manifest := p.Manifest()
+	young := newLoaded(l.log, d.ID, source(d), p)
+	young.breaker = breaker
+	l.loaded[d.ID] = young
+	if manifest.HookSet().Has(abi.Synchronize) {
+		young.synchronized, young.before, young.fresh = intercept.NewSynchronized(), have, true
+	} else if have != nil {
+		have.release()
+	}
+}
+
 // open makes a plugin. No file can end the process: a panic is that plugin's error.
-func (l *loader) open(ctx context.Context, d registry.Description) (_ plugin.Plugin, err error) {
+func (l *loader) open(ctx context.Context, d registry.Description, breaker *plugin.Breaker) (_ plugin.Plugin, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			l.log.ErrorContext(ctx, "loading a plugin panicked", "plugin", d.ID, "panic", r, "stack", string(debug.Stack()))
@@ -118,13 +138,17 @@ func (l *loader) open(ctx context.Context, d registry.Description) (_ plugin.Plu
 		return nil, d.Problem
 	}
 	if d.Endpoint != "" {
-		return remote.New(remote.Options{ID: d.ID, Endpoint: d.Endpoint, Hooks: d.Hooks, Log: l.log})
+		return remote.New(l.koord.options(d, breaker, l.log))
 	}
 	module, err := d.ReadModule()
 	if err != nil {
 		return nil, err
 	}
-	return l.engine.Load(ctx, d.ID, module, wasm.PluginOptions{Config: d.Config, Timeout: d.Timeout, Interpret: d.Interpret})
+	options, err := l.moduleOptions(d)
+	if err != nil {
+		return nil, err
+	}
+	return l.engine.Load(ctx, d.ID, module, options)
 }
 
 // drop lets go of what no description names any more.
@@ -138,6 +162,11 @@ func (l *loader) drop(descriptions []registry.Description) {
 			delete(l.loaded, id)
 			have.release()
 			l.log.Info("plugin removed", "plugin", id)
+		}
+	}
+	for id := range l.kept { // also of what never loaded
+		if !named[id] {
+			delete(l.kept, id)
 		}
 	}
 }
@@ -154,14 +183,26 @@ func (l *loader) close() {
 // share it.
 func source(d registry.Description) string { return d.Source() + " " + d.Timeout.String() }
 
-func newMember(d registry.Description, have *loaded) member {
-	hooks := hooksOf(have.Manifest())
+func (l *loader) member(d registry.Description, have *loaded) member {
+	manifest := have.Manifest()
+	hooks := manifest.HookSet()
 	if d.HooksNamed {
 		hooks &= d.Hooks
 	}
-	return member{loaded: have, time: hookTime(d), Member: plugin.Member{
-		ID: d.ID, Plugin: have, Policy: d.Policy, Timeout: chainTimeout(d), Hooks: hooks, Breaker: have.breaker,
+	return member{loaded: have, description: d, time: hookTime(d), hookServer: d.IsHookServer(), Member: plugin.Member{
+		ID: d.ID, Plugin: l.tried(d, have), Policy: d.Policy, Timeout: chainTimeout(d), Metered: d.Endpoint == "", Hooks: hooks, Breaker: have.breaker,
+		Capabilities: capabilities(d, manifest), Match: manifestMatch(l.koord.match(d, hooks), manifest),
 	}}
+}
+
+// manifestMatch narrows what the operator left by what the plugin itself asks for.
+func manifestMatch(m plugin.Matches, manifest abi.Manifest) plugin.Matches {
+	for _, wanted := range manifest.Hooks {
+		if hook, ok := abi.HookByName(wanted.Hook); ok {
+			m = m.And(abi.HookSetOf(hook), wanted.Match)
+		}
+	}
+	return m
 }
 
 // chainTimeout is the time that the chain gives a plugin. A guest's is 0: its
@@ -194,23 +235,14 @@ func callTime(members []member) time.Duration {
 	return longest
 }
 
-func hooksOf(m abi.Manifest) (set abi.HookSet) {
-	for _, name := range m.Hooks {
-		if h, ok := abi.HookByName(name); ok {
-			set |= abi.HookSetOf(h)
-		}
-	}
-	return set
-}
-
 // refusing is the place of a plugin that must not be ignored and is not there.
 func (l *loader) refusing(d registry.Description, reason error) member {
 	hooks := refusedHooks
 	if d.HooksNamed {
 		hooks = d.Hooks
 	}
-	absent := newLoaded(l.log, d.ID, "", notLoaded{manifest: abi.Manifest{Name: d.ID, Hooks: hooks.Names()}, reason: reason})
-	return member{loaded: absent, Member: plugin.Member{ID: d.ID, Plugin: absent, Policy: d.Policy, Hooks: hooks}}
+	absent := newLoaded(l.log, d.ID, "", notLoaded{manifest: abi.Manifest{Name: d.ID, Hooks: abi.ManifestHooks(hooks)}, reason: reason})
+	return member{loaded: absent, Member: plugin.Member{ID: d.ID, Plugin: absent, Policy: d.Policy, Hooks: hooks, Match: l.koord.match(d, hooks)}}
 }
 
 // notLoaded is a plugin that fails every call with the reason why it is not there.
@@ -226,3 +258,12 @@ func (p notLoaded) Call(context.Context, plugin.Event, *plugin.Adjustment) error
 }
 
 func (p notLoaded) Close(context.Context) error { return nil }
+
+// tried is the plugin as it goes into a chain: itself, or such that it changes
+// nothing.
+func (l *loader) tried(d registry.Description, have *loaded) plugin.Plugin {
+	if d.DryRun {
+		return plugin.DryRun(have, d.ID, l.log)
+	}
+	return have
+}

@@ -1,6 +1,7 @@
 package intercept
 
 import (
+	"context"
 	"log/slog"
 
 	"google.golang.org/protobuf/proto"
@@ -10,26 +11,50 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
 // observe tells the store of a call that succeeded, before the caller hears of
 // it: kubelet's next call may follow at once.
 func (c *call) observe(answer *cri.Frame) {
+	if !c.method.Followed && !c.Chain.Hooks().Has(c.method.Post) {
+		return
+	}
 	resp := c.method.NewResponse()
 	if err := answer.Decode(resp); err != nil {
 		c.Log.WarnContext(c.ctx, "the store cannot follow an answer", "method", c.method.Name, "err", err)
 		c.event = nil
 		return
 	}
-	c.Store.Observe(c.asked(), c.req, resp)
-	if c.event == nil {
-		return
+	c.born(resp)
+	if c.method.Followed {
+		c.Store.Observe(c.asked(), c.req, resp)
 	}
+	if c.event != nil {
+		c.event.answered(resp, c.Store)
+	}
+}
+
+// answered makes the event one of what the call has left behind.
+func (e *event) answered(resp proto.Message, store *pods.Store) {
+	e.about.resp, e.views = resp, nil
 	switch r := resp.(type) {
 	case *runtimeapi.RunPodSandboxResponse:
-		c.event.pod.id = r.GetPodSandboxId()
+		e.pod.id = r.GetPodSandboxId()
+	case *runtimeapi.RestorePodResponse:
+		e.pod.id = r.GetPodSandboxId()
 	case *runtimeapi.CreateContainerResponse:
-		c.event.container.id = r.GetContainerId()
+		e.container.id = r.GetContainerId()
+	}
+	if e.pod != nil {
+		if record, ok := store.Pod(e.pod.id); ok {
+			e.pod.state = podState(record.State)
+		}
+	}
+	if e.container != nil {
+		if record, ok := store.Container(e.container.id); ok {
+			e.container.state = containerState(record.State)
+		}
 	}
 }
 
@@ -54,23 +79,23 @@ func (c *call) writePodFiles() error {
 		if o.Change.Op != plugin.WriteFile || o.Change.Object != abi.Pod {
 			continue
 		}
-		err := c.writePodFile(o.Change)
+		err := c.writePodFile(c.event, o.Change)
 		if err != nil && o.Policy == plugin.Fail {
 			return &plugin.Error{Plugin: o.Plugin, Hook: c.event.hook, Err: err}
 		}
 		if err != nil {
-			c.fileNotWritten(o, err)
+			c.fileNotWritten(c.ctx, c.event, o, err)
 		}
 	}
 	return nil
 }
 
-func (c *call) writePodFile(change plugin.Change) error {
-	group, err := cgroup.PodPath(c.event.pod.config.GetLinux().GetCgroupParent())
+func (i *interceptor) writePodFile(e *event, change plugin.Change) error {
+	group, err := object{pod: e.pod}.group(i.Store)
 	if err != nil {
 		return err
 	}
-	return c.Cgroups.Write(group, change.Key, change.Text)
+	return i.Cgroups.Write(group, change.Key, change.Text)
 }
 
 // writeContainerFiles remembers the cgroup files that plugins want of the
@@ -84,9 +109,9 @@ func (c *call) writeContainerFiles() {
 	switch c.req.(type) {
 	case *runtimeapi.StartContainerRequest:
 		record, _ := c.Store.Container(c.event.container.id)
-		c.writeFiles(record.CgroupFiles)
+		c.writeFiles(c.ctx, c.event, c.event.container, record.CgroupFiles)
 	case *runtimeapi.UpdateContainerResourcesRequest:
-		c.writeFiles(wanted)
+		c.writeFiles(c.ctx, c.event, c.event.container, wanted)
 	}
 }
 
@@ -100,94 +125,87 @@ func (c *call) want(owned []plugin.Owned) map[string]string {
 		}
 	}
 	if len(files) > 0 {
-		id := c.event.container.id
-		record, _ := c.Store.Container(id)
-		c.Store.SetCgroupFiles(id, merged(record.CgroupFiles, files))
+		c.Store.AddCgroupFiles(c.event.container.id, files)
 	}
 	return files
 }
 
-// writePostFiles writes what post hooks asked for.
+// writePostFiles writes what post hooks asked for of the event's own pod or
+// container.
 func (c *call) writePostFiles(owned []plugin.Owned) {
 	c.owned = owned
+	c.writePodFilesOf(c.ctx, c.event, owned)
 	if c.event.container == nil {
-		for _, o := range owned {
-			if err := c.writePodFile(o.Change); err != nil {
-				c.fileNotWritten(o, err)
-			}
-		}
 		return
 	}
 	files := c.want(owned)
-	if c.event.hook != abi.PostCreateContainer || c.started() {
-		c.writeFiles(files)
+	if c.event.hook != abi.PostCreateContainer || c.started(c.event.container.id) {
+		c.writeFiles(c.ctx, c.event, c.event.container, files)
+	}
+}
+
+// writePodFilesOf writes files of the event's pod. It is too late to refuse
+// anything for what fails.
+func (i *interceptor) writePodFilesOf(ctx context.Context, e *event, owned []plugin.Owned) {
+	for _, o := range owned {
+		if o.Change.Op != plugin.WriteFile || o.Change.Object != abi.Pod {
+			continue
+		}
+		if err := i.writePodFile(e, o.Change); err != nil {
+			i.fileNotWritten(ctx, e, o, err)
+		}
 	}
 }
 
 // started reports whether the container has left the state in which it has no
 // cgroup yet. Who asks has noted what it wants before, and StartContainer looks
 // for that after it has noted the start: so one of the two writes it.
-func (c *call) started() bool {
-	record, known := c.Store.Container(c.event.container.id)
+func (i *interceptor) started(id string) bool {
+	record, known := i.Store.Container(id)
 	return known && record.State != runtimeapi.ContainerState_CONTAINER_CREATED
 }
 
-// writeFiles writes files of the container's cgroup, in any order: each is
-// independent of the others, and what fails is logged.
-func (c *call) writeFiles(files map[string]string) {
+// writeFiles writes files of a container's cgroup, in any order: each is
+// independent of the others, and what fails is logged as of e.
+func (i *interceptor) writeFiles(ctx context.Context, e *event, c *containerView, files map[string]string) {
 	if len(files) == 0 {
 		return
 	}
-	group, err := c.group()
+	group, err := object{container: c}.group(i.Store)
 	for file, value := range files {
 		writeErr := err
 		if writeErr == nil {
-			writeErr = c.Cgroups.Write(group, file, value)
+			writeErr = i.Cgroups.Write(group, file, value)
 		}
 		if writeErr != nil {
-			c.Log.ErrorContext(c.ctx, "cgroup file not written", slog.Any("", c.event), "file", file, "err", writeErr)
+			i.Log.ErrorContext(ctx, "cgroup file not written", slog.Any("", e), "container_id", c.id, "file", file, "err", writeErr)
 		}
 	}
 }
 
-func (c *call) fileNotWritten(o plugin.Owned, err error) {
-	c.Log.ErrorContext(c.ctx, "cgroup file not written", "plugin", o.Plugin, slog.Any("", c.event), "file", o.Change.Key, "err", err)
+func (i *interceptor) fileNotWritten(ctx context.Context, e *event, o plugin.Owned, err error) {
+	i.Log.ErrorContext(ctx, "cgroup file not written", "plugin", o.Plugin, slog.Any("", e), "file", o.Change.Key, "err", err)
 }
 
-// group is the container's cgroup: what the runtime says, else where containerd
-// puts it.
-func (c *call) group() (string, error) {
-	record, _ := c.Store.Container(c.event.container.id)
-	if record.CgroupsPath != "" {
-		return cgroup.PodPath(record.CgroupsPath)
-	}
-	parent := record.CgroupParent
-	if parent == "" {
-		parent = c.event.pod.config.GetLinux().GetCgroupParent()
-	}
-	return cgroup.ContainerPath(parent, c.event.container.id)
-}
-
-// hold takes cgroup values out of the way of an update that the kernel would
-// refuse because of them. It returns nil if there is nothing to hold.
-func (c *call) hold() *cgroup.Hold {
-	r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest)
-	if !ok || c.event == nil || c.Cgroups == nil {
+// hold takes cgroup values of a container out of the way of an update that the
+// kernel would refuse because of them. It returns nil if there is nothing to hold.
+func (i *interceptor) hold(ctx context.Context, e *event, c *containerView, r *runtimeapi.UpdateContainerResourcesRequest) *cgroup.Hold {
+	if i.Cgroups == nil {
 		return nil
 	}
-	group, err := c.group()
+	group, err := object{container: c}.group(i.Store)
 	if err != nil {
 		return nil // no file of a group with such a path was ever written
 	}
-	hold, err := c.Cgroups.Hold(group, cgroup.Update{Quota: r.GetLinux().GetCpuQuota(), Unified: r.GetLinux().GetUnified()})
+	hold, err := i.Cgroups.Hold(group, cgroup.Update{Quota: r.GetLinux().GetCpuQuota(), Unified: r.GetLinux().GetUnified()})
 	if err != nil {
-		c.Log.WarnContext(c.ctx, "cgroup values stay in the way of an update", slog.Any("", c.event), "err", err)
+		i.Log.WarnContext(ctx, "cgroup values stay in the way of an update", slog.Any("", e), "container_id", c.id, "err", err)
 	}
 	return hold
 }
 
-func (c *call) restore(hold *cgroup.Hold, accepted bool) {
+func (i *interceptor) restore(ctx context.Context, e *event, hold *cgroup.Hold, accepted bool) {
 	if err := hold.Restore(accepted); err != nil {
-		c.Log.ErrorContext(c.ctx, "cgroup values not put back after an update", slog.Any("", c.event), "err", err)
+		i.Log.ErrorContext(ctx, "cgroup values not put back after an update", slog.Any("", e), "err", err)
 	}
 }

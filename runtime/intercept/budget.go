@@ -24,7 +24,7 @@ func budget(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // pluginTime begins the time of all plugins of a hook. Waiting for an object's
-// earlier hooks, and for the backend, is not in it.
+// earlier hooks, for the backend, and for each other is not in it.
 func (i *interceptor) pluginTime(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, i.CallTime, &plugin.TimeError{Of: "the time of all plugins of a call", Limit: i.CallTime})
+	return plugin.WithCallTime(ctx, i.CallTime)
 }

@@ -3,42 +3,34 @@ package intercept
 import (
 	"iter"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
-// maxHandles is how many objects of the store one event hands out.
-const maxHandles = 4096
-
-// Node is what plugins may know of the node.
-type Node struct {
-	CgroupVersion  int // 1 or 2; 0 where the proxy has no cgroup file system
-	RuntimeName    string
-	RuntimeVersion string
-}
-
-// Load returns n: it is what is known now, for as long as that does not change.
-func (n *Node) Load() *Node { return n }
-
-// event is one hook of one call. It implements plugin.Subject and belongs to
-// the goroutine that runs the call.
+// event is one hook of one call, or one apart from calls. It implements
+// plugin.Subject and belongs to the goroutine that runs it.
 type event struct {
 	hook      abi.Hook
 	at        time.Time
+	about     about
 	node      *Node
 	store     *pods.Store
-	pod       *podView       // nil if it is not known
-	container *containerView // nil in a hook of a pod
-	places    []place        // where changes go
-	handles   []object       // handle abi.FirstHandle+i stands for handles[i]
+	cgroups   *cgroup.FS            // nil without a cgroup file system
+	pod       *podView              // nil if there is none or it is not known
+	container *containerView        // nil in a hook of a pod
+	places    []place               // where changes go
+	handles   handles               // what the event handed out
+	views     map[abi.Object][]byte // encoded, until a change makes them wrong
 }
 
-// object is what a number of the ABI stands for: one of the two.
+// object is what a number of the ABI stands for: one of these, or nothing.
 type object struct {
+	about     *about
+	node      *Node
 	pod       *podView
 	container *containerView
 }
@@ -48,9 +40,12 @@ var _ plugin.Subject = (*event)(nil)
 func (e *event) Hook() abi.Hook  { return e.hook }
 func (e *event) Time() time.Time { return e.at }
 
-// LogValue names the pod and the container.
+// LogValue names the pod and the container, or the image.
 func (e *event) LogValue() slog.Value {
 	var attrs []slog.Attr
+	if e == nil {
+		return slog.GroupValue()
+	}
 	if e.pod != nil {
 		meta := e.pod.config.GetMetadata()
 		attrs = append(attrs, slog.String("pod", meta.GetNamespace()+"/"+meta.GetName()))
@@ -58,49 +53,80 @@ func (e *event) LogValue() slog.Value {
 	if e.container != nil {
 		attrs = append(attrs, slog.String("container", e.container.config.GetMetadata().GetName()))
 	}
+	if name, ok := e.about.text(abi.EventImage); ok {
+		attrs = append(attrs, slog.String("image", name))
+	}
 	return slog.GroupValue(attrs...)
+}
+
+func (e *event) object(o abi.Object) object {
+	switch o {
+	case abi.Event:
+		return object{about: &e.about}
+	case abi.Pod:
+		return object{pod: e.pod}
+	case abi.Container:
+		return object{container: e.container}
+	case abi.Node:
+		return object{node: e.node}
+	}
+	return e.handles.object(o)
 }
 
 // Int64 implements plugin.Event.
 func (e *event) Int64(o abi.Object, f abi.Field) (int64, abi.Errno) {
-	if o == abi.Event || o == abi.Node {
-		return e.ownInt64(o, f)
-	}
-	return answer(e.object(o), f, (*podView).int64, (*containerView).int64)
-}
-
-func (e *event) ownInt64(o abi.Object, f abi.Field) (int64, abi.Errno) {
 	switch {
 	case o == abi.Event && f == abi.EventHook:
 		return int64(e.hook), abi.OK
 	case o == abi.Event && f == abi.EventTime:
 		return e.at.UnixNano(), abi.OK
-	case o == abi.Node && f == abi.NodeCgroupVersion:
-		return int64(e.node.CgroupVersion), abi.OK
+	}
+	switch obj := e.object(o); {
+	case obj.pod != nil:
+		return found(obj.pod.int64(f))
+	case obj.container != nil:
+		return found(obj.container.int64(f))
+	case obj.node != nil:
+		return found(obj.node.int64(f))
+	case obj.about != nil:
+		return found(obj.about.int64(f))
 	}
 	return 0, abi.NotFound
 }
 
 // Text implements plugin.Event.
 func (e *event) Text(o abi.Object, f abi.Field) (string, abi.Errno) {
-	switch {
-	case o == abi.Node && f == abi.NodeRuntimeName:
-		return e.node.RuntimeName, abi.OK
-	case o == abi.Node && f == abi.NodeRuntimeVersion:
-		return e.node.RuntimeVersion, abi.OK
+	if o == abi.Event && f == abi.EventMethod {
+		method := e.hook.Info().Method
+		return found(method, method != "")
 	}
-	return answer(e.object(o), f, (*podView).text, (*containerView).text)
+	switch obj := e.object(o); {
+	case obj.pod != nil:
+		return found(obj.pod.text(f))
+	case obj.container != nil:
+		return found(obj.container.text(f))
+	case obj.node != nil:
+		return found(obj.node.text(f))
+	case obj.about != nil:
+		return found(obj.about.text(f))
+	}
+	return "", abi.NotFound
 }
 
 // Entries implements plugin.Event.
 func (e *event) Entries(o abi.Object, f abi.Field) (iter.Seq2[string, string], abi.Errno) {
-	return answer(e.object(o), f, (*podView).entries, (*containerView).entries)
+	switch obj := e.object(o); {
+	case obj.pod != nil:
+		return found(obj.pod.entries(f))
+	case obj.container != nil:
+		return found(obj.container.entries(f))
+	}
+	return nil, abi.NotFound
 }
 
 // Lookup implements plugin.Event.
 func (e *event) Lookup(o abi.Object, f abi.Field, key string) (string, abi.Errno) {
-	obj := e.object(o)
-	switch {
+	switch obj := e.object(o); {
 	case obj.pod != nil:
 		return found(obj.pod.lookup(f, key))
 	case obj.container != nil:
@@ -109,16 +135,17 @@ func (e *event) Lookup(o abi.Object, f abi.Field, key string) (string, abi.Errno
 	return "", abi.NotFound
 }
 
-// answer asks whichever of the two the object is.
-func answer[T any](o object, f abi.Field, pod func(*podView, abi.Field) (T, bool), container func(*containerView, abi.Field) (T, bool)) (T, abi.Errno) {
-	switch {
-	case o.pod != nil:
-		return found(pod(o.pod, f))
-	case o.container != nil:
-		return found(container(o.container, f))
+// List implements plugin.Event.
+func (e *event) List(o abi.Object, f abi.Field) ([]string, abi.Errno) {
+	switch obj := e.object(o); {
+	case obj.container != nil:
+		return found(obj.container.list(f))
+	case obj.node != nil:
+		return found(obj.node.list(f))
+	case obj.about != nil:
+		return found(obj.about.list(f))
 	}
-	var none T
-	return none, abi.NotFound
+	return nil, abi.NotFound
 }
 
 func found[T any](v T, ok bool) (T, abi.Errno) {
@@ -128,68 +155,39 @@ func found[T any](v T, ok bool) (T, abi.Errno) {
 	return v, abi.OK
 }
 
-func (e *event) object(o abi.Object) object {
+// ReadFile implements plugin.Event.
+func (e *event) ReadFile(o abi.Object, file string) (string, abi.Errno) {
+	obj := e.object(o)
 	switch {
-	case o == abi.Pod:
-		return object{pod: e.pod}
-	case o == abi.Container:
-		return object{container: e.container}
-	case o >= abi.FirstHandle && int(o-abi.FirstHandle) < len(e.handles):
-		return e.handles[o-abi.FirstHandle]
+	case o == abi.Event || o == abi.Node:
+		return "", abi.Invalid
+	case obj.pod == nil && (obj.container == nil || obj.container.id == ""): // it is yet to be made
+		return "", abi.NotFound
+	case e.cgroups == nil:
+		return "", abi.Unsupported
 	}
-	return object{}
+	group, err := obj.group(e.store)
+	if err != nil {
+		return "", plugin.ErrnoOf(err)
+	}
+	value, err := e.cgroups.Get(group, file)
+	return value, plugin.ErrnoOf(err)
 }
 
-// Find implements plugin.Event.
-func (e *event) Find(kind int32, name string) (abi.Object, abi.Errno) {
-	if kind == abi.ByContainerID {
-		c, ok := e.store.Container(name)
-		if !ok {
-			return 0, abi.NotFound
-		}
-		return e.handle(object{container: viewContainer(c)})
+// group is the cgroup of a pod, which kubelet made, or of a container: there what
+// the runtime says, else where containerd puts it.
+func (o object) group(store *pods.Store) (string, error) {
+	if o.pod != nil {
+		return cgroup.PodPath(o.pod.config.GetLinux().GetCgroupParent())
 	}
-	p, ok := e.findPod(kind, name)
-	if !ok {
-		return 0, abi.NotFound
+	record, _ := store.Container(o.container.id)
+	if record.CgroupsPath != "" {
+		return cgroup.PodPath(record.CgroupsPath)
 	}
-	return e.handle(object{pod: viewPod(p)})
-}
-
-// Containers implements plugin.Event.
-func (e *event) Containers(pod abi.Object) ([]abi.Object, abi.Errno) {
-	p := e.object(pod).pod
-	if p == nil {
-		return nil, abi.NotFound
+	parent := record.CgroupParent
+	if parent == "" {
+		pod, _ := store.Pod(o.container.podID)
+		parent = pod.Config.GetLinux().GetCgroupParent()
 	}
-	var handles []abi.Object
-	for _, c := range e.store.Containers(p.id) {
-		h, errno := e.handle(object{container: viewContainer(c)})
-		if errno != abi.OK {
-			return nil, errno
-		}
-		handles = append(handles, h)
-	}
-	return handles, abi.OK
-}
-
-func (e *event) handle(o object) (abi.Object, abi.Errno) {
-	if len(e.handles) >= maxHandles {
-		return 0, abi.Limit
-	}
-	e.handles = append(e.handles, o)
-	return abi.FirstHandle + abi.Object(len(e.handles)-1), abi.OK
-}
-
-func (e *event) findPod(kind int32, name string) (pods.Pod, bool) {
-	switch kind {
-	case abi.ByPodID:
-		return e.store.Pod(name)
-	case abi.ByPodUID:
-		return e.store.FindPodByUID(name)
-	case abi.ByPodName:
-		namespace, pod, _ := strings.Cut(name, "/")
-		return e.store.FindPodByName(namespace, pod)
-	}
-	return pods.Pod{}, false
+	return cgroup.ContainerPath(parent, o.container.id)
 }

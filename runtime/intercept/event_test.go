@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -35,6 +37,11 @@ func read(ev plugin.Event) (fields, missing []string) {
 				}
 			}
 			value = text
+		default:
+			value, errno = ev.List(f.Object, f.Field)
+			if r := slices.IndexFunc(abi.Records, func(r abi.RecordInfo) bool { return r.Object == f.Object && r.Field == f.Field }); r >= 0 {
+				value = readRecords(value.([]string))
+			}
 		}
 		if errno != abi.OK {
 			missing = append(missing, name)
@@ -43,6 +50,18 @@ func read(ev plugin.Event) (fields, missing []string) {
 		fields = append(fields, fmt.Sprintf("%s: %v", name, value))
 	}
 	return fields, missing
+}
+
+func readRecords(list []string) (texts []string) {
+	for _, element := range list {
+		var text []string
+		abi.EachEntry(element, func(k, v string) bool {
+			text = append(text, k+"="+v)
+			return true
+		})
+		texts = append(texts, strings.Join(text, " "))
+	}
+	return texts
 }
 
 // Every field of the ABI's table is there, with what CRI said.
@@ -55,8 +74,11 @@ func TestEventHasEveryField(t *testing.T) {
 	n.runPod()
 	_, err := n.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c1"}, &runtimeapi.StartContainerResponse{})
 	n.must(err)
-	if len(missing) > 0 {
-		t.Errorf("missing: %v", missing)
+	calls := []string{ // what other calls have: see TestEventsOfEveryCall
+		"event.image", "event.image_ref", "event.command", "event.tty", "event.stdin", "event.timeout", "event.exit_code", "event.ports", "event.location",
+	}
+	if diff := cmp.Diff(calls, missing); diff != "" {
+		t.Errorf("missing (-want +got):\n%s", diff)
 	}
 	resources := func(of string) []string {
 		return []string{
@@ -66,14 +88,22 @@ func TestEventHasEveryField(t *testing.T) {
 		}
 	}
 	want := slices.Concat([]string{
-		"event.hook: 5", fields[1],
+		"event.hook: 5", fields[1], "event.method: StartContainer",
 		"pod.id: pod1", "pod.name: web", "pod.namespace: prod", "pod.uid: u1", "pod.attempt: 3", "pod.runtime_handler: runc",
 		"pod.qos: Burstable", "pod.cgroup_parent: /kubepods/burstable/podu1", `pod.labels: [app="web"]`,
 		`pod.annotations: [example.com/tier="gold"]`, "pod.hostname: web",
+		"pod.state: ready", `pod.sysctls: [net.core.somaxconn="1024"]`, "pod.log_directory: /var/log/pods/web", "pod.network_namespace: node",
+		"pod.pid_namespace: container", "pod.ipc_namespace: pod", "pod.user_namespace: node", "pod.privileged: 1",
 		"container.id: c1", "container.name: app", "container.attempt: 2", "container.image: web:1", "container.pod_sandbox_id: pod1",
 		`container.labels: [l="1"]`, `container.annotations: [a="1"]`,
 		`container.env: [Z="1" A="first" BIN="\xff\xfe" A="second"]`,
+		"container.state: created", "container.command: [sh -c]", "container.args: [run it]", "container.working_dir: /srv",
+		"container.mounts: [container_path=/data host_path=/mnt readonly=true propagation=bidirectional selinux_relabel=true recursive_read_only=true]",
+		"container.devices: [container_path=/dev/a host_path=/dev/b permissions=rwm]", "container.cdi_devices: [example.com/gpu=0]",
+		"container.run_as_user: 0", "container.run_as_group: 7", "container.run_as_username: web", "container.supplemental_groups: [8 9]",
+		"container.privileged: 1", "container.readonly_rootfs: 1", "container.log_path: app/0.log",
 		"node.cgroup_version: 2", "node.runtime_name: containerd", "node.runtime_version: v2",
+		"node.cgroup_driver: systemd", "node.cpus: 8", "node.memory: 1024", "node.kernel: 6.1", "node.runtime_handlers: [kata runc]",
 	}, resources("pod.overhead"), resources("pod.resources"), resources("container.resources"))
 	if diff := cmp.Diff(want, fields); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)
@@ -116,10 +146,27 @@ func TestLookUps(t *testing.T) {
 	n.must(err)
 }
 
+func recordOf(keysAndValues ...string) string {
+	return string(abi.AppendEntries(nil, func(yield func(k, v string) bool) {
+		for i := 0; i < len(keysAndValues); i += 2 {
+			yield(keysAndValues[i], keysAndValues[i+1])
+		}
+	}))
+}
+
 // setAll sets every field of the container that the hook may write.
 func setAll(adj *plugin.Adjustment, hook abi.Hook, object abi.Object) error {
-	texts := map[string]string{"resources.cpuset_cpus": "2", "resources.cpuset_mems": "1", "cgroup_parent": "/kubepods/x"}
-	keys := map[string]string{"resources.hugepage_limits": "1GB", "resources.unified": "io.max"}
+	texts := map[string]string{
+		"resources.cpuset_cpus": "2", "resources.cpuset_mems": "1", "overhead.cpuset_cpus": "2", "overhead.cpuset_mems": "1",
+		"cgroup_parent": "/kubepods/x", "runtime_handler": "kata", "image": "web:2", "working_dir": "/tmp", "run_as_username": "web",
+	}
+	keys := map[string]string{
+		"resources.hugepage_limits": "1GB", "resources.unified": "io.max", "overhead.hugepage_limits": "1GB", "overhead.unified": "io.max",
+	}
+	elements := map[string]string{
+		"mounts": recordOf("container_path", "/set", "host_path", "/mnt", "readonly", "true"), "devices": recordOf("container_path", "/dev/set", "host_path", "/dev/a", "permissions", "rw"),
+		"cdi_devices": "example.com/gpu=1", "supplemental_groups": "12",
+	}
 	for _, f := range abi.Fields {
 		if f.Object != object || !f.Writable.Has(hook) {
 			continue
@@ -136,9 +183,13 @@ func setAll(adj *plugin.Adjustment, hook abi.Hook, object abi.Object) error {
 				key = "set"
 			}
 			err = adj.SetEntry(object, f.Field, key, "7")
+		case abi.List:
+			err = adj.SetList(object, f.Field, []string{f.Name, "2"})
+		case abi.Set:
+			err = adj.AddElement(object, f.Field, elements[f.Name])
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", f.Name, err)
 		}
 	}
 	return nil
@@ -171,10 +222,38 @@ func TestEveryWritableFieldLands(t *testing.T) {
 		got := decodeSent[runtimeapi.CreateContainerRequest](n).Config
 		want := &runtimeapi.ContainerConfig{
 			Annotations: map[string]string{"set": "7"}, Envs: []*runtimeapi.KeyValue{{Key: "set", Value: []byte("7")}},
-			Linux: &runtimeapi.LinuxContainerConfig{Resources: resources},
+			Image: &runtimeapi.ImageSpec{Image: "web:2"}, Command: []string{"command", "2"}, Args: []string{"args", "2"}, WorkingDir: "/tmp",
+			Mounts:     []*runtimeapi.Mount{{ContainerPath: "/set", HostPath: "/mnt", Readonly: true}},
+			Devices:    []*runtimeapi.Device{{ContainerPath: "/dev/set", HostPath: "/dev/a", Permissions: "rw"}},
+			CDIDevices: []*runtimeapi.CDIDevice{{Name: "example.com/gpu=1"}},
+			Linux: &runtimeapi.LinuxContainerConfig{Resources: resources, SecurityContext: &runtimeapi.LinuxContainerSecurityContext{
+				RunAsUsername: "web", RunAsGroup: &runtimeapi.Int64Value{Value: 1000}, SupplementalGroups: []int64{12}, // the name comes after the number, and takes its place
+			}},
 		}
 		if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 			t.Errorf("sent (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("update of a pod", func(t *testing.T) {
+		n := newNode(t, []plugin.Member{on(abi.PreUpdatePodSandboxResources, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+			return setAll(adj, abi.PreUpdatePodSandboxResources, abi.Pod)
+		})}, withCgroups(scratch(t, "v2")))
+		n.runPod()
+		_, err := n.call(t.Context(), "UpdatePodSandboxResources", &runtimeapi.UpdatePodSandboxResourcesRequest{
+			PodSandboxId: "pod1", Overhead: &runtimeapi.LinuxContainerResources{},
+		}, &runtimeapi.UpdatePodSandboxResourcesResponse{})
+		n.must(err)
+		known := fullResources() // what the request leaves out is the sum of before
+		known.HugepageLimits = append(known.HugepageLimits, resources.HugepageLimits...)
+		known.Unified["io.max"] = "7"
+		known.CpuPeriod, known.CpuQuota, known.CpuShares, known.MemoryLimitInBytes, known.OomScoreAdj, known.MemorySwapLimitInBytes = 1000, 1000, 1000, 1000, 1000, 1000
+		known.CpusetCpus, known.CpusetMems = "2", "1"
+		want := &runtimeapi.UpdatePodSandboxResourcesRequest{PodSandboxId: "pod1", Overhead: resources, Resources: known}
+		if diff := cmp.Diff(want, decodeSent[runtimeapi.UpdatePodSandboxResourcesRequest](n), protocmp.Transform()); diff != "" {
+			t.Errorf("sent (-want +got):\n%s", diff)
+		}
+		if record, _ := n.store.Pod("pod1"); !proto.Equal(record.Config.GetLinux().GetResources(), known) {
+			t.Errorf("the store has %v", record.Config.GetLinux().GetResources())
 		}
 	})
 	t.Run("pod", func(t *testing.T) {
@@ -183,7 +262,11 @@ func TestEveryWritableFieldLands(t *testing.T) {
 		})})
 		_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "p"})
 		n.must(err)
-		got := decodeSent[runtimeapi.RunPodSandboxRequest](n).Config
+		sent := decodeSent[runtimeapi.RunPodSandboxRequest](n)
+		got := sent.Config
+		if record, _ := n.store.Pod("p"); sent.RuntimeHandler != "kata" || record.RuntimeHandler != "kata" {
+			t.Errorf("handler %q was sent, the store has %q", sent.RuntimeHandler, record.RuntimeHandler)
+		}
 		if got.GetLinux().GetCgroupParent() != "/kubepods/x" || !maps.Equal(got.Labels, map[string]string{"set": "7"}) || !maps.Equal(got.Annotations, got.Labels) {
 			t.Errorf("sent %v", got)
 		}

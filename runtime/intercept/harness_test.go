@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 
@@ -32,7 +33,7 @@ func (f function) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustm
 
 // on wants one hook.
 func on(hook abi.Hook, f function) plugin.Member {
-	return plugin.Member{ID: "10-test", Plugin: f, Hooks: abi.HookSetOf(hook)}
+	return plugin.Member{ID: "10-test", Plugin: f, Hooks: abi.HookSetOf(hook), Capabilities: abi.AllCapabilities}
 }
 
 // node is what calls pass through, and what came out at its far end.
@@ -42,6 +43,7 @@ type node struct {
 	turns   *intercept.Turns
 	backend runtimeBackend
 	log     *bytes.Buffer
+	options intercept.Options
 	route   cri.Router
 	sent    *cri.Frame // what the backend got last; nil if nothing came
 	fails   error      // what the backend answers instead
@@ -53,6 +55,8 @@ type option func(*intercept.Options)
 
 func withCgroups(fs *cgroup.FS) option { return func(o *intercept.Options) { o.Cgroups = fs } }
 
+func withStore(n *node) option { return func(o *intercept.Options) { o.Store = n.store } }
+
 // newNode returns a node whose calls go through the members.
 func newNode(t *testing.T, members []plugin.Member, opts ...option) *node {
 	t.Helper()
@@ -60,7 +64,8 @@ func newNode(t *testing.T, members []plugin.Member, opts ...option) *node {
 	log := slog.New(slog.NewJSONHandler(&locked{w: n.log}, nil))
 	o := intercept.Options{
 		Log: log, Store: n.store, Backend: &n.backend,
-		Node:  &intercept.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2"},
+		Node: &intercept.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2",
+			CgroupDriver: "systemd", CPUs: 8, Memory: 1024, Kernel: "6.1", RuntimeHandlers: []string{"kata", "runc"}},
 		Turns: n.turns, Keep: func() func() { return func() {} },
 	}
 	for _, opt := range opts {
@@ -70,10 +75,11 @@ func newNode(t *testing.T, members []plugin.Member, opts ...option) *node {
 	if o.Cgroups != nil {
 		files = o.Cgroups
 	}
+	o.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(log, files, nil, m...) }
 	if o.Chain == nil {
-		o.Chain = plugin.NewChain(log, files, nil, members...)
+		o.Chain = o.NewChain(members...)
 	}
-	n.route = intercept.Router(o)
+	n.options, n.route = o, intercept.Router(o)
 	return n
 }
 
@@ -86,6 +92,14 @@ func (l *locked) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.w.Write(b)
+}
+
+// full is the method's name on the wire.
+func (n *node) full(method string) string {
+	if strings.HasSuffix(method, "Image") {
+		return "/runtime.v1.ImageService/" + method
+	}
+	return service + method
 }
 
 const service = "/runtime.v1.RuntimeService/"
@@ -104,7 +118,8 @@ func (n *node) call(ctx context.Context, method string, req, answer proto.Messag
 func (n *node) callFrame(ctx context.Context, method string, frame *cri.Frame, answer proto.Message) error {
 	n.t.Helper()
 	n.sent = nil
-	_, err := n.route(service+method)(ctx, frame, func(_ context.Context, sent *cri.Frame) (*cri.Frame, error) {
+	var made *cri.Frame
+	got, err := n.route(n.full(method))(ctx, frame, func(_ context.Context, sent *cri.Frame) (*cri.Frame, error) {
 		n.sent = sent
 		if n.updating != nil {
 			n.updating()
@@ -112,8 +127,13 @@ func (n *node) callFrame(ctx context.Context, method string, frame *cri.Frame, a
 		if n.fails != nil {
 			return nil, n.fails
 		}
-		return cri.NewFrame(answer)
+		var err error
+		made, err = cri.NewFrame(answer)
+		return made, err
 	})
+	if got != made {
+		n.t.Error("the answer is not the runtime's own frame")
+	}
 	return err
 }
 
@@ -153,14 +173,19 @@ func (n *node) runPod() {
 
 func podConfig() *runtimeapi.PodSandboxConfig {
 	return &runtimeapi.PodSandboxConfig{
-		Metadata:    &runtimeapi.PodSandboxMetadata{Name: "web", Namespace: "prod", Uid: "u1", Attempt: 3},
-		Hostname:    "web",
+		Metadata: &runtimeapi.PodSandboxMetadata{Name: "web", Namespace: "prod", Uid: "u1", Attempt: 3},
+		Hostname: "web", LogDirectory: "/var/log/pods/web",
 		Labels:      map[string]string{"app": "web"},
 		Annotations: map[string]string{"example.com/tier": "gold"},
 		Linux: &runtimeapi.LinuxPodSandboxConfig{
 			CgroupParent: "/kubepods/burstable/podu1",
 			Overhead:     fullResources(),
 			Resources:    fullResources(),
+			Sysctls:      map[string]string{"net.core.somaxconn": "1024"},
+			SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
+				Privileged:       true,
+				NamespaceOptions: &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_NODE, Pid: runtimeapi.NamespaceMode_CONTAINER},
+			},
 		},
 	}
 }
@@ -178,7 +203,17 @@ func createRequest() *runtimeapi.CreateContainerRequest {
 				{Key: "Z", Value: []byte("1")}, {Key: "A", Value: []byte("first")},
 				{Key: "BIN", Value: []byte{0xff, 0xfe}}, {Key: "A", Value: []byte("second")},
 			},
-			Linux: &runtimeapi.LinuxContainerConfig{Resources: fullResources()},
+			Command: []string{"sh", "-c"}, Args: []string{"run it"}, WorkingDir: "/srv", LogPath: "app/0.log",
+			Mounts: []*runtimeapi.Mount{{
+				ContainerPath: "/data", HostPath: "/mnt", Readonly: true, Propagation: runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL,
+				SelinuxRelabel: true, RecursiveReadOnly: true, UidMappings: []*runtimeapi.IDMapping{{HostId: 1, Length: 1}},
+			}},
+			Devices:    []*runtimeapi.Device{{ContainerPath: "/dev/a", HostPath: "/dev/b", Permissions: "rwm"}},
+			CDIDevices: []*runtimeapi.CDIDevice{{Name: "example.com/gpu=0"}},
+			Linux: &runtimeapi.LinuxContainerConfig{Resources: fullResources(), SecurityContext: &runtimeapi.LinuxContainerSecurityContext{
+				RunAsUser: &runtimeapi.Int64Value{}, RunAsGroup: &runtimeapi.Int64Value{Value: 7}, RunAsUsername: "web", SupplementalGroups: []int64{8, 9},
+				Privileged: true, ReadonlyRootfs: true,
+			}},
 		},
 	}
 }
@@ -195,10 +230,22 @@ func fullResources() *runtimeapi.LinuxContainerResources {
 // runtimeBackend answers the questions of the store, from a table, with
 // NotFound for what is not in it.
 type runtimeBackend struct {
-	pods.Backend
+	intercept.Backend
 	pods       map[string]*runtimeapi.PodSandboxStatusResponse
 	containers map[string]*runtimeapi.ContainerStatusResponse
 	down       bool
+
+	updates []*runtimeapi.UpdateContainerResourcesRequest // the proxy's own
+	refuses error                                         // what they are answered
+	hear    func()                                        // called at each
+}
+
+func (b *runtimeBackend) UpdateContainerResources(_ context.Context, r *runtimeapi.UpdateContainerResourcesRequest, _ ...grpc.CallOption) (*runtimeapi.UpdateContainerResourcesResponse, error) {
+	if b.hear != nil {
+		b.hear()
+	}
+	b.updates = append(b.updates, r)
+	return &runtimeapi.UpdateContainerResourcesResponse{}, b.refuses
 }
 
 var errDown = status.Error(codes.Unavailable, "no connection")

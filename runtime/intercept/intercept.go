@@ -2,11 +2,14 @@ package intercept
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"runtime/debug"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
@@ -18,57 +21,81 @@ import (
 // How long host work may take that no plugin's own limit bounds.
 const readThroughTime = 2 * time.Second
 
+// errBusy is why a write to another object is dropped.
+var errBusy = errors.New("too many post hooks and writes are waiting")
+
 // DefaultCallTime is what all plugins of one call may take together, if nothing
 // else is said.
 const DefaultCallTime = time.Second
 
 // Options are the parts that calls are intercepted with. All are required but
-// Cgroups.
+// Cgroups, CallTime and AfterFailure.
 type Options struct {
 	Log     *slog.Logger
 	Chain   *plugin.Chain
 	Store   *pods.Store
-	Backend pods.Backend
+	Backend Backend
 	Cgroups *cgroup.FS                // nil on a node without a cgroup file system
 	Node    interface{ Load() *Node } // an atomic pointer, or a *Node that stays
 	Turns   *Turns
 	// CallTime is what all plugins of one call may take together, those of its
 	// post hook counted anew; DefaultCallTime if 0.
 	CallTime time.Duration
+	// AfterFailure are the plugins whose post hooks run after calls that failed,
+	// too; nil: nobody's do.
+	AfterFailure *plugin.Chain
 	// Keep keeps the chain's plugins from being closed until release is called.
 	Keep func() (release func())
+	// NewChain makes a chain like Chain of one member, for hooks apart from calls.
+	NewChain func(...plugin.Member) *plugin.Chain
+	// Synchronized are those of the chain's plugins that are told of pods older
+	// than they are.
+	Synchronized []*Synchronized
+}
+
+// Backend is what is asked of the container runtime besides the calls that pass.
+// Every [runtimeapi.RuntimeServiceClient] is one.
+type Backend interface {
+	pods.Backend
+	UpdateContainerResources(context.Context, *runtimeapi.UpdateContainerResourcesRequest, ...grpc.CallOption) (*runtimeapi.UpdateContainerResourcesResponse, error)
 }
 
 // Router returns the routes of the chain: an interceptor for every method that
-// can be decoded, whether it has a hook or only the store follows it; nil for all
-// others, whose bytes pass.
+// a plugin hooks or the store follows; nil for all others, whose bytes pass.
 func Router(o Options) cri.Router {
-	if o.CallTime == 0 {
-		o.CallTime = DefaultCallTime
-	}
 	routes := make(map[string]cri.Interceptor, len(cri.Methods))
 	for _, m := range cri.Methods {
-		i := &interceptor{Options: o, method: m}
-		routes[m.Name] = i.intercept
+		if m.Followed || o.Chain.Hooks()&m.Hooks() != 0 {
+			routes[m.Name] = newInterceptor(o, m).intercept
+		}
 	}
 	return func(method string) cri.Interceptor { return routes[method] }
 }
 
-// interceptor answers the calls of one method.
+// interceptor answers the calls of one method, or, with the zero method, asks
+// plugins apart from calls.
 type interceptor struct {
 	Options
 	method cri.Method
 }
 
+func newInterceptor(o Options, m cri.Method) *interceptor {
+	if o.CallTime == 0 {
+		o.CallTime = DefaultCallTime
+	}
+	return &interceptor{Options: o, method: m}
+}
+
 // call is one call on its way. It belongs to the goroutine that serves it.
 type call struct {
 	*interceptor
-	ctx   context.Context
-	frame *cri.Frame    // as it came
-	req   proto.Message // frame decoded, and changed by plugins
-	event *event
-	dirty bool // req is no longer what frame says
-	owned []plugin.Owned
+	ctx    context.Context
+	frame  *cri.Frame    // as it came
+	req    proto.Message // frame decoded, and changed by plugins
+	event  *event
+	dirty  bool // req is no longer what frame says
+	owned  []plugin.Owned
+	others []*otherWrite // what plugins want of other objects once the call has succeeded
 
 	missing bool // the backend does not know the call's object
 }
@@ -94,7 +121,10 @@ func (i *interceptor) intercept(ctx context.Context, frame *cri.Frame, next cri.
 	}
 	answer, err := c.forward(out, next)
 	if err == nil {
-		c.post()
+		c.writeOthers(c.ctx, c.event, c.others)
+		c.post(c.Chain)
+	} else if c.AfterFailure != nil {
+		c.post(c.AfterFailure)
 	}
 	return answer, err
 }
@@ -102,9 +132,13 @@ func (i *interceptor) intercept(ctx context.Context, frame *cri.Frame, next cri.
 // forward asks the backend, and brings the store and the container's cgroup to
 // where its answer leaves them. What was held comes back whatever happens.
 func (c *call) forward(out *cri.Frame, next cri.Next) (answer *cri.Frame, err error) {
+	defer c.expect()()
 	accepted := false
-	hold := c.hold()
-	defer func() { c.restore(hold, accepted) }()
+	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok && c.event != nil {
+		e := c.event
+		hold := c.hold(c.ctx, e, e.container, r)
+		defer func() { c.restore(c.ctx, e, hold, accepted) }()
+	}
 	answer, err = next(c.ctx, out)
 	if err != nil {
 		return answer, err
@@ -118,11 +152,20 @@ func (c *call) forward(out *cri.Frame, next cri.Next) (answer *cri.Frame, err er
 // undecodable lets a request that this build cannot read go on as it came,
 // unless a plugin that must not be passed by hooks it.
 func (c *call) undecodable(err error, next cri.Next) (*cri.Frame, error) {
-	if id, refuses := c.Chain.Refuses(c.method.Pre); refuses {
+	if id, refuses := c.refuses(c.method.Pre); refuses {
 		return nil, callError(&plugin.Error{Plugin: id, Hook: c.method.Pre, Err: err})
 	}
 	c.Log.WarnContext(c.ctx, "request passes without its hooks", "method", c.method.Name, "err", err)
 	return next(c.ctx, c.frame)
+}
+
+// refuses reports whether a plugin must not be passed by. None can hold up what
+// is to stop or go.
+func (c *call) refuses(hook abi.Hook) (id string, yes bool) {
+	if hook.Info().Asked != abi.Before {
+		return "", false
+	}
+	return c.Chain.Refuses(hook)
 }
 
 // pre runs the pre hook, if there is one and the object is known, after the
@@ -145,9 +188,9 @@ func (c *call) pre(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.owned = owned
+	c.owned, c.others = owned, c.event.others(owned)
 	for _, o := range owned {
-		c.dirty = c.dirty || o.Change.Op != plugin.WriteFile
+		c.dirty = c.dirty || o.Change.Op != plugin.WriteFile && o.Change.Object < abi.FirstHandle
 	}
 	return c.writePodFiles()
 }
@@ -160,7 +203,7 @@ func (c *call) unknown(hook abi.Hook) error {
 	if c.missing {
 		return nil
 	}
-	if id, refuses := c.Chain.Refuses(hook); refuses {
+	if id, refuses := c.refuses(hook); refuses {
 		return &plugin.Error{Plugin: id, Hook: hook, Err: errUnknownObject}
 	}
 	c.Log.WarnContext(c.ctx, "call passes without its hooks", "hook", hook.String(), "err", errUnknownObject)
@@ -175,21 +218,21 @@ func (c *call) outgoing() (*cri.Frame, error) {
 	return cri.NewFrame(c.req)
 }
 
-// post runs the post hook once the answer is on its way.
-func (c *call) post() {
+// post runs the post hook of these plugins once the answer is on its way.
+func (c *call) post(chain *plugin.Chain) {
 	hook := c.method.Post
-	if c.event == nil || !c.Chain.Hooks().Has(hook) {
+	if c.event == nil || !chain.Hooks().Has(hook) {
 		return
 	}
 	e := c.event
-	e.hook, e.at, e.places, e.handles = hook, time.Now(), nil, nil
+	e.hook, e.at, e.places, e.handles, e.views = hook, time.Now(), nil, handles{}, nil
 	release := c.Keep()
 	ctx := context.WithoutCancel(c.ctx)
 	started := c.Turns.Go(e.turn(), func() {
 		defer release()
 		ctx, cancel := c.pluginTime(ctx)
 		defer cancel()
-		c.runPost(ctx)
+		c.runPost(ctx, chain)
 	})
 	if !started {
 		release()
@@ -198,16 +241,17 @@ func (c *call) post() {
 }
 
 // runPost has no caller who would hear of an error, or survive a panic.
-func (c *call) runPost(ctx context.Context) {
+func (c *call) runPost(ctx context.Context, chain *plugin.Chain) {
 	defer func() {
 		if r := recover(); r != nil {
 			c.Log.ErrorContext(ctx, "post hook panicked", "hook", c.event.hook.String(), slog.Any("", c.event), "panic", r, "stack", string(debug.Stack()))
 		}
 	}()
-	owned, err := c.Chain.Dispatch(ctx, c.event)
+	owned, err := chain.Dispatch(ctx, c.event)
 	if err != nil {
 		c.Log.WarnContext(ctx, "post hook failed", "hook", c.event.hook.String(), slog.Any("", c.event), "err", err)
 		return
 	}
 	c.writePostFiles(owned)
+	c.writeOthers(ctx, c.event, c.event.others(owned))
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -57,6 +59,80 @@ func TestPanicInAPostHook(t *testing.T) {
 	n := newNode(t, nil, panicking)
 	n.runPod()
 	if log := n.log.String(); !strings.Contains(log, "post hook panicked") || !strings.Contains(log, "oh") {
+		t.Errorf("the log does not say so:\n%s", log)
+	}
+}
+
+// TestPostHooksOfFailedCalls: nobody hears of what did not happen, but those
+// plugins that are to.
+func TestPostHooksOfFailedCalls(t *testing.T) {
+	asked := make(chan string, 8)
+	tell := func(who string) function {
+		return func(_ context.Context, ev plugin.Event, _ *plugin.Adjustment) error {
+			asked <- who + " " + ev.Hook().String()
+			return nil
+		}
+	}
+	always := on(abi.PostStopContainer, tell("always"))
+	after := func(o *intercept.Options) { o.AfterFailure = plugin.NewChain(o.Log, nil, nil, always) }
+	n := newNode(t, []plugin.Member{on(abi.PostStopContainer, tell("both"))}, after)
+	n.runPod()
+	stop := func() error {
+		_, err := n.call(t.Context(), "StopContainer", &runtimeapi.StopContainerRequest{ContainerId: "c1"}, &runtimeapi.StopContainerResponse{})
+		n.must(n.turns.Drain(t.Context()))
+		return err
+	}
+	n.fails = errors.New("no")
+	if err := stop(); err == nil {
+		t.Error("the failure did not reach the caller")
+	}
+	n.fails = nil
+	n.must(stop())
+	close(asked)
+	for _, want := range []string{"always PostStopContainer", "both PostStopContainer", ""} {
+		if got := <-asked; got != want {
+			t.Errorf("hook %q, want %q", got, want)
+		}
+	}
+}
+
+// A sandbox that was not made has no id, and its hooks hold up no other's.
+func TestFailedSandboxHoldsUpNoOther(t *testing.T) {
+	gate := make(chan struct{})
+	slow := on(abi.PostRunPodSandbox, func(context.Context, plugin.Event, *plugin.Adjustment) error { <-gate; return nil })
+	pre := on(abi.PreRunPodSandbox, func(context.Context, plugin.Event, *plugin.Adjustment) error { return nil })
+	n := newNode(t, []plugin.Member{pre}, func(o *intercept.Options) { o.AfterFailure = plugin.NewChain(o.Log, nil, nil, slow) })
+	run := func(name string) {
+		config := podConfig()
+		config.Metadata.Name, config.Metadata.Uid = name, name
+		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond) // of which hooks have 300 ms
+		defer cancel()
+		if _, err := n.call(ctx, "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: config}, nil); status.Code(err) != codes.Unknown {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	n.fails = status.Error(codes.Unknown, "no network")
+	run("a")
+	run("b")
+	if strings.Contains(n.log.String(), "earlier post hooks have not ended") {
+		t.Errorf("the second pod waited for the first one's hook:\n%s", n.log)
+	}
+	run("a")
+	if !strings.Contains(n.log.String(), "earlier post hooks have not ended") {
+		t.Error("the pod's own hooks do not wait for each other")
+	}
+	close(gate)
+	n.must(n.turns.Drain(t.Context()))
+}
+
+// A panic of the proxy's own in a hook that no call carries ends that hook and no more.
+func TestPanicApartFromCalls(t *testing.T) {
+	n := newNode(t, nil)
+	n.options.NewChain = func(m ...plugin.Member) *plugin.Chain {
+		return plugin.NewChain(n.options.Log, nil, func(plugin.Outcome) { panic("oh") }, m...)
+	}
+	intercept.Tick(t.Context(), n.options, on(abi.Tick, func(context.Context, plugin.Event, *plugin.Adjustment) error { return nil }))
+	if log := n.log.String(); !strings.Contains(log, "hook panicked") || !strings.Contains(log, `"hook":"Tick"`) {
 		t.Errorf("the log does not say so:\n%s", log)
 	}
 }

@@ -24,6 +24,14 @@ func (c *call) prepare(ctx context.Context) error {
 		c.event = c.createEvent(ctx, r)
 	case *runtimeapi.UpdateContainerResourcesRequest:
 		c.event = c.updateEvent(ctx, r)
+	case *runtimeapi.UpdatePodSandboxResourcesRequest:
+		c.event = c.updatePodEvent(ctx, r)
+	case *runtimeapi.RestorePodRequest:
+		c.event = c.newEvent(requestedPod("", r.GetRuntimeHandler(), configOf(&r.Config)), nil)
+	case *runtimeapi.PullImageRequest:
+		c.event = c.pullEvent(r)
+	case *runtimeapi.RemoveImageRequest:
+		c.event = c.newEvent(nil, nil)
 	case containerRequest:
 		c.event = c.containerEvent(ctx, r.GetContainerId())
 	case podRequest:
@@ -41,31 +49,65 @@ type podRequest interface{ GetPodSandboxId() string }
 
 // newEvent returns an event without a hook.
 func (c *call) newEvent(pod *podView, container *containerView, places ...place) *event {
-	return &event{at: time.Now(), node: c.Node.Load(), store: c.Store, pod: pod, container: container, places: places}
+	e := new(event)
+	c.begin(e, pod, container, places)
+	return e
+}
+
+func (c *call) begin(e *event, pod *podView, container *containerView, places []place) {
+	e.at, e.node, e.store, e.cgroups = time.Now(), c.Node.Load(), c.Store, c.Cgroups
+	e.about.req, e.pod, e.container, e.places = c.req, pod, container, places
 }
 
 // turn is the object whose post hooks must end before the event's pre hook.
 func (e *event) turn() string {
-	if e.container != nil && e.container.id != "" {
+	switch {
+	case e.container != nil && e.container.id != "":
 		return e.container.id
+	case e.hook.Info().Object == abi.Event:
+		name, _ := e.about.text(abi.EventImage)
+		return "image " + name
+	case e.pod.id == "": // while it is made, and when it was not
+		return "pod " + nameOf(e.pod.config)
 	}
 	return e.pod.id
 }
 
-func (c *call) runEvent(r *runtimeapi.RunPodSandboxRequest) *event {
-	config := r.GetConfig()
-	if config == nil {
-		config = &runtimeapi.PodSandboxConfig{}
-		r.Config = config
+// configOf returns the pod's config of a request, which has one from then on.
+func configOf(config **runtimeapi.PodSandboxConfig) *runtimeapi.PodSandboxConfig {
+	if *config == nil {
+		*config = &runtimeapi.PodSandboxConfig{}
 	}
-	return c.newEvent(&podView{runtimeHandler: r.GetRuntimeHandler(), config: config}, nil, podPlace(config))
+	return *config
+}
+
+func (c *call) runEvent(r *runtimeapi.RunPodSandboxRequest) *event {
+	config := configOf(&r.Config)
+	view := requestedPod("", r.GetRuntimeHandler(), config)
+	p := podPlace(config)
+	p.runtimeHandler = func(handler string) { r.RuntimeHandler, view.runtimeHandler = handler, handler }
+	return c.newEvent(view, nil, p)
+}
+
+// pullEvent tells of an image, and of the pod that it is pulled for, if the
+// request says so.
+func (c *call) pullEvent(r *runtimeapi.PullImageRequest) *event {
+	var pod *podView
+	if config := r.GetSandboxConfig(); config != nil {
+		pod = requestedPod("", "", config)
+		meta := config.GetMetadata()
+		if known, ok := c.Store.FindPodByUID(meta.GetUid()); ok && known.Config.GetMetadata().GetAttempt() == meta.GetAttempt() {
+			pod.id, pod.runtimeHandler, pod.state = known.ID, known.RuntimeHandler, podState(known.State)
+		}
+	}
+	return c.newEvent(pod, nil, place{object: abi.Event, image: func(name string) { setPulled(r, name) }})
 }
 
 // podPlace is where changes of a pod land in a request that carries its config.
 func podPlace(config *runtimeapi.PodSandboxConfig) place {
 	return place{
 		object: abi.Pod, labels: &config.Labels, annotations: &config.Annotations,
-		cgroupParent: func(parent string) { setCgroupParent(config, parent) },
+		pod: config,
 	}
 }
 
@@ -76,85 +118,37 @@ func setCgroupParent(config *runtimeapi.PodSandboxConfig, parent string) {
 	config.Linux.CgroupParent = parent
 }
 
+// creation is the event of a container that is to be created, in one piece.
+type creation struct {
+	event
+	pod       podView
+	container containerView
+	places    [2]place
+}
+
 // createEvent tells of a container that is to be created. The pod's config in
 // the request is what counts for the backend, so it is what plugins see.
 func (c *call) createEvent(ctx context.Context, r *runtimeapi.CreateContainerRequest) *event {
 	if r.Config == nil {
 		r.Config = &runtimeapi.ContainerConfig{}
 	}
-	if r.SandboxConfig == nil {
-		r.SandboxConfig = &runtimeapi.PodSandboxConfig{}
-	}
 	if r.Config.Annotations == nil {
 		r.Config.Annotations = map[string]string{} // shared with the view; encoded as none
 	}
-	pod := &podView{id: r.GetPodSandboxId(), config: r.SandboxConfig}
-	if known, ok := c.pod(ctx, pod.id); ok {
-		pod.runtimeHandler = known.RuntimeHandler
+	e := new(creation)
+	e.pod.request(r.GetPodSandboxId(), "", configOf(&r.SandboxConfig))
+	if known, ok := c.pod(ctx, e.pod.id); ok {
+		e.pod.id, e.pod.runtimeHandler, e.pod.state = known.ID, known.RuntimeHandler, podState(known.State)
 		c.dirty = layOver(r.SandboxConfig, known)
 	}
-	container := &containerView{
-		podID: pod.id, config: r.Config, annotations: r.Config.GetAnnotations(),
+	e.container = containerView{
+		podID: e.pod.id, config: r.Config, annotations: r.Config.GetAnnotations(),
 		resources: r.Config.GetLinux().GetResources(),
 	}
-	return c.newEvent(pod, container, podPlace(r.SandboxConfig), createPlace(r.Config, container))
-}
-
-// createPlace is where changes of a container land in its config, and in the
-// view of it.
-func createPlace(config *runtimeapi.ContainerConfig, view *containerView) place {
-	return place{
-		object: abi.Container, annotations: &config.Annotations, env: &config.Envs,
-		resources: func() *runtimeapi.LinuxContainerResources {
-			if config.Linux == nil {
-				config.Linux = &runtimeapi.LinuxContainerConfig{}
-			}
-			if config.Linux.Resources == nil {
-				config.Linux.Resources = &runtimeapi.LinuxContainerResources{}
-			}
-			view.resources = config.Linux.Resources
-			return view.resources
-		},
-	}
-}
-
-// updateEvent tells of a container whose resources change: what it has, with
-// the request laid over it. Only what the request names or a plugin sets is
-// sent to the backend.
-func (c *call) updateEvent(ctx context.Context, r *runtimeapi.UpdateContainerResourcesRequest) *event {
-	e := c.containerEvent(ctx, r.GetContainerId())
-	if e == nil {
-		return nil
-	}
-	view := e.container
-	view.resources = pods.LayResources(view.resources, r.GetLinux())
-	view.annotations = merged(view.annotations, r.GetAnnotations())
-	seen := place{
-		object: abi.Container, annotations: &view.annotations,
-		resources: func() *runtimeapi.LinuxContainerResources { return view.resources },
-	}
-	sent := place{
-		object: abi.Container, annotations: &r.Annotations,
-		resources: func() *runtimeapi.LinuxContainerResources {
-			if r.Linux == nil {
-				r.Linux = &runtimeapi.LinuxContainerResources{}
-			}
-			return r.Linux
-		},
-	}
-	e.places = []place{seen, sent}
-	return e
-}
-
-// merged returns a map of its own with both, the second winning.
-func merged(a, b map[string]string) map[string]string {
-	sum := make(map[string]string, len(a)+len(b))
-	for _, m := range []map[string]string{a, b} {
-		for k, v := range m {
-			sum[k] = v
-		}
-	}
-	return sum
+	e.places[0] = podPlace(r.SandboxConfig)
+	e.places[1] = place{object: abi.Container, annotations: &r.Config.Annotations, config: r.Config, view: &e.container}
+	c.begin(&e.event, &e.pod, &e.container, e.places[:])
+	return &e.event
 }
 
 // containerEvent tells of a container that exists. With no hook to tell, what

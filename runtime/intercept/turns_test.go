@@ -53,3 +53,25 @@ func TestTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// An object whose turns do not end leaves room for those of all others.
+func TestTurnsOfOneObject(t *testing.T) {
+	turns := intercept.NewTurns()
+	gate := make(chan struct{})
+	for range 2000 {
+		turns.Go("stuck", func() { <-gate })
+	}
+	if !turns.Go("other", func() {}) {
+		t.Error("no turn is left for another object")
+	}
+	close(gate)
+	if err := turns.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !turns.Go("stuck", func() {}) {
+		t.Error("no turn is taken after the flood")
+	}
+	if err := turns.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

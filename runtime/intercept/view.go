@@ -4,7 +4,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -13,44 +12,64 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
-// podView is a pod sandbox as plugins see it.
+// podView is a pod sandbox as plugins see it. What an update can change stands
+// beside the config, so that the store's own is never touched.
 type podView struct {
-	id             string
-	runtimeHandler string
-	config         *runtimeapi.PodSandboxConfig // the request's own, or the store's and then not to be changed
+	id                  string
+	runtimeHandler      string
+	state               string                       // "" while it is made
+	config              *runtimeapi.PodSandboxConfig // the request's own, or the store's and then not to be changed
+	overhead, resources *runtimeapi.LinuxContainerResources
 }
 
-// containerView is a container as plugins see it. What an update can change
-// stands beside the config, so that the store's own is never touched.
-type containerView struct {
-	id, podID   string
-	config      *runtimeapi.ContainerConfig
-	annotations map[string]string
-	resources   *runtimeapi.LinuxContainerResources // nil if there are none
+// requestedPod is the pod of a request that carries its config.
+func requestedPod(id, handler string, config *runtimeapi.PodSandboxConfig) *podView {
+	p := new(podView)
+	p.request(id, handler, config)
+	return p
+}
+
+func (p *podView) request(id, handler string, config *runtimeapi.PodSandboxConfig) {
+	p.id, p.runtimeHandler, p.config = id, handler, config
+	p.overhead, p.resources = config.GetLinux().GetOverhead(), config.GetLinux().GetResources()
 }
 
 func viewPod(p pods.Pod) *podView {
-	return &podView{id: p.ID, runtimeHandler: p.RuntimeHandler, config: p.Config}
+	v := requestedPod(p.ID, p.RuntimeHandler, p.Config)
+	v.state = podState(p.State)
+	return v
 }
 
-func viewContainer(c pods.Container) *containerView {
-	return &containerView{
-		id: c.ID, podID: c.PodID, config: c.Config,
-		annotations: c.Config.GetAnnotations(), resources: c.Config.GetLinux().GetResources(),
+// podState is CRI's name of a state without what all of them begin with.
+func podState(s runtimeapi.PodSandboxState) string {
+	switch s {
+	case runtimeapi.PodSandboxState_SANDBOX_READY:
+		return "ready"
+	case runtimeapi.PodSandboxState_SANDBOX_NOTREADY:
+		return "notready"
 	}
+	return s.String()
 }
 
 func (p *podView) int64(f abi.Field) (int64, bool) {
-	linux := p.config.GetLinux()
 	switch {
 	case f == abi.PodAttempt:
 		return int64(p.config.GetMetadata().GetAttempt()), true
+	case f == abi.PodPrivileged:
+		return flag(p.config.GetLinux().GetSecurityContext().GetPrivileged()), true
 	case f >= abi.Resources:
-		return resourceInt64(linux.GetResources(), f-abi.Resources)
+		return resourceInt64(p.resources, f-abi.Resources)
 	case f >= abi.Overhead:
-		return resourceInt64(linux.GetOverhead(), f-abi.Overhead)
+		return resourceInt64(p.overhead, f-abi.Overhead)
 	}
 	return 0, false
+}
+
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func (p *podView) text(f abi.Field) (string, bool) {
@@ -72,34 +91,83 @@ func (p *podView) text(f abi.Field) (string, bool) {
 		return linux.GetCgroupParent(), true
 	case abi.PodHostname:
 		return p.config.GetHostname(), true
+	case abi.PodState:
+		return p.state, true
+	case abi.PodLogDirectory:
+		return p.config.GetLogDirectory(), true
 	}
 	if f >= abi.Resources {
-		return resourceText(linux.GetResources(), f-abi.Resources)
+		return resourceText(p.resources, f-abi.Resources)
 	}
-	return resourceText(linux.GetOverhead(), f-abi.Overhead)
+	if f >= abi.Overhead {
+		return resourceText(p.overhead, f-abi.Overhead)
+	}
+	return p.namespace(f)
+}
+
+// namespace returns the mode of one of the pod's Linux namespaces. What CRI
+// leaves out is the pod's own, but for users, who are then the node's.
+func (p *podView) namespace(f abi.Field) (string, bool) {
+	options := p.config.GetLinux().GetSecurityContext().GetNamespaceOptions()
+	mode := runtimeapi.NamespaceMode_NODE
+	switch f {
+	case abi.PodNetworkNamespace:
+		mode = options.GetNetwork()
+	case abi.PodPIDNamespace:
+		mode = options.GetPid()
+	case abi.PodIPCNamespace:
+		mode = options.GetIpc()
+	case abi.PodUserNamespace:
+		if users := options.GetUsernsOptions(); users != nil {
+			mode = users.GetMode()
+		}
+	default:
+		return "", false
+	}
+	return namespaceMode(mode), true
+}
+
+// namespaceMode is CRI's name in lower case.
+func namespaceMode(m runtimeapi.NamespaceMode) string {
+	switch m {
+	case runtimeapi.NamespaceMode_POD:
+		return "pod"
+	case runtimeapi.NamespaceMode_CONTAINER:
+		return "container"
+	case runtimeapi.NamespaceMode_NODE:
+		return "node"
+	case runtimeapi.NamespaceMode_TARGET:
+		return "target"
+	}
+	return m.String()
 }
 
 func (p *podView) entries(f abi.Field) (iter.Seq2[string, string], bool) {
+	if m, ok := p.strings(f); ok {
+		return sorted(m), true
+	}
+	if f >= abi.Resources {
+		return resourceEntries(p.resources, f-abi.Resources)
+	}
+	return resourceEntries(p.overhead, f-abi.Overhead)
+}
+
+// strings returns the fields that are maps in CRI too.
+func (p *podView) strings(f abi.Field) (map[string]string, bool) {
 	switch f {
 	case abi.PodLabels:
-		return sorted(p.config.GetLabels()), true
+		return p.config.GetLabels(), true
 	case abi.PodAnnotations:
-		return sorted(p.config.GetAnnotations()), true
+		return p.config.GetAnnotations(), true
+	case abi.PodSysctls:
+		return p.config.GetLinux().GetSysctls(), true
 	}
-	linux := p.config.GetLinux()
-	if f >= abi.Resources {
-		return resourceEntries(linux.GetResources(), f-abi.Resources)
-	}
-	return resourceEntries(linux.GetOverhead(), f-abi.Overhead)
+	return nil, false
 }
 
 func (p *podView) lookup(f abi.Field, key string) (string, bool) {
-	switch f {
-	case abi.PodLabels:
-		v, ok := p.config.GetLabels()[key]
-		return v, ok
-	case abi.PodAnnotations:
-		v, ok := p.config.GetAnnotations()[key]
+	if m, ok := p.strings(f); ok {
+		v, ok := m[key]
 		return v, ok
 	}
 	entries, ok := p.entries(f)
@@ -109,61 +177,15 @@ func (p *podView) lookup(f abi.Field, key string) (string, bool) {
 	return find(entries, key)
 }
 
-func (c *containerView) int64(f abi.Field) (int64, bool) {
-	if f == abi.ContainerAttempt {
-		return int64(c.config.GetMetadata().GetAttempt()), true
-	}
-	return resourceInt64(c.resources, f-abi.Resources)
-}
+// list returns no field: a pod has none of this type.
+func (p *podView) list(abi.Field) ([]string, bool) { return nil, false }
 
-func (c *containerView) text(f abi.Field) (string, bool) {
-	switch f {
-	case abi.ContainerID:
-		return c.id, true
-	case abi.ContainerName:
-		return c.config.GetMetadata().GetName(), true
-	case abi.ContainerImage:
-		return image(c.config.GetImage()), true
-	case abi.ContainerPodID:
-		return c.podID, true
+func each[T any](all []T, f func(T) string) []string {
+	texts := make([]string, len(all))
+	for i, v := range all {
+		texts[i] = f(v)
 	}
-	return resourceText(c.resources, f-abi.Resources)
-}
-
-func (c *containerView) entries(f abi.Field) (iter.Seq2[string, string], bool) {
-	switch f {
-	case abi.ContainerLabels:
-		return sorted(c.config.GetLabels()), true
-	case abi.ContainerAnnotations:
-		return sorted(c.annotations), true
-	case abi.ContainerEnv:
-		return env(c.config.GetEnvs()), true
-	}
-	return resourceEntries(c.resources, f-abi.Resources)
-}
-
-func (c *containerView) lookup(f abi.Field, key string) (string, bool) {
-	switch f {
-	case abi.ContainerLabels:
-		v, ok := c.config.GetLabels()[key]
-		return v, ok
-	case abi.ContainerAnnotations:
-		v, ok := c.annotations[key]
-		return v, ok
-	}
-	entries, ok := c.entries(f)
-	if !ok {
-		return "", false
-	}
-	return find(entries, key)
-}
-
-// image returns the image as its user wrote it, where the caller says so.
-func image(spec *runtimeapi.ImageSpec) string {
-	if asked := spec.GetUserSpecifiedImage(); asked != "" {
-		return asked
-	}
-	return spec.GetImage()
+	return texts
 }
 
 // qosClass reads the pod's QoS class off the cgroup parent that kubelet makes
@@ -178,64 +200,6 @@ func qosClass(cgroupParent string) string {
 		return "Guaranteed"
 	}
 	return ""
-}
-
-func resourceInt64(r *runtimeapi.LinuxContainerResources, f abi.Field) (int64, bool) {
-	switch f {
-	case abi.CPUPeriod:
-		return r.GetCpuPeriod(), true
-	case abi.CPUQuota:
-		return r.GetCpuQuota(), true
-	case abi.CPUShares:
-		return r.GetCpuShares(), true
-	case abi.MemoryLimit:
-		return r.GetMemoryLimitInBytes(), true
-	case abi.OOMScoreAdj:
-		return r.GetOomScoreAdj(), true
-	case abi.MemorySwap:
-		return r.GetMemorySwapLimitInBytes(), true
-	}
-	return 0, false
-}
-
-func resourceText(r *runtimeapi.LinuxContainerResources, f abi.Field) (string, bool) {
-	switch f {
-	case abi.CpusetCpus:
-		return r.GetCpusetCpus(), true
-	case abi.CpusetMems:
-		return r.GetCpusetMems(), true
-	}
-	return "", false
-}
-
-func resourceEntries(r *runtimeapi.LinuxContainerResources, f abi.Field) (iter.Seq2[string, string], bool) {
-	switch f {
-	case abi.HugepageLimits:
-		return hugepages(r.GetHugepageLimits()), true
-	case abi.Unified:
-		return sorted(r.GetUnified()), true
-	}
-	return nil, false
-}
-
-func hugepages(limits []*runtimeapi.HugepageLimit) iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
-		for _, l := range limits {
-			if !yield(l.GetPageSize(), strconv.FormatUint(l.GetLimit(), 10)) {
-				return
-			}
-		}
-	}
-}
-
-func env(vars []*runtimeapi.KeyValue) iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
-		for _, v := range vars {
-			if !yield(v.GetKey(), string(v.GetValue())) {
-				return
-			}
-		}
-	}
 }
 
 func sorted(m map[string]string) iter.Seq2[string, string] {

@@ -28,18 +28,34 @@ type Files interface {
 // the plugin that makes it. It is not safe for concurrent use.
 type Adjustment struct {
 	hook      abi.Hook
+	event     Event // whose handles there are; nil: none
 	files     Files
+	has       abi.CapabilitySet
 	owned     owners
 	changes   []Change
 	bytes     int // of their keys and values
 	rejection *Rejection
 	conflict  *ConflictError // the first that was answered to the plugin
+	first     [4]Change      // where changes are, as long as they are few
 }
 
 // NewAdjustment returns an empty adjustment for one plugin in one hook with no
-// plugin before it. Chains make their own; this is for tests of plugins.
+// plugin before it, no handles, and all capabilities. Chains make their own; this
+// is for tests of plugins.
 func NewAdjustment(hook abi.Hook, files Files) *Adjustment {
-	return &Adjustment{hook: hook, files: files}
+	return &Adjustment{hook: hook, files: files, has: abi.AllCapabilities}
+}
+
+// NewAdjustmentOf returns an empty adjustment for one plugin with these
+// capabilities, as a chain makes it for its first member.
+func NewAdjustmentOf(ev Event, files Files, has abi.CapabilitySet) *Adjustment {
+	return &Adjustment{hook: ev.Hook(), event: ev, files: files, has: has}
+}
+
+// Follow makes the adjustment one of a plugin that is asked after another, by its id,
+// which has asked for what earlier holds. Chains do this by themselves.
+func (a *Adjustment) Follow(id string, earlier *Adjustment) {
+	a.owned.record(Member{ID: id}, earlier.changes)
 }
 
 // Changes returns what was accepted so far, in order. The caller must not change it.
@@ -70,6 +86,23 @@ func (a *Adjustment) DeleteEntry(o abi.Object, f abi.Field, key string) error {
 	return a.add(Change{Op: DeleteEntry, Object: o, Field: f, Key: key})
 }
 
+// SetList replaces a field of type abi.List.
+func (a *Adjustment) SetList(o abi.Object, f abi.Field, list []string) error {
+	return a.add(Change{Op: SetList, Object: o, Field: f, Text: string(abi.AppendList(nil, list))})
+}
+
+// AddElement adds an element to a field of type abi.Set, or replaces the one with
+// its key. An element that is a record is entries, as abi.AppendEntries writes them.
+func (a *Adjustment) AddElement(o abi.Object, f abi.Field, element string) error {
+	return a.add(Change{Op: AddElement, Object: o, Field: f, Text: element})
+}
+
+// DeleteElement removes the element with a key from a field of type abi.Set; one
+// that is not there is no error.
+func (a *Adjustment) DeleteElement(o abi.Object, f abi.Field, key string) error {
+	return a.add(Change{Op: DeleteElement, Object: o, Field: f, Key: key})
+}
+
 // WriteFile asks for a cgroup file of the pod or container, by its v2 name. It
 // is for what CRI has no field for.
 func (a *Adjustment) WriteFile(o abi.Object, file, v string) error {
@@ -80,7 +113,7 @@ func (a *Adjustment) WriteFile(o abi.Object, file, v string) error {
 // standing for that one. Only Pre hooks can refuse: a pod must be killable, and
 // what has happened cannot be refused.
 func (a *Adjustment) Reject(code uint32, reason string) error {
-	if !a.hook.Info().Pre {
+	if a.hook.Info().Asked != abi.Before {
 		return &WriteError{Target: "reject", Errno: abi.Invalid, Reason: a.hook.String() + " cannot refuse a call"}
 	}
 	switch code {
@@ -90,11 +123,16 @@ func (a *Adjustment) Reject(code uint32, reason string) error {
 	default:
 		return &WriteError{Target: "reject", Errno: abi.Invalid, Reason: "no such code"}
 	}
-	a.rejection = &Rejection{Code: code, Reason: printable(reason, maxReason)}
+	a.rejection = &Rejection{Code: code, Reason: Printable(reason, maxReason)}
 	return nil
 }
 
 func (a *Adjustment) add(c Change) error {
+	if c.Object >= abi.FirstHandle && a.event != nil {
+		if kind := a.event.Kind(c.Object); kind < abi.FirstHandle {
+			c.Of = kind
+		}
+	}
 	if len(a.changes) >= maxChanges {
 		return &WriteError{Target: c.Target(), Errno: abi.Limit}
 	}
@@ -108,12 +146,16 @@ func (a *Adjustment) add(c Change) error {
 		}
 		return err
 	}
+	if a.changes == nil {
+		a.changes = a.first[:0]
+	}
 	a.changes = append(a.changes, c)
 	a.bytes += c.size()
 	return nil
 }
 
-// owners remembers who asked for what, over all plugins of one call.
+// owners remembers who asked for what, over all plugins of one call. It is made when the
+// first plugin that another one follows has asked for something.
 type owners map[slot]Owned
 
 // Owned is a change, the plugin that asked for it, and what its failure means.
@@ -125,7 +167,10 @@ type Owned struct {
 
 // claim returns the conflict that c would be.
 func (o owners) claim(c Change) *ConflictError {
-	for _, s := range c.slots() {
+	if o == nil {
+		return nil
+	}
+	for _, s := range c.slots(make([]slot, 0, 2)) {
 		if first, taken := o[s]; taken && !first.Change.agrees(c) {
 			return &ConflictError{Change: c, First: first.Plugin}
 		}
@@ -134,11 +179,14 @@ func (o owners) claim(c Change) *ConflictError {
 }
 
 // record makes the member the owner of what no one owns yet.
-func (o owners) record(m Member, changes []Change) {
+func (o *owners) record(m Member, changes []Change) {
+	if *o == nil && len(changes) > 0 {
+		*o = owners{}
+	}
 	for _, c := range changes {
-		for _, s := range c.slots() {
-			if first, taken := o[s]; !taken || first.Plugin == m.ID {
-				o[s] = Owned{m.ID, m.Policy, c}
+		for _, s := range c.slots(make([]slot, 0, 2)) {
+			if first, taken := (*o)[s]; !taken || first.Plugin == m.ID {
+				(*o)[s] = Owned{m.ID, m.Policy, c}
 			}
 		}
 	}

@@ -83,6 +83,22 @@ func (e *OpenError) Error() string {
 		e.Until.UTC().Format(time.RFC3339Nano), e.Faults, last)
 }
 
+// Reset closes the breaker and forgets the faults: what they came from is gone.
+func (b *Breaker) Reset(ctx context.Context) {
+	if before := b.reset(); before.State != Closed {
+		b.log.InfoContext(ctx, "plugin is asked again", "plugin", b.plugin, "faults", before.Faults)
+	}
+}
+
+func (b *Breaker) reset() (before BreakerStatus) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before = b.status
+	b.backOff, b.status = 0, BreakerStatus{}
+	b.change(Closed)
+	return before
+}
+
 // outcome is what a call says of a plugin's health.
 type outcome uint8
 
@@ -165,17 +181,16 @@ func (b *Breaker) change(to BreakerState) {
 // judgeHealth says what the end of a call tells of the plugin. err is what it
 // answered, and ctx the context of all plugins of the call.
 func judgeHealth(ctx context.Context, took time.Duration, adj *Adjustment, err error) outcome {
-	var refused *Rejection
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return nothing
-	case err == nil, errors.As(err, &refused):
+	case err == nil, errors.As(err, new(*Rejection)):
 		return success
-	case errors.Is(err, ErrAway): // nobody would know when it is back
+	case errors.Is(err, ErrAway), errors.Is(err, ErrBusy): // nobody would know when it is back, or it was never asked
 		return nothing
 	case adj.conflict != nil: // it met another plugin, and would be well alone
 		return nothing
-	case ctx.Err() != nil && took < fairTime: // others left it too little
+	case (ctx.Err() != nil || CallTimeOf(ctx).Err() != nil) && took < fairTime: // others left it too little
 		return nothing
 	}
 	return fault

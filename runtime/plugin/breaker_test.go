@@ -267,3 +267,24 @@ func TestConflictsDoNotOpenTheBreaker(t *testing.T) {
 		t.Errorf("the breaker is %+v", s)
 	}
 }
+
+// TestBreakerReset: the next call asks, and a fault from before counts for nothing.
+func TestBreakerReset(t *testing.T) {
+	var fail error = errors.New("broken")
+	var asked int
+	m := member("10-a", plugin.Ignore, func(context.Context, plugin.Event, *plugin.Adjustment) error { asked++; return fail })
+	m.Breaker = plugin.NewBreaker(slog.New(slog.DiscardHandler), "10-a", nil)
+	for range 7 {
+		dispatch(t, m)
+	}
+	if asked != 5 || m.Breaker.Status().State != plugin.Open {
+		t.Fatalf("asked %d times, breaker %v", asked, m.Breaker.Status())
+	}
+	m.Breaker.Reset(t.Context())
+	for range 4 {
+		dispatch(t, m)
+	}
+	if asked != 9 || m.Breaker.Status().State != plugin.Closed {
+		t.Errorf("asked %d times, breaker %v", asked, m.Breaker.Status())
+	}
+}

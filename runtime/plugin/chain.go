@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -17,8 +18,13 @@ type Member struct {
 	Plugin  Plugin
 	Policy  FailurePolicy
 	Timeout time.Duration // wall time of one call; 0 leaves it to the context
+	Metered bool          // it looks at its CallTime by itself; others get a context that ends with it
 	Breaker *Breaker      // the plugin's; nil if it is to be asked whatever it does
 	Hooks   abi.HookSet   // those of its manifest that the operator left it
+
+	// Capabilities are those that its manifest declares and the operator grants.
+	Capabilities abi.CapabilitySet
+	Match        Matches // which pods and containers it is asked about; nil: all
 }
 
 // Subject is an event that changes can be applied to.
@@ -68,7 +74,8 @@ func NewChain(log *slog.Logger, files Files, observe func(Outcome), all ...Membe
 func (c *Chain) Hooks() abi.HookSet { return c.hooks }
 
 // Refuses reports whether a member with policy Fail wants hook h, so that a
-// request that cannot be shown to it must not go on.
+// request that cannot be shown to it must not go on: whether its Match accepts
+// that, nobody knows.
 func (c *Chain) Refuses(h abi.Hook) (plugin string, yes bool) {
 	for _, m := range c.members[h] {
 		if m.Policy == Fail {
@@ -78,19 +85,23 @@ func (c *Chain) Refuses(h abi.Hook) (plugin string, yes bool) {
 	return "", false
 }
 
-// Dispatch asks every member that wants the subject's hook, in order, and
-// applies what each asks for before the next one is asked. It returns the
-// changes with their owners. The error is an *Error: a member refused the call,
-// or failed under policy Fail; or it is ctx's, when the caller went away, which
+// Dispatch asks every member that wants the subject's hook and whose Match
+// accepts it, in order, and applies what each asks for before the next one is
+// asked. It returns the changes with their owners. The error is an *Error: a
+// member refused the call, or failed under policy Fail; or it is ctx's, when the caller went away, which
 // is nobody's failure.
 func (c *Chain) Dispatch(ctx context.Context, s Subject) ([]Owned, error) {
 	var (
 		done  []Owned
-		owned = owners{}
+		owned owners
 		hook  = s.Hook()
 	)
-	for _, m := range c.members[hook] {
-		adj := &Adjustment{hook: hook, files: c.files, owned: owned}
+	members := c.members[hook]
+	for i, m := range members {
+		if !m.Match.Accept(s) {
+			continue
+		}
+		adj := &Adjustment{hook: hook, event: s, files: c.files, has: m.Capabilities, owned: owned}
 		err := c.ask(ctx, m, s, adj)
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return done, ctx.Err()
@@ -98,7 +109,9 @@ func (c *Chain) Dispatch(ctx context.Context, s Subject) ([]Owned, error) {
 		if err = c.judge(ctx, m, s, adj, err); err != nil {
 			return done, err
 		}
-		owned.record(m, adj.changes)
+		if i+1 < len(members) { // for who comes after it
+			owned.record(m, adj.changes)
+		}
 		s.Apply(adj.changes)
 		done = c.note(ctx, m, s, adj, done)
 	}
@@ -110,39 +123,64 @@ func (c *Chain) Dispatch(ctx context.Context, s Subject) ([]Owned, error) {
 func (c *Chain) ask(ctx context.Context, m Member, s Subject, adj *Adjustment) error {
 	start := time.Now()
 	period, err := m.Breaker.enter()
-	if err == nil {
-		err = c.call(ctx, m, s, adj)
+	asked := err == nil
+	if asked {
+		err = c.call(ctx, m, s, adj, start)
+		if err == nil {
+			err = permitAll(adj.changes, m.Capabilities)
+		}
 		if err == nil && adj.rejection != nil {
 			err = adj.rejection
 		}
-		m.Breaker.leave(ctx, period, judgeHealth(ctx, time.Since(start), adj, err), err)
+	}
+	end := time.Now()
+	if asked {
+		took := CallTimeOf(ctx).end(start, end)
+		m.Breaker.leave(ctx, period, judgeHealth(ctx, took, adj, err), err)
 	}
 	if c.observe != nil {
-		c.observe(Outcome{m.ID, s.Hook(), time.Since(start), err})
+		c.observe(Outcome{m.ID, s.Hook(), end.Sub(start), err})
 	}
 	return err
 }
 
-func (c *Chain) call(ctx context.Context, m Member, ev Event, adj *Adjustment) (err error) {
+func (c *Chain) call(ctx context.Context, m Member, ev Event, adj *Adjustment, start time.Time) (err error) {
 	if ctx.Err() != nil {
 		return fmt.Errorf("not asked: %w", context.Cause(ctx))
+	}
+	calls := CallTimeOf(ctx)
+	if err := calls.Err(); err != nil {
+		return fmt.Errorf("not asked: %w", err)
+	}
+	calls.begin(start)
+	if !m.Metered {
+		var cancel context.CancelFunc
+		ctx, cancel = calls.within(ctx)
+		defer cancel()
 	}
 	if m.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, m.Timeout, &TimeError{"its time for one call", m.Timeout})
 		defer cancel()
 	}
-	start := time.Now()
 	defer func() {
 		if r := recover(); r != nil {
 			c.log.ErrorContext(ctx, "plugin panicked", "plugin", m.ID, "hook", ev.Hook().String(), "panic", r, "stack", string(debug.Stack()))
-			err = fmt.Errorf("panic: %s", printable(fmt.Sprint(r), maxReason))
+			err = fmt.Errorf("panic: %s", Printable(fmt.Sprint(r), maxReason))
 		}
-		if limit := new(TimeError); err != nil && errors.As(context.Cause(ctx), &limit) {
-			err = limit.ended(err, time.Since(start))
+		if err != nil {
+			err = outOfTime(ctx, err, time.Since(start))
 		}
 	}()
 	return m.Plugin.Call(ctx, ev, adj)
+}
+
+// outOfTime adds to a member's error which time was up, if one was.
+func outOfTime(ctx context.Context, err error, took time.Duration) error {
+	if limit := new(TimeError); errors.As(context.Cause(ctx), &limit) {
+		return limit.ended(err, took)
+	}
+	return err
 }
 
 // judge turns a member's error into the call's error, or into nothing and an
@@ -157,7 +195,7 @@ func (c *Chain) judge(ctx context.Context, m Member, s Subject, adj *Adjustment,
 	}
 	adj.changes = nil
 	var refused *Rejection
-	switch pre := s.Hook().Info().Pre; {
+	switch pre := s.Hook().Info().Asked == abi.Before; {
 	case pre && errors.As(err, &refused):
 		return &Error{Plugin: m.ID, Hook: s.Hook(), Err: err}
 	case pre && m.Policy == Fail:
@@ -183,12 +221,26 @@ func naming(c *ConflictError, err error) error {
 // note appends the accepted changes to done.
 func (c *Chain) note(ctx context.Context, m Member, s Subject, adj *Adjustment, done []Owned) []Owned {
 	debugging := c.log.Enabled(ctx, slog.LevelDebug)
+	done = slices.Grow(done, len(adj.changes))
 	for _, change := range adj.changes {
 		if debugging {
 			c.log.DebugContext(ctx, "plugin changed field", "plugin", m.ID, "hook", s.Hook().String(),
-				slog.Any("", s), "field", change.Target(), "value", change.Value())
+				slog.Any("", s), other(s, change), "field", change.Target(), "value", change.Value())
 		}
 		done = append(done, Owned{m.ID, m.Policy, change})
 	}
 	return done
+}
+
+// other names the pod or container that a change on a handle is about.
+func other(s Subject, c Change) slog.Attr {
+	if c.Object < abi.FirstHandle {
+		return slog.Attr{}
+	}
+	name, id := abi.PodName, abi.PodID
+	if c.Of == abi.Container {
+		name, id = abi.ContainerName, abi.ContainerID
+	}
+	text := func(f abi.Field) string { v, _ := s.Text(c.Object, f); return v }
+	return slog.Group("other", "name", text(name), "id", text(id))
 }

@@ -51,7 +51,8 @@ func set(f abi.Field, v int64) function {
 func member(id string, policy plugin.FailurePolicy, f function) plugin.Member {
 	return plugin.Member{
 		ID: id, Plugin: f, Policy: policy, Timeout: time.Second,
-		Hooks: abi.HookSetOf(abi.PreCreateContainer, abi.PostStopContainer),
+		Hooks:        abi.HookSetOf(abi.PreCreateContainer, abi.PostStopContainer),
+		Capabilities: abi.AllCapabilities,
 	}
 }
 

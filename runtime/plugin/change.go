@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 )
@@ -11,53 +12,106 @@ type Op uint8
 
 // The operations.
 const (
-	SetInt64    Op = iota + 1 // Field := Int
-	SetText                   // Field := Text
-	SetEntry                  // Field[Key] := Text
-	DeleteEntry               // delete Field[Key]
-	WriteFile                 // cgroup file Key := Text
+	SetInt64      Op = iota + 1 // Field := Int
+	SetText                     // Field := Text
+	SetEntry                    // Field[Key] := Text
+	DeleteEntry                 // delete Field[Key]
+	WriteFile                   // cgroup file Key := Text
+	SetList                     // Field := Elements()
+	AddElement                  // the element of Field with Key := Text
+	DeleteElement               // delete the element of Field with Key
 )
 
 // Change is one thing that a plugin asks for.
 type Change struct {
 	Op     Op
-	Object abi.Object // abi.Pod or abi.Container
+	Object abi.Object // whose field or file: the event's own object, or a handle of the event
+	Of     abi.Object // what the handle stands for, abi.Pod or abi.Container; 0 if Object is none
 	Field  abi.Field  // 0 with WriteFile
-	Key    string     // the map's key, or the cgroup file by its v2 name
+	Key    string     // the map's or element's key, or the cgroup file by its v2 name
 	Int    int64
-	Text   string
+	Text   string // of SetList what abi.AppendList makes of the elements; an element that is a record as abi.AppendRecord writes it
+}
+
+// Elements returns what SetList sets.
+func (c Change) Elements() []string {
+	var list []string
+	abi.EachElement(c.Text, func(e string) bool { list = append(list, e); return true })
+	return list
+}
+
+// Kind returns what is changed: abi.Pod, abi.Container or abi.Event, also of a handle.
+func (c Change) Kind() abi.Object {
+	if c.Of != 0 {
+		return c.Of
+	}
+	return c.Object
 }
 
 // Target names what the change touches, such as
 // container.annotations["example.com/tier"] or container cgroup file cpu.idle.
+// A handle is an "other" pod or container.
 func (c Change) Target() string {
+	object := c.Kind().String()
+	if c.Object >= abi.FirstHandle {
+		object = "other " + object
+	}
 	if c.Op == WriteFile {
-		return c.Object.String() + " cgroup file " + c.Key
+		return object + " cgroup file " + c.Key
 	}
-	info, _ := abi.FieldOf(c.Object, c.Field)
-	name := c.Object.String() + "." + info.Name
-	if info.Type == abi.Map {
-		name += "[" + strconv.Quote(c.Key) + "]"
+	switch info := FieldOf(c.Kind(), c.Field); {
+	case info == nil:
+		return object + "."
+	case info.Type == abi.Map || info.Type == abi.Set:
+		return object + "." + info.Name + "[" + strconv.Quote(c.Key) + "]"
+	default:
+		return object + "." + info.Name
 	}
-	return name
 }
 
 // size is how many bytes the change adds to a request at most.
 func (c Change) size() int { return len(c.Key) + len(c.Text) }
 
 // Value returns what the change sets, for logs: at most 1 KiB of it; "" where it
-// deletes, and nothing of an environment variable, which may be a secret.
+// deletes, and nothing of what may be a secret: an environment variable, and a command
+// with its arguments, in which kubelet has put the values of $(VARIABLES).
 func (c Change) Value() string {
 	switch {
 	case c.Op == SetInt64:
 		return strconv.FormatInt(c.Int, 10)
 	case c.isEnv():
 		return "(hidden)"
+	case c.Op == SetList:
+		return "(" + strconv.Itoa(len(c.Elements())) + " hidden)"
+	case c.Op == AddElement && recordOf(c.Kind(), c.Field) != nil:
+		return Printable(c.record(), maxReason)
 	}
-	return printable(c.Text, maxReason)
+	return Printable(c.Text, maxReason)
 }
 
-func (c Change) isEnv() bool { return c.Object == abi.Container && c.Field == abi.ContainerEnv }
+// record writes an element that is a record for people.
+func (c Change) record() string {
+	var words []string
+	abi.EachEntry(c.Text, func(k, v string) bool { words = append(words, k+"="+v); return true })
+	return strings.Join(words, " ")
+}
+
+func (c Change) isEnv() bool { return c.Kind() == abi.Container && c.Field == abi.ContainerEnv }
+
+// needs returns the capabilities that the change needs.
+func (c Change) needs() abi.CapabilitySet {
+	var needs abi.CapabilitySet
+	if c.Object >= abi.FirstHandle {
+		needs = abi.CapabilitySetOf(abi.UpdateOthers)
+	}
+	if c.Op == WriteFile {
+		return needs | abi.CapabilitySetOf(abi.CgroupWrite)
+	}
+	if info := FieldOf(c.Kind(), c.Field); info != nil && info.Writing != 0 {
+		needs |= abi.CapabilitySetOf(info.Writing)
+	}
+	return needs
+}
 
 // slot is what a change is a claim on. A CRI field, its key of the unified map
 // and its cgroup file are one slot, whichever way a plugin reaches it.
@@ -77,19 +131,18 @@ var unifiedFields = map[string][]abi.Field{
 	"cpuset.mems":     {abi.CpusetMems},
 }
 
-// slots returns what the change claims: one slot, or two for cpu.max.
-func (c Change) slots() []slot {
+// slots appends what the change claims to claims: one slot, or two for cpu.max.
+func (c Change) slots(claims []slot) []slot {
 	file := c.Op == WriteFile || c.Field == abi.Resources+abi.Unified
 	if !file {
-		return []slot{{c.Object, c.Field, c.Key}}
+		return append(claims, slot{c.Object, c.Field, c.Key})
 	}
 	fields := unifiedFields[c.Key]
 	if fields == nil {
-		return []slot{{c.Object, 0, c.Key}}
+		return append(claims, slot{c.Object, 0, c.Key})
 	}
-	claims := make([]slot, len(fields))
-	for i, f := range fields {
-		claims[i] = slot{c.Object, abi.Resources + f, ""}
+	for _, f := range fields {
+		claims = append(claims, slot{c.Object, abi.Resources + f, ""})
 	}
 	return claims
 }

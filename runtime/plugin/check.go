@@ -17,37 +17,89 @@ const reserved = "io.kubernetes."
 // returns it in its normal form.
 func (a *Adjustment) check(c Change) (Change, error) {
 	if c.size() > maxValue || a.bytes+c.size() > maxTotal {
-		return c, &WriteError{Target: c.Target(), Errno: abi.TooLarge}
+		return c, refused(c, abi.TooLarge, "")
 	}
 	if c.Op == WriteFile {
 		return a.checkFile(c)
 	}
-	info, ok := abi.FieldOf(c.Object, c.Field)
-	if !ok {
-		return c, &WriteError{Target: c.Target(), Errno: abi.NotFound, Reason: "no field " + strconv.Itoa(int(c.Field))}
+	info := FieldOf(c.Kind(), c.Field)
+	if info == nil {
+		return c, refused(c, abi.NotFound, "no field "+strconv.Itoa(int(c.Field)))
 	}
 	if !c.Op.fits(info.Type) {
-		return c, &WriteError{Target: c.Target(), Errno: abi.Invalid, Reason: "not of the field's type"}
+		return c, refused(c, abi.Invalid, "not of the field's type")
 	}
-	if !info.Writable.Has(a.hook) {
-		return c, &WriteError{Target: c.Target(), Errno: abi.ReadOnly, Reason: "in " + a.hook.String()}
+	if err := permit(c, a.has); err != nil {
+		return c, err
+	}
+	if !a.writable(c, info.Writable, abi.HandleWritable(*info)) {
+		return c, refused(c, abi.ReadOnly, "in "+a.hook.String())
+	}
+	if c.Op == DeleteEntry && c.Object >= abi.FirstHandle {
+		return c, refused(c, abi.Unsupported, "an update of another container adds to what it has")
 	}
 	if !c.encodable() {
-		return c, &WriteError{Target: c.Target(), Errno: abi.Invalid, Reason: "not UTF-8"}
+		return c, refused(c, abi.Invalid, "not UTF-8")
 	}
-	errno, reason := a.checkValue(c)
-	if errno != abi.OK {
-		return c, &WriteError{Target: c.Target(), Errno: errno, Reason: reason}
+	if info.Type == abi.Set {
+		return checkElement(c)
+	}
+	if errno, reason := a.checkValue(c); errno != abi.OK {
+		return c, refused(c, errno, reason)
 	}
 	return c, nil
 }
 
+func refused(c Change, errno abi.Errno, reason string) error {
+	return &WriteError{Target: c.Target(), Errno: errno, Reason: reason}
+}
+
+// permit refuses a change that needs what the plugin has not.
+func permit(c Change, has abi.CapabilitySet) error {
+	if missing := c.needs() &^ has; missing != 0 {
+		return refused(c, abi.Denied, "the plugin has not "+strings.Join(missing.Names(), ", "))
+	}
+	return nil
+}
+
+// permitAll looks again at all changes of a plugin, before any is applied.
+func permitAll(changes []Change, has abi.CapabilitySet) error {
+	for _, c := range changes {
+		if err := permit(c, has); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writable reports whether the change may be made in this hook: hooks are those
+// for the event's own object, and handles tells whether it may be on a handle.
+// What a call that is still to be forwarded is about is changed in the call.
+func (a *Adjustment) writable(c Change, hooks abi.HookSet, handles bool) bool {
+	if c.Object < abi.FirstHandle {
+		return hooks.Has(a.hook)
+	}
+	switch a.hook.Info().Asked {
+	case abi.Before:
+		return handles && !a.event.Own(c.Object)
+	case abi.After, abi.Apart:
+		return handles
+	}
+	return false
+}
+
 func (a *Adjustment) checkFile(c Change) (Change, error) {
-	if !abi.CgroupWritable(c.Object).Has(a.hook) {
-		return c, &WriteError{Target: c.Target(), Errno: abi.ReadOnly, Reason: "in " + a.hook.String()}
+	if c.Object >= abi.FirstHandle && c.Of == 0 {
+		return c, refused(c, abi.NotFound, "no such handle")
+	}
+	if err := permit(c, a.has); err != nil {
+		return c, err
+	}
+	if !a.writable(c, abi.CgroupWritable(c.Object), true) {
+		return c, refused(c, abi.ReadOnly, "in "+a.hook.String())
 	}
 	if a.files == nil {
-		return c, &WriteError{Target: c.Target(), Errno: abi.Unsupported, Reason: "no cgroup file system"}
+		return c, refused(c, abi.Unsupported, "no cgroup file system")
 	}
 	value, err := a.files.Parse(c.Key, c.Text)
 	if err != nil {
@@ -72,30 +124,61 @@ func (op Op) fits(t abi.Type) bool {
 		return t == abi.String
 	case SetEntry, DeleteEntry:
 		return t == abi.Map
+	case SetList:
+		return t == abi.List
+	case AddElement, DeleteElement:
+		return t == abi.Set
 	}
 	return false
 }
 
+// checkValue is for all types but abi.Set.
 func (a *Adjustment) checkValue(c Change) (abi.Errno, string) {
+	if f, ok := c.resource(); ok {
+		return a.checkResource(f, c)
+	}
 	switch {
 	case c.Op == SetInt64:
-		return checkInt64(c.Field-abi.Resources, c.Int)
-	case c.Field == abi.Resources+abi.CpusetCpus, c.Field == abi.Resources+abi.CpusetMems:
-		return checkCpuset(c.Text)
-	case c.Field == abi.Resources+abi.HugepageLimits:
-		return checkHugepages(c)
-	case c.Field == abi.Resources+abi.Unified:
-		return a.checkUnified(c.Key)
+		return checkID(c.Int) // run_as_user and run_as_group
+	case c.Op == SetList:
+		return checkArguments(c)
+	case c.Op == SetText:
+		return checkText(c)
 	case c.isEnv():
 		return checkEnv(c)
-	case c.Object == abi.Pod && c.Field == abi.PodCgroupParent:
-		return checkCgroupParent(c.Text)
 	}
 	return checkMetadata(c) // labels and annotations
 }
 
-// bounds are the inclusive ranges that the kernel and runc take; -1 where it means "unlimited".
-var bounds = map[abi.Field]struct {
+// resource returns the field of LinuxContainerResources that the change sets, of
+// a container or of a pod's overhead or sum.
+func (c Change) resource() (abi.Field, bool) {
+	switch {
+	case c.Kind() == abi.Event:
+		return 0, false
+	case c.Field >= abi.Resources:
+		return c.Field - abi.Resources, true
+	case c.Field >= abi.Overhead && c.Kind() == abi.Pod:
+		return c.Field - abi.Overhead, true
+	}
+	return 0, false
+}
+
+func (a *Adjustment) checkResource(f abi.Field, c Change) (abi.Errno, string) {
+	switch f {
+	case abi.CpusetCpus, abi.CpusetMems:
+		return checkCpuset(c.Text)
+	case abi.HugepageLimits:
+		return checkHugepages(c)
+	case abi.Unified:
+		return a.checkUnified(c.Key)
+	}
+	return checkInt64(f, c.Int)
+}
+
+// bounds are the inclusive ranges that the kernel and runc take; -1 where it means
+// "unlimited". What is not among them has none.
+var bounds = [...]struct {
 	min, max  int64
 	unlimited bool
 }{
@@ -108,8 +191,11 @@ var bounds = map[abi.Field]struct {
 }
 
 func checkInt64(f abi.Field, v int64) (abi.Errno, string) {
-	b, ok := bounds[f]
-	if !ok || v >= b.min && v <= b.max || v == -1 && b.unlimited {
+	if f < 0 || int(f) >= len(bounds) {
+		return abi.OK, ""
+	}
+	b := &bounds[f]
+	if b.max == 0 || v >= b.min && v <= b.max || v == -1 && b.unlimited {
 		return abi.OK, ""
 	}
 	return abi.Invalid, strconv.FormatInt(v, 10) + " is outside " + strconv.FormatInt(b.min, 10) + "…" + strconv.FormatInt(b.max, 10)
@@ -186,17 +272,4 @@ func checkMetadata(c Change) (abi.Errno, string) {
 		return abi.Denied, "keys under " + reserved + " are kubelet's"
 	}
 	return abi.OK, ""
-}
-
-// printable makes a guest's text safe to log and to put into a gRPC status.
-func printable(s string, limit int) string {
-	if len(s) > limit {
-		s = s[:limit]
-	}
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\t' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
 }

@@ -128,3 +128,18 @@ func TestAdjustmentIsBoundedInBytes(t *testing.T) {
 		t.Errorf("%d bytes of a value go to the log", n)
 	}
 }
+
+// What kubelet puts into a command for $(VARIABLES) is as secret as the variables are.
+func TestNoCommandGoesToTheLog(t *testing.T) {
+	a := plugin.NewAdjustment(abi.PreCreateContainer, nil)
+	for _, f := range []abi.Field{abi.ContainerCommand, abi.ContainerArgs} {
+		if err := a.SetList(abi.Container, f, []string{"serve", "--password=hunter2"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range a.Changes() {
+		if got := c.Value(); got != "(2 hidden)" {
+			t.Errorf("%s goes to the log as %q", c.Target(), got)
+		}
+	}
+}

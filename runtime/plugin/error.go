@@ -39,6 +39,10 @@ var ErrNotLoaded = errors.New("plugin is not loaded")
 // It costs no time to ask it again, and it may be back at any moment.
 var ErrAway = errors.New("is away")
 
+// ErrBusy is the failure of a plugin that did not come to run, because others did for as
+// long as the call could wait. It says nothing of the plugin.
+var ErrBusy = errors.New("not run")
+
 // ConflictError says that two plugins want different values of one field.
 type ConflictError struct {
 	Change Change // what the later plugin wants

@@ -34,14 +34,32 @@ type Event interface {
 	// Text returns a field of type abi.String. It need not be UTF-8.
 	Text(abi.Object, abi.Field) (string, abi.Errno)
 	// Lookup returns one entry of a field of type abi.Map; of a name that
-	// occurs more than once, the last.
+	// occurs more than once, the last. The key is the caller's and not to be kept.
 	Lookup(o abi.Object, f abi.Field, key string) (string, abi.Errno)
 	// Entries returns a field of type abi.Map: in the order of the request
 	// where it has one (env, which may repeat a name), else sorted by key.
 	Entries(abi.Object, abi.Field) (iter.Seq2[string, string], abi.Errno)
+	// List returns a field of type abi.List or abi.Set; of a Set of records, each
+	// record as abi.AppendEntries writes it.
+	List(abi.Object, abi.Field) ([]string, abi.Errno)
+	// View returns the flat record of the object's numbers and texts, an abi.View. The
+	// caller must not change it.
+	View(abi.Object) ([]byte, abi.Errno)
+	// Raw returns the request's protobuf, without what has does not allow to see.
+	Raw(has abi.CapabilitySet) ([]byte, abi.Errno)
+	// ReadFile returns a file of the object's cgroup, by its v2 name.
+	ReadFile(o abi.Object, file string) (string, abi.Errno)
+	// Kind returns abi.Pod or abi.Container for a handle of the event, and what is
+	// none as it is.
+	Kind(abi.Object) abi.Object
+	// Own reports whether a handle stands for the event's own pod or container.
+	Own(abi.Object) bool
 	// Find looks a pod or container up in the store; kind is abi.ByPodID and
-	// its like. The handle is valid while the event is.
+	// its like. The handle is valid while the event is, and the same whenever
+	// the same object is looked up.
 	Find(kind int32, name string) (abi.Object, abi.Errno)
 	// Containers returns handles of the containers of a pod, sorted by id.
 	Containers(pod abi.Object) ([]abi.Object, abi.Errno)
+	// Pods returns handles of the pods of a namespace, of all if it is "", sorted by id.
+	Pods(namespace string) ([]abi.Object, abi.Errno)
 }

@@ -11,7 +11,7 @@ import (
 // Pool holds the instances of one plugin: at most a fixed number, made when
 // they are needed, the one used last given out first, since it is the warmest.
 // It knows nothing of what an instance is.
-type Pool[G any] struct {
+type Pool[G comparable] struct {
 	open  func(context.Context) (G, error)
 	close func(G)
 	slots chan struct{} // one token for each instance in use
@@ -25,7 +25,7 @@ type Pool[G any] struct {
 var ErrPoolClosed = errors.New("pool is closed")
 
 // NewPool returns a pool of at most size instances, which open makes and close ends.
-func NewPool[G any](size int, open func(context.Context) (G, error), close func(G)) *Pool[G] {
+func NewPool[G comparable](size int, open func(context.Context) (G, error), close func(G)) *Pool[G] {
 	return &Pool[G]{open: open, close: close, slots: make(chan struct{}, size)}
 }
 
@@ -36,7 +36,7 @@ func (p *Pool[G]) Get(ctx context.Context) (G, error) {
 	select {
 	case p.slots <- struct{}{}:
 	case <-ctx.Done():
-		return none, fmt.Errorf("waiting for one of %d instances: %w", cap(p.slots), context.Cause(ctx))
+		return none, fmt.Errorf("%w: waiting for one of %d instances: %w", ErrBusy, cap(p.slots), context.Cause(ctx))
 	}
 	got := false
 	defer func() {
@@ -86,6 +86,17 @@ func (p *Pool[G]) Put(g G) { p.put(g, true) }
 
 // PutLast gives an instance back for the caller who finds no other idle.
 func (p *Pool[G]) PutLast(g G) { p.put(g, false) }
+
+// Promote makes an instance that is idle the next that is given out. One that is not
+// idle is none of its business.
+func (p *Pool[G]) Promote(g G) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at := slices.Index(p.idle, g); at >= 0 {
+		copy(p.idle[at:], p.idle[at+1:])
+		p.idle[len(p.idle)-1] = g
+	}
+}
 
 func (p *Pool[G]) put(g G, first bool) {
 	if !p.push(g, first) {

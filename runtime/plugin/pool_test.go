@@ -152,3 +152,23 @@ func TestPutLast(t *testing.T) {
 		t.Error("an instance given back to a closed pool was not closed")
 	}
 }
+
+// TestPromote shows that an idle instance becomes the next one, and one in use does not.
+func TestPromote(t *testing.T) {
+	made := 0
+	p := plugin.NewPool(3, func(context.Context) (int, error) { made++; return made, nil }, func(int) {})
+	for range 3 {
+		if _, err := p.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Put(1)
+	p.Put(2)
+	p.Promote(1)
+	p.Promote(3)
+	for _, want := range []int{1, 2} {
+		if got, ok := p.TryGet(); !ok || got != want {
+			t.Errorf("got %d, %v, want %d", got, ok, want)
+		}
+	}
+}

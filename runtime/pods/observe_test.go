@@ -270,7 +270,7 @@ func TestObserveWhatIsNotThere(t *testing.T) {
 			s.Observe(req, req, resp)
 		}
 	}
-	s.SetCgroupFiles("x", map[string]string{"cpu.idle": "1"})
+	s.AddCgroupFiles("x", map[string]string{"cpu.idle": "1"})
 	empty(t, s)
 
 	// A container may be made in a pod that nothing is known of.

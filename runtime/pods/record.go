@@ -35,6 +35,6 @@ type Container struct {
 	// record read from the backend has it.
 	CgroupsPath string
 	// CgroupFiles are the values that plugins want in cgroup files CRI has no
-	// field for, by file name. See [Store.SetCgroupFiles].
+	// field for, by file name. See [Store.AddCgroupFiles].
 	CgroupFiles map[string]string
 }

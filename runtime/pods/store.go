@@ -133,12 +133,17 @@ func byAge(a, b Pod) int {
 	)
 }
 
-// SetCgroupFiles notes which values plugins want in the cgroup files of a
-// container. The map becomes the store's; nil takes the note away. Without such
-// a container it does nothing.
-func (s *Store) SetCgroupFiles(id string, files map[string]string) {
+// AddCgroupFiles notes which values plugins want in the cgroup files of a
+// container, beside those that were noted before, of which it replaces those of
+// the same name. Without such a container it does nothing.
+func (s *Store) AddCgroupFiles(id string, files map[string]string) {
 	s.editContainer(id, func(c Container) Container {
-		c.CgroupFiles = files
+		sum := maps.Clone(c.CgroupFiles) // the old one is shared
+		if sum == nil {
+			sum = make(map[string]string, len(files))
+		}
+		maps.Copy(sum, files)
+		c.CgroupFiles = sum
 		return c
 	})
 }

@@ -1,6 +1,8 @@
 package pods
 
 import (
+	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -91,19 +93,31 @@ func TestShortIDs(t *testing.T) {
 	empty(t, s)
 }
 
-func TestSetCgroupFiles(t *testing.T) {
+func TestAddCgroupFiles(t *testing.T) {
 	s := NewStore()
 	create(s, "c", "p", nil)
-	files := map[string]string{"cpu.idle": "1"}
-	s.SetCgroupFiles("c", files)
+	s.AddCgroupFiles("c", map[string]string{"cpu.idle": "1", "memory.high": "max"})
+	first, _ := s.Container("c")
 	update(s, "c", &runtimeapi.LinuxContainerResources{CpuShares: 5})
 	s.Observe(nil, &runtimeapi.StartContainerRequest{ContainerId: "c"}, nil)
-	if c, _ := s.Container("c"); cmp.Diff(files, c.CgroupFiles) != "" {
-		t.Errorf("got %v, want %v", c.CgroupFiles, files)
+	s.AddCgroupFiles("c", map[string]string{"cpu.idle": "0"})
+	want := map[string]string{"cpu.idle": "0", "memory.high": "max"}
+	if c, _ := s.Container("c"); cmp.Diff(want, c.CgroupFiles) != "" || first.CgroupFiles["cpu.idle"] != "1" {
+		t.Errorf("got %v, want %v; the record from before says %v", c.CgroupFiles, want, first.CgroupFiles)
 	}
-	s.SetCgroupFiles("c", nil)
-	if c, _ := s.Container("c"); c.CgroupFiles != nil {
-		t.Errorf("got %v, want none", c.CgroupFiles)
+}
+
+// Many who each want one file lose none of them.
+func TestAddCgroupFilesAtOnce(t *testing.T) {
+	s := NewStore()
+	create(s, "c", "p", nil)
+	var all sync.WaitGroup
+	for i := range 64 {
+		all.Go(func() { s.AddCgroupFiles("c", map[string]string{strconv.Itoa(i): "1"}) })
+	}
+	all.Wait()
+	if c, _ := s.Container("c"); len(c.CgroupFiles) != 64 {
+		t.Errorf("%d files are noted, want 64", len(c.CgroupFiles))
 	}
 }
 

@@ -155,7 +155,7 @@ func TestSyncForgets(t *testing.T) {
 	n.addContainer("d", "q", nil)
 	resync(t, s, n)
 	size(t, s, 2, 2)
-	s.SetCgroupFiles("c", map[string]string{"cpu.idle": "1"})
+	s.AddCgroupFiles("c", map[string]string{"cpu.idle": "1"})
 
 	n.remove("q")
 	n.remove("d")

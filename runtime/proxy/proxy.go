@@ -55,7 +55,7 @@ func New(opts Options) *Server {
 
 // Serve answers calls on l until ctx is done. It then closes l, ends event
 // streams with Unavailable, and gives other calls DrainTimeout to finish before
-// it cuts them. The error is that of a listener that failed, nil otherwise.
+// it cuts them, and returns when nothing runs any more. The error is that of a listener that failed, nil otherwise.
 // A Server serves once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	stopped := make(chan struct{})

@@ -39,6 +39,7 @@ func serverOptions() []grpc.ServerOption {
 		grpc.StaticStreamWindowSize(window),
 		grpc.StaticConnWindowSize(window),
 		grpc.NumStreamWorkers(streamWorkers),
+		grpc.WaitForHandlers(true), // also of calls that are cut: who serves them closes what they use
 		// Whether a caller may ping often is not for a proxy to decide.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -15,8 +16,10 @@ import (
 // Description is what the operator says of one plugin: a wasm module, or a hook
 // server if Endpoint is set. It is a value; nobody changes what it points to.
 type Description struct {
-	ID   string // base name of the file without its extension; unique in a list, and its order
-	File string // the .wasm file, or the JSON file that names the endpoint
+	ID   string // base name of the file without its extension; unique in a list
+	File string // the .wasm file, or the JSON file that names the endpoint or a module
+
+	Module string // name of the module beside File; empty if File is the module, or there is none
 
 	Digest   string // of the module, SHA-256 in hex; empty for a hook server
 	Endpoint string // absolute path of the hook server's unix socket; empty for a module
@@ -26,7 +29,14 @@ type Description struct {
 	HooksNamed   bool        // whether it names hooks at all
 	UnknownHooks []string    // names of a hook server's file that are no hook here; they do no harm
 	Timeout      time.Duration
+	Match        abi.Match       // which pods and containers the plugin is asked about
+	Order        string          // takes the place of ID in the order of the list; "" if it does not
 	Config       json.RawMessage // for the module, compact JSON; nil if there is none
+
+	Grant  abi.CapabilitySet // what a module may do beyond abi.DefaultGrant
+	Limits abi.Limits        // what one call of a module may use; 0 where nothing is said. Its time is Timeout
+	State  string            // the module's mode of state; "" leaves it to the module
+	DryRun bool              // what it wants is logged, and nothing is changed
 
 	// Interpret asks that the module be interpreted: slow, and out of reach of a
 	// fault in the engine's compiler.
@@ -37,6 +47,10 @@ type Description struct {
 	// Watcher logs it; nobody else need.
 	Problem error
 }
+
+// IsHookServer reports whether the file is one of a hook server, be it a bad one:
+// it is JSON and names no module.
+func (d Description) IsHookServer() bool { return d.Module == "" && filepath.Ext(d.File) != ".wasm" }
 
 // Source identifies what a plugin is made from. Descriptions with the same
 // Source can share a loaded plugin, whatever else they say.
@@ -49,18 +63,22 @@ func (d Description) Source() string {
 	if d.Interpret {
 		source += " " + engineInterpreter
 	}
-	return source
+	return source + allowance{d.Grant, d.Limits, d.State}.source()
 }
 
 // ReadModule returns the module that the description was made for. It fails if
 // the file has another content by now: then another description is on its way.
 func (d Description) ReadModule() ([]byte, error) {
-	b, err := pluginFiles.readAll(d.File, maxModule)
+	path := d.File
+	if d.Module != "" {
+		path = filepath.Join(filepath.Dir(d.File), d.Module)
+	}
+	b, err := pluginFiles.readAll(path, maxModule)
 	if err != nil {
-		return nil, &fileError{d.File, err}
+		return nil, &fileError{path, err}
 	}
 	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != d.Digest {
-		return nil, &fileError{d.File, errChanged}
+		return nil, &fileError{path, errChanged}
 	}
 	return b, nil
 }

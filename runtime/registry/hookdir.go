@@ -10,21 +10,24 @@ import (
 
 // readHookDir reads hookserver.d: every file whose name ends in the four letters
 // json, dot or not, is Koordinator's rule. A file that says nothing does no harm.
+// Modules are plugins here too, which Koordinator passes over.
 func readHookDir(dir string, names []string) (found []Description, problems []error) {
 	for _, name := range names {
-		if !strings.HasSuffix(name, "json") {
+		if !strings.HasSuffix(name, "json") || moduleBeside(name, names) {
 			continue
 		}
 		path := filepath.Join(dir, name)
 		d, s, ok := readHookServer(path, hookFiles, parseHookserver)
-		if d.Problem == nil && s.endpoint == "" && (len(s.hooks) > 0 || s.policy == plugin.Fail) {
+		if ok && s.module != "" {
+			ok = d.readNamed(s)
+		} else if d.Problem == nil && s.endpoint == "" && (len(s.hooks) > 0 || s.policy == plugin.Fail) {
 			d.Problem = &fileError{path, errors.New("remote-endpoint: is missing")}
 		}
-		if ok && (d.Problem != nil || s.endpoint != "") {
+		if ok && (d.Problem != nil || s.endpoint != "" || s.module != "") {
 			found = append(found, d)
 		}
 	}
-	return found, nil
+	return append(found, readModules(dir, names)...), nil
 }
 
 // readHookServer reads a JSON file of a hook server; ok is false if it is gone
@@ -53,12 +56,14 @@ func readHookServer(path string, t trust, parse func([]byte) (settings, error)) 
 // take copies what means the same for every kind of plugin.
 func (d *Description) take(s settings) {
 	d.Policy, d.Timeout, d.Config, d.Interpret = s.policy, s.timeout, s.config, s.engine == engineInterpreter
+	d.Match, d.Order = s.match, s.order
+	d.takeAllowance(s)
 }
 
 // checkHookServer refuses settings that mean nothing for a hook server.
 func (s settings) checkHookServer() error {
 	switch {
-	case s.endpoint == "":
+	case s.endpoint == "" || s.module != "":
 		return nil
 	case s.config != nil:
 		return errors.New("config: is for modules, and this is a hook server")
@@ -67,7 +72,7 @@ func (s settings) checkHookServer() error {
 	case s.engine != "":
 		return errors.New("engine: is for modules, and this is a hook server")
 	}
-	return nil
+	return s.allowance.check()
 }
 
 // id is the base name without its extension; a name that is all extension stays.

@@ -1,8 +1,11 @@
 package registry_test
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -40,7 +43,14 @@ func TestHookserverFiles(t *testing.T) {
 		{"all extension", ".json", hookServer("/x.sock"), registry.Description{ID: ".json", Endpoint: "/x.sock", Hooks: hooks}},
 		{"case of keys", "a.json", `{"Remote-Endpoint": "/x.sock", "FAILURE-POLICY": "Fail", "Runtime-hooks": ["PreRunPodSandbox"]}`,
 			registry.Description{ID: "a", Endpoint: "/x.sock", Policy: plugin.Fail, Hooks: hooks}},
-		{"unknown keys", "a.json", `{"remote-endpoint": "/x.sock", "timeout": 5, "config": [], "match": null}`, registry.Description{ID: "a", Endpoint: "/x.sock"}},
+		{"unknown keys", "a.json", `{"remote-endpoint": "/x.sock", "retries": 5, "config": [], "match": null}`, registry.Description{ID: "a", Endpoint: "/x.sock"}},
+		{"keys that Koordinator has not", "a.json", `{"remote-endpoint": "/x.sock", "timeout": "300ms", "order": "15", "match": {
+			"namespaces": ["prod-*", "!prod-bank"], "labels": {"tier": "gold"}, "annotations": {"example.com/x": "*"},
+			"qos": ["Burstable"], "runtime_handlers": ["kata"], "containers": ["app"]}}`,
+			registry.Description{ID: "a", Endpoint: "/x.sock", Timeout: 300 * time.Millisecond, Order: "15", Match: abi.Match{
+				Namespaces: []string{"prod-*", "!prod-bank"}, Labels: map[string]string{"tier": "gold"}, Annotations: map[string]string{"example.com/x": "*"},
+				QoS: []string{"Burstable"}, RuntimeHandlers: []string{"kata"}, Containers: []string{"app"},
+			}}},
 		{"empty values", "a.json", `{"remote-endpoint": "/x.sock", "failure-policy": "", "runtime-hooks": null}`, registry.Description{ID: "a", Endpoint: "/x.sock"}},
 		{"case of a hook's name", "a.json", `{"remote-endpoint": "/x.sock", "runtime-hooks": ["prerunpodsandbox", ""]}`,
 			registry.Description{ID: "a", Endpoint: "/x.sock", UnknownHooks: []string{"prerunpodsandbox", ""}}},
@@ -83,6 +93,15 @@ func TestBadHookserverFiles(t *testing.T) {
 		{"policy in capitals", `{"remote-endpoint": "/x", "failure-policy": "IGNORE"}`, `failure-policy: "IGNORE" is neither "Ignore" nor "Fail"; "Ignore" was meant, it seems`, plugin.Ignore},
 		{"policy of another kind", `{"remote-endpoint": "/x", "failure-policy": "Abort"}`, `failure-policy: "Abort" is neither "Ignore" nor "Fail"`, plugin.Ignore},
 		{"policy no string", `{"remote-endpoint": "/x", "failure-policy": true}`, `failure-policy: "true" is neither "Ignore" nor "Fail"`, plugin.Ignore},
+		{"timeout", `{"remote-endpoint": "/x", "failure-policy": "Fail", "timeout": 5}`, `timeout: 5 is not a duration such as "500ms"`, plugin.Fail},
+		{"order", `{"remote-endpoint": "/x", "order": 5}`, `order: 5 is not a string such as "15"`, plugin.Ignore},
+		{"match no object", `{"remote-endpoint": "/x", "failure-policy": "Fail", "match": ["prod-*"]}`, `match: ["prod-*"] is not an object`, plugin.Fail},
+		{"match of an unknown key", `{"remote-endpoint": "/x", "match": {"namespace": "prod"}}`, `match: "namespace" is no key; there are namespaces, qos, runtime-handlers, containers, labels, annotations`, plugin.Ignore},
+		{"match of one namespace", `{"remote-endpoint": "/x", "match": {"namespaces": "prod"}}`, `match: namespaces: "prod" is not a list of globs`, plugin.Ignore},
+		{"match of no namespace", `{"remote-endpoint": "/x", "match": {"namespaces": []}}`, `match: namespaces: is empty and would match nothing`, plugin.Ignore},
+		{"match of a label's name", `{"remote-endpoint": "/x", "match": {"labels": {"tier": 1}}}`, `match: labels: {"tier":1} is not an object of keys and values`, plugin.Ignore},
+		{"match of no glob", `{"remote-endpoint": "/x", "match": {"containers": ["a["]}}`, `match: containers: "a[" is not a glob`, plugin.Ignore},
+		{"match of a misspelt class", `{"remote-endpoint": "/x", "match": {"qos": ["burstable"]}}`, `match: qos: "burstable" is none of Guaranteed, Burstable, BestEffort`, plugin.Ignore},
 		{"too large", `{"remote-endpoint": "/x", "pad": "` + strings.Repeat("x", 1<<20) + `"}`, "more than the 1048576 that are allowed", plugin.Ignore},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -96,5 +115,28 @@ func TestBadHookserverFiles(t *testing.T) {
 				t.Errorf("plugin %s under %v, want koordlet under %v", d.ID, d.Policy, test.policy)
 			}
 		})
+	}
+}
+
+// TestDocumentedFiles: what the documents show is understood, key by key.
+func TestDocumentedFiles(t *testing.T) {
+	found := 0
+	for _, doc := range []string{"../../docs/koordinator.md", "../../README.md", "../../plugins-wasm/koordlet/README.md"} {
+		text, err := os.ReadFile(doc)
+		must(t, err)
+		for _, example := range regexp.MustCompile("(?s)```json\n(.*?)```|`({\"match\".*?)`\\.|\n({\"config\".*?)\nEND").FindAllStringSubmatch(string(text), -1) {
+			found++
+			dirs, content := newDirs(t), example[1]+example[2]+example[3]
+			write(t, dirs.Plugins, "10-a.json", content)
+			if !strings.Contains(content, "remote-endpoint") {
+				write(t, dirs.Plugins, "10-a.wasm", module)
+			}
+			if d := one(t, dirs); d.Problem != nil {
+				t.Errorf("%s: %v in\n%s", doc, d.Problem, content)
+			}
+		}
+	}
+	if found < 3 {
+		t.Errorf("%d examples, want at least 3", found)
 	}
 }

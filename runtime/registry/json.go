@@ -17,19 +17,28 @@ type unreadableError struct{ reason string }
 func (e *unreadableError) Error() string { return e.reason }
 
 // parseHookserver reads a file of hookserver.d as Koordinator does: the cases of
-// keys do not matter, and keys that it does not know are passed over. With an
-// error come the settings that could be read.
+// keys do not matter, and keys that it does not know are passed over. A file that
+// names a module is none of Koordinator's and read as the plugin directory's are.
+// With an error come the settings that could be read.
 func parseHookserver(b []byte) (settings, error) {
 	var file struct {
 		Endpoint json.RawMessage `json:"remote-endpoint"`
 		Policy   json.RawMessage `json:"failure-policy"`
 		Hooks    json.RawMessage `json:"runtime-hooks"`
+		Timeout  json.RawMessage `json:"timeout"`
+		Match    json.RawMessage `json:"match"`
+		Order    json.RawMessage `json:"order"`
+		Module   json.RawMessage `json:"wasm-module"`
 	}
 	if err := parse(b, &file); err != nil {
 		return settings{}, err
 	}
+	if given(file.Module) {
+		return parsePlugin(b)
+	}
 	return read(hookserverKeys, map[string]json.RawMessage{
 		"remote-endpoint": file.Endpoint, "failure-policy": file.Policy, "runtime-hooks": file.Hooks,
+		"timeout": file.Timeout, "match": file.Match, "order": file.Order,
 	})
 }
 
@@ -53,7 +62,7 @@ func parsePlugin(b []byte) (settings, error) {
 func read(keys []key, file map[string]json.RawMessage) (s settings, first error) {
 	for _, k := range keys {
 		v := file[k.name]
-		if len(v) == 0 || string(v) == "null" {
+		if !given(v) {
 			continue
 		}
 		if err := k.read(&s, v); err != nil && first == nil {
@@ -62,6 +71,9 @@ func read(keys []key, file map[string]json.RawMessage) (s settings, first error)
 	}
 	return s, first
 }
+
+// given reports whether a key has a value: null is none.
+func given(v json.RawMessage) bool { return len(v) > 0 && string(v) != "null" }
 
 // parse reads a JSON object.
 func parse(b []byte, into any) error {

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Read reads the directories once. The list is in the order of ids and holds
-// each id once; the errors name what is wrong, including every Problem in the
+// Read reads the directories once. The list is in the order of ids, or of
+// what stands for them, and holds each id once; the errors name what is wrong, including every Problem in the
 // list. A directory that is not there holds no plugin.
 func Read(dirs Dirs) ([]Description, []error) {
 	return merge(nil, scan(dirs.sources()))
@@ -33,7 +33,7 @@ func merge(before []Description, readings []reading) (list []Description, proble
 			problems = append(problems, r.failed)
 			r.found = within(r.dir, before)
 		}
-		for _, d := range r.found {
+		for _, d := range unnamed(r.found, had) {
 			wanted[d.ID] = append(wanted[d.ID], d)
 		}
 	}
@@ -50,9 +50,31 @@ func merge(before []Description, readings []reading) (list []Description, proble
 		}
 		list = append(list, d)
 	}
-	slices.SortFunc(list, func(a, b Description) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(list, func(a, b Description) int {
+		return cmp.Or(cmp.Compare(cmp.Or(a.Order, a.ID), cmp.Or(b.Order, b.ID)), cmp.Compare(a.ID, b.ID))
+	})
 	slices.SortFunc(problems, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
 	return list, problems
+}
+
+// unnamed leaves out the modules that another file of the directory names: they
+// are plugins by that file, also while it is bad.
+func unnamed(found []Description, had map[string]Description) (rest []Description) {
+	named := map[string]bool{}
+	for _, d := range found {
+		if d.Problem != nil {
+			d = keep(had[d.ID], d)
+		}
+		if d.Module != "" {
+			named[filepath.Join(filepath.Dir(d.File), d.Module)] = true
+		}
+	}
+	for _, d := range found {
+		if d.Module != "" || !named[d.File] {
+			rest = append(rest, d)
+		}
+	}
+	return rest
 }
 
 func byID(list []Description) map[string]Description {

@@ -95,6 +95,22 @@ func TestDuplicateIDs(t *testing.T) {
 	}
 }
 
+// TestOrder is that of names, but for who says otherwise; the same order is
+// settled by name.
+func TestOrder(t *testing.T) {
+	dirs := newDirs(t)
+	write(t, dirs.Plugins, "10-a.wasm", module)
+	write(t, dirs.Plugins, "30-c.wasm", module)
+	write(t, dirs.Hooks, "koordlet.json", hookServer("/1.sock"))
+	write(t, dirs.Hooks, "first.json", `{"remote-endpoint": "/2.sock", "order": "00"}`)
+	write(t, dirs.Hooks, "between.json", `{"remote-endpoint": "/3.sock", "order": "20"}`)
+	write(t, dirs.Hooks, "among.json", `{"remote-endpoint": "/4.sock", "order": "20"}`)
+	list, errs := registry.Read(dirs)
+	if want := "first 10-a among between 30-c koordlet"; ids(list) != want || len(errs) > 0 {
+		t.Errorf("%q, want %q; %v", ids(list), want, errs)
+	}
+}
+
 // TestReadModule returns the bytes that the description was made for, or none.
 func TestReadModule(t *testing.T) {
 	dirs := newDirs(t)
@@ -121,6 +137,7 @@ func TestSource(t *testing.T) {
 		{a, registry.Description{Digest: "e", Config: []byte("{}")}, false},
 		{a, registry.Description{Digest: "d", Config: []byte("[]")}, false},
 		{a, registry.Description{Digest: "d", Config: []byte("{}"), Interpret: true}, false},
+		{a, registry.Description{Digest: "d", Config: []byte("{}"), Limits: abi.Limits{Fuel: 1}}, false},
 		{a, b, false},
 		{b, registry.Description{Endpoint: "/x", Hooks: b.Hooks, Policy: plugin.Fail}, true},
 		{b, registry.Description{Endpoint: "/y", Hooks: b.Hooks}, false},

@@ -16,6 +16,7 @@ import (
 // settings is what a JSON file says, of whichever directory.
 type settings struct {
 	endpoint string
+	module   string // name of a module beside the file
 	policy   plugin.FailurePolicy
 	unclear  bool     // a policy is given and cannot be read
 	hooks    []string // nil if none are named
@@ -24,6 +25,10 @@ type settings struct {
 	sha256   string
 	engine   string // "" if none is named
 	disabled bool
+	match    abi.Match
+	order    string // "" stands for the file's name
+	dryRun   bool
+	allowance
 }
 
 // key reads one key's value into settings. A value of null is an absent key.
@@ -32,25 +37,26 @@ type key struct {
 	read func(*settings, json.RawMessage) error
 }
 
-// hookserverKeys are Koordinator's.
+// hookserverKeys are Koordinator's, and this project's that mean something for a
+// hook server.
 var hookserverKeys = []key{
 	{"remote-endpoint", readEndpoint},
 	{"failure-policy", readPolicy},
 	{"runtime-hooks", readHooks},
+	{"timeout", readTimeout},
+	{"match", readMatch},
+	{"order", readOrder},
 }
 
 // pluginKeys are those of the plugin directory.
-var pluginKeys = append(slices.Clone(hookserverKeys), []key{
-	{"timeout", readTimeout},
+var pluginKeys = slices.Concat(hookserverKeys, allowanceKeys, []key{
+	{"wasm-module", readModuleName},
 	{"config", readConfig},
 	{"sha256", readDigest},
 	{"engine", readEngine},
 	{"enabled", readEnabled},
-}...)
-
-// plannedKeys are refused like unknown ones, in other words: who writes one
-// means something by it that must not be passed over in silence.
-var plannedKeys = []string{"match", "grant", "limits", "state", "dry-run"}
+	{"dry-run", readDryRun},
+})
 
 // What runs a module, as an operator names it.
 const (
@@ -77,6 +83,18 @@ func readEndpoint(s *settings, v json.RawMessage) error {
 		return fmt.Errorf("%.128q is longer than the %d bytes that the path of a unix socket may have", text, maxSocket)
 	}
 	s.endpoint = path
+	return nil
+}
+
+func readModuleName(s *settings, v json.RawMessage) error {
+	text, err := decode[string](v, "a string")
+	if err != nil || text == "" {
+		return err
+	}
+	if text != filepath.Base(text) || filepath.Ext(text) != ".wasm" || strings.HasPrefix(text, ".") {
+		return fmt.Errorf("%.64q is not the name of a .wasm file beside this one", text)
+	}
+	s.module = text
 	return nil
 }
 
@@ -118,6 +136,9 @@ func readTimeout(s *settings, v json.RawMessage) error {
 	if d <= 0 {
 		return fmt.Errorf("%.64q is not more than nothing", text)
 	}
+	if d > maxTimeout {
+		return fmt.Errorf("%.64q is more than %v, the most that a plugin can have", text, maxTimeout)
+	}
 	s.timeout = d
 	return nil
 }
@@ -157,11 +178,20 @@ func readEnabled(s *settings, v json.RawMessage) error {
 	return err
 }
 
+func readMatch(s *settings, v json.RawMessage) (err error) {
+	s.match, err = plugin.ParseMatch(compact(v))
+	return err
+}
+
+// readOrder takes the text by which the plugin is sorted instead of its file's
+// name. A number is refused: 5 would come after 10.
+func readOrder(s *settings, v json.RawMessage) (err error) {
+	s.order, err = decode[string](v, `a string such as "15", which is compared as names of files are`)
+	return err
+}
+
 // unknownKey says why a key of the plugin directory is refused.
 func unknownKey(name string) error {
-	if slices.Contains(plannedKeys, name) {
-		return fmt.Errorf("%s: is not supported yet", name)
-	}
 	var names []string
 	for _, k := range pluginKeys {
 		if strings.EqualFold(k.name, name) {

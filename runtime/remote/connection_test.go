@@ -203,7 +203,7 @@ func TestHammer(t *testing.T) {
 func chain(t *testing.T, ev *event, members ...plugin.Member) ([]plugin.Owned, error) {
 	t.Helper()
 	for i := range members {
-		members[i].Hooks = abi.HookSetOf(ev.hook)
+		members[i].Hooks, members[i].Capabilities = abi.HookSetOf(ev.hook), abi.AllCapabilities
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	return plugin.NewChain(log, files{}, nil, members...).Dispatch(t.Context(), ev)

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -81,12 +82,14 @@ func testKoordlet(t *testing.T, peer string) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	p := connect(t, socket, nil)
+	echoing, bare := connect(t, socket, nil), connectCompat(t, socket)
 	incumbent := newIncumbent(t, peer)
 	rng := rand.New(rand.NewPCG(1, 2))
-	for i := range 300 {
-		calls := newLife(rng)
-		ours := newProxy(p)
+	for i := range 600 {
+		calls, ours := newLife(rng, false), newProxy(echoing)
+		if i%2 == 1 { // a server that does not repeat the request, and koord-compat
+			calls, ours = newLife(rng, true), newProxy(bare)
+		}
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			run, created, updated := proto.CloneOf(calls.run), proto.CloneOf(calls.create), proto.CloneOf(calls.update)
 			ours.forward(t, "RunPodSandbox", run, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod"})
@@ -100,6 +103,19 @@ func testKoordlet(t *testing.T, peer string) {
 			compareUpdate(t, calls.create.Config, calls.update, updated)
 		})
 	}
+}
+
+// connectCompat is connect with Options.ClearUnset.
+func connectCompat(t *testing.T, socket string) *remote.Plugin {
+	t.Helper()
+	p, err := remote.New(remote.Options{
+		ID: "bare", Endpoint: socket, Hooks: remote.Hooks(), ClearUnset: true, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close(context.Background()) })
+	return p
 }
 
 // start runs cmd until the test ends.
@@ -117,7 +133,7 @@ type proxy struct{ route cri.Router }
 
 func newProxy(p *remote.Plugin) *proxy {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	member := plugin.Member{ID: "koordlet", Plugin: p, Policy: plugin.Fail, Hooks: remote.Hooks()}
+	member := plugin.Member{ID: "koordlet", Plugin: p, Policy: plugin.Fail, Hooks: remote.Hooks(), Capabilities: abi.AllCapabilities}
 	return &proxy{intercept.Router(intercept.Options{
 		Log: log, Chain: plugin.NewChain(log, files{}, nil, member), Store: pods.NewStore(),
 		Node: &intercept.Node{CgroupVersion: 2}, Turns: intercept.NewTurns(), Keep: func() func() { return func() {} },

@@ -15,8 +15,10 @@ type life struct {
 	update *runtimeapi.UpdateContainerResourcesRequest
 }
 
-func newLife(rng *rand.Rand) life {
-	overlay, err := json.Marshal(newOverlay(rng))
+func newLife(rng *rand.Rand, bare bool) life {
+	o := newOverlay(rng)
+	o.Bare = bare
+	overlay, err := json.Marshal(o)
 	if err != nil {
 		panic(err)
 	}
@@ -67,6 +69,7 @@ type overlay struct {
 	Shares       *int64            `json:",omitempty"`
 	Memory       *int64            `json:",omitempty"`
 	Env          map[string]string `json:",omitempty"`
+	Bare         bool              // the overlay is all of the answer
 }
 
 func newOverlay(rng *rand.Rand) overlay {
@@ -77,7 +80,7 @@ func newOverlay(rng *rand.Rand) overlay {
 		CPUSet:       pick(rng, nil, new(""), new("2")),
 		Quota:        pick(rng, nil, new(int64(-1)), new(int64(5000))),
 		Shares:       pick(rng, nil, new(int64(2)), new(int64(512))),
-		Memory:       pick(rng, nil, new(int64(-1)), new(int64(1<<29))),
+		Memory:       pick(rng, nil, new(int64(1<<29))), // -1 lifts a limit here, and counts for nothing there
 		Env:          pick(rng, nil, map[string]string{"PATH": "/opt/bin", "NVIDIA_VISIBLE_DEVICES": "0"}),
 	}
 }

@@ -19,9 +19,15 @@ import (
 
 // Options say which hook server a plugin is, and what it is told.
 type Options struct {
-	ID       string       // the plugin's id, for its manifest and the log
-	Endpoint string       // absolute path of the server's unix socket
-	Hooks    abi.HookSet  // the hooks that it is told of; those outside Hooks() are left out
+	ID       string      // the plugin's id, for its manifest and the log
+	Endpoint string      // absolute path of the server's unix socket
+	Hooks    abi.HookSet // the hooks that it is told of; those outside Hooks() are left out
+	// ClearUnset takes an empty cpuset and a zero oom_score_adj of a response's
+	// resources for what the server wants, always, as koord-runtime-proxy does.
+	ClearUnset bool
+	// Returned is called when there is a connection, the first and each that was made
+	// after one was lost; nil if nobody wants to know. It must return at once.
+	Returned func()
 	Log      *slog.Logger // required
 }
 
@@ -32,7 +38,9 @@ type Plugin struct {
 	manifest abi.Manifest
 	conn     *grpc.ClientConn
 	client   pb.RuntimeHookServiceClient
+	clear    bool      // Options.ClearUnset
 	withheld sync.Once // the log says once that an entry is not sent
+	watching sync.WaitGroup
 }
 
 var _ plugin.Plugin = (*Plugin)(nil)
@@ -44,13 +52,35 @@ func New(o Options) (*Plugin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hook server %s: %w", o.Endpoint, err)
 	}
-	return &Plugin{
+	p := &Plugin{
 		log:      o.Log.With("plugin", o.ID),
 		endpoint: o.Endpoint,
-		manifest: abi.Manifest{Name: o.ID, Description: "hook server at " + o.Endpoint, Hooks: (o.Hooks & Hooks()).Names()},
+		clear:    o.ClearUnset,
+		manifest: abi.Manifest{Name: o.ID, Description: "hook server at " + o.Endpoint, Hooks: abi.ManifestHooks(o.Hooks & Hooks())},
 		conn:     conn,
 		client:   pb.NewRuntimeHookServiceClient(conn),
-	}, nil
+	}
+	if o.Returned != nil {
+		p.watching.Go(func() { p.watch(o.Returned) })
+	}
+	return p, nil
+}
+
+// watch keeps the connection up, since nobody may be calling, and tells of each
+// that is made, until the plugin is closed.
+func (p *Plugin) watch(returned func()) {
+	for {
+		state := p.conn.GetState()
+		switch state {
+		case connectivity.Ready:
+			returned()
+		case connectivity.Idle:
+			p.conn.Connect()
+		case connectivity.Shutdown:
+			return
+		}
+		p.conn.WaitForStateChange(context.Background(), state)
+	}
 }
 
 // Manifest names the hooks that the operator named for the server: the protocol
@@ -59,7 +89,9 @@ func (p *Plugin) Manifest() abi.Manifest { return p.manifest }
 
 // Close ends the connection.
 func (p *Plugin) Close(context.Context) error {
-	if err := p.conn.Close(); err != nil {
+	err := p.conn.Close()
+	p.watching.Wait()
+	if err != nil {
 		return fmt.Errorf("closing the connection to hook server %s: %w", p.endpoint, err)
 	}
 	return nil
@@ -88,7 +120,7 @@ func (p *Plugin) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustme
 	if err != nil {
 		return p.fault(ctx, err)
 	}
-	return containerChanges(adj, hook, sent, got)
+	return p.containerChanges(adj, hook, sent, got)
 }
 
 // fault names the server. It carries the server's status as text only, so that

@@ -149,7 +149,7 @@ func TestManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close(t.Context())
-	want := []string{"PreRunPodSandbox", "PreCreateContainer"}
+	want := []abi.ManifestHook{{Hook: "PreRunPodSandbox"}, {Hook: "PreCreateContainer"}}
 	if diff := cmp.Diff(want, p.Manifest().Hooks); diff != "" {
 		t.Errorf("hooks differ (-want +got):\n%s", diff)
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // numbers are the fields of LinuxContainerResources that are numbers, and which
-// values of a response the incumbent takes. The protocol has no presence, so
-// that zero may mean "not set" or "set to zero".
+// values of a response count. The protocol has no presence, so that zero may mean
+// "not set" or "set to zero".
 var numbers = []struct {
 	field abi.Field
 	of    func(*pb.LinuxContainerResources) *int64
@@ -21,12 +21,13 @@ var numbers = []struct {
 	{abi.CPUPeriod, func(r *pb.LinuxContainerResources) *int64 { return &r.CpuPeriod }, positive},
 	{abi.CPUQuota, func(r *pb.LinuxContainerResources) *int64 { return &r.CpuQuota }, nonZero}, // -1 is unlimited
 	{abi.CPUShares, func(r *pb.LinuxContainerResources) *int64 { return &r.CpuShares }, positive},
-	{abi.MemoryLimit, func(r *pb.LinuxContainerResources) *int64 { return &r.MemoryLimitInBytes }, positive},
+	{abi.MemoryLimit, func(r *pb.LinuxContainerResources) *int64 { return &r.MemoryLimitInBytes }, limit},
 	{abi.OOMScoreAdj, func(r *pb.LinuxContainerResources) *int64 { return &r.OomScoreAdj }, any64},
-	{abi.MemorySwap, func(r *pb.LinuxContainerResources) *int64 { return &r.MemorySwapLimitInBytes }, positive},
+	{abi.MemorySwap, func(r *pb.LinuxContainerResources) *int64 { return &r.MemorySwapLimitInBytes }, limit},
 }
 
 func positive(n int64) bool { return n > 0 }
+func limit(n int64) bool    { return n > 0 || n == -1 } // -1 is unlimited, which the incumbent passes over
 func nonZero(n int64) bool  { return n != 0 }
 func any64(int64) bool      { return true }
 

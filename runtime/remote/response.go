@@ -20,11 +20,11 @@ func podChanges(adj *plugin.Adjustment, hook abi.Hook, sent *pb.PodSandboxHookRe
 }
 
 // containerChanges asks for what got has other than sent.
-func containerChanges(adj *plugin.Adjustment, hook abi.Hook, sent *pb.ContainerResourceHookRequest, got *pb.ContainerResourceHookResponse) error {
+func (p *Plugin) containerChanges(adj *plugin.Adjustment, hook abi.Hook, sent *pb.ContainerResourceHookRequest, got *pb.ContainerResourceHookResponse) error {
 	d := differences{adj: adj, hook: hook}
 	d.entries(abi.Container, abi.ContainerAnnotations, sent.GetContainerAnnotations(), got.GetContainerAnnotations())
 	if r := got.GetContainerResources(); r != nil {
-		d.resources(sent.GetContainerResources(), r)
+		d.resources(sent.GetContainerResources(), r, p.clear || echoes(sent.GetContainerResources(), r))
 	}
 	d.cgroupParent(sent.GetPodCgroupParent(), got.GetPodCgroupParent())
 	d.env(sent.GetContainerEnvs(), got.GetContainerEnvs())
@@ -86,17 +86,21 @@ func (d *differences) env(sent, got map[string]string) {
 	d.entries(abi.Container, abi.ContainerEnv, sent, got)
 }
 
-func (d *differences) resources(sent, got *pb.LinuxContainerResources) {
-	echo := echoes(sent, got)
+// resources asks for what got has other than sent. What is empty in got counts
+// only if got is whole, which is to say that it was emptied.
+func (d *differences) resources(sent, got *pb.LinuxContainerResources, whole bool) {
 	for _, n := range numbers {
 		was, is := *n.of(sent), *n.of(got)
-		if is != was && n.takes(is) && (is != 0 || echo) {
+		if n.field == abi.MemoryLimit && was == 0 && is == -1 {
+			continue // there is no limit to lift, and CRI-O refuses -1 as too low
+		}
+		if is != was && n.takes(is) && (is != 0 || whole) {
 			d.number(abi.Container, abi.Resources+n.field, is)
 		}
 	}
 	for _, t := range texts {
 		was, is := *t.of(sent), *t.of(got)
-		if is != was && (is != "" || echo) {
+		if is != was && (is != "" || whole) {
 			d.text(abi.Container, abi.Resources+t.field, is)
 		}
 	}

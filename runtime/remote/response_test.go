@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,6 +15,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/remote"
 	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
 )
 
@@ -73,8 +76,10 @@ func TestContainerResponses(t *testing.T) {
 			`container.resources.hugepage_limits["2MB"]=4`, `container.resources.unified["memory.low"]=7`,
 		}},
 		{"values that the incumbent does not take", resources(&pb.LinuxContainerResources{
-			CpuPeriod: -1, CpuShares: -1, MemoryLimitInBytes: -1, MemorySwapLimitInBytes: -1,
+			CpuPeriod: -1, CpuShares: -1, MemoryLimitInBytes: -2, MemorySwapLimitInBytes: -2,
 		}), nil},
+		{"memory without a limit", resources(&pb.LinuxContainerResources{MemoryLimitInBytes: -1, MemorySwapLimitInBytes: -1}),
+			[]string{"container.resources.memory_limit_in_bytes=-1", "container.resources.memory_swap_limit_in_bytes=-1"}},
 		{"an echo that empties the cpuset", overlaid(func(r *pb.LinuxContainerResources) { r.CpusetCpus = "" }),
 			[]string{"container.resources.cpuset_cpus="}},
 		{"an echo that empties all that can be emptied", overlaid(func(r *pb.LinuxContainerResources) {
@@ -120,6 +125,43 @@ func TestSparseResources(t *testing.T) {
 		if diff := cmp.Diff(want, asked(changes)); err != nil || diff != "" {
 			t.Errorf("cpu_shares %d: %v, changes differ (-want +got):\n%s", shares, err, diff)
 		}
+	}
+}
+
+// TestNoMemoryLimit: a server that says so of a container without one, as koordlet
+// does, wants nothing.
+func TestNoMemoryLimit(t *testing.T) {
+	p := plugged(t, answering(&pb.ContainerResourceHookResponse{ContainerResources: &pb.LinuxContainerResources{MemoryLimitInBytes: -1}}))
+	if changes, err := ask(t, p, &event{hook: abi.PreCreateContainer}); err != nil || len(changes) > 0 {
+		t.Errorf("%v, %v", changes, err)
+	}
+}
+
+// TestClearUnset is koord-runtime-proxy's way with resources that a response does
+// not name: the cpusets and the score are cleared, the rest stays.
+func TestClearUnset(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "hook.sock")
+	serve(t, socket, hookServer{container: func(_ context.Context, method string, _ *pb.ContainerResourceHookRequest) (*pb.ContainerResourceHookResponse, error) {
+		if method == abi.PreUpdateContainerResources.String() {
+			return &pb.ContainerResourceHookResponse{}, nil
+		}
+		return &pb.ContainerResourceHookResponse{ContainerResources: &pb.LinuxContainerResources{CpuShares: 77}}, nil
+	}})
+	p, err := remote.New(remote.Options{ID: "koordlet", Endpoint: socket, Hooks: remote.Hooks(), ClearUnset: true, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close(t.Context())
+	want := []string{
+		"container.resources.cpu_shares=77", "container.resources.oom_score_adj=0",
+		"container.resources.cpuset_cpus=", "container.resources.cpuset_mems=",
+	}
+	changes, err := ask(t, p, newEvent(abi.PreCreateContainer))
+	if diff := cmp.Diff(want, asked(changes)); err != nil || diff != "" {
+		t.Errorf("%v, changes differ (-want +got):\n%s", err, diff)
+	}
+	if changes, err := ask(t, p, newEvent(abi.PreUpdateContainerResources)); err != nil || len(changes) > 0 {
+		t.Errorf("a response without resources: %v, %v", changes, err)
 	}
 }
 

@@ -2,11 +2,9 @@ package wasm
 
 import (
 	"context"
-	"math"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -31,58 +29,6 @@ func benchmarkCall(b *testing.B, p plugin.Plugin) {
 			b.Fatal(err)
 		}
 	}
-}
-
-// BenchmarkFuel is what guests pay for paying: one hook of one instance, metered and
-// not, of guests that only recurse, only loop, and do what plugins do.
-func BenchmarkFuel(b *testing.B) {
-	tinygo, err := os.ReadFile(filepath.Join("..", "..", "plugins-wasm", "qos", "qos.wasm"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, guest := range []struct {
-		name   string
-		module []byte
-		config string
-		event  *testEvent
-	}{
-		{"recursion", wat(b, "fibonacci"), "", newEvent()},
-		{"loop", wat(b, "repeat"), "-", newEvent()},
-		{"tinygo", tinygo, "", newEvent()},
-		{"go", buildGuest(b), "", asking("work")},
-	} {
-		for name, unlimited := range map[string]bool{"metered": false, "not metered": true} {
-			b.Run(guest.name+"/"+name, func(b *testing.B) {
-				o := PluginOptions{Fuel: math.MaxInt64, Timeout: time.Hour, Config: []byte(guest.config)}
-				p, err := newEngine(b, Options{NoTimeLimit: unlimited}).Load(b.Context(), guest.name, guest.module, o)
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer p.Close(context.Background())
-				benchmarkGuest(b, p.(*guests), guest.event)
-			})
-		}
-	}
-}
-
-// benchmarkGuest calls one instance again and again.
-func benchmarkGuest(b *testing.B, p *guests, ev *testEvent) {
-	ctx := context.Background()
-	g, err := p.pool.Get(ctx)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer p.pool.Put(g)
-	g.ready()
-	used := int64(0)
-	for b.Loop() {
-		c := g.newCall(ctx, "", ev, plugin.NewAdjustment(ev.Hook(), v2{}))
-		if _, err := g.enter(ctx, c, g.hook, uint64(ev.Hook())); err != nil {
-			b.Fatal(err)
-		}
-		used = c.meter.used()
-	}
-	b.ReportMetric(float64(used), "fuel/op")
 }
 
 // BenchmarkHostFunction is one call of a host function by a guest; "none" is what

@@ -13,23 +13,37 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// maxHostCalls is how often a guest may call the host in one call of its own.
-const maxHostCalls = 1000
-
 // callKey finds the *call in the context of a host function.
 type callKey struct{}
+
+// callContext is the context that a guest runs in. It has no values but the call: wazero asks
+// for several of its own in each call, of which a caller's contexts know none.
+type callContext struct {
+	context.Context
+	call *call
+}
+
+func (c *callContext) Value(key any) any {
+	if key == (callKey{}) {
+		return c.call
+	}
+	return nil
+}
 
 // call is the host's side of one call of one export of a guest. It serves one
 // goroutine.
 type call struct {
+	of     *guests
 	id     string // the plugin's
 	export string // what was called
 	config []byte
 	event  plugin.Event
 	adj    *plugin.Adjustment
 	time   time.Time
-	clock  *clock // the instance's
+	clock  *clock        // the instance's
+	kv     *plugin.Draft // nil until it is asked
 
+	verbose   bool // what it costs is logged
 	meter     meter
 	hostCalls int
 	moved     int    // bytes that host functions took from the guest or gave it since the last charge
@@ -39,19 +53,23 @@ type call struct {
 	random    *rand.ChaCha8 // nil until it is asked
 }
 
-// newCall returns the state of one call; ev and adj are nil outside hooks.
+// newCall returns the state of one call; ev and adj are nil outside hooks. It is the
+// guest's own and valid until the guest's next call.
 func (g *guest) newCall(ctx context.Context, export string, ev plugin.Event, adj *plugin.Adjustment) *call {
-	c := &call{id: g.id, export: export, config: g.config, event: ev, adj: adj, clock: &g.clock}
-	c.meter = meter{ctx: ctx, allowance: g.allowance, start: time.Now(), left: g.fuel, stack: g.frames}
-	attr := slog.String("export", export)
+	c := &g.call
+	*c = call{} // and field by field, since a literal would be made elsewhere and copied
+	c.of, c.id, c.export, c.config, c.event, c.adj, c.clock = g.of, g.id, export, g.config, ev, adj, &g.clock
+	c.meter.ctx, c.meter.allowance, c.meter.left, c.meter.stack = ctx, g.allowance, g.fuel, g.frames
+	c.output.ctx, c.output.log, c.output.event, c.output.export, c.output.budget = ctx, g.log, ev, export, maxOutput
 	if ev == nil {
-		c.meter.allowance = allowance{fuel: startFuel} // time is limited for all that comes before events
+		c.meter.allowance = g.begin
 		c.event, c.adj, c.time = noEvent{}, plugin.NewAdjustment(0, nil), time.Unix(0, 0)
 	} else {
 		c.time = ev.Time()
-		attr = about(ev)
 	}
-	c.output = output{ctx: ctx, log: g.log, about: attr, budget: maxOutput}
+	if c.verbose = g.log.Enabled(ctx, slog.LevelDebug); c.verbose {
+		c.meter.run()
+	}
 	return c
 }
 
@@ -61,20 +79,10 @@ const (
 	bytesPerFuel = 16
 )
 
-// about names an event in the log: its hook, and its pod and container if it can
-// tell them.
-func about(ev plugin.Event) slog.Attr {
-	hook := slog.String("hook", ev.Hook().String())
-	if _, ok := ev.(slog.LogValuer); !ok {
-		return hook
-	}
-	return slog.Group("", hook, slog.Any("", ev))
-}
-
 // count notes one call of a host function, and traps when there were too many.
 func (c *call) count() {
-	if c.hostCalls++; c.hostCalls > maxHostCalls {
-		panic(trapf("called the host more than %d times", maxHostCalls))
+	if c.hostCalls++; c.hostCalls > c.meter.hostCalls {
+		panic(trapf("called the host more than %d times", c.meter.hostCalls))
 	}
 }
 
@@ -90,8 +98,8 @@ func (c *call) charge() {
 
 // report logs what the call cost.
 func (c *call) report(ctx context.Context) {
-	if c.output.log.Enabled(ctx, slog.LevelDebug) {
-		c.output.log.LogAttrs(ctx, slog.LevelDebug, "plugin called", c.output.about, slog.Int64("fuel", c.meter.used()),
+	if c.verbose {
+		c.output.log.LogAttrs(ctx, slog.LevelDebug, "plugin called", c.output.about(), slog.Int64("fuel", c.meter.used()),
 			slog.Int("host_calls", c.hostCalls), slog.Duration("took", time.Since(c.meter.start)))
 	}
 }
@@ -103,6 +111,9 @@ func (c *call) fill(b []byte) {
 		h := sha256.New()
 		h.Write([]byte(c.id + "\x00" + c.export + "\x00"))
 		h.Write(binary.LittleEndian.AppendUint64([]byte{byte(c.event.Hook())}, uint64(c.time.UnixNano())))
+		uid, _ := c.event.Text(abi.Pod, abi.PodUID)
+		container, _ := c.event.Text(abi.Container, abi.ContainerName)
+		h.Write([]byte(uid + "\x00" + container))
 		c.random = rand.NewChaCha8([32]byte(h.Sum(nil)))
 	}
 	c.random.Read(b)
@@ -122,5 +133,12 @@ func (noEvent) Lookup(abi.Object, abi.Field, string) (string, abi.Errno) {
 func (noEvent) Entries(abi.Object, abi.Field) (iter.Seq2[string, string], abi.Errno) {
 	return nil, abi.NotFound
 }
-func (noEvent) Find(int32, string) (abi.Object, abi.Errno)      { return 0, abi.NotFound }
-func (noEvent) Containers(abi.Object) ([]abi.Object, abi.Errno) { return nil, abi.NotFound }
+func (noEvent) List(abi.Object, abi.Field) ([]string, abi.Errno) { return nil, abi.NotFound }
+func (noEvent) View(abi.Object) ([]byte, abi.Errno)              { return nil, abi.NotFound }
+func (noEvent) Raw(abi.CapabilitySet) ([]byte, abi.Errno)        { return nil, abi.NotFound }
+func (noEvent) ReadFile(abi.Object, string) (string, abi.Errno)  { return "", abi.NotFound }
+func (noEvent) Kind(o abi.Object) abi.Object                     { return o }
+func (noEvent) Own(abi.Object) bool                              { return false }
+func (noEvent) Pods(string) ([]abi.Object, abi.Errno)            { return nil, abi.NotFound }
+func (noEvent) Find(int32, string) (abi.Object, abi.Errno)       { return 0, abi.NotFound }
+func (noEvent) Containers(abi.Object) ([]abi.Object, abi.Errno)  { return nil, abi.NotFound }

@@ -2,9 +2,11 @@ package wasm
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/binary"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 )
@@ -17,36 +19,26 @@ type Import struct {
 }
 
 // String returns the import's name, printable.
-func (i *Import) String() string { return printable(i.Module+"."+i.Name, maxTail) }
+func (i *Import) String() string { return plugin.Printable(i.Module+"."+i.Name, maxTail) }
 
 // ImportState says what the host makes of an import.
 type ImportState string
 
 // The states of an import.
 const (
-	Served   ImportState = "served"
-	Denied   ImportState = "denied" // links, and answers every call with an error of WASI
-	Unknown  ImportState = "unknown"
-	Mistyped ImportState = "mistyped"
+	Served  ImportState = "served"
+	Denied  ImportState = "denied" // links, and answers every call with an error of WASI
+	Absent  ImportState = "absent" // optional to the plugin; answers UNSUPPORTED
+	Unknown ImportState = "unknown"
+	// Undeclared needs a capability that the manifest does not declare, and answers DENIED.
+	Undeclared ImportState = "undeclared"
+	Mistyped   ImportState = "mistyped"
 )
 
-// guestExports are the functions that a guest exports.
-var guestExports = []struct {
-	name     string
-	required bool
-	signature
-}{
-	{abi.ExportABI, true, signatureOf(abi.Function{Results: []abi.ValueType{abi.I32}})},
-	{abi.ExportHook, true, signatureOf(abi.Function{Params: []abi.ValueType{abi.I32}, Results: []abi.ValueType{abi.I32}})},
-	{abi.ExportInitialize, false, signatureOf(abi.Function{})},
-	{abi.ExportManifest, false, signatureOf(abi.Function{Results: []abi.ValueType{abi.I64}})},
-	{abi.ExportConfigure, false, signatureOf(abi.Function{Results: []abi.ValueType{abi.I32}})},
-}
-
 // check says what keeps a module from being a plugin whose memory ends at limit
-// pages, one line for each thing.
-func check(m *preflight.Outline, limit uint32) []string {
-	_, imports := checkImports(m)
+// pages, one line for each thing. optional are the host functions that it can do without.
+func check(m *preflight.Outline, optional []string, limit uint32) []string {
+	_, imports := checkImports(m, optional)
 	if problem := checkReactor(m); problem != "" {
 		return append([]string{problem}, imports...)
 	}
@@ -65,11 +57,13 @@ func checkReactor(m *preflight.Outline) string {
 }
 
 // checkImports says what the host makes of each import, and what is wrong with them.
-func checkImports(m *preflight.Outline) (imports []Import, problems []string) {
+func checkImports(m *preflight.Outline, optional []string) (imports []Import, problems []string) {
 	for _, want := range m.Imports {
 		i := Import{Module: want.Module, Name: want.Name, Type: typeOf(want), State: Served}
 		host, known := hostFunctions[i.Module][i.Name]
 		switch {
+		case !known && isOptional(want, optional):
+			i.State = Absent
 		case !known || want.Kind != binary.KindFunction:
 			i.State = Unknown
 			problems = append(problems, unknownImport(&i))
@@ -82,6 +76,16 @@ func checkImports(m *preflight.Outline) (imports []Import, problems []string) {
 		imports = append(imports, i)
 	}
 	return imports, problems
+}
+
+// isOptional reports whether a stub can stand in for a host function that this host
+// does not have: it answers with one number, or with none.
+func isOptional(i preflight.Import, optional []string) bool {
+	if i.Module != abi.Module || i.Kind != binary.KindFunction || !slices.Contains(optional, i.Name) {
+		return false
+	}
+	r := i.Signature.Results
+	return r == "" || r == string([]byte{binary.I32}) || r == string([]byte{binary.I64})
 }
 
 func typeOf(i preflight.Import) string {
@@ -106,16 +110,17 @@ func unknownImport(i *Import) string {
 
 func checkExports(m *preflight.Outline) []string {
 	var problems []string
-	for _, want := range guestExports {
-		e, ok := m.Export(want.name)
+	for _, row := range abi.Exports {
+		e, ok := m.Export(row.Name)
 		got, _ := m.Signature(e.Index)
+		want := signatureOf(row.Params, row.Result)
 		switch {
-		case !ok && want.required:
-			problems = append(problems, fmt.Sprintf("it does not export %s %s", want.name, want.signature))
+		case !ok && row.Required:
+			problems = append(problems, fmt.Sprintf("it does not export %s %s", row.Name, want))
 		case ok && e.Kind != binary.KindFunction:
-			problems = append(problems, fmt.Sprintf("its export %s is not a function", want.name))
-		case ok && got != want.signature:
-			problems = append(problems, fmt.Sprintf("its export %s has type %s instead of %s", want.name, got, want.signature))
+			problems = append(problems, fmt.Sprintf("its export %s is not a function", row.Name))
+		case ok && got != want:
+			problems = append(problems, fmt.Sprintf("its export %s has type %s instead of %s", row.Name, got, want))
 		}
 	}
 	if _, ok := m.Export(abi.ExportManifest); !ok && m.Manifest == nil {

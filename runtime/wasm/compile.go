@@ -10,6 +10,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/codecache"
 )
 
@@ -73,7 +74,7 @@ func RunCompiler(ctx context.Context, argument string, in io.Reader, out io.Writ
 		return fmt.Errorf("reading the module: %w", err)
 	}
 	if err := compileInto(ctx, job.Dir, s, module); err != nil {
-		text := printable(err.Error(), maxReason)
+		text := plugin.Printable(err.Error(), maxReason)
 		_, _ = io.WriteString(out, text) // the error says it too, to who looks
 		return errors.New(text)
 	}

@@ -3,7 +3,8 @@
 //
 // A module is scanned before wazero sees it (module.go, check.go), gets a
 // runtime of its own with the host functions of abi.Functions (host.go, read.go,
-// write.go, output.go) and a small WASI (wasi.go), and serves hooks from a
+// write.go, own.go, output.go) and a small WASI (wasi.go), agrees with its manifest
+// on capabilities, limits and config (terms.go), and serves hooks from a
 // bounded pool of instances (guests.go, guest.go). What a guest did wrong
 // becomes one printable line (fault.go).
 //
@@ -14,13 +15,19 @@
 //
 //   - A pointer and length that are not inside the guest's memory trap, also
 //     where nothing would be read or written. A length of 0 touches no memory.
+//     A function whose capability the plugin has not looks at no argument.
 //   - wp_hook returns 1 without having called reject: a fault. It called reject
 //     and returns something else: a fault too, because the guest contradicts
 //     itself and neither answer is safe to guess. The text given to fail counts
 //     only if the guest returns a negative number.
 //   - Before the first event (in _initialize, wp_manifest and wp_configure)
 //     reads answer NOT_FOUND, writes READ_ONLY, and the clock stands at 0.
-//   - An instance is restored after each call to what it was before its first event,
+//     kv can be read, and metric works. Until its manifest is known, a guest has
+//     no capability.
+//   - What a call writes with kv counts when wp_hook has returned 0.
+//   - A plugin with state "instance" has one instance, which keeps its memory until
+//     it traps or is ended: then another takes its place.
+//   - An instance of any other plugin is restored after each call to what it was before its first event,
 //     whatever the call did; one that cannot be is replaced.
 //
 // A guest pays for what it runs, with fuel that package fuel makes it count (limit.go).

@@ -27,7 +27,11 @@ type testEvent struct {
 	ints    map[slot]int64
 	texts   map[slot]string
 	maps    map[slot]map[string]string
+	lists   map[slot][]string
+	files   map[string]string         // of all objects
+	kinds   map[abi.Object]abi.Object // of handles
 	finds   map[string]abi.Object
+	pods    map[string][]abi.Object // by namespace
 	members map[abi.Object][]abi.Object
 }
 
@@ -68,6 +72,14 @@ func newEvent() *testEvent {
 			{abi.Container, abi.ContainerAnnotations}: {"example.com/empty": ""},
 			{abi.Container, abi.ContainerEnv}:         {"PATH": "/bin", "EMPTY": ""},
 		},
+		lists: map[slot][]string{
+			{abi.Container, abi.ContainerCommand}:            {"/bin/app", ""},
+			{abi.Container, abi.ContainerArgs}:               {},
+			{abi.Container, abi.ContainerSupplementalGroups}: {"1000", "2000"},
+		},
+		files:   map[string]string{"cpu.weight": "100"},
+		kinds:   map[abi.Object]abi.Object{abi.FirstHandle: abi.Container, abi.FirstHandle + 1: abi.Pod, abi.FirstHandle + 2: abi.Container},
+		pods:    map[string][]abi.Object{"prod": {abi.FirstHandle + 1}, "": {abi.FirstHandle + 1, abi.FirstHandle + 3}},
 		finds:   map[string]abi.Object{"prod/web-1": abi.FirstHandle + 1},
 		members: map[abi.Object][]abi.Object{abi.Pod: {abi.FirstHandle, abi.FirstHandle + 2}, abi.FirstHandle + 1: nil},
 	}
@@ -104,6 +116,35 @@ func (e *testEvent) Entries(o abi.Object, f abi.Field) (iter.Seq2[string, string
 			}
 		}
 	}, errno
+}
+
+func (e *testEvent) List(o abi.Object, f abi.Field) ([]string, abi.Errno) {
+	return lookup(e.lists, slot{o, f})
+}
+
+func (e *testEvent) View(o abi.Object) ([]byte, abi.Errno) {
+	return plugin.EncodeView(e, o)
+}
+
+func (e *testEvent) Raw(has abi.CapabilitySet) ([]byte, abi.Errno) {
+	return []byte(strings.Join(has.Names(), " ")), abi.OK
+}
+
+func (e *testEvent) ReadFile(o abi.Object, file string) (string, abi.Errno) {
+	return lookup(e.files, file)
+}
+
+func (e *testEvent) Kind(o abi.Object) abi.Object {
+	if kind, ok := e.kinds[o]; ok {
+		return kind
+	}
+	return o
+}
+
+func (e *testEvent) Own(o abi.Object) bool { return o == abi.FirstHandle+2 }
+
+func (e *testEvent) Pods(namespace string) ([]abi.Object, abi.Errno) {
+	return lookup(e.pods, namespace)
 }
 
 func (e *testEvent) Find(kind int32, name string) (abi.Object, abi.Errno) {
@@ -206,7 +247,7 @@ func wat(t testing.TB, name string) []byte {
 }
 
 // load loads a module of testdata/wat. No limit of its own disturbs a test that
-// sets none.
+// sets none, and all that the guest declares is granted.
 func load(t testing.TB, e *Engine, name string, o PluginOptions) plugin.Plugin {
 	t.Helper()
 	if o.Timeout == 0 {
@@ -214,6 +255,9 @@ func load(t testing.TB, e *Engine, name string, o PluginOptions) plugin.Plugin {
 	}
 	if o.Fuel == 0 {
 		o.Fuel = math.MaxInt64
+	}
+	if o.Granted == 0 {
+		o.Granted = abi.AllCapabilities
 	}
 	p, err := e.Load(t.Context(), name, wat(t, name), o)
 	if err != nil {
@@ -243,7 +287,7 @@ func wantError(t *testing.T, err error, want string) {
 	if !strings.Contains(err.Error(), want) {
 		t.Errorf("got error %q, want one with %q", err, want)
 	}
-	if text := err.Error(); text != printable(text, len(text)) {
+	if text := err.Error(); text != plugin.Printable(text, len(text)) {
 		t.Errorf("error is not one printable line: %q", text)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/fuel"
 )
 
@@ -36,8 +37,8 @@ func (c *call) explain(ctx context.Context, err error) error {
 	text, trace, _ := strings.Cut(err.Error(), "\n")
 	text, panicked := strings.CutSuffix(text, " (recovered by wazero)")
 	if panicked {
-		c.output.log.LogAttrs(ctx, slog.LevelError, "host function panicked", c.output.about, slog.Any("err", err))
-		return fmt.Errorf("a host function panicked: %s", printable(text, maxReason))
+		c.output.log.LogAttrs(ctx, slog.LevelError, "host function panicked", c.output.about(), slog.Any("err", err))
+		return fmt.Errorf("a host function panicked: %s", plugin.Printable(text, maxReason))
 	}
 	if _, reason, ok := strings.Cut(text, "wasm error: "); ok {
 		text = reason
@@ -45,7 +46,7 @@ func (c *call) explain(ctx context.Context, err error) error {
 	if c.meter.overflowed() {
 		text = fmt.Sprintf("stack overflow: used more than %d bytes of stack", fuel.DefaultStack)
 	}
-	return errors.New("trapped: " + printable(text+innermost(trace), maxReason) + c.output.printed())
+	return errors.New("trapped: " + plugin.Printable(text+innermost(trace), maxReason) + c.output.printed())
 }
 
 // innermost names the function at the top of wazero's stack trace, as

@@ -10,16 +10,19 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 // guest is one instance of a plugin's module. It serves one call at a time.
 type guest struct {
+	of        *guests
 	id        string // the plugin's
 	log       *slog.Logger
 	config    []byte
 	instance  api.Module
 	hook      api.Function // kept, because a look-up costs more than a call
 	allowance allowance    // of a hook
+	begin     allowance    // of each function before its first event
 	fuel      api.MutableGlobal
 	frames    api.MutableGlobal // what is left of its stack
 	clock     clock
@@ -29,11 +32,14 @@ type guest struct {
 
 	// broken tells that it cannot be reset: wazero panicked in it, or ran out of
 	// stack, of which the function then holds many megabytes.
-	broken bool
-	mu     sync.Mutex
-	dirty  bool // it served a call since it was last reset; guarded by mu
+	broken  bool
+	trapped bool // in its last call, so that what it keeps in memory may be anything
+	mu      sync.Mutex
+	dirty   bool // it served a call since it was last reset; guarded by mu
 
-	stack [1]uint64 // the one argument, then the one result, of what is called
+	call  call        // the one that runs, or the last
+	ctx   callContext // of that call
+	stack [1]uint64   // the one argument, then the one result, of what is called
 }
 
 // enter calls an export; c is the host's side of it. After an error the guest
@@ -45,38 +51,49 @@ func (g *guest) enter(ctx context.Context, c *call, f api.Function, argument uin
 	c.meter.begin()
 	g.stack[0] = argument
 	g.memory.denied = nil
-	g.broken = true
-	err = f.CallWithStack(context.WithValue(ctx, callKey{}, c), g.stack[:])
+	g.broken, g.trapped = true, true
+	g.ctx = callContext{ctx, c}
+	err = f.CallWithStack(&g.ctx, g.stack[:])
 	g.broken = err != nil && (c.meter.overflowed() || strings.Contains(err.Error(), "wasm error: stack overflow"))
-	if err != nil {
+	if g.trapped = err != nil; g.trapped {
 		return 0, g.blame(c.explain(ctx, err))
 	}
 	return g.stack[0], nil
 }
 
-// blame adds to what a guest failed with that it did not get the memory it wanted.
+// blame adds to what a guest failed with that it did not get the memory it wanted, or may
+// not have got it: wazero refuses what is over the guest's own limit without a word.
 func (g *guest) blame(err error) error {
-	if g.memory.denied == nil {
-		return err
+	limit := int64(len(g.memory.space))
+	switch {
+	case g.memory.denied != nil:
+		return fmt.Errorf("%w; it asked for memory: %w", err, g.memory.denied)
+	case g.memory.size > limit/8*7:
+		return fmt.Errorf("%w; its memory has %.4g MiB, its limit is %.4g", err, mib(g.memory.size), mib(limit))
 	}
-	return fmt.Errorf("%w; it asked for memory: %w", err, g.memory.denied)
+	return err
 }
 
 // recovered turns a panic of wazero itself into an error.
 func recovered(err *error) {
 	if r := recover(); r != nil {
-		*err = fmt.Errorf("the wasm engine panicked: %s", printable(fmt.Sprint(r), maxReason))
+		*err = fmt.Errorf("the wasm engine panicked: %s", plugin.Printable(fmt.Sprint(r), maxReason))
 	}
 }
 
-// initialize runs what must run before any other export.
+// initialize runs what must run before any other export: the module's start function,
+// and its initializer.
 func (g *guest) initialize(ctx context.Context) error {
-	f := g.instance.ExportedFunction(abi.ExportInitialize)
-	if f == nil {
-		return nil
+	for _, first := range []struct{ export, name string }{{startName, "start function"}, {abi.ExportInitialize, abi.ExportInitialize}} {
+		f := g.instance.ExportedFunction(first.export)
+		if f == nil {
+			continue
+		}
+		if _, err := g.enter(ctx, g.newCall(ctx, first.name, nil, nil), f, 0); err != nil {
+			return wrap(first.name, err)
+		}
 	}
-	_, err := g.enter(ctx, g.newCall(ctx, abi.ExportInitialize, nil, nil), f, 0)
-	return wrap(abi.ExportInitialize, err)
+	return nil
 }
 
 // version asks for the version of the ABI that the guest was built for.

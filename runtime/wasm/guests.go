@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,26 +19,32 @@ import (
 
 // guests is one plugin: a compiled module and a bounded number of instances.
 type guests struct {
-	id        string
-	log       *slog.Logger
-	config    []byte
-	allowance allowance // of one hook
-	manifest  abi.Manifest
-	lease     lease // of code
-	runtime   wazero.Runtime
-	code      wazero.CompiledModule
-	memory    *memoryBudget
-	share     turns  // of this plugin
-	turns     turns  // of all
-	pages     uint32 // of memory that an instance begins with
-	limit     uint32 // of pages
-	mutable   int    // how many mutable globals it has
-	pool      *plugin.Pool[*guest]
+	id      string
+	log     *slog.Logger
+	config  []byte
+	options PluginOptions // that the terms come from
+	terms
+	begin    allowance // of each function before the first event
+	static   bool      // the manifest is in a custom section
+	kv       *plugin.KV
+	metrics  *plugin.Metrics
+	features []abi.Feature
+	lease    lease // of code
+	runtime  wazero.Runtime
+	code     wazero.CompiledModule
+	memory   *memoryBudget
+	share    turns  // of this plugin
+	turns    turns  // of all
+	pages    uint32 // of memory that an instance begins with
+	mutable  int    // how many mutable globals it has
+	pool     *plugin.Pool[*guest]
 
 	resets sync.WaitGroup // instances on their way back to the pool
+	spare  int            // instances beside the one that is ready
 
 	mu     sync.Mutex
 	images []*image // that instances are reset to: one, unless they begin differently
+	soiled []*guest // that are to be reset
 }
 
 var _ plugin.Plugin = (*guests)(nil)
@@ -45,73 +52,129 @@ var _ plugin.Plugin = (*guests)(nil)
 // Manifest implements plugin.Plugin.
 func (p *guests) Manifest() abi.Manifest { return p.manifest }
 
-// Call implements plugin.Plugin. Its own time limit starts when it is called, so
-// that waiting for an instance and making one count too.
+// Call implements plugin.Plugin. The guest's own time begins when it runs: waiting for an
+// instance and for a turn is others' doing, and bounded by ctx.
 func (p *guests) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
-	start := time.Now()
 	g, err := p.get(ctx)
 	if err != nil {
 		return err
 	}
 	g.ready()
-	c := g.newCall(ctx, abi.ExportHook, ev, adj)
-	c.meter.start = start
-	code, err := p.run(ctx, g, c, ev.Hook())
+	err = p.run(ctx, g, ev, adj)
+	g.call, g.ctx = call{}, callContext{} // hold nothing of a request until the next
 	p.recycle(g)
-	if err != nil {
-		return err
-	}
-	return c.verdict(int32(code))
+	return err
 }
 
 // run lets a guest serve a hook when few enough others do.
-func (p *guests) run(ctx context.Context, g *guest, c *call, hook abi.Hook) (uint64, error) {
-	if err := p.share.take(ctx, p.allowance.time); err != nil {
-		return 0, err
+func (p *guests) run(ctx context.Context, g *guest, ev plugin.Event, adj *plugin.Adjustment) error {
+	if err := p.takeTurn(ctx); err != nil {
+		return err
 	}
-	defer p.share.end()
-	if err := p.turns.take(ctx, p.allowance.time); err != nil {
-		return 0, err
+	defer p.endTurn()
+	c := g.newCall(ctx, abi.ExportHook, ev, adj)
+	code, err := g.enter(ctx, c, g.hook, uint64(ev.Hook()))
+	if err == nil {
+		err = c.verdict(int32(code))
 	}
-	defer p.turns.end()
-	return g.enter(ctx, c, g.hook, uint64(hook))
+	if err == nil && c.kv != nil {
+		err = c.kv.Commit()
+	}
+	return err
 }
 
-// smallMemory is reset as fast as a goroutine is woken to do it, in some
-// microseconds.
-const smallMemory = 256 << 10
+// takeTurn waits until few enough guests run: of this plugin, then of all.
+func (p *guests) takeTurn(ctx context.Context) error {
+	if err := p.share.take(ctx); err != nil {
+		return err
+	}
+	err := p.turns.take(ctx)
+	if err != nil {
+		p.share.end()
+	}
+	return err
+}
+
+func (p *guests) endTurn() {
+	p.turns.end()
+	p.share.end()
+}
+
+// Instances of at most smallMemory are reset as fast as a goroutine is woken to do it, in
+// some microseconds. So there are a few to spare, and a goroutine is woken for all that
+// served an event since.
+const (
+	smallMemory = 256 << 10
+	spare       = 3
+)
 
 // recycle makes an instance ready for the next event, or puts another in its
-// place. The caller does not wait for this where it takes long. The next one may
-// take the instance at once, and resets it if that has not been done.
+// place. The caller does not wait for this. The next one may take the instance at
+// once, and resets it if that has not been done.
 func (p *guests) recycle(g *guest) {
-	reusable := g.reusable()
-	if reusable && g.instance.Memory().Size() <= smallMemory {
-		g.reset()
+	switch {
+	case p.keeps && !g.trapped:
 		p.pool.Put(g)
-		return
-	}
-	if reusable {
+	case p.keeps || !g.reusable():
+		p.resets.Add(1)
+		go p.replace(g)
+	default:
 		g.soil()
 		p.pool.PutLast(g)
+		if p.collect(g) {
+			p.resets.Add(1)
+			go p.clean()
+		}
 	}
-	p.resets.Add(1)
-	go p.finish(g, reusable)
 }
 
-func (p *guests) finish(g *guest, reusable bool) {
+func (p *guests) replace(g *guest) {
 	defer p.resets.Done()
-	if reusable {
-		g.ready()
-		return
-	}
 	p.pool.Discard(g)
 	p.warm()
 }
 
+// collect notes that an instance is to be reset, and reports whether somebody is to be
+// woken for it.
+func (p *guests) collect(g *guest) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.soiled = append(p.soiled, g)
+	return len(p.soiled) == max(1, p.spare)
+}
+
+// clean resets all that is to be reset. An instance that has been taken meanwhile was
+// reset by who took it.
+func (p *guests) clean() {
+	defer p.resets.Done()
+	p.mu.Lock()
+	all := slices.Clone(p.soiled)
+	p.soiled = p.soiled[:0]
+	p.mu.Unlock()
+	for _, g := range all {
+		g.ready()
+		p.pool.Promote(g)
+	}
+}
+
+// stock makes the instances that are to spare, as far as there is memory for them.
+func (p *guests) stock(ctx context.Context) {
+	var all []*guest
+	for range p.spare + 1 {
+		g, err := p.pool.Get(ctx)
+		if err != nil {
+			break
+		}
+		all = append(all, g)
+	}
+	for _, g := range all {
+		p.pool.Put(g)
+	}
+}
+
 // warm sees to it that an instance waits for the next event.
 func (p *guests) warm() {
-	ctx, cancel := within(context.Background(), startTimeout)
+	ctx, cancel := untilReady(context.Background())
 	defer cancel()
 	g, err := p.pool.Get(ctx)
 	switch {
@@ -122,7 +185,8 @@ func (p *guests) warm() {
 	}
 }
 
-// get returns an instance. Only a caller that has to wait for it pays for a timer.
+// get returns an instance, after waiting for one or making one where it must. Only then
+// does the caller pay for a timer.
 func (p *guests) get(ctx context.Context) (*guest, error) {
 	if ctx.Err() != nil {
 		return nil, stopped(ctx)
@@ -130,7 +194,8 @@ func (p *guests) get(ctx context.Context) (*guest, error) {
 	if g, ok := p.pool.TryGet(); ok {
 		return g, nil
 	}
-	ctx, cancel := within(ctx, p.allowance.time)
+	defer plugin.CallTimeOf(ctx).Waited(time.Now())
+	ctx, cancel := untilReady(ctx)
 	defer cancel()
 	return p.pool.Get(ctx)
 }
@@ -145,14 +210,23 @@ func (p *guests) Close(ctx context.Context) error {
 	return errors.Join(p.runtime.Close(ctx), p.code.Close(ctx), p.lease.Close(ctx))
 }
 
-// open makes an instance that is ready for events.
+// open makes an instance that is ready for events. What it runs until then is in the
+// turns too: a guest that takes long there and lets its instances be replaced after each
+// call would run on all processors otherwise.
 func (p *guests) open(ctx context.Context) (*guest, error) {
+	if err := p.takeTurn(ctx); err != nil {
+		return nil, err
+	}
+	defer p.endTurn()
 	g, err := p.instantiate(ctx)
 	if err != nil {
 		return nil, err
 	}
-	err = g.configure(ctx)
+	err = p.learn(ctx, g)
 	if err == nil {
+		err = g.configure(ctx)
+	}
+	if err == nil && !p.keeps {
 		err = p.remember(g)
 	}
 	if err != nil {
@@ -173,8 +247,8 @@ func (p *guests) instantiate(ctx context.Context) (*guest, error) {
 	if err != nil {
 		return nil, wrap("instantiating", err)
 	}
-	g := &guest{memory: memory, id: p.id, log: p.log, config: p.config, allowance: p.allowance}
-	if err := g.start(ctx, p.runtime, p.code); err != nil {
+	g := &guest{of: p, memory: memory, id: p.id, log: p.log, config: p.config, allowance: p.hook, begin: p.begin}
+	if err := g.appear(ctx, p.runtime, p.code); err != nil {
 		memory.Free() // wazero does not
 		return nil, wrap("instantiating", err)
 	}
@@ -193,15 +267,12 @@ func (p *guests) instantiate(ctx context.Context) (*guest, error) {
 	return g, nil
 }
 
-// start makes the instance, which runs the module's start function if it has one.
-func (g *guest) start(ctx context.Context, r wazero.Runtime, code wazero.CompiledModule) (err error) {
-	c := g.newCall(ctx, "start", nil, nil)
-	defer c.output.finish()
+// appear makes the instance. No code of the module runs: what would, is an export (expose).
+func (g *guest) appear(ctx context.Context, r wazero.Runtime, code wazero.CompiledModule) (err error) {
 	defer recovered(&err)
-	c.meter.begin()
-	g.instance, err = r.InstantiateModule(experimental.WithMemoryAllocator(context.WithValue(ctx, callKey{}, c), g.memory), code, instance)
+	g.instance, err = r.InstantiateModule(experimental.WithMemoryAllocator(ctx, g.memory), code, instance)
 	if err != nil {
-		return c.explain(ctx, err)
+		return errors.New(plugin.Printable(err.Error(), maxReason))
 	}
 	g.fuel, _ = g.instance.ExportedGlobal(fuel.Fuel).(api.MutableGlobal)
 	g.frames, _ = g.instance.ExportedGlobal(fuel.Stack).(api.MutableGlobal)

@@ -35,7 +35,7 @@ func TestMisbehaviour(t *testing.T) {
 		{"recursion", "trapped: stack overflow"}, // ours, or the interpreter's 2,000 frames
 		{"exit-0", "exited with code 0"},
 		{"exit-3", "exited with code 3"},
-		{"alloc", "trapped: unreachable in out_of_memory"},
+		{"alloc", "trapped: unreachable in out_of_memory; its memory has 32 MiB, its limit is 32"},
 		{"nonsense", "returned 7, which has no meaning"},
 		{"reject-missing", "returned 1, which is for after a call of reject"},
 		{"reject-forgotten", "called reject and then returned 0 instead of 1"},
@@ -187,9 +187,9 @@ func TestChain(t *testing.T) {
 		t.Run(policy.String(), func(t *testing.T) {
 			var logged record
 			chain := plugin.NewChain(logged.logger(), v2{}, nil,
-				plugin.Member{ID: "10-quota", Plugin: first, Policy: plugin.Fail, Hooks: hooks},
-				plugin.Member{ID: "20-patient", Plugin: third, Policy: policy, Hooks: hooks},
-				plugin.Member{ID: "30-conflict", Plugin: second, Policy: policy, Hooks: hooks})
+				plugin.Member{ID: "10-quota", Plugin: first, Policy: plugin.Fail, Hooks: hooks, Capabilities: abi.AllCapabilities},
+				plugin.Member{ID: "20-patient", Plugin: third, Policy: policy, Hooks: hooks, Capabilities: abi.AllCapabilities},
+				plugin.Member{ID: "30-conflict", Plugin: second, Policy: policy, Hooks: hooks, Capabilities: abi.AllCapabilities})
 			ev := newEvent()
 			_, err := chain.Dispatch(t.Context(), ev)
 			if policy == plugin.Fail {
@@ -256,5 +256,27 @@ func TestOutputIsBounded(t *testing.T) {
 				t.Errorf("last line is %.200q, want the count of what was dropped", last)
 			}
 		})
+	}
+}
+
+// Of a small guest three calls in a row meet a clean instance each, of which none is reset
+// before the third has been served; then all are.
+func TestSpareInstances(t *testing.T) {
+	p := load(t, newEngine(t, Options{}), "fickle", PluginOptions{}).(*guests)
+	for n := range 9 {
+		if n%spare == 0 {
+			p.resets.Wait()
+		}
+		g, ok := p.pool.TryGet()
+		if !ok || g.dirty {
+			t.Fatalf("call %d would meet no clean instance", n)
+		}
+		p.pool.Put(g)
+		if changes, err := callPlugin(t.Context(), p, asking("")); err != nil || changes[0].Text != "1" {
+			t.Errorf("call %d: got %v, %v", n, changes, err)
+		}
+		if n%spare < spare-1 && !g.dirty {
+			t.Errorf("call %d has reset its instance", n)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package wasm
 import (
 	"context"
 	"fmt"
+	"unsafe"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -15,6 +16,7 @@ import (
 type hostFunction struct {
 	signature
 	run    func(frame) int64 // its result, ignored if it has none
+	needs  abi.Capability    // without which it answers DENIED and looks at no argument
 	denied bool              // it does nothing but answer an error
 }
 
@@ -28,18 +30,26 @@ var hostFunctions = map[string]map[string]hostFunction{
 func wp1() map[string]hostFunction {
 	functions := map[string]hostFunction{}
 	for _, row := range abi.Functions {
-		functions[row.Name] = hostFunction{signature: signatureOf(row), run: implementations[row.Name]}
+		functions[row.Name] = hostFunction{signature: signatureOf(types(row.Params), row.Result), needs: row.Needs, run: implementations[row.Name]}
 	}
 	return functions
 }
 
 var implementations = map[string]func(frame) int64{
-	"get": get, "get_i64": getInt64, "map_get": mapGet, "map_dump": mapDump,
-	"pod_find": podFind, "container_list": containerList,
-	"set_i64": setInt64, "set_bytes": setBytes, "map_set": mapSet, "map_del": mapDelete, "cgroup_set": cgroupSet,
+	"view": view, "get": get, "get_i64": getInt64, "map_get": mapGet, "map_dump": mapDump, "list_dump": listDump,
+	"cri_raw": criRaw, "cgroup_get": cgroupGet,
+	"pod_find": podFind, "pod_list": podList, "container_list": containerList,
+	"set_i64": setInt64, "set_bytes": setBytes, "map_set": mapSet, "map_del": mapDelete,
+	"list_set": listSet, "list_add": listAdd, "list_del": listDelete, "cgroup_set": cgroupSet,
 	"reject": reject, "fail": fail, "abort": abort,
-	"config": config, "log": log, "now": now,
+	"config": config, "log": log, "log_level": logLevel, "metric": metric,
+	"kv_get": kvGet, "kv_set": kvSet, "kv_del": kvDelete,
+	"now": now, "random": random, "feature": feature,
 }
+
+// unsupported stands in for a host function that the host does not have and the
+// guest can do without.
+func unsupported(frame) int64 { return int64(abi.Unsupported) }
 
 // instantiateHost adds to a runtime the host functions that a module imports.
 // All of them would take longer than to compile a small module.
@@ -49,7 +59,10 @@ func instantiateHost(ctx context.Context, r wazero.Runtime, m *preflight.Outline
 		if builders[i.Module] == nil {
 			builders[i.Module] = r.NewHostModuleBuilder(i.Module)
 		}
-		f := hostFunctions[i.Module][i.Name]
+		f, ok := hostFunctions[i.Module][i.Name]
+		if !ok { // check has found it to be optional
+			f = hostFunction{signature: i.Signature, run: unsupported}
+		}
 		builders[i.Module].NewFunctionBuilder().
 			WithGoModuleFunction(f.bind(i.Name), []api.ValueType(f.Params), []api.ValueType(f.Results)).
 			Export(i.Name)
@@ -68,7 +81,13 @@ func (f hostFunction) bind(name string) api.GoModuleFunc {
 	return func(ctx context.Context, instance api.Module, stack []uint64) {
 		c := ctx.Value(callKey{}).(*call)
 		c.count()
-		result := f.run(frame{call: c, name: name, memory: instance.Memory(), stack: stack})
+		result := int64(abi.Denied)
+		if c.of.has.Has(f.needs) {
+			result = f.run(frame{call: c, name: name, memory: instance.Memory(), stack: stack})
+		}
+		if result < 0 && c.verbose {
+			frame{call: c, name: name, memory: instance.Memory(), stack: stack}.refused(abi.Errno(result))
+		}
 		c.charge()
 		switch f.Results {
 		case string([]byte{api.ValueTypeI32}):
@@ -91,9 +110,21 @@ type frame struct {
 	stack  []uint64
 }
 
-func (f frame) i32(i int) int32         { return api.DecodeI32(f.stack[i]) }
-func (f frame) object(i int) abi.Object { return abi.Object(f.i32(i)) }
-func (f frame) field(i int) abi.Field   { return abi.Field(f.i32(i)) }
+func (f frame) i32(i int) int32       { return api.DecodeI32(f.stack[i]) }
+func (f frame) field(i int) abi.Field { return abi.Field(f.i32(i)) }
+
+// object returns an argument that is an object. A guest that may not look others up has no
+// handle: what it guesses belongs to an earlier plugin of the event.
+func (f frame) object(i int) abi.Object {
+	o := abi.Object(f.i32(i))
+	if o >= abi.FirstHandle && !f.of.has.Has(abi.StoreRead) {
+		return nobody
+	}
+	return o
+}
+
+// nobody is the number of no object.
+const nobody = abi.FirstHandle - 1
 
 // bytes returns the part of the guest's memory that arguments i and i+1 name by
 // pointer and length. It is the memory itself, valid until the guest runs on. A
@@ -123,6 +154,17 @@ func (f frame) text(i int) (string, abi.Errno) {
 	return string(b), abi.OK
 }
 
+// lent is text without the copy, for a look-up that keeps nothing of it: it is the guest's
+// memory, and changes when the guest runs on.
+func (f frame) lent(i int) (string, abi.Errno) {
+	b := f.bytes(i)
+	if len(b) > maxArgument {
+		return "", abi.TooLarge
+	}
+	f.moved += len(b)
+	return unsafe.String(unsafe.SliceData(b), len(b)), abi.OK
+}
+
 // answer writes v to the buffer that arguments i and i+1 name, if it fits, and
 // returns its length: a guest asks again with a larger buffer, or asks for the
 // length with a buffer of 0.
@@ -132,7 +174,8 @@ func answer[T string | []byte](f frame, i int, v T, errno abi.Errno) int64 {
 		return int64(errno)
 	}
 	if len(v) <= len(buf) {
-		f.moved += copy(buf, v)
+		copy(buf, v)
 	}
+	f.moved += len(v) // to find it took the host as long
 	return int64(len(v))
 }

@@ -22,11 +22,11 @@ func TestTable(t *testing.T) {
 		if f.run == nil {
 			t.Errorf("%s has no implementation", row.Name)
 		}
-		if len(f.Params) != len(row.Params) || len(f.Results) != len(row.Results) {
+		if len(f.Params) != len(row.Params) || (len(f.Results) != 0) != (row.Result != 0) {
 			t.Errorf("%s has type %s", row.Name, f.signature)
 		}
 		for i, p := range row.Params {
-			if want := map[abi.ValueType]api.ValueType{abi.I32: api.ValueTypeI32, abi.I64: api.ValueTypeI64}[p]; f.Params[i] != want {
+			if want := map[abi.ValueType]api.ValueType{abi.I32: api.ValueTypeI32, abi.I64: api.ValueTypeI64}[p.Type]; f.Params[i] != want {
 				t.Errorf("%s has type %s", row.Name, f.signature)
 			}
 		}
@@ -67,7 +67,11 @@ type caller struct {
 }
 
 func newCaller(t *testing.T, ev plugin.Event, o PluginOptions) *caller {
-	p := load(t, newEngine(t, Options{}), "functions", o).(*guests)
+	return newCallerOf(t, newEngine(t, Options{}), ev, o)
+}
+
+func newCallerOf(t *testing.T, e *Engine, ev plugin.Event, o PluginOptions) *caller {
+	p := load(t, e, "functions", o).(*guests)
 	g, err := p.instantiate(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +79,7 @@ func newCaller(t *testing.T, ev plugin.Event, o PluginOptions) *caller {
 	t.Cleanup(g.close)
 	var adj *plugin.Adjustment
 	if ev != nil {
-		adj = plugin.NewAdjustment(ev.Hook(), v2{})
+		adj = plugin.NewAdjustmentOf(ev, v2{}, abi.AllCapabilities)
 	}
 	return &caller{t, g, g.newCall(t.Context(), "test", ev, adj)}
 }
@@ -103,6 +107,8 @@ func (c *caller) try(name string, args ...any) (int64, error) {
 		case int64:
 			stack = append(stack, uint64(a))
 		case abi.Object:
+			stack = append(stack, uint64(a))
+		case abi.Feature:
 			stack = append(stack, uint64(a))
 		case abi.Field:
 			stack = append(stack, uint64(a))
@@ -163,7 +169,8 @@ func (c *caller) wantText(want string, name string, args ...any) {
 
 func TestRead(t *testing.T) {
 	ev := newEvent()
-	c := newCaller(t, ev, PluginOptions{Config: []byte("tier: gold")})
+	granted := abi.DefaultGrant() | abi.CapabilitySetOf(abi.Env, abi.ReadRaw, abi.CgroupRead)
+	c := newCaller(t, ev, PluginOptions{Config: []byte("tier: gold"), Granted: granted})
 	for s, v := range ev.texts {
 		c.wantText(v, "get", s.object, s.field)
 	}
@@ -181,6 +188,13 @@ func TestRead(t *testing.T) {
 	c.wantText("\x02\x00\x00\x00"+"\x03\x00\x00\x00app\x03\x00\x00\x00web"+"\x04\x00\x00\x00tier\x04\x00\x00\x00gold", "map_dump", abi.Pod, abi.PodLabels)
 	c.wantText("\x00\x00\x00\x00", "map_dump", abi.Pod, abi.PodAnnotations)
 	c.want(int64(abi.FirstHandle+1), "pod_find", abi.ByPodName, "prod/web-1")
+	for s, list := range ev.lists {
+		c.wantText(string(abi.AppendList(nil, list)), "list_dump", s.object, s.field)
+	}
+	c.wantText(strings.Join(granted.Names(), " "), "cri_raw")
+	c.wantText("100", "cgroup_get", abi.Container, "cpu.weight")
+	c.wantText("\x11\x00\x00\x00", "pod_list", "prod")
+	c.wantText("\x11\x00\x00\x00\x13\x00\x00\x00", "pod_list", "")
 	c.wantText("\x10\x00\x00\x00\x12\x00\x00\x00", "container_list", abi.Pod)
 	c.wantText("", "container_list", abi.FirstHandle+1)
 	c.wantText("tier: gold", "config")
@@ -197,6 +211,11 @@ func TestNothingToRead(t *testing.T) {
 	c.wantErrno(abi.NotFound, "map_dump", abi.Pod, abi.PodName, buffer, 8)
 	c.wantErrno(abi.NotFound, "pod_find", abi.ByPodID, "web-1")
 	c.wantErrno(abi.NotFound, "container_list", abi.Container, buffer, 8)
+	c.wantErrno(abi.NotFound, "view", 99, buffer, 8)
+	c.wantErrno(abi.NotFound, "list_dump", abi.Container, abi.ContainerEnv, buffer, 8)
+	c.wantErrno(abi.NotFound, "cgroup_get", abi.Container, "absent", buffer, 8)
+	c.wantErrno(abi.NotFound, "pod_list", "empty", buffer, 8)
+	c.wantErrno(abi.NotFound, "kv_get", "absent", buffer, 8)
 	if _, ok := c.g.instance.Memory().Grow(maxArgument>>16 + 1); !ok {
 		t.Fatal("memory does not grow")
 	}
@@ -217,6 +236,22 @@ func TestBadPointer(t *testing.T) {
 		c.wantTrap("map_dump: ", "map_dump", abi.Pod, abi.PodLabels, ptr, n)
 		c.wantTrap("pod_find: ", "pod_find", abi.ByPodName, ptr, n)
 		c.wantTrap("container_list: ", "container_list", abi.Pod, ptr, n)
+		c.wantTrap("view: ", "view", abi.Pod, ptr, n)
+		c.wantTrap("list_dump: ", "list_dump", abi.Container, abi.ContainerArgs, ptr, n)
+		c.wantTrap("cri_raw: ", "cri_raw", ptr, n)
+		c.wantTrap("cgroup_get: ", "cgroup_get", abi.Pod, ptr, n, buffer, 8)
+		c.wantTrap("cgroup_get: ", "cgroup_get", abi.Pod, "cpu.weight", ptr, n)
+		c.wantTrap("pod_list: ", "pod_list", ptr, n, buffer, 8)
+		c.wantTrap("pod_list: ", "pod_list", "prod", ptr, n)
+		c.wantTrap("list_set: ", "list_set", abi.Container, abi.ContainerArgs, ptr, n)
+		c.wantTrap("list_add: ", "list_add", abi.Container, abi.ContainerMounts, ptr, n)
+		c.wantTrap("list_del: ", "list_del", abi.Container, abi.ContainerMounts, ptr, n)
+		c.wantTrap("metric: ", "metric", abi.MetricAdd, ptr, n, int64(1))
+		c.wantTrap("kv_get: ", "kv_get", ptr, n, buffer, 8)
+		c.wantTrap("kv_set: ", "kv_set", ptr, n, "v")
+		c.wantTrap("kv_set: ", "kv_set", "k", ptr, n)
+		c.wantTrap("kv_del: ", "kv_del", ptr, n)
+		c.wantTrap("random: ", "random", ptr, n)
 		c.wantTrap("set_bytes: ", "set_bytes", abi.Pod, abi.PodCgroupParent, ptr, n)
 		c.wantTrap("map_set: ", "map_set", abi.Pod, abi.PodLabels, ptr, n, "v")
 		c.wantTrap("map_set: ", "map_set", abi.Pod, abi.PodLabels, "k", ptr, n)
@@ -244,6 +279,10 @@ func TestWrite(t *testing.T) {
 	c.want(0, "map_set", abi.Container, abi.ContainerAnnotations, "example.com/empty", "")
 	c.want(0, "map_del", abi.Container, abi.ContainerEnv, "DEBUG")
 	c.want(0, "cgroup_set", abi.Container, "cpu.idle", "1")
+	c.want(0, "list_set", abi.Container, abi.ContainerArgs, string(abi.AppendList(nil, []string{"-v", ""})))
+	c.want(0, "list_add", abi.Container, abi.ContainerCDIDevices, "vendor.com/gpu=0")
+	c.want(0, "list_del", abi.Container, abi.ContainerMounts, "/data")
+	c.want(0, "set_i64", abi.FirstHandle, abi.Resources+abi.CPUQuota, int64(50_000))
 	want := []plugin.Change{
 		{Op: plugin.SetInt64, Object: abi.Container, Field: abi.Resources + abi.CPUQuota, Int: -1},
 		{Op: plugin.SetInt64, Object: abi.Container, Field: abi.Resources + abi.MemoryLimit, Int: 1 << 40},
@@ -252,6 +291,10 @@ func TestWrite(t *testing.T) {
 		{Op: plugin.SetEntry, Object: abi.Container, Field: abi.ContainerAnnotations, Key: "example.com/empty"},
 		{Op: plugin.DeleteEntry, Object: abi.Container, Field: abi.ContainerEnv, Key: "DEBUG"},
 		{Op: plugin.WriteFile, Object: abi.Container, Key: "cpu.idle", Text: "1"},
+		{Op: plugin.SetList, Object: abi.Container, Field: abi.ContainerArgs, Text: string(abi.AppendList(nil, []string{"-v", ""}))},
+		{Op: plugin.AddElement, Object: abi.Container, Field: abi.ContainerCDIDevices, Key: "vendor.com/gpu=0", Text: "vendor.com/gpu=0"},
+		{Op: plugin.DeleteElement, Object: abi.Container, Field: abi.ContainerMounts, Key: "/data"},
+		{Op: plugin.SetInt64, Object: abi.FirstHandle, Of: abi.Container, Field: abi.Resources + abi.CPUQuota, Int: 50_000},
 	}
 	if got := c.c.adj.Changes(); !slices.Equal(got, want) {
 		t.Errorf("got changes %+v, want %+v", got, want)
@@ -263,7 +306,14 @@ func TestWriteRefused(t *testing.T) {
 	c := newCaller(t, newEvent(), PluginOptions{})
 	c.wantErrno(abi.Invalid, "set_i64", abi.Container, abi.Resources+abi.CPUQuota, int64(5))
 	c.wantErrno(abi.ReadOnly, "set_i64", abi.Pod, abi.Resources+abi.CPUQuota, int64(100_000))
-	c.wantErrno(abi.NotFound, "set_i64", abi.FirstHandle, abi.Resources+abi.CPUQuota, int64(100_000))
+	c.wantErrno(abi.ReadOnly, "set_i64", abi.FirstHandle+2, abi.Resources+abi.CPUQuota, int64(100_000)) // its own container
+	c.wantErrno(abi.Invalid, "list_set", abi.Container, abi.ContainerArgs, "\x02\x00\x00\x00")
+	c.wantErrno(abi.Invalid, "list_set", abi.Container, abi.ContainerMounts, "\x00\x00\x00\x00")
+	c.wantErrno(abi.ReadOnly, "list_set", abi.Event, abi.EventCommand, "\x00\x00\x00\x00")
+	c.wantErrno(abi.Invalid, "list_add", abi.Container, abi.ContainerMounts, "/data")
+	c.wantErrno(abi.Invalid, "list_add", abi.Container, abi.ContainerArgs, "-v")
+	c.wantErrno(abi.Invalid, "list_del", abi.Container, abi.ContainerMounts, "")
+	c.wantErrno(abi.NotFound, "set_i64", abi.FirstHandle+9, abi.Resources+abi.CPUQuota, int64(100_000))
 	c.wantErrno(abi.Invalid, "set_bytes", abi.Container, abi.Resources+abi.CPUQuota, "1")
 	c.wantErrno(abi.Denied, "map_set", abi.Container, abi.ContainerAnnotations, "io.kubernetes.pod.name", "x")
 	c.wantErrno(abi.Invalid, "map_del", abi.Container, abi.ContainerEnv, "A=B")
@@ -287,6 +337,17 @@ func TestBeforeFirstEvent(t *testing.T) {
 	c.wantErrno(abi.NotFound, "map_dump", abi.Pod, abi.PodLabels, 0, 0)
 	c.wantErrno(abi.NotFound, "pod_find", abi.ByPodName, "prod/web-1")
 	c.wantErrno(abi.NotFound, "container_list", abi.Pod, 0, 0)
+	c.wantErrno(abi.NotFound, "pod_list", "", 0, 0)
+	c.wantErrno(abi.NotFound, "view", abi.Pod, 0, 0)
+	c.wantErrno(abi.NotFound, "list_dump", abi.Container, abi.ContainerArgs, 0, 0)
+	c.wantErrno(abi.NotFound, "cri_raw", 0, 0)
+	c.wantErrno(abi.NotFound, "cgroup_get", abi.Pod, "cpu.weight", 0, 0)
+	c.wantErrno(abi.NotFound, "kv_get", "k", 0, 0)
+	c.wantErrno(abi.ReadOnly, "kv_set", "k", "v")
+	c.wantErrno(abi.ReadOnly, "kv_del", "k")
+	c.want(0, "random", buffer, 8)
+	c.want(0, "feature", abi.FeatureKV)
+	c.wantErrno(abi.ReadOnly, "list_add", abi.Container, abi.ContainerCDIDevices, "vendor.com/gpu=0")
 	c.wantErrno(abi.ReadOnly, "set_i64", abi.Container, abi.Resources+abi.CPUQuota, int64(100_000))
 	c.wantErrno(abi.ReadOnly, "map_set", abi.Container, abi.ContainerEnv, "A", "b")
 	c.wantErrno(abi.ReadOnly, "cgroup_set", abi.Container, "cpu.idle", "1")
@@ -358,7 +419,7 @@ func hash(ev *testEvent) string {
 				add(int64(errno), nil)
 			}
 			entries, errno := ev.Entries(o, f)
-			answer(errno, appendEntries(nil, entries))
+			answer(errno, abi.AppendEntries(nil, entries))
 		}
 	}
 	return string(hexadecimal(sum))

@@ -17,13 +17,13 @@ const maxGrown = 8 << 20
 // change: package preflight refuses the instructions that would. Instances that
 // begin alike share one image.
 type image struct {
-	memory  []byte // without the zeros at its end
-	size    uint32 // of the memory, with them
+	memory  [][]byte // its blocks, nil for those that are zero, without those at its end
+	size    uint32   // of the memory, with them
 	globals []uint64
 	clock   clock
 }
 
-// globals returns the mutable globals of an instance, which exportGlobals
+// globals returns the mutable globals of an instance, which expose
 // made visible.
 func globals(m api.Module, count int) ([]api.MutableGlobal, error) {
 	all := make([]api.MutableGlobal, count)
@@ -47,7 +47,13 @@ func (g *guest) view() []byte {
 // snapshot takes the image of an instance, which shares its memory.
 func (g *guest) snapshot() *image {
 	b := g.view()
-	i := &image{memory: bytes.TrimRight(b, "\x00"), size: uint32(len(b)), clock: g.clock}
+	i := &image{size: uint32(len(b)), clock: g.clock}
+	for at := 0; at < len(b); at += block {
+		if part := b[at:][:block]; !bytes.Equal(part, zeros[:]) {
+			i.memory = append(i.memory, make([][]byte, at/block-len(i.memory))...)
+			i.memory = append(i.memory, part)
+		}
+	}
 	for _, global := range g.globals {
 		i.globals = append(i.globals, global.Get())
 	}
@@ -56,7 +62,26 @@ func (g *guest) snapshot() *image {
 
 // equal reports whether two images are the same.
 func (i *image) equal(j *image) bool {
-	return i.size == j.size && i.clock == j.clock && slices.Equal(i.globals, j.globals) && bytes.Equal(i.memory, j.memory)
+	return i.size == j.size && i.clock == j.clock && slices.Equal(i.globals, j.globals) && slices.EqualFunc(i.memory, j.memory, bytes.Equal)
+}
+
+// bytes is how much of the memory is kept.
+func (i *image) bytes() (n int64) {
+	for _, part := range i.memory {
+		n += int64(len(part))
+	}
+	return n
+}
+
+// own gives the image memory of its own.
+func (i *image) own() {
+	all := make([]byte, 0, i.bytes())
+	for n, part := range i.memory {
+		if part != nil {
+			all = append(all, part...)
+			i.memory[n] = all[len(all)-block:]
+		}
+	}
 }
 
 // remember gives an instance the image that it will be reset to.
@@ -70,10 +95,10 @@ func (p *guests) remember(g *guest) error {
 			return nil
 		}
 	}
-	if err := p.memory.take(int64(len(own.memory))); err != nil {
+	if err := p.memory.take(own.bytes()); err != nil {
 		return fmt.Errorf("keeping its first state: %w", err)
 	}
-	own.memory = bytes.Clone(own.memory)
+	own.own()
 	p.images, g.image = append(p.images, own), own
 	return nil
 }
@@ -83,7 +108,7 @@ func (p *guests) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, i := range p.images {
-		p.memory.give(int64(len(i.memory)))
+		p.memory.give(i.bytes())
 	}
 	p.images = nil
 }
@@ -121,25 +146,23 @@ func (g *guest) reset() {
 	g.clock = g.image.clock
 }
 
-// block is how much memory is compared at a time.
+// block is how much memory is compared at a time. A page of WebAssembly is so many of them.
 const block = 4 << 10
 
 var zeros [block]byte
 
-// restore makes memory equal to image followed by zeros. Most pages have not
+// restore makes memory equal to image, followed by zeros. Most blocks have not
 // changed; to compare is cheaper than to write, and takes no memory where the guest
-// has written nothing.
-func restore(memory, image []byte) {
-	for len(memory) > 0 {
-		n := min(block, len(memory))
-		want := zeros[:n]
-		if len(image) > 0 {
-			n = min(n, len(image))
-			want, image = image[:n], image[n:]
+// has written nothing. Half of a guest's memory is zero, and one block of zeros stays in
+// the processor's nearest cache.
+func restore(memory []byte, image [][]byte) {
+	for n := range len(memory) / block {
+		is, want := memory[n*block:][:block], zeros[:]
+		if n < len(image) && image[n] != nil {
+			want = image[n]
 		}
-		if !bytes.Equal(memory[:n], want) {
-			copy(memory, want)
+		if !bytes.Equal(is, want) {
+			copy(is, want)
 		}
-		memory = memory[n:]
 	}
 }

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -151,7 +153,7 @@ func TestFailuresReturnMemory(t *testing.T) {
 }
 
 // TestRunningIsBounded shows that a guest waits while as many run as may, whichever
-// plugin they are of, and no longer than its caller.
+// plugin they are of, as long as its caller does: that it waited is not its own time.
 func TestRunningIsBounded(t *testing.T) {
 	e := newEngine(t, Options{Running: 1})
 	looping, other := load(t, e, "fickle", PluginOptions{}), load(t, e, "quota", PluginOptions{Timeout: 20 * time.Millisecond})
@@ -159,27 +161,33 @@ func TestRunningIsBounded(t *testing.T) {
 	ev, ended := signalling{asking("loop"), make(chan struct{})}, make(chan struct{})
 	go func() { callPlugin(ctx, looping, ev); close(ended) }()
 	<-ev.reading
-	_, err := callPlugin(t.Context(), other, newEvent())
-	wantError(t, err, "waiting for one of the 1 guests that may run at a time: ran longer than its time limit of 20ms")
 	short, stop := context.WithTimeout(t.Context(), time.Millisecond)
 	defer stop()
-	if _, err = callPlugin(short, other, newEvent()); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want that of the caller's deadline", err)
+	_, err := callPlugin(short, other, newEvent())
+	wantError(t, err, "waiting for one of the 1 guests that may run at a time: context deadline exceeded")
+	if !errors.Is(err, plugin.ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want that it was not run before the caller's deadline", err)
 	}
-	cancel()
-	<-ended
+	_, err = other.(*guests).open(short)
+	wantError(t, err, "waiting for one of the 1 guests that may run at a time") // nor is it made ready
+	time.AfterFunc(100*time.Millisecond, cancel)                                // after five times its time limit
 	wantQuota(t, other)
+	<-ended
 }
 
 // TestRestore changes memory at random and restores it.
 func TestRestore(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		image := make([]byte, random.IntN(3*4096))
+		image, want := make([][]byte, random.IntN(4)), []byte(nil)
 		for n := range image {
-			image[n] = byte(random.Uint32() | 1)
+			part := make([]byte, block)
+			if random.IntN(2) > 0 {
+				part[random.IntN(block)], image[n] = 1, part
+			}
+			want = append(want, part...)
 		}
-		want := append(bytes.Clone(image), make([]byte, random.IntN(3*4096))...)
+		want = append(want, make([]byte, block*random.IntN(3))...)
 		memory := bytes.Clone(want)
 		for range random.IntN(20) {
 			if len(memory) > 0 {
@@ -187,7 +195,7 @@ func TestRestore(t *testing.T) {
 			}
 		}
 		if restore(memory, image); !bytes.Equal(memory, want) {
-			t.Fatalf("an image of %d bytes was not restored to %d bytes", len(image), len(memory))
+			t.Fatalf("an image of %d blocks was not restored to %d bytes", len(image), len(memory))
 		}
 	}
 }
@@ -196,7 +204,8 @@ func TestRestore(t *testing.T) {
 // after a part of its pages has changed.
 func BenchmarkRestore(b *testing.B) {
 	const size = 4 << 20
-	image := bytes.Repeat([]byte{1, 2, 3, 4}, size/2/4)
+	flat := bytes.Repeat([]byte{1, 2, 3, 4}, size/2/4)
+	image := slices.Collect(slices.Chunk(flat, block))
 	for _, changed := range []int{0, 1, 10, 100} {
 		memory := make([]byte, size)
 		b.Run(fmt.Sprintf("%d%%", changed), func(b *testing.B) {
@@ -215,7 +224,7 @@ func BenchmarkRestore(b *testing.B) {
 		memory := make([]byte, size)
 		b.SetBytes(size)
 		for b.Loop() {
-			clear(memory[copy(memory, image):])
+			clear(memory[copy(memory, flat):])
 		}
 	})
 }
@@ -286,7 +295,7 @@ func BenchmarkReset(b *testing.B) {
 			}
 			g.ready()
 			defer p.pool.Put(g)
-			var spent time.Duration
+			spent, least := time.Duration(0), time.Duration(math.MaxInt64)
 			for b.Loop() {
 				c := g.newCall(b.Context(), abi.ExportHook, newEvent(), plugin.NewAdjustment(abi.PreCreateContainer, v2{}))
 				if _, err := g.enter(b.Context(), c, g.hook, uint64(abi.PreCreateContainer)); err != nil {
@@ -294,11 +303,13 @@ func BenchmarkReset(b *testing.B) {
 				}
 				start := time.Now()
 				g.reset()
-				spent += time.Since(start)
+				took := time.Since(start)
+				spent, least = spent+took, min(least, took)
 			}
+			b.ReportMetric(float64(least.Nanoseconds()), "ns-fastest")
 			b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N), "ns/reset")
 			b.ReportMetric(mib(int64(g.instance.Memory().Size())), "MiB")
-			b.ReportMetric(mib(int64(len(g.image.memory))), "MiB-image")
+			b.ReportMetric(mib(g.image.bytes()), "MiB-image")
 		})
 	}
 }

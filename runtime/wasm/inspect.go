@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 )
 
@@ -41,23 +42,43 @@ func Inspect(ctx context.Context, binary []byte) (in Inspection, err error) {
 	digest := sha256.Sum256(binary)
 	in = Inspection{Size: len(binary), SHA256: hex.EncodeToString(digest[:])}
 	m, err := preflight.Scan(binary)
-	in.outline(m)
+	var manifest abi.Manifest
+	if m.Manifest != nil {
+		manifest, _ = parseManifest(m.Manifest) // what is wrong with it is told below
+	}
+	in.outline(m, manifest.Optional)
 	if err != nil {
 		in.Problems = []string{err.Error()}
 		return in, nil
 	}
-	in.Problems = check(m, DefaultMemoryPages)
+	in.Problems = check(m, manifest.Optional, DefaultMemoryPages)
 	in.readStatic(m)
 	if len(in.Problems) == 0 && (in.ManifestSource == "" || in.ABI == 0) {
 		err = in.run(ctx, m)
 	}
+	in.judgeImports()
+	_, unfit := parseSchema(in.Manifest.ConfigSchema)
+	in.problem(unfit)
 	return in, err
 }
 
+// judgeImports finds the host functions that would answer DENIED whatever the
+// operator grants.
+func (in *Inspection) judgeImports() {
+	declared, _ := in.Manifest.Declared()
+	for n := range in.Imports {
+		i := &in.Imports[n]
+		needs := hostFunctions[i.Module][i.Name].needs
+		if in.Manifest.Name != "" && i.State == Served && !declared.Has(needs) {
+			i.State = Undeclared
+		}
+	}
+}
+
 // outline copies what the scan found, which is only a part if the scan failed.
-func (in *Inspection) outline(m *preflight.Outline) {
+func (in *Inspection) outline(m *preflight.Outline, optional []string) {
 	in.Sections = m.Sections
-	in.Imports, _ = checkImports(m)
+	in.Imports, _ = checkImports(m, optional)
 	for _, e := range m.Exports {
 		in.Exports = append(in.Exports, e.Name)
 	}
@@ -70,10 +91,10 @@ func (in *Inspection) outline(m *preflight.Outline) {
 func (in *Inspection) clean() {
 	for n := range in.Imports {
 		i := &in.Imports[n]
-		i.Module, i.Name = printable(i.Module, maxTail), printable(i.Name, maxTail)
+		i.Module, i.Name = plugin.Printable(i.Module, maxTail), plugin.Printable(i.Name, maxTail)
 	}
 	for n := range in.Exports {
-		in.Exports[n] = printable(in.Exports[n], maxTail)
+		in.Exports[n] = plugin.Printable(in.Exports[n], maxTail)
 	}
 }
 
@@ -111,13 +132,14 @@ func (in *Inspection) run(ctx context.Context, m *preflight.Outline) error {
 		return fmt.Errorf("inspecting the module: %w", err)
 	}
 	defer e.Close(ctx)
-	p, err := e.compile(ctx, "inspected", m, PluginOptions{}.withDefaults(e))
+	o := PluginOptions{}.withDefaults(e)
+	p, err := e.compile(ctx, "inspected", m, o, o.provisional())
 	if err != nil {
 		in.problem(err)
 		return nil
 	}
 	defer p.Close(ctx)
-	limited, cancel := within(ctx, startTimeout)
+	limited, cancel := untilReady(ctx)
 	defer cancel()
 	in.problem(in.ask(limited, p))
 	return ctx.Err()
@@ -136,6 +158,10 @@ func (in *Inspection) ask(ctx context.Context, p *guests) error {
 		return nil
 	}
 	in.ManifestSource = "export"
-	in.Manifest, err = g.readManifest(ctx)
+	b, err := g.manifest(ctx)
+	if err != nil {
+		return err
+	}
+	in.Manifest, err = parseManifest(b)
 	return err
 }

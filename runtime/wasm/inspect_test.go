@@ -54,6 +54,15 @@ func TestInspectRunsNothing(t *testing.T) {
 	}
 }
 
+// TestInspectSchema inspects a schema that no configuration could be checked by.
+func TestInspectSchema(t *testing.T) {
+	const manifest = `{"name":"quiet","version":"1.0.0","hooks":["PreCreateContainer"],"config_schema":{"type":"objekt"}}`
+	in := inspect(t, withSection(wat(t, "initialize-loop"), abi.ManifestSection, []byte(manifest)))
+	if len(in.Problems) != 1 || !strings.HasPrefix(in.Problems[0], "manifest: config_schema: /type: ") {
+		t.Errorf("got problems %q", in.Problems)
+	}
+}
+
 func TestInspectProblems(t *testing.T) {
 	for guest, want := range map[string]string{
 		"unknown-import":    "it imports wp1.make_coffee (i32) -> i32, which this host does not have",
@@ -80,5 +89,23 @@ func TestInspectProblems(t *testing.T) {
 	denied := moduleOf(section(1, 1, 0x60, 1, 0x7f, 1, 0x7f), section(2, join([]byte{1, 22}, []byte(wasiModule), []byte{8}, []byte("fd_close"), []byte{0, 0})...))
 	if i := inspect(t, denied).Imports[0]; i.State != Denied {
 		t.Errorf("got import %+v", i)
+	}
+}
+
+// TestInspectUndeclared has a manifest without the capability that the guest's code
+// needs, in a custom section and in an export.
+func TestInspectUndeclared(t *testing.T) {
+	for module, want := range map[string]ImportState{
+		string(manifested(t, "kept", "")): Undeclared, string(wat(t, "kept")): Served, string(wat(t, "functions")): Served,
+	} {
+		in, err := Inspect(t.Context(), []byte(module))
+		if err != nil || len(in.Problems) > 0 {
+			t.Fatal(err, in.Problems)
+		}
+		for _, i := range in.Imports {
+			if got := i.State; i.Name == "kv_get" && got != want || i.Name == "map_get" && got != Served {
+				t.Errorf("%s of %s is %s, want %s", i.Name, in.Manifest.Name, got, want)
+			}
+		}
 	}
 }

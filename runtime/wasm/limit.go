@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/fuel"
 )
 
@@ -50,17 +52,40 @@ func (unlimited) link(context.Context, wazero.Runtime) error { return nil }
 
 // allowance is what one call of a guest may cost.
 type allowance struct {
-	fuel int64
-	time time.Duration // 0 leaves it to the context
+	fuel      int64
+	slice     int64 // of fuel, after which the host looks at the clock
+	time      time.Duration
+	hostCalls int
+}
+
+// What a guest may use if nobody says otherwise. A unit of fuel takes 0.3 to 6 ns where
+// it is compiled and 1 to 65 ns where it is interpreted (endless.wat and its like), so what is
+// interpreted gets less: what it may use at the most takes 0.3 s, as its slice takes a tenth of a millisecond.
+var (
+	compiledHook     = allowance{fuel: DefaultFuel, slice: fuel.Slice, time: DefaultTimeout, hostCalls: DefaultHostCalls}
+	interpretedHook  = allowance{fuel: InterpretedFuel, slice: fuel.Slice / 250, time: DefaultTimeout, hostCalls: DefaultHostCalls}
+	compiledStart    = allowance{fuel: 500_000_000, slice: fuel.Slice, time: startTimeout, hostCalls: DefaultHostCalls}
+	interpretedStart = allowance{fuel: 25_000_000, slice: fuel.Slice / 250, time: startTimeout, hostCalls: DefaultHostCalls}
+)
+
+// allowances returns what a plugin may use in a hook, where o names it, and in each
+// function before its first event.
+func (o *PluginOptions) allowances(interpret bool) (hook, start allowance) {
+	hook, start = compiledHook, compiledStart
+	if interpret {
+		hook, start = interpretedHook, interpretedStart
+	}
+	hook.fuel, hook.time, hook.hostCalls = cmp.Or(o.Fuel, hook.fuel), cmp.Or(o.Timeout, hook.time), cmp.Or(o.HostCalls, hook.hostCalls)
+	return hook, start
 }
 
 // meter keeps account of one call.
 type meter struct {
 	allowance
 	ctx     context.Context // the caller's
-	start   time.Time
+	start   time.Time       // when the guest's time began; zero until somebody looks at the clock
 	account fuel.Meter
-	left    api.MutableGlobal // the guest's fuel; nil while it is instantiated, and if it is not metered
+	left    api.MutableGlobal // the guest's fuel; nil if it is not metered
 	stack   api.MutableGlobal // what is left of the guest's stack, nil likewise
 	charges uint
 }
@@ -71,7 +96,7 @@ const chargesPerClock = 16
 
 // begin gives the guest its first fuel and all of its stack.
 func (m *meter) begin() {
-	m.account = fuel.NewMeter(m.fuel)
+	m.account = fuel.NewMeter(m.fuel, m.slice)
 	if m.left == nil {
 		return
 	}
@@ -89,16 +114,29 @@ func (m *meter) refuel(left int64) (int64, error) {
 	return more, err
 }
 
-// check returns an error if the guest's time is up, or if nobody waits for it.
+// run lets the guest's time run from now on, unless it does already. Most calls end
+// within their first slice of fuel: to look at the clock would take longer than the rest of
+// what a call costs, so a call does so at its first check.
+func (m *meter) run() {
+	if m.start.IsZero() {
+		m.start = time.Now()
+	}
+}
+
+// check returns an error if the guest's time is up, or if nobody waits for it. If both
+// is so by the time that anybody looks, the guest's own time is what it was told of.
 func (m *meter) check() error {
-	if m.ctx.Err() != nil {
+	m.run()
+	took := time.Since(m.start)
+	switch {
+	case errors.Is(m.ctx.Err(), context.Canceled):
 		return stopped(m.ctx)
-	}
-	if m.time == 0 {
-		return nil
-	}
-	if took := time.Since(m.start); took > m.time {
+	case took > m.time:
 		return &timeLimitError{limit: m.time, took: took, fuel: m.used()}
+	case plugin.CallTimeOf(m.ctx).Err() != nil:
+		return fmt.Errorf("%w; it ran %v with %d units of fuel", plugin.CallTimeOf(m.ctx).Err(), took.Round(time.Millisecond), m.used())
+	case m.ctx.Err() != nil:
+		return fmt.Errorf("%w: %v and %d units of fuel", stopped(m.ctx), took.Round(time.Millisecond), m.used())
 	}
 	return nil
 }
@@ -144,31 +182,27 @@ type timeLimitError struct {
 	fuel        int64
 }
 
-// Error names the limit, and what was used if the guest ran at all.
+// Error names the limit and what was used.
 func (e *timeLimitError) Error() string {
-	text := fmt.Sprintf("ran longer than its time limit of %v", e.limit)
-	if e.took > 0 {
-		text += fmt.Sprintf(": %v and %d units of fuel", e.took.Round(time.Millisecond), e.fuel)
-	}
-	return text
+	return fmt.Sprintf("ran longer than its time limit of %v: %v and %d units of fuel", e.limit, e.took.Round(time.Millisecond), e.fuel)
 }
 
 // Unwrap makes it a context.DeadlineExceeded.
 func (e *timeLimitError) Unwrap() error { return context.DeadlineExceeded }
 
-// within returns ctx with a time limit of a guest's own.
-func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, d, &timeLimitError{limit: d})
+// untilReady bounds all that is done for an instance before its first event.
+func untilReady(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, startTimeout, &plugin.TimeError{Of: "the time until it is ready for events", Limit: startTimeout})
 }
 
 // stopped says why a call under ctx, which is done, ended before the guest did.
 // The caller's leaving is context.Canceled, and nobody's failure.
 func stopped(ctx context.Context) error {
-	if own, ok := context.Cause(ctx).(*timeLimitError); ok {
-		return own
-	}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("cut off because the caller went away: %w", ctx.Err())
+	}
+	if limit := new(plugin.TimeError); errors.As(context.Cause(ctx), &limit) {
+		return limit
 	}
 	return fmt.Errorf("ran longer than the call allows: %w", ctx.Err())
 }

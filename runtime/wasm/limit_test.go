@@ -24,7 +24,7 @@ func TestUnrelatedCalls(t *testing.T) {
 		var worst []time.Duration
 		for range 3 {
 			delay := delayBy(t, e)
-			if delay < maxDelay {
+			if delay < maxDelay || underRace { // whose times are not the program's
 				return
 			}
 			worst = append(worst, delay)

@@ -19,15 +19,14 @@ import (
 const (
 	DefaultMemoryPages = 512 // 32 MiB
 	DefaultFuel        = 20_000_000
+	InterpretedFuel    = 5_000_000 // of a plugin that is interpreted
 	DefaultTimeout     = 500 * time.Millisecond
 	DefaultInstances   = 4
+	DefaultHostCalls   = 1000
 	MaxConfig          = 1 << 20
 	MaxModule          = preflight.MaxModule // bytes of a module
 
-	// startTimeout is for all that a module runs before its first event, and
-	// startFuel for each function of it.
-	startTimeout = 5 * time.Second
-	startFuel    = 500_000_000
+	startTimeout = 5 * time.Second // for all that a module runs before its first event
 )
 
 // PluginOptions are what an operator decides about one plugin. Zero values stand
@@ -35,26 +34,39 @@ const (
 type PluginOptions struct {
 	Config      []byte        // what the guest reads with config, at most MaxConfig bytes; not to be changed afterwards
 	MemoryPages uint32        // of 64 KiB, of one instance
-	Fuel        int64         // of one hook: units of about an instruction each, see package fuel
-	Timeout     time.Duration // of one hook, waiting for a free instance included
+	Fuel        int64         // of one hook: units of about an instruction each, see package fuel; less by default if it is interpreted
+	Timeout     time.Duration // of one hook, from when it runs
 	Instances   int           // how many may exist at a time
-	Interpret   bool          // not to be compiled, as with Options.Interpret
-	Log         *slog.Logger  // the engine's if nil
+	HostCalls   int           // of one hook
+	State       string        // abi.StateNone or its like, if it is not to be the manifest's
+
+	// Granted is what the plugin may have of what it declares; abi.DefaultGrant() if 0.
+	Granted  abi.CapabilitySet
+	KV       *plugin.KV      // that outlives the plugin; its own if nil
+	Metrics  *plugin.Metrics // likewise
+	Features []abi.Feature   // that the node has
+
+	Interpret bool         // not to be compiled, as with Options.Interpret
+	Log       *slog.Logger // the engine's if nil
 }
 
 func (o PluginOptions) withDefaults(e *Engine) PluginOptions {
 	if o.MemoryPages == 0 {
 		o.MemoryPages = DefaultMemoryPages
 	}
-	if o.Fuel == 0 {
-		o.Fuel = DefaultFuel
-	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
 	if o.Instances == 0 {
 		o.Instances = DefaultInstances
 	}
+	if o.Granted == 0 {
+		o.Granted = abi.DefaultGrant()
+	}
+	if o.KV == nil {
+		o.KV = plugin.NewKV()
+	}
+	if o.Metrics == nil {
+		o.Metrics = plugin.NewMetrics()
+	}
+	o.Interpret = o.Interpret || e.interpret
 	if o.Log == nil {
 		o.Log = e.log
 	}
@@ -80,32 +92,38 @@ func (e *Engine) load(ctx context.Context, id string, binary []byte, o PluginOpt
 	if err != nil {
 		return nil, err
 	}
-	if problems := check(m, o.MemoryPages); len(problems) > 0 {
-		return nil, errors.New(strings.Join(problems, "; "))
-	}
-	p, err := e.compile(ctx, id, m, o)
+	terms, err := o.agreeStatic(m)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.prepare(ctx, m, o.Instances); err != nil {
+	if problems := check(m, terms.manifest.Optional, terms.limit); len(problems) > 0 {
+		return nil, errors.New(strings.Join(problems, "; "))
+	}
+	p, err := e.compile(ctx, id, m, o, terms)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.prepare(ctx, o.Instances); err != nil {
 		return nil, errors.Join(err, p.Close(ctx))
 	}
 	return p, nil
 }
 
 // compile gives a module its runtime.
-func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o PluginOptions) (_ *guests, err error) {
+func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o PluginOptions, t terms) (_ *guests, err error) {
 	code, err := e.limiter.rewrite(m.Code)
 	if err != nil {
 		return nil, err
 	}
 	mutable := mutableGlobals(m)
-	code = exportGlobals(code, mutable)
-	interpret, how := e.interpret || o.Interpret, settings{Pages: o.MemoryPages}
+	code = expose(code, mutable)
+	interpret, how := o.Interpret, settings{Pages: o.MemoryPages}
 	p := &guests{
 		id: id, log: o.Log.With("plugin", id), config: o.Config,
-		memory: e.memory, share: make(turns, e.running.share()), turns: e.running, pages: m.Memory.Min, limit: o.MemoryPages, mutable: len(mutable), allowance: allowance{fuel: o.Fuel, time: o.Timeout},
+		terms: t, static: m.Manifest != nil, options: o, kv: o.KV, metrics: o.Metrics, features: o.Features,
+		memory: e.memory, share: make(turns, e.running.share()), turns: e.running, pages: m.Memory.Min, mutable: len(mutable),
 	}
+	_, p.begin = o.allowances(interpret)
 	if p.lease, err = e.codeOf(ctx, how, interpret, code); err != nil {
 		return nil, err
 	}
@@ -129,40 +147,32 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 	}
 	defer recovered(&err)
 	if p.code, err = p.runtime.CompileModule(ctx, code); err != nil {
-		return nil, fmt.Errorf("compiling: %s", printable(err.Error(), maxReason))
+		return nil, fmt.Errorf("compiling: %s", plugin.Printable(err.Error(), maxReason))
 	}
 	return p, nil
 }
 
-// prepare reads the manifest and fills the pool with a first instance.
-func (p *guests) prepare(ctx context.Context, m *preflight.Outline, instances int) (err error) {
-	ctx, cancel := within(ctx, startTimeout)
+// prepare fills the pool with a first instance, from which the manifest is known.
+func (p *guests) prepare(ctx context.Context, instances int) error {
+	ctx, cancel := untilReady(ctx)
 	defer cancel()
-	if m.Manifest != nil {
-		if p.manifest, err = parseManifest(m.Manifest); err != nil {
-			return err
+	first, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	if p.keeps {
+		instances = 1
+	}
+	p.pool = plugin.NewPool(instances, func(ctx context.Context) (*guest, error) {
+		if g := first; g != nil {
+			first = nil
+			return g, nil
 		}
+		return p.open(ctx)
+	}, (*guest).close)
+	if !p.keeps && first.instance.Memory().Size() <= smallMemory {
+		p.spare = min(spare, instances-1)
 	}
-	p.pool = plugin.NewPool(instances, p.open, (*guest).close)
-	g, err := p.pool.Get(ctx)
-	if err != nil {
-		return err
-	}
-	if m.Manifest == nil {
-		p.manifest, err = g.readManifest(ctx)
-	}
-	if err != nil {
-		p.pool.Discard(g)
-		return err
-	}
-	p.recycle(g) // the manifest was the guest's own work
+	p.stock(ctx)
 	return nil
-}
-
-func (g *guest) readManifest(ctx context.Context) (abi.Manifest, error) {
-	b, err := g.manifest(ctx)
-	if err != nil {
-		return abi.Manifest{}, err
-	}
-	return parseManifest(b)
 }

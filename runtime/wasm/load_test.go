@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 // TestRefused loads modules that are no plugins. Each gets one clear error.
@@ -19,7 +20,7 @@ func TestRefused(t *testing.T) {
 		{"manifest-unknown-hook", `manifest: hooks holds "PreLunch", which this host does not have`},
 		{"manifest-too-long", "wp_manifest: the manifest has 16385 bytes, the limit is 16384"},
 		{"manifest-outside", "wp_manifest: 100 bytes at 0x7fffffff are outside its memory"},
-		{"start-trap", "instantiating: trapped: unreachable in boot"},
+		{"start-trap", "start function: trapped: unreachable in boot"},
 		{"configure-refuse", "wp_configure: failed: config is not good"},
 		{"abi-major", "built for version 2.0 of the plugin ABI, this host has 1.0; a newer wasmproxy is needed"},
 		{"abi-minor", "built for version 1.99 of the plugin ABI, this host has 1.0; a newer wasmproxy is needed"},
@@ -150,12 +151,12 @@ func FuzzManifest(f *testing.F) {
 			t.Errorf("accepted %q", b)
 		}
 		for _, h := range m.Hooks {
-			if _, ok := abi.HookByName(h); !ok {
-				t.Errorf("accepted hook %q", h)
+			if _, ok := abi.HookByName(h.Hook); !ok {
+				t.Errorf("accepted hook %q", h.Hook)
 			}
 		}
 		for _, s := range []string{m.Name, m.Version, m.Description, m.License, m.SDK} {
-			if s != printable(s, len(s)) {
+			if s != plugin.Printable(s, len(s)) {
 				t.Errorf("accepted %q, which is not printable", s)
 			}
 		}

@@ -1,52 +1,27 @@
 package wasm
 
 import (
-	"encoding/json"
 	"fmt"
-	"regexp"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// name is what plugins and versions may be called: words that need no quoting
-// anywhere.
-var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,62}$`)
-
-// parseManifest reads the JSON of a manifest. Keys that it does not know belong
-// to a later minor version and are passed over.
+// parseManifest reads the JSON of a manifest and makes its texts fit for a terminal.
 func parseManifest(b []byte) (abi.Manifest, error) {
-	var m abi.Manifest
-	if len(b) > abi.MaxManifest {
-		return m, fmt.Errorf("manifest has %d bytes, the limit is %d", len(b), abi.MaxManifest)
-	}
-	if err := json.Unmarshal(b, &m); err != nil {
-		return abi.Manifest{}, fmt.Errorf("manifest is not the JSON it should be: %w", err)
-	}
-	if err := checkManifest(&m); err != nil {
-		return abi.Manifest{}, fmt.Errorf("manifest: %w", err)
-	}
-	return m, nil
-}
-
-func checkManifest(m *abi.Manifest) error {
-	if !name.MatchString(m.Name) {
-		return fmt.Errorf("name %q is not 1 to 63 letters, digits and any of . _ + -", m.Name)
-	}
-	if !name.MatchString(m.Version) {
-		return fmt.Errorf("version %q is not 1 to 63 letters, digits and any of . _ + -", m.Version)
-	}
-	if len(m.Hooks) == 0 {
-		return fmt.Errorf("hooks is empty, so it would never be called")
-	}
-	for _, h := range m.Hooks {
-		if _, ok := abi.HookByName(h); !ok {
-			return fmt.Errorf("hooks holds %q, which this host does not have", h)
-		}
+	m, err := plugin.ParseManifest(b)
+	if err != nil {
+		return m, err
 	}
 	for _, text := range []*string{&m.Description, &m.License, &m.SDK} {
-		*text = printable(*text, maxReason)
+		*text = plugin.Printable(*text, maxReason)
 	}
-	return nil
+	for _, names := range [][]string{m.Capabilities, m.Optional} {
+		for i, name := range names {
+			names[i] = plugin.Printable(name, maxTail)
+		}
+	}
+	return m, nil
 }
 
 // checkVersion compares a guest's version of the ABI with the host's.

@@ -38,6 +38,7 @@ type memory struct {
 	budget *memoryBudget
 	space  []byte // all that it may grow to
 	size   int64
+	limit  int64 // of size; at most len(space)
 	denied error // why the guest was last refused more, nil if it was not
 }
 
@@ -54,7 +55,7 @@ func newMemory(b *memoryBudget, size, limit int64) (*memory, error) {
 		b.give(size)
 		return nil, fmt.Errorf("reserving %.4g MiB of memory: %w", mib(limit), err)
 	}
-	return &memory{budget: b, space: space, size: size}, nil
+	return &memory{budget: b, space: space, size: size, limit: limit}, nil
 }
 
 // Allocate implements experimental.MemoryAllocator for the one memory of a module.
@@ -62,7 +63,7 @@ func (m *memory) Allocate(_, _ uint64) experimental.LinearMemory { return m }
 
 // Reallocate implements experimental.LinearMemory.
 func (m *memory) Reallocate(size uint64) []byte {
-	if size > uint64(len(m.space)) {
+	if size > uint64(m.limit) {
 		return nil
 	}
 	more := max(int64(size)-m.size, 0)
@@ -71,6 +72,15 @@ func (m *memory) Reallocate(size uint64) []byte {
 	}
 	m.size += more
 	return m.space[:size:size]
+}
+
+// lower sets a lower limit than there was at first.
+func (m *memory) lower(limit int64) error {
+	if m.size > limit {
+		return fmt.Errorf("manifest: limits.memory is %.4g MiB, it has %.4g to start with", mib(limit), mib(m.size))
+	}
+	m.limit = limit
+	return nil
 }
 
 // Free implements experimental.LinearMemory. It may be called more than once.

@@ -13,6 +13,7 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 )
 
@@ -96,7 +97,7 @@ func TestImportKinds(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := "it imports wp1.get " + kind + ", which this host does not have"
-		if _, got := checkImports(m); len(got) != 1 || !strings.HasPrefix(got[0], want) {
+		if _, got := checkImports(m, nil); len(got) != 1 || !strings.HasPrefix(got[0], want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -122,8 +123,8 @@ func FuzzModule(f *testing.F) {
 			wantError(t, err, "")
 			return
 		}
-		for _, problem := range check(m, DefaultMemoryPages) {
-			if problem != printable(problem, len(problem)) {
+		for _, problem := range check(m, nil, DefaultMemoryPages) {
+			if problem != plugin.Printable(problem, len(problem)) {
 				t.Errorf("not printable: %q", problem)
 			}
 		}
@@ -139,7 +140,7 @@ func FuzzModule(f *testing.F) {
 			if _, exports := m.Export(abi.ExportHook); !exports { // a module without an export section is no plugin
 				return
 			}
-			if code, err = r.CompileModule(ctx, exportGlobals(m.Code, mutableGlobals(m))); err != nil {
+			if code, err = r.CompileModule(ctx, expose(m.Code, mutableGlobals(m))); err != nil {
 				t.Errorf("with its globals exported: %v", err)
 				return
 			}

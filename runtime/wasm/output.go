@@ -5,9 +5,9 @@ import (
 	"context"
 	"log/slog"
 	"strings"
-	"unicode"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 // Bounds of what a guest may say in one call.
@@ -24,7 +24,8 @@ const (
 type output struct {
 	ctx     context.Context
 	log     *slog.Logger
-	about   slog.Attr // the hook with its pod and container, or the export
+	event   plugin.Event // nil outside hooks
+	export  string
 	budget  int
 	full    bool // budget did not suffice for a line
 	dropped int  // bytes
@@ -36,6 +37,19 @@ type output struct {
 
 // stream is a line that has no end yet.
 type stream struct{ partial []byte }
+
+// about names the call in the log: the hook, with its pod and container if the event
+// can tell them, or the export. Few calls say anything, so it is made when one does.
+func (o *output) about() slog.Attr {
+	if o.event == nil {
+		return slog.String("export", o.export)
+	}
+	hook := slog.String("hook", o.event.Hook().String())
+	if _, ok := o.event.(slog.LogValuer); !ok {
+		return hook
+	}
+	return slog.Group("", hook, slog.Any("", o.event))
+}
 
 // levels are the levels of the ABI and, below them, those of stdout and stderr.
 var (
@@ -60,7 +74,7 @@ func (o *output) say(level slog.Level, text []byte) {
 	o.budget -= len(kept) + lineCost
 	o.dropped += len(text) - len(kept)
 	if len(kept) > 0 && o.log.Enabled(o.ctx, level) {
-		o.log.LogAttrs(o.ctx, level, "plugin log", o.about, slog.String("text", printable(kept, maxLine)))
+		o.log.LogAttrs(o.ctx, level, "plugin log", o.about(), slog.String("text", plugin.Printable(kept, maxLine)))
 	}
 }
 
@@ -102,7 +116,7 @@ func (o *output) end(n int) {
 // remember keeps the last lines for the error that may follow, but nothing of
 // the stack trace that Go prints after its reason.
 func (o *output) remember(line []byte) {
-	text := printable(line, maxTail)
+	text := plugin.Printable(line, maxTail)
 	if strings.HasPrefix(text, "goroutine ") || text == "runtime stack:" {
 		o.traced = true
 	}
@@ -121,7 +135,7 @@ func (o *output) finish() {
 		}
 	}
 	if o.dropped > 0 {
-		o.log.LogAttrs(o.ctx, slog.LevelWarn, "plugin log cut", o.about, slog.Int("dropped_bytes", o.dropped))
+		o.log.LogAttrs(o.ctx, slog.LevelWarn, "plugin log cut", o.about(), slog.Int("dropped_bytes", o.dropped))
 		o.dropped = 0
 	}
 }
@@ -132,16 +146,4 @@ func (o *output) printed() string {
 		return ""
 	}
 	return " (it printed: " + strings.Join(o.tail, "; ") + ")"
-}
-
-// printable returns a guest's text as one line that is safe to log and to put
-// into a gRPC status. It looks at the first limit bytes only.
-func printable[T string | []byte](text T, limit int) string {
-	valid := strings.ToValidUTF8(string(text[:min(len(text), limit)]), "?")
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, valid))
 }

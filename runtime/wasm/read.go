@@ -6,19 +6,33 @@ package wasm
 
 import (
 	"encoding/binary"
-	"iter"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
+
+// denied is DENIED if the plugin may not read the field, else errno.
+func (c *call) denied(o abi.Object, f abi.Field, errno abi.Errno) abi.Errno {
+	if !plugin.Readable(c.event, o, f, c.of.has) {
+		return abi.Denied
+	}
+	return errno
+}
+
+func view(f frame) int64 {
+	v, errno := f.event.View(f.object(0))
+	return answer(f, 1, v, errno)
+}
 
 func get(f frame) int64 {
 	v, errno := f.event.Text(f.object(0), f.field(1))
-	return answer(f, 2, v, errno)
+	return answer(f, 2, v, f.denied(f.object(0), f.field(1), errno))
 }
 
 func getInt64(f frame) int64 {
 	out := f.region(uint32(f.stack[2]), 8)
 	v, errno := f.event.Int64(f.object(0), f.field(1))
+	errno = f.denied(f.object(0), f.field(1), errno)
 	if errno == abi.OK {
 		binary.LittleEndian.PutUint64(out, uint64(v))
 	}
@@ -26,39 +40,45 @@ func getInt64(f frame) int64 {
 }
 
 func mapGet(f frame) int64 {
-	key, errno := f.text(2)
+	key, errno := f.lent(2)
 	if errno != abi.OK {
 		return int64(errno)
 	}
 	v, errno := f.event.Lookup(f.object(0), f.field(1), key)
-	return answer(f, 4, v, errno)
+	return answer(f, 4, v, f.denied(f.object(0), f.field(1), errno))
 }
 
-// mapDump writes a whole map: the number of entries, then for each entry the
-// length of the key, the key, the length of the value and the value. Numbers are
-// unsigned, of 32 bits, little endian, and not aligned. The order is that of the
+// mapDump writes a whole map as abi.AppendEntries does. The order is that of the
 // request where it has one (env, which may repeat a name), else by key.
 func mapDump(f frame) int64 {
 	entries, errno := f.event.Entries(f.object(0), f.field(1))
 	if errno == abi.OK {
-		f.scratch = appendEntries(f.scratch[:0], entries)
+		f.scratch = abi.AppendEntries(f.scratch[:0], entries)
 	}
-	return answer(f, 2, f.scratch, errno)
+	return answer(f, 2, f.scratch, f.denied(f.object(0), f.field(1), errno))
 }
 
-func appendEntries(b []byte, entries iter.Seq2[string, string]) []byte {
-	b = append(b, 0, 0, 0, 0)
-	n := uint32(0)
-	for key, value := range entries {
-		b = appendText(appendText(b, key), value)
-		n++
+// listDump writes a whole list or set as abi.AppendList does.
+func listDump(f frame) int64 {
+	list, errno := f.event.List(f.object(0), f.field(1))
+	if errno == abi.OK {
+		f.scratch = abi.AppendList(f.scratch[:0], list)
 	}
-	binary.LittleEndian.PutUint32(b, n)
-	return b
+	return answer(f, 2, f.scratch, f.denied(f.object(0), f.field(1), errno))
 }
 
-func appendText(b []byte, s string) []byte {
-	return append(binary.LittleEndian.AppendUint32(b, uint32(len(s))), s...)
+func criRaw(f frame) int64 {
+	raw, errno := f.event.Raw(f.of.has)
+	return answer(f, 0, raw, errno)
+}
+
+func cgroupGet(f frame) int64 {
+	file, errno := f.text(1)
+	if errno != abi.OK {
+		return int64(errno)
+	}
+	v, errno := f.event.ReadFile(f.object(0), file)
+	return answer(f, 3, v, errno)
 }
 
 func podFind(f frame) int64 {
@@ -73,15 +93,29 @@ func podFind(f frame) int64 {
 	return int64(handle)
 }
 
+// podList writes the handles of a namespace's pods as containerList does.
+func podList(f frame) int64 {
+	namespace, errno := f.text(0)
+	if errno != abi.OK {
+		return int64(errno)
+	}
+	pods, errno := f.event.Pods(namespace)
+	return f.handles(2, pods, errno)
+}
+
 // containerList writes the handles of a pod's containers, 32 bits each, little
 // endian. The length that it returns is in bytes.
 func containerList(f frame) int64 {
-	handles, errno := f.event.Containers(f.object(0))
+	containers, errno := f.event.Containers(f.object(0))
+	return f.handles(1, containers, errno)
+}
+
+func (f frame) handles(i int, list []abi.Object, errno abi.Errno) int64 {
 	f.scratch = f.scratch[:0]
-	for _, h := range handles {
+	for _, h := range list {
 		f.scratch = binary.LittleEndian.AppendUint32(f.scratch, uint32(h))
 	}
-	return answer(f, 1, f.scratch, errno)
+	return answer(f, i, f.scratch, errno)
 }
 
 func config(f frame) int64 { return answer(f, 0, f.config, abi.OK) }

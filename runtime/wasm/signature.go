@@ -8,9 +8,22 @@ import (
 // signature is the type of a function.
 type signature = binary.Signature
 
-// signatureOf turns a row of the ABI's table into a type.
-func signatureOf(f abi.Function) signature {
-	return signature{Params: valueString(f.Params), Results: valueString(f.Results)}
+// signatureOf turns a row of the ABI's table into a type. A result of 0 is none.
+func signatureOf(params []abi.ValueType, result abi.ValueType) signature {
+	s := signature{Params: valueString(params)}
+	if result != 0 {
+		s.Results = valueString([]abi.ValueType{result})
+	}
+	return s
+}
+
+// types leaves out the names of parameters.
+func types(params []abi.Param) []abi.ValueType {
+	list := make([]abi.ValueType, len(params))
+	for i, p := range params {
+		list[i] = p.Type
+	}
+	return list
 }
 
 func valueString(types []abi.ValueType) string {

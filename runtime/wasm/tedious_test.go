@@ -22,26 +22,31 @@ const compileHere = "TEST_COMPILE_IN_THIS_PROCESS"
 
 // A module that is within all limits of the scan and takes the compiler seconds
 // is refused, and neither the calls of another plugin nor Go's collector nor the
-// memory of this process notice.
+// memory of this process notice: not more than the bounds above what they notice
+// of the machine's other work just before.
 func TestTediousModule(t *testing.T) {
 	e := diskEngine(t, filepath.Join(t.TempDir(), "cache"), codecache.Limits{CPU: 2 * time.Second})
+	attempts := 3 // what the compiler costs it costs each time, what another process costs it does not
 	if os.Getenv(compileHere) != "" {
-		e.disk = nil
+		e.disk, attempts = nil, 1
 	}
 	p, err := e.Load(t.Context(), "other", wat(t, "quota"), PluginOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close(t.Context())
-	before := watch(t, p, func() { time.Sleep(time.Second) })
-	during := watch(t, p, func() {
-		var slow plugin.Plugin
-		if slow, err = e.Load(t.Context(), "tedious", tedious(4, 8000, 125), PluginOptions{}); err == nil {
-			_ = slow.Close(t.Context())
-		}
-	})
-	t.Logf("before: %v; during: %v", before, during)
-	noticed := during.call-before.call > 50*time.Millisecond || during.collect > 100*time.Millisecond || during.grown > 64<<20
+	noticed := true
+	for i := 0; noticed && i < attempts; i++ {
+		before := watch(t, p, func() { time.Sleep(time.Second) })
+		during := watch(t, p, func() {
+			var slow plugin.Plugin
+			if slow, err = e.Load(t.Context(), "tedious", tedious(4, 8000, 125), PluginOptions{}); err == nil {
+				_ = slow.Close(t.Context())
+			}
+		})
+		t.Logf("before: %v; during: %v", before, during)
+		noticed = during.call > before.call+50*time.Millisecond || during.collect > before.collect+100*time.Millisecond || during.grown > 64<<20
+	}
 	if noticed && !underRace {
 		t.Errorf("it was noticed")
 	}

@@ -5,25 +5,26 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 // turns bounds how many guests run at a time. A token is in it for each that does.
 type turns chan struct{}
 
-// take waits for a turn, at most d.
-func (t turns) take(ctx context.Context, d time.Duration) error {
+// take waits for a turn, as long as ctx lets it.
+func (t turns) take(ctx context.Context) error {
 	select {
 	case t <- struct{}{}:
 		return nil
-	default: // a timer is only for who has to wait
+	default:
 	}
-	ctx, cancel := within(ctx, d)
-	defer cancel()
+	defer plugin.CallTimeOf(ctx).Waited(time.Now())
 	select {
 	case t <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for one of the %d guests that may run at a time: %w", cap(t), context.Cause(ctx))
+		return fmt.Errorf("%w: waiting for one of the %d guests that may run at a time: %w", plugin.ErrBusy, cap(t), context.Cause(ctx))
 	}
 }
 

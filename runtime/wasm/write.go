@@ -5,6 +5,8 @@ package wasm
 // and it may go on.
 
 import (
+	"strings"
+
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -37,6 +39,35 @@ func mapDelete(f frame) int64 {
 	return done(f.adj.DeleteEntry(f.object(0), f.field(1), key))
 }
 
+// listSet takes a list as listDump writes it.
+func listSet(f frame) int64 {
+	encoded, errno := f.text(2)
+	if errno != abi.OK {
+		return int64(errno)
+	}
+	var list []string
+	if !abi.EachElement(encoded, func(e string) bool { list = append(list, e); return true }) {
+		return int64(abi.Invalid)
+	}
+	return done(f.adj.SetList(f.object(0), f.field(1), list))
+}
+
+func listAdd(f frame) int64 {
+	element, errno := f.text(2)
+	if errno != abi.OK {
+		return int64(errno)
+	}
+	return done(f.adj.AddElement(f.object(0), f.field(1), element))
+}
+
+func listDelete(f frame) int64 {
+	key, errno := f.text(2)
+	if errno != abi.OK {
+		return int64(errno)
+	}
+	return done(f.adj.DeleteElement(f.object(0), f.field(1), key))
+}
+
 func cgroupSet(f frame) int64 {
 	file, value, errno := f.pair(1)
 	if errno != abi.OK {
@@ -45,11 +76,18 @@ func cgroupSet(f frame) int64 {
 	return done(f.adj.WriteFile(f.object(0), file, value))
 }
 
-// pair copies two strings.
+// pair copies two strings, together.
 func (f frame) pair(i int) (first, second string, errno abi.Errno) {
-	first, errno1 := f.text(i)
-	second, errno2 := f.text(i + 2)
-	return first, second, min(errno1, errno2)
+	a, b := f.bytes(i), f.bytes(i+2)
+	if len(a) > maxArgument || len(b) > maxArgument {
+		return "", "", abi.TooLarge
+	}
+	f.moved += len(a) + len(b)
+	var both strings.Builder
+	both.Grow(len(a) + len(b))
+	both.Write(a)
+	both.Write(b)
+	return both.String()[:len(a)], both.String()[len(a):], abi.OK
 }
 
 func done(err error) int64 { return int64(plugin.ErrnoOf(err)) }
@@ -64,11 +102,11 @@ func reject(f frame) int64 {
 
 // fail keeps the reason of the negative number that the guest is about to return.
 func fail(f frame) int64 {
-	f.reason = printable(f.bytes(0), maxReason)
+	f.reason = plugin.Printable(f.bytes(0), maxReason)
 	return 0
 }
 
 // abort ends the guest, with a reason that is worth more than "unreachable".
 func abort(f frame) int64 {
-	panic(trapf("aborted: %s", printable(f.bytes(0), maxReason)))
+	panic(trapf("aborted: %s", plugin.Printable(f.bytes(0), maxReason)))
 }

@@ -10,6 +10,10 @@
 //		Container: sdktest.Fields{"name": "web", "resources.cpu_quota": 50_000},
 //	}.Call(t, sdktest.Native(t, "", nil))
 //
+// or writes cases and answers down as fixtures, which serve every language and tool:
+//
+//	sdktest.Run(t, "testdata/boost.json")
+//
 // What the plugin sets goes through the proxy's own rules (package
 // runtime/plugin), so a test sees the refusals that a node would give. A case
 // takes any plugin.Plugin: the same cases serve the plugin's .wasm file.

@@ -26,15 +26,17 @@ func TestWrongFieldsFailTheTest(t *testing.T) {
 	for _, tc := range []Case{
 		{Pod: Fields{"nmae": "web"}},
 		{Container: Fields{"name": 7}},
-		{Node: Fields{"cgroup_version": int64(2)}},
+		{Node: Fields{"cgroup_version": "2"}},
+		{Container: Fields{"mounts": []string{"/data"}}},
+		{Container: Fields{"mounts": []map[string]string{{"path": "/data"}}}},
 		{Pod: Fields{"labels": "x"}},
-		{Pods: []Pod{{Fields: Fields{"name": "db"}, Containers: []Fields{{"hostname": "x"}}}}},
+		{Store: []Pod{{Fields: Fields{"name": "db"}, Containers: []Fields{{"hostname": "x"}}}}},
 	} {
 		r := &recorder{TB: t}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			tc.Event(r)
+			tc.NewEvent(r)
 		}()
 		<-done
 		if !r.failed {
@@ -54,23 +56,27 @@ func TestEventAnswersByTheTable(t *testing.T) {
 	e := Case{
 		Hook: abi.PreCreateContainer,
 		Pod:  Fields{"id": "p", "labels": map[string]string{"b": "2", "a": "1"}}, Container: Fields{"id": "c"},
-	}.Event(t)
+	}.NewEvent(t)
 	if v, errno := e.Text(abi.Pod, abi.PodID); v != "p" || errno != abi.OK {
 		t.Errorf("id: %q, %v", v, errno)
 	}
 	for name, errno := range map[string]abi.Errno{
-		"absent":        second(e.Text(abi.Pod, abi.PodName)),
-		"of no object":  second(e.Text(abi.Object(5), abi.PodName)),
-		"of no field":   second(e.Text(abi.Pod, 99)),
-		"of other type": second(e.Int64(abi.Pod, abi.PodID)),
-		"no map":        second(e.Lookup(abi.Pod, abi.PodID, "a")),
-		"no key":        second(e.Lookup(abi.Pod, abi.PodLabels, "c")),
-		"no container":  second(e.Find(abi.ByContainerID, "p")),
-		"no pod":        second(e.Containers(abi.Container)),
+		"absent":         second(e.Int64(abi.Container, abi.ContainerRunAsUser)),
+		"no event field": second(e.Text(abi.Event, abi.EventImage)),
+		"of no object":   second(e.Text(abi.Object(5), abi.PodName)),
+		"of no field":    second(e.Text(abi.Pod, 99)),
+		"of other type":  second(e.Int64(abi.Pod, abi.PodID)),
+		"no map":         second(e.Lookup(abi.Pod, abi.PodID, "a")),
+		"no key":         second(e.Lookup(abi.Pod, abi.PodLabels, "c")),
+		"no container":   second(e.Find(abi.ByContainerID, "p")),
+		"no pod":         second(e.Containers(abi.Container)),
 	} {
 		if errno != abi.NotFound {
 			t.Errorf("%s: %v", name, errno)
 		}
+	}
+	if v, errno := e.Text(abi.Pod, abi.PodName); v != "" || errno != abi.OK {
+		t.Errorf("left out: %q, %v", v, errno)
 	}
 	entries, _ := e.Entries(abi.Pod, abi.PodLabels)
 	if keys := keysOf(entries); !slices.Equal(keys, []string{"a", "b"}) {

@@ -17,11 +17,11 @@
   (import "wp1" "config" (func $config (param i32 i32) (result i32)))
   (import "wp1" "log" (func $log (param i32 i32 i32)))
   (memory (export "memory") 1)
-  (data (i32.const 0) "{\"name\":\"bad-pointer-everywhere\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\",\"PreCreateContainer\"]}")
+  (data (i32.const 0) "{\"name\":\"bad-pointer-everywhere\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\",\"PreCreateContainer\"],\"capabilities\":[\"store.read\",\"resources\",\"annotations\",\"cgroup.write\"]}")
   (data (i32.const 1024) "example.com/wellyes")
 
   (func (export "wp_abi") (result i32) (i32.const 0x10000))
-  (func (export "wp_manifest") (result i64) (i64.const 101)) ;; pointer 0, length 101
+  (func (export "wp_manifest") (result i64) (i64.const 172)) ;; pointer 0, length 172
   ;; pod.annotations["example.com/well"] = "yes"
   (func $well (result i32)
     (call $map_set (i32.const 1) (i32.const 10) (i32.const 1024) (i32.const 16) (i32.const 1040) (i32.const 3)))

@@ -7,11 +7,11 @@
   (import "wp1" "map_dump" (func $map_dump (param i32 i32 i32 i32) (result i32)))
   (import "wp1" "map_set" (func $map_set (param i32 i32 i32 i32 i32 i32) (result i32)))
   (memory (export "memory") 1)
-  (data (i32.const 0) "{\"name\":\"everything\",\"version\":\"1.0.0\",\"hooks\":[\"PreCreateContainer\"]}")
+  (data (i32.const 0) "{\"name\":\"everything\",\"version\":\"1.0.0\",\"hooks\":[\"PreCreateContainer\"],\"capabilities\":[\"annotations\",\"env\"]}")
   (data (i32.const 1024) "example.com/read0123456789abcdef")
 
   (func (export "wp_abi") (result i32) (i32.const 0x10000))
-  (func (export "wp_manifest") (result i64) (i64.const 70)) ;; pointer 0, length 70
+  (func (export "wp_manifest") (result i64) (i64.const 107)) ;; pointer 0, length 107
   (global $sum (mut i32) (i32.const 0))
   ;; byte adds one byte to the hash.
   (func $byte (param $b i32)

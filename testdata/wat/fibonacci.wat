@@ -3,11 +3,11 @@
 (module
   (import "wp1" "map_set" (func $map_set (param i32 i32 i32 i32 i32 i32) (result i32)))
   (memory (export "memory") 1)
-  (data (i32.const 0) "{\"name\":\"fibonacci\",\"version\":\"1.0.0\",\"hooks\":[\"PreCreateContainer\"]}")
+  (data (i32.const 0) "{\"name\":\"fibonacci\",\"version\":\"1.0.0\",\"hooks\":[\"PreCreateContainer\"],\"capabilities\":[\"annotations\"]}")
   (data (i32.const 1024) "example.com/fibonaccidone")
 
   (func (export "wp_abi") (result i32) (i32.const 0x10000))
-  (func (export "wp_manifest") (result i64) (i64.const 69)) ;; pointer 0, length 69
+  (func (export "wp_manifest") (result i64) (i64.const 100)) ;; pointer 0, length 100
   (func $fib (param $n i32) (result i32)
     (if (result i32) (i32.lt_u (local.get $n) (i32.const 2))
       (then (local.get $n))

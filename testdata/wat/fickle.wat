@@ -7,12 +7,12 @@
   (import "wp1" "fail" (func $fail (param i32 i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $proc_exit (param i32)))
   (memory (export "memory") 1)
-  (data (i32.const 0) "{\"name\":\"fickle\",\"version\":\"1.0.0\",\"hooks\":[\"PreCreateContainer\"]}")
+  (data (i32.const 0) "{\"name\":\"fickle\",\"version\":\"1.0.0\",\"hooks\":[\"PreCreateContainer\"],\"capabilities\":[\"annotations\"]}")
   (data (i32.const 1024) "example.com/doexample.com/countasked to")
   (global $calls (mut i32) (i32.const 0))
 
   (func (export "wp_abi") (result i32) (i32.const 0x10000))
-  (func (export "wp_manifest") (result i64) (i64.const 66)) ;; pointer 0, length 66
+  (func (export "wp_manifest") (result i64) (i64.const 97)) ;; pointer 0, length 97
   (func $count (result i32)
     (global.set $calls (i32.add (global.get $calls) (i32.const 1)))
     (i32.store8 (i32.const 2048) (i32.add (i32.const 0x30) (i32.rem_u (global.get $calls) (i32.const 10))))

@@ -2,11 +2,11 @@
 (module
   (import "wp1" "map_set" (func $map_set (param i32 i32 i32 i32 i32 i32) (result i32)))
   (memory (export "memory") 1)
-  (data (i32.const 0) "{\"name\":\"fork-recursion\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\",\"PreCreateContainer\"]}")
+  (data (i32.const 0) "{\"name\":\"fork-recursion\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\",\"PreCreateContainer\"],\"capabilities\":[\"annotations\"]}")
   (data (i32.const 1024) "example.com/wellyes")
 
   (func (export "wp_abi") (result i32) (i32.const 0x10000))
-  (func (export "wp_manifest") (result i64) (i64.const 93)) ;; pointer 0, length 93
+  (func (export "wp_manifest") (result i64) (i64.const 124)) ;; pointer 0, length 124
   ;; pod.annotations["example.com/well"] = "yes"
   (func $well (result i32)
     (call $map_set (i32.const 1) (i32.const 10) (i32.const 1024) (i32.const 16) (i32.const 1040) (i32.const 3)))

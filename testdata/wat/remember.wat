@@ -7,7 +7,7 @@
   (import "wp1" "map_set" (func $map_set (param i32 i32 i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $proc_exit (param i32)))
   (memory (export "memory") 2)
-  (data (i32.const 0) "{\"name\":\"remember\",\"version\":\"1.0.0\",\"hooks\":[\"PreCreateContainer\"]}")
+  (data (i32.const 0) "{\"name\":\"remember\",\"version\":\"1.0.0\",\"hooks\":[\"PreCreateContainer\"],\"capabilities\":[\"annotations\"]}")
   (data (i32.const 1024) "example.com/doexample.com/found")
   (global $i32 (mut i32) (i32.const 0))
   (global $constant i32 (i32.const 7))
@@ -16,7 +16,7 @@
   (global $f64 (export "visible") (mut f64) (f64.const 0))
 
   (func (export "wp_abi") (result i32) (i32.const 0x10000))
-  (func (export "wp_manifest") (result i64) (i64.const 68)) ;; pointer 0, length 68
+  (func (export "wp_manifest") (result i64) (i64.const 99)) ;; pointer 0, length 99
   ;; digit writes whether there is a mark to the n-th place of the answer.
   (func $digit (param $n i32) (param $mark i32)
     (i32.store8 (i32.add (i32.const 2048) (local.get $n)) (i32.add (i32.const 0x30) (local.get $mark))))

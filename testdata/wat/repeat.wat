@@ -10,11 +10,11 @@
   (import "wp1" "set_i64" (func $set_i64 (param i32 i32 i64) (result i32)))
   (import "wp1" "now" (func $now (result i64)))
   (memory (export "memory") 1)
-  (data (i32.const 0) "{\"name\":\"repeat\",\"version\":\"1.0.0\",\"hooks\":[\"PreCreateContainer\"]}")
+  (data (i32.const 0) "{\"name\":\"repeat\",\"version\":\"1.0.0\",\"hooks\":[\"PreCreateContainer\"],\"capabilities\":[\"resources\"]}")
   (data (i32.const 1024) "tier")
 
   (func (export "wp_abi") (result i32) (i32.const 0x10000))
-  (func (export "wp_manifest") (result i64) (i64.const 66)) ;; pointer 0, length 66
+  (func (export "wp_manifest") (result i64) (i64.const 95)) ;; pointer 0, length 95
   (func (export "wp_configure") (result i32)
     (drop (call $config (i32.const 512) (i32.const 64)))
     (i32.const 0))

@@ -7,11 +7,11 @@
   (elem (i32.const 1) $seven)
   (global $mark (mut i32) (i32.const 0))
   (memory (export "memory") 1)
-  (data (i32.const 0) "{\"name\":\"state-across-calls\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\",\"PreCreateContainer\"]}")
+  (data (i32.const 0) "{\"name\":\"state-across-calls\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\",\"PreCreateContainer\"],\"capabilities\":[\"annotations\"]}")
   (data (i32.const 1024) "example.com/wellyes")
 
   (func (export "wp_abi") (result i32) (i32.const 0x10000))
-  (func (export "wp_manifest") (result i64) (i64.const 97)) ;; pointer 0, length 97
+  (func (export "wp_manifest") (result i64) (i64.const 128)) ;; pointer 0, length 128
   ;; pod.annotations["example.com/well"] = "yes"
   (func $well (result i32)
     (call $map_set (i32.const 1) (i32.const 10) (i32.const 1024) (i32.const 16) (i32.const 1040) (i32.const 3)))

@@ -5,11 +5,11 @@
   (table 1 1 funcref)
   (elem (i32.const 0) $nothing)
   (memory (export "memory") 1)
-  (data (i32.const 0) "{\"name\":\"table-out-of-bounds\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\",\"PreCreateContainer\"]}")
+  (data (i32.const 0) "{\"name\":\"table-out-of-bounds\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\",\"PreCreateContainer\"],\"capabilities\":[\"annotations\"]}")
   (data (i32.const 1024) "example.com/wellyes")
 
   (func (export "wp_abi") (result i32) (i32.const 0x10000))
-  (func (export "wp_manifest") (result i64) (i64.const 98)) ;; pointer 0, length 98
+  (func (export "wp_manifest") (result i64) (i64.const 129)) ;; pointer 0, length 129
   ;; pod.annotations["example.com/well"] = "yes"
   (func $well (result i32)
     (call $map_set (i32.const 1) (i32.const 10) (i32.const 1024) (i32.const 16) (i32.const 1040) (i32.const 3)))

@@ -26,25 +26,55 @@ import (
 //go:embed burstcap.wasm
 var burstCap []byte
 
+// Messages of the proxy's log that are waited for.
+const (
+	inForce     = "plugins in force"
+	noneInForce = "no plugin in force, every call passes as it comes"
+)
+
 // patience is how long the demonstration waits for anything.
 const patience = 20 * time.Second
 
+// Options say how the demonstration is given.
+type Options struct {
+	Colour bool
+	// Hold is a directory that does not exist yet. The proxy stays up after the show,
+	// with its plugin directory and the runtime's cgroups in there. Empty: it ends.
+	Hold string
+	// Pod is the file of the Pod that is run while the proxy stays up. Empty: one that
+	// comes with the demonstration.
+	Pod string
+}
+
 // Run plays the demonstration and prints it to w. It fails if the proxy did not
-// do what is shown.
-func Run(ctx context.Context, w io.Writer, colour bool) error {
+// do what is shown. What it makes on disk is gone afterwards.
+func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 	dir, err := os.MkdirTemp("", "wasmproxy-demo-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	s := &stage{narrator: &narrator{w: w, colour: o.Colour}, dir: dir, front: dir, journal: newJournal()}
+	if o.Hold == "" {
+		return s.run(ctx, s.play)
+	}
+	h, err := newHeld(s, o)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(s.front)
+	return s.run(ctx, h.play)
+}
+
+// run starts everything, plays, and ends everything.
+func (s *stage) run(ctx context.Context, play func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &stage{narrator: &narrator{w: w, colour: colour}, dir: dir, journal: newJournal()}
 	ended, err := s.open(ctx)
 	if err != nil {
 		return err
 	}
-	err = s.play(ctx)
+	err = play(ctx)
 	cancel()
 	return errors.Join(err, <-ended, s.kubeletConn.Close())
 }
@@ -52,7 +82,7 @@ func Run(ctx context.Context, w io.Writer, colour bool) error {
 // stage is everything that takes part.
 type stage struct {
 	*narrator
-	dir         string
+	dir, front  string // where the sockets are, and what people look at
 	journal     *journal
 	runtime     *memoryRuntime
 	kubeletConn *grpc.ClientConn
@@ -61,22 +91,24 @@ type stage struct {
 }
 
 func (s *stage) path(name string) string { return filepath.Join(s.dir, name) }
+func (s *stage) plugins() string         { return filepath.Join(s.front, "plugins.d") }
+func (s *stage) cgroups() string         { return filepath.Join(s.front, "cgroup") }
 
 // open starts the runtime and the proxy, and connects as kubelet does. The
 // channel tells how the proxy ended.
 func (s *stage) open(ctx context.Context) (<-chan error, error) {
-	for _, dir := range []string{"plugins.d", "hookserver.d", "cgroup"} {
-		if err := os.Mkdir(s.path(dir), 0o755); err != nil {
+	for _, dir := range []string{s.plugins(), s.path("hookserver.d"), s.cgroups()} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
 			return nil, err
 		}
 	}
-	s.runtime = newMemoryRuntime(s.path("cgroup"))
+	s.runtime = newMemoryRuntime(s.cgroups())
 	if err := s.runtime.start(ctx, s.path("runtime.sock")); err != nil {
 		return nil, err
 	}
 	c := &config.Config{
-		Listen: s.path("kubelet.sock"), Backend: s.path("runtime.sock"), PluginDir: s.path("plugins.d"), HookDir: s.path("hookserver.d"),
-		CgroupRoot: s.path("cgroup"), CgroupMode: "v2", DrainTimeout: patience,
+		Listen: s.path("kubelet.sock"), Backend: s.path("runtime.sock"), PluginDir: s.plugins(), HookDir: s.path("hookserver.d"),
+		CgroupRoot: s.cgroups(), CgroupMode: "v2", DrainTimeout: patience,
 	}
 	ended, err := s.serve(ctx, c)
 	if err != nil {
@@ -115,7 +147,7 @@ func (s *stage) install(ctx context.Context, id string, module []byte) error {
 	if err := os.WriteFile(draft, module, 0o644); err != nil {
 		return err
 	}
-	if err := os.Rename(draft, filepath.Join(s.path("plugins.d"), id+".wasm")); err != nil {
+	if err := os.Rename(draft, filepath.Join(s.plugins(), id+".wasm")); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -125,32 +157,59 @@ func (s *stage) install(ctx context.Context, id string, module []byte) error {
 		return err
 	}
 	s.installed = append(s.installed, id)
-	if _, err := s.journal.wait(ctx, "plugins in force", "plugins", fmt.Sprint(s.installed)); err != nil {
+	if _, err := s.journal.wait(ctx, inForce, "plugins", fmt.Sprint(s.installed)); err != nil {
 		return err
 	}
-	s.line(yellow, "proxy", "plugin loaded: %s %s, hooks %s, in %s", loaded.attrs["name"], loaded.attrs["version"], loaded.attrs["hooks"], loaded.attrs["took"])
+	s.record(loaded)
 	return nil
+}
+
+// remove takes what was installed out of the directory again.
+func (s *stage) remove(ctx context.Context) error {
+	for _, id := range s.installed {
+		if err := os.Remove(filepath.Join(s.plugins(), id+".wasm")); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for _, id := range s.installed {
+		if _, err := s.journal.wait(ctx, "plugin removed", "plugin", id); err != nil {
+			return err
+		}
+	}
+	s.installed = nil
+	_, err := s.journal.wait(ctx, noneInForce, "", "")
+	return err
 }
 
 // tell says what came of one call: what kubelet asked, what plugins did, what
 // the runtime got, which cgroup files are different.
 func (s *stage) tell(name string, asked proto.Message, call func() error) (told, error) {
-	before, err := snapshot(s.path("cgroup"))
+	s.calls(name)
+	s.request(asked)
+	return s.observe(name, asked, call)
+}
+
+func (s *stage) calls(name string) { s.line(bold, "kubelet", "%s", s.paint(bold, name)) }
+
+// observe says what came of one call.
+func (s *stage) observe(name string, asked proto.Message, call func() error) (told, error) {
+	before, err := snapshot(s.cgroups())
 	if err != nil {
 		return told{}, err
 	}
 	s.journal.take()
-	s.line(bold, "kubelet", "%s", s.paint(bold, name))
-	s.request(asked)
-	if err := call(); err != nil {
-		return told{}, fmt.Errorf("%s: %w", name, err)
-	}
+	failed := call()
 	t := told{records: s.journal.take()}
 	for _, r := range t.records {
 		s.record(r)
 	}
+	if failed != nil {
+		return told{}, fmt.Errorf("%s: %w", name, failed)
+	}
 	t.changed = s.difference(asked, s.runtime.received(asked))
-	if t.files, err = snapshot(s.path("cgroup")); err != nil {
+	if t.files, err = snapshot(s.cgroups()); err != nil {
 		return told{}, err
 	}
 	s.files(before, t.files)
@@ -162,18 +221,6 @@ type told struct {
 	records []record
 	changed bool              // the runtime got another request than kubelet sent
 	files   map[string]string // the cgroup tree afterwards
-}
-
-// record prints what the proxy logged about plugins.
-func (n *narrator) record(r record) {
-	switch r.msg {
-	case "plugin changed field":
-		n.line(yellow, "plugin", "%s sets %s = %s", r.attrs["plugin"], r.attrs["field"], n.paint(bold, r.attrs["value"]))
-	case "plugins conflict":
-		n.line(yellow, "proxy", "conflict: plugin %s wants another value for %s than plugin %s, which came first and stays", r.attrs["plugin"], r.attrs["field"], r.attrs["first"])
-	case "plugin failed and was ignored":
-		n.line(yellow, "proxy", "plugin %s failed and was ignored (its policy): %s", r.attrs["plugin"], r.attrs["err"])
-	}
 }
 
 func (t told) logged(msg string) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 )
 
@@ -25,8 +26,8 @@ func newJournal() *journal { return &journal{arrived: make(chan struct{})} }
 // Enabled implements slog.Handler.
 func (j *journal) Enabled(context.Context, slog.Level) bool { return true }
 
-// WithAttrs implements slog.Handler; what is about the whole log is of no use here.
-func (j *journal) WithAttrs([]slog.Attr) slog.Handler { return j }
+// WithAttrs implements slog.Handler.
+func (j *journal) WithAttrs(attrs []slog.Attr) slog.Handler { return scoped{j, attrs} }
 
 // WithGroup implements slog.Handler.
 func (j *journal) WithGroup(string) slog.Handler { return j }
@@ -46,6 +47,27 @@ func (j *journal) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
+// scoped writes to a journal with attributes of its own, such as the plugin's id.
+type scoped struct {
+	*journal
+	attrs []slog.Attr
+}
+
+// WithAttrs implements slog.Handler.
+func (s scoped) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return scoped{s.journal, slices.Concat(s.attrs, attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (s scoped) WithGroup(string) slog.Handler { return s }
+
+// Handle implements slog.Handler.
+func (s scoped) Handle(ctx context.Context, r slog.Record) error {
+	r = r.Clone()
+	r.AddAttrs(s.attrs...)
+	return s.journal.Handle(ctx, r)
+}
+
 func (r *record) add(a slog.Attr) {
 	v := a.Value.Resolve()
 	if v.Kind() != slog.KindGroup {
@@ -57,6 +79,13 @@ func (r *record) add(a slog.Attr) {
 	}
 }
 
+// next is closed when the next record arrives.
+func (j *journal) next() <-chan struct{} {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.arrived
+}
+
 // take returns what arrived since the last take.
 func (j *journal) take() []record {
 	j.mu.Lock()
@@ -66,7 +95,7 @@ func (j *journal) take() []record {
 	return records
 }
 
-// wait returns the first record with this message and these attributes that
+// wait returns the first record with this message and this attribute ("" is any) that
 // has not been taken yet, or arrives before ctx is done.
 func (j *journal) wait(ctx context.Context, msg, key, value string) (record, error) {
 	for {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,13 +12,15 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/wasmproxy/wasmproxy/runtime/rehearsal"
 )
 
 // Colours of a terminal, SGR codes of ECMA-48.
 const (
 	bold   = "1"
 	dim    = "2"
+	red    = "31"
 	green  = "32"
 	yellow = "33"
 	cyan   = "36"
@@ -46,35 +49,72 @@ func (n *narrator) line(code, who, format string, args ...any) {
 // request prints the fields of a request, one per line. The pod's config, which
 // comes again with each of its containers, was printed with the pod.
 func (n *narrator) request(m proto.Message) {
-	leaves := flatten(m)
-	for _, path := range slices.Sorted(maps.Keys(leaves)) {
-		if strings.HasPrefix(path, "sandbox_config.") {
-			continue
+	for _, f := range rehearsal.Fields(m) {
+		if !strings.HasPrefix(f.Path, "sandbox_config.") {
+			fmt.Fprintf(n.w, "           %s\n", n.paint(dim, f.Path+" = "+shown(f, f.After)))
 		}
-		fmt.Fprintf(n.w, "           %s\n", n.paint(dim, path+" = "+leaves[path]))
 	}
 }
 
 // difference prints which fields of a request differ from what was asked.
 func (n *narrator) difference(asked, received proto.Message) (differ bool) {
-	was, is := flatten(asked), flatten(received)
-	paths := maps.Clone(was)
-	maps.Copy(paths, is)
-	for _, path := range slices.Sorted(maps.Keys(paths)) {
+	all := rehearsal.Diff(asked, received)
+	for _, f := range all {
 		switch {
-		case was[path] == is[path]:
-			continue
-		case was[path] == "":
-			n.line(green, "runtime", "got %s = %s", path, n.paint(bold, is[path]))
+		case !f.HasNow:
+			n.line(green, "runtime", "got no %s, not %s", f.Path, shown(f, f.Before))
+		case !f.HadBefore:
+			n.line(green, "runtime", "got %s = %s", f.Path, n.paint(bold, shown(f, f.After)))
 		default:
-			n.line(green, "runtime", "got %s = %s, not %s", path, n.paint(bold, is[path]), was[path])
+			n.line(green, "runtime", "got %s = %s, not %s", f.Path, n.paint(bold, shown(f, f.After)), shown(f, f.Before))
 		}
-		differ = true
 	}
-	if !differ {
+	if len(all) == 0 {
 		n.line(green, "runtime", "got the request as kubelet sent it")
 	}
-	return differ
+	return len(all) > 0
+}
+
+// shown is a value, unless it is a secret.
+func shown(f rehearsal.Difference, value string) string {
+	if f.Secret {
+		return "(hidden)"
+	}
+	return value
+}
+
+// record prints what the proxy logged about plugins.
+func (n *narrator) record(r record) {
+	a := r.attrs
+	switch r.msg {
+	case "plugin loaded":
+		n.line(yellow, "proxy", "plugin loaded: %s %s, hooks %s, in %s", a["name"], a["version"], a["hooks"], a["took"])
+	case "plugin removed":
+		n.line(yellow, "proxy", "plugin removed: %s", a["plugin"])
+	case "plugin changed field":
+		n.line(yellow, "plugin", "%s sets %s = %s", a["plugin"], a["field"], n.paint(bold, a["value"]))
+	case "plugin log":
+		n.line(yellow, "plugin", "%s says %s: %s", a["plugin"], r.level, a["text"])
+	case "plugins conflict":
+		n.line(yellow, "proxy", "conflict: plugin %s wants another value for %s than plugin %s, which came first and stays", a["plugin"], a["field"], a["first"])
+	case "plugin failed and was ignored":
+		n.line(yellow, "proxy", "plugin %s failed and was ignored (its policy): %s", a["plugin"], a["err"])
+	case "host function refused":
+		n.line(yellow, "proxy", "refused plugin %s: %s %s: %s", a["plugin"], a["function"], a["target"], a["err"])
+	default:
+		n.warning(r)
+	}
+}
+
+// warning prints what else the proxy minds, such as a file that is no plugin.
+func (n *narrator) warning(r record) {
+	switch reason := r.attrs["err"]; {
+	case r.level < slog.LevelWarn:
+	case reason == "":
+		n.line(yellow, "proxy", "%s", r.msg)
+	default:
+		n.line(yellow, "proxy", "%s: %s", r.msg, reason)
+	}
 }
 
 // files prints which cgroup files changed.
@@ -84,35 +124,6 @@ func (n *narrator) files(before, after map[string]string) {
 			n.line(cyan, "cgroup", "%s: %s → %s", file, was, n.paint(bold, after[file]))
 		}
 	}
-}
-
-// flatten returns the set fields of a message, at any depth, by their paths.
-func flatten(m proto.Message) map[string]string {
-	leaves := map[string]string{}
-	if m != nil {
-		flattenMessage(leaves, "", m.ProtoReflect())
-	}
-	return leaves
-}
-
-func flattenMessage(leaves map[string]string, prefix string, m protoreflect.Message) {
-	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		path := prefix + string(f.Name())
-		switch {
-		case f.IsMap():
-			v.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
-				leaves[path+"["+k.String()+"]"] = v.String()
-				return true
-			})
-		case f.IsList():
-			leaves[path] = fmt.Sprintf("(%d)", v.List().Len())
-		case f.Message() != nil:
-			flattenMessage(leaves, path+".", v.Message())
-		default:
-			leaves[path] = v.String()
-		}
-		return true
-	})
 }
 
 // snapshot reads every file of the cgroup tree.

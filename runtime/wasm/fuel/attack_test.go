@@ -130,7 +130,7 @@ func call(t *testing.T, r wazero.Runtime, original []byte, limit int64) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	meter := fuel.NewMeter(limit)
+	meter := fuel.NewMeter(limit, fuel.Slice)
 	ctx := context.WithValue(t.Context(), meterKey{}, &meter)
 	m, err := r.InstantiateWithConfig(ctx, rewritten, wazero.NewModuleConfig().WithName("").WithStartFunctions())
 	if err != nil {
@@ -211,7 +211,7 @@ func TestOptions(t *testing.T) {
 }
 
 func TestMeter(t *testing.T) {
-	m := fuel.NewMeter(2*fuel.Slice + 100)
+	m := fuel.NewMeter(2*fuel.Slice+100, fuel.Slice)
 	left, total := int64(0), int64(0)
 	for i, want := range []int64{fuel.Slice, fuel.Slice, 100 - 2*7, 0} {
 		var err error

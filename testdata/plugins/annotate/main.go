@@ -7,7 +7,7 @@ import wp "github.com/wasmproxy/wasmproxy/sdk"
 func main() {} // never runs
 
 func init() {
-	wp.Plugin("annotate", "1.0.0").
+	wp.Plugin("annotate", "1.0.0").Needs(wp.CapAnnotations).
 		OnPreRunPodSandbox(func(p *wp.PreRunPodSandbox) error { return annotate(p) }).
 		OnPreCreateContainer(func(c *wp.PreCreateContainer) error { return annotate(c) }).
 		OnPreUpdateContainerResources(func(c *wp.PreUpdateContainerResources) error { return annotate(c) })

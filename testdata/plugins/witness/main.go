@@ -2,7 +2,7 @@
 // two hashes, of its resources and of its environment, joined by a hyphen: in the
 // annotation witness.wasmproxy.io/hash and in a log line. Hashes are equal when
 // the proxy showed the same, whether it learned it from a request or, after a
-// restart, from the runtime.
+// restart, from the runtime. It is to be granted env.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 func main() {} // never runs
 
 func init() {
-	wp.Plugin("witness", "1.0.0").
+	wp.Plugin("witness", "1.0.0").Needs(wp.CapStoreRead, wp.CapAnnotations, wp.CapEnv).
 		OnPreCreateContainer(func(c *wp.PreCreateContainer) error { return witness(&c.MutableContainer) }).
 		OnPreUpdateContainerResources(func(c *wp.PreUpdateContainerResources) error { return witness(&c.MutableContainer) }).
 		OnPostUpdateContainerResources(func(c *wp.PostUpdateContainerResources) error {
@@ -31,7 +31,7 @@ func witness(c *wp.MutableContainer) error {
 	writeResources(resources, c.Container.Resources())
 	// Of a container that exists, also what it has by now: the request names only what changes.
 	if known, ok := wp.FindContainer(c.ID()); ok {
-		writeResources(resources, known.Resources())
+		writeResources(resources, known.Container.Resources())
 	}
 	for name, value := range c.Envs() {
 		write(env, name, value)

@@ -20,6 +20,7 @@ type overlay struct {
 	Shares              *int64
 	Memory              *int64
 	Env                 map[string]string // added to what was sent
+	Bare                bool              // answers with the overlay alone, as no server of Koordinator's does
 }
 
 func overlayOf(podAnnotations map[string]string) (o overlay, err error) {
@@ -48,6 +49,9 @@ func (koordlet) PreUpdateContainerResourcesHook(_ context.Context, req *hook.Con
 
 func answerPod(req *hook.PodSandboxHookRequest) (*hook.PodSandboxHookResponse, error) {
 	o, err := overlayOf(req.GetAnnotations())
+	if o.Bare {
+		req = nil
+	}
 	resp := &hook.PodSandboxHookResponse{
 		Labels:       with(req.GetLabels(), o.Labels),
 		Annotations:  with(req.GetAnnotations(), o.Annotations),
@@ -62,6 +66,9 @@ func answerPod(req *hook.PodSandboxHookRequest) (*hook.PodSandboxHookResponse, e
 
 func answerContainer(req *hook.ContainerResourceHookRequest) (*hook.ContainerResourceHookResponse, error) {
 	o, err := overlayOf(req.GetPodAnnotations())
+	if o.Bare {
+		req = nil
+	}
 	resp := &hook.ContainerResourceHookResponse{
 		ContainerAnnotations: with(req.GetContainerAnnotations(), o.Annotations),
 		ContainerResources:   req.GetContainerResources(),

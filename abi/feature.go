@@ -1,0 +1,27 @@
+package abi
+
+// Feature is something that nodes and hosts of one ABI version may lack. A guest
+// asks for it with feature; a number that the host does not know is absent.
+type Feature int32
+
+// The features.
+const (
+	FeatureCgroupV2    Feature = 1 // the node has cgroup v2
+	FeatureCgroupFiles Feature = 2 // the host reads and writes cgroup files
+	FeatureUpdate      Feature = 3 // writes on handles are carried out
+	FeatureKV          Feature = 4 // values survive a reload of the plugin
+)
+
+// FeatureInfo is a row of the table of features.
+type FeatureInfo struct {
+	Feature Feature
+	Name    string
+}
+
+// Features is the table of features.
+var Features = []FeatureInfo{
+	{FeatureCgroupV2, "cgroup_v2"},
+	{FeatureCgroupFiles, "cgroup_files"},
+	{FeatureUpdate, "update"},
+	{FeatureKV, "kv"},
+}

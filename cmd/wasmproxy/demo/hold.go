@@ -1,0 +1,225 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/kubelet"
+)
+
+//go:embed pod.yaml
+var ownPod []byte
+
+// lookEvery is how often the Pod's file is looked at.
+const lookEvery = 300 * time.Millisecond
+
+// node is the one that the demonstration pretends to be.
+var node = kubelet.Node{CgroupVersion: 2, Memory: 16 << 30}
+
+// held is a demonstration that stays up and runs a Pod, anew with every change of the
+// plugin directory or of the Pod's file.
+type held struct {
+	*stage
+	file    string // of the Pod; "" is the demonstration's own
+	text    []byte // of the file, as it was last read
+	running *life
+}
+
+// life is what there is of the Pod in the runtime.
+type life struct {
+	pod        string
+	containers []string
+}
+
+// newHeld makes the directory, and looks whether there is a Pod in the file.
+func newHeld(s *stage, o Options) (*held, error) {
+	h := &held{stage: s, file: o.Pod}
+	if _, _, err := h.read(); err != nil {
+		return nil, err
+	}
+	front, err := filepath.Abs(o.Hold)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(front, 0o755); err != nil {
+		return nil, fmt.Errorf("making the directory of the demonstration, which must not exist yet: %w", err)
+	}
+	s.front = front
+	return h, nil
+}
+
+// play gives the show, and then lets the user go on until ctx is done.
+func (h *held) play(ctx context.Context) error {
+	if err := h.stage.play(ctx); err != nil {
+		return err
+	}
+	if err := h.remove(ctx); err != nil {
+		return err
+	}
+	h.invite()
+	for ctx.Err() == nil {
+		h.perform(ctx)
+		h.await(ctx)
+	}
+	return nil
+}
+
+// invite says what can be done now.
+func (h *held) invite() {
+	h.title("6. The stage is yours")
+	h.line(bold, "you", "cp PLUGIN.wasm %s", filepath.Join(h.plugins(), "10-PLUGIN.wasm"))
+	if h.file != "" {
+		h.line(bold, "you", "edit %s", h.file)
+	}
+	h.line(bold, "demo", "runs the pod anew with every change; its cgroup files are in %s; Ctrl-C ends it", h.cgroups())
+}
+
+// perform ends the Pod that runs and runs the one of the file. What goes wrong is
+// said: the user wants to put it right.
+func (h *held) perform(ctx context.Context) {
+	err := h.end(ctx)
+	if err == nil {
+		err = h.begin(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		h.line(red, "failed", "%s", err)
+	}
+}
+
+// await prints what the proxy says until the plugins in force or the Pod are others.
+func (h *held) await(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		next, changed := h.journal.next(), false
+		for _, r := range h.journal.take() {
+			h.record(r)
+			changed = changed || r.msg == inForce || r.msg == noneInForce
+		}
+		if changed || h.edited() {
+			return
+		}
+		select {
+		case <-next:
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// edited tells whether the Pod's file is another than was read. One that is being
+// written may be gone for a moment.
+func (h *held) edited() bool {
+	if h.file == "" {
+		return false
+	}
+	text, err := os.ReadFile(h.file)
+	return err == nil && !bytes.Equal(text, h.text)
+}
+
+// read reads the Pod and its runtime handler.
+func (h *held) read() (*kubelet.Pod, string, error) {
+	h.text = ownPod
+	if h.file != "" {
+		text, err := os.ReadFile(h.file)
+		if err != nil {
+			return nil, "", err
+		}
+		h.text = text
+	}
+	p, handler, err := kubelet.Read(h.text)
+	if err != nil {
+		return nil, "", fmt.Errorf("reading the Pod of %s: %w", h.file, err)
+	}
+	return p, handler, nil
+}
+
+// begin runs the Pod's sandbox and its containers; those that kubelet runs before the
+// others have done their work at once.
+func (h *held) begin(ctx context.Context) error {
+	p, handler, err := h.read()
+	if err != nil {
+		return err
+	}
+	h.title(fmt.Sprintf("Pod %s/%s, %s", p.Metadata.Namespace, p.Metadata.Name, p.QoS()))
+	if err := h.sandbox(ctx, node.RunPodSandbox(p, handler)); err != nil {
+		return err
+	}
+	for i := range p.Spec.InitContainers {
+		id, err := h.container(ctx, p, &p.Spec.InitContainers[i])
+		if err != nil {
+			return err
+		}
+		if _, err := h.kubelet.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: id}); err != nil {
+			return err
+		}
+	}
+	for i := range p.Spec.Containers {
+		if _, err := h.container(ctx, p, &p.Spec.Containers[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *held) sandbox(ctx context.Context, req *runtimeapi.RunPodSandboxRequest) error {
+	if err := makeGroup(h.cgroups()+req.GetConfig().GetLinux().GetCgroupParent(), nil); err != nil {
+		return err
+	}
+	err := h.tell("RunPodSandbox", req, func() error {
+		resp, err := h.kubelet.RunPodSandbox(ctx, req)
+		if err == nil {
+			h.running = &life{pod: resp.GetPodSandboxId()}
+		}
+		return err
+	})
+	return err
+}
+
+func (h *held) container(ctx context.Context, p *kubelet.Pod, c *kubelet.Container) (id string, err error) {
+	req, _ := node.CreateContainer(p, c, h.running.pod)
+	err = h.tell("CreateContainer "+c.Name, req, func() error {
+		resp, err := h.kubelet.CreateContainer(ctx, req)
+		if err == nil {
+			id = resp.GetContainerId()
+			h.running.containers = append(h.running.containers, id)
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	start := &runtimeapi.StartContainerRequest{ContainerId: id}
+	err = h.tell("StartContainer "+c.Name, start, func() error {
+		_, err := h.kubelet.StartContainer(ctx, start)
+		return err
+	})
+	return id, err
+}
+
+// tell says what came of one call. The request is long, and in the user's own file.
+func (h *held) tell(name string, asked proto.Message, call func() error) error {
+	h.calls(name)
+	_, err := h.observe(name, asked, call)
+	return err
+}
+
+// end ends the Pod that runs, if there is one.
+func (h *held) end(ctx context.Context) error {
+	if h.running == nil {
+		return nil
+	}
+	was := h.running
+	h.running = nil
+	h.title("The pod ends")
+	return h.stage.end(ctx, was.pod, was.containers...)
+}

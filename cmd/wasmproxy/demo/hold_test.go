@@ -1,0 +1,161 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	plugins "github.com/wasmproxy/wasmproxy/plugins-wasm"
+)
+
+// screen is what the user reads.
+type screen struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	read int // of the text, by now
+}
+
+func (s *screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+// want waits for all of these, in this order, after what was read before.
+func (s *screen) want(t *testing.T, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		for end := time.Now().Add(patience); !s.find(part); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%q is not on the screen:\n%s", part, s.rest())
+			}
+		}
+	}
+}
+
+func (s *screen) find(part string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := strings.Index(s.text.String()[s.read:], part)
+	if i >= 0 {
+		s.read += i + len(part)
+	}
+	return i >= 0
+}
+
+func (s *screen) rest() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()[s.read:]
+}
+
+const podFile = `
+kind: Pod
+metadata: {name: api, namespace: shop, annotations: {qos.wasmproxy.io/cpu-burst: "BURST"}}
+spec:
+  initContainers: [{name: first, image: i}]
+  containers: [{name: api, image: i, resources: {limits: {cpu: 500m, memory: 64Mi}}}]
+`
+
+// hold starts a demonstration that stays up. The last result ends it and tells how.
+func hold(t *testing.T, o Options) (*screen, func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	s, ended := &screen{}, make(chan error, 1)
+	go func() { ended <- Run(ctx, s, o) }()
+	s.want(t, "The stage is yours")
+	return s, func() error {
+		cancel()
+		return <-ended
+	}
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestHold(t *testing.T) {
+	dir := t.TempDir()
+	pod, front := filepath.Join(dir, "pod.yaml"), filepath.Join(dir, "demo")
+	write(t, pod, strings.ReplaceAll(podFile, "BURST", "10000"))
+	s, end := hold(t, Options{Hold: front, Pod: pod})
+	s.want(t, "Pod shop/api, Burstable", "CreateContainer first", "CreateContainer api", "got the request as kubelet sent it", "StartContainer api")
+
+	dropped := filepath.Join(front, "plugins.d", "10-qos.wasm")
+	write(t, dropped, string(plugins.QoS))
+	s.want(t, "plugin loaded: qos", "The pod ends", "Pod shop/api", "StartContainer api", "cpu.max.burst: 0 → 10000")
+
+	write(t, pod, strings.ReplaceAll(podFile, "BURST", "20000"))
+	s.want(t, "The pod ends", "StartContainer api", "cpu.max.burst: 0 → 20000")
+
+	write(t, pod, "kind: Pod\nmetadata: {name: web}\n")
+	s.want(t, "failed", "the Pod needs metadata.name and spec.containers")
+	write(t, filepath.Join(front, "plugins.d", "20-text.wasm"), "this is not WebAssembly")
+	s.want(t, "plugin file refused: ", "20-text.wasm")
+
+	if err := os.Remove(dropped); err != nil {
+		t.Fatal(err)
+	}
+	s.want(t, "plugin removed: 10-qos")
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(front); !os.IsNotExist(err) {
+		t.Error("the directory is left behind:", err)
+	}
+}
+
+// What a plugin lacks is said, and what it was refused.
+func TestHoldDenied(t *testing.T) {
+	front := filepath.Join(t.TempDir(), "demo")
+	s, end := hold(t, Options{Hold: front})
+	module, err := os.ReadFile("../../../testdata/wat/counter.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(front, "plugins.d", "10-lacking.wasm"), string(module))
+	s.want(t, "needs")
+	s.want(t, "refused plugin 10-lacking")
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A call that a plugin refuses is told, and the next pod runs.
+func TestHoldRefused(t *testing.T) {
+	front := filepath.Join(t.TempDir(), "demo")
+	s, end := hold(t, Options{Hold: front})
+	reject, err := os.ReadFile("../../../testdata/wat/reject.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.want(t, "Pod shop/web", "StartContainer web")
+	dropped := filepath.Join(front, "plugins.d", "10-reject.wasm")
+	write(t, dropped, string(reject))
+	s.want(t, "plugin loaded: reject", "failed")
+	if err := os.Remove(dropped); err != nil {
+		t.Fatal(err)
+	}
+	s.want(t, "plugin removed: 10-reject", "StartContainer web")
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHoldDirectoryIsThere(t *testing.T) {
+	dir := t.TempDir()
+	if err := Run(t.Context(), &screen{}, Options{Hold: dir}); err == nil || !strings.Contains(err.Error(), "must not exist yet") {
+		t.Error(err)
+	}
+	if err := Run(t.Context(), &screen{}, Options{Hold: dir + "/demo", Pod: dir + "/pod.yaml"}); err == nil || !strings.Contains(err.Error(), "pod.yaml") {
+		t.Error(err)
+	}
+}

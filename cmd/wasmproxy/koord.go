@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/daemon"
+)
+
+// koordName is the program that this one takes the place of.
+const koordName = "koord-runtime-proxy"
+
+// Exit codes of koord-runtime-proxy, besides 0.
+const (
+	exitUsage = 2   // of package flag
+	exitFatal = 255 // of klog.Fatal
+)
+
+// coded is an error with an exit code of its own.
+type coded struct {
+	error
+	code int
+}
+
+func (e coded) Unwrap() error { return e.error }
+
+// commandLine returns the arguments of a call. A program of the old name is the
+// koord command, unless another command is asked for: the old one has none.
+func commandLine(args []string) []string {
+	rest := args[1:]
+	if filepath.Base(args[0]) == koordName && (len(rest) == 0 || strings.HasPrefix(rest[0], "-")) {
+		return append([]string{"koord"}, rest...)
+	}
+	return rest
+}
+
+func koordCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "koord",
+		Short: "Serve as koord-runtime-proxy did, by its flags and defaults",
+		Long: `Serve as koord-runtime-proxy did, by its flags and defaults.
+
+A program file or link of the name koord-runtime-proxy is this command. The
+settings of serve that koord-runtime-proxy has no flag for are flags here too.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := config.LoadKoord(cmd.Flags())
+			if errors.Is(err, config.ErrBackendMode) {
+				return coded{err, exitFatal}
+			}
+			if err != nil {
+				return err
+			}
+			return daemon.Run(cmd.Context(), c, newLogger(cmd.ErrOrStderr(), c))
+		},
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return coded{err, exitUsage} })
+	config.KoordFlags(cmd.Flags())
+	return cmd
+}

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/rehearsal"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+func benchCommand() *cobra.Command {
+	var f eventFlags
+	n := 2000
+	cmd := &cobra.Command{
+		Use:   "bench X.wasm --event FILE [--hook HOOK]",
+		Short: "Measure a plugin on one event, in lines that benchstat reads",
+		Long: `Measure a plugin on one event, in lines that benchstat reads.
+
+  Call         the whole call through the proxy: decoding, the hook, applying, encoding
+  Hook         the hook alone, with its p50 and p99, fuel and host calls
+  Load/cold    compiling, as when the plugin is new on a node
+  Load/warm    loading what is compiled already
+  Instantiate  making one more instance that is ready for events
+  Reset        putting an instance's memory back
+
+The event is as in plugin run. Allocations are the proxy's, not the guest's.`,
+		Example: `  wasmproxy plugin bench x.wasm --hook PreCreateContainer --event pod.yaml > old.txt
+  benchstat old.txt new.txt`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if n < 1 {
+				return coded{fmt.Errorf("-n: %d is not more than nothing", n), exitUsage}
+			}
+			return bench(cmd, &f, args[0], n)
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().IntVarP(&n, "number", "n", n, "how often the event happens")
+	return cmd
+}
+
+// bencher measures one plugin.
+type bencher struct {
+	ctx    context.Context
+	out    io.Writer
+	name   string
+	n      int
+	plugin pluginFile
+	config string
+	timed  *timedPlugin
+}
+
+func bench(cmd *cobra.Command, f *eventFlags, path string, n int) error {
+	p, err := readPlugin(path)
+	if err != nil {
+		return err
+	}
+	event, err := f.read(cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	b := &bencher{ctx: cmd.Context(), out: cmd.OutOrStdout(), n: n, plugin: p}
+	fmt.Fprintf(b.out, "goos: %s\ngoarch: %s\npkg: %s\n", runtime.GOOS, runtime.GOARCH, p.beside.ID)
+	engine, err := wasm.NewEngine(b.ctx, wasm.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer engine.Close(b.ctx)
+	o, err := f.options(b.ctx, p, engine, event.Node.CgroupVersion)
+	if err != nil {
+		return err
+	}
+	b.name, b.config = event.Hook.String(), o.Config
+	if b.config == "" {
+		b.config = event.Config
+	}
+	if err := b.event(event, o); err != nil {
+		return err
+	}
+	return b.loads(o)
+}
+
+// event measures the call and, in the same calls, the hook.
+func (b *bencher) event(event *rehearsal.Event, o rehearsal.Options) error {
+	cost, err := b.cost(event, o)
+	if err != nil {
+		return err
+	}
+	load := o.Load
+	o.Load = func(of fixture.Options) (plugin.Plugin, error) {
+		of.Log = slog.New(slog.DiscardHandler) // or each call would be logged
+		p, err := load(of)
+		b.timed = &timedPlugin{Plugin: p}
+		return b.timed, err
+	}
+	rig, err := rehearsal.Open(b.ctx, event, o)
+	if err != nil {
+		return err
+	}
+	defer rig.Close(b.ctx)
+	_ = rig.Call(b.ctx) // the first is slower; what it answers cost has told
+	b.timed.took = make([]time.Duration, 0, b.n)
+	var calls []time.Duration
+	mem := measure(func() {
+		for range b.n {
+			start := time.Now()
+			_ = rig.Call(b.ctx)
+			calls = append(calls, time.Since(start))
+		}
+	})
+	b.line("Call/"+b.name, calls, mem, nil)
+	b.line("Hook/"+b.name, b.timed.took, memory{}, map[string]float64{"fuel/op": float64(cost.Fuel), "hostcalls/op": float64(cost.HostCalls)})
+	return b.steps(b.timed.Plugin)
+}
+
+// cost lets the event happen once, and fails if the plugin does.
+func (b *bencher) cost(event *rehearsal.Event, o rehearsal.Options) (res rehearsal.Result, err error) {
+	rig, err := rehearsal.Open(b.ctx, event, o)
+	if err != nil {
+		return res, err
+	}
+	defer rig.Close(b.ctx)
+	if res, err = rig.Play(b.ctx); err != nil {
+		return res, err
+	}
+	if !res.Asked {
+		return res, fmt.Errorf("%s is not asked: its match does not accept this pod or container", b.plugin.path)
+	}
+	if res.Err != nil {
+		return res, fmt.Errorf("%s failed: %w", b.plugin.path, res.Err)
+	}
+	return res, nil
+}
+
+// stepTimes and loadTimes are how often what takes longer is done.
+const (
+	stepTimes = 50
+	loadTimes = 5
+)
+
+func (b *bencher) steps(p plugin.Plugin) error {
+	var s wasm.Steps
+	var err error
+	mem := measure(func() { s, err = wasm.Measure(b.ctx, p, min(stepTimes, b.n)) })
+	if err != nil {
+		return err
+	}
+	b.line("Instantiate", s.Instantiate, mem, nil)
+	if len(s.Reset) > 0 {
+		b.line("Reset", s.Reset, memory{}, nil)
+	}
+	return nil
+}
+
+// loads measures loading with a directory of compiled code that is empty, and again
+// with what that left, each in an engine of its own, as at a start of the proxy.
+func (b *bencher) loads(o rehearsal.Options) error {
+	var cold, warm []time.Duration
+	for range min(loadTimes, b.n) {
+		dir, err := os.MkdirTemp("", "wasmproxy-bench-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		for _, took := range []*[]time.Duration{&cold, &warm} {
+			d, err := b.load(dir, o)
+			if err != nil {
+				return err
+			}
+			*took = append(*took, d)
+		}
+	}
+	b.line("Load/cold", cold, memory{}, nil)
+	b.line("Load/warm", warm, memory{}, nil)
+	return nil
+}
+
+func (b *bencher) load(dir string, o rehearsal.Options) (time.Duration, error) {
+	e, err := wasm.NewEngine(b.ctx, wasm.Options{Log: slog.New(slog.DiscardHandler), CacheDir: dir})
+	if err != nil {
+		return 0, err
+	}
+	defer e.Close(b.ctx)
+	start := time.Now()
+	p, err := b.plugin.loader(b.ctx, e, 2)(fixture.Options{Config: b.config, Granted: b.plugin.granted() | o.Grant, Log: slog.New(slog.DiscardHandler)})
+	took := time.Since(start)
+	if err != nil {
+		return 0, err
+	}
+	return took, p.Close(b.ctx)
+}
+
+// line prints one benchmark.
+func (b *bencher) line(name string, took []time.Duration, mem memory, extra map[string]float64) {
+	r := testing.BenchmarkResult{N: len(took), Extra: map[string]float64{}, MemAllocs: mem.allocs, MemBytes: mem.bytes}
+	for unit, v := range extra {
+		r.Extra[unit] = v
+	}
+	for _, d := range took {
+		r.T += d
+	}
+	slices.Sort(took)
+	r.Extra["p50-ns"] = float64(took[len(took)/2])
+	r.Extra["p99-ns"] = float64(took[len(took)*99/100])
+	text := fmt.Sprintf("Benchmark%s-%d\t%s", name, runtime.GOMAXPROCS(0), r.String())
+	if mem != (memory{}) {
+		text += "\t" + r.MemString()
+	}
+	fmt.Fprintln(b.out, text)
+}
+
+// memory is what was allocated.
+type memory struct{ allocs, bytes uint64 }
+
+func measure(f func()) memory {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return memory{after.Mallocs - before.Mallocs, after.TotalAlloc - before.TotalAlloc}
+}
+
+// timedPlugin notes how long each hook took.
+type timedPlugin struct {
+	plugin.Plugin
+	took []time.Duration
+}
+
+// Call implements plugin.Plugin.
+func (p *timedPlugin) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+	start := time.Now()
+	err := p.Plugin.Call(ctx, ev, adj)
+	p.took = append(p.took, time.Since(start))
+	return err
+}

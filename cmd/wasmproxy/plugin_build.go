@@ -1,0 +1,221 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// builder compiles a plugin's directory.
+type builder struct {
+	dir, out     string
+	lang, target string
+}
+
+func buildCommand() *cobra.Command {
+	var b builder
+	cmd := &cobra.Command{
+		Use:   "build [DIR]",
+		Short: "Compile a plugin to WebAssembly, and inspect the result",
+		Long: `Compile a plugin to WebAssembly, and inspect the result.
+
+The language is that of --lang, or of wasmproxy.json, or what the files of DIR look like:
+Cargo.toml is Rust, a Go file TinyGo or else Go, a .c file C. Compilers are looked for on
+PATH; the one that is missing is named. The commands are those of the SDKs' manuals, and
+are printed.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if b.dir = "."; len(args) > 0 {
+				b.dir = args[0]
+			}
+			return b.build(cmd)
+		},
+	}
+	cmd.Flags().StringVar(&b.lang, "lang", "", "language: "+strings.Join(buildable(), ", ")+" (default: that of the files)")
+	cmd.Flags().StringVarP(&b.out, "output", "o", "", "file to write (default: DIR/NAME.wasm, NAME being that of DIR)")
+	cmd.Flags().StringVar(&b.target, "tinygo-target", "wasip1", "TinyGo's target, or a file that describes one")
+	return cmd
+}
+
+// compiler is how a language is built.
+type compiler struct {
+	lang    string
+	program string
+	get     string // where it comes from
+	env     []string
+	args    func(b *builder) ([]string, error)
+}
+
+// compilers have the commands of the SDKs' manuals.
+var compilers = []compiler{
+	{"c", "clang", "install clang and lld, 16 or newer, such as Debian's packages clang and lld", nil, (*builder).clang},
+	{"go", "go", "get it from https://go.dev/dl", []string{"GOOS=wasip1", "GOARCH=wasm", "GOWORK=off"}, (*builder).golang},
+	{"rust", "cargo", "get it from https://rustup.rs, and then run: rustup target add wasm32-unknown-unknown", nil, (*builder).cargo},
+	{"tinygo", "tinygo", "get it from https://tinygo.org/getting-started/install, or build with standard Go: --lang go", []string{"GOWORK=off"}, (*builder).tinygo},
+}
+
+func buildable() []string {
+	var names []string
+	for _, c := range compilers {
+		names = append(names, c.lang)
+	}
+	return names
+}
+
+func (b *builder) golang() ([]string, error) {
+	return []string{"build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", b.out, "."}, nil
+}
+
+func (b *builder) tinygo() ([]string, error) {
+	return []string{"build", "-target=" + b.target, "-buildmode=c-shared", "-scheduler=none", "-opt=z", "-no-debug", "-o", b.out, "."}, nil
+}
+
+// cargo's result goes to a directory of its own, from where it is copied.
+func (b *builder) cargo() ([]string, error) {
+	return []string{"build", "--offline", "--release", "--target", rustTarget, "--target-dir", "target"}, nil
+}
+
+const rustTarget = "wasm32-unknown-unknown"
+
+func (b *builder) clang() ([]string, error) {
+	sources, err := filepath.Glob(filepath.Join(b.dir, "*.c"))
+	if err != nil {
+		return nil, err
+	}
+	for i := range sources {
+		sources[i] = filepath.Base(sources[i])
+	}
+	return slices.Concat([]string{
+		"--target=wasm32", "-mbulk-memory", "-Wall", "-Wextra", "-Oz", "-nostdlib", "-ffreestanding",
+		"-Wl,--no-entry", "-Wl,--strip-all", "-o", b.out,
+	}, sources), nil
+}
+
+func (b *builder) build(cmd *cobra.Command) (err error) {
+	if b.dir, err = filepath.Abs(b.dir); err != nil {
+		return err
+	}
+	if b.out == "" {
+		b.out = filepath.Join(b.dir, filepath.Base(b.dir)+".wasm")
+	}
+	if b.out, err = filepath.Abs(b.out); err != nil { // compilers run elsewhere
+		return err
+	}
+	if b.target, err = b.targetFile(); err != nil {
+		return err
+	}
+	if b.lang == "" {
+		if b.lang, err = detect(b.dir); err != nil {
+			return err
+		}
+	}
+	i := slices.IndexFunc(compilers, func(c compiler) bool { return c.lang == b.lang })
+	if i < 0 {
+		return coded{fmt.Errorf("there is no language %q; there are %s", b.lang, strings.Join(buildable(), ", ")), exitUsage}
+	}
+	if err := b.compile(cmd, compilers[i]); err != nil {
+		return err
+	}
+	return inspect(cmd, b.out, "text")
+}
+
+// targetFile is TinyGo's target: a file is looked for where the command is given.
+func (b *builder) targetFile() (string, error) {
+	if filepath.Ext(b.target) != ".json" {
+		return b.target, nil
+	}
+	return filepath.Abs(b.target)
+}
+
+// compile runs the compiler in the plugin's directory.
+func (b *builder) compile(cmd *cobra.Command, c compiler) error {
+	program, err := exec.LookPath(c.program)
+	if err != nil {
+		return fmt.Errorf("%s needs %s, which is not on PATH: %s", c.lang, c.program, c.get)
+	}
+	args, err := c.args(b)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), strings.Join(slices.Concat(c.env, []string{c.program}, quoted(args)), " "))
+	run := exec.CommandContext(cmd.Context(), program, args...)
+	run.Dir, run.Env = b.dir, append(os.Environ(), c.env...)
+	run.Stdout, run.Stderr = cmd.ErrOrStderr(), cmd.ErrOrStderr()
+	if err := run.Run(); err != nil {
+		return fmt.Errorf("%s: %w (if the compiler has no WebAssembly: %s)", c.program, err, c.get)
+	}
+	if c.lang == "rust" {
+		return b.collect()
+	}
+	return nil
+}
+
+func quoted(args []string) []string {
+	shown := slices.Clone(args)
+	for i, arg := range shown {
+		if strings.Contains(arg, " ") {
+			shown[i] = "'" + arg + "'"
+		}
+	}
+	return shown
+}
+
+// collect copies what cargo built, a crate's only module.
+func (b *builder) collect() error {
+	built := filepath.Join(b.dir, "target", rustTarget, "release")
+	found, err := filepath.Glob(filepath.Join(built, "*.wasm"))
+	if err != nil {
+		return err
+	}
+	if len(found) != 1 {
+		return fmt.Errorf("%s has %d .wasm files instead of one; Cargo.toml needs crate-type = [\"cdylib\"]", built, len(found))
+	}
+	module, err := os.ReadFile(found[0])
+	if err != nil {
+		return err
+	}
+	return writeFile(b.out, module, 0o644)
+}
+
+// detect finds out a plugin's language.
+func detect(dir string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(dir, "wasmproxy.json"))
+	if err == nil {
+		var file struct {
+			Lang string `json:"lang"`
+		}
+		if err := json.Unmarshal(b, &file); err != nil {
+			return "", fmt.Errorf("%s: %w", filepath.Join(dir, "wasmproxy.json"), err)
+		}
+		return file.Lang, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	for _, kind := range []struct{ pattern, lang string }{{"Cargo.toml", "rust"}, {"*.go", "go"}, {"*.c", "c"}} {
+		found, err := filepath.Glob(filepath.Join(dir, kind.pattern))
+		if err != nil {
+			return "", err
+		}
+		if len(found) > 0 {
+			return preferred(kind.lang), nil
+		}
+	}
+	return "", fmt.Errorf("%s has neither Cargo.toml nor .go nor .c files: name the language with --lang", dir)
+}
+
+// preferred is TinyGo for Go, where it is there: its plugins are a hundredth the size.
+func preferred(lang string) string {
+	if _, err := exec.LookPath("tinygo"); lang == "go" && err == nil {
+		return "tinygo"
+	}
+	return lang
+}

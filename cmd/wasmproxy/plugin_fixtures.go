@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// tester plays fixtures to plugins.
+type tester struct {
+	engine  *wasm.Engine
+	maxFuel int64
+	update  bool
+}
+
+func testCommand() *cobra.Command {
+	var t tester
+	var module, junit string
+	cmd := &cobra.Command{
+		Use:   "test [DIR|FILE]...",
+		Short: "Play fixtures to a plugin and compare its answers with those that they want",
+		Long: `Play fixtures to a plugin and compare its answers with those that they want.
+
+DIR holds X.wasm; its fixtures are the .json files of DIR/testdata, or of DIR if there is
+no testdata. A FILE is one file of fixtures; its plugin is in its folder, or in the one
+above. Without arguments DIR is the current one.
+Each case gets a plugin newly loaded, in the proxy's own engine. The format is in
+testdata/abi/README.md of wasmproxy; its key want says what the answer must be.`,
+		Example: `  wasmproxy plugin test
+  wasmproxy plugin test --wasm build/x.wasm fixtures
+  wasmproxy plugin test --update           # write the answers into the fixtures
+  wasmproxy plugin test --max-fuel 50000 --junit report.xml`,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			files, err := fixturesOf(module, args)
+			if err != nil {
+				return err
+			}
+			if t.engine, err = wasm.NewEngine(cmd.Context(), wasm.Options{Log: slog.New(slog.DiscardHandler)}); err != nil {
+				return err
+			}
+			defer t.engine.Close(cmd.Context())
+			return t.testAll(cmd, files, junit)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&module, "wasm", "", "the plugin (default: the only .wasm file of DIR)")
+	flags.BoolVar(&t.update, "update", false, "write what the plugin answers into the fixtures as what they want")
+	flags.Int64Var(&t.maxFuel, "max-fuel", 0, "the most fuel that a case may use, if it does not say so itself")
+	flags.StringVar(&junit, "junit", "", "file for a report in JUnit's XML")
+	return cmd
+}
+
+// fixtureFile is a file of fixtures and the plugin that they are for.
+type fixtureFile struct {
+	path   string
+	plugin pluginFile
+}
+
+// fixturesOf finds what the arguments name, each with its plugin, or that of --wasm.
+func fixturesOf(module string, args []string) ([]fixtureFile, error) {
+	if len(args) == 0 {
+		args = []string{"."}
+	}
+	var files []fixtureFile
+	for _, path := range args {
+		found, err := fixtureFiles(path)
+		if err != nil {
+			return nil, err
+		}
+		p, err := findPlugin(module, path)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range found {
+			files = append(files, fixtureFile{file, p})
+		}
+	}
+	return files, nil
+}
+
+// findPlugin returns the module of --wasm, or the only one where the fixtures are or above.
+func findPlugin(module, dir string) (pluginFile, error) {
+	if module != "" {
+		return readPlugin(module)
+	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		dir = filepath.Dir(dir)
+	}
+	for _, at := range []string{dir, filepath.Dir(filepath.Clean(dir))} {
+		found, err := filepath.Glob(filepath.Join(at, "*.wasm"))
+		switch {
+		case err != nil:
+			return pluginFile{}, err
+		case len(found) == 1:
+			return readPlugin(found[0])
+		case len(found) > 1:
+			return pluginFile{}, coded{fmt.Errorf("%s has more than one plugin: %s; name one with --wasm", at, strings.Join(found, ", ")), exitUsage}
+		}
+	}
+	return pluginFile{}, fmt.Errorf("%s has no .wasm file; build it, or name one with --wasm", dir)
+}
+
+// fixtureFiles lists the files of fixtures that an argument names.
+func fixtureFiles(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	if below, err := os.Stat(filepath.Join(path, "testdata")); err == nil && below.IsDir() {
+		path = filepath.Join(path, "testdata")
+	}
+	found, err := filepath.Glob(filepath.Join(path, "*.json"))
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("%s has no .json file", path)
+	}
+	return found, err
+}
+
+// testAll plays all files and reports.
+func (t *tester) testAll(cmd *cobra.Command, files []fixtureFile, junit string) error {
+	var suites []suite
+	failed, cases := 0, 0
+	for _, file := range files {
+		s, err := t.test(cmd, file)
+		if err != nil {
+			return err
+		}
+		suites = append(suites, s)
+		failed, cases = failed+s.Failures, cases+len(s.Cases)
+	}
+	if junit != "" {
+		if err := writeJUnit(junit, suites); err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d cases failed", failed, cases)
+	}
+	plural := "s"
+	if cases == 1 {
+		plural = ""
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%d case%s passed\n", cases, plural)
+	return err
+}
+
+// test plays one file.
+func (t *tester) test(cmd *cobra.Command, f fixtureFile) (suite, error) {
+	file, s := f.path, suite{Name: f.path}
+	all, err := fixture.Read(file)
+	if err != nil {
+		return s, err
+	}
+	answers := make([]fixture.Answer, len(all))
+	for i, c := range all {
+		start := time.Now()
+		var fuel int64
+		if answers[i], fuel, err = t.play(cmd.Context(), f.plugin, c); err != nil {
+			return s, fmt.Errorf("%s: %s: %w", file, c.Name, err)
+		}
+		failure := t.judge(c, answers[i], fuel)
+		if t.update {
+			failure = nil
+		}
+		s.add(c.Name, time.Since(start), failure)
+		if err := printCase(cmd, file, c.Name, fuel, failure); err != nil {
+			return s, err
+		}
+	}
+	if t.update {
+		return s, updateFixtures(file, all, answers)
+	}
+	return s, nil
+}
+
+// play tells a plugin one case.
+func (t *tester) play(ctx context.Context, p pluginFile, c fixture.Case) (a fixture.Answer, fuel int64, err error) {
+	version := 2
+	if c.Files != nil {
+		version = c.Files.Version()
+	}
+	load := p.loader(ctx, t.engine, version)
+	cost := &fuelCounter{}
+	a, err = c.Run(ctx, func(o fixture.Options) (plugin.Plugin, error) {
+		cost.Handler, o.Log = o.Log.Handler(), slog.New(cost)
+		return load(o)
+	})
+	return a, cost.fuel, err
+}
+
+func (t *tester) judge(c fixture.Case, a fixture.Answer, fuel int64) error {
+	errs := []error{c.Want.Compare(a)}
+	limit := t.maxFuel
+	if c.Want != nil && c.Want.MaxFuel > 0 {
+		limit = c.Want.MaxFuel
+	}
+	if limit > 0 && fuel > limit {
+		errs = append(errs, fmt.Errorf("used %d fuel, at most %d are wanted", fuel, limit))
+	}
+	return errors.Join(errs...)
+}
+
+func printCase(cmd *cobra.Command, file, name string, fuel int64, failure error) error {
+	out := cmd.OutOrStdout()
+	if failure == nil {
+		_, err := fmt.Fprintf(out, "ok    %s: %s (%d fuel)\n", file, name, fuel)
+		return err
+	}
+	_, err := fmt.Fprintf(out, "FAIL  %s: %s (%d fuel)\n      %s\n", file, name, fuel, strings.ReplaceAll(failure.Error(), "\n", "\n      "))
+	return err
+}
+
+// fuelCounter is a slog.Handler that keeps what a plugin's hooks cost.
+type fuelCounter struct {
+	slog.Handler
+	fuel int64
+}
+
+// WithAttrs implements slog.Handler.
+func (f *fuelCounter) WithAttrs([]slog.Attr) slog.Handler { return f }
+
+// Handle implements slog.Handler.
+func (f *fuelCounter) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == "plugin called" {
+		hook, fuel := false, int64(0)
+		r.Attrs(func(a slog.Attr) bool {
+			if a.Key == "fuel" {
+				fuel = a.Value.Int64()
+			}
+			hook = hook || a.Key == "hook" || a.Key == "" && a.Value.Kind() == slog.KindGroup
+			return true
+		})
+		if hook {
+			f.fuel += fuel
+		}
+	}
+	return f.Handler.Handle(ctx, r)
+}

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+func inspectCommand() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "inspect X.wasm",
+		Short: "Print what a plugin is, wants, imports and may do, and what keeps it from loading",
+		Long: `Print what a plugin is, wants, imports and may do, and what keeps it from loading.
+
+X.json beside X.wasm counts as in the plugin directory: what it grants is granted. The
+command fails if the proxy would not load the plugin, whatever its configuration is; for
+that see wasmproxy validate.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkFormat(format); err != nil {
+				return err
+			}
+			return inspect(cmd, args[0], format)
+		},
+	}
+	cmd.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	return cmd
+}
+
+func checkFormat(format string) error {
+	if format != "text" && format != "json" {
+		return coded{fmt.Errorf("--output: %q is neither text nor json", format), exitUsage}
+	}
+	return nil
+}
+
+func inspect(cmd *cobra.Command, path, format string) error {
+	p, err := readPlugin(path)
+	if err != nil {
+		return err
+	}
+	in, err := wasm.Inspect(cmd.Context(), p.module)
+	if err != nil {
+		return fmt.Errorf("inspecting %s: %w", path, err)
+	}
+	about := newInspection(p, in)
+	if format == "json" {
+		err = encode(cmd.OutOrStdout(), about)
+	} else {
+		err = about.print(cmd.OutOrStdout())
+	}
+	if err == nil && len(about.Problems) > 0 {
+		return fmt.Errorf("%s would not load: %s", path, strings.Join(about.Problems, "; "))
+	}
+	return err
+}
+
+// encode writes a value as JSON that people can read too.
+func encode(out io.Writer, v any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// inspection is what the command prints, as JSON has it.
+type inspection struct {
+	File           string             `json:"file"`
+	Name           string             `json:"name"`
+	Version        string             `json:"version"`
+	Description    string             `json:"description,omitempty"`
+	License        string             `json:"license,omitempty"`
+	SDK            string             `json:"sdk,omitempty"`
+	ABI            string             `json:"abi,omitempty"`
+	ManifestSource string             `json:"manifest_source,omitempty"`
+	Hooks          []abi.ManifestHook `json:"hooks"`
+	State          string             `json:"state"`
+	TickMS         int64              `json:"tick_ms,omitempty"`
+	ConfigSchema   json.RawMessage    `json:"config_schema,omitempty"`
+	Capabilities   capabilities       `json:"capabilities"`
+	Limits         []limit            `json:"limits"`
+	Imports        []imported         `json:"imports"`
+	Exports        []string           `json:"exports"`
+	Size           int                `json:"size"`
+	Sections       []section          `json:"sections"`
+	MemoryMin      uint64             `json:"memory_min"`           // bytes
+	MemoryMax      uint64             `json:"memory_max,omitempty"` // bytes; left out where the module sets none
+	SHA256         string             `json:"sha256"`
+	Problems       []string           `json:"problems,omitempty"`
+}
+
+// capabilities are the names of what a plugin says that it needs, what its imports
+// need, and what it gets.
+type capabilities struct {
+	Declared   []string `json:"declared"`
+	Granted    []string `json:"granted"`              // of what it declares
+	Missing    []string `json:"missing,omitempty"`    // declared and not granted
+	Add        string   `json:"add,omitempty"`        // the line that grants them
+	To         string   `json:"to,omitempty"`         // and the file that it belongs to
+	Undeclared []string `json:"undeclared,omitempty"` // imports that need what is not declared, and so always answer DENIED
+	Unknown    []string `json:"unknown,omitempty"`    // declared, of a later version of the ABI
+}
+
+// section is a part of the module.
+type section struct {
+	Name string `json:"name"`
+	Size int    `json:"size"`
+}
+
+// imported is one thing that the module wants of the host, and what it gets.
+type imported struct {
+	Module string           `json:"module"`
+	Name   string           `json:"name"`
+	Type   string           `json:"type"`
+	State  wasm.ImportState `json:"state"`
+}
+
+// limit is what one call, or one instance, may use.
+type limit struct {
+	Of     string `json:"of"`
+	Needs  int64  `json:"needs,omitempty"` // what the manifest says
+	Gets   int64  `json:"gets"`
+	Enough bool   `json:"enough"`
+}
+
+func newInspection(p pluginFile, in wasm.Inspection) inspection {
+	m := in.Manifest
+	about := inspection{
+		File: p.path, Name: m.Name, Version: m.Version, Description: m.Description, License: m.License, SDK: m.SDK,
+		ManifestSource: in.ManifestSource, Hooks: m.Hooks, State: m.State, TickMS: m.TickMS,
+		Capabilities: p.capabilities(in), Limits: p.limits(in), Exports: in.Exports,
+		Size: in.Size, MemoryMin: uint64(in.MemoryMin) << 16, MemoryMax: uint64(in.MemoryMax) << 16, SHA256: in.SHA256, Problems: in.Problems,
+	}
+	if p.beside.State != "" {
+		about.State = p.beside.State
+	}
+	if about.State == "" {
+		about.State = abi.StateNone
+	}
+	if m.ConfigSchema != "" {
+		about.ConfigSchema = json.RawMessage(m.ConfigSchema)
+	}
+	if in.ABI != 0 {
+		about.ABI = fmt.Sprintf("%s %d.%d", abi.Module, in.ABI>>16, in.ABI&0xffff)
+	}
+	for _, i := range in.Imports {
+		about.Imports = append(about.Imports, imported{i.Module, i.Name, i.Type, i.State})
+	}
+	for _, s := range in.Sections {
+		about.Sections = append(about.Sections, section{s.Name, s.Size})
+	}
+	return about
+}
+
+func (p pluginFile) capabilities(in wasm.Inspection) capabilities {
+	declared, unknown := in.Manifest.Declared()
+	c := capabilities{Declared: declared.Names(), Granted: (declared & p.granted()).Names(), Unknown: unknown}
+	if missing := declared &^ p.granted(); missing != 0 {
+		c.Missing, c.Add, c.To = missing.Names(), p.grantLine(missing), p.describing()
+	}
+	for _, i := range in.Imports {
+		row := slices.IndexFunc(abi.Functions, func(f abi.Function) bool { return i.Module == abi.Module && f.Name == i.Name })
+		if row >= 0 && !declared.Has(abi.Functions[row].Needs) {
+			c.Undeclared = append(c.Undeclared, fmt.Sprintf("%s needs %s", i.Name, abi.Functions[row].Needs))
+		}
+	}
+	return c
+}
+
+// limits compare what the manifest asks for with what the operator, or the default, gives.
+func (p pluginFile) limits(in wasm.Inspection) []limit {
+	given, needs := p.beside.Limits, in.Manifest.Limits
+	timeout := p.beside.Timeout
+	if timeout == 0 {
+		timeout = wasm.DefaultTimeout
+	}
+	memory := max(needs.Memory, int64(in.MemoryMin)<<16)
+	all := []limit{
+		{"fuel", needs.Fuel, orDefault(given.Fuel, wasm.DefaultFuel), false},
+		{"memory", memory, orDefault(given.Memory, wasm.DefaultMemoryPages<<16), false},
+		{"time_ms", needs.TimeMS, timeout.Milliseconds(), false},
+		{"host_calls", needs.HostCalls, orDefault(given.HostCalls, wasm.DefaultHostCalls), false},
+	}
+	for i := range all {
+		all[i].Enough = all[i].Needs <= all[i].Gets
+	}
+	return all
+}
+
+func orDefault(given, otherwise int64) int64 {
+	if given > 0 {
+		return given
+	}
+	return otherwise
+}
+
+// rows writes keys and values in two columns.
+type rows struct{ *tabwriter.Writer }
+
+func (r rows) add(key, format string, args ...any) {
+	fmt.Fprintf(r, "%s\t%s\n", key, fmt.Sprintf(format, args...))
+}
+
+func (r rows) addSome(key, text string) {
+	if text != "" {
+		r.add(key, "%s", text)
+	}
+}
+
+func (about inspection) print(out io.Writer) error {
+	r := rows{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
+	r.add("name", "%s %s", about.Name, about.Version)
+	r.addSome("description", about.Description)
+	r.addSome("license", about.License)
+	r.addSome("sdk", about.SDK)
+	for _, h := range about.Hooks {
+		r.add("hook", "%s%s", h.Hook, matching(h.Match))
+	}
+	if about.TickMS > 0 {
+		r.add("tick", "every %d ms", about.TickMS)
+	}
+	r.addSome("abi", about.ABI)
+	r.addSome("manifest", about.ManifestSource)
+	r.add("state", "%s", about.State)
+	if len(about.ConfigSchema) > 0 {
+		r.add("config", "checked by a schema of %d bytes", len(about.ConfigSchema))
+	}
+	about.Capabilities.print(r)
+	for _, l := range about.Limits {
+		r.add("limit", "%s", l)
+	}
+	r.add("size", "%d bytes", about.Size)
+	r.add("sha256", "%s", about.SHA256)
+	r.add("memory", "%s", about.memory())
+	for _, s := range about.Sections {
+		r.add("section", "%s, %d bytes", s.Name, s.Size)
+	}
+	for _, i := range about.Imports {
+		r.add("import", "%s.%s %s: %s", i.Module, i.Name, i.Type, i.State)
+	}
+	r.addSome("exports", strings.Join(about.Exports, ", "))
+	for _, problem := range about.Problems {
+		r.add("problem", "%s", problem)
+	}
+	return r.Flush()
+}
+
+// matching writes a match as it is in JSON; "" if it takes everything.
+func matching(m abi.Match) string {
+	if b, err := json.Marshal(m); err == nil && string(b) != "{}" {
+		return " matching " + string(b)
+	}
+	return ""
+}
+
+func (c capabilities) print(r rows) {
+	r.addSome("capabilities", strings.Join(c.Declared, ", "))
+	r.addSome("granted", strings.Join(c.Granted, ", "))
+	if len(c.Missing) > 0 {
+		r.add("denied", "%s: add  %s  to %s", strings.Join(c.Missing, ", "), c.Add, c.To)
+	}
+	r.addSome("unknown", strings.Join(c.Unknown, ", "))
+}
+
+func (l limit) String() string {
+	switch {
+	case l.Needs == 0:
+		return fmt.Sprintf("%s %d", l.Of, l.Gets)
+	case l.Enough:
+		return fmt.Sprintf("%s %d, enough for the %d that it needs", l.Of, l.Gets, l.Needs)
+	}
+	return fmt.Sprintf("%s %d, too low for the %d that it needs", l.Of, l.Gets, l.Needs)
+}
+
+func (about inspection) memory() string {
+	if about.MemoryMax == 0 {
+		return fmt.Sprintf("%d KiB, no maximum of its own", about.MemoryMin>>10)
+	}
+	return fmt.Sprintf("%d KiB, at most %d KiB", about.MemoryMin>>10, about.MemoryMax>>10)
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"io"
+
+	"github.com/wasmproxy/wasmproxy/runtime/rehearsal"
+)
+
+// resultJSON is what came of an event, as JSON has it.
+type resultJSON struct {
+	Plugin    string           `json:"plugin"`
+	Version   string           `json:"version"`
+	Event     string           `json:"event"`
+	Outcome   string           `json:"outcome"` // for people
+	Asked     bool             `json:"asked"`
+	Rejection *rejectionJSON   `json:"rejection,omitempty"`
+	Error     string           `json:"error,omitempty"` // why the plugin failed
+	Changes   []changeJSON     `json:"changes"`         // of the request
+	Updates   []updateJSON     `json:"updates"`         // of other containers
+	Cgroups   []changeJSON     `json:"cgroups"`         // files that are written
+	Log       []string         `json:"log"`
+	Metrics   map[string]int64 `json:"metrics,omitempty"`
+	Refused   []string         `json:"refused,omitempty"` // by host functions
+	Missing   []string         `json:"missing,omitempty"` // capabilities, declared and not granted
+	Notes     []string         `json:"notes,omitempty"`
+	Fuel      int64            `json:"fuel"`
+	HostCalls int64            `json:"host_calls"`
+	TookNS    int64            `json:"took_ns"`
+}
+
+type rejectionJSON struct {
+	Code   uint32 `json:"code"`
+	Reason string `json:"reason"`
+}
+
+// changeJSON has null for what is not there before, or after.
+type changeJSON struct {
+	Path   string  `json:"path"`
+	Before *string `json:"before"`
+	After  *string `json:"after"`
+}
+
+type updateJSON struct {
+	Container string       `json:"container"`
+	Changes   []changeJSON `json:"changes"`
+}
+
+// encodeResult writes what came of an event, for programs.
+func encodeResult(out io.Writer, _ pluginFile, res rehearsal.Result, show bool) error {
+	r := resultJSON{
+		Plugin: res.Manifest.Name, Version: res.Manifest.Version, Event: res.Title, Outcome: verdict(res), Asked: res.Asked,
+		Changes: []changeJSON{}, Updates: []updateJSON{}, Cgroups: []changeJSON{}, Log: append([]string{}, lines(res.Lines)...),
+		Refused: res.Refused, Missing: res.Lacking.Names(), Notes: res.Remarks,
+		Fuel: res.Fuel, HostCalls: res.HostCalls, TookNS: res.Took.Nanoseconds(),
+	}
+	if res.Rejection != nil {
+		r.Rejection = &rejectionJSON{res.Rejection.Code, res.Rejection.Reason}
+	}
+	if res.Err != nil {
+		r.Error = res.Err.Error()
+	}
+	if res.Sent != nil {
+		r.Changes = changesJSON(rehearsal.Diff(res.Request, res.Sent), show)
+	}
+	for _, u := range res.Updates {
+		r.Updates = append(r.Updates, updateJSON{u.GetContainerId(), changesJSON(rehearsal.Fields(u), show)})
+	}
+	for _, w := range res.Writes {
+		r.Cgroups = append(r.Cgroups, changeJSON{w.Path, &w.Before, &w.After})
+	}
+	for _, s := range res.Metrics {
+		if r.Metrics == nil {
+			r.Metrics = map[string]int64{}
+		}
+		r.Metrics[s.Name] = s.Value
+	}
+	return encode(out, r)
+}
+
+func changesJSON(all []rehearsal.Difference, show bool) []changeJSON {
+	changes := []changeJSON{}
+	for _, d := range all {
+		c := changeJSON{Path: d.Path}
+		before, after := shown(d, show)
+		if d.HadBefore {
+			c.Before = &before
+		}
+		if d.HasNow {
+			c.After = &after
+		}
+		changes = append(changes, c)
+	}
+	return changes
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmproxy/wasmproxy/cmd/wasmproxy/scaffold"
+)
+
+func newCommand() *cobra.Command {
+	var lang string
+	cmd := &cobra.Command{
+		Use:   "new --lang " + strings.Join(scaffold.Langs(), "|") + " NAME",
+		Short: "Write the source of a plugin that works, to begin with",
+		Long: `Write the source of a plugin that works, to begin with.
+
+NAME is a directory, which must be empty or not there; its last element is the plugin's
+name. Beside the source it gets fixtures, a Pod, a README, and the SDK that the plugin is
+built with, so that nothing is fetched from anywhere.`,
+		Example: `  wasmproxy plugin new --lang tinygo cpu-boost
+  cd cpu-boost
+  wasmproxy plugin build && wasmproxy plugin test
+  wasmproxy plugin run cpu-boost.wasm --hook PreCreateContainer --event pod.yaml`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(scaffold.Langs(), lang) {
+				return coded{fmt.Errorf("--lang: %q is none of %s", lang, strings.Join(scaffold.Langs(), ", ")), exitUsage}
+			}
+			dir := filepath.Clean(args[0])
+			if err := scaffold.Write(dir, filepath.Base(dir), lang); err != nil {
+				return fmt.Errorf("new plugin: %w", err)
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is a plugin in %s; its README.md says what to do next\n", dir, lang)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&lang, "lang", "", "language: "+strings.Join(scaffold.Langs(), ", "))
+	return cmd
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/wasmproxy/wasmproxy/runtime/rehearsal"
+)
+
+// report writes sections of lines, and leaves out those without any.
+type report struct {
+	out  io.Writer
+	show bool // secrets
+	err  error
+}
+
+func (r *report) section(title string, lines []string) {
+	if len(lines) == 0 || r.err != nil {
+		return
+	}
+	_, r.err = fmt.Fprintf(r.out, "\n%s\n  %s\n", title, strings.Join(lines, "\n  "))
+}
+
+// printResult writes what came of an event, for people.
+func printResult(out io.Writer, p pluginFile, res rehearsal.Result, show bool) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "plugin\t%s %s\n", res.Manifest.Name, res.Manifest.Version)
+	fmt.Fprintf(w, "event\t%s\n", res.Title)
+	fmt.Fprintf(w, "outcome\t%s\n", verdict(res))
+	if res.Asked {
+		fmt.Fprintf(w, "cost\t%d fuel, %d host calls, %v\n", res.Fuel, res.HostCalls, res.Took.Round(time.Microsecond))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	r := &report{out: out, show: show}
+	if res.Sent != nil {
+		r.section("request "+name(res.Request), r.differences(rehearsal.Diff(res.Request, res.Sent)))
+	}
+	for _, u := range res.Updates {
+		r.section("other container "+u.GetContainerId()+": "+name(u), r.differences(rehearsal.Fields(u)))
+	}
+	r.section("cgroup files", writes(res.Writes))
+	r.section("log", lines(res.Lines))
+	r.section("metrics", metrics(res))
+	r.section("kept values", kept(res))
+	r.section("refused by the host", res.Refused)
+	if lacks := res.Lacking; lacks != 0 {
+		res.Remarks = append(res.Remarks, fmt.Sprintf("it declares %s, which is not granted: add  %s  to %s", strings.Join(lacks.Names(), ", "), p.grantLine(lacks), p.describing()))
+	}
+	r.section("notes", res.Remarks)
+	return r.err
+}
+
+func name(m proto.Message) string { return string(m.ProtoReflect().Descriptor().Name()) }
+
+func verdict(res rehearsal.Result) string {
+	switch {
+	case res.Rejection != nil:
+		return fmt.Sprintf("refused with code %d: %s", res.Rejection.Code, res.Rejection.Reason)
+	case res.Err != nil:
+		return "failed: " + whyFailed(res.Err)
+	case !res.Asked:
+		return "not asked: its match does not accept this pod or container"
+	case res.Answer != nil:
+		return "the call fails: " + res.Answer.Error()
+	case res.Sent == nil:
+		return "done"
+	case proto.Equal(res.Request, res.Sent):
+		return "the call goes on as it came"
+	}
+	return "the call goes on, changed"
+}
+
+func (r *report) differences(all []rehearsal.Difference) []string {
+	var lines []string
+	for _, d := range all {
+		before, after := shown(d, r.show)
+		switch {
+		case !d.HadBefore:
+			lines = append(lines, fmt.Sprintf("+ %s: %s", d.Path, after))
+		case !d.HasNow:
+			lines = append(lines, fmt.Sprintf("- %s: %s", d.Path, before))
+		default:
+			lines = append(lines, fmt.Sprintf("~ %s: %s -> %s", d.Path, before, after))
+		}
+	}
+	return lines
+}
+
+// shown are the values of a difference, as far as they may be seen.
+func shown(d rehearsal.Difference, secrets bool) (before, after string) {
+	if d.Secret && !secrets {
+		return "(hidden)", "(hidden)"
+	}
+	return d.Before, d.After
+}
+
+func writes(all []rehearsal.Write) []string {
+	var lines []string
+	for _, w := range all {
+		lines = append(lines, fmt.Sprintf("~ %s: %s -> %s", w.Path, w.Before, w.After))
+	}
+	return lines
+}
+
+func lines(all []rehearsal.Line) []string {
+	var texts []string
+	for _, l := range all {
+		texts = append(texts, strings.ToLower(l.Level.String())+": "+l.Text)
+	}
+	return texts
+}
+
+func metrics(res rehearsal.Result) []string {
+	var texts []string
+	for _, s := range res.Metrics {
+		texts = append(texts, fmt.Sprintf("%s %d", s.Name, s.Value))
+	}
+	return texts
+}
+
+// kept tells what the call left among the values that the plugin keeps.
+func kept(res rehearsal.Result) []string {
+	var texts []string
+	for _, key := range slices.Sorted(maps.Keys(res.KV)) {
+		if before, had := res.KVBefore[key]; !had || before != res.KV[key] {
+			texts = append(texts, fmt.Sprintf("%q: %q", key, res.KV[key]))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(res.KVBefore)) {
+		if _, has := res.KV[key]; !has {
+			texts = append(texts, fmt.Sprintf("%q is gone", key))
+		}
+	}
+	return texts
+}
+
+// whyFailed is the text of an error to be put after "failed: ", with which the reason that
+// a guest gave begins.
+func whyFailed(err error) string { return strings.TrimPrefix(err.Error(), "failed: ") }

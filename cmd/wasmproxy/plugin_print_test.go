@@ -1,0 +1,38 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/rehearsal"
+)
+
+// TestSecretsAreHidden has an environment and credentials in a result. They are seen
+// only by who asks for them.
+func TestSecretsAreHidden(t *testing.T) {
+	env := func(v string) *runtimeapi.CreateContainerRequest {
+		return &runtimeapi.CreateContainerRequest{Config: &runtimeapi.ContainerConfig{Envs: []*runtimeapi.KeyValue{{Key: "PASSWORD", Value: []byte(v)}}}}
+	}
+	auth := func(v string) *runtimeapi.PullImageRequest {
+		return &runtimeapi.PullImageRequest{Auth: &runtimeapi.AuthConfig{Password: v}}
+	}
+	for _, res := range []rehearsal.Result{
+		{Request: env("secret-1"), Sent: env("secret-2")}, {Request: auth("secret-1"), Sent: auth("secret-2")},
+	} {
+		for _, write := range []func(io.Writer, pluginFile, rehearsal.Result, bool) error{printResult, encodeResult} {
+			for _, show := range []bool{false, true} {
+				var out bytes.Buffer
+				if err := write(&out, pluginFile{}, res, show); err != nil {
+					t.Fatal(err)
+				}
+				if strings.Contains(out.String(), "secret") != show || strings.Contains(out.String(), "(hidden)") == show {
+					t.Errorf("show is %v:\n%s", show, out.String())
+				}
+			}
+		}
+	}
+}

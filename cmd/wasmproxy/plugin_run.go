@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmproxy/wasmproxy/runtime/rehearsal"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// eventFlags say which event a plugin gets.
+type eventFlags struct {
+	hook, event, config string
+	grant               []string
+	setting             rehearsal.Setting
+	cgroup, driver      string
+	memory              int64
+}
+
+func (f *eventFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.hook, "hook", "", "hook, such as PreCreateContainer; a fixture may say it itself")
+	flags.StringVar(&f.event, "event", "", "file of the event: a Pod's YAML, a fixture, a recording, or a CRI request; - is stdin")
+	flags.StringVar(&f.config, "config", "", "JSON file of the plugin's configuration (default: key config of X.json beside X.wasm)")
+	flags.StringSliceVar(&f.grant, "grant", nil, "capabilities beside the default and those of X.json, such as env,store.read; * is all")
+	flags.StringVar(&f.setting.Case, "case", "", "name of the case, in a file of fixtures with several")
+	flags.StringVar(&f.setting.Container, "container", "", "container of the Pod (default: the first)")
+	flags.StringVar(&f.setting.Handler, "runtime-handler", "", "runtime handler of the Pod (default: its RuntimeClass's)")
+	flags.StringSliceVar(&f.setting.Command, "command", nil, "what Exec and ExecSync run in the Pod, such as sh,-c,ls")
+	flags.StringVar(&f.cgroup, "cgroup", "v2", "cgroup version of the node: v1 or v2; a fixture may say it itself")
+	flags.StringVar(&f.driver, "cgroup-driver", "cgroupfs", "how kubelet names cgroups: cgroupfs or systemd")
+	flags.Int64Var(&f.memory, "node-memory", 16<<30, "memory of the node in bytes, by which kubelet sets OOM scores")
+}
+
+// read returns the event.
+func (f *eventFlags) read(in io.Reader) (*rehearsal.Event, error) {
+	if f.event == "" {
+		return nil, coded{errors.New("--event FILE is missing"), exitUsage}
+	}
+	hook, err := hookNamed(f.hook)
+	if err != nil {
+		return nil, err
+	}
+	versions, drivers := map[string]int{"v1": 1, "v2": 2}, map[string]bool{"cgroupfs": false, "systemd": true}
+	var known bool
+	if f.setting.CgroupVersion, known = versions[f.cgroup]; !known {
+		return nil, coded{fmt.Errorf("--cgroup: %q is neither v1 nor v2", f.cgroup), exitUsage}
+	}
+	if f.setting.Systemd, known = drivers[f.driver]; !known {
+		return nil, coded{fmt.Errorf("--cgroup-driver: %q is neither cgroupfs nor systemd", f.driver), exitUsage}
+	}
+	if f.setting.Memory = f.memory; f.memory <= 0 {
+		return nil, coded{fmt.Errorf("--node-memory: %d is not more than nothing", f.memory), exitUsage}
+	}
+	b, err := readFile(f.event, in)
+	if err != nil {
+		return nil, err
+	}
+	e, err := rehearsal.Read(b, hook, f.setting)
+	if err != nil {
+		return nil, fmt.Errorf("--event %s: %w", f.event, err)
+	}
+	return e, nil
+}
+
+func readFile(path string, in io.Reader) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(in)
+	}
+	return os.ReadFile(path)
+}
+
+// options are what the rehearsal of a plugin has besides the event.
+func (f *eventFlags) options(ctx context.Context, p pluginFile, e *wasm.Engine, cgroupVersion int) (rehearsal.Options, error) {
+	more, err := grants(f.grant)
+	if err != nil {
+		return rehearsal.Options{}, err
+	}
+	o := rehearsal.Options{ID: p.beside.ID, Config: string(p.beside.Config), Grant: p.beside.Grant | more, Match: p.beside.Match, Load: p.loader(ctx, e, cgroupVersion)}
+	if f.config != "" {
+		b, err := os.ReadFile(f.config)
+		if err != nil {
+			return o, err
+		}
+		var compact bytes.Buffer // as the proxy passes it on
+		if err := json.Compact(&compact, b); err != nil {
+			return o, fmt.Errorf("--config %s: is not JSON: %w", f.config, err)
+		}
+		o.Config = compact.String()
+	}
+	return o, nil
+}
+
+// open loads the plugin for the event. The caller calls end.
+func (f *eventFlags) open(cmd *cobra.Command, path string) (r *rehearsal.Rig, p pluginFile, end func(), err error) {
+	ctx := cmd.Context()
+	if p, err = readPlugin(path); err != nil {
+		return nil, p, nil, err
+	}
+	event, err := f.read(cmd.InOrStdin())
+	if err != nil {
+		return nil, p, nil, err
+	}
+	engine, err := wasm.NewEngine(ctx, wasm.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, p, nil, err
+	}
+	o, err := f.options(ctx, p, engine, event.Node.CgroupVersion)
+	if err == nil {
+		r, err = rehearsal.Open(ctx, event, o)
+	}
+	if err != nil {
+		return nil, p, nil, errors.Join(err, engine.Close(ctx))
+	}
+	return r, p, func() { _ = errors.Join(r.Close(ctx), engine.Close(ctx)) }, nil // what is left is a temporary directory
+}
+
+func runCommand() *cobra.Command {
+	var f eventFlags
+	var show bool
+	format := "text"
+	cmd := &cobra.Command{
+		Use:   "run X.wasm --event FILE [--hook HOOK]",
+		Short: "Show what a plugin makes of one event, and what the runtime would get",
+		Long: `Show what a plugin makes of one event, and what the runtime would get.
+
+The event is made into the CRI call that it comes from and goes through the proxy's
+own engine and code. Nothing runs, and no cgroup is touched. FILE is one of
+
+  a Pod         YAML or JSON, converted as kubelet 1.37 would: QoS class, cgroup parent,
+                shares, quota, OOM score, labels, annotations, environment, mounts,
+                overhead and runtime handler. A RuntimeClass may be in the same file.
+  a fixture     as plugin test plays it; --case picks one of several
+  a recording   a list of {"method", "request", "response"} as protojson: the last call
+                of the hook's method is the event, those before made what there is
+  a request     of the hook's method, as protojson or as it is on the wire
+
+X.json beside X.wasm counts as in the plugin directory: its config, grant, limits, state
+and match. Values of environment variables and registry credentials are shown as (hidden).
+Exit codes: 0 the call goes on, 1 the plugin failed, 2 wrong usage, 3 it refused the call.`,
+		Example: `  wasmproxy plugin run 10-cpu-boost.wasm --hook PreCreateContainer --event pod.yaml
+  wasmproxy plugin run 10-cpu-boost.wasm --event testdata/boost.json
+  kubectl get pod web -o yaml | wasmproxy plugin run x.wasm --hook PreRunPodSandbox --event -`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkFormat(format); err != nil {
+				return err
+			}
+			rig, p, end, err := f.open(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			defer end()
+			result, err := rig.Play(cmd.Context())
+			if err != nil {
+				return err
+			}
+			write := printResult
+			if format == "json" {
+				write = encodeResult
+			}
+			return errors.Join(write(cmd.OutOrStdout(), p, result, show), outcome(args[0], result))
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().StringVarP(&format, "output", "o", format, "text or json")
+	cmd.Flags().BoolVar(&show, "show-env", false, "show the values of environment variables and credentials")
+	return cmd
+}
+
+// outcome is the command's error.
+func outcome(path string, r rehearsal.Result) error {
+	switch {
+	case r.Rejection != nil:
+		return coded{fmt.Errorf("%s refused the call: %s", path, r.Rejection.Reason), exitRejected}
+	case r.Err != nil:
+		return fmt.Errorf("%s failed: %s", path, whyFailed(r.Err))
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+// Package scaffold writes the source of a new plugin: one that works, with a fixture
+// and a Pod to try it on, and the SDK that it is built with beside it, so that it
+// builds without a network.
+package scaffold
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy"
+)
+
+var langs = []string{"c", "go", "rust", "tinygo"}
+
+// Langs returns the languages that there are templates for.
+func Langs() []string { return slices.Clone(langs) }
+
+//go:embed template
+var templates embed.FS
+
+// names are those that files, crates and manifests take alike.
+var names = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+
+const maxName = 40
+
+// Write writes the plugin into dir, which must be empty or not there.
+func Write(dir, name, lang string) error {
+	if !names.MatchString(name) || len(name) > maxName || name == "wasmproxy" {
+		return fmt.Errorf("the name %q is not 1 to %d small letters, digits and single - between them", name, maxName)
+	}
+	if !slices.Contains(langs, lang) {
+		return fmt.Errorf("there is no language %q; there are %s", lang, strings.Join(langs, ", "))
+	}
+	if found, err := os.ReadDir(dir); err == nil && len(found) > 0 {
+		return fmt.Errorf("%s is not empty", dir)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	w := &writer{dir: dir, fill: strings.NewReplacer("{{name}}", name, "{{crate}}", strings.ReplaceAll(name, "-", "_"), "{{lang}}", lang)}
+	source := lang
+	if lang == "tinygo" { // the same source
+		source = "go"
+	}
+	w.templates("template/all")
+	w.templates("template/" + source)
+	w.sdk(source)
+	return w.err
+}
+
+// writer writes files until one fails.
+type writer struct {
+	dir  string
+	fill *strings.Replacer
+	err  error
+}
+
+func (w *writer) write(name string, content []byte) {
+	if w.err != nil {
+		return
+	}
+	path := filepath.Join(w.dir, filepath.FromSlash(name))
+	if w.err = os.MkdirAll(filepath.Dir(path), 0o755); w.err == nil {
+		w.err = os.WriteFile(path, content, 0o644)
+	}
+}
+
+// each calls f with every file of a tree.
+func (w *writer) each(tree fs.FS, root string, f func(name string, content []byte)) {
+	if w.err != nil {
+		return
+	}
+	w.err = fs.WalkDir(tree, root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := fs.ReadFile(tree, name)
+		if err == nil {
+			f(name, b)
+		}
+		return err
+	})
+}
+
+// templates writes a directory of templates. A template's name ends in .tmpl, so that
+// no tool takes it for what it is to become; nor do names begin with a dot, which embed
+// passes over.
+func (w *writer) templates(root string) {
+	w.each(templates, root, func(name string, content []byte) {
+		name = strings.TrimSuffix(strings.TrimPrefix(name, root+"/"), ".tmpl")
+		if top, _, _ := strings.Cut(name, "/"); top == "gitignore" || top == "cargo" {
+			name = "." + name
+		}
+		w.write(name, []byte(w.fill.Replace(string(content))))
+	})
+}
+
+// sdk writes the SDK of a language.
+func (w *writer) sdk(lang string) {
+	switch lang {
+	case "go":
+		for _, dir := range []string{"abi", "sdk"} {
+			w.each(wasmproxy.SDK, dir, func(name string, content []byte) {
+				if path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") {
+					w.write("wasmproxy/"+name, content)
+				}
+			})
+		}
+	case "rust":
+		w.each(wasmproxy.SDK, "sdk/rust", func(name string, content []byte) {
+			if path.Base(name) == "Cargo.toml" {
+				content = withoutExamples(content)
+			}
+			w.write("wasmproxy/"+strings.TrimPrefix(name, "sdk/rust/"), content)
+		})
+	case "c":
+		w.each(wasmproxy.SDK, "sdk/c", func(_ string, content []byte) { w.write("wasmproxy.h", content) })
+		return
+	}
+	license, err := wasmproxy.SDK.ReadFile("LICENSE")
+	w.write("wasmproxy/LICENSE", license)
+	w.err = errors.Join(w.err, err)
+}
+
+// withoutExamples takes the examples out of a Cargo.toml: their sources stay behind.
+func withoutExamples(file []byte) []byte {
+	blocks := strings.Split(string(file), "\n\n")
+	blocks = slices.DeleteFunc(blocks, func(b string) bool {
+		return strings.Contains(b, "[[example]]")
+	})
+	return []byte(strings.Join(blocks, "\n\n"))
+}

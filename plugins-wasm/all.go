@@ -1,0 +1,19 @@
+package plugins
+
+// Plugin is one of the plugins that ship with the proxy.
+type Plugin struct {
+	Name   string // of its folder
+	Module []byte // not to be changed
+}
+
+// All returns the plugins that ship with the proxy, sorted by name.
+func All() []Plugin {
+	return []Plugin{
+		{"audit", Audit},
+		{"cpu-normalization", CPUNormalization},
+		{"default-annotations", DefaultAnnotations},
+		{"exec-guard", ExecGuard},
+		{"koordlet", Koordlet},
+		{"qos", QoS},
+	}
+}

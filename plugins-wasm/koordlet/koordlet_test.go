@@ -1,0 +1,164 @@
+package main
+
+import (
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+	"github.com/wasmproxy/wasmproxy/sdk/sdktest"
+)
+
+const config = `{"groupIdentity": true}`
+
+// builds are the three forms of the plugin that every case is played to.
+var builds = map[string]func(*testing.T) plugin.Plugin{
+	"native": func(t *testing.T) plugin.Plugin { return sdktest.Native(t, config, slog.New(slog.DiscardHandler)) },
+	"tinygo": func(t *testing.T) plugin.Plugin { return load(t, "koordlet.wasm") },
+	"go":     func(t *testing.T) plugin.Plugin { return load(t, goBuild(t)) },
+}
+
+// goBuild builds the plugin with standard Go and returns the file.
+func goBuild(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "koordlet.wasm")
+	build := exec.Command("go", "build", "-trimpath", "-buildmode=c-shared", "-ldflags=-s -w", "-o", file, ".")
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return file
+}
+
+// load runs a .wasm file in the proxy's own engine.
+func load(t *testing.T, file string) plugin.Plugin {
+	t.Helper()
+	module, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := wasm.NewEngine(t.Context(), wasm.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { engine.Close(t.Context()) })
+	p, err := engine.Load(t.Context(), "koordlet", module, wasm.PluginOptions{Config: []byte(config)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close(t.Context()) })
+	return p
+}
+
+// TestBuilds plays the same events to all builds of the plugin.
+func TestBuilds(t *testing.T) {
+	for name, build := range builds {
+		t.Run(name, func(t *testing.T) {
+			p := build(t)
+			testContainers(t, p)
+			testGroupIdentity(t, p)
+			testBadAnnotations(t, p)
+		})
+	}
+}
+
+type fields = map[string]string
+
+const (
+	shares = "container.resources.cpu_shares"
+	cfs    = "container.resources.cpu_quota"
+	memory = "container.resources.memory_limit_in_bytes"
+	cpus   = "container.resources.cpuset_cpus"
+)
+
+var spec = `{"containers":{"log":{"limits":{"kubernetes.io/batch-cpu":"100"}},
+	"app":{"limits":{"kubernetes.io/batch-cpu":"1k","kubernetes.io/batch-memory":"512Mi"},"requests":{"kubernetes.io/batch-cpu":"500"}},
+	"tiny":{"limits":{"kubernetes.io/batch-cpu":"1"}}, "free":{}}}`
+
+var cases = []struct {
+	name, container, class string
+	annotations            fields
+	memory                 int
+	want                   sdktest.Changes
+}{
+	{"nothing", "app", "", nil, 0, sdktest.Changes{}},
+	{"pinned", "app", "LSR", fields{statusKey: `{"cpuset":"0-1,4","numaNodeResources":[{"node":0,"resources":{"cpu":"3"}}]}`}, 0,
+		sdktest.Changes{cpus: "0-1,4", cfs: "-1"}},
+	{"pinned, after other keys", "app", "LSE", fields{statusKey: ` { "numaNodeResources" : [ {"node": 0, "x": "a]}\"" } ] , "cpuset" : "7" } `}, 0,
+		sdktest.Changes{cpus: "7", cfs: "-1"}},
+	{"bound to a NUMA node without CPUs", "app", "LS", fields{statusKey: `{"numaNodeResources":[{"node":0}]}`}, 0, sdktest.Changes{}},
+	{"batch", "app", "BE", fields{specKey: spec}, 0, sdktest.Changes{shares: "512", cfs: "100000", memory: "536870912"}},
+	{"batch, at the kernel's minimum", "tiny", "BE", fields{specKey: spec}, 0, sdktest.Changes{shares: "2", cfs: "1000"}},
+	{"batch, without limits", "free", "BE", fields{specKey: spec}, 0, sdktest.Changes{shares: "2", cfs: "-1"}},
+	{"batch, with a limit to lift", "free", "BE", fields{specKey: spec}, 1 << 20, sdktest.Changes{shares: "2", cfs: "-1", memory: "-1"}},
+	{"batch, of another container", "other", "BE", fields{specKey: spec}, 0, sdktest.Changes{}},
+	{"batch, and not best effort", "app", "LS", fields{specKey: spec}, 0, sdktest.Changes{}},
+}
+
+func testContainers(t *testing.T, p plugin.Plugin) {
+	for _, test := range cases {
+		call := sdktest.Case{
+			Pod:       sdktest.Fields{"labels": fields{qosLabel: test.class}, "annotations": test.annotations},
+			Container: sdktest.Fields{"name": test.container, "resources.memory_limit_in_bytes": test.memory},
+		}
+		for _, call.Hook = range []abi.Hook{abi.PreCreateContainer, abi.PreUpdateContainerResources} {
+			if got, err := call.Call(t, p); err != nil || !maps.Equal(got, test.want) {
+				t.Errorf("%s, %s: got %v, %v; want %v", test.name, call.Hook, got, err, test.want)
+			}
+		}
+	}
+}
+
+func testGroupIdentity(t *testing.T, p plugin.Plugin) {
+	node, err := cgroup.Open(t.TempDir(), "v2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Close()
+	for class, want := range map[string]string{"LSR": "2", "LS": "2", "BE": "-1", "SYSTEM": "", "": ""} {
+		got, err := sdktest.Case{Hook: abi.PreRunPodSandbox, Pod: sdktest.Fields{"labels": fields{qosLabel: class}}, Files: node}.Call(t, p)
+		if err != nil || got["pod cgroup file cpu.bvt_warp_ns"] != want {
+			t.Errorf("class %q: got %v, %v; want %q", class, got, err, want)
+		}
+	}
+}
+
+// testBadAnnotations wants them to fail with the annotation's name, and set nothing.
+func testBadAnnotations(t *testing.T, p plugin.Plugin) {
+	for bad, name := range map[string]string{
+		`{"cpuset":"0-1`: statusKey, `[]`: statusKey, `{"cpuset" "0"}`: statusKey, `{cpuset:"0"}`: statusKey,
+		`{"cpuset":`: statusKey, `{"cpuset":}`: statusKey, `{`: statusKey, `{"cpuset":"all"}`: statusKey, ` `: statusKey,
+		`{"containers":{"app":{"limits":{"kubernetes.io/batch-cpu":"1.5"}}}}`:          specKey,
+		`{"containers":{"app":{"limits":{"kubernetes.io/batch-memory":"9999999Pi"}}}}`: specKey,
+		`{"containers":{"app":7}}`: specKey,
+	} {
+		got, err := sdktest.Case{
+			Hook: abi.PreCreateContainer, Container: sdktest.Fields{"name": "app"},
+			Pod: sdktest.Fields{"labels": fields{qosLabel: "BE"}, "annotations": fields{name: bad}},
+		}.Call(t, p)
+		if err == nil || !strings.Contains(err.Error(), name) || len(got) > 0 {
+			t.Errorf("%s: got %v, error %v", bad, got, err)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for config, want := range map[string]string{`{"groupIdentity": "perhaps"}`: "groupIdentity: perhaps is neither", `{`: "is not JSON"} {
+		if err := configure(config); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", config, err, want)
+		}
+	}
+	for _, config := range []string{"", "{}", `{"groupIdentity": false}`} {
+		identities = nil
+		if err := configure(config); err != nil || identities != nil {
+			t.Errorf("%s: %v, %v", config, err, identities)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package plugins
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// maxSize is what a plugin may have, in bytes.
+const maxSize = 40 << 10
+
+// TestFixtures plays the fixtures of each plugin, which its own tests play to the
+// source, to the committed plugin in the proxy's own engine, with the default grant.
+func TestFixtures(t *testing.T) {
+	engine, err := wasm.NewEngine(t.Context(), wasm.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close(t.Context())
+	for _, p := range All() {
+		files, err := filepath.Glob(filepath.Join(p.Name, "testdata", "*.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(files) == 0 {
+			t.Errorf("%s has no fixtures", p.Name)
+		}
+		for _, file := range files {
+			play(t, engine, p, file)
+		}
+	}
+}
+
+func play(t *testing.T, engine *wasm.Engine, p Plugin, file string) {
+	t.Helper()
+	cases, err := fixture.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		t.Run(p.Name+"/"+c.Name, func(t *testing.T) {
+			got, err := c.Run(t.Context(), func(o fixture.Options) (plugin.Plugin, error) {
+				return engine.Load(t.Context(), p.Name, p.Module, wasm.PluginOptions{
+					Config: []byte(o.Config), Granted: o.Granted, Log: o.Log, KV: o.KV, Metrics: o.Metrics,
+				})
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Want.Compare(got); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestAll looks whether each folder with a plugin is carried, small, and has a manual.
+func TestAll(t *testing.T) {
+	modules, err := filepath.Glob("*/*.wasm")
+	if err != nil || len(modules) != len(All()) {
+		t.Errorf("%q are there, and %d are carried: %v", modules, len(All()), err)
+	}
+	for _, p := range All() {
+		if len(p.Module) > maxSize {
+			t.Errorf("%s has %d bytes, want at most %d", p.Name, len(p.Module), maxSize)
+		}
+		if _, err := os.Stat(filepath.Join(p.Name, "README.md")); err != nil {
+			t.Error(err)
+		}
+	}
+}

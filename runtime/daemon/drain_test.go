@@ -1,0 +1,65 @@
+package daemon_test
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/daemon"
+)
+
+// A daemon that is told to stop while a guest runs ends when its drain timeout is up,
+// counted once, and frees nothing that the guest still uses.
+func TestStopWhileAGuestRuns(t *testing.T) {
+	const drain = 500 * time.Millisecond
+	for _, hook := range []string{"PreRunPodSandbox", "PostStopContainer"} {
+		t.Run(hook, func(t *testing.T) {
+			n := newNode(t)
+			n.config.DrainTimeout = drain
+			n.put("10-loop.wasm", "loop")
+			n.put("10-loop.json", `{"failure-policy":"Fail","timeout":"3s","limits":{"fuel":10000000000},"runtime-hooks":["`+hook+`"]}`)
+			n.start(daemon.Run)
+			n.await("plugins in force", "plugins=[10-loop]")
+			answer := make(chan error, 1)
+			go func() {
+				_, err := n.runPod(t.Context(), "web")
+				if err == nil {
+					err = n.stopContainer(t)
+				}
+				answer <- err
+			}()
+			cut := hook == "PreRunPodSandbox"
+			if cut {
+				time.Sleep(100 * time.Millisecond) // for the guest to loop
+			} else if err := <-answer; err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			n.end()
+			if took := time.Since(start); took < drain || took > patience/2 {
+				t.Errorf("the daemon ended after %v, with a drain timeout of %v", took, drain)
+			}
+			if cut {
+				n.await("cutting calls that did not finish in time")
+				if err := <-answer; status.Code(err) != codes.Unavailable {
+					t.Errorf("the call ended with %v", err)
+				}
+				return
+			}
+			n.await("post hooks did not end in time")
+			time.Sleep(3 * time.Second) // the guest runs on until its own time is up
+		})
+	}
+}
+
+// stopContainer creates a container and stops it.
+func (n *node) stopContainer(t *testing.T) error {
+	id, err := n.createContainer(t.Context(), "web", "app")
+	if err == nil {
+		_, err = n.kubelet.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id})
+	}
+	return err
+}

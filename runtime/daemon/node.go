@@ -1,0 +1,78 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+)
+
+// describeNode finds out what plugins may know of the node.
+func (d *daemon) describeNode(ctx context.Context) {
+	node := machine()
+	if d.cgroups != nil {
+		node.CgroupVersion = d.cgroups.Version()
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	d.backend.describe(ctx, &node)
+	d.node.Store(&node)
+}
+
+// machine tells what the kernel says.
+func machine() (node intercept.Node) {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		node.Memory = int64(info.Totalram) * int64(info.Unit) // the fields' types differ between architectures
+	}
+	var name unix.Utsname
+	if unix.Uname(&name) == nil {
+		node.Kernel = unix.ByteSliceToString(name.Release[:])
+	}
+	online, err := os.ReadFile("/sys/devices/system/cpu/online")
+	if err == nil {
+		node.CPUs = countCPUs(strings.TrimSpace(string(online)))
+	}
+	return node
+}
+
+// countCPUs counts a list such as "0-3,7", 0 if it is none.
+func countCPUs(list string) (n int) {
+	for part := range strings.SplitSeq(list, ",") {
+		first, last, ranged := strings.Cut(part, "-")
+		if !ranged {
+			last = first
+		}
+		from, err1 := strconv.Atoi(first)
+		to, err2 := strconv.Atoi(last)
+		if err1 != nil || err2 != nil || to < from {
+			return 0
+		}
+		n += to - from + 1
+	}
+	return n
+}
+
+// describe asks what the runtime calls itself and what it can do. Older ones do
+// not answer everything.
+func (b *backend) describe(ctx context.Context, node *intercept.Node) {
+	if v, err := b.client.Version(ctx, &runtimeapi.VersionRequest{}); err == nil {
+		node.RuntimeName, node.RuntimeVersion = v.GetRuntimeName(), v.GetRuntimeVersion()
+	}
+	if c, err := b.client.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{}); err == nil && c.GetLinux() != nil {
+		node.CgroupDriver = strings.ToLower(c.GetLinux().GetCgroupDriver().String())
+	}
+	if s, err := b.client.Status(ctx, &runtimeapi.StatusRequest{}); err == nil {
+		for _, handler := range s.GetRuntimeHandlers() {
+			node.RuntimeHandlers = append(node.RuntimeHandlers, handler.GetName())
+		}
+		slices.Sort(node.RuntimeHandlers)
+	}
+}

@@ -1,0 +1,78 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+func TestCountCPUs(t *testing.T) {
+	for list, want := range map[string]int{"0": 1, "0-3": 4, "0-1,4,6-7": 5, "": 0, "x": 0, "3-1": 0} {
+		if got := countCPUs(list); got != want {
+			t.Errorf("%q: %d, want %d", list, got, want)
+		}
+	}
+}
+
+func TestMachine(t *testing.T) {
+	node := machine()
+	if node.CPUs < runtime.NumCPU() || node.Memory < 1<<20 || len(node.Kernel) < 3 {
+		t.Errorf("the node is %+v", node)
+	}
+}
+
+// handlers is a runtime with two handlers, which does not tell its version.
+type handlers struct {
+	runtimeapi.UnimplementedRuntimeServiceServer
+}
+
+func (handlers) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
+	return &runtimeapi.StatusResponse{RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Name: "runc"}, {Name: ""}, {Name: "kata"}}}, nil
+}
+
+func (handlers) RuntimeConfig(context.Context, *runtimeapi.RuntimeConfigRequest) (*runtimeapi.RuntimeConfigResponse, error) {
+	return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: runtimeapi.CgroupDriver_CGROUPFS}}, nil
+}
+
+// What a runtime does not tell is left out, and what it tells is known.
+func TestDescribe(t *testing.T) {
+	dir, err := os.MkdirTemp("", "wp") // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	l, err := net.Listen("unix", dir+"/runtime.sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	runtimeapi.RegisterRuntimeServiceServer(server, handlers{})
+	go server.Serve(l)
+	t.Cleanup(server.Stop)
+	log := slog.New(slog.DiscardHandler)
+	d, err := open(t.Context(), &config.Config{Backend: dir + "/runtime.sock"}, log, options{engine: wasm.Options{Log: log}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.close)
+	var node intercept.Node
+	for end := time.Now().Add(30 * time.Second); node.CgroupDriver == "" && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		node = intercept.Node{} // until the connection is up
+		d.backend.describe(t.Context(), &node)
+	}
+	if node.CgroupDriver != "cgroupfs" || !slices.Equal(node.RuntimeHandlers, []string{"", "kata", "runc"}) || node.RuntimeName != "" {
+		t.Errorf("the node is %+v", node)
+	}
+}

@@ -1,0 +1,44 @@
+package intercept
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// Tick asks a member with hook Tick once, and returns when what it wants of pods
+// and containers has been carried out. A failure is logged. Only one Tick of a
+// plugin may be under way.
+func Tick(ctx context.Context, o Options, m plugin.Member) {
+	m.Hooks &= abi.HookSetOf(abi.Tick)
+	_ = newInterceptor(o, cri.Method{}).apart(ctx, abi.Tick, nil, m) // ctx has ended, or the chain has logged it
+}
+
+// apart asks one plugin in a hook apart from calls, about a pod or nil, and carries
+// out what it wants. The error is ctx's, or a panic's, which no caller would survive.
+func (i *interceptor) apart(ctx context.Context, hook abi.Hook, pod *podView, m plugin.Member) (err error) {
+	e := &event{hook: hook, at: time.Now(), node: i.Node.Load(), store: i.Store, cgroups: i.Cgroups, pod: pod}
+	defer func() {
+		if r := recover(); r != nil {
+			i.Log.ErrorContext(ctx, "hook panicked", "hook", hook.String(), slog.Any("", e), "panic", r, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	limited, cancel := i.pluginTime(ctx)
+	defer cancel()
+	owned, err := i.NewChain(m).Dispatch(limited, e)
+	if pod != nil {
+		i.writePodFilesOf(ctx, e, owned)
+	}
+	writes := i.writeOthers(ctx, e, e.others(owned))
+	if hook == abi.Tick { // which is in nobody's turn
+		writes.Wait()
+	}
+	return err
+}

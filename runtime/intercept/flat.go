@@ -1,0 +1,70 @@
+package intercept
+
+import (
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// View implements plugin.Event. A view is encoded once and is the same for every
+// plugin of the chain, so nothing is in it that needs a capability.
+func (e *event) View(o abi.Object) ([]byte, abi.Errno) {
+	if view, ok := e.views[o]; ok {
+		return view, abi.OK
+	}
+	view, errno := plugin.EncodeView(e, o)
+	if errno != abi.OK {
+		return nil, errno
+	}
+	if e.views == nil {
+		e.views = map[abi.Object][]byte{}
+	}
+	e.views[o] = view
+	return view, abi.OK
+}
+
+// Raw implements plugin.Event. Fields that this build does not know may be of
+// any kind, and go as they came.
+func (e *event) Raw(has abi.CapabilitySet) ([]byte, abi.Errno) {
+	if e.about.req == nil {
+		return nil, abi.NotFound
+	}
+	req := e.about.req
+	if !has.Has(abi.Env) || !has.Has(abi.Credentials) {
+		req = proto.Clone(req)
+		hide(req.ProtoReflect(), has)
+	}
+	raw, err := proto.Marshal(req)
+	if err != nil {
+		return nil, abi.Invalid
+	}
+	return raw, abi.OK
+}
+
+// hide empties, wherever it is in m, what needs a capability that is lacking: the
+// values of an environment, and the credentials of a registry whole.
+func hide(m protoreflect.Message, has abi.CapabilitySet) {
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.IsMap() || f.Message() == nil:
+		case f.IsList():
+			for i := range v.List().Len() {
+				hide(v.List().Get(i).Message(), has)
+			}
+		case f.Message() == authConfig && !has.Has(abi.Credentials):
+			m.Clear(f)
+		default:
+			hide(v.Message(), has)
+		}
+		return true
+	})
+	if kv, ok := m.Interface().(*runtimeapi.KeyValue); ok && !has.Has(abi.Env) {
+		kv.Value = nil
+		m.SetUnknown(nil)
+	}
+}
+
+var authConfig = (&runtimeapi.AuthConfig{}).ProtoReflect().Descriptor()

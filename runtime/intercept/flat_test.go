@@ -1,0 +1,105 @@
+package intercept_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+const secret = "hunter2"
+
+// secretCreate has an environment that nobody is to see.
+func secretCreate() *runtimeapi.CreateContainerRequest {
+	r := createRequest()
+	r.Config.Envs = []*runtimeapi.KeyValue{{Key: "TOKEN", Value: []byte(secret)}}
+	return r
+}
+
+// A raw request has neither env values nor credentials for who may not see them.
+func TestRaw(t *testing.T) {
+	for _, test := range []struct {
+		method      string
+		hook        abi.Hook
+		req, answer proto.Message
+		needs       abi.Capability
+	}{
+		{"CreateContainer", abi.PreCreateContainer, secretCreate(), &runtimeapi.CreateContainerResponse{ContainerId: "c2"}, abi.Env},
+		{"RestorePod", abi.PreRestorePod, &runtimeapi.RestorePodRequest{ContainerConfigs: []*runtimeapi.ContainerConfig{secretCreate().Config}}, &runtimeapi.RestorePodResponse{}, abi.Env},
+		{"PullImage", abi.PrePullImage, &runtimeapi.PullImageRequest{Auth: &runtimeapi.AuthConfig{
+			Username: secret, Password: secret, Auth: secret, ServerAddress: secret, IdentityToken: secret, RegistryToken: secret,
+		}}, &runtimeapi.PullImageResponse{}, abi.Credentials},
+	} {
+		var with, without []byte
+		n := newNode(t, []plugin.Member{on(test.hook, func(_ context.Context, ev plugin.Event, _ *plugin.Adjustment) error {
+			with, _ = ev.Raw(abi.CapabilitySetOf(abi.ReadRaw, test.needs))
+			without, _ = ev.Raw(abi.AllCapabilities &^ abi.CapabilitySetOf(test.needs))
+			return nil
+		})})
+		_, err := n.call(t.Context(), test.method, test.req, test.answer)
+		n.must(err)
+		if !bytes.Contains(with, []byte(secret)) || len(without) == 0 && test.needs == abi.Env || bytes.Contains(without, []byte(secret)) {
+			t.Errorf("%s: with the capability %q, without it %q", test.method, with, without)
+		}
+		sent := test.req.ProtoReflect().New().Interface()
+		n.must(n.sent.Decode(sent))
+		if !proto.Equal(sent, test.req) {
+			t.Errorf("%s: the runtime got %v", test.method, sent)
+		}
+	}
+}
+
+// The name of a hidden variable stays.
+func TestRawKeepsNames(t *testing.T) {
+	got := &runtimeapi.CreateContainerRequest{}
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, func(_ context.Context, ev plugin.Event, _ *plugin.Adjustment) error {
+		raw, _ := ev.Raw(abi.CapabilitySetOf(abi.ReadRaw))
+		return proto.Unmarshal(raw, got)
+	})})
+	_, err := n.call(t.Context(), "CreateContainer", secretCreate(), &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
+	n.must(err)
+	want := secretCreate()
+	want.Config.Envs[0].Value = nil
+	if !proto.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// A view is encoded once, until a plugin changes something of its object, and
+// has no environment.
+func TestViewIsShared(t *testing.T) {
+	var views [3][]byte
+	var pods [3][]byte
+	look := func(i int) function {
+		return func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+			views[i], _ = ev.View(abi.Container)
+			pods[i], _ = ev.View(abi.Pod)
+			if i == 1 {
+				return adj.SetInt64(abi.Container, abi.Resources+abi.CPUShares, 77)
+			}
+			return nil
+		}
+	}
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, look(0)), on(abi.PreCreateContainer, look(1)), on(abi.PreCreateContainer, look(2))})
+	_, err := n.call(t.Context(), "CreateContainer", secretCreate(), &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
+	n.must(err)
+	if &views[0][0] != &views[1][0] || &pods[0][0] != &pods[2][0] {
+		t.Error("a view is encoded anew although nothing of its object changed")
+	}
+	before, _ := abi.View(views[1]).Int64(abi.Resources + abi.CPUShares)
+	after, _ := abi.View(views[2]).Int64(abi.Resources + abi.CPUShares)
+	if before != 512 || after != 77 {
+		t.Errorf("cpu_shares are %d and %d", before, after)
+	}
+	if bytes.Contains(views[2], []byte(secret)) || bytes.Contains(views[2], []byte("TOKEN")) {
+		t.Error("the environment is in the view")
+	}
+	if user, ok := abi.View(views[2]).Int64(abi.ContainerRunAsUser); user != 0 || !ok {
+		t.Error("root is not in the view")
+	}
+}

@@ -1,0 +1,135 @@
+package intercept
+
+import (
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
+)
+
+// maxHandles is how many objects of the store one event hands out.
+const maxHandles = 4096
+
+// handles are the objects of the store that an event handed out: each once, so
+// that a second look-up finds what the first one changed.
+type handles struct {
+	all   []object              // abi.FirstHandle+i stands for all[i]
+	known map[string]abi.Object // by what name returns
+}
+
+func (h *handles) object(o abi.Object) object {
+	if i := int(o) - int(abi.FirstHandle); i >= 0 && i < len(h.all) {
+		return h.all[i]
+	}
+	return object{}
+}
+
+func (h *handles) of(o object) (abi.Object, abi.Errno) {
+	name := o.name()
+	if handle, ok := h.known[name]; ok {
+		return handle, abi.OK
+	}
+	if len(h.all) >= maxHandles {
+		return 0, abi.Limit
+	}
+	if h.known == nil {
+		h.known = map[string]abi.Object{}
+	}
+	handle := abi.FirstHandle + abi.Object(len(h.all))
+	h.all, h.known[name] = append(h.all, o), handle
+	return handle, abi.OK
+}
+
+// name tells pods and containers of a node apart.
+func (o object) name() string {
+	switch {
+	case o.pod != nil:
+		return "pod " + o.pod.id
+	case o.container != nil:
+		return "container " + o.container.id
+	}
+	return ""
+}
+
+// Kind implements plugin.Event.
+func (e *event) Kind(o abi.Object) abi.Object {
+	switch obj := e.handles.object(o); {
+	case obj.pod != nil:
+		return abi.Pod
+	case obj.container != nil:
+		return abi.Container
+	}
+	return o
+}
+
+// Own implements plugin.Event.
+func (e *event) Own(o abi.Object) bool {
+	name := e.handles.object(o).name()
+	return name != "" && (name == object{pod: e.pod}.name() || name == object{container: e.container}.name())
+}
+
+// Find implements plugin.Event.
+func (e *event) Find(kind int32, name string) (abi.Object, abi.Errno) {
+	if kind == abi.ByContainerID {
+		c, ok := e.store.Container(name)
+		if !ok {
+			return 0, abi.NotFound
+		}
+		return e.handles.of(object{container: viewContainer(c)})
+	}
+	p, ok := e.findPod(kind, name)
+	if !ok {
+		return 0, abi.NotFound
+	}
+	return e.handles.of(object{pod: viewPod(p)})
+}
+
+func (e *event) findPod(kind int32, name string) (pods.Pod, bool) {
+	switch kind {
+	case abi.ByPodID:
+		return e.store.Pod(name)
+	case abi.ByPodUID:
+		return e.store.FindPodByUID(name)
+	case abi.ByPodName:
+		namespace, pod, _ := strings.Cut(name, "/")
+		return e.store.FindPodByName(namespace, pod)
+	}
+	return pods.Pod{}, false
+}
+
+// Pods implements plugin.Event.
+func (e *event) Pods(namespace string) ([]abi.Object, abi.Errno) {
+	var objects []object
+	for _, p := range e.store.Pods() {
+		if namespace == "" || p.Config.GetMetadata().GetNamespace() == namespace {
+			objects = append(objects, object{pod: viewPod(p)})
+		}
+	}
+	return e.hand(objects)
+}
+
+// Containers implements plugin.Event.
+func (e *event) Containers(pod abi.Object) ([]abi.Object, abi.Errno) {
+	p := e.object(pod).pod
+	if p == nil {
+		return nil, abi.NotFound
+	}
+	var objects []object
+	for _, c := range e.store.Containers(p.id) {
+		objects = append(objects, object{container: viewContainer(c)})
+	}
+	return e.hand(objects)
+}
+
+// hand hands out all of them, in their order.
+func (e *event) hand(objects []object) ([]abi.Object, abi.Errno) {
+	list := make([]abi.Object, 0, len(objects))
+	for _, o := range objects {
+		handle, errno := e.handles.of(o)
+		if errno != abi.OK {
+			return nil, errno
+		}
+		list = append(list, handle)
+	}
+	return list, abi.OK
+}

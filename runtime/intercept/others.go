@@ -1,0 +1,161 @@
+package intercept
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// otherTime is how long one update of another container may take, waiting for those
+// before it included.
+const otherTime = 10 * time.Second
+
+// otherWrite is all that the plugins of one event want of one object other than
+// the event's own.
+type otherWrite struct {
+	hook   abi.Hook
+	object object
+	owned  []plugin.Owned
+}
+
+// others gathers the changes of other objects, by object, in the order in which
+// they were first named. The handles mean nothing after the event.
+func (e *event) others(owned []plugin.Owned) []*otherWrite {
+	var writes []*otherWrite
+	byHandle := map[abi.Object]*otherWrite{}
+	for _, o := range owned {
+		if o.Change.Object < abi.FirstHandle {
+			continue
+		}
+		w := byHandle[o.Change.Object]
+		if w == nil {
+			w = &otherWrite{hook: e.hook, object: e.object(o.Change.Object)}
+			byHandle[o.Change.Object], writes = w, append(writes, w)
+		}
+		w.owned = append(w.owned, o)
+	}
+	return writes
+}
+
+// turn is that of the object's own events.
+func (w *otherWrite) turn() string {
+	if w.object.container != nil {
+		return w.object.container.id
+	}
+	return w.object.pod.id
+}
+
+// writeOthers carries the writes out, each in its object's turn: after the hooks
+// of the object that have begun, before those that come. It does not wait, since
+// the object's turn may be that of an event which waits for ours; who is in
+// no turn may wait by what it returns. Nobody can be told of a failure but the log.
+func (i *interceptor) writeOthers(ctx context.Context, e *event, writes []*otherWrite) *sync.WaitGroup {
+	pending := new(sync.WaitGroup)
+	ctx = context.WithoutCancel(ctx)
+	for _, w := range writes {
+		pending.Add(1)
+		started := i.Turns.Go(w.turn(), func() {
+			defer pending.Done()
+			i.writeOther(ctx, e, w)
+		})
+		if !started {
+			pending.Done()
+			i.notWritten(ctx, e, w.hook, w.owned, errBusy)
+		}
+	}
+	return pending
+}
+
+func (i *interceptor) writeOther(ctx context.Context, e *event, w *otherWrite) {
+	defer func() {
+		if r := recover(); r != nil {
+			i.Log.ErrorContext(ctx, "writing to another object panicked", "hook", w.hook.String(), slog.Any("", e), "panic", r, "stack", string(debug.Stack()))
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, otherTime)
+	defer cancel()
+	written, err := i.Turns.writer(ctx)
+	if err != nil {
+		i.notWritten(ctx, e, w.hook, w.owned, err)
+		return
+	}
+	defer written()
+	resources, files := w.split()
+	writeFiles := func() { i.writeOtherFiles(ctx, e, w, files) }
+	if len(resources) == 0 {
+		writeFiles()
+		return
+	}
+	if err := i.updateOther(ctx, e, w.object.container, resources, writeFiles); err != nil {
+		i.notWritten(ctx, e, w.hook, resources, err)
+	}
+}
+
+// split tells the changes of resources from cgroup files.
+func (w *otherWrite) split() (resources, files []plugin.Owned) {
+	for _, o := range w.owned {
+		if o.Change.Op == plugin.WriteFile {
+			files = append(files, o)
+		} else {
+			resources = append(resources, o)
+		}
+	}
+	return resources, files
+}
+
+// updateOther asks the runtime for one update of all that the plugins want, and
+// then, while what could be in its way is still held back, calls writeFiles. It
+// calls no hook: a plugin that answers its own update would never come to an end.
+func (i *interceptor) updateOther(ctx context.Context, e *event, c *containerView, changes []plugin.Owned, writeFiles func()) (err error) {
+	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.id, Linux: &runtimeapi.LinuxContainerResources{}}
+	for _, o := range changes {
+		setResource(req.Linux, o.Change.Field-abi.Resources, o.Change)
+	}
+	hold := i.hold(ctx, e, c, req)
+	defer func() { i.restore(ctx, e, hold, err == nil) }()
+	defer writeFiles()
+	resp, err := i.Backend.UpdateContainerResources(ctx, req)
+	if err == nil {
+		i.Store.Observe(nil, req, resp)
+	}
+	return err
+}
+
+// writeOtherFiles writes cgroup files. Those of a container are noted as those of
+// its own events are, so that they are written when it starts if it has not yet.
+func (i *interceptor) writeOtherFiles(ctx context.Context, e *event, w *otherWrite, files []plugin.Owned) {
+	wanted := map[string]string{}
+	for _, o := range files {
+		wanted[o.Change.Key] = o.Change.Text
+	}
+	if c := w.object.container; c != nil && len(files) > 0 {
+		i.Store.AddCgroupFiles(c.id, wanted)
+		if !i.started(c.id) {
+			return
+		}
+	}
+	group, err := w.object.group(i.Store)
+	for _, o := range files {
+		writeErr := err
+		if writeErr == nil {
+			writeErr = i.Cgroups.Write(group, o.Change.Key, o.Change.Text)
+		}
+		if writeErr != nil {
+			i.notWritten(ctx, e, w.hook, []plugin.Owned{o}, writeErr)
+		}
+	}
+}
+
+func (i *interceptor) notWritten(ctx context.Context, e *event, hook abi.Hook, changes []plugin.Owned, err error) {
+	for _, o := range changes {
+		i.Log.ErrorContext(ctx, "change of another object not carried out", "plugin", o.Plugin, "hook", hook.String(), slog.Any("", e),
+			"field", o.Change.Target(), "err", err)
+	}
+}

@@ -1,0 +1,224 @@
+package intercept_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// neighbour finds the container c1.
+func neighbour(ev plugin.Event) (abi.Object, error) {
+	o, errno := ev.Find(abi.ByContainerID, "c1")
+	if errno != abi.OK {
+		return 0, errno
+	}
+	return o, nil
+}
+
+// squeeze changes c1, which runs in the group of scratchGroup.
+func squeeze(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+	o, err := neighbour(ev)
+	return errors.Join(err,
+		adj.SetInt64(o, abi.Resources+abi.CPUQuota, 20_000), adj.SetText(o, abi.Resources+abi.CpusetCpus, "1"),
+		adj.WriteFile(o, "memory.high", "4096000"))
+}
+
+// second is a call about another pod than that of c1.
+func (n *node) second() error {
+	_, err := n.call(n.t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{}},
+		&runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod2"})
+	if err == nil {
+		err = n.turns.Drain(n.t.Context())
+	}
+	return err
+}
+
+// What a plugin wants of another container is one update that goes straight to
+// the runtime after the call, with what the kernel would refuse it for out of the
+// way, and the store follows it.
+func TestWriteToAnotherContainer(t *testing.T) {
+	for _, hook := range []abi.Hook{abi.PreRunPodSandbox, abi.PostRunPodSandbox} {
+		fs, _, dir := scratchGroup(t)
+		n := newNode(t, nil, withCgroups(fs))
+		n.runPod()
+		_, err := n.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c1"}, &runtimeapi.StartContainerResponse{})
+		n.must(err)
+		n.must(os.WriteFile(filepath.Join(dir, "cpu.max.burst"), []byte("30000\n"), 0o644))
+		m := n.with(withCgroups(fs), on(hook, squeeze), on(abi.PreUpdateContainerResources, func(context.Context, plugin.Event, *plugin.Adjustment) error {
+			t.Error("the proxy's own update has a hook")
+			return nil
+		}))
+		var during string
+		m.backend.hear = func() { during = content(t, dir, "cpu.max.burst") }
+		m.must(m.second())
+		want := []*runtimeapi.UpdateContainerResourcesRequest{{
+			ContainerId: "c1", Linux: &runtimeapi.LinuxContainerResources{CpuQuota: 20_000, CpusetCpus: "1"},
+		}}
+		if diff := cmp.Diff(want, m.backend.updates, protocmp.Transform()); diff != "" {
+			t.Errorf("%v: updates (-want +got):\n%s", hook, diff)
+		}
+		record, _ := m.store.Container("c1")
+		resources := record.Config.GetLinux().GetResources()
+		if resources.GetCpuQuota() != 20_000 || resources.GetCpuShares() != 512 || record.CgroupFiles["memory.high"] != "4096000" {
+			t.Errorf("%v: the store has %v and files %v", hook, resources, record.CgroupFiles)
+		}
+		if high, after := content(t, dir, "memory.high"), content(t, dir, "cpu.max.burst"); high != "4096000" || during != "0" || after != "30000" {
+			t.Errorf("%v: memory.high is %s, cpu.max.burst %s during the update and %s after it", hook, high, during, after)
+		}
+	}
+}
+
+// with is a node with the same store and other plugins.
+func (n *node) with(opt option, members ...plugin.Member) *node {
+	m := newNode(n.t, members, opt, withStore(n))
+	m.store = n.store
+	return m
+}
+
+// Plugins that want different things of another container conflict, as over
+// the event's own, and later ones see what earlier ones changed.
+func TestConflictOverAnotherContainer(t *testing.T) {
+	var errs []error
+	var saw int64
+	give := func(v int64) function {
+		return func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+			o, err := neighbour(ev)
+			errs = append(errs, errors.Join(err, adj.SetInt64(o, abi.Resources+abi.CPUQuota, v)))
+			saw, _ = ev.Int64(o, abi.Resources+abi.CPUQuota)
+			return nil
+		}
+	}
+	first, second := on(abi.PreRunPodSandbox, give(20_000)), on(abi.PreRunPodSandbox, give(30_000))
+	second.ID = "20-later"
+	n := newNode(t, []plugin.Member{first, second})
+	n.runPod()
+	if errs[0] == nil { // the first call is of pod1 itself, and c1 is not there yet
+		t.Fatal("c1 was found before it was made")
+	}
+	errs = nil
+	n.must(n.second())
+	if errs[0] != nil || !errors.Is(errs[1], abi.Conflict) || saw != 20_000 {
+		t.Errorf("errors %v, the second saw %d", errs, saw)
+	}
+	if len(n.backend.updates) != 1 || n.backend.updates[0].GetLinux().GetCpuQuota() != 20_000 {
+		t.Errorf("updates %v", n.backend.updates)
+	}
+	if record, _ := n.store.Container("c1"); record.Config.GetLinux().GetResources().GetCpuQuota() != 20_000 {
+		t.Errorf("the store has %v", record.Config)
+	}
+}
+
+// The call's own container is not written to by a handle while it can be by
+// its number; other handles of one object are the same.
+func TestHandlesAreStable(t *testing.T) {
+	n := newNode(t, []plugin.Member{on(abi.PreStartContainer, func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+		o, _ := neighbour(ev)
+		pod, _ := ev.Find(abi.ByPodName, "prod/web")
+		again, _ := ev.Find(abi.ByPodUID, "u1")
+		all, errno := ev.Pods("prod")
+		in, _ := ev.Containers(again)
+		none, _ := ev.Pods("other")
+		if pod != again || errno != abi.OK || !slices.Equal(all, []abi.Object{pod}) || !slices.Equal(in, []abi.Object{o}) || len(none) != 0 {
+			t.Errorf("handles %d, %d, %v, %v, %v", pod, again, all, in, none)
+		}
+		if !ev.Own(o) || !ev.Own(pod) || ev.Own(abi.Container) || ev.Kind(o) != abi.Container || ev.Kind(pod) != abi.Pod {
+			t.Error("a handle does not know what it is")
+		}
+		if err := adj.SetInt64(o, abi.Resources+abi.CPUQuota, 20_000); !errors.Is(err, abi.ReadOnly) {
+			t.Errorf("writing to the event's own container by a handle: %v", err)
+		}
+		return nil
+	})})
+	n.runPod()
+	_, err := n.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c1"}, &runtimeapi.StartContainerResponse{})
+	n.must(err)
+}
+
+// A failure is logged with the plugin and the field, and the call goes on;
+// nothing is done if the call itself fails.
+func TestWriteToAnotherContainerFails(t *testing.T) {
+	fs, _, dir := scratchGroup(t)
+	n := newNode(t, nil, withCgroups(fs))
+	n.runPod()
+	m := n.with(withCgroups(fs), on(abi.PreRunPodSandbox, squeeze))
+	m.fails = errors.New("no")
+	if err := m.second(); !errors.Is(err, m.fails) || len(m.backend.updates) > 0 {
+		t.Errorf("error %v, updates %v", err, m.backend.updates)
+	}
+	m.fails, m.backend.refuses = nil, errors.New("no such container")
+	m.must(m.second())
+	log := m.log.String()
+	for _, want := range []string{"change of another object not carried out", `"plugin":"10-test"`, `"field":"other container.resources.cpu_quota"`, "no such container"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log lacks %s:\n%s", want, log)
+		}
+	}
+	record, _ := m.store.Container("c1")
+	if record.Config.GetLinux().GetResources().GetCpuQuota() != 50_000 {
+		t.Errorf("the store has %v", record.Config)
+	}
+	// The container has not started: its file is written when it does.
+	if got := content(t, dir, "memory.high"); got != "max" || record.CgroupFiles["memory.high"] != "4096000" {
+		t.Errorf("memory.high is %s, and %v is noted", got, record.CgroupFiles)
+	}
+}
+
+// Files of cgroups are read by their v2 names, of the event's pod and container and by handle.
+// TestReadFileOfWhatIsToBe reads of a container that has no cgroup yet.
+func TestReadFileOfWhatIsToBe(t *testing.T) {
+	fs, _, _ := scratchGroup(t)
+	asked := false
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, func(_ context.Context, ev plugin.Event, _ *plugin.Adjustment) error {
+		asked = true
+		if _, errno := ev.ReadFile(abi.Container, "cpu.stat"); errno != abi.NotFound {
+			t.Errorf("got %v", errno)
+		}
+		return nil
+	})}, withCgroups(fs))
+	n.runPod()
+	_, err := n.call(t.Context(), "CreateContainer", createRequest(), &runtimeapi.CreateContainerResponse{ContainerId: "c9"})
+	n.must(err)
+	if !asked {
+		t.Error("no event came")
+	}
+}
+
+func TestReadFile(t *testing.T) {
+	fs, pod, container := scratchGroup(t)
+	for dir, stat := range map[string]string{pod: "usage_usec 5", container: "usage_usec 3"} {
+		if err := os.WriteFile(filepath.Join(dir, "cpu.stat"), []byte(stat+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := newNode(t, []plugin.Member{on(abi.PreStartContainer, func(_ context.Context, ev plugin.Event, _ *plugin.Adjustment) error {
+		o, _ := neighbour(ev)
+		for o, want := range map[abi.Object]string{abi.Pod: "usage_usec 5", abi.Container: "usage_usec 3", o: "usage_usec 3"} {
+			if got, errno := ev.ReadFile(o, "cpu.stat"); got != want || errno != abi.OK {
+				t.Errorf("object %d: %q, %v", o, got, errno)
+			}
+		}
+		for file, want := range map[string]abi.Errno{"cgroup.procs": abi.Denied, "../cpu.stat": abi.Denied, "memory.stat": abi.Unsupported} {
+			if _, errno := ev.ReadFile(abi.Pod, file); errno != want {
+				t.Errorf("%s: %v, want %v", file, errno, want)
+			}
+		}
+		if _, errno := ev.ReadFile(abi.Node, "cpu.stat"); errno != abi.Invalid {
+			t.Errorf("the node: %v", errno)
+		}
+		return nil
+	})}, withCgroups(fs))
+	n.runPod()
+	_, err := n.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c1"}, &runtimeapi.StartContainerResponse{})
+	n.must(err)
+}

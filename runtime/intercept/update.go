@@ -1,0 +1,81 @@
+package intercept
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
+)
+
+// updateEvent tells of a container whose resources change: what it has, with
+// the request laid over it. Only what the request names or a plugin sets is
+// sent to the backend.
+func (c *call) updateEvent(ctx context.Context, r *runtimeapi.UpdateContainerResourcesRequest) *event {
+	e := c.containerEvent(ctx, r.GetContainerId())
+	if e == nil {
+		return nil
+	}
+	view := e.container
+	view.resources = pods.LayResources(view.resources, r.GetLinux())
+	view.annotations = merged(view.annotations, r.GetAnnotations())
+	seen := place{
+		object: abi.Container, annotations: &view.annotations,
+		resources: func() *runtimeapi.LinuxContainerResources { return view.resources },
+	}
+	sent := place{
+		object: abi.Container, annotations: &r.Annotations,
+		resources: func() *runtimeapi.LinuxContainerResources {
+			if r.Linux == nil {
+				r.Linux = &runtimeapi.LinuxContainerResources{}
+			}
+			return r.Linux
+		},
+	}
+	e.places = []place{seen, sent}
+	return e
+}
+
+// merged returns a map of its own with both, the second winning.
+func merged(a, b map[string]string) map[string]string {
+	sum := make(map[string]string, len(a)+len(b))
+	for _, m := range []map[string]string{a, b} {
+		for k, v := range m {
+			sum[k] = v
+		}
+	}
+	return sum
+}
+
+// updatePodEvent tells of a pod whose resources or overhead change: what it has,
+// with what the request has in its place. These messages are whole sums, so that a
+// plugin's change is sent together with all that it leaves as it is.
+func (c *call) updatePodEvent(ctx context.Context, r *runtimeapi.UpdatePodSandboxResourcesRequest) *event {
+	e := c.podEvent(ctx, r.GetPodSandboxId())
+	if e == nil {
+		return nil
+	}
+	p := place{object: abi.Pod}
+	p.overhead = whole(&r.Overhead, &e.pod.overhead)
+	p.resources = whole(&r.Resources, &e.pod.resources)
+	e.places = []place{p}
+	return e
+}
+
+// whole shows what is sent, or, where nothing is, what is known. What is changed
+// is sent: a copy of what is known if need be.
+func whole(sent, seen **runtimeapi.LinuxContainerResources) func() *runtimeapi.LinuxContainerResources {
+	if *sent != nil {
+		*seen = *sent
+	}
+	return func() *runtimeapi.LinuxContainerResources {
+		if *sent == nil {
+			*sent = &runtimeapi.LinuxContainerResources{}
+			proto.Merge(*sent, *seen)
+			*seen = *sent
+		}
+		return *sent
+	}
+}

@@ -1,0 +1,126 @@
+package kubelet
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+const manifest = `
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: heavy}
+handler: kata-qemu
+overhead: {podFixed: {cpu: 250m, memory: 120Mi}}
+---
+# what follows is the Pod
+apiVersion: v1
+kind: Pod
+metadata: {name: web, labels: {app: web}}
+spec:
+  runtimeClassName: heavy
+  volumes:
+    - {name: data, hostPath: {path: /mnt/data}}
+    - {name: tmp, emptyDir: {}}
+    - {name: conf, configMap: {name: conf}}
+  containers:
+    - name: app
+      image: registry.example/web:1
+      command: [/bin/web, --name=$(NAME)]
+      args: ["--home=$(HOME)", "$$(NAME)", "$(UNKNOWN)", "100%", "$", "$(HOME"]
+      env:
+        - {name: HOME, value: /srv}
+        - {name: NAME, value: "$(HOME)/web"}
+        - {name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+        - {name: APP, valueFrom: {fieldRef: {fieldPath: "metadata.labels['app']"}}}
+        - {name: IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
+        - {name: PASSWORD, valueFrom: {secretKeyRef: {name: s, key: k}}}
+      volumeMounts:
+        - {name: data, mountPath: /data, readOnly: true, mountPropagation: HostToContainer}
+        - {name: tmp, mountPath: /tmp}
+        - {name: conf, mountPath: /etc/web, subPath: web.conf}
+`
+
+func TestRead(t *testing.T) {
+	p, handler, err := Read([]byte(manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if handler != "kata-qemu" || p.Spec.Overhead.milli("cpu") != 250 {
+		t.Errorf("handler %q, overhead %v", handler, p.Spec.Overhead)
+	}
+	if again, _, _ := Read([]byte(manifest)); again.Metadata.UID != p.Metadata.UID || len(p.Metadata.UID) != 36 {
+		t.Errorf("uid %q, then %q", p.Metadata.UID, again.Metadata.UID)
+	}
+	if p.Metadata.Namespace != "default" {
+		t.Errorf("namespace %q", p.Metadata.Namespace)
+	}
+}
+
+// TestReadRefuses names what is wrong with a file.
+func TestReadRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                    "there is no Pod in it",
+		"kind: Deployment":                    "there is no Pod in it",
+		"kind: Pod\nmetadata: {name: x}":      "needs metadata.name and spec.containers",
+		"kind: RuntimeClass\n---\nkind: [Pod": "document 2: ",
+		"kind: Pod\nmetadata: {name: x}\nspec: {containers: [{name: a, resources: {limits: {cpu: lots}}}]}": "document 1: ",
+	} {
+		if _, _, err := Read([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q in it", text, err, want)
+		}
+	}
+}
+
+// TestExpansion is that of variables, for which kubelet's fakes have none:
+// third_party/forked/golang/expansion has the rules.
+func TestExpansion(t *testing.T) {
+	p, _, err := Read([]byte(manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := p.Container("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, lacking := Node{CgroupVersion: 2, Memory: 1 << 30}.CreateContainer(p, c, "sandbox")
+	if want := []string{"/bin/web", "--name=/srv/web"}; !slices.Equal(r.Config.Command, want) {
+		t.Errorf("command %q, want %q", r.Config.Command, want)
+	}
+	if want := []string{"--home=/srv", "$(NAME)", "$(UNKNOWN)", "100%", "$", "$(HOME"}; !slices.Equal(r.Config.Args, want) {
+		t.Errorf("args %q, want %q", r.Config.Args, want)
+	}
+	var env []string
+	for _, v := range r.Config.Envs {
+		env = append(env, v.GetKey()+"="+string(v.GetValue()))
+	}
+	if want := []string{"HOME=/srv", "NAME=/srv/web", "POD=web", "APP=web"}; !slices.Equal(env, want) {
+		t.Errorf("env %q, want %q", env, want)
+	}
+	if want := []string{"IP", "PASSWORD"}; !slices.Equal(lacking, want) {
+		t.Errorf("lacking %q, want %q", lacking, want)
+	}
+}
+
+func TestMounts(t *testing.T) {
+	p, _, err := Read([]byte(manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := "/var/lib/kubelet/pods/" + p.Metadata.UID
+	got := p.mounts(&p.Spec.Containers[0])
+	want := map[string]string{
+		"/data": "/mnt/data", "/tmp": dir + "/volumes/kubernetes.io~empty-dir/tmp", "/etc/web": dir + "/volume-subpaths/conf/app/2",
+		"/etc/hosts": dir + "/etc-hosts", "/dev/termination-log": dir + "/containers/app/00000000",
+	}
+	for _, m := range got {
+		if want[m.GetContainerPath()] != m.GetHostPath() {
+			t.Errorf("%s is %s, want %s", m.GetContainerPath(), m.GetHostPath(), want[m.GetContainerPath()])
+		}
+	}
+	if len(got) != len(want) || !got[0].GetReadonly() || got[0].GetPropagation() != runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER {
+		t.Errorf("%d mounts, the first is %v", len(got), got[0])
+	}
+}

@@ -1,0 +1,80 @@
+package plugin
+
+import (
+	"context"
+	"time"
+)
+
+// maxWait is how long the plugins of one call may wait for others in all: for an instance,
+// and for one of the turns in which guests run.
+const maxWait = 5 * time.Second
+
+// CallTime is the time that all plugins of one call may take together. What they wait
+// for each other is not in it: on a node that starts all its pods at once nothing would be
+// left to those that have done nothing yet. It serves one goroutine. A nil CallTime has no end.
+type CallTime struct {
+	limit, spent time.Duration
+	start        time.Time     // of the plugin that is asked; zero if none is
+	waited       time.Duration // by that plugin
+}
+
+type callTimeKey struct{}
+
+// CallTimeOf returns the time that ctx is under, nil if none.
+func CallTimeOf(ctx context.Context) *CallTime {
+	t, _ := ctx.Value(callTimeKey{}).(*CallTime)
+	return t
+}
+
+// Waited says that the plugin that is asked did nothing but wait since then. To wait is
+// to look at its context, too, which ends when all have waited too long.
+func (t *CallTime) Waited(since time.Time) {
+	if t != nil {
+		t.waited += time.Since(since)
+	}
+}
+
+// Err returns a *TimeError if the time is up.
+func (t *CallTime) Err() error {
+	if t == nil || t.spent+t.ran() <= t.limit {
+		return nil
+	}
+	return t.used()
+}
+
+func (t *CallTime) used() *TimeError { return &TimeError{"the time of all plugins of a call", t.limit} }
+
+// ran is how long the plugin that is asked has run.
+func (t *CallTime) ran() time.Duration {
+	if t.start.IsZero() {
+		return 0
+	}
+	return time.Since(t.start) - t.waited
+}
+
+// begin says that a plugin is asked.
+func (t *CallTime) begin(now time.Time) {
+	if t != nil {
+		t.start, t.waited = now, 0
+	}
+}
+
+// end says that it has answered, and returns how long it took since begin, without what
+// it waited.
+func (t *CallTime) end(begun, now time.Time) time.Duration {
+	took := now.Sub(begun)
+	if t != nil {
+		took -= t.waited
+		t.spent += took
+		t.start, t.waited = time.Time{}, 0
+	}
+	return took
+}
+
+// within returns ctx with what is left of the time as its deadline.
+func (t *CallTime) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if t == nil {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, t.limit-t.spent, t.used())
+}

@@ -1,0 +1,178 @@
+package plugin
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
+// This file checks values of lists and sets, and of texts that are more than text.
+
+// maxID is the largest user or group that Kubernetes takes.
+const maxID = 1<<31 - 1
+
+func checkID(v int64) (abi.Errno, string) {
+	if v < 0 || v > maxID {
+		return abi.Invalid, strconv.FormatInt(v, 10) + " is not a user or group"
+	}
+	return abi.OK, ""
+}
+
+// checkArguments takes what execve does.
+func checkArguments(c Change) (abi.Errno, string) {
+	if slices.ContainsFunc(c.Elements(), func(e string) bool { return strings.ContainsRune(e, 0) }) {
+		return abi.Invalid, "an element holds a NUL byte"
+	}
+	return abi.OK, ""
+}
+
+// Names as their runtimes take them.
+var (
+	imageName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]*$`)
+	handlerName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
+	userName    = regexp.MustCompile(`^[^\x00-\x20:,]+$`)
+	cdiDevice   = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_.-]*[A-Za-z0-9])?/[A-Za-z]([A-Za-z0-9_.-]*[A-Za-z0-9])?=[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?$`)
+)
+
+func checkText(c Change) (abi.Errno, string) {
+	ok, reason := true, ""
+	switch {
+	case c.Kind() == abi.Pod && c.Field == abi.PodCgroupParent:
+		return checkCgroupParent(c.Text)
+	case c.Kind() == abi.Pod && c.Field == abi.PodRuntimeHandler:
+		ok, reason = c.Text == "" || handlerName.MatchString(c.Text), "not the name of a runtime handler"
+	case c.Kind() == abi.Event && c.Field == abi.EventImage, c.Kind() == abi.Container && c.Field == abi.ContainerImage:
+		ok, reason = imageName.MatchString(c.Text), "not the name of an image"
+	case c.Field == abi.ContainerWorkingDir:
+		ok, reason = c.Text == "" || clean(c.Text), "not an absolute, clean path"
+	case c.Field == abi.ContainerRunAsUsername:
+		ok, reason = c.Text == "" || userName.MatchString(c.Text), "not the name of a user"
+	}
+	if !ok {
+		return abi.Invalid, reason
+	}
+	return abi.OK, ""
+}
+
+// clean reports whether a path is absolute and has only one way to be written.
+func clean(p string) bool {
+	return strings.HasPrefix(p, "/") && p == path.Clean(p) && !strings.ContainsRune(p, 0)
+}
+
+// checkElement checks what a Set is to take or to lose, and returns it in its
+// normal form: with its key, and a record's own keys in their order.
+func checkElement(c Change) (Change, error) {
+	record := recordOf(c.Kind(), c.Field)
+	if c.Op == DeleteElement {
+		return c, checkKey(c)
+	}
+	if record == nil {
+		c.Key = c.Text
+		if reason := checkPlain(c); reason != "" {
+			return c, refused(c, abi.Invalid, reason)
+		}
+		return c, nil
+	}
+	values, reason := readRecord(record, c.Text)
+	if reason == "" {
+		c.Key = values[record.Key]
+		c.Text = string(abi.AppendRecord(nil, record.Keys, func(k string) string { return values[k] }))
+		reason = checkRecord(c.Field, values)
+	}
+	if reason != "" {
+		return c, refused(c, abi.Invalid, reason)
+	}
+	return c, nil
+}
+
+func checkKey(c Change) error {
+	if c.Key == "" || strings.ContainsRune(c.Key, 0) {
+		return refused(c, abi.Invalid, "not a key")
+	}
+	return nil
+}
+
+// checkPlain checks an element that is a text, and says what is wrong with it.
+func checkPlain(c Change) string {
+	switch c.Field {
+	case abi.ContainerCDIDevices:
+		if !cdiDevice.MatchString(c.Text) {
+			return "a CDI device is written vendor/class=name"
+		}
+	case abi.ContainerSupplementalGroups:
+		n, err := strconv.ParseUint(c.Text, 10, 64)
+		if err != nil || n > maxID || c.Text != strconv.FormatUint(n, 10) {
+			return "not a number of a group"
+		}
+	}
+	return ""
+}
+
+// readRecord returns a record by key. "false" is as good as nothing.
+func readRecord(record *abi.RecordInfo, text string) (values map[string]string, reason string) {
+	values = map[string]string{}
+	ok := abi.EachEntry(text, func(k, v string) bool {
+		_, twice := values[k]
+		switch {
+		case !slices.Contains(record.Keys, k):
+			reason = "it has no key " + strconv.Quote(Printable(k, 64))
+		case twice:
+			reason = "it has " + k + " twice"
+		}
+		if v == "false" {
+			v = ""
+		}
+		values[k] = v
+		return reason == ""
+	})
+	if !ok {
+		reason = "its encoding is not that of a record"
+	}
+	return values, reason
+}
+
+// checkRecord checks a mount or device, and says what is wrong with it.
+func checkRecord(f abi.Field, values map[string]string) string {
+	for _, key := range []string{"container_path", "host_path"} {
+		if !clean(values[key]) {
+			return key + " is not an absolute, clean path"
+		}
+	}
+	if values["container_path"] == "/" {
+		return "container_path is the root of the container"
+	}
+	if f == abi.ContainerDevices {
+		return checkPermissions(values["permissions"])
+	}
+	return checkMount(values)
+}
+
+func checkMount(values map[string]string) string {
+	for _, key := range []string{"readonly", "selinux_relabel", "recursive_read_only"} {
+		if v := values[key]; v != "" && v != "true" {
+			return key + " is neither true nor false"
+		}
+	}
+	switch values["propagation"] {
+	case "", "private", "host_to_container", "bidirectional":
+	default:
+		return "propagation is none of private, host_to_container and bidirectional"
+	}
+	private := values["propagation"] == "" || values["propagation"] == "private"
+	if values["recursive_read_only"] != "" && (values["readonly"] == "" || !private) {
+		return "recursive_read_only needs readonly and no propagation" // CRI says so
+	}
+	return ""
+}
+
+// checkPermissions takes those of the kernel's device cgroup.
+func checkPermissions(p string) string {
+	if p == "" || strings.Trim(p, "rwm") != "" || len(p) > 3 {
+		return "permissions are any of r, w and m"
+	}
+	return ""
+}

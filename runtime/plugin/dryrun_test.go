@@ -1,0 +1,58 @@
+package plugin_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+func TestDryRun(t *testing.T) {
+	var log bytes.Buffer
+	dry := func(f function) plugin.Member {
+		m := member("20-dry", plugin.Ignore, f)
+		m.Plugin = plugin.DryRun(f, m.ID, slog.New(slog.NewJSONHandler(&log, nil)))
+		return m
+	}
+	refuse := func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return errors.Join(set(abi.CPUQuota, 5000)(nil, nil, adj), adj.Reject(0, "no"))
+	}
+	s, owned, err, _ := dispatch(t,
+		member("10-a", plugin.Ignore, set(abi.CPUShares, 100)), dry(set(abi.MemoryLimit, 7)), dry(refuse),
+		dry(func(context.Context, plugin.Event, *plugin.Adjustment) error {
+			return &plugin.Rejection{Reason: "neither"}
+		}),
+		member("30-b", plugin.Ignore, set(abi.MemoryLimit, 8))) // no conflict with what was only tried
+	if err != nil || len(s.applied) != 2 || len(owned) != 2 || owned[1].Plugin != "30-b" {
+		t.Errorf("applied %v, owned %v, error %v", s.applied, owned, err)
+	}
+	for _, want := range []string{
+		`"msg":"plugin would change field","plugin":"20-dry","hook":"PreCreateContainer","pod":"ns/web","container":"app","field":"container.resources.memory_limit_in_bytes","value":"7"`,
+		`"msg":"plugin would refuse the call","plugin":"20-dry","hook":"PreCreateContainer","pod":"ns/web","container":"app","reason":"no"`, `"reason":"neither"`,
+	} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %s:\n%s", want, &log)
+		}
+	}
+	if strings.Contains(log.String(), "cpu_quota") {
+		t.Errorf("what a refused call would have had changed is told:\n%s", &log)
+	}
+}
+
+// A plugin that fails under a dry run has failed, and its breaker hears of it.
+func TestDryRunThatFails(t *testing.T) {
+	m := member("10-a", plugin.Ignore, nil)
+	fault := errors.New("broken")
+	m.Plugin = plugin.DryRun(function(func(context.Context, plugin.Event, *plugin.Adjustment) error { return fault }), m.ID, slog.Default())
+	var heard error
+	s := &subject{hook: abi.PreCreateContainer}
+	_, err := plugin.NewChain(slog.New(slog.DiscardHandler), v2{}, func(o plugin.Outcome) { heard = o.Err }, m).Dispatch(t.Context(), s)
+	if err != nil || !errors.Is(heard, fault) {
+		t.Errorf("error %v, outcome %v", err, heard)
+	}
+}

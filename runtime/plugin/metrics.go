@@ -1,0 +1,114 @@
+package plugin
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"regexp"
+	"slices"
+	"sync"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
+// Bounds of what one plugin may count.
+const (
+	MaxSeries     = 64
+	MaxSeriesName = 128 // bytes, with labels
+)
+
+// Metrics holds what one plugin counts and measures. It is safe for concurrent use.
+type Metrics struct {
+	mu     sync.Mutex
+	series map[string]*Series
+}
+
+// Series is one metric with one set of labels.
+type Series struct {
+	Name  string // such as throttled_total{qos="Burstable"}
+	Kind  int32  // abi.MetricAdd and its like
+	Value int64  // of a counter or gauge; of a histogram the sum of what it took
+
+	// Count is how many values a histogram took, and Buckets how many of them had
+	// so many binary digits: bucket 0 is for 0 and less, bucket n for less than 1<<n.
+	Count   int64
+	Buckets [64]int64
+}
+
+// NewMetrics returns an empty Metrics.
+func NewMetrics() *Metrics { return &Metrics{series: map[string]*Series{}} }
+
+const labelPattern = `[a-z_][a-z0-9_]*="[^"\\[:cntrl:]]*"`
+
+var seriesName = regexp.MustCompile(`^[a-z_][a-z0-9_]*(\{` + labelPattern + `(,` + labelPattern + `)*\})?$`)
+
+// Update takes a value. It answers abi.Invalid for what is no name or kind, for a
+// counter that would shrink, and for a name that has another kind already.
+func (m *Metrics) Update(kind int32, name string, v int64) abi.Errno {
+	if kind < abi.MetricAdd || kind > abi.MetricObserve || kind == abi.MetricAdd && v < 0 {
+		return abi.Invalid
+	}
+	if len(name) > MaxSeriesName {
+		return abi.TooLarge
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, errno := m.get(kind, name)
+	if errno == abi.OK {
+		s.update(v)
+	}
+	return errno
+}
+
+func (m *Metrics) get(kind int32, name string) (*Series, abi.Errno) {
+	s := m.series[name]
+	switch {
+	case s != nil && s.Kind != kind:
+		return nil, abi.Invalid
+	case s != nil:
+		return s, abi.OK
+	case !seriesName.MatchString(name):
+		return nil, abi.Invalid
+	case len(m.series) >= MaxSeries:
+		return nil, abi.Limit
+	}
+	s = &Series{Name: name, Kind: kind}
+	m.series[name] = s
+	return s, abi.OK
+}
+
+func (s *Series) update(v int64) {
+	switch s.Kind {
+	case abi.MetricSet:
+		s.Value = v
+	case abi.MetricObserve:
+		s.Count++
+		s.Buckets[bits.Len64(uint64(max(v, 0)))]++
+		s.Value = sum(s.Value, v)
+	default:
+		s.Value = sum(s.Value, v)
+	}
+}
+
+// sum adds without going round.
+func sum(a, b int64) int64 {
+	switch {
+	case b > 0 && a > math.MaxInt64-b:
+		return math.MaxInt64
+	case b < 0 && a < math.MinInt64-b:
+		return math.MinInt64
+	}
+	return a + b
+}
+
+// All returns a copy of all series, sorted by name.
+func (m *Metrics) All() []Series {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make([]Series, 0, len(m.series))
+	for _, s := range m.series {
+		all = append(all, *s)
+	}
+	slices.SortFunc(all, func(a, b Series) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}

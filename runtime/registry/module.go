@@ -1,0 +1,163 @@
+package registry
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// moduleBeside reports whether X.wasm is there, for a file X.json: then that is
+// what X.json describes.
+func moduleBeside(json string, names []string) bool {
+	return filepath.Ext(json) == ".json" && slices.Contains(names, id(json)+".wasm")
+}
+
+// readModules reads the modules of a directory, X.json beside X.wasm describing it.
+func readModules(dir string, names []string) (found []Description) {
+	for _, name := range names {
+		if filepath.Ext(name) != ".wasm" || strings.HasPrefix(name, ".") {
+			continue
+		}
+		if d, wanted := readModule(filepath.Join(dir, name), slices.Contains(names, id(name)+".json")); wanted {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+// readModule reads a module and the JSON file beside it, if there is one. The
+// module is not wanted if it is switched off, or gone by now.
+func readModule(path string, described bool) (d Description, wanted bool) {
+	d = Description{ID: id(path), File: path}
+	var s settings
+	beside := strings.TrimSuffix(path, ".wasm") + ".json"
+	if described {
+		var err error
+		if s, err = d.describe(beside); err != nil {
+			d.Problem = &fileError{beside, err}
+			return d, true
+		}
+	}
+	return d.find(path, beside, s)
+}
+
+// describe reads the JSON file beside a module. While it cannot be read, or not
+// what it says of failures, the module must not be passed by.
+func (d *Description) describe(path string) (s settings, err error) {
+	b, err := pluginFiles.readAll(path, maxJSON)
+	if vanished(path, err) {
+		return s, nil
+	}
+	readable := err == nil
+	if readable {
+		s, err = parsePlugin(b)
+	}
+	d.take(s)
+	unknown := d.narrow(s.hooks)
+	if broken := new(unreadableError); !readable || s.unclear || errors.As(err, &broken) {
+		d.Policy = plugin.Fail
+	}
+	if err == nil {
+		err = s.checkModule(filepath.Base(d.File), unknown)
+	}
+	return s, err
+}
+
+// readNamed makes d, which a JSON file describes that names a module, the
+// description of that module.
+func (d *Description) readNamed(s settings) (wanted bool) {
+	d.Module, d.Endpoint, d.UnknownHooks = s.module, "", nil
+	unknown := d.narrow(s.hooks)
+	if d.Problem != nil {
+		return true
+	}
+	if err := errors.Join(trusted(d.File), s.checkModule(s.module, unknown)); err != nil {
+		d.Problem = &fileError{d.File, err}
+		return true
+	}
+	module := filepath.Join(filepath.Dir(d.File), s.module)
+	found, wanted := d.find(module, d.File, s)
+	if !wanted && !s.disabled {
+		found.Problem, wanted = &fileError{d.File, fmt.Errorf("wasm-module: there is no %s beside it", s.module)}, true
+	}
+	*d = found
+	return wanted
+}
+
+// narrow takes the hooks that a module keeps, and returns the names of none.
+func (d *Description) narrow(hooks []string) (unknown []string) {
+	d.Hooks, unknown = hookSet(hooks)
+	d.HooksNamed = hooks != nil
+	return unknown
+}
+
+// checkModule refuses what means nothing for a module.
+func (s settings) checkModule(module string, unknown []string) error {
+	switch {
+	case s.endpoint != "":
+		return fmt.Errorf("remote-endpoint: %s beside it is a plugin too; one of the two must go", module)
+	case s.module != "" && s.module != module:
+		return fmt.Errorf("wasm-module: %s beside it is a plugin too; one of the two must go", module)
+	case len(unknown) > 0:
+		return unknownHook(unknown[0])
+	}
+	return nil
+}
+
+// find looks at the module at path; a wrong digest is the JSON file's problem.
+func (d Description) find(path, json string, s settings) (_ Description, wanted bool) {
+	sum, err := digest(path)
+	d.Digest = sum
+	switch {
+	case s.disabled || vanished(path, err):
+		return d, false
+	case err != nil:
+		d.Problem = &fileError{path, err}
+	case s.sha256 != "" && s.sha256 != sum:
+		d.Problem = &fileError{json, fmt.Errorf("sha256: %s is wanted, and %s has %s", s.sha256, filepath.Base(path), sum)}
+	}
+	return d, true
+}
+
+// magic is how a module begins. What follows is for package wasm to judge.
+const magic = "\x00asm"
+
+// digest returns the SHA-256 of a module in hex.
+func digest(path string) (string, error) {
+	if dir := filepath.Dir(path); trusted(dir) != nil {
+		return "", fmt.Errorf("is a module in %s, which %w", dir, trusted(dir))
+	}
+	f, err := pluginFiles.open(path, maxModule)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	hash := sha256.New()
+	head := make([]byte, len(magic))
+	if _, err := io.ReadFull(f, head); err != nil || string(head) != magic {
+		return "", errors.New("is not a WebAssembly module")
+	}
+	hash.Write(head)
+	if _, err := io.Copy(hash, io.LimitReader(f, maxModule)); err != nil {
+		return "", cause(err)
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// trusted judges a file or directory of hookserver.d by the rules of the plugin
+// directory: more people may register a process than may say what runs in the proxy.
+func trusted(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return cause(err)
+	}
+	return pluginFiles.check(info)
+}

@@ -1,0 +1,85 @@
+package rehearsal
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+)
+
+// Event is one hook with all that it needs. What it points to is not changed.
+type Event struct {
+	Hook   abi.Hook
+	Before []Call // what made the pods and containers that there are, in order
+	Call   Call   // whose hook it is; the zero Call in a hook apart from calls
+	Node   intercept.Node
+	// Files are cgroup files that plugins may read, by the id of the pod or
+	// container and their v2 names.
+	Files map[string]map[string]string
+	Notes []string // for people: what could not be had
+
+	Config string // what the plugin is configured with, if the event says so
+	Grant  abi.CapabilitySet
+	KV     map[string]string
+}
+
+// Call is a CRI call that the backend answers with Response.
+type Call struct {
+	Method            cri.Method
+	Request, Response proto.Message
+}
+
+// newCall returns a call of the method that has this request, with an answer without
+// anything in it.
+func newCall(request proto.Message) Call {
+	for _, m := range cri.Methods {
+		if m.NewRequest().ProtoReflect().Descriptor() == request.ProtoReflect().Descriptor() {
+			return Call{Method: m, Request: request, Response: m.NewResponse()}
+		}
+	}
+	return Call{Request: request}
+}
+
+// methodOf returns the method of a hook; ok is false in hooks apart from calls.
+func methodOf(hook abi.Hook) (m cri.Method, ok bool) {
+	for _, m := range cri.Methods {
+		if m.Pre == hook || m.Post == hook {
+			return m, true
+		}
+	}
+	return m, false
+}
+
+// answer fills in the ids of what the call makes.
+func (c Call) answer(pod, container string) Call {
+	switch r := c.Response.(type) {
+	case *runtimeapi.RunPodSandboxResponse:
+		r.PodSandboxId = pod
+	case *runtimeapi.RestorePodResponse:
+		r.PodSandboxId = pod
+	case *runtimeapi.CreateContainerResponse:
+		r.ContainerId = container
+	}
+	return c
+}
+
+// Title says what the event is about, as far as it is one pod.
+func (e *Event) Title() string {
+	title := e.Hook.String()
+	if e.Hook.Info().Object == abi.Event {
+		return title
+	}
+	for _, c := range append(e.Before[:len(e.Before):len(e.Before)], e.Call) {
+		if r, ok := c.Request.(interface {
+			GetConfig() *runtimeapi.PodSandboxConfig
+		}); ok && r.GetConfig() != nil {
+			m := r.GetConfig().GetMetadata()
+			title = fmt.Sprintf("%s of %s/%s", e.Hook, m.GetNamespace(), m.GetName())
+		}
+	}
+	return title
+}

@@ -1,0 +1,93 @@
+package rehearsal
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+)
+
+// FromFixture returns the event of a fixture's case. What pods and containers of it
+// have no id for gets one.
+func FromFixture(c fixture.Case) *Event {
+	version := 2
+	if c.Files != nil {
+		version = c.Files.Version()
+	}
+	own := newStage("pod", fixture.Pod{Fields: c.Pod, Containers: c.Siblings})
+	var a *actor
+	if c.Container != nil || c.Hook.Info().Object == abi.Container {
+		a = own.add("container", c.Container)
+	}
+	e := own.event(c.Hook, a, c.Event)
+	for i, p := range c.Store {
+		other := newStage("pod-"+strconv.Itoa(i+1), p)
+		e.Before = append(other.earlier(other.containers), e.Before...)
+	}
+	if c.Pod == nil && c.Container == nil && c.Hook.Info().Object == abi.Event {
+		e.forget(own)
+	}
+	e.Files, e.Config, e.Grant, e.KV = c.Readable, c.Config, c.Grant, c.KV
+	e.node(values{c.Node}, version)
+	e.rename(own, a)
+	return e
+}
+
+// forget takes out the pod of an event that is about none.
+func (e *Event) forget(own *stage) {
+	if r, ok := e.Call.Request.(*runtimeapi.PullImageRequest); ok {
+		r.SandboxConfig = nil
+	}
+	e.Before = slices.DeleteFunc(e.Before, func(c Call) bool { return c.Request == own.run })
+}
+
+// rename gives cgroup files of the event's own objects their ids.
+func (e *Event) rename(own *stage, a *actor) {
+	files := map[string]map[string]string{}
+	for name, of := range e.Files {
+		switch {
+		case name == abi.Pod.String():
+			name = own.id
+		case name == abi.Container.String() && a != nil:
+			name = a.id
+		}
+		files[name] = of
+	}
+	e.Files = files
+}
+
+func (e *Event) node(f values, version int) {
+	n := DefaultNode(version)
+	n.RuntimeName, n.RuntimeVersion = cmp.Or(f.text("runtime_name"), n.RuntimeName), cmp.Or(f.text("runtime_version"), n.RuntimeVersion)
+	n.CgroupDriver, n.Kernel = cmp.Or(f.text("cgroup_driver"), n.CgroupDriver), cmp.Or(f.text("kernel"), n.Kernel)
+	n.CPUs, n.Memory = cmp.Or(int(f.number("cpus")), n.CPUs), cmp.Or(f.number("memory"), n.Memory)
+	if handlers := f.list("runtime_handlers"); handlers != nil {
+		n.RuntimeHandlers = handlers
+	}
+	e.Node = n
+}
+
+func newStage(id string, p fixture.Pod) *stage {
+	f := values{p.Fields}
+	s := &stage{id: cmp.Or(f.text("id"), id), state: f.text("state")}
+	s.run = &runtimeapi.RunPodSandboxRequest{Config: f.sandbox(s.id), RuntimeHandler: f.text("runtime_handler")}
+	s.resize = &runtimeapi.UpdatePodSandboxResourcesRequest{PodSandboxId: s.id, Overhead: f.resources("overhead."), Resources: f.resources("resources.")}
+	for i, container := range p.Containers {
+		s.add(fmt.Sprintf("%s-container-%d", s.id, i+1), container)
+	}
+	return s
+}
+
+func (s *stage) add(id string, fields fixture.Fields) *actor {
+	f := values{fields}
+	a := &actor{id: cmp.Or(f.text("id"), id), state: f.text("state")}
+	a.create = &runtimeapi.CreateContainerRequest{PodSandboxId: s.id, Config: f.container(), SandboxConfig: s.run.GetConfig()}
+	a.update = &runtimeapi.UpdateContainerResourcesRequest{ContainerId: a.id, Linux: f.resources("resources.")}
+	s.containers = append(s.containers, a)
+	return a
+}

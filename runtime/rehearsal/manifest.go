@@ -1,0 +1,79 @@
+package rehearsal
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+	"github.com/wasmproxy/wasmproxy/runtime/kubelet"
+)
+
+// Setting is what an event is made with that does not say so itself. It is for Pods,
+// which say nothing of their node, and for files with more than one event.
+type Setting struct {
+	Container     string // of a Pod; its first one if ""
+	Handler       string // the runtime handler of a Pod; that of its RuntimeClass if ""
+	Case          string // of a file of fixtures; the first one of the hook if ""
+	CgroupVersion int    // 1 or 2
+	Systemd       bool   // names cgroups
+	Memory        int64  // bytes of the node
+	Command       []string
+}
+
+func (s Setting) node() kubelet.Node {
+	return kubelet.Node{CgroupVersion: s.CgroupVersion, Systemd: s.Systemd, Memory: s.Memory}
+}
+
+// FromPod returns the event of a Pod's manifest, as kubelet would make it come about.
+// All other containers of the Pod run already.
+func FromPod(file []byte, hook abi.Hook, s Setting) (*Event, error) {
+	p, handler, err := kubelet.Read(file)
+	if err != nil {
+		return nil, err
+	}
+	named, err := p.Container(s.Container)
+	if err != nil {
+		return nil, err
+	}
+	n, own := s.node(), &stage{id: "sandbox-" + p.Metadata.Name}
+	own.run = n.RunPodSandbox(p, cmp.Or(s.Handler, handler))
+	own.resize = n.UpdatePodSandboxResources(p, own.id)
+	var a *actor
+	var notes []string
+	for i := range p.Spec.Containers {
+		c := &p.Spec.Containers[i]
+		made, note := s.actor(p, c, own)
+		if own.containers = append(own.containers, made); c.Name == named.Name {
+			a, notes = made, note
+		}
+	}
+	if a == nil { // a container that runs before the others
+		a, notes = s.actor(p, named, own)
+		own.containers = []*actor{a}
+	}
+	e := own.event(hook, a, fixture.Fields{"command": slices.Clone(s.Command), "timeout": int64(*p.Spec.GracePeriod)})
+	e.Notes = notes
+	e.Node = DefaultNode(s.CgroupVersion)
+	if e.Node.Memory = s.Memory; s.Systemd {
+		e.Node.CgroupDriver = "systemd"
+	}
+	if used := own.run.GetRuntimeHandler(); !slices.Contains(e.Node.RuntimeHandlers, used) {
+		e.Node.RuntimeHandlers = append(e.Node.RuntimeHandlers, used)
+		slices.Sort(e.Node.RuntimeHandlers)
+	}
+	return e, nil
+}
+
+func (s Setting) actor(p *kubelet.Pod, c *kubelet.Container, own *stage) (a *actor, notes []string) {
+	a = &actor{id: own.id + "-" + c.Name}
+	var lacking []string
+	a.create, lacking = s.node().CreateContainer(p, c, own.id)
+	a.update = s.node().UpdateContainerResources(p, c, a.id)
+	if len(lacking) > 0 {
+		notes = []string{fmt.Sprintf("container %s lacks the variables %s, whose values are elsewhere in the cluster", c.Name, strings.Join(lacking, ", "))}
+	}
+	return a, notes
+}

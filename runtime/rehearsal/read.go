@@ -1,0 +1,57 @@
+package rehearsal
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+)
+
+// isFixture reports whether a file has cases: they name their hook.
+func isFixture(file []byte) bool {
+	var one struct {
+		Hook string `json:"hook"`
+	}
+	if json.Unmarshal(file, &one) == nil {
+		return one.Hook != ""
+	}
+	var all []struct {
+		Hook string `json:"hook"`
+	}
+	return json.Unmarshal(file, &all) == nil && len(all) > 0 && all[0].Hook != ""
+}
+
+// kindPod finds a Pod in YAML or JSON. A request is no text, or has no kind.
+var kindPod = regexp.MustCompile(`(?m)^\s*[{]?\s*"?kind"?\s*:\s*"?Pod"?\s*(#.*)?,?\s*$|"kind"\s*:\s*"Pod"`)
+
+func isPod(file []byte) bool { return kindPod.Match(file) }
+
+func readFixture(file []byte, hook abi.Hook, s Setting) (*Event, error) {
+	cases, err := fixture.Parse(file)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, c := range cases {
+		if (hook == 0 || c.Hook == hook) && (s.Case == "" || s.Case == c.Name) {
+			return FromFixture(c), nil
+		}
+		names = append(names, fmt.Sprintf("%s (%v)", c.Name, c.Hook))
+	}
+	wanted := []string{s.Case, hook.String()}
+	return nil, fmt.Errorf("no case is %s; there are %s",
+		strings.Join(slices.DeleteFunc(wanted, func(w string) bool { return w == "" }), " for "), strings.Join(names, ", "))
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,138 @@
+package rehearsal
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
+)
+
+// entry is one call of a recording. Other entries are passed over.
+type entry struct {
+	Method   string          `json:"method"`
+	Request  json.RawMessage `json:"request"`
+	Response json.RawMessage `json:"response"`
+}
+
+// FromRecording returns the event of the last call of the hook's method in a
+// recording, which is a list of {"method", "request", "response"} with messages as
+// protojson. The calls before are what the store knows.
+func FromRecording(file []byte, hook abi.Hook, s Setting) (*Event, error) {
+	var entries []entry
+	if err := json.Unmarshal(file, &entries); err != nil {
+		return nil, err
+	}
+	method, isCall := methodOf(hook)
+	last := len(entries)
+	for i, e := range entries {
+		if isCall && strings.HasSuffix(method.Name, "/"+e.Method) {
+			last = i
+		}
+	}
+	e := &Event{Hook: hook, Node: DefaultNode(s.CgroupVersion)}
+	if isCall && last == len(entries) {
+		return nil, fmt.Errorf("no call of it is one of %s", method.Name)
+	}
+	for i, recorded := range entries[:min(last+1, len(entries))] {
+		c, known, err := recorded.call()
+		if err != nil {
+			return nil, fmt.Errorf("entry %d, %s: %w", i+1, recorded.Method, err)
+		}
+		switch {
+		case i == last:
+			e.Call = c
+		case known && c.Method.Followed:
+			e.Before = append(e.Before, c)
+		}
+	}
+	return e, nil
+}
+
+func (e entry) call() (c Call, known bool, err error) {
+	for _, m := range cri.Methods {
+		if strings.HasSuffix(m.Name, "/"+e.Method) {
+			c = Call{Method: m, Request: m.NewRequest(), Response: m.NewResponse()}
+			return c, true, errors.Join(decode(e.Request, c.Request), decode(e.Response, c.Response))
+		}
+	}
+	return c, false, nil
+}
+
+func decode(text json.RawMessage, m proto.Message) error {
+	if len(text) == 0 {
+		return nil
+	}
+	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, m)
+}
+
+// FromRequest returns the event of one request of the hook's method, as protojson or
+// as it is on the wire.
+func FromRequest(file []byte, hook abi.Hook, s Setting) (*Event, error) {
+	method, ok := methodOf(hook)
+	if !ok {
+		return nil, fmt.Errorf("%s is no call's, so there is no request of it", hook)
+	}
+	request := method.NewRequest()
+	name := request.ProtoReflect().Descriptor().Name()
+	var err error
+	if json.Valid(file) {
+		err = protojson.Unmarshal(file, request)
+	} else {
+		err = proto.Unmarshal(file, request)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("it is no %s: %w", name, err)
+	}
+	e := &Event{Hook: hook, Node: DefaultNode(s.CgroupVersion)}
+	e.Call = newCall(request).answer("sandbox", "container")
+	if r, ok := request.(*runtimeapi.CreateContainerRequest); ok {
+		run := newCall(&runtimeapi.RunPodSandboxRequest{Config: proto.CloneOf(r.GetSandboxConfig())})
+		e.Before = []Call{run.answer(r.GetPodSandboxId(), "")}
+	} else if about := hook.Info().Object; about != abi.Event && !carriesPod(request) {
+		return nil, fmt.Errorf("a %s names a %v by its id, of which nothing else is known: give a recording that begins with RunPodSandbox", name, about)
+	}
+	return e, nil
+}
+
+func carriesPod(request proto.Message) bool {
+	_, carries := request.(interface {
+		GetConfig() *runtimeapi.PodSandboxConfig
+	})
+	return carries
+}
+
+// isRecording reports whether a JSON list is one of calls.
+func isRecording(file []byte) bool {
+	var entries []struct {
+		Method string `json:"method"`
+		Point  string `json:"point"`
+	}
+	err := json.Unmarshal(file, &entries)
+	return err == nil && len(entries) > 0 && entries[0].Method+entries[0].Point != ""
+}
+
+// Read returns the event in a file of any of the kinds that there are. With a
+// fixture hook may be 0: the fixture says it.
+func Read(file []byte, hook abi.Hook, s Setting) (*Event, error) {
+	switch text := bytes.TrimSpace(file); {
+	case len(text) == 0:
+		return nil, errors.New("it is empty")
+	case isRecording(text):
+		return FromRecording(text, hook, s)
+	case isFixture(text):
+		return readFixture(text, hook, s)
+	case hook == 0:
+		return nil, errors.New("only a fixture says which hook it is for: name one")
+	case isPod(text):
+		return FromPod(file, hook, s)
+	}
+	return FromRequest(file, hook, s)
+}

@@ -1,0 +1,39 @@
+package wasm
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// Steps is what single steps of a plugin's life took, one duration for each time.
+type Steps struct {
+	Instantiate []time.Duration // an instance that is ready for events
+	Reset       []time.Duration // of one that changed nothing; nil if the plugin keeps its memory
+}
+
+// Measure makes n more instances of a plugin that an Engine loaded, one after
+// another, and closes them. It is for benchmarks.
+func Measure(ctx context.Context, p plugin.Plugin, n int) (s Steps, err error) {
+	of, ok := p.(*guests)
+	if !ok {
+		return s, errors.New("measuring a plugin that is no wasm module")
+	}
+	for range n {
+		start := time.Now()
+		g, err := of.open(ctx)
+		if err != nil {
+			return s, wrap("measuring", err)
+		}
+		s.Instantiate = append(s.Instantiate, time.Since(start))
+		if !of.keeps {
+			start = time.Now()
+			g.reset()
+			s.Reset = append(s.Reset, time.Since(start))
+		}
+		g.close()
+	}
+	return s, nil
+}

@@ -1,0 +1,89 @@
+package wasm
+
+// This file holds the host functions of what is a plugin's own: its values and
+// metrics, its log's level, numbers that look random, what its node can do.
+
+import (
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// draft is what the call writes to the plugin's values.
+func (c *call) draft() *plugin.Draft {
+	if c.kv == nil {
+		c.kv = c.of.kv.Begin()
+	}
+	return c.kv
+}
+
+func kvGet(f frame) int64 {
+	key, errno := f.text(0)
+	if errno != abi.OK {
+		return int64(errno)
+	}
+	v, errno := f.draft().Get(key)
+	return answer(f, 2, v, errno)
+}
+
+func kvSet(f frame) int64 {
+	key, value, errno := f.pair(0)
+	switch {
+	case errno != abi.OK:
+		return int64(errno)
+	case f.event.Hook() == 0: // an instance that starts is one of several
+		return int64(abi.ReadOnly)
+	}
+	return int64(f.draft().Set(key, value))
+}
+
+func kvDelete(f frame) int64 {
+	key, errno := f.text(0)
+	switch {
+	case errno != abi.OK:
+		return int64(errno)
+	case f.event.Hook() == 0:
+		return int64(abi.ReadOnly)
+	}
+	f.draft().Delete(key)
+	return 0
+}
+
+func metric(f frame) int64 {
+	name, errno := f.text(1)
+	if errno != abi.OK {
+		return int64(errno)
+	}
+	return int64(f.of.metrics.Update(f.i32(0), name, int64(f.stack[3])))
+}
+
+// logLevel returns the lowest level that is kept, one above the highest if none is.
+func logLevel(f frame) int64 {
+	for level, l := range levels {
+		if f.output.log.Enabled(f.output.ctx, l) {
+			return int64(level)
+		}
+	}
+	return int64(len(levels))
+}
+
+// maxNumbers is how many bytes of random a guest gets at a time.
+const maxNumbers = 256
+
+func random(f frame) int64 {
+	b := f.bytes(0)
+	if len(b) > maxNumbers {
+		return int64(abi.TooLarge)
+	}
+	f.fill(b)
+	f.moved += len(b)
+	return 0
+}
+
+func feature(f frame) int64 {
+	for _, has := range f.of.features {
+		if has == abi.Feature(f.i32(0)) {
+			return 1
+		}
+	}
+	return 0
+}

@@ -1,0 +1,143 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// maxWeight is how many places of a schema one value of a config may be held
+// against. Real schemas come to some hundreds.
+const maxWeight = 10_000
+
+// bound refuses a schema whose references make it evaluate without a sensible end:
+// a few hundred bytes of references to references double the work thirty times
+// over. What is left takes time in proportion to schema and config.
+func bound(doc any) error {
+	b := bounder{root: doc, weights: map[string]int{}}
+	weight, err := b.weigh(doc, true)
+	if err == nil && weight > maxWeight {
+		err = fmt.Errorf("with all references in place it has more than %d parts", maxWeight)
+	}
+	return err
+}
+
+// bounder counts the parts of a schema with all references in place.
+type bounder struct {
+	root    any
+	weights map[string]int // by reference; 0 while it is counted
+}
+
+// other are the keys that refer to places by something else than where they are.
+var other = []string{"$dynamicRef", "$recursiveRef", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$id", "id"}
+
+func (b *bounder) weigh(node any, root bool) (int, error) {
+	switch node := node.(type) {
+	case map[string]any:
+		return b.weighObject(node, root)
+	case []any:
+		weight := 1
+		for _, child := range node {
+			w, err := b.weigh(child, false)
+			if err != nil {
+				return 0, err
+			}
+			weight = min(weight+w, maxWeight+1)
+		}
+		return weight, nil
+	case json.Number:
+		return 1, checkNumber(string(node))
+	}
+	return 1, nil
+}
+
+// maxNumber is how many characters a number may have, and maxExponent what its exponent
+// may be: the library computes with all the digits that it stands for.
+const (
+	maxNumber   = 64
+	maxExponent = 308
+)
+
+func checkNumber(n string) error {
+	var exponent int
+	var err error
+	if e := strings.IndexAny(n, "eE"); e >= 0 {
+		exponent, err = strconv.Atoi(n[e+1:])
+	}
+	if err != nil || len(n) > maxNumber || max(exponent, -exponent) > maxExponent {
+		return fmt.Errorf("number %.32s has more digits than are computed with", n)
+	}
+	return nil
+}
+
+func (b *bounder) weighObject(node map[string]any, root bool) (int, error) {
+	for _, key := range other {
+		if _, isText := node[key].(string); isText && !(root && strings.HasSuffix(key, "id")) {
+			return 0, fmt.Errorf("%s is not supported, use $ref with a place such as #/$defs/name", key)
+		}
+	}
+	weight := 1
+	for key, child := range node {
+		w, err := 0, error(nil)
+		if ref, ok := child.(string); ok && key == "$ref" {
+			w, err = b.follow(ref)
+		} else {
+			w, err = b.weigh(child, false)
+		}
+		if err != nil {
+			return 0, err
+		}
+		weight = min(weight+w, maxWeight+1)
+	}
+	return weight, nil
+}
+
+// follow weighs what a reference is to.
+func (b *bounder) follow(ref string) (int, error) {
+	if weight, seen := b.weights[ref]; seen {
+		if weight == 0 {
+			return 0, fmt.Errorf("$ref %q leads to itself", ref)
+		}
+		return weight, nil
+	}
+	target, err := b.resolve(ref)
+	if err != nil {
+		return 0, fmt.Errorf("$ref %q: %w", ref, err)
+	}
+	b.weights[ref] = 0
+	weight, err := b.weigh(target, ref == "#")
+	b.weights[ref] = weight
+	return weight, err
+}
+
+// resolve finds what a JSON pointer in a fragment names.
+func (b *bounder) resolve(ref string) (any, error) {
+	pointer, ok := strings.CutPrefix(ref, "#")
+	if !ok || pointer != "" && pointer[0] != '/' || strings.Contains(pointer, "%") {
+		return nil, errors.New("only references such as #/$defs/name are supported")
+	}
+	node := b.root
+	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		if pointer == "" {
+			break
+		}
+		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		switch at := node.(type) {
+		case map[string]any:
+			node, ok = at[token]
+		case []any:
+			i, err := strconv.Atoi(token)
+			if ok = err == nil && i >= 0 && i < len(at); ok {
+				node = at[i]
+			}
+		default:
+			ok = false
+		}
+		if !ok {
+			return nil, errors.New("there is nothing")
+		}
+	}
+	return node, nil
+}

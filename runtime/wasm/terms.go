@@ -1,0 +1,138 @@
+package wasm
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/schema"
+)
+
+// What an operator may give a plugin at most.
+const (
+	MaxMemoryPages = 16384 // 1 GiB
+	MaxFuel        = 10_000_000_000
+	MaxTimeout     = time.Minute
+	MaxHostCalls   = 100_000
+)
+
+// SetLimits sets the limits that an operator gives a plugin, as far as he does. It
+// refuses what no plugin gets.
+func (o *PluginOptions) SetLimits(l abi.Limits) error {
+	for _, limit := range []struct {
+		key      string
+		got, max int64
+	}{
+		{"fuel", l.Fuel, MaxFuel}, {"memory", l.Memory, MaxMemoryPages << 16},
+		{"time_ms", l.TimeMS, MaxTimeout.Milliseconds()}, {"host_calls", l.HostCalls, MaxHostCalls},
+	} {
+		if limit.got < 0 || limit.got > limit.max {
+			return fmt.Errorf("limits: %s is %d, it may be 1 to %d, or 0 for the default", limit.key, limit.got, limit.max)
+		}
+	}
+	o.Fuel = cmp.Or(l.Fuel, o.Fuel)
+	o.MemoryPages = cmp.Or(pagesOf(l.Memory), o.MemoryPages)
+	o.Timeout = cmp.Or(time.Duration(l.TimeMS)*time.Millisecond, o.Timeout)
+	o.HostCalls = cmp.Or(int(l.HostCalls), o.HostCalls)
+	return nil
+}
+
+// pagesOf returns how many pages of memory a number of bytes needs.
+func pagesOf(bytes int64) uint32 { return uint32((bytes + 1<<16 - 1) >> 16) }
+
+// terms are what a plugin's manifest asks for and its operator grants.
+type terms struct {
+	manifest abi.Manifest // empty until it is known
+	has      abi.CapabilitySet
+	hook     allowance // of one hook
+	limit    uint32    // of pages of memory
+	keeps    bool      // there is one instance, which keeps its memory
+}
+
+// provisional are the terms while the manifest is not known.
+func (o *PluginOptions) provisional() terms {
+	hook, _ := o.allowances(o.Interpret)
+	return terms{limit: o.MemoryPages, hook: hook}
+}
+
+// agree returns the terms of a plugin with this manifest, unless its config is not
+// what its schema asks for. It runs nothing of the plugin.
+func (o *PluginOptions) agree(m abi.Manifest) (terms, error) {
+	t := o.provisional()
+	if err := checkConfig(m.ConfigSchema, o.Config); err != nil {
+		return t, err
+	}
+	declared, _ := m.Declared()
+	t.manifest, t.has = m, declared&o.Granted
+	t.keeps = cmp.Or(o.State, m.State) == abi.StateInstance
+	t.limit = min(t.limit, cmp.Or(pagesOf(m.Limits.Memory), t.limit))
+	a := &t.hook
+	a.fuel = min(a.fuel, cmp.Or(m.Limits.Fuel, a.fuel))
+	a.hostCalls = min(a.hostCalls, cmp.Or(int(m.Limits.HostCalls), a.hostCalls))
+	if ms := m.Limits.TimeMS; ms > 0 && ms < a.time.Milliseconds() {
+		a.time = time.Duration(ms) * time.Millisecond
+	}
+	return t, nil
+}
+
+// parseSchema reads a manifest's config_schema. It is nil if there is none.
+func parseSchema(text string) (*schema.Schema, error) {
+	if text == "" {
+		return nil, nil
+	}
+	s, err := schema.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("manifest: config_schema: %s", plugin.Printable(err.Error(), maxReason))
+	}
+	return s, nil
+}
+
+func checkConfig(text string, config []byte) error {
+	s, err := parseSchema(text)
+	if err != nil || s == nil {
+		return err
+	}
+	if err := s.Check(config); err != nil {
+		return fmt.Errorf("config: %s", plugin.Printable(err.Error(), maxReason))
+	}
+	return nil
+}
+
+// agreeStatic returns the terms that the manifest of a custom section leads to, or
+// the provisional ones if it has none.
+func (o *PluginOptions) agreeStatic(m *preflight.Outline) (terms, error) {
+	if m.Manifest == nil {
+		return o.provisional(), nil
+	}
+	manifest, err := parseManifest(m.Manifest)
+	if err != nil {
+		return terms{}, err
+	}
+	return o.agree(manifest)
+}
+
+// learn asks the plugin's first instance for the manifest, if no custom section
+// has it, and agrees on terms. Every other instance is asked too, so that all begin
+// alike; what they answer is passed over.
+func (p *guests) learn(ctx context.Context, g *guest) error {
+	if p.static {
+		return nil
+	}
+	b, err := g.manifest(ctx)
+	if err != nil || p.manifest.Name != "" {
+		return err
+	}
+	m, err := parseManifest(b)
+	if err != nil {
+		return err
+	}
+	if p.terms, err = p.options.agree(m); err != nil {
+		return err
+	}
+	g.allowance = p.hook
+	return g.memory.lower(int64(p.limit) << 16)
+}

@@ -1,0 +1,238 @@
+package wasm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// manifested returns a guest of testdata/wat with a manifest in a custom section,
+// which wins over its own. more are members, each with a comma before it.
+func manifested(t *testing.T, guest, more string) []byte {
+	t.Helper()
+	return withSection(wat(t, guest), abi.ManifestSection,
+		[]byte(`{"name":"p","version":"1","hooks":["PreCreateContainer"],"capabilities":["annotations","resources"]`+more+`}`))
+}
+
+// loadModule is load for a module that is not in testdata/wat as it is.
+func loadModule(t *testing.T, e *Engine, module []byte, o PluginOptions) *guests {
+	t.Helper()
+	p, err := e.Load(t.Context(), "p", module, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	return p.(*guests)
+}
+
+// TestSchema holds configs against the schema of a guest that would trap if it ran.
+func TestSchema(t *testing.T) {
+	e := newEngine(t, Options{})
+	const limits = `,"config_schema":{"type":"object","properties":{"limits":{"properties":{"max":{"type":"integer"}}}},"required":["limits"]}`
+	for _, tt := range []struct{ schema, config, want string }{
+		{limits, `{"limits":{"max":"many"}}`, "loading plugin p: config: /limits/max: got string, want integer"},
+		{limits, `{"limits":{"max":1,`, "config: not JSON, which the plugin's schema is for"},
+		{limits, ``, "config: /: missing property 'limits'"},
+		{`,"config_schema":{"type":"colour"}`, `{}`, "manifest: config_schema: /type: "},
+		{`,"config_schema":"text"`, `{}`, "manifest: config_schema: "},
+		{limits, `{"limits":{"max":3}}`, "trapped"}, // only now it runs
+	} {
+		_, err := e.Load(t.Context(), "p", manifested(t, "start-trap", tt.schema), PluginOptions{Config: []byte(tt.config)})
+		wantError(t, err, tt.want)
+		if ran := strings.Contains(err.Error(), "trapped"); ran != (tt.want == "trapped") {
+			t.Errorf("%s: it ran: %v", tt.config, ran)
+		}
+	}
+	none := loadModule(t, e, manifested(t, "quota", `,"config_schema":null`), PluginOptions{Config: []byte("no: JSON")})
+	if none.Manifest().ConfigSchema != "" {
+		t.Errorf("null is the schema %q", none.Manifest().ConfigSchema)
+	}
+}
+
+// TestManifestBeforeConfigure has a guest whose own export is the manifest: it is
+// asked for that, and no more, before its config is looked at.
+func TestManifestBeforeConfigure(t *testing.T) {
+	module := wat(t, "configure-trap")
+	at := bytes.Index(module, []byte(`"hooks"`))
+	if at < 0 {
+		t.Fatal("configure-trap has no manifest")
+	}
+	module = bytes.Replace(bytes.Clone(module), []byte(`"hooks"`), []byte(`"hoops"`), 1)
+	_, err := newEngine(t, Options{}).Load(t.Context(), "p", module, PluginOptions{})
+	wantError(t, err, "manifest: hooks is empty")
+}
+
+func TestOptional(t *testing.T) {
+	const optional = `,"optional":["make_coffee","count_beans","clean_up","unheard_of"]`
+	engines(t, func(t *testing.T, e *Engine) {
+		changes, err := callPlugin(t.Context(), loadModule(t, e, manifested(t, "optional", optional), PluginOptions{}), newEvent())
+		if err != nil || len(changes) != 1 || changes[0].Key != "example.com/optional" || changes[0].Text != "yes" {
+			t.Errorf("got %+v, %v", changes, err)
+		}
+		_, err = e.Load(t.Context(), "p", manifested(t, "optional", `,"optional":["make_coffee","clean_up"]`), PluginOptions{})
+		wantError(t, err, "it imports wp1.count_beans () -> i64, which this host does not have")
+		_, err = e.Load(t.Context(), "p", manifested(t, "wrong-signature", `,"optional":["get"]`), PluginOptions{})
+		wantError(t, err, "it imports wp1.get as (i32, i32, i32) -> i32, but it is")
+	})
+	in, err := Inspect(t.Context(), manifested(t, "optional", optional))
+	if err != nil || len(in.Problems) > 0 || in.Imports[0].State != Served || in.Imports[1].State != Absent || in.Imports[3].State != Absent {
+		t.Errorf("inspected: %+v, %v", in, err)
+	}
+}
+
+// TestKeptInstance shows that a plugin with state "instance" remembers, one call at
+// a time, until it traps; and that the operator has the last word.
+func TestKeptInstance(t *testing.T) {
+	engines(t, func(t *testing.T, e *Engine) {
+		kept := manifested(t, "fickle", `,"state":"instance"`)
+		p := loadModule(t, e, kept, PluginOptions{})
+		for _, step := range []struct{ do, want string }{
+			{"", "1"}, {"", "2"}, {"fail", "failed: asked to"}, {"", "3"}, {"trap", "trapped: unreachable"},
+			{"", "1"}, {"exit", "exited with code 1"}, {"", "1"}, {"", "2"},
+		} {
+			changes, err := callPlugin(t.Context(), p, asking(step.do))
+			if step.do != "" {
+				wantError(t, err, step.want)
+			} else if err != nil || len(changes) != 1 || changes[0].Text != step.want {
+				t.Errorf("got %v, %v, want the count %s", changes, err, step.want)
+			}
+		}
+		p = loadModule(t, e, kept, PluginOptions{State: abi.StateNone})
+		for range 2 {
+			if changes, err := callPlugin(t.Context(), p, asking("")); err != nil || changes[0].Text != "1" {
+				t.Errorf("the operator wants no state: %v, %v", changes, err)
+			}
+		}
+	})
+}
+
+// TestKeptInstanceIsOne calls one from many sides: no count is lost, or seen twice.
+func TestKeptInstanceIsOne(t *testing.T) {
+	p := loadModule(t, newEngine(t, Options{}), manifested(t, "fickle", `,"state":"instance"`), PluginOptions{Timeout: time.Minute})
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	seen := map[string]int{}
+	for range 4 {
+		wg.Go(func() {
+			for range 25 {
+				changes, err := callPlugin(t.Context(), p, asking(""))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				seen[changes[0].Text]++
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	for digit := range 10 {
+		if n := seen[fmt.Sprint(digit)]; n != 10 {
+			t.Errorf("%d calls were told a count that ends with %d, want 10", n, digit)
+		}
+	}
+}
+
+// TestKVCounts shows when what a guest keeps on the host takes effect: when its
+// hook returns 0, and over a reload.
+func TestKVCounts(t *testing.T) {
+	engines(t, func(t *testing.T, e *Engine) {
+		kv := plugin.NewKV()
+		p := load(t, e, "kept", PluginOptions{KV: kv})
+		for _, step := range []struct{ do, want string }{
+			{"", "1"}, {"", "2"}, {"trap", "trapped: unreachable"}, {"fail", "failed: asked to"}, {"deny", "rejected: asked to"}, {"", "3"},
+		} {
+			changes, err := callPlugin(t.Context(), p, asking(step.do))
+			if step.do != "" {
+				wantError(t, err, step.want)
+			} else if err != nil || len(changes) != 1 || changes[0].Text != step.want {
+				t.Errorf("got %v, %v, want the count %s", changes, err, step.want)
+			}
+		}
+		again := load(t, e, "kept", PluginOptions{KV: kv})
+		if changes, err := callPlugin(t.Context(), again, asking("")); err != nil || changes[0].Text != "4" {
+			t.Errorf("after a reload: %v, %v", changes, err)
+		}
+		denied := load(t, e, "kept", PluginOptions{KV: kv, Granted: abi.DefaultGrant()})
+		if _, err := callPlugin(t.Context(), denied, asking("")); !errors.Is(err, abi.Denied) {
+			t.Errorf("without a grant: %v", err)
+		}
+	})
+}
+
+// TestLimits has a manifest that wants less than it may have, and more.
+func TestLimits(t *testing.T) {
+	engines(t, func(t *testing.T, e *Engine) {
+		for _, tt := range []struct {
+			guest, limits, want string
+			o                   PluginOptions
+		}{
+			{"loop", `"fuel":500000`, "units of fuel, its limit is 500000", PluginOptions{Timeout: time.Minute}},
+			{"loop", `"fuel":5000000`, "units of fuel, its limit is 600000", PluginOptions{Timeout: time.Minute, Fuel: 600_000}},
+			{"loop", `"time_ms":30`, "ran longer than its time limit of 30ms", PluginOptions{Fuel: 1 << 60}},
+			{"loop", `"time_ms":60000`, "ran longer than its time limit of 20ms", PluginOptions{Fuel: 1 << 60, Timeout: 20 * time.Millisecond}},
+			{"host-call-flood", `"host_calls":7`, "called the host more than 7 times", PluginOptions{}},
+			{"host-call-flood", `"host_calls":7000`, "called the host more than 9 times", PluginOptions{HostCalls: 9}},
+		} {
+			p := loadModule(t, e, manifested(t, tt.guest, `,"limits":{`+tt.limits+`}`), tt.o)
+			_, err := callPlugin(t.Context(), p, newEvent())
+			wantError(t, err, tt.want)
+		}
+	})
+}
+
+// TestMemoryLimitOfManifest has one in a custom section and one in an export.
+func TestMemoryLimitOfManifest(t *testing.T) {
+	e := newEngine(t, Options{})
+	p := loadModule(t, e, manifested(t, "alloc", `,"limits":{"memory":200000}`), PluginOptions{})
+	if p.limit != 4 {
+		t.Errorf("it may have %d pages", p.limit)
+	}
+	_, err := callPlugin(t.Context(), p, newEvent())
+	wantError(t, err, "unreachable in out_of_memory")
+	_, err = e.Load(t.Context(), "p", manifested(t, "memory-hungry", `,"limits":{"memory":65536}`), PluginOptions{})
+	wantError(t, err, "it needs 1000 pages (62.5 MiB) of memory to start with, its limit is 1 (0.0625 MiB)")
+
+	m, err := newMemory(&memoryBudget{limit: 1 << 20}, 2<<16, 8<<16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Free()
+	wantError(t, m.lower(1<<16), "manifest: limits.memory is 0.0625 MiB, it has 0.125 to start with")
+	if err := m.lower(3 << 16); err != nil || m.Reallocate(3<<16) == nil || m.Reallocate(4<<16) != nil {
+		t.Errorf("a lower limit does not hold: %v", err)
+	}
+}
+
+func TestSetLimits(t *testing.T) {
+	var o PluginOptions
+	if err := o.SetLimits(abi.Limits{Fuel: 7, Memory: 65537, TimeMS: 100, HostCalls: 9}); err != nil {
+		t.Fatal(err)
+	}
+	if o.Fuel != 7 || o.MemoryPages != 2 || o.Timeout != 100*time.Millisecond || o.HostCalls != 9 {
+		t.Errorf("got %+v", o)
+	}
+	if err := o.SetLimits(abi.Limits{}); err != nil || o.Fuel != 7 || o.MemoryPages != 2 {
+		t.Errorf("nothing changed something: %+v, %v", o, err)
+	}
+	for want, l := range map[string]abi.Limits{
+		"limits: fuel is -1, ":              {Fuel: -1},
+		"limits: memory is 1073741825, ":    {Memory: MaxMemoryPages<<16 + 1},
+		"limits: time_ms is 60001, it may ": {TimeMS: 60_001},
+		"limits: host_calls is 100001, ":    {HostCalls: MaxHostCalls + 1},
+	} {
+		wantError(t, o.SetLimits(l), want)
+	}
+}

@@ -1,0 +1,762 @@
+/*
+ * wasmproxy.h: for authors of wasmproxy plugins in C and C++. One file, no libc:
+ *
+ *     clang --target=wasm32 -mbulk-memory -Oz -nostdlib -ffreestanding \
+ *         -Wl,--no-entry -Wl,--strip-all -o 10-plugin.wasm plugin.c
+ *
+ * A plugin names itself with WP_PLUGIN, once, and defines wp_hook:
+ *
+ *     WP_PLUGIN({"name": "hello", "version": "1.0.0", "hooks": ["PostStartContainer"]})
+ *
+ *     int32_t wp_hook(int32_t hook) {
+ *         wp_say(WP_LOG_INFO, wp_get_text(WP_OBJECT_CONTAINER, WP_CONTAINER_NAME));
+ *         return wp_result();
+ *     }
+ *
+ * The first part of the file is generated: numbers, and the host functions as they
+ * are. The second is what makes them pleasant: texts with a length, memory that need
+ * not be freed, and setters whose refusal is not forgotten. ABI.md of package abi says
+ * what each hook, field and error means.
+ */
+#ifndef WASMPROXY_H
+#define WASMPROXY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Generated from package abi: begin. Do not edit. */
+#define WP_ABI_VERSION 65536 /* 1.0 */
+
+/* Hooks. */
+#define WP_HOOK_PRE_RUN_POD_SANDBOX 1 /* before */
+#define WP_HOOK_POST_RUN_POD_SANDBOX 2 /* after */
+#define WP_HOOK_PRE_CREATE_CONTAINER 3 /* before */
+#define WP_HOOK_POST_CREATE_CONTAINER 4 /* after */
+#define WP_HOOK_PRE_START_CONTAINER 5 /* before */
+#define WP_HOOK_POST_START_CONTAINER 6 /* after */
+#define WP_HOOK_PRE_UPDATE_CONTAINER_RESOURCES 7 /* before */
+#define WP_HOOK_POST_UPDATE_CONTAINER_RESOURCES 8 /* after */
+#define WP_HOOK_POST_STOP_CONTAINER 9 /* after */
+#define WP_HOOK_POST_REMOVE_CONTAINER 10 /* after */
+#define WP_HOOK_POST_STOP_POD_SANDBOX 11 /* after */
+#define WP_HOOK_PRE_STOP_CONTAINER 12 /* before, cannot refuse */
+#define WP_HOOK_PRE_REMOVE_CONTAINER 13 /* before, cannot refuse */
+#define WP_HOOK_PRE_STOP_POD_SANDBOX 14 /* before, cannot refuse */
+#define WP_HOOK_PRE_REMOVE_POD_SANDBOX 15 /* before, cannot refuse */
+#define WP_HOOK_POST_REMOVE_POD_SANDBOX 16 /* after */
+#define WP_HOOK_PRE_UPDATE_POD_SANDBOX_RESOURCES 17 /* before */
+#define WP_HOOK_POST_UPDATE_POD_SANDBOX_RESOURCES 18 /* after */
+#define WP_HOOK_PRE_EXEC 19 /* before */
+#define WP_HOOK_POST_EXEC 20 /* after */
+#define WP_HOOK_PRE_EXEC_SYNC 21 /* before */
+#define WP_HOOK_POST_EXEC_SYNC 22 /* after */
+#define WP_HOOK_PRE_ATTACH 23 /* before */
+#define WP_HOOK_POST_ATTACH 24 /* after */
+#define WP_HOOK_PRE_PORT_FORWARD 25 /* before */
+#define WP_HOOK_POST_PORT_FORWARD 26 /* after */
+#define WP_HOOK_PRE_CHECKPOINT_CONTAINER 27 /* before */
+#define WP_HOOK_POST_CHECKPOINT_CONTAINER 28 /* after */
+#define WP_HOOK_PRE_CHECKPOINT_POD 29 /* before */
+#define WP_HOOK_POST_CHECKPOINT_POD 30 /* after */
+#define WP_HOOK_PRE_RESTORE_POD 31 /* before */
+#define WP_HOOK_POST_RESTORE_POD 32 /* after */
+#define WP_HOOK_PRE_PULL_IMAGE 33 /* before */
+#define WP_HOOK_POST_PULL_IMAGE 34 /* after */
+#define WP_HOOK_PRE_REMOVE_IMAGE 35 /* before */
+#define WP_HOOK_POST_REMOVE_IMAGE 36 /* after */
+#define WP_HOOK_SYNCHRONIZE 37 /* apart */
+#define WP_HOOK_TICK 38 /* apart */
+
+/* Fields of the objects. */
+#define WP_EVENT_HOOK 1 /* i64 */
+#define WP_EVENT_TIME 2 /* i64, ns */
+#define WP_EVENT_METHOD 3 /* string */
+#define WP_EVENT_IMAGE 4 /* string */
+#define WP_EVENT_IMAGE_REF 5 /* string */
+#define WP_EVENT_COMMAND 6 /* list */
+#define WP_EVENT_TTY 7 /* i64 */
+#define WP_EVENT_STDIN 8 /* i64 */
+#define WP_EVENT_TIMEOUT 9 /* i64, s */
+#define WP_EVENT_EXIT_CODE 10 /* i64 */
+#define WP_EVENT_PORTS 11 /* list */
+#define WP_EVENT_LOCATION 12 /* string */
+#define WP_POD_ID 1 /* string */
+#define WP_POD_NAME 2 /* string */
+#define WP_POD_NAMESPACE 3 /* string */
+#define WP_POD_UID 4 /* string */
+#define WP_POD_ATTEMPT 5 /* i64 */
+#define WP_POD_RUNTIME_HANDLER 6 /* string */
+#define WP_POD_QOS 7 /* string */
+#define WP_POD_CGROUP_PARENT 8 /* string */
+#define WP_POD_LABELS 9 /* map */
+#define WP_POD_ANNOTATIONS 10 /* map */
+#define WP_POD_HOSTNAME 11 /* string */
+#define WP_POD_STATE 12 /* string */
+#define WP_POD_SYSCTLS 13 /* map */
+#define WP_POD_LOG_DIRECTORY 14 /* string */
+#define WP_POD_NETWORK_NAMESPACE 15 /* string */
+#define WP_POD_PID_NAMESPACE 16 /* string */
+#define WP_POD_IPC_NAMESPACE 17 /* string */
+#define WP_POD_USER_NAMESPACE 18 /* string */
+#define WP_POD_PRIVILEGED 19 /* i64 */
+#define WP_CONTAINER_ID 1 /* string */
+#define WP_CONTAINER_NAME 2 /* string */
+#define WP_CONTAINER_ATTEMPT 3 /* i64 */
+#define WP_CONTAINER_IMAGE 4 /* string */
+#define WP_CONTAINER_POD_SANDBOX_ID 5 /* string */
+#define WP_CONTAINER_LABELS 9 /* map */
+#define WP_CONTAINER_ANNOTATIONS 10 /* map */
+#define WP_CONTAINER_ENV 11 /* map */
+#define WP_CONTAINER_STATE 12 /* string */
+#define WP_CONTAINER_COMMAND 13 /* list */
+#define WP_CONTAINER_ARGS 14 /* list */
+#define WP_CONTAINER_WORKING_DIR 15 /* string */
+#define WP_CONTAINER_MOUNTS 16 /* set */
+#define WP_CONTAINER_DEVICES 17 /* set */
+#define WP_CONTAINER_CDI_DEVICES 18 /* set */
+#define WP_CONTAINER_RUN_AS_USER 19 /* i64 */
+#define WP_CONTAINER_RUN_AS_GROUP 20 /* i64 */
+#define WP_CONTAINER_RUN_AS_USERNAME 21 /* string */
+#define WP_CONTAINER_SUPPLEMENTAL_GROUPS 22 /* set */
+#define WP_CONTAINER_PRIVILEGED 23 /* i64 */
+#define WP_CONTAINER_READONLY_ROOTFS 24 /* i64 */
+#define WP_CONTAINER_LOG_PATH 25 /* string */
+#define WP_NODE_CGROUP_VERSION 1 /* i64 */
+#define WP_NODE_RUNTIME_NAME 2 /* string */
+#define WP_NODE_RUNTIME_VERSION 3 /* string */
+#define WP_NODE_CGROUP_DRIVER 4 /* string */
+#define WP_NODE_CPUS 5 /* i64 */
+#define WP_NODE_MEMORY 6 /* i64, bytes */
+#define WP_NODE_KERNEL 7 /* string */
+#define WP_NODE_RUNTIME_HANDLERS 8 /* list */
+#define WP_POD_OVERHEAD_CPU_PERIOD 32 /* i64, µs */
+#define WP_POD_OVERHEAD_CPU_QUOTA 33 /* i64, µs */
+#define WP_POD_OVERHEAD_CPU_SHARES 34 /* i64 */
+#define WP_POD_OVERHEAD_MEMORY_LIMIT_IN_BYTES 35 /* i64, bytes */
+#define WP_POD_OVERHEAD_OOM_SCORE_ADJ 36 /* i64 */
+#define WP_POD_OVERHEAD_CPUSET_CPUS 37 /* string */
+#define WP_POD_OVERHEAD_CPUSET_MEMS 38 /* string */
+#define WP_POD_OVERHEAD_HUGEPAGE_LIMITS 39 /* map, bytes */
+#define WP_POD_OVERHEAD_UNIFIED 40 /* map */
+#define WP_POD_OVERHEAD_MEMORY_SWAP_LIMIT_IN_BYTES 41 /* i64, bytes */
+#define WP_POD_RESOURCES_CPU_PERIOD 64 /* i64, µs */
+#define WP_POD_RESOURCES_CPU_QUOTA 65 /* i64, µs */
+#define WP_POD_RESOURCES_CPU_SHARES 66 /* i64 */
+#define WP_POD_RESOURCES_MEMORY_LIMIT_IN_BYTES 67 /* i64, bytes */
+#define WP_POD_RESOURCES_OOM_SCORE_ADJ 68 /* i64 */
+#define WP_POD_RESOURCES_CPUSET_CPUS 69 /* string */
+#define WP_POD_RESOURCES_CPUSET_MEMS 70 /* string */
+#define WP_POD_RESOURCES_HUGEPAGE_LIMITS 71 /* map, bytes */
+#define WP_POD_RESOURCES_UNIFIED 72 /* map */
+#define WP_POD_RESOURCES_MEMORY_SWAP_LIMIT_IN_BYTES 73 /* i64, bytes */
+#define WP_CONTAINER_RESOURCES_CPU_PERIOD 64 /* i64, µs */
+#define WP_CONTAINER_RESOURCES_CPU_QUOTA 65 /* i64, µs */
+#define WP_CONTAINER_RESOURCES_CPU_SHARES 66 /* i64 */
+#define WP_CONTAINER_RESOURCES_MEMORY_LIMIT_IN_BYTES 67 /* i64, bytes */
+#define WP_CONTAINER_RESOURCES_OOM_SCORE_ADJ 68 /* i64 */
+#define WP_CONTAINER_RESOURCES_CPUSET_CPUS 69 /* string */
+#define WP_CONTAINER_RESOURCES_CPUSET_MEMS 70 /* string */
+#define WP_CONTAINER_RESOURCES_HUGEPAGE_LIMITS 71 /* map, bytes */
+#define WP_CONTAINER_RESOURCES_UNIFIED 72 /* map */
+#define WP_CONTAINER_RESOURCES_MEMORY_SWAP_LIMIT_IN_BYTES 73 /* i64, bytes */
+
+/* Capabilities, as the manifest names them. */
+#define WP_CAPABILITY_STORE_READ "store.read" /* look up other pods and containers */
+#define WP_CAPABILITY_RESOURCES "resources" /* change CRI resources */
+#define WP_CAPABILITY_UNIFIED "unified" /* change the unified map of CRI resources */
+#define WP_CAPABILITY_ANNOTATIONS "annotations" /* change annotations */
+#define WP_CAPABILITY_LABELS "labels" /* change labels of a pod */
+#define WP_CAPABILITY_CGROUP_WRITE "cgroup.write" /* write cgroup files that CRI has no field for */
+#define WP_CAPABILITY_METRIC "metric" /* count and measure */
+#define WP_CAPABILITY_ENV "env" /* read and change the environment, which may hold secrets */
+#define WP_CAPABILITY_CGROUP_READ "cgroup.read" /* read files of the pod's or container's cgroup */
+#define WP_CAPABILITY_CGROUP_PARENT "cgroup.parent" /* change the cgroup that a pod or container is put into */
+#define WP_CAPABILITY_RUNTIME_HANDLER "runtime_handler" /* change the runtime handler of a pod */
+#define WP_CAPABILITY_IMAGE "image" /* change the image that is pulled or run */
+#define WP_CAPABILITY_ARGS "args" /* change command, arguments and working directory */
+#define WP_CAPABILITY_MOUNTS "mounts" /* add and remove mounts */
+#define WP_CAPABILITY_DEVICES "devices" /* add and remove devices */
+#define WP_CAPABILITY_CDI "cdi" /* add and remove CDI devices */
+#define WP_CAPABILITY_USER "user" /* change user and groups */
+#define WP_CAPABILITY_UPDATE_OTHERS "update.others" /* change resources and cgroup files of pods and containers other than the event's */
+#define WP_CAPABILITY_STATE_KV "state.kv" /* keep values from one call to the next */
+#define WP_CAPABILITY_CRI_RAW "cri.raw" /* read the whole request; without env and credentials unless they are granted too */
+#define WP_CAPABILITY_CREDENTIALS "credentials" /* see the registry credentials of PullImage in cri_raw */
+
+/* Objects. */
+#define WP_OBJECT_EVENT 0 /* the event */
+#define WP_OBJECT_POD 1 /* the event's pod */
+#define WP_OBJECT_CONTAINER 2 /* the event's container */
+#define WP_OBJECT_NODE 3 /* the node */
+#define WP_OBJECT_FIRST_HANDLE 16 /* the first handle */
+
+/* Errors. */
+#define WP_ERR_OK 0
+#define WP_ERR_NOT_FOUND (-1) /* no such object, field, key or file */
+#define WP_ERR_UNSUPPORTED (-2) /* this node, kernel or host cannot do it */
+#define WP_ERR_DENIED (-3) /* not declared by the plugin, or not granted by the operator */
+#define WP_ERR_INVALID (-4) /* malformed, out of range, or not of the field's type */
+#define WP_ERR_TOO_LARGE (-5) /* the value exceeds a limit */
+#define WP_ERR_LIMIT (-6) /* too many operations in this call */
+#define WP_ERR_READ_ONLY (-7) /* not writable in this hook */
+#define WP_ERR_CONFLICT (-8) /* an earlier plugin set it to another value */
+
+/* Kinds of wp_pod_find. */
+#define WP_BY_POD_ID 0 /* the id of a pod sandbox; gives that pod */
+#define WP_BY_POD_UID 1 /* the uid of a Kubernetes pod; gives its newest sandbox */
+#define WP_BY_POD_NAME 2 /* `namespace/name` of a Kubernetes pod; gives its newest sandbox */
+#define WP_BY_CONTAINER_ID 3 /* the id of a container; gives that container */
+
+/* What wp_hook returns if it does not fail. */
+#define WP_CONTINUE 0 /* the call goes on */
+#define WP_REJECT 1 /* the call is refused; reject was called */
+
+/* Codes of wp_reject. */
+#define WP_REJECT_INVALID_ARGUMENT 3 /* InvalidArgument */
+#define WP_REJECT_PERMISSION_DENIED 7 /* PermissionDenied */
+#define WP_REJECT_RESOURCE_EXHAUSTED 8 /* ResourceExhausted */
+#define WP_REJECT_FAILED_PRECONDITION 9 /* FailedPrecondition, as 0 is */
+
+/* Levels of wp_log. */
+#define WP_LOG_DEBUG 0 /* debug */
+#define WP_LOG_INFO 1 /* info */
+#define WP_LOG_WARN 2 /* warn */
+#define WP_LOG_ERROR 3 /* error */
+
+/* Kinds of wp_metric. */
+#define WP_METRIC_ADD 0 /* a counter grows by the value, which is not negative */
+#define WP_METRIC_SET 1 /* a gauge is the value */
+#define WP_METRIC_OBSERVE 2 /* a histogram takes the value */
+
+/* Features. */
+#define WP_FEATURE_CGROUP_V2 1 /* the node has cgroup v2 */
+#define WP_FEATURE_CGROUP_FILES 2 /* the host reads and writes cgroup files */
+#define WP_FEATURE_UPDATE 3 /* writes on handles are carried out */
+#define WP_FEATURE_KV 4 /* values survive a reload of the plugin */
+
+/* Host functions. ABI.md says what each does. */
+
+__attribute__((import_module("wp1"), import_name("view")))
+int32_t wp_view(int32_t object, void *buf, size_t cap);
+
+__attribute__((import_module("wp1"), import_name("get")))
+int32_t wp_get(int32_t object, int32_t field, void *buf, size_t cap);
+
+__attribute__((import_module("wp1"), import_name("get_i64")))
+int32_t wp_get_i64(int32_t object, int32_t field, int64_t *out);
+
+__attribute__((import_module("wp1"), import_name("map_get")))
+int32_t wp_map_get(int32_t object, int32_t field, const char *key, size_t key_len, void *buf, size_t cap);
+
+__attribute__((import_module("wp1"), import_name("map_dump")))
+int32_t wp_map_dump(int32_t object, int32_t field, void *buf, size_t cap);
+
+__attribute__((import_module("wp1"), import_name("list_dump")))
+int32_t wp_list_dump(int32_t object, int32_t field, void *buf, size_t cap);
+
+__attribute__((import_module("wp1"), import_name("cri_raw")))
+int32_t wp_cri_raw(void *buf, size_t cap);
+
+__attribute__((import_module("wp1"), import_name("cgroup_get")))
+int32_t wp_cgroup_get(int32_t object, const char *file, size_t file_len, void *buf, size_t cap);
+
+__attribute__((import_module("wp1"), import_name("pod_find")))
+int32_t wp_pod_find(int32_t kind, const char *name, size_t name_len);
+
+__attribute__((import_module("wp1"), import_name("pod_list")))
+int32_t wp_pod_list(const char *ns, size_t ns_len, void *buf, size_t cap);
+
+__attribute__((import_module("wp1"), import_name("container_list")))
+int32_t wp_container_list(int32_t pod, void *buf, size_t cap);
+
+__attribute__((import_module("wp1"), import_name("set_i64")))
+int32_t wp_set_i64(int32_t object, int32_t field, int64_t value);
+
+__attribute__((import_module("wp1"), import_name("set_bytes")))
+int32_t wp_set_bytes(int32_t object, int32_t field, const char *value, size_t value_len);
+
+__attribute__((import_module("wp1"), import_name("map_set")))
+int32_t wp_map_set(int32_t object, int32_t field, const char *key, size_t key_len, const char *value, size_t value_len);
+
+__attribute__((import_module("wp1"), import_name("map_del")))
+int32_t wp_map_del(int32_t object, int32_t field, const char *key, size_t key_len);
+
+__attribute__((import_module("wp1"), import_name("list_set")))
+int32_t wp_list_set(int32_t object, int32_t field, const char *list, size_t list_len);
+
+__attribute__((import_module("wp1"), import_name("list_add")))
+int32_t wp_list_add(int32_t object, int32_t field, const char *element, size_t element_len);
+
+__attribute__((import_module("wp1"), import_name("list_del")))
+int32_t wp_list_del(int32_t object, int32_t field, const char *key, size_t key_len);
+
+__attribute__((import_module("wp1"), import_name("cgroup_set")))
+int32_t wp_cgroup_set(int32_t object, const char *file, size_t file_len, const char *value, size_t value_len);
+
+__attribute__((import_module("wp1"), import_name("reject")))
+int32_t wp_reject(int32_t code, const char *reason, size_t reason_len);
+
+__attribute__((import_module("wp1"), import_name("fail")))
+void wp_fail(const char *reason, size_t reason_len);
+
+__attribute__((import_module("wp1"), import_name("abort")))
+void wp_abort(const char *reason, size_t reason_len);
+
+__attribute__((import_module("wp1"), import_name("config")))
+int32_t wp_config(void *buf, size_t cap);
+
+__attribute__((import_module("wp1"), import_name("log")))
+void wp_log(int32_t level, const char *text, size_t text_len);
+
+__attribute__((import_module("wp1"), import_name("log_level")))
+int32_t wp_log_level(void);
+
+__attribute__((import_module("wp1"), import_name("metric")))
+int32_t wp_metric(int32_t kind, const char *name, size_t name_len, int64_t value);
+
+__attribute__((import_module("wp1"), import_name("kv_get")))
+int32_t wp_kv_get(const char *key, size_t key_len, void *buf, size_t cap);
+
+__attribute__((import_module("wp1"), import_name("kv_set")))
+int32_t wp_kv_set(const char *key, size_t key_len, const char *value, size_t value_len);
+
+__attribute__((import_module("wp1"), import_name("kv_del")))
+int32_t wp_kv_del(const char *key, size_t key_len);
+
+__attribute__((import_module("wp1"), import_name("now")))
+int64_t wp_now(void);
+
+__attribute__((import_module("wp1"), import_name("random")))
+int32_t wp_random(void *buf, size_t len);
+
+__attribute__((import_module("wp1"), import_name("feature")))
+int32_t wp_feature(int32_t feature);
+
+/* What a plugin defines. */
+
+__attribute__((export_name("wp_abi"))) int32_t wp_abi(void);
+__attribute__((export_name("wp_manifest"))) int64_t wp_manifest(void);
+__attribute__((export_name("wp_configure"))) int32_t wp_configure(void);
+__attribute__((export_name("wp_hook"))) int32_t wp_hook(int32_t hook);
+/* End of the generated part. */
+
+/* ---- The plugin ---- */
+
+/*
+ * WP_PLUGIN is the plugin's manifest: a JSON object, written as it is. It goes into
+ * the custom section wp.manifest, where tools can read it.
+ */
+#define WP_PLUGIN(...)                                                                  \
+	__asm__(".section .custom_section.wp.manifest,\"\",@\n\t.ascii " WP__TWICE(__VA_ARGS__) "\n"); \
+	int32_t wp_abi(void) { return WP_ABI_VERSION; }
+#define WP__TWICE(...) WP__ONCE(#__VA_ARGS__)
+#define WP__ONCE(...) #__VA_ARGS__
+
+/* ---- Texts ---- */
+
+/* wp_text is bytes with a length, not terminated. A text that is not there has no ptr. */
+typedef struct wp_text {
+	const char *ptr;
+	size_t len;
+} wp_text;
+
+/* WP_TEXT is the text of a string literal. */
+#define WP_TEXT(literal) (wp_make_text((literal), sizeof(literal) - 1))
+
+static inline wp_text wp_make_text(const char *ptr, size_t len) {
+	wp_text t;
+	t.ptr = ptr;
+	t.len = len;
+	return t;
+}
+
+/* wp_there reports whether a text is there; an empty one is. */
+static inline int wp_there(wp_text t) { return t.ptr != 0; }
+
+static inline int wp_equal(wp_text a, wp_text b) {
+	if (a.len != b.len) return 0;
+	for (size_t i = 0; i < a.len; i++)
+		if (a.ptr[i] != b.ptr[i]) return 0;
+	return 1;
+}
+
+static inline int wp_has_prefix(wp_text t, wp_text prefix) {
+	return t.len >= prefix.len && wp_equal(wp_make_text(t.ptr, prefix.len), prefix);
+}
+
+/*
+ * wp_parse_number reads a whole number in decimal, and reports whether the text is one
+ * that fits.
+ */
+static inline int wp_parse_number(wp_text t, int64_t *out) {
+	size_t i = t.len > 0 && t.ptr[0] == '-';
+	int64_t v = 0; /* negative, as there is one more of those */
+	if (i == t.len) return 0;
+	for (; i < t.len; i++) {
+		int digit = t.ptr[i] - '0';
+		if (digit < 0 || digit > 9) return 0;
+		if (v < INT64_MIN / 10 || __builtin_sub_overflow(v * 10, (int64_t)digit, &v)) return 0;
+	}
+	if (t.ptr[0] != '-' && __builtin_sub_overflow((int64_t)0, v, &v)) return 0;
+	*out = v;
+	return 1;
+}
+
+/* ---- Memory ---- */
+
+/* Where the linker says that the heap begins. */
+extern char __heap_base[];
+
+static char *wp__next;
+
+/*
+ * wp_alloc returns memory that is not set to anything. The host puts the guest's memory
+ * back after each call, so that nothing need be freed; with the state "instance" it does
+ * not, and memory should be the plugin's own. There is an end to it: the guest is then
+ * aborted.
+ */
+static inline char *wp_alloc(size_t size) {
+	char *start = wp__next ? wp__next : __heap_base;
+	size_t have = __builtin_wasm_memory_size(0) << 16;
+	if (size > SIZE_MAX - (size_t)start - 0xffff) wp_abort("out of memory", 13);
+	if ((size_t)start + size > have && __builtin_wasm_memory_grow(0, ((size_t)start + size - have + 0xffff) >> 16) == SIZE_MAX)
+		wp_abort("out of memory", 13);
+	wp__next = start + size;
+	return start;
+}
+
+/* wp_join puts two texts together. */
+static inline wp_text wp_join(wp_text a, wp_text b) {
+	char *out = wp_alloc(a.len + b.len);
+	for (size_t i = 0; i < a.len; i++) out[i] = a.ptr[i];
+	for (size_t i = 0; i < b.len; i++) out[a.len + i] = b.ptr[i];
+	return wp_make_text(out, a.len + b.len);
+}
+
+/* wp_format_number writes a number in decimal. */
+static inline wp_text wp_format_number(int64_t v) {
+	uint64_t rest = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+	char *end = wp_alloc(20) + 20, *p = end;
+	do {
+		*--p = (char)('0' + rest % 10);
+		rest /= 10;
+	} while (rest);
+	if (v < 0) *--p = '-';
+	return wp_make_text(p, (size_t)(end - p));
+}
+
+/* ---- Refusals ---- */
+
+static int32_t wp__error; /* the first refusal that nobody dealt with */
+static wp_text wp__what;  /* what was refused */
+static int wp__last;      /* whether it is also the last one */
+
+/*
+ * wp_check remembers a result of a host function if it is an error, and returns it.
+ * The helpers below call it.
+ */
+static inline int32_t wp_check(int32_t result, wp_text what) {
+	wp__last = result < 0 && wp__error == 0;
+	if (wp__last) {
+		wp__error = result;
+		wp__what = what;
+	}
+	return result;
+}
+
+/*
+ * wp_handled reports whether the last helper's result is this error, and if it is, it no
+ * longer fails the hook: the plugin has dealt with it.
+ *
+ *     int32_t result = wp_set_entry(WP_OBJECT_CONTAINER, WP_CONTAINER_RESOURCES_UNIFIED, WP_TEXT("memory.high"), limit);
+ *     if (wp_handled(result, WP_ERR_UNSUPPORTED)) wp_say(WP_LOG_INFO, WP_TEXT("cgroup v1: not set"));
+ */
+static inline int wp_handled(int32_t result, int32_t error) {
+	if (result != error) return 0;
+	if (wp__last) wp__error = 0;
+	wp__last = 0;
+	return 1;
+}
+
+static inline wp_text wp_error_name(int32_t error) {
+	switch (error) {
+	case WP_ERR_NOT_FOUND: return WP_TEXT("not found");
+	case WP_ERR_UNSUPPORTED: return WP_TEXT("unsupported");
+	case WP_ERR_DENIED: return WP_TEXT("denied");
+	case WP_ERR_INVALID: return WP_TEXT("invalid");
+	case WP_ERR_TOO_LARGE: return WP_TEXT("too large");
+	case WP_ERR_LIMIT: return WP_TEXT("limit reached");
+	case WP_ERR_READ_ONLY: return WP_TEXT("read-only here");
+	case WP_ERR_CONFLICT: return WP_TEXT("conflict");
+	}
+	return WP_TEXT("unknown error");
+}
+
+/* ---- The answer: what wp_hook and wp_configure return ---- */
+
+/* wp_result says that all is well, or gives the first refusal that nobody dealt with. */
+static inline int32_t wp_result(void) {
+	wp_text reason;
+	int32_t error = wp__error;
+	if (error == 0) return WP_CONTINUE;
+	wp__error = 0; /* for the next call, of a plugin with the state "instance" */
+	reason = wp_join(wp_join(wp__what, WP_TEXT(": ")), wp_error_name(error));
+	wp_fail(reason.ptr, reason.len);
+	return error;
+}
+
+/* wp_failed fails the hook in the plugin's own words. */
+static inline int32_t wp_failed(wp_text reason) {
+	wp__error = 0;
+	wp_fail(reason.ptr, reason.len);
+	return WP_ERR_INVALID;
+}
+
+/* wp_refuse refuses the call, whatever the failure policy. The code is a WP_REJECT_. */
+static inline int32_t wp_refuse(int32_t code, wp_text reason) {
+	if (wp_check(wp_reject(code, reason.ptr, reason.len), WP_TEXT("wp_refuse")) < 0) return wp_result();
+	wp__error = 0;
+	return WP_REJECT;
+}
+
+/* wp_give_up ends the guest at once with a reason, for a state that cannot be. */
+__attribute__((noreturn)) static inline void wp_give_up(wp_text reason) {
+	wp_abort(reason.ptr, reason.len);
+	__builtin_trap();
+}
+
+/* wp_say writes a line to the proxy's log. The level is a WP_LOG_. */
+static inline void wp_say(int32_t level, wp_text text) { wp_log(level, text.ptr, text.len); }
+
+/* ---- Reading ---- */
+
+/*
+ * WP__FILL calls a host function that fills a buffer, with the length that it needs. A
+ * value that is not there is no text; any other error is remembered.
+ */
+#define WP__FILL(what, call)                                                            \
+	char *buf = 0;                                                                      \
+	size_t cap = 0;                                                                     \
+	int32_t n = (call);                                                                 \
+	if (n >= 0) {                                                                       \
+		cap = (size_t)n;                                                                \
+		buf = wp_alloc(cap);                                                            \
+		n = (call);                                                                     \
+	}                                                                                   \
+	if (n == WP_ERR_NOT_FOUND) return wp_make_text(0, 0);                               \
+	if (wp_check(n, (what)) < 0) return wp_make_text(0, 0);                             \
+	return wp_make_text(buf, (size_t)n)
+
+/* wp_get_text reads a string field. */
+static inline wp_text wp_get_text(int32_t object, int32_t field) {
+	WP__FILL(WP_TEXT("wp_get_text"), wp_get(object, field, buf, cap));
+}
+
+/* wp_get_number reads an i64 field, 0 if it is not there. */
+static inline int64_t wp_get_number(int32_t object, int32_t field) {
+	int64_t v = 0;
+	int32_t result = wp_get_i64(object, field, &v);
+	if (result != WP_ERR_NOT_FOUND) wp_check(result, WP_TEXT("wp_get_number"));
+	return v;
+}
+
+/* wp_get_entry reads the value of one key of a map. */
+static inline wp_text wp_get_entry(int32_t object, int32_t field, wp_text key) {
+	WP__FILL(key, wp_map_get(object, field, key.ptr, key.len, buf, cap));
+}
+
+/* wp_get_map reads a whole map, for wp_next_entry. */
+static inline wp_text wp_get_map(int32_t object, int32_t field) {
+	WP__FILL(WP_TEXT("wp_get_map"), wp_map_dump(object, field, buf, cap));
+}
+
+/* wp_get_list reads a list or set, for wp_next. Each element of a set of records is a map. */
+static inline wp_text wp_get_list(int32_t object, int32_t field) {
+	WP__FILL(WP_TEXT("wp_get_list"), wp_list_dump(object, field, buf, cap));
+}
+
+/* wp_get_view reads a pod or container as one flat record; ABI.md has its form. */
+static inline wp_text wp_get_view(int32_t object) {
+	WP__FILL(WP_TEXT("wp_get_view"), wp_view(object, buf, cap));
+}
+
+/* wp_get_file reads a file of an object's cgroup by its cgroup v2 name. */
+static inline wp_text wp_get_file(int32_t object, wp_text file) {
+	WP__FILL(file, wp_cgroup_get(object, file.ptr, file.len, buf, cap));
+}
+
+/* wp_get_request reads the request as CRI's protobuf. */
+static inline wp_text wp_get_request(void) { WP__FILL(WP_TEXT("wp_get_request"), wp_cri_raw(buf, cap)); }
+
+/* wp_get_config reads the plugin's configuration, empty if there is none. */
+static inline wp_text wp_get_config(void) { WP__FILL(WP_TEXT("wp_get_config"), wp_config(buf, cap)); }
+
+/* wp_get_kept reads a value that wp_keep kept in an earlier call. */
+static inline wp_text wp_get_kept(wp_text key) { WP__FILL(key, wp_kv_get(key.ptr, key.len, buf, cap)); }
+
+/* wp_find looks a pod or container up, and returns its handle, or 0. The kind is a WP_BY_. */
+static inline int32_t wp_find(int32_t kind, wp_text name) {
+	int32_t result = wp_pod_find(kind, name.ptr, name.len);
+	if (result == WP_ERR_NOT_FOUND) return 0;
+	return wp_check(result, name) < 0 ? 0 : result;
+}
+
+/* wp_get_pods lists the pods of a namespace, or all, for wp_next_handle. */
+static inline wp_text wp_get_pods(wp_text ns) {
+	WP__FILL(WP_TEXT("wp_get_pods"), wp_pod_list(ns.ptr, ns.len, buf, cap));
+}
+
+/* wp_get_containers lists the containers of a pod, for wp_next_handle. */
+static inline wp_text wp_get_containers(int32_t pod) {
+	WP__FILL(WP_TEXT("wp_get_containers"), wp_container_list(pod, buf, cap));
+}
+
+/* ---- Going through what was read. wp_from starts; each step reports whether there was one ---- */
+
+/* wp_cursor is a place in a list or map. */
+typedef struct wp_cursor {
+	wp_text rest;
+	uint32_t left;
+} wp_cursor;
+
+static inline uint32_t wp__number(wp_text *t) {
+	uint32_t n = 0;
+	if (t->len < 4) {
+		t->len = 0;
+		return 0;
+	}
+	for (int i = 0; i < 4; i++) n |= (uint32_t)(unsigned char)t->ptr[i] << (8 * i);
+	t->ptr += 4;
+	t->len -= 4;
+	return n;
+}
+
+static inline wp_text wp__counted(wp_text *t) {
+	uint32_t n = wp__number(t);
+	wp_text out = wp_make_text(t->ptr, n < t->len ? n : t->len);
+	t->ptr += out.len;
+	t->len -= out.len;
+	return out;
+}
+
+/*
+ *     wp_text key, value;
+ *     wp_cursor c = wp_from(wp_get_map(WP_OBJECT_POD, WP_POD_LABELS));
+ *     while (wp_next_entry(&c, &key, &value)) …
+ */
+static inline wp_cursor wp_from(wp_text dump) {
+	wp_cursor c;
+	c.rest = dump;
+	c.left = wp__number(&c.rest);
+	return c;
+}
+
+static inline int wp_next(wp_cursor *c, wp_text *element) {
+	if (c->left == 0 || c->rest.len == 0) return 0;
+	c->left--;
+	*element = wp__counted(&c->rest);
+	return 1;
+}
+
+static inline int wp_next_entry(wp_cursor *c, wp_text *key, wp_text *value) {
+	if (!wp_next(c, key)) return 0;
+	*value = wp__counted(&c->rest);
+	return 1;
+}
+
+/* wp_next_handle takes handles off a list of them; 0 is the end. */
+static inline int32_t wp_next_handle(wp_text *handles) { return (int32_t)wp__number(handles); }
+
+/* ---- Writing. A refusal fails the hook, unless wp_handled takes it back ---- */
+
+/* wp_set_number sets an i64 field. */
+static inline int32_t wp_set_number(int32_t object, int32_t field, int64_t v) {
+	return wp_check(wp_set_i64(object, field, v), WP_TEXT("wp_set_number"));
+}
+
+/* wp_set_text sets a string field. */
+static inline int32_t wp_set_text(int32_t object, int32_t field, wp_text v) {
+	return wp_check(wp_set_bytes(object, field, v.ptr, v.len), WP_TEXT("wp_set_text"));
+}
+
+/* wp_set_entry sets one key of a map. */
+static inline int32_t wp_set_entry(int32_t object, int32_t field, wp_text key, wp_text v) {
+	return wp_check(wp_map_set(object, field, key.ptr, key.len, v.ptr, v.len), key);
+}
+
+/* wp_delete_entry removes one key of a map, if it is there. */
+static inline int32_t wp_delete_entry(int32_t object, int32_t field, wp_text key) {
+	return wp_check(wp_map_del(object, field, key.ptr, key.len), key);
+}
+
+/* wp_encode_list writes texts as wp_set_list takes them. */
+static inline wp_text wp_encode_list(const wp_text *elements, size_t count) {
+	size_t size = 4, at = 0;
+	char *out;
+	for (size_t i = 0; i < count; i++) size += 4 + elements[i].len;
+	out = wp_alloc(size);
+	for (int b = 0; b < 4; b++) out[at++] = (char)(count >> (8 * b));
+	for (size_t i = 0; i < count; i++) {
+		for (int b = 0; b < 4; b++) out[at++] = (char)(elements[i].len >> (8 * b));
+		for (size_t j = 0; j < elements[i].len; j++) out[at++] = elements[i].ptr[j];
+	}
+	return wp_make_text(out, size);
+}
+
+/*
+ * wp_encode_record writes an element of a set of records, such as a mount: keys and values
+ * in turn, and how many pairs there are.
+ *
+ *     wp_text mount[] = {WP_TEXT("container_path"), WP_TEXT("/data"), WP_TEXT("host_path"), WP_TEXT("/srv")};
+ *     wp_add(WP_OBJECT_CONTAINER, WP_CONTAINER_MOUNTS, wp_encode_record(mount, 2));
+ */
+static inline wp_text wp_encode_record(const wp_text *pairs, size_t count) {
+	wp_text out = wp_encode_list(pairs, 2 * count);
+	char *p = (char *)out.ptr;
+	for (int b = 0; b < 4; b++) p[b] = (char)(count >> (8 * b));
+	return out;
+}
+
+/* wp_set_list replaces a list. */
+static inline int32_t wp_set_list(int32_t object, int32_t field, const wp_text *elements, size_t count) {
+	wp_text list = wp_encode_list(elements, count);
+	return wp_check(wp_list_set(object, field, list.ptr, list.len), WP_TEXT("wp_set_list"));
+}
+
+/* wp_add adds an element to a set, in place of the one with its key. */
+static inline int32_t wp_add(int32_t object, int32_t field, wp_text element) {
+	return wp_check(wp_list_add(object, field, element.ptr, element.len), WP_TEXT("wp_add"));
+}
+
+/* wp_remove removes the element with a key from a set, if it is there. */
+static inline int32_t wp_remove(int32_t object, int32_t field, wp_text key) {
+	return wp_check(wp_list_del(object, field, key.ptr, key.len), key);
+}
+
+/* wp_set_file asks for a file of an object's cgroup, by its cgroup v2 name. */
+static inline int32_t wp_set_file(int32_t object, wp_text file, wp_text v) {
+	return wp_check(wp_cgroup_set(object, file.ptr, file.len, v.ptr, v.len), file);
+}
+
+/* wp_keep keeps a value for later calls, if this one does not fail. */
+static inline int32_t wp_keep(wp_text key, wp_text v) {
+	return wp_check(wp_kv_set(key.ptr, key.len, v.ptr, v.len), key);
+}
+
+/* wp_forget removes a value that was kept, if it is there. */
+static inline int32_t wp_forget(wp_text key) { return wp_check(wp_kv_del(key.ptr, key.len), key); }
+
+/* wp_measure counts or measures. The kind is a WP_METRIC_. */
+static inline int32_t wp_measure(int32_t kind, wp_text name, int64_t v) {
+	return wp_check(wp_metric(kind, name.ptr, name.len, v), name);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,185 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
+// Call is a call of a host function, or the end of the program.
+type Call struct {
+	Function *abi.Function // nil: the program returns Return
+	Return   int32
+
+	Args   []any  // in the order of the function's parameters, without those of its buffer
+	Is     any    // what it answers; nil: it succeeds, and there is nothing to see
+	Error  string // the name of the error that it answers
+	Length *int64 // what it answers if that does not fit into Cap
+	Cap    *int64 // bytes of the buffer
+	Buf    string // "outside": the buffer is not in the guest's memory
+	Trap   bool   // it does not come back
+	Times  int    // how often it is made; "{n}" in its arguments is the number of the time
+
+	number int
+}
+
+// Name is that of the function.
+func (c *Call) Name() string {
+	if c.Function == nil {
+		return "return"
+	}
+	return c.Function.Name
+}
+
+// UnmarshalJSON reads `{"get": ["pod", "name"], "is": "web"}`.
+func (c *Call) UnmarshalJSON(b []byte) error {
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(b, &keys); err != nil {
+		return err
+	}
+	for key, text := range keys {
+		if err := c.set(key, text); err != nil {
+			return fmt.Errorf("%s: %s: %w", b, key, err)
+		}
+	}
+	if _, returns := keys["return"]; c.Function == nil && !returns {
+		return fmt.Errorf("%s: no host function", b)
+	}
+	return nil
+}
+
+func (c *Call) set(key string, text json.RawMessage) error {
+	to, ok := map[string]any{
+		"return": &c.Return, "is": &c.Is, "error": &c.Error, "length": &c.Length, "cap": &c.Cap,
+		"buf": &c.Buf, "trap": &c.Trap, "times": &c.Times,
+	}[key]
+	if !ok {
+		number, known := functionNumber(key)
+		if !known || c.Function != nil {
+			return fmt.Errorf("neither a host function nor known")
+		}
+		c.number, c.Function, to = number, &abi.Functions[number], &c.Args
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(to); err != nil {
+		return err
+	}
+	if c.Is == nil && key == "is" {
+		return fmt.Errorf("null")
+	}
+	if c.Error != "" && errnoOf(c.Error) == 0 {
+		return fmt.Errorf("there is no error %q", c.Error)
+	}
+	return nil
+}
+
+// errnoOf finds an error by its name in capitals, as ABI.md writes it in its text.
+func errnoOf(name string) abi.Errno {
+	for e := abi.Errno(-1); ; e-- {
+		switch text := e.Error(); {
+		case ErrorName(e) == name:
+			return e
+		case text == "unknown error":
+			return 0
+		}
+	}
+}
+
+// ErrorName is an error's name as ABI.md writes it in its text.
+func ErrorName(e abi.Errno) string {
+	switch e {
+	case abi.Limit:
+		return "LIMIT"
+	case abi.ReadOnly:
+		return "READ_ONLY"
+	}
+	return strings.ToUpper(strings.ReplaceAll(e.Error(), " ", "_"))
+}
+
+// compile returns the instructions of the call, and the lines that come of it.
+func (c *Call) compile() (script []byte, lines []string, err error) {
+	if c.Function == nil {
+		return nil, nil, nil
+	}
+	for n := range max(c.Times, 1) {
+		e := encoder{call: c, n: strconv.Itoa(n)}
+		instruction, err := e.instruction()
+		if err != nil {
+			return nil, nil, err
+		}
+		line, err := e.line()
+		if err != nil {
+			return nil, nil, err
+		}
+		script = append(script, instruction...)
+		if line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return script, lines, nil
+}
+
+// Field is the field that the call is about; ok is false if it is about none that
+// there is.
+func (c *Call) Field() (info abi.FieldInfo, ok bool) {
+	if c.Function == nil || len(c.Args) < 2 || c.Function.Params[1].Name != "field" {
+		return info, false
+	}
+	object, kind, err := objectOf(c.Args[0])
+	if err != nil {
+		return info, false
+	}
+	field, kind, err := fieldOf(c.Args[1], kind)
+	if err != nil || object < 0 {
+		return info, false
+	}
+	return abi.FieldOf(kind, field)
+}
+
+// objectOf reads an object's name or number. A handle has no kind.
+func objectOf(arg any) (number int64, kind abi.Object, err error) {
+	name, ok := arg.(string)
+	if !ok {
+		number, err := numberOf(arg)
+		return number, abi.Object(number), err
+	}
+	for o := abi.Event; o <= abi.Node; o++ {
+		if o.String() == name {
+			return int64(o), o, nil
+		}
+	}
+	return 0, 0, fmt.Errorf("there is no object %q", name)
+}
+
+// fieldOf reads a field's name, which says the object where that is a handle
+// ("container.id"), or its number.
+func fieldOf(arg any, kind abi.Object) (abi.Field, abi.Object, error) {
+	name, ok := arg.(string)
+	if !ok {
+		number, err := numberOf(arg)
+		return abi.Field(number), kind, err
+	}
+	for _, o := range []abi.Object{abi.Pod, abi.Container} {
+		if rest, found := strings.CutPrefix(name, o.String()+"."); found {
+			kind, name = o, rest
+		}
+	}
+	info, ok := abi.FieldByName(kind, name)
+	if !ok {
+		return 0, 0, fmt.Errorf("%v has no field %q", kind, name)
+	}
+	return info.Field, kind, nil
+}
+
+func numberOf(arg any) (int64, error) {
+	n, ok := arg.(json.Number)
+	if !ok {
+		return 0, fmt.Errorf("%v is not a number", arg)
+	}
+	return n.Int64()
+}

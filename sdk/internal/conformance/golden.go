@@ -1,0 +1,80 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+)
+
+// WriteGolden writes vectors to a file as the fixtures that they are: with their
+// scripts, which hold the numbers of the ABI as they are today. Random numbers are left
+// out, as another version may have others.
+func WriteGolden(file string, vectors []Vector) error {
+	lines := []string{}
+	for _, v := range vectors {
+		if strings.HasPrefix(v.Name, "random") {
+			continue
+		}
+		c, err := v.Fixture()
+		if err != nil {
+			return err
+		}
+		keys := map[string]any{"config": json.RawMessage(c.Config), "want": golden(c.Want)}
+		for key, text := range v.keys {
+			if _, replaced := keys[key]; !replaced {
+				keys[key] = text
+			}
+		}
+		b, err := json.Marshal(keys)
+		if err != nil {
+			return err
+		}
+		lines = append(lines, string(b))
+	}
+	return os.WriteFile(file, []byte("[\n"+strings.Join(lines, ",\n")+"\n]\n"), 0o644)
+}
+
+// golden is a Want in JSON: with the keys that it has.
+func golden(w *fixture.Want) map[string]any {
+	keys := map[string]any{"log": w.Log}
+	if w.Changes != nil {
+		keys["changes"] = w.Changes
+	}
+	if w.Reject != nil {
+		keys["reject"] = w.Reject
+	}
+	if w.Error != "" {
+		keys["error"] = w.Error
+	}
+	if w.Metrics != nil {
+		keys["metrics"] = w.Metrics
+	}
+	if w.KV != nil {
+		keys["kv"] = w.KV
+	}
+	return keys
+}
+
+// ReadGolden reads what WriteGolden wrote.
+func ReadGolden(file string) ([]fixture.Case, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var list []map[string]json.RawMessage
+	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&list); err != nil {
+		return nil, err
+	}
+	cases := make([]fixture.Case, len(list))
+	for i, keys := range list {
+		v, err := parse(keys, nil)
+		if err != nil {
+			return nil, err
+		}
+		cases[i] = v.Case
+	}
+	return cases, nil
+}

@@ -1,0 +1,105 @@
+package conformance
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/sdk/internal/guest"
+)
+
+var record = flag.Bool("golden", false, "write the golden guests and vectors of this ABI version, which has none yet")
+
+// goldenLanguages are those whose guests are small.
+var goldenLanguages = []string{"wat", "tinygo", "rust", "c"}
+
+// typed are programs that use an SDK, by their names beside the guests, with what
+// build.sh makes each of.
+var typed = map[string][]string{
+	"typed-tinygo": {"../../toolchain/plugin.sh", "../../../sdk/internal/calls", "OUT"},
+	"typed-rust":   {"build.sh", "rust", "OUT", "../typed/calls.rs"},
+	"typed-c":      {"build.sh", "c", "OUT", "../typed/calls.c"},
+}
+
+// goldenFolder is that of this version of the ABI.
+func goldenFolder() string {
+	return filepath.Join(folder, "golden", fmt.Sprintf("%d.%d", abi.Version>>16, abi.Version&0xffff))
+}
+
+// TestGolden loads guests that were built for earlier versions of the ABI, and for this
+// one, and plays them the vectors of their time.
+func TestGolden(t *testing.T) {
+	if *record {
+		recordGolden(t)
+	}
+	versions, err := filepath.Glob(filepath.Join(folder, "golden", "*"))
+	if err != nil || !slices.Contains(versions, goldenFolder()) {
+		t.Fatalf("%q lacks %s, error %v: run this test with -golden", versions, goldenFolder(), err)
+	}
+	for _, version := range versions {
+		cases, err := ReadGolden(filepath.Join(version, "vectors.json"))
+		if err != nil || len(cases) == 0 {
+			t.Fatalf("%s: %d vectors: %v", version, len(cases), err)
+		}
+		for name := range typed {
+			t.Run(filepath.Base(version)+"/"+name, func(t *testing.T) {
+				guest.Play(t, filepath.Join(version, name+".wasm"), filepath.Join(version, "typed.json"))
+			})
+		}
+		for _, language := range goldenLanguages {
+			t.Run(filepath.Base(version)+"/"+language, func(t *testing.T) {
+				p := open(t, filepath.Join(version, language+".wasm"))
+				p.keep(t)
+				for _, c := range cases {
+					if err := c.Want.Compare(p.answer(t, c)); err != nil {
+						t.Errorf("%s: %v", c.Name, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func recordGolden(t *testing.T) {
+	t.Helper()
+	dir := goldenFolder()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, language := range goldenLanguages {
+		guest.Run(t, ".", nil, filepath.Join(folder, "guest", "build.sh"), language, filepath.Join(dir, language+".wasm"))
+	}
+	recordTyped(t, dir)
+	if err := WriteGolden(filepath.Join(dir, "vectors.json"), allVectors(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// recordTyped builds the programs that use an SDK, beside the script that builds guests.
+func recordTyped(t *testing.T, dir string) {
+	t.Helper()
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scripts, err := filepath.Abs(filepath.Join(folder, "guest"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, command := range typed {
+		command = slices.Clone(command)
+		command[slices.Index(command, "OUT")] = filepath.Join(dir, name+".wasm")
+		guest.Run(t, scripts, nil, filepath.Join(scripts, command[0]), command[1:]...)
+	}
+	fixtures, err := os.ReadFile(filepath.Join(folder, "typed", "calls.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "typed.json"), fixtures, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

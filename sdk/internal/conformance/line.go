@@ -1,0 +1,132 @@
+package conformance
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
+// configLength stands for the length of the configuration, which is known last.
+const configLength = "LENGTH"
+
+// untouched is a byte of a buffer that the host wrote nothing to.
+const untouched = "aa"
+
+// line is what the program logs of the call: its result, and what is in the buffer.
+func (e *encoder) line() (string, error) {
+	c := e.call
+	name := c.Name()
+	switch {
+	case c.Trap:
+		return "", nil
+	case name == "log":
+		line, ok := c.Is.(string)
+		if !ok {
+			return "", fmt.Errorf("log needs the line that comes of it")
+		}
+		return line, nil
+	case name == "fail", name == "abort":
+		return "", nil
+	case c.Error != "":
+		return "info: " + strconv.Itoa(int(errnoOf(c.Error))) + e.untouchedPlace(), nil
+	case c.Length != nil:
+		return "info: " + strconv.FormatInt(*c.Length, 10) + shown(strings.Repeat(untouched, int(e.cap()))), nil
+	case c.Is == nil:
+		return "info: 0", nil
+	}
+	line, err := e.result()
+	return "info: " + line, err
+}
+
+func (e *encoder) untouchedPlace() string {
+	switch e.call.Name() {
+	case "get_i64":
+		return shown(strings.Repeat(untouched, 8))
+	case "random":
+		return shown(strings.Repeat(untouched, int(e.cap())))
+	}
+	return ""
+}
+
+func shown(digits string) string {
+	if digits == "" {
+		return ""
+	}
+	return " " + digits
+}
+
+// result is what Is says, as the program shows it.
+func (e *encoder) result() (string, error) {
+	switch is := e.call.Is; e.call.Name() {
+	case "config":
+		return configLength, nil
+	case "random":
+		return fmt.Sprintf("0 %v", is), nil
+	case "get_i64":
+		n, err := numberOf(is)
+		return "0 " + hex.EncodeToString(little.AppendUint64(nil, uint64(n))), err
+	case "pod_find", "log_level", "now", "feature":
+		n, err := numberOf(is)
+		return strconv.FormatInt(n, 10), err
+	}
+	b, err := e.answer()
+	return strconv.Itoa(len(b)) + shown(hex.EncodeToString(b)), err
+}
+
+// answer is what Is says in the form that the function gives it.
+func (e *encoder) answer() ([]byte, error) {
+	switch is := e.call.Is.(type) {
+	case map[string]any:
+		if e.call.Name() == "view" {
+			return view(e.kind, is)
+		}
+	case []any:
+		if name := e.call.Name(); name != "pod_list" && name != "container_list" {
+			break
+		}
+		var b []byte
+		for _, handle := range is {
+			n, err := numberOf(handle)
+			if err != nil {
+				return nil, err
+			}
+			b = little.AppendUint32(b, uint32(n))
+		}
+		return b, nil
+	}
+	return e.bytes(e.call.Is)
+}
+
+// view encodes numbers and texts of an object, by name.
+func view(o abi.Object, fields map[string]any) ([]byte, error) {
+	var infos []abi.FieldInfo
+	for name := range fields {
+		info, ok := abi.FieldByName(o, name)
+		if !ok {
+			return nil, fmt.Errorf("%v has no field %q", o, name)
+		}
+		infos = append(infos, info)
+	}
+	slices.SortFunc(infos, func(a, b abi.FieldInfo) int { return int(a.Field - b.Field) })
+	w := abi.NewViewWriter(len(infos), 0)
+	for _, info := range infos {
+		switch v := fields[info.Name].(type) {
+		case json.Number:
+			n, err := v.Int64()
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", info.Name, err)
+			}
+			w.Int64(info.Field, n)
+		case string:
+			w.Text(info.Field, v)
+		default:
+			return nil, fmt.Errorf("%s: neither a number nor a text", info.Name)
+		}
+	}
+	return w.View(), nil
+}

@@ -1,0 +1,226 @@
+package conformance
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
+// What an argument in the script is.
+const (
+	number = iota // i64
+	text          // u32 length, bytes: gives a pointer and a length
+	repeat        // u32 length, u8: likewise
+	buffer        // u32: a buffer of so many bytes, shown as far as the result says
+	place         // u32: a pointer to so many bytes, shown whatever the result
+	end    = 0xff // in the place of a function: i32, what the program returns
+)
+
+// outside is in no guest's memory, and neither is what follows.
+const outside = 0xffff_fff0
+
+// defaultCap is the size of a buffer.
+const defaultCap = 1536
+
+var little = binary.LittleEndian
+
+func endInstruction(b []byte, result int32) []byte {
+	return little.AppendUint32(append(b, end), uint32(result))
+}
+
+// encoder writes one call, and the line that the program logs of it.
+type encoder struct {
+	call *Call
+	n    string // which time it is
+	args []any  // that are still to be encoded
+	kind abi.Object
+	info abi.FieldInfo
+
+	out   []byte
+	given byte
+}
+
+// instruction is the number of the function, the number of arguments, and those.
+func (e *encoder) instruction() ([]byte, error) {
+	e.args = e.call.Args
+	params := e.call.Function.Params
+	for i := 0; i < len(params); i++ {
+		pair := i+1 < len(params) && (params[i+1].Name == params[i].Name+"_len" || params[i].Name == "buf")
+		if err := e.parameter(params[i], pair); err != nil {
+			return nil, fmt.Errorf("%s: %w", params[i].Name, err)
+		}
+		if pair {
+			i++
+		}
+	}
+	if len(e.args) > 0 {
+		return nil, fmt.Errorf("too many arguments: %v", e.args)
+	}
+	return append([]byte{byte(e.call.number), e.given}, e.out...), nil
+}
+
+func (e *encoder) parameter(p abi.Param, pair bool) error {
+	switch {
+	case p.Name == "out":
+		return e.place(8)
+	case p.Name == "buf" && e.call.Name() == "random":
+		return e.random()
+	case p.Name == "buf":
+		return e.buffer()
+	}
+	if len(e.args) == 0 {
+		return fmt.Errorf("there is no argument")
+	}
+	arg := e.args[0]
+	e.args = e.args[1:]
+	switch {
+	case pair:
+		return e.text(arg)
+	case p.Name == "object" || p.Name == "pod":
+		object, kind, err := objectOf(arg)
+		e.kind = kind
+		e.number(object)
+		return err
+	case p.Name == "field":
+		field, kind, err := fieldOf(arg, e.kind)
+		e.info, _ = abi.FieldOf(kind, field)
+		e.number(int64(field))
+		return err
+	}
+	n, err := numberOf(arg)
+	e.number(n)
+	return err
+}
+
+func (e *encoder) tag(tag byte) {
+	e.out = append(e.out, tag)
+	e.given++
+}
+
+func (e *encoder) number(n int64) {
+	e.tag(number)
+	e.out = little.AppendUint64(e.out, uint64(n))
+}
+
+func (e *encoder) pointer(n int64) error {
+	e.number(outside)
+	if n >= 0 {
+		e.number(n)
+	}
+	return nil
+}
+
+func (e *encoder) buffer() error {
+	if e.call.Buf == "outside" {
+		return e.pointer(e.cap())
+	}
+	e.tag(buffer)
+	e.out = little.AppendUint32(e.out, uint32(e.cap()))
+	return nil
+}
+
+func (e *encoder) cap() int64 {
+	if e.call.Cap != nil {
+		return *e.call.Cap
+	}
+	return defaultCap
+}
+
+func (e *encoder) place(n uint32) error {
+	if e.call.Buf == "outside" {
+		return e.pointer(-1)
+	}
+	e.tag(place)
+	e.out = little.AppendUint32(e.out, n)
+	return nil
+}
+
+// random takes the length of what it fills.
+func (e *encoder) random() error {
+	if e.call.Buf == "outside" {
+		return e.pointer(e.cap())
+	}
+	err := e.place(uint32(e.cap()))
+	e.number(e.cap())
+	return err
+}
+
+func (e *encoder) text(arg any) error {
+	if long, ok := arg.(map[string]any); ok && long["repeat"] != nil {
+		n, err := numberOf(long["times"])
+		e.tag(repeat)
+		e.out = append(little.AppendUint32(e.out, uint32(n)), fmt.Sprint(long["repeat"])[0])
+		return err
+	} else if ok && long["outside"] != nil {
+		n, err := numberOf(long["outside"])
+		if err != nil {
+			return err
+		}
+		return e.pointer(n)
+	}
+	b, err := e.bytes(arg)
+	e.tag(text)
+	e.out = append(little.AppendUint32(e.out, uint32(len(b))), b...)
+	return err
+}
+
+// bytes encodes what is text, a list, a record, or bytes in hexadecimal.
+func (e *encoder) bytes(arg any) ([]byte, error) {
+	switch arg := arg.(type) {
+	case string:
+		return []byte(strings.ReplaceAll(arg, "{n}", e.n)), nil
+	case []any:
+		list, err := e.list(arg)
+		return abi.AppendList(nil, list), err
+	case map[string]any:
+		if digits, ok := arg["hex"].(string); ok {
+			return hex.DecodeString(digits)
+		}
+		return abi.AppendEntries(nil, sortedEntries(arg)), nil
+	}
+	return nil, fmt.Errorf("%v is neither text nor list nor record", arg)
+}
+
+func sortedEntries(m map[string]any) iter.Seq2[string, string] {
+	return func(yield func(k, v string) bool) {
+		for _, key := range slices.Sorted(maps.Keys(m)) {
+			if !yield(key, fmt.Sprint(m[key])) {
+				return
+			}
+		}
+	}
+}
+
+// list encodes the elements of a list: those of a record in the order of its keys.
+func (e *encoder) list(elements []any) ([]string, error) {
+	list := make([]string, len(elements))
+	for i, element := range elements {
+		switch element := element.(type) {
+		case string:
+			list[i] = element
+		case map[string]any:
+			list[i] = string(abi.AppendRecord(nil, recordKeys(e.info), func(key string) string {
+				v, _ := element[key].(string)
+				return v
+			}))
+		default:
+			return nil, fmt.Errorf("%v is neither text nor record", element)
+		}
+	}
+	return list, nil
+}
+
+func recordKeys(info abi.FieldInfo) []string {
+	for _, r := range abi.Records {
+		if r.Object == info.Object && r.Field == info.Field {
+			return r.Keys
+		}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package conformance
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+)
+
+// Vector is a fixture with the calls that the program makes, and what each is to
+// answer. Its case has neither a configuration nor the lines that are to be logged:
+// those follow from the calls.
+type Vector struct {
+	fixture.Case
+	Configure []Call // before the first event
+	Calls     []Call
+	Withheld  []string                   // capabilities that the plugin has not, though they are granted by default
+	keys      map[string]json.RawMessage // those of a fixture, and withheld
+}
+
+// Read reads the vectors of a file. samples are for those that try every field.
+func Read(file string, samples []Sample) ([]Vector, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var list []map[string]json.RawMessage
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	vectors := make([]Vector, len(list))
+	for i, keys := range list {
+		v, err := parse(keys, samples)
+		if err != nil {
+			return nil, fmt.Errorf("%s: vector %d, %s: %w", file, i+1, keys["name"], err)
+		}
+		vectors[i] = v
+	}
+	return vectors, nil
+}
+
+func parse(keys map[string]json.RawMessage, samples []Sample) (Vector, error) {
+	v := Vector{keys: keys}
+	var matrix *Matrix
+	for key, to := range map[string]any{"configure": &v.Configure, "calls": &v.Calls, "matrix": &matrix, "withheld": &v.Withheld} {
+		if err := decode(keys[key], to); err != nil {
+			return v, fmt.Errorf("%s: %w", key, err)
+		}
+		if key != "withheld" {
+			delete(keys, key)
+		}
+	}
+	if err := v.parseCase(); err != nil {
+		return v, err
+	}
+	for _, name := range v.Withheld {
+		c, ok := abi.CapabilityByName(name)
+		if !ok {
+			return v, fmt.Errorf("withheld: there is no capability %q", name)
+		}
+		v.Grant &^= abi.CapabilitySetOf(c)
+	}
+	if v.Want == nil {
+		v.Want = &fixture.Want{}
+	}
+	if matrix != nil {
+		if err := matrix.fill(&v, samples); err != nil {
+			return v, fmt.Errorf("matrix: %w", err)
+		}
+	}
+	return v, nil
+}
+
+func decode(text json.RawMessage, to any) error {
+	if text == nil {
+		return nil
+	}
+	return json.Unmarshal(text, to)
+}
+
+func (v *Vector) parseCase() error {
+	keys := maps.Clone(v.keys)
+	delete(keys, "withheld")
+	text, err := json.Marshal(keys)
+	if err != nil {
+		return err
+	}
+	cases, err := fixture.Parse(text)
+	if err != nil {
+		return err
+	}
+	v.Case = cases[0]
+	return nil
+}
+
+// Fixture returns the case for the program.
+func (v *Vector) Fixture() (fixture.Case, error) {
+	script, lines, refused, err := compile(v.Configure)
+	if err == nil && refused == 0 {
+		more, expected, _, failure := compile(v.Calls)
+		script, err = append(script, more...), failure
+		lines = append(append(lines, "info: "+strconv.Itoa(int(v.Hook))), expected...)
+	}
+	if err != nil {
+		return fixture.Case{}, fmt.Errorf("%s: %w", v.Name, err)
+	}
+	c, want := v.Case, *v.Want
+	c.Config = `"` + hex.EncodeToString(script) + `"`
+	for i, line := range lines {
+		lines[i] = strings.ReplaceAll(line, configLength, strconv.Itoa(len(c.Config)))
+	}
+	want.Log, c.Want = lines, &want
+	return c, nil
+}
+
+// compile returns the script of calls with its end, the lines that come of them, and
+// what the program returns.
+func compile(calls []Call) (script []byte, lines []string, result int32, err error) {
+	for _, c := range calls {
+		instructions, expected, err := c.compile()
+		if err != nil {
+			return nil, nil, 0, fmt.Errorf("%s: %w", c.Name(), err)
+		}
+		script, lines = append(script, instructions...), append(lines, expected...)
+		result += c.Return
+	}
+	return endInstruction(script, result), lines, result, nil
+}
+
+// functionNumber is that of a function in the script: its place in the table, which
+// only grows.
+func functionNumber(name string) (int, bool) {
+	for i, f := range abi.Functions {
+		if f.Name == name {
+			return i, true
+		}
+	}
+	return 0, false
+}

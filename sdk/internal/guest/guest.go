@@ -1,0 +1,121 @@
+// Package guest builds guests with the compilers of testdata/toolchain, and plays
+// fixtures to them in the proxy's own engine. It is for tests of the SDKs that are
+// not Go's; nothing else imports it.
+package guest
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// Compiler returns the command that a script of testdata/toolchain sets up, such as
+// "rust" or "clang". Without it the test fails: whoever builds guests needs it.
+func Compiler(t testing.TB, script string) string {
+	t.Helper()
+	_, here, _, _ := runtime.Caller(0)
+	path := filepath.Join(filepath.Dir(here), "../../../testdata/toolchain", script+".sh")
+	out, err := exec.CommandContext(t.Context(), path).Output()
+	if err != nil {
+		t.Fatalf("setting up %s: %v\n%s", script, err, output(err))
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// Run runs a command in dir and returns what it prints. If it fails, so does the test.
+func Run(t testing.TB, dir string, env []string, command string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), command, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", filepath.Base(command), strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+func output(err error) []byte {
+	if exit, ok := err.(*exec.ExitError); ok {
+		return exit.Stderr
+	}
+	return nil
+}
+
+// Example returns the first block of a Markdown file that is in this language, after
+// the first place that says after.
+func Example(t testing.TB, file, after, language string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), after)
+	_, rest, found := strings.Cut(rest, "\n```"+language+"\n")
+	block, _, ended := strings.Cut(rest, "\n```\n")
+	if !found || !ended {
+		t.Fatalf("%s has no block in %s", file, language)
+	}
+	return block + "\n"
+}
+
+// Guest is a module in an engine of its own.
+type Guest struct {
+	engine *wasm.Engine
+	module []byte
+}
+
+// Open reads a guest from a file.
+func Open(t *testing.T, file string) *Guest {
+	t.Helper()
+	module, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := wasm.NewEngine(t.Context(), wasm.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { engine.Close(context.Background()) })
+	return &Guest{engine, module}
+}
+
+// Answer tells a case to a plugin newly loaded.
+func (g *Guest) Answer(t *testing.T, c fixture.Case) fixture.Answer {
+	t.Helper()
+	got, err := c.Run(t.Context(), func(o fixture.Options) (plugin.Plugin, error) {
+		return g.engine.Load(t.Context(), "guest", g.module, wasm.PluginOptions{
+			Config: []byte(o.Config), Granted: o.Granted, Features: o.Features, Log: o.Log, KV: o.KV, Metrics: o.Metrics,
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// Play tells the guest in a file the cases of a fixture, and compares its answers.
+func Play(t *testing.T, file, fixtures string) {
+	t.Helper()
+	cases, err := fixture.Read(fixtures)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := Open(t, file)
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			if err := c.Want.Compare(g.Answer(t, c)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,160 @@
+use crate::abi::{field, object};
+use crate::{Device, Mount, Pod, Resources, Result, codec, host, pod, read};
+
+/// A container. Its methods return "" or 0 for what the container does not have. It is
+/// valid while the handler that got it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Container(pub(crate) i32);
+
+impl Container {
+    pub(crate) const OF_EVENT: Container = Container(object::CONTAINER);
+
+    /// The pod that the container is in.
+    pub fn pod(&self) -> Pod {
+        if *self == Self::OF_EVENT {
+            return Pod::OF_EVENT;
+        }
+        Pod::by_id(&read::text("pod", self.0, field::CONTAINER_POD_SANDBOX_ID)).unwrap_or(Pod(NOTHING))
+    }
+
+    /// The container's id, "" before it is created.
+    pub fn id(&self) -> String {
+        read::text("id", self.0, field::CONTAINER_ID)
+    }
+
+    /// The container's name in its pod.
+    pub fn name(&self) -> String {
+        read::text("name", self.0, field::CONTAINER_NAME)
+    }
+
+    /// How often the container was created before.
+    pub fn attempt(&self) -> i64 {
+        read::number("attempt", self.0, field::CONTAINER_ATTEMPT).unwrap_or(0)
+    }
+
+    /// The image as the request names it.
+    pub fn image(&self) -> String {
+        read::text("image", self.0, field::CONTAINER_IMAGE)
+    }
+
+    /// `created`, `running`, `exited` or `unknown`, "" before it is created.
+    pub fn state(&self) -> String {
+        read::text("state", self.0, field::CONTAINER_STATE)
+    }
+
+    /// What is run instead of the image's entrypoint.
+    pub fn command(&self) -> Vec<String> {
+        read::texts("command", self.0, field::CONTAINER_COMMAND)
+    }
+
+    /// The arguments of the command.
+    pub fn args(&self) -> Vec<String> {
+        read::texts("args", self.0, field::CONTAINER_ARGS)
+    }
+
+    /// The working directory.
+    pub fn working_dir(&self) -> String {
+        read::text("working_dir", self.0, field::CONTAINER_WORKING_DIR)
+    }
+
+    /// The path of its log, relative to the pod's log directory.
+    pub fn log_path(&self) -> String {
+        read::text("log_path", self.0, field::CONTAINER_LOG_PATH)
+    }
+
+    /// What is mounted into it.
+    pub fn mounts(&self) -> Vec<Mount> {
+        read::list("mounts", self.0, field::CONTAINER_MOUNTS, Mount::decode)
+    }
+
+    /// The devices it may use.
+    pub fn devices(&self) -> Vec<Device> {
+        read::list("devices", self.0, field::CONTAINER_DEVICES, Device::decode)
+    }
+
+    /// The names of its CDI devices.
+    pub fn cdi_devices(&self) -> Vec<String> {
+        read::texts("cdi_devices", self.0, field::CONTAINER_CDI_DEVICES)
+    }
+
+    // What the next two return may be a 0 that is said, which the flat record leaves out.
+
+    /// The user id that it runs as, `None` unless the request says.
+    pub fn run_as_user(&self) -> Option<i64> {
+        read::said("run_as_user", self.0, field::CONTAINER_RUN_AS_USER)
+    }
+
+    /// The group id that it runs as, `None` unless the request says.
+    pub fn run_as_group(&self) -> Option<i64> {
+        read::said("run_as_group", self.0, field::CONTAINER_RUN_AS_GROUP)
+    }
+
+    /// The user name that it runs as.
+    pub fn run_as_username(&self) -> String {
+        read::text("run_as_username", self.0, field::CONTAINER_RUN_AS_USERNAME)
+    }
+
+    /// The groups that it has besides its own.
+    pub fn supplemental_groups(&self) -> Vec<i64> {
+        let groups = read::texts("supplemental_groups", self.0, field::CONTAINER_SUPPLEMENTAL_GROUPS);
+        groups.iter().filter_map(|g| g.parse().ok()).collect()
+    }
+
+    /// Whether it is privileged.
+    pub fn privileged(&self) -> bool {
+        read::number("privileged", self.0, field::CONTAINER_PRIVILEGED) == Some(1)
+    }
+
+    /// Whether its root file system is read-only.
+    pub fn readonly_rootfs(&self) -> bool {
+        read::number("readonly_rootfs", self.0, field::CONTAINER_READONLY_ROOTFS) == Some(1)
+    }
+
+    /// The value of a label.
+    pub fn label(&self, key: &str) -> Option<String> {
+        read::entry("label", self.0, field::CONTAINER_LABELS, key)
+    }
+
+    /// The labels, sorted by key.
+    pub fn labels(&self) -> Vec<(String, String)> {
+        read::entries("labels", self.0, field::CONTAINER_LABELS)
+    }
+
+    /// The value of an annotation.
+    pub fn annotation(&self, key: &str) -> Option<String> {
+        read::entry("annotation", self.0, field::CONTAINER_ANNOTATIONS, key)
+    }
+
+    /// The annotations, sorted by key.
+    pub fn annotations(&self) -> Vec<(String, String)> {
+        read::entries("annotations", self.0, field::CONTAINER_ANNOTATIONS)
+    }
+
+    /// The value of an environment variable, the last where a name occurs twice. It may be
+    /// a secret: do not log it. It needs [`Capability::Env`](crate::Capability::Env).
+    pub fn env(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        read::bytes("env", name, |buf| host::map_get(self.0, field::CONTAINER_ENV, name, buf))
+    }
+
+    /// The environment in the order of the request, which may repeat a name; as with
+    /// [`Container::env`].
+    pub fn envs(&self) -> Result<Vec<(String, Vec<u8>)>> {
+        let dump = read::bytes("envs", "", |buf| host::map_dump(self.0, field::CONTAINER_ENV, buf))?;
+        let dump = dump.unwrap_or_default();
+        Ok(codec::entries(&dump).map(|(k, v)| (codec::text(k), v.to_vec())).collect())
+    }
+
+    /// The container's resources.
+    pub fn resources(&self) -> Resources {
+        Resources { object: self.0, base: field::RESOURCES }
+    }
+
+    /// A file of the container's cgroup by its cgroup v2 name, such as `memory.pressure`.
+    /// It needs [`Capability::CgroupRead`](crate::Capability::CgroupRead).
+    pub fn cgroup(&self, file: &str) -> Result<String> {
+        pod::cgroup(self.0, file)
+    }
+}
+
+/// An object that the host does not know, so that every field of it is absent.
+pub(crate) const NOTHING: i32 = -1;

@@ -1,0 +1,175 @@
+use std::cell::{Cell, RefCell};
+use std::fmt;
+
+use crate::Errno;
+use crate::host;
+
+/// What handlers and setters return.
+pub type Result<T = ()> = std::result::Result<T, Error>;
+
+/// Why a handler failed: the host's refusal of a method, or the plugin's own words.
+///
+/// A refusal of the host fails the hook whether or not the plugin looks at it: none of
+/// the plugin's changes happen, and the operator's failure policy says what becomes of
+/// the call. A plugin that can do without takes it back with [`Error::handled`].
+///
+/// The plugin's own failures are made from text: `Err("no such tier".into())`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Error {
+    text: String,
+    errno: Option<Errno>,
+    refusal: Option<usize>, // its place in REFUSALS
+}
+
+struct Refusal {
+    text: String,
+    errno: Errno,
+    handled: bool,
+}
+
+// A guest runs one call at a time, and in a test each thread has an event of its own.
+thread_local! {
+    static REFUSALS: RefCell<Vec<Refusal>> = const { RefCell::new(Vec::new()) };
+    static REJECTED: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Error {
+    /// A failure in the plugin's own words.
+    pub fn new(text: impl Into<String>) -> Error {
+        Error { text: text.into(), errno: None, refusal: None }
+    }
+
+    /// The host's reason, `None` for the plugin's own failures.
+    pub fn errno(&self) -> Option<Errno> {
+        self.errno
+    }
+
+    /// Reports whether this is a refusal of the host for that reason, and if it is, it no
+    /// longer fails the hook: the plugin has dealt with it.
+    ///
+    /// ```
+    /// # use wasmproxy::{Errno, PreCreateContainer, Result};
+    /// fn limit(c: &PreCreateContainer) -> Result {
+    ///     match c.resources().set_unified("memory.high", "268435456") {
+    ///         Err(e) if e.handled(Errno::Unsupported) => Ok(()), // cgroup v1: go on without
+    ///         other => other,
+    ///     }
+    /// }
+    /// ```
+    pub fn handled(&self, reason: Errno) -> bool {
+        let Some(place) = self.refusal else { return false };
+        REFUSALS.with_borrow_mut(|all| match all.get_mut(place) {
+            Some(refusal) if refusal.errno == reason => {
+                refusal.handled = true;
+                true
+            }
+            _ => false,
+        })
+    }
+
+    /// Puts a text and ": " before the error's own.
+    pub fn context(self, text: &str) -> Error {
+        Error { text: [text, ": ", &self.text].concat(), ..self }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<&str> for Error {
+    fn from(text: &str) -> Error {
+        Error::new(text)
+    }
+}
+
+impl From<String> for Error {
+    fn from(text: String) -> Error {
+        Error::new(text)
+    }
+}
+
+impl From<std::num::ParseIntError> for Error {
+    fn from(error: std::num::ParseIntError) -> Error {
+        Error::new(error.to_string())
+    }
+}
+
+/// Turns a host function's result into an error and remembers it. A result that is no
+/// error is returned as it is.
+pub(crate) fn check(op: &str, key: &str, result: i32) -> Result<i32> {
+    if result >= 0 {
+        return Ok(result);
+    }
+    let errno = errno(result);
+    let space = if key.is_empty() { "" } else { " " };
+    let text = [op, space, key, ": ", errno.name()].concat();
+    let place = REFUSALS.with_borrow_mut(|all| {
+        all.push(Refusal { text: text.clone(), errno, handled: false });
+        all.len() - 1
+    });
+    Err(Error { text, errno: Some(errno), refusal: Some(place) })
+}
+
+/// The same where only success matters.
+pub(crate) fn done(op: &str, key: &str, result: i32) -> Result {
+    check(op, key, result).map(|_| ())
+}
+
+/// The same where NOT_FOUND is an answer.
+pub(crate) fn found(op: &str, key: &str, result: i32) -> Result<Option<i32>> {
+    match result {
+        n if n == Errno::NotFound as i32 => Ok(None),
+        n => check(op, key, n).map(Some),
+    }
+}
+
+/// A number that no version of this SDK knows counts as invalid.
+fn errno(result: i32) -> Errno {
+    let place = (-1_i32).wrapping_sub(result) as usize;
+    Errno::ALL.get(place).copied().unwrap_or(Errno::Invalid)
+}
+
+/// Refuses the call, and returns the error that ends the handler.
+pub(crate) fn reject(code: i32, reason: &str) -> Result {
+    done("reject", "", host::reject(code, reason))?;
+    REJECTED.set(true);
+    Err(Error::new(reason))
+}
+
+/// Runs a handler between a clean start and the answer of `wp_hook`.
+pub(crate) fn answer(handler: impl FnOnce() -> Result) -> i32 {
+    REFUSALS.with_borrow_mut(Vec::clear);
+    REJECTED.set(false);
+    conclude(handler())
+}
+
+/// A refusal that nobody dealt with fails the handler that ignored it.
+fn conclude(result: Result) -> i32 {
+    if REJECTED.get() {
+        return 1;
+    }
+    let (text, errno) = match result {
+        Err(e) => (e.text, e.errno.unwrap_or(Errno::Invalid)),
+        Ok(()) => match unhandled() {
+            Some(refusal) => refusal,
+            None => return 0,
+        },
+    };
+    host::fail(&text);
+    errno as i32
+}
+
+fn unhandled() -> Option<(String, Errno)> {
+    REFUSALS.with_borrow(|all| all.iter().find(|r| !r.handled).map(|r| (r.text.clone(), r.errno)))
+}

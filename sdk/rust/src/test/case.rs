@@ -1,0 +1,183 @@
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::answer::{self, Answer};
+use super::host::{self, Abort, Host};
+use super::object::{Object, kind_name};
+use crate::abi::{HOOKS, field, object};
+use crate::error::Result;
+use crate::json::Value;
+use crate::{Hook, Plugin};
+
+/// A case as it is written down.
+pub struct Case<'a> {
+    value: &'a Value,
+    hook: Hook,
+}
+
+const KEYS: [&str; 15] = [
+    "name", "hook", "time", "event", "pod", "container", "node", "siblings", "store", "cgroup", "cgroup_files",
+    "request", "config", "grant", "kv",
+];
+
+const WANTED: [&str; 7] = ["changes", "reject", "error", "log", "metrics", "kv", "max_fuel"];
+
+impl<'a> Case<'a> {
+    pub fn read(name: &str, value: &'a Value) -> Result<Case<'a>> {
+        let wanted = value.get("want").map_or(&[][..], Value::members).iter().map(|(k, _)| k);
+        let unknown = value.members().iter().map(|(k, _)| k).filter(|k| *k != "want" && !KEYS.contains(&k.as_str()));
+        if let Some(key) = unknown.chain(wanted.filter(|k| !WANTED.contains(&k.as_str()))).next() {
+            return Err(format!("{name}: there is no key {key:?}").into());
+        }
+        let hook = value.get("hook").and_then(Value::as_str).unwrap_or("");
+        let found = HOOKS.iter().find(|h| h.name == hook);
+        let found = found.ok_or_else(|| format!("{name}: there is no hook {hook:?}"))?;
+        Ok(Case { value, hook: found.hook })
+    }
+
+    fn string(&self, key: &str) -> &str {
+        self.value.get(key).and_then(Value::as_str).unwrap_or("")
+    }
+
+    fn host(&self, plugin: &Plugin) -> Result<Host> {
+        let mut h = Host {
+            hook: Some(self.hook),
+            time: self.value.get("time").and_then(Value::as_i64).unwrap_or(0),
+            capabilities: capabilities(plugin, self.value.get("grant"))?,
+            cgroup: match self.string("cgroup") {
+                "" => None,
+                "v1" => Some(1),
+                "v2" => Some(2),
+                other => return Err(format!("cgroup: {other:?} is neither v1 nor v2").into()),
+            },
+            request: self.value.get("request").and_then(Value::as_str).map(base64).transpose()?,
+            config: self.value.get("config").filter(|c| **c != Value::Null).map(compact).unwrap_or_default(),
+            ..Host::default()
+        };
+        for (k, v) in self.value.get("kv").map_or(&[][..], Value::members) {
+            h.kv.insert(k.clone(), v.as_str().unwrap_or("").into());
+        }
+        self.objects(&mut h)?;
+        self.files(&mut h);
+        Ok(h)
+    }
+
+    fn objects(&self, h: &mut Host) -> Result {
+        let mut event = Object::read(object::EVENT, self.value.get("event"))?;
+        event.fields.insert(field::EVENT_HOOK, super::object::Data::Number(self.hook as i64));
+        event.fields.insert(field::EVENT_TIME, super::object::Data::Number(h.time));
+        h.objects.insert(object::EVENT, event);
+        h.objects.insert(object::NODE, Object::read(object::NODE, self.value.get("node"))?);
+        let own = self.value.get("container");
+        let siblings = self.value.get("siblings").map_or(&[][..], Value::elements);
+        let containers: Vec<_> = own.into_iter().chain(siblings).collect();
+        let (pod, containers) = h.store(self.value.get("pod"), &containers)?;
+        if self.value.get("pod").is_some() {
+            h.objects.insert(object::POD, pod);
+        }
+        if own.is_some() {
+            h.objects.insert(object::CONTAINER, containers[0].clone());
+        }
+        for other in self.value.get("store").map_or(&[][..], Value::elements) {
+            let containers: Vec<_> = other.get("containers").map_or(&[][..], Value::elements).iter().collect();
+            h.store(other.get("pod"), &containers)?;
+        }
+        Ok(())
+    }
+
+    fn files(&self, h: &mut Host) {
+        for (object, files) in self.value.get("cgroup_files").map_or(&[][..], Value::members) {
+            for (file, text) in files.members() {
+                h.files.insert((object.clone(), file.clone()), text.as_str().unwrap_or("").into());
+            }
+        }
+    }
+
+    /// Tells the plugin, the configuration first. The error is the case's own.
+    pub fn call(&self, plugin: &Plugin) -> Result<Answer> {
+        let config = self.host(plugin)?.before_events();
+        let (result, configured) = play(config, || plugin.answer_configure());
+        if result != Some(0) {
+            return Ok(Answer { error: Some(configured.reason()), log: configured.log, ..Answer::default() });
+        }
+        let (result, done) = play(self.host(plugin)?, || plugin.answer_hook(self.hook as i32));
+        let mut answer = Answer { log: done.log.clone(), metrics: done.metrics.clone(), ..Answer::default() };
+        answer.kv =
+            self.value.get("kv").map_or_else(BTreeMap::new, |_| self.host(plugin).map(|h| h.kv).unwrap_or_default());
+        match result {
+            Some(0) => {
+                answer.changes = done.changes;
+                answer.kv = done.kv;
+            }
+            Some(1) if done.reject.is_some() => answer.reject = done.reject,
+            _ => answer.error = Some(done.reason()),
+        }
+        Ok(answer)
+    }
+
+    pub fn compare(&self, got: &Answer) -> Vec<String> {
+        answer::compare(got, self.value.get("want"))
+    }
+}
+
+/// Has the plugin called by a host. `None` is a call that ended before it returned.
+fn play(host: Host, call: impl FnOnce() -> i32) -> (Option<i32>, Host) {
+    host::set(host);
+    let result = catch_unwind(AssertUnwindSafe(call));
+    let mut host = host::take();
+    let result = result.map_err(|panic| {
+        let text = panic.downcast_ref::<Abort>().map(|a| a.0.clone());
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| format!("panic: {s}")));
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(|s| format!("panic: {s}")));
+        host.failure = Some(text.unwrap_or_else(|| "panic: of no text".into()));
+    });
+    (result.ok(), host)
+}
+
+/// Those that the plugin declares and the case grants.
+fn capabilities(plugin: &Plugin, grant: Option<&Value>) -> Result<Vec<String>> {
+    let manifest = Value::parse(plugin.manifest())?;
+    let declared = manifest.get("capabilities").map_or(&[][..], Value::elements).iter().filter_map(Value::as_str);
+    let grant: Vec<_> = grant.map_or(&[][..], Value::elements).iter().filter_map(Value::as_str).collect();
+    let granted = |name: &str| host::GRANTED.contains(&name) || grant.contains(&name) || grant.contains(&"*");
+    Ok(declared.filter(|name| granted(name)).map(String::from).collect())
+}
+
+/// The configuration as the host passes it on, without the space between tokens.
+fn compact(value: &Value) -> String {
+    match value {
+        Value::Array(elements) => format!("[{}]", elements.iter().map(compact).collect::<Vec<_>>().join(",")),
+        Value::Object(members) => {
+            let members: Vec<_> =
+                members.iter().map(|(k, v)| format!("{}:{}", answer::quoted(k), compact(v))).collect();
+            format!("{{{}}}", members.join(","))
+        }
+        Value::String(s) => answer::quoted(s),
+        Value::Null => "null".into(),
+        other => answer::text(other),
+    }
+}
+
+fn base64(text: &str) -> Result<Vec<u8>> {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = Vec::new();
+    let (mut bits, mut count) = (0_u32, 0);
+    for b in text.trim_end_matches('=').bytes() {
+        let digit = DIGITS.iter().position(|d| *d == b).ok_or("request: not base64")?;
+        bits = bits << 6 | digit as u32;
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            out.push((bits >> count) as u8);
+        }
+    }
+    Ok(out)
+}
+
+/// The target of a change, as the proxy's log writes it.
+pub fn target(kind: i32, handle: Option<&str>, rest: &str) -> String {
+    match handle {
+        Some(id) => format!("{}({id}){rest}", kind_name(kind)),
+        None => format!("{}{rest}", kind_name(kind)),
+    }
+}

@@ -1,0 +1,152 @@
+use std::collections::BTreeMap;
+
+use crate::abi::{FIELDS, FieldInfo, RECORDS, Type, field, object};
+use crate::codec;
+use crate::error::Result;
+use crate::json::Value;
+
+/// The value of a field.
+#[derive(Clone, Debug)]
+pub enum Data {
+    Number(i64),
+    Text(String),
+    Map(BTreeMap<String, String>),
+    List(Vec<Vec<u8>>), // and sets
+}
+
+/// A pod, a container, the node or the event.
+#[derive(Clone, Debug)]
+pub struct Object {
+    pub kind: i32,
+    pub fields: BTreeMap<i32, Data>,
+    pub containers: Vec<i32>, // of a pod, as handles
+}
+
+/// Finds a field by its object and number.
+pub fn info(kind: i32, field: i32) -> Option<&'static FieldInfo> {
+    FIELDS.iter().find(|i| i.object == kind && i.field == field)
+}
+
+pub fn kind_name(kind: i32) -> &'static str {
+    ["event", "pod", "container", "node"].get(kind as usize).copied().unwrap_or("handle")
+}
+
+impl Object {
+    /// Reads the fields of a fixture.
+    pub fn read(kind: i32, fields: Option<&Value>) -> Result<Object> {
+        let mut o = Object { kind, fields: BTreeMap::new(), containers: Vec::new() };
+        for (name, value) in fields.map_or(&[][..], Value::members) {
+            let Some(info) = FIELDS.iter().find(|i| i.object == kind && i.name == *name) else {
+                return Err(format!("{} has no field {name:?}", kind_name(kind)).into());
+            };
+            let data = data(info, value);
+            let data = data.ok_or_else(|| format!("{}.{name}: not of the field's type", kind_name(kind)))?;
+            o.fields.insert(info.field, data);
+        }
+        Ok(o)
+    }
+
+    /// The value of a field, which is 0 or empty if the fixture leaves it out. The event's
+    /// are those of its call, and who a container runs as may be left open.
+    pub fn get(&self, f: i32) -> Option<Data> {
+        if let Some(data) = self.fields.get(&f) {
+            return Some(data.clone());
+        }
+        let open = [field::CONTAINER_RUN_AS_USER, field::CONTAINER_RUN_AS_GROUP];
+        if self.kind == object::EVENT || self.kind == object::CONTAINER && open.contains(&f) {
+            return None;
+        }
+        Some(match info(self.kind, f)?.kind {
+            Type::Int64 => Data::Number(0),
+            Type::String => Data::Text(String::new()),
+            Type::Map => Data::Map(BTreeMap::new()),
+            Type::List | Type::Set => Data::List(Vec::new()),
+        })
+    }
+
+    pub fn text(&self, f: i32) -> &str {
+        match self.fields.get(&f) {
+            Some(Data::Text(s)) => s,
+            _ => "",
+        }
+    }
+
+    /// The id of a pod or container.
+    pub fn id(&self) -> &str {
+        self.text(field::POD_ID) // as CONTAINER_ID
+    }
+
+    /// What `view` gives: the numbers and texts that may not be secret.
+    pub fn view(&self) -> Vec<u8> {
+        let rows = self.fields.iter().filter_map(|(f, data)| {
+            let plain = |i: &&FieldInfo| i.reading.is_none() && matches!(i.kind, Type::Int64 | Type::String);
+            let info = info(self.kind, *f).filter(plain)?;
+            Some((*f, info.kind, data.encode()))
+        });
+        let rows: Vec<_> =
+            rows.filter(|(_, _, bytes)| !matches!(&bytes[..], [] | [0, 0, 0, 0] | [0, 0, 0, 0, 0, 0, 0, 0])).collect();
+        let mut head = Vec::new();
+        let mut tail = Vec::new();
+        let start = 8 + 16 * rows.len();
+        for (f, kind, bytes) in &rows {
+            codec::put_number(&mut head, *f as usize);
+            codec::put_number(&mut head, *kind as usize + 1);
+            if *kind == Type::Int64 {
+                head.extend(bytes);
+                continue;
+            }
+            codec::put_number(&mut head, start + tail.len());
+            codec::put_number(&mut head, bytes.len());
+            tail.extend(bytes);
+        }
+        let mut out = Vec::new();
+        codec::put_number(&mut out, start + tail.len());
+        codec::put_number(&mut out, rows.len());
+        [out, head, tail].concat()
+    }
+}
+
+impl Data {
+    /// As it crosses the border.
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Data::Number(n) => n.to_le_bytes().into(),
+            Data::Text(s) => s.as_bytes().into(),
+            Data::List(elements) => codec::list(elements),
+            Data::Map(map) => {
+                let mut out = Vec::new();
+                codec::put_number(&mut out, map.len());
+                for (k, v) in map {
+                    codec::put(&mut out, k.as_bytes());
+                    codec::put(&mut out, v.as_bytes());
+                }
+                out
+            }
+        }
+    }
+}
+
+fn data(info: &FieldInfo, value: &Value) -> Option<Data> {
+    Some(match (info.kind, value) {
+        (Type::Int64, v) => Data::Number(v.as_i64()?),
+        (Type::String, v) => Data::Text(v.as_str()?.into()),
+        (Type::Map, Value::Object(_)) => Data::Map(strings(value)?),
+        (Type::List | Type::Set, Value::Array(elements)) => {
+            let keys = RECORDS.iter().find(|r| r.object == info.object && r.field == info.field).map(|r| r.keys);
+            Data::List(elements.iter().map(|e| element(keys, e)).collect::<Option<_>>()?)
+        }
+        _ => return None,
+    })
+}
+
+fn strings(value: &Value) -> Option<BTreeMap<String, String>> {
+    value.members().iter().map(|(k, v)| Some((k.clone(), v.as_str()?.into()))).collect()
+}
+
+/// An element of a list or set, where `keys` are those of its record.
+fn element(keys: Option<&[&str]>, value: &Value) -> Option<Vec<u8>> {
+    let Some(keys) = keys else { return Some(value.as_str()?.into()) };
+    let values = strings(value).filter(|v| v.keys().all(|k| keys.contains(&k.as_str())))?;
+    let entries: Vec<_> = keys.iter().map(|k| (*k, values.get(*k).map_or("", String::as_str))).collect();
+    Some(codec::record(&entries))
+}

@@ -1,0 +1,100 @@
+package sdk
+
+import (
+	"unsafe"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
+// FoundPod is a pod that was looked up. What is set on it happens after the call
+// that the event is about, and needs [CapUpdateOthers] besides. The pod of an event
+// before a call is read-only here: the event itself changes it.
+type FoundPod struct{ Pod }
+
+// SetCgroup writes a file of the pod's cgroup, by its cgroup v2 name.
+func (p FoundPod) SetCgroup(file, value string) error { return setCgroup(p.object(), file, value) }
+
+// FoundContainer is a container that was looked up. What is set on it goes to the
+// runtime after the call that the event is about, and needs [CapUpdateOthers]
+// besides. The container of an event before a call is read-only here: the event
+// itself changes it.
+type FoundContainer struct{ Container }
+
+// Pod returns the pod that the container is in.
+func (c FoundContainer) Pod() FoundPod { return FoundPod{c.Container.Pod()} }
+
+// Resources returns the container's resources, as they were last set.
+func (c FoundContainer) Resources() MutableResources {
+	return MutableResources{c.Container.Resources()}
+}
+
+// SetCgroup writes a file of the container's cgroup, by its cgroup v2 name.
+func (c FoundContainer) SetCgroup(file, value string) error {
+	return setCgroup(c.object(), file, value)
+}
+
+// FindPod finds the newest sandbox of a pod by its namespace and name. Looking
+// anything up needs [CapStoreRead].
+func FindPod(namespace, name string) (FoundPod, bool) {
+	return findPod("FindPod", abi.ByPodName, namespace+"/"+name)
+}
+
+// FindPodByID finds a pod by the id of its sandbox.
+func FindPodByID(id string) (FoundPod, bool) { return findPod("FindPodByID", abi.ByPodID, id) }
+
+// FindPodByUID finds the newest sandbox of a pod by the pod's uid.
+func FindPodByUID(uid string) (FoundPod, bool) { return findPod("FindPodByUID", abi.ByPodUID, uid) }
+
+// FindContainer finds a container by its id.
+func FindContainer(id string) (FoundContainer, bool) {
+	handle, ok := find("FindContainer", abi.ByContainerID, id)
+	return FoundContainer{Container{handle}}, ok
+}
+
+// Pods returns the pods of a namespace that the proxy knows, of all if it is "",
+// sorted by id.
+func Pods(namespace string) []FoundPod {
+	list := handles(get("Pods", namespace, func(buf unsafe.Pointer, size uint32) int32 {
+		return hostPodList(namespace, buf, size)
+	}))
+	pods := make([]FoundPod, len(list))
+	for i, handle := range list {
+		pods[i] = FoundPod{Pod{handle}}
+	}
+	return pods
+}
+
+func findPod(op string, kind int32, name string) (FoundPod, bool) {
+	handle, ok := find(op, kind, name)
+	return FoundPod{Pod{handle}}, ok
+}
+
+// nothing is an object that the host does not know, so that every field of it is absent.
+const nothing abi.Object = -1
+
+func find(op string, kind int32, name string) (abi.Object, bool) {
+	n := hostPodFind(kind, name)
+	if n < 0 {
+		missing(op, name, n)
+		return nothing, false
+	}
+	return abi.Object(n), true
+}
+
+func containers(pod abi.Object) []FoundContainer {
+	list := handles(get("Containers", "", func(buf unsafe.Pointer, size uint32) int32 {
+		return hostContainerList(pod, buf, size)
+	}))
+	all := make([]FoundContainer, len(list))
+	for i, handle := range list {
+		all[i] = FoundContainer{Container{handle}}
+	}
+	return all
+}
+
+func readCgroup(o abi.Object, file string) (string, error) {
+	b, result := read(func(buf unsafe.Pointer, size uint32) int32 {
+		return hostCgroupGet(o, file, buf, size)
+	})
+	return string(b), check("ReadCgroup", file, result)
+}
