@@ -1,0 +1,39 @@
+package koord_test
+
+import (
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// TestW13PolicyTypo misspells what must not be ignored. koord-runtime-proxy
+// ignores every policy but "Fail", and every endpoint that it cannot dial.
+func TestW13PolicyTypo(t *testing.T) {
+	const incumbent = "a pod runs without its hook"
+	broken := refusing(status.Error(codes.Internal, "broken"))
+	tests(t, map[string]scenario{
+		"policy": {incumbent: incumbent, run: func(n *node) error {
+			n.serve("10-a.json", broken, "fail", "PreRunPodSandbox")
+			n.start()
+			return n.refused(`\"fail\" is neither`)
+		}},
+		"endpoint": {incumbent: incumbent, run: func(n *node) error {
+			n.register("10-a.json", registration("run/a.sock", "Fail", "PreRunPodSandbox"))
+			n.start()
+			return n.refused(`is not the absolute path`)
+		}},
+	})
+}
+
+// refused wants that no pod runs, and that the log of wasmproxy says why.
+func (n *node) refused(why string) error {
+	n.Helper()
+	if _, err := n.runPod(podConfig()); err == nil {
+		return wrong("a pod runs without its hook")
+	}
+	if n.proxy == wasmproxy {
+		n.awaitLog(why)
+	}
+	return want("pods at the runtime", len(n.runtime.calls("RunPodSandbox")), 0)
+}
