@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/wasmproxy/wasmproxy/testdata/bench/backend"
+	"github.com/wasmproxy/wasmproxy/testdata/bench/incumbent"
 	"github.com/wasmproxy/wasmproxy/testdata/bench/relay"
 )
 
@@ -28,7 +29,7 @@ func command(args []string) error {
 		return relay.Serve(args[1], args[2])
 	}
 	if len(args) >= 3 && args[0] == cmdWithEtc {
-		return execWithEtc(args[1], args[2:])
+		return incumbent.ExecWithEtc(args[1], args[2:])
 	}
 	return measureAll(args)
 }

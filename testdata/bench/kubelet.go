@@ -21,6 +21,7 @@ type kubelet struct {
 	cri    cri.RuntimeServiceClient
 	create map[podKind]*cri.CreateContainerRequest // what createContainer sends; set by runPods
 	ids    []string                                // containers made and not yet removed
+	pods   []string                                // the same of runPod
 }
 
 func dial(socket string) (*kubelet, error) {
@@ -65,7 +66,7 @@ func (k *kubelet) runPods(ctx context.Context) error {
 	return nil
 }
 
-// createContainer makes a container in the pod of that kind; removeContainers removes it.
+// createContainer makes a container in the pod of that kind; remove removes it.
 func (k *kubelet) createContainer(ctx context.Context, kind podKind) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -76,8 +77,19 @@ func (k *kubelet) createContainer(ctx context.Context, kind podKind) error {
 	return err
 }
 
-// removeContainers stops and removes what createContainer made, so that no store grows.
-func (k *kubelet) removeContainers(ctx context.Context) error {
+// runPod runs a pod; remove removes it.
+func (k *kubelet) runPod(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	resp, err := k.cri.RunPodSandbox(ctx, &cri.RunPodSandboxRequest{Config: k.create[plain].SandboxConfig})
+	if err == nil {
+		k.pods = append(k.pods, resp.GetPodSandboxId())
+	}
+	return err
+}
+
+// remove stops and removes what createContainer and runPod made, so that no store grows.
+func (k *kubelet) remove(ctx context.Context) error {
 	for _, id := range k.ids {
 		if _, err := k.cri.StopContainer(ctx, &cri.StopContainerRequest{ContainerId: id}); err != nil {
 			return fmt.Errorf("stop container: %w", err)
@@ -86,7 +98,15 @@ func (k *kubelet) removeContainers(ctx context.Context) error {
 			return fmt.Errorf("remove container: %w", err)
 		}
 	}
-	k.ids = k.ids[:0]
+	for _, id := range k.pods {
+		if _, err := k.cri.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: id}); err != nil {
+			return fmt.Errorf("stop pod: %w", err)
+		}
+		if _, err := k.cri.RemovePodSandbox(ctx, &cri.RemovePodSandboxRequest{PodSandboxId: id}); err != nil {
+			return fmt.Errorf("remove pod: %w", err)
+		}
+	}
+	k.ids, k.pods = k.ids[:0], k.pods[:0]
 	return nil
 }
 

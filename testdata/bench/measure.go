@@ -25,6 +25,8 @@ func benchmarks() []benchmark {
 			parties: []string{direct, rawRelay, koord, wasmproxy, wasmproxy5, wasmproxy8}},
 		{name: "CreateContainer", calls: 150, call: createIn(plain),
 			parties: []string{direct, rawRelay, koord, koordHook, wasmproxy, wasmproxy1, wasmproxy8, remoteHook}},
+		{name: "RunPodSandbox", calls: 150, call: runPod,
+			parties: []string{direct, rawRelay, koord, koordHook, wasmproxy, noopWasm, remoteHook}},
 		{name: "CreateContainerChanged", calls: 150, call: createIn(annotated),
 			parties: []string{direct, wasmproxy1, wasmproxy8}},
 		{name: largeList, calls: 4, call: listLarge, refuses: koord, // it leaves gRPC's limit at 4 MiB
@@ -36,9 +38,14 @@ func version(ctx context.Context, p *party) error { return p.kubelet.version(ctx
 
 func listLarge(ctx context.Context, p *party) error { return p.kubelet.listLarge(ctx) }
 
+func runPod(ctx context.Context, p *party) error {
+	p.asked[preRun]++
+	return p.kubelet.runPod(ctx)
+}
+
 func createIn(kind podKind) func(context.Context, *party) error {
 	return func(ctx context.Context, p *party) error {
-		p.creates++
+		p.asked[preCreate]++
 		return p.kubelet.createContainer(ctx, kind)
 	}
 }
@@ -94,10 +101,10 @@ func (n *node) turn(ctx context.Context, b benchmark, s *series) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%s through %s: %w; its log ends:\n%s", b.name, s.party, err, p.process.lastWords())
+		return fmt.Errorf("%s through %s: %w; its log ends:\n%s", b.name, s.party, err, p.process.LastWords())
 	}
 	s.samples = append(s.samples, got)
-	return p.kubelet.removeContainers(ctx)
+	return p.kubelet.remove(ctx)
 }
 
 // sample makes the calls of one round. A few before them wake the processes up.
@@ -108,7 +115,7 @@ func (p *party) sample(ctx context.Context, b benchmark) (sample, error) {
 		}
 	}
 	got := sample{times: make([]time.Duration, b.calls)}
-	before := p.process.cpu()
+	before := p.process.CPU()
 	for i := range got.times {
 		start := time.Now()
 		if err := b.call(ctx, p); err != nil {
@@ -116,6 +123,6 @@ func (p *party) sample(ctx context.Context, b benchmark) (sample, error) {
 		}
 		got.times[i] = time.Since(start)
 	}
-	got.cpu = p.process.cpu() - before
+	got.cpu = p.process.CPU() - before
 	return got, nil
 }

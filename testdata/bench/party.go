@@ -6,28 +6,40 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/wasmproxy/wasmproxy/testdata/bench/incumbent"
+	"github.com/wasmproxy/wasmproxy/testdata/bench/process"
 )
 
 // Names of the parties: what is between kubelet and the backend, and what it has loaded.
 const (
-	direct     = "direct"
-	rawRelay   = "relay"
-	koord      = "koord"
-	koordHook  = "koord+1remote"
-	wasmproxy  = "wasmproxy"
-	wasmproxy1 = "wasmproxy+1wasm"
-	wasmproxy5 = "wasmproxy+5wasm"
-	wasmproxy8 = "wasmproxy+8wasm"
-	remoteHook = "wasmproxy+1remote"
+	direct      = "direct"
+	rawRelay    = "relay"
+	koord       = "koord"
+	koordHook   = "koord+1remote"
+	wasmproxy   = "wasmproxy"
+	wasmproxy1  = "wasmproxy+1wasm"
+	wasmproxy5  = "wasmproxy+5wasm"
+	wasmproxy8  = "wasmproxy+8wasm"
+	wasmproxy10 = "wasmproxy+10wasm"
+	noopWasm    = "wasmproxy+1noop"
+	remoteHook  = "wasmproxy+1remote"
+)
+
+// The hooks that are measured.
+const (
+	preRun    = "PreRunPodSandbox"
+	preCreate = "PreCreateContainer"
 )
 
 // A party is one way from kubelet to the backend.
 type party struct {
 	name    string
 	kubelet *kubelet
-	process *process // of the proxy; of the backend where there is none
-	plugins int      // plugins that hook CreateContainer
-	creates int      // containers asked of it
+	process *process.Process // of the proxy; of the backend where there is none
+	plugins int              // how many
+	hooks   []string         // that each plugin has
+	asked   map[string]int   // calls that each hook is for
 }
 
 // A node is all processes of one run and what they share.
@@ -35,15 +47,15 @@ type node struct {
 	dir     string // sockets, logs and plugin directories
 	bin     *binaries
 	parties map[string]*party
-	missing map[string]string // parties that cannot run here, and why
-	started []*process        // in the order in which they depend on one another
-	hooks   *process          // the hook server
+	missing map[string]string  // parties that cannot run here, and why
+	started []*process.Process // in the order in which they depend on one another
+	hooks   *process.Process   // the hook server
 }
 
 func (n *node) path(elem ...string) string { return filepath.Join(append([]string{n.dir}, elem...)...) }
 
 // add starts a party's process and waits until it answers.
-func (n *node) add(ctx context.Context, p *party, socket string, start func() (*process, error)) error {
+func (n *node) add(ctx context.Context, p *party, socket string, start func() (*process.Process, error)) error {
 	var err error
 	if p.process, err = start(); err != nil {
 		return err
@@ -52,8 +64,8 @@ func (n *node) add(ctx context.Context, p *party, socket string, start func() (*
 	if p.kubelet, err = dial(socket); err != nil {
 		return err
 	}
-	n.parties[p.name] = p
-	if err := p.process.await(ctx, p.kubelet.version); err != nil {
+	n.parties[p.name], p.asked = p, map[string]int{}
+	if err := p.process.Await(ctx, p.kubelet.version); err != nil {
 		return fmt.Errorf("party %s: %w", p.name, err)
 	}
 	return nil
@@ -65,22 +77,22 @@ func (n *node) stop() error {
 	for _, p := range n.parties {
 		errs = append(errs, p.kubelet.conn.Close())
 	}
-	reversed := make([]*process, 0, len(n.started))
+	reversed := make([]*process.Process, 0, len(n.started))
 	for i := len(n.started) - 1; i >= 0; i-- {
 		reversed = append(reversed, n.started[i])
 	}
-	return errors.Join(append(errs, stopAll(reversed))...)
+	return errors.Join(append(errs, process.StopAll(reversed))...)
 }
 
 // startNode starts every party. The caller stops the node, also after an error.
-func startNode(ctx context.Context, dir string, bin *binaries, qos string) (*node, error) {
+func startNode(ctx context.Context, dir string, bin *binaries, root string) (*node, error) {
 	n := &node{dir: dir, bin: bin, parties: map[string]*party{}, missing: map[string]string{}}
 	for _, step := range []func(context.Context) error{n.startBackend, n.startRelay, n.startHookServer, n.startKoord} {
 		if err := step(ctx); err != nil {
 			return n, err
 		}
 	}
-	return n, n.startWasmproxies(ctx, qos)
+	return n, n.startWasmproxies(ctx, root)
 }
 
 func (n *node) backendSocket() string { return n.path("backend.sock") }
@@ -88,25 +100,25 @@ func (n *node) backendSocket() string { return n.path("backend.sock") }
 func (n *node) hookSocket() string { return n.path("hooks.sock") }
 
 func (n *node) startBackend(ctx context.Context) error {
-	return n.add(ctx, &party{name: direct}, n.backendSocket(), func() (*process, error) {
-		return start(n.dir, direct, nil, n.bin.self, cmdBackend, n.backendSocket())
+	return n.add(ctx, &party{name: direct}, n.backendSocket(), func() (*process.Process, error) {
+		return process.Start(n.dir, direct, nil, n.bin.self, cmdBackend, n.backendSocket())
 	})
 }
 
 func (n *node) startRelay(ctx context.Context) error {
 	socket := n.path("relay.sock")
-	return n.add(ctx, &party{name: rawRelay}, socket, func() (*process, error) {
-		return start(n.dir, rawRelay, nil, n.bin.self, cmdRelay, socket, n.backendSocket())
+	return n.add(ctx, &party{name: rawRelay}, socket, func() (*process.Process, error) {
+		return process.Start(n.dir, rawRelay, nil, n.bin.self, cmdRelay, socket, n.backendSocket())
 	})
 }
 
 func (n *node) startHookServer(ctx context.Context) error {
-	p, err := start(n.dir, "hookserver", nil, n.bin.hookServer, n.hookSocket())
+	p, err := process.Start(n.dir, "hookserver", nil, n.bin.hookServer, n.hookSocket())
 	if err != nil {
 		return err
 	}
 	n.hooks, n.started = p, append(n.started, p)
-	return p.await(ctx, func(context.Context) error {
+	return p.Await(ctx, func(context.Context) error {
 		_, err := os.Stat(n.hookSocket())
 		return err
 	})
@@ -116,7 +128,7 @@ func (n *node) startHookServer(ctx context.Context) error {
 // mount namespace; where a user who is not root cannot have one, the two parties are missing.
 func (n *node) startKoord(ctx context.Context) error {
 	if err := n.tryEtc(); err != nil {
-		reason := fmt.Errorf("not run: koord-runtime-proxy reads %s only, and a private /etc for it needs root: %w", koordHookDir, err)
+		reason := fmt.Errorf("not run: koord-runtime-proxy reads %s only, and a private /etc for it needs root: %w", incumbent.HookDir, err)
 		if os.Geteuid() == 0 {
 			return reason
 		}
@@ -130,12 +142,12 @@ func (n *node) startKoord(ctx context.Context) error {
 }
 
 func (n *node) tryEtc() error {
-	p, err := start(n.dir, "try-etc", inEtc(), n.bin.self, cmdWithEtc, n.dir, "/bin/true")
+	p, err := process.Start(n.dir, "try-etc", incumbent.InEtc(), n.bin.self, cmdWithEtc, n.dir, "/bin/true")
 	if err != nil {
 		return err
 	}
-	if err := p.cmd.Wait(); err != nil {
-		return fmt.Errorf("%w: %s", err, p.lastWords())
+	if err := p.Cmd.Wait(); err != nil {
+		return fmt.Errorf("%w: %s", err, p.LastWords())
 	}
 	return nil
 }
@@ -147,10 +159,28 @@ func (n *node) startOneKoord(ctx context.Context, name, hookServer string) error
 	}
 	p := &party{name: name}
 	if hookServer != "" {
-		p.plugins = 1
+		p.plugins, p.hooks = 1, []string{preRun, preCreate}
 	}
-	return n.add(ctx, p, socket, func() (*process, error) {
-		return start(n.dir, name, inEtc(), n.bin.self, cmdWithEtc, etc, n.bin.koord,
+	return n.add(ctx, p, socket, func() (*process.Process, error) {
+		return process.Start(n.dir, name, incumbent.InEtc(), n.bin.self, cmdWithEtc, etc, n.bin.koord,
 			"--koord-runtimeproxy-endpoint="+socket, "--remote-runtime-service-endpoint="+n.backendSocket())
 	})
+}
+
+// makeEtc fills dir with what koord-runtime-proxy reads of /etc. An empty hook server
+// socket means none.
+func makeEtc(dir, hookServer string) error {
+	hooks := incumbent.HookDirIn(dir)
+	if err := os.MkdirAll(hooks, 0o755); err != nil {
+		return err
+	}
+	if hookServer == "" {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(hooks, "noop.json"), hookServerJSON(hookServer), 0o644)
+}
+
+// hookServerJSON registers a hook server, in the form that koordlet uses.
+func hookServerJSON(socket string) []byte {
+	return fmt.Appendf(nil, `{"remote-endpoint": %q, "failure-policy": "Fail", "runtime-hooks": [%q, %q]}`, socket, preRun, preCreate)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 )
 
 // run builds, starts, measures, checks and writes.
@@ -19,7 +18,7 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	n, err := startNode(ctx, dir, bin, filepath.Join(o.root, "plugins-wasm", "qos", "qos.wasm"))
+	n, err := startNode(ctx, dir, bin, o.root)
 	if err != nil {
 		return errors.Join(err, n.stop())
 	}
@@ -39,6 +38,7 @@ func (n *node) run(ctx context.Context, o *options) (*result, error) {
 		if err := p.kubelet.runPods(ctx); err != nil {
 			return nil, fmt.Errorf("party %s: %w", name, err)
 		}
+		p.asked[preRun] += len(p.kubelet.create)
 	}
 	r := &result{}
 	var err error
@@ -47,6 +47,14 @@ func (n *node) run(ctx context.Context, o *options) (*result, error) {
 	}
 	if err := n.checkChange(ctx); err != nil {
 		return nil, err
+	}
+	if o.only.MatchString(startName) {
+		fmt.Println("measuring", startName)
+		starts, err := n.starts(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		r.series = append(r.series, starts...)
 	}
 	for _, b := range benchmarks() {
 		if !o.only.MatchString(b.name) {

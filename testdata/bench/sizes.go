@@ -52,7 +52,7 @@ func settledRSS(of string, parties []*party) ([]size, error) {
 	time.Sleep(settling)
 	var sizes []size
 	for _, p := range parties {
-		bytes, err := p.process.rss()
+		bytes, err := p.process.RSS()
 		if err != nil {
 			return nil, fmt.Errorf("memory of %s: %w", p.name, err)
 		}
@@ -67,7 +67,7 @@ func (p *party) createMany(ctx context.Context, n int) error {
 			return err
 		}
 	}
-	return p.kubelet.removeContainers(ctx)
+	return p.kubelet.remove(ctx)
 }
 
 func (b *binaries) sizes() ([]size, error) {

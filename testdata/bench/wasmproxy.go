@@ -9,18 +9,30 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/wasmproxy/wasmproxy/testdata/bench/process"
 )
 
-// startWasmproxies starts wasmproxy without plugins, with 1, 5 and 8 copies of the wasm
-// plugin whose file is qos, and with the hook server.
-func (n *node) startWasmproxies(ctx context.Context, qos string) error {
-	module, err := os.ReadFile(qos)
+// startWasmproxies starts wasmproxy without plugins, with 1, 5 and 8 copies of a real wasm
+// plugin, with a wasm plugin that does nothing, and with the hook server. root is the repository.
+func (n *node) startWasmproxies(ctx context.Context, root string) error {
+	qos, err := os.ReadFile(filepath.Join(root, "plugins-wasm", "qos", "qos.wasm"))
 	if err != nil {
 		return err
 	}
+	noop, err := os.ReadFile(filepath.Join(root, "testdata", "wat", "noop.wasm"))
+	if err != nil {
+		return err
+	}
+	create, run := []string{preCreate}, []string{preRun}
 	for _, p := range []*party{
-		{name: wasmproxy}, {name: wasmproxy1, plugins: 1}, {name: wasmproxy5, plugins: 5}, {name: wasmproxy8, plugins: 8}, {name: remoteHook, plugins: 1},
+		{name: wasmproxy}, {name: wasmproxy1, plugins: 1, hooks: create}, {name: wasmproxy5, plugins: 5, hooks: create}, {name: wasmproxy8, plugins: 8, hooks: create},
+		{name: noopWasm, plugins: 1, hooks: run}, {name: remoteHook, plugins: 1, hooks: []string{preRun, preCreate}},
 	} {
+		module := qos
+		if p.name == noopWasm {
+			module = noop
+		}
 		if err := n.startWasmproxy(ctx, p, module); err != nil {
 			return err
 		}
@@ -29,29 +41,27 @@ func (n *node) startWasmproxies(ctx context.Context, qos string) error {
 }
 
 func (n *node) startWasmproxy(ctx context.Context, p *party, module []byte) error {
-	dir := n.path(p.name)
-	plugins, hooks, socket := filepath.Join(dir, "plugins.d"), filepath.Join(dir, "hookserver.d"), filepath.Join(dir, "wasmproxy.sock")
-	for _, d := range []string{plugins, hooks, filepath.Join(dir, "cgroup")} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			return err
-		}
-	}
-	if err := n.install(p, module, plugins, hooks); err != nil {
+	if err := n.install(p, module); err != nil {
 		return err
 	}
-	err := n.add(ctx, p, socket, func() (*process, error) {
-		return start(n.dir, p.name, nil, n.bin.wasmproxy, "serve", "--listen=unix://"+socket, "--backend=unix://"+n.backendSocket(),
-			"--plugin-dir="+plugins, "--cache-dir="+filepath.Join(dir, "cache"), "--hook-dir="+hooks, "--cgroup-root="+filepath.Join(dir, "cgroup"), "--cgroup-mode=v2", "--log-format=json")
-	})
-	if err != nil {
+	if err := n.add(ctx, p, n.socketOf(p), func() (*process.Process, error) { return n.exec(p) }); err != nil {
 		return err
 	}
-	return p.process.await(ctx, p.loaded)
+	return p.process.Await(ctx, p.loaded)
+}
+
+func (n *node) socketOf(p *party) string { return n.path(p.name, "wasmproxy.sock") }
+
+// exec starts the wasmproxy of a party on what install gave it.
+func (n *node) exec(p *party) (*process.Process, error) {
+	return process.Start(n.dir, p.name, nil, n.bin.wasmproxy, "serve", "--listen=unix://"+n.socketOf(p), "--backend=unix://"+n.backendSocket(),
+		"--plugin-dir="+n.path(p.name, "plugins.d"), "--cache-dir="+n.path(p.name, "cache"), "--hook-dir="+n.path(p.name, "hookserver.d"),
+		"--cgroup-root="+n.path(p.name, "cgroup"), "--cgroup-mode=v2", "--log-format=json")
 }
 
 // loaded tells whether wasmproxy says that it has loaded all plugins of the party. It answers calls before that.
 func (p *party) loaded(context.Context) error {
-	said, err := os.ReadFile(p.process.log)
+	said, err := os.ReadFile(p.process.Log)
 	if err != nil {
 		return err
 	}
@@ -65,27 +75,48 @@ func (p *party) loaded(context.Context) error {
 func (n *node) checkChange(ctx context.Context) error {
 	for _, name := range []string{wasmproxy1, wasmproxy5, wasmproxy8} {
 		p := n.parties[name]
-		if err := createIn(annotated)(ctx, p); err != nil {
+		if err := p.checkChange(ctx); err != nil {
 			return fmt.Errorf("party %s: %w", name, err)
-		}
-		resources, err := p.kubelet.arrived(ctx)
-		if err != nil {
-			return fmt.Errorf("party %s: %w", name, err)
-		}
-		if resources.GetUnified()["memory.high"] != memoryHighBytes {
-			return fmt.Errorf("party %s: a container of the annotated pod arrived with %v; the plugin's memory.high is not there", name, resources)
 		}
 	}
 	return nil
 }
 
-// install gives a party its plugins, under names that order them.
-func (n *node) install(p *party, module []byte, plugins, hooks string) error {
+func (p *party) checkChange(ctx context.Context) error {
+	if err := createIn(annotated)(ctx, p); err != nil {
+		return err
+	}
+	resources, err := p.kubelet.arrived(ctx)
+	if err != nil {
+		return err
+	}
+	if resources.GetUnified()["memory.high"] != memoryHighBytes {
+		return fmt.Errorf("a container of the annotated pod arrived with %v; the plugin's memory.high is not there", resources)
+	}
+	return nil
+}
+
+// install gives a party its directories and its plugins, under names that order them.
+func (n *node) install(p *party, module []byte) error {
+	plugins, hooks := n.path(p.name, "plugins.d"), n.path(p.name, "hookserver.d")
+	for _, dir := range []string{plugins, hooks, n.path(p.name, "cgroup")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
 	if p.name == remoteHook {
 		return os.WriteFile(filepath.Join(hooks, "10-noop.json"), hookServerJSON(n.hookSocket()), 0o600)
 	}
+	keep, err := json.Marshal(map[string][]string{"runtime-hooks": p.hooks}) // of those that the module has
+	if err != nil {
+		return err
+	}
 	for i := range p.plugins {
-		if err := os.WriteFile(filepath.Join(plugins, fmt.Sprintf("%d0-qos.wasm", i+1)), module, 0o600); err != nil {
+		name := filepath.Join(plugins, fmt.Sprintf("%02d-measured", i+1))
+		if err := os.WriteFile(name+".json", keep, 0o600); err != nil {
+			return err
+		}
+		if err := os.WriteFile(name+".wasm", module, 0o600); err != nil {
 			return err
 		}
 	}
@@ -106,18 +137,18 @@ func (n *node) checkHooks() error {
 	for _, p := range n.parties {
 		switch p.name {
 		case koordHook, remoteHook:
-			remote += p.creates
+			remote += p.asked[preRun] + p.asked[preCreate]
 		}
 		if err := p.checkServed(); err != nil {
 			return fmt.Errorf("party %s: %w", p.name, err)
 		}
 	}
-	called, err := strconv.Atoi(string(bytes.TrimSpace(n.hooks.lastWords())))
+	called, err := strconv.Atoi(string(bytes.TrimSpace(n.hooks.LastWords())))
 	if err != nil {
 		return fmt.Errorf("count of the hook server: %w", err)
 	}
 	if called != remote {
-		return fmt.Errorf("the hook server was called %d times for %d containers", called, remote)
+		return fmt.Errorf("the hook server was called %d times for %d pods and containers", called, remote)
 	}
 	return nil
 }
@@ -127,7 +158,7 @@ func (p *party) checkServed() error {
 	if !strings.HasPrefix(p.name, wasmproxy) {
 		return nil
 	}
-	words := bytes.TrimSpace(p.process.lastWords())
+	words := bytes.TrimSpace(p.process.LastWords())
 	var s served
 	if err := json.Unmarshal(words[bytes.LastIndexByte(words, '\n')+1:], &s); err != nil || s.Msg != "served" {
 		return fmt.Errorf("its last line is not the count of what it served: %s", words)
@@ -137,8 +168,10 @@ func (p *party) checkServed() error {
 			return fmt.Errorf("%d failures at %s; its log ends:\n%s", failed, hook, words)
 		}
 	}
-	if got, want := s.Hooks["PreCreateContainer"], p.creates*p.plugins; got != want {
-		return fmt.Errorf("plugins were called %d times for %d containers, want %d", got, p.creates, want)
+	for _, hook := range p.hooks {
+		if got, want := s.Hooks[hook], p.asked[hook]*p.plugins; got != want {
+			return fmt.Errorf("plugins were called %d times at %s for %d calls, want %d", got, hook, p.asked[hook], want)
+		}
 	}
 	return nil
 }

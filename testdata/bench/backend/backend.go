@@ -59,6 +59,15 @@ func (r *runtime) RunPodSandbox(_ context.Context, req *cri.RunPodSandboxRequest
 	return &cri.RunPodSandboxResponse{PodSandboxId: id}, nil
 }
 
+func (*runtime) StopPodSandbox(context.Context, *cri.StopPodSandboxRequest) (*cri.StopPodSandboxResponse, error) {
+	return &cri.StopPodSandboxResponse{}, nil
+}
+
+func (r *runtime) RemovePodSandbox(_ context.Context, req *cri.RemovePodSandboxRequest) (*cri.RemovePodSandboxResponse, error) {
+	r.pods.Delete(req.GetPodSandboxId())
+	return &cri.RemovePodSandboxResponse{}, nil
+}
+
 // ListPodSandbox says that there is none: a proxy that starts has nothing to catch up with.
 func (*runtime) ListPodSandbox(context.Context, *cri.ListPodSandboxRequest) (*cri.ListPodSandboxResponse, error) {
 	return &cri.ListPodSandboxResponse{}, nil

@@ -1,6 +1,6 @@
 // Command hookserver is the plugin that a remote hook is measured with: it speaks
 // Koordinator's RuntimeHookService through Koordinator's own published types and changes
-// nothing. On SIGTERM it prints how often PreCreateContainer was called, and ends.
+// nothing. On SIGTERM it prints how often its two hooks were called together, and ends.
 //
 // Usage: hookserver SOCKET
 package main
@@ -47,6 +47,11 @@ func serve(args []string) error {
 type noop struct {
 	hook.UnimplementedRuntimeHookServiceServer
 	calls atomic.Int64
+}
+
+func (n *noop) PreRunPodSandboxHook(context.Context, *hook.PodSandboxHookRequest) (*hook.PodSandboxHookResponse, error) {
+	n.calls.Add(1)
+	return &hook.PodSandboxHookResponse{}, nil
 }
 
 func (n *noop) PreCreateContainerHook(context.Context, *hook.ContainerResourceHookRequest) (*hook.ContainerResourceHookResponse, error) {
