@@ -10,4 +10,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/node"
 )
 
-func TestMain(m *testing.M) { node.Main(m, artifact.Kubelet(), artifact.Crictl) }
+func TestMain(m *testing.M) {
+	node.Main(m, append(artifact.APIServer(), artifact.Kubelet(), artifact.Crictl)...)
+}

@@ -61,10 +61,31 @@ func (b *Builder) Multicall(ctx context.Context, dir string) error {
 		"-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", dir+"/", "./internal/image/multicall")
 }
 
+// Koordinator builds Koordinator's types as a hook server, a module of its own, into dir.
+func (b *Builder) Koordinator(ctx context.Context, dir string) error {
+	return run(ctx, filepath.Join(b.project, "runtime/remote/testdata/koordinator"), []string{"CGO_ENABLED=0"}, "go", "build",
+		"-trimpath", "-buildvcs=false", "-o", dir+"/", ".")
+}
+
+// Koordlet puts a link to koordlet's hook server into dir.
+func (b *Builder) Koordlet(ctx context.Context, dir string) error {
+	program, err := output(ctx, "", filepath.Join(b.project, "testdata/koord/koordlet/build.sh"), filepath.Join(b.cache, "../koord"))
+	if err != nil {
+		return err
+	}
+	return os.Symlink(program, filepath.Join(dir, "koordlet"))
+}
+
 // Plugin builds a package of the project's own module as a WebAssembly plugin.
 func (b *Builder) Plugin(ctx context.Context, file, pkg string) error {
 	return run(ctx, b.project, []string{"GOOS=wasip1", "GOARCH=wasm"}, "go", "build",
 		"-trimpath", "-buildvcs=false", "-buildmode=c-shared", "-ldflags=-s -w", "-o", file, pkg)
+}
+
+// TinyGoPlugin builds a package of the project's own module, by its directory, as
+// a WebAssembly plugin with TinyGo, as the stock plugins are built.
+func (b *Builder) TinyGoPlugin(ctx context.Context, file, dir string) error {
+	return run(ctx, b.project, nil, "testdata/toolchain/plugin.sh", dir, file)
 }
 
 // run runs a command in dir with additions to the environment; its output appears only in the error.

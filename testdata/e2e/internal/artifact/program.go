@@ -29,11 +29,11 @@ type Program struct {
 
 // The programs of other projects.
 var (
-	Containerd = Program{Name: "containerd", Package: "github.com/containerd/containerd/v2/cmd/containerd",
+	containerd = Program{Name: "containerd", Package: "github.com/containerd/containerd/v2/cmd/containerd",
 		Module: "containerd", Of: containerdModule, Tags: containerdTags, Version: containerdVersion}
-	ContainerdShim = Program{Name: "containerd-shim-runc-v2", Package: "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
+	containerdShim = Program{Name: "containerd-shim-runc-v2", Package: "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
 		Module: "containerd", Of: containerdModule, Tags: containerdTags, Version: containerdVersion}
-	Runc = Program{Name: "runc", Package: "github.com/opencontainers/runc",
+	runc = Program{Name: "runc", Package: "github.com/opencontainers/runc",
 		Module: "runc", Of: "github.com/opencontainers/runc",
 		Tags: "seccomp urfave_cli_no_docs runc_nocriu", CGO: true, Version: []string{"main.version"}}
 	Crictl = Program{Name: "crictl", Package: "sigs.k8s.io/cri-tools/cmd/crictl",
@@ -51,10 +51,21 @@ var containerdVersion = []string{"github.com/containerd/containerd/v2/version.Ve
 
 // Kubelet returns the kubelet that KUBELET_VERSION names, 1.36.3 unless set.
 // Each version has a pinned module of its own.
-func Kubelet() Program {
+func Kubelet() Program { return kubernetes("kubelet") }
+
+// APIServer returns kube-apiserver, of the same version as the kubelet, and the
+// etcd that it is tested with.
+func APIServer() []Program {
+	server := kubernetes("kube-apiserver")
+	return []Program{server, {Name: "etcd", Package: etcdModule, Module: server.Module, Of: etcdModule}}
+}
+
+const etcdModule = "go.etcd.io/etcd/server/v3"
+
+func kubernetes(program string) Program {
 	version := strings.TrimPrefix(cmp.Or(os.Getenv("KUBELET_VERSION"), "1.36.3"), "v")
 	return Program{
-		Name: "kubelet", Package: "k8s.io/kubernetes/cmd/kubelet", Module: "kubelet-" + version, Of: "k8s.io/kubernetes",
+		Name: program, Package: "k8s.io/kubernetes/cmd/" + program, Module: program + "-" + version, Of: "k8s.io/kubernetes",
 		Version: []string{"k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"},
 	}
 }

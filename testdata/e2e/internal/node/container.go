@@ -1,6 +1,8 @@
 package node
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -8,43 +10,76 @@ import (
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/image"
 )
 
-// RunContainer runs a pod with these annotations and one container, as kubelet
-// would. Both go with containerd.
-func (c CRI) RunContainer(t testing.TB, annotations map[string]string, resources *cri.LinuxContainerResources) (id string) {
-	t.Helper()
+// Workload is a pod with one container that sleeps, as kubelet would ask for it.
+// It goes with containerd, if nobody removes it before.
+type Workload struct {
+	Name        string // also its uid
+	Annotations map[string]string
+	Resources   *cri.LinuxContainerResources
+}
+
+// Running is a workload that runs.
+type Running struct {
+	Sandbox, Container string // ids
+}
+
+// Run runs a workload, whose image must have been pulled.
+func (c CRI) Run(ctx context.Context, w Workload) (r Running, err error) {
 	pod := &cri.PodSandboxConfig{
-		Metadata:    &cri.PodSandboxMetadata{Name: "updated", Namespace: "default", Uid: "updated"},
-		Annotations: annotations,
+		Metadata:    &cri.PodSandboxMetadata{Name: w.Name, Namespace: "default", Uid: w.Name},
+		Annotations: w.Annotations,
 		Linux: &cri.LinuxPodSandboxConfig{
-			CgroupParent:    "/kubepods/burstable/podupdated",
+			CgroupParent:    "/kubepods/burstable/pod" + w.Name,
 			SecurityContext: &cri.LinuxSandboxSecurityContext{NamespaceOptions: hostNetwork},
 		},
 	}
-	spec := &cri.ImageSpec{Image: image.Busybox}
-	if _, err := c.PullImage(t.Context(), &cri.PullImageRequest{Image: spec}); err != nil {
-		t.Fatal(err)
-	}
-	sandbox, err := c.RunPodSandbox(t.Context(), &cri.RunPodSandboxRequest{Config: pod})
+	sandbox, err := c.RunPodSandbox(ctx, &cri.RunPodSandboxRequest{Config: pod})
 	if err != nil {
-		t.Fatal(err)
+		return r, err
 	}
-	container, err := c.CreateContainer(t.Context(), &cri.CreateContainerRequest{
-		PodSandboxId: sandbox.PodSandboxId, SandboxConfig: pod,
+	r.Sandbox = sandbox.PodSandboxId
+	container, err := c.CreateContainer(ctx, &cri.CreateContainerRequest{
+		PodSandboxId: r.Sandbox, SandboxConfig: pod,
 		Config: &cri.ContainerConfig{
-			Metadata: &cri.ContainerMetadata{Name: "main"}, Image: spec, Command: []string{"sleep", "1000"},
+			Metadata: &cri.ContainerMetadata{Name: "main"}, Image: &cri.ImageSpec{Image: image.Busybox}, Command: []string{"sleep", "1000"},
 			Linux: &cri.LinuxContainerConfig{
-				Resources:       resources,
+				Resources:       w.Resources,
 				SecurityContext: &cri.LinuxContainerSecurityContext{NamespaceOptions: hostNetwork},
 			},
 		},
 	})
 	if err != nil {
+		return r, err
+	}
+	r.Container = container.ContainerId
+	_, err = c.StartContainer(ctx, &cri.StartContainerRequest{ContainerId: r.Container})
+	return r, err
+}
+
+// Remove ends a workload and removes it.
+func (c CRI) Remove(ctx context.Context, r Running) error {
+	_, stopped := c.StopContainer(ctx, &cri.StopContainerRequest{ContainerId: r.Container})
+	_, removed := c.RemoveContainer(ctx, &cri.RemoveContainerRequest{ContainerId: r.Container})
+	return errors.Join(stopped, removed, c.removePod(ctx, r.Sandbox))
+}
+
+// PullBusybox pulls the image of workloads.
+func (c CRI) PullBusybox(t testing.TB) {
+	t.Helper()
+	if _, err := c.PullImage(t.Context(), &cri.PullImageRequest{Image: &cri.ImageSpec{Image: image.Busybox}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.StartContainer(t.Context(), &cri.StartContainerRequest{ContainerId: container.ContainerId}); err != nil {
+}
+
+// RunContainer runs a workload and returns the container's id.
+func (c CRI) RunContainer(t testing.TB, annotations map[string]string, resources *cri.LinuxContainerResources) (id string) {
+	t.Helper()
+	c.PullBusybox(t)
+	r, err := c.Run(t.Context(), Workload{Name: "updated", Annotations: annotations, Resources: resources})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return container.ContainerId
+	return r.Container
 }
 
 var hostNetwork = &cri.NamespaceOption{Network: cri.NamespaceMode_NODE, Pid: cri.NamespaceMode_CONTAINER}

@@ -17,6 +17,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/artifact"
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/image"
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/isolation"
 )
@@ -35,6 +36,9 @@ const readyTimeout = time.Minute
 
 //go:embed containerd.toml
 var containerdConfig string
+
+//go:embed containerd-1.6.toml
+var debianConfig string
 
 //go:embed cni.conflist
 var cniConfig []byte
@@ -109,7 +113,15 @@ func unmountAll(dir string) error {
 // registry of the images where to pull from instead. It returns the main file.
 func writeContainerdConfig(dir string) (string, error) {
 	var config bytes.Buffer
-	err := template.Must(template.New("").Parse(containerdConfig)).Execute(&config, struct{ Dir, Runc string }{
+	debian, err := artifact.DebianContainerd()
+	if err != nil {
+		return "", err
+	}
+	text := containerdConfig
+	if debian {
+		text = debianConfig
+	}
+	err = template.Must(template.New("").Parse(text)).Execute(&config, struct{ Dir, Runc string }{
 		dir, isolation.Current().Program("runc"),
 	})
 	if err != nil {

@@ -54,11 +54,15 @@ func (c CRI) removePods(ctx context.Context) error {
 	}
 	var errs []error
 	for _, pod := range pods.Items {
-		_, err := c.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: pod.Id})
-		if err == nil {
-			_, err = c.RemovePodSandbox(ctx, &cri.RemovePodSandboxRequest{PodSandboxId: pod.Id})
-		}
-		errs = append(errs, err)
+		errs = append(errs, c.removePod(ctx, pod.Id))
 	}
 	return errors.Join(errs...)
+}
+
+func (c CRI) removePod(ctx context.Context, id string) error {
+	if _, err := c.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: id}); err != nil {
+		return err
+	}
+	_, err := c.RemovePodSandbox(ctx, &cri.RemovePodSandboxRequest{PodSandboxId: id})
+	return err
 }

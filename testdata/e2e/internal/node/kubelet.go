@@ -29,7 +29,8 @@ var kubeletSysctls = []string{
 	"kernel/keys/root_maxkeys=1000000", "kernel/keys/root_maxbytes=25000000",
 }
 
-// Kubelet is a running kubelet without an API server: its pods are manifests in a directory.
+// Kubelet is a running kubelet. Unless a flag gives it an API server, its pods are
+// manifests in a directory.
 type Kubelet struct {
 	process   *process
 	manifests string // directory
@@ -37,9 +38,9 @@ type Kubelet struct {
 }
 
 // StartKubelet starts kubelet on a CRI endpoint; configure, if not nil, changes
-// its configuration first. When the test ends it is stopped and its state is
-// removed; its pods and their cgroups go with containerd.
-func StartKubelet(t testing.TB, endpoint string, configure func(*kubeletconfig.KubeletConfiguration)) *Kubelet {
+// its configuration first, and flags come after its others. When the test ends it
+// is stopped and its state is removed; its pods and their cgroups go with containerd.
+func StartKubelet(t testing.TB, endpoint string, configure func(*kubeletconfig.KubeletConfiguration), flags ...string) *Kubelet {
 	t.Helper()
 	dir := t.TempDir()
 	k := &Kubelet{manifests: filepath.Join(dir, "manifests")}
@@ -60,15 +61,14 @@ func StartKubelet(t testing.TB, endpoint string, configure func(*kubeletconfig.K
 			t.Errorf("cleaning up after kubelet: %v", err)
 		}
 	})
-	k.start(t, file)
+	k.start(t, append([]string{"--config=" + file, "--hostname-override=" + NodeName, "--node-ip=" + isolation.NodeAddress}, flags...))
 	return k
 }
 
-func (k *Kubelet) start(t testing.TB, config string) {
+func (k *Kubelet) start(t testing.TB, flags []string) {
 	t.Helper()
 	w := isolation.Current()
-	cmd := isolation.CommandWithSysctls(context.Background(), w, kubeletSysctls, w.Program("kubelet"),
-		"--config="+config, "--hostname-override="+nodeName, "--node-ip="+isolation.NodeAddress)
+	cmd := isolation.CommandWithSysctls(context.Background(), w, kubeletSysctls, w.Program("kubelet"), flags...)
 	k.process = startProcess(t, "kubelet", cmd)
 	t.Cleanup(func() {
 		if err := k.process.stop(); err != nil {
@@ -149,11 +149,11 @@ func (k *Kubelet) Healthy(ctx context.Context) error {
 	return err
 }
 
-// nodeName is the node's name, which kubelet puts after the names of static pods.
-const nodeName = "e2e-node"
+// NodeName is the node's name, which kubelet puts after the names of static pods.
+const NodeName = "e2e-node"
 
 // PodName returns the name under which kubelet runs a static pod.
-func PodName(pod *core.Pod) string { return pod.Name + "-" + nodeName }
+func PodName(pod *core.Pod) string { return pod.Name + "-" + NodeName }
 
 // AwaitReady waits until kubelet says that a static pod is ready, and returns what it says.
 func (k *Kubelet) AwaitReady(t testing.TB, pod *core.Pod) *core.Pod {
@@ -163,14 +163,18 @@ func (k *Kubelet) AwaitReady(t testing.TB, pod *core.Pod) *core.Pod {
 		if now, err = k.Pod(t.Context(), pod); err != nil {
 			return err
 		}
-		for _, condition := range now.Status.Conditions {
-			if condition.Type == core.PodReady && condition.Status == core.ConditionTrue {
-				return nil
-			}
-		}
-		return fmt.Errorf("it is %+v", now.Status)
+		return ready(now)
 	})
 	return now
+}
+
+func ready(pod *core.Pod) error {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == core.PodReady && condition.Status == core.ConditionTrue {
+			return nil
+		}
+	}
+	return fmt.Errorf("it is %+v", pod.Status)
 }
 
 // AwaitGone waits until kubelet has ended a static pod whose manifest was removed.

@@ -32,12 +32,14 @@ func Main(m *testing.M, programs ...artifact.Program) {
 }
 
 func prepare(ctx context.Context, b *artifact.Builder, w isolation.Workspace, programs []artifact.Program) error {
-	programs = append(programs, artifact.Containerd, artifact.ContainerdShim, artifact.Runc)
 	return errors.Join(
 		artifact.InstallDebianPackages(ctx, artifact.DebianPackages...),
 		b.Programs(ctx, w.Bin(), programs...),
+		b.Containerd(ctx, w.Bin()),
 		b.Multicall(ctx, w.Bin()),
 		b.Project(ctx, w.Bin(), "./cmd/wasmproxy"),
+		b.Koordinator(ctx, w.Bin()),
+		b.Koordlet(ctx, w.Bin()),
 		buildPlugins(ctx, b, w),
 	)
 }
@@ -46,6 +48,11 @@ func prepare(ctx context.Context, b *artifact.Builder, w isolation.Workspace, pr
 func buildPlugins(ctx context.Context, b *artifact.Builder, w isolation.Workspace) error {
 	for _, plugin := range []string{"noop", "annotate", "witness"} {
 		if err := b.Plugin(ctx, w.Program(plugin+".wasm"), "./testdata/plugins/"+plugin); err != nil {
+			return err
+		}
+	}
+	for _, plugin := range []string{"overhead", "roster", "yield"} {
+		if err := b.TinyGoPlugin(ctx, w.Program(plugin+".wasm"), "testdata/plugins/"+plugin); err != nil {
 			return err
 		}
 	}

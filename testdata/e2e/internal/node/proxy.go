@@ -28,8 +28,9 @@ type Proxy struct {
 
 // Plugin is a file for the plugin directory: a built plugin under the name that orders it.
 type Plugin struct {
-	File    string // name in the plugin directory, such as 10-qos.wasm
-	Program string // name among the workspace's programs
+	File    string   // name in the plugin directory, such as 10-qos.wasm
+	Program string   // name among the workspace's programs
+	Grant   []string // capabilities beyond those that a plugin gets without a word
 }
 
 // The plugins that the tests use.
@@ -37,8 +38,16 @@ var (
 	QoS      = Plugin{File: "10-qos.wasm", Program: "qos.wasm"}           // the stock plugin
 	Noop     = Plugin{File: "20-noop.wasm", Program: "noop.wasm"}         // every hook, does nothing
 	Annotate = Plugin{File: "30-annotate.wasm", Program: "annotate.wasm"} // every hook that can change annotations, does
-	Witness  = Plugin{File: "40-witness.wasm", Program: "witness.wasm"}   // tells what it sees
+	Overhead = Plugin{File: "50-overhead.wasm", Program: "overhead.wasm"} // annotates pods of one runtime handler
+
+	// Witness tells what it sees.
+	Witness = Plugin{File: "40-witness.wasm", Program: "witness.wasm", Grant: []string{"env"}}
+	// Yield changes containers from a control loop of its own.
+	Yield = Plugin{File: "60-yield.wasm", Program: "yield.wasm", Grant: []string{"update.others", "state.kv"}}
 )
+
+// Roster writes down what it hears of. There may be several, each with a name of its own.
+func Roster(id string) Plugin { return Plugin{File: id + ".wasm", Program: "roster.wasm"} }
 
 // StartProxy starts wasmproxy with these plugins. When the test ends it is
 // stopped if it is still running.
@@ -56,15 +65,46 @@ func StartProxy(t testing.TB, plugins ...Plugin) *Proxy {
 	return p
 }
 
+// Add puts plugins into the directory of the running wasmproxy, and waits until
+// they take part.
+func (p *Proxy) Add(t testing.TB, plugins ...Plugin) {
+	t.Helper()
+	for _, plugin := range plugins {
+		p.install(t, plugin)
+	}
+	p.awaitPlugins(t)
+}
+
 func (p *Proxy) install(t testing.TB, plugin Plugin) {
 	t.Helper()
 	module, err := os.ReadFile(isolation.Current().Program(plugin.Program))
+	if err == nil && plugin.Grant != nil {
+		err = p.describe(plugin)
+	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(p.PluginDir, plugin.File), module, 0o644)
+		err = p.put(plugin.File, module)
 	}
 	if err != nil {
 		t.Fatalf("installing the plugin %s: %v", plugin.File, err)
 	}
+}
+
+// describe writes the description of a plugin, which says what it is granted.
+func (p *Proxy) describe(plugin Plugin) error {
+	description, err := json.Marshal(map[string]any{"grant": plugin.Grant})
+	if err != nil {
+		return err
+	}
+	return p.put(strings.TrimSuffix(plugin.File, ".wasm")+".json", description)
+}
+
+// put makes a file of the plugin directory appear whole.
+func (p *Proxy) put(name string, data []byte) error {
+	unfinished := filepath.Join(filepath.Dir(p.PluginDir), name)
+	if err := os.WriteFile(unfinished, data, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(unfinished, filepath.Join(p.PluginDir, name))
 }
 
 // Start starts wasmproxy, for the first time or again after Stop or Kill.
@@ -87,18 +127,21 @@ func (p *Proxy) Start(t testing.TB) {
 	p.awaitPlugins(t)
 }
 
-// awaitPlugins waits until every plugin of the directory takes part: calls pass
-// while plugins are being loaded.
+// awaitPlugins waits until every plugin of both directories takes part: calls
+// pass while plugins are being loaded.
 func (p *Proxy) awaitPlugins(t testing.TB) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(p.PluginDir, "*.wasm"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var want, got []string
-	for _, file := range files {
-		want = append(want, strings.TrimSuffix(filepath.Base(file), ".wasm"))
+	for _, pattern := range []string{filepath.Join(p.PluginDir, "*.wasm"), filepath.Join(p.HookDir, "*.json")} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			want = append(want, strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
+		}
 	}
+	slices.Sort(want) // the order of the chain
 	Eventually(t, readyTimeout, "wasmproxy has loaded its plugins", func() error {
 		p.Records(t, "plugins in force", func(line []byte) error {
 			var record struct{ Plugins []string }
