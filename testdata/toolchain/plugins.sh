@@ -5,10 +5,19 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../../plugins-wasm"
 
-build() { "$here/plugin.sh" "$1" "$1/$1.wasm"; }
+# compile NAME OUT.wasm: with the compiler that its source is for.
+compile() {
+	if [ -e "$1/Cargo.toml" ]; then
+		"$here/rust-plugin.sh" "$1" "$2"
+	else
+		"$here/plugin.sh" "$1" "$2"
+	fi
+}
+
+build() { compile "$1" "$1/$1.wasm"; }
 
 check() {
-	"$here/plugin.sh" "$1" "$scratch/$1.wasm"
+	compile "$1" "$scratch/$1.wasm"
 	cmp "$scratch/$1.wasm" "$1/$1.wasm" || {
 		echo "plugins.sh: $1.wasm is not what its source builds; run: make plugins" >&2
 		return 1
@@ -21,8 +30,8 @@ if [ "${1-}" = --check ]; then
 	scratch=$(mktemp -d)
 	trap 'rm -rf "$scratch"' EXIT
 fi
-for main in */main.go; do
-	name=${main%/main.go}
+for source in */main.go */Cargo.toml; do
+	name=${source%/*}
 	$each "$name"
 	echo "plugins-wasm/$name/$name.wasm: $(wc -c < "$name/$name.wasm") bytes, $each done"
 done

@@ -8,27 +8,9 @@
 # repository, or beneath WASMPROXY_CACHE.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/packages.sh"
 cache=$(realpath -m "${WASMPROXY_CACHE:-$here/../../.cache}")
 packages=(clang-19 lld-19 llvm-19-dev libclang-19-dev libclang-rt-19-dev-wasm32 wasi-libc binaryen g++)
-
-missing() {
-	for p in "${packages[@]}"; do
-		[ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || echo "$p"
-	done
-}
-
-install_packages() {
-	local wanted
-	wanted=$(missing)
-	[ -n "$wanted" ] || return 0
-	if [ "$(id -u)" != 0 ]; then
-		echo "tinygo.sh: install these packages first:" $wanted >&2
-		return 1
-	fi
-	export DEBIAN_FRONTEND=noninteractive
-	apt-get -q -o DPkg::Lock::Timeout=600 update >&2
-	apt-get -q -o DPkg::Lock::Timeout=600 install -y --no-install-recommends $wanted >&2
-}
 
 # key names everything that the compiler is made of.
 key() {
@@ -42,7 +24,7 @@ key() {
 
 # build puts a TinyGo root at $1. The module's zip lacks the git submodules: an
 # empty src/net makes TinyGo take Go's own net, and targets name Debian's C
-# library and builtins.
+# library and builtins: wp1.json, and wasip1, which `wasmproxy plugin build` takes.
 build() {
 	local root=$1 module
 	cd "$here/tinygo"
@@ -52,11 +34,14 @@ build() {
 	cp -r "$module/src/." "$root/src/"
 	cp -r "$module/targets" "$root/"
 	chmod -R u+w "$root"
+	sed -i -e '/"libc":/d; /"rtlib":/d; /gc_boehm.c/d; s/\(asm_tinygowasm.S"\),/\1/' \
+		-e 's|"--no-demangle"|&, "/usr/lib/wasm32-wasi/libc.a", "/usr/lib/llvm-19/lib/clang/19/lib/wasi/libclang_rt.builtins-wasm32.a"|' \
+		"$root/targets/wasip1.json"
 	CGO_ENABLED=1 go build -trimpath -tags llvm19 -o "$root/bin/tinygo" github.com/tinygo-org/tinygo
 }
 
 export GOWORK=off GOFLAGS=-buildvcs=false
-install_packages
+install_packages "${packages[@]}"
 root=$cache/tinygo/$(key)
 if [ ! -x "$root/bin/tinygo" ]; then
 	mkdir -p "$cache/tinygo"
