@@ -20,7 +20,10 @@ func (d *daemon) apply(ctx context.Context, descriptions []registry.Description)
 	for _, err := range errs {
 		d.log.ErrorContext(ctx, "plugin not loaded", "err", err)
 	}
-	d.install(ctx, members)
+	if members = d.install(ctx, members); len(members) > 0 {
+		present, absent := split(members)
+		d.log.InfoContext(ctx, "plugins in force", "plugins", ids(present), "refusing", ids(absent))
+	}
 }
 
 // refuse lets the members that are not there refuse their hooks. They need
@@ -32,15 +35,16 @@ func (d *daemon) refuse(members []member) {
 
 // install makes a chain of the members. Before the first plugin gets an event
 // the store follows calls and holds what the backend has; with no plugin left
-// nothing is followed, nothing is kept, and every byte passes.
-func (d *daemon) install(ctx context.Context, members []member) {
+// nothing is followed, nothing is kept, and every byte passes. The members in
+// force are returned: one that could not be synchronized is what it was before.
+func (d *daemon) install(ctx context.Context, members []member) []member {
 	if len(members) == 0 {
 		d.swap(nil)
 		d.store.Clear()
 		if d.following.Swap(false) {
 			d.log.InfoContext(ctx, "no plugin in force, every call passes as it comes")
 		}
-		return
+		return nil
 	}
 	if !d.following.Swap(true) {
 		d.refuse(members) // and the store follows
@@ -50,8 +54,7 @@ func (d *daemon) install(ctx context.Context, members []member) {
 	members = d.synchronize(ctx, members)
 	d.swap(d.generation(members))
 	d.sweeps.want()
-	present, absent := split(members)
-	d.log.InfoContext(ctx, "plugins in force", "plugins", ids(present), "refusing", ids(absent))
+	return members
 }
 
 // split tells the members that are there from those that only refuse.

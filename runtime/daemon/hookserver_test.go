@@ -89,7 +89,7 @@ func TestMatchOfAHookServer(t *testing.T) {
 	n.register("a.json", `{"remote-endpoint": "/nobody/listens.sock", "failure-policy": "Fail",
 		"runtime-hooks": ["PreRunPodSandbox"], "match": {"namespaces": ["prod-*"]}}`)
 	n.start(daemon.Run)
-	n.await("plugins in force", "[a]")
+	n.await("plugins in force", "plugins=[a]")
 	n.must(n.runLabelled("test", "web", ""))
 	if err := n.runLabelled("prod-shop", "web", ""); status.Code(err) != codes.Unavailable {
 		t.Errorf("a pod that matches: %v", err)
@@ -102,7 +102,7 @@ func TestModuleInHookserverDirectory(t *testing.T) {
 	n.must(os.WriteFile(filepath.Join(n.config.HookDir, "quota.wasm"), []byte(module(t, "quota")), 0o644))
 	n.register("20-quota.json", `{"wasm-module": "quota.wasm"}`)
 	n.start(daemon.Run)
-	n.await("plugins in force", "[20-quota]")
+	n.await("plugins in force", "plugins=[20-quota]")
 	n.must(n.runLabelled("test", "web", ""))
 	for _, c := range n.runtime.RuntimeService.Containers {
 		if c.Annotations["example.com/quota"] != "200000" {
@@ -147,7 +147,7 @@ func TestKoordCompat(t *testing.T) {
 		t.Cleanup(g.Stop)
 		n.register("koordlet.json", `{"remote-endpoint": "`+n.dir+`/hook.sock", "failure-policy": "Fail", "runtime-hooks": ["PreCreateContainer", "PostStopContainer"]}`)
 		n.start(daemon.Run)
-		n.await("plugins in force", "[koordlet]")
+		n.await("plugins in force", "plugins=[koordlet]")
 		pod, err := n.runPod(t.Context(), "web")
 		n.must(err)
 		created, err := n.kubelet.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
@@ -207,7 +207,7 @@ func TestRestartClosesTheBreaker(t *testing.T) {
 	stop := listen(hung{})
 	n.register("koordlet.json", `{"remote-endpoint": "`+n.dir+`/hook.sock", "timeout": "200ms", "runtime-hooks": ["PreRunPodSandbox"]}`)
 	n.start(daemon.Run)
-	n.await("plugins in force", "[koordlet]")
+	n.await("plugins in force", "plugins=[koordlet]")
 	for i := range 7 { // the breaker opens at the fifth, and each try makes it wait longer
 		_, err := n.runPod(t.Context(), podName(i))
 		n.must(err) // Ignore
