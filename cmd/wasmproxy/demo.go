@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"github.com/wasmproxy/wasmproxy/cmd/wasmproxy/demo"
@@ -23,7 +21,7 @@ file, and prints what plugins made of it. The pod's cgroup files are in DIR/cgro
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				if o.Pod = args[0]; o.Hold == "" {
-					return errors.New("a Pod is run only with --hold")
+					return wrongUsage("a Pod is run only with --hold DIR")
 				}
 			}
 			out := cmd.OutOrStdout()

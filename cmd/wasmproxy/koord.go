@@ -14,20 +14,6 @@ import (
 // koordName is the program that this one takes the place of.
 const koordName = "koord-runtime-proxy"
 
-// Exit codes of koord-runtime-proxy, besides 0.
-const (
-	exitUsage = 2   // of package flag
-	exitFatal = 255 // of klog.Fatal
-)
-
-// coded is an error with an exit code of its own.
-type coded struct {
-	error
-	code int
-}
-
-func (e coded) Unwrap() error { return e.error }
-
 // commandLine returns the arguments of a call. A program of the old name is the
 // koord command, unless another command is asked for: the old one has none.
 func commandLine(args []string) []string {
@@ -46,19 +32,18 @@ func koordCommand() *cobra.Command {
 
 A program file or link of the name koord-runtime-proxy is this command. The
 settings of serve that koord-runtime-proxy has no flag for are flags here too.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := config.LoadKoord(cmd.Flags())
 			if errors.Is(err, config.ErrBackendMode) {
 				return coded{err, exitFatal}
 			}
 			if err != nil {
-				return err
+				return coded{err, exitUsage}
 			}
 			return daemon.Run(cmd.Context(), c, newLogger(cmd.ErrOrStderr(), c))
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return coded{err, exitUsage} })
 	config.KoordFlags(cmd.Flags())
 	return cmd
 }

@@ -17,9 +17,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
-// exitRejected says that a plugin refused a call, as it may.
-const exitRejected = 3
-
 func pluginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugin",
@@ -36,30 +33,10 @@ func pluginCommand() *cobra.Command {
 
 Exit codes: 0 success, 1 failure, 2 wrong usage, 3 the plugin refused the call (run).`,
 		Args: noSuchCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: showHelp,
 	}
 	cmd.AddCommand(newCommand(), buildCommand(), inspectCommand(), runCommand(), testCommand(), benchCommand(), installCommand())
-	for _, sub := range cmd.Commands() {
-		sub.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return coded{err, exitUsage} })
-		if args := sub.Args; args != nil {
-			sub.Args = func(cmd *cobra.Command, given []string) error {
-				if err := args(cmd, given); err != nil {
-					return coded{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath()), exitUsage}
-				}
-				return nil
-			}
-		}
-	}
 	return cmd
-}
-
-// noSuchCommand refuses what is left where a subcommand's name should be, for which cobra
-// prints the help and succeeds.
-func noSuchCommand(cmd *cobra.Command, given []string) error {
-	if len(given) == 0 {
-		return nil
-	}
-	return coded{fmt.Errorf("unknown command %q for %q; see %[2]s --help", given[0], cmd.CommandPath()), exitUsage}
 }
 
 // pluginFile is a module with what the JSON file beside it says.
@@ -127,7 +104,7 @@ func grants(names []string) (all abi.CapabilitySet, err error) {
 		case name == "*":
 			all = abi.AllCapabilities
 		case !ok:
-			return 0, coded{fmt.Errorf("--grant: there is no capability %q; there are %s", name, strings.Join(abi.AllCapabilities.Names(), ", ")), exitUsage}
+			return 0, wrongUsage("--grant: there is no capability %q; there are %s", name, strings.Join(abi.AllCapabilities.Names(), ", "))
 		default:
 			all |= abi.CapabilitySetOf(c)
 		}
@@ -150,7 +127,7 @@ func hookNamed(name string) (abi.Hook, error) {
 		}
 		names = append(names, info.Name)
 	}
-	return 0, coded{fmt.Errorf("--hook: there is no hook %q; there are %s", name, strings.Join(names, ", ")), exitUsage}
+	return 0, wrongUsage("--hook: there is no hook %q; there are %s", name, strings.Join(names, ", "))
 }
 
 // stem is a file's name without directory and extension.

@@ -40,7 +40,7 @@ The event is as in plugin run. Allocations are the proxy's, not the guest's.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if n < 1 {
-				return coded{fmt.Errorf("-n: %d is not more than nothing", n), exitUsage}
+				return wrongUsage("-n: %d is not more than nothing", n)
 			}
 			return bench(cmd, &f, args[0], n)
 		},

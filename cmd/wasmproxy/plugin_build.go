@@ -119,7 +119,7 @@ func (b *builder) build(cmd *cobra.Command) (err error) {
 	}
 	i := slices.IndexFunc(compilers, func(c compiler) bool { return c.lang == b.lang })
 	if i < 0 {
-		return coded{fmt.Errorf("there is no language %q; there are %s", b.lang, strings.Join(buildable(), ", ")), exitUsage}
+		return wrongUsage("there is no language %q; there are %s", b.lang, strings.Join(buildable(), ", "))
 	}
 	if err := b.compile(cmd, compilers[i]); err != nil {
 		return err

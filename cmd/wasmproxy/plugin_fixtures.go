@@ -105,7 +105,7 @@ func findPlugin(module, dir string) (pluginFile, error) {
 		case len(found) == 1:
 			return readPlugin(found[0])
 		case len(found) > 1:
-			return pluginFile{}, coded{fmt.Errorf("%s has more than one plugin: %s; name one with --wasm", at, strings.Join(found, ", ")), exitUsage}
+			return pluginFile{}, wrongUsage("%s has more than one plugin: %s; name one with --wasm", at, strings.Join(found, ", "))
 		}
 	}
 	return pluginFile{}, fmt.Errorf("%s has no .wasm file; build it, or name one with --wasm", dir)

@@ -38,7 +38,7 @@ that see wasmproxy validate.`,
 
 func checkFormat(format string) error {
 	if format != "text" && format != "json" {
-		return coded{fmt.Errorf("--output: %q is neither text nor json", format), exitUsage}
+		return wrongUsage("--output: %q is neither text nor json", format)
 	}
 	return nil
 }

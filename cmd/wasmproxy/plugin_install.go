@@ -67,13 +67,13 @@ func install(cmd *cobra.Command, name, dir, as string) error {
 		for _, p := range all {
 			names = append(names, p.Name)
 		}
-		return coded{fmt.Errorf("no plugin %q comes with this program; there are %s", name, strings.Join(names, ", ")), exitUsage}
+		return wrongUsage("no plugin %q comes with this program; there are %s", name, strings.Join(names, ", "))
 	}
 	if as == "" {
 		as = "50-" + name
 	}
 	if as != filepath.Base(as) || strings.HasPrefix(as, ".") {
-		return coded{fmt.Errorf("--as: %q is not the name of a file", as), exitUsage}
+		return wrongUsage("--as: %q is not the name of a file", as)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -28,9 +28,12 @@ built with, so that nothing is fetched from anywhere.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(scaffold.Langs(), lang) {
-				return coded{fmt.Errorf("--lang: %q is none of %s", lang, strings.Join(scaffold.Langs(), ", ")), exitUsage}
+				return wrongUsage("--lang: %q is none of %s", lang, strings.Join(scaffold.Langs(), ", "))
 			}
 			dir := filepath.Clean(args[0])
+			if err := scaffold.CheckName(filepath.Base(dir)); err != nil {
+				return coded{err, exitUsage}
+			}
 			if err := scaffold.Write(dir, filepath.Base(dir), lang); err != nil {
 				return fmt.Errorf("new plugin: %w", err)
 			}

@@ -43,7 +43,7 @@ func (f *eventFlags) register(cmd *cobra.Command) {
 // read returns the event.
 func (f *eventFlags) read(in io.Reader) (*rehearsal.Event, error) {
 	if f.event == "" {
-		return nil, coded{errors.New("--event FILE is missing"), exitUsage}
+		return nil, wrongUsage("--event FILE is missing")
 	}
 	hook, err := hookNamed(f.hook)
 	if err != nil {
@@ -52,13 +52,13 @@ func (f *eventFlags) read(in io.Reader) (*rehearsal.Event, error) {
 	versions, drivers := map[string]int{"v1": 1, "v2": 2}, map[string]bool{"cgroupfs": false, "systemd": true}
 	var known bool
 	if f.setting.CgroupVersion, known = versions[f.cgroup]; !known {
-		return nil, coded{fmt.Errorf("--cgroup: %q is neither v1 nor v2", f.cgroup), exitUsage}
+		return nil, wrongUsage("--cgroup: %q is neither v1 nor v2", f.cgroup)
 	}
 	if f.setting.Systemd, known = drivers[f.driver]; !known {
-		return nil, coded{fmt.Errorf("--cgroup-driver: %q is neither cgroupfs nor systemd", f.driver), exitUsage}
+		return nil, wrongUsage("--cgroup-driver: %q is neither cgroupfs nor systemd", f.driver)
 	}
 	if f.setting.Memory = f.memory; f.memory <= 0 {
-		return nil, coded{fmt.Errorf("--node-memory: %d is not more than nothing", f.memory), exitUsage}
+		return nil, wrongUsage("--node-memory: %d is not more than nothing", f.memory)
 	}
 	b, err := readFile(f.event, in)
 	if err != nil {

@@ -9,23 +9,25 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exit codes.
-const (
-	exitOK      = 0
-	exitFailure = 1
-)
-
 // run executes one command line and returns the exit code. Errors go to stderr,
 // one line each.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := &cobra.Command{
-		Use:           "wasmproxy",
-		Short:         "A CRI proxy that node teams extend with WebAssembly plugins",
+		Use:   "wasmproxy",
+		Short: "A CRI proxy that node teams extend with WebAssembly plugins",
+		Long: `A CRI proxy that node teams extend with WebAssembly plugins.
+
+Exit codes of all commands: 0 success; 1 failure; 2 wrong usage, which is a command, an
+argument, a flag or a setting; 3 the plugin refused the call (plugin run).`,
+		Args:          noSuchCommand,
+		RunE:          showHelp,
 		SilenceErrors: true, // printed below, once
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(serveCommand(), validateCommand(), pluginCommand(), koordCommand(), versionCommand(), demoCommand(), compileCommand())
+	root.SetHelpCommand(helpCommand())
+	strict(root)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

@@ -17,11 +17,11 @@ Every setting is a flag, a key of the same name in the YAML file given by
 --config, and an environment variable such as WASMPROXY_LOG_LEVEL; flags win
 over variables, variables over the file. SIGTERM and SIGINT let calls in flight
 finish first.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := config.Load(cmd.Flags())
 			if err != nil {
-				return err
+				return coded{err, exitUsage}
 			}
 			return daemon.Run(cmd.Context(), c, newLogger(cmd.ErrOrStderr(), c))
 		},

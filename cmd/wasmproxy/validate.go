@@ -14,11 +14,11 @@ func validateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate",
 		Short: "Check the settings and load every plugin as serve would, without serving",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := config.Load(cmd.Flags())
 			if err != nil {
-				return err
+				return coded{err, exitUsage}
 			}
 			plugins, err := daemon.Check(cmd.Context(), c, slog.New(slog.DiscardHandler))
 			for _, p := range plugins {

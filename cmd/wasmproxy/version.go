@@ -17,7 +17,7 @@ func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of the program, its plugin ABI, wazero and Go",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		Run: func(cmd *cobra.Command, _ []string) {
 			fmt.Fprintf(cmd.OutOrStdout(), "wasmproxy %s\nplugin ABI %s.%d\nwazero %s\n%s %s/%s\n",
 				version, abi.Module, abi.Minor, dependency("github.com/tetratelabs/wazero"),

@@ -160,7 +160,7 @@ func level(value string) error {
 
 func positive(key string, value time.Duration) error {
 	if value <= 0 {
-		return fmt.Errorf("%s: %v is not a time span", key, value)
+		return fmt.Errorf("%s: %v is not more than nothing", key, value)
 	}
 	return nil
 }

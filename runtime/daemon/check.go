@@ -31,7 +31,18 @@ func Check(ctx context.Context, c *config.Config, log *slog.Logger) (plugins []s
 		if m.hookServer {
 			what = manifest.Description
 		}
-		plugins = append(plugins, fmt.Sprintf("%s: %s, %v, hooks %s", m.ID, what, m.Policy, strings.Join(m.Hooks.Names(), ", ")))
+		plugins = append(plugins, fmt.Sprintf("%s: %s, %v, %s", m.ID, what, m.Policy, inForce(m)))
 	}
 	return plugins, errors.Join(append(problems, errs...)...)
+}
+
+// inForce names the hooks that a plugin is asked in, or says why there are none.
+func inForce(m member) string {
+	switch names := m.Hooks.Names(); {
+	case len(names) > 0:
+		return "hooks " + strings.Join(names, ", ")
+	case m.hookServer:
+		return "no hooks: it is never asked, since runtime-hooks of its file names none that the protocol has"
+	}
+	return "no hooks: it is never asked, since runtime-hooks of its file names none that it wants"
 }

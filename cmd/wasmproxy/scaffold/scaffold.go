@@ -31,10 +31,21 @@ var names = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
 const maxName = 40
 
+// CheckName says what is wrong with the name of a plugin.
+func CheckName(name string) error {
+	if !names.MatchString(name) || len(name) > maxName {
+		return fmt.Errorf("the name %q is not 1 to %d small letters, digits and single - between them", name, maxName)
+	}
+	if name == "wasmproxy" {
+		return fmt.Errorf("the name %q is that of the SDK", name)
+	}
+	return nil
+}
+
 // Write writes the plugin into dir, which must be empty or not there.
 func Write(dir, name, lang string) error {
-	if !names.MatchString(name) || len(name) > maxName || name == "wasmproxy" {
-		return fmt.Errorf("the name %q is not 1 to %d small letters, digits and single - between them", name, maxName)
+	if err := CheckName(name); err != nil {
+		return err
 	}
 	if !slices.Contains(langs, lang) {
 		return fmt.Errorf("there is no language %q; there are %s", lang, strings.Join(langs, ", "))
