@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
 // pod is the group that most tests use.
@@ -39,11 +40,11 @@ func openMode(t *testing.T, root string, version int) *FS {
 // plainPath is where a file of the test's group lies on disk.
 func plainPath(t *testing.T, f *FS, name string) string {
 	t.Helper()
-	x := &file{name: "cpu.max", controller: "cpu", v1: "cpu.cfs_quota_us"}
+	x := &rules.File{Name: "cpu.max", Controller: "cpu", V1: "cpu.cfs_quota_us"}
 	if name != "cpu.max" {
-		x = must(lookup(name))(t)
+		x = must(rules.Lookup(name))(t)
 	}
-	controller, onDisk, err := x.at(f.version)
+	controller, onDisk, err := x.At(f.version)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,11 +146,11 @@ func TestOpenLinkedController(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := openMode(t, root, 1)
-	plain(t, f, cpuIdle, "0")
-	if err := f.Write(pod, cpuIdle, "1"); err != nil {
+	plain(t, f, rules.CPUIdle, "0")
+	if err := f.Write(pod, rules.CPUIdle, "1"); err != nil {
 		t.Fatal(err)
 	}
-	wantPlain(t, f, cpuIdle, "1")
+	wantPlain(t, f, rules.CPUIdle, "1")
 }
 
 func TestOpenRefusesControllerOutside(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
 // maxRead bounds what is read of one file, in bytes. io.latency has a line for
@@ -22,7 +23,7 @@ const maxRead = 64 << 10
 func (f *FS) Read(group, file string) (string, error) {
 	x, rel, err := f.find(group, file)
 	if err != nil {
-		return "", fail("read", group, file, "", err)
+		return "", rules.Fail("read", group, file, "", err)
 	}
 	g := f.enter(rel)
 	defer f.leave(rel, g)
@@ -31,13 +32,13 @@ func (f *FS) Read(group, file string) (string, error) {
 	}
 	v, err := f.get(rel, x)
 	if err != nil {
-		return "", fail("read", group, file, "", err)
+		return "", rules.Fail("read", group, file, "", err)
 	}
 	return v, nil
 }
 
-// Write parses the value as Check does and writes it to the group's file, named
-// as in v2. The codes of its error are those of Check and Read; a value that the
+// Write parses the value as Parse does and writes it to the group's file, named
+// as in v2. The codes of its error are those of Parse and Read; a value that the
 // kernel refuses is abi.Invalid, such as a burst above the quota.
 //
 // While an update of the group is held back, cpu.idle and cpu.max.burst are
@@ -48,11 +49,11 @@ func (f *FS) Read(group, file string) (string, error) {
 func (f *FS) Write(group, file, value string) error {
 	x, rel, err := f.find(group, file)
 	if err != nil {
-		return fail("write", group, file, value, err)
+		return rules.Fail("write", group, file, value, err)
 	}
-	v, err := f.parse(x, value)
+	v, err := x.Parse(f.version, value)
 	if err != nil {
-		return fail("write", group, file, value, err)
+		return rules.Fail("write", group, file, value, err)
 	}
 	if holdable(file) {
 		err = f.writeHoldable(rel, x, v)
@@ -60,13 +61,13 @@ func (f *FS) Write(group, file, value string) error {
 		err = f.put(rel, x, v)
 	}
 	if err != nil {
-		return fail("write", group, file, value, err)
+		return rules.Fail("write", group, file, value, err)
 	}
 	return nil
 }
 
-func (f *FS) find(group, file string) (*file, string, error) {
-	x, err := lookup(file)
+func (f *FS) find(group, file string) (*rules.File, string, error) {
+	x, err := rules.Lookup(file)
 	if err != nil {
 		return nil, "", err
 	}
@@ -74,7 +75,7 @@ func (f *FS) find(group, file string) (*file, string, error) {
 	return x, rel, err
 }
 
-func (f *FS) get(rel string, x *file) (string, error) {
+func (f *FS) get(rel string, x *rules.File) (string, error) {
 	h, err := f.open(rel, x, os.O_RDONLY)
 	if err != nil {
 		return "", err
@@ -84,7 +85,7 @@ func (f *FS) get(rel string, x *file) (string, error) {
 	return strings.TrimRight(string(b), "\n"), bare(err)
 }
 
-func (f *FS) put(rel string, x *file, value string) error {
+func (f *FS) put(rel string, x *rules.File, value string) error {
 	// Truncating means nothing to the kernel's files, and keeps plain ones right.
 	h, err := f.open(rel, x, os.O_WRONLY|os.O_TRUNC)
 	if err != nil {
@@ -97,21 +98,21 @@ func (f *FS) put(rel string, x *file, value string) error {
 	return bare(err)
 }
 
-func (f *FS) open(rel string, x *file, flag int) (*os.File, error) {
-	controller, name, err := x.at(f.version)
+func (f *FS) open(rel string, x *rules.File, flag int) (*os.File, error) {
+	controller, name, err := x.At(f.version)
 	if err != nil {
 		return nil, err
 	}
 	dir, ok := f.dirs[controller]
 	if !ok {
-		return nil, reason(abi.Unsupported, "the %s controller is not mounted", controller)
+		return nil, rules.Reason(abi.Unsupported, "the %s controller is not mounted", controller)
 	}
 	h, err := dir.OpenFile(path.Join(rel, name), flag, 0)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return h, bare(err)
 	}
 	if _, statErr := dir.Stat(rel); statErr == nil {
-		return nil, reason(abi.Unsupported, "this kernel has no %s", name)
+		return nil, rules.Reason(abi.Unsupported, "this kernel has no %s", name)
 	}
 	return nil, bare(err)
 }

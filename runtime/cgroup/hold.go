@@ -7,11 +7,12 @@ import (
 	"sync"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
 // heldFiles are those that can make the kernel refuse a resource update. Each
 // is out of the way at 0.
-var heldFiles = [...]string{cpuIdle, cpuBurst}
+var heldFiles = [...]string{rules.CPUIdle, rules.CPUBurst}
 
 // Update is what Hold has to know of a resource update.
 type Update struct {
@@ -50,13 +51,13 @@ type group struct {
 func (f *FS) Hold(group string, update Update) (*Hold, error) {
 	rel, err := clean(group)
 	if err != nil {
-		return nil, fail("hold", group, "", "", err)
+		return nil, rules.Fail("hold", group, "", "", err)
 	}
 	h := &Hold{fs: f, path: group, rel: rel, update: update, group: f.enter(rel)}
 	h.group.holds++
 	for _, name := range heldFiles {
 		if err := h.takeBack(name); err != nil {
-			err = errors.Join(fail("hold", group, name, "", err), h.release())
+			err = errors.Join(rules.Fail("hold", group, name, "", err), h.release())
 			f.leave(rel, h.group)
 			return nil, err
 		}
@@ -91,7 +92,7 @@ func (h *Hold) Restore(accepted bool) (err error) {
 // takeBack sets one file to 0 and remembers what it held. What a Write noted
 // under another open hold is newer than what the kernel holds, and stays.
 func (h *Hold) takeBack(name string) error {
-	x, err := lookup(name)
+	x, err := rules.Lookup(name)
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func (h *Hold) takeBack(name string) error {
 	if err != nil {
 		return err
 	}
-	if value == "0" || name == cpuBurst && !h.update.meets(value) {
+	if value == "0" || name == rules.CPUBurst && !h.update.meets(value) {
 		return nil
 	}
 	if err := h.fs.put(h.rel, x, "0"); err != nil && !absent(err) {
@@ -141,17 +142,17 @@ func (h *Hold) release() error {
 			delete(h.group.kept, name)
 			continue
 		}
-		errs = append(errs, fail("restore", h.path, name, value, err))
+		errs = append(errs, rules.Fail("restore", h.path, name, value, err))
 	}
 	return errors.Join(errs...)
 }
 
 func (f *FS) putBack(rel, name, value string) error {
-	x, err := lookup(name)
+	x, err := rules.Lookup(name)
 	if err != nil {
 		return err
 	}
-	if name == cpuBurst {
+	if name == rules.CPUBurst {
 		if value, err = f.clamp(rel, value); err != nil {
 			return err
 		}
@@ -162,7 +163,7 @@ func (f *FS) putBack(rel, name, value string) error {
 // clamp lowers a burst to the quota that the kernel holds now. Without a quota
 // any burst will do.
 func (f *FS) clamp(rel, burst string) (string, error) {
-	held, err := f.get(rel, &file{name: "cpu.max", controller: "cpu", v1: "cpu.cfs_quota_us"})
+	held, err := f.get(rel, &rules.File{Name: "cpu.max", Controller: "cpu", V1: "cpu.cfs_quota_us"})
 	quota, _, _ := strings.Cut(held, " ") // v2 adds the period
 	if absent(err) || quota == "max" || quota == "-1" {
 		return burst, nil
@@ -179,21 +180,21 @@ func (f *FS) clamp(rel, burst string) (string, error) {
 }
 
 // writeHoldable writes a held file, or notes the value while a hold is open.
-func (f *FS) writeHoldable(rel string, x *file, value string) error {
+func (f *FS) writeHoldable(rel string, x *rules.File, value string) error {
 	g := f.enter(rel)
 	defer f.leave(rel, g)
 	if g.holds == 0 {
-		delete(g.kept, x.name) // left by a failed Restore, and overtaken now
+		delete(g.kept, x.Name) // left by a failed Restore, and overtaken now
 		return f.put(rel, x, value)
 	}
 	if _, err := f.get(rel, x); err != nil {
 		return err
 	}
-	g.keep(x.name, value)
+	g.keep(x.Name, value)
 	return nil
 }
 
-func holdable(name string) bool { return name == cpuIdle || name == cpuBurst }
+func holdable(name string) bool { return name == rules.CPUIdle || name == rules.CPUBurst }
 
 func (g *group) keep(name, value string) {
 	if g.kept == nil {
@@ -207,7 +208,7 @@ func absent(err error) bool {
 	if err == nil {
 		return false
 	}
-	code := codeOf(err)
+	code := rules.CodeOf(err)
 	return code == abi.NotFound || code == abi.Unsupported
 }
 

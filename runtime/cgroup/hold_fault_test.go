@@ -4,21 +4,23 @@ import (
 	"errors"
 	"os"
 	"testing"
+
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
 // If one value cannot be taken back, the other is back where it was.
 func TestHoldFailsHalfWay(t *testing.T) {
 	f := held(t, 2, "1", "40000", 50000)
-	spoil(t, plainPath(t, f, cpuBurst))
+	spoil(t, plainPath(t, f, rules.CPUBurst))
 	h, err := f.Hold(pod, Update{Quota: 1000})
 	if h != nil || err == nil {
 		t.Fatalf("got %v, %v", h, err)
 	}
-	var e *Error
-	if !errors.As(err, &e) || e.Op != "hold" || e.Group != pod || e.File != cpuBurst {
+	var e *rules.Error
+	if !errors.As(err, &e) || e.Op != "hold" || e.Group != pod || e.File != rules.CPUBurst {
 		t.Errorf("error names %+v: %v", e, err)
 	}
-	wantPlain(t, f, cpuIdle, "1")
+	wantPlain(t, f, rules.CPUIdle, "1")
 	wantForgotten(t, f)
 }
 
@@ -26,21 +28,21 @@ func TestHoldFailsHalfWay(t *testing.T) {
 func TestRestoreFailsHalfWay(t *testing.T) {
 	f := held(t, 2, "1", "40000", 50000)
 	h := must(f.Hold(pod, Update{Quota: 1000}))(t)
-	mend := spoil(t, plainPath(t, f, cpuIdle))
+	mend := spoil(t, plainPath(t, f, rules.CPUIdle))
 	err := h.Restore(true)
-	var e *Error
-	if !errors.As(err, &e) || e.Op != "restore" || e.Group != pod || e.File != cpuIdle || e.Value != "1" {
+	var e *rules.Error
+	if !errors.As(err, &e) || e.Op != "restore" || e.Group != pod || e.File != rules.CPUIdle || e.Value != "1" {
 		t.Fatalf("got %v", err)
 	}
-	wantPlain(t, f, cpuBurst, "40000")
+	wantPlain(t, f, rules.CPUBurst, "40000")
 	mend()
-	if got, err := f.Read(pod, cpuIdle); err != nil || got != "0" {
+	if got, err := f.Read(pod, rules.CPUIdle); err != nil || got != "0" {
 		t.Errorf("reads %q, %v; want what the kernel holds", got, err)
 	}
 	if err := must(f.Hold(pod, Update{}))(t).Restore(true); err != nil {
 		t.Fatal(err)
 	}
-	wantPlain(t, f, cpuIdle, "1")
+	wantPlain(t, f, rules.CPUIdle, "1")
 	wantForgotten(t, f)
 }
 
@@ -48,11 +50,11 @@ func TestRestoreFailsHalfWay(t *testing.T) {
 // whether it came through here or not.
 func TestFailedRestoreIsOvertaken(t *testing.T) {
 	write := func(t *testing.T, f *FS, value string) {
-		if err := f.Write(pod, cpuBurst, value); err != nil {
+		if err := f.Write(pod, rules.CPUBurst, value); err != nil {
 			t.Fatal(err)
 		}
 	}
-	elsewhere := func(t *testing.T, f *FS, value string) { plain(t, f, cpuBurst, value) }
+	elsewhere := func(t *testing.T, f *FS, value string) { plain(t, f, rules.CPUBurst, value) }
 	tests := []struct {
 		name, value string
 		write       func(*testing.T, *FS, string)
@@ -65,7 +67,7 @@ func TestFailedRestoreIsOvertaken(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := held(t, 2, "0", "40000", 50000)
 			h := must(f.Hold(pod, Update{}))(t)
-			mend := spoil(t, plainPath(t, f, cpuBurst))
+			mend := spoil(t, plainPath(t, f, rules.CPUBurst))
 			if err := h.Restore(true); err == nil {
 				t.Fatal("Restore wrote into a directory")
 			}
@@ -74,7 +76,7 @@ func TestFailedRestoreIsOvertaken(t *testing.T) {
 			if err := must(f.Hold(pod, Update{}))(t).Restore(true); err != nil {
 				t.Fatal(err)
 			}
-			wantPlain(t, f, cpuBurst, tt.value)
+			wantPlain(t, f, rules.CPUBurst, tt.value)
 			wantForgotten(t, f)
 		})
 	}

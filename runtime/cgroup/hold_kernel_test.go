@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
 func wantInvalid(t *testing.T, err error) {
@@ -96,7 +97,7 @@ func TestKernelShareWhenIdleEnds(t *testing.T) {
 
 	k.set(t, "1", "0", -1)
 	h := must(k.Hold(k.group, Update{}))(t)
-	err := errors.Join(k.shares(256), k.Write(k.group, cpuIdle, "0"), h.Restore(true))
+	err := errors.Join(k.shares(256), k.Write(k.group, rules.CPUIdle, "0"), h.Restore(true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func TestKernelGroupGoes(t *testing.T) {
 	if err := must(k.Hold(k.group, Update{}))(t).Restore(true); err != nil {
 		t.Error(err)
 	}
-	wantCode(t, k.Write(k.group, cpuIdle, "1"), abi.NotFound)
+	wantCode(t, k.Write(k.group, rules.CPUIdle, "1"), abi.NotFound)
 	wantForgotten(t, k.FS)
 }
 

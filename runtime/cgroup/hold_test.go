@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
 // quotaText is how each version shows a quota in µs; negative for none.
@@ -24,7 +25,7 @@ func quotaText(version int, quota int64) string {
 // held makes a tree whose group has this idle, burst and quota.
 func held(t *testing.T, version int, idle, burst string, quota int64) *FS {
 	t.Helper()
-	return tree(t, version, map[string]string{cpuIdle: idle, cpuBurst: burst, "cpu.max": quotaText(version, quota)})
+	return tree(t, version, map[string]string{rules.CPUIdle: idle, rules.CPUBurst: burst, "cpu.max": quotaText(version, quota)})
 }
 
 func TestHold(t *testing.T) {
@@ -64,16 +65,16 @@ func TestHold(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				wantPlain(t, f, cpuIdle, tt.during.idle)
-				wantPlain(t, f, cpuBurst, tt.during.burst)
+				wantPlain(t, f, rules.CPUIdle, tt.during.idle)
+				wantPlain(t, f, rules.CPUBurst, tt.during.burst)
 				plain(t, f, "cpu.max", quotaText(version, tt.after))
 				for range 2 { // the second does nothing
 					if err := h.Restore(tt.accepted); err != nil {
 						t.Fatal(err)
 					}
 				}
-				wantPlain(t, f, cpuIdle, tt.want.idle)
-				wantPlain(t, f, cpuBurst, tt.want.burst)
+				wantPlain(t, f, rules.CPUIdle, tt.want.idle)
+				wantPlain(t, f, rules.CPUBurst, tt.want.burst)
 				wantForgotten(t, f)
 			})
 		}
@@ -94,19 +95,19 @@ func wantForgotten(t *testing.T, f *FS) {
 func TestHoldsOverlap(t *testing.T) {
 	f := held(t, 2, "1", "40000", 50000)
 	first := must(f.Hold(pod, Update{Quota: 80000}))(t)
-	wantPlain(t, f, cpuBurst, "40000")
+	wantPlain(t, f, rules.CPUBurst, "40000")
 	second := must(f.Hold(pod, Update{Quota: 30000}))(t)
-	wantPlain(t, f, cpuBurst, "0")
+	wantPlain(t, f, rules.CPUBurst, "0")
 	if err := first.Restore(true); err != nil {
 		t.Fatal(err)
 	}
-	wantPlain(t, f, cpuIdle, "0")
-	wantPlain(t, f, cpuBurst, "0")
+	wantPlain(t, f, rules.CPUIdle, "0")
+	wantPlain(t, f, rules.CPUBurst, "0")
 	if err := second.Restore(false); err != nil {
 		t.Fatal(err)
 	}
-	wantPlain(t, f, cpuIdle, "1")
-	wantPlain(t, f, cpuBurst, "40000")
+	wantPlain(t, f, rules.CPUIdle, "1")
+	wantPlain(t, f, rules.CPUBurst, "40000")
 	wantForgotten(t, f)
 }
 
@@ -118,7 +119,7 @@ func TestHoldIsPerGroup(t *testing.T) {
 	if err := h.Restore(true); err != nil {
 		t.Fatal(err)
 	}
-	wantPlain(t, f, cpuIdle, "1")
+	wantPlain(t, f, rules.CPUIdle, "1")
 	if err := other.Restore(true); err != nil {
 		t.Fatal(err)
 	}
@@ -132,11 +133,11 @@ func TestHoldKnowsTheGroupByAnySpelling(t *testing.T) {
 	if err := first.Restore(true); err != nil {
 		t.Fatal(err)
 	}
-	wantPlain(t, f, cpuIdle, "0")
+	wantPlain(t, f, rules.CPUIdle, "0")
 	if err := second.Restore(true); err != nil {
 		t.Fatal(err)
 	}
-	wantPlain(t, f, cpuIdle, "1")
+	wantPlain(t, f, rules.CPUIdle, "1")
 }
 
 // What a plugin writes while an update is under way is what comes back, and
@@ -145,7 +146,7 @@ func TestWriteDuringHold(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		f := held(t, version, "1", "20000", 50000)
 		h := must(f.Hold(pod, Update{Quota: 30000}))(t)
-		for file, value := range map[string]string{cpuIdle: "0", cpuBurst: "31000"} {
+		for file, value := range map[string]string{rules.CPUIdle: "0", rules.CPUBurst: "31000"} {
 			if err := f.Write(pod, file, value); err != nil {
 				t.Fatal(err)
 			}
@@ -153,18 +154,18 @@ func TestWriteDuringHold(t *testing.T) {
 				t.Errorf("%s reads %q, %v; want %q", file, got, err, value)
 			}
 		}
-		wantPlain(t, f, cpuBurst, "20000")
-		wantCode(t, f.Write(pod, cpuBurst, "-1"), abi.Invalid)
-		wantCode(t, f.Write(pod+"/none", cpuBurst, "1"), abi.NotFound)
+		wantPlain(t, f, rules.CPUBurst, "20000")
+		wantCode(t, f.Write(pod, rules.CPUBurst, "-1"), abi.Invalid)
+		wantCode(t, f.Write(pod+"/none", rules.CPUBurst, "1"), abi.NotFound)
 
 		late := must(f.Hold(pod, Update{Quota: 10000}))(t) // has to move the burst, which must not lose the noted one
-		wantPlain(t, f, cpuBurst, "0")
+		wantPlain(t, f, rules.CPUBurst, "0")
 		plain(t, f, "cpu.max", quotaText(version, 31000))
 		if err := errors.Join(h.Restore(true), late.Restore(true)); err != nil {
 			t.Fatal(err)
 		}
-		wantPlain(t, f, cpuIdle, "0")
-		wantPlain(t, f, cpuBurst, "31000")
+		wantPlain(t, f, rules.CPUIdle, "0")
+		wantPlain(t, f, rules.CPUBurst, "31000")
 		wantForgotten(t, f)
 	}
 }
@@ -173,7 +174,7 @@ func TestReadDuringHold(t *testing.T) {
 	f := held(t, 2, "1", "20000", 50000)
 	h := must(f.Hold(pod, Update{}))(t)
 	defer h.Restore(false)
-	for file, want := range map[string]string{cpuIdle: "1", cpuBurst: "20000"} {
+	for file, want := range map[string]string{rules.CPUIdle: "1", rules.CPUBurst: "20000"} {
 		if got, err := f.Read(pod, file); err != nil || got != want {
 			t.Errorf("%s reads %q, %v; want %q", file, got, err, want)
 		}
@@ -184,7 +185,7 @@ func TestHoldWithoutGroup(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		f := tree(t, version, nil) // v1: not even the controller
 		h := must(f.Hold(pod, Update{Quota: 1000}))(t)
-		wantCode(t, f.Write(pod, cpuIdle, "1"), map[int]abi.Errno{1: abi.Unsupported, 2: abi.NotFound}[version])
+		wantCode(t, f.Write(pod, rules.CPUIdle, "1"), map[int]abi.Errno{1: abi.Unsupported, 2: abi.NotFound}[version])
 		if err := h.Restore(true); err != nil {
 			t.Error(err)
 		}
@@ -198,13 +199,13 @@ func TestHoldWithoutGroup(t *testing.T) {
 
 // An old kernel lacks the files, an odd one the quota.
 func TestHoldWithoutFiles(t *testing.T) {
-	f := tree(t, 2, map[string]string{cpuBurst: "40000"})
+	f := tree(t, 2, map[string]string{rules.CPUBurst: "40000"})
 	h := must(f.Hold(pod, Update{Quota: 1000}))(t)
-	wantPlain(t, f, cpuBurst, "0")
+	wantPlain(t, f, rules.CPUBurst, "0")
 	if err := h.Restore(true); err != nil {
 		t.Error(err)
 	}
-	wantPlain(t, f, cpuBurst, "40000")
+	wantPlain(t, f, rules.CPUBurst, "40000")
 }
 
 func TestGroupGoesDuringHold(t *testing.T) {

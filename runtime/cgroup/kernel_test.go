@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
 const mount = "/sys/fs/cgroup"
@@ -102,7 +103,7 @@ func (k *kernel) quota(quota int) error {
 // set gives the group its idle and burst under a quota.
 func (k *kernel) set(t testing.TB, idle, burst string, quota int) {
 	t.Helper()
-	err := errors.Join(k.quota(quota), k.Write(k.group, cpuIdle, idle), k.Write(k.group, cpuBurst, burst))
+	err := errors.Join(k.quota(quota), k.Write(k.group, rules.CPUIdle, idle), k.Write(k.group, rules.CPUBurst, burst))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,7 @@ func (k *kernel) set(t testing.TB, idle, burst string, quota int) {
 
 func (k *kernel) want(t *testing.T, idle, burst string) {
 	t.Helper()
-	for file, want := range map[string]string{cpuIdle: idle, cpuBurst: burst} {
+	for file, want := range map[string]string{rules.CPUIdle: idle, rules.CPUBurst: burst} {
 		if got, err := k.Read(k.group, file); err != nil || got != want {
 			t.Errorf("%s holds %q, %v; want %q", file, got, err, want)
 		}
@@ -120,10 +121,10 @@ func (k *kernel) want(t *testing.T, idle, burst string) {
 func TestKernelErrors(t *testing.T) {
 	k := newKernel(t)
 	k.set(t, "0", "0", 50000)
-	wantCode(t, k.Write(k.group, cpuBurst, "50001"), abi.Invalid)
-	wantCode(t, k.Write(k.group, cpuBurst, "50000"), abi.OK)
-	wantCode(t, k.Write("/", cpuIdle, "1"), abi.Invalid)
-	wantCode(t, k.Write(k.group+"/none", cpuIdle, "1"), abi.NotFound)
+	wantCode(t, k.Write(k.group, rules.CPUBurst, "50001"), abi.Invalid)
+	wantCode(t, k.Write(k.group, rules.CPUBurst, "50000"), abi.OK)
+	wantCode(t, k.Write("/", rules.CPUIdle, "1"), abi.Invalid)
+	wantCode(t, k.Write(k.group+"/none", rules.CPUIdle, "1"), abi.NotFound)
 	if _, err := os.Stat(filepath.Join(k.dir("cpu"), "cpu.bvt_warp_ns")); errors.Is(err, os.ErrNotExist) {
 		wantCode(t, k.Write(k.group, "cpu.bvt_warp_ns", "2"), abi.Unsupported)
 	}

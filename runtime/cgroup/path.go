@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
 // PodPath returns the cgroup of a pod, which is the cgroup parent that kubelet
@@ -15,7 +16,7 @@ import (
 func PodPath(cgroupParent string) (string, error) {
 	rel, err := parent(cgroupParent)
 	if err != nil {
-		return "", fail("find", cgroupParent, "", "", err)
+		return "", rules.Fail("find", cgroupParent, "", "", err)
 	}
 	return "/" + rel, nil
 }
@@ -29,7 +30,7 @@ func ContainerPath(cgroupParent, id string) (string, error) {
 		return "", err
 	}
 	if id == "" || id == "." || id == ".." || strings.ContainsAny(id, "/\x00") {
-		return "", fail("find", cgroupParent, "", "", reason(abi.Invalid, "container id %.64q is not one path element", id))
+		return "", rules.Fail("find", cgroupParent, "", "", rules.Reason(abi.Invalid, "container id %.64q is not one path element", id))
 	}
 	return pod + "/" + id, nil
 }
@@ -37,7 +38,7 @@ func ContainerPath(cgroupParent, id string) (string, error) {
 func parent(cgroupParent string) (string, error) {
 	// containerd decides by the last element in the same way.
 	if strings.HasSuffix(path.Base(cgroupParent), ".slice") {
-		return "", reason(abi.Unsupported, "systemd slices are not supported, only the cgroupfs form of a cgroup parent")
+		return "", rules.Reason(abi.Unsupported, "systemd slices are not supported, only the cgroupfs form of a cgroup parent")
 	}
 	return clean(cgroupParent)
 }
@@ -49,14 +50,14 @@ const maxPath = 4096
 // spelling by which it is remembered.
 func clean(group string) (string, error) {
 	if len(group) > maxPath {
-		return "", reason(abi.Invalid, "path of %d bytes, limit %d", len(group), maxPath)
+		return "", rules.Reason(abi.Invalid, "path of %d bytes, limit %d", len(group), maxPath)
 	}
 	if strings.ContainsRune(group, 0) || slices.Contains(strings.Split(group, "/"), "..") {
-		return "", reason(abi.Invalid, "a group may not hold .. or a zero byte")
+		return "", rules.Reason(abi.Invalid, "a group may not hold .. or a zero byte")
 	}
 	rel := strings.TrimPrefix(path.Clean("/"+group), "/")
 	if rel == "" {
-		return "", reason(abi.Invalid, "the root group is the whole node's")
+		return "", rules.Reason(abi.Invalid, "the root group is the whole node's")
 	}
 	return rel, nil
 }

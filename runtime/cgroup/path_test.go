@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
 func TestPaths(t *testing.T) {
@@ -53,7 +54,7 @@ func TestPaths(t *testing.T) {
 // file that must keep its value.
 func outside(t *testing.T, version int) (*FS, string) {
 	t.Helper()
-	f := tree(t, version, map[string]string{cpuIdle: "0"})
+	f := tree(t, version, map[string]string{rules.CPUIdle: "0"})
 	dir := t.TempDir()
 	sentinel := filepath.Join(dir, "cpu.idle")
 	if err := os.WriteFile(sentinel, []byte("outside"), 0o644); err != nil {
@@ -100,8 +101,8 @@ func TestNothingLeavesTheRoot(t *testing.T) {
 			{strings.Repeat("a/", 3000), abi.Invalid},
 		}
 		for _, tt := range tests {
-			wantCode(t, f.Write(tt.group, cpuIdle, "1"), tt.code)
-			_, err := f.Read(tt.group, cpuIdle)
+			wantCode(t, f.Write(tt.group, rules.CPUIdle, "1"), tt.code)
+			_, err := f.Read(tt.group, rules.CPUIdle)
 			wantCode(t, err, tt.code)
 			if _, err = f.Stats(tt.group); err == nil && tt.group != "/file" {
 				t.Errorf("statistics of group %.80q", tt.group)

@@ -2,10 +2,12 @@ package cgroup
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
 // readable is a file that a plugin may read besides those that it may write.
@@ -53,7 +55,7 @@ func (f *FS) Get(group, file string) (string, error) {
 		if r.name == file {
 			v, err := f.read(group, r)
 			if err != nil {
-				return "", fail("read", group, file, "", err)
+				return "", rules.Fail("read", group, file, "", err)
 			}
 			return v, nil
 		}
@@ -67,16 +69,16 @@ func (f *FS) read(group string, r readable) (string, error) {
 	case err != nil:
 		return "", err
 	case f.version == 2:
-		return f.get(rel, &file{name: r.name})
+		return f.get(rel, &rules.File{Name: r.name})
 	case r.v1 == nil:
-		return "", reason(abi.Unsupported, "cgroup v1 has no such file")
+		return "", rules.Reason(abi.Unsupported, "cgroup v1 has no such file")
 	}
 	return r.v1(f, rel)
 }
 
 // get1 reads a file of a v1 controller.
 func (f *FS) get1(rel, controller, name string) (string, error) {
-	return f.get(rel, &file{name: name, controller: controller, v1: name})
+	return f.get(rel, &rules.File{Name: name, Controller: controller, V1: name})
 }
 
 // same is a v1 file that holds the same under another name.
@@ -119,7 +121,7 @@ func (f *FS) cpuWeight1(rel string) (string, error) {
 	}
 	shares, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || shares < 2 {
-		return "", reason(abi.Invalid, "cpu.shares holds %.32q", text)
+		return "", rules.Reason(abi.Invalid, "cpu.shares holds %.32q", text)
 	}
 	return strconv.FormatUint(1+(shares-2)*9999/262142, 10), nil
 }
@@ -133,4 +135,17 @@ func (f *FS) memoryMax1(rel string) (string, error) {
 		return "max", nil
 	}
 	return text, nil
+}
+
+// controllers returns the v1 controllers of both tables, each once.
+func controllers() []string {
+	names := slices.Clone(readControllers)
+	seen := map[string]bool{"": true}
+	for _, x := range rules.Files {
+		if !seen[x.Controller] {
+			seen[x.Controller] = true
+			names = append(names, x.Controller)
+		}
+	}
+	return names
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/containerd/cgroups/v3/cgroup2"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
 // Stats is what a group has used, with its children, since it was made. What
@@ -45,7 +46,7 @@ func (f *FS) Stats(group string) (Stats, error) {
 		s, err = f.stats1(rel)
 	}
 	if err != nil {
-		return Stats{}, fail("stat", group, "", "", err)
+		return Stats{}, rules.Fail("stat", group, "", "", err)
 	}
 	return s, nil
 }
@@ -53,7 +54,7 @@ func (f *FS) Stats(group string) (Stats, error) {
 // exists also refuses a path that leaves the root, before the library, which
 // opens plain paths, comes to it.
 func (f *FS) exists(rel string) error {
-	err := reason(abi.Unsupported, "no controller is mounted")
+	err := rules.Reason(abi.Unsupported, "no controller is mounted")
 	for _, dir := range f.dirs {
 		if _, err = dir.Stat(rel); !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -85,7 +86,7 @@ func (f *FS) stats2(rel string) (Stats, error) {
 func (f *FS) stats1(rel string) (Stats, error) {
 	c, err := cgroup1.Load(cgroup1.StaticPath("/"+rel), cgroup1.WithHierarchy(f.subsystems))
 	if errors.Is(err, cgroup1.ErrCgroupDeleted) {
-		return Stats{}, reason(abi.NotFound, "%w", err)
+		return Stats{}, rules.Reason(abi.NotFound, "%w", err)
 	}
 	if err != nil {
 		return Stats{}, err

@@ -117,7 +117,7 @@ func (w *writer) templates(root string) {
 func (w *writer) sdk(lang string) {
 	switch lang {
 	case "go":
-		for _, dir := range []string{"abi", "sdk"} {
+		for _, dir := range []string{"abi", "sdk", "runtime"} {
 			w.each(wasmproxy.SDK, dir, func(name string, content []byte) {
 				if path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") {
 					w.write("wasmproxy/"+name, content)

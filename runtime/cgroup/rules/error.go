@@ -1,4 +1,4 @@
-package cgroup
+package rules
 
 import (
 	"errors"
@@ -45,17 +45,19 @@ type cause struct {
 
 func (c *cause) Unwrap() error { return c.error }
 
-func reason(code abi.Errno, format string, args ...any) error {
+// Reason is an error with the code that a plugin is answered.
+func Reason(code abi.Errno, format string, args ...any) error {
 	return &cause{code, fmt.Errorf(format, args...)}
 }
 
-func fail(op, group, file, value string, err error) error {
-	return &Error{Op: op, Group: group, File: file, Value: value, Code: codeOf(err), Err: err}
+// Fail returns an [Error] with the code that err has; what has no better code, such as a
+// path that leaves the root, is denied.
+func Fail(op, group, file, value string, err error) error {
+	return &Error{Op: op, Group: group, File: file, Value: value, Code: CodeOf(err), Err: err}
 }
 
-// codeOf tells a plugin what an error means. What has no better code, such as a
-// path that leaves the root, is denied.
-func codeOf(err error) abi.Errno {
+// CodeOf tells a plugin what an error means.
+func CodeOf(err error) abi.Errno {
 	var c *cause
 	if errors.As(err, &c) {
 		return c.code

@@ -1,4 +1,4 @@
-package cgroup
+package rules
 
 import (
 	"fmt"
@@ -9,47 +9,24 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 )
 
-// maxValue is the longest value in bytes; the longest that a file of the table
+// MaxValue is the longest value in bytes; the longest that a file of the table
 // takes is far shorter.
-const maxValue = 128
+const MaxValue = 128
 
 // parser turns what a plugin gave into the one spelling that is written.
 type parser func(value string) (string, error)
 
-// Check tells whether a plugin may write this value to this file here. Its
-// error wraps abi.Denied for a file that is not on the list, abi.Unsupported
-// for one that this cgroup version lacks, abi.TooLarge, or abi.Invalid for a
-// value out of range. A kernel without the file is found out only by Write.
-func (f *FS) Check(file, value string) error {
-	_, err := f.Parse(file, value)
-	return err
-}
-
-// Parse is Check that also returns the value as it will be written: without
-// spaces around it, leading zeros or a plus sign. Two values that mean the same
-// come out equal.
-func (f *FS) Parse(file, value string) (string, error) {
-	x, err := lookup(file)
-	if err != nil {
-		return "", fail("check", "", file, value, err)
-	}
-	v, err := f.parse(x, value)
-	if err != nil {
-		return "", fail("check", "", file, value, err)
-	}
-	return v, nil
-}
-
-func (f *FS) parse(x *file, value string) (string, error) {
-	if _, _, err := x.at(f.version); err != nil {
+// Parse is that of [Set] for one file.
+func (x *File) Parse(version int, value string) (string, error) {
+	if _, _, err := x.At(version); err != nil {
 		return "", err
 	}
-	if len(value) > maxValue {
-		return "", reason(abi.TooLarge, "%d bytes, limit %d", len(value), maxValue)
+	if len(value) > MaxValue {
+		return "", Reason(abi.TooLarge, "%d bytes, limit %d", len(value), MaxValue)
 	}
 	v, err := x.parse(strings.TrimSpace(value))
 	if err != nil {
-		return "", reason(abi.Invalid, "%w", err)
+		return "", Reason(abi.Invalid, "%w", err)
 	}
 	return v, nil
 }
