@@ -13,22 +13,15 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// callKey finds the *call in the context of a host function.
-type callKey struct{}
-
-// callContext is the context that a guest runs in. It has no values but the call: wazero asks
-// for several of its own in each call, of which a caller's contexts know none.
+// callContext is the context that a guest runs in. It has no values: wazero asks for several
+// of its own in each call, of which a caller's contexts know none.
 type callContext struct {
 	context.Context
-	call *call
+	frame *frame
 }
 
-func (c *callContext) Value(key any) any {
-	if key == (callKey{}) {
-		return c.call
-	}
-	return nil
-}
+// Value implements context.Context.
+func (c *callContext) Value(any) any { return nil }
 
 // call is the host's side of one call of one export of a guest. It serves one
 // goroutine.

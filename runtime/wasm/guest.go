@@ -38,6 +38,7 @@ type guest struct {
 	dirty   bool // it served a call since it was last reset; guarded by mu
 
 	call  call        // the one that runs, or the last
+	frame frame       // of that call
 	ctx   callContext // of that call
 	stack [1]uint64   // the one argument, then the one result, of what is called
 }
@@ -52,13 +53,21 @@ func (g *guest) enter(ctx context.Context, c *call, f api.Function, argument uin
 	g.stack[0] = argument
 	g.memory.denied = nil
 	g.broken, g.trapped = true, true
-	g.ctx = callContext{ctx, c}
-	err = f.CallWithStack(&g.ctx, g.stack[:])
+	if err = f.CallWithStack(g.during(ctx, c), g.stack[:]); err == nil {
+		err = c.meter.settle()
+	}
 	g.broken = err != nil && (c.meter.overflowed() || strings.Contains(err.Error(), "wasm error: stack overflow"))
 	if g.trapped = err != nil; g.trapped {
 		return 0, g.blame(c.explain(ctx, err))
 	}
 	return g.stack[0], nil
+}
+
+// during returns the context of a call, by which host functions find it.
+func (g *guest) during(ctx context.Context, c *call) context.Context {
+	g.frame = frame{call: c, memory: g.instance.Memory()}
+	g.ctx = callContext{ctx, &g.frame}
+	return &g.ctx
 }
 
 // blame adds to what a guest failed with that it did not get the memory it wanted, or may

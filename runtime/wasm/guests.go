@@ -61,7 +61,7 @@ func (p *guests) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustme
 	}
 	g.ready()
 	err = p.run(ctx, g, ev, adj)
-	g.call, g.ctx = call{}, callContext{} // hold nothing of a request until the next
+	g.call, g.frame, g.ctx = call{}, frame{}, callContext{} // hold nothing of a request until the next
 	p.recycle(g)
 	return err
 }

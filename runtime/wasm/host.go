@@ -15,9 +15,9 @@ import (
 // hostFunction is one function that guests may import.
 type hostFunction struct {
 	signature
-	run    func(frame) int64 // its result, ignored if it has none
-	needs  abi.Capability    // without which it answers DENIED and looks at no argument
-	denied bool              // it does nothing but answer an error
+	run    func(*frame) int64 // its result, ignored if it has none
+	needs  abi.Capability     // without which it answers DENIED and looks at no argument
+	denied bool               // it does nothing but answer an error
 }
 
 // hostFunctions holds them by module and name.
@@ -35,7 +35,7 @@ func wp1() map[string]hostFunction {
 	return functions
 }
 
-var implementations = map[string]func(frame) int64{
+var implementations = map[string]func(*frame) int64{
 	"view": view, "get": get, "get_i64": getInt64, "map_get": mapGet, "map_dump": mapDump, "list_dump": listDump,
 	"cri_raw": criRaw, "cgroup_get": cgroupGet,
 	"pod_find": podFind, "pod_list": podList, "container_list": containerList,
@@ -49,7 +49,7 @@ var implementations = map[string]func(frame) int64{
 
 // unsupported stands in for a host function that the host does not have and the
 // guest can do without.
-func unsupported(frame) int64 { return int64(abi.Unsupported) }
+func unsupported(*frame) int64 { return int64(abi.Unsupported) }
 
 // instantiateHost adds to a runtime the host functions that a module imports.
 // All of them would take longer than to compile a small module.
@@ -78,21 +78,24 @@ func instantiateHost(ctx context.Context, r wazero.Runtime, m *preflight.Outline
 // bind makes f callable by guests. The call's state comes with the context, which
 // costs less than a look-up by instance and shares nothing.
 func (f hostFunction) bind(name string) api.GoModuleFunc {
-	return func(ctx context.Context, instance api.Module, stack []uint64) {
-		c := ctx.Value(callKey{}).(*call)
-		c.count()
+	returns := f.Results != ""
+	narrow := returns && f.Results[0] == api.ValueTypeI32
+	return func(ctx context.Context, _ api.Module, stack []uint64) {
+		at := frameOf(ctx)
+		at.name, at.stack = name, stack
+		at.count()
 		result := int64(abi.Denied)
-		if c.of.has.Has(f.needs) {
-			result = f.run(frame{call: c, name: name, memory: instance.Memory(), stack: stack})
+		if at.of.has.Has(f.needs) {
+			result = f.run(at)
 		}
-		if result < 0 && c.verbose {
-			frame{call: c, name: name, memory: instance.Memory(), stack: stack}.refused(abi.Errno(result))
+		if result < 0 && at.verbose {
+			at.refused(abi.Errno(result))
 		}
-		c.charge()
-		switch f.Results {
-		case string([]byte{api.ValueTypeI32}):
+		at.charge()
+		switch {
+		case narrow:
 			stack[0] = api.EncodeI32(int32(result))
-		case string([]byte{api.ValueTypeI64}):
+		case returns:
 			stack[0] = uint64(result)
 		}
 	}
@@ -102,7 +105,8 @@ func (f hostFunction) bind(name string) api.GoModuleFunc {
 // than any value may have.
 const maxArgument = 1 << 20
 
-// frame is one call of a host function: who calls, with what arguments.
+// frame is one call of a host function: who calls, with what arguments. A guest has one,
+// since it makes one call at a time.
 type frame struct {
 	*call
 	name   string
@@ -110,12 +114,15 @@ type frame struct {
 	stack  []uint64
 }
 
-func (f frame) i32(i int) int32       { return api.DecodeI32(f.stack[i]) }
-func (f frame) field(i int) abi.Field { return abi.Field(f.i32(i)) }
+// frameOf returns the frame of the guest that runs in ctx.
+func frameOf(ctx context.Context) *frame { return ctx.(*callContext).frame }
+
+func (f *frame) i32(i int) int32       { return api.DecodeI32(f.stack[i]) }
+func (f *frame) field(i int) abi.Field { return abi.Field(f.i32(i)) }
 
 // object returns an argument that is an object. A guest that may not look others up has no
 // handle: what it guesses belongs to an earlier plugin of the event.
-func (f frame) object(i int) abi.Object {
+func (f *frame) object(i int) abi.Object {
 	o := abi.Object(f.i32(i))
 	if o >= abi.FirstHandle && !f.of.has.Has(abi.StoreRead) {
 		return nobody
@@ -129,11 +136,11 @@ const nobody = abi.FirstHandle - 1
 // bytes returns the part of the guest's memory that arguments i and i+1 name by
 // pointer and length. It is the memory itself, valid until the guest runs on. A
 // bad pointer traps.
-func (f frame) bytes(i int) []byte {
+func (f *frame) bytes(i int) []byte {
 	return f.region(api.DecodeU32(f.stack[i]), api.DecodeU32(f.stack[i+1]))
 }
 
-func (f frame) region(ptr, length uint32) []byte {
+func (f *frame) region(ptr, length uint32) []byte {
 	if length == 0 {
 		return nil
 	}
@@ -145,7 +152,7 @@ func (f frame) region(ptr, length uint32) []byte {
 }
 
 // text copies the string that arguments i and i+1 name.
-func (f frame) text(i int) (string, abi.Errno) {
+func (f *frame) text(i int) (string, abi.Errno) {
 	b := f.bytes(i)
 	if len(b) > maxArgument {
 		return "", abi.TooLarge
@@ -156,7 +163,7 @@ func (f frame) text(i int) (string, abi.Errno) {
 
 // lent is text without the copy, for a look-up that keeps nothing of it: it is the guest's
 // memory, and changes when the guest runs on.
-func (f frame) lent(i int) (string, abi.Errno) {
+func (f *frame) lent(i int) (string, abi.Errno) {
 	b := f.bytes(i)
 	if len(b) > maxArgument {
 		return "", abi.TooLarge
@@ -168,7 +175,7 @@ func (f frame) lent(i int) (string, abi.Errno) {
 // answer writes v to the buffer that arguments i and i+1 name, if it fits, and
 // returns its length: a guest asks again with a larger buffer, or asks for the
 // length with a buffer of 0.
-func answer[T string | []byte](f frame, i int, v T, errno abi.Errno) int64 {
+func answer[T string | []byte](f *frame, i int, v T, errno abi.Errno) int64 {
 	buf := f.bytes(i)
 	if errno != abi.OK {
 		return int64(errno)

@@ -1,7 +1,6 @@
 package wasm
 
 import (
-	"context"
 	"encoding/binary"
 	"slices"
 	"strings"
@@ -115,7 +114,7 @@ func (c *caller) try(name string, args ...any) (int64, error) {
 		}
 	}
 	f := c.g.instance.ExportedFunction(name)
-	results, err := f.Call(context.WithValue(c.Context(), callKey{}, c.c), stack...)
+	results, err := f.Call(c.g.during(c.Context(), c.c), stack...)
 	if err != nil || len(results) == 0 {
 		return 0, err
 	}

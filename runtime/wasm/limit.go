@@ -37,7 +37,7 @@ func (metered) link(ctx context.Context, r wazero.Runtime) error {
 
 // refuel gives a guest its next slice of fuel, or ends its call.
 func refuel(ctx context.Context, _ api.Module, stack []uint64) {
-	left, err := ctx.Value(callKey{}).(*call).meter.refuel(int64(stack[0]))
+	left, err := frameOf(ctx).meter.refuel(int64(stack[0]))
 	if err != nil {
 		panic(&stop{err})
 	}
@@ -87,6 +87,7 @@ type meter struct {
 	account fuel.Meter
 	left    api.MutableGlobal // the guest's fuel; nil if it is not metered
 	stack   api.MutableGlobal // what is left of the guest's stack, nil likewise
+	owed    int64             // of what the host did, not yet taken from the guest
 	charges uint
 }
 
@@ -96,6 +97,7 @@ const chargesPerClock = 16
 
 // begin gives the guest its first fuel and all of its stack.
 func (m *meter) begin() {
+	m.slice = min(m.slice, m.fuel) // what it owes is looked at no later
 	m.account = fuel.NewMeter(m.fuel, m.slice)
 	if m.left == nil {
 		return
@@ -107,7 +109,8 @@ func (m *meter) begin() {
 
 // refuel returns more fuel for a guest that has none left, unless it may not go on.
 func (m *meter) refuel(left int64) (int64, error) {
-	more, err := m.account.Refuel(left)
+	more, err := m.account.Refuel(left - m.owed)
+	m.owed = 0
 	if err == nil {
 		err = m.check()
 	}
@@ -141,22 +144,34 @@ func (m *meter) check() error {
 	return nil
 }
 
-// charge takes fuel for what the host did, and now and then checks the time.
+// charge takes fuel for what the host did, and now and then checks the time. It is
+// taken from the guest's own when it has come to a slice: to get at that takes
+// longer than the rest of a small host function.
 func (m *meter) charge(cost int64) error {
+	m.owed += cost
 	if m.charges++; m.charges%chargesPerClock == 0 {
 		if err := m.check(); err != nil {
 			return err
 		}
 	}
+	if m.owed < m.slice || m.left == nil {
+		return nil
+	}
+	more, err := m.refuel(int64(m.left.Get()))
+	m.left.Set(uint64(more))
+	return err
+}
+
+// settle returns an error if a call that has ended used more fuel than it may: of what
+// it owes, it may have paid nothing yet.
+func (m *meter) settle() error {
 	if m.left == nil {
 		return nil
 	}
-	left, err := int64(m.left.Get())-cost, error(nil)
-	if left < 0 {
-		left, err = m.refuel(left)
+	if _, err := m.account.Refuel(int64(m.left.Get()) - m.owed); err != nil {
+		return &stop{err}
 	}
-	m.left.Set(uint64(left))
-	return err
+	return nil
 }
 
 // used is how much fuel the call has used, 0 if the guest is not metered.
@@ -164,7 +179,7 @@ func (m *meter) used() int64 {
 	if m.left == nil {
 		return 0
 	}
-	return m.account.Used(int64(m.left.Get()))
+	return m.account.Used(int64(m.left.Get()) - m.owed)
 }
 
 // overflowed reports whether the guest had no stack left for a call.

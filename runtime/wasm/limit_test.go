@@ -2,8 +2,10 @@ package wasm
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"slices"
+	"sort"
 	"sync"
 	"testing"
 	"time"
@@ -101,5 +103,22 @@ func TestRecursionIsBounded(t *testing.T) {
 		if len(changes) != 0 {
 			t.Error("the guest came to the end of its recursion")
 		}
+	})
+}
+
+// TestFuelIsExact shows that what host functions cost counts to the unit, although it is
+// not taken at once: the least fuel that suffices for calls of the host is what a call with
+// one unit less is said to have used.
+func TestFuelIsExact(t *testing.T) {
+	engines(t, func(t *testing.T, e *Engine) {
+		with := func(fuel int64) error {
+			_, err := callPlugin(t.Context(), load(t, e, "repeat", PluginOptions{Fuel: fuel, Config: []byte("now")}), newEvent())
+			return err
+		}
+		least := int64(sort.Search(200_000, func(fuel int) bool { return fuel > 0 && with(int64(fuel)) == nil }))
+		if least < 900*hostCallFuel || least > 2*900*hostCallFuel {
+			t.Fatalf("%d units suffice for 900 host calls", least)
+		}
+		wantError(t, with(least-1), fmt.Sprintf("used %d units of fuel, its limit is %d", least, least-1))
 	})
 }

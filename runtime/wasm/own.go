@@ -16,7 +16,7 @@ func (c *call) draft() *plugin.Draft {
 	return c.kv
 }
 
-func kvGet(f frame) int64 {
+func kvGet(f *frame) int64 {
 	key, errno := f.text(0)
 	if errno != abi.OK {
 		return int64(errno)
@@ -25,7 +25,7 @@ func kvGet(f frame) int64 {
 	return answer(f, 2, v, errno)
 }
 
-func kvSet(f frame) int64 {
+func kvSet(f *frame) int64 {
 	key, value, errno := f.pair(0)
 	switch {
 	case errno != abi.OK:
@@ -36,7 +36,7 @@ func kvSet(f frame) int64 {
 	return int64(f.draft().Set(key, value))
 }
 
-func kvDelete(f frame) int64 {
+func kvDelete(f *frame) int64 {
 	key, errno := f.text(0)
 	switch {
 	case errno != abi.OK:
@@ -48,7 +48,7 @@ func kvDelete(f frame) int64 {
 	return 0
 }
 
-func metric(f frame) int64 {
+func metric(f *frame) int64 {
 	name, errno := f.text(1)
 	if errno != abi.OK {
 		return int64(errno)
@@ -57,7 +57,7 @@ func metric(f frame) int64 {
 }
 
 // logLevel returns the lowest level that is kept, one above the highest if none is.
-func logLevel(f frame) int64 {
+func logLevel(f *frame) int64 {
 	for level, l := range levels {
 		if f.output.log.Enabled(f.output.ctx, l) {
 			return int64(level)
@@ -69,7 +69,7 @@ func logLevel(f frame) int64 {
 // maxNumbers is how many bytes of random a guest gets at a time.
 const maxNumbers = 256
 
-func random(f frame) int64 {
+func random(f *frame) int64 {
 	b := f.bytes(0)
 	if len(b) > maxNumbers {
 		return int64(abi.TooLarge)
@@ -79,7 +79,7 @@ func random(f frame) int64 {
 	return 0
 }
 
-func feature(f frame) int64 {
+func feature(f *frame) int64 {
 	for _, has := range f.of.features {
 		if has == abi.Feature(f.i32(0)) {
 			return 1

@@ -19,17 +19,17 @@ func (c *call) denied(o abi.Object, f abi.Field, errno abi.Errno) abi.Errno {
 	return errno
 }
 
-func view(f frame) int64 {
+func view(f *frame) int64 {
 	v, errno := f.event.View(f.object(0))
 	return answer(f, 1, v, errno)
 }
 
-func get(f frame) int64 {
+func get(f *frame) int64 {
 	v, errno := f.event.Text(f.object(0), f.field(1))
 	return answer(f, 2, v, f.denied(f.object(0), f.field(1), errno))
 }
 
-func getInt64(f frame) int64 {
+func getInt64(f *frame) int64 {
 	out := f.region(uint32(f.stack[2]), 8)
 	v, errno := f.event.Int64(f.object(0), f.field(1))
 	errno = f.denied(f.object(0), f.field(1), errno)
@@ -39,7 +39,7 @@ func getInt64(f frame) int64 {
 	return int64(errno)
 }
 
-func mapGet(f frame) int64 {
+func mapGet(f *frame) int64 {
 	key, errno := f.lent(2)
 	if errno != abi.OK {
 		return int64(errno)
@@ -50,7 +50,7 @@ func mapGet(f frame) int64 {
 
 // mapDump writes a whole map as abi.AppendEntries does. The order is that of the
 // request where it has one (env, which may repeat a name), else by key.
-func mapDump(f frame) int64 {
+func mapDump(f *frame) int64 {
 	entries, errno := f.event.Entries(f.object(0), f.field(1))
 	if errno == abi.OK {
 		f.scratch = abi.AppendEntries(f.scratch[:0], entries)
@@ -59,7 +59,7 @@ func mapDump(f frame) int64 {
 }
 
 // listDump writes a whole list or set as abi.AppendList does.
-func listDump(f frame) int64 {
+func listDump(f *frame) int64 {
 	list, errno := f.event.List(f.object(0), f.field(1))
 	if errno == abi.OK {
 		f.scratch = abi.AppendList(f.scratch[:0], list)
@@ -67,12 +67,12 @@ func listDump(f frame) int64 {
 	return answer(f, 2, f.scratch, f.denied(f.object(0), f.field(1), errno))
 }
 
-func criRaw(f frame) int64 {
+func criRaw(f *frame) int64 {
 	raw, errno := f.event.Raw(f.of.has)
 	return answer(f, 0, raw, errno)
 }
 
-func cgroupGet(f frame) int64 {
+func cgroupGet(f *frame) int64 {
 	file, errno := f.text(1)
 	if errno != abi.OK {
 		return int64(errno)
@@ -81,7 +81,7 @@ func cgroupGet(f frame) int64 {
 	return answer(f, 3, v, errno)
 }
 
-func podFind(f frame) int64 {
+func podFind(f *frame) int64 {
 	name, errno := f.text(1)
 	if errno != abi.OK {
 		return int64(errno)
@@ -94,7 +94,7 @@ func podFind(f frame) int64 {
 }
 
 // podList writes the handles of a namespace's pods as containerList does.
-func podList(f frame) int64 {
+func podList(f *frame) int64 {
 	namespace, errno := f.text(0)
 	if errno != abi.OK {
 		return int64(errno)
@@ -105,12 +105,12 @@ func podList(f frame) int64 {
 
 // containerList writes the handles of a pod's containers, 32 bits each, little
 // endian. The length that it returns is in bytes.
-func containerList(f frame) int64 {
+func containerList(f *frame) int64 {
 	containers, errno := f.event.Containers(f.object(0))
 	return f.handles(1, containers, errno)
 }
 
-func (f frame) handles(i int, list []abi.Object, errno abi.Errno) int64 {
+func (f *frame) handles(i int, list []abi.Object, errno abi.Errno) int64 {
 	f.scratch = f.scratch[:0]
 	for _, h := range list {
 		f.scratch = binary.LittleEndian.AppendUint32(f.scratch, uint32(h))
@@ -118,8 +118,8 @@ func (f frame) handles(i int, list []abi.Object, errno abi.Errno) int64 {
 	return answer(f, i, f.scratch, errno)
 }
 
-func config(f frame) int64 { return answer(f, 0, f.config, abi.OK) }
+func config(f *frame) int64 { return answer(f, 0, f.config, abi.OK) }
 
 // now returns the event's time in nanoseconds since the Unix epoch, or 0 if
 // there is no event yet. It stands still during a call.
-func now(f frame) int64 { return f.time.UnixNano() }
+func now(f *frame) int64 { return f.time.UnixNano() }

@@ -11,7 +11,7 @@ import (
 
 // refused logs that a host function answered an error, for who wants to know as much
 // of a plugin. That something is not there is an answer as good as others.
-func (f frame) refused(errno abi.Errno) {
+func (f *frame) refused(errno abi.Errno) {
 	if errno == abi.NotFound {
 		return
 	}
@@ -21,7 +21,7 @@ func (f frame) refused(errno abi.Errno) {
 
 // target names what the function was called for, such as container.env["HOME"], as
 // far as its arguments tell.
-func (f frame) target() string {
+func (f *frame) target() string {
 	i := slices.IndexFunc(abi.Functions, func(row abi.Function) bool { return row.Name == f.name })
 	if i < 0 {
 		return ""

@@ -41,7 +41,7 @@ var wasiParams = map[string]string{
 
 // wasi returns the functions of wasiModule.
 func wasi() map[string]hostFunction {
-	served := map[string]func(frame) int64{
+	served := map[string]func(*frame) int64{
 		"args_sizes_get": nothing, "environ_sizes_get": nothing,
 		"args_get": succeed, "environ_get": succeed, "sched_yield": succeed,
 		"clock_res_get": clockResolution, "clock_time_get": clockTime,
@@ -64,29 +64,29 @@ func wasi() map[string]hostFunction {
 }
 
 // refuse answers that there is no such file, or no such function.
-func refuse(name string) func(frame) int64 {
+func refuse(name string) func(*frame) int64 {
 	if strings.HasPrefix(name, "fd_") {
-		return func(frame) int64 { return wasiEBADF }
+		return func(*frame) int64 { return wasiEBADF }
 	}
-	return func(frame) int64 { return wasiENOSYS }
+	return func(*frame) int64 { return wasiENOSYS }
 }
 
-func succeed(frame) int64 { return wasiOK }
+func succeed(*frame) int64 { return wasiOK }
 
 // nothing answers that there are no arguments, or no environment: their number
 // and their size.
-func nothing(f frame) int64 {
+func nothing(f *frame) int64 {
 	f.putUint32(0, 0)
 	f.putUint32(1, 0)
 	return wasiOK
 }
 
 // putUint32 writes v where argument i points to.
-func (f frame) putUint32(i int, v uint32) {
+func (f *frame) putUint32(i int, v uint32) {
 	binary.LittleEndian.PutUint32(f.region(uint32(f.stack[i]), 4), v)
 }
 
-func (f frame) putUint64(i int, v uint64) {
+func (f *frame) putUint64(i int, v uint64) {
 	binary.LittleEndian.PutUint64(f.region(uint32(f.stack[i]), 8), v)
 }
 
@@ -95,7 +95,7 @@ func (f frame) putUint64(i int, v uint64) {
 const maxVectors = 16
 
 // fdWrite takes what is written to stdout and stderr to the log.
-func fdWrite(f frame) int64 {
+func fdWrite(f *frame) int64 {
 	fd, vectors, n := f.i32(0), uint32(f.stack[1]), uint32(f.stack[2])
 	if fd != 1 && fd != 2 {
 		return wasiEBADF
@@ -113,7 +113,7 @@ func fdWrite(f frame) int64 {
 }
 
 // fdStat says that stdin, stdout and stderr are character devices.
-func fdStat(f frame) int64 {
+func fdStat(f *frame) int64 {
 	const characterDevice, writable = 2, 1 << 6
 	fd := f.i32(0)
 	if fd < 0 || fd > 2 {
@@ -131,7 +131,7 @@ func fdStat(f frame) int64 {
 // maxRandom is how many random bytes are given at a time.
 const maxRandom = 64 << 10
 
-func randomGet(f frame) int64 {
+func randomGet(f *frame) int64 {
 	b := f.bytes(0)
 	if len(b) > maxRandom {
 		return wasiEINVAL
@@ -141,4 +141,4 @@ func randomGet(f frame) int64 {
 	return wasiOK
 }
 
-func procExit(f frame) int64 { panic(trapf("exited with code %d", uint32(f.stack[0]))) }
+func procExit(f *frame) int64 { panic(trapf("exited with code %d", uint32(f.stack[0]))) }

@@ -11,11 +11,11 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-func setInt64(f frame) int64 {
+func setInt64(f *frame) int64 {
 	return done(f.adj.SetInt64(f.object(0), f.field(1), int64(f.stack[2])))
 }
 
-func setBytes(f frame) int64 {
+func setBytes(f *frame) int64 {
 	v, errno := f.text(2)
 	if errno != abi.OK {
 		return int64(errno)
@@ -23,7 +23,7 @@ func setBytes(f frame) int64 {
 	return done(f.adj.SetText(f.object(0), f.field(1), v))
 }
 
-func mapSet(f frame) int64 {
+func mapSet(f *frame) int64 {
 	key, value, errno := f.pair(2)
 	if errno != abi.OK {
 		return int64(errno)
@@ -31,7 +31,7 @@ func mapSet(f frame) int64 {
 	return done(f.adj.SetEntry(f.object(0), f.field(1), key, value))
 }
 
-func mapDelete(f frame) int64 {
+func mapDelete(f *frame) int64 {
 	key, errno := f.text(2)
 	if errno != abi.OK {
 		return int64(errno)
@@ -40,7 +40,7 @@ func mapDelete(f frame) int64 {
 }
 
 // listSet takes a list as listDump writes it.
-func listSet(f frame) int64 {
+func listSet(f *frame) int64 {
 	encoded, errno := f.text(2)
 	if errno != abi.OK {
 		return int64(errno)
@@ -52,7 +52,7 @@ func listSet(f frame) int64 {
 	return done(f.adj.SetList(f.object(0), f.field(1), list))
 }
 
-func listAdd(f frame) int64 {
+func listAdd(f *frame) int64 {
 	element, errno := f.text(2)
 	if errno != abi.OK {
 		return int64(errno)
@@ -60,7 +60,7 @@ func listAdd(f frame) int64 {
 	return done(f.adj.AddElement(f.object(0), f.field(1), element))
 }
 
-func listDelete(f frame) int64 {
+func listDelete(f *frame) int64 {
 	key, errno := f.text(2)
 	if errno != abi.OK {
 		return int64(errno)
@@ -68,7 +68,7 @@ func listDelete(f frame) int64 {
 	return done(f.adj.DeleteElement(f.object(0), f.field(1), key))
 }
 
-func cgroupSet(f frame) int64 {
+func cgroupSet(f *frame) int64 {
 	file, value, errno := f.pair(1)
 	if errno != abi.OK {
 		return int64(errno)
@@ -77,7 +77,7 @@ func cgroupSet(f frame) int64 {
 }
 
 // pair copies two strings, together.
-func (f frame) pair(i int) (first, second string, errno abi.Errno) {
+func (f *frame) pair(i int) (first, second string, errno abi.Errno) {
 	a, b := f.bytes(i), f.bytes(i+2)
 	if len(a) > maxArgument || len(b) > maxArgument {
 		return "", "", abi.TooLarge
@@ -95,18 +95,18 @@ func done(err error) int64 { return int64(plugin.ErrnoOf(err)) }
 // maxReason is how much is kept of a reason that a guest gives.
 const maxReason = 1 << 10
 
-func reject(f frame) int64 {
+func reject(f *frame) int64 {
 	reason := f.bytes(1)
 	return done(f.adj.Reject(uint32(f.i32(0)), string(reason[:min(len(reason), maxReason)])))
 }
 
 // fail keeps the reason of the negative number that the guest is about to return.
-func fail(f frame) int64 {
+func fail(f *frame) int64 {
 	f.reason = plugin.Printable(f.bytes(0), maxReason)
 	return 0
 }
 
 // abort ends the guest, with a reason that is worth more than "unreachable".
-func abort(f frame) int64 {
+func abort(f *frame) int64 {
 	panic(trapf("aborted: %s", plugin.Printable(f.bytes(0), maxReason)))
 }
