@@ -28,8 +28,9 @@ type place struct {
 
 // Apply implements plugin.Subject. Cgroup files are no part of a message: they
 // are written by whoever runs the call.
-func (e *event) Apply(changes []plugin.Change) {
-	for _, c := range changes {
+func (e *event) Apply(changes []plugin.Owned) {
+	for i := range changes {
+		c := &changes[i].Change
 		if c.Op == plugin.WriteFile {
 			continue
 		}
@@ -37,8 +38,8 @@ func (e *event) Apply(changes []plugin.Change) {
 		if c.Object >= abi.FirstHandle {
 			e.handles.object(c.Object).apply(c)
 		}
-		for _, p := range e.places {
-			if p.object == c.Object {
+		for n := range e.places {
+			if p := &e.places[n]; p.object == c.Object {
 				p.apply(c)
 			}
 		}
@@ -47,7 +48,7 @@ func (e *event) Apply(changes []plugin.Change) {
 
 // apply shows a change of another container to the plugins that come later. Only
 // resources can be changed there; they are the store's until then.
-func (o object) apply(c plugin.Change) {
+func (o object) apply(c *plugin.Change) {
 	if o.container == nil {
 		return
 	}
@@ -59,7 +60,7 @@ func (o object) apply(c plugin.Change) {
 	o.container.resources = resources
 }
 
-func (p *place) apply(c plugin.Change) {
+func (p *place) apply(c *plugin.Change) {
 	switch c.Object {
 	case abi.Event:
 		if p.image != nil {
@@ -72,7 +73,7 @@ func (p *place) apply(c plugin.Change) {
 	}
 }
 
-func (p *place) applyPod(c plugin.Change) {
+func (p *place) applyPod(c *plugin.Change) {
 	switch {
 	case c.Field == abi.PodRuntimeHandler && p.runtimeHandler != nil:
 		p.runtimeHandler(c.Text)
@@ -89,7 +90,7 @@ func (p *place) applyPod(c plugin.Change) {
 	}
 }
 
-func (p *place) applyContainer(c plugin.Change) {
+func (p *place) applyContainer(c *plugin.Change) {
 	switch {
 	case c.Field == abi.ContainerAnnotations:
 		setEntry(p.annotations, c)
@@ -114,7 +115,7 @@ func (p *place) resourcesToBe() *runtimeapi.LinuxContainerResources {
 	return p.view.resources
 }
 
-func setEntry(m *map[string]string, c plugin.Change) {
+func setEntry(m *map[string]string, c *plugin.Change) {
 	if m == nil {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // setConfig changes what a container that is being made is to be.
-func setConfig(config *runtimeapi.ContainerConfig, c plugin.Change) {
+func setConfig(config *runtimeapi.ContainerConfig, c *plugin.Change) {
 	switch c.Field {
 	case abi.ContainerEnv:
 		setEnv(&config.Envs, c)
@@ -37,7 +37,7 @@ func setConfig(config *runtimeapi.ContainerConfig, c plugin.Change) {
 	}
 }
 
-func setUser(config *runtimeapi.ContainerConfig, c plugin.Change) {
+func setUser(config *runtimeapi.ContainerConfig, c *plugin.Change) {
 	if config.Linux == nil {
 		config.Linux = &runtimeapi.LinuxContainerConfig{}
 	}
@@ -58,7 +58,7 @@ func setUser(config *runtimeapi.ContainerConfig, c plugin.Change) {
 
 // setElement adds an element to a set, or removes it. One that is there already
 // stays in its place and is changed by take, which gets the zero T otherwise.
-func setElement[T any](set []T, c plugin.Change, key func(T) string, take func(T, string) T) []T {
+func setElement[T any](set []T, c *plugin.Change, key func(T) string, take func(T, string) T) []T {
 	named := func(name string) func(T) bool { return func(v T) bool { return key(v) == name } }
 	if c.Op == plugin.DeleteElement {
 		return slices.DeleteFunc(set, named(c.Key))
@@ -84,7 +84,7 @@ func takeGroup(_ int64, text string) int64 {
 
 // setEnv replaces the last variable of the name and removes earlier ones, so
 // that the order of the others stays and the new value is the one that counts.
-func setEnv(vars *[]*runtimeapi.KeyValue, c plugin.Change) {
+func setEnv(vars *[]*runtimeapi.KeyValue, c *plugin.Change) {
 	last := -1
 	for i, v := range *vars {
 		if v.GetKey() == c.Key {

@@ -116,7 +116,7 @@ func (w *otherWrite) split() (resources, files []plugin.Owned) {
 func (i *interceptor) updateOther(ctx context.Context, e *event, c *containerView, changes []plugin.Owned, writeFiles func()) (err error) {
 	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.id, Linux: &runtimeapi.LinuxContainerResources{}}
 	for _, o := range changes {
-		setResource(req.Linux, o.Change.Field-abi.Resources, o.Change)
+		setResource(req.Linux, o.Change.Field-abi.Resources, &o.Change)
 	}
 	hold := i.hold(ctx, e, c, req)
 	defer func() { i.restore(ctx, e, hold, err == nil) }()

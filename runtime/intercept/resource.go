@@ -60,7 +60,7 @@ func hugepages(limits []*runtimeapi.HugepageLimit) iter.Seq2[string, string] {
 }
 
 // setResource changes a field, given relative to its group.
-func setResource(r *runtimeapi.LinuxContainerResources, f abi.Field, c plugin.Change) {
+func setResource(r *runtimeapi.LinuxContainerResources, f abi.Field, c *plugin.Change) {
 	switch f {
 	case abi.CPUPeriod:
 		r.CpuPeriod = c.Int
@@ -85,7 +85,7 @@ func setResource(r *runtimeapi.LinuxContainerResources, f abi.Field, c plugin.Ch
 	}
 }
 
-func setHugepages(r *runtimeapi.LinuxContainerResources, c plugin.Change) {
+func setHugepages(r *runtimeapi.LinuxContainerResources, c *plugin.Change) {
 	named := func(l *runtimeapi.HugepageLimit) bool { return l.GetPageSize() == c.Key }
 	if c.Op == plugin.DeleteEntry {
 		r.HugepageLimits = slices.DeleteFunc(r.HugepageLimits, named)

@@ -1,6 +1,8 @@
 package plugin
 
 import (
+	"slices"
+
 	"github.com/wasmproxy/wasmproxy/abi"
 )
 
@@ -28,15 +30,17 @@ type Files interface {
 // the plugin that makes it. It is not safe for concurrent use.
 type Adjustment struct {
 	hook      abi.Hook
-	event     Event // whose handles there are; nil: none
+	plugin    string        // that asks
+	policy    FailurePolicy // its
+	event     Event         // whose handles there are; nil: none
 	files     Files
 	has       abi.CapabilitySet
 	owned     owners
-	changes   []Change
+	changes   []Owned
 	bytes     int // of their keys and values
 	rejection *Rejection
 	conflict  *ConflictError // the first that was answered to the plugin
-	first     [4]Change      // where changes are, as long as they are few
+	first     [4]Owned       // where changes are, as long as they are few
 }
 
 // NewAdjustment returns an empty adjustment for one plugin in one hook with no
@@ -55,11 +59,21 @@ func NewAdjustmentOf(ev Event, files Files, has abi.CapabilitySet) *Adjustment {
 // Follow makes the adjustment one of a plugin that is asked after another, by its id,
 // which has asked for what earlier holds. Chains do this by themselves.
 func (a *Adjustment) Follow(id string, earlier *Adjustment) {
-	a.owned.record(Member{ID: id}, earlier.changes)
+	named := slices.Clone(earlier.changes)
+	for i := range named {
+		named[i].Plugin = id
+	}
+	a.owned.record(named)
 }
 
-// Changes returns what was accepted so far, in order. The caller must not change it.
-func (a *Adjustment) Changes() []Change { return a.changes }
+// Changes returns what was accepted so far, in order.
+func (a *Adjustment) Changes() []Change {
+	all := make([]Change, len(a.changes))
+	for i := range a.changes {
+		all[i] = a.changes[i].Change
+	}
+	return all
+}
 
 // Rejection returns the plugin's refusal, nil if there was none.
 func (a *Adjustment) Rejection() *Rejection { return a.rejection }
@@ -136,11 +150,10 @@ func (a *Adjustment) add(c Change) error {
 	if len(a.changes) >= maxChanges {
 		return &WriteError{Target: c.Target(), Errno: abi.Limit}
 	}
-	c, err := a.check(c)
-	if err != nil {
+	if err := a.check(&c); err != nil {
 		return err
 	}
-	if err := a.owned.claim(c); err != nil {
+	if err := a.owned.claim(&c); err != nil {
 		if a.conflict == nil {
 			a.conflict = err
 		}
@@ -149,7 +162,7 @@ func (a *Adjustment) add(c Change) error {
 	if a.changes == nil {
 		a.changes = a.first[:0]
 	}
-	a.changes = append(a.changes, c)
+	a.changes = append(a.changes, Owned{a.plugin, a.policy, c})
 	a.bytes += c.size()
 	return nil
 }
@@ -166,27 +179,27 @@ type Owned struct {
 }
 
 // claim returns the conflict that c would be.
-func (o owners) claim(c Change) *ConflictError {
+func (o owners) claim(c *Change) *ConflictError {
 	if o == nil {
 		return nil
 	}
 	for _, s := range c.slots(make([]slot, 0, 2)) {
 		if first, taken := o[s]; taken && !first.Change.agrees(c) {
-			return &ConflictError{Change: c, First: first.Plugin}
+			return &ConflictError{Change: *c, First: first.Plugin}
 		}
 	}
 	return nil
 }
 
-// record makes the member the owner of what no one owns yet.
-func (o *owners) record(m Member, changes []Change) {
+// record makes whoever asked for the changes the owner of what no one owns yet.
+func (o *owners) record(changes []Owned) {
 	if *o == nil && len(changes) > 0 {
 		*o = owners{}
 	}
 	for _, c := range changes {
-		for _, s := range c.slots(make([]slot, 0, 2)) {
-			if first, taken := (*o)[s]; !taken || first.Plugin == m.ID {
-				(*o)[s] = Owned{m.ID, m.Policy, c}
+		for _, s := range c.Change.slots(make([]slot, 0, 2)) {
+			if first, taken := (*o)[s]; !taken || first.Plugin == c.Plugin {
+				(*o)[s] = c
 			}
 		}
 	}

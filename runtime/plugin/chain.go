@@ -32,7 +32,7 @@ type Subject interface {
 	Event
 	// Apply carries changes out, on the event and on what will be sent to the
 	// backend. The next plugin sees them.
-	Apply([]Change)
+	Apply([]Owned)
 	// LogValue names the pod and container, and nothing secret.
 	LogValue() slog.Value
 }
@@ -97,11 +97,12 @@ func (c *Chain) Dispatch(ctx context.Context, s Subject) ([]Owned, error) {
 		hook  = s.Hook()
 	)
 	members := c.members[hook]
-	for i, m := range members {
+	for i := range members {
+		m := &members[i]
 		if !m.Match.Accept(s) {
 			continue
 		}
-		adj := &Adjustment{hook: hook, event: s, files: c.files, has: m.Capabilities, owned: owned}
+		adj := &Adjustment{hook: hook, plugin: m.ID, policy: m.Policy, event: s, files: c.files, has: m.Capabilities, owned: owned}
 		err := c.ask(ctx, m, s, adj)
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return done, ctx.Err()
@@ -110,17 +111,18 @@ func (c *Chain) Dispatch(ctx context.Context, s Subject) ([]Owned, error) {
 			return done, err
 		}
 		if i+1 < len(members) { // for who comes after it
-			owned.record(m, adj.changes)
+			owned.record(adj.changes)
 		}
 		s.Apply(adj.changes)
-		done = c.note(ctx, m, s, adj, done)
+		c.tell(ctx, s, adj.changes)
+		done = joined(done, adj.changes)
 	}
 	return done, nil
 }
 
 // ask calls one member within its time, if its breaker lets it, and tells the
 // observer.
-func (c *Chain) ask(ctx context.Context, m Member, s Subject, adj *Adjustment) error {
+func (c *Chain) ask(ctx context.Context, m *Member, s Subject, adj *Adjustment) error {
 	start := time.Now()
 	period, err := m.Breaker.enter()
 	asked := err == nil
@@ -144,7 +146,7 @@ func (c *Chain) ask(ctx context.Context, m Member, s Subject, adj *Adjustment) e
 	return err
 }
 
-func (c *Chain) call(ctx context.Context, m Member, ev Event, adj *Adjustment, start time.Time) (err error) {
+func (c *Chain) call(ctx context.Context, m *Member, ev Event, adj *Adjustment, start time.Time) (err error) {
 	if ctx.Err() != nil {
 		return fmt.Errorf("not asked: %w", context.Cause(ctx))
 	}
@@ -185,7 +187,7 @@ func outOfTime(ctx context.Context, err error, took time.Duration) error {
 
 // judge turns a member's error into the call's error, or into nothing and an
 // empty adjustment where the policy says so.
-func (c *Chain) judge(ctx context.Context, m Member, s Subject, adj *Adjustment, err error) error {
+func (c *Chain) judge(ctx context.Context, m *Member, s Subject, adj *Adjustment, err error) error {
 	if adj.conflict != nil {
 		c.log.WarnContext(ctx, "plugins conflict", "plugin", m.ID, "first", adj.conflict.First,
 			"field", adj.conflict.Change.Target(), "hook", s.Hook().String(), slog.Any("", s), "dropped", err != nil)
@@ -218,22 +220,28 @@ func naming(c *ConflictError, err error) error {
 	return fmt.Errorf("%w; before, %w", err, c)
 }
 
-// note appends the accepted changes to done.
-func (c *Chain) note(ctx context.Context, m Member, s Subject, adj *Adjustment, done []Owned) []Owned {
-	debugging := c.log.Enabled(ctx, slog.LevelDebug)
-	done = slices.Grow(done, len(adj.changes))
-	for _, change := range adj.changes {
-		if debugging {
-			c.log.DebugContext(ctx, "plugin changed field", "plugin", m.ID, "hook", s.Hook().String(),
-				slog.Any("", s), other(s, change), "field", change.Target(), "value", change.Value())
-		}
-		done = append(done, Owned{m.ID, m.Policy, change})
+// joined is both lists. Most events change nothing, or one member changes something.
+func joined(done, more []Owned) []Owned {
+	if len(done) == 0 {
+		return slices.Clip(more)
 	}
-	return done
+	return append(done, more...)
+}
+
+// tell logs what was changed, for who wants to know that much.
+func (c *Chain) tell(ctx context.Context, s Subject, changes []Owned) {
+	if len(changes) == 0 || !c.log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	for i := range changes {
+		o := &changes[i]
+		c.log.DebugContext(ctx, "plugin changed field", "plugin", o.Plugin, "hook", s.Hook().String(),
+			slog.Any("", s), other(s, &o.Change), "field", o.Change.Target(), "value", o.Change.Value())
+	}
 }
 
 // other names the pod or container that a change on a handle is about.
-func other(s Subject, c Change) slog.Attr {
+func other(s Subject, c *Change) slog.Attr {
 	if c.Object < abi.FirstHandle {
 		return slog.Attr{}
 	}

@@ -27,11 +27,11 @@ func (f function) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustm
 type subject struct {
 	plugin.Event
 	hook    abi.Hook
-	applied []plugin.Change
+	applied []plugin.Owned
 }
 
-func (s *subject) Hook() abi.Hook           { return s.hook }
-func (s *subject) Apply(cs []plugin.Change) { s.applied = append(s.applied, cs...) }
+func (s *subject) Hook() abi.Hook          { return s.hook }
+func (s *subject) Apply(cs []plugin.Owned) { s.applied = append(s.applied, cs...) }
 func (s *subject) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("pod", "ns/web"), slog.String("container", "app"))
 }
@@ -137,7 +137,7 @@ func TestFailureDropsTheAdjustment(t *testing.T) {
 		return errors.New("broke after its first write")
 	}
 	s, owned, err, _ := dispatch(t, member("10-half", plugin.Ignore, half), member("20-other", plugin.Ignore, set(abi.CPUShares, 200)))
-	if err != nil || len(owned) != 1 || s.applied[0].Int != 200 {
+	if err != nil || len(owned) != 1 || s.applied[0].Change.Int != 200 {
 		t.Errorf("applied %v, error %v", s.applied, err)
 	}
 	_, _, err, _ = dispatch(t, member("10-half", plugin.Fail, half))

@@ -34,14 +34,14 @@ type Change struct {
 }
 
 // Elements returns what SetList sets.
-func (c Change) Elements() []string {
+func (c *Change) Elements() []string {
 	var list []string
 	abi.EachElement(c.Text, func(e string) bool { list = append(list, e); return true })
 	return list
 }
 
 // Kind returns what is changed: abi.Pod, abi.Container or abi.Event, also of a handle.
-func (c Change) Kind() abi.Object {
+func (c *Change) Kind() abi.Object {
 	if c.Of != 0 {
 		return c.Of
 	}
@@ -51,7 +51,7 @@ func (c Change) Kind() abi.Object {
 // Target names what the change touches, such as
 // container.annotations["example.com/tier"] or container cgroup file cpu.idle.
 // A handle is an "other" pod or container.
-func (c Change) Target() string {
+func (c *Change) Target() string {
 	object := c.Kind().String()
 	if c.Object >= abi.FirstHandle {
 		object = "other " + object
@@ -70,12 +70,12 @@ func (c Change) Target() string {
 }
 
 // size is how many bytes the change adds to a request at most.
-func (c Change) size() int { return len(c.Key) + len(c.Text) }
+func (c *Change) size() int { return len(c.Key) + len(c.Text) }
 
 // Value returns what the change sets, for logs: at most 1 KiB of it; "" where it
 // deletes, and nothing of what may be a secret: an environment variable, and a command
 // with its arguments, in which kubelet has put the values of $(VARIABLES).
-func (c Change) Value() string {
+func (c *Change) Value() string {
 	switch {
 	case c.Op == SetInt64:
 		return strconv.FormatInt(c.Int, 10)
@@ -90,16 +90,16 @@ func (c Change) Value() string {
 }
 
 // record writes an element that is a record for people.
-func (c Change) record() string {
+func (c *Change) record() string {
 	var words []string
 	abi.EachEntry(c.Text, func(k, v string) bool { words = append(words, k+"="+v); return true })
 	return strings.Join(words, " ")
 }
 
-func (c Change) isEnv() bool { return c.Kind() == abi.Container && c.Field == abi.ContainerEnv }
+func (c *Change) isEnv() bool { return c.Kind() == abi.Container && c.Field == abi.ContainerEnv }
 
 // needs returns the capabilities that the change needs.
-func (c Change) needs() abi.CapabilitySet {
+func (c *Change) needs() abi.CapabilitySet {
 	var needs abi.CapabilitySet
 	if c.Object >= abi.FirstHandle {
 		needs = abi.CapabilitySetOf(abi.UpdateOthers)
@@ -132,7 +132,7 @@ var unifiedFields = map[string][]abi.Field{
 }
 
 // slots appends what the change claims to claims: one slot, or two for cpu.max.
-func (c Change) slots(claims []slot) []slot {
+func (c *Change) slots(claims []slot) []slot {
 	file := c.Op == WriteFile || c.Field == abi.Resources+abi.Unified
 	if !file {
 		return append(claims, slot{c.Object, c.Field, c.Key})
@@ -150,11 +150,11 @@ func (c Change) slots(claims []slot) []slot {
 // agrees reports whether two claims on one slot want the same. What is written
 // by different ways to one slot never agrees, except the unified map and the
 // cgroup file, which take the same text.
-func (c Change) agrees(d Change) bool {
+func (c *Change) agrees(d *Change) bool {
 	return c.family() == d.family() && c.Int == d.Int && c.Text == d.Text
 }
 
-func (c Change) family() Op {
+func (c *Change) family() Op {
 	if c.Op == SetEntry && c.Field == abi.Resources+abi.Unified {
 		return WriteFile
 	}

@@ -14,48 +14,48 @@ import (
 const reserved = "io.kubernetes."
 
 // check says whether c may be made in this hook, whatever other plugins do, and
-// returns it in its normal form.
-func (a *Adjustment) check(c Change) (Change, error) {
+// brings it into its normal form.
+func (a *Adjustment) check(c *Change) error {
 	if c.size() > maxValue || a.bytes+c.size() > maxTotal {
-		return c, refused(c, abi.TooLarge, "")
+		return refused(c, abi.TooLarge, "")
 	}
 	if c.Op == WriteFile {
 		return a.checkFile(c)
 	}
 	info := FieldOf(c.Kind(), c.Field)
 	if info == nil {
-		return c, refused(c, abi.NotFound, "no field "+strconv.Itoa(int(c.Field)))
+		return refused(c, abi.NotFound, "no field "+strconv.Itoa(int(c.Field)))
 	}
 	if !c.Op.fits(info.Type) {
-		return c, refused(c, abi.Invalid, "not of the field's type")
+		return refused(c, abi.Invalid, "not of the field's type")
 	}
 	if err := permit(c, a.has); err != nil {
-		return c, err
+		return err
 	}
 	if !a.writable(c, info.Writable, abi.HandleWritable(*info)) {
-		return c, refused(c, abi.ReadOnly, "in "+a.hook.String())
+		return refused(c, abi.ReadOnly, "in "+a.hook.String())
 	}
 	if c.Op == DeleteEntry && c.Object >= abi.FirstHandle {
-		return c, refused(c, abi.Unsupported, "an update of another container adds to what it has")
+		return refused(c, abi.Unsupported, "an update of another container adds to what it has")
 	}
 	if !c.encodable() {
-		return c, refused(c, abi.Invalid, "not UTF-8")
+		return refused(c, abi.Invalid, "not UTF-8")
 	}
 	if info.Type == abi.Set {
 		return checkElement(c)
 	}
 	if errno, reason := a.checkValue(c); errno != abi.OK {
-		return c, refused(c, errno, reason)
+		return refused(c, errno, reason)
 	}
-	return c, nil
+	return nil
 }
 
-func refused(c Change, errno abi.Errno, reason string) error {
+func refused(c *Change, errno abi.Errno, reason string) error {
 	return &WriteError{Target: c.Target(), Errno: errno, Reason: reason}
 }
 
 // permit refuses a change that needs what the plugin has not.
-func permit(c Change, has abi.CapabilitySet) error {
+func permit(c *Change, has abi.CapabilitySet) error {
 	if missing := c.needs() &^ has; missing != 0 {
 		return refused(c, abi.Denied, "the plugin has not "+strings.Join(missing.Names(), ", "))
 	}
@@ -63,9 +63,9 @@ func permit(c Change, has abi.CapabilitySet) error {
 }
 
 // permitAll looks again at all changes of a plugin, before any is applied.
-func permitAll(changes []Change, has abi.CapabilitySet) error {
-	for _, c := range changes {
-		if err := permit(c, has); err != nil {
+func permitAll(changes []Owned, has abi.CapabilitySet) error {
+	for i := range changes {
+		if err := permit(&changes[i].Change, has); err != nil {
 			return err
 		}
 	}
@@ -75,7 +75,7 @@ func permitAll(changes []Change, has abi.CapabilitySet) error {
 // writable reports whether the change may be made in this hook: hooks are those
 // for the event's own object, and handles tells whether it may be on a handle.
 // What a call that is still to be forwarded is about is changed in the call.
-func (a *Adjustment) writable(c Change, hooks abi.HookSet, handles bool) bool {
+func (a *Adjustment) writable(c *Change, hooks abi.HookSet, handles bool) bool {
 	if c.Object < abi.FirstHandle {
 		return hooks.Has(a.hook)
 	}
@@ -88,30 +88,30 @@ func (a *Adjustment) writable(c Change, hooks abi.HookSet, handles bool) bool {
 	return false
 }
 
-func (a *Adjustment) checkFile(c Change) (Change, error) {
+func (a *Adjustment) checkFile(c *Change) error {
 	if c.Object >= abi.FirstHandle && c.Of == 0 {
-		return c, refused(c, abi.NotFound, "no such handle")
+		return refused(c, abi.NotFound, "no such handle")
 	}
 	if err := permit(c, a.has); err != nil {
-		return c, err
+		return err
 	}
 	if !a.writable(c, abi.CgroupWritable(c.Object), true) {
-		return c, refused(c, abi.ReadOnly, "in "+a.hook.String())
+		return refused(c, abi.ReadOnly, "in "+a.hook.String())
 	}
 	if a.files == nil {
-		return c, refused(c, abi.Unsupported, "no cgroup file system")
+		return refused(c, abi.Unsupported, "no cgroup file system")
 	}
 	value, err := a.files.Parse(c.Key, c.Text)
 	if err != nil {
-		return c, err
+		return err
 	}
 	c.Text = value
-	return c, nil
+	return nil
 }
 
 // encodable reports whether a message can hold the change: protobuf takes no
 // string that is not UTF-8. The value of an environment variable is bytes.
-func (c Change) encodable() bool {
+func (c *Change) encodable() bool {
 	return utf8.ValidString(c.Key) && (c.isEnv() || utf8.ValidString(c.Text))
 }
 
@@ -133,7 +133,7 @@ func (op Op) fits(t abi.Type) bool {
 }
 
 // checkValue is for all types but abi.Set.
-func (a *Adjustment) checkValue(c Change) (abi.Errno, string) {
+func (a *Adjustment) checkValue(c *Change) (abi.Errno, string) {
 	if f, ok := c.resource(); ok {
 		return a.checkResource(f, c)
 	}
@@ -152,7 +152,7 @@ func (a *Adjustment) checkValue(c Change) (abi.Errno, string) {
 
 // resource returns the field of LinuxContainerResources that the change sets, of
 // a container or of a pod's overhead or sum.
-func (c Change) resource() (abi.Field, bool) {
+func (c *Change) resource() (abi.Field, bool) {
 	switch {
 	case c.Kind() == abi.Event:
 		return 0, false
@@ -164,7 +164,7 @@ func (c Change) resource() (abi.Field, bool) {
 	return 0, false
 }
 
-func (a *Adjustment) checkResource(f abi.Field, c Change) (abi.Errno, string) {
+func (a *Adjustment) checkResource(f abi.Field, c *Change) (abi.Errno, string) {
 	switch f {
 	case abi.CpusetCpus, abi.CpusetMems:
 		return checkCpuset(c.Text)
@@ -220,7 +220,7 @@ func checkCpuset(list string) (abi.Errno, string) {
 	return abi.OK, ""
 }
 
-func checkHugepages(c Change) (abi.Errno, string) {
+func checkHugepages(c *Change) (abi.Errno, string) {
 	size, unit := strings.CutSuffix(c.Key, "B")
 	if !unit || len(size) < 2 || !strings.ContainsAny(size[len(size)-1:], "KMG") {
 		return abi.Invalid, "page size is written like 2MB or 1GB"
@@ -245,7 +245,7 @@ func (a *Adjustment) checkUnified(file string) (abi.Errno, string) {
 	return abi.OK, ""
 }
 
-func checkEnv(c Change) (abi.Errno, string) {
+func checkEnv(c *Change) (abi.Errno, string) {
 	if c.Key == "" || strings.ContainsAny(c.Key, "=\x00") {
 		return abi.Invalid, "not the name of an environment variable"
 	}
@@ -264,7 +264,7 @@ func checkCgroupParent(parent string) (abi.Errno, string) {
 	return abi.OK, ""
 }
 
-func checkMetadata(c Change) (abi.Errno, string) {
+func checkMetadata(c *Change) (abi.Errno, string) {
 	switch {
 	case c.Key == "" || strings.ContainsRune(c.Key, 0):
 		return abi.Invalid, "not a key"

@@ -23,7 +23,7 @@ func checkID(v int64) (abi.Errno, string) {
 }
 
 // checkArguments takes what execve does.
-func checkArguments(c Change) (abi.Errno, string) {
+func checkArguments(c *Change) (abi.Errno, string) {
 	if slices.ContainsFunc(c.Elements(), func(e string) bool { return strings.ContainsRune(e, 0) }) {
 		return abi.Invalid, "an element holds a NUL byte"
 	}
@@ -38,7 +38,7 @@ var (
 	cdiDevice   = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_.-]*[A-Za-z0-9])?/[A-Za-z]([A-Za-z0-9_.-]*[A-Za-z0-9])?=[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?$`)
 )
 
-func checkText(c Change) (abi.Errno, string) {
+func checkText(c *Change) (abi.Errno, string) {
 	ok, reason := true, ""
 	switch {
 	case c.Kind() == abi.Pod && c.Field == abi.PodCgroupParent:
@@ -63,19 +63,19 @@ func clean(p string) bool {
 	return strings.HasPrefix(p, "/") && p == path.Clean(p) && !strings.ContainsRune(p, 0)
 }
 
-// checkElement checks what a Set is to take or to lose, and returns it in its
+// checkElement checks what a Set is to take or to lose, and brings it into its
 // normal form: with its key, and a record's own keys in their order.
-func checkElement(c Change) (Change, error) {
+func checkElement(c *Change) error {
 	record := recordOf(c.Kind(), c.Field)
 	if c.Op == DeleteElement {
-		return c, checkKey(c)
+		return checkKey(c)
 	}
 	if record == nil {
 		c.Key = c.Text
 		if reason := checkPlain(c); reason != "" {
-			return c, refused(c, abi.Invalid, reason)
+			return refused(c, abi.Invalid, reason)
 		}
-		return c, nil
+		return nil
 	}
 	values, reason := readRecord(record, c.Text)
 	if reason == "" {
@@ -84,12 +84,12 @@ func checkElement(c Change) (Change, error) {
 		reason = checkRecord(c.Field, values)
 	}
 	if reason != "" {
-		return c, refused(c, abi.Invalid, reason)
+		return refused(c, abi.Invalid, reason)
 	}
-	return c, nil
+	return nil
 }
 
-func checkKey(c Change) error {
+func checkKey(c *Change) error {
 	if c.Key == "" || strings.ContainsRune(c.Key, 0) {
 		return refused(c, abi.Invalid, "not a key")
 	}
@@ -97,7 +97,7 @@ func checkKey(c Change) error {
 }
 
 // checkPlain checks an element that is a text, and says what is wrong with it.
-func checkPlain(c Change) string {
+func checkPlain(c *Change) string {
 	switch c.Field {
 	case abi.ContainerCDIDevices:
 		if !cdiDevice.MatchString(c.Text) {

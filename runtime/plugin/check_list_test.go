@@ -70,7 +70,7 @@ func TestRecordsHaveOneForm(t *testing.T) {
 	s, owned, err, log := dispatch(t,
 		member("10-a", plugin.Fail, add(record("host_path", "/h", "container_path", "/c", "readonly", "false"))),
 		member("20-b", plugin.Fail, add(record("container_path", "/c", "host_path", "/h"))))
-	if err != nil || len(s.applied) != 2 || s.applied[0] != s.applied[1] {
+	if err != nil || len(s.applied) != 2 || s.applied[0].Change != s.applied[1].Change {
 		t.Errorf("got %+v, %v, want two that are the same", s.applied, err)
 	}
 	if want := `"field":"container.mounts[\"/c\"]","value":"container_path=/c host_path=/h"`; !strings.Contains(log, want) {

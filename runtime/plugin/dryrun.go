@@ -41,7 +41,8 @@ func (d *dryRun) tell(ctx context.Context, ev Event, adj *Adjustment) {
 		d.refused(ctx, ev, adj.rejection)
 		return
 	}
-	for _, c := range adj.changes {
+	for i := range adj.changes {
+		c := &adj.changes[i].Change
 		d.log.InfoContext(ctx, "plugin would change field", "plugin", d.id, "hook", ev.Hook().String(), about(ev), "field", c.Target(), "value", c.Value())
 	}
 }

@@ -16,7 +16,7 @@ type sneaky struct{}
 func (sneaky) Manifest() abi.Manifest      { return abi.Manifest{} }
 func (sneaky) Close(context.Context) error { return nil }
 func (sneaky) Call(_ context.Context, _ Event, adj *Adjustment) error {
-	adj.changes = append(adj.changes, Change{Op: SetEntry, Object: abi.Container, Field: abi.ContainerEnv, Key: "A", Text: "b"})
+	adj.changes = append(adj.changes, Owned{Change: Change{Op: SetEntry, Object: abi.Container, Field: abi.ContainerEnv, Key: "A", Text: "b"}})
 	return nil
 }
 
@@ -25,10 +25,10 @@ type target struct {
 	applied int
 }
 
-func (*target) Hook() abi.Hook        { return abi.PreCreateContainer }
-func (*target) LogValue() slog.Value  { return slog.GroupValue() }
-func (t *target) Apply(list []Change) { t.applied += len(list) }
-func (*target) Own(abi.Object) bool   { return false }
+func (*target) Hook() abi.Hook       { return abi.PreCreateContainer }
+func (*target) LogValue() slog.Value { return slog.GroupValue() }
+func (t *target) Apply(list []Owned) { t.applied += len(list) }
+func (*target) Own(abi.Object) bool  { return false }
 
 // TestAppliedWithCapability shows that a chain looks at capabilities again when it
 // applies changes, however they came about.

@@ -114,8 +114,9 @@ func (e *event) Find(int32, string) (abi.Object, abi.Errno)       { return 0, ab
 func (e *event) Containers(abi.Object) ([]abi.Object, abi.Errno)  { return nil, abi.NotFound }
 
 // Apply implements plugin.Subject for the changes that tests of chains make.
-func (e *event) Apply(changes []plugin.Change) {
-	for _, c := range changes {
+func (e *event) Apply(changes []plugin.Owned) {
+	for _, o := range changes {
+		c := o.Change
 		f := field{c.Object, c.Field}
 		switch c.Op {
 		case plugin.SetInt64:

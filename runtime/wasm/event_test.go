@@ -167,8 +167,9 @@ func lookup[K comparable, V any](m map[K]V, k K) (V, abi.Errno) {
 }
 
 // Apply implements plugin.Subject as far as guests here write.
-func (e *testEvent) Apply(changes []plugin.Change) {
-	for _, c := range changes {
+func (e *testEvent) Apply(changes []plugin.Owned) {
+	for _, o := range changes {
+		c := o.Change
 		switch s := (slot{c.Object, c.Field}); c.Op {
 		case plugin.SetInt64:
 			e.ints[s] = c.Int
