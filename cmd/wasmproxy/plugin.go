@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -55,17 +53,6 @@ func readPlugin(path string) (pluginFile, error) {
 	return pluginFile{path, module, beside}, err
 }
 
-// readModule reads at most a byte more than any module may have, so that a
-// wrong file, or one without an end, is told from a plugin.
-func readModule(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, wasm.MaxModule+1))
-}
-
 // describing is the name of the file that says, or can say, what the plugin may do.
 func (p pluginFile) describing() string { return p.beside.ID + ".json" }
 
@@ -92,7 +79,11 @@ func (p pluginFile) loader(ctx context.Context, e *wasm.Engine, cgroupVersion in
 		if err := settings.SetLimits(p.beside.Limits); err != nil {
 			return nil, fmt.Errorf("%s: %w", p.describing(), err)
 		}
-		return e.Load(ctx, p.beside.ID, p.module, settings)
+		loaded, err := e.Load(ctx, p.beside.ID, p.module, settings)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.path, err)
+		}
+		return loaded, nil
 	}
 }
 

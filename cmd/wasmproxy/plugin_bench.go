@@ -66,7 +66,7 @@ func bench(cmd *cobra.Command, f *eventFlags, path string, n int) error {
 	if err != nil {
 		return err
 	}
-	event, err := f.read(cmd.InOrStdin())
+	event, err := f.read(cmd.Context(), cmd.InOrStdin())
 	if err != nil {
 		return err
 	}

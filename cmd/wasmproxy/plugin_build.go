@@ -99,32 +99,42 @@ func (b *builder) clang() ([]string, error) {
 	}, sources), nil
 }
 
-func (b *builder) build(cmd *cobra.Command) (err error) {
-	if b.dir, err = filepath.Abs(b.dir); err != nil {
+func (b *builder) build(cmd *cobra.Command) error {
+	if err := b.find(); err != nil {
 		return err
-	}
-	if b.out == "" {
-		b.out = filepath.Join(b.dir, filepath.Base(b.dir)+".wasm")
-	}
-	if b.out, err = filepath.Abs(b.out); err != nil { // compilers run elsewhere
-		return err
-	}
-	if b.target, err = b.targetFile(); err != nil {
-		return err
-	}
-	if b.lang == "" {
-		if b.lang, err = detect(b.dir); err != nil {
-			return err
-		}
 	}
 	i := slices.IndexFunc(compilers, func(c compiler) bool { return c.lang == b.lang })
 	if i < 0 {
-		return wrongUsage("there is no language %q; there are %s", b.lang, strings.Join(buildable(), ", "))
+		return wrongUsage("--lang: there is no language %q; there are %s", b.lang, strings.Join(buildable(), ", "))
 	}
 	if err := b.compile(cmd, compilers[i]); err != nil {
 		return err
 	}
 	return inspect(cmd, b.out, "text")
+}
+
+// find makes all paths absolute, since compilers run elsewhere, and finds out what is not
+// given.
+func (b *builder) find() (err error) {
+	if b.dir, err = filepath.Abs(b.dir); err != nil {
+		return err
+	}
+	if info, err := os.Stat(b.dir); err != nil {
+		return err
+	} else if !info.IsDir() {
+		return fmt.Errorf("%s is not a directory", b.dir)
+	}
+	if b.out == "" {
+		b.out = filepath.Join(b.dir, filepath.Base(b.dir)+".wasm")
+	}
+	if b.out, err = filepath.Abs(b.out); err != nil {
+		return err
+	}
+	if b.target, err = b.targetFile(); err != nil || b.lang != "" {
+		return err
+	}
+	b.lang, err = detect(b.dir)
+	return err
 }
 
 // targetFile is TinyGo's target: a file is looked for where the command is given.
@@ -187,18 +197,9 @@ func (b *builder) collect() error {
 
 // detect finds out a plugin's language.
 func detect(dir string) (string, error) {
-	b, err := os.ReadFile(filepath.Join(dir, "wasmproxy.json"))
-	if err == nil {
-		var file struct {
-			Lang string `json:"lang"`
-		}
-		if err := json.Unmarshal(b, &file); err != nil {
-			return "", fmt.Errorf("%s: %w", filepath.Join(dir, "wasmproxy.json"), err)
-		}
-		return file.Lang, nil
-	}
+	lang, err := written(filepath.Join(dir, "wasmproxy.json"))
 	if !errors.Is(err, fs.ErrNotExist) {
-		return "", err
+		return lang, err
 	}
 	for _, kind := range []struct{ pattern, lang string }{{"Cargo.toml", "rust"}, {"*.go", "go"}, {"*.c", "c"}} {
 		found, err := filepath.Glob(filepath.Join(dir, kind.pattern))
@@ -210,6 +211,24 @@ func detect(dir string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%s has neither Cargo.toml nor .go nor .c files: name the language with --lang", dir)
+}
+
+// written is the language that a wasmproxy.json names.
+func written(path string) (string, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	var file struct {
+		Lang string `json:"lang"`
+	}
+	if err := json.Unmarshal(b, &file); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	if !slices.Contains(buildable(), file.Lang) {
+		return "", fmt.Errorf("%s: lang: there is no language %q; there are %s", path, file.Lang, strings.Join(buildable(), ", "))
+	}
+	return file.Lang, nil
 }
 
 // preferred is TinyGo for Go, where it is there: its plugins are a hundredth the size.

@@ -42,6 +42,9 @@ testdata/abi/README.md of wasmproxy; its key want says what the answer must be.`
   wasmproxy plugin test --update           # write the answers into the fixtures
   wasmproxy plugin test --max-fuel 50000 --junit report.xml`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if t.maxFuel < 0 {
+				return wrongUsage("--max-fuel: %d is less than nothing", t.maxFuel)
+			}
 			files, err := fixturesOf(module, args)
 			if err != nil {
 				return err

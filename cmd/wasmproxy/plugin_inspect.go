@@ -52,6 +52,9 @@ func inspect(cmd *cobra.Command, path, format string) error {
 	if err != nil {
 		return fmt.Errorf("inspecting %s: %w", path, err)
 	}
+	if len(in.Sections) == 0 && len(in.Problems) > 0 && format == "text" { // of what is no module there is nothing to tell
+		return notLoading(path, in.Problems)
+	}
 	about := newInspection(p, in)
 	if format == "json" {
 		err = encode(cmd.OutOrStdout(), about)
@@ -59,9 +62,13 @@ func inspect(cmd *cobra.Command, path, format string) error {
 		err = about.print(cmd.OutOrStdout())
 	}
 	if err == nil && len(about.Problems) > 0 {
-		return fmt.Errorf("%s would not load: %s", path, strings.Join(about.Problems, "; "))
+		return notLoading(path, about.Problems)
 	}
 	return err
+}
+
+func notLoading(path string, problems []string) error {
+	return fmt.Errorf("%s would not load: %s", path, strings.Join(problems, "; "))
 }
 
 // encode writes a value as JSON that people can read too.

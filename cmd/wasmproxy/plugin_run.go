@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -41,7 +40,7 @@ func (f *eventFlags) register(cmd *cobra.Command) {
 }
 
 // read returns the event.
-func (f *eventFlags) read(in io.Reader) (*rehearsal.Event, error) {
+func (f *eventFlags) read(ctx context.Context, in io.Reader) (*rehearsal.Event, error) {
 	if f.event == "" {
 		return nil, wrongUsage("--event FILE is missing")
 	}
@@ -60,22 +59,26 @@ func (f *eventFlags) read(in io.Reader) (*rehearsal.Event, error) {
 	if f.setting.Memory = f.memory; f.memory <= 0 {
 		return nil, wrongUsage("--node-memory: %d is not more than nothing", f.memory)
 	}
-	b, err := readFile(f.event, in)
+	b, err := f.text(ctx, in)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--event: %w", err)
 	}
 	e, err := rehearsal.Read(b, hook, f.setting)
+	if errors.Is(err, rehearsal.ErrNoHook) {
+		return nil, wrongUsage("--event %s: %w: name one with --hook", f.event, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--event %s: %w", f.event, err)
 	}
 	return e, nil
 }
 
-func readFile(path string, in io.Reader) ([]byte, error) {
-	if path == "-" {
-		return io.ReadAll(in)
+// text returns what the event's file says.
+func (f *eventFlags) text(ctx context.Context, in io.Reader) ([]byte, error) {
+	if f.event != "-" {
+		return readInput(ctx, f.event)
 	}
-	return os.ReadFile(path)
+	return readOpen(ctx, "stdin", func() (io.ReadCloser, error) { return io.NopCloser(in), nil })
 }
 
 // options are what the rehearsal of a plugin has besides the event.
@@ -86,9 +89,9 @@ func (f *eventFlags) options(ctx context.Context, p pluginFile, e *wasm.Engine, 
 	}
 	o := rehearsal.Options{ID: p.beside.ID, Config: string(p.beside.Config), Grant: p.beside.Grant | more, Match: p.beside.Match, Load: p.loader(ctx, e, cgroupVersion)}
 	if f.config != "" {
-		b, err := os.ReadFile(f.config)
+		b, err := readInput(ctx, f.config)
 		if err != nil {
-			return o, err
+			return o, fmt.Errorf("--config: %w", err)
 		}
 		var compact bytes.Buffer // as the proxy passes it on
 		if err := json.Compact(&compact, b); err != nil {
@@ -105,7 +108,7 @@ func (f *eventFlags) open(cmd *cobra.Command, path string) (r *rehearsal.Rig, p 
 	if p, err = readPlugin(path); err != nil {
 		return nil, p, nil, err
 	}
-	event, err := f.read(cmd.InOrStdin())
+	event, err := f.read(ctx, cmd.InOrStdin())
 	if err != nil {
 		return nil, p, nil, err
 	}

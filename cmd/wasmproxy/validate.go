@@ -24,6 +24,9 @@ func validateCommand() *cobra.Command {
 			for _, p := range plugins {
 				fmt.Fprintln(cmd.OutOrStdout(), p)
 			}
+			if err == nil && len(plugins) == 0 {
+				fmt.Fprintf(cmd.OutOrStdout(), "no plugin in %s and %s\n", c.PluginDir, c.HookDir)
+			}
 			return err
 		},
 	}

@@ -11,7 +11,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strconv"
@@ -87,7 +86,7 @@ func Path(endpoint string) string { return strings.TrimPrefix(endpoint, "unix://
 func (c *Config) distinct() error {
 	for key, value := range map[string]string{"backend": c.Backend, "image-endpoint": c.ImageEndpoint} {
 		if value != "" && filepath.Clean(Path(value)) == filepath.Clean(Path(c.Listen)) {
-			return fmt.Errorf("%s: %q is the proxy's own socket", key, value)
+			return wrong(key, "%q is the proxy's own socket", value)
 		}
 	}
 	return nil
@@ -98,7 +97,7 @@ func (c *Config) distinct() error {
 func (c *Config) cacheApart() error {
 	for key, dir := range map[string]string{"plugin-dir": c.PluginDir, "hook-dir": c.HookDir} {
 		if c.CacheDir != "" && (within(c.CacheDir, dir) || within(dir, c.CacheDir)) {
-			return fmt.Errorf("cache-dir: %q and %s %q are not apart", c.CacheDir, key, dir)
+			return wrong("cache-dir", "%q and %s %q are not apart", c.CacheDir, key, dir)
 		}
 	}
 	return nil
@@ -107,7 +106,7 @@ func (c *Config) cacheApart() error {
 // enough wants memory for a guest at least.
 func (c *Config) enough() error {
 	if c.GuestBytes() == 0 {
-		return fmt.Errorf("guest-memory: %q is not a size such as 256Mi or 1Gi", c.GuestMemory)
+		return wrong("guest-memory", "%q is not a size such as 256Mi or 1Gi", c.GuestMemory)
 	}
 	return nil
 }
@@ -119,21 +118,21 @@ func within(path, dir string) bool {
 
 func endpoint(key, value string) error {
 	if !filepath.IsAbs(Path(value)) {
-		return fmt.Errorf("%s: %q is not unix:// and an absolute path", key, value)
+		return wrong(key, "%q is not unix:// and an absolute path", value)
 	}
 	return nil
 }
 
 func label(key, value string) error {
 	if name, _, ok := strings.Cut(value, "="); !ok || name == "" {
-		return fmt.Errorf("%s: %q is not a label such as example.com/skip=true", key, value)
+		return wrong(key, "%q is not a label such as example.com/skip=true", value)
 	}
 	return nil
 }
 
 func directory(key, value string) error {
 	if !filepath.IsAbs(value) {
-		return fmt.Errorf("%s: %q is not an absolute path", key, value)
+		return wrong(key, "%q is not an absolute path", value)
 	}
 	return nil
 }
@@ -151,7 +150,7 @@ func oneOf(key, value string, allowed ...string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s: %q is none of %s", key, value, strings.Join(allowed, ", "))
+	return wrong(key, "%q is none of %s", value, strings.Join(allowed, ", "))
 }
 
 func level(value string) error {
@@ -160,7 +159,7 @@ func level(value string) error {
 
 func positive(key string, value time.Duration) error {
 	if value <= 0 {
-		return fmt.Errorf("%s: %v is not more than nothing", key, value)
+		return wrong(key, "%v is not more than nothing", value)
 	}
 	return nil
 }

@@ -71,15 +71,18 @@ func TestBadSettingsAreNamed(t *testing.T) {
 		{"memory without a unit", "", []string{"--guest-memory=256"}, [2]string{}, `guest-memory: "256" is not a size such as 256Mi`},
 		{"no memory", "", []string{"--guest-memory=0Mi"}, [2]string{}, `guest-memory: "0Mi"`},
 		{"memory in a file", "guest-memory: 64MB\n", nil, [2]string{}, `guest-memory: "64MB"`},
-		{"duration in a file", "drain-timeout: soon\n", nil, [2]string{}, "drain-timeout"},
+		{"duration in a file", "drain-timeout: soon\n", nil, [2]string{}, `wasmproxy.yaml: drain-timeout: "soon" is not a time span such as 4m`},
+		{"duration in a variable", "", nil, [2]string{"WASMPROXY_DRAIN_TIMEOUT", "240"}, `environment variable WASMPROXY_DRAIN_TIMEOUT: drain-timeout: "240" is not a time span such as 4m`},
+		{"negative duration", "drain-timeout: -4m\n", nil, [2]string{}, `wasmproxy.yaml: drain-timeout: -4m0s is not more than nothing`},
 		{"duration without a unit", "drain-timeout: 240\n", nil, [2]string{}, "wasmproxy.yaml: drain-timeout: 240"},
 		{"list", "plugin-dir: [/a, /b]\n", nil, [2]string{}, "wasmproxy.yaml: plugin-dir"},
 		{"switch in a file", "koord-compat: \"yes\"\n", nil, [2]string{}, "wasmproxy.yaml: koord-compat: yes is not true or false"},
 		{"switch that is a list", "koord-compat: [true]\n", nil, [2]string{}, "wasmproxy.yaml: koord-compat"},
-		{"switch in a variable", "", nil, [2]string{"WASMPROXY_KOORD_COMPAT", "maybe"}, "koord-compat"},
+		{"switch in a variable", "", nil, [2]string{"WASMPROXY_KOORD_COMPAT", "maybe"}, `environment variable WASMPROXY_KOORD_COMPAT: koord-compat: "maybe" is not true or false`},
 		{"text that is a switch", "listen: true\n", nil, [2]string{}, "wasmproxy.yaml: listen: true is not text"},
 		{"label", "", []string{"--skip-label=example.com/skip"}, [2]string{}, `skip-label: "example.com/skip" is not a label such as`},
-		{"level", "log-level: loud\n", nil, [2]string{}, `log-level: "loud"`},
+		{"level", "log-level: loud\n", nil, [2]string{}, `wasmproxy.yaml: log-level: "loud"`},
+		{"level in a variable", "log-level: info\n", nil, [2]string{"WASMPROXY_LOG_LEVEL", "loud"}, `environment variable WASMPROXY_LOG_LEVEL: log-level: "loud"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

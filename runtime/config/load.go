@@ -7,6 +7,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,19 +58,19 @@ func Load(fs *pflag.FlagSet) (*Config, error) {
 
 // load takes other defaults than the settings' own, where there are any.
 func load(fs *pflag.FlagSet, defaults map[string]any) (*Config, error) {
-	k := koanf.New(".")
+	k, from := koanf.New("."), origins{}
 	path, err := fs.GetString(FileFlag)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(loadDefaults(k, defaults), loadFile(k, path), loadEnv(k), loadFlags(k, fs)); err != nil {
+	if err := errors.Join(loadDefaults(k, defaults), loadFile(k, path, from), loadEnv(k, from), loadFlags(k, fs, from)); err != nil {
 		return nil, err
 	}
 	c := new(Config)
 	if err := k.Unmarshal("", c); err != nil {
 		return nil, fmt.Errorf("reading the settings: %w", err)
 	}
-	return c, c.Validate()
+	return c, from.name(c.Validate())
 }
 
 func loadDefaults(k *koanf.Koanf, others map[string]any) error {
@@ -83,7 +84,7 @@ func loadDefaults(k *koanf.Koanf, others map[string]any) error {
 	return k.Load(confmap.Provider(defaults, "."), nil)
 }
 
-func loadFile(k *koanf.Koanf, path string) error {
+func loadFile(k *koanf.Koanf, path string, from origins) error {
 	if path == "" {
 		return nil
 	}
@@ -93,8 +94,9 @@ func loadFile(k *koanf.Koanf, path string) error {
 	}
 	var errs []error
 	for _, key := range written.Keys() {
+		from[key] = "config file " + path
 		if err := checkWritten(key, written.Get(key)); err != nil {
-			errs = append(errs, fmt.Errorf("config file %s: %w", path, err))
+			errs = append(errs, fmt.Errorf("%s: %w", from[key], err))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -110,34 +112,55 @@ func checkWritten(key string, value any) error {
 	if !ok {
 		return fmt.Errorf("unknown key %q", key)
 	}
-	switch value.(type) {
+	switch value := value.(type) {
 	case nil: // a key without a value
 		return nil
 	case bool:
-		ok = s.isSwitch()
+		if s.isSwitch() {
+			return nil
+		}
 	case string:
-		ok = !s.isSwitch()
-	default:
-		ok = false
-	}
-	switch {
-	case ok:
-		return nil
-	case s.isSwitch():
-		return fmt.Errorf("%s: %v is not true or false", key, value)
-	}
-	return fmt.Errorf("%s: %v is not text; a time span has its unit, as 4m has", key, value)
-}
-
-func loadEnv(k *koanf.Koanf) error {
-	var unknown []error
-	for _, variable := range os.Environ() {
-		name, _, _ := strings.Cut(variable, "=")
-		if strings.HasPrefix(name, envPrefix) && !known(envKey(name)) && !slices.Contains(otherVariables, name) {
-			unknown = append(unknown, fmt.Errorf("environment variable %s: no setting has this name", name))
+		if !s.isSwitch() {
+			return s.check(value)
 		}
 	}
-	if err := errors.Join(unknown...); err != nil {
+	if s.isSwitch() {
+		return wrong(key, "%v is not true or false", value)
+	}
+	return wrong(key, "%v is not text; a time span has its unit, as 4m has", value)
+}
+
+// check says what of a text cannot be decoded.
+func (s setting) check(text string) error {
+	switch s.kind {
+	case reflect.TypeFor[time.Duration]():
+		if _, err := time.ParseDuration(text); err != nil {
+			return wrong(s.key, "%q is not a time span such as 4m", text)
+		}
+	case reflect.TypeFor[bool]():
+		if _, err := strconv.ParseBool(text); err != nil {
+			return wrong(s.key, "%q is not true or false", text)
+		}
+	}
+	return nil
+}
+
+func loadEnv(k *koanf.Koanf, from origins) error {
+	var errs []error
+	for _, variable := range os.Environ() {
+		name, value, _ := strings.Cut(variable, "=")
+		if !strings.HasPrefix(name, envPrefix) || slices.Contains(otherVariables, name) {
+			continue
+		}
+		where := "environment variable " + name
+		if s, ok := settingOf(envKey(name)); !ok {
+			errs = append(errs, fmt.Errorf("%s: no setting has this name", where))
+		} else if err := s.check(value); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", where, err))
+		}
+		from[envKey(name)] = where
+	}
+	if err := errors.Join(errs...); err != nil {
 		return err
 	}
 	return k.Load(env.Provider(".", env.Opt{
@@ -156,7 +179,7 @@ func envKey(name string) string {
 }
 
 // loadFlags takes the flags that were given; the others' defaults are settled.
-func loadFlags(k *koanf.Koanf, fs *pflag.FlagSet) error {
+func loadFlags(k *koanf.Koanf, fs *pflag.FlagSet, from origins) error {
 	return k.Load(posflag.ProviderWithFlag(fs, ".", nil, func(f *pflag.Flag) (string, any) {
 		name := f.Name
 		if key, old := koordNames[name]; old {
@@ -164,6 +187,9 @@ func loadFlags(k *koanf.Koanf, fs *pflag.FlagSet) error {
 		}
 		if !f.Changed || !known(name) {
 			return "", nil
+		}
+		if from[name] = ""; f.Name != name {
+			from[name] = "--" + f.Name
 		}
 		return name, f.Value.String()
 	}), nil)

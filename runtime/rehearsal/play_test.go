@@ -223,7 +223,7 @@ func TestReadRefuses(t *testing.T) {
 	}{
 		{" ", abi.PreCreateContainer, "it is empty"},
 		{pod, 0, "only a fixture says which hook it is for"},
-		{"nonsense", abi.PreCreateContainer, "it is no CreateContainerRequest"},
+		{"nonsense", abi.PreCreateContainer, "nor a CreateContainerRequest"},
 		{`{"container_id": "c"}`, abi.PreStartContainer, "give a recording"},
 		{`{}`, abi.Tick, "Tick is no call's"},
 		{`{"hook": "PreCreateContainer"}`, abi.PreStartContainer, "no case is PreStartContainer; there are "},

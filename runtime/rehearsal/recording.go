@@ -89,7 +89,7 @@ func FromRequest(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 		err = proto.Unmarshal(file, request)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("it is no %s: %w", name, err)
+		return nil, fmt.Errorf("it is neither a Pod, a fixture, a recording nor a %s: %w", name, err)
 	}
 	e := &Event{Hook: hook, Node: DefaultNode(s.CgroupVersion)}
 	e.Call = newCall(request).answer("sandbox", "container")
@@ -119,6 +119,9 @@ func isRecording(file []byte) bool {
 	return err == nil && len(entries) > 0 && entries[0].Method+entries[0].Point != ""
 }
 
+// ErrNoHook is the error of an event that does not say which hook it is for.
+var ErrNoHook = errors.New("only a fixture says which hook it is for")
+
 // Read returns the event in a file of any of the kinds that there are. With a
 // fixture hook may be 0: the fixture says it.
 func Read(file []byte, hook abi.Hook, s Setting) (*Event, error) {
@@ -130,7 +133,9 @@ func Read(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	case isFixture(text):
 		return readFixture(text, hook, s)
 	case hook == 0:
-		return nil, errors.New("only a fixture says which hook it is for: name one")
+		return nil, ErrNoHook
+	case s.Case != "":
+		return nil, fmt.Errorf("it is no fixture, of which there could be a case %q", s.Case)
 	case isPod(text):
 		return FromPod(file, hook, s)
 	}
