@@ -46,10 +46,10 @@ type updateJSON struct {
 }
 
 // encodeResult writes what came of an event, for programs.
-func encodeResult(out io.Writer, _ pluginFile, res rehearsal.Result, show bool) error {
+func encodeResult(out io.Writer, _ pluginFile, res rehearsal.Result) error {
 	r := resultJSON{
 		Plugin: res.Manifest.Name, Version: res.Manifest.Version, Event: res.Title, Outcome: verdict(res), Asked: res.Asked,
-		Changes: []changeJSON{}, Updates: []updateJSON{}, Cgroups: []changeJSON{}, Log: append([]string{}, lines(res.Lines)...),
+		Changes: changesJSON(res.Changes()), Updates: []updateJSON{}, Cgroups: []changeJSON{}, Log: append([]string{}, lines(res.Lines)...),
 		Refused: res.Refused, Missing: res.Lacking.Names(), Notes: res.Remarks,
 		Fuel: res.Fuel, HostCalls: res.HostCalls, TookNS: res.Took.Nanoseconds(),
 	}
@@ -59,11 +59,8 @@ func encodeResult(out io.Writer, _ pluginFile, res rehearsal.Result, show bool) 
 	if res.Err != nil {
 		r.Error = res.Err.Error()
 	}
-	if res.Sent != nil {
-		r.Changes = changesJSON(rehearsal.Diff(res.Request, res.Sent), show)
-	}
 	for _, u := range res.Updates {
-		r.Updates = append(r.Updates, updateJSON{u.GetContainerId(), changesJSON(rehearsal.Fields(u), show)})
+		r.Updates = append(r.Updates, updateJSON{u.GetContainerId(), changesJSON(res.Fields(u))})
 	}
 	for _, w := range res.Writes {
 		r.Cgroups = append(r.Cgroups, changeJSON{w.Path, &w.Before, &w.After})
@@ -77,16 +74,15 @@ func encodeResult(out io.Writer, _ pluginFile, res rehearsal.Result, show bool) 
 	return encode(out, r)
 }
 
-func changesJSON(all []rehearsal.Difference, show bool) []changeJSON {
+func changesJSON(all []rehearsal.Difference) []changeJSON {
 	changes := []changeJSON{}
 	for _, d := range all {
 		c := changeJSON{Path: d.Path}
-		before, after := shown(d, show)
 		if d.HadBefore {
-			c.Before = &before
+			c.Before = &d.Before
 		}
 		if d.HasNow {
-			c.After = &after
+			c.After = &d.After
 		}
 		changes = append(changes, c)
 	}

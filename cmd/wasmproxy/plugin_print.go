@@ -16,9 +16,8 @@ import (
 
 // report writes sections of lines, and leaves out those without any.
 type report struct {
-	out  io.Writer
-	show bool // secrets
-	err  error
+	out io.Writer
+	err error
 }
 
 func (r *report) section(title string, lines []string) {
@@ -29,7 +28,7 @@ func (r *report) section(title string, lines []string) {
 }
 
 // printResult writes what came of an event, for people.
-func printResult(out io.Writer, p pluginFile, res rehearsal.Result, show bool) error {
+func printResult(out io.Writer, p pluginFile, res rehearsal.Result) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "plugin\t%s %s\n", res.Manifest.Name, res.Manifest.Version)
 	fmt.Fprintf(w, "event\t%s\n", res.Title)
@@ -40,12 +39,12 @@ func printResult(out io.Writer, p pluginFile, res rehearsal.Result, show bool) e
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	r := &report{out: out, show: show}
+	r := &report{out: out}
 	if res.Sent != nil {
-		r.section("request "+name(res.Request), r.differences(rehearsal.Diff(res.Request, res.Sent)))
+		r.section("request "+name(res.Request), differences(res.Changes()))
 	}
 	for _, u := range res.Updates {
-		r.section("other container "+u.GetContainerId()+": "+name(u), r.differences(rehearsal.Fields(u)))
+		r.section("other container "+u.GetContainerId()+": "+name(u), differences(res.Fields(u)))
 	}
 	r.section("cgroup files", writes(res.Writes))
 	r.section("log", lines(res.Lines))
@@ -79,28 +78,19 @@ func verdict(res rehearsal.Result) string {
 	return "the call goes on, changed"
 }
 
-func (r *report) differences(all []rehearsal.Difference) []string {
+func differences(all []rehearsal.Difference) []string {
 	var lines []string
 	for _, d := range all {
-		before, after := shown(d, r.show)
 		switch {
 		case !d.HadBefore:
-			lines = append(lines, fmt.Sprintf("+ %s: %s", d.Path, after))
+			lines = append(lines, fmt.Sprintf("+ %s: %s", d.Path, d.After))
 		case !d.HasNow:
-			lines = append(lines, fmt.Sprintf("- %s: %s", d.Path, before))
+			lines = append(lines, fmt.Sprintf("- %s: %s", d.Path, d.Before))
 		default:
-			lines = append(lines, fmt.Sprintf("~ %s: %s -> %s", d.Path, before, after))
+			lines = append(lines, fmt.Sprintf("~ %s: %s -> %s", d.Path, d.Before, d.After))
 		}
 	}
 	return lines
-}
-
-// shown are the values of a difference, as far as they may be seen.
-func shown(d rehearsal.Difference, secrets bool) (before, after string) {
-	if d.Secret && !secrets {
-		return "(hidden)", "(hidden)"
-	}
-	return d.Before, d.After
 }
 
 func writes(all []rehearsal.Write) []string {

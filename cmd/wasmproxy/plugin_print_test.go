@@ -23,10 +23,14 @@ func TestSecretsAreHidden(t *testing.T) {
 	for _, res := range []rehearsal.Result{
 		{Request: env("secret-1"), Sent: env("secret-2")}, {Request: auth("secret-1"), Sent: auth("secret-2")},
 	} {
-		for _, write := range []func(io.Writer, pluginFile, rehearsal.Result, bool) error{printResult, encodeResult} {
+		for _, write := range []func(io.Writer, pluginFile, rehearsal.Result) error{printResult, encodeResult} {
 			for _, show := range []bool{false, true} {
 				var out bytes.Buffer
-				if err := write(&out, pluginFile{}, res, show); err != nil {
+				shown := res
+				if !show {
+					shown = res.Hide()
+				}
+				if err := write(&out, pluginFile{}, shown); err != nil {
 					t.Fatal(err)
 				}
 				if strings.Contains(out.String(), "secret") != show || strings.Contains(out.String(), "(hidden)") == show {

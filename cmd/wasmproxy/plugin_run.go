@@ -147,7 +147,8 @@ own engine and code. Nothing runs, and no cgroup is touched. FILE is one of
   a request     of the hook's method, as protojson or as it is on the wire
 
 X.json beside X.wasm counts as in the plugin directory: its config, grant, limits, state
-and match. Values of environment variables and registry credentials are shown as (hidden).
+and match. Values of environment variables and registry credentials are shown as (hidden),
+also where the plugin says them, if they have four letters or more.
 Exit codes: 0 the call goes on, 1 the plugin failed, 2 wrong usage, 3 it refused the call.`,
 		Example: `  wasmproxy plugin run 10-cpu-boost.wasm --hook PreCreateContainer --event pod.yaml
   wasmproxy plugin run 10-cpu-boost.wasm --event testdata/boost.json
@@ -166,11 +167,14 @@ Exit codes: 0 the call goes on, 1 the plugin failed, 2 wrong usage, 3 it refused
 			if err != nil {
 				return err
 			}
+			if !show {
+				result = result.Hide()
+			}
 			write := printResult
 			if format == "json" {
 				write = encodeResult
 			}
-			return errors.Join(write(cmd.OutOrStdout(), p, result, show), outcome(args[0], result))
+			return errors.Join(write(cmd.OutOrStdout(), p, result), outcome(args[0], result))
 		},
 	}
 	f.register(cmd)

@@ -35,6 +35,9 @@ type Result struct {
 
 	Fuel, HostCalls int64
 	Took            time.Duration
+
+	secrets []string // of the calls before the event's
+	veil    *veil    // nil until they are hidden
 }
 
 // Play lets the event happen once and gathers what came of it. The error is not the
@@ -57,7 +60,13 @@ func (r *Rig) Play(ctx context.Context) (Result, error) {
 	res.Lines, res.Refused = r.heard.lines, r.heard.refused
 	res.Remarks = append(res.Remarks, r.heard.remarks...)
 	res.Fuel, res.HostCalls, res.Took = r.heard.fuel, r.heard.calls, r.heard.took
-	return res, r.messages(&res)
+	if err := r.messages(&res); err != nil {
+		return res, err
+	}
+	for _, c := range r.event.Before {
+		res.secrets = append(res.secrets, secretsOf(c.Request)...)
+	}
+	return res, nil
 }
 
 // judge tells what the plugin answered.
