@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,9 +15,14 @@ type callContext struct {
 	time            CallTime
 	begun           time.Time
 
-	mu    sync.Mutex
-	timed context.Context // nil until somebody waits
-	stop  context.CancelFunc
+	mu    sync.Mutex                   // held to set timed
+	timed atomic.Pointer[timedContext] // nil until somebody waits
+}
+
+// timedContext is a context that ends by itself, or when it is stopped.
+type timedContext struct {
+	context.Context
+	stop context.CancelFunc
 }
 
 // WithCallTime begins the time of all plugins of a call.
@@ -40,11 +46,14 @@ func (c *callContext) Deadline() (time.Time, bool) {
 func (c *callContext) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.timed == nil {
+	timed := c.timed.Load()
+	if timed == nil {
 		limit := c.time.limit + maxWait
-		c.timed, c.stop = context.WithDeadlineCause(c.Context, c.end(), &TimeError{"the time of all plugins of a call and of waiting", limit})
+		timed = new(timedContext)
+		timed.Context, timed.stop = context.WithDeadlineCause(c.Context, c.end(), &TimeError{"the time of all plugins of a call and of waiting", limit})
+		c.timed.Store(timed)
 	}
-	return c.timed.Done()
+	return timed.Done()
 }
 
 // Err implements context.Context.
@@ -63,26 +72,26 @@ func (c *callContext) Value(key any) any {
 
 // current is the context that knows whether it has ended, and of what.
 func (c *callContext) current() context.Context {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.timed == nil {
-		return c.Context
+	if timed := c.timed.Load(); timed != nil {
+		return timed.Context
 	}
-	return c.timed
+	return c.Context
 }
 
 func (c *callContext) cancel() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.timed == nil {
-		c.timed, c.stop = canceled, func() {}
+	timed := c.timed.Load()
+	if timed == nil {
+		c.timed.Store(&canceled)
+		return
 	}
-	c.stop()
+	timed.stop()
 }
 
 // canceled is what a context is that nobody waited for until its end.
-var canceled = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
+var canceled = func() timedContext {
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	return timedContext{ctx, stop}
 }()
