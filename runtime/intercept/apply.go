@@ -34,7 +34,7 @@ func (e *event) Apply(changes []plugin.Owned) {
 		if c.Op == plugin.WriteFile {
 			continue
 		}
-		delete(e.views, c.Object)
+		e.outdate(c.Object)
 		if c.Object >= abi.FirstHandle {
 			e.handles.object(c.Object).apply(c)
 		}

@@ -19,12 +19,12 @@ type event struct {
 	about     about
 	node      *Node
 	store     *pods.Store
-	cgroups   *cgroup.FS            // nil without a cgroup file system
-	pod       *podView              // nil if there is none or it is not known
-	container *containerView        // nil in a hook of a pod
-	places    []place               // where changes go
-	handles   handles               // what the event handed out
-	views     map[abi.Object][]byte // encoded, until a change makes them wrong
+	cgroups   *cgroup.FS     // nil without a cgroup file system
+	pod       *podView       // nil if there is none or it is not known
+	container *containerView // nil in a hook of a pod
+	places    []place        // where changes go
+	handles   handles        // what the event handed out
+	views     []flat         // encoded, until a change makes them wrong
 }
 
 // object is what a number of the ABI stands for: one of these, or nothing.
@@ -73,44 +73,60 @@ func (e *event) object(o abi.Object) object {
 	return e.handles.object(o)
 }
 
-// Int64 implements plugin.Event.
-func (e *event) Int64(o abi.Object, f abi.Field) (int64, abi.Errno) {
-	switch {
-	case o == abi.Event && f == abi.EventHook:
-		return int64(e.hook), abi.OK
-	case o == abi.Event && f == abi.EventTime:
-		return e.at.UnixNano(), abi.OK
-	}
+// scalars are the numbers and texts of an object.
+type scalars interface {
+	int64(abi.Field) (int64, bool)
+	text(abi.Field) (string, bool)
+}
+
+// scalars returns those of an object; nil if it is none.
+func (e *event) scalars(o abi.Object) scalars {
 	switch obj := e.object(o); {
 	case obj.pod != nil:
-		return found(obj.pod.int64(f))
+		return obj.pod
 	case obj.container != nil:
-		return found(obj.container.int64(f))
+		return obj.container
 	case obj.node != nil:
-		return found(obj.node.int64(f))
+		return obj.node
 	case obj.about != nil:
-		return found(obj.about.int64(f))
+		return e
+	}
+	return nil
+}
+
+// Int64 implements plugin.Event.
+func (e *event) Int64(o abi.Object, f abi.Field) (int64, abi.Errno) {
+	if s := e.scalars(o); s != nil {
+		return found(s.int64(f))
 	}
 	return 0, abi.NotFound
 }
 
 // Text implements plugin.Event.
 func (e *event) Text(o abi.Object, f abi.Field) (string, abi.Errno) {
-	if o == abi.Event && f == abi.EventMethod {
-		method := e.hook.Info().Method
-		return found(method, method != "")
-	}
-	switch obj := e.object(o); {
-	case obj.pod != nil:
-		return found(obj.pod.text(f))
-	case obj.container != nil:
-		return found(obj.container.text(f))
-	case obj.node != nil:
-		return found(obj.node.text(f))
-	case obj.about != nil:
-		return found(obj.about.text(f))
+	if s := e.scalars(o); s != nil {
+		return found(s.text(f))
 	}
 	return "", abi.NotFound
+}
+
+// int64 is for the event's own fields, as an object.
+func (e *event) int64(f abi.Field) (int64, bool) {
+	switch f {
+	case abi.EventHook:
+		return int64(e.hook), true
+	case abi.EventTime:
+		return e.at.UnixNano(), true
+	}
+	return e.about.int64(f)
+}
+
+func (e *event) text(f abi.Field) (string, bool) {
+	if f == abi.EventMethod {
+		method := e.hook.Info().Method
+		return method, method != ""
+	}
+	return e.about.text(f)
 }
 
 // Entries implements plugin.Event.

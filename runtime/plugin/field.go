@@ -64,11 +64,17 @@ func recordOf(o abi.Object, f abi.Field) *abi.RecordInfo {
 // viewed are the fields that are in an object's view, in order.
 var viewed = viewedFields()
 
-func viewedFields() (all [abi.Node + 1][]*abi.FieldInfo) {
+// scalar is a field of a number or a text.
+type scalar struct {
+	field  abi.Field
+	number bool
+}
+
+func viewedFields() (all [abi.Node + 1][]scalar) {
 	for o, numbered := range fields {
 		for _, info := range numbered {
 			if info != nil && info.Reading == 0 && (info.Type == abi.Int64 || info.Type == abi.String) {
-				all[o] = append(all[o], info)
+				all[o] = append(all[o], scalar{info.Field, info.Type == abi.Int64})
 			}
 		}
 	}
@@ -81,13 +87,26 @@ const viewTexts = 512
 // EncodeView returns the flat record of an object, made of what the event's own
 // getters answer. It is for implementations of Event.View.
 func EncodeView(ev Event, o abi.Object) ([]byte, abi.Errno) {
-	kind := ev.Kind(o)
+	return EncodeScalars(ev.Kind(o),
+		func(f abi.Field) (int64, bool) { n, errno := ev.Int64(o, f); return n, errno == abi.OK },
+		func(f abi.Field) (string, bool) { text, errno := ev.Text(o, f); return text, errno == abi.OK })
+}
+
+// EncodeScalars returns the flat record of an object of a kind, made of what the two
+// answer for its numbers and texts; ok tells whether the object has the field.
+func EncodeScalars(kind abi.Object, number func(abi.Field) (n int64, ok bool), text func(abi.Field) (text string, ok bool)) ([]byte, abi.Errno) {
 	if kind < 0 || int(kind) >= len(viewed) {
 		return nil, abi.NotFound
 	}
 	w, there := abi.NewViewWriter(len(viewed[kind]), viewTexts), false
-	for _, info := range viewed[kind] {
-		if appendField(&w, ev, o, info) {
+	for _, f := range viewed[kind] {
+		if f.number {
+			if n, ok := number(f.field); ok {
+				w.Int64(f.field, n)
+				there = true
+			}
+		} else if t, ok := text(f.field); ok {
+			w.Text(f.field, t)
 			there = true
 		}
 	}
@@ -95,20 +114,4 @@ func EncodeView(ev Event, o abi.Object) ([]byte, abi.Errno) {
 		return nil, abi.NotFound
 	}
 	return w.View(), abi.OK
-}
-
-// appendField adds a field to a view if the object has it, which it reports.
-func appendField(w *abi.ViewWriter, ev Event, o abi.Object, info *abi.FieldInfo) bool {
-	if info.Type == abi.Int64 {
-		n, errno := ev.Int64(o, info.Field)
-		if errno == abi.OK {
-			w.Int64(info.Field, n)
-		}
-		return errno == abi.OK
-	}
-	text, errno := ev.Text(o, info.Field)
-	if errno == abi.OK {
-		w.Text(info.Field, text)
-	}
-	return errno == abi.OK
 }
