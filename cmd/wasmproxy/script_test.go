@@ -51,7 +51,7 @@ func setUp(env *testscript.Env) error {
 // TestNewPlugins builds what plugin new writes, with the compilers of
 // testdata/toolchain, no module cache and no network.
 func TestNewPlugins(t *testing.T) {
-	path := []string{builtProxy(t)}
+	path := []string{program(t)} // not the tests' own: under the race detector it compiles standard Go's guests for a minute
 	for _, toolchain := range []string{"tinygo", "rust", "clang"} {
 		out, err := exec.CommandContext(t.Context(), "../../testdata/toolchain/"+toolchain+".sh").Output()
 		if err != nil {
@@ -82,15 +82,4 @@ func TestNewPlugins(t *testing.T) {
 		env.Setenv("CARGO_HOME", env.WorkDir+"/cargo")
 		return setUp(env)
 	}})
-}
-
-// builtProxy returns a directory with the program as users have it. Under the race
-// detector, as the tests' own, it takes a minute to compile a guest of standard Go.
-func builtProxy(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", dir+"/wasmproxy", ".").CombinedOutput(); err != nil {
-		t.Fatalf("building the proxy: %v\n%s", err, out)
-	}
-	return dir
 }
