@@ -122,19 +122,30 @@ func (d *Draft) Commit() error {
 	kv := d.kv
 	kv.mu.Lock()
 	defer kv.mu.Unlock()
-	after, bytes := maps.Clone(kv.values), kv.bytes
-	for key, v := range d.wrote {
-		if before, ok := after[key]; ok {
-			bytes -= len(key) + len(before)
-		}
-		delete(after, key)
-		if !v.gone {
-			after[key], bytes = v.text, bytes+len(key)+len(v.text)
-		}
-	}
-	if len(after) > MaxKVKeys || bytes > MaxKV {
+	keys, bytes := kv.grow(d.wrote)
+	if len(kv.values)+keys > MaxKVKeys || kv.bytes+bytes > MaxKV {
 		return fmt.Errorf("kv: other calls left no room for what this one wrote: %w", abi.Limit)
 	}
-	kv.values, kv.bytes = after, bytes
+	kv.bytes += bytes
+	for key, v := range d.wrote {
+		if v.gone {
+			delete(kv.values, key)
+		} else {
+			kv.values[key] = v.text
+		}
+	}
 	return nil
+}
+
+// grow returns how many more keys and bytes there will be with these writes.
+func (kv *KV) grow(wrote map[string]draftValue) (keys, bytes int) {
+	for key, v := range wrote {
+		if before, ok := kv.values[key]; ok {
+			keys, bytes = keys-1, bytes-len(key)-len(before)
+		}
+		if !v.gone {
+			keys, bytes = keys+1, bytes+len(key)+len(v.text)
+		}
+	}
+	return keys, bytes
 }

@@ -153,3 +153,25 @@ func TestMetrics(t *testing.T) {
 	update(abi.Limit, abi.MetricAdd, "more", 1)
 	update(abi.OK, abi.MetricSet, "_gauge", 1)
 }
+
+// What a commit costs follows what was written, not what there is.
+func TestKVCommitCost(t *testing.T) {
+	cost := func(keys int) float64 {
+		kv := plugin.NewKV()
+		for i := range keys {
+			d := kv.Begin()
+			if d.Set(fmt.Sprint("key", i), "v") != abi.OK || d.Commit() != nil {
+				t.Fatal("no room")
+			}
+		}
+		return testing.AllocsPerRun(100, func() {
+			d := kv.Begin()
+			if d.Set("key0", "w") != abi.OK || d.Commit() != nil {
+				t.Error("no room")
+			}
+		})
+	}
+	if one, many := cost(1), cost(plugin.MaxKVKeys); many > one {
+		t.Errorf("%v allocations among %d keys, %v with one", many, plugin.MaxKVKeys, one)
+	}
+}
