@@ -98,6 +98,7 @@ type call struct {
 	others []*otherWrite // what plugins want of other objects once the call has succeeded
 
 	missing bool // the backend does not know the call's object
+	inTurn  bool // it has its object's turn already
 }
 
 // intercept takes one call through its hooks. What the backend answers goes to
@@ -109,6 +110,7 @@ func (i *interceptor) intercept(ctx context.Context, frame *cri.Frame, next cri.
 	}
 	hooks, cancel := budget(ctx)
 	defer cancel()
+	defer c.takeTurn(hooks)()
 	if err := c.prepare(hooks); err != nil {
 		return nil, callError(err)
 	}
@@ -179,9 +181,7 @@ func (c *call) pre(ctx context.Context) error {
 		return c.unknown(hook)
 	}
 	c.event.hook = hook
-	if err := c.Turns.Wait(ctx, c.event.turn()); err != nil {
-		c.Log.WarnContext(c.ctx, "earlier post hooks have not ended", "hook", hook.String(), slog.Any("", c.event), "err", err)
-	}
+	c.awaitTurn(ctx)
 	ctx, cancel := c.pluginTime(ctx)
 	defer cancel()
 	owned, err := c.Chain.Dispatch(ctx, c.event)
@@ -193,6 +193,16 @@ func (c *call) pre(ctx context.Context) error {
 		c.dirty = c.dirty || o.Change.Op != plugin.WriteFile && o.Change.Object < abi.FirstHandle
 	}
 	return c.writePodFiles()
+}
+
+// awaitTurn waits for the object's post hooks, as long as there is time.
+func (c *call) awaitTurn(ctx context.Context) {
+	if c.inTurn {
+		return
+	}
+	if err := c.Turns.Wait(ctx, c.event.turn()); err != nil {
+		c.Log.WarnContext(c.ctx, "earlier post hooks have not ended", "hook", c.event.hook.String(), slog.Any("", c.event), "err", err)
+	}
 }
 
 // unknown passes by the hook of an object that neither the store nor the

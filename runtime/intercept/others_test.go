@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -221,4 +222,76 @@ func TestReadFile(t *testing.T) {
 	n.runPod()
 	_, err := n.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c1"}, &runtimeapi.StartContainerResponse{})
 	n.must(err)
+}
+
+// give sets the quota of c1, from the making of another pod.
+func give(quota int64) plugin.Member {
+	return on(abi.PreRunPodSandbox, func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+		o, err := neighbour(ev)
+		if err != nil {
+			return nil // it is yet to be made
+		}
+		return adj.SetInt64(o, abi.Resources+abi.CPUQuota, quota)
+	})
+}
+
+// update is kubelet's own of c1.
+func (n *node) update(quota int64) error {
+	_, err := n.call(n.t.Context(), "UpdateContainerResources", &runtimeapi.UpdateContainerResourcesRequest{
+		ContainerId: "c1", Linux: &runtimeapi.LinuxContainerResources{CpuQuota: quota},
+	}, &runtimeapi.UpdateContainerResourcesResponse{})
+	return err
+}
+
+// What a plugin wants of a container that kubelet updates at the moment comes after
+// that, and is what stays.
+func TestWriteWhileKubeletUpdates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, []plugin.Member{give(20_000)})
+		n.runPod()
+		n.updating = func() {
+			n.updating = nil
+			if _, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod2"}); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if len(n.backend.updates) > 0 {
+				t.Error("two updates of one container are under way")
+			}
+		}
+		n.must(n.update(40_000))
+		n.must(n.turns.Drain(t.Context()))
+		if record, _ := n.store.Container("c1"); len(n.backend.updates) != 1 || record.Config.GetLinux().GetResources().GetCpuQuota() != 20_000 {
+			t.Errorf("%d updates of the plugin's, the store has %v", len(n.backend.updates), record.Config.GetLinux())
+		}
+	})
+}
+
+// An update of kubelet's that comes while a plugin's write is under way waits for
+// it, and its hook sees what it did.
+func TestKubeletUpdatesWhileAPluginWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var saw int64
+		n := newNode(t, []plugin.Member{give(20_000), on(abi.PreUpdateContainerResources, func(_ context.Context, ev plugin.Event, _ *plugin.Adjustment) error {
+			saw, _ = ev.Int64(abi.Container, abi.Resources+abi.CPUQuota)
+			return nil
+		})})
+		n.runPod()
+		gate, came := make(chan struct{}), false
+		n.backend.hear = func() { <-gate }
+		_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod2"})
+		n.must(err)
+		synctest.Wait() // for the write to begin
+		n.updating = func() { came = true }
+		done := make(chan error, 1)
+		go func() { done <- n.update(0) }()
+		synctest.Wait()
+		if came {
+			t.Error("two updates of one container are under way")
+		}
+		close(gate)
+		if n.must(<-done); !came || saw != 20_000 {
+			t.Errorf("kubelet's update came: %v; its hook saw a quota of %d", came, saw)
+		}
+	})
 }

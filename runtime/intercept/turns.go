@@ -3,6 +3,7 @@ package intercept
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // How much may be done at once on a node.
@@ -11,6 +12,10 @@ const (
 	maxQueue   = 128  // of them of one object: one container that hangs must not take the room of all
 	maxWriters = 8    // writes to other objects under way: the runtime has kubelet to serve beside
 )
+
+// longestWait is how long a call waits for an object's earlier turns that has no
+// deadline of its own: kubelet pulls images without one.
+const longestWait = 10 * time.Second
 
 // Turns runs post hooks after the answer has gone to the caller: those of one
 // object one after another, those of different objects side by side.
@@ -40,23 +45,48 @@ func NewTurns() *Turns {
 func (t *Turns) Go(object string, f func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	before, done := t.queues[object], make(chan struct{})
-	if t.pending >= maxTurns || before.length >= maxQueue {
+	if t.pending >= maxTurns || t.queues[object].length >= maxQueue {
 		return false
 	}
-	if t.pending == 0 {
-		t.idle = make(chan struct{})
-	}
-	t.pending++
-	t.queues[object] = queue{before.length + 1, done}
+	before, done := t.enter(object)
 	go func() {
 		defer t.end(object, done)
-		if before.last != nil {
-			<-before.last
+		if before != nil {
+			<-before
 		}
 		f()
 	}()
 	return true
+}
+
+// Take waits as Wait does and then has the object's turn, until end is called. With
+// an error it has not, though what comes later waits for it all the same. It is for
+// calls, of which none is turned away.
+func (t *Turns) Take(ctx context.Context, object string) (end func(), err error) {
+	t.mu.Lock()
+	before, done := t.enter(object)
+	t.mu.Unlock()
+	if err = awaitTurn(ctx, before); err != nil {
+		return func() {
+			go func() {
+				<-before
+				t.end(object, done)
+			}()
+		}, err
+	}
+	return func() { t.end(object, done) }, nil
+}
+
+// enter adds a turn to the object's, which begins when before is closed, at once if
+// it is nil, and ends with done. The caller holds the lock.
+func (t *Turns) enter(object string) (before, done chan struct{}) {
+	q, done := t.queues[object], make(chan struct{})
+	if t.pending == 0 {
+		t.idle = make(chan struct{})
+	}
+	t.pending++
+	t.queues[object] = queue{q.length + 1, done}
+	return q.last, done
 }
 
 func (t *Turns) end(object string, done chan struct{}) {
@@ -75,15 +105,12 @@ func (t *Turns) end(object string, done chan struct{}) {
 }
 
 // Wait returns when all that was given for the object has ended, or with ctx's
-// error.
+// error, or with context.DeadlineExceeded after 10 s if ctx has no deadline.
 func (t *Turns) Wait(ctx context.Context, object string) error {
 	t.mu.Lock()
 	last := t.queues[object].last
 	t.mu.Unlock()
-	if last == nil {
-		return nil
-	}
-	return await(ctx, last)
+	return awaitTurn(ctx, last)
 }
 
 // writer waits until one more write may be under way, which ends with done, or
@@ -103,6 +130,19 @@ func (t *Turns) Drain(ctx context.Context) error {
 	idle := t.idle
 	t.mu.Unlock()
 	return await(ctx, idle)
+}
+
+// awaitTurn waits for a turn to end, nil if there is none.
+func awaitTurn(ctx context.Context, done <-chan struct{}) error {
+	if done == nil {
+		return nil
+	}
+	if _, ends := ctx.Deadline(); ends {
+		return await(ctx, done)
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestWait)
+	defer cancel()
+	return await(ctx, done)
 }
 
 // await waits for done. What is done already is, whatever ctx says.

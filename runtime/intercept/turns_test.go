@@ -3,10 +3,16 @@ package intercept_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 // Turns of one object come one after another, those of another beside them; more
@@ -74,4 +80,53 @@ func TestTurnsOfOneObject(t *testing.T) {
 	if err := turns.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// kubelet pulls images without a deadline. A post hook that hangs holds up the next
+// pull of the image for a while, and not for ever.
+func TestCallWithoutDeadlineWaitsForTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		n := newNode(t, []plugin.Member{
+			on(abi.PostPullImage, func(context.Context, plugin.Event, *plugin.Adjustment) error { <-gate; return nil }),
+			on(abi.PrePullImage, nothing),
+		})
+		pull := func() {
+			_, err := n.call(t.Context(), "PullImage", &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: "web:1"}}, &runtimeapi.PullImageResponse{})
+			n.must(err)
+		}
+		pull()
+		start := time.Now()
+		pull()
+		if waited := time.Since(start); waited != 10*time.Second || !strings.Contains(n.log.String(), "earlier post hooks have not ended") {
+			t.Errorf("waited %v; the log:\n%s", waited, n.log)
+		}
+		close(gate)
+		n.must(n.turns.Drain(t.Context()))
+	})
+}
+
+// Who could not wait for its turn holds up those that come later as long as what it
+// could not wait for does, and as it does itself.
+func TestTakeWithoutWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns, gate, ran := intercept.NewTurns(), make(chan struct{}), false
+		turns.Go("slow", func() { <-gate })
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		end, err := turns.Take(gone, "slow")
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v", err)
+		}
+		turns.Go("slow", func() { ran = true })
+		end()
+		synctest.Wait()
+		if ran {
+			t.Error("a turn came before one that was given earlier had ended")
+		}
+		close(gate)
+		if err := turns.Drain(t.Context()); err != nil || !ran {
+			t.Errorf("the last turn came: %v, error %v", ran, err)
+		}
+	})
 }

@@ -10,6 +10,22 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
+// takeTurn gives an update its container's turn, until end is called. What plugins
+// write to the container from elsewhere is then over before the update looks at it, or
+// comes after it.
+func (c *call) takeTurn(ctx context.Context) (end func()) {
+	r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest)
+	if !ok {
+		return func() {}
+	}
+	end, err := c.Turns.Take(ctx, r.GetContainerId())
+	if err != nil {
+		c.Log.WarnContext(c.ctx, "earlier post hooks and writes have not ended", "method", c.method.Name, "container_id", r.GetContainerId(), "err", err)
+	}
+	c.inTurn = true
+	return end
+}
+
 // updateEvent tells of a container whose resources change: what it has, with
 // the request laid over it. Only what the request names or a plugin sets is
 // sent to the backend.
