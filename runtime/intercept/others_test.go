@@ -295,3 +295,31 @@ func TestKubeletUpdatesWhileAPluginWrites(t *testing.T) {
 		}
 	})
 }
+
+// After a call its own container can be written by number and by handle. To plugins
+// that want different things it is one container.
+func TestConflictOverTheOwnContainerByHandle(t *testing.T) {
+	fs, _, _ := scratchGroup(t)
+	for _, byHandle := range []bool{false, true} {
+		var errs []error
+		write := func(id, value string, byHandle bool) plugin.Member {
+			m := on(abi.PostStartContainer, func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+				o := abi.Container
+				if byHandle {
+					o, _ = neighbour(ev)
+				}
+				errs = append(errs, adj.WriteFile(o, "memory.high", value))
+				return nil
+			})
+			m.ID = id
+			return m
+		}
+		n := newNode(t, []plugin.Member{write("10-first", "4096000", byHandle), write("20-other", "8192000", !byHandle), write("30-same", "4096000", !byHandle)}, withCgroups(fs))
+		n.runPod()
+		n.must(n.startC1())
+		n.must(n.turns.Drain(t.Context()))
+		if len(errs) != 3 || errs[0] != nil || !errors.Is(errs[1], abi.Conflict) || errs[2] != nil {
+			t.Errorf("the first by handle: %v; errors %v", byHandle, errs)
+		}
+	}
+}

@@ -144,7 +144,7 @@ func (a *Adjustment) Reject(code uint32, reason string) error {
 func (a *Adjustment) add(c Change) error {
 	if c.Object >= abi.FirstHandle && a.event != nil {
 		if kind := a.event.Kind(c.Object); kind < abi.FirstHandle {
-			c.Of = kind
+			c.Of, c.Own = kind, a.event.Own(c.Object)
 		}
 	}
 	if len(a.changes) >= maxChanges {

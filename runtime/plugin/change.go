@@ -25,6 +25,7 @@ const (
 // Change is one thing that a plugin asks for.
 type Change struct {
 	Op     Op
+	Own    bool       // Object is a handle of what the event is about
 	Object abi.Object // whose field or file: the event's own object, or a handle of the event
 	Of     abi.Object // what the handle stands for, abi.Pod or abi.Container; 0 if Object is none
 	Field  abi.Field  // 0 with WriteFile
@@ -114,7 +115,8 @@ func (c *Change) needs() abi.CapabilitySet {
 }
 
 // slot is what a change is a claim on. A CRI field, its key of the unified map
-// and its cgroup file are one slot, whichever way a plugin reaches it.
+// and its cgroup file are one slot, whichever way a plugin reaches it; so are the
+// event's own object and a handle of it.
 type slot struct {
 	object abi.Object
 	field  abi.Field
@@ -133,16 +135,20 @@ var unifiedFields = map[string][]abi.Field{
 
 // slots appends what the change claims to claims: one slot, or two for cpu.max.
 func (c *Change) slots(claims []slot) []slot {
+	object := c.Object
+	if c.Own {
+		object = c.Of
+	}
 	file := c.Op == WriteFile || c.Field == abi.Resources+abi.Unified
 	if !file {
-		return append(claims, slot{c.Object, c.Field, c.Key})
+		return append(claims, slot{object, c.Field, c.Key})
 	}
 	fields := unifiedFields[c.Key]
 	if fields == nil {
-		return append(claims, slot{c.Object, 0, c.Key})
+		return append(claims, slot{object, 0, c.Key})
 	}
 	for _, f := range fields {
-		claims = append(claims, slot{c.Object, abi.Resources + f, ""})
+		claims = append(claims, slot{object, abi.Resources + f, ""})
 	}
 	return claims
 }
