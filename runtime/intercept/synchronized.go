@@ -36,7 +36,10 @@ type Synchronized struct {
 type knowledge struct {
 	done chan struct{} // closed when the plugin knows the pod, or has failed
 	err  error
-	seen time.Time // when it was known to exist last; guarded by Synchronized.mu
+
+	// Guarded by Synchronized.mu:
+	settled bool      // done is closed, and the plugin knows the pod
+	seen    time.Time // when the pod was known to exist last
 }
 
 // NewSynchronized returns what a plugin knows that was just loaded: nothing.
@@ -63,12 +66,25 @@ type synchronizing struct {
 func (p *synchronizing) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
 	e, ok := ev.(*event)
 	if ok && e.pod != nil && e.pod.id != "" && e.hook != abi.Synchronize {
-		tell := func() error { return p.teller.tell(ctx, e.pod) }
-		if err := p.known.once(ctx, e.pod.id, tell); err != nil {
+		if err := p.tellFirst(ctx, e.pod); err != nil {
 			return fmt.Errorf("the pod is not synchronized: %w", err)
 		}
 	}
 	return p.Plugin.Call(ctx, ev, adj)
+}
+
+// tellFirst tells the plugin of a pod that it does not know. The event's plugins do
+// not pay for that with their time, unless it fails, which is the event's failure.
+func (p *synchronizing) tellFirst(ctx context.Context, pod *podView) error {
+	if p.known.knows(pod.id) {
+		return nil
+	}
+	start := time.Now()
+	err := p.known.once(ctx, pod.id, func() error { return p.teller.tell(ctx, pod) })
+	if err == nil {
+		plugin.CallTimeOf(ctx).Waited(start)
+	}
+	return err
 }
 
 // Sweep tells the member's plugin of all pods of the store that it does not know,
@@ -108,6 +124,14 @@ func (s *Synchronized) once(ctx context.Context, id string, tell func() error) e
 	}
 }
 
+// knows reports whether the plugin knows the pod by now.
+func (s *Synchronized) knows(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.pods[id]
+	return k != nil && k.settled
+}
+
 // enter returns what is known of the pod, and whether the caller is the one to find out.
 func (s *Synchronized) enter(id string) (k *knowledge, first bool) {
 	s.mu.Lock()
@@ -123,7 +147,7 @@ func (s *Synchronized) enter(id string) (k *knowledge, first bool) {
 func (s *Synchronized) settle(id string, k *knowledge) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if k.err != nil {
+	if k.settled = k.err == nil; !k.settled {
 		delete(s.pods, id)
 	}
 	close(k.done)
@@ -131,7 +155,7 @@ func (s *Synchronized) settle(id string, k *knowledge) {
 
 // born notes a pod that was made before the plugin's eyes.
 func (s *Synchronized) born(id string) {
-	k := &knowledge{done: make(chan struct{}), seen: time.Now()}
+	k := &knowledge{done: make(chan struct{}), settled: true, seen: time.Now()}
 	close(k.done)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -233,4 +234,22 @@ func TestEventsOutliveWhoSynchronizes(t *testing.T) {
 	if n.must(<-started); events.Load() != 1 || tries.Load() != 2 {
 		t.Errorf("%d events, told %d times; the log:\n%s", events.Load(), tries.Load(), n.log.String())
 	}
+}
+
+// What a plugin takes to be told of a pod is none of the time that the plugins of
+// the event have.
+func TestSynchronizeIsNotInTheTimeOfTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var used error
+		n, _, _ := learning(t, func(ctx context.Context, ev plugin.Event, _ *plugin.Adjustment) error {
+			time.Sleep(600 * time.Millisecond)
+			if ev.Hook() != abi.Synchronize {
+				used = plugin.CallTimeOf(ctx).Err()
+			}
+			return nil
+		}, true, withCallTime(time.Second))
+		if n.must(n.startC1()); used != nil {
+			t.Errorf("after 600 ms of its event: %v", used)
+		}
+	})
 }
