@@ -27,11 +27,12 @@ func Run(ctx context.Context, c *config.Config, log *slog.Logger) error {
 // options are what tests run otherwise.
 type options struct {
 	engine    wasm.Options
-	noBreaker bool // plugins are asked however often they fail
+	noBreaker bool          // plugins are asked however often they fail
+	sweepTime time.Duration // that plugins are told of pods for before they are in force
 }
 
 func optionsOf(c *config.Config, log *slog.Logger) options {
-	return options{engine: wasm.Options{Log: log, CacheDir: c.CacheDir, GuestMemory: c.GuestBytes()}}
+	return options{engine: wasm.Options{Log: log, CacheDir: c.CacheDir, GuestMemory: c.GuestBytes()}, sweepTime: sweepTime}
 }
 
 func run(ctx context.Context, c *config.Config, log *slog.Logger, o options) error {
@@ -58,10 +59,11 @@ type daemon struct {
 	current current
 	loader  *loader // for the goroutine that applies descriptions
 
-	sweeps  wishes         // tell plugins of pods that they do not know
-	missed  wishes         // fill the store again
-	ticking sync.WaitGroup // the ticks of all generations
-	untick  func()         // ends those of the current one; nil if there are none
+	sweepTime time.Duration  // that plugins are told of pods for before they are in force
+	sweeps    wishes         // tell plugins of pods that they do not know
+	missed    wishes         // fill the store again
+	ticking   sync.WaitGroup // the ticks of all generations
+	untick    func()         // ends those of the current one; nil if there are none
 
 	busy      bool                           // post hooks did not end before the daemon had to
 	following atomic.Bool                    // the store follows calls
@@ -70,7 +72,7 @@ type daemon struct {
 
 // open makes the parts, none of which does anything yet.
 func open(ctx context.Context, c *config.Config, log *slog.Logger, o options) (*daemon, error) {
-	d := &daemon{config: c, log: log, store: pods.NewStore(), turns: intercept.NewTurns(), sweeps: newWishes(), missed: newWishes()}
+	d := &daemon{config: c, log: log, store: pods.NewStore(), turns: intercept.NewTurns(), sweepTime: o.sweepTime, sweeps: newWishes(), missed: newWishes()}
 	d.current.missed = d.missed.want
 	d.node.Store(&intercept.Node{})
 	if err := d.assemble(ctx, o); err != nil {

@@ -21,6 +21,13 @@ func RunWithoutBreaker(ctx context.Context, c *config.Config, log *slog.Logger) 
 	return run(ctx, c, log, o)
 }
 
+// RunSweepingBriefly is Run with plugins that are told of one pod before they are in force.
+func RunSweepingBriefly(ctx context.Context, c *config.Config, log *slog.Logger) error {
+	o := optionsOf(c, log)
+	o.sweepTime = 0
+	return run(ctx, c, log, o)
+}
+
 // Reloader returns a daemon that serves nobody: reload makes what its directories hold now
 // the plugins of every call, as the watcher does when it has seen a change.
 func Reloader(ctx context.Context, c *config.Config, log *slog.Logger) (reload, closeAll func(), err error) {

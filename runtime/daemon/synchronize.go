@@ -14,6 +14,11 @@ import (
 // they know of removed ones is forgotten, though nothing happened.
 const sweepPeriod = 10 * time.Minute
 
+// sweepTime is how long plugins that were just loaded are told of pods, all of them
+// together, before they are in force. Meanwhile no other file counts, be it the one
+// that mends them.
+const sweepTime = 10 * time.Second
+
 // wishes are for something that is done aside. Several before it begins are one.
 type wishes chan struct{}
 
@@ -55,16 +60,13 @@ func chained(o intercept.Options, members []member) []plugin.Member {
 
 // synchronize tells the plugins that were just loaded of every pod of the store,
 // before they get an event. One that fails there is not loaded: the member is the
-// one before it, or stands for its absence. Pods that are made meanwhile come with
-// their first event, or with a sweep.
+// one before it, or stands for its absence. Pods that are made meanwhile, or that
+// there was no time for, come with their first event, or with a sweep.
 func (d *daemon) synchronize(ctx context.Context, members []member) []member {
-	options := d.options(members)
+	options, until := d.options(members), time.Now().Add(d.sweepTime)
 	var settled []member
 	for _, m := range members {
-		var err error
-		if m.loaded.fresh && m.synchronizes() {
-			err = m.loaded.synchronized.Sweep(ctx, options, m.Member)
-		}
+		err := d.introduce(ctx, options, m, until)
 		if err == nil {
 			m.loaded.settle()
 			settled = append(settled, m)
@@ -77,6 +79,19 @@ func (d *daemon) synchronize(ctx context.Context, members []member) []member {
 		}
 	}
 	return settled
+}
+
+// introduce tells a plugin that was just loaded of pods, of one at least.
+func (d *daemon) introduce(ctx context.Context, o intercept.Options, m member, until time.Time) error {
+	if !m.loaded.fresh || !m.synchronizes() {
+		return nil
+	}
+	late := func() bool { return !time.Now().Before(until) }
+	left, err := m.loaded.synchronized.Sweep(ctx, o, m.Member, late)
+	if err == nil && left > 0 {
+		d.log.WarnContext(ctx, "plugin is in force before it was told of all pods", "plugin", m.ID, "left", left)
+	}
+	return err
 }
 
 // settle makes the plugin the one that counts.
@@ -122,18 +137,19 @@ func (d *daemon) sweep(ctx context.Context) {
 		case <-period.C:
 		}
 		if g := d.current.acquire(); g != nil {
-			g.sweep(ctx)
+			g.sweep(ctx, func() bool { return d.current.live.Load() != g })
 			g.release()
 		}
 	}
 }
 
-// sweep leaves a plugin alone whose breaker is open. The chain logs failures; the
-// next sweep, or the pod's next event, tries again.
-func (g *generation) sweep(ctx context.Context) {
+// sweep leaves a plugin alone whose breaker is open, and the rest to the next one when
+// the generation is over. The chain logs failures; the next sweep, or the pod's next
+// event, tries again.
+func (g *generation) sweep(ctx context.Context, over func() bool) {
 	for _, m := range g.members {
-		if m.synchronizes() && !m.tripped() {
-			_ = m.loaded.synchronized.Sweep(ctx, g.options, m.Member)
+		if m.synchronizes() && !m.tripped() && !over() {
+			_, _ = m.loaded.synchronized.Sweep(ctx, g.options, m.Member, over)
 		}
 	}
 }

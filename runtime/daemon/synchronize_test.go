@@ -12,6 +12,8 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/cri-client/pkg/fake"
+
+	"github.com/wasmproxy/wasmproxy/runtime/daemon"
 )
 
 // witnessed is what a load of testdata/wat/witness was told of one pod, in order.
@@ -164,6 +166,32 @@ func TestSynchronizeHammered(t *testing.T) {
 	w.judge(t)
 	if last := w[fmt.Sprint(loads)]; len(w) != loads+1 || len(last) < len(here.GetItems()) || len(here.GetItems()) < loads {
 		t.Errorf("%d loads were heard of, the last of %d pods of %d", len(w), len(last), len(here.GetItems()))
+	}
+}
+
+// A plugin that would take long to be told of all pods is in force before it was, so
+// that other files count again, and is told of the rest then.
+func TestSynchronizeTakesLong(t *testing.T) {
+	n := newNode(t)
+	n.put("20-quota.wasm", "quota")
+	n.start(daemon.RunSweepingBriefly)
+	n.await("plugins in force", "20-quota")
+	const pods = 5
+	for i := range pods {
+		_, err := n.runPod(t.Context(), podName(i))
+		n.must(err)
+	}
+	n.put("10-witness.json", witnessConfig("a"))
+	n.put("10-witness.wasm", "witness")
+	n.await("plugin is in force before it was told of all pods", "plugin=10-witness", "left=4")
+	for range pods - 1 {
+		n.await("plugin log", "hook=Synchronize")
+	}
+	n.end()
+	w := witness(n.log.String())
+	w.judge(t)
+	if len(w["a"]) != pods {
+		t.Errorf("the plugin was told of %d pods", len(w["a"]))
 	}
 }
 

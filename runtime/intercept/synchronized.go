@@ -11,7 +11,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -88,21 +87,25 @@ func (p *synchronizing) tellFirst(ctx context.Context, pod *podView) error {
 }
 
 // Sweep tells the member's plugin of all pods of the store that it does not know,
-// and ends with the first error. The member is one of the plugin's own, without
+// and ends with the first error, or after the pod with which enough, if it is not nil,
+// reports true; left is how many pods it has not come to. The member is one of the plugin's own, without
 // what Member does to it.
-func (s *Synchronized) Sweep(ctx context.Context, o Options, m plugin.Member) error {
+func (s *Synchronized) Sweep(ctx context.Context, o Options, m plugin.Member, enough func() bool) (left int, err error) {
 	all := o.Store.Pods()
 	s.forget(all)
 	t := newTeller(o, m)
-	for _, p := range all {
-		if s.isMade(p) {
+	for i, p := range all {
+		if s.isMade(p) || s.knows(p.ID) {
 			continue
 		}
 		if err := s.once(ctx, p.ID, func() error { return t.tell(ctx, viewPod(p)) }); err != nil {
-			return err
+			return len(all) - i, err
+		}
+		if enough != nil && enough() {
+			return len(all) - i - 1, nil
 		}
 	}
-	return nil
+	return 0, nil
 }
 
 // once runs tell if the plugin does not know the pod. Who comes meanwhile waits. If
@@ -246,50 +249,4 @@ func (c *call) born(resp proto.Message) {
 			s.born(r.GetPodSandboxId())
 		}
 	}
-}
-
-// teller tells one plugin of pods.
-type teller struct {
-	*interceptor
-	member plugin.Member
-}
-
-func newTeller(o Options, m plugin.Member) *teller {
-	// An event's failure counts for the breaker, which must not count it twice; a
-	// sweep leaves a plugin alone whose breaker is open.
-	m.Breaker, m.Hooks = nil, m.Hooks&abi.HookSetOf(abi.Synchronize)
-	return &teller{interceptor: newInterceptor(o, cri.Method{}), member: m}
-}
-
-// tell asks the plugin, with the store's own view of the pod if it has one, and
-// carries out what it wants. The error is the plugin's, or ctx's.
-func (t *teller) tell(ctx context.Context, pod *podView) error {
-	if known, ok := t.Store.Pod(pod.id); ok {
-		pod = viewPod(known)
-	}
-	heard := &hearing{Plugin: t.member.Plugin}
-	m := t.member
-	m.Plugin = heard
-	if err := t.apart(ctx, abi.Synchronize, pod, m); err != nil {
-		return err
-	}
-	if !heard.asked { // it wants no such pod, or there is no time
-		return context.Cause(ctx)
-	}
-	return heard.err
-}
-
-// hearing remembers a plugin's error, which a chain passes over in hooks that
-// refuse nothing.
-type hearing struct {
-	plugin.Plugin
-	asked bool
-	err   error
-}
-
-// Call implements plugin.Plugin.
-func (h *hearing) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
-	h.asked, h.err = true, errPanicked
-	h.err = h.Plugin.Call(ctx, ev, adj)
-	return h.err
 }

@@ -57,6 +57,12 @@ func (l *notes) take(_ context.Context, ev plugin.Event, _ *plugin.Adjustment) e
 	return nil
 }
 
+// sweep tells the member of all pods.
+func (n *node) sweep(known *intercept.Synchronized, m plugin.Member) error {
+	_, err := known.Sweep(n.t.Context(), n.options, m, nil)
+	return err
+}
+
 func (n *node) startC1() error {
 	_, err := n.call(n.t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c1"}, &runtimeapi.StartContainerResponse{})
 	return err
@@ -67,7 +73,7 @@ func TestSynchronizedBeforeTheFirstEvent(t *testing.T) {
 	n, known, m := learning(t, told.take, true)
 	n.must(n.startC1())
 	n.must(n.startC1())
-	n.must(known.Sweep(t.Context(), n.options, m))
+	n.must(n.sweep(known, m))
 	if want := []string{"Synchronize pod1", "PreStartContainer pod1", "PreStartContainer pod1"}; !slices.Equal(told.all, want) {
 		t.Errorf("told %q", told.all)
 	}
@@ -83,12 +89,12 @@ func TestNoSweepOfAPodThatIsBeingMade(t *testing.T) {
 		if _, err := n.store.ReadPod(t.Context(), &n.backend, "pod1"); err != nil {
 			t.Error(err)
 		}
-		n.must(known.Sweep(t.Context(), n.options, m))
+		n.must(n.sweep(known, m))
 	}
 	_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
 	n.must(err)
 	n.must(n.turns.Drain(t.Context()))
-	n.must(known.Sweep(t.Context(), n.options, m))
+	n.must(n.sweep(known, m))
 	if want := []string{"PreRunPodSandbox", "PostRunPodSandbox pod1"}; !slices.Equal(told.all, want) {
 		t.Errorf("told %q", told.all)
 	}
@@ -104,7 +110,7 @@ func TestPodThatWasNotMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.with(func(*intercept.Options) {}).runPod() // the same name, behind the plugin's back
-	n.must(known.Sweep(t.Context(), n.options, m))
+	n.must(n.sweep(known, m))
 	if want := []string{"PreRunPodSandbox", "Synchronize pod1"}; !slices.Equal(told.all, want) {
 		t.Errorf("told %q", told.all)
 	}
@@ -148,7 +154,7 @@ func TestEventsWaitForSynchronize(t *testing.T) {
 		return nil
 	}, true, func(o *intercept.Options) { o.CallTime = 30 * time.Second })
 	swept := make(chan error, 1)
-	go func() { swept <- known.Sweep(t.Context(), n.options, m) }()
+	go func() { swept <- n.sweep(known, m) }()
 	<-entered
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // of which hooks have 100 ms
 	defer cancel()
@@ -177,7 +183,7 @@ func TestSynchronizeWrites(t *testing.T) {
 		}
 		return errors.Join(adj.WriteFile(abi.Pod, "memory.high", "8192000"), adj.SetInt64(in[0], abi.Resources+abi.CPUShares, 9))
 	})
-	n.must(known.Sweep(t.Context(), n.options, m))
+	n.must(n.sweep(known, m))
 	n.must(n.turns.Drain(t.Context()))
 	if got := content(t, dir, "memory.high"); got != "8192000" || len(n.backend.updates) != 1 || n.backend.updates[0].GetLinux().GetCpuShares() != 9 {
 		t.Errorf("memory.high is %s, updates %v", got, n.backend.updates)
@@ -189,12 +195,12 @@ func TestSweepFails(t *testing.T) {
 	n, known, m := learning(t, func(context.Context, plugin.Event, *plugin.Adjustment) error {
 		return status.Error(codes.Internal, "broken")
 	}, true)
-	if err := known.Sweep(t.Context(), n.options, m); err == nil || !strings.Contains(err.Error(), "broken") {
+	if err := n.sweep(known, m); err == nil || !strings.Contains(err.Error(), "broken") {
 		t.Errorf("error %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := known.Sweep(ctx, n.options, m); !errors.Is(err, context.Canceled) {
+	if _, err := known.Sweep(ctx, n.options, m, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -252,4 +258,19 @@ func TestSynchronizeIsNotInTheTimeOfTheCall(t *testing.T) {
 			t.Errorf("after 600 ms of its event: %v", used)
 		}
 	})
+}
+
+// A sweep that has taken long enough leaves the rest for later, and says how much.
+func TestSweepInPart(t *testing.T) {
+	var told notes
+	n, known, m := learning(t, told.take, true)
+	n.must(n.with(func(*intercept.Options) {}).second())
+	left, err := known.Sweep(t.Context(), n.options, m, func() bool { return true })
+	if n.must(err); left != 1 || len(told.all) != 1 {
+		t.Errorf("%d pods are left, told %q", left, told.all)
+	}
+	n.must(n.sweep(known, m))
+	if want := []string{"Synchronize pod1", "Synchronize pod2"}; !slices.Equal(told.all, want) {
+		t.Errorf("told %q", told.all)
+	}
 }

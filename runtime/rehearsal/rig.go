@@ -168,7 +168,8 @@ func (r *Rig) Call(ctx context.Context) error {
 		return nil
 	case abi.Synchronize:
 		defer r.turns.Drain(ctx)
-		return intercept.NewSynchronized().Sweep(ctx, r.options, r.member)
+		_, err := intercept.NewSynchronized().Sweep(ctx, r.options, r.member, nil)
+		return err
 	}
 	return r.send(ctx, r.event.Call.Method.Name, r.frame, func(_ context.Context, out *cri.Frame) (*cri.Frame, error) {
 		r.sent = out
