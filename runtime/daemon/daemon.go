@@ -59,11 +59,12 @@ type daemon struct {
 	current current
 	loader  *loader // for the goroutine that applies descriptions
 
-	sweepTime time.Duration  // that plugins are told of pods for before they are in force
-	sweeps    wishes         // tell plugins of pods that they do not know
-	missed    wishes         // fill the store again
-	ticking   sync.WaitGroup // the ticks of all generations
-	untick    func()         // ends those of the current one; nil if there are none
+	sweepTime time.Duration   // that plugins are told of pods for before they are in force
+	sweeps    wishes          // tell plugins of pods that they do not know
+	missed    wishes          // fill the store again
+	ticking   sync.WaitGroup  // the ticks of all generations
+	untick    func()          // ends those of the current one; nil if there are none
+	told      context.Context // done when the daemon is told to stop
 
 	busy      bool                           // post hooks did not end before the daemon had to
 	following atomic.Bool                    // the store follows calls
@@ -72,7 +73,7 @@ type daemon struct {
 
 // open makes the parts, none of which does anything yet.
 func open(ctx context.Context, c *config.Config, log *slog.Logger, o options) (*daemon, error) {
-	d := &daemon{config: c, log: log, store: pods.NewStore(), turns: intercept.NewTurns(), sweepTime: o.sweepTime, sweeps: newWishes(), missed: newWishes()}
+	d := &daemon{config: c, log: log, store: pods.NewStore(), turns: intercept.NewTurns(), told: ctx, sweepTime: o.sweepTime, sweeps: newWishes(), missed: newWishes()}
 	d.current.missed = d.missed.want
 	d.node.Store(&intercept.Node{})
 	if err := d.assemble(ctx, o); err != nil {

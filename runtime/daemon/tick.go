@@ -29,9 +29,10 @@ func (d *daemon) swap(g *generation) {
 }
 
 // tick begins the ticks of the generation's members, and returns how to end them:
-// one that has begun is not cut short, and its generation lasts as long.
+// one that has begun is not cut short, and its generation lasts as long. None begins
+// once the daemon was told to stop.
 func (d *daemon) tick(g *generation) (end func()) {
-	ctx, end := context.WithCancel(context.Background())
+	ctx, end := context.WithCancel(d.told)
 	for _, m := range g.members {
 		manifest := m.loaded.Manifest()
 		if period := time.Duration(manifest.TickMS) * time.Millisecond; m.Hooks.Has(abi.Tick) && period > 0 {

@@ -1,0 +1,53 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
+)
+
+// clock counts its ticks.
+type clock struct{ ticks int }
+
+func (c *clock) Manifest() abi.Manifest {
+	return abi.Manifest{Name: "clock", TickMS: 1000, Hooks: abi.ManifestHooks(abi.HookSetOf(abi.Tick))}
+}
+
+func (c *clock) Call(context.Context, plugin.Event, *plugin.Adjustment) error {
+	c.ticks++
+	return nil
+}
+
+func (c *clock) Close(context.Context) error { return nil }
+
+// A daemon that is told to stop lets calls end, for minutes it may be. No tick begins
+// meanwhile.
+func TestNoTickWhileDraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := slog.New(slog.DiscardHandler)
+		told, stop := context.WithCancel(t.Context())
+		d := &daemon{
+			config: new(config.Config), log: log, store: pods.NewStore(), turns: intercept.NewTurns(), sweeps: newWishes(),
+			backend: new(backend), loader: newLoader(log, nil, koord{}, true), told: told,
+		}
+		d.node.Store(new(intercept.Node))
+		c := new(clock)
+		d.swap(d.generation([]member{{loaded: newLoaded(log, "10-clock", "clock", c), Member: plugin.Member{ID: "10-clock", Plugin: c, Hooks: abi.HookSetOf(abi.Tick)}}}))
+		time.Sleep(2500 * time.Millisecond)
+		stop()
+		time.Sleep(time.Minute)
+		if c.ticks != 2 {
+			t.Errorf("%d ticks, of which 2 before the daemon was told to stop", c.ticks)
+		}
+		d.swap(nil)
+		d.ticking.Wait()
+	})
+}
