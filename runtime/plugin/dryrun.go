@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 )
 
 // DryRun returns p such that what it wants is logged and not done: it changes
-// nothing and refuses nothing. What it keeps for itself it keeps. Its failures are
-// failures; they do not refuse a call if the member's policy is Ignore.
+// nothing and refuses nothing, nor is what it takes of the time of the call's other
+// plugins. What it keeps for itself it keeps. Its failures are failures; they do not
+// refuse a call if the member's policy is Ignore.
 func DryRun(p Plugin, id string, log *slog.Logger) Plugin { return &dryRun{p, id, log} }
 
 type dryRun struct {
@@ -19,7 +21,9 @@ type dryRun struct {
 
 // Call implements Plugin.
 func (d *dryRun) Call(ctx context.Context, ev Event, adj *Adjustment) error {
-	err := d.Plugin.Call(ctx, ev, adj)
+	own, end := aside(ctx)
+	defer end()
+	err := d.Plugin.Call(own, ev, adj)
 	if err == nil {
 		err = permitAll(adj.changes, adj.has)
 	}
@@ -33,6 +37,21 @@ func (d *dryRun) Call(ctx context.Context, ev Event, adj *Adjustment) error {
 		return nil
 	}
 	return err
+}
+
+// aside gives a plugin as much time as all plugins of the call have, beside theirs:
+// to them it is waiting.
+func aside(ctx context.Context) (own context.Context, end func()) {
+	calls, start := CallTimeOf(ctx), time.Now()
+	if calls == nil {
+		return ctx, func() {}
+	}
+	own, cancel := WithCallTime(ctx, calls.limit)
+	CallTimeOf(own).begin(start)
+	return own, func() {
+		cancel()
+		calls.Waited(start)
+	}
 }
 
 // tell logs what would have been done.

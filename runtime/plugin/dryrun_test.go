@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -55,4 +57,33 @@ func TestDryRunThatFails(t *testing.T) {
 	if err != nil || !errors.Is(heard, fault) {
 		t.Errorf("error %v, outcome %v", err, heard)
 	}
+}
+
+// What a dry run takes is no time of the plugins that must not be ignored, whose calls
+// it would refuse by that.
+func TestDryRunTakesNobodysTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := member("10-dry", plugin.Ignore, nil)
+		slow.Metered = true
+		slow.Plugin = plugin.DryRun(function(func(ctx context.Context, _ plugin.Event, _ *plugin.Adjustment) error {
+			start := time.Now()
+			time.Sleep(200 * time.Millisecond) // for an instance
+			plugin.CallTimeOf(ctx).Waited(start)
+			time.Sleep(900 * time.Millisecond)
+			if err := plugin.CallTimeOf(ctx).Err(); err != nil {
+				return err
+			}
+			time.Sleep(200 * time.Millisecond)
+			return plugin.CallTimeOf(ctx).Err()
+		}), slow.ID, slog.New(slog.DiscardHandler))
+		strict := member("20-strict", plugin.Fail, set(abi.MemoryLimit, 8))
+		ctx, cancel := plugin.WithCallTime(t.Context(), time.Second)
+		defer cancel()
+		var outcomes []plugin.Outcome
+		chain := plugin.NewChain(slog.New(slog.DiscardHandler), v2{}, func(o plugin.Outcome) { outcomes = append(outcomes, o) }, slow, strict)
+		owned, err := chain.Dispatch(ctx, &subject{hook: abi.PreCreateContainer})
+		if err != nil || len(owned) != 1 || !errors.Is(outcomes[0].Err, context.DeadlineExceeded) {
+			t.Errorf("owned %v, error %v, outcomes %v; want the dry run to end by its own time", owned, err, outcomes)
+		}
+	})
 }

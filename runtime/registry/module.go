@@ -50,7 +50,7 @@ func readModule(path string, described bool) (d Description, wanted bool) {
 }
 
 // describe reads the JSON file beside a module. While it cannot be read, or not
-// what it says of failures, the module must not be passed by.
+// what it says of failures, the module must not be passed by, unless it is only tried.
 func (d *Description) describe(path string) (s settings, err error) {
 	b, err := pluginFiles.readAll(path, maxJSON)
 	if vanished(path, err) {
@@ -62,7 +62,7 @@ func (d *Description) describe(path string) (s settings, err error) {
 	}
 	d.take(s)
 	unknown := d.narrow(s.hooks)
-	if broken := new(unreadableError); !readable || s.unclear || errors.As(err, &broken) {
+	if broken := new(unreadableError); !readable || s.unclear && !s.dryRun || errors.As(err, &broken) {
 		d.Policy = plugin.Fail
 	}
 	if err == nil {

@@ -73,6 +73,7 @@ func TestBadPluginFiles(t *testing.T) {
 		{"truncated", `{"failure-`, "10-a.json: is not JSON", plugin.Fail},
 		{"list", `[]`, "10-a.json: is a JSON array, not an object", plugin.Fail},
 		{"policy", `{"failure-policy": "ignore"}`, `10-a.json: failure-policy: "ignore" is neither`, plugin.Fail},
+		{"policy of a dry run", `{"failure-policy": "fail", "dry-run": true}`, `10-a.json: failure-policy: "fail" is neither`, plugin.Ignore},
 		{"unknown key", `{"failure-policy": "Ignore", "timeuot": "1s"}`, `10-a.json: "timeuot" is no key; there are remote-endpoint, failure-policy,`, plugin.Ignore},
 		{"case of a key", `{"failure-policy": "Fail", "Timeout": "1s"}`, `10-a.json: "Timeout" is no key; "timeout" was meant`, plugin.Fail},
 		{"no capability", `{"grant": ["env", "root"]}`, `10-a.json: grant: "root" is no capability; there are store.read, `, plugin.Ignore},
