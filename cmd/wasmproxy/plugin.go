@@ -65,6 +65,15 @@ func (p pluginFile) grantLine(lacks abi.CapabilitySet) string {
 	return fmt.Sprintf(`"grant": ["%s"]`, strings.Join(names, `", "`))
 }
 
+// settings are what the proxy would load the plugin with, as far as its files say.
+func (p pluginFile) settings() (wasm.PluginOptions, error) {
+	o := wasm.PluginOptions{Timeout: p.beside.Timeout, Interpret: p.beside.Interpret, State: p.beside.State}
+	if err := o.SetLimits(p.beside.Limits); err != nil {
+		return o, fmt.Errorf("%s: %w", p.describing(), err)
+	}
+	return o, nil
+}
+
 // loader loads the plugin as the proxy does, on a node with this cgroup version.
 func (p pluginFile) loader(ctx context.Context, e *wasm.Engine, cgroupVersion int) func(fixture.Options) (plugin.Plugin, error) {
 	features := []abi.Feature{abi.FeatureUpdate, abi.FeatureKV, abi.FeatureCgroupFiles}
@@ -72,13 +81,12 @@ func (p pluginFile) loader(ctx context.Context, e *wasm.Engine, cgroupVersion in
 		features = append(features, abi.FeatureCgroupV2)
 	}
 	return func(o fixture.Options) (plugin.Plugin, error) {
-		settings := wasm.PluginOptions{
-			Config: []byte(o.Config), Timeout: p.beside.Timeout, Interpret: p.beside.Interpret, Granted: o.Granted,
-			State: p.beside.State, KV: o.KV, Metrics: o.Metrics, Features: features, Log: o.Log,
+		settings, err := p.settings()
+		if err != nil {
+			return nil, err
 		}
-		if err := settings.SetLimits(p.beside.Limits); err != nil {
-			return nil, fmt.Errorf("%s: %w", p.describing(), err)
-		}
+		settings.Config, settings.Granted, settings.Features = []byte(o.Config), o.Granted, features
+		settings.KV, settings.Metrics, settings.Log = o.KV, o.Metrics, o.Log
 		loaded, err := e.Load(ctx, p.beside.ID, p.module, settings)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.path, err)

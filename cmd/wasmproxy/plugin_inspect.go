@@ -55,7 +55,11 @@ func inspect(cmd *cobra.Command, path, format string) error {
 	if len(in.Sections) == 0 && len(in.Problems) > 0 && format == "text" { // of what is no module there is nothing to tell
 		return notLoading(path, in.Problems)
 	}
-	about := newInspection(p, in)
+	settings, err := p.settings()
+	if err != nil {
+		return err
+	}
+	about := newInspection(p, in, limits(settings, in))
 	if format == "json" {
 		err = encode(cmd.OutOrStdout(), about)
 	} else {
@@ -133,18 +137,19 @@ type imported struct {
 
 // limit is what one call, or one instance, may use.
 type limit struct {
-	Of     string `json:"of"`
-	Needs  int64  `json:"needs,omitempty"` // what the manifest says
-	Gets   int64  `json:"gets"`
-	Enough bool   `json:"enough"`
+	Of      string `json:"of"`
+	Needs   int64  `json:"needs,omitempty"` // what the manifest says, or what memory the module begins with
+	Granted int64  `json:"granted"`         // by the operator, or by default
+	Gets    int64  `json:"gets"`            // what holds: no more than the manifest asks for
+	Enough  bool   `json:"enough"`
 }
 
-func newInspection(p pluginFile, in wasm.Inspection) inspection {
+func newInspection(p pluginFile, in wasm.Inspection, limits []limit) inspection {
 	m := in.Manifest
 	about := inspection{
 		File: p.path, Name: m.Name, Version: m.Version, Description: m.Description, License: m.License, SDK: m.SDK,
 		ManifestSource: in.ManifestSource, Hooks: m.Hooks, State: m.State, TickMS: m.TickMS,
-		Capabilities: p.capabilities(in), Limits: p.limits(in), Exports: in.Exports,
+		Capabilities: p.capabilities(in), Limits: limits, Exports: in.Exports,
 		Size: in.Size, MemoryMin: uint64(in.MemoryMin) << 16, MemoryMax: uint64(in.MemoryMax) << 16, SHA256: in.SHA256, Problems: in.Problems,
 	}
 	if p.beside.State != "" {
@@ -184,30 +189,19 @@ func (p pluginFile) capabilities(in wasm.Inspection) capabilities {
 }
 
 // limits compare what the manifest asks for with what the operator, or the default, gives.
-func (p pluginFile) limits(in wasm.Inspection) []limit {
-	given, needs := p.beside.Limits, in.Manifest.Limits
-	timeout := p.beside.Timeout
-	if timeout == 0 {
-		timeout = wasm.DefaultTimeout
-	}
-	memory := max(needs.Memory, int64(in.MemoryMin)<<16)
+func limits(settings wasm.PluginOptions, in wasm.Inspection) []limit {
+	asked := in.Manifest.Limits
+	granted, hold := settings.Limits(asked)
 	all := []limit{
-		{"fuel", needs.Fuel, orDefault(given.Fuel, wasm.DefaultFuel), false},
-		{"memory", memory, orDefault(given.Memory, wasm.DefaultMemoryPages<<16), false},
-		{"time_ms", needs.TimeMS, timeout.Milliseconds(), false},
-		{"host_calls", needs.HostCalls, orDefault(given.HostCalls, wasm.DefaultHostCalls), false},
+		{"fuel", asked.Fuel, granted.Fuel, hold.Fuel, false},
+		{"memory", max(asked.Memory, int64(in.MemoryMin)<<16), granted.Memory, hold.Memory, false},
+		{"time_ms", asked.TimeMS, granted.TimeMS, hold.TimeMS, false},
+		{"host_calls", asked.HostCalls, granted.HostCalls, hold.HostCalls, false},
 	}
 	for i := range all {
 		all[i].Enough = all[i].Needs <= all[i].Gets
 	}
 	return all
-}
-
-func orDefault(given, otherwise int64) int64 {
-	if given > 0 {
-		return given
-	}
-	return otherwise
 }
 
 // rows writes keys and values in two columns.
@@ -279,13 +273,16 @@ func (c capabilities) print(r rows) {
 }
 
 func (l limit) String() string {
+	text := fmt.Sprintf("%s %d", l.Of, l.Gets)
 	switch {
 	case l.Needs == 0:
-		return fmt.Sprintf("%s %d", l.Of, l.Gets)
-	case l.Enough:
-		return fmt.Sprintf("%s %d, enough for the %d that it needs", l.Of, l.Gets, l.Needs)
+		return text
+	case !l.Enough:
+		return text + fmt.Sprintf(", too low for the %d that it needs", l.Needs)
+	case l.Gets < l.Granted:
+		return text + fmt.Sprintf(", as its manifest says; it is granted %d", l.Granted)
 	}
-	return fmt.Sprintf("%s %d, too low for the %d that it needs", l.Of, l.Gets, l.Needs)
+	return text + fmt.Sprintf(", enough for the %d that it needs", l.Needs)
 }
 
 func (about inspection) memory() string {

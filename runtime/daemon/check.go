@@ -12,8 +12,8 @@ import (
 )
 
 // Check loads every plugin as Run would, and calls none. It returns a line for
-// each plugin that loads, in the order of the chain; the error says everything
-// that is wrong.
+// each plugin that loads, in the order of the chain, and one for all that Run would
+// warn of then; the error says everything that is wrong.
 func Check(ctx context.Context, c *config.Config, log *slog.Logger) (plugins []string, err error) {
 	d, err := open(ctx, c, log, optionsOf(c, log))
 	if err != nil {
@@ -32,6 +32,9 @@ func Check(ctx context.Context, c *config.Config, log *slog.Logger) (plugins []s
 			what = manifest.Description
 		}
 		plugins = append(plugins, fmt.Sprintf("%s: %s, %v, %s", m.ID, what, m.Policy, inForce(m)))
+		for _, n := range d.loader.notes(m.description, manifest) {
+			plugins = append(plugins, fmt.Sprintf("%s: warning: %v", m.ID, n))
+		}
 	}
 	return plugins, errors.Join(append(problems, errs...)...)
 }

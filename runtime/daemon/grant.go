@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -91,16 +90,6 @@ func lack(d registry.Description, manifest abi.Manifest) string {
 	needs, _ := json.Marshal(lacks.Names())
 	grant, _ := json.Marshal((lacks | d.Grant).Names()) // names are no trouble to JSON
 	return fmt.Sprintf("plugin needs %s: add  \"grant\": %s  to %s", strings.Trim(string(needs), "[]"), grant, describing(d))
-}
-
-// sayCapabilities says what the plugin declares and has not.
-func (l *loader) sayCapabilities(ctx context.Context, d registry.Description, manifest abi.Manifest) {
-	if line := lack(d, manifest); line != "" {
-		l.log.WarnContext(ctx, line, "plugin", d.ID)
-	}
-	if _, later := manifest.Declared(); len(later) > 0 {
-		l.log.WarnContext(ctx, "plugin declares capabilities that this version does not know, and has not got them", "plugin", d.ID, "capabilities", later)
-	}
 }
 
 // features are what this node has of what nodes may lack.

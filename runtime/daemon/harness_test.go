@@ -111,6 +111,12 @@ func (n *node) put(name, content string) {
 	if strings.HasSuffix(name, ".wasm") {
 		content = module(n.t, content)
 	}
+	n.putRaw(name, content)
+}
+
+// putRaw is put for what is the file's content whatever its name.
+func (n *node) putRaw(name, content string) {
+	n.t.Helper()
 	draft := filepath.Join(n.dir, "draft")
 	n.must(os.WriteFile(draft, []byte(content), 0o644))
 	n.must(os.Rename(draft, filepath.Join(n.config.PluginDir, name)))

@@ -34,10 +34,11 @@ type loader struct {
 	features  []abi.Feature      // of the node
 	loaded    map[string]*loaded // by id
 	kept      map[string]kept    // by id
+	said      map[string]string  // the notes that the log has, by id
 }
 
 func newLoader(log *slog.Logger, engine *wasm.Engine, k koord, noBreaker bool) *loader {
-	return &loader{log: log, engine: engine, koord: k, noBreaker: noBreaker, loaded: map[string]*loaded{}, kept: map[string]kept{}}
+	return &loader{log: log, engine: engine, koord: k, noBreaker: noBreaker, loaded: map[string]*loaded{}, kept: map[string]kept{}, said: map[string]string{}}
 }
 
 // member is a place in the chain and the shared plugin that fills it.
@@ -78,6 +79,9 @@ func (l *loader) load(ctx context.Context, descriptions []registry.Description) 
 		if err != nil && d.Problem == nil { // the registry has said what is wrong with its files
 			errs = append(errs, err)
 		}
+		if err == nil {
+			l.say(ctx, d, have.Manifest())
+		}
 		switch {
 		case have != nil:
 			members = append(members, l.member(d, have))
@@ -108,7 +112,6 @@ func (l *loader) get(ctx context.Context, d registry.Description) (*loaded, erro
 	l.replace(d, p, have, breaker)
 	l.log.InfoContext(ctx, "plugin loaded", "plugin", d.ID, "name", manifest.Name, "version", manifest.Version,
 		"hooks", manifest.HookSet().Names(), "replaced", have != nil, "took", time.Since(start))
-	l.sayCapabilities(ctx, d, manifest)
 	return l.loaded[d.ID], nil
 }
 
@@ -119,6 +122,7 @@ func (l *loader) replace(d registry.Description, p plugin.Plugin, have *loaded, 
 	young := newLoaded(l.log, d.ID, source(d), p)
 	young.breaker = breaker
 	l.loaded[d.ID] = young
+	delete(l.said, d.ID)
 	if manifest.HookSet().Has(abi.Synchronize) {
 		young.synchronized, young.before, young.fresh = intercept.NewSynchronized(), have, true
 	} else if have != nil {
@@ -160,6 +164,7 @@ func (l *loader) drop(descriptions []registry.Description) {
 	for id, have := range l.loaded {
 		if !named[id] {
 			delete(l.loaded, id)
+			delete(l.said, id)
 			have.release()
 			l.log.Info("plugin removed", "plugin", id)
 		}

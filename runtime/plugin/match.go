@@ -1,7 +1,9 @@
 package plugin
 
 import (
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -58,7 +60,7 @@ func listAccepts(globs []string, ev Event, o abi.Object, f abi.Field) bool {
 	}
 	text, errno := ev.Text(o, f)
 	if errno != abi.OK {
-		return o == abi.Container // the hook is one of pods
+		return o == abi.Container || !wants(globs) // the hook is one of pods, or of an image alone
 	}
 	within, asked := false, false
 	for _, glob := range globs {
@@ -72,6 +74,11 @@ func listAccepts(globs []string, ev Event, o abi.Object, f abi.Field) bool {
 	return within || !asked
 }
 
+// wants reports whether the list lets in only what fits it, and not all but that.
+func wants(globs []string) bool {
+	return slices.ContainsFunc(globs, func(glob string) bool { return !strings.HasPrefix(glob, "!") })
+}
+
 func mapAccepts(wanted map[string]string, ev Event, f abi.Field) bool {
 	for key, want := range wanted {
 		value, errno := ev.Lookup(abi.Pod, f, key)
@@ -82,4 +89,25 @@ func mapAccepts(wanted map[string]string, ev Event, f abi.Field) bool {
 		}
 	}
 	return true
+}
+
+// NeverFits returns the key of a match by which no event of the hook fits it, whatever
+// happens; "" if one may. An image is removed for no pod, and what asks for something
+// that only a pod has waits for ever.
+func NeverFits(hook abi.Hook, m abi.Match) (key string) {
+	switch {
+	case hook != abi.PreRemoveImage && hook != abi.PostRemoveImage:
+		return ""
+	case wants(m.Namespaces):
+		return "namespaces"
+	case wants(m.QoS):
+		return "qos"
+	case wants(m.RuntimeHandlers):
+		return "runtime-handlers"
+	case wants(slices.Collect(maps.Values(m.Labels))):
+		return "labels"
+	case wants(slices.Collect(maps.Values(m.Annotations))):
+		return "annotations"
+	}
+	return ""
 }

@@ -149,6 +149,36 @@ func TestMatchOfATick(t *testing.T) {
 	}
 }
 
+// What rules pods out lets in what is about none; NeverFits and Accept agree about what
+// asks for a pod.
+func TestMatchOfAnImageOfNobodys(t *testing.T) {
+	type list = []string
+	type pairs = map[string]string
+	for _, test := range []struct {
+		match abi.Match
+		key   string // by which it does not fit; "" if it does
+	}{
+		{abi.Match{}, ""},
+		{abi.Match{Namespaces: list{"!kube-*"}, Labels: pairs{"team": "!*"}}, ""},
+		{abi.Match{Containers: list{"app"}}, ""},
+		{abi.Match{Namespaces: list{"!kube-*", "prod"}}, "namespaces"},
+		{abi.Match{QoS: list{"Burstable"}}, "qos"},
+		{abi.Match{RuntimeHandlers: list{""}}, "runtime-handlers"},
+		{abi.Match{Labels: pairs{"team": "!*", "tier": ""}}, "labels"},
+		{abi.Match{Annotations: pairs{"team": "a"}}, "annotations"},
+	} {
+		for _, hook := range []abi.Hook{abi.PreRemoveImage, abi.PostRemoveImage} {
+			fits := plugin.Matches{hook: {test.match}}.Accept(podless{hook: hook})
+			if key := plugin.NeverFits(hook, test.match); key != test.key || fits != (key == "") {
+				t.Errorf("%s, %+v: fits: %v, key %q, want %q", hook, test.match, fits, key, test.key)
+			}
+		}
+		if key := plugin.NeverFits(abi.PrePullImage, test.match); key != "" {
+			t.Errorf("an image that a pod may be pulled for: %q", key)
+		}
+	}
+}
+
 // podless is an event without a pod.
 type podless struct {
 	plugin.Event
@@ -157,3 +187,6 @@ type podless struct {
 
 func (p podless) Hook() abi.Hook                               { return p.hook }
 func (podless) Text(abi.Object, abi.Field) (string, abi.Errno) { return "", abi.NotFound }
+func (podless) Lookup(abi.Object, abi.Field, string) (string, abi.Errno) {
+	return "", abi.NotFound
+}

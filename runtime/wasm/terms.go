@@ -69,14 +69,42 @@ func (o *PluginOptions) agree(m abi.Manifest) (terms, error) {
 	declared, _ := m.Declared()
 	t.manifest, t.has = m, declared&o.Granted
 	t.keeps = cmp.Or(o.State, m.State) == abi.StateInstance
-	t.limit = min(t.limit, cmp.Or(pagesOf(m.Limits.Memory), t.limit))
+	t.lower(m.Limits)
+	return t, nil
+}
+
+// lower takes less where a manifest asks for less.
+func (t *terms) lower(l abi.Limits) {
+	t.limit = min(t.limit, cmp.Or(pagesOf(l.Memory), t.limit))
 	a := &t.hook
-	a.fuel = min(a.fuel, cmp.Or(m.Limits.Fuel, a.fuel))
-	a.hostCalls = min(a.hostCalls, cmp.Or(int(m.Limits.HostCalls), a.hostCalls))
-	if ms := m.Limits.TimeMS; ms > 0 && ms < a.time.Milliseconds() {
+	a.fuel = min(a.fuel, cmp.Or(l.Fuel, a.fuel))
+	a.hostCalls = min(a.hostCalls, cmp.Or(int(l.HostCalls), a.hostCalls))
+	if ms := l.TimeMS; ms > 0 && ms < a.time.Milliseconds() {
 		a.time = time.Duration(ms) * time.Millisecond
 	}
-	return t, nil
+}
+
+// limits are the terms in the manifest's words.
+func (t *terms) limits() abi.Limits {
+	return abi.Limits{
+		Fuel: t.hook.fuel, Memory: int64(t.limit) << 16, TimeMS: t.hook.time.Milliseconds(), HostCalls: int64(t.hook.hostCalls),
+	}
+}
+
+// Limits returns what a plugin may use at most, and what of it holds for one whose
+// manifest asks for these limits: the lesser of the two.
+func (o PluginOptions) Limits(asked abi.Limits) (granted, hold abi.Limits) {
+	o.MemoryPages = cmp.Or(o.MemoryPages, DefaultMemoryPages)
+	t := o.provisional()
+	granted = t.limits()
+	t.lower(asked)
+	return granted, t.limits()
+}
+
+// Limits is PluginOptions' for a plugin that the engine loads.
+func (e *Engine) Limits(o PluginOptions, asked abi.Limits) (granted, hold abi.Limits) {
+	o.Interpret = o.Interpret || e.interpret
+	return o.Limits(asked)
 }
 
 // parseSchema reads a manifest's config_schema. It is nil if there is none.

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// What is shown of a limit is what holds, whoever set it.
+func TestLimitsThatHold(t *testing.T) {
+	in := wasm.Inspection{MemoryMin: 2, Manifest: abi.Manifest{Limits: abi.Limits{Fuel: 1_000_000, Memory: 1 << 20, HostCalls: 5000}}}
+	for _, test := range []struct {
+		settings wasm.PluginOptions
+		want     []string
+	}{
+		{wasm.PluginOptions{}, []string{
+			"fuel 1000000, as its manifest says; it is granted 20000000", "memory 1048576, as its manifest says; it is granted 33554432",
+			"time_ms 500", "host_calls 1000, too low for the 5000 that it needs",
+		}},
+		{wasm.PluginOptions{Interpret: true, Fuel: 1_000_000, HostCalls: 5000, MemoryPages: 1}, []string{
+			"fuel 1000000, enough for the 1000000 that it needs", "memory 65536, too low for the 1048576 that it needs",
+			"time_ms 500", "host_calls 5000, enough for the 5000 that it needs",
+		}},
+		{wasm.PluginOptions{Interpret: true}, []string{
+			"fuel 1000000, as its manifest says; it is granted 5000000", "memory 1048576, as its manifest says; it is granted 33554432",
+			"time_ms 500", "host_calls 1000, too low for the 5000 that it needs",
+		}},
+	} {
+		var got []string
+		for _, l := range limits(test.settings, in) {
+			got = append(got, l.String())
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%+v: %q, want %q", test.settings, got, test.want)
+		}
+	}
+}

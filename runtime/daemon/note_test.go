@@ -1,0 +1,77 @@
+package daemon_test
+
+import (
+	"encoding/binary"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/runtime/daemon"
+)
+
+// manifested is a guest of testdata/wat with another manifest, in a custom section.
+func manifested(t *testing.T, name, manifest string) string {
+	section := binary.AppendUvarint(nil, uint64(len("wp.manifest")))
+	section = append(append(section, "wp.manifest"...), manifest...)
+	head := binary.AppendUvarint([]byte{0}, uint64(len(section)))
+	return module(t, name) + string(head) + string(section)
+}
+
+const greedy = `{"name": "greedy", "version": "1.0.0",
+	"hooks": ["PreRunPodSandbox", {"hook": "PostRemoveImage", "match": {"namespaces": ["prod"]}}, {"hook": "PreRemoveImage", "match": {"namespaces": ["!prod"]}}],
+	"limits": {"fuel": 30000000, "memory": 65536, "time_ms": 400, "host_calls": 2000}}`
+
+var greedyNotes = []string{
+	`msg="plugin asks for more than it is granted" plugin=10-greedy limit=fuel asked=30000000 granted=20000000`,
+	`msg="plugin asks for more than it is granted" plugin=10-greedy limit=host_calls asked=2000 granted=1000`,
+	`msg="runtime-hooks names hooks that the plugin does not have" plugin=10-greedy hooks=[PreExec]`,
+	`msg="plugin is never asked in a hook: its match wants what no image has" plugin=10-greedy hook=PostRemoveImage key=namespaces match_of=manifest`,
+}
+
+// What a plugin asks for in vain, and what its file does, is said once for each load.
+func TestNotes(t *testing.T) {
+	n := newNode(t)
+	n.putRaw("10-greedy.wasm", manifested(t, "noop", greedy))
+	n.put("10-greedy.json", `{"runtime-hooks": ["PreRunPodSandbox", "PostRemoveImage", "PreExec"]}`)
+	n.start(daemon.Run)
+	n.await("plugins in force", "10-greedy")
+	n.put("20-quota.wasm", "quota")
+	n.await("plugins in force", "20-quota")
+	wantNotes(t, n, greedyNotes...)
+	n.put("10-greedy.json", `{"runtime-hooks": ["PreRunPodSandbox", "PreRemoveImage"], "match": {"labels": {"a": "b"}}, "limits": {"fuel": 40000000, "host-calls": 5000}}`)
+	n.await("plugins in force")
+	wantNotes(t, n, append(greedyNotes,
+		`msg="plugin is never asked in a hook: its match wants what no image has" plugin=10-greedy hook=PreRemoveImage key=labels match_of=10-greedy.json`)...)
+}
+
+// wantNotes wants exactly these warnings in the log.
+func wantNotes(t *testing.T, n *node, want ...string) {
+	t.Helper()
+	var got []string
+	for line := range strings.Lines(n.log.String()) {
+		if _, line, warning := strings.Cut(strings.TrimSpace(line), "level=WARN "); warning && strings.Contains(line, "10-greedy") {
+			got = append(got, line)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("warnings\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// Who checks before is told the same.
+func TestNotesOfACheck(t *testing.T) {
+	n := newNode(t)
+	n.putRaw("10-greedy.wasm", manifested(t, "noop", greedy))
+	lines, err := daemon.Check(t.Context(), n.config, slog.New(slog.DiscardHandler))
+	n.must(err)
+	want := []string{
+		"10-greedy: greedy 1.0.0, Ignore, hooks PreRunPodSandbox, PreRemoveImage, PostRemoveImage",
+		"10-greedy: warning: plugin asks for more than it is granted, limit fuel, asked 30000000, granted 20000000",
+		"10-greedy: warning: plugin asks for more than it is granted, limit host_calls, asked 2000, granted 1000",
+		"10-greedy: warning: plugin is never asked in a hook: its match wants what no image has, hook PostRemoveImage, key namespaces, match_of manifest",
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("says\n%s", strings.Join(lines, "\n"))
+	}
+}
