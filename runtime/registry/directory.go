@@ -49,12 +49,15 @@ func (s source) scan() reading {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		r.failed = &fileError{s.dir, err}
+		r.failed = &directoryError{fileError{s.dir, err}}
 	default:
 		r.found, r.problems = s.read(s.dir, names)
 	}
 	return r
 }
+
+// directoryError is what is wrong with a whole directory.
+type directoryError struct{ fileError }
 
 // list returns the names of what is not a directory, sorted.
 func (s source) list() ([]string, error) {

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -97,13 +98,22 @@ func (w *Watcher) report(ctx context.Context, problems []error) {
 		if p == nil || !p.said && p.state != state {
 			p = &problem{since: time.Now(), state: state}
 		}
-		if !p.said && time.Since(p.since) >= grace {
+		if text, wait := refusal(err); !p.said && time.Since(p.since) >= wait {
 			p.said = true
-			w.log.ErrorContext(ctx, "plugin file refused", "err", err)
+			w.log.ErrorContext(ctx, text, "err", err)
 		}
 		bad[err.Error()] = p
 	}
 	w.bad = bad
+}
+
+// refusal says what a problem means, and how long it must last. Nobody is writing a
+// directory.
+func refusal(err error) (text string, wait time.Duration) {
+	if errors.As(err, new(*directoryError)) {
+		return "directory not read, no plugin in it is in force that was not before", 0
+	}
+	return "plugin file refused", grace
 }
 
 // wait returns when it is time to read again; false when ctx is done.

@@ -225,6 +225,25 @@ func TestDirectoryBecomesUntrusted(t *testing.T) {
 	w.untilIDs(t, "10-a 20-b")
 }
 
+// TestDirectoryUntrustedAtTheStart: nothing is known of its plugins, which is said at
+// once, and they are there as soon as the directory is mended.
+func TestDirectoryUntrustedAtTheStart(t *testing.T) {
+	t.Parallel()
+	dirs := newDirs(t)
+	write(t, dirs.Plugins, "10-a.wasm", module)
+	write(t, dirs.Hooks, "koordlet.json", koordlet)
+	must(t, os.Chmod(dirs.Plugins, 0o777))
+	w := watch(t, dirs)
+	if log := w.log.String(); !strings.Contains(log, `level=ERROR msg="directory not read, no plugin in it is in force that was not before"`) || !strings.Contains(log, dirs.Plugins+": is writable by everyone") {
+		t.Errorf("log:\n%s", log)
+	}
+	w.untilIDs(t, "koordlet")
+	must(t, os.Chmod(dirs.Plugins, 0o755))
+	if _, took := w.untilIDs(t, "10-a koordlet"); took > soon {
+		t.Errorf("took %v", took)
+	}
+}
+
 // TestDirectories are made where they are missing, and waited for where they
 // cannot be.
 func TestDirectories(t *testing.T) {
