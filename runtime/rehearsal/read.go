@@ -2,6 +2,7 @@ package rehearsal
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -27,6 +28,21 @@ func isFixture(file []byte) bool {
 
 // kindPod finds a Pod in YAML or JSON. A request is no text, or has no kind.
 var kindPod = regexp.MustCompile(`(?m)^\s*[{]?\s*"?kind"?\s*:\s*"?Pod"?\s*(#.*)?,?\s*$|"kind"\s*:\s*"Pod"`)
+
+// otherKind finds what an object of the cluster is, in YAML. JSON says it at no place of its own.
+var otherKind = regexp.MustCompile(`(?m)^kind:\s*"?(\w+)`)
+
+// badValue is protojson's word for a value of a wrong form, such as one of an environment
+// variable that is not in base64.
+var badValue = regexp.MustCompile(`(invalid value for bytes field \w+): .*`)
+
+// withoutValue is the error without such a value, which may be a secret.
+func withoutValue(err error) error {
+	if err == nil || !badValue.MatchString(err.Error()) {
+		return err
+	}
+	return errors.New(badValue.ReplaceAllString(err.Error(), "$1: it is not in base64"))
+}
 
 func isPod(file []byte) bool { return kindPod.Match(file) }
 

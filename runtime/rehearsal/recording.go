@@ -70,7 +70,7 @@ func decode(text json.RawMessage, m proto.Message) error {
 	if len(text) == 0 {
 		return nil
 	}
-	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, m)
+	return withoutValue(protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, m))
 }
 
 // FromRequest returns the event of one request of the hook's method, as protojson or
@@ -84,7 +84,7 @@ func FromRequest(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	name := request.ProtoReflect().Descriptor().Name()
 	var err error
 	if json.Valid(file) {
-		err = protojson.Unmarshal(file, request)
+		err = withoutValue(protojson.Unmarshal(file, request))
 	} else {
 		err = proto.Unmarshal(file, request)
 	}
@@ -138,6 +138,9 @@ func Read(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 		return nil, fmt.Errorf("it is no fixture, of which there could be a case %q", s.Case)
 	case isPod(text):
 		return FromPod(file, hook, s)
+	}
+	if kind := otherKind.FindSubmatch(file); kind != nil {
+		return nil, fmt.Errorf("it is a %s, not a Pod", kind[1])
 	}
 	return FromRequest(file, hook, s)
 }

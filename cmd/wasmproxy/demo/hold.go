@@ -122,7 +122,7 @@ func (h *held) edited() bool {
 	if h.file == "" {
 		return false
 	}
-	text, err := os.ReadFile(h.file)
+	text, err := readPod(h.file)
 	return err == nil && !bytes.Equal(text, h.text)
 }
 
@@ -130,7 +130,7 @@ func (h *held) edited() bool {
 func (h *held) read() (*kubelet.Pod, string, error) {
 	h.text = ownPod
 	if h.file != "" {
-		text, err := os.ReadFile(h.file)
+		text, err := readPod(h.file)
 		if err != nil {
 			return nil, "", err
 		}
@@ -141,6 +141,23 @@ func (h *held) read() (*kubelet.Pod, string, error) {
 		return nil, "", fmt.Errorf("reading the Pod of %s: %w", h.file, err)
 	}
 	return p, handler, nil
+}
+
+// maxPod is the most that is read of a Pod's file, in bytes: what etcd keeps of one at most.
+const maxPod = 3 << 19
+
+// readPod reads a file that is one: it is read again and again, and a pipe would block.
+func readPod(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: is not a regular file", path)
+	case info.Size() > maxPod:
+		return nil, fmt.Errorf("%s: has %d bytes, at most %d are read", path, info.Size(), maxPod)
+	}
+	return os.ReadFile(path)
 }
 
 // begin runs the Pod's sandbox and its containers; those that kubelet runs before the
