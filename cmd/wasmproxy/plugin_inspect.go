@@ -48,16 +48,16 @@ func inspect(cmd *cobra.Command, path, format string) error {
 	if err != nil {
 		return err
 	}
-	in, err := wasm.Inspect(cmd.Context(), p.module)
+	settings, err := p.settings()
+	if err != nil {
+		return err
+	}
+	in, err := wasm.Inspect(cmd.Context(), p.module, settings)
 	if err != nil {
 		return fmt.Errorf("inspecting %s: %w", path, err)
 	}
 	if len(in.Sections) == 0 && len(in.Problems) > 0 && format == "text" { // of what is no module there is nothing to tell
 		return notLoading(path, in.Problems)
-	}
-	settings, err := p.settings()
-	if err != nil {
-		return err
 	}
 	about := newInspection(p, in, limits(settings, in))
 	if format == "json" {

@@ -50,7 +50,7 @@ yours, and writable by nobody else.`,
 func listStock(cmd *cobra.Command) error {
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	for _, p := range plugins.All() {
-		in, err := wasm.Inspect(cmd.Context(), p.Module)
+		in, err := wasm.Inspect(cmd.Context(), p.Module, wasm.PluginOptions{})
 		if err != nil {
 			return fmt.Errorf("inspecting %s: %w", p.Name, err)
 		}
@@ -94,7 +94,7 @@ func advise(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	in, err := wasm.Inspect(cmd.Context(), p.module)
+	in, err := wasm.Inspect(cmd.Context(), p.module, wasm.PluginOptions{})
 	if err != nil {
 		return err
 	}

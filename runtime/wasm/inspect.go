@@ -34,10 +34,11 @@ type Inspection struct {
 	Problems []string
 }
 
-// Inspect examines a module. It runs it only where the manifest or the version
-// cannot be told otherwise, and never configures it. An error means that the
-// examination failed; what is wrong with the module is in Problems.
-func Inspect(ctx context.Context, binary []byte) (in Inspection, err error) {
+// Inspect examines a module that would be loaded with these options. It runs it only
+// where the manifest or the version cannot be told otherwise, and never configures it.
+// An error means that the examination failed; what is wrong with the module is in
+// Problems.
+func Inspect(ctx context.Context, binary []byte, o PluginOptions) (in Inspection, err error) {
 	defer in.clean()
 	digest := sha256.Sum256(binary)
 	in = Inspection{Size: len(binary), SHA256: hex.EncodeToString(digest[:])}
@@ -51,10 +52,11 @@ func Inspect(ctx context.Context, binary []byte) (in Inspection, err error) {
 		in.Problems = []string{err.Error()}
 		return in, nil
 	}
-	in.Problems = check(m, manifest.Optional, DefaultMemoryPages)
+	_, hold := o.Limits(manifest.Limits)
+	in.Problems = check(m, manifest.Optional, pagesOf(hold.Memory))
 	in.readStatic(m)
 	if len(in.Problems) == 0 && (in.ManifestSource == "" || in.ABI == 0) {
-		err = in.run(ctx, m)
+		err = in.run(ctx, m, o)
 	}
 	in.judgeImports()
 	_, unfit := parseSchema(in.Manifest.ConfigSchema)
@@ -126,13 +128,13 @@ func (in *Inspection) problem(err error) {
 }
 
 // run asks an instance for what is still missing.
-func (in *Inspection) run(ctx context.Context, m *preflight.Outline) error {
+func (in *Inspection) run(ctx context.Context, m *preflight.Outline, o PluginOptions) error {
 	e, err := NewEngine(ctx, Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return fmt.Errorf("inspecting the module: %w", err)
 	}
 	defer e.Close(ctx)
-	o := PluginOptions{}.withDefaults(e)
+	o = o.withDefaults(e)
 	p, err := e.compile(ctx, "inspected", m, o, o.provisional())
 	if err != nil {
 		in.problem(err)

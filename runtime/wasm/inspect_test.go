@@ -10,7 +10,7 @@ import (
 
 func inspect(t *testing.T, module []byte) Inspection {
 	t.Helper()
-	in, err := Inspect(t.Context(), module)
+	in, err := Inspect(t.Context(), module, PluginOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestInspectUndeclared(t *testing.T) {
 	for module, want := range map[string]ImportState{
 		string(manifested(t, "kept", "")): Undeclared, string(wat(t, "kept")): Served, string(wat(t, "functions")): Served,
 	} {
-		in, err := Inspect(t.Context(), []byte(module))
+		in, err := Inspect(t.Context(), []byte(module), PluginOptions{})
 		if err != nil || len(in.Problems) > 0 {
 			t.Fatal(err, in.Problems)
 		}

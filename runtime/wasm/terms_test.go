@@ -85,7 +85,7 @@ func TestOptional(t *testing.T) {
 		_, err = e.Load(t.Context(), "p", manifested(t, "wrong-signature", `,"optional":["get"]`), PluginOptions{})
 		wantError(t, err, "it imports wp1.get as (i32, i32, i32) -> i32, but it is")
 	})
-	in, err := Inspect(t.Context(), manifested(t, "optional", optional))
+	in, err := Inspect(t.Context(), manifested(t, "optional", optional), PluginOptions{})
 	if err != nil || len(in.Problems) > 0 || in.Imports[0].State != Served || in.Imports[1].State != Absent || in.Imports[3].State != Absent {
 		t.Errorf("inspected: %+v, %v", in, err)
 	}
