@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,14 +16,14 @@ import (
 )
 
 // clock counts its ticks.
-type clock struct{ ticks int }
+type clock struct{ ticks atomic.Int32 }
 
 func (c *clock) Manifest() abi.Manifest {
 	return abi.Manifest{Name: "clock", TickMS: 1000, Hooks: abi.ManifestHooks(abi.HookSetOf(abi.Tick))}
 }
 
 func (c *clock) Call(context.Context, plugin.Event, *plugin.Adjustment) error {
-	c.ticks++
+	c.ticks.Add(1)
 	return nil
 }
 
@@ -44,8 +45,8 @@ func TestNoTickWhileDraining(t *testing.T) {
 		time.Sleep(2500 * time.Millisecond)
 		stop()
 		time.Sleep(time.Minute)
-		if c.ticks != 2 {
-			t.Errorf("%d ticks, of which 2 before the daemon was told to stop", c.ticks)
+		if n := c.ticks.Load(); n != 2 {
+			t.Errorf("%d ticks, of which 2 before the daemon was told to stop", n)
 		}
 		d.swap(nil)
 		d.ticking.Wait()
