@@ -19,8 +19,9 @@ func budget(ctx context.Context) (context.Context, context.CancelFunc) {
 	if !ok {
 		return context.WithCancel(ctx)
 	}
-	half := max(0, (time.Until(deadline)-reserve)/2)
-	return context.WithTimeoutCause(ctx, half, &plugin.TimeError{Of: "what the caller's deadline leaves for hooks", Limit: half.Round(time.Millisecond)})
+	now := time.Now()
+	half := max(0, (deadline.Sub(now)-reserve)/2)
+	return plugin.Until(ctx, now.Add(half), &plugin.TimeError{Of: "what the caller's deadline leaves for hooks", Limit: half.Round(time.Millisecond)})
 }
 
 // pluginTime begins the time of all plugins of a hook. Waiting for an object's

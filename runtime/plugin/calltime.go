@@ -71,10 +71,10 @@ func (t *CallTime) end(begun, now time.Time) time.Duration {
 	return took
 }
 
-// within returns ctx with what is left of the time as its deadline.
-func (t *CallTime) within(ctx context.Context) (context.Context, context.CancelFunc) {
+// within returns ctx with what is left of the time, from now on, as its deadline.
+func (t *CallTime) within(ctx context.Context, now time.Time) (context.Context, context.CancelFunc) {
 	if t == nil {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, t.limit-t.spent, t.used())
+	return Until(ctx, now.Add(t.limit-t.spent), t.used())
 }

@@ -157,12 +157,12 @@ func (c *Chain) call(ctx context.Context, m *Member, ev Event, adj *Adjustment, 
 	calls.begin(start)
 	if !m.Metered {
 		var cancel context.CancelFunc
-		ctx, cancel = calls.within(ctx)
+		ctx, cancel = calls.within(ctx, start)
 		defer cancel()
 	}
 	if m.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, m.Timeout, &TimeError{"its time for one call", m.Timeout})
+		ctx, cancel = Until(ctx, start.Add(m.Timeout), &TimeError{"its time for one call", m.Timeout})
 		defer cancel()
 	}
 	defer func() {
@@ -179,7 +179,7 @@ func (c *Chain) call(ctx context.Context, m *Member, ev Event, adj *Adjustment, 
 
 // outOfTime adds to a member's error which time was up, if one was.
 func outOfTime(ctx context.Context, err error, took time.Duration) error {
-	if limit := new(TimeError); errors.As(context.Cause(ctx), &limit) {
+	if limit := new(TimeError); ctx.Err() != nil && errors.As(context.Cause(ctx), &limit) {
 		return limit.ended(err, took)
 	}
 	return err
