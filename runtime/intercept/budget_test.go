@@ -27,6 +27,7 @@ func TestPluginsShareTheTimeOfACall(t *testing.T) {
 		{time.Hour + 100*time.Millisecond, 2 * time.Hour, time.Hour / 2},
 		{2*time.Minute + 100*time.Millisecond, 0, intercept.DefaultCallTime},
 	} {
+		start := time.Now()
 		ctx := t.Context()
 		if tt.caller > 0 {
 			var cancel context.CancelFunc
@@ -40,7 +41,6 @@ func TestPluginsShareTheTimeOfACall(t *testing.T) {
 			return nil
 		}
 		n := newNode(t, []plugin.Member{on(abi.PreRunPodSandbox, note), on(abi.PreRunPodSandbox, note)}, withCallTime(tt.call))
-		start := time.Now()
 		_, err := n.call(ctx, "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "p"})
 		n.must(err)
 		if len(ends) != 2 {
