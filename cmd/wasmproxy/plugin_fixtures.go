@@ -36,7 +36,8 @@ DIR holds X.wasm; its fixtures are the .json files of DIR/testdata, or of DIR if
 no testdata. A FILE is one file of fixtures; its plugin is in its folder, or in the one
 above. Without arguments DIR is the current one.
 Each case gets a plugin newly loaded, in the proxy's own engine. The format is in
-testdata/abi/README.md of wasmproxy; its key want says what the answer must be.`,
+testdata/abi/README.md of wasmproxy; its key want says what the answer must be. What a
+fixture holds is in the output and in the report, environment included: put no secret there.`,
 		Example: `  wasmproxy plugin test
   wasmproxy plugin test --wasm build/x.wasm fixtures
   wasmproxy plugin test --update           # write the answers into the fixtures

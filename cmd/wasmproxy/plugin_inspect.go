@@ -219,7 +219,7 @@ func (r rows) addSome(key, text string) {
 
 func (about inspection) print(out io.Writer) error {
 	r := rows{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
-	r.add("name", "%s %s", about.Name, about.Version)
+	r.addSome("name", strings.TrimSpace(about.Name+" "+about.Version))
 	r.addSome("description", about.Description)
 	r.addSome("license", about.License)
 	r.addSome("sdk", about.SDK)
