@@ -17,7 +17,8 @@ func validateCommand() *cobra.Command {
 		Long: `Check the settings and load every plugin as serve would, without serving.
 
 Each plugin that loads is a line, in the order in which they are asked: its file's name,
-what it is, its failure policy, and the hooks in which it is asked. What is wrong with the
+what it is, its failure policy, and the hooks in which it is asked; what serve would warn of
+at its load is a line after it. What is wrong with the
 others goes to stderr. No hook server is asked and no runtime is needed; plugins that are
 new are compiled into the cache.
 
