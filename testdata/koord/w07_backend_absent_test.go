@@ -13,7 +13,7 @@ func TestW07BackendAbsent(t *testing.T) {
 	scenario{incumbent: "the proxy does not serve after its runtime has started", run: func(n *node) error {
 		server := n.serve("10-a.json", nil, "Fail", "PreRunPodSandbox")
 		n.startProxy()
-		time.Sleep(time.Second)
+		n.awaitLog("/runtime.sock: connect: no such file or directory")
 		n.must(n.runtime.start())
 		if err := n.serves(deadline); err != nil {
 			return wrong("the proxy does not serve after its runtime has started: %v", err)
