@@ -182,7 +182,7 @@ func (b *Breaker) change(to BreakerState) {
 // answered, and ctx the context of all plugins of the call.
 func judgeHealth(ctx context.Context, took time.Duration, adj *Adjustment, err error) outcome {
 	switch {
-	case errors.Is(ctx.Err(), context.Canceled):
+	case gone(ctx):
 		return nothing
 	case err == nil, errors.As(err, new(*Rejection)):
 		return success

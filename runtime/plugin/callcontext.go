@@ -10,13 +10,14 @@ import (
 type callContext struct {
 	untilContext
 	time CallTime
+	late TimeError // its cause
 }
 
 // WithCallTime begins the time of all plugins of a call. The context is one of [Until].
 func WithCallTime(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	c := &callContext{time: CallTime{limit: limit}}
 	all := limit + maxWait
-	c.begin(ctx, time.Now().Add(all), &TimeError{"the time of all plugins of a call and of waiting", all})
+	c := &callContext{time: CallTime{limit: limit}, late: TimeError{"the time of all plugins of a call and of waiting", all}}
+	c.begin(ctx, time.Now().Add(all), &c.late)
 	return c, c.cancel
 }
 

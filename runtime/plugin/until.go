@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,6 +70,15 @@ func (c *untilContext) Err() error {
 		return c.wait().Err()
 	}
 	return c.root.Err()
+}
+
+// gone reports whether ctx was canceled: the caller went away. Unlike ctx.Err it does not
+// look at the clock, which every call would do several times.
+func gone(ctx context.Context) bool {
+	if c, ok := ctx.(interface{ until() *untilContext }); ok {
+		ctx = c.until().root
+	}
+	return errors.Is(ctx.Err(), context.Canceled)
 }
 
 // Value implements context.Context.
