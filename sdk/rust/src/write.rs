@@ -19,8 +19,9 @@ pub fn delete_entry(op: &str, object: i32, field: i32, key: &str) -> Result {
     done(op, key, host::map_del(object, field, key))
 }
 
-pub fn list(op: &str, object: i32, field: i32, list: &[&str]) -> Result {
-    done(op, "", host::list_set(object, field, &codec::list(list)))
+pub fn list(op: &str, object: i32, field: i32, list: &[impl AsRef<str>]) -> Result {
+    let list: Vec<&str> = list.iter().map(AsRef::as_ref).collect();
+    done(op, "", host::list_set(object, field, &codec::list(&list)))
 }
 
 pub fn element(op: &str, object: i32, field: i32, key: &str, element: &[u8]) -> Result {

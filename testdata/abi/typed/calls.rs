@@ -46,7 +46,7 @@ fn texts(list: &[String]) -> Vec<&str> {
 
 /// Changes every list of a container by what it finds there.
 fn rearrange(c: &PreCreateContainer) -> Result {
-    c.set_command(&texts(&c.command()))?;
+    c.set_command(&c.command())?;
     let args = c.args();
     c.set_args(&[texts(&args), vec!["--verbose"]].concat())?;
     for m in c.mounts() {

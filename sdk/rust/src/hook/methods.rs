@@ -147,12 +147,12 @@ macro_rules! methods {
         /// These need [`Capability::Args`](crate::Capability::Args).
         impl $event {
             /// Sets what is run instead of the image's entrypoint.
-            pub fn set_command(&self, command: &[&str]) -> Result {
+            pub fn set_command(&self, command: &[impl AsRef<str>]) -> Result {
                 write::list("set_command", object::CONTAINER, field::CONTAINER_COMMAND, command)
             }
 
             /// Sets the arguments of the command.
-            pub fn set_args(&self, args: &[&str]) -> Result {
+            pub fn set_args(&self, args: &[impl AsRef<str>]) -> Result {
                 write::list("set_args", object::CONTAINER, field::CONTAINER_ARGS, args)
             }
 

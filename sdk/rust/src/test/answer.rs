@@ -79,7 +79,8 @@ fn compare_maps(what: &str, got: &BTreeMap<String, String>, want: &BTreeMap<Stri
     all
 }
 
-fn texts(members: Option<&Value>) -> BTreeMap<String, String> {
+/// Members by their names, each in its one form.
+pub(super) fn texts(members: Option<&Value>) -> BTreeMap<String, String> {
     members.map_or(&[][..], Value::members).iter().map(|(k, v)| (k.clone(), text(v))).collect()
 }
 

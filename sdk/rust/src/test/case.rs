@@ -15,9 +15,9 @@ pub struct Case<'a> {
     hook: Hook,
 }
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "name", "hook", "time", "event", "pod", "container", "node", "siblings", "store", "cgroup", "cgroup_files",
-    "request", "config", "grant", "kv",
+    "request", "config", "grant", "kv", "earlier",
 ];
 
 const WANTED: [&str; 7] = ["changes", "reject", "error", "log", "metrics", "kv", "max_fuel"];
@@ -52,6 +52,7 @@ impl<'a> Case<'a> {
             },
             request: self.value.get("request").and_then(Value::as_str).map(base64).transpose()?,
             config: self.value.get("config").filter(|c| **c != Value::Null).map(compact).unwrap_or_default(),
+            earlier: answer::texts(self.value.get("earlier")),
             ..Host::default()
         };
         for (k, v) in self.value.get("kv").map_or(&[][..], Value::members) {

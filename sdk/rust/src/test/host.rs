@@ -32,6 +32,7 @@ pub struct Host {
     pub request: Option<Vec<u8>>,
     pub config: String,
 
+    pub earlier: BTreeMap<String, String>, // what a plugin has asked for that was asked before
     pub changes: BTreeMap<String, String>,
     pub reject: Option<Reject>,
     pub failure: Option<String>,
@@ -148,11 +149,19 @@ impl Host {
         Ok(target(of, id, &format!(".{}", row.name)))
     }
 
+    /// Takes a change down, unless an earlier plugin wants another value.
+    fn note(&mut self, target: String, value: String) -> Answer<()> {
+        if self.earlier.get(&target).is_some_and(|other| *other != value) {
+            return Err(Conflict);
+        }
+        self.changes.insert(target, value);
+        Ok(())
+    }
+
     pub fn set(&mut self, o: i32, f: i32, kind: Type, value: String) -> Answer<()> {
         let target = self.change(o, f, kind)?;
         check::value(self.kind(o)?, f, &value)?;
-        self.changes.insert(target, value);
-        Ok(())
+        self.note(target, value)
     }
 
     pub fn set_entry(&mut self, o: i32, f: i32, kind: Type, key: &str, value: Option<String>) -> Answer<()> {
@@ -161,8 +170,7 @@ impl Host {
             return Err(Unsupported); // an update of another container adds to what it has
         }
         check::key(self, self.kind(o)?, f, key)?;
-        self.changes.insert(format!("{target}[{}]", answer::quoted(key)), value.unwrap_or_else(|| DELETED.into()));
-        Ok(())
+        self.note(format!("{target}[{}]", answer::quoted(key)), value.unwrap_or_else(|| DELETED.into()))
     }
 
     pub fn add_element(&mut self, o: i32, f: i32, element: &[u8]) -> Answer<()> {
@@ -196,8 +204,7 @@ impl Host {
             return Err(Unsupported);
         }
         let target = target(of, id.as_deref(), &format!(" cgroup file {file}"));
-        self.changes.insert(target, value.into());
-        Ok(())
+        self.note(target, value.into())
     }
 
     pub fn file(&self, o: i32, file: &str) -> Answer<String> {

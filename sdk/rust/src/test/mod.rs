@@ -23,8 +23,9 @@
 //! What a plugin sets is held to the table of the ABI: which field there is, of which
 //! type, in which hook, with which capability, and in which range. It is no proxy: names
 //! of cgroup files, paths and images and the configuration's schema are not checked, fuel is
-//! not counted, there is no other plugin to conflict with, and no runtime behind it. `wasmproxy plugin test` plays the same files to the
-//! built plugin in the proxy's own engine.
+//! not counted, no other plugin is there but in what a case has as `earlier`, and no runtime
+//! is behind it. `wasmproxy plugin test` plays the same files to the built plugin in the
+//! proxy's own engine.
 
 mod answer;
 mod case;
