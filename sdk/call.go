@@ -29,9 +29,13 @@ func LogLevel() Level { return Level(hostLogLevel()) }
 // Config returns the plugin's configuration as the operator wrote it, "" if
 // there is none.
 func Config() string {
-	return string(get("Config", "", func(buf unsafe.Pointer, size uint32) int32 {
-		return hostConfig(buf, size)
-	}))
+	n := hostConfig(free, room)
+	for n > room {
+		refill(n)
+		n = hostConfig(free, room)
+	}
+	missing("Config", "", n)
+	return cut(n)
 }
 
 // Now returns the event's time in nanoseconds since the Unix epoch. It does not
@@ -43,7 +47,7 @@ func Now() int64 { return hostNow() }
 func Random(b []byte) error {
 	for len(b) > 0 {
 		n := min(len(b), 256)
-		if err := check("Random", "", hostRandom(unsafe.Pointer(unsafe.SliceData(b)), uint32(n))); err != nil {
+		if err := check("Random", "", hostRandom(unsafe.Pointer(unsafe.SliceData(b)), int32(n))); err != nil {
 			return err
 		}
 		b = b[n:]
@@ -69,9 +73,14 @@ func HasFeature(f Feature) bool { return hostFeature(f) > 0 }
 // It needs [CapCRIRaw]. Environment variables and credentials are not in it without
 // [CapEnv] and [CapCredentials].
 func Request() []byte {
-	return append([]byte(nil), get("Request", "", func(buf unsafe.Pointer, size uint32) int32 {
-		return hostCRIRaw(buf, size) // TinyGo takes no import as a value
-	})...)
+	n := hostCRIRaw(free, room)
+	for n > room {
+		refill(n)
+		n = hostCRIRaw(free, room)
+	}
+	missing("Request", "", n)
+	request := cut(n)
+	return unsafe.Slice(unsafe.StringData(request), len(request)) // nobody else has these bytes
 }
 
 // Count adds to a counter, delta being 0 or more. Names are of small letters,
@@ -94,10 +103,13 @@ func Observe(name string, value int64) error {
 // KVGet returns what [KVSet] kept under a key, and whether there is anything. It
 // needs [CapStateKV].
 func KVGet(key string) (string, bool) {
-	b := get("KVGet", key, func(buf unsafe.Pointer, size uint32) int32 {
-		return hostKVGet(key, buf, size)
-	})
-	return string(b), b != nil
+	n := hostKVGet(key, free, room)
+	for n > room {
+		refill(n)
+		n = hostKVGet(key, free, room)
+	}
+	missing("KVGet", key, n)
+	return cut(n), n >= 0
 }
 
 // KVSet keeps a value for later calls, also of a later build of the plugin; not

@@ -4,18 +4,13 @@ import "github.com/wasmproxy/wasmproxy/abi"
 
 // Container reads a container. Its methods return "" or 0 for what the
 // container does not have. A Container is valid while the handler that got it runs.
-type Container struct{ handle abi.Object } // 0 is the container of the event
+type Container struct{ from abi.Object } // counted from the container of the event
 
-func (c Container) object() abi.Object {
-	if c.handle == 0 {
-		return abi.Container
-	}
-	return c.handle
-}
+func (c Container) object() abi.Object { return abi.Container + c.from }
 
 // Pod returns the pod that the container is in.
 func (c Container) Pod() Pod {
-	if c.handle == 0 {
+	if c.from == 0 {
 		return Pod{}
 	}
 	pod, _ := FindPodByID(readText("Pod", c.object(), abi.ContainerPodID))

@@ -5,10 +5,9 @@ import "github.com/wasmproxy/wasmproxy/abi"
 // dispatch runs the plugin's handlers of a hook, in the order in which they were
 // registered. The result is that of wp_hook.
 func dispatch(hook abi.Hook) int32 {
-	refused, rejected = nil, false
-	forget()
+	begin()
 	err := handle(hook)
-	if err == nil {
+	if err == nil && len(refused) > 0 {
 		err = unhandled()
 	}
 	switch {
@@ -20,8 +19,17 @@ func dispatch(hook abi.Hook) int32 {
 	return abi.Continue
 }
 
+// begin forgets what an earlier call has left.
+func begin() {
+	refused, rejected = nil, false
+	if counting {
+		forget()
+	}
+}
+
 func handle(hook abi.Hook) error {
-	for _, h := range plugin.handlers {
+	for i := range plugin.handlers {
+		h := &plugin.handlers[i]
 		if h.hook != hook {
 			continue
 		}
@@ -32,20 +40,21 @@ func handle(hook abi.Hook) error {
 	return nil
 }
 
-// configure shows the plugin its configuration. The result is that of wp_configure.
+// configure shows the plugin its configuration. The result is that of wp_configure. What
+// it leaves in memory is what the host puts back after each call: a fresh chunk with it, so
+// that calls need not allocate one.
 func configure() int32 {
-	refused = nil
-	forget()
-	if plugin.configure == nil {
-		return 0
+	begin()
+	if plugin.configure != nil {
+		err := plugin.configure(Config())
+		if err == nil {
+			err = unhandled()
+		}
+		if err != nil {
+			return failed(err)
+		}
 	}
-	err := plugin.configure(Config())
-	if err == nil {
-		err = unhandled()
-	}
-	if err != nil {
-		return failed(err)
-	}
+	refill(0)
 	return 0
 }
 

@@ -1,5 +1,5 @@
 // Package sdk is for authors of wasmproxy plugins in Go. The same source builds
-// with TinyGo, to some twenty kilobytes, and with standard Go, to two megabytes.
+// with TinyGo, to some twenty to forty kilobytes, and with standard Go, to two megabytes.
 //
 // A plugin is a main package that registers itself in an init function. Its
 // handlers are ordinary functions over typed events:

@@ -83,6 +83,13 @@ func check(op, key string, result int32) error {
 	if result >= 0 {
 		return nil
 	}
+	return refuse(op, key, result)
+}
+
+// refuse is the part of check that few calls come to. In line it would cost all of them.
+//
+//go:noinline
+func refuse(op, key string, result int32) error {
 	e := &Error{Op: op, Key: key, Errno: Errno(result)}
 	refused = append(refused, e)
 	return e

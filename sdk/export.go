@@ -25,10 +25,36 @@ func exportManifest() int64 {
 }
 
 //go:wasmexport wp_configure
-func exportConfigure() int32 { return yielded(configure()) }
+func exportConfigure() int32 {
+	result := configure()
+	if runtime.Compiler == "gc" {
+		warm()
+	}
+	return yielded(result)
+}
 
 //go:wasmexport wp_hook
 func exportHook(hook int32) int32 { return yielded(dispatch(abi.Hook(hook))) }
+
+// warm has standard Go's allocator take memory for small objects of each size, with
+// pointers and without. The host puts memory back to what it is after wp_configure: without
+// this, each call that allocates would begin with taking it, which is most of what it
+// takes.
+func warm() {
+	for size := 8; size <= 128; size += 8 {
+		warmed.bytes = make([]byte, size)
+		warmed.pointers = make([]*byte, size/8)
+	}
+	warmed.pointers = make([]*byte, 208/8) // what maps of strings to numbers consist of
+	warmed.pointers = make([]*byte, 288/8) // and of strings to strings
+	warmed.bytes, warmed.pointers = nil, nil
+}
+
+// warmed makes what warm allocates escape.
+var warmed struct {
+	bytes    []byte
+	pointers []*byte
+}
 
 // yielded gives Go's own goroutines a turn before control leaves the guest, now and
 // then. Standard Go sweeps and runs finalizers in them, and they would get none in a

@@ -24,4 +24,4 @@ func host() native.Host {
 	return native.Current
 }
 
-func bytesAt(buf unsafe.Pointer, size uint32) []byte { return unsafe.Slice((*byte)(buf), size) }
+func bytesAt(buf unsafe.Pointer, size int32) []byte { return unsafe.Slice((*byte)(buf), size) }

@@ -13,11 +13,11 @@ import (
 // The counterpart of import.go for tests of plugins on the machine that builds
 // them: the same functions, answered by package sdktest.
 
-func hostView(object abi.Object, buf unsafe.Pointer, size uint32) int32 {
+func hostView(object abi.Object, buf unsafe.Pointer, size int32) int32 {
 	return host().View(object, bytesAt(buf, size))
 }
 
-func hostGet(object abi.Object, field abi.Field, buf unsafe.Pointer, size uint32) int32 {
+func hostGet(object abi.Object, field abi.Field, buf unsafe.Pointer, size int32) int32 {
 	return host().Get(object, field, bytesAt(buf, size))
 }
 
@@ -25,31 +25,31 @@ func hostGetI64(object abi.Object, field abi.Field, out unsafe.Pointer) int32 {
 	return host().GetI64(object, field, bytesAt(out, 8))
 }
 
-func hostMapGet(object abi.Object, field abi.Field, key string, buf unsafe.Pointer, size uint32) int32 {
+func hostMapGet(object abi.Object, field abi.Field, key string, buf unsafe.Pointer, size int32) int32 {
 	return host().MapGet(object, field, key, bytesAt(buf, size))
 }
 
-func hostMapDump(object abi.Object, field abi.Field, buf unsafe.Pointer, size uint32) int32 {
+func hostMapDump(object abi.Object, field abi.Field, buf unsafe.Pointer, size int32) int32 {
 	return host().MapDump(object, field, bytesAt(buf, size))
 }
 
-func hostListDump(object abi.Object, field abi.Field, buf unsafe.Pointer, size uint32) int32 {
+func hostListDump(object abi.Object, field abi.Field, buf unsafe.Pointer, size int32) int32 {
 	return host().ListDump(object, field, bytesAt(buf, size))
 }
 
-func hostCRIRaw(buf unsafe.Pointer, size uint32) int32 { return host().CRIRaw(bytesAt(buf, size)) }
+func hostCRIRaw(buf unsafe.Pointer, size int32) int32 { return host().CRIRaw(bytesAt(buf, size)) }
 
-func hostCgroupGet(object abi.Object, file string, buf unsafe.Pointer, size uint32) int32 {
+func hostCgroupGet(object abi.Object, file string, buf unsafe.Pointer, size int32) int32 {
 	return host().CgroupGet(object, file, bytesAt(buf, size))
 }
 
 func hostPodFind(kind int32, name string) int32 { return host().PodFind(kind, name) }
 
-func hostPodList(namespace string, buf unsafe.Pointer, size uint32) int32 {
+func hostPodList(namespace string, buf unsafe.Pointer, size int32) int32 {
 	return host().PodList(namespace, bytesAt(buf, size))
 }
 
-func hostContainerList(pod abi.Object, buf unsafe.Pointer, size uint32) int32 {
+func hostContainerList(pod abi.Object, buf unsafe.Pointer, size int32) int32 {
 	return host().ContainerList(pod, bytesAt(buf, size))
 }
 
@@ -91,7 +91,7 @@ func hostFail(reason string) { host().Fail(reason) }
 
 func hostAbort(reason string) { host().Abort(reason) }
 
-func hostConfig(buf unsafe.Pointer, size uint32) int32 { return host().Config(bytesAt(buf, size)) }
+func hostConfig(buf unsafe.Pointer, size int32) int32 { return host().Config(bytesAt(buf, size)) }
 
 func hostLog(level int32, text string) { host().Log(level, text) }
 
@@ -99,7 +99,7 @@ func hostLogLevel() int32 { return host().LogLevel() }
 
 func hostMetric(kind int32, name string, value int64) int32 { return host().Metric(kind, name, value) }
 
-func hostKVGet(key string, buf unsafe.Pointer, size uint32) int32 {
+func hostKVGet(key string, buf unsafe.Pointer, size int32) int32 {
 	return host().KVGet(key, bytesAt(buf, size))
 }
 
@@ -109,6 +109,6 @@ func hostKVDel(key string) int32 { return host().KVDel(key) }
 
 func hostNow() int64 { return host().Now() }
 
-func hostRandom(buf unsafe.Pointer, size uint32) int32 { return host().Random(bytesAt(buf, size)) }
+func hostRandom(buf unsafe.Pointer, size int32) int32 { return host().Random(bytesAt(buf, size)) }
 
 func hostFeature(feature abi.Feature) int32 { return host().Feature(feature) }

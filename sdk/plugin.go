@@ -91,9 +91,13 @@ func (r *Registration) OnTick(f func(*Tick) error, everyMS int64) *Registration 
 }
 
 // on registers f under hook. The zero value of an event type reads and writes
-// the event that is under way.
+// the event that is under way, so one serves all calls.
 func on[E any](r *Registration, hook abi.Hook, f func(*E) error, match []Match) *Registration {
-	return r.add(handler{hook, func() error { return f(new(E)) }, match})
+	var event, zero E
+	return r.add(handler{hook, func() error {
+		event = zero // a handler may have changed it
+		return f(&event)
+	}, match})
 }
 
 // add refuses what the proxy could not keep apart: it calls a plugin once for a

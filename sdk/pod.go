@@ -4,14 +4,9 @@ import "github.com/wasmproxy/wasmproxy/abi"
 
 // Pod reads a pod sandbox. Its methods return "" or 0 for what the pod does not
 // have. A Pod is valid while the handler that got it runs.
-type Pod struct{ handle abi.Object } // 0 is the pod of the event
+type Pod struct{ from abi.Object } // counted from the pod of the event
 
-func (p Pod) object() abi.Object {
-	if p.handle == 0 {
-		return abi.Pod
-	}
-	return p.handle
-}
+func (p Pod) object() abi.Object { return abi.Pod + p.from }
 
 // ID returns the id of the pod's sandbox, "" before it is created.
 func (p Pod) ID() string { return readText("ID", p.object(), abi.PodID) }

@@ -9,8 +9,12 @@ type Resources struct {
 	base   abi.Field
 }
 
-func (r Resources) number(op string, f abi.Field) int64 { return readInt64(op, r.object, r.base+f) }
-func (r Resources) text(op string, f abi.Field) string  { return readText(op, r.object, r.base+f) }
+func (r Resources) text(op string, f abi.Field) string { return readText(op, r.object, r.base+f) }
+
+func (r Resources) number(op string, f abi.Field) int64 {
+	v, _ := lookupInt64(op, r.object, r.base+f) // not readInt64: so the getters can be inlined
+	return v
+}
 
 // CPUPeriod returns the CFS period in microseconds.
 func (r Resources) CPUPeriod() int64 { return r.number("CPUPeriod", abi.CPUPeriod) }

@@ -1,10 +1,6 @@
 package sdk
 
-import (
-	"unsafe"
-
-	"github.com/wasmproxy/wasmproxy/abi"
-)
+import "github.com/wasmproxy/wasmproxy/abi"
 
 // FoundPod is a pod that was looked up. What is set on it happens after the call
 // that the event is about, and needs [CapUpdateOthers] besides. The pod of an event
@@ -48,25 +44,31 @@ func FindPodByUID(uid string) (FoundPod, bool) { return findPod("FindPodByUID", 
 // FindContainer finds a container by its id.
 func FindContainer(id string) (FoundContainer, bool) {
 	handle, ok := find("FindContainer", abi.ByContainerID, id)
-	return FoundContainer{Container{handle}}, ok
+	return FoundContainer{Container{handle - abi.Container}}, ok
 }
 
 // Pods returns the pods of a namespace that the proxy knows, of all if it is "",
 // sorted by id.
 func Pods(namespace string) []FoundPod {
-	list := handles(get("Pods", namespace, func(buf unsafe.Pointer, size uint32) int32 {
-		return hostPodList(namespace, buf, size)
-	}))
-	pods := make([]FoundPod, len(list))
-	for i, handle := range list {
-		pods[i] = FoundPod{Pod{handle}}
+	n := hostPodList(namespace, free, room)
+	for n > room {
+		refill(n)
+		n = hostPodList(namespace, free, room)
+	}
+	return foundPods(handles("Pods", namespace, n))
+}
+
+func foundPods(handles []abi.Object) []FoundPod {
+	pods := make([]FoundPod, len(handles))
+	for i, handle := range handles {
+		pods[i] = FoundPod{Pod{handle - abi.Pod}}
 	}
 	return pods
 }
 
 func findPod(op string, kind int32, name string) (FoundPod, bool) {
 	handle, ok := find(op, kind, name)
-	return FoundPod{Pod{handle}}, ok
+	return FoundPod{Pod{handle - abi.Pod}}, ok
 }
 
 // nothing is an object that the host does not know, so that every field of it is absent.
@@ -82,19 +84,27 @@ func find(op string, kind int32, name string) (abi.Object, bool) {
 }
 
 func containers(pod abi.Object) []FoundContainer {
-	list := handles(get("Containers", "", func(buf unsafe.Pointer, size uint32) int32 {
-		return hostContainerList(pod, buf, size)
-	}))
-	all := make([]FoundContainer, len(list))
-	for i, handle := range list {
-		all[i] = FoundContainer{Container{handle}}
+	n := hostContainerList(pod, free, room)
+	for n > room {
+		refill(n)
+		n = hostContainerList(pod, free, room)
+	}
+	return foundContainers(handles("Containers", "", n))
+}
+
+func foundContainers(handles []abi.Object) []FoundContainer {
+	all := make([]FoundContainer, len(handles))
+	for i, handle := range handles {
+		all[i] = FoundContainer{Container{handle - abi.Container}}
 	}
 	return all
 }
 
 func readCgroup(o abi.Object, file string) (string, error) {
-	b, result := read(func(buf unsafe.Pointer, size uint32) int32 {
-		return hostCgroupGet(o, file, buf, size)
-	})
-	return string(b), check("ReadCgroup", file, result)
+	n := hostCgroupGet(o, file, free, room)
+	for n > room {
+		refill(n)
+		n = hostCgroupGet(o, file, free, room)
+	}
+	return cut(n), check("ReadCgroup", file, n)
 }

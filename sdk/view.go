@@ -7,57 +7,66 @@ import (
 	"github.com/wasmproxy/wasmproxy/sdk/internal/tune"
 )
 
-// viewed is an object and how often the handler that runs has read a number or
+// counted is an object and how often the handler that runs has read a number or
 // text of it.
-type viewed struct {
+type counted struct {
 	object abi.Object
 	reads  int
-	view   view   // nil until it is worth its price
-	buf    []byte // that the view is in, kept for the next
+	view   view // "" until it is worth its price
 }
 
-// views holds the event, its pod and container and the node at their numbers, and
-// behind them the handle that was read last.
-var views [abi.Node + 2]viewed
+// views holds the objects that were read last, each at its number modulo 8. The event, its
+// pod and container and the node are below 4.
+var views [8]counted
+
+// counting tells that views may hold something.
+var counting = true
 
 // forget drops the views, because the next call is about something else.
 func forget() {
 	for i := range views {
-		views[i].object, views[i].reads, views[i].view = nothing, 0, nil
+		views[i] = counted{object: nothing}
 	}
+	counting = false
 }
 
-// viewOf returns the view of an object that has been read often enough, else nil.
-func viewOf(o abi.Object) view {
-	v := &views[min(uint32(o), uint32(len(views)-1))]
-	if v.object != o {
-		v.object, v.reads, v.view = o, 0, nil
-	}
-	if v.reads++; v.reads == tune.ViewAfter+1 {
-		v.fetch()
-	}
-	return v.view
+func countOf(o abi.Object) *counted { return &views[o&7] }
+
+// viewOf returns the view of an object that was viewed.
+func viewOf(o abi.Object) view { return countOf(o).view }
+
+// viewed counts a read of an object, and reports whether there is a view of it by now.
+func viewed(o abi.Object) bool {
+	c := countOf(o)
+	c.reads++
+	return (c.reads > tune.ViewAfter || c.object != o) && c.fetched(o)
 }
 
-// fetch gets the view. Without one, reads go on one by one.
-func (v *viewed) fetch() {
-	n := v.get()
-	if int(n) > len(v.buf) {
-		v.buf = make([]byte, n)
-		n = v.get()
+// fetched reports whether there is a view of the object. With the first read that it is
+// worth its price for it gets one; where there is none, reads go on one by one. In line it
+// would cost every read.
+//
+//go:noinline
+func (c *counted) fetched(o abi.Object) bool {
+	if c.object != o {
+		*c = counted{object: o, reads: 1}
+		counting = true
 	}
-	if n >= viewHead && int(n) <= len(v.buf) {
-		v.view = v.buf[:n]
+	if c.reads != tune.ViewAfter+1 {
+		return c.view != ""
 	}
-}
-
-func (v *viewed) get() int32 {
-	return hostView(v.object, unsafe.Pointer(unsafe.SliceData(v.buf)), uint32(len(v.buf)))
+	n := hostView(o, free, room)
+	for n > room {
+		refill(n)
+		n = hostView(o, free, room)
+	}
+	c.view = view(cut(n))
+	return n >= viewHead
 }
 
 // view is abi.View for numbers and texts alone, and trusts the host, whom a guest
 // cannot but trust. That makes it several times faster where each instruction counts.
-type view []byte
+type view string
 
 const (
 	viewHead  = 8
@@ -66,7 +75,7 @@ const (
 
 // word loads a number of 32 bits; WebAssembly and where tests run are little endian.
 func (v view) word(at uint32) uint32 {
-	return *(*uint32)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(v)), at))
+	return *(*uint32)(unsafe.Add(unsafe.Pointer(unsafe.StringData(string(v))), at))
 }
 
 // find returns where the payload of a field is, 0 if the view does not have it.

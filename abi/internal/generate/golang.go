@@ -34,7 +34,7 @@ import (
 // The host functions. ABI.md says what each does. What is not called is not imported.
 `)
 	for _, f := range abi.Functions {
-		fmt.Fprintf(&b, "\n//go:wasmimport %s %s\nfunc host%s(%s) %s\n", abi.Module, f.Name, camel(f.Name), goParams(f, false), goResult(f))
+		fmt.Fprintf(&b, "\n//go:wasmimport %s %s\n//go:noescape\nfunc host%s(%s) %s\n", abi.Module, f.Name, camel(f.Name), goParams(f, false), goResult(f))
 	}
 	return goFile("sdk/import.go", b.String())
 }
@@ -107,7 +107,7 @@ func goParams(f abi.Function, slices bool) string {
 		case slices:
 			params = append(params, a.Name+" []byte")
 		case a.shape == buffer:
-			params = append(params, "buf unsafe.Pointer, size uint32")
+			params = append(params, "buf unsafe.Pointer, size int32")
 		default:
 			params = append(params, a.Name+" unsafe.Pointer")
 		}
