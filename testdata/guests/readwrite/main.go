@@ -1,7 +1,7 @@
 // Command readwrite is a guest for benchmarks, in Go here and in Rust beside it: both
-// do the same. Its hook reads five values and asks for three changes, as plugins do;
-// where the container's annotation example.com/do is "work", which is one of the
-// five, it counts words and sorts them instead.
+// do the same. Its hook reads a namespace, a label, an annotation and two numbers, and sets
+// two numbers and an annotation, as plugins do; where the container's annotation
+// example.com/do is "work", it counts words and sorts them instead.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 func main() {} // never runs
 
 func init() {
-	wp.Plugin("readwrite", "1.0.0").Needs(wp.CapResources, wp.CapUnified, wp.CapAnnotations).OnPreCreateContainer(create)
+	wp.Plugin("readwrite", "1.0.0").Needs(wp.CapResources, wp.CapAnnotations).OnPreCreateContainer(create)
 }
 
 func create(c *wp.PreCreateContainer) error {
@@ -23,15 +23,18 @@ func create(c *wp.PreCreateContainer) error {
 		return c.SetAnnotation("example.com/found", work())
 	}
 	tier, _ := c.Pod().Label("tier")
-	name := c.Name()
 	quota, period := c.Resources().CPUQuota(), c.Resources().CPUPeriod()
+	shares := int64(1024)
+	if c.Pod().Namespace() == "prod" {
+		shares = 2048
+	}
 	if err := c.Resources().SetCPUQuota(max(quota, period)); err != nil {
 		return err
 	}
-	if err := c.Resources().SetUnified("memory.high", "max"); err != nil {
+	if err := c.Resources().SetCPUShares(shares); err != nil {
 		return err
 	}
-	return c.SetAnnotation("example.com/tier", name+"/"+tier)
+	return c.SetAnnotation("example.com/tier", tier)
 }
 
 // work counts a thousand words in a map and returns the first of them, sorted.
