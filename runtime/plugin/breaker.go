@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -51,6 +52,10 @@ type Breaker struct {
 	status  BreakerStatus
 	backOff time.Duration
 	period  uint64 // grows at each change of state; answers of calls of an earlier one count for nothing
+
+	// well is the period while the breaker is closed and knows of no fault, else 0. It spares
+	// calls the lock: a success is nothing new then, and what happens meanwhile comes after.
+	well atomic.Uint64
 }
 
 // NewBreaker returns the closed breaker of a plugin, which logs when it opens
@@ -59,7 +64,9 @@ func NewBreaker(log *slog.Logger, plugin string, now func() time.Time) *Breaker 
 	if now == nil {
 		now = time.Now
 	}
-	return &Breaker{plugin: plugin, log: log, now: now}
+	b := &Breaker{plugin: plugin, log: log, now: now, period: 1}
+	b.well.Store(b.period)
+	return b
 }
 
 // Status returns what the breaker does at the moment.
@@ -93,10 +100,20 @@ func (b *Breaker) Reset(ctx context.Context) {
 func (b *Breaker) reset() (before BreakerStatus) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	defer b.note()
 	before = b.status
 	b.backOff, b.status = 0, BreakerStatus{}
 	b.change(Closed)
 	return before
+}
+
+// note says whether all is well. The caller holds the lock.
+func (b *Breaker) note() {
+	period := b.period
+	if b.status.State != Closed || b.status.Faults > 0 {
+		period = 0
+	}
+	b.well.Store(period)
 }
 
 // outcome is what a call says of a plugin's health.
@@ -114,6 +131,9 @@ func (b *Breaker) enter() (period uint64, err error) {
 	if b == nil {
 		return 0, nil
 	}
+	if period := b.well.Load(); period != 0 {
+		return period, nil
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.status.State == Closed {
@@ -128,7 +148,7 @@ func (b *Breaker) enter() (period uint64, err error) {
 
 // leave says how a call of a period went.
 func (b *Breaker) leave(ctx context.Context, period uint64, how outcome, err error) {
-	if b == nil {
+	if b == nil || how == success && b.well.Load() == period {
 		return
 	}
 	before, after := b.settle(period, how, err)
@@ -143,6 +163,7 @@ func (b *Breaker) leave(ctx context.Context, period uint64, how outcome, err err
 func (b *Breaker) settle(period uint64, how outcome, err error) (before, after BreakerStatus) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	defer b.note()
 	before = b.status
 	if period != b.period {
 		return before, before

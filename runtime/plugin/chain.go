@@ -147,7 +147,7 @@ func (c *Chain) ask(ctx context.Context, m *Member, s Subject, adj *Adjustment) 
 }
 
 func (c *Chain) call(ctx context.Context, m *Member, ev Event, adj *Adjustment, start time.Time) (err error) {
-	if ctx.Err() != nil {
+	if ended(ctx, start) {
 		return fmt.Errorf("not asked: %w", context.Cause(ctx))
 	}
 	calls := CallTimeOf(ctx)

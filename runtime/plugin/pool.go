@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Pool holds the instances of one plugin: at most a fixed number, made when
@@ -14,7 +16,8 @@ import (
 type Pool[G comparable] struct {
 	open  func(context.Context) (G, error)
 	close func(G)
-	slots chan struct{} // one token for each instance in use
+	slots *semaphore.Weighted // one for each instance in use
+	size  int
 
 	mu     sync.Mutex
 	idle   []G
@@ -26,22 +29,20 @@ var ErrPoolClosed = errors.New("pool is closed")
 
 // NewPool returns a pool of at most size instances, which open makes and close ends.
 func NewPool[G comparable](size int, open func(context.Context) (G, error), close func(G)) *Pool[G] {
-	return &Pool[G]{open: open, close: close, slots: make(chan struct{}, size)}
+	return &Pool[G]{open: open, close: close, slots: semaphore.NewWeighted(int64(size)), size: size}
 }
 
 // Get returns an instance for the caller's sole use, waiting for one until ctx
 // is done. The caller gives it back with Put or ends it with Discard.
 func (p *Pool[G]) Get(ctx context.Context) (G, error) {
 	var none G
-	select {
-	case p.slots <- struct{}{}:
-	case <-ctx.Done():
-		return none, fmt.Errorf("%w: waiting for one of %d instances: %w", ErrBusy, cap(p.slots), context.Cause(ctx))
+	if p.slots.Acquire(ctx, 1) != nil {
+		return none, fmt.Errorf("%w: waiting for one of %d instances: %w", ErrBusy, p.size, context.Cause(ctx))
 	}
 	got := false
 	defer func() {
 		if !got { // open may panic
-			<-p.slots
+			p.slots.Release(1)
 		}
 	}()
 	g, ok, err := p.pop()
@@ -55,13 +56,11 @@ func (p *Pool[G]) Get(ctx context.Context) (G, error) {
 // TryGet returns an instance that is idle, as Get does, and neither waits for one nor
 // makes one.
 func (p *Pool[G]) TryGet() (g G, ok bool) {
-	select {
-	case p.slots <- struct{}{}:
-	default:
+	if !p.slots.TryAcquire(1) {
 		return g, false
 	}
 	if g, ok, _ = p.pop(); !ok {
-		<-p.slots
+		p.slots.Release(1)
 	}
 	return g, ok
 }
@@ -103,7 +102,7 @@ func (p *Pool[G]) put(g G, first bool) {
 		p.Discard(g)
 		return
 	}
-	<-p.slots
+	p.slots.Release(1)
 }
 
 // push adds an instance to the idle ones, the last of which is given out first.
@@ -123,7 +122,7 @@ func (p *Pool[G]) push(g G, first bool) bool {
 
 // Discard ends an instance that is not to be used again.
 func (p *Pool[G]) Discard(g G) {
-	defer func() { <-p.slots }()
+	defer p.slots.Release(1)
 	p.close(g)
 }
 

@@ -72,6 +72,14 @@ func (c *untilContext) Err() error {
 	return c.root.Err()
 }
 
+// ended reports whether ctx has, at a time that is now.
+func ended(ctx context.Context, now time.Time) bool {
+	if c, ok := ctx.(interface{ until() *untilContext }); ok && now.Before(c.until().end) {
+		ctx = c.until().root
+	}
+	return ctx.Err() != nil
+}
+
 // gone reports whether ctx was canceled: the caller went away. Unlike ctx.Err it does not
 // look at the clock, which every call would do several times.
 func gone(ctx context.Context) bool {

@@ -72,7 +72,7 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 		interpret: o.Interpret,
 		limiter:   metered{},
 		memory:    &memoryBudget{limit: cmp.Or(o.GuestMemory, DefaultGuestMemory)},
-		running:   make(turns, cmp.Or(o.Running, DefaultRunning())),
+		running:   newTurns(cmp.Or(o.Running, DefaultRunning())),
 		cache:     wazero.NewCompilationCache(),
 		compiling: make(chan struct{}, 1),
 		shared:    map[string]*sharedCode{},

@@ -188,11 +188,11 @@ func (p *guests) warm() {
 // get returns an instance, after waiting for one or making one where it must. Only then
 // does the caller pay for a timer.
 func (p *guests) get(ctx context.Context) (*guest, error) {
-	if ctx.Err() != nil {
-		return nil, stopped(ctx)
-	}
 	if g, ok := p.pool.TryGet(); ok {
 		return g, nil
+	}
+	if ctx.Err() != nil {
+		return nil, stopped(ctx)
 	}
 	defer plugin.CallTimeOf(ctx).Waited(time.Now())
 	ctx, cancel := untilReady(ctx)

@@ -121,7 +121,7 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 	p := &guests{
 		id: id, log: o.Log.With("plugin", id), config: o.Config,
 		terms: t, static: m.Manifest != nil, options: o, kv: o.KV, metrics: o.Metrics, features: o.Features,
-		memory: e.memory, share: make(turns, e.running.share()), turns: e.running, pages: m.Memory.Min, mutable: len(mutable),
+		memory: e.memory, share: newTurns(e.running.share()), turns: e.running, pages: m.Memory.Min, mutable: len(mutable),
 	}
 	_, p.begin = o.allowances(interpret)
 	if p.lease, err = e.codeOf(ctx, how, interpret, code); err != nil {
