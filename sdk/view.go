@@ -25,7 +25,7 @@ var counting = true
 // forget drops the views, because the next call is about something else.
 func forget() {
 	for i := range views {
-		views[i] = counted{object: nothing}
+		views[i] = counted{object: abi.Object(i)}
 	}
 	counting = false
 }
@@ -39,6 +39,7 @@ func viewOf(o abi.Object) view { return countOf(o).view }
 func viewed(o abi.Object) bool {
 	c := countOf(o)
 	c.reads++
+	counting = true
 	return (c.reads > tune.ViewAfter || c.object != o) && c.fetched(o)
 }
 
@@ -50,7 +51,6 @@ func viewed(o abi.Object) bool {
 func (c *counted) fetched(o abi.Object) bool {
 	if c.object != o {
 		*c = counted{object: o, reads: 1}
-		counting = true
 	}
 	if c.reads != tune.ViewAfter+1 {
 		return c.view != ""
