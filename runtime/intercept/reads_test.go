@@ -39,7 +39,10 @@ func labeled() *event {
 // alone is an event whose view nobody else has asked for.
 type alone struct{ *event }
 
-func (e alone) View(o abi.Object) ([]byte, abi.Errno) { return plugin.EncodeView(e.event, o) }
+func (e alone) View(o abi.Object) ([]byte, abi.Errno) {
+	e.event.outdate(o)
+	return e.event.View(o)
+}
 
 // BenchmarkReads is a hook that reads n names and numbers of a pod: one by one, with a
 // view after seven reads that another plugin has asked for before ("shared"), and with
