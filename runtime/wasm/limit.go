@@ -165,11 +165,8 @@ func (m *meter) charge(cost int64) error {
 // settle returns an error if a call that has ended used more fuel than it may: of what
 // it owes, it may have paid nothing yet.
 func (m *meter) settle() error {
-	if m.left == nil {
-		return nil
-	}
-	if _, err := m.account.Refuel(int64(m.left.Get()) - m.owed); err != nil {
-		return &stop{err}
+	if used := m.used(); used > m.fuel {
+		return &stop{&fuel.Error{Limit: m.fuel, Used: used}}
 	}
 	return nil
 }

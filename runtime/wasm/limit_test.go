@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -107,18 +108,23 @@ func TestRecursionIsBounded(t *testing.T) {
 }
 
 // TestFuelIsExact shows that what host functions cost counts to the unit, although it is
-// not taken at once: the least fuel that suffices for calls of the host is what a call with
-// one unit less is said to have used.
+// not taken at once: the least fuel that suffices for calls of the host is what the log says
+// of that call, and what a call with one unit less is said to have used.
 func TestFuelIsExact(t *testing.T) {
-	engines(t, func(t *testing.T, e *Engine) {
+	for _, interpret := range []bool{false, true} {
+		var said record
+		e := newEngine(t, Options{Interpret: interpret, Log: said.logger()})
 		with := func(fuel int64) error {
 			_, err := callPlugin(t.Context(), load(t, e, "repeat", PluginOptions{Fuel: fuel, Config: []byte("now")}), newEvent())
 			return err
 		}
 		least := int64(sort.Search(200_000, func(fuel int) bool { return fuel > 0 && with(int64(fuel)) == nil }))
 		if least < 900*hostCallFuel || least > 2*900*hostCallFuel {
-			t.Fatalf("%d units suffice for 900 host calls", least)
+			t.Fatalf("interpreter %v: %d units suffice for 900 host calls", interpret, least)
 		}
 		wantError(t, with(least-1), fmt.Sprintf("used %d units of fuel, its limit is %d", least, least-1))
-	})
+		if !strings.Contains(said.String(), fmt.Sprintf(" fuel=%d host_calls=900 ", least)) {
+			t.Errorf("interpreter %v: no call is said to have used %d units", interpret, least)
+		}
+	}
 }
