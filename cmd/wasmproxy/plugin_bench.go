@@ -138,7 +138,7 @@ func (b *bencher) cost(event *rehearsal.Event, o rehearsal.Options) (res rehears
 		return res, fmt.Errorf("%s is not asked: its match does not accept this pod or container", b.plugin.path)
 	}
 	if res.Err != nil {
-		return res, fmt.Errorf("%s failed: %s", b.plugin.path, whyFailed(res.Hide().Err))
+		return res, fmt.Errorf("%s failed: %s", b.plugin.path, whyFailed(res.Err))
 	}
 	return res, nil
 }

@@ -22,6 +22,7 @@ type eventFlags struct {
 	setting             rehearsal.Setting
 	cgroup, driver      string
 	memory              int64
+	show                bool // secrets
 }
 
 func (f *eventFlags) register(cmd *cobra.Command) {
@@ -87,7 +88,7 @@ func (f *eventFlags) options(ctx context.Context, p pluginFile, e *wasm.Engine, 
 	if err != nil {
 		return rehearsal.Options{}, err
 	}
-	o := rehearsal.Options{ID: p.beside.ID, Config: string(p.beside.Config), Grant: p.beside.Grant | more, Match: p.beside.Match, Load: p.loader(ctx, e, cgroupVersion)}
+	o := rehearsal.Options{ID: p.beside.ID, Config: string(p.beside.Config), Grant: p.beside.Grant | more, Match: p.beside.Match, Load: p.loader(ctx, e, cgroupVersion), ShowSecrets: f.show}
 	if f.config != "" {
 		b, err := readInput(ctx, f.config)
 		if err != nil {
@@ -128,7 +129,6 @@ func (f *eventFlags) open(cmd *cobra.Command, path string) (r *rehearsal.Rig, p 
 
 func runCommand() *cobra.Command {
 	var f eventFlags
-	var show bool
 	format := "text"
 	cmd := &cobra.Command{
 		Use:   "run X.wasm --event FILE [--hook HOOK]",
@@ -148,7 +148,7 @@ own engine and code. Nothing runs, and no cgroup is touched. FILE is one of
 
 X.json beside X.wasm counts as in the plugin directory: its config, grant, limits, state
 and match. Values of environment variables and registry credentials are shown as (hidden),
-also where the plugin says them, if they have four letters or more.
+also where the plugin says them, as in the proxy's log.
 Exit codes: 0 the call goes on, 1 the plugin failed, 2 wrong usage, 3 it refused the call.`,
 		Example: `  wasmproxy plugin run 10-cpu-boost.wasm --hook PreCreateContainer --event pod.yaml
   wasmproxy plugin run 10-cpu-boost.wasm --event testdata/boost.json
@@ -167,9 +167,6 @@ Exit codes: 0 the call goes on, 1 the plugin failed, 2 wrong usage, 3 it refused
 			if err != nil {
 				return err
 			}
-			if !show {
-				result = result.Hide()
-			}
 			write := printResult
 			if format == "json" {
 				write = encodeResult
@@ -179,7 +176,7 @@ Exit codes: 0 the call goes on, 1 the plugin failed, 2 wrong usage, 3 it refused
 	}
 	f.register(cmd)
 	cmd.Flags().StringVarP(&format, "output", "o", format, "text or json")
-	cmd.Flags().BoolVar(&show, "show-env", false, "show the values of environment variables and credentials")
+	cmd.Flags().BoolVar(&f.show, "show-env", false, "show the values of environment variables and credentials")
 	return cmd
 }
 

@@ -25,6 +25,7 @@ type event struct {
 	places    []place        // where changes go
 	handles   handles        // what the event handed out
 	views     []flat         // encoded, until a change makes them wrong
+	shown     bool           // Options.ShowSecrets
 }
 
 // object is what a number of the ABI stands for: one of these, or nothing.

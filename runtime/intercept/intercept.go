@@ -46,6 +46,9 @@ type Options struct {
 	AfterFailure *plugin.Chain
 	// Keep keeps the chain's plugins from being closed until release is called.
 	Keep func() (release func())
+	// ShowSecrets leaves in what plugins say the secrets that they may have read. It is
+	// for who has put them there.
+	ShowSecrets bool
 	// NewChain makes a chain like Chain of one member, for hooks apart from calls.
 	NewChain func(...plugin.Member) *plugin.Chain
 	// Synchronized are those of the chain's plugins that are told of pods older

@@ -56,7 +56,7 @@ func (c *call) newEvent(pod *podView, container *containerView, places ...place)
 
 func (c *call) begin(e *event, pod *podView, container *containerView, places []place) {
 	e.at, e.node, e.store, e.cgroups = time.Now(), c.Node.Load(), c.Store, c.Cgroups
-	e.about.req, e.pod, e.container, e.places = c.req, pod, container, places
+	e.about.req, e.pod, e.container, e.places, e.shown = c.req, pod, container, places, c.ShowSecrets
 }
 
 // turn is the object whose post hooks must end before the event's pre hook.

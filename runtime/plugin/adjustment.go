@@ -40,6 +40,7 @@ type Adjustment struct {
 	bytes     int // of their keys and values
 	rejection *Rejection
 	conflict  *ConflictError // the first that was answered to the plugin
+	secrets   *confided      // nil until the plugin says something
 	first     [4]Owned       // where changes are, as long as they are few
 }
 
@@ -137,7 +138,7 @@ func (a *Adjustment) Reject(code uint32, reason string) error {
 	default:
 		return &WriteError{Target: "reject", Errno: abi.Invalid, Reason: "no such code"}
 	}
-	a.rejection = &Rejection{Code: code, Reason: Printable(reason, maxReason)}
+	a.rejection = &Rejection{Code: code, Reason: a.Said(reason, maxReason)}
 	return nil
 }
 

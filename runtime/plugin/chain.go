@@ -114,7 +114,7 @@ func (c *Chain) Dispatch(ctx context.Context, s Subject) ([]Owned, error) {
 			owned.record(adj.changes)
 		}
 		s.Apply(adj.changes)
-		c.tell(ctx, s, adj.changes)
+		c.tell(ctx, s, adj)
 		done = joined(done, adj.changes)
 	}
 	return done, nil
@@ -134,6 +134,7 @@ func (c *Chain) ask(ctx context.Context, m *Member, s Subject, adj *Adjustment) 
 		if err == nil && adj.rejection != nil {
 			err = adj.rejection
 		}
+		err = adj.hideIn(err)
 	}
 	end := time.Now()
 	if asked {
@@ -167,8 +168,8 @@ func (c *Chain) call(ctx context.Context, m *Member, ev Event, adj *Adjustment, 
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			c.log.ErrorContext(ctx, "plugin panicked", "plugin", m.ID, "hook", ev.Hook().String(), "panic", r, "stack", string(debug.Stack()))
-			err = fmt.Errorf("panic: %s", Printable(fmt.Sprint(r), maxReason))
+			c.log.ErrorContext(ctx, "plugin panicked", "plugin", m.ID, "hook", ev.Hook().String(), "panic", adj.Hide(fmt.Sprint(r)), "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %s", adj.Said(fmt.Sprint(r), maxReason))
 		}
 		if err != nil {
 			err = outOfTime(ctx, err, time.Since(start))
@@ -190,7 +191,7 @@ func outOfTime(ctx context.Context, err error, took time.Duration) error {
 func (c *Chain) judge(ctx context.Context, m *Member, s Subject, adj *Adjustment, err error) error {
 	if adj.conflict != nil {
 		c.log.WarnContext(ctx, "plugins conflict", "plugin", m.ID, "first", adj.conflict.First,
-			"field", adj.conflict.Change.Target(), "hook", s.Hook().String(), slog.Any("", s), "dropped", err != nil)
+			"field", adj.Hide(adj.conflict.Change.Target()), "hook", s.Hook().String(), slog.Any("", s), "dropped", err != nil)
 	}
 	if err == nil {
 		return nil
@@ -201,7 +202,7 @@ func (c *Chain) judge(ctx context.Context, m *Member, s Subject, adj *Adjustment
 	case pre && errors.As(err, &refused):
 		return &Error{Plugin: m.ID, Hook: s.Hook(), Err: err}
 	case pre && m.Policy == Fail:
-		return &Error{Plugin: m.ID, Hook: s.Hook(), Err: naming(adj.conflict, err)}
+		return &Error{Plugin: m.ID, Hook: s.Hook(), Err: adj.hideIn(naming(adj.conflict, err))}
 	}
 	if errors.As(err, new(*OpenError)) {
 		return nil // the breaker has said so, once
@@ -229,14 +230,14 @@ func joined(done, more []Owned) []Owned {
 }
 
 // tell logs what was changed, for who wants to know that much.
-func (c *Chain) tell(ctx context.Context, s Subject, changes []Owned) {
-	if len(changes) == 0 || !c.log.Enabled(ctx, slog.LevelDebug) {
+func (c *Chain) tell(ctx context.Context, s Subject, adj *Adjustment) {
+	if len(adj.changes) == 0 || !c.log.Enabled(ctx, slog.LevelDebug) {
 		return
 	}
-	for i := range changes {
-		o := &changes[i]
+	for i := range adj.changes {
+		o := &adj.changes[i]
 		c.log.DebugContext(ctx, "plugin changed field", "plugin", o.Plugin, "hook", s.Hook().String(),
-			slog.Any("", s), other(s, &o.Change), "field", o.Change.Target(), "value", o.Change.Value())
+			slog.Any("", s), other(s, &o.Change), "field", adj.Hide(o.Change.Target()), "value", o.Change.value(adj.Said))
 	}
 }
 

@@ -27,9 +27,13 @@ func (f function) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustm
 type subject struct {
 	plugin.Event
 	hook    abi.Hook
+	secrets []string
 	applied []plugin.Owned
 }
 
+func (s *subject) Secrets(_ abi.CapabilitySet, from int) ([]string, int) {
+	return s.secrets[from:], len(s.secrets)
+}
 func (s *subject) Hook() abi.Hook          { return s.hook }
 func (s *subject) Apply(cs []plugin.Owned) { s.applied = append(s.applied, cs...) }
 func (s *subject) LogValue() slog.Value {

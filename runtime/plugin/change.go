@@ -76,18 +76,21 @@ func (c *Change) size() int { return len(c.Key) + len(c.Text) }
 // Value returns what the change sets, for logs: at most 1 KiB of it; "" where it
 // deletes, and nothing of what may be a secret: an environment variable, and a command
 // with its arguments, in which kubelet has put the values of $(VARIABLES).
-func (c *Change) Value() string {
+func (c *Change) Value() string { return c.value(Printable[string]) }
+
+// value is Value with another way to make a text printable, of which it shows so many bytes.
+func (c *Change) value(printable func(text string, limit int) string) string {
 	switch {
 	case c.Op == SetInt64:
 		return strconv.FormatInt(c.Int, 10)
 	case c.isEnv():
-		return "(hidden)"
+		return hidden
 	case c.Op == SetList:
 		return "(" + strconv.Itoa(len(c.Elements())) + " hidden)"
 	case c.Op == AddElement && recordOf(c.Kind(), c.Field) != nil:
-		return Printable(c.record(), maxReason)
+		return printable(c.record(), maxReason)
 	}
-	return Printable(c.Text, maxReason)
+	return printable(c.Text, maxReason)
 }
 
 // record writes an element that is a record for people.

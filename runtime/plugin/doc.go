@@ -2,10 +2,10 @@
 // several of them as one chain.
 //
 // It holds the rules that are the same for every kind of plugin: order, what a
-// later plugin sees, who owns a field, what a failure does, how long a plugin
-// may take. It knows neither CRI messages nor WebAssembly nor gRPC: package
-// intercept gives it events and applies what comes back, packages wasm and
-// remote give it plugins.
+// later plugin sees, who owns a field, what a failure does, what of its words gets
+// out, how long a plugin may take. It knows neither CRI messages nor WebAssembly nor
+// gRPC: package intercept gives it events and applies what comes back, packages
+// wasm and remote give it plugins.
 //
 // Ownership: an Event and an Adjustment belong to the call that made them. A
 // plugin reads the one and writes the other until its Call returns, and keeps

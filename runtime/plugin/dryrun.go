@@ -62,7 +62,7 @@ func (d *dryRun) tell(ctx context.Context, ev Event, adj *Adjustment) {
 	}
 	for i := range adj.changes {
 		c := &adj.changes[i].Change
-		d.log.InfoContext(ctx, "plugin would change field", "plugin", d.id, "hook", ev.Hook().String(), about(ev), "field", c.Target(), "value", c.Value())
+		d.log.InfoContext(ctx, "plugin would change field", "plugin", d.id, "hook", ev.Hook().String(), about(ev), "field", adj.Hide(c.Target()), "value", c.value(adj.Said))
 	}
 }
 

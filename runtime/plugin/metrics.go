@@ -60,6 +60,13 @@ func (m *Metrics) Update(kind int32, name string, v int64) abi.Errno {
 	return errno
 }
 
+// Has reports whether there is a series of this name.
+func (m *Metrics) Has(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.series[name] != nil
+}
+
 func (m *Metrics) get(kind int32, name string) (*Series, abi.Errno) {
 	s := m.series[name]
 	switch {

@@ -62,4 +62,8 @@ type Event interface {
 	Containers(pod abi.Object) ([]abi.Object, abi.Errno)
 	// Pods returns handles of the pods of a namespace, of all if it is "", sorted by id.
 	Pods(namespace string) ([]abi.Object, abi.Errno)
+	// Secrets returns the values of environments and the registry credentials that a
+	// plugin which has these capabilities can have read of the event by now, without
+	// those of an earlier call of Secrets, which returned next; 0 is for the first.
+	Secrets(has abi.CapabilitySet, from int) (values []string, next int)
 }

@@ -36,8 +36,7 @@ type Result struct {
 	Fuel, HostCalls int64
 	Took            time.Duration
 
-	secrets []string // of the calls before the event's
-	veil    *veil    // nil until they are hidden
+	veil *plugin.Veil // nil: secrets are shown
 }
 
 // Play lets the event happen once and gathers what came of it. The error is not the
@@ -60,13 +59,14 @@ func (r *Rig) Play(ctx context.Context) (Result, error) {
 	res.Lines, res.Refused = r.heard.lines, r.heard.refused
 	res.Remarks = append(res.Remarks, r.heard.remarks...)
 	res.Fuel, res.HostCalls, res.Took = r.heard.fuel, r.heard.calls, r.heard.took
-	if err := r.messages(&res); err != nil {
+	if err := r.messages(&res); err != nil || r.shown {
 		return res, err
 	}
+	earlier := make([]proto.Message, 0, len(r.event.Before))
 	for _, c := range r.event.Before {
-		res.secrets = append(res.secrets, secretsOf(c.Request)...)
+		earlier = append(earlier, c.Request)
 	}
-	return res, nil
+	return res.Hide(earlier...), nil
 }
 
 // judge tells what the plugin answered.

@@ -26,6 +26,9 @@ type Options struct {
 	Config string            // in place of the event's, if it is not ""
 	Grant  abi.CapabilitySet // beside the default and the event's
 	Match  abi.Match         // the operator's
+	// ShowSecrets shows values of environment variables and registry credentials, which
+	// nothing that is returned has else.
+	ShowSecrets bool
 	// Load makes the plugin. The options' log must get all that is said of it.
 	Load func(fixture.Options) (plugin.Plugin, error)
 }
@@ -34,6 +37,7 @@ type Options struct {
 // is for one goroutine. The caller closes it.
 type Rig struct {
 	event    *Event
+	shown    bool // Options.ShowSecrets
 	plugin   plugin.Plugin
 	member   plugin.Member
 	kept     fixture.Options
@@ -65,7 +69,7 @@ func (o *outcomes) observe(of plugin.Outcome) {
 // Open loads the plugin and makes what the event finds. The error is of type
 // *LoadError if it is the plugin's.
 func Open(ctx context.Context, e *Event, o Options) (_ *Rig, err error) {
-	r := &Rig{event: e, backend: &backend{}, heard: &heard{}, store: pods.NewStore(), turns: intercept.NewTurns()}
+	r := &Rig{event: e, shown: o.ShowSecrets, backend: &backend{}, heard: &heard{}, store: pods.NewStore(), turns: intercept.NewTurns()}
 	if r.tree, err = newTree(max(e.Node.CgroupVersion, 1)); err != nil {
 		return nil, err
 	}
@@ -129,7 +133,7 @@ func (r *Rig) connect() error {
 	current.Store(node)
 	r.options = intercept.Options{
 		Log: log, Store: r.store, Backend: r.backend, Cgroups: r.tree.fs, Node: &current, Turns: r.turns,
-		Keep: func() func() { return func() {} },
+		Keep: func() func() { return func() {} }, ShowSecrets: r.shown,
 		NewChain: func(members ...plugin.Member) *plugin.Chain {
 			return plugin.NewChain(log, r.tree.fs, r.outcomes.observe, members...)
 		},

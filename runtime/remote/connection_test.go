@@ -60,12 +60,12 @@ func TestHungServer(t *testing.T) {
 	}})
 	deadline, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := p.Call(deadline, newEvent(abi.PreCreateContainer), nil); !errors.Is(err, context.DeadlineExceeded) {
+	if err := p.Call(deadline, newEvent(abi.PreCreateContainer), plugin.NewAdjustment(abi.PreCreateContainer, nil)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
-	if err := p.Call(gone, newEvent(abi.PreCreateContainer), nil); !errors.Is(err, context.Canceled) {
+	if err := p.Call(gone, newEvent(abi.PreCreateContainer), plugin.NewAdjustment(abi.PreCreateContainer, nil)); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -80,7 +80,7 @@ func TestSilentServer(t *testing.T) {
 	defer listener.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if err := connect(t, socket, nil).Call(ctx, newEvent(abi.PreCreateContainer), nil); !errors.Is(err, context.DeadlineExceeded) {
+	if err := connect(t, socket, nil).Call(ctx, newEvent(abi.PreCreateContainer), plugin.NewAdjustment(abi.PreCreateContainer, nil)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -90,7 +90,7 @@ func TestAbsentServer(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "hook.sock")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	err := connect(t, socket, nil).Call(ctx, newEvent(abi.PreCreateContainer), nil)
+	err := connect(t, socket, nil).Call(ctx, newEvent(abi.PreCreateContainer), plugin.NewAdjustment(abi.PreCreateContainer, nil))
 	if !errors.Is(err, plugin.ErrAway) || ctx.Err() != nil || !strings.Contains(err.Error(), "no such file or directory") {
 		t.Errorf("error %v", err)
 	}

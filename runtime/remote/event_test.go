@@ -28,6 +28,14 @@ type event struct {
 
 var _ plugin.Subject = (*event)(nil)
 
+// Secrets are the environment's values.
+func (e *event) Secrets(abi.CapabilitySet, int) (values []string, next int) {
+	for _, v := range e.entries[field{abi.Container, abi.ContainerEnv}] {
+		values = append(values, v.value)
+	}
+	return values, 1
+}
+
 // newEvent returns an event about a container with something in every field
 // that hook servers are sent, and in env what they cannot be sent.
 func newEvent(hook abi.Hook) *event {

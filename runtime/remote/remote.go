@@ -107,7 +107,7 @@ func (p *Plugin) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustme
 		sent := p.podRequest(ev)
 		got, err := call(p.client, ctx, sent)
 		if err != nil {
-			return p.fault(ctx, err)
+			return p.fault(ctx, adj, err)
 		}
 		return podChanges(adj, hook, sent, got)
 	}
@@ -118,14 +118,17 @@ func (p *Plugin) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustme
 	sent := p.containerRequest(ev)
 	got, err := call(p.client, ctx, sent)
 	if err != nil {
-		return p.fault(ctx, err)
+		return p.fault(ctx, adj, err)
 	}
 	return p.containerChanges(adj, hook, sent, got)
 }
 
+// maxWords is how many bytes of a server's own words are kept.
+const maxWords = 1 << 10
+
 // fault names the server. It carries the server's status as text only, so that
 // nobody up the line takes the server's code for the call's.
-func (p *Plugin) fault(ctx context.Context, err error) error {
+func (p *Plugin) fault(ctx context.Context, adj *plugin.Adjustment, err error) error {
 	cause := context.Cause(ctx)
 	s := status.Convert(err)
 	if cause == nil && s.Code() == codes.DeadlineExceeded {
@@ -134,8 +137,9 @@ func (p *Plugin) fault(ctx context.Context, err error) error {
 	if cause != nil {
 		return fmt.Errorf("hook server %s: %w", p.endpoint, cause)
 	}
+	said := adj.Said(s.Message(), maxWords)
 	if s.Code() == codes.Unavailable && p.conn.GetState() != connectivity.Ready {
-		return fmt.Errorf("hook server %s: %w: %.1024s", p.endpoint, plugin.ErrAway, s.Message())
+		return fmt.Errorf("hook server %s: %w: %s", p.endpoint, plugin.ErrAway, said)
 	}
-	return fmt.Errorf("hook server %s: %s: %.1024s", p.endpoint, s.Code(), s.Message())
+	return fmt.Errorf("hook server %s: %s: %s", p.endpoint, s.Code(), said)
 }

@@ -60,6 +60,7 @@ func (g *guest) newCall(ctx context.Context, export string, ev plugin.Event, adj
 	} else {
 		c.time = ev.Time()
 	}
+	c.output.adj = c.adj
 	if c.verbose = g.log.Enabled(ctx, slog.LevelDebug); c.verbose {
 		c.meter.run()
 	}
@@ -132,6 +133,7 @@ func (noEvent) Raw(abi.CapabilitySet) ([]byte, abi.Errno)        { return nil, a
 func (noEvent) ReadFile(abi.Object, string) (string, abi.Errno)  { return "", abi.NotFound }
 func (noEvent) Kind(o abi.Object) abi.Object                     { return o }
 func (noEvent) Own(abi.Object) bool                              { return false }
+func (noEvent) Secrets(abi.CapabilitySet, int) ([]string, int)   { return nil, 0 }
 func (noEvent) Pods(string) ([]abi.Object, abi.Errno)            { return nil, abi.NotFound }
 func (noEvent) Find(int32, string) (abi.Object, abi.Errno)       { return 0, abi.NotFound }
 func (noEvent) Containers(abi.Object) ([]abi.Object, abi.Errno)  { return nil, abi.NotFound }

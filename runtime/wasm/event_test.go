@@ -92,6 +92,16 @@ func asking(word string) *testEvent {
 	return ev
 }
 
+// Secrets are all values of environments.
+func (e *testEvent) Secrets(abi.CapabilitySet, int) (values []string, next int) {
+	for of, env := range e.maps {
+		if of.field == abi.ContainerEnv && e.Kind(of.object) == abi.Container {
+			values = slices.AppendSeq(values, maps.Values(env))
+		}
+	}
+	return values, 1
+}
+
 func (e *testEvent) Hook() abi.Hook  { return e.hook }
 func (e *testEvent) Time() time.Time { return e.at }
 

@@ -25,6 +25,7 @@ type output struct {
 	ctx     context.Context
 	log     *slog.Logger
 	event   plugin.Event // nil outside hooks
+	adj     *plugin.Adjustment
 	export  string
 	budget  int
 	full    bool // budget did not suffice for a line
@@ -35,7 +36,7 @@ type output struct {
 	traced  bool // the guest has begun to print a stack trace
 }
 
-// stream is a line that has no end yet.
+// stream is a line that has no end yet: as much as is kept, and a byte of what is not.
 type stream struct{ partial []byte }
 
 // about names the call in the log: the hook, with its pod and container if the event
@@ -74,15 +75,17 @@ func (o *output) say(level slog.Level, text []byte) {
 	o.budget -= len(kept) + lineCost
 	o.dropped += len(text) - len(kept)
 	if len(kept) > 0 && o.log.Enabled(o.ctx, level) {
-		o.log.LogAttrs(o.ctx, level, "plugin log", o.about(), slog.String("text", plugin.Printable(kept, maxLine)))
+		o.log.LogAttrs(o.ctx, level, "plugin log", o.about(), slog.String("text", said(o.adj, text, maxLine)))
 	}
 }
 
 // write takes bytes that were written to stdout (0) or stderr (1). When no more
 // will be logged it looks at the end only, for the error that may follow.
 func (o *output) write(n int, b []byte) {
-	if o.full {
-		last := b[max(0, len(b)-tailLines*maxTail):]
+	s := &o.streams[n]
+	if most := tailLines * maxTail; o.full && len(b) > most {
+		_, last, _ := bytes.Cut(b[len(b)-most:], []byte("\n")) // what has no beginning may be half a secret
+		s.partial = s.partial[:0]
 		o.dropped += len(b) - len(last)
 		b = last
 	}
@@ -90,19 +93,22 @@ func (o *output) write(n int, b []byte) {
 		o.dropped += len(b) - maxOutput
 		b = b[:maxOutput]
 	}
-	s := &o.streams[n]
 	for len(b) > 0 {
 		line, rest, ended := bytes.Cut(b, []byte("\n"))
-		room := maxLine - len(s.partial)
-		if len(line) > room {
-			line, rest, ended = b[:room], b[room:], true
-		}
-		s.partial = append(s.partial, line...)
+		room := min(len(line), maxLine+1-len(s.partial))
+		s.partial = append(s.partial, line[:room]...)
+		o.dropped += len(line) - room
 		if ended {
 			o.end(n)
 		}
 		b = rest
 	}
+}
+
+// said is what a guest says as one printable line, without secrets. No more is copied
+// out of the guest than shows that there was more.
+func said(adj *plugin.Adjustment, b []byte, limit int) string {
+	return adj.Said(string(b[:min(len(b), limit+1)]), limit)
 }
 
 // end logs a stream's line.
@@ -116,7 +122,7 @@ func (o *output) end(n int) {
 // remember keeps the last lines for the error that may follow, but nothing of
 // the stack trace that Go prints after its reason.
 func (o *output) remember(line []byte) {
-	text := plugin.Printable(line, maxTail)
+	text := said(o.adj, line, maxTail)
 	if strings.HasPrefix(text, "goroutine ") || text == "runtime stack:" {
 		o.traced = true
 	}

@@ -40,7 +40,7 @@ func (f *frame) target() string {
 			}
 		case "key", "file", "name":
 			if b, ok := f.memory.Read(uint32(f.stack[n]), uint32(f.stack[n+1])); ok {
-				text += "[" + strconv.Quote(plugin.Printable(string(b), maxTail)) + "]"
+				text += "[" + strconv.Quote(said(f.adj, b, maxTail)) + "]"
 			}
 		}
 	}

@@ -97,16 +97,16 @@ const maxReason = 1 << 10
 
 func reject(f *frame) int64 {
 	reason := f.bytes(1)
-	return done(f.adj.Reject(uint32(f.i32(0)), string(reason[:min(len(reason), maxReason)])))
+	return done(f.adj.Reject(uint32(f.i32(0)), string(reason[:min(len(reason), maxReason+1)])))
 }
 
 // fail keeps the reason of the negative number that the guest is about to return.
 func fail(f *frame) int64 {
-	f.reason = plugin.Printable(f.bytes(0), maxReason)
+	f.reason = said(f.adj, f.bytes(0), maxReason)
 	return 0
 }
 
 // abort ends the guest, with a reason that is worth more than "unreachable".
 func abort(f *frame) int64 {
-	panic(trapf("aborted: %s", plugin.Printable(f.bytes(0), maxReason)))
+	panic(trapf("aborted: %s", said(f.adj, f.bytes(0), maxReason)))
 }

@@ -1,0 +1,72 @@
+package intercept_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+var (
+	seesEnv         = abi.CapabilitySetOf(abi.Env)
+	seesCredentials = abi.CapabilitySetOf(abi.Credentials)
+)
+
+// TestSecretsOfMessages has every request that holds secrets.
+func TestSecretsOfMessages(t *testing.T) {
+	create := secretCreate()
+	create.Config.Envs = append(create.Config.Envs, &runtimeapi.KeyValue{Key: "POD_NAME", Value: []byte("web-0")}, &runtimeapi.KeyValue{Key: "TIER", Value: []byte("gold")})
+	create.Config.Labels = map[string]string{"io.kubernetes.pod.name": "web-0", "example.com/tier": "gold"}
+	pull := &runtimeapi.PullImageRequest{Auth: &runtimeapi.AuthConfig{
+		Username: "1", Password: "2", Auth: "dXNlcjpwYXNzOndvcmQ=", IdentityToken: "3", RegistryToken: "4", ServerAddress: "registry.example.com",
+	}}
+	for _, test := range []struct{ got, want []string }{
+		{intercept.Secrets(create, seesEnv), []string{secret, "gold"}},
+		{intercept.Secrets(create, seesCredentials), nil},
+		{intercept.Secrets(&runtimeapi.RestorePodRequest{ContainerConfigs: []*runtimeapi.ContainerConfig{create.Config}}, seesEnv), []string{secret, "gold"}},
+		{intercept.Secrets(pull, seesCredentials), []string{"1", "2", "dXNlcjpwYXNzOndvcmQ=", "3", "4", "user", "pass:word"}},
+		{intercept.Secrets(pull, seesEnv), nil},
+	} {
+		if !slices.Equal(test.got, test.want) {
+			t.Errorf("got %q, want %q", test.got, test.want)
+		}
+	}
+}
+
+// An event has the secrets of its own container, also when that is the store's, what an earlier plugin has
+// set, and those of containers from when they are handed out.
+func TestSecretsOfAnEvent(t *testing.T) {
+	var first, second, third []string
+	hear := func(_ context.Context, ev plugin.Event, _ *plugin.Adjustment) error {
+		values, next := ev.Secrets(seesEnv, 0)
+		first = slices.Compact(values)
+		if _, err := neighbour(ev); err != nil {
+			return err
+		}
+		second, next = ev.Secrets(seesEnv, next)
+		third, _ = ev.Secrets(seesEnv, next)
+		return nil
+	}
+	set := func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return adj.SetEntry(abi.Container, abi.ContainerEnv, "NEW", "set")
+	}
+	old := []string{"1", "first", "\xff\xfe", "second"}
+	n := newNode(t, nil)
+	n.runPod()
+	n = n.with(withStore(n), on(abi.PreCreateContainer, set), on(abi.PreCreateContainer, hear), on(abi.PreStartContainer, hear))
+	_, err := n.call(t.Context(), "CreateContainer", secretCreate(), &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
+	n.must(err)
+	if !slices.Contains(first, secret) || !slices.Contains(first, "set") || !slices.Equal(second, old) || third != nil {
+		t.Errorf("creating: at first %q, then %q, %q", first, second, third)
+	}
+	_, err = n.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c2"}, &runtimeapi.StartContainerResponse{})
+	n.must(err)
+	if !slices.Contains(first, secret) || !slices.Contains(first, "set") || !slices.Equal(second, old) || third != nil {
+		t.Errorf("starting: at first %q, then %q, %q", first, second, third)
+	}
+}

@@ -1,0 +1,183 @@
+package plugin_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+func TestVeil(t *testing.T) {
+	v := plugin.NewVeil("hunter2-hunter2", "prod", "x", "443", "true", "INFO", "s3cr3t-s3cr3t and more", "s3cr3t-s3cr3t", " padded-value\n", "-----BEGIN KEY-----\nfirst-line\nsecond-line\n")
+	for text, want := range map[string]string{
+		"":                                   "",
+		"hun":                                "hun",
+		"it is hunter2-hunter2":              "it is (hidden)",
+		"hunter2-hunter2hunter2-hunter2":     "(hidden)(hidden)",
+		"xhunter2-hunter2x":                  "x(hidden)x",
+		"hunter2-hunter":                     "hunter2-hunter",
+		"prod, production, nonprod and prod": "(hidden), production, nonprod and (hidden)",
+		"postgres://prod@db/prod?x=443":      "postgres://(hidden)@db/(hidden)?x=443",
+		"true: INFO":                         "true: INFO",
+		"s3cr3t-s3cr3t and more":             "(hidden)",
+		"s3cr3t-s3cr3t and some":             "(hidden) and some",
+		"padded-value":                       "(hidden)",
+		"a first-line b":                     "a (hidden) b",
+		"(second-line)":                      "((hidden))",
+	} {
+		if got := v.Text(text); got != want {
+			t.Errorf("%q is shown as %q, want %q", text, got, want)
+		}
+	}
+	if got := (*plugin.Veil)(nil).Text("hunter2-hunter2"); got != "hunter2-hunter2" {
+		t.Errorf("no veil shows %q", got)
+	}
+}
+
+// A secret with characters that are written in another way is hidden in each way.
+func TestVeilForms(t *testing.T) {
+	const secret = "a\"b\\c<d>&e\tf\ng-é"
+	encoded, err := json.Marshal(map[string]string{"env": secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := plugin.NewVeil(secret)
+	for text, want := range map[string]string{
+		secret:                              "(hidden)",
+		strconv.Quote(secret):               `"(hidden)"`,
+		string(encoded):                     `{"env":"(hidden)"}`,
+		plugin.Printable("x "+secret, 1024): "x (hidden)",
+		"x a\"b\\c<d>&e\tf y":               "x (hidden) y", // its first line
+	} {
+		if got := v.Text(text); got != want {
+			t.Errorf("%q is shown as %q, want %q", text, got, want)
+		}
+	}
+}
+
+// confided returns the adjustment of a plugin with these capabilities in an event with secrets.
+func confided(has abi.CapabilitySet, secrets ...string) *plugin.Adjustment {
+	return plugin.NewAdjustmentOf(&subject{hook: abi.PreCreateContainer, secrets: secrets}, v2{}, has)
+}
+
+// Half a secret at the end of what is kept of a text is hidden too, wherever the cut is.
+func TestSaidIsCut(t *testing.T) {
+	const secret = "correct horse battery staple"
+	text := "it is " + secret + ", no less"
+	adj := confided(abi.AllCapabilities, secret)
+	for limit := range len(text) + 10 {
+		for n := 4; n <= len(secret); n++ {
+			if got := adj.Said(text, limit); strings.Contains(got, secret[:n]) {
+				t.Fatalf("of the first %d bytes are shown %q", limit, got)
+			}
+		}
+	}
+	if got, want := adj.Said(text, 100), "it is (hidden), no less"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := adj.Said("so he is corr", 100), "so he is corr"; got != want {
+		t.Errorf("a whole text is shown as %q, want %q", got, want)
+	}
+}
+
+// Only a plugin that may read secrets is searched for them.
+func TestSaidByWhomeverKnowsNothing(t *testing.T) {
+	for has, want := range map[abi.CapabilitySet]string{
+		abi.DefaultGrant():                                      "hunter2-hunter2",
+		abi.CapabilitySetOf(abi.ReadRaw):                        "hunter2-hunter2",
+		abi.CapabilitySetOf(abi.Env):                            "(hidden)",
+		abi.CapabilitySetOf(abi.Credentials):                    "(hidden)",
+		abi.AllCapabilities &^ abi.CapabilitySetOf(abi.ReadRaw): "(hidden)",
+	} {
+		if got := confided(has, "hunter2-hunter2").Said("hunter2-hunter2", 100); got != want {
+			t.Errorf("with %v it says %q, want %q", has.Names(), got, want)
+		}
+	}
+}
+
+// What comes to be known after the first line, or is set by the plugin itself, is hidden
+// in those that follow.
+func TestSecretsGrow(t *testing.T) {
+	ev := &subject{hook: abi.PreCreateContainer, secrets: []string{"first-secret"}}
+	adj := plugin.NewAdjustmentOf(ev, v2{}, abi.AllCapabilities)
+	const text = "first-secret second-secret third-secret"
+	if got, want := adj.Hide(text), "(hidden) second-secret third-secret"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	ev.secrets = append(ev.secrets, "second-secret")
+	if err := adj.SetEntry(abi.Container, abi.ContainerEnv, "TOKEN", "third-secret"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := adj.Hide(text), "(hidden) (hidden) (hidden)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// An error is the same to who asks what it is, in other words.
+func TestErrorsAreHidden(t *testing.T) {
+	const secret = "hunter2-hunter2"
+	leaks := func(err error) function {
+		return func(context.Context, plugin.Event, *plugin.Adjustment) error { return err }
+	}
+	for _, test := range []struct {
+		err error
+		is  func(error) bool
+	}{
+		{fmt.Errorf("%s: %w", secret, plugin.ErrAway), func(err error) bool { return errors.Is(err, plugin.ErrAway) }},
+		{fmt.Errorf("%s: %w", secret, abi.Denied), func(err error) bool { return errors.Is(err, abi.Denied) }},
+		{fmt.Errorf("%s: %w", secret, &plugin.TimeError{Of: "its time"}), func(err error) bool { return errors.As(err, new(*plugin.TimeError)) }},
+		{&plugin.Rejection{Code: abi.RejectPermissionDenied, Reason: secret}, func(err error) bool {
+			var r *plugin.Rejection
+			return errors.As(err, &r) && r.Code == abi.RejectPermissionDenied
+		}},
+		{&plugin.WriteError{Target: secret, Errno: abi.Invalid}, func(err error) bool { return errors.As(err, new(*plugin.WriteError)) }},
+	} {
+		err, log := dispatchSecret(t, secret, member("10-a", plugin.Fail, leaks(test.err)))
+		if err == nil || strings.Contains(err.Error()+log, secret) || !strings.Contains(err.Error(), "(hidden)") || !test.is(err) {
+			t.Errorf("%T is answered as %v; log:\n%s", test.err, err, log)
+		}
+		if _, log = dispatchSecret(t, secret, member("10-a", plugin.Ignore, leaks(test.err))); strings.Contains(log, secret) {
+			t.Errorf("%T is logged:\n%s", test.err, log)
+		}
+	}
+}
+
+// Plugins that panic, disagree or are only tried say no secrets.
+func TestChainSaysNoSecrets(t *testing.T) {
+	const secret = "hunter2-hunter2"
+	set := func(key, value string) function {
+		return func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+			return adj.SetEntry(abi.Container, abi.ContainerAnnotations, key, value)
+		}
+	}
+	panics := function(func(context.Context, plugin.Event, *plugin.Adjustment) error { panic("it was " + secret) })
+	for name, members := range map[string][]plugin.Member{
+		"panic":    {member("10-a", plugin.Fail, panics)},
+		"changes":  {member("10-a", plugin.Fail, set(secret, secret)), member("20-b", plugin.Fail, set("long", strings.Repeat("x", 1020)+secret))},
+		"conflict": {member("10-a", plugin.Fail, set(secret, "1")), member("20-b", plugin.Fail, set(secret, "2"))},
+		"ignored":  {member("10-a", plugin.Fail, set(secret, "1")), member("20-b", plugin.Ignore, set(secret, "2"))},
+	} {
+		err, log := dispatchSecret(t, secret, members...)
+		if strings.Contains(fmt.Sprint(err)+log, secret[:4]) || !strings.Contains(log, "(hidden)") {
+			t.Errorf("%s: error %v; log:\n%s", name, err, log)
+		}
+	}
+}
+
+// dispatchSecret runs the members in an event with a secret.
+func dispatchSecret(t *testing.T, secret string, members ...plugin.Member) (err error, log string) {
+	t.Helper()
+	var text bytes.Buffer
+	logger := slog.New(slog.NewJSONHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	s := &subject{hook: abi.PreCreateContainer, secrets: []string{secret}}
+	_, err = plugin.NewChain(logger, v2{}, nil, members...).Dispatch(t.Context(), s)
+	return err, text.String()
+}

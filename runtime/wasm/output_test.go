@@ -1,0 +1,71 @@
+package wasm
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// newOutput returns the output of a hook of a plugin that may read the secret.
+func newOutput(t *testing.T, log *record) *output {
+	ev := newEvent()
+	ev.maps[slot{abi.Container, abi.ContainerEnv}]["PASSWORD"] = secret
+	return &output{
+		ctx: t.Context(), log: log.logger(), event: ev, budget: maxOutput,
+		adj: plugin.NewAdjustmentOf(ev, nil, abi.CapabilitySetOf(abi.Env)),
+	}
+}
+
+// A secret is hidden wherever a guest begins to print it, and however often it is
+// interrupted; what stands where the output is cut too.
+func TestPrintedSecrets(t *testing.T) {
+	for at := maxLine - 2*len(secret); at < maxLine+8; at++ {
+		var logged record
+		o := newOutput(t, &logged)
+		for b := range strings.SplitSeq(strings.Repeat("x", at)+secret+" and more\nnext line\n", "") {
+			o.write(1, []byte(b))
+		}
+		o.finish()
+		if got := logged.String() + o.printed(); strings.Contains(got, secret[:4]) || strings.Contains(got, secret[len(secret)-4:]) {
+			t.Fatalf("after %d letters it is logged as %.300q", at, got[strings.Index(got, "xx")+at-40:])
+		}
+		if got := logged.String(); !strings.Contains(got, "text=\"next line\"") || strings.Count(got, "msg=\"plugin log\"") != 2 {
+			t.Fatalf("got %.300q, want two lines", got)
+		}
+	}
+}
+
+// Of what is printed when no more is logged, the error has the last lines, and none of
+// which the beginning is not known.
+func TestPrintedSecretsBeyondTheBound(t *testing.T) {
+	const most = tailLines * maxTail
+	for kept := range len(secret) + 1 {
+		o := newOutput(t, &record{})
+		o.write(0, []byte("begun "+secret[:len(secret)/2]))
+		o.full = true
+		line := secret[:len(secret)] + strings.Repeat("x", most-kept-len("\nreason\n")) + "\nreason\n"
+		o.write(0, []byte(strings.Repeat("y", most)+line))
+		o.finish()
+		if got, want := o.printed(), " (it printed: reason)"; got != want {
+			t.Fatalf("with %d bytes of the secret got %.300q, want %q", kept, got, want)
+		}
+	}
+}
+
+// A new metric is named without secrets.
+func TestMetricsHaveNoSecrets(t *testing.T) {
+	ev := newEvent()
+	ev.maps[slot{abi.Container, abi.ContainerEnv}]["PASSWORD"] = secret
+	m := plugin.NewMetrics()
+	c := newCaller(t, ev, PluginOptions{Granted: abi.AllCapabilities, Metrics: m})
+	for range 2 {
+		c.want(0, "metric", abi.MetricAdd, `seen_total{by="`+secret+`"}`, 1)
+		c.want(0, "metric", abi.MetricAdd, `seen_total{by="x"}`, 1)
+	}
+	all := m.All()
+	if len(all) != 2 || all[0].Name != `seen_total{by="(hidden)"}` || all[0].Value != 2 || all[1].Value != 2 {
+		t.Errorf("got %v", all)
+	}
+}
