@@ -14,6 +14,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/pool"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 )
 
@@ -143,7 +144,7 @@ func (p *timed) closeOnDone(b *testing.B, module []byte) {
 		defer func() { p.runtime, p.code = unlimited, code0 }()
 		return p.open(ctx)
 	}
-	p.pool = plugin.NewPool(1, open, (*guest).close)
+	p.pool = pool.New(1, open, (*guest).close)
 }
 
 // BenchmarkEmpty is a call that does nothing: by wazero, and by us, whose calls can

@@ -15,6 +15,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/fuel"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/pool"
 )
 
 // guests is one plugin: a compiled module and a bounded number of instances.
@@ -37,7 +38,7 @@ type guests struct {
 	turns    turns  // of all
 	pages    uint32 // of memory that an instance begins with
 	mutable  int    // how many mutable globals it has
-	pool     *plugin.Pool[*guest]
+	pool     *pool.Pool[*guest]
 
 	resets sync.WaitGroup // instances on their way back to the pool
 	spare  int            // instances beside the one that is ready
@@ -180,7 +181,7 @@ func (p *guests) warm() {
 	switch {
 	case err == nil:
 		p.pool.Put(g)
-	case !errors.Is(err, plugin.ErrPoolClosed):
+	case !errors.Is(err, pool.ErrClosed):
 		p.log.WarnContext(ctx, "plugin has no instance ready", "err", err)
 	}
 }
@@ -188,11 +189,11 @@ func (p *guests) warm() {
 // get returns an instance, after waiting for one or making one where it must. Only then
 // does the caller pay for a timer.
 func (p *guests) get(ctx context.Context) (*guest, error) {
-	if g, ok := p.pool.TryGet(); ok {
-		return g, nil
-	}
 	if ctx.Err() != nil {
 		return nil, stopped(ctx)
+	}
+	if g, ok := p.pool.TryGet(); ok {
+		return g, nil
 	}
 	defer plugin.CallTimeOf(ctx).Waited(time.Now())
 	ctx, cancel := untilReady(ctx)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/pool"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 )
 
@@ -163,7 +164,7 @@ func (p *guests) prepare(ctx context.Context, instances int) error {
 	if p.keeps {
 		instances = 1
 	}
-	p.pool = plugin.NewPool(instances, func(ctx context.Context) (*guest, error) {
+	p.pool = pool.New(instances, func(ctx context.Context) (*guest, error) {
 		if g := first; g != nil {
 			first = nil
 			return g, nil

@@ -1,4 +1,4 @@
-package plugin_test
+package pool_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/pool"
 )
 
 // instance panics if it is used by two at once or after its end.
@@ -21,7 +21,7 @@ func TestPoolHammer(t *testing.T) {
 	const size, users, rounds = 4, 16, 500
 	var open, most atomic.Int64
 	var all sync.Map
-	pool := plugin.NewPool(size, func(context.Context) (*instance, error) {
+	p := pool.New(size, func(context.Context) (*instance, error) {
 		if n := open.Add(1); n > most.Load() {
 			most.Store(n)
 		}
@@ -42,7 +42,7 @@ func TestPoolHammer(t *testing.T) {
 	for range users {
 		wg.Go(func() {
 			for range rounds {
-				g, err := pool.Get(t.Context())
+				g, err := p.Get(t.Context())
 				if err != nil {
 					continue
 				}
@@ -51,15 +51,15 @@ func TestPoolHammer(t *testing.T) {
 				}
 				g.busy.Store(false)
 				if rand.IntN(5) == 0 {
-					pool.Discard(g)
+					p.Discard(g)
 				} else {
-					pool.Put(g)
+					p.Put(g)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	pool.Close()
+	p.Close()
 	if most.Load() > size || open.Load() != 0 {
 		t.Errorf("at most %d instances, %d left", most.Load(), open.Load())
 	}
@@ -72,27 +72,27 @@ func TestPoolHammer(t *testing.T) {
 }
 
 func TestPoolWaitsNoLongerThanItsCaller(t *testing.T) {
-	pool := plugin.NewPool(1, func(context.Context) (int, error) { return 1, nil }, func(int) {})
-	if _, err := pool.Get(t.Context()); err != nil {
+	p := pool.New(1, func(context.Context) (int, error) { return 1, nil }, func(int) {})
+	if _, err := p.Get(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if _, err := pool.Get(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := p.Get(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestClosedPool(t *testing.T) {
 	ended := 0
-	pool := plugin.NewPool(2, func(context.Context) (int, error) { return 1, nil }, func(int) { ended++ })
-	g, err := pool.Get(t.Context())
+	p := pool.New(2, func(context.Context) (int, error) { return 1, nil }, func(int) { ended++ })
+	g, err := p.Get(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool.Close()
-	pool.Put(g)
-	if _, err := pool.Get(t.Context()); !errors.Is(err, plugin.ErrPoolClosed) || ended != 1 {
+	p.Close()
+	p.Put(g)
+	if _, err := p.Get(t.Context()); !errors.Is(err, pool.ErrClosed) || ended != 1 {
 		t.Errorf("error %v, %d instances ended", err, ended)
 	}
 }
@@ -101,7 +101,7 @@ func TestClosedPool(t *testing.T) {
 // no place in the pool.
 func TestPoolOutlivesPanics(t *testing.T) {
 	bad := true
-	pool := plugin.NewPool(1, func(context.Context) (int, error) {
+	p := pool.New(1, func(context.Context) (int, error) {
 		if bad {
 			panic("open")
 		}
@@ -118,14 +118,14 @@ func TestPoolOutlivesPanics(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	panics(func() { _, _ = pool.Get(ctx) })
+	panics(func() { _, _ = p.Get(ctx) })
 	bad = false
 	for range 2 {
-		g, err := pool.Get(ctx)
+		g, err := p.Get(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		panics(func() { pool.Discard(g) })
+		panics(func() { p.Discard(g) })
 	}
 }
 
@@ -133,7 +133,7 @@ func TestPoolOutlivesPanics(t *testing.T) {
 func TestPutLast(t *testing.T) {
 	made, closed := 0, 0
 	open := func(context.Context) (int, error) { made++; return made, nil }
-	p := plugin.NewPool(3, open, func(int) { closed++ })
+	p := pool.New(3, open, func(int) { closed++ })
 	for range 3 {
 		if _, err := p.Get(t.Context()); err != nil {
 			t.Fatal(err)
@@ -156,7 +156,7 @@ func TestPutLast(t *testing.T) {
 // TestPromote shows that an idle instance becomes the next one, and one in use does not.
 func TestPromote(t *testing.T) {
 	made := 0
-	p := plugin.NewPool(3, func(context.Context) (int, error) { made++; return made, nil }, func(int) {})
+	p := pool.New(3, func(context.Context) (int, error) { made++; return made, nil }, func(int) {})
 	for range 3 {
 		if _, err := p.Get(t.Context()); err != nil {
 			t.Fatal(err)

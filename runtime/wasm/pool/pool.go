@@ -1,4 +1,7 @@
-package plugin
+// Package pool keeps instances of one kind: it makes them when they are needed, up to a
+// fixed number, and hands each to one user at a time. It knows nothing of what an instance
+// is, nor when one is fit to be used again.
+package pool
 
 import (
 	"context"
@@ -8,6 +11,8 @@ import (
 	"sync"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 // Pool holds the instances of one plugin: at most a fixed number, made when
@@ -24,11 +29,11 @@ type Pool[G comparable] struct {
 	closed bool
 }
 
-// ErrPoolClosed is the answer of a Pool that was closed.
-var ErrPoolClosed = errors.New("pool is closed")
+// ErrClosed is the answer of a Pool that was closed.
+var ErrClosed = errors.New("pool is closed")
 
-// NewPool returns a pool of at most size instances, which open makes and close ends.
-func NewPool[G comparable](size int, open func(context.Context) (G, error), close func(G)) *Pool[G] {
+// New returns a pool of at most size instances, which open makes and close ends.
+func New[G comparable](size int, open func(context.Context) (G, error), close func(G)) *Pool[G] {
 	return &Pool[G]{open: open, close: close, slots: semaphore.NewWeighted(int64(size)), size: size}
 }
 
@@ -37,7 +42,7 @@ func NewPool[G comparable](size int, open func(context.Context) (G, error), clos
 func (p *Pool[G]) Get(ctx context.Context) (G, error) {
 	var none G
 	if p.slots.Acquire(ctx, 1) != nil {
-		return none, fmt.Errorf("%w: waiting for one of %d instances: %w", ErrBusy, p.size, context.Cause(ctx))
+		return none, fmt.Errorf("%w: waiting for one of %d instances: %w", plugin.ErrBusy, p.size, context.Cause(ctx))
 	}
 	got := false
 	defer func() {
@@ -69,7 +74,7 @@ func (p *Pool[G]) pop() (g G, ok bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return g, false, ErrPoolClosed
+		return g, false, ErrClosed
 	}
 	last := len(p.idle) - 1
 	if last < 0 {
