@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -42,55 +41,53 @@ func (e *event) ownSecrets(has abi.CapabilitySet) (values []string) {
 	return append(values, Secrets(e.container.config, has)...)
 }
 
-// Secrets returns the values of environments in a message, if has has abi.Env, and
-// registry credentials, if it has abi.Credentials. What kubelet names the pod or container
-// by is no secret, although it may be in an environment.
+// Secrets returns the values of environments in a request or a container's config, if has
+// has abi.Env, and registry credentials, if it has abi.Credentials. What kubelet names the pod
+// or container by is no secret, although it may be in an environment.
 func Secrets(m proto.Message, has abi.CapabilitySet) []string {
-	var values []string
-	names := map[string]bool{}
-	visit(m.ProtoReflect(), func(m proto.Message) {
-		switch m := m.(type) {
-		case *runtimeapi.KeyValue:
-			if has.Has(abi.Env) {
-				values = append(values, string(m.GetValue()))
-			}
-		case *runtimeapi.AuthConfig:
-			if has.Has(abi.Credentials) {
-				values = append(values, credentials(m)...)
-			}
-		case *runtimeapi.ContainerConfig:
-			for key, value := range m.GetLabels() {
-				names[value] = names[value] || strings.HasPrefix(key, "io.kubernetes.")
+	switch r := m.(type) {
+	case *runtimeapi.ContainerConfig:
+		return environments(has, r)
+	case *runtimeapi.CreateContainerRequest:
+		return environments(has, r.GetConfig())
+	case *runtimeapi.RestorePodRequest:
+		return environments(has, r.GetContainerConfigs()...)
+	case *runtimeapi.PullImageRequest:
+		return credentials(has, r.GetAuth())
+	}
+	return nil
+}
+
+func environments(has abi.CapabilitySet, configs ...*runtimeapi.ContainerConfig) (values []string) {
+	if !has.Has(abi.Env) {
+		return nil
+	}
+	for _, c := range configs {
+		var names []string
+		for key, name := range c.GetLabels() {
+			if strings.HasPrefix(key, "io.kubernetes.") {
+				names = append(names, name)
 			}
 		}
-	})
-	return slices.DeleteFunc(values, func(v string) bool { return names[v] })
+		for _, variable := range c.GetEnvs() {
+			if v := string(variable.GetValue()); !slices.Contains(names, v) {
+				values = append(values, v)
+			}
+		}
+	}
+	return values
 }
 
 // credentials are those of a registry, whose address is none. Auth is the user and the
 // password in base64, which is easily read.
-func credentials(a *runtimeapi.AuthConfig) []string {
+func credentials(has abi.CapabilitySet, a *runtimeapi.AuthConfig) []string {
+	if a == nil || !has.Has(abi.Credentials) {
+		return nil
+	}
 	values := []string{a.GetUsername(), a.GetPassword(), a.GetAuth(), a.GetIdentityToken(), a.GetRegistryToken()}
 	if plain, err := base64.StdEncoding.DecodeString(a.GetAuth()); err == nil {
 		user, password, _ := strings.Cut(string(plain), ":")
 		values = append(values, user, password)
 	}
 	return values
-}
-
-// visit calls f with m and all messages in it.
-func visit(m protoreflect.Message, f func(proto.Message)) {
-	f(m.Interface())
-	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case fd.IsMap() || fd.Message() == nil:
-		case fd.IsList():
-			for i := range v.List().Len() {
-				visit(v.List().Get(i).Message(), f)
-			}
-		default:
-			visit(v.Message(), f)
-		}
-		return true
-	})
 }

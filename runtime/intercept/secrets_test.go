@@ -5,9 +5,11 @@ import (
 	"slices"
 	"testing"
 
+	"google.golang.org/protobuf/reflect/protoreflect"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -36,6 +38,45 @@ func TestSecretsOfMessages(t *testing.T) {
 			t.Errorf("got %q, want %q", test.got, test.want)
 		}
 	}
+}
+
+// TestRequestsWithSecrets looks for requests that hold secrets and are not in TestSecretsOfMessages.
+func TestRequestsWithSecrets(t *testing.T) {
+	var holders []string
+	for _, m := range cri.Methods {
+		d := m.NewRequest().ProtoReflect().Descriptor()
+		if holds(d, "", map[protoreflect.FullName]bool{}) {
+			holders = append(holders, string(d.Name()))
+		}
+	}
+	slices.Sort(holders)
+	if want := []string{"CreateContainerRequest", "PullImageRequest", "RestorePodRequest"}; !slices.Equal(holders, want) {
+		t.Errorf("%q hold secrets, want %q", holders, want)
+	}
+	auth := &runtimeapi.AuthConfig{}
+	if n := auth.ProtoReflect().Descriptor().Fields().Len(); n != 6 {
+		t.Errorf("credentials have %d fields, which are not all known", n)
+	}
+}
+
+// holds reports whether a message has credentials in it, or an environment, which is to be a container's only.
+func holds(d protoreflect.MessageDescriptor, in protoreflect.Name, seen map[protoreflect.FullName]bool) bool {
+	switch {
+	case d.Name() == "AuthConfig", d.Name() == "KeyValue" && in == "ContainerConfig":
+		return true
+	case d.Name() == "KeyValue":
+		panic("an environment in " + in)
+	case seen[d.FullName()]:
+		return false
+	}
+	seen[d.FullName()] = true
+	found := false
+	for i := range d.Fields().Len() {
+		if f := d.Fields().Get(i); f.Message() != nil {
+			found = holds(f.Message(), d.Name(), seen) || found
+		}
+	}
+	return found
 }
 
 // An event has the secrets of its own container, also when that is the store's, what an earlier plugin has

@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -19,12 +18,13 @@ const hidden = "(hidden)"
 // Veil puts "(hidden)" in the place of secrets, in every form in which they are commonly
 // printed. A nil Veil shows them.
 type Veil struct {
-	forms map[string][]string // by their first shortestHidden bytes, the longest first
+	forms []string  // sorted
+	first [256]bool // the bytes that they begin with
 }
 
 // NewVeil returns a Veil over these secrets.
 func NewVeil(secrets ...string) *Veil {
-	v := &Veil{map[string][]string{}}
+	v := &Veil{}
 	v.add(secrets)
 	return v
 }
@@ -38,6 +38,10 @@ func (v *Veil) add(secrets []string) {
 		for line := range strings.SplitSeq(s, "\n") {
 			v.addForms(strings.TrimSpace(line))
 		}
+	}
+	if len(secrets) > 0 {
+		slices.Sort(v.forms)
+		v.forms = slices.Compact(v.forms)
 	}
 }
 
@@ -69,13 +73,8 @@ func special(r rune) bool {
 }
 
 func (v *Veil) addForm(form string) {
-	all := v.forms[form[:shortestHidden]]
-	at, known := slices.BinarySearchFunc(all, form, func(a, b string) int {
-		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
-	})
-	if !known {
-		v.forms[form[:shortestHidden]] = slices.Insert(all, at, form)
-	}
+	v.forms = append(v.forms, form)
+	v.first[form[0]] = true
 }
 
 // harmless are words that are in many environments and in many texts, and tell nobody
@@ -115,18 +114,63 @@ func (v *Veil) hide(text string, cut bool) string {
 	return shown.String() + text[done:]
 }
 
-// match returns how many bytes of text, from at on, are a secret.
+// maxSteps bounds the search for a secret at one place. What needs more was made to: then
+// all that follows is hidden, which takes no time.
+const maxSteps = 16
+
+// match returns how many bytes of text, from at on, are a secret: the longest that begins there.
 func (v *Veil) match(text string, at int, cut bool) int {
 	rest := text[at:]
-	for _, form := range v.forms[rest[:shortestHidden]] {
+	if !v.first[rest[0]] {
+		return 0
+	}
+	if cut && v.beginWith(rest) {
+		return len(rest)
+	}
+	for range maxSteps {
+		form := v.last(rest)
+		whole := form != "" && strings.HasPrefix(rest, form)
 		switch {
-		case strings.HasPrefix(rest, form) && (len(form) >= shortestWithin || alone(text, at, at+len(form))):
+		case whole && (len(form) >= shortestWithin || alone(text, at, at+len(form))):
 			return len(form)
-		case cut && strings.HasPrefix(form, rest):
-			return len(rest)
+		case whole:
+			rest = form[:len(form)-1]
+		default: // what rest begins with is no longer than what it shares with form
+			rest = rest[:shared(rest, form)]
+		}
+		if len(rest) < shortestHidden {
+			return 0
 		}
 	}
-	return 0
+	return len(text) - at
+}
+
+// beginWith reports whether a form begins with s.
+func (v *Veil) beginWith(s string) bool {
+	i, _ := slices.BinarySearch(v.forms, s)
+	return i < len(v.forms) && strings.HasPrefix(v.forms[i], s)
+}
+
+// last returns the last form that is not behind s, "" if there is none. Of the forms that s begins with
+// it is the longest, or they all are before it.
+func (v *Veil) last(s string) string {
+	i, found := slices.BinarySearch(v.forms, s)
+	switch {
+	case found:
+		return s
+	case i == 0:
+		return ""
+	}
+	return v.forms[i-1]
+}
+
+// shared is how many bytes two texts begin with alike.
+func shared(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // alone reports whether text[from:to] is no part of a longer word or number.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -180,4 +181,63 @@ func dispatchSecret(t *testing.T, secret string, members ...plugin.Member) (err 
 	s := &subject{hook: abi.PreCreateContainer, secrets: []string{secret}}
 	_, err = plugin.NewChain(logger, v2{}, nil, members...).Dispatch(t.Context(), s)
 	return err, text.String()
+}
+
+// TestVeilFindsTheLongest compares a Veil over many secrets that begin alike with a look at each of
+// them at each place.
+func TestVeilFindsTheLongest(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	word := func(n int) string {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = "aaab"[random.IntN(4)]
+		}
+		return string(b)
+	}
+	hidden := 0
+	for range 2000 {
+		var secrets []string
+		for range 1 + random.IntN(12) {
+			secrets = append(secrets, word(8+random.IntN(8)))
+		}
+		text := word(60)
+		want := ""
+		for at := 0; at < len(text); {
+			longest := ""
+			for _, s := range secrets {
+				if strings.HasPrefix(text[at:], s) && len(s) > len(longest) {
+					longest = s
+				}
+			}
+			if longest == "" {
+				want += text[at : at+1]
+				at++
+				continue
+			}
+			want += "(hidden)"
+			at += len(longest)
+			hidden++
+		}
+		if got := plugin.NewVeil(secrets...).Text(text); got != want {
+			t.Fatalf("%q in %q is shown as %q, want %q", secrets, text, got, want)
+		}
+	}
+	if hidden < 1000 {
+		t.Errorf("%d secrets were in the texts", hidden)
+	}
+}
+
+// Secrets that were made to be searched for long hide more than themselves, and take no time.
+func TestVeilHasAnEnd(t *testing.T) {
+	var nested []string
+	for n := 4; n < 1000; n++ {
+		nested = append(nested, strings.Repeat("a", n)+"A")
+	}
+	v := plugin.NewVeil(nested...)
+	if got, want := v.Text("so "+strings.Repeat("a", 999)+"b and more"), "so (hidden)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := v.Text("so aaaaA and more"), "so (hidden) and more"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
