@@ -18,8 +18,14 @@ func (a *Adjustment) Said(text string, limit int) string {
 	return Printable(kept, len(kept))
 }
 
-// Hide returns a text that the plugin has a part in, without the secrets.
-func (a *Adjustment) Hide(text string) string { return a.veil().Text(text) }
+// maxHide is how many bytes Hide looks at: keys, and errors that name them, may have
+// megabytes, and to search those for secrets as long takes minutes.
+const maxHide = 16 << 10
+
+// Hide returns a text that the plugin has a part in, without the secrets: its first 16 KiB.
+func (a *Adjustment) Hide(text string) string {
+	return a.veil().hide(text[:min(len(text), maxHide)], len(text) > maxHide)
+}
 
 // veil is over all that the plugin may have read by now, or has set; nil if it may read
 // no secrets.

@@ -122,6 +122,15 @@ func TestSecretsGrow(t *testing.T) {
 	}
 }
 
+// Of keys and errors, which may have megabytes, as much is said as can be searched in
+// little time. Half a secret where that ends is hidden.
+func TestWhatIsHiddenInIsCut(t *testing.T) {
+	adj := confided(abi.AllCapabilities, "hunter2-hunter2")
+	if got := adj.Hide("x" + strings.Repeat(" hunter2-hunter2", 1<<16)); len(got) > 16<<10 || strings.Contains(got, "hunt") {
+		t.Errorf("%d bytes are shown, which end with %q", len(got), got[len(got)-20:])
+	}
+}
+
 // An error is the same to who asks what it is, in other words.
 func TestErrorsAreHidden(t *testing.T) {
 	const secret = "hunter2-hunter2"

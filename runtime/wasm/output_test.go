@@ -63,6 +63,7 @@ func TestMetricsHaveNoSecrets(t *testing.T) {
 	for range 2 {
 		c.want(0, "metric", abi.MetricAdd, `seen_total{by="`+secret+`"}`, 1)
 		c.want(0, "metric", abi.MetricAdd, `seen_total{by="x"}`, 1)
+		c.wantErrno(abi.TooLarge, "metric", abi.MetricAdd, `seen_total{by="`+strings.Repeat(secret, 10)+`"}`, 1)
 	}
 	all := m.All()
 	if len(all) != 2 || all[0].Name != `seen_total{by="(hidden)"}` || all[0].Value != 2 || all[1].Value != 2 {
