@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -254,6 +255,46 @@ func TestCancelledCall(t *testing.T) {
 	}
 	if outcomes != 1 {
 		t.Errorf("%d plugins were asked", outcomes)
+	}
+}
+
+// callers is a context with an end of its own, like a merged one: what is made of it hears
+// of that a moment later than who asks it.
+type callers struct {
+	context.Context
+	done chan struct{}
+	err  atomic.Pointer[error]
+}
+
+func (c *callers) Done() <-chan struct{} { return c.done }
+
+func (c *callers) Err() error {
+	if err := c.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (c *callers) leave() {
+	c.err.Store(&context.Canceled)
+	close(c.done)
+}
+
+// A call whose caller goes away at the very moment that a plugin refuses it does not go on.
+func TestCancelledCallDoesNotGoOn(t *testing.T) {
+	for range 1000 {
+		caller := &callers{Context: t.Context(), done: make(chan struct{})}
+		ctx, cancel := plugin.WithCallTime(caller, time.Minute)
+		m := member("10-a", plugin.Fail, func(context.Context, plugin.Event, *plugin.Adjustment) error {
+			ctx.Done() // it has a timer from now on
+			caller.leave()
+			return &plugin.Rejection{Code: abi.RejectPermissionDenied}
+		})
+		_, err := plugin.NewChain(slog.New(slog.DiscardHandler), nil, nil, m).Dispatch(ctx, &subject{hook: abi.PreCreateContainer})
+		cancel()
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("error %v", err)
+		}
 	}
 }
 
