@@ -40,6 +40,18 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// The same of bytes that nobody else has, without a copy.
+pub fn string(bytes: Vec<u8>) -> String {
+    let bytes = if bytes.is_ascii() { bytes } else { replaced(bytes) };
+    // SAFETY: both are UTF-8.
+    unsafe { String::from_utf8_unchecked(bytes) }
+}
+
+#[cold]
+fn replaced(bytes: Vec<u8>) -> Vec<u8> {
+    text(&bytes).into_bytes()
+}
+
 /// Writes a u32.
 pub fn put_number(out: &mut Vec<u8>, n: usize) {
     out.extend_from_slice(&(n as u32).to_le_bytes());

@@ -29,7 +29,7 @@ impl Container {
 
     /// How often the container was created before.
     pub fn attempt(&self) -> i64 {
-        read::number("attempt", self.0, field::CONTAINER_ATTEMPT).unwrap_or(0)
+        read::number("attempt", self.0, field::CONTAINER_ATTEMPT)
     }
 
     /// The image as the request names it.
@@ -102,12 +102,12 @@ impl Container {
 
     /// Whether it is privileged.
     pub fn privileged(&self) -> bool {
-        read::number("privileged", self.0, field::CONTAINER_PRIVILEGED) == Some(1)
+        read::number("privileged", self.0, field::CONTAINER_PRIVILEGED) == 1
     }
 
     /// Whether its root file system is read-only.
     pub fn readonly_rootfs(&self) -> bool {
-        read::number("readonly_rootfs", self.0, field::CONTAINER_READONLY_ROOTFS) == Some(1)
+        read::number("readonly_rootfs", self.0, field::CONTAINER_READONLY_ROOTFS) == 1
     }
 
     /// The value of a label.

@@ -15,7 +15,10 @@ pub type Result<T = ()> = std::result::Result<T, Error>;
 ///
 /// The plugin's own failures are made from text: `Err("no such tier".into())`.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Error {
+pub struct Error(Box<Failure>); // boxed, so that a result is one word
+
+#[derive(Clone, PartialEq, Eq)]
+struct Failure {
     text: String,
     errno: Option<Errno>,
     refusal: Option<usize>, // its place in REFUSALS
@@ -36,12 +39,12 @@ thread_local! {
 impl Error {
     /// A failure in the plugin's own words.
     pub fn new(text: impl Into<String>) -> Error {
-        Error { text: text.into(), errno: None, refusal: None }
+        Error(Box::new(Failure { text: text.into(), errno: None, refusal: None }))
     }
 
     /// The host's reason, `None` for the plugin's own failures.
     pub fn errno(&self) -> Option<Errno> {
-        self.errno
+        self.0.errno
     }
 
     /// Reports whether this is a refusal of the host for that reason, and if it is, it no
@@ -57,7 +60,7 @@ impl Error {
     /// }
     /// ```
     pub fn handled(&self, reason: Errno) -> bool {
-        let Some(place) = self.refusal else { return false };
+        let Some(place) = self.0.refusal else { return false };
         REFUSALS.with_borrow_mut(|all| match all.get_mut(place) {
             Some(refusal) if refusal.errno == reason => {
                 refusal.handled = true;
@@ -68,20 +71,21 @@ impl Error {
     }
 
     /// Puts a text and ": " before the error's own.
-    pub fn context(self, text: &str) -> Error {
-        Error { text: [text, ": ", &self.text].concat(), ..self }
+    pub fn context(mut self, text: &str) -> Error {
+        self.0.text = [text, ": ", &self.0.text].concat();
+        self
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.0.text)
     }
 }
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.0.text)
     }
 }
 
@@ -105,12 +109,9 @@ impl From<std::num::ParseIntError> for Error {
     }
 }
 
-/// Turns a host function's result into an error and remembers it. A result that is no
-/// error is returned as it is.
-pub(crate) fn check(op: &str, key: &str, result: i32) -> Result<i32> {
-    if result >= 0 {
-        return Ok(result);
-    }
+/// Makes an error of what a host function refused, and remembers it.
+#[cold]
+pub(crate) fn refused(op: &str, key: &str, result: i32) -> Error {
     let errno = errno(result);
     let space = if key.is_empty() { "" } else { " " };
     let text = [op, space, key, ": ", errno.name()].concat();
@@ -118,19 +119,22 @@ pub(crate) fn check(op: &str, key: &str, result: i32) -> Result<i32> {
         all.push(Refusal { text: text.clone(), errno, handled: false });
         all.len() - 1
     });
-    Err(Error { text, errno: Some(errno), refusal: Some(place) })
+    Error(Box::new(Failure { text, errno: Some(errno), refusal: Some(place) }))
 }
 
-/// The same where only success matters.
+/// What a host function came to of which only success matters.
+#[inline]
 pub(crate) fn done(op: &str, key: &str, result: i32) -> Result {
-    check(op, key, result).map(|_| ())
+    if result < 0 { Err(refused(op, key, result)) } else { Ok(()) }
 }
 
 /// The same where NOT_FOUND is an answer.
+#[inline]
 pub(crate) fn found(op: &str, key: &str, result: i32) -> Result<Option<i32>> {
     match result {
+        n if n >= 0 => Ok(Some(n)),
         n if n == Errno::NotFound as i32 => Ok(None),
-        n => check(op, key, n).map(Some),
+        n => Err(refused(op, key, n)),
     }
 }
 
@@ -149,7 +153,9 @@ pub(crate) fn reject(code: i32, reason: &str) -> Result {
 
 /// Runs a handler between a clean start and the answer of `wp_hook`.
 pub(crate) fn answer(handler: impl FnOnce() -> Result) -> i32 {
-    REFUSALS.with_borrow_mut(Vec::clear);
+    if REFUSALS.with_borrow(|all| !all.is_empty()) {
+        REFUSALS.take();
+    }
     REJECTED.set(false);
     conclude(handler())
 }
@@ -160,7 +166,7 @@ fn conclude(result: Result) -> i32 {
         return 1;
     }
     let (text, errno) = match result {
-        Err(e) => (e.text, e.errno.unwrap_or(Errno::Invalid)),
+        Err(e) => (e.0.text, e.0.errno.unwrap_or(Errno::Invalid)),
         Ok(()) => match unhandled() {
             Some(refusal) => refusal,
             None => return 0,

@@ -8,7 +8,7 @@ pub struct Node;
 impl Node {
     /// The version of its cgroup hierarchy, 1 or 2.
     pub fn cgroup_version(&self) -> i64 {
-        read::number("cgroup_version", object::NODE, field::NODE_CGROUP_VERSION).unwrap_or(0)
+        read::number("cgroup_version", object::NODE, field::NODE_CGROUP_VERSION)
     }
 
     /// `systemd` or `cgroupfs`, "" where the runtime does not say.
@@ -33,12 +33,12 @@ impl Node {
 
     /// How many CPUs are online.
     pub fn cpus(&self) -> i64 {
-        read::number("cpus", object::NODE, field::NODE_CPUS).unwrap_or(0)
+        read::number("cpus", object::NODE, field::NODE_CPUS)
     }
 
     /// Its memory in bytes.
     pub fn memory(&self) -> i64 {
-        read::number("memory", object::NODE, field::NODE_MEMORY).unwrap_or(0)
+        read::number("memory", object::NODE, field::NODE_MEMORY)
     }
 
     /// The kernel's release, as `uname -r` has it.

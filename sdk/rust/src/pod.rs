@@ -1,5 +1,5 @@
 use crate::abi::{field, object};
-use crate::{Container, Resources, Result, host, read};
+use crate::{Container, Resources, Result, codec, error, host, read};
 
 /// A pod sandbox. Its methods return "" or 0 for what the pod does not have. It is valid
 /// while the handler that got it runs.
@@ -31,7 +31,7 @@ impl Pod {
 
     /// How often the pod's sandbox was made before.
     pub fn attempt(&self) -> i64 {
-        read::number("attempt", self.0, field::POD_ATTEMPT).unwrap_or(0)
+        read::number("attempt", self.0, field::POD_ATTEMPT)
     }
 
     /// The handler of the pod's RuntimeClass, "" for the default.
@@ -86,7 +86,7 @@ impl Pod {
 
     /// Whether its sandbox is privileged.
     pub fn privileged(&self) -> bool {
-        read::number("privileged", self.0, field::POD_PRIVILEGED) == Some(1)
+        read::number("privileged", self.0, field::POD_PRIVILEGED) == 1
     }
 
     /// The value of a label.
@@ -143,8 +143,6 @@ impl Pod {
 }
 
 pub(crate) fn cgroup(object: i32, file: &str) -> Result<String> {
-    match read::fill(|buf| host::cgroup_get(object, file, buf)) {
-        Ok(bytes) => Ok(crate::codec::text(&bytes)),
-        Err(n) => crate::error::check("cgroup", file, n).map(|_| String::new()),
-    }
+    let bytes = read::fill(|buf| host::cgroup_get(object, file, buf));
+    bytes.map(codec::string).map_err(|n| error::refused("cgroup", file, n))
 }

@@ -16,26 +16,33 @@ pub fn fill(call: impl Fn(Buffer) -> i32) -> core::result::Result<Vec<u8>, i32> 
 }
 
 /// The same, beginning with another room.
+#[inline]
 pub fn fill_from(room: usize, call: impl Fn(Buffer) -> i32) -> core::result::Result<Vec<u8>, i32> {
+    attempt(room, &call).or_else(|n| if n < 0 { Err(n) } else { again(n as usize, call) })
+}
+
+#[cold]
+fn again(room: usize, call: impl Fn(Buffer) -> i32) -> core::result::Result<Vec<u8>, i32> {
+    // The value does not grow between the two calls.
+    attempt(room, call).map_err(|n| if n < 0 { n } else { Errno::TooLarge as i32 })
+}
+
+/// Calls a host function that fills a buffer of that many bytes. An error is the host's own, or
+/// how many bytes the value has if they do not fit.
+#[inline]
+fn attempt(room: usize, call: impl Fn(Buffer) -> i32) -> core::result::Result<Vec<u8>, i32> {
     let mut bytes: Vec<u8> = Vec::with_capacity(room);
-    let mut n = call((bytes.as_mut_ptr(), bytes.capacity() as u32));
-    if n > bytes.capacity() as i32 {
-        bytes.reserve_exact(n as usize);
-        n = call((bytes.as_mut_ptr(), bytes.capacity() as u32));
-    }
-    if n < 0 {
+    let n = call((bytes.as_mut_ptr(), room as u32));
+    if n < 0 || n as usize > room {
         return Err(n);
     }
-    let length = n as usize;
-    if length > bytes.capacity() {
-        return Err(Errno::TooLarge as i32); // it grew between the two calls: it does not
-    }
     // SAFETY: the host has written that many bytes.
-    unsafe { bytes.set_len(length) };
+    unsafe { bytes.set_len(n as usize) };
     Ok(bytes)
 }
 
 /// The same where NOT_FOUND is an answer.
+#[inline]
 pub fn bytes(op: &str, key: &str, call: impl Fn(Buffer) -> i32) -> Result<Option<Vec<u8>>> {
     match fill(call) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -45,26 +52,31 @@ pub fn bytes(op: &str, key: &str, call: impl Fn(Buffer) -> i32) -> Result<Option
 
 /// A string field.
 pub fn text(op: &str, object: i32, field: i32) -> String {
-    let bytes = match view::field(object, field) {
-        Field::Text(bytes) => bytes,
-        Field::Ask => bytes(op, "", |buf| host::get(object, field, buf)).ok().flatten().unwrap_or_default(),
-        _ => return String::new(),
-    };
-    String::from_utf8(bytes).unwrap_or_else(|e| codec::text(e.as_bytes()))
+    match view::field(object, field) {
+        Field::Ask => string(op, "", |buf| host::get(object, field, buf)).unwrap_or_default(),
+        Field::Text(text) => text,
+        _ => String::new(),
+    }
 }
 
-/// An i64 field, `None` if it is not there.
-pub fn number(op: &str, object: i32, field: i32) -> Option<i64> {
+/// A string where NOT_FOUND is an answer.
+#[inline]
+fn string(op: &str, key: &str, call: impl Fn(Buffer) -> i32) -> Option<String> {
+    bytes(op, key, call).ok().flatten().map(codec::string)
+}
+
+/// An i64 field, 0 if it is not there.
+pub fn number(op: &str, object: i32, field: i32) -> i64 {
     match view::field(object, field) {
-        Field::Number(n) => Some(n),
-        Field::Ask => said(op, object, field),
-        _ => None,
+        Field::Number(n) => n,
+        Field::Ask => said(op, object, field).unwrap_or(0),
+        _ => 0,
     }
 }
 
 /// The value of one key of a map.
 pub fn entry(op: &str, object: i32, field: i32, key: &str) -> Option<String> {
-    bytes(op, key, |buf| host::map_get(object, field, key, buf)).ok().flatten().map(|v| codec::text(&v))
+    string(op, key, |buf| host::map_get(object, field, key, buf))
 }
 
 /// The dump of a map or list.

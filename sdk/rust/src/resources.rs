@@ -12,7 +12,7 @@ pub struct Resources {
 
 impl Resources {
     fn number(&self, op: &str, f: i32) -> i64 {
-        read::number(op, self.object, self.base + f).unwrap_or(0)
+        read::number(op, self.object, self.base + f)
     }
 
     /// The CFS period in microseconds.

@@ -1,7 +1,7 @@
 //! Numbers and texts of the event's pod and container, after the first few, from the flat record that
 //! `view` gives: no call of the host for each. RATIONALE.md has the figures.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use crate::abi::object;
 use crate::{codec, host, read};
@@ -12,25 +12,21 @@ pub const READS: u8 = 8;
 /// Most records are shorter.
 const ROOM: usize = 2048;
 
-#[derive(Default)]
-struct Record {
-    reads: u8,
-    bytes: Option<Vec<u8>>,
-}
-
 thread_local! {
-    static RECORDS: RefCell<[Record; 2]> = const { RefCell::new([
-        Record { reads: 0, bytes: None },
-        Record { reads: 0, bytes: None },
-    ]) };
+    // Of the pod and of the container: the reads so far, READS + 1 once there is a record.
+    static READ: [Cell<u8>; 2] = const { [Cell::new(0), Cell::new(0)] };
+    static RECORDS: RefCell<[Option<Vec<u8>>; 2]> = const { RefCell::new([None, None]) };
 }
 
 /// Forgets the records of the event before.
+#[inline]
 pub fn forget() {
     if !cfg!(feature = "view") {
         return;
     }
-    RECORDS.with_borrow_mut(|all| *all = Default::default());
+    if READ.with(|[pod, container]| pod.replace(0).max(container.replace(0))) > READS {
+        RECORDS.take();
+    }
 }
 
 /// What the record says of a field.
@@ -42,24 +38,29 @@ pub enum Field {
     /// An i64.
     Number(i64),
     /// A string.
-    Text(Vec<u8>),
+    Text(String),
 }
 
 /// Looks a field up, and takes the record if it is time.
+#[inline]
 pub fn field(object: i32, field: i32) -> Field {
     if !cfg!(feature = "view") {
         return Field::Ask;
     }
-    let Some(place) = (object - object::POD).try_into().ok().filter(|&i: &usize| i < 2) else { return Field::Ask };
-    RECORDS.with_borrow_mut(|all| {
-        let record = &mut all[place];
-        if record.reads < READS {
-            record.reads += 1;
-            return Field::Ask;
-        }
-        let bytes = record.bytes.get_or_insert_with(|| take(object));
-        find(bytes, field)
-    })
+    let place = (object - object::POD) as usize;
+    if READ.with(|all| all.get(place).is_some_and(late)) { recorded(place, field) } else { Field::Ask }
+}
+
+/// Counts a read, and reports whether it is one for the record.
+fn late(reads: &Cell<u8>) -> bool {
+    reads.set(reads.get().min(READS) + 1);
+    reads.get() > READS
+}
+
+/// Looks a field up in the record.
+#[inline(never)]
+fn recorded(place: usize, field: i32) -> Field {
+    RECORDS.with_borrow_mut(|all| find(all[place].get_or_insert_with(|| take(object::POD + place as i32)), field))
 }
 
 /// An object that is not there, or a host without `view`, gives no bytes.
@@ -93,5 +94,5 @@ fn value(record: &[u8], row: &[u8; 16]) -> Field {
     }
     let [offset, length] = [r.number() as usize, r.number() as usize];
     let bytes = offset.checked_add(length).and_then(|end| record.get(offset..end));
-    bytes.map_or(Field::Ask, |b| Field::Text(b.to_vec()))
+    bytes.map_or(Field::Ask, |b| Field::Text(codec::text(b)))
 }

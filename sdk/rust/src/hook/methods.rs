@@ -254,12 +254,12 @@ macro_rules! methods {
         impl $event {
             /// Whether the caller wants a terminal.
             pub fn tty(&self) -> bool {
-                read::number("tty", object::EVENT, field::EVENT_TTY) == Some(1)
+                read::number("tty", object::EVENT, field::EVENT_TTY) == 1
             }
 
             /// Whether the caller wants to write to standard input.
             pub fn stdin(&self) -> bool {
-                read::number("stdin", object::EVENT, field::EVENT_STDIN) == Some(1)
+                read::number("stdin", object::EVENT, field::EVENT_STDIN) == 1
             }
         }
     };
@@ -267,7 +267,7 @@ macro_rules! methods {
         impl $event {
             /// The request's timeout in seconds, 0 if it has none.
             pub fn timeout(&self) -> i64 {
-                read::number("timeout", object::EVENT, field::EVENT_TIMEOUT).unwrap_or(0)
+                read::number("timeout", object::EVENT, field::EVENT_TIMEOUT)
             }
         }
     };
@@ -275,7 +275,7 @@ macro_rules! methods {
         impl $event {
             /// The exit code of the command.
             pub fn exit_code(&self) -> i64 {
-                read::number("exit_code", object::EVENT, field::EVENT_EXIT_CODE).unwrap_or(0)
+                read::number("exit_code", object::EVENT, field::EVENT_EXIT_CODE)
             }
         }
     };
