@@ -23,11 +23,11 @@ compile() {
 	name=$(field "$dir" name)
 	CARGO_PKG_VERSION=$(field "$dir" version) "$rustc" \
 		--crate-name "${name//-/_}" --edition "$(field "$dir" edition)" --target wasm32-unknown-unknown \
-		-C opt-level=z -C codegen-units=1 -C panic=abort -C strip=symbols \
+		-C opt-level=2 -C codegen-units=1 -C panic=abort -C strip=symbols \
 		--remap-path-prefix "$root/=" --remap-path-prefix "$work/=" "$@" "$dir/src/lib.rs"
 }
 
-compile sdk/rust --crate-type rlib -o "$work/libwasmproxy.rlib"
+compile sdk/rust --cfg 'feature="view"' --crate-type rlib -o "$work/libwasmproxy.rlib"
 compile "$package" --crate-type cdylib -C lto=fat -C link-arg=-zstack-size=65536 \
 	--extern "wasmproxy=$work/libwasmproxy.rlib" -o "$work/plugin.wasm"
 install -m 644 "$work/plugin.wasm" "$out"
