@@ -203,7 +203,7 @@ func (b *Breaker) change(to BreakerState) {
 // answered, and ctx the context of all plugins of the call.
 func judgeHealth(ctx context.Context, took time.Duration, adj *Adjustment, err error) outcome {
 	switch {
-	case gone(ctx):
+	case Gone(ctx):
 		return nothing
 	case err == nil, errors.As(err, new(*Rejection)):
 		return success

@@ -104,7 +104,7 @@ func (c *Chain) Dispatch(ctx context.Context, s Subject) ([]Owned, error) {
 		}
 		adj := &Adjustment{hook: hook, plugin: m.ID, policy: m.Policy, event: s, files: c.files, has: m.Capabilities, owned: owned}
 		err := c.ask(ctx, m, s, adj)
-		if gone(ctx) {
+		if Gone(ctx) {
 			return done, context.Canceled // ctx may be about to hear of it
 		}
 		if err = c.judge(ctx, m, s, adj, err); err != nil {

@@ -80,9 +80,9 @@ func ended(ctx context.Context, now time.Time) bool {
 	return ctx.Err() != nil
 }
 
-// gone reports whether ctx was canceled: the caller went away. Unlike ctx.Err it does not
+// Gone reports whether ctx was canceled: the caller went away. Unlike ctx.Err it does not
 // look at the clock, which every call would do several times.
-func gone(ctx context.Context) bool {
+func Gone(ctx context.Context) bool {
 	if c, ok := ctx.(interface{ until() *untilContext }); ok {
 		ctx = c.until().root
 	}

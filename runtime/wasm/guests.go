@@ -189,7 +189,7 @@ func (p *guests) warm() {
 // get returns an instance, after waiting for one or making one where it must. Only then
 // does the caller pay for a timer.
 func (p *guests) get(ctx context.Context) (*guest, error) {
-	if ctx.Err() != nil {
+	if plugin.Gone(ctx) {
 		return nil, stopped(ctx)
 	}
 	if g, ok := p.pool.TryGet(); ok {
