@@ -82,15 +82,28 @@ type scalars interface {
 
 // scalars returns those of an object; nil if it is none.
 func (e *event) scalars(o abi.Object) scalars {
-	switch obj := e.object(o); {
-	case obj.pod != nil:
-		return obj.pod
-	case obj.container != nil:
-		return obj.container
-	case obj.node != nil:
-		return obj.node
-	case obj.about != nil:
+	switch {
+	case o == abi.Container && e.container != nil:
+		return e.container
+	case o == abi.Pod && e.pod != nil:
+		return e.pod
+	case o == abi.Event:
 		return e
+	case o == abi.Node && e.node != nil:
+		return e.node
+	case o >= abi.FirstHandle:
+		return e.handles.object(o).scalars()
+	}
+	return nil
+}
+
+// scalars are those of a pod or a container that was handed out.
+func (o object) scalars() scalars {
+	switch {
+	case o.pod != nil:
+		return o.pod
+	case o.container != nil:
+		return o.container
 	}
 	return nil
 }
