@@ -29,8 +29,9 @@ func refill(n int32) {
 	if plugin.manifest.State == abi.StateInstance {
 		size = chunkKept
 	}
-	room = max(n, size)
-	free = unsafe.Pointer(unsafe.SliceData(make([]byte, room+1)))
+	size = max(n, size)
+	fresh := make([]byte, size+1) // first: standard Go may run another goroutine here
+	free, room = unsafe.Pointer(unsafe.SliceData(fresh)), size
 }
 
 // cut takes off the n bytes that the host has written, none if n is less than that.

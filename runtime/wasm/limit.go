@@ -210,8 +210,8 @@ func untilReady(ctx context.Context) (context.Context, context.CancelFunc) {
 // stopped says why a call under ctx, which is done, ended before the guest did.
 // The caller's leaving is context.Canceled, and nobody's failure.
 func stopped(ctx context.Context) error {
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return fmt.Errorf("cut off because the caller went away: %w", ctx.Err())
+	if plugin.Gone(ctx) {
+		return fmt.Errorf("cut off because the caller went away: %w", context.Canceled)
 	}
 	if limit := new(plugin.TimeError); errors.As(context.Cause(ctx), &limit) {
 		return limit
