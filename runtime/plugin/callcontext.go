@@ -15,9 +15,9 @@ type callContext struct {
 
 // WithCallTime begins the time of all plugins of a call. The context is one of [Until].
 func WithCallTime(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	all := limit + maxWait
-	c := &callContext{time: CallTime{limit: limit}, late: TimeError{"the time of all plugins of a call and of waiting", all}}
-	c.begin(ctx, time.Now().Add(all), &c.late)
+	all, now := limit+maxWait, time.Now()
+	c := &callContext{time: CallTime{limit: limit, begun: now}, late: TimeError{"the time of all plugins of a call and of waiting", all}}
+	c.begin(ctx, now.Add(all), &c.late)
 	return c, c.cancel
 }
 

@@ -14,6 +14,7 @@ const maxWait = 5 * time.Second
 // left to those that have done nothing yet. It serves one goroutine. A nil CallTime has no end.
 type CallTime struct {
 	limit, spent time.Duration
+	begun        time.Time     // until the first plugin is asked, which is at once; zero then
 	start        time.Time     // of the plugin that is asked; zero if none is
 	waited       time.Duration // by that plugin
 }
@@ -50,6 +51,16 @@ func (t *CallTime) ran() time.Duration {
 		return 0
 	}
 	return time.Since(t.start) - t.waited
+}
+
+// next returns when the next plugin is asked: now.
+func (t *CallTime) next() time.Time {
+	if t == nil || t.begun.IsZero() {
+		return time.Now()
+	}
+	begun := t.begun
+	t.begun = time.Time{}
+	return begun
 }
 
 // begin says that a plugin is asked.

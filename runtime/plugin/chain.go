@@ -123,7 +123,7 @@ func (c *Chain) Dispatch(ctx context.Context, s Subject) ([]Owned, error) {
 // ask calls one member within its time, if its breaker lets it, and tells the
 // observer.
 func (c *Chain) ask(ctx context.Context, m *Member, s Subject, adj *Adjustment) error {
-	start := time.Now()
+	start := CallTimeOf(ctx).next()
 	period, err := m.Breaker.enter()
 	asked := err == nil
 	if asked {

@@ -65,7 +65,7 @@ func (g *guest) enter(ctx context.Context, c *call, f api.Function, argument uin
 
 // during returns the context of a call, by which host functions find it.
 func (g *guest) during(ctx context.Context, c *call) context.Context {
-	g.frame = frame{call: c, memory: g.instance.Memory()}
+	g.frame.call = c
 	g.ctx = callContext{ctx, &g.frame}
 	return &g.ctx
 }

@@ -62,7 +62,7 @@ func (p *guests) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustme
 	}
 	g.ready()
 	err = p.run(ctx, g, ev, adj)
-	g.call, g.frame, g.ctx = call{}, frame{}, callContext{} // hold nothing of a request until the next
+	g.call, g.frame.stack, g.ctx = call{}, nil, callContext{} // hold nothing of a request until the next
 	p.recycle(g)
 	return err
 }
@@ -253,7 +253,7 @@ func (p *guests) instantiate(ctx context.Context) (*guest, error) {
 		memory.Free() // wazero does not
 		return nil, wrap("instantiating", err)
 	}
-	g.hook = g.instance.ExportedFunction(abi.ExportHook)
+	g.hook, g.frame.memory = g.instance.ExportedFunction(abi.ExportHook), g.instance.Memory()
 	g.globals, err = globals(g.instance, p.mutable)
 	if err == nil {
 		err = g.initialize(ctx)

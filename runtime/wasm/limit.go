@@ -165,6 +165,9 @@ func (m *meter) charge(cost int64) error {
 // settle returns an error if a call that has ended used more fuel than it may: of what
 // it owes, it may have paid nothing yet.
 func (m *meter) settle() error {
+	if m.charges == 0 {
+		return nil
+	}
 	if used := m.used(); used > m.fuel {
 		return &stop{&fuel.Error{Limit: m.fuel, Used: used}}
 	}
