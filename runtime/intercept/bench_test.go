@@ -25,10 +25,12 @@ type v2 struct{}
 func (v2) Version() int                          { return 2 }
 func (v2) Parse(_, value string) (string, error) { return value, nil }
 func keep() (release func())                     { return func() {} }
-func build(b *testing.B, language string) (m []byte) {
+
+// build builds the guest in a directory as its authors would.
+func build(b *testing.B, language string, dir ...string) []byte {
 	b.Helper()
-	guests, out := filepath.Join("..", "..", "testdata", "guests"), filepath.Join(b.TempDir(), language+".wasm")
-	cmd := exec.Command(filepath.Join(guests, "build.sh"), language, filepath.Join(guests, "readwrite"), out)
+	root, out := filepath.Join("..", ".."), filepath.Join(b.TempDir(), language+".wasm")
+	cmd := exec.Command(filepath.Join(root, "testdata", "guests", "build.sh"), language, filepath.Join(root, filepath.Join(dir...)), out)
 	if output, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("building the guest: %v\n%s", err, output)
 	}
@@ -56,7 +58,7 @@ func BenchmarkHook(b *testing.B) {
 	}
 	b.Cleanup(func() { e.Close(context.Background()) })
 	for _, language := range []string{"go", "tinygo", "rust"} {
-		module := build(b, language)
+		module := build(b, language, "testdata", "guests", "readwrite")
 		load := func(o wasm.PluginOptions) plugin.Member {
 			p, err := e.Load(b.Context(), language, module, o)
 			if err != nil {

@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -55,7 +52,7 @@ func BenchmarkReads(b *testing.B) {
 	}
 	defer engine.Close(b.Context())
 	for _, language := range []string{"tinygo", "go"} {
-		module := buildReads(b, language)
+		module := build(b, language, "sdk", "internal", "reads")
 		for _, n := range []int{8, 9, 10, 12, 16, 32, 64} {
 			// Putting memory back would cost more than the calls.
 			load := func(after int) plugin.Plugin {
@@ -94,18 +91,4 @@ func compareReads(b *testing.B, each, view plugin.Plugin) {
 		b.ReportMetric(float64(least[i].Nanoseconds()), way.name)
 	}
 	b.ReportMetric(0, "ns/op") // of the three together, which says nothing
-}
-
-func buildReads(b *testing.B, language string) []byte {
-	b.Helper()
-	file := filepath.Join(b.TempDir(), language+".wasm")
-	build := exec.Command(filepath.Join("..", "..", "testdata", "guests", "build.sh"), language, filepath.Join("..", "..", "sdk", "internal", "reads"), file)
-	if out, err := build.CombinedOutput(); err != nil {
-		b.Fatalf("building the guest: %v\n%s", err, out)
-	}
-	module, err := os.ReadFile(file)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return module
 }
