@@ -91,8 +91,8 @@ const kitGrant = `"grant":["cri.raw","cgroup.read","state.kv"]`
 
 // engines are the two ways to run a guest, as a plugin's JSON says them.
 var engines = []struct{ name, json string }{
-	{"compiler", fmt.Sprintf(`{"timeout":%q,"failure-policy":"Fail",%s}`, kitBudget, kitGrant)},
-	{"interpreter", fmt.Sprintf(`{"timeout":%q,"failure-policy":"Fail","engine":"interpreter",%s}`, kitBudget, kitGrant)},
+	{"compiler", fmt.Sprintf(`{"timeout":%q,"failure-policy":"Fail",%s}`, kitBudget(), kitGrant)},
+	{"interpreter", fmt.Sprintf(`{"timeout":%q,"failure-policy":"Fail","engine":"interpreter",%s}`, kitBudget(), kitGrant)},
 }
 
 // TestHostileGuests lets each hostile guest of testdata/wat, with each engine, loose on
@@ -105,12 +105,12 @@ func TestHostileGuests(t *testing.T) {
 			for _, g := range hostile {
 				t.Run(g.name, func(t *testing.T) {
 					containers := append(g.containers, "app")[:max(1, len(g.containers))]
-					k.try(t, kitBudget, func() { k.load(t, g.name) }, func() time.Duration { return k.serves(t, g.says, containers, true) })
+					k.try(t, kitBudget(), func() { k.load(t, g.name) }, func() time.Duration { return k.serves(t, g.says, containers, true) })
 				})
 			}
 			for _, g := range hopeless {
 				t.Run(g.name, func(t *testing.T) {
-					k.try(t, kitBudget, func() { k.load(t, g.name) }, func() time.Duration { return k.serves(t, g.says, []string{"app"}, false) })
+					k.try(t, kitBudget(), func() { k.load(t, g.name) }, func() time.Duration { return k.serves(t, g.says, []string{"app"}, false) })
 				})
 			}
 		})

@@ -41,7 +41,7 @@ func TestLoopingGuestDoesNotDelayOthers(t *testing.T) {
 		if looped == 0 {
 			t.Fatal("no pod ran")
 		}
-		if meanwhile-before < maxSlowdown || underRace {
+		if meanwhile-before < maxSlowdown || !wallClock() {
 			return
 		}
 		grew = append(grew, meanwhile-before)

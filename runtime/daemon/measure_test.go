@@ -44,15 +44,21 @@ func (c cost) String() string {
 }
 
 // over lists what is more than it may be where a goroutine in its place costs that much.
+// With the race detector memory is not the program's.
 func (c cost) over(control cost) (over []string) {
 	note := func(is bool, format string, args ...any) {
 		if is {
 			over = append(over, fmt.Sprintf(format, args...))
 		}
 	}
-	note(c.late > control.late+maxOverrun, "it ended %v after its budget", c.late)
-	note(c.p99 > control.p99+maxSlowdown, "p99 of other calls was %v", c.p99)
-	note(c.pause > control.pause+maxPause, "runtime.GC took %v", c.pause)
+	if wallClock() {
+		note(c.late > control.late+maxOverrun, "it ended %v after its budget", c.late)
+		note(c.p99 > control.p99+maxSlowdown, "p99 of other calls was %v", c.p99)
+		note(c.pause > control.pause+maxPause, "runtime.GC took %v", c.pause)
+	}
+	if underRace {
+		return over
+	}
 	note(c.growth >= maxGrowth, "resident memory grew by %.1f MiB", float64(c.growth)/(1<<20))
 	note(c.left >= maxLeft, "resident memory stayed larger by %.1f MiB", float64(c.left)/(1<<20))
 	return over
@@ -78,13 +84,10 @@ func (k *kit) try(t *testing.T, budget time.Duration, prepare func(), act func()
 	t.Errorf("in each of %d attempts; in the last one %s", attempts, strings.Join(over, "; "))
 }
 
-// judge says what is wrong with a cost. With the race detector figures are not the program's.
+// judge says what is wrong with a cost.
 func (k *kit) judge(t *testing.T, budget time.Duration, c cost) (over []string) {
 	t.Helper()
-	if !underRace {
-		over = c.over(cost{})
-	}
-	if len(over) > 0 {
+	if over = c.over(cost{}); len(over) > 0 {
 		control := k.measure(budget, func() time.Duration { return k.compute(t, budget, c.lasted) })
 		t.Logf("it cost %v; a goroutine in its place: %v", c, control)
 		over = c.over(control)

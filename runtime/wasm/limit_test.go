@@ -27,7 +27,7 @@ func TestUnrelatedCalls(t *testing.T) {
 		var worst []time.Duration
 		for range 3 {
 			delay := delayBy(t, e)
-			if delay < maxDelay || underRace { // whose times are not the program's
+			if delay < maxDelay || !wallClock() {
 				return
 			}
 			worst = append(worst, delay)
@@ -35,7 +35,7 @@ func TestUnrelatedCalls(t *testing.T) {
 		t.Errorf("a looping plugin delayed the calls of another one by %v, want less than %v", worst, maxDelay)
 	})
 	t.Run("unlimited", func(t *testing.T) {
-		if delay := delayBy(t, newEngine(t, Options{NoTimeLimit: true})); delay < maxDelay {
+		if delay := delayBy(t, newEngine(t, Options{NoTimeLimit: true})); delay < maxDelay && wallClock() {
 			t.Errorf("without a time limit the delay is %v: this test does not show what the limit is for", delay)
 		}
 	})
