@@ -54,8 +54,9 @@ type Codec struct{}
 
 var _ encoding.CodecV2 = Codec{}
 
-// Name is "proto": on the wire a frame is an ordinary protobuf message.
-func (Codec) Name() string { return protocodec.Name }
+// Name is empty: gRPC appends a codec's name to the content type of a call, and
+// CRI-O accepts calls whose content type is exactly "application/grpc".
+func (Codec) Name() string { return "" }
 
 // Marshal returns the frame's own buffers, with a reference taken for the
 // caller to free.

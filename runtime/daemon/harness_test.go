@@ -30,6 +30,7 @@ type node struct {
 	dir     string
 	config  *config.Config
 	runtime *fake.RemoteRuntime
+	conn    *grpc.ClientConn // to the daemon
 	kubelet runtimeapi.RuntimeServiceClient
 	log     *journal
 	stop    context.CancelFunc
@@ -70,7 +71,7 @@ func (n *node) start(run runner) {
 	n.await("msg=serving")
 	conn, err := grpc.NewClient("unix://"+n.config.Listen, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	n.must(err)
-	n.kubelet = runtimeapi.NewRuntimeServiceClient(conn)
+	n.conn, n.kubelet = conn, runtimeapi.NewRuntimeServiceClient(conn)
 	n.t.Cleanup(func() {
 		conn.Close()
 		n.end()

@@ -5,8 +5,24 @@ import (
 	"maps"
 	"strings"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 )
+
+const contentType = "application/grpc"
+
+// callOptions returns the options of the call to the backend. It has the content
+// type of the incoming call, whose context ctx is.
+func callOptions(ctx context.Context, more ...grpc.CallOption) []grpc.CallOption {
+	opts := append(more, frames)
+	for _, value := range metadata.ValueFromIncomingContext(ctx, "content-type") {
+		// gRPC accepts "+" and ";" before the subtype, and sends "+".
+		if subtype := strings.TrimPrefix(value, contentType); len(subtype) > 1 {
+			return append(opts, grpc.CallContentSubtype(subtype[1:]))
+		}
+	}
+	return opts
+}
 
 // outgoing returns ctx, the context of an incoming call, with the caller's
 // metadata as that of the call to the backend.

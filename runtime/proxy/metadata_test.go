@@ -18,12 +18,19 @@ import (
 // hookAll is a router that hooks every unary method with an interceptor that
 // changes nothing.
 func hookAll(opts *proxy.Options) {
+	hookUnary(func(ctx context.Context, req *cri.Frame, next cri.Next) (*cri.Frame, error) { return next(ctx, req) })(opts)
+}
+
+// hookUnary hooks every unary method.
+func hookUnary(intercept cri.Interceptor) func(*proxy.Options) {
 	shapes := cri.Shapes()
-	opts.Router = func(method string) cri.Interceptor {
-		if shapes[method] != cri.Unary {
-			return nil
+	return func(opts *proxy.Options) {
+		opts.Router = func(method string) cri.Interceptor {
+			if shapes[method] != cri.Unary {
+				return nil
+			}
+			return intercept
 		}
-		return func(ctx context.Context, req *cri.Frame, next cri.Next) (*cri.Frame, error) { return next(ctx, req) }
 	}
 }
 

@@ -19,7 +19,7 @@ func (s *Server) stream(method string, down grpc.ServerStream, conn grpc.ClientC
 	if method == endless {
 		defer context.AfterFunc(s.draining, func() { cancel(errStopping) })()
 	}
-	up, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method, frames)
+	up, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method, callOptions(down.Context())...)
 	if err == nil {
 		go s.requests(method, up, down, cancel)
 		err = responses(down, up)

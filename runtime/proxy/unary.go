@@ -61,7 +61,7 @@ func invoke(ctx context.Context, method string, req *cri.Frame, down grpc.Server
 		resp            = new(cri.Frame)
 		header, trailer metadata.MD
 	)
-	err := up.Invoke(ctx, method, req, resp, frames, grpc.Header(&header), grpc.Trailer(&trailer))
+	err := up.Invoke(ctx, method, req, resp, callOptions(down.Context(), grpc.Header(&header), grpc.Trailer(&trailer))...)
 	// A header that gRPC refuses to send must not turn what the backend has
 	// done into an error, so it is left out.
 	_ = down.SetHeader(forwardable(header))
