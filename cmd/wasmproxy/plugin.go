@@ -54,7 +54,7 @@ func readPlugin(path string) (pluginFile, error) {
 }
 
 // describing is the name of the file that says, or can say, what the plugin may do.
-func (p pluginFile) describing() string { return p.beside.ID + ".json" }
+func (p pluginFile) describing() string { return plugin.Name(stem(p.path) + ".json") }
 
 // granted is what the operator gives the plugin as things are.
 func (p pluginFile) granted() abi.CapabilitySet { return abi.DefaultGrant() | p.beside.Grant }

@@ -155,7 +155,7 @@ func (b *builder) compile(cmd *cobra.Command, c compiler) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), strings.Join(slices.Concat(c.env, []string{c.program}, quoted(args)), " "))
+	fmt.Fprintln(cmd.OutOrStdout(), printable(strings.Join(slices.Concat(c.env, []string{c.program}, quoted(args)), " ")))
 	run := exec.CommandContext(cmd.Context(), program, args...)
 	run.Dir, run.Env = b.dir, append(os.Environ(), c.env...)
 	run.Stdout, run.Stderr = cmd.ErrOrStderr(), cmd.ErrOrStderr()

@@ -220,11 +220,16 @@ func (t *tester) judge(c fixture.Case, a fixture.Answer, fuel int64) error {
 
 func printCase(cmd *cobra.Command, file, name string, fuel int64, failure error) error {
 	out := cmd.OutOrStdout()
+	file, name = plugin.Name(file), printable(name)
 	if failure == nil {
 		_, err := fmt.Fprintf(out, "ok    %s: %s (%d fuel)\n", file, name, fuel)
 		return err
 	}
-	_, err := fmt.Fprintf(out, "FAIL  %s: %s (%d fuel)\n      %s\n", file, name, fuel, strings.ReplaceAll(failure.Error(), "\n", "\n      "))
+	lines := strings.Split(failure.Error(), "\n")
+	for i := range lines {
+		lines[i] = printable(lines[i])
+	}
+	_, err := fmt.Fprintf(out, "FAIL  %s: %s (%d fuel)\n      %s\n", file, name, fuel, strings.Join(lines, "\n      "))
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -54,7 +55,7 @@ func inspect(cmd *cobra.Command, path, format string) error {
 	}
 	in, err := wasm.Inspect(cmd.Context(), p.module, settings)
 	if err != nil {
-		return fmt.Errorf("inspecting %s: %w", path, err)
+		return fmt.Errorf("inspecting %s: %w", plugin.Name(path), err)
 	}
 	if len(in.Sections) == 0 && len(in.Problems) > 0 && format == "text" { // of what is no module there is nothing to tell
 		return notLoading(path, in.Problems)
@@ -72,7 +73,7 @@ func inspect(cmd *cobra.Command, path, format string) error {
 }
 
 func notLoading(path string, problems []string) error {
-	return fmt.Errorf("%s would not load: %s", path, strings.Join(problems, "; "))
+	return fmt.Errorf("%s would not load: %s", plugin.Name(path), strings.Join(problems, "; "))
 }
 
 // encode writes a value as JSON that people can read too.
@@ -208,7 +209,7 @@ func limits(settings wasm.PluginOptions, in wasm.Inspection) []limit {
 type rows struct{ *tabwriter.Writer }
 
 func (r rows) add(key, format string, args ...any) {
-	fmt.Fprintf(r, "%s\t%s\n", key, fmt.Sprintf(format, args...))
+	fmt.Fprintf(r, "%s\t%s\n", key, printable(fmt.Sprintf(format, args...)))
 }
 
 func (r rows) addSome(key, text string) {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmproxy/wasmproxy/cmd/wasmproxy/scaffold"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 func newCommand() *cobra.Command {
@@ -37,7 +38,7 @@ built with, so that nothing is fetched from anywhere.`,
 			if err := scaffold.Write(dir, filepath.Base(dir), lang); err != nil {
 				return fmt.Errorf("new plugin: %w", err)
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is a plugin in %s; its README.md says what to do next\n", dir, lang)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is a plugin in %s; its README.md says what to do next\n", plugin.Name(dir), lang)
 			return err
 		},
 	}

@@ -24,15 +24,19 @@ func (r *report) section(title string, lines []string) {
 	if len(lines) == 0 || r.err != nil {
 		return
 	}
-	_, r.err = fmt.Fprintf(r.out, "\n%s\n  %s\n", title, strings.Join(lines, "\n  "))
+	lines = slices.Clone(lines)
+	for i := range lines {
+		lines[i] = printable(lines[i])
+	}
+	_, r.err = fmt.Fprintf(r.out, "\n%s\n  %s\n", printable(title), strings.Join(lines, "\n  "))
 }
 
 // printResult writes what came of an event, for people.
 func printResult(out io.Writer, p pluginFile, res rehearsal.Result) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "plugin\t%s %s\n", res.Manifest.Name, res.Manifest.Version)
-	fmt.Fprintf(w, "event\t%s\n", res.Title)
-	fmt.Fprintf(w, "outcome\t%s\n", verdict(res))
+	fmt.Fprintf(w, "event\t%s\n", printable(res.Title))
+	fmt.Fprintf(w, "outcome\t%s\n", printable(verdict(res)))
 	if res.Asked {
 		fmt.Fprintf(w, "cost\t%d fuel, %d host calls, %v\n", res.Fuel, res.HostCalls, res.Took.Round(time.Microsecond))
 	}

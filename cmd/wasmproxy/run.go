@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -32,7 +31,7 @@ argument, a flag or a setting; 3 the plugin refused the call (plugin run).`,
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintf(stderr, "wasmproxy: %v\n", err)
+		printError(stderr, err)
 		if own := (coded{}); errors.As(err, &own) {
 			return own.code
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 func validateCommand() *cobra.Command {
@@ -17,9 +18,9 @@ func validateCommand() *cobra.Command {
 		Long: `Check the settings and load every plugin as serve would, without serving.
 
 Each plugin that loads is a line, in the order in which they are asked: its file's name,
-what it is, its failure policy, and the hooks in which it is asked; what serve would warn of
-at its load is a line after it. What is wrong with the
-others goes to stderr. No hook server is asked and no runtime is needed; plugins that are
+what it is, its failure policy, dry-run if its file says so, and the hooks in which it is
+asked; what serve would warn of at its load is a line after it. Plugins that their files
+disable come last. What is wrong with the others goes to stderr. No hook server is asked and no runtime is needed; plugins that are
 new are compiled into the cache.
 
 Exit codes: 0 all plugins load, 1 one does not, 2 a setting is wrong.`,
@@ -34,7 +35,7 @@ Exit codes: 0 all plugins load, 1 one does not, 2 a setting is wrong.`,
 				fmt.Fprintln(cmd.OutOrStdout(), p)
 			}
 			if err == nil && len(plugins) == 0 {
-				fmt.Fprintf(cmd.OutOrStdout(), "no plugin in %s and %s\n", c.PluginDir, c.HookDir)
+				fmt.Fprintf(cmd.OutOrStdout(), "no plugin in %s and %s\n", plugin.Name(c.PluginDir), plugin.Name(c.HookDir))
 			}
 			return err
 		},

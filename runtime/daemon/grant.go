@@ -66,7 +66,7 @@ func (l *loader) moduleOptions(d registry.Description) (wasm.PluginOptions, erro
 
 // describing is the name of the JSON file that says, or can say, what a module may do.
 func describing(d registry.Description) string {
-	return strings.TrimSuffix(filepath.Base(d.File), filepath.Ext(d.File)) + ".json"
+	return plugin.Name(strings.TrimSuffix(filepath.Base(d.File), filepath.Ext(d.File)) + ".json")
 }
 
 // capabilities are those that a plugin has. A hook server changes what it likes,

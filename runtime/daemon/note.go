@@ -46,13 +46,17 @@ func (l *loader) say(ctx context.Context, d registry.Description, manifest abi.M
 	}
 }
 
-// capabilityNotes say what the plugin declares and has not.
+// capabilityNotes say what the plugin declares and has not, and what it is granted in vain.
 func capabilityNotes(d registry.Description, manifest abi.Manifest) (notes []note) {
 	if line := lack(d, manifest); line != "" {
 		notes = append(notes, note{text: line})
 	}
 	if _, later := manifest.Declared(); len(later) > 0 {
 		notes = append(notes, note{"plugin declares capabilities that this version does not know, and has not got them", []any{"capabilities", later}})
+	}
+	declared, _ := manifest.Declared()
+	if vain := d.Grant &^ declared; vain != 0 {
+		notes = append(notes, note{"grant names capabilities that the plugin does not declare, and has no effect for them", []any{"capabilities", vain.Names()}})
 	}
 	return notes
 }

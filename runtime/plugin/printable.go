@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -15,4 +16,14 @@ func Printable[T string | []byte](text T, limit int) string {
 		}
 		return r
 	}, valid))
+}
+
+// Name returns the name or path of a file such that it is safe to print on one line: as
+// it is, or as a Go string where it holds anything that is not printable. Different names
+// stay different.
+func Name(path string) string {
+	if strings.HasPrefix(path, `"`) || strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+		return strconv.Quote(path)
+	}
+	return path
 }

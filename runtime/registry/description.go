@@ -16,7 +16,7 @@ import (
 // Description is what the operator says of one plugin: a wasm module, or a hook
 // server if Endpoint is set. It is a value; nobody changes what it points to.
 type Description struct {
-	ID   string // base name of the file without its extension; unique in a list
+	ID   string // base name of the file without its extension, safe to print (plugin.Name); unique in a list
 	File string // the .wasm file, or the JSON file that names the endpoint or a module
 
 	Module string // name of the module beside File; empty if File is the module, or there is none
@@ -37,6 +37,8 @@ type Description struct {
 	Limits abi.Limits        // what one call of a module may use; 0 where nothing is said. Its time is Timeout
 	State  string            // the module's mode of state; "" leaves it to the module
 	DryRun bool              // what it wants is logged, and nothing is changed
+
+	Disabled bool // its file switches it off; only [Disabled] returns such
 
 	// Interpret asks that the module be interpreted: slow, and out of reach of a
 	// fault in the engine's compiler.

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 // Largest files that are read, in bytes.
@@ -96,7 +98,7 @@ func (t trust) checkTarget(path string) error {
 		return cause(err)
 	}
 	if err := t.check(info); err != nil {
-		return fmt.Errorf("is a link into %s, which %w", dir, err)
+		return fmt.Errorf("is a link into %s, which %w", plugin.Name(dir), err)
 	}
 	return nil
 }
@@ -124,7 +126,7 @@ type fileError struct {
 	err  error
 }
 
-func (e *fileError) Error() string { return e.path + ": " + e.err.Error() }
+func (e *fileError) Error() string { return plugin.Name(e.path) + ": " + e.err.Error() }
 func (e *fileError) Unwrap() error { return e.err }
 
 // stateOf tells whether the file of an error was written since.

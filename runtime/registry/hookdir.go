@@ -75,8 +75,11 @@ func (s settings) checkHookServer() error {
 	return s.allowance.check()
 }
 
-// id is the base name without its extension; a name that is all extension stays.
-func id(path string) string {
+// id is the plugin's id: the stem of its file's name, safe to print.
+func id(path string) string { return plugin.Name(stem(path)) }
+
+// stem is the base name without its extension; a name that is all extension stays.
+func stem(path string) string {
 	name := filepath.Base(path)
 	if stem := strings.TrimSuffix(name, filepath.Ext(name)); stem != "" {
 		return stem

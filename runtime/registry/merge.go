@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 // Read reads the directories once. The list is in the order of ids, or of
@@ -12,6 +14,20 @@ import (
 // list. A directory that is not there holds no plugin.
 func Read(dirs Dirs) ([]Description, []error) {
 	return merge(nil, scan(dirs.sources()))
+}
+
+// Disabled reads the directories once, and returns the plugins that their files switch
+// off, in the order of ids.
+func Disabled(dirs Dirs) (list []Description) {
+	for _, r := range scan(dirs.sources()) {
+		for _, d := range r.found {
+			if d.Disabled {
+				list = append(list, d)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b Description) int { return cmp.Compare(a.ID, b.ID) })
+	return list
 }
 
 func scan(sources []source) (all []reading) {
@@ -41,7 +57,7 @@ func merge(before []Description, readings []reading) (list []Description, proble
 		d := choose(same, had[same[0].ID])
 		for _, other := range same {
 			if other.File != d.File {
-				problems = append(problems, &fileError{other.File, fmt.Errorf("id %q is taken by %s; this file counts for nothing until that one goes", d.ID, d.File)})
+				problems = append(problems, &fileError{other.File, fmt.Errorf("id %q is taken by %s; this file counts for nothing until that one goes", d.ID, plugin.Name(d.File))})
 			}
 		}
 		if d.Problem != nil {
@@ -57,8 +73,8 @@ func merge(before []Description, readings []reading) (list []Description, proble
 	return list, problems
 }
 
-// unnamed leaves out the modules that another file of the directory names: they
-// are plugins by that file, also while it is bad.
+// unnamed leaves out plugins that are switched off, and the modules that another file of
+// the directory names: they are plugins by that file, also while it is bad or switched off.
 func unnamed(found []Description, had map[string]Description) (rest []Description) {
 	named := map[string]bool{}
 	for _, d := range found {
@@ -70,7 +86,7 @@ func unnamed(found []Description, had map[string]Description) (rest []Descriptio
 		}
 	}
 	for _, d := range found {
-		if d.Module != "" || !named[d.File] {
+		if !d.Disabled && (d.Module != "" || !named[d.File]) {
 			rest = append(rest, d)
 		}
 	}

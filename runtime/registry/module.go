@@ -17,7 +17,7 @@ import (
 // moduleBeside reports whether X.wasm is there, for a file X.json: then that is
 // what X.json describes.
 func moduleBeside(json string, names []string) bool {
-	return filepath.Ext(json) == ".json" && slices.Contains(names, id(json)+".wasm")
+	return filepath.Ext(json) == ".json" && slices.Contains(names, stem(json)+".wasm")
 }
 
 // readModules reads the modules of a directory, X.json beside X.wasm describing it.
@@ -26,7 +26,7 @@ func readModules(dir string, names []string) (found []Description) {
 		if filepath.Ext(name) != ".wasm" || strings.HasPrefix(name, ".") {
 			continue
 		}
-		if d, wanted := readModule(filepath.Join(dir, name), slices.Contains(names, id(name)+".json")); wanted {
+		if d, wanted := readModule(filepath.Join(dir, name), slices.Contains(names, stem(name)+".json")); wanted {
 			found = append(found, d)
 		}
 	}
@@ -34,7 +34,7 @@ func readModules(dir string, names []string) (found []Description) {
 }
 
 // readModule reads a module and the JSON file beside it, if there is one. The
-// module is not wanted if it is switched off, or gone by now.
+// module is not wanted if it is gone by now.
 func readModule(path string, described bool) (d Description, wanted bool) {
 	d = Description{ID: id(path), File: path}
 	var s settings
@@ -85,8 +85,8 @@ func (d *Description) readNamed(s settings) (wanted bool) {
 	}
 	module := filepath.Join(filepath.Dir(d.File), s.module)
 	found, wanted := d.find(module, d.File, s)
-	if !wanted && !s.disabled {
-		found.Problem, wanted = &fileError{d.File, fmt.Errorf("wasm-module: there is no %s beside it", s.module)}, true
+	if !wanted {
+		found.Problem, wanted = &fileError{d.File, fmt.Errorf("wasm-module: there is no %s beside it", plugin.Name(s.module))}, true
 	}
 	*d = found
 	return wanted
@@ -103,9 +103,9 @@ func (d *Description) narrow(hooks []string) (unknown []string) {
 func (s settings) checkModule(module string, unknown []string) error {
 	switch {
 	case s.endpoint != "":
-		return fmt.Errorf("remote-endpoint: %s beside it is a plugin too; one of the two must go", module)
+		return fmt.Errorf("remote-endpoint: %s beside it is a plugin too; one of the two must go", plugin.Name(module))
 	case s.module != "" && s.module != module:
-		return fmt.Errorf("wasm-module: %s beside it is a plugin too; one of the two must go", module)
+		return fmt.Errorf("wasm-module: %s beside it is a plugin too; one of the two must go", plugin.Name(module))
 	case len(unknown) > 0:
 		return unknownHook(unknown[0])
 	}
@@ -114,15 +114,18 @@ func (s settings) checkModule(module string, unknown []string) error {
 
 // find looks at the module at path; a wrong digest is the JSON file's problem.
 func (d Description) find(path, json string, s settings) (_ Description, wanted bool) {
+	if d.Disabled = s.disabled; s.disabled {
+		return d, true
+	}
 	sum, err := digest(path)
 	d.Digest = sum
 	switch {
-	case s.disabled || vanished(path, err):
+	case vanished(path, err):
 		return d, false
 	case err != nil:
 		d.Problem = &fileError{path, err}
 	case s.sha256 != "" && s.sha256 != sum:
-		d.Problem = &fileError{json, fmt.Errorf("sha256: %s is wanted, and %s has %s", s.sha256, filepath.Base(path), sum)}
+		d.Problem = &fileError{json, fmt.Errorf("sha256: %s is wanted, and %s has %s", s.sha256, plugin.Name(filepath.Base(path)), sum)}
 	}
 	return d, true
 }
@@ -133,7 +136,7 @@ const magic = "\x00asm"
 // digest returns the SHA-256 of a module in hex.
 func digest(path string) (string, error) {
 	if dir := filepath.Dir(path); trusted(dir) != nil {
-		return "", fmt.Errorf("is a module in %s, which %w", dir, trusted(dir))
+		return "", fmt.Errorf("is a module in %s, which %w", plugin.Name(dir), trusted(dir))
 	}
 	f, err := pluginFiles.open(path, maxModule)
 	if err != nil {

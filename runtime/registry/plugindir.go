@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 // readPluginDir reads the plugin directory. X.json beside X.wasm describes it;
@@ -23,8 +25,9 @@ func readPluginDir(dir string, names []string) (found []Description, problems []
 				found = append(found, d)
 			}
 		case d.Problem == nil && s.endpoint == "":
-			problems = append(problems, &fileError{path, fmt.Errorf("describes no plugin: it has no remote-endpoint, no wasm-module and no %s.wasm beside it", id(name))})
-		case !s.disabled:
+			problems = append(problems, &fileError{path, fmt.Errorf("describes no plugin: it has no remote-endpoint, no wasm-module and no %s beside it", plugin.Name(stem(name)+".wasm"))})
+		default:
+			d.Disabled = s.disabled
 			found = append(found, d)
 		}
 	}

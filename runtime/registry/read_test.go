@@ -40,6 +40,7 @@ func TestHarmlessFiles(t *testing.T) {
 	for name, content := range map[string]string{
 		"README.md": "#", "10-a.wasm.bak": "", ".10-a.wasm": "", ".10-a.json": "{", "10-a.json~": "{",
 		"20-off.json": `{"remote-endpoint": "/x.sock", "enabled": false}`, "30-off.json": `{"enabled": false}`, "30-off.wasm": module,
+		"40-off.json": `{"wasm-module": "spare.wasm", "enabled": false}`, "spare.wasm": module,
 	} {
 		write(t, dirs.Plugins, name, content)
 	}
@@ -49,6 +50,29 @@ func TestHarmlessFiles(t *testing.T) {
 	}
 	if list, errs := registry.Read(dirs); len(list) > 0 || len(errs) > 0 {
 		t.Errorf("%q, %v", ids(list), errs)
+	}
+	if list := registry.Disabled(dirs); ids(list) != "20-off 30-off 40-off" {
+		t.Errorf("disabled are %q", ids(list))
+	}
+}
+
+// TestIDsAreSafeToPrint has names that a terminal would obey, or take for two lines.
+func TestIDsAreSafeToPrint(t *testing.T) {
+	dirs := newDirs(t)
+	const odd = "10-\x1b[31mred\nFAKE: ok"
+	write(t, dirs.Plugins, odd+".wasm", module)
+	write(t, dirs.Plugins, odd+".json", `{"config": {}}`)
+	write(t, dirs.Plugins, `"10-\x1b[31mred\nFAKE: ok".wasm`, module) // another name
+	list, errs := registry.Read(dirs)
+	if want := `"10-\x1b[31mred\nFAKE: ok" "\"10-\\x1b[31mred\\nFAKE: ok\""`; ids(list) != want || len(errs) > 0 {
+		t.Errorf("%s, %v; want %s", ids(list), errs, want)
+	}
+	if len(list) == 2 && string(list[0].Config) != "{}" {
+		t.Error("the file beside the module was not found")
+	}
+	write(t, dirs.Plugins, odd+".json", `{`)
+	if _, errs := registry.Read(dirs); len(errs) != 1 || strings.ContainsAny(errs[0].Error(), "\x1b\n") {
+		t.Errorf("errors %q", errs)
 	}
 }
 

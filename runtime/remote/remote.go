@@ -56,7 +56,7 @@ func New(o Options) (*Plugin, error) {
 		log:      o.Log.With("plugin", o.ID),
 		endpoint: o.Endpoint,
 		clear:    o.ClearUnset,
-		manifest: abi.Manifest{Name: o.ID, Description: "hook server at " + o.Endpoint, Hooks: abi.ManifestHooks(o.Hooks & Hooks())},
+		manifest: abi.Manifest{Name: o.ID, Description: "hook server at " + plugin.Name(o.Endpoint), Hooks: abi.ManifestHooks(o.Hooks & Hooks())},
 		conn:     conn,
 		client:   pb.NewRuntimeHookServiceClient(conn),
 	}
