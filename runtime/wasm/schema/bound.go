@@ -12,16 +12,65 @@ import (
 // against. Real schemas come to some hundreds.
 const maxWeight = 10_000
 
-// bound refuses a schema whose references make it evaluate without a sensible end:
-// a few hundred bytes of references to references double the work thirty times
-// over. What is left takes time in proportion to schema and config.
-func bound(doc any) error {
+// maxDepth is how many objects and lists a schema may have within one another. The library
+// takes time with the square of it; a schema of nested objects has two for each.
+const maxDepth = 64
+
+// maxWork is how many parts of a schema times values of a config there may be: 400 values
+// for a schema of 200 parts. Each takes 1 to 3 µs, and up to 600 bytes if it does not fit.
+const maxWork = 80_000
+
+// valueBytes is how long a text takes as much time as another value.
+const valueBytes = 1 << 10
+
+// bound weighs a schema. It refuses one whose references make it evaluate without a
+// sensible end: a few hundred bytes of references to references double the work thirty
+// times over. What is left takes time in proportion to weight and config.
+func bound(doc any) (weight int, err error) {
+	if deeper(doc, maxDepth) {
+		return 0, fmt.Errorf("it has more than %d objects and lists within one another", maxDepth)
+	}
 	b := bounder{root: doc, weights: map[string]int{}}
-	weight, err := b.weigh(doc, true)
+	weight, err = b.weigh(doc, true)
 	if err == nil && weight > maxWeight {
 		err = fmt.Errorf("with all references in place it has more than %d parts", maxWeight)
 	}
-	return err
+	return weight, err
+}
+
+// deeper reports whether objects and lists are nested more than so many levels deep.
+func deeper(node any, levels int) bool {
+	switch node := node.(type) {
+	case map[string]any:
+		for _, child := range node {
+			if levels == 0 || deeper(child, levels-1) {
+				return true
+			}
+		}
+	case []any:
+		for _, child := range node {
+			if levels == 0 || deeper(child, levels-1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// values counts a config's values.
+func values(node any) int {
+	n := 1
+	switch node := node.(type) {
+	case map[string]any:
+		for _, child := range node {
+			n += values(child)
+		}
+	case []any:
+		for _, child := range node {
+			n += values(child)
+		}
+	}
+	return n
 }
 
 // bounder counts the parts of a schema with all references in place.

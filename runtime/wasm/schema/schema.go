@@ -2,15 +2,15 @@
 // manifest has.
 //
 // The schema is a stranger's: it reads no file and no address, and one that would
-// take long is refused (bound.go). What a schema means is the library's business.
+// take long is refused (bound.go, pattern.go). What a schema means is the library's business.
 package schema
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
@@ -24,8 +24,14 @@ const address = "wp:config_schema"
 const maxProblems = 8
 
 // Schema is a JSON schema, of draft 2020-12 unless it says otherwise. It is safe
-// for concurrent use.
-type Schema struct{ compiled *jsonschema.Schema }
+// for concurrent use; one Check waits for another.
+type Schema struct {
+	compiled *jsonschema.Schema
+	weight   int
+
+	mu       sync.Mutex
+	patterns *patterns // guarded by mu
+}
 
 // Parse reads a schema.
 func Parse(text string) (s *Schema, err error) {
@@ -33,20 +39,26 @@ func Parse(text string) (s *Schema, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("not JSON: %w", err)
 	}
-	if err := bound(doc); err != nil {
+	weight, err := bound(doc)
+	if err != nil {
 		return nil, err
 	}
 	defer recovered(&err)
+	s = &Schema{weight: weight, patterns: &patterns{known: map[string]*pattern{}}}
 	c := jsonschema.NewCompiler()
 	c.UseLoader(nowhere{})
+	c.UseRegexpEngine(s.patterns.compile)
 	if err := c.AddResource(address, doc); err != nil {
 		return nil, err
 	}
-	compiled, err := c.Compile(address)
+	s.compiled, err = c.Compile(address)
+	if s.patterns.refused != nil {
+		return nil, s.patterns.refused // the library quotes all of the expression before it says why
+	}
 	if err != nil {
 		return nil, oneLine(err)
 	}
-	return &Schema{compiled}, nil
+	return s, nil
 }
 
 // nowhere is where references to other documents lead.
@@ -66,28 +78,50 @@ func (s *Schema) Check(config []byte) (err error) {
 	if err != nil {
 		return fmt.Errorf("not JSON, which the plugin's schema is for: %w", err)
 	}
+	if work := s.weight * (values(doc) + len(config)/valueBytes); work > maxWork {
+		return fmt.Errorf("it has %d values in %d bytes, too many for a schema of %d parts (%d multiplied, the limit is %d); shorten it, or the plugin's schema",
+			values(doc), len(config), s.weight, work, maxWork)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	defer recovered(&err)
+	defer s.patterns.begin()()
 	var invalid *jsonschema.ValidationError
 	err = s.compiled.Validate(doc)
 	if !errors.As(err, &invalid) {
 		return err
 	}
-	problems := slices.Compact(leaves(invalid, nil))
-	if len(problems) > maxProblems {
-		problems = append(problems[:maxProblems], fmt.Sprintf("and %d more", len(problems)-maxProblems))
-	}
-	return errors.New(strings.Join(problems, "; "))
+	return errors.New(summary(invalid))
 }
 
-// leaves are the problems that have no cause but themselves.
-func leaves(e *jsonschema.ValidationError, all []string) []string {
+// summary says what is wrong, in one line.
+func summary(e *jsonschema.ValidationError) string {
+	var problems []string
+	more := 0
+	eachLeaf(e, func(leaf *jsonschema.ValidationError) {
+		if len(problems) == maxProblems {
+			more++ // to write one may take as long as the schema is
+			return
+		}
+		text := "/" + strings.Join(leaf.InstanceLocation, "/") + ": " + leaf.ErrorKind.LocalizedString(printer)
+		if len(problems) == 0 || problems[len(problems)-1] != text {
+			problems = append(problems, text)
+		}
+	})
+	if more > 0 {
+		problems = append(problems, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(problems, "; ")
+}
+
+// eachLeaf shows the problems that have no cause but themselves.
+func eachLeaf(e *jsonschema.ValidationError, show func(*jsonschema.ValidationError)) {
 	if len(e.Causes) == 0 {
-		return append(all, "/"+strings.Join(e.InstanceLocation, "/")+": "+e.ErrorKind.LocalizedString(printer))
+		show(e)
 	}
 	for _, cause := range e.Causes {
-		all = leaves(cause, all)
+		eachLeaf(cause, show)
 	}
-	return all
 }
 
 var printer = message.NewPrinter(language.English)
@@ -97,7 +131,7 @@ func oneLine(err error) error {
 	var invalid *jsonschema.SchemaValidationError
 	var why *jsonschema.ValidationError
 	if errors.As(err, &invalid) && errors.As(invalid.Err, &why) {
-		return errors.New(strings.Join(leaves(why, nil), "; "))
+		return errors.New(summary(why))
 	}
 	return err
 }
