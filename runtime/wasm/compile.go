@@ -98,25 +98,36 @@ func compileInto(ctx context.Context, dir string, s settings, module []byte) (er
 // lease is the right to use compiled code. Who has it closes it after all that
 // was made from the code.
 type lease struct {
-	cache wazero.CompilationCache
-	end   func(context.Context) error
+	cache    wazero.CompilationCache
+	compiled bool // the code is there, and nothing has to be compiled
+	end      func(context.Context) error
 }
 
 func (l lease) Close(ctx context.Context) error { return l.end(ctx) }
 
 // codeOf returns where a runtime finds the code of a module, or leaves it: in a
 // directory that another process has filled, or in memory, where all modules
-// are together.
-func (e *Engine) codeOf(ctx context.Context, s settings, interpret bool, module []byte) (lease, error) {
-	if e.disk == nil || interpret {
-		return lease{e.cache, func(context.Context) error { return nil }}, nil
+// are together. With compiled, code that is yet to be made is ErrNotCompiled.
+func (e *Engine) codeOf(ctx context.Context, s settings, interpret, compiled bool, module []byte) (lease, error) {
+	switch {
+	case e.disk != nil && !interpret:
+	case compiled:
+		return lease{}, ErrNotCompiled
+	default:
+		return lease{cache: e.cache, end: func(context.Context) error { return nil }}, nil
 	}
 	s.Wazero = e.wazero
 	how, err := json.Marshal(s)
 	if err != nil {
 		return lease{}, err
 	}
-	entry, err := e.disk.Get(ctx, string(how), module)
+	get := func(settings string, module []byte) (*codecache.Entry, error) {
+		return e.disk.Get(ctx, settings, module)
+	}
+	if compiled {
+		get = e.disk.Find
+	}
+	entry, err := get(string(how), module)
 	if err != nil {
 		return lease{}, fmt.Errorf("compiling: %w", err)
 	}
@@ -144,7 +155,7 @@ func (e *Engine) share(entry *codecache.Entry) (lease, error) {
 		e.shared[entry.Key] = shared
 	}
 	shared.users++
-	return lease{shared.cache, func(ctx context.Context) error { return e.unshare(ctx, entry) }}, nil
+	return lease{shared.cache, true, func(ctx context.Context) error { return e.unshare(ctx, entry) }}, nil
 }
 
 func (e *Engine) unshare(ctx context.Context, entry *codecache.Entry) error {

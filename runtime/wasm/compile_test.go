@@ -2,12 +2,14 @@ package wasm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/codecache"
 )
@@ -96,6 +98,60 @@ func TestLoadedFromDisk(t *testing.T) {
 	}
 }
 
+// A plugin that is to be loaded only if it was compiled before waits for nothing: not for
+// modules that are being compiled, as many as there may be.
+func TestCompiledModuleLoadsBesideCompilers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	only := PluginOptions{Compiled: true}
+	e := newEngine(t, Options{CacheDir: dir})
+	if _, err := e.Load(t.Context(), "p", wat(t, "quota"), only); !errors.Is(err, ErrNotCompiled) {
+		t.Errorf("before it was compiled: %v", err)
+	}
+	if _, err := e.Load(t.Context(), "p", wat(t, "quota"), PluginOptions{Compiled: true, Interpret: true}); !errors.Is(err, ErrNotCompiled) {
+		t.Errorf("interpreted: %v", err)
+	}
+	p, err := e.Load(t.Context(), "p", wat(t, "quota"), PluginOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close(t.Context())
+	for range Compilers() {
+		e.compiling <- struct{}{}
+	}
+	again, err := e.Load(t.Context(), "again", wat(t, "quota"), only)
+	if err != nil {
+		t.Fatalf("once it was compiled: %v", err)
+	}
+	defer again.Close(t.Context())
+	if _, err := callPlugin(t.Context(), again, newEvent()); err != nil {
+		t.Error(err)
+	}
+}
+
+// The manifest of a custom section can be read whatever else is wrong with the module.
+func TestStaticManifest(t *testing.T) {
+	guest := string(wat(t, "noop")) // whose manifest is an export's
+	name, content := abi.ManifestSection, `{"name": "it", "version": "1.0.0", "hooks": ["PreExec"]}`
+	section := "\x00" + sized(sized(name)+content)
+	early := binaryMagic + section + guest[len(binaryMagic):]
+	for _, test := range []struct{ what, module, name string }{
+		{"a whole module", guest + section, "it"},
+		{"one that is cut short behind it", early[:len(early)-100], "it"},
+		{"one with nonsense behind it", binaryMagic + section + "\x63\x01\x00", "it"},
+		{"one that is cut short in it", (guest + section)[:len(guest+section)-1], ""},
+		{"one without it", guest, ""},
+		{"no module", "#!/bin/sh\n", ""},
+		{"a bad manifest", binaryMagic + "\x00" + sized(sized(name)+"{"), ""},
+	} {
+		m, ok := StaticManifest([]byte(test.module))
+		if m.Name != test.name || ok != (test.name != "") {
+			t.Errorf("of %s: %q, %v", test.what, m.Name, ok)
+		}
+	}
+}
+
+const binaryMagic = "\x00asm\x01\x00\x00\x00"
+
 // Plugins made from one module have its code in memory once, and the last one
 // to go takes it along. They serve side by side.
 func TestSharedCode(t *testing.T) {
@@ -157,7 +213,7 @@ func TestInterpretedPlugin(t *testing.T) {
 // What is wrong with a module is said in the compiler's words.
 func TestModuleThatDoesNotCompile(t *testing.T) {
 	e := newEngine(t, Options{CacheDir: filepath.Join(t.TempDir(), "cache")})
-	_, err := e.codeOf(t.Context(), settings{Pages: 16}, false, []byte("\x00asm\x01\x00\x00\x00\x01\x01"))
+	_, err := e.codeOf(t.Context(), settings{Pages: 16}, false, false, []byte("\x00asm\x01\x00\x00\x00\x01\x01"))
 	wantError(t, err, "compiling: section type: ")
 }
 

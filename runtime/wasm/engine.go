@@ -55,7 +55,7 @@ type Engine struct {
 	memory    *memoryBudget
 	running   turns
 	cache     wazero.CompilationCache
-	compiling chan struct{}    // holds a token while a module is compiled: one at a time, since it takes much memory
+	compiling chan struct{}    // holds a token for each module that is compiled in this process
 	disk      *codecache.Cache // nil: modules are compiled here
 	wazero    string           // its version, where code goes to disk
 
@@ -74,7 +74,7 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 		memory:    &memoryBudget{limit: cmp.Or(o.GuestMemory, DefaultGuestMemory)},
 		running:   newTurns(cmp.Or(o.Running, DefaultRunning())),
 		cache:     wazero.NewCompilationCache(),
-		compiling: make(chan struct{}, 1),
+		compiling: make(chan struct{}, codecache.Children()),
 		shared:    map[string]*sharedCode{},
 	}
 	if e.log == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/codecache"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/pool"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 )
@@ -48,6 +49,7 @@ type PluginOptions struct {
 	Features []abi.Feature   // that the node has
 
 	Interpret bool         // not to be compiled, as with Options.Interpret
+	Compiled  bool         // to be loaded only if its compiled code is in the cache, else the error is ErrNotCompiled
 	Log       *slog.Logger // the engine's if nil
 }
 
@@ -73,6 +75,13 @@ func (o PluginOptions) withDefaults(e *Engine) PluginOptions {
 	}
 	return o
 }
+
+// ErrNotCompiled is the error of Load for a module that is yet to be compiled, if only
+// compiled ones are to be loaded. An interpreted module is never compiled before.
+var ErrNotCompiled = codecache.ErrNotCached
+
+// Compilers is how many modules an Engine compiles at a time.
+func Compilers() int { return codecache.Children() }
 
 // Load makes a plugin of a module: it checks and compiles it, reads its manifest,
 // and lets one instance read its configuration. id is the plugin's name in logs.
@@ -125,7 +134,7 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 		memory: e.memory, share: newTurns(e.running.share()), turns: e.running, pages: m.Memory.Min, mutable: len(mutable),
 	}
 	_, p.begin = o.allowances(interpret)
-	if p.lease, err = e.codeOf(ctx, how, interpret, code); err != nil {
+	if p.lease, err = e.codeOf(ctx, how, interpret, o.Compiled, code); err != nil {
 		return nil, err
 	}
 	p.runtime = wazero.NewRuntimeWithConfig(ctx, runtimeConfig(p.lease.cache, how, interpret))
@@ -140,11 +149,13 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 	if err := e.limiter.link(ctx, p.runtime); err != nil {
 		return nil, err
 	}
-	select {
-	case e.compiling <- struct{}{}:
-		defer func() { <-e.compiling }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for another module to be compiled: %w", context.Cause(ctx))
+	if !p.lease.compiled {
+		select {
+		case e.compiling <- struct{}{}:
+			defer func() { <-e.compiling }()
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting for another module to be compiled: %w", context.Cause(ctx))
+		}
 	}
 	defer recovered(&err)
 	if p.code, err = p.runtime.CompileModule(ctx, code); err != nil {

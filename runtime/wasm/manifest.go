@@ -1,10 +1,12 @@
 package wasm
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/binary"
 )
 
 // parseManifest reads the JSON of a manifest and makes its texts fit for a terminal.
@@ -22,6 +24,24 @@ func parseManifest(b []byte) (abi.Manifest, error) {
 		}
 	}
 	return m, nil
+}
+
+// StaticManifest returns the manifest of a module's custom section. It looks at nothing
+// else, so that it can be told of a module that is cut short or cannot be loaded. ok
+// is false if there is none that can be read.
+func StaticManifest(module []byte) (m abi.Manifest, ok bool) {
+	rest, is := bytes.CutPrefix(module, []byte(binary.Magic))
+	if !is {
+		return m, false
+	}
+	for r := binary.NewReader(rest, len(binary.Magic)); r.Len() > 0; {
+		id, inner := r.Byte(), r.Sub()
+		if r.Err() == nil && id == binary.CustomSection && string(inner.Name()) == abi.ManifestSection {
+			m, err := parseManifest(inner.Rest())
+			return m, err == nil
+		}
+	}
+	return m, false
 }
 
 // checkVersion compares a guest's version of the ABI with the host's.

@@ -5,12 +5,17 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 )
+
+// ErrNotCached is the error of Find for a module that was not compiled yet.
+var ErrNotCached = errors.New("the module is not compiled yet")
 
 // Options are what a Cache needs.
 type Options struct {
@@ -35,11 +40,16 @@ type Cache struct {
 	program  string
 	limits   Limits
 	maxBytes int64
-	turn     chan struct{} // holds a token while a child runs: one at a time
+	turns    chan struct{} // holds a token for each child that runs
 
-	mu    sync.Mutex
-	users map[string]int // of entries, by key
+	mu      sync.Mutex
+	users   map[string]int           // of entries, by key
+	filling map[string]chan struct{} // closed when the entry of a key is no longer being filled
 }
+
+// Children is how many modules are compiled at a time: one for each processor, and two
+// at least, so that a module which takes long does not hold up another.
+func Children() int { return max(2, runtime.GOMAXPROCS(0)) }
 
 // Open returns the cache of a directory. It refuses a directory that anybody
 // but us could change.
@@ -50,7 +60,7 @@ func Open(o Options) (*Cache, error) {
 	}
 	c := &Cache{
 		dir: dir, program: o.Program, limits: o.Limits.withDefaults(), maxBytes: o.MaxBytes,
-		turn: make(chan struct{}, 1), users: map[string]int{},
+		turns: make(chan struct{}, Children()), users: map[string]int{}, filling: map[string]chan struct{}{},
 	}
 	if c.program == "" {
 		c.program = "/proc/self/exe" // also when the file was replaced by another version
@@ -84,12 +94,27 @@ func (e *Entry) Release() {
 // that the result depends on beside the module and the processor; the child gets
 // them as they are. The caller releases the entry.
 func (c *Cache) Get(ctx context.Context, settings string, module []byte) (*Entry, error) {
+	return c.get(settings, module, func(e *Entry) error { return c.fill(ctx, e, settings, module) })
+}
+
+// Find is Get for an entry that is there already. The error is ErrNotCached if it is
+// not, or is damaged.
+func (c *Cache) Find(settings string, module []byte) (*Entry, error) {
+	return c.get(settings, module, func(e *Entry) error {
+		if verify(e.Dir) != nil {
+			return ErrNotCached
+		}
+		return touch(e.Dir)
+	})
+}
+
+func (c *Cache) get(settings string, module []byte, fill func(*Entry) error) (*Entry, error) {
 	e := &Entry{Key: key(settings, module), cache: c}
 	e.Dir = filepath.Join(c.dir, e.Key)
 	c.mu.Lock()
 	c.users[e.Key]++
 	c.mu.Unlock()
-	if err := c.fill(ctx, e, settings, module); err != nil {
+	if err := fill(e); err != nil {
 		e.Release()
 		return nil, err
 	}
@@ -100,11 +125,16 @@ func (c *Cache) fill(ctx context.Context, e *Entry, settings string, module []by
 	if verify(e.Dir) == nil {
 		return touch(e.Dir)
 	}
+	filled, err := c.begin(ctx, e.Key)
+	if err != nil {
+		return err
+	}
+	defer filled()
 	select {
-	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
+	case c.turns <- struct{}{}:
+		defer func() { <-c.turns }()
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for another module to be compiled: %w", context.Cause(ctx))
+		return waiting(ctx)
 	}
 	if verify(e.Dir) == nil {
 		return touch(e.Dir) // compiled while we waited
@@ -116,6 +146,37 @@ func (c *Cache) fill(ctx context.Context, e *Entry, settings string, module []by
 		return err
 	}
 	return c.prune()
+}
+
+// begin waits until nobody else fills the entry of a key. Who waits for it now goes on
+// when the function that it returns is called.
+func (c *Cache) begin(ctx context.Context, key string) (filled func(), err error) {
+	for {
+		c.mu.Lock()
+		other := c.filling[key]
+		if other == nil {
+			break
+		}
+		c.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, waiting(ctx)
+		}
+	}
+	defer c.mu.Unlock()
+	done := make(chan struct{})
+	c.filling[key] = done
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.filling, key)
+		close(done)
+	}, nil
+}
+
+func waiting(ctx context.Context) error {
+	return fmt.Errorf("waiting for another module to be compiled: %w", context.Cause(ctx))
 }
 
 // touch makes an entry the last to be pruned.

@@ -124,6 +124,46 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
+// A module that takes long to compile holds up nobody who wants another one, and who
+// wants what is there waits for nothing. Who wants the same waits for it.
+func TestSlowModuleDelaysItsOwnOnly(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	c := open(t, codecache.Options{Dir: dir})
+	if _, err := c.Find("", []byte("a")); !errors.Is(err, codecache.ErrNotCached) {
+		t.Errorf("before it was compiled: %v", err)
+	}
+	slow, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	for range 2 * codecache.Children() {
+		go func() {
+			_, err := c.Get(slow, "asleep", []byte("a"))
+			ended <- err
+		}()
+	}
+	drafts := filepath.Join(dir, "draft-*")
+	for found, _ := filepath.Glob(drafts); len(found) == 0; found, _ = filepath.Glob(drafts) {
+		time.Sleep(time.Millisecond)
+	}
+	e, err := c.Get(t.Context(), "", []byte("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Release()
+	if e, err = c.Find("", []byte("a")); err != nil {
+		t.Fatal(err)
+	}
+	e.Release()
+	if found, _ := filepath.Glob(drafts); len(found) != 1 {
+		t.Errorf("one module is compiled into %d drafts", len(found))
+	}
+	cancel()
+	for range 2 * codecache.Children() {
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("ended with %v", err)
+		}
+	}
+}
+
 // Many processes' worth of callers want the same and different modules at once.
 func TestHammer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
