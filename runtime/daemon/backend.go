@@ -29,6 +29,8 @@ type backend struct {
 
 	life   atomic.Uint64 // counts how often the connection was lost, from 1
 	filled atomic.Uint64 // the life in which the store was filled last
+
+	failures repeats // of filling the store
 }
 
 // connection is what the backend has to know of a *grpc.ClientConn.
@@ -46,41 +48,45 @@ func newBackend(conn *grpc.ClientConn, store *pods.Store, log *slog.Logger) *bac
 }
 
 // watch calls behind while the connection is up and the store was not filled
-// since it last came up, until ctx is done.
+// since it last came up, until ctx is done. It keeps the connection up.
 func (b *backend) watch(ctx context.Context, behind func(context.Context)) {
-	said := connectivity.Idle
+	l := link{log: b.log, target: b.conn.Target()}
+	var refill time.Time // not before then
 	for ctx.Err() == nil {
+		var again time.Time // when to look though the state is the same; zero: never
 		state := b.conn.GetState()
 		switch state {
 		case connectivity.Ready:
-			if said != state {
-				b.log.InfoContext(ctx, "connected to the runtime", "backend", b.conn.Target())
-			}
-			said = state
-			if b.behind() {
+			again = l.up(ctx)
+			if b.behind() && !time.Now().Before(refill) {
 				behind(ctx)
+				if b.behind() || l.unsteady() {
+					refill = time.Now().Add(retryTime)
+				}
+			}
+			if b.behind() {
+				again = sooner(again, refill)
 			}
 		case connectivity.TransientFailure:
-			if said != state {
-				b.log.WarnContext(ctx, "no connection to the runtime", "backend", b.conn.Target())
-			}
-			said = state
+			l.failed(ctx)
 		case connectivity.Idle:
 			b.conn.Connect()
 		}
-		if b.changed(ctx, state) && state == connectivity.Ready {
+		if b.changed(ctx, state, again) && state == connectivity.Ready {
 			b.life.Add(1) // lost, even if it is up again by now: states pass faster than they are looked at
-			said = connectivity.Idle
+			if l.lost(ctx); !l.unsteady() {
+				refill = time.Time{}
+			}
 		}
 	}
 }
 
 // changed waits until the connection's state is another, as it then reports, or
-// until it is time to try again what failed.
-func (b *backend) changed(ctx context.Context, state connectivity.State) bool {
-	if state == connectivity.Ready && b.behind() {
+// until the time comes to look again, if there is one.
+func (b *backend) changed(ctx context.Context, state connectivity.State, again time.Time) bool {
+	if !again.IsZero() {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, retryTime)
+		ctx, cancel = context.WithDeadline(ctx, again)
 		defer cancel()
 	}
 	return b.conn.WaitForStateChange(ctx, state)
@@ -97,9 +103,12 @@ func (b *backend) fill(ctx context.Context) {
 	defer cancel()
 	life, start := b.life.Load(), time.Now()
 	if err := b.store.Sync(ctx, b.client); err != nil {
-		b.log.WarnContext(ctx, "the store could not be filled", "err", err)
+		if n := b.failures.add(); n > 0 {
+			b.log.WarnContext(ctx, "the store could not be filled", "err", err, "failures", n)
+		}
 		return
 	}
+	b.failures.reset()
 	b.filled.Store(life)
 	pods, containers := b.store.Len()
 	b.log.InfoContext(ctx, "store filled", "pods", pods, "containers", containers, "took", time.Since(start))

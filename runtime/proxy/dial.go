@@ -1,7 +1,11 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
+	"net"
+	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 )
@@ -9,16 +13,80 @@ import (
 // Dial returns a connection to the CRI server at endpoint, "unix://" and an
 // absolute path or the path alone. It does not wait for the server: until there
 // is one, calls fail at once with Unavailable, while the connection is tried
-// again and again. The connection carries frames and generated clients alike.
+// again and again, with pauses if connections end soon after they were made. The
+// connection carries frames and generated clients alike.
 func Dial(endpoint string) (*grpc.ClientConn, error) {
 	path, err := socketPath(endpoint, 0)
 	if err != nil {
 		return nil, fmt.Errorf("dialling backend: %w", err)
 	}
-	conn, err := grpc.NewClient("unix://"+path, dialOptions()...)
+	d := &dialer{path: path}
+	conn, err := grpc.NewClient("unix://"+path, append(dialOptions(), grpc.WithContextDialer(d.dial))...)
 	if err != nil {
 		return nil, fmt.Errorf("dialling backend %s: %w", path, err)
 	}
 	conn.Connect()
 	return conn, nil
+}
+
+// gRPC's back-off is for connections that do not come up. One that came up and ended
+// is made again at once, by every call that waits for it.
+const (
+	steadyTime = 10 * time.Second // a connection that was there for as long is steady
+	shortLives = 3                // so many shorter ones may follow each other at once
+	firstPause = 100 * time.Millisecond
+	lastPause  = 3 * time.Second
+)
+
+// dialer connects to a socket. After connections that ended soon it refuses to, for
+// a pause that doubles with each; gRPC then lets calls fail and tries again.
+type dialer struct {
+	path string
+
+	mu    sync.Mutex
+	short int       // connections that ended soon, in a row
+	next  time.Time // no connection is made before
+}
+
+func (d *dialer) dial(ctx context.Context, _ string) (net.Conn, error) {
+	if short, wait := d.pause(); wait > 0 {
+		return nil, fmt.Errorf("%s: the last %d connections ended soon after they were accepted; the next is made in %v", d.path, short, wait)
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", d.path)
+	if err != nil {
+		return nil, err
+	}
+	return &dialed{Conn: conn, ended: sync.OnceFunc(d.life(time.Now()))}, nil
+}
+
+func (d *dialer) pause() (short int, wait time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.short, time.Until(d.next)
+}
+
+// life returns the function that notes the end of a connection made at start.
+func (d *dialer) life(start time.Time) func() {
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if time.Since(start) >= steadyTime {
+			d.short = 0
+			return
+		}
+		if d.short++; d.short >= shortLives {
+			d.next = time.Now().Add(min(firstPause<<min(d.short-shortLives, 10), lastPause))
+		}
+	}
+}
+
+// dialed is a connection whose end is noted.
+type dialed struct {
+	net.Conn
+	ended func()
+}
+
+func (d *dialed) Close() error {
+	d.ended()
+	return d.Conn.Close()
 }

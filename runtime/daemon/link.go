@@ -1,0 +1,112 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// A connection that comes up and is lost again. When it is made again is for
+// package proxy.
+const (
+	steadyTime = 10 * time.Second // a connection that was up for as long is steady
+	shortLives = 3                // so many shorter ones in a row make the runtime unsteady
+	repeatTime = time.Minute      // between two lines about a condition that lasts
+)
+
+// link is what the connection to the runtime was like so far. It logs: of an
+// unsteady runtime one line a minute. It is for one goroutine.
+type link struct {
+	log    *slog.Logger
+	target string
+
+	since  time.Time // when it came up; zero while it is down
+	said   bool      // the log has that it is up
+	missed bool      // the log has that it is not to be had
+	short  int       // short lives in a row
+	losses repeats   // while the runtime is unsteady
+}
+
+func (l *link) unsteady() bool { return l.short >= shortLives }
+
+// up notes that the connection is up, and returns when to do so again; zero: not before
+// it was lost.
+func (l *link) up(ctx context.Context) (again time.Time) {
+	if l.since.IsZero() {
+		l.since, l.said = time.Now(), false
+	}
+	if l.unsteady() {
+		if steady := l.since.Add(steadyTime); time.Now().Before(steady) {
+			return steady
+		}
+		l.short = 0
+		l.losses.reset()
+	}
+	if !l.said {
+		l.said, l.missed = true, false
+		l.log.InfoContext(ctx, "connected to the runtime", "backend", l.target)
+	}
+	return time.Time{}
+}
+
+// lost notes that the connection was lost.
+func (l *link) lost(ctx context.Context) {
+	lived := time.Since(l.since)
+	l.since = time.Time{}
+	if lived >= steadyTime {
+		l.short = 0
+		return
+	}
+	if l.short++; !l.unsteady() {
+		return // it may have restarted
+	}
+	if n := l.losses.add(); n > 0 {
+		l.log.WarnContext(ctx, "the runtime ends connections soon after it has accepted them; check that it is healthy and that the socket is that of a CRI runtime",
+			"backend", l.target, "lost", n, "lived", lived)
+	}
+}
+
+// failed notes that there is no connection to be had.
+func (l *link) failed(ctx context.Context) {
+	if !l.missed {
+		l.missed = true
+		l.log.WarnContext(ctx, "no connection to the runtime", "backend", l.target)
+	}
+}
+
+// repeats counts how often something happened that is logged at once, and then
+// once in each repeatTime. The zero value is ready.
+type repeats struct {
+	mu    sync.Mutex
+	count int       // since the last line
+	next  time.Time // when the next line is due
+}
+
+// add counts one more. It returns 0 if nothing is to be logged now, else how many
+// the line stands for.
+func (r *repeats) add() (logged int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count++
+	if time.Now().Before(r.next) {
+		return 0
+	}
+	logged, r.count, r.next = r.count, 0, time.Now().Add(repeatTime)
+	return logged
+}
+
+// reset notes that the condition is over.
+func (r *repeats) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count, r.next = 0, time.Time{}
+}
+
+// sooner returns the earlier of two times, of which zero stands for never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
