@@ -56,6 +56,25 @@ func readPlugin(path string) (pluginFile, error) {
 // describing is the name of the file that says, or can say, what the plugin may do.
 func (p pluginFile) describing() string { return plugin.Name(stem(p.path) + ".json") }
 
+// warnings say what a plugin with this manifest, or the file beside it, asks for in vain,
+// and where serve does not do what is shown.
+func (p pluginFile) warnings(m abi.Manifest) (all []string) {
+	if p.beside.Disabled {
+		all = append(all, fmt.Sprintf("%s disables the plugin: serve does not load it", p.describing()))
+	}
+	if p.beside.DryRun {
+		all = append(all, fmt.Sprintf("%s says dry-run: serve logs what the plugin wants, and changes nothing", p.describing()))
+	}
+	declared, unknown := m.Declared()
+	if vain := p.beside.Grant &^ declared; vain != 0 {
+		all = append(all, fmt.Sprintf("grant of %s names %s, which the plugin does not declare: it has no effect", p.describing(), strings.Join(vain.Names(), ", ")))
+	}
+	for _, name := range unknown {
+		all = append(all, fmt.Sprintf("the plugin declares %q, which is no capability of this version; there are %s", name, strings.Join(abi.AllCapabilities.Names(), ", ")))
+	}
+	return all
+}
+
 // granted is what the operator gives the plugin as things are.
 func (p pluginFile) granted() abi.CapabilitySet { return abi.DefaultGrant() | p.beside.Grant }
 

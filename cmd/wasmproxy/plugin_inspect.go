@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -108,6 +107,7 @@ type inspection struct {
 	MemoryMax      uint64             `json:"memory_max,omitempty"` // bytes; left out where the module sets none
 	SHA256         string             `json:"sha256"`
 	Problems       []string           `json:"problems,omitempty"`
+	Warnings       []string           `json:"warnings,omitempty"`
 }
 
 // capabilities are the names of what a plugin says that it needs, what its imports
@@ -151,7 +151,7 @@ func newInspection(p pluginFile, in wasm.Inspection, limits []limit) inspection 
 		File: p.path, Name: m.Name, Version: m.Version, Description: m.Description, License: m.License, SDK: m.SDK,
 		ManifestSource: in.ManifestSource, Hooks: m.Hooks, State: m.State, TickMS: m.TickMS,
 		Capabilities: p.capabilities(in), Limits: limits, Exports: in.Exports,
-		Size: in.Size, MemoryMin: uint64(in.MemoryMin) << 16, MemoryMax: uint64(in.MemoryMax) << 16, SHA256: in.SHA256, Problems: in.Problems,
+		Size: in.Size, MemoryMin: uint64(in.MemoryMin) << 16, MemoryMax: uint64(in.MemoryMax) << 16, SHA256: in.SHA256, Problems: in.Problems, Warnings: p.warnings(m),
 	}
 	if p.beside.State != "" {
 		about.State = p.beside.State
@@ -203,92 +203,4 @@ func limits(settings wasm.PluginOptions, in wasm.Inspection) []limit {
 		all[i].Enough = all[i].Needs <= all[i].Gets
 	}
 	return all
-}
-
-// rows writes keys and values in two columns.
-type rows struct{ *tabwriter.Writer }
-
-func (r rows) add(key, format string, args ...any) {
-	fmt.Fprintf(r, "%s\t%s\n", key, printable(fmt.Sprintf(format, args...)))
-}
-
-func (r rows) addSome(key, text string) {
-	if text != "" {
-		r.add(key, "%s", text)
-	}
-}
-
-func (about inspection) print(out io.Writer) error {
-	r := rows{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
-	r.addSome("name", strings.TrimSpace(about.Name+" "+about.Version))
-	r.addSome("description", about.Description)
-	r.addSome("license", about.License)
-	r.addSome("sdk", about.SDK)
-	for _, h := range about.Hooks {
-		r.add("hook", "%s%s", h.Hook, matching(h.Match))
-	}
-	if about.TickMS > 0 {
-		r.add("tick", "every %d ms", about.TickMS)
-	}
-	r.addSome("abi", about.ABI)
-	r.addSome("manifest", about.ManifestSource)
-	r.add("state", "%s", about.State)
-	if len(about.ConfigSchema) > 0 {
-		r.add("config", "checked by a schema of %d bytes", len(about.ConfigSchema))
-	}
-	about.Capabilities.print(r)
-	for _, l := range about.Limits {
-		r.add("limit", "%s", l)
-	}
-	r.add("size", "%d bytes", about.Size)
-	r.add("sha256", "%s", about.SHA256)
-	r.add("memory", "%s", about.memory())
-	for _, s := range about.Sections {
-		r.add("section", "%s, %d bytes", s.Name, s.Size)
-	}
-	for _, i := range about.Imports {
-		r.add("import", "%s.%s %s: %s", i.Module, i.Name, i.Type, i.State)
-	}
-	r.addSome("exports", strings.Join(about.Exports, ", "))
-	for _, problem := range about.Problems {
-		r.add("problem", "%s", problem)
-	}
-	return r.Flush()
-}
-
-// matching writes a match as it is in JSON; "" if it takes everything.
-func matching(m abi.Match) string {
-	if b, err := json.Marshal(m); err == nil && string(b) != "{}" {
-		return " matching " + string(b)
-	}
-	return ""
-}
-
-func (c capabilities) print(r rows) {
-	r.addSome("capabilities", strings.Join(c.Declared, ", "))
-	r.addSome("granted", strings.Join(c.Granted, ", "))
-	if len(c.Missing) > 0 {
-		r.add("denied", "%s: add  %s  to %s", strings.Join(c.Missing, ", "), c.Add, c.To)
-	}
-	r.addSome("unknown", strings.Join(c.Unknown, ", "))
-}
-
-func (l limit) String() string {
-	text := fmt.Sprintf("%s %d", l.Of, l.Gets)
-	switch {
-	case l.Needs == 0:
-		return text
-	case !l.Enough:
-		return text + fmt.Sprintf(", too low for the %d that it needs", l.Needs)
-	case l.Gets < l.Granted:
-		return text + fmt.Sprintf(", as its manifest says; it is granted %d", l.Granted)
-	}
-	return text + fmt.Sprintf(", enough for the %d that it needs", l.Needs)
-}
-
-func (about inspection) memory() string {
-	if about.MemoryMax == 0 {
-		return fmt.Sprintf("%d KiB, no maximum of its own", about.MemoryMin>>10)
-	}
-	return fmt.Sprintf("%d KiB, at most %d KiB", about.MemoryMin>>10, about.MemoryMax>>10)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -16,16 +17,16 @@ func TestLimitsThatHold(t *testing.T) {
 		want     []string
 	}{
 		{wasm.PluginOptions{}, []string{
-			"fuel 1000000, as its manifest says; it is granted 20000000", "memory 1048576, as its manifest says; it is granted 33554432",
-			"time_ms 500", "host_calls 1000, too low for the 5000 that it needs",
+			"fuel 1000000, as its manifest says; it is granted 20000000", "memory 1 MiB, as its manifest says; it is granted 32 MiB",
+			"time 500 ms", "host_calls 1000, too low for the 5000 that it needs",
 		}},
 		{wasm.PluginOptions{Interpret: true, Fuel: 1_000_000, HostCalls: 5000, MemoryPages: 1}, []string{
-			"fuel 1000000, enough for the 1000000 that it needs", "memory 65536, too low for the 1048576 that it needs",
-			"time_ms 500", "host_calls 5000, enough for the 5000 that it needs",
+			"fuel 1000000, enough for the 1000000 that it needs", "memory 64 KiB, too low for the 1 MiB that it needs",
+			"time 500 ms", "host_calls 5000, enough for the 5000 that it needs",
 		}},
 		{wasm.PluginOptions{Interpret: true}, []string{
-			"fuel 1000000, as its manifest says; it is granted 5000000", "memory 1048576, as its manifest says; it is granted 33554432",
-			"time_ms 500", "host_calls 1000, too low for the 5000 that it needs",
+			"fuel 1000000, as its manifest says; it is granted 5000000", "memory 1 MiB, as its manifest says; it is granted 32 MiB",
+			"time 500 ms", "host_calls 1000, too low for the 5000 that it needs",
 		}},
 	} {
 		var got []string
@@ -35,5 +36,13 @@ func TestLimitsThatHold(t *testing.T) {
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%+v: %q, want %q", test.settings, got, test.want)
 		}
+	}
+}
+
+// A capability that is misspelt is denied at each call, so it is said before.
+func TestWarningOfAnUnknownCapability(t *testing.T) {
+	got := pluginFile{path: "10-x.wasm"}.warnings(abi.Manifest{Capabilities: []string{"resource", "annotations"}})
+	if len(got) != 1 || !strings.HasPrefix(got[0], `the plugin declares "resource", which is no capability of this version; there are `) || !strings.Contains(got[0], "resources") {
+		t.Errorf("warnings %q", got)
 	}
 }

@@ -69,7 +69,7 @@ func verdict(res rehearsal.Result) string {
 	case res.Rejection != nil:
 		return fmt.Sprintf("refused with code %d: %s", res.Rejection.Code, res.Rejection.Reason)
 	case res.Err != nil:
-		return "failed: " + whyFailed(res.Err)
+		return "failed: " + whyFailed(res.Err) + consequence(res)
 	case !res.Asked:
 		return "not asked: its match does not accept this pod or container"
 	case res.Answer != nil:
@@ -80,6 +80,17 @@ func verdict(res rehearsal.Result) string {
 		return "the call goes on as it came"
 	}
 	return "the call goes on, changed"
+}
+
+// consequence says what becomes of the call of a plugin that failed.
+func consequence(res rehearsal.Result) string {
+	switch {
+	case res.Request == nil: // there is no call
+		return ""
+	case res.Answer != nil:
+		return fmt.Sprintf("; the call fails (failure-policy %v)", res.Policy)
+	}
+	return fmt.Sprintf("; the call goes on without it (failure-policy %v)", res.Policy)
 }
 
 func differences(all []rehearsal.Difference) []string {

@@ -88,7 +88,10 @@ func (f *eventFlags) options(ctx context.Context, p pluginFile, e *wasm.Engine, 
 	if err != nil {
 		return rehearsal.Options{}, err
 	}
-	o := rehearsal.Options{ID: p.beside.ID, Config: string(p.beside.Config), Grant: p.beside.Grant | more, Match: p.beside.Match, Load: p.loader(ctx, e, cgroupVersion), ShowSecrets: f.show}
+	o := rehearsal.Options{
+		ID: p.beside.ID, Config: string(p.beside.Config), Grant: p.beside.Grant | more, Match: p.beside.Match, Policy: p.beside.Policy,
+		Load: p.loader(ctx, e, cgroupVersion), ShowSecrets: f.show,
+	}
 	if f.config != "" {
 		b, err := readInput(ctx, f.config)
 		if err != nil {
@@ -146,10 +149,11 @@ own engine and code. Nothing runs, and no cgroup is touched. FILE is one of
                 of the hook's method is the event, those before made what there is
   a request     of the hook's method, as protojson or as it is on the wire
 
-X.json beside X.wasm counts as in the plugin directory: its config, grant, limits, state
-and match. Values of environment variables and registry credentials are shown as (hidden),
+X.json beside X.wasm counts as in the plugin directory: its config, grant, limits, state,
+match and failure-policy. Values of environment variables and registry credentials are shown as (hidden),
 also where the plugin says them, as in the proxy's log.
-Exit codes: 0 the call goes on, 1 the plugin failed, 2 wrong usage, 3 it refused the call.`,
+Exit codes: 0 the call goes on, 1 the plugin failed or the call fails, 2 wrong usage, 3 the
+plugin refused the call.`,
 		Example: `  wasmproxy plugin run 10-cpu-boost.wasm --hook PreCreateContainer --event pod.yaml
   wasmproxy plugin run 10-cpu-boost.wasm --event testdata/boost.json
   kubectl get pod web -o yaml | wasmproxy plugin run x.wasm --hook PreRunPodSandbox --event -`,
@@ -166,6 +170,10 @@ Exit codes: 0 the call goes on, 1 the plugin failed, 2 wrong usage, 3 it refused
 			result, err := rig.Play(cmd.Context())
 			if err != nil {
 				return err
+			}
+			result.Remarks = append(result.Remarks, p.warnings(result.Manifest)...)
+			if p.beside.HooksNamed && !p.beside.Hooks.Has(result.Hook) {
+				result.Remarks = append(result.Remarks, fmt.Sprintf("runtime-hooks of %s leaves out %v: serve does not call the plugin there", p.describing(), result.Hook))
 			}
 			write := printResult
 			if format == "json" {
@@ -187,6 +195,8 @@ func outcome(path string, r rehearsal.Result) error {
 		return coded{fmt.Errorf("%s refused the call: %s", path, r.Rejection.Reason), exitRejected}
 	case r.Err != nil:
 		return fmt.Errorf("%s failed: %s", path, whyFailed(r.Err))
+	case r.Answer != nil:
+		return fmt.Errorf("the call fails: %w", r.Answer)
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ func Beside(module string) (Description, error) {
 	}
 	s, err := parsePlugin(b)
 	d.take(s)
+	d.Disabled = s.disabled
 	unknown := d.narrow(s.hooks)
 	if err == nil {
 		err = s.checkModule(filepath.Base(module), unknown)

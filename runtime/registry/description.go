@@ -38,7 +38,7 @@ type Description struct {
 	State  string            // the module's mode of state; "" leaves it to the module
 	DryRun bool              // what it wants is logged, and nothing is changed
 
-	Disabled bool // its file switches it off; only [Disabled] returns such
+	Disabled bool // its file switches it off; only [Disabled] and [Beside] return such
 
 	// Interpret asks that the module be interpreted: slow, and out of reach of a
 	// fault in the engine's compiler.

@@ -90,6 +90,7 @@ func (t *tree) group(group string, r *runtimeapi.LinuxContainerResources, files 
 		if t.version == 1 {
 			controller, file, _ = strings.Cut(name, "/")
 		}
+		value = strings.TrimRight(value, "\n") // as it is compared later; the kernel ends a file with one
 		path := filepath.Join(controller, strings.TrimPrefix(group, "/"), file)
 		if _, made := t.before[path]; made {
 			continue

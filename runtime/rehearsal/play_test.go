@@ -235,3 +235,43 @@ func TestReadRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestNoChangeWithoutThePlugin plays each hook that a Pod, a fixture or a recording has to
+// a plugin that does nothing, on both versions of cgroups.
+func TestNoChangeWithoutThePlugin(t *testing.T) {
+	for _, version := range []int{1, 2} {
+		for _, info := range abi.Hooks {
+			wantNoChange(t, event(t, info.Hook, Setting{CgroupVersion: version, Command: []string{"sh"}}))
+		}
+	}
+	for _, name := range []string{"containerd-1.6.20", "containerd-2.4.2", "cri-o-1.37.0"} {
+		file, err := os.ReadFile("../../testdata/cri/" + name + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, info := range abi.Hooks {
+			if e, err := Read(file, info.Hook, Setting{CgroupVersion: 2}); err == nil {
+				wantNoChange(t, e)
+			}
+		}
+	}
+	files := `{"pod": {"cpu.stat": "usage_usec 1\n\n"}, "container": {"cpu.stat": "usage_usec 1\nnr_periods 2\n", "cpu.max": "50000 100000\n\n", "memory.current": "\n7 \n"}}`
+	for _, info := range abi.Hooks {
+		e, err := Read([]byte(`{"hook": "`+info.Name+`", "pod": {"name": "web"}, "container": {"name": "app"}, "cgroup_files": `+files+`}`), 0, Setting{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantNoChange(t, e)
+	}
+}
+
+func wantNoChange(t *testing.T, e *Event) {
+	t.Helper()
+	res := play(t, e, func(plugin.Event, *plugin.Adjustment) error { return nil })
+	if res.Err != nil || res.Answer != nil {
+		t.Errorf("%s, cgroups v%d: error %v, answer %v", res.Title, e.Node.CgroupVersion, res.Err, res.Answer)
+	}
+	if d := res.Changes(); len(d)+len(res.Writes)+len(res.Updates) > 0 || len(res.KV) > 0 || res.Sent != nil && !proto.Equal(res.Request, res.Sent) {
+		t.Errorf("%s, cgroups v%d: changes %v, writes %v, updates %v, kept %v", res.Title, e.Node.CgroupVersion, d, res.Writes, res.Updates, res.KV)
+	}
+}

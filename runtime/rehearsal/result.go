@@ -15,6 +15,7 @@ import (
 // Result is what came of an event.
 type Result struct {
 	Title    string
+	Hook     abi.Hook
 	Manifest abi.Manifest
 	Lacking  abi.CapabilitySet // declared and not granted
 	Asked    bool              // false: its match does not want this pod or container
@@ -22,6 +23,7 @@ type Result struct {
 	Err       error             // why the plugin failed; nil if it did not
 	Rejection *plugin.Rejection // its refusal; nil if it did not refuse
 	Answer    error             // what kubelet is answered, nil for the backend's answer
+	Policy    plugin.FailurePolicy
 
 	Request, Sent proto.Message                                 // as it came, and as the backend got it: nil in hooks apart from calls, or if it got nothing
 	Updates       []*runtimeapi.UpdateContainerResourcesRequest // of other containers
@@ -42,7 +44,7 @@ type Result struct {
 // Play lets the event happen once and gathers what came of it. The error is not the
 // plugin's.
 func (r *Rig) Play(ctx context.Context) (Result, error) {
-	res := Result{Title: r.event.Title(), Manifest: r.plugin.Manifest(), KVBefore: r.kept.KV.All(), Remarks: r.event.Notes}
+	res := Result{Title: r.event.Title(), Hook: r.event.Hook, Policy: r.policy, Manifest: r.plugin.Manifest(), KVBefore: r.kept.KV.All(), Remarks: r.event.Notes}
 	declared, _ := res.Manifest.Declared()
 	res.Lacking = declared &^ r.kept.Granted
 	r.heard.begin()

@@ -22,10 +22,11 @@ import (
 
 // Options are what a rehearsal has besides its event.
 type Options struct {
-	ID     string            // the plugin's, as the file name gives it
-	Config string            // in place of the event's, if it is not ""
-	Grant  abi.CapabilitySet // beside the default and the event's
-	Match  abi.Match         // the operator's
+	ID     string               // the plugin's, as the file name gives it
+	Config string               // in place of the event's, if it is not ""
+	Grant  abi.CapabilitySet    // beside the default and the event's
+	Match  abi.Match            // the operator's
+	Policy plugin.FailurePolicy // of the plugin: what becomes of the call if it fails
 	// ShowSecrets shows values of environment variables and registry credentials, which
 	// nothing that is returned has else.
 	ShowSecrets bool
@@ -38,6 +39,7 @@ type Options struct {
 type Rig struct {
 	event    *Event
 	shown    bool // Options.ShowSecrets
+	policy   plugin.FailurePolicy
 	plugin   plugin.Plugin
 	member   plugin.Member
 	kept     fixture.Options
@@ -69,7 +71,7 @@ func (o *outcomes) observe(of plugin.Outcome) {
 // Open loads the plugin and makes what the event finds. The error is of type
 // *LoadError if it is the plugin's.
 func Open(ctx context.Context, e *Event, o Options) (_ *Rig, err error) {
-	r := &Rig{event: e, shown: o.ShowSecrets, backend: &backend{}, heard: &heard{}, store: pods.NewStore(), turns: intercept.NewTurns()}
+	r := &Rig{event: e, shown: o.ShowSecrets, policy: o.Policy, backend: &backend{}, heard: &heard{}, store: pods.NewStore(), turns: intercept.NewTurns()}
 	if r.tree, err = newTree(max(e.Node.CgroupVersion, 1)); err != nil {
 		return nil, err
 	}
@@ -116,7 +118,7 @@ func (r *Rig) load(o Options) (err error) {
 		return &LoadError{fmt.Errorf("plugin %s does not want hook %v, but %s", manifest.Name, hook, strings.Join(manifest.HookSet().Names(), ", "))}
 	}
 	declared, _ := manifest.Declared()
-	r.member = plugin.Member{ID: o.ID, Plugin: r.plugin, Policy: plugin.Fail, Hooks: abi.HookSetOf(hook), Capabilities: declared & grant}
+	r.member = plugin.Member{ID: o.ID, Plugin: r.plugin, Policy: r.policy, Hooks: abi.HookSetOf(hook), Capabilities: declared & grant}
 	for _, wanted := range manifest.Hooks {
 		if wanted.Hook == hook.String() {
 			r.member.Match = r.member.Match.And(r.member.Hooks, wanted.Match).And(r.member.Hooks, o.Match)

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// rows writes keys and values in two columns.
+type rows struct{ *tabwriter.Writer }
+
+func (r rows) add(key, format string, args ...any) {
+	fmt.Fprintf(r, "%s\t%s\n", key, printable(fmt.Sprintf(format, args...)))
+}
+
+func (r rows) addSome(key, text string) {
+	if text != "" {
+		r.add(key, "%s", text)
+	}
+}
+
+func (about inspection) print(out io.Writer) error {
+	r := rows{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
+	r.addSome("name", strings.TrimSpace(about.Name+" "+about.Version))
+	r.addSome("description", about.Description)
+	r.addSome("license", about.License)
+	r.addSome("sdk", about.SDK)
+	for _, h := range about.Hooks {
+		r.add("hook", "%s%s", h.Hook, matching(h.Match))
+	}
+	if about.TickMS > 0 {
+		r.add("tick", "every %d ms", about.TickMS)
+	}
+	r.addSome("abi", about.ABI)
+	r.addSome("manifest", about.ManifestSource)
+	r.add("state", "%s", about.State)
+	if len(about.ConfigSchema) > 0 {
+		r.add("config", "checked by a schema of %d bytes", len(about.ConfigSchema))
+	}
+	about.Capabilities.print(r)
+	for _, l := range about.Limits {
+		r.add("limit", "%s", l)
+	}
+	r.add("size", "%d bytes", about.Size)
+	r.add("sha256", "%s", about.SHA256)
+	r.add("memory", "%s", about.memory())
+	for _, s := range about.Sections {
+		r.add("section", "%s, %d bytes", s.Name, s.Size)
+	}
+	for _, i := range about.Imports {
+		r.add("import", "%s.%s %s: %s", i.Module, i.Name, i.Type, i.meaning())
+	}
+	r.addSome("exports", strings.Join(about.Exports, ", "))
+	for _, warning := range about.Warnings {
+		r.add("warning", "%s", warning)
+	}
+	for _, problem := range about.Problems {
+		r.add("problem", "%s", problem)
+	}
+	return r.Flush()
+}
+
+// matching writes a match as it is in JSON; "" if it takes everything.
+func matching(m abi.Match) string {
+	if b, err := json.Marshal(m); err == nil && string(b) != "{}" {
+		return " matching " + string(b)
+	}
+	return ""
+}
+
+func (c capabilities) print(r rows) {
+	r.addSome("capabilities", strings.Join(c.Declared, ", "))
+	r.addSome("granted", strings.Join(c.Granted, ", "))
+	if len(c.Missing) > 0 {
+		r.add("denied", "%s: add  %s  to %s", strings.Join(c.Missing, ", "), c.Add, c.To)
+	}
+}
+
+// meaning says what a call of the import does.
+func (i imported) meaning() string {
+	switch i.State {
+	case wasm.Denied:
+		return "linked, and not offered to plugins: a call fails with an error of WASI"
+	case wasm.Absent:
+		return "optional, and not in this version: a call answers UNSUPPORTED"
+	case wasm.Undeclared:
+		return fmt.Sprintf("linked; the manifest does not declare %s, so a call answers DENIED", needs(i))
+	}
+	return string(i.State)
+}
+
+// needs is the capability that a function of the ABI needs.
+func needs(i imported) string {
+	row := slices.IndexFunc(abi.Functions, func(f abi.Function) bool { return f.Name == i.Name })
+	if i.Module != abi.Module || row < 0 {
+		return "what it needs"
+	}
+	return abi.Functions[row].Needs.String()
+}
+
+func (l limit) String() string {
+	text := fmt.Sprintf("%s %s", strings.TrimSuffix(l.Of, "_ms"), l.amount(l.Gets))
+	switch {
+	case l.Needs == 0:
+		return text
+	case !l.Enough:
+		return text + fmt.Sprintf(", too low for the %s that it needs", l.amount(l.Needs))
+	case l.Gets < l.Granted:
+		return text + fmt.Sprintf(", as its manifest says; it is granted %s", l.amount(l.Granted))
+	}
+	return text + fmt.Sprintf(", enough for the %s that it needs", l.amount(l.Needs))
+}
+
+// amount writes a number with its unit.
+func (l limit) amount(n int64) string {
+	switch {
+	case l.Of == "time_ms":
+		return fmt.Sprintf("%d ms", n)
+	case l.Of != "memory":
+		return strconv.FormatInt(n, 10)
+	case n < 1<<20:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return strconv.FormatFloat(float64(n)/(1<<20), 'f', -1, 64) + " MiB"
+}
+
+func (about inspection) memory() string {
+	if about.MemoryMax == 0 {
+		return fmt.Sprintf("%d KiB, no maximum of its own", about.MemoryMin>>10)
+	}
+	return fmt.Sprintf("%d KiB, at most %d KiB", about.MemoryMin>>10, about.MemoryMax>>10)
+}
