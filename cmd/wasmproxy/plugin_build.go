@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,14 +53,37 @@ type compiler struct {
 	get     string // where it comes from
 	env     []string
 	args    func(b *builder) ([]string, error)
+	probe   []string // a command that compiles an empty source on stdin, and fails if WebAssembly is not among the targets
 }
 
-// compilers have the commands of the SDKs' manuals.
+// compilers have the commands of the SDKs' manuals. Go and TinyGo always have WebAssembly.
 var compilers = []compiler{
-	{"c", "clang", "install clang and lld, 16 or newer, such as Debian's packages clang and lld", nil, (*builder).clang},
-	{"go", "go", "get it from https://go.dev/dl", []string{"GOOS=wasip1", "GOARCH=wasm", "GOWORK=off"}, (*builder).golang},
-	{"rust", "cargo", "get it from https://rustup.rs, and then run: rustup target add wasm32-unknown-unknown", nil, (*builder).cargo},
-	{"tinygo", "tinygo", "get it from https://tinygo.org/getting-started/install, or build with standard Go: --lang go", []string{"GOWORK=off"}, (*builder).tinygo},
+	{
+		"c", "clang", "install clang and lld, 16 or newer, such as Debian's packages clang and lld", nil, (*builder).clang,
+		[]string{"clang", "--target=wasm32", "-nostdlib", "-Wl,--no-entry", "-o", "probe.wasm", "-x", "c", "-"},
+	},
+	{"go", "go", "get it from https://go.dev/dl", []string{"GOOS=wasip1", "GOARCH=wasm", "GOWORK=off"}, (*builder).golang, nil},
+	{
+		"rust", "cargo", "get it from https://rustup.rs, and then run: rustup target add wasm32-unknown-unknown", nil, (*builder).cargo,
+		[]string{"rustc", "--target", rustTarget, "--crate-type", "lib", "--emit", "metadata", "-"},
+	},
+	{"tinygo", "tinygo", "get it from https://tinygo.org/getting-started/install, or build with standard Go: --lang go", []string{"GOWORK=off"}, (*builder).tinygo, nil},
+}
+
+// lacksWasm reports whether the compiler fails to compile even an empty source to
+// WebAssembly, so that the plugin's own source is not what is wrong.
+func (c compiler) lacksWasm(ctx context.Context) bool {
+	if c.probe == nil {
+		return false
+	}
+	dir, err := os.MkdirTemp("", "wasmproxy-build-")
+	if err != nil {
+		return false
+	}
+	defer os.RemoveAll(dir)
+	run := exec.CommandContext(ctx, c.probe[0], c.probe[1:]...)
+	run.Dir = dir
+	return run.Run() != nil && ctx.Err() == nil
 }
 
 func buildable() []string {
@@ -160,7 +184,10 @@ func (b *builder) compile(cmd *cobra.Command, c compiler) error {
 	run.Dir, run.Env = b.dir, append(os.Environ(), c.env...)
 	run.Stdout, run.Stderr = cmd.ErrOrStderr(), cmd.ErrOrStderr()
 	if err := run.Run(); err != nil {
-		return fmt.Errorf("%s: %w (if the compiler has no WebAssembly: %s)", c.program, err, c.get)
+		if c.lacksWasm(cmd.Context()) {
+			return fmt.Errorf("%s: %w: it cannot compile to WebAssembly: %s", c.program, err, c.get)
+		}
+		return fmt.Errorf("%s: %w", c.program, err)
 	}
 	if c.lang == "rust" {
 		return b.collect()

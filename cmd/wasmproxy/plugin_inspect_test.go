@@ -46,3 +46,18 @@ func TestWarningOfAnUnknownCapability(t *testing.T) {
 		t.Errorf("warnings %q", got)
 	}
 }
+
+// Compilers link what a plugin never calls: what is said of it must not look like an error.
+func TestMeaningOfImports(t *testing.T) {
+	for want, i := range map[string]imported{
+		"linked, and not offered to plugins: a call fails with an error of WASI":     {"wasi_snapshot_preview1", "fd_close", "(i32) -> i32", wasm.Denied},
+		"linked; the manifest does not declare store.read, so a call answers DENIED": {abi.Module, "pod_find", "(i32, i32, i32) -> i32", wasm.Undeclared},
+		"optional, and not in this version: a call answers UNSUPPORTED":              {abi.Module, "later", "()", wasm.Absent},
+		"served":  {abi.Module, "get", "()", wasm.Served},
+		"unknown": {"env", "puts", "()", wasm.Unknown},
+	} {
+		if got := i.meaning(); got != want {
+			t.Errorf("%s: %q, want %q", i.Name, got, want)
+		}
+	}
+}
