@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -50,6 +51,15 @@ func TestDamagedEntry(t *testing.T) {
 		"more":   func(dir string) error { return os.WriteFile(filepath.Join(dir, "more"), nil, 0o600) },
 		"digest": func(dir string) error { return os.Remove(filepath.Join(dir, "sha256")) },
 		"link":   func(dir string) error { return os.Symlink("/etc/passwd", filepath.Join(dir, "link")) },
+		"digest that is a FIFO, which nobody writes to": func(dir string) error {
+			return errors.Join(os.Remove(filepath.Join(dir, "sha256")), syscall.Mkfifo(filepath.Join(dir, "sha256"), 0o600))
+		},
+		"digest that never ends": func(dir string) error {
+			return errors.Join(os.Remove(filepath.Join(dir, "sha256")), os.Symlink("/dev/zero", filepath.Join(dir, "sha256")))
+		},
+		"code that is a FIFO": func(dir string) error {
+			return errors.Join(os.Remove(filepath.Join(dir, "code")), syscall.Mkfifo(filepath.Join(dir, "code"), 0o600))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := open(t, codecache.Options{})

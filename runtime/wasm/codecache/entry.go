@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -43,7 +44,12 @@ func seal(dir string, limit int64) error {
 // verify holds an entry against its digest: a damaged one is native code that
 // does nobody knows what.
 func verify(dir string) error {
-	want, err := os.ReadFile(filepath.Join(dir, sumFile))
+	f, err := openRegular(filepath.Join(dir, sumFile))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	want, err := io.ReadAll(io.LimitReader(f, 2*sha256.Size+1))
 	if err != nil {
 		return err
 	}
@@ -54,6 +60,23 @@ func verify(dir string) error {
 	return err
 }
 
+// openRegular opens a file. It refuses anything but a regular one, and waits for no
+// writer of a FIFO.
+func openRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
 // digest hashes names and contents of all regular files but the digest's own.
 func digest(dir string) (sum string, size int64, err error) {
 	h := sha256.New()
@@ -61,10 +84,7 @@ func digest(dir string) (sum string, size int64, err error) {
 		if err != nil || d.IsDir() || path == filepath.Join(dir, sumFile) {
 			return err
 		}
-		if !d.Type().IsRegular() {
-			return fmt.Errorf("%s is not a regular file", path)
-		}
-		f, err := os.Open(path)
+		f, err := openRegular(path)
 		if err != nil {
 			return err
 		}
