@@ -52,7 +52,7 @@ func (e *event) Raw(has abi.CapabilitySet) ([]byte, abi.Errno) {
 		req = proto.Clone(req)
 		hide(req.ProtoReflect(), has)
 	}
-	raw, err := proto.Marshal(req)
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(req) // of maps too: the same event gives the same bytes
 	if err != nil {
 		return nil, abi.Invalid
 	}

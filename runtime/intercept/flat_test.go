@@ -3,6 +3,7 @@ package intercept_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -52,6 +53,28 @@ func TestRaw(t *testing.T) {
 			t.Errorf("%s: the runtime got %v", test.method, sent)
 		}
 	}
+}
+
+// The same request is the same bytes each time, whatever order its maps are walked in.
+func TestL8RawIsDeterministic(t *testing.T) {
+	req := secretCreate()
+	req.Config.Labels, req.Config.Annotations = map[string]string{}, map[string]string{}
+	for i := range 20 {
+		req.Config.Labels[fmt.Sprint("label", i)], req.Config.Annotations[fmt.Sprint("annotation", i)] = "x", "y"
+	}
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, func(_ context.Context, ev plugin.Event, _ *plugin.Adjustment) error {
+		for _, has := range []abi.CapabilitySet{abi.AllCapabilities, abi.CapabilitySetOf(abi.ReadRaw)} {
+			first, _ := ev.Raw(has)
+			for range 10 {
+				if raw, errno := ev.Raw(has); errno != abi.OK || !bytes.Equal(raw, first) {
+					t.Errorf("got other bytes, %v", errno)
+				}
+			}
+		}
+		return nil
+	})})
+	_, err := n.call(t.Context(), "CreateContainer", req, &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
+	n.must(err)
 }
 
 // The name of a hidden variable stays.
