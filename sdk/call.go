@@ -85,7 +85,8 @@ func Request() []byte {
 
 // Count adds to a counter, delta being 0 or more. Names are of small letters,
 // digits and underscores, with labels as in requests_total{code="200"}. It needs
-// [CapMetric].
+// [CapMetric]. A value for a name that is no counter, or for more than 64 names, is dropped
+// without an error, and the host counts it.
 func Count(name string, delta int64) error {
 	return check("Count", name, hostMetric(abi.MetricAdd, name, delta))
 }

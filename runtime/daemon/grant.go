@@ -41,6 +41,9 @@ func (l *loader) metrics() []any {
 		for _, s := range l.kept[id].metrics.All() {
 			of = append(of, slog.Int64(s.Name, s.Value))
 		}
+		if n := l.kept[id].metrics.Dropped(); n > 0 {
+			of = append(of, slog.Int64("(dropped)", n)) // of another kind, or of too many names
+		}
 		if len(of) > 0 {
 			all = append(all, slog.Group(id, of...))
 		}

@@ -19,8 +19,9 @@ const (
 
 // Metrics holds what one plugin counts and measures. It is safe for concurrent use.
 type Metrics struct {
-	mu     sync.Mutex
-	series map[string]*Series
+	mu      sync.Mutex
+	series  map[string]*Series
+	dropped int64
 }
 
 // Series is one metric with one set of labels.
@@ -42,8 +43,10 @@ const labelPattern = `[a-z_][a-z0-9_]*="[^"\\[:cntrl:]]*"`
 
 var seriesName = regexp.MustCompile(`^[a-z_][a-z0-9_]*(\{` + labelPattern + `(,` + labelPattern + `)*\})?$`)
 
-// Update takes a value. It answers abi.Invalid for what is no name or kind, for a
-// counter that would shrink, and for a name that has another kind already.
+// Update takes a value. It answers abi.Invalid for what is no name or kind, and for a
+// counter that would shrink. The answer follows from the arguments alone, or a plugin could
+// read in it what it counted for another pod: a value for a name that has another kind, or
+// for one name too many, is dropped and counted, and the answer is abi.OK.
 func (m *Metrics) Update(kind int32, name string, v int64) abi.Errno {
 	if kind < abi.MetricAdd || kind > abi.MetricObserve || kind == abi.MetricAdd && v < 0 {
 		return abi.Invalid
@@ -53,35 +56,37 @@ func (m *Metrics) Update(kind int32, name string, v int64) abi.Errno {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s, errno := m.get(kind, name)
-	if errno == abi.OK {
-		s.update(v)
+	s := m.series[name]
+	if s == nil {
+		if !seriesName.MatchString(name) {
+			return abi.Invalid
+		}
+		s = m.add(kind, name)
 	}
-	return errno
+	if s == nil || s.Kind != kind {
+		m.dropped++
+		return abi.OK
+	}
+	s.update(v)
+	return abi.OK
 }
 
-// Has reports whether there is a series of this name.
-func (m *Metrics) Has(name string) bool {
+// add returns a new series, or nil if there are as many as there may be.
+func (m *Metrics) add(kind int32, name string) *Series {
+	if len(m.series) >= MaxSeries {
+		return nil
+	}
+	s := &Series{Name: name, Kind: kind}
+	m.series[name] = s
+	return s
+}
+
+// Dropped is how many values were dropped, because their name has another kind or there
+// were MaxSeries names already.
+func (m *Metrics) Dropped() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.series[name] != nil
-}
-
-func (m *Metrics) get(kind int32, name string) (*Series, abi.Errno) {
-	s := m.series[name]
-	switch {
-	case s != nil && s.Kind != kind:
-		return nil, abi.Invalid
-	case s != nil:
-		return s, abi.OK
-	case !seriesName.MatchString(name):
-		return nil, abi.Invalid
-	case len(m.series) >= MaxSeries:
-		return nil, abi.Limit
-	}
-	s = &Series{Name: name, Kind: kind}
-	m.series[name] = s
-	return s, abi.OK
+	return m.dropped
 }
 
 func (s *Series) update(v int64) {

@@ -54,7 +54,14 @@ func TestPrintedSecretsBeyondTheBound(t *testing.T) {
 	}
 }
 
-// A new metric is named without secrets.
+// namedBefore has a metric of this name.
+func namedBefore(name string) *plugin.Metrics {
+	m := plugin.NewMetrics()
+	m.Update(abi.MetricAdd, name, 1)
+	return m
+}
+
+// A metric is named without secrets.
 func TestMetricsHaveNoSecrets(t *testing.T) {
 	ev := newEvent()
 	ev.maps[slot{abi.Container, abi.ContainerEnv}]["PASSWORD"] = secret
@@ -64,6 +71,12 @@ func TestMetricsHaveNoSecrets(t *testing.T) {
 		c.want(0, "metric", abi.MetricAdd, `seen_total{by="`+secret+`"}`, 1)
 		c.want(0, "metric", abi.MetricAdd, `seen_total{by="x"}`, 1)
 		c.wantErrno(abi.TooLarge, "metric", abi.MetricAdd, `seen_total{by="`+strings.Repeat(secret, 10)+`"}`, 1)
+	}
+	const word = "hunter2_hunter2" // it would do as a name
+	ev.maps[slot{abi.Container, abi.ContainerEnv}]["PASSWORD"] = word
+	for _, m := range []*plugin.Metrics{namedBefore(word), plugin.NewMetrics()} { // whatever was counted when it was no secret
+		c := newCaller(t, ev, PluginOptions{Granted: abi.AllCapabilities, Metrics: m})
+		c.wantErrno(abi.Invalid, "metric", abi.MetricAdd, word, 1)
 	}
 	all := m.All()
 	if len(all) != 2 || all[0].Name != `seen_total{by="(hidden)"}` || all[0].Value != 2 || all[1].Value != 2 {

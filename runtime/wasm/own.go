@@ -53,7 +53,7 @@ func metric(f *frame) int64 {
 	if errno != abi.OK {
 		return int64(errno)
 	}
-	if f.adj.Confided() && len(name) <= plugin.MaxSeriesName && !f.of.metrics.Has(name) { // it was looked at when it was new
+	if f.adj.Confided() && len(name) <= plugin.MaxSeriesName {
 		name = f.adj.Hide(name)
 	}
 	return int64(f.of.metrics.Update(f.i32(0), name, int64(f.stack[3])))

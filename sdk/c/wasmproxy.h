@@ -750,7 +750,8 @@ static inline int32_t wp_keep(wp_text key, wp_text v) {
 /* wp_forget removes a value that was kept, if it is there. */
 static inline int32_t wp_forget(wp_text key) { return wp_check(wp_kv_del(key.ptr, key.len), key); }
 
-/* wp_measure counts or measures. The kind is a WP_METRIC_. */
+/* wp_measure counts or measures. The kind is a WP_METRIC_. A value for a name of another kind,
+   or for more than 64 names, is dropped without an error, and the host counts it. */
 static inline int32_t wp_measure(int32_t kind, wp_text name, int64_t v) {
 	return wp_check(wp_metric(kind, name.ptr, name.len, v), name);
 }

@@ -89,7 +89,9 @@ pub mod kv {
 
 /// Counts and measurements. A name is of small letters, digits and `_`, with labels after
 /// it where there are any: `denied_total{tier="gold"}`. All of it needs
-/// [`Capability::Metric`](crate::Capability::Metric), and happens also if the call fails.
+/// [`Capability::Metric`](crate::Capability::Metric), and happens also if the call fails. A
+/// value for a name of another kind, or for more than 64 names, is dropped without an error,
+/// and the host counts it.
 pub mod metric {
     use super::{Result, done, host};
 
