@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -27,7 +29,7 @@ func pluginCommand() *cobra.Command {
   run      shows what it makes of one event: of a Pod, a fixture, a recorded request
   test     plays fixtures to it and compares its answers
   bench    measures it
-  install  puts a plugin that comes with this program into the plugin directory
+  install  puts a plugin into the plugin directory: a file, or one that comes with this program
 
 Exit codes: 0 success, 1 failure, 2 wrong usage, 3 the plugin refused the call (run).`,
 		Args: noSuchCommand,
@@ -56,6 +58,15 @@ func readPlugin(path string) (pluginFile, error) {
 // describing is the name of the file that says, or can say, what the plugin may do.
 func (p pluginFile) describing() string { return plugin.Name(stem(p.path) + ".json") }
 
+// checkDigest compares the module with the sha256 of the file beside it.
+func (p pluginFile) checkDigest() error {
+	sum := sha256.Sum256(p.module)
+	if has := hex.EncodeToString(sum[:]); p.beside.Digest != "" && p.beside.Digest != has {
+		return fmt.Errorf("%s: sha256: %s is wanted, and the module has %s", p.describing(), p.beside.Digest, has)
+	}
+	return nil
+}
+
 // warnings say what a plugin with this manifest, or the file beside it, asks for in vain,
 // and where serve does not do what is shown.
 func (p pluginFile) warnings(m abi.Manifest) (all []string) {
@@ -64,6 +75,9 @@ func (p pluginFile) warnings(m abi.Manifest) (all []string) {
 	}
 	if p.beside.DryRun {
 		all = append(all, fmt.Sprintf("%s says dry-run: serve logs what the plugin wants, and changes nothing", p.describing()))
+	}
+	if err := p.checkDigest(); err != nil {
+		all = append(all, fmt.Sprintf("serve does not load it: %v", err))
 	}
 	declared, unknown := m.Declared()
 	if vain := p.beside.Grant &^ declared; vain != 0 {

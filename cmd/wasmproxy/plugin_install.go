@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 
@@ -15,6 +18,8 @@ import (
 
 	plugins "github.com/wasmproxy/wasmproxy/plugins-wasm"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
@@ -22,28 +27,44 @@ import (
 func installCommand() *cobra.Command {
 	var dir, as string
 	cmd := &cobra.Command{
-		Use:   "install [NAME]",
-		Short: "Put a plugin that comes with this program into the plugin directory, or list them",
-		Long: `Put a plugin that comes with this program into the plugin directory, or list them.
+		Use:   "install [NAME|FILE]",
+		Short: "Put a plugin into the plugin directory: one that comes with this program, or a file",
+		Long: `Put a plugin into the plugin directory: one that comes with this program, or a file.
+Without an argument those that come with the program are listed.
 
-A proxy that runs takes it up within a second. The file takes the place of an older one
-at once, never half written. The directory must be one that the proxy trusts: root's or
+An argument that ends in .wasm or has a / in it is a FILE. A plugin that serve would not
+load is refused with the reason. The JSON file of that name in the plugin directory counts
+for that, with its configuration, and stays as it is: write it first.
+
+A proxy that runs takes the plugin up within a second. The file takes the place of an older
+one at once, never half written. The directory must be one that the proxy trusts: root's or
 yours, and writable by nobody else.`,
 		Example: `  wasmproxy plugin install
   wasmproxy plugin install qos
-  wasmproxy plugin install qos --as 10-qos --dir ./plugins.d`,
+  wasmproxy plugin install qos --as 10-qos --dir ./plugins.d
+  wasmproxy plugin install ./cpu-boost.wasm --as 10-cpu-boost`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return listStock(cmd)
 			}
-			return install(cmd, args[0], dir, as)
+			module, name, err := toInstall(args[0])
+			if err != nil {
+				return err
+			}
+			if as = strings.TrimSuffix(as, ".wasm"); as != "" {
+				name = as
+			}
+			if name != filepath.Base(name) || strings.HasPrefix(name, ".") {
+				return wrongUsage("--as: %q is not the name of a file", name)
+			}
+			return install(cmd, module, filepath.Join(dir, name+".wasm"))
 		},
 	}
 	settings := pflag.NewFlagSet("", pflag.ContinueOnError)
 	config.Flags(settings)
 	cmd.Flags().StringVar(&dir, "dir", settings.Lookup("plugin-dir").DefValue, "plugin directory")
-	cmd.Flags().StringVar(&as, "as", "", "name of the file without .wasm, by which plugins are ordered (default: 50-NAME)")
+	cmd.Flags().StringVar(&as, "as", "", "name of the file, by which plugins are ordered (default: 50-NAME; a FILE that begins with a number keeps its name)")
 	return cmd
 }
 
@@ -59,50 +80,104 @@ func listStock(cmd *cobra.Command) error {
 	return w.Flush()
 }
 
-func install(cmd *cobra.Command, name, dir, as string) error {
-	all := plugins.All()
-	i := slices.IndexFunc(all, func(p plugins.Plugin) bool { return p.Name == name })
-	if i < 0 {
-		var names []string
-		for _, p := range all {
-			names = append(names, p.Name)
+// numbered is how the names of files in the plugin directory begin.
+var numbered = regexp.MustCompile(`^[0-9]+-`)
+
+// toInstall returns the module that an argument names, and what its file is called unless
+// the operator says so.
+func toInstall(arg string) (module []byte, name string, err error) {
+	if strings.HasSuffix(arg, ".wasm") || strings.ContainsRune(arg, filepath.Separator) {
+		if name = stem(arg); !numbered.MatchString(name) {
+			name = "50-" + name
 		}
-		return wrongUsage("no plugin %q comes with this program; there are %s", name, strings.Join(names, ", "))
+		module, err = readModule(arg)
+		return module, name, err
 	}
-	if as == "" {
-		as = "50-" + name
+	var names []string
+	for _, p := range plugins.All() {
+		if p.Name == arg {
+			return p.Module, "50-" + arg, nil
+		}
+		names = append(names, p.Name)
 	}
-	if as != filepath.Base(as) || strings.HasPrefix(as, ".") {
-		return wrongUsage("--as: %q is not the name of a file", as)
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	return nil, "", wrongUsage("no plugin %q comes with this program; there are %s; a file is named with its path, such as ./%s.wasm",
+		arg, strings.Join(names, ", "), plugin.Name(arg))
+}
+
+// install writes the module to path, if serve would load it from there.
+func install(cmd *cobra.Command, module []byte, path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	if err := registry.CheckDir(dir); err != nil {
+	beside := strings.TrimSuffix(path, ".wasm") + ".json"
+	for _, trusted := range []string{filepath.Dir(path), beside} {
+		if err := registry.CheckTrust(trusted); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("the proxy would not load it: %w", err)
+		}
+	}
+	description, err := registry.Beside(path)
+	if err != nil {
 		return fmt.Errorf("the proxy would not load it: %w", err)
 	}
-	path := filepath.Join(dir, as+".wasm")
-	if err := writeFile(path, all[i].Module, 0o644); err != nil {
+	p := pluginFile{path, module, description}
+	in, err := p.preflight(cmd.Context())
+	if err != nil {
+		if _, missing := os.Stat(beside); errors.Is(missing, fs.ErrNotExist) {
+			return fmt.Errorf("the proxy would not load it: %w; what it is configured with goes into %s, before it is installed", err, plugin.Name(beside))
+		}
+		return fmt.Errorf("the proxy would not load it: %w", err)
+	}
+	if err := writeFile(path, module, 0o644); err != nil {
 		return err
 	}
-	return advise(cmd, path)
+	p.advise(cmd.OutOrStdout(), in)
+	return nil
+}
+
+// preflight says why serve would not load the plugin, after it has examined it as inspect
+// does, and loaded it as serve does.
+func (p pluginFile) preflight(ctx context.Context) (in wasm.Inspection, err error) {
+	settings, err := p.settings()
+	if err != nil {
+		return in, err
+	}
+	if in, err = wasm.Inspect(ctx, p.module, settings); err != nil {
+		return in, err
+	}
+	if err := p.checkDigest(); err != nil {
+		return in, err
+	}
+	if len(in.Problems) > 0 {
+		return in, errors.New(strings.Join(in.Problems, "; "))
+	}
+	code, err := os.MkdirTemp("", "wasmproxy-install-") // with a directory for it, a process of its own compiles
+	if err != nil {
+		return in, err
+	}
+	defer os.RemoveAll(code)
+	engine, err := wasm.NewEngine(ctx, wasm.Options{Log: slog.New(slog.DiscardHandler), CacheDir: code})
+	if err != nil {
+		return in, err
+	}
+	defer engine.Close(ctx)
+	load := p.loader(ctx, engine, 2)
+	loaded, err := load(fixture.Options{Config: string(p.beside.Config), Granted: p.granted(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return in, err
+	}
+	return in, loaded.Close(ctx)
 }
 
 // advise says where the plugin is, and what the operator must still do.
-func advise(cmd *cobra.Command, path string) error {
-	p, err := readPlugin(path)
-	if err != nil {
-		return err
-	}
-	in, err := wasm.Inspect(cmd.Context(), p.module, wasm.PluginOptions{})
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s\n", path)
+func (p pluginFile) advise(out io.Writer, in wasm.Inspection) {
+	fmt.Fprintf(out, "%s\n", plugin.Name(p.path))
 	if c := p.capabilities(in); len(c.Missing) > 0 {
-		fmt.Fprintf(cmd.OutOrStdout(), "it needs %s: add  %s  to %s\n", strings.Join(c.Missing, ", "), c.Add, strings.TrimSuffix(path, ".wasm")+".json")
+		beside := strings.TrimSuffix(p.path, ".wasm") + ".json"
+		fmt.Fprintf(out, "it needs %s: add  %s  to %s\n", strings.Join(c.Missing, ", "), c.Add, plugin.Name(beside))
 	}
-	return nil
+	for _, warning := range p.warnings(in.Manifest) {
+		fmt.Fprintf(out, "warning: %s\n", printable(warning))
+	}
 }
 
 // writeFile replaces a file at once: whoever reads it finds the old content or the

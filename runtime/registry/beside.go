@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 )
@@ -9,7 +8,7 @@ import (
 // Beside returns what the JSON file beside a module says of it, X.json of X.wasm: the
 // zero Description with the module's id and file if there is none. It is for tools
 // that run nothing on a node, and trusts whoever can write there. The error says what
-// is wrong with the file.
+// is wrong with the file. Its Digest is the one that the file wants, "" if it wants none.
 func Beside(module string) (Description, error) {
 	d := Description{ID: id(module), File: module}
 	path := strings.TrimSuffix(module, filepath.Ext(module)) + ".json"
@@ -22,7 +21,7 @@ func Beside(module string) (Description, error) {
 	}
 	s, err := parsePlugin(b)
 	d.take(s)
-	d.Disabled = s.disabled
+	d.Disabled, d.Digest = s.disabled, s.sha256
 	unknown := d.narrow(s.hooks)
 	if err == nil {
 		err = s.checkModule(filepath.Base(module), unknown)
@@ -33,15 +32,11 @@ func Beside(module string) (Description, error) {
 	return d, nil
 }
 
-// CheckDir says why plugins in a directory would not be believed: who can write there
-// decides what runs on the node.
-func CheckDir(dir string) error {
-	info, err := os.Stat(dir)
-	if err == nil {
-		err = pluginFiles.check(info)
-	}
-	if err != nil {
-		return &fileError{dir, cause(err)}
+// CheckTrust says why a plugin directory, or a file in it, would not be believed: who can
+// write there decides what runs on the node.
+func CheckTrust(path string) error {
+	if err := trusted(path); err != nil {
+		return &fileError{path, err}
 	}
 	return nil
 }
