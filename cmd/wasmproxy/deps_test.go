@@ -17,7 +17,7 @@ const module = "github.com/wasmproxy/wasmproxy/"
 var mayImport = map[string]string{
 	"runtime/cri":              "abi",
 	"runtime/proxy":            "runtime/cri",
-	"runtime/plugin":           "abi",
+	"runtime/plugin":           "abi runtime/cgroup/rules",
 	"runtime/wasm":             "abi runtime/plugin runtime/wasm/binary runtime/wasm/codecache runtime/wasm/fuel runtime/wasm/pool runtime/wasm/preflight runtime/wasm/schema",
 	"runtime/wasm/pool":        "runtime/plugin",
 	"runtime/wasm/preflight":   "abi runtime/wasm/binary",
@@ -34,7 +34,7 @@ var mayImport = map[string]string{
 	"runtime/rehearsal":        "abi runtime/cgroup runtime/cri runtime/fixture runtime/intercept runtime/kubelet runtime/plugin runtime/pods",
 	"cmd/wasmproxy":            "abi plugins-wasm runtime/config runtime/daemon runtime/fixture runtime/plugin runtime/registry runtime/rehearsal runtime/wasm cmd/wasmproxy/demo cmd/wasmproxy/scaffold",
 	"cmd/wasmproxy/demo":       "plugins-wasm runtime/config runtime/daemon runtime/kubelet runtime/rehearsal",
-	"abi/internal/generate":    "abi",
+	"abi/internal/generate":    "abi runtime/cgroup/rules",
 	"runtime/fixture":          "abi runtime/plugin runtime/cgroup/rules",
 	"sdk":                      "abi sdk/internal/native sdk/internal/tune",
 	"sdk/internal/native":      "abi",

@@ -24,8 +24,6 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
 // FS gives access to the cgroups beneath one root. Its methods may be called
@@ -136,9 +134,4 @@ func fsMagic(dir string) (int64, error) {
 		return 0, fmt.Errorf("statfs: %w", err)
 	}
 	return int64(st.Type), nil // the field's type differs between architectures
-}
-
-// Parse is that of [rules.Set]. A kernel without the file is found out only by Write.
-func (f *FS) Parse(file, value string) (string, error) {
-	return rules.Set(f.version).Parse(file, value)
 }

@@ -37,9 +37,9 @@ func (f *FS) Read(group, file string) (string, error) {
 	return v, nil
 }
 
-// Write parses the value as Parse does and writes it to the group's file, named
-// as in v2. The codes of its error are those of Parse and Read; a value that the
-// kernel refuses is abi.Invalid, such as a burst above the quota.
+// Write parses the value as [rules.Set.Parse] does and writes it to the group's file, named
+// as in v2: one of those that cgroup_set writes. The codes of its error are those of Parse
+// and Read; a value that the kernel refuses is abi.Invalid, such as a burst above the quota.
 //
 // While an update of the group is held back, cpu.idle and cpu.max.burst are
 // only noted. They are written when the last such update ends, the burst then no
@@ -91,7 +91,11 @@ func (f *FS) put(rel string, x *rules.File, value string) error {
 	if err != nil {
 		return err
 	}
-	_, err = h.WriteString(value)
+	for line := range strings.SplitAfterSeq(value, "\n") { // the kernel takes one at a time
+		if _, err = h.WriteString(line); err != nil {
+			break
+		}
+	}
 	if closeErr := h.Close(); err == nil {
 		err = closeErr
 	}

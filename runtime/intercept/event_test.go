@@ -161,7 +161,7 @@ func setAll(adj *plugin.Adjustment, hook abi.Hook, object abi.Object) error {
 		"cgroup_parent": "/kubepods/x", "runtime_handler": "kata", "image": "web:2", "working_dir": "/tmp", "run_as_username": "web",
 	}
 	keys := map[string]string{
-		"resources.hugepage_limits": "1GB", "resources.unified": "io.max", "overhead.hugepage_limits": "1GB", "overhead.unified": "io.max",
+		"resources.hugepage_limits": "1GB", "resources.unified": "pids.max", "overhead.hugepage_limits": "1GB", "overhead.unified": "pids.max",
 	}
 	elements := map[string]string{
 		"mounts": recordOf("container_path", "/set", "host_path", "/mnt", "readonly", "true"), "devices": recordOf("container_path", "/dev/set", "host_path", "/dev/a", "permissions", "rw"),
@@ -199,7 +199,7 @@ func setAll(adj *plugin.Adjustment, hook abi.Hook, object abi.Object) error {
 func TestEveryWritableFieldLands(t *testing.T) {
 	resources := &runtimeapi.LinuxContainerResources{
 		CpuPeriod: 1000, CpuQuota: 1000, CpuShares: 1000, MemoryLimitInBytes: 1000, OomScoreAdj: 1000, MemorySwapLimitInBytes: 1000,
-		CpusetCpus: "2", CpusetMems: "1", HugepageLimits: []*runtimeapi.HugepageLimit{{PageSize: "1GB", Limit: 7}}, Unified: map[string]string{"io.max": "7"},
+		CpusetCpus: "2", CpusetMems: "1", HugepageLimits: []*runtimeapi.HugepageLimit{{PageSize: "1GB", Limit: 7}}, Unified: map[string]string{"pids.max": "7"},
 	}
 	t.Run("update", func(t *testing.T) {
 		n := newNode(t, []plugin.Member{on(abi.PreUpdateContainerResources, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
@@ -245,7 +245,7 @@ func TestEveryWritableFieldLands(t *testing.T) {
 		n.must(err)
 		known := fullResources() // what the request leaves out is the sum of before
 		known.HugepageLimits = append(known.HugepageLimits, resources.HugepageLimits...)
-		known.Unified["io.max"] = "7"
+		known.Unified["pids.max"] = "7"
 		known.CpuPeriod, known.CpuQuota, known.CpuShares, known.MemoryLimitInBytes, known.OomScoreAdj, known.MemorySwapLimitInBytes = 1000, 1000, 1000, 1000, 1000, 1000
 		known.CpusetCpus, known.CpusetMems = "2", "1"
 		want := &runtimeapi.UpdatePodSandboxResourcesRequest{PodSandboxId: "pod1", Overhead: resources, Resources: known}

@@ -14,14 +14,10 @@ const (
 	maxReason  = 1 << 10   // bytes of a rejection's reason that are kept
 )
 
-// Files says what may be written to cgroup files on this node.
+// Files is the cgroup file system of this node. Package rules says what may be written to it.
 type Files interface {
 	// Version is that of the cgroup hierarchy, 1 or 2.
 	Version() int
-	// Parse returns value as it would be written to file, which is given by its
-	// v2 name, so that two ways to write one value are equal. The error says
-	// why a plugin may not write it, and wraps an abi.Errno.
-	Parse(file, value string) (string, error)
 }
 
 // Adjustment collects what one plugin asks for in one call. It is a
@@ -184,8 +180,8 @@ func (o owners) claim(c *Change) *ConflictError {
 	if o == nil {
 		return nil
 	}
-	for _, s := range c.slots(make([]slot, 0, 2)) {
-		if first, taken := o[s]; taken && !first.Change.agrees(c) {
+	for _, s := range c.slots(make([]slot, 0, maxSlots)) {
+		if first, taken := o[s]; taken && !s.agrees(&first.Change, c) {
 			return &ConflictError{Change: *c, First: first.Plugin}
 		}
 	}
@@ -198,7 +194,7 @@ func (o *owners) record(changes []Owned) {
 		*o = owners{}
 	}
 	for _, c := range changes {
-		for _, s := range c.Change.slots(make([]slot, 0, 2)) {
+		for _, s := range c.Change.slots(make([]slot, 0, maxSlots)) {
 			if first, taken := (*o)[s]; !taken || first.Plugin == c.Plugin {
 				(*o)[s] = c
 			}

@@ -44,8 +44,7 @@ func (s *subject) LogValue() slog.Value {
 // v2 is a node with cgroup v2 on which every file may be written.
 type v2 struct{}
 
-func (v2) Version() int                          { return 2 }
-func (v2) Parse(_, value string) (string, error) { return strings.TrimSpace(value), nil }
+func (v2) Version() int { return 2 }
 
 func set(f abi.Field, v int64) function {
 	return func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {

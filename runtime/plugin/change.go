@@ -1,10 +1,12 @@
 package plugin
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
 // Op is what a Change does.
@@ -126,46 +128,54 @@ type slot struct {
 	key    string
 }
 
-// unifiedFields maps cgroup v2 files to the CRI fields that set them.
-var unifiedFields = map[string][]abi.Field{
-	"cpu.weight":      {abi.CPUShares},
-	"cpu.max":         {abi.CPUQuota, abi.CPUPeriod},
-	"memory.max":      {abi.MemoryLimit},
-	"memory.swap.max": {abi.MemorySwap},
-	"cpuset.cpus":     {abi.CpusetCpus},
-	"cpuset.mems":     {abi.CpusetMems},
-}
+// maxSlots is how many slots a change has at most: cpu.max is its own and two fields'.
+const maxSlots = 3
 
-// slots appends what the change claims to claims: one slot, or two for cpu.max.
+// slots appends what the change claims to claims: its field, or its file and the fields
+// that set the file.
 func (c *Change) slots(claims []slot) []slot {
 	object := c.Object
 	if c.Own {
 		object = c.Of
 	}
-	file := c.Op == WriteFile || c.Field == abi.Resources+abi.Unified
+	base, file := c.file()
 	if !file {
 		return append(claims, slot{object, c.Field, c.Key})
 	}
-	fields := unifiedFields[c.Key]
-	if fields == nil {
+	x, size := rules.Find(c.Key)
+	if x == nil {
 		return append(claims, slot{object, 0, c.Key})
 	}
-	for _, f := range fields {
-		claims = append(claims, slot{object, abi.Resources + f, ""})
+	claims = append(claims, slot{object, 0, cmp.Or(x.Same, c.Key)})
+	for _, f := range x.Fields {
+		claims = append(claims, slot{object, base + f, size})
 	}
 	return claims
 }
 
-// agrees reports whether two claims on one slot want the same. What is written
-// by different ways to one slot never agrees, except the unified map and the
-// cgroup file, which take the same text.
-func (c *Change) agrees(d *Change) bool {
-	return c.family() == d.family() && c.Int == d.Int && c.Text == d.Text
+// file reports whether the change is of a cgroup file, by either way, and which
+// block of fields sets the same group's files.
+func (c *Change) file() (base abi.Field, yes bool) {
+	if c.Op == WriteFile {
+		return abi.Resources, true
+	}
+	f, ok := c.resource()
+	return c.Field - f, ok && f == abi.Unified
 }
 
-func (c *Change) family() Op {
-	if c.Op == SetEntry && c.Field == abi.Resources+abi.Unified {
-		return WriteFile
+// agrees reports whether two claims on a slot want the same. A field and a file never
+// do. Two ways to write one file do if they write the same text; two files that one field
+// sets are no more than neighbours.
+func (s slot) agrees(c, d *Change) bool {
+	_, file := c.file()
+	_, other := d.file()
+	switch {
+	case file != other:
+		return false
+	case file && s.field != 0:
+		return true // the slots of their own tell
+	case file:
+		return c.Key == d.Key && c.Text == d.Text && (c.Op == DeleteEntry) == (d.Op == DeleteEntry)
 	}
-	return c.Op
+	return c.Op == d.Op && c.Int == d.Int && c.Text == d.Text
 }

@@ -1,12 +1,15 @@
 package plugin
 
 import (
+	"errors"
+	"fmt"
 	"path"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
 // reserved is the prefix of the labels and annotations by which kubelet finds
@@ -27,7 +30,7 @@ func (a *Adjustment) check(c *Change) error {
 		return refused(c, abi.NotFound, "no field "+strconv.Itoa(int(c.Field)))
 	}
 	if !c.Op.fits(info.Type) {
-		return refused(c, abi.Invalid, "not of the field's type")
+		return refused(c, abi.Invalid, "the field is of type "+info.Type.String())
 	}
 	if err := permit(c, a.has); err != nil {
 		return err
@@ -39,10 +42,13 @@ func (a *Adjustment) check(c *Change) error {
 		return refused(c, abi.Unsupported, "an update of another container adds to what it has")
 	}
 	if !c.encodable() {
-		return refused(c, abi.Invalid, "not UTF-8")
+		return refused(c, abi.Invalid, "want UTF-8")
 	}
 	if info.Type == abi.Set {
 		return checkElement(c)
+	}
+	if f, ok := c.resource(); ok && f == abi.Unified {
+		return a.checkUnified(c)
 	}
 	if errno, reason := a.checkValue(c); errno != abi.OK {
 		return refused(c, errno, reason)
@@ -53,6 +59,11 @@ func (a *Adjustment) check(c *Change) error {
 func refused(c *Change, errno abi.Errno, reason string) error {
 	return &WriteError{Target: c.Target(), Errno: errno, Reason: reason}
 }
+
+// quoted shows a value that was refused.
+func quoted(value string) string { return strconv.Quote(Printable(value, maxShown)) }
+
+const maxShown = 64 // bytes of a value in an error
 
 // permit refuses a change that needs what the plugin has not.
 func permit(c *Change, has abi.CapabilitySet) error {
@@ -101,12 +112,23 @@ func (a *Adjustment) checkFile(c *Change) error {
 	if a.files == nil {
 		return refused(c, abi.Unsupported, "no cgroup file system")
 	}
-	value, err := a.files.Parse(c.Key, c.Text)
-	if err != nil {
-		return err
+	return a.parse(c, rules.CgroupSet)
+}
+
+// parse brings a value for a cgroup file into its normal form, in which two ways to write
+// one value are equal.
+func (a *Adjustment) parse(c *Change, way rules.Ways) (err error) {
+	set := rules.Set(a.files.Version())
+	if c.Op == DeleteEntry {
+		err = set.Check(way, c.Kind(), c.Key)
+	} else {
+		c.Text, err = set.Parse(way, c.Kind(), c.Key, c.Text)
 	}
-	c.Text = value
-	return nil
+	var why *rules.Error
+	if errors.As(err, &why) {
+		return refused(c, why.Code, why.Reason())
+	}
+	return err
 }
 
 // encodable reports whether a message can hold the change: protobuf takes no
@@ -170,8 +192,6 @@ func (a *Adjustment) checkResource(f abi.Field, c *Change) (abi.Errno, string) {
 		return checkCpuset(c.Text)
 	case abi.HugepageLimits:
 		return checkHugepages(c)
-	case abi.Unified:
-		return a.checkUnified(c.Key)
 	}
 	return checkInt64(f, c.Int)
 }
@@ -183,7 +203,7 @@ var bounds = [...]struct {
 	unlimited bool
 }{
 	abi.CPUPeriod:   {1_000, 1_000_000, false},
-	abi.CPUQuota:    {1_000, 1 << 44, true},
+	abi.CPUQuota:    {1_000, 1<<44 - 1, true},
 	abi.CPUShares:   {2, 262_144, false},
 	abi.MemoryLimit: {1, 1<<63 - 1, true},
 	abi.MemorySwap:  {1, 1<<63 - 1, true},
@@ -198,59 +218,49 @@ func checkInt64(f abi.Field, v int64) (abi.Errno, string) {
 	if b.max == 0 || v >= b.min && v <= b.max || v == -1 && b.unlimited {
 		return abi.OK, ""
 	}
-	return abi.Invalid, strconv.FormatInt(v, 10) + " is outside " + strconv.FormatInt(b.min, 10) + "…" + strconv.FormatInt(b.max, 10)
+	reason := fmt.Sprintf("%d: want %d to %d", v, b.min, b.max)
+	if info := FieldOf(abi.Container, abi.Resources+f); info.Unit != "" {
+		reason += " " + info.Unit
+	}
+	if b.unlimited {
+		reason += ", or -1 for no limit"
+	}
+	return abi.Invalid, reason
 }
 
 // checkCpuset takes the kernel's list format, "0-3,7"; empty is no restriction.
 func checkCpuset(list string) (abi.Errno, string) {
-	if list == "" {
+	if list == "" || rules.IsList(list) {
 		return abi.OK, ""
 	}
-	for part := range strings.SplitSeq(list, ",") {
-		first, last, ranged := strings.Cut(part, "-")
-		if !ranged {
-			last = first
-		}
-		from, err1 := strconv.ParseUint(first, 10, 16)
-		to, err2 := strconv.ParseUint(last, 10, 16)
-		if err1 != nil || err2 != nil || from > to {
-			return abi.Invalid, strconv.Quote(list) + " is not a list of numbers and ranges"
-		}
-	}
-	return abi.OK, ""
+	return abi.Invalid, quoted(list) + ": want numbers and ranges such as 0-3,7"
 }
 
 func checkHugepages(c *Change) (abi.Errno, string) {
-	size, unit := strings.CutSuffix(c.Key, "B")
-	if !unit || len(size) < 2 || !strings.ContainsAny(size[len(size)-1:], "KMG") {
-		return abi.Invalid, "page size is written like 2MB or 1GB"
-	}
-	if _, err := strconv.ParseUint(size[:len(size)-1], 10, 32); err != nil {
-		return abi.Invalid, "page size is written like 2MB or 1GB"
+	if !rules.IsPageSize(c.Key) {
+		return abi.Invalid, "want a page size such as 2MB or 1GB"
 	}
 	if _, err := strconv.ParseUint(c.Text, 10, 64); c.Op == SetEntry && err != nil {
-		return abi.Invalid, "limit is a number of bytes"
+		return abi.Invalid, quoted(c.Text) + ": want a number of bytes"
 	}
 	return abi.OK, ""
 }
 
-// checkUnified refuses the unified map on cgroup v1, where runc fails the whole container for it.
-func (a *Adjustment) checkUnified(file string) (abi.Errno, string) {
-	if a.files == nil || a.files.Version() != 2 {
-		return abi.Unsupported, "unified needs cgroup v2"
+// checkUnified holds a key of the unified map to the same table as cgroup_set: the runtime
+// writes it to the container's cgroup as root, whatever it is.
+func (a *Adjustment) checkUnified(c *Change) error {
+	if a.files == nil {
+		return refused(c, abi.Unsupported, "unified needs cgroup v2")
 	}
-	if !strings.Contains(file, ".") || strings.ContainsAny(file, "/\x00\n") {
-		return abi.Invalid, "not the name of a cgroup v2 file"
-	}
-	return abi.OK, ""
+	return a.parse(c, rules.Unified)
 }
 
 func checkEnv(c *Change) (abi.Errno, string) {
 	if c.Key == "" || strings.ContainsAny(c.Key, "=\x00") {
-		return abi.Invalid, "not the name of an environment variable"
+		return abi.Invalid, "want a name of an environment variable, without = and NUL bytes"
 	}
 	if strings.ContainsRune(c.Text, 0) {
-		return abi.Invalid, "value holds a NUL byte"
+		return abi.Invalid, "want a value without NUL bytes"
 	}
 	return abi.OK, ""
 }
@@ -259,7 +269,7 @@ func checkCgroupParent(parent string) (abi.Errno, string) {
 	absolute := strings.HasPrefix(parent, "/") && parent == path.Clean(parent)
 	slice := strings.HasSuffix(parent, ".slice") && !strings.Contains(parent, "/")
 	if !absolute && !slice || strings.ContainsRune(parent, 0) {
-		return abi.Invalid, "neither an absolute, clean path nor a systemd slice"
+		return abi.Invalid, quoted(parent) + ": want an absolute, clean path, or a systemd slice"
 	}
 	return abi.OK, ""
 }
@@ -267,9 +277,9 @@ func checkCgroupParent(parent string) (abi.Errno, string) {
 func checkMetadata(c *Change) (abi.Errno, string) {
 	switch {
 	case c.Key == "" || strings.ContainsRune(c.Key, 0):
-		return abi.Invalid, "not a key"
+		return abi.Invalid, "want a key of one byte or more, without NUL bytes"
 	case strings.HasPrefix(c.Key, reserved):
-		return abi.Denied, "keys under " + reserved + " are kubelet's"
+		return abi.Denied, "keys that begin with " + reserved + " are kubelet's"
 	}
 	return abi.OK, ""
 }

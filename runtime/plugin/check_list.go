@@ -17,7 +17,7 @@ const maxID = 1<<31 - 1
 
 func checkID(v int64) (abi.Errno, string) {
 	if v < 0 || v > maxID {
-		return abi.Invalid, strconv.FormatInt(v, 10) + " is not a user or group"
+		return abi.Invalid, strconv.FormatInt(v, 10) + ": want a user or group, 0 to " + strconv.Itoa(maxID)
 	}
 	return abi.OK, ""
 }
@@ -25,7 +25,7 @@ func checkID(v int64) (abi.Errno, string) {
 // checkArguments takes what execve does.
 func checkArguments(c *Change) (abi.Errno, string) {
 	if slices.ContainsFunc(c.Elements(), func(e string) bool { return strings.ContainsRune(e, 0) }) {
-		return abi.Invalid, "an element holds a NUL byte"
+		return abi.Invalid, "want elements without NUL bytes"
 	}
 	return abi.OK, ""
 }
@@ -39,21 +39,21 @@ var (
 )
 
 func checkText(c *Change) (abi.Errno, string) {
-	ok, reason := true, ""
+	ok, want := true, ""
 	switch {
 	case c.Kind() == abi.Pod && c.Field == abi.PodCgroupParent:
 		return checkCgroupParent(c.Text)
 	case c.Kind() == abi.Pod && c.Field == abi.PodRuntimeHandler:
-		ok, reason = c.Text == "" || handlerName.MatchString(c.Text), "not the name of a runtime handler"
+		ok, want = c.Text == "" || handlerName.MatchString(c.Text), "the name of a runtime handler: letters, digits and . _ -"
 	case c.Kind() == abi.Event && c.Field == abi.EventImage, c.Kind() == abi.Container && c.Field == abi.ContainerImage:
-		ok, reason = imageName.MatchString(c.Text), "not the name of an image"
+		ok, want = imageName.MatchString(c.Text), "the name of an image"
 	case c.Field == abi.ContainerWorkingDir:
-		ok, reason = c.Text == "" || clean(c.Text), "not an absolute, clean path"
+		ok, want = c.Text == "" || clean(c.Text), "an absolute, clean path"
 	case c.Field == abi.ContainerRunAsUsername:
-		ok, reason = c.Text == "" || userName.MatchString(c.Text), "not the name of a user"
+		ok, want = c.Text == "" || userName.MatchString(c.Text), "the name of a user, without spaces, colons and commas"
 	}
 	if !ok {
-		return abi.Invalid, reason
+		return abi.Invalid, quoted(c.Text) + ": want " + want
 	}
 	return abi.OK, ""
 }
@@ -91,7 +91,7 @@ func checkElement(c *Change) error {
 
 func checkKey(c *Change) error {
 	if c.Key == "" || strings.ContainsRune(c.Key, 0) {
-		return refused(c, abi.Invalid, "not a key")
+		return refused(c, abi.Invalid, "want a key of one byte or more, without NUL bytes")
 	}
 	return nil
 }
@@ -101,12 +101,12 @@ func checkPlain(c *Change) string {
 	switch c.Field {
 	case abi.ContainerCDIDevices:
 		if !cdiDevice.MatchString(c.Text) {
-			return "a CDI device is written vendor/class=name"
+			return quoted(c.Text) + ": want vendor/class=name"
 		}
 	case abi.ContainerSupplementalGroups:
 		n, err := strconv.ParseUint(c.Text, 10, 64)
 		if err != nil || n > maxID || c.Text != strconv.FormatUint(n, 10) {
-			return "not a number of a group"
+			return quoted(c.Text) + ": want the number of a group, 0 to " + strconv.Itoa(maxID)
 		}
 	}
 	return ""
@@ -139,7 +139,7 @@ func readRecord(record *abi.RecordInfo, text string) (values map[string]string, 
 func checkRecord(f abi.Field, values map[string]string) string {
 	for _, key := range []string{"container_path", "host_path"} {
 		if !clean(values[key]) {
-			return key + " is not an absolute, clean path"
+			return key + " " + quoted(values[key]) + ": want an absolute, clean path"
 		}
 	}
 	if values["container_path"] == "/" {
@@ -154,13 +154,13 @@ func checkRecord(f abi.Field, values map[string]string) string {
 func checkMount(values map[string]string) string {
 	for _, key := range []string{"readonly", "selinux_relabel", "recursive_read_only"} {
 		if v := values[key]; v != "" && v != "true" {
-			return key + " is neither true nor false"
+			return key + " " + quoted(v) + ": want true or false"
 		}
 	}
 	switch values["propagation"] {
 	case "", "private", "host_to_container", "bidirectional":
 	default:
-		return "propagation is none of private, host_to_container and bidirectional"
+		return "propagation " + quoted(values["propagation"]) + ": want private, host_to_container or bidirectional"
 	}
 	private := values["propagation"] == "" || values["propagation"] == "private"
 	if values["recursive_read_only"] != "" && (values["readonly"] == "" || !private) {
@@ -172,7 +172,7 @@ func checkMount(values map[string]string) string {
 // checkPermissions takes those of the kernel's device cgroup.
 func checkPermissions(p string) string {
 	if p == "" || strings.Trim(p, "rwm") != "" || len(p) > 3 {
-		return "permissions are any of r, w and m"
+		return "permissions " + quoted(p) + ": want any of r, w and m"
 	}
 	return ""
 }

@@ -9,16 +9,10 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// v1 is a node on which only cpu.idle may be written.
+// v1 is a node with cgroup v1.
 type v1 struct{}
 
 func (v1) Version() int { return 1 }
-func (v1) Parse(file, value string) (string, error) {
-	if file != "cpu.idle" {
-		return "", abi.Unsupported
-	}
-	return value, nil
-}
 
 func TestWritesAreChecked(t *testing.T) {
 	type adj = *plugin.Adjustment

@@ -172,6 +172,35 @@ func newEventResources(t *testing.T) *pb.LinuxContainerResources {
 	return req.(*pb.ContainerResourceHookRequest).GetContainerResources()
 }
 
+// A hook server is held to the same table of cgroup files as any plugin. What kubelet itself
+// asked for is neither refused nor touched, whatever it is.
+func TestUnifiedOfAHookServerIsChecked(t *testing.T) {
+	sent := []entry{{"cgroup.freeze", "0"}, {"memory.high", "1000000"}}
+	for _, test := range []struct {
+		name    string
+		unified map[string]string
+		want    []string
+		errno   abi.Errno
+	}{
+		{"an echo of what kubelet sent", map[string]string{"cgroup.freeze": "0", "memory.high": "1000000"}, nil, abi.OK},
+		{"nothing of what kubelet sent", map[string]string{}, nil, abi.OK},
+		{"a file of its own", map[string]string{"cgroup.freeze": "0", "memory.min": " 04096"}, []string{`container.resources.unified["memory.min"]=4096`}, abi.OK},
+		{"processes of the node", map[string]string{"cgroup.freeze": "0", "cgroup.procs": "1"}, nil, abi.Denied},
+		{"another value of kubelet's", map[string]string{"cgroup.freeze": "1"}, nil, abi.Denied},
+		{"several lines", map[string]string{"memory.high": "1\n2"}, nil, abi.Invalid},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			ev := newEvent(abi.PreCreateContainer)
+			ev.entries[field{abi.Container, abi.Resources + abi.Unified}] = sent
+			p := plugged(t, answering(&pb.ContainerResourceHookResponse{ContainerResources: &pb.LinuxContainerResources{Unified: test.unified}}))
+			changes, err := ask(t, p, ev)
+			if diff := cmp.Diff(test.want, asked(changes)); diff != "" || plugin.ErrnoOf(err) != test.errno {
+				t.Errorf("got %v, want %v; changes differ (-want +got):\n%s", err, test.errno, diff)
+			}
+		})
+	}
+}
+
 // TestWhatAHookCannotChange passes over what the hook has no way to change, as
 // the incumbent does: servers answer every hook alike.
 func TestWhatAHookCannotChange(t *testing.T) {

@@ -116,8 +116,7 @@ func plugged(t testing.TB, s hookServer) *remote.Plugin {
 // files is a node with cgroup v2.
 type files struct{}
 
-func (files) Version() int                          { return 2 }
-func (files) Parse(_, value string) (string, error) { return value, nil }
+func (files) Version() int { return 2 }
 
 // ask calls the plugin about ev and returns what it wants changed.
 func ask(t testing.TB, p plugin.Plugin, ev plugin.Event) ([]plugin.Change, error) {

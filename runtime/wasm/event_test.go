@@ -201,12 +201,6 @@ func (e *testEvent) LogValue() slog.Value {
 type v2 struct{}
 
 func (v2) Version() int { return 2 }
-func (v2) Parse(file, value string) (string, error) {
-	if file == "cpu.max" {
-		return "", abi.Denied
-	}
-	return value, nil
-}
 
 // record is what was logged. It is safe for concurrent use.
 type record struct {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
 // specification is ABI.md: its tables, each after its marker, and the signatures
@@ -67,7 +68,7 @@ func (t table) String() string {
 
 func tables(c *constantSet) []table {
 	return []table{
-		exportsTable(c), hooksTable(), fieldsTable(), recordsTable(), functionsTable(), capabilitiesTable(), errorsTable(c),
+		exportsTable(c), hooksTable(), fieldsTable(), recordsTable(), filesTable(), functionsTable(), capabilitiesTable(), errorsTable(c),
 		constantsTable("features", c, "FeatureCgroupV2", "feature", "is there if"),
 		constantsTable("kinds", c, "ByPodID", "kind", "name is → result"),
 		constantsTable("codes", c, "RejectInvalidArgument", "code", "gRPC"),
@@ -162,6 +163,28 @@ func recordsTable() table {
 	for _, r := range abi.Records {
 		info, _ := abi.FieldOf(r.Object, r.Field)
 		t.rows = append(t.rows, []string{r.Object.String() + "." + info.Name, "`" + r.Key + "`", "`" + strings.Join(r.Keys, "`, `") + "`"})
+	}
+	return t
+}
+
+// filesTable is that of the cgroup files that plugins may write.
+func filesTable() table {
+	t := table{"cgroup-files", [][]string{{"file", "of a pod", "of a container", "value", "lines", "cgroup", "CRI's field of the same"}}}
+	for i := range rules.Files {
+		x := &rules.Files[i]
+		lines, versions := "one", "v2"
+		if x.Lines {
+			lines = "one for each device or resource"
+		}
+		if x.Controller != "" {
+			versions = "v1, v2"
+		}
+		var fields []string
+		for _, f := range x.Fields {
+			info, _ := abi.FieldOf(abi.Container, abi.Resources+f)
+			fields = append(fields, strings.TrimPrefix(info.Name, "resources."))
+		}
+		t.rows = append(t.rows, []string{"`" + x.Name + "`", x.Pod.String(), x.Container.String(), x.Value, lines, versions, strings.Join(fields, ", ")})
 	}
 	return t
 }

@@ -34,6 +34,14 @@ func (e *Error) Error() string {
 	return s + ": " + e.Code.Error() + ": " + e.Err.Error()
 }
 
+// Reason is the cause with the value, for who has named the file already.
+func (e *Error) Reason() string {
+	if e.Value == "" || e.Code == abi.Denied {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("%.64q: ", e.Value) + e.Err.Error()
+}
+
 // Unwrap gives errors.Is and errors.As the code and the cause.
 func (e *Error) Unwrap() []error { return []error{e.Code, e.Err} }
 

@@ -3,18 +3,26 @@
 // library and package abi: package sdktest brings it to the tests of plugins.
 package rules
 
+import (
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
 // Set are the rules of one cgroup version, 1 or 2.
 type Set int
 
 // Version returns the version.
 func (s Set) Version() int { return int(s) }
 
-// Parse returns the value as it is written to the file: without spaces around it, leading
-// zeros or a plus sign. Two values that mean the same come out equal. Its error wraps
-// abi.Denied for a file that is not on the list, abi.Unsupported for one that this cgroup
-// version lacks, abi.TooLarge, or abi.Invalid for a value out of range.
-func (s Set) Parse(file, value string) (string, error) {
-	x, err := Lookup(file)
+// Parse returns the value as it is written to the file of a pod or container: without
+// spaces around it, leading zeros or a plus sign. Two values that mean the same come out
+// equal. way is CgroupSet or Unified. Its error is an [*Error], whose code is
+// abi.Unsupported for a file that this cgroup version lacks, and for Unified on v1;
+// abi.Invalid for a name that no cgroup file has and for a value out of range;
+// abi.Denied for a file that may not be written in this way; or abi.TooLarge.
+func (s Set) Parse(way Ways, o abi.Object, file, value string) (string, error) {
+	x, err := s.find(way, o, file)
 	if err != nil {
 		return "", Fail("check", "", file, value, err)
 	}
@@ -23,4 +31,28 @@ func (s Set) Parse(file, value string) (string, error) {
 		return "", Fail("check", "", file, value, err)
 	}
 	return v, nil
+}
+
+// Check is Parse for a file whose value is not at hand, such as one that is taken away.
+func (s Set) Check(way Ways, o abi.Object, file string) error {
+	if _, err := s.find(way, o, file); err != nil {
+		return Fail("check", "", file, "", err)
+	}
+	return nil
+}
+
+func (s Set) find(way Ways, o abi.Object, file string) (*File, error) {
+	if way == Unified {
+		if s != 2 { // where runc fails the whole container for it
+			return nil, Reason(abi.Unsupported, "unified needs cgroup v2")
+		}
+		if !strings.Contains(file, ".") || strings.ContainsAny(file, "/\x00\n") {
+			return nil, Reason(abi.Invalid, "not the name of a cgroup v2 file")
+		}
+	}
+	x, _ := Find(file)
+	if x == nil || x.Ways(o)&way == 0 {
+		return nil, unlisted(way, o, x)
+	}
+	return x, nil
 }

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -9,71 +8,232 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 )
 
-// MaxValue is the longest value in bytes; the longest that a file of the table
-// takes is far shorter.
-const MaxValue = 128
+// Bounds of a value. The longest line that a file of the table takes is far shorter, and
+// no node has as many block devices that a plugin would name.
+const (
+	MaxValue = 128 // bytes of one line
+	MaxLines = 64
+)
 
-// parser turns what a plugin gave into the one spelling that is written.
-type parser func(value string) (string, error)
+const (
+	// maxBandwidth is the largest quota or burst in microseconds, about 203 days:
+	// MAX_BW in the kernel's kernel/sched/sched.h.
+	maxBandwidth = 1<<44 - 1
+	maxPIDs      = 4 << 20 // PID_MAX_LIMIT in the kernel's include/linux/threads.h
+)
+
+// parser turns one line that a plugin gave into the one spelling that is written.
+type parser func(line string) (string, bool)
 
 // Parse is that of [Set] for one file.
 func (x *File) Parse(version int, value string) (string, error) {
 	if _, _, err := x.At(version); err != nil {
 		return "", err
 	}
-	if len(value) > MaxValue {
-		return "", Reason(abi.TooLarge, "%d bytes, limit %d", len(value), MaxValue)
+	if len(value) > MaxValue && !x.Lines {
+		return "", Reason(abi.TooLarge, "%d bytes, the limit is %d", len(value), MaxValue)
 	}
-	v, err := x.parse(strings.TrimSpace(value))
-	if err != nil {
-		return "", Reason(abi.Invalid, "%w", err)
+	lines := []string{value}
+	if x.Lines {
+		lines = strings.SplitN(strings.TrimSpace(value), "\n", MaxLines+1)
 	}
-	return v, nil
+	if len(lines) > MaxLines {
+		return "", Reason(abi.TooLarge, "more than %d lines", MaxLines)
+	}
+	for i, line := range lines {
+		if len(line) > MaxValue {
+			return "", Reason(abi.TooLarge, "a line of %d bytes, the limit is %d", len(line), MaxValue)
+		}
+		v, ok := x.parse(strings.TrimSpace(line))
+		if !ok {
+			return "", Reason(abi.Invalid, "want %s%s", x.Value, x.each())
+		}
+		lines[i] = v
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+func (x *File) each() string {
+	if x.Lines {
+		return "; one line for each device or resource"
+	}
+	return ""
 }
 
 func integer(low, high int64) parser {
-	return func(value string) (string, error) {
+	return func(value string) (string, bool) {
 		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil || n < low || n > high {
-			return "", fmt.Errorf("want a whole number from %d to %d", low, high)
-		}
-		return strconv.FormatInt(n, 10), nil
+		return strconv.FormatInt(n, 10), err == nil && n >= low && n <= high
 	}
 }
 
-func bytesOrMax(value string) (string, error) {
+// orMax takes the word max besides.
+func orMax(low, high int64) parser {
+	number := integer(low, high)
+	return func(value string) (string, bool) {
+		if value == "max" {
+			return value, true
+		}
+		return number(value)
+	}
+}
+
+const bytesText = "bytes, or max"
+
+// bytesOrMax takes no unit: the kernel's M and Kubernetes' M differ.
+var bytesOrMax = orMax(0, math.MaxInt64)
+
+// words takes any of them.
+func words(allowed ...string) parser {
+	return func(value string) (string, bool) {
+		for _, w := range allowed {
+			if w == value {
+				return w, true
+			}
+		}
+		return "", false
+	}
+}
+
+// bandwidth parses cpu.max. A quota alone leaves the period as it is. The least quota and
+// period are 1 ms: min_bw_quota_period_us in the kernel's kernel/sched/core.c.
+func bandwidth(value string) (string, bool) {
+	quota, period, two := strings.Cut(value, " ")
+	quota, ok := orMax(1_000, maxBandwidth)(quota)
+	if !ok || !two {
+		return quota, ok
+	}
+	period, ok = integer(1_000, 1_000_000)(strings.TrimSpace(period))
+	return quota + " " + period, ok
+}
+
+// percent parses cpu.uclamp's, of which the kernel keeps two decimals.
+func percent(value string) (string, bool) {
 	if value == "max" {
-		return value, nil
+		return value, true
 	}
-	v, err := integer(0, math.MaxInt64)(value)
-	if err != nil {
-		return "", fmt.Errorf("want a number of bytes, or max")
+	units, decimals, point := strings.Cut(value, ".")
+	if point && (decimals == "" || len(decimals) > 2) || strings.Trim(units+decimals, "0123456789") != "" {
+		return "", false
 	}
-	return v, nil
+	units, ok := integer(0, 100)(units)
+	decimals += "00"[len(decimals):]
+	return units + "." + decimals, ok && (units != "100" || decimals == "00")
 }
 
-// latency parses "MAJOR:MINOR target=MICROSECONDS" for one block device. The
-// widths of the device number are Linux's: 12 and 20 bits. The target must
-// survive the kernel's conversion to nanoseconds.
-func latency(value string) (string, error) {
-	device, target, ok := strings.Cut(value, " ")
-	major, minor, colon := strings.Cut(device, ":")
-	target, key := strings.CutPrefix(strings.TrimSpace(target), "target=")
-	if !ok || !colon || !key {
-		return "", fmt.Errorf("want MAJOR:MINOR target=MICROSECONDS")
+// weight parses those of io.weight and io.bfq.weight.
+func weight(most int64) parser {
+	number := integer(1, most)
+	return func(value string) (string, bool) {
+		parts := strings.Fields(value)
+		switch len(parts) {
+		case 1:
+			parts = []string{"default", parts[0]}
+		case 2:
+		default:
+			return "", false
+		}
+		v, ok := number(parts[1])
+		if parts[0] == "default" {
+			return "default " + v, ok
+		}
+		of, known := device(parts[0])
+		if parts[1] == "default" {
+			v, ok = parts[1], true
+		}
+		return of + " " + v, ok && known
 	}
-	major, err := integer(0, 1<<12-1)(major)
-	if err != nil {
-		return "", fmt.Errorf("major number: %w", err)
+}
+
+// Values of keyed.
+var (
+	one     = orMax(1, math.MaxInt64)
+	target  = orMax(0, math.MaxInt64/1000) // must survive the kernel's conversion to nanoseconds
+	handles = orMax(0, math.MaxInt32)
+)
+
+// keyed parses a name and at least one KEY=VALUE, which come out in the order of keys.
+func keyed(of, value parser, keys ...string) parser {
+	return func(line string) (string, bool) {
+		parts := strings.Fields(line)
+		if len(parts) < 2 {
+			return "", false
+		}
+		out, ok := of(parts[0])
+		given := map[string]string{}
+		for _, part := range parts[1:] {
+			key, v, _ := strings.Cut(part, "=")
+			if _, twice := given[key]; twice {
+				return "", false
+			}
+			parsed, fits := value(v)
+			given[key], ok = parsed, ok && fits
+		}
+		for _, key := range keys {
+			if v, there := given[key]; there {
+				out += " " + key + "=" + v
+				delete(given, key)
+			}
+		}
+		return out, ok && len(given) == 0
 	}
-	minor, err = integer(0, 1<<20-1)(minor)
-	if err != nil {
-		return "", fmt.Errorf("minor number: %w", err)
-	}
-	if target != "max" {
-		if target, err = integer(0, math.MaxInt64/1000)(target); err != nil {
-			return "", fmt.Errorf("target: %w, or max", err)
+}
+
+// device parses MAJOR:MINOR, whose widths are Linux's: 12 and 20 bits.
+func device(value string) (string, bool) {
+	major, minor, colon := strings.Cut(value, ":")
+	major, ok := integer(0, 1<<12-1)(major)
+	minor, fits := integer(0, 1<<20-1)(minor)
+	return major + ":" + minor, colon && ok && fits
+}
+
+// name takes what the kernel names devices and resources by.
+func name(value string) (string, bool) {
+	for _, c := range []byte(value) {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' {
+			return "", false
 		}
 	}
-	return major + ":" + minor + " target=" + target, nil
+	return value, value != ""
+}
+
+// resource parses misc.max's RESOURCE NUMBER.
+func resource(line string) (string, bool) {
+	parts := strings.Fields(line)
+	if len(parts) != 2 {
+		return "", false
+	}
+	of, ok := name(parts[0])
+	v, fits := bytesOrMax(parts[1])
+	return of + " " + v, ok && fits
+}
+
+// list parses the kernel's list format, "0-3,7".
+func list(value string) (string, bool) { return value, IsList(value) }
+
+// IsList reports whether a text is numbers and ranges such as 0-3,7, as cpuset.cpus takes
+// them. An empty one is none.
+func IsList(text string) bool {
+	for part := range strings.SplitSeq(text, ",") {
+		first, last, ranged := strings.Cut(part, "-")
+		if !ranged {
+			last = first
+		}
+		from, err1 := strconv.ParseUint(first, 10, 16)
+		to, err2 := strconv.ParseUint(last, 10, 16)
+		if err1 != nil || err2 != nil || from > to {
+			return false
+		}
+	}
+	return true
+}
+
+// IsPageSize reports whether a text is a size of huge pages as the kernel writes it, such as 2MB.
+func IsPageSize(text string) bool {
+	number, ok := strings.CutSuffix(text, "B")
+	if !ok || number == "" || !strings.ContainsRune("KMG", rune(number[len(number)-1])) {
+		return false
+	}
+	n, err := strconv.ParseUint(number[:len(number)-1], 10, 32)
+	return err == nil && strconv.FormatUint(n, 10) == number[:len(number)-1]
 }

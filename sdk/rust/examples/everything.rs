@@ -99,7 +99,7 @@ fn pre_update_pod_sandbox_resources(p: &PreUpdatePodSandboxResources) -> Result 
 
 fn resources(r: ResourcesMut) -> Result {
     set_resources(r)?;
-    r.delete_unified("d.d")
+    r.delete_unified("memory.low")
 }
 
 fn set_resources(r: ResourcesMut) -> Result {
@@ -123,7 +123,7 @@ fn tick(t: &Tick) -> Result {
             t.update(container).set_cgroup("cpu.idle", "1")?;
             let r = t.update(container).resources();
             set_resources(r)?;
-            assert!(r.delete_unified("d.d").unwrap_err().handled(Errno::Unsupported));
+            assert!(r.delete_unified("memory.low").unwrap_err().handled(Errno::Unsupported));
         }
     }
     Ok(())
