@@ -29,6 +29,7 @@ test: toolchains check unit hostile koord e2e e2e-debian ## Run every test; need
 .PHONY: check
 check: wat plugins-check ## Formatting, vet, and that generated and built files are what their sources make
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt on these files'; exit 1; }
+	go mod tidy -diff
 	go -C abi run ./internal/generate -check
 	go vet ./...
 	go -C $(BENCH) vet ./...

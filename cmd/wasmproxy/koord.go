@@ -41,7 +41,9 @@ settings of serve that koord-runtime-proxy has no flag for are flags here too.`,
 			if err != nil {
 				return coded{err, exitUsage}
 			}
-			return daemon.Run(cmd.Context(), c, newLogger(cmd.ErrOrStderr(), c))
+			log := newLogger(cmd.ErrOrStderr(), c)
+			warnOfVariables(log)
+			return daemon.Run(cmd.Context(), c, log)
 		},
 	}
 	config.KoordFlags(cmd.Flags())

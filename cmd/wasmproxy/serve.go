@@ -23,7 +23,9 @@ finish first.`,
 			if err != nil {
 				return coded{err, exitUsage}
 			}
-			return daemon.Run(cmd.Context(), c, newLogger(cmd.ErrOrStderr(), c))
+			log := newLogger(cmd.ErrOrStderr(), c)
+			warnOfVariables(log)
+			return daemon.Run(cmd.Context(), c, log)
 		},
 	}
 	config.Flags(cmd.Flags())

@@ -30,6 +30,7 @@ Exit codes: 0 all plugins load, 1 one does not, 2 a setting is wrong.`,
 			if err != nil {
 				return coded{err, exitUsage}
 			}
+			warnOfVariables(newLogger(cmd.ErrOrStderr(), c))
 			plugins, err := daemon.Check(cmd.Context(), c, slog.New(slog.DiscardHandler))
 			for _, p := range plugins {
 				fmt.Fprintln(cmd.OutOrStdout(), p)

@@ -3,7 +3,9 @@ package config_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -61,7 +63,6 @@ func TestBadSettingsAreNamed(t *testing.T) {
 	}{
 		{"unknown key", "backed: /x\n", nil, [2]string{}, `unknown key "backed"`},
 		{"not YAML", "\t{", nil, [2]string{}, "wasmproxy.yaml"},
-		{"unknown variable", "", nil, [2]string{"WASMPROXY_BACKED", "/x"}, "WASMPROXY_BACKED"},
 		{"relative endpoint", "", []string{"--backend=x.sock"}, [2]string{}, `backend: "x.sock"`},
 		{"own socket", "", []string{"--backend=/run/./wasmproxy/wasmproxy.sock"}, [2]string{}, "own socket"},
 		{"cache is no path", "", []string{"--cache-dir=cache"}, [2]string{}, `cache-dir: "cache" is not an absolute path`},
@@ -94,5 +95,43 @@ func TestBadSettingsAreNamed(t *testing.T) {
 				t.Errorf("error %v does not say %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// A variable that is no setting is ignored, and can be warned of by its name: a
+// Service named wasmproxy makes several.
+func TestUnknownVariables(t *testing.T) {
+	t.Setenv("WASMPROXY_SERVICE_HOST", "10.0.0.1")
+	t.Setenv("WASMPROXY_PORT", "tcp://10.0.0.1:80")
+	t.Setenv("WASMPROXY_LOG_LEVEL", "warn")
+	t.Setenv("WASMPROXY_CACHE", "/x")
+	c, err := load(t, "")
+	if err != nil || c.LogLevel != "warn" {
+		t.Errorf("settings %+v, %v", c, err)
+	}
+	if got, want := config.UnknownVariables(), []string{"WASMPROXY_PORT", "WASMPROXY_SERVICE_HOST"}; !slices.Equal(got, want) {
+		t.Errorf("unknown variables %v, want %v", got, want)
+	}
+}
+
+// A config file that is none neither fills the memory nor is waited for.
+func TestConfigFileIsRegularAndSmall(t *testing.T) {
+	dir := t.TempDir()
+	fifo, large := filepath.Join(dir, "fifo"), filepath.Join(dir, "large.yaml")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(large, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(large, 5<<30); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/dev/zero": "it is not a regular file", fifo: "it is not a regular file", dir: "it is not a regular file", large: "it has more than 1048576 bytes",
+	} {
+		if _, err := load(t, "", "--config", path); err == nil || !strings.Contains(err.Error(), "config file "+path+": "+want) {
+			t.Errorf("--config %s: error %v does not say %q", path, err, want)
+		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/knadh/koanf/parsers/yaml"
 	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/providers/env/v2"
-	"github.com/knadh/koanf/providers/file"
 	"github.com/knadh/koanf/providers/posflag"
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
@@ -88,8 +87,16 @@ func loadFile(k *koanf.Koanf, path string, from origins) error {
 	if path == "" {
 		return nil
 	}
+	text, err := readFile(path)
+	if err != nil {
+		return fmt.Errorf("config file %s: %w", path, err)
+	}
+	values, err := yaml.Parser().Unmarshal(text)
+	if err != nil {
+		return fmt.Errorf("config file %s: %w", path, err)
+	}
 	written := koanf.New(".")
-	if err := written.Load(file.Provider(path), yaml.Parser()); err != nil {
+	if err := written.Load(confmap.Provider(values, "."), nil); err != nil {
 		return fmt.Errorf("config file %s: %w", path, err)
 	}
 	var errs []error
@@ -153,9 +160,11 @@ func loadEnv(k *koanf.Koanf, from origins) error {
 			continue
 		}
 		where := "environment variable " + name
-		if s, ok := settingOf(envKey(name)); !ok {
-			errs = append(errs, fmt.Errorf("%s: no setting has this name", where))
-		} else if err := s.check(value); err != nil {
+		s, ok := settingOf(envKey(name))
+		if !ok {
+			continue // UnknownVariables has it
+		}
+		if err := s.check(value); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", where, err))
 		}
 		from[envKey(name)] = where
@@ -172,6 +181,21 @@ func loadEnv(k *koanf.Koanf, from origins) error {
 			return "", nil
 		},
 	}), nil)
+}
+
+// UnknownVariables returns the names of the environment variables with the prefix
+// WASMPROXY_ that are no setting, sorted. They are ignored: Kubernetes makes such
+// variables for a Service named wasmproxy.
+func UnknownVariables() []string {
+	var names []string
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(name, envPrefix) && !known(envKey(name)) && !slices.Contains(otherVariables, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func envKey(name string) string {

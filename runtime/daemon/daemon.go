@@ -128,7 +128,7 @@ func (d *daemon) dial(endpoint string) (*grpc.ClientConn, error) {
 // serve answers calls. What must not be ignored refuses its hooks from the
 // first call on; plugins are loaded while calls pass.
 func (d *daemon) serve(ctx context.Context) error {
-	listener, err := proxy.Listen(config.Path(d.config.Listen))
+	listener, err := proxy.Listen(ctx, config.Path(d.config.Listen))
 	if err != nil {
 		return err
 	}

@@ -137,3 +137,52 @@ func TestListenerFails(t *testing.T) {
 		t.Error("Serve returned no error")
 	}
 }
+
+// failing is a listener that accepts one connection and then fails.
+type failing struct {
+	net.Listener
+	accepted bool
+	fail     chan struct{}
+}
+
+var errListener = errors.New("the listener failed")
+
+func (f *failing) Accept() (net.Conn, error) {
+	if f.accepted {
+		<-f.fail
+		return nil, errListener
+	}
+	f.accepted = true
+	return f.Listener.Accept()
+}
+
+// Serve returns after its calls have ended, if the listener fails, too: who calls it
+// then closes what calls use.
+func TestServeOutlivesCallsWhenTheListenerFails(t *testing.T) {
+	backend, up := newSlow(), socketPath(t)
+	startBackend(t, up, backend.serve)
+	path := socketPath(t)
+	l := &failing{Listener: listen(t, path), fail: make(chan struct{})}
+	s := proxy.New(proxy.Options{Backend: dial(t, up), DrainTimeout: time.Minute})
+	served, answered := make(chan error, 1), make(chan error, 1)
+	go func() { served <- s.Serve(t.Context(), l) }()
+	conn := connect(t, path)
+	go func() {
+		_, err := invoke(withTimeout(t, time.Minute), conn, version, nil)
+		answered <- err
+	}()
+	wait(t, backend.begun, "the call did not arrive")
+	close(l.fail)
+	select {
+	case err := <-served:
+		t.Errorf("Serve returned %v while a call was in flight", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	close(backend.release)
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+	if err := <-served; !errors.Is(err, errListener) {
+		t.Errorf("Serve returned %v", err)
+	}
+}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,10 @@ import (
 const (
 	socketMode = 0o660
 	newSuffix  = ".new"
+
+	// lockTime is how long other processes may take to begin or end to listen. They
+	// need milliseconds, and 2 s if they have to find out whether somebody answers.
+	lockTime = 10 * time.Second
 )
 
 // Listen returns a listener on a unix socket at endpoint, "unix://" and an
@@ -22,26 +27,29 @@ const (
 // mode 0755, if there is none; one that others may write to is refused unless it
 // is sticky. A socket that nobody listens on is replaced; anything else at the
 // path is an error. The path never leads to a socket that does not listen yet.
-// Of several processes that listen on one path at once, one succeeds.
+// Of several processes that listen on one path at once, one succeeds. While another
+// process has the path's lock it waits, for ten seconds at most and until ctx is done.
 //
 // Closing the listener removes the path if it still leads to this socket.
-func Listen(endpoint string) (net.Listener, error) {
+func Listen(ctx context.Context, endpoint string) (net.Listener, error) {
 	path, err := socketPath(endpoint, len(newSuffix))
 	if err != nil {
 		return nil, fmt.Errorf("listening: %w", err)
 	}
-	l, err := listen(path)
+	l, err := listen(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("listening on %s: %w", path, err)
 	}
 	return l, nil
 }
 
-func listen(path string) (net.Listener, error) {
+func listen(ctx context.Context, path string) (net.Listener, error) {
 	if err := makeDir(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	unlock, err := lock(path)
+	ctx, cancel := context.WithTimeout(ctx, lockTime)
+	defer cancel()
+	unlock, err := lock(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -147,9 +155,11 @@ func (s *socket) Close() error {
 }
 
 func (s *socket) unlink() {
-	unlock, err := lock(s.path)
+	ctx, cancel := context.WithTimeout(context.Background(), lockTime)
+	defer cancel()
+	unlock, err := lock(ctx, s.path)
 	if err != nil {
-		return // the directory is gone, and the path with it
+		return // the directory is gone, and the path with it, or the next process replaces the path
 	}
 	defer unlock()
 	if info, err := os.Lstat(s.path); err == nil && os.SameFile(info, s.inode) {

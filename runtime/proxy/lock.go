@@ -1,21 +1,26 @@
 package proxy
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
+	"time"
 )
 
 // lock waits until no other process, and no other caller in this one, holds the
-// lock on path. The lock is on a file beside path that unlock removes.
-func lock(path string) (unlock func(), err error) {
+// lock on path, or until ctx is done. The lock is on a file beside path that
+// unlock removes. A file that another user could hold the lock of is an error.
+func lock(ctx context.Context, path string) (unlock func(), err error) {
 	name := path + ".lock"
 	for {
-		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+		f, err := openLock(name)
 		if err != nil {
 			return nil, err
 		}
-		if err := flock(f); err != nil {
+		if err := flock(ctx, f); err != nil {
 			f.Close()
 			return nil, fmt.Errorf("locking %s: %w", name, err)
 		}
@@ -29,10 +34,51 @@ func lock(path string) (unlock func(), err error) {
 	}
 }
 
-func flock(f *os.File) error {
-	for {
-		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != syscall.EINTR {
+func openLock(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := private(f); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock file %s: %w; remove it", name, err)
+	}
+	return f, nil
+}
+
+// private returns an error if f is not a regular file that this user alone can
+// open. Where everybody may make files, somebody else may have made this one.
+func private(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	owner := info.Sys().(*syscall.Stat_t).Uid
+	switch mode := info.Mode(); {
+	case !mode.IsRegular():
+		return errors.New("it is not a regular file")
+	case int(owner) != os.Geteuid():
+		return fmt.Errorf("it belongs to user %d, not to %d", owner, os.Geteuid())
+	case mode.Perm()&^fs.FileMode(0o600) != 0:
+		return fmt.Errorf("its mode is %v, so other users can hold the lock", mode)
+	}
+	return nil
+}
+
+// flock tries again and again, as a system call that waits does not end with ctx.
+func flock(ctx context.Context, f *os.File) error {
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			return err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return fmt.Errorf("another process holds the lock: %w", context.Cause(ctx))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -115,7 +116,7 @@ func sendForever(stream grpc.ServerStream) error {
 // runListener fails if it cannot have the path, else keeps it until stdin is
 // closed.
 func runListener(path string) error {
-	l, err := proxy.Listen(path)
+	l, err := proxy.Listen(context.Background(), path)
 	if err != nil {
 		return err
 	}

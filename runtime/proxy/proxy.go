@@ -53,10 +53,10 @@ func New(opts Options) *Server {
 	return s
 }
 
-// Serve answers calls on l until ctx is done. It then closes l, ends event
-// streams with Unavailable, and gives other calls DrainTimeout to finish before
-// it cuts them, and returns when nothing runs any more. The error is that of a listener that failed, nil otherwise.
-// A Server serves once.
+// Serve answers calls on l until ctx is done or l fails. It then closes l, ends
+// event streams with Unavailable, gives other calls DrainTimeout to finish before
+// it cuts them, and returns when no call runs any more. The error is that of a
+// listener that failed, nil otherwise. A Server serves once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	stopped := make(chan struct{})
 	cancel := context.AfterFunc(ctx, func() {
@@ -64,7 +64,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		s.shutdown()
 	})
 	err := s.grpc.Serve(l)
-	if !cancel() {
+	if cancel() { // the listener failed
+		s.shutdown()
+	} else {
 		<-stopped
 	}
 	return err
