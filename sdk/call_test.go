@@ -3,6 +3,8 @@ package sdk
 import (
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,7 +25,7 @@ func create(t *testing.T, f func(*PreCreateContainer) error) (sdktest.Changes, e
 	}
 	t.Cleanup(func() { fs.Close() })
 	return sdktest.Case{
-		Hook: abi.PreCreateContainer, Files: fs,
+		Hook: abi.PreCreateContainer, Files: fs, Grant: abi.AllCapabilities,
 		Pod:       sdktest.Fields{"id": "pod1", "namespace": "prod", "name": "web", "uid": "u1"},
 		Container: sdktest.Fields{"id": "c1"},
 		Siblings:  []sdktest.Fields{{"id": "c2", "name": "log"}},
@@ -297,4 +299,33 @@ func TestSecondPluginAborts(t *testing.T) {
 		}
 	}()
 	sdktest.Case{Hook: abi.PostStopContainer}.Call(t, sdktest.Native(t, "", nil))
+}
+
+// A case in Go and one on paper give a plugin the same: what it declares of the default
+// grant, and of what they grant besides.
+func TestCasesHaveTheDefaultGrant(t *testing.T) {
+	register(t, func() {
+		Plugin("p", "1").Needs(CapAnnotations, CapEnv).OnPreCreateContainer(func(c *PreCreateContainer) error {
+			if err := c.SetAnnotation("example.com/a", "b"); err != nil {
+				return err
+			}
+			return c.SetEnv("A", "b")
+		})
+	})
+	event := sdktest.Case{Hook: abi.PreCreateContainer, Container: sdktest.Fields{}}
+	if changes, err := event.Call(t, sdktest.Native(t, "", nil)); err == nil || !strings.Contains(err.Error(), "denied") {
+		t.Errorf("without a grant: %v, %v; want env to be denied", changes, err)
+	}
+	event.Grant = abi.CapabilitySetOf(abi.Env)
+	if changes, err := event.Call(t, sdktest.Native(t, "", nil)); err != nil || len(changes) != 2 {
+		t.Errorf("with env granted: %v, %v; want both changes", changes, err)
+	}
+	path := filepath.Join(t.TempDir(), "grant.json")
+	if err := os.WriteFile(path, []byte(`[
+		{"hook": "PreCreateContainer", "container": {}, "want": {"error": "denied"}},
+		{"hook": "PreCreateContainer", "container": {}, "grant": ["env"], "want": {"changes": {"container.annotations[\"example.com/a\"]": "b", "container.env[\"A\"]": "b"}}}
+	]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sdktest.Run(t, path)
 }

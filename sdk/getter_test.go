@@ -47,7 +47,7 @@ func TestGettersAreTheTable(t *testing.T) {
 
 // having is a case in which one field has the value 42, or 1 where it is a truth.
 func having(info abi.FieldInfo) sdktest.Case {
-	c := sdktest.Case{Event: sdktest.Fields{}, Pod: sdktest.Fields{}, Container: sdktest.Fields{}, Node: sdktest.Fields{}}
+	c := sdktest.Case{Grant: abi.AllCapabilities, Event: sdktest.Fields{}, Pod: sdktest.Fields{}, Container: sdktest.Fields{}, Node: sdktest.Fields{}}
 	var value any
 	switch info.Type {
 	case abi.Int64:

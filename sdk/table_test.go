@@ -41,7 +41,7 @@ func onHook(t *testing.T, r *Registration, hook abi.Hook, f func(event reflect.V
 
 // everything is a case in which nothing is missing that a hook may need.
 func everything(hook abi.Hook) sdktest.Case {
-	c := sdktest.Case{Hook: hook, Files: rules.Set(2), Node: sdktest.Fields{"cgroup_version": 2}}
+	c := sdktest.Case{Hook: hook, Grant: abi.AllCapabilities, Files: rules.Set(2), Node: sdktest.Fields{"cgroup_version": 2}}
 	if object := hook.Info().Object; object != abi.Event {
 		c.Pod = sdktest.Fields{"id": "pod1"}
 		if object == abi.Container {

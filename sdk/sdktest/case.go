@@ -17,9 +17,10 @@ type Fields = fixture.Fields
 // Pod is a pod of the proxy's store.
 type Pod = fixture.Pod
 
-// Case is one call of one hook: what the plugin is told. Its Want is for [Run];
-// without a Grant all that the plugin declares is granted. Pods and containers with
-// an id are in the store, the event's own too.
+// Case is one call of one hook: what the plugin is told. Its Want is for [Run]. As in a
+// fixture, and as on a node, the plugin has what it declares of abi.DefaultGrant and of
+// Grant, which is abi.AllCapabilities to give it everything. Pods and containers with an
+// id are in the store, the event's own too.
 type Case fixture.Case
 
 // Changes are what a plugin asks for, by target, as the proxy's log names it:
@@ -36,9 +37,7 @@ const Deleted = fixture.Deleted
 func (c Case) Call(t testing.TB, p plugin.Plugin) (Changes, error) {
 	t.Helper()
 	whole := fixture.Case(c)
-	if c.Grant == abi.NoCapabilities {
-		whole.Grant = abi.AllCapabilities
-	}
+	whole.Grant |= abi.DefaultGrant()
 	if g, ok := p.(*guest); ok {
 		p = g.in(&whole)
 	}
@@ -67,6 +66,11 @@ func (c Case) NewEvent(t testing.TB) plugin.Event {
 // Run plays the fixtures of these files, each in a test of its own, to the plugin
 // that the package under test has registered. testdata/abi/README.md of the proxy
 // has their format.
+//
+// The plugin is configured anew for each case, but nothing resets the package's
+// variables: what OnConfigure or a handler set in one case is still there in the next.
+// wasmproxy plugin test, and the proxy, load the module anew. A plugin that depends on
+// that sets its variables in OnConfigure for every configuration, also for none.
 func Run(t *testing.T, files ...string) {
 	t.Helper()
 	if len(files) == 0 {

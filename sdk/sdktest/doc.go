@@ -19,5 +19,8 @@
 // takes any plugin.Plugin: the same cases serve the plugin's .wasm file.
 //
 // It is not a proxy: there is no chain, no failure policy, no runtime and no
-// cgroup behind it.
+// cgroup behind it. Package variables keep their values from case to case, the
+// configuration is not checked against the plugin's schema, and fuel, time and memory
+// have no limit: wasmproxy plugin test plays the same fixtures to the built module,
+// loaded anew for each case, as the proxy would.
 package sdktest

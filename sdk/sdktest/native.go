@@ -15,7 +15,7 @@ import (
 // Native returns the plugin that the package under test has registered with
 // package sdk, with this configuration. What it logs goes to log, which may be
 // nil. A configuration that the plugin refuses fails the test. What it keeps and
-// counts lives as long as what Native returned.
+// counts lives as long as what Native returned. Package variables are not reset, see [Run].
 func Native(t testing.TB, config string, log *slog.Logger) plugin.Plugin {
 	t.Helper()
 	p, err := load(options(config, log))
@@ -35,7 +35,7 @@ func options(config string, log *slog.Logger) fixture.Options {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return fixture.Options{Config: config, Granted: abi.AllCapabilities, Log: log, KV: plugin.NewKV(), Metrics: plugin.NewMetrics(),
+	return fixture.Options{Config: config, Granted: abi.DefaultGrant(), Log: log, KV: plugin.NewKV(), Metrics: plugin.NewMetrics(),
 		Features: []abi.Feature{abi.FeatureUpdate, abi.FeatureKV}}
 }
 

@@ -24,8 +24,8 @@
 //! type, in which hook, with which capability, and in which range. It is no proxy: names
 //! of cgroup files, paths and images and the configuration's schema are not checked, fuel is
 //! not counted, no other plugin is there but in what a case has as `earlier`, and no runtime
-//! is behind it. `wasmproxy plugin test` plays the same files to the built plugin in the
-//! proxy's own engine.
+//! is behind it. Statics keep their values from case to case. `wasmproxy plugin test` plays the same files to the built plugin in the
+//! proxy's own engine, loaded anew for each case.
 
 mod answer;
 mod case;
