@@ -186,6 +186,16 @@ func (c copying) PreCreateContainerHook(_ context.Context, r *pb.ContainerResour
 	return &pb.ContainerResourceHookResponse{ContainerAnnotations: map[string]string{c.key + r.GetContainerEnvs()["PASSWORD"]: r.GetContainerEnvs()["PASSWORD"]}}, nil
 }
 
+// replacing is copying that gives the variable another value with the same answer.
+type replacing struct {
+	pb.UnimplementedRuntimeHookServiceServer
+}
+
+func (replacing) PreCreateContainerHook(_ context.Context, r *pb.ContainerResourceHookRequest) (*pb.ContainerResourceHookResponse, error) {
+	envs := map[string]string{"FILLER": r.GetContainerEnvs()["FILLER"], "PASSWORD": "another-value"}
+	return &pb.ContainerResourceHookResponse{ContainerEnvs: envs, ContainerAnnotations: map[string]string{"example.com/old": "it was " + r.GetContainerEnvs()["PASSWORD"]}}, nil
+}
+
 // A hook server is sent every environment. Its errors and what it sets are told without.
 func TestSecretsOfAHookServer(t *testing.T) {
 	for _, test := range []struct {
@@ -198,6 +208,7 @@ func TestSecretsOfAHookServer(t *testing.T) {
 		{complaining{}, "Ignore", codes.OK, "InvalidArgument: the password is (hidden), in pod_meta:"},
 		{rambling{}, "Fail", codes.Unavailable, "xxx(hidden)"},
 		{copying{key: "example.com/"}, "Fail", codes.OK, "example.com/(hidden)"},
+		{replacing{}, "Fail", codes.OK, "it was (hidden)"},
 		{copying{key: "io.kubernetes."}, "Fail", codes.Unavailable, "io.kubernetes.(hidden)"},
 	} {
 		t.Run(fmt.Sprintf("%T %s %v", test.server, test.policy, test.code), func(t *testing.T) {

@@ -1,8 +1,11 @@
 package intercept_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -109,5 +112,38 @@ func TestSecretsOfAnEvent(t *testing.T) {
 	n.must(err)
 	if !slices.Contains(first, secret) || !slices.Contains(first, "set") || !slices.Equal(second, old) || third != nil {
 		t.Errorf("starting: at first %q, then %q, %q", first, second, third)
+	}
+}
+
+// A value that a plugin takes out of the environment, or replaces, is a secret still: what the
+// log tells of the plugin's changes comes after them.
+func TestSecretThatAPluginRemovesIsHidden(t *testing.T) {
+	removals := map[string]function{
+		"deleted": func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+			return adj.DeleteEntry(abi.Container, abi.ContainerEnv, "TOKEN")
+		},
+		"replaced": func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+			return adj.SetEntry(abi.Container, abi.ContainerEnv, "TOKEN", "another value")
+		},
+		"kept": func(context.Context, plugin.Event, *plugin.Adjustment) error { return nil },
+	}
+	for name, remove := range removals {
+		t.Run(name, func(t *testing.T) {
+			tells := func(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+				old, _ := ev.Lookup(abi.Container, abi.ContainerEnv, "TOKEN")
+				if err := remove(ctx, ev, adj); err != nil {
+					return err
+				}
+				return adj.SetEntry(abi.Container, abi.ContainerAnnotations, "example.com/"+old, old)
+			}
+			var text bytes.Buffer
+			log := slog.New(slog.NewJSONHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			n := newNode(t, nil, func(o *intercept.Options) { o.Chain = plugin.NewChain(log, nil, nil, on(abi.PreCreateContainer, tells)) })
+			_, err := n.call(t.Context(), "CreateContainer", secretCreate(), &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
+			n.must(err)
+			if shown := text.String(); strings.Contains(shown, secret) || !strings.Contains(shown, `"field":"container.annotations[\"example.com/(hidden)\"]","value":"(hidden)"`) {
+				t.Errorf("the log has %s", shown)
+			}
+		})
 	}
 }

@@ -113,8 +113,8 @@ func (c *Chain) Dispatch(ctx context.Context, s Subject) ([]Owned, error) {
 		if i+1 < len(members) { // for who comes after it
 			owned.record(adj.changes)
 		}
+		c.tell(ctx, s, adj) // while the event still has the secrets that the changes take from it
 		s.Apply(adj.changes)
-		c.tell(ctx, s, adj)
 		done = joined(done, adj.changes)
 	}
 	return done, nil
