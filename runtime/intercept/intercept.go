@@ -115,14 +115,14 @@ func (i *interceptor) intercept(ctx context.Context, frame *cri.Frame, next cri.
 	defer cancel()
 	defer c.takeTurn(hooks)()
 	if err := c.prepare(hooks); err != nil {
-		return nil, callError(err)
+		return nil, c.refuse(err)
 	}
 	if err := c.pre(hooks); err != nil {
-		return nil, callError(err)
+		return nil, c.refuse(err)
 	}
 	out, err := c.outgoing()
 	if err != nil {
-		return nil, callError(err)
+		return nil, c.refuse(err)
 	}
 	answer, err := c.forward(out, next)
 	if err == nil {
@@ -158,7 +158,7 @@ func (c *call) forward(out *cri.Frame, next cri.Next) (answer *cri.Frame, err er
 // unless a plugin that must not be passed by hooks it.
 func (c *call) undecodable(err error, next cri.Next) (*cri.Frame, error) {
 	if id, refuses := c.refuses(c.method.Pre); refuses {
-		return nil, callError(&plugin.Error{Plugin: id, Hook: c.method.Pre, Err: err})
+		return nil, c.refuse(&plugin.Error{Plugin: id, Hook: c.method.Pre, Err: err})
 	}
 	c.Log.WarnContext(c.ctx, "request passes without its hooks", "method", c.method.Name, "err", err)
 	return next(c.ctx, c.frame)

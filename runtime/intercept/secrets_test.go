@@ -138,7 +138,9 @@ func TestSecretThatAPluginRemovesIsHidden(t *testing.T) {
 			}
 			var text bytes.Buffer
 			log := slog.New(slog.NewJSONHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug}))
-			n := newNode(t, nil, func(o *intercept.Options) { o.Chain = plugin.NewChain(log, nil, nil, on(abi.PreCreateContainer, tells)) })
+			n := newNode(t, nil, func(o *intercept.Options) {
+				o.Chain = plugin.NewChain(log, nil, nil, on(abi.PreCreateContainer, tells))
+			})
 			_, err := n.call(t.Context(), "CreateContainer", secretCreate(), &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
 			n.must(err)
 			if shown := text.String(); strings.Contains(shown, secret) || !strings.Contains(shown, `"field":"container.annotations[\"example.com/(hidden)\"]","value":"(hidden)"`) {

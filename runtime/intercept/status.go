@@ -3,6 +3,7 @@ package intercept
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -27,6 +28,18 @@ func callError(err error) error {
 		return status.FromContextError(err).Err()
 	}
 	return status.Error(codes.Internal, err.Error())
+}
+
+// refuse is callError, which the log tells of if a plugin is the reason: nobody else keeps
+// why a pod did not start, or an exec was not let in.
+func (c *call) refuse(err error) error {
+	answer := callError(err)
+	var of *plugin.Error
+	if errors.As(err, &of) {
+		c.Log.InfoContext(c.ctx, "call refused", "plugin", of.Plugin, "hook", of.Hook.String(), slog.Any("", c.event),
+			"code", status.Code(answer).String(), "reason", of.Err.Error())
+	}
+	return answer
 }
 
 // notFound reports whether the backend says that it does not know an object.
