@@ -158,7 +158,7 @@ func recordOf(keysAndValues ...string) string {
 func setAll(adj *plugin.Adjustment, hook abi.Hook, object abi.Object) error {
 	texts := map[string]string{
 		"resources.cpuset_cpus": "2", "resources.cpuset_mems": "1", "overhead.cpuset_cpus": "2", "overhead.cpuset_mems": "1",
-		"cgroup_parent": "/kubepods/x", "runtime_handler": "kata", "image": "web:2", "working_dir": "/tmp", "run_as_username": "web",
+		"cgroup_parent": "/kubepods/burstable/podu1/x", "runtime_handler": "kata", "image": "web:2", "working_dir": "/tmp", "run_as_username": "web",
 	}
 	keys := map[string]string{
 		"resources.hugepage_limits": "1GB", "resources.unified": "pids.max", "overhead.hugepage_limits": "1GB", "overhead.unified": "pids.max",
@@ -260,14 +260,16 @@ func TestEveryWritableFieldLands(t *testing.T) {
 		n := newNode(t, []plugin.Member{on(abi.PreRunPodSandbox, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
 			return setAll(adj, abi.PreRunPodSandbox, abi.Pod)
 		})})
-		_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "p"})
+		_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
+			Linux: &runtimeapi.LinuxPodSandboxConfig{CgroupParent: "/kubepods/burstable/podu1"},
+		}}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "p"})
 		n.must(err)
 		sent := decodeSent[runtimeapi.RunPodSandboxRequest](n)
 		got := sent.Config
 		if record, _ := n.store.Pod("p"); sent.RuntimeHandler != "kata" || record.RuntimeHandler != "kata" {
 			t.Errorf("handler %q was sent, the store has %q", sent.RuntimeHandler, record.RuntimeHandler)
 		}
-		if got.GetLinux().GetCgroupParent() != "/kubepods/x" || !maps.Equal(got.Labels, map[string]string{"set": "7"}) || !maps.Equal(got.Annotations, got.Labels) {
+		if got.GetLinux().GetCgroupParent() != "/kubepods/burstable/podu1/x" || !maps.Equal(got.Labels, map[string]string{"set": "7"}) || !maps.Equal(got.Annotations, got.Labels) {
 			t.Errorf("sent %v", got)
 		}
 	})

@@ -159,7 +159,7 @@ func TestHeldValuesAroundAnUpdate(t *testing.T) {
 // its files there.
 func TestFilesOfAContainerWithAParentOfItsOwn(t *testing.T) {
 	fs, pod, _ := scratchGroup(t)
-	elsewhere := filepath.Join(filepath.Dir(pod), "elsewhere", "c1")
+	elsewhere := filepath.Join(pod, "elsewhere", "c1")
 	if err := os.MkdirAll(elsewhere, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestFilesOfAContainerWithAParentOfItsOwn(t *testing.T) {
 	}
 	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
 		return errors.Join(
-			adj.SetText(abi.Pod, abi.PodCgroupParent, "/kubepods/burstable/elsewhere"),
+			adj.SetText(abi.Pod, abi.PodCgroupParent, "/kubepods/burstable/podu1/elsewhere"),
 			adj.WriteFile(abi.Container, "memory.high", "4096000"))
 	})}, withCgroups(fs))
 	n.runPod()

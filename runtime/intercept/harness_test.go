@@ -3,6 +3,7 @@ package intercept_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"strings"
 	"sync"
@@ -273,4 +274,19 @@ func lookUp[T any](b *runtimeBackend, in map[string]*T, id string) (*T, error) {
 		return v, nil
 	}
 	return nil, status.Errorf(codes.NotFound, "%q not found", id)
+}
+
+// tellPod makes the backend tell of a running pod as containerd does.
+func (b *runtimeBackend) tellPod(id string, config *runtimeapi.PodSandboxConfig) {
+	info, err := json.Marshal(map[string]any{"config": config})
+	if err != nil {
+		panic(err)
+	}
+	if b.pods == nil {
+		b.pods = map[string]*runtimeapi.PodSandboxStatusResponse{}
+	}
+	b.pods[id] = &runtimeapi.PodSandboxStatusResponse{
+		Status: &runtimeapi.PodSandboxStatus{Id: id, Metadata: config.GetMetadata()},
+		Info:   map[string]string{"info": string(info)},
+	}
 }

@@ -101,6 +101,7 @@ type call struct {
 	others []*otherWrite // what plugins want of other objects once the call has succeeded
 
 	missing bool // the backend does not know the call's object
+	unread  bool // the call's container could not be read from the backend
 	inTurn  bool // it has its object's turn already
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
@@ -91,14 +92,14 @@ func TestUpdateStaysPartial(t *testing.T) {
 func TestPodChangesAreLaidOverCreate(t *testing.T) {
 	n := newNode(t, []plugin.Member{on(abi.PreRunPodSandbox, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
 		return errors.Join(
-			adj.SetText(abi.Pod, abi.PodCgroupParent, "/kubepods/besteffort/podu1"),
+			adj.SetText(abi.Pod, abi.PodCgroupParent, "/kubepods/burstable/podu1/batch"),
 			adj.SetEntry(abi.Pod, abi.PodAnnotations, "added", "1"),
 			adj.DeleteEntry(abi.Pod, abi.PodLabels, "app"))
 	})})
 	n.runPod()
 	got := decodeSent[runtimeapi.CreateContainerRequest](n)
 	want := createRequest()
-	want.SandboxConfig.Linux.CgroupParent = "/kubepods/besteffort/podu1"
+	want.SandboxConfig.Linux.CgroupParent = "/kubepods/burstable/podu1/batch"
 	want.SandboxConfig.Annotations["added"] = "1"
 	want.SandboxConfig.Labels = nil
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
@@ -177,5 +178,56 @@ func TestNothingIsLaidOverWithoutAChange(t *testing.T) {
 	n.must(err)
 	if n.sent != frame {
 		t.Error("the request was encoded anew")
+	}
+}
+
+// After a restart of the proxy nobody knows what kubelet asked for when the pod
+// was made: the labels and annotations that kubelet no longer sends are not put
+// back, and only a cgroup parent below kubelet's is a plugin's.
+func TestOverlayAfterARestart(t *testing.T) {
+	for _, tt := range []struct{ name, told, want string }{
+		{"no change", "/kubepods/burstable/podu1", "/kubepods/burstable/podu1"},
+		{"moved by a plugin", "/kubepods/burstable/podu1/batch", "/kubepods/burstable/podu1/batch"},
+		{"another root of the hierarchy", "/docker/ab12/kubepods/burstable/podu1", "/kubepods/burstable/podu1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, nothing)})
+			told := podConfig()
+			told.Labels["team"], told.Annotations["team/owner"] = "red", "bob"
+			told.Linux.CgroupParent = tt.told
+			n.backend.tellPod("pod1", told)
+			frame, err := n.call(t.Context(), "CreateContainer", createRequest(), &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
+			n.must(err)
+			want := createRequest()
+			want.SandboxConfig.Linux.CgroupParent = tt.want
+			if diff := cmp.Diff(want, decodeSent[runtimeapi.CreateContainerRequest](n), protocmp.Transform()); diff != "" {
+				t.Errorf("sent (-want +got):\n%s", diff)
+			}
+			if touched := n.sent != frame; touched != (tt.want != podConfig().Linux.CgroupParent) {
+				t.Errorf("the request was encoded anew: %v", touched)
+			}
+		})
+	}
+}
+
+// crictl passes on the prefix that its user typed: the update waits for the turn
+// of the container that the prefix stands for.
+func TestUpdateByIDPrefixTakesTheContainersTurn(t *testing.T) {
+	n := newNode(t, []plugin.Member{on(abi.PreUpdateContainerResources, nothing)})
+	n.runPod()
+	ended, released := false, make(chan struct{})
+	if !n.turns.Go("c1", func() { <-released; ended = true }) {
+		t.Fatal("no turn")
+	}
+	time.AfterFunc(20*time.Millisecond, func() { close(released) })
+	_, err := n.call(t.Context(), "UpdateContainerResources", &runtimeapi.UpdateContainerResourcesRequest{ContainerId: "c"}, &runtimeapi.UpdateContainerResourcesResponse{})
+	n.must(err)
+	select {
+	case <-released:
+	default:
+		t.Fatal("the update did not wait for the earlier turn of its container")
+	}
+	if !ended {
+		t.Error("the update went on before the earlier turn had ended")
 	}
 }

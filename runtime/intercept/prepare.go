@@ -8,6 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
@@ -139,7 +140,7 @@ func (c *call) createEvent(ctx context.Context, r *runtimeapi.CreateContainerReq
 	e.pod.request(r.GetPodSandboxId(), "", configOf(&r.SandboxConfig))
 	if known, ok := c.pod(ctx, e.pod.id); ok {
 		e.pod.id, e.pod.runtimeHandler, e.pod.state = known.ID, known.RuntimeHandler, podState(known.State)
-		c.dirty = layOver(r.SandboxConfig, known)
+		c.dirty = overlay(r.SandboxConfig, known)
 	}
 	e.container = containerView{
 		podID: e.pod.id, config: r.Config, annotations: r.Config.GetAnnotations(),
@@ -154,10 +155,7 @@ func (c *call) createEvent(ctx context.Context, r *runtimeapi.CreateContainerReq
 // containerEvent tells of a container that exists. With no hook to tell, what
 // the store lacks is not asked of the backend.
 func (c *call) containerEvent(ctx context.Context, id string) *event {
-	container, ok := c.Store.Container(id)
-	if !ok && c.hooked() {
-		container, ok = readThrough(ctx, c, id, c.Store.ReadContainer)
-	}
+	container, ok := c.container(ctx, id)
 	if !ok {
 		return nil
 	}
@@ -166,6 +164,18 @@ func (c *call) containerEvent(ctx context.Context, id string) *event {
 		e.container = viewContainer(container)
 	}
 	return e
+}
+
+// container returns a container of the store, or of the backend if the store lacks
+// it and a hook is to be told of it.
+func (c *call) container(ctx context.Context, id string) (pods.Container, bool) {
+	container, ok := c.Store.Container(id)
+	if ok || c.unread || !c.hooked() {
+		return container, ok
+	}
+	container, ok = readThrough(ctx, c, id, c.Store.ReadContainer)
+	c.unread = !ok
+	return container, ok
 }
 
 // podEvent is the same for a pod.
@@ -202,42 +212,41 @@ func readThrough[T any](ctx context.Context, c *call, id string, read func(conte
 	return v, err == nil
 }
 
-// layOver puts what plugins changed of the pod at RunPodSandbox into the pod's
+// overlay puts what plugins changed of the pod at RunPodSandbox into the pod's
 // config as kubelet sends it again with each container, and reports whether
-// that changed anything. containerd takes the container's cgroup parent from
-// there. What kubelet asked for at first is not known after a restart of the
-// proxy; then whatever the config lacks is laid over, since CRI says that a
-// pod's config never changes.
-func layOver(config *runtimeapi.PodSandboxConfig, pod pods.Pod) bool {
+// that changed anything. After a restart of the proxy nobody knows what kubelet
+// asked for at first: labels and annotations then stay as kubelet sends them, and
+// only a cgroup parent below kubelet's is taken for a plugin's.
+func overlay(config *runtimeapi.PodSandboxConfig, pod pods.Pod) bool {
 	if pod.Asked == pod.Config {
 		return false
 	}
-	changed := layOverMap(&config.Labels, pod.Asked.GetLabels(), pod.Config.GetLabels(), pod.Asked == nil)
-	changed = layOverMap(&config.Annotations, pod.Asked.GetAnnotations(), pod.Config.GetAnnotations(), pod.Asked == nil) || changed
-	parent := pod.Config.GetLinux().GetCgroupParent()
-	if parent != "" && parent != pod.Asked.GetLinux().GetCgroupParent() && parent != config.GetLinux().GetCgroupParent() {
-		setCgroupParent(config, parent)
-		changed = true
+	kubelets, parent := config.GetLinux().GetCgroupParent(), pod.Config.GetLinux().GetCgroupParent()
+	moved := parent != kubelets && plugin.BelowParent(kubelets, parent)
+	changed := false
+	if pod.Asked != nil {
+		moved = moved && parent != pod.Asked.GetLinux().GetCgroupParent()
+		changed = overlayMap(&config.Labels, pod.Asked.GetLabels(), pod.Config.GetLabels())
+		changed = overlayMap(&config.Annotations, pod.Asked.GetAnnotations(), pod.Config.GetAnnotations()) || changed
 	}
-	return changed
+	if moved {
+		setCgroupParent(config, parent)
+	}
+	return changed || moved
 }
 
-func layOverMap(config *map[string]string, asked, sent map[string]string, onlyMissing bool) (changed bool) {
-	lay := func(k, v string) {
+func overlayMap(config *map[string]string, asked, sent map[string]string) (changed bool) {
+	for k, v := range sent {
+		was, known := asked[k]
+		now, present := (*config)[k]
+		if known && was == v || present && now == v {
+			continue
+		}
 		if *config == nil {
 			*config = map[string]string{}
 		}
 		(*config)[k] = v
 		changed = true
-	}
-	for k, v := range sent {
-		was, known := asked[k]
-		now, present := (*config)[k]
-		switch {
-		case known && was == v, present && now == v, present && onlyMissing:
-		default:
-			lay(k, v)
-		}
 	}
 	for k := range asked {
 		if _, kept := sent[k]; kept {

@@ -18,9 +18,13 @@ func (c *call) takeTurn(ctx context.Context) (end func()) {
 	if !ok {
 		return func() {}
 	}
-	end, err := c.Turns.Take(ctx, r.GetContainerId())
+	id := r.GetContainerId()
+	if container, ok := c.container(ctx, id); ok {
+		id = container.ID // turns go by whole IDs, and callers may send a prefix
+	}
+	end, err := c.Turns.Take(ctx, id)
 	if err != nil {
-		c.Log.WarnContext(c.ctx, "earlier post hooks and writes have not ended", "method", c.method.Name, "container_id", r.GetContainerId(), "err", err)
+		c.Log.WarnContext(c.ctx, "earlier post hooks and writes have not ended", "method", c.method.Name, "container_id", id, "err", err)
 	}
 	c.inTurn = true
 	return end

@@ -41,8 +41,6 @@ var (
 func checkText(c *Change) (abi.Errno, string) {
 	ok, want := true, ""
 	switch {
-	case c.Kind() == abi.Pod && c.Field == abi.PodCgroupParent:
-		return checkCgroupParent(c.Text)
 	case c.Kind() == abi.Pod && c.Field == abi.PodRuntimeHandler:
 		ok, want = c.Text == "" || handlerName.MatchString(c.Text), "the name of a runtime handler: letters, digits and . _ -"
 	case c.Kind() == abi.Event && c.Field == abi.EventImage, c.Kind() == abi.Container && c.Field == abi.ContainerImage:

@@ -6,11 +6,14 @@ import (
 )
 
 // Observe takes note of a CRI call that the backend answered with OK: asked is
-// the request as kubelet sent it (nil if it went on unchanged), sent as the
+// the request as kubelet sent it (nil means the same as sent), sent as the
 // backend got it, resp the answer. Messages of other calls, and of pods and
 // containers that nothing is known of, are ignored. The messages become the
 // store's: the caller may still read them, but never change them.
 func (s *Store) Observe(asked, sent, resp proto.Message) {
+	if asked == nil {
+		asked = sent
+	}
 	switch req := sent.(type) {
 	case *runtimeapi.RunPodSandboxRequest:
 		s.ranPod(as[*runtimeapi.RunPodSandboxRequest](asked), req, as[*runtimeapi.RunPodSandboxResponse](resp))

@@ -200,7 +200,7 @@ func TestAsked(t *testing.T) {
 		asked, sent *runtimeapi.PodSandboxConfig
 		want        *runtimeapi.PodSandboxConfig
 	}{
-		{"unknown", nil, asked, nil},
+		{"not given", nil, asked, asked},
 		{"the same message", asked, asked, asked},
 		{"an equal message", asked, same, asked},
 		{"changed by a plugin", asked, changed, asked},

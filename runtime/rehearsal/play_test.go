@@ -50,7 +50,7 @@ func TestRequest(t *testing.T) {
 			adj.SetEntry(abi.Container, abi.ContainerEnv, "NEW", "x"),
 			adj.DeleteEntry(abi.Container, abi.ContainerEnv, "OLD"),
 			adj.SetList(abi.Container, abi.ContainerArgs, []string{"-v"}),
-			adj.SetText(abi.Pod, abi.PodCgroupParent, "/kubepods/elsewhere"))
+			adj.SetText(abi.Pod, abi.PodCgroupParent, "/kubepods/burstable/podu-1/batch"))
 	})
 	if res.Err != nil || res.Answer != nil || !res.Asked {
 		t.Fatalf("asked %v, error %v, answer %v", res.Asked, res.Err, res.Answer)
@@ -66,7 +66,7 @@ func TestRequest(t *testing.T) {
 	want := []string{
 		`config.envs[PASSWORD]="secret">"more" secret`, `config.envs[OLD]="x"> secret`,
 		"config.linux.resources.cpu_quota=50000>100000",
-		`sandbox_config.linux.cgroup_parent="/kubepods/burstable/podu-1">"/kubepods/elsewhere"`,
+		`sandbox_config.linux.cgroup_parent="/kubepods/burstable/podu-1">"/kubepods/burstable/podu-1/batch"`,
 		`config.args[0]=>"-v"`, `config.envs[NEW]=>"x" secret`,
 	}
 	if !slices.Equal(got, want) {
@@ -273,5 +273,22 @@ func wantNoChange(t *testing.T, e *Event) {
 	}
 	if d := res.Changes(); len(d)+len(res.Writes)+len(res.Updates) > 0 || len(res.KV) > 0 || res.Sent != nil && !proto.Equal(res.Request, res.Sent) {
 		t.Errorf("%s, cgroups v%d: changes %v, writes %v, updates %v, kept %v", res.Title, e.Node.CgroupVersion, d, res.Writes, res.Updates, res.KV)
+	}
+}
+
+// TestPluginIsNotBlamedForKubeletsChange plays a recording whose pod lost an
+// annotation between RunPodSandbox and CreateContainer, to a plugin that does nothing.
+func TestPluginIsNotBlamedForKubeletsChange(t *testing.T) {
+	const recording = `[
+ {"method": "RunPodSandbox", "request": {"config": {"metadata": {"name": "web"}, "annotations": {"team/owner": "bob"}}}, "response": {"pod_sandbox_id": "p"}},
+ {"method": "CreateContainer", "request": {"pod_sandbox_id": "p", "config": {"metadata": {"name": "app"}}, "sandbox_config": {"metadata": {"name": "web"}}}, "response": {"container_id": "c"}}
+]`
+	e, err := FromRecording([]byte(recording), abi.PreCreateContainer, Setting{CgroupVersion: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := play(t, e, func(plugin.Event, *plugin.Adjustment) error { return nil })
+	if diff := Diff(res.Request, res.Sent); len(diff) > 0 || !res.Asked || res.Err != nil {
+		t.Errorf("asked %v, error %v, changes %v of a plugin that made none", res.Asked, res.Err, diff)
 	}
 }

@@ -76,7 +76,7 @@ func newOverlay(rng *rand.Rand) overlay {
 	return overlay{
 		Labels:       pick(rng, nil, map[string]string{"app": "shop", "koordinator.sh/qosClass": "BE"}),
 		Annotations:  pick(rng, nil, map[string]string{"example.com/by": "koordlet"}),
-		CgroupParent: pick(rng, "", "/kubepods/besteffort/other"),
+		CgroupParent: pick(rng, "", "/kubepods/besteffort/poduid/other"),
 		CPUSet:       pick(rng, nil, new(""), new("2")),
 		Quota:        pick(rng, nil, new(int64(-1)), new(int64(5000))),
 		Shares:       pick(rng, nil, new(int64(2)), new(int64(512))),
