@@ -222,13 +222,13 @@ func overlay(config *runtimeapi.PodSandboxConfig, pod pods.Pod) bool {
 		return false
 	}
 	kubelets, parent := config.GetLinux().GetCgroupParent(), pod.Config.GetLinux().GetCgroupParent()
-	moved := parent != kubelets && plugin.BelowParent(kubelets, parent)
-	changed := false
+	changed, moved := false, plugin.BelowParent(kubelets, parent)
 	if pod.Asked != nil {
-		moved = moved && parent != pod.Asked.GetLinux().GetCgroupParent()
+		moved = parent != pod.Asked.GetLinux().GetCgroupParent()
 		changed = overlayMap(&config.Labels, pod.Asked.GetLabels(), pod.Config.GetLabels())
 		changed = overlayMap(&config.Annotations, pod.Asked.GetAnnotations(), pod.Config.GetAnnotations()) || changed
 	}
+	moved = moved && parent != "" && parent != kubelets
 	if moved {
 		setCgroupParent(config, parent)
 	}

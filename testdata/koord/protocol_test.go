@@ -125,7 +125,7 @@ func addAnnotation(ctx context.Context, name string, req proto.Message) (proto.M
 func TestPodResponse(t *testing.T) {
 	both(t, func(n *node) {
 		n.serve("10-a.json", answering(&podResponse{
-			Labels: map[string]string{"app": "shop", "new": "1"}, Annotations: map[string]string{"a": "1"}, CgroupParent: "/besteffort/poduid-1",
+			Labels: map[string]string{"app": "shop", "new": "1"}, Annotations: map[string]string{"a": "1"}, CgroupParent: "/kubepods/burstable/poduid-1/batch",
 			Resources: &hook.LinuxContainerResources{CpuShares: 2},
 		}), "Fail", "PreRunPodSandbox")
 		n.start()
@@ -134,7 +134,7 @@ func TestPodResponse(t *testing.T) {
 		n.check(wantProto("request", lastRequest[*cri.RunPodSandboxRequest](n.runtime), with(runRequest(), func(r *cri.RunPodSandboxRequest) {
 			r.Config.Labels["app"], r.Config.Labels["new"] = "shop", "1"
 			r.Config.Annotations["a"] = "1"
-			r.Config.Linux.CgroupParent = "/besteffort/poduid-1"
+			r.Config.Linux.CgroupParent = "/kubepods/burstable/poduid-1/batch"
 		})))
 	})
 }
@@ -144,7 +144,7 @@ func TestPodResponse(t *testing.T) {
 func TestContainerResponse(t *testing.T) {
 	both(t, func(n *node) {
 		got, err := n.created(answering(&containerResponse{
-			ContainerAnnotations: map[string]string{"a": "1"}, PodCgroupParent: "/besteffort/poduid-1",
+			ContainerAnnotations: map[string]string{"a": "1"}, PodCgroupParent: "/kubepods/burstable/poduid-1/batch",
 			ContainerEnvs: map[string]string{"ONLY": "this"},
 			ContainerResources: &hook.LinuxContainerResources{
 				CpuPeriod: 50000, CpuQuota: -1, CpuShares: 2, MemoryLimitInBytes: 1 << 30, OomScoreAdj: -7, CpusetCpus: "1", CpusetMems: "0-1",
@@ -161,7 +161,7 @@ func TestContainerResponse(t *testing.T) {
 				MemorySwapLimitInBytes: 2 << 30,
 			}
 		})))
-		n.check(want("cgroup parent", lastRequest[*cri.CreateContainerRequest](n.runtime).GetSandboxConfig().GetLinux().GetCgroupParent(), "/besteffort/poduid-1"))
+		n.check(want("cgroup parent", lastRequest[*cri.CreateContainerRequest](n.runtime).GetSandboxConfig().GetLinux().GetCgroupParent(), "/kubepods/burstable/poduid-1/batch"))
 	})
 }
 

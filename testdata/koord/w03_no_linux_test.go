@@ -8,7 +8,8 @@ import (
 
 // TestW03NoLinux sends requests without a linux section, as crictl does, to a
 // hook server that answers as if there were one. koord-runtime-proxy writes
-// into what is not there.
+// into what is not there; wasmproxy refuses a cgroup parent for a pod that kubelet
+// gave none.
 func TestW03NoLinux(t *testing.T) {
 	const crash = "proxy has ended: panic: .*nil pointer"
 	bare := func() *cri.PodSandboxConfig {
@@ -21,7 +22,7 @@ func TestW03NoLinux(t *testing.T) {
 			if _, err := n.runPod(bare()); n.well(err) != nil {
 				return n.well(err)
 			}
-			return want("cgroup parent", lastRequest[*cri.RunPodSandboxRequest](n.runtime).GetConfig().GetLinux().GetCgroupParent(), "/elsewhere")
+			return want("cgroup parent", lastRequest[*cri.RunPodSandboxRequest](n.runtime).GetConfig().GetLinux().GetCgroupParent(), "")
 		}},
 		"container": {incumbent: crash, run: func(n *node) error {
 			n.serve("10-a.json", nil, "Ignore", "PreCreateContainer")
@@ -42,7 +43,7 @@ func TestW03NoLinux(t *testing.T) {
 			if _, err = n.create(pod, containerConfig(), nil); n.well(err) != nil {
 				return n.well(err)
 			}
-			return want("cgroup parent", lastRequest[*cri.CreateContainerRequest](n.runtime).GetSandboxConfig().GetLinux().GetCgroupParent(), "/elsewhere")
+			return want("cgroup parent", lastRequest[*cri.CreateContainerRequest](n.runtime).GetSandboxConfig().GetLinux().GetCgroupParent(), "")
 		}},
 	})
 }

@@ -46,10 +46,10 @@ func TestW10Merge(t *testing.T) {
 			return join(err, wantProto("environment", &cri.ContainerConfig{Envs: got.GetEnvs()}, &cri.ContainerConfig{Envs: config.Envs}))
 		}},
 		"cgroup parent": {incumbent: `cgroup parent of the container: got /kubepods`, run: func(n *node) error {
-			n.serve("10-a.json", answering(&podResponse{CgroupParent: "/elsewhere"}), "Fail", "PreRunPodSandbox")
+			n.serve("10-a.json", answering(&podResponse{CgroupParent: "/kubepods/burstable/poduid-1/batch"}), "Fail", "PreRunPodSandbox")
 			n.start()
 			n.running()
-			return want("cgroup parent of the container", lastRequest[*cri.CreateContainerRequest](n.runtime).GetSandboxConfig().GetLinux().GetCgroupParent(), "/elsewhere")
+			return want("cgroup parent of the container", lastRequest[*cri.CreateContainerRequest](n.runtime).GetSandboxConfig().GetLinux().GetCgroupParent(), "/kubepods/burstable/poduid-1/batch")
 		}},
 		"no change": {incumbent: `resources: got \{\}, want \{<nil>\}`, run: func(n *node) error {
 			got, err := n.created(nil, with(containerConfig(), func(c *cri.ContainerConfig) { c.Linux.Resources = nil }))
