@@ -454,12 +454,14 @@ static inline wp_text wp_format_number(int64_t v) {
 static int32_t wp__error; /* the first refusal that nobody dealt with */
 static wp_text wp__what;  /* what was refused */
 static int wp__last;      /* whether it is also the last one */
+static int32_t wp__now;   /* the result of the last helper that called the host */
 
 /*
  * wp_check remembers a result of a host function if it is an error, and returns it.
  * The helpers below call it.
  */
 static inline int32_t wp_check(int32_t result, wp_text what) {
+	wp__now = result;
 	wp__last = result < 0 && wp__error == 0;
 	if (wp__last) {
 		wp__error = result;
@@ -467,6 +469,21 @@ static inline int32_t wp_check(int32_t result, wp_text what) {
 	}
 	return result;
 }
+
+/* wp__absent notes a value that is not there, which is no refusal. */
+static inline void wp__absent(void) {
+	wp__now = WP_ERR_NOT_FOUND;
+	wp__last = 0;
+}
+
+/*
+ * wp_last_result is the result of the last helper below: 0 or more, or an error. A helper
+ * that reads returns a text or a number, so this tells why it is empty:
+ *
+ *     wp_text stat = wp_get_file(container, WP_TEXT("cpu.stat"));
+ *     if (wp_handled(wp_last_result(), WP_ERR_UNSUPPORTED)) continue;
+ */
+static inline int32_t wp_last_result(void) { return wp__now; }
 
 /*
  * wp_handled reports whether the last helper's result is this error, and if it is, it no
@@ -547,7 +564,10 @@ static inline void wp_say(int32_t level, wp_text text) { wp_log(level, text.ptr,
 		buf = wp_alloc(cap);                                                            \
 		n = (call);                                                                     \
 	}                                                                                   \
-	if (n == WP_ERR_NOT_FOUND) return wp_make_text(0, 0);                               \
+	if (n == WP_ERR_NOT_FOUND) {                                                        \
+		wp__absent();                                                                   \
+		return wp_make_text(0, 0);                                                      \
+	}                                                                                   \
 	if (wp_check(n, (what)) < 0) return wp_make_text(0, 0);                             \
 	return wp_make_text(buf, (size_t)n)
 
@@ -560,7 +580,10 @@ static inline wp_text wp_get_text(int32_t object, int32_t field) {
 static inline int64_t wp_get_number(int32_t object, int32_t field) {
 	int64_t v = 0;
 	int32_t result = wp_get_i64(object, field, &v);
-	if (result != WP_ERR_NOT_FOUND) wp_check(result, WP_TEXT("wp_get_number"));
+	if (result == WP_ERR_NOT_FOUND)
+		wp__absent();
+	else
+		wp_check(result, WP_TEXT("wp_get_number"));
 	return v;
 }
 
@@ -601,7 +624,10 @@ static inline wp_text wp_get_kept(wp_text key) { WP__FILL(key, wp_kv_get(key.ptr
 /* wp_find looks a pod or container up, and returns its handle, or 0. The kind is a WP_BY_. */
 static inline int32_t wp_find(int32_t kind, wp_text name) {
 	int32_t result = wp_pod_find(kind, name.ptr, name.len);
-	if (result == WP_ERR_NOT_FOUND) return 0;
+	if (result == WP_ERR_NOT_FOUND) {
+		wp__absent();
+		return 0;
+	}
 	return wp_check(result, name) < 0 ? 0 : result;
 }
 

@@ -78,11 +78,24 @@ static int32_t number(void) {
 	return wp_result();
 }
 
+/* unreadable reads a file that the plugin may not read, and goes on without it. */
+static int32_t unreadable(void) {
+	wp_text stat = wp_get_file(WP_OBJECT_CONTAINER, WP_TEXT("cpu.stat"));
+	if (wp_there(stat) || !wp_handled(wp_last_result(), WP_ERR_DENIED)) return wp_failed(WP_TEXT("not handled"));
+	if (wp_there(wp_get_entry(WP_OBJECT_CONTAINER, WP_CONTAINER_LABELS, WP_TEXT("none"))) || wp_last_result() != WP_ERR_NOT_FOUND)
+		return wp_failed(WP_TEXT("found nothing"));
+	wp_get_number(WP_OBJECT_CONTAINER, WP_CONTAINER_RUN_AS_USER);
+	if (wp_last_result() != WP_ERR_NOT_FOUND) return wp_failed(WP_TEXT("found no user"));
+	wp_get_text(WP_OBJECT_CONTAINER, WP_CONTAINER_NAME);
+	return wp_last_result() < 0 ? wp_failed(WP_TEXT("found no name")) : wp_result();
+}
+
 static int32_t create(void) {
 	wp_text what = wp_get_text(WP_OBJECT_CONTAINER, WP_CONTAINER_NAME);
 	if (wp_equal(what, WP_TEXT("read"))) return read_all();
 	if (wp_equal(what, WP_TEXT("write"))) return write_all();
 	if (wp_equal(what, WP_TEXT("number"))) return number();
+	if (wp_equal(what, WP_TEXT("unreadable"))) return unreadable();
 	if (wp_equal(what, WP_TEXT("refuse"))) return wp_refuse(WP_REJECT_PERMISSION_DENIED, WP_TEXT("not here"));
 	if (wp_equal(what, WP_TEXT("give up"))) wp_give_up(WP_TEXT("cannot be"));
 	if (wp_has_prefix(what, WP_TEXT("ignored"))) wp_set_number(WP_OBJECT_CONTAINER, WP_CONTAINER_RESOURCES_CPU_QUOTA, 5);
