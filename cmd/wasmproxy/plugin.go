@@ -107,18 +107,14 @@ func (p pluginFile) settings() (wasm.PluginOptions, error) {
 	return o, nil
 }
 
-// loader loads the plugin as the proxy does, on a node with this cgroup version.
-func (p pluginFile) loader(ctx context.Context, e *wasm.Engine, cgroupVersion int) func(fixture.Options) (plugin.Plugin, error) {
-	features := []abi.Feature{abi.FeatureUpdate, abi.FeatureKV, abi.FeatureCgroupFiles}
-	if cgroupVersion == 2 {
-		features = append(features, abi.FeatureCgroupV2)
-	}
+// loader loads the plugin as the proxy does.
+func (p pluginFile) loader(ctx context.Context, e *wasm.Engine) func(fixture.Options) (plugin.Plugin, error) {
 	return func(o fixture.Options) (plugin.Plugin, error) {
 		settings, err := p.settings()
 		if err != nil {
 			return nil, err
 		}
-		settings.Config, settings.Granted, settings.Features = []byte(o.Config), o.Granted, features
+		settings.Config, settings.Granted, settings.Features = []byte(o.Config), o.Granted, o.Features
 		settings.KV, settings.Metrics, settings.Log = o.KV, o.Metrics, o.Log
 		loaded, err := e.Load(ctx, p.beside.ID, p.module, settings)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/rehearsal"
@@ -52,13 +53,14 @@ The event is as in plugin run. Allocations are the proxy's, not the guest's.`,
 
 // bencher measures one plugin.
 type bencher struct {
-	ctx    context.Context
-	out    io.Writer
-	name   string
-	n      int
-	plugin pluginFile
-	config string
-	timed  *timedPlugin
+	ctx      context.Context
+	out      io.Writer
+	name     string
+	n        int
+	plugin   pluginFile
+	config   string
+	features []abi.Feature // of the event's node
+	timed    *timedPlugin
 }
 
 func bench(cmd *cobra.Command, f *eventFlags, path string, n int) error {
@@ -77,11 +79,11 @@ func bench(cmd *cobra.Command, f *eventFlags, path string, n int) error {
 		return err
 	}
 	defer engine.Close(b.ctx)
-	o, err := f.options(b.ctx, p, engine, event.Node.CgroupVersion)
+	o, err := f.options(b.ctx, p, engine)
 	if err != nil {
 		return err
 	}
-	b.name, b.config = event.Hook.String(), o.Config
+	b.name, b.config, b.features = event.Hook.String(), o.Config, fixture.Features(event.Node.CgroupVersion)
 	if b.config == "" {
 		b.config = event.Config
 	}
@@ -193,7 +195,7 @@ func (b *bencher) load(dir string, o rehearsal.Options) (time.Duration, error) {
 	}
 	defer e.Close(b.ctx)
 	start := time.Now()
-	p, err := b.plugin.loader(b.ctx, e, 2)(fixture.Options{Config: b.config, Granted: b.plugin.granted() | o.Grant, Log: slog.New(slog.DiscardHandler)})
+	p, err := b.plugin.loader(b.ctx, e)(fixture.Options{Features: b.features, Config: b.config, Granted: b.plugin.granted() | o.Grant, Log: slog.New(slog.DiscardHandler)})
 	took := time.Since(start)
 	if err != nil {
 		return 0, err

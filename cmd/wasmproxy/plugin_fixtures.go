@@ -193,11 +193,7 @@ func (t *tester) test(cmd *cobra.Command, f fixtureFile) (suite, error) {
 
 // play tells a plugin one case.
 func (t *tester) play(ctx context.Context, p pluginFile, c fixture.Case) (a fixture.Answer, fuel int64, err error) {
-	version := 2
-	if c.Files != nil {
-		version = c.Files.Version()
-	}
-	load := p.loader(ctx, t.engine, version)
+	load := p.loader(ctx, t.engine)
 	cost := &fuelCounter{}
 	a, err = c.Run(ctx, func(o fixture.Options) (plugin.Plugin, error) {
 		cost.Handler, o.Log = o.Log.Handler(), slog.New(cost)

@@ -160,8 +160,8 @@ func (p pluginFile) preflight(ctx context.Context) (in wasm.Inspection, err erro
 		return in, err
 	}
 	defer engine.Close(ctx)
-	load := p.loader(ctx, engine, 2)
-	loaded, err := load(fixture.Options{Config: string(p.beside.Config), Granted: p.granted(), Log: slog.New(slog.DiscardHandler)})
+	load := p.loader(ctx, engine)
+	loaded, err := load(fixture.Options{Features: fixture.Features(2), Config: string(p.beside.Config), Granted: p.granted(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return in, err
 	}

@@ -83,14 +83,14 @@ func (f *eventFlags) text(ctx context.Context, in io.Reader) ([]byte, error) {
 }
 
 // options are what the rehearsal of a plugin has besides the event.
-func (f *eventFlags) options(ctx context.Context, p pluginFile, e *wasm.Engine, cgroupVersion int) (rehearsal.Options, error) {
+func (f *eventFlags) options(ctx context.Context, p pluginFile, e *wasm.Engine) (rehearsal.Options, error) {
 	more, err := grants(f.grant)
 	if err != nil {
 		return rehearsal.Options{}, err
 	}
 	o := rehearsal.Options{
 		ID: p.beside.ID, Config: string(p.beside.Config), Grant: p.beside.Grant | more, Match: p.beside.Match, Policy: p.beside.Policy,
-		Load: p.loader(ctx, e, cgroupVersion), ShowSecrets: f.show,
+		Load: p.loader(ctx, e), ShowSecrets: f.show,
 	}
 	if f.config != "" {
 		b, err := readInput(ctx, f.config)
@@ -120,7 +120,7 @@ func (f *eventFlags) open(cmd *cobra.Command, path string) (r *rehearsal.Rig, p 
 	if err != nil {
 		return nil, p, nil, err
 	}
-	o, err := f.options(ctx, p, engine, event.Node.CgroupVersion)
+	o, err := f.options(ctx, p, engine)
 	if err == nil {
 		r, err = rehearsal.Open(ctx, event, o)
 	}

@@ -99,7 +99,7 @@ func (e *LoadError) Unwrap() error { return e.Err }
 
 func (r *Rig) load(o Options) (err error) {
 	grant := abi.DefaultGrant() | r.event.Grant | o.Grant
-	r.kept = fixture.Options{Config: o.Config, Granted: grant, Log: slog.New(r.heard), KV: plugin.NewKV(), Metrics: plugin.NewMetrics()}
+	r.kept = fixture.Options{Config: o.Config, Granted: grant, Features: fixture.Features(r.event.Node.CgroupVersion), Log: slog.New(r.heard), KV: plugin.NewKV(), Metrics: plugin.NewMetrics()}
 	if o.Config == "" {
 		r.kept.Config = r.event.Config
 	}

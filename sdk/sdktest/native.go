@@ -36,7 +36,7 @@ func options(config string, log *slog.Logger) fixture.Options {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return fixture.Options{Config: config, Granted: abi.DefaultGrant(), Log: log, KV: plugin.NewKV(), Metrics: plugin.NewMetrics(),
-		Features: []abi.Feature{abi.FeatureUpdate, abi.FeatureKV}}
+		Features: fixture.Features(0)}
 }
 
 // load returns the plugin under test, configured.
