@@ -43,7 +43,7 @@ func onHook(t *testing.T, r *Registration, hook abi.Hook, f func(event reflect.V
 func everything(hook abi.Hook) sdktest.Case {
 	c := sdktest.Case{Hook: hook, Grant: abi.AllCapabilities, Files: rules.Set(2), Node: sdktest.Fields{"cgroup_version": 2}}
 	if object := hook.Info().Object; object != abi.Event {
-		c.Pod = sdktest.Fields{"id": "pod1"}
+		c.Pod = sdktest.Fields{"id": "pod1", "cgroup_parent": "/kubepods"}
 		if object == abi.Container {
 			c.Container = sdktest.Fields{"id": "container1"}
 		}

@@ -89,7 +89,7 @@ func (f *eventFlags) options(ctx context.Context, p pluginFile, e *wasm.Engine) 
 		return rehearsal.Options{}, err
 	}
 	o := rehearsal.Options{
-		ID: p.beside.ID, Config: string(p.beside.Config), Grant: p.beside.Grant | more, Match: p.beside.Match, Policy: p.beside.Policy,
+		ID: p.beside.ID, Config: string(p.beside.Config), Grant: p.beside.Grant | more, Beside: p.describing(), Match: p.beside.Match, Policy: p.beside.Policy,
 		Load: p.loader(ctx, e), ShowSecrets: f.show,
 	}
 	if f.config != "" {

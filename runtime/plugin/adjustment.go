@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -31,11 +32,13 @@ type Adjustment struct {
 	event     Event         // whose handles there are; nil: none
 	files     Files
 	has       abi.CapabilitySet
+	rights    Rights
 	owned     owners
 	changes   []Owned
 	bytes     int // of their keys and values
 	rejection *Rejection
 	conflict  *ConflictError // the first that was answered to the plugin
+	refusal   *WriteError    // the last; see Refusal
 	secrets   *confided      // nil until the plugin says something
 	first     [4]Owned       // where changes are, as long as they are few
 }
@@ -125,27 +128,35 @@ func (a *Adjustment) WriteFile(o abi.Object, file, v string) error {
 // what has happened cannot be refused.
 func (a *Adjustment) Reject(code uint32, reason string) error {
 	if a.hook.Info().Asked != abi.Before {
-		return &WriteError{Target: "reject", Errno: abi.Invalid, Reason: a.hook.String() + " cannot refuse a call"}
+		return a.keep(&WriteError{Target: "reject", Errno: abi.Invalid, Reason: a.hook.String() + " cannot refuse a call"})
 	}
 	switch code {
 	case 0:
 		code = abi.RejectFailedPrecondition
 	case abi.RejectInvalidArgument, abi.RejectPermissionDenied, abi.RejectResourceExhausted, abi.RejectFailedPrecondition:
 	default:
-		return &WriteError{Target: "reject", Errno: abi.Invalid, Reason: "no such code"}
+		return a.keep(&WriteError{Target: "reject", Errno: abi.Invalid, Reason: fmt.Sprintf("code %d: want %d, %d, %d or %d", code,
+			abi.RejectInvalidArgument, abi.RejectPermissionDenied, abi.RejectResourceExhausted, abi.RejectFailedPrecondition)})
 	}
 	a.rejection = &Rejection{Code: code, Reason: a.Said(reason, maxReason)}
 	return nil
 }
 
 func (a *Adjustment) add(c Change) error {
+	if err := a.accept(c); err != nil {
+		return a.keep(err)
+	}
+	return nil
+}
+
+func (a *Adjustment) accept(c Change) error {
 	if c.Object >= abi.FirstHandle && a.event != nil {
 		if kind := a.event.Kind(c.Object); kind < abi.FirstHandle {
 			c.Of, c.Own = kind, a.event.Own(c.Object)
 		}
 	}
 	if len(a.changes) >= maxChanges {
-		return &WriteError{Target: c.Target(), Errno: abi.Limit}
+		return refused(&c, abi.Limit, fmt.Sprintf("more than %d changes in one call", maxChanges))
 	}
 	if err := a.check(&c); err != nil {
 		return err

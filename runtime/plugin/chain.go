@@ -24,6 +24,7 @@ type Member struct {
 
 	// Capabilities are those that its manifest declares and the operator grants.
 	Capabilities abi.CapabilitySet
+	Rights       Rights  // why it has no others
 	Match        Matches // which pods and containers it is asked about; nil: all
 }
 
@@ -102,7 +103,7 @@ func (c *Chain) Dispatch(ctx context.Context, s Subject) ([]Owned, error) {
 		if !m.Match.Accept(s) {
 			continue
 		}
-		adj := &Adjustment{hook: hook, plugin: m.ID, policy: m.Policy, event: s, files: c.files, has: m.Capabilities, owned: owned}
+		adj := &Adjustment{hook: hook, plugin: m.ID, policy: m.Policy, event: s, files: c.files, has: m.Capabilities, rights: m.Rights, owned: owned}
 		err := c.ask(ctx, m, s, adj)
 		if Gone(ctx) {
 			return done, context.Canceled // ctx may be about to hear of it
@@ -129,7 +130,7 @@ func (c *Chain) ask(ctx context.Context, m *Member, s Subject, adj *Adjustment) 
 	if asked {
 		err = c.call(ctx, m, s, adj, start)
 		if err == nil {
-			err = permitAll(adj.changes, m.Capabilities)
+			err = adj.permitAll()
 		}
 		if err == nil && adj.rejection != nil {
 			err = adj.rejection

@@ -19,7 +19,7 @@ const reserved = "io.kubernetes."
 // brings it into its normal form.
 func (a *Adjustment) check(c *Change) error {
 	if c.size() > maxValue || a.bytes+c.size() > maxTotal {
-		return refused(c, abi.TooLarge, "")
+		return refused(c, abi.TooLarge, fmt.Sprintf("more than %d KiB of key and value, or %d KiB of all changes of the call", maxValue>>10, maxTotal>>10))
 	}
 	if c.Op == WriteFile {
 		return a.checkFile(c)
@@ -31,11 +31,11 @@ func (a *Adjustment) check(c *Change) error {
 	if !c.Op.fits(info.Type) {
 		return refused(c, abi.Invalid, "the field is of type "+info.Type.String())
 	}
-	if err := permit(c, a.has); err != nil {
+	if err := a.permit(c); err != nil {
 		return err
 	}
 	if !a.writable(c, info.Writable, abi.HandleWritable(*info)) {
-		return refused(c, abi.ReadOnly, "in "+a.hook.String())
+		return refused(c, abi.ReadOnly, a.readOnly(c, info.Writable))
 	}
 	if c.Op == DeleteEntry && c.Object >= abi.FirstHandle {
 		return refused(c, abi.Unsupported, "an update of another container adds to what it has")
@@ -65,17 +65,17 @@ func quoted(value string) string { return strconv.Quote(Printable(value, maxShow
 const maxShown = 64 // bytes of a value in an error
 
 // permit refuses a change that needs what the plugin has not.
-func permit(c *Change, has abi.CapabilitySet) error {
-	if missing := c.needs() &^ has; missing != 0 {
-		return refused(c, abi.Denied, "the plugin has not "+strings.Join(missing.Names(), ", "))
+func (a *Adjustment) permit(c *Change) error {
+	if lacks := a.Lacks(c.needs()); lacks != "" {
+		return refused(c, abi.Denied, lacks)
 	}
 	return nil
 }
 
 // permitAll looks again at all changes of a plugin, before any is applied.
-func permitAll(changes []Owned, has abi.CapabilitySet) error {
-	for i := range changes {
-		if err := permit(&changes[i].Change, has); err != nil {
+func (a *Adjustment) permitAll() error {
+	for i := range a.changes {
+		if err := a.permit(&a.changes[i].Change); err != nil {
 			return err
 		}
 	}
@@ -98,18 +98,33 @@ func (a *Adjustment) writable(c *Change, hooks abi.HookSet, handles bool) bool {
 	return false
 }
 
+// readOnly says where a change may be made that may not be made here.
+func (a *Adjustment) readOnly(c *Change, hooks abi.HookSet) string {
+	switch {
+	case c.Object < abi.FirstHandle && hooks == 0:
+		return "no hook can change it"
+	case c.Object < abi.FirstHandle:
+		return a.hook.String() + " cannot change it, only " + strings.Join(hooks.Names(), ", ")
+	case a.event.Own(c.Object) && a.hook.Info().Asked == abi.Before:
+		return "it is the event's own, which is changed as object " + strconv.Itoa(int(c.Of))
+	case a.hook.Info().Asked == abi.Leaving:
+		return a.hook.String() + " cannot change anything"
+	}
+	return "of other pods and containers only cgroup files and the resources of containers can be changed"
+}
+
 func (a *Adjustment) checkFile(c *Change) error {
 	if c.Object >= abi.FirstHandle && c.Of == 0 {
 		return refused(c, abi.NotFound, "no such handle")
 	}
-	if err := permit(c, a.has); err != nil {
+	if err := a.permit(c); err != nil {
 		return err
 	}
-	if !a.writable(c, abi.CgroupWritable(c.Object), true) {
-		return refused(c, abi.ReadOnly, "in "+a.hook.String())
+	if hooks := abi.CgroupWritable(c.Object); !a.writable(c, hooks, true) {
+		return refused(c, abi.ReadOnly, a.readOnly(c, hooks))
 	}
 	if a.files == nil {
-		return refused(c, abi.Unsupported, "no cgroup file system")
+		return refused(c, abi.Unsupported, "this node has no cgroup file system that the proxy may write to")
 	}
 	return a.parse(c, rules.CgroupSet)
 }

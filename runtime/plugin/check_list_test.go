@@ -216,7 +216,7 @@ func TestCapabilities(t *testing.T) {
 	}
 	a := plugin.NewAdjustmentOf(store{hook: abi.PreCreateContainer}, v2{}, abi.AllCapabilities&^abi.CapabilitySetOf(abi.CgroupWrite))
 	err := a.WriteFile(abi.Container, "cpu.idle", "1")
-	if plugin.ErrnoOf(err) != abi.Denied || !strings.Contains(err.Error(), "container cgroup file cpu.idle: denied: the plugin has not cgroup.write") {
+	if plugin.ErrnoOf(err) != abi.Denied || !strings.Contains(err.Error(), "container cgroup file cpu.idle: denied: the plugin's manifest does not declare the capability cgroup.write") {
 		t.Error(err)
 	}
 }

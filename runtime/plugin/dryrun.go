@@ -25,7 +25,7 @@ func (d *dryRun) Call(ctx context.Context, ev Event, adj *Adjustment) error {
 	defer end()
 	err := d.Plugin.Call(own, ev, adj)
 	if err == nil {
-		err = permitAll(adj.changes, adj.has)
+		err = adj.permitAll()
 	}
 	if err == nil {
 		d.tell(ctx, ev, adj)

@@ -57,9 +57,9 @@ func (e *ConflictError) Error() string {
 // Unwrap returns abi.Conflict.
 func (e *ConflictError) Unwrap() error { return abi.Conflict }
 
-// WriteError says why a change was not accepted.
+// WriteError says why the host refused a plugin something, such as a change.
 type WriteError struct {
-	Target string // the field, as Change.Target names it
+	Target string // the field, as Change.Target names it; or another function and what it was called for
 	Reason string
 	Errno  abi.Errno
 }

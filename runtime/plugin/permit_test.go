@@ -44,7 +44,7 @@ func TestAppliedWithCapability(t *testing.T) {
 			}
 			continue
 		}
-		if !errors.Is(err, abi.Denied) || !strings.Contains(err.Error(), `container.env["A"]: denied: the plugin has not env`) || s.applied != 0 {
+		if !errors.Is(err, abi.Denied) || !strings.Contains(err.Error(), `container.env["A"]: denied: the plugin's manifest does not declare the capability env`) || s.applied != 0 {
 			t.Errorf("without env: %v, %d applied", err, s.applied)
 		}
 	}

@@ -25,6 +25,7 @@ type Options struct {
 	ID     string               // the plugin's, as the file name gives it
 	Config string               // in place of the event's, if it is not ""
 	Grant  abi.CapabilitySet    // beside the default and the event's
+	Beside string               // the name of the JSON that grants more
 	Match  abi.Match            // the operator's
 	Policy plugin.FailurePolicy // of the plugin: what becomes of the call if it fails
 	// ShowSecrets shows values of environment variables and registry credentials, which
@@ -118,7 +119,7 @@ func (r *Rig) load(o Options) (err error) {
 		return &LoadError{fmt.Errorf("plugin %s does not want hook %v, but %s", manifest.Name, hook, strings.Join(manifest.HookSet().Names(), ", "))}
 	}
 	declared, _ := manifest.Declared()
-	r.member = plugin.Member{ID: o.ID, Plugin: r.plugin, Policy: r.policy, Hooks: abi.HookSetOf(hook), Capabilities: declared & grant}
+	r.member = plugin.Member{ID: o.ID, Plugin: r.plugin, Policy: r.policy, Hooks: abi.HookSetOf(hook), Capabilities: declared & grant, Rights: plugin.Rights{Declared: declared, Grant: plugin.Grant(declared&^grant|o.Grant, o.Beside)}}
 	for _, wanted := range manifest.Hooks {
 		if wanted.Hook == hook.String() {
 			r.member.Match = r.member.Match.And(r.member.Hooks, wanted.Match).And(r.member.Hooks, o.Match)

@@ -88,7 +88,7 @@ func (f hostFunction) bind(name string) api.GoModuleFunc {
 		if at.of.has.Has(f.needs) {
 			result = f.run(at)
 		}
-		if result < 0 && at.verbose {
+		if result < 0 {
 			at.refused(abi.Errno(result))
 		}
 		at.charge()

@@ -4,30 +4,78 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// refused logs that a host function answered an error, for who wants to know as much
-// of a plugin. That something is not there is an answer as good as others.
+// refused notes that a host function answered an error: the guest gets a number, and the
+// reason is for the error that the guest may end with. That something is not there is an
+// answer as good as others.
 func (f *frame) refused(errno abi.Errno) {
-	if errno == abi.NotFound {
+	why := f.adj.Refusal()
+	if why == nil && errno == abi.NotFound {
 		return
 	}
+	target := ""
+	if why == nil || f.verbose {
+		target = f.target()
+	}
+	if why == nil {
+		why = &plugin.WriteError{Target: strings.TrimSpace(f.name + " " + target), Errno: errno, Reason: f.lacking(errno)}
+	}
+	f.refusal = why
+	if !f.verbose {
+		return
+	}
+	text := errno.Error()
+	if why.Reason != "" {
+		text += ": " + f.adj.Said(why.Reason, maxReason)
+	}
 	f.output.log.LogAttrs(f.output.ctx, slog.LevelDebug, "host function refused", f.output.about(),
-		slog.String("function", f.name), slog.String("target", f.target()), slog.String("err", errno.Error()))
+		slog.String("function", f.name), slog.String("target", target), slog.String("err", text))
+}
+
+// row returns the function's row of the ABI's table, nil if it is none of the ABI's.
+func (f *frame) row() *abi.Function {
+	i := slices.IndexFunc(abi.Functions, func(row abi.Function) bool { return row.Name == f.name })
+	if i < 0 {
+		return nil
+	}
+	return &abi.Functions[i]
+}
+
+// lacking says why the function was denied that asked for no change.
+func (f *frame) lacking(errno abi.Errno) string {
+	row := f.row()
+	if row == nil || errno != abi.Denied {
+		return ""
+	}
+	needs := abi.CapabilitySetOf(row.Needs)
+	if i := slices.IndexFunc(row.Params, func(p abi.Param) bool { return p.Name == "field" }); i > 0 {
+		if info := plugin.FieldOf(f.event.Kind(f.object(0)), f.field(i)); info != nil {
+			needs |= abi.CapabilitySetOf(info.Reading)
+		}
+	}
+	if lacks := f.adj.Lacks(needs); lacks != "" {
+		return lacks
+	}
+	if f.name == "cgroup_get" {
+		return "no plugin may read this file"
+	}
+	return ""
 }
 
 // target names what the function was called for, such as container.env["HOME"], as
 // far as its arguments tell.
 func (f *frame) target() string {
-	i := slices.IndexFunc(abi.Functions, func(row abi.Function) bool { return row.Name == f.name })
-	if i < 0 {
+	row := f.row()
+	if row == nil {
 		return ""
 	}
 	text, object := "", abi.Object(0)
-	for n, p := range abi.Functions[i].Params {
+	for n, p := range row.Params {
 		switch p.Name {
 		case "object":
 			object = f.event.Kind(f.object(n))

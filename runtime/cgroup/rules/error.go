@@ -36,7 +36,7 @@ func (e *Error) Error() string {
 
 // Reason is the cause with the value, for who has named the file already.
 func (e *Error) Reason() string {
-	if e.Value == "" || e.Code == abi.Denied {
+	if e.Value == "" || e.Code != abi.Invalid {
 		return e.Err.Error()
 	}
 	return fmt.Sprintf("%.64q: ", e.Value) + e.Err.Error()

@@ -24,7 +24,7 @@ func (s Set) Version() int { return int(s) }
 func (s Set) Parse(way Ways, o abi.Object, file, value string) (string, error) {
 	x, err := s.find(way, o, file)
 	if err != nil {
-		return "", Fail("check", "", file, value, err)
+		return "", Fail("check", "", file, "", err)
 	}
 	v, err := x.Parse(int(s), value)
 	if err != nil {
