@@ -2,6 +2,7 @@ package cri
 
 import (
 	"fmt"
+	"slices"
 
 	"google.golang.org/grpc/encoding"
 	protocodec "google.golang.org/grpc/encoding/proto"
@@ -13,7 +14,10 @@ import (
 // five-byte prefix and uncompressed. Once filled it never changes, so it may be
 // read and sent from several goroutines and more than once. The zero Frame is
 // the empty message.
-type Frame struct{ data mem.BufferSlice }
+type Frame struct {
+	data  mem.BufferSlice
+	freed func() // see WhenFreed; may be nil
+}
 
 // NewFrame returns the frame that carries m. It keeps no reference to m.
 // Unknown fields of m are encoded too, at the end of the message that has them.
@@ -48,6 +52,41 @@ func (f *Frame) Free() {
 	f.data = nil
 }
 
+// WhenFreed returns a frame with the same bytes, to be sent once. freed is called
+// when gRPC has freed them: they have left the process, or their stream has ended. It
+// may never be called if the connection ends.
+func (f *Frame) WhenFreed(freed func()) *Frame { return &Frame{data: f.data, freed: freed} }
+
+// noticed returns the buffers, with a reference taken, of which the last one that gRPC
+// frees at all calls freed.
+func (f *Frame) noticed() mem.BufferSlice {
+	f.data.Ref()
+	data := slices.Clone(f.data)
+	for i, b := range slices.Backward(data) {
+		if bytes := b.ReadOnlyData(); !mem.IsBelowBufferPoolingThreshold(cap(bytes)) {
+			data[i] = mem.NewBuffer(&bytes, &notice{buffer: b, freed: f.freed})
+			return data
+		}
+	}
+	f.freed() // all are so small that gRPC leaves them to the garbage collector
+	return data
+}
+
+// notice is the pool that one buffer goes back to.
+type notice struct {
+	buffer mem.Buffer
+	freed  func()
+}
+
+// Get is part of mem.BufferPool.
+func (n *notice) Get(length int) *[]byte { return mem.DefaultBufferPool().Get(length) }
+
+// Put frees the buffer whose bytes they are.
+func (n *notice) Put(*[]byte) {
+	n.buffer.Free()
+	n.freed()
+}
+
 // Codec carries a *Frame as it is, and every other message as protobuf, so that
 // one connection serves both frames and generated clients.
 type Codec struct{}
@@ -64,6 +103,9 @@ func (Codec) Marshal(v any) (mem.BufferSlice, error) {
 	f, ok := v.(*Frame)
 	if !ok {
 		return parent().Marshal(v)
+	}
+	if f.freed != nil {
+		return f.noticed(), nil
 	}
 	f.data.Ref()
 	return f.data, nil

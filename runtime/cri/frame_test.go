@@ -142,6 +142,35 @@ func TestCodecMessages(t *testing.T) {
 	}
 }
 
+// TestWhenFreed: it is noticed once that gRPC has freed the bytes, whatever buffers
+// they are in, and the frame itself stays.
+func TestWhenFreed(t *testing.T) {
+	encoded, err := cri.NewFrame(&runtimeapi.VersionRequest{Version: strings.Repeat("v", 5000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := bytes.Repeat([]byte("0123456789"), 5000)
+	for name, f := range map[string]*cri.Frame{
+		"received": receive(t, large, large[:10]), "tiny pieces": receive(t, large[:1], large[1:9]), "encoded": encoded, "empty": new(cri.Frame),
+	} {
+		want, freed := send(t, f), 0
+		data, err := cri.Codec{}.Marshal(f.WhenFreed(func() { freed++ }))
+		if err != nil || !bytes.Equal(data.Materialize(), want) {
+			t.Errorf("%s: the bytes are others, %v", name, err)
+		}
+		if len(want) > 1<<10 && freed != 0 {
+			t.Errorf("%s: freed while gRPC has the bytes", name)
+		}
+		data.Free()
+		if freed != 1 {
+			t.Errorf("%s: freed was called %d times", name, freed)
+		}
+		if !bytes.Equal(send(t, f), want) {
+			t.Errorf("%s: the frame changed", name)
+		}
+	}
+}
+
 // FuzzFrame decodes any bytes, in two pieces, as the messages that are most
 // often changed. What can be decoded must survive encoding, unknown fields
 // included, and the frame itself must stay as it was.

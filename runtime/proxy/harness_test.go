@@ -122,12 +122,12 @@ func dial(t testing.TB, path string) *grpc.ClientConn {
 }
 
 // connect is a caller of the proxy.
-func connect(t testing.TB, path string) *grpc.ClientConn {
+func connect(t testing.TB, path string, more ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient("unix://"+path,
+	conn, err := grpc.NewClient("unix://"+path, append(more,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithUserAgent("the-caller"),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{}), grpc.MaxCallRecvMsgSize(128<<20), grpc.MaxCallSendMsgSize(128<<20)))
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{}), grpc.MaxCallRecvMsgSize(128<<20), grpc.MaxCallSendMsgSize(128<<20)))...)
 	if err != nil {
 		t.Fatal(err)
 	}

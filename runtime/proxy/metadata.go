@@ -13,15 +13,14 @@ const contentType = "application/grpc"
 
 // callOptions returns the options of the call to the backend. It has the content
 // type of the incoming call, whose context ctx is.
-func callOptions(ctx context.Context, more ...grpc.CallOption) []grpc.CallOption {
-	opts := append(more, frames)
+func callOptions(ctx context.Context) []grpc.CallOption {
 	for _, value := range metadata.ValueFromIncomingContext(ctx, "content-type") {
 		// gRPC accepts "+" and ";" before the subtype, and sends "+".
 		if subtype := strings.TrimPrefix(value, contentType); len(subtype) > 1 {
-			return append(opts, grpc.CallContentSubtype(subtype[1:]))
+			return []grpc.CallOption{frames, grpc.CallContentSubtype(subtype[1:])}
 		}
 	}
-	return opts
+	return nil // as dialled
 }
 
 // outgoing returns ctx, the context of an incoming call, with the caller's

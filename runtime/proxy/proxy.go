@@ -101,6 +101,11 @@ func (s *Server) handle(_ any, down grpc.ServerStream) (err error) {
 		}
 	}()
 	s.calls.add(method)
+	release, err := awaitCompressed(down.Context())
+	if err != nil {
+		return err
+	}
+	defer release()
 	up := s.backend(method)
 	if intercept := s.opts.Router(method); intercept != nil {
 		return hooked(method, down, up, intercept)

@@ -12,6 +12,7 @@ import (
 var (
 	errStopping   = status.Error(codes.Unavailable, "wasmproxy is stopping")
 	errNoRequest  = status.Error(codes.Internal, "wasmproxy received no request message")
+	errTooLarge   = status.Errorf(codes.ResourceExhausted, "wasmproxy: a compressed message has more than %d bytes", maxCompressed)
 	errNoResponse = status.Error(codes.Internal, "wasmproxy: interceptor gave neither response nor error")
 	errPanic      = status.Error(codes.Internal, "wasmproxy failed while it handled this call; its log has the stack")
 )

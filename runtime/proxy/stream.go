@@ -24,7 +24,7 @@ func (s *Server) stream(method string, down grpc.ServerStream, conn grpc.ClientC
 		go s.requests(method, up, down, cancel)
 		err = responses(down, up)
 	}
-	if cause := context.Cause(ctx); errors.Is(cause, errStopping) || errors.Is(cause, errPanic) {
+	if cause := context.Cause(ctx); errors.Is(cause, errStopping) || errors.Is(cause, errPanic) || errors.Is(cause, errTooLarge) {
 		return cause
 	}
 	return err
@@ -39,7 +39,7 @@ func (s *Server) requests(method string, up grpc.ClientStream, down grpc.ServerS
 	}()
 	for {
 		var f cri.Frame
-		err := down.RecvMsg(&f)
+		err := receive(down, &f)
 		if errors.Is(err, io.EOF) {
 			_ = up.CloseSend() // a failure shows in responses
 			return
@@ -65,6 +65,7 @@ func responses(down grpc.ServerStream, up grpc.ClientStream) error {
 			return err
 		}
 	}
+	answers := callerOf(down.Context()).answers
 	for {
 		var f cri.Frame
 		if err := up.RecvMsg(&f); err != nil {
@@ -74,7 +75,7 @@ func responses(down grpc.ServerStream, up grpc.ClientStream) error {
 			}
 			return err
 		}
-		err := down.SendMsg(&f)
+		err := sendAnswer(down, &f, answers, 0)
 		f.Free()
 		if err != nil {
 			return err

@@ -6,34 +6,40 @@ import (
 	"io"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 )
 
+var unaryStream grpc.StreamDesc // one message either way
+
 // unary passes one request up and one response down.
 func unary(method string, down grpc.ServerStream, up grpc.ClientConnInterface) error {
 	var req cri.Frame
-	if err := receive(down, &req); err != nil {
+	if err := request(down, &req); err != nil {
 		return err
 	}
 	defer req.Free()
-	resp, err := invoke(outgoing(down.Context()), method, &req, down, up)
+	answers := callerOf(down.Context()).answers
+	resp, held, err := invoke(outgoing(down.Context()), method, &req, down, up, answers)
 	if err != nil {
 		return err
 	}
 	defer resp.Free()
-	return down.SendMsg(resp)
+	return sendAnswer(down, resp, answers, held)
 }
 
 // hooked lets intercept answer. It frees no frame: intercept may keep them.
 func hooked(method string, down grpc.ServerStream, up grpc.ClientConnInterface, intercept cri.Interceptor) error {
 	var req cri.Frame
-	if err := receive(down, &req); err != nil {
+	if err := request(down, &req); err != nil {
 		return err
 	}
-	resp, err := intercept(outgoing(down.Context()), &req, func(ctx context.Context, req *cri.Frame) (*cri.Frame, error) {
-		return invoke(ctx, method, req, down, up)
+	answers := callerOf(down.Context()).answers
+	var held int64
+	defer func() { answers.give(held) }()
+	resp, err := intercept(outgoing(down.Context()), &req, func(ctx context.Context, req *cri.Frame) (resp *cri.Frame, err error) {
+		resp, held, err = invoke(ctx, method, req, down, up, answers)
+		return resp, err
 	})
 	if err != nil {
 		return err
@@ -41,13 +47,15 @@ func hooked(method string, down grpc.ServerStream, up grpc.ClientConnInterface, 
 	if resp == nil {
 		return errNoResponse
 	}
-	return down.SendMsg(resp)
+	taken := held
+	held = 0 // it is for sendAnswer to give back
+	return sendAnswer(down, resp, answers, taken)
 }
 
-// receive does not wait for the caller to close its side, as a unary caller has
-// nothing more to say and usually says so with the request.
-func receive(down grpc.ServerStream, req *cri.Frame) error {
-	err := down.RecvMsg(req)
+// request receives the one request. It does not wait for the caller to close its
+// side, as a unary caller has nothing more to say and usually says so with the request.
+func request(down grpc.ServerStream, req *cri.Frame) error {
+	err := receive(down, req)
 	if errors.Is(err, io.EOF) {
 		return errNoRequest
 	}
@@ -55,19 +63,22 @@ func receive(down grpc.ServerStream, req *cri.Frame) error {
 }
 
 // invoke calls the backend and hands its headers and trailers to down, those of
-// a failed call too. The backend's status is the error, untouched.
-func invoke(ctx context.Context, method string, req *cri.Frame, down grpc.ServerStream, up grpc.ClientConnInterface) (*cri.Frame, error) {
-	var (
-		resp            = new(cri.Frame)
-		header, trailer metadata.MD
-	)
-	err := up.Invoke(ctx, method, req, resp, callOptions(down.Context(), grpc.Header(&header), grpc.Trailer(&trailer))...)
+// a failed call too. The backend's status is the error, untouched. held is what the
+// answer takes of the caller's share.
+func invoke(ctx context.Context, method string, req *cri.Frame, down grpc.ServerStream, conn grpc.ClientConnInterface, answers *share) (resp *cri.Frame, held int64, err error) {
+	ctx, arrived := withArrival(ctx)
+	up, err := conn.NewStream(ctx, &unaryStream, method, callOptions(down.Context())...)
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := up.SendMsg(req); err != nil && !errors.Is(err, io.EOF) { // of EOF the status is received
+		return nil, 0, err
+	}
+	header, _ := up.Header() // once it is there the answer comes; an error is received, too
+	resp, held, err = receiveAnswer(ctx, answers, up, arrived)
 	// A header that gRPC refuses to send must not turn what the backend has
 	// done into an error, so it is left out.
 	_ = down.SetHeader(forwardable(header))
-	down.SetTrailer(forwardable(trailer))
-	if err != nil {
-		return nil, err
-	}
-	return resp, nil
+	down.SetTrailer(forwardable(up.Trailer()))
+	return resp, held, err
 }

@@ -6,7 +6,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
-	_ "google.golang.org/grpc/encoding/gzip" // for a caller that compresses
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
@@ -34,6 +33,9 @@ var frames = grpc.ForceCodecV2(cri.Codec{})
 func serverOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(cri.Codec{}),
+		grpc.Creds(newCallers(insecure.NewCredentials())),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.RPCDecompressor(gunzip{}),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxSendMsgSize(maxMessage),
 		grpc.StaticStreamWindowSize(window),
@@ -51,6 +53,7 @@ func dialOptions() []grpc.DialOption {
 		grpc.WithAuthority("localhost"),
 		grpc.WithConnectParams(redial()),
 		grpc.WithIdleTimeout(0), // so that a backend's restart is noticed without a call
+		grpc.WithStatsHandler(arrivals{}),
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithNoProxy(),
