@@ -24,7 +24,7 @@ type Config struct {
 	Backend       string        `koanf:"backend" default:"unix:///run/containerd/containerd.sock" usage:"socket of the container runtime"`
 	ImageEndpoint string        `koanf:"image-endpoint" usage:"socket of the image service, if it is not the backend's"`
 	PluginDir     string        `koanf:"plugin-dir" default:"/etc/wasmproxy/plugins.d" usage:"directory of .wasm plugins"`
-	HookDir       string        `koanf:"hook-dir" default:"/etc/runtime/hookserver.d" usage:"directory of JSON files that register plugin processes"`
+	HookDir       string        `koanf:"hook-dir" default:"/etc/runtime/hookserver.d" usage:"directory of JSON files that register plugin processes; empty: none is read"`
 	CacheDir      string        `koanf:"cache-dir" default:"/var/cache/wasmproxy" usage:"directory for compiled plugins, of the proxy's user alone; empty: plugins are compiled in the proxy's own process"`
 	GuestMemory   string        `koanf:"guest-memory" default:"256Mi" usage:"memory of all instances of all .wasm plugins together, in Mi or Gi"`
 	CgroupRoot    string        `koanf:"cgroup-root" default:"/sys/fs/cgroup" usage:"mount of the cgroup hierarchy; empty: no cgroup file is written"`
@@ -43,7 +43,7 @@ func (c *Config) Validate() error {
 		endpoint("backend", c.Backend),
 		optional(endpoint, "image-endpoint", c.ImageEndpoint),
 		directory("plugin-dir", c.PluginDir),
-		directory("hook-dir", c.HookDir),
+		optional(directory, "hook-dir", c.HookDir),
 		optional(directory, "cache-dir", c.CacheDir),
 		c.cacheApart(),
 		c.enough(),

@@ -35,7 +35,11 @@ func Beside(module string) (Description, error) {
 // CheckTrust says why a plugin directory, or a file in it, would not be believed: who can
 // write there decides what runs on the node.
 func CheckTrust(path string) error {
-	if err := trusted(path); err != nil {
+	whole, err := filepath.Abs(path)
+	if err == nil {
+		err = trusted(whole)
+	}
+	if err != nil {
 		return &fileError{path, err}
 	}
 	return nil

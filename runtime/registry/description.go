@@ -71,18 +71,30 @@ func (d Description) Source() string {
 // ReadModule returns the module that the description was made for. It fails if
 // the file has another content by now: then another description is on its way.
 func (d Description) ReadModule() ([]byte, error) {
-	path := d.File
-	if d.Module != "" {
-		path = filepath.Join(filepath.Dir(d.File), d.Module)
-	}
-	b, err := pluginFiles.readAll(path, maxModule)
+	b, err := d.ReadAnyModule()
 	if err != nil {
-		return nil, &fileError{path, err}
+		return nil, err
 	}
 	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != d.Digest {
-		return nil, &fileError{path, errChanged}
+		return nil, &fileError{d.modulePath(), errChanged}
 	}
 	return b, nil
+}
+
+// ReadAnyModule returns the module as it is now, also of a description with a Problem.
+func (d Description) ReadAnyModule() ([]byte, error) {
+	b, err := pluginFiles.readAll(d.modulePath(), maxModule)
+	if err != nil {
+		return nil, &fileError{d.modulePath(), err}
+	}
+	return b, nil
+}
+
+func (d Description) modulePath() string {
+	if d.Module != "" {
+		return filepath.Join(filepath.Dir(d.File), d.Module)
+	}
+	return d.File
 }
 
 var errChanged = errors.New("the file has changed since it was found")

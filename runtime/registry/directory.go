@@ -70,6 +70,9 @@ func (s source) list() ([]string, error) {
 	if err == nil {
 		err = s.trust.check(info)
 	}
+	if err == nil {
+		err = s.trust.checkWay(s.dir)
+	}
 	if err != nil {
 		return nil, cause(err)
 	}

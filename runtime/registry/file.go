@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -100,7 +101,53 @@ func (t trust) checkTarget(path string) error {
 	if err := t.check(info); err != nil {
 		return fmt.Errorf("is a link into %s, which %w", plugin.Name(dir), err)
 	}
+	return t.checkWay(path)
+}
+
+// maxLinks is how many links a path may have, as for Linux.
+const maxLinks = 40
+
+// checkWay judges the directories on the way to path, links followed: who can write to
+// one can put something else in the place of what is below. Where only owners can do that, as in
+// /tmp, others may write.
+func (t trust) checkWay(path string) error {
+	at, rest, links := "/", split(path), 0
+	for len(rest) > 0 {
+		info, err := os.Stat(at)
+		if err == nil {
+			err = t.checkParent(info)
+		}
+		if err != nil {
+			return fmt.Errorf("lies below %s, which %w", plugin.Name(at), cause(err))
+		}
+		at, rest = filepath.Join(at, rest[0]), rest[1:]
+		target, err := os.Readlink(at)
+		if err != nil {
+			continue // it is no link
+		}
+		if links++; links > maxLinks {
+			return cause(syscall.ELOOP)
+		}
+		rest = append(split(target), rest...)
+		if at = filepath.Dir(at); filepath.IsAbs(target) {
+			at = "/"
+		}
+	}
 	return nil
+}
+
+// split returns the names of a path.
+func split(path string) []string {
+	return strings.FieldsFunc(filepath.Clean(path), func(r rune) bool { return r == filepath.Separator })
+}
+
+// checkParent judges a directory above those that are read.
+func (t trust) checkParent(info fs.FileInfo) error {
+	if info.Mode()&fs.ModeSticky != 0 {
+		t.writable = 0
+	}
+	t.writable &= 0o002 // a group's members are let in on purpose
+	return t.check(info)
 }
 
 // readAll returns the content of a file of at most limit bytes.

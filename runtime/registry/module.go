@@ -42,6 +42,7 @@ func readModule(path string, described bool) (d Description, wanted bool) {
 	if described {
 		var err error
 		if s, err = d.describe(beside); err != nil {
+			d.Digest, _ = digest(path) // another module is another description
 			d.Problem = &fileError{beside, err}
 			return d, true
 		}
@@ -155,12 +156,15 @@ func digest(path string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// trusted judges a file or directory of hookserver.d by the rules of the plugin
-// directory: more people may register a process than may say what runs in the proxy.
+// trusted judges a file or directory, and the directories above it, by the rules of the
+// plugin directory: more people may register a process than may say what runs in the proxy.
 func trusted(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return cause(err)
 	}
-	return pluginFiles.check(info)
+	if err := pluginFiles.check(info); err != nil {
+		return err
+	}
+	return pluginFiles.checkWay(path)
 }

@@ -18,6 +18,7 @@ type notifier struct {
 	woken   chan struct{} // holds one token after any number of events
 	inotify *fsnotify.Watcher
 	watched map[string]fs.FileInfo // what was at the path when it was added
+	missing []string               // directories that are not there
 	warned  bool
 }
 
@@ -25,10 +26,11 @@ func newNotifier(log *slog.Logger) *notifier {
 	return &notifier{log: log, woken: make(chan struct{}, 1), watched: map[string]fs.FileInfo{}}
 }
 
-// cover sees to it that every directory is watched, until ctx is done, and
-// reports whether it is. One that is not there yet, or that inotify has no room
-// for, is tried again with the next call.
+// cover sees to it that every directory that is there is watched, until ctx is done, and
+// reports whether it is. One that inotify has no room for is tried again with the next
+// call.
 func (n *notifier) cover(ctx context.Context, sources []source) bool {
+	n.missing = nil
 	if n.inotify == nil && !n.start(ctx) {
 		return false
 	}
@@ -56,7 +58,8 @@ func (n *notifier) start(ctx context.Context) bool {
 func (n *notifier) watch(ctx context.Context, dir string) bool {
 	info, err := os.Stat(dir)
 	if err != nil {
-		return false
+		n.missing = append(n.missing, dir)
+		return true
 	}
 	if os.SameFile(info, n.watched[dir]) && slices.Contains(n.inotify.WatchList(), dir) {
 		return true
@@ -68,6 +71,14 @@ func (n *notifier) watch(ctx context.Context, dir string) bool {
 	}
 	n.watched[dir] = info
 	return true
+}
+
+// appeared reports whether a directory is there that was missing.
+func (n *notifier) appeared() bool {
+	return slices.ContainsFunc(n.missing, func(dir string) bool {
+		_, err := os.Stat(dir)
+		return err == nil
+	})
 }
 
 func (n *notifier) warn(ctx context.Context, err error, attrs ...any) {

@@ -104,3 +104,78 @@ func TestUntrustedDirectories(t *testing.T) {
 		}
 	}
 }
+
+// TestUntrustedParents: who can write to a directory above, or on the way of a link, decides
+// what lies below.
+func TestUntrustedParents(t *testing.T) {
+	nobody := 65534
+	for _, test := range []struct {
+		name, want string
+		spoil      func(dir string) error
+		wasm, json bool // refused
+	}{
+		{"everyone", "which is writable by everyone (mode 0777)", func(dir string) error { return os.Chmod(dir, 0o777) }, true, true},
+		{"everyone, but only owners may delete", "", func(dir string) error { return os.Chmod(dir, 0o777|os.ModeSticky) }, false, false},
+		{"a group", "", func(dir string) error { return os.Chmod(dir, 0o775) }, false, false},
+		{"another user", "which belongs to user 65534", func(dir string) error { return os.Chown(dir, nobody, nobody) }, true, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if test.want != "" && test.json != test.wasm && os.Geteuid() != 0 {
+				t.Skip("only root can give a directory away")
+			}
+			dirs := registry.Dirs{Plugins: below(t, test.spoil), Hooks: below(t, test.spoil)}
+			_, errs := registry.Read(registry.Dirs{Plugins: dirs.Plugins})
+			if refused := len(errs) > 0; refused != test.wasm || refused && !strings.Contains(errs[0].Error(), test.want) {
+				t.Errorf("the plugin directory: %v", errs)
+			}
+			list, errs := registry.Read(registry.Dirs{Hooks: dirs.Hooks})
+			if refused := len(list) == 0; refused != test.json || refused && !strings.Contains(errs[0].Error(), test.want) {
+				t.Errorf("the hook directory: %q, %v", ids(list), errs)
+			}
+			if test.wasm && !test.json && ids(list) != "a! b" {
+				t.Errorf("a module and a hook server in the hook directory: %q", ids(list))
+			}
+		})
+	}
+}
+
+// below returns a directory with a module and a hook server, two below one that is spoilt.
+func below(t *testing.T, spoil func(dir string) error) string {
+	t.Helper()
+	above := filepath.Join(t.TempDir(), "above")
+	dir := filepath.Join(above, "between/plugins.d")
+	must(t, os.MkdirAll(dir, 0o755))
+	write(t, dir, "a.wasm", module)
+	write(t, dir, "b.json", hookServer("/x.sock"))
+	must(t, spoil(above))
+	return dir
+}
+
+// TestUntrustedWayOfALink: a link of the plugin directory may lead out of it, as far as
+// nobody else can put something in the way.
+func TestUntrustedWayOfALink(t *testing.T) {
+	dirs, outside := newDirs(t), t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(outside, "open/own"), 0o755))
+	must(t, os.Chmod(filepath.Join(outside, "open"), 0o777))
+	write(t, filepath.Join(outside, "open/own"), "a.wasm", module)
+	must(t, os.Mkdir(filepath.Join(outside, "own"), 0o755))
+	write(t, filepath.Join(outside, "own"), "a.wasm", module)
+	must(t, os.Symlink("own/a.wasm", filepath.Join(outside, "link.wasm")))
+	for target, want := range map[string]string{
+		"open/own/a.wasm":               "lies below " + outside + "/open, which is writable by everyone (mode 0777)",
+		"own/../open/own/../own/a.wasm": "which is writable by everyone (mode 0777)",
+		"own/a.wasm":                    "",
+		"link.wasm":                     "",
+	} {
+		link := filepath.Join(dirs.Plugins, "a.wasm")
+		_ = os.Remove(link)
+		must(t, os.Symlink(filepath.Join(outside, target), link))
+		if err := one(t, dirs).Problem; (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("a link to %s: %v", target, err)
+		}
+	}
+	must(t, os.Symlink(filepath.Join(outside, "open/own"), filepath.Join(outside, "dir")))
+	if err := registry.CheckTrust(filepath.Join(outside, "dir")); err == nil || !strings.Contains(err.Error(), "open, which is writable by everyone") {
+		t.Errorf("a directory that is a link: %v", err)
+	}
+}

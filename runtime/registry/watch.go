@@ -16,7 +16,7 @@ const (
 	quiet    = 100 * time.Millisecond // after the last event of several
 	patience = 400 * time.Millisecond // after the first, if they do not end
 	rescan   = 10 * time.Second       // without an event: what a link outside points to, and what inotify lost
-	poll     = time.Second            // while inotify does not cover every directory
+	poll     = time.Second            // while inotify cannot be used; and how often a missing directory is looked for
 	grace    = time.Second            // how long a file may be bad before it is called so: it may be half written
 )
 
@@ -25,7 +25,7 @@ type Watcher struct {
 	log     *slog.Logger
 	sources []source
 	notify  *notifier
-	covered bool // inotify tells of every directory
+	covered bool // inotify tells of every directory that is there
 	list    []Description
 	bad     map[string]*problem // by their texts
 }
@@ -120,13 +120,25 @@ func refusal(err error) (text string, wait time.Duration) {
 func (w *Watcher) wait(ctx context.Context) bool {
 	timer := time.NewTimer(w.pause())
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-w.notify.woken:
-		return w.settle(ctx)
-	case <-ctx.Done():
-		return false
+	var look <-chan time.Time
+	if len(w.notify.missing) > 0 {
+		ticker := time.NewTicker(poll)
+		defer ticker.Stop()
+		look = ticker.C
+	}
+	for {
+		select {
+		case <-timer.C:
+			return true
+		case <-look:
+			if w.notify.appeared() {
+				return true
+			}
+		case <-w.notify.woken:
+			return w.settle(ctx)
+		case <-ctx.Done():
+			return false
+		}
 	}
 }
 

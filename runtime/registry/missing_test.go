@@ -1,0 +1,68 @@
+package registry_test
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+)
+
+// opens counts how often a file is opened, as the kernel tells it, from now on.
+func opens(t *testing.T, path string) (count func() int) {
+	t.Helper()
+	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	must(t, err)
+	t.Cleanup(func() { unix.Close(fd) })
+	_, err = unix.InotifyAddWatch(fd, path, unix.IN_OPEN)
+	must(t, err)
+	return func() int {
+		events := make([]byte, 64<<10)
+		n, err := unix.Read(fd, events)
+		if err == unix.EAGAIN {
+			return 0
+		}
+		must(t, err)
+		return n / unix.SizeofInotifyEvent // a file's have no name
+	}
+}
+
+// A directory that is not there and cannot be made is looked for each second, and nothing is
+// read for that. It counts within that second once it is there.
+func TestMissingDirectoryCostsNothing(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, root, "file", "")
+	dirs := registry.Dirs{Plugins: filepath.Join(root, "plugins.d"), Hooks: filepath.Join(root, "file/hookserver.d")}
+	must(t, os.Mkdir(dirs.Plugins, 0o755))
+	path := write(t, dirs.Plugins, "10-a.wasm", module)
+	w := watch(t, dirs)
+	w.untilIDs(t, "10-a")
+	opened := opens(t, path)
+	time.Sleep(4 * time.Second)
+	if n := opened(); n > 1 { // one may be the first reading's, or that of each ten seconds
+		t.Errorf("the module was opened %d times in 4 s", n)
+	}
+	must(t, os.Remove(filepath.Join(root, "file")))
+	must(t, os.MkdirAll(dirs.Hooks, 0o755))
+	write(t, dirs.Hooks, "koordlet.json", koordlet)
+	if _, took := w.untilIDs(t, "10-a koordlet"); took > 3*soon && os.Getenv("WASMPROXY_WALL_CLOCK") != "" {
+		t.Errorf("the directory counts after %v", took)
+	}
+}
+
+// Without a hook directory none is made or read.
+func TestNoHookDirectory(t *testing.T) {
+	t.Parallel()
+	dirs := newDirs(t)
+	write(t, dirs.Plugins, "10-a.wasm", module)
+	w, err := registry.Open(t.Context(), slog.New(slog.DiscardHandler), registry.Dirs{Plugins: dirs.Plugins})
+	must(t, err)
+	if got := ids(w.Descriptions()); got != "10-a" {
+		t.Errorf("list %q", got)
+	}
+}
