@@ -28,6 +28,7 @@ type Inspection struct {
 	ABI uint32
 
 	Manifest       abi.Manifest
+	ManifestJSON   []byte // as the module has it
 	ManifestSource string // "custom section", "export", or "" if none was found
 
 	// Problems are what keeps the module from being loaded, one line each.
@@ -103,7 +104,7 @@ func (in *Inspection) clean() {
 // readStatic finds out what it can without running the module.
 func (in *Inspection) readStatic(m *preflight.Outline) {
 	if m.Manifest != nil {
-		in.ManifestSource = "custom section"
+		in.ManifestSource, in.ManifestJSON = "custom section", m.Manifest
 		in.setManifest(parseManifest(m.Manifest))
 	}
 	if m.ABI != nil {
@@ -160,10 +161,9 @@ func (in *Inspection) ask(ctx context.Context, p *guests) error {
 		return nil
 	}
 	in.ManifestSource = "export"
-	b, err := g.manifest(ctx)
-	if err != nil {
+	if in.ManifestJSON, err = g.manifest(ctx); err != nil {
 		return err
 	}
-	in.Manifest, err = parseManifest(b)
+	in.Manifest, err = parseManifest(in.ManifestJSON)
 	return err
 }

@@ -11,6 +11,7 @@ compile() {
 		"$here/rust-plugin.sh" "$1" "$2"
 	else
 		"$here/plugin.sh" "$1" "$2"
+		go run "$here/manifest" "$2"
 	fi
 }
 
