@@ -14,19 +14,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
-	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
-
-// The test binary is also the program that compiles plugins.
-func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == wasm.CompilerCommand {
-		if err := wasm.RunCompiler(context.Background(), os.Args[2], os.Stdin, os.Stdout); err != nil {
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
 
 // A plugin that does nothing but fail is not asked for a while: its hooks are
 // refused with the reason, or pass in silence. A new file is asked at once, and

@@ -23,42 +23,43 @@ func Check(ctx context.Context, c *config.Config, log *slog.Logger) (plugins []s
 	defer d.close()
 	dirs := registry.Dirs{Plugins: c.PluginDir, Hooks: c.HookDir}
 	descriptions, problems := registry.Read(dirs)
-	members, errs := d.loader.load(ctx, descriptions)
-	for _, m := range members {
-		if m.absent() {
-			continue
+	errs := problems
+	for _, description := range descriptions {
+		lines, err := d.slots.loader.check(ctx, description)
+		if err != nil && description.Problem == nil { // which is among the problems
+			errs = append(errs, err)
 		}
-		plugins = append(plugins, summary(m))
-		for _, n := range d.loader.notes(m.description, m.loaded.Manifest()) {
-			plugins = append(plugins, fmt.Sprintf("%s: warning: %v", m.ID, n))
-		}
+		plugins = append(plugins, lines...)
 	}
 	for _, off := range registry.Disabled(dirs) {
 		plugins = append(plugins, fmt.Sprintf("%s: disabled by %s", off.ID, describing(off)))
 	}
-	return plugins, errors.Join(append(problems, errs...)...)
+	return plugins, errors.Join(errs...)
 }
 
-// summary is the line of a plugin that loads.
-func summary(m member) string {
-	manifest := m.loaded.Manifest()
-	name, mode := manifest.Name+" "+manifest.Version, m.Policy.String()
-	if m.hookServer {
-		name = manifest.Description
+// check loads one plugin, and says what it is and what an operator should know of it.
+func (l *loader) check(ctx context.Context, d registry.Description) (lines []string, err error) {
+	have, err := l.open(ctx, d, newKept(), false)
+	if err != nil {
+		return nil, err
 	}
-	if m.description.DryRun {
+	defer have.release()
+	m, manifest := l.member(d, &version{description: d, loaded: have}), have.Manifest()
+	mode := m.Policy.String()
+	if m.dryRun {
 		mode += ", dry-run"
 	}
-	return fmt.Sprintf("%s: %s, %s, %s", m.ID, name, mode, inForce(m))
+	lines = append(lines, fmt.Sprintf("%s: %s, %s, %s", m.ID, l.kind(d).title(manifest), mode, inForce(m)))
+	for _, n := range l.notes(d, manifest) {
+		lines = append(lines, fmt.Sprintf("%s: warning: %v", m.ID, n))
+	}
+	return lines, nil
 }
 
 // inForce names the hooks that a plugin is asked in, or says why there are none.
 func inForce(m member) string {
-	switch names := m.Hooks.Names(); {
-	case len(names) > 0:
+	if names := m.Hooks.Names(); len(names) > 0 {
 		return "hooks " + strings.Join(names, ", ")
-	case m.hookServer:
-		return "no hooks: it is never asked, since runtime-hooks of its file names none that the protocol has"
 	}
-	return "no hooks: it is never asked, since runtime-hooks of its file names none that it wants"
+	return "no hooks: it is never asked, since runtime-hooks of its file names none that it can serve"
 }

@@ -28,7 +28,7 @@ func Run(ctx context.Context, c *config.Config, log *slog.Logger) error {
 type options struct {
 	engine    wasm.Options
 	noBreaker bool          // plugins are asked however often they fail
-	sweepTime time.Duration // that plugins are told of pods for before they are in force
+	sweepTime time.Duration // that a plugin is told of pods for before it is active
 }
 
 func optionsOf(c *config.Config, log *slog.Logger) options {
@@ -57,14 +57,13 @@ type daemon struct {
 	server  *proxy.Server
 	counts  counts
 	current current
-	loader  *loader // for the goroutine that applies descriptions
+	slots   *slots
 
-	sweepTime time.Duration   // that plugins are told of pods for before they are in force
+	sweepTime time.Duration   // that a plugin is told of pods for before it is active
 	sweeps    wishes          // tell plugins of pods that they do not know
 	missed    wishes          // fill the store again
-	ticking   sync.WaitGroup  // the ticks of all generations
-	untick    func()          // ends those of the current one; nil if there are none
-	told      context.Context // done when the daemon is told to stop
+	ticking   sync.WaitGroup  // the ticks of all plugins
+	told      <-chan struct{} // closed when the daemon is told to stop
 
 	busy      bool                           // post hooks did not end before the daemon had to
 	following atomic.Bool                    // the store follows calls
@@ -73,7 +72,7 @@ type daemon struct {
 
 // open makes the parts, none of which does anything yet.
 func open(ctx context.Context, c *config.Config, log *slog.Logger, o options) (*daemon, error) {
-	d := &daemon{config: c, log: log, store: pods.NewStore(), turns: intercept.NewTurns(), told: ctx, sweepTime: o.sweepTime, sweeps: newWishes(), missed: newWishes()}
+	d := &daemon{config: c, log: log, store: pods.NewStore(), turns: intercept.NewTurns(), told: ctx.Done(), sweepTime: o.sweepTime, sweeps: newWishes(), missed: newWishes()}
 	d.current.missed = d.missed.want
 	d.node.Store(&intercept.Node{})
 	if err := d.assemble(ctx, o); err != nil {
@@ -91,8 +90,9 @@ func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 	if d.engine, err = wasm.NewEngine(ctx, o.engine); err != nil {
 		return err
 	}
-	d.loader = newLoader(d.log, d.engine, koordOf(c), o.noBreaker)
-	d.loader.features = features(d.cgroups)
+	d.slots = newSlots(d, &loader{
+		log: d.log, noBreaker: o.noBreaker, modules: modules{d.engine, features(d.cgroups)}, servers: newHookServers(c, d.log),
+	})
 	runtime, err := d.dial(c.Backend)
 	if err != nil {
 		return err
@@ -139,12 +139,14 @@ func (d *daemon) serve(ctx context.Context) error {
 		listener.Close()
 		return err
 	}
-	if pending := d.loader.pending(watch.Descriptions()); len(pending) > 0 {
-		d.refuse(pending)
-	}
+	d.slots.want(watch.Descriptions())
+	d.slots.turn(background)
 	d.log.InfoContext(ctx, "serving", "listen", d.config.Listen, "backend", d.config.Backend)
 	var tasks sync.WaitGroup
-	tasks.Go(func() { watch.Run(background, func(all []registry.Description) { d.apply(background, all) }) })
+	tasks.Go(func() { d.slots.run(background) })
+	tasks.Go(func() {
+		watch.Run(background, func(all []registry.Description) { d.slots.post(func(context.Context) { d.slots.want(all) }) })
+	})
 	tasks.Go(func() { d.backend.watch(background, d.refill) })
 	tasks.Go(func() { d.sweep(background) })
 	stopping := make(chan time.Time, 1)

@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
@@ -29,14 +31,36 @@ func RunSweepingBriefly(ctx context.Context, c *config.Config, log *slog.Logger)
 }
 
 // Reloader returns a daemon that serves nobody: reload makes what its directories hold now
-// the plugins of every call, as the watcher does when it has seen a change.
+// the plugins of every call, as the watcher does when it has seen a change, and waits until
+// nothing is under way.
 func Reloader(ctx context.Context, c *config.Config, log *slog.Logger) (reload, closeAll func(), err error) {
 	d, err := open(ctx, c, log, optionsOf(c, log))
 	if err != nil {
 		return nil, nil, err
 	}
-	return func() {
+	ctx, cancel := context.WithCancel(ctx)
+	go d.slots.run(ctx)
+	reload = func() {
 		descriptions, _ := registry.Read(registry.Dirs{Plugins: c.PluginDir, Hooks: c.HookDir})
-		d.apply(ctx, descriptions)
-	}, d.close, nil
+		d.slots.post(func(context.Context) { d.slots.want(descriptions) })
+		d.slots.settle()
+	}
+	return reload, func() {
+		cancel()
+		<-d.slots.ended
+		d.close()
+	}, nil
+}
+
+// settle waits until no load, introduction or fill is under way.
+func (s *slots) settle() {
+	for busy := true; busy; time.Sleep(time.Millisecond) {
+		seen := make(chan bool, 1)
+		s.post(func(context.Context) { seen <- s.underWay() })
+		busy = <-seen
+	}
+}
+
+func (s *slots) underWay() bool {
+	return s.store == filling || slices.ContainsFunc(s.order, func(p *slot) bool { return p.next != nil && p.next.state != failed })
 }

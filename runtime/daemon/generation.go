@@ -8,6 +8,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -51,21 +52,22 @@ func (c *counted) release() {
 type loaded struct {
 	*counted
 	plugin.Plugin
-	source  string          // what it was made from; equal sources make equal plugins
-	breaker *plugin.Breaker // nil if it is asked whatever it does
-	fresh   bool            // it is yet to be synchronized, for the first time
-	before  *loaded         // what it replaces then; nil if nothing
-
+	breaker      *plugin.Breaker         // nil if it is asked whatever it does
 	synchronized *intercept.Synchronized // what it knows; nil unless it has the hook
-	ticks        ticks
 }
 
-func newLoaded(log *slog.Logger, id, source string, p plugin.Plugin) *loaded {
-	return &loaded{Plugin: p, source: source, counted: newCounted(func() {
+func newLoaded(log *slog.Logger, id string, p plugin.Plugin) *loaded {
+	l := &loaded{Plugin: p, counted: newCounted(func() {
 		if err := p.Close(context.Background()); err != nil {
 			log.Warn("closing a plugin", "plugin", id, "err", err)
+			return
 		}
+		log.Debug("plugin closed", "plugin", id)
 	})}
+	if manifest := p.Manifest(); manifest.HookSet().Has(abi.Synchronize) {
+		l.synchronized = intercept.NewSynchronized()
+	}
+	return l
 }
 
 // generation is the routes that one set of plugins made. It ends when the

@@ -66,7 +66,7 @@ func TestFailPluginThatNeverLoaded(t *testing.T) {
 	if _, err := n.runPod(t.Context(), "first"); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "10-broken") {
 		t.Errorf("while it is being loaded: %v", err)
 	}
-	n.await("plugin not loaded", "10-broken", "c-shared")
+	n.await("plugin not loaded, its hooks are refused", "10-broken", "c-shared")
 	if _, err := n.runPod(t.Context(), "second"); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "10-broken") {
 		t.Errorf("after it could not be loaded: %v", err)
 	}
@@ -116,8 +116,7 @@ func TestBrokenReplacement(t *testing.T) {
 	n := serving(t, map[string]string{"10-quota.wasm": "quota"})
 	n.await("plugins in force", "10-quota")
 	n.put("10-quota.wasm", "wrong-signature")
-	n.await("plugin not loaded", "10-quota")
-	n.await("plugins in force", "10-quota")
+	n.await("plugin not loaded, the version before it stays active", "plugin=10-quota", "active=1.0.0", "it imports wp1.get as")
 	pod, err := n.runPod(t.Context(), "web")
 	n.must(err)
 	id, err := n.createContainer(t.Context(), pod, "app")

@@ -154,6 +154,18 @@ func (n *node) await(words ...string) {
 	}
 }
 
+// awaitActive waits until exactly these plugins are what calls ask.
+func (n *node) awaitActive(ids ...string) {
+	n.t.Helper()
+	list := strings.Join(ids, " ")
+	if len(ids) > 1 {
+		list = `"[` + list + `]"`
+	} else {
+		list = "[" + list + "]"
+	}
+	n.await("plugins in force", "plugins="+list, "refusing=[]")
+}
+
 // runPod runs a sandbox; the name makes it another each time.
 func (n *node) runPod(ctx context.Context, name string) (string, error) {
 	resp, err := n.kubelet.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: podNamed(name)})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
@@ -12,52 +13,60 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/remote"
 )
 
-// koord is what the settings say of hook servers.
-type koord struct {
+// remoteTimeout is the time that one call of a hook server may take if its
+// description does not say.
+const remoteTimeout = 2 * time.Second
+
+// hookServers are the plugins that are processes of their own.
+type hookServers struct {
+	log    *slog.Logger
 	skip   abi.Match // rules out the pods about which none is asked
 	compat bool      // they are treated as koord-runtime-proxy did
 }
 
-func koordOf(c *config.Config) koord {
-	k := koord{compat: c.KoordCompat}
+func newHookServers(c *config.Config, log *slog.Logger) hookServers {
+	k := hookServers{log: log, compat: c.KoordCompat}
 	if key, value, ok := strings.Cut(c.SkipLabel, "="); ok {
 		k.skip.Labels = map[string]string{key: "!" + value}
 	}
 	return k
 }
 
-// options are those of a hook server's plugin. A server that is started anew has
-// nothing to do with the faults of the one before.
-func (k koord) options(d registry.Description, breaker *plugin.Breaker, log *slog.Logger) remote.Options {
-	o := remote.Options{ID: d.ID, Endpoint: d.Endpoint, Hooks: d.Hooks, ClearUnset: k.compat, Log: log}
+// open implements kind. A server that is started anew has nothing to do with the
+// faults of the one before.
+func (k hookServers) open(_ context.Context, d registry.Description, _ kept, breaker *plugin.Breaker, _ bool) (plugin.Plugin, error) {
+	o := remote.Options{ID: d.ID, Endpoint: d.Endpoint, Hooks: d.Hooks, ClearUnset: k.compat, Log: k.log}
 	if breaker != nil {
 		o.Returned = func() { breaker.Reset(context.Background()) }
 	}
-	return o
+	p, err := remote.New(o)
+	if err != nil {
+		return nil, temporaryError{err}
+	}
+	return p, nil
 }
 
-// match is what a member is asked about: what its file says, and no pod that
-// keeps away from hook servers. So the pod that a hook server itself runs in can
-// start while the server is down.
-func (k koord) match(d registry.Description, hooks abi.HookSet) plugin.Matches {
-	m := plugin.Matches{}.And(hooks, d.Match)
-	if d.IsHookServer() {
-		m = m.And(hooks, k.skip)
+// place implements kind. No hook server is asked about a pod that keeps away from
+// them, so that the pod in which a server itself runs can start while the server is down.
+// koord-runtime-proxy told them of calls that failed, too.
+func (k hookServers) place(m *member, d registry.Description) {
+	m.Match = m.Match.And(m.Hooks, k.skip)
+	m.always = k.compat
+	if m.Timeout = d.Timeout; m.Timeout == 0 {
+		m.Timeout = remoteTimeout
 	}
-	return m
+	m.time = m.Timeout
 }
 
-// afterFailure is the chain of the hook servers, which koord-runtime-proxy told
-// of calls that failed, too; nil without compat.
-func (k koord) afterFailure(log *slog.Logger, observe func(plugin.Outcome), members []member) *plugin.Chain {
-	if !k.compat {
-		return nil
-	}
-	var servers []plugin.Member
-	for _, m := range members {
-		if m.hookServer {
-			servers = append(servers, m.Member)
-		}
-	}
-	return plugin.NewChain(log, nil, observe, servers...)
+// capabilities implements kind. A hook server changes what it likes, as it did before
+// there were any.
+func (k hookServers) capabilities(registry.Description, abi.Manifest) abi.CapabilitySet {
+	return abi.AllCapabilities
 }
+
+// notes implements kind. Koordinator's files may name hooks in vain, which later versions
+// of it have.
+func (k hookServers) notes(registry.Description, abi.Manifest) []note { return nil }
+
+// title implements kind.
+func (k hookServers) title(manifest abi.Manifest) string { return manifest.Description }

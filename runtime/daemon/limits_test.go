@@ -14,11 +14,10 @@ func TestLimitsOfAPlugin(t *testing.T) {
 		"10-loop.wasm": "loop", "10-loop.json": `{"failure-policy":"Fail","timeout":"30s","limits":{"fuel":1000000}}`,
 		"20-hungry.wasm": "memory-hungry", "20-hungry.json": `{"limits":{"memory":"64Mi"}}`, // 62.5 MiB, the default is 32
 	})
-	n.await("plugins in force", "10-loop", "20-hungry")
+	n.awaitActive("10-loop", "20-hungry")
 	n.refuses(t, "units of fuel, its limit is 1000000")
 	n.put("10-loop.json", `{"failure-policy":"Fail","timeout":"30s","limits":{"fuel":2000000}}`)
-	n.await("plugin loaded", "10-loop")
-	n.await("plugins in force", "10-loop")
+	n.awaitLoad("10-loop")
 	n.refuses(t, "units of fuel, its limit is 2000000")
 	n.put("20-hungry.json", `{"limits":{"memory":"16Mi"}}`)
 	n.await("plugin not loaded", "20-hungry", "it needs 1000 pages (62.5 MiB) of memory to start with, its limit is 256 (16 MiB)")

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,21 +28,26 @@ func (n note) String() string {
 
 // notes are those of a plugin with this manifest.
 func (l *loader) notes(d registry.Description, manifest abi.Manifest) []note {
-	return slices.Concat(capabilityNotes(d, manifest), l.limitNotes(d, manifest), hookNotes(d, manifest), matchNotes(d, manifest))
+	return append(l.kind(d).notes(d, manifest), matchNotes(d, manifest)...)
 }
 
-// say logs the notes of a plugin, once for each time that it is loaded or that its
-// file makes other ones.
-func (l *loader) say(ctx context.Context, d registry.Description, manifest abi.Manifest) {
-	notes := l.notes(d, manifest)
+// say logs the notes of an active plugin, once for each version and whenever its file
+// makes other ones.
+func (l *loader) say(p *slot) {
+	notes := l.notes(p.description, p.active.loaded.Manifest())
 	text := fmt.Sprint(notes)
-	if l.said[d.ID] == text {
+	if p.said == text {
 		return
 	}
-	l.said[d.ID] = text
+	p.said = text
 	for _, n := range notes {
-		l.log.WarnContext(ctx, n.text, append([]any{"plugin", d.ID}, n.attrs...)...)
+		l.log.Warn(n.text, append([]any{"plugin", p.id}, n.attrs...)...)
 	}
+}
+
+// notes implements kind.
+func (k modules) notes(d registry.Description, manifest abi.Manifest) []note {
+	return slices.Concat(capabilityNotes(d, manifest), k.limitNotes(d, manifest), hookNotes(d, manifest))
 }
 
 // capabilityNotes say what the plugin declares and has not, and what it is granted in vain.
@@ -62,16 +66,13 @@ func capabilityNotes(d registry.Description, manifest abi.Manifest) (notes []not
 }
 
 // limitNotes say of which limit the manifest asks for more than there is.
-func (l *loader) limitNotes(d registry.Description, manifest abi.Manifest) (notes []note) {
-	if d.IsHookServer() {
-		return nil
-	}
-	o, err := l.moduleOptions(d)
+func (k modules) limitNotes(d registry.Description, manifest abi.Manifest) (notes []note) {
+	o, err := k.options(d)
 	if err != nil {
 		return nil // and it was not loaded
 	}
 	asked := manifest.Limits
-	granted, _ := l.engine.Limits(o, asked)
+	granted, _ := k.engine.Limits(o, asked)
 	for _, limit := range []struct {
 		of             string
 		asked, granted int64
@@ -86,11 +87,10 @@ func (l *loader) limitNotes(d registry.Description, manifest abi.Manifest) (note
 	return notes
 }
 
-// hookNotes say what the file names in vain. Koordinator's files may: they name what
-// later versions of it have.
+// hookNotes say what the file names in vain.
 func hookNotes(d registry.Description, manifest abi.Manifest) []note {
 	vain := d.Hooks &^ manifest.HookSet()
-	if vain == 0 || d.IsHookServer() {
+	if vain == 0 {
 		return nil
 	}
 	return []note{{"runtime-hooks names hooks that the plugin does not have", []any{"hooks", vain.Names()}}}

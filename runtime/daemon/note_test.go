@@ -37,10 +37,10 @@ func TestNotes(t *testing.T) {
 	n.start(daemon.Run)
 	n.await("plugins in force", "10-greedy")
 	n.put("20-quota.wasm", "quota")
-	n.await("plugins in force", "20-quota")
+	n.awaitActive("10-greedy", "20-quota")
 	wantNotes(t, n, greedyNotes...)
 	n.put("10-greedy.json", `{"runtime-hooks": ["PreRunPodSandbox", "PreRemoveImage"], "match": {"labels": {"a": "b"}}, "limits": {"fuel": 40000000, "host-calls": 5000}}`)
-	n.await("plugins in force")
+	n.awaitLoad("10-greedy")
 	wantNotes(t, n, append(greedyNotes,
 		`msg="plugin is never asked in a hook: its match wants what no image has" plugin=10-greedy hook=PreRemoveImage key=labels match_of=10-greedy.json`)...)
 }

@@ -101,5 +101,5 @@ func (n *node) misuse(t *testing.T, container, what, policy, says string) {
 func (n *node) serve(plugins ...string) {
 	n.t.Helper()
 	n.start(daemon.Run)
-	n.await(append([]string{"plugins in force"}, plugins...)...)
+	n.awaitActive(plugins...)
 }

@@ -27,9 +27,9 @@ func TestPanicWhileLoading(t *testing.T) {
 	if len(found) != 1 || len(problems) > 0 {
 		t.Fatal(found, problems)
 	}
-	members, errs := newLoader(slog.New(slog.DiscardHandler), nil, koord{}, false).load(t.Context(), found)
-	if len(members) != 0 || len(errs) != 1 || !strings.Contains(errs[0].Error(), "10-bad") {
-		t.Errorf("members %v, errors %v", members, errs)
+	l := &loader{log: slog.New(slog.DiscardHandler), modules: modules{}} // without an engine
+	if _, err := l.open(t.Context(), found[0], newKept(), false); err == nil || !strings.Contains(err.Error(), "loading plugin 10-bad: panic") {
+		t.Errorf("error %v", err)
 	}
 }
 
@@ -62,15 +62,5 @@ func TestNodeIsDescribedAgain(t *testing.T) {
 	}
 	if got := *d.node.Load(); got.RuntimeName != apitest.FakeRuntimeName {
 		t.Errorf("with a runtime: %+v", got)
-	}
-}
-
-// What a plugin keeps goes with its files, also if it never loaded.
-func TestNothingIsKeptOfWhatIsGone(t *testing.T) {
-	l := newLoader(slog.New(slog.DiscardHandler), nil, koord{}, false)
-	l.keep("10-broken")
-	l.load(t.Context(), nil)
-	if len(l.kept) > 0 {
-		t.Errorf("kept %v", l.kept)
 	}
 }

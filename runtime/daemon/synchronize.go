@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -14,9 +13,8 @@ import (
 // they know of removed ones is forgotten, though nothing happened.
 const sweepPeriod = 10 * time.Minute
 
-// sweepTime is how long plugins that were just loaded are told of pods, all of them
-// together, before they are in force. Meanwhile no other file counts, be it the one
-// that mends them.
+// sweepTime is how long a plugin that was just loaded is told of pods before it becomes
+// active. It is told of the rest then.
 const sweepTime = 10 * time.Second
 
 // wishes are for something that is done aside. Several before it begins are one.
@@ -58,66 +56,17 @@ func chained(o intercept.Options, members []member) []plugin.Member {
 	return chain
 }
 
-// synchronize tells the plugins that were just loaded of every pod of the store,
-// before they get an event. One that fails there is not loaded: the member is the
-// one before it, or stands for its absence. Pods that are made meanwhile, or that
-// there was no time for, come with their first event, or with a sweep.
-func (d *daemon) synchronize(ctx context.Context, members []member) []member {
-	options, until := d.options(members), time.Now().Add(d.sweepTime)
-	var settled []member
-	for _, m := range members {
-		err := d.introduce(ctx, options, m, until)
-		if err == nil {
-			m.loaded.settle()
-			settled = append(settled, m)
-			continue
-		}
-		err = fmt.Errorf("loading plugin %s: %s: %w", m.ID, abi.Synchronize, err)
-		d.log.ErrorContext(ctx, "plugin not loaded", "err", err)
-		if before, ok := d.loader.revert(m, err); ok {
-			settled = append(settled, before)
-		}
-	}
-	return settled
-}
-
-// introduce tells a plugin that was just loaded of pods, of one at least.
-func (d *daemon) introduce(ctx context.Context, o intercept.Options, m member, until time.Time) error {
-	if !m.loaded.fresh || !m.synchronizes() {
-		return nil
-	}
-	late := func() bool { return !time.Now().Before(until) }
-	left, err := m.loaded.synchronized.Sweep(ctx, o, m.Member, late)
+// introduce tells a plugin that is not active yet of pods, of one at least. Pods that
+// are made meanwhile, or that there was no time for, come with their first event, or
+// with a sweep.
+func (d *daemon) introduce(ctx context.Context, m member) error {
+	until := time.Now().Add(d.sweepTime)
+	late := func() bool { return ctx.Err() != nil || !time.Now().Before(until) }
+	left, err := m.loaded.synchronized.Sweep(ctx, d.options([]member{m}), m.Member, late)
 	if err == nil && left > 0 {
 		d.log.WarnContext(ctx, "plugin is in force before it was told of all pods", "plugin", m.ID, "left", left)
 	}
 	return err
-}
-
-// settle makes the plugin the one that counts.
-func (l *loaded) settle() {
-	l.fresh = false
-	if l.before != nil {
-		l.before.release()
-		l.before = nil
-	}
-}
-
-// revert puts the plugin that m was to replace back into its place, and returns
-// the member that there is instead of m, if there is any.
-func (l *loader) revert(m member, reason error) (_ member, ok bool) {
-	before := m.loaded.before
-	m.loaded.before = nil
-	delete(l.loaded, m.ID)
-	m.loaded.release()
-	switch {
-	case before != nil:
-		l.loaded[m.ID] = before
-		return l.member(m.description, before), true
-	case m.Policy == plugin.Fail:
-		return l.refusing(m.description, reason), true
-	}
-	return member{}, false
 }
 
 // sweep tells plugins of the pods that they do not know, whenever there may be

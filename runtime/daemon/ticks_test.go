@@ -37,18 +37,21 @@ func TestNoTickWhileDraining(t *testing.T) {
 		told, stop := context.WithCancel(t.Context())
 		d := &daemon{
 			config: new(config.Config), log: log, store: pods.NewStore(), turns: intercept.NewTurns(), sweeps: newWishes(),
-			backend: new(backend), loader: newLoader(log, nil, koord{}, true), told: told,
+			backend: new(backend), told: told.Done(),
 		}
 		d.node.Store(new(intercept.Node))
 		c := new(clock)
-		d.swap(d.generation([]member{{loaded: newLoaded(log, "10-clock", "clock", c), Member: plugin.Member{ID: "10-clock", Plugin: c, Hooks: abi.HookSetOf(abi.Tick)}}}))
+		of := newLoaded(log, "10-clock", c)
+		d.current.swap(d.generation([]member{{loaded: of, Member: plugin.Member{ID: "10-clock", Plugin: c, Hooks: abi.HookSetOf(abi.Tick)}}}))
+		end := d.tick(t.Context(), of)
 		time.Sleep(2500 * time.Millisecond)
 		stop()
 		time.Sleep(time.Minute)
 		if n := c.ticks.Load(); n != 2 {
 			t.Errorf("%d ticks, of which 2 before the daemon was told to stop", n)
 		}
-		d.swap(nil)
+		end()
+		d.current.swap(nil)
 		d.ticking.Wait()
 	})
 }

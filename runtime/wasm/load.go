@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -80,6 +81,21 @@ func (o PluginOptions) withDefaults(e *Engine) PluginOptions {
 // compiled ones are to be loaded. An interpreted module is never compiled before.
 var ErrNotCompiled = codecache.ErrNotCached
 
+// LoadError is the failure of a plugin that was compiled.
+type LoadError struct {
+	Manifest abi.Manifest // what the plugin said of itself; without a name if it did not come to that
+	Err      error
+}
+
+func (e *LoadError) Error() string { return e.Err.Error() }
+func (e *LoadError) Unwrap() error { return e.Err }
+
+// Temporary reports whether a Load that failed with err may succeed later, with the same
+// module and options: what it met was the state of the node.
+func Temporary(err error) bool {
+	return errors.As(err, new(*plugin.TimeError)) || errors.Is(err, plugin.ErrBusy) || errors.Is(err, errNoRoom) || errors.As(err, new(syscall.Errno))
+}
+
 // Compilers is how many modules an Engine compiles at a time.
 func Compilers() int { return codecache.Children() }
 
@@ -114,7 +130,7 @@ func (e *Engine) load(ctx context.Context, id string, binary []byte, o PluginOpt
 		return nil, err
 	}
 	if err := p.prepare(ctx, o.Instances); err != nil {
-		return nil, errors.Join(err, p.Close(ctx))
+		return nil, &LoadError{p.manifest, errors.Join(err, p.Close(ctx))}
 	}
 	return p, nil
 }

@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"syscall"
@@ -15,11 +16,13 @@ type memoryBudget struct {
 	used  atomic.Int64
 }
 
+var errNoRoom = errors.New("do not fit into the memory budget of all guests")
+
 // take takes n bytes, or none and says why.
 func (b *memoryBudget) take(n int64) error {
 	if used := b.used.Add(n); used > b.limit {
 		b.used.Add(-n)
-		return fmt.Errorf("%.4g MiB more do not fit into the memory budget of all guests: %.4g of %.4g MiB are taken", mib(n), mib(used-n), mib(b.limit))
+		return fmt.Errorf("%.4g MiB more %w: %.4g of %.4g MiB are taken", mib(n), errNoRoom, mib(used-n), mib(b.limit))
 	}
 	return nil
 }

@@ -63,11 +63,12 @@ func (o *PluginOptions) provisional() terms {
 // what its schema asks for. It runs nothing of the plugin.
 func (o *PluginOptions) agree(m abi.Manifest) (terms, error) {
 	t := o.provisional()
+	t.manifest = m
 	if err := checkConfig(m.ConfigSchema, o.Config); err != nil {
 		return t, err
 	}
 	declared, _ := m.Declared()
-	t.manifest, t.has = m, declared&o.Granted
+	t.has = declared & o.Granted
 	t.keeps = cmp.Or(o.State, m.State) == abi.StateInstance
 	t.lower(m.Limits)
 	return t, nil

@@ -167,7 +167,15 @@ func (n *node) awaitServing() {
 	files, err := os.ReadDir(n.hookDir)
 	n.must(err)
 	if n.proxy == wasmproxy && len(files) > 0 {
-		n.awaitLog(`"msg":"plugins in force"`)
+		n.eventually("what is to be loaded is, and calls ask it", func() error {
+			log := n.log()
+			ended := strings.Count(log, `"msg":"plugin loaded"`) + strings.Count(log, `"msg":"plugin not loaded`)
+			current := strings.LastIndex(log, `"msg":"plugins in force"`)
+			if ended < strings.Count(log, `"msg":"plugin loading"`) || current <= strings.LastIndex(log, `"msg":"plugin loaded"`) {
+				return errors.New("it is not")
+			}
+			return nil
+		})
 	}
 }
 

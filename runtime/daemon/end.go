@@ -1,0 +1,78 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// drain lets post hooks end, within what calls have left of the drain timeout, which
+// began when the daemon was told to stop.
+func (d *daemon) drain(ctx context.Context, stopping <-chan time.Time) {
+	start := time.Now()
+	select {
+	case start = <-stopping:
+	default: // the listener failed
+	}
+	ctx, cancel := context.WithDeadline(ctx, start.Add(d.config.DrainTimeout))
+	defer cancel()
+	if err := d.turns.Drain(ctx); err != nil {
+		d.busy = true
+		d.log.WarnContext(ctx, "post hooks did not end in time", "err", err)
+	}
+}
+
+// report says what the run has served.
+func (d *daemon) report() {
+	var calls []any
+	for method, n := range d.server.Calls() {
+		calls = append(calls, slog.Uint64(method, n))
+	}
+	d.log.Info("served", slog.Group("calls", calls...),
+		slog.Group("hooks", attrs(&d.counts.asked)...), slog.Group("hook_failures", attrs(&d.counts.failed)...),
+		slog.Group("metrics", d.slots.metrics()...))
+}
+
+// await waits for what is under way. It must not keep the process: a tick may wait for a
+// runtime that does not answer, and a compiler in this process cannot be stopped.
+func (d *daemon) await(ctx context.Context, tasks *sync.WaitGroup, late string) {
+	ended := make(chan struct{})
+	go func() {
+		tasks.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		d.busy = true
+		d.log.WarnContext(ctx, late)
+	}
+}
+
+// close ends what open made, as far as it came. No call is in flight.
+func (d *daemon) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	d.current.swap(nil)
+	if d.slots != nil {
+		d.slots.close()
+		d.await(ctx, &d.ticking, "ticks did not end in time")
+		d.await(ctx, &d.slots.jobs, "loads of plugins did not end in time")
+	}
+	var ends []func() error
+	if d.engine != nil && !d.busy { // whose code may be running
+		ends = append(ends, func() error { return d.engine.Close(ctx) })
+	}
+	if d.cgroups != nil {
+		ends = append(ends, d.cgroups.Close)
+	}
+	for _, conn := range d.conns {
+		ends = append(ends, conn.Close)
+	}
+	for _, end := range ends {
+		if err := end(); err != nil {
+			d.log.Warn("closing at the end", "err", err)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package daemon
+
+import "context"
+
+// following is how far the store follows the backend.
+type following uint8
+
+const (
+	unfollowed following = iota // no plugin is there: nothing is kept, and every byte passes
+	filling                     // it follows calls, and is being filled with what the backend has
+	filled                      // or cannot be: then hooks read through
+)
+
+// follow lets the store follow calls, since the first plugin is there, and then has it
+// filled, aside. No plugin gets an event before that is done.
+func (s *slots) follow(ctx context.Context, members []member) {
+	d := s.daemon
+	d.following.Store(true)
+	s.swap(members)
+	s.store = filling
+	s.fills++
+	fill := s.fills
+	s.jobs.Go(func() {
+		d.backend.fill(ctx)
+		d.describeNode(ctx)
+		s.post(func(context.Context) {
+			switch {
+			case s.store == unfollowed:
+				d.store.Clear()
+			case fill == s.fills: // else another one began since
+				s.store = filled
+			}
+		})
+	})
+}
+
+// unfollow forgets everything, since the last plugin is gone.
+func (s *slots) unfollow() {
+	d := s.daemon
+	s.store, s.published = unfollowed, nil
+	d.current.swap(nil)
+	d.store.Clear()
+	d.following.Store(false)
+	s.log.Info("no plugin in force, every call passes as it comes")
+}
+
+// refill brings the store up to date after the backend came back, which may be
+// another version of itself by now.
+func (d *daemon) refill(ctx context.Context) {
+	if d.following.Load() {
+		d.backend.fill(ctx)
+		d.describeNode(ctx)
+		d.sweeps.want()
+	}
+}

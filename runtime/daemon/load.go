@@ -1,0 +1,171 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// How long it is until a load that failed is tried again: the first time, doubled by
+// each try that fails, and at the most.
+const (
+	minRetry = time.Second
+	maxRetry = 5 * time.Minute
+)
+
+// temporaryError is a failure to load a plugin that another try may not meet.
+type temporaryError struct{ error }
+
+func (e temporaryError) Unwrap() error { return e.error }
+
+// load loads a version, aside.
+func (s *slots) load(ctx context.Context, p *slot, v *version) {
+	if !v.announced {
+		v.announced = true
+		s.log.Info("plugin loading", "plugin", p.id)
+	}
+	ctx, v.cancel = context.WithCancel(ctx)
+	v.state = loading
+	s.busy[v.lane]++
+	d, l, kept, start := v.description, v.lane, p.kept, time.Now()
+	s.jobs.Go(func() {
+		have, err := s.loader.open(ctx, d, kept, l == light)
+		heard := s.post(func(context.Context) {
+			s.busy[l]--
+			s.loaded(p, v, have, err, time.Since(start))
+		})
+		if !heard && err == nil {
+			have.release()
+		}
+	})
+}
+
+// loaded takes the result of a load.
+func (s *slots) loaded(p *slot, v *version, have *loaded, err error, took time.Duration) {
+	v.took += took
+	switch {
+	case v.state == closed && err == nil:
+		have.release()
+	case v.state == closed:
+	case errors.Is(err, wasm.ErrNotCompiled):
+		v.lane, v.state = heavy, wanted
+	case err != nil:
+		s.fail(p, v, err)
+	default:
+		v.loaded, v.state = have, ready
+	}
+}
+
+// promote makes a version that is loaded the active one, once it was told of the pods
+// if it wants that.
+func (s *slots) promote(ctx context.Context, p *slot, v *version) {
+	m := s.loader.member(p.description, v)
+	if m.synchronizes() && !v.told {
+		s.introduce(ctx, p, v, m)
+		return
+	}
+	before := p.active
+	p.active, p.next, v.state = v, nil, active
+	v.untick = s.daemon.tick(ctx, v.loaded)
+	manifest := v.loaded.Manifest()
+	s.log.Info("plugin loaded", "plugin", p.id, "name", manifest.Name, "version", manifest.Version,
+		"hooks", manifest.HookSet().Names(), "replaced", before != nil, "took", v.took)
+	s.retire(before)
+	p.said = ""
+	s.loader.say(p)
+}
+
+// introduce tells a version of the pods, aside, before it gets an event. The version
+// before it serves meanwhile.
+func (s *slots) introduce(ctx context.Context, p *slot, v *version, m member) {
+	ctx, v.cancel = context.WithCancel(ctx)
+	v.state = loading
+	m.loaded.acquire()
+	start := time.Now()
+	s.jobs.Go(func() {
+		defer m.loaded.release()
+		err := s.daemon.introduce(ctx, m)
+		s.post(func(context.Context) {
+			v.took += time.Since(start)
+			switch {
+			case v.state == closed:
+			case err != nil:
+				s.fail(p, v, temporaryError{fmt.Errorf("loading plugin %s: %s: %w", p.id, abi.Synchronize, err)})
+			default:
+				v.told, v.state = true, ready
+			}
+		})
+	})
+}
+
+// fail notes why a version cannot be had. The same module and settings are loaded
+// again only if that may end otherwise.
+func (s *slots) fail(p *slot, v *version, err error) {
+	known := v.reason != nil && v.reason.Error() == err.Error()
+	v.state, v.reason = failed, err
+	if told := new(wasm.LoadError); errors.As(err, &told) && len(p.static.Hooks) == 0 {
+		p.static = told.Manifest
+	}
+	p.absence.reason.Store(&err)
+	if errors.As(err, new(temporaryError)) || wasm.Temporary(err) {
+		v.retry = min(max(2*v.retry, minRetry), maxRetry)
+		time.AfterFunc(v.retry, func() { s.post(func(context.Context) { v.again() }) })
+	}
+	if !known {
+		s.sayFailed(p, err)
+	}
+}
+
+// again lets a version that has failed try once more.
+func (v *version) again() {
+	switch {
+	case v.state != failed:
+	case v.loaded != nil:
+		v.state = ready
+	default:
+		v.state = wanted
+	}
+}
+
+// sayFailed says what the failure means for calls. What is wrong with a file is the
+// registry's to say.
+func (s *slots) sayFailed(p *slot, err error) {
+	switch {
+	case p.active != nil:
+		manifest := p.active.loaded.Manifest()
+		s.log.Error("plugin not loaded, the version before it stays active", "plugin", p.id, "active", manifest.Version, "err", err)
+	case p.refuses():
+		s.log.Error("plugin not loaded, its hooks are refused", "plugin", p.id, "hooks", refusedHooks(p.description, p.static).Names(), "err", err)
+	case p.description.Problem == nil:
+		s.log.Error("plugin not loaded", "plugin", p.id, "err", err)
+	}
+}
+
+// drop ends a version that is no longer wanted and never was active.
+func (s *slots) drop(v *version) {
+	if v == nil {
+		return
+	}
+	if v.cancel != nil {
+		v.cancel()
+	}
+	v.state = closed
+	if v.loaded != nil {
+		v.loaded.release()
+	}
+}
+
+// retire lets go of a version that was active. It is closed when the last call that
+// uses it has ended.
+func (s *slots) retire(v *version) {
+	if v == nil {
+		return
+	}
+	v.untick()
+	v.state = draining
+	v.loaded.release()
+}

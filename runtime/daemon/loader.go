@@ -1,0 +1,131 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"runtime/debug"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+)
+
+// loader makes plugins of descriptions, and members of plugins. It does not change, and
+// is safe for concurrent use.
+type loader struct {
+	log       *slog.Logger
+	noBreaker bool // plugins are asked however often they fail
+	modules   kind
+	servers   kind
+}
+
+// kind is what one kind of plugin has of its own.
+type kind interface {
+	// open makes the plugin. With compiled, it is wasm.ErrNotCompiled if that would
+	// take the time of compiling.
+	open(ctx context.Context, d registry.Description, k kept, breaker *plugin.Breaker, compiled bool) (plugin.Plugin, error)
+	// place says how a chain is to ask the plugin.
+	place(m *member, d registry.Description)
+	// capabilities are those that the plugin has.
+	capabilities(d registry.Description, manifest abi.Manifest) abi.CapabilitySet
+	// notes are for the operator.
+	notes(d registry.Description, manifest abi.Manifest) []note
+	// title says in a few words what the plugin is.
+	title(manifest abi.Manifest) string
+}
+
+func (l *loader) kind(d registry.Description) kind {
+	if d.IsHookServer() {
+		return l.servers
+	}
+	return l.modules
+}
+
+// open makes a plugin. No file can end the process: a panic is that plugin's error.
+func (l *loader) open(ctx context.Context, d registry.Description, k kept, compiled bool) (_ *loaded, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			l.log.ErrorContext(ctx, "loading a plugin panicked", "plugin", d.ID, "panic", r, "stack", string(debug.Stack()))
+			err = fmt.Errorf("loading plugin %s: panic: %v", d.ID, r)
+		}
+	}()
+	if d.Problem != nil {
+		return nil, d.Problem
+	}
+	var breaker *plugin.Breaker
+	if !l.noBreaker {
+		breaker = plugin.NewBreaker(l.log, d.ID, nil)
+	}
+	p, err := l.kind(d).open(ctx, d, k, breaker, compiled)
+	if err != nil {
+		return nil, err
+	}
+	have := newLoaded(l.log, d.ID, p)
+	have.breaker = breaker
+	return have, nil
+}
+
+// member is a place in the chain and the shared plugin that fills it.
+type member struct {
+	plugin.Member
+	loaded *loaded
+	absent bool          // the plugin is not there, and its hooks are refused
+	dryRun bool          // what it wants is not done
+	always bool          // it is asked after calls that failed, too
+	time   time.Duration // that one call of it may take, whoever ends it
+}
+
+// equal reports whether calls notice no difference between two members.
+func (m member) equal(o member) bool {
+	return m.loaded == o.loaded && m.dryRun == o.dryRun && m.time == o.time && m.Policy == o.Policy && m.Timeout == o.Timeout &&
+		m.Hooks == o.Hooks && m.Capabilities == o.Capabilities && reflect.DeepEqual(m.Match, o.Match)
+}
+
+// place returns the slot's member. There is none if the plugin is not there, and
+// nobody minds.
+func (l *loader) place(p *slot) (m member, ok bool) {
+	switch {
+	case p.active != nil:
+		return l.member(p.description, p.active), true
+	case p.refuses():
+		return l.refusing(p), true
+	}
+	return m, false
+}
+
+// member is the place of a version. What the files say of when it is asked counts at
+// once, and the rest, which it was loaded with, when another version takes its place.
+func (l *loader) member(now registry.Description, v *version) member {
+	if now.Problem != nil {
+		now = v.description
+	}
+	manifest := v.loaded.Manifest()
+	hooks := manifest.HookSet()
+	if now.HooksNamed {
+		hooks &= now.Hooks
+	}
+	k := l.kind(v.description)
+	m := member{loaded: v.loaded, dryRun: now.DryRun, Member: plugin.Member{
+		ID: now.ID, Plugin: v.loaded, Policy: now.Policy, Hooks: hooks, Breaker: v.loaded.breaker, Capabilities: k.capabilities(v.description, manifest),
+	}}
+	if now.DryRun {
+		m.Plugin = plugin.DryRun(v.loaded, now.ID, l.log)
+	}
+	m.Match = matches(now, manifest, hooks)
+	k.place(&m, v.description)
+	return m
+}
+
+// matches is what the operator left of what the plugin itself asks for.
+func matches(d registry.Description, manifest abi.Manifest, hooks abi.HookSet) plugin.Matches {
+	m := plugin.Matches{}.And(hooks, d.Match)
+	for _, wanted := range manifest.Hooks {
+		if hook, ok := abi.HookByName(wanted.Hook); ok {
+			m = m.And(abi.HookSetOf(hook), wanted.Match)
+		}
+	}
+	return m
+}

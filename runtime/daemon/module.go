@@ -1,0 +1,96 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// modules are the plugins that are WebAssembly modules.
+type modules struct {
+	engine   *wasm.Engine
+	features []abi.Feature // of the node
+}
+
+// open implements kind.
+func (k modules) open(ctx context.Context, d registry.Description, of kept, _ *plugin.Breaker, compiled bool) (plugin.Plugin, error) {
+	module, err := d.ReadModule()
+	if err != nil {
+		return nil, temporaryError{err}
+	}
+	options, err := k.options(d)
+	if err != nil {
+		return nil, err
+	}
+	options.KV, options.Metrics, options.Compiled = of.values, of.metrics, compiled
+	return k.engine.Load(ctx, d.ID, module, options)
+}
+
+// options are a module's by its description.
+func (k modules) options(d registry.Description) (wasm.PluginOptions, error) {
+	o := wasm.PluginOptions{
+		Config: d.Config, Timeout: d.Timeout, Interpret: d.Interpret, Granted: granted(d), State: d.State, Features: k.features,
+	}
+	if err := o.SetLimits(d.Limits); err != nil {
+		return o, fmt.Errorf("loading plugin %s: %s: %w", d.ID, describing(d), err)
+	}
+	return o, nil
+}
+
+// place implements kind. A guest's engine has its own way to stop it.
+func (k modules) place(m *member, d registry.Description) {
+	m.Metered = true
+	if m.time = d.Timeout; m.time == 0 {
+		m.time = wasm.DefaultTimeout
+	}
+}
+
+// capabilities implements kind.
+func (k modules) capabilities(d registry.Description, manifest abi.Manifest) abi.CapabilitySet {
+	declared, _ := manifest.Declared()
+	return declared & granted(d)
+}
+
+// title implements kind.
+func (k modules) title(manifest abi.Manifest) string { return manifest.Name + " " + manifest.Version }
+
+// granted is what a module may have of what it declares.
+func granted(d registry.Description) abi.CapabilitySet { return abi.DefaultGrant() | d.Grant }
+
+// describing is the name of the JSON file that says, or can say, what a module may do.
+func describing(d registry.Description) string {
+	return plugin.Name(strings.TrimSuffix(filepath.Base(d.File), filepath.Ext(d.File)) + ".json")
+}
+
+// lack says which line the operator must write for what a module declares and has
+// not; "" if it has all.
+func lack(d registry.Description, manifest abi.Manifest) string {
+	declared, _ := manifest.Declared()
+	lacks := declared &^ granted(d)
+	if lacks == 0 {
+		return ""
+	}
+	needs, _ := json.Marshal(lacks.Names())
+	grant, _ := json.Marshal((lacks | d.Grant).Names()) // names are no trouble to JSON
+	return fmt.Sprintf("plugin needs %s: add  \"grant\": %s  to %s", strings.Trim(string(needs), "[]"), grant, describing(d))
+}
+
+// features are what this node has of what nodes may lack.
+func features(cgroups *cgroup.FS) []abi.Feature {
+	all := []abi.Feature{abi.FeatureUpdate, abi.FeatureKV}
+	if cgroups == nil {
+		return all
+	}
+	if all = append(all, abi.FeatureCgroupFiles); cgroups.Version() == 2 {
+		all = append(all, abi.FeatureCgroupV2)
+	}
+	return all
+}

@@ -1,0 +1,82 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// makingHooks are refused for a plugin that must not be ignored if nobody knows which
+// hooks are its own: those that create or change a container.
+var makingHooks = abi.HookSetOf(abi.PreRunPodSandbox, abi.PreCreateContainer, abi.PreStartContainer, abi.PreUpdateContainerResources)
+
+var errLoading = errors.New("it is being loaded")
+
+// refusedHooks are the hooks that are refused while a plugin that must not be ignored
+// is not there: those that its file names, else those of its manifest. No other can
+// refuse a call than one that comes before it.
+func refusedHooks(d registry.Description, static abi.Manifest) abi.HookSet {
+	hooks := makingHooks
+	switch {
+	case d.HooksNamed:
+		hooks = d.Hooks
+	case len(static.Hooks) > 0:
+		hooks = static.HookSet()
+	}
+	var before abi.HookSet
+	for _, info := range abi.Hooks {
+		if info.Asked == abi.Before {
+			before |= abi.HookSetOf(info.Hook)
+		}
+	}
+	return hooks & before
+}
+
+// staticManifest is a module's manifest, as far as it can be told without loading the
+// module: its settings may be wrong, and its code broken.
+func staticManifest(d registry.Description) abi.Manifest {
+	module, err := d.ReadAnyModule()
+	if err != nil {
+		return abi.Manifest{}
+	}
+	manifest, _ := wasm.StaticManifest(module)
+	return manifest
+}
+
+// refusing is the place of a plugin that must not be ignored and is not there.
+func (l *loader) refusing(p *slot) member {
+	hooks := refusedHooks(p.description, p.static)
+	m := member{loaded: p.absent, absent: true, Member: plugin.Member{
+		ID: p.id, Plugin: p.absent, Policy: plugin.Fail, Hooks: hooks, Match: matches(p.description, p.static, hooks),
+	}}
+	l.kind(p.description).place(&m, p.description)
+	return m
+}
+
+// absence is a plugin that fails every call with the reason why it is not there. The
+// reason changes while the plugin is in chains.
+type absence struct {
+	id     string
+	reason atomic.Pointer[error] // nil: it is being loaded
+}
+
+// Manifest implements plugin.Plugin.
+func (a *absence) Manifest() abi.Manifest { return abi.Manifest{Name: a.id} }
+
+// Call implements plugin.Plugin.
+func (a *absence) Call(context.Context, plugin.Event, *plugin.Adjustment) error {
+	reason := errLoading
+	if known := a.reason.Load(); known != nil {
+		reason = *known
+	}
+	return fmt.Errorf("%w: %w", plugin.ErrNotLoaded, reason)
+}
+
+// Close implements plugin.Plugin.
+func (a *absence) Close(context.Context) error { return nil }

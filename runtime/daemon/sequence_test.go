@@ -1,0 +1,177 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// sequence is a plugin directory to which things happen, and a daemon that follows it.
+type sequence struct {
+	*testing.T
+	rand    *rand.Rand
+	dir     string
+	daemon  *daemon
+	history []string
+}
+
+var (
+	goodGuests = []string{"noop", "quota", "trap", "counter"}
+	badGuests  = []string{"wrong-signature", "missing-hook", "start-trap"}
+	goodFiles  = []string{`{}`, `{"failure-policy": "Fail"}`, `{"runtime-hooks": ["PreCreateContainer"]}`, `{"match": {"namespaces": ["a"]}, "order": "99"}`, `{"config": 1}`, `{"limits": {"fuel": 1000000}}`, `{"dry-run": true}`}
+	badFiles   = []string{`{"confg": 1}`, `{"failure-policy": "fail"}`, `{"failure-policy": `, `{"limits": {"memory": "64Ki"}}`}
+	sequenceID = []string{"10-a", "20-b", "30-c"}
+)
+
+// A daemon that has followed any sequence of changes, some of them while others were
+// being carried out, is where one is that starts with the same files: but a plugin whose
+// replacement cannot be had has the version before.
+func TestSequencesOfChanges(t *testing.T) {
+	engine := wasm.Options{Log: slog.New(slog.DiscardHandler), Interpret: true}
+	sequences := 200
+	if testing.Short() {
+		sequences = 20
+	}
+	for seed := range sequences {
+		s := &sequence{T: t, rand: rand.New(rand.NewPCG(uint64(seed), 9)), dir: t.TempDir()}
+		s.daemon = s.open(engine)
+		ctx, cancel := context.WithCancel(t.Context())
+		go s.daemon.slots.run(ctx)
+		var list []registry.Description
+		for range 2 + s.rand.IntN(10) {
+			s.change()
+			seen, _ := registry.Read(registry.Dirs{Plugins: s.dir})
+			s.daemon.slots.post(func(context.Context) { s.daemon.slots.want(seen) })
+			list = seen
+			if s.rand.IntN(3) == 0 {
+				s.daemon.slots.settle()
+			}
+		}
+		s.daemon.slots.settle()
+		cancel()
+		<-s.daemon.slots.ended
+		s.compare(engine, list)
+		s.daemon.close()
+		if t.Failed() {
+			t.Fatalf("seed %d: %s", seed, strings.Join(s.history, "; "))
+		}
+	}
+}
+
+func (s *sequence) open(engine wasm.Options) *daemon {
+	c := &config.Config{Backend: s.dir + "/none.sock", PluginDir: s.dir}
+	d, err := open(s.Context(), c, slog.New(slog.DiscardHandler), options{engine: engine})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return d
+}
+
+// change does something to the files of one plugin.
+func (s *sequence) change() {
+	id := sequenceID[s.rand.IntN(len(sequenceID))]
+	path := filepath.Join(s.dir, id)
+	pick := func(of []string) string { return of[s.rand.IntN(len(of))] }
+	guests, files := goodGuests, goodFiles
+	if s.rand.IntN(3) == 0 {
+		guests, files = badGuests, badFiles
+	}
+	switch s.rand.IntN(5) {
+	case 0:
+		os.Remove(path + ".wasm")
+		s.note("%s.wasm removed", id)
+	case 1:
+		os.Remove(path + ".json")
+		s.note("%s.json removed", id)
+	case 2:
+		file := pick(files)
+		s.write(path+".json", []byte(file))
+		s.note("%s.json %s", id, file)
+	default:
+		guest := pick(guests)
+		module, err := os.ReadFile("../../testdata/wat/" + guest + ".wasm")
+		if err != nil {
+			s.Fatal(err)
+		}
+		s.write(path+".wasm", module)
+		s.note("%s.wasm %s", id, guest)
+	}
+}
+
+func (s *sequence) note(format string, args ...any) {
+	s.history = append(s.history, fmt.Sprintf(format, args...))
+}
+
+func (s *sequence) write(path string, content []byte) {
+	if err := errors.Join(os.WriteFile(path+".draft", content, 0o644), os.Rename(path+".draft", path)); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// compare holds the daemon's members against those of one that has just begun.
+func (s *sequence) compare(engine wasm.Options, list []registry.Description) {
+	fresh := s.open(engine)
+	defer fresh.close()
+	ctx, cancel := context.WithCancel(s.Context())
+	go fresh.slots.run(ctx)
+	fresh.slots.post(func(context.Context) { fresh.slots.want(list) })
+	fresh.slots.settle()
+	cancel()
+	<-fresh.slots.ended
+	for _, p := range fresh.slots.order {
+		have := s.daemon.slots.all[p.id]
+		switch {
+		case have == nil:
+			s.Errorf("%s is not known", p.id)
+		case p.active == nil && have.active != nil: // its last good version
+			if have.next == nil || have.next.state != failed || have.next.source != p.next.source {
+				s.Errorf("%s: the replacement of %s is not said to have failed", p.id, have.active.source)
+			}
+		case (p.active == nil) != (have.active == nil), p.active != nil && p.active.source != have.active.source:
+			s.Errorf("%s is not the version that a fresh daemon has", p.id)
+		}
+	}
+	if len(s.daemon.slots.all) != len(fresh.slots.all) {
+		s.Errorf("%d plugins are known, and %d to a fresh daemon", len(s.daemon.slots.all), len(fresh.slots.all))
+	}
+	s.compareMembers(fresh)
+}
+
+// compareMembers holds when plugins are asked, and in which order, against that of a fresh
+// daemon, but for those that have their last good version. It looks at what calls ask.
+func (s *sequence) compareMembers(fresh *daemon) {
+	kept := map[string]bool{}
+	for id, p := range s.daemon.slots.all {
+		kept[id] = p.active != nil && p.next != nil
+	}
+	describe := func(members []member) (all []string) {
+		for _, m := range members {
+			if !kept[m.ID] {
+				all = append(all, fmt.Sprint(m.ID, " ", m.absent, m.Policy, m.Hooks.Names(), m.Match, m.dryRun, m.time, m.Capabilities))
+			}
+		}
+		return all
+	}
+	asked := func(d *daemon) []string {
+		g := d.current.acquire()
+		if g == nil {
+			return nil
+		}
+		defer g.release()
+		return describe(g.members)
+	}
+	if got, want := asked(s.daemon), asked(fresh); !slices.Equal(got, want) {
+		s.Errorf("calls ask\n%s\nand of a fresh daemon\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

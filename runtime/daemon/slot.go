@@ -1,0 +1,78 @@
+package daemon
+
+import (
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+)
+
+// state is how far a version of a plugin has come.
+type state uint8
+
+const (
+	wanted   state = iota // it waits for its turn to be loaded
+	loading               // it is read, compiled and configured, or told of the pods
+	ready                 // it is loaded, and becomes active once the store is filled
+	failed                // it cannot be had, for the version's reason
+	active                // calls ask it
+	draining              // another took its place; calls that began before may still ask it
+	closed                // nobody wants it any more, nor will
+)
+
+// String returns the state in lower case.
+func (s state) String() string {
+	return [...]string{"wanted", "loading", "ready", "failed", "active", "draining", "closed"}[s]
+}
+
+// version is a plugin as its files describe it at one time.
+type version struct {
+	description registry.Description
+	source      string // what it is made from; equal sources make equal versions
+	state       state
+	lane        lane
+	reason      error         // of its last failure; nil if it never failed
+	retry       time.Duration // before the next try of one that has failed
+	took        time.Duration // to load it and to tell it of pods
+	told        bool          // of the pods that are older than it
+	loaded      *loaded       // nil before it was
+	cancel      func()        // ends what is under way for it; nil if nothing is
+	untick      func()        // ends its ticks; nil if it has none
+	announced   bool          // the log has that it is loaded
+}
+
+// slot is the place of one plugin, from when its files are there until they go.
+type slot struct {
+	id          string
+	description registry.Description // of the files as they are now
+	active      *version             // nil: there is none
+	next        *version             // nil: the active one is as the files say
+	kept        kept
+	said        string // the notes that the log has
+
+	absence *absence
+	absent  *loaded      // absence, as what a chain has
+	static  abi.Manifest // as far as it can be told without loading the module; for a slot that refuses
+}
+
+func newSlot(id string) *slot {
+	a := &absence{id: id}
+	return &slot{id: id, kept: newKept(), absence: a, absent: &loaded{Plugin: a, counted: newCounted(func() {})}}
+}
+
+// isLoaded reports whether there is a plugin that is, or is to be, told of pods.
+func (p *slot) isLoaded() bool { return p.active != nil || p.next != nil && p.next.loaded != nil }
+
+// refuses reports whether calls are refused since the plugin is not there.
+func (p *slot) refuses() bool {
+	return p.active == nil && p.description.Policy == plugin.Fail && refusedHooks(p.description, p.static) != 0
+}
+
+// source is what a version depends on: descriptions with the same source can share it.
+func source(d registry.Description) string {
+	if d.Problem != nil {
+		return "problem " + d.Problem.Error()
+	}
+	return d.Source() + " " + d.Timeout.String()
+}

@@ -1,0 +1,219 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// slots are what the daemon makes of the plugins that the operator wants, one slot for
+// each id. They belong to the goroutine of run. Whoever has something to say posts a
+// function to it: the watcher what the files say now, a loader what came of a load.
+// It never waits for a plugin, a compiler or the backend, so that a change of the
+// files counts at once, whatever goes on meanwhile.
+type slots struct {
+	daemon *daemon
+	log    *slog.Logger
+	loader *loader
+
+	events chan func(context.Context)
+	ended  chan struct{}  // closed when run has ended
+	jobs   sync.WaitGroup // loads, introductions and fills that are under way
+
+	all   map[string]*slot
+	order []*slot    // all of them, in the order of the chain
+	busy  [lanes]int // loads that are under way
+	store following
+	fills int // how often one was begun
+
+	published []member // those of the current generation
+}
+
+// lane is where a load waits for its turn. Each has as many at a time as modules are
+// compiled at a time.
+type lane uint8
+
+const (
+	light lane = iota // what is not compiled: hook servers, and modules whose code is in the cache
+	heavy             // what is
+	lanes
+)
+
+func newSlots(d *daemon, l *loader) *slots {
+	return &slots{daemon: d, log: l.log, loader: l, events: make(chan func(context.Context)), ended: make(chan struct{}), all: map[string]*slot{}}
+}
+
+// run serves events until ctx is done. Several that wait are one change.
+func (s *slots) run(ctx context.Context) {
+	defer close(s.ended)
+	for {
+		select {
+		case event := <-s.events:
+			event(ctx)
+		case <-ctx.Done():
+			return
+		}
+		for more := true; more; {
+			select {
+			case event := <-s.events:
+				event(ctx)
+			default:
+				more = false
+			}
+		}
+		s.turn(ctx)
+	}
+}
+
+// post has the event run by the owner of the slots. It reports false if that has ended.
+func (s *slots) post(event func(context.Context)) bool {
+	select {
+	case s.events <- event:
+		return true
+	case <-s.ended:
+		return false
+	}
+}
+
+// turn does what has become possible: loads begin, plugins become active, and calls
+// get another generation if that makes a difference to them.
+func (s *slots) turn(ctx context.Context) {
+	if s.begin(ctx, light) == 0 { // compiled code goes first
+		s.begin(ctx, heavy)
+	}
+	for _, p := range s.order {
+		if v := p.next; v != nil && v.state == ready && s.store == filled {
+			s.promote(ctx, p, v)
+		}
+	}
+	s.publish(ctx)
+}
+
+// want takes what the files say now.
+func (s *slots) want(all []registry.Description) {
+	gone := s.all
+	s.all, s.order = make(map[string]*slot, len(all)), nil
+	for _, d := range all {
+		p := gone[d.ID]
+		if p == nil {
+			p = newSlot(d.ID)
+		}
+		delete(gone, d.ID)
+		s.all[d.ID], s.order = p, append(s.order, p)
+		s.describe(p, d)
+	}
+	for _, p := range gone {
+		s.drop(p.next)
+		s.retire(p.active)
+		s.log.Info("plugin removed", "plugin", p.id)
+	}
+}
+
+// describe takes what the files say of one plugin. A load that is under way, or has
+// failed, counts as long as it is of the same module and settings.
+func (s *slots) describe(p *slot, d registry.Description) {
+	known := reflect.DeepEqual(p.description, d)
+	p.description = d
+	if !known && p.active == nil && d.Policy == plugin.Fail && !d.HooksNamed {
+		p.static = staticManifest(d)
+	}
+	switch from := source(d); {
+	case p.active != nil && p.active.source == from:
+		s.drop(p.next)
+		p.next = nil
+		s.loader.say(p)
+	case p.next != nil && p.next.source == from:
+		p.next.description = d
+	default:
+		s.drop(p.next)
+		p.absence.reason.Store(nil)
+		p.next = &version{description: d, source: from}
+		if d.Problem != nil {
+			s.fail(p, p.next, d.Problem)
+		}
+	}
+}
+
+// begin starts the loads of a lane for which there is room, and returns how many wait.
+func (s *slots) begin(ctx context.Context, l lane) (waiting int) {
+	for _, p := range s.order {
+		switch v := p.next; {
+		case v == nil || v.state != wanted || v.lane != l:
+		case s.busy[l] == wasm.Compilers() || l == heavy && s.compiles(v.description.Digest):
+			waiting++
+		default:
+			s.load(ctx, p, v)
+		}
+	}
+	return waiting
+}
+
+// compiles reports whether the module is being compiled for another plugin, whose
+// code is to be shared.
+func (s *slots) compiles(digest string) bool {
+	return slices.ContainsFunc(s.order, func(p *slot) bool {
+		v := p.next
+		return v != nil && v.state == loading && v.loaded == nil && v.lane == heavy && v.description.Digest == digest
+	})
+}
+
+// members are the plugins of the chain, as they are now.
+func (s *slots) members() (all []member) {
+	for _, p := range s.order {
+		if m, ok := s.loader.place(p); ok {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// publish makes the members what calls ask from now on, if they are others.
+func (s *slots) publish(ctx context.Context) {
+	members := s.members()
+	switch followed := len(members) > 0 || slices.ContainsFunc(s.order, (*slot).isLoaded); {
+	case !followed && s.store != unfollowed:
+		s.unfollow()
+	case followed && s.store == unfollowed:
+		s.follow(ctx, members)
+	case !slices.EqualFunc(members, s.published, member.equal):
+		s.swap(members)
+	}
+}
+
+func (s *slots) swap(members []member) {
+	s.published = members
+	s.daemon.current.swap(s.daemon.generation(members))
+	if len(members) > 0 {
+		present, absent := split(members)
+		s.log.Info("plugins in force", "plugins", present, "refusing", absent)
+	}
+	s.daemon.sweeps.want()
+}
+
+// split names the members that are there, and those that only refuse.
+func split(members []member) (present, absent []string) {
+	present, absent = []string{}, []string{}
+	for _, m := range members {
+		if m.absent {
+			absent = append(absent, m.ID)
+		} else {
+			present = append(present, m.ID)
+		}
+	}
+	return present, absent
+}
+
+// close lets go of every plugin. Nobody posts any more, or is heard.
+func (s *slots) close() {
+	for _, p := range s.order {
+		s.drop(p.next)
+		s.retire(p.active)
+	}
+	s.all, s.order = nil, nil
+}
