@@ -13,7 +13,7 @@ FUZZTIME ?= 60s
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build the program
@@ -57,11 +57,21 @@ e2e: ## Run pods of a real kubelet through the proxy, on containerd and runc; ro
 
 .PHONY: e2e-debian
 e2e-debian: ## The same on Debian 12's containerd 1.6 and runc 1.1, which speak an older CRI; root
-	CONTAINERD=debian go -C $(E2E) test -count=1 -timeout 60m -p 1 -v ./suite
+	E2E_RUNTIME=containerd-1.6 go -C $(E2E) test -count=1 -timeout 60m -p 1 -v ./suite
 
-.PHONY: critest
+.PHONY: e2e-crio e2e-dockerd
+e2e-crio: ## The same on CRI-O, and the CRI conformance tests through the proxy; root
+e2e-dockerd: ## The same on Docker and cri-dockerd; root
+e2e-crio e2e-dockerd:
+	E2E_RUNTIME=$(@:e2e-%=%) go -C $(E2E) test -count=1 -timeout 60m -p 1 -v ./suite
+	E2E_RUNTIME=$(@:e2e-%=%) go -C $(E2E) test -count=1 -timeout 60m -v -run Noop ./critest
+
+.PHONY: critest critest-crio critest-dockerd
 critest: ## Run the CRI conformance tests directly and through the proxy, and compare; root
-	go -C $(E2E) test -count=1 -timeout 60m -v ./critest
+critest-crio: ## The same on CRI-O; root
+critest-dockerd: ## The same on Docker and cri-dockerd; root
+critest critest-crio critest-dockerd:
+	E2E_RUNTIME=$(patsubst critest-%,%,$(filter critest-%,$@)) go -C $(E2E) test -count=1 -timeout 120m -v -run FourWays ./critest
 
 .PHONY: bench
 bench: build ## Measure calls beside a raw relay and koord-runtime-proxy; results in testdata/bench/results

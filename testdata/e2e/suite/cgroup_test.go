@@ -28,9 +28,9 @@ func TestPluginChangesCgroup(t *testing.T) {
 		{"without", nil, "0", "0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			node.StartContainerd(t)
+			node.StartRuntime(t)
 			proxy := node.StartProxy(t, test.plugins...)
-			kubelet := node.StartKubelet(t, node.ProxyEndpoint, nil)
+			kubelet := node.StartKubelet(t, node.RuntimeKind().ProxyEndpoint, nil)
 			for _, p := range []*core.Pod{pod, idle} {
 				kubelet.Apply(t, p)
 				kubelet.AwaitReady(t, p)
@@ -64,13 +64,13 @@ func TestPodWithoutAnnotation(t *testing.T) {
 	}
 	var direct, proxied map[string]string
 	ok := t.Run("direct", func(t *testing.T) {
-		node.StartContainerd(t)
-		direct = settings(t, node.ContainerdEndpoint)
+		node.StartRuntime(t)
+		direct = settings(t, node.RuntimeKind().Endpoint)
 	})
 	ok = ok && t.Run("through wasmproxy", func(t *testing.T) {
-		node.StartContainerd(t)
+		node.StartRuntime(t)
 		proxy := node.StartProxy(t, node.QoS, node.Noop, node.Annotate, node.Witness)
-		proxied = settings(t, node.ProxyEndpoint)
+		proxied = settings(t, node.RuntimeKind().ProxyEndpoint)
 		if served := expectNoFailures(t, proxy); served.Hooks["PreCreateContainer"] == 0 {
 			t.Error("no plugin was asked")
 		}
@@ -87,7 +87,7 @@ func TestPodWithoutAnnotation(t *testing.T) {
 // cgroups returns the cgroups of a pod by role: the pod's, its sandbox's, and its containers' by name.
 func cgroups(t *testing.T, pod *core.Pod) map[string]string {
 	t.Helper()
-	client := node.DialCRI(t, node.ContainerdEndpoint)
+	client := node.DialCRI(t, node.RuntimeKind().Endpoint)
 	of := map[string]string{"io.kubernetes.pod.name": node.PodName(pod)}
 	sandboxes, err := client.ListPodSandbox(t.Context(), &cri.ListPodSandboxRequest{Filter: &cri.PodSandboxFilter{LabelSelector: of}})
 	if err != nil || len(sandboxes.Items) != 1 {
@@ -107,9 +107,10 @@ func cgroups(t *testing.T, pod *core.Pod) map[string]string {
 	return groups
 }
 
+// find returns the cgroup of a container or sandbox.
 func find(t *testing.T, id string) string {
 	t.Helper()
-	group, err := cgroupfs.Find(id)
+	group, err := cgroupfs.Find(node.RuntimeKind().CgroupPrefix + id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,11 +14,11 @@ import (
 // shares; the kernel holds both. While the server is killed pods run on without
 // it, new ones too; when it is back it counts again.
 func TestRemoteAndWasm(t *testing.T) {
-	node.StartContainerd(t)
+	node.StartRuntime(t)
 	server := node.StartHookServer(t)
 	proxy := node.StartProxy(t, node.QoS)
 	server.Register(t, proxy, "05-koordlet.json", "Ignore", "PreRunPodSandbox", "PreCreateContainer", "PreUpdateContainerResources")
-	kubelet := node.StartKubelet(t, node.ProxyEndpoint, nil)
+	kubelet := node.StartKubelet(t, node.RuntimeKind().ProxyEndpoint, nil)
 
 	first := overlaid("first")
 	kubelet.Apply(t, first)
@@ -66,10 +66,10 @@ func expectOverlay(t *testing.T, pod *core.Pod, burst, shares string) {
 // runs on what others leave has the resources that Koordinator knows of and
 // kubelet does not, and the burst that the plugin allows it on top of them.
 func TestKoordlet(t *testing.T) {
-	node.StartContainerd(t)
+	node.StartRuntime(t)
 	proxy := node.StartProxy(t, node.QoS)
 	node.StartKoordlet(t, proxy)
-	kubelet := node.StartKubelet(t, node.ProxyEndpoint, nil)
+	kubelet := node.StartKubelet(t, node.RuntimeKind().ProxyEndpoint, nil)
 	pinned := koordPod("pinned", "LSR", limits("500m", "64Mi"), map[string]string{"scheduling.koordinator.sh/resource-status": `{"cpuset": "1"}`})
 	batch := koordPod("batch", "BE", core.ResourceRequirements{}, map[string]string{
 		"node.koordinator.sh/extended-resource-spec": `{"containers": {"main": {

@@ -19,9 +19,9 @@ import (
 // TestKubeletWorksThroughProxy uses all that kubelet offers of a pod that uses
 // all that kubelet offers: its own network, an init container, a volume, probes.
 func TestKubeletWorksThroughProxy(t *testing.T) {
-	node.StartContainerd(t)
+	node.StartRuntime(t)
 	proxy := node.StartProxy(t, node.QoS, node.Noop)
-	kubelet := node.StartKubelet(t, node.ProxyEndpoint, nil)
+	kubelet := node.StartKubelet(t, node.RuntimeKind().ProxyEndpoint, nil)
 	pod := webPod()
 	kubelet.Apply(t, pod)
 
@@ -156,7 +156,7 @@ func testCrictl(t *testing.T, pod *core.Pod) {
 
 func containerID(t *testing.T, pod *core.Pod) string {
 	t.Helper()
-	containers, err := node.DialCRI(t, node.ContainerdEndpoint).ListContainers(t.Context(), &cri.ListContainersRequest{
+	containers, err := node.DialCRI(t, node.RuntimeKind().Endpoint).ListContainers(t.Context(), &cri.ListContainersRequest{
 		Filter: &cri.ContainerFilter{
 			State:         &cri.ContainerStateValue{State: cri.ContainerState_CONTAINER_RUNNING},
 			LabelSelector: map[string]string{"io.kubernetes.pod.name": node.PodName(pod)},
@@ -189,7 +189,7 @@ func testLiveness(t *testing.T, kubelet *node.Kubelet, pod *core.Pod) {
 func testRemoval(t *testing.T, kubelet *node.Kubelet, pod *core.Pod) {
 	kubelet.Remove(t, pod)
 	kubelet.AwaitGone(t, pod)
-	client := node.DialCRI(t, node.ContainerdEndpoint)
+	client := node.DialCRI(t, node.RuntimeKind().Endpoint)
 	node.Eventually(t, time.Minute, "the pod's sandbox is stopped", func() error {
 		pods, err := client.ListPodSandbox(t.Context(), &cri.ListPodSandboxRequest{Filter: &cri.PodSandboxFilter{
 			State: &cri.PodSandboxStateValue{State: cri.PodSandboxState_SANDBOX_READY},

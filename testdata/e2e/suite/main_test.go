@@ -1,5 +1,5 @@
-// Package suite_test is `make e2e`: a real kubelet runs real containers through
-// wasmproxy, on containerd and runc, and a plugin changes their cgroups. Every
+// Package suite_test is `make e2e` and its like for other runtimes: a real kubelet
+// runs real containers through wasmproxy, and a plugin changes their cgroups. Every
 // test has a node of its own, inside package isolation.
 package suite_test
 
@@ -11,5 +11,5 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	node.Main(m, append(artifact.APIServer(), artifact.Kubelet(), artifact.Crictl)...)
+	node.Main(m, node.Programs(append(artifact.APIServer(), artifact.Kubelet(), artifact.Crictl)...), node.HookServers)
 }

@@ -32,7 +32,8 @@ const (
 // server. A plugin that is for one runtime handler touches the pods of that class
 // only, and reads the handler and the overhead, which kubelet adds to the pod's cgroup.
 func TestRuntimeClass(t *testing.T) {
-	node.StartContainerd(t)
+	needRuntimeHandlers(t)
+	node.StartRuntime(t)
 	proxy := node.StartProxy(t, node.Overhead)
 	api := node.StartAPIServer(t)
 	for _, class := range []nodeapi.RuntimeClass{
@@ -43,7 +44,7 @@ func TestRuntimeClass(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	node.StartKubelet(t, node.ProxyEndpoint, nil, "--kubeconfig="+api.Kubeconfig)
+	node.StartKubelet(t, node.RuntimeKind().ProxyEndpoint, nil, "--kubeconfig="+api.Kubeconfig)
 	handlers := map[string]string{"no-class": "", "plain": "runc", "boxed": "sandboxed"}
 	for name := range handlers {
 		pod := staticPod(name, ticking("main", limits("250m", "64Mi")))
@@ -67,6 +68,13 @@ func TestRuntimeClass(t *testing.T) {
 	expectNoFailures(t, proxy)
 }
 
+func needRuntimeHandlers(t *testing.T) {
+	t.Helper()
+	if kind := node.RuntimeKind(); kind.NoRuntimeHandlers {
+		t.Skipf("%s runs pods of one runtime handler alone", kind.Name)
+	}
+}
+
 func expectQuantity(t *testing.T, list core.ResourceList, resource core.ResourceName, want string) {
 	t.Helper()
 	if q := list[resource]; q.String() != want {
@@ -76,7 +84,8 @@ func expectQuantity(t *testing.T, list core.ResourceList, resource core.Resource
 
 // TestRuntimeHandler is the same with crictl in the place of API server and kubelet.
 func TestRuntimeHandler(t *testing.T) {
-	node.StartContainerd(t)
+	needRuntimeHandlers(t)
+	node.StartRuntime(t)
 	proxy := node.StartProxy(t, node.Overhead)
 	handlers := map[string]string{"no-handler": "", "plain": "runc", "boxed": "sandboxed"}
 	crictl(t, "pull", image.Busybox)
@@ -127,7 +136,7 @@ func writeJSON(t *testing.T, dir, name string, v any) (file string) {
 // crictl runs crictl on wasmproxy, and returns what it prints without the last newline.
 func crictl(t *testing.T, args ...string) string {
 	t.Helper()
-	args = append([]string{"--config=/dev/null", "--runtime-endpoint=" + node.ProxyEndpoint}, args...)
+	args = append([]string{"--config=/dev/null", "--runtime-endpoint=" + node.RuntimeKind().ProxyEndpoint}, args...)
 	cmd := exec.CommandContext(t.Context(), isolation.Current().Program("crictl"), args...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -143,7 +152,7 @@ func crictl(t *testing.T, args ...string) string {
 // returns the container's id.
 func expectTouched(t *testing.T, name, handler string) (container string) {
 	t.Helper()
-	client := node.DialCRI(t, node.ContainerdEndpoint)
+	client := node.DialCRI(t, node.RuntimeKind().Endpoint)
 	of := map[string]string{"io.kubernetes.pod.name": name}
 	sandboxes, err := client.ListPodSandbox(t.Context(), &cri.ListPodSandboxRequest{Filter: &cri.PodSandboxFilter{LabelSelector: of}})
 	if err != nil || len(sandboxes.Items) != 1 {

@@ -21,9 +21,9 @@ import (
 // and there must be no second of either.
 func TestSynchronize(t *testing.T) {
 	t.Run("kubelet", func(t *testing.T) {
-		node.StartContainerd(t)
+		node.StartRuntime(t)
 		proxy := node.StartProxy(t)
-		kubelet := node.StartKubelet(t, node.ProxyEndpoint, nil)
+		kubelet := node.StartKubelet(t, node.RuntimeKind().ProxyEndpoint, nil)
 		var existing []string
 		for i := range 3 {
 			existing = append(existing, runStaticPod(t, kubelet, fmt.Sprintf("existing-%d", i)))
@@ -37,9 +37,9 @@ func TestSynchronize(t *testing.T) {
 	})
 	// kubelet would stop these pods, which are not its own.
 	t.Run("another caller", func(t *testing.T) {
-		node.StartContainerd(t)
+		node.StartRuntime(t)
 		proxy := node.StartProxy(t)
-		client := node.DialCRI(t, node.ProxyEndpoint)
+		client := node.DialCRI(t, node.RuntimeKind().ProxyEndpoint)
 		client.PullBusybox(t)
 		var existing []string
 		for i := range 5 {
@@ -153,7 +153,7 @@ func runStaticPod(t *testing.T, kubelet *node.Kubelet, name string) (uid string)
 // execInPods has an event come of each pod's container.
 func execInPods(t *testing.T, uids []string) {
 	t.Helper()
-	client := node.DialCRI(t, node.ProxyEndpoint)
+	client := node.DialCRI(t, node.RuntimeKind().ProxyEndpoint)
 	for _, uid := range uids {
 		execInPod(t, client, uid)
 	}

@@ -55,10 +55,19 @@ func (b *Builder) Project(ctx context.Context, dir string, packages ...string) e
 	return run(ctx, b.project, []string{"CGO_ENABLED=0"}, "go", args...)
 }
 
-// Multicall builds the program of the test images into dir.
-func (b *Builder) Multicall(ctx context.Context, dir string) error {
+// ImagePrograms builds the programs of the test images into dir: multicall and pause.
+func (b *Builder) ImagePrograms(ctx context.Context, dir string) error {
+	return errors.Join(
+		b.command(ctx, dir, "image/multicall"),
+		run(ctx, "", nil, "gcc", "-static", "-nostdlib", "-fno-stack-protector", "-Os", "-o", filepath.Join(dir, "pause"),
+			filepath.Join(b.project, "testdata/e2e/internal/image/pause/pause.c")),
+	)
+}
+
+// command builds a program of this module, by its directory below internal, into dir.
+func (b *Builder) command(ctx context.Context, dir, name string) error {
 	return run(ctx, filepath.Join(b.project, "testdata/e2e"), []string{"CGO_ENABLED=0"}, "go", "build",
-		"-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", dir+"/", "./internal/image/multicall")
+		"-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", dir+"/", "./internal/"+name)
 }
 
 // Koordinator builds Koordinator's types as a hook server, a module of its own, into dir.

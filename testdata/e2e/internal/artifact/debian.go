@@ -2,9 +2,11 @@ package artifact
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
@@ -49,4 +51,36 @@ func install(ctx context.Context, packages []string) error {
 func aptGet(ctx context.Context, args ...string) error {
 	args = append([]string{"-o", "DPkg::Lock::Timeout=300"}, args...) // another installation may be under way
 	return run(ctx, "", []string{"DEBIAN_FRONTEND=noninteractive"}, "apt-get", args...)
+}
+
+// unpackDebianPackage unpacks a package into dir, once. It installs nothing.
+func unpackDebianPackage(ctx context.Context, dir, name string) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	unfinished := dir + ".unfinished"
+	if err := errors.Join(os.RemoveAll(unfinished), os.MkdirAll(unfinished, 0o755)); err != nil {
+		return err
+	}
+	// Without its sandbox apt can write where only root may.
+	download := []string{"-o", "APT::Sandbox::User=root", "download", name}
+	if run(ctx, unfinished, nil, "apt-get", download...) != nil { // it may not know the archive yet
+		if err := aptGet(ctx, "update"); err != nil {
+			return err
+		}
+		if err := run(ctx, unfinished, nil, "apt-get", download...); err != nil {
+			return err
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(unfinished, "*.deb"))
+	if err != nil || len(files) != 1 {
+		return fmt.Errorf("apt-get downloaded %q: %w", files, err)
+	}
+	if err := run(ctx, "", nil, "dpkg-deb", "--extract", files[0], unfinished); err != nil {
+		return err
+	}
+	if err := os.Remove(files[0]); err != nil {
+		return err
+	}
+	return os.Rename(unfinished, dir)
 }

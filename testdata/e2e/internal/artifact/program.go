@@ -36,6 +36,12 @@ var (
 	runc = Program{Name: "runc", Package: "github.com/opencontainers/runc",
 		Module: "runc", Of: "github.com/opencontainers/runc",
 		Tags: "seccomp urfave_cli_no_docs runc_nocriu", CGO: true, Version: []string{"main.version"}}
+	crio = Program{Name: "crio", Package: "github.com/cri-o/cri-o/cmd/crio",
+		Module: "crio", Of: "github.com/cri-o/cri-o", CGO: true,
+		Tags: "seccomp containers_image_openpgp containers_image_ostree_stub exclude_graphdriver_btrfs exclude_graphdriver_devicemapper libsubid_stub"}
+	criDockerd = Program{Name: "cri-dockerd", Package: "github.com/Mirantis/cri-dockerd",
+		Module: "cri-dockerd", Of: "github.com/Mirantis/cri-dockerd",
+		Version: []string{"github.com/Mirantis/cri-dockerd/cmd/version.Version"}}
 	Crictl = Program{Name: "crictl", Package: "sigs.k8s.io/cri-tools/cmd/crictl",
 		Module: "cri-tools", Of: "sigs.k8s.io/cri-tools", Version: []string{"sigs.k8s.io/cri-tools/pkg/version.Version"}}
 	Critest = Program{Name: "critest", Package: "sigs.k8s.io/cri-tools/cmd/critest",

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -30,16 +31,21 @@ const (
 
 // parts are the layers that images are made of.
 type parts struct {
-	base                            v1.Layer // root file system with a shell and busybox's applets
-	groups                          v1.Layer // a user with a group defined in the image
-	pause, nginx, httpd, nonewprivs v1.Layer // the program under these names
+	base                     v1.Layer // root file system with a shell and busybox's applets
+	groups                   v1.Layer // a user with a group defined in the image
+	nginx, httpd, nonewprivs v1.Layer // multicall under these names
+	pause                    v1.Layer
 }
 
-// newParts makes the layers; multicall is the file of the program of that name, a static executable.
-func newParts(multicall string) (parts, error) {
-	program, err := os.ReadFile(multicall)
+// newParts makes the layers of the static programs multicall and pause, which lie in bin.
+func newParts(bin string) (parts, error) {
+	program, err := os.ReadFile(filepath.Join(bin, "multicall"))
 	if err != nil {
 		return parts{}, fmt.Errorf("reading the program of the images: %w", err)
+	}
+	pause, err := os.ReadFile(filepath.Join(bin, "pause"))
+	if err != nil {
+		return parts{}, fmt.Errorf("reading the program of the pause images: %w", err)
 	}
 	base, err := baseEntries(program)
 	if err != nil {
@@ -52,7 +58,7 @@ func newParts(multicall string) (parts, error) {
 	}{
 		{&p.base, base},
 		{&p.groups, groupEntries()},
-		{&p.pause, []entry{file("pause", 0o755, program)}},
+		{&p.pause, []entry{file("pause", 0o755, pause)}},
 		{&p.nginx, []entry{file("usr/sbin/nginx", 0o755, program)}},
 		{&p.httpd, []entry{directory("usr/local", 0o755), directory("usr/local/bin", 0o755), file("usr/local/bin/httpd", 0o755, program)}},
 		{&p.nonewprivs, []entry{file("nonewprivs", 0o4755, program)}},

@@ -20,9 +20,9 @@ import (
 var Registries = []string{"registry.k8s.io", "k8s.gcr.io", "gcr.io"}
 
 // Serve makes all images and serves them over HTTP at a loopback address, under
-// their names without the host, until ctx ends. multicall is the file of the
-// program of that name.
-func Serve(ctx context.Context, address, multicall string) error {
+// their names without the host, until ctx ends. The programs multicall and pause
+// lie in bin.
+func Serve(ctx context.Context, address, bin string) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return fmt.Errorf("serving the images: %w", err)
@@ -30,11 +30,11 @@ func Serve(ctx context.Context, address, multicall string) error {
 	server := &http.Server{Handler: registry.New(registry.Logger(log.New(io.Discard, "", 0)))}
 	context.AfterFunc(ctx, func() { server.Close() })
 	go server.Serve(listener) // ends with Close
-	return push(ctx, address, multicall)
+	return push(ctx, address, bin)
 }
 
-func push(ctx context.Context, address, multicall string) error {
-	p, err := newParts(multicall)
+func push(ctx context.Context, address, bin string) error {
+	p, err := newParts(bin)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Workload is a pod with one container that sleeps, as kubelet would ask for it.
-// It goes with containerd, if nobody removes it before.
+// It goes with the runtime, if nobody removes it before.
 type Workload struct {
 	Name        string // also its uid
 	Annotations map[string]string
@@ -41,7 +41,9 @@ func (c CRI) Run(ctx context.Context, w Workload) (r Running, err error) {
 	container, err := c.CreateContainer(ctx, &cri.CreateContainerRequest{
 		PodSandboxId: r.Sandbox, SandboxConfig: pod,
 		Config: &cri.ContainerConfig{
-			Metadata: &cri.ContainerMetadata{Name: "main"}, Image: &cri.ImageSpec{Image: image.Busybox}, Command: []string{"sleep", "1000"},
+			Metadata: &cri.ContainerMetadata{Name: "main"}, Command: []string{"sleep", "1000"},
+			// CRI-O insists on the name that the user gave it.
+			Image: &cri.ImageSpec{Image: image.Busybox, UserSpecifiedImage: image.Busybox},
 			Linux: &cri.LinuxContainerConfig{
 				Resources:       w.Resources,
 				SecurityContext: &cri.LinuxContainerSecurityContext{NamespaceOptions: hostNetwork},
@@ -72,10 +74,10 @@ func (c CRI) PullBusybox(t testing.TB) {
 }
 
 // RunContainer runs a workload and returns the container's id.
-func (c CRI) RunContainer(t testing.TB, annotations map[string]string, resources *cri.LinuxContainerResources) (id string) {
+func (c CRI) RunContainer(t testing.TB, w Workload) (id string) {
 	t.Helper()
 	c.PullBusybox(t)
-	r, err := c.Run(t.Context(), Workload{Name: "updated", Annotations: annotations, Resources: resources})
+	r, err := c.Run(t.Context(), w)
 	if err != nil {
 		t.Fatal(err)
 	}

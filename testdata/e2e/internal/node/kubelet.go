@@ -39,7 +39,7 @@ type Kubelet struct {
 
 // StartKubelet starts kubelet on a CRI endpoint; configure, if not nil, changes
 // its configuration first, and flags come after its others. When the test ends it
-// is stopped and its state is removed; its pods and their cgroups go with containerd.
+// is stopped and its state is removed; its pods and their cgroups go with the runtime.
 func StartKubelet(t testing.TB, endpoint string, configure func(*kubeletconfig.KubeletConfiguration), flags ...string) *Kubelet {
 	t.Helper()
 	dir := t.TempDir()

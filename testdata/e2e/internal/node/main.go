@@ -12,9 +12,24 @@ import (
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/isolation"
 )
 
+// Part builds what some tests need, or installs it, into the workspace's Bin.
+type Part func(context.Context, *artifact.Builder, isolation.Workspace) error
+
+// Programs is a part of these programs.
+func Programs(programs ...artifact.Program) Part {
+	return func(ctx context.Context, b *artifact.Builder, w isolation.Workspace) error {
+		return b.Programs(ctx, w.Bin(), programs...)
+	}
+}
+
+// HookServers is the part of tests that start a HookServer or koordlet.
+func HookServers(ctx context.Context, b *artifact.Builder, w isolation.Workspace) error {
+	return errors.Join(b.Koordinator(ctx, w.Bin()), b.Koordlet(ctx, w.Bin()))
+}
+
 // Main is the TestMain of tests that need nodes. It builds wasmproxy and its
-// plugins, what every node has, and these programs; then it runs the tests inside.
-func Main(m *testing.M, programs ...artifact.Program) {
+// plugins, the container runtime, and these parts; then it runs the tests inside.
+func Main(m *testing.M, parts ...Part) {
 	builder, err := artifact.NewBuilder(context.Background())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
@@ -23,25 +38,26 @@ func Main(m *testing.M, programs ...artifact.Program) {
 	isolation.Main(m, isolation.Stages{
 		Cache: builder.Cache(),
 		Outside: func(ctx context.Context, w isolation.Workspace) error {
-			return prepare(ctx, builder, w, programs)
+			return prepare(ctx, builder, w, parts)
 		},
 		Inside: func(ctx context.Context, w isolation.Workspace) error {
-			return image.Serve(ctx, RegistryAddress, w.Program("multicall"))
+			return image.Serve(ctx, RegistryAddress, w.Bin())
 		},
 	})
 }
 
-func prepare(ctx context.Context, b *artifact.Builder, w isolation.Workspace, programs []artifact.Program) error {
-	return errors.Join(
+func prepare(ctx context.Context, b *artifact.Builder, w isolation.Workspace, parts []Part) error {
+	errs := []error{
 		artifact.InstallDebianPackages(ctx, artifact.DebianPackages...),
-		b.Programs(ctx, w.Bin(), programs...),
-		b.Containerd(ctx, w.Bin()),
-		b.Multicall(ctx, w.Bin()),
+		RuntimeKind().install(b, ctx, w.Bin()),
+		b.ImagePrograms(ctx, w.Bin()),
 		b.Project(ctx, w.Bin(), "./cmd/wasmproxy"),
-		b.Koordinator(ctx, w.Bin()),
-		b.Koordlet(ctx, w.Bin()),
 		buildPlugins(ctx, b, w),
-	)
+	}
+	for _, part := range parts {
+		errs = append(errs, part(ctx, b, w))
+	}
+	return errors.Join(errs...)
 }
 
 // buildPlugins builds the tests' own plugins, and takes the stock one as it is committed.

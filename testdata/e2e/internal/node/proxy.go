@@ -15,10 +15,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/isolation"
 )
 
-// ProxyEndpoint is where wasmproxy listens.
-const ProxyEndpoint = "unix:///run/wasmproxy/wasmproxy.sock"
-
-// Proxy is a running wasmproxy before containerd.
+// Proxy is a running wasmproxy before the container runtime.
 type Proxy struct {
 	process    *process
 	PluginDir  string // watched by it
@@ -111,8 +108,9 @@ func (p *Proxy) put(name string, data []byte) error {
 func (p *Proxy) Start(t testing.TB) {
 	t.Helper()
 	p.generation++
+	kind := RuntimeKind()
 	cmd := exec.Command(isolation.Current().Program("wasmproxy"), "serve",
-		"--listen", ProxyEndpoint, "--backend", ContainerdEndpoint,
+		"--listen", kind.ProxyEndpoint, "--backend", kind.Endpoint,
 		"--plugin-dir", p.PluginDir, "--hook-dir", p.HookDir, "--cache-dir", filepath.Join(filepath.Dir(p.PluginDir), "cache"),
 		"--log-format", "json", "--log-level", "debug")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")} // it reads WASMPROXY_*, and refuses what it does not know
@@ -123,7 +121,7 @@ func (p *Proxy) Start(t testing.TB) {
 			t.Errorf("stopping wasmproxy: %v", err)
 		}
 	})
-	awaitCRI(t, ProxyEndpoint, p.process.alive)
+	awaitCRI(t, kind.ProxyEndpoint, p.process.alive)
 	p.awaitPlugins(t)
 }
 

@@ -9,7 +9,6 @@ import (
 )
 
 var applets = map[string]func() error{
-	"pause":      pause,
 	"nginx":      nginx,
 	"httpd":      func() error { return serve("httpd") },
 	"nonewprivs": printEffectiveUser,

@@ -3,27 +3,10 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 )
-
-// pause sleeps until it is told to end, and reaps what it inherits as process 1 of a pod.
-func pause() error {
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGCHLD)
-	for s := range signals {
-		if s != syscall.SIGCHLD {
-			return nil
-		}
-		for pid := 1; pid > 0; {
-			pid, _ = syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
-		}
-	}
-	return nil
-}
 
 // pgrep prints the ids of the processes whose name contains the last argument.
 func pgrep() error {

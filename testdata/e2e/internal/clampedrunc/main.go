@@ -1,0 +1,126 @@
+// Command clampedrunc runs the runc beside it, after changing in a new
+// container's specification what this machine may not allow. It raises the OOM
+// score to its own: a lower one needs CAP_SYS_RESOURCE, and sandboxes want -998. It
+// drops limits of huge pages if their cgroup controller is not mounted. containerd
+// has settings for both; CRI-O and Docker do not.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	err := clampedRunc()
+	fmt.Fprintln(os.Stderr, "clampedrunc:", err)
+	os.Exit(1)
+}
+
+// clampedRunc returns only if it fails.
+func clampedRunc() error {
+	if bundle := flag(os.Args, "--bundle", "-b"); bundle != "" {
+		if err := clamp(filepath.Join(bundle, "config.json")); err != nil {
+			return err
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	runc := filepath.Join(filepath.Dir(self), "runc")
+	return fmt.Errorf("starting %s: %w", runc, syscall.Exec(runc, os.Args, os.Environ()))
+}
+
+// flag returns the value of a flag that is given under one of its names, else "".
+func flag(args []string, names ...string) string {
+	for i, arg := range args {
+		for _, name := range names {
+			if arg == name && i+1 < len(args) {
+				return args[i+1]
+			}
+			if value, ok := strings.CutPrefix(arg, name+"="); ok {
+				return value
+			}
+		}
+	}
+	return ""
+}
+
+// object is a JSON object of which some members matter.
+type object = map[string]json.RawMessage
+
+// clamp changes a specification to what this machine allows, and leaves all else as it is.
+func clamp(file string) error {
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // runc's own error says more
+	}
+	if err != nil {
+		return err
+	}
+	spec := object{}
+	if err := json.Unmarshal(data, &spec); err != nil {
+		return fmt.Errorf("reading %s: %w", file, err)
+	}
+	if err := errors.Join(within(spec, "process", clampScore), within(spec, "linux", clampHugePages)); err != nil {
+		return fmt.Errorf("changing %s: %w", file, err)
+	}
+	if data, err = json.Marshal(spec); err != nil {
+		return err
+	}
+	return os.WriteFile(file, data, 0o600)
+}
+
+// within changes a member that is an object.
+func within(parent object, member string, change func(object) error) error {
+	if parent[member] == nil {
+		return nil
+	}
+	child := object{}
+	err := json.Unmarshal(parent[member], &child)
+	if err == nil {
+		err = change(child)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", member, err)
+	}
+	parent[member], err = json.Marshal(child)
+	return err
+}
+
+func clampScore(process object) error {
+	lowest, err := ownScore()
+	if err != nil || process["oomScoreAdj"] == nil { // not given: it is inherited
+		return err
+	}
+	score, err := strconv.Atoi(string(process["oomScoreAdj"]))
+	if err == nil && score < lowest {
+		process["oomScoreAdj"] = json.RawMessage(strconv.Itoa(lowest))
+	}
+	return err
+}
+
+func clampHugePages(linux object) error {
+	return within(linux, "resources", func(resources object) error {
+		if _, err := os.Stat("/sys/fs/cgroup/hugetlb"); errors.Is(err, fs.ErrNotExist) {
+			delete(resources, "hugepageLimits")
+		}
+		return nil
+	})
+}
+
+func ownScore() (int, error) {
+	data, err := os.ReadFile("/proc/self/oom_score_adj")
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(string(bytes.TrimSpace(data)))
+}
