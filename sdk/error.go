@@ -9,7 +9,7 @@ type Errno = abi.Errno
 // The host's reasons.
 const (
 	ErrNotFound    = abi.NotFound
-	ErrUnsupported = abi.Unsupported // this node or kernel cannot do it, such as cgroup v2's files on v1
+	ErrUnsupported = abi.Unsupported // this node or kernel cannot do it, such as cgroup v2's files on v1, or cannot tell
 	ErrDenied      = abi.Denied      // not this plugin's to read or write
 	ErrInvalid     = abi.Invalid     // malformed or out of range
 	ErrTooLarge    = abi.TooLarge

@@ -22,6 +22,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,7 +36,13 @@ type FS struct {
 
 	mu     sync.Mutex
 	groups map[string]*group // those in use right now, by clean path
+
+	systemd atomic.Bool // FirstSystemd was asked
 }
+
+// FirstSystemd reports true the first time it is asked: [ErrSystemd] is about the
+// node, and to be said once.
+func (f *FS) FirstSystemd() bool { return !f.systemd.Swap(true) }
 
 // Open returns the cgroups beneath root, commonly /sys/fs/cgroup. The mode is
 // auto, v1 or v2. With auto the file systems mounted there decide: cgroup2 at

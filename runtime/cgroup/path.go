@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -9,17 +10,15 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
+// ErrSystemd is why no file of a cgroup that the systemd driver made is read or
+// written.
+var ErrSystemd = errors.New("the node's cgroup driver is systemd, and cgroup files are supported only with cgroupfs")
+
 // PodPath returns the cgroup of a pod, which is the cgroup parent that kubelet
 // gave its sandbox. Only the cgroupfs form is understood: a systemd slice is
-// refused with abi.Unsupported, a path that is empty, the root or holds ".." with
-// abi.Invalid.
-func PodPath(cgroupParent string) (string, error) {
-	rel, err := parent(cgroupParent)
-	if err != nil {
-		return "", rules.Fail("find", cgroupParent, "", "", err)
-	}
-	return "/" + rel, nil
-}
+// refused with abi.Unsupported and [ErrSystemd], a path that is empty, the root or
+// holds ".." with abi.Invalid.
+func PodPath(cgroupParent string) (string, error) { return located(cgroupParent) }
 
 // ContainerPath returns the cgroup of a container: its id beneath the cgroup
 // parent, as containerd and Docker name it with the cgroupfs driver. It refuses
@@ -35,12 +34,27 @@ func ContainerPath(cgroupParent, id string) (string, error) {
 	return pod + "/" + id, nil
 }
 
-func parent(cgroupParent string) (string, error) {
-	// containerd decides by the last element in the same way.
-	if strings.HasSuffix(path.Base(cgroupParent), ".slice") {
-		return "", rules.Reason(abi.Unsupported, "systemd slices are not supported, only the cgroupfs form of a cgroup parent")
+// ReportedPath returns the cgroup that the kernel or the runtime reports of a
+// container. It refuses what PodPath refuses; systemd's forms are a path to a scope
+// and the runtime spec's slice:prefix:name.
+func ReportedPath(reported string) (string, error) { return located(reported) }
+
+func located(group string) (string, error) {
+	rel, err := clean(group)
+	if bySystemd(group) {
+		err = rules.Reason(abi.Unsupported, "%w", ErrSystemd)
 	}
-	return clean(cgroupParent)
+	if err != nil {
+		return "", rules.Fail("find", group, "", "", err)
+	}
+	return "/" + rel, nil
+}
+
+// bySystemd tells systemd's names. containerd decides by the last element in the
+// same way.
+func bySystemd(group string) bool {
+	base := path.Base(group)
+	return strings.HasSuffix(base, ".slice") || strings.HasSuffix(base, ".scope") || strings.Contains(group, ".slice:")
 }
 
 // maxPath is Linux's PATH_MAX.

@@ -72,7 +72,7 @@ type daemon struct {
 
 // open makes the parts, none of which does anything yet.
 func open(ctx context.Context, c *config.Config, log *slog.Logger, o options) (*daemon, error) {
-	d := &daemon{config: c, log: log, store: pods.NewStore(), turns: intercept.NewTurns(), told: ctx.Done(), sweepTime: o.sweepTime, sweeps: newWishes(), missed: newWishes()}
+	d := &daemon{config: c, log: log, turns: intercept.NewTurns(), told: ctx.Done(), sweepTime: o.sweepTime, sweeps: newWishes(), missed: newWishes()}
 	d.current.missed = d.missed.want
 	d.node.Store(&intercept.Node{})
 	if err := d.assemble(ctx, o); err != nil {
@@ -87,6 +87,7 @@ func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 	if d.cgroups, err = openCgroups(c); err != nil {
 		return err
 	}
+	d.store = pods.NewStoreWith(intercept.Kernel(d.cgroups))
 	if d.engine, err = wasm.NewEngine(ctx, o.engine); err != nil {
 		return err
 	}

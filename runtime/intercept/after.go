@@ -2,6 +2,7 @@ package intercept
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"google.golang.org/protobuf/proto"
@@ -79,19 +80,19 @@ func (c *call) writePodFiles() error {
 		if o.Change.Op != plugin.WriteFile || o.Change.Object != abi.Pod {
 			continue
 		}
-		err := c.writePodFile(c.event, o.Change)
+		err := c.writePodFile(c.ctx, c.event, o.Change)
 		if err != nil && o.Policy == plugin.Fail {
 			return &plugin.Error{Plugin: o.Plugin, Hook: c.event.hook, Err: err}
 		}
 		if err != nil {
-			c.fileNotWritten(c.ctx, c.event, o, err)
+			c.fileNotWritten(c.ctx, err, "plugin", o.Plugin, slog.Any("", c.event), "file", o.Change.Key)
 		}
 	}
 	return nil
 }
 
-func (i *interceptor) writePodFile(e *event, change plugin.Change) error {
-	group, err := object{pod: e.pod}.group(i.Store)
+func (i *interceptor) writePodFile(ctx context.Context, e *event, change plugin.Change) error {
+	group, err := i.locator().group(ctx, object{pod: e.pod})
 	if err != nil {
 		return err
 	}
@@ -151,8 +152,8 @@ func (i *interceptor) writePodFilesOf(ctx context.Context, e *event, owned []plu
 		if o.Change.Op != plugin.WriteFile || o.Change.Object != abi.Pod {
 			continue
 		}
-		if err := i.writePodFile(e, o.Change); err != nil {
-			i.fileNotWritten(ctx, e, o, err)
+		if err := i.writePodFile(ctx, e, o.Change); err != nil {
+			i.fileNotWritten(ctx, err, "plugin", o.Plugin, slog.Any("", e), "file", o.Change.Key)
 		}
 	}
 }
@@ -171,20 +172,26 @@ func (i *interceptor) writeFiles(ctx context.Context, e *event, c *containerView
 	if len(files) == 0 {
 		return
 	}
-	group, err := object{container: c}.group(i.Store)
+	group, err := i.locator().group(ctx, object{container: c})
 	for file, value := range files {
 		writeErr := err
 		if writeErr == nil {
 			writeErr = i.Cgroups.Write(group, file, value)
 		}
 		if writeErr != nil {
-			i.Log.ErrorContext(ctx, "cgroup file not written", slog.Any("", e), "container_id", c.id, "file", file, "err", writeErr)
+			i.fileNotWritten(ctx, writeErr, slog.Any("", e), "container_id", c.id, "file", file)
 		}
 	}
 }
 
-func (i *interceptor) fileNotWritten(ctx context.Context, e *event, o plugin.Owned, err error) {
-	i.Log.ErrorContext(ctx, "cgroup file not written", "plugin", o.Plugin, slog.Any("", e), "file", o.Change.Key, "err", err)
+// fileNotWritten logs a failure. That the node's cgroup driver is not supported is
+// one line, and not one of each file.
+func (i *interceptor) fileNotWritten(ctx context.Context, err error, attrs ...any) {
+	if !errors.Is(err, cgroup.ErrSystemd) {
+		i.Log.ErrorContext(ctx, "cgroup file not written", append(attrs, "err", err)...)
+	} else if i.Cgroups.FirstSystemd() {
+		i.Log.WarnContext(ctx, "no cgroup files are written on this node", "err", cgroup.ErrSystemd)
+	}
 }
 
 // hold takes cgroup values of a container out of the way of an update that the
@@ -193,9 +200,12 @@ func (i *interceptor) hold(ctx context.Context, e *event, c *containerView, r *r
 	if i.Cgroups == nil {
 		return nil
 	}
-	group, err := object{container: c}.group(i.Store)
+	group, err := i.locator().group(ctx, object{container: c})
 	if err != nil {
-		return nil // no file of a group with such a path was ever written
+		if !errors.Is(err, cgroup.ErrSystemd) && i.started(c.id) { // else it holds nothing that was written
+			i.Log.WarnContext(ctx, "cgroup values cannot be held back during an update", slog.Any("", e), "container_id", c.id, "err", err)
+		}
+		return nil
 	}
 	hold, err := i.Cgroups.Hold(group, cgroup.Update{Quota: r.GetLinux().GetCpuQuota(), Unified: r.GetLinux().GetUnified()})
 	if err != nil {

@@ -17,12 +17,13 @@ type containerView struct {
 	config      *runtimeapi.ContainerConfig
 	annotations map[string]string
 	resources   *runtimeapi.LinuxContainerResources // nil if there are none
+	untold      pods.Parts                          // see [pods.Container]
 }
 
 func viewContainer(c pods.Container) *containerView {
 	return &containerView{
 		id: c.ID, podID: c.PodID, state: containerState(c.State), config: c.Config,
-		annotations: c.Config.GetAnnotations(), resources: c.Config.GetLinux().GetResources(),
+		annotations: c.Config.GetAnnotations(), resources: c.Config.GetLinux().GetResources(), untold: c.Untold,
 	}
 }
 

@@ -1,6 +1,7 @@
 package intercept
 
 import (
+	"context"
 	"iter"
 	"log/slog"
 	"time"
@@ -19,6 +20,7 @@ type event struct {
 	about     about
 	node      *Node
 	store     *pods.Store
+	backend   pods.Backend
 	cgroups   *cgroup.FS     // nil without a cgroup file system
 	pod       *podView       // nil if there is none or it is not known
 	container *containerView // nil in a hook of a pod
@@ -78,6 +80,9 @@ func (e *event) object(o abi.Object) object {
 type scalars interface {
 	int64(abi.Field) (int64, bool)
 	text(abi.Field) (string, bool)
+	// untoldField reports whether nobody told the field: if it is zero or empty, its
+	// value is not known. Field 0, which there is not, stands for any.
+	untoldField(abi.Field) bool
 }
 
 // scalars returns those of an object; nil if it is none.
@@ -110,18 +115,28 @@ func (o object) scalars() scalars {
 
 // Int64 implements plugin.Event.
 func (e *event) Int64(o abi.Object, f abi.Field) (int64, abi.Errno) {
-	if s := e.scalars(o); s != nil {
-		return found(s.int64(f))
+	s := e.scalars(o)
+	if s == nil {
+		return 0, abi.NotFound
 	}
-	return 0, abi.NotFound
+	n, ok := s.int64(f)
+	if n == 0 && s.untoldField(f) {
+		return 0, abi.Unsupported
+	}
+	return found(n, ok)
 }
 
 // Text implements plugin.Event.
 func (e *event) Text(o abi.Object, f abi.Field) (string, abi.Errno) {
-	if s := e.scalars(o); s != nil {
-		return found(s.text(f))
+	s := e.scalars(o)
+	if s == nil {
+		return "", abi.NotFound
 	}
-	return "", abi.NotFound
+	text, ok := s.text(f)
+	if text == "" && s.untoldField(f) {
+		return "", abi.Unsupported
+	}
+	return found(text, ok)
 }
 
 // int64 is for the event's own fields, as an object.
@@ -135,6 +150,8 @@ func (e *event) int64(f abi.Field) (int64, bool) {
 	return e.about.int64(f)
 }
 
+func (e *event) untoldField(abi.Field) bool { return false }
+
 func (e *event) text(f abi.Field) (string, bool) {
 	if f == abi.EventMethod {
 		method := e.hook.Info().Method
@@ -145,31 +162,63 @@ func (e *event) text(f abi.Field) (string, bool) {
 
 // Entries implements plugin.Event.
 func (e *event) Entries(o abi.Object, f abi.Field) (iter.Seq2[string, string], abi.Errno) {
-	switch obj := e.object(o); {
-	case obj.pod != nil:
-		return found(obj.pod.entries(f))
-	case obj.container != nil:
-		return found(obj.container.entries(f))
+	m := e.object(o).maps()
+	if m == nil {
+		return nil, abi.NotFound
 	}
-	return nil, abi.NotFound
+	entries, ok := m.entries(f)
+	if ok && m.untoldField(f) && empty(entries) {
+		return nil, abi.Unsupported
+	}
+	return found(entries, ok)
+}
+
+func empty(entries iter.Seq2[string, string]) bool {
+	for range entries {
+		return false
+	}
+	return true
+}
+
+// mapFields are the fields of a pod or a container that are maps.
+type mapFields interface {
+	scalars
+	entries(abi.Field) (iter.Seq2[string, string], bool)
+	lookup(f abi.Field, key string) (string, bool)
+}
+
+func (o object) maps() mapFields {
+	switch {
+	case o.pod != nil:
+		return o.pod
+	case o.container != nil:
+		return o.container
+	}
+	return nil
 }
 
 // Lookup implements plugin.Event.
 func (e *event) Lookup(o abi.Object, f abi.Field, key string) (string, abi.Errno) {
-	switch obj := e.object(o); {
-	case obj.pod != nil:
-		return found(obj.pod.lookup(f, key))
-	case obj.container != nil:
-		return found(obj.container.lookup(f, key))
+	m := e.object(o).maps()
+	if m == nil {
+		return "", abi.NotFound
 	}
-	return "", abi.NotFound
+	v, ok := m.lookup(f, key)
+	if !ok && m.untoldField(f) {
+		return "", abi.Unsupported
+	}
+	return found(v, ok)
 }
 
 // List implements plugin.Event.
 func (e *event) List(o abi.Object, f abi.Field) ([]string, abi.Errno) {
 	switch obj := e.object(o); {
 	case obj.container != nil:
-		return found(obj.container.list(f))
+		list, ok := obj.container.list(f)
+		if len(list) == 0 && obj.container.untoldField(f) {
+			return nil, abi.Unsupported
+		}
+		return found(list, ok)
 	case obj.node != nil:
 		return found(obj.node.list(f))
 	case obj.about != nil:
@@ -186,7 +235,7 @@ func found[T any](v T, ok bool) (T, abi.Errno) {
 }
 
 // ReadFile implements plugin.Event.
-func (e *event) ReadFile(o abi.Object, file string) (string, abi.Errno) {
+func (e *event) ReadFile(ctx context.Context, o abi.Object, file string) (string, abi.Errno) {
 	obj := e.object(o)
 	switch {
 	case o == abi.Event || o == abi.Node:
@@ -196,28 +245,10 @@ func (e *event) ReadFile(o abi.Object, file string) (string, abi.Errno) {
 	case e.cgroups == nil:
 		return "", abi.Unsupported
 	}
-	group, err := obj.group(e.store)
+	group, err := locator{e.store, e.backend, e.cgroups}.group(ctx, obj)
 	if err != nil {
 		return "", plugin.ErrnoOf(err)
 	}
 	value, err := e.cgroups.Get(group, file)
 	return value, plugin.ErrnoOf(err)
-}
-
-// group is the cgroup of a pod, which kubelet made, or of a container: there what
-// the runtime says, else where containerd puts it.
-func (o object) group(store *pods.Store) (string, error) {
-	if o.pod != nil {
-		return cgroup.PodPath(o.pod.config.GetLinux().GetCgroupParent())
-	}
-	record, _ := store.Container(o.container.id)
-	if record.CgroupsPath != "" {
-		return cgroup.PodPath(record.CgroupsPath)
-	}
-	parent := record.CgroupParent
-	if parent == "" {
-		pod, _ := store.Pod(o.container.podID)
-		parent = pod.Config.GetLinux().GetCgroupParent()
-	}
-	return cgroup.ContainerPath(parent, o.container.id)
 }

@@ -26,7 +26,7 @@ func (e *event) View(o abi.Object) ([]byte, abi.Errno) {
 		}
 	}
 	s := e.scalars(o)
-	if s == nil {
+	if s == nil || s.untoldField(0) { // a view has no way to say what is not known
 		return nil, abi.NotFound
 	}
 	view, errno := plugin.EncodeScalars(e.Kind(o), s.int64, s.text)

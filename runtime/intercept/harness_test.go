@@ -235,6 +235,8 @@ type runtimeBackend struct {
 	pods       map[string]*runtimeapi.PodSandboxStatusResponse
 	containers map[string]*runtimeapi.ContainerStatusResponse
 	down       bool
+	unknown    error // what it answers for what is in no table, in place of NotFound
+	asked      int   // how often for a status
 
 	updates []*runtimeapi.UpdateContainerResourcesRequest // the proxy's own
 	refuses error                                         // what they are answered
@@ -259,6 +261,13 @@ func (b *runtimeBackend) ContainerStatus(_ context.Context, r *runtimeapi.Contai
 	return lookUp(b, b.containers, r.GetContainerId())
 }
 
+func (b *runtimeBackend) ListPodSandbox(_ context.Context, _ *runtimeapi.ListPodSandboxRequest, _ ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
+	if b.down {
+		return nil, errDown
+	}
+	return &runtimeapi.ListPodSandboxResponse{}, nil
+}
+
 func (b *runtimeBackend) ListContainers(_ context.Context, r *runtimeapi.ListContainersRequest, _ ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error) {
 	if b.down {
 		return nil, errDown
@@ -267,11 +276,15 @@ func (b *runtimeBackend) ListContainers(_ context.Context, r *runtimeapi.ListCon
 }
 
 func lookUp[T any](b *runtimeBackend, in map[string]*T, id string) (*T, error) {
+	b.asked++
 	if b.down {
 		return nil, errDown
 	}
 	if v, ok := in[id]; ok {
 		return v, nil
+	}
+	if b.unknown != nil {
+		return nil, b.unknown
 	}
 	return nil, status.Errorf(codes.NotFound, "%q not found", id)
 }

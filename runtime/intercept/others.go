@@ -2,6 +2,7 @@ package intercept
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"runtime/debug"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -141,13 +143,16 @@ func (i *interceptor) writeOtherFiles(ctx context.Context, e *event, w *otherWri
 			return
 		}
 	}
-	group, err := w.object.group(i.Store)
+	group, err := i.locator().group(ctx, w.object)
 	for _, o := range files {
 		writeErr := err
 		if writeErr == nil {
 			writeErr = i.Cgroups.Write(group, o.Change.Key, o.Change.Text)
 		}
-		if writeErr != nil {
+		switch {
+		case errors.Is(writeErr, cgroup.ErrSystemd):
+			i.fileNotWritten(ctx, writeErr)
+		case writeErr != nil:
 			i.notWritten(ctx, e, w.hook, []plugin.Owned{o}, writeErr)
 		}
 	}

@@ -56,7 +56,7 @@ func (c *call) newEvent(pod *podView, container *containerView, places ...place)
 }
 
 func (c *call) begin(e *event, pod *podView, container *containerView, places []place) {
-	e.at, e.node, e.store, e.cgroups = time.Now(), c.Node.Load(), c.Store, c.Cgroups
+	e.at, e.node, e.store, e.backend, e.cgroups = time.Now(), c.Node.Load(), c.Store, c.Backend, c.Cgroups
 	e.about.req, e.pod, e.container, e.places, e.shown = c.req, pod, container, places, c.ShowSecrets
 }
 
@@ -167,10 +167,11 @@ func (c *call) containerEvent(ctx context.Context, id string) *event {
 }
 
 // container returns a container of the store, or of the backend if the store lacks
-// it and a hook is to be told of it.
+// it and a hook is to be told of it, or its cgroup may hold what is in an update's way.
 func (c *call) container(ctx context.Context, id string) (pods.Container, bool) {
 	container, ok := c.Store.Container(id)
-	if ok || c.unread || !c.hooked() {
+	_, update := c.req.(*runtimeapi.UpdateContainerResourcesRequest)
+	if ok || c.unread || !c.hooked() && (!update || c.Cgroups == nil) {
 		return container, ok
 	}
 	container, ok = readThrough(ctx, c, id, c.Store.ReadContainer)

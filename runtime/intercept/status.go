@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
 // callError is the status that kubelet gets for a call that hooks did not let
@@ -43,4 +44,6 @@ func (c *call) refuse(err error) error {
 }
 
 // notFound reports whether the backend says that it does not know an object.
-func notFound(err error) bool { return status.Code(err) == codes.NotFound }
+func notFound(err error) bool {
+	return status.Code(err) == codes.NotFound || errors.Is(err, pods.ErrGone)
+}

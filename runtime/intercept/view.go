@@ -1,6 +1,7 @@
 package intercept
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -20,6 +21,8 @@ type podView struct {
 	state               string                       // "" while it is made
 	config              *runtimeapi.PodSandboxConfig // the request's own, or the store's and then not to be changed
 	overhead, resources *runtimeapi.LinuxContainerResources
+	cgroup              string     // the cgroup parent as kubelet named it, if that is known
+	untold              pods.Parts // see [pods.Pod]
 }
 
 // requestedPod is the pod of a request that carries its config.
@@ -32,13 +35,18 @@ func requestedPod(id, handler string, config *runtimeapi.PodSandboxConfig) *podV
 func (p *podView) request(id, handler string, config *runtimeapi.PodSandboxConfig) {
 	p.id, p.runtimeHandler, p.config = id, handler, config
 	p.overhead, p.resources = config.GetLinux().GetOverhead(), config.GetLinux().GetResources()
+	p.cgroup = config.GetLinux().GetCgroupParent()
 }
 
 func viewPod(p pods.Pod) *podView {
 	v := requestedPod(p.ID, p.RuntimeHandler, p.Config)
-	v.state = podState(p.State)
+	v.state, v.untold = podState(p.State), p.Untold
+	v.cgroup = cmp.Or(p.Asked.GetLinux().GetCgroupParent(), v.cgroup, p.CgroupParent)
 	return v
 }
+
+// parent is the pod's cgroup parent, with what plugins changed.
+func (p *podView) parent() string { return cmp.Or(p.config.GetLinux().GetCgroupParent(), p.cgroup) }
 
 // podState is CRI's name of a state without what all of them begin with.
 func podState(s runtimeapi.PodSandboxState) string {
@@ -73,7 +81,7 @@ func flag(b bool) int64 {
 }
 
 func (p *podView) text(f abi.Field) (string, bool) {
-	meta, linux := p.config.GetMetadata(), p.config.GetLinux()
+	meta := p.config.GetMetadata()
 	switch f {
 	case abi.PodID:
 		return p.id, true
@@ -86,9 +94,9 @@ func (p *podView) text(f abi.Field) (string, bool) {
 	case abi.PodRuntimeHandler:
 		return p.runtimeHandler, true
 	case abi.PodQoS:
-		return qosClass(linux.GetCgroupParent()), true
+		return qosClass(p.parent()), true
 	case abi.PodCgroupParent:
-		return linux.GetCgroupParent(), true
+		return p.parent(), true
 	case abi.PodHostname:
 		return p.config.GetHostname(), true
 	case abi.PodState:

@@ -47,8 +47,9 @@ type Event interface {
 	View(abi.Object) ([]byte, abi.Errno)
 	// Raw returns the request's protobuf, without what has does not allow to see.
 	Raw(has abi.CapabilitySet) ([]byte, abi.Errno)
-	// ReadFile returns a file of the object's cgroup, by its v2 name.
-	ReadFile(o abi.Object, file string) (string, abi.Errno)
+	// ReadFile returns a file of the object's cgroup, by its v2 name. It may have to
+	// ask the runtime where that is, which ends with ctx.
+	ReadFile(ctx context.Context, o abi.Object, file string) (string, abi.Errno)
 	// Kind returns abi.Pod or abi.Container for a handle of the event, and what is
 	// none as it is.
 	Kind(abi.Object) abi.Object

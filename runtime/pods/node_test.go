@@ -24,6 +24,7 @@ type node struct {
 	pods       map[string]*runtimeapi.PodSandboxStatusResponse
 	containers map[string]*runtimeapi.ContainerStatusResponse
 	podOf      map[string]string
+	state      map[string]runtimeapi.PodSandboxState // of pods in lists
 }
 
 func newNode() *node {
@@ -80,11 +81,13 @@ func (n *node) ask(ctx context.Context, method, id string) error {
 	return ctx.Err()
 }
 
-func (n *node) ListPodSandbox(ctx context.Context, _ *runtimeapi.ListPodSandboxRequest, _ ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
+func (n *node) ListPodSandbox(ctx context.Context, req *runtimeapi.ListPodSandboxRequest, _ ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
 	resp := &runtimeapi.ListPodSandboxResponse{}
 	n.mu.Lock()
 	for _, id := range slices.Sorted(maps.Keys(n.pods)) {
-		resp.Items = append(resp.Items, &runtimeapi.PodSandbox{Id: id})
+		if only := req.GetFilter().GetId(); only == "" || only == id {
+			resp.Items = append(resp.Items, &runtimeapi.PodSandbox{Id: id, State: n.state[id], Metadata: n.pods[id].GetStatus().GetMetadata()})
+		}
 	}
 	n.mu.Unlock()
 	return resp, n.ask(ctx, "ListPodSandbox", "")

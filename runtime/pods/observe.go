@@ -99,6 +99,12 @@ func (s *Store) updatedPod(req *runtimeapi.UpdatePodSandboxResourcesRequest) {
 	defer s.mu.Unlock()
 	s.pods.edit(req.GetPodSandboxId(), func(p Pod) Pod {
 		p.Config = withPodResources(p.Config, req.GetOverhead(), req.GetResources())
+		if req.GetOverhead() != nil {
+			p.Untold &^= PodOverhead
+		}
+		if req.GetResources() != nil {
+			p.Untold &^= PodResources
+		}
 		return p
 	})
 }
@@ -107,7 +113,13 @@ func (s *Store) createdContainer(sent *runtimeapi.CreateContainerRequest, resp *
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// The pod may be given by a prefix of its ID.
-	podID, _, _ := s.pods.find(sent.GetPodSandboxId())
+	podID, pod, _ := s.pods.find(sent.GetPodSandboxId())
+	if config := sent.GetSandboxConfig(); pod.Untold != 0 && config.GetMetadata() != nil { // it tells the pod's whole config again
+		s.pods.edit(podID, func(p Pod) Pod {
+			p.Config, p.Untold = config, 0
+			return p
+		})
+	}
 	s.addContainer(Container{
 		ID: resp.GetContainerId(), PodID: podID, Config: sent.GetConfig(),
 		CgroupParent: sent.GetSandboxConfig().GetLinux().GetCgroupParent(),

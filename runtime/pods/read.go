@@ -2,11 +2,14 @@ package pods
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
 
 	"golang.org/x/sync/singleflight"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -41,7 +44,7 @@ func (s *Store) ReadContainer(ctx context.Context, from Backend, id string) (Con
 	return shared(ctx, &s.flights, "container "+id, func(ctx context.Context) (Container, error) {
 		r := s.begin(id)
 		defer s.end(r)
-		told, err := askContainer(ctx, from, id)
+		told, err := s.askContainer(ctx, from, id)
 		if err != nil {
 			return Container{}, err
 		}
@@ -118,22 +121,53 @@ func (s *Store) settleContainer(r reads, told toldContainer) Container {
 	return c
 }
 
+// ErrGone is why a pod or container could not be read that the backend no longer
+// lists, whatever it answers for its status.
+var ErrGone = errors.New("the backend does not have it")
+
 func askPod(ctx context.Context, from Backend, id string) (told toldPod, err error) {
 	defer wrap(&err, "pod sandbox", id)
 	resp, err := from.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id, Verbose: true})
-	if err != nil {
-		return toldPod{}, err
+	if !ofObject(err) {
+		if err != nil {
+			return toldPod{}, err
+		}
+		return readPodStatus(resp)
 	}
-	return readPodStatus(resp)
+	list, listErr := from.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{Id: id}})
+	if listErr == nil && len(list.GetItems()) == 0 {
+		return toldPod{}, fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	return toldPod{}, err
 }
 
-func askContainer(ctx context.Context, from Backend, id string) (told toldContainer, err error) {
+func (s *Store) askContainer(ctx context.Context, from Backend, id string) (told toldContainer, err error) {
 	defer wrap(&err, "container", id)
 	resp, err := from.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
+	if ofObject(err) {
+		list, listErr := from.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: id}})
+		if listErr == nil && len(list.GetContainers()) == 0 {
+			err = fmt.Errorf("%w: %w", ErrGone, err)
+		}
+	}
 	if err != nil {
 		return toldContainer{}, err
 	}
-	return readContainerStatus(resp)
+	if told, err = readContainerStatus(resp); err == nil {
+		s.askKernel(&told)
+	}
+	return told, err
+}
+
+// ofObject reports whether a status call failed because of the object that it asks
+// for, and not because of the backend or the caller. cri-dockerd answers code Unknown
+// for a sandbox of which nothing but its checkpoint is left.
+func ofObject(err error) bool {
+	switch status.Code(err) {
+	case codes.OK, codes.NotFound, codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Unimplemented:
+		return false
+	}
+	return true
 }
 
 // askPodOf finds the pod of a container where the verbose status does not say.

@@ -14,6 +14,12 @@ type Pod struct {
 	Asked          *runtimeapi.PodSandboxConfig
 	RuntimeHandler string
 	State          runtimeapi.PodSandboxState
+	// Untold are the parts of Config that nobody told: where they are zero or empty,
+	// their values are not known.
+	Untold Parts
+	// CgroupParent is where the kernel has the pod's containers, of a pod whose
+	// config has no cgroup parent because it is untold. "": not known either.
+	CgroupParent string
 }
 
 // A Container is a container of a pod sandbox. It is a value; the messages and
@@ -31,9 +37,12 @@ type Container struct {
 	// another one than its pod has. Only a container that was seen to be created
 	// has it.
 	CgroupParent string
-	// CgroupsPath is linux.cgroupsPath of the container's runtime spec. Only a
-	// record read from the backend has it.
+	// CgroupsPath is the container's cgroup as the kernel has it of the process that
+	// the backend names, else linux.cgroupsPath of its runtime spec. Only a record read
+	// from the backend has it, or one that [Store.Locate] was asked about.
 	CgroupsPath string
+	// Untold are the parts of Config that nobody told, as for a [Pod].
+	Untold Parts
 	// CgroupFiles are the values that plugins want in cgroup files CRI has no
 	// field for, by file name. See [Store.AddCgroupFiles].
 	CgroupFiles map[string]string

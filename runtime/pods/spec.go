@@ -51,6 +51,22 @@ func podConfigOf(st *runtimeapi.PodSandboxStatus, spec *runtimeSpec) *runtimeapi
 	return c
 }
 
+// untoldOfPod are the parts that podConfigOf cannot know.
+func (s *runtimeSpec) untoldOfPod() Parts {
+	if s.Annotations == nil { // there is no spec
+		return allOfPod
+	}
+	return PodLogDirectory | PodPrivileged
+}
+
+// untold are the parts that containerConfigOf cannot know.
+func (i *containerInfo) untold() Parts {
+	if i.RuntimeSpec.Process == nil {
+		return allOfContainer
+	}
+	return Args | User | ReadonlyRootfs | Devices | LogPath
+}
+
 // annotated reads the resources that an annotation of one of these names has,
 // or nil.
 func (s *runtimeSpec) annotated(names []string) *runtimeapi.LinuxContainerResources {

@@ -3,6 +3,7 @@ package pods
 import (
 	"cmp"
 	"maps"
+	"path"
 	"slices"
 	"sync"
 
@@ -21,11 +22,16 @@ type Store struct {
 	members    map[string]map[string]struct{} // container IDs by pod ID
 
 	flights singleflight.Group // reads of one ID from the backend
+	kernel  Kernel             // nil: nobody knows more than the backend
 }
 
-// NewStore returns an empty store.
-func NewStore() *Store {
-	s := &Store{}
+// NewStore returns an empty store that knows what the backend tells.
+func NewStore() *Store { return NewStoreWith(nil) }
+
+// NewStoreWith returns an empty store that asks the kernel, if it is not nil, for what
+// the backend does not tell of running containers.
+func NewStoreWith(kernel Kernel) *Store {
+	s := &Store{kernel: kernel}
 	s.Clear()
 	return s
 }
@@ -51,7 +57,7 @@ func (s *Store) Pod(id string) (Pod, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	_, p, ok := s.pods.find(id)
-	return p, ok
+	return s.withParent(p), ok
 }
 
 // Container returns the container with this ID.
@@ -66,6 +72,9 @@ func (s *Store) Container(id string) (Container, bool) {
 func (s *Store) Pods() []Pod {
 	s.mu.RLock()
 	all := slices.Collect(maps.Values(s.pods.records))
+	for i := range all {
+		all[i] = s.withParent(all[i])
+	}
 	s.mu.RUnlock()
 	slices.SortFunc(all, func(a, b Pod) int { return cmp.Compare(a.ID, b.ID) })
 	return all
@@ -113,7 +122,7 @@ func (s *Store) findPod(match func(*runtimeapi.PodSandboxMetadata) bool) (Pod, b
 	if len(found) == 0 {
 		return Pod{}, false
 	}
-	return slices.MaxFunc(found, byAge), true
+	return s.withParent(slices.MaxFunc(found, byAge)), true
 }
 
 // byAge orders sandboxes of one pod from the oldest to the newest. Attempts count
@@ -155,6 +164,21 @@ func (s *Store) editContainer(id string, f func(Container) Container) {
 }
 
 // The methods below need the lock.
+
+// withParent fills in the cgroup parent of a pod of which the backend did not tell
+// it: it is where the kernel has the pod's containers.
+func (s *Store) withParent(p Pod) Pod {
+	if p.Untold&PodCgroupParent == 0 {
+		return p
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.members[p.ID])) {
+		if group := s.containers.records[id].CgroupsPath; group != "" {
+			p.CgroupParent = path.Dir(group)
+			break
+		}
+	}
+	return p
+}
 
 func (s *Store) putContainer(c Container) {
 	s.containers.put(c.ID, c)

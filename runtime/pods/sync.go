@@ -2,6 +2,7 @@ package pods
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -44,7 +45,7 @@ func (s *Store) Sync(ctx context.Context, from Backend) error {
 	g.SetLimit(statusCalls)
 	for _, p := range pods {
 		g.Go(func() error {
-			failed.add(s.syncPod(ctx, from, r, p.GetId()))
+			failed.add(s.syncPod(ctx, from, r, p))
 			return nil
 		})
 	}
@@ -89,13 +90,20 @@ func (s *Store) sweep(r reads, pods []*runtimeapi.PodSandbox, containers []*runt
 	}
 }
 
-func (s *Store) syncPod(ctx context.Context, from Backend, r reads, id string) error {
-	told, err := askPod(ctx, from, id)
-	if status.Code(err) == codes.NotFound {
+// syncPod reads one pod that the backend lists. One that is no longer ready and has
+// no status is known by what the list says: cri-dockerd lists sandboxes of which
+// nothing but a checkpoint is left.
+func (s *Store) syncPod(ctx context.Context, from Backend, r reads, listed *runtimeapi.PodSandbox) error {
+	told, err := askPod(ctx, from, listed.GetId())
+	dead := listed.GetState() == runtimeapi.PodSandboxState_SANDBOX_NOTREADY && (ofObject(err) || errors.Is(err, ErrGone))
+	switch {
+	case dead:
+		told, err = podOfList(listed), nil
+	case gone(err):
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.pods.outlived(r.pods, id) {
-			s.removePod(id)
+		if s.pods.outlived(r.pods, listed.GetId()) {
+			s.removePod(listed.GetId())
 		}
 		return nil
 	}
@@ -105,9 +113,17 @@ func (s *Store) syncPod(ctx context.Context, from Backend, r reads, id string) e
 	return err
 }
 
+// gone reports whether a read failed because the backend does not have the object.
+func gone(err error) bool { return status.Code(err) == codes.NotFound || errors.Is(err, ErrGone) }
+
+func podOfList(p *runtimeapi.PodSandbox) toldPod {
+	config := &runtimeapi.PodSandboxConfig{Metadata: p.GetMetadata(), Labels: p.GetLabels(), Annotations: p.GetAnnotations()}
+	return toldPod{Pod: Pod{ID: p.GetId(), Config: config, RuntimeHandler: p.GetRuntimeHandler(), State: p.GetState(), Untold: allOfPod}}
+}
+
 func (s *Store) syncContainer(ctx context.Context, from Backend, r reads, c *runtimeapi.Container) error {
-	told, err := askContainer(ctx, from, c.GetId())
-	if status.Code(err) == codes.NotFound {
+	told, err := s.askContainer(ctx, from, c.GetId())
+	if gone(err) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.containers.outlived(r.containers, c.GetId()) {

@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"cmp"
 	"errors"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -17,7 +18,7 @@ type toldPod struct {
 func (t toldPod) over(old Pod, known bool) Pod {
 	p := t.Pod
 	if known {
-		p.Config, p.Asked, p.RuntimeHandler = old.Config, old.Asked, old.RuntimeHandler
+		p.Config, p.Asked, p.RuntimeHandler, p.Untold = old.Config, old.Asked, old.RuntimeHandler, old.Untold
 	}
 	p.Config = withPodResources(p.Config, t.overhead, t.resources)
 	return p
@@ -27,15 +28,29 @@ func (t toldPod) over(old Pod, known bool) Pod {
 type toldContainer struct {
 	Container                                     // Config as it was at CreateContainer
 	now       *runtimeapi.LinuxContainerResources // as they are now, nil if not told
+	pid       int                                 // 0 if it is not told
+
+	ofKernel    *runtimeapi.LinuxContainerResources // in place of now, if that is not told
+	kernelTells Parts                               // in ofKernel
 }
 
 // over lays what was told over the record that the store has, as for a pod.
 func (t toldContainer) over(old Container, known bool) Container {
 	c := t.Container
 	if known {
-		c.Config, c.CgroupParent, c.CgroupFiles = old.Config, old.CgroupParent, old.CgroupFiles
+		c.Config, c.CgroupParent, c.CgroupFiles, c.Untold = old.Config, old.CgroupParent, old.CgroupFiles, old.Untold
+		c.CgroupsPath = cmp.Or(c.CgroupsPath, old.CgroupsPath)
 	}
 	c.Config = asOfNow(c.Config, t.now)
+	return t.asKernelSays(c)
+}
+
+// asKernelSays puts what the kernel tells into what nobody else has told.
+func (t toldContainer) asKernelSays(c Container) Container {
+	if c.Untold&allResources != 0 && t.ofKernel != nil {
+		c.Config = withResources(c.Config, t.ofKernel)
+		c.Untold &^= t.kernelTells
+	}
 	return c
 }
 
@@ -53,7 +68,7 @@ func readPodStatus(resp *runtimeapi.PodSandboxStatusResponse) (toldPod, error) {
 	t := toldPod{Pod: Pod{ID: st.GetId(), Config: info.Config, RuntimeHandler: st.GetRuntimeHandler(), State: st.GetState()}}
 	t.overhead, t.resources = info.Overhead.GetLinux(), info.Resources.GetLinux()
 	if t.Config == nil {
-		t.Config = podConfigOf(st, &info.RuntimeSpec)
+		t.Config, t.Untold = podConfigOf(st, &info.RuntimeSpec), info.RuntimeSpec.untoldOfPod()
 	}
 	if t.RuntimeHandler == "" {
 		t.RuntimeHandler = info.RuntimeSpec.Annotations[crioRuntimeHandler]
@@ -71,7 +86,7 @@ func readContainerStatus(resp *runtimeapi.ContainerStatusResponse) (toldContaine
 	if err != nil {
 		return toldContainer{}, err
 	}
-	t := toldContainer{now: st.GetResources().GetLinux()}
+	t := toldContainer{now: st.GetResources().GetLinux(), pid: info.PID}
 	if t.now == nil {
 		t.now = info.RuntimeSpec.resources()
 	}
@@ -80,7 +95,13 @@ func readContainerStatus(resp *runtimeapi.ContainerStatusResponse) (toldContaine
 		t.CgroupsPath = l.CgroupsPath
 	}
 	if t.Config == nil {
-		t.Config = containerConfigOf(st, &info.RuntimeSpec, t.now)
+		t.Config, t.Untold = containerConfigOf(st, &info.RuntimeSpec, t.now), info.untold()
+		if info.Privileged {
+			t.Config.Linux.SecurityContext = &runtimeapi.LinuxContainerSecurityContext{Privileged: true}
+		}
+		if t.now != nil {
+			t.Untold &^= allResources
+		}
 	}
 	return t, nil
 }

@@ -22,10 +22,13 @@ type podInfo struct {
 	RuntimeSpec runtimeSpec                    `json:"runtimeSpec"`
 }
 
-// containerInfo is that object for a container. CRI-O has no config; that of
-// containerd is as it was at CreateContainer, and updates do not change it.
+// containerInfo is that object for a container. CRI-O has no config, and cri-dockerd
+// no runtime spec either; the config of containerd is as it was at CreateContainer,
+// and updates do not change it.
 type containerInfo struct {
 	SandboxID   string                      `json:"sandboxID"`
+	PID         int                         `json:"pid"`        // 0 while it does not run, but for CRI-O
+	Privileged  bool                        `json:"privileged"` // of CRI-O
 	Config      *runtimeapi.ContainerConfig `json:"config"`
 	RuntimeSpec runtimeSpec                 `json:"runtimeSpec"`
 }

@@ -1,6 +1,7 @@
 package remote_test
 
 import (
+	"context"
 	"iter"
 	"log/slog"
 	"slices"
@@ -114,12 +115,14 @@ func (e *event) Lookup(o abi.Object, f abi.Field, key string) (string, abi.Errno
 func (e *event) List(abi.Object, abi.Field) ([]string, abi.Errno) { return nil, abi.NotFound }
 func (e *event) View(abi.Object) ([]byte, abi.Errno)              { return nil, abi.NotFound }
 func (e *event) Raw(abi.CapabilitySet) ([]byte, abi.Errno)        { return nil, abi.NotFound }
-func (e *event) ReadFile(abi.Object, string) (string, abi.Errno)  { return "", abi.NotFound }
-func (e *event) Kind(o abi.Object) abi.Object                     { return o }
-func (e *event) Own(abi.Object) bool                              { return false }
-func (e *event) Pods(string) ([]abi.Object, abi.Errno)            { return nil, abi.NotFound }
-func (e *event) Find(int32, string) (abi.Object, abi.Errno)       { return 0, abi.NotFound }
-func (e *event) Containers(abi.Object) ([]abi.Object, abi.Errno)  { return nil, abi.NotFound }
+func (e *event) ReadFile(context.Context, abi.Object, string) (string, abi.Errno) {
+	return "", abi.NotFound
+}
+func (e *event) Kind(o abi.Object) abi.Object                    { return o }
+func (e *event) Own(abi.Object) bool                             { return false }
+func (e *event) Pods(string) ([]abi.Object, abi.Errno)           { return nil, abi.NotFound }
+func (e *event) Find(int32, string) (abi.Object, abi.Errno)      { return 0, abi.NotFound }
+func (e *event) Containers(abi.Object) ([]abi.Object, abi.Errno) { return nil, abi.NotFound }
 
 // Apply implements plugin.Subject for the changes that tests of chains make.
 func (e *event) Apply(changes []plugin.Owned) {

@@ -131,10 +131,12 @@ func (noEvent) Entries(abi.Object, abi.Field) (iter.Seq2[string, string], abi.Er
 func (noEvent) List(abi.Object, abi.Field) ([]string, abi.Errno) { return nil, abi.NotFound }
 func (noEvent) View(abi.Object) ([]byte, abi.Errno)              { return nil, abi.NotFound }
 func (noEvent) Raw(abi.CapabilitySet) ([]byte, abi.Errno)        { return nil, abi.NotFound }
-func (noEvent) ReadFile(abi.Object, string) (string, abi.Errno)  { return "", abi.NotFound }
-func (noEvent) Kind(o abi.Object) abi.Object                     { return o }
-func (noEvent) Own(abi.Object) bool                              { return false }
-func (noEvent) Secrets(abi.CapabilitySet, int) ([]string, int)   { return nil, 0 }
-func (noEvent) Pods(string) ([]abi.Object, abi.Errno)            { return nil, abi.NotFound }
-func (noEvent) Find(int32, string) (abi.Object, abi.Errno)       { return 0, abi.NotFound }
-func (noEvent) Containers(abi.Object) ([]abi.Object, abi.Errno)  { return nil, abi.NotFound }
+func (noEvent) ReadFile(context.Context, abi.Object, string) (string, abi.Errno) {
+	return "", abi.NotFound
+}
+func (noEvent) Kind(o abi.Object) abi.Object                    { return o }
+func (noEvent) Own(abi.Object) bool                             { return false }
+func (noEvent) Secrets(abi.CapabilitySet, int) ([]string, int)  { return nil, 0 }
+func (noEvent) Pods(string) ([]abi.Object, abi.Errno)           { return nil, abi.NotFound }
+func (noEvent) Find(int32, string) (abi.Object, abi.Errno)      { return 0, abi.NotFound }
+func (noEvent) Containers(abi.Object) ([]abi.Object, abi.Errno) { return nil, abi.NotFound }

@@ -140,7 +140,7 @@ func (e *testEvent) Raw(has abi.CapabilitySet) ([]byte, abi.Errno) {
 	return []byte(strings.Join(has.Names(), " ")), abi.OK
 }
 
-func (e *testEvent) ReadFile(o abi.Object, file string) (string, abi.Errno) {
+func (e *testEvent) ReadFile(_ context.Context, o abi.Object, file string) (string, abi.Errno) {
 	return lookup(e.files, file)
 }
 

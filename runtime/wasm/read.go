@@ -77,7 +77,7 @@ func cgroupGet(f *frame) int64 {
 	if errno != abi.OK {
 		return int64(errno)
 	}
-	v, errno := f.event.ReadFile(f.object(0), file)
+	v, errno := f.event.ReadFile(f.output.ctx, f.object(0), file)
 	return answer(f, 3, v, errno)
 }
 

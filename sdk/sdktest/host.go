@@ -139,7 +139,7 @@ func (h *host) CgroupGet(o abi.Object, file string, buf []byte) int32 {
 	if errno := h.permit(abi.CgroupRead); errno != abi.OK {
 		return int32(errno)
 	}
-	v, errno := h.ReadFile(o, file)
+	v, errno := h.ReadFile(context.Background(), o, file)
 	return answer(buf, v, errno)
 }
 
