@@ -9,7 +9,7 @@ const (
 	OK          Errno = 0
 	NotFound    Errno = -1 // no such object, field, key or file
 	Unsupported Errno = -2 // this node, kernel or host cannot do it
-	Denied      Errno = -3 // not declared by the plugin, or not granted by the operator
+	Denied      Errno = -3 // not declared by the plugin, not granted by the operator, or not for plugins to write
 	Invalid     Errno = -4 // malformed, out of range, or not of the field's type
 	TooLarge    Errno = -5 // the value exceeds a limit
 	Limit       Errno = -6 // too many operations in this call

@@ -41,7 +41,7 @@ func TestIgnoredRefusalFailsTheHook(t *testing.T) {
 		c.Resources().SetCPUQuota(5)
 		return c.SetAnnotation("example.com/tier", "gold")
 	})
-	want := "SetCPUQuota: invalid; the host's last refusal: container.resources.cpu_quota: invalid: 5: want 1000 to 17592186044415 µs, or -1 for no limit"
+	want := "SetCPUQuota: invalid; the host refused container.resources.cpu_quota: invalid: 5: want 1000 to 17592186044415 µs, or -1 for no limit"
 	if err == nil || err.Error() != want || changes != nil {
 		t.Errorf("got %v and error %v", changes, err)
 	}
@@ -110,7 +110,7 @@ func text(err error) string {
 	if err == nil {
 		return ""
 	}
-	own, _, _ := strings.Cut(err.Error(), "; the host's last refusal: ")
+	own, _, _ := strings.Cut(err.Error(), "; the host refused ")
 	return own
 }
 

@@ -38,7 +38,8 @@ type Adjustment struct {
 	bytes     int // of their keys and values
 	rejection *Rejection
 	conflict  *ConflictError // the first that was answered to the plugin
-	refusal   *WriteError    // the last; see Refusal
+	refusals  []*WriteError  // some of them; see Refused
+	fresh     *WriteError    // the last, until Refusal takes it
 	secrets   *confided      // nil until the plugin says something
 	first     [4]Owned       // where changes are, as long as they are few
 }

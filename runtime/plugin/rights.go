@@ -44,22 +44,3 @@ func (a *Adjustment) Lacks(needs abi.CapabilitySet) string {
 	}
 	return strings.Join(reasons, "; ")
 }
-
-// Refusal returns why the last change was refused that was asked for since the last call of
-// Refusal, nil if none was. A guest gets no more than a number: who calls it tells the rest.
-func (a *Adjustment) Refusal() *WriteError {
-	e := a.refusal
-	a.refusal = nil
-	return e
-}
-
-// keep remembers a refusal, and returns it.
-func (a *Adjustment) keep(err error) error {
-	switch e := err.(type) {
-	case *WriteError:
-		a.refusal = e
-	case *ConflictError:
-		a.refusal = &WriteError{Target: e.Change.Target(), Errno: abi.Conflict, Reason: "plugin " + e.First + " has set it to another value"}
-	}
-	return err
-}

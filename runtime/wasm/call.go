@@ -39,9 +39,8 @@ type call struct {
 	verbose   bool // what it costs is logged
 	meter     meter
 	hostCalls int
-	moved     int                // bytes that host functions took from the guest or gave it since the last charge
-	reason    string             // what the guest gave to fail
-	refusal   *plugin.WriteError // the last of a host function; nil if there was none
+	moved     int    // bytes that host functions took from the guest or gave it since the last charge
+	reason    string // what the guest gave to fail
 	scratch   []byte
 	output    output
 	random    *rand.ChaCha8 // nil until it is asked

@@ -61,23 +61,14 @@ func innermost(trace string) string {
 	return " in " + name
 }
 
-// refusedWith tells the host's reason for what a guest failed with, if that is the number that
-// the last refusal had: the guest knows no more than the number.
-func (c *call) refusedWith(errno abi.Errno) string {
-	if c.refusal == nil || c.refusal.Errno != errno {
-		return ""
-	}
-	return "; the host's last refusal: " + c.adj.Said(c.refusal.Error(), maxReason)
-}
-
 // verdict judges what wp_hook returned.
 func (c *call) verdict(code int32) error {
 	refusal := c.adj.Rejection()
 	switch {
 	case code < 0 && c.reason != "":
-		return errors.New("failed: " + c.reason + c.refusedWith(abi.Errno(code)))
+		return errors.New(c.adj.WhyRefused("failed: "+c.reason, abi.Errno(code)))
 	case code < 0:
-		return fmt.Errorf("failed without a reason: it returned %d (%w)%s", code, abi.Errno(code), c.refusedWith(abi.Errno(code)))
+		return errors.New(c.adj.WhyRefused(fmt.Sprintf("failed without a reason: it returned %d (%v)", code, abi.Errno(code)), abi.Errno(code)))
 	case code == abi.Reject && refusal != nil:
 		return refusal
 	case code == abi.Reject:

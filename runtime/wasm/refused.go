@@ -24,8 +24,11 @@ func (f *frame) refused(errno abi.Errno) {
 	}
 	if why == nil {
 		why = &plugin.WriteError{Target: strings.TrimSpace(f.name + " " + target), Errno: errno, Reason: f.lacking(errno)}
+		if errno != abi.Conflict { // the chain tells of it
+			f.adj.Refused(why)
+			f.adj.Refusal() // it is told of here
+		}
 	}
-	f.refusal = why
 	if !f.verbose {
 		return
 	}

@@ -54,7 +54,7 @@ func TestFailureHasTheHostsReason(t *testing.T) {
 			c.c.reason = "it did not work"
 			want := "failed: it did not work"
 			if tt.want != "" {
-				want += "; the host's last refusal: " + tt.want
+				want += "; the host refused " + tt.want
 			}
 			if err := c.c.verdict(int32(tt.errno)); !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("got  %v\nwant %s", err, want)
@@ -67,5 +67,40 @@ func TestFailureHasTheHostsReason(t *testing.T) {
 				t.Errorf("without words of its own: %v", err)
 			}
 		})
+	}
+}
+
+// A plugin that goes on after refusals fails with the first that it did not handle, or with one
+// of its own choice: the reasons of all that had its number are told, as far as they are kept.
+func TestFailureHasTheReasonsOfSeveralRefusals(t *testing.T) {
+	ev := newEvent()
+	c := newCaller(t, ev, PluginOptions{})
+	for n := range 100 {
+		c.wantErrno(abi.Denied, "map_set", abi.Container, abi.ContainerAnnotations, "io.kubernetes."+strings.Repeat("x", n), "1")
+	}
+	c.wantErrno(abi.Invalid, "set_i64", abi.Container, abi.Resources+abi.CPUShares, 1)
+	c.wantErrno(abi.Invalid, "set_i64", abi.Container, abi.Resources+abi.CPUShares, 1)
+	c.c.reason = "SetCPUShares: invalid"
+	if got, want := c.c.verdict(int32(abi.Invalid)).Error(), "failed: SetCPUShares: invalid; the host refused container.resources.cpu_shares: invalid: 1: want 2 to 262144"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	c.c.reason = "SetAnnotation: denied"
+	got := c.c.verdict(int32(abi.Denied)).Error()
+	if !strings.HasPrefix(got, `failed: SetAnnotation: denied; the host refused container.annotations["io.kubernetes."]: denied: `) || len(got) > 4<<10 {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A value that was refused may be a secret.
+func TestHostsReasonHasNoSecret(t *testing.T) {
+	ev := newEvent()
+	const secret = "hunter2-hunter2"
+	ev.maps[slot{abi.Container, abi.ContainerEnv}]["PASSWORD"] = secret
+	c := newCaller(t, ev, PluginOptions{Granted: abi.AllCapabilities})
+	c.wantErrno(abi.Invalid, "set_bytes", abi.Container, abi.ContainerImage, "no image "+secret)
+	c.wantErrno(abi.Invalid, "map_set", abi.Container, abi.Resources+abi.HugepageLimits, "2MB", secret)
+	err := c.c.verdict(int32(abi.Invalid))
+	if strings.Contains(err.Error(), secret) || strings.Count(err.Error(), "(hidden)") != 2 {
+		t.Errorf("got %v", err)
 	}
 }

@@ -198,7 +198,7 @@ extern "C" {
 #define WP_ERR_OK 0
 #define WP_ERR_NOT_FOUND (-1) /* no such object, field, key or file */
 #define WP_ERR_UNSUPPORTED (-2) /* this node, kernel or host cannot do it */
-#define WP_ERR_DENIED (-3) /* not declared by the plugin, or not granted by the operator */
+#define WP_ERR_DENIED (-3) /* not declared by the plugin, not granted by the operator, or not for plugins to write */
 #define WP_ERR_INVALID (-4) /* malformed, out of range, or not of the field's type */
 #define WP_ERR_TOO_LARGE (-5) /* the value exceeds a limit */
 #define WP_ERR_LIMIT (-6) /* too many operations in this call */
@@ -452,23 +452,29 @@ static inline wp_text wp_format_number(int64_t v) {
 /* ---- Refusals ---- */
 
 static int32_t wp__error; /* the first refusal that nobody dealt with */
-static wp_text wp__what;  /* what was refused */
+static const char *wp__helper; /* that was refused */
+static const char *wp__field;  /* of it, as the plugin wrote it; 0 if it has none */
+static wp_text wp__what;  /* its key, file or name, or what wp_check was given; not there if it has none */
 static int wp__last;      /* whether it is also the last one */
 static int32_t wp__now;   /* the result of the last helper that called the host */
 
-/*
- * wp_check remembers a result of a host function if it is an error, and returns it.
- * The helpers below call it.
- */
-static inline int32_t wp_check(int32_t result, wp_text what) {
+static inline int32_t wp__check(int32_t result, const char *helper, const char *field, wp_text what) {
 	wp__now = result;
 	wp__last = result < 0 && wp__error == 0;
 	if (wp__last) {
 		wp__error = result;
+		wp__helper = helper;
+		wp__field = field;
 		wp__what = what;
 	}
 	return result;
 }
+
+/*
+ * wp_check remembers a result of a host function if it is an error, and returns it. What was
+ * refused is for the message. The helpers below need no such call.
+ */
+static inline int32_t wp_check(int32_t result, wp_text what) { return wp__check(result, "", 0, what); }
 
 /* wp__absent notes a value that is not there, which is no refusal. */
 static inline void wp__absent(void) {
@@ -515,13 +521,28 @@ static inline wp_text wp_error_name(int32_t error) {
 
 /* ---- The answer: what wp_hook and wp_configure return ---- */
 
-/* wp_result says that all is well, or gives the first refusal that nobody dealt with. */
+static inline wp_text wp__terminated(const char *s) {
+	size_t len = 0;
+	while (s && s[len]) len++;
+	return wp_make_text(s, len);
+}
+
+/*
+ * wp_result says that all is well, or gives the first refusal that nobody dealt with:
+ * wp_set_entry WP_CONTAINER_RESOURCES_UNIFIED memory.high: unsupported.
+ */
 static inline int32_t wp_result(void) {
 	wp_text reason;
 	int32_t error = wp__error;
 	if (error == 0) return WP_CONTINUE;
 	wp__error = 0; /* for the next call, of a plugin with the state "instance" */
-	reason = wp_join(wp_join(wp__what, WP_TEXT(": ")), wp_error_name(error));
+	reason = wp__terminated(wp__helper);
+	if (wp__field) reason = wp_join(wp_join(reason, WP_TEXT(" ")), wp__terminated(wp__field));
+	if (wp_there(wp__what)) {
+		if (reason.len) reason = wp_join(reason, WP_TEXT(" "));
+		reason = wp_join(reason, wp__what);
+	}
+	reason = wp_join(wp_join(reason, WP_TEXT(": ")), wp_error_name(error));
 	wp_fail(reason.ptr, reason.len);
 	return error;
 }
@@ -535,7 +556,7 @@ static inline int32_t wp_failed(wp_text reason) {
 
 /* wp_refuse refuses the call, whatever the failure policy. The code is a WP_REJECT_. */
 static inline int32_t wp_refuse(int32_t code, wp_text reason) {
-	if (wp_check(wp_reject(code, reason.ptr, reason.len), WP_TEXT("wp_refuse")) < 0) return wp_result();
+	if (wp__check(wp_reject(code, reason.ptr, reason.len), "wp_refuse", 0, wp_make_text(0, 0)) < 0) return wp_result();
 	wp__error = 0;
 	return WP_REJECT;
 }
@@ -555,7 +576,7 @@ static inline void wp_say(int32_t level, wp_text text) { wp_log(level, text.ptr,
  * WP__FILL calls a host function that fills a buffer, with the length that it needs. A
  * value that is not there is no text; any other error is remembered.
  */
-#define WP__FILL(what, call)                                                            \
+#define WP__FILL(helper, field, what, call)                                             \
 	char *buf = 0;                                                                      \
 	size_t cap = 0;                                                                     \
 	int32_t n = (call);                                                                 \
@@ -568,58 +589,63 @@ static inline void wp_say(int32_t level, wp_text text) { wp_log(level, text.ptr,
 		wp__absent();                                                                   \
 		return wp_make_text(0, 0);                                                      \
 	}                                                                                   \
-	if (wp_check(n, (what)) < 0) return wp_make_text(0, 0);                             \
+	if (wp__check(n, (helper), (field), (what)) < 0) return wp_make_text(0, 0);         \
 	return wp_make_text(buf, (size_t)n)
 
 /* wp_get_text reads a string field. */
-static inline wp_text wp_get_text(int32_t object, int32_t field) {
-	WP__FILL(WP_TEXT("wp_get_text"), wp_get(object, field, buf, cap));
+static inline wp_text wp__get_text(int32_t object, int32_t field, const char *named) {
+	WP__FILL("wp_get_text", named, wp_make_text(0, 0), wp_get(object, field, buf, cap));
 }
+#define wp_get_text(object, field) wp__get_text((object), (field), #field)
 
 /* wp_get_number reads an i64 field, 0 if it is not there. */
-static inline int64_t wp_get_number(int32_t object, int32_t field) {
+static inline int64_t wp__get_number(int32_t object, int32_t field, const char *named) {
 	int64_t v = 0;
 	int32_t result = wp_get_i64(object, field, &v);
 	if (result == WP_ERR_NOT_FOUND)
 		wp__absent();
 	else
-		wp_check(result, WP_TEXT("wp_get_number"));
+		wp__check(result, "wp_get_number", named, wp_make_text(0, 0));
 	return v;
 }
+#define wp_get_number(object, field) wp__get_number((object), (field), #field)
 
 /* wp_get_entry reads the value of one key of a map. */
-static inline wp_text wp_get_entry(int32_t object, int32_t field, wp_text key) {
-	WP__FILL(key, wp_map_get(object, field, key.ptr, key.len, buf, cap));
+static inline wp_text wp__get_entry(int32_t object, int32_t field, const char *named, wp_text key) {
+	WP__FILL("wp_get_entry", named, key, wp_map_get(object, field, key.ptr, key.len, buf, cap));
 }
+#define wp_get_entry(object, field, ...) wp__get_entry((object), (field), #field, __VA_ARGS__) /* key */
 
 /* wp_get_map reads a whole map, for wp_next_entry. */
-static inline wp_text wp_get_map(int32_t object, int32_t field) {
-	WP__FILL(WP_TEXT("wp_get_map"), wp_map_dump(object, field, buf, cap));
+static inline wp_text wp__get_map(int32_t object, int32_t field, const char *named) {
+	WP__FILL("wp_get_map", named, wp_make_text(0, 0), wp_map_dump(object, field, buf, cap));
 }
+#define wp_get_map(object, field) wp__get_map((object), (field), #field)
 
 /* wp_get_list reads a list or set, for wp_next. Each element of a set of records is a map. */
-static inline wp_text wp_get_list(int32_t object, int32_t field) {
-	WP__FILL(WP_TEXT("wp_get_list"), wp_list_dump(object, field, buf, cap));
+static inline wp_text wp__get_list(int32_t object, int32_t field, const char *named) {
+	WP__FILL("wp_get_list", named, wp_make_text(0, 0), wp_list_dump(object, field, buf, cap));
 }
+#define wp_get_list(object, field) wp__get_list((object), (field), #field)
 
 /* wp_get_view reads a pod or container as one flat record; ABI.md has its form. */
 static inline wp_text wp_get_view(int32_t object) {
-	WP__FILL(WP_TEXT("wp_get_view"), wp_view(object, buf, cap));
+	WP__FILL("wp_get_view", 0, wp_make_text(0, 0), wp_view(object, buf, cap));
 }
 
 /* wp_get_file reads a file of an object's cgroup by its cgroup v2 name. */
 static inline wp_text wp_get_file(int32_t object, wp_text file) {
-	WP__FILL(file, wp_cgroup_get(object, file.ptr, file.len, buf, cap));
+	WP__FILL("wp_get_file", 0, file, wp_cgroup_get(object, file.ptr, file.len, buf, cap));
 }
 
 /* wp_get_request reads the request as CRI's protobuf. */
-static inline wp_text wp_get_request(void) { WP__FILL(WP_TEXT("wp_get_request"), wp_cri_raw(buf, cap)); }
+static inline wp_text wp_get_request(void) { WP__FILL("wp_get_request", 0, wp_make_text(0, 0), wp_cri_raw(buf, cap)); }
 
 /* wp_get_config reads the plugin's configuration, empty if there is none. */
-static inline wp_text wp_get_config(void) { WP__FILL(WP_TEXT("wp_get_config"), wp_config(buf, cap)); }
+static inline wp_text wp_get_config(void) { WP__FILL("wp_get_config", 0, wp_make_text(0, 0), wp_config(buf, cap)); }
 
 /* wp_get_kept reads a value that wp_keep kept in an earlier call. */
-static inline wp_text wp_get_kept(wp_text key) { WP__FILL(key, wp_kv_get(key.ptr, key.len, buf, cap)); }
+static inline wp_text wp_get_kept(wp_text key) { WP__FILL("wp_get_kept", 0, key, wp_kv_get(key.ptr, key.len, buf, cap)); }
 
 /* wp_find looks a pod or container up, and returns its handle, or 0. The kind is a WP_BY_. */
 static inline int32_t wp_find(int32_t kind, wp_text name) {
@@ -628,17 +654,17 @@ static inline int32_t wp_find(int32_t kind, wp_text name) {
 		wp__absent();
 		return 0;
 	}
-	return wp_check(result, name) < 0 ? 0 : result;
+	return wp__check(result, "wp_find", 0, name) < 0 ? 0 : result;
 }
 
 /* wp_get_pods lists the pods of a namespace, or all, for wp_next_handle. */
 static inline wp_text wp_get_pods(wp_text ns) {
-	WP__FILL(WP_TEXT("wp_get_pods"), wp_pod_list(ns.ptr, ns.len, buf, cap));
+	WP__FILL("wp_get_pods", 0, ns, wp_pod_list(ns.ptr, ns.len, buf, cap));
 }
 
 /* wp_get_containers lists the containers of a pod, for wp_next_handle. */
 static inline wp_text wp_get_containers(int32_t pod) {
-	WP__FILL(WP_TEXT("wp_get_containers"), wp_container_list(pod, buf, cap));
+	WP__FILL("wp_get_containers", 0, wp_make_text(0, 0), wp_container_list(pod, buf, cap));
 }
 
 /* ---- Going through what was read. wp_from starts; each step reports whether there was one ---- */
@@ -700,24 +726,28 @@ static inline int32_t wp_next_handle(wp_text *handles) { return (int32_t)wp__num
 /* ---- Writing. A refusal fails the hook, unless wp_handled takes it back ---- */
 
 /* wp_set_number sets an i64 field. */
-static inline int32_t wp_set_number(int32_t object, int32_t field, int64_t v) {
-	return wp_check(wp_set_i64(object, field, v), WP_TEXT("wp_set_number"));
+static inline int32_t wp__set_number(int32_t object, int32_t field, const char *named, int64_t v) {
+	return wp__check(wp_set_i64(object, field, v), "wp_set_number", named, wp_make_text(0, 0));
 }
+#define wp_set_number(object, field, ...) wp__set_number((object), (field), #field, __VA_ARGS__) /* v */
 
 /* wp_set_text sets a string field. */
-static inline int32_t wp_set_text(int32_t object, int32_t field, wp_text v) {
-	return wp_check(wp_set_bytes(object, field, v.ptr, v.len), WP_TEXT("wp_set_text"));
+static inline int32_t wp__set_text(int32_t object, int32_t field, const char *named, wp_text v) {
+	return wp__check(wp_set_bytes(object, field, v.ptr, v.len), "wp_set_text", named, wp_make_text(0, 0));
 }
+#define wp_set_text(object, field, ...) wp__set_text((object), (field), #field, __VA_ARGS__) /* v */
 
 /* wp_set_entry sets one key of a map. */
-static inline int32_t wp_set_entry(int32_t object, int32_t field, wp_text key, wp_text v) {
-	return wp_check(wp_map_set(object, field, key.ptr, key.len, v.ptr, v.len), key);
+static inline int32_t wp__set_entry(int32_t object, int32_t field, const char *named, wp_text key, wp_text v) {
+	return wp__check(wp_map_set(object, field, key.ptr, key.len, v.ptr, v.len), "wp_set_entry", named, key);
 }
+#define wp_set_entry(object, field, ...) wp__set_entry((object), (field), #field, __VA_ARGS__) /* key, v */
 
 /* wp_delete_entry removes one key of a map, if it is there. */
-static inline int32_t wp_delete_entry(int32_t object, int32_t field, wp_text key) {
-	return wp_check(wp_map_del(object, field, key.ptr, key.len), key);
+static inline int32_t wp__delete_entry(int32_t object, int32_t field, const char *named, wp_text key) {
+	return wp__check(wp_map_del(object, field, key.ptr, key.len), "wp_delete_entry", named, key);
 }
+#define wp_delete_entry(object, field, ...) wp__delete_entry((object), (field), #field, __VA_ARGS__) /* key */
 
 /* wp_encode_list writes texts as wp_set_list takes them. */
 static inline wp_text wp_encode_list(const wp_text *elements, size_t count) {
@@ -748,38 +778,41 @@ static inline wp_text wp_encode_record(const wp_text *pairs, size_t count) {
 }
 
 /* wp_set_list replaces a list. */
-static inline int32_t wp_set_list(int32_t object, int32_t field, const wp_text *elements, size_t count) {
+static inline int32_t wp__set_list(int32_t object, int32_t field, const char *named, const wp_text *elements, size_t count) {
 	wp_text list = wp_encode_list(elements, count);
-	return wp_check(wp_list_set(object, field, list.ptr, list.len), WP_TEXT("wp_set_list"));
+	return wp__check(wp_list_set(object, field, list.ptr, list.len), "wp_set_list", named, wp_make_text(0, 0));
 }
+#define wp_set_list(object, field, ...) wp__set_list((object), (field), #field, __VA_ARGS__) /* elements, count */
 
 /* wp_add adds an element to a set, in place of the one with its key. */
-static inline int32_t wp_add(int32_t object, int32_t field, wp_text element) {
-	return wp_check(wp_list_add(object, field, element.ptr, element.len), WP_TEXT("wp_add"));
+static inline int32_t wp__add(int32_t object, int32_t field, const char *named, wp_text element) {
+	return wp__check(wp_list_add(object, field, element.ptr, element.len), "wp_add", named, wp_make_text(0, 0));
 }
+#define wp_add(object, field, ...) wp__add((object), (field), #field, __VA_ARGS__) /* element */
 
 /* wp_remove removes the element with a key from a set, if it is there. */
-static inline int32_t wp_remove(int32_t object, int32_t field, wp_text key) {
-	return wp_check(wp_list_del(object, field, key.ptr, key.len), key);
+static inline int32_t wp__remove(int32_t object, int32_t field, const char *named, wp_text key) {
+	return wp__check(wp_list_del(object, field, key.ptr, key.len), "wp_remove", named, key);
 }
+#define wp_remove(object, field, ...) wp__remove((object), (field), #field, __VA_ARGS__) /* key */
 
 /* wp_set_file asks for a file of an object's cgroup, by its cgroup v2 name. */
 static inline int32_t wp_set_file(int32_t object, wp_text file, wp_text v) {
-	return wp_check(wp_cgroup_set(object, file.ptr, file.len, v.ptr, v.len), file);
+	return wp__check(wp_cgroup_set(object, file.ptr, file.len, v.ptr, v.len), "wp_set_file", 0, file);
 }
 
 /* wp_keep keeps a value for later calls, if this one does not fail. */
 static inline int32_t wp_keep(wp_text key, wp_text v) {
-	return wp_check(wp_kv_set(key.ptr, key.len, v.ptr, v.len), key);
+	return wp__check(wp_kv_set(key.ptr, key.len, v.ptr, v.len), "wp_keep", 0, key);
 }
 
 /* wp_forget removes a value that was kept, if it is there. */
-static inline int32_t wp_forget(wp_text key) { return wp_check(wp_kv_del(key.ptr, key.len), key); }
+static inline int32_t wp_forget(wp_text key) { return wp__check(wp_kv_del(key.ptr, key.len), "wp_forget", 0, key); }
 
 /* wp_measure counts or measures. The kind is a WP_METRIC_. A value for a name of another kind,
    or for more than 64 names, is dropped without an error, and the host counts it. */
 static inline int32_t wp_measure(int32_t kind, wp_text name, int64_t v) {
-	return wp_check(wp_metric(kind, name.ptr, name.len, v), name);
+	return wp__check(wp_metric(kind, name.ptr, name.len, v), "wp_measure", 0, name);
 }
 
 #ifdef __cplusplus

@@ -42,23 +42,12 @@ func (h *host) run(f func() int32) int32 {
 func (h *host) verdict(result int32) error {
 	switch {
 	case result < 0:
-		return errors.New(h.reason + h.refusedWith(abi.Errno(result)))
+		return errors.New(h.adj.WhyRefused(h.reason, abi.Errno(result)))
 	case result == abi.Reject:
 		return h.adj.Rejection()
 	}
 	return nil
 }
-
-// refusedWith tells the proxy's reason for what the plugin failed with, as the proxy does.
-func (h *host) refusedWith(errno abi.Errno) string {
-	if e := h.adj.Refusal(); e != nil && e.Errno == errno {
-		return "; the host's last refusal: " + h.adj.Said(e.Error(), maxReason)
-	}
-	return ""
-}
-
-// maxReason is how many bytes of a reason the proxy keeps.
-const maxReason = 1 << 10
 
 // permit answers whether the plugin may call a function.
 func (h *host) permit(needs abi.Capability) abi.Errno {

@@ -253,7 +253,7 @@ pub enum Errno {
     NotFound = -1,
     /// this node, kernel or host cannot do it.
     Unsupported = -2,
-    /// not declared by the plugin, or not granted by the operator.
+    /// not declared by the plugin, not granted by the operator, or not for plugins to write.
     Denied = -3,
     /// malformed, out of range, or not of the field's type.
     Invalid = -4,

@@ -1,0 +1,58 @@
+package plugin
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
+// A guest that is refused something gets a number. This file keeps the reasons, for the
+// error that the guest may end with.
+
+// maxRefusals is how many reasons are kept of one call: the first, and the last.
+const maxRefusals = 4
+
+// maxRefused is how many bytes of them are told.
+const maxRefused = 2 << 10
+
+// Refused notes that the plugin was refused something. The methods that ask for changes do
+// so by themselves.
+func (a *Adjustment) Refused(e *WriteError) {
+	if len(a.refusals) == maxRefusals {
+		a.refusals = a.refusals[:maxRefusals-1]
+	}
+	a.refusals = append(a.refusals, e)
+	a.fresh = e
+}
+
+// Refusal returns the last refusal of a change since the last call of Refusal, nil if there
+// was none.
+func (a *Adjustment) Refusal() *WriteError {
+	e := a.fresh
+	a.fresh = nil
+	return e
+}
+
+// WhyRefused returns a plugin's error with the reasons for the refusals that had the number
+// with which the plugin failed.
+func (a *Adjustment) WhyRefused(failure string, errno abi.Errno) string {
+	var reasons []string
+	for _, e := range a.refusals {
+		if text := e.Error(); e.Errno == errno && !slices.Contains(reasons, text) {
+			reasons = append(reasons, text)
+		}
+	}
+	if len(reasons) == 0 {
+		return failure
+	}
+	return failure + "; the host refused " + a.Said(strings.Join(reasons, "; "), maxRefused)
+}
+
+// keep notes a refusal, and returns it. A conflict is the chain's to tell of.
+func (a *Adjustment) keep(err error) error {
+	if e, ok := err.(*WriteError); ok {
+		a.Refused(e)
+	}
+	return err
+}
