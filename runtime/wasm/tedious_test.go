@@ -25,7 +25,7 @@ const compileHere = "TEST_COMPILE_IN_THIS_PROCESS"
 // memory of this process notice: not more than the bounds above what they notice
 // of the machine's other work just before.
 func TestTediousModule(t *testing.T) {
-	e := diskEngine(t, filepath.Join(t.TempDir(), "cache"), codecache.Limits{CPU: 2 * time.Second})
+	e := diskEngine(t, filepath.Join(t.TempDir(), "cache"), codecache.Limits{CPU: time.Second})
 	attempts := 3 // what the compiler costs it costs each time, what another process costs it does not
 	if os.Getenv(compileHere) != "" {
 		e.disk, attempts = nil, 1
@@ -40,7 +40,7 @@ func TestTediousModule(t *testing.T) {
 		before := watch(t, p, func() { time.Sleep(time.Second) })
 		during := watch(t, p, func() {
 			var slow plugin.Plugin
-			if slow, err = e.Load(t.Context(), "tedious", tedious(4, 8000, 125), PluginOptions{}); err == nil {
+			if slow, err = e.Load(t.Context(), "tedious", tedious(7, 2000, 500), PluginOptions{}); err == nil {
 				_ = slow.Close(t.Context())
 			}
 		})
@@ -51,7 +51,7 @@ func TestTediousModule(t *testing.T) {
 	if noticed {
 		t.Errorf("it was noticed")
 	}
-	wantError(t, err, "loading plugin tedious: compiling: took more than the 2s of processor time that it may")
+	wantError(t, err, "loading plugin tedious: compiling: took more than the 1s of processor time that it may")
 }
 
 // The test above can fail: a process that compiles the module by itself grows.

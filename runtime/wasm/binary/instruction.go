@@ -12,6 +12,9 @@ type Instruction struct {
 	// br_table the outermost of its labels.
 	Index uint32
 
+	// Labels is how many labels br_table has, the default not counted.
+	Labels int
+
 	// Block is the type of a block, loop or if: NoResult or a value type.
 	Block byte
 }
@@ -52,7 +55,8 @@ func (r *Reader) immediate(in *Instruction, kind immediate) {
 	case immBlock:
 		in.Block = r.blockType()
 	case immLabels:
-		for range r.Count("labels", len(r.b)) + 1 {
+		in.Labels = r.Count("labels", len(r.b))
+		for range in.Labels + 1 {
 			in.Index = max(in.Index, r.U32())
 		}
 	case immIndirect:

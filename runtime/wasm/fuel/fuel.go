@@ -52,13 +52,12 @@ type Options struct {
 	Stack int32 // bytes that the frames of all running functions may have together; DefaultStack if 0
 }
 
-// A rewritten module may be maxGrowth times as long as its original, and have slack
-// bytes besides. Real guests come to less than twice their size; an empty loop of 3
-// bytes becomes 30.
-const (
-	maxGrowth = 4
-	slack     = 64 << 10
-)
+// longest is how many bytes the rewritten form of a module of n bytes may have. Real guests
+// come to less than twice their size; an empty loop of 3 bytes becomes 30.
+func longest(n int) int {
+	const slack, more = 64 << 10, 1 << 20
+	return min(4*n, 2*n+more) + slack
+}
 
 // Instrument returns a module that does what this one does and pays for it. It
 // keeps none of module, and none of its custom sections but the names of functions.
@@ -71,7 +70,7 @@ func Instrument(module []byte, o Options) ([]byte, error) {
 	if o.Stack == 0 {
 		o.Stack = DefaultStack
 	}
-	w := rewriter{options: o, limit: maxGrowth*len(module) + slack}
+	w := rewriter{options: o, limit: longest(len(module))}
 	if err := w.rewrite(module); err != nil {
 		return nil, fmt.Errorf("metering: %w", err)
 	}

@@ -11,7 +11,7 @@ func (s *scanner) readCode(r *binary.Reader) {
 		r.FailAt(at, "holds the code of %d functions where %d are declared", n, own)
 	}
 	s.bodies = n
-	b := &body{scanner: s}
+	b := &body{scanner: s, mutable: s.mutableGlobals()}
 	for i := 0; i < n && r.Err() == nil; i++ {
 		s.function = s.imported.functions + i
 		b.read(r)
@@ -24,10 +24,12 @@ func (s *scanner) readCode(r *binary.Reader) {
 // body is the code of one function. One serves all functions in turn.
 type body struct {
 	*scanner
-	locals int // parameters included
-	blocks int
-	work   int    // blocks times locals of all functions so far
-	open   []bool // the blocks that are open; true if it may have an else
+	mutable int // globals of the module
+	locals  int // parameters included
+	jumps   int
+	own     int    // work of this function
+	work    int    // of all functions so far
+	open    []bool // the blocks that are open; true if it may have an else
 }
 
 // read reads the body of b.function.
@@ -45,7 +47,9 @@ func (b *body) read(r *binary.Reader) {
 	inner.End()
 	if inner.Err() != nil {
 		r.FailAt(inner.ErrOffset(), "%w", inner.Err())
+		return
 	}
+	b.checkWork(r, at)
 }
 
 func (b *body) readLocals(r *binary.Reader) {
@@ -64,9 +68,12 @@ func (b *body) readLocals(r *binary.Reader) {
 
 // readInstructions reads up to the end that closes the function.
 func (b *body) readInstructions(r *binary.Reader) {
-	b.blocks, b.open = 0, b.open[:0]
+	b.jumps, b.own, b.open = 0, functionWork+b.mutable/globalsUnit, b.open[:0]
 	for r.Err() == nil {
 		in := r.Instruction()
+		if r.Err() != nil {
+			return
+		}
 		switch in.Op {
 		case binary.Block, binary.Loop, binary.If:
 			b.enter(r, in)
@@ -80,20 +87,16 @@ func (b *body) readInstructions(r *binary.Reader) {
 		default:
 			b.checkIndex(r, in)
 		}
+		if r.Err() == nil {
+			b.weigh(in)
+		}
 	}
 }
 
 func (b *body) enter(r *binary.Reader, in binary.Instruction) {
-	b.blocks++
 	b.open = append(b.open, in.Op == binary.If)
 	if len(b.open) > maxDepth {
 		r.FailAt(in.Offset, "nests more than %d blocks; split it", maxDepth)
-	}
-	if b.work += b.locals; b.blocks*b.locals > maxBlockLocals {
-		r.FailAt(in.Offset, "has %d locals and more than %d blocks, which takes too long to compile; split it", b.locals, b.blocks-1)
-	}
-	if b.work > maxWork {
-		r.FailAt(in.Offset, "and those before it have too many blocks with too many locals (%d, multiplied) to be compiled in time", b.work)
 	}
 }
 

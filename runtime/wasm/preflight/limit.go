@@ -18,15 +18,15 @@ const (
 	maxNames     = 1 << 20 // bytes of the name section
 
 	// Of one function. Compiling takes longer than in proportion to these:
-	// 20,000 nested blocks took wazero 2.3 s, 8,000 blocks with 500 locals 5 s.
-	maxBody        = 512 << 10 // bytes; TinyGo: 183 KiB
-	maxLocals      = 2_000     // parameters included; Zig: 813
-	maxDepth       = 1_024     // blocks within blocks; Go: 549
-	maxBlockLocals = 1_000_000 // blocks times locals; Zig: 56,910
+	// 20,000 nested blocks took wazero 2.3 s.
+	maxBody   = 512 << 10 // bytes; TinyGo: 183 KiB
+	maxLocals = 2_000     // parameters included; Zig: 813
+	maxDepth  = 1_024     // blocks within blocks; Go: 549
 
-	// maxWork is the sum of blocks times locals over all functions; Go with
-	// net/http, 14 MiB: 1,900,000.
-	maxWork = 4_000_000
+	// Units of work for the compiler, of one function and of all; see work.go. Go with
+	// net/http, 5.4 MiB: 280,000 and 12 million. What has 15 million takes 2 to 5 s.
+	maxFunctionWork = 2_000_000
+	maxWork         = 15_000_000
 )
 
 // ReservedPrefix begins the names that belong to the host: the metering adds

@@ -210,6 +210,16 @@ func shorten(name []byte) string {
 	return string(name)
 }
 
+// mutableGlobals counts the globals that can change.
+func (s *scanner) mutableGlobals() (n int) {
+	for _, g := range s.Globals {
+		if g.Mutable {
+			n++
+		}
+	}
+	return n
+}
+
 func (s *scanner) globals() int { return s.imported.globals + len(s.Globals) }
 
 func (s *scanner) memories() int {

@@ -1,0 +1,91 @@
+package preflight
+
+import "github.com/wasmproxy/wasmproxy/runtime/wasm/binary"
+
+// This file estimates how long wazero's compiler takes for a function, in units of half a
+// microsecond of a slow processor. Each figure is what many instructions of the kind took in
+// one function, with what the metering adds to them.
+const (
+	functionWork = 40
+	callWork     = 5
+	operandWork  = 2  // of a parameter of a call
+	memoryWork   = 12 // of a load or store, which leaves the function if it is out of bounds
+	divideWork   = 12 // likewise
+	indirectWork = 60
+	growWork     = 360
+	bulkWork     = 460
+	globalsUnit  = 6 // mutable globals are a unit of each function
+
+	localsUnit = 2 // locals at each jump: the compiler hands them on where ways meet
+
+	// jumpsUnit is how many pairs of jumps of one function are a unit: the compiler goes from
+	// every jump up through the blocks that come before it.
+	jumpsUnit = 80
+)
+
+// jumpsOf is what the compiler makes of one instruction, in jumps.
+func jumpsOf(op binary.Opcode) int {
+	switch op {
+	case binary.Block, binary.Br, binary.Return:
+		return 1
+	case binary.BrIf:
+		return 2
+	case binary.If:
+		return 3
+	case binary.Loop:
+		return 6 // the metering's among them
+	}
+	return 0
+}
+
+// weigh adds what an instruction takes to the work of its function.
+func (b *body) weigh(in binary.Instruction) {
+	b.own++
+	switch op := in.Op; {
+	case op == binary.BrTable:
+		b.jump(in.Labels + 1)
+	case op == binary.Call:
+		params, _, _ := b.values(b.functions[in.Index])
+		b.own += callWork + operandWork*len(params)
+	case op == binary.CallIndirect:
+		params, _, _ := b.values(in.Index)
+		b.own += indirectWork + operandWork*len(params)
+	case op >= firstLoad && op <= lastStore:
+		b.own += memoryWork
+	case divides(op):
+		b.own += divideWork
+	case op == binary.MemoryGrow:
+		b.own += growWork
+	case op == binary.MemoryCopy, op == binary.MemoryFill:
+		b.own += bulkWork
+	default:
+		b.jump(jumpsOf(op))
+	}
+}
+
+func (b *body) jump(n int) {
+	b.jumps += n
+	b.own += n * b.locals / localsUnit
+}
+
+// checkWork refuses a function, which begins at an offset, that takes too long to compile.
+func (b *body) checkWork(r *binary.Reader, at int) {
+	b.own += b.jumps * b.jumps / jumpsUnit
+	b.work += b.own
+	switch {
+	case b.own > maxFunctionWork:
+		r.FailAt(at, "takes too long to compile: %d units of work, the limit is %d (it has %d locals and %d jumps); split it", b.own, maxFunctionWork, b.locals, b.jumps)
+	case b.work > maxWork:
+		r.FailAt(at, "and those before it take too long to compile: %d units of work, the limit is %d; leave something out", b.work, maxWork)
+	}
+}
+
+const (
+	firstLoad = binary.Opcode(0x28)
+	lastStore = binary.Opcode(0x3e)
+)
+
+// divides reports whether an instruction divides or makes an integer of a float, and can trap.
+func divides(op binary.Opcode) bool {
+	return op >= 0x6d && op <= 0x70 || op >= 0x7f && op <= 0x82 || op >= 0xa8 && op <= 0xab || op >= 0xae && op <= 0xb1 || op >= 0xfc00 && op <= 0xfc07
+}
