@@ -78,10 +78,11 @@ func (p *synchronizing) tellFirst(ctx context.Context, pod *podView) error {
 	if p.known.knows(pod.id) {
 		return nil
 	}
-	start := time.Now()
+	calls := plugin.CallTimeOf(ctx)
+	wait := calls.Wait()
 	err := p.known.once(ctx, pod.id, func() error { return p.teller.tell(ctx, pod) })
 	if err == nil {
-		plugin.CallTimeOf(ctx).Waited(start)
+		calls.Waited(wait)
 	}
 	return err
 }

@@ -27,13 +27,42 @@ func CallTimeOf(ctx context.Context) *CallTime {
 	return t
 }
 
-// Waited says that the plugin that is asked did nothing but wait since then. To wait is
-// to look at its context, too, which ends when all have waited too long.
-func (t *CallTime) Waited(since time.Time) {
+// Wait is a wait of the plugin that is asked, from its beginning.
+type Wait struct {
+	since  time.Time
+	before time.Duration // that the plugin had waited until then
+}
+
+// Wait begins a wait, which Waited ends. To wait is to look at the context, too, which ends
+// when all have waited too long.
+func (t *CallTime) Wait() Wait {
+	w := Wait{since: time.Now()}
 	if t != nil {
-		t.waited += time.Since(since)
+		w.before = t.waited
+	}
+	return w
+}
+
+// Waited says that the plugin did nothing but wait since w began. Waits may lie within each
+// other: the outermost counts, and those within it do not count again.
+func (t *CallTime) Waited(w Wait) {
+	if t != nil {
+		t.waited = w.before + time.Since(w.since)
 	}
 }
+
+// Runs returns since when the plugin that is asked runs: a time that is as long ago as the
+// plugin has run, without its waits. It is zero if no plugin is asked.
+func (t *CallTime) Runs() time.Time {
+	if t == nil || t.start.IsZero() {
+		return time.Time{}
+	}
+	return t.start.Add(t.waited)
+}
+
+// Left is how much of the time there is for a plugin that runs since the time that Runs
+// returns.
+func (t *CallTime) Left() time.Duration { return t.limit - t.spent }
 
 // Err returns a *TimeError if the time is up.
 func (t *CallTime) Err() error {

@@ -19,12 +19,23 @@ func TestCallTime(t *testing.T) {
 	}
 	wait := func(d time.Duration) func(context.Context) {
 		return func(ctx context.Context) {
-			defer plugin.CallTimeOf(ctx).Waited(time.Now())
+			calls := plugin.CallTimeOf(ctx)
+			defer calls.Waited(calls.Wait())
 			select {
 			case <-time.After(d):
 			case <-ctx.Done():
 			}
 		}
+	}
+	waitTwice := func(d time.Duration) func(context.Context) { // for an instance, and within that for a turn
+		return func(ctx context.Context) {
+			calls := plugin.CallTimeOf(ctx)
+			defer calls.Waited(calls.Wait())
+			wait(d)(ctx)
+		}
+	}
+	both := func(first, then func(context.Context)) func(context.Context) {
+		return func(ctx context.Context) { first(ctx); then(ctx) }
 	}
 	for _, tt := range []struct {
 		name string
@@ -34,6 +45,7 @@ func TestCallTime(t *testing.T) {
 		{"runs within it", []func(context.Context){run(400 * time.Millisecond), run(400 * time.Millisecond), run(0)}, ""},
 		{"runs beyond it", []func(context.Context){run(600 * time.Millisecond), run(600 * time.Millisecond), run(0)}, "not asked: the time of all plugins of a call, 1s, is used up"},
 		{"waits", []func(context.Context){wait(2 * time.Second), wait(2 * time.Second), run(0)}, ""},
+		{"waits within a wait", []func(context.Context){both(waitTwice(550*time.Millisecond), run(600*time.Millisecond)), run(600 * time.Millisecond), run(0)}, "not asked: the time of all plugins of a call, 1s, is used up"},
 		{"waits too long", []func(context.Context){wait(4 * time.Second), wait(4 * time.Second), run(0)}, "not asked: the time of all plugins of a call and of waiting, 6s, is used up"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

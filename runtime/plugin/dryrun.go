@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 )
 
 // DryRun returns p such that what it wants is logged and not done: it changes
@@ -42,15 +41,16 @@ func (d *dryRun) Call(ctx context.Context, ev Event, adj *Adjustment) error {
 // aside gives a plugin as much time as all plugins of the call have, beside theirs:
 // to them it is waiting.
 func aside(ctx context.Context) (own context.Context, end func()) {
-	calls, start := CallTimeOf(ctx), time.Now()
+	calls := CallTimeOf(ctx)
 	if calls == nil {
 		return ctx, func() {}
 	}
+	wait := calls.Wait()
 	own, cancel := WithCallTime(ctx, calls.limit)
-	CallTimeOf(own).begin(start)
+	CallTimeOf(own).begin(wait.since)
 	return own, func() {
 		cancel()
-		calls.Waited(start)
+		calls.Waited(wait)
 	}
 }
 

@@ -66,9 +66,10 @@ func TestDryRunTakesNobodysTime(t *testing.T) {
 		slow := member("10-dry", plugin.Ignore, nil)
 		slow.Metered = true
 		slow.Plugin = plugin.DryRun(function(func(ctx context.Context, _ plugin.Event, _ *plugin.Adjustment) error {
-			start := time.Now()
+			calls := plugin.CallTimeOf(ctx)
+			wait := calls.Wait()
 			time.Sleep(200 * time.Millisecond) // for an instance
-			plugin.CallTimeOf(ctx).Waited(start)
+			calls.Waited(wait)
 			time.Sleep(900 * time.Millisecond)
 			if err := plugin.CallTimeOf(ctx).Err(); err != nil {
 				return err

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -195,7 +194,8 @@ func (p *guests) get(ctx context.Context) (*guest, error) {
 	if g, ok := p.pool.TryGet(); ok {
 		return g, nil
 	}
-	defer plugin.CallTimeOf(ctx).Waited(time.Now())
+	calls := plugin.CallTimeOf(ctx)
+	defer calls.Waited(calls.Wait())
 	ctx, cancel := untilReady(ctx)
 	defer cancel()
 	return p.pool.Get(ctx)

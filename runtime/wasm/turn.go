@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"time"
 
 	"golang.org/x/sync/semaphore"
 
@@ -24,7 +23,8 @@ func (t turns) take(ctx context.Context) error {
 	if t.TryAcquire(1) {
 		return nil
 	}
-	defer plugin.CallTimeOf(ctx).Waited(time.Now())
+	calls := plugin.CallTimeOf(ctx)
+	defer calls.Waited(calls.Wait())
 	if t.Acquire(ctx, 1) != nil {
 		return fmt.Errorf("%w: waiting for one of the %d guests that may run at a time: %w", plugin.ErrBusy, t.size, context.Cause(ctx))
 	}
