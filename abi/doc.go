@@ -32,3 +32,7 @@ const ManifestSection = "wp.manifest"
 
 // MaxManifest is the largest manifest that a host reads, in bytes.
 const MaxManifest = 16 << 10
+
+// MaxEntries is how many entries or elements map_dump and list_dump write at the most. An API
+// server takes no object with more labels or annotations.
+const MaxEntries = 100_000

@@ -27,9 +27,11 @@ var hostile = []struct {
 	{name: "deep-recursion", says: "stack overflow"},
 	{name: "wide-recursion", says: "stack overflow"},
 	{name: "table-recursion", says: "stack overflow"},
+	{name: "shadow-stack", says: "out of bounds memory access"},
 	{name: "grow-by-pages"},
 	{name: "grow-at-once"},
 	{name: "grow-without-end", says: "fuel|time limit"},
+	{name: "pointer-chase", says: "fuel|time limit"},
 	{name: "random-loads", says: "fuel|time limit"},
 	{name: "random-stores", says: "fuel|time limit"},
 	{name: "square-roots", says: "fuel|time limit"},
@@ -37,6 +39,9 @@ var hostile = []struct {
 	{name: "fill-without-end", says: "fuel|time limit"},
 	{name: "copy-without-end", says: "fuel|time limit"},
 	{name: "fill-outside", says: "out of bounds memory access"},
+	{name: "list-of-empties", says: "called the host more than 1000 times|fuel|time limit"},
+	{name: "largest-arguments", says: "called the host more than 1000 times|fuel|time limit"},
+	{name: "dump-flood", says: "called the host more than 1000 times|fuel|time limit"},
 	{name: "change-flood", says: "called the host more than 1000 times|fuel|time limit"},
 	{name: "read-flood", says: "called the host more than 1000 times"},
 	{name: "log-without-end", says: "called the host more than 1000 times|fuel|time limit"},
@@ -87,7 +92,7 @@ var hopeless = []struct{ name, says string }{
 }
 
 // kitGrant lets the guests reach all host functions.
-const kitGrant = `"grant":["cri.raw","cgroup.read","state.kv"]`
+const kitGrant = `"grant":["cri.raw","cgroup.read","state.kv","args"]`
 
 // engines are the two ways to run a guest, as a plugin's JSON says them.
 var engines = []struct{ name, json string }{

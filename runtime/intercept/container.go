@@ -116,6 +116,25 @@ func (c *containerView) list(f abi.Field) ([]string, bool) {
 	return nil, false
 }
 
+// size is object's of a container.
+func (c *containerView) size(f abi.Field) int {
+	switch f {
+	case abi.ContainerLabels:
+		return len(c.config.GetLabels())
+	case abi.ContainerAnnotations:
+		return len(c.annotations)
+	case abi.ContainerEnv:
+		return len(c.config.GetEnvs())
+	case abi.ContainerMounts:
+		return len(c.config.GetMounts())
+	case abi.ContainerDevices:
+		return len(c.config.GetDevices())
+	case abi.ContainerCDIDevices:
+		return len(c.config.GetCDIDevices())
+	}
+	return 0
+}
+
 // image returns the image as its user wrote it, where the caller says so.
 func image(spec *runtimeapi.ImageSpec) string {
 	if asked := spec.GetUserSpecifiedImage(); asked != "" {

@@ -166,6 +166,9 @@ func (e *event) Entries(o abi.Object, f abi.Field) (iter.Seq2[string, string], a
 	if m == nil {
 		return nil, abi.NotFound
 	}
+	if e.object(o).size(f) > abi.MaxEntries {
+		return nil, abi.TooLarge
+	}
 	entries, ok := m.entries(f)
 	if ok && m.untoldField(f) && empty(entries) {
 		return nil, abi.Unsupported
@@ -197,6 +200,18 @@ func (o object) maps() mapFields {
 	return nil
 }
 
+// size is how many entries or elements a field has that a message may have any number of.
+func (o object) size(f abi.Field) int {
+	switch {
+	case o.pod != nil:
+		m, _ := o.pod.strings(f)
+		return len(m)
+	case o.container != nil:
+		return o.container.size(f)
+	}
+	return 0
+}
+
 // Lookup implements plugin.Event.
 func (e *event) Lookup(o abi.Object, f abi.Field, key string) (string, abi.Errno) {
 	m := e.object(o).maps()
@@ -213,6 +228,8 @@ func (e *event) Lookup(o abi.Object, f abi.Field, key string) (string, abi.Errno
 // List implements plugin.Event.
 func (e *event) List(o abi.Object, f abi.Field) ([]string, abi.Errno) {
 	switch obj := e.object(o); {
+	case obj.size(f) > abi.MaxEntries:
+		return nil, abi.TooLarge
 	case obj.container != nil:
 		list, ok := obj.container.list(f)
 		if len(list) == 0 && obj.container.untoldField(f) {

@@ -13,15 +13,23 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// callContext is the context that a guest runs in. It has no values: wazero asks for several
-// of its own in each call, of which a caller's contexts know none.
+// callContext is the context that a guest runs in. Its one value is the frame: wazero asks for
+// several of its own in each call, of which a caller's contexts know none.
 type callContext struct {
 	context.Context
 	frame *frame
 }
 
+// frameKey is the key of a callContext's one value.
+type frameKey struct{}
+
 // Value implements context.Context.
-func (c *callContext) Value(any) any { return nil }
+func (c *callContext) Value(key any) any {
+	if key == (frameKey{}) {
+		return c.frame
+	}
+	return nil
+}
 
 // call is the host's side of one call of one export of a guest. It serves one
 // goroutine.
@@ -40,6 +48,7 @@ type call struct {
 	meter     meter
 	hostCalls int
 	moved     int    // bytes that host functions took from the guest or gave it since the last charge
+	work      int    // units of fuel for what else they did since then
 	reason    string // what the guest gave to fail
 	scratch   []byte
 	output    output
@@ -52,39 +61,50 @@ func (g *guest) newCall(ctx context.Context, export string, ev plugin.Event, adj
 	c := &g.call
 	*c = call{} // and field by field, since a literal would be made elsewhere and copied
 	c.of, c.id, c.export, c.config, c.event, c.adj, c.clock = g.of, g.id, export, g.config, ev, adj, &g.clock
-	c.meter.ctx, c.meter.allowance, c.meter.left, c.meter.stack = ctx, g.allowance, g.fuel, g.frames
+	c.meter.ctx, c.meter.left, c.meter.stack = ctx, g.fuel, g.frames
 	c.output.ctx, c.output.log, c.output.event, c.output.export, c.output.budget = ctx, g.log, ev, export, maxOutput
 	if ev == nil {
-		c.meter.allowance = g.begin
+		c.meter.allowance, c.meter.start = g.begin, time.Now()
 		c.event, c.adj, c.time = noEvent{}, plugin.NewAdjustment(0, nil), time.Unix(0, 0)
 	} else {
 		c.time = ev.Time()
+		c.meter.serve(ctx, g, ev.Hook())
 	}
 	c.output.adj = c.adj
-	if c.verbose = g.log.Enabled(ctx, slog.LevelDebug); c.verbose {
-		c.meter.run()
-	}
+	c.verbose = g.log.Enabled(ctx, slog.LevelDebug)
 	return c
 }
 
-// What a host function costs: some tens of nanoseconds to get there, and copying.
+// What a host function costs: some tens of nanoseconds to get there, copying, an element
+// of a list or an entry of a map that was sorted, read or written, and a file that was read.
 const (
 	hostCallFuel = 100
 	bytesPerFuel = 16
+	elementFuel  = 16
+	fileFuel     = lookFuel // there is no telling how long a file takes
 )
 
 // count notes one call of a host function, and traps when there were too many.
 func (c *call) count() {
 	if c.hostCalls++; c.hostCalls > c.meter.hostCalls {
-		panic(trapf("called the host more than %d times", c.meter.hostCalls))
+		panic(c.tooManyCalls())
 	}
+}
+
+func (c *call) tooManyCalls() *trap {
+	most := c.meter.hostCalls
+	remedy := c.meter.remedy("limits.host-calls", "limits.host_calls", func(l *abi.Limits) bool { return l.HostCalls == int64(most) })
+	if remedy != "" {
+		remedy = ": " + remedy
+	}
+	return trapf("called the host more than %d times%s", most, remedy)
 }
 
 // charge makes the guest pay for the call of a host function that is done, and ends
 // its call if it cannot.
 func (c *call) charge() {
-	cost := hostCallFuel + c.moved/bytesPerFuel
-	c.moved = 0
+	cost := hostCallFuel + c.moved/bytesPerFuel + c.work
+	c.moved, c.work = 0, 0
 	if err := c.meter.charge(int64(cost)); err != nil {
 		panic(&stop{err})
 	}

@@ -54,6 +54,7 @@ type Engine struct {
 	limiter   limiter
 	memory    *memoryBudget
 	running   turns
+	slows     turns // of slow plugins, which together leave one of running to the others
 	cache     wazero.CompilationCache
 	compiling chan struct{}    // holds a token for each module that is compiled in this process
 	disk      *codecache.Cache // nil: modules are compiled here
@@ -77,6 +78,7 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 		compiling: make(chan struct{}, codecache.Children()),
 		shared:    map[string]*sharedCode{},
 	}
+	e.slows = newTurns(e.running.share())
 	if e.log == nil {
 		e.log = slog.Default()
 	}

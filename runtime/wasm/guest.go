@@ -56,6 +56,7 @@ func (g *guest) enter(ctx context.Context, c *call, f api.Function, argument uin
 	if err = f.CallWithStack(g.during(ctx, c), g.stack[:]); err == nil {
 		err = c.meter.settle()
 	}
+	g.of.judge(&c.meter)
 	g.broken = err != nil && (c.meter.overflowed() || strings.Contains(err.Error(), "wasm error: stack overflow"))
 	if g.trapped = err != nil; g.trapped {
 		return 0, g.blame(c.explain(ctx, err))
@@ -73,14 +74,35 @@ func (g *guest) during(ctx context.Context, c *call) context.Context {
 // blame adds to what a guest failed with that it did not get the memory it wanted, or may
 // not have got it: wazero refuses what is over the guest's own limit without a word.
 func (g *guest) blame(err error) error {
-	limit := int64(len(g.memory.space))
+	limit := g.memory.limit
 	switch {
 	case g.memory.denied != nil:
 		return fmt.Errorf("%w; it asked for memory: %w", err, g.memory.denied)
+	case strings.Contains(err.Error(), outOfBounds) && g.stackEnded():
+		return fmt.Errorf("%w; its first global, where Rust, C and TinyGo keep the stack pointer, points outside its memory: "+
+			"it seems to have used up its stack, by a recursion without end or by large variables", err)
 	case g.memory.size > limit/8*7:
-		return fmt.Errorf("%w; its memory has %.4g MiB, its limit is %.4g", err, mib(g.memory.size), mib(limit))
+		return fmt.Errorf("%w; its memory has %.4g MiB, its limit is %.4g MiB: raise %s", err, mib(g.memory.size), mib(limit), g.of.memoryKey())
 	}
 	return err
+}
+
+// outOfBounds is wazero's text of a trap.
+const outOfBounds = "out of bounds memory access"
+
+// stackEnded reports whether the pointer of the stack that compilers keep in memory has left
+// it. They place the stack first, so that one that is used up goes below address 0.
+func (g *guest) stackEnded() bool {
+	return len(g.globals) > 0 && g.globals[0].Type() == api.ValueTypeI32 && uint32(g.globals[0].Get()) > g.instance.Memory().Size()
+}
+
+// memoryKey is the key that gives instances more memory: the JSON's, or the manifest's if that
+// is as low.
+func (p *guests) memoryKey() string {
+	if asked := p.manifest.Limits.Memory; asked > 0 && pagesOf(asked) == p.limit {
+		return "limits.memory in its manifest"
+	}
+	return "limits.memory"
 }
 
 // recovered turns a panic of wazero itself into an error.
@@ -155,6 +177,7 @@ func wrap(export string, err error) error {
 // it holds a stack of many megabytes.
 func (g *guest) close() {
 	_ = g.instance.Close(context.Background()) // holds neither files nor host modules, so nothing can fail
+	g.of.release(g.image)
 	g.memory.Free()
 	g.hook, g.globals = nil, nil
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -33,11 +34,15 @@ type guests struct {
 	runtime  wazero.Runtime
 	code     wazero.CompiledModule
 	memory   *memoryBudget
-	share    turns  // of this plugin
-	turns    turns  // of all
-	pages    uint32 // of memory that an instance begins with
-	mutable  int    // how many mutable globals it has
-	pool     *pool.Pool[*guest]
+	share    turns // of this plugin
+	slows    turns // of all slow plugins
+	turns    turns // of all
+
+	lastSlow atomic.Int64 // when a slow call of it ended, in nanoseconds since the epoch; 0 if none was
+
+	pages   uint32 // of memory that an instance begins with
+	mutable int    // how many mutable globals it has
+	pool    *pool.Pool[*guest]
 
 	resets sync.WaitGroup // instances on their way back to the pool
 	spare  int            // instances beside the one that is ready
@@ -68,10 +73,11 @@ func (p *guests) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustme
 
 // run lets a guest serve a hook when few enough others do.
 func (p *guests) run(ctx context.Context, g *guest, ev plugin.Event, adj *plugin.Adjustment) error {
-	if err := p.takeTurn(ctx); err != nil {
+	t, err := p.takeTurn(ctx)
+	if err != nil {
 		return err
 	}
-	defer p.endTurn()
+	defer t.end()
 	c := g.newCall(ctx, abi.ExportHook, ev, adj)
 	code, err := g.enter(ctx, c, g.hook, uint64(ev.Hook()))
 	if err == nil {
@@ -81,23 +87,6 @@ func (p *guests) run(ctx context.Context, g *guest, ev plugin.Event, adj *plugin
 		err = c.kv.Commit()
 	}
 	return err
-}
-
-// takeTurn waits until few enough guests run: of this plugin, then of all.
-func (p *guests) takeTurn(ctx context.Context) error {
-	if err := p.share.take(ctx); err != nil {
-		return err
-	}
-	err := p.turns.take(ctx)
-	if err != nil {
-		p.share.end()
-	}
-	return err
-}
-
-func (p *guests) endTurn() {
-	p.turns.end()
-	p.share.end()
 }
 
 // Instances of at most smallMemory are reset as fast as a goroutine is woken to do it, in
@@ -207,7 +196,6 @@ func (p *guests) Close(ctx context.Context) error {
 	if p.pool != nil {
 		p.pool.Close()
 	}
-	p.forget()
 	return errors.Join(p.runtime.Close(ctx), p.code.Close(ctx), p.lease.Close(ctx))
 }
 
@@ -215,10 +203,11 @@ func (p *guests) Close(ctx context.Context) error {
 // turns too: a guest that takes long there and lets its instances be replaced after each
 // call would run on all processors otherwise.
 func (p *guests) open(ctx context.Context) (*guest, error) {
-	if err := p.takeTurn(ctx); err != nil {
+	t, err := p.takeTurn(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer p.endTurn()
+	defer t.end()
 	g, err := p.instantiate(ctx)
 	if err != nil {
 		return nil, err

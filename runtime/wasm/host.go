@@ -101,9 +101,9 @@ func (f hostFunction) bind(name string) api.GoModuleFunc {
 	}
 }
 
-// maxArgument bounds what is copied out of a guest for one argument. It is more
-// than any value may have.
-const maxArgument = 1 << 20
+// maxArgument bounds what is copied out of a guest for one argument, in bytes: as much as a
+// change may have with its key.
+const maxArgument = 256 << 10
 
 // frame is one call of a host function: who calls, with what arguments. A guest has one,
 // since it makes one call at a time.
@@ -114,8 +114,14 @@ type frame struct {
 	stack  []uint64
 }
 
-// frameOf returns the frame of the guest that runs in ctx.
-func frameOf(ctx context.Context) *frame { return ctx.(*callContext).frame }
+// frameOf returns the frame of the guest that runs in ctx. wazero hands on the very context
+// that it was given, which is quicker to look at than a value, but may wrap it.
+func frameOf(ctx context.Context) *frame {
+	if c, ok := ctx.(*callContext); ok {
+		return c.frame
+	}
+	return ctx.Value(frameKey{}).(*frame)
+}
 
 func (f *frame) i32(i int) int32       { return api.DecodeI32(f.stack[i]) }
 func (f *frame) field(i int) abi.Field { return abi.Field(f.i32(i)) }

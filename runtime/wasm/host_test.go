@@ -80,7 +80,9 @@ func newCallerOf(t *testing.T, e *Engine, ev plugin.Event, o PluginOptions) *cal
 	if ev != nil {
 		adj = plugin.NewAdjustmentOf(ev, v2{}, abi.AllCapabilities)
 	}
-	return &caller{t, g, g.newCall(t.Context(), "test", ev, adj)}
+	made := g.newCall(t.Context(), "test", ev, adj)
+	made.meter.begin()
+	return &caller{t, g, made}
 }
 
 // at is where arguments are put, and buffer where results are asked for.
@@ -220,7 +222,7 @@ func TestNothingToRead(t *testing.T) {
 	}
 	c.wantErrno(abi.TooLarge, "pod_find", abi.ByPodName, 0, maxArgument+1)
 	c.wantErrno(abi.TooLarge, "map_set", abi.Container, abi.ContainerEnv, "A", 0, maxArgument+1)
-	c.wantErrno(abi.TooLarge, "set_bytes", abi.Container, abi.Resources+abi.CpusetCpus, 0, maxArgument)
+	c.wantErrno(abi.TooLarge, "set_bytes", abi.Container, abi.Resources+abi.CpusetCpus, 0, maxArgument+1)
 }
 
 // TestBadPointer gives each function that takes a pointer one that lies outside

@@ -21,6 +21,7 @@ type image struct {
 	size    uint32   // of the memory, with them
 	globals []uint64
 	clock   clock
+	users   int // instances that are reset to it; guarded by the plugin's mu
 }
 
 // globals returns the mutable globals of an instance, which expose
@@ -91,6 +92,7 @@ func (p *guests) remember(g *guest) error {
 	defer p.mu.Unlock()
 	for _, i := range p.images {
 		if i.equal(own) {
+			i.users++
 			g.image = i
 			return nil
 		}
@@ -99,18 +101,24 @@ func (p *guests) remember(g *guest) error {
 		return fmt.Errorf("keeping its first state: %w", err)
 	}
 	own.own()
+	own.users = 1
 	p.images, g.image = append(p.images, own), own
 	return nil
 }
 
-// forget gives back what the images take.
-func (p *guests) forget() {
+// release takes an image from an instance that has ended. One that no instance is reset to
+// is not kept: a guest that begins differently each time would fill the budget of all.
+func (p *guests) release(i *image) {
+	if i == nil {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, i := range p.images {
-		p.memory.give(i.bytes())
+	if i.users--; i.users > 0 {
+		return
 	}
-	p.images = nil
+	p.memory.give(i.bytes())
+	p.images = slices.DeleteFunc(p.images, func(kept *image) bool { return kept == i })
 }
 
 // reusable reports whether an instance can be reset after what it did. Its memory

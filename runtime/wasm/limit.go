@@ -10,6 +10,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/fuel"
 )
@@ -52,21 +53,24 @@ func (unlimited) link(context.Context, wazero.Runtime) error { return nil }
 
 // allowance is what one call of a guest may cost.
 type allowance struct {
-	fuel      int64
-	slice     int64 // of fuel, after which the host looks at the clock
-	time      time.Duration
-	hostCalls int
+	fuel       int64
+	slice      int64 // of fuel, at the most
+	time       time.Duration
+	hostCalls  int
+	apartCalls int // of the host, in a hook apart from calls: Tick and Synchronize
 }
 
 // What a guest may use if nobody says otherwise. A unit of fuel takes 0.3 to 6 ns where
 // it is compiled and 1 to 65 ns where it is interpreted (endless.wat and its like), so what is
 // interpreted gets less: what it may use at the most takes 0.3 s, as its slice takes a tenth of a millisecond.
 var (
-	compiledHook     = allowance{fuel: DefaultFuel, slice: fuel.Slice, time: DefaultTimeout, hostCalls: DefaultHostCalls}
-	interpretedHook  = allowance{fuel: InterpretedFuel, slice: fuel.Slice / 250, time: DefaultTimeout, hostCalls: DefaultHostCalls}
-	compiledStart    = allowance{fuel: 500_000_000, slice: fuel.Slice, time: startTimeout, hostCalls: DefaultHostCalls}
-	interpretedStart = allowance{fuel: 25_000_000, slice: fuel.Slice / 250, time: startTimeout, hostCalls: DefaultHostCalls}
+	compiledHook     = allowance{DefaultFuel, fuel.MaxSlice, DefaultTimeout, DefaultHostCalls, DefaultApartCalls}
+	interpretedHook  = allowance{InterpretedFuel, interpretedSlice, DefaultTimeout, DefaultHostCalls, DefaultApartCalls}
+	compiledStart    = allowance{500_000_000, fuel.MaxSlice, startTimeout, DefaultHostCalls, 0}
+	interpretedStart = allowance{25_000_000, interpretedSlice, startTimeout, DefaultHostCalls, 0}
 )
+
+const interpretedSlice = 2_000
 
 // allowances returns what a plugin may use in a hook, where o names it, and in each
 // function before its first event.
@@ -75,30 +79,51 @@ func (o *PluginOptions) allowances(interpret bool) (hook, start allowance) {
 	if interpret {
 		hook, start = interpretedHook, interpretedStart
 	}
-	hook.fuel, hook.time, hook.hostCalls = cmp.Or(o.Fuel, hook.fuel), cmp.Or(o.Timeout, hook.time), cmp.Or(o.HostCalls, hook.hostCalls)
+	hook.fuel, hook.time = cmp.Or(o.Fuel, hook.fuel), cmp.Or(o.Timeout, hook.time)
+	hook.hostCalls, hook.apartCalls = cmp.Or(o.HostCalls, hook.hostCalls), cmp.Or(o.HostCalls, hook.apartCalls)
 	return hook, start
 }
 
 // meter keeps account of one call.
 type meter struct {
 	allowance
-	ctx     context.Context // the caller's
-	start   time.Time       // when the guest's time began; zero until somebody looks at the clock
+	asked   *abi.Limits      // of the plugin's manifest; nil before the first event, when nobody can set limits
+	ctx     context.Context  // the caller's
+	calls   *plugin.CallTime // of all plugins of the call; nil if there is none
+	start   time.Time        // when the guest's time began
+	due     time.Time        // when the first of all limits of time is reached; zero until somebody looks at the clock
+	seen    time.Time        // when somebody looked at the clock last; zero if nobody did
+	slicing time.Time        // when the guest got its present slice
 	account fuel.Meter
 	left    api.MutableGlobal // the guest's fuel; nil if it is not metered
 	stack   api.MutableGlobal // what is left of the guest's stack, nil likewise
 	owed    int64             // of what the host did, not yet taken from the guest
-	charges uint
+	unseen  int64             // of what the host did since somebody looked at the clock
 }
 
-// chargesPerClock is how often the host charges before it looks at the clock, which takes
-// longer than the rest of a small host function.
-const chargesPerClock = 16
+// What the host does, in units of fuel, before it looks at the clock, and before it takes
+// the fuel from the guest. Both take longer than the rest of a small host function.
+const (
+	lookFuel = 16 * hostCallFuel // or 25 KiB moved
+	owedFuel = 20_000
+)
+
+// serve begins the account of a guest's hook. Its time began when it was asked, less what it
+// waited since: the chain knows that without another look at the clock.
+func (m *meter) serve(ctx context.Context, g *guest, hook abi.Hook) {
+	m.allowance, m.asked, m.calls = g.allowance, &g.of.manifest.Limits, plugin.CallTimeOf(ctx)
+	if hook == abi.Tick || hook == abi.Synchronize {
+		m.hostCalls = m.apartCalls
+	}
+	if m.start = m.calls.Runs(); m.start.IsZero() {
+		m.start = time.Now()
+	}
+}
 
 // begin gives the guest its first fuel and all of its stack.
 func (m *meter) begin() {
-	m.slice = min(m.slice, m.fuel) // what it owes is looked at no later
 	m.account = fuel.NewMeter(m.fuel, m.slice)
+	m.slicing = m.start
 	if m.left == nil {
 		return
 	}
@@ -109,52 +134,77 @@ func (m *meter) begin() {
 
 // refuel returns more fuel for a guest that has none left, unless it may not go on.
 func (m *meter) refuel(left int64) (int64, error) {
+	now := time.Now()
+	m.account.Pace(now.Sub(m.slicing))
+	m.slicing = now
 	more, err := m.account.Refuel(left - m.owed)
 	m.owed = 0
-	if err == nil {
-		err = m.check()
+	if err != nil {
+		return more, m.spent(err)
 	}
-	return more, err
+	return more, m.check(now)
 }
 
-// run lets the guest's time run from now on, unless it does already. Most calls end
-// within their first slice of fuel: to look at the clock would take longer than the rest of
-// what a call costs, so a call does so at its first check.
-func (m *meter) run() {
-	if m.start.IsZero() {
-		m.start = time.Now()
+// check returns an error if, at a time that is now, the guest's time is up or nobody waits
+// for it.
+func (m *meter) check(now time.Time) error {
+	if m.due.IsZero() {
+		m.due = m.deadline()
 	}
+	m.seen, m.unseen = now, 0
+	if now.Before(m.due) && !plugin.Gone(m.ctx) {
+		return nil
+	}
+	return m.ended(now.Sub(m.start))
 }
 
-// check returns an error if the guest's time is up, or if nobody waits for it. If both
-// is so by the time that anybody looks, the guest's own time is what it was told of.
-func (m *meter) check() error {
-	m.run()
-	took := time.Since(m.start)
+// deadline is when the first of all limits of time is reached.
+func (m *meter) deadline() time.Time {
+	due := m.start.Add(m.time)
+	if m.calls != nil {
+		due = earlier(due, m.start.Add(m.calls.Left()))
+	}
+	if end, ok := m.ctx.Deadline(); ok {
+		due = earlier(due, end)
+	}
+	return due
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// ended says which limit of time was reached. If several are by the time that anybody looks,
+// the guest's own is what it was told of.
+func (m *meter) ended(took time.Duration) error {
 	switch {
 	case errors.Is(m.ctx.Err(), context.Canceled):
 		return stopped(m.ctx)
-	case took > m.time:
-		return &timeLimitError{limit: m.time, took: took, fuel: m.used()}
-	case plugin.CallTimeOf(m.ctx).Err() != nil:
-		return fmt.Errorf("%w; it ran %v with %d units of fuel", plugin.CallTimeOf(m.ctx).Err(), took.Round(time.Millisecond), m.used())
+	case took >= m.time:
+		return &timeLimitError{limit: m.time, took: took, fuel: m.used(), remedy: m.remedy("timeout", "limits.time_ms", func(l *abi.Limits) bool {
+			return l.TimeMS == m.time.Milliseconds()
+		})}
+	case m.calls.Err() != nil:
+		return fmt.Errorf("%w; it ran %v with %d units of fuel", m.calls.Err(), took.Round(time.Millisecond), m.used())
 	case m.ctx.Err() != nil:
 		return fmt.Errorf("%w: %v and %d units of fuel", stopped(m.ctx), took.Round(time.Millisecond), m.used())
 	}
-	return nil
+	return nil // the context's own clock is a little late
 }
 
-// charge takes fuel for what the host did, and now and then checks the time. It is
-// taken from the guest's own when it has come to a slice: to get at that takes
-// longer than the rest of a small host function.
+// charge takes fuel for what the host did, and now and then checks the time. The fuel is
+// taken from the guest's own when some has come together.
 func (m *meter) charge(cost int64) error {
 	m.owed += cost
-	if m.charges++; m.charges%chargesPerClock == 0 {
-		if err := m.check(); err != nil {
+	if m.unseen += cost; m.unseen >= lookFuel {
+		if err := m.check(time.Now()); err != nil {
 			return err
 		}
 	}
-	if m.owed < m.slice || m.left == nil {
+	if m.owed < min(owedFuel, m.fuel) || m.left == nil {
 		return nil
 	}
 	more, err := m.refuel(int64(m.left.Get()))
@@ -165,13 +215,34 @@ func (m *meter) charge(cost int64) error {
 // settle returns an error if a call that has ended used more fuel than it may: of what
 // it owes, it may have paid nothing yet.
 func (m *meter) settle() error {
-	if m.charges == 0 {
+	if m.owed == 0 {
 		return nil
 	}
 	if used := m.used(); used > m.fuel {
-		return &stop{&fuel.Error{Limit: m.fuel, Used: used}}
+		return &stop{m.spent(&fuel.Error{Limit: m.fuel, Used: used})}
 	}
 	return nil
+}
+
+// spent adds to the error of a call that used all its fuel what to do about it.
+func (m *meter) spent(err error) error {
+	remedy := m.remedy("limits.fuel", "limits.fuel", func(l *abi.Limits) bool { return l.Fuel == m.fuel })
+	if remedy == "" {
+		return fmt.Errorf("%w: the plugin may loop without end", err)
+	}
+	return fmt.Errorf("%w: the plugin may loop without end, or %s", err, remedy)
+}
+
+// remedy says which key raises a limit, the plugin's JSON's or its manifest's if that is as
+// low; "" if none does.
+func (m *meter) remedy(key, inManifest string, sets func(*abi.Limits) bool) string {
+	switch {
+	case m.asked == nil:
+		return ""
+	case sets(m.asked):
+		return "raise " + inManifest + " in its manifest"
+	}
+	return "raise " + key
 }
 
 // used is how much fuel the call has used, 0 if the guest is not metered.
@@ -195,11 +266,16 @@ func (s *stop) Unwrap() error { return s.error }
 type timeLimitError struct {
 	limit, took time.Duration
 	fuel        int64
+	remedy      string // "" if there is none
 }
 
 // Error names the limit and what was used.
 func (e *timeLimitError) Error() string {
-	return fmt.Sprintf("ran longer than its time limit of %v: %v and %d units of fuel", e.limit, e.took.Round(time.Millisecond), e.fuel)
+	text := fmt.Sprintf("ran longer than its time limit of %v: %v and %d units of fuel", e.limit, e.took.Round(time.Millisecond), e.fuel)
+	if e.remedy != "" {
+		text += "; " + e.remedy
+	}
+	return text
 }
 
 // Unwrap makes it a context.DeadlineExceeded.

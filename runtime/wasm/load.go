@@ -26,6 +26,7 @@ const (
 	DefaultTimeout     = 500 * time.Millisecond
 	DefaultInstances   = 4
 	DefaultHostCalls   = 1000
+	DefaultApartCalls  = 20_000 // of the host in Tick and Synchronize: 15 of them for each of 1,300 containers
 	MaxConfig          = 1 << 20
 	MaxModule          = preflight.MaxModule // bytes of a module
 
@@ -40,7 +41,7 @@ type PluginOptions struct {
 	Fuel        int64         // of one hook: units of about an instruction each, see package fuel; less by default if it is interpreted
 	Timeout     time.Duration // of one hook, from when it runs
 	Instances   int           // how many may exist at a time
-	HostCalls   int           // of one hook
+	HostCalls   int           // of one hook; by default Tick and Synchronize have more
 	State       string        // abi.StateNone or its like, if it is not to be the manifest's
 
 	// Granted is what the plugin may have of what it declares; abi.DefaultGrant() if 0.
@@ -147,7 +148,7 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 	p := &guests{
 		id: id, log: o.Log.With("plugin", id), config: o.Config,
 		terms: t, static: m.Manifest != nil, options: o, kv: o.KV, metrics: o.Metrics, features: o.Features,
-		memory: e.memory, share: newTurns(e.running.share()), turns: e.running, pages: m.Memory.Min, mutable: len(mutable),
+		memory: e.memory, share: newTurns(e.running.share()), slows: e.slows, turns: e.running, pages: m.Memory.Min, mutable: len(mutable),
 	}
 	_, p.begin = o.allowances(interpret)
 	if p.lease, err = e.codeOf(ctx, how, interpret, o.Compiled, code); err != nil {

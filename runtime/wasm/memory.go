@@ -22,7 +22,7 @@ var errNoRoom = errors.New("do not fit into the memory budget of all guests")
 func (b *memoryBudget) take(n int64) error {
 	if used := b.used.Add(n); used > b.limit {
 		b.used.Add(-n)
-		return fmt.Errorf("%.4g MiB more %w: %.4g of %.4g MiB are taken", mib(n), errNoRoom, mib(used-n), mib(b.limit))
+		return fmt.Errorf("%.4g MiB more %w: %.4g of %.4g MiB are taken; raise the setting guest-memory", mib(n), errNoRoom, mib(used-n), mib(b.limit))
 	}
 	return nil
 }

@@ -61,7 +61,9 @@ var (
 // log is the host function. A level that is none counts as the nearest.
 func log(f *frame) int64 {
 	level := levels[min(max(f.i32(0), abi.LogDebug), abi.LogError)]
-	f.output.say(level, f.bytes(1))
+	text := f.bytes(1)
+	f.moved += min(len(text), maxLine)
+	f.output.say(level, text)
 	return 0
 }
 

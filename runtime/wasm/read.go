@@ -6,6 +6,7 @@ package wasm
 
 import (
 	"encoding/binary"
+	"iter"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -44,30 +45,47 @@ func mapGet(f *frame) int64 {
 	if errno != abi.OK {
 		return int64(errno)
 	}
-	v, errno := f.event.Lookup(f.object(0), f.field(1), key)
-	return answer(f, 4, v, f.denied(f.object(0), f.field(1), errno))
+	v := ""
+	if errno = f.denied(f.object(0), f.field(1), abi.OK); errno == abi.OK {
+		v, errno = f.event.Lookup(f.object(0), f.field(1), key)
+	}
+	return answer(f, 4, v, errno)
 }
 
 // mapDump writes a whole map as abi.AppendEntries does. The order is that of the
 // request where it has one (env, which may repeat a name), else by key.
 func mapDump(f *frame) int64 {
-	entries, errno := f.event.Entries(f.object(0), f.field(1))
+	errno := f.denied(f.object(0), f.field(1), abi.OK)
+	var entries iter.Seq2[string, string]
+	if errno == abi.OK {
+		entries, errno = f.event.Entries(f.object(0), f.field(1))
+	}
 	if errno == abi.OK {
 		f.scratch = abi.AppendEntries(f.scratch[:0], entries)
+		f.elements(int(binary.LittleEndian.Uint32(f.scratch)))
 	}
-	return answer(f, 2, f.scratch, f.denied(f.object(0), f.field(1), errno))
+	return answer(f, 2, f.scratch, errno)
 }
 
 // listDump writes a whole list or set as abi.AppendList does.
 func listDump(f *frame) int64 {
-	list, errno := f.event.List(f.object(0), f.field(1))
+	errno := f.denied(f.object(0), f.field(1), abi.OK)
+	var list []string
+	if errno == abi.OK {
+		list, errno = f.event.List(f.object(0), f.field(1))
+	}
 	if errno == abi.OK {
 		f.scratch = abi.AppendList(f.scratch[:0], list)
+		f.elements(len(list))
 	}
-	return answer(f, 2, f.scratch, f.denied(f.object(0), f.field(1), errno))
+	return answer(f, 2, f.scratch, errno)
 }
 
+// elements makes the guest pay for the entries or elements that a host function went through.
+func (c *call) elements(n int) { c.work += n * elementFuel }
+
 func criRaw(f *frame) int64 {
+	f.work += fileFuel // of a large request there may be little that the plugin may see
 	raw, errno := f.event.Raw(f.of.has)
 	return answer(f, 0, raw, errno)
 }
@@ -77,6 +95,7 @@ func cgroupGet(f *frame) int64 {
 	if errno != abi.OK {
 		return int64(errno)
 	}
+	f.work += fileFuel
 	v, errno := f.event.ReadFile(f.output.ctx, f.object(0), file)
 	return answer(f, 3, v, errno)
 }
@@ -111,6 +130,7 @@ func containerList(f *frame) int64 {
 }
 
 func (f *frame) handles(i int, list []abi.Object, errno abi.Errno) int64 {
+	f.elements(len(list))
 	f.scratch = f.scratch[:0]
 	for _, h := range list {
 		f.scratch = binary.LittleEndian.AppendUint32(f.scratch, uint32(h))

@@ -80,6 +80,7 @@ func (t *terms) lower(l abi.Limits) {
 	a := &t.hook
 	a.fuel = min(a.fuel, cmp.Or(l.Fuel, a.fuel))
 	a.hostCalls = min(a.hostCalls, cmp.Or(int(l.HostCalls), a.hostCalls))
+	a.apartCalls = min(a.apartCalls, cmp.Or(int(l.HostCalls), a.apartCalls))
 	if ms := l.TimeMS; ms > 0 && ms < a.time.Milliseconds() {
 		a.time = time.Duration(ms) * time.Millisecond
 	}

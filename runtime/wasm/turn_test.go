@@ -10,16 +10,31 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// looking is a plugin whose calls are looked at when they have ended.
-type looking struct {
-	plugin.Plugin
-	after func(context.Context)
+// within calls f as a chain calls a plugin, within the time that all plugins of a call have.
+func within(t testing.TB, limit time.Duration, f func(context.Context, plugin.Event, *plugin.Adjustment) error) {
+	t.Helper()
+	called := false
+	p := function{call: func(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+		called = true
+		return f(ctx, ev, adj)
+	}}
+	chain := plugin.NewChain(slog.New(slog.DiscardHandler), v2{}, nil,
+		plugin.Member{ID: "10-p", Plugin: p, Metered: true, Policy: plugin.Fail, Hooks: abi.HookSetOf(abi.PreCreateContainer), Capabilities: abi.AllCapabilities})
+	ctx, end := plugin.WithCallTime(t.Context(), limit)
+	defer end()
+	if _, err := chain.Dispatch(ctx, newEvent()); err != nil || !called {
+		t.Errorf("called %v: %v", called, err)
+	}
 }
 
-func (l looking) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
-	err := l.Plugin.Call(ctx, ev, adj)
-	l.after(ctx)
-	return err
+// function is a plugin that is one Go function.
+type function struct {
+	plugin.Plugin
+	call func(context.Context, plugin.Event, *plugin.Adjustment) error
+}
+
+func (f function) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+	return f.call(ctx, ev, adj)
 }
 
 // TestWaitingCountsOnce lets a call wait for a turn in which it can make an instance: that is
@@ -42,19 +57,12 @@ func TestWaitingCountsOnce(t *testing.T) {
 	<-ev.reading
 	time.AfterFunc(300*time.Millisecond, cancel)
 
-	seen := false
-	p := looking{other, func(ctx context.Context) {
-		seen = true
+	within(t, time.Second, func(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+		err := other.Call(ctx, ev, adj)
 		if runs := time.Since(plugin.CallTimeOf(ctx).Runs()); runs < 0 {
 			t.Errorf("the plugin has run for %v", runs)
 		}
-	}}
-	chain := plugin.NewChain(slog.New(slog.DiscardHandler), v2{}, nil,
-		plugin.Member{ID: "10-quota", Plugin: p, Metered: true, Policy: plugin.Fail, Hooks: abi.HookSetOf(abi.PreCreateContainer), Capabilities: abi.AllCapabilities})
-	limited, end := plugin.WithCallTime(t.Context(), time.Second)
-	defer end()
-	if _, err := chain.Dispatch(limited, newEvent()); err != nil || !seen {
-		t.Errorf("the call that waited: %v", err)
-	}
+		return err
+	})
 	<-ended
 }

@@ -49,6 +49,7 @@ func listSet(f *frame) int64 {
 	if !abi.EachElement(encoded, func(e string) bool { list = append(list, e); return true }) {
 		return int64(abi.Invalid)
 	}
+	f.elements(len(list))
 	return done(f.adj.SetList(f.object(0), f.field(1), list))
 }
 

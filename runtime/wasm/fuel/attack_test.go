@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -130,7 +132,7 @@ func call(t *testing.T, r wazero.Runtime, original []byte, limit int64) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	meter := fuel.NewMeter(limit, fuel.Slice)
+	meter := fuel.NewMeter(limit, fuel.MaxSlice)
 	ctx := context.WithValue(t.Context(), meterKey{}, &meter)
 	m, err := r.InstantiateWithConfig(ctx, rewritten, wazero.NewModuleConfig().WithName("").WithStartFunctions())
 	if err != nil {
@@ -211,9 +213,10 @@ func TestOptions(t *testing.T) {
 }
 
 func TestMeter(t *testing.T) {
-	m := fuel.NewMeter(2*fuel.Slice+100, fuel.Slice)
+	const slice = fuel.FirstSlice
+	m := fuel.NewMeter(2*slice+100, slice)
 	left, total := int64(0), int64(0)
-	for i, want := range []int64{fuel.Slice, fuel.Slice, 100 - 2*7, 0} {
+	for i, want := range []int64{slice, slice, 100 - 2*7, 0} {
 		var err error
 		if left, err = m.Refuel(left); err != nil || left != want {
 			t.Fatalf("slice %d is %d, %v; want %d", i, left, err, want)
@@ -229,8 +232,37 @@ func TestMeter(t *testing.T) {
 	}
 	_, err := m.Refuel(-1)
 	var spent *fuel.Error
-	if !errors.As(err, &spent) || *spent != (fuel.Error{Limit: 2*fuel.Slice + 100, Used: 2*fuel.Slice + 101}) {
+	if !errors.As(err, &spent) || *spent != (fuel.Error{Limit: 2*slice + 100, Used: 2*slice + 101}) {
 		t.Errorf("got %v, want the account", err)
+	}
+}
+
+// TestPace shows that slices are to take a millisecond each: those of a guest that waits for
+// memory become short at once, and those of a fast one grow, up to a bound.
+func TestPace(t *testing.T) {
+	m := fuel.NewMeter(math.MaxInt64, fuel.MaxSlice)
+	left := int64(0)
+	for i, step := range []struct {
+		took time.Duration // by the slice before
+		want int64
+	}{
+		{0, fuel.FirstSlice}, {4 * time.Millisecond, 5_000}, {time.Millisecond, 5_000}, {time.Microsecond, 20_000},
+		{time.Microsecond, 80_000}, {0, fuel.MaxSlice}, {20 * time.Millisecond, 5_000}, {time.Hour, 1_000},
+	} {
+		if i > 0 {
+			m.Pace(step.took)
+		}
+		var err error
+		if left, err = m.Refuel(0); err != nil || left != step.want {
+			t.Errorf("slice %d is %d, %v, after one of %v; want %d", i, left, err, step.took, step.want)
+		}
+	}
+	short := fuel.NewMeter(math.MaxInt64, 2_000) // an interpreted guest's
+	if short.Pace(time.Nanosecond); short.Used(0) != 0 {
+		t.Error("to pace a guest is no use of fuel")
+	}
+	if left, _ = short.Refuel(0); left != 2_000 {
+		t.Errorf("a slice is %d, and may be 2000 at most", left)
 	}
 }
 

@@ -1,0 +1,33 @@
+;; Takes square roots for some 15 million units of fuel, and returns 0.
+(module
+  (memory (export "memory") 1)
+  (data (i32.const 0) "{\"name\":\"slow-and-good\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\"]}")
+
+  (func (export "wp_abi") (result i32) (i32.const 0x10000))
+  (func (export "wp_manifest") (result i64) (i64.const 71)) ;; pointer 0, length 71
+  (func $wp_hook (export "wp_hook") (param $hook i32) (result i32)
+    (local $n i32) (local $x f64)
+    (local.set $x (f64.const 1e300))
+    (loop $again
+      (local.set $x (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $x)))))))
+      (local.set $x (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $x)))))))
+      (local.set $x (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $x)))))))
+      (local.set $x (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $x)))))))
+      (local.set $x (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $x)))))))
+      (local.set $x (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $x)))))))
+      (local.set $x (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $x)))))))
+      (local.set $x (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $x)))))))
+      (local.set $x (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $x)))))))
+      (local.set $x (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $x)))))))
+      (local.set $x (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $x)))))))
+      (local.set $x (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $x)))))))
+      (local.set $x (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $x)))))))
+      (local.set $x (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $x)))))))
+      (local.set $x (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $x)))))))
+      (local.set $x (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $x)))))))
+      (local.set $x (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $x)))))))
+      (local.set $x (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $x)))))))
+      (local.set $x (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $x)))))))
+      (local.set $x (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $x)))))))
+      (br_if $again (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const 70000))))
+    (i32.const 0)))
