@@ -59,10 +59,19 @@ func (e *event) answered(resp proto.Message, store *pods.Store) {
 	}
 }
 
-// asked is the request as kubelet sent it, of a pod: nobody asks for a
-// container's, which would have to be decoded once more.
+// asked is the request as kubelet sent it, where the store wants it: of a pod, and of a
+// container whose pod's config is not fully known. Others would have to be decoded
+// once more for nobody.
 func (c *call) asked() proto.Message {
-	if _, pod := c.req.(*runtimeapi.RunPodSandboxRequest); !pod || !c.dirty {
+	wanted := false
+	switch r := c.req.(type) {
+	case *runtimeapi.RunPodSandboxRequest:
+		wanted = true
+	case *runtimeapi.CreateContainerRequest:
+		pod, _ := c.Store.Pod(r.GetPodSandboxId())
+		wanted = pod.Untold != 0
+	}
+	if !wanted || !c.dirty {
 		return c.req
 	}
 	asked := c.method.NewRequest()

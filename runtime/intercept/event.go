@@ -262,6 +262,8 @@ func (e *event) ReadFile(ctx context.Context, o abi.Object, file string) (string
 	case e.cgroups == nil:
 		return "", abi.Unsupported
 	}
+	ctx, cancel := context.WithTimeout(ctx, locateTime)
+	defer cancel()
 	group, err := locator{e.store, e.backend, e.cgroups}.group(ctx, obj)
 	if err != nil {
 		return "", plugin.ErrnoOf(err)

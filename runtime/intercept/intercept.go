@@ -18,8 +18,12 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
-// How long host work may take that no plugin's own limit bounds.
-const readThroughTime = 2 * time.Second
+// How long host work may take that no plugin's own limit bounds. locateTime is spent
+// while a plugin waits for what it reads; the runtime's answer comes for later reads.
+const (
+	readThroughTime = 2 * time.Second
+	locateTime      = 50 * time.Millisecond
+)
 
 // errBusy is why a write to another object is dropped.
 var errBusy = errors.New("too many post hooks and writes are waiting")

@@ -185,10 +185,13 @@ func TestNothingIsLaidOverWithoutAChange(t *testing.T) {
 // was made: the labels and annotations that kubelet no longer sends are not put
 // back, and only a cgroup parent below kubelet's is a plugin's.
 func TestOverlayAfterARestart(t *testing.T) {
-	for _, tt := range []struct{ name, told, want string }{
-		{"no change", "/kubepods/burstable/podu1", "/kubepods/burstable/podu1"},
-		{"moved by a plugin", "/kubepods/burstable/podu1/batch", "/kubepods/burstable/podu1/batch"},
-		{"another root of the hierarchy", "/docker/ab12/kubepods/burstable/podu1", "/kubepods/burstable/podu1"},
+	const cgroupfs, slice = "/kubepods/burstable/podu1", "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podu1.slice"
+	for _, tt := range []struct{ name, told, kubelets, want string }{
+		{"no change", cgroupfs, cgroupfs, cgroupfs},
+		{"moved by a plugin", cgroupfs + "/batch", cgroupfs, cgroupfs + "/batch"},
+		{"another root of the hierarchy", "/docker/ab12/kubepods/burstable/podu1", cgroupfs, cgroupfs},
+		{"a slice as CRI-O tells it", "kubepods-burstable-podu1.slice", slice, slice},
+		{"a slice, moved by a plugin", "kubepods-burstable-podu1-batch.slice", slice, "kubepods-burstable-podu1-batch.slice"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, nothing)})
@@ -196,14 +199,14 @@ func TestOverlayAfterARestart(t *testing.T) {
 			told.Labels["team"], told.Annotations["team/owner"] = "red", "bob"
 			told.Linux.CgroupParent = tt.told
 			n.backend.tellPod("pod1", told)
-			frame, err := n.call(t.Context(), "CreateContainer", createRequest(), &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
+			req, want := createRequest(), createRequest()
+			req.SandboxConfig.Linux.CgroupParent, want.SandboxConfig.Linux.CgroupParent = tt.kubelets, tt.want
+			frame, err := n.call(t.Context(), "CreateContainer", req, &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
 			n.must(err)
-			want := createRequest()
-			want.SandboxConfig.Linux.CgroupParent = tt.want
 			if diff := cmp.Diff(want, decodeSent[runtimeapi.CreateContainerRequest](n), protocmp.Transform()); diff != "" {
 				t.Errorf("sent (-want +got):\n%s", diff)
 			}
-			if touched := n.sent != frame; touched != (tt.want != podConfig().Linux.CgroupParent) {
+			if touched := n.sent != frame; touched != (tt.want != tt.kubelets) {
 				t.Errorf("the request was encoded anew: %v", touched)
 			}
 		})
@@ -229,5 +232,24 @@ func TestUpdateByIDPrefixTakesTheContainersTurn(t *testing.T) {
 	}
 	if !ended {
 		t.Error("the update went on before the earlier turn had ended")
+	}
+}
+
+// A pod that the runtime told little of is known again by the config that kubelet sends
+// with a container, and not by what a plugin makes of that one container.
+func TestPodIsToldByKubeletsNextContainer(t *testing.T) {
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return adj.SetText(abi.Pod, abi.PodCgroupParent, "/kubepods/burstable/podu1/one")
+	})})
+	n.backend.pods = map[string]*runtimeapi.PodSandboxStatusResponse{
+		"pod1": {Status: &runtimeapi.PodSandboxStatus{Id: "pod1", Metadata: podConfig().Metadata}},
+	}
+	_, err := n.call(t.Context(), "CreateContainer", createRequest(), &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
+	n.must(err)
+	if got := decodeSent[runtimeapi.CreateContainerRequest](n).SandboxConfig.Linux.CgroupParent; got != "/kubepods/burstable/podu1/one" {
+		t.Errorf("the container's cgroup parent is %s", got)
+	}
+	if pod, _ := n.store.Pod("pod1"); pod.Untold != 0 || !proto.Equal(pod.Config, podConfig()) {
+		t.Errorf("untold %b, %v", pod.Untold, pod.Config)
 	}
 }

@@ -223,7 +223,7 @@ func overlay(config *runtimeapi.PodSandboxConfig, pod pods.Pod) bool {
 		return false
 	}
 	kubelets, parent := config.GetLinux().GetCgroupParent(), pod.Config.GetLinux().GetCgroupParent()
-	changed, moved := false, plugin.BelowParent(kubelets, parent)
+	changed, moved := false, plugin.BelowParent(kubelets, parent) && !plugin.BelowParent(parent, kubelets)
 	if pod.Asked != nil {
 		moved = parent != pod.Asked.GetLinux().GetCgroupParent()
 		changed = overlayMap(&config.Labels, pod.Asked.GetLabels(), pod.Config.GetLabels())

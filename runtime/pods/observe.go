@@ -24,7 +24,7 @@ func (s *Store) Observe(asked, sent, resp proto.Message) {
 	case *runtimeapi.UpdatePodSandboxResourcesRequest:
 		s.updatedPod(req)
 	case *runtimeapi.CreateContainerRequest:
-		s.createdContainer(req, as[*runtimeapi.CreateContainerResponse](resp))
+		s.createdContainer(as[*runtimeapi.CreateContainerRequest](asked), req, as[*runtimeapi.CreateContainerResponse](resp))
 	case *runtimeapi.StartContainerRequest:
 		s.editContainer(req.GetContainerId(), inState(runtimeapi.ContainerState_CONTAINER_RUNNING))
 	case *runtimeapi.StopContainerRequest:
@@ -109,21 +109,32 @@ func (s *Store) updatedPod(req *runtimeapi.UpdatePodSandboxResourcesRequest) {
 	})
 }
 
-func (s *Store) createdContainer(sent *runtimeapi.CreateContainerRequest, resp *runtimeapi.CreateContainerResponse) {
+func (s *Store) createdContainer(asked, sent *runtimeapi.CreateContainerRequest, resp *runtimeapi.CreateContainerResponse) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// The pod may be given by a prefix of its ID.
 	podID, pod, _ := s.pods.find(sent.GetPodSandboxId())
-	if config := sent.GetSandboxConfig(); pod.Untold != 0 && config.GetMetadata() != nil { // it tells the pod's whole config again
-		s.pods.edit(podID, func(p Pod) Pod {
-			p.Config, p.Untold = config, 0
-			return p
-		})
+	if config := asked.GetSandboxConfig(); pod.Untold != 0 && config.GetMetadata() != nil {
+		s.pods.edit(podID, func(p Pod) Pod { return toldByKubelet(p, config) })
 	}
 	s.addContainer(Container{
 		ID: resp.GetContainerId(), PodID: podID, Config: sent.GetConfig(),
 		CgroupParent: sent.GetSandboxConfig().GetLinux().GetCgroupParent(),
 	})
+}
+
+// toldByKubelet takes the config that kubelet sends with each container for what nobody
+// told of the pod. A cgroup parent that was told stays: a plugin may have chosen it.
+func toldByKubelet(p Pod, config *runtimeapi.PodSandboxConfig) Pod {
+	if parent := p.Config.GetLinux().GetCgroupParent(); parent != "" && parent != config.GetLinux().GetCgroupParent() {
+		config = proto.CloneOf(config)
+		if config.Linux == nil {
+			config.Linux = &runtimeapi.LinuxPodSandboxConfig{}
+		}
+		config.Linux.CgroupParent = parent
+	}
+	p.Config, p.Untold = config, 0
+	return p
 }
 
 // addContainer puts a container that was just made. It needs the lock.
