@@ -34,7 +34,7 @@ func (a *Adjustment) Refusal() *WriteError {
 	return e
 }
 
-// WhyRefused returns a plugin's error with the reasons for the refusals that had the number
+// WhyRefused returns what a plugin failed with, and adds the reasons for the refusals that had the number
 // with which the plugin failed.
 func (a *Adjustment) WhyRefused(failure string, errno abi.Errno) string {
 	var reasons []string

@@ -68,7 +68,7 @@ func (c *call) verdict(code int32) error {
 	case code < 0 && c.reason != "":
 		return errors.New(c.adj.WhyRefused("failed: "+c.reason, abi.Errno(code)))
 	case code < 0:
-		return errors.New(c.adj.WhyRefused(fmt.Sprintf("failed without a reason: it returned %d (%v)", code, abi.Errno(code)), abi.Errno(code)))
+		return fmt.Errorf("failed without a reason: it returned %d (%w)%s", code, abi.Errno(code), c.adj.WhyRefused("", abi.Errno(code)))
 	case code == abi.Reject && refusal != nil:
 		return refusal
 	case code == abi.Reject:
