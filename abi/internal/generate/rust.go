@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
 // rust is the Rust SDK's module of tables, constants and host functions.
@@ -240,6 +241,31 @@ pub static RECORDS: [RecordInfo; %d] = [
 		w.f("\n/// The hooks in which `cgroup_set` takes a %s, one bit each.\npub const CGROUP_%s: u64 = %#x;\n",
 			o, strings.ToUpper(o.String()), uint64(abi.CgroupWritable(o)))
 	}
+	w.files()
+}
+
+// files writes the names of the cgroup files that plugins may write, for tests of plugins.
+func (w *rustWriter) files() {
+	w.f(`
+/// A cgroup file that plugins may write. Ways are 1 for `+"`cgroup_set`, 2 for `unified`"+` and 3 for both.
+pub struct CgroupFile {
+    /// The cgroup v2 name, in which `+"`<size>`"+` is a size of huge pages.
+    pub name: &'static str,
+    /// The ways of a pod's.
+    pub pod: u8,
+    /// The ways of a container's.
+    pub container: u8,
+}
+
+/// The table of cgroup files that plugins may write.
+#[rustfmt::skip]
+pub static CGROUP_FILES: [CgroupFile; %d] = [
+`, len(rules.Files))
+	for i := range rules.Files {
+		x := &rules.Files[i]
+		w.f("    CgroupFile { name: %q, pod: %d, container: %d },\n", x.Name, x.Pod, x.Container)
+	}
+	w.f("];\n")
 }
 
 func (w *rustWriter) constants(c *constantSet) {

@@ -600,6 +600,49 @@ pub const CGROUP_POD: u64 = 0x2000000006;
 /// The hooks in which `cgroup_set` takes a container, one bit each.
 pub const CGROUP_CONTAINER: u64 = 0x1f8;
 
+/// A cgroup file that plugins may write. Ways are 1 for `cgroup_set`, 2 for `unified` and 3 for both.
+pub struct CgroupFile {
+    /// The cgroup v2 name, in which `<size>` is a size of huge pages.
+    pub name: &'static str,
+    /// The ways of a pod's.
+    pub pod: u8,
+    /// The ways of a container's.
+    pub container: u8,
+}
+
+/// The table of cgroup files that plugins may write.
+#[rustfmt::skip]
+pub static CGROUP_FILES: [CgroupFile; 28] = [
+    CgroupFile { name: "cpu.weight", pod: 2, container: 2 },
+    CgroupFile { name: "cpu.weight.nice", pod: 2, container: 2 },
+    CgroupFile { name: "cpu.max", pod: 2, container: 2 },
+    CgroupFile { name: "cpu.max.burst", pod: 3, container: 3 },
+    CgroupFile { name: "cpu.idle", pod: 3, container: 3 },
+    CgroupFile { name: "cpu.uclamp.min", pod: 2, container: 2 },
+    CgroupFile { name: "cpu.uclamp.max", pod: 2, container: 2 },
+    CgroupFile { name: "cpu.bvt_warp_ns", pod: 3, container: 3 },
+    CgroupFile { name: "memory.min", pod: 2, container: 2 },
+    CgroupFile { name: "memory.low", pod: 2, container: 2 },
+    CgroupFile { name: "memory.high", pod: 3, container: 3 },
+    CgroupFile { name: "memory.max", pod: 2, container: 2 },
+    CgroupFile { name: "memory.swap.high", pod: 2, container: 2 },
+    CgroupFile { name: "memory.swap.max", pod: 2, container: 2 },
+    CgroupFile { name: "memory.zswap.max", pod: 2, container: 2 },
+    CgroupFile { name: "memory.oom.group", pod: 2, container: 2 },
+    CgroupFile { name: "io.weight", pod: 2, container: 2 },
+    CgroupFile { name: "io.bfq.weight", pod: 2, container: 2 },
+    CgroupFile { name: "io.max", pod: 2, container: 2 },
+    CgroupFile { name: "io.latency", pod: 3, container: 3 },
+    CgroupFile { name: "io.prio.class", pod: 2, container: 2 },
+    CgroupFile { name: "pids.max", pod: 2, container: 2 },
+    CgroupFile { name: "cpuset.cpus", pod: 2, container: 2 },
+    CgroupFile { name: "cpuset.mems", pod: 2, container: 2 },
+    CgroupFile { name: "hugetlb.<size>.max", pod: 2, container: 2 },
+    CgroupFile { name: "hugetlb.<size>.rsvd.max", pod: 2, container: 2 },
+    CgroupFile { name: "rdma.max", pod: 2, container: 2 },
+    CgroupFile { name: "misc.max", pod: 2, container: 2 },
+];
+
 /// The numbers of objects.
 pub mod object {
     /// `0`: the event.

@@ -203,6 +203,7 @@ impl Host {
         if self.cgroup.is_none() {
             return Err(Unsupported);
         }
+        check::file(of, file, check::CGROUP_SET)?;
         let target = target(of, id.as_deref(), &format!(" cgroup file {file}"));
         self.note(target, value.into())
     }

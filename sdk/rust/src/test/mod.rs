@@ -21,9 +21,9 @@
 //! ```
 //!
 //! What a plugin sets is held to the table of the ABI: which field there is, of which
-//! type, in which hook, with which capability, and in which range. It is no proxy: names
-//! of cgroup files, paths and images and the configuration's schema are not checked, fuel is
-//! not counted, no other plugin is there but in what a case has as `earlier`, and no runtime
+//! type, in which hook, with which capability, and in which range, and to the table of cgroup
+//! files. It is no proxy: values of cgroup files, paths, names of images and the
+//! configuration's schema are not checked, fuel is not counted, no other plugin is there but in what a case has as `earlier`, and no runtime
 //! is behind it. Statics keep their values from case to case. `wasmproxy plugin test` plays the same files to the built plugin in the
 //! proxy's own engine, loaded anew for each case.
 
