@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -48,6 +47,11 @@ func (k modules) options(d registry.Description) (wasm.PluginOptions, error) {
 // place implements kind. A guest's engine has its own way to stop it.
 func (k modules) place(m *member, d registry.Description) {
 	m.Metered = true
+	manifest := m.loaded.Manifest()
+	m.Rights.Declared, _ = manifest.Declared()
+	if lacks := m.Rights.Declared &^ granted(d); lacks != 0 {
+		m.Rights.Grant = grant(d, lacks)
+	}
 	if m.time = d.Timeout; m.time == 0 {
 		m.time = wasm.DefaultTimeout
 	}
@@ -78,9 +82,12 @@ func lack(d registry.Description, manifest abi.Manifest) string {
 	if lacks == 0 {
 		return ""
 	}
-	needs, _ := json.Marshal(lacks.Names())
-	grant, _ := json.Marshal((lacks | d.Grant).Names()) // names are no trouble to JSON
-	return fmt.Sprintf("plugin needs %s: add  \"grant\": %s  to %s", strings.Trim(string(needs), "[]"), grant, describing(d))
+	return fmt.Sprintf(`plugin needs "%s": %s`, strings.Join(lacks.Names(), `", "`), grant(d, lacks))
+}
+
+// grant says how the operator gives a module what it lacks, beside what it is granted.
+func grant(d registry.Description, lacks abi.CapabilitySet) string {
+	return plugin.Grant(lacks|d.Grant, describing(d))
 }
 
 // features are what this node has of what nodes may lack.
