@@ -103,7 +103,7 @@ func TestSlowPluginsDelayNoOthers(t *testing.T) {
 	n.put("30-quick.wasm", "noop")
 	n.put("30-quick.json", `{"failure-policy":"Fail","match":{"namespaces":["other"]}}`)
 	n.start(daemon.Run)
-	n.await("plugins in force", "10-slow", "20-slow", "30-quick")
+	n.awaitActive("10-slow", "20-slow", "30-quick")
 	var worst []time.Duration
 	for range attempts {
 		before, meanwhile := n.otherNamespace(t), time.Duration(0)

@@ -24,7 +24,6 @@ const (
 	maxOverrun  = 100 * time.Millisecond // of the budget, by a call
 	maxSlowdown = 50 * time.Millisecond  // of the 99th percentile of other calls
 	maxPause    = 100 * time.Millisecond // of runtime.GC
-	maxGrowth   = 64 << 20               // bytes of resident memory, while it happens
 	maxLeft     = 24 << 20               // once free memory was given back: 16 MiB of an instance that waits, and 8
 	attempts    = 5
 )
@@ -59,7 +58,7 @@ func (c cost) over(control cost) (over []string) {
 	if underRace {
 		return over
 	}
-	note(c.growth >= maxGrowth, "resident memory grew by %.1f MiB", float64(c.growth)/(1<<20))
+	note(c.growth >= maxGrowth(), "resident memory grew by %.1f MiB", float64(c.growth)/(1<<20))
 	note(c.left >= maxLeft, "resident memory stayed larger by %.1f MiB", float64(c.left)/(1<<20))
 	return over
 }
