@@ -28,11 +28,12 @@ func (s *slots) load(ctx context.Context, p *slot, v *version) {
 		v.announced = true
 		s.log.Info("plugin loading", "plugin", p.id)
 	}
-	ctx, v.cancel = context.WithCancel(ctx)
-	v.state = loading
+	ctx, cancel := context.WithCancel(ctx)
+	v.cancel, v.state = cancel, loading
 	s.busy[v.lane]++
 	d, l, kept, start := v.description, v.lane, p.kept, time.Now()
 	s.jobs.Go(func() {
+		defer cancel()
 		have, err := s.loader.open(ctx, d, kept, l == light)
 		heard := s.post(func(context.Context) {
 			s.busy[l]--
@@ -82,12 +83,13 @@ func (s *slots) promote(ctx context.Context, p *slot, v *version) {
 // introduce tells a version of the pods, aside, before it gets an event. The version
 // before it serves meanwhile.
 func (s *slots) introduce(ctx context.Context, p *slot, v *version, m member) {
-	ctx, v.cancel = context.WithCancel(ctx)
-	v.state = loading
+	ctx, cancel := context.WithCancel(ctx)
+	v.cancel, v.state = cancel, loading
 	m.loaded.acquire()
 	start := time.Now()
 	s.jobs.Go(func() {
 		defer m.loaded.release()
+		defer cancel()
 		err := s.daemon.introduce(ctx, m)
 		s.post(func(context.Context) {
 			v.took += time.Since(start)

@@ -27,6 +27,9 @@ type kind interface {
 	// open makes the plugin. With compiled, it is wasm.ErrNotCompiled if that would
 	// take the time of compiling.
 	open(ctx context.Context, d registry.Description, k kept, breaker *plugin.Breaker, compiled bool) (plugin.Plugin, error)
+	// static is the plugin's manifest, as far as it can be told without loading the
+	// plugin: settings may be wrong, and code broken.
+	static(d registry.Description) abi.Manifest
 	// place says how a chain is to ask the plugin.
 	place(m *member, d registry.Description)
 	// capabilities are those that the plugin has.

@@ -44,6 +44,16 @@ func (k modules) options(d registry.Description) (wasm.PluginOptions, error) {
 	return o, nil
 }
 
+// static implements kind.
+func (k modules) static(d registry.Description) abi.Manifest {
+	module, err := d.ReadAnyModule()
+	if err != nil {
+		return abi.Manifest{}
+	}
+	manifest, _ := wasm.StaticManifest(module)
+	return manifest
+}
+
 // place implements kind. A guest's engine has its own way to stop it.
 func (k modules) place(m *member, d registry.Description) {
 	m.Metered = true

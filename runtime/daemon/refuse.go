@@ -9,7 +9,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
-	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
 // makingHooks are refused for a plugin that must not be ignored if nobody knows which
@@ -36,17 +35,6 @@ func refusedHooks(d registry.Description, static abi.Manifest) abi.HookSet {
 		}
 	}
 	return hooks & before
-}
-
-// staticManifest is a module's manifest, as far as it can be told without loading the
-// module: its settings may be wrong, and its code broken.
-func staticManifest(d registry.Description) abi.Manifest {
-	module, err := d.ReadAnyModule()
-	if err != nil {
-		return abi.Manifest{}
-	}
-	manifest, _ := wasm.StaticManifest(module)
-	return manifest
 }
 
 // refusing is the place of a plugin that must not be ignored and is not there.

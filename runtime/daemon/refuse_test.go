@@ -100,6 +100,7 @@ func TestPluginThatIsNotLoadedRefusesItsOwnHooks(t *testing.T) {
 		{"no hooks in its file", `{"failure-policy": "Fail", "runtime-hooks": [], "config": {"lable": ""}}`, string(guard), ""},
 		{"a match in its file", `{"failure-policy": "Fail", "match": {"namespaces": ["prod"]}, "config": {"lable": ""}}`, string(guard), ""},
 		{"a match in its manifest", `{"failure-policy": "Fail"}`, manifestFirst(cut, manifest(`, "match": {"namespaces": ["!test"]}`)), ""},
+		{"a match in its manifest, and hooks in its file", `{"failure-policy": "Fail", "runtime-hooks": ["PreExec"]}`, manifestFirst(cut, manifest(`, "match": {"namespaces": ["!test"]}`)), ""},
 		{"a match in its manifest that fits", `{"failure-policy": "Fail"}`, manifestFirst(cut, manifest(`, "match": {"namespaces": ["test"]}`)), "Exec"},
 		{"under Ignore", `{"config": {"lable": "tier=gold"}}`, string(guard), ""},
 	} {

@@ -120,8 +120,8 @@ func (s *slots) want(all []registry.Description) {
 func (s *slots) describe(p *slot, d registry.Description) {
 	known := reflect.DeepEqual(p.description, d)
 	p.description = d
-	if !known && p.active == nil && d.Policy == plugin.Fail && !d.HooksNamed {
-		p.static = staticManifest(d)
+	if !known && p.active == nil && d.Policy == plugin.Fail {
+		p.static = s.loader.kind(d).static(d)
 	}
 	switch from := source(d); {
 	case p.active != nil && p.active.source == from:

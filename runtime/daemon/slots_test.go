@@ -265,3 +265,23 @@ func TestSynchronizeIsTriedAgain(t *testing.T) {
 		t.Errorf("the same failure is logged %d times", got)
 	}
 }
+
+// A plugin for which there is no memory left is tried again: its files need not change once there is.
+func TestPluginWithoutMemoryIsTriedAgain(t *testing.T) {
+	n := newNode(t)
+	n.config.GuestMemory = "80Mi"
+	for _, id := range []string{"10-hungry", "20-hungry"} { // 62.5 MiB each
+		n.put(id+".wasm", "memory-hungry")
+		n.put(id+".json", `{"limits": {"memory": "64Mi"}}`)
+	}
+	n.start(daemon.Run)
+	n.await("plugin not loaded", "hungry", "do not fit into the memory budget of all guests")
+	n.await("plugins in force", "hungry")
+	loaded := "10-hungry"
+	if strings.Contains(n.log.String(), `msg="plugin loaded" plugin=20-hungry`) {
+		loaded = "20-hungry"
+	}
+	n.remove(loaded + ".wasm")
+	n.await("plugin removed", loaded)
+	n.await("plugin loaded", "hungry")
+}

@@ -61,9 +61,9 @@ func chained(o intercept.Options, members []member) []plugin.Member {
 // with a sweep.
 func (d *daemon) introduce(ctx context.Context, m member) error {
 	until := time.Now().Add(d.sweepTime)
-	late := func() bool { return ctx.Err() != nil || !time.Now().Before(until) }
+	late := func() bool { return ctx.Err() != nil || !time.Now().Before(until) } // or nobody wants it any more
 	left, err := m.loaded.synchronized.Sweep(ctx, d.options([]member{m}), m.Member, late)
-	if err == nil && left > 0 {
+	if err == nil && left > 0 && ctx.Err() == nil {
 		d.log.WarnContext(ctx, "plugin is in force before it was told of all pods", "plugin", m.ID, "left", left)
 	}
 	return err

@@ -34,6 +34,17 @@ func ParseJob(argument string) (Job, error) {
 	return j, nil
 }
 
+// WallError says that a compilation was ended by the clock. That it came to it is the doing
+// of the node: what takes so much by itself meets the limit of processor time before.
+type WallError struct {
+	Limit time.Duration
+}
+
+// Error names the limit.
+func (e *WallError) Error() string {
+	return fmt.Sprintf("took longer than the %v that it may", e.Limit)
+}
+
 var errWall = errors.New("wall time is up")
 
 // runChild has the program do a job. The child ends when ctx does, and when we
@@ -65,7 +76,7 @@ func runChild(ctx context.Context, program, job string, module []byte, l Limits)
 func (l Limits) explain(ctx context.Context, state *os.ProcessState, err error, said, crash string) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errWall):
-		return fmt.Errorf("took longer than the %v that it may", l.Wall)
+		return &WallError{l.Wall}
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case state == nil:
