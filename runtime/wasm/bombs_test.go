@@ -27,6 +27,7 @@ type bomb struct {
 	functions int
 	body      []byte // of each: locals and code, without its length
 	globals   int    // mutable
+	silent    bool   // what its version is only running it tells
 	exports   int    // of the globals
 }
 
@@ -41,6 +42,9 @@ func (b bomb) module() []byte {
 	}
 	m = append(m, vector(7, exported(abi.ExportABI, 0, 0), exported(abi.ExportHook, 0, 1), exported(abi.ExportMemory, 2, 0))...)
 	version := fmt.Sprintf("\x00\x41%s\x0b", uleb(abi.Version))
+	if b.silent {
+		version = "\x00\x01" + version[1:] // a nop first
+	}
 	m = append(m, vector(10, append([]string{sized(version), sized("\x00\x41\x00\x0b")},
 		slices.Repeat([]string{sized(string(b.body))}, b.functions)...)...)...)
 	return withSection(m, abi.ManifestSection, []byte(`{"name":"bomb","version":"1","hooks":["PreCreateContainer"]}`))

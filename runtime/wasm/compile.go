@@ -11,6 +11,7 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/binary"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/codecache"
 )
 
@@ -113,6 +114,8 @@ func (e *Engine) codeOf(ctx context.Context, s settings, interpret, compiled boo
 	case e.disk != nil && !interpret:
 	case compiled:
 		return lease{}, ErrNotCompiled
+	case interpret:
+		return e.interpreted(module)
 	default:
 		return lease{cache: e.cache, end: func(context.Context) error { return nil }}, nil
 	}
@@ -132,6 +135,30 @@ func (e *Engine) codeOf(ctx context.Context, s settings, interpret, compiled boo
 		return lease{}, fmt.Errorf("compiling: %w", err)
 	}
 	return e.share(entry)
+}
+
+// What the interpreter may keep of a module. It works in this process, and makes up to
+// interpretedCost bytes of each byte of code.
+const (
+	maxInterpreted  = 3 << 20 // bytes of code with its metering; a guest of standard Go: 2.4 MiB
+	interpretedCost = 40
+)
+
+// interpreted takes what the code of a module needs, out of the budget of all guests.
+func (e *Engine) interpreted(module []byte) (lease, error) {
+	var size int64
+	for id, section := range sections(module) {
+		if id == binary.CodeSection {
+			size = int64(len(section))
+		}
+	}
+	if size > maxInterpreted {
+		return lease{}, fmt.Errorf("its code has %.3g MiB with its metering, too much to be interpreted: the limit is %.3g MiB; make it smaller, or let it be compiled (engine auto)", mib(size), mib(maxInterpreted))
+	}
+	if err := e.memory.take(size * interpretedCost); err != nil {
+		return lease{}, fmt.Errorf("interpreting its code: %w", err)
+	}
+	return lease{cache: e.cache, end: func(context.Context) error { e.memory.give(size * interpretedCost); return nil }}, nil
 }
 
 // sharedCode is the code of one entry of the disk cache, which all plugins made

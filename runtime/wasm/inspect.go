@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -36,7 +37,9 @@ type Inspection struct {
 }
 
 // Inspect examines a module that would be loaded with these options. It runs it only
-// where the manifest or the version cannot be told otherwise, and never configures it.
+// where the manifest or the version cannot be told otherwise, and never configures it. It
+// is compiled by a process of its own, with the limits of an Engine that has a CacheDir: the
+// running program is started with CompilerCommand, which calls RunCompiler.
 // An error means that the examination failed; what is wrong with the module is in
 // Problems.
 func Inspect(ctx context.Context, binary []byte, o PluginOptions) (in Inspection, err error) {
@@ -130,7 +133,12 @@ func (in *Inspection) problem(err error) {
 
 // run asks an instance for what is still missing.
 func (in *Inspection) run(ctx context.Context, m *preflight.Outline, o PluginOptions) error {
-	e, err := NewEngine(ctx, Options{Log: slog.New(slog.DiscardHandler)})
+	dir, err := os.MkdirTemp("", "wasmproxy-inspect-")
+	if err != nil {
+		return fmt.Errorf("inspecting the module: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	e, err := NewEngine(ctx, Options{Log: slog.New(slog.DiscardHandler), CacheDir: dir, Interpret: o.Interpret})
 	if err != nil {
 		return fmt.Errorf("inspecting the module: %w", err)
 	}

@@ -19,7 +19,7 @@
 // a name that begins with Reserved.
 //
 // The same module gives the same bytes, and the same call of it uses the same fuel,
-// compiled or interpreted.
+// compiled or interpreted, unless it branches by the bits of a NaN: engines choose them.
 package fuel
 
 import (
