@@ -119,7 +119,8 @@ func (r MutableResources) DeleteHugepageLimit(pageSize string) error {
 	return deleteEntry("DeleteHugepageLimit", r.object, r.base+abi.HugepageLimits, pageSize)
 }
 
-// SetUnified asks the runtime to write a cgroup v2 file. On cgroup v1 it is
+// SetUnified asks the runtime to write a cgroup v2 file, one of those in the table "Cgroup
+// files" of abi/ABI.md; others are refused with [ErrDenied]. On cgroup v1 it is
 // refused with [ErrUnsupported], because runc fails the container for it.
 func (r MutableResources) SetUnified(file, value string) error {
 	return setEntry("SetUnified", r.object, r.base+abi.Unified, file, value)

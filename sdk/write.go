@@ -39,7 +39,8 @@ func setCgroup(o abi.Object, file, value string) error {
 type podFiles struct{}
 
 // SetCgroup asks for a value of a file of the pod's cgroup that CRI has no
-// field for. Files go by their cgroup v2 names, on v1 too.
+// field for. Files go by their cgroup v2 names, on v1 too. The table "Cgroup files" of
+// abi/ABI.md lists them, with their values.
 func (podFiles) SetCgroup(file, value string) error {
 	return setCgroup(abi.Pod, file, value)
 }
@@ -48,9 +49,9 @@ func (podFiles) SetCgroup(file, value string) error {
 type containerFiles struct{}
 
 // SetCgroup asks for a value of a file of the container's cgroup that CRI has
-// no field for, such as cpu.idle. Files go by their cgroup v2 names, on v1 too.
-// Before the container runs the proxy takes the value down, and writes it when
-// the container was started.
+// no field for, such as cpu.idle. Files go by their cgroup v2 names, on v1 too. The table
+// "Cgroup files" of abi/ABI.md lists them, with their values. Before the container runs the
+// proxy notes the value, and writes it when the container was started.
 func (containerFiles) SetCgroup(file, value string) error {
 	return setCgroup(abi.Container, file, value)
 }

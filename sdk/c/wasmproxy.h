@@ -796,7 +796,7 @@ static inline int32_t wp__remove(int32_t object, int32_t field, const char *name
 }
 #define wp_remove(object, field, ...) wp__remove((object), (field), #field, __VA_ARGS__) /* key */
 
-/* wp_set_file asks for a file of an object's cgroup, by its cgroup v2 name. */
+/* wp_set_file asks for a file of an object's cgroup, by its cgroup v2 name. ABI.md lists the files. */
 static inline int32_t wp_set_file(int32_t object, wp_text file, wp_text v) {
 	return wp__check(wp_cgroup_set(object, file.ptr, file.len, v.ptr, v.len), "wp_set_file", 0, file);
 }

@@ -55,7 +55,8 @@ impl ContainerUpdate {
         ResourcesMut(Resources { object: self.0, base: field::RESOURCES })
     }
 
-    /// Asks for a file of the container's cgroup, by its cgroup v2 name.
+    /// Asks for a file of the container's cgroup, by its cgroup v2 name: one of those in the table
+    /// "Cgroup files" of ABI.md.
     pub fn set_cgroup(&self, file: &str, value: &str) -> Result {
         write::cgroup(self.0, file, value)
     }
@@ -66,7 +67,8 @@ impl ContainerUpdate {
 pub struct PodUpdate(i32);
 
 impl PodUpdate {
-    /// Asks for a file of the pod's cgroup, by its cgroup v2 name.
+    /// Asks for a file of the pod's cgroup, by its cgroup v2 name: one of those in the table
+    /// "Cgroup files" of ABI.md.
     pub fn set_cgroup(&self, file: &str, value: &str) -> Result {
         write::cgroup(self.0, file, value)
     }

@@ -144,7 +144,8 @@ impl ResourcesMut {
         write::entry("set_hugepage_limit", self.object, self.base + field::HUGEPAGE_LIMITS, page_size, bytes)
     }
 
-    /// Asks the runtime to write a cgroup v2 file. On cgroup v1 it is
+    /// Asks the runtime to write a cgroup v2 file, one of those in the table "Cgroup files" of
+    /// ABI.md. On cgroup v1 it is
     /// [`Errno::Unsupported`](crate::Errno::Unsupported).
     pub fn set_unified(&self, file: &str, value: &str) -> Result {
         write::entry("set_unified", self.object, self.base + field::UNIFIED, file, value)
