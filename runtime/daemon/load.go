@@ -70,7 +70,7 @@ func (s *slots) promote(ctx context.Context, p *slot, v *version) {
 		return
 	}
 	before := p.active
-	p.active, p.next, v.state = v, nil, active
+	p.active, p.next, v.state, s.changed = v, nil, active, true
 	v.untick = s.daemon.tick(ctx, v.loaded)
 	manifest := v.loaded.Manifest()
 	s.log.Info("plugin loaded", "plugin", p.id, "name", manifest.Name, "version", manifest.Version,
@@ -110,7 +110,7 @@ func (s *slots) fail(p *slot, v *version, err error) {
 	known := v.reason != nil && v.reason.Error() == err.Error()
 	v.state, v.reason = failed, err
 	if told := new(wasm.LoadError); errors.As(err, &told) && len(p.static.Hooks) == 0 {
-		p.static = told.Manifest
+		p.static, s.changed = told.Manifest, true
 	}
 	p.absence.reason.Store(&err)
 	if errors.As(err, new(temporaryError)) || wasm.Temporary(err) {

@@ -1,6 +1,9 @@
 package daemon
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,6 +15,7 @@ import (
 	"k8s.io/cri-client/pkg/fake"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
@@ -63,4 +67,35 @@ func TestNodeIsDescribedAgain(t *testing.T) {
 	if got := *d.node.Load(); got.RuntimeName != apitest.FakeRuntimeName {
 		t.Errorf("with a runtime: %+v", got)
 	}
+}
+
+// What comes of one load costs the same however many other plugins there are: a thousand broken
+// ones do not keep a good one from counting.
+func TestTurnDoesNotLookAtEveryPlugin(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	d, err := open(t.Context(), &config.Config{Backend: t.TempDir() + "/none.sock"}, log, options{engine: wasm.Options{Log: log}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var broken []registry.Description
+	for i := range 1000 {
+		broken = append(broken, registry.Description{ID: fmt.Sprint(i), File: fmt.Sprint("/none/", i, ".wasm"), Policy: plugin.Fail, Problem: errors.New("broken")})
+	}
+	d.slots.want(broken)
+	d.slots.turn(t.Context())
+	if n := len(d.slots.published); n != len(broken) {
+		t.Errorf("%d of %d refuse", n, len(broken))
+	}
+	again := func() {
+		p := d.slots.all["7"]
+		d.slots.fail(p, p.next, errors.New("broken as before"))
+		d.slots.turn(t.Context())
+	}
+	if n := testing.AllocsPerRun(10, again); n > 100 {
+		t.Errorf("a turn after one failure makes %v allocations", n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	d.slots.run(ctx)
+	d.close()
 }

@@ -33,6 +33,7 @@ type slots struct {
 	fills int // how often one was begun
 
 	published []member // those of the current generation
+	changed   bool     // something happened since that members may come of
 }
 
 // lane is where a load waits for its turn. Each has as many at a time as modules are
@@ -97,6 +98,7 @@ func (s *slots) turn(ctx context.Context) {
 
 // want takes what the files say now.
 func (s *slots) want(all []registry.Description) {
+	s.changed = true
 	gone := s.all
 	s.all, s.order = make(map[string]*slot, len(all)), nil
 	for _, d := range all {
@@ -175,7 +177,10 @@ func (s *slots) members() (all []member) {
 
 // publish makes the members what calls ask from now on, if they are others.
 func (s *slots) publish(ctx context.Context) {
-	members := s.members()
+	members := s.published
+	if s.changed {
+		members, s.changed = s.members(), false
+	}
 	switch followed := len(members) > 0 || slices.ContainsFunc(s.order, (*slot).isLoaded); {
 	case !followed && s.store != unfollowed:
 		s.unfollow()
