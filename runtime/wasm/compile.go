@@ -140,7 +140,7 @@ func (e *Engine) codeOf(ctx context.Context, s settings, interpret, compiled boo
 // What the interpreter may keep of a module. It works in this process, and makes up to
 // interpretedCost bytes of each byte of code.
 const (
-	maxInterpreted  = 3 << 20 // bytes of code with its metering; a guest of standard Go: 2.4 MiB
+	maxInterpreted  = 2816 << 10 // bytes of code with its metering; a guest of standard Go: 2.4 MiB
 	interpretedCost = 40
 )
 

@@ -30,15 +30,15 @@ func TestN56InterpretedCode(t *testing.T) {
 		}
 	}
 	_, err := e.Load(t.Context(), "p", sums(14), PluginOptions{Interpret: true})
-	wantError(t, err, "MiB with its metering, too much to be interpreted: the limit is 3 MiB; make it smaller, or let it be compiled")
+	wantError(t, err, "MiB with its metering, too much to be interpreted: the limit is 2.75 MiB; make it smaller, or let it be compiled")
 }
 
 // TestS07InterpretedTogether loads the largest module that is interpreted as often as there is
 // room: what its code takes is no more than what the budget of all guests is charged, and
 // comes back when a plugin is closed.
 func TestS07InterpretedTogether(t *testing.T) {
-	e := newEngine(t, Options{})
-	module := sums(6)
+	e := newEngine(t, Options{GuestMemory: 192 << 20})
+	module := sums(5)
 	charged := e.memory.used.Load()
 	var p interface{ Close(context.Context) error }
 	grew := heapGrowth(func() any {
@@ -53,8 +53,8 @@ func TestS07InterpretedTogether(t *testing.T) {
 	if grew > charged || charged > 128<<20 {
 		t.Errorf("it takes %d KiB of the heap and is charged %d", grew>>10, charged>>10)
 	}
-	second := sums(5) // another module: the code of one is there once
-	third := sums(4)
+	second := sums(4) // another module: the code of one is there once
+	third := sums(3)
 	q, err := e.Load(t.Context(), "q", second, PluginOptions{Interpret: true})
 	if err != nil {
 		t.Fatal(err)
