@@ -2,6 +2,7 @@ package cri
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 
 	"google.golang.org/grpc/encoding"
@@ -53,8 +54,9 @@ func (f *Frame) Free() {
 }
 
 // WhenFreed returns a frame with the same bytes, to be sent once. freed is called
-// when gRPC has freed them: they have left the process, or their stream has ended. It
-// may never be called if the connection ends.
+// when gRPC has freed them: they have left the process, or their stream has ended. What
+// gRPC drops instead, as it does with a message whose stream was reset just before, is
+// noticed when the garbage collector finds it, on a goroutine of its own.
 func (f *Frame) WhenFreed(freed func()) *Frame { return &Frame{data: f.data, freed: freed} }
 
 // noticed returns the buffers, with a reference taken, of which the last one that gRPC
@@ -64,7 +66,9 @@ func (f *Frame) noticed() mem.BufferSlice {
 	data := slices.Clone(f.data)
 	for i, b := range slices.Backward(data) {
 		if bytes := b.ReadOnlyData(); !mem.IsBelowBufferPoolingThreshold(cap(bytes)) {
-			data[i] = mem.NewBuffer(&bytes, &notice{buffer: b, freed: f.freed})
+			n := &notice{buffer: b, freed: f.freed}
+			n.dropped = runtime.AddCleanup(n, func(freed func()) { freed() }, f.freed)
+			data[i] = mem.NewBuffer(&bytes, n)
 			return data
 		}
 	}
@@ -74,8 +78,9 @@ func (f *Frame) noticed() mem.BufferSlice {
 
 // notice is the pool that one buffer goes back to.
 type notice struct {
-	buffer mem.Buffer
-	freed  func()
+	buffer  mem.Buffer
+	freed   func()
+	dropped runtime.Cleanup
 }
 
 // Get is part of mem.BufferPool.
@@ -83,6 +88,7 @@ func (n *notice) Get(length int) *[]byte { return mem.DefaultBufferPool().Get(le
 
 // Put frees the buffer whose bytes they are.
 func (n *notice) Put(*[]byte) {
+	n.dropped.Stop()
 	n.buffer.Free()
 	n.freed()
 }
