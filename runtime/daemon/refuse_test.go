@@ -165,3 +165,26 @@ func TestRefusalFollowsTheFile(t *testing.T) {
 		t.Errorf("with the version before it: refused %q", got)
 	}
 }
+
+// The hooks that only a function of the module tells, and that the load told before it
+// failed, stay known while the file changes in other ways: nothing is loaded again for that.
+func TestHooksThatALoadToldStayRefused(t *testing.T) {
+	guard, err := os.ReadFile("../../plugins-wasm/exec-guard/exec-guard.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNode(t)
+	n.put("20-quota.wasm", "quota")
+	n.start(daemon.Run)
+	n.awaitActive("20-quota")
+	n.put("10-guard.json", `{"failure-policy": "Fail", "config": {"lable": "tier=gold"}}`)
+	n.putRaw("10-guard.wasm", withoutManifest(string(guard)))
+	n.await("plugin not loaded, its hooks are refused", "10-guard", "PreAttach")
+	for _, match := range []string{`{"namespaces": ["test"]}`, `{"namespaces": ["test", "prod"]}`} {
+		n.put("10-guard.json", `{"failure-policy": "Fail", "config": {"lable": "tier=gold"}, "match": `+match+`}`)
+		n.await("plugins in force", "plugins=[20-quota]")
+		if got := n.guarded(t); got != "Exec Attach PortForward" {
+			t.Errorf("with match %s: refused %q", match, got)
+		}
+	}
+}

@@ -122,10 +122,14 @@ func (s *slots) want(all []registry.Description) {
 func (s *slots) describe(p *slot, d registry.Description) {
 	known := reflect.DeepEqual(p.description, d)
 	p.description = d
+	from := source(d)
 	if !known && p.active == nil && d.Policy == plugin.Fail {
-		p.static = s.loader.kind(d).static(d)
+		// A load may have told more of the same module than its file does.
+		if static := s.loader.kind(d).static(d); len(static.Hooks) > 0 || p.next == nil || p.next.source != from {
+			p.static = static
+		}
 	}
-	switch from := source(d); {
+	switch {
 	case p.active != nil && p.active.source == from:
 		s.drop(p.next)
 		p.next = nil
