@@ -140,6 +140,7 @@ func TestBombsAreRefused(t *testing.T) {
 		"N43 br_tables of one label":     {functions: 8, body: worst[1].body(15_000)},
 		"N44 br_tables over 500 blocks":  {functions: 10, body: worst[2].body(200)},
 		"N49 functions beside globals":   {functions: 19_000, globals: 9_999, body: code(locals(0), opEnd)},
+		"N54 empty loops":                {functions: 16, body: code(locals(0), times(150_000, opLoop, none, opEnd), opEnd)},
 		"N55 loops":                      {functions: 16, body: code(locals(0), times(20_000, opLoop, none, times(15, 1), opEnd), opEnd)},
 		"P15 ifs that change 500 locals": {functions: 1, body: []byte(slowBody(8000, 500))},
 		"calls by table":                 {functions: 16, body: code(locals(0), times(100_000, opConst, 0, 0x11, 2, 0), opEnd)},
