@@ -42,7 +42,7 @@ var mayImport = map[string]string{
 	"sdk/internal/reads":          "sdk sdk/internal/tune",
 	"sdk/internal/guest":          "runtime/fixture runtime/plugin runtime/wasm", // for tests
 	"sdk/internal/conformance":    "abi runtime/fixture",                         // for tests
-	"testdata/toolchain/manifest": "abi runtime/wasm",
+	"testdata/toolchain/manifest": "runtime/wasm",
 	"sdk/sdktest":                 "abi sdk/internal/native runtime/fixture runtime/plugin",
 }
 

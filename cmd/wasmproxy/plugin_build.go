@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
 // builder compiles a plugin's directory.
@@ -31,7 +33,9 @@ func buildCommand() *cobra.Command {
 The language is that of --lang, or of wasmproxy.json, or what the files of DIR look like:
 Cargo.toml is Rust, a Go file TinyGo or else Go, a .c file C. Compilers are looked for on
 PATH; the one that is missing is named. The commands are those of the SDKs' manuals, and
-are printed.`,
+are printed. Where only a function of the module tells the manifest, as with Go and TinyGo,
+the manifest is written into the module, too: the proxy can then read it of a module that
+it cannot load.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if b.dir = "."; len(args) > 0 {
@@ -134,7 +138,24 @@ func (b *builder) build(cmd *cobra.Command) error {
 	if err := b.compile(cmd, compilers[i]); err != nil {
 		return err
 	}
+	if err := b.embed(cmd); err != nil {
+		return err
+	}
 	return inspect(cmd, b.out, "text")
+}
+
+// embed writes the manifest into the module if only a function of the module tells it. What
+// is wrong with the module is for inspect to say.
+func (b *builder) embed(cmd *cobra.Command) error {
+	module, err := os.ReadFile(b.out)
+	if err != nil {
+		return err
+	}
+	in, err := wasm.Inspect(cmd.Context(), module, wasm.PluginOptions{})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(b.out, in.Embed(module), 0o644)
 }
 
 // find makes all paths absolute, since compilers run elsewhere, and finds out what is not

@@ -150,6 +150,25 @@ func TestStaticManifest(t *testing.T) {
 	}
 }
 
+// A manifest that only a function tells can be put into the module, once.
+func TestEmbeddedManifest(t *testing.T) {
+	for _, module := range [][]byte{wat(t, "noop"), nil} {
+		in, err := Inspect(t.Context(), module, PluginOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := in.Embed(module)
+		manifest, ok := StaticManifest(out)
+		if want := in.Manifest.Name; manifest.Name != want || ok != (want != "") {
+			t.Errorf("manifest %q, want %q", manifest.Name, want)
+		}
+		again, err := Inspect(t.Context(), out, PluginOptions{})
+		if err != nil || len(again.Problems) != len(in.Problems) || string(again.Embed(out)) != string(out) {
+			t.Errorf("the module with its manifest: %v, %v", again.Problems, err)
+		}
+	}
+}
+
 const binaryMagic = "\x00asm\x01\x00\x00\x00"
 
 // Plugins made from one module have its code in memory once, and the last one

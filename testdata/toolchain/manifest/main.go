@@ -5,12 +5,10 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"os"
 	"strings"
 
-	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -37,15 +35,5 @@ func embed(path string) error {
 	if len(in.Problems) > 0 {
 		return fmt.Errorf("it is no plugin: %s", strings.Join(in.Problems, "; "))
 	}
-	if in.ManifestSource != "export" {
-		return nil
-	}
-	const header = 8 // magic and version
-	section := append(sized([]byte(abi.ManifestSection)), in.ManifestJSON...)
-	out := append(module[:header:header], 0) // a custom section
-	out = append(append(out, sized(section)...), module[header:]...)
-	return os.WriteFile(path, out, 0o644)
+	return os.WriteFile(path, in.Embed(module), 0o644)
 }
-
-// sized is b with its length before it.
-func sized(b []byte) []byte { return append(binary.AppendUvarint(nil, uint64(len(b))), b...) }
