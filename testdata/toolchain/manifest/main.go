@@ -13,6 +13,12 @@ import (
 )
 
 func main() {
+	if len(os.Args) == 3 && os.Args[1] == wasm.CompilerCommand { // which inspecting starts
+		if err := wasm.RunCompiler(context.Background(), os.Args[2], os.Stdin, os.Stdout); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: manifest FILE.wasm")
 		os.Exit(2)
