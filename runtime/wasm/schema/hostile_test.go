@@ -151,6 +151,7 @@ func TestLargestChecks(t *testing.T) {
 		{"match", `{"pattern":"(?:a?){500}b"}`, `"` + strings.Repeat("a", 10_000) + `"`, "does not match pattern"},
 		{"longer match", `{"pattern":"(?:a?){500}b"}`, `"` + strings.Repeat("a", 20_000) + `"`, "its regular expressions are too large for so long a config"},
 		{"many matches", `{"items":{"pattern":"(?:a?){500}b"}}`, `["` + strings.Repeat(strings.Repeat("a", 5_000)+`","`, 5) + `"]`, "its regular expressions are too large for so long a config"},
+		{"numbers of a million digits", `{"items":{"multipleOf":3}}`, "[" + strings.Repeat("1e999999,", 200) + "3]", ": number 1e999999 has more digits than are computed with"},
 		{"patterns in the config", `{"$schema":"http://json-schema.org/draft-07/schema#","items":{"format":"regex"}}`, `["` + strings.Repeat(`^\\pL{600}","`, 600) + `"]`, "comes to more than 20000 instructions"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -82,6 +82,9 @@ func (s *Schema) Check(config []byte) (err error) {
 		return fmt.Errorf("it has %d values in %d bytes, too many for a schema of %d parts (%d multiplied, the limit is %d); shorten it, or the plugin's schema",
 			values(doc), len(config), s.weight, work, maxWork)
 	}
+	if err := checkNumbers(doc, ""); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer recovered(&err)
