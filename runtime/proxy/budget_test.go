@@ -242,11 +242,12 @@ func TestCompressedWait(t *testing.T) {
 		}
 		return echo("", stream)
 	})
+	large := make([]byte, 10<<20)
 	answers := make(chan error, 8)
 	for range cap(answers) {
 		ctx := metadata.AppendToOutgoingContext(withTimeout(t, time.Minute), "wait", "yes")
 		go func() {
-			_, err := invoke(ctx, conn, version, []byte("packed"), grpc.UseCompressor(grpcgzip.Name))
+			_, err := invoke(ctx, conn, version, large, grpc.UseCompressor(grpcgzip.Name))
 			answers <- err
 		}()
 	}
@@ -264,4 +265,57 @@ func TestCompressedWait(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestCompressedCallsThatLast: a caller that compresses all of its calls has events and
+// pulls of images, which last, and is not kept waiting by them.
+func TestCompressedCallsThatLast(t *testing.T) {
+	release := make(chan struct{})
+	var begun atomic.Int64
+	conn := through(t, func(method string, stream grpc.ServerStream) error {
+		if method == events || len(metadata.ValueFromIncomingContext(stream.Context(), "wait")) > 0 {
+			var req []byte
+			if err := stream.RecvMsg(&req); err != nil {
+				return err
+			}
+			begun.Add(1)
+			<-release
+			return stream.SendMsg(&req)
+		}
+		return echo(method, stream)
+	})
+	const each = 6
+	var calls sync.WaitGroup
+	for range each {
+		calls.Go(func() {
+			ctx := metadata.AppendToOutgoingContext(withTimeout(t, time.Minute), "wait", "yes")
+			if _, err := invoke(ctx, conn, version, []byte("pull"), grpc.UseCompressor(grpcgzip.Name)); err != nil {
+				t.Error(err)
+			}
+		})
+		calls.Go(func() {
+			stream, err := conn.NewStream(withTimeout(t, time.Minute), bidi, events, grpc.UseCompressor(grpcgzip.Name))
+			if err == nil {
+				err = sendAll(stream, []byte("events"))
+				stream.CloseSend()
+			}
+			if err == nil {
+				_, err = receiveAll(stream)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for end := time.Now().Add(20 * time.Second); begun.Load() < 2*each; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Errorf("%d of %d calls that last have begun", begun.Load(), 2*each)
+			break
+		}
+	}
+	if _, err := invoke(withTimeout(t, 10*time.Second), conn, version, []byte("next"), grpc.UseCompressor(grpcgzip.Name)); err != nil {
+		t.Errorf("a call beside calls that last: %v", err)
+	}
+	close(release)
+	calls.Wait()
 }

@@ -3,8 +3,8 @@ package proxy
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"io"
+	"sync"
 
 	"google.golang.org/grpc"
 
@@ -50,18 +50,71 @@ func unpack(to io.Writer, packed []byte) (int64, error) {
 	return io.Copy(to, io.LimitReader(z, maxCompressed+1))
 }
 
-// awaitCompressed waits until there is room for the messages of a call that are
-// compressed, if they are. release is to be called when the call has ended.
-func awaitCompressed(ctx context.Context) (release func(), err error) {
+// packed is a call whose messages are compressed. Its caller's share has room for the
+// largest while one is awaited, and for what it takes until the next or the call's end:
+// a call that lasts, such as an image pull, keeps nobody waiting.
+type packed struct {
+	grpc.ServerStream
+	share *share
+
+	mu   sync.Mutex
+	held int64 // guarded by mu
+	over bool  // guarded by mu
+}
+
+// unpacking returns the call, with its messages counted if they are compressed. release
+// is to be called when the call has ended.
+func unpacking(down grpc.ServerStream) (_ grpc.ServerStream, release func()) {
+	ctx := down.Context()
 	stream, ok := grpc.ServerTransportStreamFromContext(ctx).(interface{ RecvCompress() string })
 	if !ok || stream.RecvCompress() != (gunzip{}).Type() {
-		return func() {}, nil
+		return down, func() {}
 	}
-	s := callerOf(ctx).compressed
-	if err := room(ctx, s, maxCompressed); err != nil {
-		return nil, err
+	p := &packed{ServerStream: down, share: callerOf(ctx).compressed}
+	return p, p.end
+}
+
+// RecvMsg receives one message, a *cri.Frame, once there is room for it. The message
+// before has gone on by then; who waits holds nothing.
+func (p *packed) RecvMsg(m any) error {
+	p.keep(0)
+	if err := room(p.Context(), p.share, maxCompressed); err != nil {
+		return err
 	}
-	return func() { s.give(maxCompressed) }, nil
+	p.took(maxCompressed)
+	err := p.ServerStream.RecvMsg(m)
+	var size int64
+	if f, ok := m.(*cri.Frame); ok && err == nil && f.Len() > small {
+		size = int64(f.Len())
+	}
+	p.keep(size)
+	return err
+}
+
+func (p *packed) took(n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held = n; p.over {
+		p.share.give(n)
+		p.held = 0
+	}
+}
+
+// keep gives back all but n of the bytes that are held.
+func (p *packed) keep(n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held > n {
+		p.share.give(p.held - n)
+		p.held = n
+	}
+}
+
+func (p *packed) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.share.give(p.held)
+	p.held, p.over = 0, true
 }
 
 // receive receives one message of the caller's.

@@ -101,10 +101,7 @@ func (s *Server) handle(_ any, down grpc.ServerStream) (err error) {
 		}
 	}()
 	s.calls.add(method)
-	release, err := awaitCompressed(down.Context())
-	if err != nil {
-		return err
-	}
+	down, release := unpacking(down)
 	defer release()
 	up := s.backend(method)
 	if intercept := s.opts.Router(method); intercept != nil {
