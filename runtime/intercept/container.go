@@ -116,7 +116,8 @@ func (c *containerView) list(f abi.Field) ([]string, bool) {
 	return nil, false
 }
 
-// size is object's of a container.
+// size is how many entries or elements a field of the container has; 0 for a field that
+// cannot have many.
 func (c *containerView) size(f abi.Field) int {
 	switch f {
 	case abi.ContainerLabels:
@@ -131,6 +132,12 @@ func (c *containerView) size(f abi.Field) int {
 		return len(c.config.GetDevices())
 	case abi.ContainerCDIDevices:
 		return len(c.config.GetCDIDevices())
+	case abi.ContainerCommand:
+		return len(c.config.GetCommand())
+	case abi.ContainerArgs:
+		return len(c.config.GetArgs())
+	case abi.ContainerSupplementalGroups:
+		return len(c.config.GetLinux().GetSecurityContext().GetSupplementalGroups())
 	}
 	return 0
 }

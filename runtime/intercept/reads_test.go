@@ -92,3 +92,33 @@ func compareReads(b *testing.B, each, view plugin.Plugin) {
 	}
 	b.ReportMetric(0, "ns/op") // of the three together, which says nothing
 }
+
+// TestMostEntriesOfADump: a map or list of more entries than an API server takes is not
+// encoded, since that would take longer than a hook has.
+func TestMostEntriesOfADump(t *testing.T) {
+	annotations, args := map[string]string{}, make([]string, abi.MaxEntries+1)
+	for i := range abi.MaxEntries {
+		annotations[fmt.Sprint(i)] = ""
+	}
+	e := &event{
+		pod:       requestedPod("pod", "", &runtimeapi.PodSandboxConfig{Annotations: annotations}),
+		container: &containerView{config: &runtimeapi.ContainerConfig{Args: args}, annotations: annotations},
+	}
+	for _, o := range []abi.Object{abi.Pod, abi.Container} {
+		field := abi.PodAnnotations
+		if o == abi.Container {
+			field = abi.ContainerAnnotations
+		}
+		annotations["one more"] = ""
+		if _, errno := e.Entries(o, field); errno != abi.TooLarge {
+			t.Errorf("%d annotations of a %v: %v, want %v", len(annotations), o, errno, abi.TooLarge)
+		}
+		delete(annotations, "one more")
+		if _, errno := e.Entries(o, field); errno != abi.OK {
+			t.Errorf("%d annotations of a %v: %v", len(annotations), o, errno)
+		}
+	}
+	if _, errno := e.List(abi.Container, abi.ContainerArgs); errno != abi.TooLarge {
+		t.Errorf("%d arguments: %v, want %v", len(args), errno, abi.TooLarge)
+	}
+}
