@@ -161,6 +161,36 @@ func (e *Engine) interpreted(module []byte) (lease, error) {
 	return lease{cache: e.cache, end: func(context.Context) error { e.memory.give(size * interpretedCost); return nil }}, nil
 }
 
+// interpretingGC is the collector's GOGC while the code of an interpreted module is made:
+// much of what that allocates is garbage at once.
+const interpretingGC = 25
+
+// beginCompiling waits until the code of a module may be made in this process, or at once
+// if it is compiled already. Of interpreted ones it is one at a time, since the collector's
+// setting is the process's.
+func (e *Engine) beginCompiling(ctx context.Context, interpret, compiled bool) (end func(), err error) {
+	turns := e.compiling
+	switch {
+	case interpret:
+		turns = e.interpreting
+	case compiled:
+		return func() {}, nil
+	}
+	select {
+	case turns <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for another module to be compiled: %w", context.Cause(ctx))
+	}
+	if !interpret {
+		return func() { <-turns }, nil
+	}
+	percent := debug.SetGCPercent(interpretingGC)
+	return func() {
+		debug.SetGCPercent(percent)
+		<-turns
+	}, nil
+}
+
 // sharedCode is the code of one entry of the disk cache, which all plugins made
 // from the same module have in memory once.
 type sharedCode struct {

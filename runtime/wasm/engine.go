@@ -49,16 +49,17 @@ type Options struct {
 // Engine loads plugins. It compiles a module once, however many of its plugins
 // are loaded at a time. It is safe for concurrent use.
 type Engine struct {
-	log       *slog.Logger
-	interpret bool
-	limiter   limiter
-	memory    *memoryBudget
-	running   turns
-	slows     turns // of slow plugins, which together leave one of running to the others
-	cache     wazero.CompilationCache
-	compiling chan struct{}    // holds a token for each module that is compiled in this process
-	disk      *codecache.Cache // nil: modules are compiled here
-	wazero    string           // its version, where code goes to disk
+	log          *slog.Logger
+	interpret    bool
+	limiter      limiter
+	memory       *memoryBudget
+	running      turns
+	slows        turns // of slow plugins, which together leave one of running to the others
+	cache        wazero.CompilationCache
+	compiling    chan struct{}    // holds a token for each module that is compiled in this process
+	interpreting chan struct{}    // holds a token while the code of an interpreted module is made
+	disk         *codecache.Cache // nil: modules are compiled here
+	wazero       string           // its version, where code goes to disk
 
 	mu     sync.Mutex
 	shared map[string]*sharedCode // by the keys of their entries on disk
@@ -69,14 +70,15 @@ type Engine struct {
 // interprets.
 func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{
-		log:       o.Log,
-		interpret: o.Interpret,
-		limiter:   metered{},
-		memory:    &memoryBudget{limit: cmp.Or(o.GuestMemory, DefaultGuestMemory)},
-		running:   newTurns(cmp.Or(o.Running, DefaultRunning())),
-		cache:     wazero.NewCompilationCache(),
-		compiling: make(chan struct{}, codecache.Children()),
-		shared:    map[string]*sharedCode{},
+		log:          o.Log,
+		interpret:    o.Interpret,
+		limiter:      metered{},
+		memory:       &memoryBudget{limit: cmp.Or(o.GuestMemory, DefaultGuestMemory)},
+		running:      newTurns(cmp.Or(o.Running, DefaultRunning())),
+		cache:        wazero.NewCompilationCache(),
+		compiling:    make(chan struct{}, codecache.Children()),
+		interpreting: make(chan struct{}, 1),
+		shared:       map[string]*sharedCode{},
 	}
 	e.slows = newTurns(e.running.share())
 	if e.log == nil {

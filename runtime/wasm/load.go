@@ -166,14 +166,11 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 	if err := e.limiter.link(ctx, p.runtime); err != nil {
 		return nil, err
 	}
-	if !p.lease.compiled {
-		select {
-		case e.compiling <- struct{}{}:
-			defer func() { <-e.compiling }()
-		case <-ctx.Done():
-			return nil, fmt.Errorf("waiting for another module to be compiled: %w", context.Cause(ctx))
-		}
+	end, err := e.beginCompiling(ctx, interpret, p.lease.compiled)
+	if err != nil {
+		return nil, err
 	}
+	defer end()
 	defer recovered(&err)
 	if p.code, err = p.runtime.CompileModule(ctx, code); err != nil {
 		return nil, fmt.Errorf("compiling: %s", plugin.Printable(err.Error(), maxReason))
