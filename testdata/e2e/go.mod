@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/google/go-cmp v0.7.0
 	github.com/google/go-containerregistry v0.22.1
+	github.com/moby/sys/capability v0.4.0
 	github.com/moby/sys/mountinfo v0.7.3
 	github.com/vishvananda/netlink v1.3.1
 	golang.org/x/mod v0.42.0

@@ -32,7 +32,7 @@ func (b *Builder) CRIO(ctx context.Context, dir string) error {
 // Docker puts links to cri-dockerd, and to Debian's dockerd, containerd and runc into dir, and ClampedRunc.
 func (b *Builder) Docker(ctx context.Context, dir string) error {
 	return errors.Join(
-		InstallDebianPackages(ctx, "libdevmapper1.02.1", "libsystemd0"), // of dockerd
+		InstallDebianPackages(ctx, "libdevmapper1.02.1", "libsystemd0", "socat"), // of dockerd; cri-dockerd calls socat
 		b.Programs(ctx, dir, criDockerd),
 		b.debianPrograms(ctx, dir, debianContainerd),
 		b.debianPrograms(ctx, dir, map[string][]string{"docker.io": {"usr/sbin/dockerd"}}),

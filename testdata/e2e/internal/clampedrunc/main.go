@@ -1,8 +1,9 @@
 // Command clampedrunc runs the runc beside it, after changing in a new
 // container's specification what this machine may not allow. It raises the OOM
 // score to its own: a lower one needs CAP_SYS_RESOURCE, and sandboxes want -998. It
-// drops limits of huge pages if their cgroup controller is not mounted. containerd
-// has settings for both; CRI-O and Docker do not.
+// drops capabilities that it does not have itself, and limits of huge pages if their
+// cgroup controller is not mounted. containerd does so or has a setting for it; CRI-O
+// and Docker do not.
 package main
 
 import (
@@ -13,9 +14,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/moby/sys/capability"
 )
 
 func main() {
@@ -70,7 +74,7 @@ func clamp(file string) error {
 	if err := json.Unmarshal(data, &spec); err != nil {
 		return fmt.Errorf("reading %s: %w", file, err)
 	}
-	if err := errors.Join(within(spec, "process", clampScore), within(spec, "linux", clampHugePages)); err != nil {
+	if err := errors.Join(within(spec, "process", clampProcess), within(spec, "linux", clampHugePages)); err != nil {
 		return fmt.Errorf("changing %s: %w", file, err)
 	}
 	if data, err = json.Marshal(spec); err != nil {
@@ -94,6 +98,38 @@ func within(parent object, member string, change func(object) error) error {
 	}
 	parent[member], err = json.Marshal(child)
 	return err
+}
+
+func clampProcess(process object) error {
+	return errors.Join(clampScore(process), within(process, "capabilities", clampCapabilities))
+}
+
+// clampCapabilities takes from each set, such as effective, what this process may not give.
+func clampCapabilities(sets object) error {
+	own, err := capability.NewPid2(0)
+	if err == nil {
+		err = own.Load()
+	}
+	if err != nil {
+		return err
+	}
+	var allowed []string
+	for _, c := range capability.ListKnown() {
+		if own.Get(capability.BOUNDING, c) {
+			allowed = append(allowed, "CAP_"+strings.ToUpper(c.String()))
+		}
+	}
+	for name, data := range sets {
+		var set []string
+		if err := json.Unmarshal(data, &set); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		set = slices.DeleteFunc(set, func(c string) bool { return !slices.Contains(allowed, c) })
+		if sets[name], err = json.Marshal(set); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func clampScore(process object) error {

@@ -27,7 +27,14 @@ func Serve(ctx context.Context, address, bin string) error {
 	if err != nil {
 		return fmt.Errorf("serving the images: %w", err)
 	}
-	server := &http.Server{Handler: registry.New(registry.Logger(log.New(io.Discard, "", 0)))}
+	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodConnect { // for TLS, which a runtime tries first if this is its proxy
+			http.Error(w, "this registry has no TLS", http.StatusNotImplemented)
+			return
+		}
+		images.ServeHTTP(w, r)
+	})}
 	context.AfterFunc(ctx, func() { server.Close() })
 	go server.Serve(listener) // ends with Close
 	return push(ctx, address, bin)
