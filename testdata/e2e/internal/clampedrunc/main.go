@@ -1,5 +1,5 @@
 // Command clampedrunc runs the runc beside it, after changing in a new
-// container's specification what this machine may not allow. It raises the OOM
+// container's specification, or a new process's, what this machine may not allow. It raises the OOM
 // score to its own: a lower one needs CAP_SYS_RESOURCE, and sandboxes want -998. It
 // drops capabilities that it does not have itself, and limits of huge pages if their
 // cgroup controller is not mounted. containerd does so or has a setting for it; CRI-O
@@ -31,7 +31,12 @@ func main() {
 // clampedRunc returns only if it fails.
 func clampedRunc() error {
 	if bundle := flag(os.Args, "--bundle", "-b"); bundle != "" {
-		if err := clamp(filepath.Join(bundle, "config.json")); err != nil {
+		if err := change(filepath.Join(bundle, "config.json"), clampSpec); err != nil {
+			return err
+		}
+	}
+	if process := flag(os.Args, "--process", "-p"); process != "" { // of exec
+		if err := change(process, clampProcess); err != nil {
 			return err
 		}
 	}
@@ -61,8 +66,8 @@ func flag(args []string, names ...string) string {
 // object is a JSON object of which some members matter.
 type object = map[string]json.RawMessage
 
-// clamp changes a specification to what this machine allows, and leaves all else as it is.
-func clamp(file string) error {
+// change changes a file that is an object.
+func change(file string, clamp func(object) error) error {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // runc's own error says more
@@ -70,17 +75,21 @@ func clamp(file string) error {
 	if err != nil {
 		return err
 	}
-	spec := object{}
-	if err := json.Unmarshal(data, &spec); err != nil {
+	content := object{}
+	if err := json.Unmarshal(data, &content); err != nil {
 		return fmt.Errorf("reading %s: %w", file, err)
 	}
-	if err := errors.Join(within(spec, "process", clampProcess), within(spec, "linux", clampHugePages)); err != nil {
+	if err := clamp(content); err != nil {
 		return fmt.Errorf("changing %s: %w", file, err)
 	}
-	if data, err = json.Marshal(spec); err != nil {
+	if data, err = json.Marshal(content); err != nil {
 		return err
 	}
 	return os.WriteFile(file, data, 0o600)
+}
+
+func clampSpec(spec object) error {
+	return errors.Join(within(spec, "process", clampProcess), within(spec, "linux", clampHugePages))
 }
 
 // within changes a member that is an object.
