@@ -10,6 +10,10 @@ import (
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/image"
 )
 
+// Sleep is a command that does nothing until it is told to end. Without the trap CRI-O
+// would wait for the rest of its caller's deadline.
+var Sleep = []string{"sh", "-c", "trap 'exit 0' TERM; sleep 1000 & wait $!"}
+
 // Workload is a pod with one container that sleeps, as kubelet would ask for it.
 // It goes with the runtime, if nobody removes it before.
 type Workload struct {
@@ -41,7 +45,7 @@ func (c CRI) Run(ctx context.Context, w Workload) (r Running, err error) {
 	container, err := c.CreateContainer(ctx, &cri.CreateContainerRequest{
 		PodSandboxId: r.Sandbox, SandboxConfig: pod,
 		Config: &cri.ContainerConfig{
-			Metadata: &cri.ContainerMetadata{Name: "main"}, Command: []string{"sleep", "1000"},
+			Metadata: &cri.ContainerMetadata{Name: "main"}, Command: Sleep,
 			// CRI-O insists on the name that the user gave it.
 			Image: &cri.ImageSpec{Image: image.Busybox, UserSpecifiedImage: image.Busybox},
 			Linux: &cri.LinuxContainerConfig{

@@ -11,9 +11,10 @@ func crio() Kind {
 		ID: "crio", Name: "cri-o", Version: "1.36.",
 		// kubelet and its cAdvisor expect CRI-O at a path that ends so.
 		Endpoint: "unix:///run/crio/crio.sock", ProxyEndpoint: "unix:///run/wasmproxy/run/crio/crio.sock",
-		CgroupPrefix: "crio-",
-		NoEnv:        true, // it adds variables of its own
-		install:      (*artifact.Builder).CRIO,
+		CgroupPrefix:    "crio-",
+		NoHandlerInList: true,
+		NoEnv:           true, // it adds variables of its own
+		install:         (*artifact.Builder).CRIO,
 		configure: func(dir string) error {
 			return writeConfigs(dir, map[string]string{
 				"crio.conf": "crio.conf", "registries.conf": "registries.conf", "policy.json": "policy.json",

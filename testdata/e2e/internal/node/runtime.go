@@ -41,6 +41,7 @@ type Kind struct {
 	// What it lacks of CRI.
 	NoRuntimeConfig   bool // the call
 	NoRuntimeHandlers bool // more than one
+	NoHandlerInList   bool // a pod's runtime handler in ListPodSandbox
 
 	// What it does not tell of a container as it was asked for.
 	NoEnv       bool
