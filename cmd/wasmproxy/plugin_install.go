@@ -122,7 +122,8 @@ func install(cmd *cobra.Command, module []byte, path string) error {
 	p := pluginFile{path, module, description}
 	in, err := p.preflight(cmd.Context())
 	if err != nil {
-		if _, missing := os.Stat(beside); errors.Is(missing, fs.ErrNotExist) {
+		_, missing := os.Stat(beside)
+		if fine := in.Manifest.Name != "" && len(in.Problems) == 0; fine && errors.Is(missing, fs.ErrNotExist) { // and a configuration may be all that it lacks
 			return fmt.Errorf("the proxy would not load it: %w; what it is configured with goes into %s, before it is installed", err, plugin.Name(beside))
 		}
 		return fmt.Errorf("the proxy would not load it: %w", err)
