@@ -16,17 +16,23 @@ type arrivals struct{}
 
 type arrivedKey struct{}
 
+// arrival is of one call.
+type arrival struct {
+	once sync.Once
+	came chan struct{}
+}
+
 // withArrival returns the context of a call to the backend, and a channel that is
 // closed when its trailer has come.
 func withArrival(ctx context.Context) (context.Context, <-chan struct{}) {
-	arrived := make(chan struct{})
-	return context.WithValue(ctx, arrivedKey{}, arrived), arrived
+	a := &arrival{came: make(chan struct{})}
+	return context.WithValue(ctx, arrivedKey{}, a), a.came
 }
 
 func (arrivals) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	if _, last := event.(*stats.InTrailer); last {
-		if arrived, ok := ctx.Value(arrivedKey{}).(chan struct{}); ok {
-			close(arrived) // a stream has one trailer
+		if a, ok := ctx.Value(arrivedKey{}).(*arrival); ok {
+			a.once.Do(func() { close(a.came) }) // gRPC may make a call twice, and a broken backend send two
 		}
 	}
 }
