@@ -236,8 +236,10 @@ func TestStalledReadersThatGoAway(t *testing.T) {
 // deadline ends meanwhile ends with it. Others do not wait.
 func TestCompressedWait(t *testing.T) {
 	release := make(chan struct{})
+	var begun atomic.Int64
 	conn := through(t, func(_ string, stream grpc.ServerStream) error {
 		if len(metadata.ValueFromIncomingContext(stream.Context(), "wait")) > 0 {
+			begun.Add(1)
 			<-release
 		}
 		return echo("", stream)
@@ -250,6 +252,11 @@ func TestCompressedWait(t *testing.T) {
 			_, err := invoke(ctx, conn, version, large, grpc.UseCompressor(grpcgzip.Name))
 			answers <- err
 		}()
+	}
+	for end := time.Now().Add(30 * time.Second); begun.Load() < 2; time.Sleep(5 * time.Millisecond) { // of 10 MiB, beside which none of 16 has room
+		if time.Now().After(end) {
+			t.Fatal("no two large calls arrive")
+		}
 	}
 	if _, err := invoke(withTimeout(t, 30*time.Second), conn, version, []byte("plain")); err != nil {
 		t.Errorf("a call that is not compressed: %v", err)
