@@ -27,6 +27,7 @@ type body struct {
 	mutable int // globals of the module
 	locals  int // parameters included
 	jumps   int
+	exits   int    // instructions at which it may end with a trap
 	own     int    // work of this function
 	work    int    // of all functions so far
 	open    []bool // the blocks that are open; true if it may have an else
@@ -68,7 +69,7 @@ func (b *body) readLocals(r *binary.Reader) {
 
 // readInstructions reads up to the end that closes the function.
 func (b *body) readInstructions(r *binary.Reader) {
-	b.jumps, b.own, b.open = 0, functionWork+b.mutable/globalsUnit, b.open[:0]
+	b.jumps, b.exits, b.own, b.open = 0, 0, functionWork+b.mutable/globalsUnit, b.open[:0]
 	for r.Err() == nil {
 		in := r.Instruction()
 		if r.Err() != nil {
