@@ -99,8 +99,18 @@ func (k kernelGroup) burst(t *testing.T) string {
 
 // shares does what a runtime does in an update of anything.
 func (k kernelGroup) shares() error {
-	file := map[int]string{1: "cpu.shares", 2: "cpu.weight"}[k.fs.Version()]
-	return os.WriteFile(filepath.Join(k.dir, file), []byte("700"), 0)
+	return os.WriteFile(filepath.Join(k.dir, k.shareFile()), []byte("700"), 0)
+}
+
+// share writes CPU shares, or a number for them on v2, and returns what the kernel holds then.
+func (k kernelGroup) share(t *testing.T, shares int64) string {
+	t.Helper()
+	k.write(t, k.shareFile(), strconv.FormatInt(shares, 10))
+	return content(t, k.dir, k.shareFile())
+}
+
+func (k kernelGroup) shareFile() string {
+	return map[int]string{1: "cpu.shares", 2: "cpu.weight"}[k.fs.Version()]
 }
 
 // tellContainer makes the backend tell of a running container with this verbose info.
@@ -248,6 +258,66 @@ func TestUpdatesOnDockerAfterARestart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Docker writes the shares only if an update names them, and the kernel forgets them while
+// a group is idle: an update with which a plugin ends idle brings them back.
+func TestSharesComeBackWhenIdleEndsOnDocker(t *testing.T) {
+	for _, own := range []bool{true, false} {
+		t.Run(fmt.Sprint(own), func(t *testing.T) {
+			k := newKernelGroup(t, "")
+			idle := func(n *node, value string) *node {
+				if own {
+					return n.with(withCgroups(k.fs), on(abi.PreUpdateContainerResources, write(abi.Container, "cpu.idle", value)))
+				}
+				return n.with(withCgroups(k.fs), on(abi.PreRunPodSandbox, func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+					o, errno := ev.Find(abi.ByContainerID, containerID)
+					if errno != abi.OK {
+						return errno
+					}
+					return errors.Join(adj.SetInt64(o, abi.Resources+abi.CPUQuota, 20_000), adj.WriteFile(o, "cpu.idle", value))
+				}))
+			}
+			n := newNode(t, nil, withCgroups(k.fs))
+			n.create(k.parent) // with 512 shares
+			n.must(n.start())
+			given := k.share(t, 512)
+			for _, value := range []string{"1", "0"} {
+				idle(n, value).updateAsDocker(k, own)
+				if got := content(t, k.dir, "cpu.idle"); got != value {
+					t.Errorf("idle is %s, want %s", got, value)
+				}
+			}
+			if got := content(t, k.dir, k.shareFile()); got != given {
+				t.Errorf("the share is %s after idle, was %s", got, given)
+			}
+		})
+	}
+}
+
+// updateAsDocker has the container updated by a call of its own, or by one of another
+// pod. The runtime writes the shares if the update names them.
+func (n *node) updateAsDocker(k kernelGroup, own bool) {
+	n.t.Helper()
+	update := func(r *runtimeapi.UpdateContainerResourcesRequest) {
+		if shares := r.GetLinux().GetCpuShares(); shares != 0 {
+			k.share(n.t, shares)
+		}
+	}
+	n.backend.hear = func() { update(n.backend.updates[len(n.backend.updates)-1]) }
+	if !own {
+		n.must(n.second())
+		return
+	}
+	n.updating = func() {
+		sent := &runtimeapi.UpdateContainerResourcesRequest{}
+		n.must(n.sent.Decode(sent))
+		update(sent)
+	}
+	_, err := n.call(n.t.Context(), "UpdateContainerResources", &runtimeapi.UpdateContainerResourcesRequest{
+		ContainerId: containerID, Linux: &runtimeapi.LinuxContainerResources{CpusetCpus: "0"},
+	}, &runtimeapi.UpdateContainerResourcesResponse{})
+	n.must(err)
 }
 
 // A container that nobody knows the cgroup of cannot be held, and the log says so.

@@ -244,10 +244,10 @@ type runtimeBackend struct {
 }
 
 func (b *runtimeBackend) UpdateContainerResources(_ context.Context, r *runtimeapi.UpdateContainerResourcesRequest, _ ...grpc.CallOption) (*runtimeapi.UpdateContainerResourcesResponse, error) {
+	b.updates = append(b.updates, r)
 	if b.hear != nil {
 		b.hear()
 	}
-	b.updates = append(b.updates, r)
 	return &runtimeapi.UpdateContainerResourcesResponse{}, b.refuses
 }
 

@@ -200,6 +200,9 @@ func (c *call) pre(ctx context.Context) error {
 	for _, o := range owned {
 		c.dirty = c.dirty || o.Change.Op != plugin.WriteFile && o.Change.Object < abi.FirstHandle
 	}
+	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok {
+		c.dirty = nameShares(r, c.event.container.resources, owned, abi.Container) || c.dirty
+	}
 	return c.writePodFiles()
 }
 

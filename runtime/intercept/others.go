@@ -95,7 +95,7 @@ func (i *interceptor) writeOther(ctx context.Context, e *event, w *otherWrite) {
 		writeFiles()
 		return
 	}
-	if err := i.updateOther(ctx, e, w.object.container, resources, writeFiles); err != nil {
+	if err := i.updateOther(ctx, e, w.object.container, w.owned, writeFiles); err != nil {
 		i.notWritten(ctx, e, w.hook, resources, err)
 	}
 }
@@ -112,13 +112,18 @@ func (w *otherWrite) split() (resources, files []plugin.Owned) {
 	return resources, files
 }
 
-// updateOther asks the runtime for one update of all that the plugins want, and
+// updateOther asks the runtime for one update of all resources that the plugins want, and
 // then, while what could be in its way is still held back, calls writeFiles. It
 // calls no hook: a plugin that answers its own update would never come to an end.
 func (i *interceptor) updateOther(ctx context.Context, e *event, c *containerView, changes []plugin.Owned, writeFiles func()) (err error) {
 	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.id, Linux: &runtimeapi.LinuxContainerResources{}}
 	for _, o := range changes {
-		setResource(req.Linux, o.Change.Field-abi.Resources, &o.Change)
+		if o.Change.Op != plugin.WriteFile {
+			setResource(req.Linux, o.Change.Field-abi.Resources, &o.Change)
+		}
+	}
+	if known, ok := i.Store.Container(c.id); ok {
+		nameShares(req, known.Config.GetLinux().GetResources(), changes, changes[0].Change.Object)
 	}
 	hold := i.hold(ctx, e, c, req)
 	defer func() { i.restore(ctx, e, hold, err == nil) }()

@@ -2,11 +2,13 @@ package intercept
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
@@ -56,6 +58,23 @@ func (c *call) updateEvent(ctx context.Context, r *runtimeapi.UpdateContainerRes
 	}
 	e.places = []place{seen, sent}
 	return e
+}
+
+// nameShares has an update with which plugins end the container's cpu.idle name its CPU
+// shares too, and reports whether it changed the request. When idle ends, the kernel gives
+// the container its default share, and Docker writes only those fields that an update names.
+func nameShares(r *runtimeapi.UpdateContainerResourcesRequest, known *runtimeapi.LinuxContainerResources, changes []plugin.Owned, of abi.Object) bool {
+	ends := func(o plugin.Owned) bool {
+		return o.Change.Object == of && o.Change.EndsIdle()
+	}
+	if r.GetLinux().GetCpuShares() != 0 || known.GetCpuShares() == 0 || !slices.ContainsFunc(changes, ends) {
+		return false
+	}
+	if r.Linux == nil {
+		r.Linux = &runtimeapi.LinuxContainerResources{}
+	}
+	r.Linux.CpuShares = known.GetCpuShares()
+	return true
 }
 
 // merged returns a map of its own with both, the second winning.

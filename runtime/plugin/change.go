@@ -72,6 +72,11 @@ func (c *Change) Target() string {
 	}
 }
 
+// EndsIdle reports whether the change sets the cgroup file cpu.idle to 0.
+func (c *Change) EndsIdle() bool {
+	return c.Op == WriteFile && c.Key == rules.CPUIdle && c.Text == "0"
+}
+
 // size is how many bytes the change adds to a request at most.
 func (c *Change) size() int { return len(c.Key) + len(c.Text) }
 
