@@ -24,7 +24,7 @@ demo: build ## Show the proxy and two plugins at work; needs Go, not root, not a
 	@$(BIN) demo $(if $(HOLD),--hold $(HOLD)) $(POD)
 
 .PHONY: test
-test: toolchains check unit hostile koord e2e e2e-debian e2e-crio ## Run every test; needs root, gcc and Debian's package manager
+test: toolchains check unit hostile koord e2e e2e-debian e2e-crio e2e-dockerd ## Run every test; needs root, gcc and Debian's package manager
 
 .PHONY: check
 check: wat plugins-check ## Formatting, vet, and that generated and built files are what their sources make
