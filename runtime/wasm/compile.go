@@ -99,9 +99,9 @@ func compileInto(ctx context.Context, dir string, s settings, module []byte) (er
 // lease is the right to use compiled code. Who has it closes it after all that
 // was made from the code.
 type lease struct {
-	cache    wazero.CompilationCache
-	compiled bool // the code is there, and nothing has to be compiled
-	end      func(context.Context) error
+	cache wazero.CompilationCache
+	turns chan struct{} // holds a token for each module whose code is made, or read from disk
+	end   func(context.Context) error
 }
 
 func (l lease) Close(ctx context.Context) error { return l.end(ctx) }
@@ -117,7 +117,7 @@ func (e *Engine) codeOf(ctx context.Context, s settings, interpret, compiled boo
 	case interpret:
 		return e.interpreted(module)
 	default:
-		return lease{cache: e.cache, end: func(context.Context) error { return nil }}, nil
+		return lease{cache: e.cache, turns: e.compiling, end: func(context.Context) error { return nil }}, nil
 	}
 	s.Wazero = e.wazero
 	how, err := json.Marshal(s)
@@ -158,24 +158,17 @@ func (e *Engine) interpreted(module []byte) (lease, error) {
 	if err := e.memory.take(size * interpretedCost); err != nil {
 		return lease{}, fmt.Errorf("interpreting its code: %w", err)
 	}
-	return lease{cache: e.cache, end: func(context.Context) error { e.memory.give(size * interpretedCost); return nil }}, nil
+	return lease{cache: e.cache, turns: e.interpreting, end: func(context.Context) error { e.memory.give(size * interpretedCost); return nil }}, nil
 }
 
 // interpretingGC is the collector's GOGC while the code of an interpreted module is made:
 // much of what that allocates is garbage at once.
 const interpretingGC = 25
 
-// beginCompiling waits until the code of a module may be made in this process, or at once
-// if it is compiled already. Of interpreted ones it is one at a time, since the collector's
-// setting is the process's.
-func (e *Engine) beginCompiling(ctx context.Context, interpret, compiled bool) (end func(), err error) {
-	turns := e.compiling
-	switch {
-	case interpret:
-		turns = e.interpreting
-	case compiled:
-		return func() {}, nil
-	}
+// beginCompiling waits until the code of a module may be made in this process, or read
+// from disk. Of interpreted ones it is one at a time, since the collector's setting is
+// the process's.
+func (e *Engine) beginCompiling(ctx context.Context, interpret bool, turns chan struct{}) (end func(), err error) {
 	select {
 	case turns <- struct{}{}:
 	case <-ctx.Done():
@@ -193,9 +186,13 @@ func (e *Engine) beginCompiling(ctx context.Context, interpret, compiled bool) (
 
 // sharedCode is the code of one entry of the disk cache, which all plugins made
 // from the same module have in memory once.
+//
+// It is read by one plugin at a time: wazero 1.12 shows a module that it reads to others
+// before the module has its entry code, without which an instance panics.
 type sharedCode struct {
-	cache wazero.CompilationCache
-	users int
+	cache   wazero.CompilationCache
+	reading chan struct{} // holds a token while a plugin reads the code
+	users   int
 }
 
 func (e *Engine) share(entry *codecache.Entry) (lease, error) {
@@ -208,11 +205,11 @@ func (e *Engine) share(entry *codecache.Entry) (lease, error) {
 			entry.Release()
 			return lease{}, fmt.Errorf("loading compiled code: %w", err)
 		}
-		shared = &sharedCode{cache: cache}
+		shared = &sharedCode{cache: cache, reading: make(chan struct{}, 1)}
 		e.shared[entry.Key] = shared
 	}
 	shared.users++
-	return lease{shared.cache, true, func(ctx context.Context) error { return e.unshare(ctx, entry) }}, nil
+	return lease{shared.cache, shared.reading, func(ctx context.Context) error { return e.unshare(ctx, entry) }}, nil
 }
 
 func (e *Engine) unshare(ctx context.Context, entry *codecache.Entry) error {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -199,6 +200,34 @@ func TestSharedCode(t *testing.T) {
 	}
 	if len(e.shared) != 0 {
 		t.Error("the module is kept after its last plugin was closed")
+	}
+}
+
+// Plugins whose one module is on disk are loaded at the same moment, as after a restart:
+// none meets code that another is still reading.
+func TestSharedCodeIsLoadedAtOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	p, err := newEngine(t, Options{CacheDir: dir}).Load(t.Context(), "p", wat(t, "quota"), PluginOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close(t.Context())
+	for range 20 {
+		e := newEngine(t, Options{CacheDir: dir, Compiler: "/none"})
+		var loads sync.WaitGroup
+		for range 8 {
+			loads.Go(func() {
+				p, err := e.Load(t.Context(), "p", wat(t, "quota"), PluginOptions{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := p.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		loads.Wait()
 	}
 }
 

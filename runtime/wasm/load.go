@@ -166,7 +166,7 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 	if err := e.limiter.link(ctx, p.runtime); err != nil {
 		return nil, err
 	}
-	end, err := e.beginCompiling(ctx, interpret, p.lease.compiled)
+	end, err := e.beginCompiling(ctx, interpret, p.lease.turns)
 	if err != nil {
 		return nil, err
 	}
