@@ -34,7 +34,7 @@ func (c *call) takeTurn(ctx context.Context) (end func()) {
 
 // updateEvent tells of a container whose resources change: what it has, with
 // the request laid over it. Only what the request names or a plugin sets is
-// sent to the backend.
+// sent to the backend, and the shares where nameShares adds them.
 func (c *call) updateEvent(ctx context.Context, r *runtimeapi.UpdateContainerResourcesRequest) *event {
 	e := c.containerEvent(ctx, r.GetContainerId())
 	if e == nil {
