@@ -10,15 +10,6 @@ import (
 // processes decide what such a figure is.
 func wallClock() bool { return os.Getenv("WASMPROXY_WALL_CLOCK") != "" }
 
-// maxGrowth is how many bytes of resident memory a guest may cost while it acts. What it leaves
-// for the collector grows with its time, and with how long that waits for a processor.
-func maxGrowth() int64 {
-	if wallClock() {
-		return 64 << 20
-	}
-	return 150 << 20
-}
-
 // kitBudget is the time that hostile guests have for a call. On a busy machine it is half of
 // what all plugins of a call have, so that a guest ends as it means to, and the others
 // still get their turn.
