@@ -94,7 +94,7 @@ func heapGrowth(f func() any) int64 {
 // TestN80InspectCompilesElsewhere inspects a module that only running it tells about, and that
 // takes seconds to compile: this process does not.
 func TestN80InspectCompilesElsewhere(t *testing.T) {
-	b := bomb{functions: 4, body: []byte(slowBody(2000, 500)), silent: true}
+	b := bomb{functions: 12, body: []byte(slowBody(650, 500)), silent: true}
 	if underRace {
 		b.functions = 1 // the child is this program, and as slow
 	}

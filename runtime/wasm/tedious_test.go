@@ -40,12 +40,12 @@ func TestTediousModule(t *testing.T) {
 		before := watch(t, p, func() { time.Sleep(time.Second) })
 		during := watch(t, p, func() {
 			var slow plugin.Plugin
-			if slow, err = e.Load(t.Context(), "tedious", tedious(7, 2000, 500), PluginOptions{}); err == nil {
+			if slow, err = e.Load(t.Context(), "tedious", tedious(20, 650, 500), PluginOptions{}); err == nil {
 				_ = slow.Close(t.Context())
 			}
 		})
 		t.Logf("before: %v; during: %v", before, during)
-		noticed = during.grown > 64<<20 && !underRace ||
+		noticed = during.grown > 16<<20 && !underRace ||
 			wallClock() && (during.call > before.call+50*time.Millisecond || during.collect > before.collect+100*time.Millisecond)
 	}
 	if noticed {

@@ -115,8 +115,8 @@ var hostile = []struct {
 	{"locals of many groups", functionOf(join(num(2), num(2_000), bytesOf(0x7f), num(1), bytesOf(0x7e)), []byte{0x0b}), "code section at offset 0x1a: function 0 has more than 2000 locals"},
 	{"locals that wrap around", functionOf(join(num(2), maxU32, bytesOf(0x7f, 1, 0x7f)), []byte{0x0b}), "code section at offset 0x17: function 0 has more than 2000 locals"},
 	{"deep nesting", functionOf(noLocals, join(repeat(1_025, 0x02, 0x40), repeat(1_026, 0x0b))), "code section at offset 0x819: function 0 nests more than 1024 blocks; split it"},
-	{"blocks times locals", functionOf(join(num(1), num(500), bytesOf(0x7f)), join(repeat(2_100, 0x41, 0, 0x04, 0x40, 0x0b), []byte{0x0b})), "code section at offset 0x16: function 0 takes too long to compile: 2077465 units of work, the limit is 2000000 (it has 500 locals and 6300 jumps); split it"},
-	{"blocks times locals of all", manyFunctions(8, join(num(1), num(500), bytesOf(0x7f)), join(repeat(2_000, 0x41, 0, 0x04, 0x40, 0x0b), []byte{0x0b})), "code section at offset 0x111bf: function 7 and those before it take too long to compile: 15648320 units of work, the limit is 15000000; leave something out"},
+	{"blocks times locals", functionOf(join(num(1), num(500), bytesOf(0x7f)), join(repeat(720, 0x41, 0, 0x04, 0x40, 0x0b), []byte{0x0b})), "code section at offset 0x16: function 0 takes too long to compile: 619960 units of work, the limit is 600000 (it has 500 locals and 2160 jumps); split it"},
+	{"blocks times locals of all", manyFunctions(23, join(num(1), num(500), bytesOf(0x7f)), join(repeat(680, 0x41, 0, 0x04, 0x40, 0x0b), []byte{0x0b})), "code section at offset 0x124f7: function 22 and those before it take too long to compile: 13373120 units of work, the limit is 13000000; leave something out"},
 
 	// What makes a module ambiguous.
 	{"unknown section", moduleOf(section(13, bytesOf(1))), "module at offset 0x8: has a section of unknown kind 13"},
@@ -228,7 +228,7 @@ func TestAllowed(t *testing.T) {
 		"nothing":             moduleOf(),
 		"deep nesting":        functionOf(noLocals, join(repeat(1_024, 0x02, 0x40), repeat(1_025, 0x0b))),
 		"many locals":         functionOf(join(num(1), num(2_000), bytesOf(0x7f)), []byte{0x0b}),
-		"blocks times locals": functionOf(join(num(1), num(500), bytesOf(0x7f)), join(repeat(2_000, 0x41, 0, 0x04, 0x40, 0x0b), []byte{0x0b})),
+		"blocks times locals": functionOf(join(num(1), num(500), bytesOf(0x7f)), join(repeat(680, 0x41, 0, 0x04, 0x40, 0x0b), []byte{0x0b})),
 		"long body":           functionOf(noLocals, join(repeat(maxBody-2, 1), []byte{0x0b})),
 		"many sections":       moduleOf(repeat(64, 0, 1, 0)),
 		"long table index":    functionOf(noLocals, bytesOf(0x41, 0, 0x11, 0, 0x80, 0x80, 0x80, 0x80, 0, 0x0b)),

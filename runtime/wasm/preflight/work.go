@@ -7,7 +7,7 @@ import "github.com/wasmproxy/wasmproxy/runtime/wasm/binary"
 // one function, with what the metering adds to them.
 const (
 	functionWork = 40
-	callWork     = 5
+	callWork     = 7
 	operandWork  = 2  // of a parameter of a call
 	memoryWork   = 12 // of a load or store, which leaves the function if it is out of bounds
 	divideWork   = 16 // likewise
@@ -15,7 +15,7 @@ const (
 	indirectWork = 60
 	growWork     = 360
 	bulkWork     = 460
-	globalsUnit  = 4 // mutable globals are a unit of each function
+	globalsUnit  = 2 // mutable globals are a unit of each function
 
 	localsUnit = 2 // locals at each jump: the compiler hands them on where ways meet
 
@@ -26,7 +26,7 @@ const (
 
 	// jumpsUnit is how many pairs of jumps of one function are a unit: the compiler goes from
 	// every jump up through the blocks that come before it.
-	jumpsUnit = 80
+	jumpsUnit = 60
 )
 
 // jumpsOf is what the compiler makes of one instruction, in jumps.
