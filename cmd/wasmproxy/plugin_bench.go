@@ -16,7 +16,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
-	"github.com/wasmproxy/wasmproxy/runtime/rehearsal"
+	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -94,7 +94,7 @@ func bench(cmd *cobra.Command, f *eventFlags, path string, n int) error {
 }
 
 // event measures the call and, in the same calls, the hook.
-func (b *bencher) event(event *rehearsal.Event, o rehearsal.Options) error {
+func (b *bencher) event(event *simulate.Event, o simulate.Options) error {
 	cost, err := b.cost(event, o)
 	if err != nil {
 		return err
@@ -106,18 +106,18 @@ func (b *bencher) event(event *rehearsal.Event, o rehearsal.Options) error {
 		b.timed = &timedPlugin{Plugin: p}
 		return b.timed, err
 	}
-	rig, err := rehearsal.Open(b.ctx, event, o)
+	sim, err := simulate.Open(b.ctx, event, o)
 	if err != nil {
 		return err
 	}
-	defer rig.Close(b.ctx)
-	_ = rig.Call(b.ctx) // the first is slower; what it answers cost has told
+	defer sim.Close(b.ctx)
+	_ = sim.Call(b.ctx) // the first is slower; what it answers cost has told
 	b.timed.took = make([]time.Duration, 0, b.n)
 	var calls []time.Duration
 	mem := measure(func() {
 		for range b.n {
 			start := time.Now()
-			_ = rig.Call(b.ctx)
+			_ = sim.Call(b.ctx)
 			calls = append(calls, time.Since(start))
 		}
 	})
@@ -127,13 +127,13 @@ func (b *bencher) event(event *rehearsal.Event, o rehearsal.Options) error {
 }
 
 // cost lets the event happen once, and fails if the plugin does.
-func (b *bencher) cost(event *rehearsal.Event, o rehearsal.Options) (res rehearsal.Result, err error) {
-	rig, err := rehearsal.Open(b.ctx, event, o)
+func (b *bencher) cost(event *simulate.Event, o simulate.Options) (res simulate.Result, err error) {
+	sim, err := simulate.Open(b.ctx, event, o)
 	if err != nil {
 		return res, err
 	}
-	defer rig.Close(b.ctx)
-	if res, err = rig.Play(b.ctx); err != nil {
+	defer sim.Close(b.ctx)
+	if res, err = sim.Run(b.ctx); err != nil {
 		return res, err
 	}
 	if !res.Asked {
@@ -167,7 +167,7 @@ func (b *bencher) steps(p plugin.Plugin) error {
 
 // loads measures loading with a directory of compiled code that is empty, and again
 // with what that left, each in an engine of its own, as at a start of the proxy.
-func (b *bencher) loads(o rehearsal.Options) error {
+func (b *bencher) loads(o simulate.Options) error {
 	var cold, warm []time.Duration
 	for range min(loadTimes, b.n) {
 		dir, err := os.MkdirTemp("", "wasmproxy-bench-")
@@ -188,7 +188,7 @@ func (b *bencher) loads(o rehearsal.Options) error {
 	return nil
 }
 
-func (b *bencher) load(dir string, o rehearsal.Options) (time.Duration, error) {
+func (b *bencher) load(dir string, o simulate.Options) (time.Duration, error) {
 	e, err := wasm.NewEngine(b.ctx, wasm.Options{Log: slog.New(slog.DiscardHandler), CacheDir: dir})
 	if err != nil {
 		return 0, err

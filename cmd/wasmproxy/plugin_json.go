@@ -3,7 +3,7 @@ package main
 import (
 	"io"
 
-	"github.com/wasmproxy/wasmproxy/runtime/rehearsal"
+	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 )
 
 // resultJSON is what came of an event, as JSON has it.
@@ -46,7 +46,7 @@ type updateJSON struct {
 }
 
 // encodeResult writes what came of an event, for programs.
-func encodeResult(out io.Writer, _ pluginFile, res rehearsal.Result) error {
+func encodeResult(out io.Writer, _ pluginFile, res simulate.Result) error {
 	r := resultJSON{
 		Plugin: res.Manifest.Name, Version: res.Manifest.Version, Event: res.Title, Outcome: verdict(res), Asked: res.Asked,
 		Changes: changesJSON(res.Changes()), Updates: []updateJSON{}, Cgroups: []changeJSON{}, Log: append([]string{}, lines(res.Lines)...),
@@ -74,7 +74,7 @@ func encodeResult(out io.Writer, _ pluginFile, res rehearsal.Result) error {
 	return encode(out, r)
 }
 
-func changesJSON(all []rehearsal.Difference) []changeJSON {
+func changesJSON(all []simulate.Difference) []changeJSON {
 	changes := []changeJSON{}
 	for _, d := range all {
 		c := changeJSON{Path: d.Path}

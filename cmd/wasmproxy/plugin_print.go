@@ -11,7 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/wasmproxy/wasmproxy/runtime/rehearsal"
+	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 )
 
 // report writes sections of lines, and leaves out those without any.
@@ -32,7 +32,7 @@ func (r *report) section(title string, lines []string) {
 }
 
 // printResult writes what came of an event, for people.
-func printResult(out io.Writer, p pluginFile, res rehearsal.Result) error {
+func printResult(out io.Writer, p pluginFile, res simulate.Result) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "plugin\t%s %s\n", res.Manifest.Name, res.Manifest.Version)
 	fmt.Fprintf(w, "event\t%s\n", printable(res.Title))
@@ -64,7 +64,7 @@ func printResult(out io.Writer, p pluginFile, res rehearsal.Result) error {
 
 func name(m proto.Message) string { return string(m.ProtoReflect().Descriptor().Name()) }
 
-func verdict(res rehearsal.Result) string {
+func verdict(res simulate.Result) string {
 	switch {
 	case res.Rejection != nil:
 		return fmt.Sprintf("refused with code %d: %s", res.Rejection.Code, res.Rejection.Reason)
@@ -83,7 +83,7 @@ func verdict(res rehearsal.Result) string {
 }
 
 // consequence says what becomes of the call of a plugin that failed.
-func consequence(res rehearsal.Result) string {
+func consequence(res simulate.Result) string {
 	switch {
 	case res.Request == nil: // there is no call
 		return ""
@@ -93,7 +93,7 @@ func consequence(res rehearsal.Result) string {
 	return fmt.Sprintf("; the call goes on without it (failure-policy %v)", res.Policy)
 }
 
-func differences(all []rehearsal.Difference) []string {
+func differences(all []simulate.Difference) []string {
 	var lines []string
 	for _, d := range all {
 		switch {
@@ -108,7 +108,7 @@ func differences(all []rehearsal.Difference) []string {
 	return lines
 }
 
-func writes(all []rehearsal.Write) []string {
+func writes(all []simulate.Write) []string {
 	var lines []string
 	for _, w := range all {
 		lines = append(lines, fmt.Sprintf("~ %s: %s -> %s", w.Path, w.Before, w.After))
@@ -116,7 +116,7 @@ func writes(all []rehearsal.Write) []string {
 	return lines
 }
 
-func lines(all []rehearsal.Line) []string {
+func lines(all []simulate.Line) []string {
 	var texts []string
 	for _, l := range all {
 		texts = append(texts, strings.ToLower(l.Level.String())+": "+l.Text)
@@ -124,7 +124,7 @@ func lines(all []rehearsal.Line) []string {
 	return texts
 }
 
-func metrics(res rehearsal.Result) []string {
+func metrics(res simulate.Result) []string {
 	var texts []string
 	for _, s := range res.Metrics {
 		texts = append(texts, fmt.Sprintf("%s %d", s.Name, s.Value))
@@ -133,7 +133,7 @@ func metrics(res rehearsal.Result) []string {
 }
 
 // kept tells what the call left among the values that the plugin keeps.
-func kept(res rehearsal.Result) []string {
+func kept(res simulate.Result) []string {
 	var texts []string
 	for _, key := range slices.Sorted(maps.Keys(res.KV)) {
 		if before, had := res.KVBefore[key]; !had || before != res.KV[key] {

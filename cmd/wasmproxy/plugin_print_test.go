@@ -8,7 +8,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/wasmproxy/wasmproxy/runtime/rehearsal"
+	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 )
 
 // TestSecretsAreHidden has an environment and credentials in a result. They are seen
@@ -20,10 +20,10 @@ func TestSecretsAreHidden(t *testing.T) {
 	auth := func(v string) *runtimeapi.PullImageRequest {
 		return &runtimeapi.PullImageRequest{Auth: &runtimeapi.AuthConfig{Password: v}}
 	}
-	for _, res := range []rehearsal.Result{
+	for _, res := range []simulate.Result{
 		{Request: env("secret-1"), Sent: env("secret-2")}, {Request: auth("secret-1"), Sent: auth("secret-2")},
 	} {
-		for _, write := range []func(io.Writer, pluginFile, rehearsal.Result) error{printResult, encodeResult} {
+		for _, write := range []func(io.Writer, pluginFile, simulate.Result) error{printResult, encodeResult} {
 			for _, show := range []bool{false, true} {
 				var out bytes.Buffer
 				shown := res

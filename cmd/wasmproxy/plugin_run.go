@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wasmproxy/wasmproxy/runtime/rehearsal"
+	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -19,7 +19,7 @@ import (
 type eventFlags struct {
 	hook, event, config string
 	grant               []string
-	setting             rehearsal.Setting
+	setting             simulate.Setting
 	cgroup, driver      string
 	memory              int64
 	show                bool // secrets
@@ -41,7 +41,7 @@ func (f *eventFlags) register(cmd *cobra.Command) {
 }
 
 // read returns the event.
-func (f *eventFlags) read(ctx context.Context, in io.Reader) (*rehearsal.Event, error) {
+func (f *eventFlags) read(ctx context.Context, in io.Reader) (*simulate.Event, error) {
 	if f.event == "" {
 		return nil, wrongUsage("--event FILE is missing")
 	}
@@ -64,8 +64,8 @@ func (f *eventFlags) read(ctx context.Context, in io.Reader) (*rehearsal.Event, 
 	if err != nil {
 		return nil, fmt.Errorf("--event: %w", err)
 	}
-	e, err := rehearsal.Read(b, hook, f.setting)
-	if errors.Is(err, rehearsal.ErrNoHook) {
+	e, err := simulate.Read(b, hook, f.setting)
+	if errors.Is(err, simulate.ErrNoHook) {
 		return nil, wrongUsage("--event %s: %w: name one with --hook", f.event, err)
 	}
 	if err != nil {
@@ -82,13 +82,13 @@ func (f *eventFlags) text(ctx context.Context, in io.Reader) ([]byte, error) {
 	return readOpen(ctx, "stdin", func() (io.ReadCloser, error) { return io.NopCloser(in), nil })
 }
 
-// options are what the rehearsal of a plugin has besides the event.
-func (f *eventFlags) options(ctx context.Context, p pluginFile, e *wasm.Engine) (rehearsal.Options, error) {
+// options are what the simulation of a plugin has besides the event.
+func (f *eventFlags) options(ctx context.Context, p pluginFile, e *wasm.Engine) (simulate.Options, error) {
 	more, err := grants(f.grant)
 	if err != nil {
-		return rehearsal.Options{}, err
+		return simulate.Options{}, err
 	}
-	o := rehearsal.Options{
+	o := simulate.Options{
 		ID: p.beside.ID, Config: string(p.beside.Config), Grant: p.beside.Grant | more, Beside: p.describing(), Match: p.beside.Match, Policy: p.beside.Policy,
 		Load: p.loader(ctx, e), ShowSecrets: f.show,
 	}
@@ -107,7 +107,7 @@ func (f *eventFlags) options(ctx context.Context, p pluginFile, e *wasm.Engine) 
 }
 
 // open loads the plugin for the event. The caller calls end.
-func (f *eventFlags) open(cmd *cobra.Command, path string) (r *rehearsal.Rig, p pluginFile, end func(), err error) {
+func (f *eventFlags) open(cmd *cobra.Command, path string) (r *simulate.Simulator, p pluginFile, end func(), err error) {
 	ctx := cmd.Context()
 	if p, err = readPlugin(path); err != nil {
 		return nil, p, nil, err
@@ -122,7 +122,7 @@ func (f *eventFlags) open(cmd *cobra.Command, path string) (r *rehearsal.Rig, p 
 	}
 	o, err := f.options(ctx, p, engine)
 	if err == nil {
-		r, err = rehearsal.Open(ctx, event, o)
+		r, err = simulate.Open(ctx, event, o)
 	}
 	if err != nil {
 		return nil, p, nil, errors.Join(err, engine.Close(ctx))
@@ -162,12 +162,12 @@ plugin refused the call.`,
 			if err := checkFormat(format); err != nil {
 				return err
 			}
-			rig, p, end, err := f.open(cmd, args[0])
+			sim, p, end, err := f.open(cmd, args[0])
 			if err != nil {
 				return err
 			}
 			defer end()
-			result, err := rig.Play(cmd.Context())
+			result, err := sim.Run(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -189,7 +189,7 @@ plugin refused the call.`,
 }
 
 // outcome is the command's error.
-func outcome(path string, r rehearsal.Result) error {
+func outcome(path string, r simulate.Result) error {
 	switch {
 	case r.Rejection != nil:
 		return coded{fmt.Errorf("%s refused the call: %s", path, r.Rejection.Reason), exitRejected}

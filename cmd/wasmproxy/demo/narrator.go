@@ -13,7 +13,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/wasmproxy/wasmproxy/runtime/rehearsal"
+	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 )
 
 // Colours of a terminal, SGR codes of ECMA-48.
@@ -49,7 +49,7 @@ func (n *narrator) line(code, who, format string, args ...any) {
 // request prints the fields of a request, one per line. The pod's config, which
 // comes again with each of its containers, was printed with the pod.
 func (n *narrator) request(m proto.Message) {
-	for _, f := range rehearsal.Fields(m) {
+	for _, f := range simulate.Fields(m) {
 		if !strings.HasPrefix(f.Path, "sandbox_config.") {
 			fmt.Fprintf(n.w, "           %s\n", n.paint(dim, f.Path+" = "+shown(f, f.After)))
 		}
@@ -58,7 +58,7 @@ func (n *narrator) request(m proto.Message) {
 
 // difference prints which fields of a request differ from what was asked.
 func (n *narrator) difference(asked, received proto.Message) (differ bool) {
-	all := rehearsal.Diff(asked, received)
+	all := simulate.Diff(asked, received)
 	for _, f := range all {
 		switch {
 		case !f.HasNow:
@@ -76,7 +76,7 @@ func (n *narrator) difference(asked, received proto.Message) (differ bool) {
 }
 
 // shown is a value, unless it is a secret.
-func shown(f rehearsal.Difference, value string) string {
+func shown(f simulate.Difference, value string) string {
 	if f.Secret {
 		return "(hidden)"
 	}

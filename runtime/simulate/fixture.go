@@ -1,4 +1,4 @@
-package rehearsal
+package simulate
 
 import (
 	"cmp"
@@ -19,14 +19,14 @@ func FromFixture(c fixture.Case) *Event {
 	if c.Files != nil {
 		version = c.Files.Version()
 	}
-	own := newStage("pod", fixture.Pod{Fields: c.Pod, Containers: c.Siblings})
-	var a *actor
+	own := newPodFixture("pod", fixture.Pod{Fields: c.Pod, Containers: c.Siblings})
+	var a *containerFixture
 	if c.Container != nil || c.Hook.Info().Object == abi.Container {
 		a = own.add("container", c.Container)
 	}
 	e := own.event(c.Hook, a, c.Event)
 	for i, p := range c.Store {
-		other := newStage("pod-"+strconv.Itoa(i+1), p)
+		other := newPodFixture("pod-"+strconv.Itoa(i+1), p)
 		e.Before = append(other.earlier(other.containers), e.Before...)
 	}
 	if c.Pod == nil && c.Container == nil && c.Hook.Info().Object == abi.Event {
@@ -39,7 +39,7 @@ func FromFixture(c fixture.Case) *Event {
 }
 
 // forget takes out the pod of an event that is about none.
-func (e *Event) forget(own *stage) {
+func (e *Event) forget(own *podFixture) {
 	if r, ok := e.Call.Request.(*runtimeapi.PullImageRequest); ok {
 		r.SandboxConfig = nil
 	}
@@ -47,7 +47,7 @@ func (e *Event) forget(own *stage) {
 }
 
 // rename gives cgroup files of the event's own objects their ids.
-func (e *Event) rename(own *stage, a *actor) {
+func (e *Event) rename(own *podFixture, a *containerFixture) {
 	files := map[string]map[string]string{}
 	for name, of := range e.Files {
 		switch {
@@ -72,9 +72,9 @@ func (e *Event) node(f values, version int) {
 	e.Node = n
 }
 
-func newStage(id string, p fixture.Pod) *stage {
+func newPodFixture(id string, p fixture.Pod) *podFixture {
 	f := values{p.Fields}
-	s := &stage{id: cmp.Or(f.text("id"), id), state: f.text("state")}
+	s := &podFixture{id: cmp.Or(f.text("id"), id), state: f.text("state")}
 	s.run = &runtimeapi.RunPodSandboxRequest{Config: f.sandbox(s.id), RuntimeHandler: f.text("runtime_handler")}
 	s.resize = &runtimeapi.UpdatePodSandboxResourcesRequest{PodSandboxId: s.id, Overhead: f.resources("overhead."), Resources: f.resources("resources.")}
 	for i, container := range p.Containers {
@@ -83,11 +83,11 @@ func newStage(id string, p fixture.Pod) *stage {
 	return s
 }
 
-func (s *stage) add(id string, fields fixture.Fields) *actor {
+func (p *podFixture) add(id string, fields fixture.Fields) *containerFixture {
 	f := values{fields}
-	a := &actor{id: cmp.Or(f.text("id"), id), state: f.text("state")}
-	a.create = &runtimeapi.CreateContainerRequest{PodSandboxId: s.id, Config: f.container(), SandboxConfig: s.run.GetConfig()}
+	a := &containerFixture{id: cmp.Or(f.text("id"), id), state: f.text("state")}
+	a.create = &runtimeapi.CreateContainerRequest{PodSandboxId: p.id, Config: f.container(), SandboxConfig: p.run.GetConfig()}
 	a.update = &runtimeapi.UpdateContainerResourcesRequest{ContainerId: a.id, Linux: f.resources("resources.")}
-	s.containers = append(s.containers, a)
+	p.containers = append(p.containers, a)
 	return a
 }

@@ -1,4 +1,4 @@
-package rehearsal
+package simulate
 
 import (
 	"cmp"
@@ -11,24 +11,24 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 )
 
-// actor is a container of an event, with the requests of its life.
-type actor struct {
+// containerFixture is a container of an event, with the requests of its life.
+type containerFixture struct {
 	id, state string // state as the ABI has it; "" is what the hook finds
 	create    *runtimeapi.CreateContainerRequest
 	update    *runtimeapi.UpdateContainerResourcesRequest
 }
 
-// stage is a pod with its containers.
-type stage struct {
+// podFixture is a pod with its containers.
+type podFixture struct {
 	id, state  string
 	run        *runtimeapi.RunPodSandboxRequest
 	resize     *runtimeapi.UpdatePodSandboxResourcesRequest
-	containers []*actor
+	containers []*containerFixture
 }
 
 // earlier returns the calls by which the pod and these containers came to be.
-func (s *stage) earlier(containers []*actor) []Call {
-	calls := []Call{newCall(s.run).answer(s.id, "")}
+func (p *podFixture) earlier(containers []*containerFixture) []Call {
+	calls := []Call{newCall(p.run).answer(p.id, "")}
 	for _, a := range containers {
 		calls = append(calls, newCall(a.create).answer("", a.id))
 		if state := cmp.Or(a.state, "running"); state != "created" {
@@ -38,16 +38,16 @@ func (s *stage) earlier(containers []*actor) []Call {
 			}
 		}
 	}
-	if s.state == "notready" {
-		calls = append(calls, newCall(&runtimeapi.StopPodSandboxRequest{PodSandboxId: s.id}))
+	if p.state == "notready" {
+		calls = append(calls, newCall(&runtimeapi.StopPodSandboxRequest{PodSandboxId: p.id}))
 	}
 	return calls
 }
 
 // event tells of the pod, or of its container a, which is the first in the list or nil.
-func (s *stage) event(hook abi.Hook, a *actor, about fixture.Fields) *Event {
-	e := &Event{Hook: hook, Call: s.call(hook, a, about)}
-	before := s.containers
+func (p *podFixture) event(hook abi.Hook, a *containerFixture, about fixture.Fields) *Event {
+	e := &Event{Hook: hook, Call: p.call(hook, a, about)}
+	before := p.containers
 	switch e.Call.Request.(type) {
 	case *runtimeapi.RunPodSandboxRequest, *runtimeapi.RestorePodRequest, *runtimeapi.PullImageRequest, *runtimeapi.RemoveImageRequest:
 		return e
@@ -58,12 +58,12 @@ func (s *stage) event(hook abi.Hook, a *actor, about fixture.Fields) *Event {
 			a.state = "created"
 		}
 	}
-	e.Before = s.earlier(before)
+	e.Before = p.earlier(before)
 	return e
 }
 
-func without(list []*actor, a *actor) []*actor {
-	var rest []*actor
+func without(list []*containerFixture, a *containerFixture) []*containerFixture {
+	var rest []*containerFixture
 	for _, other := range list {
 		if other != a {
 			rest = append(rest, other)
@@ -72,17 +72,17 @@ func without(list []*actor, a *actor) []*actor {
 	return rest
 }
 
-// call makes the call of the hook, the zero Call if it is none's.
-func (s *stage) call(hook abi.Hook, a *actor, about fixture.Fields) Call {
+// call makes the call of the hook, the zero Call if it is none'p.
+func (p *podFixture) call(hook abi.Hook, a *containerFixture, about fixture.Fields) Call {
 	f := values{about}
 	if a == nil { // whose id nobody knows
-		a = &actor{create: &runtimeapi.CreateContainerRequest{}, update: &runtimeapi.UpdateContainerResourcesRequest{}}
+		a = &containerFixture{create: &runtimeapi.CreateContainerRequest{}, update: &runtimeapi.UpdateContainerResourcesRequest{}}
 	}
-	request := s.request(hook.Info().Method, a, f)
+	request := p.request(hook.Info().Method, a, f)
 	if request == nil {
 		return Call{}
 	}
-	c := newCall(request).answer(s.id, a.id)
+	c := newCall(request).answer(p.id, a.id)
 	switch r := c.Response.(type) {
 	case *runtimeapi.ExecSyncResponse:
 		r.ExitCode = int32(f.number("exit_code"))
@@ -92,50 +92,50 @@ func (s *stage) call(hook abi.Hook, a *actor, about fixture.Fields) Call {
 	return c
 }
 
-func (s *stage) request(method string, a *actor, f values) proto.Message {
+func (p *podFixture) request(method string, a *containerFixture, f values) proto.Message {
 	switch method {
 	case "RunPodSandbox":
-		return s.run
+		return p.run
 	case "StopPodSandbox":
-		return &runtimeapi.StopPodSandboxRequest{PodSandboxId: s.id}
+		return &runtimeapi.StopPodSandboxRequest{PodSandboxId: p.id}
 	case "RemovePodSandbox":
-		return &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.id}
+		return &runtimeapi.RemovePodSandboxRequest{PodSandboxId: p.id}
 	case "UpdatePodSandboxResources":
-		return s.resize
+		return p.resize
 	case "PortForward":
-		return &runtimeapi.PortForwardRequest{PodSandboxId: s.id, Port: f.ports()}
+		return &runtimeapi.PortForwardRequest{PodSandboxId: p.id, Port: f.ports()}
 	case "CheckpointPod":
-		return &runtimeapi.CheckpointPodRequest{PodSandboxId: s.id, OutputPath: f.text("location")}
+		return &runtimeapi.CheckpointPodRequest{PodSandboxId: p.id, OutputPath: f.text("location")}
 	case "RestorePod":
-		return &runtimeapi.RestorePodRequest{Config: s.run.GetConfig(), RuntimeHandler: s.run.GetRuntimeHandler(), CheckpointPath: f.text("location")}
+		return &runtimeapi.RestorePodRequest{Config: p.run.GetConfig(), RuntimeHandler: p.run.GetRuntimeHandler(), CheckpointPath: f.text("location")}
 	case "PullImage":
-		return &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: cmp.Or(f.text("image"), a.create.GetConfig().GetImage().GetImage())}, SandboxConfig: s.run.GetConfig()}
+		return &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: cmp.Or(f.text("image"), a.create.GetConfig().GetImage().GetImage())}, SandboxConfig: p.run.GetConfig()}
 	case "RemoveImage":
 		return &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: cmp.Or(f.text("image"), a.create.GetConfig().GetImage().GetImage())}}
 	}
 	return a.request(method, f)
 }
 
-func (a *actor) request(method string, f values) proto.Message {
+func (c *containerFixture) request(method string, f values) proto.Message {
 	switch method {
 	case "CreateContainer":
-		return a.create
+		return c.create
 	case "StartContainer":
-		return &runtimeapi.StartContainerRequest{ContainerId: a.id}
+		return &runtimeapi.StartContainerRequest{ContainerId: c.id}
 	case "StopContainer":
-		return &runtimeapi.StopContainerRequest{ContainerId: a.id, Timeout: f.number("timeout")}
+		return &runtimeapi.StopContainerRequest{ContainerId: c.id, Timeout: f.number("timeout")}
 	case "RemoveContainer":
-		return &runtimeapi.RemoveContainerRequest{ContainerId: a.id}
+		return &runtimeapi.RemoveContainerRequest{ContainerId: c.id}
 	case "UpdateContainerResources":
-		return a.update
+		return c.update
 	case "Exec":
-		return &runtimeapi.ExecRequest{ContainerId: a.id, Cmd: f.list("command"), Tty: f.number("tty") != 0, Stdin: f.number("stdin") != 0, Stdout: true}
+		return &runtimeapi.ExecRequest{ContainerId: c.id, Cmd: f.list("command"), Tty: f.number("tty") != 0, Stdin: f.number("stdin") != 0, Stdout: true}
 	case "ExecSync":
-		return &runtimeapi.ExecSyncRequest{ContainerId: a.id, Cmd: f.list("command"), Timeout: f.number("timeout")}
+		return &runtimeapi.ExecSyncRequest{ContainerId: c.id, Cmd: f.list("command"), Timeout: f.number("timeout")}
 	case "Attach":
-		return &runtimeapi.AttachRequest{ContainerId: a.id, Tty: f.number("tty") != 0, Stdin: f.number("stdin") != 0, Stdout: true}
+		return &runtimeapi.AttachRequest{ContainerId: c.id, Tty: f.number("tty") != 0, Stdin: f.number("stdin") != 0, Stdout: true}
 	case "CheckpointContainer":
-		return &runtimeapi.CheckpointContainerRequest{ContainerId: a.id, Location: f.text("location"), Timeout: f.number("timeout")}
+		return &runtimeapi.CheckpointContainerRequest{ContainerId: c.id, Location: f.text("location"), Timeout: f.number("timeout")}
 	}
 	return nil
 }

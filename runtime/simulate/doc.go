@@ -1,4 +1,4 @@
-// Package rehearsal takes one event that is written down through the proxy: it makes
+// Package simulate takes one event that is written down through the proxy: it makes
 // the CRI call of it, fills a store with the calls that came before, and lets package
 // intercept do with the plugin what it does on a node. The backend is in memory and
 // answers everything; cgroup files are plain files in a directory of their own.
@@ -9,4 +9,4 @@
 //
 // It is no node: one plugin is asked in one hook, and no runtime or kernel can refuse
 // what it wants.
-package rehearsal
+package simulate

@@ -1,4 +1,4 @@
-package rehearsal
+package simulate
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
-// Options are what a rehearsal has besides its event.
+// Options are what a simulation has besides its event.
 type Options struct {
 	ID     string               // the plugin's, as the file name gives it
 	Config string               // in place of the event's, if it is not ""
@@ -35,9 +35,9 @@ type Options struct {
 	Load func(fixture.Options) (plugin.Plugin, error)
 }
 
-// Rig is a plugin in front of a backend in memory, with the event ready to come. It
+// Simulator is a plugin in front of a backend in memory, with the event ready to come. It
 // is for one goroutine. The caller closes it.
-type Rig struct {
+type Simulator struct {
 	event    *Event
 	shown    bool // Options.ShowSecrets
 	policy   plugin.FailurePolicy
@@ -46,7 +46,7 @@ type Rig struct {
 	kept     fixture.Options
 	tree     *tree
 	backend  *backend
-	heard    *heard
+	capture  *logCapture
 	store    *pods.Store
 	turns    *intercept.Turns
 	options  intercept.Options
@@ -71,23 +71,23 @@ func (o *outcomes) observe(of plugin.Outcome) {
 
 // Open loads the plugin and makes what the event finds. The error is of type
 // *LoadError if it is the plugin's.
-func Open(ctx context.Context, e *Event, o Options) (_ *Rig, err error) {
-	r := &Rig{event: e, shown: o.ShowSecrets, policy: o.Policy, backend: &backend{}, heard: &heard{}, store: pods.NewStore(), turns: intercept.NewTurns()}
-	if r.tree, err = newTree(max(e.Node.CgroupVersion, 1)); err != nil {
+func Open(ctx context.Context, e *Event, o Options) (_ *Simulator, err error) {
+	s := &Simulator{event: e, shown: o.ShowSecrets, policy: o.Policy, backend: &backend{}, capture: &logCapture{}, store: pods.NewStore(), turns: intercept.NewTurns()}
+	if s.tree, err = newTree(max(e.Node.CgroupVersion, 1)); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, r.Close(ctx))
+			err = errors.Join(err, s.Close(ctx))
 		}
 	}()
-	if err := r.load(o); err != nil {
-		return r, err
+	if err := s.load(o); err != nil {
+		return s, err
 	}
 	for _, c := range e.Before {
-		r.store.Observe(nil, proto.Clone(c.Request), c.Response)
+		s.store.Observe(nil, proto.Clone(c.Request), c.Response)
 	}
-	return r, r.connect()
+	return s, s.connect()
 }
 
 // LoadError is why a plugin was not loaded.
@@ -98,65 +98,65 @@ func (e *LoadError) Error() string { return e.Err.Error() }
 // Unwrap returns the plugin's own error.
 func (e *LoadError) Unwrap() error { return e.Err }
 
-func (r *Rig) load(o Options) (err error) {
-	grant := abi.DefaultGrant() | r.event.Grant | o.Grant
-	r.kept = fixture.Options{Config: o.Config, Granted: grant, Features: fixture.Features(r.event.Node.CgroupVersion), Log: slog.New(r.heard), KV: plugin.NewKV(), Metrics: plugin.NewMetrics()}
+func (s *Simulator) load(o Options) (err error) {
+	grant := abi.DefaultGrant() | s.event.Grant | o.Grant
+	s.kept = fixture.Options{Config: o.Config, Granted: grant, Features: fixture.Features(s.event.Node.CgroupVersion), Log: slog.New(s.capture), KV: plugin.NewKV(), Metrics: plugin.NewMetrics()}
 	if o.Config == "" {
-		r.kept.Config = r.event.Config
+		s.kept.Config = s.event.Config
 	}
-	draft := r.kept.KV.Begin()
-	for key, value := range r.event.KV {
+	draft := s.kept.KV.Begin()
+	for key, value := range s.event.KV {
 		draft.Set(key, value)
 	}
 	if err := draft.Commit(); err != nil {
 		return err
 	}
-	if r.plugin, err = o.Load(r.kept); err != nil {
+	if s.plugin, err = o.Load(s.kept); err != nil {
 		return &LoadError{err}
 	}
-	manifest, hook := r.plugin.Manifest(), r.event.Hook
+	manifest, hook := s.plugin.Manifest(), s.event.Hook
 	if !manifest.HookSet().Has(hook) {
 		return &LoadError{fmt.Errorf("plugin %s does not want hook %v, but %s", manifest.Name, hook, strings.Join(manifest.HookSet().Names(), ", "))}
 	}
 	declared, _ := manifest.Declared()
-	r.member = plugin.Member{ID: o.ID, Plugin: r.plugin, Policy: r.policy, Hooks: abi.HookSetOf(hook), Capabilities: declared & grant, Rights: plugin.Rights{Declared: declared, Grant: plugin.Grant(declared&^grant|o.Grant, o.Beside)}}
+	s.member = plugin.Member{ID: o.ID, Plugin: s.plugin, Policy: s.policy, Hooks: abi.HookSetOf(hook), Capabilities: declared & grant, Rights: plugin.Rights{Declared: declared, Grant: plugin.Grant(declared&^grant|o.Grant, o.Beside)}}
 	for _, wanted := range manifest.Hooks {
 		if wanted.Hook == hook.String() {
-			r.member.Match = r.member.Match.And(r.member.Hooks, wanted.Match).And(r.member.Hooks, o.Match)
+			s.member.Match = s.member.Match.And(s.member.Hooks, wanted.Match).And(s.member.Hooks, o.Match)
 		}
 	}
 	return nil
 }
 
 // connect makes the routes of the one plugin.
-func (r *Rig) connect() error {
-	log := r.kept.Log
-	node := &r.event.Node
+func (s *Simulator) connect() error {
+	log := s.kept.Log
+	node := &s.event.Node
 	var current atomic.Pointer[intercept.Node]
 	current.Store(node)
-	r.options = intercept.Options{
-		Log: log, Store: r.store, Backend: r.backend, Cgroups: r.tree.fs, Node: &current, Turns: r.turns,
-		Keep: func() func() { return func() {} }, ShowSecrets: r.shown,
+	s.options = intercept.Options{
+		Log: log, Store: s.store, Backend: s.backend, Cgroups: s.tree.fs, Node: &current, Turns: s.turns,
+		Keep: func() func() { return func() {} }, ShowSecrets: s.shown,
 		NewChain: func(members ...plugin.Member) *plugin.Chain {
-			return plugin.NewChain(log, r.tree.fs, r.outcomes.observe, members...)
+			return plugin.NewChain(log, s.tree.fs, s.outcomes.observe, members...)
 		},
 	}
-	r.options.Chain = r.options.NewChain(r.member)
-	r.route = intercept.Router(r.options)
-	if r.event.Call.Request == nil {
-		return r.tree.fill(r.store, r.event.Files)
+	s.options.Chain = s.options.NewChain(s.member)
+	s.route = intercept.Router(s.options)
+	if s.event.Call.Request == nil {
+		return s.tree.fill(s.store, s.event.Files)
 	}
 	var err, of error
-	r.frame, err = cri.NewFrame(r.event.Call.Request)
-	r.answer, of = cri.NewFrame(r.event.Call.Response)
-	return errors.Join(err, of, r.tree.fill(r.expected(), r.event.Files))
+	s.frame, err = cri.NewFrame(s.event.Call.Request)
+	s.answer, of = cri.NewFrame(s.event.Call.Response)
+	return errors.Join(err, of, s.tree.fill(s.expected(), s.event.Files))
 }
 
 // expected is the store with what the event's call makes: runtimes make its cgroup
 // while they answer.
-func (r *Rig) expected() *pods.Store {
+func (s *Simulator) expected() *pods.Store {
 	later := pods.NewStore()
-	for _, c := range append(r.event.Before[:len(r.event.Before):len(r.event.Before)], r.event.Call) {
+	for _, c := range append(s.event.Before[:len(s.event.Before):len(s.event.Before)], s.event.Call) {
 		switch c.Request.(type) {
 		case *runtimeapi.RemoveContainerRequest, *runtimeapi.RemovePodSandboxRequest:
 		default:
@@ -168,36 +168,36 @@ func (r *Rig) expected() *pods.Store {
 
 // Call lets the event happen, with its post hook, and returns what kubelet would be
 // answered. It may be called again.
-func (r *Rig) Call(ctx context.Context) error {
-	switch r.event.Hook {
+func (s *Simulator) Call(ctx context.Context) error {
+	switch s.event.Hook {
 	case abi.Tick:
-		intercept.Tick(ctx, r.options, r.member)
+		intercept.Tick(ctx, s.options, s.member)
 		return nil
 	case abi.Synchronize:
-		defer r.turns.Drain(ctx)
-		_, err := intercept.NewSynchronized().Sweep(ctx, r.options, r.member, nil)
+		defer s.turns.Drain(ctx)
+		_, err := intercept.NewSynchronized().Sweep(ctx, s.options, s.member, nil)
 		return err
 	}
-	return r.send(ctx, r.event.Call.Method.Name, r.frame, func(_ context.Context, out *cri.Frame) (*cri.Frame, error) {
-		r.sent = out
-		return r.answer, nil
+	return s.send(ctx, s.event.Call.Method.Name, s.frame, func(_ context.Context, out *cri.Frame) (*cri.Frame, error) {
+		s.sent = out
+		return s.answer, nil
 	})
 }
 
-func (r *Rig) send(ctx context.Context, method string, frame *cri.Frame, next cri.Next) error {
-	intercept := r.route(method)
+func (s *Simulator) send(ctx context.Context, method string, frame *cri.Frame, next cri.Next) error {
+	intercept := s.route(method)
 	if intercept == nil {
 		return fmt.Errorf("nothing intercepts %s", method)
 	}
 	_, err := intercept(ctx, frame, next)
-	return errors.Join(err, r.turns.Drain(ctx))
+	return errors.Join(err, s.turns.Drain(ctx))
 }
 
 // start lets the container run that the event's call has made, so that the cgroup
 // files are written which wait for that.
-func (r *Rig) start(ctx context.Context) error {
-	made, ok := r.event.Call.Response.(*runtimeapi.CreateContainerResponse)
-	if !ok || r.sent == nil {
+func (s *Simulator) start(ctx context.Context) error {
+	made, ok := s.event.Call.Response.(*runtimeapi.CreateContainerResponse)
+	if !ok || s.sent == nil {
 		return nil
 	}
 	c := newCall(&runtimeapi.StartContainerRequest{ContainerId: made.GetContainerId()})
@@ -205,14 +205,14 @@ func (r *Rig) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.send(ctx, c.Method.Name, frame, func(context.Context, *cri.Frame) (*cri.Frame, error) { return cri.NewFrame(c.Response) })
+	return s.send(ctx, c.Method.Name, frame, func(context.Context, *cri.Frame) (*cri.Frame, error) { return cri.NewFrame(c.Response) })
 }
 
-// Close frees what the rig holds.
-func (r *Rig) Close(ctx context.Context) error {
+// Close frees what the sim holds.
+func (s *Simulator) Close(ctx context.Context) error {
 	var errs []error
-	if r.plugin != nil {
-		errs = append(errs, r.plugin.Close(ctx))
+	if s.plugin != nil {
+		errs = append(errs, s.plugin.Close(ctx))
 	}
-	return errors.Join(append(errs, r.tree.close())...)
+	return errors.Join(append(errs, s.tree.close())...)
 }

@@ -1,4 +1,4 @@
-package rehearsal
+package simulate
 
 import (
 	"cmp"
@@ -38,21 +38,21 @@ func FromPod(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, own := s.node(), &stage{id: "sandbox-" + p.Metadata.Name}
+	n, own := s.node(), &podFixture{id: "sandbox-" + p.Metadata.Name}
 	own.run = n.RunPodSandbox(p, cmp.Or(s.Handler, handler))
 	own.resize = n.UpdatePodSandboxResources(p, own.id)
-	var a *actor
+	var a *containerFixture
 	var notes []string
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]
-		made, note := s.actor(p, c, own)
+		made, note := s.container(p, c, own)
 		if own.containers = append(own.containers, made); c.Name == named.Name {
 			a, notes = made, note
 		}
 	}
 	if a == nil { // a container that runs before the others
-		a, notes = s.actor(p, named, own)
-		own.containers = []*actor{a}
+		a, notes = s.container(p, named, own)
+		own.containers = []*containerFixture{a}
 	}
 	e := own.event(hook, a, fixture.Fields{"command": slices.Clone(s.Command), "timeout": int64(*p.Spec.GracePeriod)})
 	e.Notes = notes
@@ -67,8 +67,8 @@ func FromPod(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	return e, nil
 }
 
-func (s Setting) actor(p *kubelet.Pod, c *kubelet.Container, own *stage) (a *actor, notes []string) {
-	a = &actor{id: own.id + "-" + c.Name}
+func (s Setting) container(p *kubelet.Pod, c *kubelet.Container, own *podFixture) (a *containerFixture, notes []string) {
+	a = &containerFixture{id: own.id + "-" + c.Name}
 	var lacking []string
 	a.create, lacking = s.node().CreateContainer(p, c, own.id)
 	a.update = s.node().UpdateContainerResources(p, c, a.id)

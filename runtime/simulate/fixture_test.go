@@ -1,4 +1,4 @@
-package rehearsal
+package simulate
 
 import (
 	"context"
@@ -36,14 +36,14 @@ func (f function) Call(_ context.Context, ev plugin.Event, adj *plugin.Adjustmen
 // play lets an event happen to a Go function.
 func play(t *testing.T, e *Event, call func(plugin.Event, *plugin.Adjustment) error) Result {
 	t.Helper()
-	rig, err := Open(t.Context(), e, Options{ID: "10-test", Grant: abi.AllCapabilities, Load: func(fixture.Options) (plugin.Plugin, error) {
+	sim, err := Open(t.Context(), e, Options{ID: "10-test", Grant: abi.AllCapabilities, Load: func(fixture.Options) (plugin.Plugin, error) {
 		return function{e.Hook, call}, nil
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rig.Close(context.Background())
-	res, err := rig.Play(t.Context())
+	defer sim.Close(context.Background())
+	res, err := sim.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package rehearsal
+package simulate
 
 import (
 	"context"
@@ -14,9 +14,9 @@ type Line struct {
 	Text  string
 }
 
-// heard is a slog.Handler that tells the plugin's own lines, what its call cost and
+// logCapture is a slog.Handler that tells the plugin's own lines, what its call cost and
 // what the proxy has to say of it apart.
-type heard struct {
+type logCapture struct {
 	mu      sync.Mutex
 	lines   []Line
 	remarks []string
@@ -27,45 +27,45 @@ type heard struct {
 	open    bool // lines are kept
 }
 
-func (h *heard) Enabled(context.Context, slog.Level) bool { return true }
-func (h *heard) WithAttrs([]slog.Attr) slog.Handler       { return h }
-func (h *heard) WithGroup(string) slog.Handler            { return h }
+func (c *logCapture) Enabled(context.Context, slog.Level) bool { return true }
+func (c *logCapture) WithAttrs([]slog.Attr) slog.Handler       { return c }
+func (c *logCapture) WithGroup(string) slog.Handler            { return c }
 
 // Handle implements slog.Handler.
-func (h *heard) Handle(_ context.Context, r slog.Record) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (c *logCapture) Handle(_ context.Context, r slog.Record) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
 	case r.Message == "plugin log":
-		h.lines = append(h.lines, Line{r.Level, text(r, "text")})
-	case !h.open:
+		c.lines = append(c.lines, Line{r.Level, text(r, "text")})
+	case !c.open:
 	case r.Message == "plugin called":
-		r.Attrs(h.cost)
+		r.Attrs(c.cost)
 	case r.Message == "host function refused":
-		h.refused = append(h.refused, strings.TrimSpace(text(r, "function")+" "+text(r, "target"))+": "+text(r, "err"))
+		c.refused = append(c.refused, strings.TrimSpace(text(r, "function")+" "+text(r, "target"))+": "+text(r, "err"))
 	case r.Level >= slog.LevelWarn && r.Message != "plugin failed and was ignored": // the outcome says so
-		h.remarks = append(h.remarks, remark(r))
+		c.remarks = append(c.remarks, remark(r))
 	}
 	return nil
 }
 
-func (h *heard) cost(a slog.Attr) bool {
+func (c *logCapture) cost(a slog.Attr) bool {
 	switch a.Key {
 	case "fuel":
-		h.fuel += a.Value.Int64()
+		c.fuel += a.Value.Int64()
 	case "host_calls":
-		h.calls += a.Value.Int64()
+		c.calls += a.Value.Int64()
 	case "took":
-		h.took += a.Value.Duration()
+		c.took += a.Value.Duration()
 	}
 	return true
 }
 
 // begin forgets what was said before the event.
-func (h *heard) begin() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.open = true
+func (c *logCapture) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open = true
 }
 
 func text(r slog.Record, key string) (v string) {

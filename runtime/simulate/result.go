@@ -1,4 +1,4 @@
-package rehearsal
+package simulate
 
 import (
 	"context"
@@ -41,39 +41,39 @@ type Result struct {
 	veil *plugin.Veil // nil: secrets are shown
 }
 
-// Play lets the event happen once and gathers what came of it. The error is not the
+// Run lets the event happen once and gathers what came of it. The error is not the
 // plugin's.
-func (r *Rig) Play(ctx context.Context) (Result, error) {
-	res := Result{Title: r.event.Title(), Hook: r.event.Hook, Policy: r.policy, Manifest: r.plugin.Manifest(), KVBefore: r.kept.KV.All(), Remarks: r.event.Notes}
+func (s *Simulator) Run(ctx context.Context) (Result, error) {
+	res := Result{Title: s.event.Title(), Hook: s.event.Hook, Policy: s.policy, Manifest: s.plugin.Manifest(), KVBefore: s.kept.KV.All(), Remarks: s.event.Notes}
 	declared, _ := res.Manifest.Declared()
-	res.Lacking = declared &^ r.kept.Granted
-	r.heard.begin()
-	res.Answer = r.Call(ctx)
-	if err := errors.Join(ctx.Err(), r.start(ctx)); err != nil {
+	res.Lacking = declared &^ s.kept.Granted
+	s.capture.begin()
+	res.Answer = s.Call(ctx)
+	if err := errors.Join(ctx.Err(), s.start(ctx)); err != nil {
 		return res, err
 	}
-	r.judge(&res)
+	s.judge(&res)
 	var err error
-	if res.Writes, err = r.tree.writes(); err != nil {
+	if res.Writes, err = s.tree.writes(); err != nil {
 		return res, err
 	}
-	res.Updates, res.Metrics, res.KV = r.backend.updates, r.kept.Metrics.All(), r.kept.KV.All()
-	res.Lines, res.Refused = r.heard.lines, r.heard.refused
-	res.Remarks = append(res.Remarks, r.heard.remarks...)
-	res.Fuel, res.HostCalls, res.Took = r.heard.fuel, r.heard.calls, r.heard.took
-	if err := r.messages(&res); err != nil || r.shown {
+	res.Updates, res.Metrics, res.KV = s.backend.updates, s.kept.Metrics.All(), s.kept.KV.All()
+	res.Lines, res.Refused = s.capture.lines, s.capture.refused
+	res.Remarks = append(res.Remarks, s.capture.remarks...)
+	res.Fuel, res.HostCalls, res.Took = s.capture.fuel, s.capture.calls, s.capture.took
+	if err := s.messages(&res); err != nil || s.shown {
 		return res, err
 	}
-	earlier := make([]proto.Message, 0, len(r.event.Before))
-	for _, c := range r.event.Before {
+	earlier := make([]proto.Message, 0, len(s.event.Before))
+	for _, c := range s.event.Before {
 		earlier = append(earlier, c.Request)
 	}
 	return res.Hide(earlier...), nil
 }
 
 // judge tells what the plugin answered.
-func (r *Rig) judge(res *Result) {
-	for _, o := range r.outcomes.all {
+func (s *Simulator) judge(res *Result) {
+	for _, o := range s.outcomes.all {
 		res.Asked = true
 		if o.Err != nil && !errors.As(o.Err, &res.Rejection) {
 			res.Err = o.Err
@@ -81,14 +81,14 @@ func (r *Rig) judge(res *Result) {
 	}
 }
 
-func (r *Rig) messages(res *Result) error {
-	if r.event.Call.Request == nil {
+func (s *Simulator) messages(res *Result) error {
+	if s.event.Call.Request == nil {
 		return nil
 	}
-	res.Request = proto.Clone(r.event.Call.Request)
-	if r.sent == nil {
+	res.Request = proto.Clone(s.event.Call.Request)
+	if s.sent == nil {
 		return nil
 	}
-	res.Sent = r.event.Call.Method.NewRequest()
-	return r.sent.Decode(res.Sent)
+	res.Sent = s.event.Call.Method.NewRequest()
+	return s.sent.Decode(res.Sent)
 }
