@@ -16,34 +16,36 @@ const module = "github.com/wasmproxy/wasmproxy/"
 // import. A package that is not listed may import none.
 var mayImport = map[string]string{
 	"runtime/cri":                 "abi",
-	"runtime/proxy":               "runtime/cri",
-	"runtime/plugin":              "abi runtime/cgroup/rules",
-	"runtime/wasm":                "abi runtime/plugin runtime/wasm/binary runtime/wasm/codecache runtime/wasm/fuel runtime/wasm/pool runtime/wasm/preflight runtime/wasm/schema",
+	"runtime/proxy":               "runtime/cri runtime/observe",
+	"runtime/observe":             "abi",
+	"runtime/observe/slogsink":    "runtime/observe",
+	"runtime/plugin":              "abi runtime/cgroup/rules runtime/observe",
+	"runtime/wasm":                "abi runtime/plugin runtime/wasm/binary runtime/wasm/codecache runtime/wasm/fuel runtime/wasm/pool runtime/wasm/preflight runtime/wasm/schema runtime/observe",
 	"runtime/wasm/pool":           "runtime/plugin",
 	"runtime/wasm/preflight":      "abi runtime/wasm/binary",
 	"runtime/wasm/fuel":           "runtime/wasm/binary",
-	"runtime/remote":              "abi runtime/plugin runtime/remote/runtimehook",
-	"runtime/registry":            "abi runtime/plugin",
+	"runtime/remote":              "abi runtime/plugin runtime/remote/runtimehook runtime/observe",
+	"runtime/registry":            "abi runtime/plugin runtime/observe",
 	"runtime/pods":                "",
 	"runtime/cgroup":              "abi runtime/cgroup/rules",
 	"runtime/cgroup/rules":        "abi",
 	"runtime/config":              "",
 	"runtime/kubelet":             "",
-	"runtime/intercept":           "abi runtime/cri runtime/plugin runtime/pods runtime/cgroup",
-	"runtime/daemon":              "abi runtime/cri runtime/proxy runtime/plugin runtime/wasm runtime/remote runtime/registry runtime/pods runtime/cgroup runtime/intercept runtime/config",
-	"runtime/simulate":            "abi runtime/cgroup runtime/cri runtime/fixture runtime/intercept runtime/kubelet runtime/plugin runtime/pods",
-	"cmd/wasmproxy":               "abi plugins-wasm runtime/config runtime/daemon runtime/fixture runtime/plugin runtime/registry runtime/simulate runtime/wasm cmd/wasmproxy/demo cmd/wasmproxy/scaffold",
-	"cmd/wasmproxy/demo":          "plugins-wasm runtime/config runtime/daemon runtime/kubelet runtime/simulate",
+	"runtime/intercept":           "abi runtime/cri runtime/plugin runtime/pods runtime/cgroup runtime/observe",
+	"runtime/daemon":              "abi runtime/cri runtime/proxy runtime/plugin runtime/wasm runtime/remote runtime/registry runtime/pods runtime/cgroup runtime/intercept runtime/config runtime/observe runtime/observe/slogsink",
+	"runtime/simulate":            "abi runtime/cgroup runtime/cri runtime/fixture runtime/intercept runtime/kubelet runtime/plugin runtime/pods runtime/observe runtime/observe/slogsink",
+	"cmd/wasmproxy":               "abi plugins-wasm runtime/config runtime/daemon runtime/fixture runtime/plugin runtime/registry runtime/simulate runtime/wasm cmd/wasmproxy/demo cmd/wasmproxy/scaffold runtime/observe runtime/observe/slogsink",
+	"cmd/wasmproxy/demo":          "plugins-wasm runtime/config runtime/daemon runtime/kubelet runtime/simulate runtime/observe runtime/observe/slogsink",
 	"abi/internal/generate":       "abi runtime/cgroup/rules",
-	"runtime/fixture":             "abi runtime/plugin runtime/cgroup/rules",
+	"runtime/fixture":             "abi runtime/plugin runtime/cgroup/rules runtime/observe",
 	"sdk":                         "abi sdk/internal/native sdk/internal/tune",
 	"sdk/internal/native":         "abi",
 	"sdk/internal/calls":          "sdk",
 	"sdk/internal/reads":          "sdk sdk/internal/tune",
-	"sdk/internal/guest":          "runtime/fixture runtime/plugin runtime/wasm", // for tests
-	"sdk/internal/conformance":    "abi runtime/fixture",                         // for tests
+	"sdk/internal/guest":          "runtime/fixture runtime/plugin runtime/wasm runtime/observe", // for tests
+	"sdk/internal/conformance":    "abi runtime/fixture runtime/observe",                         // for tests
 	"testdata/toolchain/manifest": "runtime/wasm",
-	"sdk/sdktest":                 "abi sdk/internal/native runtime/fixture runtime/plugin",
+	"sdk/sdktest":                 "abi sdk/internal/native runtime/fixture runtime/plugin runtime/observe",
 }
 
 // onlyImporters are the packages that may import something from outside which

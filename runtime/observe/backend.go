@@ -1,0 +1,108 @@
+package observe
+
+import (
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
+// BackendConnected says that there is a connection to the container runtime.
+type BackendConnected struct {
+	occurrence
+	Backend string
+}
+
+// BackendLost says that there is no connection to the container runtime.
+type BackendLost struct {
+	occurrence
+	Backend string
+}
+
+// BackendUnsteady says that the container runtime ends connections soon after it has accepted
+// them. There is one event a minute.
+type BackendUnsteady struct {
+	occurrence
+	Backend string
+	Lost    int           // connections that the event stands for
+	Lived   time.Duration // the last of them
+}
+
+// StoreFilled says that the store of pods and containers holds all of the container runtime.
+type StoreFilled struct {
+	occurrence
+	Pods, Containers int
+	Took             time.Duration
+}
+
+// StoreNotFilled says that the container runtime could not be asked for its pods. There is one
+// event a minute.
+type StoreNotFilled struct {
+	occurrence
+	Failures int // that the event stands for
+	Err      error
+}
+
+// StoreNotUpdated says that an answer of the container runtime could not be decoded.
+type StoreNotUpdated struct {
+	occurrence
+	Method string
+	Err    error
+}
+
+// ReadThroughFailed says that the container runtime could not be asked about an object that
+// the store does not have.
+type ReadThroughFailed struct {
+	occurrence
+	Method, ID string
+	Err        error
+}
+
+// CgroupFileWritten says that a cgroup file was written for a plugin.
+type CgroupFileWritten struct {
+	occurrence
+	Plugin string // empty if several may have asked for it
+	Object
+	File, Value string
+}
+
+// CgroupFileFailed says that a cgroup file could not be written for a plugin.
+type CgroupFileFailed struct {
+	occurrence
+	Plugin string
+	Object
+	File string
+	Err  error
+}
+
+// CgroupFilesUnsupported says that no cgroup file is written on this node. There is one event
+// in a run.
+type CgroupFilesUnsupported struct {
+	occurrence
+	Err error
+}
+
+// SuspendFailed says that values in cgroup files that may be in the way of an update could not
+// be cleared before it.
+type SuspendFailed struct {
+	occurrence
+	Object
+	Err error
+}
+
+// RestoreFailed says that values in cgroup files could not be written back after an update.
+type RestoreFailed struct {
+	occurrence
+	Object
+	Err error
+}
+
+// DeferredUpdateFailed says that a plugin's change of a pod or container other than that of its
+// hook could not be carried out.
+type DeferredUpdateFailed struct {
+	occurrence
+	Plugin string
+	Hook   abi.Hook
+	Object // that of the hook
+	Field  string
+	Err    error
+}

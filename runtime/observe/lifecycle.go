@@ -1,0 +1,211 @@
+package observe
+
+import "time"
+
+// PluginLoading says that the load of a plugin's files has begun.
+type PluginLoading struct {
+	occurrence
+	Plugin string
+}
+
+// PluginLoaded says that a plugin is active that was not there before.
+type PluginLoaded struct {
+	occurrence
+	Plugin        string
+	Name, Version string   // of the manifest
+	Hooks         []string // of the manifest
+	Took          time.Duration
+}
+
+// PluginReplaced says that a new version of a plugin is active in place of the one before it.
+type PluginReplaced struct {
+	occurrence
+	Plugin        string
+	Name, Version string
+	Previous      string // the version that it replaces
+	Hooks         []string
+	Took          time.Duration
+}
+
+// PluginRejected says that a plugin's files could not be loaded.
+type PluginRejected struct {
+	occurrence
+	Plugin    string
+	Meanwhile Meanwhile
+	Previous  string   // the version that stays active
+	Hooks     []string // that are refused
+	Err       error
+}
+
+// Meanwhile is what calls meet while a plugin's files cannot be loaded.
+type Meanwhile string
+
+// The states.
+const (
+	PluginSkipped  Meanwhile = "calls pass without it"
+	PreviousActive Meanwhile = "the previous version stays active"
+	CallsRefused   Meanwhile = "calls are refused in its hooks"
+)
+
+// PluginRemoved says that a plugin's files are gone, and that no new call uses it.
+type PluginRemoved struct {
+	occurrence
+	Plugin string
+}
+
+// PluginClosed says that the last call that used a version of a plugin has ended.
+type PluginClosed struct {
+	occurrence
+	Plugin string
+}
+
+// CloseFailed says that something could not be closed, a plugin or, at shutdown, another part.
+type CloseFailed struct {
+	occurrence
+	Plugin string
+	Err    error
+}
+
+// GenerationActive says which plugins new calls use from now on.
+type GenerationActive struct {
+	occurrence
+	Plugins  []string
+	Refusing []string // plugins that are not loaded, and for which calls are refused
+}
+
+// NoPlugins says that there is no plugin any more, and that every call passes as it came.
+type NoPlugins struct{ occurrence }
+
+// SynchronizeIncomplete says that a plugin became active before it was synchronized with all
+// pods. It is synchronized with the others while it is active.
+type SynchronizeIncomplete struct {
+	occurrence
+	Plugin string
+	Left   int // pods
+}
+
+// CapabilityMissing says that a plugin declares capabilities that it is not granted.
+type CapabilityMissing struct {
+	occurrence
+	Plugin       string
+	Capabilities []string
+	Remedy       string // the line that grants them
+}
+
+// CapabilityUnknown says that a plugin declares capabilities that this version does not know.
+type CapabilityUnknown struct {
+	occurrence
+	Plugin       string
+	Capabilities []string
+}
+
+// GrantUnused says that the operator grants capabilities that the plugin does not declare.
+type GrantUnused struct {
+	occurrence
+	Plugin       string
+	Capabilities []string
+}
+
+// LimitLowered says that a plugin's manifest asks for more of a limit than it gets.
+type LimitLowered struct {
+	occurrence
+	Plugin         string
+	Limit          string // its key in the manifest
+	Asked, Granted int64
+}
+
+// HooksUnknown says that runtime-hooks names hooks that the plugin does not have.
+type HooksUnknown struct {
+	occurrence
+	Plugin string
+	Hooks  []string
+}
+
+// MatchNeverFits says that a plugin is never called in a hook, since its match asks for what
+// no image has.
+type MatchNeverFits struct {
+	occurrence
+	Plugin  string
+	Hook    string
+	Key     string // of the match
+	MatchOf string // the file or the manifest
+}
+
+// InstanceMissing says that a plugin has no instance ready, and that the next call makes one.
+type InstanceMissing struct {
+	occurrence
+	Plugin string
+	Err    error
+}
+
+// EntryNotSent says that a hook server is not sent an entry that is not UTF-8. There is one
+// event for each connection.
+type EntryNotSent struct {
+	occurrence
+	Plugin string
+	Object
+	Field, Key string
+}
+
+// FileRejected says that a file in a plugin directory is not a plugin's.
+type FileRejected struct {
+	occurrence
+	Err error // names the file
+}
+
+// DirectoryNotRead says that a plugin directory could not be read: plugins in it stay as they are.
+type DirectoryNotRead struct {
+	occurrence
+	Err error // names the directory
+}
+
+// DirectoryNotMade says that a plugin directory is missing and could not be made.
+type DirectoryNotMade struct {
+	occurrence
+	Dir string
+	Err error
+}
+
+// InotifyUnavailable says that plugin files are read every second, since inotify cannot be used.
+type InotifyUnavailable struct {
+	occurrence
+	Dir string
+	Err error
+}
+
+// WatchFailed says that inotify told of an error. All files are read again.
+type WatchFailed struct {
+	occurrence
+	Err error
+}
+
+// EngineStarted says which of wazero's engines runs WebAssembly.
+type EngineStarted struct {
+	occurrence
+	Engine string
+}
+
+// EngineSlow says that plugins are interpreted since the node does not allow compiled code.
+type EngineSlow struct{ occurrence }
+
+// VariableIgnored says that an environment variable has the form of a setting, and that there
+// is no such setting.
+type VariableIgnored struct {
+	occurrence
+	Variable string
+}
+
+// ShutdownLate says that work did not end in the time that it had at shutdown.
+type ShutdownLate struct {
+	occurrence
+	Of  string // the work
+	Err error
+}
+
+// Served has the counts of the whole run, at its end.
+type Served struct {
+	occurrence
+	Calls               map[string]uint64           // by method
+	Hooks, HookFailures map[string]uint64           // calls of plugins, by hook
+	Metrics             map[string]map[string]int64 // of plugins, by plugin and name
+}

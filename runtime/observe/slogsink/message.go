@@ -1,0 +1,122 @@
+package slogsink
+
+import (
+	"log/slog"
+
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+// Message is the message of a type of event.
+type Message struct {
+	Event observe.Event // a nil pointer of the event's type
+	Level slog.Level
+	Text  string
+	When  string // it is logged, for the documents
+	Do    string // for the operator, for the documents
+}
+
+// Messages are all messages. Those of a level stand together, the worst first.
+var Messages = []Message{
+	{(*observe.PluginRejected)(nil), slog.LevelError, "plugin not loaded",
+		"A plugin's files cannot be loaded. `meanwhile` is the effect on calls, `err` the reason.", "Correct the file that `err` names. It is loaded again when it changes. A failure of the node is retried."},
+	{(*observe.FileRejected)(nil), slog.LevelError, "plugin file rejected",
+		"A file in a plugin directory is not valid.", "Correct or remove the file that `err` names."},
+	{(*observe.DirectoryNotRead)(nil), slog.LevelError, "plugin directory not read, its plugins stay as they are",
+		"A plugin directory cannot be read. A plugin that was not active before is not loaded.", "Check the directory's permissions. It is read again every ten seconds."},
+	{(*observe.CgroupFileFailed)(nil), slog.LevelError, "cgroup file not written",
+		"The kernel refuses a value that a plugin wants, or there is no such file.", "Check the plugin's value and the node's cgroup controllers."},
+	{(*observe.RestoreFailed)(nil), slog.LevelError, "failed to restore cgroup overrides after update",
+		"Values that plugins have set in cgroup files cannot be written back after an update of the container.", "Check the container's cgroup. The next update writes them again."},
+	{(*observe.DeferredUpdateFailed)(nil), slog.LevelError, "deferred update failed",
+		"A plugin's change of a pod or container other than that of its hook was not carried out.", "See `err`. A plugin with `Tick` tries again by itself."},
+	{(*observe.PostHookDropped)(nil), slog.LevelError, "post hook dropped: too many are waiting",
+		"Post hooks take longer than calls come.", "Find the slow plugin in the log at level `debug`."},
+	{(*observe.Panicked)(nil), slog.LevelError, "panic",
+		"The proxy has a defect. The work under way is lost, and the proxy serves on.", "Report it with `stack`."},
+
+	{(*observe.PluginFailed)(nil), slog.LevelWarn, "plugin failed and was ignored",
+		"A plugin ended with an error in a hook, and its `failure-policy` is `Ignore`.", "See `err`. The call went on without the plugin."},
+	{(*observe.BreakerOpened)(nil), slog.LevelWarn, "circuit breaker opened",
+		"A plugin failed five times in a row, or again when it was tried. It is not called before `until`.", "See `err`. A new file of the plugin is called at once."},
+	{(*observe.Conflict)(nil), slog.LevelWarn, "plugins conflict",
+		"`plugin` wants another value for a field than `first`, which was called before it. The value of `first` stays.", "Change one of the two, or their order."},
+	{(*observe.PluginLogCut)(nil), slog.LevelWarn, "plugin log cut",
+		"A plugin logged more than 64 KiB in one call.", "Let the plugin log less."},
+	{(*observe.SynchronizeIncomplete)(nil), slog.LevelWarn, "plugin is active before it was synchronized with all pods",
+		"Synchronize took longer than ten seconds.", "None. The plugin is synchronized with the other pods later."},
+	{(*observe.InstanceMissing)(nil), slog.LevelWarn, "plugin has no instance ready",
+		"No instance of a plugin could be made for the next call.", "See `err`. Usually `guest-memory` is used up."},
+	{(*observe.CapabilityMissing)(nil), slog.LevelWarn, "plugin needs capabilities that it is not granted",
+		"A plugin declares capabilities that are not usual ones.", "If you trust the plugin, write the line in `remedy`."},
+	{(*observe.CapabilityUnknown)(nil), slog.LevelWarn, "plugin declares capabilities that this version does not know, and does not get them",
+		"A plugin was made for a later version.", "Update wasmproxy, or install an earlier version of the plugin."},
+	{(*observe.GrantUnused)(nil), slog.LevelWarn, "grant names capabilities that the plugin does not declare, and has no effect for them",
+		"The JSON's `grant` has more than the plugin uses.", "Remove them from `grant`."},
+	{(*observe.LimitLowered)(nil), slog.LevelWarn, "plugin asks for a higher limit than it is granted",
+		"The manifest asks for more than the defaults or the JSON allow.", "Raise the limit in the JSON if the plugin needs it."},
+	{(*observe.HooksUnknown)(nil), slog.LevelWarn, "runtime-hooks names hooks that the plugin does not have",
+		"The JSON's `runtime-hooks` has more than the manifest.", "Remove them from `runtime-hooks`."},
+	{(*observe.MatchNeverFits)(nil), slog.LevelWarn, "plugin is never called in a hook: its match asks for a value that no image has",
+		"`match` selects pods, and the hook is of an image.", "Remove the key, or the hook."},
+	{(*observe.EntryNotSent)(nil), slog.LevelWarn, "entry is not UTF-8 and is not sent to the hook server; further ones are not logged",
+		"A container has an environment variable that the protocol cannot carry.", "None. The container gets it unchanged."},
+	{(*observe.HooksSkipped)(nil), slog.LevelWarn, "call passes without its hooks",
+		"A request cannot be decoded, or its pod or container is not known.", "See `err`. Plugins with `failure-policy` `Fail` refuse such calls."},
+	{(*observe.PostHooksLate)(nil), slog.LevelWarn, "earlier post hooks have not ended",
+		"A call waited for the earlier post hooks of its object as long as its time allows.", "Find the slow plugin in the log at level `debug`."},
+	{(*observe.PostHookFailed)(nil), slog.LevelWarn, "post hook failed",
+		"The plugins of a post hook did not end in time.", "See `err`."},
+	{(*observe.SuspendFailed)(nil), slog.LevelWarn, "failed to suspend cgroup overrides before update",
+		"Values that plugins have set in cgroup files may be in the way of an update.", "If the update fails, too, check the container's cgroup."},
+	{(*observe.CgroupFilesUnsupported)(nil), slog.LevelWarn, "cgroup files are not written on this node",
+		"The runtime uses a cgroup driver that is not supported.", "See `err`. Plugins can use the fields of CRI."},
+	{(*observe.BackendLost)(nil), slog.LevelWarn, "no connection to the container runtime",
+		"The runtime's socket cannot be reached. Calls are answered with `Unavailable`.", "Check that the runtime runs and that `backend` is its socket."},
+	{(*observe.BackendUnsteady)(nil), slog.LevelWarn, "the container runtime ends connections soon after it has accepted them",
+		"`lost` connections lived for less than ten seconds.", "Check that the runtime is healthy and that `backend` is the socket of a CRI runtime."},
+	{(*observe.StoreNotFilled)(nil), slog.LevelWarn, "failed to fill the store",
+		"The runtime did not list its pods and containers.", "See `err`. It is tried again every five seconds."},
+	{(*observe.StoreNotUpdated)(nil), slog.LevelWarn, "failed to decode response, store not updated",
+		"The runtime answered with a message that this version cannot read.", "Compare the versions of the runtime and of wasmproxy."},
+	{(*observe.ReadThroughFailed)(nil), slog.LevelWarn, "failed to read a pod or container from the container runtime",
+		"The store does not have an object, and the runtime did not tell about it.", "See `err`."},
+	{(*observe.DirectoryNotMade)(nil), slog.LevelWarn, "cannot create directory, will retry",
+		"A plugin directory is missing and cannot be made.", "Make it. It is looked for every second."},
+	{(*observe.InotifyUnavailable)(nil), slog.LevelWarn, "inotify is not available, plugin files are read every second",
+		"The limit of inotify instances or watches is reached.", "Raise `fs.inotify.max_user_instances` or `max_user_watches`."},
+	{(*observe.WatchFailed)(nil), slog.LevelWarn, "failed to watch plugin files",
+		"inotify answered with an error.", "None. The files are read every ten seconds all the same."},
+	{(*observe.EngineSlow)(nil), slog.LevelWarn, "plugins are interpreted, which is slow: this processor or this node's policy does not allow compiled code",
+		"The node forbids executable memory, or wazero has no compiler for its processor.", "Allow executable memory to the proxy, or expect some fifty times the time in plugins."},
+	{(*observe.VariableIgnored)(nil), slog.LevelWarn, "environment variable ignored: no setting has this name",
+		"A variable begins with `WASMPROXY_` and is not that of a setting.", "Correct its name, or remove it."},
+	{(*observe.ShutdownLate)(nil), slog.LevelWarn, "work did not end in time at shutdown",
+		"`of` names the work. Calls in flight have `drain-timeout`.", "If it was calls, raise `drain-timeout`."},
+	{(*observe.CloseFailed)(nil), slog.LevelWarn, "failed to close",
+		"A plugin, or at shutdown another part, could not be closed.", "See `err`."},
+
+	{(*observe.Serving)(nil), slog.LevelInfo, "serving", "The proxy answers calls.", ""},
+	{(*observe.Served)(nil), slog.LevelInfo, "served", "The proxy ends. The line has the counts of the run.", ""},
+	{(*observe.EngineStarted)(nil), slog.LevelInfo, "wasm engine started", "At the start.", ""},
+	{(*observe.BackendConnected)(nil), slog.LevelInfo, "connected to the container runtime", "At the start, and after each time that the connection was lost.", ""},
+	{(*observe.StoreFilled)(nil), slog.LevelInfo, "store filled", "The store has all pods and containers of the runtime. Plugins are called from then on.", ""},
+	{(*observe.PluginLoading)(nil), slog.LevelInfo, "plugin loading", "The load of a plugin begins.", ""},
+	{(*observe.PluginLoaded)(nil), slog.LevelInfo, "plugin loaded", "A new plugin is active.", ""},
+	{(*observe.PluginReplaced)(nil), slog.LevelInfo, "plugin replaced", "A new version of a plugin is active.", ""},
+	{(*observe.PluginRemoved)(nil), slog.LevelInfo, "plugin removed", "A plugin's files are gone.", ""},
+	{(*observe.GenerationActive)(nil), slog.LevelInfo, "plugins active", "Calls use this set of plugins from now on. Calls are refused for those in `refusing`, which are not loaded.", ""},
+	{(*observe.NoPlugins)(nil), slog.LevelInfo, "no plugins active, every call passes as it came", "The last plugin was removed.", ""},
+	{(*observe.BreakerClosed)(nil), slog.LevelInfo, "circuit breaker closed", "A plugin is well again, and is called in each of its hooks.", ""},
+	{(*observe.CallRefused)(nil), slog.LevelInfo, "call refused", "A plugin refused a call, or failed with `failure-policy` `Fail`. `reason` is the error that the caller got.", "Read `reason`: it names the plugin and the cause."},
+	{(*observe.DryRunChange)(nil), slog.LevelInfo, "plugin would change field", "A plugin in dry-run wants a change.", ""},
+	{(*observe.DryRunRejection)(nil), slog.LevelInfo, "plugin would refuse the call", "A plugin in dry-run wants to refuse a call.", ""},
+	{(*observe.PluginLog)(nil), slog.LevelInfo, "plugin log", "A line of the plugin's own, at the plugin's level. What it prints to stdout is info, to stderr warn.", "See the plugin's documentation."},
+
+	{(*observe.HookCalled)(nil), slog.LevelDebug, "plugin called", "A plugin was called in a hook.", ""},
+	{(*observe.FunctionCalled)(nil), slog.LevelDebug, "plugin function called", "A function of a module was called outside hooks.", ""},
+	{(*observe.FieldChanged)(nil), slog.LevelDebug, "plugin changed field", "A plugin's change is part of the call.", ""},
+	{(*observe.HostCallRefused)(nil), slog.LevelDebug, "host function refused", "A host function answered a module with an error.", ""},
+	{(*observe.CgroupFileWritten)(nil), slog.LevelDebug, "cgroup file written", "A cgroup file was written for a plugin.", ""},
+	{(*observe.CallFinished)(nil), slog.LevelDebug, "call finished", "A CRI call was answered.", ""},
+	{(*observe.PluginClosed)(nil), slog.LevelDebug, "plugin closed", "The last call that used a version of a plugin has ended.", ""},
+}
