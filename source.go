@@ -10,5 +10,5 @@ import "embed"
 // tests, and the license of all. What is under runtime is what package sdktest, by which a
 // plugin in Go is tested, takes of the proxy.
 //
-//go:embed LICENSE abi/*.go sdk/*.go sdk/internal/native/*.go sdk/internal/tune/*.go sdk/sdktest/*.go runtime/cgroup/rules/*.go runtime/fixture/*.go runtime/plugin/*.go sdk/rust/Cargo.toml sdk/rust/src sdk/c/wasmproxy.h
+//go:embed LICENSE abi/*.go sdk/*.go sdk/internal/native/*.go sdk/sdktest/*.go runtime/cgroup/rules/*.go runtime/fixture/*.go runtime/plugin/*.go sdk/rust/Cargo.toml sdk/rust/src sdk/c/wasmproxy.h
 var SDK embed.FS

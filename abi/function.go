@@ -42,7 +42,6 @@ func thenI64(params []Param) []Param {
 // A write needs the capability of its field besides, or on a handle UpdateOthers.
 var Functions = []Function{
 	// Reading. All but get_i64 return a length.
-	{"view", i32s("object", "buf", "cap"), I32, 0},
 	{"get", i32s("object", "field", "buf", "cap"), I32, 0},
 	{"get_i64", i32s("object", "field", "out"), I32, 0},
 	{"map_get", i32s("object", "field", "key", "key_len", "buf", "cap"), I32, 0},

@@ -22,9 +22,6 @@ func dispatch(hook abi.Hook) int32 {
 // begin forgets what an earlier call has left.
 func begin() {
 	refused, rejected = nil, false
-	if counting {
-		forget()
-	}
 }
 
 func handle(hook abi.Hook) error {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/sdk/internal/tune"
 	"github.com/wasmproxy/wasmproxy/sdk/sdktest"
 )
 
@@ -20,8 +19,7 @@ var unread = map[string]string{
 }
 
 // TestGettersAreTheTable sets one field at a time and demands that exactly one
-// getter shows it, or for a map the getter of an entry and that of all: read alone,
-// and as a part of the object's view.
+// getter shows it, or for a map the getter of an entry and that of all.
 func TestGettersAreTheTable(t *testing.T) {
 	for _, info := range abi.Fields {
 		name := info.Object.String() + "." + info.Name
@@ -34,12 +32,8 @@ func TestGettersAreTheTable(t *testing.T) {
 			if info.Type == abi.Map {
 				want = 2
 			}
-			alone := shown(t, having(info), 1<<30)
-			if len(alone) != want {
-				t.Errorf("shown by %q, want %d getters", alone, want)
-			}
-			if viewed := shown(t, having(info), 0); !slices.Equal(viewed, alone) {
-				t.Errorf("in a view shown by %q, alone by %q", viewed, alone)
+			if got := shown(t, having(info)); len(got) != want {
+				t.Errorf("shown by %q, want %d getters", got, want)
 			}
 		})
 	}
@@ -87,10 +81,8 @@ var events = []any{
 }
 
 // shown calls all getters and returns the names of those that show the value.
-func shown(t *testing.T, c sdktest.Case, viewAfter int) []string {
+func shown(t *testing.T, c sdktest.Case) []string {
 	t.Helper()
-	defer func(before int) { tune.ViewAfter = before }(tune.ViewAfter)
-	tune.ViewAfter = viewAfter
 	var names []string
 	c.Hook = abi.PostStopContainer
 	register(t, func() {

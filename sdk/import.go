@@ -12,10 +12,6 @@ import (
 
 // The host functions. ABI.md says what each does. What is not called is not imported.
 
-//go:wasmimport wp1 view
-//go:noescape
-func hostView(object abi.Object, buf unsafe.Pointer, size int32) int32
-
 //go:wasmimport wp1 get
 //go:noescape
 func hostGet(object abi.Object, field abi.Field, buf unsafe.Pointer, size int32) int32

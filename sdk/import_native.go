@@ -13,10 +13,6 @@ import (
 // The counterpart of import.go for tests of plugins on the machine that builds
 // them: the same functions, answered by package sdktest.
 
-func hostView(object abi.Object, buf unsafe.Pointer, size int32) int32 {
-	return host().View(object, bytesAt(buf, size))
-}
-
 func hostGet(object abi.Object, field abi.Field, buf unsafe.Pointer, size int32) int32 {
 	return host().Get(object, field, bytesAt(buf, size))
 }

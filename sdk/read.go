@@ -19,9 +19,6 @@ func missing(op, key string, result int32) {
 }
 
 func readText(op string, o abi.Object, f abi.Field) string {
-	if viewed(o) {
-		return viewOf(o).text(f)
-	}
 	n := hostGet(o, f, free, room)
 	for n > room {
 		refill(n)
@@ -38,9 +35,6 @@ func readInt64(op string, o abi.Object, f abi.Field) int64 {
 
 // lookupInt64 also tells whether the value is there.
 func lookupInt64(op string, o abi.Object, f abi.Field) (int64, bool) {
-	if viewed(o) {
-		return viewOf(o).int64(f)
-	}
 	if n := hostGetI64(o, f, unsafe.Pointer(&number)); n < 0 {
 		missing(op, "", n)
 		return 0, false

@@ -38,10 +38,9 @@ var mayImport = map[string]string{
 	"cmd/wasmproxy/demo":          "plugins-wasm runtime/config runtime/daemon runtime/kubelet runtime/simulate runtime/observe runtime/observe/slogsink",
 	"abi/internal/generate":       "abi runtime/cgroup/rules",
 	"runtime/fixture":             "abi runtime/plugin runtime/cgroup/rules runtime/observe",
-	"sdk":                         "abi sdk/internal/native sdk/internal/tune",
+	"sdk":                         "abi sdk/internal/native",
 	"sdk/internal/native":         "abi",
 	"sdk/internal/calls":          "sdk",
-	"sdk/internal/reads":          "sdk sdk/internal/tune",
 	"sdk/internal/guest":          "runtime/fixture runtime/plugin runtime/wasm runtime/observe", // for tests
 	"sdk/internal/conformance":    "abi runtime/fixture runtime/observe",                         // for tests
 	"testdata/toolchain/manifest": "runtime/wasm",
@@ -64,7 +63,7 @@ var onlyImporters = map[string]string{
 
 // standardOnly are the packages that plugin authors compile: TinyGo has to like
 // what they import.
-var standardOnly = []string{"abi", "sdk", "sdk/internal/native", "sdk/internal/tune"}
+var standardOnly = []string{"abi", "sdk", "sdk/internal/native"}
 
 type listed struct {
 	ImportPath, Doc string

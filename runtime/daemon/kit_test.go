@@ -51,7 +51,7 @@ var hostile = []struct {
 	{name: "table-wrong-type", says: "indirect call type mismatch"},
 	{name: "state-across-calls"},
 	{name: "bad-pointer-everywhere", says: "outside its memory", containers: badPointers('r', 'b')}, // get_i64 takes no length
-	{name: "bad-pointer-elsewhere", says: "outside its memory", containers: badPointers('q', 0)},
+	{name: "bad-pointer-elsewhere", says: "outside its memory", containers: badPointers('p', 0)},
 	{name: "bad-pointer-wasi", says: "outside its memory", containers: badPointers('n', 0)},
 }
 

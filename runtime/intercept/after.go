@@ -38,7 +38,7 @@ func (c *call) observe(answer *cri.Frame) {
 
 // answered makes the event one of what the call has left behind.
 func (e *event) answered(resp proto.Message, store *pods.Store) {
-	e.about.resp, e.views = resp, nil
+	e.about.resp = resp
 	switch r := resp.(type) {
 	case *runtimeapi.RunPodSandboxResponse:
 		e.pod.id = r.GetPodSandboxId()

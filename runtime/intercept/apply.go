@@ -34,7 +34,6 @@ func (e *event) Apply(changes []plugin.Owned) {
 		if c.Op == plugin.WriteFile {
 			continue
 		}
-		e.outdate(c.Object)
 		if c.Object >= abi.FirstHandle {
 			e.handles.object(c.Object).apply(c)
 		}

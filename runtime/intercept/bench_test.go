@@ -141,24 +141,3 @@ func (c *call) fastest(b *testing.B) float64 {
 	}
 	return float64(least.Nanoseconds())
 }
-
-// BenchmarkView makes the record of a pod and of a container for the first plugin that
-// asks for it.
-func BenchmarkView(b *testing.B) {
-	c := creating(b)
-	c.ctx = b.Context()
-	if err := c.prepare(c.ctx); err != nil {
-		b.Fatal(err)
-	}
-	for _, o := range []abi.Object{abi.Pod, abi.Container} {
-		b.Run(o.String(), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				c.event.views = nil
-				if _, errno := c.event.View(o); errno != abi.OK {
-					b.Fatal(errno)
-				}
-			}
-		})
-	}
-}

@@ -26,7 +26,6 @@ type event struct {
 	container *containerView // nil in a hook of a pod
 	places    []place        // where changes go
 	handles   handles        // what the event handed out
-	views     []flat         // encoded, until a change makes them wrong
 	shown     bool           // Options.ShowSecrets
 }
 
@@ -81,7 +80,7 @@ type scalars interface {
 	int64(abi.Field) (int64, bool)
 	text(abi.Field) (string, bool)
 	// untoldField reports whether nobody told the field: if it is zero or empty, its
-	// value is not known. Field 0, which there is not, stands for any.
+	// value is not known.
 	untoldField(abi.Field) bool
 }
 

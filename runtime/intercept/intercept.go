@@ -246,7 +246,7 @@ func (c *call) post(chain *plugin.Chain) {
 		return
 	}
 	e := c.event
-	e.hook, e.at, e.places, e.handles, e.views = hook, time.Now(), nil, handles{}, nil
+	e.hook, e.at, e.places, e.handles = hook, time.Now(), nil, handles{}
 	release := c.Keep()
 	ctx := context.WithoutCancel(c.ctx)
 	started := c.Turns.Go(e.turn(), func() {

@@ -46,8 +46,8 @@ var containerParts = map[abi.Field]pods.Parts{
 
 func (p *podView) untoldField(f abi.Field) bool {
 	switch {
-	case p.untold == 0 || f == 0:
-		return p.untold != 0
+	case p.untold == 0:
+		return false
 	case f >= abi.Resources:
 		return p.untold&pods.PodResources != 0
 	case f >= abi.Overhead:
@@ -57,10 +57,7 @@ func (p *podView) untoldField(f abi.Field) bool {
 }
 
 func (c *containerView) untoldField(f abi.Field) bool {
-	if c.untold == 0 || f == 0 {
-		return c.untold != 0
-	}
-	return c.untold&containerParts[f] != 0
+	return c.untold != 0 && c.untold&containerParts[f] != 0
 }
 
 func (*Node) untoldField(abi.Field) bool { return false }

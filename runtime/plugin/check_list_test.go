@@ -235,35 +235,3 @@ func change(a *plugin.Adjustment, info abi.FieldInfo) error {
 	}
 	return a.AddElement(info.Object, info.Field, "x")
 }
-
-// brimming is an event with a value in each field that a view may have.
-type brimming struct{ plugin.Event }
-
-func (brimming) Kind(o abi.Object) abi.Object                   { return o }
-func (brimming) Int64(abi.Object, abi.Field) (int64, abi.Errno) { return 7, abi.OK }
-func (brimming) Text(abi.Object, abi.Field) (string, abi.Errno) { return "seven", abi.OK }
-
-// TestEncodeView looks for every field of the table in a view: numbers and texts are
-// there unless they need a capability.
-func TestEncodeView(t *testing.T) {
-	for o := abi.Event; o <= abi.Node; o++ {
-		b, errno := plugin.EncodeView(brimming{}, o)
-		if errno != abi.OK {
-			t.Fatal(errno)
-		}
-		for _, info := range abi.Fields {
-			if info.Object != o {
-				continue
-			}
-			n, number := abi.View(b).Int64(info.Field)
-			text := string(abi.View(b).Text(info.Field))
-			there := number && n == 7 || text == "seven"
-			if want := info.Reading == 0 && (info.Type == abi.Int64 || info.Type == abi.String); there != want || number && info.Type != abi.Int64 {
-				t.Errorf("%v.%s is in the view: %v, %d, %q", o, info.Name, there, n, text)
-			}
-		}
-	}
-	if _, errno := plugin.EncodeView(brimming{}, 99); errno != abi.NotFound {
-		t.Errorf("no object: %v", errno)
-	}
-}

@@ -42,9 +42,6 @@ type Event interface {
 	// List returns a field of type abi.List or abi.Set; of a Set of records, each
 	// record as abi.AppendEntries writes it.
 	List(abi.Object, abi.Field) ([]string, abi.Errno)
-	// View returns the flat record of the object's numbers and texts, an abi.View. The
-	// caller must not change it.
-	View(abi.Object) ([]byte, abi.Errno)
 	// Raw returns the request's protobuf, without what has does not allow to see.
 	Raw(has abi.CapabilitySet) ([]byte, abi.Errno)
 	// ReadFile returns a file of the object's cgroup, by its v2 name. It may have to

@@ -113,7 +113,6 @@ func (e *event) Lookup(o abi.Object, f abi.Field, key string) (string, abi.Errno
 }
 
 func (e *event) List(abi.Object, abi.Field) ([]string, abi.Errno) { return nil, abi.NotFound }
-func (e *event) View(abi.Object) ([]byte, abi.Errno)              { return nil, abi.NotFound }
 func (e *event) Raw(abi.CapabilitySet) ([]byte, abi.Errno)        { return nil, abi.NotFound }
 func (e *event) ReadFile(context.Context, abi.Object, string) (string, abi.Errno) {
 	return "", abi.NotFound

@@ -148,7 +148,6 @@ func (noEvent) Entries(abi.Object, abi.Field) (iter.Seq2[string, string], abi.Er
 	return nil, abi.NotFound
 }
 func (noEvent) List(abi.Object, abi.Field) ([]string, abi.Errno) { return nil, abi.NotFound }
-func (noEvent) View(abi.Object) ([]byte, abi.Errno)              { return nil, abi.NotFound }
 func (noEvent) Raw(abi.CapabilitySet) ([]byte, abi.Errno)        { return nil, abi.NotFound }
 func (noEvent) ReadFile(context.Context, abi.Object, string) (string, abi.Errno) {
 	return "", abi.NotFound

@@ -132,10 +132,6 @@ func (e *testEvent) List(o abi.Object, f abi.Field) ([]string, abi.Errno) {
 	return lookup(e.lists, slot{o, f})
 }
 
-func (e *testEvent) View(o abi.Object) ([]byte, abi.Errno) {
-	return plugin.EncodeView(e, o)
-}
-
 func (e *testEvent) Raw(has abi.CapabilitySet) ([]byte, abi.Errno) {
 	return []byte(strings.Join(has.Names(), " ")), abi.OK
 }

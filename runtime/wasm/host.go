@@ -36,7 +36,7 @@ func wp1() map[string]hostFunction {
 }
 
 var implementations = map[string]func(*frame) int64{
-	"view": view, "get": get, "get_i64": getInt64, "map_get": mapGet, "map_dump": mapDump, "list_dump": listDump,
+	"get": get, "get_i64": getInt64, "map_get": mapGet, "map_dump": mapDump, "list_dump": listDump,
 	"cri_raw": criRaw, "cgroup_get": cgroupGet,
 	"pod_find": podFind, "pod_list": podList, "container_list": containerList,
 	"set_i64": setInt64, "set_bytes": setBytes, "map_set": mapSet, "map_del": mapDelete,

@@ -10,41 +10,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// TestView reads an object's record, through the guest's memory.
-func TestView(t *testing.T) {
-	engines(t, func(t *testing.T, e *Engine) {
-		ev := newEvent()
-		c := newCallerOf(t, e, ev, PluginOptions{})
-		for _, o := range []abi.Object{abi.Event, abi.Pod, abi.Container, abi.Node, abi.FirstHandle} {
-			c.wantView(ev, o)
-		}
-	})
-}
-
-func (c *caller) wantView(ev *testEvent, o abi.Object) {
-	c.Helper()
-	want, errno := plugin.EncodeView(ev, o)
-	if errno != abi.OK {
-		c.Fatal(errno)
-	}
-	c.want(int64(len(want)), "view", o, 0, 0)
-	c.want(int64(len(want)), "view", o, buffer, len(want))
-	got, _ := c.g.instance.Memory().Read(buffer, uint32(len(want)))
-	if string(got) != string(want) {
-		c.Errorf("view of %v is %q, want %q", o, got, want)
-	}
-	for s, v := range ev.texts {
-		if s.object == o && plugin.FieldOf(ev.Kind(o), s.field).Type == abi.String && string(abi.View(got).Text(s.field)) != v {
-			c.Errorf("view of %v has %q in field %d, want %q", o, abi.View(got).Text(s.field), s.field, v)
-		}
-	}
-	for s, v := range ev.ints {
-		if n, ok := abi.View(got).Int64(s.field); s.object == o && (!ok || n != v) {
-			c.Errorf("view of %v has %d, %v in field %d, want %d", o, n, ok, s.field, v)
-		}
-	}
-}
-
 // secret is what no guest without a capability may find.
 const secret = "hunter2-hunter2"
 
@@ -60,10 +25,10 @@ func TestEnvIsHidden(t *testing.T) {
 		for _, o := range []abi.Object{abi.Container, abi.FirstHandle} {
 			for _, ask := range [][]any{
 				{"map_dump", o, abi.ContainerEnv}, {"map_get", o, abi.ContainerEnv, "PASSWORD"},
-				{"get", o, abi.ContainerEnv}, {"list_dump", o, abi.ContainerEnv}, {"view", o},
+				{"get", o, abi.ContainerEnv}, {"list_dump", o, abi.ContainerEnv},
 			} {
 				got, err := c.try(ask[0].(string), append(slices.Clone(ask[1:]), at, 0x800)...)
-				if at += 0x800; err != nil || !has.Has(abi.Env) && ask[0] != "view" && got != int64(abi.Denied) {
+				if at += 0x800; err != nil || !has.Has(abi.Env) && got != int64(abi.Denied) {
 					t.Errorf("%v: got %d, %v", ask, got, err)
 				}
 			}
@@ -194,7 +159,7 @@ func TestHandlesOfOthers(t *testing.T) {
 	for _, has := range []abi.CapabilitySet{abi.AllCapabilities, abi.AllCapabilities &^ abi.CapabilitySetOf(abi.StoreRead)} {
 		c, o := newCaller(t, newEvent(), PluginOptions{Granted: has}), abi.FirstHandle
 		for _, ask := range [][]any{
-			{"view", o, buffer, 0x800}, {"get", o, abi.ContainerName, buffer, 0x800}, {"get_i64", o, abi.Resources + abi.CPUQuota, buffer},
+			{"get", o, abi.ContainerName, buffer, 0x800}, {"get_i64", o, abi.Resources + abi.CPUQuota, buffer},
 			{"set_i64", o, abi.Resources + abi.CPUShares, 100},
 		} {
 			got, err := c.try(ask[0].(string), ask[1:]...)

@@ -20,11 +20,6 @@ func (c *call) denied(o abi.Object, f abi.Field, errno abi.Errno) abi.Errno {
 	return errno
 }
 
-func view(f *frame) int64 {
-	v, errno := f.event.View(f.object(0))
-	return answer(f, 1, v, errno)
-}
-
 func get(f *frame) int64 {
 	v, errno := f.event.Text(f.object(0), f.field(1))
 	return answer(f, 2, v, f.denied(f.object(0), f.field(1), errno))

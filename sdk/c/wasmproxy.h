@@ -240,9 +240,6 @@ extern "C" {
 
 /* Host functions. ABI.md says what each does. */
 
-__attribute__((import_module("wp1"), import_name("view")))
-int32_t wp_view(int32_t object, void *buf, size_t cap);
-
 __attribute__((import_module("wp1"), import_name("get")))
 int32_t wp_get(int32_t object, int32_t field, void *buf, size_t cap);
 
@@ -627,11 +624,6 @@ static inline wp_text wp__get_list(int32_t object, int32_t field, const char *na
 	WP__FILL("wp_get_list", named, wp_make_text(0, 0), wp_list_dump(object, field, buf, cap));
 }
 #define wp_get_list(object, field) wp__get_list((object), (field), #field)
-
-/* wp_get_view reads a pod or container as one flat record; ABI.md has its form. */
-static inline wp_text wp_get_view(int32_t object) {
-	WP__FILL("wp_get_view", 0, wp_make_text(0, 0), wp_view(object, buf, cap));
-}
 
 /* wp_get_file reads a file of an object's cgroup by its cgroup v2 name. */
 static inline wp_text wp_get_file(int32_t object, wp_text file) {

@@ -74,11 +74,6 @@ func answer[T string | []byte](buf []byte, v T, errno abi.Errno) int32 {
 	return int32(len(v))
 }
 
-func (h *host) View(o abi.Object, buf []byte) int32 {
-	v, errno := h.Event.View(o)
-	return answer(buf, v, errno)
-}
-
 func (h *host) Get(o abi.Object, f abi.Field, buf []byte) int32 {
 	v, errno := h.Text(o, f)
 	return answer(buf, v, errno)

@@ -27,7 +27,7 @@ compile() {
 		--remap-path-prefix "$root/=" --remap-path-prefix "$work/=" "$@" "$dir/src/lib.rs"
 }
 
-compile sdk/rust --cfg 'feature="view"' --crate-type rlib -o "$work/libwasmproxy.rlib"
+compile sdk/rust --crate-type rlib -o "$work/libwasmproxy.rlib"
 compile "$package" --crate-type cdylib -C lto=fat -C link-arg=-zstack-size=65536 \
 	--extern "wasmproxy=$work/libwasmproxy.rlib" -o "$work/plugin.wasm"
 install -m 644 "$work/plugin.wasm" "$out"

@@ -1,7 +1,6 @@
-;; As bad-pointer-everywhere, for the host functions of lists, views, values and metrics. Those
-;; from "j" on need a grant.
+;; As bad-pointer-everywhere, for the host functions of lists, values and metrics. Those
+;; from "i" on need a grant.
 (module
-  (import "wp1" "view" (func $view (param i32 i32 i32) (result i32)))
   (import "wp1" "get" (func $get (param i32 i32 i32 i32) (result i32)))
   (import "wp1" "list_dump" (func $list_dump (param i32 i32 i32 i32) (result i32)))
   (import "wp1" "cri_raw" (func $cri_raw (param i32 i32) (result i32)))
@@ -38,37 +37,35 @@
     (if (i32.eq (i32.load8_u (i32.const 2049)) (i32.const 0x6c)) ;; "l", its length
       (then (local.set $at (i32.const 65535)) (local.set $length (i32.const -1))))
     (if (i32.eq (local.get $which) (i32.const 0)) ;; "a"
-      (then (drop (call $view (i32.const 2) (local.get $at) (local.get $length)))))
-    (if (i32.eq (local.get $which) (i32.const 1)) ;; "b"
       (then (drop (call $list_dump (i32.const 2) (i32.const 13) (local.get $at) (local.get $length)))))
-    (if (i32.eq (local.get $which) (i32.const 2)) ;; "c"
+    (if (i32.eq (local.get $which) (i32.const 1)) ;; "b"
       (then (drop (call $pod_list (local.get $at) (local.get $length) (i32.const 0) (i32.const 0)))))
-    (if (i32.eq (local.get $which) (i32.const 3)) ;; "d"
+    (if (i32.eq (local.get $which) (i32.const 2)) ;; "c"
       (then (drop (call $pod_list (i32.const 0) (i32.const 0) (local.get $at) (local.get $length)))))
-    (if (i32.eq (local.get $which) (i32.const 4)) ;; "e"
+    (if (i32.eq (local.get $which) (i32.const 3)) ;; "d"
       (then (drop (call $list_set (i32.const 2) (i32.const 14) (local.get $at) (local.get $length)))))
-    (if (i32.eq (local.get $which) (i32.const 5)) ;; "f"
+    (if (i32.eq (local.get $which) (i32.const 4)) ;; "e"
       (then (drop (call $list_add (i32.const 2) (i32.const 16) (local.get $at) (local.get $length)))))
-    (if (i32.eq (local.get $which) (i32.const 6)) ;; "g"
+    (if (i32.eq (local.get $which) (i32.const 5)) ;; "f"
       (then (drop (call $list_del (i32.const 2) (i32.const 16) (local.get $at) (local.get $length)))))
-    (if (i32.eq (local.get $which) (i32.const 7)) ;; "h"
+    (if (i32.eq (local.get $which) (i32.const 6)) ;; "g"
       (then (drop (call $metric (i32.const 0) (local.get $at) (local.get $length) (i64.const 1)))))
-    (if (i32.eq (local.get $which) (i32.const 8)) ;; "i"
+    (if (i32.eq (local.get $which) (i32.const 7)) ;; "h"
       (then (drop (call $random (local.get $at) (local.get $length)))))
-    (if (i32.eq (local.get $which) (i32.const 9)) ;; "j"
+    (if (i32.eq (local.get $which) (i32.const 8)) ;; "i"
       (then (drop (call $cri_raw (local.get $at) (local.get $length)))))
-    (if (i32.eq (local.get $which) (i32.const 10)) ;; "k"
+    (if (i32.eq (local.get $which) (i32.const 9)) ;; "j"
       (then (drop (call $cgroup_get (i32.const 2) (local.get $at) (local.get $length) (i32.const 0) (i32.const 0)))))
-    (if (i32.eq (local.get $which) (i32.const 11)) ;; "l"
+    (if (i32.eq (local.get $which) (i32.const 10)) ;; "k"
       (then (drop (call $cgroup_get (i32.const 2) (i32.const 1) (i32.const 1) (local.get $at) (local.get $length)))))
-    (if (i32.eq (local.get $which) (i32.const 12)) ;; "m"
+    (if (i32.eq (local.get $which) (i32.const 11)) ;; "l"
       (then (drop (call $kv_get (local.get $at) (local.get $length) (i32.const 0) (i32.const 0)))))
-    (if (i32.eq (local.get $which) (i32.const 13)) ;; "n"
+    (if (i32.eq (local.get $which) (i32.const 12)) ;; "m"
       (then (drop (call $kv_get (i32.const 0) (i32.const 1) (local.get $at) (local.get $length)))))
-    (if (i32.eq (local.get $which) (i32.const 14)) ;; "o"
+    (if (i32.eq (local.get $which) (i32.const 13)) ;; "n"
       (then (drop (call $kv_set (local.get $at) (local.get $length) (i32.const 0) (i32.const 0)))))
-    (if (i32.eq (local.get $which) (i32.const 15)) ;; "p"
+    (if (i32.eq (local.get $which) (i32.const 14)) ;; "o"
       (then (drop (call $kv_set (i32.const 0) (i32.const 1) (local.get $at) (local.get $length)))))
-    (if (i32.eq (local.get $which) (i32.const 16)) ;; "q"
+    (if (i32.eq (local.get $which) (i32.const 15)) ;; "p"
       (then (drop (call $kv_del (local.get $at) (local.get $length)))))
     (i32.const 0)))

@@ -2,7 +2,6 @@
 ;; with any arguments on this guest's memory. wp_hook calls nothing. It declares
 ;; every capability.
 (module
-  (import "wp1" "view" (func $view (param i32 i32 i32) (result i32)))
   (import "wp1" "get" (func $get (param i32 i32 i32 i32) (result i32)))
   (import "wp1" "get_i64" (func $get_i64 (param i32 i32 i32) (result i32)))
   (import "wp1" "map_get" (func $map_get (param i32 i32 i32 i32 i32 i32) (result i32)))
@@ -41,7 +40,6 @@
   (func (export "wp_manifest") (result i64) (i64.const 320)) ;; pointer 0, length 320
   (func $wp_hook (export "wp_hook") (param $hook i32) (result i32) (i32.const 0))
 
-  (func (export "view") (param i32 i32 i32) (result i32) (call $view (local.get 0) (local.get 1) (local.get 2)))
   (func (export "get") (param i32 i32 i32 i32) (result i32) (call $get (local.get 0) (local.get 1) (local.get 2) (local.get 3)))
   (func (export "get_i64") (param i32 i32 i32) (result i32) (call $get_i64 (local.get 0) (local.get 1) (local.get 2)))
   (func (export "map_get") (param i32 i32 i32 i32 i32 i32) (result i32) (call $map_get (local.get 0) (local.get 1) (local.get 2) (local.get 3) (local.get 4) (local.get 5)))

@@ -8,7 +8,6 @@ import "github.com/wasmproxy/wasmproxy/abi"
 // results are a length, 0 or an abi.Errno, and buf is written only if all fits.
 // Abort panics.
 type Host interface {
-	View(object abi.Object, buf []byte) int32
 	Get(object abi.Object, field abi.Field, buf []byte) int32
 	GetI64(object abi.Object, field abi.Field, out []byte) int32
 	MapGet(object abi.Object, field abi.Field, key string, buf []byte) int32

@@ -1,5 +1,4 @@
-//! A plugin for tests: reads every field of every object, one by one and from the flat record,
-//! with values that are all different.
+//! A plugin for tests: reads every field of every object, with values that are all different.
 
 use std::cell::RefCell;
 
@@ -71,18 +70,16 @@ fn container(c: Container) {
     resources(c.resources());
 }
 
-/// Reads everything three times: one by one, from the record, and through a handle, which
-/// has no record.
+/// Reads everything twice: as the event's own, and through a handle.
 fn create(c: &PreCreateContainer) -> Result {
     let mut all = Vec::new();
-    for c in [**c, **c, Container::by_id("c").ok_or("no c")?] {
+    for c in [**c, Container::by_id("c").ok_or("no c")?] {
         READ.set(Vec::new());
         pod(c.pod());
         container(c);
         all.push(READ.take());
     }
     assert_eq!(all[0], all[1]);
-    assert_eq!(all[0], all[2]);
     log(Level::Info, &all[0].join("\n"));
     Ok(())
 }
@@ -138,7 +135,7 @@ mod tests {
     const EVENT: &str = include_str!("testdata/reader.json");
 
     #[test]
-    fn getters_and_the_flat_record_agree() {
+    fn every_field_is_read() {
         let answer = test::call(&PLUGIN, EVENT);
         assert_eq!(answer.error, None);
         let case = Value::parse(EVENT).unwrap();

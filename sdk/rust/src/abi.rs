@@ -717,8 +717,6 @@ pub mod metric {
 pub mod host {
     #[link(wasm_import_module = "wp1")]
     unsafe extern "C" {
-        /// See `view` in ABI.md.
-        pub fn view(object: i32, buf: *mut u8, cap: u32) -> i32;
         /// See `get` in ABI.md.
         pub fn get(object: i32, field: i32, buf: *mut u8, cap: u32) -> i32;
         /// See `get_i64` in ABI.md.

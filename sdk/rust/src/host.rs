@@ -12,10 +12,6 @@ pub type Buffer = (*mut u8, u32);
 // SAFETY of all calls below: a slice's pointer and length are valid for the call, and
 // the host keeps neither. A Buffer comes from `read::fill`, which owns it.
 
-pub fn view(object: i32, (buf, cap): Buffer) -> i32 {
-    unsafe { raw::view(object, buf, cap) }
-}
-
 pub fn get(object: i32, field: i32, (buf, cap): Buffer) -> i32 {
     unsafe { raw::get(object, field, buf, cap) }
 }

@@ -50,7 +50,6 @@ mod resources;
 mod store;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod test;
-mod view;
 mod write;
 
 pub use abi::{Capability, Errno, Feature, Hook};

@@ -3,7 +3,6 @@
 
 use crate::error::{Result, found};
 use crate::host::{self, Buffer};
-use crate::view::{self, Field};
 use crate::{Errno, codec};
 
 /// Most values are shorter.
@@ -12,13 +11,7 @@ const ROOM: usize = 128;
 /// Calls a host function that fills a buffer, once more with a larger buffer if the value
 /// did not fit. Gives the host's error as it came.
 pub fn fill(call: impl Fn(Buffer) -> i32) -> core::result::Result<Vec<u8>, i32> {
-    fill_from(ROOM, call)
-}
-
-/// The same, beginning with another room.
-#[inline]
-pub fn fill_from(room: usize, call: impl Fn(Buffer) -> i32) -> core::result::Result<Vec<u8>, i32> {
-    attempt(room, &call).or_else(|n| if n < 0 { Err(n) } else { again(n as usize, call) })
+    attempt(ROOM, &call).or_else(|n| if n < 0 { Err(n) } else { again(n as usize, call) })
 }
 
 #[cold]
@@ -52,11 +45,7 @@ pub fn bytes(op: &str, key: &str, call: impl Fn(Buffer) -> i32) -> Result<Option
 
 /// A string field.
 pub fn text(op: &str, object: i32, field: i32) -> String {
-    match view::field(object, field) {
-        Field::Ask => string(op, "", |buf| host::get(object, field, buf)).unwrap_or_default(),
-        Field::Text(text) => text,
-        _ => String::new(),
-    }
+    string(op, "", |buf| host::get(object, field, buf)).unwrap_or_default()
 }
 
 /// A string where NOT_FOUND is an answer.
@@ -67,11 +56,7 @@ fn string(op: &str, key: &str, call: impl Fn(Buffer) -> i32) -> Option<String> {
 
 /// An i64 field, 0 if it is not there.
 pub fn number(op: &str, object: i32, field: i32) -> i64 {
-    match view::field(object, field) {
-        Field::Number(n) => n,
-        Field::Ask => said(op, object, field).unwrap_or(0),
-        _ => 0,
-    }
+    said(op, object, field).unwrap_or(0)
 }
 
 /// The value of one key of a map.

@@ -6,7 +6,7 @@ use std::slice;
 use super::answer;
 use super::answer::Reject;
 use super::host::{Abort, Answer, with};
-use super::object::{Data, Object};
+use super::object::Data;
 use crate::Errno::*;
 use crate::abi::{HOOKS, Type};
 use crate::json::Value;
@@ -41,10 +41,6 @@ fn done(answer: Answer<()>) -> i32 {
 
 fn handles(answer: Answer<Vec<i32>>) -> Answer<Vec<u8>> {
     answer.map(|list| list.iter().flat_map(|h| h.to_le_bytes()).collect())
-}
-
-pub unsafe fn view(object: i32, buf: *mut u8, cap: u32) -> i32 {
-    unsafe { give(with(|h| h.objects.get(&object).map(Object::view).ok_or(NotFound)), buf, cap) }
 }
 
 pub unsafe fn get(object: i32, field: i32, buf: *mut u8, cap: u32) -> i32 {

@@ -75,35 +75,6 @@ impl Object {
     pub fn id(&self) -> &str {
         self.text(field::POD_ID) // as CONTAINER_ID
     }
-
-    /// What `view` gives: the numbers and texts that may not be secret.
-    pub fn view(&self) -> Vec<u8> {
-        let rows = self.fields.iter().filter_map(|(f, data)| {
-            let plain = |i: &&FieldInfo| i.reading.is_none() && matches!(i.kind, Type::Int64 | Type::String);
-            let info = info(self.kind, *f).filter(plain)?;
-            Some((*f, info.kind, data.encode()))
-        });
-        let rows: Vec<_> =
-            rows.filter(|(_, _, bytes)| !matches!(&bytes[..], [] | [0, 0, 0, 0] | [0, 0, 0, 0, 0, 0, 0, 0])).collect();
-        let mut head = Vec::new();
-        let mut tail = Vec::new();
-        let start = 8 + 16 * rows.len();
-        for (f, kind, bytes) in &rows {
-            codec::put_number(&mut head, *f as usize);
-            codec::put_number(&mut head, *kind as usize + 1);
-            if *kind == Type::Int64 {
-                head.extend(bytes);
-                continue;
-            }
-            codec::put_number(&mut head, start + tail.len());
-            codec::put_number(&mut head, bytes.len());
-            tail.extend(bytes);
-        }
-        let mut out = Vec::new();
-        codec::put_number(&mut out, start + tail.len());
-        codec::put_number(&mut out, rows.len());
-        [out, head, tail].concat()
-    }
 }
 
 impl Data {

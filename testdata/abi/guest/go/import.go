@@ -2,9 +2,6 @@ package main
 
 // The host functions, as they are.
 
-//go:wasmimport wp1 view
-func view(a, b, c int32) int32
-
 //go:wasmimport wp1 get
 func get(a, b, c, d int32) int32
 

@@ -177,68 +177,66 @@ func a(i int) int32 { return int32(args[i]) }
 func call(op byte) {
 	switch op {
 	case 0:
-		tell(int64(view(a(0), a(1), a(2))))
-	case 1:
 		tell(int64(get(a(0), a(1), a(2), a(3))))
-	case 2:
+	case 1:
 		tell(int64(getI64(a(0), a(1), a(2))))
-	case 3:
+	case 2:
 		tell(int64(mapGet(a(0), a(1), a(2), a(3), a(4), a(5))))
-	case 4:
+	case 3:
 		tell(int64(mapDump(a(0), a(1), a(2), a(3))))
-	case 5:
+	case 4:
 		tell(int64(listDump(a(0), a(1), a(2), a(3))))
-	case 6:
+	case 5:
 		tell(int64(criRaw(a(0), a(1))))
-	case 7:
+	case 6:
 		tell(int64(cgroupGet(a(0), a(1), a(2), a(3), a(4))))
-	case 8:
+	case 7:
 		tell(int64(podFind(a(0), a(1), a(2))))
-	case 9:
+	case 8:
 		tell(int64(podList(a(0), a(1), a(2), a(3))))
-	case 10:
+	case 9:
 		tell(int64(containerList(a(0), a(1), a(2))))
-	case 11:
+	case 10:
 		tell(int64(setI64(a(0), a(1), args[2])))
-	case 12:
+	case 11:
 		tell(int64(setBytes(a(0), a(1), a(2), a(3))))
-	case 13:
+	case 12:
 		tell(int64(mapSet(a(0), a(1), a(2), a(3), a(4), a(5))))
-	case 14:
+	case 13:
 		tell(int64(mapDel(a(0), a(1), a(2), a(3))))
-	case 15:
+	case 14:
 		tell(int64(listSet(a(0), a(1), a(2), a(3))))
-	case 16:
+	case 15:
 		tell(int64(listAdd(a(0), a(1), a(2), a(3))))
-	case 17:
+	case 16:
 		tell(int64(listDel(a(0), a(1), a(2), a(3))))
-	case 18:
+	case 17:
 		tell(int64(cgroupSet(a(0), a(1), a(2), a(3), a(4))))
-	case 19:
+	case 18:
 		tell(int64(reject(a(0), a(1), a(2))))
-	case 20:
+	case 19:
 		fail(a(0), a(1))
-	case 21:
+	case 20:
 		abort(a(0), a(1))
-	case 22:
+	case 21:
 		tell(int64(config(a(0), a(1))))
-	case 23:
+	case 22:
 		log(a(0), a(1), a(2))
-	case 24:
+	case 23:
 		tell(int64(logLevel()))
-	case 25:
+	case 24:
 		tell(int64(metric(a(0), a(1), a(2), args[3])))
-	case 26:
+	case 25:
 		tell(int64(kvGet(a(0), a(1), a(2), a(3))))
-	case 27:
+	case 26:
 		tell(int64(kvSet(a(0), a(1), a(2), a(3))))
-	case 28:
+	case 27:
 		tell(int64(kvDel(a(0), a(1))))
-	case 29:
+	case 28:
 		tell(now())
-	case 30:
+	case 29:
 		tell(int64(random(a(0), a(1))))
-	case 31:
+	case 30:
 		tell(int64(feature(a(0))))
 	}
 }

@@ -1,7 +1,6 @@
 ;; The program of README.md, in WebAssembly's text format. Memory: 0 the manifest, 4096 the
 ;; arguments, 4160 a line, 65536 the buffer, 131072 the script, 524288 what is repeated.
 (module
-  (import "wp1" "view" (func $view (param i32 i32 i32) (result i32)))
   (import "wp1" "get" (func $get (param i32 i32 i32 i32) (result i32)))
   (import "wp1" "get_i64" (func $get_i64 (param i32 i32 i32) (result i32)))
   (import "wp1" "map_get" (func $map_get (param i32 i32 i32 i32 i32 i32) (result i32)))
@@ -185,9 +184,8 @@
     (call $say))
 
   (func $call (param $op i32)
-    (block $do_feature (block $do_random (block $do_now (block $do_kv_del (block $do_kv_set (block $do_kv_get (block $do_metric (block $do_log_level (block $do_log (block $do_config (block $do_abort (block $do_fail (block $do_reject (block $do_cgroup_set (block $do_list_del (block $do_list_add (block $do_list_set (block $do_map_del (block $do_map_set (block $do_set_bytes (block $do_set_i64 (block $do_container_list (block $do_pod_list (block $do_pod_find (block $do_cgroup_get (block $do_cri_raw (block $do_list_dump (block $do_map_dump (block $do_map_get (block $do_get_i64 (block $do_get (block $do_view 
-      (br_table $do_view $do_get $do_get_i64 $do_map_get $do_map_dump $do_list_dump $do_cri_raw $do_cgroup_get $do_pod_find $do_pod_list $do_container_list $do_set_i64 $do_set_bytes $do_map_set $do_map_del $do_list_set $do_list_add $do_list_del $do_cgroup_set $do_reject $do_fail $do_abort $do_config $do_log $do_log_level $do_metric $do_kv_get $do_kv_set $do_kv_del $do_now $do_random $do_feature (local.get $op)))
-    (call $tell (i64.extend_i32_s (call $view (call $a (i32.const 0)) (call $a (i32.const 1)) (call $a (i32.const 2))))) (return))
+    (block $do_feature (block $do_random (block $do_now (block $do_kv_del (block $do_kv_set (block $do_kv_get (block $do_metric (block $do_log_level (block $do_log (block $do_config (block $do_abort (block $do_fail (block $do_reject (block $do_cgroup_set (block $do_list_del (block $do_list_add (block $do_list_set (block $do_map_del (block $do_map_set (block $do_set_bytes (block $do_set_i64 (block $do_container_list (block $do_pod_list (block $do_pod_find (block $do_cgroup_get (block $do_cri_raw (block $do_list_dump (block $do_map_dump (block $do_map_get (block $do_get_i64 (block $do_get 
+      (br_table $do_get $do_get_i64 $do_map_get $do_map_dump $do_list_dump $do_cri_raw $do_cgroup_get $do_pod_find $do_pod_list $do_container_list $do_set_i64 $do_set_bytes $do_map_set $do_map_del $do_list_set $do_list_add $do_list_del $do_cgroup_set $do_reject $do_fail $do_abort $do_config $do_log $do_log_level $do_metric $do_kv_get $do_kv_set $do_kv_del $do_now $do_random $do_feature (local.get $op)))
     (call $tell (i64.extend_i32_s (call $get (call $a (i32.const 0)) (call $a (i32.const 1)) (call $a (i32.const 2)) (call $a (i32.const 3))))) (return))
     (call $tell (i64.extend_i32_s (call $get_i64 (call $a (i32.const 0)) (call $a (i32.const 1)) (call $a (i32.const 2))))) (return))
     (call $tell (i64.extend_i32_s (call $map_get (call $a (i32.const 0)) (call $a (i32.const 1)) (call $a (i32.const 2)) (call $a (i32.const 3)) (call $a (i32.const 4)) (call $a (i32.const 5))))) (return))

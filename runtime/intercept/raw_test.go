@@ -92,37 +92,3 @@ func TestRawKeepsNames(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
-
-// A view is encoded once, until a plugin changes something of its object, and
-// has no environment.
-func TestViewIsShared(t *testing.T) {
-	var views [3][]byte
-	var pods [3][]byte
-	look := func(i int) function {
-		return func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
-			views[i], _ = ev.View(abi.Container)
-			pods[i], _ = ev.View(abi.Pod)
-			if i == 1 {
-				return adj.SetInt64(abi.Container, abi.Resources+abi.CPUShares, 77)
-			}
-			return nil
-		}
-	}
-	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, look(0)), on(abi.PreCreateContainer, look(1)), on(abi.PreCreateContainer, look(2))})
-	_, err := n.call(t.Context(), "CreateContainer", secretCreate(), &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
-	n.must(err)
-	if &views[0][0] != &views[1][0] || &pods[0][0] != &pods[2][0] {
-		t.Error("a view is encoded anew although nothing of its object changed")
-	}
-	before, _ := abi.View(views[1]).Int64(abi.Resources + abi.CPUShares)
-	after, _ := abi.View(views[2]).Int64(abi.Resources + abi.CPUShares)
-	if before != 512 || after != 77 {
-		t.Errorf("cpu_shares are %d and %d", before, after)
-	}
-	if bytes.Contains(views[2], []byte(secret)) || bytes.Contains(views[2], []byte("TOKEN")) {
-		t.Error("the environment is in the view")
-	}
-	if user, ok := abi.View(views[2]).Int64(abi.ContainerRunAsUser); user != 0 || !ok {
-		t.Error("root is not in the view")
-	}
-}
