@@ -6,6 +6,9 @@ BIN   := $(CACHE)/bin/wasmproxy
 BENCH := testdata/bench
 E2E   := testdata/e2e
 KOORD := testdata/koord
+TOOLS := testdata/tools
+# Those with code of this project. The rest, which pin what e2e tests build, are as their authors' tools leave them.
+MODULES := . $(BENCH) $(E2E) $(KOORD)
 
 FUZZTIME ?= 60s
 
@@ -27,15 +30,22 @@ demo: build ## Show the proxy and two plugins at work; needs Go, not root, not a
 test: toolchains check unit hostile koord e2e e2e-debian e2e-crio e2e-dockerd ## Run every test; needs root, gcc and Debian's package manager
 
 .PHONY: check
-check: wat plugins-check ## Formatting, vet, and that generated and built files are what their sources make
+check: wat plugins-check clippy ## Formatting, go mod tidy, vet, staticcheck and clippy, and that generated and built files are what their sources make
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt on these files'; exit 1; }
-	go mod tidy -diff
 	go -C abi run ./internal/generate -check
-	go vet ./...
-	go -C $(BENCH) vet ./...
-	go -C $(E2E) vet ./...
-	go -C $(KOORD) vet ./...
+	@for module in $(MODULES) $(TOOLS); do (set -x; go -C $$module mod tidy -diff) || exit 1; done
+	@for module in $(MODULES); do \
+	  (set -x; go -C $$module vet ./... && go -C $$module tool -modfile=$(CURDIR)/$(TOOLS)/go.mod staticcheck ./...) || exit 1; \
+	done
 	git diff --exit-code -- '*.wasm'
+
+.PHONY: clippy
+clippy: ## Lint what is written in Rust, for this machine and as guests
+	@cargo=$$(testdata/toolchain/rust.sh) && for crate in $$(git ls-files '*Cargo.toml'); do \
+	  for options in --all-targets '--lib --examples --target wasm32-unknown-unknown'; do \
+	    (set -x; CARGO_TARGET_DIR=$(CACHE)/clippy $$cargo clippy --quiet --offline --manifest-path $$crate $$options -- -D warnings) || exit 1; \
+	  done; \
+	done
 
 .PHONY: unit
 unit: ## Run the Go tests under the race detector

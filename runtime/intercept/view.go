@@ -185,9 +185,6 @@ func (p *podView) lookup(f abi.Field, key string) (string, bool) {
 	return find(entries, key)
 }
 
-// list returns no field: a pod has none of this type.
-func (p *podView) list(abi.Field) ([]string, bool) { return nil, false }
-
 func each[T any](all []T, f func(T) string) []string {
 	texts := make([]string, len(all))
 	for i, v := range all {

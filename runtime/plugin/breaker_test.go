@@ -259,7 +259,7 @@ func TestConflictsDoNotOpenTheBreaker(t *testing.T) {
 	second := member("20-b", plugin.Ignore, set(abi.CPUShares, 200))
 	second.Breaker = plugin.NewBreaker(slog.New(slog.DiscardHandler), "20-b", nil)
 	for range 10 {
-		if _, owned, err, _ := dispatch(t, member("10-a", plugin.Ignore, set(abi.CPUShares, 100)), second); err != nil || len(owned) != 1 {
+		if _, owned, _, err := dispatch(t, member("10-a", plugin.Ignore, set(abi.CPUShares, 100)), second); err != nil || len(owned) != 1 {
 			t.Fatalf("owned %v, error %v", owned, err)
 		}
 	}

@@ -61,17 +61,17 @@ func member(id string, policy plugin.FailurePolicy, f function) plugin.Member {
 }
 
 // dispatch runs a PreCreateContainer through the members.
-func dispatch(t *testing.T, members ...plugin.Member) (*subject, []plugin.Owned, error, string) {
+func dispatch(t *testing.T, members ...plugin.Member) (*subject, []plugin.Owned, string, error) {
 	t.Helper()
 	var log bytes.Buffer
 	s := &subject{hook: abi.PreCreateContainer}
 	logger := slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	owned, err := plugin.NewChain(logger, v2{}, nil, members...).Dispatch(t.Context(), s)
-	return s, owned, err, log.String()
+	return s, owned, log.String(), err
 }
 
 func TestChainAppliesInOrder(t *testing.T) {
-	s, owned, err, _ := dispatch(t,
+	s, owned, _, err := dispatch(t,
 		member("10-a", plugin.Ignore, set(abi.CPUShares, 100)),
 		member("20-b", plugin.Ignore, set(abi.CPUQuota, 5000)))
 	if err != nil || len(s.applied) != 2 || owned[0].Plugin != "10-a" || owned[1].Change.Int != 5000 {
@@ -110,7 +110,7 @@ func TestConflict(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s, owned, err, log := dispatch(t, member("10-first", plugin.Ignore, tt.first), member("20-second", plugin.Ignore, tt.second))
+			s, owned, log, err := dispatch(t, member("10-first", plugin.Ignore, tt.first), member("20-second", plugin.Ignore, tt.second))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +121,7 @@ func TestConflict(t *testing.T) {
 			if named != tt.conflict {
 				t.Errorf("log names the conflict: %v\n%s", named, log)
 			}
-			_, _, err, _ = dispatch(t, member("10-first", plugin.Fail, tt.first), member("20-second", plugin.Fail, tt.second))
+			_, _, _, err = dispatch(t, member("10-first", plugin.Fail, tt.first), member("20-second", plugin.Fail, tt.second))
 			if (err != nil) != tt.conflict {
 				t.Fatalf("under Fail: %v", err)
 			}
@@ -140,11 +140,11 @@ func TestFailureDropsTheAdjustment(t *testing.T) {
 		}
 		return errors.New("broke after its first write")
 	}
-	s, owned, err, _ := dispatch(t, member("10-half", plugin.Ignore, half), member("20-other", plugin.Ignore, set(abi.CPUShares, 200)))
+	s, owned, _, err := dispatch(t, member("10-half", plugin.Ignore, half), member("20-other", plugin.Ignore, set(abi.CPUShares, 200)))
 	if err != nil || len(owned) != 1 || s.applied[0].Change.Int != 200 {
 		t.Errorf("applied %v, error %v", s.applied, err)
 	}
-	_, _, err, _ = dispatch(t, member("10-half", plugin.Fail, half))
+	_, _, _, err = dispatch(t, member("10-half", plugin.Fail, half))
 	var failed *plugin.Error
 	if !errors.As(err, &failed) || failed.Plugin != "10-half" || failed.Hook != abi.PreCreateContainer {
 		t.Errorf("under Fail: %v", err)
@@ -158,7 +158,7 @@ func TestHandledConflictIsNoFailure(t *testing.T) {
 		}
 		return adj.SetInt64(abi.Container, abi.Resources+abi.CPUQuota, 2000)
 	}
-	_, owned, err, _ := dispatch(t, member("10-a", plugin.Ignore, set(abi.CPUShares, 100)), member("20-polite", plugin.Fail, polite))
+	_, owned, _, err := dispatch(t, member("10-a", plugin.Ignore, set(abi.CPUShares, 100)), member("20-polite", plugin.Fail, polite))
 	if err != nil || len(owned) != 2 {
 		t.Errorf("changes %v, error %v", owned, err)
 	}
@@ -171,7 +171,7 @@ func TestConflictOfAGuestIsNamed(t *testing.T) {
 		_ = adj.SetInt64(abi.Container, abi.Resources+abi.CPUShares, 200)
 		return errors.New("failed: SetCPUShares: conflict")
 	}
-	_, _, err, _ := dispatch(t, member("10-first", plugin.Ignore, set(abi.CPUShares, 100)), member("20-guest", plugin.Fail, guest))
+	_, _, _, err := dispatch(t, member("10-first", plugin.Ignore, set(abi.CPUShares, 100)), member("20-guest", plugin.Fail, guest))
 	var conflict *plugin.ConflictError
 	if !errors.As(err, &conflict) || conflict.First != "10-first" || !strings.Contains(err.Error(), "cpu_shares") || !strings.Contains(err.Error(), "SetCPUShares") {
 		t.Errorf("error %v", err)
@@ -180,7 +180,7 @@ func TestConflictOfAGuestIsNamed(t *testing.T) {
 
 // kubelet is told that a plugin panicked; where is for the log.
 func TestPanicIsToldWithoutItsStack(t *testing.T) {
-	_, _, err, log := dispatch(t, member("10-bad", plugin.Fail, func(context.Context, plugin.Event, *plugin.Adjustment) error { panic("oh") }))
+	_, _, log, err := dispatch(t, member("10-bad", plugin.Fail, func(context.Context, plugin.Event, *plugin.Adjustment) error { panic("oh") }))
 	if err == nil || !strings.Contains(err.Error(), "panic: oh") || strings.Contains(err.Error(), "goroutine") {
 		t.Errorf("error %v", err)
 	}
@@ -193,7 +193,7 @@ func TestRejectIsHonouredUnderIgnore(t *testing.T) {
 	deny := func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
 		return adj.Reject(abi.RejectPermissionDenied, "not on this\nnode")
 	}
-	_, _, err, _ := dispatch(t, member("10-deny", plugin.Ignore, deny))
+	_, _, _, err := dispatch(t, member("10-deny", plugin.Ignore, deny))
 	var refused *plugin.Rejection
 	if !errors.As(err, &refused) || refused.Code != abi.RejectPermissionDenied || refused.Reason != "not on this node" {
 		t.Errorf("error %v", err)
@@ -217,11 +217,11 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := member("10-bad", plugin.Ignore, f)
 			m.Timeout = 20 * time.Millisecond
-			if _, owned, err, _ := dispatch(t, m, member("20-good", plugin.Ignore, set(abi.CPUShares, 5))); err != nil || len(owned) != 1 {
+			if _, owned, _, err := dispatch(t, m, member("20-good", plugin.Ignore, set(abi.CPUShares, 5))); err != nil || len(owned) != 1 {
 				t.Errorf("under Ignore: changes %v, error %v", owned, err)
 			}
 			m.Policy = plugin.Fail
-			if _, _, err, _ := dispatch(t, m); err == nil {
+			if _, _, _, err := dispatch(t, m); err == nil {
 				t.Error("under Fail the call went on")
 			}
 		})
@@ -301,7 +301,7 @@ func TestEnvironmentNeverReachesTheLog(t *testing.T) {
 	secret := func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
 		return adj.SetEntry(abi.Container, abi.ContainerEnv, "TOKEN", "s3cret")
 	}
-	_, _, err, log := dispatch(t, member("10-a", plugin.Ignore, secret), member("20-b", plugin.Ignore,
+	_, _, log, err := dispatch(t, member("10-a", plugin.Ignore, secret), member("20-b", plugin.Ignore,
 		func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
 			return adj.SetEntry(abi.Container, abi.ContainerEnv, "TOKEN", "other-s3cret")
 		}))

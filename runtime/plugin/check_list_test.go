@@ -67,7 +67,7 @@ func TestRecordsHaveOneForm(t *testing.T) {
 			return adj.AddElement(abi.Container, abi.ContainerMounts, element)
 		}
 	}
-	s, owned, err, log := dispatch(t,
+	s, owned, log, err := dispatch(t,
 		member("10-a", plugin.Fail, add(record("host_path", "/h", "container_path", "/c", "readonly", "false"))),
 		member("20-b", plugin.Fail, add(record("container_path", "/c", "host_path", "/h"))))
 	if err != nil || len(s.applied) != 2 || s.applied[0].Change != s.applied[1].Change {
@@ -76,7 +76,7 @@ func TestRecordsHaveOneForm(t *testing.T) {
 	if want := `"field":"container.mounts[\"/c\"]","value":"container_path=/c host_path=/h"`; !strings.Contains(log, want) {
 		t.Errorf("logged %s, want %s", log, want)
 	}
-	_, _, err, _ = dispatch(t, member("10-a", plugin.Fail, add(record("container_path", "/c", "host_path", "/h"))),
+	_, _, _, err = dispatch(t, member("10-a", plugin.Fail, add(record("container_path", "/c", "host_path", "/h"))),
 		member("20-b", plugin.Fail, add(record("container_path", "/c", "host_path", "/other"))))
 	if err == nil || !strings.Contains(err.Error(), `conflict over container.mounts["/c"], which plugin 10-a has set`) {
 		t.Errorf("got %v after %v, want a conflict", err, owned)

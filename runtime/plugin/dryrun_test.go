@@ -24,7 +24,7 @@ func TestDryRun(t *testing.T) {
 	refuse := func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
 		return errors.Join(set(abi.CPUQuota, 5000)(nil, nil, adj), adj.Reject(0, "no"))
 	}
-	s, owned, err, _ := dispatch(t,
+	s, owned, _, err := dispatch(t,
 		member("10-a", plugin.Ignore, set(abi.CPUShares, 100)), dry(set(abi.MemoryLimit, 7)), dry(refuse),
 		dry(func(context.Context, plugin.Event, *plugin.Adjustment) error {
 			return &plugin.Rejection{Reason: "neither"}

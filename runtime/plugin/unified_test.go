@@ -93,11 +93,11 @@ func TestConflictsFollowTheTableOfFiles(t *testing.T) {
 		{"other files", in("memory.low", "4096"), in("memory.min", "8192"), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, _, err, _ := dispatch(t, member("10-a", plugin.Fail, tt.first), member("20-b", plugin.Fail, tt.second))
+			_, _, _, err := dispatch(t, member("10-a", plugin.Fail, tt.first), member("20-b", plugin.Fail, tt.second))
 			if got := plugin.ErrnoOf(err) == abi.Conflict; got != tt.conflict || !tt.conflict && err != nil {
 				t.Errorf("got %v", err)
 			}
-			_, _, err, _ = dispatch(t, member("10-a", plugin.Fail, tt.second), member("20-b", plugin.Fail, tt.first))
+			_, _, _, err = dispatch(t, member("10-a", plugin.Fail, tt.second), member("20-b", plugin.Fail, tt.first))
 			if got := plugin.ErrnoOf(err) == abi.Conflict; got != tt.conflict {
 				t.Errorf("the other way round: got %v", err)
 			}

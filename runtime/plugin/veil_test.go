@@ -150,11 +150,11 @@ func TestErrorsAreHidden(t *testing.T) {
 		}},
 		{&plugin.WriteError{Target: secret, Errno: abi.Invalid}, func(err error) bool { return errors.As(err, new(*plugin.WriteError)) }},
 	} {
-		err, log := dispatchSecret(t, secret, member("10-a", plugin.Fail, leaks(test.err)))
+		log, err := dispatchSecret(t, secret, member("10-a", plugin.Fail, leaks(test.err)))
 		if err == nil || strings.Contains(err.Error()+log, secret) || !strings.Contains(err.Error(), "(hidden)") || !test.is(err) {
 			t.Errorf("%T is answered as %v; log:\n%s", test.err, err, log)
 		}
-		if _, log = dispatchSecret(t, secret, member("10-a", plugin.Ignore, leaks(test.err))); strings.Contains(log, secret) {
+		if log, _ = dispatchSecret(t, secret, member("10-a", plugin.Ignore, leaks(test.err))); strings.Contains(log, secret) {
 			t.Errorf("%T is logged:\n%s", test.err, log)
 		}
 	}
@@ -175,7 +175,7 @@ func TestChainSaysNoSecrets(t *testing.T) {
 		"conflict": {member("10-a", plugin.Fail, set(secret, "1")), member("20-b", plugin.Fail, set(secret, "2"))},
 		"ignored":  {member("10-a", plugin.Fail, set(secret, "1")), member("20-b", plugin.Ignore, set(secret, "2"))},
 	} {
-		err, log := dispatchSecret(t, secret, members...)
+		log, err := dispatchSecret(t, secret, members...)
 		if strings.Contains(fmt.Sprint(err)+log, secret[:4]) || !strings.Contains(log, "(hidden)") {
 			t.Errorf("%s: error %v; log:\n%s", name, err, log)
 		}
@@ -183,13 +183,13 @@ func TestChainSaysNoSecrets(t *testing.T) {
 }
 
 // dispatchSecret runs the members in an event with a secret.
-func dispatchSecret(t *testing.T, secret string, members ...plugin.Member) (err error, log string) {
+func dispatchSecret(t *testing.T, secret string, members ...plugin.Member) (log string, err error) {
 	t.Helper()
 	var text bytes.Buffer
 	logger := slog.New(slog.NewJSONHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s := &subject{hook: abi.PreCreateContainer, secrets: []string{secret}}
 	_, err = plugin.NewChain(logger, v2{}, nil, members...).Dispatch(t.Context(), s)
-	return err, text.String()
+	return text.String(), err
 }
 
 // TestVeilFindsTheLongest compares a Veil over many secrets that begin alike with a look at each of

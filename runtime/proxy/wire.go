@@ -35,6 +35,7 @@ func serverOptions() []grpc.ServerOption {
 		grpc.ForceServerCodecV2(cri.Codec{}),
 		grpc.Creds(newCallers(insecure.NewCredentials())),
 		grpc.MaxConcurrentStreams(maxStreams),
+		//lint:ignore SA1019 A registered compressor would be the whole process's, and those have no bound.
 		grpc.RPCDecompressor(gunzip{}),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxSendMsgSize(maxMessage),

@@ -28,7 +28,6 @@ type bomb struct {
 	body      []byte // of each: locals and code, without its length
 	globals   int    // mutable
 	silent    bool   // what its version is only running it tells
-	exports   int    // of the globals
 }
 
 func (b bomb) module() []byte {

@@ -45,7 +45,7 @@ func TestPrintedSecretsBeyondTheBound(t *testing.T) {
 		o := newOutput(t, &record{})
 		o.write(0, []byte("begun "+secret[:len(secret)/2]))
 		o.full = true
-		line := secret[:len(secret)] + strings.Repeat("x", most-kept-len("\nreason\n")) + "\nreason\n"
+		line := secret + strings.Repeat("x", most-kept-len("\nreason\n")) + "\nreason\n"
 		o.write(0, []byte(strings.Repeat("y", most)+line))
 		o.finish()
 		if got, want := o.printed(), " (it printed: reason)"; got != want {

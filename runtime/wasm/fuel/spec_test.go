@@ -172,7 +172,6 @@ type script struct {
 	runtime   wazero.Runtime
 	modules   map[string]*tested
 	current   *tested
-	anonymous bool // the current module has no name to be registered under
 	counts
 	refusals map[string]bool
 	used     []int64
