@@ -24,12 +24,8 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
-func installCommand() *cobra.Command {
-	var dir, as string
-	cmd := &cobra.Command{
-		Use:   "install [NAME|FILE]",
-		Short: "Put a plugin into the plugin directory: one that comes with this program, or a file",
-		Long: `Put a plugin into the plugin directory: one that comes with this program, or a file.
+// installHelp is the long help of plugin install.
+const installHelp = `Put a plugin into the plugin directory: one that comes with this program, or a file.
 Without an argument those that come with the program are listed.
 
 An argument that ends in .wasm or has a / in it is a FILE. A plugin that serve would not
@@ -38,7 +34,14 @@ for that, with its configuration, and stays as it is: write it first.
 
 A proxy that runs takes the plugin up within a second. The file takes the place of an older
 one at once, never half written. The directory must be one that the proxy trusts: root's or
-yours, and writable by nobody else.`,
+yours, and writable by nobody else.`
+
+func installCommand() *cobra.Command {
+	var dir, as string
+	cmd := &cobra.Command{
+		Use:   "install [NAME|FILE]",
+		Short: "Put a plugin into the plugin directory: one that comes with this program, or a file",
+		Long:  installHelp,
 		Example: `  wasmproxy plugin install
   wasmproxy plugin install qos
   wasmproxy plugin install qos --as 10-qos --dir ./plugins.d

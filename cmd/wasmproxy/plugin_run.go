@@ -130,13 +130,8 @@ func (f *eventFlags) open(cmd *cobra.Command, path string) (r *simulate.Simulato
 	return r, p, func() { _ = errors.Join(r.Close(ctx), engine.Close(ctx)) }, nil // what is left is a temporary directory
 }
 
-func runCommand() *cobra.Command {
-	var f eventFlags
-	format := "text"
-	cmd := &cobra.Command{
-		Use:   "run X.wasm --event FILE [--hook HOOK]",
-		Short: "Show what a plugin makes of one event, and what the runtime would get",
-		Long: `Show what a plugin makes of one event, and what the runtime would get.
+// runHelp is the long help of plugin run.
+const runHelp = `Show what a plugin makes of one event, and what the runtime would get.
 
 The event is made into the CRI call that it comes from and goes through the proxy's
 own engine and code. Nothing runs, and no cgroup is touched. FILE is one of
@@ -153,7 +148,15 @@ X.json beside X.wasm counts as in the plugin directory: its config, grant, limit
 match and failure-policy. Values of environment variables and registry credentials are shown as (hidden),
 also where the plugin says them, as in the proxy's log.
 Exit codes: 0 the call goes on, 1 the plugin failed or the call fails, 2 wrong usage, 3 the
-plugin refused the call.`,
+plugin refused the call.`
+
+func runCommand() *cobra.Command {
+	var f eventFlags
+	format := "text"
+	cmd := &cobra.Command{
+		Use:   "run X.wasm --event FILE [--hook HOOK]",
+		Short: "Show what a plugin makes of one event, and what the runtime would get",
+		Long:  runHelp,
 		Example: `  wasmproxy plugin run 10-cpu-boost.wasm --hook PreCreateContainer --event pod.yaml
   wasmproxy plugin run 10-cpu-boost.wasm --event testdata/boost.json
   kubectl get pod web -o yaml | wasmproxy plugin run x.wasm --hook PreRunPodSandbox --event -`,
