@@ -275,6 +275,16 @@ var Records = []RecordInfo{
 	{Container, ContainerDevices, "container_path", []string{"container_path", "host_path", "permissions"}},
 }
 
+// RecordKeys returns the keys of the field's elements; nil if they are no records.
+func (i FieldInfo) RecordKeys() []string {
+	for _, r := range Records {
+		if r.Object == i.Object && r.Field == i.Field {
+			return r.Keys
+		}
+	}
+	return nil
+}
+
 // HandleWritable reports whether a field may be set on a handle of a pod or a
 // container, by a plugin with UpdateOthers: the resources of containers.
 func HandleWritable(info FieldInfo) bool { return info.Object == Container && info.Field >= Resources }

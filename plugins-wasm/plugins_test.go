@@ -8,6 +8,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -44,7 +45,7 @@ func play(t *testing.T, engine *wasm.Engine, p Plugin, file string) {
 	}
 	for _, c := range cases {
 		t.Run(p.Name+"/"+c.Name, func(t *testing.T) {
-			got, err := c.Run(t.Context(), func(o fixture.Options) (plugin.Plugin, error) {
+			got, err := simulate.RunCase(t.Context(), c, func(o simulate.LoadOptions) (plugin.Plugin, error) {
 				return engine.Load(t.Context(), p.Name, p.Module, wasm.PluginOptions{
 					Config: []byte(o.Config), Granted: o.Granted, Log: o.Log, KV: o.KV, Metrics: o.Metrics,
 				})

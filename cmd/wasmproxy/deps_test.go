@@ -41,8 +41,8 @@ var mayImport = map[string]string{
 	"sdk":                         "abi sdk/internal/native",
 	"sdk/internal/native":         "abi",
 	"sdk/internal/calls":          "sdk",
-	"sdk/internal/guest":          "runtime/fixture runtime/plugin runtime/wasm runtime/observe", // for tests
-	"sdk/internal/conformance":    "abi runtime/fixture runtime/observe",                         // for tests
+	"sdk/internal/guest":          "runtime/fixture runtime/plugin runtime/simulate runtime/wasm runtime/observe", // for tests
+	"sdk/internal/conformance":    "abi runtime/fixture runtime/observe",                                          // for tests
 	"testdata/toolchain/manifest": "runtime/wasm",
 	"sdk/sdktest":                 "abi sdk/internal/native runtime/fixture runtime/plugin runtime/observe",
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -108,8 +108,8 @@ func (p pluginFile) settings() (wasm.PluginOptions, error) {
 }
 
 // loader loads the plugin as the proxy does.
-func (p pluginFile) loader(ctx context.Context, e *wasm.Engine) func(fixture.Options) (plugin.Plugin, error) {
-	return func(o fixture.Options) (plugin.Plugin, error) {
+func (p pluginFile) loader(ctx context.Context, e *wasm.Engine) simulate.Loader {
+	return func(o simulate.LoadOptions) (plugin.Plugin, error) {
 		settings, err := p.settings()
 		if err != nil {
 			return nil, err

@@ -100,7 +100,7 @@ func (b *bencher) event(event *simulate.Event, o simulate.Options) error {
 		return err
 	}
 	load := o.Load
-	o.Load = func(of fixture.Options) (plugin.Plugin, error) {
+	o.Load = func(of simulate.LoadOptions) (plugin.Plugin, error) {
 		of.Log = slog.New(slog.DiscardHandler) // or each call would be logged
 		p, err := load(of)
 		b.timed = &timedPlugin{Plugin: p}
@@ -195,7 +195,7 @@ func (b *bencher) load(dir string, o simulate.Options) (time.Duration, error) {
 	}
 	defer e.Close(b.ctx)
 	start := time.Now()
-	p, err := b.plugin.loader(b.ctx, e)(fixture.Options{Features: b.features, Config: b.config, Granted: b.plugin.granted() | o.Grant, Log: slog.New(slog.DiscardHandler)})
+	p, err := b.plugin.loader(b.ctx, e)(simulate.LoadOptions{Features: b.features, Config: b.config, Granted: b.plugin.granted() | o.Grant, Log: slog.New(slog.DiscardHandler)})
 	took := time.Since(start)
 	if err != nil {
 		return 0, err

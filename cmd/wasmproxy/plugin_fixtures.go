@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -172,16 +172,15 @@ func (t *tester) test(cmd *cobra.Command, f fixtureFile) (suite, error) {
 	answers := make([]fixture.Answer, len(all))
 	for i, c := range all {
 		start := time.Now()
-		var fuel int64
-		if answers[i], fuel, err = t.play(cmd.Context(), f.plugin, c); err != nil {
+		if answers[i], err = simulate.RunCase(cmd.Context(), c, f.plugin.loader(cmd.Context(), t.engine)); err != nil {
 			return s, fmt.Errorf("%s: %s: %w", file, c.Name, err)
 		}
-		failure := t.judge(c, answers[i], fuel)
+		failure := t.judge(c, answers[i])
 		if t.update {
 			failure = nil
 		}
 		s.add(c.Name, time.Since(start), failure)
-		if err := printCase(cmd, file, c.Name, fuel, failure); err != nil {
+		if err := printCase(cmd, file, c.Name, answers[i].Fuel, failure); err != nil {
 			return s, err
 		}
 	}
@@ -191,27 +190,14 @@ func (t *tester) test(cmd *cobra.Command, f fixtureFile) (suite, error) {
 	return s, nil
 }
 
-// play tells a plugin one case.
-func (t *tester) play(ctx context.Context, p pluginFile, c fixture.Case) (a fixture.Answer, fuel int64, err error) {
-	load := p.loader(ctx, t.engine)
-	cost := &fuelCounter{}
-	a, err = c.Run(ctx, func(o fixture.Options) (plugin.Plugin, error) {
-		cost.Handler, o.Log = o.Log.Handler(), slog.New(cost)
-		return load(o)
-	})
-	return a, cost.fuel, err
-}
-
-func (t *tester) judge(c fixture.Case, a fixture.Answer, fuel int64) error {
-	errs := []error{c.Want.Compare(a)}
-	limit := t.maxFuel
-	if c.Want != nil && c.Want.MaxFuel > 0 {
-		limit = c.Want.MaxFuel
+// judge compares an answer with what the case wants, and its fuel with --max-fuel where
+// the case has no limit of its own.
+func (t *tester) judge(c fixture.Case, a fixture.Answer) error {
+	err := c.Want.Compare(a)
+	if limited := c.Want != nil && c.Want.MaxFuel > 0; t.maxFuel > 0 && !limited {
+		err = errors.Join(err, fixture.CheckFuel(a.Fuel, t.maxFuel))
 	}
-	if limit > 0 && fuel > limit {
-		errs = append(errs, fmt.Errorf("used %d fuel, at most %d are wanted", fuel, limit))
-	}
-	return errors.Join(errs...)
+	return err
 }
 
 func printCase(cmd *cobra.Command, file, name string, fuel int64, failure error) error {
@@ -227,31 +213,4 @@ func printCase(cmd *cobra.Command, file, name string, fuel int64, failure error)
 	}
 	_, err := fmt.Fprintf(out, "FAIL  %s: %s (%d fuel)\n      %s\n", file, name, fuel, strings.Join(lines, "\n      "))
 	return err
-}
-
-// fuelCounter is a slog.Handler that keeps what a plugin's hooks cost.
-type fuelCounter struct {
-	slog.Handler
-	fuel int64
-}
-
-// WithAttrs implements slog.Handler.
-func (f *fuelCounter) WithAttrs([]slog.Attr) slog.Handler { return f }
-
-// Handle implements slog.Handler.
-func (f *fuelCounter) Handle(ctx context.Context, r slog.Record) error {
-	if r.Message == "plugin called" {
-		hook, fuel := false, int64(0)
-		r.Attrs(func(a slog.Attr) bool {
-			if a.Key == "fuel" {
-				fuel = a.Value.Int64()
-			}
-			hook = hook || a.Key == "hook" || a.Key == "" && a.Value.Kind() == slog.KindGroup
-			return true
-		})
-		if hook {
-			f.fuel += fuel
-		}
-	}
-	return f.Handler.Handle(ctx, r)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -165,7 +166,7 @@ func (p pluginFile) preflight(ctx context.Context) (in wasm.Inspection, err erro
 	}
 	defer engine.Close(ctx)
 	load := p.loader(ctx, engine)
-	loaded, err := load(fixture.Options{Features: fixture.Features(2), Config: string(p.beside.Config), Granted: p.granted(), Log: slog.New(slog.DiscardHandler)})
+	loaded, err := load(simulate.LoadOptions{Features: fixture.Features(2), Config: string(p.beside.Config), Granted: p.granted(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return in, err
 	}

@@ -119,7 +119,7 @@ func writes(all []simulate.Write) []string {
 func lines(all []simulate.Line) []string {
 	var texts []string
 	for _, l := range all {
-		texts = append(texts, strings.ToLower(l.Level.String())+": "+l.Text)
+		texts = append(texts, l.String())
 	}
 	return texts
 }

@@ -14,6 +14,8 @@ type Line struct {
 	Text  string
 }
 
+func (l Line) String() string { return strings.ToLower(l.Level.String()) + ": " + l.Text }
+
 // logCapture is a slog.Handler that tells the plugin's own lines, what its call cost and
 // what the proxy has to say of it apart.
 type logCapture struct {

@@ -2,12 +2,14 @@ package simulate
 
 import (
 	"fmt"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 )
 
@@ -22,9 +24,12 @@ type Event struct {
 	Files map[string]map[string]string
 	Notes []string // for people: what could not be had
 
-	Config string // what the plugin is configured with, if the event says so
-	Grant  abi.CapabilitySet
-	KV     map[string]string
+	Config  string // what the plugin is configured with, if the event says so
+	Grant   abi.CapabilitySet
+	KV      map[string]string
+	Earlier fixture.Changes // what a plugin asks for that is called before
+	Time    time.Time       // when the call comes; zero: when it is simulated
+	Raw     []byte          // what the plugin reads as the request, if Time is set; nil: the request
 }
 
 // Call is a CRI call that the backend answers with Response.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -12,12 +13,17 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 )
 
-// FromFixture returns the event of a fixture's case. What pods and containers of it
-// have no id for gets one.
-func FromFixture(c fixture.Case) *Event {
-	version := 2
-	if c.Files != nil {
-		version = c.Files.Version()
+// FromFixture returns the event of a fixture's case, on a node with this cgroup version if
+// the case does not say one; 0 is a node without cgroup files, but for a case that has some.
+// Pods and containers without an id get one.
+func FromFixture(c fixture.Case, cgroupVersion int) *Event {
+	switch {
+	case c.Files != nil:
+		cgroupVersion = c.Files.Version()
+	case c.Node["cgroup_version"] != nil:
+		cgroupVersion = int(values{c.Node}.number("cgroup_version"))
+	case cgroupVersion == 0 && len(c.Readable) > 0:
+		cgroupVersion = 2
 	}
 	own := newPodFixture("pod", fixture.Pod{Fields: c.Pod, Containers: c.Siblings})
 	var a *containerFixture
@@ -33,7 +39,8 @@ func FromFixture(c fixture.Case) *Event {
 		e.forget(own)
 	}
 	e.Files, e.Config, e.Grant, e.KV = c.Readable, c.Config, c.Grant, c.KV
-	e.node(values{c.Node}, version)
+	e.Earlier, e.Time, e.Raw = c.Earlier, time.Unix(0, c.Time), c.Request
+	e.node(values{c.Node}, cgroupVersion)
 	e.rename(own, a)
 	return e
 }

@@ -36,7 +36,7 @@ func (f function) Call(_ context.Context, ev plugin.Event, adj *plugin.Adjustmen
 // play lets an event happen to a Go function.
 func play(t *testing.T, e *Event, call func(plugin.Event, *plugin.Adjustment) error) Result {
 	t.Helper()
-	sim, err := Open(t.Context(), e, Options{ID: "10-test", Grant: abi.AllCapabilities, Load: func(fixture.Options) (plugin.Plugin, error) {
+	sim, err := Open(t.Context(), e, Options{ID: "10-test", Grant: abi.AllCapabilities, Load: func(LoadOptions) (plugin.Plugin, error) {
 		return function{e.Hook, call}, nil
 	}})
 	if err != nil {
@@ -127,7 +127,7 @@ func sameFields(t *testing.T, c fixture.Case, seen map[string]bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res := play(t, FromFixture(c), func(ev plugin.Event, _ *plugin.Adjustment) error {
+	res := play(t, FromFixture(c, 2), func(ev plugin.Event, _ *plugin.Adjustment) error {
 		for _, info := range abi.Fields {
 			want, given := written(c, info)
 			if !given || left(c, info) {

@@ -54,7 +54,7 @@ func readFixture(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	var names []string
 	for _, c := range cases {
 		if (hook == 0 || c.Hook == hook) && (s.Case == "" || s.Case == c.Name) {
-			return FromFixture(c), nil
+			return FromFixture(c, s.CgroupVersion), nil
 		}
 		names = append(names, fmt.Sprintf("%s (%v)", c.Name, c.Hook))
 	}

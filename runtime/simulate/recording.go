@@ -37,7 +37,7 @@ func FromRecording(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 			last = i
 		}
 	}
-	e := &Event{Hook: hook, Node: DefaultNode(s.CgroupVersion)}
+	e := &Event{Hook: hook, Node: DefaultNode(s.CgroupVersion), Grant: abi.DefaultGrant()}
 	if isCall && last == len(entries) {
 		return nil, fmt.Errorf("no call of it is one of %s", method.Name)
 	}
@@ -91,7 +91,7 @@ func FromRequest(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	if err != nil {
 		return nil, fmt.Errorf("it is neither a Pod, a fixture, a recording nor a %s: %w", name, err)
 	}
-	e := &Event{Hook: hook, Node: DefaultNode(s.CgroupVersion)}
+	e := &Event{Hook: hook, Node: DefaultNode(s.CgroupVersion), Grant: abi.DefaultGrant()}
 	e.Call = newCall(request).answer("sandbox", "container")
 	if r, ok := request.(*runtimeapi.CreateContainerRequest); ok {
 		run := newCall(&runtimeapi.RunPodSandboxRequest{Config: proto.CloneOf(r.GetSandboxConfig())})

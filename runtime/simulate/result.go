@@ -32,6 +32,7 @@ type Result struct {
 	Refused       []string // host functions that answered an error
 	Remarks       []string // of the proxy
 	Metrics       []plugin.Series
+	Dropped       int64             // values of metrics that had no place
 	KV            map[string]string // before the event and after
 	KVBefore      map[string]string
 
@@ -44,20 +45,25 @@ type Result struct {
 // Run lets the event happen once and gathers what came of it. The error is not the
 // plugin's.
 func (s *Simulator) Run(ctx context.Context) (Result, error) {
-	res := Result{Title: s.event.Title(), Hook: s.event.Hook, Policy: s.policy, Manifest: s.plugin.Manifest(), KVBefore: s.kept.KV.All(), Remarks: s.event.Notes}
+	res := Result{Title: s.event.Title(), Hook: s.event.Hook, Policy: s.policy, Manifest: s.plugin.Manifest(), KVBefore: s.loaded.KV.All(), Remarks: s.event.Notes}
 	declared, _ := res.Manifest.Declared()
-	res.Lacking = declared &^ s.kept.Granted
+	res.Lacking = declared &^ s.loaded.Granted
 	s.capture.begin()
 	res.Answer = s.Call(ctx)
 	if err := errors.Join(ctx.Err(), s.start(ctx)); err != nil {
 		return res, err
 	}
-	s.judge(&res)
-	var err error
-	if res.Writes, err = s.tree.writes(); err != nil {
-		return res, err
+	if s.earlier != nil && s.earlier.err != nil {
+		return res, s.earlier.err
 	}
-	res.Updates, res.Metrics, res.KV = s.backend.updates, s.kept.Metrics.All(), s.kept.KV.All()
+	s.judge(&res)
+	if s.tree != nil {
+		var err error
+		if res.Writes, err = s.tree.writes(); err != nil {
+			return res, err
+		}
+	}
+	res.Updates, res.Metrics, res.Dropped, res.KV = s.backend.updates, s.loaded.Metrics.All(), s.loaded.Metrics.Dropped(), s.loaded.KV.All()
 	res.Lines, res.Refused = s.capture.lines, s.capture.refused
 	res.Remarks = append(res.Remarks, s.capture.remarks...)
 	res.Fuel, res.HostCalls, res.Took = s.capture.fuel, s.capture.calls, s.capture.took
@@ -74,6 +80,9 @@ func (s *Simulator) Run(ctx context.Context) (Result, error) {
 // judge tells what the plugin answered.
 func (s *Simulator) judge(res *Result) {
 	for _, o := range s.outcomes.all {
+		if o.Plugin != s.member.ID {
+			continue
+		}
 		res.Asked = true
 		if o.Err != nil && !errors.As(o.Err, &res.Rejection) {
 			res.Err = o.Err

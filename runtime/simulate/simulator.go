@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -31,8 +30,20 @@ type Options struct {
 	// ShowSecrets shows values of environment variables and registry credentials, which
 	// nothing that is returned has else.
 	ShowSecrets bool
-	// Load makes the plugin. The options' log must get all that is said of it.
-	Load func(fixture.Options) (plugin.Plugin, error)
+	Load        Loader
+}
+
+// Loader makes the plugin. The options' log must get all that is said of it.
+type Loader func(LoadOptions) (plugin.Plugin, error)
+
+// LoadOptions are what the simulator has a plugin loaded with.
+type LoadOptions struct {
+	Config   string
+	Granted  abi.CapabilitySet
+	Features []abi.Feature
+	Log      *slog.Logger
+	KV       *plugin.KV
+	Metrics  *plugin.Metrics
 }
 
 // Simulator is a plugin in front of a backend in memory, with the event ready to come. It
@@ -43,8 +54,9 @@ type Simulator struct {
 	policy   plugin.FailurePolicy
 	plugin   plugin.Plugin
 	member   plugin.Member
-	kept     fixture.Options
-	tree     *tree
+	earlier  *earlierPlugin // nil if the event has none
+	loaded   LoadOptions
+	tree     *tree // nil on a node without cgroup files
 	backend  *backend
 	capture  *logCapture
 	store    *pods.Store
@@ -73,8 +85,10 @@ func (o *outcomes) observe(of plugin.Outcome) {
 // *LoadError if it is the plugin's.
 func Open(ctx context.Context, e *Event, o Options) (_ *Simulator, err error) {
 	s := &Simulator{event: e, shown: o.ShowSecrets, policy: o.Policy, backend: &backend{}, capture: &logCapture{}, store: pods.NewStore(), turns: intercept.NewTurns()}
-	if s.tree, err = newTree(max(e.Node.CgroupVersion, 1)); err != nil {
-		return nil, err
+	if e.Node.CgroupVersion > 0 {
+		if s.tree, err = newTree(e.Node.CgroupVersion); err != nil {
+			return nil, err
+		}
 	}
 	defer func() {
 		if err != nil {
@@ -82,7 +96,7 @@ func Open(ctx context.Context, e *Event, o Options) (_ *Simulator, err error) {
 		}
 	}()
 	if err := s.load(o); err != nil {
-		return s, err
+		return nil, err
 	}
 	for _, c := range e.Before {
 		s.store.Observe(nil, proto.Clone(c.Request), c.Response)
@@ -90,8 +104,11 @@ func Open(ctx context.Context, e *Event, o Options) (_ *Simulator, err error) {
 	return s, s.connect()
 }
 
-// LoadError is why a plugin was not loaded.
-type LoadError struct{ Err error }
+// LoadError is why a plugin was not loaded, with the lines that it logged.
+type LoadError struct {
+	Err   error
+	Lines []Line
+}
 
 func (e *LoadError) Error() string { return e.Err.Error() }
 
@@ -99,27 +116,26 @@ func (e *LoadError) Error() string { return e.Err.Error() }
 func (e *LoadError) Unwrap() error { return e.Err }
 
 func (s *Simulator) load(o Options) (err error) {
-	grant := abi.DefaultGrant() | s.event.Grant | o.Grant
-	s.kept = fixture.Options{Config: o.Config, Granted: grant, Features: fixture.Features(s.event.Node.CgroupVersion), Log: slog.New(s.capture), KV: plugin.NewKV(), Metrics: plugin.NewMetrics()}
+	grant := s.event.Grant | o.Grant
+	s.loaded = LoadOptions{Config: o.Config, Granted: grant, Features: fixture.Features(s.event.Node.CgroupVersion), Log: slog.New(s.capture), KV: plugin.NewKV(), Metrics: plugin.NewMetrics()}
 	if o.Config == "" {
-		s.kept.Config = s.event.Config
+		s.loaded.Config = s.event.Config
 	}
-	draft := s.kept.KV.Begin()
-	for key, value := range s.event.KV {
-		draft.Set(key, value)
-	}
-	if err := draft.Commit(); err != nil {
+	if err := s.fill(); err != nil {
 		return err
 	}
-	if s.plugin, err = o.Load(s.kept); err != nil {
-		return &LoadError{err}
+	if s.plugin, err = o.Load(s.loaded); err != nil {
+		return &LoadError{err, s.capture.lines}
 	}
 	manifest, hook := s.plugin.Manifest(), s.event.Hook
 	if !manifest.HookSet().Has(hook) {
-		return &LoadError{fmt.Errorf("plugin %s does not want hook %v, but %s", manifest.Name, hook, strings.Join(manifest.HookSet().Names(), ", "))}
+		return &LoadError{fmt.Errorf("plugin %s does not want hook %v, but %s", manifest.Name, hook, strings.Join(manifest.HookSet().Names(), ", ")), s.capture.lines}
 	}
 	declared, _ := manifest.Declared()
-	s.member = plugin.Member{ID: o.ID, Plugin: s.plugin, Policy: s.policy, Hooks: abi.HookSetOf(hook), Capabilities: declared & grant, Rights: plugin.Rights{Declared: declared, Grant: plugin.Grant(declared&^grant|o.Grant, o.Beside)}}
+	s.member = plugin.Member{ID: o.ID, Plugin: s.plugin, Policy: s.policy, Hooks: abi.HookSetOf(hook), Capabilities: declared & grant, Rights: plugin.Rights{Declared: declared, Grant: plugin.Grant(declared&^grant|grant&^abi.DefaultGrant(), o.Beside)}}
+	if !s.event.Time.IsZero() {
+		s.member.Plugin = &overlay{s.plugin, s.event.Time, s.event.Raw}
+	}
 	for _, wanted := range manifest.Hooks {
 		if wanted.Hook == hook.String() {
 			s.member.Match = s.member.Match.And(s.member.Hooks, wanted.Match).And(s.member.Hooks, o.Match)
@@ -128,28 +144,61 @@ func (s *Simulator) load(o Options) (err error) {
 	return nil
 }
 
-// connect makes the routes of the one plugin.
+// fill keeps for the plugin what the event says is kept already.
+func (s *Simulator) fill() error {
+	draft := s.loaded.KV.Begin()
+	for key, value := range s.event.KV {
+		if errno := draft.Set(key, value); errno != abi.OK {
+			return fmt.Errorf("kv: %q: %w", key, errno)
+		}
+	}
+	return draft.Commit()
+}
+
+// connect makes the routes of the plugin, and of the one before it.
 func (s *Simulator) connect() error {
-	log := s.kept.Log
-	node := &s.event.Node
-	var current atomic.Pointer[intercept.Node]
-	current.Store(node)
+	log := s.loaded.Log
+	var files plugin.Files
 	s.options = intercept.Options{
-		Log: log, Store: s.store, Backend: s.backend, Cgroups: s.tree.fs, Node: &current, Turns: s.turns,
+		Log: log, Store: s.store, Backend: s.backend, Node: &s.event.Node, Turns: s.turns,
 		Keep: func() func() { return func() {} }, ShowSecrets: s.shown,
 		NewChain: func(members ...plugin.Member) *plugin.Chain {
-			return plugin.NewChain(log, s.tree.fs, s.outcomes.observe, members...)
+			return plugin.NewChain(log, files, s.outcomes.observe, members...)
 		},
 	}
-	s.options.Chain = s.options.NewChain(s.member)
+	if s.tree != nil {
+		s.options.Cgroups, files = s.tree.fs, s.tree.fs
+	}
+	members := []plugin.Member{s.member}
+	if len(s.event.Earlier) > 0 {
+		s.earlier = &earlierPlugin{changes: s.event.Earlier}
+		members = []plugin.Member{{ID: "earlier", Plugin: s.earlier, Hooks: s.member.Hooks, Capabilities: abi.AllCapabilities}, s.member}
+	}
+	s.options.Chain = s.options.NewChain(members...)
 	s.route = intercept.Router(s.options)
+	return errors.Join(s.frames(), s.makeGroups())
+}
+
+func (s *Simulator) frames() (err error) {
 	if s.event.Call.Request == nil {
+		return nil
+	}
+	if s.frame, err = cri.NewFrame(s.event.Call.Request); err == nil {
+		s.answer, err = cri.NewFrame(s.event.Call.Response)
+	}
+	return err
+}
+
+// makeGroups makes the cgroups of all pods and containers that the event finds, and that
+// of the container or pod which its call makes.
+func (s *Simulator) makeGroups() error {
+	switch {
+	case s.tree == nil:
+		return nil
+	case s.event.Call.Request == nil:
 		return s.tree.fill(s.store, s.event.Files)
 	}
-	var err, of error
-	s.frame, err = cri.NewFrame(s.event.Call.Request)
-	s.answer, of = cri.NewFrame(s.event.Call.Response)
-	return errors.Join(err, of, s.tree.fill(s.expected(), s.event.Files))
+	return s.tree.fill(s.expected(), s.event.Files)
 }
 
 // expected is the store with what the event's call makes: runtimes make its cgroup
@@ -214,5 +263,8 @@ func (s *Simulator) Close(ctx context.Context) error {
 	if s.plugin != nil {
 		errs = append(errs, s.plugin.Close(ctx))
 	}
-	return errors.Join(append(errs, s.tree.close())...)
+	if s.tree != nil {
+		errs = append(errs, s.tree.close())
+	}
+	return errors.Join(errs...)
 }

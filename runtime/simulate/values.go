@@ -78,7 +78,8 @@ func (f values) sandbox(id string) *runtimeapi.PodSandboxConfig {
 	}
 }
 
-// cgroupParent is where kubelet would put a pod of the class.
+// cgroupParent is where kubelet would put a pod of the class, which shows the class. A pod
+// without one is elsewhere.
 func (f values) cgroupParent(id string) string {
 	if parent, given := f.Fields["cgroup_parent"].(string); given {
 		return parent
@@ -88,8 +89,10 @@ func (f values) cgroupParent(id string) string {
 		return "/kubepods/burstable/" + id
 	case "BestEffort":
 		return "/kubepods/besteffort/" + id
+	case "Guaranteed":
+		return "/kubepods/" + id
 	}
-	return "/kubepods/" + id
+	return "/pods/" + id
 }
 
 func (f values) namespace(name string) runtimeapi.NamespaceMode {

@@ -1,16 +1,11 @@
 package conformance
 
 import (
-	"context"
-	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/runtime/fixture"
-	"github.com/wasmproxy/wasmproxy/runtime/plugin"
-	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 	"github.com/wasmproxy/wasmproxy/sdk/internal/guest"
 )
 
@@ -49,56 +44,15 @@ func allVectors(t *testing.T) []Vector {
 	return all
 }
 
-// program is the guest in an engine.
-type program struct {
-	engine *wasm.Engine
-	module []byte
-}
-
-func open(t *testing.T, file string) program {
-	t.Helper()
-	module, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine, err := wasm.NewEngine(t.Context(), wasm.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { engine.Close(context.Background()) })
-	return program{engine, module}
-}
+// empty is the configuration of a program that does nothing.
+const empty = `"ff00000000ff00000000"`
 
 // build makes the program in a language.
-func build(t *testing.T, language string) program {
+func build(t *testing.T, language string) *guest.Guest {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "guest.wasm")
 	guest.Run(t, ".", nil, filepath.Join(folder, "guest", "build.sh"), language, file)
-	return open(t, file)
-}
-
-// keep holds the code while plugins of it come and go: the engine compiles it once.
-func (p program) keep(t *testing.T) {
-	t.Helper()
-	loaded, err := p.engine.Load(t.Context(), "kept", p.module, wasm.PluginOptions{Config: []byte(`"ff00000000ff00000000"`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { loaded.Close(context.Background()) })
-}
-
-// answer tells the program a case.
-func (p program) answer(t *testing.T, c fixture.Case) fixture.Answer {
-	t.Helper()
-	got, err := c.Run(t.Context(), func(o fixture.Options) (plugin.Plugin, error) {
-		return p.engine.Load(t.Context(), "conformance", p.module, wasm.PluginOptions{
-			Config: []byte(o.Config), Granted: o.Granted, Features: o.Features, Log: o.Log, KV: o.KV, Metrics: o.Metrics,
-		})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
+	return guest.Open(t, file)
 }
 
 func fixtureOf(t *testing.T, v Vector) fixture.Case {
@@ -116,11 +70,11 @@ func TestConformance(t *testing.T) {
 	for _, language := range languages {
 		t.Run(language, func(t *testing.T) {
 			p := build(t, language)
-			p.keep(t)
+			p.Keep(t, empty)
 			for _, v := range all {
 				t.Run(v.Name, func(t *testing.T) {
 					c := fixtureOf(t, v)
-					if err := c.Want.Compare(p.answer(t, c)); err != nil {
+					if err := c.Want.Compare(p.Answer(t, c)); err != nil {
 						t.Error(err)
 					}
 				})

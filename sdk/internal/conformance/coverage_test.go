@@ -50,8 +50,7 @@ func outcomes(t *testing.T) map[string]map[string]bool {
 var elsewhere = map[string][]string{
 	"pod_find": {"LIMIT"}, "pod_list": {"LIMIT"}, "container_list": {"LIMIT"},
 	"map_dump": {"TOO_LARGE"}, "list_dump": {"TOO_LARGE"},
-	"cgroup_get": {"UNSUPPORTED", "INVALID"},
-	"set_i64":    {"TOO_LARGE", "UNSUPPORTED"}, "set_bytes": {"UNSUPPORTED"},
+	"set_i64": {"TOO_LARGE", "UNSUPPORTED"}, "set_bytes": {"UNSUPPORTED"},
 	"list_set": {"UNSUPPORTED"}, "list_add": {"UNSUPPORTED"}, "list_del": {"UNSUPPORTED"},
 }
 

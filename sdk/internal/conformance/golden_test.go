@@ -52,10 +52,10 @@ func TestGolden(t *testing.T) {
 		}
 		for _, language := range goldenLanguages {
 			t.Run(filepath.Base(version)+"/"+language, func(t *testing.T) {
-				p := open(t, filepath.Join(version, language+".wasm"))
-				p.keep(t)
+				p := guest.Open(t, filepath.Join(version, language+".wasm"))
+				p.Keep(t, empty)
 				for _, c := range cases {
-					if err := c.Want.Compare(p.answer(t, c)); err != nil {
+					if err := c.Want.Compare(p.Answer(t, c)); err != nil {
 						t.Errorf("%s: %v", c.Name, err)
 					}
 				}

@@ -15,10 +15,10 @@ import (
 // whether the answer that was right is still taken for right.
 func TestExpectationsCanFail(t *testing.T) {
 	p, altered := build(t, "wat"), 0
-	p.keep(t)
+	p.Keep(t, empty)
 	for _, v := range allVectors(t) {
 		c := fixtureOf(t, v)
-		answer := p.answer(t, c)
+		answer := p.Answer(t, c)
 		if err := c.Want.Compare(answer); err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 		}
@@ -80,13 +80,13 @@ func alterLine(line string) string {
 // looks whether each answers something else.
 func TestFieldsCanFail(t *testing.T) {
 	p, altered := build(t, "wat"), 0
-	p.keep(t)
+	p.Keep(t, empty)
 	for _, v := range allVectors(t) {
 		other, places := alterFields(t, v)
 		if len(places) == 0 {
 			continue
 		}
-		want, got := fixtureOf(t, v).Want.Log, p.answer(t, fixtureOf(t, other)).Log
+		want, got := fixtureOf(t, v).Want.Log, p.Answer(t, fixtureOf(t, other)).Log
 		if len(got) != len(want) {
 			t.Errorf("%s: %d lines, want %d", v.Name, len(got), len(want))
 			continue

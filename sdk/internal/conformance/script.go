@@ -205,7 +205,7 @@ func (e *encoder) list(elements []any) ([]string, error) {
 		case string:
 			list[i] = element
 		case map[string]any:
-			list[i] = string(abi.AppendRecord(nil, recordKeys(e.info), func(key string) string {
+			list[i] = string(abi.AppendRecord(nil, e.info.RecordKeys(), func(key string) string {
 				v, _ := element[key].(string)
 				return v
 			}))
@@ -214,13 +214,4 @@ func (e *encoder) list(elements []any) ([]string, error) {
 		}
 	}
 	return list, nil
-}
-
-func recordKeys(info abi.FieldInfo) []string {
-	for _, r := range abi.Records {
-		if r.Object == info.Object && r.Field == info.Field {
-			return r.Keys
-		}
-	}
-	return nil
 }

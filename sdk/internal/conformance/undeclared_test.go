@@ -18,13 +18,13 @@ func TestUndeclared(t *testing.T) {
 		c, p := fixtureOf(t, v), build(t, "wat")
 		c.Grant = abi.AllCapabilities
 		for _, name := range v.Withheld {
-			p.module = undeclare(t, p.module, name)
+			p.Module = undeclare(t, p.Module, name)
 		}
 		// What the vector is not granted is not declared either.
 		for _, name := range (abi.AllCapabilities &^ abi.DefaultGrant()).Names() {
-			p.module = undeclare(t, p.module, name)
+			p.Module = undeclare(t, p.Module, name)
 		}
-		if err := c.Want.Compare(p.answer(t, c)); err != nil {
+		if err := c.Want.Compare(p.Answer(t, c)); err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 		}
 		played++

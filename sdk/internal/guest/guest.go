@@ -15,6 +15,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -68,10 +69,13 @@ func Example(t testing.TB, file, after, language string) string {
 	return block + "\n"
 }
 
+// id is the plugin's, from which its random numbers come.
+const id = "conformance"
+
 // Guest is a module in an engine of its own.
 type Guest struct {
+	Module []byte
 	engine *wasm.Engine
-	module []byte
 }
 
 // Open reads a guest from a file.
@@ -86,14 +90,24 @@ func Open(t *testing.T, file string) *Guest {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { engine.Close(context.Background()) })
-	return &Guest{engine, module}
+	return &Guest{module, engine}
+}
+
+// Keep holds the code while plugins of it come and go: the engine compiles it once.
+func (g *Guest) Keep(t *testing.T, config string) {
+	t.Helper()
+	loaded, err := g.engine.Load(t.Context(), "kept", g.Module, wasm.PluginOptions{Config: []byte(config)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { loaded.Close(context.Background()) })
 }
 
 // Answer tells a case to a plugin newly loaded.
 func (g *Guest) Answer(t *testing.T, c fixture.Case) fixture.Answer {
 	t.Helper()
-	got, err := c.Run(t.Context(), func(o fixture.Options) (plugin.Plugin, error) {
-		return g.engine.Load(t.Context(), "guest", g.module, wasm.PluginOptions{
+	got, err := simulate.RunCase(t.Context(), c, func(o simulate.LoadOptions) (plugin.Plugin, error) {
+		return g.engine.Load(t.Context(), id, g.Module, wasm.PluginOptions{
 			Config: []byte(o.Config), Granted: o.Granted, Features: o.Features, Log: o.Log, KV: o.KV, Metrics: o.Metrics,
 		})
 	})

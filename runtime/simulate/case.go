@@ -1,0 +1,118 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// RunCase takes a fixture's case through the proxy, on a node that has cgroup files only
+// if the case says so. The error is the case's own; that of the plugin is in the answer.
+func RunCase(ctx context.Context, c fixture.Case, load Loader) (a fixture.Answer, err error) {
+	called := &recorder{}
+	s, err := Open(ctx, FromFixture(c, 0), Options{ID: "10-fixture", Beside: "the case", ShowSecrets: true, Load: func(o LoadOptions) (plugin.Plugin, error) {
+		loaded, err := load(o)
+		if err != nil {
+			return nil, err
+		}
+		called.Plugin = loaded
+		return called, nil
+	}})
+	if failed := new(LoadError); errors.As(err, &failed) {
+		return fixture.Answer{Err: failed.Err, Log: texts(failed.Lines)}, nil
+	}
+	if err != nil {
+		return a, err
+	}
+	defer func() { err = errors.Join(err, s.Close(ctx)) }()
+	res, err := s.Run(ctx)
+	if err != nil {
+		return a, err
+	}
+	if a = res.answer(); a.Err == nil && a.Reject == nil {
+		a.Changes = called.changes
+	}
+	return a, nil
+}
+
+// answer is what came of a case, but for the changes.
+func (res Result) answer() fixture.Answer {
+	a := fixture.Answer{Err: res.Err, Log: texts(res.Lines), KV: res.KV, Metrics: map[string]int64{}, Fuel: res.Fuel}
+	if !res.Asked {
+		a.Err = errors.New("match: the plugin is not called for this pod or container")
+	}
+	if r := res.Rejection; r != nil {
+		a.Reject = &fixture.Reject{Code: r.Code, Reason: r.Reason}
+	}
+	for _, s := range res.Metrics {
+		a.Metrics[s.Name] = s.Value
+	}
+	if res.Dropped > 0 {
+		a.Metrics["(dropped)"] = res.Dropped
+	}
+	return a
+}
+
+func texts(lines []Line) []string {
+	var all []string
+	for _, l := range lines {
+		all = append(all, l.String())
+	}
+	return all
+}
+
+// recorder keeps what its plugin has asked for in its last call.
+type recorder struct {
+	plugin.Plugin
+	changes fixture.Changes
+}
+
+// Call implements plugin.Plugin.
+func (r *recorder) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+	err := r.Plugin.Call(ctx, ev, adj)
+	r.changes = fixture.Changes{}
+	for _, change := range adj.Changes() {
+		r.changes[changeTarget(ev, change)] = changeText(change)
+	}
+	return err
+}
+
+// overlay is an event with what a fixture says and no call can.
+type overlay struct {
+	plugin.Plugin
+	at  time.Time
+	raw []byte // nil: the call's own request
+}
+
+// Call implements plugin.Plugin.
+func (o *overlay) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+	return o.Plugin.Call(ctx, overlaid{ev, o}, adj)
+}
+
+type overlaid struct {
+	plugin.Event
+	by *overlay
+}
+
+// Time implements plugin.Event.
+func (e overlaid) Time() time.Time { return e.by.at }
+
+// Int64 implements plugin.Event.
+func (e overlaid) Int64(o abi.Object, f abi.Field) (int64, abi.Errno) {
+	if o == abi.Event && f == abi.EventTime {
+		return e.by.at.UnixNano(), abi.OK
+	}
+	return e.Event.Int64(o, f)
+}
+
+// Raw implements plugin.Event.
+func (e overlaid) Raw(has abi.CapabilitySet) ([]byte, abi.Errno) {
+	if e.by.raw != nil {
+		return e.by.raw, abi.OK
+	}
+	return e.Event.Raw(has)
+}
