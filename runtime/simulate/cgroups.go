@@ -49,7 +49,7 @@ func newTree(version int) (*tree, error) {
 func (t *tree) close() error { return errors.Join(t.fs.Close(), os.RemoveAll(t.dir)) }
 
 // fill makes the groups of all pods and containers, as a kernel that has every file
-// would, and what the event says of them.
+// would, and what the event says of them. A container whose files are nil has no group.
 func (t *tree) fill(store *pods.Store, files map[string]map[string]string) error {
 	var errs []error
 	for _, p := range store.Pods() {
@@ -58,7 +58,9 @@ func (t *tree) fill(store *pods.Store, files map[string]map[string]string) error
 			errs = append(errs, t.group(group, p.Config.GetLinux().GetResources(), files[p.ID]))
 		}
 		for _, c := range store.Containers(p.ID) {
-			errs = append(errs, t.container(c, parent, files[c.ID]))
+			if of, given := files[c.ID]; of != nil || !given {
+				errs = append(errs, t.container(c, parent, of))
+			}
 		}
 	}
 	return errors.Join(errs...)

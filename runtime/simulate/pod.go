@@ -55,7 +55,7 @@ func (p *podFixture) event(hook abi.Hook, a *containerFixture, about fixture.Fie
 		before = without(before, a)
 	case *runtimeapi.StartContainerRequest:
 		if a != nil {
-			a.state = "created"
+			a.state = cmp.Or(a.state, "created")
 		}
 	}
 	e.Before = p.earlier(before)

@@ -56,7 +56,7 @@ func TestGuests(t *testing.T) {
 func TestPanic(t *testing.T) {
 	dir := cargo(t, nil, "build", "--quiet", "--release", "--target", target, "--example", "caller")
 	fixture := filepath.Join(t.TempDir(), "panic.json")
-	const text = `{"hook": "PreCreateContainer", "config": 1, "container": {"name": "panic"}, "want": {"error": "panic: no way at examples/caller.rs:"}}`
+	const text = `{"hook": "PreCreateContainer", "config": 1, "pod": {"namespace": "default", "labels": {"tier": "gold", "team": "a"}}, "container": {"name": "panic"}, "want": {"error": "panic: no way at examples/caller.rs:"}}`
 	if err := os.WriteFile(fixture, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

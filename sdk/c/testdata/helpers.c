@@ -44,7 +44,7 @@ static int32_t read_all(void) {
 			wp_say(WP_LOG_INFO, wp_get_text(container, WP_CONTAINER_NAME));
 	}
 	wp_say(WP_LOG_DEBUG, name);
-	wp_say(WP_LOG_WARN, wp_get_file(WP_OBJECT_CONTAINER, WP_TEXT("cpu.stat")));
+	wp_say(WP_LOG_WARN, wp_get_file(WP_OBJECT_POD, WP_TEXT("cpu.stat")));
 	wp_say(WP_LOG_ERROR, wp_get_request());
 	if (wp_there(wp_get_text(WP_OBJECT_EVENT, WP_EVENT_IMAGE))) wp_give_up(WP_TEXT("no event has an image here"));
 	return wp_result();

@@ -44,9 +44,8 @@ func outcomes(t *testing.T) map[string]map[string]bool {
 	return seen
 }
 
-// elsewhere are errors of functions that no fixture brings about: handles are counted,
-// files of a cgroup looked for, and entries bounded, in runtime/intercept; and a number has
-// no length, and nothing that a node may lack goes by set_bytes or is in a list.
+// elsewhere are errors of functions that no fixture brings about: handles are counted, and
+// entries bounded, in runtime/intercept; and a number has no length, and nothing that a node may lack goes by set_bytes or is in a list.
 var elsewhere = map[string][]string{
 	"pod_find": {"LIMIT"}, "pod_list": {"LIMIT"}, "container_list": {"LIMIT"},
 	"map_dump": {"TOO_LARGE"}, "list_dump": {"TOO_LARGE"},

@@ -20,7 +20,7 @@ wasmproxy::plugin! {
     on PreCreateContainer(create) matching {
         namespaces: ["prod-*", "default"],
         labels: { "tier": "gold", "team": "*" },
-        containers: ["web"],
+        containers: ["!sidecar-*"],
     },
     on PostStopContainer(denied),
 }
@@ -88,7 +88,7 @@ mod tests {
         let want = concat!(
             r#"{"name":"caller","version":"1.2.3","description":"says \"everything\"\u000a","license":"Apache-2.0","#,
             r#""sdk":"rust 0.1.0","hooks":[{"hook":"PreCreateContainer","match":{ "namespaces":["prod-*","default"],"#,
-            r#""containers":["web"],"labels":{"tier":"gold","team":"*"}}},"PostStopContainer"],"#,
+            r#""containers":["!sidecar-*"],"labels":{"tier":"gold","team":"*"}}},"PostStopContainer"],"#,
             r#""capabilities":["resources","unified","annotations"],"limits":{ "fuel":100000,"time_ms":70},"#,
             r#""state":"instance","optional":["random"],"config_schema":{"type": ["integer", "object"]}}"#,
         );

@@ -8,7 +8,7 @@ wasmproxy::plugin! {
     name: "reader",
     version: "1",
     needs: [StoreRead, Env, CgroupRead, CriRaw, StateKv, Metric],
-    on PreCreateContainer(create),
+    on PreStartContainer(start),
     on PostExecSync(exec_sync),
     on PostPullImage(pull),
     on PrePortForward(forward),
@@ -71,7 +71,7 @@ fn container(c: Container) {
 }
 
 /// Reads everything twice: as the event's own, and through a handle.
-fn create(c: &PreCreateContainer) -> Result {
+fn start(c: &PreStartContainer) -> Result {
     let mut all = Vec::new();
     for c in [**c, Container::by_id("c").ok_or("no c")?] {
         READ.set(Vec::new());
