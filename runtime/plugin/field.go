@@ -2,14 +2,14 @@ package plugin
 
 import "github.com/wasmproxy/wasmproxy/abi"
 
-// maxField is above every field's number. 64–79 are the last block of the table.
-const maxField = 96
+// MaxField is above every field's number. 64–79 are the last block of the table.
+const MaxField = 96
 
 // fields finds a row of abi.Fields by object and number, since the host looks
 // one up at each access.
 var fields = indexFields()
 
-func indexFields() (all [abi.Node + 1][maxField]*abi.FieldInfo) {
+func indexFields() (all [abi.Node + 1][MaxField]*abi.FieldInfo) {
 	for i := range abi.Fields {
 		info := &abi.Fields[i]
 		all[info.Object][info.Field] = info
@@ -21,7 +21,7 @@ func indexFields() (all [abi.Node + 1][maxField]*abi.FieldInfo) {
 // object, since each access asks and few do.
 var guarded = guardedFields()
 
-func guardedFields() (all [maxField]bool) {
+func guardedFields() (all [MaxField]bool) {
 	for _, info := range abi.Fields {
 		all[info.Field] = all[info.Field] || info.Reading != 0
 	}
@@ -31,7 +31,7 @@ func guardedFields() (all [maxField]bool) {
 // FieldOf returns a field's row of the table, nil if there is none. The object is
 // no handle. The row is not to be changed.
 func FieldOf(o abi.Object, f abi.Field) *abi.FieldInfo {
-	if o < 0 || int(o) >= len(fields) || f < 0 || f >= maxField {
+	if o < 0 || int(o) >= len(fields) || f < 0 || f >= MaxField {
 		return nil
 	}
 	return fields[o][f]
@@ -40,7 +40,7 @@ func FieldOf(o abi.Object, f abi.Field) *abi.FieldInfo {
 // Readable reports whether a plugin with these capabilities may read a field. What
 // the ABI does not have may be read by anybody: it is not there.
 func Readable(ev Event, o abi.Object, f abi.Field, has abi.CapabilitySet) bool {
-	return uint(f) >= maxField || !guarded[f] || readable(ev, o, f, has)
+	return uint(f) >= MaxField || !guarded[f] || readable(ev, o, f, has)
 }
 
 func readable(ev Event, o abi.Object, f abi.Field, has abi.CapabilitySet) bool {

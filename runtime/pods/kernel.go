@@ -1,6 +1,10 @@
 package pods
 
-import runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+import (
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
 
 // A Kernel tells of a running container what a runtime may leave out.
 type Kernel interface {
@@ -11,44 +15,36 @@ type Kernel interface {
 	Resources(group string) (*runtimeapi.LinuxContainerResources, Parts, error)
 }
 
-// Parts is a set of parts of a pod's or a container's config.
-type Parts uint32
+// Parts is a set of fields of a pod's or a container's config. See [PartOf].
+type Parts uint64
+
+// PartOf returns the part that a field is: its overhead is one part of a pod.
+func PartOf(f abi.Field) Parts {
+	switch {
+	case f >= abi.Resources:
+		return firstResource << (f - abi.Resources)
+	case f >= abi.Overhead:
+		return PodOverhead
+	}
+	return 1 << f
+}
 
 // The parts that a runtime may leave out of what it tells of a pod.
 const (
-	PodCgroupParent Parts = 1 << iota
-	PodOverhead
-	PodResources
-	PodLogDirectory
-	PodHostname
-	PodSysctls
-	PodPrivileged
+	PodCgroupParent Parts = 1<<abi.PodCgroupParent | 1<<abi.PodQoS // which is read off it
+	PodOverhead     Parts = 1 << abi.Overhead
+	firstResource   Parts = PodOverhead << 1
+	allResources    Parts = firstResource<<(abi.MemorySwap+1) - firstResource
 
-	allOfPod = 1<<iota - 1
+	notInPodSpec = 1<<abi.PodLogDirectory | 1<<abi.PodPrivileged
+	allOfPod     = notInPodSpec | PodCgroupParent | PodOverhead | allResources | 1<<abi.PodHostname | 1<<abi.PodSysctls
 )
 
 // The parts that a runtime may leave out of what it tells of a container.
 const (
-	Process Parts = 1 << iota // environment, command, working directory
-	Args
-	User // and the groups
-	Privileged
-	ReadonlyRootfs
-	Devices
-	LogPath
-	CPUPeriod
-	CPUQuota
-	CPUShares
-	MemoryLimit
-	MemorySwap
-	OOMScoreAdj
-	CpusetCPUs
-	CpusetMems
-	HugepageLimits
-	Unified
-
-	allOfContainer = 1<<iota - 1
-	allResources   = allOfContainer &^ (CPUPeriod - 1)
+	notInSpec Parts = 1<<abi.ContainerArgs | 1<<abi.ContainerReadonlyRootfs | 1<<abi.ContainerDevices | 1<<abi.ContainerCDIDevices | 1<<abi.ContainerLogPath |
+		1<<abi.ContainerRunAsUser | 1<<abi.ContainerRunAsGroup | 1<<abi.ContainerRunAsUsername | 1<<abi.ContainerSupplementalGroups
+	allOfContainer = notInSpec | allResources | 1<<abi.ContainerEnv | 1<<abi.ContainerCommand | 1<<abi.ContainerWorkingDir | 1<<abi.ContainerPrivileged
 )
 
 // askKernel asks where a container's process is, and, if the runtime did not tell,

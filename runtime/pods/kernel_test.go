@@ -8,6 +8,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
 )
 
 // groups is what a kernel tells: the cgroup of each pid.
@@ -20,8 +22,11 @@ func (g groups) Group(pid int, id string) (string, error) {
 	return "", errors.New("no such process")
 }
 
+// kernelTold is what groups tell of resources.
+var kernelTold = PartOf(abi.Resources+abi.CPUPeriod) | PartOf(abi.Resources+abi.CPUQuota) | PartOf(abi.Resources+abi.CpusetCpus)
+
 func (g groups) Resources(string) (*runtimeapi.LinuxContainerResources, Parts, error) {
-	return &runtimeapi.LinuxContainerResources{CpuPeriod: 100000, CpuQuota: 20000, CpusetCpus: "0"}, CPUPeriod | CPUQuota | CpusetCPUs, nil
+	return &runtimeapi.LinuxContainerResources{CpuPeriod: 100000, CpuQuota: 20000, CpusetCpus: "0"}, kernelTold, nil
 }
 
 // filled is a store that was filled at a point of a recording.
@@ -51,7 +56,7 @@ func TestKernelTellsWhatDockerDoesNot(t *testing.T) {
 	if c.CgroupsPath != parent+"/"+app || res.GetCpuQuota() != 20000 || res.GetCpusetCpus() != "0" {
 		t.Errorf("cgroup %q, resources %v", c.CgroupsPath, res)
 	}
-	if want := Parts(allOfContainer &^ (CPUPeriod | CPUQuota | CpusetCPUs)); c.Untold != want {
+	if want := allOfContainer &^ kernelTold; c.Untold != want {
 		t.Errorf("untold %b, want %b", c.Untold, want)
 	}
 	pod, _ := s.Pod(c.PodID)

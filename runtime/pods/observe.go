@@ -103,7 +103,7 @@ func (s *Store) updatedPod(req *runtimeapi.UpdatePodSandboxResourcesRequest) {
 			p.Untold &^= PodOverhead
 		}
 		if req.GetResources() != nil {
-			p.Untold &^= PodResources
+			p.Untold &^= allResources
 		}
 		return p
 	})

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
 )
 
 // A restartCheck holds a store that saw every call against stores that ask the
@@ -112,10 +114,10 @@ func dropUntold(t *testing.T, want, got *snapshot) {
 
 // podParts take a part out of a config.
 var podParts = map[Parts]func(*runtimeapi.PodSandboxConfig) *runtimeapi.PodSandboxConfig{
-	PodLogDirectory: func(c *runtimeapi.PodSandboxConfig) *runtimeapi.PodSandboxConfig { c.LogDirectory = ""; return c },
-	PodCgroupParent: linuxPart(func(l *runtimeapi.LinuxPodSandboxConfig) { l.CgroupParent = "" }),
-	PodOverhead:     linuxPart(func(l *runtimeapi.LinuxPodSandboxConfig) { l.Overhead = nil }),
-	PodResources:    linuxPart(func(l *runtimeapi.LinuxPodSandboxConfig) { l.Resources = nil }),
+	PartOf(abi.PodLogDirectory): func(c *runtimeapi.PodSandboxConfig) *runtimeapi.PodSandboxConfig { c.LogDirectory = ""; return c },
+	PodCgroupParent:             linuxPart(func(l *runtimeapi.LinuxPodSandboxConfig) { l.CgroupParent = "" }),
+	PodOverhead:                 linuxPart(func(l *runtimeapi.LinuxPodSandboxConfig) { l.Overhead = nil }),
+	allResources:                linuxPart(func(l *runtimeapi.LinuxPodSandboxConfig) { l.Resources = nil }),
 }
 
 func linuxPart(take func(*runtimeapi.LinuxPodSandboxConfig)) func(*runtimeapi.PodSandboxConfig) *runtimeapi.PodSandboxConfig {
@@ -129,16 +131,16 @@ func linuxPart(take func(*runtimeapi.LinuxPodSandboxConfig)) func(*runtimeapi.Po
 
 // containerParts do the same of a container's.
 var containerParts = map[Parts]func(*runtimeapi.ContainerConfig) *runtimeapi.ContainerConfig{
-	Process: func(c *runtimeapi.ContainerConfig) *runtimeapi.ContainerConfig {
+	PartOf(abi.ContainerEnv) | PartOf(abi.ContainerCommand) | PartOf(abi.ContainerWorkingDir): func(c *runtimeapi.ContainerConfig) *runtimeapi.ContainerConfig {
 		c.Envs, c.Command, c.WorkingDir = nil, nil, ""
 		return c
 	},
-	LogPath: func(c *runtimeapi.ContainerConfig) *runtimeapi.ContainerConfig { c.LogPath = ""; return c },
-	Devices: func(c *runtimeapi.ContainerConfig) *runtimeapi.ContainerConfig {
+	PartOf(abi.ContainerLogPath): func(c *runtimeapi.ContainerConfig) *runtimeapi.ContainerConfig { c.LogPath = ""; return c },
+	PartOf(abi.ContainerDevices) | PartOf(abi.ContainerCDIDevices): func(c *runtimeapi.ContainerConfig) *runtimeapi.ContainerConfig {
 		c.Devices, c.CDIDevices = nil, nil
 		return c
 	},
-	CPUQuota: func(c *runtimeapi.ContainerConfig) *runtimeapi.ContainerConfig {
+	PartOf(abi.Resources + abi.CPUQuota): func(c *runtimeapi.ContainerConfig) *runtimeapi.ContainerConfig {
 		if c.Linux.GetResources() != nil {
 			c.Linux.Resources.CpuQuota = 0
 		}

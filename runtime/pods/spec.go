@@ -56,7 +56,7 @@ func (s *runtimeSpec) untoldOfPod() Parts {
 	if s.Annotations == nil { // there is no spec
 		return allOfPod
 	}
-	return PodLogDirectory | PodPrivileged
+	return notInPodSpec
 }
 
 // untold are the parts that containerConfigOf cannot know.
@@ -64,7 +64,7 @@ func (i *containerInfo) untold() Parts {
 	if i.RuntimeSpec.Process == nil {
 		return allOfContainer
 	}
-	return Args | User | ReadonlyRootfs | Devices | LogPath
+	return notInSpec
 }
 
 // annotated reads the resources that an annotation of one of these names has,
