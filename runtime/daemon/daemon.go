@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
@@ -65,16 +66,16 @@ type daemon struct {
 	ticking   sync.WaitGroup  // the ticks of all plugins
 	told      <-chan struct{} // closed when the daemon is told to stop
 
-	busy      bool                           // post hooks did not end before the daemon had to
-	following atomic.Bool                    // the store follows calls
-	node      atomic.Pointer[intercept.Node] // never nil; replaced when the runtime is another
+	busy      bool                          // post hooks did not end before the daemon had to
+	following atomic.Bool                   // the store follows calls
+	node      atomic.Pointer[crifield.Node] // never nil; replaced when the runtime is another
 }
 
 // open makes the parts, none of which does anything yet.
 func open(ctx context.Context, c *config.Config, log *slog.Logger, o options) (*daemon, error) {
 	d := &daemon{config: c, log: log, turns: intercept.NewTurns(), told: ctx.Done(), sweepTime: o.sweepTime, sweeps: newWishes(), missed: newWishes()}
 	d.current.missed = d.missed.want
-	d.node.Store(&intercept.Node{})
+	d.node.Store(&crifield.Node{})
 	if err := d.assemble(ctx, o); err != nil {
 		d.close()
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 )
 
 // describeNode finds out what plugins may know of the node.
@@ -27,7 +27,7 @@ func (d *daemon) describeNode(ctx context.Context) {
 }
 
 // machine tells what the kernel says.
-func machine() (node intercept.Node) {
+func machine() (node crifield.Node) {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil {
 		node.Memory = int64(info.Totalram) * int64(info.Unit) // the fields' types differ between architectures
@@ -62,7 +62,7 @@ func countCPUs(list string) (n int) {
 
 // describe asks what the runtime calls itself and what it can do. Older ones do
 // not answer everything.
-func (b *backend) describe(ctx context.Context, node *intercept.Node) {
+func (b *backend) describe(ctx context.Context, node *crifield.Node) {
 	if v, err := b.client.Version(ctx, &runtimeapi.VersionRequest{}); err == nil {
 		node.RuntimeName, node.RuntimeVersion = v.GetRuntimeName(), v.GetRuntimeVersion()
 	}

@@ -14,7 +14,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -67,9 +67,9 @@ func TestDescribe(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.close)
-	var node intercept.Node
+	var node crifield.Node
 	for end := time.Now().Add(30 * time.Second); node.CgroupDriver == "" && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		node = intercept.Node{} // until the connection is up
+		node = crifield.Node{} // until the connection is up
 		d.backend.describe(t.Context(), &node)
 	}
 	if node.CgroupDriver != "cgroupfs" || !slices.Equal(node.RuntimeHandlers, []string{"", "kata", "runc"}) || node.RuntimeName != "" {

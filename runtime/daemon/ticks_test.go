@@ -10,6 +10,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -39,7 +40,7 @@ func TestNoTickWhileDraining(t *testing.T) {
 			config: new(config.Config), log: log, store: pods.NewStore(), turns: intercept.NewTurns(), sweeps: newWishes(),
 			backend: new(backend), told: told.Done(),
 		}
-		d.node.Store(new(intercept.Node))
+		d.node.Store(new(crifield.Node))
 		c := new(clock)
 		of := newLoaded(log, "10-clock", c)
 		d.current.swap(d.generation([]member{{loaded: of, Member: plugin.Member{ID: "10-clock", Plugin: c, Hooks: abi.HookSetOf(abi.Tick)}}}))

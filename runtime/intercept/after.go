@@ -11,6 +11,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -41,20 +42,20 @@ func (e *event) answered(resp proto.Message, store *pods.Store) {
 	e.about.resp = resp
 	switch r := resp.(type) {
 	case *runtimeapi.RunPodSandboxResponse:
-		e.pod.id = r.GetPodSandboxId()
+		e.pod.ID = r.GetPodSandboxId()
 	case *runtimeapi.RestorePodResponse:
-		e.pod.id = r.GetPodSandboxId()
+		e.pod.ID = r.GetPodSandboxId()
 	case *runtimeapi.CreateContainerResponse:
-		e.container.id = r.GetContainerId()
+		e.container.ID = r.GetContainerId()
 	}
 	if e.pod != nil {
-		if record, ok := store.Pod(e.pod.id); ok {
-			e.pod.state = podState(record.State)
+		if record, ok := store.Pod(e.pod.ID); ok {
+			e.pod.State = crifield.PodState(record.State)
 		}
 	}
 	if e.container != nil {
-		if record, ok := store.Container(e.container.id); ok {
-			e.container.state = containerState(record.State)
+		if record, ok := store.Container(e.container.ID); ok {
+			e.container.State = crifield.ContainerState(record.State)
 		}
 	}
 }
@@ -101,7 +102,7 @@ func (c *call) writePodFiles() error {
 }
 
 func (i *interceptor) writePodFile(ctx context.Context, e *event, change plugin.Change) error {
-	group, err := i.locator().group(ctx, object{pod: e.pod})
+	group, err := i.locator().group(ctx, crifield.Object{Pod: e.pod})
 	if err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ func (c *call) writeContainerFiles() {
 	wanted := c.want(c.owned)
 	switch c.req.(type) {
 	case *runtimeapi.StartContainerRequest:
-		record, _ := c.Store.Container(c.event.container.id)
+		record, _ := c.Store.Container(c.event.container.ID)
 		c.writeFiles(c.ctx, c.event, c.event.container, record.CgroupFiles)
 	case *runtimeapi.UpdateContainerResourcesRequest:
 		c.writeFiles(c.ctx, c.event, c.event.container, wanted)
@@ -135,7 +136,7 @@ func (c *call) want(owned []plugin.Owned) map[string]string {
 		}
 	}
 	if len(files) > 0 {
-		c.Store.AddCgroupFiles(c.event.container.id, files)
+		c.Store.AddCgroupFiles(c.event.container.ID, files)
 	}
 	return files
 }
@@ -149,7 +150,7 @@ func (c *call) writePostFiles(owned []plugin.Owned) {
 		return
 	}
 	files := c.want(owned)
-	if c.event.hook != abi.PostCreateContainer || c.started(c.event.container.id) {
+	if c.event.hook != abi.PostCreateContainer || c.started(c.event.container.ID) {
 		c.writeFiles(c.ctx, c.event, c.event.container, files)
 	}
 }
@@ -177,18 +178,18 @@ func (i *interceptor) started(id string) bool {
 
 // writeFiles writes files of a container's cgroup, in any order: each is
 // independent of the others, and what fails is logged as of e.
-func (i *interceptor) writeFiles(ctx context.Context, e *event, c *containerView, files map[string]string) {
+func (i *interceptor) writeFiles(ctx context.Context, e *event, c *crifield.Container, files map[string]string) {
 	if len(files) == 0 {
 		return
 	}
-	group, err := i.locator().group(ctx, object{container: c})
+	group, err := i.locator().group(ctx, crifield.Object{Container: c})
 	for file, value := range files {
 		writeErr := err
 		if writeErr == nil {
 			writeErr = i.Cgroups.Write(group, file, value)
 		}
 		if writeErr != nil {
-			i.fileNotWritten(ctx, writeErr, slog.Any("", e), "container_id", c.id, "file", file)
+			i.fileNotWritten(ctx, writeErr, slog.Any("", e), "container_id", c.ID, "file", file)
 		}
 	}
 }
@@ -205,20 +206,20 @@ func (i *interceptor) fileNotWritten(ctx context.Context, err error, attrs ...an
 
 // hold takes cgroup values of a container out of the way of an update that the
 // kernel would refuse because of them. It returns nil if there is nothing to hold.
-func (i *interceptor) hold(ctx context.Context, e *event, c *containerView, r *runtimeapi.UpdateContainerResourcesRequest) *cgroup.Hold {
+func (i *interceptor) hold(ctx context.Context, e *event, c *crifield.Container, r *runtimeapi.UpdateContainerResourcesRequest) *cgroup.Hold {
 	if i.Cgroups == nil {
 		return nil
 	}
-	group, err := i.locator().group(ctx, object{container: c})
+	group, err := i.locator().group(ctx, crifield.Object{Container: c})
 	if err != nil {
-		if !errors.Is(err, cgroup.ErrSystemd) && i.started(c.id) { // else it holds nothing that was written
-			i.Log.WarnContext(ctx, "cgroup values cannot be held back during an update", slog.Any("", e), "container_id", c.id, "err", err)
+		if !errors.Is(err, cgroup.ErrSystemd) && i.started(c.ID) { // else it holds nothing that was written
+			i.Log.WarnContext(ctx, "cgroup values cannot be held back during an update", slog.Any("", e), "container_id", c.ID, "err", err)
 		}
 		return nil
 	}
 	hold, err := i.Cgroups.Hold(group, cgroup.Update{Quota: r.GetLinux().GetCpuQuota(), Unified: r.GetLinux().GetUnified()})
 	if err != nil {
-		i.Log.WarnContext(ctx, "cgroup values stay in the way of an update", slog.Any("", e), "container_id", c.id, "err", err)
+		i.Log.WarnContext(ctx, "cgroup values stay in the way of an update", slog.Any("", e), "container_id", c.ID, "err", err)
 	}
 	return hold
 }

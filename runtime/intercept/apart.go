@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -22,7 +23,7 @@ func Tick(ctx context.Context, o Options, m plugin.Member) {
 
 // apart asks one plugin in a hook apart from calls, about a pod or nil, and carries
 // out what it wants. The error is ctx's, or a panic's, which no caller would survive.
-func (i *interceptor) apart(ctx context.Context, hook abi.Hook, pod *podView, m plugin.Member) (err error) {
+func (i *interceptor) apart(ctx context.Context, hook abi.Hook, pod *crifield.Pod, m plugin.Member) (err error) {
 	e := &event{hook: hook, at: time.Now(), node: i.Node.Load(), store: i.Store, backend: i.Backend, cgroups: i.Cgroups, pod: pod, shown: i.ShowSecrets}
 	defer func() {
 		if r := recover(); r != nil {

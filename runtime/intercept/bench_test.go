@@ -14,6 +14,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
@@ -97,7 +98,7 @@ func creating(b *testing.B, members ...plugin.Member) *call {
 	log := slog.New(slog.NewTextHandler(b.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	i := &interceptor{Options: Options{
 		Log: log, Chain: plugin.NewChain(log, v2{}, nil, members...), Store: store, Turns: NewTurns(), Keep: keep,
-		Node: &Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2"}, CallTime: DefaultCallTime,
+		Node: &crifield.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2"}, CallTime: DefaultCallTime,
 	}}
 	for _, m := range cri.Methods {
 		if m.Pre == abi.PreCreateContainer {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
@@ -25,21 +26,21 @@ type locator struct {
 func (i *interceptor) locator() locator { return locator{i.Store, i.Backend, i.Cgroups} }
 
 // group returns the cgroup of a pod, which kubelet made, or of a container.
-func (l locator) group(ctx context.Context, o object) (string, error) {
-	if o.pod == nil {
-		return l.container(ctx, o.container)
+func (l locator) group(ctx context.Context, o crifield.Object) (string, error) {
+	if o.Pod == nil {
+		return l.container(ctx, o.Container)
 	}
-	if o.pod.cgroup == "" && o.pod.untold != 0 {
+	if o.Pod.Cgroup == "" && o.Pod.Untold != 0 {
 		return "", errNoGroup
 	}
-	return cgroup.PodPath(o.pod.cgroup)
+	return cgroup.PodPath(o.Pod.Cgroup)
 }
 
 // container returns where the runtime or the kernel has reported the container, else
 // where containerd and Docker put it. If nothing is there, the runtime is asked once:
 // CRI-O has another name for it.
-func (l locator) container(ctx context.Context, c *containerView) (string, error) {
-	record, known := l.store.Container(c.id)
+func (l locator) container(ctx context.Context, c *crifield.Container) (string, error) {
+	record, known := l.store.Container(c.ID)
 	if record.CgroupsPath != "" {
 		return cgroup.ReportedPath(record.CgroupsPath)
 	}
@@ -49,20 +50,20 @@ func (l locator) container(ctx context.Context, c *containerView) (string, error
 	}
 	ctx, cancel := context.WithTimeout(ctx, readThroughTime)
 	defer cancel()
-	if record, askErr := l.store.Locate(ctx, l.backend, c.id); askErr == nil && record.CgroupsPath != "" {
+	if record, askErr := l.store.Locate(ctx, l.backend, c.ID); askErr == nil && record.CgroupsPath != "" {
 		return cgroup.ReportedPath(record.CgroupsPath)
 	}
 	return group, err
 }
 
-func (l locator) byRule(record pods.Container, c *containerView) (string, error) {
+func (l locator) byRule(record pods.Container, c *crifield.Container) (string, error) {
 	parent := record.CgroupParent
 	if parent == "" {
-		pod, _ := l.store.Pod(c.podID)
-		parent = viewPod(pod).parent()
+		pod, _ := l.store.Pod(c.PodID)
+		parent = crifield.PodOf(pod).Parent()
 		if parent == "" && pod.Untold != 0 {
 			return "", errNoGroup
 		}
 	}
-	return cgroup.ContainerPath(parent, c.id)
+	return cgroup.ContainerPath(parent, c.ID)
 }

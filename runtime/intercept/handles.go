@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
@@ -13,19 +14,19 @@ const maxHandles = 4096
 // handles are the objects of the store that an event handed out: each once, so
 // that a second look-up finds what the first one changed.
 type handles struct {
-	all   []object              // abi.FirstHandle+i stands for all[i]
-	known map[string]abi.Object // by what name returns
+	all   []crifield.Object     // abi.FirstHandle+i stands for all[i]
+	known map[string]abi.Object // by nameOfObject
 }
 
-func (h *handles) object(o abi.Object) object {
+func (h *handles) object(o abi.Object) crifield.Object {
 	if i := int(o) - int(abi.FirstHandle); i >= 0 && i < len(h.all) {
 		return h.all[i]
 	}
-	return object{}
+	return crifield.Object{}
 }
 
-func (h *handles) of(o object) (abi.Object, abi.Errno) {
-	name := o.name()
+func (h *handles) of(o crifield.Object) (abi.Object, abi.Errno) {
+	name := nameOfObject(o)
 	if handle, ok := h.known[name]; ok {
 		return handle, abi.OK
 	}
@@ -40,13 +41,13 @@ func (h *handles) of(o object) (abi.Object, abi.Errno) {
 	return handle, abi.OK
 }
 
-// name tells pods and containers of a node apart.
-func (o object) name() string {
+// nameOfObject tells pods and containers of a node apart.
+func nameOfObject(o crifield.Object) string {
 	switch {
-	case o.pod != nil:
-		return "pod " + o.pod.id
-	case o.container != nil:
-		return "container " + o.container.id
+	case o.Pod != nil:
+		return "pod " + o.Pod.ID
+	case o.Container != nil:
+		return "container " + o.Container.ID
 	}
 	return ""
 }
@@ -54,9 +55,9 @@ func (o object) name() string {
 // Kind implements plugin.Event.
 func (e *event) Kind(o abi.Object) abi.Object {
 	switch obj := e.handles.object(o); {
-	case obj.pod != nil:
+	case obj.Pod != nil:
 		return abi.Pod
-	case obj.container != nil:
+	case obj.Container != nil:
 		return abi.Container
 	}
 	return o
@@ -64,8 +65,8 @@ func (e *event) Kind(o abi.Object) abi.Object {
 
 // Own implements plugin.Event.
 func (e *event) Own(o abi.Object) bool {
-	name := e.handles.object(o).name()
-	return name != "" && (name == object{pod: e.pod}.name() || name == object{container: e.container}.name())
+	name := nameOfObject(e.handles.object(o))
+	return name != "" && (name == nameOfObject(crifield.Object{Pod: e.pod}) || name == nameOfObject(crifield.Object{Container: e.container}))
 }
 
 // Find implements plugin.Event.
@@ -75,13 +76,13 @@ func (e *event) Find(kind int32, name string) (abi.Object, abi.Errno) {
 		if !ok {
 			return 0, abi.NotFound
 		}
-		return e.handles.of(object{container: viewContainer(c)})
+		return e.handles.of(crifield.Object{Container: crifield.ContainerOf(c)})
 	}
 	p, ok := e.findPod(kind, name)
 	if !ok {
 		return 0, abi.NotFound
 	}
-	return e.handles.of(object{pod: viewPod(p)})
+	return e.handles.of(crifield.Object{Pod: crifield.PodOf(p)})
 }
 
 func (e *event) findPod(kind int32, name string) (pods.Pod, bool) {
@@ -99,10 +100,10 @@ func (e *event) findPod(kind int32, name string) (pods.Pod, bool) {
 
 // Pods implements plugin.Event.
 func (e *event) Pods(namespace string) ([]abi.Object, abi.Errno) {
-	var objects []object
+	var objects []crifield.Object
 	for _, p := range e.store.Pods() {
 		if namespace == "" || p.Config.GetMetadata().GetNamespace() == namespace {
-			objects = append(objects, object{pod: viewPod(p)})
+			objects = append(objects, crifield.Object{Pod: crifield.PodOf(p)})
 		}
 	}
 	return e.hand(objects)
@@ -110,19 +111,19 @@ func (e *event) Pods(namespace string) ([]abi.Object, abi.Errno) {
 
 // Containers implements plugin.Event.
 func (e *event) Containers(pod abi.Object) ([]abi.Object, abi.Errno) {
-	p := e.object(pod).pod
+	p := e.object(pod).Pod
 	if p == nil {
 		return nil, abi.NotFound
 	}
-	var objects []object
-	for _, c := range e.store.Containers(p.id) {
-		objects = append(objects, object{container: viewContainer(c)})
+	var objects []crifield.Object
+	for _, c := range e.store.Containers(p.ID) {
+		objects = append(objects, crifield.Object{Container: crifield.ContainerOf(c)})
 	}
 	return e.hand(objects)
 }
 
 // hand hands out all of them, in their order.
-func (e *event) hand(objects []object) ([]abi.Object, abi.Errno) {
+func (e *event) hand(objects []crifield.Object) ([]abi.Object, abi.Errno) {
 	list := make([]abi.Object, 0, len(objects))
 	for _, o := range objects {
 		handle, errno := e.handles.of(o)

@@ -18,6 +18,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -65,7 +66,7 @@ func newNode(t *testing.T, members []plugin.Member, opts ...option) *node {
 	log := slog.New(slog.NewJSONHandler(&locked{w: n.log}, nil))
 	o := intercept.Options{
 		Log: log, Store: n.store, Backend: &n.backend,
-		Node: &intercept.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2",
+		Node: &crifield.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2",
 			CgroupDriver: "systemd", CPUs: 8, Memory: 1024, Kernel: "6.1", RuntimeHandlers: []string{"kata", "runc"}},
 		Turns: n.turns, Keep: func() func() { return func() {} },
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -39,8 +40,8 @@ type Options struct {
 	Chain   *plugin.Chain
 	Store   *pods.Store
 	Backend Backend
-	Cgroups *cgroup.FS                // nil on a node without a cgroup file system
-	Node    interface{ Load() *Node } // an atomic pointer, or a *Node that stays
+	Cgroups *cgroup.FS                         // nil on a node without a cgroup file system
+	Node    interface{ Load() *crifield.Node } // an atomic pointer, or a *crifield.Node that stays
 	Turns   *Turns
 	// CallTime is what all plugins of one call may take together, those of its
 	// post hook counted anew; DefaultCallTime if 0.
@@ -200,8 +201,9 @@ func (c *call) pre(ctx context.Context) error {
 	for _, o := range owned {
 		c.dirty = c.dirty || o.Change.Op != plugin.WriteFile && o.Change.Object < abi.FirstHandle
 	}
+	c.event.writeTo(c.req)
 	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok {
-		c.dirty = nameShares(r, c.event.container.resources, owned, abi.Container) || c.dirty
+		c.dirty = nameShares(r, c.event.container.Resources.Now, owned, abi.Container) || c.dirty
 	}
 	return c.writePodFiles()
 }
@@ -246,7 +248,7 @@ func (c *call) post(chain *plugin.Chain) {
 		return
 	}
 	e := c.event
-	e.hook, e.at, e.places, e.handles = hook, time.Now(), nil, handles{}
+	e.hook, e.at, e.sent, e.handles = hook, time.Now(), nil, handles{}
 	release := c.Keep()
 	ctx := context.WithoutCancel(c.ctx)
 	started := c.Turns.Go(e.turn(), func() {

@@ -3,7 +3,9 @@ package intercept
 import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
@@ -27,15 +29,14 @@ func (k kernel) Resources(group string) (*runtimeapi.LinuxContainerResources, po
 		CpuPeriod: r.CPUPeriod, CpuQuota: r.CPUQuota, CpuShares: r.CPUShares, MemoryLimitInBytes: r.MemoryLimit,
 		MemorySwapLimitInBytes: r.MemorySwap, CpusetCpus: r.CpusetCPUs, CpusetMems: r.CpusetMems,
 	}
-	var parts pods.Parts
-	for part, told := range map[pods.Parts]bool{
-		pods.CPUPeriod: r.CPUPeriod != 0, pods.CPUQuota: r.CPUQuota != 0, pods.CPUShares: r.CPUShares != 0,
-		pods.MemoryLimit: r.MemoryLimit != 0, pods.MemorySwap: r.MemorySwap != 0,
-		pods.CpusetCPUs: r.CpusetCPUs != "", pods.CpusetMems: r.CpusetMems != "",
-	} {
-		if told {
-			parts |= part
+	var told pods.Parts
+	container := crifield.Object{Container: &crifield.Container{Resources: crifield.Resources{Now: res}}}
+	for f := range abi.MemorySwap + 1 {
+		n, _ := container.Int64(abi.Resources + f)
+		text, _ := container.Text(abi.Resources + f)
+		if n != 0 || text != "" {
+			told |= pods.PartOf(abi.Resources + f)
 		}
 	}
-	return res, parts, err
+	return res, told, err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -23,7 +24,7 @@ const otherTime = 10 * time.Second
 // the event's own.
 type otherWrite struct {
 	hook   abi.Hook
-	object object
+	object crifield.Object
 	owned  []plugin.Owned
 }
 
@@ -48,10 +49,10 @@ func (e *event) others(owned []plugin.Owned) []*otherWrite {
 
 // turn is that of the object's own events.
 func (w *otherWrite) turn() string {
-	if w.object.container != nil {
-		return w.object.container.id
+	if w.object.Container != nil {
+		return w.object.Container.ID
 	}
-	return w.object.pod.id
+	return w.object.Pod.ID
 }
 
 // writeOthers carries the writes out, each in its object's turn: after the hooks
@@ -95,7 +96,7 @@ func (i *interceptor) writeOther(ctx context.Context, e *event, w *otherWrite) {
 		writeFiles()
 		return
 	}
-	if err := i.updateOther(ctx, e, w.object.container, w.owned, writeFiles); err != nil {
+	if err := i.updateOther(ctx, e, w.object.Container, w.owned, writeFiles); err != nil {
 		i.notWritten(ctx, e, w.hook, resources, err)
 	}
 }
@@ -115,14 +116,15 @@ func (w *otherWrite) split() (resources, files []plugin.Owned) {
 // updateOther asks the runtime for one update of all resources that the plugins want, and
 // then, while what could be in its way is still held back, calls writeFiles. It
 // calls no hook: a plugin that answers its own update would never come to an end.
-func (i *interceptor) updateOther(ctx context.Context, e *event, c *containerView, changes []plugin.Owned, writeFiles func()) (err error) {
-	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.id, Linux: &runtimeapi.LinuxContainerResources{}}
+func (i *interceptor) updateOther(ctx context.Context, e *event, c *crifield.Container, changes []plugin.Owned, writeFiles func()) (err error) {
+	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.ID, Linux: &runtimeapi.LinuxContainerResources{}}
+	sent := crifield.Object{Container: &crifield.Container{Resources: crifield.Resources{Now: req.Linux, Own: true}}}
 	for _, o := range changes {
 		if o.Change.Op != plugin.WriteFile {
-			setResource(req.Linux, o.Change.Field-abi.Resources, &o.Change)
+			sent.Set(&o.Change)
 		}
 	}
-	if known, ok := i.Store.Container(c.id); ok {
+	if known, ok := i.Store.Container(c.ID); ok {
 		nameShares(req, known.Config.GetLinux().GetResources(), changes, changes[0].Change.Object)
 	}
 	hold := i.hold(ctx, e, c, req)
@@ -142,9 +144,9 @@ func (i *interceptor) writeOtherFiles(ctx context.Context, e *event, w *otherWri
 	for _, o := range files {
 		wanted[o.Change.Key] = o.Change.Text
 	}
-	if c := w.object.container; c != nil && len(files) > 0 {
-		i.Store.AddCgroupFiles(c.id, wanted)
-		if !i.started(c.id) {
+	if c := w.object.Container; c != nil && len(files) > 0 {
+		i.Store.AddCgroupFiles(c.ID, wanted)
+		if !i.started(c.ID) {
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -20,7 +21,7 @@ var errUnknownObject = errors.New("neither the store nor the runtime can tell ab
 func (c *call) prepare(ctx context.Context) error {
 	switch r := c.req.(type) {
 	case *runtimeapi.RunPodSandboxRequest:
-		c.event = c.runEvent(r)
+		c.event = c.newPodEvent(crifield.NewPod("", r.GetRuntimeHandler(), configOf(&r.Config)))
 	case *runtimeapi.CreateContainerRequest:
 		c.event = c.createEvent(ctx, r)
 	case *runtimeapi.UpdateContainerResourcesRequest:
@@ -28,7 +29,7 @@ func (c *call) prepare(ctx context.Context) error {
 	case *runtimeapi.UpdatePodSandboxResourcesRequest:
 		c.event = c.updatePodEvent(ctx, r)
 	case *runtimeapi.RestorePodRequest:
-		c.event = c.newEvent(requestedPod("", r.GetRuntimeHandler(), configOf(&r.Config)), nil)
+		c.event = c.newPodEvent(crifield.NewPod("", r.GetRuntimeHandler(), configOf(&r.Config)))
 	case *runtimeapi.PullImageRequest:
 		c.event = c.pullEvent(r)
 	case *runtimeapi.RemoveImageRequest:
@@ -49,29 +50,31 @@ type containerRequest interface{ GetContainerId() string }
 type podRequest interface{ GetPodSandboxId() string }
 
 // newEvent returns an event without a hook.
-func (c *call) newEvent(pod *podView, container *containerView, places ...place) *event {
+func (c *call) newEvent(pod *crifield.Pod, container *crifield.Container) *event {
 	e := new(event)
-	c.begin(e, pod, container, places)
+	c.begin(e, pod, container)
 	return e
 }
 
-func (c *call) begin(e *event, pod *podView, container *containerView, places []place) {
+func (c *call) newPodEvent(pod crifield.Pod) *event { return c.newEvent(&pod, nil) }
+
+func (c *call) begin(e *event, pod *crifield.Pod, container *crifield.Container) {
 	e.at, e.node, e.store, e.backend, e.cgroups = time.Now(), c.Node.Load(), c.Store, c.Backend, c.Cgroups
-	e.about.req, e.pod, e.container, e.places, e.shown = c.req, pod, container, places, c.ShowSecrets
+	e.about.req, e.pod, e.container, e.shown = c.req, pod, container, c.ShowSecrets
 }
 
 // turn is the object whose post hooks must end before the event's pre hook.
 func (e *event) turn() string {
 	switch {
-	case e.container != nil && e.container.id != "":
-		return e.container.id
+	case e.container != nil && e.container.ID != "":
+		return e.container.ID
 	case e.hook.Info().Object == abi.Event:
-		name, _ := e.about.text(abi.EventImage)
+		name, _ := e.Text(abi.Event, abi.EventImage)
 		return "image " + name
-	case e.pod.id == "": // while it is made, and when it was not
-		return "pod " + nameOf(e.pod.config)
+	case e.pod.ID == "": // while it is made, and when it was not
+		return "pod " + nameOf(e.pod.Config)
 	}
-	return e.pod.id
+	return e.pod.ID
 }
 
 // configOf returns the pod's config of a request, which has one from then on.
@@ -82,34 +85,19 @@ func configOf(config **runtimeapi.PodSandboxConfig) *runtimeapi.PodSandboxConfig
 	return *config
 }
 
-func (c *call) runEvent(r *runtimeapi.RunPodSandboxRequest) *event {
-	config := configOf(&r.Config)
-	view := requestedPod("", r.GetRuntimeHandler(), config)
-	p := podPlace(config)
-	p.runtimeHandler = func(handler string) { r.RuntimeHandler, view.runtimeHandler = handler, handler }
-	return c.newEvent(view, nil, p)
-}
-
 // pullEvent tells of an image, and of the pod that it is pulled for, if the
 // request says so.
 func (c *call) pullEvent(r *runtimeapi.PullImageRequest) *event {
-	var pod *podView
-	if config := r.GetSandboxConfig(); config != nil {
-		pod = requestedPod("", "", config)
-		meta := config.GetMetadata()
-		if known, ok := c.Store.FindPodByUID(meta.GetUid()); ok && known.Config.GetMetadata().GetAttempt() == meta.GetAttempt() {
-			pod.id, pod.runtimeHandler, pod.state = known.ID, known.RuntimeHandler, podState(known.State)
-		}
+	config := r.GetSandboxConfig()
+	if config == nil {
+		return c.newEvent(nil, nil)
 	}
-	return c.newEvent(pod, nil, place{object: abi.Event, image: func(name string) { setPulled(r, name) }})
-}
-
-// podPlace is where changes of a pod land in a request that carries its config.
-func podPlace(config *runtimeapi.PodSandboxConfig) place {
-	return place{
-		object: abi.Pod, labels: &config.Labels, annotations: &config.Annotations,
-		pod: config,
+	pod := crifield.NewPod("", "", config)
+	meta := config.GetMetadata()
+	if known, ok := c.Store.FindPodByUID(meta.GetUid()); ok && known.Config.GetMetadata().GetAttempt() == meta.GetAttempt() {
+		pod.ID, pod.RuntimeHandler, pod.State = known.ID, known.RuntimeHandler, crifield.PodState(known.State)
 	}
+	return c.newPodEvent(pod)
 }
 
 func setCgroupParent(config *runtimeapi.PodSandboxConfig, parent string) {
@@ -122,9 +110,8 @@ func setCgroupParent(config *runtimeapi.PodSandboxConfig, parent string) {
 // creation is the event of a container that is to be created, in one piece.
 type creation struct {
 	event
-	pod       podView
-	container containerView
-	places    [2]place
+	pod       crifield.Pod
+	container crifield.Container
 }
 
 // createEvent tells of a container that is to be created. The pod's config in
@@ -133,22 +120,17 @@ func (c *call) createEvent(ctx context.Context, r *runtimeapi.CreateContainerReq
 	if r.Config == nil {
 		r.Config = &runtimeapi.ContainerConfig{}
 	}
-	if r.Config.Annotations == nil {
-		r.Config.Annotations = map[string]string{} // shared with the view; encoded as none
-	}
 	e := new(creation)
-	e.pod.request(r.GetPodSandboxId(), "", configOf(&r.SandboxConfig))
-	if known, ok := c.pod(ctx, e.pod.id); ok {
-		e.pod.id, e.pod.runtimeHandler, e.pod.state = known.ID, known.RuntimeHandler, podState(known.State)
+	e.pod = crifield.NewPod(r.GetPodSandboxId(), "", configOf(&r.SandboxConfig))
+	if known, ok := c.pod(ctx, e.pod.ID); ok {
+		e.pod.ID, e.pod.RuntimeHandler, e.pod.State = known.ID, known.RuntimeHandler, crifield.PodState(known.State)
 		c.dirty = overlay(r.SandboxConfig, known)
 	}
-	e.container = containerView{
-		podID: e.pod.id, config: r.Config, annotations: r.Config.GetAnnotations(),
-		resources: r.Config.GetLinux().GetResources(),
+	e.container = crifield.Container{
+		PodID: e.pod.ID, Config: r.Config, Annotations: r.Config.GetAnnotations(),
+		Resources: crifield.Resources{Now: r.Config.GetLinux().GetResources(), Own: true},
 	}
-	e.places[0] = podPlace(r.SandboxConfig)
-	e.places[1] = place{object: abi.Container, annotations: &r.Config.Annotations, config: r.Config, view: &e.container}
-	c.begin(&e.event, &e.pod, &e.container, e.places[:])
+	c.begin(&e.event, &e.pod, &e.container)
 	return &e.event
 }
 
@@ -161,7 +143,7 @@ func (c *call) containerEvent(ctx context.Context, id string) *event {
 	}
 	e := c.podEvent(ctx, container.PodID)
 	if e != nil {
-		e.container = viewContainer(container)
+		e.container = crifield.ContainerOf(container)
 	}
 	return e
 }
@@ -188,7 +170,7 @@ func (c *call) podEvent(ctx context.Context, id string) *event {
 	if !ok {
 		return nil
 	}
-	return c.newEvent(viewPod(pod), nil)
+	return c.newEvent(crifield.PodOf(pod), nil)
 }
 
 func (c *call) hooked() bool { return c.Chain.Hooks()&c.method.Hooks() != 0 }

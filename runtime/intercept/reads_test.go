@@ -7,6 +7,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 )
 
 // TestMostEntriesOfADump: a map or list of more entries than an API server takes is not
@@ -16,10 +17,8 @@ func TestMostEntriesOfADump(t *testing.T) {
 	for i := range abi.MaxEntries {
 		annotations[fmt.Sprint(i)] = ""
 	}
-	e := &event{
-		pod:       requestedPod("pod", "", &runtimeapi.PodSandboxConfig{Annotations: annotations}),
-		container: &containerView{config: &runtimeapi.ContainerConfig{Args: args}, annotations: annotations},
-	}
+	pod := crifield.NewPod("pod", "", &runtimeapi.PodSandboxConfig{Annotations: annotations})
+	e := &event{pod: &pod, container: &crifield.Container{Config: &runtimeapi.ContainerConfig{Args: args}, Annotations: annotations}}
 	for _, o := range []abi.Object{abi.Pod, abi.Container} {
 		field := abi.PodAnnotations
 		if o == abi.Container {

@@ -21,8 +21,8 @@ func (e *event) Secrets(has abi.CapabilitySet, from int) (values []string, next 
 		values, from = e.ownSecrets(has), 1
 	}
 	for _, o := range e.handles.all[from-1:] {
-		if o.container != nil {
-			values = append(values, Secrets(o.container.config, has)...)
+		if o.Container != nil {
+			values = append(values, Secrets(o.Container.Config, has)...)
 		}
 	}
 	return values, 1 + len(e.handles.all)
@@ -35,10 +35,10 @@ func (e *event) ownSecrets(has abi.CapabilitySet) (values []string) {
 	if e.container == nil {
 		return values
 	}
-	if r, ok := e.about.req.(*runtimeapi.CreateContainerRequest); ok && r.GetConfig() == e.container.config {
+	if r, ok := e.about.req.(*runtimeapi.CreateContainerRequest); ok && r.GetConfig() == e.container.Config {
 		return values
 	}
-	return append(values, Secrets(e.container.config, has)...)
+	return append(values, Secrets(e.container.Config, has)...)
 }
 
 // Secrets returns the values of environments in a request or a container's config, if has

@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -64,7 +65,7 @@ type synchronizing struct {
 // Call implements plugin.Plugin.
 func (p *synchronizing) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
 	e, ok := ev.(*event)
-	if ok && e.pod != nil && e.pod.id != "" && e.hook != abi.Synchronize {
+	if ok && e.pod != nil && e.pod.ID != "" && e.hook != abi.Synchronize {
 		if err := p.tellFirst(ctx, e.pod); err != nil {
 			return fmt.Errorf("the pod is not synchronized: %w", err)
 		}
@@ -74,13 +75,13 @@ func (p *synchronizing) Call(ctx context.Context, ev plugin.Event, adj *plugin.A
 
 // tellFirst tells the plugin of a pod that it does not know. The event's plugins do
 // not pay for that with their time, unless it fails, which is the event's failure.
-func (p *synchronizing) tellFirst(ctx context.Context, pod *podView) error {
-	if p.known.knows(pod.id) {
+func (p *synchronizing) tellFirst(ctx context.Context, pod *crifield.Pod) error {
+	if p.known.knows(pod.ID) {
 		return nil
 	}
 	calls := plugin.CallTimeOf(ctx)
 	wait := calls.Wait()
-	err := p.known.once(ctx, pod.id, func() error { return p.teller.tell(ctx, pod) })
+	err := p.known.once(ctx, pod.ID, func() error { return p.teller.tell(ctx, pod) })
 	if err == nil {
 		calls.Waited(wait)
 	}
@@ -99,7 +100,7 @@ func (s *Synchronized) Sweep(ctx context.Context, o Options, m plugin.Member, en
 		if s.isMade(p) || s.knows(p.ID) {
 			continue
 		}
-		if err := s.once(ctx, p.ID, func() error { return t.tell(ctx, viewPod(p)) }); err != nil {
+		if err := s.once(ctx, p.ID, func() error { return t.tell(ctx, crifield.PodOf(p)) }); err != nil {
 			return len(all) - i, err
 		}
 		if enough != nil && enough() {

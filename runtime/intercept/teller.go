@@ -5,6 +5,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -23,9 +24,9 @@ func newTeller(o Options, m plugin.Member) *teller {
 
 // tell asks the plugin, with the store's own view of the pod if it has one, and
 // carries out what it wants. The error is the plugin's, or ctx's.
-func (t *teller) tell(ctx context.Context, pod *podView) error {
-	if known, ok := t.Store.Pod(pod.id); ok {
-		pod = viewPod(known)
+func (t *teller) tell(ctx context.Context, pod *crifield.Pod) error {
+	if known, ok := t.Store.Pod(pod.ID); ok {
+		pod = crifield.PodOf(known)
 	}
 	heard := &hearing{Plugin: t.member.Plugin}
 	m := t.member

@@ -8,6 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -41,22 +42,9 @@ func (c *call) updateEvent(ctx context.Context, r *runtimeapi.UpdateContainerRes
 		return nil
 	}
 	view := e.container
-	view.resources = pods.LayResources(view.resources, r.GetLinux())
-	view.annotations = merged(view.annotations, r.GetAnnotations())
-	seen := place{
-		object: abi.Container, annotations: &view.annotations,
-		resources: func() *runtimeapi.LinuxContainerResources { return view.resources },
-	}
-	sent := place{
-		object: abi.Container, annotations: &r.Annotations,
-		resources: func() *runtimeapi.LinuxContainerResources {
-			if r.Linux == nil {
-				r.Linux = &runtimeapi.LinuxContainerResources{}
-			}
-			return r.Linux
-		},
-	}
-	e.places = []place{seen, sent}
+	view.Resources = crifield.Resources{Now: pods.LayResources(view.Resources.Now, r.GetLinux()), Own: true}
+	view.Annotations = merged(view.Annotations, r.GetAnnotations())
+	e.sent = &crifield.Container{Annotations: r.Annotations, Resources: crifield.Resources{Now: r.Linux, Own: true}}
 	return e
 }
 
@@ -96,25 +84,39 @@ func (c *call) updatePodEvent(ctx context.Context, r *runtimeapi.UpdatePodSandbo
 	if e == nil {
 		return nil
 	}
-	p := place{object: abi.Pod}
-	p.overhead = whole(&r.Overhead, &e.pod.overhead)
-	p.resources = whole(&r.Resources, &e.pod.resources)
-	e.places = []place{p}
+	e.pod.Overhead, e.pod.Resources = whole(r.Overhead, e.pod.Overhead), whole(r.Resources, e.pod.Resources)
 	return e
 }
 
-// whole shows what is sent, or, where nothing is, what is known. What is changed
-// is sent: a copy of what is known if need be.
-func whole(sent, seen **runtimeapi.LinuxContainerResources) func() *runtimeapi.LinuxContainerResources {
-	if *sent != nil {
-		*seen = *sent
+// whole returns what is sent, or, where nothing is, what is known.
+func whole(sent *runtimeapi.LinuxContainerResources, known crifield.Resources) crifield.Resources {
+	if sent == nil {
+		return known
 	}
-	return func() *runtimeapi.LinuxContainerResources {
-		if *sent == nil {
-			*sent = &runtimeapi.LinuxContainerResources{}
-			proto.Merge(*sent, *seen)
-			*seen = *sent
+	return crifield.Resources{Now: sent, Own: true}
+}
+
+// writeTo puts what plugins changed into the request, where they changed another message.
+func (e *event) writeTo(req proto.Message) {
+	switch r := req.(type) {
+	case *runtimeapi.RunPodSandboxRequest:
+		r.RuntimeHandler = e.pod.RuntimeHandler
+	case *runtimeapi.CreateContainerRequest:
+		r.Config.Annotations = e.container.Annotations
+		if resources := e.container.Resources.Now; resources != r.GetConfig().GetLinux().GetResources() {
+			if r.Config.Linux == nil {
+				r.Config.Linux = &runtimeapi.LinuxContainerConfig{}
+			}
+			r.Config.Linux.Resources = resources
 		}
-		return *sent
+	case *runtimeapi.UpdateContainerResourcesRequest:
+		r.Annotations, r.Linux = e.sent.Annotations, e.sent.Resources.Now
+	case *runtimeapi.UpdatePodSandboxResourcesRequest:
+		if e.pod.Overhead.Own {
+			r.Overhead = e.pod.Overhead.Now
+		}
+		if e.pod.Resources.Own {
+			r.Resources = e.pod.Resources.Now
+		}
 	}
 }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -136,7 +137,7 @@ func newProxy(p *remote.Plugin) *proxy {
 	member := plugin.Member{ID: "koordlet", Plugin: p, Policy: plugin.Fail, Hooks: remote.Hooks(), Capabilities: abi.AllCapabilities}
 	return &proxy{intercept.Router(intercept.Options{
 		Log: log, Chain: plugin.NewChain(log, files{}, nil, member), Store: pods.NewStore(),
-		Node: &intercept.Node{CgroupVersion: 2}, Turns: intercept.NewTurns(), Keep: func() func() { return func() {} },
+		Node: &crifield.Node{CgroupVersion: 2}, Turns: intercept.NewTurns(), Keep: func() func() { return func() {} },
 	})}
 }
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/fixture"
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 )
 
 // Event is one hook with all that it needs. What it points to is not changed.
@@ -18,7 +18,7 @@ type Event struct {
 	Hook   abi.Hook
 	Before []Call // what made the pods and containers that there are, in order
 	Call   Call   // whose hook it is; the zero Call in a hook apart from calls
-	Node   intercept.Node
+	Node   crifield.Node
 	// Files are cgroup files that plugins may read, by the id of the pod or
 	// container and their v2 names.
 	Files map[string]map[string]string

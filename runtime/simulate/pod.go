@@ -7,8 +7,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/fixture"
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 )
 
 // containerFixture is a container of an event, with the requests of its life.
@@ -141,8 +141,8 @@ func (c *containerFixture) request(method string, f values) proto.Message {
 }
 
 // DefaultNode is a node as there are many.
-func DefaultNode(cgroupVersion int) intercept.Node {
-	return intercept.Node{
+func DefaultNode(cgroupVersion int) crifield.Node {
+	return crifield.Node{
 		CgroupVersion: cgroupVersion, CgroupDriver: "cgroupfs", RuntimeName: "containerd", RuntimeVersion: "v2.2.0",
 		RuntimeHandlers: []string{"", "runc"}, CPUs: 4, Memory: 16 << 30, Kernel: "6.12.0",
 	}
