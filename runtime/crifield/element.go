@@ -3,7 +3,6 @@ package crifield
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -27,13 +26,11 @@ func takeGroup(_ int64, text string) int64 {
 	return group
 }
 
-const propagation = "PROPAGATION_" // CRI's names of mount propagation begin with it
-
 func mountRecord(m *runtimeapi.Mount) string {
 	return record(abi.ContainerMounts, map[string]string{
 		"container_path": m.GetContainerPath(), "host_path": m.GetHostPath(),
 		"readonly": truth(m.GetReadonly()), "selinux_relabel": truth(m.GetSelinuxRelabel()), "recursive_read_only": truth(m.GetRecursiveReadOnly()),
-		"propagation": strings.ToLower(strings.TrimPrefix(m.GetPropagation().String(), propagation)),
+		"propagation": propagations.of(int32(m.GetPropagation())),
 	})
 }
 
@@ -61,7 +58,7 @@ func takeMount(m *runtimeapi.Mount, text string) *runtimeapi.Mount {
 	m.ContainerPath, m.HostPath = values["container_path"], values["host_path"]
 	m.Readonly, m.SelinuxRelabel = values["readonly"] == "true", values["selinux_relabel"] == "true"
 	m.RecursiveReadOnly = values["recursive_read_only"] == "true"
-	m.Propagation = runtimeapi.MountPropagation(runtimeapi.MountPropagation_value[propagation+strings.ToUpper(values["propagation"])])
+	m.Propagation = runtimeapi.MountPropagation(propagations.value(values["propagation"]))
 	if m.HostPath != "" {
 		m.Image, m.ImageSubPath = nil, ""
 	}

@@ -3,6 +3,7 @@ package crifield
 import (
 	"cmp"
 	"iter"
+	"strconv"
 	"strings"
 	"time"
 
@@ -101,14 +102,46 @@ func ContainerOf(c pods.Container) *Container {
 	}
 }
 
-// PodState is CRI's name of a state without the beginning that all of them have.
-func PodState(s runtimeapi.PodSandboxState) string {
-	return strings.ToLower(strings.TrimPrefix(s.String(), "SANDBOX_"))
-}
+// PodState returns CRI's name of a state without the beginning that all of them have.
+func PodState(s runtimeapi.PodSandboxState) string { return podStates.of(int32(s)) }
 
 // ContainerState is the same for a container.
-func ContainerState(s runtimeapi.ContainerState) string {
-	return strings.ToLower(strings.TrimPrefix(s.String(), "CONTAINER_"))
+func ContainerState(s runtimeapi.ContainerState) string { return containerStates.of(int32(s)) }
+
+// names are those of an enumeration's values as plugins have them.
+type names map[int32]string
+
+var (
+	podStates       = namesOf(runtimeapi.PodSandboxState_name, "SANDBOX_")
+	containerStates = namesOf(runtimeapi.ContainerState_name, "CONTAINER_")
+	namespaceModes  = namesOf(runtimeapi.NamespaceMode_name, "")
+	propagations    = namesOf(runtimeapi.MountPropagation_name, "PROPAGATION_")
+)
+
+func namesOf(all map[int32]string, prefix string) names {
+	shown := names{}
+	for value, name := range all {
+		shown[value] = strings.ToLower(strings.TrimPrefix(name, prefix))
+	}
+	return shown
+}
+
+// of returns a value's name, of a value that came later than this build its number.
+func (n names) of(value int32) string {
+	if name, ok := n[value]; ok {
+		return name
+	}
+	return strconv.Itoa(int(value))
+}
+
+// value returns the value of a name, CRI's default for a name that there is not.
+func (n names) value(name string) int32 {
+	for value, of := range n {
+		if of == name {
+			return value
+		}
+	}
+	return 0
 }
 
 // own returns resources that may be changed.

@@ -176,10 +176,10 @@ func namespace[M any](p part[M], at func(*M) *runtimeapi.NamespaceMode, absent r
 			if m := p.of(o); m != nil {
 				mode = *at(m)
 			}
-			return strings.ToLower(mode.String()), true
+			return namespaceModes.of(int32(mode)), true
 		},
 		set: func(o Object, c *plugin.Change) {
-			*at(p.make(o)) = runtimeapi.NamespaceMode(runtimeapi.NamespaceMode_value[strings.ToUpper(c.Text)])
+			*at(p.make(o)) = runtimeapi.NamespaceMode(namespaceModes.value(c.Text))
 		},
 	}
 }
