@@ -6,7 +6,7 @@
 // what the settings point to: whether a directory exists is for who opens it.
 //
 // To add a setting: a field here with its key and usage, its check in Validate
-// if any value can be wrong, and its line in the README's table.
+// if any value can be wrong, and its row in docs/configuration.md.
 package config
 
 import (

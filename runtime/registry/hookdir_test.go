@@ -121,12 +121,12 @@ func TestBadHookserverFiles(t *testing.T) {
 // TestDocumentedFiles: what the documents show is understood, key by key.
 func TestDocumentedFiles(t *testing.T) {
 	found := 0
-	for _, doc := range []string{"../../docs/koordinator.md", "../../README.md", "../../plugins-wasm/koordlet/README.md"} {
+	for _, doc := range []string{"../../docs/koordinator.md", "../../docs/configuration.md", "../../plugins-wasm/koordlet/README.md"} {
 		text, err := os.ReadFile(doc)
 		must(t, err)
-		for _, example := range regexp.MustCompile("(?s)```json\n(.*?)```|`({\"match\".*?)`\\.|\n({\"config\".*?)\nEND").FindAllStringSubmatch(string(text), -1) {
+		for _, example := range regexp.MustCompile("(?s)```json[^\n]*\n(.*?)```|\n({\"config\".*?)\nEND").FindAllStringSubmatch(string(text), -1) {
 			found++
-			dirs, content := newDirs(t), example[1]+example[2]+example[3]
+			dirs, content := newDirs(t), example[1]+example[2]
 			write(t, dirs.Plugins, "10-a.json", content)
 			if !strings.Contains(content, "remote-endpoint") {
 				write(t, dirs.Plugins, "10-a.wasm", module)

@@ -1,0 +1,65 @@
+package registry
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// TestConfigurationPage compares the tables of keys in docs/configuration.md with the keys
+// that are read, both ways.
+func TestConfigurationPage(t *testing.T) {
+	text, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, k := range pluginKeys {
+		keys = append(keys, k.name)
+	}
+	if documented := keysOf(string(text), "## A plugin's JSON"); !slices.Equal(sorted(documented), sorted(keys)) {
+		t.Errorf("the page has the keys %q, files may have %q", documented, keys)
+	}
+	match := keysOf(string(text), "### match")
+	for _, key := range match {
+		if _, err := plugin.ParseMatch([]byte(`{"` + key + `": null}`)); err != nil {
+			t.Errorf("match: %v", err)
+		}
+	}
+	if fields := reflect.TypeFor[abi.Match]().NumField(); len(match) != fields {
+		t.Errorf("the page has %d keys of match, there are %d", len(match), fields)
+	}
+	limits := keysOf(string(text), "### limits")
+	for _, key := range limits {
+		if _, err := parsePlugin([]byte(`{"limits": {"` + key + `": "64Ki"}}`)); err != nil && !strings.Contains(err.Error(), "limits: "+key+": ") {
+			t.Errorf("%v", err)
+		}
+	}
+	if fields := reflect.TypeFor[abi.Limits]().NumField() - 1; len(limits) != fields { // the time is the key timeout
+		t.Errorf("the page has %d keys of limits, there are %d", len(limits), fields)
+	}
+}
+
+var firstCell = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
+
+// keysOf returns the first column of the table after a heading.
+func keysOf(text, heading string) (keys []string) {
+	_, after, _ := strings.Cut(text, "\n"+heading+"\n")
+	after, _, _ = strings.Cut(after, "\n#")
+	for _, m := range firstCell.FindAllStringSubmatch(after, -1) {
+		keys = append(keys, m[1])
+	}
+	return keys
+}
+
+func sorted(names []string) []string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return names
+}
