@@ -248,7 +248,7 @@ func TestRefusedReadFailsTheHook(t *testing.T) {
 			Plugin("p", "1").Needs(all()...).OnPostStopContainer(func(c *PostStopContainer) error { read(c); return nil })
 		})
 		event := sdktest.Case{Hook: abi.PostStopContainer}.NewEvent(t)
-		err := sdktest.Native(t, "", nil).Call(t.Context(), unreadable{event}, chain.NewAdjustment(abi.PostStopContainer, nil))
+		err := sdktest.Native(t, "", nil).Call(t.Context(), nil, unreadable{event}, chain.NewAdjustment(abi.PostStopContainer, nil))
 		if text(err) != want {
 			t.Errorf("got %v, want %s", err, want)
 		}

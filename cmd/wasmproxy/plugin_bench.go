@@ -240,9 +240,9 @@ type timedPlugin struct {
 }
 
 // Call implements plugin.Plugin.
-func (p *timedPlugin) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+func (p *timedPlugin) Call(ctx context.Context, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
 	start := time.Now()
-	err := p.Plugin.Call(ctx, ev, adj)
+	err := p.Plugin.Call(ctx, budget, ev, adj)
 	p.took = append(p.took, time.Since(start))
 	return err
 }

@@ -230,7 +230,7 @@ func BenchmarkCall(b *testing.B) {
 		Container: sdktest.Fields{"name": "web", "resources.cpu_quota": 20_000},
 	}.NewEvent(b)
 	for b.Loop() {
-		if err := p.Call(b.Context(), event, plugin.NewAdjustment(abi.PreCreateContainer, fs)); err != nil {
+		if err := p.Call(b.Context(), nil, event, plugin.NewAdjustment(abi.PreCreateContainer, fs)); err != nil {
 			b.Fatal(err)
 		}
 	}

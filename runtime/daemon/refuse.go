@@ -58,7 +58,7 @@ type absence struct {
 func (a *absence) Manifest() abi.Manifest { return abi.Manifest{Name: a.id} }
 
 // Call implements plugin.Plugin.
-func (a *absence) Call(context.Context, plugin.Event, *plugin.Adjustment) error {
+func (a *absence) Call(context.Context, *plugin.Budget, plugin.Event, *plugin.Adjustment) error {
 	reason := errLoading
 	if known := a.reason.Load(); known != nil {
 		reason = *known

@@ -23,7 +23,7 @@ func (c *clock) Manifest() abi.Manifest {
 	return abi.Manifest{Name: "clock", TickMS: 1000, Hooks: abi.ManifestHooks(abi.HookSetOf(abi.Tick))}
 }
 
-func (c *clock) Call(context.Context, plugin.Event, *plugin.Adjustment) error {
+func (c *clock) Call(context.Context, *plugin.Budget, plugin.Event, *plugin.Adjustment) error {
 	c.ticks.Add(1)
 	return nil
 }

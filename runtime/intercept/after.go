@@ -18,13 +18,13 @@ import (
 
 // observe tells the store of a call that succeeded, before the caller hears of
 // it: kubelet's next call may follow at once.
-func (c *call) observe(answer *cri.Frame) {
+func (c *call) observe(ctx context.Context, answer *cri.Frame) {
 	if !c.method.Followed && !c.Chain.Hooks().Has(c.method.Post) {
 		return
 	}
 	resp := c.method.NewResponse()
 	if err := answer.Decode(resp); err != nil {
-		c.Log.WarnContext(c.ctx, "the store cannot follow an answer", "method", c.method.Name, "err", err)
+		c.Log.WarnContext(ctx, "the store cannot follow an answer", "method", c.method.Name, "err", err)
 		c.event = nil
 		return
 	}
@@ -85,17 +85,17 @@ func (c *call) asked() proto.Message {
 // writePodFiles writes the cgroup files of a pod that is about to run: kubelet
 // has made its cgroup. A plugin that must not be ignored refuses the pod if its
 // wish cannot be carried out.
-func (c *call) writePodFiles() error {
+func (c *call) writePodFiles(ctx context.Context) error {
 	for _, o := range c.owned {
 		if o.Change.Op != plugin.WriteFile || o.Change.Object != abi.Pod {
 			continue
 		}
-		err := c.writePodFile(c.ctx, c.event, o.Change)
+		err := c.writePodFile(ctx, c.event, o.Change)
 		if err != nil && o.Policy == plugin.Fail {
 			return &plugin.Error{Plugin: o.Plugin, Hook: c.event.hook, Err: err}
 		}
 		if err != nil {
-			c.fileNotWritten(c.ctx, err, "plugin", o.Plugin, slog.Any("", c.event), "file", o.Change.Key)
+			c.fileNotWritten(ctx, err, "plugin", o.Plugin, slog.Any("", c.event), "file", o.Change.Key)
 		}
 	}
 	return nil
@@ -112,7 +112,7 @@ func (i *interceptor) writePodFile(ctx context.Context, e *event, change plugin.
 // writeContainerFiles remembers the cgroup files that plugins want of the
 // container, and writes them if the call left it running: all that were
 // remembered when it has started, those of this call when it was updated.
-func (c *call) writeContainerFiles() {
+func (c *call) writeContainerFiles(ctx context.Context) {
 	if c.event == nil || c.event.container == nil || c.Cgroups == nil {
 		return
 	}
@@ -120,9 +120,9 @@ func (c *call) writeContainerFiles() {
 	switch c.req.(type) {
 	case *runtimeapi.StartContainerRequest:
 		record, _ := c.Store.Container(c.event.container.ID)
-		c.writeFiles(c.ctx, c.event, c.event.container, record.CgroupFiles)
+		c.writeFiles(ctx, c.event, c.event.container, record.CgroupFiles)
 	case *runtimeapi.UpdateContainerResourcesRequest:
-		c.writeFiles(c.ctx, c.event, c.event.container, wanted)
+		c.writeFiles(ctx, c.event, c.event.container, wanted)
 	}
 }
 
@@ -143,15 +143,15 @@ func (c *call) want(owned []plugin.Owned) map[string]string {
 
 // writePostFiles writes what post hooks asked for of the event's own pod or
 // container.
-func (c *call) writePostFiles(owned []plugin.Owned) {
+func (c *call) writePostFiles(ctx context.Context, owned []plugin.Owned) {
 	c.owned = owned
-	c.writePodFilesOf(c.ctx, c.event, owned)
+	c.writePodFilesOf(ctx, c.event, owned)
 	if c.event.container == nil {
 		return
 	}
 	files := c.want(owned)
 	if c.event.hook != abi.PostCreateContainer || c.started(c.event.container.ID) {
-		c.writeFiles(c.ctx, c.event, c.event.container, files)
+		c.writeFiles(ctx, c.event, c.event.container, files)
 	}
 }
 

@@ -31,9 +31,7 @@ func (i *interceptor) apart(ctx context.Context, hook abi.Hook, pod *crifield.Po
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()
-	limited, cancel := i.pluginTime(ctx)
-	defer cancel()
-	owned, err := i.NewChain(m).Dispatch(limited, e)
+	owned, err := i.NewChain(m).Dispatch(ctx, plugin.NewBudget(i.CallTime), e)
 	if pod != nil {
 		i.writePodFilesOf(ctx, e, owned)
 	}

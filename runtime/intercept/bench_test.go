@@ -117,11 +117,11 @@ func creating(b *testing.B, members ...plugin.Member) *call {
 // hook takes a call of the same request through its pre hook. The guest sets the same
 // values each time.
 func (c *call) hook(b *testing.B) {
-	one := &call{interceptor: c.interceptor, ctx: b.Context(), req: c.req}
-	if err := one.prepare(one.ctx); err != nil {
+	one := &call{interceptor: c.interceptor, req: c.req}
+	if err := one.prepare(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	if err := one.pre(one.ctx); err != nil {
+	if err := one.pre(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	if want := 3 * min(1, int(one.Chain.Hooks())); len(one.owned) != want {

@@ -29,8 +29,18 @@ type function func(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment)
 
 func (function) Manifest() abi.Manifest      { return abi.Manifest{} }
 func (function) Close(context.Context) error { return nil }
-func (f function) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+func (f function) Call(ctx context.Context, _ *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
 	return f(ctx, ev, adj)
+}
+
+// budgeted is a plugin that looks at its event and its time.
+type budgeted func(*plugin.Budget, plugin.Event)
+
+func (budgeted) Manifest() abi.Manifest      { return abi.Manifest{} }
+func (budgeted) Close(context.Context) error { return nil }
+func (f budgeted) Call(_ context.Context, b *plugin.Budget, ev plugin.Event, _ *plugin.Adjustment) error {
+	f(b, ev)
+	return nil
 }
 
 // on wants one hook.

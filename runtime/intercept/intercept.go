@@ -97,7 +97,6 @@ func newInterceptor(o Options, m cri.Method) *interceptor {
 // call is one call on its way. It belongs to the goroutine that serves it.
 type call struct {
 	*interceptor
-	ctx    context.Context
 	frame  *cri.Frame    // as it came
 	req    proto.Message // frame decoded, and changed by plugins
 	event  *event
@@ -113,61 +112,65 @@ type call struct {
 // intercept takes one call through its hooks. What the backend answers goes to
 // the caller as it came; what the proxy does after that answer cannot change it.
 func (i *interceptor) intercept(ctx context.Context, frame *cri.Frame, next cri.Next) (*cri.Frame, error) {
-	c := &call{interceptor: i, ctx: ctx, frame: frame, req: i.method.NewRequest()}
+	c := &call{interceptor: i, frame: frame, req: i.method.NewRequest()}
 	if err := frame.Decode(c.req); err != nil {
-		return c.undecodable(err, next)
+		return c.undecodable(ctx, err, next)
 	}
-	hooks, cancel := budget(ctx)
+	hookCtx, cancel := hookContext(ctx)
 	defer cancel()
-	defer c.takeTurn(hooks)()
-	if err := c.prepare(hooks); err != nil {
-		return nil, c.refuse(err)
+	defer c.takeTurn(hookCtx)()
+	err := c.prepare(hookCtx)
+	if err == nil {
+		err = c.pre(hookCtx)
 	}
-	if err := c.pre(hooks); err != nil {
-		return nil, c.refuse(err)
+	if err == nil {
+		err = c.writePodFiles(ctx)
+	}
+	if err != nil {
+		return nil, c.refuse(ctx, err)
 	}
 	out, err := c.outgoing()
 	if err != nil {
-		return nil, c.refuse(err)
+		return nil, c.refuse(ctx, err)
 	}
-	answer, err := c.forward(out, next)
+	answer, err := c.forward(ctx, out, next)
 	if err == nil {
-		c.writeOthers(c.ctx, c.event, c.others)
-		c.post(c.Chain)
+		c.writeOthers(ctx, c.event, c.others)
+		c.post(ctx, c.Chain)
 	} else if c.AfterFailure != nil {
-		c.post(c.AfterFailure)
+		c.post(ctx, c.AfterFailure)
 	}
 	return answer, err
 }
 
 // forward asks the backend, and brings the store and the container's cgroup to
 // where its answer leaves them. What was held comes back whatever happens.
-func (c *call) forward(out *cri.Frame, next cri.Next) (answer *cri.Frame, err error) {
+func (c *call) forward(ctx context.Context, out *cri.Frame, next cri.Next) (answer *cri.Frame, err error) {
 	defer c.expect()()
 	accepted := false
 	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok && c.event != nil {
 		e := c.event
-		hold := c.hold(c.ctx, e, e.container, r)
-		defer func() { c.restore(c.ctx, e, hold, accepted) }()
+		hold := c.hold(ctx, e, e.container, r)
+		defer func() { c.restore(ctx, e, hold, accepted) }()
 	}
-	answer, err = next(c.ctx, out)
+	answer, err = next(ctx, out)
 	if err != nil {
 		return answer, err
 	}
 	accepted = true
-	c.observe(answer)
-	c.writeContainerFiles()
+	c.observe(ctx, answer)
+	c.writeContainerFiles(ctx)
 	return answer, nil
 }
 
 // undecodable lets a request that this build cannot read go on as it came,
 // unless a plugin that must not be passed by hooks it.
-func (c *call) undecodable(err error, next cri.Next) (*cri.Frame, error) {
+func (c *call) undecodable(ctx context.Context, err error, next cri.Next) (*cri.Frame, error) {
 	if id, refuses := c.refuses(c.method.Pre); refuses {
-		return nil, c.refuse(&plugin.Error{Plugin: id, Hook: c.method.Pre, Err: err})
+		return nil, c.refuse(ctx, &plugin.Error{Plugin: id, Hook: c.method.Pre, Err: err})
 	}
-	c.Log.WarnContext(c.ctx, "request passes without its hooks", "method", c.method.Name, "err", err)
-	return next(c.ctx, c.frame)
+	c.Log.WarnContext(ctx, "request passes without its hooks", "method", c.method.Name, "err", err)
+	return next(ctx, c.frame)
 }
 
 // refuses reports whether a plugin must not be passed by. None can hold up what
@@ -180,20 +183,18 @@ func (c *call) refuses(hook abi.Hook) (id string, yes bool) {
 }
 
 // pre runs the pre hook, if there is one and the object is known, after the
-// object's post hooks have ended or the budget is used up.
+// object's post hooks have ended or the time for hooks is used up.
 func (c *call) pre(ctx context.Context) error {
 	hook := c.method.Pre
 	if !c.Chain.Hooks().Has(hook) {
 		return nil
 	}
 	if c.event == nil {
-		return c.unknown(hook)
+		return c.unknown(ctx, hook)
 	}
 	c.event.hook = hook
 	c.awaitTurn(ctx)
-	ctx, cancel := c.pluginTime(ctx)
-	defer cancel()
-	owned, err := c.Chain.Dispatch(ctx, c.event)
+	owned, err := c.Chain.Dispatch(ctx, plugin.NewBudget(c.CallTime), c.event)
 	if err != nil {
 		return err
 	}
@@ -205,7 +206,7 @@ func (c *call) pre(ctx context.Context) error {
 	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok {
 		c.dirty = nameShares(r, c.event.container.Resources.Now, owned, abi.Container) || c.dirty
 	}
-	return c.writePodFiles()
+	return nil
 }
 
 // awaitTurn waits for the object's post hooks, as long as there is time.
@@ -214,7 +215,7 @@ func (c *call) awaitTurn(ctx context.Context) {
 		return
 	}
 	if err := c.Turns.Wait(ctx, c.event.turn()); err != nil {
-		c.Log.WarnContext(c.ctx, "earlier post hooks have not ended", "hook", c.event.hook.String(), slog.Any("", c.event), "err", err)
+		c.Log.WarnContext(ctx, "earlier post hooks have not ended", "hook", c.event.hook.String(), slog.Any("", c.event), "err", err)
 	}
 }
 
@@ -222,14 +223,14 @@ func (c *call) awaitTurn(ctx context.Context) {
 // backend could tell about, unless a plugin must not be passed by. That an
 // object does not exist is the backend's own answer to give: kubelet knows what
 // to do with its NotFound.
-func (c *call) unknown(hook abi.Hook) error {
+func (c *call) unknown(ctx context.Context, hook abi.Hook) error {
 	if c.missing {
 		return nil
 	}
 	if id, refuses := c.refuses(hook); refuses {
 		return &plugin.Error{Plugin: id, Hook: hook, Err: errUnknownObject}
 	}
-	c.Log.WarnContext(c.ctx, "call passes without its hooks", "hook", hook.String(), "err", errUnknownObject)
+	c.Log.WarnContext(ctx, "call passes without its hooks", "hook", hook.String(), "err", errUnknownObject)
 	return nil
 }
 
@@ -242,7 +243,7 @@ func (c *call) outgoing() (*cri.Frame, error) {
 }
 
 // post runs the post hook of these plugins once the answer is on its way.
-func (c *call) post(chain *plugin.Chain) {
+func (c *call) post(ctx context.Context, chain *plugin.Chain) {
 	hook := c.method.Post
 	if c.event == nil || !chain.Hooks().Has(hook) {
 		return
@@ -250,11 +251,9 @@ func (c *call) post(chain *plugin.Chain) {
 	e := c.event
 	e.hook, e.at, e.sent, e.handles = hook, time.Now(), nil, handles{}
 	release := c.Keep()
-	ctx := context.WithoutCancel(c.ctx)
+	ctx = context.WithoutCancel(ctx)
 	started := c.Turns.Go(e.turn(), func() {
 		defer release()
-		ctx, cancel := c.pluginTime(ctx)
-		defer cancel()
 		c.runPost(ctx, chain)
 	})
 	if !started {
@@ -270,11 +269,11 @@ func (c *call) runPost(ctx context.Context, chain *plugin.Chain) {
 			c.Log.ErrorContext(ctx, "post hook panicked", "hook", c.event.hook.String(), slog.Any("", c.event), "panic", r, "stack", string(debug.Stack()))
 		}
 	}()
-	owned, err := chain.Dispatch(ctx, c.event)
+	owned, err := chain.Dispatch(ctx, plugin.NewBudget(c.CallTime), c.event)
 	if err != nil {
 		c.Log.WarnContext(ctx, "post hook failed", "hook", c.event.hook.String(), slog.Any("", c.event), "err", err)
 		return
 	}
-	c.writePostFiles(owned)
+	c.writePostFiles(ctx, owned)
 	c.writeOthers(ctx, c.event, c.event.others(owned))
 }

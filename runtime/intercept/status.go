@@ -33,11 +33,11 @@ func callError(err error) error {
 
 // refuse is callError, which the log tells of if a plugin is the reason: nobody else keeps
 // why a pod did not start, or an exec was not let in.
-func (c *call) refuse(err error) error {
+func (c *call) refuse(ctx context.Context, err error) error {
 	answer := callError(err)
 	var of *plugin.Error
 	if errors.As(err, &of) {
-		c.Log.InfoContext(c.ctx, "call refused", "plugin", of.Plugin, "hook", of.Hook.String(), slog.Any("", c.event),
+		c.Log.InfoContext(ctx, "call refused", "plugin", of.Plugin, "hook", of.Hook.String(), slog.Any("", c.event),
 			"code", status.Code(answer).String(), "reason", of.Err.Error())
 	}
 	return answer

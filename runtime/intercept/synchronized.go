@@ -63,27 +63,28 @@ type synchronizing struct {
 }
 
 // Call implements plugin.Plugin.
-func (p *synchronizing) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+func (p *synchronizing) Call(ctx context.Context, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
 	e, ok := ev.(*event)
 	if ok && e.pod != nil && e.pod.ID != "" && e.hook != abi.Synchronize {
-		if err := p.tellFirst(ctx, e.pod); err != nil {
+		if err := p.tellFirst(ctx, budget, e.pod); err != nil {
 			return fmt.Errorf("the pod is not synchronized: %w", err)
 		}
 	}
-	return p.Plugin.Call(ctx, ev, adj)
+	return p.Plugin.Call(ctx, budget, ev, adj)
 }
 
 // tellFirst tells the plugin of a pod that it does not know. The event's plugins do
 // not pay for that with their time, unless it fails, which is the event's failure.
-func (p *synchronizing) tellFirst(ctx context.Context, pod *crifield.Pod) error {
+func (p *synchronizing) tellFirst(ctx context.Context, budget *plugin.Budget, pod *crifield.Pod) error {
 	if p.known.knows(pod.ID) {
 		return nil
 	}
-	calls := plugin.CallTimeOf(ctx)
-	wait := calls.Wait()
+	wait := budget.Wait()
+	ctx, end := budget.WaitContext(ctx)
+	defer end()
 	err := p.known.once(ctx, pod.ID, func() error { return p.teller.tell(ctx, pod) })
 	if err == nil {
-		calls.Waited(wait)
+		budget.Waited(wait)
 	}
 	return err
 }

@@ -247,15 +247,22 @@ func TestEventsOutliveWhoSynchronizes(t *testing.T) {
 func TestSynchronizeIsNotInTheTimeOfTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var used error
-		n, _, _ := learning(t, func(ctx context.Context, ev plugin.Event, _ *plugin.Adjustment) error {
+		told := 0
+		n, known, m := learning(t, nil, true, withCallTime(time.Second))
+		m.Plugin = budgeted(func(b *plugin.Budget, ev plugin.Event) {
+			told++
 			time.Sleep(600 * time.Millisecond)
 			if ev.Hook() != abi.Synchronize {
-				used = plugin.CallTimeOf(ctx).Err()
+				used = b.Err()
 			}
-			return nil
-		}, true, withCallTime(time.Second))
-		if n.must(n.startC1()); used != nil {
-			t.Errorf("after 600 ms of its event: %v", used)
+		})
+		newChain := n.options.NewChain
+		n = n.with(func(o *intercept.Options) {
+			o.NewChain = newChain
+			o.Chain = newChain(known.Member(*o, m))
+		})
+		if n.must(n.startC1()); used != nil || told != 2 {
+			t.Errorf("told %d times, after 600 ms of its event: %v", told, used)
 		}
 	})
 }

@@ -49,8 +49,8 @@ type hearing struct {
 }
 
 // Call implements plugin.Plugin.
-func (h *hearing) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+func (h *hearing) Call(ctx context.Context, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
 	h.asked, h.err = true, errPanicked
-	h.err = h.Plugin.Call(ctx, ev, adj)
+	h.err = h.Plugin.Call(ctx, budget, ev, adj)
 	return h.err
 }

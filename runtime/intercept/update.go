@@ -27,7 +27,7 @@ func (c *call) takeTurn(ctx context.Context) (end func()) {
 	}
 	end, err := c.Turns.Take(ctx, id)
 	if err != nil {
-		c.Log.WarnContext(c.ctx, "earlier post hooks and writes have not ended", "method", c.method.Name, "container_id", id, "err", err)
+		c.Log.WarnContext(ctx, "earlier post hooks and writes have not ended", "method", c.method.Name, "container_id", id, "err", err)
 	}
 	c.inTurn = true
 	return end

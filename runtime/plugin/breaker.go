@@ -200,8 +200,8 @@ func (b *Breaker) change(to BreakerState) {
 }
 
 // judgeHealth says what the end of a call tells of the plugin. err is what it
-// answered, and ctx the context of all plugins of the call.
-func judgeHealth(ctx context.Context, took time.Duration, adj *Adjustment, err error) outcome {
+// answered; ctx and budget are those of all plugins of the call.
+func judgeHealth(ctx context.Context, budget *Budget, took time.Duration, adj *Adjustment, err error) outcome {
 	switch {
 	case Gone(ctx):
 		return nothing
@@ -211,7 +211,7 @@ func judgeHealth(ctx context.Context, took time.Duration, adj *Adjustment, err e
 		return nothing
 	case adj.conflict != nil: // it met another plugin, and would be well alone
 		return nothing
-	case (ctx.Err() != nil || CallTimeOf(ctx).Err() != nil) && took < fairTime: // others left it too little
+	case (ctx.Err() != nil || budget.Err() != nil) && took < fairTime: // others left it too little
 		return nothing
 	}
 	return fault

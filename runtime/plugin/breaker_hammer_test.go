@@ -33,7 +33,7 @@ func TestBreakerHammer(t *testing.T) {
 		for range workers {
 			all.Go(func() {
 				for range calls {
-					_, _ = chain.Dispatch(t.Context(), &subject{hook: pre})
+					_, _ = chain.Dispatch(t.Context(), nil, &subject{hook: pre})
 					_ = breaker.Status()
 				}
 			})

@@ -44,7 +44,7 @@ func (b *bench) call(ctx context.Context, hook abi.Hook, f function) (asked bool
 	b.t.Helper()
 	b.answer = f
 	before := b.asked
-	_, err = b.chain.Dispatch(ctx, &subject{hook: hook})
+	_, err = b.chain.Dispatch(ctx, nil, &subject{hook: hook})
 	return b.asked > before, err
 }
 
@@ -222,7 +222,7 @@ func TestHalfOpenBreaker(t *testing.T) {
 		if s := b.breaker.Status().State; s != plugin.HalfOpen || s.String() != "half-open" {
 			t.Errorf("during the try the breaker is %v", s)
 		}
-		_, err := b.chain.Dispatch(t.Context(), &subject{hook: pre})
+		_, err := b.chain.Dispatch(t.Context(), nil, &subject{hook: pre})
 		if !errors.As(err, new(*plugin.OpenError)) {
 			t.Errorf("another call during the try: %v", err)
 		}

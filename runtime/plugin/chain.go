@@ -18,7 +18,7 @@ type Member struct {
 	Plugin  Plugin
 	Policy  FailurePolicy
 	Timeout time.Duration // wall time of one call; 0 leaves it to the context
-	Metered bool          // it looks at its CallTime by itself; others get a context that ends with it
+	Metered bool          // it looks at the call's Budget by itself; others get a context that ends with it
 	Breaker *Breaker      // the plugin's; nil if it is to be asked whatever it does
 	Hooks   abi.HookSet   // those of its manifest that the operator left it
 
@@ -88,10 +88,10 @@ func (c *Chain) Refuses(h abi.Hook) (plugin string, yes bool) {
 
 // Dispatch asks every member that wants the subject's hook and whose Match
 // accepts it, in order, and applies what each asks for before the next one is
-// asked. It returns the changes with their owners. The error is an *Error: a
+// asked. It returns the changes with their owners. The members share the budget. The error is an *Error: a
 // member refused the call, or failed under policy Fail; or it is ctx's, when the caller went away, which
 // is nobody's failure.
-func (c *Chain) Dispatch(ctx context.Context, s Subject) ([]Owned, error) {
+func (c *Chain) Dispatch(ctx context.Context, budget *Budget, s Subject) ([]Owned, error) {
 	var (
 		done  []Owned
 		owned owners
@@ -104,7 +104,7 @@ func (c *Chain) Dispatch(ctx context.Context, s Subject) ([]Owned, error) {
 			continue
 		}
 		adj := &Adjustment{hook: hook, plugin: m.ID, policy: m.Policy, event: s, files: c.files, has: m.Capabilities, rights: m.Rights, owned: owned}
-		err := c.ask(ctx, m, s, adj)
+		err := c.ask(ctx, budget, m, s, adj)
 		if Gone(ctx) {
 			return done, context.Canceled // ctx may be about to hear of it
 		}
@@ -123,12 +123,12 @@ func (c *Chain) Dispatch(ctx context.Context, s Subject) ([]Owned, error) {
 
 // ask calls one member within its time, if its breaker lets it, and tells the
 // observer.
-func (c *Chain) ask(ctx context.Context, m *Member, s Subject, adj *Adjustment) error {
-	start := CallTimeOf(ctx).next()
+func (c *Chain) ask(ctx context.Context, budget *Budget, m *Member, s Subject, adj *Adjustment) error {
+	start := budget.call()
 	period, err := m.Breaker.enter()
 	asked := err == nil
 	if asked {
-		err = c.call(ctx, m, s, adj, start)
+		err = c.call(ctx, budget, m, s, adj, start)
 		if err == nil {
 			err = adj.permitAll()
 		}
@@ -139,8 +139,7 @@ func (c *Chain) ask(ctx context.Context, m *Member, s Subject, adj *Adjustment) 
 	}
 	end := time.Now()
 	if asked {
-		took := CallTimeOf(ctx).end(start, end)
-		m.Breaker.leave(ctx, period, judgeHealth(ctx, took, adj, err), err)
+		m.Breaker.leave(ctx, period, judgeHealth(ctx, budget, budget.took(start, end), adj, err), err)
 	}
 	if c.observe != nil {
 		c.observe(Outcome{m.ID, s.Hook(), end.Sub(start), err})
@@ -148,23 +147,16 @@ func (c *Chain) ask(ctx context.Context, m *Member, s Subject, adj *Adjustment) 
 	return err
 }
 
-func (c *Chain) call(ctx context.Context, m *Member, ev Event, adj *Adjustment, start time.Time) (err error) {
-	if ended(ctx, start) {
+func (c *Chain) call(ctx context.Context, budget *Budget, m *Member, ev Event, adj *Adjustment, start time.Time) (err error) {
+	if ctx.Err() != nil {
 		return fmt.Errorf("not asked: %w", context.Cause(ctx))
 	}
-	calls := CallTimeOf(ctx)
-	if err := calls.Err(); err != nil {
+	if err := budget.errAt(start); err != nil {
 		return fmt.Errorf("not asked: %w", err)
 	}
-	calls.begin(start)
-	if !m.Metered {
+	if end, cause := m.deadline(budget, start); !end.IsZero() {
 		var cancel context.CancelFunc
-		ctx, cancel = calls.within(ctx, start)
-		defer cancel()
-	}
-	if m.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = Until(ctx, start.Add(m.Timeout), &TimeError{"its time for one call", m.Timeout})
+		ctx, cancel = context.WithDeadlineCause(ctx, end, cause)
 		defer cancel()
 	}
 	defer func() {
@@ -176,8 +168,25 @@ func (c *Chain) call(ctx context.Context, m *Member, ev Event, adj *Adjustment, 
 			err = outOfTime(ctx, err, time.Since(start))
 		}
 	}()
-	return m.Plugin.Call(ctx, ev, adj)
+	return m.Plugin.Call(ctx, budget, ev, adj)
 }
+
+// deadline is when the context of a call ends that begins at start, and why; zero if it
+// ends with the caller's alone.
+func (m *Member) deadline(budget *Budget, start time.Time) (end time.Time, cause *TimeError) {
+	if !m.Metered {
+		if end = budget.End(); !end.IsZero() {
+			cause = budget.exhausted(end)
+		}
+	}
+	if own := start.Add(m.Timeout); m.Timeout > 0 && (end.IsZero() || own.Before(end)) {
+		end, cause = own, &TimeError{"its time for one call", m.Timeout}
+	}
+	return end, cause
+}
+
+// Gone reports whether ctx was canceled: the caller went away.
+func Gone(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
 // outOfTime adds to a member's error which time was up, if one was.
 func outOfTime(ctx context.Context, err error, took time.Duration) error {

@@ -20,8 +20,17 @@ type function func(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment)
 
 func (function) Manifest() abi.Manifest      { return abi.Manifest{} }
 func (function) Close(context.Context) error { return nil }
-func (f function) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+func (f function) Call(ctx context.Context, _ *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
 	return f(ctx, ev, adj)
+}
+
+// budgeted is a plugin that looks at nothing but its time.
+type budgeted func(context.Context, *plugin.Budget) error
+
+func (budgeted) Manifest() abi.Manifest      { return abi.Manifest{} }
+func (budgeted) Close(context.Context) error { return nil }
+func (f budgeted) Call(ctx context.Context, b *plugin.Budget, _ plugin.Event, _ *plugin.Adjustment) error {
+	return f(ctx, b)
 }
 
 // subject is an event that remembers what was applied to it.
@@ -66,7 +75,7 @@ func dispatch(t *testing.T, members ...plugin.Member) (*subject, []plugin.Owned,
 	var log bytes.Buffer
 	s := &subject{hook: abi.PreCreateContainer}
 	logger := slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	owned, err := plugin.NewChain(logger, v2{}, nil, members...).Dispatch(t.Context(), s)
+	owned, err := plugin.NewChain(logger, v2{}, nil, members...).Dispatch(t.Context(), nil, s)
 	return s, owned, log.String(), err
 }
 
@@ -234,7 +243,7 @@ func TestPostHooksNeverFail(t *testing.T) {
 		asked := 0
 		bad := member("10-bad", plugin.Fail, func(context.Context, plugin.Event, *plugin.Adjustment) error { asked++; return fault })
 		s := &subject{hook: abi.PostStopContainer}
-		if _, err := plugin.NewChain(slog.New(slog.DiscardHandler), nil, nil, bad, bad).Dispatch(t.Context(), s); err != nil || asked != 2 {
+		if _, err := plugin.NewChain(slog.New(slog.DiscardHandler), nil, nil, bad, bad).Dispatch(t.Context(), nil, s); err != nil || asked != 2 {
 			t.Errorf("%v: error %v, %d plugins asked", fault, err, asked)
 		}
 	}
@@ -249,7 +258,7 @@ func TestCancelledCall(t *testing.T) {
 		return ctx.Err()
 	})
 	chain := plugin.NewChain(slog.New(slog.DiscardHandler), nil, func(plugin.Outcome) { outcomes++ }, m, m)
-	if _, err := chain.Dispatch(ctx, &subject{hook: abi.PreCreateContainer}); !errors.Is(err, context.Canceled) {
+	if _, err := chain.Dispatch(ctx, nil, &subject{hook: abi.PreCreateContainer}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	if outcomes != 1 {
@@ -283,14 +292,12 @@ func (c *callers) leave() {
 func TestCancelledCallDoesNotGoOn(t *testing.T) {
 	for range 1000 {
 		caller := &callers{Context: t.Context(), done: make(chan struct{})}
-		ctx, cancel := plugin.WithCallTime(caller, time.Minute)
-		m := member("10-a", plugin.Fail, func(context.Context, plugin.Event, *plugin.Adjustment) error {
-			ctx.Done() // it has a timer from now on
+		m := member("10-a", plugin.Fail, func(ctx context.Context, _ plugin.Event, _ *plugin.Adjustment) error {
+			ctx.Done() // which hears of the caller's end a moment later
 			caller.leave()
 			return &plugin.Rejection{Code: abi.RejectPermissionDenied}
 		})
-		_, err := plugin.NewChain(slog.New(slog.DiscardHandler), nil, nil, m).Dispatch(ctx, &subject{hook: abi.PreCreateContainer})
-		cancel()
+		_, err := plugin.NewChain(slog.New(slog.DiscardHandler), nil, nil, m).Dispatch(caller, plugin.NewBudget(time.Minute), &subject{hook: abi.PreCreateContainer})
 		if !errors.Is(err, context.Canceled) {
 			t.Fatalf("error %v", err)
 		}

@@ -18,11 +18,11 @@ type dryRun struct {
 	log *slog.Logger
 }
 
-// Call implements Plugin.
-func (d *dryRun) Call(ctx context.Context, ev Event, adj *Adjustment) error {
-	own, end := aside(ctx)
-	defer end()
-	err := d.Plugin.Call(own, ev, adj)
+// Call implements Plugin. The plugin has a budget of its own, beside that of the call's
+// other plugins: to them it is waiting.
+func (d *dryRun) Call(ctx context.Context, budget *Budget, ev Event, adj *Adjustment) error {
+	defer budget.Waited(budget.Wait())
+	err := d.Plugin.Call(ctx, budget.beside(), ev, adj)
 	if err == nil {
 		err = adj.permitAll()
 	}
@@ -36,22 +36,6 @@ func (d *dryRun) Call(ctx context.Context, ev Event, adj *Adjustment) error {
 		return nil
 	}
 	return err
-}
-
-// aside gives a plugin as much time as all plugins of the call have, beside theirs:
-// to them it is waiting.
-func aside(ctx context.Context) (own context.Context, end func()) {
-	calls := CallTimeOf(ctx)
-	if calls == nil {
-		return ctx, func() {}
-	}
-	wait := calls.Wait()
-	own, cancel := WithCallTime(ctx, calls.limit)
-	CallTimeOf(own).begin(wait.since)
-	return own, func() {
-		cancel()
-		calls.Waited(wait)
-	}
 }
 
 // tell logs what would have been done.

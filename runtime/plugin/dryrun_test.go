@@ -53,7 +53,7 @@ func TestDryRunThatFails(t *testing.T) {
 	m.Plugin = plugin.DryRun(function(func(context.Context, plugin.Event, *plugin.Adjustment) error { return fault }), m.ID, slog.Default())
 	var heard error
 	s := &subject{hook: abi.PreCreateContainer}
-	_, err := plugin.NewChain(slog.New(slog.DiscardHandler), v2{}, func(o plugin.Outcome) { heard = o.Err }, m).Dispatch(t.Context(), s)
+	_, err := plugin.NewChain(slog.New(slog.DiscardHandler), v2{}, func(o plugin.Outcome) { heard = o.Err }, m).Dispatch(t.Context(), nil, s)
 	if err != nil || !errors.Is(heard, fault) {
 		t.Errorf("error %v, outcome %v", err, heard)
 	}
@@ -65,24 +65,21 @@ func TestDryRunTakesNobodysTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := member("10-dry", plugin.Ignore, nil)
 		slow.Metered = true
-		slow.Plugin = plugin.DryRun(function(func(ctx context.Context, _ plugin.Event, _ *plugin.Adjustment) error {
-			calls := plugin.CallTimeOf(ctx)
-			wait := calls.Wait()
+		slow.Plugin = plugin.DryRun(budgeted(func(_ context.Context, own *plugin.Budget) error {
+			wait := own.Wait()
 			time.Sleep(200 * time.Millisecond) // for an instance
-			calls.Waited(wait)
+			own.Waited(wait)
 			time.Sleep(900 * time.Millisecond)
-			if err := plugin.CallTimeOf(ctx).Err(); err != nil {
+			if err := own.Err(); err != nil {
 				return err
 			}
 			time.Sleep(200 * time.Millisecond)
-			return plugin.CallTimeOf(ctx).Err()
+			return own.Err()
 		}), slow.ID, slog.New(slog.DiscardHandler))
 		strict := member("20-strict", plugin.Fail, set(abi.MemoryLimit, 8))
-		ctx, cancel := plugin.WithCallTime(t.Context(), time.Second)
-		defer cancel()
 		var outcomes []plugin.Outcome
 		chain := plugin.NewChain(slog.New(slog.DiscardHandler), v2{}, func(o plugin.Outcome) { outcomes = append(outcomes, o) }, slow, strict)
-		owned, err := chain.Dispatch(ctx, &subject{hook: abi.PreCreateContainer})
+		owned, err := chain.Dispatch(t.Context(), plugin.NewBudget(time.Second), &subject{hook: abi.PreCreateContainer})
 		if err != nil || len(owned) != 1 || !errors.Is(outcomes[0].Err, context.DeadlineExceeded) {
 			t.Errorf("owned %v, error %v, outcomes %v; want the dry run to end by its own time", owned, err, outcomes)
 		}

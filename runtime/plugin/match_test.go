@@ -136,7 +136,7 @@ func TestUnmatchedWakesNobody(t *testing.T) {
 	var observed []string
 	chain := plugin.NewChain(slog.New(slog.DiscardHandler), v2{}, func(o plugin.Outcome) { observed = append(observed, o.Plugin) }, asked, both)
 	s := goldPod("app")
-	if owned, err := chain.Dispatch(t.Context(), s); err != nil || len(owned) != 1 || len(observed) != 1 || observed[0] != "20-both" {
+	if owned, err := chain.Dispatch(t.Context(), nil, s); err != nil || len(owned) != 1 || len(observed) != 1 || observed[0] != "20-both" {
 		t.Errorf("owned %v, asked %q, error %v", owned, observed, err)
 	}
 }

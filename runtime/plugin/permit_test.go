@@ -15,7 +15,7 @@ type sneaky struct{}
 
 func (sneaky) Manifest() abi.Manifest      { return abi.Manifest{} }
 func (sneaky) Close(context.Context) error { return nil }
-func (sneaky) Call(_ context.Context, _ Event, adj *Adjustment) error {
+func (sneaky) Call(_ context.Context, _ *Budget, _ Event, adj *Adjustment) error {
 	adj.changes = append(adj.changes, Owned{Change: Change{Op: SetEntry, Object: abi.Container, Field: abi.ContainerEnv, Key: "A", Text: "b"}})
 	return nil
 }
@@ -37,7 +37,7 @@ func TestAppliedWithCapability(t *testing.T) {
 		var s target
 		c := NewChain(slog.New(slog.DiscardHandler), nil, nil,
 			Member{ID: "10-a", Plugin: sneaky{}, Policy: Fail, Hooks: abi.HookSetOf(abi.PreCreateContainer), Capabilities: has})
-		_, err := c.Dispatch(t.Context(), &s)
+		_, err := c.Dispatch(t.Context(), nil, &s)
 		if has.Has(abi.Env) {
 			if err != nil || s.applied != 1 {
 				t.Errorf("with env: %v, %d applied", err, s.applied)

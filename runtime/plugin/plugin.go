@@ -15,8 +15,9 @@ type Plugin interface {
 	Manifest() abi.Manifest
 	// Call tells the plugin about ev and collects what it wants changed in adj.
 	// An error is the plugin's fault, a *Rejection its decision to refuse the
-	// call; adj counts for nothing then. It returns soon after ctx is done.
-	Call(ctx context.Context, ev Event, adj *Adjustment) error
+	// call; adj counts for nothing then. It returns soon after ctx is done. The
+	// plugins of the call share the budget, which may be nil.
+	Call(ctx context.Context, budget *Budget, ev Event, adj *Adjustment) error
 	// Close frees what the plugin holds.
 	Close(ctx context.Context) error
 }

@@ -188,7 +188,7 @@ func dispatchSecret(t *testing.T, secret string, members ...plugin.Member) (log 
 	var text bytes.Buffer
 	logger := slog.New(slog.NewJSONHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s := &subject{hook: abi.PreCreateContainer, secrets: []string{secret}}
-	_, err = plugin.NewChain(logger, v2{}, nil, members...).Dispatch(t.Context(), s)
+	_, err = plugin.NewChain(logger, v2{}, nil, members...).Dispatch(t.Context(), nil, s)
 	return text.String(), err
 }
 

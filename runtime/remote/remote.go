@@ -99,7 +99,7 @@ func (p *Plugin) Close(context.Context) error {
 
 // Call asks the server once. An error that the server answers with is a fault
 // like any other: the protocol has no word for refusing a call.
-func (p *Plugin) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+func (p *Plugin) Call(ctx context.Context, _ *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
 	hook := ev.Hook()
 	// What came along with kubelet's call is meant for the runtime.
 	ctx = metadata.NewOutgoingContext(ctx, metadata.MD{})

@@ -122,7 +122,7 @@ func (files) Version() int { return 2 }
 func ask(t testing.TB, p plugin.Plugin, ev plugin.Event) ([]plugin.Change, error) {
 	t.Helper()
 	adj := plugin.NewAdjustment(ev.Hook(), files{})
-	err := p.Call(t.Context(), ev, adj)
+	err := p.Call(t.Context(), nil, ev, adj)
 	return adj.Changes(), err
 }
 

@@ -72,8 +72,8 @@ type recorder struct {
 }
 
 // Call implements plugin.Plugin.
-func (r *recorder) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
-	err := r.Plugin.Call(ctx, ev, adj)
+func (r *recorder) Call(ctx context.Context, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
+	err := r.Plugin.Call(ctx, budget, ev, adj)
 	r.changes = fixture.Changes{}
 	for _, change := range adj.Changes() {
 		r.changes[changeTarget(ev, change)] = changeText(change)
@@ -89,8 +89,8 @@ type overlay struct {
 }
 
 // Call implements plugin.Plugin.
-func (o *overlay) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
-	return o.Plugin.Call(ctx, overlaid{ev, o}, adj)
+func (o *overlay) Call(ctx context.Context, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
+	return o.Plugin.Call(ctx, budget, overlaid{ev, o}, adj)
 }
 
 type overlaid struct {

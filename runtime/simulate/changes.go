@@ -27,7 +27,7 @@ func (*earlierPlugin) Manifest() abi.Manifest { return abi.Manifest{Name: "earli
 func (*earlierPlugin) Close(context.Context) error { return nil }
 
 // Call implements plugin.Plugin.
-func (e *earlierPlugin) Call(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+func (e *earlierPlugin) Call(_ context.Context, _ *plugin.Budget, _ plugin.Event, adj *plugin.Adjustment) error {
 	for _, target := range slices.Sorted(maps.Keys(e.changes)) {
 		if err := ask(adj, target, e.changes[target]); err != nil {
 			e.err = fmt.Errorf("earlier: %s: %w", target, err)

@@ -29,7 +29,7 @@ func (f function) Manifest() abi.Manifest {
 	return m
 }
 func (f function) Close(context.Context) error { return nil }
-func (f function) Call(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+func (f function) Call(_ context.Context, _ *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
 	return f.call(ev, adj)
 }
 

@@ -61,8 +61,8 @@ func TestTimeRunsFromEntry(t *testing.T) {
 func TestTimeOfAllPluginsRunsFromEntry(t *testing.T) {
 	p := load(t, newEngine(t, Options{}), "repeat", PluginOptions{Config: []byte("d map_dump")})
 	ev := &slowReads{newEvent(), 200, 0, 60 * time.Millisecond}
-	within(t, 50*time.Millisecond, func(ctx context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
-		err := p.Call(ctx, ev, adj)
+	within(t, 50*time.Millisecond, func(ctx context.Context, budget *plugin.Budget, _ plugin.Event, adj *plugin.Adjustment) error {
+		err := p.Call(ctx, budget, ev, adj)
 		wantError(t, err, "the time of all plugins of a call, 50ms, is used up; it ran ")
 		if strings.Contains(err.Error(), "it ran 0s") || ev.reads != 1 {
 			t.Errorf("after %d reads: %v", ev.reads, err)
@@ -149,7 +149,7 @@ func TestWrappedContext(t *testing.T) {
 		}
 		defer p.pool.Put(g)
 		adj := plugin.NewAdjustment(abi.PreCreateContainer, v2{})
-		c := g.newCall(t.Context(), abi.ExportHook, newEvent(), adj)
+		c := g.newCall(t.Context(), abi.ExportHook, nil, newEvent(), adj)
 		c.meter.begin()
 		stack := []uint64{uint64(abi.PreCreateContainer)}
 		if err := g.hook.CallWithStack(experimental.WithSnapshotter(g.during(t.Context(), c)), stack); err != nil || stack[0] != 0 || len(adj.Changes()) != 2 {

@@ -55,20 +55,20 @@ type call struct {
 	random    *rand.ChaCha8 // nil until it is asked
 }
 
-// newCall returns the state of one call; ev and adj are nil outside hooks. It is the
+// newCall returns the state of one call; budget, ev and adj are nil outside hooks. It is the
 // guest's own and valid until the guest's next call.
-func (g *guest) newCall(ctx context.Context, export string, ev plugin.Event, adj *plugin.Adjustment) *call {
+func (g *guest) newCall(ctx context.Context, export string, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) *call {
 	c := &g.call
 	*c = call{} // and field by field, since a literal would be made elsewhere and copied
 	c.of, c.id, c.export, c.config, c.event, c.adj, c.clock = g.of, g.id, export, g.config, ev, adj, &g.clock
-	c.meter.ctx, c.meter.left, c.meter.stack = ctx, g.fuel, g.frames
-	c.output.ctx, c.output.log, c.output.event, c.output.export, c.output.budget = ctx, g.log, ev, export, maxOutput
+	c.meter.left, c.meter.stack = g.fuel, g.frames
+	c.output.log, c.output.event, c.output.export, c.output.budget = g.log, ev, export, maxOutput
 	if ev == nil {
 		c.meter.allowance, c.meter.start = g.begin, time.Now()
 		c.event, c.adj, c.time = noEvent{}, plugin.NewAdjustment(0, nil), time.Unix(0, 0)
 	} else {
 		c.time = ev.Time()
-		c.meter.serve(ctx, g, ev.Hook())
+		c.meter.serve(budget, g, ev.Hook())
 	}
 	c.output.adj = c.adj
 	c.verbose = g.log.Enabled(ctx, slog.LevelDebug)
@@ -102,10 +102,10 @@ func (c *call) tooManyCalls() *trap {
 
 // charge makes the guest pay for the call of a host function that is done, and ends
 // its call if it cannot.
-func (c *call) charge() {
+func (c *call) charge(ctx context.Context) {
 	cost := hostCallFuel + c.moved/bytesPerFuel + c.work
 	c.moved, c.work = 0, 0
-	if err := c.meter.charge(int64(cost)); err != nil {
+	if err := c.meter.charge(ctx, int64(cost)); err != nil {
 		panic(&stop{err})
 	}
 }

@@ -275,7 +275,7 @@ func load(t testing.TB, e *Engine, name string, o PluginOptions) plugin.Plugin {
 // callPlugin calls a plugin about ev and returns what it wants changed.
 func callPlugin(ctx context.Context, p plugin.Plugin, ev plugin.Event) ([]plugin.Change, error) {
 	adj := plugin.NewAdjustment(ev.Hook(), v2{})
-	err := p.Call(ctx, ev, adj)
+	err := p.Call(ctx, nil, ev, adj)
 	return adj.Changes(), err
 }
 

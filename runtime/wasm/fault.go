@@ -23,7 +23,7 @@ func (t *trap) Error() string { return t.reason }
 // explain says in one printable line why a call into a guest ended with err,
 // with what the guest printed last. wazero's own text holds a stack trace.
 func (c *call) explain(ctx context.Context, err error) error {
-	c.output.finish() // what it printed last may have no end
+	c.output.finish(ctx) // what it printed last may have no end
 	var (
 		ended *stop
 		ours  *trap

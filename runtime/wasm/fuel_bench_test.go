@@ -100,7 +100,7 @@ func (p *timed) call(ctx context.Context, b *testing.B, ev *testEvent) {
 	}
 	defer p.giveBack(g)
 	g.reset()
-	c := g.newCall(ctx, abi.ExportHook, ev, plugin.NewAdjustment(ev.Hook(), v2{}))
+	c := g.newCall(ctx, abi.ExportHook, nil, ev, plugin.NewAdjustment(ev.Hook(), v2{}))
 	start := time.Now()
 	if _, err := g.enter(ctx, c, g.hook, uint64(ev.Hook())); err != nil {
 		b.Fatal(err)
@@ -169,7 +169,7 @@ func BenchmarkEmpty(b *testing.B) {
 	ours, theirs := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
 	const calls = 100
 	b.ReportAllocs()
-	within(b, time.Hour, func(in context.Context, _ plugin.Event, _ *plugin.Adjustment) error {
+	within(b, time.Hour, func(in context.Context, budget *plugin.Budget, _ plugin.Event, _ *plugin.Adjustment) error {
 		for b.Loop() {
 			theirs = min(theirs, took(func() {
 				for range calls {
@@ -178,7 +178,7 @@ func BenchmarkEmpty(b *testing.B) {
 			}))
 			ours = min(ours, took(func() {
 				for range calls {
-					_, failed := g.enter(in, g.newCall(in, abi.ExportHook, ev, adj), g.hook, uint64(ev.Hook()))
+					_, failed := g.enter(in, g.newCall(in, abi.ExportHook, budget, ev, adj), g.hook, uint64(ev.Hook()))
 					err = errors.Join(err, failed)
 				}
 			}))

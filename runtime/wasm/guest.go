@@ -46,7 +46,7 @@ type guest struct {
 // enter calls an export; c is the host's side of it. After an error the guest
 // is not to be used again.
 func (g *guest) enter(ctx context.Context, c *call, f api.Function, argument uint64) (result uint64, err error) {
-	defer c.output.finish()
+	defer c.output.finish(ctx)
 	defer recovered(&err)
 	defer c.report(ctx)
 	c.meter.begin()
@@ -120,7 +120,7 @@ func (g *guest) initialize(ctx context.Context) error {
 		if f == nil {
 			continue
 		}
-		if _, err := g.enter(ctx, g.newCall(ctx, first.name, nil, nil), f, 0); err != nil {
+		if _, err := g.enter(ctx, g.newCall(ctx, first.name, nil, nil, nil), f, 0); err != nil {
 			return wrap(first.name, err)
 		}
 	}
@@ -130,14 +130,14 @@ func (g *guest) initialize(ctx context.Context) error {
 // version asks for the version of the ABI that the guest was built for.
 func (g *guest) version(ctx context.Context) (uint32, error) {
 	f := g.instance.ExportedFunction(abi.ExportABI)
-	v, err := g.enter(ctx, g.newCall(ctx, abi.ExportABI, nil, nil), f, 0)
+	v, err := g.enter(ctx, g.newCall(ctx, abi.ExportABI, nil, nil, nil), f, 0)
 	return uint32(v), wrap(abi.ExportABI, err)
 }
 
 // manifest asks for the manifest's JSON.
 func (g *guest) manifest(ctx context.Context) ([]byte, error) {
 	f := g.instance.ExportedFunction(abi.ExportManifest)
-	where, err := g.enter(ctx, g.newCall(ctx, abi.ExportManifest, nil, nil), f, 0)
+	where, err := g.enter(ctx, g.newCall(ctx, abi.ExportManifest, nil, nil, nil), f, 0)
 	if err != nil {
 		return nil, wrap(abi.ExportManifest, err)
 	}
@@ -158,7 +158,7 @@ func (g *guest) configure(ctx context.Context) error {
 	if f == nil {
 		return nil
 	}
-	c := g.newCall(ctx, abi.ExportConfigure, nil, nil)
+	c := g.newCall(ctx, abi.ExportConfigure, nil, nil, nil)
 	code, err := g.enter(ctx, c, f, 0)
 	if err == nil && int32(code) != 0 {
 		err = c.verdict(int32(code))

@@ -59,26 +59,26 @@ func (p *guests) Manifest() abi.Manifest { return p.manifest }
 
 // Call implements plugin.Plugin. The guest's own time begins when it runs: waiting for an
 // instance and for a turn is others' doing, and bounded by ctx.
-func (p *guests) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
-	g, err := p.get(ctx)
+func (p *guests) Call(ctx context.Context, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
+	g, err := p.get(ctx, budget)
 	if err != nil {
 		return err
 	}
 	g.ready()
-	err = p.run(ctx, g, ev, adj)
+	err = p.run(ctx, budget, g, ev, adj)
 	g.call, g.frame.stack, g.ctx = call{}, nil, callContext{} // hold nothing of a request until the next
 	p.recycle(g)
 	return err
 }
 
 // run lets a guest serve a hook when few enough others do.
-func (p *guests) run(ctx context.Context, g *guest, ev plugin.Event, adj *plugin.Adjustment) error {
-	t, err := p.takeTurn(ctx)
+func (p *guests) run(ctx context.Context, budget *plugin.Budget, g *guest, ev plugin.Event, adj *plugin.Adjustment) error {
+	t, err := p.takeTurn(ctx, budget)
 	if err != nil {
 		return err
 	}
 	defer t.end()
-	c := g.newCall(ctx, abi.ExportHook, ev, adj)
+	c := g.newCall(ctx, abi.ExportHook, budget, ev, adj)
 	code, err := g.enter(ctx, c, g.hook, uint64(ev.Hook()))
 	if err == nil {
 		err = c.verdict(int32(code))
@@ -176,15 +176,16 @@ func (p *guests) warm() {
 
 // get returns an instance, after waiting for one or making one where it must. Only then
 // does the caller pay for a timer.
-func (p *guests) get(ctx context.Context) (*guest, error) {
+func (p *guests) get(ctx context.Context, budget *plugin.Budget) (*guest, error) {
 	if plugin.Gone(ctx) {
 		return nil, stopped(ctx)
 	}
 	if g, ok := p.pool.TryGet(); ok {
 		return g, nil
 	}
-	calls := plugin.CallTimeOf(ctx)
-	defer calls.Waited(calls.Wait())
+	defer budget.Waited(budget.Wait())
+	ctx, end := budget.WaitContext(ctx)
+	defer end()
 	ctx, cancel := untilReady(ctx)
 	defer cancel()
 	return p.pool.Get(ctx)
@@ -203,7 +204,7 @@ func (p *guests) Close(ctx context.Context) error {
 // turns too: a guest that takes long there and lets its instances be replaced after each
 // call would run on all processors otherwise.
 func (p *guests) open(ctx context.Context) (*guest, error) {
-	t, err := p.takeTurn(ctx)
+	t, err := p.takeTurn(ctx, nil) // get counts the wait
 	if err != nil {
 		return nil, err
 	}

@@ -191,7 +191,7 @@ func TestChain(t *testing.T) {
 				plugin.Member{ID: "20-patient", Plugin: third, Policy: policy, Hooks: hooks, Capabilities: abi.AllCapabilities},
 				plugin.Member{ID: "30-conflict", Plugin: second, Policy: policy, Hooks: hooks, Capabilities: abi.AllCapabilities})
 			ev := newEvent()
-			_, err := chain.Dispatch(t.Context(), ev)
+			_, err := chain.Dispatch(t.Context(), nil, ev)
 			if policy == plugin.Fail {
 				wantError(t, err, "plugin 30-conflict: PreCreateContainer: failed without a reason: it returned -8 (conflict)")
 			} else if err != nil {
@@ -221,7 +221,7 @@ func TestMemoryLimit(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer g.close()
-			_, err = g.enter(t.Context(), g.newCall(t.Context(), "", newEvent(), plugin.NewAdjustment(3, nil)), g.hook, 3)
+			_, err = g.enter(t.Context(), g.newCall(t.Context(), "", nil, newEvent(), plugin.NewAdjustment(3, nil)), g.hook, 3)
 			wantError(t, err, "out_of_memory")
 			if got := g.instance.Memory().Size(); got != pages<<16 {
 				t.Errorf("it got %d bytes, want %d pages", got, pages)

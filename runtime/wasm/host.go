@@ -15,9 +15,9 @@ import (
 // hostFunction is one function that guests may import.
 type hostFunction struct {
 	signature
-	run    func(*frame) int64 // its result, ignored if it has none
-	needs  abi.Capability     // without which it answers DENIED and looks at no argument
-	denied bool               // it does nothing but answer an error
+	run    func(context.Context, *frame) int64 // its result, ignored if it has none
+	needs  abi.Capability                      // without which it answers DENIED and looks at no argument
+	denied bool                                // it does nothing but answer an error
 }
 
 // hostFunctions holds them by module and name.
@@ -35,7 +35,7 @@ func wp1() map[string]hostFunction {
 	return functions
 }
 
-var implementations = map[string]func(*frame) int64{
+var implementations = map[string]func(context.Context, *frame) int64{
 	"get": get, "get_i64": getInt64, "map_get": mapGet, "map_dump": mapDump, "list_dump": listDump,
 	"cri_raw": criRaw, "cgroup_get": cgroupGet,
 	"pod_find": podFind, "pod_list": podList, "container_list": containerList,
@@ -49,7 +49,7 @@ var implementations = map[string]func(*frame) int64{
 
 // unsupported stands in for a host function that the host does not have and the
 // guest can do without.
-func unsupported(*frame) int64 { return int64(abi.Unsupported) }
+func unsupported(context.Context, *frame) int64 { return int64(abi.Unsupported) }
 
 // instantiateHost adds to a runtime the host functions that a module imports.
 // All of them would take longer than to compile a small module.
@@ -81,17 +81,17 @@ func (f hostFunction) bind(name string) api.GoModuleFunc {
 	returns := f.Results != ""
 	narrow := returns && f.Results[0] == api.ValueTypeI32
 	return func(ctx context.Context, _ api.Module, stack []uint64) {
-		at := frameOf(ctx)
+		at, ctx := frameOf(ctx)
 		at.name, at.stack = name, stack
 		at.count()
 		result := int64(abi.Denied)
 		if at.of.has.Has(f.needs) {
-			result = f.run(at)
+			result = f.run(ctx, at)
 		}
 		if result < 0 {
-			at.refused(abi.Errno(result))
+			at.refused(ctx, abi.Errno(result))
 		}
-		at.charge()
+		at.charge(ctx)
 		switch {
 		case narrow:
 			stack[0] = api.EncodeI32(int32(result))
@@ -114,13 +114,14 @@ type frame struct {
 	stack  []uint64
 }
 
-// frameOf returns the frame of the guest that runs in ctx. wazero hands on the very context
-// that it was given, which is quicker to look at than a value, but may wrap it.
-func frameOf(ctx context.Context) *frame {
+// frameOf returns the frame of the guest that runs in ctx, and its caller's context. wazero
+// hands on the very context that it was given, which is quicker to look at than a value, but
+// may wrap it.
+func frameOf(ctx context.Context) (*frame, context.Context) {
 	if c, ok := ctx.(*callContext); ok {
-		return c.frame
+		return c.frame, c.Context
 	}
-	return ctx.Value(frameKey{}).(*frame)
+	return ctx.Value(frameKey{}).(*frame), ctx
 }
 
 func (f *frame) i32(i int) int32       { return api.DecodeI32(f.stack[i]) }

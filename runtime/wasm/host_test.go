@@ -80,7 +80,7 @@ func newCallerOf(t *testing.T, e *Engine, ev plugin.Event, o PluginOptions) *cal
 	if ev != nil {
 		adj = plugin.NewAdjustmentOf(ev, v2{}, abi.AllCapabilities)
 	}
-	made := g.newCall(t.Context(), "test", ev, adj)
+	made := g.newCall(t.Context(), "test", nil, ev, adj)
 	made.meter.begin()
 	return &caller{t, g, made}
 }

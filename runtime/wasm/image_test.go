@@ -67,7 +67,7 @@ func TestMarksAreSeen(t *testing.T) {
 	g := theInstance(t, p)
 	for _, want := range []string{"000000", "111111"} {
 		adj := plugin.NewAdjustment(abi.PreCreateContainer, nil)
-		if _, err := g.enter(t.Context(), g.newCall(t.Context(), "", asking(""), adj), g.hook, uint64(abi.PreCreateContainer)); err != nil {
+		if _, err := g.enter(t.Context(), g.newCall(t.Context(), "", nil, asking(""), adj), g.hook, uint64(abi.PreCreateContainer)); err != nil {
 			t.Fatal(err)
 		}
 		if got := adj.Changes()[0].Text; got != want {
@@ -299,7 +299,7 @@ func BenchmarkReset(b *testing.B) {
 			defer p.pool.Put(g)
 			spent, least := time.Duration(0), time.Duration(math.MaxInt64)
 			for b.Loop() {
-				c := g.newCall(b.Context(), abi.ExportHook, newEvent(), plugin.NewAdjustment(abi.PreCreateContainer, v2{}))
+				c := g.newCall(b.Context(), abi.ExportHook, nil, newEvent(), plugin.NewAdjustment(abi.PreCreateContainer, v2{}))
 				if _, err := g.enter(b.Context(), c, g.hook, uint64(abi.PreCreateContainer)); err != nil {
 					b.Fatal(err)
 				}

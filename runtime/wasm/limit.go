@@ -38,7 +38,8 @@ func (metered) link(ctx context.Context, r wazero.Runtime) error {
 
 // refuel gives a guest its next slice of fuel, or ends its call.
 func refuel(ctx context.Context, _ api.Module, stack []uint64) {
-	left, err := frameOf(ctx).meter.refuel(int64(stack[0]))
+	f, ctx := frameOf(ctx)
+	left, err := f.meter.refuel(ctx, int64(stack[0]))
 	if err != nil {
 		panic(&stop{err})
 	}
@@ -87,13 +88,12 @@ func (o *PluginOptions) allowances(interpret bool) (hook, start allowance) {
 // meter keeps account of one call.
 type meter struct {
 	allowance
-	asked   *abi.Limits      // of the plugin's manifest; nil before the first event, when nobody can set limits
-	ctx     context.Context  // the caller's
-	calls   *plugin.CallTime // of all plugins of the call; nil if there is none
-	start   time.Time        // when the guest's time began
-	due     time.Time        // when the first of all limits of time is reached; zero until somebody looks at the clock
-	seen    time.Time        // when somebody looked at the clock last; zero if nobody did
-	slicing time.Time        // when the guest got its present slice
+	asked   *abi.Limits    // of the plugin's manifest; nil before the first event, when nobody can set limits
+	budget  *plugin.Budget // of all plugins of the call; nil if there is none
+	start   time.Time      // when the guest's time began
+	due     time.Time      // when the first of all limits of time is reached; zero until somebody looks at the clock
+	seen    time.Time      // when somebody looked at the clock last; zero if nobody did
+	slicing time.Time      // when the guest got its present slice
 	account fuel.Meter
 	left    api.MutableGlobal // the guest's fuel; nil if it is not metered
 	stack   api.MutableGlobal // what is left of the guest's stack, nil likewise
@@ -110,14 +110,12 @@ const (
 
 // serve begins the account of a guest's hook. Its time began when it was asked, less what it
 // waited since: the chain knows that without another look at the clock.
-func (m *meter) serve(ctx context.Context, g *guest, hook abi.Hook) {
-	m.allowance, m.asked, m.calls = g.allowance, &g.of.manifest.Limits, plugin.CallTimeOf(ctx)
+func (m *meter) serve(budget *plugin.Budget, g *guest, hook abi.Hook) {
+	m.allowance, m.asked, m.budget = g.allowance, &g.of.manifest.Limits, budget
 	if hook == abi.Tick || hook == abi.Synchronize {
 		m.hostCalls = m.apartCalls
 	}
-	if m.start = m.calls.Runs(); m.start.IsZero() {
-		m.start = time.Now()
-	}
+	m.start = budget.Running()
 }
 
 // begin gives the guest its first fuel and all of its stack.
@@ -133,7 +131,7 @@ func (m *meter) begin() {
 }
 
 // refuel returns more fuel for a guest that has none left, unless it may not go on.
-func (m *meter) refuel(left int64) (int64, error) {
+func (m *meter) refuel(ctx context.Context, left int64) (int64, error) {
 	now := time.Now()
 	m.account.Pace(now.Sub(m.slicing))
 	m.slicing = now
@@ -142,29 +140,29 @@ func (m *meter) refuel(left int64) (int64, error) {
 	if err != nil {
 		return more, m.spent(err)
 	}
-	return more, m.check(now)
+	return more, m.check(ctx, now)
 }
 
 // check returns an error if, at a time that is now, the guest's time is up or nobody waits
 // for it.
-func (m *meter) check(now time.Time) error {
+func (m *meter) check(ctx context.Context, now time.Time) error {
 	if m.due.IsZero() {
-		m.due = m.deadline()
+		m.due = m.deadline(ctx)
 	}
 	m.seen, m.unseen = now, 0
-	if now.Before(m.due) && !plugin.Gone(m.ctx) {
+	if now.Before(m.due) && !plugin.Gone(ctx) {
 		return nil
 	}
-	return m.ended(now.Sub(m.start))
+	return m.ended(ctx, now.Sub(m.start))
 }
 
 // deadline is when the first of all limits of time is reached.
-func (m *meter) deadline() time.Time {
+func (m *meter) deadline(ctx context.Context) time.Time {
 	due := m.start.Add(m.time)
-	if m.calls != nil {
-		due = earlier(due, m.start.Add(m.calls.Left()))
+	if end := m.budget.End(); !end.IsZero() {
+		due = earlier(due, end)
 	}
-	if end, ok := m.ctx.Deadline(); ok {
+	if end, ok := ctx.Deadline(); ok {
 		due = earlier(due, end)
 	}
 	return due
@@ -179,35 +177,35 @@ func earlier(a, b time.Time) time.Time {
 
 // ended says which limit of time was reached. If several are by the time that anybody looks,
 // the guest's own is what it was told of.
-func (m *meter) ended(took time.Duration) error {
+func (m *meter) ended(ctx context.Context, took time.Duration) error {
 	switch {
-	case errors.Is(m.ctx.Err(), context.Canceled):
-		return stopped(m.ctx)
+	case errors.Is(ctx.Err(), context.Canceled):
+		return stopped(ctx)
 	case took >= m.time:
 		return &timeLimitError{limit: m.time, took: took, fuel: m.used(), remedy: m.remedy("timeout", "limits.time_ms", func(l *abi.Limits) bool {
 			return l.TimeMS == m.time.Milliseconds()
 		})}
-	case m.calls.Err() != nil:
-		return fmt.Errorf("%w; it ran %v with %d units of fuel", m.calls.Err(), took.Round(time.Millisecond), m.used())
-	case m.ctx.Err() != nil:
-		return fmt.Errorf("%w: %v and %d units of fuel", stopped(m.ctx), took.Round(time.Millisecond), m.used())
+	case m.budget.Err() != nil:
+		return fmt.Errorf("%w; it ran %v with %d units of fuel", m.budget.Err(), took.Round(time.Millisecond), m.used())
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %v and %d units of fuel", stopped(ctx), took.Round(time.Millisecond), m.used())
 	}
 	return nil // the context's own clock is a little late
 }
 
 // charge takes fuel for what the host did, and now and then checks the time. The fuel is
 // taken from the guest's own when some has come together.
-func (m *meter) charge(cost int64) error {
+func (m *meter) charge(ctx context.Context, cost int64) error {
 	m.owed += cost
 	if m.unseen += cost; m.unseen >= lookFuel {
-		if err := m.check(time.Now()); err != nil {
+		if err := m.check(ctx, time.Now()); err != nil {
 			return err
 		}
 	}
 	if m.owed < min(owedFuel, m.fuel) || m.left == nil {
 		return nil
 	}
-	more, err := m.refuel(int64(m.left.Get()))
+	more, err := m.refuel(ctx, int64(m.left.Get()))
 	m.left.Set(uint64(more))
 	return err
 }

@@ -22,7 +22,6 @@ const (
 // output takes what a guest logs and prints in one call to the log: each line
 // printable, all of them bounded. What is over the bound is counted and dropped.
 type output struct {
-	ctx     context.Context
 	log     *slog.Logger
 	event   plugin.Event // nil outside hooks
 	adj     *plugin.Adjustment
@@ -59,16 +58,16 @@ var (
 )
 
 // log is the host function. A level that is none counts as the nearest.
-func log(f *frame) int64 {
+func log(ctx context.Context, f *frame) int64 {
 	level := levels[min(max(f.i32(0), abi.LogDebug), abi.LogError)]
 	text := f.bytes(1)
 	f.moved += min(len(text), maxLine)
-	f.output.say(level, text)
+	f.output.say(ctx, level, text)
 	return 0
 }
 
 // say logs one line, and charges for it also if nobody wants to see it.
-func (o *output) say(level slog.Level, text []byte) {
+func (o *output) say(ctx context.Context, level slog.Level, text []byte) {
 	kept := text[:min(len(text), maxLine)]
 	if o.full = o.full || o.budget < len(kept)+lineCost; o.full {
 		o.dropped += len(text)
@@ -76,14 +75,14 @@ func (o *output) say(level slog.Level, text []byte) {
 	}
 	o.budget -= len(kept) + lineCost
 	o.dropped += len(text) - len(kept)
-	if len(kept) > 0 && o.log.Enabled(o.ctx, level) {
-		o.log.LogAttrs(o.ctx, level, "plugin log", o.about(), slog.String("text", said(o.adj, text, maxLine)))
+	if len(kept) > 0 && o.log.Enabled(ctx, level) {
+		o.log.LogAttrs(ctx, level, "plugin log", o.about(), slog.String("text", said(o.adj, text, maxLine)))
 	}
 }
 
 // write takes bytes that were written to stdout (0) or stderr (1). When no more
 // will be logged it looks at the end only, for the error that may follow.
-func (o *output) write(n int, b []byte) {
+func (o *output) write(ctx context.Context, n int, b []byte) {
 	s := &o.streams[n]
 	if most := tailLines * maxTail; o.full && len(b) > most {
 		_, last, _ := bytes.Cut(b[len(b)-most:], []byte("\n")) // what has no beginning may be half a secret
@@ -101,7 +100,7 @@ func (o *output) write(n int, b []byte) {
 		s.partial = append(s.partial, line[:room]...)
 		o.dropped += len(line) - room
 		if ended {
-			o.end(n)
+			o.end(ctx, n)
 		}
 		b = rest
 	}
@@ -114,10 +113,10 @@ func said(adj *plugin.Adjustment, b []byte, limit int) string {
 }
 
 // end logs a stream's line.
-func (o *output) end(n int) {
+func (o *output) end(ctx context.Context, n int) {
 	s := &o.streams[n]
 	o.remember(s.partial)
-	o.say(streamLevels[n], s.partial)
+	o.say(ctx, streamLevels[n], s.partial)
 	s.partial = s.partial[:0]
 }
 
@@ -136,14 +135,14 @@ func (o *output) remember(line []byte) {
 }
 
 // finish logs what is left and says how much was dropped.
-func (o *output) finish() {
+func (o *output) finish(ctx context.Context) {
 	for n := range o.streams {
 		if len(o.streams[n].partial) > 0 {
-			o.end(n)
+			o.end(ctx, n)
 		}
 	}
 	if o.dropped > 0 {
-		o.log.LogAttrs(o.ctx, slog.LevelWarn, "plugin log cut", o.about(), slog.Int("dropped_bytes", o.dropped))
+		o.log.LogAttrs(ctx, slog.LevelWarn, "plugin log cut", o.about(), slog.Int("dropped_bytes", o.dropped))
 		o.dropped = 0
 	}
 }

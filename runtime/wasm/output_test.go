@@ -13,7 +13,7 @@ func newOutput(t *testing.T, log *record) *output {
 	ev := newEvent()
 	ev.maps[slot{abi.Container, abi.ContainerEnv}]["PASSWORD"] = secret
 	return &output{
-		ctx: t.Context(), log: log.logger(), event: ev, budget: maxOutput,
+		log: log.logger(), event: ev, budget: maxOutput,
 		adj: plugin.NewAdjustmentOf(ev, nil, abi.CapabilitySetOf(abi.Env)),
 	}
 }
@@ -25,9 +25,9 @@ func TestPrintedSecrets(t *testing.T) {
 		var logged record
 		o := newOutput(t, &logged)
 		for b := range strings.SplitSeq(strings.Repeat("x", at)+secret+" and more\nnext line\n", "") {
-			o.write(1, []byte(b))
+			o.write(t.Context(), 1, []byte(b))
 		}
-		o.finish()
+		o.finish(t.Context())
 		if got := logged.String() + o.printed(); strings.Contains(got, secret[:4]) || strings.Contains(got, secret[len(secret)-4:]) {
 			t.Fatalf("after %d letters it is logged as %.300q", at, got[strings.Index(got, "xx")+at-40:])
 		}
@@ -43,11 +43,11 @@ func TestPrintedSecretsBeyondTheBound(t *testing.T) {
 	const most = tailLines * maxTail
 	for kept := range len(secret) + 1 {
 		o := newOutput(t, &record{})
-		o.write(0, []byte("begun "+secret[:len(secret)/2]))
+		o.write(t.Context(), 0, []byte("begun "+secret[:len(secret)/2]))
 		o.full = true
 		line := secret + strings.Repeat("x", most-kept-len("\nreason\n")) + "\nreason\n"
-		o.write(0, []byte(strings.Repeat("y", most)+line))
-		o.finish()
+		o.write(t.Context(), 0, []byte(strings.Repeat("y", most)+line))
+		o.finish(t.Context())
 		if got, want := o.printed(), " (it printed: reason)"; got != want {
 			t.Fatalf("with %d bytes of the secret got %.300q, want %q", kept, got, want)
 		}

@@ -4,6 +4,8 @@ package wasm
 // metrics, its log's level, numbers that look random, what its node can do.
 
 import (
+	"context"
+
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -16,7 +18,7 @@ func (c *call) draft() *plugin.Draft {
 	return c.kv
 }
 
-func kvGet(f *frame) int64 {
+func kvGet(_ context.Context, f *frame) int64 {
 	key, errno := f.text(0)
 	if errno != abi.OK {
 		return int64(errno)
@@ -25,7 +27,7 @@ func kvGet(f *frame) int64 {
 	return answer(f, 2, v, errno)
 }
 
-func kvSet(f *frame) int64 {
+func kvSet(_ context.Context, f *frame) int64 {
 	key, value, errno := f.pair(0)
 	switch {
 	case errno != abi.OK:
@@ -36,7 +38,7 @@ func kvSet(f *frame) int64 {
 	return int64(f.draft().Set(key, value))
 }
 
-func kvDelete(f *frame) int64 {
+func kvDelete(_ context.Context, f *frame) int64 {
 	key, errno := f.text(0)
 	switch {
 	case errno != abi.OK:
@@ -48,7 +50,7 @@ func kvDelete(f *frame) int64 {
 	return 0
 }
 
-func metric(f *frame) int64 {
+func metric(_ context.Context, f *frame) int64 {
 	name, errno := f.text(1)
 	if errno != abi.OK {
 		return int64(errno)
@@ -60,9 +62,9 @@ func metric(f *frame) int64 {
 }
 
 // logLevel returns the lowest level that is kept, one above the highest if none is.
-func logLevel(f *frame) int64 {
+func logLevel(ctx context.Context, f *frame) int64 {
 	for level, l := range levels {
-		if f.output.log.Enabled(f.output.ctx, l) {
+		if f.output.log.Enabled(ctx, l) {
 			return int64(level)
 		}
 	}
@@ -72,7 +74,7 @@ func logLevel(f *frame) int64 {
 // maxNumbers is how many bytes of random a guest gets at a time.
 const maxNumbers = 256
 
-func random(f *frame) int64 {
+func random(_ context.Context, f *frame) int64 {
 	b := f.bytes(0)
 	if len(b) > maxNumbers {
 		return int64(abi.TooLarge)
@@ -82,7 +84,7 @@ func random(f *frame) int64 {
 	return 0
 }
 
-func feature(f *frame) int64 {
+func feature(_ context.Context, f *frame) int64 {
 	for _, has := range f.of.features {
 		if has == abi.Feature(f.i32(0)) {
 			return 1

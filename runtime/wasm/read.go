@@ -5,6 +5,7 @@ package wasm
 // fitted into the guest's buffer; nothing is written if it did not.
 
 import (
+	"context"
 	"encoding/binary"
 	"iter"
 
@@ -20,12 +21,12 @@ func (c *call) denied(o abi.Object, f abi.Field, errno abi.Errno) abi.Errno {
 	return errno
 }
 
-func get(f *frame) int64 {
+func get(_ context.Context, f *frame) int64 {
 	v, errno := f.event.Text(f.object(0), f.field(1))
 	return answer(f, 2, v, f.denied(f.object(0), f.field(1), errno))
 }
 
-func getInt64(f *frame) int64 {
+func getInt64(_ context.Context, f *frame) int64 {
 	out := f.region(uint32(f.stack[2]), 8)
 	v, errno := f.event.Int64(f.object(0), f.field(1))
 	errno = f.denied(f.object(0), f.field(1), errno)
@@ -35,7 +36,7 @@ func getInt64(f *frame) int64 {
 	return int64(errno)
 }
 
-func mapGet(f *frame) int64 {
+func mapGet(_ context.Context, f *frame) int64 {
 	key, errno := f.lent(2)
 	if errno != abi.OK {
 		return int64(errno)
@@ -49,7 +50,7 @@ func mapGet(f *frame) int64 {
 
 // mapDump writes a whole map as abi.AppendEntries does. The order is that of the
 // request where it has one (env, which may repeat a name), else by key.
-func mapDump(f *frame) int64 {
+func mapDump(_ context.Context, f *frame) int64 {
 	errno := f.denied(f.object(0), f.field(1), abi.OK)
 	var entries iter.Seq2[string, string]
 	if errno == abi.OK {
@@ -63,7 +64,7 @@ func mapDump(f *frame) int64 {
 }
 
 // listDump writes a whole list or set as abi.AppendList does.
-func listDump(f *frame) int64 {
+func listDump(_ context.Context, f *frame) int64 {
 	errno := f.denied(f.object(0), f.field(1), abi.OK)
 	var list []string
 	if errno == abi.OK {
@@ -79,23 +80,23 @@ func listDump(f *frame) int64 {
 // elements makes the guest pay for the entries or elements that a host function went through.
 func (c *call) elements(n int) { c.work += n * elementFuel }
 
-func criRaw(f *frame) int64 {
+func criRaw(_ context.Context, f *frame) int64 {
 	f.work += fileFuel // of a large request there may be little that the plugin may see
 	raw, errno := f.event.Raw(f.of.has)
 	return answer(f, 0, raw, errno)
 }
 
-func cgroupGet(f *frame) int64 {
+func cgroupGet(ctx context.Context, f *frame) int64 {
 	file, errno := f.text(1)
 	if errno != abi.OK {
 		return int64(errno)
 	}
 	f.work += fileFuel
-	v, errno := f.event.ReadFile(f.output.ctx, f.object(0), file)
+	v, errno := f.event.ReadFile(ctx, f.object(0), file)
 	return answer(f, 3, v, errno)
 }
 
-func podFind(f *frame) int64 {
+func podFind(_ context.Context, f *frame) int64 {
 	name, errno := f.text(1)
 	if errno != abi.OK {
 		return int64(errno)
@@ -108,7 +109,7 @@ func podFind(f *frame) int64 {
 }
 
 // podList writes the handles of a namespace's pods as containerList does.
-func podList(f *frame) int64 {
+func podList(_ context.Context, f *frame) int64 {
 	namespace, errno := f.text(0)
 	if errno != abi.OK {
 		return int64(errno)
@@ -119,7 +120,7 @@ func podList(f *frame) int64 {
 
 // containerList writes the handles of a pod's containers, 32 bits each, little
 // endian. The length that it returns is in bytes.
-func containerList(f *frame) int64 {
+func containerList(_ context.Context, f *frame) int64 {
 	containers, errno := f.event.Containers(f.object(0))
 	return f.handles(1, containers, errno)
 }
@@ -133,8 +134,8 @@ func (f *frame) handles(i int, list []abi.Object, errno abi.Errno) int64 {
 	return answer(f, i, f.scratch, errno)
 }
 
-func config(f *frame) int64 { return answer(f, 0, f.config, abi.OK) }
+func config(_ context.Context, f *frame) int64 { return answer(f, 0, f.config, abi.OK) }
 
 // now returns the event's time in nanoseconds since the Unix epoch, or 0 if
 // there is no event yet. It stands still during a call.
-func now(f *frame) int64 { return f.time.UnixNano() }
+func now(_ context.Context, f *frame) int64 { return f.time.UnixNano() }

@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -13,7 +14,7 @@ import (
 // refused notes that a host function answered an error: the guest gets a number, and the
 // reason is for the error that the guest may end with. That something is not there is an
 // answer as good as others.
-func (f *frame) refused(errno abi.Errno) {
+func (f *frame) refused(ctx context.Context, errno abi.Errno) {
 	why := f.adj.Refusal()
 	if why == nil && errno == abi.NotFound {
 		return
@@ -36,7 +37,7 @@ func (f *frame) refused(errno abi.Errno) {
 	if why.Reason != "" {
 		text += ": " + f.adj.Said(why.Reason, maxReason)
 	}
-	f.output.log.LogAttrs(f.output.ctx, slog.LevelDebug, "host function refused", f.output.about(),
+	f.output.log.LogAttrs(ctx, slog.LevelDebug, "host function refused", f.output.about(),
 		slog.String("function", f.name), slog.String("target", target), slog.String("err", text))
 }
 

@@ -19,13 +19,14 @@ type turns struct {
 
 func newTurns(size int) turns { return turns{semaphore.NewWeighted(int64(size)), size} }
 
-// take waits for a turn, as long as ctx lets it.
-func (t turns) take(ctx context.Context) error {
+// take waits for a turn, as long as ctx and the budget let it.
+func (t turns) take(ctx context.Context, budget *plugin.Budget) error {
 	if t.TryAcquire(1) {
 		return nil
 	}
-	calls := plugin.CallTimeOf(ctx)
-	defer calls.Waited(calls.Wait())
+	defer budget.Waited(budget.Wait())
+	ctx, end := budget.WaitContext(ctx)
+	defer end()
 	if t.Acquire(ctx, 1) != nil {
 		return fmt.Errorf("%w: waiting for one of the %d guests that may run at a time: %w", plugin.ErrBusy, t.size, context.Cause(ctx))
 	}
@@ -48,18 +49,18 @@ type turn struct {
 
 // takeTurn waits until few enough guests run: of this plugin, of slow plugins if this is one,
 // then of all.
-func (p *guests) takeTurn(ctx context.Context) (t turn, err error) {
-	if err = p.share.take(ctx); err != nil {
+func (p *guests) takeTurn(ctx context.Context, budget *plugin.Budget) (t turn, err error) {
+	if err = p.share.take(ctx, budget); err != nil {
 		return t, err
 	}
 	t = turn{p, p.slow()} // it may have waited for the call that shows it
 	if t.slow {
-		if err = p.slows.take(ctx); err != nil {
+		if err = p.slows.take(ctx, budget); err != nil {
 			p.share.end()
 			return t, err
 		}
 	}
-	if err = p.turns.take(ctx); err != nil {
+	if err = p.turns.take(ctx, budget); err != nil {
 		t.leave()
 	}
 	return t, err

@@ -11,18 +11,16 @@ import (
 )
 
 // within calls f as a chain calls a plugin, within the time that all plugins of a call have.
-func within(t testing.TB, limit time.Duration, f func(context.Context, plugin.Event, *plugin.Adjustment) error) {
+func within(t testing.TB, limit time.Duration, f func(context.Context, *plugin.Budget, plugin.Event, *plugin.Adjustment) error) {
 	t.Helper()
 	called := false
-	p := function{call: func(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+	p := function{call: func(ctx context.Context, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
 		called = true
-		return f(ctx, ev, adj)
+		return f(ctx, budget, ev, adj)
 	}}
 	chain := plugin.NewChain(slog.New(slog.DiscardHandler), v2{}, nil,
 		plugin.Member{ID: "10-p", Plugin: p, Metered: true, Policy: plugin.Fail, Hooks: abi.HookSetOf(abi.PreCreateContainer), Capabilities: abi.AllCapabilities})
-	ctx, end := plugin.WithCallTime(t.Context(), limit)
-	defer end()
-	if _, err := chain.Dispatch(ctx, newEvent()); err != nil || !called {
+	if _, err := chain.Dispatch(t.Context(), plugin.NewBudget(limit), newEvent()); err != nil || !called {
 		t.Errorf("called %v: %v", called, err)
 	}
 }
@@ -30,11 +28,11 @@ func within(t testing.TB, limit time.Duration, f func(context.Context, plugin.Ev
 // function is a plugin that is one Go function.
 type function struct {
 	plugin.Plugin
-	call func(context.Context, plugin.Event, *plugin.Adjustment) error
+	call func(context.Context, *plugin.Budget, plugin.Event, *plugin.Adjustment) error
 }
 
-func (f function) Call(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
-	return f.call(ctx, ev, adj)
+func (f function) Call(ctx context.Context, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
+	return f.call(ctx, budget, ev, adj)
 }
 
 // TestWaitingCountsOnce lets a call wait for a turn in which it can make an instance: that is
@@ -57,9 +55,9 @@ func TestWaitingCountsOnce(t *testing.T) {
 	<-ev.reading
 	time.AfterFunc(300*time.Millisecond, cancel)
 
-	within(t, time.Second, func(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
-		err := other.Call(ctx, ev, adj)
-		if runs := time.Since(plugin.CallTimeOf(ctx).Runs()); runs < 0 {
+	within(t, time.Second, func(ctx context.Context, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
+		err := other.Call(ctx, budget, ev, adj)
+		if runs := time.Since(budget.Running()); runs < 0 {
 			t.Errorf("the plugin has run for %v", runs)
 		}
 		return err

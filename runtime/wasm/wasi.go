@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"context"
 	"encoding/binary"
 	"strings"
 
@@ -41,7 +42,7 @@ var wasiParams = map[string]string{
 
 // wasi returns the functions of wasiModule.
 func wasi() map[string]hostFunction {
-	served := map[string]func(*frame) int64{
+	served := map[string]func(context.Context, *frame) int64{
 		"args_sizes_get": nothing, "environ_sizes_get": nothing,
 		"args_get": succeed, "environ_get": succeed, "sched_yield": succeed,
 		"clock_res_get": clockResolution, "clock_time_get": clockTime,
@@ -64,18 +65,18 @@ func wasi() map[string]hostFunction {
 }
 
 // refuse answers that there is no such file, or no such function.
-func refuse(name string) func(*frame) int64 {
+func refuse(name string) func(context.Context, *frame) int64 {
 	if strings.HasPrefix(name, "fd_") {
-		return func(*frame) int64 { return wasiEBADF }
+		return func(context.Context, *frame) int64 { return wasiEBADF }
 	}
-	return func(*frame) int64 { return wasiENOSYS }
+	return func(context.Context, *frame) int64 { return wasiENOSYS }
 }
 
-func succeed(*frame) int64 { return wasiOK }
+func succeed(context.Context, *frame) int64 { return wasiOK }
 
 // nothing answers that there are no arguments, or no environment: their number
 // and their size.
-func nothing(f *frame) int64 {
+func nothing(_ context.Context, f *frame) int64 {
 	f.putUint32(0, 0)
 	f.putUint32(1, 0)
 	return wasiOK
@@ -95,7 +96,7 @@ func (f *frame) putUint64(i int, v uint64) {
 const maxVectors = 16
 
 // fdWrite takes what is written to stdout and stderr to the log.
-func fdWrite(f *frame) int64 {
+func fdWrite(ctx context.Context, f *frame) int64 {
 	fd, vectors, n := f.i32(0), uint32(f.stack[1]), uint32(f.stack[2])
 	if fd != 1 && fd != 2 {
 		return wasiEBADF
@@ -104,7 +105,7 @@ func fdWrite(f *frame) int64 {
 	for i := range min(n, maxVectors) {
 		vector := f.region(vectors+8*i, 8)
 		b := f.region(binary.LittleEndian.Uint32(vector), binary.LittleEndian.Uint32(vector[4:]))
-		f.output.write(int(fd-1), b)
+		f.output.write(ctx, int(fd-1), b)
 		total += uint32(len(b))
 		f.moved += len(b)
 	}
@@ -113,7 +114,7 @@ func fdWrite(f *frame) int64 {
 }
 
 // fdStat says that stdin, stdout and stderr are character devices.
-func fdStat(f *frame) int64 {
+func fdStat(_ context.Context, f *frame) int64 {
 	const characterDevice, writable = 2, 1 << 6
 	fd := f.i32(0)
 	if fd < 0 || fd > 2 {
@@ -131,7 +132,7 @@ func fdStat(f *frame) int64 {
 // maxRandom is how many random bytes are given at a time.
 const maxRandom = 64 << 10
 
-func randomGet(f *frame) int64 {
+func randomGet(_ context.Context, f *frame) int64 {
 	b := f.bytes(0)
 	if len(b) > maxRandom {
 		return wasiEINVAL
@@ -141,4 +142,6 @@ func randomGet(f *frame) int64 {
 	return wasiOK
 }
 
-func procExit(f *frame) int64 { panic(trapf("exited with code %d", uint32(f.stack[0]))) }
+func procExit(_ context.Context, f *frame) int64 {
+	panic(trapf("exited with code %d", uint32(f.stack[0])))
+}

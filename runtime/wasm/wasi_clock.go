@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"context"
 	"encoding/binary"
 	"math"
 )
@@ -36,7 +37,7 @@ func (c *clock) sleep(event int64, timeout uint64, absolute bool) {
 	}
 }
 
-func clockTime(f *frame) int64 {
+func clockTime(_ context.Context, f *frame) int64 {
 	switch f.i32(0) {
 	case realtime:
 		f.putUint64(2, uint64(f.time.UnixNano()))
@@ -48,7 +49,7 @@ func clockTime(f *frame) int64 {
 	return wasiOK
 }
 
-func clockResolution(f *frame) int64 {
+func clockResolution(_ context.Context, f *frame) int64 {
 	f.putUint64(1, tick)
 	return wasiOK
 }
@@ -59,7 +60,7 @@ const maxSubscriptions = 16
 // poll waits for nothing: a guest that sleeps finds that the time has passed, and
 // one that waits for a file that it is none. Go sleeps before it prints a panic.
 // It answers the subscription that would end first.
-func poll(f *frame) int64 {
+func poll(_ context.Context, f *frame) int64 {
 	in, out, n := uint32(f.stack[0]), uint32(f.stack[1]), uint32(f.stack[2])
 	if n == 0 || n > maxSubscriptions {
 		return wasiEINVAL

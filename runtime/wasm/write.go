@@ -5,17 +5,18 @@ package wasm
 // and it may go on.
 
 import (
+	"context"
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-func setInt64(f *frame) int64 {
+func setInt64(_ context.Context, f *frame) int64 {
 	return done(f.adj.SetInt64(f.object(0), f.field(1), int64(f.stack[2])))
 }
 
-func setBytes(f *frame) int64 {
+func setBytes(_ context.Context, f *frame) int64 {
 	v, errno := f.text(2)
 	if errno != abi.OK {
 		return int64(errno)
@@ -23,7 +24,7 @@ func setBytes(f *frame) int64 {
 	return done(f.adj.SetText(f.object(0), f.field(1), v))
 }
 
-func mapSet(f *frame) int64 {
+func mapSet(_ context.Context, f *frame) int64 {
 	key, value, errno := f.pair(2)
 	if errno != abi.OK {
 		return int64(errno)
@@ -31,7 +32,7 @@ func mapSet(f *frame) int64 {
 	return done(f.adj.SetEntry(f.object(0), f.field(1), key, value))
 }
 
-func mapDelete(f *frame) int64 {
+func mapDelete(_ context.Context, f *frame) int64 {
 	key, errno := f.text(2)
 	if errno != abi.OK {
 		return int64(errno)
@@ -40,7 +41,7 @@ func mapDelete(f *frame) int64 {
 }
 
 // listSet takes a list as listDump writes it.
-func listSet(f *frame) int64 {
+func listSet(_ context.Context, f *frame) int64 {
 	encoded, errno := f.text(2)
 	if errno != abi.OK {
 		return int64(errno)
@@ -53,7 +54,7 @@ func listSet(f *frame) int64 {
 	return done(f.adj.SetList(f.object(0), f.field(1), list))
 }
 
-func listAdd(f *frame) int64 {
+func listAdd(_ context.Context, f *frame) int64 {
 	element, errno := f.text(2)
 	if errno != abi.OK {
 		return int64(errno)
@@ -61,7 +62,7 @@ func listAdd(f *frame) int64 {
 	return done(f.adj.AddElement(f.object(0), f.field(1), element))
 }
 
-func listDelete(f *frame) int64 {
+func listDelete(_ context.Context, f *frame) int64 {
 	key, errno := f.text(2)
 	if errno != abi.OK {
 		return int64(errno)
@@ -69,7 +70,7 @@ func listDelete(f *frame) int64 {
 	return done(f.adj.DeleteElement(f.object(0), f.field(1), key))
 }
 
-func cgroupSet(f *frame) int64 {
+func cgroupSet(_ context.Context, f *frame) int64 {
 	file, value, errno := f.pair(1)
 	if errno != abi.OK {
 		return int64(errno)
@@ -96,18 +97,18 @@ func done(err error) int64 { return int64(plugin.ErrnoOf(err)) }
 // maxReason is how much is kept of a reason that a guest gives.
 const maxReason = 1 << 10
 
-func reject(f *frame) int64 {
+func reject(_ context.Context, f *frame) int64 {
 	reason := f.bytes(1)
 	return done(f.adj.Reject(uint32(f.i32(0)), string(reason[:min(len(reason), maxReason+1)])))
 }
 
 // fail keeps the reason of the negative number that the guest is about to return.
-func fail(f *frame) int64 {
+func fail(_ context.Context, f *frame) int64 {
 	f.reason = said(f.adj, f.bytes(0), maxReason)
 	return 0
 }
 
 // abort ends the guest, with a reason that is worth more than "unreachable".
-func abort(f *frame) int64 {
+func abort(_ context.Context, f *frame) int64 {
 	panic(trapf("aborted: %s", said(f.adj, f.bytes(0), maxReason)))
 }

@@ -67,7 +67,7 @@ func load(b *testing.B, file string) plugin.Plugin {
 func benchmark(b *testing.B, p plugin.Plugin, ev plugin.Event) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := p.Call(b.Context(), ev, plugin.NewAdjustment(ev.Hook(), nil)); err != nil {
+		if err := p.Call(b.Context(), nil, ev, plugin.NewAdjustment(ev.Hook(), nil)); err != nil {
 			b.Fatal(err)
 		}
 	}

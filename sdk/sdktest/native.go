@@ -87,7 +87,7 @@ func (g *guest) Manifest() abi.Manifest { return g.manifest }
 
 func (g *guest) Close(context.Context) error { return nil }
 
-func (g *guest) Call(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+func (g *guest) Call(_ context.Context, _ *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
 	h := g.host(ev, adj)
 	err := h.verdict(h.run(func() int32 { return native.Guest.Hook(ev.Hook()) }))
 	if err != nil {

@@ -1,0 +1,136 @@
+package plugin
+
+import (
+	"context"
+	"time"
+)
+
+// maxWait is how long the plugins of one call may wait in all: for an instance, and for
+// one of the guests that may run at a time.
+const maxWait = 5 * time.Second
+
+// Budget is the time that all plugins of one call may take together. The plugins' waits
+// are not part of it: on a node that starts all its pods at once nothing would be left
+// for plugins that have done nothing yet. Whoever dispatches an event makes the Budget
+// and passes it on; it serves one goroutine. A nil Budget has no end.
+type Budget struct {
+	limit  time.Duration
+	begun  time.Time
+	last   time.Time     // the end of everything, waits included
+	waited time.Duration // by all plugins so far
+	called time.Time     // when the current plugin was called, plus its waits; zero before the first
+}
+
+// NewBudget returns a budget that begins now.
+func NewBudget(limit time.Duration) *Budget {
+	now := time.Now()
+	return &Budget{limit: limit, begun: now, last: now.Add(limit + maxWait)}
+}
+
+// Wait is a wait of the current plugin, from its beginning.
+type Wait struct {
+	since  time.Time
+	before time.Duration // Budget.waited at that time
+}
+
+// Wait begins a wait, which Waited ends.
+func (b *Budget) Wait() Wait {
+	w := Wait{since: time.Now()}
+	if b != nil {
+		w.before = b.waited
+	}
+	return w
+}
+
+// Waited says that the current plugin did nothing but wait since w began. The outermost
+// wait counts: waits within it do not count again.
+func (b *Budget) Waited(w Wait) {
+	if b == nil {
+		return
+	}
+	more := w.before + time.Since(w.since) - b.waited
+	b.waited += more
+	b.called = b.called.Add(more)
+}
+
+// WaitContext returns the context of a wait: it ends when the plugins have waited too long.
+func (b *Budget) WaitContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	if b == nil {
+		return ctx, func() {}
+	}
+	return context.WithDeadlineCause(ctx, b.last, b.exhausted(b.last))
+}
+
+// Running returns when the current plugin was called. Its waits are added: the plugin
+// has run since then. It is now if no plugin was called.
+func (b *Budget) Running() time.Time {
+	if b == nil || b.called.IsZero() {
+		return time.Now()
+	}
+	return b.called
+}
+
+// End returns when the budget is used up if no plugin waits any more; zero if it has no end.
+func (b *Budget) End() time.Time {
+	if b == nil {
+		return time.Time{}
+	}
+	end := b.begun.Add(b.limit + b.waited)
+	if b.last.Before(end) {
+		end = b.last
+	}
+	return end
+}
+
+// Err returns a *TimeError if the budget is used up.
+func (b *Budget) Err() error { return b.errAt(time.Now()) }
+
+func (b *Budget) errAt(now time.Time) error {
+	if end := b.End(); !end.IsZero() && !now.Before(end) {
+		return b.exhausted(end)
+	}
+	return nil
+}
+
+// exhausted is the error of a budget that is used up at one of its ends.
+func (b *Budget) exhausted(end time.Time) *TimeError {
+	if end.Equal(b.last) {
+		return &TimeError{"the time of all plugins of a call and of waiting", b.limit + maxWait}
+	}
+	return &TimeError{"the time of all plugins of a call", b.limit}
+}
+
+// call returns when the next plugin is called: the first when the budget begins, others now.
+func (b *Budget) call() time.Time {
+	if b == nil {
+		return time.Now()
+	}
+	if b.called.IsZero() {
+		b.called = b.begun
+	} else {
+		b.called = time.Now()
+	}
+	return b.called
+}
+
+// took is how long the current plugin, which was called at start, has run at a time that
+// is now.
+func (b *Budget) took(start, now time.Time) time.Duration {
+	if b == nil {
+		return now.Sub(start)
+	}
+	return now.Sub(b.called)
+}
+
+// beside returns a budget as large as b was at first, which begins now. It ends with b.
+func (b *Budget) beside() *Budget {
+	if b == nil {
+		return nil
+	}
+	own := NewBudget(b.limit)
+	if b.last.Before(own.last) {
+		own.last = b.last
+	}
+	own.called = own.begun
+	return own
+}
