@@ -71,5 +71,8 @@ func (k hookServers) capabilities(registry.Description, abi.Manifest) abi.Capabi
 // of it have.
 func (k hookServers) notes(registry.Description, abi.Manifest) []note { return nil }
 
+// name implements kind.
+func (k hookServers) name() string { return "hook server" }
+
 // title implements kind.
 func (k hookServers) title(manifest abi.Manifest) string { return manifest.Description }

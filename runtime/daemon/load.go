@@ -29,7 +29,8 @@ func (s *slots) load(ctx context.Context, p *slot, v *version) {
 		s.log.Info("plugin loading", "plugin", p.id)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	v.cancel, v.state = cancel, loading
+	v.cancel = cancel
+	v.become(loading)
 	s.busy[v.lane]++
 	d, l, kept, start := v.description, v.lane, p.kept, time.Now()
 	s.jobs.Go(func() {
@@ -53,11 +54,13 @@ func (s *slots) loaded(p *slot, v *version, have *loaded, err error, took time.D
 		have.release()
 	case v.state == closed:
 	case errors.Is(err, wasm.ErrNotCompiled):
-		v.lane, v.state = heavy, wanted
+		v.lane = heavy
+		v.become(wanted)
 	case err != nil:
 		s.fail(p, v, err)
 	default:
-		v.loaded, v.state = have, ready
+		v.loaded = have
+		v.become(ready)
 	}
 }
 
@@ -70,7 +73,9 @@ func (s *slots) promote(ctx context.Context, p *slot, v *version) {
 		return
 	}
 	before := p.active
-	p.active, p.next, v.state, s.changed = v, nil, active, true
+	p.active, p.next, s.changed = v, nil, true
+	v.become(active)
+	v.reason = nil
 	v.untick = s.daemon.tick(ctx, v.loaded)
 	manifest := v.loaded.Manifest()
 	s.log.Info("plugin loaded", "plugin", p.id, "name", manifest.Name, "version", manifest.Version,
@@ -84,7 +89,8 @@ func (s *slots) promote(ctx context.Context, p *slot, v *version) {
 // before it serves meanwhile.
 func (s *slots) introduce(ctx context.Context, p *slot, v *version, m member) {
 	ctx, cancel := context.WithCancel(ctx)
-	v.cancel, v.state = cancel, loading
+	v.cancel = cancel
+	v.become(loading)
 	m.loaded.acquire()
 	start := time.Now()
 	s.jobs.Go(func() {
@@ -98,7 +104,8 @@ func (s *slots) introduce(ctx context.Context, p *slot, v *version, m member) {
 			case err != nil:
 				s.fail(p, v, temporaryError{fmt.Errorf("loading plugin %s: %s: %w", p.id, abi.Synchronize, err)})
 			default:
-				v.told, v.state = true, ready
+				v.told = true
+				v.become(ready)
 			}
 		})
 	})
@@ -108,7 +115,8 @@ func (s *slots) introduce(ctx context.Context, p *slot, v *version, m member) {
 // again only if that may end otherwise.
 func (s *slots) fail(p *slot, v *version, err error) {
 	known := v.reason != nil && v.reason.Error() == err.Error()
-	v.state, v.reason = failed, err
+	v.reason = err
+	v.become(failed)
 	if told := new(wasm.LoadError); errors.As(err, &told) && len(p.static.Hooks) == 0 {
 		p.static, s.changed = told.Manifest, true
 	}
@@ -127,9 +135,9 @@ func (v *version) again() {
 	switch {
 	case v.state != failed:
 	case v.loaded != nil:
-		v.state = ready
+		v.become(ready)
 	default:
-		v.state = wanted
+		v.become(wanted)
 	}
 }
 
@@ -155,7 +163,7 @@ func (s *slots) drop(v *version) {
 	if v.cancel != nil {
 		v.cancel()
 	}
-	v.state = closed
+	v.become(closed)
 	if v.loaded != nil {
 		v.loaded.release()
 	}
@@ -168,6 +176,6 @@ func (s *slots) retire(v *version) {
 		return
 	}
 	v.untick()
-	v.state = draining
+	v.become(draining)
 	v.loaded.release()
 }

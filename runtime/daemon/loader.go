@@ -36,6 +36,8 @@ type kind interface {
 	capabilities(d registry.Description, manifest abi.Manifest) abi.CapabilitySet
 	// notes are for the operator.
 	notes(d registry.Description, manifest abi.Manifest) []note
+	// name is the kind's.
+	name() string
 	// title says in a few words what the plugin is.
 	title(manifest abi.Manifest) string
 }

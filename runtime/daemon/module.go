@@ -73,6 +73,9 @@ func (k modules) capabilities(d registry.Description, manifest abi.Manifest) abi
 	return declared & granted(d)
 }
 
+// name implements kind.
+func (k modules) name() string { return "wasm" }
+
 // title implements kind.
 func (k modules) title(manifest abi.Manifest) string { return manifest.Name + " " + manifest.Version }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
@@ -81,7 +83,6 @@ func (s *sequence) open(engine wasm.Options) *daemon {
 // change does something to the files of one plugin.
 func (s *sequence) change() {
 	id := sequenceID[s.rand.IntN(len(sequenceID))]
-	path := filepath.Join(s.dir, id)
 	pick := func(of []string) string { return of[s.rand.IntN(len(of))] }
 	guests, files := goodGuests, goodFiles
 	if s.rand.IntN(3) == 0 {
@@ -89,22 +90,18 @@ func (s *sequence) change() {
 	}
 	switch s.rand.IntN(5) {
 	case 0:
-		os.Remove(path + ".wasm")
+		s.file(id+".wasm", "")
 		s.note("%s.wasm removed", id)
 	case 1:
-		os.Remove(path + ".json")
+		s.file(id+".json", "")
 		s.note("%s.json removed", id)
 	case 2:
 		file := pick(files)
-		s.write(path+".json", []byte(file))
+		s.file(id+".json", file)
 		s.note("%s.json %s", id, file)
 	default:
 		guest := pick(guests)
-		module, err := os.ReadFile("../../testdata/wat/" + guest + ".wasm")
-		if err != nil {
-			s.Fatal(err)
-		}
-		s.write(path+".wasm", module)
+		s.file(id+".wasm", guest)
 		s.note("%s.wasm %s", id, guest)
 	}
 }
@@ -113,8 +110,20 @@ func (s *sequence) note(format string, args ...any) {
 	s.history = append(s.history, fmt.Sprintf(format, args...))
 }
 
-func (s *sequence) write(path string, content []byte) {
-	if err := errors.Join(os.WriteFile(path+".draft", content, 0o644), os.Rename(path+".draft", path)); err != nil {
+// file puts a file into the directory, whole at once: a module by its guest, or JSON as it
+// is. Without content it removes the file.
+func (s *sequence) file(name, content string) {
+	s.Helper()
+	path := filepath.Join(s.dir, name)
+	if content == "" {
+		os.Remove(path)
+		return
+	}
+	b, err := []byte(content), error(nil)
+	if filepath.Ext(name) == ".wasm" {
+		b, err = os.ReadFile("../../testdata/wat/" + content + ".wasm")
+	}
+	if err := errors.Join(err, os.WriteFile(path+".draft", b, 0o644), os.Rename(path+".draft", path)); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -163,6 +172,9 @@ func (s *sequence) compareMembers(fresh *daemon) {
 		}
 		return all
 	}
+	changed := func(d *daemon) []PluginSnapshot {
+		return slices.DeleteFunc(d.slots.look().Plugins, func(p PluginSnapshot) bool { return kept[p.ID] })
+	}
 	asked := func(d *daemon) []string {
 		g := d.current.acquire()
 		if g == nil {
@@ -170,6 +182,9 @@ func (s *sequence) compareMembers(fresh *daemon) {
 		}
 		defer g.release()
 		return describe(g.members)
+	}
+	if diff := cmp.Diff(changed(fresh), changed(s.daemon), timeless); diff != "" {
+		s.Errorf("the snapshot differs from that of a fresh daemon (-fresh +have):\n%s", diff)
 	}
 	if got, want := asked(s.daemon), asked(fresh); !slices.Equal(got, want) {
 		s.Errorf("calls ask\n%s\nand of a fresh daemon\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

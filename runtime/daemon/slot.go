@@ -31,6 +31,7 @@ type version struct {
 	description registry.Description
 	source      string // what it is made from; equal sources make equal versions
 	state       state
+	since       time.Time // of state
 	lane        lane
 	reason      error         // of its last failure; nil if it never failed
 	retry       time.Duration // before the next try of one that has failed
@@ -49,7 +50,9 @@ type slot struct {
 	active      *version             // nil: there is none
 	next        *version             // nil: the active one is as the files say
 	kept        kept
-	said        string // the notes that the log has
+	said        string      // the notes that the log has
+	met         PluginState // by calls, in the current generation
+	since       time.Time   // of met
 
 	absence *absence
 	absent  *loaded      // absence, as what a chain has
@@ -58,7 +61,12 @@ type slot struct {
 
 func newSlot(id string) *slot {
 	a := &absence{id: id}
-	return &slot{id: id, kept: newKept(), absence: a, absent: &loaded{Plugin: a, counted: newCounted(func() {})}}
+	return &slot{id: id, since: time.Now(), kept: newKept(), absence: a, absent: &loaded{Plugin: a, counted: newCounted(func() {})}}
+}
+
+// become puts the version into another state.
+func (v *version) become(s state) {
+	v.state, v.since = s, time.Now()
 }
 
 // isLoaded reports whether there is a plugin that is, or is to be, told of pods.

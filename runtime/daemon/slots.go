@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
@@ -32,8 +33,9 @@ type slots struct {
 	store following
 	fills int // how often one was begun
 
-	published []member // those of the current generation
-	changed   bool     // something happened since that members may come of
+	published  []member // those of the current generation
+	generation uint64   // counts the published sets that differ from the one before
+	changed    bool     // something happened since that members may come of
 }
 
 // lane is where a load waits for its turn. Each has as many at a time as modules are
@@ -139,7 +141,7 @@ func (s *slots) describe(p *slot, d registry.Description) {
 	default:
 		s.drop(p.next)
 		p.absence.reason.Store(nil)
-		p.next = &version{description: d, source: from}
+		p.next = &version{description: d, source: from, since: time.Now()}
 		if d.Problem != nil {
 			s.fail(p, p.next, d.Problem)
 		}
@@ -175,6 +177,9 @@ func (s *slots) members() (all []member) {
 		if m, ok := s.loader.place(p); ok {
 			all = append(all, m)
 		}
+		if met := p.state(); met != p.met {
+			p.met, p.since = met, time.Now()
+		}
 	}
 	return all
 }
@@ -185,12 +190,16 @@ func (s *slots) publish(ctx context.Context) {
 	if s.changed {
 		members, s.changed = s.members(), false
 	}
+	another := !slices.EqualFunc(members, s.published, member.equal)
+	if another {
+		s.generation++
+	}
 	switch followed := len(members) > 0 || slices.ContainsFunc(s.order, (*slot).isLoaded); {
 	case !followed && s.store != unfollowed:
 		s.unfollow()
 	case followed && s.store == unfollowed:
 		s.follow(ctx, members)
-	case !slices.EqualFunc(members, s.published, member.equal):
+	case another:
 		s.swap(members)
 	}
 }

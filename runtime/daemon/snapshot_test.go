@@ -1,0 +1,170 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// followed is a daemon that is told of each change of a plugin directory.
+func followed(t *testing.T) *sequence {
+	t.Helper()
+	s := &sequence{T: t, dir: t.TempDir()}
+	s.daemon = s.open(wasm.Options{Log: slog.New(slog.DiscardHandler), Interpret: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	go s.daemon.slots.run(ctx)
+	t.Cleanup(func() {
+		cancel()
+		<-s.daemon.slots.ended
+		s.daemon.close()
+	})
+	return s
+}
+
+// put writes files, of which a module is named by its guest, and returns the state once
+// nothing is under way. A file without content is removed.
+func (s *sequence) put(files map[string]string) Snapshot {
+	s.Helper()
+	for name, content := range files {
+		s.file(name, content)
+	}
+	list, _ := registry.Read(registry.Dirs{Plugins: s.dir})
+	s.daemon.slots.post(func(context.Context) { s.daemon.slots.want(list) })
+	s.daemon.slots.settle()
+	snapshot, ok := s.daemon.slots.snapshot()
+	if !ok {
+		s.Fatal("the slots have ended")
+	}
+	return snapshot
+}
+
+// parts are what must not be touched in a plugin that has not changed.
+type parts struct {
+	version *version // with its ticks
+	loaded  *loaded  // with its instances and its breaker
+	kept    kept
+}
+
+func (s *sequence) parts(id string) (p parts) {
+	done := make(chan struct{})
+	s.daemon.slots.post(func(context.Context) {
+		slot := s.daemon.slots.all[id]
+		p = parts{slot.active, slot.active.loaded, slot.kept}
+		close(done)
+	})
+	<-done
+	return p
+}
+
+// A new generation is published exactly when the set of active or refusing plugins has
+// changed, and touches no plugin that has not: neither its version with its ticks and
+// instances, nor its breaker, nor its key-value state.
+func TestGenerationsFollowTheSetOfPlugins(t *testing.T) {
+	s := followed(t)
+	at := s.put(map[string]string{
+		"10-ticker.wasm": "ticker", "20-counter.wasm": "counter", "20-counter.json": `{"grant": ["state.kv"]}`, "30-it.wasm": "noop",
+	}).Generation
+	others := []string{"10-ticker", "20-counter"}
+	before := []parts{s.parts(others[0]), s.parts(others[1])}
+	for _, step := range []struct {
+		what        string
+		files       map[string]string
+		generations uint64
+	}{
+		{"the same content again", map[string]string{"30-it.wasm": "noop"}, 0},
+		{"another module", map[string]string{"30-it.wasm": "quota"}, 1},
+		{"a broken module", map[string]string{"30-it.wasm": "wrong-signature"}, 0},
+		{"another broken module", map[string]string{"30-it.wasm": "missing-hook"}, 0},
+		{"the module before them", map[string]string{"30-it.wasm": "quota"}, 0},
+		{"another policy", map[string]string{"30-it.json": `{"failure-policy": "Fail"}`}, 1},
+		{"another configuration", map[string]string{"30-it.json": `{"failure-policy": "Fail", "config": 1}`}, 1},
+		{"a broken file", map[string]string{"30-it.json": `{`}, 0},
+		{"a removal", map[string]string{"30-it.json": "", "30-it.wasm": ""}, 1},
+		{"a new plugin", map[string]string{"40-new.wasm": "noop"}, 1},
+		{"a new plugin that cannot be had", map[string]string{"50-bad.wasm": "missing-hook"}, 0},
+		{"a new plugin that must not be ignored: it refuses, then is active", map[string]string{"60-fail.json": `{"failure-policy": "Fail"}`, "60-fail.wasm": "quota"}, 2},
+		{"a new plugin that must not be ignored and cannot be had: it refuses", map[string]string{"70-bad.json": `{"failure-policy": "Fail"}`, "70-bad.wasm": "wrong-signature"}, 1},
+		{"its removal", map[string]string{"70-bad.json": "", "70-bad.wasm": ""}, 1},
+		{"two new plugins at once", map[string]string{"80-a.wasm": "ticker", "81-b.json": `{"enabled": false}`, "81-b.wasm": "noop"}, 1},
+	} {
+		got := s.put(step.files).Generation
+		if got-at != step.generations {
+			t.Errorf("%s: %d generations, want %d", step.what, got-at, step.generations)
+		}
+		at = got
+		for i, id := range others {
+			if s.parts(id) != before[i] {
+				t.Errorf("%s: %s was touched", step.what, id)
+			}
+		}
+	}
+}
+
+// timeless leaves times out of a comparison.
+var timeless = cmp.Options{cmpopts.IgnoreFields(PluginSnapshot{}, "Since"), cmpopts.IgnoreFields(VersionSnapshot{}, "Since")}
+
+// A snapshot says of each plugin what calls meet, and of each version how far it has come.
+func TestSnapshot(t *testing.T) {
+	s := followed(t)
+	start := time.Now()
+	got := s.put(map[string]string{
+		"10-good.wasm": "quota", "10-good.json": `{"dry-run": true}`,
+		"20-bad.wasm":  "wrong-signature",
+		"30-fail.wasm": "missing-hook", "30-fail.json": `{"failure-policy": "Fail", "runtime-hooks": ["PreExec"]}`,
+		"40-off.wasm": "noop", "40-off.json": `{"enabled": false}`,
+		"50-server.json": `{"remote-endpoint": "/run/none.sock", "runtime-hooks": ["PreRunPodSandbox"]}`,
+	})
+	for _, p := range got.Plugins {
+		for _, since := range []time.Time{p.Since, p.version().Since} {
+			if since.Before(start) || since.After(time.Now()) {
+				t.Errorf("%s: since %v", p.ID, since)
+			}
+		}
+	}
+	good := got.Plugins[0].Active.Digest
+	want := []PluginSnapshot{
+		{
+			ID: "10-good", File: s.dir + "/10-good.wasm", Kind: "wasm", State: StateActive, Policy: "Ignore", DryRun: true, Breaker: "closed",
+			Hooks: []string{"PreCreateContainer"}, Active: &VersionSnapshot{Name: "quota", Version: "1.0.0", State: "active"},
+		},
+		{
+			ID: "20-bad", File: s.dir + "/20-bad.wasm", Kind: "wasm", State: StateInactive, Policy: "Ignore",
+			Pending: &VersionSnapshot{State: "failed", Reason: "loading plugin 20-bad: it imports wp1.get as (i32, i32, i32) -> i32, but it is (i32, i32, i32, i32) -> i32"},
+		},
+		{
+			ID: "30-fail", File: s.dir + "/30-fail.wasm", Kind: "wasm", State: StateRefusing, Policy: "Fail", Hooks: []string{"PreExec"},
+			Pending: &VersionSnapshot{State: "failed", Reason: "loading plugin 30-fail: it does not export wp_hook (i32) -> i32"},
+		},
+		{
+			ID: "50-server", File: s.dir + "/50-server.json", Kind: "hook server", State: StateActive, Policy: "Ignore", Breaker: "closed",
+			Hooks: []string{"PreRunPodSandbox"}, Active: &VersionSnapshot{Name: "50-server", State: "active"},
+		},
+	}
+	if diff := cmp.Diff(want, got.Plugins, timeless, cmpopts.IgnoreFields(VersionSnapshot{}, "Digest")); diff != "" {
+		t.Errorf("the snapshot is (-want +got):\n%s", diff)
+	}
+	s.put(map[string]string{"10-good.wasm": "wrong-signature"})
+	got = s.put(map[string]string{"20-bad.wasm": "noop"})
+	if p := got.Plugins[0]; p.State != StateActive || p.Active.Digest != good || p.Pending == nil || p.Pending.State != "failed" || p.Pending.Digest == good {
+		t.Errorf("with a broken replacement: %+v, active %+v, pending %+v", p, p.Active, p.Pending)
+	}
+	if p := got.Plugins[1]; p.State != StateActive || p.Pending != nil || !slices.Contains(p.Hooks, "PreCreateContainer") {
+		t.Errorf("once it is mended: %+v", p)
+	}
+}
+
+// version is the one that the plugin has.
+func (p PluginSnapshot) version() *VersionSnapshot {
+	if p.Active != nil {
+		return p.Active
+	}
+	return p.Pending
+}
