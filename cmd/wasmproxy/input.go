@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-
-	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
 // maxInput is the most that is read of an event or a configuration, in bytes.
@@ -48,22 +46,4 @@ func readAll(name string, open func() (io.ReadCloser, error)) ([]byte, error) {
 		err = fmt.Errorf("%s: has more than %d bytes", name, maxInput)
 	}
 	return b, err
-}
-
-// readModule reads at most a byte more than any module may have, which tells the engine
-// that it is too large. Only a file can be a plugin, as for the proxy.
-func readModule(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: is not a regular file (mode %v)", path, info.Mode())
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, wasm.MaxModule+1))
 }

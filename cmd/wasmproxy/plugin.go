@@ -13,6 +13,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
@@ -44,6 +45,15 @@ type pluginFile struct {
 	path   string
 	module []byte
 	beside registry.Description
+}
+
+// readModule reads a file. Only a regular one can be a plugin, as for the proxy.
+func readModule(path string) ([]byte, error) {
+	module, err := regular.Read(path, wasm.MaxModule, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return module, nil
 }
 
 func readPlugin(path string) (pluginFile, error) {

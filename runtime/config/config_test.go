@@ -128,7 +128,7 @@ func TestConfigFileIsRegularAndSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"/dev/zero": "it is not a regular file", fifo: "it is not a regular file", dir: "it is not a regular file", large: "it has more than 1048576 bytes",
+		"/dev/zero": "is not a regular file", fifo: "is not a regular file", dir: "is not a regular file", large: "has 5368709120 bytes, more than the 1048576 that are allowed",
 	} {
 		if _, err := load(t, "", "--config", path); err == nil || !strings.Contains(err.Error(), "config file "+path+": "+want) {
 			t.Errorf("--config %s: error %v does not say %q", path, err, want)

@@ -17,6 +17,8 @@ import (
 	"github.com/knadh/koanf/providers/posflag"
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
+
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
 // envPrefix comes before a key in the environment: WASMPROXY_LOG_LEVEL.
@@ -83,11 +85,14 @@ func loadDefaults(k *koanf.Koanf, others map[string]any) error {
 	return k.Load(confmap.Provider(defaults, "."), nil)
 }
 
+// maxFile is in bytes: a hundred times what a file with every setting has.
+const maxFile = 1 << 20
+
 func loadFile(k *koanf.Koanf, path string, from origins) error {
 	if path == "" {
 		return nil
 	}
-	text, err := readFile(path)
+	text, err := regular.Read(path, maxFile, nil)
 	if err != nil {
 		return fmt.Errorf("config file %s: %w", path, err)
 	}

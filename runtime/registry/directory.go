@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
 // Dirs are the directories that plugins are read from, as absolute paths. An
@@ -63,7 +65,7 @@ type directoryError struct{ fileError }
 func (s source) list() ([]string, error) {
 	f, err := os.Open(s.dir)
 	if err != nil {
-		return nil, cause(err)
+		return nil, regular.Cause(err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
@@ -74,11 +76,11 @@ func (s source) list() ([]string, error) {
 		err = s.trust.checkWay(s.dir)
 	}
 	if err != nil {
-		return nil, cause(err)
+		return nil, regular.Cause(err)
 	}
 	entries, err := f.ReadDir(-1)
 	if err != nil {
-		return nil, cause(err)
+		return nil, regular.Cause(err)
 	}
 	var names []string
 	for _, e := range entries {

@@ -3,7 +3,6 @@ package registry
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
 // Largest files that are read, in bytes.
@@ -46,41 +46,26 @@ func (t trust) check(info fs.FileInfo) error {
 	return nil
 }
 
-// open opens a regular file of at most limit bytes. Nothing that a directory
-// can hold makes it wait: no pipe, no device, no link to one.
+// open opens a regular file of at most limit bytes that is trusted.
 func (t trust) open(path string, limit int64) (*os.File, error) {
-	info, err := os.Stat(path)
+	f, err := regular.Open(path, limit, t.check)
 	if err != nil {
-		return nil, cause(err)
-	}
-	if err := t.checkFile(info, limit); err != nil {
 		return nil, err
 	}
 	if err := t.checkTarget(path); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, cause(err)
-	}
-	if info, err = f.Stat(); err == nil { // it may be another by now
-		err = t.checkFile(info, limit)
-	}
-	if err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
 }
 
-func (t trust) checkFile(info fs.FileInfo, limit int64) error {
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("is not a regular file (mode %v)", info.Mode())
+// readAll returns the content of a regular file of at most limit bytes that is trusted.
+func (t trust) readAll(path string, limit int64) ([]byte, error) {
+	b, err := regular.Read(path, limit, t.check)
+	if err != nil {
+		return nil, err
 	}
-	if info.Size() > limit {
-		return fmt.Errorf("has %d bytes, more than the %d that are allowed", info.Size(), limit)
-	}
-	return t.check(info)
+	return b, t.checkTarget(path)
 }
 
 // checkTarget judges the directory that a symbolic link leads into: who can
@@ -88,15 +73,15 @@ func (t trust) checkFile(info fs.FileInfo, limit int64) error {
 func (t trust) checkTarget(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
-		return cause(err)
+		return regular.Cause(err)
 	}
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return cause(err)
+		return regular.Cause(err)
 	}
 	dir := filepath.Dir(target)
 	if info, err = os.Stat(dir); err != nil {
-		return cause(err)
+		return regular.Cause(err)
 	}
 	if err := t.check(info); err != nil {
 		return fmt.Errorf("is a link into %s, which %w", plugin.Name(dir), err)
@@ -118,7 +103,7 @@ func (t trust) checkWay(path string) error {
 			err = t.checkParent(info)
 		}
 		if err != nil {
-			return fmt.Errorf("lies below %s, which %w", plugin.Name(at), cause(err))
+			return fmt.Errorf("lies below %s, which %w", plugin.Name(at), regular.Cause(err))
 		}
 		at, rest = filepath.Join(at, rest[0]), rest[1:]
 		target, err := os.Readlink(at)
@@ -126,7 +111,7 @@ func (t trust) checkWay(path string) error {
 			continue // it is no link
 		}
 		if links++; links > maxLinks {
-			return cause(syscall.ELOOP)
+			return regular.Cause(syscall.ELOOP)
 		}
 		rest = append(split(target), rest...)
 		if at = filepath.Dir(at); filepath.IsAbs(target) {
@@ -150,23 +135,6 @@ func (t trust) checkParent(info fs.FileInfo) error {
 	return t.check(info)
 }
 
-// readAll returns the content of a file of at most limit bytes.
-func (t trust) readAll(path string, limit int64) ([]byte, error) {
-	f, err := t.open(path, limit)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, cause(err)
-	}
-	if int64(len(b)) > limit { // it grew after it was opened
-		return nil, fmt.Errorf("has more than the %d bytes that are allowed", limit)
-	}
-	return b, nil
-}
-
 // fileError is what is wrong with a file or directory.
 type fileError struct {
 	path string
@@ -187,16 +155,6 @@ func stateOf(err error) string {
 		return err.Error()
 	}
 	return fmt.Sprint(info.ModTime().UnixNano(), " ", info.Size())
-}
-
-// cause takes the path out of a file system's error: whoever reports it names
-// the file once.
-func cause(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		return at.Err
-	}
-	return err
 }
 
 // vanished reports whether err came of a file that is no longer in its

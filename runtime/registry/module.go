@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
 // moduleBeside reports whether X.wasm is there, for a file X.json: then that is
@@ -151,7 +152,7 @@ func digest(path string) (string, error) {
 	}
 	hash.Write(head)
 	if _, err := io.Copy(hash, io.LimitReader(f, maxModule)); err != nil {
-		return "", cause(err)
+		return "", regular.Cause(err)
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
@@ -161,7 +162,7 @@ func digest(path string) (string, error) {
 func trusted(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
-		return cause(err)
+		return regular.Cause(err)
 	}
 	if err := pluginFiles.check(info); err != nil {
 		return err

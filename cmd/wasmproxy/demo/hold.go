@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/kubelet"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
 //go:embed pod.yaml
@@ -146,18 +147,13 @@ func (h *held) read() (*kubelet.Pod, string, error) {
 // maxPod is the most that is read of a Pod's file, in bytes: what etcd keeps of one at most.
 const maxPod = 3 << 19
 
-// readPod reads a file that is one: it is read again and again, and a pipe would block.
+// readPod reads the file, again and again.
 func readPod(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s: is not a regular file", path)
-	case info.Size() > maxPod:
-		return nil, fmt.Errorf("%s: has %d bytes, at most %d are read", path, info.Size(), maxPod)
+	text, err := regular.Read(path, maxPod, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return os.ReadFile(path)
+	return text, nil
 }
 
 // begin runs the Pod's sandbox and its containers; those that kubelet runs before the
