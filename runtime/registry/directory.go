@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
@@ -17,43 +18,59 @@ type Dirs struct {
 	Hooks   string // Koordinator's hookserver.d
 }
 
-// source is a directory and how its files are read.
+// source is a directory of plugins. It reads a file X.json beside X.wasm as that module's.
 type source struct {
 	dir   string
-	trust trust
-	read  func(dir string, names []string) ([]Description, []error)
+	trust trust                              // of JSON files, and of the directory
+	json  func(name string) bool             // reports whether a file may register a plugin
+	parse func([]byte) (settings, error)     // such a file
+	empty func(*Description, settings) error // judges a file that names neither hook server nor module
 }
 
 // sources returns the directories in the order in which they get an id that
 // both want.
 func (d Dirs) sources() (all []source) {
 	if d.Plugins != "" {
-		all = append(all, source{filepath.Clean(d.Plugins), pluginFiles, readPluginDir})
+		all = append(all, source{filepath.Clean(d.Plugins), pluginFiles, isPluginFile, parsePlugin, emptyPluginFile})
 	}
 	if d.Hooks != "" {
-		all = append(all, source{filepath.Clean(d.Hooks), hookFiles, readHookDir})
+		all = append(all, source{filepath.Clean(d.Hooks), hookFiles, isHookFile, parseHookserver, emptyHookFile})
 	}
 	return all
 }
 
 // reading is what a directory holds at one moment.
 type reading struct {
-	dir      string
 	found    []Description // with Problem where a file is bad
 	problems []error       // of files that are no plugin's
 	failed   error         // the directory itself cannot be read or trusted
 }
 
-// scan reads the directory. One that is not there holds nothing.
-func (s source) scan() reading {
-	r := reading{dir: s.dir}
-	names, err := s.list()
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
+// read reads the directory. One that is not there holds nothing.
+func (s source) read() (r reading) {
+	names, err := s.names()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.failed = &directoryError{fileError{s.dir, err}}
-	default:
-		r.found, r.problems = s.read(s.dir, names)
+	}
+	for _, name := range names {
+		if !s.json(name) || filepath.Ext(name) == ".json" && slices.Contains(names, stem(name)+".wasm") {
+			continue
+		}
+		d, registered, problem := s.readJSON(filepath.Join(s.dir, name))
+		if registered {
+			r.found = append(r.found, d)
+		}
+		if problem != nil {
+			r.problems = append(r.problems, problem)
+		}
+	}
+	for _, name := range names {
+		if filepath.Ext(name) != ".wasm" || strings.HasPrefix(name, ".") {
+			continue
+		}
+		if d, exists := readModule(filepath.Join(s.dir, name), slices.Contains(names, stem(name)+".json")); exists {
+			r.found = append(r.found, d)
+		}
 	}
 	return r
 }
@@ -61,8 +78,8 @@ func (s source) scan() reading {
 // directoryError is what is wrong with a whole directory.
 type directoryError struct{ fileError }
 
-// list returns the names of what is not a directory, sorted.
-func (s source) list() ([]string, error) {
+// names returns the names of what is not a directory, sorted.
+func (s source) names() ([]string, error) {
 	f, err := os.Open(s.dir)
 	if err != nil {
 		return nil, regular.Cause(err)

@@ -13,14 +13,14 @@ import (
 // what stands for them, and holds each id once; the errors name what is wrong, including every Problem in the
 // list. A directory that is not there holds no plugin.
 func Read(dirs Dirs) ([]Description, []error) {
-	return merge(nil, scan(dirs.sources()))
+	return merge(nil, dirs.sources())
 }
 
 // Disabled reads the directories once, and returns the plugins that their files switch
 // off, in the order of ids.
 func Disabled(dirs Dirs) (list []Description) {
-	for _, r := range scan(dirs.sources()) {
-		for _, d := range r.found {
+	for _, s := range dirs.sources() {
+		for _, d := range s.read().found {
 			if d.Disabled {
 				list = append(list, d)
 			}
@@ -30,24 +30,18 @@ func Disabled(dirs Dirs) (list []Description) {
 	return list
 }
 
-func scan(sources []source) (all []reading) {
-	for _, s := range sources {
-		all = append(all, s.scan())
-	}
-	return all
-}
-
-// merge makes one list of what the directories hold now. Where a file is bad,
-// what the list before said of it stays. An id that two files want is for the
+// merge reads the directories, and makes one list of what they hold. Where a file is bad,
+// what the previous list said of it stays. An id that two files want is for the
 // one that has it, else for the first good one.
-func merge(before []Description, readings []reading) (list []Description, problems []error) {
-	had := byID(before)
+func merge(previous []Description, sources []source) (list []Description, problems []error) {
+	had := byID(previous)
 	wanted := map[string][]Description{}
-	for _, r := range readings {
+	for _, s := range sources {
+		r := s.read()
 		problems = append(problems, r.problems...)
 		if r.failed != nil {
 			problems = append(problems, r.failed)
-			r.found = within(r.dir, before)
+			r.found = within(s.dir, previous)
 		}
 		for _, d := range unnamed(r.found, had) {
 			wanted[d.ID] = append(wanted[d.ID], d)

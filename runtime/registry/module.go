@@ -8,35 +8,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
-// moduleBeside reports whether X.wasm is there, for a file X.json: then that is
-// what X.json describes.
-func moduleBeside(json string, names []string) bool {
-	return filepath.Ext(json) == ".json" && slices.Contains(names, stem(json)+".wasm")
-}
-
-// readModules reads the modules of a directory, X.json beside X.wasm describing it.
-func readModules(dir string, names []string) (found []Description) {
-	for _, name := range names {
-		if filepath.Ext(name) != ".wasm" || strings.HasPrefix(name, ".") {
-			continue
-		}
-		if d, wanted := readModule(filepath.Join(dir, name), slices.Contains(names, stem(name)+".json")); wanted {
-			found = append(found, d)
-		}
-	}
-	return found
-}
-
-// readModule reads a module and the JSON file beside it, if there is one. The
-// module is not wanted if it is gone by now.
-func readModule(path string, described bool) (d Description, wanted bool) {
+// readModule reads a module and the JSON file beside it, if there is one. The module does
+// not exist if it is gone by now.
+func readModule(path string, described bool) (d Description, exists bool) {
 	d = Description{ID: id(path), File: path}
 	var s settings
 	beside := strings.TrimSuffix(path, ".wasm") + ".json"
@@ -48,7 +28,8 @@ func readModule(path string, described bool) (d Description, wanted bool) {
 			return d, true
 		}
 	}
-	return d.find(path, beside, s)
+	exists = d.find(path, beside, s)
+	return d, exists
 }
 
 // describe reads the JSON file beside a module. While it cannot be read, or not
@@ -75,23 +56,19 @@ func (d *Description) describe(path string) (s settings, err error) {
 
 // readNamed makes d, which a JSON file describes that names a module, the
 // description of that module.
-func (d *Description) readNamed(s settings) (wanted bool) {
+func (d *Description) readNamed(s settings) {
 	d.Module, d.Endpoint, d.UnknownHooks = s.module, "", nil
 	unknown := d.narrow(s.hooks)
 	if d.Problem != nil {
-		return true
+		return
 	}
 	if err := errors.Join(trusted(d.File), s.checkModule(s.module, unknown)); err != nil {
 		d.Problem = &fileError{d.File, err}
-		return true
+		return
 	}
-	module := filepath.Join(filepath.Dir(d.File), s.module)
-	found, wanted := d.find(module, d.File, s)
-	if !wanted {
-		found.Problem, wanted = &fileError{d.File, fmt.Errorf("wasm-module: there is no %s beside it", plugin.Name(s.module))}, true
+	if exists := d.find(d.modulePath(), d.File, s); !exists {
+		d.Problem = &fileError{d.File, fmt.Errorf("wasm-module: there is no %s beside it", plugin.Name(s.module))}
 	}
-	*d = found
-	return wanted
 }
 
 // narrow takes the hooks that a module keeps, and returns the names of none.
@@ -115,21 +92,21 @@ func (s settings) checkModule(module string, unknown []string) error {
 }
 
 // find looks at the module at path; a wrong digest is the JSON file's problem.
-func (d Description) find(path, json string, s settings) (_ Description, wanted bool) {
+func (d *Description) find(path, json string, s settings) (exists bool) {
 	if d.Disabled = s.disabled; s.disabled {
-		return d, true
+		return true
 	}
 	sum, err := digest(path)
 	d.Digest = sum
 	switch {
 	case vanished(path, err):
-		return d, false
+		return false
 	case err != nil:
 		d.Problem = &fileError{path, err}
 	case s.sha256 != "" && s.sha256 != sum:
 		d.Problem = &fileError{json, fmt.Errorf("sha256: %s is wanted, and %s has %s", s.sha256, plugin.Name(filepath.Base(path)), sum)}
 	}
-	return d, true
+	return true
 }
 
 // magic is how a module begins. What follows is for package wasm to judge.

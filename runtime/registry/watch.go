@@ -84,7 +84,7 @@ func (w *Watcher) Run(ctx context.Context, changed func([]Description)) {
 // read reads the directories, after it has made sure that no later change is missed.
 func (w *Watcher) read(ctx context.Context) []Description {
 	w.covered = w.notify.cover(ctx, w.sources)
-	list, problems := merge(w.list, scan(w.sources))
+	list, problems := merge(w.list, w.sources)
 	w.report(ctx, problems)
 	return list
 }
