@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 )
 
@@ -20,11 +20,11 @@ func FromFixture(c fixture.Case, cgroupVersion int) *Event {
 	switch {
 	case c.Files != nil:
 		cgroupVersion = c.Files.Version()
-	case c.Node["cgroup_version"] != nil:
-		cgroupVersion = int(values{c.Node}.number("cgroup_version"))
 	case cgroupVersion == 0 && len(c.Readable) > 0:
 		cgroupVersion = 2
 	}
+	node := DefaultNode(cgroupVersion)
+	set(crifield.Object{Node: &node}, abi.Node, c.Node)
 	own := newPodFixture("pod", fixture.Pod{Fields: c.Pod, Containers: c.Siblings})
 	var a *containerFixture
 	if c.Container != nil || c.Hook.Info().Object == abi.Container {
@@ -39,8 +39,7 @@ func FromFixture(c fixture.Case, cgroupVersion int) *Event {
 		e.forget(own)
 	}
 	e.Files, e.Config, e.Grant, e.KV = c.Readable, c.Config, c.Grant, c.KV
-	e.Earlier, e.Time, e.Raw = c.Earlier, time.Unix(0, c.Time), c.Request
-	e.node(values{c.Node}, cgroupVersion)
+	e.Node, e.Earlier, e.Time, e.Raw = node, c.Earlier, time.Unix(0, c.Time), c.Request
 	e.rename(own, a)
 	return e
 }
@@ -68,33 +67,22 @@ func (e *Event) rename(own *podFixture, a *containerFixture) {
 	e.Files = files
 }
 
-func (e *Event) node(f values, version int) {
-	n := DefaultNode(version)
-	n.RuntimeName, n.RuntimeVersion = cmp.Or(f.text("runtime_name"), n.RuntimeName), cmp.Or(f.text("runtime_version"), n.RuntimeVersion)
-	n.CgroupDriver, n.Kernel = cmp.Or(f.text("cgroup_driver"), n.CgroupDriver), cmp.Or(f.text("kernel"), n.Kernel)
-	n.CPUs, n.Memory = cmp.Or(int(f.number("cpus")), n.CPUs), cmp.Or(f.number("memory"), n.Memory)
-	if handlers := f.list("runtime_handlers"); handlers != nil {
-		n.RuntimeHandlers = handlers
+func newPodFixture(id string, of fixture.Pod) *podFixture {
+	v := newPod(id, of.Fields)
+	p := &podFixture{id: v.ID, state: v.State}
+	p.run = &runtimeapi.RunPodSandboxRequest{Config: v.Config, RuntimeHandler: v.RuntimeHandler}
+	p.resize = &runtimeapi.UpdatePodSandboxResourcesRequest{PodSandboxId: p.id, Overhead: v.Overhead.Now, Resources: v.Resources.Now}
+	for i, container := range of.Containers {
+		p.add(fmt.Sprintf("%s-container-%d", p.id, i+1), container)
 	}
-	e.Node = n
-}
-
-func newPodFixture(id string, p fixture.Pod) *podFixture {
-	f := values{p.Fields}
-	s := &podFixture{id: cmp.Or(f.text("id"), id), state: f.text("state")}
-	s.run = &runtimeapi.RunPodSandboxRequest{Config: f.sandbox(s.id), RuntimeHandler: f.text("runtime_handler")}
-	s.resize = &runtimeapi.UpdatePodSandboxResourcesRequest{PodSandboxId: s.id, Overhead: f.resources("overhead."), Resources: f.resources("resources.")}
-	for i, container := range p.Containers {
-		s.add(fmt.Sprintf("%s-container-%d", s.id, i+1), container)
-	}
-	return s
+	return p
 }
 
 func (p *podFixture) add(id string, fields fixture.Fields) *containerFixture {
-	f := values{fields}
-	a := &containerFixture{id: cmp.Or(f.text("id"), id), state: f.text("state")}
-	a.create = &runtimeapi.CreateContainerRequest{PodSandboxId: p.id, Config: f.container(), SandboxConfig: p.run.GetConfig()}
-	a.update = &runtimeapi.UpdateContainerResourcesRequest{ContainerId: a.id, Linux: f.resources("resources.")}
-	p.containers = append(p.containers, a)
-	return a
+	v := newContainer(id, fields)
+	c := &containerFixture{id: v.ID, state: v.State}
+	c.create = &runtimeapi.CreateContainerRequest{PodSandboxId: p.id, Config: v.Config, SandboxConfig: p.run.GetConfig()}
+	c.update = &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.id, Linux: v.Resources.Now}
+	p.containers = append(p.containers, c)
+	return c
 }

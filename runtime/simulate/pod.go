@@ -2,11 +2,14 @@ package simulate
 
 import (
 	"cmp"
+	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 )
@@ -72,73 +75,58 @@ func without(list []*containerFixture, a *containerFixture) []*containerFixture 
 	return rest
 }
 
-// call makes the call of the hook, the zero Call if it is none'p.
-func (p *podFixture) call(hook abi.Hook, a *containerFixture, about fixture.Fields) Call {
-	f := values{about}
-	if a == nil { // whose id nobody knows
-		a = &containerFixture{create: &runtimeapi.CreateContainerRequest{}, update: &runtimeapi.UpdateContainerResourcesRequest{}}
-	}
-	request := p.request(hook.Info().Method, a, f)
-	if request == nil {
+// call makes the call of the hook with what the event says of it, the zero Call if the
+// hook is apart from calls. c may be nil: its id is not known then.
+func (p *podFixture) call(hook abi.Hook, c *containerFixture, about fixture.Fields) Call {
+	method, ok := methodOf(hook)
+	if !ok {
 		return Call{}
 	}
-	c := newCall(request).answer(p.id, a.id)
-	switch r := c.Response.(type) {
-	case *runtimeapi.ExecSyncResponse:
-		r.ExitCode = int32(f.number("exit_code"))
-	case *runtimeapi.PullImageResponse:
-		r.ImageRef = f.text("image_ref")
+	if c == nil {
+		c = &containerFixture{}
 	}
-	return c
+	call := Call{method, p.request(method, c), method.NewResponse()}.answer(p.id, c.id)
+	set(crifield.Object{Event: messages{call}}, abi.Event, about)
+	return call
 }
 
-func (p *podFixture) request(method string, a *containerFixture, f values) proto.Message {
-	switch method {
-	case "RunPodSandbox":
+func (p *podFixture) request(method cri.Method, c *containerFixture) proto.Message {
+	image := &runtimeapi.ImageSpec{Image: c.create.GetConfig().GetImage().GetImage()}
+	switch r := method.NewRequest().(type) {
+	case *runtimeapi.RunPodSandboxRequest:
 		return p.run
-	case "StopPodSandbox":
-		return &runtimeapi.StopPodSandboxRequest{PodSandboxId: p.id}
-	case "RemovePodSandbox":
-		return &runtimeapi.RemovePodSandboxRequest{PodSandboxId: p.id}
-	case "UpdatePodSandboxResources":
+	case *runtimeapi.UpdatePodSandboxResourcesRequest:
 		return p.resize
-	case "PortForward":
-		return &runtimeapi.PortForwardRequest{PodSandboxId: p.id, Port: f.ports()}
-	case "CheckpointPod":
-		return &runtimeapi.CheckpointPodRequest{PodSandboxId: p.id, OutputPath: f.text("location")}
-	case "RestorePod":
-		return &runtimeapi.RestorePodRequest{Config: p.run.GetConfig(), RuntimeHandler: p.run.GetRuntimeHandler(), CheckpointPath: f.text("location")}
-	case "PullImage":
-		return &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: cmp.Or(f.text("image"), a.create.GetConfig().GetImage().GetImage())}, SandboxConfig: p.run.GetConfig()}
-	case "RemoveImage":
-		return &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: cmp.Or(f.text("image"), a.create.GetConfig().GetImage().GetImage())}}
+	case *runtimeapi.RestorePodRequest:
+		r.Config, r.RuntimeHandler = p.run.GetConfig(), p.run.GetRuntimeHandler()
+		return r
+	case *runtimeapi.CreateContainerRequest:
+		return cmp.Or(c.create, r)
+	case *runtimeapi.UpdateContainerResourcesRequest:
+		return cmp.Or(c.update, r)
+	case *runtimeapi.PullImageRequest:
+		r.Image, r.SandboxConfig = image, p.run.GetConfig()
+		return r
+	case *runtimeapi.RemoveImageRequest:
+		r.Image = image
+		return r
+	default:
+		named := r.ProtoReflect()
+		for name, id := range map[protoreflect.Name]string{"pod_sandbox_id": p.id, "container_id": c.id} {
+			if field := named.Descriptor().Fields().ByName(name); field != nil {
+				named.Set(field, protoreflect.ValueOfString(id))
+			}
+		}
+		return r
 	}
-	return a.request(method, f)
 }
 
-func (c *containerFixture) request(method string, f values) proto.Message {
-	switch method {
-	case "CreateContainer":
-		return c.create
-	case "StartContainer":
-		return &runtimeapi.StartContainerRequest{ContainerId: c.id}
-	case "StopContainer":
-		return &runtimeapi.StopContainerRequest{ContainerId: c.id, Timeout: f.number("timeout")}
-	case "RemoveContainer":
-		return &runtimeapi.RemoveContainerRequest{ContainerId: c.id}
-	case "UpdateContainerResources":
-		return c.update
-	case "Exec":
-		return &runtimeapi.ExecRequest{ContainerId: c.id, Cmd: f.list("command"), Tty: f.number("tty") != 0, Stdin: f.number("stdin") != 0, Stdout: true}
-	case "ExecSync":
-		return &runtimeapi.ExecSyncRequest{ContainerId: c.id, Cmd: f.list("command"), Timeout: f.number("timeout")}
-	case "Attach":
-		return &runtimeapi.AttachRequest{ContainerId: c.id, Tty: f.number("tty") != 0, Stdin: f.number("stdin") != 0, Stdout: true}
-	case "CheckpointContainer":
-		return &runtimeapi.CheckpointContainerRequest{ContainerId: c.id, Location: f.text("location"), Timeout: f.number("timeout")}
-	}
-	return nil
-}
+// messages are a call's, as crifield has them.
+type messages struct{ Call }
+
+func (m messages) Hook() abi.Hook                      { return m.Method.Pre }
+func (m messages) Time() time.Time                     { return time.Time{} }
+func (m messages) Messages() (req, resp proto.Message) { return m.Request, m.Response }
 
 // DefaultNode is a node as there are many.
 func DefaultNode(cgroupVersion int) crifield.Node {
