@@ -40,7 +40,7 @@ type Pod struct {
 	Config              *runtimeapi.PodSandboxConfig // the request's own, or the store's and then not to be changed
 	Overhead, Resources Resources
 	Cgroup              string     // the cgroup parent as kubelet named it, if that is known
-	Untold              pods.Parts // see [pods.Pod]
+	Unreported          pods.Parts // see [pods.Pod]
 }
 
 // Container is a container as plugins see it, as [Pod] is a pod.
@@ -50,7 +50,7 @@ type Container struct {
 	Config      *runtimeapi.ContainerConfig
 	Annotations map[string]string
 	Resources   Resources
-	Untold      pods.Parts // see [pods.Container]
+	Unreported  pods.Parts // see [pods.Container]
 }
 
 // Resources are those of a pod or a container.
@@ -86,7 +86,7 @@ func NewPod(id, handler string, config *runtimeapi.PodSandboxConfig) Pod {
 // PodOf returns a pod of the store.
 func PodOf(p pods.Pod) *Pod {
 	v := NewPod(p.ID, p.RuntimeHandler, p.Config)
-	v.State, v.Untold = PodState(p.State), p.Untold
+	v.State, v.Unreported = PodState(p.State), p.Unreported
 	v.Cgroup = cmp.Or(p.Asked.GetLinux().GetCgroupParent(), v.Cgroup, p.CgroupParent)
 	return &v
 }
@@ -98,7 +98,7 @@ func (p *Pod) Parent() string { return cmp.Or(p.Config.GetLinux().GetCgroupParen
 func ContainerOf(c pods.Container) *Container {
 	return &Container{
 		ID: c.ID, PodID: c.PodID, State: ContainerState(c.State), Config: c.Config,
-		Annotations: c.Config.GetAnnotations(), Resources: Resources{Now: c.Config.GetLinux().GetResources()}, Untold: c.Untold,
+		Annotations: c.Config.GetAnnotations(), Resources: Resources{Now: c.Config.GetLinux().GetResources()}, Unreported: c.Unreported,
 	}
 }
 
@@ -175,14 +175,14 @@ func (o Object) row(f abi.Field) *row {
 	return &rows[f]
 }
 
-// untold reports whether nobody told the field: if it is zero or empty, its value is
-// not known.
-func (o Object) untold(r *row) bool {
+// unreported reports whether the backend left the field out: if it is zero or empty, its
+// value is not known.
+func (o Object) unreported(r *row) bool {
 	switch {
 	case o.Container != nil:
-		return o.Container.Untold&r.part != 0
+		return o.Container.Unreported&r.part != 0
 	case o.Pod != nil:
-		return o.Pod.Untold&r.part != 0
+		return o.Pod.Unreported&r.part != 0
 	}
 	return false
 }
@@ -250,7 +250,7 @@ func (o Object) Lookup(f abi.Field, key string) (string, abi.Errno) {
 func answer[T any](o Object, r *row, v T, ok, empty bool) (T, abi.Errno) {
 	var none T
 	switch {
-	case empty && o.untold(r):
+	case empty && o.unreported(r):
 		return none, abi.Unsupported
 	case !ok:
 		return none, abi.NotFound

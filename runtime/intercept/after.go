@@ -70,7 +70,7 @@ func (c *call) asked() proto.Message {
 		wanted = true
 	case *runtimeapi.CreateContainerRequest:
 		pod, _ := c.Store.Pod(r.GetPodSandboxId())
-		wanted = pod.Untold != 0
+		wanted = pod.Unreported != 0
 	}
 	if !wanted || !c.dirty {
 		return c.req

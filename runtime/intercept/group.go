@@ -30,7 +30,7 @@ func (l locator) group(ctx context.Context, o crifield.Object) (string, error) {
 	if o.Pod == nil {
 		return l.container(ctx, o.Container)
 	}
-	if o.Pod.Cgroup == "" && o.Pod.Untold != 0 {
+	if o.Pod.Cgroup == "" && o.Pod.Unreported != 0 {
 		return "", errNoGroup
 	}
 	return cgroup.PodPath(o.Pod.Cgroup)
@@ -61,7 +61,7 @@ func (l locator) byRule(record pods.Container, c *crifield.Container) (string, e
 	if parent == "" {
 		pod, _ := l.store.Pod(c.PodID)
 		parent = crifield.PodOf(pod).Parent()
-		if parent == "" && pod.Untold != 0 {
+		if parent == "" && pod.Unreported != 0 {
 			return "", errNoGroup
 		}
 	}

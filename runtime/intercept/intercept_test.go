@@ -249,7 +249,7 @@ func TestPodIsToldByKubeletsNextContainer(t *testing.T) {
 	if got := decodeSent[runtimeapi.CreateContainerRequest](n).SandboxConfig.Linux.CgroupParent; got != "/kubepods/burstable/podu1/one" {
 		t.Errorf("the container's cgroup parent is %s", got)
 	}
-	if pod, _ := n.store.Pod("pod1"); pod.Untold != 0 || !proto.Equal(pod.Config, podConfig()) {
-		t.Errorf("untold %b, %v", pod.Untold, pod.Config)
+	if pod, _ := n.store.Pod("pod1"); pod.Unreported != 0 || !proto.Equal(pod.Config, podConfig()) {
+		t.Errorf("unreported %b, %v", pod.Unreported, pod.Config)
 	}
 }

@@ -5,5 +5,5 @@
 // It holds no plugin, no policy and no connection, writes no file, and is not a
 // cache of the backend's answers: kubelet's own questions never come here.
 // State that changes without a call (a container that exits by itself) is as it
-// was when last told.
+// was when last reported.
 package pods

@@ -34,11 +34,11 @@ func FuzzVerboseStatus(f *testing.F) {
 		}
 		s := NewStore()
 		r := s.begin("")
-		if told, err := readContainerStatus(&runtimeapi.ContainerStatusResponse{Status: st, Info: info}); err == nil {
-			use(t, s.settleContainer(r, told).Config)
+		if reported, err := readContainerStatus(&runtimeapi.ContainerStatusResponse{Status: st, Info: info}); err == nil {
+			use(t, s.reconcileContainer(r, reported).Config)
 		}
-		if told, err := readPodStatus(&runtimeapi.PodSandboxStatusResponse{Status: &runtimeapi.PodSandboxStatus{Id: "p"}, Info: info}); err == nil {
-			use(t, s.settlePod(r, told).Config)
+		if reported, err := readPodStatus(&runtimeapi.PodSandboxStatusResponse{Status: &runtimeapi.PodSandboxStatus{Id: "p"}, Info: info}); err == nil {
+			use(t, s.reconcilePod(r, reported).Config)
 		}
 		s.end(r)
 		update(s, "c", &runtimeapi.LinuxContainerResources{CpusetCpus: "0"})

@@ -6,12 +6,12 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 )
 
-// A Kernel tells of a running container what a runtime may leave out.
+// A Kernel reports of a running container what a runtime may leave out.
 type Kernel interface {
 	// Group returns the cgroup that a container's process is in.
 	Group(pid int, id string) (string, error)
-	// Resources returns what a cgroup allows, as far as its files tell, and the parts
-	// of a config that this is.
+	// Resources returns what a cgroup allows, as far as its files say, and the parts
+	// of a config that these are.
 	Resources(group string) (*runtimeapi.LinuxContainerResources, Parts, error)
 }
 
@@ -29,7 +29,7 @@ func PartOf(f abi.Field) Parts {
 	return 1 << f
 }
 
-// The parts that a runtime may leave out of what it tells of a pod.
+// The parts that a runtime may leave out of its report of a pod.
 const (
 	PodCgroupParent Parts = 1<<abi.PodCgroupParent | 1<<abi.PodQoS // which is read off it
 	PodOverhead     Parts = 1 << abi.Overhead
@@ -40,17 +40,17 @@ const (
 	allOfPod     = notInPodSpec | PodCgroupParent | PodOverhead | allResources | 1<<abi.PodHostname | 1<<abi.PodSysctls
 )
 
-// The parts that a runtime may leave out of what it tells of a container.
+// The parts that a runtime may leave out of its report of a container.
 const (
 	notInSpec Parts = 1<<abi.ContainerArgs | 1<<abi.ContainerReadonlyRootfs | 1<<abi.ContainerDevices | 1<<abi.ContainerCDIDevices | 1<<abi.ContainerLogPath |
 		1<<abi.ContainerRunAsUser | 1<<abi.ContainerRunAsGroup | 1<<abi.ContainerRunAsUsername | 1<<abi.ContainerSupplementalGroups
 	allOfContainer = notInSpec | allResources | 1<<abi.ContainerEnv | 1<<abi.ContainerCommand | 1<<abi.ContainerWorkingDir | 1<<abi.ContainerPrivileged
 )
 
-// askKernel asks where a container's process is, and, if the runtime did not tell,
-// what the container is allowed. A pid of a container that does not run is another
-// process's by now.
-func (s *Store) askKernel(t *toldContainer) {
+// readKernel finds the cgroup of a container's process, and, if the runtime did not report
+// them, the container's resources. The pid of a container that does not run may belong to
+// another process by now.
+func (s *Store) readKernel(t *reportedContainer) {
 	alive := t.State == runtimeapi.ContainerState_CONTAINER_CREATED || t.State == runtimeapi.ContainerState_CONTAINER_RUNNING
 	if s.kernel == nil || t.pid <= 0 || !alive {
 		return
@@ -60,10 +60,10 @@ func (s *Store) askKernel(t *toldContainer) {
 		return // another pid namespace than the runtime's: what it reports has to do
 	}
 	t.CgroupsPath = group
-	if t.now != nil || t.Untold&allResources == 0 {
+	if t.now != nil || t.Unreported&allResources == 0 {
 		return
 	}
 	if res, parts, err := s.kernel.Resources(group); err == nil {
-		t.ofKernel, t.kernelTells = res, parts
+		t.ofKernel, t.kernelParts = res, parts
 	}
 }

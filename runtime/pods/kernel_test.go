@@ -47,7 +47,7 @@ func filled(t *testing.T, kernel Kernel, recording, point string) *Store {
 }
 
 // After a restart on cri-dockerd the kernel tells where a container is, by the
-// pid, and what it is allowed; the rest stays untold and is not zero.
+// pid, and what it is allowed; the rest stays unreported and is not zero.
 func TestKernelTellsWhatDockerDoesNot(t *testing.T) {
 	const parent, app = "/wasmproxy-test/kubepods/burstable/pod7b6f0f2e", "72eb0f6bbf3003ac3b0c792f5ca88201cb2e10c389c52dad6661a6eccb4e5c80"
 	s := filled(t, groups{30219: parent + "/" + app}, "cri-dockerd-0.4.3", "pinned")
@@ -56,25 +56,25 @@ func TestKernelTellsWhatDockerDoesNot(t *testing.T) {
 	if c.CgroupsPath != parent+"/"+app || res.GetCpuQuota() != 20000 || res.GetCpusetCpus() != "0" {
 		t.Errorf("cgroup %q, resources %v", c.CgroupsPath, res)
 	}
-	if want := allOfContainer &^ kernelTold; c.Untold != want {
-		t.Errorf("untold %b, want %b", c.Untold, want)
+	if want := allOfContainer &^ kernelTold; c.Unreported != want {
+		t.Errorf("unreported %b, want %b", c.Unreported, want)
 	}
 	pod, _ := s.Pod(c.PodID)
-	if pod.CgroupParent != parent || pod.Untold != allOfPod {
-		t.Errorf("cgroup parent %q, untold %b", pod.CgroupParent, pod.Untold)
+	if pod.CgroupParent != parent || pod.Unreported != allOfPod {
+		t.Errorf("cgroup parent %q, unreported %b", pod.CgroupParent, pod.Unreported)
 	}
 	if all := s.Pods(); all[0].CgroupParent != parent {
 		t.Errorf("listed with cgroup parent %q", all[0].CgroupParent)
 	}
 	// The others' pids are other processes by now.
 	other, _ := s.Container("c50fa4a0de003a42e272a21a6209843776e24f6dc976dad1af23f2696b055057")
-	if other.CgroupsPath != "" || other.Untold != allOfContainer || other.Config.GetLinux().GetResources().GetCpuQuota() != 0 {
-		t.Errorf("cgroup %q, untold %b, %v", other.CgroupsPath, other.Untold, other.Config)
+	if other.CgroupsPath != "" || other.Unreported != allOfContainer || other.Config.GetLinux().GetResources().GetCpuQuota() != 0 {
+		t.Errorf("cgroup %q, unreported %b, %v", other.CgroupsPath, other.Unreported, other.Config)
 	}
 	// kubelet's next container tells the pod's config.
 	s.Observe(nil, &runtimeapi.CreateContainerRequest{PodSandboxId: c.PodID, SandboxConfig: podConfig()}, &runtimeapi.CreateContainerResponse{ContainerId: "new"})
-	if pod, _ := s.Pod(c.PodID); pod.Untold != 0 || pod.Config.GetLinux().GetCgroupParent() != podConfig().Linux.CgroupParent {
-		t.Errorf("untold %b, %v", pod.Untold, pod.Config)
+	if pod, _ := s.Pod(c.PodID); pod.Unreported != 0 || pod.Config.GetLinux().GetCgroupParent() != podConfig().Linux.CgroupParent {
+		t.Errorf("unreported %b, %v", pod.Unreported, pod.Config)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestLocate(t *testing.T) {
 	s.Observe(nil, &runtimeapi.CreateContainerRequest{PodSandboxId: "pod", Config: appConfig()}, &runtimeapi.CreateContainerResponse{ContainerId: "c"})
 	c, err := s.Locate(t.Context(), n, "c")
 	kept, _ := s.Container("c")
-	if err != nil || c.CgroupsPath != "/kubepods/pod/crio-c" || kept.CgroupsPath != c.CgroupsPath || kept.Untold != 0 {
+	if err != nil || c.CgroupsPath != "/kubepods/pod/crio-c" || kept.CgroupsPath != c.CgroupsPath || kept.Unreported != 0 {
 		t.Errorf("%v, %v, kept %v", err, c, kept)
 	}
 }
@@ -131,7 +131,7 @@ func TestDeadSandboxDoesNotFailTheSync(t *testing.T) {
 		}
 	}
 	p, ok := s.Pod("dead")
-	if !ok || p.State != runtimeapi.PodSandboxState_SANDBOX_NOTREADY || p.Config.GetMetadata().GetName() != "store" || p.Untold != allOfPod {
+	if !ok || p.State != runtimeapi.PodSandboxState_SANDBOX_NOTREADY || p.Config.GetMetadata().GetName() != "store" || p.Unreported != allOfPod {
 		t.Errorf("%v, %v", ok, p)
 	}
 	// One that is ready and cannot be read is a failure of the backend.

@@ -12,18 +12,18 @@ import (
 // of the backend is wrapped.
 func (s *Store) Locate(ctx context.Context, from Backend, id string) (Container, error) {
 	return shared(ctx, &s.flights, "cgroup of "+id, func(ctx context.Context) (Container, error) {
-		told, err := s.askContainer(ctx, from, id)
+		reported, err := s.fetchContainer(ctx, from, id)
 		if err != nil {
 			return Container{}, err
 		}
-		s.editContainer(told.ID, func(c Container) Container {
-			c.CgroupsPath = cmp.Or(told.CgroupsPath, c.CgroupsPath)
-			if told.State == runtimeapi.ContainerState_CONTAINER_EXITED { // from which it never comes back
-				c.State = told.State
+		s.editContainer(reported.ID, func(c Container) Container {
+			c.CgroupsPath = cmp.Or(reported.CgroupsPath, c.CgroupsPath)
+			if reported.State == runtimeapi.ContainerState_CONTAINER_EXITED { // it never leaves this state
+				c.State = reported.State
 			}
-			return told.asKernelSays(c)
+			return reported.withKernel(c)
 		})
-		c, _ := s.Container(told.ID)
+		c, _ := s.Container(reported.ID)
 		return c, nil
 	})
 }

@@ -100,10 +100,10 @@ func (s *Store) updatedPod(req *runtimeapi.UpdatePodSandboxResourcesRequest) {
 	s.pods.edit(req.GetPodSandboxId(), func(p Pod) Pod {
 		p.Config = withPodResources(p.Config, req.GetOverhead(), req.GetResources())
 		if req.GetOverhead() != nil {
-			p.Untold &^= PodOverhead
+			p.Unreported &^= PodOverhead
 		}
 		if req.GetResources() != nil {
-			p.Untold &^= allResources
+			p.Unreported &^= allResources
 		}
 		return p
 	})
@@ -114,8 +114,8 @@ func (s *Store) createdContainer(asked, sent *runtimeapi.CreateContainerRequest,
 	defer s.mu.Unlock()
 	// The pod may be given by a prefix of its ID.
 	podID, pod, _ := s.pods.find(sent.GetPodSandboxId())
-	if config := asked.GetSandboxConfig(); pod.Untold != 0 && config.GetMetadata() != nil {
-		s.pods.edit(podID, func(p Pod) Pod { return toldByKubelet(p, config) })
+	if config := asked.GetSandboxConfig(); pod.Unreported != 0 && config.GetMetadata() != nil {
+		s.pods.edit(podID, func(p Pod) Pod { return completedByKubelet(p, config) })
 	}
 	s.addContainer(Container{
 		ID: resp.GetContainerId(), PodID: podID, Config: sent.GetConfig(),
@@ -123,9 +123,9 @@ func (s *Store) createdContainer(asked, sent *runtimeapi.CreateContainerRequest,
 	})
 }
 
-// toldByKubelet takes the config that kubelet sends with each container for what nobody
-// told of the pod. A cgroup parent that was told stays: a plugin may have chosen it.
-func toldByKubelet(p Pod, config *runtimeapi.PodSandboxConfig) Pod {
+// completedByKubelet takes the config that kubelet sends with each container for what nobody
+// reported of the pod. A cgroup parent that was reported stays: a plugin may have chosen it.
+func completedByKubelet(p Pod, config *runtimeapi.PodSandboxConfig) Pod {
 	if parent := p.Config.GetLinux().GetCgroupParent(); parent != "" && parent != config.GetLinux().GetCgroupParent() {
 		config = proto.CloneOf(config)
 		if config.Linux == nil {
@@ -133,7 +133,7 @@ func toldByKubelet(p Pod, config *runtimeapi.PodSandboxConfig) Pod {
 		}
 		config.Linux.CgroupParent = parent
 	}
-	p.Config, p.Untold = config, 0
+	p.Config, p.Unreported = config, 0
 	return p
 }
 

@@ -27,11 +27,11 @@ func (s *Store) ReadPod(ctx context.Context, from Backend, id string) (Pod, erro
 	return shared(ctx, &s.flights, "pod "+id, func(ctx context.Context) (Pod, error) {
 		r := s.begin(id)
 		defer s.end(r)
-		told, err := askPod(ctx, from, id)
+		reported, err := fetchPod(ctx, from, id)
 		if err != nil {
 			return Pod{}, err
 		}
-		return s.settlePod(r, told), nil
+		return s.reconcilePod(r, reported), nil
 	})
 }
 
@@ -44,19 +44,19 @@ func (s *Store) ReadContainer(ctx context.Context, from Backend, id string) (Con
 	return shared(ctx, &s.flights, "container "+id, func(ctx context.Context) (Container, error) {
 		r := s.begin(id)
 		defer s.end(r)
-		told, err := s.askContainer(ctx, from, id)
+		reported, err := s.fetchContainer(ctx, from, id)
 		if err != nil {
 			return Container{}, err
 		}
-		if told.PodID == "" {
-			if told.PodID, err = askPodOf(ctx, from, told.ID); err != nil {
+		if reported.PodID == "" {
+			if reported.PodID, err = fetchPodOf(ctx, from, reported.ID); err != nil {
 				return Container{}, err
 			}
 		}
-		if _, err := s.ReadPod(ctx, from, told.PodID); err != nil {
+		if _, err := s.ReadPod(ctx, from, reported.PodID); err != nil {
 			return Container{}, err
 		}
-		return s.settleContainer(r, told), nil
+		return s.reconcileContainer(r, reported), nil
 	})
 }
 
@@ -101,20 +101,20 @@ func (s *Store) end(r reads) {
 	s.containers.end(r.containers)
 }
 
-func (s *Store) settlePod(r reads, told toldPod) Pod {
+func (s *Store) reconcilePod(r reads, reported reportedPod) Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p, _ := s.pods.settle(r.pods, told.ID, told.over)
+	p, _ := s.pods.reconcile(r.pods, reported.ID, reported.mergeInto)
 	return p
 }
 
-func (s *Store) settleContainer(r reads, told toldContainer) Container {
+func (s *Store) reconcileContainer(r reads, reported reportedContainer) Container {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pods.removed(r.pods, told.PodID) {
-		return told.over(Container{}, false)
+	if s.pods.removed(r.pods, reported.PodID) {
+		return reported.mergeInto(Container{}, false)
 	}
-	c, held := s.containers.settle(r.containers, told.ID, told.over)
+	c, held := s.containers.reconcile(r.containers, reported.ID, reported.mergeInto)
 	if held {
 		s.enlist(c)
 	}
@@ -125,23 +125,23 @@ func (s *Store) settleContainer(r reads, told toldContainer) Container {
 // lists, whatever it answers for its status.
 var ErrGone = errors.New("the backend does not have it")
 
-func askPod(ctx context.Context, from Backend, id string) (told toldPod, err error) {
+func fetchPod(ctx context.Context, from Backend, id string) (reported reportedPod, err error) {
 	defer wrap(&err, "pod sandbox", id)
 	resp, err := from.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id, Verbose: true})
 	if !ofObject(err) {
 		if err != nil {
-			return toldPod{}, err
+			return reportedPod{}, err
 		}
 		return readPodStatus(resp)
 	}
 	list, listErr := from.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{Id: id}})
 	if listErr == nil && len(list.GetItems()) == 0 {
-		return toldPod{}, fmt.Errorf("%w: %w", ErrGone, err)
+		return reportedPod{}, fmt.Errorf("%w: %w", ErrGone, err)
 	}
-	return toldPod{}, err
+	return reportedPod{}, err
 }
 
-func (s *Store) askContainer(ctx context.Context, from Backend, id string) (told toldContainer, err error) {
+func (s *Store) fetchContainer(ctx context.Context, from Backend, id string) (reported reportedContainer, err error) {
 	defer wrap(&err, "container", id)
 	resp, err := from.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
 	if ofObject(err) {
@@ -151,12 +151,12 @@ func (s *Store) askContainer(ctx context.Context, from Backend, id string) (told
 		}
 	}
 	if err != nil {
-		return toldContainer{}, err
+		return reportedContainer{}, err
 	}
-	if told, err = readContainerStatus(resp); err == nil {
-		s.askKernel(&told)
+	if reported, err = readContainerStatus(resp); err == nil {
+		s.readKernel(&reported)
 	}
-	return told, err
+	return reported, err
 }
 
 // ofObject reports whether a status call failed because of the object that it asks
@@ -170,8 +170,8 @@ func ofObject(err error) bool {
 	return true
 }
 
-// askPodOf finds the pod of a container where the verbose status does not say.
-func askPodOf(ctx context.Context, from Backend, id string) (podID string, err error) {
+// fetchPodOf finds the pod of a container where the verbose status does not say.
+func fetchPodOf(ctx context.Context, from Backend, id string) (podID string, err error) {
 	defer wrap(&err, "container", id)
 	resp, err := from.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: id}})
 	if err != nil {

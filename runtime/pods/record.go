@@ -14,11 +14,11 @@ type Pod struct {
 	Asked          *runtimeapi.PodSandboxConfig
 	RuntimeHandler string
 	State          runtimeapi.PodSandboxState
-	// Untold are the parts of Config that nobody told: where they are zero or empty,
+	// Unreported are the parts of Config that the backend did not report: where they are zero or empty,
 	// their values are not known.
-	Untold Parts
+	Unreported Parts
 	// CgroupParent is where the kernel has the pod's containers, of a pod whose
-	// config has no cgroup parent because it is untold. "": not known either.
+	// config has no cgroup parent because it is unreported. "": not known either.
 	CgroupParent string
 }
 
@@ -41,8 +41,8 @@ type Container struct {
 	// the backend names, else linux.cgroupsPath of its runtime spec. Only a record read
 	// from the backend has it, or one that [Store.Locate] was asked about.
 	CgroupsPath string
-	// Untold are the parts of Config that nobody told, as for a [Pod].
-	Untold Parts
+	// Unreported are the parts of Config that the backend did not report, as for a [Pod].
+	Unreported Parts
 	// CgroupFiles are the values that plugins want in cgroup files CRI has no
 	// field for, by file name. See [Store.AddCgroupFiles].
 	CgroupFiles map[string]string

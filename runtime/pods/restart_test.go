@@ -29,7 +29,7 @@ func newRestartCheck(runtimeName string) *restartCheck {
 	c := &restartCheck{observed: NewStore(), resynced: NewStore(), tells: containerdTells}
 	switch {
 	case strings.HasPrefix(runtimeName, "cri-o"):
-		c.tells = crioTells
+		c.tells = crioReports
 	case strings.HasPrefix(runtimeName, "cri-dockerd"), runtimeName == "docker":
 		c.tells, c.keepsRunning = dockerdTells, true
 	}
@@ -46,8 +46,8 @@ func containerdTells(want, got *snapshot) {
 	}
 }
 
-// crioTells drops what CRI-O does not tell, or tells together with its own.
-func crioTells(want, got *snapshot) {
+// crioReports drops what CRI-O does not tell, or tells together with its own.
+func crioReports(want, got *snapshot) {
 	containerdTells(want, got)
 	for _, p := range want.Pods {
 		p.Config.DnsConfig = nil
@@ -78,37 +78,37 @@ func dockerdTells(want, got *snapshot) {
 		p.Config.DnsConfig = nil
 	}
 	for i, c := range want.Containers {
-		c.Config.Linux = nil // what is untold of it is seen to be so
+		c.Config.Linux = nil // what is unreported of it is seen to be so
 		got.Containers[i].Config.Linux = nil
 	}
 }
 
-// dropUntold drops from want the parts that got says nobody told, of which got may have nothing.
-func dropUntold(t *testing.T, want, got *snapshot) {
+// dropUnreported drops from want the parts that got has as unreported, of which got may have nothing.
+func dropUnreported(t *testing.T, want, got *snapshot) {
 	t.Helper()
 	for i := range got.Pods {
 		w, g := &want.Pods[i], &got.Pods[i]
 		for part, take := range podParts {
-			if g.Untold&part != 0 {
+			if g.Unreported&part != 0 {
 				take(w.Config)
 				if before := proto.CloneOf(g.Config); !proto.Equal(take(before), g.Config) {
-					t.Errorf("part %d of a pod is untold and has a value: %v", part, g.Config)
+					t.Errorf("part %d of a pod is unreported and has a value: %v", part, g.Config)
 				}
 			}
 		}
-		g.Untold = 0
+		g.Unreported = 0
 	}
 	for i := range got.Containers {
 		w, g := &want.Containers[i], &got.Containers[i]
 		for part, take := range containerParts {
-			if g.Untold&part != 0 {
+			if g.Unreported&part != 0 {
 				take(w.Config)
 				if before := proto.CloneOf(g.Config); !proto.Equal(take(before), g.Config) {
-					t.Errorf("part %d of a container is untold and has a value: %v", part, g.Config)
+					t.Errorf("part %d of a container is unreported and has a value: %v", part, g.Config)
 				}
 			}
 		}
-		g.Untold = 0
+		g.Unreported = 0
 	}
 }
 
@@ -186,7 +186,7 @@ func (c *restartCheck) restart(ctx context.Context, t *testing.T, point string, 
 	if diff := cmp.Diff(want, resynced, protocmp.Transform()); diff != "" {
 		t.Errorf("%s: a store that saw all and synced differs from one that did not (-observed +synced):\n%s", point, diff)
 	}
-	dropUntold(t, &want, &got)
+	dropUnreported(t, &want, &got)
 	c.tells(&want, &got)
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("%s: a store that starts afresh differs from one that saw all (-observed +synced):\n%s", point, diff)
@@ -219,7 +219,7 @@ func (c *restartCheck) readThrough(ctx context.Context, t *testing.T, point stri
 	}
 	got := take(one)
 	c.runOn(&want, got)
-	dropUntold(t, &want, &got)
+	dropUnreported(t, &want, &got)
 	c.tells(&want, &got)
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("%s: records read one by one differ from those observed (-observed +read):\n%s", point, diff)

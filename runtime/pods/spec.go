@@ -51,16 +51,16 @@ func podConfigOf(st *runtimeapi.PodSandboxStatus, spec *runtimeSpec) *runtimeapi
 	return c
 }
 
-// untoldOfPod are the parts that podConfigOf cannot know.
-func (s *runtimeSpec) untoldOfPod() Parts {
+// unreportedOfPod are the parts that podConfigOf cannot know.
+func (s *runtimeSpec) unreportedOfPod() Parts {
 	if s.Annotations == nil { // there is no spec
 		return allOfPod
 	}
 	return notInPodSpec
 }
 
-// untold are the parts that containerConfigOf cannot know.
-func (i *containerInfo) untold() Parts {
+// unreported are the parts that containerConfigOf cannot know.
+func (i *containerInfo) unreported() Parts {
 	if i.RuntimeSpec.Process == nil {
 		return allOfContainer
 	}

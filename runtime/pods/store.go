@@ -25,7 +25,7 @@ type Store struct {
 	kernel  Kernel             // nil: nobody knows more than the backend
 }
 
-// NewStore returns an empty store that knows what the backend tells.
+// NewStore returns an empty store that knows what the backend reports.
 func NewStore() *Store { return NewStoreWith(nil) }
 
 // NewStoreWith returns an empty store that asks the kernel, if it is not nil, for what
@@ -168,7 +168,7 @@ func (s *Store) editContainer(id string, f func(Container) Container) {
 // withParent fills in the cgroup parent of a pod of which the backend did not tell
 // it: it is where the kernel has the pod's containers.
 func (s *Store) withParent(p Pod) Pod {
-	if p.Untold&PodCgroupParent == 0 {
+	if p.Unreported&PodCgroupParent == 0 {
 		return p
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.members[p.ID])) {

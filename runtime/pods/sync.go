@@ -38,7 +38,7 @@ func (s *Store) Sync(ctx context.Context, from Backend) error {
 	if err != nil {
 		return err
 	}
-	s.sweep(r, pods, containers)
+	s.prune(r, pods, containers)
 
 	var failed failures
 	var g errgroup.Group
@@ -71,8 +71,8 @@ func list(ctx context.Context, from Backend) ([]*runtimeapi.PodSandbox, []*runti
 	return pods.GetItems(), containers.GetContainers(), nil
 }
 
-// sweep forgets what the backend no longer has.
-func (s *Store) sweep(r reads, pods []*runtimeapi.PodSandbox, containers []*runtimeapi.Container) {
+// prune forgets what the backend no longer has.
+func (s *Store) prune(r reads, pods []*runtimeapi.PodSandbox, containers []*runtimeapi.Container) {
 	listed := make(map[string]bool, len(pods)+len(containers))
 	for _, p := range pods {
 		listed[p.GetId()] = true
@@ -94,11 +94,11 @@ func (s *Store) sweep(r reads, pods []*runtimeapi.PodSandbox, containers []*runt
 // no status is known by what the list says: cri-dockerd lists sandboxes of which
 // nothing but a checkpoint is left.
 func (s *Store) syncPod(ctx context.Context, from Backend, r reads, listed *runtimeapi.PodSandbox) error {
-	told, err := askPod(ctx, from, listed.GetId())
+	reported, err := fetchPod(ctx, from, listed.GetId())
 	dead := listed.GetState() == runtimeapi.PodSandboxState_SANDBOX_NOTREADY && (ofObject(err) || errors.Is(err, ErrGone))
 	switch {
 	case dead:
-		told, err = podOfList(listed), nil
+		reported, err = podOfList(listed), nil
 	case gone(err):
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *Store) syncPod(ctx context.Context, from Backend, r reads, listed *runt
 		return nil
 	}
 	if err == nil {
-		s.settlePod(r, told)
+		s.reconcilePod(r, reported)
 	}
 	return err
 }
@@ -116,13 +116,13 @@ func (s *Store) syncPod(ctx context.Context, from Backend, r reads, listed *runt
 // gone reports whether a read failed because the backend does not have the object.
 func gone(err error) bool { return status.Code(err) == codes.NotFound || errors.Is(err, ErrGone) }
 
-func podOfList(p *runtimeapi.PodSandbox) toldPod {
+func podOfList(p *runtimeapi.PodSandbox) reportedPod {
 	config := &runtimeapi.PodSandboxConfig{Metadata: p.GetMetadata(), Labels: p.GetLabels(), Annotations: p.GetAnnotations()}
-	return toldPod{Pod: Pod{ID: p.GetId(), Config: config, RuntimeHandler: p.GetRuntimeHandler(), State: p.GetState(), Untold: allOfPod}}
+	return reportedPod{Pod: Pod{ID: p.GetId(), Config: config, RuntimeHandler: p.GetRuntimeHandler(), State: p.GetState(), Unreported: allOfPod}}
 }
 
 func (s *Store) syncContainer(ctx context.Context, from Backend, r reads, c *runtimeapi.Container) error {
-	told, err := s.askContainer(ctx, from, c.GetId())
+	reported, err := s.fetchContainer(ctx, from, c.GetId())
 	if gone(err) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -132,8 +132,8 @@ func (s *Store) syncContainer(ctx context.Context, from Backend, r reads, c *run
 		return nil
 	}
 	if err == nil {
-		told.PodID = c.GetPodSandboxId()
-		s.settleContainer(r, told)
+		reported.PodID = c.GetPodSandboxId()
+		s.reconcileContainer(r, reported)
 	}
 	return err
 }

@@ -9,8 +9,8 @@ type table[T any] struct {
 	reads   map[*reading[T]]struct{}
 }
 
-// A reading is one look at the backend while calls go on: what it tells may be
-// older than what was observed since it began, and that wins.
+// A reading is one read of the backend while calls go on: its result may be older than
+// what was observed since it began, and that wins.
 type reading[T any] struct {
 	of    string                 // the ID, or the start of it, that is read; "" for all
 	since map[string]*changes[T] // by ID, only of records that changed
@@ -51,7 +51,7 @@ func (t *table[T]) find(id string) (string, T, bool) {
 
 func (t *table[T]) put(id string, rec T) {
 	t.records[id] = rec
-	t.note(id, func(c *changes[T]) { *c = changes[T]{} })
+	t.record(id, func(c *changes[T]) { *c = changes[T]{} })
 }
 
 // edit changes a record, or, if it is not known, the one that a reading under
@@ -61,16 +61,16 @@ func (t *table[T]) edit(id string, f func(T) T) {
 	if ok {
 		t.records[id] = f(rec)
 	}
-	t.note(id, func(c *changes[T]) { c.edits = append(c.edits, f) })
+	t.record(id, func(c *changes[T]) { c.edits = append(c.edits, f) })
 }
 
 func (t *table[T]) remove(id string) {
 	delete(t.records, id)
-	t.note(id, func(c *changes[T]) { *c = changes[T]{removed: true} })
+	t.record(id, func(c *changes[T]) { *c = changes[T]{removed: true} })
 }
 
-// note tells the readings under way that calls changed a record.
-func (t *table[T]) note(id string, change func(*changes[T])) {
+// record notes in the readings under way that calls changed a record.
+func (t *table[T]) record(id string, change func(*changes[T])) {
 	for r := range t.reads {
 		if !strings.HasPrefix(id, r.of) {
 			continue
@@ -92,10 +92,9 @@ func (t *table[T]) begin(of string) *reading[T] {
 
 func (t *table[T]) end(r *reading[T]) { delete(t.reads, r) }
 
-// settle makes a record of what r read of id: merge lays it over the record
-// that is there, if known. It returns the record to believe, and whether the
-// table now holds it.
-func (t *table[T]) settle(r *reading[T], id string, merge func(old T, known bool) T) (T, bool) {
+// reconcile makes a record of what r read of id: merge combines it with the record that is
+// there, if known. It returns the valid record, and whether the table now holds it.
+func (t *table[T]) reconcile(r *reading[T], id string, merge func(old T, known bool) T) (T, bool) {
 	old, known := t.records[id]
 	c := r.since[id]
 	if c != nil && known {
@@ -114,13 +113,13 @@ func (t *table[T]) settle(r *reading[T], id string, merge func(old T, known bool
 	return rec, true
 }
 
-// removed tells whether a call removed a record since r began.
+// removed reports whether a call removed a record since r began.
 func (t *table[T]) removed(r *reading[T], id string) bool {
 	c := r.since[id]
 	return c != nil && c.removed
 }
 
-// outlived tells whether a record that r did not find at the backend is to go:
+// outlived reports whether a record that r did not find at the backend is to go:
 // no call has made or changed it since r began.
 func (t *table[T]) outlived(r *reading[T], id string) bool {
 	_, current := t.reads[r]

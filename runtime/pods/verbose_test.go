@@ -177,10 +177,10 @@ func TestCgroupsPath(t *testing.T) {
 				continue
 			}
 			_, m := e.messages(t)
-			told, err := readContainerStatus(m.(*runtimeapi.ContainerStatusResponse))
-			want := fmt.Sprintf("%s/%s%s", podConfig().GetLinux().GetCgroupParent(), prefix, told.ID)
-			if err != nil || told.CgroupsPath != want {
-				t.Errorf("%s: %q, %v, want %q", file, told.CgroupsPath, err, want)
+			reported, err := readContainerStatus(m.(*runtimeapi.ContainerStatusResponse))
+			want := fmt.Sprintf("%s/%s%s", podConfig().GetLinux().GetCgroupParent(), prefix, reported.ID)
+			if err != nil || reported.CgroupsPath != want {
+				t.Errorf("%s: %q, %v, want %q", file, reported.CgroupsPath, err, want)
 			}
 			seen++
 		}
@@ -197,7 +197,7 @@ func TestResourcesOfSpec(t *testing.T) {
 		"memory":{"limit":4096,"swap":8192},
 		"hugepageLimits":[{"pageSize":"2MB","limit":3},{"pageSize":"2MB","limit":4}],
 		"unified":{"memory.high":"2048"}}}}}`
-	told, err := readContainerStatus(&runtimeapi.ContainerStatusResponse{
+	reported, err := readContainerStatus(&runtimeapi.ContainerStatusResponse{
 		Status: &runtimeapi.ContainerStatus{Id: "c"}, Info: map[string]string{infoKey: text},
 	})
 	if err != nil {
@@ -208,7 +208,7 @@ func TestResourcesOfSpec(t *testing.T) {
 		CpusetCpus: "0-1", CpusetMems: "0", HugepageLimits: []*runtimeapi.HugepageLimit{{PageSize: "2MB", Limit: 4}},
 		Unified: map[string]string{"memory.high": "2048"},
 	}
-	got := told.over(Container{}, false).Config.GetLinux().GetResources()
+	got := reported.mergeInto(Container{}, false).Config.GetLinux().GetResources()
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -222,7 +222,7 @@ func TestAsOfNow(t *testing.T) {
 		name               string
 		created, now, want *resources
 	}{
-		{"not told", &resources{CpuShares: 2}, nil, &resources{CpuShares: 2}},
+		{"not reported", &resources{CpuShares: 2}, nil, &resources{CpuShares: 2}},
 		{"nothing but zeros", nil, &resources{Unified: map[string]string{}}, nil},
 		{"updated", &resources{CpuShares: 2, CpusetCpus: "0-3"}, &resources{CpuShares: 2, CpusetCpus: "1"}, &resources{CpuShares: 2, CpusetCpus: "1"}},
 		{"oom_score_adj restricted by the runtime", &resources{OomScoreAdj: -998}, &resources{OomScoreAdj: -500}, &resources{OomScoreAdj: -998}},
@@ -249,12 +249,12 @@ func TestPodOfSpec(t *testing.T) {
 		"io.kubernetes.cri-o.RuntimeHandler":"kata","io.kubernetes.cri-o.CgroupParent":"kubepods-pod1.slice",
 		"io.kubernetes.cri-o.PodLinuxOverhead":"null","io.kubernetes.cri-o.PodLinuxResources":"{\"cpu_shares\":3}"}}}`
 	options := &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_POD}
-	told, err := readPodStatus(&runtimeapi.PodSandboxStatusResponse{
+	reported, err := readPodStatus(&runtimeapi.PodSandboxStatusResponse{
 		Status: &runtimeapi.PodSandboxStatus{Id: "p", Linux: &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: options}}},
 		Info:   map[string]string{infoKey: text},
 	})
-	if err != nil || told.RuntimeHandler != "kata" {
-		t.Fatalf("got %v, %v", told, err)
+	if err != nil || reported.RuntimeHandler != "kata" {
+		t.Fatalf("got %v, %v", reported, err)
 	}
 	want := &runtimeapi.PodSandboxConfig{Hostname: "web-0", Linux: &runtimeapi.LinuxPodSandboxConfig{
 		CgroupParent:    "kubepods-pod1.slice",
@@ -262,7 +262,7 @@ func TestPodOfSpec(t *testing.T) {
 		Resources:       &runtimeapi.LinuxContainerResources{CpuShares: 3},
 		SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: options},
 	}}
-	if diff := cmp.Diff(want, told.Config, protocmp.Transform()); diff != "" {
+	if diff := cmp.Diff(want, reported.Config, protocmp.Transform()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

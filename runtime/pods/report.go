@@ -1,0 +1,107 @@
+package pods
+
+import (
+	"cmp"
+	"errors"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// reportedPod is a pod as the backend reports it.
+type reportedPod struct {
+	Pod                                                     // Config as it was at RunPodSandbox
+	overhead, resources *runtimeapi.LinuxContainerResources // of the last update, nil without one
+}
+
+// mergeInto returns the record with what was reported. The record's own config is better:
+// it has what a status leaves out.
+func (t reportedPod) mergeInto(old Pod, known bool) Pod {
+	p := t.Pod
+	if known {
+		p.Config, p.Asked, p.RuntimeHandler, p.Unreported = old.Config, old.Asked, old.RuntimeHandler, old.Unreported
+	}
+	p.Config = withPodResources(p.Config, t.overhead, t.resources)
+	return p
+}
+
+// reportedContainer is a container as the backend reports it.
+type reportedContainer struct {
+	Container                                     // Config as it was at CreateContainer
+	now       *runtimeapi.LinuxContainerResources // as they are now, nil if not reported
+	pid       int                                 // 0 if it is not reported
+
+	ofKernel    *runtimeapi.LinuxContainerResources // in place of now, if that is not reported
+	kernelParts Parts                               // of ofKernel
+}
+
+// mergeInto returns the record with what was reported, as for a pod.
+func (t reportedContainer) mergeInto(old Container, known bool) Container {
+	c := t.Container
+	if known {
+		c.Config, c.CgroupParent, c.CgroupFiles, c.Unreported = old.Config, old.CgroupParent, old.CgroupFiles, old.Unreported
+		c.CgroupsPath = cmp.Or(c.CgroupsPath, old.CgroupsPath)
+	}
+	c.Config = asOfNow(c.Config, t.now)
+	return t.withKernel(c)
+}
+
+// withKernel fills what nobody reported with the kernel's values.
+func (t reportedContainer) withKernel(c Container) Container {
+	if c.Unreported&allResources != 0 && t.ofKernel != nil {
+		c.Config = withResources(c.Config, t.ofKernel)
+		c.Unreported &^= t.kernelParts
+	}
+	return c
+}
+
+// readPodStatus understands the verbose status of containerd, which has the
+// config, of CRI-O, which has only the runtime spec, and of others, which have neither.
+func readPodStatus(resp *runtimeapi.PodSandboxStatusResponse) (reportedPod, error) {
+	st := resp.GetStatus()
+	if st.GetId() == "" {
+		return reportedPod{}, errors.New("the status has no id")
+	}
+	info, err := parseInfo[podInfo](resp.GetInfo())
+	if err != nil {
+		return reportedPod{}, err
+	}
+	t := reportedPod{Pod: Pod{ID: st.GetId(), Config: info.Config, RuntimeHandler: st.GetRuntimeHandler(), State: st.GetState()}}
+	t.overhead, t.resources = info.Overhead.GetLinux(), info.Resources.GetLinux()
+	if t.Config == nil {
+		t.Config, t.Unreported = podConfigOf(st, &info.RuntimeSpec), info.RuntimeSpec.unreportedOfPod()
+	}
+	if t.RuntimeHandler == "" {
+		t.RuntimeHandler = info.RuntimeSpec.Annotations[crioRuntimeHandler]
+	}
+	return t, nil
+}
+
+// readContainerStatus is the same for containers.
+func readContainerStatus(resp *runtimeapi.ContainerStatusResponse) (reportedContainer, error) {
+	st := resp.GetStatus()
+	if st.GetId() == "" {
+		return reportedContainer{}, errors.New("the status has no id")
+	}
+	info, err := parseInfo[containerInfo](resp.GetInfo())
+	if err != nil {
+		return reportedContainer{}, err
+	}
+	t := reportedContainer{now: st.GetResources().GetLinux(), pid: info.PID}
+	if t.now == nil {
+		t.now = info.RuntimeSpec.resources()
+	}
+	t.Container = Container{ID: st.GetId(), PodID: info.SandboxID, State: st.GetState(), Config: info.config()}
+	if l := info.RuntimeSpec.Linux; l != nil {
+		t.CgroupsPath = l.CgroupsPath
+	}
+	if t.Config == nil {
+		t.Config, t.Unreported = containerConfigOf(st, &info.RuntimeSpec, t.now), info.unreported()
+		if info.Privileged {
+			t.Config.Linux.SecurityContext = &runtimeapi.LinuxContainerSecurityContext{Privileged: true}
+		}
+		if t.now != nil {
+			t.Unreported &^= allResources
+		}
+	}
+	return t, nil
+}
