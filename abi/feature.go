@@ -8,7 +8,7 @@ type Feature int32
 const (
 	FeatureCgroupV2    Feature = 1 // the node has cgroup v2
 	FeatureCgroupFiles Feature = 2 // the host reads and writes cgroup files
-	FeatureUpdate      Feature = 3 // writes on handles are carried out
+	FeatureUpdate      Feature = 3 // writes on handles are applied
 	FeatureKV          Feature = 4 // values survive a reload of the plugin
 )
 

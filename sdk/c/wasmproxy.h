@@ -235,7 +235,7 @@ extern "C" {
 /* Features. */
 #define WP_FEATURE_CGROUP_V2 1 /* the node has cgroup v2 */
 #define WP_FEATURE_CGROUP_FILES 2 /* the host reads and writes cgroup files */
-#define WP_FEATURE_UPDATE 3 /* writes on handles are carried out */
+#define WP_FEATURE_UPDATE 3 /* writes on handles are applied */
 #define WP_FEATURE_KV 4 /* values survive a reload of the plugin */
 
 /* Host functions. ABI.md says what each does. */

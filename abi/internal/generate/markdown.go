@@ -108,7 +108,7 @@ func signature(params []abi.ValueType, result abi.ValueType) string {
 func wat(t abi.ValueType) string { return [...]string{"", "i32", "i64"}[t] }
 
 func hooksTable() table {
-	t := table{"hooks", [][]string{{"number", "hook", "CRI method", "asked", "about", "may change", "cgroup files of"}}}
+	t := table{"hooks", [][]string{{"number", "hook", "CRI method", "called", "object", "may change", "cgroup files of"}}}
 	for _, h := range abi.Hooks {
 		t.rows = append(t.rows, []string{strconv.Itoa(int(h.Hook)), h.Name, h.Method, h.Asked.String(), h.Object.String(),
 			strings.Join(changeable(h.Hook), ", "), strings.Join(cgroupFiles(h.Hook), ", ")})

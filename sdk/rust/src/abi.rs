@@ -239,7 +239,7 @@ pub enum Feature {
     CgroupV2 = 1,
     /// `cgroup_files`: the host reads and writes cgroup files.
     CgroupFiles = 2,
-    /// `update`: writes on handles are carried out.
+    /// `update`: writes on handles are applied.
     Update = 3,
     /// `kv`: values survive a reload of the plugin.
     Kv = 4,
