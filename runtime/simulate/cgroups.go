@@ -1,11 +1,14 @@
 package simulate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -14,120 +17,69 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
-// Write is a cgroup file that was written, by its path beneath the cgroup mount.
-type Write struct {
-	Path, Before, After string
+// Cgroups is a directory of plain files that looks like a cgroup mount as far as the proxy
+// looks at it.
+type Cgroups struct {
+	Dir     string
+	Version int // 1 or 2
 }
 
-// tree is a directory that looks like a cgroup mount as far as the proxy looks at it.
-type tree struct {
-	dir     string
-	version int
-	before  map[string]string // the files as they were made
-	fs      *cgroup.FS
-}
-
-func newTree(version int) (*tree, error) {
-	dir, err := os.MkdirTemp("", "wasmproxy-cgroup-")
-	if err != nil {
-		return nil, err
-	}
-	t := &tree{dir: dir, version: version, before: map[string]string{}}
-	mode := "v2"
+// NewCgroups makes an empty tree in a directory that exists.
+func NewCgroups(dir string, version int) (*Cgroups, error) {
+	var errs []error
 	if version == 1 {
-		mode = "v1"
 		for _, controller := range []string{"cpu", "memory", "cpuset", "pids"} {
-			err = errors.Join(err, os.Mkdir(filepath.Join(dir, controller), 0o755))
+			errs = append(errs, os.Mkdir(filepath.Join(dir, controller), 0o755))
 		}
 	}
-	if t.fs, err = cgroup.Open(dir, mode); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	return t, nil
+	return &Cgroups{dir, version}, errors.Join(errs...)
 }
 
-func (t *tree) close() error { return errors.Join(t.fs.Close(), os.RemoveAll(t.dir)) }
-
-// fill makes the groups of all pods and containers, as a kernel that has every file
-// would, and what the event says of them. A container whose files are nil has no group.
-func (t *tree) fill(store *pods.Store, files map[string]map[string]string) error {
-	var errs []error
-	for _, p := range store.Pods() {
-		parent := p.Config.GetLinux().GetCgroupParent()
-		if group, err := cgroup.PodPath(parent); err == nil {
-			errs = append(errs, t.group(group, p.Config.GetLinux().GetResources(), files[p.ID]))
-		}
-		for _, c := range store.Containers(p.ID) {
-			if of, given := files[c.ID]; of != nil || !given {
-				errs = append(errs, t.container(c, parent, of))
-			}
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (t *tree) container(c pods.Container, parent string, files map[string]string) error {
-	if c.CgroupParent != "" {
-		parent = c.CgroupParent
-	}
-	group, err := cgroup.ContainerPath(parent, c.ID)
-	if err != nil {
-		return nil // nobody can write there; who tries is told so
-	}
-	return t.group(group, c.Config.GetLinux().GetResources(), files)
-}
-
-// group makes the files of a cgroup. The event's own are by their names on v2.
-func (t *tree) group(group string, r *runtimeapi.LinuxContainerResources, files map[string]string) error {
-	all := t.defaults(r)
-	for name, value := range files {
-		if t.version == 1 {
-			return fmt.Errorf("cgroup file %s of %s: what cgroup files hold can only be given for cgroup v2", name, group)
-		}
-		all[name] = value
-	}
-	var errs []error
-	for name, value := range all {
-		controller, file := "", name
-		if t.version == 1 {
-			controller, file, _ = strings.Cut(name, "/")
-		}
-		value = strings.TrimRight(value, "\n") // as it is compared later; the kernel ends a file with one
-		path := filepath.Join(controller, strings.TrimPrefix(group, "/"), file)
-		if _, made := t.before[path]; made {
-			continue
-		}
-		t.before[path] = value
-		errs = append(errs, os.MkdirAll(filepath.Join(t.dir, filepath.Dir(path)), 0o755), os.WriteFile(filepath.Join(t.dir, path), []byte(value+"\n"), 0o644))
-	}
-	return errors.Join(errs...)
-}
-
-// defaults are the files that plugins may write, as the kernel begins with them, and
-// those that the runtime writes from the request.
-func (t *tree) defaults(r *runtimeapi.LinuxContainerResources) map[string]string {
-	period, quota, limit := max(r.GetCpuPeriod(), 0), r.GetCpuQuota(), r.GetMemoryLimitInBytes()
-	if period == 0 {
-		period = 100000
-	}
-	if t.version == 1 {
-		if quota == 0 {
-			quota = -1
-		}
-		if limit == 0 {
-			limit = 1<<63 - 4096
-		}
-		return map[string]string{
-			"cpu/cpu.idle": "0", "cpu/cpu.cfs_burst_us": "0", "cpu/cpu.bvt_warp_ns": "0",
-			"cpu/cpu.cfs_quota_us": fmt.Sprint(quota), "cpu/cpu.cfs_period_us": fmt.Sprint(period),
-			"cpu/cpu.shares": fmt.Sprint(max(r.GetCpuShares(), 2)), "memory/memory.limit_in_bytes": fmt.Sprint(limit),
-		}
-	}
-	return map[string]string{
+// Make makes a group as the kernel does, on a node that has every file which plugins may
+// write, with these resources.
+func (c *Cgroups) Make(group string, r *runtimeapi.LinuxContainerResources) error {
+	files := map[string]string{
 		"cpu.idle": "0", "cpu.max.burst": "0", "cpu.bvt_warp_ns": "0", "memory.high": "max", "io.latency": "",
-		"cpu.max": orMax(quota) + " " + fmt.Sprint(period), "memory.max": orMax(limit),
-		"cpu.weight": fmt.Sprint(1 + (max(r.GetCpuShares(), 2)-2)*9999/262142),
+		"cpu.max": "max 100000", "cpu.weight": "100", "memory.max": "max",
 	}
+	if c.Version == 1 {
+		files = map[string]string{
+			"cpu/cpu.idle": "0", "cpu/cpu.cfs_burst_us": "0", "cpu/cpu.bvt_warp_ns": "0", "cpu/cpu.cfs_quota_us": "-1",
+			"cpu/cpu.cfs_period_us": "100000", "cpu/cpu.shares": "1024", "memory/memory.limit_in_bytes": fmt.Sprint(1<<63 - 4096),
+		}
+	}
+	return errors.Join(c.Write(group, files), c.Update(group, r))
+}
+
+// Update writes to a group what runc would write for these resources.
+func (c *Cgroups) Update(group string, r *runtimeapi.LinuxContainerResources) error {
+	files := map[string]string{}
+	put := func(file string, n int64) {
+		if n != 0 {
+			files[file] = fmt.Sprint(n)
+		}
+	}
+	if c.Version == 1 {
+		put("cpu/cpu.cfs_quota_us", r.GetCpuQuota())
+		put("cpu/cpu.cfs_period_us", r.GetCpuPeriod())
+		put("cpu/cpu.shares", r.GetCpuShares())
+		put("memory/memory.limit_in_bytes", r.GetMemoryLimitInBytes())
+		return c.Write(group, files)
+	}
+	if quota, period := r.GetCpuQuota(), r.GetCpuPeriod(); quota != 0 || period != 0 {
+		if period == 0 {
+			period = 100000
+		}
+		files["cpu.max"] = fmt.Sprint(orMax(quota), " ", period)
+	}
+	if shares := r.GetCpuShares(); shares > 0 {
+		put("cpu.weight", 1+(max(shares, 2)-2)*9999/262142)
+	}
+	if limit := r.GetMemoryLimitInBytes(); limit != 0 {
+		files["memory.max"] = orMax(limit)
+	}
+	maps.Copy(files, r.GetUnified())
+	return c.Write(group, files)
 }
 
 func orMax(n int64) string {
@@ -137,21 +89,112 @@ func orMax(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// writes returns the files that have another content by now, sorted by path.
-func (t *tree) writes() (all []Write, err error) {
-	err = filepath.WalkDir(t.dir, func(path string, d fs.DirEntry, err error) error {
+// Write writes files of a group, which is made if it is not there. On v1 a name begins with
+// the controller's.
+func (c *Cgroups) Write(group string, files map[string]string) error {
+	var errs []error
+	for name, value := range files {
+		controller, file := "", name
+		if c.Version == 1 {
+			controller, file, _ = strings.Cut(name, "/")
+		}
+		path := filepath.Join(c.Dir, controller, group, filepath.Base(file))
+		value = strings.TrimRight(value, "\n") + "\n"
+		errs = append(errs, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(value), 0o644))
+	}
+	return errors.Join(errs...)
+}
+
+// Files returns the content of all files, without the last end of line, by their paths
+// beneath the mount.
+func (c *Cgroups) Files() (map[string]string, error) {
+	files := map[string]string{}
+	err := filepath.WalkDir(c.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		rel := strings.TrimPrefix(path, t.dir+"/")
-		if after := strings.TrimRight(string(b), "\n"); after != t.before[rel] {
-			all = append(all, Write{rel, t.before[rel], after})
-		}
-		return nil
+		content, err := os.ReadFile(path)
+		files[strings.TrimPrefix(path, c.Dir+"/")] = strings.TrimRight(string(content), "\n")
+		return err
 	})
-	return all, err
+	return files, err
+}
+
+// Write is a cgroup file that was written, by its path beneath the cgroup mount.
+type Write struct {
+	Path, Before, After string
+}
+
+// Writes returns the files that were there before and have another content now, sorted by path.
+func Writes(before, after map[string]string) (all []Write) {
+	for _, path := range slices.Sorted(maps.Keys(after)) {
+		if was, known := before[path]; known && was != after[path] {
+			all = append(all, Write{path, was, after[path]})
+		}
+	}
+	return all
+}
+
+// tree are the cgroups of an event, in a directory of their own.
+type tree struct {
+	*Cgroups
+	fs     *cgroup.FS
+	before map[string]string // the files as the event finds them
+}
+
+func newTree(version int) (*tree, error) {
+	dir, err := os.MkdirTemp("", "wasmproxy-cgroup-")
+	if err != nil {
+		return nil, err
+	}
+	t := &tree{}
+	if t.Cgroups, err = NewCgroups(dir, version); err == nil {
+		t.fs, err = cgroup.Open(dir, fmt.Sprint("v", version))
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return t, nil
+}
+
+func (t *tree) close() error { return errors.Join(t.fs.Close(), os.RemoveAll(t.Dir)) }
+
+// fill makes the groups of all pods and containers, with the files that the event gives
+// them. A container whose files are nil has no group.
+func (t *tree) fill(store *pods.Store, files map[string]map[string]string) (err error) {
+	var errs []error
+	for _, p := range store.Pods() {
+		parent := p.Config.GetLinux().GetCgroupParent()
+		group, err := cgroup.PodPath(parent)
+		errs = append(errs, t.add(group, err, p.Config.GetLinux().GetResources(), files[p.ID]))
+		for _, c := range store.Containers(p.ID) {
+			if of, given := files[c.ID]; of != nil || !given {
+				group, err := cgroup.ContainerPath(cmp.Or(c.CgroupParent, parent), c.ID)
+				errs = append(errs, t.add(group, err, c.Config.GetLinux().GetResources(), of))
+			}
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	t.before, err = t.Files()
+	return err
+}
+
+// add makes a group, unless it has no place in the tree: a plugin that writes there gets that
+// error.
+func (t *tree) add(group string, unplaced error, r *runtimeapi.LinuxContainerResources, files map[string]string) error {
+	switch {
+	case unplaced != nil:
+		return nil
+	case t.Version == 1 && len(files) > 0:
+		return fmt.Errorf("cgroup files of %s: they can only be given for cgroup v2", group)
+	}
+	return errors.Join(t.Make(group, r), t.Write(group, files))
+}
+
+// writes returns the files that have another content than the event found.
+func (t *tree) writes() ([]Write, error) {
+	after, err := t.Files()
+	return Writes(t.before, after), err
 }

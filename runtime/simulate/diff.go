@@ -18,6 +18,14 @@ type Difference struct {
 	Secret            bool // an environment's value, or a registry's credentials
 }
 
+// Redacted returns the difference without the values of a secret.
+func (d Difference) Redacted() Difference {
+	if d.Secret {
+		d.Before, d.After = hidden, hidden
+	}
+	return d
+}
+
 // Diff returns the fields in which two messages of one type differ, in the order of
 // the first and then of the second. Elements of lists are known by their name where
 // they have one, such as env[NAME] or mounts[/data].

@@ -54,12 +54,10 @@ func (res Result) differences(all []Difference) []Difference {
 		return all
 	}
 	for i, d := range all {
-		switch {
-		case d.Secret:
-			all[i].Before, all[i].After = hidden, hidden
-		case strings.HasPrefix(d.Before+d.After, `"`): // a text
-			all[i].Before, all[i].After = res.veil.Text(d.Before), res.veil.Text(d.After)
+		if strings.HasPrefix(d.Before+d.After, `"`) { // a text
+			d.Before, d.After = res.veil.Text(d.Before), res.veil.Text(d.After)
 		}
+		all[i] = d.Redacted()
 	}
 	return all
 }

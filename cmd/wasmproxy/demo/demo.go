@@ -18,6 +18,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
+	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 )
 
 // burstCap is a second plugin, written by hand in burstcap.wat: it wants every
@@ -84,6 +85,7 @@ type stage struct {
 	*narrator
 	dir, front  string // where the sockets are, and what people look at
 	journal     *journal
+	cgroups     *simulate.Cgroups
 	runtime     *memoryRuntime
 	kubeletConn *grpc.ClientConn
 	kubelet     runtimeapi.RuntimeServiceClient
@@ -92,23 +94,27 @@ type stage struct {
 
 func (s *stage) path(name string) string { return filepath.Join(s.dir, name) }
 func (s *stage) plugins() string         { return filepath.Join(s.front, "plugins.d") }
-func (s *stage) cgroups() string         { return filepath.Join(s.front, "cgroup") }
 
 // open starts the runtime and the proxy, and connects as kubelet does. The
 // channel tells how the proxy ended.
 func (s *stage) open(ctx context.Context) (<-chan error, error) {
-	for _, dir := range []string{s.plugins(), s.path("hookserver.d"), s.cgroups()} {
+	groups := filepath.Join(s.front, "cgroup")
+	for _, dir := range []string{s.plugins(), s.path("hookserver.d"), groups} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return nil, err
 		}
 	}
-	s.runtime = newMemoryRuntime(s.cgroups())
+	var err error
+	if s.cgroups, err = simulate.NewCgroups(groups, 2); err != nil {
+		return nil, err
+	}
+	s.runtime = newMemoryRuntime(s.cgroups)
 	if err := s.runtime.start(ctx, s.path("runtime.sock")); err != nil {
 		return nil, err
 	}
 	c := &config.Config{
 		Listen: s.path("kubelet.sock"), Backend: s.path("runtime.sock"), PluginDir: s.plugins(), HookDir: s.path("hookserver.d"),
-		CgroupRoot: s.cgroups(), CgroupMode: "v2", DrainTimeout: patience,
+		CgroupRoot: groups, CgroupMode: "v2", DrainTimeout: patience,
 	}
 	ended, err := s.serve(ctx, c)
 	if err != nil {
@@ -195,7 +201,7 @@ func (s *stage) calls(name string) { s.line(bold, "kubelet", "%s", s.paint(bold,
 
 // observe says what came of one call.
 func (s *stage) observe(name string, asked proto.Message, call func() error) (told, error) {
-	before, err := snapshot(s.cgroups())
+	before, err := s.cgroups.Files()
 	if err != nil {
 		return told{}, err
 	}
@@ -209,7 +215,7 @@ func (s *stage) observe(name string, asked proto.Message, call func() error) (to
 		return told{}, fmt.Errorf("%s: %w", name, failed)
 	}
 	t.changed = s.difference(asked, s.runtime.received(asked))
-	if t.files, err = snapshot(s.cgroups()); err != nil {
+	if t.files, err = s.cgroups.Files(); err != nil {
 		return told{}, err
 	}
 	s.files(before, t.files)

@@ -80,7 +80,7 @@ func (h *held) invite() {
 	if h.file != "" {
 		h.line(bold, "you", "edit %s", h.file)
 	}
-	h.line(bold, "demo", "runs the pod anew with every change; its cgroup files are in %s; Ctrl-C ends it", h.cgroups())
+	h.line(bold, "demo", "runs the pod anew with every change; its cgroup files are in %s; Ctrl-C ends it", h.cgroups.Dir)
 }
 
 // perform ends the Pod that runs and runs the one of the file. What goes wrong is
@@ -185,7 +185,7 @@ func (h *held) begin(ctx context.Context) error {
 }
 
 func (h *held) sandbox(ctx context.Context, req *runtimeapi.RunPodSandboxRequest) error {
-	if err := makeGroup(h.cgroups()+req.GetConfig().GetLinux().GetCgroupParent(), nil); err != nil {
+	if err := h.cgroups.Make(req.GetConfig().GetLinux().GetCgroupParent(), nil); err != nil {
 		return err
 	}
 	err := h.tell("RunPodSandbox", req, func() error {

@@ -3,12 +3,7 @@ package demo
 import (
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
-	"maps"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -51,7 +46,7 @@ func (n *narrator) line(code, who, format string, args ...any) {
 func (n *narrator) request(m proto.Message) {
 	for _, f := range simulate.Fields(m) {
 		if !strings.HasPrefix(f.Path, "sandbox_config.") {
-			fmt.Fprintf(n.w, "           %s\n", n.paint(dim, f.Path+" = "+shown(f, f.After)))
+			fmt.Fprintf(n.w, "           %s\n", n.paint(dim, f.Path+" = "+f.Redacted().After))
 		}
 	}
 }
@@ -60,27 +55,20 @@ func (n *narrator) request(m proto.Message) {
 func (n *narrator) difference(asked, received proto.Message) (differ bool) {
 	all := simulate.Diff(asked, received)
 	for _, f := range all {
+		f = f.Redacted()
 		switch {
 		case !f.HasNow:
-			n.line(green, "runtime", "got no %s, not %s", f.Path, shown(f, f.Before))
+			n.line(green, "runtime", "got no %s, not %s", f.Path, f.Before)
 		case !f.HadBefore:
-			n.line(green, "runtime", "got %s = %s", f.Path, n.paint(bold, shown(f, f.After)))
+			n.line(green, "runtime", "got %s = %s", f.Path, n.paint(bold, f.After))
 		default:
-			n.line(green, "runtime", "got %s = %s, not %s", f.Path, n.paint(bold, shown(f, f.After)), shown(f, f.Before))
+			n.line(green, "runtime", "got %s = %s, not %s", f.Path, n.paint(bold, f.After), f.Before)
 		}
 	}
 	if len(all) == 0 {
 		n.line(green, "runtime", "got the request as kubelet sent it")
 	}
 	return len(all) > 0
-}
-
-// shown is a value, unless it is a secret.
-func shown(f simulate.Difference, value string) string {
-	if f.Secret {
-		return "(hidden)"
-	}
-	return value
 }
 
 // record prints what the proxy logged about plugins.
@@ -119,27 +107,7 @@ func (n *narrator) warning(r record) {
 
 // files prints which cgroup files changed.
 func (n *narrator) files(before, after map[string]string) {
-	for _, file := range slices.Sorted(maps.Keys(after)) {
-		if was, known := before[file]; known && was != after[file] {
-			n.line(cyan, "cgroup", "%s: %s → %s", file, was, n.paint(bold, after[file]))
-		}
+	for _, w := range simulate.Writes(before, after) {
+		n.line(cyan, "cgroup", "%s: %s → %s", w.Path, w.Before, n.paint(bold, w.After))
 	}
-}
-
-// snapshot reads every file of the cgroup tree.
-func snapshot(root string) (map[string]string, error) {
-	files := map[string]string{}
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		name, _ := filepath.Rel(root, path) // path is beneath root
-		files[name] = strings.TrimSpace(string(content))
-		return nil
-	})
-	return files, err
 }

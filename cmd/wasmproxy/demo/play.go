@@ -65,7 +65,7 @@ func (s *stage) podConfig() *runtimeapi.PodSandboxConfig {
 
 // runPod makes the pod's cgroup, as kubelet does, and runs its sandbox.
 func (s *stage) runPod(ctx context.Context) (id string, err error) {
-	if err := makeGroup(s.cgroups()+podCgroup, nil); err != nil {
+	if err := s.cgroups.Make(podCgroup, nil); err != nil {
 		return "", err
 	}
 	req := &runtimeapi.RunPodSandboxRequest{Config: s.podConfig()}

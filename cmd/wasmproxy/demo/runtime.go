@@ -7,13 +7,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/cri-client/pkg/fake"
+
+	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 )
 
 // memoryRuntime is cri-api's own fake runtime with what it lacks for the
@@ -21,15 +22,15 @@ import (
 // plain files.
 type memoryRuntime struct {
 	*fake.RemoteRuntime
-	cgroups string // root of the tree
+	cgroups *simulate.Cgroups
 
 	mu      sync.Mutex
 	last    map[string]proto.Message                // the request that came last, by its type
-	groups  map[string]string                       // directory by container id
+	groups  map[string]string                       // cgroup by container id
 	configs map[string]*runtimeapi.PodSandboxConfig // by pod sandbox id
 }
 
-func newMemoryRuntime(cgroups string) *memoryRuntime {
+func newMemoryRuntime(cgroups *simulate.Cgroups) *memoryRuntime {
 	return &memoryRuntime{
 		RemoteRuntime: fake.NewFakeRemoteRuntime(), cgroups: cgroups,
 		last: map[string]proto.Message{}, groups: map[string]string{}, configs: map[string]*runtimeapi.PodSandboxConfig{},
@@ -99,11 +100,11 @@ func (r *memoryRuntime) CreateContainer(ctx context.Context, req *runtimeapi.Cre
 	if err != nil {
 		return nil, err
 	}
-	group := filepath.Join(r.cgroups, req.GetSandboxConfig().GetLinux().GetCgroupParent(), resp.GetContainerId())
+	group := filepath.Join(req.GetSandboxConfig().GetLinux().GetCgroupParent(), resp.GetContainerId())
 	r.mu.Lock()
 	r.groups[resp.GetContainerId()] = group
 	r.mu.Unlock()
-	return resp, makeGroup(group, req.GetConfig().GetLinux().GetResources())
+	return resp, r.cgroups.Make(group, req.GetConfig().GetLinux().GetResources())
 }
 
 // UpdateContainerResources also writes the container's cgroup.
@@ -112,12 +113,12 @@ func (r *memoryRuntime) UpdateContainerResources(ctx context.Context, req *runti
 	if err != nil {
 		return nil, err
 	}
-	return resp, writeResources(r.group(req.GetContainerId()), req.GetLinux())
+	return resp, r.cgroups.Update(r.group(req.GetContainerId()), req.GetLinux())
 }
 
 // RemoveContainer also removes the container's cgroup.
 func (r *memoryRuntime) RemoveContainer(ctx context.Context, req *runtimeapi.RemoveContainerRequest) (*runtimeapi.RemoveContainerResponse, error) {
-	if err := os.RemoveAll(r.group(req.GetContainerId())); err != nil {
+	if err := os.RemoveAll(filepath.Join(r.cgroups.Dir, r.group(req.GetContainerId()))); err != nil {
 		return nil, err
 	}
 	return r.RemoteRuntime.RemoveContainer(ctx, req)
@@ -127,44 +128,4 @@ func (r *memoryRuntime) group(id string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.groups[id]
-}
-
-// makeGroup makes a cgroup with the files and values of a new one, and writes
-// the resources to it.
-func makeGroup(dir string, res *runtimeapi.LinuxContainerResources) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	fresh := map[string]string{"cpu.max": "max 100000", "cpu.max.burst": "0", "cpu.idle": "0", "cpu.weight": "100", "memory.max": "max", "memory.high": "max"}
-	if err := writeFiles(dir, fresh); err != nil {
-		return err
-	}
-	return writeResources(dir, res)
-}
-
-// writeResources writes what runc would write for these resources on cgroup v2.
-func writeResources(dir string, res *runtimeapi.LinuxContainerResources) error {
-	files := map[string]string{}
-	if quota := res.GetCpuQuota(); quota > 0 {
-		files["cpu.max"] = fmt.Sprintf("%d %d", quota, max(res.GetCpuPeriod(), 100_000))
-	}
-	if shares := res.GetCpuShares(); shares > 0 {
-		files["cpu.weight"] = strconv.FormatInt(1+(shares-2)*9999/262142, 10)
-	}
-	if limit := res.GetMemoryLimitInBytes(); limit > 0 {
-		files["memory.max"] = strconv.FormatInt(limit, 10)
-	}
-	for file, value := range res.GetUnified() {
-		files[file] = value
-	}
-	return writeFiles(dir, files)
-}
-
-func writeFiles(dir string, files map[string]string) error {
-	for file, value := range files {
-		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(value+"\n"), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
 }
