@@ -7,9 +7,9 @@
 // is parsed before the kernel sees it. No path leaves the cgroup root: files are
 // opened through os.Root, and a group may not be the root group or hold "..".
 //
-// The package also keeps such values out of the way of the container runtime:
+// The package also suspends such values while the container runtime updates resources:
 // the kernel refuses new shares for an idle group, and a quota below the burst.
-// See [FS.Hold], and RATIONALE.md for what was measured.
+// See [FS.SuspendForUpdate], and RATIONALE.md for what was measured.
 //
 // It is not a cgroup driver: it makes, moves and removes no group, writes no
 // file that CRI can express, and remembers no wanted value beyond an update in
@@ -65,7 +65,7 @@ func Open(root, mode string) (*FS, error) {
 // field cgroup_version.
 func (f *FS) Version() int { return f.version }
 
-// Close releases the directories that the FS holds open. Holds must have ended.
+// Close releases the directories that the FS holds open. Suspensions must have ended.
 func (f *FS) Close() error {
 	var errs []error
 	for _, dir := range f.dirs {

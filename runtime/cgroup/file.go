@@ -17,7 +17,7 @@ import (
 const maxRead = 64 << 10
 
 // Read returns what the group's file holds, without the final newline. The file
-// goes by its v2 name. While an update is held back (see Hold), it is the value
+// goes by its v2 name. During an update (see SuspendForUpdate), it is the value
 // that will be put back. The error's code is abi.NotFound if the group is not
 // there, abi.Unsupported if this cgroup version or kernel has no such file.
 func (f *FS) Read(group, file string) (string, error) {
@@ -27,7 +27,7 @@ func (f *FS) Read(group, file string) (string, error) {
 	}
 	g := f.enter(rel)
 	defer f.leave(rel, g)
-	if v, ok := g.kept[file]; ok && g.holds > 0 {
+	if v, ok := g.kept[file]; ok && g.updates > 0 {
 		return v, nil
 	}
 	v, err := f.get(rel, x)
@@ -55,8 +55,8 @@ func (f *FS) Write(group, file, value string) error {
 	if err != nil {
 		return rules.Fail("write", group, file, value, err)
 	}
-	if holdable(file) {
-		err = f.writeHoldable(rel, x, v)
+	if suspendable(file) {
+		err = f.writeSuspendable(rel, x, v)
 	} else {
 		err = f.put(rel, x, v)
 	}

@@ -48,7 +48,7 @@ func newKernel(t testing.TB) *kernel {
 			t.Error(err)
 		}
 	})
-	for _, file := range heldFiles {
+	for _, file := range suspendedFiles {
 		if _, err := k.Read(k.group, file); err != nil {
 			lack(t, true, err)
 		}

@@ -107,7 +107,7 @@ func TestNothingLeavesTheRoot(t *testing.T) {
 			if _, err = f.Stats(tt.group); err == nil && tt.group != "/file" {
 				t.Errorf("statistics of group %.80q", tt.group)
 			}
-			if hold, err := f.Hold(tt.group, Update{}); tt.code == abi.NotFound {
+			if hold, err := f.SuspendForUpdate(tt.group, Update{}); tt.code == abi.NotFound {
 				wantCode(t, hold.Restore(true), abi.OK)
 			} else {
 				wantCode(t, err, tt.code)

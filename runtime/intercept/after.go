@@ -206,7 +206,7 @@ func (i *interceptor) fileNotWritten(ctx context.Context, err error, attrs ...an
 
 // hold takes cgroup values of a container out of the way of an update that the
 // kernel would refuse because of them. It returns nil if there is nothing to hold.
-func (i *interceptor) hold(ctx context.Context, e *event, c *crifield.Container, r *runtimeapi.UpdateContainerResourcesRequest) *cgroup.Hold {
+func (i *interceptor) hold(ctx context.Context, e *event, c *crifield.Container, r *runtimeapi.UpdateContainerResourcesRequest) *cgroup.Suspension {
 	if i.Cgroups == nil {
 		return nil
 	}
@@ -217,14 +217,14 @@ func (i *interceptor) hold(ctx context.Context, e *event, c *crifield.Container,
 		}
 		return nil
 	}
-	hold, err := i.Cgroups.Hold(group, cgroup.Update{Quota: r.GetLinux().GetCpuQuota(), Unified: r.GetLinux().GetUnified()})
+	hold, err := i.Cgroups.SuspendForUpdate(group, cgroup.Update{Quota: r.GetLinux().GetCpuQuota(), Unified: r.GetLinux().GetUnified()})
 	if err != nil {
 		i.Log.WarnContext(ctx, "cgroup values stay in the way of an update", slog.Any("", e), "container_id", c.ID, "err", err)
 	}
 	return hold
 }
 
-func (i *interceptor) restore(ctx context.Context, e *event, hold *cgroup.Hold, accepted bool) {
+func (i *interceptor) restore(ctx context.Context, e *event, hold *cgroup.Suspension, accepted bool) {
 	if err := hold.Restore(accepted); err != nil {
 		i.Log.ErrorContext(ctx, "cgroup values not put back after an update", slog.Any("", e), "err", err)
 	}

@@ -28,7 +28,7 @@ func held(t *testing.T, version int, idle, burst string, quota int64) *FS {
 	return tree(t, version, map[string]string{rules.CPUIdle: idle, rules.CPUBurst: burst, "cpu.max": quotaText(version, quota)})
 }
 
-func TestHold(t *testing.T) {
+func TestSuspendForUpdate(t *testing.T) {
 	type values struct{ idle, burst string }
 	tests := []struct {
 		name     string
@@ -61,7 +61,7 @@ func TestHold(t *testing.T) {
 		for _, tt := range tests {
 			t.Run(fmt.Sprintf("v%d %s", version, tt.name), func(t *testing.T) {
 				f := held(t, version, tt.before.idle, tt.before.burst, tt.quota)
-				h, err := f.Hold(pod, tt.update)
+				h, err := f.SuspendForUpdate(pod, tt.update)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -94,9 +94,9 @@ func wantForgotten(t *testing.T, f *FS) {
 // second remember the first one's zero.
 func TestHoldsOverlap(t *testing.T) {
 	f := held(t, 2, "1", "40000", 50000)
-	first := must(f.Hold(pod, Update{Quota: 80000}))(t)
+	first := must(f.SuspendForUpdate(pod, Update{Quota: 80000}))(t)
 	wantPlain(t, f, rules.CPUBurst, "40000")
-	second := must(f.Hold(pod, Update{Quota: 30000}))(t)
+	second := must(f.SuspendForUpdate(pod, Update{Quota: 30000}))(t)
 	wantPlain(t, f, rules.CPUBurst, "0")
 	if err := first.Restore(true); err != nil {
 		t.Fatal(err)
@@ -114,8 +114,8 @@ func TestHoldsOverlap(t *testing.T) {
 // Groups do not wait for one another, nor share what is kept.
 func TestHoldIsPerGroup(t *testing.T) {
 	f := held(t, 2, "1", "0", -1)
-	h := must(f.Hold(pod, Update{}))(t)
-	other := must(f.Hold("/kubepods/other", Update{}))(t)
+	h := must(f.SuspendForUpdate(pod, Update{}))(t)
+	other := must(f.SuspendForUpdate("/kubepods/other", Update{}))(t)
 	if err := h.Restore(true); err != nil {
 		t.Fatal(err)
 	}
@@ -125,11 +125,11 @@ func TestHoldIsPerGroup(t *testing.T) {
 	}
 }
 
-// One group has one spelling, or two holds of it would not know of each other.
+// One group has one spelling, or two suspensions of it would not know of each other.
 func TestHoldKnowsTheGroupByAnySpelling(t *testing.T) {
 	f := held(t, 2, "1", "0", -1)
-	first := must(f.Hold(pod, Update{}))(t)
-	second := must(f.Hold("kubepods//burstable/./pod1/", Update{}))(t)
+	first := must(f.SuspendForUpdate(pod, Update{}))(t)
+	second := must(f.SuspendForUpdate("kubepods//burstable/./pod1/", Update{}))(t)
 	if err := first.Restore(true); err != nil {
 		t.Fatal(err)
 	}
@@ -142,10 +142,10 @@ func TestHoldKnowsTheGroupByAnySpelling(t *testing.T) {
 
 // What a plugin writes while an update is under way is what comes back, and
 // reads as if it were there already.
-func TestWriteDuringHold(t *testing.T) {
+func TestWriteDuringUpdate(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		f := held(t, version, "1", "20000", 50000)
-		h := must(f.Hold(pod, Update{Quota: 30000}))(t)
+		h := must(f.SuspendForUpdate(pod, Update{Quota: 30000}))(t)
 		for file, value := range map[string]string{rules.CPUIdle: "0", rules.CPUBurst: "31000"} {
 			if err := f.Write(pod, file, value); err != nil {
 				t.Fatal(err)
@@ -158,7 +158,7 @@ func TestWriteDuringHold(t *testing.T) {
 		wantCode(t, f.Write(pod, rules.CPUBurst, "-1"), abi.Invalid)
 		wantCode(t, f.Write(pod+"/none", rules.CPUBurst, "1"), abi.NotFound)
 
-		late := must(f.Hold(pod, Update{Quota: 10000}))(t) // has to move the burst, which must not lose the noted one
+		late := must(f.SuspendForUpdate(pod, Update{Quota: 10000}))(t) // has to move the burst, which must not lose the noted one
 		wantPlain(t, f, rules.CPUBurst, "0")
 		plain(t, f, "cpu.max", quotaText(version, 31000))
 		if err := errors.Join(h.Restore(true), late.Restore(true)); err != nil {
@@ -170,9 +170,9 @@ func TestWriteDuringHold(t *testing.T) {
 	}
 }
 
-func TestReadDuringHold(t *testing.T) {
+func TestReadDuringUpdate(t *testing.T) {
 	f := held(t, 2, "1", "20000", 50000)
-	h := must(f.Hold(pod, Update{}))(t)
+	h := must(f.SuspendForUpdate(pod, Update{}))(t)
 	defer h.Restore(false)
 	for file, want := range map[string]string{rules.CPUIdle: "1", rules.CPUBurst: "20000"} {
 		if got, err := f.Read(pod, file); err != nil || got != want {
@@ -184,14 +184,14 @@ func TestReadDuringHold(t *testing.T) {
 func TestHoldWithoutGroup(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		f := tree(t, version, nil) // v1: not even the controller
-		h := must(f.Hold(pod, Update{Quota: 1000}))(t)
+		h := must(f.SuspendForUpdate(pod, Update{Quota: 1000}))(t)
 		wantCode(t, f.Write(pod, rules.CPUIdle, "1"), map[int]abi.Errno{1: abi.Unsupported, 2: abi.NotFound}[version])
 		if err := h.Restore(true); err != nil {
 			t.Error(err)
 		}
 		wantForgotten(t, f)
 	}
-	var none *Hold
+	var none *Suspension
 	if err := none.Restore(true); err != nil {
 		t.Error(err)
 	}
@@ -200,7 +200,7 @@ func TestHoldWithoutGroup(t *testing.T) {
 // An old kernel lacks the files, an odd one the quota.
 func TestHoldWithoutFiles(t *testing.T) {
 	f := tree(t, 2, map[string]string{rules.CPUBurst: "40000"})
-	h := must(f.Hold(pod, Update{Quota: 1000}))(t)
+	h := must(f.SuspendForUpdate(pod, Update{Quota: 1000}))(t)
 	wantPlain(t, f, rules.CPUBurst, "0")
 	if err := h.Restore(true); err != nil {
 		t.Error(err)
@@ -208,9 +208,9 @@ func TestHoldWithoutFiles(t *testing.T) {
 	wantPlain(t, f, rules.CPUBurst, "40000")
 }
 
-func TestGroupGoesDuringHold(t *testing.T) {
+func TestGroupGoesDuringUpdate(t *testing.T) {
 	f := held(t, 2, "1", "40000", 50000)
-	h := must(f.Hold(pod, Update{Quota: 1000}))(t)
+	h := must(f.SuspendForUpdate(pod, Update{Quota: 1000}))(t)
 	if err := os.RemoveAll(f.path + "/kubepods"); err != nil {
 		t.Fatal(err)
 	}

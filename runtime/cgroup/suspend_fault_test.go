@@ -12,22 +12,22 @@ import (
 func TestHoldFailsHalfWay(t *testing.T) {
 	f := held(t, 2, "1", "40000", 50000)
 	spoil(t, plainPath(t, f, rules.CPUBurst))
-	h, err := f.Hold(pod, Update{Quota: 1000})
+	h, err := f.SuspendForUpdate(pod, Update{Quota: 1000})
 	if h != nil || err == nil {
 		t.Fatalf("got %v, %v", h, err)
 	}
 	var e *rules.Error
-	if !errors.As(err, &e) || e.Op != "hold" || e.Group != pod || e.File != rules.CPUBurst {
+	if !errors.As(err, &e) || e.Op != "suspend" || e.Group != pod || e.File != rules.CPUBurst {
 		t.Errorf("error names %+v: %v", e, err)
 	}
 	wantPlain(t, f, rules.CPUIdle, "1")
 	wantForgotten(t, f)
 }
 
-// A value that cannot be put back is named, and tried again by the next hold.
+// A value that cannot be put back is named, and written again when the next suspension ends.
 func TestRestoreFailsHalfWay(t *testing.T) {
 	f := held(t, 2, "1", "40000", 50000)
-	h := must(f.Hold(pod, Update{Quota: 1000}))(t)
+	h := must(f.SuspendForUpdate(pod, Update{Quota: 1000}))(t)
 	mend := spoil(t, plainPath(t, f, rules.CPUIdle))
 	err := h.Restore(true)
 	var e *rules.Error
@@ -39,7 +39,7 @@ func TestRestoreFailsHalfWay(t *testing.T) {
 	if got, err := f.Read(pod, rules.CPUIdle); err != nil || got != "0" {
 		t.Errorf("reads %q, %v; want what the kernel holds", got, err)
 	}
-	if err := must(f.Hold(pod, Update{}))(t).Restore(true); err != nil {
+	if err := must(f.SuspendForUpdate(pod, Update{}))(t).Restore(true); err != nil {
 		t.Fatal(err)
 	}
 	wantPlain(t, f, rules.CPUIdle, "1")
@@ -66,14 +66,14 @@ func TestFailedRestoreIsOvertaken(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f := held(t, 2, "0", "40000", 50000)
-			h := must(f.Hold(pod, Update{}))(t)
+			h := must(f.SuspendForUpdate(pod, Update{}))(t)
 			mend := spoil(t, plainPath(t, f, rules.CPUBurst))
 			if err := h.Restore(true); err == nil {
 				t.Fatal("Restore wrote into a directory")
 			}
 			mend()
 			tt.write(t, f, tt.value)
-			if err := must(f.Hold(pod, Update{}))(t).Restore(true); err != nil {
+			if err := must(f.SuspendForUpdate(pod, Update{}))(t).Restore(true); err != nil {
 				t.Fatal(err)
 			}
 			wantPlain(t, f, rules.CPUBurst, tt.value)

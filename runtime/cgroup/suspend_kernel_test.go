@@ -24,7 +24,7 @@ func TestKernelTakesSharesOfAnIdleGroup(t *testing.T) {
 	k.set(t, "1", "0", -1)
 	wantInvalid(t, k.shares(256))
 
-	h := must(k.Hold(k.group, Update{}))(t)
+	h := must(k.SuspendForUpdate(k.group, Update{}))(t)
 	if err := k.shares(256); err != nil {
 		t.Error(err)
 	}
@@ -41,7 +41,7 @@ func TestKernelTakesQuotaBelowTheBurst(t *testing.T) {
 		k.set(t, "1", "40000", before)
 		wantInvalid(t, k.quota(25000))
 
-		h := must(k.Hold(k.group, Update{Quota: 25000}))(t)
+		h := must(k.SuspendForUpdate(k.group, Update{Quota: 25000}))(t)
 		if err := errors.Join(k.shares(256), k.quota(25000)); err != nil {
 			t.Error(err)
 		}
@@ -57,7 +57,7 @@ func TestKernelTakesQuotaAboveTheBurst(t *testing.T) {
 	for _, quota := range []int{40000, 80000, -1} {
 		k := newKernel(t)
 		k.set(t, "0", "40000", 50000)
-		h := must(k.Hold(k.group, Update{Quota: int64(quota)}))(t)
+		h := must(k.SuspendForUpdate(k.group, Update{Quota: int64(quota)}))(t)
 		k.want(t, "0", "40000")
 		if err := errors.Join(k.quota(quota), h.Restore(true)); err != nil {
 			t.Error(err)
@@ -70,7 +70,7 @@ func TestKernelRestoresAfterRefusal(t *testing.T) {
 	k := newKernel(t)
 	k.set(t, "1", "40000", 50000)
 	share := k.share(t)
-	h := must(k.Hold(k.group, Update{Quota: 25000}))(t)
+	h := must(k.SuspendForUpdate(k.group, Update{Quota: 25000}))(t)
 	if err := h.Restore(false); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestKernelShareWhenIdleEnds(t *testing.T) {
 	}
 
 	k.set(t, "1", "0", -1)
-	h := must(k.Hold(k.group, Update{}))(t)
+	h := must(k.SuspendForUpdate(k.group, Update{}))(t)
 	err := errors.Join(k.shares(256), k.Write(k.group, rules.CPUIdle, "0"), h.Restore(true))
 	if err != nil {
 		t.Fatal(err)
@@ -110,14 +110,14 @@ func TestKernelShareWhenIdleEnds(t *testing.T) {
 func TestKernelGroupGoes(t *testing.T) {
 	k := newKernel(t)
 	k.set(t, "1", "40000", 50000)
-	h := must(k.Hold(k.group, Update{}))(t)
+	h := must(k.SuspendForUpdate(k.group, Update{}))(t)
 	if err := os.Remove(k.dir("cpu")); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Restore(true); err != nil {
 		t.Error(err)
 	}
-	if err := must(k.Hold(k.group, Update{}))(t).Restore(true); err != nil {
+	if err := must(k.SuspendForUpdate(k.group, Update{}))(t).Restore(true); err != nil {
 		t.Error(err)
 	}
 	wantCode(t, k.Write(k.group, rules.CPUIdle, "1"), abi.NotFound)
@@ -133,7 +133,7 @@ func TestKernelHammer(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			for n := range 200 {
-				h, err := k.Hold(k.group, Update{})
+				h, err := k.SuspendForUpdate(k.group, Update{})
 				if err == nil && n%3 != 0 {
 					err = errors.Join(k.shares(100+n), k.quota(41000+1000*i))
 				}
@@ -149,15 +149,15 @@ func TestKernelHammer(t *testing.T) {
 	wantForgotten(t, k.FS)
 }
 
-// BenchmarkKernelHold is what a resource update pays: for a group with nothing
-// to hold back, and for an idle one with a burst.
-func BenchmarkKernelHold(b *testing.B) {
+// BenchmarkKernelSuspend is what a resource update pays: for a group with nothing
+// to suspend, and for an idle one with a burst.
+func BenchmarkKernelSuspend(b *testing.B) {
 	for _, idle := range []string{"0", "1"} {
 		b.Run("idle="+idle, func(b *testing.B) {
 			k := newKernel(b)
 			k.set(b, idle, map[string]string{"0": "0", "1": "40000"}[idle], 50000)
 			for b.Loop() {
-				h, err := k.Hold(k.group, Update{Quota: 25000})
+				h, err := k.SuspendForUpdate(k.group, Update{Quota: 25000})
 				if err := errors.Join(err, h.Restore(false)); err != nil {
 					b.Fatal(err)
 				}
