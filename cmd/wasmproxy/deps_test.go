@@ -27,7 +27,7 @@ var mayImport = map[string]string{
 	"runtime/remote":              "abi runtime/plugin runtime/remote/runtimehook runtime/observe",
 	"runtime/registry":            "abi runtime/plugin runtime/observe runtime/regular",
 	"runtime/regular":             "",
-	"runtime/pods":                "abi",
+	"runtime/pods":                "abi runtime/cri", // the store follows the rows of cri.Methods
 	"runtime/crifield":            "abi runtime/plugin runtime/pods",
 	"runtime/cgroup":              "abi runtime/cgroup/rules",
 	"runtime/cgroup/rules":        "abi",

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -12,69 +13,112 @@ import (
 // A Method is a unary method that the proxy can decode: plugins may hook it, or
 // the store follows it.
 type Method struct {
-	Name        string   // as on the wire: "/runtime.v1.RuntimeService/CreateContainer"
-	Pre, Post   abi.Hook // 0 where there is none
-	Followed    bool     // by the store, whether a plugin hooks it or not
+	Name        string     // as on the wire: "/runtime.v1.RuntimeService/CreateContainer"
+	Object      abi.Object // what the call is about: abi.Pod, abi.Container, or abi.Event for an image
+	Effect      Effect     // on its object; the store follows every effect, whether a plugin hooks the method or not
+	Pre, Post   abi.Hook   // 0 where there is none
 	NewRequest  func() proto.Message
 	NewResponse func() proto.Message
+
+	carries func(proto.Message) Carried // nil: nothing
+}
+
+// Effect is what a call that succeeded has done to its object.
+type Effect uint8
+
+// The effects.
+const (
+	Nothing Effect = iota
+	Makes
+	Starts
+	Stops
+	Removes
+	Updates
+)
+
+// Carried are the parts of a request that plugins may change, and the pod that it shows. A
+// part is nil where the method has no such field.
+type Carried struct {
+	Pod                 **runtimeapi.PodSandboxConfig
+	RuntimeHandler      *string
+	Container           **runtimeapi.ContainerConfig
+	Overhead, Resources **runtimeapi.LinuxContainerResources
+	Annotations         *map[string]string
+}
+
+// Carries returns the parts of one of the method's requests.
+func (m *Method) Carries(req proto.Message) Carried {
+	if m.carries == nil {
+		return Carried{}
+	}
+	return m.carries(req)
 }
 
 // Hooks returns the method's hooks.
-func (m Method) Hooks() abi.HookSet { return abi.HookSetOf(m.Pre, m.Post) &^ 1 }
+func (m *Method) Hooks() abi.HookSet { return abi.HookSetOf(m.Pre, m.Post) &^ 1 }
 
-// Methods is the whole of what the proxy decodes: those that the store follows
-// if any plugin is loaded, the others if one hooks them. A method that is not here
-// always passes as bytes.
+// Methods is the whole of what the proxy decodes: those with an effect if any plugin is
+// loaded, the others if one hooks them. A method that is not here always passes as bytes.
 var Methods = []Method{
-	followed(method[runtimeapi.RunPodSandboxRequest, runtimeapi.RunPodSandboxResponse]("RunPodSandbox")),
-	followed(method[runtimeapi.StopPodSandboxRequest, runtimeapi.StopPodSandboxResponse]("StopPodSandbox")),
-	followed(method[runtimeapi.RemovePodSandboxRequest, runtimeapi.RemovePodSandboxResponse]("RemovePodSandbox")),
-	followed(method[runtimeapi.UpdatePodSandboxResourcesRequest, runtimeapi.UpdatePodSandboxResourcesResponse]("UpdatePodSandboxResources")),
-	followed(method[runtimeapi.CreateContainerRequest, runtimeapi.CreateContainerResponse]("CreateContainer")),
-	followed(method[runtimeapi.StartContainerRequest, runtimeapi.StartContainerResponse]("StartContainer")),
-	followed(method[runtimeapi.StopContainerRequest, runtimeapi.StopContainerResponse]("StopContainer")),
-	followed(method[runtimeapi.RemoveContainerRequest, runtimeapi.RemoveContainerResponse]("RemoveContainer")),
-	followed(method[runtimeapi.UpdateContainerResourcesRequest, runtimeapi.UpdateContainerResourcesResponse]("UpdateContainerResources")),
-	followed(method[runtimeapi.RestorePodRequest, runtimeapi.RestorePodResponse]("RestorePod")),
-	method[runtimeapi.CheckpointContainerRequest, runtimeapi.CheckpointContainerResponse]("CheckpointContainer"),
-	method[runtimeapi.CheckpointPodRequest, runtimeapi.CheckpointPodResponse]("CheckpointPod"),
-	method[runtimeapi.ExecRequest, runtimeapi.ExecResponse]("Exec"),
-	method[runtimeapi.ExecSyncRequest, runtimeapi.ExecSyncResponse]("ExecSync"),
-	method[runtimeapi.AttachRequest, runtimeapi.AttachResponse]("Attach"),
-	method[runtimeapi.PortForwardRequest, runtimeapi.PortForwardResponse]("PortForward"),
-	ofImages(method[runtimeapi.PullImageRequest, runtimeapi.PullImageResponse]("PullImage")),
-	ofImages(method[runtimeapi.RemoveImageRequest, runtimeapi.RemoveImageResponse]("RemoveImage")),
+	row[runtimeapi.RunPodSandboxRequest, runtimeapi.RunPodSandboxResponse]("RunPodSandbox", Makes, func(r *runtimeapi.RunPodSandboxRequest) Carried {
+		return Carried{Pod: &r.Config, RuntimeHandler: &r.RuntimeHandler}
+	}),
+	row[runtimeapi.StopPodSandboxRequest, runtimeapi.StopPodSandboxResponse]("StopPodSandbox", Stops, nil),
+	row[runtimeapi.RemovePodSandboxRequest, runtimeapi.RemovePodSandboxResponse]("RemovePodSandbox", Removes, nil),
+	row[runtimeapi.UpdatePodSandboxResourcesRequest, runtimeapi.UpdatePodSandboxResourcesResponse]("UpdatePodSandboxResources", Updates, func(r *runtimeapi.UpdatePodSandboxResourcesRequest) Carried {
+		return Carried{Overhead: &r.Overhead, Resources: &r.Resources}
+	}),
+	row[runtimeapi.CreateContainerRequest, runtimeapi.CreateContainerResponse]("CreateContainer", Makes, func(r *runtimeapi.CreateContainerRequest) Carried {
+		return Carried{Pod: &r.SandboxConfig, Container: &r.Config}
+	}),
+	row[runtimeapi.StartContainerRequest, runtimeapi.StartContainerResponse]("StartContainer", Starts, nil),
+	row[runtimeapi.StopContainerRequest, runtimeapi.StopContainerResponse]("StopContainer", Stops, nil),
+	row[runtimeapi.RemoveContainerRequest, runtimeapi.RemoveContainerResponse]("RemoveContainer", Removes, nil),
+	row[runtimeapi.UpdateContainerResourcesRequest, runtimeapi.UpdateContainerResourcesResponse]("UpdateContainerResources", Updates, func(r *runtimeapi.UpdateContainerResourcesRequest) Carried {
+		return Carried{Resources: &r.Linux, Annotations: &r.Annotations}
+	}),
+	row[runtimeapi.RestorePodRequest, runtimeapi.RestorePodResponse]("RestorePod", Makes, func(r *runtimeapi.RestorePodRequest) Carried {
+		return Carried{Pod: &r.Config, RuntimeHandler: &r.RuntimeHandler}
+	}),
+	row[runtimeapi.CheckpointContainerRequest, runtimeapi.CheckpointContainerResponse]("CheckpointContainer", Nothing, nil),
+	row[runtimeapi.CheckpointPodRequest, runtimeapi.CheckpointPodResponse]("CheckpointPod", Nothing, nil),
+	row[runtimeapi.ExecRequest, runtimeapi.ExecResponse]("Exec", Nothing, nil),
+	row[runtimeapi.ExecSyncRequest, runtimeapi.ExecSyncResponse]("ExecSync", Nothing, nil),
+	row[runtimeapi.AttachRequest, runtimeapi.AttachResponse]("Attach", Nothing, nil),
+	row[runtimeapi.PortForwardRequest, runtimeapi.PortForwardResponse]("PortForward", Nothing, nil),
+	row[runtimeapi.PullImageRequest, runtimeapi.PullImageResponse]("PullImage", Nothing, func(r *runtimeapi.PullImageRequest) Carried {
+		return Carried{Pod: &r.SandboxConfig}
+	}),
+	row[runtimeapi.RemoveImageRequest, runtimeapi.RemoveImageResponse]("RemoveImage", Nothing, nil),
 }
 
-// method builds a row of the RuntimeService; its hooks come from the table of
-// hooks, where a name stands for one method of either service.
-func method[Req, Resp any, PReq message[Req], PResp message[Resp]](name string) Method {
+// row builds a row; its hooks come from the table of hooks. A method about no pod or
+// container is one of the ImageService, which may be another backend's.
+func row[Req, Resp any, PReq message[Req], PResp message[Resp]](name string, effect Effect, carries func(PReq) Carried) Method {
 	m := Method{
-		Name:        "/" + runtimeapi.RuntimeService_ServiceDesc.ServiceName + "/" + name,
+		Effect:      effect,
 		NewRequest:  func() proto.Message { return PReq(new(Req)) },
 		NewResponse: func() proto.Message { return PResp(new(Resp)) },
+	}
+	if carries != nil {
+		m.carries = func(req proto.Message) Carried { return carries(req.(PReq)) }
 	}
 	for _, hook := range abi.Hooks {
 		switch {
 		case hook.Method != name:
+			continue
 		case hook.Asked == abi.After:
 			m.Post = hook.Hook
 		default:
 			m.Pre = hook.Hook
 		}
+		m.Object = hook.Object
 	}
-	return m
-}
-
-func followed(m Method) Method {
-	m.Followed = true
-	return m
-}
-
-// ofImages makes it a row of the ImageService, which may be another backend's.
-func ofImages(m Method) Method {
-	_, name, _ := strings.Cut(m.Name[1:], "/")
-	m.Name = "/" + runtimeapi.ImageService_ServiceDesc.ServiceName + "/" + name
+	service := runtimeapi.RuntimeService_ServiceDesc.ServiceName
+	if m.Object == abi.Event {
+		service = runtimeapi.ImageService_ServiceDesc.ServiceName
+	}
+	m.Name = "/" + service + "/" + name
 	return m
 }
 
@@ -82,4 +126,51 @@ func ofImages(m Method) Method {
 type message[T any] interface {
 	*T
 	proto.Message
+}
+
+// byName has the methods by their names on the wire, and without the service.
+var byName = func() map[string]*Method {
+	all := map[string]*Method{}
+	for i := range Methods {
+		m := &Methods[i]
+		all[m.Name], all[m.Name[strings.LastIndexByte(m.Name, '/')+1:]] = m, m
+	}
+	return all
+}()
+
+// MethodNamed returns the method of a name, as on the wire or without the service; nil if
+// the proxy decodes no such method.
+func MethodNamed(name string) *Method { return byName[name] }
+
+// MethodOf returns the method of a request, nil if the proxy decodes no such method.
+func MethodOf(req proto.Message) *Method {
+	if req == nil || !req.ProtoReflect().IsValid() { // it may be a nil pointer
+		return nil
+	}
+	return byName[strings.TrimSuffix(string(req.ProtoReflect().Descriptor().Name()), "Request")]
+}
+
+// PodID returns the id of a pod that a request or response has, "" if it has none.
+func PodID(m proto.Message) string {
+	if m, ok := m.(interface{ GetPodSandboxId() string }); ok {
+		return m.GetPodSandboxId()
+	}
+	return ""
+}
+
+// ContainerID is the same for a container.
+func ContainerID(m proto.Message) string {
+	if m, ok := m.(interface{ GetContainerId() string }); ok {
+		return m.GetContainerId()
+	}
+	return ""
+}
+
+// SetIDs sets the ids of a pod and a container where a message has such fields.
+func SetIDs(m proto.Message, pod, container string) {
+	for name, id := range map[protoreflect.Name]string{"pod_sandbox_id": pod, "container_id": container} {
+		if field := m.ProtoReflect().Descriptor().Fields().ByName(name); field != nil {
+			m.ProtoReflect().Set(field, protoreflect.ValueOfString(id))
+		}
+	}
 }

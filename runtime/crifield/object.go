@@ -102,6 +102,18 @@ func ContainerOf(c pods.Container) *Container {
 	}
 }
 
+// WriteConfig puts annotations and resources into the container's config, which is its own.
+func (c *Container) WriteConfig() {
+	c.Config.Annotations = c.Annotations
+	if c.Resources.Now == c.Config.GetLinux().GetResources() {
+		return
+	}
+	if c.Config.Linux == nil {
+		c.Config.Linux = &runtimeapi.LinuxContainerConfig{}
+	}
+	c.Config.Linux.Resources = c.Resources.Now
+}
+
 // PodState returns CRI's name of a state without the beginning that all of them have.
 func PodState(s runtimeapi.PodSandboxState) string { return podStates.of(int32(s)) }
 

@@ -3,10 +3,7 @@ package daemon
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"sync/atomic"
-
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
@@ -136,8 +133,8 @@ func (c *current) Route(method string) cri.Interceptor {
 
 // makesPods tells the calls after which there is one more pod.
 func makesPods(method string) bool {
-	name, ok := strings.CutPrefix(method, "/"+runtimeapi.RuntimeService_ServiceDesc.ServiceName+"/")
-	return ok && (name == "RunPodSandbox" || name == "RestorePod")
+	m := cri.MethodNamed(method)
+	return m != nil && m.Effect == cri.Makes && m.Object == abi.Pod
 }
 
 // pass lets a call pass that came while there was no generation. One that came

@@ -19,7 +19,7 @@ import (
 // observe tells the store of a call that succeeded, before the caller hears of
 // it: kubelet's next call may follow at once.
 func (c *call) observe(ctx context.Context, answer *cri.Frame) {
-	if !c.method.Followed && !c.Chain.Hooks().Has(c.method.Post) {
+	if c.method.Effect == cri.Nothing && !c.Chain.Hooks().Has(c.method.Post) {
 		return
 	}
 	resp := c.method.NewResponse()
@@ -29,24 +29,23 @@ func (c *call) observe(ctx context.Context, answer *cri.Frame) {
 		return
 	}
 	c.born(resp)
-	if c.method.Followed {
+	if c.method.Effect != cri.Nothing {
 		c.Store.Observe(c.asked(), c.req, resp)
 	}
 	if c.event != nil {
-		c.event.answered(resp, c.Store)
+		c.event.answered(&c.method, resp, c.Store)
 	}
 }
 
 // answered makes the event one of what the call has left behind.
-func (e *event) answered(resp proto.Message, store *pods.Store) {
+func (e *event) answered(m *cri.Method, resp proto.Message, store *pods.Store) {
 	e.about.resp = resp
-	switch r := resp.(type) {
-	case *runtimeapi.RunPodSandboxResponse:
-		e.pod.ID = r.GetPodSandboxId()
-	case *runtimeapi.RestorePodResponse:
-		e.pod.ID = r.GetPodSandboxId()
-	case *runtimeapi.CreateContainerResponse:
-		e.container.ID = r.GetContainerId()
+	switch {
+	case m.Effect != cri.Makes:
+	case m.Object == abi.Pod:
+		e.pod.ID = cri.PodID(resp)
+	default:
+		e.container.ID = cri.ContainerID(resp)
 	}
 	if e.pod != nil {
 		if record, ok := store.Pod(e.pod.ID); ok {
@@ -64,15 +63,12 @@ func (e *event) answered(resp proto.Message, store *pods.Store) {
 // container whose pod's config is not fully known. Others would have to be decoded
 // once more for nobody.
 func (c *call) asked() proto.Message {
-	wanted := false
-	switch r := c.req.(type) {
-	case *runtimeapi.RunPodSandboxRequest:
-		wanted = true
-	case *runtimeapi.CreateContainerRequest:
-		pod, _ := c.Store.Pod(r.GetPodSandboxId())
+	wanted := c.dirty && c.method.Effect == cri.Makes
+	if wanted && c.method.Object == abi.Container {
+		pod, _ := c.Store.Pod(cri.PodID(c.req))
 		wanted = pod.Unreported != 0
 	}
-	if !wanted || !c.dirty {
+	if !wanted {
 		return c.req
 	}
 	asked := c.method.NewRequest()
@@ -117,11 +113,11 @@ func (c *call) writeContainerFiles(ctx context.Context) {
 		return
 	}
 	wanted := c.want(c.owned)
-	switch c.req.(type) {
-	case *runtimeapi.StartContainerRequest:
+	switch c.method.Effect {
+	case cri.Starts:
 		record, _ := c.Store.Container(c.event.container.ID)
 		c.writeFiles(ctx, c.event, c.event.container, record.CgroupFiles)
-	case *runtimeapi.UpdateContainerResourcesRequest:
+	case cri.Updates:
 		c.writeFiles(ctx, c.event, c.event.container, wanted)
 	}
 }

@@ -127,7 +127,7 @@ func TestUnhookedCallsPass(t *testing.T) {
 	n := newNode(t, []plugin.Member{on(abi.PreExec, nothing)})
 	for _, m := range cri.Methods {
 		hooked := strings.HasSuffix(m.Name, "/Exec")
-		if (n.route(m.Name) != nil) != (m.Followed || hooked) {
+		if (n.route(m.Name) != nil) != (m.Effect != cri.Nothing || hooked) {
 			t.Errorf("%s: intercepted %v", m.Name, n.route(m.Name) != nil)
 		}
 	}

@@ -73,7 +73,7 @@ type Backend interface {
 func Router(o Options) cri.Router {
 	routes := make(map[string]cri.Interceptor, len(cri.Methods))
 	for _, m := range cri.Methods {
-		if m.Followed || o.Chain.Hooks()&m.Hooks() != 0 {
+		if m.Effect != cri.Nothing || o.Chain.Hooks()&m.Hooks() != 0 {
 			routes[m.Name] = newInterceptor(o, m).intercept
 		}
 	}
@@ -202,7 +202,7 @@ func (c *call) pre(ctx context.Context) error {
 	for _, o := range owned {
 		c.dirty = c.dirty || o.Change.Op != plugin.WriteFile && o.Change.Object < abi.FirstHandle
 	}
-	c.event.writeTo(c.req)
+	c.event.writeTo(c.method.Carries(c.req))
 	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok {
 		c.dirty = nameShares(r, c.event.container.Resources.Now, owned, abi.Container) || c.dirty
 	}

@@ -8,6 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -19,35 +20,27 @@ var errUnknownObject = errors.New("neither the store nor the runtime can tell ab
 // request. The event stays nil if the call's object is not known, or if nothing
 // needs it. It fails only when ctx is done.
 func (c *call) prepare(ctx context.Context) error {
-	switch r := c.req.(type) {
-	case *runtimeapi.RunPodSandboxRequest:
-		c.event = c.newPodEvent(crifield.NewPod("", r.GetRuntimeHandler(), configOf(&r.Config)))
-	case *runtimeapi.CreateContainerRequest:
-		c.event = c.createEvent(ctx, r)
-	case *runtimeapi.UpdateContainerResourcesRequest:
-		c.event = c.updateEvent(ctx, r)
-	case *runtimeapi.UpdatePodSandboxResourcesRequest:
-		c.event = c.updatePodEvent(ctx, r)
-	case *runtimeapi.RestorePodRequest:
-		c.event = c.newPodEvent(crifield.NewPod("", r.GetRuntimeHandler(), configOf(&r.Config)))
-	case *runtimeapi.PullImageRequest:
-		c.event = c.pullEvent(r)
-	case *runtimeapi.RemoveImageRequest:
-		c.event = c.newEvent(nil, nil)
-	case containerRequest:
-		c.event = c.containerEvent(ctx, r.GetContainerId())
-	case podRequest:
-		c.event = c.podEvent(ctx, r.GetPodSandboxId())
+	switch m, carried := &c.method, c.method.Carries(c.req); {
+	case carried.Container != nil:
+		c.event = c.createEvent(ctx, carried)
+	case m.Effect == cri.Updates && m.Object == abi.Container:
+		c.event = c.updateEvent(ctx, carried)
+	case m.Effect == cri.Updates:
+		c.event = c.updatePodEvent(ctx, carried)
+	case m.Effect == cri.Makes:
+		c.event = c.newPodEvent(crifield.NewPod("", *carried.RuntimeHandler, made(carried.Pod)))
+	case m.Object == abi.Event:
+		c.event = c.imageEvent(carried)
+	case m.Object == abi.Container:
+		c.event = c.containerEvent(ctx, cri.ContainerID(c.req))
+	default:
+		c.event = c.podEvent(ctx, cri.PodID(c.req))
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
 	}
 	return nil
 }
-
-type containerRequest interface{ GetContainerId() string }
-
-type podRequest interface{ GetPodSandboxId() string }
 
 // newEvent returns an event without a hook.
 func (c *call) newEvent(pod *crifield.Pod, container *crifield.Container) *event {
@@ -77,34 +70,26 @@ func (e *event) turn() string {
 	return e.pod.ID
 }
 
-// configOf returns the pod's config of a request, which has one from then on.
-func configOf(config **runtimeapi.PodSandboxConfig) *runtimeapi.PodSandboxConfig {
-	if *config == nil {
-		*config = &runtimeapi.PodSandboxConfig{}
+// made returns a message of a request, which has one from then on.
+func made[M any](m **M) *M {
+	if *m == nil {
+		*m = new(M)
 	}
-	return *config
+	return *m
 }
 
-// pullEvent tells of an image, and of the pod that it is pulled for, if the
+// imageEvent tells of an image, and of the pod that it is pulled for, if the
 // request says so.
-func (c *call) pullEvent(r *runtimeapi.PullImageRequest) *event {
-	config := r.GetSandboxConfig()
-	if config == nil {
+func (c *call) imageEvent(carried cri.Carried) *event {
+	if carried.Pod == nil || *carried.Pod == nil {
 		return c.newEvent(nil, nil)
 	}
-	pod := crifield.NewPod("", "", config)
-	meta := config.GetMetadata()
+	pod := crifield.NewPod("", "", *carried.Pod)
+	meta := pod.Config.GetMetadata()
 	if known, ok := c.Store.FindPodByUID(meta.GetUid()); ok && known.Config.GetMetadata().GetAttempt() == meta.GetAttempt() {
 		pod.ID, pod.RuntimeHandler, pod.State = known.ID, known.RuntimeHandler, crifield.PodState(known.State)
 	}
 	return c.newPodEvent(pod)
-}
-
-func setCgroupParent(config *runtimeapi.PodSandboxConfig, parent string) {
-	if config.Linux == nil {
-		config.Linux = &runtimeapi.LinuxPodSandboxConfig{}
-	}
-	config.Linux.CgroupParent = parent
 }
 
 // creation is the event of a container that is to be created, in one piece.
@@ -116,19 +101,16 @@ type creation struct {
 
 // createEvent tells of a container that is to be created. The pod's config in
 // the request is what counts for the backend, so it is what plugins see.
-func (c *call) createEvent(ctx context.Context, r *runtimeapi.CreateContainerRequest) *event {
-	if r.Config == nil {
-		r.Config = &runtimeapi.ContainerConfig{}
-	}
-	e := new(creation)
-	e.pod = crifield.NewPod(r.GetPodSandboxId(), "", configOf(&r.SandboxConfig))
+func (c *call) createEvent(ctx context.Context, carried cri.Carried) *event {
+	e, config := new(creation), made(carried.Container)
+	e.pod = crifield.NewPod(cri.PodID(c.req), "", made(carried.Pod))
 	if known, ok := c.pod(ctx, e.pod.ID); ok {
 		e.pod.ID, e.pod.RuntimeHandler, e.pod.State = known.ID, known.RuntimeHandler, crifield.PodState(known.State)
-		c.dirty = overlay(r.SandboxConfig, known)
+		c.dirty = overlay(e.pod.Config, known)
 	}
 	e.container = crifield.Container{
-		PodID: e.pod.ID, Config: r.Config, Annotations: r.Config.GetAnnotations(),
-		Resources: crifield.Resources{Now: r.Config.GetLinux().GetResources(), Own: true},
+		PodID: e.pod.ID, Config: config, Annotations: config.GetAnnotations(),
+		Resources: crifield.Resources{Now: config.GetLinux().GetResources(), Own: true},
 	}
 	c.begin(&e.event, &e.pod, &e.container)
 	return &e.event
@@ -152,7 +134,7 @@ func (c *call) containerEvent(ctx context.Context, id string) *event {
 // it and a hook is to be told of it, or its cgroup may hold what is in an update's way.
 func (c *call) container(ctx context.Context, id string) (pods.Container, bool) {
 	container, ok := c.Store.Container(id)
-	_, update := c.req.(*runtimeapi.UpdateContainerResourcesRequest)
+	update := c.method.Effect == cri.Updates
 	if ok || c.unread || !c.hooked() && (!update || c.Cgroups == nil) {
 		return container, ok
 	}
@@ -213,7 +195,7 @@ func overlay(config *runtimeapi.PodSandboxConfig, pod pods.Pod) bool {
 	}
 	moved = moved && parent != "" && parent != kubelets
 	if moved {
-		setCgroupParent(config, parent)
+		made(&config.Linux).CgroupParent = parent
 	}
 	return changed || moved
 }

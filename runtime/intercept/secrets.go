@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -41,38 +42,47 @@ func (e *event) ownSecrets(has abi.CapabilitySet) (values []string) {
 	return append(values, Secrets(e.container.Config, has)...)
 }
 
-// Secrets returns the values of environments in a request or a container's config, if has
-// has abi.Env, and registry credentials, if it has abi.Credentials. What kubelet names the pod
+// Secrets returns the values of environments anywhere in a message, if has has abi.Env, and
+// registry credentials, if it has abi.Credentials. What kubelet names the pod
 // or container by is no secret, although it may be in an environment.
-func Secrets(m proto.Message, has abi.CapabilitySet) []string {
+func Secrets(m proto.Message, has abi.CapabilitySet) (values []string) {
 	switch r := m.(type) {
 	case *runtimeapi.ContainerConfig:
-		return environments(has, r)
-	case *runtimeapi.CreateContainerRequest:
-		return environments(has, r.GetConfig())
-	case *runtimeapi.RestorePodRequest:
-		return environments(has, r.GetContainerConfigs()...)
-	case *runtimeapi.PullImageRequest:
-		return credentials(has, r.GetAuth())
+		return environment(has, r)
+	case *runtimeapi.AuthConfig:
+		return credentials(has, r)
 	}
-	return nil
+	if !has.Has(abi.Env) && !has.Has(abi.Credentials) {
+		return nil
+	}
+	m.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.IsMap() || f.Message() == nil:
+		case f.IsList():
+			for i := range v.List().Len() {
+				values = append(values, Secrets(v.List().Get(i).Message().Interface(), has)...)
+			}
+		default:
+			values = append(values, Secrets(v.Message().Interface(), has)...)
+		}
+		return true
+	})
+	return values
 }
 
-func environments(has abi.CapabilitySet, configs ...*runtimeapi.ContainerConfig) (values []string) {
+func environment(has abi.CapabilitySet, c *runtimeapi.ContainerConfig) (values []string) {
 	if !has.Has(abi.Env) {
 		return nil
 	}
-	for _, c := range configs {
-		var names []string
-		for key, name := range c.GetLabels() {
-			if strings.HasPrefix(key, "io.kubernetes.") {
-				names = append(names, name)
-			}
+	var names []string
+	for key, name := range c.GetLabels() {
+		if strings.HasPrefix(key, "io.kubernetes.") {
+			names = append(names, name)
 		}
-		for _, variable := range c.GetEnvs() {
-			if v := string(variable.GetValue()); !slices.Contains(names, v) {
-				values = append(values, v)
-			}
+	}
+	for _, variable := range c.GetEnvs() {
+		if v := string(variable.GetValue()); !slices.Contains(names, v) {
+			values = append(values, v)
 		}
 	}
 	return values

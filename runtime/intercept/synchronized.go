@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -217,13 +218,12 @@ func nameOf(config *runtimeapi.PodSandboxConfig) string {
 // expect notes that the call makes a pod, until the function that it returns is
 // called.
 func (c *call) expect() (done func()) {
-	config := madePod(c.req)
-	if config == nil || len(c.Synchronized) == 0 {
+	if !c.makesPod() || len(c.Synchronized) == 0 {
 		return func() {}
 	}
 	var ends []func()
 	for _, s := range c.Synchronized {
-		ends = append(ends, s.make(nameOf(config)))
+		ends = append(ends, s.make(nameOf(*c.method.Carries(c.req).Pod)))
 	}
 	return func() {
 		for _, end := range ends {
@@ -232,24 +232,13 @@ func (c *call) expect() (done func()) {
 	}
 }
 
-func madePod(req proto.Message) *runtimeapi.PodSandboxConfig {
-	switch r := req.(type) {
-	case *runtimeapi.RunPodSandboxRequest:
-		return r.GetConfig()
-	case *runtimeapi.RestorePodRequest:
-		return r.GetConfig()
-	}
-	return nil
-}
-
 // born notes a pod that the call has made, before the store knows it.
 func (c *call) born(resp proto.Message) {
-	if madePod(c.req) == nil {
-		return
-	}
-	if r, ok := resp.(podRequest); ok {
+	if c.makesPod() {
 		for _, s := range c.Synchronized {
-			s.born(r.GetPodSandboxId())
+			s.born(cri.PodID(resp))
 		}
 	}
 }
+
+func (c *call) makesPod() bool { return c.method.Effect == cri.Makes && c.method.Object == abi.Pod }

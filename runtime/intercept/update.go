@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
-	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -36,15 +36,15 @@ func (c *call) takeTurn(ctx context.Context) (end func()) {
 // updateEvent tells of a container whose resources change: what it has, with
 // the request laid over it. Only what the request names or a plugin sets is
 // sent to the backend, and the shares where nameShares adds them.
-func (c *call) updateEvent(ctx context.Context, r *runtimeapi.UpdateContainerResourcesRequest) *event {
-	e := c.containerEvent(ctx, r.GetContainerId())
+func (c *call) updateEvent(ctx context.Context, carried cri.Carried) *event {
+	e := c.containerEvent(ctx, cri.ContainerID(c.req))
 	if e == nil {
 		return nil
 	}
 	view := e.container
-	view.Resources = crifield.Resources{Now: pods.LayResources(view.Resources.Now, r.GetLinux()), Own: true}
-	view.Annotations = merged(view.Annotations, r.GetAnnotations())
-	e.sent = &crifield.Container{Annotations: r.Annotations, Resources: crifield.Resources{Now: r.Linux, Own: true}}
+	view.Resources = crifield.Resources{Now: pods.LayResources(view.Resources.Now, *carried.Resources), Own: true}
+	view.Annotations = merged(view.Annotations, *carried.Annotations)
+	e.sent = &crifield.Container{Annotations: *carried.Annotations, Resources: crifield.Resources{Now: *carried.Resources, Own: true}}
 	return e
 }
 
@@ -79,44 +79,35 @@ func merged(a, b map[string]string) map[string]string {
 // updatePodEvent tells of a pod whose resources or overhead change: what it has,
 // with what the request has in its place. These messages are whole sums, so that a
 // plugin's change is sent together with all that it leaves as it is.
-func (c *call) updatePodEvent(ctx context.Context, r *runtimeapi.UpdatePodSandboxResourcesRequest) *event {
-	e := c.podEvent(ctx, r.GetPodSandboxId())
+func (c *call) updatePodEvent(ctx context.Context, carried cri.Carried) *event {
+	e := c.podEvent(ctx, cri.PodID(c.req))
 	if e == nil {
 		return nil
 	}
-	e.pod.Overhead, e.pod.Resources = whole(r.Overhead, e.pod.Overhead), whole(r.Resources, e.pod.Resources)
+	if *carried.Overhead != nil {
+		e.pod.Overhead = crifield.Resources{Now: *carried.Overhead, Own: true}
+	}
+	if *carried.Resources != nil {
+		e.pod.Resources = crifield.Resources{Now: *carried.Resources, Own: true}
+	}
 	return e
 }
 
-// whole returns what is sent, or, where nothing is, what is known.
-func whole(sent *runtimeapi.LinuxContainerResources, known crifield.Resources) crifield.Resources {
-	if sent == nil {
-		return known
-	}
-	return crifield.Resources{Now: sent, Own: true}
-}
-
-// writeTo puts what plugins changed into the request, where they changed another message.
-func (e *event) writeTo(req proto.Message) {
-	switch r := req.(type) {
-	case *runtimeapi.RunPodSandboxRequest:
-		r.RuntimeHandler = e.pod.RuntimeHandler
-	case *runtimeapi.CreateContainerRequest:
-		r.Config.Annotations = e.container.Annotations
-		if resources := e.container.Resources.Now; resources != r.GetConfig().GetLinux().GetResources() {
-			if r.Config.Linux == nil {
-				r.Config.Linux = &runtimeapi.LinuxContainerConfig{}
-			}
-			r.Config.Linux.Resources = resources
-		}
-	case *runtimeapi.UpdateContainerResourcesRequest:
-		r.Annotations, r.Linux = e.sent.Annotations, e.sent.Resources.Now
-	case *runtimeapi.UpdatePodSandboxResourcesRequest:
+// writeTo puts into the request what plugins changed beside it.
+func (e *event) writeTo(carried cri.Carried) {
+	switch {
+	case carried.Container != nil:
+		e.container.WriteConfig()
+	case e.sent != nil:
+		*carried.Annotations, *carried.Resources = e.sent.Annotations, e.sent.Resources.Now
+	case carried.RuntimeHandler != nil:
+		*carried.RuntimeHandler = e.pod.RuntimeHandler
+	case carried.Overhead != nil:
 		if e.pod.Overhead.Own {
-			r.Overhead = e.pod.Overhead.Now
+			*carried.Overhead = e.pod.Overhead.Now
 		}
 		if e.pod.Resources.Own {
-			r.Resources = e.pod.Resources.Now
+			*carried.Resources = e.pod.Resources.Now
 		}
 	}
 }

@@ -3,6 +3,9 @@ package pods
 import (
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
 )
 
 // Observe takes note of a CRI call that the backend answered with OK: asked is
@@ -14,51 +17,49 @@ func (s *Store) Observe(asked, sent, resp proto.Message) {
 	if asked == nil {
 		asked = sent
 	}
-	switch req := sent.(type) {
-	case *runtimeapi.RunPodSandboxRequest:
-		s.ranPod(as[*runtimeapi.RunPodSandboxRequest](asked), req, as[*runtimeapi.RunPodSandboxResponse](resp))
-	case *runtimeapi.StopPodSandboxRequest:
-		s.stoppedPod(req.GetPodSandboxId())
-	case *runtimeapi.RemovePodSandboxRequest:
-		s.removedPod(req.GetPodSandboxId())
-	case *runtimeapi.UpdatePodSandboxResourcesRequest:
-		s.updatedPod(req)
-	case *runtimeapi.CreateContainerRequest:
-		s.createdContainer(as[*runtimeapi.CreateContainerRequest](asked), req, as[*runtimeapi.CreateContainerResponse](resp))
-	case *runtimeapi.StartContainerRequest:
-		s.editContainer(req.GetContainerId(), inState(runtimeapi.ContainerState_CONTAINER_RUNNING))
-	case *runtimeapi.StopContainerRequest:
-		s.editContainer(req.GetContainerId(), inState(runtimeapi.ContainerState_CONTAINER_EXITED))
-	case *runtimeapi.RemoveContainerRequest:
-		s.removedContainer(req.GetContainerId())
-	case *runtimeapi.UpdateContainerResourcesRequest:
-		s.editContainer(req.GetContainerId(), func(c Container) Container { return updated(c, req) })
-	case *runtimeapi.RestorePodRequest:
-		s.restoredPod(as[*runtimeapi.RestorePodRequest](asked), req, as[*runtimeapi.RestorePodResponse](resp))
+	m := cri.MethodOf(sent)
+	if m == nil {
+		return
+	}
+	ofPod, pod, container := m.Object == abi.Pod, cri.PodID(sent), cri.ContainerID(sent)
+	switch m.Effect {
+	case cri.Makes:
+		if ofPod {
+			s.madePod(m.Carries(asked), m.Carries(sent), resp)
+			s.restored(sent, resp)
+		} else {
+			s.createdContainer(m.Carries(asked), m.Carries(sent), pod, cri.ContainerID(resp))
+		}
+	case cri.Starts:
+		s.editContainer(container, inState(runtimeapi.ContainerState_CONTAINER_RUNNING))
+	case cri.Stops:
+		if ofPod {
+			s.stoppedPod(pod)
+		} else {
+			s.editContainer(container, inState(runtimeapi.ContainerState_CONTAINER_EXITED))
+		}
+	case cri.Removes:
+		if ofPod {
+			s.removedPod(pod)
+		} else {
+			s.removedContainer(container)
+		}
+	case cri.Updates:
+		if ofPod {
+			s.updatedPod(pod, m.Carries(sent))
+		} else {
+			s.editContainer(container, func(c Container) Container { return updated(c, m.Carries(sent)) })
+		}
 	}
 }
 
-// as returns m as a T, or a nil T, whose getters answer zero.
-func as[T proto.Message](m proto.Message) T {
-	t, _ := m.(T)
-	return t
-}
-
-func (s *Store) ranPod(asked, sent *runtimeapi.RunPodSandboxRequest, resp *runtimeapi.RunPodSandboxResponse) {
-	s.putPod(newPod(resp.GetPodSandboxId(), asked.GetConfig(), sent.GetConfig(), sent.GetRuntimeHandler()))
-}
-
-func newPod(id string, asked, sent *runtimeapi.PodSandboxConfig, handler string) Pod {
-	p := Pod{ID: id, Config: sent, Asked: asked, RuntimeHandler: handler, State: runtimeapi.PodSandboxState_SANDBOX_READY}
-	if p.Config == nil {
-		p.Config = &runtimeapi.PodSandboxConfig{}
-	}
-	return p
-}
-
-func (s *Store) putPod(p Pod) {
+func (s *Store) madePod(asked, sent cri.Carried, resp proto.Message) {
+	p := Pod{ID: cri.PodID(resp), Config: *sent.Pod, Asked: *asked.Pod, RuntimeHandler: *sent.RuntimeHandler, State: runtimeapi.PodSandboxState_SANDBOX_READY}
 	if p.ID == "" {
 		return
+	}
+	if p.Config == nil {
+		p.Config = &runtimeapi.PodSandboxConfig{}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,32 +95,32 @@ func (s *Store) removedPod(id string) {
 
 // updatedPod follows UpdatePodSandboxResources, whose messages are whole sums:
 // what is given replaces what was.
-func (s *Store) updatedPod(req *runtimeapi.UpdatePodSandboxResourcesRequest) {
+func (s *Store) updatedPod(id string, sent cri.Carried) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pods.edit(req.GetPodSandboxId(), func(p Pod) Pod {
-		p.Config = withPodResources(p.Config, req.GetOverhead(), req.GetResources())
-		if req.GetOverhead() != nil {
+	s.pods.edit(id, func(p Pod) Pod {
+		p.Config = withPodResources(p.Config, *sent.Overhead, *sent.Resources)
+		if *sent.Overhead != nil {
 			p.Unreported &^= PodOverhead
 		}
-		if req.GetResources() != nil {
+		if *sent.Resources != nil {
 			p.Unreported &^= allResources
 		}
 		return p
 	})
 }
 
-func (s *Store) createdContainer(asked, sent *runtimeapi.CreateContainerRequest, resp *runtimeapi.CreateContainerResponse) {
+func (s *Store) createdContainer(asked, sent cri.Carried, podID, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// The pod may be given by a prefix of its ID.
-	podID, pod, _ := s.pods.find(sent.GetPodSandboxId())
-	if config := asked.GetSandboxConfig(); pod.Unreported != 0 && config.GetMetadata() != nil {
+	podID, pod, _ := s.pods.find(podID)
+	if config := *asked.Pod; pod.Unreported != 0 && config.GetMetadata() != nil {
 		s.pods.edit(podID, func(p Pod) Pod { return completedByKubelet(p, config) })
 	}
 	s.addContainer(Container{
-		ID: resp.GetContainerId(), PodID: podID, Config: sent.GetConfig(),
-		CgroupParent: sent.GetSandboxConfig().GetLinux().GetCgroupParent(),
+		ID: id, PodID: podID, Config: *sent.Container,
+		CgroupParent: (*sent.Pod).GetLinux().GetCgroupParent(),
 	})
 }
 
@@ -157,28 +158,28 @@ func (s *Store) removedContainer(id string) {
 
 // updated follows UpdateContainerResources: what the request sets changes, but
 // for oom_score_adj, which no runtime takes there.
-func updated(c Container, req *runtimeapi.UpdateContainerResourcesRequest) Container {
-	over := req.GetLinux()
+func updated(c Container, sent cri.Carried) Container {
+	over := *sent.Resources
 	if over.GetOomScoreAdj() != 0 {
 		over = proto.CloneOf(over)
 		over.OomScoreAdj = 0
 	}
 	c.Config = withResources(c.Config, over)
-	c.Config = withAnnotations(c.Config, req.GetAnnotations())
+	c.Config = withAnnotations(c.Config, *sent.Annotations)
 	return c
 }
 
-// restoredPod follows RestorePod, which makes a sandbox and its containers at
+// restored follows RestorePod, which makes a sandbox and its containers at
 // once; the answer tells them apart by the names in their configs.
-func (s *Store) restoredPod(asked, sent *runtimeapi.RestorePodRequest, resp *runtimeapi.RestorePodResponse) {
-	p := newPod(resp.GetPodSandboxId(), asked.GetConfig(), sent.GetConfig(), sent.GetRuntimeHandler())
-	s.putPod(p)
+func (s *Store) restored(sent, resp proto.Message) {
+	req, _ := sent.(*runtimeapi.RestorePodRequest)
+	answer, _ := resp.(*runtimeapi.RestorePodResponse)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, restored := range resp.GetRestoredContainers() {
-		for _, config := range sent.GetContainerConfigs() {
+	for _, restored := range answer.GetRestoredContainers() {
+		for _, config := range req.GetContainerConfigs() {
 			if config.GetMetadata().GetName() == restored.GetName() {
-				s.addContainer(Container{ID: restored.GetContainerId(), PodID: p.ID, Config: config})
+				s.addContainer(Container{ID: restored.GetContainerId(), PodID: cri.PodID(resp), Config: config})
 			}
 		}
 	}

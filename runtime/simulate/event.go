@@ -34,40 +34,21 @@ type Event struct {
 
 // Call is a CRI call that the backend answers with Response.
 type Call struct {
-	Method            cri.Method
+	Method            *cri.Method
 	Request, Response proto.Message
 }
 
 // newCall returns a call of the method that has this request, with an answer without
 // anything in it.
 func newCall(request proto.Message) Call {
-	for _, m := range cri.Methods {
-		if m.NewRequest().ProtoReflect().Descriptor() == request.ProtoReflect().Descriptor() {
-			return Call{Method: m, Request: request, Response: m.NewResponse()}
-		}
-	}
-	return Call{Request: request}
-}
-
-// methodOf returns the method of a hook; ok is false in hooks apart from calls.
-func methodOf(hook abi.Hook) (m cri.Method, ok bool) {
-	for _, m := range cri.Methods {
-		if m.Pre == hook || m.Post == hook {
-			return m, true
-		}
-	}
-	return m, false
+	m := cri.MethodOf(request)
+	return Call{Method: m, Request: request, Response: m.NewResponse()}
 }
 
 // answer fills in the ids of what the call makes.
 func (c Call) answer(pod, container string) Call {
-	switch r := c.Response.(type) {
-	case *runtimeapi.RunPodSandboxResponse:
-		r.PodSandboxId = pod
-	case *runtimeapi.RestorePodResponse:
-		r.PodSandboxId = pod
-	case *runtimeapi.CreateContainerResponse:
-		r.ContainerId = container
+	if c.Method.Effect == cri.Makes {
+		cri.SetIDs(c.Response, pod, container)
 	}
 	return c
 }
@@ -79,12 +60,18 @@ func (e *Event) Title() string {
 		return title
 	}
 	for _, c := range append(e.Before[:len(e.Before):len(e.Before)], e.Call) {
-		if r, ok := c.Request.(interface {
-			GetConfig() *runtimeapi.PodSandboxConfig
-		}); ok && r.GetConfig() != nil {
-			m := r.GetConfig().GetMetadata()
+		if config := c.podConfig(); config != nil {
+			m := config.GetMetadata()
 			title = fmt.Sprintf("%s of %s/%s", e.Hook, m.GetNamespace(), m.GetName())
 		}
 	}
 	return title
+}
+
+// podConfig returns the config of the pod that the call makes, nil if it makes none.
+func (c Call) podConfig() *runtimeapi.PodSandboxConfig {
+	if c.Method == nil || c.Method.Effect != cri.Makes || c.Method.Object != abi.Pod {
+		return nil
+	}
+	return *c.Method.Carries(c.Request).Pod
 }

@@ -46,8 +46,8 @@ func FromFixture(c fixture.Case, cgroupVersion int) *Event {
 
 // forget takes out the pod of an event that is about none.
 func (e *Event) forget(own *podFixture) {
-	if r, ok := e.Call.Request.(*runtimeapi.PullImageRequest); ok {
-		r.SandboxConfig = nil
+	if m := e.Call.Method; m != nil && m.Carries(e.Call.Request).Pod != nil {
+		*m.Carries(e.Call.Request).Pod = nil
 	}
 	e.Before = slices.DeleteFunc(e.Before, func(c Call) bool { return c.Request == own.run })
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -51,15 +50,14 @@ func (p *podFixture) earlier(containers []*containerFixture) []Call {
 func (p *podFixture) event(hook abi.Hook, a *containerFixture, about fixture.Fields) *Event {
 	e := &Event{Hook: hook, Call: p.call(hook, a, about)}
 	before := p.containers
-	switch e.Call.Request.(type) {
-	case *runtimeapi.RunPodSandboxRequest, *runtimeapi.RestorePodRequest, *runtimeapi.PullImageRequest, *runtimeapi.RemoveImageRequest:
+	switch m := e.Call.Method; {
+	case m == nil:
+	case m.Object == abi.Event || m.Effect == cri.Makes && m.Object == abi.Pod:
 		return e
-	case *runtimeapi.CreateContainerRequest:
+	case m.Effect == cri.Makes:
 		before = without(before, a)
-	case *runtimeapi.StartContainerRequest:
-		if a != nil {
-			a.state = cmp.Or(a.state, "created")
-		}
+	case m.Effect == cri.Starts && a != nil:
+		a.state = cmp.Or(a.state, "created")
 	}
 	e.Before = p.earlier(before)
 	return e
@@ -78,47 +76,37 @@ func without(list []*containerFixture, a *containerFixture) []*containerFixture 
 // call makes the call of the hook with what the event says of it, the zero Call if the
 // hook is apart from calls. c may be nil: its id is not known then.
 func (p *podFixture) call(hook abi.Hook, c *containerFixture, about fixture.Fields) Call {
-	method, ok := methodOf(hook)
-	if !ok {
+	method := cri.MethodNamed(hook.Info().Method)
+	if method == nil {
 		return Call{}
 	}
 	if c == nil {
 		c = &containerFixture{}
 	}
-	call := Call{method, p.request(method, c), method.NewResponse()}.answer(p.id, c.id)
-	set(crifield.Object{Event: messages{call}}, abi.Event, about)
+	call := newCall(p.request(method, c)).answer(p.id, c.id)
+	o := crifield.Object{Event: messages{call}}
+	set(o, abi.Event, fixture.Fields{"image": c.create.GetConfig().GetImage().GetImage()})
+	set(o, abi.Event, about)
 	return call
 }
 
-func (p *podFixture) request(method cri.Method, c *containerFixture) proto.Message {
-	image := &runtimeapi.ImageSpec{Image: c.create.GetConfig().GetImage().GetImage()}
-	switch r := method.NewRequest().(type) {
-	case *runtimeapi.RunPodSandboxRequest:
-		return p.run
-	case *runtimeapi.UpdatePodSandboxResourcesRequest:
-		return p.resize
-	case *runtimeapi.RestorePodRequest:
-		r.Config, r.RuntimeHandler = p.run.GetConfig(), p.run.GetRuntimeHandler()
-		return r
-	case *runtimeapi.CreateContainerRequest:
-		return cmp.Or(c.create, r)
-	case *runtimeapi.UpdateContainerResourcesRequest:
-		return cmp.Or(c.update, r)
-	case *runtimeapi.PullImageRequest:
-		r.Image, r.SandboxConfig = image, p.run.GetConfig()
-		return r
-	case *runtimeapi.RemoveImageRequest:
-		r.Image = image
-		return r
-	default:
-		named := r.ProtoReflect()
-		for name, id := range map[protoreflect.Name]string{"pod_sandbox_id": p.id, "container_id": c.id} {
-			if field := named.Descriptor().Fields().ByName(name); field != nil {
-				named.Set(field, protoreflect.ValueOfString(id))
-			}
+// request returns a request of the method as far as the pod and the container say it.
+func (p *podFixture) request(method *cri.Method, c *containerFixture) proto.Message {
+	for _, known := range []proto.Message{p.run, p.resize, c.create, c.update} {
+		if cri.MethodOf(known) == method {
+			return known
 		}
-		return r
 	}
+	r := method.NewRequest()
+	cri.SetIDs(r, p.id, c.id)
+	carried := method.Carries(r)
+	if carried.Pod != nil {
+		*carried.Pod = p.run.GetConfig()
+	}
+	if carried.RuntimeHandler != nil {
+		*carried.RuntimeHandler = p.run.GetRuntimeHandler()
+	}
+	return r
 }
 
 // messages are a call's, as crifield has them.

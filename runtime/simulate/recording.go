@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -30,40 +29,40 @@ func FromRecording(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	if err := json.Unmarshal(file, &entries); err != nil {
 		return nil, err
 	}
-	method, isCall := methodOf(hook)
+	method := cri.MethodNamed(hook.Info().Method)
 	last := len(entries)
 	for i, e := range entries {
-		if isCall && strings.HasSuffix(method.Name, "/"+e.Method) {
+		if method != nil && method == cri.MethodNamed(e.Method) {
 			last = i
 		}
 	}
 	e := &Event{Hook: hook, Node: DefaultNode(s.CgroupVersion), Grant: abi.DefaultGrant()}
-	if isCall && last == len(entries) {
+	if method != nil && last == len(entries) {
 		return nil, fmt.Errorf("no call of it is one of %s", method.Name)
 	}
 	for i, recorded := range entries[:min(last+1, len(entries))] {
-		c, known, err := recorded.call()
+		c, err := recorded.call()
 		if err != nil {
 			return nil, fmt.Errorf("entry %d, %s: %w", i+1, recorded.Method, err)
 		}
 		switch {
 		case i == last:
 			e.Call = c
-		case known && c.Method.Followed:
+		case c.Method != nil && c.Method.Effect != cri.Nothing:
 			e.Before = append(e.Before, c)
 		}
 	}
 	return e, nil
 }
 
-func (e entry) call() (c Call, known bool, err error) {
-	for _, m := range cri.Methods {
-		if strings.HasSuffix(m.Name, "/"+e.Method) {
-			c = Call{Method: m, Request: m.NewRequest(), Response: m.NewResponse()}
-			return c, true, errors.Join(decode(e.Request, c.Request), decode(e.Response, c.Response))
-		}
+// call returns the zero Call for a method that the proxy does not decode.
+func (e entry) call() (Call, error) {
+	m := cri.MethodNamed(e.Method)
+	if m == nil {
+		return Call{}, nil
 	}
-	return c, false, nil
+	c := newCall(m.NewRequest())
+	return c, errors.Join(decode(e.Request, c.Request), decode(e.Response, c.Response))
 }
 
 func decode(text json.RawMessage, m proto.Message) error {
@@ -76,8 +75,8 @@ func decode(text json.RawMessage, m proto.Message) error {
 // FromRequest returns the event of one request of the hook's method, as protojson or
 // as it is on the wire.
 func FromRequest(file []byte, hook abi.Hook, s Setting) (*Event, error) {
-	method, ok := methodOf(hook)
-	if !ok {
+	method := cri.MethodNamed(hook.Info().Method)
+	if method == nil {
 		return nil, fmt.Errorf("%s is no call's, so there is no request of it", hook)
 	}
 	request := method.NewRequest()
@@ -93,20 +92,14 @@ func FromRequest(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	}
 	e := &Event{Hook: hook, Node: DefaultNode(s.CgroupVersion), Grant: abi.DefaultGrant()}
 	e.Call = newCall(request).answer("sandbox", "container")
-	if r, ok := request.(*runtimeapi.CreateContainerRequest); ok {
-		run := newCall(&runtimeapi.RunPodSandboxRequest{Config: proto.CloneOf(r.GetSandboxConfig())})
-		e.Before = []Call{run.answer(r.GetPodSandboxId(), "")}
-	} else if about := hook.Info().Object; about != abi.Event && !carriesPod(request) {
-		return nil, fmt.Errorf("a %s names a %v by its id, of which nothing else is known: give a recording that begins with RunPodSandbox", name, about)
+	switch carried := method.Carries(request); {
+	case carried.Container != nil:
+		run := newCall(&runtimeapi.RunPodSandboxRequest{Config: proto.CloneOf(*carried.Pod)})
+		e.Before = []Call{run.answer(cri.PodID(request), "")}
+	case method.Object != abi.Event && method.Effect != cri.Makes:
+		return nil, fmt.Errorf("a %s names a %v by its id, of which nothing else is known: give a recording that begins with RunPodSandbox", name, method.Object)
 	}
 	return e, nil
-}
-
-func carriesPod(request proto.Message) bool {
-	_, carries := request.(interface {
-		GetConfig() *runtimeapi.PodSandboxConfig
-	})
-	return carries
 }
 
 // isRecording reports whether a JSON list is one of calls.

@@ -206,9 +206,7 @@ func (s *Simulator) makeGroups() error {
 func (s *Simulator) expected() *pods.Store {
 	later := pods.NewStore()
 	for _, c := range append(s.event.Before[:len(s.event.Before):len(s.event.Before)], s.event.Call) {
-		switch c.Request.(type) {
-		case *runtimeapi.RemoveContainerRequest, *runtimeapi.RemovePodSandboxRequest:
-		default:
+		if c.Method.Effect != cri.Removes {
 			later.Observe(nil, proto.Clone(c.Request), c.Response)
 		}
 	}
@@ -245,11 +243,11 @@ func (s *Simulator) send(ctx context.Context, method string, frame *cri.Frame, n
 // start lets the container run that the event's call has made, so that the cgroup
 // files are written which wait for that.
 func (s *Simulator) start(ctx context.Context) error {
-	made, ok := s.event.Call.Response.(*runtimeapi.CreateContainerResponse)
-	if !ok || s.sent == nil {
+	m := s.event.Call.Method
+	if m == nil || m.Effect != cri.Makes || m.Object != abi.Container || s.sent == nil {
 		return nil
 	}
-	c := newCall(&runtimeapi.StartContainerRequest{ContainerId: made.GetContainerId()})
+	c := newCall(&runtimeapi.StartContainerRequest{ContainerId: cri.ContainerID(s.event.Call.Response)})
 	frame, err := cri.NewFrame(c.Request)
 	if err != nil {
 		return err
