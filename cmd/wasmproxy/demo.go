@@ -21,7 +21,7 @@ file, and prints what plugins made of it. The pod's cgroup files are in DIR/cgro
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				if o.Pod = args[0]; o.Hold == "" {
-					return wrongUsage("a Pod is run only with --hold DIR")
+					return wrongUsage("running a Pod needs --hold DIR")
 				}
 			}
 			out := cmd.OutOrStdout()

@@ -60,7 +60,7 @@ func noSuchCommand(cmd *cobra.Command, given []string) error {
 	}
 	like := strings.Join(cmd.SuggestionsFor(given[0]), ", ")
 	if like != "" {
-		like = "; there is " + like
+		like = fmt.Sprintf(" (did you mean %s?)", like)
 	}
 	return fmt.Errorf("unknown command %q for %q%s", given[0], cmd.CommandPath(), like)
 }
@@ -86,7 +86,7 @@ func helpCommand() *cobra.Command {
 			if err == nil && len(rest) == 0 {
 				return about.Help()
 			}
-			return wrongUsage("there is no command %q; see %s --help", strings.Join(args, " "), cmd.Root().Name())
+			return wrongUsage("unknown command %q; see %s --help", strings.Join(args, " "), cmd.Root().Name())
 		},
 	}
 }

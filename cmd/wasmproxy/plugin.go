@@ -26,9 +26,9 @@ func pluginCommand() *cobra.Command {
 
   new      writes the source of a plugin, with all that it takes to build it
   build    compiles it to WebAssembly
-  inspect  says what a .wasm file is, wants, and may do
-  run      shows what it makes of one event: of a Pod, a fixture, a recorded request
-  test     plays fixtures to it and compares its answers
+  inspect  shows what a .wasm file is, wants, and may do
+  run      shows what it changes in one event: of a Pod, a fixture, a recorded request
+  test     runs it on fixtures and compares its answers
   bench    measures it
   install  puts a plugin into the plugin directory: a file, or one that comes with this program
 
@@ -72,7 +72,7 @@ func (p pluginFile) describing() string { return plugin.Name(stem(p.path) + ".js
 func (p pluginFile) checkDigest() error {
 	sum := sha256.Sum256(p.module)
 	if has := hex.EncodeToString(sum[:]); p.beside.Digest != "" && p.beside.Digest != has {
-		return fmt.Errorf("%s: sha256: %s is wanted, and the module has %s", p.describing(), p.beside.Digest, has)
+		return fmt.Errorf("%s: sha256: want %s, the module has %s", p.describing(), p.beside.Digest, has)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (p pluginFile) warnings(m abi.Manifest) (all []string) {
 		all = append(all, fmt.Sprintf("%s disables the plugin: serve does not load it", p.describing()))
 	}
 	if p.beside.DryRun {
-		all = append(all, fmt.Sprintf("%s says dry-run: serve logs what the plugin wants, and changes nothing", p.describing()))
+		all = append(all, fmt.Sprintf("%s sets dry-run: serve logs the changes of the plugin and applies none", p.describing()))
 	}
 	if err := p.checkDigest(); err != nil {
 		all = append(all, fmt.Sprintf("serve does not load it: %v", err))
@@ -94,7 +94,7 @@ func (p pluginFile) warnings(m abi.Manifest) (all []string) {
 		all = append(all, fmt.Sprintf("grant of %s names %s, which the plugin does not declare: it has no effect", p.describing(), strings.Join(vain.Names(), ", ")))
 	}
 	for _, name := range unknown {
-		all = append(all, fmt.Sprintf("the plugin declares %q, which is no capability of this version; there are %s", name, strings.Join(abi.AllCapabilities.Names(), ", ")))
+		all = append(all, fmt.Sprintf("the plugin declares the unknown capability %q; this version has %s", name, strings.Join(abi.AllCapabilities.Names(), ", ")))
 	}
 	return all
 }
@@ -142,7 +142,7 @@ func grants(names []string) (all abi.CapabilitySet, err error) {
 		case name == "*":
 			all = abi.AllCapabilities
 		case !ok:
-			return 0, wrongUsage("--grant: there is no capability %q; there are %s", name, strings.Join(abi.AllCapabilities.Names(), ", "))
+			return 0, wrongUsage("--grant: unknown capability %q; the capabilities are %s", name, strings.Join(abi.AllCapabilities.Names(), ", "))
 		default:
 			all |= abi.CapabilitySetOf(c)
 		}
@@ -165,7 +165,7 @@ func hookNamed(name string) (abi.Hook, error) {
 		}
 		names = append(names, info.Name)
 	}
-	return 0, wrongUsage("--hook: there is no hook %q; there are %s", name, strings.Join(names, ", "))
+	return 0, wrongUsage("--hook: unknown hook %q; the hooks are %s", name, strings.Join(names, ", "))
 }
 
 // stem is a file's name without directory and extension.

@@ -41,7 +41,7 @@ The event is as in plugin run. Allocations are the proxy's, not the guest's.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if n < 1 {
-				return wrongUsage("-n: %d is not more than nothing", n)
+				return wrongUsage("-n: must be greater than 0, got %d", n)
 			}
 			return bench(cmd, &f, args[0], n)
 		},
@@ -137,7 +137,7 @@ func (b *bencher) cost(event *simulate.Event, o simulate.Options) (res simulate.
 		return res, err
 	}
 	if !res.Asked {
-		return res, fmt.Errorf("%s is not asked: its match does not accept this pod or container", b.plugin.path)
+		return res, fmt.Errorf("%s is not called: its match does not select this pod or container", b.plugin.path)
 	}
 	if res.Err != nil {
 		return res, fmt.Errorf("%s failed: %s", b.plugin.path, whyFailed(res.Err))

@@ -133,7 +133,7 @@ func (b *builder) build(cmd *cobra.Command) error {
 	}
 	i := slices.IndexFunc(compilers, func(c compiler) bool { return c.lang == b.lang })
 	if i < 0 {
-		return wrongUsage("--lang: there is no language %q; there are %s", b.lang, strings.Join(buildable(), ", "))
+		return wrongUsage("--lang: unknown language %q; the languages are %s", b.lang, strings.Join(buildable(), ", "))
 	}
 	if err := b.compile(cmd, compilers[i]); err != nil {
 		return err
@@ -274,7 +274,7 @@ func written(path string) (string, error) {
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
 	if !slices.Contains(buildable(), file.Lang) {
-		return "", fmt.Errorf("%s: lang: there is no language %q; there are %s", path, file.Lang, strings.Join(buildable(), ", "))
+		return "", fmt.Errorf("%s: lang: unknown language %q; the languages are %s", path, file.Lang, strings.Join(buildable(), ", "))
 	}
 	return file.Lang, nil
 }

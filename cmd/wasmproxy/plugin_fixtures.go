@@ -17,7 +17,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
-// tester plays fixtures to plugins.
+// tester runs plugins on fixtures.
 type tester struct {
 	engine  *wasm.Engine
 	maxFuel int64
@@ -29,22 +29,23 @@ func testCommand() *cobra.Command {
 	var module, junit string
 	cmd := &cobra.Command{
 		Use:   "test [DIR|FILE]...",
-		Short: "Play fixtures to a plugin and compare its answers with those that they want",
-		Long: `Play fixtures to a plugin and compare its answers with those that they want.
+		Short: "Run a plugin on fixtures and compare its answers with those that they expect",
+		Long: `Run a plugin on fixtures and compare its answers with those that they expect.
 
 DIR holds X.wasm; its fixtures are the .json files of DIR/testdata, or of DIR if there is
 no testdata. A FILE is one file of fixtures; its plugin is in its folder, or in the one
 above. Without arguments DIR is the current one.
-Each case gets a plugin newly loaded, in the proxy's own engine. The format is in
-testdata/abi/README.md of wasmproxy; its key want says what the answer must be. What a
-fixture holds is in the output and in the report, environment included: put no secret there.`,
+For each case the plugin is loaded anew, in the proxy's own engine, and the CRI call of the
+case goes through the proxy's own code. The format is in testdata/abi/README.md of wasmproxy;
+its key want says what the answer must be. The output and the report show what a fixture
+holds, environment included: put no secret there.`,
 		Example: `  wasmproxy plugin test
   wasmproxy plugin test --wasm build/x.wasm fixtures
   wasmproxy plugin test --update           # write the answers into the fixtures
   wasmproxy plugin test --max-fuel 50000 --junit report.xml`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if t.maxFuel < 0 {
-				return wrongUsage("--max-fuel: %d is less than nothing", t.maxFuel)
+				return wrongUsage("--max-fuel: must not be negative, got %d", t.maxFuel)
 			}
 			files, err := fixturesOf(module, args)
 			if err != nil {
@@ -60,7 +61,7 @@ fixture holds is in the output and in the report, environment included: put no s
 	flags := cmd.Flags()
 	flags.StringVar(&module, "wasm", "", "the plugin (default: the only .wasm file of DIR)")
 	flags.BoolVar(&t.update, "update", false, "write what the plugin answers into the fixtures as what they want")
-	flags.Int64Var(&t.maxFuel, "max-fuel", 0, "the most fuel that a case may use, if it does not say so itself")
+	flags.Int64Var(&t.maxFuel, "max-fuel", 0, "the most fuel that a case may use, unless it sets max_fuel itself")
 	flags.StringVar(&junit, "junit", "", "file for a report in JUnit's XML")
 	return cmd
 }
@@ -134,7 +135,7 @@ func fixtureFiles(path string) ([]string, error) {
 	return found, err
 }
 
-// testAll plays all files and reports.
+// testAll runs all files and reports.
 func (t *tester) testAll(cmd *cobra.Command, files []fixtureFile, junit string) error {
 	var suites []suite
 	failed, cases := 0, 0
@@ -162,7 +163,7 @@ func (t *tester) testAll(cmd *cobra.Command, files []fixtureFile, junit string) 
 	return err
 }
 
-// test plays one file.
+// test runs one file.
 func (t *tester) test(cmd *cobra.Command, f fixtureFile) (suite, error) {
 	file, s := f.path, suite{Name: f.path}
 	all, err := fixture.Read(file)

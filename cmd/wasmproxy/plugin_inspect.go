@@ -38,7 +38,7 @@ that see wasmproxy validate.`,
 
 func checkFormat(format string) error {
 	if format != "text" && format != "json" {
-		return wrongUsage("--output: %q is neither text nor json", format)
+		return wrongUsage("--output: must be text or json, got %q", format)
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ type capabilities struct {
 	Missing    []string `json:"missing,omitempty"`    // declared and not granted
 	Add        string   `json:"add,omitempty"`        // the line that grants them
 	To         string   `json:"to,omitempty"`         // and the file that it belongs to
-	Undeclared []string `json:"undeclared,omitempty"` // imports that need what is not declared, and so always answer DENIED
+	Undeclared []string `json:"undeclared,omitempty"` // imports that need what is not declared, and so always return DENIED
 	Unknown    []string `json:"unknown,omitempty"`    // declared, of a later version of the ABI
 }
 

@@ -87,11 +87,11 @@ func (c capabilities) print(r rows) {
 func (i imported) meaning() string {
 	switch i.State {
 	case wasm.Denied:
-		return "linked, and not offered to plugins: a call fails with an error of WASI"
+		return "linked, but disabled: a call fails with an error of WASI"
 	case wasm.Absent:
-		return "optional, and not in this version: a call answers UNSUPPORTED"
+		return "optional and not in this version: a call returns UNSUPPORTED"
 	case wasm.Undeclared:
-		return fmt.Sprintf("linked; the manifest does not declare %s, so a call answers DENIED", needs(i))
+		return fmt.Sprintf("linked; the manifest does not declare %s, so a call returns DENIED", needs(i))
 	}
 	return string(i.State)
 }

@@ -42,7 +42,7 @@ func TestLimitsThatHold(t *testing.T) {
 // A capability that is misspelt is denied at each call, so it is said before.
 func TestWarningOfAnUnknownCapability(t *testing.T) {
 	got := pluginFile{path: "10-x.wasm"}.warnings(abi.Manifest{Capabilities: []string{"resource", "annotations"}})
-	if len(got) != 1 || !strings.HasPrefix(got[0], `the plugin declares "resource", which is no capability of this version; there are `) || !strings.Contains(got[0], "resources") {
+	if len(got) != 1 || !strings.HasPrefix(got[0], `the plugin declares the unknown capability "resource"; this version has `) || !strings.Contains(got[0], "resources") {
 		t.Errorf("warnings %q", got)
 	}
 }
@@ -50,9 +50,9 @@ func TestWarningOfAnUnknownCapability(t *testing.T) {
 // Compilers link what a plugin never calls: what is said of it must not look like an error.
 func TestMeaningOfImports(t *testing.T) {
 	for want, i := range map[string]imported{
-		"linked, and not offered to plugins: a call fails with an error of WASI":     {"wasi_snapshot_preview1", "fd_close", "(i32) -> i32", wasm.Denied},
-		"linked; the manifest does not declare store.read, so a call answers DENIED": {abi.Module, "pod_find", "(i32, i32, i32) -> i32", wasm.Undeclared},
-		"optional, and not in this version: a call answers UNSUPPORTED":              {abi.Module, "later", "()", wasm.Absent},
+		"linked, but disabled: a call fails with an error of WASI":                   {"wasi_snapshot_preview1", "fd_close", "(i32) -> i32", wasm.Denied},
+		"linked; the manifest does not declare store.read, so a call returns DENIED": {abi.Module, "pod_find", "(i32, i32, i32) -> i32", wasm.Undeclared},
+		"optional and not in this version: a call returns UNSUPPORTED":               {abi.Module, "later", "()", wasm.Absent},
 		"served":  {abi.Module, "get", "()", wasm.Served},
 		"unknown": {"env", "puts", "()", wasm.Unknown},
 	} {

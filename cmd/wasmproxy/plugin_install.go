@@ -104,7 +104,7 @@ func toInstall(arg string) (module []byte, name string, err error) {
 		}
 		names = append(names, p.Name)
 	}
-	return nil, "", wrongUsage("no plugin %q comes with this program; there are %s; a file is named with its path, such as ./%s.wasm",
+	return nil, "", wrongUsage("unknown plugin %q; the bundled plugins are %s; name a file by its path, such as ./%s.wasm",
 		arg, strings.Join(names, ", "), plugin.Name(arg))
 }
 
@@ -128,7 +128,7 @@ func install(cmd *cobra.Command, module []byte, path string) error {
 	if err != nil {
 		_, missing := os.Stat(beside)
 		if fine := in.Manifest.Name != "" && len(in.Problems) == 0; fine && errors.Is(missing, fs.ErrNotExist) { // and a configuration may be all that it lacks
-			return fmt.Errorf("the proxy would not load it: %w; what it is configured with goes into %s, before it is installed", err, plugin.Name(beside))
+			return fmt.Errorf("the proxy would not load it: %w; write its configuration to %s before you install it", err, plugin.Name(beside))
 		}
 		return fmt.Errorf("the proxy would not load it: %w", err)
 	}

@@ -29,7 +29,7 @@ built with, so that nothing is fetched from anywhere.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(scaffold.Langs(), lang) {
-				return wrongUsage("--lang: %q is none of %s", lang, strings.Join(scaffold.Langs(), ", "))
+				return wrongUsage("--lang: unknown language %q; the languages are %s", lang, strings.Join(scaffold.Langs(), ", "))
 			}
 			dir := filepath.Clean(args[0])
 			if err := scaffold.CheckName(filepath.Base(dir)); err != nil {

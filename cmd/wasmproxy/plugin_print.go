@@ -53,10 +53,10 @@ func printResult(out io.Writer, p pluginFile, res simulate.Result) error {
 	r.section("cgroup files", writes(res.Writes))
 	r.section("log", lines(res.Lines))
 	r.section("metrics", metrics(res))
-	r.section("kept values", kept(res))
+	r.section("key-value state", kept(res))
 	r.section("refused by the host", res.Refused)
 	if lacks := res.Lacking; lacks != 0 {
-		res.Remarks = append(res.Remarks, fmt.Sprintf("it declares %s, which is not granted: add  %s  to %s", strings.Join(lacks.Names(), ", "), p.grantLine(lacks), p.describing()))
+		res.Remarks = append(res.Remarks, fmt.Sprintf("the plugin declares %s, which is not granted: add  %s  to %s", strings.Join(lacks.Names(), ", "), p.grantLine(lacks), p.describing()))
 	}
 	r.section("notes", res.Remarks)
 	return r.err
@@ -71,15 +71,15 @@ func verdict(res simulate.Result) string {
 	case res.Err != nil:
 		return "failed: " + whyFailed(res.Err) + consequence(res)
 	case !res.Asked:
-		return "not asked: its match does not accept this pod or container"
+		return "not called: its match does not select this pod or container"
 	case res.Answer != nil:
 		return "the call fails: " + res.Answer.Error()
 	case res.Sent == nil:
 		return "done"
 	case proto.Equal(res.Request, res.Sent):
-		return "the call goes on as it came"
+		return "the call proceeds unchanged"
 	}
-	return "the call goes on, changed"
+	return "the call proceeds with changes"
 }
 
 // consequence says what becomes of the call of a plugin that failed.
@@ -90,7 +90,7 @@ func consequence(res simulate.Result) string {
 	case res.Answer != nil:
 		return fmt.Sprintf("; the call fails (failure-policy %v)", res.Policy)
 	}
-	return fmt.Sprintf("; the call goes on without it (failure-policy %v)", res.Policy)
+	return fmt.Sprintf("; the call proceeds without it (failure-policy %v)", res.Policy)
 }
 
 func differences(all []simulate.Difference) []string {
@@ -142,7 +142,7 @@ func kept(res simulate.Result) []string {
 	}
 	for _, key := range slices.Sorted(maps.Keys(res.KVBefore)) {
 		if _, has := res.KV[key]; !has {
-			texts = append(texts, fmt.Sprintf("%q is gone", key))
+			texts = append(texts, fmt.Sprintf("%q is deleted", key))
 		}
 	}
 	return texts

@@ -43,7 +43,7 @@ func (f *eventFlags) register(cmd *cobra.Command) {
 // read returns the event.
 func (f *eventFlags) read(ctx context.Context, in io.Reader) (*simulate.Event, error) {
 	if f.event == "" {
-		return nil, wrongUsage("--event FILE is missing")
+		return nil, wrongUsage("--event FILE is required")
 	}
 	hook, err := hookNamed(f.hook)
 	if err != nil {
@@ -52,13 +52,13 @@ func (f *eventFlags) read(ctx context.Context, in io.Reader) (*simulate.Event, e
 	versions, drivers := map[string]int{"v1": 1, "v2": 2}, map[string]bool{"cgroupfs": false, "systemd": true}
 	var known bool
 	if f.setting.CgroupVersion, known = versions[f.cgroup]; !known {
-		return nil, wrongUsage("--cgroup: %q is neither v1 nor v2", f.cgroup)
+		return nil, wrongUsage("--cgroup: must be v1 or v2, got %q", f.cgroup)
 	}
 	if f.setting.Systemd, known = drivers[f.driver]; !known {
-		return nil, wrongUsage("--cgroup-driver: %q is neither cgroupfs nor systemd", f.driver)
+		return nil, wrongUsage("--cgroup-driver: must be cgroupfs or systemd, got %q", f.driver)
 	}
 	if f.setting.Memory = f.memory; f.memory <= 0 {
-		return nil, wrongUsage("--node-memory: %d is not more than nothing", f.memory)
+		return nil, wrongUsage("--node-memory: must be greater than 0, got %d", f.memory)
 	}
 	b, err := f.text(ctx, in)
 	if err != nil {
@@ -66,7 +66,7 @@ func (f *eventFlags) read(ctx context.Context, in io.Reader) (*simulate.Event, e
 	}
 	e, err := simulate.Read(b, hook, f.setting)
 	if errors.Is(err, simulate.ErrNoHook) {
-		return nil, wrongUsage("--event %s: %w: name one with --hook", f.event, err)
+		return nil, wrongUsage("--event %s: %w; name one with --hook", f.event, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--event %s: %w", f.event, err)
@@ -147,7 +147,7 @@ own engine and code. Nothing runs, and no cgroup is touched. FILE is one of
 X.json beside X.wasm counts as in the plugin directory: its config, grant, limits, state,
 match and failure-policy. Values of environment variables and registry credentials are shown as (hidden),
 also where the plugin says them, as in the proxy's log.
-Exit codes: 0 the call goes on, 1 the plugin failed or the call fails, 2 wrong usage, 3 the
+Exit codes: 0 the call proceeds, 1 the plugin failed or the call fails, 2 wrong usage, 3 the
 plugin refused the call.`
 
 func runCommand() *cobra.Command {
@@ -176,7 +176,7 @@ func runCommand() *cobra.Command {
 			}
 			result.Remarks = append(result.Remarks, p.warnings(result.Manifest)...)
 			if p.beside.HooksNamed && !p.beside.Hooks.Has(result.Hook) {
-				result.Remarks = append(result.Remarks, fmt.Sprintf("runtime-hooks of %s leaves out %v: serve does not call the plugin there", p.describing(), result.Hook))
+				result.Remarks = append(result.Remarks, fmt.Sprintf("runtime-hooks of %s does not include %v: serve does not call the plugin in it", p.describing(), result.Hook))
 			}
 			write := printResult
 			if format == "json" {

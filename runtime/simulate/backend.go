@@ -18,7 +18,7 @@ type backend struct {
 	updates []*runtimeapi.UpdateContainerResourcesRequest
 }
 
-var errUnknown = status.Error(codes.NotFound, "the event knows of no such object")
+var errUnknown = status.Error(codes.NotFound, "the event has no such object")
 
 func (b *backend) UpdateContainerResources(_ context.Context, r *runtimeapi.UpdateContainerResourcesRequest, _ ...grpc.CallOption) (*runtimeapi.UpdateContainerResourcesResponse, error) {
 	b.mu.Lock()

@@ -43,7 +43,7 @@ func RunCase(ctx context.Context, c fixture.Case, load Loader) (a fixture.Answer
 func (res Result) answer() fixture.Answer {
 	a := fixture.Answer{Err: res.Err, Log: texts(res.Lines), KV: res.KV, Metrics: map[string]int64{}, Fuel: res.Fuel}
 	if !res.Asked {
-		a.Err = errors.New("match: the plugin is not called for this pod or container")
+		a.Err = errors.New("not called: the plugin's match does not select this pod or container")
 	}
 	if r := res.Rejection; r != nil {
 		a.Reject = &fixture.Reject{Code: r.Code, Reason: r.Reason}

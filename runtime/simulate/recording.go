@@ -38,7 +38,7 @@ func FromRecording(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	}
 	e := &Event{Hook: hook, Node: DefaultNode(s.CgroupVersion), Grant: abi.DefaultGrant()}
 	if method != nil && last == len(entries) {
-		return nil, fmt.Errorf("no call of it is one of %s", method.Name)
+		return nil, fmt.Errorf("the recording has no call of %s", method.Name)
 	}
 	for i, recorded := range entries[:min(last+1, len(entries))] {
 		c, err := recorded.call()
@@ -77,7 +77,7 @@ func decode(text json.RawMessage, m proto.Message) error {
 func FromRequest(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	method := cri.MethodNamed(hook.Info().Method)
 	if method == nil {
-		return nil, fmt.Errorf("%s is no call's, so there is no request of it", hook)
+		return nil, fmt.Errorf("hook %s belongs to no CRI call, so it has no request", hook)
 	}
 	request := method.NewRequest()
 	name := request.ProtoReflect().Descriptor().Name()
@@ -88,7 +88,7 @@ func FromRequest(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 		err = proto.Unmarshal(file, request)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("it is neither a Pod, a fixture, a recording nor a %s: %w", name, err)
+		return nil, fmt.Errorf("it is not a Pod, a fixture, a recording or a %s: %w", name, err)
 	}
 	e := &Event{Hook: hook, Node: DefaultNode(s.CgroupVersion), Grant: abi.DefaultGrant()}
 	e.Call = newCall(request).answer("sandbox", "container")
@@ -97,7 +97,7 @@ func FromRequest(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 		run := newCall(&runtimeapi.RunPodSandboxRequest{Config: proto.CloneOf(*carried.Pod)})
 		e.Before = []Call{run.answer(cri.PodID(request), "")}
 	case method.Object != abi.Event && method.Effect != cri.Makes:
-		return nil, fmt.Errorf("a %s names a %v by its id, of which nothing else is known: give a recording that begins with RunPodSandbox", name, method.Object)
+		return nil, fmt.Errorf("a %s names a %v only by its id: give a recording that begins with RunPodSandbox", name, method.Object)
 	}
 	return e, nil
 }
@@ -113,7 +113,7 @@ func isRecording(file []byte) bool {
 }
 
 // ErrNoHook is the error of an event that does not say which hook it is for.
-var ErrNoHook = errors.New("only a fixture says which hook it is for")
+var ErrNoHook = errors.New("it does not name its hook")
 
 // Read returns the event in a file of any of the kinds that there are. With a
 // fixture hook may be 0: the fixture says it.
@@ -128,7 +128,7 @@ func Read(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	case hook == 0:
 		return nil, ErrNoHook
 	case s.Case != "":
-		return nil, fmt.Errorf("it is no fixture, of which there could be a case %q", s.Case)
+		return nil, fmt.Errorf("it is not a fixture, so it has no case %q", s.Case)
 	case isPod(text):
 		return FromPod(file, hook, s)
 	}

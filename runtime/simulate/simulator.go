@@ -129,7 +129,7 @@ func (s *Simulator) load(o Options) (err error) {
 	}
 	manifest, hook := s.plugin.Manifest(), s.event.Hook
 	if !manifest.HookSet().Has(hook) {
-		return &LoadError{fmt.Errorf("plugin %s does not want hook %v, but %s", manifest.Name, hook, strings.Join(manifest.HookSet().Names(), ", ")), s.capture.lines}
+		return &LoadError{fmt.Errorf("plugin %s has no hook %v; its hooks are %s", manifest.Name, hook, strings.Join(manifest.HookSet().Names(), ", ")), s.capture.lines}
 	}
 	declared, _ := manifest.Declared()
 	s.member = plugin.Member{ID: o.ID, Plugin: s.plugin, Policy: s.policy, Hooks: abi.HookSetOf(hook), Capabilities: declared & grant, Rights: plugin.Rights{Declared: declared, Grant: plugin.Grant(declared&^grant|grant&^abi.DefaultGrant(), o.Beside)}}

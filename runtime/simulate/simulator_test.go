@@ -174,7 +174,7 @@ func TestRecordings(t *testing.T) {
 				t.Errorf("%s, %v: asked %v, error %v", name, hook, res.Asked, res.Err)
 			}
 		}
-		if _, err := Read(file, abi.PreExec, Setting{}); err == nil || !strings.Contains(err.Error(), "no call of it is one of") {
+		if _, err := Read(file, abi.PreExec, Setting{}); err == nil || !strings.Contains(err.Error(), "the recording has no call of") {
 			t.Errorf("%s: PreExec, which it has not: %v", name, err)
 		}
 	}
@@ -222,10 +222,10 @@ func TestReadRefuses(t *testing.T) {
 		want string
 	}{
 		{" ", abi.PreCreateContainer, "it is empty"},
-		{pod, 0, "only a fixture says which hook it is for"},
-		{"nonsense", abi.PreCreateContainer, "nor a CreateContainerRequest"},
+		{pod, 0, "it does not name its hook"},
+		{"nonsense", abi.PreCreateContainer, "or a CreateContainerRequest"},
 		{`{"container_id": "c"}`, abi.PreStartContainer, "give a recording"},
-		{`{}`, abi.Tick, "Tick is no call's"},
+		{`{}`, abi.Tick, "Tick belongs to no CRI call"},
 		{`{"hook": "PreCreateContainer"}`, abi.PreStartContainer, "no case is PreStartContainer; there are "},
 		{`[{"method": "StartContainer", "request": {"container_id": 1}}]`, abi.PreStartContainer, "entry 1, StartContainer: "},
 	} {

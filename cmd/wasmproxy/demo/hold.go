@@ -51,7 +51,7 @@ func newHeld(s *stage, o Options) (*held, error) {
 		return nil, err
 	}
 	if err := os.Mkdir(front, 0o755); err != nil {
-		return nil, fmt.Errorf("making the directory of the demonstration, which must not exist yet: %w", err)
+		return nil, fmt.Errorf("creating the demo directory, which must not exist yet: %w", err)
 	}
 	s.front = front
 	return h, nil
@@ -75,7 +75,7 @@ func (h *held) play(ctx context.Context) error {
 
 // invite says what can be done now.
 func (h *held) invite() {
-	h.title("6. The stage is yours")
+	h.title("6. Try your own plugin")
 	h.line(bold, "you", "cp PLUGIN.wasm %s", filepath.Join(h.plugins(), "10-PLUGIN.wasm"))
 	if h.file != "" {
 		h.line(bold, "you", "edit %s", h.file)

@@ -68,7 +68,7 @@ func hold(t *testing.T, o Options) (*screen, func() error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s, ended := &screen{}, make(chan error, 1)
 	go func() { ended <- Run(ctx, s, o) }()
-	s.want(t, "The stage is yours")
+	s.want(t, "Try your own plugin")
 	return s, func() error {
 		cancel()
 		return <-ended

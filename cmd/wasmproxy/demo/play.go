@@ -121,7 +121,7 @@ func (want expect) check(name, group string, created, started told) error {
 	}
 	got := expect{changed: created.changed, conflict: created.logged("plugins conflict"), burst: burst, high: high}
 	if got != want {
-		return fmt.Errorf("container %s: the demonstration shows %+v, which should be %+v", name, got, want)
+		return fmt.Errorf("container %s: the demo shows %+v, want %+v", name, got, want)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func Write(dir, name, lang string) error {
 		return err
 	}
 	if !slices.Contains(langs, lang) {
-		return fmt.Errorf("there is no language %q; there are %s", lang, strings.Join(langs, ", "))
+		return fmt.Errorf("unknown language %q; the languages are %s", lang, strings.Join(langs, ", "))
 	}
 	if found, err := os.ReadDir(dir); err == nil && len(found) > 0 {
 		return fmt.Errorf("%s is not empty", dir)

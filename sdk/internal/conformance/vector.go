@@ -62,7 +62,7 @@ func parse(keys map[string]json.RawMessage, samples []Sample) (Vector, error) {
 	for _, name := range v.Withheld {
 		c, ok := abi.CapabilityByName(name)
 		if !ok {
-			return v, fmt.Errorf("withheld: there is no capability %q", name)
+			return v, fmt.Errorf("withheld: unknown capability %q", name)
 		}
 		v.Grant &^= abi.CapabilitySetOf(c)
 	}
