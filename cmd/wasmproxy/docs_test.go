@@ -247,7 +247,7 @@ func TestSentences(t *testing.T) {
 
 var (
 	block3    = regexp.MustCompile("(?ms)^```.*?^```$")
-	noProse   = regexp.MustCompile(`(?m)^\s*(\||#|<!--).*$`)
+	noProse   = regexp.MustCompile(`(?m)^\s*(\||#|<!--).*$|^ {4}.*$`)
 	inlined   = regexp.MustCompile("`[^`]*`")
 	linked    = regexp.MustCompile(`\]\([^)]*\)`)
 	paragraph = regexp.MustCompile(`\n\s*\n|\n\s*(?:[-*]|\d+\.) `)
