@@ -55,11 +55,12 @@ var onlyImporters = map[string]string{
 	"github.com/tetratelabs/wazero": "runtime/wasm",
 	"github.com/santhosh-tekuri":    "runtime/wasm/schema",
 	"k8s.io/cri-api":                "runtime/cri runtime/crifield runtime/pods runtime/intercept runtime/daemon runtime/kubelet runtime/simulate cmd/wasmproxy/demo",
+	"github.com/knadh/koanf":        "runtime/config",
 	"github.com/containerd/cgroups": "runtime/cgroup",
 	"github.com/lmittmann/tint":     "cmd/wasmproxy cmd/wasmproxy/demo",
 	"github.com/fsnotify/fsnotify":  "runtime/registry",
 	"k8s.io/apimachinery":           "runtime/kubelet",
-	"sigs.k8s.io/yaml":              "runtime/config runtime/kubelet",
+	"sigs.k8s.io/yaml":              "runtime/kubelet",
 }
 
 // standardOnly are the packages that plugin authors compile: TinyGo has to like

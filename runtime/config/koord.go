@@ -54,7 +54,7 @@ func LoadKoord(fs *pflag.FlagSet) (*Config, error) {
 	if err := checkKoordMode(fs.Lookup(koordMode).Value.String()); err != nil {
 		return nil, err
 	}
-	defaults := map[string]string{}
+	defaults := map[string]any{}
 	for flag, key := range koordNames {
 		defaults[key] = fs.Lookup(flag).DefValue
 	}
