@@ -7,8 +7,7 @@ package wasmproxy
 import "embed"
 
 // SDK is what plugins are built from: abi and sdk for Go, sdk/rust and sdk/c, with their
-// tests, and the license of all. What is under runtime is what package sdktest, by which a
-// plugin in Go is tested, takes of the proxy.
+// tests, and the license of all.
 //
-//go:embed LICENSE abi/*.go sdk/*.go sdk/internal/native/*.go sdk/sdktest/*.go runtime/cgroup/rules/*.go runtime/fixture/*.go runtime/plugin/*.go sdk/rust/Cargo.toml sdk/rust/src sdk/c/wasmproxy.h
+//go:embed LICENSE abi/*.go sdk/*.go sdk/internal/native/*.go sdk/sdktest/*.go sdk/rust/Cargo.toml sdk/rust/src sdk/c/wasmproxy.h
 var SDK embed.FS

@@ -63,14 +63,6 @@ var Capabilities = []CapabilityInfo{
 	{Credentials, "credentials", false, "see the registry credentials of PullImage in cri_raw"},
 }
 
-// String returns the capability's name, or "" for a number that is none.
-func (c Capability) String() string {
-	if c == 0 || int(c) > len(Capabilities) {
-		return ""
-	}
-	return Capabilities[c-1].Name
-}
-
 // CapabilityByName finds a capability by its exact name.
 func CapabilityByName(name string) (Capability, bool) {
 	for _, info := range Capabilities {
@@ -125,14 +117,3 @@ func (m *Manifest) Declared() (declared CapabilitySet, unknown []string) {
 
 // Has reports whether c is in the set. The zero Capability is in every set.
 func (s CapabilitySet) Has(c Capability) bool { return c == 0 || s&(1<<c) != 0 }
-
-// Names lists the set in the order of the table.
-func (s CapabilitySet) Names() []string {
-	var names []string
-	for _, info := range Capabilities {
-		if s.Has(info.Capability) {
-			names = append(names, info.Name)
-		}
-	}
-	return names
-}

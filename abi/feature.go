@@ -11,17 +11,3 @@ const (
 	FeatureUpdate      Feature = 3 // writes on handles are applied
 	FeatureKV          Feature = 4 // values survive a reload of the plugin
 )
-
-// FeatureInfo is a row of the table of features.
-type FeatureInfo struct {
-	Feature Feature
-	Name    string
-}
-
-// Features is the table of features.
-var Features = []FeatureInfo{
-	{FeatureCgroupV2, "cgroup_v2"},
-	{FeatureCgroupFiles, "cgroup_files"},
-	{FeatureUpdate, "update"},
-	{FeatureKV, "kv"},
-}

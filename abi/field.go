@@ -35,11 +35,6 @@ const (
 	Set                    // list_dump, list_add, list_del; elements that have a key each
 )
 
-// String returns "i64", "string", "map", "list" or "set".
-func (t Type) String() string {
-	return [...]string{"", "i64", "string", "map", "list", "set"}[t]
-}
-
 // Field is the number of a field within its object. Numbers are never reused.
 type Field int32
 

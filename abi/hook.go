@@ -64,11 +64,6 @@ const (
 	Apart                    // from any call
 )
 
-// String returns "before", "before, cannot refuse", "after" or "apart".
-func (a Asked) String() string {
-	return [...]string{"", "before", "before, cannot refuse", "after", "apart"}[a]
-}
-
 // HookInfo is a row of the table of hooks.
 type HookInfo struct {
 	Hook   Hook
@@ -155,14 +150,3 @@ func HookSetOf(hooks ...Hook) HookSet {
 
 // Has reports whether h is in the set.
 func (s HookSet) Has(h Hook) bool { return s&(1<<h) != 0 }
-
-// Names lists the set in the order of the table.
-func (s HookSet) Names() []string {
-	var names []string
-	for _, info := range Hooks {
-		if s.Has(info.Hook) {
-			names = append(names, info.Name)
-		}
-	}
-	return names
-}

@@ -30,26 +30,6 @@ type ManifestHook struct {
 	Match Match  `json:"match,omitzero"`
 }
 
-// ManifestHooks lists the hooks of a set in the order of the table, for all pods.
-func ManifestHooks(s HookSet) []ManifestHook {
-	var list []ManifestHook
-	for _, name := range s.Names() {
-		list = append(list, ManifestHook{Hook: name})
-	}
-	return list
-}
-
-// HookSet returns the hooks that the manifest names, as far as this version has them.
-func (m *Manifest) HookSet() HookSet {
-	var s HookSet
-	for _, wanted := range m.Hooks {
-		if h, ok := HookByName(wanted.Hook); ok {
-			s |= 1 << h
-		}
-	}
-	return s
-}
-
 // Limits are what one call of a plugin needs at most. The operator's own limits
 // win where they are lower. 0 is the host's default.
 type Limits struct {

@@ -30,9 +30,8 @@ func LogLevel() Level { return Level(hostLogLevel()) }
 // there is none.
 func Config() string {
 	n := hostConfig(free, room)
-	for n > room {
+	for ; n > room; n = hostConfig(free, room) {
 		refill(n)
-		n = hostConfig(free, room)
 	}
 	missing("Config", "", n)
 	return cut(n)
@@ -74,9 +73,8 @@ func HasFeature(f Feature) bool { return hostFeature(f) > 0 }
 // [CapEnv] and [CapCredentials].
 func Request() []byte {
 	n := hostCRIRaw(free, room)
-	for n > room {
+	for ; n > room; n = hostCRIRaw(free, room) {
 		refill(n)
-		n = hostCRIRaw(free, room)
 	}
 	missing("Request", "", n)
 	request := cut(n)
@@ -105,9 +103,8 @@ func Observe(name string, value int64) error {
 // needs [CapStateKV].
 func KVGet(key string) (string, bool) {
 	n := hostKVGet(key, free, room)
-	for n > room {
+	for ; n > room; n = hostKVGet(key, free, room) {
 		refill(n)
-		n = hostKVGet(key, free, room)
 	}
 	missing("KVGet", key, n)
 	return cut(n), n >= 0

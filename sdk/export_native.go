@@ -3,8 +3,7 @@
 package sdk
 
 import (
-	"unsafe"
-
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/sdk/internal/native"
 )
 
@@ -12,16 +11,13 @@ import (
 // builds them: package sdktest calls what a guest would export.
 
 func init() {
-	native.Guest.Manifest = manifest
+	native.Guest.Declared = plugin.manifest.Declared
+	native.Guest.Hooks = func() (hooks abi.HookSet) {
+		for _, h := range plugin.handlers {
+			hooks |= abi.HookSetOf(h.hook)
+		}
+		return hooks
+	}
 	native.Guest.Configure = configure
 	native.Guest.Hook = dispatch
 }
-
-func host() native.Host {
-	if native.Current == nil {
-		panic("sdk: a handler runs only while the proxy or package sdktest calls it")
-	}
-	return native.Current
-}
-
-func bytesAt(buf unsafe.Pointer, size int32) []byte { return unsafe.Slice((*byte)(buf), size) }

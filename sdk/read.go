@@ -20,9 +20,8 @@ func missing(op, key string, result int32) {
 
 func readText(op string, o abi.Object, f abi.Field) string {
 	n := hostGet(o, f, free, room)
-	for n > room {
+	for ; n > room; n = hostGet(o, f, free, room) {
 		refill(n)
-		n = hostGet(o, f, free, room)
 	}
 	missing(op, "", n)
 	return cut(n)
@@ -48,9 +47,8 @@ var number int64
 
 func readEntry(op string, o abi.Object, f abi.Field, key string) (string, bool) {
 	n := hostMapGet(o, f, key, free, room)
-	for n > room {
+	for ; n > room; n = hostMapGet(o, f, key, free, room) {
 		refill(n)
-		n = hostMapGet(o, f, key, free, room)
 	}
 	missing(op, key, n)
 	return cut(n), n >= 0
@@ -63,9 +61,8 @@ type Entries = func(yield func(key, value string) bool)
 // other things.
 func readEntries(op string, o abi.Object, f abi.Field) Entries {
 	n := hostMapDump(o, f, free, room)
-	for n > room {
+	for ; n > room; n = hostMapDump(o, f, free, room) {
 		refill(n)
-		n = hostMapDump(o, f, free, room)
 	}
 	missing(op, "", n)
 	return entries(cut(n))
@@ -78,9 +75,8 @@ func entries(dump string) Entries {
 // readList returns the elements of a list or set.
 func readList(op string, o abi.Object, f abi.Field) []string {
 	n := hostListDump(o, f, free, room)
-	for n > room {
+	for ; n > room; n = hostListDump(o, f, free, room) {
 		refill(n)
-		n = hostListDump(o, f, free, room)
 	}
 	missing(op, "", n)
 	return elements(cut(n))

@@ -51,16 +51,12 @@ func FindContainer(id string) (FoundContainer, bool) {
 // sorted by id.
 func Pods(namespace string) []FoundPod {
 	n := hostPodList(namespace, free, room)
-	for n > room {
+	for ; n > room; n = hostPodList(namespace, free, room) {
 		refill(n)
-		n = hostPodList(namespace, free, room)
 	}
-	return foundPods(handles("Pods", namespace, n))
-}
-
-func foundPods(handles []abi.Object) []FoundPod {
-	pods := make([]FoundPod, len(handles))
-	for i, handle := range handles {
+	found := handles("Pods", namespace, n)
+	pods := make([]FoundPod, len(found))
+	for i, handle := range found {
 		pods[i] = FoundPod{Pod{handle - abi.Pod}}
 	}
 	return pods
@@ -85,16 +81,12 @@ func find(op string, kind int32, name string) (abi.Object, bool) {
 
 func containers(pod abi.Object) []FoundContainer {
 	n := hostContainerList(pod, free, room)
-	for n > room {
+	for ; n > room; n = hostContainerList(pod, free, room) {
 		refill(n)
-		n = hostContainerList(pod, free, room)
 	}
-	return foundContainers(handles("Containers", "", n))
-}
-
-func foundContainers(handles []abi.Object) []FoundContainer {
-	all := make([]FoundContainer, len(handles))
-	for i, handle := range handles {
+	found := handles("Containers", "", n)
+	all := make([]FoundContainer, len(found))
+	for i, handle := range found {
 		all[i] = FoundContainer{Container{handle - abi.Container}}
 	}
 	return all
@@ -102,9 +94,8 @@ func foundContainers(handles []abi.Object) []FoundContainer {
 
 func readCgroup(o abi.Object, file string) (string, error) {
 	n := hostCgroupGet(o, file, free, room)
-	for n > room {
+	for ; n > room; n = hostCgroupGet(o, file, free, room) {
 		refill(n)
-		n = hostCgroupGet(o, file, free, room)
 	}
 	return cut(n), check("ReadCgroup", file, n)
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/sdk/sdktest"
 )
 
@@ -41,7 +40,7 @@ func onHook(t *testing.T, r *Registration, hook abi.Hook, f func(event reflect.V
 
 // everything is a case in which nothing is missing that a hook may need.
 func everything(hook abi.Hook) sdktest.Case {
-	c := sdktest.Case{Hook: hook, Grant: abi.AllCapabilities, Files: rules.Set(2), Node: sdktest.Fields{"cgroup_version": 2}}
+	c := sdktest.Case{Hook: hook, Grant: abi.AllCapabilities, Cgroup: "v2", Node: sdktest.Fields{"cgroup_version": 2}}
 	if object := hook.Info().Object; object != abi.Event {
 		c.Pod = sdktest.Fields{"id": "pod1", "cgroup_parent": "/kubepods"}
 		if object == abi.Container {

@@ -46,7 +46,7 @@ var mayImport = map[string]string{
 	"sdk/internal/guest":          "runtime/fixture runtime/plugin runtime/simulate runtime/wasm runtime/observe", // for tests
 	"sdk/internal/conformance":    "abi runtime/fixture runtime/observe",                                          // for tests
 	"testdata/toolchain/manifest": "runtime/wasm",
-	"sdk/sdktest":                 "abi sdk/internal/native runtime/fixture runtime/plugin runtime/observe",
+	"sdk/sdktest":                 "abi sdk/internal/native",
 }
 
 // onlyImporters are the packages that may import something from outside which

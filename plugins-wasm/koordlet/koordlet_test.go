@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"maps"
 	"os"
@@ -10,19 +11,29 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
+	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 	"github.com/wasmproxy/wasmproxy/sdk/sdktest"
 )
 
 const config = `{"groupIdentity": true}`
 
-// builds are the three forms of the plugin that every case is played to.
-var builds = map[string]func(*testing.T) plugin.Plugin{
-	"native": func(t *testing.T) plugin.Plugin { return sdktest.Native(t, config, slog.New(slog.DiscardHandler)) },
-	"tinygo": func(t *testing.T) plugin.Plugin { return load(t, "koordlet.wasm") },
-	"go":     func(t *testing.T) plugin.Plugin { return load(t, goBuild(t)) },
+// player has a build of the plugin answer an event.
+type player func(t *testing.T, hook abi.Hook, pod, container map[string]any) (changes map[string]string, err error)
+
+// builds are the three forms of the plugin that every case is played to. The node has
+// cgroup v2.
+var builds = map[string]func(*testing.T) player{
+	"native": func(*testing.T) player { return native },
+	"tinygo": func(t *testing.T) player { return open(t, "koordlet.wasm") },
+	"go":     func(t *testing.T) player { return open(t, goBuild(t)) },
+}
+
+func native(t *testing.T, hook abi.Hook, pod, container map[string]any) (map[string]string, error) {
+	return sdktest.Case{Hook: hook, Pod: pod, Container: container, Cgroup: "v2"}.Call(t, sdktest.Native(t, config, nil))
 }
 
 // goBuild builds the plugin with standard Go and returns the file.
@@ -37,8 +48,8 @@ func goBuild(t *testing.T) string {
 	return file
 }
 
-// load runs a .wasm file in the proxy's own engine.
-func load(t *testing.T, file string) plugin.Plugin {
+// open has a .wasm file answer in the proxy's own engine.
+func open(t *testing.T, file string) player {
 	t.Helper()
 	module, err := os.ReadFile(file)
 	if err != nil {
@@ -48,23 +59,38 @@ func load(t *testing.T, file string) plugin.Plugin {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { engine.Close(t.Context()) })
-	p, err := engine.Load(t.Context(), "koordlet", module, wasm.PluginOptions{Config: []byte(config)})
+	t.Cleanup(func() { engine.Close(context.Background()) })
+	load := func(o simulate.LoadOptions) (plugin.Plugin, error) {
+		return engine.Load(t.Context(), "koordlet", module, wasm.PluginOptions{Config: []byte(config), Granted: o.Granted, Features: o.Features, Log: o.Log})
+	}
+	kept, err := load(simulate.LoadOptions{}) // so that the code is compiled once
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.Close(t.Context()) })
-	return p
+	t.Cleanup(func() { kept.Close(context.Background()) })
+	return func(t *testing.T, hook abi.Hook, pod, container map[string]any) (map[string]string, error) {
+		t.Helper()
+		answer, err := simulate.RunCase(t.Context(), fixture.Case{
+			Hook: hook, Pod: pod, Container: container, Files: rules.Set(2), Grant: abi.DefaultGrant(),
+		}, load)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.Changes, answer.Err
+	}
 }
 
 // TestBuilds plays the same events to all builds of the plugin.
 func TestBuilds(t *testing.T) {
 	for name, build := range builds {
 		t.Run(name, func(t *testing.T) {
-			p := build(t)
-			testContainers(t, p)
-			testGroupIdentity(t, p)
-			testBadAnnotations(t, p)
+			play := build(t)
+			testContainers(t, play)
+			testGroupIdentity(t, play)
+			testBadAnnotations(t, play)
+			if name != "native" { // sdktest does not know what a list of CPUs is
+				testBadCPUs(t, play)
+			}
 		})
 	}
 }
@@ -102,47 +128,47 @@ var cases = []struct {
 	{"batch, and not best effort", "app", "LS", fields{specKey: spec}, 0, sdktest.Changes{}},
 }
 
-func testContainers(t *testing.T, p plugin.Plugin) {
+func testContainers(t *testing.T, play player) {
 	for _, test := range cases {
-		call := sdktest.Case{
-			Pod:       sdktest.Fields{"labels": fields{qosLabel: test.class}, "annotations": test.annotations},
-			Container: sdktest.Fields{"name": test.container, "resources.memory_limit_in_bytes": test.memory},
-		}
-		for _, call.Hook = range []abi.Hook{abi.PreCreateContainer, abi.PreUpdateContainerResources} {
-			if got, err := call.Call(t, p); err != nil || !maps.Equal(got, test.want) {
-				t.Errorf("%s, %s: got %v, %v; want %v", test.name, call.Hook, got, err, test.want)
+		pod := map[string]any{"labels": fields{qosLabel: test.class}, "annotations": test.annotations}
+		container := map[string]any{"name": test.container, "resources.memory_limit_in_bytes": int64(test.memory)}
+		for _, hook := range []abi.Hook{abi.PreCreateContainer, abi.PreUpdateContainerResources} {
+			if got, err := play(t, hook, pod, container); err != nil || !maps.Equal(got, test.want) {
+				t.Errorf("%s, %s: got %v, %v; want %v", test.name, hook, got, err, test.want)
 			}
 		}
 	}
 }
 
-func testGroupIdentity(t *testing.T, p plugin.Plugin) {
-	node, err := cgroup.Open(t.TempDir(), "v2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer node.Close()
+func testGroupIdentity(t *testing.T, play player) {
 	for class, want := range map[string]string{"LSR": "2", "LS": "2", "BE": "-1", "SYSTEM": "", "": ""} {
-		got, err := sdktest.Case{Hook: abi.PreRunPodSandbox, Pod: sdktest.Fields{"labels": fields{qosLabel: class}}, Files: node}.Call(t, p)
+		got, err := play(t, abi.PreRunPodSandbox, map[string]any{"labels": fields{qosLabel: class}}, nil)
 		if err != nil || got["pod cgroup file cpu.bvt_warp_ns"] != want {
 			t.Errorf("class %q: got %v, %v; want %q", class, got, err, want)
 		}
 	}
 }
 
+// testBadCPUs wants the host's refusal of a list of CPUs to fail with the annotation's name.
+func testBadCPUs(t *testing.T, play player) {
+	pod := map[string]any{"labels": fields{qosLabel: "BE"}, "annotations": fields{statusKey: `{"cpuset":"all"}`}}
+	got, err := play(t, abi.PreCreateContainer, pod, map[string]any{"name": "app"})
+	if err == nil || !strings.Contains(err.Error(), statusKey) || len(got) > 0 {
+		t.Errorf("got %v, error %v", got, err)
+	}
+}
+
 // testBadAnnotations wants them to fail with the annotation's name, and set nothing.
-func testBadAnnotations(t *testing.T, p plugin.Plugin) {
+func testBadAnnotations(t *testing.T, play player) {
 	for bad, name := range map[string]string{
 		`{"cpuset":"0-1`: statusKey, `[]`: statusKey, `{"cpuset" "0"}`: statusKey, `{cpuset:"0"}`: statusKey,
-		`{"cpuset":`: statusKey, `{"cpuset":}`: statusKey, `{`: statusKey, `{"cpuset":"all"}`: statusKey, ` `: statusKey,
+		`{"cpuset":`: statusKey, `{"cpuset":}`: statusKey, `{`: statusKey, ` `: statusKey,
 		`{"containers":{"app":{"limits":{"kubernetes.io/batch-cpu":"1.5"}}}}`:          specKey,
 		`{"containers":{"app":{"limits":{"kubernetes.io/batch-memory":"9999999Pi"}}}}`: specKey,
 		`{"containers":{"app":7}}`: specKey,
 	} {
-		got, err := sdktest.Case{
-			Hook: abi.PreCreateContainer, Container: sdktest.Fields{"name": "app"},
-			Pod: sdktest.Fields{"labels": fields{qosLabel: "BE"}, "annotations": fields{name: bad}},
-		}.Call(t, p)
+		pod := map[string]any{"labels": fields{qosLabel: "BE"}, "annotations": fields{name: bad}}
+		got, err := play(t, abi.PreCreateContainer, pod, map[string]any{"name": "app"})
 		if err == nil || !strings.Contains(err.Error(), name) || len(got) > 0 {
 			t.Errorf("%s: got %v, error %v", bad, got, err)
 		}

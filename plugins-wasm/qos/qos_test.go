@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"maps"
 	"os"
@@ -11,17 +12,76 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
+	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 	"github.com/wasmproxy/wasmproxy/sdk/sdktest"
 )
 
+// answer is what a build of the plugin makes of an event.
+type answer struct {
+	changes map[string]string
+	log     []string // as "warn: text"
+	err     error
+}
+
 // builds are the three forms of the plugin that every case is played to.
-var builds = map[string]func(*testing.T, *slog.Logger) plugin.Plugin{
-	"native": func(t *testing.T, log *slog.Logger) plugin.Plugin { return sdktest.Native(t, "", log) },
-	"tinygo": func(t *testing.T, log *slog.Logger) plugin.Plugin { return load(t, "qos.wasm", log, 0) },
-	"go":     func(t *testing.T, log *slog.Logger) plugin.Plugin { return load(t, goBuild(t), log, 0) },
+var builds = map[string]func(*testing.T) func(*testing.T, testCase, abi.Hook) answer{
+	"native": func(*testing.T) func(*testing.T, testCase, abi.Hook) answer { return native },
+	"tinygo": func(t *testing.T) func(*testing.T, testCase, abi.Hook) answer { return open(t, "qos.wasm").play },
+	"go":     func(t *testing.T) func(*testing.T, testCase, abi.Hook) answer { return open(t, goBuild(t)).play },
+}
+
+func native(t *testing.T, tc testCase, hook abi.Hook) answer {
+	var log bytes.Buffer
+	got, err := sdktest.Case{
+		Hook: hook, Cgroup: tc.mode, Pod: sdktest.Fields{"annotations": tc.annotations},
+		Container: sdktest.Fields{"name": "web", "resources.cpu_quota": tc.quota},
+	}.Call(t, sdktest.Native(t, "", slog.New(slog.NewTextHandler(&log, nil))))
+	return answer{got, strings.FieldsFunc(log.String(), func(r rune) bool { return r == '\n' }), err}
+}
+
+// module is a .wasm file in the proxy's own engine.
+type module struct {
+	engine *wasm.Engine
+	code   []byte
+	pages  uint32
+}
+
+func open(t testing.TB, file string) *module {
+	t.Helper()
+	code, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := wasm.NewEngine(t.Context(), wasm.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { engine.Close(context.Background()) })
+	m := &module{engine: engine, code: code}
+	kept, err := m.load(t.Context(), simulate.LoadOptions{}) // so that the code is compiled once
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { kept.Close(context.Background()) })
+	return m
+}
+
+func (m *module) load(ctx context.Context, o simulate.LoadOptions) (plugin.Plugin, error) {
+	return m.engine.Load(ctx, "qos", m.code, wasm.PluginOptions{
+		Granted: o.Granted, Features: o.Features, Log: o.Log, KV: o.KV, Metrics: o.Metrics, MemoryPages: m.pages,
+	})
+}
+
+func (m *module) play(t *testing.T, tc testCase, hook abi.Hook) answer {
+	got, err := simulate.RunCase(t.Context(), tc.fixture(hook), func(o simulate.LoadOptions) (plugin.Plugin, error) { return m.load(t.Context(), o) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{got.Changes, got.Log, got.Err}
 }
 
 // goBuild builds the plugin with standard Go and returns the file.
@@ -36,37 +96,6 @@ func goBuild(t *testing.T) string {
 	return file
 }
 
-// load runs a .wasm file in the proxy's own engine.
-func load(t *testing.T, file string, log *slog.Logger, pages uint32) plugin.Plugin {
-	t.Helper()
-	module, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine, err := wasm.NewEngine(t.Context(), wasm.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { engine.Close(t.Context()) })
-	p, err := engine.Load(t.Context(), "qos", module, wasm.PluginOptions{Log: log, MemoryPages: pages})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.Close(t.Context()) })
-	return p
-}
-
-// files are the cgroup files of a node with this mode.
-func files(t *testing.T, mode string) *cgroup.FS {
-	t.Helper()
-	fs, err := cgroup.Open(t.TempDir(), mode)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { fs.Close() })
-	return fs
-}
-
 const (
 	burst = "container cgroup file cpu.max.burst"
 	idle  = "container cgroup file cpu.idle"
@@ -79,7 +108,8 @@ var (
 	all     = append(start1, create3...)
 )
 
-var cases = []struct {
+// testCase is a pod with these annotations, and a container called web.
+type testCase struct {
 	name        string
 	hooks       []abi.Hook
 	mode        string // of the cgroups
@@ -88,7 +118,20 @@ var cases = []struct {
 	want        sdktest.Changes
 	err         string // a part of it
 	log         string // a part of it; nothing is logged if it is ""
-}{
+}
+
+func (tc testCase) fixture(hook abi.Hook) fixture.Case {
+	c := fixture.Case{
+		Name: tc.name, Hook: hook, Grant: abi.DefaultGrant(), Pod: fixture.Fields{"annotations": tc.annotations},
+		Container: fixture.Fields{"name": "web", "resources.cpu_quota": int64(tc.quota)},
+	}
+	if version := map[string]int{"v1": 1, "v2": 2}[tc.mode]; version > 0 {
+		c.Files = rules.Set(version)
+	}
+	return c
+}
+
+var cases = []testCase{
 	{name: "no annotation", hooks: all, mode: "v2", annotations: map[string]string{"qos.wasmproxy.io/cpu-burst.other": "1", "cpu-idle": "1"}, want: sdktest.Changes{}},
 	{name: "everything", hooks: create3, mode: "v2", quota: 100_000,
 		annotations: map[string]string{"qos.wasmproxy.io/cpu-burst": "50000", "qos.wasmproxy.io/cpu-idle": "1", "qos.wasmproxy.io/memory-high": "268435456"},
@@ -128,49 +171,50 @@ var cases = []struct {
 
 // TestQoS plays the same events to all builds of the plugin.
 func TestQoS(t *testing.T) {
-	for build, plugin := range builds {
+	for build, open := range builds {
 		t.Run(build, func(t *testing.T) {
-			var log bytes.Buffer
-			p := plugin(t, slog.New(slog.NewTextHandler(&log, nil)))
+			play := open(t)
 			for _, tc := range cases {
 				for _, hook := range tc.hooks {
-					t.Run(tc.name+"/"+hook.String(), func(t *testing.T) {
-						log.Reset()
-						c := sdktest.Case{
-							Hook:      hook,
-							Pod:       sdktest.Fields{"annotations": tc.annotations},
-							Container: sdktest.Fields{"name": "web", "resources.cpu_quota": tc.quota},
-						}
-						if tc.mode != "" {
-							c.Files = files(t, tc.mode)
-						}
-						got, err := c.Call(t, p)
-						if !maps.Equal(got, tc.want) {
-							t.Errorf("asked for %v, want %v", got, tc.want)
-						}
-						if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
-							t.Errorf("error %v, want %q", err, tc.err)
-						}
-						if (log.Len() == 0) != (tc.log == "") || !strings.Contains(log.String(), tc.log) || strings.Count(log.String(), "\n") > 1 {
-							t.Errorf("logged %q, want one line with %q", log.String(), tc.log)
-						}
-					})
+					t.Run(tc.name+"/"+hook.String(), func(t *testing.T) { tc.check(t, play(t, tc, hook)) })
 				}
 			}
 		})
 	}
 }
 
+func (tc testCase) check(t *testing.T, got answer) {
+	if !maps.Equal(got.changes, tc.want) {
+		t.Errorf("asked for %v, want %v", got.changes, tc.want)
+	}
+	if (got.err == nil) != (tc.err == "") || got.err != nil && !strings.Contains(got.err.Error(), tc.err) {
+		t.Errorf("error %v, want %q", got.err, tc.err)
+	}
+	if (len(got.log) == 0) != (tc.log == "") || !strings.Contains(strings.Join(got.log, "\n"), tc.log) || len(got.log) > 1 {
+		t.Errorf("logged %q, want one line with %q", got.log, tc.log)
+	}
+}
+
 // TestManifestIsTheSame keeps the committed file in step with the source, as far
 // as a test can without TinyGo; plugins.sh --check compares its bytes.
 func TestManifestIsTheSame(t *testing.T) {
-	for name, build := range builds {
-		m := build(t, nil).Manifest()
-		if m.Name != "qos" || strings.Join(m.HookSet().Names(), " ") != "PreCreateContainer PreStartContainer PreUpdateContainerResources" {
-			t.Errorf("%s: %+v", name, m)
+	for _, file := range []string{"qos.wasm", goBuild(t)} {
+		p, err := open(t, file).load(t.Context(), simulate.LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
 		}
+		m := p.Manifest()
+		if m.Name != "qos" || strings.Join(m.HookSet().Names(), " ") != "PreCreateContainer PreStartContainer PreUpdateContainerResources" {
+			t.Errorf("%s: %+v", file, m)
+		}
+		p.Close(t.Context())
 	}
 }
+
+// everything are all annotations of the plugin.
+var everything = testCase{mode: "v1", quota: 20_000, annotations: map[string]string{
+	"qos.wasmproxy.io/cpu-burst": "50000", "qos.wasmproxy.io/cpu-idle": "1", "qos.wasmproxy.io/memory-high": "1",
+}}
 
 // TestMemoryIsReclaimed makes more calls than would fit into the memory if the
 // guest never freed anything: nothing resets an instance between two calls.
@@ -183,54 +227,37 @@ func TestMemoryIsReclaimed(t *testing.T) {
 		"tinygo": {"qos.wasm", 2, 5_000},    // all the memory that the module starts with
 		"go":     {goBuild(t), 130, 20_000}, // 8 MiB; without a collection 100 pages were full after 9,075 calls
 	} {
-		t.Run(name, func(t *testing.T) { callOften(t, load(t, tc.file, nil, tc.pages), tc.calls) })
+		t.Run(name, func(t *testing.T) {
+			m := open(t, tc.file)
+			m.pages = tc.pages
+			s := m.simulate(t)
+			for n := range tc.calls {
+				if err := s.Call(t.Context()); err != nil {
+					t.Fatalf("call %d: %v", n, err)
+				}
+			}
+		})
 	}
 }
 
-func callOften(t *testing.T, p plugin.Plugin, calls int) {
+// simulate has the plugin in front of a call of CreateContainer, which fails if the plugin does.
+func (m *module) simulate(t testing.TB) *simulate.Simulator {
 	t.Helper()
-	c := sdktest.Case{
-		Hook: abi.PreCreateContainer, Files: files(t, "v1"),
-		Pod: sdktest.Fields{"annotations": map[string]string{
-			"qos.wasmproxy.io/cpu-burst": "50000", "qos.wasmproxy.io/cpu-idle": "1", "qos.wasmproxy.io/memory-high": "1",
-		}},
-		Container: sdktest.Fields{"name": "web", "resources.cpu_quota": 20_000},
+	s, err := simulate.Open(t.Context(), simulate.FromFixture(everything.fixture(abi.PreCreateContainer), 0), simulate.Options{
+		ID: "10-qos", Policy: plugin.Fail, Load: func(o simulate.LoadOptions) (plugin.Plugin, error) { return m.load(t.Context(), o) },
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for n := range calls {
-		if _, err := c.Call(t, p); err != nil {
-			t.Fatalf("call %d: %v", n, err)
-		}
-	}
+	t.Cleanup(func() { s.Close(context.Background()) })
+	return s
 }
 
 // BenchmarkCall is one call of the TinyGo build with all annotations set.
 func BenchmarkCall(b *testing.B) {
-	module, err := os.ReadFile("qos.wasm")
-	if err != nil {
-		b.Fatal(err)
-	}
-	engine, err := wasm.NewEngine(b.Context(), wasm.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer engine.Close(b.Context())
-	p, err := engine.Load(b.Context(), "qos", module, wasm.PluginOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer p.Close(b.Context())
-	fs, err := cgroup.Open(b.TempDir(), "v2")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer fs.Close()
-	event := sdktest.Case{
-		Hook:      abi.PreCreateContainer,
-		Pod:       sdktest.Fields{"annotations": map[string]string{"qos.wasmproxy.io/cpu-burst": "5", "qos.wasmproxy.io/cpu-idle": "1", "qos.wasmproxy.io/memory-high": "1"}},
-		Container: sdktest.Fields{"name": "web", "resources.cpu_quota": 20_000},
-	}.NewEvent(b)
+	s := open(b, "qos.wasm").simulate(b)
 	for b.Loop() {
-		if err := p.Call(b.Context(), nil, event, plugin.NewAdjustment(abi.PreCreateContainer, fs)); err != nil {
+		if err := s.Call(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}

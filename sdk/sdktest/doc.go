@@ -14,13 +14,10 @@
 //
 //	sdktest.Run(t, "testdata/boost.json")
 //
-// What the plugin sets goes through the proxy's own rules (package
-// runtime/plugin), so a test sees the refusals that a node would give. A case
-// takes any plugin.Plugin: the same cases serve the plugin's .wasm file.
-//
-// It is not a proxy: there is no chain, no failure policy, no runtime and no
-// cgroup behind it. Package variables keep their values from case to case, the
-// configuration is not checked against the plugin's schema, and fuel, time and memory
-// have no limit: wasmproxy plugin test plays the same fixtures to the built module,
-// loaded anew for each case, as the proxy would.
+// It knows the tables of the ABI: which field a hook may change, of which type, and with
+// which capability. It is not a proxy. Ranges of numbers, names of cgroup files and sizes
+// are not checked, and the configuration is not checked against the plugin's schema. Fuel,
+// time and memory have no limit. Package variables keep their values from case to case.
+// wasmproxy plugin test plays the same fixtures to the built module, loaded anew for each
+// case, with the rules of the proxy.
 package sdktest

@@ -34,69 +34,13 @@ import (
 // The host functions. ABI.md says what each does. What is not called is not imported.
 `)
 	for _, f := range abi.Functions {
-		fmt.Fprintf(&b, "\n//go:wasmimport %s %s\n//go:noescape\nfunc host%s(%s) %s\n", abi.Module, f.Name, camel(f.Name), goParams(f, false), goResult(f))
+		fmt.Fprintf(&b, "\n//go:wasmimport %s %s\n//go:noescape\nfunc host%s(%s) %s\n", abi.Module, f.Name, camel(f.Name), goParams(f), goResult(f))
 	}
 	return goFile("sdk/import.go", b.String())
 }
 
-// goNativeImports has a test double answer the host functions where the tests run.
-func goNativeImports(string, *constantSet) (file, error) {
-	var b strings.Builder
-	b.WriteString(`//go:build !(wasip1 || tinygo.wasm)
-
-package sdk
-
-import (
-	"unsafe"
-
-	"github.com/wasmproxy/wasmproxy/abi"
-)
-
-// The counterpart of import.go for tests of plugins on the machine that builds
-// them: the same functions, answered by package sdktest.
-`)
-	for _, f := range abi.Functions {
-		var args []string
-		for _, a := range arguments(f) {
-			switch a.shape {
-			case buffer:
-				args = append(args, "bytesAt(buf, size)")
-			case number:
-				args = append(args, "bytesAt("+a.Name+", 8)")
-			default:
-				args = append(args, a.Name)
-			}
-		}
-		call := fmt.Sprintf("host().%s(%s)", camel(f.Name), strings.Join(args, ", "))
-		if f.Result != 0 {
-			call = "return " + call
-		}
-		fmt.Fprintf(&b, "\nfunc host%s(%s) %s { %s }\n", camel(f.Name), goParams(f, false), goResult(f), call)
-	}
-	return goFile("sdk/import_native.go", b.String())
-}
-
-// goNativeHost is what such a test double implements.
-func goNativeHost(string, *constantSet) (file, error) {
-	var b strings.Builder
-	b.WriteString(`package native
-
-import "github.com/wasmproxy/wasmproxy/abi"
-
-// Host answers a plugin's calls of the host functions, under the same rules:
-// results are a length, 0 or an abi.Errno, and buf is written only if all fits.
-// Abort panics.
-type Host interface {
-`)
-	for _, f := range abi.Functions {
-		fmt.Fprintf(&b, "%s(%s) %s\n", camel(f.Name), goParams(f, true), goResult(f))
-	}
-	b.WriteString("}\n")
-	return goFile("sdk/internal/native/host.go", b.String())
-}
-
-// goParams are a function's parameters in Go; with slices, buffers are one each.
-func goParams(f abi.Function, slices bool) string {
+// goParams are a function's parameters in Go.
+func goParams(f abi.Function) string {
 	var params []string
 	for _, a := range arguments(f) {
 		switch {
@@ -104,8 +48,6 @@ func goParams(f abi.Function, slices bool) string {
 			params = append(params, a.Name+" string")
 		case a.shape == plain:
 			params = append(params, a.Name+" "+goType(a))
-		case slices:
-			params = append(params, a.Name+" []byte")
 		case a.shape == buffer:
 			params = append(params, "buf unsafe.Pointer, size int32")
 		default:

@@ -76,7 +76,7 @@ func generate(root string) ([]file, error) {
 	}
 	var files []file
 	for _, write := range []func(root string, c *constantSet) (file, error){
-		specification, header, rust, goImports, goNativeImports, goNativeHost, goRegister, goCapabilities,
+		specification, header, rust, goImports, goRegister, goCapabilities,
 	} {
 		f, err := write(root, c)
 		if err != nil {

@@ -117,9 +117,9 @@ func (w *writer) templates(root string) {
 func (w *writer) sdk(lang string) {
 	switch lang {
 	case "go":
-		for _, dir := range []string{"abi", "sdk", "runtime"} {
+		for _, dir := range []string{"abi", "sdk"} {
 			w.each(wasmproxy.SDK, dir, func(name string, content []byte) {
-				if path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") {
+				if path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") && name != "abi/host.go" {
 					w.write("wasmproxy/"+name, content)
 				}
 			})

@@ -1,0 +1,56 @@
+package scaffold_test
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/cmd/wasmproxy/scaffold"
+)
+
+// maxLines is how many lines of Go the SDK beside a new plugin may have, besides those that
+// are generated.
+const maxLines = 4000
+
+// TestGoPluginHasTheSDKAlone writes a plugin in Go: the SDK beside it is small, has nothing
+// of the host, and its tests pass without a network.
+func TestGoPluginHasTheSDKAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cpu-boost")
+	if err := scaffold.Write(dir, "cpu-boost", "go"); err != nil {
+		t.Fatal(err)
+	}
+	written, generated := 0, 0
+	sdk := os.DirFS(filepath.Join(dir, "wasmproxy"))
+	err := fs.WalkDir(sdk, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(name) != ".go" {
+			return err
+		}
+		if !strings.HasPrefix(name, "abi/") && !strings.HasPrefix(name, "sdk/") {
+			t.Errorf("%s is beside the plugin", name)
+		}
+		text, err := fs.ReadFile(sdk, name)
+		if lines := bytes.Count(text, []byte("\n")); bytes.HasPrefix(text, []byte("// Code generated ")) {
+			generated += lines
+		} else {
+			written += lines
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d lines of Go, and %d that are generated", written, generated)
+	if written == 0 || written >= maxLines {
+		t.Errorf("the SDK has %d lines of Go, want fewer than %d", written, maxLines)
+	}
+	cmd := exec.Command("go", "test", "./...")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=mod", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("go test: %v\n%s", err, out)
+	}
+}

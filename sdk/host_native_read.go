@@ -1,0 +1,216 @@
+//go:build !(wasip1 || tinygo.wasm)
+
+package sdk
+
+import (
+	"encoding/binary"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/sdk/internal/native"
+)
+
+// The counterpart of import.go for tests of plugins on the machine that builds them: the
+// same functions, answered from what package sdktest was given, by the tables of package
+// abi. They know nothing else of the proxy: ranges of numbers, names of cgroup files and
+// the form of other values are not checked.
+
+// host returns the call that runs.
+func host() *native.Call {
+	if native.Current == nil {
+		panic("sdk: a handler runs only while the proxy or package sdktest calls it")
+	}
+	return native.Current
+}
+
+// lacks reports whether the plugin has not one of these capabilities.
+func lacks(needs ...abi.Capability) bool {
+	return slices.ContainsFunc(needs, func(c abi.Capability) bool { return !host().Has.Has(c) })
+}
+
+// object returns an object, nil if there is none that the plugin may know.
+func object(o abi.Object) *native.Object {
+	if o >= abi.FirstHandle && lacks(abi.StoreRead) {
+		return nil
+	}
+	return host().Objects[o]
+}
+
+// answer writes v to buf if it fits, and returns its length, or the error.
+func answer(buf unsafe.Pointer, size int32, v string, errno abi.Errno) int32 {
+	if errno != abi.OK {
+		return int32(errno)
+	}
+	if len(v) <= int(size) {
+		copy(unsafe.Slice((*byte)(buf), size), v)
+	}
+	return int32(len(v))
+}
+
+// field returns the value of a field.
+func field[T any](o abi.Object, f abi.Field) (v T, errno abi.Errno) {
+	if object(o) == nil {
+		return v, abi.NotFound
+	}
+	if info, _ := abi.FieldOf(object(o).Kind, f); lacks(info.Reading) {
+		return v, abi.Denied
+	}
+	switch given := object(o).Fields[f].(type) {
+	case T:
+		return given, abi.OK
+	case abi.Errno:
+		return v, given
+	}
+	return v, abi.NotFound
+}
+
+func foundIf(found bool) abi.Errno {
+	if found {
+		return abi.OK
+	}
+	return abi.NotFound
+}
+
+func hostGet(o abi.Object, f abi.Field, buf unsafe.Pointer, size int32) int32 {
+	v, errno := field[string](o, f)
+	return answer(buf, size, v, errno)
+}
+
+func hostGetI64(o abi.Object, f abi.Field, out unsafe.Pointer) int32 {
+	v, errno := field[int64](o, f)
+	if errno == abi.OK {
+		*(*int64)(out) = v
+	}
+	return int32(errno)
+}
+
+func hostMapGet(o abi.Object, f abi.Field, key string, buf unsafe.Pointer, size int32) int32 {
+	m, errno := field[map[string]string](o, f)
+	v, ok := m[key]
+	return answer(buf, size, v, min(errno, foundIf(ok || errno != abi.OK)))
+}
+
+func hostMapDump(o abi.Object, f abi.Field, buf unsafe.Pointer, size int32) int32 {
+	m, errno := field[map[string]string](o, f)
+	dump := abi.AppendEntries(nil, func(yield func(key, value string) bool) {
+		for _, key := range slices.Sorted(maps.Keys(m)) {
+			yield(key, m[key])
+		}
+	})
+	return answer(buf, size, string(dump), errno)
+}
+
+func hostListDump(o abi.Object, f abi.Field, buf unsafe.Pointer, size int32) int32 {
+	list, errno := field[[]string](o, f)
+	return answer(buf, size, string(abi.AppendList(nil, list)), errno)
+}
+
+func hostCRIRaw(buf unsafe.Pointer, size int32) int32 {
+	if lacks(abi.ReadRaw) {
+		return int32(abi.Denied)
+	}
+	return answer(buf, size, string(host().Request), foundIf(host().Request != nil))
+}
+
+func hostCgroupGet(o abi.Object, file string, buf unsafe.Pointer, size int32) int32 {
+	of := object(o)
+	switch {
+	case lacks(abi.CgroupRead):
+		return int32(abi.Denied)
+	case of == nil:
+		return int32(abi.NotFound)
+	}
+	v, ok := host().Files[of.Text(abi.PodID)][file] // or ContainerID, which is the same number
+	if own, there := host().Files[of.Kind.String()][file]; of.Own && there {
+		v, ok = own, true
+	}
+	return answer(buf, size, v, foundIf(ok))
+}
+
+// storeHandles returns those of the store that match, sorted by id.
+func storeHandles(match func(*native.Object) bool) []abi.Object {
+	var all []abi.Object
+	for handle, o := range host().Objects {
+		if handle >= abi.FirstHandle && match(o) {
+			all = append(all, handle)
+		}
+	}
+	id := func(handle abi.Object) string { return host().Objects[handle].Text(abi.PodID) }
+	slices.SortFunc(all, func(a, b abi.Object) int { return strings.Compare(id(a), id(b)) })
+	return all
+}
+
+func hostPodFind(kind int32, name string) int32 {
+	found := storeHandles(func(o *native.Object) bool {
+		switch {
+		case kind == abi.ByContainerID || o.Kind == abi.Container:
+			return kind == abi.ByContainerID && o.Kind == abi.Container && o.Text(abi.ContainerID) == name
+		case kind == abi.ByPodName:
+			return o.Text(abi.PodNamespace)+"/"+o.Text(abi.PodName) == name
+		}
+		return o.Text(map[int32]abi.Field{abi.ByPodID: abi.PodID, abi.ByPodUID: abi.PodUID}[kind]) == name
+	})
+	switch {
+	case lacks(abi.StoreRead):
+		return int32(abi.Denied)
+	case len(found) == 0:
+		return int32(abi.NotFound)
+	}
+	return int32(found[0])
+}
+
+func hostPodList(namespace string, buf unsafe.Pointer, size int32) int32 {
+	return answerHandles(buf, size, storeHandles(func(o *native.Object) bool {
+		return o.Kind == abi.Pod && (namespace == "" || o.Text(abi.PodNamespace) == namespace)
+	}))
+}
+
+func hostContainerList(pod abi.Object, buf unsafe.Pointer, size int32) int32 {
+	if o := object(pod); !lacks(abi.StoreRead) && (o == nil || o.Kind != abi.Pod) {
+		return int32(abi.NotFound)
+	}
+	return answerHandles(buf, size, host().Objects[pod].Containers)
+}
+
+func answerHandles(buf unsafe.Pointer, size int32, list []abi.Object) int32 {
+	if lacks(abi.StoreRead) {
+		return int32(abi.Denied)
+	}
+	var b []byte
+	for _, handle := range list {
+		b = binary.LittleEndian.AppendUint32(b, uint32(handle))
+	}
+	return answer(buf, size, string(b), abi.OK)
+}
+
+func hostConfig(buf unsafe.Pointer, size int32) int32 {
+	return answer(buf, size, host().Config, abi.OK)
+}
+
+func hostNow() int64 { return host().Time }
+
+func hostRandom(buf unsafe.Pointer, size int32) int32 {
+	host().Random.Read(unsafe.Slice((*byte)(buf), size))
+	return 0
+}
+
+func hostFeature(f abi.Feature) int32 {
+	has := map[abi.Feature]bool{
+		abi.FeatureUpdate: true, abi.FeatureKV: true,
+		abi.FeatureCgroupFiles: host().Cgroup > 0, abi.FeatureCgroupV2: host().Cgroup == 2,
+	}
+	if has[f] {
+		return 1
+	}
+	return 0
+}
+
+func hostLog(level int32, text string) {
+	host().Log(slog.Level(4*(level-abi.LogInfo)), text) // slog's levels are four apart
+}
+
+func hostLogLevel() int32 { return abi.LogDebug }

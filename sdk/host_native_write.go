@@ -1,0 +1,149 @@
+//go:build !(wasip1 || tinygo.wasm)
+
+package sdk
+
+import (
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/sdk/internal/native"
+)
+
+func hostSetI64(o abi.Object, f abi.Field, v int64) int32 {
+	return change(o, f, abi.Int64, "", strconv.FormatInt(v, 10))
+}
+
+func hostSetBytes(o abi.Object, f abi.Field, v string) int32 { return change(o, f, abi.String, "", v) }
+
+func hostMapSet(o abi.Object, f abi.Field, key, v string) int32 {
+	return change(o, f, abi.Map, strconv.Quote(key), v)
+}
+
+func hostMapDel(o abi.Object, f abi.Field, key string) int32 {
+	return hostMapSet(o, f, key, native.Deleted)
+}
+
+func hostListSet(o abi.Object, f abi.Field, list string) int32 {
+	return change(o, f, abi.List, "", host().JSON(append([]string{}, elements(list)...)))
+}
+
+// hostListAdd adds an element, which goes by a key of its record if it is one.
+func hostListAdd(o abi.Object, f abi.Field, element string) int32 {
+	for _, r := range abi.Records {
+		if r.Object == o && r.Field == f {
+			record := map[string]string{}
+			abi.EachEntry(element, func(k, v string) bool { record[k] = v; return true })
+			return change(o, f, abi.Set, strconv.Quote(record[r.Key]), host().JSON(record))
+		}
+	}
+	return change(o, f, abi.Set, strconv.Quote(element), "true")
+}
+
+func hostListDel(o abi.Object, f abi.Field, key string) int32 {
+	return change(o, f, abi.Set, strconv.Quote(key), native.Deleted)
+}
+
+// change notes a change of a field, or of one of its keys, which is quoted.
+func change(o abi.Object, f abi.Field, t abi.Type, key, v string) int32 {
+	kind := o
+	if of := object(o); of != nil {
+		kind = of.Kind
+	}
+	info, ok := abi.FieldOf(kind, f)
+	resource := strings.Contains(info.Name, ".")
+	switch {
+	case !ok:
+		return int32(abi.NotFound)
+	case info.Type != t || key == `""`:
+		return int32(abi.Invalid)
+	case !resource && strings.HasPrefix(key, `"io.kubernetes.`):
+		return int32(abi.Denied) // kubelet's
+	case info.Name == "resources.unified" && host().Cgroup != 2:
+		return int32(abi.Unsupported)
+	case o >= abi.FirstHandle && v == native.Deleted:
+		return int32(abi.Unsupported)
+	}
+	target := "." + info.Name
+	if key != "" {
+		target += "[" + key + "]"
+	}
+	return ask(o, target, v, info.Writing, info.Writable, abi.HandleWritable(info))
+}
+
+func hostCgroupSet(o abi.Object, file, v string) int32 {
+	if host().Cgroup == 0 {
+		return int32(abi.Unsupported)
+	}
+	return ask(o, " cgroup file "+file, v, abi.CgroupWrite, abi.CgroupWritable(o), object(o) != nil)
+}
+
+// ask notes a change of an object: of the event's own in these hooks, and on a handle where
+// it may be and the call is not about the same object.
+func ask(o abi.Object, target, v string, needs abi.Capability, hooks abi.HookSet, handles bool) int32 {
+	name, writable := o.String(), hooks.Has(host().Hook)
+	if of := object(o); o >= abi.FirstHandle && of != nil {
+		asked := host().Hook.Info().Asked
+		writable = handles && asked != abi.Leaving && (asked != abi.Before || !of.Own)
+		name = of.Kind.String() + "(" + of.Text(abi.PodID) + ")"
+	}
+	first, taken := host().Earlier[name+target]
+	switch {
+	case lacks(needs) || o >= abi.FirstHandle && lacks(abi.UpdateOthers):
+		return int32(abi.Denied)
+	case !writable:
+		return int32(abi.ReadOnly)
+	case taken && first != v:
+		return int32(abi.Conflict)
+	}
+	host().Changes[name+target] = v
+	return 0
+}
+
+func hostReject(code int32, reason string) int32 {
+	switch code {
+	case abi.RejectInvalidArgument, abi.RejectPermissionDenied, abi.RejectResourceExhausted, abi.RejectFailedPrecondition:
+		host().Rejection = &native.Rejection{Code: uint32(code), Reason: reason}
+		return 0
+	}
+	return int32(abi.Invalid)
+}
+
+func hostFail(reason string)  { host().Failure = reason }
+func hostAbort(reason string) { panic("sdktest: the plugin aborted: " + reason) }
+
+func hostMetric(kind int32, name string, v int64) int32 {
+	switch {
+	case lacks(abi.WriteMetric):
+		return int32(abi.Denied)
+	case kind == abi.MetricSet:
+		host().Metrics[name] = v
+	default:
+		host().Metrics[name] += v
+	}
+	return 0
+}
+
+func hostKVGet(key string, buf unsafe.Pointer, size int32) int32 {
+	if lacks(abi.StateKV) {
+		return int32(abi.Denied)
+	}
+	v, ok := host().KV[key]
+	return answer(buf, size, v, foundIf(ok))
+}
+
+func hostKVSet(key, v string) int32 { return keep(func() { host().KV[key] = v }) }
+
+func hostKVDel(key string) int32 { return keep(func() { delete(host().KV, key) }) }
+
+func keep(write func()) int32 {
+	switch {
+	case lacks(abi.StateKV):
+		return int32(abi.Denied)
+	case host().Hook == 0:
+		return int32(abi.ReadOnly)
+	}
+	write()
+	return 0
+}

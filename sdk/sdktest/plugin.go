@@ -1,0 +1,102 @@
+package sdktest
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/sdk/internal/native"
+)
+
+// Plugin is the plugin that the package under test has registered with package sdk. What
+// it keeps and counts lives as long as the Plugin does.
+type Plugin struct {
+	config  string
+	log     func(slog.Level, string)
+	kv      map[string]string
+	metrics map[string]int64
+}
+
+// Native returns the plugin that the package under test has registered with
+// package sdk, with this configuration. What it logs goes to log, which may be
+// nil. A configuration that the plugin refuses fails the test. Package variables are not
+// reset, see [Run].
+func Native(t testing.TB, config string, log *slog.Logger) *Plugin {
+	t.Helper()
+	p, err := load(Case{}, config, func(level slog.Level, text string) {
+		if log != nil {
+			log.Log(t.Context(), level, text)
+		}
+	})
+	if err != nil {
+		t.Fatalf("sdktest: %v", err)
+	}
+	return p
+}
+
+// Configure tells what the plugin under test says to a configuration.
+func Configure(config string) error {
+	_, err := load(Case{}, config, func(slog.Level, string) {})
+	return err
+}
+
+// load configures the plugin under test, on the node of a case.
+func load(c Case, config string, log func(slog.Level, string)) (*Plugin, error) {
+	if native.Guest.Hook == nil {
+		return nil, errors.New("no package of this test imports sdk")
+	}
+	p := &Plugin{config, log, maps.Clone(c.KV), map[string]int64{}}
+	call, err := p.call(Case{Cgroup: c.Cgroup, Grant: c.Grant})
+	if err != nil {
+		return nil, err
+	}
+	call.Objects = nil // there is no event yet
+	_, err = p.run(call, native.Guest.Configure)
+	return p, err
+}
+
+// call returns the call that a case describes.
+func (p *Plugin) call(c Case) (*native.Call, error) {
+	objects, err := c.objects()
+	if err != nil {
+		return nil, err
+	}
+	version, ok := map[string]int64{"": 0, "v1": 1, "v2": 2}[c.Cgroup]
+	if !ok {
+		return nil, fmt.Errorf("cgroup: %q is neither v1 nor v2", c.Cgroup)
+	}
+	declared, _ := native.Guest.Declared()
+	kv := map[string]string{}
+	maps.Copy(kv, p.kv)
+	seed := binary.BigEndian.AppendUint64(make([]byte, 24), uint64(c.Time))
+	return &native.Call{
+		Hook: c.Hook, Time: c.Time, Has: declared & (abi.DefaultGrant() | c.Grant), Objects: objects, Files: c.CgroupFiles,
+		Cgroup: version, Request: c.Request, Config: p.config, Log: p.log, JSON: inJSON,
+		Random: rand.NewChaCha8([32]byte(seed)), KV: kv, Metrics: p.metrics, Earlier: c.Earlier, Changes: Changes{},
+	}, nil
+}
+
+// running is held while a plugin runs: package sdk serves one call at a time, as a guest does.
+var running sync.Mutex
+
+// run calls the plugin, and keeps what it keeps if it succeeds.
+func (p *Plugin) run(call *native.Call, f func() int32) (Changes, error) {
+	running.Lock()
+	defer running.Unlock()
+	native.Current = call
+	defer func() { native.Current = nil }()
+	switch result := f(); {
+	case result < 0:
+		return nil, errors.New(call.Failure)
+	case result == abi.Reject:
+		return nil, call.Rejection
+	}
+	p.kv = call.KV
+	return call.Changes, nil
+}
