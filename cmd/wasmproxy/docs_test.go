@@ -186,6 +186,27 @@ func TestSettingsTable(t *testing.T) {
 	}
 }
 
+// TestPackagesTable compares the folders of runtime with those in docs/architecture.md, both ways.
+func TestPackagesTable(t *testing.T) {
+	var documented []string
+	for _, row := range tableAfter(t, "../../docs/architecture.md", "## Packages") {
+		for _, name := range strings.Split(row[0], ", ") {
+			if strings.HasPrefix(name, "runtime/") {
+				documented = append(documented, "../../"+name)
+			}
+		}
+	}
+	folders, err := filepath.Glob("../../runtime/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders = slices.DeleteFunc(folders, func(f string) bool { return filepath.Ext(f) != "" })
+	slices.Sort(documented)
+	if !slices.Equal(documented, folders) {
+		t.Errorf("docs/architecture.md has the packages %q, the project has %q", documented, folders)
+	}
+}
+
 // tableAfter returns the cells of the first table after a heading, without its head.
 func tableAfter(t *testing.T, file, heading string) (rows [][]string) {
 	t.Helper()
