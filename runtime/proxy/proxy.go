@@ -31,8 +31,7 @@ type Server struct {
 	shapes   map[string]cri.Shape
 	calls    *calls
 	grpc     *grpc.Server
-	draining context.Context // done when shutdown has begun
-	drain    context.CancelFunc
+	stopping chan struct{} // closed when shutdown has begun
 }
 
 // New returns a Server that is yet to Serve.
@@ -47,8 +46,7 @@ func New(opts Options) *Server {
 		opts.Logger = slog.Default()
 	}
 	shapes := cri.Shapes()
-	s := &Server{opts: opts, shapes: shapes, calls: newCalls(shapes)}
-	s.draining, s.drain = context.WithCancel(context.Background())
+	s := &Server{opts: opts, shapes: shapes, calls: newCalls(shapes), stopping: make(chan struct{})}
 	s.grpc = grpc.NewServer(append(serverOptions(), grpc.UnknownServiceHandler(s.handle))...)
 	return s
 }
@@ -73,7 +71,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 }
 
 func (s *Server) shutdown() {
-	s.drain()
+	close(s.stopping)
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)

@@ -17,7 +17,13 @@ func (s *Server) stream(method string, down grpc.ServerStream, conn grpc.ClientC
 	ctx, cancel := context.WithCancelCause(outgoing(down.Context()))
 	defer cancel(nil)
 	if method == endless {
-		defer context.AfterFunc(s.draining, func() { cancel(errStopping) })()
+		go func() {
+			select {
+			case <-s.stopping:
+				cancel(errStopping)
+			case <-ctx.Done():
+			}
+		}()
 	}
 	up, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method, callOptions(down.Context())...)
 	if err == nil {
