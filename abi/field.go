@@ -143,7 +143,38 @@ type FieldInfo struct {
 	Writable HookSet    // the hooks in which a plugin may set it
 	Writing  Capability // what writing it needs
 	Reading  Capability // what reading it needs
+	Format   Format     // which values it takes
 }
+
+// Format says which values a writable field takes, of those of its type. Package plugin
+// of the proxy checks them.
+type Format uint8
+
+// The formats.
+const (
+	AnyValue Format = iota
+	ArgumentList
+	CDIName
+	CgroupFiles // of the table of cgroup files
+	CPUList     // the kernel's list format, "0-3,7"
+	DeviceRecord
+	GroupList
+	HandlerName
+	ID // of a user or a group
+	ImageName
+	KeysOfPlugins // no key of kubelet's
+	MemoryBytes
+	MountRecord
+	PageSizes
+	ParentGroup // at or below the pod's own cgroup parent
+	Path        // absolute and clean
+	Period
+	Quota
+	Score
+	Shares
+	UserName
+	Variables
+)
 
 const (
 	inRun    HookSet = 1 << PreRunPodSandbox
@@ -156,103 +187,103 @@ const (
 // Fields is the table of fields. It is one literal, so that a guest that does
 // not look into it does not carry it.
 var Fields = []FieldInfo{
-	{Event, EventHook, "hook", Int64, "", 0, 0, 0},
-	{Event, EventTime, "time", Int64, "ns", 0, 0, 0},
-	{Event, EventMethod, "method", String, "", 0, 0, 0},
-	{Event, EventImage, "image", String, "", inPull, WriteImage, 0},
-	{Event, EventImageRef, "image_ref", String, "", 0, 0, 0},
-	{Event, EventCommand, "command", List, "", 0, 0, 0},
-	{Event, EventTTY, "tty", Int64, "", 0, 0, 0},
-	{Event, EventStdin, "stdin", Int64, "", 0, 0, 0},
-	{Event, EventTimeout, "timeout", Int64, "s", 0, 0, 0},
-	{Event, EventExitCode, "exit_code", Int64, "", 0, 0, 0},
-	{Event, EventPorts, "ports", List, "", 0, 0, 0},
-	{Event, EventLocation, "location", String, "", 0, 0, 0},
+	{Event, EventHook, "hook", Int64, "", 0, 0, 0, 0},
+	{Event, EventTime, "time", Int64, "ns", 0, 0, 0, 0},
+	{Event, EventMethod, "method", String, "", 0, 0, 0, 0},
+	{Event, EventImage, "image", String, "", inPull, WriteImage, 0, ImageName},
+	{Event, EventImageRef, "image_ref", String, "", 0, 0, 0, 0},
+	{Event, EventCommand, "command", List, "", 0, 0, 0, 0},
+	{Event, EventTTY, "tty", Int64, "", 0, 0, 0, 0},
+	{Event, EventStdin, "stdin", Int64, "", 0, 0, 0, 0},
+	{Event, EventTimeout, "timeout", Int64, "s", 0, 0, 0, 0},
+	{Event, EventExitCode, "exit_code", Int64, "", 0, 0, 0, 0},
+	{Event, EventPorts, "ports", List, "", 0, 0, 0, 0},
+	{Event, EventLocation, "location", String, "", 0, 0, 0, 0},
 
-	{Pod, PodID, "id", String, "", 0, 0, 0},
-	{Pod, PodName, "name", String, "", 0, 0, 0},
-	{Pod, PodNamespace, "namespace", String, "", 0, 0, 0},
-	{Pod, PodUID, "uid", String, "", 0, 0, 0},
-	{Pod, PodAttempt, "attempt", Int64, "", 0, 0, 0},
-	{Pod, PodRuntimeHandler, "runtime_handler", String, "", inRun, WriteRuntimeHandler, 0},
-	{Pod, PodQoS, "qos", String, "", 0, 0, 0},
-	{Pod, PodCgroupParent, "cgroup_parent", String, "", inRun | inCreate, WriteCgroupParent, 0},
-	{Pod, PodLabels, "labels", Map, "", inRun, WriteLabels, 0},
-	{Pod, PodAnnotations, "annotations", Map, "", inRun, WriteAnnotations, 0},
-	{Pod, PodHostname, "hostname", String, "", 0, 0, 0},
-	{Pod, PodState, "state", String, "", 0, 0, 0},
-	{Pod, PodSysctls, "sysctls", Map, "", 0, 0, 0},
-	{Pod, PodLogDirectory, "log_directory", String, "", 0, 0, 0},
-	{Pod, PodNetworkNamespace, "network_namespace", String, "", 0, 0, 0},
-	{Pod, PodPIDNamespace, "pid_namespace", String, "", 0, 0, 0},
-	{Pod, PodIPCNamespace, "ipc_namespace", String, "", 0, 0, 0},
-	{Pod, PodUserNamespace, "user_namespace", String, "", 0, 0, 0},
-	{Pod, PodPrivileged, "privileged", Int64, "", 0, 0, 0},
+	{Pod, PodID, "id", String, "", 0, 0, 0, 0},
+	{Pod, PodName, "name", String, "", 0, 0, 0, 0},
+	{Pod, PodNamespace, "namespace", String, "", 0, 0, 0, 0},
+	{Pod, PodUID, "uid", String, "", 0, 0, 0, 0},
+	{Pod, PodAttempt, "attempt", Int64, "", 0, 0, 0, 0},
+	{Pod, PodRuntimeHandler, "runtime_handler", String, "", inRun, WriteRuntimeHandler, 0, HandlerName},
+	{Pod, PodQoS, "qos", String, "", 0, 0, 0, 0},
+	{Pod, PodCgroupParent, "cgroup_parent", String, "", inRun | inCreate, WriteCgroupParent, 0, ParentGroup},
+	{Pod, PodLabels, "labels", Map, "", inRun, WriteLabels, 0, KeysOfPlugins},
+	{Pod, PodAnnotations, "annotations", Map, "", inRun, WriteAnnotations, 0, KeysOfPlugins},
+	{Pod, PodHostname, "hostname", String, "", 0, 0, 0, 0},
+	{Pod, PodState, "state", String, "", 0, 0, 0, 0},
+	{Pod, PodSysctls, "sysctls", Map, "", 0, 0, 0, 0},
+	{Pod, PodLogDirectory, "log_directory", String, "", 0, 0, 0, 0},
+	{Pod, PodNetworkNamespace, "network_namespace", String, "", 0, 0, 0, 0},
+	{Pod, PodPIDNamespace, "pid_namespace", String, "", 0, 0, 0, 0},
+	{Pod, PodIPCNamespace, "ipc_namespace", String, "", 0, 0, 0, 0},
+	{Pod, PodUserNamespace, "user_namespace", String, "", 0, 0, 0, 0},
+	{Pod, PodPrivileged, "privileged", Int64, "", 0, 0, 0, 0},
 
-	{Container, ContainerID, "id", String, "", 0, 0, 0},
-	{Container, ContainerName, "name", String, "", 0, 0, 0},
-	{Container, ContainerAttempt, "attempt", Int64, "", 0, 0, 0},
-	{Container, ContainerImage, "image", String, "", inCreate, WriteImage, 0},
-	{Container, ContainerPodID, "pod_sandbox_id", String, "", 0, 0, 0},
-	{Container, ContainerLabels, "labels", Map, "", 0, 0, 0},
-	{Container, ContainerAnnotations, "annotations", Map, "", inUpdate, WriteAnnotations, 0},
-	{Container, ContainerEnv, "env", Map, "", inCreate, Env, Env},
-	{Container, ContainerState, "state", String, "", 0, 0, 0},
-	{Container, ContainerCommand, "command", List, "", inCreate, WriteArgs, 0},
-	{Container, ContainerArgs, "args", List, "", inCreate, WriteArgs, 0},
-	{Container, ContainerWorkingDir, "working_dir", String, "", inCreate, WriteArgs, 0},
-	{Container, ContainerMounts, "mounts", Set, "", inCreate, WriteMounts, 0},
-	{Container, ContainerDevices, "devices", Set, "", inCreate, WriteDevices, 0},
-	{Container, ContainerCDIDevices, "cdi_devices", Set, "", inCreate, WriteCDI, 0},
-	{Container, ContainerRunAsUser, "run_as_user", Int64, "", inCreate, WriteUser, 0},
-	{Container, ContainerRunAsGroup, "run_as_group", Int64, "", inCreate, WriteUser, 0},
-	{Container, ContainerRunAsUsername, "run_as_username", String, "", inCreate, WriteUser, 0},
-	{Container, ContainerSupplementalGroups, "supplemental_groups", Set, "", inCreate, WriteUser, 0},
-	{Container, ContainerPrivileged, "privileged", Int64, "", 0, 0, 0},
-	{Container, ContainerReadonlyRootfs, "readonly_rootfs", Int64, "", 0, 0, 0},
-	{Container, ContainerLogPath, "log_path", String, "", 0, 0, 0},
+	{Container, ContainerID, "id", String, "", 0, 0, 0, 0},
+	{Container, ContainerName, "name", String, "", 0, 0, 0, 0},
+	{Container, ContainerAttempt, "attempt", Int64, "", 0, 0, 0, 0},
+	{Container, ContainerImage, "image", String, "", inCreate, WriteImage, 0, ImageName},
+	{Container, ContainerPodID, "pod_sandbox_id", String, "", 0, 0, 0, 0},
+	{Container, ContainerLabels, "labels", Map, "", 0, 0, 0, 0},
+	{Container, ContainerAnnotations, "annotations", Map, "", inUpdate, WriteAnnotations, 0, KeysOfPlugins},
+	{Container, ContainerEnv, "env", Map, "", inCreate, Env, Env, Variables},
+	{Container, ContainerState, "state", String, "", 0, 0, 0, 0},
+	{Container, ContainerCommand, "command", List, "", inCreate, WriteArgs, 0, ArgumentList},
+	{Container, ContainerArgs, "args", List, "", inCreate, WriteArgs, 0, ArgumentList},
+	{Container, ContainerWorkingDir, "working_dir", String, "", inCreate, WriteArgs, 0, Path},
+	{Container, ContainerMounts, "mounts", Set, "", inCreate, WriteMounts, 0, MountRecord},
+	{Container, ContainerDevices, "devices", Set, "", inCreate, WriteDevices, 0, DeviceRecord},
+	{Container, ContainerCDIDevices, "cdi_devices", Set, "", inCreate, WriteCDI, 0, CDIName},
+	{Container, ContainerRunAsUser, "run_as_user", Int64, "", inCreate, WriteUser, 0, ID},
+	{Container, ContainerRunAsGroup, "run_as_group", Int64, "", inCreate, WriteUser, 0, ID},
+	{Container, ContainerRunAsUsername, "run_as_username", String, "", inCreate, WriteUser, 0, UserName},
+	{Container, ContainerSupplementalGroups, "supplemental_groups", Set, "", inCreate, WriteUser, 0, GroupList},
+	{Container, ContainerPrivileged, "privileged", Int64, "", 0, 0, 0, 0},
+	{Container, ContainerReadonlyRootfs, "readonly_rootfs", Int64, "", 0, 0, 0, 0},
+	{Container, ContainerLogPath, "log_path", String, "", 0, 0, 0, 0},
 
-	{Node, NodeCgroupVersion, "cgroup_version", Int64, "", 0, 0, 0},
-	{Node, NodeRuntimeName, "runtime_name", String, "", 0, 0, 0},
-	{Node, NodeRuntimeVersion, "runtime_version", String, "", 0, 0, 0},
-	{Node, NodeCgroupDriver, "cgroup_driver", String, "", 0, 0, 0},
-	{Node, NodeCPUs, "cpus", Int64, "", 0, 0, 0},
-	{Node, NodeMemory, "memory", Int64, "bytes", 0, 0, 0},
-	{Node, NodeKernel, "kernel", String, "", 0, 0, 0},
-	{Node, NodeRuntimeHandlers, "runtime_handlers", List, "", 0, 0, 0},
+	{Node, NodeCgroupVersion, "cgroup_version", Int64, "", 0, 0, 0, 0},
+	{Node, NodeRuntimeName, "runtime_name", String, "", 0, 0, 0, 0},
+	{Node, NodeRuntimeVersion, "runtime_version", String, "", 0, 0, 0, 0},
+	{Node, NodeCgroupDriver, "cgroup_driver", String, "", 0, 0, 0, 0},
+	{Node, NodeCPUs, "cpus", Int64, "", 0, 0, 0, 0},
+	{Node, NodeMemory, "memory", Int64, "bytes", 0, 0, 0, 0},
+	{Node, NodeKernel, "kernel", String, "", 0, 0, 0, 0},
+	{Node, NodeRuntimeHandlers, "runtime_handlers", List, "", 0, 0, 0, 0},
 
-	{Pod, Overhead + CPUPeriod, "overhead.cpu_period", Int64, "µs", inPod, WriteResources, 0},
-	{Pod, Overhead + CPUQuota, "overhead.cpu_quota", Int64, "µs", inPod, WriteResources, 0},
-	{Pod, Overhead + CPUShares, "overhead.cpu_shares", Int64, "", inPod, WriteResources, 0},
-	{Pod, Overhead + MemoryLimit, "overhead.memory_limit_in_bytes", Int64, "bytes", inPod, WriteResources, 0},
-	{Pod, Overhead + OOMScoreAdj, "overhead.oom_score_adj", Int64, "", inPod, WriteResources, 0},
-	{Pod, Overhead + CpusetCpus, "overhead.cpuset_cpus", String, "", inPod, WriteResources, 0},
-	{Pod, Overhead + CpusetMems, "overhead.cpuset_mems", String, "", inPod, WriteResources, 0},
-	{Pod, Overhead + HugepageLimits, "overhead.hugepage_limits", Map, "bytes", inPod, WriteResources, 0},
-	{Pod, Overhead + Unified, "overhead.unified", Map, "", inPod, WriteUnified, 0},
-	{Pod, Overhead + MemorySwap, "overhead.memory_swap_limit_in_bytes", Int64, "bytes", inPod, WriteResources, 0},
+	{Pod, Overhead + CPUPeriod, "overhead.cpu_period", Int64, "µs", inPod, WriteResources, 0, Period},
+	{Pod, Overhead + CPUQuota, "overhead.cpu_quota", Int64, "µs", inPod, WriteResources, 0, Quota},
+	{Pod, Overhead + CPUShares, "overhead.cpu_shares", Int64, "", inPod, WriteResources, 0, Shares},
+	{Pod, Overhead + MemoryLimit, "overhead.memory_limit_in_bytes", Int64, "bytes", inPod, WriteResources, 0, MemoryBytes},
+	{Pod, Overhead + OOMScoreAdj, "overhead.oom_score_adj", Int64, "", inPod, WriteResources, 0, Score},
+	{Pod, Overhead + CpusetCpus, "overhead.cpuset_cpus", String, "", inPod, WriteResources, 0, CPUList},
+	{Pod, Overhead + CpusetMems, "overhead.cpuset_mems", String, "", inPod, WriteResources, 0, CPUList},
+	{Pod, Overhead + HugepageLimits, "overhead.hugepage_limits", Map, "bytes", inPod, WriteResources, 0, PageSizes},
+	{Pod, Overhead + Unified, "overhead.unified", Map, "", inPod, WriteUnified, 0, CgroupFiles},
+	{Pod, Overhead + MemorySwap, "overhead.memory_swap_limit_in_bytes", Int64, "bytes", inPod, WriteResources, 0, MemoryBytes},
 
-	{Pod, Resources + CPUPeriod, "resources.cpu_period", Int64, "µs", inPod, WriteResources, 0},
-	{Pod, Resources + CPUQuota, "resources.cpu_quota", Int64, "µs", inPod, WriteResources, 0},
-	{Pod, Resources + CPUShares, "resources.cpu_shares", Int64, "", inPod, WriteResources, 0},
-	{Pod, Resources + MemoryLimit, "resources.memory_limit_in_bytes", Int64, "bytes", inPod, WriteResources, 0},
-	{Pod, Resources + OOMScoreAdj, "resources.oom_score_adj", Int64, "", inPod, WriteResources, 0},
-	{Pod, Resources + CpusetCpus, "resources.cpuset_cpus", String, "", inPod, WriteResources, 0},
-	{Pod, Resources + CpusetMems, "resources.cpuset_mems", String, "", inPod, WriteResources, 0},
-	{Pod, Resources + HugepageLimits, "resources.hugepage_limits", Map, "bytes", inPod, WriteResources, 0},
-	{Pod, Resources + Unified, "resources.unified", Map, "", inPod, WriteUnified, 0},
-	{Pod, Resources + MemorySwap, "resources.memory_swap_limit_in_bytes", Int64, "bytes", inPod, WriteResources, 0},
+	{Pod, Resources + CPUPeriod, "resources.cpu_period", Int64, "µs", inPod, WriteResources, 0, Period},
+	{Pod, Resources + CPUQuota, "resources.cpu_quota", Int64, "µs", inPod, WriteResources, 0, Quota},
+	{Pod, Resources + CPUShares, "resources.cpu_shares", Int64, "", inPod, WriteResources, 0, Shares},
+	{Pod, Resources + MemoryLimit, "resources.memory_limit_in_bytes", Int64, "bytes", inPod, WriteResources, 0, MemoryBytes},
+	{Pod, Resources + OOMScoreAdj, "resources.oom_score_adj", Int64, "", inPod, WriteResources, 0, Score},
+	{Pod, Resources + CpusetCpus, "resources.cpuset_cpus", String, "", inPod, WriteResources, 0, CPUList},
+	{Pod, Resources + CpusetMems, "resources.cpuset_mems", String, "", inPod, WriteResources, 0, CPUList},
+	{Pod, Resources + HugepageLimits, "resources.hugepage_limits", Map, "bytes", inPod, WriteResources, 0, PageSizes},
+	{Pod, Resources + Unified, "resources.unified", Map, "", inPod, WriteUnified, 0, CgroupFiles},
+	{Pod, Resources + MemorySwap, "resources.memory_swap_limit_in_bytes", Int64, "bytes", inPod, WriteResources, 0, MemoryBytes},
 
-	{Container, Resources + CPUPeriod, "resources.cpu_period", Int64, "µs", inUpdate, WriteResources, 0},
-	{Container, Resources + CPUQuota, "resources.cpu_quota", Int64, "µs", inUpdate, WriteResources, 0},
-	{Container, Resources + CPUShares, "resources.cpu_shares", Int64, "", inUpdate, WriteResources, 0},
-	{Container, Resources + MemoryLimit, "resources.memory_limit_in_bytes", Int64, "bytes", inUpdate, WriteResources, 0},
-	{Container, Resources + OOMScoreAdj, "resources.oom_score_adj", Int64, "", inUpdate, WriteResources, 0},
-	{Container, Resources + CpusetCpus, "resources.cpuset_cpus", String, "", inUpdate, WriteResources, 0},
-	{Container, Resources + CpusetMems, "resources.cpuset_mems", String, "", inUpdate, WriteResources, 0},
-	{Container, Resources + HugepageLimits, "resources.hugepage_limits", Map, "bytes", inUpdate, WriteResources, 0},
-	{Container, Resources + Unified, "resources.unified", Map, "", inUpdate, WriteUnified, 0},
-	{Container, Resources + MemorySwap, "resources.memory_swap_limit_in_bytes", Int64, "bytes", inUpdate, WriteResources, 0},
+	{Container, Resources + CPUPeriod, "resources.cpu_period", Int64, "µs", inUpdate, WriteResources, 0, Period},
+	{Container, Resources + CPUQuota, "resources.cpu_quota", Int64, "µs", inUpdate, WriteResources, 0, Quota},
+	{Container, Resources + CPUShares, "resources.cpu_shares", Int64, "", inUpdate, WriteResources, 0, Shares},
+	{Container, Resources + MemoryLimit, "resources.memory_limit_in_bytes", Int64, "bytes", inUpdate, WriteResources, 0, MemoryBytes},
+	{Container, Resources + OOMScoreAdj, "resources.oom_score_adj", Int64, "", inUpdate, WriteResources, 0, Score},
+	{Container, Resources + CpusetCpus, "resources.cpuset_cpus", String, "", inUpdate, WriteResources, 0, CPUList},
+	{Container, Resources + CpusetMems, "resources.cpuset_mems", String, "", inUpdate, WriteResources, 0, CPUList},
+	{Container, Resources + HugepageLimits, "resources.hugepage_limits", Map, "bytes", inUpdate, WriteResources, 0, PageSizes},
+	{Container, Resources + Unified, "resources.unified", Map, "", inUpdate, WriteUnified, 0, CgroupFiles},
+	{Container, Resources + MemorySwap, "resources.memory_swap_limit_in_bytes", Int64, "bytes", inUpdate, WriteResources, 0, MemoryBytes},
 }
 
 // RecordInfo says what an element of a Set is, where it is more than a string. It

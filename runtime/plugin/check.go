@@ -44,12 +44,17 @@ func (a *Adjustment) check(c *Change) error {
 		return refused(c, abi.Invalid, "want UTF-8")
 	}
 	if info.Type == abi.Set {
-		return checkElement(c)
+		return a.checkElement(c, info)
 	}
-	if f, ok := c.resource(); ok && f == abi.Unified {
-		return a.checkUnified(c)
+	return a.checkFormat(c, info)
+}
+
+func (a *Adjustment) checkFormat(c *Change, info *abi.FieldInfo) error {
+	check := formats[info.Format]
+	if check == nil {
+		return nil
 	}
-	if errno, reason := a.checkValue(c); errno != abi.OK {
+	if errno, reason := check(a, c); errno != abi.OK {
 		return refused(c, errno, reason)
 	}
 	return nil
@@ -126,12 +131,16 @@ func (a *Adjustment) checkFile(c *Change) error {
 	if a.files == nil {
 		return refused(c, abi.Unsupported, "this node has no cgroup file system that the proxy may write to")
 	}
-	return a.parse(c, rules.CgroupSet)
+	if errno, reason := a.parse(c, rules.CgroupSet); errno != abi.OK {
+		return refused(c, errno, reason)
+	}
+	return nil
 }
 
 // parse brings a value for a cgroup file into its normal form, in which two ways to write
 // one value are equal.
-func (a *Adjustment) parse(c *Change, way rules.Ways) (err error) {
+func (a *Adjustment) parse(c *Change, way rules.Ways) (abi.Errno, string) {
+	var err error
 	set := rules.Set(a.files.Version())
 	if c.Op == DeleteEntry {
 		err = set.Check(way, c.Kind(), c.Key)
@@ -140,9 +149,9 @@ func (a *Adjustment) parse(c *Change, way rules.Ways) (err error) {
 	}
 	var why *rules.Error
 	if errors.As(err, &why) {
-		return refused(c, why.Code, why.Reason())
+		return why.Code, why.Reason()
 	}
-	return err
+	return abi.OK, ""
 }
 
 // encodable reports whether a message can hold the change: protobuf takes no
@@ -168,26 +177,6 @@ func (op Op) fits(t abi.Type) bool {
 	return false
 }
 
-// checkValue is for all types but abi.Set.
-func (a *Adjustment) checkValue(c *Change) (abi.Errno, string) {
-	if f, ok := c.resource(); ok {
-		return a.checkResource(f, c)
-	}
-	switch {
-	case c.Op == SetInt64:
-		return checkID(c.Int) // run_as_user and run_as_group
-	case c.Op == SetList:
-		return checkArguments(c)
-	case c.Kind() == abi.Pod && c.Field == abi.PodCgroupParent:
-		return checkCgroupParent(c.Text, a.event)
-	case c.Op == SetText:
-		return checkText(c)
-	case c.isEnv():
-		return checkEnv(c)
-	}
-	return checkMetadata(c) // labels and annotations
-}
-
 // resource returns the field of LinuxContainerResources that the change sets, of
 // a container or of a pod's overhead or sum.
 func (c *Change) resource() (abi.Field, bool) {
@@ -200,93 +189,4 @@ func (c *Change) resource() (abi.Field, bool) {
 		return c.Field - abi.Overhead, true
 	}
 	return 0, false
-}
-
-func (a *Adjustment) checkResource(f abi.Field, c *Change) (abi.Errno, string) {
-	switch f {
-	case abi.CpusetCpus, abi.CpusetMems:
-		return checkCpuset(c.Text)
-	case abi.HugepageLimits:
-		return checkHugepages(c)
-	}
-	return checkInt64(f, c.Int)
-}
-
-// bounds are the inclusive ranges that the kernel and runc take; -1 where it means
-// "unlimited". What is not among them has none.
-var bounds = [...]struct {
-	min, max  int64
-	unlimited bool
-}{
-	abi.CPUPeriod:   {1_000, 1_000_000, false},
-	abi.CPUQuota:    {1_000, 1<<44 - 1, true},
-	abi.CPUShares:   {2, 262_144, false},
-	abi.MemoryLimit: {1, 1<<63 - 1, true},
-	abi.MemorySwap:  {1, 1<<63 - 1, true},
-	abi.OOMScoreAdj: {-1_000, 1_000, false},
-}
-
-func checkInt64(f abi.Field, v int64) (abi.Errno, string) {
-	if f < 0 || int(f) >= len(bounds) {
-		return abi.OK, ""
-	}
-	b := &bounds[f]
-	if b.max == 0 || v >= b.min && v <= b.max || v == -1 && b.unlimited {
-		return abi.OK, ""
-	}
-	reason := fmt.Sprintf("%d: want %d to %d", v, b.min, b.max)
-	if info := FieldOf(abi.Container, abi.Resources+f); info.Unit != "" {
-		reason += " " + info.Unit
-	}
-	if b.unlimited {
-		reason += ", or -1 for no limit"
-	}
-	return abi.Invalid, reason
-}
-
-// checkCpuset takes the kernel's list format, "0-3,7"; empty is no restriction.
-func checkCpuset(list string) (abi.Errno, string) {
-	if list == "" || rules.IsList(list) {
-		return abi.OK, ""
-	}
-	return abi.Invalid, quoted(list) + ": want numbers and ranges such as 0-3,7"
-}
-
-func checkHugepages(c *Change) (abi.Errno, string) {
-	if !rules.IsPageSize(c.Key) {
-		return abi.Invalid, "want a page size such as 2MB or 1GB"
-	}
-	if _, err := strconv.ParseUint(c.Text, 10, 64); c.Op == SetEntry && err != nil {
-		return abi.Invalid, quoted(c.Text) + ": want a number of bytes"
-	}
-	return abi.OK, ""
-}
-
-// checkUnified holds a key of the unified map to the same table as cgroup_set: the runtime
-// writes it to the container's cgroup as root, whatever it is.
-func (a *Adjustment) checkUnified(c *Change) error {
-	if a.files == nil {
-		return refused(c, abi.Unsupported, "unified needs cgroup v2")
-	}
-	return a.parse(c, rules.Unified)
-}
-
-func checkEnv(c *Change) (abi.Errno, string) {
-	if c.Key == "" || strings.ContainsAny(c.Key, "=\x00") {
-		return abi.Invalid, "want a name of an environment variable, without = and NUL bytes"
-	}
-	if strings.ContainsRune(c.Text, 0) {
-		return abi.Invalid, "want a value without NUL bytes"
-	}
-	return abi.OK, ""
-}
-
-func checkMetadata(c *Change) (abi.Errno, string) {
-	switch {
-	case c.Key == "" || strings.ContainsRune(c.Key, 0):
-		return abi.Invalid, "want a key of one byte or more, without NUL bytes"
-	case strings.HasPrefix(c.Key, reserved):
-		return abi.Denied, "keys that begin with " + reserved + " are kubelet's"
-	}
-	return abi.OK, ""
 }

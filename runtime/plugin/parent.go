@@ -10,8 +10,9 @@ import (
 
 // checkCgroupParent refuses a cgroup parent outside the one that the event's pod
 // has, which is kubelet's or lies below it: elsewhere the pod could use, and its
-// plugins could write, what belongs to the rest of the node. ev is nil in tests.
-func checkCgroupParent(parent string, ev Event) (abi.Errno, string) {
+// plugins could write, what belongs to the rest of the node. The event is nil in tests.
+func checkCgroupParent(a *Adjustment, c *Change) (abi.Errno, string) {
+	parent, ev := c.Text, a.event
 	absolute := strings.HasPrefix(parent, "/") && parent == path.Clean(parent) && parent != "/"
 	slice := strings.HasSuffix(parent, ".slice") && !strings.Contains(parent, "/")
 	if !absolute && !slice || strings.ContainsFunc(parent, unicode.IsControl) {

@@ -1,0 +1,145 @@
+package plugin
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
+)
+
+// maxID is the largest user or group that Kubernetes takes.
+const maxID = 1<<31 - 1
+
+// Names as their runtimes take them.
+var (
+	imageName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]*$`)
+	handlerName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
+	userName    = regexp.MustCompile(`^[^\x00-\x20:,]+$`)
+	cdiDevice   = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_.-]*[A-Za-z0-9])?/[A-Za-z]([A-Za-z0-9_.-]*[A-Za-z0-9])?=[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?$`)
+)
+
+// formats check a change's value. Ranges are those that the kernel and runc take, both ends
+// included. Records have checks of their own, in recordFormats.
+var formats = [...]func(*Adjustment, *Change) (abi.Errno, string){
+	abi.ArgumentList:  checkArguments,
+	abi.CDIName:       matching(cdiDevice.MatchString, "vendor/class=name"),
+	abi.CgroupFiles:   (*Adjustment).checkUnified,
+	abi.CPUList:       matching(orEmpty(rules.IsList), "numbers and ranges such as 0-3,7"),
+	abi.GroupList:     matching(isGroup, "the number of a group, 0 to "+strconv.Itoa(maxID)),
+	abi.HandlerName:   matching(orEmpty(handlerName.MatchString), "the name of a runtime handler: letters, digits and . _ -"),
+	abi.ID:            checkID,
+	abi.ImageName:     matching(imageName.MatchString, "the name of an image"),
+	abi.KeysOfPlugins: checkMetadata,
+	abi.MemoryBytes:   bounds{1, 1<<63 - 1, true}.check,
+	abi.PageSizes:     checkHugepages,
+	abi.ParentGroup:   checkCgroupParent,
+	abi.Path:          matching(orEmpty(clean), "an absolute, clean path"),
+	abi.Period:        bounds{1_000, 1_000_000, false}.check,
+	abi.Quota:         bounds{1_000, 1<<44 - 1, true}.check,
+	abi.Score:         bounds{-1_000, 1_000, false}.check,
+	abi.Shares:        bounds{2, 262_144, false}.check,
+	abi.UserName:      matching(orEmpty(userName.MatchString), "the name of a user, without spaces, colons and commas"),
+	abi.Variables:     checkEnv,
+}
+
+// recordFormats say what is wrong with a record, "" if nothing is.
+var recordFormats = map[abi.Format]func(values map[string]string) string{
+	abi.DeviceRecord: func(values map[string]string) string { return checkPermissions(values["permissions"]) },
+	abi.MountRecord:  checkMount,
+}
+
+func matching(fits func(string) bool, want string) func(*Adjustment, *Change) (abi.Errno, string) {
+	return func(_ *Adjustment, c *Change) (abi.Errno, string) {
+		if fits(c.Text) {
+			return abi.OK, ""
+		}
+		return abi.Invalid, quoted(c.Text) + ": want " + want
+	}
+}
+
+func orEmpty(fits func(string) bool) func(string) bool {
+	return func(s string) bool { return s == "" || fits(s) }
+}
+
+func isGroup(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 64)
+	return err == nil && n <= maxID && s == strconv.FormatUint(n, 10)
+}
+
+// bounds are a range, and -1 beside it if that means "unlimited".
+type bounds struct {
+	min, max  int64
+	unlimited bool
+}
+
+func (b bounds) check(_ *Adjustment, c *Change) (abi.Errno, string) {
+	if c.Int >= b.min && c.Int <= b.max || c.Int == -1 && b.unlimited {
+		return abi.OK, ""
+	}
+	reason := fmt.Sprintf("%d: want %d to %d", c.Int, b.min, b.max)
+	if info := FieldOf(c.Kind(), c.Field); info.Unit != "" {
+		reason += " " + info.Unit
+	}
+	if b.unlimited {
+		reason += ", or -1 for no limit"
+	}
+	return abi.Invalid, reason
+}
+
+func checkID(_ *Adjustment, c *Change) (abi.Errno, string) {
+	if c.Int < 0 || c.Int > maxID {
+		return abi.Invalid, strconv.FormatInt(c.Int, 10) + ": want a user or group, 0 to " + strconv.Itoa(maxID)
+	}
+	return abi.OK, ""
+}
+
+// checkArguments takes what execve does.
+func checkArguments(_ *Adjustment, c *Change) (abi.Errno, string) {
+	if slices.ContainsFunc(c.Elements(), func(e string) bool { return strings.ContainsRune(e, 0) }) {
+		return abi.Invalid, "want elements without NUL bytes"
+	}
+	return abi.OK, ""
+}
+
+func checkHugepages(_ *Adjustment, c *Change) (abi.Errno, string) {
+	if !rules.IsPageSize(c.Key) {
+		return abi.Invalid, "want a page size such as 2MB or 1GB"
+	}
+	if _, err := strconv.ParseUint(c.Text, 10, 64); c.Op == SetEntry && err != nil {
+		return abi.Invalid, quoted(c.Text) + ": want a number of bytes"
+	}
+	return abi.OK, ""
+}
+
+// checkUnified holds a key of the unified map to the same table as cgroup_set: the runtime
+// writes it to the container's cgroup as root, whatever it is.
+func (a *Adjustment) checkUnified(c *Change) (abi.Errno, string) {
+	if a.files == nil {
+		return abi.Unsupported, "unified needs cgroup v2"
+	}
+	return a.parse(c, rules.Unified)
+}
+
+func checkEnv(_ *Adjustment, c *Change) (abi.Errno, string) {
+	if c.Key == "" || strings.ContainsAny(c.Key, "=\x00") {
+		return abi.Invalid, "want a name of an environment variable, without = and NUL bytes"
+	}
+	if strings.ContainsRune(c.Text, 0) {
+		return abi.Invalid, "want a value without NUL bytes"
+	}
+	return abi.OK, ""
+}
+
+func checkMetadata(_ *Adjustment, c *Change) (abi.Errno, string) {
+	switch {
+	case c.Key == "" || strings.ContainsRune(c.Key, 0):
+		return abi.Invalid, "want a key of one byte or more, without NUL bytes"
+	case strings.HasPrefix(c.Key, reserved):
+		return abi.Denied, "keys that begin with " + reserved + " are kubelet's"
+	}
+	return abi.OK, ""
+}
