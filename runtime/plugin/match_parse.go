@@ -30,7 +30,7 @@ func ParseMatch(b []byte) (abi.Match, error) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(file)) {
 		if read[key] == nil {
-			return abi.Match{}, fmt.Errorf("%.64q is no key; there are namespaces, qos, runtime-handlers, containers, labels, annotations", key)
+			return abi.Match{}, fmt.Errorf("unknown key %.64q; known are namespaces, qos, runtime-handlers, containers, labels, annotations", key)
 		}
 		if err := read[key](file[key]); err != nil {
 			return abi.Match{}, fmt.Errorf("%s: %w", key, err)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -33,7 +32,7 @@ func readGrant(s *settings, v json.RawMessage) error {
 	for _, name := range names {
 		c, ok := abi.CapabilityByName(name)
 		if !ok {
-			return fmt.Errorf("%.64q is no capability; there are %s", name, strings.Join(abi.AllCapabilities.Names(), ", "))
+			return unknown("capability", name, abi.AllCapabilities.Names())
 		}
 		s.grant |= abi.CapabilitySetOf(c)
 	}

@@ -49,10 +49,13 @@ func parsePlugin(b []byte) (settings, error) {
 		return settings{}, err
 	}
 	s, err := read(pluginKeys, file)
+	var known []string
+	for _, k := range pluginKeys {
+		known = append(known, k.name)
+	}
 	for _, name := range slices.Sorted(maps.Keys(file)) {
-		known := slices.ContainsFunc(pluginKeys, func(k key) bool { return k.name == name })
-		if !known && err == nil {
-			err = unknownKey(name)
+		if !slices.Contains(known, name) && err == nil {
+			err = unknown("key", name, known)
 		}
 	}
 	return s, err

@@ -37,7 +37,7 @@ func readLimits(s *settings, v json.RawMessage) error {
 		case name == "timeout":
 			return errors.New("timeout: is a key beside limits, not in it")
 		case !known:
-			return fmt.Errorf("%.64q is no key; there are %s", name, strings.Join(slices.Sorted(maps.Keys(limitKeys)), ", "))
+			return unknown("key", name, slices.Sorted(maps.Keys(limitKeys)))
 		}
 		if err := read(&s.limits, file[name]); err != nil {
 			return fmt.Errorf("%s: %w", name, err)

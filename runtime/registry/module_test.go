@@ -72,9 +72,9 @@ func TestBadNamedModules(t *testing.T) {
 		`wasm-module: {} is not a string`:                                                         `{"wasm-module": {}}`,
 		`wasm-module: there is no other.wasm beside it`:                                           `{"wasm-module": "other.wasm"}`,
 		`remote-endpoint: qos.wasm beside it is a plugin too`:                                     `{"wasm-module": "qos.wasm", "remote-endpoint": "/x.sock"}`,
-		`runtime-hooks: "Pre" is no hook`:                                                         `{"wasm-module": "qos.wasm", "runtime-hooks": ["Pre"]}`,
+		`runtime-hooks: unknown hook "Pre"`:                                                       `{"wasm-module": "qos.wasm", "runtime-hooks": ["Pre"]}`,
 		`sha256: ` + strings.Repeat("0", 64) + ` is wanted, and qos.wasm has ` + digestOf(module): `{"wasm-module": "qos.wasm", "sha256": "` + strings.Repeat("0", 64) + `"}`,
-		`"retries" is no key`:                                                                     `{"wasm-module": "qos.wasm", "retries": 3}`,
+		`unknown key "retries"`:                                                                   `{"wasm-module": "qos.wasm", "retries": 3}`,
 	} {
 		both(t, func(t *testing.T, dirs registry.Dirs, dir string) {
 			write(t, dir, "qos.wasm", module)

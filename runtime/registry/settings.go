@@ -113,7 +113,7 @@ func readPolicy(s *settings, v json.RawMessage) error {
 	for _, p := range []plugin.FailurePolicy{plugin.Ignore, plugin.Fail} {
 		if strings.EqualFold(text, p.String()) {
 			s.policy = p
-			return fmt.Errorf("%.64q is neither \"Ignore\" nor \"Fail\"; %q was meant, it seems", text, p)
+			return fmt.Errorf("%.64q is neither \"Ignore\" nor \"Fail\" (did you mean %q?)", text, p)
 		}
 	}
 	return fmt.Errorf("%.64q is neither \"Ignore\" nor \"Fail\"", text)
@@ -134,7 +134,7 @@ func readTimeout(s *settings, v json.RawMessage) error {
 		return fmt.Errorf(`%.64q is not a duration such as "500ms"`, text)
 	}
 	if d <= 0 {
-		return fmt.Errorf("%.64q is not more than nothing", text)
+		return fmt.Errorf("%.64q is not greater than 0", text)
 	}
 	if d > maxTimeout {
 		return fmt.Errorf("%.64q is more than %v, the most that a plugin can have", text, maxTimeout)
@@ -190,18 +190,6 @@ func readOrder(s *settings, v json.RawMessage) (err error) {
 	return err
 }
 
-// unknownKey says why a key of the plugin directory is refused.
-func unknownKey(name string) error {
-	var names []string
-	for _, k := range pluginKeys {
-		if strings.EqualFold(k.name, name) {
-			return fmt.Errorf("%.64q is no key; %q was meant, it seems", name, k.name)
-		}
-		names = append(names, k.name)
-	}
-	return fmt.Errorf("%.64q is no key; there are %s", name, strings.Join(names, ", "))
-}
-
 // hookSet returns the hooks among names, and the names that are none.
 func hookSet(names []string) (set abi.HookSet, unknown []string) {
 	for _, name := range names {
@@ -214,14 +202,21 @@ func hookSet(names []string) (set abi.HookSet, unknown []string) {
 	return set, unknown
 }
 
-// unknownHook says what could have been meant by a name that is no hook.
+// unknown refuses a name of a kind of things, and lists the known ones.
+func unknown(kind, name string, known []string) error {
+	for _, other := range known {
+		if strings.EqualFold(other, name) {
+			return fmt.Errorf("unknown %s %.64q (did you mean %q?)", kind, name, other)
+		}
+	}
+	return fmt.Errorf("unknown %s %.64q; known are %s", kind, name, strings.Join(known, ", "))
+}
+
+// unknownHook refuses a name in runtime-hooks.
 func unknownHook(name string) error {
 	var names []string
 	for _, info := range abi.Hooks {
-		if strings.EqualFold(info.Name, name) {
-			return fmt.Errorf("runtime-hooks: %.64q is no hook; %q was meant, it seems", name, info.Name)
-		}
 		names = append(names, info.Name)
 	}
-	return fmt.Errorf("runtime-hooks: %.64q is no hook; there are %s", name, strings.Join(names, ", "))
+	return fmt.Errorf("runtime-hooks: %w", unknown("hook", name, names))
 }
