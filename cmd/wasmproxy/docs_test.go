@@ -186,8 +186,8 @@ func TestSettingsTable(t *testing.T) {
 	}
 }
 
-// TestPackagesTable compares the folders of runtime with those in docs/architecture.md, both ways.
-func TestPackagesTable(t *testing.T) {
+// TestDocumentedPackages compares the folders of runtime with those in docs/architecture.md, both ways.
+func TestDocumentedPackages(t *testing.T) {
 	var documented []string
 	for _, row := range tableAfter(t, "../../docs/architecture.md", "## Packages") {
 		for _, name := range strings.Split(row[0], ", ") {
