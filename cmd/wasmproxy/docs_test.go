@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/knadh/koanf/parsers/yaml"
 	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 )
@@ -68,7 +68,8 @@ func (r *reader) check(t *testing.T, b block) {
 	case "yaml settings":
 		r.settings(t, b.text)
 	case "yaml manifest":
-		if object, err := yaml.Parser().Unmarshal([]byte(b.text)); err != nil || object["kind"] == nil || object["spec"] == nil {
+		var object map[string]any
+		if err := yaml.Unmarshal([]byte(b.text), &object); err != nil || object["kind"] == nil || object["spec"] == nil {
 			t.Errorf("error %v, or no object:\n%s", err, b.text)
 		}
 	case "go main.go":

@@ -17,11 +17,11 @@ func validateCommand() *cobra.Command {
 		Short: "Check the settings and load every plugin as serve would, without serving",
 		Long: `Check the settings and load every plugin as serve would, without serving.
 
-Each plugin that loads is a line, in the order in which they are asked: its file's name,
-what it is, its failure policy, dry-run if its file says so, and the hooks in which it is
-asked; what serve would warn of at its load is a line after it. Plugins that their files
-disable come last. What is wrong with the others goes to stderr. No hook server is asked and no runtime is needed; plugins that are
-new are compiled into the cache.
+It prints a line for each plugin that loads, in the order of the chain: its id, its
+description, its failure policy, dry-run if its file sets it, and the hooks in which it is
+called. Lines for warnings that serve would log at its load follow. Plugins that their
+files disable come last. Errors of the other plugins go to stderr. The command calls no
+hook server and needs no runtime. It compiles new plugins into the cache.
 
 Exit codes: 0 all plugins load, 1 one does not, 2 a setting is wrong.`,
 		Args: noArguments,
