@@ -1,9 +1,9 @@
-// Package config is what an operator writes: one plain struct, filled from
+// Package config has the settings that an operator writes: one plain struct, filled from
 // defaults, a YAML file, WASMPROXY_ environment variables and flags, each
 // winning over those before it.
 //
-// It says what is written wrong, with the name of the key. It does not look at
-// what the settings point to: whether a directory exists is for who opens it.
+// An error names the key and what is wrong with its value. The package does not look at
+// the files that the settings name: whoever opens them does.
 //
 // To add a setting: a field here with its key and usage, its check in Validate
 // if any value can be wrong, and its row in docs/configuration.md.
@@ -24,7 +24,7 @@ type Config struct {
 	Backend       string        `koanf:"backend" default:"unix:///run/containerd/containerd.sock" usage:"socket of the container runtime"`
 	ImageEndpoint string        `koanf:"image-endpoint" usage:"socket of the image service, if it is not the backend's"`
 	PluginDir     string        `koanf:"plugin-dir" default:"/etc/wasmproxy/plugins.d" usage:"directory of .wasm plugins"`
-	HookDir       string        `koanf:"hook-dir" default:"/etc/runtime/hookserver.d" usage:"directory of JSON files that register plugin processes; empty: none is read"`
+	HookDir       string        `koanf:"hook-dir" default:"/etc/runtime/hookserver.d" usage:"directory of JSON files that register plugin processes; empty: hook servers are off"`
 	CacheDir      string        `koanf:"cache-dir" default:"/var/cache/wasmproxy" usage:"directory for compiled plugins, of the proxy's user alone; empty: plugins are compiled in the proxy's own process"`
 	GuestMemory   string        `koanf:"guest-memory" default:"256Mi" usage:"memory of all instances of all .wasm plugins together, in Mi or Gi"`
 	CgroupRoot    string        `koanf:"cgroup-root" default:"/sys/fs/cgroup" usage:"mount of the cgroup hierarchy; empty: no cgroup file is written"`
@@ -66,7 +66,7 @@ func (c *Config) Level() slog.Level {
 	return l
 }
 
-// GuestBytes is GuestMemory in bytes; 0 if it is none.
+// GuestBytes is GuestMemory in bytes; 0 if it is not a size.
 func (c *Config) GuestBytes() int64 {
 	digits, unit := strings.TrimSuffix(c.GuestMemory, "Mi"), int64(1<<20)
 	if number, giga := strings.CutSuffix(c.GuestMemory, "Gi"); giga {
@@ -92,18 +92,18 @@ func (c *Config) distinct() error {
 	return nil
 }
 
-// cacheApart refuses a cache among the files of plugins: what is in it is
-// trusted as nothing there is.
+// cacheApart refuses a cache among the files of plugins: its files are trusted more than
+// those.
 func (c *Config) cacheApart() error {
 	for key, dir := range map[string]string{"plugin-dir": c.PluginDir, "hook-dir": c.HookDir} {
 		if c.CacheDir != "" && (within(c.CacheDir, dir) || within(dir, c.CacheDir)) {
-			return wrong("cache-dir", "%q and %s %q are not apart", c.CacheDir, key, dir)
+			return wrong("cache-dir", "%q and %s %q: neither may lie in the other", c.CacheDir, key, dir)
 		}
 	}
 	return nil
 }
 
-// enough wants memory for a guest at least.
+// enough requires memory.
 func (c *Config) enough() error {
 	if c.GuestBytes() == 0 {
 		return wrong("guest-memory", "%q is not a size such as 256Mi or 1Gi", c.GuestMemory)
@@ -150,7 +150,7 @@ func oneOf(key, value string, allowed ...string) error {
 			return nil
 		}
 	}
-	return wrong(key, "%q is none of %s", value, strings.Join(allowed, ", "))
+	return wrong(key, "%q is not one of %s", value, strings.Join(allowed, ", "))
 }
 
 func level(value string) error {
@@ -159,7 +159,7 @@ func level(value string) error {
 
 func positive(key string, value time.Duration) error {
 	if value <= 0 {
-		return wrong(key, "%v is not more than nothing", value)
+		return wrong(key, "%v is not greater than 0", value)
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func TestBadSettingsAreNamed(t *testing.T) {
 		{"memory in a file", "guest-memory: 64MB\n", nil, [2]string{}, `guest-memory: "64MB"`},
 		{"duration in a file", "drain-timeout: soon\n", nil, [2]string{}, `wasmproxy.yaml: drain-timeout: "soon" is not a time span such as 4m`},
 		{"duration in a variable", "", nil, [2]string{"WASMPROXY_DRAIN_TIMEOUT", "240"}, `environment variable WASMPROXY_DRAIN_TIMEOUT: drain-timeout: "240" is not a time span such as 4m`},
-		{"negative duration", "drain-timeout: -4m\n", nil, [2]string{}, `wasmproxy.yaml: drain-timeout: -4m0s is not more than nothing`},
+		{"negative duration", "drain-timeout: -4m\n", nil, [2]string{}, `wasmproxy.yaml: drain-timeout: -4m0s is not greater than 0`},
 		{"duration without a unit", "drain-timeout: 240\n", nil, [2]string{}, "wasmproxy.yaml: drain-timeout: 240"},
 		{"list", "plugin-dir: [/a, /b]\n", nil, [2]string{}, "wasmproxy.yaml: plugin-dir"},
 		{"switch in a file", "koord-compat: \"yes\"\n", nil, [2]string{}, "wasmproxy.yaml: koord-compat: yes is not true or false"},
