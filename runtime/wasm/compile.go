@@ -96,33 +96,32 @@ func compileInto(ctx context.Context, dir string, s settings, module []byte) (er
 	return errors.Join(r.Close(ctx), code.Close(ctx))
 }
 
-// lease is the right to use compiled code. Who has it closes it after all that
-// was made from the code.
-type lease struct {
+// codeRef is a reference to compiled code. Its owner closes it after everything that was
+// made from the code.
+type codeRef struct {
 	cache wazero.CompilationCache
 	turns chan struct{} // holds a token for each module whose code is made, or read from disk
 	end   func(context.Context) error
 }
 
-func (l lease) Close(ctx context.Context) error { return l.end(ctx) }
+func (l codeRef) Close(ctx context.Context) error { return l.end(ctx) }
 
-// codeOf returns where a runtime finds the code of a module, or leaves it: in a
-// directory that another process has filled, or in memory, where all modules
-// are together. With compiled, code that is yet to be made is ErrNotCompiled.
-func (e *Engine) codeOf(ctx context.Context, s settings, interpret, compiled bool, module []byte) (lease, error) {
+// codeOf returns a reference to the cache in which a runtime finds the code of a module, or
+// leaves it: a directory that another process has filled, or memory, where all modules are together. With compiled, code that is yet to be made is ErrNotCompiled.
+func (e *Engine) codeOf(ctx context.Context, s settings, interpret, compiled bool, module []byte) (codeRef, error) {
 	switch {
 	case e.disk != nil && !interpret:
 	case compiled:
-		return lease{}, ErrNotCompiled
+		return codeRef{}, ErrNotCompiled
 	case interpret:
 		return e.interpreted(module)
 	default:
-		return lease{cache: e.cache, turns: e.compiling, end: func(context.Context) error { return nil }}, nil
+		return codeRef{cache: e.cache, turns: e.compiling, end: func(context.Context) error { return nil }}, nil
 	}
 	s.Wazero = e.wazero
 	how, err := json.Marshal(s)
 	if err != nil {
-		return lease{}, err
+		return codeRef{}, err
 	}
 	get := func(settings string, module []byte) (*codecache.Entry, error) {
 		return e.disk.Get(ctx, settings, module)
@@ -132,7 +131,7 @@ func (e *Engine) codeOf(ctx context.Context, s settings, interpret, compiled boo
 	}
 	entry, err := get(string(how), module)
 	if err != nil {
-		return lease{}, fmt.Errorf("compiling: %w", err)
+		return codeRef{}, fmt.Errorf("compiling: %w", err)
 	}
 	return e.share(entry)
 }
@@ -145,7 +144,7 @@ const (
 )
 
 // interpreted takes what the code of a module needs, out of the budget of all guests.
-func (e *Engine) interpreted(module []byte) (lease, error) {
+func (e *Engine) interpreted(module []byte) (codeRef, error) {
 	var size int64
 	for id, section := range sections(module) {
 		if id == binary.CodeSection {
@@ -153,12 +152,12 @@ func (e *Engine) interpreted(module []byte) (lease, error) {
 		}
 	}
 	if size > maxInterpreted {
-		return lease{}, fmt.Errorf("its code has %.3g MiB with its metering, too much to be interpreted: the limit is %.3g MiB; make it smaller, or let it be compiled (engine auto)", mib(size), mib(maxInterpreted))
+		return codeRef{}, fmt.Errorf("its code has %.3g MiB with its metering, too much to be interpreted: the limit is %.3g MiB; make it smaller, or let it be compiled (engine auto)", mib(size), mib(maxInterpreted))
 	}
 	if err := e.memory.take(size * interpretedCost); err != nil {
-		return lease{}, fmt.Errorf("interpreting its code: %w", err)
+		return codeRef{}, fmt.Errorf("interpreting its code: %w", err)
 	}
-	return lease{cache: e.cache, turns: e.interpreting, end: func(context.Context) error { e.memory.give(size * interpretedCost); return nil }}, nil
+	return codeRef{cache: e.cache, turns: e.interpreting, end: func(context.Context) error { e.memory.give(size * interpretedCost); return nil }}, nil
 }
 
 // interpretingGC is the collector's GOGC while the code of an interpreted module is made:
@@ -195,7 +194,7 @@ type sharedCode struct {
 	users   int
 }
 
-func (e *Engine) share(entry *codecache.Entry) (lease, error) {
+func (e *Engine) share(entry *codecache.Entry) (codeRef, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	shared := e.shared[entry.Key]
@@ -203,13 +202,13 @@ func (e *Engine) share(entry *codecache.Entry) (lease, error) {
 		cache, err := wazero.NewCompilationCacheWithDir(entry.Dir)
 		if err != nil {
 			entry.Release()
-			return lease{}, fmt.Errorf("loading compiled code: %w", err)
+			return codeRef{}, fmt.Errorf("loading compiled code: %w", err)
 		}
 		shared = &sharedCode{cache: cache, reading: make(chan struct{}, 1)}
 		e.shared[entry.Key] = shared
 	}
 	shared.users++
-	return lease{shared.cache, shared.reading, func(ctx context.Context) error { return e.unshare(ctx, entry) }}, nil
+	return codeRef{shared.cache, shared.reading, func(ctx context.Context) error { return e.unshare(ctx, entry) }}, nil
 }
 
 func (e *Engine) unshare(ctx context.Context, entry *codecache.Entry) error {

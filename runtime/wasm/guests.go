@@ -30,7 +30,7 @@ type guests struct {
 	kv       *plugin.KV
 	metrics  *plugin.Metrics
 	features []abi.Feature
-	lease    lease // of code
+	codeRef  codeRef
 	runtime  wazero.Runtime
 	code     wazero.CompiledModule
 	memory   *memoryBudget
@@ -146,21 +146,6 @@ func (p *guests) clean() {
 	}
 }
 
-// stock makes the instances that are to spare, as far as there is memory for them.
-func (p *guests) stock(ctx context.Context) {
-	var all []*guest
-	for range p.spare + 1 {
-		g, err := p.pool.Get(ctx)
-		if err != nil {
-			break
-		}
-		all = append(all, g)
-	}
-	for _, g := range all {
-		p.pool.Put(g)
-	}
-}
-
 // warm sees to it that an instance waits for the next event.
 func (p *guests) warm() {
 	ctx, cancel := untilReady(context.Background())
@@ -197,7 +182,7 @@ func (p *guests) Close(ctx context.Context) error {
 	if p.pool != nil {
 		p.pool.Close()
 	}
-	return errors.Join(p.runtime.Close(ctx), p.code.Close(ctx), p.lease.Close(ctx))
+	return errors.Join(p.runtime.Close(ctx), p.code.Close(ctx), p.codeRef.Close(ctx))
 }
 
 // open makes an instance that is ready for events. What it runs until then is in the

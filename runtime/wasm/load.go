@@ -103,19 +103,17 @@ func Compilers() int { return codecache.Children() }
 // Load makes a plugin of a module: it checks and compiles it, reads its manifest,
 // and lets one instance read its configuration. id is the plugin's name in logs.
 // The caller closes the plugin, before the engine. Compiling does not heed ctx.
-func (e *Engine) Load(ctx context.Context, id string, module []byte, o PluginOptions) (plugin.Plugin, error) {
-	p, err := e.load(ctx, id, module, o.withDefaults(e))
-	if err != nil {
-		return nil, fmt.Errorf("loading plugin %s: %w", id, err)
-	}
-	return p, nil
-}
-
-func (e *Engine) load(ctx context.Context, id string, binary []byte, o PluginOptions) (*guests, error) {
+func (e *Engine) Load(ctx context.Context, id string, module []byte, o PluginOptions) (_ plugin.Plugin, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("loading plugin %s: %w", id, err)
+		}
+	}()
+	o = o.withDefaults(e)
 	if len(o.Config) > MaxConfig {
 		return nil, fmt.Errorf("its config has %d bytes, the limit is %d", len(o.Config), MaxConfig)
 	}
-	m, err := preflight.Scan(binary)
+	m, err := preflight.Scan(module)
 	if err != nil {
 		return nil, err
 	}
@@ -151,13 +149,13 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 		memory: e.memory, share: newTurns(e.running.share()), slows: e.slows, turns: e.running, pages: m.Memory.Min, mutable: len(mutable),
 	}
 	_, p.begin = o.allowances(interpret)
-	if p.lease, err = e.codeOf(ctx, how, interpret, o.Compiled, code); err != nil {
+	if p.codeRef, err = e.codeOf(ctx, how, interpret, o.Compiled, code); err != nil {
 		return nil, err
 	}
-	p.runtime = wazero.NewRuntimeWithConfig(ctx, runtimeConfig(p.lease.cache, how, interpret))
+	p.runtime = wazero.NewRuntimeWithConfig(ctx, runtimeConfig(p.codeRef.cache, how, interpret))
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, p.runtime.Close(ctx), p.lease.Close(ctx))
+			err = errors.Join(err, p.runtime.Close(ctx), p.codeRef.Close(ctx))
 		}
 	}()
 	if err := instantiateHost(ctx, p.runtime, m); err != nil {
@@ -166,7 +164,7 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 	if err := e.limiter.link(ctx, p.runtime); err != nil {
 		return nil, err
 	}
-	end, err := e.beginCompiling(ctx, interpret, p.lease.turns)
+	end, err := e.beginCompiling(ctx, interpret, p.codeRef.turns)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +176,8 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 	return p, nil
 }
 
-// prepare fills the pool with a first instance, from which the manifest is known.
+// prepare fills the pool, with the first instance, from which the manifest is known, and
+// with spare ones as far as there is memory for them.
 func (p *guests) prepare(ctx context.Context, instances int) error {
 	ctx, cancel := untilReady(ctx)
 	defer cancel()
@@ -199,6 +198,16 @@ func (p *guests) prepare(ctx context.Context, instances int) error {
 	if !p.keeps && first.instance.Memory().Size() <= smallMemory {
 		p.spare = min(spare, instances-1)
 	}
-	p.stock(ctx)
+	var all []*guest
+	for len(all) <= p.spare {
+		g, err := p.pool.Get(ctx)
+		if err != nil {
+			break
+		}
+		all = append(all, g)
+	}
+	for _, g := range all {
+		p.pool.Put(g)
+	}
 	return nil
 }
