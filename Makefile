@@ -30,7 +30,7 @@ demo: build ## Show the proxy and two plugins at work; needs Go, not root, not a
 test: toolchains check unit hostile koord e2e e2e-debian e2e-crio e2e-dockerd ## Run every test; needs root, gcc and Debian's package manager
 
 .PHONY: check
-check: wat plugins-check clippy ## Formatting, go mod tidy, vet, staticcheck and clippy, and that generated and built files are what their sources make
+check: wat plugins-check clippy ## Formatting, go mod tidy, vet, staticcheck and clippy, and that generated and built files match their sources
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt on these files'; exit 1; }
 	go -C abi run ./internal/generate -check
 	@for module in $(MODULES) $(TOOLS); do (set -x; go -C $$module mod tidy -diff) || exit 1; done
@@ -40,7 +40,7 @@ check: wat plugins-check clippy ## Formatting, go mod tidy, vet, staticcheck and
 	git diff --exit-code -- '*.wasm'
 
 .PHONY: clippy
-clippy: ## Lint what is written in Rust, for this machine and as guests
+clippy: ## Lint the Rust code, for this machine and as guests
 	@cargo=$$(testdata/toolchain/rust.sh) && for crate in $$(git ls-files '*Cargo.toml'); do \
 	  for options in --all-targets '--lib --examples --target wasm32-unknown-unknown'; do \
 	    (set -x; CARGO_TARGET_DIR=$(CACHE)/clippy $$cargo clippy --quiet --offline --manifest-path $$crate $$options -- -D warnings) || exit 1; \
@@ -58,7 +58,7 @@ hostile: ## Run the tests of hostile guests alone on the machine, without the ra
 	WASMPROXY_WALL_CLOCK=1 go test -count=1 -timeout 20m -p 1 ./runtime/daemon ./runtime/wasm ./runtime/wasm/codecache
 
 .PHONY: koord
-koord: ## Hold the proxy against koord-runtime-proxy and its faults; needs gcc
+koord: ## Compare the proxy with koord-runtime-proxy and its faults; needs gcc
 	go -C $(KOORD) test -count=1 -timeout 20m -parallel 8 .
 
 .PHONY: e2e
@@ -88,7 +88,7 @@ bench: build ## Measure calls beside a raw relay and koord-runtime-proxy; result
 	go -C $(BENCH) run .
 
 .PHONY: bench-engine
-bench-engine: toolchains ## Measure what guests cost by themselves: fuel, an empty call, a reset, a hook all in
+bench-engine: toolchains ## Measure the cost of guests alone: fuel, an empty call, a reset, a whole hook
 	go test -run '^$$' -bench 'Fuel|Empty|Reset|Hook$$' ./runtime/wasm ./runtime/intercept
 
 .PHONY: fuzz
@@ -117,5 +117,5 @@ wat: ## Build the guests that are written by hand
 	wat2wasm --debug-names cmd/wasmproxy/demo/burstcap.wat -o cmd/wasmproxy/demo/burstcap.wasm
 
 .PHONY: generate
-generate: ## Generate what follows from the tables of package abi, and the code of the hook protocol from its .proto
+generate: ## Generate code and tables from package abi, and the code of the hook protocol from its .proto
 	go generate ./...
