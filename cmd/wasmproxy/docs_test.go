@@ -38,7 +38,7 @@ func pages(t *testing.T) []string {
 //
 // TestTutorial does the same for the tutorial.
 func TestDocumentCommands(t *testing.T) {
-	path := program(t) + ":" + os.Getenv("PATH")
+	path, cache := program(t)+":"+os.Getenv("PATH"), t.TempDir()
 	for _, page := range pages(t) {
 		if page == tutorial {
 			continue
@@ -46,13 +46,13 @@ func TestDocumentCommands(t *testing.T) {
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			r := newReader(t, path)
 			for _, b := range readBlocks(t, page) {
-				r.check(t, b)
+				r.check(t, b, cache)
 			}
 		})
 	}
 }
 
-func (r *reader) check(t *testing.T, b block) {
+func (r *reader) check(t *testing.T, b block, cache string) {
 	t.Helper()
 	switch kind := strings.Join(append([]string{b.language}, b.words...), " "); kind {
 	case "sh":
@@ -64,7 +64,7 @@ func (r *reader) check(t *testing.T, b block) {
 			checkLine(t, strings.TrimPrefix(line, "ExecStart="))
 		}
 	case "sh checkout":
-		makeTargets(t, b.text)
+		makeTargets(t, b.text, cache)
 	case "yaml settings":
 		r.settings(t, b.text)
 	case "yaml manifest":
@@ -99,7 +99,7 @@ func (r *reader) settings(t *testing.T, text string) {
 var harmless = []string{"build", "demo", "help"}
 
 // makeTargets runs the harmless ones, and has make look up the others.
-func makeTargets(t *testing.T, text string) {
+func makeTargets(t *testing.T, text, cache string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")
@@ -108,7 +108,7 @@ func makeTargets(t *testing.T, text string) {
 			t.Errorf("%q is not a target of the Makefile", line)
 			continue
 		}
-		args := []string{"-C", "../..", words[1], "CACHE=" + t.TempDir()}
+		args := []string{"-C", "../..", words[1], "CACHE=" + cache}
 		if !slices.Contains(harmless, words[1]) {
 			args = append(args, "-n")
 		}
