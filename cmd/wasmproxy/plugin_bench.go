@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
@@ -83,7 +82,7 @@ func bench(cmd *cobra.Command, f *eventFlags, path string, n int) error {
 	if err != nil {
 		return err
 	}
-	b.name, b.config, b.features = event.Hook.String(), o.Config, fixture.Features(event.Node.CgroupVersion)
+	b.name, b.config, b.features = event.Hook.String(), o.Config, plugin.Features(event.Node.CgroupVersion)
 	if b.config == "" {
 		b.config = event.Config
 	}

@@ -18,7 +18,6 @@ import (
 
 	plugins "github.com/wasmproxy/wasmproxy/plugins-wasm"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
@@ -166,7 +165,7 @@ func (p pluginFile) preflight(ctx context.Context) (in wasm.Inspection, err erro
 	}
 	defer engine.Close(ctx)
 	load := p.loader(ctx, engine)
-	loaded, err := load(simulate.LoadOptions{Features: fixture.Features(2), Config: string(p.beside.Config), Granted: p.granted(), Log: slog.New(slog.DiscardHandler)})
+	loaded, err := load(simulate.LoadOptions{Features: plugin.Features(2), Config: string(p.beside.Config), Granted: p.granted(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return in, err
 	}

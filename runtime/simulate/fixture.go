@@ -18,8 +18,8 @@ import (
 // Pods and containers without an id get one.
 func FromFixture(c fixture.Case, cgroupVersion int) *Event {
 	switch {
-	case c.Files != nil:
-		cgroupVersion = c.Files.Version()
+	case c.Cgroup != 0:
+		cgroupVersion = c.Cgroup
 	case cgroupVersion == 0 && len(c.Readable) > 0:
 		cgroupVersion = 2
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -117,7 +116,7 @@ func (e *LoadError) Unwrap() error { return e.Err }
 
 func (s *Simulator) load(o Options) (err error) {
 	grant := s.event.Grant | o.Grant
-	s.loaded = LoadOptions{Config: o.Config, Granted: grant, Features: fixture.Features(s.event.Node.CgroupVersion), Log: slog.New(s.capture), KV: plugin.NewKV(), Metrics: plugin.NewMetrics()}
+	s.loaded = LoadOptions{Config: o.Config, Granted: grant, Features: plugin.Features(s.event.Node.CgroupVersion), Log: slog.New(s.capture), KV: plugin.NewKV(), Metrics: plugin.NewMetrics()}
 	if o.Config == "" {
 		s.loaded.Config = s.event.Config
 	}
