@@ -39,12 +39,12 @@ var mayImport = map[string]string{
 	"cmd/wasmproxy":               "abi plugins-wasm runtime/config runtime/daemon runtime/fixture runtime/plugin runtime/registry runtime/simulate runtime/wasm cmd/wasmproxy/demo cmd/wasmproxy/scaffold runtime/observe runtime/observe/slogsink runtime/regular",
 	"cmd/wasmproxy/demo":          "plugins-wasm runtime/config runtime/daemon runtime/kubelet runtime/simulate runtime/observe runtime/observe/slogsink runtime/regular",
 	"abi/internal/generate":       "abi runtime/cgroup/rules",
-	"runtime/fixture":             "abi runtime/plugin runtime/cgroup/rules runtime/observe",
+	"runtime/fixture":             "abi runtime/regular",
 	"sdk":                         "abi sdk/internal/native",
 	"sdk/internal/native":         "abi",
 	"sdk/internal/calls":          "sdk",
-	"sdk/internal/guest":          "runtime/fixture runtime/plugin runtime/simulate runtime/wasm runtime/observe", // for tests
-	"sdk/internal/conformance":    "abi runtime/fixture runtime/observe",                                          // for tests
+	"sdk/internal/guest":          "runtime/fixture runtime/plugin runtime/simulate runtime/wasm", // for tests
+	"sdk/internal/conformance":    "abi runtime/fixture",                                          // for tests
 	"testdata/toolchain/manifest": "runtime/wasm",
 	"sdk/sdktest":                 "abi sdk/internal/native",
 }

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
@@ -71,7 +70,7 @@ func open(t *testing.T, file string) player {
 	return func(t *testing.T, hook abi.Hook, pod, container map[string]any) (map[string]string, error) {
 		t.Helper()
 		answer, err := simulate.RunCase(t.Context(), fixture.Case{
-			Hook: hook, Pod: pod, Container: container, Files: rules.Set(2), Grant: abi.DefaultGrant(),
+			Hook: hook, Pod: pod, Container: container, Cgroup: 2, Grant: abi.DefaultGrant(),
 		}, load)
 		if err != nil {
 			t.Fatal(err)

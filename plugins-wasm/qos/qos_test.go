@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
@@ -121,14 +120,10 @@ type testCase struct {
 }
 
 func (tc testCase) fixture(hook abi.Hook) fixture.Case {
-	c := fixture.Case{
-		Name: tc.name, Hook: hook, Grant: abi.DefaultGrant(), Pod: fixture.Fields{"annotations": tc.annotations},
+	return fixture.Case{
+		Name: tc.name, Hook: hook, Grant: abi.DefaultGrant(), Cgroup: map[string]int{"v1": 1, "v2": 2}[tc.mode], Pod: fixture.Fields{"annotations": tc.annotations},
 		Container: fixture.Fields{"name": "web", "resources.cpu_quota": int64(tc.quota)},
 	}
-	if version := map[string]int{"v1": 1, "v2": 2}[tc.mode]; version > 0 {
-		c.Files = rules.Set(version)
-	}
-	return c
 }
 
 var cases = []testCase{

@@ -61,9 +61,14 @@ func Open(root, mode string) (*FS, error) {
 	return f, nil
 }
 
-// Version returns the cgroup version in use, 1 or 2. It is the ABI's node
-// field cgroup_version.
-func (f *FS) Version() int { return f.version }
+// Version returns the cgroup version in use, 1 or 2; 0 if f is nil, on a node without a cgroup
+// file system. It is the ABI's node field cgroup_version.
+func (f *FS) Version() int {
+	if f == nil {
+		return 0
+	}
+	return f.version
+}
 
 // Close releases the directories that the FS holds open. Suspensions must have ended.
 func (f *FS) Close() error {

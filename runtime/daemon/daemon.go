@@ -13,6 +13,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
@@ -93,7 +94,7 @@ func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 		return err
 	}
 	d.slots = newSlots(d, &loader{
-		log: d.log, noBreaker: o.noBreaker, modules: modules{d.engine, features(d.cgroups)}, servers: newHookServers(c, d.log),
+		log: d.log, noBreaker: o.noBreaker, modules: modules{d.engine, plugin.Features(d.cgroups.Version())}, servers: newHookServers(c, d.log),
 	})
 	runtime, err := d.dial(c.Backend)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
@@ -101,16 +100,4 @@ func lack(d registry.Description, manifest abi.Manifest) string {
 // grant says how the operator gives a module what it lacks, beside what it is granted.
 func grant(d registry.Description, lacks abi.CapabilitySet) string {
 	return plugin.Grant(lacks|d.Grant, describing(d))
-}
-
-// features are what this node has of what nodes may lack.
-func features(cgroups *cgroup.FS) []abi.Feature {
-	all := []abi.Feature{abi.FeatureUpdate, abi.FeatureKV}
-	if cgroups == nil {
-		return all
-	}
-	if all = append(all, abi.FeatureCgroupFiles); cgroups.Version() == 2 {
-		all = append(all, abi.FeatureCgroupV2)
-	}
-	return all
 }

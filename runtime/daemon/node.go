@@ -17,9 +17,7 @@ import (
 // describeNode finds out what plugins may know of the node.
 func (d *daemon) describeNode(ctx context.Context) {
 	node := machine()
-	if d.cgroups != nil {
-		node.CgroupVersion = d.cgroups.Version()
-	}
+	node.CgroupVersion = d.cgroups.Version()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	d.backend.describe(ctx, &node)

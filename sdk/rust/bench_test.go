@@ -12,11 +12,12 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
 // event is one about a pod with nine labels and thirteen annotations.
-func event(b *testing.B) plugin.Event {
+func event() fixture.Case {
 	labels, annotations := map[string]string{}, map[string]string{}
 	for i := range 9 {
 		labels[fmt.Sprintf("example.com/label-%d", i)] = "a label of some length"
@@ -24,21 +25,20 @@ func event(b *testing.B) plugin.Event {
 	for i := range 13 {
 		annotations[fmt.Sprintf("example.com/annotation-%d", i)] = strings.Repeat("an annotation ", 3)
 	}
-	c := fixture.Case{Hook: abi.PreCreateContainer, Pod: fixture.Fields{
+	return fixture.Case{Hook: abi.PreCreateContainer, Pod: fixture.Fields{
 		"id": strings.Repeat("0123456789abcdef", 4), "namespace": "production", "name": "web-7d5c9f8b6d-x2x9q", "uid": "a-uid",
 		"qos": "Burstable", "cgroup_parent": "/kubepods/burstable/poda-uid", "labels": labels, "annotations": annotations,
 		"resources.cpu_quota": 50_000, "resources.cpu_period": 100_000,
 	}, Container: fixture.Fields{"name": "web", "resources.cpu_quota": 50_000, "resources.memory_limit_in_bytes": 1 << 28}}
-	ev, err := c.NewEvent()
-	if err != nil {
-		b.Fatal(err)
-	}
-	return ev
 }
 
 // BenchmarkHook is a hook of five reads and three writes.
 func BenchmarkHook(b *testing.B) {
-	benchmark(b, load(b, reads(b)), event(b))
+	p := load(b, reads(b))
+	_, err := simulate.RunCase(b.Context(), event(), func(simulate.LoadOptions) (plugin.Plugin, error) { return repeated{p, b}, nil })
+	if err != nil {
+		b.Fatal(err)
+	}
 }
 
 // reads builds the example of this name, and returns its file.
@@ -64,11 +64,23 @@ func load(b *testing.B, file string) plugin.Plugin {
 	return p
 }
 
-func benchmark(b *testing.B, p plugin.Plugin, ev plugin.Event) {
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := p.Call(b.Context(), nil, ev, plugin.NewAdjustment(ev.Hook(), nil)); err != nil {
-			b.Fatal(err)
+// repeated is a plugin that is called with one event again and again.
+type repeated struct {
+	plugin.Plugin
+	b *testing.B
+}
+
+// Close leaves the plugin to the benchmark.
+func (repeated) Close(context.Context) error { return nil }
+
+// Call implements plugin.Plugin. It takes longer than a call may.
+func (p repeated) Call(ctx context.Context, _ *plugin.Budget, ev plugin.Event, _ *plugin.Adjustment) error {
+	ctx = context.WithoutCancel(ctx)
+	p.b.ReportAllocs()
+	for p.b.Loop() {
+		if err := p.Plugin.Call(ctx, nil, ev, plugin.NewAdjustment(ev.Hook(), nil)); err != nil {
+			p.b.Fatal(err)
 		}
 	}
+	return nil
 }
