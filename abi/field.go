@@ -54,53 +54,54 @@ const (
 	EventLocation Field = 12 // CheckpointContainer, CheckpointPod, RestorePod: the archive
 )
 
-// Fields of a pod. The numbers 32–47 are its overhead, 64–79 its resources.
+// Fields of a pod. The numbers 32–47 are its overhead, 64–79 its resources. The SDKs'
+// getters of numbers, texts and lists are generated with these comments; one that begins with "whether" makes a truth of a number.
 const (
-	PodID               Field = 1
-	PodName             Field = 2
-	PodNamespace        Field = 3
-	PodUID              Field = 4
-	PodAttempt          Field = 5
-	PodRuntimeHandler   Field = 6
-	PodQoS              Field = 7
-	PodCgroupParent     Field = 8
+	PodID               Field = 1 // the id of the pod's sandbox, "" before it is created
+	PodName             Field = 2 // the pod's name
+	PodNamespace        Field = 3 // the pod's Kubernetes namespace
+	PodUID              Field = 4 // the pod's Kubernetes uid
+	PodAttempt          Field = 5 // how often the pod's sandbox was made before
+	PodRuntimeHandler   Field = 6 // the handler of the pod's RuntimeClass, "" for the default
+	PodQoS              Field = 7 // the pod's Kubernetes QoS class: Guaranteed, Burstable or BestEffort
+	PodCgroupParent     Field = 8 // the pod's cgroup as CRI names it: a path, or a systemd slice
 	PodLabels           Field = 9
 	PodAnnotations      Field = 10
-	PodHostname         Field = 11
-	PodState            Field = 12 // ready or notready
+	PodHostname         Field = 11 // the pod's host name
+	PodState            Field = 12 // "ready" or "notready", "" before the pod is created
 	PodSysctls          Field = 13
-	PodLogDirectory     Field = 14
-	PodNetworkNamespace Field = 15 // pod, container, node or target, as CRI's NamespaceMode
-	PodPIDNamespace     Field = 16
-	PodIPCNamespace     Field = 17
-	PodUserNamespace    Field = 18
-	PodPrivileged       Field = 19 // 0 or 1
+	PodLogDirectory     Field = 14 // the host's directory of the containers' logs
+	PodNetworkNamespace Field = 15 // whose network the pod has: pod, container, node or target, as CRI's NamespaceMode
+	PodPIDNamespace     Field = 16 // whose processes the containers see: pod, container, node or target
+	PodIPCNamespace     Field = 17 // whose IPC the containers have: pod, container, node or target
+	PodUserNamespace    Field = 18 // whose users the pod has: pod, container, node or target
+	PodPrivileged       Field = 19 // whether the pod may hold privileged containers
 )
 
-// Fields of a container. The numbers 64–79 are its resources.
+// Fields of a container, likewise. The numbers 64–79 are its resources.
 const (
-	ContainerID                 Field = 1
-	ContainerName               Field = 2
-	ContainerAttempt            Field = 3
-	ContainerImage              Field = 4
+	ContainerID                 Field = 1 // the container's id, "" before it is created
+	ContainerName               Field = 2 // the container's name in its pod
+	ContainerAttempt            Field = 3 // how often the container was created before
+	ContainerImage              Field = 4 // the image as the request names it
 	ContainerPodID              Field = 5
 	ContainerLabels             Field = 9
 	ContainerAnnotations        Field = 10
 	ContainerEnv                Field = 11
-	ContainerState              Field = 12 // created, running, exited or unknown
-	ContainerCommand            Field = 13
-	ContainerArgs               Field = 14
-	ContainerWorkingDir         Field = 15
+	ContainerState              Field = 12 // "created", "running", "exited" or "unknown", "" before the container is created
+	ContainerCommand            Field = 13 // the entrypoint, nothing for the image's
+	ContainerArgs               Field = 14 // the arguments, nothing for the image's
+	ContainerWorkingDir         Field = 15 // the directory that the container starts in, "" for the image's
 	ContainerMounts             Field = 16
 	ContainerDevices            Field = 17
 	ContainerCDIDevices         Field = 18
 	ContainerRunAsUser          Field = 19 // absent unless the request has it
 	ContainerRunAsGroup         Field = 20 // absent unless the request has it
-	ContainerRunAsUsername      Field = 21
+	ContainerRunAsUsername      Field = 21 // the user's name, if the request gives it
 	ContainerSupplementalGroups Field = 22
-	ContainerPrivileged         Field = 23 // 0 or 1
-	ContainerReadonlyRootfs     Field = 24 // 0 or 1
-	ContainerLogPath            Field = 25
+	ContainerPrivileged         Field = 23 // whether the container is privileged
+	ContainerReadonlyRootfs     Field = 24 // whether the container cannot write to its root
+	ContainerLogPath            Field = 25 // the container's log, relative to the pod's directory
 )
 
 // Fields of LinuxContainerResources, relative to Overhead or Resources:

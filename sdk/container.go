@@ -17,18 +17,6 @@ func (c Container) Pod() Pod {
 	return pod.Pod
 }
 
-// ID returns the container's id, "" before it is created.
-func (c Container) ID() string { return readText("ID", c.object(), abi.ContainerID) }
-
-// Name returns the container's name in its pod.
-func (c Container) Name() string { return readText("Name", c.object(), abi.ContainerName) }
-
-// Attempt returns how often the container was created before.
-func (c Container) Attempt() int64 { return readInt64("Attempt", c.object(), abi.ContainerAttempt) }
-
-// Image returns the image as the request names it.
-func (c Container) Image() string { return readText("Image", c.object(), abi.ContainerImage) }
-
 // Label returns the value of a label and whether the container has it.
 func (c Container) Label(key string) (string, bool) {
 	return readEntry("Label", c.object(), abi.ContainerLabels, key)
@@ -57,22 +45,6 @@ func (c Container) Env(name string) (string, bool) {
 // may repeat a name. They may be secrets, and need [CapEnv].
 func (c Container) Envs() Entries { return readEntries("Envs", c.object(), abi.ContainerEnv) }
 
-// State returns "created", "running", "exited" or "unknown".
-func (c Container) State() string { return readText("State", c.object(), abi.ContainerState) }
-
-// Command returns the entrypoint, nothing for the image's.
-func (c Container) Command() []string {
-	return readList("Command", c.object(), abi.ContainerCommand)
-}
-
-// Args returns the arguments, nothing for the image's.
-func (c Container) Args() []string { return readList("Args", c.object(), abi.ContainerArgs) }
-
-// WorkingDir returns the directory that the container starts in, "" for the image's.
-func (c Container) WorkingDir() string {
-	return readText("WorkingDir", c.object(), abi.ContainerWorkingDir)
-}
-
 // Mounts returns the mounts that the request asks for.
 func (c Container) Mounts() []Mount { return mounts(c.object()) }
 
@@ -94,28 +66,10 @@ func (c Container) RunAsGroup() (gid int64, ok bool) {
 	return lookupInt64("RunAsGroup", c.object(), abi.ContainerRunAsGroup)
 }
 
-// RunAsUsername returns the user's name, if the request gives it.
-func (c Container) RunAsUsername() string {
-	return readText("RunAsUsername", c.object(), abi.ContainerRunAsUsername)
-}
-
 // SupplementalGroups returns the further groups of the first process, in decimal.
 func (c Container) SupplementalGroups() []string {
 	return readList("SupplementalGroups", c.object(), abi.ContainerSupplementalGroups)
 }
-
-// Privileged tells whether the container is privileged.
-func (c Container) Privileged() bool {
-	return readInt64("Privileged", c.object(), abi.ContainerPrivileged) != 0
-}
-
-// ReadonlyRootfs tells whether the container cannot write to its root.
-func (c Container) ReadonlyRootfs() bool {
-	return readInt64("ReadonlyRootfs", c.object(), abi.ContainerReadonlyRootfs) != 0
-}
-
-// LogPath returns the container's log, relative to the pod's directory.
-func (c Container) LogPath() string { return readText("LogPath", c.object(), abi.ContainerLogPath) }
 
 // ReadCgroup reads a file of the container's cgroup by its v2 name, such as
 // cpu.stat. It needs [CapCgroupRead]. A file that is not there is [ErrNotFound].

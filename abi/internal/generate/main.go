@@ -1,6 +1,6 @@
 // Command generate writes what follows from the tables of package abi: the tables
 // and signatures in ABI.md, the constants and declarations of sdk/c/wasmproxy.h,
-// sdk/rust/src/abi.rs, and the Go SDK's imports. Run it with make generate.
+// sdk/rust/src/abi.rs, the Go SDK's imports, and getters of both SDKs. Run it with make generate.
 //
 // With -check it writes nothing, and fails if a file is not what it would write.
 // With -freeze it also writes testdata/wp1.txt, against which the tables may only
@@ -76,7 +76,7 @@ func generate(root string) ([]file, error) {
 	}
 	var files []file
 	for _, write := range []func(root string, c *constantSet) (file, error){
-		specification, header, rust, goImports, goRegister, goCapabilities,
+		specification, header, rust, goImports, goRegister, goCapabilities, goGetters, rustGetters,
 	} {
 		f, err := write(root, c)
 		if err != nil {

@@ -17,51 +17,6 @@ impl Container {
         Pod::by_id(&read::text("pod", self.0, field::CONTAINER_POD_SANDBOX_ID)).unwrap_or(Pod(NOTHING))
     }
 
-    /// The container's id, "" before it is created.
-    pub fn id(&self) -> String {
-        read::text("id", self.0, field::CONTAINER_ID)
-    }
-
-    /// The container's name in its pod.
-    pub fn name(&self) -> String {
-        read::text("name", self.0, field::CONTAINER_NAME)
-    }
-
-    /// How often the container was created before.
-    pub fn attempt(&self) -> i64 {
-        read::number("attempt", self.0, field::CONTAINER_ATTEMPT)
-    }
-
-    /// The image as the request names it.
-    pub fn image(&self) -> String {
-        read::text("image", self.0, field::CONTAINER_IMAGE)
-    }
-
-    /// `created`, `running`, `exited` or `unknown`, "" before it is created.
-    pub fn state(&self) -> String {
-        read::text("state", self.0, field::CONTAINER_STATE)
-    }
-
-    /// What is run instead of the image's entrypoint.
-    pub fn command(&self) -> Vec<String> {
-        read::texts("command", self.0, field::CONTAINER_COMMAND)
-    }
-
-    /// The arguments of the command.
-    pub fn args(&self) -> Vec<String> {
-        read::texts("args", self.0, field::CONTAINER_ARGS)
-    }
-
-    /// The working directory.
-    pub fn working_dir(&self) -> String {
-        read::text("working_dir", self.0, field::CONTAINER_WORKING_DIR)
-    }
-
-    /// The path of its log, relative to the pod's log directory.
-    pub fn log_path(&self) -> String {
-        read::text("log_path", self.0, field::CONTAINER_LOG_PATH)
-    }
-
     /// What is mounted into it.
     pub fn mounts(&self) -> Vec<Mount> {
         read::list("mounts", self.0, field::CONTAINER_MOUNTS, Mount::decode)
@@ -77,8 +32,6 @@ impl Container {
         read::texts("cdi_devices", self.0, field::CONTAINER_CDI_DEVICES)
     }
 
-    // What the next two return may be a 0 that is said, which the flat record leaves out.
-
     /// The user id that it runs as, `None` unless the request says.
     pub fn run_as_user(&self) -> Option<i64> {
         read::said("run_as_user", self.0, field::CONTAINER_RUN_AS_USER)
@@ -89,25 +42,10 @@ impl Container {
         read::said("run_as_group", self.0, field::CONTAINER_RUN_AS_GROUP)
     }
 
-    /// The user name that it runs as.
-    pub fn run_as_username(&self) -> String {
-        read::text("run_as_username", self.0, field::CONTAINER_RUN_AS_USERNAME)
-    }
-
     /// The groups that it has besides its own.
     pub fn supplemental_groups(&self) -> Vec<i64> {
         let groups = read::texts("supplemental_groups", self.0, field::CONTAINER_SUPPLEMENTAL_GROUPS);
         groups.iter().filter_map(|g| g.parse().ok()).collect()
-    }
-
-    /// Whether it is privileged.
-    pub fn privileged(&self) -> bool {
-        read::number("privileged", self.0, field::CONTAINER_PRIVILEGED) == 1
-    }
-
-    /// Whether its root file system is read-only.
-    pub fn readonly_rootfs(&self) -> bool {
-        read::number("readonly_rootfs", self.0, field::CONTAINER_READONLY_ROOTFS) == 1
     }
 
     /// The value of a label.

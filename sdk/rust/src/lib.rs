@@ -37,6 +37,7 @@ mod call;
 mod codec;
 mod container;
 mod error;
+mod getter;
 pub mod hook;
 mod host;
 pub mod json;

@@ -1,0 +1,103 @@
+// Code generated from package abi by abi/internal/generate. DO NOT EDIT.
+
+package sdk
+
+import "github.com/wasmproxy/wasmproxy/abi"
+
+// ID returns the id of the pod's sandbox, "" before it is created.
+func (p Pod) ID() string { return readText("ID", p.object(), abi.PodID) }
+
+// Name returns the pod's name.
+func (p Pod) Name() string { return readText("Name", p.object(), abi.PodName) }
+
+// Namespace returns the pod's Kubernetes namespace.
+func (p Pod) Namespace() string { return readText("Namespace", p.object(), abi.PodNamespace) }
+
+// UID returns the pod's Kubernetes uid.
+func (p Pod) UID() string { return readText("UID", p.object(), abi.PodUID) }
+
+// Attempt returns how often the pod's sandbox was made before.
+func (p Pod) Attempt() int64 { return readInt64("Attempt", p.object(), abi.PodAttempt) }
+
+// RuntimeHandler returns the handler of the pod's RuntimeClass, "" for the default.
+func (p Pod) RuntimeHandler() string {
+	return readText("RuntimeHandler", p.object(), abi.PodRuntimeHandler)
+}
+
+// QoS returns the pod's Kubernetes QoS class: Guaranteed, Burstable or BestEffort.
+func (p Pod) QoS() string { return readText("QoS", p.object(), abi.PodQoS) }
+
+// CgroupParent returns the pod's cgroup as CRI names it: a path, or a systemd slice.
+func (p Pod) CgroupParent() string { return readText("CgroupParent", p.object(), abi.PodCgroupParent) }
+
+// Hostname returns the pod's host name.
+func (p Pod) Hostname() string { return readText("Hostname", p.object(), abi.PodHostname) }
+
+// State returns "ready" or "notready", "" before the pod is created.
+func (p Pod) State() string { return readText("State", p.object(), abi.PodState) }
+
+// LogDirectory returns the host's directory of the containers' logs.
+func (p Pod) LogDirectory() string { return readText("LogDirectory", p.object(), abi.PodLogDirectory) }
+
+// NetworkNamespace returns whose network the pod has: pod, container, node or target, as CRI's NamespaceMode.
+func (p Pod) NetworkNamespace() string {
+	return readText("NetworkNamespace", p.object(), abi.PodNetworkNamespace)
+}
+
+// PIDNamespace returns whose processes the containers see: pod, container, node or target.
+func (p Pod) PIDNamespace() string { return readText("PIDNamespace", p.object(), abi.PodPIDNamespace) }
+
+// IPCNamespace returns whose IPC the containers have: pod, container, node or target.
+func (p Pod) IPCNamespace() string { return readText("IPCNamespace", p.object(), abi.PodIPCNamespace) }
+
+// UserNamespace returns whose users the pod has: pod, container, node or target.
+func (p Pod) UserNamespace() string {
+	return readText("UserNamespace", p.object(), abi.PodUserNamespace)
+}
+
+// Privileged tells whether the pod may hold privileged containers.
+func (p Pod) Privileged() bool { return readInt64("Privileged", p.object(), abi.PodPrivileged) != 0 }
+
+// ID returns the container's id, "" before it is created.
+func (c Container) ID() string { return readText("ID", c.object(), abi.ContainerID) }
+
+// Name returns the container's name in its pod.
+func (c Container) Name() string { return readText("Name", c.object(), abi.ContainerName) }
+
+// Attempt returns how often the container was created before.
+func (c Container) Attempt() int64 { return readInt64("Attempt", c.object(), abi.ContainerAttempt) }
+
+// Image returns the image as the request names it.
+func (c Container) Image() string { return readText("Image", c.object(), abi.ContainerImage) }
+
+// State returns "created", "running", "exited" or "unknown", "" before the container is created.
+func (c Container) State() string { return readText("State", c.object(), abi.ContainerState) }
+
+// Command returns the entrypoint, nothing for the image's.
+func (c Container) Command() []string { return readList("Command", c.object(), abi.ContainerCommand) }
+
+// Args returns the arguments, nothing for the image's.
+func (c Container) Args() []string { return readList("Args", c.object(), abi.ContainerArgs) }
+
+// WorkingDir returns the directory that the container starts in, "" for the image's.
+func (c Container) WorkingDir() string {
+	return readText("WorkingDir", c.object(), abi.ContainerWorkingDir)
+}
+
+// RunAsUsername returns the user's name, if the request gives it.
+func (c Container) RunAsUsername() string {
+	return readText("RunAsUsername", c.object(), abi.ContainerRunAsUsername)
+}
+
+// Privileged tells whether the container is privileged.
+func (c Container) Privileged() bool {
+	return readInt64("Privileged", c.object(), abi.ContainerPrivileged) != 0
+}
+
+// ReadonlyRootfs tells whether the container cannot write to its root.
+func (c Container) ReadonlyRootfs() bool {
+	return readInt64("ReadonlyRootfs", c.object(), abi.ContainerReadonlyRootfs) != 0
+}
+
+// LogPath returns the container's log, relative to the pod's directory.
+func (c Container) LogPath() string { return readText("LogPath", c.object(), abi.ContainerLogPath) }

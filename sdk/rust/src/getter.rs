@@ -1,0 +1,148 @@
+// Code generated from package abi by abi/internal/generate. DO NOT EDIT.
+
+use crate::abi::field;
+use crate::{Container, Pod, read};
+
+impl Pod {
+    /// The id of the pod's sandbox, "" before it is created.
+    pub fn id(&self) -> String {
+        read::text("id", self.0, field::POD_ID)
+    }
+
+    /// The pod's name.
+    pub fn name(&self) -> String {
+        read::text("name", self.0, field::POD_NAME)
+    }
+
+    /// The pod's Kubernetes namespace.
+    pub fn namespace(&self) -> String {
+        read::text("namespace", self.0, field::POD_NAMESPACE)
+    }
+
+    /// The pod's Kubernetes uid.
+    pub fn uid(&self) -> String {
+        read::text("uid", self.0, field::POD_UID)
+    }
+
+    /// How often the pod's sandbox was made before.
+    pub fn attempt(&self) -> i64 {
+        read::number("attempt", self.0, field::POD_ATTEMPT)
+    }
+
+    /// The handler of the pod's RuntimeClass, "" for the default.
+    pub fn runtime_handler(&self) -> String {
+        read::text("runtime_handler", self.0, field::POD_RUNTIME_HANDLER)
+    }
+
+    /// The pod's Kubernetes QoS class: Guaranteed, Burstable or BestEffort.
+    pub fn qos(&self) -> String {
+        read::text("qos", self.0, field::POD_QOS)
+    }
+
+    /// The pod's cgroup as CRI names it: a path, or a systemd slice.
+    pub fn cgroup_parent(&self) -> String {
+        read::text("cgroup_parent", self.0, field::POD_CGROUP_PARENT)
+    }
+
+    /// The pod's host name.
+    pub fn hostname(&self) -> String {
+        read::text("hostname", self.0, field::POD_HOSTNAME)
+    }
+
+    /// "ready" or "notready", "" before the pod is created.
+    pub fn state(&self) -> String {
+        read::text("state", self.0, field::POD_STATE)
+    }
+
+    /// The host's directory of the containers' logs.
+    pub fn log_directory(&self) -> String {
+        read::text("log_directory", self.0, field::POD_LOG_DIRECTORY)
+    }
+
+    /// Whose network the pod has: pod, container, node or target, as CRI's NamespaceMode.
+    pub fn network_namespace(&self) -> String {
+        read::text("network_namespace", self.0, field::POD_NETWORK_NAMESPACE)
+    }
+
+    /// Whose processes the containers see: pod, container, node or target.
+    pub fn pid_namespace(&self) -> String {
+        read::text("pid_namespace", self.0, field::POD_PID_NAMESPACE)
+    }
+
+    /// Whose IPC the containers have: pod, container, node or target.
+    pub fn ipc_namespace(&self) -> String {
+        read::text("ipc_namespace", self.0, field::POD_IPC_NAMESPACE)
+    }
+
+    /// Whose users the pod has: pod, container, node or target.
+    pub fn user_namespace(&self) -> String {
+        read::text("user_namespace", self.0, field::POD_USER_NAMESPACE)
+    }
+
+    /// Whether the pod may hold privileged containers.
+    pub fn privileged(&self) -> bool {
+        read::number("privileged", self.0, field::POD_PRIVILEGED) == 1
+    }
+}
+
+impl Container {
+    /// The container's id, "" before it is created.
+    pub fn id(&self) -> String {
+        read::text("id", self.0, field::CONTAINER_ID)
+    }
+
+    /// The container's name in its pod.
+    pub fn name(&self) -> String {
+        read::text("name", self.0, field::CONTAINER_NAME)
+    }
+
+    /// How often the container was created before.
+    pub fn attempt(&self) -> i64 {
+        read::number("attempt", self.0, field::CONTAINER_ATTEMPT)
+    }
+
+    /// The image as the request names it.
+    pub fn image(&self) -> String {
+        read::text("image", self.0, field::CONTAINER_IMAGE)
+    }
+
+    /// "created", "running", "exited" or "unknown", "" before the container is created.
+    pub fn state(&self) -> String {
+        read::text("state", self.0, field::CONTAINER_STATE)
+    }
+
+    /// The entrypoint, nothing for the image's.
+    pub fn command(&self) -> Vec<String> {
+        read::texts("command", self.0, field::CONTAINER_COMMAND)
+    }
+
+    /// The arguments, nothing for the image's.
+    pub fn args(&self) -> Vec<String> {
+        read::texts("args", self.0, field::CONTAINER_ARGS)
+    }
+
+    /// The directory that the container starts in, "" for the image's.
+    pub fn working_dir(&self) -> String {
+        read::text("working_dir", self.0, field::CONTAINER_WORKING_DIR)
+    }
+
+    /// The user's name, if the request gives it.
+    pub fn run_as_username(&self) -> String {
+        read::text("run_as_username", self.0, field::CONTAINER_RUN_AS_USERNAME)
+    }
+
+    /// Whether the container is privileged.
+    pub fn privileged(&self) -> bool {
+        read::number("privileged", self.0, field::CONTAINER_PRIVILEGED) == 1
+    }
+
+    /// Whether the container cannot write to its root.
+    pub fn readonly_rootfs(&self) -> bool {
+        read::number("readonly_rootfs", self.0, field::CONTAINER_READONLY_ROOTFS) == 1
+    }
+
+    /// The container's log, relative to the pod's directory.
+    pub fn log_path(&self) -> String {
+        read::text("log_path", self.0, field::CONTAINER_LOG_PATH)
+    }
+}
