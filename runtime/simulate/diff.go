@@ -2,6 +2,8 @@ package simulate
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"google.golang.org/protobuf/proto"
@@ -109,7 +111,7 @@ func (f *flat) field(path string, fd protoreflect.FieldDescriptor, v protoreflec
 	case fd.IsMap():
 		entries := map[string]protoreflect.Value{}
 		v.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool { entries[k.String()] = v; return true })
-		for _, key := range sortedKeys(entries) {
+		for _, key := range slices.Sorted(maps.Keys(entries)) {
 			f.value(path+"["+strconv.Quote(key)+"]", fd.MapValue(), entries[key], secret)
 		}
 	case fd.IsList():

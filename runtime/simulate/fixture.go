@@ -20,7 +20,7 @@ func FromFixture(c fixture.Case, cgroupVersion int) *Event {
 	switch {
 	case c.Cgroup != 0:
 		cgroupVersion = c.Cgroup
-	case cgroupVersion == 0 && len(c.Readable) > 0:
+	case cgroupVersion == 0 && len(c.CgroupFiles) > 0:
 		cgroupVersion = 2
 	}
 	node := DefaultNode(cgroupVersion)
@@ -38,7 +38,7 @@ func FromFixture(c fixture.Case, cgroupVersion int) *Event {
 	if c.Pod == nil && c.Container == nil && c.Hook.Info().Object == abi.Event {
 		e.forget(own)
 	}
-	e.Files, e.Config, e.Grant, e.KV = c.Readable, c.Config, c.Grant, c.KV
+	e.Files, e.Config, e.Grant, e.KV = c.CgroupFiles, c.Config, c.Grant, c.KV
 	e.Node, e.Earlier, e.Time, e.Raw = node, c.Earlier, time.Unix(0, c.Time), c.Request
 	e.rename(own, a)
 	return e

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -55,22 +56,12 @@ func (p *podFixture) event(hook abi.Hook, a *containerFixture, about fixture.Fie
 	case m.Object == abi.Event || m.Effect == cri.Makes && m.Object == abi.Pod:
 		return e
 	case m.Effect == cri.Makes:
-		before = without(before, a)
+		before = slices.DeleteFunc(slices.Clone(before), func(c *containerFixture) bool { return c == a })
 	case m.Effect == cri.Starts && a != nil:
 		a.state = cmp.Or(a.state, "created")
 	}
 	e.Before = p.earlier(before)
 	return e
-}
-
-func without(list []*containerFixture, a *containerFixture) []*containerFixture {
-	var rest []*containerFixture
-	for _, other := range list {
-		if other != a {
-			rest = append(rest, other)
-		}
-	}
-	return rest
 }
 
 // call makes the call of the hook with what the event says of it, the zero Call if the

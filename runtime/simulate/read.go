@@ -12,18 +12,19 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 )
 
-// isFixture reports whether a file has cases: they name their hook.
-func isFixture(file []byte) bool {
-	var one struct {
-		Hook string `json:"hook"`
+// first is what a fixture or a recording begins with. Each of them may be a list.
+type first struct {
+	Hook   string `json:"hook"`   // of a fixture
+	Method string `json:"method"` // of a recording, or
+	Point  string `json:"point"`
+}
+
+func firstOf(file []byte) (f first) {
+	var list []first
+	if json.Unmarshal(file, &f) != nil && json.Unmarshal(file, &list) == nil && len(list) > 0 {
+		f = list[0]
 	}
-	if json.Unmarshal(file, &one) == nil {
-		return one.Hook != ""
-	}
-	var all []struct {
-		Hook string `json:"hook"`
-	}
-	return json.Unmarshal(file, &all) == nil && len(all) > 0 && all[0].Hook != ""
+	return f
 }
 
 // kindPod finds a Pod in YAML or JSON. A request is no text, or has no kind.
@@ -44,8 +45,6 @@ func withoutValue(err error) error {
 	return errors.New(badValue.ReplaceAllString(err.Error(), "$1: it is not in base64"))
 }
 
-func isPod(file []byte) bool { return kindPod.Match(file) }
-
 func readFixture(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	cases, err := fixture.Parse(file)
 	if err != nil {
@@ -61,13 +60,4 @@ func readFixture(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	wanted := []string{s.Case, hook.String()}
 	return nil, fmt.Errorf("no case is %s; there are %s",
 		strings.Join(slices.DeleteFunc(wanted, func(w string) bool { return w == "" }), " for "), strings.Join(names, ", "))
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

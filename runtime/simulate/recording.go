@@ -102,34 +102,24 @@ func FromRequest(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	return e, nil
 }
 
-// isRecording reports whether a JSON list is one of calls.
-func isRecording(file []byte) bool {
-	var entries []struct {
-		Method string `json:"method"`
-		Point  string `json:"point"`
-	}
-	err := json.Unmarshal(file, &entries)
-	return err == nil && len(entries) > 0 && entries[0].Method+entries[0].Point != ""
-}
-
 // ErrNoHook is the error of an event that does not say which hook it is for.
 var ErrNoHook = errors.New("it does not name its hook")
 
 // Read returns the event in a file of any of the kinds that there are. With a
 // fixture hook may be 0: the fixture says it.
 func Read(file []byte, hook abi.Hook, s Setting) (*Event, error) {
-	switch text := bytes.TrimSpace(file); {
-	case len(text) == 0:
+	switch f := firstOf(file); {
+	case len(bytes.TrimSpace(file)) == 0:
 		return nil, errors.New("it is empty")
-	case isRecording(text):
-		return FromRecording(text, hook, s)
-	case isFixture(text):
-		return readFixture(text, hook, s)
+	case f.Method+f.Point != "":
+		return FromRecording(file, hook, s)
+	case f.Hook != "":
+		return readFixture(file, hook, s)
 	case hook == 0:
 		return nil, ErrNoHook
 	case s.Case != "":
 		return nil, fmt.Errorf("it is not a fixture, so it has no case %q", s.Case)
-	case isPod(text):
+	case kindPod.Match(file):
 		return FromPod(file, hook, s)
 	}
 	if kind := otherKind.FindSubmatch(file); kind != nil {

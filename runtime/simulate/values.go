@@ -36,7 +36,7 @@ func assignments(info abi.FieldInfo, v any) (all []plugin.Change) {
 	case string:
 		all = append(all, plugin.Change{Op: plugin.SetText, Text: v})
 	case map[string]string:
-		for _, key := range sortedKeys(v) {
+		for _, key := range slices.Sorted(maps.Keys(v)) {
 			all = append(all, plugin.Change{Op: plugin.SetEntry, Key: key, Text: v[key]})
 		}
 	case []string:
