@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -11,8 +13,8 @@ import (
 )
 
 var (
-	mounts     = element[*runtimeapi.Mount]{(*runtimeapi.Mount).GetContainerPath, mountRecord, takeMount}
-	devices    = element[*runtimeapi.Device]{(*runtimeapi.Device).GetContainerPath, deviceRecord, takeDevice}
+	mounts     = records(abi.ContainerMounts, (*runtimeapi.Mount).GetContainerPath, withoutImage)
+	devices    = records(abi.ContainerDevices, (*runtimeapi.Device).GetContainerPath, func(*runtimeapi.Device) {})
 	cdiDevices = element[*runtimeapi.CDIDevice]{(*runtimeapi.CDIDevice).GetName, (*runtimeapi.CDIDevice).GetName, takeCDIDevice}
 	groups     = element[int64]{decimal, decimal, takeGroup}
 )
@@ -26,72 +28,65 @@ func takeGroup(_ int64, text string) int64 {
 	return group
 }
 
-func mountRecord(m *runtimeapi.Mount) string {
-	return record(abi.ContainerMounts, map[string]string{
-		"container_path": m.GetContainerPath(), "host_path": m.GetHostPath(),
-		"readonly": truth(m.GetReadonly()), "selinux_relabel": truth(m.GetSelinuxRelabel()), "recursive_read_only": truth(m.GetRecursiveReadOnly()),
-		"propagation": propagations.of(int32(m.GetPropagation())),
-	})
-}
-
-func deviceRecord(d *runtimeapi.Device) string {
-	return record(abi.ContainerDevices, map[string]string{
-		"container_path": d.GetContainerPath(), "host_path": d.GetHostPath(), "permissions": d.GetPermissions(),
-	})
-}
-
-func truth(b bool) string {
-	if b {
-		return "true"
+// records are elements with the keys of abi.Records, which are CRI's own names. What a record
+// cannot say, such as a mount's mappings of ids, stays as it is in an element that a plugin
+// changes; adapt then brings the rest into accord.
+func records[M proto.Message](f abi.Field, key func(M) string, adapt func(M)) element[M] {
+	info, _ := abi.FieldOf(abi.Container, f)
+	keys := info.RecordKeys()
+	return element[M]{
+		key: key,
+		text: func(m M) string {
+			return string(abi.AppendRecord(nil, keys, func(key string) string { return attribute(m.ProtoReflect(), key) }))
+		},
+		take: func(m M, text string) M {
+			if !m.ProtoReflect().IsValid() {
+				m = m.ProtoReflect().New().Interface().(M)
+			}
+			values := map[string]string{}
+			abi.EachEntry(text, func(key, value string) bool { values[key] = value; return true })
+			for _, key := range keys {
+				setAttribute(m.ProtoReflect(), key, values[key])
+			}
+			adapt(m)
+			return m
+		},
 	}
-	return ""
 }
 
-// takeMount makes m what the record says, or a new mount if there is none. What
-// a record cannot say, such as mappings of ids, stays; an image stays unless there
-// is a path of the host instead.
-func takeMount(m *runtimeapi.Mount, text string) *runtimeapi.Mount {
-	if m == nil {
-		m = &runtimeapi.Mount{}
-	}
-	values := valuesOf(text)
-	m.ContainerPath, m.HostPath = values["container_path"], values["host_path"]
-	m.Readonly, m.SelinuxRelabel = values["readonly"] == "true", values["selinux_relabel"] == "true"
-	m.RecursiveReadOnly = values["recursive_read_only"] == "true"
-	m.Propagation = runtimeapi.MountPropagation(propagations.value(values["propagation"]))
+// withoutImage drops a mount's image if there is a path of the host instead.
+func withoutImage(m *runtimeapi.Mount) {
 	if m.HostPath != "" {
 		m.Image, m.ImageSubPath = nil, ""
 	}
-	return m
 }
 
-func takeDevice(d *runtimeapi.Device, text string) *runtimeapi.Device {
-	if d == nil {
-		d = &runtimeapi.Device{}
-	}
-	values := valuesOf(text)
-	d.ContainerPath, d.HostPath, d.Permissions = values["container_path"], values["host_path"], values["permissions"]
-	return d
-}
-
-// record encodes an element of a container's set.
-func record(f abi.Field, values map[string]string) string {
-	for _, info := range abi.Records {
-		if info.Object == abi.Container && info.Field == f {
-			return string(abi.AppendRecord(nil, info.Keys, func(key string) string { return values[key] }))
+// attribute is a text, a truth that is "true" or "", or the propagation of a mount.
+func attribute(m protoreflect.Message, name string) string {
+	field := m.Descriptor().Fields().ByName(protoreflect.Name(name))
+	switch v := m.Get(field); field.Kind() {
+	case protoreflect.EnumKind:
+		return propagations.of(int32(v.Enum()))
+	case protoreflect.BoolKind:
+		if v.Bool() {
+			return "true"
 		}
+		return ""
+	default:
+		return v.String()
 	}
-	return ""
 }
 
-// valuesOf decodes an element, which was checked when the plugin made the change.
-func valuesOf(text string) map[string]string {
-	values := map[string]string{}
-	abi.EachEntry(text, func(key, value string) bool {
-		values[key] = value
-		return true
-	})
-	return values
+func setAttribute(m protoreflect.Message, name, text string) {
+	field := m.Descriptor().Fields().ByName(protoreflect.Name(name))
+	switch field.Kind() {
+	case protoreflect.EnumKind:
+		m.Set(field, protoreflect.ValueOfEnum(protoreflect.EnumNumber(propagations.value(text))))
+	case protoreflect.BoolKind:
+		m.Set(field, protoreflect.ValueOfBool(text == "true"))
+	default:
+		m.Set(field, protoreflect.ValueOfString(text))
+	}
 }
 
 func variable(v *runtimeapi.KeyValue) (name, text string) { return v.GetKey(), string(v.GetValue()) }

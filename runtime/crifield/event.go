@@ -62,67 +62,57 @@ func named(m proto.Message, names []protoreflect.Name) (protoreflect.Message, pr
 }
 
 func (find messageField) asNumber() access {
-	return access{
-		int64: func(o Object) (n int64, ok bool) {
-			m, field := find(o)
-			if field == nil {
-				return 0, false
-			}
-			if v := m.Get(field); field.Kind() != protoreflect.BoolKind {
-				n = v.Int()
-			} else if v.Bool() {
-				n = 1
-			}
-			return n, true
-		},
-		set: func(o Object, c *plugin.Change) {
-			if m, field := find(o); field != nil {
-				m.Set(field, valueOf(field, strconv.FormatInt(c.Int, 10)))
-			}
-		},
-	}
+	return access{set: find.set, int64: func(o Object) (int64, bool) {
+		m, field := find(o)
+		switch {
+		case field == nil:
+			return 0, false
+		case field.Kind() != protoreflect.BoolKind:
+			return m.Get(field).Int(), true
+		case m.Get(field).Bool():
+			return 1, true
+		}
+		return 0, true
+	}}
 }
 
 func (find messageField) asText() access {
-	return access{
-		text: func(o Object) (string, bool) {
-			m, field := find(o)
-			if field == nil {
-				return "", false
-			}
-			return m.Get(field).String(), true
-		},
-		set: func(o Object, c *plugin.Change) {
-			if m, field := find(o); field != nil {
-				m.Set(field, valueOf(field, c.Text))
-			}
-		},
-	}
+	return access{set: find.set, text: func(o Object) (string, bool) {
+		m, field := find(o)
+		if field == nil {
+			return "", false
+		}
+		return m.Get(field).String(), true
+	}}
 }
 
 func (find messageField) asList() access {
-	return access{
-		list: func(o Object) (list []string, ok bool) {
-			m, field := find(o)
-			if field == nil {
-				return nil, false
-			}
-			for elements, i := m.Get(field).List(), 0; i < elements.Len(); i++ {
-				list = append(list, elements.Get(i).String())
-			}
-			return list, true
-		},
-		set: func(o Object, c *plugin.Change) {
-			m, field := find(o)
-			if field == nil {
-				return
-			}
-			list := m.NewField(field)
-			for _, e := range c.Elements() {
-				list.List().Append(valueOf(field, e))
-			}
-			m.Set(field, list)
-		},
+	return access{set: find.set, list: func(o Object) (list []string, ok bool) {
+		m, field := find(o)
+		if field == nil {
+			return nil, false
+		}
+		for elements, i := m.Get(field).List(), 0; i < elements.Len(); i++ {
+			list = append(list, elements.Get(i).String())
+		}
+		return list, true
+	}}
+}
+
+func (find messageField) set(o Object, c *plugin.Change) {
+	m, field := find(o)
+	switch {
+	case field == nil:
+	case field.IsList():
+		list := m.NewField(field)
+		for _, e := range c.Elements() {
+			list.List().Append(valueOf(field, e))
+		}
+		m.Set(field, list)
+	case c.Op == plugin.SetInt64:
+		m.Set(field, valueOf(field, decimal(c.Int)))
+	default:
+		m.Set(field, valueOf(field, c.Text))
 	}
 }
 
