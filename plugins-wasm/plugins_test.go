@@ -1,7 +1,6 @@
 package plugins
 
 import (
-	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -18,7 +17,7 @@ const maxSize = 40 << 10
 // TestFixtures plays the fixtures of each plugin, which its own tests play to the
 // source, to the committed plugin in the proxy's own engine, with the default grant.
 func TestFixtures(t *testing.T) {
-	engine, err := wasm.NewEngine(t.Context(), wasm.Options{Log: slog.New(slog.DiscardHandler)})
+	engine, err := wasm.NewEngine(t.Context(), wasm.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +46,7 @@ func play(t *testing.T, engine *wasm.Engine, p Plugin, file string) {
 		t.Run(p.Name+"/"+c.Name, func(t *testing.T) {
 			got, err := simulate.RunCase(t.Context(), c, func(o simulate.LoadOptions) (plugin.Plugin, error) {
 				return engine.Load(t.Context(), p.Name, p.Module, wasm.PluginOptions{
-					Config: []byte(o.Config), Granted: o.Granted, Log: o.Log, KV: o.KV, Metrics: o.Metrics,
+					Config: []byte(o.Config), Granted: o.Granted, Observer: o.Observer, KV: o.KV, Metrics: o.Metrics,
 				})
 			})
 			if err != nil {

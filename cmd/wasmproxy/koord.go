@@ -41,9 +41,9 @@ settings of serve that koord-runtime-proxy has no flag for are flags here too.`,
 			if err != nil {
 				return coded{err, exitUsage}
 			}
-			log := newLogger(cmd.ErrOrStderr(), c)
-			warnOfVariables(log)
-			return daemon.Run(cmd.Context(), c, log)
+			observer := newObserver(cmd.ErrOrStderr(), c)
+			warnOfVariables(cmd.Context(), observer)
+			return daemon.Run(cmd.Context(), c, observer)
 		},
 	}
 	config.KoordFlags(cmd.Flags())

@@ -125,7 +125,7 @@ func (p pluginFile) loader(ctx context.Context, e *wasm.Engine) simulate.Loader 
 			return nil, err
 		}
 		settings.Config, settings.Granted, settings.Features = []byte(o.Config), o.Granted, o.Features
-		settings.KV, settings.Metrics, settings.Log = o.KV, o.Metrics, o.Log
+		settings.KV, settings.Metrics, settings.Observer = o.KV, o.Metrics, o.Observer
 		loaded, err := e.Load(ctx, p.beside.ID, p.module, settings)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.path, err)

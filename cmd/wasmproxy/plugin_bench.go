@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"runtime"
 	"slices"
@@ -73,7 +72,7 @@ func bench(cmd *cobra.Command, f *eventFlags, path string, n int) error {
 	}
 	b := &bencher{ctx: cmd.Context(), out: cmd.OutOrStdout(), n: n, plugin: p}
 	fmt.Fprintf(b.out, "goos: %s\ngoarch: %s\npkg: %s\n", runtime.GOOS, runtime.GOARCH, p.beside.ID)
-	engine, err := wasm.NewEngine(b.ctx, wasm.Options{Log: slog.New(slog.DiscardHandler)})
+	engine, err := wasm.NewEngine(b.ctx, wasm.Options{})
 	if err != nil {
 		return err
 	}
@@ -99,8 +98,8 @@ func (b *bencher) event(event *simulate.Event, o simulate.Options) error {
 		return err
 	}
 	load := o.Load
+	o.Quiet = true
 	o.Load = func(of simulate.LoadOptions) (plugin.Plugin, error) {
-		of.Log = slog.New(slog.DiscardHandler) // or each call would be logged
 		p, err := load(of)
 		b.timed = &timedPlugin{Plugin: p}
 		return b.timed, err
@@ -188,13 +187,13 @@ func (b *bencher) loads(o simulate.Options) error {
 }
 
 func (b *bencher) load(dir string, o simulate.Options) (time.Duration, error) {
-	e, err := wasm.NewEngine(b.ctx, wasm.Options{Log: slog.New(slog.DiscardHandler), CacheDir: dir})
+	e, err := wasm.NewEngine(b.ctx, wasm.Options{CacheDir: dir})
 	if err != nil {
 		return 0, err
 	}
 	defer e.Close(b.ctx)
 	start := time.Now()
-	p, err := b.plugin.loader(b.ctx, e)(simulate.LoadOptions{Features: b.features, Config: b.config, Granted: b.plugin.granted() | o.Grant, Log: slog.New(slog.DiscardHandler)})
+	p, err := b.plugin.loader(b.ctx, e)(simulate.LoadOptions{Features: b.features, Config: b.config, Granted: b.plugin.granted() | o.Grant})
 	took := time.Since(start)
 	if err != nil {
 		return 0, err

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,7 +50,7 @@ holds, environment included: put no secret there.`,
 			if err != nil {
 				return err
 			}
-			if t.engine, err = wasm.NewEngine(cmd.Context(), wasm.Options{Log: slog.New(slog.DiscardHandler)}); err != nil {
+			if t.engine, err = wasm.NewEngine(cmd.Context(), wasm.Options{}); err != nil {
 				return err
 			}
 			defer t.engine.Close(cmd.Context())

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -159,13 +158,13 @@ func (p pluginFile) preflight(ctx context.Context) (in wasm.Inspection, err erro
 		return in, err
 	}
 	defer os.RemoveAll(code)
-	engine, err := wasm.NewEngine(ctx, wasm.Options{Log: slog.New(slog.DiscardHandler), CacheDir: code})
+	engine, err := wasm.NewEngine(ctx, wasm.Options{CacheDir: code})
 	if err != nil {
 		return in, err
 	}
 	defer engine.Close(ctx)
 	load := p.loader(ctx, engine)
-	loaded, err := load(simulate.LoadOptions{Features: plugin.Features(2), Config: string(p.beside.Config), Granted: p.granted(), Log: slog.New(slog.DiscardHandler)})
+	loaded, err := load(simulate.LoadOptions{Features: plugin.Features(2), Config: string(p.beside.Config), Granted: p.granted()})
 	if err != nil {
 		return in, err
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 
 	"github.com/spf13/cobra"
 
@@ -116,7 +115,7 @@ func (f *eventFlags) open(cmd *cobra.Command, path string) (r *simulate.Simulato
 	if err != nil {
 		return nil, p, nil, err
 	}
-	engine, err := wasm.NewEngine(ctx, wasm.Options{Log: slog.New(slog.DiscardHandler)})
+	engine, err := wasm.NewEngine(ctx, wasm.Options{})
 	if err != nil {
 		return nil, p, nil, err
 	}

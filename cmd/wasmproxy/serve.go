@@ -23,9 +23,9 @@ finish first.`,
 			if err != nil {
 				return coded{err, exitUsage}
 			}
-			log := newLogger(cmd.ErrOrStderr(), c)
-			warnOfVariables(log)
-			return daemon.Run(cmd.Context(), c, log)
+			observer := newObserver(cmd.ErrOrStderr(), c)
+			warnOfVariables(cmd.Context(), observer)
+			return daemon.Run(cmd.Context(), c, observer)
 		},
 	}
 	config.Flags(cmd.Flags())

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 
 	"github.com/spf13/cobra"
 
@@ -30,8 +29,8 @@ Exit codes: 0 all plugins load, 1 one does not, 2 a setting is wrong.`,
 			if err != nil {
 				return coded{err, exitUsage}
 			}
-			warnOfVariables(newLogger(cmd.ErrOrStderr(), c))
-			plugins, err := daemon.Check(cmd.Context(), c, slog.New(slog.DiscardHandler))
+			warnOfVariables(cmd.Context(), newObserver(cmd.ErrOrStderr(), c))
+			plugins, err := daemon.Check(cmd.Context(), c)
 			for _, p := range plugins {
 				fmt.Fprintln(cmd.OutOrStdout(), p)
 			}

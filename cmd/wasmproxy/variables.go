@@ -1,14 +1,15 @@
 package main
 
 import (
-	"log/slog"
+	"context"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
-// warnOfVariables logs the environment variables that look like settings and are none.
-func warnOfVariables(log *slog.Logger) {
+// warnOfVariables tells of the environment variables that look like settings and are none.
+func warnOfVariables(ctx context.Context, observer observe.Observer) {
 	for _, name := range config.UnknownVariables() {
-		log.Warn("environment variable ignored: no setting has this name", "variable", name)
+		observer.Observe(ctx, &observe.VariableIgnored{Variable: name})
 	}
 }

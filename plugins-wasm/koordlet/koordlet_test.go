@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"log/slog"
 	"maps"
 	"os"
 	"os/exec"
@@ -54,13 +53,13 @@ func open(t *testing.T, file string) player {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := wasm.NewEngine(t.Context(), wasm.Options{Log: slog.New(slog.DiscardHandler)})
+	engine, err := wasm.NewEngine(t.Context(), wasm.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { engine.Close(context.Background()) })
 	load := func(o simulate.LoadOptions) (plugin.Plugin, error) {
-		return engine.Load(t.Context(), "koordlet", module, wasm.PluginOptions{Config: []byte(config), Granted: o.Granted, Features: o.Features, Log: o.Log})
+		return engine.Load(t.Context(), "koordlet", module, wasm.PluginOptions{Config: []byte(config), Granted: o.Granted, Features: o.Features, Observer: o.Observer})
 	}
 	kept, err := load(simulate.LoadOptions{}) // so that the code is compiled once
 	if err != nil {

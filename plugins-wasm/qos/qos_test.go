@@ -55,7 +55,7 @@ func open(t testing.TB, file string) *module {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := wasm.NewEngine(t.Context(), wasm.Options{Log: slog.New(slog.DiscardHandler)})
+	engine, err := wasm.NewEngine(t.Context(), wasm.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func open(t testing.TB, file string) *module {
 
 func (m *module) load(ctx context.Context, o simulate.LoadOptions) (plugin.Plugin, error) {
 	return m.engine.Load(ctx, "qos", m.code, wasm.PluginOptions{
-		Granted: o.Granted, Features: o.Features, Log: o.Log, KV: o.KV, Metrics: o.Metrics, MemoryPages: m.pages,
+		Granted: o.Granted, Features: o.Features, Observer: o.Observer, KV: o.KV, Metrics: o.Metrics, MemoryPages: m.pages,
 	})
 }
 

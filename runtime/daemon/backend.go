@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
@@ -22,10 +22,10 @@ const (
 // backend is the container runtime: the connection that calls go over, and the
 // proxy's own questions to it.
 type backend struct {
-	conn   connection
-	client runtimeapi.RuntimeServiceClient
-	store  *pods.Store
-	log    *slog.Logger
+	conn     connection
+	client   runtimeapi.RuntimeServiceClient
+	store    *pods.Store
+	observer observe.Observer
 
 	life   atomic.Uint64 // counts how often the connection was lost, from 1
 	filled atomic.Uint64 // the life in which the store was filled last
@@ -41,8 +41,8 @@ type connection interface {
 	WaitForStateChange(context.Context, connectivity.State) bool
 }
 
-func newBackend(conn *grpc.ClientConn, store *pods.Store, log *slog.Logger) *backend {
-	b := &backend{conn: conn, client: runtimeapi.NewRuntimeServiceClient(conn), store: store, log: log}
+func newBackend(conn *grpc.ClientConn, store *pods.Store, observer observe.Observer) *backend {
+	b := &backend{conn: conn, client: runtimeapi.NewRuntimeServiceClient(conn), store: store, observer: observer}
 	b.life.Store(1)
 	return b
 }
@@ -50,7 +50,7 @@ func newBackend(conn *grpc.ClientConn, store *pods.Store, log *slog.Logger) *bac
 // watch calls behind while the connection is up and the store was not filled
 // since it last came up, until ctx is done. It keeps the connection up.
 func (b *backend) watch(ctx context.Context, behind func(context.Context)) {
-	l := link{log: b.log, target: b.conn.Target()}
+	l := link{observer: b.observer, target: b.conn.Target()}
 	var refill time.Time // not before then
 	for ctx.Err() == nil {
 		var again time.Time // when to look though the state is the same; zero: never
@@ -104,12 +104,12 @@ func (b *backend) fill(ctx context.Context) {
 	life, start := b.life.Load(), time.Now()
 	if err := b.store.Sync(ctx, b.client); err != nil {
 		if n := b.failures.add(); n > 0 {
-			b.log.WarnContext(ctx, "the store could not be filled", "err", err, "failures", n)
+			b.observer.Observe(ctx, &observe.StoreNotFilled{Failures: n, Err: err})
 		}
 		return
 	}
 	b.failures.reset()
 	b.filled.Store(life)
 	pods, containers := b.store.Len()
-	b.log.InfoContext(ctx, "store filled", "pods", pods, "containers", containers, "took", time.Since(start))
+	b.observer.Observe(ctx, &observe.StoreFilled{Pods: pods, Containers: containers, Took: time.Since(start)})
 }

@@ -22,11 +22,11 @@ func TestAbsentRuntime(t *testing.T) {
 	if _, err := n.kubelet.Version(t.Context(), &runtimeapi.VersionRequest{}); status.Code(err) != codes.Unavailable {
 		t.Errorf("without a runtime: %v", err)
 	}
-	n.await("plugins in force", "10-quota")
+	n.await("plugins active", "10-quota")
 	n.runtime = fake.NewFakeRemoteRuntime()
 	n.must(n.runtime.Start("unix://" + n.config.Backend))
 	t.Cleanup(n.runtime.Stop)
-	n.await("connected to the runtime")
+	n.await("connected to the container runtime")
 	n.await("store filled")
 	pod, err := n.runPod(t.Context(), "web")
 	n.must(err)
@@ -47,13 +47,13 @@ func TestContainersOlderThanTheProxy(t *testing.T) {
 	n.must(err)
 	n.put("10-quota.wasm", "quota")
 	n.await("store filled", "pods=1", "containers=1")
-	n.await("plugins in force", "10-quota")
+	n.await("plugins active", "10-quota")
 }
 
 // A daemon that is told to end leaves nothing that answers, and its socket is gone.
 func TestEnd(t *testing.T) {
 	n := serving(t, map[string]string{"10-quota.wasm": "quota"})
-	n.await("plugins in force", "10-quota")
+	n.await("plugins active", "10-quota")
 	if _, err := n.runPod(t.Context(), "web"); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestLoadBombs(t *testing.T) {
 	k := newKit(t, "{}")
 	k.put("90-policy.json", `{"failure-policy":"Fail"}`)
 	k.put("90-policy.wasm", "reject")
-	k.await("plugins in force", "90-policy")
+	k.await("plugins active", "90-policy")
 	for _, tt := range []struct{ name, module, json, says string }{
 		{"N65 schema of Unicode classes", schemaBomb(t, `{"pattern":"^\\pL{600}"},{"pattern":"^\\pL{601}"}`, 300), `{}`, "comes to more than 20000 instructions"},
 		{"N67 deep schema", schemaBomb(t, strings.Repeat(`{"not":`, 1500)+"{}"+strings.Repeat("}", 1500), 1), `{}`, "64 objects and lists within one another"},
@@ -57,7 +57,7 @@ func TestLoadBombs(t *testing.T) {
 			k.put("10-bad.json", tt.json)
 			k.putRaw("10-bad.wasm", tt.module)
 			if tt.says == "" {
-				k.await("plugin loaded", "10-bad")
+				k.await("plugin replaced", "10-bad")
 			} else {
 				k.await("plugin not loaded", "10-bad", tt.says)
 			}

@@ -2,7 +2,6 @@ package daemon_test
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 // A plugin that does nothing but fail is not asked for a while: its hooks are
@@ -22,19 +22,19 @@ import (
 func TestBreaker(t *testing.T) {
 	n := serving(t, map[string]string{"10-bad.wasm": "trap", "10-bad.json": `{"failure-policy":"Fail"}`})
 	n.await("plugin loaded", "10-bad")
-	n.await("plugins in force", "10-bad")
+	n.await("plugins active", "10-bad")
 	for i := range 5 {
 		if _, err := n.runPod(t.Context(), podName(i)); status.Code(err) != codes.Unavailable || strings.Contains(err.Error(), "breaker") {
 			t.Errorf("call %d: %v", i, err)
 		}
 	}
-	n.await("plugin is not asked for a while", "10-bad", "faults=5", "unreachable")
+	n.await("circuit breaker opened", "10-bad", "faults=5", "unreachable")
 	_, err := n.runPod(t.Context(), "sixth")
 	if status.Code(err) != codes.Unavailable || !containsAll(err.Error(), []string{"10-bad", "PreRunPodSandbox", "its breaker is open after 5 faults", "unreachable"}) {
 		t.Errorf("with an open breaker: %v", err)
 	}
 	n.put("10-bad.json", `{"failure-policy":"Ignore"}`)
-	n.await("plugins in force", "10-bad")
+	n.await("plugins active", "10-bad")
 	if _, err := n.runPod(t.Context(), "seventh"); err != nil {
 		t.Errorf("with an open breaker under Ignore: %v", err)
 	}
@@ -42,12 +42,12 @@ func TestBreaker(t *testing.T) {
 	if _, err := n.runPod(t.Context(), "eighth"); err != nil {
 		t.Error(err)
 	}
-	n.await("plugin is not asked for a while", "10-bad", "faults=6")
+	n.await("circuit breaker opened", "10-bad", "faults=6")
 	n.await("plugin failed and was ignored", "10-bad", "unreachable")
 	n.put("10-bad.json", `{"failure-policy":"Fail"}`)
 	n.put("10-bad.wasm", "quota")
-	n.await("plugin loaded", "10-bad")
-	n.await("plugins in force", "10-bad")
+	n.await("plugin replaced", "10-bad")
+	n.await("plugins active", "10-bad")
 	if _, err := n.runPod(t.Context(), "last"); err != nil {
 		t.Errorf("after the plugin was replaced: %v", err)
 	}
@@ -63,7 +63,7 @@ func TestCacheDir(t *testing.T) {
 	n.put("20-other.json", `{"engine":"interpreter"}`)
 	for range 2 {
 		n.start(daemon.Run)
-		n.await("plugins in force", "10-quota", "20-other")
+		n.await("plugins active", "10-quota", "20-other")
 		pod, err := n.runPod(t.Context(), "web")
 		n.must(err)
 		id, err := n.createContainer(t.Context(), pod, "app")
@@ -84,11 +84,11 @@ func TestCacheDirOfOthers(t *testing.T) {
 	n.config.CacheDir = filepath.Join(n.dir, "cache")
 	n.must(os.Mkdir(n.config.CacheDir, 0o700))
 	n.must(os.Chmod(n.config.CacheDir, 0o777))
-	for _, run := range []func(context.Context, *config.Config, *slog.Logger) error{daemon.Run, func(ctx context.Context, c *config.Config, log *slog.Logger) error {
-		_, err := daemon.Check(ctx, c, log)
+	for _, run := range []func(context.Context, *config.Config, observe.Observer) error{daemon.Run, func(ctx context.Context, c *config.Config, _ observe.Observer) error {
+		_, err := daemon.Check(ctx, c)
 		return err
 	}} {
-		if err := run(t.Context(), n.config, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), n.config.CacheDir+" has mode") {
+		if err := run(t.Context(), n.config, observe.Discard()); err == nil || !strings.Contains(err.Error(), n.config.CacheDir+" has mode") {
 			t.Errorf("got %v", err)
 		}
 	}

@@ -25,9 +25,9 @@ func (d *daemon) generation(members []member) *generation {
 // options are what these members' calls are intercepted with, but for the chain.
 func (d *daemon) options(members []member) intercept.Options {
 	return intercept.Options{
-		Log: d.log, Store: d.store, Backend: d.backend.client, Cgroups: d.cgroups, Node: &d.node, Turns: d.turns, CallTime: callTime(members),
+		Observer: d.observer, Store: d.store, Backend: d.backend.client, Cgroups: d.cgroups, Node: &d.node, Turns: d.turns, CallTime: callTime(members),
 		NewChain: func(chain ...plugin.Member) *plugin.Chain {
-			return plugin.NewChain(d.log, d.files(), d.counts.observe, chain...)
+			return plugin.NewChain(d.observer, d.files(), chain...)
 		},
 		AfterFailure: d.afterFailure(members),
 		Synchronized: synchronized(members),
@@ -46,7 +46,7 @@ func (d *daemon) afterFailure(members []member) *plugin.Chain {
 	if always == nil {
 		return nil
 	}
-	return plugin.NewChain(d.log, nil, d.counts.observe, always...)
+	return plugin.NewChain(d.observer, nil, always...)
 }
 
 // callTime is what all plugins of one call may take together: never less than

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
@@ -15,8 +16,8 @@ import (
 // each plugin that loads, in the order of the chain, and one for all that Run would
 // warn of then; after them a line for each plugin that its file switches off. The error
 // says everything that is wrong.
-func Check(ctx context.Context, c *config.Config, log *slog.Logger) (plugins []string, err error) {
-	d, err := open(ctx, c, log, optionsOf(c, log))
+func Check(ctx context.Context, c *config.Config) (plugins []string, err error) {
+	d, err := open(ctx, c, observe.Discard(), optionsOf(c, observe.Discard()))
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +52,7 @@ func (l *loader) check(ctx context.Context, d registry.Description) (lines []str
 	}
 	lines = append(lines, fmt.Sprintf("%s: %s, %s, %s", m.ID, l.kind(d).title(manifest), mode, inForce(m)))
 	for _, n := range l.notes(d, manifest) {
-		lines = append(lines, fmt.Sprintf("%s: warning: %v", m.ID, n))
+		lines = append(lines, fmt.Sprintf("%s: warning: %s", m.ID, slogsink.Line(n, "plugin")))
 	}
 	return lines, nil
 }

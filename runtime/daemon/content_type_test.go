@@ -59,7 +59,7 @@ func TestContentType(t *testing.T) {
 			n.start(daemon.Run)
 			if len(files) > 0 {
 				n.await("store filled") // with the proxy's own calls
-				n.await("plugins in force")
+				n.await("plugins active")
 			}
 			for method := range cri.Shapes() {
 				n.must(n.conn.Invoke(t.Context(), method, new(emptypb.Empty), new(emptypb.Empty)))

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
@@ -22,8 +22,8 @@ import (
 
 // Run serves by these settings until ctx is done and calls in flight have
 // ended. The error says what it could not start with.
-func Run(ctx context.Context, c *config.Config, log *slog.Logger) error {
-	return run(ctx, c, log, optionsOf(c, log))
+func Run(ctx context.Context, c *config.Config, observer observe.Observer) error {
+	return run(ctx, c, observer, optionsOf(c, observer))
 }
 
 // options are what tests run otherwise.
@@ -33,12 +33,12 @@ type options struct {
 	sweepTime time.Duration // that a plugin is told of pods for before it is active
 }
 
-func optionsOf(c *config.Config, log *slog.Logger) options {
-	return options{engine: wasm.Options{Log: log, CacheDir: c.CacheDir, GuestMemory: c.GuestBytes()}, sweepTime: sweepTime}
+func optionsOf(c *config.Config, observer observe.Observer) options {
+	return options{engine: wasm.Options{Observer: observer, CacheDir: c.CacheDir, GuestMemory: c.GuestBytes()}, sweepTime: sweepTime}
 }
 
-func run(ctx context.Context, c *config.Config, log *slog.Logger, o options) error {
-	d, err := open(ctx, c, log, o)
+func run(ctx context.Context, c *config.Config, observer observe.Observer, o options) error {
+	d, err := open(ctx, c, observer, o)
 	if err != nil {
 		return err
 	}
@@ -48,18 +48,18 @@ func run(ctx context.Context, c *config.Config, log *slog.Logger, o options) err
 
 // daemon is everything that one run holds.
 type daemon struct {
-	config  *config.Config
-	log     *slog.Logger
-	conns   []*grpc.ClientConn
-	backend *backend
-	cgroups *cgroup.FS // nil without a cgroup root
-	engine  *wasm.Engine
-	store   *pods.Store
-	turns   *intercept.Turns
-	server  *proxy.Server
-	counts  counts
-	current current
-	slots   *slots
+	config   *config.Config
+	observer observe.Observer
+	conns    []*grpc.ClientConn
+	backend  *backend
+	cgroups  *cgroup.FS // nil without a cgroup root
+	engine   *wasm.Engine
+	store    *pods.Store
+	turns    *intercept.Turns
+	server   *proxy.Server
+	counts   counts
+	current  current
+	slots    *slots
 
 	sweepTime time.Duration   // that a plugin is told of pods for before it is active
 	sweeps    wishes          // tell plugins of pods that they do not know
@@ -73,8 +73,9 @@ type daemon struct {
 }
 
 // open makes the parts, none of which does anything yet.
-func open(ctx context.Context, c *config.Config, log *slog.Logger, o options) (*daemon, error) {
-	d := &daemon{config: c, log: log, turns: intercept.NewTurns(), told: ctx.Done(), sweepTime: o.sweepTime, sweeps: newWishes(), missed: newWishes()}
+func open(ctx context.Context, c *config.Config, observer observe.Observer, o options) (*daemon, error) {
+	d := &daemon{config: c, turns: intercept.NewTurns(), told: ctx.Done(), sweepTime: o.sweepTime, sweeps: newWishes(), missed: newWishes()}
+	d.observer = observe.Sinks{observer, &d.counts}
 	d.current.missed = d.missed.want
 	d.node.Store(&crifield.Node{})
 	if err := d.assemble(ctx, o); err != nil {
@@ -94,7 +95,7 @@ func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 		return err
 	}
 	d.slots = newSlots(d, &loader{
-		log: d.log, noBreaker: o.noBreaker, modules: modules{d.engine, plugin.Features(d.cgroups.Version())}, servers: newHookServers(c, d.log),
+		observer: d.observer, noBreaker: o.noBreaker, modules: modules{d.engine, plugin.Features(d.cgroups.Version())}, servers: newHookServers(c, d.observer),
 	})
 	runtime, err := d.dial(c.Backend)
 	if err != nil {
@@ -106,9 +107,9 @@ func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 			return err
 		}
 	}
-	d.backend = newBackend(runtime, d.store, d.log)
+	d.backend = newBackend(runtime, d.store, d.observer)
 	d.server = proxy.New(proxy.Options{
-		Backend: runtime, ImageBackend: images, Router: d.current.Route, Logger: d.log, DrainTimeout: c.DrainTimeout,
+		Backend: runtime, ImageBackend: images, Router: d.current.Route, Observer: d.observer, DrainTimeout: c.DrainTimeout,
 	})
 	return nil
 }
@@ -137,18 +138,18 @@ func (d *daemon) serve(ctx context.Context) error {
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	watch, err := registry.Open(background, d.log, registry.Dirs{Plugins: d.config.PluginDir, Hooks: d.config.HookDir})
+	watch, err := registry.Open(background, d.observer, registry.Dirs{Plugins: d.config.PluginDir, Hooks: d.config.HookDir})
 	if err != nil {
 		listener.Close()
 		return err
 	}
-	d.slots.want(watch.Descriptions())
+	d.slots.want(background, watch.Descriptions())
 	d.slots.turn(background)
-	d.log.InfoContext(ctx, "serving", "listen", d.config.Listen, "backend", d.config.Backend)
+	d.observer.Observe(ctx, &observe.Serving{Listen: d.config.Listen, Backend: d.config.Backend})
 	var tasks sync.WaitGroup
 	tasks.Go(func() { d.slots.run(background) })
 	tasks.Go(func() {
-		watch.Run(background, func(all []registry.Description) { d.slots.post(func(context.Context) { d.slots.want(all) }) })
+		watch.Run(background, func(all []registry.Description) { d.slots.post(func(ctx context.Context) { d.slots.want(ctx, all) }) })
 	})
 	tasks.Go(func() { d.backend.watch(background, d.refill) })
 	tasks.Go(func() { d.sweep(background) })

@@ -22,7 +22,7 @@ func TestStopWhileAGuestRuns(t *testing.T) {
 			n.put("10-loop.wasm", "loop")
 			n.put("10-loop.json", `{"failure-policy":"Fail","timeout":"3s","limits":{"fuel":10000000000},"runtime-hooks":["`+hook+`"]}`)
 			n.start(daemon.Run)
-			n.await("plugins in force", "plugins=[10-loop]")
+			n.await("plugins active", "plugins=[10-loop]")
 			answer := make(chan error, 1)
 			go func() {
 				_, err := n.runPod(t.Context(), "web")
@@ -43,13 +43,13 @@ func TestStopWhileAGuestRuns(t *testing.T) {
 				t.Errorf("the daemon ended after %v, with a drain timeout of %v", took, drain)
 			}
 			if cut {
-				n.await("cutting calls that did not finish in time")
+				n.await("work did not end in time at shutdown", "of=calls")
 				if err := <-answer; status.Code(err) != codes.Unavailable {
 					t.Errorf("the call ended with %v", err)
 				}
 				return
 			}
-			n.await("post hooks did not end in time")
+			n.await("work did not end in time at shutdown", `of="post hooks"`)
 			time.Sleep(3 * time.Second) // the guest runs on until its own time is up
 		})
 	}

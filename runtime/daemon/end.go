@@ -2,9 +2,10 @@ package daemon
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 // drain lets post hooks end, within what calls have left of the drain timeout, which
@@ -19,25 +20,21 @@ func (d *daemon) drain(ctx context.Context, stopping <-chan time.Time) {
 	defer cancel()
 	if err := d.turns.Drain(ctx); err != nil {
 		d.busy = true
-		d.log.WarnContext(ctx, "post hooks did not end in time", "err", err)
+		d.observer.Observe(ctx, &observe.ShutdownLate{Of: "post hooks", After: time.Since(start)})
 	}
 }
 
 // report says what the run has served.
 func (d *daemon) report() {
-	var calls []any
-	for method, n := range d.server.Calls() {
-		calls = append(calls, slog.Uint64(method, n))
-	}
-	d.log.Info("served", slog.Group("calls", calls...),
-		slog.Group("hooks", attrs(&d.counts.asked)...), slog.Group("hook_failures", attrs(&d.counts.failed)...),
-		slog.Group("metrics", d.slots.metrics()...))
+	d.observer.Observe(context.Background(), &observe.Served{
+		Calls: d.server.Calls(), Hooks: byHook(&d.counts.called), HookFailures: byHook(&d.counts.failed), Metrics: d.slots.metrics(),
+	})
 }
 
 // await waits for what is under way. It must not keep the process: a tick may wait for a
 // runtime that does not answer, and a compiler in this process cannot be stopped.
-func (d *daemon) await(ctx context.Context, tasks *sync.WaitGroup, late string) {
-	ended := make(chan struct{})
+func (d *daemon) await(ctx context.Context, tasks *sync.WaitGroup, of string) {
+	ended, start := make(chan struct{}), time.Now()
 	go func() {
 		tasks.Wait()
 		close(ended)
@@ -46,7 +43,7 @@ func (d *daemon) await(ctx context.Context, tasks *sync.WaitGroup, late string) 
 	case <-ended:
 	case <-ctx.Done():
 		d.busy = true
-		d.log.WarnContext(ctx, late)
+		d.observer.Observe(ctx, &observe.ShutdownLate{Of: of, After: time.Since(start)})
 	}
 }
 
@@ -57,8 +54,8 @@ func (d *daemon) close() {
 	d.current.swap(nil)
 	if d.slots != nil {
 		d.slots.close()
-		d.await(ctx, &d.ticking, "ticks did not end in time")
-		d.await(ctx, &d.slots.jobs, "loads of plugins did not end in time")
+		d.await(ctx, &d.ticking, "ticks")
+		d.await(ctx, &d.slots.jobs, "loads of plugins")
 	}
 	var ends []func() error
 	if d.engine != nil && !d.busy { // whose code may be running
@@ -72,7 +69,7 @@ func (d *daemon) close() {
 	}
 	for _, end := range ends {
 		if err := end(); err != nil {
-			d.log.Warn("closing at the end", "err", err)
+			d.observer.Observe(ctx, &observe.CloseFailed{Err: err})
 		}
 	}
 }

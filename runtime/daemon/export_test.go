@@ -2,39 +2,39 @@ package daemon
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
 // RunWithoutTimeLimit is Run with guests that nothing stops.
-func RunWithoutTimeLimit(ctx context.Context, c *config.Config, log *slog.Logger) error {
-	return run(ctx, c, log, options{engine: wasm.Options{Log: log, NoTimeLimit: true}, noBreaker: true})
+func RunWithoutTimeLimit(ctx context.Context, c *config.Config, observer observe.Observer) error {
+	return run(ctx, c, observer, options{engine: wasm.Options{Observer: observer, NoTimeLimit: true}, noBreaker: true})
 }
 
 // RunWithoutBreaker is Run with plugins that are asked however often they fail.
-func RunWithoutBreaker(ctx context.Context, c *config.Config, log *slog.Logger) error {
-	o := optionsOf(c, log)
+func RunWithoutBreaker(ctx context.Context, c *config.Config, observer observe.Observer) error {
+	o := optionsOf(c, observer)
 	o.noBreaker = true
-	return run(ctx, c, log, o)
+	return run(ctx, c, observer, o)
 }
 
 // RunSweepingBriefly is Run with plugins that are told of one pod before they are in force.
-func RunSweepingBriefly(ctx context.Context, c *config.Config, log *slog.Logger) error {
-	o := optionsOf(c, log)
+func RunSweepingBriefly(ctx context.Context, c *config.Config, observer observe.Observer) error {
+	o := optionsOf(c, observer)
 	o.sweepTime = 0
-	return run(ctx, c, log, o)
+	return run(ctx, c, observer, o)
 }
 
 // Reloader returns a daemon that serves nobody: reload makes what its directories hold now
 // the plugins of every call, as the watcher does when it has seen a change, and waits until
 // nothing is under way.
-func Reloader(ctx context.Context, c *config.Config, log *slog.Logger) (reload, closeAll func(), err error) {
-	d, err := open(ctx, c, log, optionsOf(c, log))
+func Reloader(ctx context.Context, c *config.Config, observer observe.Observer) (reload, closeAll func(), err error) {
+	d, err := open(ctx, c, observer, optionsOf(c, observer))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -42,7 +42,7 @@ func Reloader(ctx context.Context, c *config.Config, log *slog.Logger) (reload, 
 	go d.slots.run(ctx)
 	reload = func() {
 		descriptions, _ := registry.Read(registry.Dirs{Plugins: c.PluginDir, Hooks: c.HookDir})
-		d.slots.post(func(context.Context) { d.slots.want(descriptions) })
+		d.slots.post(func(ctx context.Context) { d.slots.want(ctx, descriptions) })
 		d.slots.settle()
 	}
 	return reload, func() {

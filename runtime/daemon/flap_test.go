@@ -73,7 +73,7 @@ func TestBackendThatAcceptsAndCloses(t *testing.T) {
 			count, stop := unsteady(t, n.config.Backend, end)
 			n.put("10-quota.wasm", "quota")
 			n.start(daemon.Run)
-			n.await("plugins in force")
+			n.await("plugins active")
 			time.Sleep(window)
 			text := n.log.String()
 			t.Logf("%d connections, %d lines in %v", count.Load(), strings.Count(text, "\n"), window)
@@ -83,7 +83,7 @@ func TestBackendThatAcceptsAndCloses(t *testing.T) {
 			if got := strings.Count(text, "\n"); got > lines {
 				t.Errorf("%d lines of log in %v, want %d at most:\n%.5000s", got, window, lines, text)
 			}
-			if got := strings.Count(text, "the store could not be filled"); got != 1 {
+			if got := strings.Count(text, "failed to fill the store"); got != 1 {
 				t.Errorf("%d lines about the store, want one", got)
 			}
 			stop()

@@ -1,6 +1,10 @@
 package daemon
 
-import "context"
+import (
+	"context"
+
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
 
 // following is how far the store follows the backend.
 type following uint8
@@ -16,7 +20,7 @@ const (
 func (s *slots) follow(ctx context.Context, members []member) {
 	d := s.daemon
 	d.following.Store(true)
-	s.swap(members)
+	s.swap(ctx, members)
 	s.store = filling
 	s.fills++
 	fill := s.fills
@@ -35,13 +39,13 @@ func (s *slots) follow(ctx context.Context, members []member) {
 }
 
 // unfollow forgets everything, since the last plugin is gone.
-func (s *slots) unfollow() {
+func (s *slots) unfollow(ctx context.Context) {
 	d := s.daemon
 	s.store, s.published = unfollowed, nil
 	d.current.swap(nil)
 	d.store.Clear()
 	d.following.Store(false)
-	s.log.Info("no plugin in force, every call passes as it comes")
+	s.observer.Observe(ctx, &observe.NoPlugins{})
 }
 
 // refill brings the store up to date after the backend came back, which may be

@@ -2,12 +2,12 @@ package daemon
 
 import (
 	"context"
-	"log/slog"
 	"sync/atomic"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -53,13 +53,14 @@ type loaded struct {
 	synchronized *intercept.Synchronized // what it knows; nil unless it has the hook
 }
 
-func newLoaded(log *slog.Logger, id string, p plugin.Plugin) *loaded {
+func newLoaded(observer observe.Observer, id string, p plugin.Plugin) *loaded {
 	l := &loaded{Plugin: p, counted: newCounted(func() {
-		if err := p.Close(context.Background()); err != nil {
-			log.Warn("closing a plugin", "plugin", id, "err", err)
+		ctx := context.Background()
+		if err := p.Close(ctx); err != nil {
+			observer.Observe(ctx, &observe.CloseFailed{Plugin: id, Err: err})
 			return
 		}
-		log.Debug("plugin closed", "plugin", id)
+		observer.Observe(ctx, &observe.PluginClosed{Plugin: id})
 	})}
 	if manifest := p.Manifest(); manifest.HookSet().Has(abi.Synchronize) {
 		l.synchronized = intercept.NewSynchronized()

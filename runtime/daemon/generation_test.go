@@ -2,11 +2,11 @@ package daemon
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -23,7 +23,7 @@ func (c *closing) Manifest() abi.Manifest { return abi.Manifest{} }
 // routing makes a generation of one plugin whose calls all go to intercept, the
 // only one that still holds the plugin.
 func routing(p plugin.Plugin, intercept cri.Interceptor) *generation {
-	have := newLoaded(slog.New(slog.DiscardHandler), "10-test", p)
+	have := newLoaded(observe.Discard(), "10-test", p)
 	g := newGeneration([]*loaded{have})
 	g.route = func(string) cri.Interceptor { return intercept }
 	have.release()

@@ -34,7 +34,7 @@ func TestMisbehavingGuests(t *testing.T) {
 				limit = `"timeout":"100ms"`
 			}
 			n := serving(t, map[string]string{"10-bad.wasm": g.name, "10-bad.json": "{" + limit + "}"})
-			n.await("plugins in force", "10-bad")
+			n.await("plugins active", "10-bad")
 			for i := range 3 {
 				if _, err := n.runPod(t.Context(), podName(i)); err != nil {
 					t.Errorf("under Ignore, call %d: %v", i, err)
@@ -42,7 +42,7 @@ func TestMisbehavingGuests(t *testing.T) {
 			}
 			n.await("plugin failed and was ignored", "10-bad", "PreRunPodSandbox")
 			n.put("10-bad.json", "{"+limit+`,"failure-policy":"Fail"}`)
-			n.await("plugins in force", "10-bad")
+			n.await("plugins active", "10-bad")
 			for i := range 3 {
 				_, err := n.runPod(t.Context(), podName(10+i))
 				if status.Code(err) != codes.Unavailable || !containsAll(err.Error(), []string{"10-bad", "PreRunPodSandbox", g.says}) {
@@ -50,8 +50,8 @@ func TestMisbehavingGuests(t *testing.T) {
 				}
 			}
 			n.put("10-bad.wasm", "noop")
-			n.await("plugin loaded", "10-bad")
-			n.await("plugins in force", "10-bad")
+			n.await("plugin replaced", "10-bad")
+			n.await("plugins active", "10-bad")
 			if _, err := n.runPod(t.Context(), "last"); err != nil {
 				t.Errorf("after the guest was replaced: %v", err)
 			}
@@ -66,13 +66,13 @@ func TestFailPluginThatNeverLoaded(t *testing.T) {
 	if _, err := n.runPod(t.Context(), "first"); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "10-broken") {
 		t.Errorf("while it is being loaded: %v", err)
 	}
-	n.await("plugin not loaded, its hooks are refused", "10-broken", "c-shared")
+	n.await("plugin not loaded", "calls are refused in its hooks", "10-broken", "c-shared")
 	if _, err := n.runPod(t.Context(), "second"); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "10-broken") {
 		t.Errorf("after it could not be loaded: %v", err)
 	}
 	n.put("10-broken.wasm", "noop")
 	n.await("plugin loaded", "10-broken")
-	n.await("plugins in force", "10-broken")
+	n.await("plugins active", "10-broken")
 	if _, err := n.runPod(t.Context(), "third"); err != nil {
 		t.Errorf("after it was replaced: %v", err)
 	}
@@ -114,9 +114,9 @@ func TestFailPluginWhileTheRuntimeHangs(t *testing.T) {
 // A replacement that does not load leaves the plugin before it in place.
 func TestBrokenReplacement(t *testing.T) {
 	n := serving(t, map[string]string{"10-quota.wasm": "quota"})
-	n.await("plugins in force", "10-quota")
+	n.await("plugins active", "10-quota")
 	n.put("10-quota.wasm", "wrong-signature")
-	n.await("plugin not loaded, the version before it stays active", "plugin=10-quota", "active=1.0.0", "it imports wp1.get as")
+	n.await("plugin not loaded", "the previous version stays active", "plugin=10-quota", "previous=1.0.0", "it imports wp1.get as")
 	pod, err := n.runPod(t.Context(), "web")
 	n.must(err)
 	id, err := n.createContainer(t.Context(), pod, "app")
@@ -130,9 +130,9 @@ func TestBrokenReplacement(t *testing.T) {
 // every byte passes as it came.
 func TestRemovedPlugin(t *testing.T) {
 	n := serving(t, map[string]string{"10-quota.wasm": "quota"})
-	n.await("plugins in force", "10-quota")
+	n.await("plugins active", "10-quota")
 	n.remove("10-quota.wasm")
-	n.await("no plugin in force")
+	n.await("no plugins active")
 	pod, err := n.runPod(t.Context(), "web")
 	n.must(err)
 	id, err := n.createContainer(t.Context(), pod, "app")
@@ -145,8 +145,8 @@ func TestRemovedPlugin(t *testing.T) {
 // What a guest logs says of which pod and container.
 func TestGuestLogNamesThePod(t *testing.T) {
 	n := serving(t, map[string]string{"10-log.wasm": "log-flood"})
-	n.await("plugins in force", "10-log")
+	n.await("plugins active", "10-log")
 	_, err := n.runPod(t.Context(), "web")
 	n.must(err)
-	n.await("plugin log", "plugin=10-log", "hook=PreRunPodSandbox", "pod=test/web")
+	n.await("plugin log", "plugin=10-log", "hook=PreRunPodSandbox", "namespace=test pod=web")
 }

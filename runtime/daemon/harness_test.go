@@ -19,6 +19,8 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 )
 
 const patience = 30 * time.Second
@@ -37,7 +39,7 @@ type node struct {
 	ended   chan error
 }
 
-type runner func(context.Context, *config.Config, *slog.Logger) error
+type runner func(context.Context, *config.Config, observe.Observer) error
 
 // newNode makes a node whose runtime runs and whose daemon does not.
 func newNode(t testing.TB) *node {
@@ -66,7 +68,7 @@ func (n *node) start(run runner) {
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop, n.ended = stop, make(chan error, 1)
 	go func() {
-		n.ended <- run(ctx, n.config, slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+		n.ended <- run(ctx, n.config, slogsink.New(slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 	}()
 	n.await("msg=serving")
 	conn, err := grpc.NewClient("unix://"+n.config.Listen, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -163,7 +165,7 @@ func (n *node) awaitActive(ids ...string) {
 	} else {
 		list = "[" + list + "]"
 	}
-	n.await("plugins in force", "plugins="+list, "refusing=[]")
+	n.await("plugins active", "plugins="+list, "refusing=[]")
 }
 
 // runPod runs a sandbox; the name makes it another each time.

@@ -62,7 +62,7 @@ func TestSkipLabel(t *testing.T) {
 		"runtime-hooks": ["PreRunPodSandbox", "PreCreateContainer", "PreStartContainer"]}`)
 	n.start(daemon.Run)
 	n.must(n.runLabelled("koordinator-system", "early", "true"))
-	n.await("plugins in force", "10-quota", "koordlet")
+	n.await("plugins active", "10-quota", "koordlet")
 	n.must(n.runLabelled("koordinator-system", "koordlet", "true"))
 	for _, value := range []string{"", "false"} {
 		if err := n.runLabelled("test", "web", value); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "plugin koordlet: PreRunPodSandbox") {
@@ -78,8 +78,8 @@ func TestSkipLabel(t *testing.T) {
 	}
 	n.register("koordlet.json", `{"remote-endpoint": "koordlet.sock", "failure-policy": "Fail"}`)
 	n.register("other.json", `{"remote-endpoint": "other.sock", "failure-policy": "Fail", "runtime-hooks": ["PreRunPodSandbox"]}`)
-	n.await("plugin file refused", "other.json")
-	n.await("plugins in force", "other")
+	n.await("plugin file rejected", "other.json")
+	n.await("plugins active", "other")
 	n.must(n.runLabelled("koordinator-system", "koordlet-2", "true")) // a bad file keeps nobody from repairing it
 }
 
@@ -89,7 +89,7 @@ func TestMatchOfAHookServer(t *testing.T) {
 	n.register("a.json", `{"remote-endpoint": "/nobody/listens.sock", "failure-policy": "Fail",
 		"runtime-hooks": ["PreRunPodSandbox"], "match": {"namespaces": ["prod-*"]}}`)
 	n.start(daemon.Run)
-	n.await("plugins in force", "plugins=[a]")
+	n.await("plugins active", "plugins=[a]")
 	n.must(n.runLabelled("test", "web", ""))
 	if err := n.runLabelled("prod-shop", "web", ""); status.Code(err) != codes.Unavailable {
 		t.Errorf("a pod that matches: %v", err)
@@ -102,7 +102,7 @@ func TestModuleInHookserverDirectory(t *testing.T) {
 	n.must(os.WriteFile(filepath.Join(n.config.HookDir, "quota.wasm"), []byte(module(t, "quota")), 0o644))
 	n.register("20-quota.json", `{"wasm-module": "quota.wasm"}`)
 	n.start(daemon.Run)
-	n.await("plugins in force", "plugins=[20-quota]")
+	n.await("plugins active", "plugins=[20-quota]")
 	n.must(n.runLabelled("test", "web", ""))
 	for _, c := range n.runtime.RuntimeService.Containers {
 		if c.Annotations["example.com/quota"] != "200000" {
@@ -111,7 +111,7 @@ func TestModuleInHookserverDirectory(t *testing.T) {
 	}
 	n.must(os.Remove(filepath.Join(n.config.HookDir, "20-quota.json")))
 	n.must(os.Remove(filepath.Join(n.config.HookDir, "quota.wasm")))
-	n.await("no plugin in force")
+	n.await("no plugins active")
 }
 
 // stopped notes PostStopContainer.
@@ -147,7 +147,7 @@ func TestKoordCompat(t *testing.T) {
 		t.Cleanup(g.Stop)
 		n.register("koordlet.json", `{"remote-endpoint": "`+n.dir+`/hook.sock", "failure-policy": "Fail", "runtime-hooks": ["PreCreateContainer", "PostStopContainer"]}`)
 		n.start(daemon.Run)
-		n.await("plugins in force", "plugins=[koordlet]")
+		n.await("plugins active", "plugins=[koordlet]")
 		pod, err := n.runPod(t.Context(), "web")
 		n.must(err)
 		created, err := n.kubelet.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
@@ -207,15 +207,15 @@ func TestRestartClosesTheBreaker(t *testing.T) {
 	stop := listen(hung{})
 	n.register("koordlet.json", `{"remote-endpoint": "`+n.dir+`/hook.sock", "timeout": "200ms", "runtime-hooks": ["PreRunPodSandbox"]}`)
 	n.start(daemon.Run)
-	n.await("plugins in force", "plugins=[koordlet]")
+	n.await("plugins active", "plugins=[koordlet]")
 	for i := range 7 { // the breaker opens at the fifth, and each try makes it wait longer
 		_, err := n.runPod(t.Context(), podName(i))
 		n.must(err) // Ignore
 	}
-	n.await("plugin is not asked for a while", "koordlet")
+	n.await("circuit breaker opened", "koordlet")
 	stop()
 	listen(willing{})
-	n.await("plugin is asked again", "koordlet")
+	n.await("circuit breaker closed", "koordlet")
 	id, err := n.runPod(t.Context(), "after")
 	n.must(err)
 	if by := n.runtime.RuntimeService.Sandboxes[id].Annotations["example.com/by"]; by != "willing" {

@@ -23,7 +23,7 @@ func TestImageEndpoint(t *testing.T) {
 	n.put("10-puller.wasm", "puller")
 	n.put("10-puller.json", `{"grant": ["image"]}`)
 	n.start(daemon.Run)
-	n.await("plugins in force", "10-puller")
+	n.await("plugins active", "10-puller")
 	conn, err := grpc.NewClient("unix://"+n.config.Listen, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	n.must(err)
 	defer conn.Close()

@@ -1,10 +1,6 @@
 package daemon
 
 import (
-	"log/slog"
-	"maps"
-	"slices"
-
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -18,18 +14,18 @@ type kept struct {
 func newKept() kept { return kept{plugin.NewKV(), plugin.NewMetrics()} }
 
 // metrics returns what plugins have counted and measured, by plugin.
-func (s *slots) metrics() []any {
-	var all []any
-	for _, id := range slices.Sorted(maps.Keys(s.all)) {
-		var of []any
-		for _, m := range s.all[id].kept.metrics.All() {
-			of = append(of, slog.Int64(m.Name, m.Value))
+func (s *slots) metrics() map[string]map[string]int64 {
+	all := map[string]map[string]int64{}
+	for id, p := range s.all {
+		of := map[string]int64{}
+		for _, m := range p.kept.metrics.All() {
+			of[m.Name] = m.Value
 		}
-		if n := s.all[id].kept.metrics.Dropped(); n > 0 {
-			of = append(of, slog.Int64("(dropped)", n)) // of another kind, or of too many names
+		if n := p.kept.metrics.Dropped(); n > 0 {
+			of["(dropped)"] = n // of another kind, or of too many names
 		}
 		if len(of) > 0 {
-			all = append(all, slog.Group(id, of...))
+			all[id] = of
 		}
 	}
 	return all

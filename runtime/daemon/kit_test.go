@@ -136,7 +136,7 @@ func newKit(t *testing.T, json string) *kit {
 	n := newNode(t)
 	n.put("20-good.wasm", "noop")
 	n.start(daemon.Run)
-	n.await("plugins in force", "20-good")
+	n.await("plugins active", "20-good")
 	pod, err := n.runPod(t.Context(), "other")
 	n.must(err)
 	container, err := n.createContainer(t.Context(), pod, "app")
@@ -158,8 +158,8 @@ func (k *kit) load(t *testing.T, name string) {
 	k.t = t
 	k.put("10-bad.json", k.json)
 	k.put("10-bad.wasm", name)
-	k.await("plugin loaded", "plugin=10-bad", "name="+name)
-	k.await("plugins in force", "10-bad")
+	k.await("plugin=10-bad", "name="+name) // it is loaded, or replaces another
+	k.await("plugins active", "10-bad")
 }
 
 // serves calls a guest for each name, or four times for one, so that the breaker of one

@@ -2,12 +2,12 @@ package daemon
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/remote"
@@ -19,13 +19,13 @@ const remoteTimeout = 2 * time.Second
 
 // hookServers are the plugins that are processes of their own.
 type hookServers struct {
-	log    *slog.Logger
-	skip   abi.Match // rules out the pods about which none is asked
-	compat bool      // they are treated as koord-runtime-proxy did
+	observer observe.Observer
+	skip     abi.Match // rules out the pods about which none is asked
+	compat   bool      // they are treated as koord-runtime-proxy did
 }
 
-func newHookServers(c *config.Config, log *slog.Logger) hookServers {
-	k := hookServers{log: log, compat: c.KoordCompat}
+func newHookServers(c *config.Config, observer observe.Observer) hookServers {
+	k := hookServers{observer: observer, compat: c.KoordCompat}
 	if key, value, ok := strings.Cut(c.SkipLabel, "="); ok {
 		k.skip.Labels = map[string]string{key: "!" + value}
 	}
@@ -35,7 +35,7 @@ func newHookServers(c *config.Config, log *slog.Logger) hookServers {
 // open implements kind. A server that is started anew has nothing to do with the
 // faults of the one before.
 func (k hookServers) open(_ context.Context, d registry.Description, _ kept, breaker *plugin.Breaker, _ bool) (plugin.Plugin, error) {
-	o := remote.Options{ID: d.ID, Endpoint: d.Endpoint, Hooks: d.Hooks, ClearUnset: k.compat, Log: k.log}
+	o := remote.Options{ID: d.ID, Endpoint: d.Endpoint, Hooks: d.Hooks, ClearUnset: k.compat, Observer: k.observer}
 	if breaker != nil {
 		o.Returned = func() { breaker.Reset(context.Background()) }
 	}
@@ -69,7 +69,7 @@ func (k hookServers) capabilities(registry.Description, abi.Manifest) abi.Capabi
 
 // notes implements kind. Koordinator's files may name hooks in vain, which later versions
 // of it have.
-func (k hookServers) notes(registry.Description, abi.Manifest) []note { return nil }
+func (k hookServers) notes(registry.Description, abi.Manifest) []observe.Event { return nil }
 
 // name implements kind.
 func (k hookServers) name() string { return "hook server" }

@@ -33,7 +33,7 @@ func TestLoopingGuestDoesNotDelayOthers(t *testing.T) {
 	n.put("10-loop.wasm", "loop")
 	n.put("10-loop.json", `{"timeout":"50ms"}`)
 	n.start(run)
-	n.await("plugins in force", "10-loop")
+	n.await("plugins active", "10-loop")
 	var grew []time.Duration // in each attempt: what the guest costs it costs each time
 	for len(grew) < attempts {
 		before, meanwhile, looped := n.beside(t)
@@ -106,7 +106,7 @@ func TestTheLimiterIsWhatKeepsThemQuick(t *testing.T) {
 // flight: no call fails, and every call is served by one state or another.
 func TestReloadHammer(t *testing.T) {
 	n := serving(t, map[string]string{"10-quota.wasm": "quota"})
-	n.await("plugins in force", "10-quota")
+	n.await("plugins active", "10-quota")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	failed := make(chan error, 1)

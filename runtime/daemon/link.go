@@ -2,9 +2,10 @@ package daemon
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 // A connection that comes up and is lost again. When it is made again is for
@@ -12,18 +13,18 @@ import (
 const (
 	steadyTime = 10 * time.Second // a connection that was up for as long is steady
 	shortLives = 3                // so many shorter ones in a row make the runtime unsteady
-	repeatTime = time.Minute      // between two lines about a condition that lasts
+	repeatTime = time.Minute      // between two events about a condition that lasts
 )
 
-// link is what the connection to the runtime was like so far. It logs: of an
-// unsteady runtime one line a minute. It is for one goroutine.
+// link is what the connection to the runtime was like so far. Of an unsteady
+// runtime it makes one event a minute. It is for one goroutine.
 type link struct {
-	log    *slog.Logger
-	target string
+	observer observe.Observer
+	target   string
 
 	since  time.Time // when it came up; zero while it is down
-	said   bool      // the log has that it is up
-	missed bool      // the log has that it is not to be had
+	said   bool      // an event told that it is up
+	missed bool      // an event told that it is not to be had
 	short  int       // short lives in a row
 	losses repeats   // while the runtime is unsteady
 }
@@ -45,7 +46,7 @@ func (l *link) up(ctx context.Context) (again time.Time) {
 	}
 	if !l.said {
 		l.said, l.missed = true, false
-		l.log.InfoContext(ctx, "connected to the runtime", "backend", l.target)
+		l.observer.Observe(ctx, &observe.BackendConnected{Backend: l.target})
 	}
 	return time.Time{}
 }
@@ -62,8 +63,7 @@ func (l *link) lost(ctx context.Context) {
 		return // it may have restarted
 	}
 	if n := l.losses.add(); n > 0 {
-		l.log.WarnContext(ctx, "the runtime ends connections soon after it has accepted them; check that it is healthy and that the socket is that of a CRI runtime",
-			"backend", l.target, "lost", n, "lived", lived)
+		l.observer.Observe(ctx, &observe.BackendUnsteady{Backend: l.target, Lost: n, Lived: lived})
 	}
 }
 
@@ -71,29 +71,28 @@ func (l *link) lost(ctx context.Context) {
 func (l *link) failed(ctx context.Context) {
 	if !l.missed {
 		l.missed = true
-		l.log.WarnContext(ctx, "no connection to the runtime", "backend", l.target)
+		l.observer.Observe(ctx, &observe.BackendLost{Backend: l.target})
 	}
 }
 
-// repeats counts how often something happened that is logged at once, and then
+// repeats counts how often something happened of which an event is made at once, and then
 // once in each repeatTime. The zero value is ready.
 type repeats struct {
 	mu    sync.Mutex
-	count int       // since the last line
-	next  time.Time // when the next line is due
+	count int       // since the last event
+	next  time.Time // when the next event is due
 }
 
-// add counts one more. It returns 0 if nothing is to be logged now, else how many
-// the line stands for.
-func (r *repeats) add() (logged int) {
+// add counts one more. It returns 0 if no event is due now, else how many it stands for.
+func (r *repeats) add() (stands int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.count++
 	if time.Now().Before(r.next) {
 		return 0
 	}
-	logged, r.count, r.next = r.count, 0, time.Now().Add(repeatTime)
-	return logged
+	stands, r.count, r.next = r.count, 0, time.Now().Add(repeatTime)
+	return stands
 }
 
 // reset notes that the condition is over.

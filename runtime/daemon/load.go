@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -26,7 +27,7 @@ func (e temporaryError) Unwrap() error { return e.error }
 func (s *slots) load(ctx context.Context, p *slot, v *version) {
 	if !v.announced {
 		v.announced = true
-		s.log.Info("plugin loading", "plugin", p.id)
+		s.observer.Observe(ctx, &observe.PluginLoading{Plugin: p.id})
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	v.cancel = cancel
@@ -38,7 +39,7 @@ func (s *slots) load(ctx context.Context, p *slot, v *version) {
 		have, err := s.loader.open(ctx, d, kept, l == light)
 		heard := s.post(func(context.Context) {
 			s.busy[l]--
-			s.loaded(p, v, have, err, time.Since(start))
+			s.loaded(ctx, p, v, have, err, time.Since(start))
 		})
 		if !heard && err == nil {
 			have.release()
@@ -47,7 +48,7 @@ func (s *slots) load(ctx context.Context, p *slot, v *version) {
 }
 
 // loaded takes the result of a load.
-func (s *slots) loaded(p *slot, v *version, have *loaded, err error, took time.Duration) {
+func (s *slots) loaded(ctx context.Context, p *slot, v *version, have *loaded, err error, took time.Duration) {
 	v.took += took
 	switch {
 	case v.state == closed && err == nil:
@@ -57,7 +58,7 @@ func (s *slots) loaded(p *slot, v *version, have *loaded, err error, took time.D
 		v.lane = heavy
 		v.become(wanted)
 	case err != nil:
-		s.fail(p, v, err)
+		s.fail(ctx, p, v, err)
 	default:
 		v.loaded = have
 		v.become(ready)
@@ -78,11 +79,15 @@ func (s *slots) promote(ctx context.Context, p *slot, v *version) {
 	v.reason = nil
 	v.untick = s.daemon.tick(ctx, v.loaded)
 	manifest := v.loaded.Manifest()
-	s.log.Info("plugin loaded", "plugin", p.id, "name", manifest.Name, "version", manifest.Version,
-		"hooks", manifest.HookSet().Names(), "replaced", before != nil, "took", v.took)
+	loaded := observe.PluginLoaded{Plugin: p.id, Name: manifest.Name, Version: manifest.Version, Hooks: manifest.HookSet().Names(), Took: v.took}
+	if before == nil {
+		s.observer.Observe(ctx, &loaded)
+	} else {
+		s.observer.Observe(ctx, &observe.PluginReplaced{PluginLoaded: loaded, Previous: before.loaded.Manifest().Version})
+	}
 	s.retire(before)
-	p.said = ""
-	s.loader.say(p)
+	p.said = nil
+	s.loader.say(ctx, p)
 }
 
 // introduce tells a version of the pods, aside, before it gets an event. The version
@@ -102,7 +107,7 @@ func (s *slots) introduce(ctx context.Context, p *slot, v *version, m member) {
 			switch {
 			case v.state == closed:
 			case err != nil:
-				s.fail(p, v, temporaryError{fmt.Errorf("loading plugin %s: %s: %w", p.id, abi.Synchronize, err)})
+				s.fail(ctx, p, v, temporaryError{fmt.Errorf("loading plugin %s: %s: %w", p.id, abi.Synchronize, err)})
 			default:
 				v.told = true
 				v.become(ready)
@@ -113,7 +118,7 @@ func (s *slots) introduce(ctx context.Context, p *slot, v *version, m member) {
 
 // fail notes why a version cannot be had. The same module and settings are loaded
 // again only if that may end otherwise.
-func (s *slots) fail(p *slot, v *version, err error) {
+func (s *slots) fail(ctx context.Context, p *slot, v *version, err error) {
 	known := v.reason != nil && v.reason.Error() == err.Error()
 	v.reason = err
 	v.become(failed)
@@ -126,7 +131,7 @@ func (s *slots) fail(p *slot, v *version, err error) {
 		time.AfterFunc(v.retry, func() { s.post(func(context.Context) { v.again() }) })
 	}
 	if !known {
-		s.sayFailed(p, err)
+		s.sayFailed(ctx, p, err)
 	}
 }
 
@@ -143,16 +148,19 @@ func (v *version) again() {
 
 // sayFailed says what the failure means for calls. What is wrong with a file is the
 // registry's to say.
-func (s *slots) sayFailed(p *slot, err error) {
+func (s *slots) sayFailed(ctx context.Context, p *slot, err error) {
+	rejected := observe.PluginRejected{Plugin: p.id, Err: err}
 	switch {
 	case p.active != nil:
-		manifest := p.active.loaded.Manifest()
-		s.log.Error("plugin not loaded, the version before it stays active", "plugin", p.id, "active", manifest.Version, "err", err)
+		rejected.Meanwhile, rejected.Previous = observe.PreviousActive, p.active.loaded.Manifest().Version
 	case p.refuses():
-		s.log.Error("plugin not loaded, its hooks are refused", "plugin", p.id, "hooks", refusedHooks(p.description, p.static).Names(), "err", err)
+		rejected.Meanwhile, rejected.Hooks = observe.CallsRefused, refusedHooks(p.description, p.static).Names()
 	case p.description.Problem == nil:
-		s.log.Error("plugin not loaded", "plugin", p.id, "err", err)
+		rejected.Meanwhile = observe.PluginSkipped
+	default:
+		return
 	}
+	s.observer.Observe(ctx, &rejected)
 }
 
 // drop ends a version that is no longer wanted and never was active.

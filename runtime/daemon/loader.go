@@ -3,12 +3,12 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"runtime/debug"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
@@ -16,7 +16,7 @@ import (
 // loader makes plugins of descriptions, and members of plugins. It does not change, and
 // is safe for concurrent use.
 type loader struct {
-	log       *slog.Logger
+	observer  observe.Observer
 	noBreaker bool // plugins are asked however often they fail
 	modules   kind
 	servers   kind
@@ -35,7 +35,7 @@ type kind interface {
 	// capabilities are those that the plugin has.
 	capabilities(d registry.Description, manifest abi.Manifest) abi.CapabilitySet
 	// notes are for the operator.
-	notes(d registry.Description, manifest abi.Manifest) []note
+	notes(d registry.Description, manifest abi.Manifest) []observe.Event
 	// name is the kind's.
 	name() string
 	// title says in a few words what the plugin is.
@@ -53,7 +53,7 @@ func (l *loader) kind(d registry.Description) kind {
 func (l *loader) open(ctx context.Context, d registry.Description, k kept, compiled bool) (_ *loaded, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			l.log.ErrorContext(ctx, "loading a plugin panicked", "plugin", d.ID, "panic", r, "stack", string(debug.Stack()))
+			l.observer.Observe(ctx, &observe.Panicked{During: "loading a plugin", Plugin: d.ID, Panic: fmt.Sprint(r), Stack: string(debug.Stack())})
 			err = fmt.Errorf("loading plugin %s: panic: %v", d.ID, r)
 		}
 	}()
@@ -62,13 +62,13 @@ func (l *loader) open(ctx context.Context, d registry.Description, k kept, compi
 	}
 	var breaker *plugin.Breaker
 	if !l.noBreaker {
-		breaker = plugin.NewBreaker(l.log, d.ID, nil)
+		breaker = plugin.NewBreaker(l.observer, d.ID, nil)
 	}
 	p, err := l.kind(d).open(ctx, d, k, breaker, compiled)
 	if err != nil {
 		return nil, err
 	}
-	have := newLoaded(l.log, d.ID, p)
+	have := newLoaded(l.observer, d.ID, p)
 	have.breaker = breaker
 	return have, nil
 }
@@ -117,7 +117,7 @@ func (l *loader) member(now registry.Description, v *version) member {
 		ID: now.ID, Plugin: v.loaded, Policy: now.Policy, Hooks: hooks, Breaker: v.loaded.breaker, Capabilities: k.capabilities(v.description, manifest),
 	}}
 	if now.DryRun {
-		m.Plugin = plugin.DryRun(v.loaded, now.ID, l.log)
+		m.Plugin = plugin.DryRun(v.loaded, now.ID, l.observer)
 	}
 	m.Match = matches(now, manifest, hooks)
 	k.place(&m, v.description)

@@ -86,17 +86,6 @@ func describing(d registry.Description) string {
 	return plugin.Name(strings.TrimSuffix(filepath.Base(d.File), filepath.Ext(d.File)) + ".json")
 }
 
-// lack says which line the operator must write for what a module declares and has
-// not; "" if it has all.
-func lack(d registry.Description, manifest abi.Manifest) string {
-	declared, _ := manifest.Declared()
-	lacks := declared &^ granted(d)
-	if lacks == 0 {
-		return ""
-	}
-	return fmt.Sprintf(`plugin needs "%s": %s`, strings.Join(lacks.Names(), `", "`), grant(d, lacks))
-}
-
 // grant says how the operator gives a module what it lacks, beside what it is granted.
 func grant(d registry.Description, lacks abi.CapabilitySet) string {
 	return plugin.Grant(lacks|d.Grant, describing(d))

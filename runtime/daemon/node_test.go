@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"log/slog"
 	"net"
 	"os"
 	"runtime"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -61,8 +61,8 @@ func TestDescribe(t *testing.T) {
 	runtimeapi.RegisterRuntimeServiceServer(server, handlers{})
 	go server.Serve(l)
 	t.Cleanup(server.Stop)
-	log := slog.New(slog.DiscardHandler)
-	d, err := open(t.Context(), &config.Config{Backend: dir + "/runtime.sock"}, log, options{engine: wasm.Options{Log: log}})
+	log := observe.Discard()
+	d, err := open(t.Context(), &config.Config{Backend: dir + "/runtime.sock"}, log, options{engine: wasm.Options{Observer: log}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package daemon_test
 
 import (
 	"encoding/binary"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -23,10 +22,10 @@ const greedy = `{"name": "greedy", "version": "1.0.0",
 	"limits": {"fuel": 30000000, "memory": 65536, "time_ms": 400, "host_calls": 2000}}`
 
 var greedyNotes = []string{
-	`msg="plugin asks for more than it is granted" plugin=10-greedy limit=fuel asked=30000000 granted=20000000`,
-	`msg="plugin asks for more than it is granted" plugin=10-greedy limit=host_calls asked=2000 granted=1000`,
+	`msg="plugin asks for a higher limit than it is granted" plugin=10-greedy limit=fuel asked=30000000 granted=20000000`,
+	`msg="plugin asks for a higher limit than it is granted" plugin=10-greedy limit=host_calls asked=2000 granted=1000`,
 	`msg="runtime-hooks names hooks that the plugin does not have" plugin=10-greedy hooks=[PreExec]`,
-	`msg="plugin is never asked in a hook: its match wants what no image has" plugin=10-greedy hook=PostRemoveImage key=namespaces match_of=manifest`,
+	`msg="plugin is never called in a hook: its match asks for a value that no image has" plugin=10-greedy hook=PostRemoveImage key=namespaces match_of=manifest`,
 }
 
 // What a plugin asks for in vain, and what its file does, is said once for each load.
@@ -35,14 +34,14 @@ func TestNotes(t *testing.T) {
 	n.putRaw("10-greedy.wasm", manifested(t, "noop", greedy))
 	n.put("10-greedy.json", `{"runtime-hooks": ["PreRunPodSandbox", "PostRemoveImage", "PreExec"]}`)
 	n.start(daemon.Run)
-	n.await("plugins in force", "10-greedy")
+	n.await("plugins active", "10-greedy")
 	n.put("20-quota.wasm", "quota")
 	n.awaitActive("10-greedy", "20-quota")
 	wantNotes(t, n, greedyNotes...)
 	n.put("10-greedy.json", `{"runtime-hooks": ["PreRunPodSandbox", "PreRemoveImage"], "match": {"labels": {"a": "b"}}, "limits": {"fuel": 40000000, "host-calls": 5000}}`)
 	n.awaitLoad("10-greedy")
 	wantNotes(t, n, append(greedyNotes,
-		`msg="plugin is never asked in a hook: its match wants what no image has" plugin=10-greedy hook=PreRemoveImage key=labels match_of=10-greedy.json`)...)
+		`msg="plugin is never called in a hook: its match asks for a value that no image has" plugin=10-greedy hook=PreRemoveImage key=labels match_of=10-greedy.json`)...)
 }
 
 // wantNotes wants exactly these warnings in the log.
@@ -63,13 +62,13 @@ func wantNotes(t *testing.T, n *node, want ...string) {
 func TestNotesOfACheck(t *testing.T) {
 	n := newNode(t)
 	n.putRaw("10-greedy.wasm", manifested(t, "noop", greedy))
-	lines, err := daemon.Check(t.Context(), n.config, slog.New(slog.DiscardHandler))
+	lines, err := daemon.Check(t.Context(), n.config)
 	n.must(err)
 	want := []string{
 		"10-greedy: greedy 1.0.0, Ignore, hooks PreRunPodSandbox, PreRemoveImage, PostRemoveImage",
-		"10-greedy: warning: plugin asks for more than it is granted, limit fuel, asked 30000000, granted 20000000",
-		"10-greedy: warning: plugin asks for more than it is granted, limit host_calls, asked 2000, granted 1000",
-		"10-greedy: warning: plugin is never asked in a hook: its match wants what no image has, hook PostRemoveImage, key namespaces, match_of manifest",
+		"10-greedy: warning: plugin asks for a higher limit than it is granted: limit fuel, asked 30000000, granted 20000000",
+		"10-greedy: warning: plugin asks for a higher limit than it is granted: limit host_calls, asked 2000, granted 1000",
+		"10-greedy: warning: plugin is never called in a hook: its match asks for a value that no image has: hook PostRemoveImage, key namespaces, match_of manifest",
 	}
 	if !slices.Equal(lines, want) {
 		t.Errorf("says\n%s", strings.Join(lines, "\n"))

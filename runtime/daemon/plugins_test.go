@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/cri-client/pkg/fake"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
@@ -31,7 +31,7 @@ func TestPanicWhileLoading(t *testing.T) {
 	if len(found) != 1 || len(problems) > 0 {
 		t.Fatal(found, problems)
 	}
-	l := &loader{log: slog.New(slog.DiscardHandler), modules: modules{}} // without an engine
+	l := &loader{observer: observe.Discard(), modules: modules{}} // without an engine
 	if _, err := l.open(t.Context(), found[0], newKept(), false); err == nil || !strings.Contains(err.Error(), "loading plugin 10-bad: panic") {
 		t.Errorf("error %v", err)
 	}
@@ -45,8 +45,8 @@ func TestNodeIsDescribedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	log := slog.New(slog.DiscardHandler)
-	d, err := open(t.Context(), &config.Config{Backend: dir + "/runtime.sock"}, log, options{engine: wasm.Options{Log: log}})
+	log := observe.Discard()
+	d, err := open(t.Context(), &config.Config{Backend: dir + "/runtime.sock"}, log, options{engine: wasm.Options{Observer: log}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,8 +72,8 @@ func TestNodeIsDescribedAgain(t *testing.T) {
 // What comes of one load costs the same however many other plugins there are: a thousand broken
 // ones do not keep a good one from counting.
 func TestTurnDoesNotLookAtEveryPlugin(t *testing.T) {
-	log := slog.New(slog.DiscardHandler)
-	d, err := open(t.Context(), &config.Config{Backend: t.TempDir() + "/none.sock"}, log, options{engine: wasm.Options{Log: log}})
+	log := observe.Discard()
+	d, err := open(t.Context(), &config.Config{Backend: t.TempDir() + "/none.sock"}, log, options{engine: wasm.Options{Observer: log}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,14 +81,14 @@ func TestTurnDoesNotLookAtEveryPlugin(t *testing.T) {
 	for i := range 1000 {
 		broken = append(broken, registry.Description{ID: fmt.Sprint(i), File: fmt.Sprint("/none/", i, ".wasm"), Policy: plugin.Fail, Problem: errors.New("broken")})
 	}
-	d.slots.want(broken)
+	d.slots.want(t.Context(), broken)
 	d.slots.turn(t.Context())
 	if n := len(d.slots.published); n != len(broken) {
 		t.Errorf("%d of %d refuse", n, len(broken))
 	}
 	again := func() {
 		p := d.slots.all["7"]
-		d.slots.fail(p, p.next, errors.New("broken as before"))
+		d.slots.fail(t.Context(), p, p.next, errors.New("broken as before"))
 		d.slots.turn(t.Context())
 	}
 	if n := testing.AllocsPerRun(10, again); n > 100 {

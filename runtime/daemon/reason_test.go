@@ -16,7 +16,7 @@ func TestMissingGrantIsNamedWhereItRefuses(t *testing.T) {
 	n := serving(t, map[string]string{
 		"10-teller.json": `{"grant": ["cri.raw"], "failure-policy": "Fail", "runtime-hooks": ["PreCreateContainer"]}`, "10-teller.wasm": "teller",
 	})
-	n.await("plugins in force", "10-teller")
+	n.await("plugins active", "10-teller")
 	pod, err := n.runPod(t.Context(), "web")
 	n.must(err)
 	err = n.createSecret(pod)
@@ -30,7 +30,7 @@ func TestMissingGrantIsNamedWhereItRefuses(t *testing.T) {
 	for line := range strings.Lines(n.log.String()) {
 		if strings.Contains(line, `msg="call refused"`) {
 			refused++
-			if !containsAll(line, []string{"level=INFO", "plugin=10-teller", "hook=PreCreateContainer", "pod=", "/web", "container=app", "code=Unavailable", `to 10-teller.json`}) {
+			if !containsAll(line, []string{"level=INFO", "plugin=10-teller", "hook=PreCreateContainer", "namespace=", "pod=web", "container=app", "code=Unavailable", `to 10-teller.json`}) {
 				t.Errorf("the log has %s", line)
 			}
 		}
@@ -46,6 +46,6 @@ func TestMisspeltCapabilityIsNamed(t *testing.T) {
 	n := newNode(t)
 	n.putRaw("10-greedy.wasm", manifested(t, "noop", `{"name": "greedy", "version": "1.0.0", "hooks": ["PreRunPodSandbox"], "capabilities": ["resource", "labels"]}`))
 	n.start(daemon.Run)
-	n.await("plugins in force", "10-greedy")
-	wantNotes(t, n, `msg="plugin declares capabilities that this version does not know, and has not got them" plugin=10-greedy capabilities=[resource]`)
+	n.await("plugins active", "10-greedy")
+	wantNotes(t, n, `msg="plugin declares capabilities that this version does not know, and does not get them" plugin=10-greedy capabilities=[resource]`)
 }

@@ -118,11 +118,11 @@ func TestPluginThatIsNotLoadedRefusesItsOwnHooks(t *testing.T) {
 				t.Errorf("before anything was loaded: refused %q, want %q", got, first)
 			}
 			loads()
-			n.await("plugins in force", "20-quota")
+			n.await("plugins active", "20-quota")
 			if changes { // what the function tells is known once it has been called
 				first = then
-				n.await("plugin not loaded, its hooks are refused", "10-guard", "PreAttach")
-				n.await("plugins in force", "20-quota")
+				n.await("plugin not loaded", "calls are refused in its hooks", "10-guard", "PreAttach")
+				n.await("plugins active", "20-quota")
 			}
 			if got := n.guarded(t); got != first {
 				t.Errorf("refused %q, want %q; log:\n%s", got, first, n.log)
@@ -143,13 +143,13 @@ func TestRefusalFollowsTheFile(t *testing.T) {
 	n.awaitActive("20-quota")
 	n.put("10-guard.json", `{"failure-policy": "Fail", "config": {"lable": "tier=gold"}}`)
 	n.putRaw("10-guard.wasm", string(guard))
-	n.await("plugin not loaded, its hooks are refused", "10-guard", "hooks=", "PreExec", "PreAttach", "lable")
+	n.await("plugin not loaded", "calls are refused in its hooks", "10-guard", "hooks=", "PreExec", "PreAttach", "lable")
 	for _, step := range []struct{ json, refused string }{
 		{`{"failure-policy": "Ignore", "config": {"lable": "tier=gold"}}`, ""},
 		{`{"failure-policy": "Fail", "config": {"lable": "tier=gold"}, "runtime-hooks": ["PreExec"]}`, "Exec"},
 	} {
 		n.put("10-guard.json", step.json)
-		n.await("plugins in force", "plugins=[20-quota]")
+		n.await("plugins active", "plugins=[20-quota]")
 		if got := n.guarded(t); got != step.refused {
 			t.Errorf("with %s: refused %q", step.json, got)
 		}
@@ -160,7 +160,7 @@ func TestRefusalFollowsTheFile(t *testing.T) {
 		t.Errorf("once it is loaded: refused %q", got)
 	}
 	n.put("10-guard.json", `{"failure-policy": "Fail", "config": {"lable": "tier=gold"}}`)
-	n.await("plugin not loaded, the version before it stays active", "10-guard")
+	n.await("plugin not loaded", "the previous version stays active", "10-guard")
 	if got := n.guarded(t); got != "" {
 		t.Errorf("with the version before it: refused %q", got)
 	}
@@ -179,10 +179,10 @@ func TestHooksThatALoadToldStayRefused(t *testing.T) {
 	n.awaitActive("20-quota")
 	n.put("10-guard.json", `{"failure-policy": "Fail", "config": {"lable": "tier=gold"}}`)
 	n.putRaw("10-guard.wasm", withoutManifest(string(guard)))
-	n.await("plugin not loaded, its hooks are refused", "10-guard", "PreAttach")
+	n.await("plugin not loaded", "calls are refused in its hooks", "10-guard", "PreAttach")
 	for _, match := range []string{`{"namespaces": ["test"]}`, `{"namespaces": ["test", "prod"]}`} {
 		n.put("10-guard.json", `{"failure-policy": "Fail", "config": {"lable": "tier=gold"}, "match": `+match+`}`)
-		n.await("plugins in force", "plugins=[20-quota]")
+		n.await("plugins active", "plugins=[20-quota]")
 		if got := n.guarded(t); got != "Exec Attach PortForward" {
 			t.Errorf("with match %s: refused %q", match, got)
 		}

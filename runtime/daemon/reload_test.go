@@ -1,7 +1,6 @@
 package daemon_test
 
 import (
-	"log/slog"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 // A thousand reloads leave as much memory, as many goroutines and as many compiled
@@ -16,7 +16,7 @@ import (
 func TestThousandReloads(t *testing.T) {
 	n := newNode(t)
 	n.config.CacheDir = filepath.Join(n.dir, "cache")
-	reload, closeAll, err := daemon.Reloader(t.Context(), n.config, slog.New(slog.DiscardHandler))
+	reload, closeAll, err := daemon.Reloader(t.Context(), n.config, observe.Discard())
 	n.must(err)
 	defer closeAll()
 	n.put("20-bad.json", `{"failure-policy":"Fail","engine":"interpreter"}`)

@@ -55,7 +55,7 @@ func TestRemoteAndWasmInOneChain(t *testing.T) {
 		"remote-endpoint": "`+n.dir+`//hook.sock", "failure-policy": "Fail",
 		"runtime-hooks": ["PreCreateContainer", "PreRemoveRunPodSandbox"]}`), 0o644))
 	n.start(daemon.Run)
-	n.await("plugins in force", "10-quota", "20-koordlet")
+	n.await("plugins active", "10-quota", "20-koordlet")
 	pod, err := n.runPod(t.Context(), "web")
 	n.must(err)
 	id, err := n.createContainer(t.Context(), pod, "app")
@@ -76,7 +76,7 @@ func TestRemoteAndWasmInOneChain(t *testing.T) {
 	}
 	n.must(os.Remove(filepath.Join(n.config.HookDir, "20-koordlet.json")))
 	n.await("plugin removed", "20-koordlet")
-	n.await("plugins in force", "10-quota")
+	n.await("plugins active", "10-quota")
 	_, err = n.createContainer(t.Context(), pod, "third")
 	n.must(err)
 }

@@ -74,7 +74,7 @@ func TestSecretsOfAGuest(t *testing.T) {
 				"10-teller.json": fmt.Sprintf(`{%s, "runtime-hooks": ["PreCreateContainer"], "failure-policy": %q, "config": %q %s}`, all, test.policy, test.config, test.more),
 				"10-teller.wasm": "teller",
 			})
-			n.await("plugins in force", "10-teller")
+			n.await("plugins active", "10-teller")
 			pod, err := n.runPod(t.Context(), "web")
 			n.must(err)
 			for range 6 {
@@ -87,7 +87,7 @@ func TestSecretsOfAGuest(t *testing.T) {
 			n.end()
 			n.discreet()
 			journal := n.log.String()
-			for _, says := range []string{`msg="plugin log" plugin=10-teller hook=PreCreateContainer pod=test/web container=app text=(hidden)`, `told_total{by=\"(hidden)\"}`} {
+			for _, says := range []string{`msg="plugin log" plugin=10-teller hook=PreCreateContainer namespace=test pod=web pod_id=`, ` container=app text=(hidden)`, `told_total{by=\"(hidden)\"}`} {
 				if !strings.Contains(journal, says) {
 					t.Errorf("the log lacks %s", says)
 				}
@@ -95,7 +95,7 @@ func TestSecretsOfAGuest(t *testing.T) {
 			if test.code == codes.OK && !strings.Contains(journal, test.says) {
 				t.Errorf("the log lacks %s", test.says)
 			}
-			if failing := test.config == "f" || test.config == "a"; failing && !strings.Contains(journal, "plugin is not asked for a while") {
+			if failing := test.config == "f" || test.config == "a"; failing && !strings.Contains(journal, "circuit breaker opened") {
 				t.Error("its breaker did not open")
 			}
 		})
@@ -105,7 +105,7 @@ func TestSecretsOfAGuest(t *testing.T) {
 // What a plugin has set reaches the runtime as it is.
 func TestSecretsAreHiddenFromTheLogOnly(t *testing.T) {
 	n := serving(t, map[string]string{"10-teller.json": `{"grant": ["env"], "runtime-hooks": ["PreCreateContainer"]}`, "10-teller.wasm": "teller"})
-	n.await("plugins in force", "10-teller")
+	n.await("plugins active", "10-teller")
 	pod, err := n.runPod(t.Context(), "web")
 	n.must(err)
 	n.must(n.createSecret(pod))
@@ -122,7 +122,7 @@ func TestSecretsAreHiddenFromTheLogOnly(t *testing.T) {
 func TestSecretsOfATick(t *testing.T) {
 	n := serving(t, nil)
 	n.put("20-quota.wasm", "quota") // so that the store follows
-	n.await("plugins in force", "20-quota")
+	n.await("plugins active", "20-quota")
 	pod, err := n.runPod(t.Context(), "web")
 	n.must(err)
 	n.must(n.createSecret(pod))
@@ -140,7 +140,7 @@ func TestSecretsOfAPull(t *testing.T) {
 		n := serving(t, map[string]string{
 			"10-teller.json": `{"grant": ` + grant + `, "runtime-hooks": ["PrePullImage"], "failure-policy": "Fail", "config": "r"}`, "10-teller.wasm": "teller",
 		})
-		n.await("plugins in force", "10-teller")
+		n.await("plugins active", "10-teller")
 		conn, err := grpc.NewClient("unix://"+n.config.Listen, grpc.WithTransportCredentials(insecure.NewCredentials()))
 		n.must(err)
 		defer conn.Close()
@@ -221,7 +221,7 @@ func TestSecretsOfAHookServer(t *testing.T) {
 			t.Cleanup(g.Stop)
 			n.register("koordlet.json", `{"remote-endpoint": "`+n.dir+`/hook.sock", "failure-policy": "`+test.policy+`", "runtime-hooks": ["PreCreateContainer"]}`)
 			n.start(daemon.Run)
-			n.await("plugins in force", "plugins=[koordlet]")
+			n.await("plugins active", "plugins=[koordlet]")
 			pod, err := n.runPod(t.Context(), "web")
 			n.must(err)
 			for range 6 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
@@ -40,7 +40,7 @@ var (
 // being carried out, is where one is that starts with the same files: but a plugin whose
 // replacement cannot be had has the version before.
 func TestSequencesOfChanges(t *testing.T) {
-	engine := wasm.Options{Log: slog.New(slog.DiscardHandler), Interpret: true}
+	engine := wasm.Options{Interpret: true}
 	sequences := 200
 	if testing.Short() {
 		sequences = 20
@@ -54,7 +54,7 @@ func TestSequencesOfChanges(t *testing.T) {
 		for range 2 + s.rand.IntN(10) {
 			s.change()
 			seen, _ := registry.Read(registry.Dirs{Plugins: s.dir})
-			s.daemon.slots.post(func(context.Context) { s.daemon.slots.want(seen) })
+			s.daemon.slots.post(func(ctx context.Context) { s.daemon.slots.want(ctx, seen) })
 			list = seen
 			if s.rand.IntN(3) == 0 {
 				s.daemon.slots.settle()
@@ -73,7 +73,7 @@ func TestSequencesOfChanges(t *testing.T) {
 
 func (s *sequence) open(engine wasm.Options) *daemon {
 	c := &config.Config{Backend: s.dir + "/none.sock", PluginDir: s.dir}
-	d, err := open(s.Context(), c, slog.New(slog.DiscardHandler), options{engine: engine})
+	d, err := open(s.Context(), c, observe.Discard(), options{engine: engine})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func (s *sequence) compare(engine wasm.Options, list []registry.Description) {
 	defer fresh.close()
 	ctx, cancel := context.WithCancel(s.Context())
 	go fresh.slots.run(ctx)
-	fresh.slots.post(func(context.Context) { fresh.slots.want(list) })
+	fresh.slots.post(func(ctx context.Context) { fresh.slots.want(ctx, list) })
 	fresh.slots.settle()
 	cancel()
 	<-fresh.slots.ended

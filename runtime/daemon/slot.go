@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
@@ -50,9 +51,9 @@ type slot struct {
 	active      *version             // nil: there is none
 	next        *version             // nil: the active one is as the files say
 	kept        kept
-	said        string      // the notes that the log has
-	met         PluginState // by calls, in the current generation
-	since       time.Time   // of met
+	said        []observe.Event // the notes that were told
+	met         PluginState     // by calls, in the current generation
+	since       time.Time       // of met
 
 	absence *absence
 	absent  *loaded      // absence, as what a chain has

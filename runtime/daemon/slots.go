@@ -2,12 +2,12 @@ package daemon
 
 import (
 	"context"
-	"log/slog"
 	"reflect"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
@@ -19,9 +19,9 @@ import (
 // It never waits for a plugin, a compiler or the backend, so that a change of the
 // files counts at once, whatever goes on meanwhile.
 type slots struct {
-	daemon *daemon
-	log    *slog.Logger
-	loader *loader
+	daemon   *daemon
+	observer observe.Observer
+	loader   *loader
 
 	events chan func(context.Context)
 	ended  chan struct{}  // closed when run has ended
@@ -49,7 +49,7 @@ const (
 )
 
 func newSlots(d *daemon, l *loader) *slots {
-	return &slots{daemon: d, log: l.log, loader: l, events: make(chan func(context.Context)), ended: make(chan struct{}), all: map[string]*slot{}}
+	return &slots{daemon: d, observer: l.observer, loader: l, events: make(chan func(context.Context)), ended: make(chan struct{}), all: map[string]*slot{}}
 }
 
 // run serves events until ctx is done. Several that wait are one change.
@@ -99,7 +99,7 @@ func (s *slots) turn(ctx context.Context) {
 }
 
 // want takes what the files say now.
-func (s *slots) want(all []registry.Description) {
+func (s *slots) want(ctx context.Context, all []registry.Description) {
 	s.changed = true
 	gone := s.all
 	s.all, s.order = make(map[string]*slot, len(all)), nil
@@ -110,18 +110,18 @@ func (s *slots) want(all []registry.Description) {
 		}
 		delete(gone, d.ID)
 		s.all[d.ID], s.order = p, append(s.order, p)
-		s.describe(p, d)
+		s.describe(ctx, p, d)
 	}
 	for _, p := range gone {
 		s.drop(p.next)
 		s.retire(p.active)
-		s.log.Info("plugin removed", "plugin", p.id)
+		s.observer.Observe(ctx, &observe.PluginRemoved{Plugin: p.id})
 	}
 }
 
 // describe takes what the files say of one plugin. A load that is under way, or has
 // failed, counts as long as it is of the same module and settings.
-func (s *slots) describe(p *slot, d registry.Description) {
+func (s *slots) describe(ctx context.Context, p *slot, d registry.Description) {
 	known := reflect.DeepEqual(p.description, d)
 	p.description = d
 	from := source(d)
@@ -135,7 +135,7 @@ func (s *slots) describe(p *slot, d registry.Description) {
 	case p.active != nil && p.active.source == from:
 		s.drop(p.next)
 		p.next = nil
-		s.loader.say(p)
+		s.loader.say(ctx, p)
 	case p.next != nil && p.next.source == from:
 		p.next.description = d
 	default:
@@ -143,7 +143,7 @@ func (s *slots) describe(p *slot, d registry.Description) {
 		p.absence.reason.Store(nil)
 		p.next = &version{description: d, source: from, since: time.Now()}
 		if d.Problem != nil {
-			s.fail(p, p.next, d.Problem)
+			s.fail(ctx, p, p.next, d.Problem)
 		}
 	}
 }
@@ -196,20 +196,20 @@ func (s *slots) publish(ctx context.Context) {
 	}
 	switch followed := len(members) > 0 || slices.ContainsFunc(s.order, (*slot).isLoaded); {
 	case !followed && s.store != unfollowed:
-		s.unfollow()
+		s.unfollow(ctx)
 	case followed && s.store == unfollowed:
 		s.follow(ctx, members)
 	case another:
-		s.swap(members)
+		s.swap(ctx, members)
 	}
 }
 
-func (s *slots) swap(members []member) {
+func (s *slots) swap(ctx context.Context, members []member) {
 	s.published = members
 	s.daemon.current.swap(s.daemon.generation(members))
 	if len(members) > 0 {
 		present, absent := split(members)
-		s.log.Info("plugins in force", "plugins", present, "refusing", absent)
+		s.observer.Observe(ctx, &observe.GenerationActive{Plugins: present, Refusing: absent})
 	}
 	s.daemon.sweeps.want()
 }

@@ -71,7 +71,7 @@ func TestChangesCountWhileModulesCompile(t *testing.T) {
 	n.within("a refusal", func() {
 		n.put("90-policy.json", `{"failure-policy": "Fail"}`)
 		n.put("90-policy.wasm", "trap")
-		n.await("plugins in force", "plugins=[20-quota]", "refusing=[90-policy]")
+		n.await("plugins active", "plugins=[20-quota]", "refusing=[90-policy]")
 	})
 	if _, err := n.runPod(t.Context(), "web-2"); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "plugin 90-policy: PreRunPodSandbox: plugin is not loaded: it is being loaded") {
 		t.Errorf("a plugin that must not be ignored and waits for a compiler: %v", err)
@@ -185,7 +185,7 @@ func TestFailedModuleIsNotCompiledAgain(t *testing.T) {
 	}
 	n.put("10-bad.wasm", "quota") // the same, written again
 	n.put("10-bad.json", `{"failure-policy": "Fail"}`)
-	n.await("plugins in force", "refusing=[10-bad]")
+	n.await("plugins active", "refusing=[10-bad]")
 	if got := n.compiled("quota"); got != 1 {
 		t.Errorf("compiled %d times", got)
 	}
@@ -209,18 +209,18 @@ func TestOneReplacedFileIsOneGeneration(t *testing.T) {
 	start := time.Now()
 	for i := range replaced {
 		n.put("20-noop.wasm", []string{"quota", "noop"}[i%2])
-		n.await("plugin loaded", "plugin=20-noop", "replaced=true")
+		n.await("plugin replaced", "plugin=20-noop")
 		n.awaitActive("10-ticker", "20-noop")
 	}
 	n.put("20-noop.wasm", "wrong-signature") // broken, and no generation
-	n.await("plugin not loaded, the version before it stays active", "20-noop")
+	n.await("plugin not loaded", "the previous version stays active", "20-noop")
 	time.Sleep(1500 * time.Millisecond) // for a tick at least
 	took := time.Since(start)
 	log := n.log.String()[len(first):]
-	if got := strings.Count(log, "plugins in force"); got != replaced {
+	if got := strings.Count(log, "plugins active"); got != replaced {
 		t.Errorf("%d generations for %d replaced files", got, replaced)
 	}
-	if strings.Contains(log, "plugin=10-ticker export=wp_abi") {
+	if strings.Contains(log, "plugin=10-ticker function=wp_abi") {
 		t.Error("an instance of the other plugin was made anew")
 	}
 	if got := strings.Count(log, "plugin=10-ticker hook=Tick"); got == 0 || got > int(took/time.Second)+1 {
@@ -233,18 +233,18 @@ func TestStatesAreLogged(t *testing.T) {
 	n := newNode(t)
 	n.put("10-it.wasm", "quota")
 	n.start(daemon.Run)
-	n.await(`msg="plugin loaded" plugin=10-it name=quota`, "replaced=false")
+	n.await(`msg="plugin loaded" plugin=10-it name=quota`)
 	n.put("10-it.wasm", "noop")
 	n.await(`msg="plugin loading" plugin=10-it`)
-	n.await(`msg="plugin loaded" plugin=10-it name=noop`, "replaced=true")
+	n.await(`msg="plugin replaced" plugin=10-it name=noop`)
 	n.await(`msg="plugin closed" plugin=10-it`)
 	n.put("10-it.wasm", "trap")
 	n.put("10-it.json", `{"config": "`+strings.Repeat("x", 1<<19)+`"}`)
-	n.await(`msg="plugin loaded" plugin=10-it name=trap`, "replaced=true")
+	n.await(`msg="plugin replaced" plugin=10-it name=trap`)
 	n.remove("10-it.wasm")
 	n.await(`msg="plugin removed" plugin=10-it`)
 	n.await(`msg="plugin closed" plugin=10-it`)
-	n.await("no plugin in force")
+	n.await("no plugins active")
 }
 
 // A plugin that fails in Synchronize is told again, with a growing pause, and becomes
@@ -276,7 +276,7 @@ func TestPluginWithoutMemoryIsTriedAgain(t *testing.T) {
 	}
 	n.start(daemon.Run)
 	n.await("plugin not loaded", "hungry", "do not fit into the memory budget of all guests")
-	n.await("plugins in force", "hungry")
+	n.await("plugins active", "hungry")
 	loaded := "10-hungry"
 	if strings.Contains(n.log.String(), `msg="plugin loaded" plugin=20-hungry`) {
 		loaded = "20-hungry"

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -18,7 +17,7 @@ import (
 func followed(t *testing.T) *sequence {
 	t.Helper()
 	s := &sequence{T: t, dir: t.TempDir()}
-	s.daemon = s.open(wasm.Options{Log: slog.New(slog.DiscardHandler), Interpret: true})
+	s.daemon = s.open(wasm.Options{Interpret: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	go s.daemon.slots.run(ctx)
 	t.Cleanup(func() {
@@ -37,7 +36,7 @@ func (s *sequence) put(files map[string]string) Snapshot {
 		s.file(name, content)
 	}
 	list, _ := registry.Read(registry.Dirs{Plugins: s.dir})
-	s.daemon.slots.post(func(context.Context) { s.daemon.slots.want(list) })
+	s.daemon.slots.post(func(ctx context.Context) { s.daemon.slots.want(ctx, list) })
 	s.daemon.slots.settle()
 	snapshot, ok := s.daemon.slots.snapshot()
 	if !ok {

@@ -18,7 +18,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 		names = append(names, name)
 	}
 	n := serving(t, files)
-	n.await("plugins in force", `plugins="[`+names[0], names[7], "refusing=[]")
+	n.await("plugins active", `plugins="[`+names[0], names[7], "refusing=[]")
 	var calls sync.WaitGroup
 	var mu sync.Mutex
 	var longest time.Duration

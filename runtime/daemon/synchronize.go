@@ -6,6 +6,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -64,7 +65,7 @@ func (d *daemon) introduce(ctx context.Context, m member) error {
 	late := func() bool { return ctx.Err() != nil || !time.Now().Before(until) } // or nobody wants it any more
 	left, err := m.loaded.synchronized.Sweep(ctx, d.options([]member{m}), m.Member, late)
 	if err == nil && left > 0 && ctx.Err() == nil {
-		d.log.WarnContext(ctx, "plugin is in force before it was told of all pods", "plugin", m.ID, "left", left)
+		d.observer.Observe(ctx, &observe.SynchronizeIncomplete{Plugin: m.ID, Left: left})
 	}
 	return err
 }

@@ -19,7 +19,7 @@ import (
 // witnessed is what a load of testdata/wat/witness was told of one pod, in order.
 type witnessed map[string]map[string][]string // by load, by pod: hooks
 
-var witnessLine = regexp.MustCompile(`msg="plugin log" plugin=10-witness hook=(\w+) pod=test/(\S+).* text="\\"(\S+)\\""`)
+var witnessLine = regexp.MustCompile(`msg="plugin log" plugin=10-witness hook=(\w+) namespace=test pod=(\S+).* text="\\"(\S+)\\""`)
 
 func witness(log string) witnessed {
 	all := witnessed{}
@@ -67,7 +67,7 @@ func witnessConfig(load string) string { return fmt.Sprintf(`{"config": %q}`, lo
 // before it gets an event, and of none that it sees being made.
 func TestSynchronizeOnLoad(t *testing.T) {
 	n := serving(t, map[string]string{"20-quota.wasm": "quota"})
-	n.await("plugins in force", "20-quota")
+	n.await("plugins active", "20-quota")
 	old, err := n.runPod(t.Context(), "old")
 	n.must(err)
 	n.put("10-witness.json", witnessConfig("a"))
@@ -93,11 +93,11 @@ func TestSynchronizeOnLoad(t *testing.T) {
 // A plugin that fails in Synchronize is not loaded, and the one before it stays.
 func TestSynchronizeThatFails(t *testing.T) {
 	n := serving(t, map[string]string{"10-witness.json": witnessConfig("a"), "10-witness.wasm": "witness"})
-	n.await("plugins in force", "10-witness")
+	n.await("plugins active", "10-witness")
 	pod, err := n.runPod(t.Context(), "web")
 	n.must(err)
 	n.put("10-witness.json", witnessConfig("!b"))
-	n.await("plugin not loaded, the version before it stays active", "10-witness", "Synchronize")
+	n.await("plugin not loaded", "the previous version stays active", "10-witness", "Synchronize")
 	n.must(n.createIn(t.Context(), pod, "web"))
 	n.put("10-witness.json", witnessConfig("c"))
 	n.awaitLoad("10-witness")
@@ -116,12 +116,12 @@ func TestSynchronizeThatFails(t *testing.T) {
 // A failing plugin that must not be ignored, with none before it, refuses.
 func TestSynchronizeThatFailsUnderFail(t *testing.T) {
 	n := serving(t, map[string]string{"20-quota.wasm": "quota"})
-	n.await("plugins in force", "20-quota")
+	n.await("plugins active", "20-quota")
 	_, err := n.runPod(t.Context(), "web")
 	n.must(err)
 	n.put("10-witness.json", `{"config": "!a", "failure-policy": "Fail"}`)
 	n.put("10-witness.wasm", "witness")
-	n.await("plugins in force", "refusing=[10-witness]")
+	n.await("plugins active", "refusing=[10-witness]")
 	if _, err := n.runPod(t.Context(), "next"); err == nil || !strings.Contains(err.Error(), "10-witness") {
 		t.Errorf("error %v", err)
 	}
@@ -131,7 +131,7 @@ func TestSynchronizeThatFailsUnderFail(t *testing.T) {
 // told of each pod once, before its first event.
 func TestSynchronizeHammered(t *testing.T) {
 	n := serving(t, map[string]string{"20-quota.wasm": "quota", "10-witness.json": witnessConfig("0"), "10-witness.wasm": "witness"})
-	n.await("plugins in force", "10-witness")
+	n.await("plugins active", "10-witness")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	loaded := make(chan struct{})
@@ -174,7 +174,7 @@ func TestSynchronizeTakesLong(t *testing.T) {
 	n := newNode(t)
 	n.put("20-quota.wasm", "quota")
 	n.start(daemon.RunSweepingBriefly)
-	n.await("plugins in force", "20-quota")
+	n.await("plugins active", "20-quota")
 	const pods = 5
 	for i := range pods {
 		_, err := n.runPod(t.Context(), podName(i))
@@ -182,7 +182,7 @@ func TestSynchronizeTakesLong(t *testing.T) {
 	}
 	n.put("10-witness.json", witnessConfig("a"))
 	n.put("10-witness.wasm", "witness")
-	n.await("plugin is in force before it was told of all pods", "plugin=10-witness", "left=4")
+	n.await("plugin is active before it was synchronized with all pods", "plugin=10-witness", "left=4")
 	for range pods - 1 {
 		n.await("plugin log", "hook=Synchronize")
 	}
@@ -197,8 +197,8 @@ func TestSynchronizeTakesLong(t *testing.T) {
 // awaitLoad waits until a plugin that was put there is in force.
 func (n *node) awaitLoad(id string) {
 	n.t.Helper()
-	n.await("plugin loaded", "plugin="+id)
-	n.await("plugins in force", id)
+	n.await("plugin="+id, "name=") // it is loaded, or replaces another
+	n.await("plugins active", id)
 }
 
 // createIn creates a container as kubelet does, with the config of its pod.
@@ -239,7 +239,7 @@ func TestSynchronizeOfTheOnlyPluginHammered(t *testing.T) {
 		n.awaitLoad("10-witness")
 		if i < loads-1 {
 			n.remove("10-witness.wasm")
-			n.await("no plugin in force")
+			n.await("no plugins active")
 		}
 	}
 	close(done)
@@ -276,13 +276,13 @@ func (n *node) live(ctx context.Context, name string, leaves bool) {
 // is told of by the sweep that follows the store's.
 func TestSynchronizeAfterTheStoreIsFilledAgain(t *testing.T) {
 	n := serving(t, map[string]string{"10-witness.json": witnessConfig("a"), "10-witness.wasm": "witness"})
-	n.await("connected to the runtime")
+	n.await("connected to the container runtime")
 	n.runtime.Stop()
-	n.await("no connection to the runtime")
+	n.await("no connection to the container runtime")
 	n.runtime = fake.NewFakeRemoteRuntime()
 	_, err := n.runtime.RuntimeService.RunPodSandbox(t.Context(), podNamed("aside"), "")
 	n.must(err)
 	n.must(n.runtime.Start("unix://" + n.config.Backend))
 	t.Cleanup(n.runtime.Stop)
-	n.await("plugin log", "hook=Synchronize", "pod=test/aside")
+	n.await("plugin log", "hook=Synchronize", "namespace=test pod=aside")
 }

@@ -22,7 +22,7 @@ func ticking(t *testing.T, description string) (n *node, burst string) {
 	n.must(os.Mkdir(n.config.CgroupRoot, 0o755))
 	n.put("20-quota.wasm", "quota")
 	n.start(daemon.Run)
-	n.await("plugins in force", "20-quota")
+	n.await("plugins active", "20-quota")
 	pod, err := n.runPod(t.Context(), "web")
 	n.must(err)
 	id, err := n.createContainer(t.Context(), pod, "app")
@@ -35,7 +35,7 @@ func ticking(t *testing.T, description string) (n *node, burst string) {
 	n.must(err)
 	n.put("10-ticker.json", description)
 	n.put("10-ticker.wasm", "ticker")
-	n.await("plugins in force", "10-ticker")
+	n.await("plugins active", "10-ticker")
 	return n, burst
 }
 
@@ -66,7 +66,7 @@ func TestTicksEnd(t *testing.T) {
 	n.await("plugin changed field", "hook=Tick")
 	n.remove("10-ticker.wasm")
 	n.await("plugin removed", "10-ticker")
-	n.await("plugins in force")
+	n.await("plugins active")
 	time.Sleep(300 * time.Millisecond) // one that was under way
 	before := n.updates()
 	time.Sleep(1500 * time.Millisecond)
@@ -79,7 +79,7 @@ func TestTicksEnd(t *testing.T) {
 // refused.
 func TestNotGranted(t *testing.T) {
 	n, burst := ticking(t, `{}`)
-	if line := `msg="plugin needs \"update.others\": add  \"grant\": [\"update.others\"]  to 10-ticker.json" plugin=10-ticker`; !strings.Contains(n.log.String(), line) {
+	if line := `msg="plugin needs capabilities that it is not granted" plugin=10-ticker capabilities=[update.others] remedy="add  \"grant\": [\"update.others\"]  to 10-ticker.json"`; !strings.Contains(n.log.String(), line) {
 		t.Errorf("the log lacks %s", line)
 	}
 	n.await("plugin failed and was ignored", "hook=Tick")
@@ -100,5 +100,5 @@ func TestDryRun(t *testing.T) {
 // Limits beyond what any plugin gets are refused with the file and the key.
 func TestLimitsOfAFile(t *testing.T) {
 	n := serving(t, map[string]string{"10-quota.json": `{"limits": {"fuel": 9000000000000000000}}`, "10-quota.wasm": "quota"})
-	n.await("plugin file refused", "10-quota.json", "limits: fuel")
+	n.await("plugin file rejected", "10-quota.json", "limits: fuel")
 }

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,6 +11,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -34,10 +34,10 @@ func (c *clock) Close(context.Context) error { return nil }
 // meanwhile.
 func TestNoTickWhileDraining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := slog.New(slog.DiscardHandler)
+		log := observe.Discard()
 		told, stop := context.WithCancel(t.Context())
 		d := &daemon{
-			config: new(config.Config), log: log, store: pods.NewStore(), turns: intercept.NewTurns(), sweeps: newWishes(),
+			config: new(config.Config), observer: log, store: pods.NewStore(), turns: intercept.NewTurns(), sweeps: newWishes(),
 			backend: new(backend), told: told.Done(),
 		}
 		d.node.Store(new(crifield.Node))

@@ -2,12 +2,12 @@ package daemon
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"testing/synctest"
 
 	"google.golang.org/grpc/connectivity"
 
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
@@ -35,7 +35,7 @@ func (s *states) WaitForStateChange(ctx context.Context, _ connectivity.State) b
 func TestRestartThatNobodySaw(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	seen := []connectivity.State{connectivity.Connecting, connectivity.Ready, connectivity.Connecting, connectivity.Ready, connectivity.Ready, connectivity.Idle}
-	b := &backend{conn: &states{next: seen, end: cancel}, store: pods.NewStore(), log: slog.New(slog.DiscardHandler)}
+	b := &backend{conn: &states{next: seen, end: cancel}, store: pods.NewStore(), observer: observe.Discard()}
 	b.life.Store(1)
 	filled := 0
 	b.watch(ctx, func(context.Context) {
@@ -62,7 +62,7 @@ func (up) WaitForStateChange(ctx context.Context, _ connectivity.State) bool {
 func TestFillIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		b := &backend{conn: up{}, store: pods.NewStore(), log: slog.New(slog.DiscardHandler)}
+		b := &backend{conn: up{}, store: pods.NewStore(), observer: observe.Discard()}
 		b.life.Store(1)
 		tries := 0
 		b.watch(ctx, func(context.Context) {

@@ -3,7 +3,6 @@ package intercept
 import (
 	"context"
 	"errors"
-	"log/slog"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -12,6 +11,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -24,7 +24,7 @@ func (c *call) observe(ctx context.Context, answer *cri.Frame) {
 	}
 	resp := c.method.NewResponse()
 	if err := answer.Decode(resp); err != nil {
-		c.Log.WarnContext(ctx, "the store cannot follow an answer", "method", c.method.Name, "err", err)
+		c.Observer.Observe(ctx, &observe.StoreNotUpdated{Method: c.method.Name, Err: err})
 		c.event = nil
 		return
 	}
@@ -91,7 +91,7 @@ func (c *call) writePodFiles(ctx context.Context) error {
 			return &plugin.Error{Plugin: o.Plugin, Hook: c.event.hook, Err: err}
 		}
 		if err != nil {
-			c.fileNotWritten(ctx, err, "plugin", o.Plugin, slog.Any("", c.event), "file", o.Change.Key)
+			c.fileNotWritten(ctx, &observe.CgroupFileFailed{Plugin: o.Plugin, Object: c.event.About(), File: o.Change.Key, Err: err})
 		}
 	}
 	return nil
@@ -159,7 +159,7 @@ func (i *interceptor) writePodFilesOf(ctx context.Context, e *event, owned []plu
 			continue
 		}
 		if err := i.writePodFile(ctx, e, o.Change); err != nil {
-			i.fileNotWritten(ctx, err, "plugin", o.Plugin, slog.Any("", e), "file", o.Change.Key)
+			i.fileNotWritten(ctx, &observe.CgroupFileFailed{Plugin: o.Plugin, Object: e.About(), File: o.Change.Key, Err: err})
 		}
 	}
 }
@@ -185,18 +185,18 @@ func (i *interceptor) writeFiles(ctx context.Context, e *event, c *crifield.Cont
 			writeErr = i.Cgroups.Write(group, file, value)
 		}
 		if writeErr != nil {
-			i.fileNotWritten(ctx, writeErr, slog.Any("", e), "container_id", c.ID, "file", file)
+			i.fileNotWritten(ctx, &observe.CgroupFileFailed{Object: e.aboutContainer(c), File: file, Err: writeErr})
 		}
 	}
 }
 
-// fileNotWritten logs a failure. That the node's cgroup driver is not supported is
-// one line, and not one of each file.
-func (i *interceptor) fileNotWritten(ctx context.Context, err error, attrs ...any) {
-	if !errors.Is(err, cgroup.ErrSystemd) {
-		i.Log.ErrorContext(ctx, "cgroup file not written", append(attrs, "err", err)...)
+// fileNotWritten tells of a failure. That the node's cgroup driver is not supported is
+// one event, and not one of each file.
+func (i *interceptor) fileNotWritten(ctx context.Context, e *observe.CgroupFileFailed) {
+	if !errors.Is(e.Err, cgroup.ErrSystemd) {
+		i.Observer.Observe(ctx, e)
 	} else if i.Cgroups.FirstSystemd() {
-		i.Log.WarnContext(ctx, "no cgroup files are written on this node", "err", cgroup.ErrSystemd)
+		i.Observer.Observe(ctx, &observe.CgroupFilesUnsupported{Err: cgroup.ErrSystemd})
 	}
 }
 
@@ -209,19 +209,19 @@ func (i *interceptor) hold(ctx context.Context, e *event, c *crifield.Container,
 	group, err := i.locator().group(ctx, crifield.Object{Container: c})
 	if err != nil {
 		if !errors.Is(err, cgroup.ErrSystemd) && i.started(c.ID) { // else it holds nothing that was written
-			i.Log.WarnContext(ctx, "cgroup values cannot be held back during an update", slog.Any("", e), "container_id", c.ID, "err", err)
+			i.Observer.Observe(ctx, &observe.SuspendFailed{Object: e.aboutContainer(c), Err: err})
 		}
 		return nil
 	}
 	hold, err := i.Cgroups.SuspendForUpdate(group, cgroup.Update{Quota: r.GetLinux().GetCpuQuota(), Unified: r.GetLinux().GetUnified()})
 	if err != nil {
-		i.Log.WarnContext(ctx, "cgroup values stay in the way of an update", slog.Any("", e), "container_id", c.ID, "err", err)
+		i.Observer.Observe(ctx, &observe.SuspendFailed{Object: e.aboutContainer(c), Err: err})
 	}
 	return hold
 }
 
 func (i *interceptor) restore(ctx context.Context, e *event, hold *cgroup.Suspension, accepted bool) {
 	if err := hold.Restore(accepted); err != nil {
-		i.Log.ErrorContext(ctx, "cgroup values not put back after an update", slog.Any("", e), "err", err)
+		i.Observer.Observe(ctx, &observe.RestoreFailed{Object: e.About(), Err: err})
 	}
 }

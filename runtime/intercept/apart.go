@@ -3,13 +3,13 @@ package intercept
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -27,7 +27,7 @@ func (i *interceptor) apart(ctx context.Context, hook abi.Hook, pod *crifield.Po
 	e := &event{hook: hook, at: time.Now(), node: i.Node.Load(), store: i.Store, backend: i.Backend, cgroups: i.Cgroups, pod: pod, shown: i.ShowSecrets}
 	defer func() {
 		if r := recover(); r != nil {
-			i.Log.ErrorContext(ctx, "hook panicked", "hook", hook.String(), slog.Any("", e), "panic", r, "stack", string(debug.Stack()))
+			i.Observer.Observe(ctx, &observe.Panicked{During: "a hook", Hook: hook, Object: e.About(), Panic: fmt.Sprint(r), Stack: string(debug.Stack())})
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()

@@ -15,6 +15,8 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
@@ -52,7 +54,7 @@ func build(b *testing.B, language string, dir ...string) []byte {
 // keeps its memory: the rest of ns-hook is caches that the reset has left cold. ns-alone is
 // the same without a plugin.
 func BenchmarkHook(b *testing.B) {
-	e, err := wasm.NewEngine(b.Context(), wasm.Options{Log: slog.New(slog.DiscardHandler)})
+	e, err := wasm.NewEngine(b.Context(), wasm.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -67,7 +69,7 @@ func BenchmarkHook(b *testing.B) {
 			b.Cleanup(func() { p.Close(context.Background()) })
 			return plugin.Member{
 				ID: language, Plugin: p, Metered: true, Hooks: abi.HookSetOf(abi.PreCreateContainer),
-				Breaker: plugin.NewBreaker(slog.Default(), language, nil), Capabilities: abi.DefaultGrant(),
+				Breaker: plugin.NewBreaker(observe.Discard(), language, nil), Capabilities: abi.DefaultGrant(),
 			}
 		}
 		with, kept, alone := creating(b, load(wasm.PluginOptions{})), creating(b, load(wasm.PluginOptions{State: abi.StateInstance})), creating(b)
@@ -95,9 +97,9 @@ func creating(b *testing.B, members ...plugin.Member) *call {
 	}
 	run := &runtimeapi.RunPodSandboxRequest{Config: pod, RuntimeHandler: "runc"}
 	store.Observe(run, run, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
-	log := slog.New(slog.NewTextHandler(b.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	log := slogsink.New(slog.New(slog.NewTextHandler(b.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})))
 	i := &interceptor{Options: Options{
-		Log: log, Chain: plugin.NewChain(log, v2{}, nil, members...), Store: store, Turns: NewTurns(), Keep: keep,
+		Observer: log, Chain: plugin.NewChain(log, v2{}, members...), Store: store, Turns: NewTurns(), Keep: keep,
 		Node: &crifield.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2"}, CallTime: DefaultCallTime,
 	}}
 	for _, m := range cri.Methods {

@@ -3,7 +3,6 @@ package intercept
 import (
 	"context"
 	"iter"
-	"log/slog"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -11,6 +10,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -41,23 +41,27 @@ var _ plugin.Subject = (*event)(nil)
 func (e *event) Hook() abi.Hook  { return e.hook }
 func (e *event) Time() time.Time { return e.at }
 
-// LogValue names the pod and the container, or the image.
-func (e *event) LogValue() slog.Value {
-	var attrs []slog.Attr
+// About names the pod and the container, or the image.
+func (e *event) About() (o observe.Object) {
 	if e == nil {
-		return slog.GroupValue()
+		return o
 	}
 	if e.pod != nil {
 		meta := e.pod.Config.GetMetadata()
-		attrs = append(attrs, slog.String("pod", meta.GetNamespace()+"/"+meta.GetName()))
+		o.Namespace, o.Pod, o.PodID = meta.GetNamespace(), meta.GetName(), e.pod.ID
 	}
 	if e.container != nil {
-		attrs = append(attrs, slog.String("container", e.container.Config.GetMetadata().GetName()))
+		o.Container, o.ContainerID = e.container.Config.GetMetadata().GetName(), e.container.ID
 	}
-	if name, errno := e.Text(abi.Event, abi.EventImage); errno == abi.OK {
-		attrs = append(attrs, slog.String("image", name))
-	}
-	return slog.GroupValue(attrs...)
+	o.Image, _ = e.Text(abi.Event, abi.EventImage)
+	return o
+}
+
+// aboutContainer is About of work on a container, which need not be the event's.
+func (e *event) aboutContainer(c *crifield.Container) observe.Object {
+	o := e.About()
+	o.ContainerID = c.ID
+	return o
 }
 
 // object is what a number of the ABI stands for; the zero Object if it is nothing.

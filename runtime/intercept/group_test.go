@@ -335,7 +335,7 @@ func TestUpdateOfAContainerThatIsNotFound(t *testing.T) {
 	}
 	_, err := n.call(t.Context(), "UpdateContainerResources", &runtimeapi.UpdateContainerResourcesRequest{ContainerId: "c1"}, &runtimeapi.UpdateContainerResourcesResponse{})
 	n.must(err)
-	if !strings.Contains(n.log.String(), "cgroup values cannot be held back") {
+	if !strings.Contains(n.log.String(), "failed to suspend cgroup overrides") {
 		t.Errorf("log:\n%s", n.log)
 	}
 }

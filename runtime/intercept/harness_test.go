@@ -20,6 +20,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -73,9 +74,9 @@ func withStore(n *node) option { return func(o *intercept.Options) { o.Store = n
 func newNode(t *testing.T, members []plugin.Member, opts ...option) *node {
 	t.Helper()
 	n := &node{t: t, store: pods.NewStore(), turns: intercept.NewTurns(), log: new(bytes.Buffer)}
-	log := slog.New(slog.NewJSONHandler(&locked{w: n.log}, nil))
+	log := slogsink.New(slog.New(slog.NewJSONHandler(&locked{w: n.log}, nil)))
 	o := intercept.Options{
-		Log: log, Store: n.store, Backend: &n.backend,
+		Observer: log, Store: n.store, Backend: &n.backend,
 		Node: &crifield.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2",
 			CgroupDriver: "systemd", CPUs: 8, Memory: 1024, Kernel: "6.1", RuntimeHandlers: []string{"kata", "runc"}},
 		Turns: n.turns, Keep: func() func() { return func() {} },
@@ -87,7 +88,7 @@ func newNode(t *testing.T, members []plugin.Member, opts ...option) *node {
 	if o.Cgroups != nil {
 		files = o.Cgroups
 	}
-	o.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(log, files, nil, m...) }
+	o.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(log, files, m...) }
 	if o.Chain == nil {
 		o.Chain = o.NewChain(members...)
 	}

@@ -3,7 +3,7 @@ package intercept
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"fmt"
 	"runtime/debug"
 	"time"
 
@@ -15,6 +15,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -36,13 +37,13 @@ const DefaultCallTime = time.Second
 // Options are the parts that calls are intercepted with. All are required but
 // Cgroups, CallTime and AfterFailure.
 type Options struct {
-	Log     *slog.Logger
-	Chain   *plugin.Chain
-	Store   *pods.Store
-	Backend Backend
-	Cgroups *cgroup.FS                         // nil on a node without a cgroup file system
-	Node    interface{ Load() *crifield.Node } // an atomic pointer, or a *crifield.Node that stays
-	Turns   *Turns
+	Observer observe.Observer
+	Chain    *plugin.Chain
+	Store    *pods.Store
+	Backend  Backend
+	Cgroups  *cgroup.FS                         // nil on a node without a cgroup file system
+	Node     interface{ Load() *crifield.Node } // an atomic pointer, or a *crifield.Node that stays
+	Turns    *Turns
 	// CallTime is what all plugins of one call may take together, those of its
 	// post hook counted anew; DefaultCallTime if 0.
 	CallTime time.Duration
@@ -169,7 +170,7 @@ func (c *call) undecodable(ctx context.Context, err error, next cri.Next) (*cri.
 	if id, refuses := c.refuses(c.method.Pre); refuses {
 		return nil, c.refuse(ctx, &plugin.Error{Plugin: id, Hook: c.method.Pre, Err: err})
 	}
-	c.Log.WarnContext(ctx, "request passes without its hooks", "method", c.method.Name, "err", err)
+	c.Observer.Observe(ctx, &observe.HooksSkipped{Method: c.method.Name, Err: err})
 	return next(ctx, c.frame)
 }
 
@@ -215,7 +216,7 @@ func (c *call) awaitTurn(ctx context.Context) {
 		return
 	}
 	if err := c.Turns.Wait(ctx, c.event.turn()); err != nil {
-		c.Log.WarnContext(ctx, "earlier post hooks have not ended", "hook", c.event.hook.String(), slog.Any("", c.event), "err", err)
+		c.Observer.Observe(ctx, &observe.PostHooksLate{Method: c.method.Name, Hook: c.event.hook, Object: c.event.About(), Err: err})
 	}
 }
 
@@ -230,7 +231,7 @@ func (c *call) unknown(ctx context.Context, hook abi.Hook) error {
 	if id, refuses := c.refuses(hook); refuses {
 		return &plugin.Error{Plugin: id, Hook: hook, Err: errUnknownObject}
 	}
-	c.Log.WarnContext(ctx, "call passes without its hooks", "hook", hook.String(), "err", errUnknownObject)
+	c.Observer.Observe(ctx, &observe.HooksSkipped{Method: c.method.Name, Hook: hook, Err: errUnknownObject})
 	return nil
 }
 
@@ -258,7 +259,7 @@ func (c *call) post(ctx context.Context, chain *plugin.Chain) {
 	})
 	if !started {
 		release()
-		c.Log.ErrorContext(ctx, "post hook dropped: too many are waiting", "hook", hook.String(), slog.Any("", e))
+		c.Observer.Observe(ctx, &observe.PostHookDropped{Hook: hook, Object: e.About()})
 	}
 }
 
@@ -266,12 +267,14 @@ func (c *call) post(ctx context.Context, chain *plugin.Chain) {
 func (c *call) runPost(ctx context.Context, chain *plugin.Chain) {
 	defer func() {
 		if r := recover(); r != nil {
-			c.Log.ErrorContext(ctx, "post hook panicked", "hook", c.event.hook.String(), slog.Any("", c.event), "panic", r, "stack", string(debug.Stack()))
+			c.Observer.Observe(ctx, &observe.Panicked{
+				During: "a post hook", Hook: c.event.hook, Object: c.event.About(), Panic: fmt.Sprint(r), Stack: string(debug.Stack()),
+			})
 		}
 	}()
 	owned, err := chain.Dispatch(ctx, plugin.NewBudget(c.CallTime), c.event)
 	if err != nil {
-		c.Log.WarnContext(ctx, "post hook failed", "hook", c.event.hook.String(), slog.Any("", c.event), "err", err)
+		c.Observer.Observe(ctx, &observe.PostHookFailed{Hook: c.event.hook, Object: c.event.About(), Err: err})
 		return
 	}
 	c.writePostFiles(ctx, owned)

@@ -3,7 +3,7 @@ package intercept
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"fmt"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -13,6 +13,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -79,7 +80,9 @@ func (i *interceptor) writeOthers(ctx context.Context, e *event, writes []*other
 func (i *interceptor) writeOther(ctx context.Context, e *event, w *otherWrite) {
 	defer func() {
 		if r := recover(); r != nil {
-			i.Log.ErrorContext(ctx, "writing to another object panicked", "hook", w.hook.String(), slog.Any("", e), "panic", r, "stack", string(debug.Stack()))
+			i.Observer.Observe(ctx, &observe.Panicked{
+				During: "a deferred update", Hook: w.hook, Object: e.About(), Panic: fmt.Sprint(r), Stack: string(debug.Stack()),
+			})
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, otherTime)
@@ -158,7 +161,7 @@ func (i *interceptor) writeOtherFiles(ctx context.Context, e *event, w *otherWri
 		}
 		switch {
 		case errors.Is(writeErr, cgroup.ErrSystemd):
-			i.fileNotWritten(ctx, writeErr)
+			i.fileNotWritten(ctx, &observe.CgroupFileFailed{Err: writeErr})
 		case writeErr != nil:
 			i.notWritten(ctx, e, w.hook, []plugin.Owned{o}, writeErr)
 		}
@@ -167,7 +170,6 @@ func (i *interceptor) writeOtherFiles(ctx context.Context, e *event, w *otherWri
 
 func (i *interceptor) notWritten(ctx context.Context, e *event, hook abi.Hook, changes []plugin.Owned, err error) {
 	for _, o := range changes {
-		i.Log.ErrorContext(ctx, "change of another object not carried out", "plugin", o.Plugin, "hook", hook.String(), slog.Any("", e),
-			"field", o.Change.Target(), "err", err)
+		i.Observer.Observe(ctx, &observe.DeferredUpdateFailed{Plugin: o.Plugin, Hook: hook, Object: e.About(), Field: o.Change.Target(), Err: err})
 	}
 }

@@ -160,7 +160,7 @@ func TestWriteToAnotherContainerFails(t *testing.T) {
 	m.fails, m.backend.refuses = nil, errors.New("no such container")
 	m.must(m.second())
 	log := m.log.String()
-	for _, want := range []string{"change of another object not carried out", `"plugin":"10-test"`, `"field":"other container.resources.cpu_quota"`, "no such container"} {
+	for _, want := range []string{"deferred update failed", `"plugin":"10-test"`, `"field":"other container.resources.cpu_quota"`, "no such container"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log lacks %s:\n%s", want, log)
 		}

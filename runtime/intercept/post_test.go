@@ -13,6 +13,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -54,11 +55,11 @@ func TestPostHooks(t *testing.T) {
 // A panic after the answer ends neither the process nor the object's later hooks.
 func TestPanicInAPostHook(t *testing.T) {
 	panicking := func(o *intercept.Options) {
-		o.Chain = plugin.NewChain(o.Log, nil, func(plugin.Outcome) { panic("oh") }, on(abi.PostRunPodSandbox, nothing))
+		o.Chain = plugin.NewChain(observe.Func(func(context.Context, observe.Event) { panic("oh") }), nil, on(abi.PostRunPodSandbox, nothing))
 	}
 	n := newNode(t, nil, panicking)
 	n.runPod()
-	if log := n.log.String(); !strings.Contains(log, "post hook panicked") || !strings.Contains(log, "oh") {
+	if log := n.log.String(); !strings.Contains(log, `"panic","during":"a post hook"`) || !strings.Contains(log, "oh") {
 		t.Errorf("the log does not say so:\n%s", log)
 	}
 }
@@ -74,7 +75,7 @@ func TestPostHooksOfFailedCalls(t *testing.T) {
 		}
 	}
 	always := on(abi.PostStopContainer, tell("always"))
-	after := func(o *intercept.Options) { o.AfterFailure = plugin.NewChain(o.Log, nil, nil, always) }
+	after := func(o *intercept.Options) { o.AfterFailure = plugin.NewChain(o.Observer, nil, always) }
 	n := newNode(t, []plugin.Member{on(abi.PostStopContainer, tell("both"))}, after)
 	n.runPod()
 	stop := func() error {
@@ -101,7 +102,7 @@ func TestFailedSandboxHoldsUpNoOther(t *testing.T) {
 	gate := make(chan struct{})
 	slow := on(abi.PostRunPodSandbox, func(context.Context, plugin.Event, *plugin.Adjustment) error { <-gate; return nil })
 	pre := on(abi.PreRunPodSandbox, func(context.Context, plugin.Event, *plugin.Adjustment) error { return nil })
-	n := newNode(t, []plugin.Member{pre}, func(o *intercept.Options) { o.AfterFailure = plugin.NewChain(o.Log, nil, nil, slow) })
+	n := newNode(t, []plugin.Member{pre}, func(o *intercept.Options) { o.AfterFailure = plugin.NewChain(o.Observer, nil, slow) })
 	run := func(name string) {
 		config := podConfig()
 		config.Metadata.Name, config.Metadata.Uid = name, name
@@ -129,10 +130,10 @@ func TestFailedSandboxHoldsUpNoOther(t *testing.T) {
 func TestPanicApartFromCalls(t *testing.T) {
 	n := newNode(t, nil)
 	n.options.NewChain = func(m ...plugin.Member) *plugin.Chain {
-		return plugin.NewChain(n.options.Log, nil, func(plugin.Outcome) { panic("oh") }, m...)
+		return plugin.NewChain(observe.Func(func(context.Context, observe.Event) { panic("oh") }), nil, m...)
 	}
 	intercept.Tick(t.Context(), n.options, on(abi.Tick, func(context.Context, plugin.Event, *plugin.Adjustment) error { return nil }))
-	if log := n.log.String(); !strings.Contains(log, "hook panicked") || !strings.Contains(log, `"hook":"Tick"`) {
+	if log := n.log.String(); !strings.Contains(log, `"panic","during":"a hook"`) || !strings.Contains(log, `"hook":"Tick"`) {
 		t.Errorf("the log does not say so:\n%s", log)
 	}
 }

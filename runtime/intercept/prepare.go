@@ -10,6 +10,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -172,7 +173,7 @@ func readThrough[T any](ctx context.Context, c *call, id string, read func(conte
 	v, err := read(ctx, c.Backend, id)
 	c.missing = notFound(err)
 	if err != nil && !c.missing {
-		c.Log.WarnContext(ctx, "reading from the runtime what the store lacks", "method", c.method.Name, "id", id, "err", err)
+		c.Observer.Observe(ctx, &observe.ReadThroughFailed{Method: c.method.Name, ID: id, Err: err})
 	}
 	return v, err == nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -137,9 +138,9 @@ func TestSecretThatAPluginRemovesIsHidden(t *testing.T) {
 				return adj.SetEntry(abi.Container, abi.ContainerAnnotations, "example.com/"+old, old)
 			}
 			var text bytes.Buffer
-			log := slog.New(slog.NewJSONHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			log := slogsink.New(slog.New(slog.NewJSONHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug})))
 			n := newNode(t, nil, func(o *intercept.Options) {
-				o.Chain = plugin.NewChain(log, nil, nil, on(abi.PreCreateContainer, tells))
+				o.Chain = plugin.NewChain(log, nil, on(abi.PreCreateContainer, tells))
 			})
 			_, err := n.call(t.Context(), "CreateContainer", secretCreate(), &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
 			n.must(err)

@@ -3,11 +3,11 @@ package intercept
 import (
 	"context"
 	"errors"
-	"log/slog"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -37,8 +37,9 @@ func (c *call) refuse(ctx context.Context, err error) error {
 	answer := callError(err)
 	var of *plugin.Error
 	if errors.As(err, &of) {
-		c.Log.InfoContext(ctx, "call refused", "plugin", of.Plugin, "hook", of.Hook.String(), slog.Any("", c.event),
-			"code", status.Code(answer).String(), "reason", of.Err.Error())
+		c.Observer.Observe(ctx, &observe.CallRefused{
+			Plugin: of.Plugin, Hook: of.Hook, Object: c.event.About(), Code: status.Code(answer).String(), Reason: of.Err.Error(),
+		})
 	}
 	return answer
 }

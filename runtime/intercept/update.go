@@ -9,6 +9,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -27,7 +28,7 @@ func (c *call) takeTurn(ctx context.Context) (end func()) {
 	}
 	end, err := c.Turns.Take(ctx, id)
 	if err != nil {
-		c.Log.WarnContext(ctx, "earlier post hooks and writes have not ended", "method", c.method.Name, "container_id", id, "err", err)
+		c.Observer.Observe(ctx, &observe.PostHooksLate{Method: c.method.Name, Object: observe.Object{ContainerID: id}, Err: err})
 	}
 	c.inTurn = true
 	return end

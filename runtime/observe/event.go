@@ -22,6 +22,14 @@ func (o Object) About() Object { return o }
 // Subject is something that can tell which object it is about. Object is one.
 type Subject interface{ About() Object }
 
+// ObjectOf returns the object that v is about; none if v is not a Subject.
+func ObjectOf(v any) Object {
+	if s, ok := v.(Subject); ok {
+		return s.About()
+	}
+	return Object{}
+}
+
 // Serving says that the proxy answers calls.
 type Serving struct {
 	occurrence
@@ -145,7 +153,8 @@ type FieldChanged struct {
 	Object
 	OtherName, OtherID string // of the pod or container that a change of another object is about
 	Field              string // such as container.annotations["a"]
-	Value              string // in the form of the ABI's documents
+	Previous           string // the value before; empty if there was none, and of lists, sets and files
+	Value              string // empty if the plugin deletes the entry
 }
 
 // DryRunChange is a FieldChanged of a plugin in dry-run, whose changes are not applied.

@@ -19,12 +19,8 @@ type PluginLoaded struct {
 
 // PluginReplaced says that a new version of a plugin is active in place of the one before it.
 type PluginReplaced struct {
-	occurrence
-	Plugin        string
-	Name, Version string
-	Previous      string // the version that it replaces
-	Hooks         []string
-	Took          time.Duration
+	PluginLoaded
+	Previous string // the version that it replaces
 }
 
 // PluginRejected says that a plugin's files could not be loaded.
@@ -198,8 +194,8 @@ type VariableIgnored struct {
 // ShutdownLate says that work did not end in the time that it had at shutdown.
 type ShutdownLate struct {
 	occurrence
-	Of  string // the work
-	Err error
+	Of    string        // the work
+	After time.Duration // that it had
 }
 
 // Served has the counts of the whole run, at its end.

@@ -12,6 +12,7 @@ package observe
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -85,6 +86,15 @@ func (s Sinks) Observe(ctx context.Context, e Event) {
 	}
 }
 
+// Func is an observer of all events.
+type Func func(context.Context, Event)
+
+// Wants implements Observer.
+func (f Func) Wants(Kind) bool { return true }
+
+// Observe implements Observer.
+func (f Func) Observe(ctx context.Context, e Event) { f(ctx, e) }
+
 // Discard returns an observer that wants nothing.
 func Discard() Observer { return Sinks(nil) }
 
@@ -132,21 +142,26 @@ func (r *Recorder) Take() []Event {
 	return all
 }
 
+// Next returns a channel that is closed when there is one more event.
+func (r *Recorder) Next() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.more == nil {
+		r.more = make(chan struct{})
+	}
+	return r.more
+}
+
 // Wait returns the first event since the last Take for which match is true, or waits for it
 // until ctx is done. It takes nothing.
 func (r *Recorder) Wait(ctx context.Context, match func(Event) bool) (Event, error) {
-	for next := 0; ; {
+	for {
+		more := r.Next()
 		r.mu.Lock()
 		events := r.events
-		if r.more == nil {
-			r.more = make(chan struct{})
-		}
-		more := r.more
 		r.mu.Unlock()
-		for next = min(next, len(events)); next < len(events); next++ {
-			if match(events[next]) {
-				return events[next], nil
-			}
+		if i := slices.IndexFunc(events, match); i >= 0 {
+			return events[i], nil
 		}
 		select {
 		case <-more:

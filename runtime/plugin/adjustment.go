@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 // Limits of one call of one plugin.
@@ -42,6 +43,7 @@ type Adjustment struct {
 	fresh     *WriteError    // the last, until Refusal takes it
 	secrets   *confided      // nil until the plugin says something
 	first     [4]Owned       // where changes are, as long as they are few
+	called    observe.HookCalled
 }
 
 // NewAdjustment returns an empty adjustment for one plugin in one hook with no
@@ -66,6 +68,12 @@ func (a *Adjustment) Follow(id string, earlier *Adjustment) {
 	}
 	a.owned.record(named)
 }
+
+// Use notes what the call cost: units of fuel, and calls of host functions.
+func (a *Adjustment) Use(fuel, hostCalls int64) { a.called.Fuel, a.called.HostCalls = fuel, hostCalls }
+
+// Used returns what Use was told.
+func (a *Adjustment) Used() (fuel, hostCalls int64) { return a.called.Fuel, a.called.HostCalls }
 
 // Changes returns what was accepted so far, in order.
 func (a *Adjustment) Changes() []Change {

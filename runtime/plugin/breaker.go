@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 // How a Breaker decides.
@@ -44,9 +45,9 @@ type BreakerStatus struct {
 // other call is worth asking. It belongs to one loaded plugin, whose successor
 // begins with a new one. It is safe for concurrent use.
 type Breaker struct {
-	plugin string
-	log    *slog.Logger
-	now    func() time.Time
+	plugin   string
+	observer observe.Observer
+	now      func() time.Time
 
 	mu      sync.Mutex
 	status  BreakerStatus
@@ -58,13 +59,12 @@ type Breaker struct {
 	well atomic.Uint64
 }
 
-// NewBreaker returns the closed breaker of a plugin, which logs when it opens
-// and closes. now is time.Now if nil.
-func NewBreaker(log *slog.Logger, plugin string, now func() time.Time) *Breaker {
+// NewBreaker returns the closed breaker of a plugin. now is time.Now if nil.
+func NewBreaker(observer observe.Observer, plugin string, now func() time.Time) *Breaker {
 	if now == nil {
 		now = time.Now
 	}
-	b := &Breaker{plugin: plugin, log: log, now: now, period: 1}
+	b := &Breaker{plugin: plugin, observer: observer, now: now, period: 1}
 	b.well.Store(b.period)
 	return b
 }
@@ -93,7 +93,7 @@ func (e *OpenError) Error() string {
 // Reset closes the breaker and forgets the faults: what they came from is gone.
 func (b *Breaker) Reset(ctx context.Context) {
 	if before := b.reset(); before.State != Closed {
-		b.log.InfoContext(ctx, "plugin is asked again", "plugin", b.plugin, "faults", before.Faults)
+		b.observer.Observe(ctx, &observe.BreakerClosed{Plugin: b.plugin, Faults: before.Faults})
 	}
 }
 
@@ -154,9 +154,9 @@ func (b *Breaker) leave(ctx context.Context, period uint64, how outcome, err err
 	before, after := b.settle(period, how, err)
 	switch {
 	case after.State == Open && after.Faults > before.Faults:
-		b.log.WarnContext(ctx, "plugin is not asked for a while", "plugin", b.plugin, "until", after.Until, "faults", after.Faults, "err", after.Last)
+		b.observer.Observe(ctx, &observe.BreakerOpened{Plugin: b.plugin, Until: after.Until, Faults: after.Faults, Err: after.Last})
 	case after.State == Closed && before.State != Closed:
-		b.log.InfoContext(ctx, "plugin is asked again", "plugin", b.plugin, "faults", before.Faults)
+		b.observer.Observe(ctx, &observe.BreakerClosed{Plugin: b.plugin, Faults: before.Faults})
 	}
 }
 

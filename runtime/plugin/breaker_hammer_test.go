@@ -2,12 +2,12 @@ package plugin_test
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -15,7 +15,7 @@ import (
 // all the time is asked at most maxFaults times and what was under way by then.
 func TestBreakerHammer(t *testing.T) {
 	var now, asked atomic.Int64
-	log := slog.New(slog.DiscardHandler)
+	log := observe.Discard()
 	breaker := plugin.NewBreaker(log, "10-a", func() time.Time { return time.Unix(0, now.Load()) })
 	var healthy atomic.Bool
 	m := member("10-a", plugin.Fail, func(context.Context, plugin.Event, *plugin.Adjustment) error {
@@ -26,7 +26,7 @@ func TestBreakerHammer(t *testing.T) {
 		return errFault
 	})
 	m.Breaker = breaker
-	chain := plugin.NewChain(log, v2{}, nil, m)
+	chain := plugin.NewChain(log, v2{}, m)
 	const workers, calls = 8, 2000
 	hammer := func() {
 		var all sync.WaitGroup

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -23,19 +25,19 @@ type bench struct {
 	log     bytes.Buffer
 	breaker *plugin.Breaker
 	chain   *plugin.Chain
-	seen    []plugin.Outcome
+	seen    []observe.HookCalled
 }
 
 func newBench(t *testing.T, policy plugin.FailurePolicy) *bench {
 	b := &bench{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	logger := slog.New(slog.NewTextHandler(&b.log, nil))
+	logger := slogsink.New(slog.New(slog.NewTextHandler(&b.log, nil)))
 	b.breaker = plugin.NewBreaker(logger, "10-a", func() time.Time { return b.now })
 	m := member("10-a", policy, func(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
 		b.asked++
 		return b.answer(ctx, ev, adj)
 	})
 	m.Breaker = b.breaker
-	b.chain = plugin.NewChain(logger, v2{}, func(o plugin.Outcome) { b.seen = append(b.seen, o) }, m)
+	b.chain = plugin.NewChain(observe.Sinks{logger, onCall(func(c *observe.HookCalled) { b.seen = append(b.seen, *c) })}, v2{}, m)
 	return b
 }
 
@@ -153,7 +155,7 @@ func TestOpenBreaker(t *testing.T) {
 		for range 5 {
 			_, _ = b.call(t.Context(), pre, failing)
 		}
-		opened := strings.Count(b.log.String(), "plugin is not asked for a while")
+		opened := strings.Count(b.log.String(), "circuit breaker opened")
 		logged := b.log.Len()
 		for _, hook := range []abi.Hook{pre, stopped} {
 			asked, err := b.call(t.Context(), hook, serving)
@@ -170,7 +172,7 @@ func TestOpenBreaker(t *testing.T) {
 		if opened != 1 || b.log.Len() != logged {
 			t.Errorf("%v: logged %d openings, and %q for calls", policy, opened, b.log.String()[logged:])
 		}
-		if last := b.seen[len(b.seen)-1]; !errors.As(last.Err, new(*plugin.OpenError)) {
+		if last := b.seen[len(b.seen)-1]; last.Outcome != observe.NotCalled || !errors.As(last.Err, new(*plugin.OpenError)) {
 			t.Errorf("%v: the observer was told of %v", policy, last.Err)
 		}
 	}
@@ -201,7 +203,7 @@ func TestBreakerBacksOff(t *testing.T) {
 		t.Errorf("asked %v, error %v", asked, err)
 	}
 	b.want(plugin.Closed, 0, 0)
-	if !strings.Contains(b.log.String(), `msg="plugin is asked again" plugin=10-a faults=16`) {
+	if !strings.Contains(b.log.String(), `msg="circuit breaker closed" plugin=10-a faults=16`) {
 		t.Errorf("no word of the plugin's recovery: %s", b.log.String())
 	}
 	for range 5 {
@@ -257,7 +259,7 @@ func TestLateAnswers(t *testing.T) {
 // A plugin that meets another one's field is well for all that the breaker knows.
 func TestConflictsDoNotOpenTheBreaker(t *testing.T) {
 	second := member("20-b", plugin.Ignore, set(abi.CPUShares, 200))
-	second.Breaker = plugin.NewBreaker(slog.New(slog.DiscardHandler), "20-b", nil)
+	second.Breaker = plugin.NewBreaker(observe.Discard(), "20-b", nil)
 	for range 10 {
 		if _, owned, _, err := dispatch(t, member("10-a", plugin.Ignore, set(abi.CPUShares, 100)), second); err != nil || len(owned) != 1 {
 			t.Fatalf("owned %v, error %v", owned, err)
@@ -273,7 +275,7 @@ func TestBreakerReset(t *testing.T) {
 	var fail error = errors.New("broken")
 	var asked int
 	m := member("10-a", plugin.Ignore, func(context.Context, plugin.Event, *plugin.Adjustment) error { asked++; return fail })
-	m.Breaker = plugin.NewBreaker(slog.New(slog.DiscardHandler), "10-a", nil)
+	m.Breaker = plugin.NewBreaker(observe.Discard(), "10-a", nil)
 	for range 7 {
 		dispatch(t, m)
 	}

@@ -2,13 +2,13 @@ package plugin_test
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -57,8 +57,8 @@ func TestBudget(t *testing.T) {
 					p := budgeted(func(ctx context.Context, b *plugin.Budget) error { does(ctx, b); return nil })
 					members = append(members, plugin.Member{ID: "p", Plugin: p, Metered: true, Hooks: abi.HookSetOf(abi.PreCreateContainer)})
 				}
-				observe := func(o plugin.Outcome) { last = o.Err }
-				if _, err := plugin.NewChain(slog.New(slog.DiscardHandler), nil, observe, members...).Dispatch(t.Context(), plugin.NewBudget(time.Second), &subject{hook: abi.PreCreateContainer}); err != nil {
+				heard := onCall(func(c *observe.HookCalled) { last = c.Err })
+				if _, err := plugin.NewChain(heard, nil, members...).Dispatch(t.Context(), plugin.NewBudget(time.Second), &subject{hook: abi.PreCreateContainer}); err != nil {
 					t.Fatal(err)
 				}
 				if (tt.want == "") != (last == nil) || last != nil && !strings.Contains(last.Error(), tt.want) {
@@ -105,7 +105,7 @@ func TestContextOfACall(t *testing.T) {
 				return nil
 			})
 			hooks := abi.HookSetOf(abi.PreCreateContainer)
-			chain := plugin.NewChain(slog.New(slog.DiscardHandler), nil, nil, plugin.Member{ID: "a", Plugin: first, Metered: true, Hooks: hooks},
+			chain := plugin.NewChain(observe.Discard(), nil, plugin.Member{ID: "a", Plugin: first, Metered: true, Hooks: hooks},
 				plugin.Member{ID: "b", Plugin: second, Metered: tt.metered, Timeout: tt.timeout, Hooks: hooks})
 			if _, err := chain.Dispatch(t.Context(), plugin.NewBudget(time.Second), &subject{hook: abi.PreCreateContainer}); err != nil {
 				t.Fatal(err)

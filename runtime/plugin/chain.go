@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 // Member is a plugin's place in a Chain.
@@ -34,32 +34,21 @@ type Subject interface {
 	// Apply carries changes out, on the event and on what will be sent to the
 	// backend. The next plugin sees them.
 	Apply([]Owned)
-	// LogValue names the pod and container, and nothing secret.
-	LogValue() slog.Value
-}
-
-// Outcome is what became of one call of one plugin.
-type Outcome struct {
-	Plugin   string
-	Hook     abi.Hook
-	Duration time.Duration
-	Err      error // nil, a *Rejection, an *OpenError, or the fault, whatever the policy made of it
+	observe.Subject
 }
 
 // Chain runs its members in order. It is immutable and safe for concurrent use.
 type Chain struct {
-	log     *slog.Logger
-	files   Files
-	observe func(Outcome)
-	members map[abi.Hook][]Member
-	hooks   abi.HookSet
+	observer observe.Observer
+	files    Files
+	members  map[abi.Hook][]Member
+	hooks    abi.HookSet
 }
 
 // NewChain returns the chain of members in the order given. files may be nil
-// where there is no cgroup file system; observe is told of every call and must
-// return at once.
-func NewChain(log *slog.Logger, files Files, observe func(Outcome), all ...Member) *Chain {
-	c := &Chain{log: log, files: files, observe: observe, members: map[abi.Hook][]Member{}}
+// where there is no cgroup file system.
+func NewChain(observer observe.Observer, files Files, all ...Member) *Chain {
+	c := &Chain{observer: observer, files: files, members: map[abi.Hook][]Member{}}
 	for _, m := range all {
 		c.hooks |= m.Hooks
 		for _, info := range abi.Hooks {
@@ -121,8 +110,7 @@ func (c *Chain) Dispatch(ctx context.Context, budget *Budget, s Subject) ([]Owne
 	return done, nil
 }
 
-// ask calls one member within its time, if its breaker lets it, and tells the
-// observer.
+// ask calls one member within its time, if its breaker lets it.
 func (c *Chain) ask(ctx context.Context, budget *Budget, m *Member, s Subject, adj *Adjustment) error {
 	start := budget.call()
 	period, err := m.Breaker.enter()
@@ -141,10 +129,26 @@ func (c *Chain) ask(ctx context.Context, budget *Budget, m *Member, s Subject, a
 	if asked {
 		m.Breaker.leave(ctx, period, judgeHealth(ctx, budget, budget.took(start, end), adj, err), err)
 	}
-	if c.observe != nil {
-		c.observe(Outcome{m.ID, s.Hook(), end.Sub(start), err})
+	if c.observer.Wants(observe.KindHookCalled) {
+		adj.called = observe.HookCalled{
+			Plugin: m.ID, Hook: adj.hook, Subject: s, Start: start, Duration: end.Sub(start),
+			Fuel: adj.called.Fuel, HostCalls: adj.called.HostCalls, Outcome: outcomeOf(asked, err), Err: err,
+		}
+		c.observer.Observe(ctx, &adj.called)
 	}
 	return err
+}
+
+func outcomeOf(asked bool, err error) observe.Outcome {
+	switch {
+	case err == nil:
+		return observe.OK
+	case !asked:
+		return observe.NotCalled
+	case errors.As(err, new(*Rejection)):
+		return observe.Rejected
+	}
+	return observe.Failed
 }
 
 func (c *Chain) call(ctx context.Context, budget *Budget, m *Member, ev Event, adj *Adjustment, start time.Time) (err error) {
@@ -161,7 +165,9 @@ func (c *Chain) call(ctx context.Context, budget *Budget, m *Member, ev Event, a
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			c.log.ErrorContext(ctx, "plugin panicked", "plugin", m.ID, "hook", ev.Hook().String(), "panic", adj.Hide(fmt.Sprint(r)), "stack", string(debug.Stack()))
+			c.observer.Observe(ctx, &observe.Panicked{
+				During: "a hook", Plugin: m.ID, Hook: ev.Hook(), Panic: adj.Hide(fmt.Sprint(r)), Stack: string(debug.Stack()),
+			})
 			err = fmt.Errorf("panic: %s", adj.Said(fmt.Sprint(r), maxReason))
 		}
 		if err != nil {
@@ -200,8 +206,10 @@ func outOfTime(ctx context.Context, err error, took time.Duration) error {
 // empty adjustment where the policy says so.
 func (c *Chain) judge(ctx context.Context, m *Member, s Subject, adj *Adjustment, err error) error {
 	if adj.conflict != nil {
-		c.log.WarnContext(ctx, "plugins conflict", "plugin", m.ID, "first", adj.conflict.First,
-			"field", adj.Hide(adj.conflict.Change.Target()), "hook", s.Hook().String(), slog.Any("", s), "dropped", err != nil)
+		c.observer.Observe(ctx, &observe.Conflict{
+			Plugin: m.ID, First: adj.conflict.First, Hook: s.Hook(), Object: s.About(),
+			Field: adj.Hide(adj.conflict.Change.Target()), Dropped: err != nil,
+		})
 	}
 	if err == nil {
 		return nil
@@ -217,7 +225,7 @@ func (c *Chain) judge(ctx context.Context, m *Member, s Subject, adj *Adjustment
 	if errors.As(err, new(*OpenError)) {
 		return nil // the breaker has said so, once
 	}
-	c.log.WarnContext(ctx, "plugin failed and was ignored", "plugin", m.ID, "hook", s.Hook().String(), slog.Any("", s), "err", err)
+	c.observer.Observe(ctx, &observe.PluginFailed{Plugin: m.ID, Hook: s.Hook(), Object: s.About(), Err: err})
 	return nil
 }
 
@@ -239,27 +247,29 @@ func joined(done, more []Owned) []Owned {
 	return append(done, more...)
 }
 
-// tell logs what was changed, for who wants to know that much.
+// tell makes the events of what was changed.
 func (c *Chain) tell(ctx context.Context, s Subject, adj *Adjustment) {
-	if len(adj.changes) == 0 || !c.log.Enabled(ctx, slog.LevelDebug) {
+	if len(adj.changes) == 0 || !c.observer.Wants(observe.KindFieldChanged) {
 		return
 	}
+	about := s.About()
 	for i := range adj.changes {
-		o := &adj.changes[i]
-		c.log.DebugContext(ctx, "plugin changed field", "plugin", o.Plugin, "hook", s.Hook().String(),
-			slog.Any("", s), other(s, &o.Change), "field", adj.Hide(o.Change.Target()), "value", o.Change.value(adj.Said))
+		changed := adj.changed(s, &adj.changes[i].Change)
+		changed.Plugin, changed.Object = adj.plugin, about
+		c.observer.Observe(ctx, changed)
 	}
 }
 
-// other names the pod or container that a change on a handle is about.
-func other(s Subject, c *Change) slog.Attr {
-	if c.Object < abi.FirstHandle {
-		return slog.Attr{}
+// changed is the event of a change that is yet to be applied to ev.
+func (a *Adjustment) changed(ev Event, c *Change) *observe.FieldChanged {
+	e := &observe.FieldChanged{Hook: a.hook, Field: a.Hide(c.Target()), Previous: c.previous(ev, a.Said), Value: c.value(a.Said)}
+	if c.Object >= abi.FirstHandle {
+		name, id := abi.PodName, abi.PodID
+		if c.Of == abi.Container {
+			name, id = abi.ContainerName, abi.ContainerID
+		}
+		e.OtherName, _ = ev.Text(c.Object, name)
+		e.OtherID, _ = ev.Text(c.Object, id)
 	}
-	name, id := abi.PodName, abi.PodID
-	if c.Of == abi.Container {
-		name, id = abi.ContainerName, abi.ContainerID
-	}
-	text := func(f abi.Field) string { v, _ := s.Text(c.Object, f); return v }
-	return slog.Group("other", "name", text(name), "id", text(id))
+	return e
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -44,10 +46,24 @@ type subject struct {
 func (s *subject) Secrets(_ abi.CapabilitySet, from int) ([]string, int) {
 	return s.secrets[from:], len(s.secrets)
 }
-func (s *subject) Hook() abi.Hook          { return s.hook }
-func (s *subject) Apply(cs []plugin.Owned) { s.applied = append(s.applied, cs...) }
-func (s *subject) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("pod", "ns/web"), slog.String("container", "app"))
+func (s *subject) Hook() abi.Hook                                 { return s.hook }
+func (s *subject) Apply(cs []plugin.Owned)                        { s.applied = append(s.applied, cs...) }
+func (s *subject) Int64(abi.Object, abi.Field) (int64, abi.Errno) { return 0, abi.NotFound }
+func (s *subject) Text(abi.Object, abi.Field) (string, abi.Errno) { return "", abi.NotFound }
+func (s *subject) Lookup(abi.Object, abi.Field, string) (string, abi.Errno) {
+	return "", abi.NotFound
+}
+func (s *subject) About() observe.Object {
+	return observe.Object{Namespace: "ns", Pod: "web", Container: "app"}
+}
+
+// onCall is an observer of calls of plugins.
+func onCall(f func(*observe.HookCalled)) observe.Observer {
+	return observe.Func(func(_ context.Context, e observe.Event) {
+		if called, ok := e.(*observe.HookCalled); ok {
+			f(called)
+		}
+	})
 }
 
 // v2 is a node with cgroup v2 on which every file may be written.
@@ -74,8 +90,8 @@ func dispatch(t *testing.T, members ...plugin.Member) (*subject, []plugin.Owned,
 	t.Helper()
 	var log bytes.Buffer
 	s := &subject{hook: abi.PreCreateContainer}
-	logger := slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	owned, err := plugin.NewChain(logger, v2{}, nil, members...).Dispatch(t.Context(), nil, s)
+	logger := slogsink.New(slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	owned, err := plugin.NewChain(logger, v2{}, members...).Dispatch(t.Context(), nil, s)
 	return s, owned, log.String(), err
 }
 
@@ -243,7 +259,7 @@ func TestPostHooksNeverFail(t *testing.T) {
 		asked := 0
 		bad := member("10-bad", plugin.Fail, func(context.Context, plugin.Event, *plugin.Adjustment) error { asked++; return fault })
 		s := &subject{hook: abi.PostStopContainer}
-		if _, err := plugin.NewChain(slog.New(slog.DiscardHandler), nil, nil, bad, bad).Dispatch(t.Context(), nil, s); err != nil || asked != 2 {
+		if _, err := plugin.NewChain(observe.Discard(), nil, bad, bad).Dispatch(t.Context(), nil, s); err != nil || asked != 2 {
 			t.Errorf("%v: error %v, %d plugins asked", fault, err, asked)
 		}
 	}
@@ -257,7 +273,7 @@ func TestCancelledCall(t *testing.T) {
 		cancel()
 		return ctx.Err()
 	})
-	chain := plugin.NewChain(slog.New(slog.DiscardHandler), nil, func(plugin.Outcome) { outcomes++ }, m, m)
+	chain := plugin.NewChain(onCall(func(*observe.HookCalled) { outcomes++ }), nil, m, m)
 	if _, err := chain.Dispatch(ctx, nil, &subject{hook: abi.PreCreateContainer}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
@@ -297,7 +313,7 @@ func TestCancelledCallDoesNotGoOn(t *testing.T) {
 			caller.leave()
 			return &plugin.Rejection{Code: abi.RejectPermissionDenied}
 		})
-		_, err := plugin.NewChain(slog.New(slog.DiscardHandler), nil, nil, m).Dispatch(caller, plugin.NewBudget(time.Minute), &subject{hook: abi.PreCreateContainer})
+		_, err := plugin.NewChain(observe.Discard(), nil, m).Dispatch(caller, plugin.NewBudget(time.Minute), &subject{hook: abi.PreCreateContainer})
 		if !errors.Is(err, context.Canceled) {
 			t.Fatalf("error %v", err)
 		}

@@ -100,6 +100,26 @@ func (c *Change) value(printable func(text string, limit int) string) string {
 	return printable(c.Text, maxReason)
 }
 
+// previous returns what the change replaces, as value does; "" if there is nothing, or if it is
+// a list, a set or a file.
+func (c *Change) previous(ev Event, printable func(text string, limit int) string) string {
+	var text string
+	switch c.Op {
+	case SetInt64:
+		if n, errno := ev.Int64(c.Object, c.Field); errno == abi.OK {
+			return strconv.FormatInt(n, 10)
+		}
+	case SetText:
+		text, _ = ev.Text(c.Object, c.Field)
+	case SetEntry, DeleteEntry:
+		text, _ = ev.Lookup(c.Object, c.Field, c.Key)
+	}
+	if text != "" && c.isEnv() {
+		return hidden
+	}
+	return printable(text, maxReason)
+}
+
 // record writes an element that is a record for people.
 func (c *Change) record() string {
 	var words []string

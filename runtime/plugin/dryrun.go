@@ -3,19 +3,22 @@ package plugin
 import (
 	"context"
 	"errors"
-	"log/slog"
+
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
-// DryRun returns p such that what it wants is logged and not done: it changes
+// DryRun returns p such that what it wants is an event and not done: it changes
 // nothing and refuses nothing, nor is what it takes of the time of the call's other
 // plugins. What it keeps for itself it keeps. Its failures are failures; they do not
 // refuse a call if the member's policy is Ignore.
-func DryRun(p Plugin, id string, log *slog.Logger) Plugin { return &dryRun{p, id, log} }
+func DryRun(p Plugin, id string, observer observe.Observer) Plugin {
+	return &dryRun{p, id, observer}
+}
 
 type dryRun struct {
 	Plugin
-	id  string
-	log *slog.Logger
+	id       string
+	observer observe.Observer
 }
 
 // Call implements Plugin. The plugin has a budget of its own, beside that of the call's
@@ -38,7 +41,7 @@ func (d *dryRun) Call(ctx context.Context, budget *Budget, ev Event, adj *Adjust
 	return err
 }
 
-// tell logs what would have been done.
+// tell makes the events of what would have been done.
 func (d *dryRun) tell(ctx context.Context, ev Event, adj *Adjustment) {
 	if adj.rejection != nil {
 		d.refused(ctx, ev, adj.rejection)
@@ -46,18 +49,12 @@ func (d *dryRun) tell(ctx context.Context, ev Event, adj *Adjustment) {
 	}
 	for i := range adj.changes {
 		c := &adj.changes[i].Change
-		d.log.InfoContext(ctx, "plugin would change field", "plugin", d.id, "hook", ev.Hook().String(), about(ev), "field", adj.Hide(c.Target()), "value", c.value(adj.Said))
+		e := observe.DryRunChange(*adj.changed(ev, c))
+		e.Plugin, e.Object = d.id, observe.ObjectOf(ev)
+		d.observer.Observe(ctx, &e)
 	}
 }
 
 func (d *dryRun) refused(ctx context.Context, ev Event, refused *Rejection) {
-	d.log.InfoContext(ctx, "plugin would refuse the call", "plugin", d.id, "hook", ev.Hook().String(), about(ev), "reason", refused.Reason)
-}
-
-// about names what the event is about, if the event can.
-func about(ev Event) slog.Attr {
-	if v, ok := ev.(slog.LogValuer); ok {
-		return slog.Any("", v)
-	}
-	return slog.Attr{}
+	d.observer.Observe(ctx, &observe.DryRunRejection{Plugin: d.id, Hook: ev.Hook(), Object: observe.ObjectOf(ev), Reason: refused.Reason})
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -18,7 +20,7 @@ func TestDryRun(t *testing.T) {
 	var log bytes.Buffer
 	dry := func(f function) plugin.Member {
 		m := member("20-dry", plugin.Ignore, f)
-		m.Plugin = plugin.DryRun(f, m.ID, slog.New(slog.NewJSONHandler(&log, nil)))
+		m.Plugin = plugin.DryRun(f, m.ID, slogsink.New(slog.New(slog.NewJSONHandler(&log, nil))))
 		return m
 	}
 	refuse := func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
@@ -34,8 +36,8 @@ func TestDryRun(t *testing.T) {
 		t.Errorf("applied %v, owned %v, error %v", s.applied, owned, err)
 	}
 	for _, want := range []string{
-		`"msg":"plugin would change field","plugin":"20-dry","hook":"PreCreateContainer","pod":"ns/web","container":"app","field":"container.resources.memory_limit_in_bytes","value":"7"`,
-		`"msg":"plugin would refuse the call","plugin":"20-dry","hook":"PreCreateContainer","pod":"ns/web","container":"app","reason":"no"`, `"reason":"neither"`,
+		`"msg":"plugin would change field","plugin":"20-dry","hook":"PreCreateContainer","namespace":"ns","pod":"web","container":"app","field":"container.resources.memory_limit_in_bytes","value":"7"`,
+		`"msg":"plugin would refuse the call","plugin":"20-dry","hook":"PreCreateContainer","namespace":"ns","pod":"web","container":"app","reason":"no"`, `"reason":"neither"`,
 	} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %s:\n%s", want, &log)
@@ -50,10 +52,10 @@ func TestDryRun(t *testing.T) {
 func TestDryRunThatFails(t *testing.T) {
 	m := member("10-a", plugin.Ignore, nil)
 	fault := errors.New("broken")
-	m.Plugin = plugin.DryRun(function(func(context.Context, plugin.Event, *plugin.Adjustment) error { return fault }), m.ID, slog.Default())
+	m.Plugin = plugin.DryRun(function(func(context.Context, plugin.Event, *plugin.Adjustment) error { return fault }), m.ID, observe.Discard())
 	var heard error
 	s := &subject{hook: abi.PreCreateContainer}
-	_, err := plugin.NewChain(slog.New(slog.DiscardHandler), v2{}, func(o plugin.Outcome) { heard = o.Err }, m).Dispatch(t.Context(), nil, s)
+	_, err := plugin.NewChain(onCall(func(c *observe.HookCalled) { heard = c.Err }), v2{}, m).Dispatch(t.Context(), nil, s)
 	if err != nil || !errors.Is(heard, fault) {
 		t.Errorf("error %v, outcome %v", err, heard)
 	}
@@ -75,12 +77,12 @@ func TestDryRunTakesNobodysTime(t *testing.T) {
 			}
 			time.Sleep(200 * time.Millisecond)
 			return own.Err()
-		}), slow.ID, slog.New(slog.DiscardHandler))
+		}), slow.ID, observe.Discard())
 		strict := member("20-strict", plugin.Fail, set(abi.MemoryLimit, 8))
-		var outcomes []plugin.Outcome
-		chain := plugin.NewChain(slog.New(slog.DiscardHandler), v2{}, func(o plugin.Outcome) { outcomes = append(outcomes, o) }, slow, strict)
+		var outcomes []error
+		chain := plugin.NewChain(onCall(func(c *observe.HookCalled) { outcomes = append(outcomes, c.Err) }), v2{}, slow, strict)
 		owned, err := chain.Dispatch(t.Context(), plugin.NewBudget(time.Second), &subject{hook: abi.PreCreateContainer})
-		if err != nil || len(owned) != 1 || !errors.Is(outcomes[0].Err, context.DeadlineExceeded) {
+		if err != nil || len(owned) != 1 || !errors.Is(outcomes[0], context.DeadlineExceeded) {
 			t.Errorf("owned %v, error %v, outcomes %v; want the dry run to end by its own time", owned, err, outcomes)
 		}
 	})

@@ -2,10 +2,10 @@ package plugin_test
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -134,7 +134,7 @@ func TestUnmatchedWakesNobody(t *testing.T) {
 	both := member("20-both", plugin.Fail, set(abi.CPUShares, 100))
 	both.Match = plugin.Matches{}.And(both.Hooks, abi.Match{Namespaces: []string{"prod-*"}})
 	var observed []string
-	chain := plugin.NewChain(slog.New(slog.DiscardHandler), v2{}, func(o plugin.Outcome) { observed = append(observed, o.Plugin) }, asked, both)
+	chain := plugin.NewChain(onCall(func(c *observe.HookCalled) { observed = append(observed, c.Plugin) }), v2{}, asked, both)
 	s := goldPod("app")
 	if owned, err := chain.Dispatch(t.Context(), nil, s); err != nil || len(owned) != 1 || len(observed) != 1 || observed[0] != "20-both" {
 		t.Errorf("owned %v, asked %q, error %v", owned, observed, err)

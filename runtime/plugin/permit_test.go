@@ -3,11 +3,11 @@ package plugin
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 // sneaky is a plugin whose changes get into the adjustment without being checked.
@@ -25,17 +25,17 @@ type target struct {
 	applied int
 }
 
-func (*target) Hook() abi.Hook       { return abi.PreCreateContainer }
-func (*target) LogValue() slog.Value { return slog.GroupValue() }
-func (t *target) Apply(list []Owned) { t.applied += len(list) }
-func (*target) Own(abi.Object) bool  { return false }
+func (*target) Hook() abi.Hook            { return abi.PreCreateContainer }
+func (*target) About() (o observe.Object) { return o }
+func (t *target) Apply(list []Owned)      { t.applied += len(list) }
+func (*target) Own(abi.Object) bool       { return false }
 
 // TestAppliedWithCapability shows that a chain looks at capabilities again when it
 // applies changes, however they came about.
 func TestAppliedWithCapability(t *testing.T) {
 	for _, has := range []abi.CapabilitySet{abi.AllCapabilities, abi.DefaultGrant()} {
 		var s target
-		c := NewChain(slog.New(slog.DiscardHandler), nil, nil,
+		c := NewChain(observe.Discard(), nil,
 			Member{ID: "10-a", Plugin: sneaky{}, Policy: Fail, Hooks: abi.HookSetOf(abi.PreCreateContainer), Capabilities: has})
 		_, err := c.Dispatch(t.Context(), nil, &s)
 		if has.Has(abi.Env) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -186,9 +187,9 @@ func TestChainSaysNoSecrets(t *testing.T) {
 func dispatchSecret(t *testing.T, secret string, members ...plugin.Member) (log string, err error) {
 	t.Helper()
 	var text bytes.Buffer
-	logger := slog.New(slog.NewJSONHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	logger := slogsink.New(slog.New(slog.NewJSONHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	s := &subject{hook: abi.PreCreateContainer, secrets: []string{secret}}
-	_, err = plugin.NewChain(logger, v2{}, nil, members...).Dispatch(t.Context(), nil, s)
+	_, err = plugin.NewChain(logger, v2{}, members...).Dispatch(t.Context(), nil, s)
 	return text.String(), err
 }
 

@@ -2,11 +2,11 @@ package proxy_test
 
 import (
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
 )
 
@@ -15,7 +15,7 @@ import (
 func TestCalls(t *testing.T) {
 	backend := socketPath(t)
 	startBackend(t, backend, echo)
-	s := proxy.New(proxy.Options{Backend: dial(t, backend), Logger: slog.New(slog.DiscardHandler)})
+	s := proxy.New(proxy.Options{Backend: dial(t, backend), Observer: observe.Discard()})
 	path := socketPath(t)
 	serve(t, s, listen(t, path))
 	conn := connect(t, path)

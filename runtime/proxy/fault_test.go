@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
 )
 
@@ -149,7 +150,7 @@ func TestPanic(t *testing.T) {
 			var log buffer
 			conn := through(t, echo, func(opts *proxy.Options) {
 				opts.ImageBackend = opts.Backend
-				opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+				opts.Observer = slogsink.New(slog.New(slog.NewTextHandler(&log, nil)))
 				change(opts)
 			})
 			method := version

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"google.golang.org/grpc/mem"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
 )
 
@@ -84,8 +84,8 @@ func startProxy(t testing.TB, opts proxy.Options) (path string, stop func() erro
 	if err != nil {
 		t.Fatal(err)
 	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
+	if opts.Observer == nil {
+		opts.Observer = observe.Discard()
 	}
 	return path, serve(t, proxy.New(opts), l)
 }

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"log/slog"
 	"net"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 // endless is the one method of CRI whose stream has no end of its own. It is
@@ -21,7 +21,7 @@ type Options struct {
 	Backend      grpc.ClientConnInterface // all services, by [Dial]
 	ImageBackend grpc.ClientConnInterface // every ImageService instead; nil: Backend
 	Router       cri.Router               // nil: every call passes
-	Logger       *slog.Logger             // panics and a drain that was cut short; nil: slog.Default()
+	Observer     observe.Observer         // nil: nobody
 	DrainTimeout time.Duration            // how long calls may take to finish at shutdown
 }
 
@@ -42,8 +42,8 @@ func New(opts Options) *Server {
 	if opts.Router == nil {
 		opts.Router = func(string) cri.Interceptor { return nil }
 	}
-	if opts.Logger == nil {
-		opts.Logger = slog.Default()
+	if opts.Observer == nil {
+		opts.Observer = observe.Discard()
 	}
 	shapes := cri.Shapes()
 	s := &Server{opts: opts, shapes: shapes, calls: newCalls(shapes), stopping: make(chan struct{})}
@@ -80,7 +80,7 @@ func (s *Server) shutdown() {
 	select {
 	case <-drained:
 	case <-time.After(s.opts.DrainTimeout):
-		s.opts.Logger.Warn("cutting calls that did not finish in time", "drain_timeout", s.opts.DrainTimeout)
+		s.opts.Observer.Observe(context.Background(), &observe.ShutdownLate{Of: "calls", After: s.opts.DrainTimeout})
 		s.grpc.Stop()
 	}
 }

@@ -1,10 +1,14 @@
 package proxy
 
 import (
+	"context"
+	"fmt"
 	"runtime/debug"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 // The statuses that are the proxy's own. All others are the backend's, an
@@ -17,9 +21,9 @@ var (
 	errPanic      = status.Error(codes.Internal, "wasmproxy failed while it handled this call; its log has the stack")
 )
 
-// panicked logs a panic with the stack of the goroutine that it is called on,
+// panicked tells of a panic with the stack of the goroutine that it is called on,
 // and returns the status of the call. The panic's value stays in the log.
 func (s *Server) panicked(method string, value any) error {
-	s.opts.Logger.Error("panic while handling a call", "method", method, "panic", value, "stack", string(debug.Stack()))
+	s.opts.Observer.Observe(context.Background(), &observe.Panicked{During: "a call", Method: method, Panic: fmt.Sprint(value), Stack: string(debug.Stack())})
 	return errPanic
 }

@@ -74,7 +74,7 @@ func TestWithoutInotify(t *testing.T) {
 		if _, took := w.untilIDs(t, "10-a"); took > 2*soon {
 			t.Errorf("counted after %v", took)
 		}
-		if n := strings.Count(w.log.String(), "inotify cannot be used"); n != 1 {
+		if n := strings.Count(w.log.String(), "inotify is not available"); n != 1 {
 			t.Errorf("%d warnings, want 1:\n%s", n, w.log)
 		}
 		must(t, os.WriteFile(limit, []byte("10"), 0))

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
@@ -96,7 +97,7 @@ func watch(t *testing.T, dirs registry.Dirs) *watched {
 	t.Helper()
 	w := &watched{log: &logBuffer{}, lists: make(chan []registry.Description, 10_000)}
 	var err error
-	w.Watcher, err = registry.Open(t.Context(), slog.New(slog.NewTextHandler(w.log, nil)), dirs)
+	w.Watcher, err = registry.Open(t.Context(), slogsink.New(slog.New(slog.NewTextHandler(w.log, nil))), dirs)
 	must(t, err)
 	done := make(chan struct{})
 	go func() {

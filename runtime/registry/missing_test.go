@@ -1,7 +1,6 @@
 package registry_test
 
 import (
-	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
@@ -63,7 +63,7 @@ func TestNoHookDirectory(t *testing.T) {
 	t.Parallel()
 	dirs := newDirs(t)
 	write(t, dirs.Plugins, "10-a.wasm", module)
-	w, err := registry.Open(t.Context(), slog.New(slog.DiscardHandler), registry.Dirs{Plugins: dirs.Plugins})
+	w, err := registry.Open(t.Context(), observe.Discard(), registry.Dirs{Plugins: dirs.Plugins})
 	must(t, err)
 	if got := ids(w.Descriptions()); got != "10-a" {
 		t.Errorf("list %q", got)

@@ -4,26 +4,27 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"log/slog"
 	"os"
 	"slices"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 // notifier tells by inotify that something in a directory has changed. It never
 // says what: who is woken reads everything. Its methods are for one goroutine.
 type notifier struct {
-	log     *slog.Logger
-	woken   chan struct{} // holds one token after any number of events
-	inotify *fsnotify.Watcher
-	watched map[string]fs.FileInfo // what was at the path when it was added
-	missing []string               // directories that are not there
-	warned  bool
+	observer observe.Observer
+	woken    chan struct{} // holds one token after any number of events
+	inotify  *fsnotify.Watcher
+	watched  map[string]fs.FileInfo // what was at the path when it was added
+	missing  []string               // directories that are not there
+	warned   bool
 }
 
-func newNotifier(log *slog.Logger) *notifier {
-	return &notifier{log: log, woken: make(chan struct{}, 1), watched: map[string]fs.FileInfo{}}
+func newNotifier(observer observe.Observer) *notifier {
+	return &notifier{observer: observer, woken: make(chan struct{}, 1), watched: map[string]fs.FileInfo{}}
 }
 
 // cover sees to it that every directory that is there is watched, until ctx is done, and
@@ -45,7 +46,7 @@ func (n *notifier) cover(ctx context.Context, sources []source) bool {
 func (n *notifier) start(ctx context.Context) bool {
 	inotify, err := fsnotify.NewWatcher()
 	if err != nil {
-		n.warn(ctx, err)
+		n.warn(ctx, err, "")
 		return false
 	}
 	n.inotify = inotify
@@ -66,7 +67,7 @@ func (n *notifier) watch(ctx context.Context, dir string) bool {
 	}
 	_ = n.inotify.Remove(dir) // it may not be watched at all
 	if err := n.inotify.Add(dir); err != nil {
-		n.warn(ctx, err, "dir", dir)
+		n.warn(ctx, err, dir)
 		return false
 	}
 	n.watched[dir] = info
@@ -81,10 +82,10 @@ func (n *notifier) appeared() bool {
 	})
 }
 
-func (n *notifier) warn(ctx context.Context, err error, attrs ...any) {
+func (n *notifier) warn(ctx context.Context, err error, dir string) {
 	if !n.warned {
 		n.warned = true
-		n.log.WarnContext(ctx, "inotify cannot be used, plugin files are read every second instead", append(attrs, "err", err)...)
+		n.observer.Observe(ctx, &observe.InotifyUnavailable{Dir: dir, Err: err})
 	}
 }
 
@@ -97,7 +98,7 @@ func (n *notifier) listen(ctx context.Context, inotify *fsnotify.Watcher) {
 		case <-inotify.Events:
 		case err := <-inotify.Errors:
 			if !errors.Is(err, fsnotify.ErrEventOverflow) {
-				n.log.WarnContext(ctx, "watching plugin files", "err", err)
+				n.observer.Observe(ctx, &observe.WatchFailed{Err: err})
 			}
 		case <-ctx.Done():
 			return

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"reflect"
 	"slices"
 	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 // When the directories are read again.
@@ -22,15 +23,15 @@ const (
 
 // Watcher keeps the list of descriptions up to date.
 type Watcher struct {
-	log     *slog.Logger
-	sources []source
-	notify  *notifier
-	covered bool // inotify tells of every directory that is there
-	list    []Description
-	bad     map[string]*problem // by their texts
+	observer observe.Observer
+	sources  []source
+	notify   *notifier
+	covered  bool // inotify tells of every directory that is there
+	list     []Description
+	bad      map[string]*problem // by their texts
 }
 
-// problem is what the log has said, or will say if it lasts.
+// problem is one that an event told of, or will if it lasts.
 type problem struct {
 	since time.Time
 	state string // of the file, while nothing is said
@@ -39,12 +40,12 @@ type problem struct {
 
 // Open reads the directories and watches them until ctx is done. A directory
 // that is not there is made, with mode 0755, and else waited for. What is wrong
-// with a file goes to the log, not into the error.
-func Open(ctx context.Context, log *slog.Logger, dirs Dirs) (*Watcher, error) {
-	w := &Watcher{log: log, sources: dirs.sources(), notify: newNotifier(log)}
+// with a file goes to the observer, not into the error.
+func Open(ctx context.Context, observer observe.Observer, dirs Dirs) (*Watcher, error) {
+	w := &Watcher{observer: observer, sources: dirs.sources(), notify: newNotifier(observer)}
 	for _, s := range w.sources {
 		if err := os.MkdirAll(s.dir, 0o755); err != nil {
-			log.WarnContext(ctx, "directory cannot be made and is waited for", "dir", s.dir, "err", err)
+			observer.Observe(ctx, &observe.DirectoryNotMade{Dir: s.dir, Err: err})
 		}
 	}
 	if len(w.sources) == 2 && same(dirs.Plugins, dirs.Hooks) {
@@ -89,7 +90,7 @@ func (w *Watcher) read(ctx context.Context) []Description {
 	return list
 }
 
-// report logs each problem once, when it has lasted. One of a file that is
+// report tells of each problem once, when it has lasted. One of a file that is
 // still being written has not.
 func (w *Watcher) report(ctx context.Context, problems []error) {
 	bad := make(map[string]*problem, len(problems))
@@ -98,9 +99,9 @@ func (w *Watcher) report(ctx context.Context, problems []error) {
 		if p == nil || !p.said && p.state != state {
 			p = &problem{since: time.Now(), state: state}
 		}
-		if text, wait := refusal(err); !p.said && time.Since(p.since) >= wait {
+		if e, wait := refusal(err); !p.said && time.Since(p.since) >= wait {
 			p.said = true
-			w.log.ErrorContext(ctx, text, "err", err)
+			w.observer.Observe(ctx, e)
 		}
 		bad[err.Error()] = p
 	}
@@ -109,11 +110,11 @@ func (w *Watcher) report(ctx context.Context, problems []error) {
 
 // refusal says what a problem means, and how long it must last. Nobody is writing a
 // directory.
-func refusal(err error) (text string, wait time.Duration) {
+func refusal(err error) (e observe.Event, wait time.Duration) {
 	if errors.As(err, new(*directoryError)) {
-		return "directory not read, no plugin in it is in force that was not before", 0
+		return &observe.DirectoryNotRead{Err: err}, 0
 	}
-	return "plugin file refused", grace
+	return &observe.FileRejected{Err: err}, grace
 }
 
 // wait returns when it is time to read again; false when ctx is done.

@@ -2,13 +2,13 @@ package registry_test
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
@@ -234,7 +234,7 @@ func TestDirectoryUntrustedAtTheStart(t *testing.T) {
 	write(t, dirs.Hooks, "koordlet.json", koordlet)
 	must(t, os.Chmod(dirs.Plugins, 0o777))
 	w := watch(t, dirs)
-	if log := w.log.String(); !strings.Contains(log, `level=ERROR msg="directory not read, no plugin in it is in force that was not before"`) || !strings.Contains(log, dirs.Plugins+": is writable by everyone") {
+	if log := w.log.String(); !strings.Contains(log, `level=ERROR msg="plugin directory not read, its plugins stay as they are"`) || !strings.Contains(log, dirs.Plugins+": is writable by everyone") {
 		t.Errorf("log:\n%s", log)
 	}
 	w.untilIDs(t, "koordlet")
@@ -261,7 +261,7 @@ func TestDirectories(t *testing.T) {
 	must(t, os.MkdirAll(dirs.Hooks, 0o755))
 	write(t, dirs.Hooks, "koordlet.json", koordlet)
 	w.untilIDs(t, "koordlet")
-	_, err := registry.Open(t.Context(), slog.Default(), registry.Dirs{Plugins: dirs.Hooks, Hooks: dirs.Hooks + "/"})
+	_, err := registry.Open(t.Context(), observe.Discard(), registry.Dirs{Plugins: dirs.Hooks, Hooks: dirs.Hooks + "/"})
 	if err == nil || !strings.Contains(err.Error(), "are one") {
 		t.Errorf("one directory for both: %v", err)
 	}

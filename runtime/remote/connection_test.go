@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
 )
@@ -205,8 +206,8 @@ func chain(t *testing.T, ev *event, members ...plugin.Member) ([]plugin.Owned, e
 	for i := range members {
 		members[i].Hooks, members[i].Capabilities = abi.HookSetOf(ev.hook), abi.AllCapabilities
 	}
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	return plugin.NewChain(log, files{}, nil, members...).Dispatch(t.Context(), nil, ev)
+	log := slogsink.New(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	return plugin.NewChain(log, files{}, members...).Dispatch(t.Context(), nil, ev)
 }
 
 // TestChain wants two servers in one chain: the second is sent what the first

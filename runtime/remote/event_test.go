@@ -3,11 +3,11 @@ package remote_test
 import (
 	"context"
 	"iter"
-	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -72,9 +72,11 @@ func newEvent(hook abi.Hook) *event {
 	}
 }
 
-func (e *event) Hook() abi.Hook       { return e.hook }
-func (e *event) Time() time.Time      { return time.Unix(1, 0) }
-func (e *event) LogValue() slog.Value { return slog.GroupValue(slog.String("pod", "shop/web-0")) }
+func (e *event) Hook() abi.Hook  { return e.hook }
+func (e *event) Time() time.Time { return time.Unix(1, 0) }
+func (e *event) About() observe.Object {
+	return observe.Object{Namespace: "shop", Pod: "web-0", Container: "app"}
+}
 
 func (e *event) Int64(o abi.Object, f abi.Field) (int64, abi.Errno) {
 	return get(e.numbers, o, f)

@@ -28,6 +28,8 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/remote"
@@ -110,7 +112,7 @@ func testKoordlet(t *testing.T, peer string) {
 func connectCompat(t *testing.T, socket string) *remote.Plugin {
 	t.Helper()
 	p, err := remote.New(remote.Options{
-		ID: "bare", Endpoint: socket, Hooks: remote.Hooks(), ClearUnset: true, Log: slog.New(slog.DiscardHandler),
+		ID: "bare", Endpoint: socket, Hooks: remote.Hooks(), ClearUnset: true, Observer: observe.Discard(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -133,10 +135,10 @@ func start(t *testing.T, cmd *exec.Cmd) {
 type proxy struct{ route cri.Router }
 
 func newProxy(p *remote.Plugin) *proxy {
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	log := slogsink.New(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	member := plugin.Member{ID: "koordlet", Plugin: p, Policy: plugin.Fail, Hooks: remote.Hooks(), Capabilities: abi.AllCapabilities}
 	return &proxy{intercept.Router(intercept.Options{
-		Log: log, Chain: plugin.NewChain(log, files{}, nil, member), Store: pods.NewStore(),
+		Observer: log, Chain: plugin.NewChain(log, files{}, member), Store: pods.NewStore(),
 		Node: &crifield.Node{CgroupVersion: 2}, Turns: intercept.NewTurns(), Keep: func() func() { return func() {} },
 	})}
 }

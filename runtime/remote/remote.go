@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -13,13 +12,14 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
 )
 
 // Options say which hook server a plugin is, and what it is told.
 type Options struct {
-	ID       string      // the plugin's id, for its manifest and the log
+	ID       string      // the plugin's id, for its manifest and events
 	Endpoint string      // absolute path of the server's unix socket
 	Hooks    abi.HookSet // the hooks that it is told of; those outside Hooks() are left out
 	// ClearUnset takes an empty cpuset and a zero oom_score_adj of a response's
@@ -28,18 +28,18 @@ type Options struct {
 	// Returned is called when there is a connection, the first and each that was made
 	// after one was lost; nil if nobody wants to know. It must return at once.
 	Returned func()
-	Log      *slog.Logger // required
+	Observer observe.Observer // required
 }
 
 // Plugin is a hook server as a plugin.
 type Plugin struct {
-	log      *slog.Logger
+	observer observe.Observer
 	endpoint string
 	manifest abi.Manifest
 	conn     *grpc.ClientConn
 	client   pb.RuntimeHookServiceClient
 	clear    bool      // Options.ClearUnset
-	withheld sync.Once // the log says once that an entry is not sent
+	withheld sync.Once // an event says once that an entry is not sent
 	watching sync.WaitGroup
 }
 
@@ -53,7 +53,7 @@ func New(o Options) (*Plugin, error) {
 		return nil, fmt.Errorf("hook server %s: %w", o.Endpoint, err)
 	}
 	p := &Plugin{
-		log:      o.Log.With("plugin", o.ID),
+		observer: o.Observer,
 		endpoint: o.Endpoint,
 		clear:    o.ClearUnset,
 		manifest: abi.Manifest{Name: o.ID, Description: "hook server at " + plugin.Name(o.Endpoint), Hooks: abi.ManifestHooks(o.Hooks & Hooks())},

@@ -1,9 +1,11 @@
 package remote
 
 import (
+	"context"
 	"unicode/utf8"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
 )
@@ -80,13 +82,13 @@ func (p *Plugin) entries(ev plugin.Event, o abi.Object, f abi.Field) map[string]
 	return sent
 }
 
-// withhold says in the log that the server is not shown an entry. One line is
+// withhold tells that the server is not shown an entry. One event is
 // enough: the same containers come again and again.
 func (p *Plugin) withhold(ev plugin.Event, o abi.Object, f abi.Field, key string) {
 	p.withheld.Do(func() {
 		info, _ := abi.FieldOf(o, f)
-		p.log.Warn("entry is not UTF-8, stays as it is and is not shown to the hook server; further ones are not logged",
-			"pod", text(ev, abi.Pod, abi.PodNamespace)+"/"+text(ev, abi.Pod, abi.PodName),
-			"container", text(ev, abi.Container, abi.ContainerName), "field", o.String()+"."+info.Name, "key", key)
+		p.observer.Observe(context.Background(), &observe.EntryNotSent{
+			Plugin: p.manifest.Name, Object: observe.ObjectOf(ev), Field: o.String() + "." + info.Name, Key: key,
+		})
 	})
 }

@@ -14,6 +14,8 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/remote"
 	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
@@ -99,7 +101,7 @@ func TestWithheldIsLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	socket := filepath.Join(t.TempDir(), "hook.sock")
 	serve(t, socket, echoing())
-	p := connect(t, socket, slog.New(slog.NewTextHandler(&log, nil)))
+	p := connect(t, socket, slogsink.New(slog.New(slog.NewTextHandler(&log, nil))))
 	for range 3 {
 		if _, err := ask(t, p, newEvent(abi.PreCreateContainer)); err != nil {
 			t.Fatal(err)
@@ -108,7 +110,7 @@ func TestWithheldIsLoggedOnce(t *testing.T) {
 	if n := strings.Count(log.String(), "\n"); n != 1 {
 		t.Errorf("%d lines, want 1:\n%s", n, &log)
 	}
-	for _, want := range []string{"plugin=koordlet", "pod=shop/web-0", "container=app", "field=container.env", "key=KEY"} {
+	for _, want := range []string{"plugin=koordlet", "namespace=shop pod=web-0", "container=app", "field=container.env", "key=KEY"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("no %s in %s", want, &log)
 		}
@@ -142,7 +144,7 @@ func TestMetadata(t *testing.T) {
 // TestManifest names the hooks that are configured and that the protocol has.
 func TestManifest(t *testing.T) {
 	p, err := remote.New(remote.Options{
-		ID: "10-x", Endpoint: "/nowhere.sock", Log: slog.Default(),
+		ID: "10-x", Endpoint: "/nowhere.sock", Observer: observe.Discard(),
 		Hooks: abi.HookSetOf(abi.PreCreateContainer, abi.PostCreateContainer, abi.PreRunPodSandbox),
 	})
 	if err != nil {

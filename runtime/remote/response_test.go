@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"path/filepath"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/remote"
 	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
@@ -147,7 +147,7 @@ func TestClearUnset(t *testing.T) {
 		}
 		return &pb.ContainerResourceHookResponse{ContainerResources: &pb.LinuxContainerResources{CpuShares: 77}}, nil
 	}})
-	p, err := remote.New(remote.Options{ID: "koordlet", Endpoint: socket, Hooks: remote.Hooks(), ClearUnset: true, Log: slog.New(slog.DiscardHandler)})
+	p, err := remote.New(remote.Options{ID: "koordlet", Endpoint: socket, Hooks: remote.Hooks(), ClearUnset: true, Observer: observe.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}

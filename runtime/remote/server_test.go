@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/remote"
 	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
@@ -92,12 +94,12 @@ func serve(t testing.TB, socket string, s hookServer) (stop func()) {
 }
 
 // connect returns a plugin that asks the hook server on the socket.
-func connect(t testing.TB, socket string, log *slog.Logger) *remote.Plugin {
+func connect(t testing.TB, socket string, log observe.Observer) *remote.Plugin {
 	t.Helper()
 	if log == nil {
-		log = slog.New(slog.NewTextHandler(io.Discard, nil))
+		log = slogsink.New(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	}
-	p, err := remote.New(remote.Options{ID: "koordlet", Endpoint: socket, Hooks: remote.Hooks(), Log: log})
+	p, err := remote.New(remote.Options{ID: "koordlet", Endpoint: socket, Hooks: remote.Hooks(), Observer: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,93 +1,51 @@
 package simulate
 
 import (
-	"context"
+	"errors"
 	"log/slog"
 	"strings"
-	"sync"
-	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 )
 
 // Line is what the plugin logged.
 type Line struct {
-	Level slog.Level
+	Level observe.Level
 	Text  string
 }
 
-func (l Line) String() string { return strings.ToLower(l.Level.String()) + ": " + l.Text }
+func (l Line) String() string { return l.Level.String() + ": " + l.Text }
 
-// logCapture is a slog.Handler that tells the plugin's own lines, what its call cost and
-// what the proxy has to say of it apart.
-type logCapture struct {
-	mu      sync.Mutex
-	lines   []Line
-	remarks []string
-	refused []string
-	fuel    int64
-	calls   int64
-	took    time.Duration
-	open    bool // lines are kept
-}
-
-func (c *logCapture) Enabled(context.Context, slog.Level) bool { return true }
-func (c *logCapture) WithAttrs([]slog.Attr) slog.Handler       { return c }
-func (c *logCapture) WithGroup(string) slog.Handler            { return c }
-
-// Handle implements slog.Handler.
-func (c *logCapture) Handle(_ context.Context, r slog.Record) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case r.Message == "plugin log":
-		c.lines = append(c.lines, Line{r.Level, text(r, "text")})
-	case !c.open:
-	case r.Message == "plugin called":
-		r.Attrs(c.cost)
-	case r.Message == "host function refused":
-		c.refused = append(c.refused, strings.TrimSpace(text(r, "function")+" "+text(r, "target"))+": "+text(r, "err"))
-	case r.Level >= slog.LevelWarn && r.Message != "plugin failed and was ignored": // the outcome says so
-		c.remarks = append(c.remarks, remark(r))
+// lines returns those that a plugin has logged.
+func lines(events []observe.Event) (all []Line) {
+	for _, line := range observe.All[*observe.PluginLog](events) {
+		all = append(all, Line{line.Level, line.Text})
 	}
-	return nil
+	return all
 }
 
-func (c *logCapture) cost(a slog.Attr) bool {
-	switch a.Key {
-	case "fuel":
-		c.fuel += a.Value.Int64()
-	case "host_calls":
-		c.calls += a.Value.Int64()
-	case "took":
-		c.took += a.Value.Duration()
+// take adds to the result what the events of a call of the plugin tell.
+func (res *Result) take(plugin string, events []observe.Event) {
+	res.Lines = append(res.Lines, lines(events)...)
+	for _, e := range events {
+		switch e := e.(type) {
+		case *observe.PluginLog, *observe.PluginFailed: // of a failure, the call tells
+		case *observe.HookCalled:
+			if e.Plugin != plugin {
+				continue
+			}
+			res.Asked = true
+			if e.Err != nil && !errors.As(e.Err, &res.Rejection) {
+				res.Err = e.Err
+			}
+			res.Fuel, res.HostCalls, res.Took = res.Fuel+e.Fuel, res.HostCalls+e.HostCalls, res.Took+e.Duration
+		case *observe.HostCallRefused:
+			res.Refused = append(res.Refused, strings.TrimSpace(e.Function+" "+e.Target)+": "+e.Err)
+		default:
+			if slogsink.MessageOf(e).Level >= slog.LevelWarn {
+				res.Remarks = append(res.Remarks, slogsink.Line(e, "plugin", "hook", "namespace", "pod", "pod_id", "container", "container_id", "stack"))
+			}
+		}
 	}
-	return true
-}
-
-// begin forgets what was said before the event.
-func (c *logCapture) begin() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.open = true
-}
-
-func text(r slog.Record, key string) (v string) {
-	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == key {
-			v = a.Value.String()
-		}
-		return a.Key != key
-	})
-	return v
-}
-
-// remark writes a record for people.
-func remark(r slog.Record) string {
-	words := []string{r.Message}
-	r.Attrs(func(a slog.Attr) bool {
-		if a.Key != "" && a.Key != "hook" && a.Key != "plugin" && a.Key != "stack" {
-			words = append(words, a.Key+"="+a.Value.String())
-		}
-		return true
-	})
-	return strings.Join(words, " ")
 }

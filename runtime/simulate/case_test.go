@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -27,7 +29,9 @@ func runCase(t *testing.T, text string, speak speaker) (fixture.Case, fixture.An
 	return cases[0], answer, err
 }
 
-func (o LoadOptions) say(text string) { o.Log.Info("plugin log", "text", text) }
+func (o LoadOptions) say(text string) {
+	o.Observer.Observe(context.Background(), &observe.PluginLog{Level: observe.Info, Text: text})
+}
 
 // whole is a case of which everything is compared.
 const whole = `{

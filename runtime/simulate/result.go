@@ -48,7 +48,7 @@ func (s *Simulator) Run(ctx context.Context) (Result, error) {
 	res := Result{Title: s.event.Title(), Hook: s.event.Hook, Policy: s.policy, Manifest: s.plugin.Manifest(), KVBefore: s.loaded.KV.All(), Remarks: s.event.Notes}
 	declared, _ := res.Manifest.Declared()
 	res.Lacking = declared &^ s.loaded.Granted
-	s.capture.begin()
+	res.Lines = lines(s.events.Take()) // of the load
 	res.Answer = s.Call(ctx)
 	if err := errors.Join(ctx.Err(), s.start(ctx)); err != nil {
 		return res, err
@@ -56,7 +56,7 @@ func (s *Simulator) Run(ctx context.Context) (Result, error) {
 	if s.earlier != nil && s.earlier.err != nil {
 		return res, s.earlier.err
 	}
-	s.judge(&res)
+	res.take(s.member.ID, s.events.Take())
 	if s.tree != nil {
 		var err error
 		if res.Writes, err = s.tree.writes(); err != nil {
@@ -64,9 +64,6 @@ func (s *Simulator) Run(ctx context.Context) (Result, error) {
 		}
 	}
 	res.Updates, res.Metrics, res.Dropped, res.KV = s.backend.updates, s.loaded.Metrics.All(), s.loaded.Metrics.Dropped(), s.loaded.KV.All()
-	res.Lines, res.Refused = s.capture.lines, s.capture.refused
-	res.Remarks = append(res.Remarks, s.capture.remarks...)
-	res.Fuel, res.HostCalls, res.Took = s.capture.fuel, s.capture.calls, s.capture.took
 	if err := s.messages(&res); err != nil || s.shown {
 		return res, err
 	}
@@ -75,19 +72,6 @@ func (s *Simulator) Run(ctx context.Context) (Result, error) {
 		earlier = append(earlier, c.Request)
 	}
 	return res.Hide(earlier...), nil
-}
-
-// judge tells what the plugin answered.
-func (s *Simulator) judge(res *Result) {
-	for _, o := range s.outcomes.all {
-		if o.Plugin != s.member.ID {
-			continue
-		}
-		res.Asked = true
-		if o.Err != nil && !errors.As(o.Err, &res.Rejection) {
-			res.Err = o.Err
-		}
-	}
 }
 
 func (s *Simulator) messages(res *Result) error {

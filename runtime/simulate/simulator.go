@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -14,6 +12,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -29,10 +28,11 @@ type Options struct {
 	// ShowSecrets shows values of environment variables and registry credentials, which
 	// nothing that is returned has else.
 	ShowSecrets bool
+	Quiet       bool // no events are kept, so that Call can be measured; Run needs them
 	Load        Loader
 }
 
-// Loader makes the plugin. The options' log must get all that is said of it.
+// Loader makes the plugin. It gives the options' observer to it.
 type Loader func(LoadOptions) (plugin.Plugin, error)
 
 // LoadOptions are what the simulator has a plugin loaded with.
@@ -40,7 +40,7 @@ type LoadOptions struct {
 	Config   string
 	Granted  abi.CapabilitySet
 	Features []abi.Feature
-	Log      *slog.Logger
+	Observer observe.Observer
 	KV       *plugin.KV
 	Metrics  *plugin.Metrics
 }
@@ -48,42 +48,29 @@ type LoadOptions struct {
 // Simulator is a plugin in front of a backend in memory, with the event ready to come. It
 // is for one goroutine. The caller closes it.
 type Simulator struct {
-	event    *Event
-	shown    bool // Options.ShowSecrets
-	policy   plugin.FailurePolicy
-	plugin   plugin.Plugin
-	member   plugin.Member
-	earlier  *earlierPlugin // nil if the event has none
-	loaded   LoadOptions
-	tree     *tree // nil on a node without cgroup files
-	backend  *backend
-	capture  *logCapture
-	store    *pods.Store
-	turns    *intercept.Turns
-	options  intercept.Options
-	route    cri.Router
-	frame    *cri.Frame // the event's request
-	answer   *cri.Frame
-	sent     *cri.Frame // what the backend got; nil if nothing
-	outcomes outcomes
-}
-
-// outcomes are what the chain tells of each call of the plugin.
-type outcomes struct {
-	mu  sync.Mutex
-	all []plugin.Outcome
-}
-
-func (o *outcomes) observe(of plugin.Outcome) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.all = append(o.all, of)
+	event   *Event
+	shown   bool // Options.ShowSecrets
+	policy  plugin.FailurePolicy
+	plugin  plugin.Plugin
+	member  plugin.Member
+	earlier *earlierPlugin // nil if the event has none
+	loaded  LoadOptions
+	tree    *tree // nil on a node without cgroup files
+	backend *backend
+	events  *observe.Recorder
+	store   *pods.Store
+	turns   *intercept.Turns
+	options intercept.Options
+	route   cri.Router
+	frame   *cri.Frame // the event's request
+	answer  *cri.Frame
+	sent    *cri.Frame // what the backend got; nil if nothing
 }
 
 // Open loads the plugin and makes what the event finds. The error is of type
 // *LoadError if it is the plugin's.
 func Open(ctx context.Context, e *Event, o Options) (_ *Simulator, err error) {
-	s := &Simulator{event: e, shown: o.ShowSecrets, policy: o.Policy, backend: &backend{}, capture: &logCapture{}, store: pods.NewStore(), turns: intercept.NewTurns()}
+	s := &Simulator{event: e, shown: o.ShowSecrets, policy: o.Policy, backend: &backend{}, events: &observe.Recorder{}, store: pods.NewStore(), turns: intercept.NewTurns()}
 	if e.Node.CgroupVersion > 0 {
 		if s.tree, err = newTree(e.Node.CgroupVersion); err != nil {
 			return nil, err
@@ -116,7 +103,10 @@ func (e *LoadError) Unwrap() error { return e.Err }
 
 func (s *Simulator) load(o Options) (err error) {
 	grant := s.event.Grant | o.Grant
-	s.loaded = LoadOptions{Config: o.Config, Granted: grant, Features: plugin.Features(s.event.Node.CgroupVersion), Log: slog.New(s.capture), KV: plugin.NewKV(), Metrics: plugin.NewMetrics()}
+	s.loaded = LoadOptions{Config: o.Config, Granted: grant, Features: plugin.Features(s.event.Node.CgroupVersion), Observer: s.events, KV: plugin.NewKV(), Metrics: plugin.NewMetrics()}
+	if o.Quiet {
+		s.loaded.Observer = observe.Discard()
+	}
 	if o.Config == "" {
 		s.loaded.Config = s.event.Config
 	}
@@ -124,11 +114,11 @@ func (s *Simulator) load(o Options) (err error) {
 		return err
 	}
 	if s.plugin, err = o.Load(s.loaded); err != nil {
-		return &LoadError{err, s.capture.lines}
+		return &LoadError{err, lines(s.events.Take())}
 	}
 	manifest, hook := s.plugin.Manifest(), s.event.Hook
 	if !manifest.HookSet().Has(hook) {
-		return &LoadError{fmt.Errorf("plugin %s has no hook %v; its hooks are %s", manifest.Name, hook, strings.Join(manifest.HookSet().Names(), ", ")), s.capture.lines}
+		return &LoadError{fmt.Errorf("plugin %s has no hook %v; its hooks are %s", manifest.Name, hook, strings.Join(manifest.HookSet().Names(), ", ")), lines(s.events.Take())}
 	}
 	declared, _ := manifest.Declared()
 	s.member = plugin.Member{ID: o.ID, Plugin: s.plugin, Policy: s.policy, Hooks: abi.HookSetOf(hook), Capabilities: declared & grant, Rights: plugin.Rights{Declared: declared, Grant: plugin.Grant(declared&^grant|grant&^abi.DefaultGrant(), o.Beside)}}
@@ -156,13 +146,12 @@ func (s *Simulator) fill() error {
 
 // connect makes the routes of the plugin, and of the one before it.
 func (s *Simulator) connect() error {
-	log := s.loaded.Log
 	var files plugin.Files
 	s.options = intercept.Options{
-		Log: log, Store: s.store, Backend: s.backend, Node: &s.event.Node, Turns: s.turns,
+		Observer: s.loaded.Observer, Store: s.store, Backend: s.backend, Node: &s.event.Node, Turns: s.turns,
 		Keep: func() func() { return func() {} }, ShowSecrets: s.shown,
 		NewChain: func(members ...plugin.Member) *plugin.Chain {
-			return plugin.NewChain(log, files, s.outcomes.observe, members...)
+			return plugin.NewChain(s.loaded.Observer, files, members...)
 		},
 	}
 	if s.tree != nil {

@@ -5,11 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"iter"
-	"log/slog"
 	"math/rand/v2"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -44,7 +44,6 @@ type call struct {
 	clock  *clock        // the instance's
 	kv     *plugin.Draft // nil until it is asked
 
-	verbose   bool // what it costs is logged
 	meter     meter
 	hostCalls int
 	moved     int    // bytes that host functions took from the guest or gave it since the last charge
@@ -62,7 +61,7 @@ func (g *guest) newCall(ctx context.Context, export string, budget *plugin.Budge
 	*c = call{} // and field by field, since a literal would be made elsewhere and copied
 	c.of, c.id, c.export, c.config, c.event, c.adj, c.clock = g.of, g.id, export, g.config, ev, adj, &g.clock
 	c.meter.left, c.meter.stack = g.fuel, g.frames
-	c.output.log, c.output.event, c.output.export, c.output.budget = g.log, ev, export, maxOutput
+	c.output.observer, c.output.plugin, c.output.event, c.output.export, c.output.budget = g.observer, g.id, ev, export, maxOutput
 	if ev == nil {
 		c.meter.allowance, c.meter.start = g.begin, time.Now()
 		c.event, c.adj, c.time = noEvent{}, plugin.NewAdjustment(0, nil), time.Unix(0, 0)
@@ -71,7 +70,6 @@ func (g *guest) newCall(ctx context.Context, export string, budget *plugin.Budge
 		c.meter.serve(budget, g, ev.Hook())
 	}
 	c.output.adj = c.adj
-	c.verbose = g.log.Enabled(ctx, slog.LevelDebug)
 	return c
 }
 
@@ -110,11 +108,13 @@ func (c *call) charge(ctx context.Context) {
 	}
 }
 
-// report logs what the call cost.
+// report tells what the call cost: a hook's chain, or the observer.
 func (c *call) report(ctx context.Context) {
-	if c.verbose {
-		c.output.log.LogAttrs(ctx, slog.LevelDebug, "plugin called", c.output.about(), slog.Int64("fuel", c.meter.used()),
-			slog.Int("host_calls", c.hostCalls), slog.Duration("took", time.Since(c.meter.start)))
+	c.adj.Use(c.meter.used(), int64(c.hostCalls))
+	if c.output.event == nil && c.output.observer.Wants(observe.KindFunctionCalled) {
+		c.output.observer.Observe(ctx, &observe.FunctionCalled{
+			Plugin: c.id, Function: c.export, Duration: time.Since(c.meter.start), Fuel: c.meter.used(), HostCalls: int64(c.hostCalls),
+		})
 	}
 }
 

@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/codecache"
 )
 
@@ -21,7 +21,7 @@ const DefaultGuestMemory = 256 << 20
 
 // Options are what an Engine needs.
 type Options struct {
-	Log *slog.Logger // slog.Default() if nil
+	Observer observe.Observer // none if nil
 
 	// Interpret runs guests without compiling them: some fifty times slower,
 	// and beyond the reach of a fault in the compiler.
@@ -49,7 +49,7 @@ type Options struct {
 // Engine loads plugins. It compiles a module once, however many of its plugins
 // are loaded at a time. It is safe for concurrent use.
 type Engine struct {
-	log          *slog.Logger
+	observer     observe.Observer
 	interpret    bool
 	limiter      limiter
 	memory       *memoryBudget
@@ -65,12 +65,12 @@ type Engine struct {
 	shared map[string]*sharedCode // by the keys of their entries on disk
 }
 
-// NewEngine returns an Engine, which the caller closes. It logs which of
-// wazero's engines will run: where the node forbids executable memory, wazero
+// NewEngine returns an Engine, which the caller closes. It tells its observer
+// which of wazero's engines will run: where the node forbids executable memory, wazero
 // interprets.
 func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{
-		log:          o.Log,
+		observer:     o.Observer,
 		interpret:    o.Interpret,
 		limiter:      metered{},
 		memory:       &memoryBudget{limit: cmp.Or(o.GuestMemory, DefaultGuestMemory)},
@@ -81,8 +81,8 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 		shared:       map[string]*sharedCode{},
 	}
 	e.slows = newTurns(e.running.share())
-	if e.log == nil {
-		e.log = slog.Default()
+	if e.observer == nil {
+		e.observer = observe.Discard()
 	}
 	if o.NoTimeLimit {
 		e.limiter = unlimited{}
@@ -91,9 +91,9 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the wasm engine: %w", err)
 	}
-	e.log.InfoContext(ctx, "wasm engine started", "engine", kind)
+	e.observer.Observe(ctx, &observe.EngineStarted{Engine: kind})
 	if kind == interpreter && !o.Interpret {
-		e.log.WarnContext(ctx, "wasm plugins will be interpreted, which is slow: this processor or this node's policy does not allow compiled code")
+		e.observer.Observe(ctx, &observe.EngineSlow{})
 	}
 	e.interpret = kind == interpreter
 	if err := e.openDisk(o); err != nil {

@@ -12,7 +12,7 @@ func TestEngineSaysWhatItIs(t *testing.T) {
 		want      string
 	}{{true, "engine=interpreter"}, {false, "engine=compiler"}} {
 		var logged record
-		newEngine(t, Options{Log: logged.logger(), Interpret: tt.interpret})
+		newEngine(t, Options{Observer: logged.logger(), Interpret: tt.interpret})
 		if got := logged.String(); !strings.Contains(got, `msg="wasm engine started" `+tt.want) || strings.Contains(got, "WARN") {
 			t.Errorf("logged %q, want %s and no warning", got, tt.want)
 		}

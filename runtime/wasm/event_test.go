@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -189,9 +191,7 @@ func (e *testEvent) Apply(changes []plugin.Owned) {
 	}
 }
 
-func (e *testEvent) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("pod", "prod/web-0"))
-}
+func (e *testEvent) About() observe.Object { return observe.Object{Namespace: "prod", Pod: "web-0"} }
 
 // v2 is a node that takes every cgroup file but cpu.max.
 type v2 struct{}
@@ -216,15 +216,12 @@ func (r *record) String() string {
 	return r.b.String()
 }
 
-func (r *record) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug}))
+func (r *record) logger() observe.Observer {
+	return slogsink.New(slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug})))
 }
 
 func newEngine(t testing.TB, o Options) *Engine {
 	t.Helper()
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	e, err := NewEngine(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/fuel"
 )
@@ -37,7 +37,8 @@ func (c *call) explain(ctx context.Context, err error) error {
 	text, trace, _ := strings.Cut(err.Error(), "\n")
 	text, panicked := strings.CutSuffix(text, " (recovered by wazero)")
 	if panicked {
-		c.output.log.LogAttrs(ctx, slog.LevelError, "host function panicked", c.output.about(), slog.Any("err", err))
+		hook, _, about := c.output.about()
+		c.output.observer.Observe(ctx, &observe.Panicked{During: "a host function", Plugin: c.id, Hook: hook, Object: about, Panic: plugin.Printable(text, maxReason), Stack: trace})
 		return fmt.Errorf("a host function panicked: %s", plugin.Printable(text, maxReason))
 	}
 	if _, reason, ok := strings.Cut(text, "wasm error: "); ok {

@@ -3,13 +3,13 @@ package wasm
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -17,7 +17,7 @@ import (
 type guest struct {
 	of        *guests
 	id        string // the plugin's
-	log       *slog.Logger
+	observer  observe.Observer
 	config    []byte
 	instance  api.Module
 	hook      api.Function // kept, because a look-up costs more than a call

@@ -3,7 +3,6 @@ package wasm
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/fuel"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/pool"
@@ -20,10 +20,10 @@ import (
 
 // guests is one plugin: a compiled module and a bounded number of instances.
 type guests struct {
-	id      string
-	log     *slog.Logger
-	config  []byte
-	options PluginOptions // that the terms come from
+	id       string
+	observer observe.Observer
+	config   []byte
+	options  PluginOptions // that the terms come from
 	terms
 	begin    allowance // of each function before the first event
 	static   bool      // the manifest is in a custom section
@@ -155,7 +155,7 @@ func (p *guests) warm() {
 	case err == nil:
 		p.pool.Put(g)
 	case !errors.Is(err, pool.ErrClosed):
-		p.log.WarnContext(ctx, "plugin has no instance ready", "err", err)
+		p.observer.Observe(ctx, &observe.InstanceMissing{Plugin: p.id, Err: err})
 	}
 }
 
@@ -223,7 +223,7 @@ func (p *guests) instantiate(ctx context.Context) (*guest, error) {
 	if err != nil {
 		return nil, wrap("instantiating", err)
 	}
-	g := &guest{of: p, memory: memory, id: p.id, log: p.log, config: p.config, allowance: p.hook, begin: p.begin}
+	g := &guest{of: p, memory: memory, id: p.id, observer: p.observer, config: p.config, allowance: p.hook, begin: p.begin}
 	if err := g.appear(ctx, p.runtime, p.code); err != nil {
 		memory.Free() // wazero does not
 		return nil, wrap("instantiating", err)

@@ -186,7 +186,7 @@ func TestChain(t *testing.T) {
 	for _, policy := range []plugin.FailurePolicy{plugin.Ignore, plugin.Fail} {
 		t.Run(policy.String(), func(t *testing.T) {
 			var logged record
-			chain := plugin.NewChain(logged.logger(), v2{}, nil,
+			chain := plugin.NewChain(logged.logger(), v2{},
 				plugin.Member{ID: "10-quota", Plugin: first, Policy: plugin.Fail, Hooks: hooks, Capabilities: abi.AllCapabilities},
 				plugin.Member{ID: "20-patient", Plugin: third, Policy: policy, Hooks: hooks, Capabilities: abi.AllCapabilities},
 				plugin.Member{ID: "30-conflict", Plugin: second, Policy: policy, Hooks: hooks, Capabilities: abi.AllCapabilities})
@@ -235,16 +235,16 @@ func TestOutputIsBounded(t *testing.T) {
 	for _, guest := range []string{"log-flood", "print-flood"} {
 		t.Run(guest, func(t *testing.T) {
 			var logged record
-			p := load(t, e, guest, PluginOptions{Log: logged.logger()})
+			p := load(t, e, guest, PluginOptions{Observer: logged.logger()})
 			if _, err := callPlugin(t.Context(), p, newEvent()); err != nil {
 				t.Fatal(err)
 			}
 			lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(logged.String()), "\n"), func(l string) bool {
-				return strings.Contains(l, `msg="plugin called"`)
+				return strings.Contains(l, `msg="plugin function called"`)
 			})
 			text := 0
 			for _, l := range lines[:len(lines)-1] {
-				if !strings.Contains(l, "msg=\"plugin log\" plugin="+guest+" hook=PreCreateContainer pod=prod/web-0 text=xxx") {
+				if !strings.Contains(l, "msg=\"plugin log\" plugin="+guest+" hook=PreCreateContainer namespace=prod pod=web-0 text=xxx") {
 					t.Fatalf("unexpected line %.200q", l)
 				}
 				text += strings.Count(l, "x")
@@ -252,7 +252,7 @@ func TestOutputIsBounded(t *testing.T) {
 			if text < maxOutput/2 || text > maxOutput {
 				t.Errorf("%d bytes were logged, want at most %d and not much less", text, maxOutput)
 			}
-			if last := lines[len(lines)-1]; !strings.Contains(last, "msg=\"plugin log cut\" plugin="+guest+" hook=PreCreateContainer pod=prod/web-0 dropped_bytes=") {
+			if last := lines[len(lines)-1]; !strings.Contains(last, "msg=\"plugin log cut\" plugin="+guest+" hook=PreCreateContainer namespace=prod pod=web-0 dropped_bytes=") {
 				t.Errorf("last line is %.200q, want the count of what was dropped", last)
 			}
 		})

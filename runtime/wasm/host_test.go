@@ -356,7 +356,7 @@ func TestBeforeFirstEvent(t *testing.T) {
 
 func TestReasons(t *testing.T) {
 	var logged record
-	c := newCaller(t, newEvent(), PluginOptions{Log: logged.logger()})
+	c := newCaller(t, newEvent(), PluginOptions{Observer: logged.logger()})
 	long := strings.Repeat("x", 5000)
 	c.want(0, "reject", 0, long)
 	if got := c.c.adj.Rejection().Reason; got != long[:maxReason] {
@@ -369,7 +369,7 @@ func TestReasons(t *testing.T) {
 	c.wantTrap("aborted: "+long[:maxReason]+" ", "abort", long)
 	for level, want := range map[int]string{-5: "DEBUG", abi.LogDebug: "DEBUG", abi.LogInfo: "INFO", abi.LogWarn: "WARN", abi.LogError: "ERROR", 99: "ERROR"} {
 		c.want(0, "log", level, "a\tb\"\xff")
-		if want := "level=" + want + ` msg="plugin log" plugin=functions hook=PreCreateContainer pod=prod/web-0 text="a b\"?"`; !strings.HasSuffix(strings.TrimSpace(logged.String()), want) {
+		if want := "level=" + want + ` msg="plugin log" plugin=functions hook=PreCreateContainer namespace=prod pod=web-0 text="a b\"?"`; !strings.HasSuffix(strings.TrimSpace(logged.String()), want) {
 			t.Errorf("logged %q at level %d, want %q", logged.String(), level, want)
 		}
 	}

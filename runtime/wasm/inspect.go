@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"log/slog"
 	"os"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -138,7 +137,7 @@ func (in *Inspection) run(ctx context.Context, m *preflight.Outline, o PluginOpt
 		return fmt.Errorf("inspecting the module: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	e, err := NewEngine(ctx, Options{Log: slog.New(slog.DiscardHandler), CacheDir: dir, Interpret: o.Interpret})
+	e, err := NewEngine(ctx, Options{CacheDir: dir, Interpret: o.Interpret})
 	if err != nil {
 		return fmt.Errorf("inspecting the module: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"syscall"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/codecache"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/pool"
@@ -50,9 +50,9 @@ type PluginOptions struct {
 	Metrics  *plugin.Metrics // likewise
 	Features []abi.Feature   // that the node has
 
-	Interpret bool         // not to be compiled, as with Options.Interpret
-	Compiled  bool         // to be loaded only if its compiled code is in the cache, else the error is ErrNotCompiled
-	Log       *slog.Logger // the engine's if nil
+	Interpret bool             // not to be compiled, as with Options.Interpret
+	Compiled  bool             // to be loaded only if its compiled code is in the cache, else the error is ErrNotCompiled
+	Observer  observe.Observer // the engine's if nil
 }
 
 func (o PluginOptions) withDefaults(e *Engine) PluginOptions {
@@ -72,8 +72,8 @@ func (o PluginOptions) withDefaults(e *Engine) PluginOptions {
 		o.Metrics = plugin.NewMetrics()
 	}
 	o.Interpret = o.Interpret || e.interpret
-	if o.Log == nil {
-		o.Log = e.log
+	if o.Observer == nil {
+		o.Observer = e.observer
 	}
 	return o
 }
@@ -144,7 +144,7 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 	code = expose(code, mutable)
 	interpret, how := o.Interpret, settings{Pages: o.MemoryPages}
 	p := &guests{
-		id: id, log: o.Log.With("plugin", id), config: o.Config,
+		id: id, observer: o.Observer, config: o.Config,
 		terms: t, static: m.Manifest != nil, options: o, kv: o.KV, metrics: o.Metrics, features: o.Features,
 		memory: e.memory, share: newTurns(e.running.share()), slows: e.slows, turns: e.running, pages: m.Memory.Min, mutable: len(mutable),
 	}

@@ -3,10 +3,10 @@ package wasm
 import (
 	"bytes"
 	"context"
-	"log/slog"
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -19,16 +19,17 @@ const (
 	maxTail   = 256
 )
 
-// output takes what a guest logs and prints in one call to the log: each line
+// output takes what a guest logs and prints in one call to the observer: each line
 // printable, all of them bounded. What is over the bound is counted and dropped.
 type output struct {
-	log     *slog.Logger
-	event   plugin.Event // nil outside hooks
-	adj     *plugin.Adjustment
-	export  string
-	budget  int
-	full    bool // budget did not suffice for a line
-	dropped int  // bytes
+	observer observe.Observer
+	plugin   string
+	event    plugin.Event // nil outside hooks
+	adj      *plugin.Adjustment
+	export   string
+	budget   int
+	full     bool // budget did not suffice for a line
+	dropped  int  // bytes
 
 	streams [2]stream // stdout and stderr
 	tail    []string
@@ -38,36 +39,28 @@ type output struct {
 // stream is a line that has no end yet: as much as is kept, and a byte of what is not.
 type stream struct{ partial []byte }
 
-// about names the call in the log: the hook, with its pod and container if the event
-// can tell them, or the export. Few calls say anything, so it is made when one does.
-func (o *output) about() slog.Attr {
+// about names the call: the hook with its object, or the export.
+func (o *output) about() (hook abi.Hook, export string, about observe.Object) {
 	if o.event == nil {
-		return slog.String("export", o.export)
+		return 0, o.export, about
 	}
-	hook := slog.String("hook", o.event.Hook().String())
-	if _, ok := o.event.(slog.LogValuer); !ok {
-		return hook
-	}
-	return slog.Group("", hook, slog.Any("", o.event))
+	return o.event.Hook(), "", observe.ObjectOf(o.event)
 }
 
-// levels are the levels of the ABI and, below them, those of stdout and stderr.
-var (
-	levels       = [...]slog.Level{abi.LogDebug: slog.LevelDebug, abi.LogInfo: slog.LevelInfo, abi.LogWarn: slog.LevelWarn, abi.LogError: slog.LevelError}
-	streamLevels = [2]slog.Level{slog.LevelInfo, slog.LevelWarn}
-)
+// streamLevels are the levels of stdout and stderr.
+var streamLevels = [2]observe.Level{observe.Info, observe.Warn}
 
 // log is the host function. A level that is none counts as the nearest.
 func log(ctx context.Context, f *frame) int64 {
-	level := levels[min(max(f.i32(0), abi.LogDebug), abi.LogError)]
+	level := observe.Level(min(max(f.i32(0), abi.LogDebug), abi.LogError))
 	text := f.bytes(1)
 	f.moved += min(len(text), maxLine)
 	f.output.say(ctx, level, text)
 	return 0
 }
 
-// say logs one line, and charges for it also if nobody wants to see it.
-func (o *output) say(ctx context.Context, level slog.Level, text []byte) {
+// say tells one line, and charges for it also if nobody wants to see it.
+func (o *output) say(ctx context.Context, level observe.Level, text []byte) {
 	kept := text[:min(len(text), maxLine)]
 	if o.full = o.full || o.budget < len(kept)+lineCost; o.full {
 		o.dropped += len(text)
@@ -75,8 +68,11 @@ func (o *output) say(ctx context.Context, level slog.Level, text []byte) {
 	}
 	o.budget -= len(kept) + lineCost
 	o.dropped += len(text) - len(kept)
-	if len(kept) > 0 && o.log.Enabled(ctx, level) {
-		o.log.LogAttrs(ctx, level, "plugin log", o.about(), slog.String("text", said(o.adj, text, maxLine)))
+	if len(kept) > 0 && o.observer.Wants(observe.KindPluginLog(level)) {
+		hook, export, about := o.about()
+		o.observer.Observe(ctx, &observe.PluginLog{
+			Level: level, Plugin: o.plugin, Hook: hook, Function: export, Object: about, Text: said(o.adj, text, maxLine),
+		})
 	}
 }
 
@@ -112,7 +108,7 @@ func said(adj *plugin.Adjustment, b []byte, limit int) string {
 	return adj.Said(string(b[:min(len(b), limit+1)]), limit)
 }
 
-// end logs a stream's line.
+// end tells a stream's line.
 func (o *output) end(ctx context.Context, n int) {
 	s := &o.streams[n]
 	o.remember(s.partial)
@@ -134,7 +130,7 @@ func (o *output) remember(line []byte) {
 	o.tail = o.tail[max(0, len(o.tail)-tailLines):]
 }
 
-// finish logs what is left and says how much was dropped.
+// finish tells what is left and says how much was dropped.
 func (o *output) finish(ctx context.Context) {
 	for n := range o.streams {
 		if len(o.streams[n].partial) > 0 {
@@ -142,7 +138,8 @@ func (o *output) finish(ctx context.Context) {
 		}
 	}
 	if o.dropped > 0 {
-		o.log.LogAttrs(ctx, slog.LevelWarn, "plugin log cut", o.about(), slog.Int("dropped_bytes", o.dropped))
+		hook, export, about := o.about()
+		o.observer.Observe(ctx, &observe.PluginLogCut{Plugin: o.plugin, Hook: hook, Function: export, Object: about, DroppedBytes: o.dropped})
 		o.dropped = 0
 	}
 }

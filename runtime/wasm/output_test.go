@@ -13,7 +13,7 @@ func newOutput(t *testing.T, log *record) *output {
 	ev := newEvent()
 	ev.maps[slot{abi.Container, abi.ContainerEnv}]["PASSWORD"] = secret
 	return &output{
-		log: log.logger(), event: ev, budget: maxOutput,
+		observer: log.logger(), event: ev, budget: maxOutput,
 		adj: plugin.NewAdjustmentOf(ev, nil, abi.CapabilitySetOf(abi.Env)),
 	}
 }

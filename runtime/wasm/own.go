@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -62,13 +63,13 @@ func metric(_ context.Context, f *frame) int64 {
 }
 
 // logLevel returns the lowest level that is kept, one above the highest if none is.
-func logLevel(ctx context.Context, f *frame) int64 {
-	for level, l := range levels {
-		if f.output.log.Enabled(ctx, l) {
+func logLevel(_ context.Context, f *frame) int64 {
+	for level := observe.Debug; level <= observe.Error; level++ {
+		if f.output.observer.Wants(observe.KindPluginLog(level)) {
 			return int64(level)
 		}
 	}
-	return int64(len(levels))
+	return abi.LogError + 1
 }
 
 // maxNumbers is how many bytes of random a guest gets at a time.

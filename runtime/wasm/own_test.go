@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -127,8 +128,8 @@ func TestRandom(t *testing.T) {
 
 func TestFeatureAndLogLevel(t *testing.T) {
 	for level, want := range map[slog.Level]int64{slog.LevelDebug: 0, slog.LevelInfo: 1, slog.LevelWarn: 2, slog.LevelError: 3, slog.LevelError + 1: 4} {
-		log := slog.New(slog.NewTextHandler(new(record), &slog.HandlerOptions{Level: level}))
-		c := newCaller(t, newEvent(), PluginOptions{Log: log, Features: []abi.Feature{abi.FeatureKV}})
+		log := slogsink.New(slog.New(slog.NewTextHandler(new(record), &slog.HandlerOptions{Level: level})))
+		c := newCaller(t, newEvent(), PluginOptions{Observer: log, Features: []abi.Feature{abi.FeatureKV}})
 		c.want(want, "log_level")
 		c.want(1, "feature", abi.FeatureKV)
 		c.want(0, "feature", abi.FeatureUpdate)

@@ -2,12 +2,12 @@ package wasm
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -19,8 +19,8 @@ func (f *frame) refused(ctx context.Context, errno abi.Errno) {
 	if why == nil && errno == abi.NotFound {
 		return
 	}
-	target := ""
-	if why == nil || f.verbose {
+	target, wanted := "", f.output.observer.Wants(observe.KindHostCallRefused)
+	if why == nil || wanted {
 		target = f.target()
 	}
 	if why == nil {
@@ -30,15 +30,17 @@ func (f *frame) refused(ctx context.Context, errno abi.Errno) {
 			f.adj.Refusal() // it is told of here
 		}
 	}
-	if !f.verbose {
+	if !wanted {
 		return
 	}
 	text := errno.Error()
 	if why.Reason != "" {
 		text += ": " + f.adj.Said(why.Reason, maxReason)
 	}
-	f.output.log.LogAttrs(ctx, slog.LevelDebug, "host function refused", f.output.about(),
-		slog.String("function", f.name), slog.String("target", target), slog.String("err", text))
+	hook, _, about := f.output.about()
+	f.output.observer.Observe(ctx, &observe.HostCallRefused{
+		Plugin: f.id, Hook: hook, Object: about, Function: f.name, Target: target, Err: text,
+	})
 }
 
 // row returns the function's row of the ABI's table, nil if it is none of the ABI's.

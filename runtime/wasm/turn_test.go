@@ -2,11 +2,11 @@ package wasm
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -18,7 +18,7 @@ func within(t testing.TB, limit time.Duration, f func(context.Context, *plugin.B
 		called = true
 		return f(ctx, budget, ev, adj)
 	}}
-	chain := plugin.NewChain(slog.New(slog.DiscardHandler), v2{}, nil,
+	chain := plugin.NewChain(observe.Discard(), v2{},
 		plugin.Member{ID: "10-p", Plugin: p, Metered: true, Policy: plugin.Fail, Hooks: abi.HookSetOf(abi.PreCreateContainer), Capabilities: abi.AllCapabilities})
 	if _, err := chain.Dispatch(t.Context(), plugin.NewBudget(limit), newEvent()); err != nil || !called {
 		t.Errorf("called %v: %v", called, err)

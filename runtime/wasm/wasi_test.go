@@ -44,7 +44,7 @@ func TestGo(t *testing.T) {
 	e, module := newEngine(t, Options{}), buildGuest(t)
 	var logged record
 	open := func(t *testing.T) plugin.Plugin {
-		p, err := e.Load(t.Context(), "wasi", module, PluginOptions{Timeout: time.Minute, Instances: 1, Log: logged.logger()})
+		p, err := e.Load(t.Context(), "wasi", module, PluginOptions{Timeout: time.Minute, Instances: 1, Observer: logged.logger()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,9 +93,9 @@ func TestGo(t *testing.T) {
 func wantPrinted(t *testing.T, p plugin.Plugin, logged *record) {
 	found(t, p, asking("print"))
 	for _, want := range []string{
-		`level=INFO msg="plugin log" plugin=wasi hook=PreCreateContainer pod=prod/web-0 text="to stdout,"`,
-		`level=INFO msg="plugin log" plugin=wasi hook=PreCreateContainer pod=prod/web-0 text="in two lines"`,
-		`level=WARN msg="plugin log" plugin=wasi hook=PreCreateContainer pod=prod/web-0 text="to stderr, without an end"`,
+		`level=INFO msg="plugin log" plugin=wasi hook=PreCreateContainer namespace=prod pod=web-0 text="to stdout,"`,
+		`level=INFO msg="plugin log" plugin=wasi hook=PreCreateContainer namespace=prod pod=web-0 text="in two lines"`,
+		`level=WARN msg="plugin log" plugin=wasi hook=PreCreateContainer namespace=prod pod=web-0 text="to stderr, without an end"`,
 	} {
 		if !strings.Contains(logged.String(), want) {
 			t.Errorf("log lacks %s:\n%s", want, logged.String())

@@ -3,7 +3,6 @@ package rust
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,7 +51,7 @@ func load(b *testing.B, file string) plugin.Plugin {
 	if err != nil {
 		b.Fatal(err)
 	}
-	engine, err := wasm.NewEngine(b.Context(), wasm.Options{Log: slog.New(slog.DiscardHandler)})
+	engine, err := wasm.NewEngine(b.Context(), wasm.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

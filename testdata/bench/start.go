@@ -111,7 +111,7 @@ func (p *party) inForce() (time.Time, error) {
 			Msg     string    `json:"msg"`
 			Plugins []string  `json:"plugins"`
 		}
-		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "plugins in force" && len(line.Plugins) == p.plugins {
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "plugins active" && len(line.Plugins) == p.plugins {
 			return line.Time, nil
 		}
 	}

@@ -169,8 +169,8 @@ func (n *node) awaitServing() {
 	if n.proxy == wasmproxy && len(files) > 0 {
 		n.eventually("what is to be loaded is, and calls ask it", func() error {
 			log := n.log()
-			ended := strings.Count(log, `"msg":"plugin loaded"`) + strings.Count(log, `"msg":"plugin not loaded`)
-			current := strings.LastIndex(log, `"msg":"plugins in force"`)
+			ended := strings.Count(log, `"msg":"plugin loaded"`) + strings.Count(log, `"msg":"plugin replaced"`) + strings.Count(log, `"msg":"plugin not loaded`)
+			current := strings.LastIndex(log, `"msg":"plugins active"`)
 			if ended < strings.Count(log, `"msg":"plugin loading"`) || current <= strings.LastIndex(log, `"msg":"plugin loaded"`) {
 				return errors.New("it is not")
 			}

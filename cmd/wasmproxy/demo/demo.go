@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 )
 
@@ -26,12 +27,6 @@ import (
 //
 //go:embed burstcap.wasm
 var burstCap []byte
-
-// Messages of the proxy's log that are waited for.
-const (
-	inForce     = "plugins in force"
-	noneInForce = "no plugin in force, every call passes as it comes"
-)
 
 // patience is how long the demonstration waits for anything.
 const patience = 20 * time.Second
@@ -55,7 +50,7 @@ func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	s := &stage{narrator: &narrator{w: w, colour: o.Colour}, dir: dir, front: dir, journal: newJournal()}
+	s := &stage{narrator: &narrator{w: w, colour: o.Colour}, dir: dir, front: dir, events: &observe.Recorder{}}
 	if o.Hold == "" {
 		return s.run(ctx, s.play)
 	}
@@ -83,9 +78,9 @@ func (s *stage) run(ctx context.Context, play func(context.Context) error) error
 // stage is everything that takes part.
 type stage struct {
 	*narrator
-	dir, front  string // where the sockets are, and what people look at
-	journal     *journal
 	cgroups     *simulate.Cgroups
+	dir, front  string            // where the sockets are, and what people look at
+	events      *observe.Recorder // that are yet to be printed
 	runtime     *memoryRuntime
 	kubeletConn *grpc.ClientConn
 	kubelet     runtimeapi.RuntimeServiceClient
@@ -131,10 +126,10 @@ func (s *stage) serve(ctx context.Context, c *config.Config) (<-chan error, erro
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	go func() {
-		ended <- daemon.Run(ctx, c, slog.New(s.journal))
+		ended <- daemon.Run(ctx, c, s.events)
 		cancel() // what has ended will never serve
 	}()
-	if _, err := s.journal.wait(waiting, "serving", "listen", c.Listen); err != nil {
+	if _, err := wait(waiting, s.events, func(e *observe.Serving) bool { return e.Listen == c.Listen }); err != nil {
 		select {
 		case reason := <-ended:
 			return nil, errors.Join(err, reason)
@@ -158,15 +153,15 @@ func (s *stage) install(ctx context.Context, id string, module []byte) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	loaded, err := s.journal.wait(ctx, "plugin loaded", "plugin", id)
+	loaded, err := wait(ctx, s.events, func(e *observe.PluginLoaded) bool { return e.Plugin == id })
 	if err != nil {
 		return err
 	}
 	s.installed = append(s.installed, id)
-	if _, err := s.journal.wait(ctx, inForce, "plugins", fmt.Sprint(s.installed)); err != nil {
+	if _, err := wait(ctx, s.events, func(e *observe.GenerationActive) bool { return slices.Equal(e.Plugins, s.installed) }); err != nil {
 		return err
 	}
-	s.record(loaded)
+	s.event(loaded)
 	return nil
 }
 
@@ -180,13 +175,25 @@ func (s *stage) remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for _, id := range s.installed {
-		if _, err := s.journal.wait(ctx, "plugin removed", "plugin", id); err != nil {
+		if _, err := wait(ctx, s.events, func(e *observe.PluginRemoved) bool { return e.Plugin == id }); err != nil {
 			return err
 		}
 	}
 	s.installed = nil
-	_, err := s.journal.wait(ctx, noneInForce, "", "")
+	_, err := wait(ctx, s.events, func(*observe.NoPlugins) bool { return true })
 	return err
+}
+
+// wait returns the first event of a type for which match is true, or waits for it.
+func wait[E observe.Event](ctx context.Context, events *observe.Recorder, match func(E) bool) (e E, err error) {
+	found, err := events.Wait(ctx, func(e observe.Event) bool {
+		of, ok := e.(E)
+		return ok && match(of)
+	})
+	if err != nil {
+		return e, fmt.Errorf("waiting for the proxy's event %T: %w", e, err)
+	}
+	return found.(E), nil
 }
 
 // tell says what came of one call: what kubelet asked, what plugins did, what
@@ -205,11 +212,11 @@ func (s *stage) observe(name string, asked proto.Message, call func() error) (to
 	if err != nil {
 		return told{}, err
 	}
-	s.journal.take()
+	s.events.Take()
 	failed := call()
-	t := told{records: s.journal.take()}
-	for _, r := range t.records {
-		s.record(r)
+	t := told{events: s.events.Take()}
+	for _, e := range t.events {
+		s.event(e)
 	}
 	if failed != nil {
 		return told{}, fmt.Errorf("%s: %w", name, failed)
@@ -224,16 +231,7 @@ func (s *stage) observe(name string, asked proto.Message, call func() error) (to
 
 // told is what came of a call.
 type told struct {
-	records []record
+	events  []observe.Event
 	changed bool              // the runtime got another request than kubelet sent
 	files   map[string]string // the cgroup tree afterwards
-}
-
-func (t told) logged(msg string) bool {
-	for _, r := range t.records {
-		if r.msg == msg {
-			return true
-		}
-	}
-	return false
 }

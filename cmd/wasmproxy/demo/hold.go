@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/kubelet"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
@@ -95,15 +96,18 @@ func (h *held) perform(ctx context.Context) {
 	}
 }
 
-// await prints what the proxy says until the plugins in force or the Pod are others.
+// await prints what the proxy says until the active plugins or the Pod are others.
 func (h *held) await(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		next, changed := h.journal.next(), false
-		for _, r := range h.journal.take() {
-			h.record(r)
-			changed = changed || r.msg == inForce || r.msg == noneInForce
+		next, changed := h.events.Next(), false
+		for _, e := range h.events.Take() {
+			h.event(e)
+			switch e.(type) {
+			case *observe.GenerationActive, *observe.NoPlugins:
+				changed = true
+			}
 		}
 		if changed || h.edited() {
 			return

@@ -99,7 +99,7 @@ func TestHold(t *testing.T) {
 	write(t, pod, "kind: Pod\nmetadata: {name: web}\n")
 	s.want(t, "failed", "the Pod needs metadata.name and spec.containers")
 	write(t, filepath.Join(front, "plugins.d", "20-text.wasm"), "this is not WebAssembly")
-	s.want(t, "plugin file refused: ", "20-text.wasm")
+	s.want(t, "plugin file rejected: ", "20-text.wasm")
 
 	if err := os.Remove(dropped); err != nil {
 		t.Fatal(err)

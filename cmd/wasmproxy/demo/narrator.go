@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 )
 
@@ -71,38 +73,34 @@ func (n *narrator) difference(asked, received proto.Message) (differ bool) {
 	return len(all) > 0
 }
 
-// record prints what the proxy logged about plugins.
-func (n *narrator) record(r record) {
-	a := r.attrs
-	switch r.msg {
-	case "plugin loaded":
-		n.line(yellow, "proxy", "plugin loaded: %s %s, hooks %s, in %s", a["name"], a["version"], a["hooks"], a["took"])
-	case "plugin removed":
-		n.line(yellow, "proxy", "plugin removed: %s", a["plugin"])
-	case "plugin changed field":
-		n.line(yellow, "plugin", "%s sets %s = %s", a["plugin"], a["field"], n.paint(bold, a["value"]))
-	case "plugin log":
-		n.line(yellow, "plugin", "%s says %s: %s", a["plugin"], r.level, a["text"])
-	case "plugins conflict":
-		n.line(yellow, "proxy", "conflict: plugin %s wants another value for %s than plugin %s, which came first and stays", a["plugin"], a["field"], a["first"])
-	case "plugin failed and was ignored":
-		n.line(yellow, "proxy", "plugin %s failed and was ignored (its policy): %s", a["plugin"], a["err"])
-	case "host function refused":
-		n.line(yellow, "proxy", "refused plugin %s: %s %s: %s", a["plugin"], a["function"], a["target"], a["err"])
+// event prints what happened to a plugin, and what else an operator is warned of.
+func (n *narrator) event(e observe.Event) {
+	switch e := e.(type) {
+	case *observe.PluginLoaded:
+		n.loaded("loaded", e)
+	case *observe.PluginReplaced:
+		n.loaded("replaced", &e.PluginLoaded)
+	case *observe.PluginRemoved:
+		n.line(yellow, "proxy", "plugin removed: %s", e.Plugin)
+	case *observe.FieldChanged:
+		n.line(yellow, "plugin", "%s sets %s = %s", e.Plugin, e.Field, n.paint(bold, e.Value))
+	case *observe.PluginLog:
+		n.line(yellow, "plugin", "%s says %s: %s", e.Plugin, strings.ToUpper(e.Level.String()), e.Text)
+	case *observe.Conflict:
+		n.line(yellow, "proxy", "conflict: plugin %s wants another value for %s than plugin %s, which came first and stays", e.Plugin, e.Field, e.First)
+	case *observe.PluginFailed:
+		n.line(yellow, "proxy", "plugin %s failed and was ignored (its policy): %s", e.Plugin, e.Err)
+	case *observe.HostCallRefused:
+		n.line(yellow, "proxy", "refused plugin %s: %s %s: %s", e.Plugin, e.Function, e.Target, e.Err)
 	default:
-		n.warning(r)
+		if slogsink.MessageOf(e).Level >= slog.LevelWarn {
+			n.line(yellow, "proxy", "%s", slogsink.Line(e, "stack"))
+		}
 	}
 }
 
-// warning prints what else the proxy minds, such as a file that is no plugin.
-func (n *narrator) warning(r record) {
-	switch reason := r.attrs["err"]; {
-	case r.level < slog.LevelWarn:
-	case reason == "":
-		n.line(yellow, "proxy", "%s", r.msg)
-	default:
-		n.line(yellow, "proxy", "%s: %s", r.msg, reason)
-	}
+func (n *narrator) loaded(how string, e *observe.PluginLoaded) {
+	n.line(yellow, "proxy", "plugin %s: %s %s, hooks %s, in %s", how, e.Name, e.Version, e.Hooks, e.Took)
 }
 
 // files prints which cgroup files changed.

@@ -8,6 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	plugins "github.com/wasmproxy/wasmproxy/plugins-wasm"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 const podCgroup = "/kubepods/burstable/pod4f1c"
@@ -119,7 +120,7 @@ func (want expect) check(name, group string, created, started told) error {
 	if want.burst == "" {
 		want.burst, want.high = "0", "max"
 	}
-	got := expect{changed: created.changed, conflict: created.logged("plugins conflict"), burst: burst, high: high}
+	got := expect{changed: created.changed, conflict: len(observe.All[*observe.Conflict](created.events)) > 0, burst: burst, high: high}
 	if got != want {
 		return fmt.Errorf("container %s: the demo shows %+v, want %+v", name, got, want)
 	}

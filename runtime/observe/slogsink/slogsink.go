@@ -54,16 +54,24 @@ func levelOf(l observe.Level) slog.Level {
 	return [...]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}[l]
 }
 
-// Line returns an event as a line for people: the message, and what is known besides.
+// Line returns an event as a line for people: the message, the names and values of other
+// attributes than those to leave out, and an error's text.
 func Line(e observe.Event, except ...string) string {
-	var b strings.Builder
-	b.WriteString(MessageOf(e).Text)
+	var known []string
 	for _, a := range Attrs(e) {
-		if !slices.Contains(except, a.Key) {
-			fmt.Fprintf(&b, ", %s %v", a.Key, a.Value)
+		switch {
+		case slices.Contains(except, a.Key):
+		case a.Key == "err":
+			known = append(known, a.Value.String())
+		default:
+			known = append(known, a.Key+" "+a.Value.String())
 		}
 	}
-	return b.String()
+	text := MessageOf(e).Text
+	if len(known) > 0 {
+		text += ": " + strings.Join(known, ", ")
+	}
+	return text
 }
 
 // Attrs returns what an event knows: its fields, by their names in snake case. Empty texts,

@@ -5,7 +5,6 @@ package guest
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,7 +84,7 @@ func Open(t *testing.T, file string) *Guest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := wasm.NewEngine(t.Context(), wasm.Options{Log: slog.New(slog.DiscardHandler)})
+	engine, err := wasm.NewEngine(t.Context(), wasm.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +107,7 @@ func (g *Guest) Answer(t *testing.T, c fixture.Case) fixture.Answer {
 	t.Helper()
 	got, err := simulate.RunCase(t.Context(), c, func(o simulate.LoadOptions) (plugin.Plugin, error) {
 		return g.engine.Load(t.Context(), id, g.Module, wasm.PluginOptions{
-			Config: []byte(o.Config), Granted: o.Granted, Features: o.Features, Log: o.Log, KV: o.KV, Metrics: o.Metrics,
+			Config: []byte(o.Config), Granted: o.Granted, Features: o.Features, Observer: o.Observer, KV: o.KV, Metrics: o.Metrics,
 		})
 	})
 	if err != nil {

@@ -141,7 +141,7 @@ func (p *Proxy) awaitPlugins(t testing.TB) {
 	}
 	slices.Sort(want) // the order of the chain
 	Eventually(t, readyTimeout, "wasmproxy has loaded its plugins", func() error {
-		p.Records(t, "plugins in force", func(line []byte) error {
+		p.Records(t, "plugins active", func(line []byte) error {
 			var record struct{ Plugins []string }
 			err := json.Unmarshal(line, &record)
 			got = record.Plugins
