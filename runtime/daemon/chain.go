@@ -14,7 +14,7 @@ func (d *daemon) generation(members []member) *generation {
 		plugins[i] = m.loaded
 	}
 	g := newGeneration(plugins)
-	g.members, g.ended = members, d.sweeps.want
+	g.members, g.ended = members, d.syncTrigger.notify
 	g.options = d.options(members)
 	g.options.Keep = func() func() { g.acquire(); return g.release } // asked by a call, which keeps g
 	g.options.Chain = g.options.NewChain(chained(g.options, members)...)
@@ -49,8 +49,8 @@ func (d *daemon) afterFailure(members []member) *plugin.Chain {
 	return plugin.NewChain(d.observer, nil, always...)
 }
 
-// callTime is what all plugins of one call may take together: never less than
-// what one of them was given.
+// callTime is the time of all plugins of one call together: at least the longest timeout of
+// one of them.
 func callTime(members []member) time.Duration {
 	longest := intercept.DefaultCallTime
 	for _, m := range members {

@@ -40,7 +40,7 @@ func Check(ctx context.Context, c *config.Config) (plugins []string, err error) 
 
 // check loads one plugin, and says what it is and what an operator should know of it.
 func (l *loader) check(ctx context.Context, d registry.Description) (lines []string, err error) {
-	have, err := l.open(ctx, d, newKept(), false)
+	have, err := l.open(ctx, d, newPersistent(), false)
 	if err != nil {
 		return nil, err
 	}
@@ -50,15 +50,15 @@ func (l *loader) check(ctx context.Context, d registry.Description) (lines []str
 	if m.dryRun {
 		mode += ", dry-run"
 	}
-	lines = append(lines, fmt.Sprintf("%s: %s, %s, %s", m.ID, l.kind(d).title(manifest), mode, inForce(m)))
-	for _, n := range l.notes(d, manifest) {
+	lines = append(lines, fmt.Sprintf("%s: %s, %s, %s", m.ID, l.kind(d).title(manifest), mode, calledIn(m)))
+	for _, n := range l.warnings(d, manifest) {
 		lines = append(lines, fmt.Sprintf("%s: warning: %s", m.ID, slogsink.Line(n, "plugin")))
 	}
 	return lines, nil
 }
 
-// inForce names the hooks that a plugin is asked in, or says why there are none.
-func inForce(m member) string {
+// calledIn names the hooks in which a plugin is called, or says why there are none.
+func calledIn(m member) string {
 	if names := m.Hooks.Names(); len(names) > 0 {
 		return "hooks " + strings.Join(names, ", ")
 	}

@@ -28,13 +28,13 @@ func Run(ctx context.Context, c *config.Config, observer observe.Observer) error
 
 // options are what tests run otherwise.
 type options struct {
-	engine    wasm.Options
-	noBreaker bool          // plugins are asked however often they fail
-	sweepTime time.Duration // that a plugin is told of pods for before it is active
+	engine        wasm.Options
+	noBreaker     bool          // plugins are called however often they fail
+	firstSyncTime time.Duration // of Synchronize before a plugin is active
 }
 
 func optionsOf(c *config.Config, observer observe.Observer) options {
-	return options{engine: wasm.Options{Observer: observer, CacheDir: c.CacheDir, GuestMemory: c.GuestBytes()}, sweepTime: sweepTime}
+	return options{engine: wasm.Options{Observer: observer, CacheDir: c.CacheDir, GuestMemory: c.GuestBytes()}, firstSyncTime: firstSyncTime}
 }
 
 func run(ctx context.Context, c *config.Config, observer observe.Observer, o options) error {
@@ -61,11 +61,11 @@ type daemon struct {
 	current  current
 	slots    *slots
 
-	sweepTime time.Duration   // that a plugin is told of pods for before it is active
-	sweeps    wishes          // tell plugins of pods that they do not know
-	missed    wishes          // fill the store again
-	ticking   sync.WaitGroup  // the ticks of all plugins
-	told      <-chan struct{} // closed when the daemon is told to stop
+	firstSyncTime time.Duration   // of Synchronize before a plugin is active
+	syncTrigger   trigger         // synchronize plugins with pods that they do not know
+	resyncTrigger trigger         // fill the store again
+	ticking       sync.WaitGroup  // the ticks of all plugins
+	stopping      <-chan struct{} // closed when the daemon has to stop
 
 	busy      bool                          // post hooks did not end before the daemon had to
 	following atomic.Bool                   // the store follows calls
@@ -74,9 +74,9 @@ type daemon struct {
 
 // open makes the parts, none of which does anything yet.
 func open(ctx context.Context, c *config.Config, observer observe.Observer, o options) (*daemon, error) {
-	d := &daemon{config: c, turns: intercept.NewTurns(), told: ctx.Done(), sweepTime: o.sweepTime, sweeps: newWishes(), missed: newWishes()}
+	d := &daemon{config: c, turns: intercept.NewTurns(), stopping: ctx.Done(), firstSyncTime: o.firstSyncTime, syncTrigger: newTrigger(), resyncTrigger: newTrigger()}
 	d.observer = observe.Sinks{observer, &d.counts}
-	d.current.missed = d.missed.want
+	d.current.podMissed = d.resyncTrigger.notify
 	d.node.Store(&crifield.Node{})
 	if err := d.assemble(ctx, o); err != nil {
 		d.close()
@@ -143,16 +143,16 @@ func (d *daemon) serve(ctx context.Context) error {
 		listener.Close()
 		return err
 	}
-	d.slots.want(background, watch.Descriptions())
-	d.slots.turn(background)
+	d.slots.update(background, watch.Descriptions())
+	d.slots.reconcile(background)
 	d.observer.Observe(ctx, &observe.Serving{Listen: d.config.Listen, Backend: d.config.Backend})
 	var tasks sync.WaitGroup
 	tasks.Go(func() { d.slots.run(background) })
 	tasks.Go(func() {
-		watch.Run(background, func(all []registry.Description) { d.slots.post(func(ctx context.Context) { d.slots.want(ctx, all) }) })
+		watch.Run(background, func(all []registry.Description) { d.slots.post(func(ctx context.Context) { d.slots.update(ctx, all) }) })
 	})
 	tasks.Go(func() { d.backend.watch(background, d.refill) })
-	tasks.Go(func() { d.sweep(background) })
+	tasks.Go(func() { d.syncMissed(background) })
 	stopping := make(chan time.Time, 1)
 	context.AfterFunc(ctx, func() { stopping <- time.Now() })
 	err = d.server.Serve(ctx, listener)

@@ -23,10 +23,10 @@ func RunWithoutBreaker(ctx context.Context, c *config.Config, observer observe.O
 	return run(ctx, c, observer, o)
 }
 
-// RunSweepingBriefly is Run with plugins that are told of one pod before they are in force.
-func RunSweepingBriefly(ctx context.Context, c *config.Config, observer observe.Observer) error {
+// RunSyncingBriefly is Run with plugins that are told of one pod before they are active.
+func RunSyncingBriefly(ctx context.Context, c *config.Config, observer observe.Observer) error {
 	o := optionsOf(c, observer)
-	o.sweepTime = 0
+	o.firstSyncTime = 0
 	return run(ctx, c, observer, o)
 }
 
@@ -42,7 +42,7 @@ func Reloader(ctx context.Context, c *config.Config, observer observe.Observer) 
 	go d.slots.run(ctx)
 	reload = func() {
 		descriptions, _ := registry.Read(registry.Dirs{Plugins: c.PluginDir, Hooks: c.HookDir})
-		d.slots.post(func(ctx context.Context) { d.slots.want(ctx, descriptions) })
+		d.slots.post(func(ctx context.Context) { d.slots.update(ctx, descriptions) })
 		d.slots.settle()
 	}
 	return reload, func() {

@@ -10,13 +10,13 @@ import (
 type following uint8
 
 const (
-	unfollowed following = iota // no plugin is there: nothing is kept, and every byte passes
+	unfollowed following = iota // there is no plugin: the store is empty, and every byte passes
 	filling                     // it follows calls, and is being filled with what the backend has
-	filled                      // or cannot be: then hooks read through
+	filled                      // or the backend cannot be asked: then hooks read through
 )
 
-// follow lets the store follow calls, since the first plugin is there, and then has it
-// filled, aside. No plugin gets an event before that is done.
+// follow makes the store follow calls, since there is a plugin, and fills it in the
+// background. No plugin gets an event until that is done.
 func (s *slots) follow(ctx context.Context, members []member) {
 	d := s.daemon
 	d.following.Store(true)
@@ -54,6 +54,6 @@ func (d *daemon) refill(ctx context.Context) {
 	if d.following.Load() {
 		d.backend.fill(ctx)
 		d.describeNode(ctx)
-		d.sweeps.want()
+		d.syncTrigger.notify()
 	}
 }

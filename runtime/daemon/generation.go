@@ -11,22 +11,21 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// counted is something that ends when its last user lets go. The zero count is
-// final.
-type counted struct {
+// refCounted ends when its last user releases it. A count of zero is final.
+type refCounted struct {
 	users atomic.Int64
 	end   func()
 }
 
-func newCounted(end func()) *counted {
-	c := &counted{end: end}
+func newRefCounted(end func()) *refCounted {
+	c := &refCounted{end: end}
 	c.users.Store(1)
 	return c
 }
 
 // acquire reports whether the thing had not ended, and then keeps it until
 // release is called.
-func (c *counted) acquire() bool {
+func (c *refCounted) acquire() bool {
 	for {
 		n := c.users.Load()
 		if n == 0 {
@@ -38,7 +37,7 @@ func (c *counted) acquire() bool {
 	}
 }
 
-func (c *counted) release() {
+func (c *refCounted) release() {
 	if c.users.Add(-1) == 0 {
 		c.end()
 	}
@@ -47,14 +46,14 @@ func (c *counted) release() {
 // loaded is a plugin that generations share: it is closed when the last of them
 // has ended.
 type loaded struct {
-	*counted
+	*refCounted
 	plugin.Plugin
 	breaker      *plugin.Breaker         // nil if it is asked whatever it does
 	synchronized *intercept.Synchronized // what it knows; nil unless it has the hook
 }
 
 func newLoaded(observer observe.Observer, id string, p plugin.Plugin) *loaded {
-	l := &loaded{Plugin: p, counted: newCounted(func() {
+	l := &loaded{Plugin: p, refCounted: newRefCounted(func() {
 		ctx := context.Background()
 		if err := p.Close(ctx); err != nil {
 			observer.Observe(ctx, &observe.CloseFailed{Plugin: id, Err: err})
@@ -71,7 +70,7 @@ func newLoaded(observer observe.Observer, id string, p plugin.Plugin) *loaded {
 // generation is the routes that one set of plugins made. It ends when the
 // daemon and the last call that uses it have let go.
 type generation struct {
-	*counted
+	*refCounted
 	route   cri.Router
 	members []member
 	options intercept.Options // what its calls are intercepted with
@@ -85,7 +84,7 @@ func newGeneration(plugins []*loaded) *generation {
 		p.acquire() // the caller has it, so it has not ended
 	}
 	g := &generation{}
-	g.counted = newCounted(func() {
+	g.refCounted = newRefCounted(func() {
 		for _, p := range plugins {
 			p.release()
 		}
@@ -98,8 +97,8 @@ func newGeneration(plugins []*loaded) *generation {
 
 // current is the generation that new calls use. The zero value routes nothing.
 type current struct {
-	live   atomic.Pointer[generation]
-	missed func() // called after a pod was made that the generation of the moment did not see; may be nil
+	live      atomic.Pointer[generation]
+	podMissed func() // called after a pod was made that the generation of the moment did not see; may be nil
 }
 
 // swap makes g the generation of every call from now on.
@@ -142,8 +141,8 @@ func makesPods(method string) bool {
 // meanwhile may have filled the store before the runtime had the pod.
 func (c *current) pass(ctx context.Context, req *cri.Frame, next cri.Next) (*cri.Frame, error) {
 	resp, err := next(ctx, req)
-	if err == nil && c.missed != nil && c.live.Load() != nil {
-		c.missed()
+	if err == nil && c.podMissed != nil && c.live.Load() != nil {
+		c.podMissed()
 	}
 	return resp, err
 }

@@ -90,7 +90,7 @@ func passing(ctx context.Context, req *cri.Frame, next cri.Next) (*cri.Frame, er
 func TestPodThatNoGenerationSaw(t *testing.T) {
 	const run = "/runtime.v1.RuntimeService/RunPodSandbox"
 	missed := 0
-	c := current{missed: func() { missed++ }}
+	c := current{podMissed: func() { missed++ }}
 	if c.Route("/runtime.v1.RuntimeService/CreateContainer") != nil {
 		t.Error("another call does not pass as it comes")
 	}

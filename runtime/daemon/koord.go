@@ -34,7 +34,7 @@ func newHookServers(c *config.Config, observer observe.Observer) hookServers {
 
 // open implements kind. A server that is started anew has nothing to do with the
 // faults of the one before.
-func (k hookServers) open(_ context.Context, d registry.Description, _ kept, breaker *plugin.Breaker, _ bool) (plugin.Plugin, error) {
+func (k hookServers) open(_ context.Context, d registry.Description, _ persistent, breaker *plugin.Breaker, _ bool) (plugin.Plugin, error) {
 	o := remote.Options{ID: d.ID, Endpoint: d.Endpoint, Hooks: d.Hooks, ClearUnset: k.compat, Observer: k.observer}
 	if breaker != nil {
 		o.Returned = func() { breaker.Reset(context.Background()) }
@@ -67,9 +67,9 @@ func (k hookServers) capabilities(registry.Description, abi.Manifest) abi.Capabi
 	return abi.AllCapabilities
 }
 
-// notes implements kind. Koordinator's files may name hooks in vain, which later versions
+// warnings implements kind. Koordinator's files may name hooks in vain, which later versions
 // of it have.
-func (k hookServers) notes(registry.Description, abi.Manifest) []observe.Event { return nil }
+func (k hookServers) warnings(registry.Description, abi.Manifest) []observe.Event { return nil }
 
 // name implements kind.
 func (k hookServers) name() string { return "hook server" }

@@ -22,11 +22,11 @@ type link struct {
 	observer observe.Observer
 	target   string
 
-	since  time.Time // when it came up; zero while it is down
-	said   bool      // an event told that it is up
-	missed bool      // an event told that it is not to be had
-	short  int       // short lives in a row
-	losses repeats   // while the runtime is unsteady
+	since        time.Time // when it came up; zero while it is down
+	upReported   bool      // there was an event that it is up
+	downReported bool      // there was an event that there is none
+	short        int       // short lives in a row
+	losses       repeats   // while the runtime is unsteady
 }
 
 func (l *link) unsteady() bool { return l.short >= shortLives }
@@ -35,7 +35,7 @@ func (l *link) unsteady() bool { return l.short >= shortLives }
 // it was lost.
 func (l *link) up(ctx context.Context) (again time.Time) {
 	if l.since.IsZero() {
-		l.since, l.said = time.Now(), false
+		l.since, l.upReported = time.Now(), false
 	}
 	if l.unsteady() {
 		if steady := l.since.Add(steadyTime); time.Now().Before(steady) {
@@ -44,8 +44,8 @@ func (l *link) up(ctx context.Context) (again time.Time) {
 		l.short = 0
 		l.losses.reset()
 	}
-	if !l.said {
-		l.said, l.missed = true, false
+	if !l.upReported {
+		l.upReported, l.downReported = true, false
 		l.observer.Observe(ctx, &observe.BackendConnected{Backend: l.target})
 	}
 	return time.Time{}
@@ -69,8 +69,8 @@ func (l *link) lost(ctx context.Context) {
 
 // failed notes that there is no connection to be had.
 func (l *link) failed(ctx context.Context) {
-	if !l.missed {
-		l.missed = true
+	if !l.downReported {
+		l.downReported = true
 		l.observer.Observe(ctx, &observe.BackendLost{Backend: l.target})
 	}
 }

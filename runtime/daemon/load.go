@@ -11,19 +11,19 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
-// How long it is until a load that failed is tried again: the first time, doubled by
-// each try that fails, and at the most.
+// The time until a failed load is tried again: at first, doubled by each failure, and at
+// most.
 const (
 	minRetry = time.Second
 	maxRetry = 5 * time.Minute
 )
 
-// temporaryError is a failure to load a plugin that another try may not meet.
+// temporaryError is a failure to load a plugin that may not occur again.
 type temporaryError struct{ error }
 
 func (e temporaryError) Unwrap() error { return e.error }
 
-// load loads a version, aside.
+// load loads a version in the background.
 func (s *slots) load(ctx context.Context, p *slot, v *version) {
 	if !v.announced {
 		v.announced = true
@@ -33,10 +33,10 @@ func (s *slots) load(ctx context.Context, p *slot, v *version) {
 	v.cancel = cancel
 	v.become(loading)
 	s.busy[v.lane]++
-	d, l, kept, start := v.description, v.lane, p.kept, time.Now()
+	d, l, persistent, start := v.description, v.lane, p.persistent, time.Now()
 	s.jobs.Go(func() {
 		defer cancel()
-		have, err := s.loader.open(ctx, d, kept, l == light)
+		have, err := s.loader.open(ctx, d, persistent, l == light)
 		heard := s.post(func(context.Context) {
 			s.busy[l]--
 			s.loaded(ctx, p, v, have, err, time.Since(start))
@@ -56,7 +56,7 @@ func (s *slots) loaded(ctx context.Context, p *slot, v *version, have *loaded, e
 	case v.state == closed:
 	case errors.Is(err, wasm.ErrNotCompiled):
 		v.lane = heavy
-		v.become(wanted)
+		v.become(queued)
 	case err != nil:
 		s.fail(ctx, p, v, err)
 	default:
@@ -69,30 +69,30 @@ func (s *slots) loaded(ctx context.Context, p *slot, v *version, have *loaded, e
 // if it wants that.
 func (s *slots) promote(ctx context.Context, p *slot, v *version) {
 	m := s.loader.member(p.description, v)
-	if m.synchronizes() && !v.told {
-		s.introduce(ctx, p, v, m)
+	if m.synchronizes() && !v.synced {
+		s.synchronize(ctx, p, v, m)
 		return
 	}
-	before := p.active
+	previous := p.active
 	p.active, p.next, s.changed = v, nil, true
 	v.become(active)
 	v.reason = nil
-	v.untick = s.daemon.tick(ctx, v.loaded)
+	v.stopTicks = s.daemon.tick(ctx, v.loaded)
 	manifest := v.loaded.Manifest()
 	loaded := observe.PluginLoaded{Plugin: p.id, Name: manifest.Name, Version: manifest.Version, Hooks: manifest.HookSet().Names(), Took: v.took}
-	if before == nil {
+	if previous == nil {
 		s.observer.Observe(ctx, &loaded)
 	} else {
-		s.observer.Observe(ctx, &observe.PluginReplaced{PluginLoaded: loaded, Previous: before.loaded.Manifest().Version})
+		s.observer.Observe(ctx, &observe.PluginReplaced{PluginLoaded: loaded, Previous: previous.loaded.Manifest().Version})
 	}
-	s.retire(before)
-	p.said = nil
-	s.loader.say(ctx, p)
+	s.retire(previous)
+	p.warned = nil
+	s.loader.warnOnce(ctx, p)
 }
 
-// introduce tells a version of the pods, aside, before it gets an event. The version
-// before it serves meanwhile.
-func (s *slots) introduce(ctx context.Context, p *slot, v *version, m member) {
+// synchronize calls Synchronize of a version for the pods, in the background, before it gets
+// an event. The previous version stays active meanwhile.
+func (s *slots) synchronize(ctx context.Context, p *slot, v *version, m member) {
 	ctx, cancel := context.WithCancel(ctx)
 	v.cancel = cancel
 	v.become(loading)
@@ -101,7 +101,7 @@ func (s *slots) introduce(ctx context.Context, p *slot, v *version, m member) {
 	s.jobs.Go(func() {
 		defer m.loaded.release()
 		defer cancel()
-		err := s.daemon.introduce(ctx, m)
+		err := s.daemon.synchronize(ctx, m)
 		s.post(func(context.Context) {
 			v.took += time.Since(start)
 			switch {
@@ -109,15 +109,15 @@ func (s *slots) introduce(ctx context.Context, p *slot, v *version, m member) {
 			case err != nil:
 				s.fail(ctx, p, v, temporaryError{fmt.Errorf("loading plugin %s: %s: %w", p.id, abi.Synchronize, err)})
 			default:
-				v.told = true
+				v.synced = true
 				v.become(ready)
 			}
 		})
 	})
 }
 
-// fail notes why a version cannot be had. The same module and settings are loaded
-// again only if that may end otherwise.
+// fail records why a version could not be loaded. The same module and settings are loaded
+// again only if the failure was temporary.
 func (s *slots) fail(ctx context.Context, p *slot, v *version, err error) {
 	known := v.reason != nil && v.reason.Error() == err.Error()
 	v.reason = err
@@ -125,30 +125,30 @@ func (s *slots) fail(ctx context.Context, p *slot, v *version, err error) {
 	if told := new(wasm.LoadError); errors.As(err, &told) && len(p.static.Hooks) == 0 {
 		p.static, s.changed = told.Manifest, true
 	}
-	p.absence.reason.Store(&err)
+	p.notLoaded.reason.Store(&err)
 	if errors.As(err, new(temporaryError)) || wasm.Temporary(err) {
-		v.retry = min(max(2*v.retry, minRetry), maxRetry)
-		time.AfterFunc(v.retry, func() { s.post(func(context.Context) { v.again() }) })
+		v.backoff = min(max(2*v.backoff, minRetry), maxRetry)
+		time.AfterFunc(v.backoff, func() { s.post(func(context.Context) { v.retryLoad() }) })
 	}
 	if !known {
-		s.sayFailed(ctx, p, err)
+		s.reportFailure(ctx, p, err)
 	}
 }
 
-// again lets a version that has failed try once more.
-func (v *version) again() {
+// retryLoad queues a version that has failed.
+func (v *version) retryLoad() {
 	switch {
 	case v.state != failed:
 	case v.loaded != nil:
 		v.become(ready)
 	default:
-		v.become(wanted)
+		v.become(queued)
 	}
 }
 
-// sayFailed says what the failure means for calls. What is wrong with a file is the
-// registry's to say.
-func (s *slots) sayFailed(ctx context.Context, p *slot, err error) {
+// reportFailure reports what the failure means for calls. The registry reports what is wrong
+// with a file.
+func (s *slots) reportFailure(ctx context.Context, p *slot, err error) {
 	rejected := observe.PluginRejected{Plugin: p.id, Err: err}
 	switch {
 	case p.active != nil:
@@ -163,8 +163,8 @@ func (s *slots) sayFailed(ctx context.Context, p *slot, err error) {
 	s.observer.Observe(ctx, &rejected)
 }
 
-// drop ends a version that is no longer wanted and never was active.
-func (s *slots) drop(v *version) {
+// discard ends a version that is not needed any more and never was active.
+func (s *slots) discard(v *version) {
 	if v == nil {
 		return
 	}
@@ -177,13 +177,13 @@ func (s *slots) drop(v *version) {
 	}
 }
 
-// retire lets go of a version that was active. It is closed when the last call that
-// uses it has ended.
+// retire releases a version that was active. It is closed when the last call that uses it
+// has ended.
 func (s *slots) retire(v *version) {
 	if v == nil {
 		return
 	}
-	v.untick()
+	v.stopTicks()
 	v.become(draining)
 	v.loaded.release()
 }

@@ -17,7 +17,7 @@ import (
 // is safe for concurrent use.
 type loader struct {
 	observer  observe.Observer
-	noBreaker bool // plugins are asked however often they fail
+	noBreaker bool // plugins are called however often they fail
 	modules   kind
 	servers   kind
 }
@@ -26,16 +26,16 @@ type loader struct {
 type kind interface {
 	// open makes the plugin. With compiled, it is wasm.ErrNotCompiled if that would
 	// take the time of compiling.
-	open(ctx context.Context, d registry.Description, k kept, breaker *plugin.Breaker, compiled bool) (plugin.Plugin, error)
+	open(ctx context.Context, d registry.Description, k persistent, breaker *plugin.Breaker, compiled bool) (plugin.Plugin, error)
 	// static is the plugin's manifest, as far as it can be told without loading the
 	// plugin: settings may be wrong, and code broken.
 	static(d registry.Description) abi.Manifest
-	// place says how a chain is to ask the plugin.
+	// place says how a chain calls the plugin.
 	place(m *member, d registry.Description)
 	// capabilities are those that the plugin has.
 	capabilities(d registry.Description, manifest abi.Manifest) abi.CapabilitySet
-	// notes are for the operator.
-	notes(d registry.Description, manifest abi.Manifest) []observe.Event
+	// warnings are for the operator.
+	warnings(d registry.Description, manifest abi.Manifest) []observe.Event
 	// name is the kind's.
 	name() string
 	// title says in a few words what the plugin is.
@@ -50,7 +50,7 @@ func (l *loader) kind(d registry.Description) kind {
 }
 
 // open makes a plugin. No file can end the process: a panic is that plugin's error.
-func (l *loader) open(ctx context.Context, d registry.Description, k kept, compiled bool) (_ *loaded, err error) {
+func (l *loader) open(ctx context.Context, d registry.Description, k persistent, compiled bool) (_ *loaded, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			l.observer.Observe(ctx, &observe.Panicked{During: "loading a plugin", Plugin: d.ID, Panic: fmt.Sprint(r), Stack: string(debug.Stack())})
@@ -76,11 +76,11 @@ func (l *loader) open(ctx context.Context, d registry.Description, k kept, compi
 // member is a place in the chain and the shared plugin that fills it.
 type member struct {
 	plugin.Member
-	loaded *loaded
-	absent bool          // the plugin is not there, and its hooks are refused
-	dryRun bool          // what it wants is not done
-	always bool          // it is asked after calls that failed, too
-	time   time.Duration // that one call of it may take, whoever ends it
+	loaded   *loaded
+	refusing bool          // the plugin is not loaded, and its hooks are refused
+	dryRun   bool          // its changes are logged and not made
+	always   bool          // it is called after calls that failed, too
+	time     time.Duration // limit of one call of it, whoever enforces it
 }
 
 // equal reports whether calls notice no difference between two members.
@@ -89,8 +89,8 @@ func (m member) equal(o member) bool {
 		m.Hooks == o.Hooks && m.Capabilities == o.Capabilities && reflect.DeepEqual(m.Match, o.Match)
 }
 
-// place returns the slot's member. There is none if the plugin is not there, and
-// nobody minds.
+// place returns the slot's member. There is none if the plugin is not loaded and calls pass
+// without it.
 func (l *loader) place(p *slot) (m member, ok bool) {
 	switch {
 	case p.active != nil:
@@ -101,8 +101,8 @@ func (l *loader) place(p *slot) (m member, ok bool) {
 	return m, false
 }
 
-// member is the place of a version. What the files say of when it is asked counts at
-// once, and the rest, which it was loaded with, when another version takes its place.
+// member is the place of a version. The files' present settings of when it is called count
+// at once; the rest, with which it was loaded, count when another version replaces it.
 func (l *loader) member(now registry.Description, v *version) member {
 	if now.Problem != nil {
 		now = v.description

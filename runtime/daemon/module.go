@@ -19,7 +19,7 @@ type modules struct {
 }
 
 // open implements kind.
-func (k modules) open(ctx context.Context, d registry.Description, of kept, _ *plugin.Breaker, compiled bool) (plugin.Plugin, error) {
+func (k modules) open(ctx context.Context, d registry.Description, of persistent, _ *plugin.Breaker, compiled bool) (plugin.Plugin, error) {
 	module, err := d.ReadModule()
 	if err != nil {
 		return nil, temporaryError{err}
@@ -58,8 +58,8 @@ func (k modules) place(m *member, d registry.Description) {
 	m.Metered = true
 	manifest := m.loaded.Manifest()
 	m.Rights.Declared, _ = manifest.Declared()
-	if lacks := m.Rights.Declared &^ granted(d); lacks != 0 {
-		m.Rights.Grant = grant(d, lacks)
+	if missing := m.Rights.Declared &^ granted(d); missing != 0 {
+		m.Rights.Grant = grant(d, missing)
 	}
 	if m.time = d.Timeout; m.time == 0 {
 		m.time = wasm.DefaultTimeout
@@ -86,7 +86,7 @@ func describing(d registry.Description) string {
 	return plugin.Name(strings.TrimSuffix(filepath.Base(d.File), filepath.Ext(d.File)) + ".json")
 }
 
-// grant says how the operator gives a module what it lacks, beside what it is granted.
-func grant(d registry.Description, lacks abi.CapabilitySet) string {
-	return plugin.Grant(lacks|d.Grant, describing(d))
+// grant says how the operator grants a module what is missing, beside what it has.
+func grant(d registry.Description, missing abi.CapabilitySet) string {
+	return plugin.Grant(missing|d.Grant, describing(d))
 }

@@ -32,7 +32,7 @@ func TestPanicWhileLoading(t *testing.T) {
 		t.Fatal(found, problems)
 	}
 	l := &loader{observer: observe.Discard(), modules: modules{}} // without an engine
-	if _, err := l.open(t.Context(), found[0], newKept(), false); err == nil || !strings.Contains(err.Error(), "loading plugin 10-bad: panic") {
+	if _, err := l.open(t.Context(), found[0], newPersistent(), false); err == nil || !strings.Contains(err.Error(), "loading plugin 10-bad: panic") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -81,15 +81,15 @@ func TestTurnDoesNotLookAtEveryPlugin(t *testing.T) {
 	for i := range 1000 {
 		broken = append(broken, registry.Description{ID: fmt.Sprint(i), File: fmt.Sprint("/none/", i, ".wasm"), Policy: plugin.Fail, Problem: errors.New("broken")})
 	}
-	d.slots.want(t.Context(), broken)
-	d.slots.turn(t.Context())
+	d.slots.update(t.Context(), broken)
+	d.slots.reconcile(t.Context())
 	if n := len(d.slots.published); n != len(broken) {
 		t.Errorf("%d of %d refuse", n, len(broken))
 	}
 	again := func() {
 		p := d.slots.all["7"]
 		d.slots.fail(t.Context(), p, p.next, errors.New("broken as before"))
-		d.slots.turn(t.Context())
+		d.slots.reconcile(t.Context())
 	}
 	if n := testing.AllocsPerRun(10, again); n > 100 {
 		t.Errorf("a turn after one failure makes %v allocations", n)

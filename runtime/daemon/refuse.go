@@ -11,15 +11,14 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
-// makingHooks are refused for a plugin that must not be ignored if nobody knows which
-// hooks are its own: those that create or change a container.
+// makingHooks are refused for a plugin under Fail whose own hooks are not known: those that
+// create or change a container.
 var makingHooks = abi.HookSetOf(abi.PreRunPodSandbox, abi.PreCreateContainer, abi.PreStartContainer, abi.PreUpdateContainerResources)
 
 var errLoading = errors.New("it is being loaded")
 
-// refusedHooks are the hooks that are refused while a plugin that must not be ignored
-// is not there: those that its file names, else those of its manifest. No other can
-// refuse a call than one that comes before it.
+// refusedHooks are the hooks that are refused while a plugin under Fail is not loaded: those
+// that its file names, else those of its manifest. Only hooks before a call can refuse it.
 func refusedHooks(d registry.Description, static abi.Manifest) abi.HookSet {
 	hooks := makingHooks
 	switch {
@@ -37,28 +36,28 @@ func refusedHooks(d registry.Description, static abi.Manifest) abi.HookSet {
 	return hooks & before
 }
 
-// refusing is the place of a plugin that must not be ignored and is not there.
+// refusing is the place of a plugin under Fail that is not loaded.
 func (l *loader) refusing(p *slot) member {
 	hooks := refusedHooks(p.description, p.static)
-	m := member{loaded: p.absent, absent: true, Member: plugin.Member{
-		ID: p.id, Plugin: p.absent, Policy: plugin.Fail, Hooks: hooks, Match: matches(p.description, p.static, hooks),
+	m := member{loaded: p.refusal, refusing: true, Member: plugin.Member{
+		ID: p.id, Plugin: p.refusal, Policy: plugin.Fail, Hooks: hooks, Match: matches(p.description, p.static, hooks),
 	}}
 	l.kind(p.description).place(&m, p.description)
 	return m
 }
 
-// absence is a plugin that fails every call with the reason why it is not there. The
-// reason changes while the plugin is in chains.
-type absence struct {
+// notLoaded stands for a plugin that is not loaded, and fails every call with the reason.
+// The reason changes while it is in chains.
+type notLoaded struct {
 	id     string
 	reason atomic.Pointer[error] // nil: it is being loaded
 }
 
 // Manifest implements plugin.Plugin.
-func (a *absence) Manifest() abi.Manifest { return abi.Manifest{Name: a.id} }
+func (a *notLoaded) Manifest() abi.Manifest { return abi.Manifest{Name: a.id} }
 
 // Call implements plugin.Plugin.
-func (a *absence) Call(context.Context, *plugin.Budget, plugin.Event, *plugin.Adjustment) error {
+func (a *notLoaded) Call(context.Context, *plugin.Budget, plugin.Event, *plugin.Adjustment) error {
 	reason := errLoading
 	if known := a.reason.Load(); known != nil {
 		reason = *known
@@ -67,4 +66,4 @@ func (a *absence) Call(context.Context, *plugin.Budget, plugin.Event, *plugin.Ad
 }
 
 // Close implements plugin.Plugin.
-func (a *absence) Close(context.Context) error { return nil }
+func (a *notLoaded) Close(context.Context) error { return nil }

@@ -54,7 +54,7 @@ func TestSequencesOfChanges(t *testing.T) {
 		for range 2 + s.rand.IntN(10) {
 			s.change()
 			seen, _ := registry.Read(registry.Dirs{Plugins: s.dir})
-			s.daemon.slots.post(func(ctx context.Context) { s.daemon.slots.want(ctx, seen) })
+			s.daemon.slots.post(func(ctx context.Context) { s.daemon.slots.update(ctx, seen) })
 			list = seen
 			if s.rand.IntN(3) == 0 {
 				s.daemon.slots.settle()
@@ -91,22 +91,22 @@ func (s *sequence) change() {
 	switch s.rand.IntN(5) {
 	case 0:
 		s.file(id+".wasm", "")
-		s.note("%s.wasm removed", id)
+		s.record("%s.wasm removed", id)
 	case 1:
 		s.file(id+".json", "")
-		s.note("%s.json removed", id)
+		s.record("%s.json removed", id)
 	case 2:
 		file := pick(files)
 		s.file(id+".json", file)
-		s.note("%s.json %s", id, file)
+		s.record("%s.json %s", id, file)
 	default:
 		guest := pick(guests)
 		s.file(id+".wasm", guest)
-		s.note("%s.wasm %s", id, guest)
+		s.record("%s.wasm %s", id, guest)
 	}
 }
 
-func (s *sequence) note(format string, args ...any) {
+func (s *sequence) record(format string, args ...any) {
 	s.history = append(s.history, fmt.Sprintf(format, args...))
 }
 
@@ -134,7 +134,7 @@ func (s *sequence) compare(engine wasm.Options, list []registry.Description) {
 	defer fresh.close()
 	ctx, cancel := context.WithCancel(s.Context())
 	go fresh.slots.run(ctx)
-	fresh.slots.post(func(ctx context.Context) { fresh.slots.want(ctx, list) })
+	fresh.slots.post(func(ctx context.Context) { fresh.slots.update(ctx, list) })
 	fresh.slots.settle()
 	cancel()
 	<-fresh.slots.ended
@@ -160,20 +160,20 @@ func (s *sequence) compare(engine wasm.Options, list []registry.Description) {
 // compareMembers holds when plugins are asked, and in which order, against that of a fresh
 // daemon, but for those that have their last good version. It looks at what calls ask.
 func (s *sequence) compareMembers(fresh *daemon) {
-	kept := map[string]bool{}
+	lastGood := map[string]bool{}
 	for id, p := range s.daemon.slots.all {
-		kept[id] = p.active != nil && p.next != nil
+		lastGood[id] = p.active != nil && p.next != nil
 	}
 	describe := func(members []member) (all []string) {
 		for _, m := range members {
-			if !kept[m.ID] {
-				all = append(all, fmt.Sprint(m.ID, " ", m.absent, m.Policy, m.Hooks.Names(), m.Match, m.dryRun, m.time, m.Capabilities))
+			if !lastGood[m.ID] {
+				all = append(all, fmt.Sprint(m.ID, " ", m.refusing, m.Policy, m.Hooks.Names(), m.Match, m.dryRun, m.time, m.Capabilities))
 			}
 		}
 		return all
 	}
 	changed := func(d *daemon) []PluginSnapshot {
-		return slices.DeleteFunc(d.slots.look().Plugins, func(p PluginSnapshot) bool { return kept[p.ID] })
+		return slices.DeleteFunc(d.slots.look().Plugins, func(p PluginSnapshot) bool { return lastGood[p.ID] })
 	}
 	asked := func(d *daemon) []string {
 		g := d.current.acquire()

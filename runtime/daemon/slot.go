@@ -13,18 +13,18 @@ import (
 type state uint8
 
 const (
-	wanted   state = iota // it waits for its turn to be loaded
+	queued   state = iota // it waits until it can be loaded
 	loading               // it is read, compiled and configured, or told of the pods
 	ready                 // it is loaded, and becomes active once the store is filled
-	failed                // it cannot be had, for the version's reason
-	active                // calls ask it
-	draining              // another took its place; calls that began before may still ask it
-	closed                // nobody wants it any more, nor will
+	failed                // it cannot be loaded, for the version's reason
+	active                // calls go to it
+	draining              // another version replaced it; calls that began earlier may still use it
+	closed                // it is not needed any more
 )
 
 // String returns the state in lower case.
 func (s state) String() string {
-	return [...]string{"wanted", "loading", "ready", "failed", "active", "draining", "closed"}[s]
+	return [...]string{"queued", "loading", "ready", "failed", "active", "draining", "closed"}[s]
 }
 
 // version is a plugin as its files describe it at one time.
@@ -35,12 +35,12 @@ type version struct {
 	since       time.Time // of state
 	lane        lane
 	reason      error         // of its last failure; nil if it never failed
-	retry       time.Duration // before the next try of one that has failed
+	backoff     time.Duration // until a failed one is loaded again
 	took        time.Duration // to load it and to tell it of pods
-	told        bool          // of the pods that are older than it
-	loaded      *loaded       // nil before it was
+	synced      bool          // with the pods that are older than it
+	loaded      *loaded       // nil until it is loaded
 	cancel      func()        // ends what is under way for it; nil if nothing is
-	untick      func()        // ends its ticks; nil if it has none
+	stopTicks   func()        // ends its ticks; nil if it has none
 	announced   bool          // the log has that it is loaded
 }
 
@@ -50,19 +50,19 @@ type slot struct {
 	description registry.Description // of the files as they are now
 	active      *version             // nil: there is none
 	next        *version             // nil: the active one is as the files say
-	kept        kept
-	said        []observe.Event // the notes that were told
+	persistent  persistent
+	warned      []observe.Event // the warnings that were reported
 	met         PluginState     // by calls, in the current generation
 	since       time.Time       // of met
 
-	absence *absence
-	absent  *loaded      // absence, as what a chain has
-	static  abi.Manifest // as far as it can be told without loading the module; for a slot that refuses
+	notLoaded *notLoaded
+	refusal   *loaded      // notLoaded, as a chain has it
+	static    abi.Manifest // as far as it can be told without loading the module; for a slot that refuses
 }
 
 func newSlot(id string) *slot {
-	a := &absence{id: id}
-	return &slot{id: id, since: time.Now(), kept: newKept(), absence: a, absent: &loaded{Plugin: a, counted: newCounted(func() {})}}
+	a := &notLoaded{id: id}
+	return &slot{id: id, since: time.Now(), persistent: newPersistent(), notLoaded: a, refusal: &loaded{Plugin: a, refCounted: newRefCounted(func() {})}}
 }
 
 // become puts the version into another state.
@@ -70,10 +70,10 @@ func (v *version) become(s state) {
 	v.state, v.since = s, time.Now()
 }
 
-// isLoaded reports whether there is a plugin that is, or is to be, told of pods.
+// isLoaded reports whether there is a plugin that knows pods, or will.
 func (p *slot) isLoaded() bool { return p.active != nil || p.next != nil && p.next.loaded != nil }
 
-// refuses reports whether calls are refused since the plugin is not there.
+// refuses reports whether calls are refused because the plugin is not loaded.
 func (p *slot) refuses() bool {
 	return p.active == nil && p.description.Policy == plugin.Fail && refusedHooks(p.description, p.static) != 0
 }

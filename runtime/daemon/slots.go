@@ -13,11 +13,10 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
-// slots are what the daemon makes of the plugins that the operator wants, one slot for
-// each id. They belong to the goroutine of run. Whoever has something to say posts a
-// function to it: the watcher what the files say now, a loader what came of a load.
-// It never waits for a plugin, a compiler or the backend, so that a change of the
-// files counts at once, whatever goes on meanwhile.
+// slots hold the plugins that the files describe, one slot for each id. They belong to the
+// goroutine of run, to which the watcher posts new descriptions, and a load its result. It
+// never waits for a plugin, a compiler or the backend, so that a change of the files counts
+// at once.
 type slots struct {
 	daemon   *daemon
 	observer observe.Observer
@@ -70,7 +69,7 @@ func (s *slots) run(ctx context.Context) {
 				more = false
 			}
 		}
-		s.turn(ctx)
+		s.reconcile(ctx)
 	}
 }
 
@@ -84,9 +83,9 @@ func (s *slots) post(event func(context.Context)) bool {
 	}
 }
 
-// turn does what has become possible: loads begin, plugins become active, and calls
-// get another generation if that makes a difference to them.
-func (s *slots) turn(ctx context.Context) {
+// reconcile begins loads, makes loaded plugins active, and publishes a generation if the set
+// of active or refusing plugins has changed.
+func (s *slots) reconcile(ctx context.Context) {
 	if s.begin(ctx, light) == 0 { // compiled code goes first
 		s.begin(ctx, heavy)
 	}
@@ -98,8 +97,8 @@ func (s *slots) turn(ctx context.Context) {
 	s.publish(ctx)
 }
 
-// want takes what the files say now.
-func (s *slots) want(ctx context.Context, all []registry.Description) {
+// update takes the descriptions of the files as they are now.
+func (s *slots) update(ctx context.Context, all []registry.Description) {
 	s.changed = true
 	gone := s.all
 	s.all, s.order = make(map[string]*slot, len(all)), nil
@@ -113,14 +112,14 @@ func (s *slots) want(ctx context.Context, all []registry.Description) {
 		s.describe(ctx, p, d)
 	}
 	for _, p := range gone {
-		s.drop(p.next)
+		s.discard(p.next)
 		s.retire(p.active)
 		s.observer.Observe(ctx, &observe.PluginRemoved{Plugin: p.id})
 	}
 }
 
-// describe takes what the files say of one plugin. A load that is under way, or has
-// failed, counts as long as it is of the same module and settings.
+// describe takes the description of one plugin. A load that is under way, or has failed,
+// stays valid as long as the module and settings are the same.
 func (s *slots) describe(ctx context.Context, p *slot, d registry.Description) {
 	known := reflect.DeepEqual(p.description, d)
 	p.description = d
@@ -133,14 +132,14 @@ func (s *slots) describe(ctx context.Context, p *slot, d registry.Description) {
 	}
 	switch {
 	case p.active != nil && p.active.source == from:
-		s.drop(p.next)
+		s.discard(p.next)
 		p.next = nil
-		s.loader.say(ctx, p)
+		s.loader.warnOnce(ctx, p)
 	case p.next != nil && p.next.source == from:
 		p.next.description = d
 	default:
-		s.drop(p.next)
-		p.absence.reason.Store(nil)
+		s.discard(p.next)
+		p.notLoaded.reason.Store(nil)
 		p.next = &version{description: d, source: from, since: time.Now()}
 		if d.Problem != nil {
 			s.fail(ctx, p, p.next, d.Problem)
@@ -152,7 +151,7 @@ func (s *slots) describe(ctx context.Context, p *slot, d registry.Description) {
 func (s *slots) begin(ctx context.Context, l lane) (waiting int) {
 	for _, p := range s.order {
 		switch v := p.next; {
-		case v == nil || v.state != wanted || v.lane != l:
+		case v == nil || v.state != queued || v.lane != l:
 		case s.busy[l] == wasm.Compilers() || l == heavy && s.compiles(v.description.Digest):
 			waiting++
 		default:
@@ -184,7 +183,7 @@ func (s *slots) members() (all []member) {
 	return all
 }
 
-// publish makes the members what calls ask from now on, if they are others.
+// publish makes the members those that calls meet, if they differ from the published ones.
 func (s *slots) publish(ctx context.Context) {
 	members := s.published
 	if s.changed {
@@ -211,14 +210,14 @@ func (s *slots) swap(ctx context.Context, members []member) {
 		present, absent := split(members)
 		s.observer.Observe(ctx, &observe.GenerationActive{Plugins: present, Refusing: absent})
 	}
-	s.daemon.sweeps.want()
+	s.daemon.syncTrigger.notify()
 }
 
-// split names the members that are there, and those that only refuse.
+// split names the members that are active, and those that refuse.
 func split(members []member) (present, absent []string) {
 	present, absent = []string{}, []string{}
 	for _, m := range members {
-		if m.absent {
+		if m.refusing {
 			absent = append(absent, m.ID)
 		} else {
 			present = append(present, m.ID)
@@ -227,10 +226,10 @@ func split(members []member) (present, absent []string) {
 	return present, absent
 }
 
-// close lets go of every plugin. Nobody posts any more, or is heard.
+// close releases every plugin. Events that are posted now are dropped.
 func (s *slots) close() {
 	for _, p := range s.order {
-		s.drop(p.next)
+		s.discard(p.next)
 		s.retire(p.active)
 	}
 	s.all, s.order = nil, nil

@@ -45,7 +45,7 @@ type VersionSnapshot struct {
 	Name    string    `json:"name,omitempty"`    // of its manifest; empty if that is not known
 	Version string    `json:"version,omitempty"` // likewise
 	Digest  string    `json:"digest,omitempty"`  // of the module, SHA-256 in hex; empty for a hook server
-	State   string    `json:"state"`             // wanted, loading, ready, failed or active
+	State   string    `json:"state"`             // queued, loading, ready, failed or active
 	Since   time.Time `json:"since"`             // of State
 	Reason  string    `json:"reason,omitempty"`  // of its last failure
 }

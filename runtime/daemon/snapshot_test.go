@@ -36,7 +36,7 @@ func (s *sequence) put(files map[string]string) Snapshot {
 		s.file(name, content)
 	}
 	list, _ := registry.Read(registry.Dirs{Plugins: s.dir})
-	s.daemon.slots.post(func(ctx context.Context) { s.daemon.slots.want(ctx, list) })
+	s.daemon.slots.post(func(ctx context.Context) { s.daemon.slots.update(ctx, list) })
 	s.daemon.slots.settle()
 	snapshot, ok := s.daemon.slots.snapshot()
 	if !ok {
@@ -47,16 +47,16 @@ func (s *sequence) put(files map[string]string) Snapshot {
 
 // parts are what must not be touched in a plugin that has not changed.
 type parts struct {
-	version *version // with its ticks
-	loaded  *loaded  // with its instances and its breaker
-	kept    kept
+	version    *version // with its ticks
+	loaded     *loaded  // with its instances and its breaker
+	persistent persistent
 }
 
 func (s *sequence) parts(id string) (p parts) {
 	done := make(chan struct{})
 	s.daemon.slots.post(func(context.Context) {
 		slot := s.daemon.slots.all[id]
-		p = parts{slot.active, slot.active.loaded, slot.kept}
+		p = parts{slot.active, slot.active.loaded, slot.persistent}
 		close(done)
 	})
 	<-done

@@ -10,27 +10,27 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// sweepPeriod is how often plugins are told of pods that were missed, and what
-// they know of removed ones is forgotten, though nothing happened.
-const sweepPeriod = 10 * time.Minute
+// resyncPeriod is how often plugins are synchronized with pods that they missed, and their
+// records of removed pods are dropped, without another cause.
+const resyncPeriod = 10 * time.Minute
 
-// sweepTime is how long a plugin that was just loaded is told of pods before it becomes
-// active. It is told of the rest then.
-const sweepTime = 10 * time.Second
+// firstSyncTime is how long a new plugin is synchronized with pods before it becomes active.
+// The remaining pods follow afterwards.
+const firstSyncTime = 10 * time.Second
 
-// wishes are for something that is done aside. Several before it begins are one.
-type wishes chan struct{}
+// trigger starts work in the background. Several notifications before it begins are one.
+type trigger chan struct{}
 
-func newWishes() wishes { return make(wishes, 1) }
+func newTrigger() trigger { return make(trigger, 1) }
 
-func (w wishes) want() {
+func (t trigger) notify() {
 	select {
-	case w <- struct{}{}:
+	case t <- struct{}{}:
 	default:
 	}
 }
 
-// synchronizes reports whether the member's plugin is told of older pods.
+// synchronizes reports whether Synchronize of the member's plugin is called for older pods.
 func (m member) synchronizes() bool {
 	return m.loaded.synchronized != nil && m.Hooks.Has(abi.Synchronize)
 }
@@ -57,11 +57,11 @@ func chained(o intercept.Options, members []member) []plugin.Member {
 	return chain
 }
 
-// introduce tells a plugin that is not active yet of pods, of one at least. Pods that
-// are made meanwhile, or that there was no time for, come with their first event, or
-// with a sweep.
-func (d *daemon) introduce(ctx context.Context, m member) error {
-	until := time.Now().Add(d.sweepTime)
+// synchronize calls Synchronize of a plugin that is not active yet for pods, for one at least.
+// Pods that are made meanwhile, or for which there was no time, follow with their first
+// event, or with syncMissed.
+func (d *daemon) synchronize(ctx context.Context, m member) error {
+	until := time.Now().Add(d.firstSyncTime)
 	late := func() bool { return ctx.Err() != nil || !time.Now().Before(until) } // or nobody wants it any more
 	left, err := m.loaded.synchronized.Sweep(ctx, d.options([]member{m}), m.Member, late)
 	if err == nil && left > 0 && ctx.Err() == nil {
@@ -70,33 +70,31 @@ func (d *daemon) introduce(ctx context.Context, m member) error {
 	return err
 }
 
-// sweep tells plugins of the pods that they do not know, whenever there may be
-// some: after a generation took over, when the one before it has ended, and when
-// the store was filled, which it does itself where a pod was missed. It runs until
-// ctx is done.
-func (d *daemon) sweep(ctx context.Context) {
-	period := time.NewTicker(sweepPeriod)
+// syncMissed synchronizes plugins with pods that they do not know, whenever there may be
+// some: after a new generation, after the end of the previous one, and after the store was
+// filled, which it does itself if a pod was missed. It runs until ctx is done.
+func (d *daemon) syncMissed(ctx context.Context) {
+	period := time.NewTicker(resyncPeriod)
 	defer period.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.missed:
+		case <-d.resyncTrigger:
 			d.refill(ctx)
-		case <-d.sweeps:
+		case <-d.syncTrigger:
 		case <-period.C:
 		}
 		if g := d.current.acquire(); g != nil {
-			g.sweep(ctx, func() bool { return d.current.live.Load() != g })
+			g.syncMissed(ctx, func() bool { return d.current.live.Load() != g })
 			g.release()
 		}
 	}
 }
 
-// sweep leaves a plugin alone whose breaker is open, and the rest to the next one when
-// the generation is over. The chain logs failures; the next sweep, or the pod's next
-// event, tries again.
-func (g *generation) sweep(ctx context.Context, over func() bool) {
+// syncMissed skips a plugin whose breaker is open, and stops when the generation is over. The
+// chain logs failures; the next syncMissed, or the pod's next event, tries again.
+func (g *generation) syncMissed(ctx context.Context, over func() bool) {
 	for _, m := range g.members {
 		if m.synchronizes() && !m.tripped() && !over() {
 			_, _ = m.loaded.synchronized.Sweep(ctx, g.options, m.Member, over)

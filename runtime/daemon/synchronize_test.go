@@ -173,7 +173,7 @@ func TestSynchronizeHammered(t *testing.T) {
 func TestSynchronizeTakesLong(t *testing.T) {
 	n := newNode(t)
 	n.put("20-quota.wasm", "quota")
-	n.start(daemon.RunSweepingBriefly)
+	n.start(daemon.RunSyncingBriefly)
 	n.await("plugins active", "20-quota")
 	const pods = 5
 	for i := range pods {

@@ -8,9 +8,9 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 )
 
-// tick begins the ticks of a plugin, over the generations that it is in, and returns
-// how to end them: one that has begun is not cut short. None begins once the daemon was
-// told to stop.
+// tick begins the ticks of a plugin, over all generations that it is in, and returns a
+// function that ends them. A tick that has begun is not cut short. None begins once the
+// daemon is stopping.
 func (d *daemon) tick(ctx context.Context, of *loaded) (end func()) {
 	manifest := of.Manifest()
 	period := time.Duration(manifest.TickMS) * time.Millisecond
@@ -26,8 +26,8 @@ func (d *daemon) tick(ctx context.Context, of *loaded) (end func()) {
 	return func() { close(ended) }
 }
 
-// tickOnce asks the plugin with what calls are intercepted with now, if it still is to
-// be asked. One whose breaker is open is not.
+// tickOnce calls the plugin with the options of the present generation, if it is in that.
+// A plugin whose breaker is open is not called.
 func (d *daemon) tickOnce(ctx context.Context, of *loaded) {
 	g := d.current.acquire()
 	if g == nil {
@@ -47,7 +47,7 @@ func (d *daemon) sleep(ended <-chan struct{}, long time.Duration) bool {
 	defer timer.Stop()
 	select {
 	case <-ended:
-	case <-d.told:
+	case <-d.stopping:
 	case <-timer.C:
 		return true
 	}

@@ -37,8 +37,8 @@ func TestNoTickWhileDraining(t *testing.T) {
 		log := observe.Discard()
 		told, stop := context.WithCancel(t.Context())
 		d := &daemon{
-			config: new(config.Config), observer: log, store: pods.NewStore(), turns: intercept.NewTurns(), sweeps: newWishes(),
-			backend: new(backend), told: told.Done(),
+			config: new(config.Config), observer: log, store: pods.NewStore(), turns: intercept.NewTurns(), syncTrigger: newTrigger(),
+			backend: new(backend), stopping: told.Done(),
 		}
 		d.node.Store(new(crifield.Node))
 		c := new(clock)

@@ -17,7 +17,7 @@ func (n *node) count(pod, name string) string {
 }
 
 // What a plugin keeps on the host outlives a reload of the plugin, and goes with
-// its files; what it has counted is told at the end.
+// its files; what it has counted is reported at the end.
 func TestKeptOverReloads(t *testing.T) {
 	n := serving(t, map[string]string{"10-counter.wasm": "counter", "10-counter.json": `{"grant": ["state.kv"]}`})
 	n.awaitLoad("10-counter")
@@ -27,14 +27,14 @@ func TestKeptOverReloads(t *testing.T) {
 	n.put("10-counter.json", `{"grant": ["state.kv"], "config": {"another": 1}}`)
 	n.awaitLoad("10-counter")
 	if third := n.count(pod, "3"); first+second+third != "abc" {
-		t.Errorf("counted %q, %q and after a reload %q", first, second, third)
+		t.Errorf("refCounted %q, %q and after a reload %q", first, second, third)
 	}
 	n.remove("10-counter.wasm")
 	n.await("plugin removed", "10-counter")
 	n.put("10-counter.wasm", "counter")
 	n.awaitLoad("10-counter")
 	if again := n.count(pod, "4"); again != "a" {
-		t.Errorf("counted %q after the plugin was removed and put back", again)
+		t.Errorf("refCounted %q after the plugin was removed and put back", again)
 	}
 	n.end()
 	n.await("msg=served", "metrics.10-counter.calls_total=1")
