@@ -33,36 +33,31 @@ func (s *slots) load(ctx context.Context, p *slot, v *version) {
 	v.cancel = cancel
 	v.become(loading)
 	s.busy[v.lane]++
-	d, l, persistent, start := v.description, v.lane, p.persistent, time.Now()
+	d, l, start := v.description, v.lane, time.Now()
 	s.jobs.Go(func() {
 		defer cancel()
-		have, err := s.loader.open(ctx, d, persistent, l == light)
-		heard := s.post(func(context.Context) {
+		have, err := s.loader.open(ctx, d, p.persistent, l == light)
+		posted := s.post(func(ctx context.Context) {
 			s.busy[l]--
-			s.loaded(ctx, p, v, have, err, time.Since(start))
+			v.took += time.Since(start)
+			switch {
+			case err == nil && v.state == closed:
+				have.release()
+			case err == nil:
+				v.loaded = have
+				v.become(ready)
+			case v.state == closed:
+			case errors.Is(err, wasm.ErrNotCompiled):
+				v.lane = heavy
+				v.become(queued)
+			default:
+				s.fail(ctx, p, v, err)
+			}
 		})
-		if !heard && err == nil {
+		if !posted && err == nil {
 			have.release()
 		}
 	})
-}
-
-// loaded takes the result of a load.
-func (s *slots) loaded(ctx context.Context, p *slot, v *version, have *loaded, err error, took time.Duration) {
-	v.took += took
-	switch {
-	case v.state == closed && err == nil:
-		have.release()
-	case v.state == closed:
-	case errors.Is(err, wasm.ErrNotCompiled):
-		v.lane = heavy
-		v.become(queued)
-	case err != nil:
-		s.fail(ctx, p, v, err)
-	default:
-		v.loaded = have
-		v.become(ready)
-	}
 }
 
 // promote makes a version that is loaded the active one, once it was told of the pods

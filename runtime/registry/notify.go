@@ -12,8 +12,8 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
-// notifier tells by inotify that something in a directory has changed. It never
-// says what: who is woken reads everything. Its methods are for one goroutine.
+// notifier reports by inotify that something in a directory has changed, and not what: the
+// watcher reads everything. Its methods are for one goroutine.
 type notifier struct {
 	observer observe.Observer
 	woken    chan struct{} // holds one token after any number of events
@@ -27,9 +27,8 @@ func newNotifier(observer observe.Observer) *notifier {
 	return &notifier{observer: observer, woken: make(chan struct{}, 1), watched: map[string]fs.FileInfo{}}
 }
 
-// cover sees to it that every directory that is there is watched, until ctx is done, and
-// reports whether it is. One that inotify has no room for is tried again with the next
-// call.
+// cover watches every directory that exists, until ctx is done, and reports whether it
+// could. The next call tries again.
 func (n *notifier) cover(ctx context.Context, sources []source) bool {
 	n.missing = nil
 	if n.inotify == nil && !n.start(ctx) {
@@ -54,8 +53,8 @@ func (n *notifier) start(ctx context.Context) bool {
 	return true
 }
 
-// watch adds a directory, again if another is at its path by now or if inotify
-// has dropped the one that was.
+// watch adds a directory, again if another is at its path by now or if inotify has dropped
+// it.
 func (n *notifier) watch(ctx context.Context, dir string) bool {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -89,8 +88,8 @@ func (n *notifier) warn(ctx context.Context, err error, dir string) {
 	}
 }
 
-// listen turns events into tokens, at once, so that the kernel's queue does not
-// fill up while somebody is busy with what the last token was about.
+// listen turns events into tokens, at once: the kernel's queue must not fill up while files
+// are read, and inotify may block its other methods until an error is received.
 func (n *notifier) listen(ctx context.Context, inotify *fsnotify.Watcher) {
 	defer inotify.Close()
 	for {

@@ -14,11 +14,11 @@ import (
 
 // When the directories are read again.
 const (
-	quiet    = 100 * time.Millisecond // after the last event of several
-	patience = 400 * time.Millisecond // after the first, if they do not end
-	rescan   = 10 * time.Second       // without an event: what a link outside points to, and what inotify lost
-	poll     = time.Second            // while inotify cannot be used; and how often a missing directory is looked for
-	grace    = time.Second            // how long a file may be bad before it is called so: it may be half written
+	debounce    = 100 * time.Millisecond // after the last event of several: files are often written in steps
+	maxDebounce = 400 * time.Millisecond // after the first, if they do not end
+	rescan      = 10 * time.Second       // without an event: for targets of links, and events that inotify lost
+	poll        = time.Second            // while inotify cannot be used; and how often a missing directory is looked for
+	settleTime  = time.Second            // how long a file may be bad before that is reported: it may be half written
 )
 
 // Watcher keeps the list of descriptions up to date.
@@ -26,16 +26,16 @@ type Watcher struct {
 	observer observe.Observer
 	sources  []source
 	notify   *notifier
-	covered  bool // inotify tells of every directory that is there
+	covered  bool // inotify watches every directory that exists
 	list     []Description
 	bad      map[string]*problem // by their texts
 }
 
-// problem is one that an event told of, or will if it lasts.
+// problem is one that was reported, or will be if it lasts.
 type problem struct {
-	since time.Time
-	state string // of the file, while nothing is said
-	said  bool
+	since    time.Time
+	state    string // of the file, until it is reported
+	reported bool
 }
 
 // Open reads the directories and watches them until ctx is done. A directory
@@ -73,7 +73,7 @@ func (w *Watcher) Run(ctx context.Context, changed func([]Description)) {
 		had := byID(w.list)
 		list := slices.DeleteFunc(w.read(ctx), func(d Description) bool {
 			_, known := had[d.ID]
-			return !known && d.Problem != nil && !w.bad[d.Problem.Error()].said
+			return !known && d.Problem != nil && !w.bad[d.Problem.Error()].reported
 		})
 		if !reflect.DeepEqual(list, w.list) {
 			w.list = list
@@ -90,17 +90,16 @@ func (w *Watcher) read(ctx context.Context) []Description {
 	return list
 }
 
-// report tells of each problem once, when it has lasted. One of a file that is
-// still being written has not.
+// report reports each problem once, when it has lasted: a file may still be being written.
 func (w *Watcher) report(ctx context.Context, problems []error) {
 	bad := make(map[string]*problem, len(problems))
 	for _, err := range problems {
 		p, state := w.bad[err.Error()], stateOf(err)
-		if p == nil || !p.said && p.state != state {
+		if p == nil || !p.reported && p.state != state {
 			p = &problem{since: time.Now(), state: state}
 		}
-		if e, wait := refusal(err); !p.said && time.Since(p.since) >= wait {
-			p.said = true
+		if e, wait := refusal(err); !p.reported && time.Since(p.since) >= wait {
+			p.reported = true
 			w.observer.Observe(ctx, e)
 		}
 		bad[err.Error()] = p
@@ -114,29 +113,34 @@ func refusal(err error) (e observe.Event, wait time.Duration) {
 	if errors.As(err, new(*directoryError)) {
 		return &observe.DirectoryNotRead{Err: err}, 0
 	}
-	return &observe.FileRejected{Err: err}, grace
+	return &observe.FileRejected{Err: err}, settleTime
 }
 
-// wait returns when it is time to read again; false when ctx is done.
+// wait returns when it is time to read again, after a series of events for instance; false
+// when ctx is done.
 func (w *Watcher) wait(ctx context.Context) bool {
-	timer := time.NewTimer(w.pause())
-	defer timer.Stop()
+	due := time.NewTimer(w.pause())
+	defer due.Stop()
 	var look <-chan time.Time
 	if len(w.notify.missing) > 0 {
 		ticker := time.NewTicker(poll)
 		defer ticker.Stop()
 		look = ticker.C
 	}
+	var first time.Time // of the series of events
 	for {
 		select {
-		case <-timer.C:
+		case <-due.C:
 			return true
 		case <-look:
 			if w.notify.appeared() {
 				return true
 			}
 		case <-w.notify.woken:
-			return w.settle(ctx)
+			if first.IsZero() {
+				first = time.Now()
+			}
+			due.Reset(min(debounce, time.Until(first.Add(maxDebounce))))
 		case <-ctx.Done():
 			return false
 		}
@@ -150,27 +154,9 @@ func (w *Watcher) pause() time.Duration {
 		pause = poll
 	}
 	for _, p := range w.bad {
-		if !p.said {
-			pause = min(pause, time.Until(p.since.Add(grace)))
+		if !p.reported {
+			pause = min(pause, time.Until(p.since.Add(settleTime)))
 		}
 	}
 	return max(pause, 0)
-}
-
-// settle waits for the end of a series of events: files are often written in
-// several steps.
-func (w *Watcher) settle(ctx context.Context) bool {
-	enough := time.NewTimer(patience)
-	defer enough.Stop()
-	for {
-		select {
-		case <-w.notify.woken:
-		case <-time.After(quiet):
-			return true
-		case <-enough.C:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	}
 }
