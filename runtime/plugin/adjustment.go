@@ -89,47 +89,47 @@ func (a *Adjustment) Rejection() *Rejection { return a.rejection }
 
 // SetInt64 sets a field of type abi.Int64.
 func (a *Adjustment) SetInt64(o abi.Object, f abi.Field, v int64) error {
-	return a.add(Change{Op: SetInt64, Object: o, Field: f, Int: v})
+	return a.Add(Change{Op: SetInt64, Object: o, Field: f, Int: v})
 }
 
 // SetText sets a field of type abi.String.
 func (a *Adjustment) SetText(o abi.Object, f abi.Field, v string) error {
-	return a.add(Change{Op: SetText, Object: o, Field: f, Text: v})
+	return a.Add(Change{Op: SetText, Object: o, Field: f, Text: v})
 }
 
 // SetEntry sets one entry of a field of type abi.Map. In env it replaces the
 // last occurrence of the name and removes earlier ones; a new name comes last.
 func (a *Adjustment) SetEntry(o abi.Object, f abi.Field, key, v string) error {
-	return a.add(Change{Op: SetEntry, Object: o, Field: f, Key: key, Text: v})
+	return a.Add(Change{Op: SetEntry, Object: o, Field: f, Key: key, Text: v})
 }
 
 // DeleteEntry removes an entry of a field of type abi.Map; one that is not
 // there is no error.
 func (a *Adjustment) DeleteEntry(o abi.Object, f abi.Field, key string) error {
-	return a.add(Change{Op: DeleteEntry, Object: o, Field: f, Key: key})
+	return a.Add(Change{Op: DeleteEntry, Object: o, Field: f, Key: key})
 }
 
 // SetList replaces a field of type abi.List.
 func (a *Adjustment) SetList(o abi.Object, f abi.Field, list []string) error {
-	return a.add(Change{Op: SetList, Object: o, Field: f, Text: string(abi.AppendList(nil, list))})
+	return a.Add(Change{Op: SetList, Object: o, Field: f, Text: string(abi.AppendList(nil, list))})
 }
 
 // AddElement adds an element to a field of type abi.Set, or replaces the one with
 // its key. An element that is a record is entries, as abi.AppendEntries writes them.
 func (a *Adjustment) AddElement(o abi.Object, f abi.Field, element string) error {
-	return a.add(Change{Op: AddElement, Object: o, Field: f, Text: element})
+	return a.Add(Change{Op: AddElement, Object: o, Field: f, Text: element})
 }
 
 // DeleteElement removes the element with a key from a field of type abi.Set; one
 // that is not there is no error.
 func (a *Adjustment) DeleteElement(o abi.Object, f abi.Field, key string) error {
-	return a.add(Change{Op: DeleteElement, Object: o, Field: f, Key: key})
+	return a.Add(Change{Op: DeleteElement, Object: o, Field: f, Key: key})
 }
 
 // WriteFile asks for a cgroup file of the pod or container, by its v2 name. It
 // is for what CRI has no field for.
 func (a *Adjustment) WriteFile(o abi.Object, file, v string) error {
-	return a.add(Change{Op: WriteFile, Object: o, Key: file, Text: v})
+	return a.Add(Change{Op: WriteFile, Object: o, Key: file, Text: v})
 }
 
 // Reject refuses the call. code is abi.RejectFailedPrecondition or its like, 0
@@ -151,7 +151,8 @@ func (a *Adjustment) Reject(code uint32, reason string) error {
 	return nil
 }
 
-func (a *Adjustment) add(c Change) error {
+// Add asks for a change. The other methods are forms of it.
+func (a *Adjustment) Add(c Change) error {
 	if err := a.accept(c); err != nil {
 		return a.keep(err)
 	}

@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,7 +30,11 @@ func (*earlierPlugin) Close(context.Context) error { return nil }
 // Call implements plugin.Plugin.
 func (e *earlierPlugin) Call(_ context.Context, _ *plugin.Budget, _ plugin.Event, adj *plugin.Adjustment) error {
 	for _, target := range slices.Sorted(maps.Keys(e.changes)) {
-		if err := ask(adj, target, e.changes[target]); err != nil {
+		change, err := parseChange(target, e.changes[target])
+		if err == nil {
+			err = adj.Add(change)
+		}
+		if err != nil {
 			e.err = fmt.Errorf("earlier: %s: %w", target, err)
 			return nil // Run returns it
 		}
@@ -37,30 +42,30 @@ func (e *earlierPlugin) Call(_ context.Context, _ *plugin.Budget, _ plugin.Event
 	return nil
 }
 
-// ask asks for one change that is written as [fixture.Changes] has it.
-func ask(adj *plugin.Adjustment, target, v string) error {
-	if name, file, ok := strings.Cut(target, " cgroup file "); ok {
-		o, err := objectByName(name)
-		if err != nil {
-			return err
+// parseChange reads a change that is written as [fixture.Changes] has it.
+func parseChange(target, v string) (c plugin.Change, err error) {
+	object, file, isFile := strings.Cut(target, " cgroup file ")
+	if isFile {
+		c.Object, err = objectByName(object)
+		c.Op, c.Key, c.Text = plugin.WriteFile, file, v
+		return c, err
+	}
+	object, field, _ := strings.Cut(target, ".")
+	if c.Object, err = objectByName(object); err != nil {
+		return c, err
+	}
+	field, key, keyed := strings.Cut(field, "[")
+	if keyed {
+		if c.Key, err = strconv.Unquote(strings.TrimSuffix(key, "]")); err != nil {
+			return c, fmt.Errorf("%s: not a key: %w", key, err)
 		}
-		return adj.WriteFile(o, file, v)
 	}
-	name, field, _ := strings.Cut(target, ".")
-	o, err := objectByName(name)
-	if err != nil {
-		return err
-	}
-	field, quoted, keyed := strings.Cut(field, "[")
-	key, err := strconv.Unquote(strings.TrimSuffix(quoted, "]"))
-	if keyed && err != nil {
-		return fmt.Errorf("%s: not a key: %w", quoted, err)
-	}
-	info, ok := abi.FieldByName(o, field)
+	info, ok := abi.FieldByName(c.Object, field)
 	if !ok || keyed != (info.Type == abi.Map || info.Type == abi.Set) {
-		return fmt.Errorf("no such field")
+		return c, errors.New("no such field")
 	}
-	return askField(adj, info, key, v)
+	c.Field = info.Field
+	return c, setValue(&c, info, v)
 }
 
 func objectByName(name string) (abi.Object, error) {
@@ -72,46 +77,32 @@ func objectByName(name string) (abi.Object, error) {
 	return 0, fmt.Errorf("%q is no object of an event", name)
 }
 
-func askField(adj *plugin.Adjustment, info abi.FieldInfo, key, v string) error {
-	o, f := info.Object, info.Field
-	switch info.Type {
-	case abi.Int64:
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err != nil {
-			return err
-		}
-		return adj.SetInt64(o, f, n)
-	case abi.String:
-		return adj.SetText(o, f, v)
-	case abi.Map:
-		if v == fixture.Deleted {
-			return adj.DeleteEntry(o, f, key)
-		}
-		return adj.SetEntry(o, f, key, v)
-	case abi.List:
-		var list []string
-		if err := json.Unmarshal([]byte(v), &list); err != nil {
-			return err
-		}
-		return adj.SetList(o, f, list)
-	}
-	return askElement(adj, info, key, v)
-}
-
-func askElement(adj *plugin.Adjustment, info abi.FieldInfo, key, v string) error {
-	if v == fixture.Deleted {
-		return adj.DeleteElement(info.Object, info.Field, key)
-	}
-	keys := info.RecordKeys()
-	if keys == nil {
-		return adj.AddElement(info.Object, info.Field, key)
-	}
+// setValue makes of a text what the change does.
+func setValue(c *plugin.Change, info abi.FieldInfo, v string) (err error) {
+	var list []string
 	var record map[string]string
-	if err := json.Unmarshal([]byte(v), &record); err != nil {
-		return err
+	switch {
+	case info.Type == abi.Int64:
+		c.Op = plugin.SetInt64
+		c.Int, err = strconv.ParseInt(v, 10, 64)
+	case info.Type == abi.String:
+		c.Op, c.Text = plugin.SetText, v
+	case info.Type == abi.List:
+		err = json.Unmarshal([]byte(v), &list)
+		c.Op, c.Text = plugin.SetList, string(abi.AppendList(nil, list))
+	case info.Type == abi.Map && v == fixture.Deleted:
+		c.Op = plugin.DeleteEntry
+	case info.Type == abi.Map:
+		c.Op, c.Text = plugin.SetEntry, v
+	case v == fixture.Deleted:
+		c.Op = plugin.DeleteElement
+	case info.RecordKeys() == nil:
+		c.Op, c.Text = plugin.AddElement, c.Key
+	default:
+		err = json.Unmarshal([]byte(v), &record)
+		c.Op, c.Text = plugin.AddElement, string(abi.AppendRecord(nil, info.RecordKeys(), func(key string) string { return record[key] }))
 	}
-	element := abi.AppendRecord(nil, keys, func(key string) string { return record[key] })
-	return adj.AddElement(info.Object, info.Field, string(element))
+	return err
 }
 
 // changeTarget is that of a change, with an id for a handle.
