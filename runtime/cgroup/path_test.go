@@ -104,8 +104,8 @@ func TestNothingLeavesTheRoot(t *testing.T) {
 			wantCode(t, f.Write(tt.group, rules.CPUIdle, "1"), tt.code)
 			_, err := f.Read(tt.group, rules.CPUIdle)
 			wantCode(t, err, tt.code)
-			if _, err = f.Stats(tt.group); err == nil && tt.group != "/file" {
-				t.Errorf("statistics of group %.80q", tt.group)
+			if stat, err := f.Get(tt.group, "cpu.stat"); err == nil && tt.group != "/file" {
+				t.Errorf("statistics %q of group %.80q", stat, tt.group)
 			}
 			if hold, err := f.SuspendForUpdate(tt.group, Update{}); tt.code == abi.NotFound {
 				wantCode(t, hold.Restore(true), abi.OK)

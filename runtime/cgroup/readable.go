@@ -1,7 +1,7 @@
 package cgroup
 
 import (
-	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,18 +86,6 @@ func same(controller, name string) func(*FS, string) (string, error) {
 	return func(f *FS, rel string) (string, error) { return f.get1(rel, controller, name) }
 }
 
-func (f *FS) cpuStat1(rel string) (string, error) {
-	if err := f.exists(rel); err != nil {
-		return "", bare(err)
-	}
-	s, err := f.stats1(rel)
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("usage_usec %d\nnr_periods %d\nnr_throttled %d\nthrottled_usec %d",
-		s.CPU.Microseconds(), s.Periods, s.ThrottledCount, s.Throttled.Microseconds()), nil
-}
-
 func (f *FS) cpuMax1(rel string) (string, error) {
 	quota, err := f.get1(rel, "cpu", "cpu.cfs_quota_us")
 	if err != nil {
@@ -125,6 +113,10 @@ func (f *FS) cpuWeight1(rel string) (string, error) {
 	}
 	return strconv.FormatUint(1+(shares-2)*9999/262142, 10), nil
 }
+
+// noLimit is the smallest memory limit that means none: cgroup v1 has the largest multiple
+// of the page size.
+const noLimit = math.MaxInt64 &^ (1<<20 - 1)
 
 func (f *FS) memoryMax1(rel string) (string, error) {
 	text, err := f.get1(rel, "memory", "memory.limit_in_bytes")
