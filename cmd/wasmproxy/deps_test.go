@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -49,9 +52,10 @@ var mayImport = map[string]string{
 	"sdk/sdktest":                 "abi sdk/internal/native",
 }
 
-// onlyImporters are the packages that may import something from outside which
-// the rest must not know: everything else goes through them.
+// onlyImporters are the packages that may import something from outside the module
+// which the rest must not know: everything else goes through them.
 var onlyImporters = map[string]string{
+	"log/slog":                      "cmd/wasmproxy runtime/config runtime/observe/slogsink sdk sdk/internal/native sdk/sdktest", // what happens is an event: see runtime/observe
 	"github.com/tetratelabs/wazero": "runtime/wasm",
 	"github.com/santhosh-tekuri":    "runtime/wasm/schema",
 	"k8s.io/cri-api":                "runtime/cri runtime/crifield runtime/pods runtime/intercept runtime/daemon runtime/kubelet runtime/simulate cmd/wasmproxy/demo",
@@ -68,8 +72,8 @@ var onlyImporters = map[string]string{
 var standardOnly = []string{"abi", "sdk", "sdk/internal/native"}
 
 type listed struct {
-	ImportPath, Doc string
-	Imports         []string
+	ImportPath, Doc, Dir string
+	Imports, GoFiles     []string
 }
 
 func TestImports(t *testing.T) {
@@ -80,6 +84,22 @@ func TestImports(t *testing.T) {
 		}
 		for _, imported := range p.Imports {
 			checkImport(t, name, imported)
+		}
+	}
+}
+
+// TestNoLogHandlers holds that no code outside tests reads the proxy's log to learn what
+// happened: it takes events.
+func TestNoLogHandlers(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, file := range p.GoFiles {
+			code, err := os.ReadFile(filepath.Join(p.Dir, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Contains(code, []byte("slog.Record")) {
+				t.Errorf("%s/%s implements slog.Handler", p.ImportPath, file)
+			}
 		}
 	}
 }
@@ -108,7 +128,7 @@ func allowed(list, name string) bool { return slices.Contains(strings.Fields(lis
 // packages lists the module, as it is built for the host.
 func packages(t *testing.T) []listed {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Doc", module+"...").Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Doc,Dir,GoFiles", module+"...").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

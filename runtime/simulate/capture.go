@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"errors"
-	"log/slog"
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -43,7 +42,7 @@ func (res *Result) take(plugin string, events []observe.Event) {
 		case *observe.HostCallRefused:
 			res.Refused = append(res.Refused, strings.TrimSpace(e.Function+" "+e.Target)+": "+e.Err)
 		default:
-			if slogsink.MessageOf(e).Level >= slog.LevelWarn {
+			if slogsink.Warns(e) {
 				res.Remarks = append(res.Remarks, slogsink.Line(e, "plugin", "hook", "namespace", "pod", "pod_id", "container", "container_id", "stack"))
 			}
 		}

@@ -3,7 +3,6 @@ package demo
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -93,7 +92,7 @@ func (n *narrator) event(e observe.Event) {
 	case *observe.HostCallRefused:
 		n.line(yellow, "proxy", "refused plugin %s: %s %s: %s", e.Plugin, e.Function, e.Target, e.Err)
 	default:
-		if slogsink.MessageOf(e).Level >= slog.LevelWarn {
+		if slogsink.Warns(e) {
 			n.line(yellow, "proxy", "%s", slogsink.Line(e, "stack"))
 		}
 	}

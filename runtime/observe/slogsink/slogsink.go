@@ -50,6 +50,9 @@ func MessageOf(e observe.Event) Message {
 	return m
 }
 
+// Warns reports whether an event is an error or a warning for operators.
+func Warns(e observe.Event) bool { return MessageOf(e).Level >= slog.LevelWarn }
+
 func levelOf(l observe.Level) slog.Level {
 	return [...]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}[l]
 }
