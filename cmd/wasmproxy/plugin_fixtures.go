@@ -23,13 +23,8 @@ type tester struct {
 	update  bool
 }
 
-func testCommand() *cobra.Command {
-	var t tester
-	var module, junit string
-	cmd := &cobra.Command{
-		Use:   "test [DIR|FILE]...",
-		Short: "Run a plugin on fixtures and compare its answers with those that they expect",
-		Long: `Run a plugin on fixtures and compare its answers with those that they expect.
+// testHelp is the long help of plugin test.
+const testHelp = `Run a plugin on fixtures and compare its answers with those that they expect.
 
 DIR holds X.wasm; its fixtures are the .json files of DIR/testdata, or of DIR if there is
 no testdata. A FILE is one file of fixtures; its plugin is in its folder, or in the one
@@ -37,7 +32,15 @@ above. Without arguments DIR is the current one.
 For each case the plugin is loaded anew, in the proxy's own engine, and the CRI call of the
 case goes through the proxy's own code. The format is in testdata/abi/README.md of wasmproxy;
 its key want says what the answer must be. The output and the report show what a fixture
-holds, environment included: put no secret there.`,
+holds, environment included: put no secret there.`
+
+func testCommand() *cobra.Command {
+	var t tester
+	var module, junit string
+	cmd := &cobra.Command{
+		Use:   "test [DIR|FILE]...",
+		Short: "Run a plugin on fixtures and compare its answers with those that they expect",
+		Long:  testHelp,
 		Example: `  wasmproxy plugin test
   wasmproxy plugin test --wasm build/x.wasm fixtures
   wasmproxy plugin test --update           # write the answers into the fixtures
