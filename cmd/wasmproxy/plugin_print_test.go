@@ -28,7 +28,7 @@ func TestSecretsAreHidden(t *testing.T) {
 				var out bytes.Buffer
 				shown := res
 				if !show {
-					shown = res.Hide()
+					shown = res.Redact()
 				}
 				if err := write(&out, pluginFile{}, shown); err != nil {
 					t.Fatal(err)

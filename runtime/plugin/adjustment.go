@@ -41,7 +41,7 @@ type Adjustment struct {
 	conflict  *ConflictError // the first that was answered to the plugin
 	refusals  []*WriteError  // some of them; see Refused
 	fresh     *WriteError    // the last, until Refusal takes it
-	secrets   *confided      // nil until the plugin says something
+	secrets   *redaction     // nil until the plugin says something
 	first     [4]Owned       // where changes are, as long as they are few
 	called    observe.HookCalled
 }
@@ -147,7 +147,7 @@ func (a *Adjustment) Reject(code uint32, reason string) error {
 		return a.keep(&WriteError{Target: "reject", Errno: abi.Invalid, Reason: fmt.Sprintf("code %d: want %d, %d, %d or %d", code,
 			abi.RejectInvalidArgument, abi.RejectPermissionDenied, abi.RejectResourceExhausted, abi.RejectFailedPrecondition)})
 	}
-	a.rejection = &Rejection{Code: code, Reason: a.Said(reason, maxReason)}
+	a.rejection = &Rejection{Code: code, Reason: a.Sanitize(reason, maxReason)}
 	return nil
 }
 

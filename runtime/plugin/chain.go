@@ -123,7 +123,7 @@ func (c *Chain) ask(ctx context.Context, budget *Budget, m *Member, s Subject, a
 		if err == nil && adj.rejection != nil {
 			err = adj.rejection
 		}
-		err = adj.hideIn(err)
+		err = adj.redactError(err)
 	}
 	end := time.Now()
 	if asked {
@@ -166,9 +166,9 @@ func (c *Chain) call(ctx context.Context, budget *Budget, m *Member, ev Event, a
 	defer func() {
 		if r := recover(); r != nil {
 			c.observer.Observe(ctx, &observe.Panicked{
-				During: "a hook", Plugin: m.ID, Hook: ev.Hook(), Panic: adj.Hide(fmt.Sprint(r)), Stack: string(debug.Stack()),
+				During: "a hook", Plugin: m.ID, Hook: ev.Hook(), Panic: adj.Redact(fmt.Sprint(r)), Stack: string(debug.Stack()),
 			})
-			err = fmt.Errorf("panic: %s", adj.Said(fmt.Sprint(r), maxReason))
+			err = fmt.Errorf("panic: %s", adj.Sanitize(fmt.Sprint(r), maxReason))
 		}
 		if err != nil {
 			err = outOfTime(ctx, err, time.Since(start))
@@ -208,7 +208,7 @@ func (c *Chain) judge(ctx context.Context, m *Member, s Subject, adj *Adjustment
 	if adj.conflict != nil {
 		c.observer.Observe(ctx, &observe.Conflict{
 			Plugin: m.ID, First: adj.conflict.First, Hook: s.Hook(), Object: s.About(),
-			Field: adj.Hide(adj.conflict.Change.Target()), Dropped: err != nil,
+			Field: adj.Redact(adj.conflict.Change.Target()), Dropped: err != nil,
 		})
 	}
 	if err == nil {
@@ -220,7 +220,7 @@ func (c *Chain) judge(ctx context.Context, m *Member, s Subject, adj *Adjustment
 	case pre && errors.As(err, &refused):
 		return &Error{Plugin: m.ID, Hook: s.Hook(), Err: err}
 	case pre && m.Policy == Fail:
-		return &Error{Plugin: m.ID, Hook: s.Hook(), Err: adj.hideIn(naming(adj.conflict, err))}
+		return &Error{Plugin: m.ID, Hook: s.Hook(), Err: adj.redactError(naming(adj.conflict, err))}
 	}
 	if errors.As(err, new(*OpenError)) {
 		return nil // the breaker has said so, once
@@ -262,7 +262,7 @@ func (c *Chain) tell(ctx context.Context, s Subject, adj *Adjustment) {
 
 // changed is the event of a change that is yet to be applied to ev.
 func (a *Adjustment) changed(ev Event, c *Change) *observe.FieldChanged {
-	e := &observe.FieldChanged{Hook: a.hook, Field: a.Hide(c.Target()), Previous: c.previous(ev, a.Said), Value: c.value(a.Said)}
+	e := &observe.FieldChanged{Hook: a.hook, Field: a.Redact(c.Target()), Previous: c.previous(ev, a.Sanitize), Value: c.value(a.Sanitize)}
 	if c.Object >= abi.FirstHandle {
 		name, id := abi.PodName, abi.PodID
 		if c.Of == abi.Container {

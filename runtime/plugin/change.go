@@ -91,7 +91,7 @@ func (c *Change) value(printable func(text string, limit int) string) string {
 	case c.Op == SetInt64:
 		return strconv.FormatInt(c.Int, 10)
 	case c.isEnv():
-		return hidden
+		return Redacted
 	case c.Op == SetList:
 		return "(" + strconv.Itoa(len(c.Elements())) + " hidden)"
 	case c.Op == AddElement && recordOf(c.Kind(), c.Field) != nil:
@@ -115,7 +115,7 @@ func (c *Change) previous(ev Event, printable func(text string, limit int) strin
 		text, _ = ev.Lookup(c.Object, c.Field, c.Key)
 	}
 	if text != "" && c.isEnv() {
-		return hidden
+		return Redacted
 	}
 	return printable(text, maxReason)
 }

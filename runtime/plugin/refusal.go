@@ -46,7 +46,7 @@ func (a *Adjustment) WhyRefused(failure string, errno abi.Errno) string {
 	if len(reasons) == 0 {
 		return failure
 	}
-	return failure + "; the host refused " + a.Said(strings.Join(reasons, "; "), maxRefused)
+	return failure + "; the host refused " + a.Sanitize(strings.Join(reasons, "; "), maxRefused)
 }
 
 // keep notes a refusal, and returns it. A conflict is the chain's to tell of.

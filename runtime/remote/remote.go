@@ -137,7 +137,7 @@ func (p *Plugin) fault(ctx context.Context, adj *plugin.Adjustment, err error) e
 	if cause != nil {
 		return fmt.Errorf("hook server %s: %w", p.endpoint, cause)
 	}
-	said := adj.Said(s.Message(), maxWords)
+	said := adj.Sanitize(s.Message(), maxWords)
 	if s.Code() == codes.Unavailable && p.conn.GetState() != connectivity.Ready {
 		return fmt.Errorf("hook server %s: %w: %s", p.endpoint, plugin.ErrAway, said)
 	}

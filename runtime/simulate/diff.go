@@ -23,7 +23,7 @@ type Difference struct {
 // Redacted returns the difference without the values of a secret.
 func (d Difference) Redacted() Difference {
 	if d.Secret {
-		d.Before, d.After = hidden, hidden
+		d.Before, d.After = plugin.Redacted, plugin.Redacted
 	}
 	return d
 }

@@ -39,7 +39,7 @@ type Result struct {
 	Fuel, HostCalls int64
 	Took            time.Duration
 
-	veil *plugin.Veil // nil: secrets are shown
+	redactor *plugin.Redactor // nil: secrets are shown
 }
 
 // Run lets the event happen once and gathers what came of it. The error is not the
@@ -71,7 +71,7 @@ func (s *Simulator) Run(ctx context.Context) (Result, error) {
 	for _, c := range s.event.Before {
 		earlier = append(earlier, c.Request)
 	}
-	return res.Hide(earlier...), nil
+	return res.Redact(earlier...), nil
 }
 
 func (s *Simulator) messages(res *Result) error {

@@ -71,7 +71,7 @@ func (o *output) say(ctx context.Context, level observe.Level, text []byte) {
 	if len(kept) > 0 && o.observer.Wants(observe.KindPluginLog(level)) {
 		hook, export, about := o.about()
 		o.observer.Observe(ctx, &observe.PluginLog{
-			Level: level, Plugin: o.plugin, Hook: hook, Function: export, Object: about, Text: said(o.adj, text, maxLine),
+			Level: level, Plugin: o.plugin, Hook: hook, Function: export, Object: about, Text: sanitize(o.adj, text, maxLine),
 		})
 	}
 }
@@ -104,8 +104,8 @@ func (o *output) write(ctx context.Context, n int, b []byte) {
 
 // said is what a guest says as one printable line, without secrets. No more is copied
 // out of the guest than shows that there was more.
-func said(adj *plugin.Adjustment, b []byte, limit int) string {
-	return adj.Said(string(b[:min(len(b), limit+1)]), limit)
+func sanitize(adj *plugin.Adjustment, b []byte, limit int) string {
+	return adj.Sanitize(string(b[:min(len(b), limit+1)]), limit)
 }
 
 // end tells a stream's line.
@@ -119,7 +119,7 @@ func (o *output) end(ctx context.Context, n int) {
 // remember keeps the last lines for the error that may follow, but nothing of
 // the stack trace that Go prints after its reason.
 func (o *output) remember(line []byte) {
-	text := said(o.adj, line, maxTail)
+	text := sanitize(o.adj, line, maxTail)
 	if strings.HasPrefix(text, "goroutine ") || text == "runtime stack:" {
 		o.traced = true
 	}

@@ -56,8 +56,8 @@ func metric(_ context.Context, f *frame) int64 {
 	if errno != abi.OK {
 		return int64(errno)
 	}
-	if f.adj.Confided() && len(name) <= plugin.MaxSeriesName {
-		name = f.adj.Hide(name)
+	if f.adj.MayReadSecrets() && len(name) <= plugin.MaxSeriesName {
+		name = f.adj.Redact(name)
 	}
 	return int64(f.of.metrics.Update(f.i32(0), name, int64(f.stack[3])))
 }

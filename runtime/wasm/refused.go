@@ -35,7 +35,7 @@ func (f *frame) refused(ctx context.Context, errno abi.Errno) {
 	}
 	text := errno.Error()
 	if why.Reason != "" {
-		text += ": " + f.adj.Said(why.Reason, maxReason)
+		text += ": " + f.adj.Sanitize(why.Reason, maxReason)
 	}
 	hook, _, about := f.output.about()
 	f.output.observer.Observe(ctx, &observe.HostCallRefused{
@@ -94,7 +94,7 @@ func (f *frame) target() string {
 			}
 		case "key", "file", "name":
 			if b, ok := f.memory.Read(uint32(f.stack[n]), uint32(f.stack[n+1])); ok {
-				text += "[" + strconv.Quote(said(f.adj, b, maxTail)) + "]"
+				text += "[" + strconv.Quote(sanitize(f.adj, b, maxTail)) + "]"
 			}
 		}
 	}

@@ -104,11 +104,11 @@ func reject(_ context.Context, f *frame) int64 {
 
 // fail keeps the reason of the negative number that the guest is about to return.
 func fail(_ context.Context, f *frame) int64 {
-	f.reason = said(f.adj, f.bytes(0), maxReason)
+	f.reason = sanitize(f.adj, f.bytes(0), maxReason)
 	return 0
 }
 
 // abort ends the guest, with a reason that is worth more than "unreachable".
 func abort(_ context.Context, f *frame) int64 {
-	panic(trapf("aborted: %s", said(f.adj, f.bytes(0), maxReason)))
+	panic(trapf("aborted: %s", sanitize(f.adj, f.bytes(0), maxReason)))
 }

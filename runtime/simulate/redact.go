@@ -11,27 +11,25 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-const hidden = "(hidden)"
-
-// Hide returns the result without the values of environment variables and of registry
+// Redact returns the result without the values of environment variables and of registry
 // credentials, those of earlier requests included, in what it shows of the requests, and without them
 // in what the plugin keeps. Out of what the plugin said package plugin has left them.
-func (res Result) Hide(earlier ...proto.Message) Result {
+func (res Result) Redact(earlier ...proto.Message) Result {
 	var secrets []string
 	for _, m := range append([]proto.Message{res.Request, res.Sent}, earlier...) {
 		if m != nil {
 			secrets = append(secrets, intercept.Secrets(m, abi.AllCapabilities)...)
 		}
 	}
-	res.veil = plugin.NewVeil(secrets...)
-	res.KV, res.KVBefore = veiled(res.veil, res.KV), veiled(res.veil, res.KVBefore)
+	res.redactor = plugin.NewRedactor(secrets...)
+	res.KV, res.KVBefore = redactAll(res.redactor, res.KV), redactAll(res.redactor, res.KVBefore)
 	return res
 }
 
-func veiled(v *plugin.Veil, all map[string]string) map[string]string {
+func redactAll(r *plugin.Redactor, all map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range all {
-		out[v.Text(key)] = v.Text(value)
+		out[r.Text(key)] = r.Text(value)
 	}
 	return out
 }
@@ -50,12 +48,12 @@ func (res Result) Fields(u *runtimeapi.UpdateContainerResourcesRequest) []Differ
 }
 
 func (res Result) differences(all []Difference) []Difference {
-	if res.veil == nil {
+	if res.redactor == nil {
 		return all
 	}
 	for i, d := range all {
 		if strings.HasPrefix(d.Before+d.After, `"`) { // a text
-			d.Before, d.After = res.veil.Text(d.Before), res.veil.Text(d.After)
+			d.Before, d.After = res.redactor.Text(d.Before), res.redactor.Text(d.After)
 		}
 		all[i] = d.Redacted()
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-func TestVeil(t *testing.T) {
-	v := plugin.NewVeil("hunter2-hunter2", "prod", "x", "443", "true", "INFO", "s3cr3t-s3cr3t and more", "s3cr3t-s3cr3t", " padded-value\n", "-----BEGIN KEY-----\nfirst-line\nsecond-line\n")
+func TestRedactor(t *testing.T) {
+	v := plugin.NewRedactor("hunter2-hunter2", "prod", "x", "443", "true", "INFO", "s3cr3t-s3cr3t and more", "s3cr3t-s3cr3t", " padded-value\n", "-----BEGIN KEY-----\nfirst-line\nsecond-line\n")
 	for text, want := range map[string]string{
 		"":                                   "",
 		"hun":                                "hun",
@@ -39,19 +39,19 @@ func TestVeil(t *testing.T) {
 			t.Errorf("%q is shown as %q, want %q", text, got, want)
 		}
 	}
-	if got := (*plugin.Veil)(nil).Text("hunter2-hunter2"); got != "hunter2-hunter2" {
-		t.Errorf("no veil shows %q", got)
+	if got := (*plugin.Redactor)(nil).Text("hunter2-hunter2"); got != "hunter2-hunter2" {
+		t.Errorf("no redactor shows %q", got)
 	}
 }
 
 // A secret with characters that are written in another way is hidden in each way.
-func TestVeilForms(t *testing.T) {
+func TestRedactorForms(t *testing.T) {
 	const secret = "a\"b\\c<d>&e\tf\ng-é"
 	encoded, err := json.Marshal(map[string]string{"env": secret})
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := plugin.NewVeil(secret)
+	v := plugin.NewRedactor(secret)
 	for text, want := range map[string]string{
 		secret:                              "(hidden)",
 		strconv.Quote(secret):               `"(hidden)"`,
@@ -65,33 +65,33 @@ func TestVeilForms(t *testing.T) {
 	}
 }
 
-// confided returns the adjustment of a plugin with these capabilities in an event with secrets.
-func confided(has abi.CapabilitySet, secrets ...string) *plugin.Adjustment {
+// reading returns the adjustment of a plugin with these capabilities in an event with secrets.
+func reading(has abi.CapabilitySet, secrets ...string) *plugin.Adjustment {
 	return plugin.NewAdjustmentOf(&subject{hook: abi.PreCreateContainer, secrets: secrets}, v2{}, has)
 }
 
 // Half a secret at the end of what is kept of a text is hidden too, wherever the cut is.
-func TestSaidIsCut(t *testing.T) {
+func TestSanitizedTextIsCut(t *testing.T) {
 	const secret = "correct horse battery staple"
 	text := "it is " + secret + ", no less"
-	adj := confided(abi.AllCapabilities, secret)
+	adj := reading(abi.AllCapabilities, secret)
 	for limit := range len(text) + 10 {
 		for n := 4; n <= len(secret); n++ {
-			if got := adj.Said(text, limit); strings.Contains(got, secret[:n]) {
+			if got := adj.Sanitize(text, limit); strings.Contains(got, secret[:n]) {
 				t.Fatalf("of the first %d bytes are shown %q", limit, got)
 			}
 		}
 	}
-	if got, want := adj.Said(text, 100), "it is (hidden), no less"; got != want {
+	if got, want := adj.Sanitize(text, 100), "it is (hidden), no less"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, want := adj.Said("so he is corr", 100), "so he is corr"; got != want {
+	if got, want := adj.Sanitize("so he is corr", 100), "so he is corr"; got != want {
 		t.Errorf("a whole text is shown as %q, want %q", got, want)
 	}
 }
 
-// Only a plugin that may read secrets is searched for them.
-func TestSaidByWhomeverKnowsNothing(t *testing.T) {
+// Only what a plugin says that may read secrets is redacted.
+func TestOnlyReadersOfSecretsAreRedacted(t *testing.T) {
 	for has, want := range map[abi.CapabilitySet]string{
 		abi.DefaultGrant():                                      "hunter2-hunter2",
 		abi.CapabilitySetOf(abi.ReadRaw):                        "hunter2-hunter2",
@@ -99,7 +99,7 @@ func TestSaidByWhomeverKnowsNothing(t *testing.T) {
 		abi.CapabilitySetOf(abi.Credentials):                    "(hidden)",
 		abi.AllCapabilities &^ abi.CapabilitySetOf(abi.ReadRaw): "(hidden)",
 	} {
-		if got := confided(has, "hunter2-hunter2").Said("hunter2-hunter2", 100); got != want {
+		if got := reading(has, "hunter2-hunter2").Sanitize("hunter2-hunter2", 100); got != want {
 			t.Errorf("with %v it says %q, want %q", has.Names(), got, want)
 		}
 	}
@@ -111,14 +111,14 @@ func TestSecretsGrow(t *testing.T) {
 	ev := &subject{hook: abi.PreCreateContainer, secrets: []string{"first-secret"}}
 	adj := plugin.NewAdjustmentOf(ev, v2{}, abi.AllCapabilities)
 	const text = "first-secret second-secret third-secret"
-	if got, want := adj.Hide(text), "(hidden) second-secret third-secret"; got != want {
+	if got, want := adj.Redact(text), "(hidden) second-secret third-secret"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	ev.secrets = append(ev.secrets, "second-secret")
 	if err := adj.SetEntry(abi.Container, abi.ContainerEnv, "TOKEN", "third-secret"); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := adj.Hide(text), "(hidden) (hidden) (hidden)"; got != want {
+	if got, want := adj.Redact(text), "(hidden) (hidden) (hidden)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -126,8 +126,8 @@ func TestSecretsGrow(t *testing.T) {
 // Of keys and errors, which may have megabytes, as much is said as can be searched in
 // little time. Half a secret where that ends is hidden.
 func TestWhatIsHiddenInIsCut(t *testing.T) {
-	adj := confided(abi.AllCapabilities, "hunter2-hunter2")
-	if got := adj.Hide("x" + strings.Repeat(" hunter2-hunter2", 1<<16)); len(got) > 16<<10 || strings.Contains(got, "hunt") {
+	adj := reading(abi.AllCapabilities, "hunter2-hunter2")
+	if got := adj.Redact("x" + strings.Repeat(" hunter2-hunter2", 1<<16)); len(got) > 16<<10 || strings.Contains(got, "hunt") {
 		t.Errorf("%d bytes are shown, which end with %q", len(got), got[len(got)-20:])
 	}
 }
@@ -193,9 +193,9 @@ func dispatchSecret(t *testing.T, secret string, members ...plugin.Member) (log 
 	return text.String(), err
 }
 
-// TestVeilFindsTheLongest compares a Veil over many secrets that begin alike with a look at each of
+// TestRedactorFindsTheLongest compares a Redactor of many secrets that begin alike with a look at each of
 // them at each place.
-func TestVeilFindsTheLongest(t *testing.T) {
+func TestRedactorFindsTheLongest(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	word := func(n int) string {
 		b := make([]byte, n)
@@ -228,7 +228,7 @@ func TestVeilFindsTheLongest(t *testing.T) {
 			at += len(longest)
 			hidden++
 		}
-		if got := plugin.NewVeil(secrets...).Text(text); got != want {
+		if got := plugin.NewRedactor(secrets...).Text(text); got != want {
 			t.Fatalf("%q in %q is shown as %q, want %q", secrets, text, got, want)
 		}
 	}
@@ -238,12 +238,12 @@ func TestVeilFindsTheLongest(t *testing.T) {
 }
 
 // Secrets that were made to be searched for long hide more than themselves, and take no time.
-func TestVeilHasAnEnd(t *testing.T) {
+func TestRedactorHasAnEnd(t *testing.T) {
 	var nested []string
 	for n := 4; n < 1000; n++ {
 		nested = append(nested, strings.Repeat("a", n)+"A")
 	}
-	v := plugin.NewVeil(nested...)
+	v := plugin.NewRedactor(nested...)
 	if got, want := v.Text("so "+strings.Repeat("a", 999)+"b and more"), "so (hidden)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
