@@ -87,7 +87,7 @@ func NewPod(id, handler string, config *runtimeapi.PodSandboxConfig) Pod {
 func PodOf(p pods.Pod) *Pod {
 	v := NewPod(p.ID, p.RuntimeHandler, p.Config)
 	v.State, v.Unreported = PodState(p.State), p.Unreported
-	v.Cgroup = cmp.Or(p.Asked.GetLinux().GetCgroupParent(), v.Cgroup, p.CgroupParent)
+	v.Cgroup = cmp.Or(p.Requested.GetLinux().GetCgroupParent(), v.Cgroup, p.CgroupParent)
 	return &v
 }
 

@@ -32,12 +32,10 @@ func (i *interceptor) apart(ctx context.Context, hook abi.Hook, pod *crifield.Po
 		}
 	}()
 	owned, err := i.NewChain(m).Dispatch(ctx, plugin.NewBudget(i.CallTime), e)
-	if pod != nil {
-		i.writePodFilesOf(ctx, e, owned)
-	}
-	writes := i.writeOthers(ctx, e, e.others(owned))
-	if hook == abi.Tick { // which is in nobody's turn
-		writes.Wait()
+	_ = i.applyFiles(ctx, e, abi.Pod, owned) // a failure is an event
+	updates := i.deferUpdates(ctx, e, owned)
+	if hook == abi.Tick { // which is in nobody's queue
+		updates.Wait()
 	}
 	return err
 }

@@ -96,7 +96,7 @@ func creating(b *testing.B, members ...plugin.Member) *call {
 		Linux:    &runtimeapi.LinuxPodSandboxConfig{CgroupParent: "/kubepods/burstable/podu1"},
 	}
 	run := &runtimeapi.RunPodSandboxRequest{Config: pod, RuntimeHandler: "runc"}
-	store.Observe(run, run, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
+	store.Observe(nil, run, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
 	log := slogsink.New(slog.New(slog.NewTextHandler(b.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})))
 	i := &interceptor{Options: Options{
 		Observer: log, Chain: plugin.NewChain(log, v2{}, members...), Store: store, Turns: NewTurns(), Keep: keep,
@@ -123,7 +123,7 @@ func (c *call) hook(b *testing.B) {
 	if err := one.prepare(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	if err := one.pre(b.Context()); err != nil {
+	if err := one.pre(b.Context(), b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	if want := 3 * min(1, int(one.Chain.Hooks())); len(one.owned) != want {

@@ -98,12 +98,11 @@ func newInterceptor(o Options, m cri.Method) *interceptor {
 // call is one call on its way. It belongs to the goroutine that serves it.
 type call struct {
 	*interceptor
-	frame  *cri.Frame    // as it came
-	req    proto.Message // frame decoded, and changed by plugins
-	event  *event
-	dirty  bool // req is no longer what frame says
-	owned  []plugin.Owned
-	others []*otherWrite // what plugins want of other objects once the call has succeeded
+	frame *cri.Frame     // as it came
+	req   proto.Message  // frame decoded, and changed by plugins
+	event *event         // of the pre hook; nil if the object is not known, or nothing needs it
+	dirty bool           // req is no longer what frame says
+	owned []plugin.Owned // by plugins of the pre hook
 
 	missing bool // the backend does not know the call's object
 	unread  bool // the call's container could not be read from the backend
@@ -122,46 +121,48 @@ func (i *interceptor) intercept(ctx context.Context, frame *cri.Frame, next cri.
 	defer c.takeTurn(hookCtx)()
 	err := c.prepare(hookCtx)
 	if err == nil {
-		err = c.pre(hookCtx)
+		err = c.pre(ctx, hookCtx)
 	}
-	if err == nil {
-		err = c.writePodFiles(ctx)
+	out := frame
+	if err == nil && c.dirty {
+		out, err = cri.NewFrame(c.req)
 	}
 	if err != nil {
 		return nil, c.refuse(ctx, err)
 	}
-	out, err := c.outgoing()
-	if err != nil {
-		return nil, c.refuse(ctx, err)
-	}
-	answer, err := c.forward(ctx, out, next)
+	answer, after, err := c.forward(ctx, out, next)
 	if err == nil {
-		c.writeOthers(ctx, c.event, c.others)
-		c.post(ctx, c.Chain)
-	} else if c.AfterFailure != nil {
-		c.post(ctx, c.AfterFailure)
+		c.deferUpdates(ctx, c.event, c.owned)
+		c.post(ctx, after, c.Chain)
+	} else if c.AfterFailure != nil && c.event != nil {
+		c.post(ctx, c.event.after(&c.method, nil), c.AfterFailure)
 	}
 	return answer, err
 }
 
 // forward asks the backend, and brings the store and the container's cgroup to
-// where its answer leaves them. What was held comes back whatever happens.
-func (c *call) forward(ctx context.Context, out *cri.Frame, next cri.Next) (answer *cri.Frame, err error) {
+// where its answer leaves them. It returns the event of the post hook, nil if there is none.
+// Values that were suspended come back whatever happens.
+func (c *call) forward(ctx context.Context, out *cri.Frame, next cri.Next) (answer *cri.Frame, after *event, err error) {
 	defer c.expect()()
-	accepted := false
 	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok && c.event != nil {
-		e := c.event
-		hold := c.hold(ctx, e, e.container, r)
-		defer func() { c.restore(ctx, e, hold, accepted) }()
+		hold := c.suspend(ctx, c.event, c.event.container, r)
+		defer func() { c.restore(ctx, c.event, hold, err == nil) }()
 	}
 	answer, err = next(ctx, out)
 	if err != nil {
-		return answer, err
+		return answer, nil, err
 	}
-	accepted = true
-	c.observe(ctx, answer)
-	c.writeContainerFiles(ctx)
-	return answer, nil
+	after = c.observe(ctx, answer)
+	if after == nil || after.container == nil {
+		return answer, after, nil
+	}
+	files := c.keepFiles(after, abi.Container, c.owned)
+	if c.method.Effect == cri.Starts {
+		files = c.keptFiles(after)
+	}
+	_ = c.writeFiles(ctx, after, abi.Container, files) // a failure is an event
+	return answer, after, nil
 }
 
 // undecodable lets a request that this build cannot read go on as it came,
@@ -184,8 +185,9 @@ func (c *call) refuses(hook abi.Hook) (id string, yes bool) {
 }
 
 // pre runs the pre hook, if there is one and the object is known, after the
-// object's post hooks have ended or the time for hooks is used up.
-func (c *call) pre(ctx context.Context) error {
+// object's post hooks have ended or the time for hooks is used up. It applies what the plugins
+// want of the call and of its pod's cgroup.
+func (c *call) pre(ctx, hookCtx context.Context) error {
 	hook := c.method.Pre
 	if !c.Chain.Hooks().Has(hook) {
 		return nil
@@ -193,13 +195,16 @@ func (c *call) pre(ctx context.Context) error {
 	if c.event == nil {
 		return c.unknown(ctx, hook)
 	}
-	c.event.hook = hook
-	c.awaitTurn(ctx)
-	owned, err := c.Chain.Dispatch(ctx, plugin.NewBudget(c.CallTime), c.event)
+	if !c.inTurn {
+		if err := c.Turns.Wait(hookCtx, c.event.turn()); err != nil {
+			c.Observer.Observe(ctx, &observe.PostHooksLate{Method: c.method.Name, Hook: hook, Object: c.event.About(), Err: err})
+		}
+	}
+	owned, err := c.Chain.Dispatch(hookCtx, plugin.NewBudget(c.CallTime), c.event)
 	if err != nil {
 		return err
 	}
-	c.owned, c.others = owned, c.event.others(owned)
+	c.owned = owned
 	for _, o := range owned {
 		c.dirty = c.dirty || o.Change.Op != plugin.WriteFile && o.Change.Object < abi.FirstHandle
 	}
@@ -207,17 +212,7 @@ func (c *call) pre(ctx context.Context) error {
 	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok {
 		c.dirty = nameShares(r, c.event.container.Resources.Now, owned, abi.Container) || c.dirty
 	}
-	return nil
-}
-
-// awaitTurn waits for the object's post hooks, as long as there is time.
-func (c *call) awaitTurn(ctx context.Context) {
-	if c.inTurn {
-		return
-	}
-	if err := c.Turns.Wait(ctx, c.event.turn()); err != nil {
-		c.Observer.Observe(ctx, &observe.PostHooksLate{Method: c.method.Name, Hook: c.event.hook, Object: c.event.About(), Err: err})
-	}
+	return c.applyFiles(ctx, c.event, abi.Pod, owned)
 }
 
 // unknown passes by the hook of an object that neither the store nor the
@@ -235,48 +230,38 @@ func (c *call) unknown(ctx context.Context, hook abi.Hook) error {
 	return nil
 }
 
-// outgoing returns what goes to the backend: the original bytes if nothing changed.
-func (c *call) outgoing() (*cri.Frame, error) {
-	if !c.dirty {
-		return c.frame, nil
-	}
-	return cri.NewFrame(c.req)
-}
-
 // post runs the post hook of these plugins once the answer is on its way.
-func (c *call) post(ctx context.Context, chain *plugin.Chain) {
-	hook := c.method.Post
-	if c.event == nil || !chain.Hooks().Has(hook) {
+func (c *call) post(ctx context.Context, e *event, chain *plugin.Chain) {
+	if e == nil || !chain.Hooks().Has(e.hook) {
 		return
 	}
-	e := c.event
-	e.hook, e.at, e.sent, e.handles = hook, time.Now(), nil, handles{}
 	release := c.Keep()
 	ctx = context.WithoutCancel(ctx)
 	started := c.Turns.Go(e.turn(), func() {
 		defer release()
-		c.runPost(ctx, chain)
+		c.runPost(ctx, e, chain)
 	})
 	if !started {
 		release()
-		c.Observer.Observe(ctx, &observe.PostHookDropped{Hook: hook, Object: e.About()})
+		c.Observer.Observe(ctx, &observe.PostHookDropped{Hook: e.hook, Object: e.About()})
 	}
 }
 
 // runPost has no caller who would hear of an error, or survive a panic.
-func (c *call) runPost(ctx context.Context, chain *plugin.Chain) {
+func (c *call) runPost(ctx context.Context, e *event, chain *plugin.Chain) {
 	defer func() {
 		if r := recover(); r != nil {
 			c.Observer.Observe(ctx, &observe.Panicked{
-				During: "a post hook", Hook: c.event.hook, Object: c.event.About(), Panic: fmt.Sprint(r), Stack: string(debug.Stack()),
+				During: "a post hook", Hook: e.hook, Object: e.About(), Panic: fmt.Sprint(r), Stack: string(debug.Stack()),
 			})
 		}
 	}()
-	owned, err := chain.Dispatch(ctx, plugin.NewBudget(c.CallTime), c.event)
+	owned, err := chain.Dispatch(ctx, plugin.NewBudget(c.CallTime), e)
 	if err != nil {
-		c.Observer.Observe(ctx, &observe.PostHookFailed{Hook: c.event.hook, Object: c.event.About(), Err: err})
+		c.Observer.Observe(ctx, &observe.PostHookFailed{Hook: e.hook, Object: e.About(), Err: err})
 		return
 	}
-	c.writePostFiles(ctx, owned)
-	c.writeOthers(ctx, c.event, c.event.others(owned))
+	_ = c.applyFiles(ctx, e, abi.Pod, owned) // a failure is an event
+	_ = c.applyFiles(ctx, e, abi.Container, owned)
+	c.deferUpdates(ctx, e, owned)
 }

@@ -43,7 +43,7 @@ func (c *call) prepare(ctx context.Context) error {
 	return nil
 }
 
-// newEvent returns an event without a hook.
+// newEvent returns the event of the call's pre hook.
 func (c *call) newEvent(pod *crifield.Pod, container *crifield.Container) *event {
 	e := new(event)
 	c.begin(e, pod, container)
@@ -53,7 +53,7 @@ func (c *call) newEvent(pod *crifield.Pod, container *crifield.Container) *event
 func (c *call) newPodEvent(pod crifield.Pod) *event { return c.newEvent(&pod, nil) }
 
 func (c *call) begin(e *event, pod *crifield.Pod, container *crifield.Container) {
-	e.at, e.node, e.store, e.backend, e.cgroups = time.Now(), c.Node.Load(), c.Store, c.Backend, c.Cgroups
+	e.hook, e.at, e.node, e.store, e.backend, e.cgroups = c.method.Pre, time.Now(), c.Node.Load(), c.Store, c.Backend, c.Cgroups
 	e.about.req, e.pod, e.container, e.shown = c.req, pod, container, c.ShowSecrets
 }
 
@@ -93,8 +93,8 @@ func (c *call) imageEvent(carried cri.Carried) *event {
 	return c.newPodEvent(pod)
 }
 
-// creation is the event of a container that is to be created, in one piece.
-type creation struct {
+// ownedEvent is an event with its own pod and container, in one piece.
+type ownedEvent struct {
 	event
 	pod       crifield.Pod
 	container crifield.Container
@@ -103,7 +103,7 @@ type creation struct {
 // createEvent tells of a container that is to be created. The pod's config in
 // the request is what counts for the backend, so it is what plugins see.
 func (c *call) createEvent(ctx context.Context, carried cri.Carried) *event {
-	e, config := new(creation), made(carried.Container)
+	e, config := new(ownedEvent), made(carried.Container)
 	e.pod = crifield.NewPod(cri.PodID(c.req), "", made(carried.Pod))
 	if known, ok := c.pod(ctx, e.pod.ID); ok {
 		e.pod.ID, e.pod.RuntimeHandler, e.pod.State = known.ID, known.RuntimeHandler, crifield.PodState(known.State)
@@ -184,15 +184,15 @@ func readThrough[T any](ctx context.Context, c *call, id string, read func(conte
 // asked for at first: labels and annotations then stay as kubelet sends them, and
 // only a cgroup parent below kubelet's is taken for a plugin's.
 func overlay(config *runtimeapi.PodSandboxConfig, pod pods.Pod) bool {
-	if pod.Asked == pod.Config {
+	if pod.Unchanged {
 		return false
 	}
 	kubelets, parent := config.GetLinux().GetCgroupParent(), pod.Config.GetLinux().GetCgroupParent()
 	changed, moved := false, plugin.BelowParent(kubelets, parent) && !plugin.BelowParent(parent, kubelets)
-	if pod.Asked != nil {
-		moved = parent != pod.Asked.GetLinux().GetCgroupParent()
-		changed = overlayMap(&config.Labels, pod.Asked.GetLabels(), pod.Config.GetLabels())
-		changed = overlayMap(&config.Annotations, pod.Asked.GetAnnotations(), pod.Config.GetAnnotations()) || changed
+	if pod.Requested != nil {
+		moved = parent != pod.Requested.GetLinux().GetCgroupParent()
+		changed = overlayMap(&config.Labels, pod.Requested.GetLabels(), pod.Config.GetLabels())
+		changed = overlayMap(&config.Annotations, pod.Requested.GetAnnotations(), pod.Config.GetAnnotations()) || changed
 	}
 	moved = moved && parent != "" && parent != kubelets
 	if moved {

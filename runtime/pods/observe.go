@@ -8,14 +8,15 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 )
 
-// Observe takes note of a CRI call that the backend answered with OK: asked is
-// the request as kubelet sent it (nil means the same as sent), sent as the
+// Observe takes note of a CRI call that the backend answered with OK: requested is
+// the request as kubelet sent it (nil if it was sent on unchanged), sent as the
 // backend got it, resp the answer. Messages of other calls, and of pods and
 // containers that nothing is known of, are ignored. The messages become the
 // store's: the caller may still read them, but never change them.
-func (s *Store) Observe(asked, sent, resp proto.Message) {
-	if asked == nil {
-		asked = sent
+func (s *Store) Observe(requested, sent, resp proto.Message) {
+	unchanged := requested == nil
+	if unchanged {
+		requested = sent
 	}
 	m := cri.MethodOf(sent)
 	if m == nil {
@@ -25,10 +26,10 @@ func (s *Store) Observe(asked, sent, resp proto.Message) {
 	switch m.Effect {
 	case cri.Makes:
 		if ofPod {
-			s.madePod(m.Carries(asked), m.Carries(sent), resp)
+			s.madePod(m.Carries(requested), m.Carries(sent), unchanged, resp)
 			s.restored(sent, resp)
 		} else {
-			s.createdContainer(m.Carries(asked), m.Carries(sent), pod, cri.ContainerID(resp))
+			s.createdContainer(m.Carries(requested), m.Carries(sent), pod, cri.ContainerID(resp))
 		}
 	case cri.Starts:
 		s.editContainer(container, inState(runtimeapi.ContainerState_CONTAINER_RUNNING))
@@ -53,8 +54,11 @@ func (s *Store) Observe(asked, sent, resp proto.Message) {
 	}
 }
 
-func (s *Store) madePod(asked, sent cri.Carried, resp proto.Message) {
-	p := Pod{ID: cri.PodID(resp), Config: *sent.Pod, Asked: *asked.Pod, RuntimeHandler: *sent.RuntimeHandler, State: runtimeapi.PodSandboxState_SANDBOX_READY}
+func (s *Store) madePod(requested, sent cri.Carried, unchanged bool, resp proto.Message) {
+	p := Pod{
+		ID: cri.PodID(resp), Config: *sent.Pod, Requested: *requested.Pod, Unchanged: unchanged,
+		RuntimeHandler: *sent.RuntimeHandler, State: runtimeapi.PodSandboxState_SANDBOX_READY,
+	}
 	if p.ID == "" {
 		return
 	}
@@ -110,12 +114,12 @@ func (s *Store) updatedPod(id string, sent cri.Carried) {
 	})
 }
 
-func (s *Store) createdContainer(asked, sent cri.Carried, podID, id string) {
+func (s *Store) createdContainer(requested, sent cri.Carried, podID, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// The pod may be given by a prefix of its ID.
 	podID, pod, _ := s.pods.find(podID)
-	if config := *asked.Pod; pod.Unreported != 0 && config.GetMetadata() != nil {
+	if config := *requested.Pod; pod.Unreported != 0 && config.GetMetadata() != nil {
 		s.pods.edit(podID, func(p Pod) Pod { return completedByKubelet(p, config) })
 	}
 	s.addContainer(Container{

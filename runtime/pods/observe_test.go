@@ -191,7 +191,7 @@ func empty(t *testing.T, s *Store) {
 	}
 }
 
-func TestAsked(t *testing.T) {
+func TestRequested(t *testing.T) {
 	asked, same := podConfig(), podConfig()
 	changed := podConfig()
 	changed.Linux.CgroupParent = "/elsewhere"
@@ -213,8 +213,8 @@ func TestAsked(t *testing.T) {
 			s := NewStore()
 			s.Observe(req, &runtimeapi.RunPodSandboxRequest{Config: test.sent, RuntimeHandler: "kata"}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "p"})
 			p, _ := s.Pod("p")
-			if p.Asked != test.want || p.Config != test.sent || p.RuntimeHandler != "kata" {
-				t.Errorf("asked %v, config %v, runtime handler %q", p.Asked, p.Config, p.RuntimeHandler)
+			if p.Requested != test.want || p.Unchanged != (test.asked == nil) || p.Config != test.sent || p.RuntimeHandler != "kata" {
+				t.Errorf("requested %v, config %v, runtime handler %q", p.Requested, p.Config, p.RuntimeHandler)
 			}
 		})
 	}
@@ -270,7 +270,7 @@ func TestObserveWhatIsNotThere(t *testing.T) {
 			s.Observe(req, req, resp)
 		}
 	}
-	s.AddCgroupFiles("x", map[string]string{"cpu.idle": "1"})
+	s.AddCgroupFiles("x", map[string]CgroupFile{"cpu.idle": {"10-a", "1"}})
 	empty(t, s)
 
 	// A container may be made in a pod that nothing is known of.

@@ -9,9 +9,11 @@ type Pod struct {
 	// Config is the sandbox config as it was sent to the backend, with the
 	// overhead and resources of later updates. Never nil.
 	Config *runtimeapi.PodSandboxConfig
-	// Asked is the config as kubelet sent it. Nil when that is not known,
+	// Requested is the config as kubelet sent it. Nil when that is not known,
 	// because the pod was read from the backend.
-	Asked          *runtimeapi.PodSandboxConfig
+	Requested *runtimeapi.PodSandboxConfig
+	// Unchanged says that Config was sent to the backend as kubelet sent it.
+	Unchanged      bool
 	RuntimeHandler string
 	State          runtimeapi.PodSandboxState
 	// Unreported are the parts of Config that the backend did not report: where they are zero or empty,
@@ -45,5 +47,8 @@ type Container struct {
 	Unreported Parts
 	// CgroupFiles are the values that plugins want in cgroup files CRI has no
 	// field for, by file name. See [Store.AddCgroupFiles].
-	CgroupFiles map[string]string
+	CgroupFiles map[string]CgroupFile
 }
+
+// A CgroupFile is the value that a plugin wants in a file of a container's cgroup.
+type CgroupFile struct{ Plugin, Value string }

@@ -18,7 +18,8 @@ type reportedPod struct {
 func (t reportedPod) mergeInto(old Pod, known bool) Pod {
 	p := t.Pod
 	if known {
-		p.Config, p.Asked, p.RuntimeHandler, p.Unreported = old.Config, old.Asked, old.RuntimeHandler, old.Unreported
+		p.Config, p.Requested, p.Unchanged = old.Config, old.Requested, old.Unchanged
+		p.RuntimeHandler, p.Unreported = old.RuntimeHandler, old.Unreported
 	}
 	p.Config = withPodResources(p.Config, t.overhead, t.resources)
 	return p

@@ -239,7 +239,7 @@ func take(s *Store) snapshot {
 		snap.Containers = append(snap.Containers, s.Containers(p.ID)...)
 	}
 	for i := range snap.Pods {
-		snap.Pods[i].Asked = nil // only who saw the call knows it
+		snap.Pods[i].Requested, snap.Pods[i].Unchanged = nil, false // only a store that saw the call knows it
 		snap.Pods[i].Config = proto.CloneOf(snap.Pods[i].Config)
 	}
 	for i := range snap.Containers {

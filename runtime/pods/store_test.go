@@ -96,13 +96,13 @@ func TestShortIDs(t *testing.T) {
 func TestAddCgroupFiles(t *testing.T) {
 	s := NewStore()
 	create(s, "c", "p", nil)
-	s.AddCgroupFiles("c", map[string]string{"cpu.idle": "1", "memory.high": "max"})
+	s.AddCgroupFiles("c", map[string]CgroupFile{"cpu.idle": {"10-a", "1"}, "memory.high": {"10-a", "max"}})
 	first, _ := s.Container("c")
 	update(s, "c", &runtimeapi.LinuxContainerResources{CpuShares: 5})
 	s.Observe(nil, &runtimeapi.StartContainerRequest{ContainerId: "c"}, nil)
-	s.AddCgroupFiles("c", map[string]string{"cpu.idle": "0"})
-	want := map[string]string{"cpu.idle": "0", "memory.high": "max"}
-	if c, _ := s.Container("c"); cmp.Diff(want, c.CgroupFiles) != "" || first.CgroupFiles["cpu.idle"] != "1" {
+	s.AddCgroupFiles("c", map[string]CgroupFile{"cpu.idle": {"20-b", "0"}})
+	want := map[string]CgroupFile{"cpu.idle": {"20-b", "0"}, "memory.high": {"10-a", "max"}}
+	if c, _ := s.Container("c"); cmp.Diff(want, c.CgroupFiles) != "" || first.CgroupFiles["cpu.idle"].Value != "1" {
 		t.Errorf("got %v, want %v; the record from before says %v", c.CgroupFiles, want, first.CgroupFiles)
 	}
 }
@@ -113,7 +113,7 @@ func TestAddCgroupFilesAtOnce(t *testing.T) {
 	create(s, "c", "p", nil)
 	var all sync.WaitGroup
 	for i := range 64 {
-		all.Go(func() { s.AddCgroupFiles("c", map[string]string{strconv.Itoa(i): "1"}) })
+		all.Go(func() { s.AddCgroupFiles("c", map[string]CgroupFile{strconv.Itoa(i): {"10-a", "1"}}) })
 	}
 	all.Wait()
 	if c, _ := s.Container("c"); len(c.CgroupFiles) != 64 {

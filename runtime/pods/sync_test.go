@@ -155,7 +155,7 @@ func TestSyncForgets(t *testing.T) {
 	n.addContainer("d", "q", nil)
 	resync(t, s, n)
 	size(t, s, 2, 2)
-	s.AddCgroupFiles("c", map[string]string{"cpu.idle": "1"})
+	s.AddCgroupFiles("c", map[string]CgroupFile{"cpu.idle": {"10-a", "1"}})
 
 	n.remove("q")
 	n.remove("d")

@@ -71,7 +71,7 @@ func TestWriteToAnotherContainer(t *testing.T) {
 		}
 		record, _ := m.store.Container("c1")
 		resources := record.Config.GetLinux().GetResources()
-		if resources.GetCpuQuota() != 20_000 || resources.GetCpuShares() != 512 || record.CgroupFiles["memory.high"] != "4096000" {
+		if resources.GetCpuQuota() != 20_000 || resources.GetCpuShares() != 512 || record.CgroupFiles["memory.high"].Value != "4096000" {
 			t.Errorf("%v: the store has %v and files %v", hook, resources, record.CgroupFiles)
 		}
 		if high, after := content(t, dir, "memory.high"), content(t, dir, "cpu.max.burst"); high != "4096000" || during != "0" || after != "30000" {
@@ -170,7 +170,7 @@ func TestWriteToAnotherContainerFails(t *testing.T) {
 		t.Errorf("the store has %v", record.Config)
 	}
 	// The container has not started: its file is written when it does.
-	if got := content(t, dir, "memory.high"); got != "max" || record.CgroupFiles["memory.high"] != "4096000" {
+	if got := content(t, dir, "memory.high"); got != "max" || record.CgroupFiles["memory.high"].Value != "4096000" {
 		t.Errorf("memory.high is %s, and %v is noted", got, record.CgroupFiles)
 	}
 }
