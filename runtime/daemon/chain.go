@@ -25,7 +25,7 @@ func (d *daemon) generation(members []member) *generation {
 // options are what these members' calls are intercepted with, but for the chain.
 func (d *daemon) options(members []member) intercept.Options {
 	return intercept.Options{
-		Observer: d.observer, Store: d.store, Backend: d.backend.client, Cgroups: d.cgroups, Node: &d.node, Turns: d.turns, CallTime: callTime(members),
+		Observer: d.observer, Store: d.store, Backend: d.backend.client, Cgroups: d.cgroups, Node: &d.node, Queue: d.queue, CallTime: callTime(members),
 		NewChain: func(chain ...plugin.Member) *plugin.Chain {
 			return plugin.NewChain(d.observer, d.files(), chain...)
 		},

@@ -55,7 +55,7 @@ type daemon struct {
 	cgroups  *cgroup.FS // nil without a cgroup root
 	engine   *wasm.Engine
 	store    *pods.Store
-	turns    *intercept.Turns
+	queue    *intercept.WorkQueue
 	server   *proxy.Server
 	counts   counts
 	current  current
@@ -74,7 +74,7 @@ type daemon struct {
 
 // open makes the parts, none of which does anything yet.
 func open(ctx context.Context, c *config.Config, observer observe.Observer, o options) (*daemon, error) {
-	d := &daemon{config: c, turns: intercept.NewTurns(), stopping: ctx.Done(), firstSyncTime: o.firstSyncTime, syncTrigger: newTrigger(), resyncTrigger: newTrigger()}
+	d := &daemon{config: c, queue: intercept.NewWorkQueue(), stopping: ctx.Done(), firstSyncTime: o.firstSyncTime, syncTrigger: newTrigger(), resyncTrigger: newTrigger()}
 	d.observer = observe.Sinks{observer, &d.counts}
 	d.current.podMissed = d.resyncTrigger.notify
 	d.node.Store(&crifield.Node{})

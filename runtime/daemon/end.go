@@ -18,7 +18,7 @@ func (d *daemon) drain(ctx context.Context, stopping <-chan time.Time) {
 	}
 	ctx, cancel := context.WithDeadline(ctx, start.Add(d.config.DrainTimeout))
 	defer cancel()
-	if err := d.turns.Drain(ctx); err != nil {
+	if err := d.queue.Drain(ctx); err != nil {
 		d.busy = true
 		d.observer.Observe(ctx, &observe.ShutdownLate{Of: "post hooks", After: time.Since(start)})
 	}

@@ -37,7 +37,7 @@ func TestNoTickWhileDraining(t *testing.T) {
 		log := observe.Discard()
 		told, stop := context.WithCancel(t.Context())
 		d := &daemon{
-			config: new(config.Config), observer: log, store: pods.NewStore(), turns: intercept.NewTurns(), syncTrigger: newTrigger(),
+			config: new(config.Config), observer: log, store: pods.NewStore(), queue: intercept.NewWorkQueue(), syncTrigger: newTrigger(),
 			backend: new(backend), stopping: told.Done(),
 		}
 		d.node.Store(new(crifield.Node))

@@ -87,7 +87,7 @@ func TestEventsOfEveryCall(t *testing.T) {
 			n.runPod()
 			frame, err := n.call(t.Context(), test.method, test.req, test.answer)
 			n.must(err)
-			n.must(n.turns.Drain(t.Context()))
+			n.must(n.queue.Drain(t.Context()))
 			if n.sent != frame {
 				t.Error("an unchanged request was encoded anew")
 			}
@@ -245,7 +245,7 @@ func TestStatesAfterCalls(t *testing.T) {
 	} {
 		_, err := n.call(t.Context(), c.method, c.req, c.answer)
 		n.must(err)
-		n.must(n.turns.Drain(t.Context()))
+		n.must(n.queue.Drain(t.Context()))
 	}
 	want := []string{
 		"PreRunPodSandbox  ", "PostRunPodSandbox ready ", "PreCreateContainer ready ", "PostCreateContainer ready created",

@@ -39,7 +39,7 @@ func (i *interceptor) deferUpdates(ctx context.Context, e *event, owned []plugin
 	ctx = context.WithoutCancel(ctx)
 	for _, handle := range order {
 		pending.Add(1)
-		started := i.Turns.Go(keyOf(e.object(handle)), func() {
+		started := i.Queue.Go(keyOf(e.object(handle)), func() {
 			defer pending.Done()
 			i.update(ctx, e, handle, changes[handle])
 		})
@@ -71,7 +71,7 @@ func (i *interceptor) update(ctx context.Context, e *event, handle abi.Object, c
 	}()
 	ctx, cancel := context.WithTimeout(ctx, deferredTime)
 	defer cancel()
-	done, err := i.Turns.writer(ctx)
+	done, err := i.Queue.acquireUpdate(ctx)
 	if err != nil {
 		i.updateFailed(ctx, e, changes, err)
 		return

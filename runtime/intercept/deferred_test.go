@@ -40,7 +40,7 @@ func (n *node) second() error {
 	_, err := n.call(n.t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{}},
 		&runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod2"})
 	if err == nil {
-		err = n.turns.Drain(n.t.Context())
+		err = n.queue.Drain(n.t.Context())
 	}
 	return err
 }
@@ -260,7 +260,7 @@ func TestWriteWhileKubeletUpdates(t *testing.T) {
 			}
 		}
 		n.must(n.update(40_000))
-		n.must(n.turns.Drain(t.Context()))
+		n.must(n.queue.Drain(t.Context()))
 		if record, _ := n.store.Container("c1"); len(n.backend.updates) != 1 || record.Config.GetLinux().GetResources().GetCpuQuota() != 20_000 {
 			t.Errorf("%d updates of the plugin's, the store has %v", len(n.backend.updates), record.Config.GetLinux())
 		}
@@ -317,7 +317,7 @@ func TestConflictOverTheOwnContainerByHandle(t *testing.T) {
 		n := newNode(t, []plugin.Member{write("10-first", "4096000", byHandle), write("20-other", "8192000", !byHandle), write("30-same", "4096000", !byHandle)}, withCgroups(fs))
 		n.runPod()
 		n.must(n.startC1())
-		n.must(n.turns.Drain(t.Context()))
+		n.must(n.queue.Drain(t.Context()))
 		if len(errs) != 3 || errs[0] != nil || !errors.Is(errs[1], abi.Conflict) || errs[2] != nil {
 			t.Errorf("the first by handle: %v; errors %v", byHandle, errs)
 		}

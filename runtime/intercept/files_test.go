@@ -99,7 +99,7 @@ func TestFilesOfAHookThatIsLate(t *testing.T) {
 	_, err = n.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c1"}, &runtimeapi.StartContainerResponse{})
 	n.must(err)
 	close(started)
-	n.must(n.turns.Drain(t.Context()))
+	n.must(n.queue.Drain(t.Context()))
 	if got := content(t, dir, "memory.high"); got != "4096000" {
 		t.Errorf("memory.high is %s", got)
 	}
@@ -125,6 +125,18 @@ func TestPodFileThatCannotBeWritten(t *testing.T) {
 		if (err != nil) != (policy == plugin.Fail) || (n.sent == nil) != (policy == plugin.Fail) {
 			t.Errorf("%v: error %v, sent %v", policy, err, n.sent != nil)
 		}
+	}
+}
+
+// A file that a plugin asked for before the container ran is written by StartContainer. If
+// that fails, the event names the plugin.
+func TestFailureOfAKeptFileNamesThePlugin(t *testing.T) {
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, write(abi.Container, "memory.high", "4096000"))}, withCgroups(scratch(t, "v2")))
+	n.runPod()
+	_, err := n.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c1"}, &runtimeapi.StartContainerResponse{})
+	n.must(err)
+	if got := n.log.String(); !strings.Contains(got, `"plugin":"10-test"`) || !strings.Contains(got, `"file":"memory.high"`) {
+		t.Errorf("the log says %s", got)
 	}
 }
 

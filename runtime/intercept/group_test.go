@@ -143,7 +143,7 @@ func (n *node) create(parent string) {
 
 func (n *node) start() error {
 	_, err := n.call(n.t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: containerID}, &runtimeapi.StartContainerResponse{})
-	n.must(n.turns.Drain(n.t.Context()))
+	n.must(n.queue.Drain(n.t.Context()))
 	return err
 }
 

@@ -53,7 +53,7 @@ func on(hook abi.Hook, f function) plugin.Member {
 type node struct {
 	t       *testing.T
 	store   *pods.Store
-	turns   *intercept.Turns
+	queue   *intercept.WorkQueue
 	backend runtimeBackend
 	log     *bytes.Buffer
 	options intercept.Options
@@ -73,13 +73,13 @@ func withStore(n *node) option { return func(o *intercept.Options) { o.Store = n
 // newNode returns a node whose calls go through the members.
 func newNode(t *testing.T, members []plugin.Member, opts ...option) *node {
 	t.Helper()
-	n := &node{t: t, store: pods.NewStore(), turns: intercept.NewTurns(), log: new(bytes.Buffer)}
+	n := &node{t: t, store: pods.NewStore(), queue: intercept.NewWorkQueue(), log: new(bytes.Buffer)}
 	log := slogsink.New(slog.New(slog.NewJSONHandler(&locked{w: n.log}, nil)))
 	o := intercept.Options{
 		Observer: log, Store: n.store, Backend: &n.backend,
 		Node: &crifield.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2",
 			CgroupDriver: "systemd", CPUs: 8, Memory: 1024, Kernel: "6.1", RuntimeHandlers: []string{"kata", "runc"}},
-		Turns: n.turns, Keep: func() func() { return func() {} },
+		Queue: n.queue, Keep: func() func() { return func() {} },
 	}
 	for _, opt := range opts {
 		opt(&o)
@@ -181,7 +181,7 @@ func (n *node) runPod() {
 	n.must(err)
 	_, err = n.call(n.t.Context(), "CreateContainer", createRequest(), &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
 	n.must(err)
-	n.must(n.turns.Drain(n.t.Context()))
+	n.must(n.queue.Drain(n.t.Context()))
 }
 
 func podConfig() *runtimeapi.PodSandboxConfig {

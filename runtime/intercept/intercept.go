@@ -27,8 +27,8 @@ const (
 	locateTime      = 50 * time.Millisecond
 )
 
-// errBusy is why a write to another object is dropped.
-var errBusy = errors.New("too many post hooks and writes are waiting")
+// errBusy is why a deferred update is dropped.
+var errBusy = errors.New("too many post hooks and deferred updates are waiting")
 
 // DefaultCallTime is what all plugins of one call may take together, if nothing
 // else is said.
@@ -43,7 +43,7 @@ type Options struct {
 	Backend  Backend
 	Cgroups  *cgroup.FS                         // nil on a node without a cgroup file system
 	Node     interface{ Load() *crifield.Node } // an atomic pointer, or a *crifield.Node that stays
-	Turns    *Turns
+	Queue    *WorkQueue
 	// CallTime is what all plugins of one call may take together, those of its
 	// post hook counted anew; DefaultCallTime if 0.
 	CallTime time.Duration
@@ -104,9 +104,9 @@ type call struct {
 	dirty bool           // req is no longer what frame says
 	owned []plugin.Owned // by plugins of the pre hook
 
-	missing bool // the backend does not know the call's object
-	unread  bool // the call's container could not be read from the backend
-	inTurn  bool // it has its object's turn already
+	missing  bool // the backend does not know the call's object
+	unread   bool // the call's container could not be read from the backend
+	acquired bool // it has its object's queue already
 }
 
 // intercept takes one call through its hooks. What the backend answers goes to
@@ -118,7 +118,7 @@ func (i *interceptor) intercept(ctx context.Context, frame *cri.Frame, next cri.
 	}
 	hookCtx, cancel := hookContext(ctx)
 	defer cancel()
-	defer c.takeTurn(hookCtx)()
+	defer c.acquire(hookCtx)()
 	err := c.prepare(hookCtx)
 	if err == nil {
 		err = c.pre(ctx, hookCtx)
@@ -195,8 +195,8 @@ func (c *call) pre(ctx, hookCtx context.Context) error {
 	if c.event == nil {
 		return c.unknown(ctx, hook)
 	}
-	if !c.inTurn {
-		if err := c.Turns.Wait(hookCtx, c.event.turn()); err != nil {
+	if !c.acquired {
+		if err := c.Queue.Wait(hookCtx, c.event.key()); err != nil {
 			c.Observer.Observe(ctx, &observe.PostHooksLate{Method: c.method.Name, Hook: hook, Object: c.event.About(), Err: err})
 		}
 	}
@@ -237,7 +237,7 @@ func (c *call) post(ctx context.Context, e *event, chain *plugin.Chain) {
 	}
 	release := c.Keep()
 	ctx = context.WithoutCancel(ctx)
-	started := c.Turns.Go(e.turn(), func() {
+	started := c.Queue.Go(e.key(), func() {
 		defer release()
 		c.runPost(ctx, e, chain)
 	})

@@ -213,14 +213,14 @@ func TestOverlayAfterARestart(t *testing.T) {
 	}
 }
 
-// crictl passes on the prefix that its user typed: the update waits for the turn
+// crictl passes on the prefix that its user typed: the update waits in the queue
 // of the container that the prefix stands for.
-func TestUpdateByIDPrefixTakesTheContainersTurn(t *testing.T) {
+func TestUpdateByIDPrefixWaitsInTheContainersQueue(t *testing.T) {
 	n := newNode(t, []plugin.Member{on(abi.PreUpdateContainerResources, nothing)})
 	n.runPod()
 	ended, released := false, make(chan struct{})
-	if !n.turns.Go("c1", func() { <-released; ended = true }) {
-		t.Fatal("no turn")
+	if !n.queue.Go("c1", func() { <-released; ended = true }) {
+		t.Fatal("not queued")
 	}
 	time.AfterFunc(20*time.Millisecond, func() { close(released) })
 	_, err := n.call(t.Context(), "UpdateContainerResources", &runtimeapi.UpdateContainerResourcesRequest{ContainerId: "c"}, &runtimeapi.UpdateContainerResourcesResponse{})
@@ -228,10 +228,10 @@ func TestUpdateByIDPrefixTakesTheContainersTurn(t *testing.T) {
 	select {
 	case <-released:
 	default:
-		t.Fatal("the update did not wait for the earlier turn of its container")
+		t.Fatal("the update did not wait for the earlier item of its container")
 	}
 	if !ended {
-		t.Error("the update went on before the earlier turn had ended")
+		t.Error("the update went on before the earlier item had ended")
 	}
 }
 

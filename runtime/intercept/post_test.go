@@ -41,7 +41,7 @@ func TestPostHooks(t *testing.T) {
 	n.must(err)
 	_, err = n.call(t.Context(), "RemoveContainer", &runtimeapi.RemoveContainerRequest{ContainerId: "c1"}, &runtimeapi.RemoveContainerResponse{})
 	n.must(err)
-	n.must(n.turns.Drain(t.Context()))
+	n.must(n.queue.Drain(t.Context()))
 	for _, want := range []string{"PostStartContainer c1", "PreUpdateContainerResources c1", "PostRemoveContainer c1"} {
 		if got := <-asked; got != want {
 			t.Errorf("hook %q, want %q", got, want)
@@ -80,7 +80,7 @@ func TestPostHooksOfFailedCalls(t *testing.T) {
 	n.runPod()
 	stop := func() error {
 		_, err := n.call(t.Context(), "StopContainer", &runtimeapi.StopContainerRequest{ContainerId: "c1"}, &runtimeapi.StopContainerResponse{})
-		n.must(n.turns.Drain(t.Context()))
+		n.must(n.queue.Drain(t.Context()))
 		return err
 	}
 	n.fails = errors.New("no")
@@ -123,7 +123,7 @@ func TestFailedSandboxHoldsUpNoOther(t *testing.T) {
 		t.Error("the pod's own hooks do not wait for each other")
 	}
 	close(gate)
-	n.must(n.turns.Drain(t.Context()))
+	n.must(n.queue.Drain(t.Context()))
 }
 
 // A panic of the proxy's own in a hook that no call carries ends that hook and no more.

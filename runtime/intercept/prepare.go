@@ -57,8 +57,8 @@ func (c *call) begin(e *event, pod *crifield.Pod, container *crifield.Container)
 	e.about.req, e.pod, e.container, e.shown = c.req, pod, container, c.ShowSecrets
 }
 
-// turn is the object whose post hooks must end before the event's pre hook.
-func (e *event) turn() string {
+// key is that of the object whose post hooks must end before the event's pre hook.
+func (e *event) key() string {
 	switch {
 	case e.container != nil && e.container.ID != "":
 		return e.container.ID

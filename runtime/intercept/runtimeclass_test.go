@@ -65,7 +65,7 @@ func (n *node) runClass(name, handler string) {
 	}
 	_, err := n.call(n.t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: config, RuntimeHandler: handler}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: name})
 	n.must(err)
-	n.must(n.turns.Drain(n.t.Context()))
+	n.must(n.queue.Drain(n.t.Context()))
 	_, err = n.call(n.t.Context(), "CreateContainer", &runtimeapi.CreateContainerRequest{PodSandboxId: name, SandboxConfig: config, Config: &runtimeapi.ContainerConfig{}},
 		&runtimeapi.CreateContainerResponse{ContainerId: "c-" + name})
 	n.must(err)

@@ -93,7 +93,7 @@ func TestNoSweepOfAPodThatIsBeingMade(t *testing.T) {
 	}
 	_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
 	n.must(err)
-	n.must(n.turns.Drain(t.Context()))
+	n.must(n.queue.Drain(t.Context()))
 	n.must(n.sweep(known, m))
 	if want := []string{"PreRunPodSandbox", "PostRunPodSandbox pod1"}; !slices.Equal(told.all, want) {
 		t.Errorf("told %q", told.all)
@@ -184,7 +184,7 @@ func TestSynchronizeWrites(t *testing.T) {
 		return errors.Join(adj.WriteFile(abi.Pod, "memory.high", "8192000"), adj.SetInt64(in[0], abi.Resources+abi.CPUShares, 9))
 	})
 	n.must(n.sweep(known, m))
-	n.must(n.turns.Drain(t.Context()))
+	n.must(n.queue.Drain(t.Context()))
 	if got := content(t, dir, "memory.high"); got != "8192000" || len(n.backend.updates) != 1 || n.backend.updates[0].GetLinux().GetCpuShares() != 9 {
 		t.Errorf("memory.high is %s, updates %v", got, n.backend.updates)
 	}

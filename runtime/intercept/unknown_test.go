@@ -121,5 +121,5 @@ func TestEmptyRequests(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	n.must(n.turns.Drain(t.Context()))
+	n.must(n.queue.Drain(t.Context()))
 }

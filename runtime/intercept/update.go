@@ -14,24 +14,24 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
-// takeTurn gives an update its container's turn, until end is called. What plugins
-// write to the container from elsewhere is then over before the update looks at it, or
-// comes after it.
-func (c *call) takeTurn(ctx context.Context) (end func()) {
+// acquire has an update wait in its container's queue, and holds back later items until
+// release is called. Deferred updates of the container are over before the call looks
+// at it, or come after it.
+func (c *call) acquire(ctx context.Context) (release func()) {
 	r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest)
 	if !ok {
 		return func() {}
 	}
 	id := r.GetContainerId()
 	if container, ok := c.container(ctx, id); ok {
-		id = container.ID // turns go by whole IDs, and callers may send a prefix
+		id = container.ID // the queue goes by whole IDs, and callers may send a prefix
 	}
-	end, err := c.Turns.Take(ctx, id)
+	release, err := c.Queue.Acquire(ctx, id)
 	if err != nil {
 		c.Observer.Observe(ctx, &observe.PostHooksLate{Method: c.method.Name, Object: observe.Object{ContainerID: id}, Err: err})
 	}
-	c.inTurn = true
-	return end
+	c.acquired = true
+	return release
 }
 
 // updateEvent tells of a container whose resources change: what it has, with

@@ -8,10 +8,10 @@ import (
 
 // Who waits for a runtime that does not answer waits no longer than its own time.
 func TestWriters(t *testing.T) {
-	turns := NewTurns()
+	queue := NewWorkQueue()
 	var ends []func()
-	for range maxWriters {
-		done, err := turns.writer(t.Context())
+	for range maxUpdates {
+		done, err := queue.acquireUpdate(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -19,11 +19,11 @@ func TestWriters(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := turns.writer(ctx); !errors.Is(err, errBusy) {
+	if _, err := queue.acquireUpdate(ctx); !errors.Is(err, errBusy) {
 		t.Errorf("one write more than there may be: %v", err)
 	}
 	ends[0]()
-	if _, err := turns.writer(t.Context()); err != nil {
+	if _, err := queue.acquireUpdate(t.Context()); err != nil {
 		t.Errorf("after one has ended: %v", err)
 	}
 }

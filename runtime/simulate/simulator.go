@@ -59,7 +59,7 @@ type Simulator struct {
 	backend *backend
 	events  *observe.Recorder
 	store   *pods.Store
-	turns   *intercept.Turns
+	queue   *intercept.WorkQueue
 	options intercept.Options
 	route   cri.Router
 	frame   *cri.Frame // the event's request
@@ -70,7 +70,7 @@ type Simulator struct {
 // Open loads the plugin and makes what the event finds. The error is of type
 // *LoadError if it is the plugin's.
 func Open(ctx context.Context, e *Event, o Options) (_ *Simulator, err error) {
-	s := &Simulator{event: e, shown: o.ShowSecrets, policy: o.Policy, backend: &backend{}, events: &observe.Recorder{}, store: pods.NewStore(), turns: intercept.NewTurns()}
+	s := &Simulator{event: e, shown: o.ShowSecrets, policy: o.Policy, backend: &backend{}, events: &observe.Recorder{}, store: pods.NewStore(), queue: intercept.NewWorkQueue()}
 	if e.Node.CgroupVersion > 0 {
 		if s.tree, err = newTree(e.Node.CgroupVersion); err != nil {
 			return nil, err
@@ -148,7 +148,7 @@ func (s *Simulator) fill() error {
 func (s *Simulator) connect() error {
 	var files plugin.Files
 	s.options = intercept.Options{
-		Observer: s.loaded.Observer, Store: s.store, Backend: s.backend, Node: &s.event.Node, Turns: s.turns,
+		Observer: s.loaded.Observer, Store: s.store, Backend: s.backend, Node: &s.event.Node, Queue: s.queue,
 		Keep: func() func() { return func() {} }, ShowSecrets: s.shown,
 		NewChain: func(members ...plugin.Member) *plugin.Chain {
 			return plugin.NewChain(s.loaded.Observer, files, members...)
@@ -209,7 +209,7 @@ func (s *Simulator) Call(ctx context.Context) error {
 		intercept.Tick(ctx, s.options, s.member)
 		return nil
 	case abi.Synchronize:
-		defer s.turns.Drain(ctx)
+		defer s.queue.Drain(ctx)
 		_, err := intercept.NewSynchronized().Sweep(ctx, s.options, s.member, nil)
 		return err
 	}
@@ -225,7 +225,7 @@ func (s *Simulator) send(ctx context.Context, method string, frame *cri.Frame, n
 		return fmt.Errorf("nothing intercepts %s", method)
 	}
 	_, err := intercept(ctx, frame, next)
-	return errors.Join(err, s.turns.Drain(ctx))
+	return errors.Join(err, s.queue.Drain(ctx))
 }
 
 // start lets the container run that the event's call has made, so that the cgroup

@@ -15,76 +15,76 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// Turns of one object come one after another, those of another beside them; more
+// Items of one object run one after another, those of another beside them; more
 // than a node can bear are not taken, and Drain waits for all that were.
-func TestTurns(t *testing.T) {
-	turns := intercept.NewTurns()
+func TestWorkQueue(t *testing.T) {
+	queue := intercept.NewWorkQueue()
 	gate := make(chan struct{})
 	var order []int // of one object: no two write at a time
 	taken := 0
 	for i := range 2000 {
-		if turns.Go("slow", func() { <-gate; order = append(order, i) }) {
+		if queue.Go("slow", func() { <-gate; order = append(order, i) }) {
 			taken++
 		}
 	}
 	if taken == 0 || taken == 2000 {
-		t.Errorf("%d turns were taken", taken)
+		t.Errorf("%d queue were taken", taken)
 	}
 	soon, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := turns.Wait(soon, "slow"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("waiting for turns that do not end: %v", err)
+	if err := queue.Wait(soon, "slow"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("waiting for queue that do not end: %v", err)
 	}
-	if err := turns.Wait(t.Context(), "other"); err != nil {
-		t.Errorf("waiting for an object without turns: %v", err)
+	if err := queue.Wait(t.Context(), "other"); err != nil {
+		t.Errorf("waiting for an object without queue: %v", err)
 	}
-	if err := turns.Drain(soon); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("drained with turns that do not end: %v", err)
+	if err := queue.Drain(soon); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("drained with queue that do not end: %v", err)
 	}
 	close(gate)
-	if err := turns.Drain(t.Context()); err != nil {
+	if err := queue.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for i, n := range order {
 		if i != n || len(order) != taken {
-			t.Fatalf("turn %d of %d came as number %d of %d", n, taken, i, len(order))
+			t.Fatalf("item %d of %d came as number %d of %d", n, taken, i, len(order))
 		}
 	}
 	side := make(chan struct{})
-	turns.Go("a", func() { <-side })
-	if !turns.Go("b", func() { close(side) }) {
-		t.Error("no turn is taken after the flood")
+	queue.Go("a", func() { <-side })
+	if !queue.Go("b", func() { close(side) }) {
+		t.Error("nothing is queued after the flood")
 	}
-	if err := turns.Drain(t.Context()); err != nil {
+	if err := queue.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// An object whose turns do not end leaves room for those of all others.
-func TestTurnsOfOneObject(t *testing.T) {
-	turns := intercept.NewTurns()
+// An object whose queue do not end leaves room for those of all others.
+func TestWorkQueueOfOneObject(t *testing.T) {
+	queue := intercept.NewWorkQueue()
 	gate := make(chan struct{})
 	for range 2000 {
-		turns.Go("stuck", func() { <-gate })
+		queue.Go("stuck", func() { <-gate })
 	}
-	if !turns.Go("other", func() {}) {
-		t.Error("no turn is left for another object")
+	if !queue.Go("other", func() {}) {
+		t.Error("no room is left for another object")
 	}
 	close(gate)
-	if err := turns.Drain(t.Context()); err != nil {
+	if err := queue.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !turns.Go("stuck", func() {}) {
-		t.Error("no turn is taken after the flood")
+	if !queue.Go("stuck", func() {}) {
+		t.Error("nothing is queued after the flood")
 	}
-	if err := turns.Drain(t.Context()); err != nil {
+	if err := queue.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // kubelet pulls images without a deadline. A post hook that hangs holds up the next
 // pull of the image for a while, and not for ever.
-func TestCallWithoutDeadlineWaitsForTurns(t *testing.T) {
+func TestCallWithoutDeadlineWaitsForItsQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		n := newNode(t, []plugin.Member{
@@ -102,31 +102,31 @@ func TestCallWithoutDeadlineWaitsForTurns(t *testing.T) {
 			t.Errorf("waited %v; the log:\n%s", waited, n.log)
 		}
 		close(gate)
-		n.must(n.turns.Drain(t.Context()))
+		n.must(n.queue.Drain(t.Context()))
 	})
 }
 
-// Who could not wait for its turn holds up those that come later as long as what it
+// A call that could not wait in its queue holds up later items as long as what it
 // could not wait for does, and as it does itself.
 func TestTakeWithoutWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns, gate, ran := intercept.NewTurns(), make(chan struct{}), false
-		turns.Go("slow", func() { <-gate })
+		queue, gate, ran := intercept.NewWorkQueue(), make(chan struct{}), false
+		queue.Go("slow", func() { <-gate })
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		end, err := turns.Take(gone, "slow")
+		end, err := queue.Acquire(gone, "slow")
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v", err)
 		}
-		turns.Go("slow", func() { ran = true })
+		queue.Go("slow", func() { ran = true })
 		end()
 		synctest.Wait()
 		if ran {
-			t.Error("a turn came before one that was given earlier had ended")
+			t.Error("an item ran before one that was given earlier had ended")
 		}
 		close(gate)
-		if err := turns.Drain(t.Context()); err != nil || !ran {
-			t.Errorf("the last turn came: %v, error %v", ran, err)
+		if err := queue.Drain(t.Context()); err != nil || !ran {
+			t.Errorf("the last item ran: %v, error %v", ran, err)
 		}
 	})
 }

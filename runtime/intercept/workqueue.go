@@ -1,0 +1,161 @@
+package intercept
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// How much may be done at once on a node.
+const (
+	maxItems   = 1024 // post hooks and deferred updates, waiting or running
+	maxPerKey  = 128  // of them of one object: one container that hangs must not take the room of all
+	maxUpdates = 8    // deferred updates that run: the runtime has kubelet to serve beside
+)
+
+// maxQueueWait is how long a call without a deadline waits for an object's earlier items:
+// kubelet pulls images without one.
+const maxQueueWait = 10 * time.Second
+
+// WorkQueue runs post hooks and deferred updates: those of one object one after another,
+// those of different objects side by side. The keys are objects. It is safe for concurrent use.
+type WorkQueue struct {
+	mu      sync.Mutex
+	queues  map[string]queue // by key
+	pending int
+	idle    chan struct{} // closed while nothing is pending
+	updates chan struct{} // holds one for each deferred update that runs
+}
+
+// queue is the items of one key that have not ended.
+type queue struct {
+	length int
+	last   chan struct{} // closed when the newest has ended
+}
+
+// NewWorkQueue returns an empty WorkQueue.
+func NewWorkQueue() *WorkQueue {
+	w := &WorkQueue{queues: map[string]queue{}, idle: make(chan struct{}), updates: make(chan struct{}, maxUpdates)}
+	close(w.idle)
+	return w
+}
+
+// Go runs f after all earlier items of the key. It returns false, and does not run f, if too
+// much is waiting already.
+func (w *WorkQueue) Go(key string, f func()) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pending >= maxItems || w.queues[key].length >= maxPerKey {
+		return false
+	}
+	before, done := w.push(key)
+	go func() {
+		defer w.end(key, done)
+		if before != nil {
+			<-before
+		}
+		f()
+	}()
+	return true
+}
+
+// Acquire waits as Wait does and then holds back later items of the key until release is
+// called. After an error it does not wait any more, and later items still wait for the earlier
+// ones. It is for calls, none of which is turned away.
+func (w *WorkQueue) Acquire(ctx context.Context, key string) (release func(), err error) {
+	w.mu.Lock()
+	before, done := w.push(key)
+	w.mu.Unlock()
+	if err = awaitItem(ctx, before); err != nil {
+		return func() {
+			go func() {
+				<-before
+				w.end(key, done)
+			}()
+		}, err
+	}
+	return func() { w.end(key, done) }, nil
+}
+
+// push adds an item to a queue. The item begins when before is closed, at once if before is
+// nil, and ends with done. The caller holds the lock.
+func (w *WorkQueue) push(key string) (before, done chan struct{}) {
+	q, done := w.queues[key], make(chan struct{})
+	if w.pending == 0 {
+		w.idle = make(chan struct{})
+	}
+	w.pending++
+	w.queues[key] = queue{q.length + 1, done}
+	return q.last, done
+}
+
+func (w *WorkQueue) end(key string, done chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(done)
+	q := w.queues[key]
+	if q.length--; q.length == 0 {
+		delete(w.queues, key)
+	} else {
+		w.queues[key] = q
+	}
+	if w.pending--; w.pending == 0 {
+		close(w.idle)
+	}
+}
+
+// Wait returns when all items of the key have ended, or with ctx's error, or with
+// context.DeadlineExceeded after 10 s if ctx has no deadline.
+func (w *WorkQueue) Wait(ctx context.Context, key string) error {
+	w.mu.Lock()
+	last := w.queues[key].last
+	w.mu.Unlock()
+	return awaitItem(ctx, last)
+}
+
+// acquireUpdate waits until one more deferred update may run, which ends with release, or
+// returns errBusy when ctx is done before.
+func (w *WorkQueue) acquireUpdate(ctx context.Context) (release func(), err error) {
+	select {
+	case w.updates <- struct{}{}:
+		return func() { <-w.updates }, nil
+	case <-ctx.Done():
+		return nil, errBusy
+	}
+}
+
+// Drain returns when nothing is waiting or running, or with ctx's error.
+func (w *WorkQueue) Drain(ctx context.Context) error {
+	w.mu.Lock()
+	idle := w.idle
+	w.mu.Unlock()
+	return await(ctx, idle)
+}
+
+// awaitItem waits for an item to end, nil if there is none.
+func awaitItem(ctx context.Context, done <-chan struct{}) error {
+	if done == nil {
+		return nil
+	}
+	if _, ends := ctx.Deadline(); ends {
+		return await(ctx, done)
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxQueueWait)
+	defer cancel()
+	return await(ctx, done)
+}
+
+// await waits for done. A done that is closed already counts, whatever ctx says.
+func await(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	default:
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
