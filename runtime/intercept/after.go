@@ -24,7 +24,7 @@ func (c *call) observe(ctx context.Context, answer *cri.Frame) (after *event) {
 		c.Observer.Observe(ctx, &observe.StoreNotUpdated{Method: c.method.Name, Err: err})
 		return nil
 	}
-	c.born(resp)
+	c.markCreated(resp)
 	if c.method.Effect != cri.Nothing {
 		c.Store.Observe(c.requested(), c.req, resp)
 	}

@@ -144,7 +144,7 @@ func (i *interceptor) intercept(ctx context.Context, frame *cri.Frame, next cri.
 // where its answer leaves them. It returns the event of the post hook, nil if there is none.
 // Values that were suspended come back whatever happens.
 func (c *call) forward(ctx context.Context, out *cri.Frame, next cri.Next) (answer *cri.Frame, after *event, err error) {
-	defer c.expect()()
+	defer c.trackCreations()()
 	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok && c.event != nil {
 		hold := c.suspend(ctx, c.event, c.event.container, r)
 		defer func() { c.restore(ctx, c.event, hold, err == nil) }()

@@ -13,17 +13,17 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// Tick asks a member with hook Tick once, and returns when what it wants of pods
-// and containers has been carried out. A failure is logged. Only one Tick of a
-// plugin may be under way.
+// Tick calls hook Tick of a member once, and returns when what it wants of pods and
+// containers has been carried out. A failure is an event. Only one Tick of a plugin may run
+// at a time.
 func Tick(ctx context.Context, o Options, m plugin.Member) {
 	m.Hooks &= abi.HookSetOf(abi.Tick)
-	_ = newInterceptor(o, cri.Method{}).apart(ctx, abi.Tick, nil, m) // ctx has ended, or the chain has logged it
+	_ = newInterceptor(o, cri.Method{}).standalone(ctx, abi.Tick, nil, m) // ctx has ended, or the chain has told of it
 }
 
-// apart asks one plugin in a hook apart from calls, about a pod or nil, and carries
-// out what it wants. The error is ctx's, or a panic's, which no caller would survive.
-func (i *interceptor) apart(ctx context.Context, hook abi.Hook, pod *crifield.Pod, m plugin.Member) (err error) {
+// standalone calls one plugin in a hook of no call, about a pod or nil, and carries out
+// what it wants. The error is ctx's, or a panic's, which no caller would survive.
+func (i *interceptor) standalone(ctx context.Context, hook abi.Hook, pod *crifield.Pod, m plugin.Member) (err error) {
 	e := &event{hook: hook, at: time.Now(), node: i.Node.Load(), store: i.Store, backend: i.Backend, cgroups: i.Cgroups, pod: pod, shown: i.ShowSecrets}
 	defer func() {
 		if r := recover(); r != nil {
@@ -34,7 +34,7 @@ func (i *interceptor) apart(ctx context.Context, hook abi.Hook, pod *crifield.Po
 	owned, err := i.NewChain(m).Dispatch(ctx, plugin.NewBudget(i.CallTime), e)
 	_ = i.applyFiles(ctx, e, abi.Pod, owned) // a failure is an event
 	updates := i.deferUpdates(ctx, e, owned)
-	if hook == abi.Tick { // which is in nobody's queue
+	if hook == abi.Tick { // which is in no queue
 		updates.Wait()
 	}
 	return err
