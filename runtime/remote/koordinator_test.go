@@ -139,7 +139,7 @@ func newProxy(p *remote.Plugin) *proxy {
 	member := plugin.Member{ID: "koordlet", Plugin: p, Policy: plugin.Fail, Hooks: remote.Hooks(), Capabilities: abi.AllCapabilities}
 	return &proxy{intercept.Router(intercept.Options{
 		Observer: log, Chain: plugin.NewChain(log, files{}, member), Store: pods.NewStore(),
-		Node: &crifield.Node{CgroupVersion: 2}, Turns: intercept.NewTurns(), Keep: func() func() { return func() {} },
+		Node: &crifield.Node{CgroupVersion: 2}, Queue: intercept.NewWorkQueue(), Keep: func() func() { return func() {} },
 	})}
 }
 
