@@ -137,3 +137,28 @@ func TestPanicApartFromCalls(t *testing.T) {
 		t.Errorf("the log does not say so:\n%s", log)
 	}
 }
+
+// The post hook has an event of its own: what a plugin kept of the pre hook's event does not
+// change under it.
+func TestEachHookHasItsOwnEvent(t *testing.T) {
+	var events []plugin.Event
+	keep := func(_ context.Context, ev plugin.Event, _ *plugin.Adjustment) error {
+		events = append(events, ev)
+		return nil
+	}
+	n := newNode(t, []plugin.Member{on(abi.PreRunPodSandbox, keep), on(abi.PostRunPodSandbox, keep)})
+	_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
+	n.must(err)
+	n.must(n.queue.Drain(t.Context()))
+	if len(events) != 2 {
+		t.Fatalf("%d hooks were called", len(events))
+	}
+	for i, want := range []struct {
+		hook abi.Hook
+		id   string
+	}{{abi.PreRunPodSandbox, ""}, {abi.PostRunPodSandbox, "pod1"}} {
+		if id, _ := events[i].Text(abi.Pod, abi.PodID); events[i].Hook() != want.hook || id != want.id {
+			t.Errorf("the event of %v is one of %v and pod %q", want.hook, events[i].Hook(), id)
+		}
+	}
+}
