@@ -65,9 +65,9 @@ func TestTimeOfACallIsUsedUp(t *testing.T) {
 		want    []string
 	}{
 		{0, []plugin.Member{must("10-slow", sleep)}, []string{"10-slow", "the time of all plugins of a call, 50ms, is used up; it ran "}},
-		{0, []plugin.Member{on(abi.PreRunPodSandbox, sleep), must("20-late", nothing)}, []string{"20-late", "not asked: the time of all plugins of a call, 50ms, is used up"}},
+		{0, []plugin.Member{on(abi.PreRunPodSandbox, sleep), must("20-late", nothing)}, []string{"20-late", "not called: the time of all plugins of a call, 50ms, is used up"}},
 		{150 * time.Millisecond, []plugin.Member{must("10-slow", sleep)}, []string{"10-slow", "what the caller's deadline leaves for hooks, ", "is used up; it ran"}},
-		{50 * time.Millisecond, []plugin.Member{must("10-slow", sleep)}, []string{"10-slow", "not asked: what the caller's deadline leaves for hooks, 0s, is used up"}},
+		{50 * time.Millisecond, []plugin.Member{must("10-slow", sleep)}, []string{"10-slow", "not called: what the caller's deadline leaves for hooks, 0s, is used up"}},
 	} {
 		ctx := t.Context()
 		if tt.caller > 0 {

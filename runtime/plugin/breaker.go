@@ -76,7 +76,7 @@ func (b *Breaker) Status() BreakerStatus {
 	return b.status
 }
 
-// OpenError says that a plugin was not asked because its breaker is open.
+// OpenError says that a plugin was not called because its breaker is open.
 type OpenError struct {
 	Faults int       // in a row
 	Last   error     // the last of them
@@ -86,7 +86,7 @@ type OpenError struct {
 // Error says why the breaker is open and until when.
 func (e *OpenError) Error() string {
 	last, _, _ := strings.Cut(e.Last.Error(), "\n") // a panic has its stack below
-	return fmt.Sprintf("not asked until %s: its breaker is open after %d faults in a row, the last: %s",
+	return fmt.Sprintf("not called until %s: its breaker is open after %d faults in a row, the last: %s",
 		e.Until.UTC().Format(time.RFC3339Nano), e.Faults, last)
 }
 

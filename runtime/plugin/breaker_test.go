@@ -163,7 +163,7 @@ func TestOpenBreaker(t *testing.T) {
 				t.Errorf("%v, %v: asked %v, error %v", policy, hook, asked, err)
 			}
 			if err != nil {
-				const want = "plugin 10-a: PreCreateContainer: not asked until 2026-01-01T00:00:01Z: its breaker is open after 5 faults in a row, the last: out of cheese"
+				const want = "plugin 10-a: PreCreateContainer: not called until 2026-01-01T00:00:01Z: its breaker is open after 5 faults in a row, the last: out of cheese"
 				if err.Error() != want {
 					t.Errorf("got  %v\nwant %s", err, want)
 				}

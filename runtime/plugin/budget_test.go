@@ -44,10 +44,10 @@ func TestBudget(t *testing.T) {
 		want string // of the last member; "" if it is asked
 	}{
 		{"runs within it", []does{run(400 * time.Millisecond), run(400 * time.Millisecond), run(0)}, ""},
-		{"runs beyond it", []does{run(600 * time.Millisecond), run(600 * time.Millisecond), run(0)}, "not asked: the time of all plugins of a call, 1s, is used up"},
+		{"runs beyond it", []does{run(600 * time.Millisecond), run(600 * time.Millisecond), run(0)}, "not called: the time of all plugins of a call, 1s, is used up"},
 		{"waits", []does{wait(2 * time.Second), wait(2 * time.Second), run(0)}, ""},
-		{"waits within a wait", []does{both(waitTwice(550*time.Millisecond), run(600*time.Millisecond)), run(600 * time.Millisecond), run(0)}, "not asked: the time of all plugins of a call, 1s, is used up"},
-		{"waits too long", []does{wait(4 * time.Second), wait(4 * time.Second), run(0)}, "not asked: the time of all plugins of a call and of waiting, 6s, is used up"},
+		{"waits within a wait", []does{both(waitTwice(550*time.Millisecond), run(600*time.Millisecond)), run(600 * time.Millisecond), run(0)}, "not called: the time of all plugins of a call, 1s, is used up"},
+		{"waits too long", []does{wait(4 * time.Second), wait(4 * time.Second), run(0)}, "not called: the time of all plugins of a call and of waiting, 6s, is used up"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -75,10 +75,10 @@ func (c *Chain) Refuses(h abi.Hook) (plugin string, yes bool) {
 	return "", false
 }
 
-// Dispatch asks every member that wants the subject's hook and whose Match
-// accepts it, in order, and applies what each asks for before the next one is
-// asked. It returns the changes with their owners. The members share the budget. The error is an *Error: a
-// member refused the call, or failed under policy Fail; or it is ctx's, when the caller went away, which
+// Dispatch calls every member that wants the subject's hook and whose Match accepts it, in
+// order, and applies what each wants before the next one is called. It returns the changes
+// with their owners. The members share the budget. The error is an *Error: a member refused
+// the call, or failed under policy Fail; or it is ctx's, when the caller went away, which
 // is nobody's failure.
 func (c *Chain) Dispatch(ctx context.Context, budget *Budget, s Subject) ([]Owned, error) {
 	var (
@@ -93,30 +93,34 @@ func (c *Chain) Dispatch(ctx context.Context, budget *Budget, s Subject) ([]Owne
 			continue
 		}
 		adj := &Adjustment{hook: hook, plugin: m.ID, policy: m.Policy, event: s, files: c.files, has: m.Capabilities, rights: m.Rights, owned: owned}
-		err := c.ask(ctx, budget, m, s, adj)
+		err := c.callMember(ctx, budget, m, s, adj)
 		if Gone(ctx) {
 			return done, context.Canceled // ctx may be about to hear of it
 		}
-		if err = c.judge(ctx, m, s, adj, err); err != nil {
+		if err = c.resolve(ctx, m, s, adj, err); err != nil {
 			return done, err
 		}
-		if i+1 < len(members) { // for who comes after it
+		if i+1 < len(members) { // for the members after it
 			owned.record(adj.changes)
 		}
-		c.tell(ctx, s, adj) // while the event still has the secrets that the changes take from it
+		c.reportChanges(ctx, s, adj) // while the event still has the secrets that the changes take from it
 		s.Apply(adj.changes)
-		done = joined(done, adj.changes)
+		if done == nil {
+			done = slices.Clip(adj.changes)
+		} else {
+			done = append(done, adj.changes...)
+		}
 	}
 	return done, nil
 }
 
-// ask calls one member within its time, if its breaker lets it.
-func (c *Chain) ask(ctx context.Context, budget *Budget, m *Member, s Subject, adj *Adjustment) error {
+// callMember calls one member within its time, if its breaker lets it.
+func (c *Chain) callMember(ctx context.Context, budget *Budget, m *Member, s Subject, adj *Adjustment) error {
 	start := budget.call()
 	period, err := m.Breaker.enter()
-	asked := err == nil
-	if asked {
-		err = c.call(ctx, budget, m, s, adj, start)
+	called := err == nil
+	if called {
+		err = c.run(ctx, budget, m, s, adj, start)
 		if err == nil {
 			err = adj.permitAll()
 		}
@@ -126,24 +130,24 @@ func (c *Chain) ask(ctx context.Context, budget *Budget, m *Member, s Subject, a
 		err = adj.redactError(err)
 	}
 	end := time.Now()
-	if asked {
+	if called {
 		m.Breaker.leave(ctx, period, judgeHealth(ctx, budget, budget.took(start, end), adj, err), err)
 	}
 	if c.observer.Wants(observe.KindHookCalled) {
 		adj.called = observe.HookCalled{
 			Plugin: m.ID, Hook: adj.hook, Subject: s, Start: start, Duration: end.Sub(start),
-			Fuel: adj.called.Fuel, HostCalls: adj.called.HostCalls, Outcome: outcomeOf(asked, err), Err: err,
+			Fuel: adj.called.Fuel, HostCalls: adj.called.HostCalls, Outcome: outcomeOf(called, err), Err: err,
 		}
 		c.observer.Observe(ctx, &adj.called)
 	}
 	return err
 }
 
-func outcomeOf(asked bool, err error) observe.Outcome {
+func outcomeOf(called bool, err error) observe.Outcome {
 	switch {
 	case err == nil:
 		return observe.OK
-	case !asked:
+	case !called:
 		return observe.NotCalled
 	case errors.As(err, new(*Rejection)):
 		return observe.Rejected
@@ -151,12 +155,13 @@ func outcomeOf(asked bool, err error) observe.Outcome {
 	return observe.Failed
 }
 
-func (c *Chain) call(ctx context.Context, budget *Budget, m *Member, ev Event, adj *Adjustment, start time.Time) (err error) {
+// run calls the member's plugin. A panic is an error.
+func (c *Chain) run(ctx context.Context, budget *Budget, m *Member, ev Event, adj *Adjustment, start time.Time) (err error) {
 	if ctx.Err() != nil {
-		return fmt.Errorf("not asked: %w", context.Cause(ctx))
+		return fmt.Errorf("not called: %w", context.Cause(ctx))
 	}
 	if err := budget.errAt(start); err != nil {
-		return fmt.Errorf("not asked: %w", err)
+		return fmt.Errorf("not called: %w", err)
 	}
 	if end, cause := m.deadline(budget, start); !end.IsZero() {
 		var cancel context.CancelFunc
@@ -170,8 +175,8 @@ func (c *Chain) call(ctx context.Context, budget *Budget, m *Member, ev Event, a
 			})
 			err = fmt.Errorf("panic: %s", adj.Sanitize(fmt.Sprint(r), maxReason))
 		}
-		if err != nil {
-			err = outOfTime(ctx, err, time.Since(start))
+		if limit := new(TimeError); err != nil && ctx.Err() != nil && errors.As(context.Cause(ctx), &limit) {
+			err = limit.ended(err, time.Since(start))
 		}
 	}()
 	return m.Plugin.Call(ctx, budget, ev, adj)
@@ -194,17 +199,9 @@ func (m *Member) deadline(budget *Budget, start time.Time) (end time.Time, cause
 // Gone reports whether ctx was canceled: the caller went away.
 func Gone(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
-// outOfTime adds to a member's error which time was up, if one was.
-func outOfTime(ctx context.Context, err error, took time.Duration) error {
-	if limit := new(TimeError); ctx.Err() != nil && errors.As(context.Cause(ctx), &limit) {
-		return limit.ended(err, took)
-	}
-	return err
-}
-
-// judge turns a member's error into the call's error, or into nothing and an
+// resolve turns a member's error into the call's error, or into nothing and an
 // empty adjustment where the policy says so.
-func (c *Chain) judge(ctx context.Context, m *Member, s Subject, adj *Adjustment, err error) error {
+func (c *Chain) resolve(ctx context.Context, m *Member, s Subject, adj *Adjustment, err error) error {
 	if adj.conflict != nil {
 		c.observer.Observe(ctx, &observe.Conflict{
 			Plugin: m.ID, First: adj.conflict.First, Hook: s.Hook(), Object: s.About(),
@@ -220,7 +217,7 @@ func (c *Chain) judge(ctx context.Context, m *Member, s Subject, adj *Adjustment
 	case pre && errors.As(err, &refused):
 		return &Error{Plugin: m.ID, Hook: s.Hook(), Err: err}
 	case pre && m.Policy == Fail:
-		return &Error{Plugin: m.ID, Hook: s.Hook(), Err: adj.redactError(naming(adj.conflict, err))}
+		return &Error{Plugin: m.ID, Hook: s.Hook(), Err: adj.redactError(withConflict(err, adj.conflict))}
 	}
 	if errors.As(err, new(*OpenError)) {
 		return nil // the breaker has said so, once
@@ -229,9 +226,9 @@ func (c *Chain) judge(ctx context.Context, m *Member, s Subject, adj *Adjustment
 	return nil
 }
 
-// naming adds the conflict that a plugin met before it failed, unless it passed
+// withConflict adds the conflict that a plugin met before it failed, unless it passed
 // that on itself: a guest knows no more of it than a number.
-func naming(c *ConflictError, err error) error {
+func withConflict(err error, c *ConflictError) error {
 	var named *ConflictError
 	if c == nil || errors.As(err, &named) {
 		return err
@@ -239,16 +236,8 @@ func naming(c *ConflictError, err error) error {
 	return fmt.Errorf("%w; before, %w", err, c)
 }
 
-// joined is both lists. Most events change nothing, or one member changes something.
-func joined(done, more []Owned) []Owned {
-	if len(done) == 0 {
-		return slices.Clip(more)
-	}
-	return append(done, more...)
-}
-
-// tell makes the events of what was changed.
-func (c *Chain) tell(ctx context.Context, s Subject, adj *Adjustment) {
+// reportChanges makes the events of what was changed.
+func (c *Chain) reportChanges(ctx context.Context, s Subject, adj *Adjustment) {
 	if len(adj.changes) == 0 || !c.observer.Wants(observe.KindFieldChanged) {
 		return
 	}
