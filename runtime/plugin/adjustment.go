@@ -22,13 +22,13 @@ type Files interface {
 	Version() int
 }
 
-// Adjustment collects what one plugin asks for in one call. It is a
+// Adjustment collects the changes that one plugin wants in one call. It is a
 // transaction: every write is checked when it is made, and all are applied
 // together if the plugin succeeds. What an adjustment holds is not visible to
 // the plugin that makes it. It is not safe for concurrent use.
 type Adjustment struct {
 	hook      abi.Hook
-	plugin    string        // that asks
+	plugin    string        // whose it is
 	policy    FailurePolicy // its
 	event     Event         // whose handles there are; nil: none
 	files     Files
@@ -59,8 +59,8 @@ func NewAdjustmentOf(ev Event, files Files, has abi.CapabilitySet) *Adjustment {
 	return &Adjustment{hook: ev.Hook(), event: ev, files: files, has: has}
 }
 
-// Follow makes the adjustment one of a plugin that is asked after another, by its id,
-// which has asked for what earlier holds. Chains do this by themselves.
+// Follow makes the adjustment one of a plugin that is called after another, by its id,
+// which wants the changes of earlier. Chains do this by themselves.
 func (a *Adjustment) Follow(id string, earlier *Adjustment) {
 	named := slices.Clone(earlier.changes)
 	for i := range named {
@@ -185,11 +185,11 @@ func (a *Adjustment) accept(c Change) error {
 	return nil
 }
 
-// owners remembers who asked for what, over all plugins of one call. It is made when the
-// first plugin that another one follows has asked for something.
+// owners remembers which plugin set what, over all plugins of one call. It is made when the
+// first plugin that another one follows has made a change.
 type owners map[slot]Owned
 
-// Owned is a change, the plugin that asked for it, and what its failure means.
+// Owned is a change, the plugin that wants it, and what its failure means.
 type Owned struct {
 	Plugin string
 	Policy FailurePolicy
@@ -209,7 +209,7 @@ func (o owners) claim(c *Change) *ConflictError {
 	return nil
 }
 
-// record makes whoever asked for the changes the owner of what no one owns yet.
+// record makes the plugin of the changes the owner of what no plugin owns yet.
 func (o *owners) record(changes []Owned) {
 	if *o == nil && len(changes) > 0 {
 		*o = owners{}

@@ -19,14 +19,14 @@ const (
 	maxBackOff = 5 * time.Minute
 )
 
-// BreakerState says whether a plugin is asked.
+// BreakerState says whether a plugin is called.
 type BreakerState uint8
 
 // The states of a Breaker.
 const (
-	Closed   BreakerState = iota // every call asks the plugin
-	Open                         // no call does
-	HalfOpen                     // one call tries it now, no other asks
+	Closed   BreakerState = iota // every hook calls the plugin
+	Open                         // no hook does
+	HalfOpen                     // one hook tries it now, no other calls it
 )
 
 // String returns the state in lower case.
@@ -40,9 +40,9 @@ type BreakerStatus struct {
 	Until  time.Time // when the next call may try; zero while closed
 }
 
-// Breaker stops asking a plugin that does nothing but fail, and tries it again
+// Breaker stops the calls of a plugin that does nothing but fail, and tries it again
 // after a while. What it counts are faults in a row: a plugin that serves every
-// other call is worth asking. It belongs to one loaded plugin, whose successor
+// other call is worth calling. It belongs to one loaded plugin, whose successor
 // begins with a new one. It is safe for concurrent use.
 type Breaker struct {
 	plugin   string
@@ -120,7 +120,7 @@ func (b *Breaker) note() {
 type outcome uint8
 
 const (
-	nothing outcome = iota // the caller went away, or it was never asked
+	nothing outcome = iota // the caller went away, or the plugin was never called
 	success                // a rejection is one
 	fault
 )
@@ -207,7 +207,7 @@ func judgeHealth(ctx context.Context, budget *Budget, took time.Duration, adj *A
 		return nothing
 	case err == nil, errors.As(err, new(*Rejection)):
 		return success
-	case errors.Is(err, ErrAway), errors.Is(err, ErrBusy): // nobody would know when it is back, or it was never asked
+	case errors.Is(err, ErrAway), errors.Is(err, ErrBusy): // it may be back at any moment, or was never called
 		return nothing
 	case adj.conflict != nil: // it met another plugin, and would be well alone
 		return nothing

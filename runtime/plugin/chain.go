@@ -19,13 +19,13 @@ type Member struct {
 	Policy  FailurePolicy
 	Timeout time.Duration // wall time of one call; 0 leaves it to the context
 	Metered bool          // it looks at the call's Budget by itself; others get a context that ends with it
-	Breaker *Breaker      // the plugin's; nil if it is to be asked whatever it does
+	Breaker *Breaker      // the plugin's; nil if it is called whatever it does
 	Hooks   abi.HookSet   // those of its manifest that the operator left it
 
 	// Capabilities are those that its manifest declares and the operator grants.
 	Capabilities abi.CapabilitySet
 	Rights       Rights  // why it has no others
-	Match        Matches // which pods and containers it is asked about; nil: all
+	Match        Matches // which pods and containers it is called for; nil: all
 }
 
 // Subject is an event that changes can be applied to.

@@ -24,7 +24,7 @@ const (
 	DeleteElement               // delete the element of Field with Key
 )
 
-// Change is one thing that a plugin asks for.
+// Change is one thing that a plugin wants.
 type Change struct {
 	Op     Op
 	Own    bool       // Object is a handle of what the event is about

@@ -2,8 +2,8 @@
 // several of them as one chain.
 //
 // It holds the rules that are the same for every kind of plugin: order, what a
-// later plugin sees, who owns a field, what a failure does, what of its words gets
-// out, how long a plugin may take. It knows neither CRI messages nor WebAssembly nor
+// later plugin sees, who owns a field, what a failure does, which of its texts are
+// redacted, how long a plugin may take. It knows neither CRI messages nor WebAssembly nor
 // gRPC: package intercept gives it events and applies what comes back, packages
 // wasm and remote give it plugins.
 //

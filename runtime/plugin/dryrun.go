@@ -30,7 +30,7 @@ func (d *dryRun) Call(ctx context.Context, budget *Budget, ev Event, adj *Adjust
 		err = adj.permitAll()
 	}
 	if err == nil {
-		d.tell(ctx, ev, adj)
+		d.report(ctx, ev, adj)
 	}
 	adj.changes, adj.rejection = nil, nil
 	var refused *Rejection
@@ -41,8 +41,8 @@ func (d *dryRun) Call(ctx context.Context, budget *Budget, ev Event, adj *Adjust
 	return err
 }
 
-// tell makes the events of what would have been done.
-func (d *dryRun) tell(ctx context.Context, ev Event, adj *Adjustment) {
+// report makes the events of what would have been done.
+func (d *dryRun) report(ctx context.Context, ev Event, adj *Adjustment) {
 	if adj.rejection != nil {
 		d.refused(ctx, ev, adj.rejection)
 		return

@@ -36,7 +36,7 @@ func (r *Rejection) Error() string { return "rejected: " + r.Reason }
 var ErrNotLoaded = errors.New("plugin is not loaded")
 
 // ErrAway is the failure of a plugin in another process that cannot be reached.
-// It costs no time to ask it again, and it may be back at any moment.
+// It costs no time to call it again, and it may be back at any moment.
 var ErrAway = errors.New("is away")
 
 // ErrBusy is the failure of a plugin that did not come to run, because others did for as

@@ -9,9 +9,9 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 )
 
-// Matches say about which pods and containers a plugin is asked, by hook: all
+// Matches say for which pods and containers a plugin is called, by hook: all
 // that stand for a hook must accept, and a hook without any accepts everything.
-// They are judged before the plugin is asked, so that an event which does not
+// They are judged before the plugin is called, so that an event which does not
 // match wakes nobody.
 type Matches map[abi.Hook][]abi.Match
 

@@ -13,7 +13,7 @@ import (
 type Plugin interface {
 	// Manifest says what the plugin is and which hooks it wants. It does not change.
 	Manifest() abi.Manifest
-	// Call tells the plugin about ev and collects what it wants changed in adj.
+	// Call passes ev to the plugin and collects what it wants changed in adj.
 	// An error is the plugin's fault, a *Rejection its decision to refuse the
 	// call; adj counts for nothing then. It returns soon after ctx is done. The
 	// plugins of the call share the budget, which may be nil.
@@ -22,7 +22,7 @@ type Plugin interface {
 	Close(ctx context.Context) error
 }
 
-// Event is what a plugin is told: one hook of one CRI call, with the pod and
+// Event is what a plugin sees: one hook of one CRI call, with the pod and
 // container that it is about as earlier plugins of the chain left them. The
 // getters are lazy, cost no decoding, and answer abi.NotFound for what the
 // event does not have.

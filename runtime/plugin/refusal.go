@@ -49,7 +49,7 @@ func (a *Adjustment) WhyRefused(failure string, errno abi.Errno) string {
 	return failure + "; the host refused " + a.Sanitize(strings.Join(reasons, "; "), maxRefused)
 }
 
-// keep notes a refusal, and returns it. A conflict is the chain's to tell of.
+// keep notes a refusal, and returns it. The chain makes the event of a conflict.
 func (a *Adjustment) keep(err error) error {
 	if e, ok := err.(*WriteError); ok {
 		a.Refused(e)
