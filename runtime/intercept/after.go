@@ -40,7 +40,7 @@ func (e *event) after(m *cri.Method, resp proto.Message) *event {
 	after := new(ownedEvent)
 	after.event = event{
 		hook: m.Post, at: time.Now(), about: messages{e.about.req, resp},
-		node: e.node, store: e.store, backend: e.backend, cgroups: e.cgroups, shown: e.shown,
+		host: e.host, node: e.node,
 	}
 	if e.pod != nil {
 		after.pod = *e.pod
@@ -59,10 +59,10 @@ func (e *event) after(m *cri.Method, resp proto.Message) *event {
 	default:
 		after.container.ID = cri.ContainerID(resp)
 	}
-	if record, ok := e.store.Pod(after.pod.ID); ok {
+	if record, ok := e.host.Store.Pod(after.pod.ID); ok {
 		after.pod.State = crifield.PodState(record.State)
 	}
-	if record, ok := e.store.Container(after.container.ID); ok {
+	if record, ok := e.host.Store.Container(after.container.ID); ok {
 		after.container.State = crifield.ContainerState(record.State)
 	}
 	return &after.event

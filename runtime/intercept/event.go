@@ -8,11 +8,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
-	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
 // event is one hook of one call, or one apart from calls. It implements
@@ -21,15 +19,12 @@ type event struct {
 	hook      abi.Hook
 	at        time.Time
 	about     messages
+	host      *interceptor // whose hook it is
 	node      *crifield.Node
-	store     *pods.Store
-	backend   pods.Backend
-	cgroups   *cgroup.FS          // nil without a cgroup file system
 	pod       *crifield.Pod       // nil if there is none or it is not known
 	container *crifield.Container // nil in a hook of a pod
 	sent      *crifield.Container // what an update sends of container, which has more
 	handles   handles             // what the event handed out
-	shown     bool                // Options.ShowSecrets
 }
 
 // messages are those of an event's call as they are at the moment; nil before there is
@@ -109,15 +104,15 @@ func (e *event) ReadFile(ctx context.Context, o abi.Object, file string) (string
 		return "", abi.Invalid
 	case obj.Pod == nil && (obj.Container == nil || obj.Container.ID == ""): // it is yet to be made
 		return "", abi.NotFound
-	case e.cgroups == nil:
+	case e.host.Cgroups == nil:
 		return "", abi.Unsupported
 	}
 	ctx, cancel := context.WithTimeout(ctx, locateTime)
 	defer cancel()
-	group, err := locator{e.store, e.backend, e.cgroups}.group(ctx, obj)
+	group, err := e.host.group(ctx, obj)
 	if err != nil {
 		return "", plugin.ErrnoOf(err)
 	}
-	value, err := e.cgroups.Get(group, file)
+	value, err := e.host.Cgroups.Get(group, file)
 	return value, plugin.ErrnoOf(err)
 }

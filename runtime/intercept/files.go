@@ -56,7 +56,7 @@ func (i *interceptor) writeFiles(ctx context.Context, e *event, of abi.Object, f
 	if len(files) == 0 || target.Container != nil && !i.started(target.Container.ID) {
 		return nil
 	}
-	group, noGroup := i.locator().group(ctx, target)
+	group, noGroup := i.group(ctx, target)
 	for _, o := range files {
 		err := noGroup
 		if err == nil {
@@ -102,7 +102,7 @@ func (i *interceptor) suspend(ctx context.Context, e *event, c *crifield.Contain
 	if i.Cgroups == nil {
 		return nil
 	}
-	group, err := i.locator().group(ctx, crifield.Object{Container: c})
+	group, err := i.group(ctx, crifield.Object{Container: c})
 	if err != nil && (errors.Is(err, cgroup.ErrSystemd) || !i.started(c.ID)) { // it has nothing that was written
 		return nil
 	}

@@ -16,19 +16,10 @@ import (
 // errNoGroup is why there is no path to a cgroup that may well be there.
 var errNoGroup = fmt.Errorf("%w: neither the runtime nor the kernel tells where the cgroup is", abi.Unsupported)
 
-// locator finds cgroups. Reads, writes and holds all go by it.
-type locator struct {
-	store   *pods.Store
-	backend pods.Backend
-	cgroups *cgroup.FS // not nil
-}
-
-func (i *interceptor) locator() locator { return locator{i.Store, i.Backend, i.Cgroups} }
-
 // group returns the cgroup of a pod, which kubelet made, or of a container.
-func (l locator) group(ctx context.Context, o crifield.Object) (string, error) {
+func (i *interceptor) group(ctx context.Context, o crifield.Object) (string, error) {
 	if o.Pod == nil {
-		return l.container(ctx, o.Container)
+		return i.containerGroup(ctx, o.Container)
 	}
 	if o.Pod.Cgroup == "" && o.Pod.Unreported != 0 {
 		return "", errNoGroup
@@ -36,30 +27,30 @@ func (l locator) group(ctx context.Context, o crifield.Object) (string, error) {
 	return cgroup.PodPath(o.Pod.Cgroup)
 }
 
-// container returns where the runtime or the kernel has reported the container, else
+// containerGroup returns where the runtime or the kernel has reported the container, else
 // where containerd and Docker put it. If nothing is there, the runtime is asked once:
 // CRI-O has another name for it.
-func (l locator) container(ctx context.Context, c *crifield.Container) (string, error) {
-	record, known := l.store.Container(c.ID)
+func (i *interceptor) containerGroup(ctx context.Context, c *crifield.Container) (string, error) {
+	record, known := i.Store.Container(c.ID)
 	if record.CgroupsPath != "" {
 		return cgroup.ReportedPath(record.CgroupsPath)
 	}
-	group, err := l.byRule(record, c)
-	if err == nil && l.cgroups.Exists(group) || errors.Is(err, cgroup.ErrSystemd) || !known || record.State == runtimeapi.ContainerState_CONTAINER_EXITED {
+	group, err := i.groupByRule(record, c)
+	if err == nil && i.Cgroups.Exists(group) || errors.Is(err, cgroup.ErrSystemd) || !known || record.State == runtimeapi.ContainerState_CONTAINER_EXITED {
 		return group, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readThroughTime)
 	defer cancel()
-	if record, askErr := l.store.Locate(ctx, l.backend, c.ID); askErr == nil && record.CgroupsPath != "" {
+	if record, askErr := i.Store.Locate(ctx, i.Backend, c.ID); askErr == nil && record.CgroupsPath != "" {
 		return cgroup.ReportedPath(record.CgroupsPath)
 	}
 	return group, err
 }
 
-func (l locator) byRule(record pods.Container, c *crifield.Container) (string, error) {
+func (i *interceptor) groupByRule(record pods.Container, c *crifield.Container) (string, error) {
 	parent := record.CgroupParent
 	if parent == "" {
-		pod, _ := l.store.Pod(c.PodID)
+		pod, _ := i.Store.Pod(c.PodID)
 		parent = crifield.PodOf(pod).Parent()
 		if parent == "" && pod.Unreported != 0 {
 			return "", errNoGroup

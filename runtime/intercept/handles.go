@@ -72,7 +72,7 @@ func (e *event) Own(o abi.Object) bool {
 // Find implements plugin.Event.
 func (e *event) Find(kind int32, name string) (abi.Object, abi.Errno) {
 	if kind == abi.ByContainerID {
-		c, ok := e.store.Container(name)
+		c, ok := e.host.Store.Container(name)
 		if !ok {
 			return 0, abi.NotFound
 		}
@@ -88,12 +88,12 @@ func (e *event) Find(kind int32, name string) (abi.Object, abi.Errno) {
 func (e *event) findPod(kind int32, name string) (pods.Pod, bool) {
 	switch kind {
 	case abi.ByPodID:
-		return e.store.Pod(name)
+		return e.host.Store.Pod(name)
 	case abi.ByPodUID:
-		return e.store.FindPodByUID(name)
+		return e.host.Store.FindPodByUID(name)
 	case abi.ByPodName:
 		namespace, pod, _ := strings.Cut(name, "/")
-		return e.store.FindPodByName(namespace, pod)
+		return e.host.Store.FindPodByName(namespace, pod)
 	}
 	return pods.Pod{}, false
 }
@@ -101,7 +101,7 @@ func (e *event) findPod(kind int32, name string) (pods.Pod, bool) {
 // Pods implements plugin.Event.
 func (e *event) Pods(namespace string) ([]abi.Object, abi.Errno) {
 	var objects []crifield.Object
-	for _, p := range e.store.Pods() {
+	for _, p := range e.host.Store.Pods() {
 		if namespace == "" || p.Config.GetMetadata().GetNamespace() == namespace {
 			objects = append(objects, crifield.Object{Pod: crifield.PodOf(p)})
 		}
@@ -116,7 +116,7 @@ func (e *event) Containers(pod abi.Object) ([]abi.Object, abi.Errno) {
 		return nil, abi.NotFound
 	}
 	var objects []crifield.Object
-	for _, c := range e.store.Containers(p.ID) {
+	for _, c := range e.host.Store.Containers(p.ID) {
 		objects = append(objects, crifield.Object{Container: crifield.ContainerOf(c)})
 	}
 	return e.hand(objects)

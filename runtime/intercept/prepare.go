@@ -46,15 +46,16 @@ func (c *call) prepare(ctx context.Context) error {
 // newEvent returns the event of the call's pre hook.
 func (c *call) newEvent(pod *crifield.Pod, container *crifield.Container) *event {
 	e := new(event)
-	c.begin(e, pod, container)
+	c.begin(e, c.method.Pre, pod)
+	e.about.req, e.container = c.req, container
 	return e
 }
 
 func (c *call) newPodEvent(pod crifield.Pod) *event { return c.newEvent(&pod, nil) }
 
-func (c *call) begin(e *event, pod *crifield.Pod, container *crifield.Container) {
-	e.hook, e.at, e.node, e.store, e.backend, e.cgroups = c.method.Pre, time.Now(), c.Node.Load(), c.Store, c.Backend, c.Cgroups
-	e.about.req, e.pod, e.container, e.shown = c.req, pod, container, c.ShowSecrets
+// begin fills in an event of a hook, about a pod or nil.
+func (i *interceptor) begin(e *event, hook abi.Hook, pod *crifield.Pod) {
+	e.hook, e.at, e.host, e.node, e.pod = hook, time.Now(), i, i.Node.Load(), pod
 }
 
 // key is that of the object whose post hooks must end before the event's pre hook.
@@ -113,7 +114,8 @@ func (c *call) createEvent(ctx context.Context, carried cri.Carried) *event {
 		PodID: e.pod.ID, Config: config, Annotations: config.GetAnnotations(),
 		Resources: crifield.Resources{Now: config.GetLinux().GetResources(), Own: true},
 	}
-	c.begin(&e.event, &e.pod, &e.container)
+	c.begin(&e.event, c.method.Pre, &e.pod)
+	e.about.req, e.event.container = c.req, &e.container
 	return &e.event
 }
 

@@ -15,7 +15,7 @@ import (
 // Secrets implements plugin.Event: of the call's messages and the event's own container
 // at first, then of each container that was handed out since.
 func (e *event) Secrets(has abi.CapabilitySet, from int) (values []string, next int) {
-	if e.shown {
+	if e.host.ShowSecrets {
 		return nil, 0
 	}
 	if from == 0 {

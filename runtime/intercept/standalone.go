@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
-	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
@@ -24,7 +23,8 @@ func Tick(ctx context.Context, o Options, m plugin.Member) {
 // standalone calls one plugin in a hook of no call, about a pod or nil, and carries out
 // what it wants. The error is ctx's, or a panic's, which no caller would survive.
 func (i *interceptor) standalone(ctx context.Context, hook abi.Hook, pod *crifield.Pod, m plugin.Member) (err error) {
-	e := &event{hook: hook, at: time.Now(), node: i.Node.Load(), store: i.Store, backend: i.Backend, cgroups: i.Cgroups, pod: pod, shown: i.ShowSecrets}
+	e := new(event)
+	i.begin(e, hook, pod)
 	defer func() {
 		if r := recover(); r != nil {
 			i.Observer.Observe(ctx, &observe.Panicked{During: "a hook", Hook: hook, Object: e.About(), Panic: fmt.Sprint(r), Stack: string(debug.Stack())})
