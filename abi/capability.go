@@ -91,6 +91,23 @@ func CapabilitySetOf(capabilities ...Capability) CapabilitySet {
 	return s
 }
 
+// CapabilitiesNamed returns the capabilities with these names, "*" being all, and the first
+// name that is unknown; "" if all are known.
+func CapabilitiesNamed(names []string) (all CapabilitySet, unknown string) {
+	for _, name := range names {
+		c, ok := CapabilityByName(name)
+		switch {
+		case name == "*":
+			all = AllCapabilities
+		case !ok:
+			return all, name
+		default:
+			all |= 1 << c
+		}
+	}
+	return all, ""
+}
+
 // DefaultGrant is what an operator grants who says nothing.
 func DefaultGrant() CapabilitySet {
 	var s CapabilitySet

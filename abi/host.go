@@ -3,6 +3,10 @@ package abi
 // This file has what hosts and tools need of the ABI and guests do not. The SDK that is
 // copied beside a new plugin is without it.
 
+// MaxModule is the largest module that a host takes, in bytes. One of standard Go with
+// encoding/json has 3.3 MiB.
+const MaxModule = 8 << 20
+
 // ValueType is the type of a WebAssembly value at the border.
 type ValueType uint8
 

@@ -31,12 +31,11 @@ func hostListSet(o abi.Object, f abi.Field, list string) int32 {
 
 // hostListAdd adds an element, which goes by a key of its record if it is one.
 func hostListAdd(o abi.Object, f abi.Field, element string) int32 {
-	for _, r := range abi.Records {
-		if r.Object == o && r.Field == f {
-			record := map[string]string{}
-			abi.EachEntry(element, func(k, v string) bool { record[k] = v; return true })
-			return change(o, f, abi.Set, strconv.Quote(record[r.Key]), host().JSON(record))
-		}
+	info, _ := abi.FieldOf(o, f)
+	if keys := info.RecordKeys(); keys != nil {
+		record := map[string]string{}
+		abi.EachEntry(element, func(k, v string) bool { record[k] = v; return true })
+		return change(o, f, abi.Set, strconv.Quote(record[keys[0]]), host().JSON(record))
 	}
 	return change(o, f, abi.Set, strconv.Quote(element), "true")
 }
@@ -52,15 +51,14 @@ func change(o abi.Object, f abi.Field, t abi.Type, key, v string) int32 {
 		kind = of.Kind
 	}
 	info, ok := abi.FieldOf(kind, f)
-	resource := strings.Contains(info.Name, ".")
 	switch {
 	case !ok:
 		return int32(abi.NotFound)
 	case info.Type != t || key == `""`:
 		return int32(abi.Invalid)
-	case !resource && strings.HasPrefix(key, `"io.kubernetes.`):
+	case info.Format == abi.KeysOfPlugins && strings.HasPrefix(key, `"io.kubernetes.`):
 		return int32(abi.Denied) // kubelet's
-	case info.Name == "resources.unified" && host().Cgroup != 2:
+	case info.Format == abi.CgroupFiles && host().Cgroup != 2:
 		return int32(abi.Unsupported)
 	case o >= abi.FirstHandle && v == native.Deleted:
 		return int32(abi.Unsupported)

@@ -102,28 +102,22 @@ func (p pluginFile) warnings(m abi.Manifest) (all []string) {
 // granted is what the operator gives the plugin as things are.
 func (p pluginFile) granted() abi.CapabilitySet { return abi.DefaultGrant() | p.beside.Grant }
 
-// grantLine is the line that the operator must write for what the plugin lacks.
-func (p pluginFile) grantLine(lacks abi.CapabilitySet) string {
-	names := (lacks | p.beside.Grant).Names()
-	return fmt.Sprintf(`"grant": ["%s"]`, strings.Join(names, `", "`))
+// rights are what the plugin may do as things are.
+func (p pluginFile) rights(m abi.Manifest) plugin.Rights {
+	return plugin.RightsOf(m, p.granted(), p.describing())
 }
 
 // settings are what the proxy would load the plugin with, as far as its files say.
-func (p pluginFile) settings() (wasm.PluginOptions, error) {
+func (p pluginFile) settings() wasm.PluginOptions {
 	o := wasm.PluginOptions{Timeout: p.beside.Timeout, Interpret: p.beside.Interpret, State: p.beside.State}
-	if err := o.SetLimits(p.beside.Limits); err != nil {
-		return o, fmt.Errorf("%s: %w", p.describing(), err)
-	}
-	return o, nil
+	o.SetLimits(p.beside.Limits)
+	return o
 }
 
 // loader loads the plugin as the proxy does.
 func (p pluginFile) loader(ctx context.Context, e *wasm.Engine) simulate.Loader {
 	return func(o simulate.LoadOptions) (plugin.Plugin, error) {
-		settings, err := p.settings()
-		if err != nil {
-			return nil, err
-		}
+		settings := p.settings()
 		settings.Config, settings.Granted, settings.Features = []byte(o.Config), o.Granted, o.Features
 		settings.KV, settings.Metrics, settings.Observer = o.KV, o.Metrics, o.Observer
 		loaded, err := e.Load(ctx, p.beside.ID, p.module, settings)
@@ -135,17 +129,10 @@ func (p pluginFile) loader(ctx context.Context, e *wasm.Engine) simulate.Loader 
 }
 
 // grants reads the names of capabilities, "*" being all.
-func grants(names []string) (all abi.CapabilitySet, err error) {
-	for _, name := range names {
-		c, ok := abi.CapabilityByName(name)
-		switch {
-		case name == "*":
-			all = abi.AllCapabilities
-		case !ok:
-			return 0, wrongUsage("--grant: unknown capability %q; the capabilities are %s", name, strings.Join(abi.AllCapabilities.Names(), ", "))
-		default:
-			all |= abi.CapabilitySetOf(c)
-		}
+func grants(names []string) (abi.CapabilitySet, error) {
+	all, unknown := abi.CapabilitiesNamed(names)
+	if unknown != "" {
+		return 0, wrongUsage("--grant: unknown capability %q; the capabilities are %s", unknown, strings.Join(abi.AllCapabilities.Names(), ", "))
 	}
 	return all, nil
 }

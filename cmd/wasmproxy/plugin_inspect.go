@@ -48,10 +48,7 @@ func inspect(cmd *cobra.Command, path, format string) error {
 	if err != nil {
 		return err
 	}
-	settings, err := p.settings()
-	if err != nil {
-		return err
-	}
+	settings := p.settings()
 	in, err := wasm.Inspect(cmd.Context(), p.module, settings)
 	if err != nil {
 		return fmt.Errorf("inspecting %s: %w", plugin.Name(path), err)
@@ -176,9 +173,10 @@ func newInspection(p pluginFile, in wasm.Inspection, limits []limit) inspection 
 
 func (p pluginFile) capabilities(in wasm.Inspection) capabilities {
 	declared, unknown := in.Manifest.Declared()
-	c := capabilities{Declared: declared.Names(), Granted: (declared & p.granted()).Names(), Unknown: unknown}
-	if missing := declared &^ p.granted(); missing != 0 {
-		c.Missing, c.Add, c.To = missing.Names(), p.grantLine(missing), p.describing()
+	rights := p.rights(in.Manifest)
+	c := capabilities{Declared: declared.Names(), Granted: rights.Has().Names(), Unknown: unknown}
+	if missing := rights.Lacks(); missing != 0 {
+		c.Missing, c.Add, c.To = missing.Names(), rights.Line(), p.describing()
 	}
 	for _, i := range in.Imports {
 		row := slices.IndexFunc(abi.Functions, func(f abi.Function) bool { return i.Module == abi.Module && f.Name == i.Name })
@@ -193,11 +191,13 @@ func (p pluginFile) capabilities(in wasm.Inspection) capabilities {
 func limits(settings wasm.PluginOptions, in wasm.Inspection) []limit {
 	asked := in.Manifest.Limits
 	granted, hold := settings.Limits(asked)
-	all := []limit{
-		{"fuel", asked.Fuel, granted.Fuel, hold.Fuel, false},
-		{"memory", max(asked.Memory, int64(in.MemoryMin)<<16), granted.Memory, hold.Memory, false},
-		{"time_ms", asked.TimeMS, granted.TimeMS, hold.TimeMS, false},
-		{"host_calls", asked.HostCalls, granted.HostCalls, hold.HostCalls, false},
+	asked.Memory = max(asked.Memory, int64(in.MemoryMin)<<16)
+	var all []limit
+	for _, l := range plugin.Limits {
+		all = append(all, limit{Of: l.Key, Needs: *l.Of(&asked), Granted: *l.Of(&granted.Limits), Gets: *l.Of(&hold.Limits)})
+	}
+	if hooks := in.Manifest.HookSet(); hooks.Has(abi.Tick) || hooks.Has(abi.Synchronize) {
+		all = append(all, limit{Of: "host_calls in Tick and Synchronize", Needs: asked.HostCalls, Granted: granted.LoopHostCalls, Gets: hold.LoopHostCalls})
 	}
 	for i := range all {
 		all[i].Enough = all[i].Needs <= all[i].Gets

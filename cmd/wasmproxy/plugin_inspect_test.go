@@ -11,7 +11,9 @@ import (
 
 // What is shown of a limit is what holds, whoever set it.
 func TestLimitsThatHold(t *testing.T) {
-	in := wasm.Inspection{MemoryMin: 2, Manifest: abi.Manifest{Limits: abi.Limits{Fuel: 1_000_000, Memory: 1 << 20, HostCalls: 5000}}}
+	in := wasm.Inspection{MemoryMin: 2, Manifest: abi.Manifest{
+		Hooks: []abi.ManifestHook{{Hook: "Tick"}}, Limits: abi.Limits{Fuel: 1_000_000, Memory: 1 << 20, HostCalls: 5000},
+	}}
 	for _, test := range []struct {
 		settings wasm.PluginOptions
 		want     []string
@@ -19,14 +21,17 @@ func TestLimitsThatHold(t *testing.T) {
 		{wasm.PluginOptions{}, []string{
 			"fuel 1000000, as its manifest says; it is granted 20000000", "memory 1 MiB, as its manifest says; it is granted 32 MiB",
 			"time 500 ms", "host_calls 1000, too low for the 5000 that it needs",
+			"host_calls in Tick and Synchronize 5000, as its manifest says; it is granted 20000",
 		}},
 		{wasm.PluginOptions{Interpret: true, Fuel: 1_000_000, HostCalls: 5000, MemoryPages: 1}, []string{
 			"fuel 1000000, enough for the 1000000 that it needs", "memory 64 KiB, too low for the 1 MiB that it needs",
 			"time 500 ms", "host_calls 5000, enough for the 5000 that it needs",
+			"host_calls in Tick and Synchronize 5000, enough for the 5000 that it needs",
 		}},
 		{wasm.PluginOptions{Interpret: true}, []string{
 			"fuel 1000000, as its manifest says; it is granted 5000000", "memory 1 MiB, as its manifest says; it is granted 32 MiB",
 			"time 500 ms", "host_calls 1000, too low for the 5000 that it needs",
+			"host_calls in Tick and Synchronize 5000, as its manifest says; it is granted 20000",
 		}},
 	} {
 		var got []string

@@ -140,10 +140,7 @@ func install(cmd *cobra.Command, module []byte, path string) error {
 // preflight says why serve would not load the plugin, after it has examined it as inspect
 // does, and loaded it as serve does.
 func (p pluginFile) preflight(ctx context.Context) (in wasm.Inspection, err error) {
-	settings, err := p.settings()
-	if err != nil {
-		return in, err
-	}
+	settings := p.settings()
 	if in, err = wasm.Inspect(ctx, p.module, settings); err != nil {
 		return in, err
 	}

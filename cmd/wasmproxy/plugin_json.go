@@ -50,7 +50,7 @@ func encodeResult(out io.Writer, _ pluginFile, res simulate.Result) error {
 	r := resultJSON{
 		Plugin: res.Manifest.Name, Version: res.Manifest.Version, Event: res.Title, Outcome: verdict(res), Asked: res.Asked,
 		Changes: changesJSON(res.Changes()), Updates: []updateJSON{}, Cgroups: []changeJSON{}, Log: append([]string{}, lines(res.Lines)...),
-		Refused: res.Refused, Missing: res.Lacking.Names(), Notes: res.Remarks,
+		Refused: res.Refused, Missing: res.Rights.Lacks().Names(), Notes: res.Remarks,
 		Fuel: res.Fuel, HostCalls: res.HostCalls, TookNS: res.Took.Nanoseconds(),
 	}
 	if res.Rejection != nil {

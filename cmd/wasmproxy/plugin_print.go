@@ -55,8 +55,8 @@ func printResult(out io.Writer, p pluginFile, res simulate.Result) error {
 	r.section("metrics", metrics(res))
 	r.section("key-value state", kept(res))
 	r.section("refused by the host", res.Refused)
-	if lacks := res.Lacking; lacks != 0 {
-		res.Remarks = append(res.Remarks, fmt.Sprintf("the plugin declares %s, which is not granted: add  %s  to %s", strings.Join(lacks.Names(), ", "), p.grantLine(lacks), p.describing()))
+	if rights := res.Rights; rights.Lacks() != 0 {
+		res.Remarks = append(res.Remarks, fmt.Sprintf("the plugin declares %s, which is not granted: %s", strings.Join(rights.Lacks().Names(), ", "), rights.Remedy()))
 	}
 	r.section("notes", res.Remarks)
 	return r.err

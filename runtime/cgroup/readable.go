@@ -101,7 +101,10 @@ func (f *FS) cpuMax1(rel string) (string, error) {
 	return quota + " " + period, nil
 }
 
-// cpuWeight1 converts as runc does: shares 2 to 262144 are weights 1 to 10000.
+// Weight returns the cpu.weight of cgroup v2 for CPU shares, as runc does: shares of 2 to
+// 262144 are weights of 1 to 10000.
+func Weight(shares uint64) uint64 { return 1 + (max(shares, 2)-2)*9999/262142 }
+
 func (f *FS) cpuWeight1(rel string) (string, error) {
 	text, err := f.get1(rel, "cpu", "cpu.shares")
 	if err != nil {
@@ -111,7 +114,7 @@ func (f *FS) cpuWeight1(rel string) (string, error) {
 	if err != nil || shares < 2 {
 		return "", rules.Reason(abi.Invalid, "cpu.shares holds %.32q", text)
 	}
-	return strconv.FormatUint(1+(shares-2)*9999/262142, 10), nil
+	return strconv.FormatUint(Weight(shares), 10), nil
 }
 
 // noLimit is the smallest memory limit that means none: cgroup v1 has the largest multiple

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -24,23 +23,18 @@ func (k modules) open(ctx context.Context, d registry.Description, of persistent
 	if err != nil {
 		return nil, temporaryError{err}
 	}
-	options, err := k.options(d)
-	if err != nil {
-		return nil, err
-	}
+	options := k.options(d)
 	options.KV, options.Metrics, options.Compiled = of.values, of.metrics, compiled
 	return k.engine.Load(ctx, d.ID, module, options)
 }
 
 // options are a module's by its description.
-func (k modules) options(d registry.Description) (wasm.PluginOptions, error) {
+func (k modules) options(d registry.Description) wasm.PluginOptions {
 	o := wasm.PluginOptions{
 		Config: d.Config, Timeout: d.Timeout, Interpret: d.Interpret, Granted: granted(d), State: d.State, Features: k.features,
 	}
-	if err := o.SetLimits(d.Limits); err != nil {
-		return o, fmt.Errorf("loading plugin %s: %s: %w", d.ID, describing(d), err)
-	}
-	return o, nil
+	o.SetLimits(d.Limits)
+	return o
 }
 
 // static implements kind.
@@ -56,11 +50,7 @@ func (k modules) static(d registry.Description) abi.Manifest {
 // place implements kind. A guest's engine has its own way to stop it.
 func (k modules) place(m *member, d registry.Description) {
 	m.Metered = true
-	manifest := m.loaded.Manifest()
-	m.Rights.Declared, _ = manifest.Declared()
-	if missing := m.Rights.Declared &^ granted(d); missing != 0 {
-		m.Rights.Grant = grant(d, missing)
-	}
+	m.Rights = rights(d, m.loaded.Manifest())
 	if m.time = d.Timeout; m.time == 0 {
 		m.time = wasm.DefaultTimeout
 	}
@@ -68,8 +58,7 @@ func (k modules) place(m *member, d registry.Description) {
 
 // capabilities implements kind.
 func (k modules) capabilities(d registry.Description, manifest abi.Manifest) abi.CapabilitySet {
-	declared, _ := manifest.Declared()
-	return declared & granted(d)
+	return rights(d, manifest).Has()
 }
 
 // name implements kind.
@@ -81,12 +70,12 @@ func (k modules) title(manifest abi.Manifest) string { return manifest.Name + " 
 // granted is what a module may have of what it declares.
 func granted(d registry.Description) abi.CapabilitySet { return abi.DefaultGrant() | d.Grant }
 
+// rights are those of a module by its description.
+func rights(d registry.Description, manifest abi.Manifest) plugin.Rights {
+	return plugin.RightsOf(manifest, granted(d), describing(d))
+}
+
 // describing is the name of the JSON file that says, or can say, what a module may do.
 func describing(d registry.Description) string {
 	return plugin.Name(strings.TrimSuffix(filepath.Base(d.File), filepath.Ext(d.File)) + ".json")
-}
-
-// grant says how the operator grants a module what is missing, beside what it has.
-func grant(d registry.Description, missing abi.CapabilitySet) string {
-	return plugin.Grant(missing|d.Grant, describing(d))
 }

@@ -37,14 +37,14 @@ func (k modules) warnings(d registry.Description, manifest abi.Manifest) []obser
 
 // capabilityWarnings name capabilities that are declared and not granted, or the reverse.
 func capabilityWarnings(d registry.Description, manifest abi.Manifest) (warnings []observe.Event) {
-	declared, later := manifest.Declared()
-	if missing := declared &^ granted(d); missing != 0 {
-		warnings = append(warnings, &observe.CapabilityMissing{Plugin: d.ID, Capabilities: missing.Names(), Remedy: grant(d, missing)})
+	r := rights(d, manifest)
+	if missing := r.Lacks(); missing != 0 {
+		warnings = append(warnings, &observe.CapabilityMissing{Plugin: d.ID, Capabilities: missing.Names(), Remedy: r.Remedy()})
 	}
-	if len(later) > 0 {
+	if _, later := manifest.Declared(); len(later) > 0 {
 		warnings = append(warnings, &observe.CapabilityUnknown{Plugin: d.ID, Capabilities: later})
 	}
-	if vain := d.Grant &^ declared; vain != 0 {
+	if vain := d.Grant &^ r.Declared; vain != 0 {
 		warnings = append(warnings, &observe.GrantUnused{Plugin: d.ID, Capabilities: vain.Names()})
 	}
 	return warnings
@@ -52,21 +52,11 @@ func capabilityWarnings(d registry.Description, manifest abi.Manifest) (warnings
 
 // limitWarnings name the limits of which the manifest asks for more than is granted.
 func (k modules) limitWarnings(d registry.Description, manifest abi.Manifest) (warnings []observe.Event) {
-	o, err := k.options(d)
-	if err != nil {
-		return nil // and it was not loaded
-	}
-	asked := manifest.Limits
-	granted, _ := k.engine.Limits(o, asked)
-	for _, limit := range []struct {
-		of             string
-		asked, granted int64
-	}{
-		{"fuel", asked.Fuel, granted.Fuel}, {"memory", asked.Memory, granted.Memory},
-		{"time_ms", asked.TimeMS, granted.TimeMS}, {"host_calls", asked.HostCalls, granted.HostCalls},
-	} {
-		if limit.asked > limit.granted {
-			warnings = append(warnings, &observe.LimitLowered{Plugin: d.ID, Limit: limit.of, Asked: limit.asked, Granted: limit.granted})
+	wanted := manifest.Limits
+	granted, _ := k.engine.Limits(k.options(d), wanted)
+	for _, limit := range plugin.Limits {
+		if asked, most := *limit.Of(&wanted), *limit.Of(&granted.Limits); asked > most {
+			warnings = append(warnings, &observe.LimitLowered{Plugin: d.ID, Limit: limit.Key, Asked: asked, Granted: most})
 		}
 	}
 	return warnings

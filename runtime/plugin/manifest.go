@@ -110,12 +110,9 @@ func checkTick(m *abi.Manifest) error {
 }
 
 func checkLimits(l abi.Limits) error {
-	for _, limit := range []struct {
-		key   string
-		value int64
-	}{{"fuel", l.Fuel}, {"memory", l.Memory}, {"time_ms", l.TimeMS}, {"host_calls", l.HostCalls}} {
-		if limit.value < 0 {
-			return fmt.Errorf("limits.%s is %d", limit.key, limit.value)
+	for _, limit := range Limits {
+		if v := *limit.Of(&l); v < 0 {
+			return fmt.Errorf("limits.%s is %d, it must not be negative", limit.Key, v)
 		}
 	}
 	return nil

@@ -7,18 +7,39 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 )
 
-// Rights tell why a plugin lacks a capability, and what to do about it.
+// Rights are what a plugin may do: what it declares and is granted.
 type Rights struct {
-	Declared abi.CapabilitySet // those of its manifest
-	// Grant is what the operator has to do for those that are declared and not granted,
-	// such as: add  "grant": ["env"]  to 10-x.json. Empty where nobody knows.
-	Grant string
+	Declared abi.CapabilitySet // in its manifest
+	Granted  abi.CapabilitySet // by the operator, and by default
+	File     string            // the JSON in which the operator grants more; "" where nobody knows
 }
 
-// Grant says what an operator has to do for a plugin to have all of these beside the usual
-// ones: file is the plugin's JSON.
-func Grant(needs abi.CapabilitySet, file string) string {
-	return fmt.Sprintf(`add  "grant": ["%s"]  to %s`, strings.Join(needs.Names(), `", "`), file)
+// RightsOf returns the rights of a plugin with this manifest.
+func RightsOf(m abi.Manifest, granted abi.CapabilitySet, file string) Rights {
+	declared, _ := m.Declared()
+	return Rights{declared, granted, file}
+}
+
+// Has returns the capabilities that the plugin has.
+func (r Rights) Has() abi.CapabilitySet { return r.Declared & r.Granted }
+
+// Lacks returns those that it declares and is not granted.
+func (r Rights) Lacks() abi.CapabilitySet { return r.Declared &^ r.Granted }
+
+// Line returns the line of the plugin's JSON that grants all that it lacks, beside what is
+// granted there already.
+func (r Rights) Line() string {
+	names := (r.Lacks() | r.Granted&^abi.DefaultGrant()).Names()
+	return fmt.Sprintf(`"grant": ["%s"]`, strings.Join(names, `", "`))
+}
+
+// Remedy says what the operator has to do for the plugin to have all that it declares; ""
+// if nothing is lacking.
+func (r Rights) Remedy() string {
+	if r.Lacks() == 0 || r.File == "" {
+		return ""
+	}
+	return fmt.Sprintf("add  %s  to %s", r.Line(), r.File)
 }
 
 // Explain sets by which rights the adjustment explains what the plugin lacks. Chains do this
@@ -37,8 +58,8 @@ func (a *Adjustment) Lacks(needs abi.CapabilitySet) string {
 	}
 	if denied := missing & a.rights.Declared; denied != 0 {
 		reason := fmt.Sprintf("the capability %s is declared but not granted", strings.Join(denied.Names(), ", "))
-		if a.rights.Grant != "" {
-			reason += ": " + a.rights.Grant
+		if remedy := a.rights.Remedy(); remedy != "" {
+			reason += ": " + remedy
 		}
 		reasons = append(reasons, reason)
 	}

@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
-// maxSocketPath is in bytes: sun_path has 108 with the closing NUL, unix(7).
-const maxSocketPath = 107
+// maxSocketPath is in bytes: sun_path without its NUL.
+const maxSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 
 // socketPath returns the path in endpoint, "unix://" and an absolute path or
 // the path alone, of which a suffix of room bytes still makes a socket's path.

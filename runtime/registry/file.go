@@ -9,13 +9,14 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
 // Largest files that are read, in bytes.
 const (
-	maxModule = 8 << 20
+	maxModule = abi.MaxModule
 	maxJSON   = 1 << 20
 )
 

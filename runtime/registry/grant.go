@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -29,13 +30,14 @@ func readGrant(s *settings, v json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		c, ok := abi.CapabilityByName(name)
-		if !ok {
-			return unknown("capability", name, abi.AllCapabilities.Names())
-		}
-		s.grant |= abi.CapabilitySetOf(c)
+	granted, wrong := abi.CapabilitiesNamed(names)
+	if slices.Contains(names, "*") { // an operator names what a plugin gets
+		wrong = "*"
 	}
+	if wrong != "" {
+		return unknown("capability", wrong, abi.AllCapabilities.Names())
+	}
+	s.grant = granted
 	return nil
 }
 

@@ -8,22 +8,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// The most that an operator can allow.
-const (
-	maxTimeout = time.Minute // half of what kubelet waits for a call
-	maxFuel    = 10_000_000_000
-	maxMemory  = 1 << 30
-	maxCalls   = 100_000
-	page       = 64 << 10
-)
+const page = 64 << 10 // bytes
 
 // limitKeys are the keys of limits.
-var limitKeys = map[string]func(*abi.Limits, json.RawMessage) error{"fuel": readFuel, "host-calls": readHostCalls, "memory": readMemory}
+var limitKeys = map[string]func(*abi.Limits, json.RawMessage) error{
+	"fuel":       func(l *abi.Limits, v json.RawMessage) error { return readLimit(&l.Fuel, v, plugin.MaxFuel) },
+	"host-calls": func(l *abi.Limits, v json.RawMessage) error { return readLimit(&l.HostCalls, v, plugin.MaxHostCalls) },
+	"memory":     readMemory,
+}
 
 // readLimits reads what one call of a module may use. Its time is the key timeout.
 func readLimits(s *settings, v json.RawMessage) error {
@@ -46,16 +43,9 @@ func readLimits(s *settings, v json.RawMessage) error {
 	return nil
 }
 
-func readFuel(l *abi.Limits, v json.RawMessage) (err error) {
-	if l.Fuel, err = decode[int64](v, "a whole number"); err == nil && (l.Fuel < 1 || l.Fuel > maxFuel) {
-		return fmt.Errorf("%d is not between 1 and %d", l.Fuel, int64(maxFuel))
-	}
-	return err
-}
-
-func readHostCalls(l *abi.Limits, v json.RawMessage) (err error) {
-	if l.HostCalls, err = decode[int64](v, "a whole number"); err == nil && (l.HostCalls < 1 || l.HostCalls > maxCalls) {
-		return fmt.Errorf("%d is not between 1 and %d", l.HostCalls, maxCalls)
+func readLimit(limit *int64, v json.RawMessage, most int64) (err error) {
+	if *limit, err = decode[int64](v, "a whole number"); err == nil && (*limit < 1 || *limit > most) {
+		return fmt.Errorf("%d is not between 1 and %d", *limit, most)
 	}
 	return err
 }
@@ -77,7 +67,7 @@ func readMemory(l *abi.Limits, v json.RawMessage) error {
 	if err != nil {
 		return fmt.Errorf("%.64q is not %s", text, want)
 	}
-	if l.Memory = int64(n << shift); n<<shift > maxMemory || l.Memory < page || l.Memory%page != 0 {
+	if l.Memory = int64(n << shift); n<<shift > plugin.MaxMemory || l.Memory < page || l.Memory%page != 0 {
 		return fmt.Errorf("%.64q is not a multiple of 64Ki up to 1Gi", text)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -64,8 +65,8 @@ const (
 	engineInterpreter = "interpreter"
 )
 
-// maxSocket is the longest path of a unix socket (sun_path less its NUL).
-const maxSocket = 107
+// maxSocket is the longest path of a unix socket in bytes: sun_path without its NUL.
+const maxSocket = len(syscall.RawSockaddrUnix{}.Path) - 1
 
 func readEndpoint(s *settings, v json.RawMessage) error {
 	text, err := decode[string](v, "a string")
@@ -136,8 +137,8 @@ func readTimeout(s *settings, v json.RawMessage) error {
 	if d <= 0 {
 		return fmt.Errorf("%.64q is not greater than 0", text)
 	}
-	if d > maxTimeout {
-		return fmt.Errorf("%.64q is more than %v, the most that a plugin can have", text, maxTimeout)
+	if d > plugin.MaxTimeout {
+		return fmt.Errorf("%.64q is more than %v, the most that a plugin can have", text, plugin.MaxTimeout)
 	}
 	s.timeout = d
 	return nil

@@ -73,7 +73,7 @@ func (c *Cgroups) Update(group string, r *runtimeapi.LinuxContainerResources) er
 		files["cpu.max"] = fmt.Sprint(orMax(quota), " ", period)
 	}
 	if shares := r.GetCpuShares(); shares > 0 {
-		put("cpu.weight", 1+(max(shares, 2)-2)*9999/262142)
+		put("cpu.weight", int64(cgroup.Weight(uint64(shares))))
 	}
 	if limit := r.GetMemoryLimitInBytes(); limit != 0 {
 		files["memory.max"] = orMax(limit)

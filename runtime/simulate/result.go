@@ -17,8 +17,8 @@ type Result struct {
 	Title    string
 	Hook     abi.Hook
 	Manifest abi.Manifest
-	Lacking  abi.CapabilitySet // declared and not granted
-	Asked    bool              // false: its match does not want this pod or container
+	Rights   plugin.Rights
+	Asked    bool // false: its match does not want this pod or container
 
 	Err       error             // why the plugin failed; nil if it did not
 	Rejection *plugin.Rejection // its refusal; nil if it did not refuse
@@ -45,9 +45,7 @@ type Result struct {
 // Run lets the event happen once and gathers what came of it. The error is not the
 // plugin's.
 func (s *Simulator) Run(ctx context.Context) (Result, error) {
-	res := Result{Title: s.event.Title(), Hook: s.event.Hook, Policy: s.policy, Manifest: s.plugin.Manifest(), KVBefore: s.loaded.KV.All(), Remarks: s.event.Notes}
-	declared, _ := res.Manifest.Declared()
-	res.Lacking = declared &^ s.loaded.Granted
+	res := Result{Title: s.event.Title(), Hook: s.event.Hook, Policy: s.policy, Manifest: s.plugin.Manifest(), Rights: s.member.Rights, KVBefore: s.loaded.KV.All(), Remarks: s.event.Notes}
 	res.Lines = lines(s.events.Take()) // of the load
 	res.Answer = s.Call(ctx)
 	if err := errors.Join(ctx.Err(), s.start(ctx)); err != nil {

@@ -120,8 +120,8 @@ func (s *Simulator) load(o Options) (err error) {
 	if !manifest.HookSet().Has(hook) {
 		return &LoadError{fmt.Errorf("plugin %s has no hook %v; its hooks are %s", manifest.Name, hook, strings.Join(manifest.HookSet().Names(), ", ")), lines(s.events.Take())}
 	}
-	declared, _ := manifest.Declared()
-	s.member = plugin.Member{ID: o.ID, Plugin: s.plugin, Policy: s.policy, Hooks: abi.HookSetOf(hook), Capabilities: declared & grant, Rights: plugin.Rights{Declared: declared, Grant: plugin.Grant(declared&^grant|grant&^abi.DefaultGrant(), o.Beside)}}
+	rights := plugin.RightsOf(manifest, grant, o.Beside)
+	s.member = plugin.Member{ID: o.ID, Plugin: s.plugin, Policy: s.policy, Hooks: abi.HookSetOf(hook), Capabilities: rights.Has(), Rights: rights}
 	if !s.event.Time.IsZero() {
 		s.member.Plugin = &overlay{s.plugin, s.event.Time, s.event.Raw}
 	}

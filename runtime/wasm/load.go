@@ -28,7 +28,7 @@ const (
 	DefaultHostCalls   = 1000
 	DefaultApartCalls  = 20_000 // of the host in Tick and Synchronize: 15 of them for each of 1,300 containers
 	MaxConfig          = 1 << 20
-	MaxModule          = preflight.MaxModule // bytes of a module
+	MaxModule          = abi.MaxModule
 
 	startTimeout = 5 * time.Second // for all that a module runs before its first event
 )

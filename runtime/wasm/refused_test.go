@@ -14,6 +14,7 @@ func TestFailureHasTheHostsReason(t *testing.T) {
 	ev := newEvent()
 	granted := abi.DefaultGrant()
 	const quota, unified = abi.Resources + abi.CPUQuota, abi.Resources + abi.Unified
+	rights := plugin.Rights{Declared: abi.AllCapabilities &^ abi.CapabilitySetOf(abi.WriteMounts), Granted: granted, File: "10-functions.json"}
 	for _, tt := range []struct {
 		name  string
 		errno abi.Errno
@@ -37,18 +38,18 @@ func TestFailureHasTheHostsReason(t *testing.T) {
 		{"a file of another object", abi.ReadOnly, "cgroup_set", []any{abi.Pod, "cpu.idle", "1"},
 			"pod cgroup file cpu.idle: read-only here: PreCreateContainer cannot change it, only PreRunPodSandbox, PostRunPodSandbox, Synchronize"},
 		{"declared and not granted", abi.Denied, "list_set", []any{abi.Container, abi.ContainerArgs, "\x00\x00\x00\x00"},
-			`container.args: denied: the capability args is declared but not granted: add  "grant": ["args"]  to 10-functions.json`},
+			`container.args: denied: the capability args is declared but not granted: ` + rights.Remedy()},
 		{"not declared", abi.Denied, "list_del", []any{abi.Container, abi.ContainerMounts, "/x"},
 			`container.mounts["/x"]: denied: the plugin's manifest does not declare the capability mounts`},
 		{"a field that may not be read", abi.Denied, "map_get", []any{abi.Container, abi.ContainerEnv, "HOME", buffer, 8},
-			`map_get container.env["HOME"]: denied: the capability env is declared but not granted: add  "grant": ["args"]  to 10-functions.json`},
+			`map_get container.env["HOME"]: denied: the capability env is declared but not granted: ` + rights.Remedy()},
 		{"a function", abi.Denied, "cri_raw", []any{buffer, 8}, "cri_raw: denied: the capability cri.raw is declared but not granted"},
 		{"what is not there", abi.NotFound, "map_get", []any{abi.Pod, abi.PodLabels, "none", buffer, 8}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCaller(t, ev, PluginOptions{Granted: granted})
 			adj := plugin.NewAdjustmentOf(ev, v2{}, granted)
-			adj.Explain(plugin.Rights{Declared: abi.AllCapabilities &^ abi.CapabilitySetOf(abi.WriteMounts), Grant: plugin.Grant(abi.CapabilitySetOf(abi.WriteArgs), "10-functions.json")})
+			adj.Explain(rights)
 			c.c.adj, c.c.output.adj = adj, adj
 			c.wantErrno(tt.errno, tt.call, tt.args...)
 			c.c.reason = "it did not work"

@@ -12,33 +12,13 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/schema"
 )
 
-// What an operator may give a plugin at most.
-const (
-	MaxMemoryPages = 16384 // 1 GiB
-	MaxFuel        = 10_000_000_000
-	MaxTimeout     = time.Minute
-	MaxHostCalls   = 100_000
-)
-
-// SetLimits sets the limits that an operator gives a plugin, as far as he does. It
-// refuses what no plugin gets.
-func (o *PluginOptions) SetLimits(l abi.Limits) error {
-	for _, limit := range []struct {
-		key      string
-		got, max int64
-	}{
-		{"fuel", l.Fuel, MaxFuel}, {"memory", l.Memory, MaxMemoryPages << 16},
-		{"time_ms", l.TimeMS, MaxTimeout.Milliseconds()}, {"host_calls", l.HostCalls, MaxHostCalls},
-	} {
-		if limit.got < 0 || limit.got > limit.max {
-			return fmt.Errorf("limits: %s is %d, it may be 1 to %d, or 0 for the default", limit.key, limit.got, limit.max)
-		}
-	}
+// SetLimits sets the limits that an operator gives a plugin. Those that are 0 stay. None is
+// above the most that package plugin has for it.
+func (o *PluginOptions) SetLimits(l abi.Limits) {
 	o.Fuel = cmp.Or(l.Fuel, o.Fuel)
 	o.MemoryPages = cmp.Or(pagesOf(l.Memory), o.MemoryPages)
 	o.Timeout = cmp.Or(time.Duration(l.TimeMS)*time.Millisecond, o.Timeout)
 	o.HostCalls = cmp.Or(int(l.HostCalls), o.HostCalls)
-	return nil
 }
 
 // pagesOf returns how many pages of memory a number of bytes needs.
@@ -67,8 +47,7 @@ func (o *PluginOptions) agree(m abi.Manifest) (terms, error) {
 	if err := checkConfig(m.ConfigSchema, o.Config); err != nil {
 		return t, err
 	}
-	declared, _ := m.Declared()
-	t.has = declared & o.Granted
+	t.has = plugin.RightsOf(m, o.Granted, "").Has()
 	t.keeps = cmp.Or(o.State, m.State) == abi.StateInstance
 	t.lower(m.Limits)
 	return t, nil
@@ -86,16 +65,21 @@ func (t *terms) lower(l abi.Limits) {
 	}
 }
 
-// limits are the terms in the manifest's words.
-func (t *terms) limits() abi.Limits {
-	return abi.Limits{
+// Limits are what a plugin may use.
+type Limits struct {
+	abi.Limits
+	LoopHostCalls int64 // host calls in Tick and Synchronize
+}
+
+func (t *terms) limits() Limits {
+	return Limits{abi.Limits{
 		Fuel: t.hook.fuel, Memory: int64(t.limit) << 16, TimeMS: t.hook.time.Milliseconds(), HostCalls: int64(t.hook.hostCalls),
-	}
+	}, int64(t.hook.apartCalls)}
 }
 
 // Limits returns what a plugin may use at most, and what of it holds for one whose
 // manifest asks for these limits: the lesser of the two.
-func (o PluginOptions) Limits(asked abi.Limits) (granted, hold abi.Limits) {
+func (o PluginOptions) Limits(asked abi.Limits) (granted, hold Limits) {
 	o.MemoryPages = cmp.Or(o.MemoryPages, DefaultMemoryPages)
 	t := o.provisional()
 	granted = t.limits()
@@ -104,7 +88,7 @@ func (o PluginOptions) Limits(asked abi.Limits) (granted, hold abi.Limits) {
 }
 
 // Limits is PluginOptions' for a plugin that the engine loads.
-func (e *Engine) Limits(o PluginOptions, asked abi.Limits) (granted, hold abi.Limits) {
+func (e *Engine) Limits(o PluginOptions, asked abi.Limits) (granted, hold Limits) {
 	o.Interpret = o.Interpret || e.interpret
 	return o.Limits(asked)
 }

@@ -218,21 +218,11 @@ func TestMemoryLimitOfManifest(t *testing.T) {
 
 func TestSetLimits(t *testing.T) {
 	var o PluginOptions
-	if err := o.SetLimits(abi.Limits{Fuel: 7, Memory: 65537, TimeMS: 100, HostCalls: 9}); err != nil {
-		t.Fatal(err)
-	}
+	o.SetLimits(abi.Limits{Fuel: 7, Memory: 65537, TimeMS: 100, HostCalls: 9})
 	if o.Fuel != 7 || o.MemoryPages != 2 || o.Timeout != 100*time.Millisecond || o.HostCalls != 9 {
 		t.Errorf("got %+v", o)
 	}
-	if err := o.SetLimits(abi.Limits{}); err != nil || o.Fuel != 7 || o.MemoryPages != 2 {
-		t.Errorf("nothing changed something: %+v, %v", o, err)
-	}
-	for want, l := range map[string]abi.Limits{
-		"limits: fuel is -1, ":              {Fuel: -1},
-		"limits: memory is 1073741825, ":    {Memory: MaxMemoryPages<<16 + 1},
-		"limits: time_ms is 60001, it may ": {TimeMS: 60_001},
-		"limits: host_calls is 100001, ":    {HostCalls: MaxHostCalls + 1},
-	} {
-		wantError(t, o.SetLimits(l), want)
+	if o.SetLimits(abi.Limits{}); o.Fuel != 7 || o.MemoryPages != 2 {
+		t.Errorf("no limits changed something: %+v", o)
 	}
 }

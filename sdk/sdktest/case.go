@@ -169,10 +169,8 @@ func value(info abi.FieldInfo, v any) (any, error) {
 	case abi.Map:
 		return convert[map[string]string](v)
 	}
-	for _, r := range abi.Records {
-		if r.Object == info.Object && r.Field == info.Field {
-			return records(v, r.Keys)
-		}
+	if keys := info.RecordKeys(); keys != nil {
+		return records(v, keys)
 	}
 	return convert[[]string](v)
 }

@@ -100,17 +100,11 @@ func (f *fixture) resolve() (err error) {
 	if f.Case.Hook, ok = abi.HookByName(f.Hook); !ok {
 		return fmt.Errorf("hook: there is no hook %q", f.Hook)
 	}
-	for _, name := range f.Grant {
-		c, ok := abi.CapabilityByName(name)
-		switch {
-		case name == "*":
-			f.Case.Grant = abi.AllCapabilities
-		case !ok:
-			return fmt.Errorf("grant: there is no capability %q", name)
-		default:
-			f.Case.Grant |= abi.CapabilitySetOf(c)
-		}
+	granted, unknown := abi.CapabilitiesNamed(f.Grant)
+	if unknown != "" {
+		return fmt.Errorf("grant: there is no capability %q", unknown)
 	}
+	f.Case.Grant = granted
 	if string(f.Config) == "null" {
 		f.Config = nil
 	}

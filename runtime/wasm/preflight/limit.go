@@ -1,10 +1,12 @@
 package preflight
 
+import "github.com/wasmproxy/wasmproxy/abi"
+
 // Limits of a module, well above what real guests of Go, TinyGo, Rust and C
 // were seen to need; the largest seen stands behind each.
 const (
-	MaxModule    = 8 << 20 // bytes; Go with encoding/json: 3.3 MiB
-	maxSections  = 64      // custom ones included; with DWARF: 20
+	MaxModule    = abi.MaxModule
+	maxSections  = 64 // custom ones included; with DWARF: 20
 	maxTypes     = 10_000
 	maxValues    = 1_000 // parameters of one function type
 	maxImports   = 64    // Go: 28
