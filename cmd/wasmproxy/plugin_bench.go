@@ -134,7 +134,7 @@ func (b *bencher) cost(event *simulate.Event, o simulate.Options) (res simulate.
 	if res, err = sim.Run(b.ctx); err != nil {
 		return res, err
 	}
-	if !res.Asked {
+	if !res.Called {
 		return res, fmt.Errorf("%s is not called: its match does not select this pod or container", b.plugin.path)
 	}
 	if res.Err != nil {

@@ -12,7 +12,7 @@ type resultJSON struct {
 	Version   string           `json:"version"`
 	Event     string           `json:"event"`
 	Outcome   string           `json:"outcome"` // for people
-	Asked     bool             `json:"asked"`
+	Called    bool             `json:"called"`
 	Rejection *rejectionJSON   `json:"rejection,omitempty"`
 	Error     string           `json:"error,omitempty"` // why the plugin failed
 	Changes   []changeJSON     `json:"changes"`         // of the request
@@ -48,7 +48,7 @@ type updateJSON struct {
 // encodeResult writes what came of an event, for programs.
 func encodeResult(out io.Writer, _ pluginFile, res simulate.Result) error {
 	r := resultJSON{
-		Plugin: res.Manifest.Name, Version: res.Manifest.Version, Event: res.Title, Outcome: verdict(res), Asked: res.Asked,
+		Plugin: res.Manifest.Name, Version: res.Manifest.Version, Event: res.Title, Outcome: verdict(res), Called: res.Called,
 		Changes: changesJSON(res.Changes()), Updates: []updateJSON{}, Cgroups: []changeJSON{}, Log: append([]string{}, lines(res.Lines)...),
 		Refused: res.Refused, Missing: res.Rights.Lacks().Names(), Notes: res.Remarks,
 		Fuel: res.Fuel, HostCalls: res.HostCalls, TookNS: res.Took.Nanoseconds(),

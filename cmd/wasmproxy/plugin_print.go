@@ -37,7 +37,7 @@ func printResult(out io.Writer, p pluginFile, res simulate.Result) error {
 	fmt.Fprintf(w, "plugin\t%s %s\n", res.Manifest.Name, res.Manifest.Version)
 	fmt.Fprintf(w, "event\t%s\n", printable(res.Title))
 	fmt.Fprintf(w, "outcome\t%s\n", printable(verdict(res)))
-	if res.Asked {
+	if res.Called {
 		fmt.Fprintf(w, "cost\t%d fuel, %d host calls, %v\n", res.Fuel, res.HostCalls, res.Took.Round(time.Microsecond))
 	}
 	if err := w.Flush(); err != nil {
@@ -70,7 +70,7 @@ func verdict(res simulate.Result) string {
 		return fmt.Sprintf("refused with code %d: %s", res.Rejection.Code, res.Rejection.Reason)
 	case res.Err != nil:
 		return "failed: " + whyFailed(res.Err) + consequence(res)
-	case !res.Asked:
+	case !res.Called:
 		return "not called: its match does not select this pod or container"
 	case res.Answer != nil:
 		return "the call fails: " + res.Answer.Error()

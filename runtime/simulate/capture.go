@@ -34,7 +34,7 @@ func (res *Result) take(plugin string, events []observe.Event) {
 			if e.Plugin != plugin {
 				continue
 			}
-			res.Asked = true
+			res.Called = true
 			if e.Err != nil && !errors.As(e.Err, &res.Rejection) {
 				res.Err = e.Err
 			}

@@ -42,7 +42,7 @@ func RunCase(ctx context.Context, c fixture.Case, load Loader) (a fixture.Answer
 // answer is what came of a case, but for the changes.
 func (res Result) answer() fixture.Answer {
 	a := fixture.Answer{Err: res.Err, Log: texts(res.Lines), KV: res.KV, Metrics: map[string]int64{}, Fuel: res.Fuel}
-	if !res.Asked {
+	if !res.Called {
 		a.Err = errors.New("not called: the plugin's match does not select this pod or container")
 	}
 	if r := res.Rejection; r != nil {

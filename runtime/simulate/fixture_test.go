@@ -137,8 +137,8 @@ func sameFields(t *testing.T, c fixture.Case, seen map[string]bool) {
 		}
 		return nil
 	})
-	if !res.Asked || res.Err != nil {
-		t.Errorf("asked: %v, error: %v", res.Asked, res.Err)
+	if !res.Called || res.Err != nil {
+		t.Errorf("called: %v, error: %v", res.Called, res.Err)
 	}
 }
 

@@ -18,7 +18,7 @@ type Result struct {
 	Hook     abi.Hook
 	Manifest abi.Manifest
 	Rights   plugin.Rights
-	Asked    bool // false: its match does not want this pod or container
+	Called   bool // false: its match does not select this pod or container
 
 	Err       error             // why the plugin failed; nil if it did not
 	Rejection *plugin.Rejection // its refusal; nil if it did not refuse

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -70,7 +71,7 @@ type Simulator struct {
 // Open loads the plugin and makes what the event finds. The error is of type
 // *LoadError if it is the plugin's.
 func Open(ctx context.Context, e *Event, o Options) (_ *Simulator, err error) {
-	s := &Simulator{event: e, shown: o.ShowSecrets, policy: o.Policy, backend: &backend{}, events: &observe.Recorder{}, store: pods.NewStore(), queue: intercept.NewWorkQueue()}
+	s := &Simulator{event: e, shown: o.ShowSecrets, policy: o.Policy, backend: &backend{}, events: &observe.Recorder{}, store: storeOf(e.Before), queue: intercept.NewWorkQueue()}
 	if e.Node.CgroupVersion > 0 {
 		if s.tree, err = newTree(e.Node.CgroupVersion); err != nil {
 			return nil, err
@@ -81,13 +82,32 @@ func Open(ctx context.Context, e *Event, o Options) (_ *Simulator, err error) {
 			err = errors.Join(err, s.Close(ctx))
 		}
 	}()
-	if err := s.load(o); err != nil {
+	if err := errors.Join(s.load(o), s.makeGroups()); err != nil {
 		return nil, err
 	}
-	for _, c := range e.Before {
-		s.store.Observe(nil, proto.Clone(c.Request), c.Response)
-	}
 	return s, s.connect()
+}
+
+// storeOf returns what the store knows after these calls.
+func storeOf(calls []Call) *pods.Store {
+	store := pods.NewStore()
+	for _, c := range calls {
+		store.Observe(nil, proto.Clone(c.Request), c.Response)
+	}
+	return store
+}
+
+// makeGroups makes the cgroups of all pods and containers that the event finds, and of what
+// its call makes: runtimes make a cgroup while they answer.
+func (s *Simulator) makeGroups() error {
+	if s.tree == nil {
+		return nil
+	}
+	calls := slices.Clone(s.event.Before)
+	if m := s.event.Call.Method; m != nil && m.Effect == cri.Makes {
+		calls = append(calls, s.event.Call)
+	}
+	return s.tree.fill(storeOf(calls), s.event.Files)
 }
 
 // LoadError is why a plugin was not loaded, with the lines that it logged.
@@ -145,7 +165,7 @@ func (s *Simulator) fill() error {
 }
 
 // connect makes the routes of the plugin, and of the one before it.
-func (s *Simulator) connect() error {
+func (s *Simulator) connect() (err error) {
 	var files plugin.Files
 	s.options = intercept.Options{
 		Observer: s.loaded.Observer, Store: s.store, Backend: s.backend, Node: &s.event.Node, Queue: s.queue,
@@ -164,41 +184,12 @@ func (s *Simulator) connect() error {
 	}
 	s.options.Chain = s.options.NewChain(members...)
 	s.route = intercept.Router(s.options)
-	return errors.Join(s.frames(), s.makeGroups())
-}
-
-func (s *Simulator) frames() (err error) {
-	if s.event.Call.Request == nil {
-		return nil
-	}
-	if s.frame, err = cri.NewFrame(s.event.Call.Request); err == nil {
-		s.answer, err = cri.NewFrame(s.event.Call.Response)
-	}
-	return err
-}
-
-// makeGroups makes the cgroups of all pods and containers that the event finds, and that
-// of the container or pod which its call makes.
-func (s *Simulator) makeGroups() error {
-	switch {
-	case s.tree == nil:
-		return nil
-	case s.event.Call.Request == nil:
-		return s.tree.fill(s.store, s.event.Files)
-	}
-	return s.tree.fill(s.expected(), s.event.Files)
-}
-
-// expected is the store with what the event's call makes: runtimes make its cgroup
-// while they answer.
-func (s *Simulator) expected() *pods.Store {
-	later := pods.NewStore()
-	for _, c := range append(s.event.Before[:len(s.event.Before):len(s.event.Before)], s.event.Call) {
-		if c.Method.Effect != cri.Removes {
-			later.Observe(nil, proto.Clone(c.Request), c.Response)
+	if call := s.event.Call; call.Method != nil {
+		if s.frame, err = cri.NewFrame(call.Request); err == nil {
+			s.answer, err = cri.NewFrame(call.Response)
 		}
 	}
-	return later
+	return err
 }
 
 // Call lets the event happen, with its post hook, and returns what kubelet would be
@@ -243,7 +234,7 @@ func (s *Simulator) start(ctx context.Context) error {
 	return s.send(ctx, c.Method.Name, frame, func(context.Context, *cri.Frame) (*cri.Frame, error) { return cri.NewFrame(c.Response) })
 }
 
-// Close frees what the sim holds.
+// Close frees what the simulator holds.
 func (s *Simulator) Close(ctx context.Context) error {
 	var errs []error
 	if s.plugin != nil {

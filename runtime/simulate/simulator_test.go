@@ -52,8 +52,8 @@ func TestRequest(t *testing.T) {
 			adj.SetList(abi.Container, abi.ContainerArgs, []string{"-v"}),
 			adj.SetText(abi.Pod, abi.PodCgroupParent, "/kubepods/burstable/podu-1/batch"))
 	})
-	if res.Err != nil || res.Answer != nil || !res.Asked {
-		t.Fatalf("asked %v, error %v, answer %v", res.Asked, res.Err, res.Answer)
+	if res.Err != nil || res.Answer != nil || !res.Called {
+		t.Fatalf("called %v, error %v, answer %v", res.Called, res.Err, res.Answer)
 	}
 	var got []string
 	for _, d := range Diff(res.Request, res.Sent) {
@@ -95,8 +95,8 @@ func TestSiblings(t *testing.T) {
 				}
 				return nil
 			})
-			if text := strings.Join(got, ", "); text != want || !res.Asked || res.Err != nil {
-				t.Errorf("asked %v, error %v, got %q, want %q", res.Asked, res.Err, text, want)
+			if text := strings.Join(got, ", "); text != want || !res.Called || res.Err != nil {
+				t.Errorf("called %v, error %v, got %q, want %q", res.Called, res.Err, text, want)
 			}
 		})
 	}
@@ -170,8 +170,8 @@ func TestRecordings(t *testing.T) {
 				}
 				return nil
 			})
-			if !res.Asked || res.Err != nil {
-				t.Errorf("%s, %v: asked %v, error %v", name, hook, res.Asked, res.Err)
+			if !res.Called || res.Err != nil {
+				t.Errorf("%s, %v: called %v, error %v", name, hook, res.Called, res.Err)
 			}
 		}
 		if _, err := Read(file, abi.PreExec, Setting{}); err == nil || !strings.Contains(err.Error(), "the recording has no call of") {
@@ -288,7 +288,7 @@ func TestPluginIsNotBlamedForKubeletsChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	res := play(t, e, func(plugin.Event, *plugin.Adjustment) error { return nil })
-	if diff := Diff(res.Request, res.Sent); len(diff) > 0 || !res.Asked || res.Err != nil {
-		t.Errorf("asked %v, error %v, changes %v of a plugin that made none", res.Asked, res.Err, diff)
+	if diff := Diff(res.Request, res.Sent); len(diff) > 0 || !res.Called || res.Err != nil {
+		t.Errorf("called %v, error %v, changes %v of a plugin that made none", res.Called, res.Err, diff)
 	}
 }

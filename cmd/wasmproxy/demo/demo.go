@@ -50,11 +50,11 @@ func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	s := &stage{narrator: &narrator{w: w, colour: o.Colour}, dir: dir, front: dir, events: &observe.Recorder{}}
+	s := &session{printer: &printer{w: w, colour: o.Colour}, dir: dir, front: dir, events: &observe.Recorder{}}
 	if o.Hold == "" {
 		return s.run(ctx, s.play)
 	}
-	h, err := newHeld(s, o)
+	h, err := newInteractive(s, o)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 }
 
 // run starts everything, plays, and ends everything.
-func (s *stage) run(ctx context.Context, play func(context.Context) error) error {
+func (s *session) run(ctx context.Context, play func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended, err := s.open(ctx)
@@ -75,9 +75,9 @@ func (s *stage) run(ctx context.Context, play func(context.Context) error) error
 	return errors.Join(err, <-ended, s.kubeletConn.Close())
 }
 
-// stage is everything that takes part.
-type stage struct {
-	*narrator
+// session is everything that takes part.
+type session struct {
+	*printer
 	cgroups     *simulate.Cgroups
 	dir, front  string            // where the sockets are, and what people look at
 	events      *observe.Recorder // that are yet to be printed
@@ -87,12 +87,12 @@ type stage struct {
 	installed   []string // plugins, in their order
 }
 
-func (s *stage) path(name string) string { return filepath.Join(s.dir, name) }
-func (s *stage) plugins() string         { return filepath.Join(s.front, "plugins.d") }
+func (s *session) path(name string) string { return filepath.Join(s.dir, name) }
+func (s *session) plugins() string         { return filepath.Join(s.front, "plugins.d") }
 
 // open starts the runtime and the proxy, and connects as kubelet does. The
 // channel tells how the proxy ended.
-func (s *stage) open(ctx context.Context) (<-chan error, error) {
+func (s *session) open(ctx context.Context) (<-chan error, error) {
 	groups := filepath.Join(s.front, "cgroup")
 	for _, dir := range []string{s.plugins(), s.path("hookserver.d"), groups} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
@@ -121,7 +121,7 @@ func (s *stage) open(ctx context.Context) (<-chan error, error) {
 }
 
 // serve starts the proxy and waits until it serves.
-func (s *stage) serve(ctx context.Context, c *config.Config) (<-chan error, error) {
+func (s *session) serve(ctx context.Context, c *config.Config) (<-chan error, error) {
 	ended := make(chan error, 1)
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -142,7 +142,7 @@ func (s *stage) serve(ctx context.Context, c *config.Config) (<-chan error, erro
 
 // install drops a plugin into the directory as an operator would, whole at
 // once, and waits until the proxy has it.
-func (s *stage) install(ctx context.Context, id string, module []byte) error {
+func (s *session) install(ctx context.Context, id string, module []byte) error {
 	s.line(yellow, "operator", "cp %s.wasm plugins.d/   (%d KiB; the proxy keeps running)", id, (len(module)+1023)/1024)
 	draft := s.path(id + ".part")
 	if err := os.WriteFile(draft, module, 0o644); err != nil {
@@ -166,7 +166,7 @@ func (s *stage) install(ctx context.Context, id string, module []byte) error {
 }
 
 // remove takes what was installed out of the directory again.
-func (s *stage) remove(ctx context.Context) error {
+func (s *session) remove(ctx context.Context) error {
 	for _, id := range s.installed {
 		if err := os.Remove(filepath.Join(s.plugins(), id+".wasm")); err != nil {
 			return err
@@ -196,41 +196,41 @@ func wait[E observe.Event](ctx context.Context, events *observe.Recorder, match 
 	return found.(E), nil
 }
 
-// tell says what came of one call: what kubelet asked, what plugins did, what
+// report says what came of one call: what kubelet asked, what plugins did, what
 // the runtime got, which cgroup files are different.
-func (s *stage) tell(name string, asked proto.Message, call func() error) (told, error) {
+func (s *session) report(name string, asked proto.Message, call func() error) (outcome, error) {
 	s.calls(name)
 	s.request(asked)
 	return s.observe(name, asked, call)
 }
 
-func (s *stage) calls(name string) { s.line(bold, "kubelet", "%s", s.paint(bold, name)) }
+func (s *session) calls(name string) { s.line(bold, "kubelet", "%s", s.paint(bold, name)) }
 
 // observe says what came of one call.
-func (s *stage) observe(name string, asked proto.Message, call func() error) (told, error) {
+func (s *session) observe(name string, asked proto.Message, call func() error) (outcome, error) {
 	before, err := s.cgroups.Files()
 	if err != nil {
-		return told{}, err
+		return outcome{}, err
 	}
 	s.events.Take()
 	failed := call()
-	t := told{events: s.events.Take()}
+	t := outcome{events: s.events.Take()}
 	for _, e := range t.events {
 		s.event(e)
 	}
 	if failed != nil {
-		return told{}, fmt.Errorf("%s: %w", name, failed)
+		return outcome{}, fmt.Errorf("%s: %w", name, failed)
 	}
 	t.changed = s.difference(asked, s.runtime.received(asked))
 	if t.files, err = s.cgroups.Files(); err != nil {
-		return told{}, err
+		return outcome{}, err
 	}
 	s.files(before, t.files)
 	return t, nil
 }
 
-// told is what came of a call.
-type told struct {
+// outcome is what came of a call.
+type outcome struct {
 	events  []observe.Event
 	changed bool              // the runtime got another request than kubelet sent
 	files   map[string]string // the cgroup tree afterwards

@@ -14,7 +14,7 @@ import (
 const podCgroup = "/kubepods/burstable/pod4f1c"
 
 // play is a pod's life in four acts.
-func (s *stage) play(ctx context.Context) error {
+func (s *session) play(ctx context.Context) error {
 	s.title("1. Without plugins the proxy is a wire")
 	pod, err := s.runPod(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ type expect struct {
 	burst, high       string // of its cgroup; empty: as the runtime made it
 }
 
-func (s *stage) podConfig() *runtimeapi.PodSandboxConfig {
+func (s *session) podConfig() *runtimeapi.PodSandboxConfig {
 	return &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: "web", Namespace: "shop", Uid: "4f1c"},
 		Annotations: map[string]string{
@@ -65,12 +65,12 @@ func (s *stage) podConfig() *runtimeapi.PodSandboxConfig {
 }
 
 // runPod makes the pod's cgroup, as kubelet does, and runs its sandbox.
-func (s *stage) runPod(ctx context.Context) (id string, err error) {
+func (s *session) runPod(ctx context.Context) (id string, err error) {
 	if err := s.cgroups.Make(podCgroup, nil); err != nil {
 		return "", err
 	}
 	req := &runtimeapi.RunPodSandboxRequest{Config: s.podConfig()}
-	_, err = s.tell("RunPodSandbox shop/web", req, func() error {
+	_, err = s.report("RunPodSandbox shop/web", req, func() error {
 		resp, err := s.kubelet.RunPodSandbox(ctx, req)
 		id = resp.GetPodSandboxId()
 		return err
@@ -80,7 +80,7 @@ func (s *stage) runPod(ctx context.Context) (id string, err error) {
 
 // runContainer creates and starts a container, and checks that what is to be
 // shown has happened.
-func (s *stage) runContainer(ctx context.Context, pod, name string, want expect) (id string, err error) {
+func (s *session) runContainer(ctx context.Context, pod, name string, want expect) (id string, err error) {
 	create := &runtimeapi.CreateContainerRequest{
 		PodSandboxId: pod,
 		Config: &runtimeapi.ContainerConfig{
@@ -92,7 +92,7 @@ func (s *stage) runContainer(ctx context.Context, pod, name string, want expect)
 		},
 		SandboxConfig: s.podConfig(),
 	}
-	created, err := s.tell("CreateContainer "+name, create, func() error {
+	created, err := s.report("CreateContainer "+name, create, func() error {
 		resp, err := s.kubelet.CreateContainer(ctx, create)
 		id = resp.GetContainerId()
 		return err
@@ -107,15 +107,15 @@ func (s *stage) runContainer(ctx context.Context, pod, name string, want expect)
 	return id, want.check(name, path.Join(podCgroup, id), created, started)
 }
 
-func (s *stage) start(ctx context.Context, id string) (told, error) {
+func (s *session) start(ctx context.Context, id string) (outcome, error) {
 	req := &runtimeapi.StartContainerRequest{ContainerId: id}
-	return s.tell("StartContainer", req, func() error {
+	return s.report("StartContainer", req, func() error {
 		_, err := s.kubelet.StartContainer(ctx, req)
 		return err
 	})
 }
 
-func (want expect) check(name, group string, created, started told) error {
+func (want expect) check(name, group string, created, started outcome) error {
 	burst, high := started.files[group[1:]+"/cpu.max.burst"], started.files[group[1:]+"/memory.high"]
 	if want.burst == "" {
 		want.burst, want.high = "0", "max"
@@ -128,9 +128,9 @@ func (want expect) check(name, group string, created, started told) error {
 }
 
 // update lowers the quota below the burst.
-func (s *stage) update(ctx context.Context, id string) error {
+func (s *session) update(ctx context.Context, id string) error {
 	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: id, Linux: &runtimeapi.LinuxContainerResources{CpuPeriod: 100_000, CpuQuota: 10_000}}
-	updated, err := s.tell("UpdateContainerResources", req, func() error {
+	updated, err := s.report("UpdateContainerResources", req, func() error {
 		_, err := s.kubelet.UpdateContainerResources(ctx, req)
 		return err
 	})
@@ -145,7 +145,7 @@ func (s *stage) update(ctx context.Context, id string) error {
 }
 
 // end stops and removes everything, without much ado.
-func (s *stage) end(ctx context.Context, pod string, containers ...string) error {
+func (s *session) end(ctx context.Context, pod string, containers ...string) error {
 	for _, id := range containers {
 		if _, err := s.kubelet.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: id}); err != nil {
 			return err

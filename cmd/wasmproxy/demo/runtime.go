@@ -51,7 +51,7 @@ func (r *memoryRuntime) start(ctx context.Context, socket string) error {
 	return nil
 }
 
-// remember keeps the request for the narrator.
+// remember keeps the request for the printer.
 func (r *memoryRuntime) remember(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	if m, ok := req.(proto.Message); ok {
 		r.mu.Lock()

@@ -129,7 +129,7 @@ func TestHoldDenied(t *testing.T) {
 	}
 }
 
-// A call that a plugin refuses is told, and the next pod runs.
+// A call that a plugin refuses is reported, and the next pod runs.
 func TestHoldRefused(t *testing.T) {
 	front := filepath.Join(t.TempDir(), "demo")
 	s, end := hold(t, Options{Hold: front})

@@ -26,24 +26,24 @@ const lookEvery = 300 * time.Millisecond
 // node is the one that the demonstration pretends to be.
 var node = kubelet.Node{CgroupVersion: 2, Memory: 16 << 30}
 
-// held is a demonstration that stays up and runs a Pod, anew with every change of the
+// interactive is a demonstration that stays up and runs a Pod, anew with every change of the
 // plugin directory or of the Pod's file.
-type held struct {
-	*stage
+type interactive struct {
+	*session
 	file    string // of the Pod; "" is the demonstration's own
 	text    []byte // of the file, as it was last read
-	running *life
+	running *runningPod
 }
 
-// life is what there is of the Pod in the runtime.
-type life struct {
+// runningPod is what there is of the Pod in the runtime.
+type runningPod struct {
 	pod        string
 	containers []string
 }
 
-// newHeld makes the directory, and looks whether there is a Pod in the file.
-func newHeld(s *stage, o Options) (*held, error) {
-	h := &held{stage: s, file: o.Pod}
+// newInteractive makes the directory, and looks whether there is a Pod in the file.
+func newInteractive(s *session, o Options) (*interactive, error) {
+	h := &interactive{session: s, file: o.Pod}
 	if _, _, err := h.read(); err != nil {
 		return nil, err
 	}
@@ -59,23 +59,23 @@ func newHeld(s *stage, o Options) (*held, error) {
 }
 
 // play gives the show, and then lets the user go on until ctx is done.
-func (h *held) play(ctx context.Context) error {
-	if err := h.stage.play(ctx); err != nil {
+func (h *interactive) play(ctx context.Context) error {
+	if err := h.session.play(ctx); err != nil {
 		return err
 	}
 	if err := h.remove(ctx); err != nil {
 		return err
 	}
-	h.invite()
+	h.printInstructions()
 	for ctx.Err() == nil {
-		h.perform(ctx)
+		h.rerun(ctx)
 		h.await(ctx)
 	}
 	return nil
 }
 
-// invite says what can be done now.
-func (h *held) invite() {
+// printInstructions says what can be done now.
+func (h *interactive) printInstructions() {
 	h.title("6. Try your own plugin")
 	h.line(bold, "you", "cp PLUGIN.wasm %s", filepath.Join(h.plugins(), "10-PLUGIN.wasm"))
 	if h.file != "" {
@@ -84,9 +84,9 @@ func (h *held) invite() {
 	h.line(bold, "demo", "runs the pod anew with every change; its cgroup files are in %s; Ctrl-C ends it", h.cgroups.Dir)
 }
 
-// perform ends the Pod that runs and runs the one of the file. What goes wrong is
+// rerun ends the Pod that runs and runs the one of the file. What goes wrong is
 // said: the user wants to put it right.
-func (h *held) perform(ctx context.Context) {
+func (h *interactive) rerun(ctx context.Context) {
 	err := h.end(ctx)
 	if err == nil {
 		err = h.begin(ctx)
@@ -97,7 +97,7 @@ func (h *held) perform(ctx context.Context) {
 }
 
 // await prints what the proxy says until the active plugins or the Pod are others.
-func (h *held) await(ctx context.Context) {
+func (h *interactive) await(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -123,7 +123,7 @@ func (h *held) await(ctx context.Context) {
 
 // edited tells whether the Pod's file is another than was read. One that is being
 // written may be gone for a moment.
-func (h *held) edited() bool {
+func (h *interactive) edited() bool {
 	if h.file == "" {
 		return false
 	}
@@ -132,7 +132,7 @@ func (h *held) edited() bool {
 }
 
 // read reads the Pod and its runtime handler.
-func (h *held) read() (*kubelet.Pod, string, error) {
+func (h *interactive) read() (*kubelet.Pod, string, error) {
 	h.text = ownPod
 	if h.file != "" {
 		text, err := readPod(h.file)
@@ -162,7 +162,7 @@ func readPod(path string) ([]byte, error) {
 
 // begin runs the Pod's sandbox and its containers; those that kubelet runs before the
 // others have done their work at once.
-func (h *held) begin(ctx context.Context) error {
+func (h *interactive) begin(ctx context.Context) error {
 	p, handler, err := h.read()
 	if err != nil {
 		return err
@@ -188,23 +188,23 @@ func (h *held) begin(ctx context.Context) error {
 	return nil
 }
 
-func (h *held) sandbox(ctx context.Context, req *runtimeapi.RunPodSandboxRequest) error {
+func (h *interactive) sandbox(ctx context.Context, req *runtimeapi.RunPodSandboxRequest) error {
 	if err := h.cgroups.Make(req.GetConfig().GetLinux().GetCgroupParent(), nil); err != nil {
 		return err
 	}
-	err := h.tell("RunPodSandbox", req, func() error {
+	err := h.report("RunPodSandbox", req, func() error {
 		resp, err := h.kubelet.RunPodSandbox(ctx, req)
 		if err == nil {
-			h.running = &life{pod: resp.GetPodSandboxId()}
+			h.running = &runningPod{pod: resp.GetPodSandboxId()}
 		}
 		return err
 	})
 	return err
 }
 
-func (h *held) container(ctx context.Context, p *kubelet.Pod, c *kubelet.Container) (id string, err error) {
+func (h *interactive) container(ctx context.Context, p *kubelet.Pod, c *kubelet.Container) (id string, err error) {
 	req, _ := node.CreateContainer(p, c, h.running.pod)
-	err = h.tell("CreateContainer "+c.Name, req, func() error {
+	err = h.report("CreateContainer "+c.Name, req, func() error {
 		resp, err := h.kubelet.CreateContainer(ctx, req)
 		if err == nil {
 			id = resp.GetContainerId()
@@ -216,27 +216,27 @@ func (h *held) container(ctx context.Context, p *kubelet.Pod, c *kubelet.Contain
 		return "", err
 	}
 	start := &runtimeapi.StartContainerRequest{ContainerId: id}
-	err = h.tell("StartContainer "+c.Name, start, func() error {
+	err = h.report("StartContainer "+c.Name, start, func() error {
 		_, err := h.kubelet.StartContainer(ctx, start)
 		return err
 	})
 	return id, err
 }
 
-// tell says what came of one call. The request is long, and in the user's own file.
-func (h *held) tell(name string, asked proto.Message, call func() error) error {
+// report says what came of one call. The request is long, and in the user's own file.
+func (h *interactive) report(name string, asked proto.Message, call func() error) error {
 	h.calls(name)
 	_, err := h.observe(name, asked, call)
 	return err
 }
 
 // end ends the Pod that runs, if there is one.
-func (h *held) end(ctx context.Context) error {
+func (h *interactive) end(ctx context.Context) error {
 	if h.running == nil {
 		return nil
 	}
 	was := h.running
 	h.running = nil
 	h.title("The pod ends")
-	return h.stage.end(ctx, was.pod, was.containers...)
+	return h.session.end(ctx, was.pod, was.containers...)
 }
