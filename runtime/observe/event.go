@@ -39,13 +39,12 @@ type Serving struct {
 // CallFinished says that a CRI call has been answered.
 type CallFinished struct {
 	occurrence
-	Method   string // full name
+	Method   string // full name; of a service that is not CRI's it is the caller's own text
 	Code     string // of the status, as gRPC spells it
 	Route    Route
 	Start    time.Time     `log:"-"`
 	Duration time.Duration // from the request until its answer was handed to gRPC
-	Backend  time.Duration // of which the container runtime had this much
-	Plugins  time.Duration // of which the plugins of the pre hook had this much
+	Backend  time.Duration // of which the container runtime had this much; of a stream, all. The rest are hooks
 }
 
 // Route is how a call went through the proxy.

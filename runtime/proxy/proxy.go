@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -93,9 +94,15 @@ func (s *Server) Calls() map[string]uint64 { return s.calls.snapshot() }
 // handle carries one call of any method.
 func (s *Server) handle(_ any, down grpc.ServerStream) (err error) {
 	method, _ := grpc.MethodFromServerStream(down) // ok for any server stream
+	start, route, backend := time.Now(), observe.Passed, time.Duration(0)
 	defer func() {
 		if r := recover(); r != nil {
 			err = s.panicked(method, r)
+		}
+		if s.opts.Observer.Wants(observe.KindCallFinished) {
+			s.opts.Observer.Observe(down.Context(), &observe.CallFinished{
+				Method: method, Code: status.Code(err).String(), Route: route, Start: start, Duration: time.Since(start), Backend: backend,
+			})
 		}
 	}()
 	s.calls.add(method)
@@ -103,12 +110,17 @@ func (s *Server) handle(_ any, down grpc.ServerStream) (err error) {
 	defer release()
 	up := s.backend(method)
 	if intercept := s.opts.Router(method); intercept != nil {
-		return hooked(method, down, up, intercept)
+		route = observe.Intercepted
+		backend, err = hooked(method, down, up, intercept)
+		return err
 	}
 	if s.shapes[method] == cri.Unary {
-		return unary(method, down, up)
+		backend, err = unary(method, down, up)
+		return err
 	}
-	return s.stream(method, down, up)
+	err = s.stream(method, down, up)
+	backend = time.Since(start)
+	return err
 }
 
 func (s *Server) backend(method string) grpc.ClientConnInterface {

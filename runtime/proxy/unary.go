@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -12,44 +13,49 @@ import (
 
 var unaryStream grpc.StreamDesc // one message either way
 
-// unary passes one request up and one response down.
-func unary(method string, down grpc.ServerStream, up grpc.ClientConnInterface) error {
+// unary passes one request up and one response down. backend is how long the backend had
+// the call.
+func unary(method string, down grpc.ServerStream, up grpc.ClientConnInterface) (backend time.Duration, err error) {
 	var req cri.Frame
 	if err := request(down, &req); err != nil {
-		return err
+		return 0, err
 	}
 	defer req.Free()
-	answers := callerOf(down.Context()).answers
+	answers, start := callerOf(down.Context()).answers, time.Now()
 	resp, held, err := invoke(outgoing(down.Context()), method, &req, down, up, answers)
+	backend = time.Since(start)
 	if err != nil {
-		return err
+		return backend, err
 	}
 	defer resp.Free()
-	return sendAnswer(down, resp, answers, held)
+	return backend, sendAnswer(down, resp, answers, held)
 }
 
-// hooked lets intercept answer. It frees no frame: intercept may keep them.
-func hooked(method string, down grpc.ServerStream, up grpc.ClientConnInterface, intercept cri.Interceptor) error {
+// hooked lets intercept answer. It frees no frame: intercept may keep them. backend is how
+// long the backend had the call.
+func hooked(method string, down grpc.ServerStream, up grpc.ClientConnInterface, intercept cri.Interceptor) (backend time.Duration, err error) {
 	var req cri.Frame
 	if err := request(down, &req); err != nil {
-		return err
+		return 0, err
 	}
 	answers := callerOf(down.Context()).answers
 	var held int64
 	defer func() { answers.give(held) }()
 	resp, err := intercept(outgoing(down.Context()), &req, func(ctx context.Context, req *cri.Frame) (resp *cri.Frame, err error) {
+		start := time.Now()
 		resp, held, err = invoke(ctx, method, req, down, up, answers)
+		backend = time.Since(start)
 		return resp, err
 	})
 	if err != nil {
-		return err
+		return backend, err
 	}
 	if resp == nil {
-		return errNoResponse
+		return backend, errNoResponse
 	}
 	taken := held
 	held = 0 // it is for sendAnswer to give back
-	return sendAnswer(down, resp, answers, taken)
+	return backend, sendAnswer(down, resp, answers, taken)
 }
 
 // request receives the one request. It does not wait for the caller to close its
