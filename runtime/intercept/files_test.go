@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,8 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -67,11 +70,12 @@ func write(o abi.Object, file, value string) function {
 }
 
 func TestFilesOfAContainerAreWrittenWhenItHasStarted(t *testing.T) {
+	var events observe.Recorder
 	fs, _, dir := scratchGroup(t)
 	n := newNode(t, []plugin.Member{
 		on(abi.PreCreateContainer, write(abi.Container, "cpu.idle", "1")),
 		on(abi.PostCreateContainer, write(abi.Container, "memory.high", "4096000")),
-	}, withCgroups(fs))
+	}, withCgroups(fs), func(o *intercept.Options) { o.Observer = observe.Sinks{o.Observer, &events} })
 	n.runPod()
 	if got := content(t, dir, "cpu.idle"); got != "0" {
 		t.Errorf("cpu.idle is %s before the container has started", got)
@@ -80,6 +84,13 @@ func TestFilesOfAContainerAreWrittenWhenItHasStarted(t *testing.T) {
 	n.must(err)
 	if idle, high := content(t, dir, "cpu.idle"), content(t, dir, "memory.high"); idle != "1" || high != "4096000" {
 		t.Errorf("cpu.idle is %s, memory.high is %s", idle, high)
+	}
+	var told []string
+	for _, e := range observe.All[*observe.CgroupFileWritten](events.Take()) {
+		told = append(told, e.ContainerID+" "+e.File+" "+e.Value)
+	}
+	if slices.Sort(told); !slices.Equal(told, []string{"c1 cpu.idle 1", "c1 memory.high 4096000"}) {
+		t.Errorf("the events are of %q", told)
 	}
 }
 
