@@ -68,7 +68,7 @@ type PreRemovePodSandbox struct{ Pod }
 // PostRemovePodSandbox comes after a pod sandbox was removed.
 type PostRemovePodSandbox struct{ Pod }
 
-// PreUpdatePodSandboxResources comes before the runtime is told of new sums of a
+// PreUpdatePodSandboxResources comes before the runtime gets new sums of a
 // pod's resources. What is set goes into the request.
 type PreUpdatePodSandboxResources struct {
 	Pod

@@ -22,8 +22,8 @@ type PostStartContainer struct {
 }
 
 // PreUpdateContainerResources comes before a container's resources are changed.
-// Its getters show what the container has, with the request laid over it; what is
-// set goes into the request.
+// Its getters show the container with the request applied; each value that a handler
+// sets goes into the request.
 type PreUpdateContainerResources struct{ MutableContainer }
 
 // PostUpdateContainerResources comes after a container's resources were changed.

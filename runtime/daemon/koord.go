@@ -46,10 +46,10 @@ func (k hookServers) open(_ context.Context, d registry.Description, _ persisten
 	return p, nil
 }
 
-// static implements kind. The file names all hooks that the server is told of.
+// static implements kind. The file names all hooks that the server is called in.
 func (k hookServers) static(registry.Description) abi.Manifest { return abi.Manifest{} }
 
-// place implements kind. No hook server is asked about a pod that keeps away from
+// place implements kind. No hook server is called for a pod that keeps away from
 // them, so that the pod in which a server itself runs can start while the server is down.
 // koord-runtime-proxy told them of calls that failed, too.
 func (k hookServers) place(m *member, d registry.Description) {

@@ -34,8 +34,8 @@ func (c *call) acquire(ctx context.Context) (release func()) {
 	return release
 }
 
-// updateEvent tells of a container whose resources change: what it has, with
-// the request laid over it. Only what the request names or a plugin sets is
+// updateEvent is about a container whose resources change: its values with
+// the request applied. Only what the request names or a plugin sets is
 // sent to the backend, and the shares where nameShares adds them.
 func (c *call) updateEvent(ctx context.Context, carried cri.Carried) *event {
 	e := c.containerEvent(ctx, cri.ContainerID(c.req))

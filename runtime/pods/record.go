@@ -30,7 +30,7 @@ type Pod struct {
 type Container struct {
 	ID, PodID string
 	// Config is the container config as it was sent to the backend, with the
-	// resources and annotations of later updates laid over. Never nil, though
+	// resources and annotations of later updates applied. Never nil, though
 	// its Linux.Resources may be.
 	Config *runtimeapi.ContainerConfig
 	State  runtimeapi.ContainerState

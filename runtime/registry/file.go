@@ -20,8 +20,8 @@ const (
 	maxJSON   = 1 << 20
 )
 
-// A trust says whose files are believed: who can write one decides what runs on
-// the node, or which socket is told of every pod.
+// A trust says whose files are trusted: their writers decide which code runs on
+// the node, or which socket gets every pod.
 type trust struct {
 	writable fs.FileMode // mode bits that must not be set
 	owned    bool        // the owner must be root or this process's user

@@ -17,8 +17,8 @@ type unreadableError struct{ reason string }
 func (e *unreadableError) Error() string { return e.reason }
 
 // parseHookserver reads a file of hookserver.d as Koordinator does: the cases of
-// keys do not matter, and keys that it does not know are passed over. A file that
-// names a module is none of Koordinator's and read as the plugin directory's are.
+// keys do not matter, and unknown keys are ignored. A file that
+// names a module is read by the rules of the plugin directory.
 // With an error come the settings that could be read.
 func parseHookserver(b []byte) (settings, error) {
 	var file struct {

@@ -21,7 +21,7 @@ import (
 type Options struct {
 	ID       string      // the plugin's id, for its manifest and events
 	Endpoint string      // absolute path of the server's unix socket
-	Hooks    abi.HookSet // the hooks that it is told of; those outside Hooks() are left out
+	Hooks    abi.HookSet // the hooks that it is called in; those outside Hooks() are left out
 	// ClearUnset takes an empty cpuset and a zero oom_score_adj of a response's
 	// resources for what the server wants, always, as koord-runtime-proxy does.
 	ClearUnset bool

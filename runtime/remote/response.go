@@ -32,7 +32,7 @@ func (p *Plugin) containerChanges(adj *plugin.Adjustment, hook abi.Hook, sent *p
 }
 
 // differences makes changes of what differs. What the hook cannot change is
-// passed over: a server may answer every hook alike, and always could. The
+// ignored: a server may answer every hook alike, and always could. The
 // first change that is not accepted ends it.
 type differences struct {
 	adj  *plugin.Adjustment
