@@ -151,37 +151,37 @@ func (a *Adjustment) Reject(code uint32, reason string) error {
 	return nil
 }
 
-// Add asks for a change. The other methods are forms of it.
+// Add checks a change, in its place among the others, and keeps it if it is allowed. The
+// other methods are forms of it.
 func (a *Adjustment) Add(c Change) error {
-	if err := a.accept(c); err != nil {
-		return a.keep(err)
-	}
-	return nil
-}
-
-func (a *Adjustment) accept(c Change) error {
 	if c.Object >= abi.FirstHandle && a.event != nil {
 		if kind := a.event.Kind(c.Object); kind < abi.FirstHandle {
 			c.Of, c.Own = kind, a.event.Own(c.Object)
 		}
 	}
 	if len(a.changes) >= maxChanges {
-		return refused(&c, abi.Limit, fmt.Sprintf("more than %d changes in one call", maxChanges))
-	}
-	if err := a.check(&c); err != nil {
-		return err
-	}
-	if err := a.owned.claim(&c); err != nil {
-		if a.conflict == nil {
-			a.conflict = err
-		}
-		return err
+		return a.keep(refused(&c, abi.Limit, fmt.Sprintf("more than %d changes in one call", maxChanges)))
 	}
 	if a.changes == nil {
 		a.changes = a.first[:0]
 	}
+	n := len(a.changes)
 	a.changes = append(a.changes, Owned{a.plugin, a.policy, c})
-	a.bytes += c.size()
+	added := &a.changes[n].Change // c itself would have to be allocated
+	err := a.check(added)
+	if err == nil {
+		if conflict := a.owned.claim(added); conflict != nil {
+			err = conflict
+			if a.conflict == nil {
+				a.conflict = conflict
+			}
+		}
+	}
+	if err != nil {
+		a.changes = a.changes[:n]
+		return a.keep(err)
+	}
+	a.bytes += added.size()
 	return nil
 }
 
