@@ -175,8 +175,10 @@ func (c *Chain) run(ctx context.Context, budget *Budget, m *Member, ev Event, ad
 			})
 			err = fmt.Errorf("panic: %s", adj.Sanitize(fmt.Sprint(r), maxReason))
 		}
-		if limit := new(TimeError); err != nil && ctx.Err() != nil && errors.As(context.Cause(ctx), &limit) {
-			err = limit.ended(err, time.Since(start))
+		if err != nil && ctx.Err() != nil {
+			if limit := new(TimeError); errors.As(context.Cause(ctx), &limit) {
+				err = limit.ended(err, time.Since(start))
+			}
 		}
 	}()
 	return m.Plugin.Call(ctx, budget, ev, adj)
