@@ -28,9 +28,9 @@ type KV struct {
 // NewKV returns an empty KV.
 func NewKV() *KV { return &KV{values: map[string]string{}} }
 
-// Draft is what one call writes to a KV: it sees its own writes at once, others
+// Txn is what one call writes to a KV: it sees its own writes at once, others
 // see them when they are committed. It is not safe for concurrent use.
-type Draft struct {
+type Txn struct {
 	kv    *KV
 	wrote map[string]draftValue
 	keys  int // how many more keys there would be, as far as this call saw
@@ -49,11 +49,11 @@ func (kv *KV) All() map[string]string {
 	return maps.Clone(kv.values)
 }
 
-// Begin returns a draft without writes.
-func (kv *KV) Begin() *Draft { return &Draft{kv: kv} }
+// Begin returns a transaction without writes.
+func (kv *KV) Begin() *Txn { return &Txn{kv: kv} }
 
 // Get returns the value of a key.
-func (d *Draft) Get(key string) (string, abi.Errno) {
+func (d *Txn) Get(key string) (string, abi.Errno) {
 	text, ok := d.get(key)
 	if !ok {
 		return "", abi.NotFound
@@ -61,7 +61,7 @@ func (d *Draft) Get(key string) (string, abi.Errno) {
 	return text, abi.OK
 }
 
-func (d *Draft) get(key string) (string, bool) {
+func (d *Txn) get(key string) (string, bool) {
 	if v, wrote := d.wrote[key]; wrote {
 		return v.text, !v.gone
 	}
@@ -72,7 +72,7 @@ func (d *Draft) get(key string) (string, bool) {
 }
 
 // Set gives a key a value.
-func (d *Draft) Set(key, value string) abi.Errno {
+func (d *Txn) Set(key, value string) abi.Errno {
 	switch {
 	case key == "":
 		return abi.Invalid
@@ -92,14 +92,14 @@ func (d *Draft) Set(key, value string) abi.Errno {
 }
 
 // Delete removes a key; one that is not there is no error.
-func (d *Draft) Delete(key string) {
+func (d *Txn) Delete(key string) {
 	if before, ok := d.get(key); ok {
 		d.keys, d.bytes = d.keys-1, d.bytes-len(key)-len(before)
 		d.write(key, draftValue{gone: true})
 	}
 }
 
-func (d *Draft) write(key string, v draftValue) {
+func (d *Txn) write(key string, v draftValue) {
 	if d.wrote == nil {
 		d.wrote = map[string]draftValue{}
 	}
@@ -115,7 +115,7 @@ func (kv *KV) fits(keys, bytes int) bool {
 
 // Commit lets others see the writes, all or none: none if other calls have taken
 // the room for them meanwhile.
-func (d *Draft) Commit() error {
+func (d *Txn) Commit() error {
 	if len(d.wrote) == 0 {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-func wantKV(t *testing.T, d *plugin.Draft, key, want string, errno abi.Errno) {
+func wantKV(t *testing.T, d *plugin.Txn, key, want string, errno abi.Errno) {
 	t.Helper()
 	if got, e := d.Get(key); got != want || e != errno {
 		t.Errorf("%s is %q, %v, want %q, %v", key, got, e, want, errno)
@@ -55,7 +55,7 @@ func TestKV(t *testing.T) {
 
 // TestKVLimits fills a store by number and by bytes, within a call and by two.
 func TestKVLimits(t *testing.T) {
-	full := func(kv *plugin.KV, d *plugin.Draft) int {
+	full := func(kv *plugin.KV, d *plugin.Txn) int {
 		for i := 0; ; i++ {
 			if errno := d.Set(fmt.Sprint(i), ""); errno == abi.Limit {
 				return i

@@ -88,9 +88,9 @@ func TestCompare(t *testing.T) {
 			return nil
 		},
 		`kv holds map["k":"other"]`: func(o LoadOptions, _ plugin.Event, _ *plugin.Adjustment) error {
-			draft := o.KV.Begin()
-			draft.Set("k", "other")
-			return draft.Commit()
+			txn := o.KV.Begin()
+			txn.Set("k", "other")
+			return txn.Commit()
 		},
 	} {
 		err := compare(func(o LoadOptions, ev plugin.Event, adj *plugin.Adjustment) error {

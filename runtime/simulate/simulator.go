@@ -155,13 +155,13 @@ func (s *Simulator) load(o Options) (err error) {
 
 // fill keeps for the plugin what the event says is kept already.
 func (s *Simulator) fill() error {
-	draft := s.loaded.KV.Begin()
+	txn := s.loaded.KV.Begin()
 	for key, value := range s.event.KV {
-		if errno := draft.Set(key, value); errno != abi.OK {
+		if errno := txn.Set(key, value); errno != abi.OK {
 			return fmt.Errorf("kv: %q: %w", key, errno)
 		}
 	}
-	return draft.Commit()
+	return txn.Commit()
 }
 
 // connect makes the routes of the plugin, and of the one before it.

@@ -41,8 +41,8 @@ type call struct {
 	event  plugin.Event
 	adj    *plugin.Adjustment
 	time   time.Time
-	clock  *clock        // the instance's
-	kv     *plugin.Draft // nil until it is asked
+	clock  *clock      // the instance's
+	kv     *plugin.Txn // nil until it is asked
 
 	meter     meter
 	hostCalls int

@@ -99,7 +99,7 @@ func (p *timed) call(ctx context.Context, b *testing.B, ev *testEvent) {
 		b.Fatal(err)
 	}
 	defer p.giveBack(g)
-	g.reset()
+	g.restoreImage()
 	c := g.newCall(ctx, abi.ExportHook, nil, ev, plugin.NewAdjustment(ev.Hook(), v2{}))
 	start := time.Now()
 	if _, err := g.enter(ctx, c, g.hook, uint64(ev.Hook())); err != nil {

@@ -23,8 +23,8 @@ type guests struct {
 	id       string
 	observer observe.Observer
 	config   []byte
-	options  PluginOptions // that the terms come from
-	terms
+	options  PluginOptions // that the limits come from
+	effectiveLimits
 	begin    allowance // of each function before the first event
 	static   bool      // the manifest is in a custom section
 	kv       *plugin.KV
@@ -49,7 +49,7 @@ type guests struct {
 
 	mu     sync.Mutex
 	images []*image // that instances are reset to: one, unless they begin differently
-	soiled []*guest // that are to be reset
+	dirty  []*guest // that are to be reset
 }
 
 var _ plugin.Plugin = (*guests)(nil)
@@ -64,7 +64,7 @@ func (p *guests) Call(ctx context.Context, budget *plugin.Budget, ev plugin.Even
 	if err != nil {
 		return err
 	}
-	g.ready()
+	g.reset()
 	err = p.run(ctx, budget, g, ev, adj)
 	g.call, g.frame.stack, g.ctx = call{}, nil, callContext{} // hold nothing of a request until the next
 	p.recycle(g)
@@ -108,7 +108,7 @@ func (p *guests) recycle(g *guest) {
 		p.resets.Add(1)
 		go p.replace(g)
 	default:
-		g.soil()
+		g.markDirty()
 		p.pool.PutLast(g)
 		if p.collect(g) {
 			p.resets.Add(1)
@@ -120,7 +120,7 @@ func (p *guests) recycle(g *guest) {
 func (p *guests) replace(g *guest) {
 	defer p.resets.Done()
 	p.pool.Discard(g)
-	p.warm()
+	p.ensureIdle()
 }
 
 // collect notes that an instance is to be reset, and reports whether somebody is to be
@@ -128,8 +128,8 @@ func (p *guests) replace(g *guest) {
 func (p *guests) collect(g *guest) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.soiled = append(p.soiled, g)
-	return len(p.soiled) == max(1, p.spare)
+	p.dirty = append(p.dirty, g)
+	return len(p.dirty) == max(1, p.spare)
 }
 
 // clean resets all that is to be reset. An instance that has been taken meanwhile was
@@ -137,17 +137,17 @@ func (p *guests) collect(g *guest) bool {
 func (p *guests) clean() {
 	defer p.resets.Done()
 	p.mu.Lock()
-	all := slices.Clone(p.soiled)
-	p.soiled = p.soiled[:0]
+	all := slices.Clone(p.dirty)
+	p.dirty = p.dirty[:0]
 	p.mu.Unlock()
 	for _, g := range all {
-		g.ready()
+		g.reset()
 		p.pool.Promote(g)
 	}
 }
 
-// warm sees to it that an instance waits for the next event.
-func (p *guests) warm() {
+// ensureIdle sees to it that an instance waits for the next event.
+func (p *guests) ensureIdle() {
 	ctx, cancel := untilReady(context.Background())
 	defer cancel()
 	g, err := p.pool.Get(ctx)
@@ -198,7 +198,7 @@ func (p *guests) open(ctx context.Context) (*guest, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = p.learn(ctx, g)
+	err = p.readManifest(ctx, g)
 	if err == nil {
 		err = g.configure(ctx)
 	}

@@ -132,13 +132,13 @@ func (f *frame) field(i int) abi.Field { return abi.Field(f.i32(i)) }
 func (f *frame) object(i int) abi.Object {
 	o := abi.Object(f.i32(i))
 	if o >= abi.FirstHandle && !f.of.has.Has(abi.StoreRead) {
-		return nobody
+		return noObject
 	}
 	return o
 }
 
-// nobody is the number of no object.
-const nobody = abi.FirstHandle - 1
+// noObject is the number of no object.
+const noObject = abi.FirstHandle - 1
 
 // bytes returns the part of the guest's memory that arguments i and i+1 name by
 // pointer and length. It is the memory itself, valid until the guest runs on. A
@@ -168,9 +168,9 @@ func (f *frame) text(i int) (string, abi.Errno) {
 	return string(b), abi.OK
 }
 
-// lent is text without the copy, for a look-up that keeps nothing of it: it is the guest's
+// borrowed is text without the copy, for a look-up that keeps nothing of it: it is the guest's
 // memory, and changes when the guest runs on.
-func (f *frame) lent(i int) (string, abi.Errno) {
+func (f *frame) borrowed(i int) (string, abi.Errno) {
 	b := f.bytes(i)
 	if len(b) > maxArgument {
 		return "", abi.TooLarge

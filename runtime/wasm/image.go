@@ -128,25 +128,25 @@ func (g *guest) reusable() bool {
 	return !g.broken && !g.instance.IsClosed() && g.memory.denied == nil && size <= uint64(g.image.size)+maxGrown
 }
 
-// soil notes that an instance served a call.
-func (g *guest) soil() {
+// markDirty notes that an instance served a call.
+func (g *guest) markDirty() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.dirty = true
 }
 
-// ready makes an instance forget all that it did since its image was taken, but for
+// reset makes an instance forget all that it did since its image was taken, but for
 // how far its memory grew, unless that was done since its last call.
-func (g *guest) ready() {
+func (g *guest) reset() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.dirty {
-		g.reset()
+		g.restoreImage()
 		g.dirty = false
 	}
 }
 
-func (g *guest) reset() {
+func (g *guest) restoreImage() {
 	restore(g.view(), g.image.memory)
 	for n, v := range g.image.globals {
 		g.globals[n].Set(v)

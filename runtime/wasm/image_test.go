@@ -25,7 +25,7 @@ func theInstance(t *testing.T, p plugin.Plugin) *guest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.ready()
+	g.reset()
 	p.(*guests).pool.Put(g)
 	return g
 }
@@ -295,7 +295,7 @@ func BenchmarkReset(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			g.ready()
+			g.reset()
 			defer p.pool.Put(g)
 			spent, least := time.Duration(0), time.Duration(math.MaxInt64)
 			for b.Loop() {
@@ -304,7 +304,7 @@ func BenchmarkReset(b *testing.B) {
 					b.Fatal(err)
 				}
 				start := time.Now()
-				g.reset()
+				g.restoreImage()
 				took := time.Since(start)
 				spent, least = spent+took, min(least, took)
 			}

@@ -117,14 +117,14 @@ func (e *Engine) Load(ctx context.Context, id string, module []byte, o PluginOpt
 	if err != nil {
 		return nil, err
 	}
-	terms, err := o.agreeStatic(m)
+	limits, err := o.negotiateStatic(m)
 	if err != nil {
 		return nil, err
 	}
-	if problems := check(m, terms.manifest.Optional, terms.limit); len(problems) > 0 {
+	if problems := check(m, limits.manifest.Optional, limits.limit); len(problems) > 0 {
 		return nil, errors.New(strings.Join(problems, "; "))
 	}
-	p, err := e.compile(ctx, id, m, o, terms)
+	p, err := e.compile(ctx, id, m, o, limits)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (e *Engine) Load(ctx context.Context, id string, module []byte, o PluginOpt
 }
 
 // compile gives a module its runtime.
-func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o PluginOptions, t terms) (_ *guests, err error) {
+func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o PluginOptions, t effectiveLimits) (_ *guests, err error) {
 	code, err := e.limiter.rewrite(m.Code)
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 	interpret, how := o.Interpret, settings{Pages: o.MemoryPages}
 	p := &guests{
 		id: id, observer: o.Observer, config: o.Config,
-		terms: t, static: m.Manifest != nil, options: o, kv: o.KV, metrics: o.Metrics, features: o.Features,
+		effectiveLimits: t, static: m.Manifest != nil, options: o, kv: o.KV, metrics: o.Metrics, features: o.Features,
 		memory: e.memory, share: newTurns(e.running.share()), slows: e.slows, turns: e.running, pages: m.Memory.Min, mutable: len(mutable),
 	}
 	_, p.begin = o.allowances(interpret)

@@ -30,7 +30,7 @@ func Measure(ctx context.Context, p plugin.Plugin, n int) (s Steps, err error) {
 		s.Instantiate = append(s.Instantiate, time.Since(start))
 		if !of.keeps {
 			start = time.Now()
-			g.reset()
+			g.restoreImage()
 			s.Reset = append(s.Reset, time.Since(start))
 		}
 		g.close()

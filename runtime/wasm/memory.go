@@ -77,8 +77,8 @@ func (m *memory) Reallocate(size uint64) []byte {
 	return m.space[:size:size]
 }
 
-// lower sets a lower limit than there was at first.
-func (m *memory) lower(limit int64) error {
+// cap sets a lower limit than there was at first.
+func (m *memory) cap(limit int64) error {
 	if m.size > limit {
 		return fmt.Errorf("manifest: limits.memory is %.4g MiB, it has %.4g to start with", mib(limit), mib(m.size))
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// draft is what the call writes to the plugin's values.
-func (c *call) draft() *plugin.Draft {
+// txn is what the call writes to the plugin's values.
+func (c *call) txn() *plugin.Txn {
 	if c.kv == nil {
 		c.kv = c.of.kv.Begin()
 	}
@@ -24,7 +24,7 @@ func kvGet(_ context.Context, f *frame) int64 {
 	if errno != abi.OK {
 		return int64(errno)
 	}
-	v, errno := f.draft().Get(key)
+	v, errno := f.txn().Get(key)
 	return answer(f, 2, v, errno)
 }
 
@@ -36,7 +36,7 @@ func kvSet(_ context.Context, f *frame) int64 {
 	case f.event.Hook() == 0: // an instance that starts is one of several
 		return int64(abi.ReadOnly)
 	}
-	return int64(f.draft().Set(key, value))
+	return int64(f.txn().Set(key, value))
 }
 
 func kvDelete(_ context.Context, f *frame) int64 {
@@ -47,7 +47,7 @@ func kvDelete(_ context.Context, f *frame) int64 {
 	case f.event.Hook() == 0:
 		return int64(abi.ReadOnly)
 	}
-	f.draft().Delete(key)
+	f.txn().Delete(key)
 	return 0
 }
 

@@ -37,7 +37,7 @@ func getInt64(_ context.Context, f *frame) int64 {
 }
 
 func mapGet(_ context.Context, f *frame) int64 {
-	key, errno := f.lent(2)
+	key, errno := f.borrowed(2)
 	if errno != abi.OK {
 		return int64(errno)
 	}

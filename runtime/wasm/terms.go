@@ -24,8 +24,8 @@ func (o *PluginOptions) SetLimits(l abi.Limits) {
 // pagesOf returns how many pages of memory a number of bytes needs.
 func pagesOf(bytes int64) uint32 { return uint32((bytes + 1<<16 - 1) >> 16) }
 
-// terms are what a plugin's manifest asks for and its operator grants.
-type terms struct {
+// effectiveLimits are what a plugin's manifest asks for, as far as its operator grants it.
+type effectiveLimits struct {
 	manifest abi.Manifest // empty until it is known
 	has      abi.CapabilitySet
 	hook     allowance // of one hook
@@ -33,15 +33,15 @@ type terms struct {
 	keeps    bool      // there is one instance, which keeps its memory
 }
 
-// provisional are the terms while the manifest is not known.
-func (o *PluginOptions) provisional() terms {
+// provisional are the limits while the manifest is not known.
+func (o *PluginOptions) provisional() effectiveLimits {
 	hook, _ := o.allowances(o.Interpret)
-	return terms{limit: o.MemoryPages, hook: hook}
+	return effectiveLimits{limit: o.MemoryPages, hook: hook}
 }
 
-// agree returns the terms of a plugin with this manifest, unless its config is not
+// negotiate returns the limits of a plugin with this manifest, unless its config is not
 // what its schema asks for. It runs nothing of the plugin.
-func (o *PluginOptions) agree(m abi.Manifest) (terms, error) {
+func (o *PluginOptions) negotiate(m abi.Manifest) (effectiveLimits, error) {
 	t := o.provisional()
 	t.manifest = m
 	if err := checkConfig(m.ConfigSchema, o.Config); err != nil {
@@ -49,12 +49,12 @@ func (o *PluginOptions) agree(m abi.Manifest) (terms, error) {
 	}
 	t.has = plugin.RightsOf(m, o.Granted, "").Has()
 	t.keeps = cmp.Or(o.State, m.State) == abi.StateInstance
-	t.lower(m.Limits)
+	t.cap(m.Limits)
 	return t, nil
 }
 
-// lower takes less where a manifest asks for less.
-func (t *terms) lower(l abi.Limits) {
+// cap takes less where a manifest asks for less.
+func (t *effectiveLimits) cap(l abi.Limits) {
 	t.limit = min(t.limit, cmp.Or(pagesOf(l.Memory), t.limit))
 	a := &t.hook
 	a.fuel = min(a.fuel, cmp.Or(l.Fuel, a.fuel))
@@ -71,7 +71,7 @@ type Limits struct {
 	LoopHostCalls int64 // host calls in Tick and Synchronize
 }
 
-func (t *terms) limits() Limits {
+func (t *effectiveLimits) limits() Limits {
 	return Limits{abi.Limits{
 		Fuel: t.hook.fuel, Memory: int64(t.limit) << 16, TimeMS: t.hook.time.Milliseconds(), HostCalls: int64(t.hook.hostCalls),
 	}, int64(t.hook.apartCalls)}
@@ -83,7 +83,7 @@ func (o PluginOptions) Limits(asked abi.Limits) (granted, hold Limits) {
 	o.MemoryPages = cmp.Or(o.MemoryPages, DefaultMemoryPages)
 	t := o.provisional()
 	granted = t.limits()
-	t.lower(asked)
+	t.cap(asked)
 	return granted, t.limits()
 }
 
@@ -116,23 +116,23 @@ func checkConfig(text string, config []byte) error {
 	return nil
 }
 
-// agreeStatic returns the terms that the manifest of a custom section leads to, or
+// negotiateStatic returns the limits that the manifest of a custom section leads to, or
 // the provisional ones if it has none.
-func (o *PluginOptions) agreeStatic(m *preflight.Outline) (terms, error) {
+func (o *PluginOptions) negotiateStatic(m *preflight.Outline) (effectiveLimits, error) {
 	if m.Manifest == nil {
 		return o.provisional(), nil
 	}
 	manifest, err := parseManifest(m.Manifest)
 	if err != nil {
-		return terms{}, err
+		return effectiveLimits{}, err
 	}
-	return o.agree(manifest)
+	return o.negotiate(manifest)
 }
 
-// learn asks the plugin's first instance for the manifest, if no custom section
-// has it, and agrees on terms. Every other instance is asked too, so that all begin
+// readManifest asks the plugin's first instance for the manifest, if no custom section
+// has it, and negotiates the limits. Every other instance is asked too, so that all begin
 // alike; what they answer is passed over.
-func (p *guests) learn(ctx context.Context, g *guest) error {
+func (p *guests) readManifest(ctx context.Context, g *guest) error {
 	if p.static {
 		return nil
 	}
@@ -144,9 +144,9 @@ func (p *guests) learn(ctx context.Context, g *guest) error {
 	if err != nil {
 		return err
 	}
-	if p.terms, err = p.options.agree(m); err != nil {
+	if p.effectiveLimits, err = p.options.negotiate(m); err != nil {
 		return err
 	}
 	g.allowance = p.hook
-	return g.memory.lower(int64(p.limit) << 16)
+	return g.memory.cap(int64(p.limit) << 16)
 }

@@ -210,8 +210,8 @@ func TestMemoryLimitOfManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Free()
-	wantError(t, m.lower(1<<16), "manifest: limits.memory is 0.0625 MiB, it has 0.125 to start with")
-	if err := m.lower(3 << 16); err != nil || m.Reallocate(3<<16) == nil || m.Reallocate(4<<16) != nil {
+	wantError(t, m.cap(1<<16), "manifest: limits.memory is 0.0625 MiB, it has 0.125 to start with")
+	if err := m.cap(3 << 16); err != nil || m.Reallocate(3<<16) == nil || m.Reallocate(4<<16) != nil {
 		t.Errorf("a lower limit does not hold: %v", err)
 	}
 }
