@@ -23,7 +23,7 @@ func RunWithoutBreaker(ctx context.Context, c *config.Config, observer observe.O
 	return run(ctx, c, observer, o)
 }
 
-// RunSyncingBriefly is Run with plugins that are told of one pod before they are active.
+// RunSyncingBriefly is Run with plugins that get Synchronize for one pod before they are active.
 func RunSyncingBriefly(ctx context.Context, c *config.Config, observer observe.Observer) error {
 	o := optionsOf(c, observer)
 	o.firstSyncTime = 0

@@ -13,7 +13,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
-// followed is a daemon that is told of each change of a plugin directory.
+// followed is a daemon that follows each change of a plugin directory.
 func followed(t *testing.T) *sequence {
 	t.Helper()
 	s := &sequence{T: t, dir: t.TempDir()}

@@ -74,7 +74,7 @@ func TestSynchronizeOnLoad(t *testing.T) {
 	n.put("10-witness.wasm", "witness")
 	n.awaitLoad("10-witness")
 	if got := witness(n.log.String())["a"]["old"]; len(got) != 1 || got[0] != "Synchronize" {
-		t.Errorf("before it is in force the plugin has heard %v", got)
+		t.Errorf("before it is active the plugin has heard %v", got)
 	}
 	n.must(n.createIn(t.Context(), old, "old"))
 	_, err = n.runPod(t.Context(), "young")
@@ -168,8 +168,8 @@ func TestSynchronizeHammered(t *testing.T) {
 	}
 }
 
-// A plugin that would take long to be told of all pods is in force before it was, so
-// that other files count again, and is told of the rest then.
+// A plugin whose Synchronize of all pods would take long becomes active earlier, and gets
+// Synchronize for the remaining pods then.
 func TestSynchronizeTakesLong(t *testing.T) {
 	n := newNode(t)
 	n.put("20-quota.wasm", "quota")
@@ -194,7 +194,7 @@ func TestSynchronizeTakesLong(t *testing.T) {
 	}
 }
 
-// awaitLoad waits until a plugin that was put there is in force.
+// awaitLoad waits until a plugin whose file was written is active.
 func (n *node) awaitLoad(id string) {
 	n.t.Helper()
 	n.await("plugin="+id, "name=") // it is loaded, or replaces another

@@ -28,7 +28,7 @@ func FuzzHookserver(f *testing.F) {
 			Policy   string   `json:"failure-policy"`
 			Hooks    []string `json:"runtime-hooks"`
 
-			// Keys that it passes over and this project reads.
+			// Keys that it ignores and this project reads.
 			Timeout json.RawMessage `json:"timeout"`
 			Match   json.RawMessage `json:"match"`
 			Order   json.RawMessage `json:"order"`

@@ -27,7 +27,7 @@ var numbers = []struct {
 }
 
 func positive(n int64) bool { return n > 0 }
-func limit(n int64) bool    { return n > 0 || n == -1 } // -1 is unlimited, which the incumbent passes over
+func limit(n int64) bool    { return n > 0 || n == -1 } // -1 is unlimited, which the incumbent ignores
 func nonZero(n int64) bool  { return n != 0 }
 func any64(int64) bool      { return true }
 

@@ -201,7 +201,7 @@ func TestUnifiedOfAHookServerIsChecked(t *testing.T) {
 	}
 }
 
-// TestWhatAHookCannotChange passes over what the hook has no way to change, as
+// TestWhatAHookCannotChange ignores what the hook has no way to change, as
 // the incumbent does: servers answer every hook alike.
 func TestWhatAHookCannotChange(t *testing.T) {
 	p := plugged(t, answering(&pb.ContainerResourceHookResponse{
