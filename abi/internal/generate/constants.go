@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"go/types"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -16,22 +17,40 @@ import (
 // named is a constant of package abi that is in none of its tables. What is said of
 // it is its comment.
 type named struct {
-	name    string // as in Go
-	value   int64
-	text    string // of a string constant
-	comment string
+	Name    string // as in Go
+	Value   any    // an int64 or a string
+	Comment string
+}
+
+// Without returns it with a name that lacks the prefix.
+func (n named) Without(prefix string) named {
+	n.Name = strings.TrimPrefix(n.Name, prefix)
+	return n
 }
 
 // constantSet holds the blocks of constants of package abi, by the name of their
 // first constant.
 type constantSet struct{ blocks map[string][]named }
 
-func (c *constantSet) block(first string) []named {
+// Block returns the block that begins with a constant.
+func (c *constantSet) Block(first string) ([]named, error) {
 	b := c.blocks[first]
 	if b == nil {
-		panic("generate: package abi has no block of constants that begins with " + first)
+		return nil, fmt.Errorf("package abi has no block of constants that begins with %s", first)
 	}
-	return b
+	return b, nil
+}
+
+// Const returns the value of a constant.
+func (c *constantSet) Const(name string) (any, error) {
+	for _, block := range c.blocks {
+		for _, n := range block {
+			if n.Name == name {
+				return n.Value, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("package abi has no constant %s", name)
 }
 
 // constants reads the constants of package abi with their comments from its source.
@@ -77,16 +96,16 @@ func (c *constantSet) collect(f *ast.File, info *types.Info) {
 				block = append(block, newNamed(name.Name, info.Defs[name].(*types.Const).Val(), v))
 			}
 		}
-		c.blocks[block[0].name] = block
+		c.blocks[block[0].Name] = block
 	}
 }
 
 func newNamed(name string, v constant.Value, spec *ast.ValueSpec) named {
-	n := named{name: name, comment: strings.TrimSpace(spec.Comment.Text())}
+	n := named{Name: name, Comment: strings.TrimSpace(spec.Comment.Text())}
 	if v.Kind() == constant.String {
-		n.text = constant.StringVal(v)
+		n.Value = constant.StringVal(v)
 	} else {
-		n.value, _ = constant.Int64Val(v)
+		n.Value, _ = constant.Int64Val(v)
 	}
 	return n
 }
@@ -110,25 +129,18 @@ func snake(name string) string {
 func shout(name string) string { return strings.ToUpper(snake(name)) }
 
 // camel turns get_i64 into GetI64, with initials as Go has them.
-func camel(name string) string {
+func camel(name string) string { return title(name, "cri", "cdi", "kv") }
+
+// title joins the words of a name such as state.kv or cri_raw, each with its first letter
+// in upper case, or all of them if it is one of the initials.
+func title(name string, initials ...string) string {
 	var b strings.Builder
-	for word := range strings.SplitSeq(name, "_") {
-		switch word {
-		case "cri", "cdi", "kv":
-			b.WriteString(strings.ToUpper(word))
-		default:
-			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '.' || r == '_' }) {
+		n := 1
+		if slices.Contains(initials, word) {
+			n = len(word)
 		}
+		b.WriteString(strings.ToUpper(word[:n]) + word[n:])
 	}
 	return b.String()
-}
-
-// between replaces what stands between two lines of a text, begin and end.
-func between(path, text, begin, end, part string) (string, error) {
-	before, rest, ok := strings.Cut(text, begin+"\n")
-	_, after, found := strings.Cut(rest, end)
-	if !ok || !found {
-		return "", fmt.Errorf("%s has no line %q with a line %q after it", path, begin, end)
-	}
-	return before + begin + "\n" + part + end + after, nil
 }

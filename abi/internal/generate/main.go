@@ -1,6 +1,7 @@
 // Command generate writes what follows from the tables of package abi: the tables
 // and signatures in ABI.md, the constants and declarations of sdk/c/wasmproxy.h,
 // sdk/rust/src/abi.rs, the Go SDK's imports, and getters of both SDKs. Run it with make generate.
+// Each file has a template of its name beside this source.
 //
 // With -check it writes nothing, and fails if a file is not what it would write.
 // With -freeze it also writes testdata/wp1.txt, against which the tables may only
@@ -17,6 +18,8 @@ import (
 	"path/filepath"
 )
 
+const frozenPath = "abi/testdata/wp1.txt"
+
 func main() {
 	root := flag.String("root", "..", "the top of the repository; go generate runs in abi")
 	check := flag.Bool("check", false, "compare instead of writing")
@@ -29,19 +32,28 @@ func main() {
 }
 
 func run(root string, check, freeze bool) error {
-	files, err := generate(root)
+	paths := []string{
+		"abi/ABI.md", "sdk/c/wasmproxy.h", "sdk/rust/src/abi.rs", "sdk/rust/src/getter.rs",
+		"sdk/import.go", "sdk/register.go", "sdk/capability.go", "sdk/getter.go",
+	}
+	if freeze {
+		paths = append(paths, frozenPath)
+	}
+	g, err := newGenerator(root)
 	if err != nil {
 		return err
 	}
-	if freeze {
-		files = append(files, file{frozenPath, []byte(frozenHeader + dump())})
+	texts := map[string][]byte{}
+	for _, path := range paths {
+		if texts[path], err = g.file(path); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
 	}
-	for _, f := range files {
-		path := filepath.Join(root, f.path)
+	for _, path := range paths {
 		if check {
-			err = f.compare(path)
+			err = compare(root, path, texts[path])
 		} else {
-			err = os.WriteFile(path, f.text, 0o644)
+			err = os.WriteFile(filepath.Join(root, path), texts[path], 0o644)
 		}
 		if err != nil {
 			return err
@@ -50,39 +62,13 @@ func run(root string, check, freeze bool) error {
 	return nil
 }
 
-// file is one that is generated, wholly or in parts.
-type file struct {
-	path string // from the top of the repository
-	text []byte
-}
-
-func (f file) compare(path string) error {
-	have, err := os.ReadFile(path)
+func compare(root, path string, want []byte) error {
+	have, err := os.ReadFile(filepath.Join(root, path))
 	if err != nil {
 		return err
 	}
-	if !bytes.Equal(have, f.text) {
-		return fmt.Errorf("%s is not what the tables of package abi make; run: make generate", f.path)
+	if !bytes.Equal(have, want) {
+		return fmt.Errorf("%s is not what the tables of package abi make; run: make generate", path)
 	}
 	return nil
-}
-
-// generate returns every generated file. Those that are generated in parts are
-// read for what is around the parts.
-func generate(root string) ([]file, error) {
-	c, err := constants(filepath.Join(root, "abi"))
-	if err != nil {
-		return nil, err
-	}
-	var files []file
-	for _, write := range []func(root string, c *constantSet) (file, error){
-		specification, header, rust, goImports, goRegister, goCapabilities, goGetters, rustGetters,
-	} {
-		f, err := write(root, c)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, f)
-	}
-	return files, nil
 }
