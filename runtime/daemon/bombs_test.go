@@ -57,7 +57,7 @@ func TestLoadBombs(t *testing.T) {
 			k.put("10-bad.json", tt.json)
 			k.putRaw("10-bad.wasm", tt.module)
 			if tt.says == "" {
-				k.await("plugin replaced", "10-bad")
+				k.await("plugin loaded", "plugin=10-bad")
 			} else {
 				k.await("plugin not loaded", "10-bad", tt.says)
 			}

@@ -11,14 +11,15 @@ const maxWait = 5 * time.Second
 
 // Budget is the time that all plugins of one call may take together. The plugins' waits
 // are not part of it: on a node that starts all its pods at once nothing would be left
-// for plugins that have done nothing yet. Whoever dispatches an event makes the Budget
+// for plugins that have done nothing yet. Nor is what the host does between two plugins. Whoever dispatches an event makes the Budget
 // and passes it on; it serves one goroutine. A nil Budget has no end.
 type Budget struct {
 	limit  time.Duration
-	begun  time.Time
+	begun  time.Time     // plus the time between plugins so far
 	last   time.Time     // the end of everything, waits included
 	waited time.Duration // by all plugins so far
 	called time.Time     // when the current plugin was called, plus its waits; zero before the first
+	ended  time.Time     // when the plugin before it ended
 }
 
 // NewBudget returns a budget that begins now.
@@ -109,16 +110,19 @@ func (b *Budget) call() time.Time {
 		b.called = b.begun
 	} else {
 		b.called = time.Now()
+		b.begun = b.begun.Add(b.called.Sub(b.ended))
 	}
+	b.ended = b.called
 	return b.called
 }
 
-// took is how long the current plugin, which was called at start, has run at a time that
-// is now.
-func (b *Budget) took(start, now time.Time) time.Duration {
+// end says that the current plugin, which was called at start, has ended now. It returns how
+// long the plugin ran.
+func (b *Budget) end(start, now time.Time) time.Duration {
 	if b == nil {
 		return now.Sub(start)
 	}
+	b.ended = now
 	return now.Sub(b.called)
 }
 

@@ -69,6 +69,23 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// What the host does between two plugins, such as to log the first, is in no plugin's time.
+func TestTimeBetweenPlugins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var errs []error
+		slow := onCall(func(c *observe.HookCalled) { errs = append(errs, c.Err); time.Sleep(700 * time.Millisecond) })
+		p := budgeted(func(context.Context, *plugin.Budget) error { time.Sleep(100 * time.Millisecond); return nil })
+		member := plugin.Member{ID: "p", Plugin: p, Metered: true, Hooks: abi.HookSetOf(abi.PreCreateContainer)}
+		chain := plugin.NewChain(slow, nil, member, member, member, member)
+		if _, err := chain.Dispatch(t.Context(), plugin.NewBudget(time.Second), &subject{hook: abi.PreCreateContainer}); err != nil {
+			t.Fatal(err)
+		}
+		if len(errs) != 4 || errs[3] != nil {
+			t.Errorf("the plugins' errors: %v", errs)
+		}
+	})
+}
+
 // A plugin that looks at the budget by itself gets the caller's context; another one gets a
 // context that ends with what is left of the budget, or with its own time.
 func TestContextOfACall(t *testing.T) {
