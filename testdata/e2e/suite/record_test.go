@@ -9,8 +9,8 @@ import (
 
 // record is a line of wasmproxy's log about a plugin.
 type record struct {
-	Plugin, Hook, Pod, Text string
-	Other                   struct{ ID string } // pod or container that is not the event's own
+	Plugin, Hook, Namespace, Pod, Text string
+	OtherID                            string `json:"other_id"` // of a pod or container that is not the event's own
 }
 
 // records returns the lines with this message, of one plugin.

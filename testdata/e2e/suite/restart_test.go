@@ -151,9 +151,9 @@ type witnessLog struct {
 func witnessed(t *testing.T, proxy *node.Proxy, pod *core.Pod) (w witnessLog) {
 	t.Helper()
 	proxy.Records(t, "plugin changed field", func(line []byte) error {
-		var r struct{ Hook, Pod, Field, Value string }
+		var r struct{ Hook, Namespace, Pod, Field, Value string }
 		err := json.Unmarshal(line, &r)
-		if r.Hook == "PreUpdateContainerResources" && r.Pod == "default/"+node.PodName(pod) && strings.Contains(r.Field, witnessAnnotation) {
+		if r.Hook == "PreUpdateContainerResources" && r.Namespace == "default" && r.Pod == node.PodName(pod) && strings.Contains(r.Field, witnessAnnotation) {
 			w.hashes = append(w.hashes, r.Value)
 		}
 		return err

@@ -184,7 +184,7 @@ func expectOnlyCalledFor(t *testing.T, proxy *node.Proxy, pod string) {
 	calls := map[string]int{}
 	for _, r := range records(t, proxy, "plugin called", "50-overhead") {
 		if r.Hook != "" { // loading has none
-			calls[r.Pod+" "+r.Hook]++
+			calls[r.Namespace+"/"+r.Pod+" "+r.Hook]++
 		}
 	}
 	want := map[string]int{"default/" + pod + " PreRunPodSandbox": 1, "default/" + pod + " PreCreateContainer": 1}

@@ -59,7 +59,7 @@ func expectTicks(t *testing.T, proxy *node.Proxy, container string) {
 	t.Helper()
 	changes := map[string]int{}
 	for _, r := range records(t, proxy, "plugin changed field", "60-yield") {
-		changes[r.Hook+" "+r.Other.ID]++
+		changes[r.Hook+" "+r.OtherID]++
 	}
 	want := map[string]int{"Tick " + container: 4} // two fields, there and back
 	if !maps.Equal(changes, want) {
