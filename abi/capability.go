@@ -91,21 +91,21 @@ func CapabilitySetOf(capabilities ...Capability) CapabilitySet {
 	return s
 }
 
-// CapabilitiesNamed returns the capabilities with these names, "*" being all, and the first
-// name that is unknown; "" if all are known.
-func CapabilitiesNamed(names []string) (all CapabilitySet, unknown string) {
+// CapabilitiesNamed returns the capabilities with these names, "*" being all, and the names
+// that are unknown.
+func CapabilitiesNamed(names []string) (all CapabilitySet, unknown []string) {
 	for _, name := range names {
 		c, ok := CapabilityByName(name)
 		switch {
 		case name == "*":
 			all = AllCapabilities
 		case !ok:
-			return all, name
+			unknown = append(unknown, name)
 		default:
 			all |= 1 << c
 		}
 	}
-	return all, ""
+	return all, unknown
 }
 
 // DefaultGrant is what an operator grants who says nothing.

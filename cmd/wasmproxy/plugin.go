@@ -131,8 +131,8 @@ func (p pluginFile) loader(ctx context.Context, e *wasm.Engine) simulate.Loader 
 // grants reads the names of capabilities, "*" being all.
 func grants(names []string) (abi.CapabilitySet, error) {
 	all, unknown := abi.CapabilitiesNamed(names)
-	if unknown != "" {
-		return 0, wrongUsage("--grant: unknown capability %q; the capabilities are %s", unknown, strings.Join(abi.AllCapabilities.Names(), ", "))
+	if len(unknown) > 0 {
+		return 0, wrongUsage("--grant: unknown capability %q; the capabilities are %s", unknown[0], strings.Join(abi.AllCapabilities.Names(), ", "))
 	}
 	return all, nil
 }

@@ -19,4 +19,5 @@ func (e *event) Apply(changes []plugin.Owned) {
 			crifield.Object{Container: e.sent}.Set(c)
 		}
 	}
+	e.writeTo(e.carried)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // applyFiles writes the cgroup files among the changes of one object of an event. The store
-// keeps those of a container that has not started, and StartContainer writes them. The
+// keeps those of a container, and StartContainer writes them again. The
 // error is a *plugin.Error, for a pod that is about to run: kubelet has made its cgroup, and
 // a plugin with policy Fail refuses the pod if a file of it cannot be written.
 func (i *interceptor) applyFiles(ctx context.Context, e *event, of abi.Object, changes []plugin.Owned) error {
@@ -53,7 +53,8 @@ func (i *interceptor) keptFiles(e *event) (files []plugin.Owned) {
 // independent of each other.
 func (i *interceptor) writeFiles(ctx context.Context, e *event, of abi.Object, files []plugin.Owned) error {
 	target := e.object(of)
-	if len(files) == 0 || target.Container != nil && !i.started(target.Container.ID) {
+	waits := of >= abi.FirstHandle || e.hook == abi.PostCreateContainer // for StartContainer
+	if len(files) == 0 || waits && target.Container != nil && !i.started(target.Container.ID) {
 		return nil
 	}
 	group, noGroup := i.group(ctx, target)

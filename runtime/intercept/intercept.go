@@ -147,7 +147,7 @@ func (c *call) forward(ctx context.Context, out *cri.Frame, next cri.Next) (answ
 	defer c.trackCreations()()
 	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok && c.event != nil {
 		hold := c.suspend(ctx, c.event, c.event.container, r)
-		defer func() { c.restore(ctx, c.event, hold, err == nil) }()
+		defer func() { c.restore(ctx, c.event, hold, answer != nil && err == nil) }() // no answer: next panicked
 	}
 	answer, err = next(ctx, out)
 	if err != nil {
@@ -200,6 +200,7 @@ func (c *call) pre(ctx, hookCtx context.Context) error {
 			c.Observer.Observe(ctx, &observe.PostHooksLate{Method: c.method.Name, Hook: hook, Object: c.event.About(), Err: err})
 		}
 	}
+	c.event.carried = c.method.Carries(c.req)
 	owned, err := c.Chain.Dispatch(hookCtx, plugin.NewBudget(c.CallTime), c.event)
 	if err != nil {
 		return err
@@ -208,7 +209,6 @@ func (c *call) pre(ctx, hookCtx context.Context) error {
 	for _, o := range owned {
 		c.dirty = c.dirty || o.Change.Op != plugin.WriteFile && o.Change.Object < abi.FirstHandle
 	}
-	c.event.writeTo(c.method.Carries(c.req))
 	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok {
 		c.dirty = nameShares(r, c.event.container.Resources.Now, owned, abi.Container) || c.dirty
 	}

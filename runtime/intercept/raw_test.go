@@ -2,6 +2,7 @@ package intercept_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"testing"
@@ -90,5 +91,25 @@ func TestRawKeepsNames(t *testing.T) {
 	want.Config.Envs[0].Value = nil
 	if !proto.Equal(got, want) {
 		t.Errorf("got %v", got)
+	}
+}
+
+// A raw request has what earlier plugins changed, as the fields have it.
+func TestRawHasEarlierChanges(t *testing.T) {
+	var raw []byte
+	change := on(abi.PreRunPodSandbox, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return cmp.Or(adj.SetText(abi.Pod, abi.PodRuntimeHandler, "kata"), adj.SetEntry(abi.Pod, abi.PodAnnotations, "a", "b"))
+	})
+	read := on(abi.PreRunPodSandbox, func(_ context.Context, ev plugin.Event, _ *plugin.Adjustment) error {
+		raw, _ = ev.Raw(abi.AllCapabilities)
+		return nil
+	})
+	n := newNode(t, []plugin.Member{change, read})
+	_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{}}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "p"})
+	n.must(err)
+	var got runtimeapi.RunPodSandboxRequest
+	n.must(proto.Unmarshal(raw, &got))
+	if got.RuntimeHandler != "kata" || got.Config.Annotations["a"] != "b" {
+		t.Errorf("the second plugin reads %v", &got)
 	}
 }

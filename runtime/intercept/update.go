@@ -94,7 +94,8 @@ func (c *call) updatePodEvent(ctx context.Context, carried cri.Carried) *event {
 	return e
 }
 
-// writeTo puts into the request what plugins changed beside it.
+// writeTo puts into the request what plugins changed beside it: the next plugin may read the
+// request as it is. An event of no pre hook carries nothing.
 func (e *event) writeTo(carried cri.Carried) {
 	switch {
 	case carried.Container != nil:

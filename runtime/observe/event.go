@@ -152,7 +152,7 @@ type FieldChanged struct {
 	Object
 	OtherName, OtherID string // of the pod or container that a change of another object is about
 	Field              string // such as container.annotations["a"]
-	Previous           string // the value before; empty if there was none, and of lists, sets and files
+	Previous           string // the value before, hidden for annotations, labels and env; empty if there was none, and of lists, sets and files
 	Value              string // empty if the plugin deletes the entry
 }
 

@@ -101,7 +101,8 @@ func (c *Change) value(printable func(text string, limit int) string) string {
 }
 
 // previous returns what the change replaces, as value does; "" if there is nothing, or if it is
-// a list, a set or a file.
+// a list, a set or a file. Entries are hidden but for those of resources: a pod's annotations
+// may hold its whole manifest, and a plugin may be there to remove them.
 func (c *Change) previous(ev Event, printable func(text string, limit int) string) string {
 	var text string
 	switch c.Op {
@@ -114,7 +115,8 @@ func (c *Change) previous(ev Event, printable func(text string, limit int) strin
 	case SetEntry, DeleteEntry:
 		text, _ = ev.Lookup(c.Object, c.Field, c.Key)
 	}
-	if text != "" && c.isEnv() {
+	_, resource := c.resource()
+	if entry := c.Op == SetEntry || c.Op == DeleteEntry; text != "" && entry && !resource {
 		return Redacted
 	}
 	return printable(text, maxReason)

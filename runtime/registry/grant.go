@@ -32,10 +32,10 @@ func readGrant(s *settings, v json.RawMessage) error {
 	}
 	granted, wrong := abi.CapabilitiesNamed(names)
 	if slices.Contains(names, "*") { // an operator names what a plugin gets
-		wrong = "*"
+		wrong = []string{"*"}
 	}
-	if wrong != "" {
-		return unknown("capability", wrong, abi.AllCapabilities.Names())
+	if len(wrong) > 0 {
+		return unknown("capability", wrong[0], abi.AllCapabilities.Names())
 	}
 	s.grant = granted
 	return nil

@@ -77,6 +77,7 @@ func TestBadPluginFiles(t *testing.T) {
 		{"unknown key", `{"failure-policy": "Ignore", "timeuot": "1s"}`, `10-a.json: unknown key "timeuot"; known are remote-endpoint, failure-policy,`, plugin.Ignore},
 		{"case of a key", `{"failure-policy": "Fail", "Timeout": "1s"}`, `10-a.json: unknown key "Timeout" (did you mean "timeout"?)`, plugin.Fail},
 		{"no capability", `{"grant": ["env", "root"]}`, `10-a.json: grant: unknown capability "root"; known are store.read, `, plugin.Ignore},
+		{"empty name of a capability", `{"grant": ["env", "", "credentials"]}`, `10-a.json: grant: unknown capability ""`, plugin.Ignore},
 		{"no list of capabilities", `{"grant": "env"}`, `10-a.json: grant: "env" is not a list of capabilities`, plugin.Ignore},
 		{"no mode of state", `{"state": "all"}`, `10-a.json: state: "all" is neither "none" nor "instance"`, plugin.Ignore},
 		{"dry run that is no truth", `{"dry-run": "yes"}`, `10-a.json: dry-run: "yes" is not true or false`, plugin.Ignore},

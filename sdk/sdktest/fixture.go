@@ -101,8 +101,8 @@ func (f *fixture) resolve() (err error) {
 		return fmt.Errorf("hook: there is no hook %q", f.Hook)
 	}
 	granted, unknown := abi.CapabilitiesNamed(f.Grant)
-	if unknown != "" {
-		return fmt.Errorf("grant: there is no capability %q", unknown)
+	if len(unknown) > 0 {
+		return fmt.Errorf("grant: there is no capability %q", unknown[0])
 	}
 	f.Case.Grant = granted
 	if string(f.Config) == "null" {
