@@ -94,6 +94,19 @@ func TestFilesOfAContainerAreWrittenWhenItHasStarted(t *testing.T) {
 	}
 }
 
+// A start may have gone past the proxy, so an update writes its files whatever the store says.
+func TestFilesOfAnUpdateAreWrittenAtOnce(t *testing.T) {
+	fs, _, dir := scratchGroup(t)
+	n := newNode(t, []plugin.Member{on(abi.PreUpdateContainerResources, write(abi.Container, "cpu.idle", "1"))}, withCgroups(fs))
+	n.runPod()
+	update := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: "c1", Linux: &runtimeapi.LinuxContainerResources{}}
+	_, err := n.call(t.Context(), "UpdateContainerResources", update, &runtimeapi.UpdateContainerResourcesResponse{})
+	n.must(err)
+	if got := content(t, dir, "cpu.idle"); got != "1" {
+		t.Errorf("cpu.idle is %s", got)
+	}
+}
+
 // No pre hook makes StartContainer wait for a slow PostCreateContainer: what
 // that wants is written when it says so.
 func TestFilesOfAHookThatIsLate(t *testing.T) {
