@@ -14,7 +14,7 @@ import (
 )
 
 // startName is the benchmark of how soon a proxy with ten plugins serves, and how soon
-// they are in force, when the code of all of them is on disk.
+// they are active, when the code of all of them is on disk.
 const startName = "Start"
 
 // starts starts a proxy with ten copies of the wasm plugin again and again. The first
@@ -99,7 +99,7 @@ func (p *party) serves(ctx context.Context, socket string, begin time.Time) (sam
 	return sample{times: []time.Duration{time.Since(begin)}, cpu: p.process.CPU()}, err
 }
 
-// inForce returns when the proxy said that all of the party's plugins are in force.
+// inForce returns when the proxy said that all of the party's plugins are active.
 func (p *party) inForce() (time.Time, error) {
 	said, err := os.ReadFile(p.process.Log)
 	if err != nil {
@@ -115,5 +115,5 @@ func (p *party) inForce() (time.Time, error) {
 			return line.Time, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("it has not said that %d plugins are in force", p.plugins)
+	return time.Time{}, fmt.Errorf("it has not said that %d plugins are active", p.plugins)
 }

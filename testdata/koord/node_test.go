@@ -85,7 +85,7 @@ func (n *node) must(err error) {
 	}
 }
 
-// start starts the runtime and the proxy, and waits until it serves and its hooks are in force.
+// start starts the runtime and the proxy, and waits until it serves and its plugins are active.
 func (n *node) start() {
 	n.Helper()
 	n.must(n.runtime.start())
