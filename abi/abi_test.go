@@ -17,8 +17,8 @@ func TestEveryHookIsFound(t *testing.T) {
 		if h, ok := abi.HookByName(info.Name); !ok || h != info.Hook || h.String() != info.Name {
 			t.Errorf("%s is not found by its name", info.Name)
 		}
-		if (info.Method == "") != (info.Asked == abi.Apart) {
-			t.Errorf("%s: method %q goes with %v", info.Name, info.Method, info.Asked)
+		if (info.Method == "") != (info.Phase == abi.Standalone) {
+			t.Errorf("%s: method %q goes with %v", info.Name, info.Method, info.Phase)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 package abi
 
-// Hook is a point in the life of a CRI call at which plugins are asked, or one
-// apart from calls. The
+// Hook is a point in the life of a CRI call at which plugins are called, or one
+// of no call. The
 // numbers are part of the ABI and are never reused. The names are those of
 // Koordinator's RuntimeHookService, extended by its own rule: Pre or Post and
 // the CRI method.
@@ -53,15 +53,15 @@ const (
 	Tick Hook = 38
 )
 
-// Asked says when a hook's plugins are asked, and what they may answer.
-type Asked uint8
+// Phase says when a hook's plugins are called, and what they may do.
+type Phase uint8
 
-// The moments.
+// The phases.
 const (
-	Before  Asked = iota + 1 // the call is forwarded: it can be changed and refused
-	Leaving                  // before as well, but the call cannot be refused: what is to stop must stop
-	After                    // the runtime has answered OK; delays nobody
-	Apart                    // from any call
+	Before         Phase = iota + 1 // the call is forwarded: it can be changed and refused
+	BeforeNoReject                  // before as well, but the call cannot be refused: what is to stop must stop
+	After                           // the runtime has answered OK; delays nobody
+	Standalone                      // of no call
 )
 
 // HookInfo is a row of the table of hooks.
@@ -69,7 +69,7 @@ type HookInfo struct {
 	Hook   Hook
 	Name   string
 	Method string // the CRI method of runtime.v1.RuntimeService or ImageService; "" for hooks that are no call's
-	Asked  Asked
+	Phase  Phase
 	Object Object // what it is about: Pod, Container, or Event where there is neither
 }
 
@@ -86,10 +86,10 @@ var Hooks = []HookInfo{
 	{PostStopContainer, "PostStopContainer", "StopContainer", After, Container},
 	{PostRemoveContainer, "PostRemoveContainer", "RemoveContainer", After, Container},
 	{PostStopPodSandbox, "PostStopPodSandbox", "StopPodSandbox", After, Pod},
-	{PreStopContainer, "PreStopContainer", "StopContainer", Leaving, Container},
-	{PreRemoveContainer, "PreRemoveContainer", "RemoveContainer", Leaving, Container},
-	{PreStopPodSandbox, "PreStopPodSandbox", "StopPodSandbox", Leaving, Pod},
-	{PreRemovePodSandbox, "PreRemovePodSandbox", "RemovePodSandbox", Leaving, Pod},
+	{PreStopContainer, "PreStopContainer", "StopContainer", BeforeNoReject, Container},
+	{PreRemoveContainer, "PreRemoveContainer", "RemoveContainer", BeforeNoReject, Container},
+	{PreStopPodSandbox, "PreStopPodSandbox", "StopPodSandbox", BeforeNoReject, Pod},
+	{PreRemovePodSandbox, "PreRemovePodSandbox", "RemovePodSandbox", BeforeNoReject, Pod},
 	{PostRemovePodSandbox, "PostRemovePodSandbox", "RemovePodSandbox", After, Pod},
 	{PreUpdatePodSandboxResources, "PreUpdatePodSandboxResources", "UpdatePodSandboxResources", Before, Pod},
 	{PostUpdatePodSandboxResources, "PostUpdatePodSandboxResources", "UpdatePodSandboxResources", After, Pod},
@@ -111,8 +111,8 @@ var Hooks = []HookInfo{
 	{PostPullImage, "PostPullImage", "PullImage", After, Event},
 	{PreRemoveImage, "PreRemoveImage", "RemoveImage", Before, Event},
 	{PostRemoveImage, "PostRemoveImage", "RemoveImage", After, Event},
-	{Synchronize, "Synchronize", "", Apart, Pod},
-	{Tick, "Tick", "", Apart, Event},
+	{Synchronize, "Synchronize", "", Standalone, Pod},
+	{Tick, "Tick", "", Standalone, Event},
 }
 
 // String returns the hook's name, or "" for a number that is no hook.

@@ -165,9 +165,9 @@ func (s CapabilitySet) Names() []string {
 	return names
 }
 
-// String returns "before", "before, cannot refuse", "after" or "apart".
-func (a Asked) String() string {
-	return [...]string{"", "before", "before, cannot refuse", "after", "apart"}[a]
+// String returns "before", "before, cannot refuse", "after" or "standalone".
+func (p Phase) String() string {
+	return [...]string{"", "before", "before, cannot refuse", "after", "standalone"}[p]
 }
 
 // String returns "i64", "string", "map", "list" or "set".

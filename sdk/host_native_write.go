@@ -82,8 +82,8 @@ func hostCgroupSet(o abi.Object, file, v string) int32 {
 func ask(o abi.Object, target, v string, needs abi.Capability, hooks abi.HookSet, handles bool) int32 {
 	name, writable := o.String(), hooks.Has(host().Hook)
 	if of := object(o); o >= abi.FirstHandle && of != nil {
-		asked := host().Hook.Info().Asked
-		writable = handles && asked != abi.Leaving && (asked != abi.Before || !of.Own)
+		phase := host().Hook.Info().Phase
+		writable = handles && phase != abi.BeforeNoReject && (phase != abi.Before || !of.Own)
 		name = of.Kind.String() + "(" + of.Text(abi.PodID) + ")"
 	}
 	first, taken := host().Earlier[name+target]

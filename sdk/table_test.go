@@ -219,7 +219,7 @@ func TestRefusalIsForPreHooks(t *testing.T) {
 	for _, info := range abi.Hooks {
 		register(t, func() {
 			onHook(t, Plugin("p", "1"), info.Hook, func(event reflect.Value) error {
-				if event.MethodByName("Reject").IsValid() != (info.Asked == abi.Before) {
+				if event.MethodByName("Reject").IsValid() != (info.Phase == abi.Before) {
 					return errors.New("has Reject where it must not, or lacks it where it must")
 				}
 				return nil

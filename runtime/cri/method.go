@@ -107,7 +107,7 @@ func row[Req, Resp any, PReq message[Req], PResp message[Resp]](name string, eff
 		switch {
 		case hook.Method != name:
 			continue
-		case hook.Asked == abi.After:
+		case hook.Phase == abi.After:
 			m.Post = hook.Hook
 		default:
 			m.Pre = hook.Hook

@@ -30,7 +30,7 @@ func TestMethodsMatchHooksAndCRI(t *testing.T) {
 		}
 	}
 	for _, h := range abi.Hooks {
-		if h.Asked != abi.Apart && !hooked.Has(h.Hook) {
+		if h.Phase != abi.Standalone && !hooked.Has(h.Hook) {
 			t.Errorf("no method of the table has hook %s", h.Name)
 		}
 	}

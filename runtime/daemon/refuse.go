@@ -29,7 +29,7 @@ func refusedHooks(d registry.Description, static abi.Manifest) abi.HookSet {
 	}
 	var before abi.HookSet
 	for _, info := range abi.Hooks {
-		if info.Asked == abi.Before {
+		if info.Phase == abi.Before {
 			before |= abi.HookSetOf(info.Hook)
 		}
 	}

@@ -94,7 +94,7 @@ func TestEventsOfEveryCall(t *testing.T) {
 			var got [2][]string
 			for _, info := range abi.Hooks {
 				if info.Method == test.method {
-					got[flagOf(info.Asked == abi.After)] = heard[info.Hook]
+					got[flagOf(info.Phase == abi.After)] = heard[info.Hook]
 				}
 			}
 			pre := append(test.pre, "event.method: "+test.method)
@@ -109,7 +109,7 @@ func TestEventsOfEveryCall(t *testing.T) {
 		})
 	}
 	for _, info := range abi.Hooks {
-		if known := info.Hook <= abi.PostUpdateContainerResources || info.Asked == abi.Apart; !known && !covered.Has(info.Hook) {
+		if known := info.Hook <= abi.PostUpdateContainerResources || info.Phase == abi.Standalone; !known && !covered.Has(info.Hook) {
 			t.Errorf("no call of this test has %s", info.Name)
 		}
 	}

@@ -63,7 +63,7 @@ func (i *interceptor) writeFiles(ctx context.Context, e *event, of abi.Object, f
 		if err == nil {
 			err = i.Cgroups.Write(group, o.Change.Key, o.Change.Text)
 		}
-		if err != nil && of == abi.Pod && o.Policy == plugin.Fail && e.hook.Info().Asked == abi.Before {
+		if err != nil && of == abi.Pod && o.Policy == plugin.Fail && e.hook.Info().Phase == abi.Before {
 			return &plugin.Error{Plugin: o.Plugin, Hook: e.hook, Err: err}
 		}
 		i.fileWritten(ctx, e, o, err)

@@ -178,7 +178,7 @@ func (c *call) undecodable(ctx context.Context, err error, next cri.Next) (*cri.
 // refuses reports whether a plugin must not be passed by. None can hold up what
 // is to stop or go.
 func (c *call) refuses(hook abi.Hook) (id string, yes bool) {
-	if hook.Info().Asked != abi.Before {
+	if hook.Info().Phase != abi.Before {
 		return "", false
 	}
 	return c.Chain.Refuses(hook)

@@ -136,7 +136,7 @@ func (a *Adjustment) WriteFile(o abi.Object, file, v string) error {
 // standing for that one. Only Pre hooks can refuse: a pod must be killable, and
 // what has happened cannot be refused.
 func (a *Adjustment) Reject(code uint32, reason string) error {
-	if a.hook.Info().Asked != abi.Before {
+	if a.hook.Info().Phase != abi.Before {
 		return a.keep(&WriteError{Target: "reject", Errno: abi.Invalid, Reason: a.hook.String() + " cannot refuse a call"})
 	}
 	switch code {

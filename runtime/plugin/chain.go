@@ -215,7 +215,7 @@ func (c *Chain) resolve(ctx context.Context, m *Member, s Subject, adj *Adjustme
 	}
 	adj.changes = nil
 	var refused *Rejection
-	switch pre := s.Hook().Info().Asked == abi.Before; {
+	switch pre := s.Hook().Info().Phase == abi.Before; {
 	case pre && errors.As(err, &refused):
 		return &Error{Plugin: m.ID, Hook: s.Hook(), Err: err}
 	case pre && m.Policy == Fail:

@@ -94,10 +94,10 @@ func (a *Adjustment) writable(c *Change, hooks abi.HookSet, handles bool) bool {
 	if c.Object < abi.FirstHandle {
 		return hooks.Has(a.hook)
 	}
-	switch a.hook.Info().Asked {
+	switch a.hook.Info().Phase {
 	case abi.Before:
 		return handles && !a.event.Own(c.Object)
-	case abi.After, abi.Apart:
+	case abi.After, abi.Standalone:
 		return handles
 	}
 	return false
@@ -110,9 +110,9 @@ func (a *Adjustment) readOnly(c *Change, hooks abi.HookSet) string {
 		return "no hook can change it"
 	case c.Object < abi.FirstHandle:
 		return a.hook.String() + " cannot change it, only " + strings.Join(hooks.Names(), ", ")
-	case a.event.Own(c.Object) && a.hook.Info().Asked == abi.Before:
+	case a.event.Own(c.Object) && a.hook.Info().Phase == abi.Before:
 		return "it is the event's own, which is changed as object " + strconv.Itoa(int(c.Of))
-	case a.hook.Info().Asked == abi.Leaving:
+	case a.hook.Info().Phase == abi.BeforeNoReject:
 		return a.hook.String() + " cannot change anything"
 	}
 	return "of other pods and containers only cgroup files and the resources of containers can be changed"

@@ -68,8 +68,8 @@ extern "C" {
 #define WP_HOOK_POST_PULL_IMAGE 34 /* after */
 #define WP_HOOK_PRE_REMOVE_IMAGE 35 /* before */
 #define WP_HOOK_POST_REMOVE_IMAGE 36 /* after */
-#define WP_HOOK_SYNCHRONIZE 37 /* apart */
-#define WP_HOOK_TICK 38 /* apart */
+#define WP_HOOK_SYNCHRONIZE 37 /* standalone */
+#define WP_HOOK_TICK 38 /* standalone */
 
 /* Fields of the objects. */
 #define WP_EVENT_HOOK 1 /* i64 */

@@ -179,7 +179,7 @@ func TestHooksAreCovered(t *testing.T) {
 		}
 	}
 	for _, h := range abi.Hooks {
-		before := h.Asked == abi.Before
+		before := h.Phase == abi.Before
 		if !named.Has(h.Hook) || h.Method != "" && !method.Has(h.Hook) {
 			t.Errorf("no vector reads the hook's number and method in %v", h.Hook)
 		}

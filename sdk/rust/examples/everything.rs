@@ -134,7 +134,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::PLUGIN;
-    use wasmproxy::abi::{Asked, CGROUP_CONTAINER, CGROUP_POD, FIELDS, HOOKS, object};
+    use wasmproxy::abi::{CGROUP_CONTAINER, CGROUP_POD, FIELDS, HOOKS, Phase, object};
     use wasmproxy::{Hook, test};
 
     fn case(hook: &str) -> String {
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn all_that_comes_before_can_be_refused() {
         // That the others cannot is for the compiler: they have no method for it.
-        let before = HOOKS.iter().filter(|h| h.asked == Asked::Before).count();
+        let before = HOOKS.iter().filter(|h| h.phase == Phase::Before).count();
         let rejects = include_str!("../src/hook.rs").matches("{ reject ").count();
         assert_eq!(rejects, before);
     }

@@ -5,7 +5,7 @@
 /// The ABI that this SDK speaks, as `wp_abi` returns it: major << 16 | minor.
 pub const VERSION: i32 = 65536;
 
-/// A point in the life of a CRI call at which plugins are asked, or one apart from calls.
+/// A point in the life of a CRI call at which plugins are called, or one of no call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(i32)]
 pub enum Hook {
@@ -81,23 +81,23 @@ pub enum Hook {
     PreRemoveImage = 35,
     /// after; RemoveImage.
     PostRemoveImage = 36,
-    /// apart.
+    /// standalone.
     Synchronize = 37,
-    /// apart.
+    /// standalone.
     Tick = 38,
 }
 
-/// When a hook's plugins are asked, and what they may answer.
+/// When a hook's plugins are called, and what they may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum Phase {
     /// The call is forwarded afterwards: it can be changed and refused.
     Before,
     /// Before as well, but the call cannot be refused.
-    Leaving,
+    BeforeNoReject,
     /// The runtime has answered OK.
     After,
-    /// Apart from any call.
-    Apart,
+    /// Of no call.
+    Standalone,
 }
 
 /// A row of the table of hooks.
@@ -106,8 +106,8 @@ pub struct HookInfo {
     pub hook: Hook,
     /// Its name.
     pub name: &'static str,
-    /// When it is asked.
-    pub asked: Asked,
+    /// When plugins are called.
+    pub phase: Phase,
     /// What it is about: 1 a pod, 2 a container, 0 neither.
     pub object: i32,
 }
@@ -115,44 +115,44 @@ pub struct HookInfo {
 /// The hooks, in the order of their numbers.
 #[rustfmt::skip]
 pub static HOOKS: [HookInfo; 38] = [
-    HookInfo { hook: Hook::PreRunPodSandbox, name: "PreRunPodSandbox", asked: Asked::Before, object: 1 },
-    HookInfo { hook: Hook::PostRunPodSandbox, name: "PostRunPodSandbox", asked: Asked::After, object: 1 },
-    HookInfo { hook: Hook::PreCreateContainer, name: "PreCreateContainer", asked: Asked::Before, object: 2 },
-    HookInfo { hook: Hook::PostCreateContainer, name: "PostCreateContainer", asked: Asked::After, object: 2 },
-    HookInfo { hook: Hook::PreStartContainer, name: "PreStartContainer", asked: Asked::Before, object: 2 },
-    HookInfo { hook: Hook::PostStartContainer, name: "PostStartContainer", asked: Asked::After, object: 2 },
-    HookInfo { hook: Hook::PreUpdateContainerResources, name: "PreUpdateContainerResources", asked: Asked::Before, object: 2 },
-    HookInfo { hook: Hook::PostUpdateContainerResources, name: "PostUpdateContainerResources", asked: Asked::After, object: 2 },
-    HookInfo { hook: Hook::PostStopContainer, name: "PostStopContainer", asked: Asked::After, object: 2 },
-    HookInfo { hook: Hook::PostRemoveContainer, name: "PostRemoveContainer", asked: Asked::After, object: 2 },
-    HookInfo { hook: Hook::PostStopPodSandbox, name: "PostStopPodSandbox", asked: Asked::After, object: 1 },
-    HookInfo { hook: Hook::PreStopContainer, name: "PreStopContainer", asked: Asked::Leaving, object: 2 },
-    HookInfo { hook: Hook::PreRemoveContainer, name: "PreRemoveContainer", asked: Asked::Leaving, object: 2 },
-    HookInfo { hook: Hook::PreStopPodSandbox, name: "PreStopPodSandbox", asked: Asked::Leaving, object: 1 },
-    HookInfo { hook: Hook::PreRemovePodSandbox, name: "PreRemovePodSandbox", asked: Asked::Leaving, object: 1 },
-    HookInfo { hook: Hook::PostRemovePodSandbox, name: "PostRemovePodSandbox", asked: Asked::After, object: 1 },
-    HookInfo { hook: Hook::PreUpdatePodSandboxResources, name: "PreUpdatePodSandboxResources", asked: Asked::Before, object: 1 },
-    HookInfo { hook: Hook::PostUpdatePodSandboxResources, name: "PostUpdatePodSandboxResources", asked: Asked::After, object: 1 },
-    HookInfo { hook: Hook::PreExec, name: "PreExec", asked: Asked::Before, object: 2 },
-    HookInfo { hook: Hook::PostExec, name: "PostExec", asked: Asked::After, object: 2 },
-    HookInfo { hook: Hook::PreExecSync, name: "PreExecSync", asked: Asked::Before, object: 2 },
-    HookInfo { hook: Hook::PostExecSync, name: "PostExecSync", asked: Asked::After, object: 2 },
-    HookInfo { hook: Hook::PreAttach, name: "PreAttach", asked: Asked::Before, object: 2 },
-    HookInfo { hook: Hook::PostAttach, name: "PostAttach", asked: Asked::After, object: 2 },
-    HookInfo { hook: Hook::PrePortForward, name: "PrePortForward", asked: Asked::Before, object: 1 },
-    HookInfo { hook: Hook::PostPortForward, name: "PostPortForward", asked: Asked::After, object: 1 },
-    HookInfo { hook: Hook::PreCheckpointContainer, name: "PreCheckpointContainer", asked: Asked::Before, object: 2 },
-    HookInfo { hook: Hook::PostCheckpointContainer, name: "PostCheckpointContainer", asked: Asked::After, object: 2 },
-    HookInfo { hook: Hook::PreCheckpointPod, name: "PreCheckpointPod", asked: Asked::Before, object: 1 },
-    HookInfo { hook: Hook::PostCheckpointPod, name: "PostCheckpointPod", asked: Asked::After, object: 1 },
-    HookInfo { hook: Hook::PreRestorePod, name: "PreRestorePod", asked: Asked::Before, object: 1 },
-    HookInfo { hook: Hook::PostRestorePod, name: "PostRestorePod", asked: Asked::After, object: 1 },
-    HookInfo { hook: Hook::PrePullImage, name: "PrePullImage", asked: Asked::Before, object: 0 },
-    HookInfo { hook: Hook::PostPullImage, name: "PostPullImage", asked: Asked::After, object: 0 },
-    HookInfo { hook: Hook::PreRemoveImage, name: "PreRemoveImage", asked: Asked::Before, object: 0 },
-    HookInfo { hook: Hook::PostRemoveImage, name: "PostRemoveImage", asked: Asked::After, object: 0 },
-    HookInfo { hook: Hook::Synchronize, name: "Synchronize", asked: Asked::Apart, object: 1 },
-    HookInfo { hook: Hook::Tick, name: "Tick", asked: Asked::Apart, object: 0 },
+    HookInfo { hook: Hook::PreRunPodSandbox, name: "PreRunPodSandbox", phase: Phase::Before, object: 1 },
+    HookInfo { hook: Hook::PostRunPodSandbox, name: "PostRunPodSandbox", phase: Phase::After, object: 1 },
+    HookInfo { hook: Hook::PreCreateContainer, name: "PreCreateContainer", phase: Phase::Before, object: 2 },
+    HookInfo { hook: Hook::PostCreateContainer, name: "PostCreateContainer", phase: Phase::After, object: 2 },
+    HookInfo { hook: Hook::PreStartContainer, name: "PreStartContainer", phase: Phase::Before, object: 2 },
+    HookInfo { hook: Hook::PostStartContainer, name: "PostStartContainer", phase: Phase::After, object: 2 },
+    HookInfo { hook: Hook::PreUpdateContainerResources, name: "PreUpdateContainerResources", phase: Phase::Before, object: 2 },
+    HookInfo { hook: Hook::PostUpdateContainerResources, name: "PostUpdateContainerResources", phase: Phase::After, object: 2 },
+    HookInfo { hook: Hook::PostStopContainer, name: "PostStopContainer", phase: Phase::After, object: 2 },
+    HookInfo { hook: Hook::PostRemoveContainer, name: "PostRemoveContainer", phase: Phase::After, object: 2 },
+    HookInfo { hook: Hook::PostStopPodSandbox, name: "PostStopPodSandbox", phase: Phase::After, object: 1 },
+    HookInfo { hook: Hook::PreStopContainer, name: "PreStopContainer", phase: Phase::BeforeNoReject, object: 2 },
+    HookInfo { hook: Hook::PreRemoveContainer, name: "PreRemoveContainer", phase: Phase::BeforeNoReject, object: 2 },
+    HookInfo { hook: Hook::PreStopPodSandbox, name: "PreStopPodSandbox", phase: Phase::BeforeNoReject, object: 1 },
+    HookInfo { hook: Hook::PreRemovePodSandbox, name: "PreRemovePodSandbox", phase: Phase::BeforeNoReject, object: 1 },
+    HookInfo { hook: Hook::PostRemovePodSandbox, name: "PostRemovePodSandbox", phase: Phase::After, object: 1 },
+    HookInfo { hook: Hook::PreUpdatePodSandboxResources, name: "PreUpdatePodSandboxResources", phase: Phase::Before, object: 1 },
+    HookInfo { hook: Hook::PostUpdatePodSandboxResources, name: "PostUpdatePodSandboxResources", phase: Phase::After, object: 1 },
+    HookInfo { hook: Hook::PreExec, name: "PreExec", phase: Phase::Before, object: 2 },
+    HookInfo { hook: Hook::PostExec, name: "PostExec", phase: Phase::After, object: 2 },
+    HookInfo { hook: Hook::PreExecSync, name: "PreExecSync", phase: Phase::Before, object: 2 },
+    HookInfo { hook: Hook::PostExecSync, name: "PostExecSync", phase: Phase::After, object: 2 },
+    HookInfo { hook: Hook::PreAttach, name: "PreAttach", phase: Phase::Before, object: 2 },
+    HookInfo { hook: Hook::PostAttach, name: "PostAttach", phase: Phase::After, object: 2 },
+    HookInfo { hook: Hook::PrePortForward, name: "PrePortForward", phase: Phase::Before, object: 1 },
+    HookInfo { hook: Hook::PostPortForward, name: "PostPortForward", phase: Phase::After, object: 1 },
+    HookInfo { hook: Hook::PreCheckpointContainer, name: "PreCheckpointContainer", phase: Phase::Before, object: 2 },
+    HookInfo { hook: Hook::PostCheckpointContainer, name: "PostCheckpointContainer", phase: Phase::After, object: 2 },
+    HookInfo { hook: Hook::PreCheckpointPod, name: "PreCheckpointPod", phase: Phase::Before, object: 1 },
+    HookInfo { hook: Hook::PostCheckpointPod, name: "PostCheckpointPod", phase: Phase::After, object: 1 },
+    HookInfo { hook: Hook::PreRestorePod, name: "PreRestorePod", phase: Phase::Before, object: 1 },
+    HookInfo { hook: Hook::PostRestorePod, name: "PostRestorePod", phase: Phase::After, object: 1 },
+    HookInfo { hook: Hook::PrePullImage, name: "PrePullImage", phase: Phase::Before, object: 0 },
+    HookInfo { hook: Hook::PostPullImage, name: "PostPullImage", phase: Phase::After, object: 0 },
+    HookInfo { hook: Hook::PreRemoveImage, name: "PreRemoveImage", phase: Phase::Before, object: 0 },
+    HookInfo { hook: Hook::PostRemoveImage, name: "PostRemoveImage", phase: Phase::After, object: 0 },
+    HookInfo { hook: Hook::Synchronize, name: "Synchronize", phase: Phase::Standalone, object: 1 },
+    HookInfo { hook: Hook::Tick, name: "Tick", phase: Phase::Standalone, object: 0 },
 ];
 
 /// A permission that a plugin declares and an operator grants.

@@ -55,7 +55,8 @@ pub fn file(kind: i32, name: &str, way: u8) -> Result<(), Errno> {
 /// Reports whether a row of the table has the name.
 fn named(row: &str, name: &str) -> bool {
     let Some((before, after)) = row.split_once("<size>") else { return row == name };
-    let size = name.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)).and_then(|size| size.strip_suffix('B'));
+    let size =
+        name.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)).and_then(|size| size.strip_suffix('B'));
     let number = size.and_then(|size| size.strip_suffix(['K', 'M', 'G']));
     number.is_some_and(|n| !n.is_empty() && !n.starts_with('0') && n.bytes().all(|digit| digit.is_ascii_digit()))
 }
@@ -86,7 +87,10 @@ mod tests {
 
     #[test]
     fn only_files_of_the_table_are_written() {
-        for name in ["cgroup.procs", "cgroup.kill", "memory.hihg", "hugetlb.max", "hugetlb.02MB.max", "hugetlb.2M.max", "", "cpu.shares"] {
+        for name in [
+            "cgroup.procs", "cgroup.kill", "memory.hihg", "hugetlb.max", "hugetlb.02MB.max", "hugetlb.2M.max", "",
+            "cpu.shares",
+        ] {
             for way in [CGROUP_SET, UNIFIED] {
                 assert_eq!(file(object::CONTAINER, name, way), Err(Denied), "{name}");
             }

@@ -119,12 +119,12 @@ impl Host {
         if o < object::FIRST_HANDLE {
             return if hooks >> hook as i32 & 1 == 1 { Ok(()) } else { Err(ReadOnly) };
         }
-        let asked = HOOKS[hook as usize - 1].asked;
+        let phase = HOOKS[hook as usize - 1].phase;
         let own = [object::POD, object::CONTAINER].iter().filter_map(|own| self.objects.get(own));
         let is_own = own.into_iter().any(|own| self.objects[&o].kind == own.kind && self.objects[&o].id() == own.id());
-        use crate::abi::Asked::*;
-        match asked {
-            Leaving => Err(ReadOnly),
+        use crate::abi::Phase::*;
+        match phase {
+            BeforeNoReject => Err(ReadOnly),
             Before if is_own => Err(ReadOnly),
             _ if handles => Ok(()),
             _ => Err(ReadOnly),

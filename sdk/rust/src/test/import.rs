@@ -147,7 +147,7 @@ pub unsafe fn reject(code: i32, reason: *const u8, reason_len: u32) -> i32 {
     let reason = unsafe { string(reason, reason_len) };
     let code = if code == 0 { 9 } else { code };
     with(|h| {
-        let before = h.hook.is_some_and(|hook| HOOKS[hook as usize - 1].asked == crate::abi::Asked::Before);
+        let before = h.hook.is_some_and(|hook| HOOKS[hook as usize - 1].phase == crate::abi::Phase::Before);
         if !before || ![3, 7, 8, 9].contains(&code) {
             return Invalid as i32;
         }
