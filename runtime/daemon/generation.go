@@ -118,16 +118,16 @@ func (c *current) Route(method string) cri.Interceptor {
 	case g == nil || g.route(method) == nil:
 		return nil
 	}
-	return func(ctx context.Context, req *cri.Frame, next cri.Next) (*cri.Frame, error) {
+	return func(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
 		g := c.acquire()
 		if g == nil { // the last plugin went meanwhile
-			return c.pass(ctx, req, next)
+			return c.pass(ctx, call, next)
 		}
 		defer g.release()
 		if intercept := g.route(method); intercept != nil {
-			return intercept(ctx, req, next)
+			return intercept(ctx, call, next)
 		}
-		return next(ctx, req) // the one that came meanwhile hooks no such method
+		return next(ctx, call.Request) // the one that came meanwhile hooks no such method
 	}
 }
 
@@ -139,8 +139,8 @@ func makesPods(method string) bool {
 
 // pass lets a call pass that came while there was no generation. One that came
 // meanwhile may have filled the store before the runtime had the pod.
-func (c *current) pass(ctx context.Context, req *cri.Frame, next cri.Next) (*cri.Frame, error) {
-	resp, err := next(ctx, req)
+func (c *current) pass(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
+	resp, err := next(ctx, call.Request)
 	if err == nil && c.podMissed != nil && c.live.Load() != nil {
 		c.podMissed()
 	}

@@ -51,20 +51,20 @@ func TestGenerationLivesAsLongAsItsCalls(t *testing.T) {
 	var c current
 	old, young := &closing{}, &closing{}
 	entered, leave := make(chan struct{}), make(chan struct{})
-	c.swap(routing(old, func(ctx context.Context, req *cri.Frame, next cri.Next) (*cri.Frame, error) {
+	c.swap(routing(old, func(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
 		close(entered)
 		<-leave
-		return next(ctx, req)
+		return next(ctx, call.Request)
 	}))
 	routed := c.Route("/x/Y")
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = c.Route("/x/Y")(t.Context(), nil, answer)
+		_, _ = c.Route("/x/Y")(t.Context(), new(cri.Call), answer)
 	}()
 	<-entered
 	c.swap(routing(young, passing))
-	if _, err := routed(t.Context(), nil, answer); err != nil || old.closed {
+	if _, err := routed(t.Context(), new(cri.Call), answer); err != nil || old.closed {
 		t.Errorf("error %v; closed under a call: %v", err, old.closed)
 	}
 	close(leave)
@@ -74,15 +74,15 @@ func TestGenerationLivesAsLongAsItsCalls(t *testing.T) {
 	}
 	routed = c.Route("/x/Y")
 	c.swap(nil)
-	if resp, err := routed(t.Context(), nil, answer); resp == nil || err != nil || !young.closed {
+	if resp, err := routed(t.Context(), new(cri.Call), answer); resp == nil || err != nil || !young.closed {
 		t.Errorf("after the last plugin: %v, %v, closed %v", resp, err, young.closed)
 	}
 }
 
 func answer(context.Context, *cri.Frame) (*cri.Frame, error) { return &cri.Frame{}, nil }
 
-func passing(ctx context.Context, req *cri.Frame, next cri.Next) (*cri.Frame, error) {
-	return next(ctx, req)
+func passing(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
+	return next(ctx, call.Request)
 }
 
 // A pod that is made while the first plugin comes is asked for once more, since
@@ -95,7 +95,7 @@ func TestPodThatNoGenerationSaw(t *testing.T) {
 		t.Error("another call does not pass as it comes")
 	}
 	pass := func(meanwhile func()) {
-		_, err := c.Route(run)(t.Context(), nil, func(context.Context, *cri.Frame) (*cri.Frame, error) {
+		_, err := c.Route(run)(t.Context(), new(cri.Call), func(context.Context, *cri.Frame) (*cri.Frame, error) {
 			meanwhile()
 			return &cri.Frame{}, nil
 		})

@@ -81,7 +81,7 @@ func (c *call) requested() proto.Message {
 		return nil
 	}
 	req := c.method.NewRequest()
-	if err := c.frame.Decode(req); err != nil { // it could be decoded a moment ago
+	if err := c.Request.Decode(req); err != nil { // it could be decoded a moment ago
 		return nil
 	}
 	return req

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
@@ -129,6 +130,32 @@ func TestUnhookedCallsPass(t *testing.T) {
 		hooked := strings.HasSuffix(m.Name, "/Exec")
 		if (n.route(m.Name) != nil) != (m.Effect != cri.Nothing || hooked) {
 			t.Errorf("%s: intercepted %v", m.Name, n.route(m.Name) != nil)
+		}
+	}
+}
+
+// A call reports whether the store reads it, whether plugins have a hook in it, and how long
+// plugins took before the answer.
+func TestReportOfACall(t *testing.T) {
+	const nap = 5 * time.Millisecond
+	sleep := func(context.Context, plugin.Event, *plugin.Adjustment) error { time.Sleep(nap); return nil }
+	n := newNode(t, []plugin.Member{on(abi.PreRunPodSandbox, sleep), on(abi.PreRunPodSandbox, sleep), on(abi.PreExec, sleep), on(abi.PostStopPodSandbox, sleep)})
+	for _, tt := range []struct {
+		method           string
+		req, answer      proto.Message
+		followed, hooked bool
+		least, most      time.Duration
+	}{
+		{"RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "p"}, true, true, 2 * nap, time.Hour},
+		{"Exec", &runtimeapi.ExecRequest{ContainerId: "none"}, &runtimeapi.ExecResponse{}, false, true, 0, 0},
+		{"StopPodSandbox", &runtimeapi.StopPodSandboxRequest{PodSandboxId: "p"}, &runtimeapi.StopPodSandboxResponse{}, true, true, 0, 0},
+		{"RemovePodSandbox", &runtimeapi.RemovePodSandboxRequest{PodSandboxId: "p"}, &runtimeapi.RemovePodSandboxResponse{}, true, false, 0, 0},
+	} {
+		if _, err := n.call(t.Context(), tt.method, tt.req, tt.answer); err != nil {
+			t.Fatal(err)
+		}
+		if got := n.report; got.Followed != tt.followed || got.Hooked != tt.hooked || got.Plugins < tt.least || got.Plugins > tt.most {
+			t.Errorf("%s: got %+v, want %+v", tt.method, got, tt)
 		}
 	}
 }

@@ -58,6 +58,7 @@ type node struct {
 	log     *bytes.Buffer
 	options intercept.Options
 	route   cri.Router
+	report  cri.Call   // the last one
 	sent    *cri.Frame // what the backend got last; nil if nothing came
 	fails   error      // what the backend answers instead
 
@@ -130,9 +131,9 @@ func (n *node) call(ctx context.Context, method string, req, answer proto.Messag
 
 func (n *node) callFrame(ctx context.Context, method string, frame *cri.Frame, answer proto.Message) error {
 	n.t.Helper()
-	n.sent = nil
+	n.sent, n.report = nil, cri.Call{Request: frame}
 	var made *cri.Frame
-	got, err := n.route(n.full(method))(ctx, frame, func(_ context.Context, sent *cri.Frame) (*cri.Frame, error) {
+	got, err := n.route(n.full(method))(ctx, &n.report, func(_ context.Context, sent *cri.Frame) (*cri.Frame, error) {
 		n.sent = sent
 		if n.updating != nil {
 			n.updating()

@@ -98,11 +98,11 @@ func newInterceptor(o Options, m cri.Method) *interceptor {
 // call is one call on its way. It belongs to the goroutine that serves it.
 type call struct {
 	*interceptor
-	frame *cri.Frame     // as it came
-	req   proto.Message  // frame decoded, and changed by plugins
-	event *event         // of the pre hook; nil if the object is not known, or nothing needs it
-	dirty bool           // req is no longer what frame says
-	owned []plugin.Owned // by plugins of the pre hook
+	*cri.Call                // Request is as it came
+	req       proto.Message  // Request decoded, and changed by plugins
+	event     *event         // of the pre hook; nil if the object is not known, or nothing needs it
+	dirty     bool           // req is no longer as Request
+	owned     []plugin.Owned // by plugins of the pre hook
 
 	missing  bool // the backend does not know the call's object
 	unread   bool // the call's container could not be read from the backend
@@ -111,9 +111,10 @@ type call struct {
 
 // intercept takes one call through its hooks. What the backend answers goes to
 // the caller as it came; what the proxy does after that answer cannot change it.
-func (i *interceptor) intercept(ctx context.Context, frame *cri.Frame, next cri.Next) (*cri.Frame, error) {
-	c := &call{interceptor: i, frame: frame, req: i.method.NewRequest()}
-	if err := frame.Decode(c.req); err != nil {
+func (i *interceptor) intercept(ctx context.Context, of *cri.Call, next cri.Next) (*cri.Frame, error) {
+	of.Followed, of.Hooked = i.method.Effect != cri.Nothing, i.Chain.Hooks()&i.method.Hooks() != 0
+	c := &call{interceptor: i, Call: of, req: i.method.NewRequest()}
+	if err := of.Request.Decode(c.req); err != nil {
 		return c.undecodable(ctx, err, next)
 	}
 	hookCtx, cancel := hookContext(ctx)
@@ -123,7 +124,7 @@ func (i *interceptor) intercept(ctx context.Context, frame *cri.Frame, next cri.
 	if err == nil {
 		err = c.pre(ctx, hookCtx)
 	}
-	out := frame
+	out := of.Request
 	if err == nil && c.dirty {
 		out, err = cri.NewFrame(c.req)
 	}
@@ -172,7 +173,7 @@ func (c *call) undecodable(ctx context.Context, err error, next cri.Next) (*cri.
 		return nil, c.refuse(ctx, &plugin.Error{Plugin: id, Hook: c.method.Pre, Err: err})
 	}
 	c.Observer.Observe(ctx, &observe.HooksSkipped{Method: c.method.Name, Err: err})
-	return next(ctx, c.frame)
+	return next(ctx, c.Request)
 }
 
 // refuses reports whether a plugin must not be passed by. None can hold up what
@@ -201,7 +202,9 @@ func (c *call) pre(ctx, hookCtx context.Context) error {
 		}
 	}
 	c.event.carried = c.method.Carries(c.req)
-	owned, err := c.Chain.Dispatch(hookCtx, plugin.NewBudget(c.CallTime), c.event)
+	budget := plugin.NewBudget(c.CallTime)
+	owned, err := c.Chain.Dispatch(hookCtx, budget, c.event)
+	c.Plugins = budget.Spent()
 	if err != nil {
 		return err
 	}

@@ -226,7 +226,7 @@ func TestEventsOutliveWhoSynchronizes(t *testing.T) {
 	frame, err := cri.NewFrame(&runtimeapi.StartContainerRequest{ContainerId: "c1"})
 	n.must(err)
 	go func() {
-		_, err := n.route(n.full("StartContainer"))(ctx, frame, nil) // nothing is forwarded
+		_, err := n.route(n.full("StartContainer"))(ctx, &cri.Call{Request: frame}, nil) // nothing is forwarded
 		gone <- err
 	}()
 	<-entered

@@ -44,7 +44,8 @@ type CallFinished struct {
 	Route    Route
 	Start    time.Time     `log:"-"`
 	Duration time.Duration // from the request until its answer was handed to gRPC
-	Backend  time.Duration // of which the container runtime had this much; of a stream, all. The rest are hooks
+	Backend  time.Duration // of which the container runtime had this much; of a stream, all
+	Plugins  time.Duration // of which plugins had this much. Post hooks run after the answer
 }
 
 // Route is how a call went through the proxy.
@@ -52,8 +53,9 @@ type Route string
 
 // The routes.
 const (
-	Passed      Route = "passed"      // its bytes were copied
-	Intercepted Route = "intercepted" // it was decoded: plugins have a hook in it, or the store follows it
+	Passed   Route = "passed"   // its bytes were copied
+	Followed Route = "followed" // the store read it
+	Hooked   Route = "hooked"   // plugins have a hook in it
 )
 
 // CallRefused says that a call was answered with an error because of a plugin.

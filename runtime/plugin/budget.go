@@ -126,6 +126,14 @@ func (b *Budget) end(start, now time.Time) time.Duration {
 	return now.Sub(b.called)
 }
 
+// Spent is how long plugins had the call, waits included.
+func (b *Budget) Spent() time.Duration {
+	if b.called.IsZero() {
+		return 0
+	}
+	return b.ended.Sub(b.begun)
+}
+
 // beside returns a budget as large as b was at first, which begins now. It ends with b.
 func (b *Budget) beside() *Budget {
 	if b == nil {

@@ -76,12 +76,18 @@ func TestTimeBetweenPlugins(t *testing.T) {
 		slow := onCall(func(c *observe.HookCalled) { errs = append(errs, c.Err); time.Sleep(700 * time.Millisecond) })
 		p := budgeted(func(context.Context, *plugin.Budget) error { time.Sleep(100 * time.Millisecond); return nil })
 		member := plugin.Member{ID: "p", Plugin: p, Metered: true, Hooks: abi.HookSetOf(abi.PreCreateContainer)}
-		chain := plugin.NewChain(slow, nil, member, member, member, member)
-		if _, err := chain.Dispatch(t.Context(), plugin.NewBudget(time.Second), &subject{hook: abi.PreCreateContainer}); err != nil {
+		chain, budget := plugin.NewChain(slow, nil, member, member, member, member), plugin.NewBudget(time.Second)
+		if spent := budget.Spent(); spent != 0 {
+			t.Errorf("%v are spent before the first plugin", spent)
+		}
+		if _, err := chain.Dispatch(t.Context(), budget, &subject{hook: abi.PreCreateContainer}); err != nil {
 			t.Fatal(err)
 		}
 		if len(errs) != 4 || errs[3] != nil {
 			t.Errorf("the plugins' errors: %v", errs)
+		}
+		if spent := budget.Spent(); spent != 400*time.Millisecond {
+			t.Errorf("plugins took %v, want 400ms", spent)
 		}
 	})
 }

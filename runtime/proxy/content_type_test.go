@@ -39,7 +39,7 @@ func expecting(want string) func(method string, stream grpc.ServerStream) error 
 // caller sent, whether it passes, is observed or is changed.
 func TestContentType(t *testing.T) {
 	methods := methods(t)
-	replace := func(ctx context.Context, req *cri.Frame, next cri.Next) (*cri.Frame, error) {
+	replace := func(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
 		return next(context.WithoutCancel(ctx), new(cri.Frame))
 	}
 	for _, subtype := range []string{"", "proto", "anything"} {

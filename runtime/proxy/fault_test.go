@@ -141,7 +141,7 @@ func (brokenStream) SendMsg(any) error { panic("secret value") }
 // stack.
 func TestPanic(t *testing.T) {
 	for name, change := range map[string]func(*proxy.Options){
-		"interceptor": route(version, func(context.Context, *cri.Frame, cri.Next) (*cri.Frame, error) { panic("secret value") }),
+		"interceptor": route(version, func(context.Context, *cri.Call, cri.Next) (*cri.Frame, error) { panic("secret value") }),
 		"router":      func(opts *proxy.Options) { opts.Router = panicOn(version) },
 		"unary":       func(opts *proxy.Options) { opts.Backend = brokenConn{opts.Backend} },
 		"stream":      func(opts *proxy.Options) { opts.Backend = brokenConn{opts.Backend} },

@@ -18,7 +18,9 @@ import (
 // hookAll is a router that hooks every unary method with an interceptor that
 // changes nothing.
 func hookAll(opts *proxy.Options) {
-	hookUnary(func(ctx context.Context, req *cri.Frame, next cri.Next) (*cri.Frame, error) { return next(ctx, req) })(opts)
+	hookUnary(func(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
+		return next(ctx, call.Request)
+	})(opts)
 }
 
 // hookUnary hooks every unary method.

@@ -41,7 +41,9 @@ func methods(t *testing.T) map[string]protoreflect.MethodDescriptor {
 // on both sides, with no hook and with interceptors that change nothing.
 func TestEveryMethod(t *testing.T) {
 	methods := methods(t)
-	pass := func(ctx context.Context, req *cri.Frame, next cri.Next) (*cri.Frame, error) { return next(ctx, req) }
+	pass := func(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
+		return next(ctx, call.Request)
+	}
 	for mode, intercept := range map[string]func(t *testing.T, m protoreflect.MethodDescriptor) cri.Interceptor{
 		"unhooked": func(*testing.T, protoreflect.MethodDescriptor) cri.Interceptor { return nil },
 		"no-op":    func(*testing.T, protoreflect.MethodDescriptor) cri.Interceptor { return pass },
@@ -98,9 +100,9 @@ func exchange(t *testing.T, conn *grpc.ClientConn, backend *scripted, method str
 
 // decoding decodes both messages and forwards the frames they came in.
 func decoding(t *testing.T, m protoreflect.MethodDescriptor) cri.Interceptor {
-	return func(ctx context.Context, req *cri.Frame, next cri.Next) (*cri.Frame, error) {
-		mustDecode(t, m.Input(), req)
-		resp, err := next(ctx, req)
+	return func(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
+		mustDecode(t, m.Input(), call.Request)
+		resp, err := next(ctx, call.Request)
 		if err == nil {
 			mustDecode(t, m.Output(), resp)
 		}
@@ -112,12 +114,12 @@ func decoding(t *testing.T, m protoreflect.MethodDescriptor) cri.Interceptor {
 func observing(t *testing.T, m protoreflect.MethodDescriptor) cri.Interceptor {
 	var late sync.WaitGroup
 	t.Cleanup(late.Wait)
-	return func(ctx context.Context, req *cri.Frame, next cri.Next) (*cri.Frame, error) {
-		resp, err := next(ctx, req)
+	return func(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
+		resp, err := next(ctx, call.Request)
 		if err == nil {
 			late.Go(func() {
 				time.Sleep(10 * time.Millisecond)
-				mustDecode(t, m.Input(), req)
+				mustDecode(t, m.Input(), call.Request)
 				mustDecode(t, m.Output(), resp)
 			})
 		}

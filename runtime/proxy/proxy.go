@@ -94,15 +94,18 @@ func (s *Server) Calls() map[string]uint64 { return s.calls.snapshot() }
 // handle carries one call of any method.
 func (s *Server) handle(_ any, down grpc.ServerStream) (err error) {
 	method, _ := grpc.MethodFromServerStream(down) // ok for any server stream
-	start, route, backend := time.Now(), observe.Passed, time.Duration(0)
+	start, backend := time.Now(), time.Duration(0)
+	var h *hookedCall
 	defer func() {
 		if r := recover(); r != nil {
 			err = s.panicked(method, r)
 		}
 		if s.opts.Observer.Wants(observe.KindCallFinished) {
-			s.opts.Observer.Observe(down.Context(), &observe.CallFinished{
-				Method: method, Code: status.Code(err).String(), Route: route, Start: start, Duration: time.Since(start), Backend: backend,
-			})
+			done := &observe.CallFinished{
+				Method: method, Code: status.Code(err).String(), Route: observe.Passed, Start: start, Duration: time.Since(start), Backend: backend,
+			}
+			h.report(done)
+			s.opts.Observer.Observe(down.Context(), done)
 		}
 	}()
 	s.calls.add(method)
@@ -110,9 +113,8 @@ func (s *Server) handle(_ any, down grpc.ServerStream) (err error) {
 	defer release()
 	up := s.backend(method)
 	if intercept := s.opts.Router(method); intercept != nil {
-		route = observe.Intercepted
-		backend, err = hooked(method, down, up, intercept)
-		return err
+		h = new(hookedCall)
+		return h.serve(method, down, up, intercept)
 	}
 	if s.shapes[method] == cri.Unary {
 		backend, err = unary(method, down, up)

@@ -97,8 +97,8 @@ func TestInterceptorStatus(t *testing.T) {
 		intercept cri.Interceptor
 		want      codes.Code
 	}{
-		"refuses": {func(context.Context, *cri.Frame, cri.Next) (*cri.Frame, error) { return nil, refusal }, codes.FailedPrecondition},
-		"nothing": {func(context.Context, *cri.Frame, cri.Next) (*cri.Frame, error) { return nil, nil }, codes.Internal},
+		"refuses": {func(context.Context, *cri.Call, cri.Next) (*cri.Frame, error) { return nil, refusal }, codes.FailedPrecondition},
+		"nothing": {func(context.Context, *cri.Call, cri.Next) (*cri.Frame, error) { return nil, nil }, codes.Internal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn := through(t, func(string, grpc.ServerStream) error {

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 var unaryStream grpc.StreamDesc // one message either way
@@ -31,31 +32,51 @@ func unary(method string, down grpc.ServerStream, up grpc.ClientConnInterface) (
 	return backend, sendAnswer(down, resp, answers, held)
 }
 
-// hooked lets intercept answer. It frees no frame: intercept may keep them. backend is how
-// long the backend had the call.
-func hooked(method string, down grpc.ServerStream, up grpc.ClientConnInterface, intercept cri.Interceptor) (backend time.Duration, err error) {
-	var req cri.Frame
-	if err := request(down, &req); err != nil {
-		return 0, err
+// hookedCall is a call that an interceptor answers.
+type hookedCall struct {
+	cri.Call
+	frame   cri.Frame     // the request
+	backend time.Duration // that the backend had the call
+	held    int64         // that the answer takes of the caller's share
+}
+
+// serve lets intercept answer. It frees no frame: intercept may keep them.
+func (h *hookedCall) serve(method string, down grpc.ServerStream, up grpc.ClientConnInterface, intercept cri.Interceptor) error {
+	h.Request = &h.frame
+	if err := request(down, h.Request); err != nil {
+		return err
 	}
 	answers := callerOf(down.Context()).answers
-	var held int64
-	defer func() { answers.give(held) }()
-	resp, err := intercept(outgoing(down.Context()), &req, func(ctx context.Context, req *cri.Frame) (resp *cri.Frame, err error) {
+	defer func() { answers.give(h.held) }()
+	resp, err := intercept(outgoing(down.Context()), &h.Call, func(ctx context.Context, req *cri.Frame) (resp *cri.Frame, err error) {
 		start := time.Now()
-		resp, held, err = invoke(ctx, method, req, down, up, answers)
-		backend = time.Since(start)
+		resp, h.held, err = invoke(ctx, method, req, down, up, answers)
+		h.backend = time.Since(start)
 		return resp, err
 	})
 	if err != nil {
-		return backend, err
+		return err
 	}
 	if resp == nil {
-		return backend, errNoResponse
+		return errNoResponse
 	}
-	taken := held
-	held = 0 // it is for sendAnswer to give back
-	return backend, sendAnswer(down, resp, answers, taken)
+	taken := h.held
+	h.held = 0 // it is for sendAnswer to give back
+	return sendAnswer(down, resp, answers, taken)
+}
+
+// report completes the event of the call. It does nothing for nil.
+func (h *hookedCall) report(done *observe.CallFinished) {
+	if h == nil {
+		return
+	}
+	done.Backend, done.Plugins = h.backend, h.Plugins
+	switch {
+	case h.Hooked:
+		done.Route = observe.Hooked
+	case h.Followed:
+		done.Route = observe.Followed
+	}
 }
 
 // request receives the one request. It does not wait for the caller to close its

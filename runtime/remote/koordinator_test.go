@@ -156,7 +156,7 @@ func (p *proxy) forward(t *testing.T, method string, req, answer proto.Message) 
 		}
 		return cri.NewFrame(answer)
 	}
-	if _, err := p.route("/runtime.v1.RuntimeService/"+method)(t.Context(), frame, runtime); err != nil {
+	if _, err := p.route("/runtime.v1.RuntimeService/"+method)(t.Context(), &cri.Call{Request: frame}, runtime); err != nil {
 		t.Fatalf("%s: %v", method, err)
 	}
 }

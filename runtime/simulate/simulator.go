@@ -215,7 +215,7 @@ func (s *Simulator) send(ctx context.Context, method string, frame *cri.Frame, n
 	if intercept == nil {
 		return fmt.Errorf("nothing intercepts %s", method)
 	}
-	_, err := intercept(ctx, frame, next)
+	_, err := intercept(ctx, &cri.Call{Request: frame}, next)
 	return errors.Join(err, s.queue.Drain(ctx))
 }
 

@@ -117,6 +117,6 @@ var Messages = []Message{
 	{(*observe.FieldChanged)(nil), slog.LevelDebug, "plugin changed field", "A plugin's change is part of the call.", ""},
 	{(*observe.HostCallRefused)(nil), slog.LevelDebug, "host function refused", "A host function answered a module with an error.", ""},
 	{(*observe.CgroupFileWritten)(nil), slog.LevelDebug, "cgroup file written", "A cgroup file was written for a plugin.", ""},
-	{(*observe.CallFinished)(nil), slog.LevelDebug, "call finished", "A CRI call was answered.", ""},
+	{(*observe.CallFinished)(nil), slog.LevelDebug, "call finished", "A CRI call was answered. `route` is `passed`, `followed` (the store reads the call) or `hooked`. `backend` and `plugins` are their parts of `duration`.", ""},
 	{(*observe.PluginClosed)(nil), slog.LevelDebug, "plugin closed", "The last call that used a version of a plugin has ended.", ""},
 }
