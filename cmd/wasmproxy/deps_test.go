@@ -18,38 +18,37 @@ const module = "github.com/wasmproxy/wasmproxy/"
 // mayImport is the architecture: which of the module's packages each may
 // import. A package that is not listed may import none.
 var mayImport = map[string]string{
-	"runtime/cri":                 "abi",
-	"runtime/proxy":               "runtime/cri runtime/observe",
-	"runtime/observe":             "abi",
-	"runtime/observe/slogsink":    "runtime/observe",
-	"runtime/plugin":              "abi runtime/cgroup/rules runtime/observe",
-	"runtime/wasm":                "abi runtime/plugin runtime/wasm/binary runtime/wasm/codecache runtime/wasm/fuel runtime/wasm/pool runtime/wasm/preflight runtime/wasm/schema runtime/observe",
-	"runtime/wasm/pool":           "runtime/plugin",
-	"runtime/wasm/preflight":      "abi runtime/wasm/binary",
-	"runtime/wasm/fuel":           "runtime/wasm/binary",
-	"runtime/remote":              "abi runtime/plugin runtime/remote/runtimehook runtime/observe",
-	"runtime/registry":            "abi runtime/plugin runtime/observe runtime/regular",
-	"runtime/regular":             "",
-	"runtime/pods":                "abi runtime/cri", // the store follows the rows of cri.Methods
-	"runtime/crifield":            "abi runtime/plugin runtime/pods",
-	"runtime/cgroup":              "abi runtime/cgroup/rules",
-	"runtime/cgroup/rules":        "abi",
-	"runtime/config":              "runtime/regular",
-	"runtime/kubelet":             "",
-	"runtime/intercept":           "abi runtime/cri runtime/crifield runtime/plugin runtime/pods runtime/cgroup runtime/observe",
-	"runtime/daemon":              "abi runtime/cri runtime/crifield runtime/proxy runtime/plugin runtime/wasm runtime/remote runtime/registry runtime/pods runtime/cgroup runtime/intercept runtime/config runtime/observe runtime/observe/slogsink",
-	"runtime/simulate":            "abi runtime/cgroup runtime/cri runtime/crifield runtime/fixture runtime/intercept runtime/kubelet runtime/plugin runtime/pods runtime/observe runtime/observe/slogsink",
-	"cmd/wasmproxy":               "abi plugins-wasm runtime/config runtime/daemon runtime/fixture runtime/plugin runtime/registry runtime/simulate runtime/wasm cmd/wasmproxy/demo cmd/wasmproxy/scaffold runtime/observe runtime/observe/slogsink runtime/regular",
-	"cmd/wasmproxy/demo":          "plugins-wasm runtime/config runtime/daemon runtime/kubelet runtime/simulate runtime/observe runtime/observe/slogsink runtime/regular",
-	"abi/internal/generate":       "abi runtime/cgroup/rules",
-	"runtime/fixture":             "abi runtime/regular",
-	"sdk":                         "abi sdk/internal/native",
-	"sdk/internal/native":         "abi",
-	"sdk/internal/calls":          "sdk",
-	"sdk/internal/guest":          "runtime/fixture runtime/plugin runtime/simulate runtime/wasm", // for tests
-	"sdk/internal/conformance":    "abi runtime/fixture",                                          // for tests
-	"testdata/toolchain/manifest": "runtime/wasm",
-	"sdk/sdktest":                 "abi sdk/internal/native",
+	"runtime/cri":              "abi",
+	"runtime/proxy":            "runtime/cri runtime/observe",
+	"runtime/observe":          "abi",
+	"runtime/observe/slogsink": "runtime/observe",
+	"runtime/plugin":           "abi runtime/cgroup/rules runtime/observe",
+	"runtime/wasm":             "abi runtime/plugin runtime/wasm/binary runtime/wasm/codecache runtime/wasm/fuel runtime/wasm/pool runtime/wasm/preflight runtime/wasm/schema runtime/observe",
+	"runtime/wasm/pool":        "runtime/plugin",
+	"runtime/wasm/preflight":   "abi runtime/wasm/binary",
+	"runtime/wasm/fuel":        "runtime/wasm/binary",
+	"runtime/remote":           "abi runtime/plugin runtime/remote/runtimehook runtime/observe",
+	"runtime/registry":         "abi runtime/plugin runtime/observe runtime/regular",
+	"runtime/regular":          "",
+	"runtime/pods":             "abi runtime/cri", // the store follows the rows of cri.Methods
+	"runtime/crifield":         "abi runtime/plugin runtime/pods",
+	"runtime/cgroup":           "abi runtime/cgroup/rules",
+	"runtime/cgroup/rules":     "abi",
+	"runtime/config":           "runtime/regular",
+	"runtime/kubelet":          "",
+	"runtime/intercept":        "abi runtime/cri runtime/crifield runtime/plugin runtime/pods runtime/cgroup runtime/observe",
+	"runtime/daemon":           "abi runtime/cri runtime/crifield runtime/proxy runtime/plugin runtime/wasm runtime/remote runtime/registry runtime/pods runtime/cgroup runtime/intercept runtime/config runtime/observe runtime/observe/slogsink",
+	"runtime/simulate":         "abi runtime/cgroup runtime/cri runtime/crifield runtime/fixture runtime/intercept runtime/kubelet runtime/plugin runtime/pods runtime/observe runtime/observe/slogsink",
+	"cmd/wasmproxy":            "abi plugins-wasm runtime/config runtime/daemon runtime/fixture runtime/plugin runtime/registry runtime/simulate runtime/wasm cmd/wasmproxy/demo cmd/wasmproxy/scaffold runtime/observe runtime/observe/slogsink runtime/regular",
+	"cmd/wasmproxy/demo":       "plugins-wasm runtime/config runtime/daemon runtime/kubelet runtime/simulate runtime/observe runtime/observe/slogsink runtime/regular",
+	"abi/internal/generate":    "abi runtime/cgroup/rules",
+	"runtime/fixture":          "abi runtime/regular",
+	"sdk":                      "abi sdk/internal/native",
+	"sdk/internal/native":      "abi",
+	"sdk/internal/calls":       "sdk",
+	"sdk/internal/guest":       "runtime/fixture runtime/plugin runtime/simulate runtime/wasm", // for tests
+	"sdk/internal/conformance": "abi runtime/fixture",                                          // for tests
+	"sdk/sdktest":              "abi sdk/internal/native",
 }
 
 // onlyImporters are the packages that may import something from outside the module
@@ -61,7 +60,7 @@ var onlyImporters = map[string]string{
 	"k8s.io/cri-api":                "runtime/cri runtime/crifield runtime/pods runtime/intercept runtime/daemon runtime/kubelet runtime/simulate cmd/wasmproxy/demo",
 	"github.com/knadh/koanf":        "runtime/config",
 	"github.com/containerd/cgroups": "runtime/cgroup",
-	"github.com/lmittmann/tint":     "cmd/wasmproxy cmd/wasmproxy/demo",
+	"github.com/lmittmann/tint":     "cmd/wasmproxy",
 	"github.com/fsnotify/fsnotify":  "runtime/registry",
 	"k8s.io/apimachinery":           "runtime/kubelet",
 	"sigs.k8s.io/yaml":              "runtime/kubelet",
@@ -84,6 +83,16 @@ func TestImports(t *testing.T) {
 		}
 		for _, imported := range p.Imports {
 			checkImport(t, name, imported)
+		}
+		for _, row := range strings.Fields(mayImport[name]) {
+			if !slices.Contains(p.Imports, module+row) {
+				t.Errorf("the row of %s has %s, which it does not import: remove it", name, row)
+			}
+		}
+		for path, importers := range onlyImporters {
+			if allowed(importers, name) && !slices.ContainsFunc(p.Imports, func(i string) bool { return strings.HasPrefix(i, path) }) {
+				t.Errorf("the row of %s has %s, which does not import it: remove it", path, name)
+			}
 		}
 	}
 }

@@ -51,7 +51,6 @@ The event is as in plugin run. Allocations are the proxy's, not the guest's.`,
 
 // bencher measures one plugin.
 type bencher struct {
-	ctx      context.Context
 	out      io.Writer
 	name     string
 	n        int
@@ -70,14 +69,14 @@ func bench(cmd *cobra.Command, f *eventFlags, path string, n int) error {
 	if err != nil {
 		return err
 	}
-	b := &bencher{ctx: cmd.Context(), out: cmd.OutOrStdout(), n: n, plugin: p}
+	ctx, b := cmd.Context(), &bencher{out: cmd.OutOrStdout(), n: n, plugin: p}
 	fmt.Fprintf(b.out, "goos: %s\ngoarch: %s\npkg: %s\n", runtime.GOOS, runtime.GOARCH, p.beside.ID)
-	engine, err := wasm.NewEngine(b.ctx, wasm.Options{})
+	engine, err := wasm.NewEngine(ctx, wasm.Options{})
 	if err != nil {
 		return err
 	}
-	defer engine.Close(b.ctx)
-	o, err := f.options(b.ctx, p, engine)
+	defer engine.Close(ctx)
+	o, err := f.options(ctx, p, engine)
 	if err != nil {
 		return err
 	}
@@ -85,15 +84,15 @@ func bench(cmd *cobra.Command, f *eventFlags, path string, n int) error {
 	if b.config == "" {
 		b.config = event.Config
 	}
-	if err := b.event(event, o); err != nil {
+	if err := b.event(ctx, event, o); err != nil {
 		return err
 	}
-	return b.loads(o)
+	return b.loads(ctx, o)
 }
 
 // event measures the call and, in the same calls, the hook.
-func (b *bencher) event(event *simulate.Event, o simulate.Options) error {
-	cost, err := b.cost(event, o)
+func (b *bencher) event(ctx context.Context, event *simulate.Event, o simulate.Options) error {
+	cost, err := b.cost(ctx, event, o)
 	if err != nil {
 		return err
 	}
@@ -104,34 +103,34 @@ func (b *bencher) event(event *simulate.Event, o simulate.Options) error {
 		b.timed = &timedPlugin{Plugin: p}
 		return b.timed, err
 	}
-	sim, err := simulate.Open(b.ctx, event, o)
+	sim, err := simulate.Open(ctx, event, o)
 	if err != nil {
 		return err
 	}
-	defer sim.Close(b.ctx)
-	_ = sim.Call(b.ctx) // the first is slower; what it answers cost has told
+	defer sim.Close(ctx)
+	_ = sim.Call(ctx) // the first is slower; what it answers cost has told
 	b.timed.took = make([]time.Duration, 0, b.n)
 	var calls []time.Duration
 	mem := measure(func() {
 		for range b.n {
 			start := time.Now()
-			_ = sim.Call(b.ctx)
+			_ = sim.Call(ctx)
 			calls = append(calls, time.Since(start))
 		}
 	})
 	b.line("Call/"+b.name, calls, mem, nil)
 	b.line("Hook/"+b.name, b.timed.took, memory{}, map[string]float64{"fuel/op": float64(cost.Fuel), "hostcalls/op": float64(cost.HostCalls)})
-	return b.steps(b.timed.Plugin)
+	return b.steps(ctx, b.timed.Plugin)
 }
 
 // cost lets the event happen once, and fails if the plugin does.
-func (b *bencher) cost(event *simulate.Event, o simulate.Options) (res simulate.Result, err error) {
-	sim, err := simulate.Open(b.ctx, event, o)
+func (b *bencher) cost(ctx context.Context, event *simulate.Event, o simulate.Options) (res simulate.Result, err error) {
+	sim, err := simulate.Open(ctx, event, o)
 	if err != nil {
 		return res, err
 	}
-	defer sim.Close(b.ctx)
-	if res, err = sim.Run(b.ctx); err != nil {
+	defer sim.Close(ctx)
+	if res, err = sim.Run(ctx); err != nil {
 		return res, err
 	}
 	if !res.Called {
@@ -149,10 +148,10 @@ const (
 	loadTimes = 5
 )
 
-func (b *bencher) steps(p plugin.Plugin) error {
+func (b *bencher) steps(ctx context.Context, p plugin.Plugin) error {
 	var s wasm.Steps
 	var err error
-	mem := measure(func() { s, err = wasm.Measure(b.ctx, p, min(stepTimes, b.n)) })
+	mem := measure(func() { s, err = wasm.Measure(ctx, p, min(stepTimes, b.n)) })
 	if err != nil {
 		return err
 	}
@@ -165,7 +164,7 @@ func (b *bencher) steps(p plugin.Plugin) error {
 
 // loads measures loading with a directory of compiled code that is empty, and again
 // with what that left, each in an engine of its own, as at a start of the proxy.
-func (b *bencher) loads(o simulate.Options) error {
+func (b *bencher) loads(ctx context.Context, o simulate.Options) error {
 	var cold, warm []time.Duration
 	for range min(loadTimes, b.n) {
 		dir, err := os.MkdirTemp("", "wasmproxy-bench-")
@@ -174,7 +173,7 @@ func (b *bencher) loads(o simulate.Options) error {
 		}
 		defer os.RemoveAll(dir)
 		for _, took := range []*[]time.Duration{&cold, &warm} {
-			d, err := b.load(dir, o)
+			d, err := b.load(ctx, dir, o)
 			if err != nil {
 				return err
 			}
@@ -186,19 +185,19 @@ func (b *bencher) loads(o simulate.Options) error {
 	return nil
 }
 
-func (b *bencher) load(dir string, o simulate.Options) (time.Duration, error) {
-	e, err := wasm.NewEngine(b.ctx, wasm.Options{CacheDir: dir})
+func (b *bencher) load(ctx context.Context, dir string, o simulate.Options) (time.Duration, error) {
+	e, err := wasm.NewEngine(ctx, wasm.Options{CacheDir: dir})
 	if err != nil {
 		return 0, err
 	}
-	defer e.Close(b.ctx)
+	defer e.Close(ctx)
 	start := time.Now()
-	p, err := b.plugin.loader(b.ctx, e)(simulate.LoadOptions{Features: b.features, Config: b.config, Granted: b.plugin.granted() | o.Grant})
+	p, err := b.plugin.loader(ctx, e)(simulate.LoadOptions{Features: b.features, Config: b.config, Granted: b.plugin.granted() | o.Grant})
 	took := time.Since(start)
 	if err != nil {
 		return 0, err
 	}
-	return took, p.Close(b.ctx)
+	return took, p.Close(ctx)
 }
 
 // line prints one benchmark.

@@ -9,6 +9,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -267,4 +268,28 @@ func messageTable(t *testing.T) string {
 		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |\n", level, m.Text, strings.Join(names, ", "), m.When, m.Do)
 	}
 	return b.String()
+}
+
+// An open breaker lets through no call, and there is no line for each of them.
+func TestNoLineForACallOfAnOpenBreaker(t *testing.T) {
+	var b bytes.Buffer
+	s := slogsink.New(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	s.Observe(t.Context(), &observe.HookCalled{Plugin: "10-a", Hook: abi.Tick, Outcome: observe.NotCalled, Err: errors.New("it is open")})
+	if b.Len() > 0 {
+		t.Errorf("logged: %s", &b)
+	}
+	s.Observe(t.Context(), &observe.HookCalled{Plugin: "10-a", Hook: abi.Tick, Outcome: observe.Failed, Err: errors.New("out of cheese")})
+	if !strings.Contains(b.String(), "out of cheese") {
+		t.Errorf("the failed call is not logged: %q", b.String())
+	}
+}
+
+// BenchmarkDebug is the line of a frequent event at level debug.
+func BenchmarkDebug(b *testing.B) {
+	s := slogsink.New(slog.New(slog.NewJSONHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	e := &observe.HookCalled{Plugin: "10-a", Hook: abi.PreCreateContainer, Subject: observe.Object{Namespace: "default", Pod: "web"}, Outcome: observe.OK}
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Observe(b.Context(), e)
+	}
 }
