@@ -19,8 +19,7 @@ type Method struct {
 	Pre, Post   abi.Hook   // 0 where there is none
 	NewRequest  func() proto.Message
 	NewResponse func() proto.Message
-
-	carries func(proto.Message) Carried // nil: nothing
+	Carries     func(req proto.Message) Carried // of one of the method's requests
 }
 
 // Effect is what a call that succeeded has done to its object.
@@ -46,38 +45,35 @@ type Carried struct {
 	Annotations         *map[string]string
 }
 
-// Carries returns the parts of one of the method's requests.
-func (m *Method) Carries(req proto.Message) Carried {
-	if m.carries == nil {
-		return Carried{}
-	}
-	return m.carries(req)
-}
-
 // Hooks returns the method's hooks.
 func (m *Method) Hooks() abi.HookSet { return abi.HookSetOf(m.Pre, m.Post) &^ 1 }
 
 // Methods is the whole of what the proxy decodes: those with an effect if any plugin is
 // loaded, the others if one hooks them. A method that is not here always passes as bytes.
 var Methods = []Method{
-	row[runtimeapi.RunPodSandboxRequest, runtimeapi.RunPodSandboxResponse]("RunPodSandbox", Makes, func(r *runtimeapi.RunPodSandboxRequest) Carried {
+	row[runtimeapi.RunPodSandboxRequest, runtimeapi.RunPodSandboxResponse]("RunPodSandbox", Makes, func(req proto.Message) Carried {
+		r := req.(*runtimeapi.RunPodSandboxRequest)
 		return Carried{Pod: &r.Config, RuntimeHandler: &r.RuntimeHandler}
 	}),
 	row[runtimeapi.StopPodSandboxRequest, runtimeapi.StopPodSandboxResponse]("StopPodSandbox", Stops, nil),
 	row[runtimeapi.RemovePodSandboxRequest, runtimeapi.RemovePodSandboxResponse]("RemovePodSandbox", Removes, nil),
-	row[runtimeapi.UpdatePodSandboxResourcesRequest, runtimeapi.UpdatePodSandboxResourcesResponse]("UpdatePodSandboxResources", Updates, func(r *runtimeapi.UpdatePodSandboxResourcesRequest) Carried {
+	row[runtimeapi.UpdatePodSandboxResourcesRequest, runtimeapi.UpdatePodSandboxResourcesResponse]("UpdatePodSandboxResources", Updates, func(req proto.Message) Carried {
+		r := req.(*runtimeapi.UpdatePodSandboxResourcesRequest)
 		return Carried{Overhead: &r.Overhead, Resources: &r.Resources}
 	}),
-	row[runtimeapi.CreateContainerRequest, runtimeapi.CreateContainerResponse]("CreateContainer", Makes, func(r *runtimeapi.CreateContainerRequest) Carried {
+	row[runtimeapi.CreateContainerRequest, runtimeapi.CreateContainerResponse]("CreateContainer", Makes, func(req proto.Message) Carried {
+		r := req.(*runtimeapi.CreateContainerRequest)
 		return Carried{Pod: &r.SandboxConfig, Container: &r.Config}
 	}),
 	row[runtimeapi.StartContainerRequest, runtimeapi.StartContainerResponse]("StartContainer", Starts, nil),
 	row[runtimeapi.StopContainerRequest, runtimeapi.StopContainerResponse]("StopContainer", Stops, nil),
 	row[runtimeapi.RemoveContainerRequest, runtimeapi.RemoveContainerResponse]("RemoveContainer", Removes, nil),
-	row[runtimeapi.UpdateContainerResourcesRequest, runtimeapi.UpdateContainerResourcesResponse]("UpdateContainerResources", Updates, func(r *runtimeapi.UpdateContainerResourcesRequest) Carried {
+	row[runtimeapi.UpdateContainerResourcesRequest, runtimeapi.UpdateContainerResourcesResponse]("UpdateContainerResources", Updates, func(req proto.Message) Carried {
+		r := req.(*runtimeapi.UpdateContainerResourcesRequest)
 		return Carried{Resources: &r.Linux, Annotations: &r.Annotations}
 	}),
-	row[runtimeapi.RestorePodRequest, runtimeapi.RestorePodResponse]("RestorePod", Makes, func(r *runtimeapi.RestorePodRequest) Carried {
+	row[runtimeapi.RestorePodRequest, runtimeapi.RestorePodResponse]("RestorePod", Makes, func(req proto.Message) Carried {
+		r := req.(*runtimeapi.RestorePodRequest)
 		return Carried{Pod: &r.Config, RuntimeHandler: &r.RuntimeHandler}
 	}),
 	row[runtimeapi.CheckpointContainerRequest, runtimeapi.CheckpointContainerResponse]("CheckpointContainer", Nothing, nil),
@@ -86,7 +82,8 @@ var Methods = []Method{
 	row[runtimeapi.ExecSyncRequest, runtimeapi.ExecSyncResponse]("ExecSync", Nothing, nil),
 	row[runtimeapi.AttachRequest, runtimeapi.AttachResponse]("Attach", Nothing, nil),
 	row[runtimeapi.PortForwardRequest, runtimeapi.PortForwardResponse]("PortForward", Nothing, nil),
-	row[runtimeapi.PullImageRequest, runtimeapi.PullImageResponse]("PullImage", Nothing, func(r *runtimeapi.PullImageRequest) Carried {
+	row[runtimeapi.PullImageRequest, runtimeapi.PullImageResponse]("PullImage", Nothing, func(req proto.Message) Carried {
+		r := req.(*runtimeapi.PullImageRequest)
 		return Carried{Pod: &r.SandboxConfig}
 	}),
 	row[runtimeapi.RemoveImageRequest, runtimeapi.RemoveImageResponse]("RemoveImage", Nothing, nil),
@@ -94,14 +91,15 @@ var Methods = []Method{
 
 // row builds a row; its hooks come from the table of hooks. A method about no pod or
 // container is one of the ImageService, which may be another backend's.
-func row[Req, Resp any, PReq message[Req], PResp message[Resp]](name string, effect Effect, carries func(PReq) Carried) Method {
+func row[Req, Resp any, PReq message[Req], PResp message[Resp]](name string, effect Effect, carries func(proto.Message) Carried) Method {
 	m := Method{
 		Effect:      effect,
 		NewRequest:  func() proto.Message { return PReq(new(Req)) },
 		NewResponse: func() proto.Message { return PResp(new(Resp)) },
+		Carries:     carries,
 	}
-	if carries != nil {
-		m.carries = func(req proto.Message) Carried { return carries(req.(PReq)) }
+	if carries == nil {
+		m.Carries = func(proto.Message) Carried { return Carried{} }
 	}
 	for _, hook := range abi.Hooks {
 		switch {

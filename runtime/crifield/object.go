@@ -75,12 +75,17 @@ type Node struct {
 func (n *Node) Load() *Node { return n }
 
 // NewPod returns the pod of a request that carries its config. The ID may be empty.
-func NewPod(id, handler string, config *runtimeapi.PodSandboxConfig) Pod {
+func NewPod(id, handler string, config *runtimeapi.PodSandboxConfig) *Pod {
+	p := new(Pod)
+	p.Init(id, handler, config)
+	return p
+}
+
+// Init makes the zero Pod what NewPod returns. To copy one takes longer than to fill one in.
+func (p *Pod) Init(id, handler string, config *runtimeapi.PodSandboxConfig) {
 	linux := config.GetLinux()
-	return Pod{
-		ID: id, RuntimeHandler: handler, Config: config, Cgroup: linux.GetCgroupParent(),
-		Overhead: Resources{Now: linux.GetOverhead()}, Resources: Resources{Now: linux.GetResources()},
-	}
+	p.ID, p.RuntimeHandler, p.Config, p.Cgroup = id, handler, config, linux.GetCgroupParent()
+	p.Overhead.Now, p.Resources.Now = linux.GetOverhead(), linux.GetResources()
 }
 
 // PodOf returns a pod of the store.
@@ -88,7 +93,7 @@ func PodOf(p pods.Pod) *Pod {
 	v := NewPod(p.ID, p.RuntimeHandler, p.Config)
 	v.State, v.Unreported = PodState(p.State), p.Unreported
 	v.Cgroup = cmp.Or(p.Requested.GetLinux().GetCgroupParent(), v.Cgroup, p.CgroupParent)
-	return &v
+	return v
 }
 
 // Parent is the pod's cgroup parent, with what plugins changed.

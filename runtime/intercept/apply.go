@@ -19,5 +19,7 @@ func (e *event) Apply(changes []plugin.Owned) {
 			crifield.Object{Container: e.sent}.Set(c)
 		}
 	}
-	e.writeTo(e.carried)
+	if m := &e.host.method; e.hook == m.Pre {
+		e.writeTo(m.Carries(e.about.req))
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -25,7 +24,6 @@ type event struct {
 	pod       *crifield.Pod       // nil if there is none or it is not known
 	container *crifield.Container // nil in a hook of a pod
 	sent      *crifield.Container // what an update sends of container, which has more
-	carried   cri.Carried         // the parts of the request that plugins of a pre hook change
 	handles   handles             // what the event handed out
 }
 

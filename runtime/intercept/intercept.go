@@ -201,7 +201,6 @@ func (c *call) pre(ctx, hookCtx context.Context) error {
 			c.Observer.Observe(ctx, &observe.PostHooksLate{Method: c.method.Name, Hook: hook, Object: c.event.About(), Err: err})
 		}
 	}
-	c.event.carried = c.method.Carries(c.req)
 	budget := plugin.NewBudget(c.CallTime)
 	owned, err := c.Chain.Dispatch(hookCtx, budget, c.event)
 	c.Plugins = budget.Spent()

@@ -29,7 +29,7 @@ func (c *call) prepare(ctx context.Context) error {
 	case m.Effect == cri.Updates:
 		c.event = c.updatePodEvent(ctx, carried)
 	case m.Effect == cri.Makes:
-		c.event = c.newPodEvent(crifield.NewPod("", *carried.RuntimeHandler, made(carried.Pod)))
+		c.event = c.newEvent(crifield.NewPod("", *carried.RuntimeHandler, made(carried.Pod)), nil)
 	case m.Object == abi.Event:
 		c.event = c.imageEvent(carried)
 	case m.Object == abi.Container:
@@ -50,8 +50,6 @@ func (c *call) newEvent(pod *crifield.Pod, container *crifield.Container) *event
 	e.about.req, e.container = c.req, container
 	return e
 }
-
-func (c *call) newPodEvent(pod crifield.Pod) *event { return c.newEvent(&pod, nil) }
 
 // begin fills in an event of a hook, about a pod or nil.
 func (i *interceptor) begin(e *event, hook abi.Hook, pod *crifield.Pod) {
@@ -91,7 +89,7 @@ func (c *call) imageEvent(carried cri.Carried) *event {
 	if known, ok := c.Store.FindPodByUID(meta.GetUid()); ok && known.Config.GetMetadata().GetAttempt() == meta.GetAttempt() {
 		pod.ID, pod.RuntimeHandler, pod.State = known.ID, known.RuntimeHandler, crifield.PodState(known.State)
 	}
-	return c.newPodEvent(pod)
+	return c.newEvent(pod, nil)
 }
 
 // ownedEvent is an event with its own pod and container, in one piece.
@@ -105,7 +103,7 @@ type ownedEvent struct {
 // the request is what counts for the backend, so it is what plugins see.
 func (c *call) createEvent(ctx context.Context, carried cri.Carried) *event {
 	e, config := new(ownedEvent), made(carried.Container)
-	e.pod = crifield.NewPod(cri.PodID(c.req), "", made(carried.Pod))
+	e.pod.Init(cri.PodID(c.req), "", made(carried.Pod))
 	if known, ok := c.pod(ctx, e.pod.ID); ok {
 		e.pod.ID, e.pod.RuntimeHandler, e.pod.State = known.ID, known.RuntimeHandler, crifield.PodState(known.State)
 		c.dirty = overlay(e.pod.Config, known)
@@ -161,11 +159,11 @@ func (c *call) podEvent(ctx context.Context, id string) *event {
 func (c *call) hooked() bool { return c.Chain.Hooks()&c.method.Hooks() != 0 }
 
 // pod returns a pod of the store, or of the backend if the store lacks it.
-func (c *call) pod(ctx context.Context, id string) (pods.Pod, bool) {
-	if p, ok := c.Store.Pod(id); ok {
-		return p, true
+func (c *call) pod(ctx context.Context, id string) (p pods.Pod, ok bool) {
+	if p, ok = c.Store.Pod(id); !ok {
+		p, ok = readThrough(ctx, c, id, c.Store.ReadPod)
 	}
-	return readThrough(ctx, c, id, c.Store.ReadPod)
+	return p, ok
 }
 
 // readThrough asks the backend about what the store does not know.

@@ -18,7 +18,7 @@ func TestMostEntriesOfADump(t *testing.T) {
 		annotations[fmt.Sprint(i)] = ""
 	}
 	pod := crifield.NewPod("pod", "", &runtimeapi.PodSandboxConfig{Annotations: annotations})
-	e := &event{pod: &pod, container: &crifield.Container{Config: &runtimeapi.ContainerConfig{Args: args}, Annotations: annotations}}
+	e := &event{pod: pod, container: &crifield.Container{Config: &runtimeapi.ContainerConfig{Args: args}, Annotations: annotations}}
 	for _, o := range []abi.Object{abi.Pod, abi.Container} {
 		field := abi.PodAnnotations
 		if o == abi.Container {

@@ -95,7 +95,7 @@ func (c *call) updatePodEvent(ctx context.Context, carried cri.Carried) *event {
 }
 
 // writeTo puts into the request what plugins changed beside it: the next plugin may read the
-// request as it is. An event of no pre hook carries nothing.
+// request as it is.
 func (e *event) writeTo(carried cri.Carried) {
 	switch {
 	case carried.Container != nil:

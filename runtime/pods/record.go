@@ -11,11 +11,11 @@ type Pod struct {
 	Config *runtimeapi.PodSandboxConfig
 	// Requested is the config as kubelet sent it. Nil when that is not known,
 	// because the pod was read from the backend.
-	Requested *runtimeapi.PodSandboxConfig
-	// Unchanged says that Config was sent to the backend as kubelet sent it.
-	Unchanged      bool
+	Requested      *runtimeapi.PodSandboxConfig
 	RuntimeHandler string
 	State          runtimeapi.PodSandboxState
+	// Unchanged says that Config was sent to the backend as kubelet sent it.
+	Unchanged bool
 	// Unreported are the parts of Config that the backend did not report: where they are zero or empty,
 	// their values are not known.
 	Unreported Parts

@@ -53,11 +53,12 @@ func (s *Store) Len() (pods, containers int) {
 }
 
 // Pod returns the pod sandbox with this ID.
-func (s *Store) Pod(id string) (Pod, bool) {
+func (s *Store) Pod(id string) (p Pod, ok bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	_, p, ok := s.pods.find(id)
-	return s.withParent(p), ok
+	_, p, ok = s.pods.find(id)
+	s.addParent(&p)
+	return p, ok
 }
 
 // Container returns the container with this ID.
@@ -73,7 +74,7 @@ func (s *Store) Pods() []Pod {
 	s.mu.RLock()
 	all := slices.Collect(maps.Values(s.pods.records))
 	for i := range all {
-		all[i] = s.withParent(all[i])
+		s.addParent(&all[i])
 	}
 	s.mu.RUnlock()
 	slices.SortFunc(all, func(a, b Pod) int { return cmp.Compare(a.ID, b.ID) })
@@ -122,7 +123,9 @@ func (s *Store) findPod(match func(*runtimeapi.PodSandboxMetadata) bool) (Pod, b
 	if len(found) == 0 {
 		return Pod{}, false
 	}
-	return s.withParent(slices.MaxFunc(found, byAge)), true
+	newest := slices.MaxFunc(found, byAge)
+	s.addParent(&newest)
+	return newest, true
 }
 
 // byAge orders sandboxes of one pod from the oldest to the newest. Attempts count
@@ -165,19 +168,18 @@ func (s *Store) editContainer(id string, f func(Container) Container) {
 
 // The methods below need the lock.
 
-// withParent fills in the cgroup parent of a pod of which the backend did not tell
+// addParent fills in the cgroup parent of a pod of which the backend did not tell
 // it: it is where the kernel has the pod's containers.
-func (s *Store) withParent(p Pod) Pod {
+func (s *Store) addParent(p *Pod) {
 	if p.Unreported&PodCgroupParent == 0 {
-		return p
+		return
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.members[p.ID])) {
 		if group := s.containers.records[id].CgroupsPath; group != "" {
 			p.CgroupParent = path.Dir(group)
-			break
+			return
 		}
 	}
-	return p
 }
 
 func (s *Store) putContainer(c Container) {
