@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -27,46 +26,31 @@ type Files interface {
 // together if the plugin succeeds. What an adjustment holds is not visible to
 // the plugin that makes it. It is not safe for concurrent use.
 type Adjustment struct {
+	of        *Member // the plugin's place; not to be changed
 	hook      abi.Hook
-	plugin    string        // whose it is
-	policy    FailurePolicy // its
-	event     Event         // whose handles there are; nil: none
+	untaken   bool  // nobody has taken the last of refusals yet; see Refusal
+	event     Event // whose handles there are; nil: none
 	files     Files
-	has       abi.CapabilitySet
-	rights    Rights
 	owned     owners
 	changes   []Owned
 	bytes     int // of their keys and values
 	rejection *Rejection
 	conflict  *ConflictError // the first that was answered to the plugin
 	refusals  []*WriteError  // some of them; see Refused
-	fresh     *WriteError    // the last, until Refusal takes it
 	secrets   *redaction     // nil until the plugin says something
-	first     [4]Owned       // where changes are, as long as they are few
 	called    observe.HookCalled
+	first     [3]Owned // where changes are, as long as they are few: with more the struct takes a larger piece of memory
 }
 
-// NewAdjustment returns an empty adjustment for one plugin in one hook with no
-// plugin before it, no handles, and all capabilities. Chains make their own; this
-// is for tests of plugins.
+// NewAdjustment returns an empty adjustment for one plugin in one hook with no event, no
+// plugin before it, and all capabilities. It is for plugins that run outside a chain.
 func NewAdjustment(hook abi.Hook, files Files) *Adjustment {
-	return &Adjustment{hook: hook, files: files, has: abi.AllCapabilities}
+	return &Adjustment{of: &Member{Capabilities: abi.AllCapabilities}, hook: hook, files: files}
 }
 
-// NewAdjustmentOf returns an empty adjustment for one plugin with these
-// capabilities, as a chain makes it for its first member.
-func NewAdjustmentOf(ev Event, files Files, has abi.CapabilitySet) *Adjustment {
-	return &Adjustment{hook: ev.Hook(), event: ev, files: files, has: has}
-}
-
-// Follow makes the adjustment one of a plugin that is called after another, by its id,
-// which wants the changes of earlier. Chains do this by themselves.
-func (a *Adjustment) Follow(id string, earlier *Adjustment) {
-	named := slices.Clone(earlier.changes)
-	for i := range named {
-		named[i].Plugin = id
-	}
-	a.owned.record(named)
+// NewAdjustment returns an empty adjustment for the member, as a chain makes it for its first.
+func (m *Member) NewAdjustment(ev Event, files Files) *Adjustment {
+	return &Adjustment{of: m, hook: ev.Hook(), event: ev, files: files}
 }
 
 // Use notes what the call cost: units of fuel, and calls of host functions.
@@ -166,7 +150,7 @@ func (a *Adjustment) Add(c Change) error {
 		a.changes = a.first[:0]
 	}
 	n := len(a.changes)
-	a.changes = append(a.changes, Owned{a.plugin, a.policy, c})
+	a.changes = append(a.changes, Owned{a.of.ID, a.of.Policy, c})
 	added := &a.changes[n].Change // c itself would have to be allocated
 	err := a.check(added)
 	if err == nil {

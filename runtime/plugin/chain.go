@@ -82,17 +82,17 @@ func (c *Chain) Refuses(h abi.Hook) (plugin string, yes bool) {
 // is nobody's failure.
 func (c *Chain) Dispatch(ctx context.Context, budget *Budget, s Subject) ([]Owned, error) {
 	var (
-		done  []Owned
-		owned owners
-		hook  = s.Hook()
+		done    []Owned
+		owned   owners
+		members = c.members[s.Hook()]
 	)
-	members := c.members[hook]
 	for i := range members {
 		m := &members[i]
 		if !m.Match.Accept(s) {
 			continue
 		}
-		adj := &Adjustment{hook: hook, plugin: m.ID, policy: m.Policy, event: s, files: c.files, has: m.Capabilities, rights: m.Rights, owned: owned}
+		adj := m.NewAdjustment(s, c.files)
+		adj.owned = owned
 		err := c.callMember(ctx, budget, m, s, adj)
 		if Gone(ctx) {
 			return done, context.Canceled // ctx may be about to hear of it
@@ -246,7 +246,7 @@ func (c *Chain) reportChanges(ctx context.Context, s Subject, adj *Adjustment) {
 	about := s.About()
 	for i := range adj.changes {
 		changed := adj.changed(s, &adj.changes[i].Change)
-		changed.Plugin, changed.Object = adj.plugin, about
+		changed.Plugin, changed.Object = adj.of.ID, about
 		c.observer.Observe(ctx, changed)
 	}
 }

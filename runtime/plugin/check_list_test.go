@@ -160,7 +160,7 @@ func TestHandles(t *testing.T) {
 		{abi.PreStopContainer, abi.ReadOnly, abi.ReadOnly},
 		{0, abi.ReadOnly, abi.ReadOnly},
 	} {
-		a := plugin.NewAdjustmentOf(store{hook: tt.hook}, v2{}, abi.AllCapabilities)
+		a := (&plugin.Member{Capabilities: abi.AllCapabilities}).NewAdjustment(store{hook: tt.hook}, v2{})
 		for what, err := range map[string][2]error{
 			"own quota":      {tt.own, a.SetInt64(16, quota, 50_000)},
 			"own file":       {tt.own, a.WriteFile(16, "cpu.idle", "1")},
@@ -177,7 +177,7 @@ func TestHandles(t *testing.T) {
 			}
 		}
 	}
-	a := plugin.NewAdjustmentOf(store{hook: abi.Tick}, v2{}, abi.AllCapabilities)
+	a := (&plugin.Member{Capabilities: abi.AllCapabilities}).NewAdjustment(store{hook: abi.Tick}, v2{})
 	_ = a.SetInt64(17, quota, 50_000)
 	if c := a.Changes()[0]; c.Target() != "other container.resources.cpu_quota" || c.Kind() != abi.Container || c.Object != 17 {
 		t.Errorf("got %+v, which is %s", c, c.Target())
@@ -194,7 +194,7 @@ func TestCapabilities(t *testing.T) {
 				has    abi.CapabilitySet
 				denied bool
 			}{{abi.CapabilitySetOf(info.Writing), false}, {abi.AllCapabilities &^ abi.CapabilitySetOf(info.Writing), true}} {
-				a := plugin.NewAdjustmentOf(store{hook: hook}, v2{}, tt.has)
+				a := (&plugin.Member{Capabilities: tt.has}).NewAdjustment(store{hook: hook}, v2{})
 				if got := plugin.ErrnoOf(change(a, info)); (got == abi.Denied) != tt.denied {
 					t.Errorf("%v %s.%s with %v: %v", hook, info.Object, info.Name, tt.has.Names(), got)
 				}
@@ -209,12 +209,12 @@ func TestCapabilities(t *testing.T) {
 		{abi.CapabilitySetOf(abi.UpdateOthers), abi.Denied},
 		{abi.CapabilitySetOf(abi.UpdateOthers, abi.WriteResources), abi.OK},
 	} {
-		a := plugin.NewAdjustmentOf(store{hook: abi.Tick}, v2{}, tt.has)
+		a := (&plugin.Member{Capabilities: tt.has}).NewAdjustment(store{hook: abi.Tick}, v2{})
 		if err := a.SetInt64(17, abi.Resources+abi.CPUQuota, 50_000); plugin.ErrnoOf(err) != tt.want {
 			t.Errorf("a handle with %v: %v", tt.has.Names(), err)
 		}
 	}
-	a := plugin.NewAdjustmentOf(store{hook: abi.PreCreateContainer}, v2{}, abi.AllCapabilities&^abi.CapabilitySetOf(abi.CgroupWrite))
+	a := (&plugin.Member{Capabilities: abi.AllCapabilities &^ abi.CapabilitySetOf(abi.CgroupWrite)}).NewAdjustment(store{hook: abi.PreCreateContainer}, v2{})
 	err := a.WriteFile(abi.Container, "cpu.idle", "1")
 	if plugin.ErrnoOf(err) != abi.Denied || !strings.Contains(err.Error(), "container cgroup file cpu.idle: denied: the plugin's manifest does not declare the capability cgroup.write") {
 		t.Error(err)

@@ -5,7 +5,7 @@ import "github.com/wasmproxy/wasmproxy/abi"
 // MayReadSecrets reports whether the plugin may read secrets: only what such a plugin says
 // is redacted.
 func (a *Adjustment) MayReadSecrets() bool {
-	return a.event != nil && (a.has.Has(abi.Env) || a.has.Has(abi.Credentials))
+	return a.event != nil && (a.of.Capabilities.Has(abi.Env) || a.of.Capabilities.Has(abi.Credentials))
 }
 
 // Sanitize returns what the plugin says as one printable, redacted line. It looks at the
@@ -42,7 +42,7 @@ func (a *Adjustment) redactor() *Redactor {
 		a.secrets = &redaction{}
 	}
 	s := a.secrets
-	more, next := a.event.Secrets(a.has, s.next)
+	more, next := a.event.Secrets(a.of.Capabilities, s.next)
 	s.add(more)
 	s.next = next
 	for _, o := range a.changes[min(s.changes, len(a.changes)):] {

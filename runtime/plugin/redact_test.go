@@ -67,7 +67,7 @@ func TestRedactorForms(t *testing.T) {
 
 // reading returns the adjustment of a plugin with these capabilities in an event with secrets.
 func reading(has abi.CapabilitySet, secrets ...string) *plugin.Adjustment {
-	return plugin.NewAdjustmentOf(&subject{hook: abi.PreCreateContainer, secrets: secrets}, v2{}, has)
+	return (&plugin.Member{Capabilities: has}).NewAdjustment(&subject{hook: abi.PreCreateContainer, secrets: secrets}, v2{})
 }
 
 // Half a secret at the end of what is kept of a text is hidden too, wherever the cut is.
@@ -109,7 +109,7 @@ func TestOnlyReadersOfSecretsAreRedacted(t *testing.T) {
 // in those that follow.
 func TestSecretsGrow(t *testing.T) {
 	ev := &subject{hook: abi.PreCreateContainer, secrets: []string{"first-secret"}}
-	adj := plugin.NewAdjustmentOf(ev, v2{}, abi.AllCapabilities)
+	adj := (&plugin.Member{Capabilities: abi.AllCapabilities}).NewAdjustment(ev, v2{})
 	const text = "first-secret second-secret third-secret"
 	if got, want := adj.Redact(text), "(hidden) second-secret third-secret"; got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -22,16 +22,17 @@ func (a *Adjustment) Refused(e *WriteError) {
 	if len(a.refusals) == maxRefusals {
 		a.refusals = a.refusals[:maxRefusals-1]
 	}
-	a.refusals = append(a.refusals, e)
-	a.fresh = e
+	a.refusals, a.untaken = append(a.refusals, e), true
 }
 
 // Refusal returns the last refusal of a change since the last call of Refusal, nil if there
 // was none.
 func (a *Adjustment) Refusal() *WriteError {
-	e := a.fresh
-	a.fresh = nil
-	return e
+	if !a.untaken {
+		return nil
+	}
+	a.untaken = false
+	return a.refusals[len(a.refusals)-1]
 }
 
 // WhyRefused returns what a plugin failed with, and adds the reasons for the refusals that had the number

@@ -42,23 +42,19 @@ func (r Rights) Remedy() string {
 	return fmt.Sprintf("add  %s  to %s", r.Line(), r.File)
 }
 
-// Explain sets by which rights the adjustment explains what the plugin lacks. Chains do this
-// by themselves.
-func (a *Adjustment) Explain(r Rights) { a.rights = r }
-
 // Lacks says why the plugin has not all of what it needs; "" if it has.
 func (a *Adjustment) Lacks(needs abi.CapabilitySet) string {
-	missing := needs & abi.AllCapabilities &^ a.has // 0 is no capability
+	missing := needs & abi.AllCapabilities &^ a.of.Capabilities // 0 is no capability
 	if missing == 0 {
 		return ""
 	}
 	var reasons []string
-	if undeclared := missing &^ a.rights.Declared; undeclared != 0 {
+	if undeclared := missing &^ a.of.Rights.Declared; undeclared != 0 {
 		reasons = append(reasons, fmt.Sprintf("the plugin's manifest does not declare the capability %s", strings.Join(undeclared.Names(), ", ")))
 	}
-	if denied := missing & a.rights.Declared; denied != 0 {
+	if denied := missing & a.of.Rights.Declared; denied != 0 {
 		reason := fmt.Sprintf("the capability %s is declared but not granted", strings.Join(denied.Names(), ", "))
-		if remedy := a.rights.Remedy(); remedy != "" {
+		if remedy := a.of.Rights.Remedy(); remedy != "" {
 			reason += ": " + remedy
 		}
 		reasons = append(reasons, reason)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -109,16 +110,18 @@ func TestConflictsFollowTheTableOfFiles(t *testing.T) {
 		}
 		return adj.SetInt64(abi.Pod, abi.Resources+abi.CPUShares, 512) // another group of fields
 	}
-	earlier := plugin.NewAdjustment(abi.PreUpdatePodSandboxResources, v2{})
-	if err := both(t.Context(), nil, earlier); err != nil {
-		t.Fatal(err)
+	later := func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		if err := adj.SetInt64(abi.Pod, abi.Overhead+abi.CPUShares, 1024); plugin.ErrnoOf(err) != abi.Conflict {
+			t.Errorf("a pod's overhead and its unified: %v", err)
+		}
+		return adj.SetEntry(abi.Pod, abi.Overhead+abi.Unified, "cpu.max", "max")
 	}
-	later := plugin.NewAdjustment(abi.PreUpdatePodSandboxResources, v2{})
-	later.Follow("10-a", earlier)
-	if err := later.SetInt64(abi.Pod, abi.Overhead+abi.CPUShares, 1024); plugin.ErrnoOf(err) != abi.Conflict {
-		t.Errorf("a pod's overhead and its unified: %v", err)
+	members := []plugin.Member{member("10-a", plugin.Fail, both), member("20-b", plugin.Fail, later)}
+	for i := range members {
+		members[i].Hooks = abi.HookSetOf(abi.PreUpdatePodSandboxResources)
 	}
-	if err := later.SetEntry(abi.Pod, abi.Overhead+abi.Unified, "cpu.max", "max"); err != nil {
-		t.Errorf("another file: %v", err)
+	owned, err := plugin.NewChain(observe.Discard(), v2{}, members...).Dispatch(t.Context(), nil, &subject{hook: abi.PreUpdatePodSandboxResources})
+	if err != nil || len(owned) != 3 {
+		t.Errorf("another file: %v, %v", owned, err)
 	}
 }

@@ -14,7 +14,7 @@ func newOutput(t *testing.T, log *record) *output {
 	ev.maps[slot{abi.Container, abi.ContainerEnv}]["PASSWORD"] = secret
 	return &output{
 		observer: log.logger(), event: ev, budget: maxOutput,
-		adj: plugin.NewAdjustmentOf(ev, nil, abi.CapabilitySetOf(abi.Env)),
+		adj: (&plugin.Member{Capabilities: abi.CapabilitySetOf(abi.Env)}).NewAdjustment(ev, nil),
 	}
 }
 

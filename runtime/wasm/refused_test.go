@@ -48,8 +48,7 @@ func TestFailureHasTheHostsReason(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCaller(t, ev, PluginOptions{Granted: granted})
-			adj := plugin.NewAdjustmentOf(ev, v2{}, granted)
-			adj.Explain(rights)
+			adj := (&plugin.Member{Capabilities: granted, Rights: rights}).NewAdjustment(ev, v2{})
 			c.c.adj, c.c.output.adj = adj, adj
 			c.wantErrno(tt.errno, tt.call, tt.args...)
 			c.c.reason = "it did not work"
