@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -42,10 +43,13 @@ type Adjustment struct {
 	first     [3]Owned // where changes are, as long as they are few: with more the struct takes a larger piece of memory
 }
 
+// unchained is the place of plugins that run outside a chain.
+var unchained = Member{Capabilities: abi.AllCapabilities}
+
 // NewAdjustment returns an empty adjustment for one plugin in one hook with no event, no
 // plugin before it, and all capabilities. It is for plugins that run outside a chain.
 func NewAdjustment(hook abi.Hook, files Files) *Adjustment {
-	return &Adjustment{of: &Member{Capabilities: abi.AllCapabilities}, hook: hook, files: files}
+	return &Adjustment{of: &unchained, hook: hook, files: files}
 }
 
 // NewAdjustment returns an empty adjustment for the member, as a chain makes it for its first.
@@ -146,10 +150,13 @@ func (a *Adjustment) Add(c Change) error {
 	if len(a.changes) >= maxChanges {
 		return a.keep(refused(&c, abi.Limit, fmt.Sprintf("more than %d changes in one call", maxChanges)))
 	}
-	if a.changes == nil {
-		a.changes = a.first[:0]
-	}
 	n := len(a.changes)
+	switch {
+	case a.changes == nil:
+		a.changes = a.first[:0]
+	case n == len(a.first):
+		a.changes = slices.Grow(a.changes, 8-n) // from where doubling ends at maxChanges
+	}
 	a.changes = append(a.changes, Owned{a.of.ID, a.of.Policy, c})
 	added := &a.changes[n].Change // c itself would have to be allocated
 	err := a.check(added)
