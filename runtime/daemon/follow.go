@@ -15,12 +15,10 @@ const (
 	filled                      // or the backend cannot be asked: then hooks read through
 )
 
-// follow makes the store follow calls, since there is a plugin, and fills it in the
-// background. No plugin gets an event until that is done.
-func (s *slots) follow(ctx context.Context, members []member) {
+// fill fills the store in the background, now that it follows calls. No plugin gets an event
+// until that is done.
+func (s *slots) fill(ctx context.Context) {
 	d := s.daemon
-	d.following.Store(true)
-	s.swap(ctx, members)
 	s.store = filling
 	s.fills++
 	fill := s.fills

@@ -67,32 +67,71 @@ func newLoaded(observer observe.Observer, id string, p plugin.Plugin) *loaded {
 	return l
 }
 
-// generation is the routes that one set of plugins made. It ends when the
-// daemon and the last call that uses it have let go.
+// generation is the plugins that calls use at one time, and their routes. It keeps its plugins,
+// and ends when the daemon and the last call that uses it have let go.
 type generation struct {
 	*refCounted
-	route   cri.Router
 	members []member
-	options intercept.Options // what its calls are intercepted with
-	ended   func()            // called when it has ended, if not nil
+	route   cri.Router
+	options intercept.Options // that its calls are intercepted with
 }
 
-// newGeneration returns a generation that keeps its plugins until it ends.
-// route is set by the caller before anybody uses it.
-func newGeneration(plugins []*loaded) *generation {
-	for _, p := range plugins {
-		p.acquire() // the caller has it, so it has not ended
+// newGeneration returns a generation without routes, which its caller adds before anybody
+// uses it. ended is called when it has ended.
+func newGeneration(members []member, ended func()) *generation {
+	for _, m := range members {
+		m.loaded.acquire() // the caller has it, so it has not ended
 	}
-	g := &generation{}
-	g.refCounted = newRefCounted(func() {
-		for _, p := range plugins {
-			p.release()
+	return &generation{members: members, refCounted: newRefCounted(func() {
+		for _, m := range members {
+			m.loaded.release()
 		}
-		if g.ended != nil {
-			g.ended()
+		ended()
+	})}
+}
+
+// generation makes the routes of these members.
+func (d *daemon) generation(members []member) *generation {
+	g := newGeneration(members, d.syncTrigger.notify)
+	g.options = d.options(members)
+	g.options.Keep = func() func() { g.acquire(); return g.release } // called by a call, which keeps g
+	chain := make([]plugin.Member, len(members))
+	for i, m := range members {
+		chain[i] = m.Member
+		if m.synchronizes() {
+			chain[i] = m.loaded.synchronized.Member(g.options, m.Member)
 		}
-	})
+	}
+	g.options.Chain = g.options.NewChain(chain...)
+	g.route = intercept.Router(g.options)
 	return g
+}
+
+// options are what these members' calls are intercepted with, but for the chain. All plugins
+// of one call together have at least the longest timeout of one of them.
+func (d *daemon) options(members []member) intercept.Options {
+	var files plugin.Files // nil without cgroups, which a nil *cgroup.FS is not
+	if d.cgroups != nil {
+		files = d.cgroups
+	}
+	o := intercept.Options{
+		Observer: d.observer, Store: d.store, Backend: d.backend.client, Cgroups: d.cgroups, Node: &d.node, Queue: d.queue, CallTime: intercept.DefaultCallTime,
+		NewChain: func(chain ...plugin.Member) *plugin.Chain { return plugin.NewChain(d.observer, files, chain...) },
+	}
+	var always []plugin.Member
+	for _, m := range members {
+		o.CallTime = max(o.CallTime, m.time)
+		if m.always {
+			always = append(always, m.Member)
+		}
+		if m.synchronizes() {
+			o.Synchronized = append(o.Synchronized, m.loaded.synchronized)
+		}
+	}
+	if always != nil {
+		o.AfterFailure = plugin.NewChain(d.observer, nil, always...)
+	}
+	return o
 }
 
 // current is the generation that new calls use. The zero value routes nothing.

@@ -24,7 +24,7 @@ func (c *closing) Manifest() abi.Manifest { return abi.Manifest{} }
 // only one that still holds the plugin.
 func routing(p plugin.Plugin, intercept cri.Interceptor) *generation {
 	have := newLoaded(observe.Discard(), "10-test", p)
-	g := newGeneration([]*loaded{have})
+	g := newGeneration([]member{{loaded: have}}, func() {})
 	g.route = func(string) cri.Interceptor { return intercept }
 	have.release()
 	return g

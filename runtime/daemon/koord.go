@@ -55,16 +55,11 @@ func (k hookServers) static(registry.Description) abi.Manifest { return abi.Mani
 func (k hookServers) place(m *member, d registry.Description) {
 	m.Match = m.Match.And(m.Hooks, k.skip)
 	m.always = k.compat
+	m.Capabilities = abi.AllCapabilities // as before there were any
 	if m.Timeout = d.Timeout; m.Timeout == 0 {
 		m.Timeout = remoteTimeout
 	}
 	m.time = m.Timeout
-}
-
-// capabilities implements kind. A hook server changes what it likes, as it did before
-// there were any.
-func (k hookServers) capabilities(registry.Description, abi.Manifest) abi.CapabilitySet {
-	return abi.AllCapabilities
 }
 
 // warnings implements kind. Koordinator's files may name hooks in vain, which later versions

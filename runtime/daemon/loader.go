@@ -30,10 +30,8 @@ type kind interface {
 	// static is the plugin's manifest, as far as it can be told without loading the
 	// plugin: settings may be wrong, and code broken.
 	static(d registry.Description) abi.Manifest
-	// place says how a chain calls the plugin.
+	// place says how a chain calls the plugin, and what the plugin may do.
 	place(m *member, d registry.Description)
-	// capabilities are those that the plugin has.
-	capabilities(d registry.Description, manifest abi.Manifest) abi.CapabilitySet
 	// warnings are for the operator.
 	warnings(d registry.Description, manifest abi.Manifest) []observe.Event
 	// name is the kind's.
@@ -112,15 +110,14 @@ func (l *loader) member(now registry.Description, v *version) member {
 	if now.HooksNamed {
 		hooks &= now.Hooks
 	}
-	k := l.kind(v.description)
 	m := member{loaded: v.loaded, dryRun: now.DryRun, Member: plugin.Member{
-		ID: now.ID, Plugin: v.loaded, Policy: now.Policy, Hooks: hooks, Breaker: v.loaded.breaker, Capabilities: k.capabilities(v.description, manifest),
+		ID: now.ID, Plugin: v.loaded, Policy: now.Policy, Hooks: hooks, Breaker: v.loaded.breaker,
 	}}
 	if now.DryRun {
 		m.Plugin = plugin.DryRun(v.loaded, now.ID, l.observer)
 	}
 	m.Match = matches(now, manifest, hooks)
-	k.place(&m, v.description)
+	l.kind(v.description).place(&m, v.description)
 	return m
 }
 

@@ -51,14 +51,10 @@ func (k modules) static(d registry.Description) abi.Manifest {
 func (k modules) place(m *member, d registry.Description) {
 	m.Metered = true
 	m.Rights = rights(d, m.loaded.Manifest())
+	m.Capabilities = m.Rights.Has()
 	if m.time = d.Timeout; m.time == 0 {
 		m.time = wasm.DefaultTimeout
 	}
-}
-
-// capabilities implements kind.
-func (k modules) capabilities(d registry.Description, manifest abi.Manifest) abi.CapabilitySet {
-	return rights(d, manifest).Has()
 }
 
 // name implements kind.

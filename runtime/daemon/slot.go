@@ -70,18 +70,7 @@ func (v *version) become(s state) {
 	v.state, v.since = s, time.Now()
 }
 
-// isLoaded reports whether there is a plugin that knows pods, or will.
-func (p *slot) isLoaded() bool { return p.active != nil || p.next != nil && p.next.loaded != nil }
-
 // refuses reports whether calls are refused because the plugin is not loaded.
 func (p *slot) refuses() bool {
 	return p.active == nil && p.description.Policy == plugin.Fail && refusedHooks(p.description, p.static) != 0
-}
-
-// source is what a version depends on: descriptions with the same source can share it.
-func source(d registry.Description) string {
-	if d.Problem != nil {
-		return "problem " + d.Problem.Error()
-	}
-	return d.Source() + " " + d.Timeout.String()
 }

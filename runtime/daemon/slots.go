@@ -33,8 +33,8 @@ type slots struct {
 	fills int // how often one was begun
 
 	published  []member // those of the current generation
-	generation uint64   // counts the published sets that differ from the one before
 	changed    bool     // something happened since that members may come of
+	generation uint64   // counts the published sets that differ from the one before
 }
 
 // lane is where a load waits for its turn. Each has as many at a time as modules are
@@ -123,7 +123,7 @@ func (s *slots) update(ctx context.Context, all []registry.Description) {
 func (s *slots) describe(ctx context.Context, p *slot, d registry.Description) {
 	known := reflect.DeepEqual(p.description, d)
 	p.description = d
-	from := source(d)
+	from := d.Source()
 	if !known && p.active == nil && d.Policy == plugin.Fail {
 		// A load may have told more of the same module than its file does.
 		if static := s.loader.kind(d).static(d); len(static.Hooks) > 0 || p.next == nil || p.next.source != from {
@@ -183,34 +183,37 @@ func (s *slots) members() (all []member) {
 	return all
 }
 
-// publish makes the members those that calls meet, if they differ from the published ones.
+// publish makes the members those that calls meet, if they differ from the published ones. With
+// the first plugin that is loaded, or refuses, the store begins to follow calls.
 func (s *slots) publish(ctx context.Context) {
-	members := s.published
+	d, members := s.daemon, s.published
 	if s.changed {
 		members, s.changed = s.members(), false
 	}
-	another := !slices.EqualFunc(members, s.published, member.equal)
+	another, begins := !slices.EqualFunc(members, s.published, member.equal), s.store == unfollowed
 	if another {
 		s.generation++
 	}
-	switch followed := len(members) > 0 || slices.ContainsFunc(s.order, (*slot).isLoaded); {
-	case !followed && s.store != unfollowed:
-		s.unfollow(ctx)
-	case followed && s.store == unfollowed:
-		s.follow(ctx, members)
-	case another:
-		s.swap(ctx, members)
+	loaded := func(p *slot) bool { return p.next != nil && p.next.loaded != nil }
+	if len(members) == 0 && !slices.ContainsFunc(s.order, loaded) {
+		if !begins {
+			s.unfollow(ctx)
+		}
+		return
 	}
-}
-
-func (s *slots) swap(ctx context.Context, members []member) {
-	s.published = members
-	s.daemon.current.swap(s.daemon.generation(members))
-	if len(members) > 0 {
-		present, absent := split(members)
-		s.observer.Observe(ctx, &observe.GenerationActive{Plugins: present, Refusing: absent})
+	d.following.Store(true)
+	if another || begins {
+		s.published = members
+		d.current.swap(d.generation(members))
+		if len(members) > 0 {
+			present, absent := split(members)
+			s.observer.Observe(ctx, &observe.GenerationActive{Plugins: present, Refusing: absent})
+		}
+		d.syncTrigger.notify()
 	}
-	s.daemon.syncTrigger.notify()
+	if begins {
+		s.fill(ctx)
+	}
 }
 
 // split names the members that are active, and those that refuse.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -33,28 +32,6 @@ func (t trigger) notify() {
 // synchronizes reports whether Synchronize of the member's plugin is called for older pods.
 func (m member) synchronizes() bool {
 	return m.loaded.synchronized != nil && m.Hooks.Has(abi.Synchronize)
-}
-
-// synchronized is what the plugins among the members know that are told.
-func synchronized(members []member) (all []*intercept.Synchronized) {
-	for _, m := range members {
-		if m.synchronizes() {
-			all = append(all, m.loaded.synchronized)
-		}
-	}
-	return all
-}
-
-// chained are the members as they go into a chain with these options.
-func chained(o intercept.Options, members []member) []plugin.Member {
-	chain := make([]plugin.Member, len(members))
-	for i, m := range members {
-		chain[i] = m.Member
-		if m.synchronizes() {
-			chain[i] = m.loaded.synchronized.Member(o, m.Member)
-		}
-	}
-	return chain
 }
 
 // synchronize calls Synchronize of a plugin that is not active yet for pods, for one at least.

@@ -19,8 +19,15 @@ func (d *daemon) tick(ctx context.Context, of *loaded) (end func()) {
 	}
 	ended := make(chan struct{})
 	d.ticking.Go(func() {
-		for due := time.Now().Add(period); d.sleep(ended, time.Until(due)); due = time.Now().Add(period) {
-			d.tickOnce(context.WithoutCancel(ctx), of)
+		for {
+			select {
+			case <-ended:
+				return
+			case <-d.stopping:
+				return
+			case <-time.After(period):
+				d.tickOnce(context.WithoutCancel(ctx), of)
+			}
 		}
 	})
 	return func() { close(ended) }
@@ -39,17 +46,4 @@ func (d *daemon) tickOnce(ctx context.Context, of *loaded) {
 			intercept.Tick(ctx, g.options, m.Member)
 		}
 	}
-}
-
-// sleep reports whether it slept as long as it should.
-func (d *daemon) sleep(ended <-chan struct{}, long time.Duration) bool {
-	timer := time.NewTimer(long)
-	defer timer.Stop()
-	select {
-	case <-ended:
-	case <-d.stopping:
-	case <-timer.C:
-		return true
-	}
-	return false
 }

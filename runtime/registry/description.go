@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -57,15 +57,13 @@ func (d Description) IsHookServer() bool { return d.Module == "" && filepath.Ext
 // Source identifies what a plugin is made from. Descriptions with the same
 // Source can share a loaded plugin, whatever else they say.
 func (d Description) Source() string {
-	if d.Endpoint != "" {
-		return "unix:" + d.Endpoint + " " + strings.Join(d.Hooks.Names(), ",")
+	switch {
+	case d.Problem != nil:
+		return "problem " + d.Problem.Error()
+	case d.Endpoint != "":
+		return fmt.Sprintf("unix:%s %v %v", d.Endpoint, d.Hooks.Names(), d.Timeout)
 	}
-	config := sha256.Sum256(d.Config)
-	source := "sha256:" + d.Digest + " " + hex.EncodeToString(config[:])
-	if d.Interpret {
-		source += " " + engineInterpreter
-	}
-	return source + allowance{d.Grant, d.Limits, d.State}.source()
+	return fmt.Sprintf("sha256:%s %x %v %v %x %v %s", d.Digest, sha256.Sum256(d.Config), d.Timeout, d.Interpret, uint64(d.Grant), d.Limits, d.State)
 }
 
 // ReadModule returns the module that the description was made for. It fails if

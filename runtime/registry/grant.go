@@ -71,14 +71,6 @@ func (a allowance) check() error {
 	return nil
 }
 
-// source is what of it a loaded plugin depends on; "" for the zero allowance.
-func (a allowance) source() string {
-	if a == (allowance{}) {
-		return ""
-	}
-	return fmt.Sprintf(" %x %v %s", uint64(a.grant), a.limits, a.state)
-}
-
 // takeAllowance copies what the operator allows. A plugin that changes nothing
 // holds up nothing either.
 func (d *Description) takeAllowance(s settings) {

@@ -157,13 +157,15 @@ func TestSource(t *testing.T) {
 		x, y registry.Description
 		same bool
 	}{
-		{a, registry.Description{Digest: "d", Config: []byte("{}"), Policy: plugin.Fail, Timeout: 1, Hooks: 2, HooksNamed: true}, true},
+		{a, registry.Description{Digest: "d", Config: []byte("{}"), Policy: plugin.Fail, Hooks: 2, HooksNamed: true}, true},
 		{a, registry.Description{Digest: "e", Config: []byte("{}")}, false},
 		{a, registry.Description{Digest: "d", Config: []byte("[]")}, false},
 		{a, registry.Description{Digest: "d", Config: []byte("{}"), Interpret: true}, false},
+		{a, registry.Description{Digest: "d", Config: []byte("{}"), Timeout: 1}, false},
 		{a, registry.Description{Digest: "d", Config: []byte("{}"), Limits: abi.Limits{Fuel: 1}}, false},
 		{a, b, false},
 		{b, registry.Description{Endpoint: "/x", Hooks: b.Hooks, Policy: plugin.Fail}, true},
+		{b, registry.Description{Endpoint: "/x", Hooks: b.Hooks, Timeout: 1}, false},
 		{b, registry.Description{Endpoint: "/y", Hooks: b.Hooks}, false},
 		{b, registry.Description{Endpoint: "/x"}, false},
 	} {
