@@ -17,6 +17,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
 	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
+	"github.com/wasmproxy/wasmproxy/testdata/hookserver"
 )
 
 const skipLabel = "runtimeproxy.koordinator.sh/skip-hookserver"
@@ -116,7 +117,6 @@ func TestModuleInHookserverDirectory(t *testing.T) {
 
 // stopped notes PostStopContainer.
 type stopped struct {
-	pb.UnimplementedRuntimeHookServiceServer
 	mu    sync.Mutex
 	calls int
 }
@@ -142,7 +142,7 @@ func TestKoordCompat(t *testing.T) {
 		l, err := net.Listen("unix", filepath.Join(n.dir, "hook.sock"))
 		n.must(err)
 		g := grpc.NewServer()
-		pb.RegisterRuntimeHookServiceServer(g, server)
+		hookserver.Register(g, server)
 		go g.Serve(l)
 		t.Cleanup(g.Stop)
 		n.register("koordlet.json", `{"remote-endpoint": "`+n.dir+`/hook.sock", "failure-policy": "Fail", "runtime-hooks": ["PreCreateContainer", "PostStopContainer"]}`)
@@ -173,9 +173,7 @@ func TestKoordCompat(t *testing.T) {
 }
 
 // hung answers nothing, as a process that is stopped.
-type hung struct {
-	pb.UnimplementedRuntimeHookServiceServer
-}
+type hung struct{}
 
 func (hung) PreRunPodSandboxHook(ctx context.Context, _ *pb.PodSandboxHookRequest) (*pb.PodSandboxHookResponse, error) {
 	<-ctx.Done()
@@ -183,9 +181,7 @@ func (hung) PreRunPodSandboxHook(ctx context.Context, _ *pb.PodSandboxHookReques
 }
 
 // willing answers at once.
-type willing struct {
-	pb.UnimplementedRuntimeHookServiceServer
-}
+type willing struct{}
 
 func (willing) PreRunPodSandboxHook(context.Context, *pb.PodSandboxHookRequest) (*pb.PodSandboxHookResponse, error) {
 	return &pb.PodSandboxHookResponse{Annotations: map[string]string{"example.com/by": "willing"}}, nil
@@ -195,11 +191,11 @@ func (willing) PreRunPodSandboxHook(context.Context, *pb.PodSandboxHookRequest) 
 // at once and not when the breaker would have tried it.
 func TestRestartClosesTheBreaker(t *testing.T) {
 	n := newNode(t)
-	listen := func(server pb.RuntimeHookServiceServer) (stop func()) {
+	listen := func(server any) (stop func()) {
 		l, err := net.Listen("unix", filepath.Join(n.dir, "hook.sock"))
 		n.must(err)
 		g := grpc.NewServer()
-		pb.RegisterRuntimeHookServiceServer(g, server)
+		hookserver.Register(g, server)
 		go g.Serve(l)
 		t.Cleanup(g.Stop)
 		return g.Stop

@@ -14,11 +14,11 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
 	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
+	"github.com/wasmproxy/wasmproxy/testdata/hookserver"
 )
 
 // hookServer sees what the chain before it has set, and overlays an annotation.
 type hookServer struct {
-	pb.UnimplementedRuntimeHookServiceServer
 	saw chan map[string]string
 }
 
@@ -39,7 +39,7 @@ func (h *hookServer) serve(n *node) (stop func()) {
 	l, err := net.Listen("unix", filepath.Join(n.dir, "hook.sock"))
 	n.must(err)
 	server := grpc.NewServer()
-	pb.RegisterRuntimeHookServiceServer(server, h)
+	hookserver.Register(server, h)
 	go server.Serve(l)
 	return server.Stop
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
 	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
+	"github.com/wasmproxy/wasmproxy/testdata/hookserver"
 )
 
 // password is a secret that would do as a metric's name, too.
@@ -159,18 +160,14 @@ func TestSecretsOfAPull(t *testing.T) {
 }
 
 // complaining fails with the request in its words, as servers do that print what they could not use.
-type complaining struct {
-	pb.UnimplementedRuntimeHookServiceServer
-}
+type complaining struct{}
 
 func (complaining) PreCreateContainerHook(_ context.Context, r *pb.ContainerResourceHookRequest) (*pb.ContainerResourceHookResponse, error) {
 	return nil, status.Errorf(codes.InvalidArgument, "the password is %s, in %v", r.GetContainerEnvs()["PASSWORD"], r)
 }
 
 // rambling is complaining whose words are cut in the middle of the password, after 1 KiB.
-type rambling struct {
-	pb.UnimplementedRuntimeHookServiceServer
-}
+type rambling struct{}
 
 func (rambling) PreCreateContainerHook(_ context.Context, r *pb.ContainerResourceHookRequest) (*pb.ContainerResourceHookResponse, error) {
 	return nil, status.Error(codes.Internal, strings.Repeat("x", 1<<10-len(password)/2-1)+r.GetContainerEnvs()["PASSWORD"])
@@ -178,7 +175,6 @@ func (rambling) PreCreateContainerHook(_ context.Context, r *pb.ContainerResourc
 
 // copying answers with the password in an annotation, and in a name that is none.
 type copying struct {
-	pb.UnimplementedRuntimeHookServiceServer
 	key string
 }
 
@@ -187,9 +183,7 @@ func (c copying) PreCreateContainerHook(_ context.Context, r *pb.ContainerResour
 }
 
 // replacing is copying that gives the variable another value with the same answer.
-type replacing struct {
-	pb.UnimplementedRuntimeHookServiceServer
-}
+type replacing struct{}
 
 func (replacing) PreCreateContainerHook(_ context.Context, r *pb.ContainerResourceHookRequest) (*pb.ContainerResourceHookResponse, error) {
 	envs := map[string]string{"FILLER": r.GetContainerEnvs()["FILLER"], "PASSWORD": "another-value"}
@@ -199,7 +193,7 @@ func (replacing) PreCreateContainerHook(_ context.Context, r *pb.ContainerResour
 // A hook server is sent every environment. Its errors and what it sets are told without.
 func TestSecretsOfAHookServer(t *testing.T) {
 	for _, test := range []struct {
-		server pb.RuntimeHookServiceServer
+		server any
 		policy string
 		code   codes.Code
 		says   string
@@ -216,7 +210,7 @@ func TestSecretsOfAHookServer(t *testing.T) {
 			l, err := net.Listen("unix", filepath.Join(n.dir, "hook.sock"))
 			n.must(err)
 			g := grpc.NewServer()
-			pb.RegisterRuntimeHookServiceServer(g, test.server)
+			hookserver.Register(g, test.server)
 			go g.Serve(l)
 			t.Cleanup(g.Stop)
 			n.register("koordlet.json", `{"remote-endpoint": "`+n.dir+`/hook.sock", "failure-policy": "`+test.policy+`", "runtime-hooks": ["PreCreateContainer"]}`)

@@ -3,40 +3,21 @@ package remote
 import (
 	"context"
 
-	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
 )
 
-type (
-	client        = pb.RuntimeHookServiceClient
-	podCall       func(client, context.Context, *pb.PodSandboxHookRequest, ...grpc.CallOption) (*pb.PodSandboxHookResponse, error)
-	containerCall func(client, context.Context, *pb.ContainerResourceHookRequest, ...grpc.CallOption) (*pb.ContainerResourceHookResponse, error)
-)
-
-// podCalls and containerCalls are the protocol's seven methods, by hook.
+// The hooks that the protocol has a method for, by what the method is sent.
 var (
-	podCalls = map[abi.Hook]podCall{
-		abi.PreRunPodSandbox:   client.PreRunPodSandboxHook,
-		abi.PostStopPodSandbox: client.PostStopPodSandboxHook,
-	}
-	containerCalls = map[abi.Hook]containerCall{
-		abi.PreCreateContainer:          client.PreCreateContainerHook,
-		abi.PreStartContainer:           client.PreStartContainerHook,
-		abi.PostStartContainer:          client.PostStartContainerHook,
-		abi.PostStopContainer:           client.PostStopContainerHook,
-		abi.PreUpdateContainerResources: client.PreUpdateContainerResourcesHook,
-	}
+	podHooks       = abi.HookSetOf(abi.PreRunPodSandbox, abi.PostStopPodSandbox)
+	containerHooks = abi.HookSetOf(abi.PreCreateContainer, abi.PreStartContainer, abi.PostStartContainer, abi.PostStopContainer, abi.PreUpdateContainerResources)
 )
 
 // Hooks returns the hooks that the protocol has a method for.
-func Hooks() (all abi.HookSet) {
-	for h := range podCalls {
-		all |= abi.HookSetOf(h)
-	}
-	for h := range containerCalls {
-		all |= abi.HookSetOf(h)
-	}
-	return all
+func Hooks() abi.HookSet { return podHooks | containerHooks }
+
+// invoke calls the method of a hook: it has the hook's name, with "Hook" behind it.
+func (p *Plugin) invoke(ctx context.Context, hook abi.Hook, req, resp proto.Message) error {
+	return p.conn.Invoke(ctx, "/runtime.v1alpha1.RuntimeHookService/"+hook.String()+"Hook", req, resp)
 }

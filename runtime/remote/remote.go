@@ -37,7 +37,6 @@ type Plugin struct {
 	endpoint string
 	manifest abi.Manifest
 	conn     *grpc.ClientConn
-	client   pb.RuntimeHookServiceClient
 	clear    bool      // Options.ClearUnset
 	withheld sync.Once // an event says once that an entry is not sent
 	watching sync.WaitGroup
@@ -58,7 +57,6 @@ func New(o Options) (*Plugin, error) {
 		clear:    o.ClearUnset,
 		manifest: abi.Manifest{Name: o.ID, Description: "hook server at " + plugin.Name(o.Endpoint), Hooks: abi.ManifestHooks(o.Hooks & Hooks())},
 		conn:     conn,
-		client:   pb.NewRuntimeHookServiceClient(conn),
 	}
 	if o.Returned != nil {
 		p.watching.Go(func() { p.watch(o.Returned) })
@@ -103,24 +101,21 @@ func (p *Plugin) Call(ctx context.Context, _ *plugin.Budget, ev plugin.Event, ad
 	hook := ev.Hook()
 	// What came along with kubelet's call is meant for the runtime.
 	ctx = metadata.NewOutgoingContext(ctx, metadata.MD{})
-	if call, ok := podCalls[hook]; ok {
-		sent := p.podRequest(ev)
-		got, err := call(p.client, ctx, sent)
-		if err != nil {
+	switch {
+	case podHooks.Has(hook):
+		sent, got := p.podRequest(ev), &pb.PodSandboxHookResponse{}
+		if err := p.invoke(ctx, hook, sent, got); err != nil {
 			return p.fault(ctx, adj, err)
 		}
 		return podChanges(adj, hook, sent, got)
+	case containerHooks.Has(hook):
+		sent, got := p.containerRequest(ev), &pb.ContainerResourceHookResponse{}
+		if err := p.invoke(ctx, hook, sent, got); err != nil {
+			return p.fault(ctx, adj, err)
+		}
+		return p.containerChanges(adj, hook, sent, got)
 	}
-	call, ok := containerCalls[hook]
-	if !ok {
-		return fmt.Errorf("hook servers have no method for %s", hook)
-	}
-	sent := p.containerRequest(ev)
-	got, err := call(p.client, ctx, sent)
-	if err != nil {
-		return p.fault(ctx, adj, err)
-	}
-	return p.containerChanges(adj, hook, sent, got)
+	return fmt.Errorf("hook servers have no method for %s", hook)
 }
 
 // maxWords is how many bytes of a server's own words are kept.

@@ -16,11 +16,11 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/remote"
 	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
+	"github.com/wasmproxy/wasmproxy/testdata/hookserver"
 )
 
 // hookServer is a hook server whose answers a test decides.
 type hookServer struct {
-	pb.UnimplementedRuntimeHookServiceServer
 	pod       func(ctx context.Context, method string, req *pb.PodSandboxHookRequest) (*pb.PodSandboxHookResponse, error)
 	container func(ctx context.Context, method string, req *pb.ContainerResourceHookRequest) (*pb.ContainerResourceHookResponse, error)
 }
@@ -85,7 +85,7 @@ func serve(t testing.TB, socket string, s hookServer) (stop func()) {
 		t.Fatal(err)
 	}
 	server := grpc.NewServer(grpc.MaxRecvMsgSize(64<<20), grpc.MaxSendMsgSize(64<<20))
-	pb.RegisterRuntimeHookServiceServer(server, s)
+	hookserver.Register(server, s)
 	done := make(chan struct{})
 	go func() { defer close(done); server.Serve(listener) }()
 	stop = func() { server.Stop(); <-done }
