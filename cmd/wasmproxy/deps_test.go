@@ -26,7 +26,7 @@ var mayImport = map[string]string{
 	"runtime/wasm":             "abi runtime/plugin runtime/wasm/binary runtime/wasm/codecache runtime/wasm/fuel runtime/wasm/pool runtime/wasm/preflight runtime/wasm/schema runtime/observe",
 	"runtime/wasm/pool":        "runtime/plugin",
 	"runtime/wasm/preflight":   "abi runtime/wasm/binary",
-	"runtime/wasm/fuel":        "runtime/wasm/binary",
+	"runtime/wasm/fuel":        "runtime/wasm/binary runtime/wasm/preflight",
 	"runtime/remote":           "abi runtime/plugin runtime/remote/runtimehook runtime/observe",
 	"runtime/registry":         "abi runtime/plugin runtime/observe runtime/regular",
 	"runtime/regular":          "",

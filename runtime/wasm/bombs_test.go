@@ -17,6 +17,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/codecache"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/fuel"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 )
 
@@ -89,14 +90,14 @@ func compileTime(t *testing.T, module []byte) (time.Duration, int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, err := metered{}.rewrite(m.Code)
+	code, err := fuel.Instrument(m, fuel.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	how, _ := json.Marshal(settings{Pages: DefaultMemoryPages})
 	job, _ := json.Marshal(codecache.Job{Dir: t.TempDir(), Settings: string(how), Limits: codecache.DefaultLimits})
 	cmd := exec.CommandContext(t.Context(), os.Args[0], CompilerCommand, string(job))
-	cmd.Stdin = bytes.NewReader(expose(code, mutableGlobals(m)))
+	cmd.Stdin = bytes.NewReader(code)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %.500s", err, out)
 	}
@@ -269,7 +270,7 @@ func accepted(b bomb) bool {
 	}
 	m, err := preflight.Scan(b.module())
 	if err == nil {
-		_, err = metered{}.rewrite(m.Code)
+		_, err = fuel.Instrument(m, fuel.Options{})
 	}
 	return err == nil
 }

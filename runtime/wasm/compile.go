@@ -146,9 +146,9 @@ const (
 // interpreted takes what the code of a module needs, out of the budget of all guests.
 func (e *Engine) interpreted(module []byte) (codeRef, error) {
 	var size int64
-	for id, section := range sections(module) {
+	for id, content := range binary.Sections(module) {
 		if id == binary.CodeSection {
-			size = int64(len(section))
+			size = int64(content.Len())
 		}
 	}
 	if size > maxInterpreted {

@@ -51,7 +51,7 @@ type Options struct {
 type Engine struct {
 	observer     observe.Observer
 	interpret    bool
-	limiter      limiter
+	unmetered    bool
 	memory       *memoryBudget
 	running      turns
 	slows        turns // of slow plugins, which together leave one of running to the others
@@ -72,7 +72,7 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{
 		observer:     o.Observer,
 		interpret:    o.Interpret,
-		limiter:      metered{},
+		unmetered:    o.NoTimeLimit,
 		memory:       &memoryBudget{limit: cmp.Or(o.GuestMemory, DefaultGuestMemory)},
 		running:      newTurns(cmp.Or(o.Running, DefaultRunning())),
 		cache:        wazero.NewCompilationCache(),
@@ -83,9 +83,6 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	e.slows = newTurns(e.running.share())
 	if e.observer == nil {
 		e.observer = observe.Discard()
-	}
-	if o.NoTimeLimit {
-		e.limiter = unlimited{}
 	}
 	kind, err := e.kind(ctx)
 	if err != nil {

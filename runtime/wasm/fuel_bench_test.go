@@ -14,6 +14,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/fuel"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/pool"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 )
@@ -133,7 +134,11 @@ func (p *timed) closeOnDone(b *testing.B, module []byte) {
 	if err := instantiateHost(ctx, r, m); err != nil {
 		b.Fatal(err)
 	}
-	code, err := r.CompileModule(ctx, expose(m.Code, mutableGlobals(m)))
+	unmetered, err := fuel.Instrument(m, fuel.Options{Unmetered: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	code, err := r.CompileModule(ctx, unmetered)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/fuel"
 )
 
 // guest is one instance of a plugin's module. It serves one call at a time.
@@ -115,7 +116,7 @@ func recovered(err *error) {
 // initialize runs what must run before any other export: the module's start function,
 // and its initializer.
 func (g *guest) initialize(ctx context.Context) error {
-	for _, first := range []struct{ export, name string }{{startName, "start function"}, {abi.ExportInitialize, abi.ExportInitialize}} {
+	for _, first := range []struct{ export, name string }{{fuel.Start, "start function"}, {abi.ExportInitialize, abi.ExportInitialize}} {
 		f := g.instance.ExportedFunction(first.export)
 		if f == nil {
 			continue

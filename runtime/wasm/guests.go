@@ -243,7 +243,7 @@ func (p *guests) instantiate(ctx context.Context) (*guest, error) {
 	return g, nil
 }
 
-// appear makes the instance. No code of the module runs: what would, is an export (expose).
+// appear makes the instance. No code of the module runs: what would is an export (package fuel).
 func (g *guest) appear(ctx context.Context, r wazero.Runtime, code wazero.CompiledModule) (err error) {
 	defer recovered(&err)
 	g.instance, err = r.InstantiateModule(experimental.WithMemoryAllocator(ctx, g.memory), code, instance)

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/tetratelabs/wazero/api"
+
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/fuel"
 )
 
 // maxGrown is how much larger than its image an instance's memory may be to be
@@ -24,12 +26,12 @@ type image struct {
 	users   int // instances that are reset to it; guarded by the plugin's mu
 }
 
-// globals returns the mutable globals of an instance, which expose
+// globals returns the mutable globals of an instance, which package fuel
 // made visible.
 func globals(m api.Module, count int) ([]api.MutableGlobal, error) {
 	all := make([]api.MutableGlobal, count)
 	for n := range all {
-		g, ok := m.ExportedGlobal(globalName(n)).(api.MutableGlobal)
+		g, ok := m.ExportedGlobal(fuel.Global(n)).(api.MutableGlobal)
 		if !ok {
 			return nil, fmt.Errorf("mutable global %d is out of reach", n)
 		}

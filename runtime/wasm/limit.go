@@ -15,21 +15,8 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/fuel"
 )
 
-// limiter makes guests that can be stopped. With meter, which keeps account of
-// one call, it is all that the rest of the package knows of how that is done.
-type limiter interface {
-	// rewrite returns what is compiled in place of a module.
-	rewrite(module []byte) ([]byte, error)
-	// link gives a runtime what rewritten modules import.
-	link(context.Context, wazero.Runtime) error
-}
-
-// metered guests pay for what they run.
-type metered struct{}
-
-func (metered) rewrite(module []byte) ([]byte, error) { return fuel.Instrument(module, fuel.Options{}) }
-
-func (metered) link(ctx context.Context, r wazero.Runtime) error {
+// linkFuel gives a runtime what instrumented modules import.
+func linkFuel(ctx context.Context, r wazero.Runtime) error {
 	i64 := []api.ValueType{api.ValueTypeI64}
 	_, err := r.NewHostModuleBuilder(fuel.Module).NewFunctionBuilder().
 		WithGoModuleFunction(api.GoModuleFunc(refuel), i64, i64).Export(fuel.Refuel).Instantiate(ctx)
@@ -45,12 +32,6 @@ func refuel(ctx context.Context, _ api.Module, stack []uint64) {
 	}
 	stack[0] = uint64(left)
 }
-
-// unlimited guests run for as long as they like.
-type unlimited struct{}
-
-func (unlimited) rewrite(module []byte) ([]byte, error)      { return module, nil }
-func (unlimited) link(context.Context, wazero.Runtime) error { return nil }
 
 // allowance is what one call of a guest may cost.
 type allowance struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/codecache"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/fuel"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/pool"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 )
@@ -136,17 +137,15 @@ func (e *Engine) Load(ctx context.Context, id string, module []byte, o PluginOpt
 
 // compile gives a module its runtime.
 func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o PluginOptions, t effectiveLimits) (_ *guests, err error) {
-	code, err := e.limiter.rewrite(m.Code)
+	code, err := fuel.Instrument(m, fuel.Options{Unmetered: e.unmetered})
 	if err != nil {
 		return nil, err
 	}
-	mutable := mutableGlobals(m)
-	code = expose(code, mutable)
 	interpret, how := o.Interpret, settings{Pages: o.MemoryPages}
 	p := &guests{
 		id: id, observer: o.Observer, config: o.Config,
 		effectiveLimits: t, static: m.Manifest != nil, options: o, kv: o.KV, metrics: o.Metrics, features: o.Features,
-		memory: e.memory, share: newTurns(e.running.share()), slows: e.slows, turns: e.running, pages: m.Memory.Min, mutable: len(mutable),
+		memory: e.memory, share: newTurns(e.running.share()), slows: e.slows, turns: e.running, pages: m.Memory.Min, mutable: len(m.Mutable()),
 	}
 	_, p.begin = o.allowances(interpret)
 	if p.codeRef, err = e.codeOf(ctx, how, interpret, o.Compiled, code); err != nil {
@@ -161,7 +160,7 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 	if err := instantiateHost(ctx, p.runtime, m); err != nil {
 		return nil, err
 	}
-	if err := e.limiter.link(ctx, p.runtime); err != nil {
+	if err := linkFuel(ctx, p.runtime); err != nil {
 		return nil, err
 	}
 	end, err := e.beginCompiling(ctx, interpret, p.codeRef.turns)

@@ -30,14 +30,12 @@ func parseManifest(b []byte) (abi.Manifest, error) {
 // else, so that it can be told of a module that is cut short or cannot be loaded. ok
 // is false if there is none that can be read.
 func StaticManifest(module []byte) (m abi.Manifest, ok bool) {
-	rest, is := bytes.CutPrefix(module, []byte(binary.Magic))
-	if !is {
+	if !bytes.HasPrefix(module, []byte(binary.Magic)) {
 		return m, false
 	}
-	for r := binary.NewReader(rest, len(binary.Magic)); r.Len() > 0; {
-		id, inner := r.Byte(), r.Sub()
-		if r.Err() == nil && id == binary.CustomSection && string(inner.Name()) == abi.ManifestSection {
-			m, err := parseManifest(inner.Rest())
+	for id, content := range binary.Sections(module) {
+		if id == binary.CustomSection && string(content.Name()) == abi.ManifestSection {
+			m, err := parseManifest(content.Rest())
 			return m, err == nil
 		}
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/tetratelabs/wazero"
 
-	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/fuel"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 )
 
@@ -137,11 +137,12 @@ func FuzzModule(f *testing.F) {
 				return
 			}
 			code.Close(ctx)
-			if _, exports := m.Export(abi.ExportHook); !exports { // a module without an export section is no plugin
-				return
+			metered, err := fuel.Instrument(m, fuel.Options{})
+			if err != nil {
+				return // too large for what it holds
 			}
-			if code, err = r.CompileModule(ctx, expose(m.Code, mutableGlobals(m))); err != nil {
-				t.Errorf("with its globals exported: %v", err)
+			if code, err = r.CompileModule(ctx, metered); err != nil {
+				t.Errorf("instrumented: %v", err)
 				return
 			}
 			code.Close(ctx)

@@ -3,6 +3,7 @@ package binary
 import (
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"math"
 	"unicode/utf8"
 )
@@ -101,6 +102,18 @@ func (r *Reader) Sub() Reader {
 	n := r.U32()
 	offset := r.offset
 	return NewReader(r.Take(n), offset)
+}
+
+// Sections yields the sections of a module by their numbers, with what they hold, as far as
+// their lengths can be read.
+func Sections(module []byte) iter.Seq2[SectionID, Reader] {
+	return func(yield func(SectionID, Reader) bool) {
+		for r := NewReader(module[min(len(Magic), len(module)):], len(Magic)); r.Len() > 0; {
+			if id, content := r.Byte(), r.Sub(); r.Err() != nil || !yield(id, content) {
+				return
+			}
+		}
+	}
 }
 
 // Count reads the length of a vector. An element takes at least one byte, so a

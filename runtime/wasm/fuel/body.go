@@ -1,10 +1,6 @@
 package fuel
 
-import (
-	"math"
-
-	"github.com/wasmproxy/wasmproxy/runtime/wasm/binary"
-)
+import "github.com/wasmproxy/wasmproxy/runtime/wasm/binary"
 
 // What running costs, in units. An instruction costs 1, but for those that only give
 // code its structure; so a unit is about a nanosecond of compiled code, and a few where it
@@ -25,7 +21,6 @@ const (
 	slotSize   = 8
 	extraSlots = 8
 	leafFrame  = 1 << 10
-	maxFrame   = 1 << 27 // below which Stack cannot overflow
 )
 
 // mode says what a region pays before it runs.
@@ -49,8 +44,7 @@ type label struct {
 // run as a whole or not at all but for traps, so that each needs one charge.
 type body struct {
 	*rewriter
-	signature binary.Signature
-	locals    uint32 // parameters included
+	locals uint32 // parameters included
 
 	out    writer // finished regions
 	region writer
@@ -63,47 +57,38 @@ type body struct {
 	calls     bool
 }
 
-// body rewrites a function.
-func (w *rewriter) body(r *binary.Reader, out *writer) {
-	index := w.imported + w.bodies
-	w.bodies++
-	inner := r.Sub()
-	if int(index) >= len(w.functions) {
-		r.Fail("holds the body of function %d, which was not declared", index)
-		return
+// body rewrites the body of a function.
+func (w *rewriter) body(function int, r binary.Reader, out *writer) {
+	params, results := w.Type(w.TypeOf(function))
+	b := body{rewriter: w, locals: uint32(len(params)), mode: checked}
+	locals := b.declareLocals(&r)
+	b.push(binary.Block, resultOf(results))
+	for len(b.labels) > 0 {
+		b.instruction(r.Instruction())
 	}
-	b := body{rewriter: w, signature: w.types[w.functions[index]], mode: checked}
-	declared := b.declareLocals(&inner)
-	b.run(&inner)
-	frame := b.frame()
-	if inner.Err() == nil && frame > maxFrame {
-		inner.Fail("needs %d bytes of stack", frame)
+	b.flush(dead)
+	out.sized(b.finish(locals, resultOf(results)))
+}
+
+// resultOf is the type of a block with these results.
+func resultOf(results []byte) byte {
+	if len(results) == 0 {
+		return binary.NoResult
 	}
-	if inner.Err() != nil {
-		r.FailAt(inner.ErrOffset(), "holds function %d, which %w", index, inner.Err())
-		return
-	}
-	out.sized(b.finish(declared, frame))
+	return results[0]
 }
 
 // declareLocals reads the groups of locals and returns them with ours added.
 func (b *body) declareLocals(r *binary.Reader) writer {
-	total := uint64(len(b.signature.Params))
 	groups := writer{}
-	n := r.Count("groups of locals", math.MaxInt)
-	groups.u32(uint32(n) + 2)
+	n := r.U32()
+	groups.u32(n + 2)
 	for range n {
-		at, count, t := r.Offset(), r.U32(), r.Byte()
-		if total += uint64(count); total > maxFrame/slotSize || !binary.IsValueType(t) {
-			r.FailAt(at, "has %d locals, some of type %#x", total, t)
-			return groups
-		}
-		groups.u32(count)
-		groups.byte(t)
+		b.locals += groups.count(r)
+		groups.byte(r.Byte())
 	}
 	groups.byte(1, binary.I64, 1, binary.I32)
-	b.locals = uint32(total)
-	b.cost = entryCost + int64(total)/localsPerUnit
+	b.cost = entryCost + int64(b.locals)/localsPerUnit
 	return groups
 }
 
@@ -111,30 +96,10 @@ func (b *body) declareLocals(r *binary.Reader) writer {
 func (b *body) left() uint32   { return b.locals }     // i64, for fuel
 func (b *body) length() uint32 { return b.locals + 1 } // i32, for operands
 
-// run reads the instructions to the end of the function.
-func (b *body) run(r *binary.Reader) {
-	b.push(binary.Block, b.result())
-	for r.Err() == nil && len(b.labels) > 0 {
-		b.instruction(r, r.Instruction())
-	}
-	b.flush(dead)
-	r.End()
-}
-
-func (b *body) result() byte {
-	if b.signature.Results == "" {
-		return binary.NoResult
-	}
-	return b.signature.Results[0]
-}
-
-// frame is how much stack the function may need, in bytes.
-func (b *body) frame() int64 { return (int64(b.locals) + int64(b.maxHeight) + extraSlots) * slotSize }
-
 // finish puts the function together. Its code becomes a block, to whose end lead all ways out of
 // the function.
-func (b *body) finish(declared writer, frame int64) []byte {
-	whole := declared
+func (b *body) finish(whole writer, result byte) []byte {
+	frame := (int64(b.locals) + int64(b.maxHeight) + extraSlots) * slotSize // the most that it needs
 	if !b.calls && frame <= leafFrame {
 		whole.bytes(b.out.b)
 		return whole.b
@@ -149,7 +114,7 @@ func (b *body) finish(declared writer, frame int64) []byte {
 	whole.op(i32LessSigned, binary.If, noResult, binary.Unreachable, binary.End)
 
 	whole.op(binary.Block)
-	whole.byte(b.result())
+	whole.byte(result)
 	whole.bytes(b.out.b)
 
 	whole.index(binary.GlobalGet, b.stack())
@@ -183,7 +148,7 @@ func (b *body) pay(m mode) {
 		b.out.constant(binary.I64Const, 0)
 		b.out.op(i64LessSigned, binary.If, noResult)
 		b.out.index(binary.LocalGet, b.left())
-		b.out.index(binary.Call, b.imported)
+		b.out.index(binary.Call, uint32(b.Imported.Functions))
 		b.out.index(binary.GlobalSet, b.fuel())
 		b.out.op(binary.End)
 	}

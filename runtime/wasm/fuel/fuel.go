@@ -14,34 +14,37 @@
 //     passes the places where frames are given back, so the host sets Stack before
 //     each call.
 //
-// A guest cannot name either, nor Refuel: their indices are past those that the
-// module has by itself, and Instrument refuses a module that uses such an index or
-// a name that begins with Reserved.
+// A guest cannot name either, nor Refuel: their indices are past those that the module has by
+// itself, and package preflight refuses a module that uses such an index or a name that
+// begins with preflight.ReservedPrefix.
+//
+// It also exports what only the host may use: the module's mutable globals, so that an instance
+// can be reset, and its start function, which wazero would run before the host can see the
+// guest's fuel and stack.
 //
 // The same module gives the same bytes, and the same call of it uses the same fuel,
 // compiled or interpreted, unless it branches by the bits of a NaN: engines choose them.
 package fuel
 
 import (
-	"bytes"
-	"errors"
+	"cmp"
 	"fmt"
-	"math"
-	"slices"
 
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/binary"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 )
-
-// Reserved begins the names that modules may neither import nor export.
-const Reserved = "__wp_"
 
 // What a rewritten module imports and exports.
 const (
-	Module = "__wp_fuel"  // the module of the one function that it imports:
-	Refuel = "refuel"     // (left i64) -> i64: takes what is left, below zero, and returns the new fuel
-	Fuel   = "__wp_fuel"  // an i64 global, 0 in a new instance
-	Stack  = "__wp_stack" // an i32 global, in bytes; Options.Stack in a new instance
+	Module = preflight.ReservedPrefix + "fuel"  // the module of the one function that it imports:
+	Refuel = "refuel"                           // (left i64) -> i64: takes what is left, below zero, and returns the new fuel
+	Fuel   = preflight.ReservedPrefix + "fuel"  // an i64 global, 0 in a new instance
+	Stack  = preflight.ReservedPrefix + "stack" // an i32 global, in bytes; Options.Stack in a new instance
+	Start  = preflight.ReservedPrefix + "start" // the start function, if there is one
 )
+
+// Global is the name of the export of the module's n-th mutable global.
+func Global(n int) string { return fmt.Sprintf("%sglobal_%d", preflight.ReservedPrefix, n) }
 
 // DefaultStack is 1 MiB: 16,000 frames of the smallest size, some 2,000 of a guest
 // of standard Go. wazero alone stops at 400 MB.
@@ -50,6 +53,10 @@ const DefaultStack = 1 << 20
 // Options are what a module is rewritten with.
 type Options struct {
 	Stack int32 // bytes that the frames of all running functions may have together; DefaultStack if 0
+
+	// Unmetered adds only the exports that are not for metering: such a guest runs for as long
+	// as it likes. It is for tests of what metering is for.
+	Unmetered bool
 }
 
 // longest is how many bytes the rewritten form of a module of n bytes may have. Real guests
@@ -59,126 +66,23 @@ func longest(n int) int {
 	return min(4*n, 2*n+more) + slack
 }
 
-// Instrument returns a module that does what this one does and pays for it. It
-// keeps none of module, and none of its custom sections but the names of functions.
-//
-// It refuses what it does not know, so what it returns holds nothing but
-// instructions that package binary accepts; whether they are valid is for wazero to
-// check. An error names the section, the function by its index in the module, and
-// the offset in the module.
-func Instrument(module []byte, o Options) ([]byte, error) {
-	if o.Stack == 0 {
-		o.Stack = DefaultStack
+// Instrument returns a module that does what the scanned one does and pays for it. It keeps
+// no custom section but the names of functions. It relies on what the scan has checked, and
+// fails only if the result would be too large.
+func Instrument(m *preflight.Outline, o Options) ([]byte, error) {
+	o.Stack = cmp.Or(o.Stack, DefaultStack)
+	w := rewriter{Outline: m, options: o, limit: longest(len(m.Code))}
+	w.out.b = append(make([]byte, 0, len(m.Code)+len(m.Code)/2), binary.Magic...)
+	sections := [len(order) + 1]binary.Reader{}
+	for id, content := range binary.Sections(m.Code) {
+		sections[id] = content
 	}
-	w := rewriter{options: o, limit: longest(len(module))}
-	if err := w.rewrite(module); err != nil {
-		return nil, fmt.Errorf("metering: %w", err)
+	for _, id := range order {
+		w.section(id, sections[id])
 	}
-	return w.out, nil
-}
-
-var errNoModule = errors.New("it is not a WebAssembly module of version 1")
-
-// rewriter is the state of one Instrument.
-type rewriter struct {
-	options Options
-	limit   int // bytes of out
-	out     []byte
-	next    int // the rank of the first section that may follow
-
-	types     []binary.Signature
-	functions []uint32 // the type of each function, the imported ones first
-	imported  uint32   // how many of them are imported
-	tables    uint32
-	memories  uint32
-	globals   uint32 // all that the module has by itself
-	bodies    uint32
-}
-
-// rewrite takes a module to out, section by section.
-func (w *rewriter) rewrite(module []byte) error {
-	if !bytes.HasPrefix(module, []byte(binary.Magic)) {
-		return errNoModule
+	w.names(sections[binary.CustomSection])
+	if len(w.out.b) > w.limit {
+		return nil, fmt.Errorf("metering: it would make a module of more than %d bytes, which is too many for what it holds", w.limit)
 	}
-	w.out = append(make([]byte, 0, len(module)+len(module)/2), binary.Magic...)
-	r := binary.NewReader(module[len(binary.Magic):], len(binary.Magic))
-	for r.Len() > 0 {
-		at, id := r.Offset(), r.Byte()
-		content := r.Sub()
-		if r.Err() != nil {
-			break
-		}
-		if err := w.section(id, at, &content); err != nil {
-			return err
-		}
-	}
-	if err := r.Err(); err != nil {
-		return fmt.Errorf("module, offset %#x: %w", r.ErrOffset(), err)
-	}
-	w.addUntil(len(order))
-	return nil
-}
-
-// section writes one section.
-func (w *rewriter) section(id binary.SectionID, at int, r *binary.Reader) error {
-	if id == binary.CustomSection {
-		w.custom(r)
-		return nil
-	}
-	rank := slices.Index(order, id)
-	if rank < w.next {
-		return fmt.Errorf("module, offset %#x: section %d is unknown, out of order or there twice", at, id)
-	}
-	w.addUntil(rank)
-	w.next = rank + 1
-	kind, content := kinds[id], writer{}
-	w.content(kind, r, &content)
-	r.End()
-	if err := r.Err(); err != nil {
-		return fmt.Errorf("%s section, offset %#x: it %w", kind.name, r.ErrOffset(), err)
-	}
-	w.emit(id, content)
-	return nil
-}
-
-// addUntil adds the sections before a rank that are missing and have to be there.
-func (w *rewriter) addUntil(rank int) {
-	for ; w.next < rank; w.next++ {
-		id := order[w.next]
-		if kind := kinds[id]; kind.add != nil {
-			content := writer{}
-			content.u32(kind.added)
-			kind.add(w, &content)
-			w.emit(id, content)
-		}
-	}
-}
-
-// content writes what a section holds: its entries, then those that are added.
-func (w *rewriter) content(kind kind, r *binary.Reader, out *writer) {
-	if kind.whole != nil {
-		kind.whole(w, r, out)
-		return
-	}
-	n := r.Count("entries", math.MaxInt)
-	out.u32(uint32(n) + kind.added)
-	for range n {
-		kind.entry(w, r, out)
-		if len(w.out)+len(out.b) > w.limit {
-			r.Fail("would make a module of more than %d bytes, which is too many for what it holds", w.limit)
-		}
-		if r.Err() != nil {
-			return
-		}
-	}
-	if kind.add != nil {
-		kind.add(w, out)
-	}
-}
-
-func (w *rewriter) emit(id binary.SectionID, content writer) {
-	out := writer{w.out}
-	out.byte(id)
-	out.u32(uint32(len(content.b)))
-	w.out = append(out.b, content.b...)
+	return w.out.b, nil
 }

@@ -25,46 +25,23 @@ const (
 
 // instruction takes one instruction to the region, and ends the region where the
 // next instruction may run more or less often than this one.
-func (b *body) instruction(r *binary.Reader, in binary.Instruction) {
-	if r.Err() != nil {
-		return
-	}
+func (b *body) instruction(in binary.Instruction) {
 	switch in.Op {
 	case binary.Block, binary.Loop, binary.If, binary.Else, binary.End:
-		b.structure(r, in)
+		b.structure(in)
 	case binary.Br, binary.BrIf, binary.BrTable, binary.Return, binary.Unreachable:
-		b.jump(r, in)
+		b.jump(in)
 	case binary.Call, binary.CallIndirect:
-		b.call(r, in)
+		b.call(in)
 	case binary.MemoryCopy, binary.MemoryFill, binary.MemoryGrow:
 		b.bulk(in)
-	case binary.LocalGet, binary.LocalSet, binary.LocalTee:
-		b.simple(in, check(r, in, "local", b.locals))
-	case binary.GlobalGet, binary.GlobalSet:
-		b.simple(in, check(r, in, "global", b.globals))
 	default:
-		b.simple(in, true)
+		b.region.bytes(in.Raw)
+		if in.Op != nop {
+			b.cost++
+		}
+		b.move(change(in.Op))
 	}
-}
-
-// check holds an instruction to what the module has by itself.
-func check(r *binary.Reader, in binary.Instruction, what string, n uint32) bool {
-	if in.Index >= n {
-		r.FailAt(in.Offset, "has %v of %s %d, but only %d of them", in.Op, what, in.Index, n)
-	}
-	return in.Index < n
-}
-
-// simple copies an instruction after which the next one runs.
-func (b *body) simple(in binary.Instruction, ok bool) {
-	if !ok {
-		return
-	}
-	b.region.bytes(in.Raw)
-	if in.Op != nop {
-		b.cost++
-	}
-	b.move(change(in.Op))
 }
 
 // move notes that the operand stack has this many operands more. In code that never
@@ -110,7 +87,7 @@ func (b *body) push(op binary.Opcode, result byte) {
 	b.labels = append(b.labels, label{op: op, result: result, height: b.height})
 }
 
-func (b *body) structure(r *binary.Reader, in binary.Instruction) {
+func (b *body) structure(in binary.Instruction) {
 	b.region.bytes(in.Raw)
 	switch in.Op {
 	case binary.Block:
@@ -125,12 +102,7 @@ func (b *body) structure(r *binary.Reader, in binary.Instruction) {
 		b.push(in.Op, in.Block)
 		b.flush(charged)
 	case binary.Else:
-		l := &b.labels[len(b.labels)-1]
-		if l.op != binary.If {
-			r.FailAt(in.Offset, "has an else without an if")
-			return
-		}
-		b.height = l.height
+		b.height = b.labels[len(b.labels)-1].height
 		b.flush(charged)
 	case binary.End:
 		b.end()
@@ -151,20 +123,23 @@ func (b *body) end() {
 	}
 }
 
-func (b *body) jump(r *binary.Reader, in binary.Instruction) {
+func (b *body) jump(in binary.Instruction) {
 	b.cost++
 	switch in.Op {
 	case binary.Return:
-		in.Index = uint32(len(b.labels) - 1)
-		b.region.index(binary.Br, in.Index) // to where the frame is given back
-		b.target(r, in, in.Index)
-	case binary.Br, binary.BrIf:
-		b.region.bytes(in.Raw)
-		b.target(r, in, in.Index)
+		outermost := uint32(len(b.labels) - 1)
+		b.region.index(binary.Br, outermost) // to where the frame is given back
+		b.target(outermost)
 	case binary.BrTable:
 		b.region.bytes(in.Raw)
-		b.table(r, in)
-	case binary.Unreachable:
+		labels := binary.NewReader(in.Raw[1:], 0)
+		for range labels.U32() + 1 {
+			b.target(labels.U32())
+		}
+	case binary.Br, binary.BrIf:
+		b.region.bytes(in.Raw)
+		b.target(in.Index)
+	default:
 		b.region.bytes(in.Raw)
 	}
 	if in.Op == binary.BrIf {
@@ -177,41 +152,22 @@ func (b *body) jump(r *binary.Reader, in binary.Instruction) {
 }
 
 // target notes where a branch leads.
-func (b *body) target(r *binary.Reader, in binary.Instruction, depth uint32) {
-	if uint64(depth) >= uint64(len(b.labels)) {
-		r.FailAt(in.Offset, "has %v to label %d, but is only %d deep", in.Op, depth, len(b.labels))
-		return
-	}
-	b.labels[len(b.labels)-1-int(depth)].targeted = true
-}
+func (b *body) target(depth uint32) { b.labels[len(b.labels)-1-int(depth)].targeted = true }
 
-// table notes where a br_table leads.
-func (b *body) table(r *binary.Reader, in binary.Instruction) {
-	labels := binary.NewReader(in.Raw[1:], in.Offset+1)
-	for range labels.U32() + 1 {
-		b.target(r, in, labels.U32())
-	}
-}
-
-func (b *body) call(r *binary.Reader, in binary.Instruction) {
+func (b *body) call(in binary.Instruction) {
 	b.calls = true
 	b.cost++
-	t := in.Index
+	callee := in.Index
 	if in.Op == binary.Call {
-		if !check(r, in, "function", uint32(len(b.functions))) {
-			return
-		}
 		b.region.index(binary.Call, b.moved(in.Index))
-		t = b.functions[in.Index]
+		callee = b.TypeOf(int(in.Index))
 	} else {
-		if !check(r, in, "type", uint32(len(b.types))) {
-			return
-		}
 		b.region.bytes(in.Raw)
 		b.move(-1)
 	}
-	b.move(-len(b.types[t].Params))
-	b.move(len(b.types[t].Results))
+	params, results := b.Type(callee)
+	b.move(-len(params))
+	b.move(len(results))
 }
 
 // bulk copies an instruction whose time depends on an operand, and charges for it when

@@ -118,11 +118,11 @@ func show(results []uint64, t byte, err error) string {
 // is the same, and so is its fuel wherever and whenever it runs.
 func compare(t *testing.T, runtimes map[string]wazero.Runtime, module []byte, functions []signature) (traps int) {
 	t.Helper()
-	rewritten, err := fuel.Instrument(module, fuel.Options{Stack: math.MaxInt32})
+	rewritten, err := instrument(module, fuel.Options{Stack: math.MaxInt32})
 	if err != nil {
 		t.Fatalf("%v\n%x", err, module)
 	}
-	if again, _ := fuel.Instrument(module, fuel.Options{Stack: math.MaxInt32}); !bytes.Equal(again, rewritten) {
+	if again, _ := instrument(module, fuel.Options{Stack: math.MaxInt32}); !bytes.Equal(again, rewritten) {
 		t.Fatalf("rewritten twice it differs\n%x", module)
 	}
 	var used []int64

@@ -15,6 +15,19 @@ func (w *writer) op(ops ...binary.Opcode) {
 	}
 }
 
+// count copies the length of a vector.
+func (w *writer) count(r *binary.Reader) uint32 {
+	n := r.U32()
+	w.u32(n)
+	return n
+}
+
+// entries copies a vector for others to be added to it. One that is not there is empty.
+func (w *writer) entries(r *binary.Reader, more uint32) {
+	w.u32(r.U32() + more)
+	w.bytes(r.Rest())
+}
+
 // index writes an instruction of one byte and the index that it has.
 func (w *writer) index(op binary.Opcode, index uint32) {
 	w.op(op)

@@ -7,13 +7,13 @@ import (
 
 func (s *scanner) readCode(r *binary.Reader) {
 	at, n := r.Offset(), r.Count("functions", maxFunctions)
-	if own := len(s.functions) - s.imported.functions; own != n && r.Err() == nil {
+	if own := len(s.functions) - s.Imported.Functions; own != n && r.Err() == nil {
 		r.FailAt(at, "holds the code of %d functions where %d are declared", n, own)
 	}
 	s.bodies = n
-	b := &body{scanner: s, mutable: s.mutableGlobals()}
+	b := &body{scanner: s, mutable: len(s.Mutable())}
 	for i := 0; i < n && r.Err() == nil; i++ {
-		s.function = s.imported.functions + i
+		s.function = s.Imported.Functions + i
 		b.read(r)
 	}
 	if r.Err() == nil {
@@ -54,7 +54,7 @@ func (b *body) read(r *binary.Reader) {
 }
 
 func (b *body) readLocals(r *binary.Reader) {
-	params, _, _ := b.values(b.functions[b.function])
+	params, _ := b.Type(b.functions[b.function])
 	b.locals = len(params)
 	for range r.Count("groups of locals", maxLocals) {
 		at := r.Offset()
@@ -124,7 +124,7 @@ func (b *body) checkIndex(r *binary.Reader, in binary.Instruction) {
 	case binary.LocalGet, binary.LocalSet, binary.LocalTee:
 		within(r, in.Offset, "local", in.Index, b.locals)
 	case binary.GlobalGet, binary.GlobalSet:
-		within(r, in.Offset, "global", in.Index, b.globals())
+		within(r, in.Offset, "global", in.Index, b.AllGlobals())
 	}
 }
 

@@ -11,22 +11,23 @@ type Outline struct {
 	Globals  []Global       // of the module's own
 	Memory   *binary.Limits // nil if the module has none of its own
 	Table    *binary.Limits // nil if the module has none of its own
-	Start    bool           // the module has a start function
+	Start    *uint32        // the index of the start function, nil if there is none
 	Manifest []byte         // of the custom section, nil if there is none
 	ABI      *int32         // what the export abi.ExportABI returns, nil unless it only returns a constant
 
+	Imported Imported
+
 	// Code is the module without its custom sections, but for function names
-	// that are sound: what wazero is given.
+	// that are sound.
 	Code []byte
 
 	module    []byte
 	types     []uint32 // where in module the parameters of each type begin
 	functions []uint32 // type of each function, the imported ones first
-	imported  imported
 }
 
-// imported counts what a module imports, which comes first in each index space.
-type imported struct{ functions, tables, memories, globals int }
+// Imported counts what a module imports, which comes first in each index space.
+type Imported struct{ Functions, Tables, Memories, Globals int }
 
 // Section is one section of a module.
 type Section struct {
@@ -57,25 +58,39 @@ type Global struct {
 // Functions is how many functions the module has, imported ones included.
 func (o *Outline) Functions() int { return len(o.functions) }
 
-// Signature returns the type of a function by its index in the module.
-func (o *Outline) Signature(index uint32) (binary.Signature, bool) {
-	if uint64(index) >= uint64(len(o.functions)) {
-		return binary.Signature{}, false
+// Types is how many types of functions the module has.
+func (o *Outline) Types() int { return len(o.types) }
+
+// AllGlobals is how many globals the module has, imported ones included.
+func (o *Outline) AllGlobals() int { return o.Imported.Globals + len(o.Globals) }
+
+// Mutable returns the indices of the module's own globals that can change.
+func (o *Outline) Mutable() (indices []uint32) {
+	for n, g := range o.Globals {
+		if g.Mutable {
+			indices = append(indices, uint32(o.Imported.Globals+n))
+		}
 	}
-	params, results, ok := o.values(o.functions[index])
-	return binary.Signature{Params: string(params), Results: string(results)}, ok
+	return indices
 }
 
-// values returns the types of a function type's parameters and results.
-func (o *Outline) values(index uint32) (params, results []byte, ok bool) {
-	if uint64(index) >= uint64(len(o.types)) {
-		return nil, nil, false
+// Signature returns the type of a function by its index in the module.
+func (o *Outline) Signature(index uint32) (binary.Signature, bool) {
+	if uint64(index) >= uint64(len(o.functions)) || o.functions[index] >= uint32(len(o.types)) {
+		return binary.Signature{}, false
 	}
-	at := int(o.types[index])
-	r := binary.NewReader(o.module[at:], at)
-	params = r.Take(r.U32())
-	results = r.Take(r.U32())
-	return params, results, r.Err() == nil
+	params, results := o.Type(o.functions[index])
+	return binary.Signature{Params: string(params), Results: string(results)}, true
+}
+
+// TypeOf returns the index of a function's type. There is a function of this index.
+func (o *Outline) TypeOf(function int) uint32 { return o.functions[function] }
+
+// Type returns the types of parameters and results of a function type by its index. There is
+// one of this index.
+func (o *Outline) Type(index uint32) (params, results []byte) {
+	r := binary.NewReader(o.module[o.types[index]:], 0)
+	return r.Take(r.U32()), r.Take(r.U32())
 }
 
 // Export finds an export by its name.

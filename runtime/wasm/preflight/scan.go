@@ -106,7 +106,7 @@ func (s *scanner) finish() error {
 	fail := func(format string, args ...any) error {
 		return &Error{Function: -1, Offset: len(s.module), Reason: fmt.Sprintf(format, args...)}
 	}
-	if own := len(s.functions) - s.imported.functions; own != s.bodies {
+	if own := len(s.functions) - s.Imported.Functions; own != s.bodies {
 		return fail("declares %d functions and has the code of %d", own, s.bodies)
 	}
 	if s.segments > 0 {

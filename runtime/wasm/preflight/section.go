@@ -41,7 +41,7 @@ func valueType(r *binary.Reader) binary.ValueType {
 
 func (s *scanner) readImports(r *binary.Reader) {
 	for range r.Count("imports", maxImports) {
-		i := Import{Module: string(r.Name()), Name: readName(r), Kind: r.Byte()}
+		i := Import{Module: readName(r), Name: readName(r), Kind: r.Byte()}
 		s.readImport(r, &i)
 		s.Imports = append(s.Imports, i)
 	}
@@ -51,17 +51,17 @@ func (s *scanner) readImport(r *binary.Reader, i *Import) {
 	switch i.Kind {
 	case binary.KindFunction:
 		s.functions = append(s.functions, s.readType(r))
-		s.imported.functions++
+		s.Imported.Functions++
 		i.Signature, _ = s.Signature(uint32(len(s.functions) - 1))
 	case binary.KindTable:
-		s.imported.tables++
+		s.Imported.Tables++
 		r.Byte()
 		r.Limits()
 	case binary.KindMemory:
-		s.imported.memories++
+		s.Imported.Memories++
 		r.Limits()
 	case binary.KindGlobal:
-		s.imported.globals++
+		s.Imported.Globals++
 		readGlobalType(r)
 	default:
 		r.Fail("imports something of unknown kind %d", i.Kind)
@@ -142,7 +142,7 @@ func (s *scanner) expression(r *binary.Reader) {
 	switch in := r.Instruction(); in.Op {
 	case binary.I32Const, binary.I64Const, binary.F32Const, binary.F64Const:
 	case binary.GlobalGet:
-		within(r, in.Offset, "global", in.Index, s.imported.globals)
+		within(r, in.Offset, "global", in.Index, s.Imported.Globals)
 	default:
 		if r.Err() == nil {
 			r.FailAt(in.Offset, "holds %v in a constant expression", in.Op)
@@ -185,7 +185,7 @@ func (s *scanner) checkExport(r *binary.Reader, at int, e Export) {
 	case binary.KindMemory:
 		within(r, at, "memory", e.Index, s.memories())
 	case binary.KindGlobal:
-		within(r, at, "global", e.Index, s.globals())
+		within(r, at, "global", e.Index, s.AllGlobals())
 	default:
 		r.FailAt(at, "exports something of unknown kind %d", e.Kind)
 	}
@@ -210,30 +210,18 @@ func shorten(name []byte) string {
 	return string(name)
 }
 
-// mutableGlobals counts the globals that can change.
-func (s *scanner) mutableGlobals() (n int) {
-	for _, g := range s.Globals {
-		if g.Mutable {
-			n++
-		}
-	}
-	return n
-}
-
-func (s *scanner) globals() int { return s.imported.globals + len(s.Globals) }
-
 func (s *scanner) memories() int {
 	if s.Memory != nil {
-		return s.imported.memories + 1
+		return s.Imported.Memories + 1
 	}
-	return s.imported.memories
+	return s.Imported.Memories
 }
 
 func (s *scanner) tables() int {
 	if s.Table != nil {
-		return s.imported.tables + 1
+		return s.Imported.Tables + 1
 	}
-	return s.imported.tables
+	return s.Imported.Tables
 }
 
 func (s *scanner) readStart(r *binary.Reader) {
@@ -242,5 +230,5 @@ func (s *scanner) readStart(r *binary.Reader) {
 	if t, ok := s.Signature(index); ok && t != (binary.Signature{}) {
 		r.FailAt(at, "names function %d, which takes %v instead of nothing", index, t)
 	}
-	s.Start = true
+	s.Start = &index
 }

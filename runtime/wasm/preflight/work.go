@@ -51,10 +51,10 @@ func (b *body) weigh(in binary.Instruction) {
 	case op == binary.BrTable:
 		b.jump(in.Labels + 1)
 	case op == binary.Call:
-		params, _, _ := b.values(b.functions[in.Index])
+		params, _ := b.Type(b.functions[in.Index])
 		b.own += callWork + operandWork*len(params)
 	case op == binary.CallIndirect:
-		params, _, _ := b.values(in.Index)
+		params, _ := b.Type(in.Index)
 		b.own += operandWork * len(params)
 		b.exit(indirectWork)
 	case op >= firstLoad && op <= lastStore:
