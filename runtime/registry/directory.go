@@ -20,21 +20,29 @@ type Dirs struct {
 
 // source is a directory of plugins. It reads a file X.json beside X.wasm as that module's.
 type source struct {
-	dir   string
-	trust trust                              // of JSON files, and of the directory
-	json  func(name string) bool             // reports whether a file may register a plugin
-	parse func([]byte) (settings, error)     // such a file
-	empty func(*Description, settings) error // judges a file that names neither hook server nor module
+	dir         string
+	trust       trust                          // of JSON files, and of the directory
+	parse       func([]byte) (settings, error) // a JSON file
+	koordinator bool                           // it is hookserver.d
+}
+
+// registers reports whether a file may register a plugin. Koordinator's rule is that its name
+// ends in the four letters json, with or without a dot.
+func (s source) registers(name string) bool {
+	if s.koordinator {
+		return strings.HasSuffix(name, "json")
+	}
+	return filepath.Ext(name) == ".json" && !strings.HasPrefix(name, ".")
 }
 
 // sources returns the directories in the order in which they get an id that
 // both want.
 func (d Dirs) sources() (all []source) {
 	if d.Plugins != "" {
-		all = append(all, source{filepath.Clean(d.Plugins), pluginFiles, isPluginFile, parsePlugin, emptyPluginFile})
+		all = append(all, source{filepath.Clean(d.Plugins), pluginFiles, parsePlugin, false})
 	}
 	if d.Hooks != "" {
-		all = append(all, source{filepath.Clean(d.Hooks), hookFiles, isHookFile, parseHookserver, emptyHookFile})
+		all = append(all, source{filepath.Clean(d.Hooks), hookFiles, parseHookserver, true})
 	}
 	return all
 }
@@ -53,7 +61,7 @@ func (s source) read() (r reading) {
 		r.failed = &directoryError{fileError{s.dir, err}}
 	}
 	for _, name := range names {
-		if !s.json(name) || filepath.Ext(name) == ".json" && slices.Contains(names, stem(name)+".wasm") {
+		if !s.registers(name) || filepath.Ext(name) == ".json" && slices.Contains(names, stem(name)+".wasm") {
 			continue
 		}
 		d, registered, problem := s.readJSON(filepath.Join(s.dir, name))

@@ -49,7 +49,7 @@ func FuzzHookserver(f *testing.F) {
 			if endpoint != "" {
 				endpoint = filepath.Clean(strings.TrimPrefix(endpoint, "unix://"))
 			}
-			if ours.endpoint != endpoint || !slices.Equal(ours.hooks, theirs.Hooks) || !policyIsKnown(theirs.Policy) {
+			if ours.Endpoint != endpoint || !slices.Equal(ours.hooks, theirs.Hooks) || !policyIsKnown(theirs.Policy) {
 				t.Fatalf("%+v means %+v to Koordinator", ours, theirs)
 			}
 		}
@@ -91,7 +91,7 @@ func FuzzPlugin(f *testing.F) {
 				t.Fatalf("accepted key %q", k)
 			}
 		}
-		if s.timeout < 0 || s.config != nil && !json.Valid(s.config) || s.endpoint != "" && !filepath.IsAbs(s.endpoint) {
+		if s.Timeout < 0 || s.Config != nil && !json.Valid(s.Config) || s.Endpoint != "" && !filepath.IsAbs(s.Endpoint) {
 			t.Fatalf("accepted %+v", s)
 		}
 		if set, _ := hookSet(s.hooks); set&^abi.HookSetOf(all()...) != 0 {

@@ -6,22 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
-
-// isPluginFile reports whether a file of the plugin directory may register a plugin.
-func isPluginFile(name string) bool {
-	return filepath.Ext(name) == ".json" && !strings.HasPrefix(name, ".")
-}
-
-// isHookFile is Koordinator's rule for hookserver.d: the name ends in the four letters json,
-// with or without a dot.
-func isHookFile(name string) bool { return strings.HasSuffix(name, "json") }
 
 // readJSON reads a JSON file that registers a hook server or names a module. It does not if
 // the file is gone by now, or says nothing; problem is then why, if that is wrong.
 func (s source) readJSON(path string) (d Description, registers bool, problem error) {
-	d = Description{ID: id(path), File: path}
 	b, err := s.trust.readAll(path, maxJSON)
 	if vanished(path, err) {
 		return d, false, nil
@@ -30,60 +21,44 @@ func (s source) readJSON(path string) (d Description, registers bool, problem er
 	if err == nil {
 		from, err = s.parse(b)
 	}
-	d.take(from)
-	d.Endpoint, d.HooksNamed = from.endpoint, true
-	d.Hooks, d.UnknownHooks = hookSet(from.hooks)
+	from.ID, from.File = id(path), path
+	if from.Module != "" {
+		return from.readNamed(err), true, nil
+	}
+	from.HooksNamed = true
+	from.Hooks, from.UnknownHooks = hookSet(from.hooks)
+	if err == nil && from.Endpoint == "" {
+		switch {
+		case !s.koordinator:
+			return d, false, &fileError{path, fmt.Errorf("describes no plugin: it has no remote-endpoint, no wasm-module and no %s beside it", plugin.Name(stem(path)+".wasm"))}
+		case len(from.hooks) == 0 && from.Policy != plugin.Fail:
+			return d, false, nil // Koordinator ignores it, and it does no harm
+		}
+		err = errors.New("remote-endpoint: is missing")
+	}
 	if err == nil {
 		err = from.checkHookServer()
 	}
 	if err != nil {
-		d.Problem = &fileError{path, err}
+		from.Problem = &fileError{path, err}
 	}
-	switch {
-	case from.module != "":
-		d.readNamed(from)
-		return d, true, nil
-	case err == nil && from.endpoint == "":
-		problem = s.empty(&d, from)
-		return d, d.Problem != nil, problem
-	}
-	d.Disabled = from.disabled
-	return d, true, nil
-}
-
-// emptyPluginFile refuses a file that says nothing.
-func emptyPluginFile(d *Description, _ settings) error {
-	return &fileError{d.File, fmt.Errorf("describes no plugin: it has no remote-endpoint, no wasm-module and no %s beside it", plugin.Name(stem(d.File)+".wasm"))}
-}
-
-// emptyHookFile lets a file pass that says nothing: Koordinator does, and it does no harm.
-func emptyHookFile(d *Description, s settings) error {
-	if len(s.hooks) > 0 || s.policy == plugin.Fail {
-		d.Problem = &fileError{d.File, errors.New("remote-endpoint: is missing")}
-	}
-	return nil
-}
-
-// take copies what means the same for every kind of plugin.
-func (d *Description) take(s settings) {
-	d.Policy, d.Timeout, d.Config, d.Interpret = s.policy, s.timeout, s.config, s.engine == engineInterpreter
-	d.Match, d.Order = s.match, s.order
-	d.takeAllowance(s)
+	return from.Description, true, nil
 }
 
 // checkHookServer refuses settings that mean nothing for a hook server.
-func (s settings) checkHookServer() error {
-	switch {
-	case s.endpoint == "" || s.module != "":
-		return nil
-	case s.config != nil:
-		return errors.New("config: is for modules, and this is a hook server")
-	case s.sha256 != "":
-		return errors.New("sha256: is for modules, and this is a hook server")
-	case s.engine != "":
-		return errors.New("engine: is for modules, and this is a hook server")
+func (s *settings) checkHookServer() error {
+	for _, is := range []struct {
+		key   string
+		given bool
+	}{
+		{"config", s.Config != nil}, {"sha256", s.sha256 != ""}, {"engine", s.engine != ""},
+		{"grant", s.Grant != 0}, {"limits", s.Limits != abi.Limits{}}, {"state", s.State != ""},
+	} {
+		if is.given {
+			return fmt.Errorf("%s: is for modules, and this is a hook server", is.key)
+		}
 	}
-	return s.allowance.check()
+	return nil
 }
 
 // id is the plugin's id: the stem of its file's name, safe to print.

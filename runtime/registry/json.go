@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 // unreadableError is an error of a file that cannot be taken for a JSON object,
@@ -71,6 +73,10 @@ func read(keys []key, file map[string]json.RawMessage) (s settings, first error)
 		if err := k.read(&s, v); err != nil && first == nil {
 			first = fmt.Errorf("%s: %w", k.name, err)
 		}
+	}
+	s.Interpret, s.HooksNamed = s.engine == engineInterpreter, s.hooks != nil
+	if s.DryRun { // a plugin that changes nothing holds up nothing either
+		s.Policy = plugin.Ignore
 	}
 	return s, first
 }

@@ -36,7 +36,7 @@ func readLimits(s *settings, v json.RawMessage) error {
 		case !known:
 			return unknown("key", name, slices.Sorted(maps.Keys(limitKeys)))
 		}
-		if err := read(&s.limits, file[name]); err != nil {
+		if err := read(&s.Limits, file[name]); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}

@@ -41,14 +41,14 @@ func merge(previous []Description, sources []source) (list []Description, proble
 		problems = append(problems, r.problems...)
 		if r.failed != nil {
 			problems = append(problems, r.failed)
-			r.found = within(s.dir, previous)
+			r.found = slices.DeleteFunc(slices.Clone(previous), func(d Description) bool { return filepath.Dir(d.File) != s.dir })
 		}
 		for _, d := range unnamed(r.found, had) {
 			wanted[d.ID] = append(wanted[d.ID], d)
 		}
 	}
 	for _, same := range wanted {
-		d := choose(same, had[same[0].ID])
+		d := slices.MaxFunc(same, func(a, b Description) int { return cmp.Compare(claim(a, had[a.ID]), claim(b, had[b.ID])) })
 		for _, other := range same {
 			if other.File != d.File {
 				problems = append(problems, &fileError{other.File, fmt.Errorf("id %q is taken by %s; this file counts for nothing until that one goes", d.ID, plugin.Name(d.File))})
@@ -95,30 +95,19 @@ func byID(list []Description) map[string]Description {
 	return m
 }
 
-// within returns those whose file is in dir.
-func within(dir string, list []Description) (in []Description) {
-	for _, d := range list {
-		if filepath.Dir(d.File) == dir {
-			in = append(in, d)
-		}
+// claim ranks the descriptions that want one id: first that of the file that has it already,
+// whose last good content stays, then a good one.
+func claim(d, had Description) int {
+	switch {
+	case d.File == had.File && (d.Problem == nil || had.Problem == nil):
+		return 2
+	case d.Problem == nil:
+		return 1
 	}
-	return in
+	return 0
 }
 
-// choose returns which of the descriptions with one id has it.
-func choose(same []Description, had Description) Description {
-	for _, has := range []func(Description) bool{
-		func(d Description) bool { return d.File == had.File && (d.Problem == nil || had.Problem == nil) },
-		func(d Description) bool { return d.Problem == nil },
-	} {
-		if i := slices.IndexFunc(same, has); i >= 0 {
-			return same[i]
-		}
-	}
-	return same[0]
-}
-
-// keep returns what was said by the file that is bad now, if that was good.
+// keep returns the description of the file that is bad now, if that was good before.
 func keep(had, bad Description) Description {
 	if had.File == bad.File && had.Problem == nil {
 		return had

@@ -17,73 +17,72 @@ import (
 // readModule reads a module and the JSON file beside it, if there is one. The module does
 // not exist if it is gone by now.
 func readModule(path string, described bool) (d Description, exists bool) {
-	d = Description{ID: id(path), File: path}
-	var s settings
-	beside := strings.TrimSuffix(path, ".wasm") + ".json"
+	s, beside := settings{Description: Description{ID: id(path), File: path}}, besideOf(path)
 	if described {
 		var err error
-		if s, err = d.describe(beside); err != nil {
-			d.Digest, _ = digest(path) // another module is another description
-			d.Problem = &fileError{beside, err}
-			return d, true
+		if s, err = pluginFiles.readBeside(path, beside); err != nil {
+			s.Disabled, s.Problem = false, err
+			s.Digest, _ = digest(path) // another module is another description
+			return s.Description, true
 		}
 	}
-	exists = d.find(path, beside, s)
-	return d, exists
+	exists = s.find(path, beside)
+	return s.Description, exists
 }
 
-// describe reads the JSON file beside a module. While it cannot be read, or not
-// what it says of failures, the module must not be passed by, unless it is only tried.
-func (d *Description) describe(path string) (s settings, err error) {
-	b, err := pluginFiles.readAll(path, maxJSON)
-	if vanished(path, err) {
-		return s, nil
-	}
+// besideOf is the JSON file beside a module.
+func besideOf(module string) string {
+	return strings.TrimSuffix(module, filepath.Ext(module)) + ".json"
+}
+
+// readBeside reads the JSON file beside a module. While it cannot be read, or not
+// what it says of failures, the module must not be ignored, unless it is only tried.
+func (t trust) readBeside(module, path string) (s settings, err error) {
+	b, err := t.readAll(path, maxJSON)
 	readable := err == nil
 	if readable {
 		s, err = parsePlugin(b)
 	}
-	d.take(s)
-	unknown := d.narrow(s.hooks)
-	if broken := new(unreadableError); !readable || s.unclear && !s.dryRun || errors.As(err, &broken) {
-		d.Policy = plugin.Fail
+	if vanished(path, err) {
+		readable, err = true, nil
 	}
 	if err == nil {
-		err = s.checkModule(filepath.Base(d.File), unknown)
+		err = s.checkModule(filepath.Base(module))
+	}
+	if broken := new(unreadableError); !readable || s.unclear && !s.DryRun || errors.As(err, &broken) {
+		s.Policy = plugin.Fail
+	}
+	s.Hooks, _ = hookSet(s.hooks)
+	s.ID, s.File, s.Module, s.Endpoint = id(module), module, "", ""
+	if err != nil {
+		err = &fileError{path, err}
 	}
 	return s, err
 }
 
-// readNamed makes d, which a JSON file describes that names a module, the
-// description of that module.
-func (d *Description) readNamed(s settings) {
-	d.Module, d.Endpoint, d.UnknownHooks = s.module, "", nil
-	unknown := d.narrow(s.hooks)
-	if d.Problem != nil {
-		return
+// readNamed makes s, of a JSON file that names a module, the description of that module.
+func (s *settings) readNamed(err error) Description {
+	if err == nil {
+		err = errors.Join(trusted(s.File), s.checkModule(s.Module))
 	}
-	if err := errors.Join(trusted(d.File), s.checkModule(s.module, unknown)); err != nil {
-		d.Problem = &fileError{d.File, err}
-		return
+	s.Hooks, _ = hookSet(s.hooks)
+	s.Endpoint = ""
+	switch {
+	case err != nil:
+		s.Disabled, s.Problem = false, &fileError{s.File, err}
+	case !s.find(s.modulePath(), s.File):
+		s.Problem = &fileError{s.File, fmt.Errorf("wasm-module: there is no %s beside it", plugin.Name(s.Module))}
 	}
-	if exists := d.find(d.modulePath(), d.File, s); !exists {
-		d.Problem = &fileError{d.File, fmt.Errorf("wasm-module: there is no %s beside it", plugin.Name(s.module))}
-	}
-}
-
-// narrow takes the hooks that a module keeps, and returns the names of none.
-func (d *Description) narrow(hooks []string) (unknown []string) {
-	d.Hooks, unknown = hookSet(hooks)
-	d.HooksNamed = hooks != nil
-	return unknown
+	return s.Description
 }
 
 // checkModule refuses what means nothing for a module.
-func (s settings) checkModule(module string, unknown []string) error {
+func (s *settings) checkModule(module string) error {
+	_, unknown := hookSet(s.hooks)
 	switch {
-	case s.endpoint != "":
+	case s.Endpoint != "":
 		return fmt.Errorf("remote-endpoint: %s beside it is a plugin too; one of the two must go", plugin.Name(module))
-	case s.module != "" && s.module != module:
+	case s.Module != "" && s.Module != module:
 		return fmt.Errorf("wasm-module: %s beside it is a plugin too; one of the two must go", plugin.Name(module))
 	case len(unknown) > 0:
 		return unknownHook(unknown[0])
@@ -91,20 +90,20 @@ func (s settings) checkModule(module string, unknown []string) error {
 	return nil
 }
 
-// find looks at the module at path; a wrong digest is the JSON file's problem.
-func (d *Description) find(path, json string, s settings) (exists bool) {
-	if d.Disabled = s.disabled; s.disabled {
+// find looks at the module at path; a wrong digest is the problem of the JSON file.
+func (s *settings) find(path, json string) (exists bool) {
+	if s.Disabled {
 		return true
 	}
 	sum, err := digest(path)
-	d.Digest = sum
+	s.Digest = sum
 	switch {
 	case vanished(path, err):
 		return false
 	case err != nil:
-		d.Problem = &fileError{path, err}
+		s.Problem = &fileError{path, err}
 	case s.sha256 != "" && s.sha256 != sum:
-		d.Problem = &fileError{json, fmt.Errorf("sha256: %s is wanted, and %s has %s", s.sha256, plugin.Name(filepath.Base(path)), sum)}
+		s.Problem = &fileError{json, fmt.Errorf("sha256: %s is wanted, and %s has %s", s.sha256, plugin.Name(filepath.Base(path)), sum)}
 	}
 	return true
 }

@@ -31,46 +31,42 @@ func newNotifier(observer observe.Observer) *notifier {
 // could. The next call tries again.
 func (n *notifier) cover(ctx context.Context, sources []source) bool {
 	n.missing = nil
-	if n.inotify == nil && !n.start(ctx) {
-		return false
+	if n.inotify == nil {
+		inotify, err := fsnotify.NewWatcher()
+		if err != nil {
+			n.warn(ctx, err, "")
+			return false
+		}
+		n.inotify = inotify
+		go n.listen(ctx, inotify)
 	}
 	all := true
 	for _, s := range sources {
-		all = n.watch(ctx, s.dir) && all
+		if err := n.watch(s.dir); err != nil {
+			n.warn(ctx, err, s.dir)
+			all = false
+		}
 	}
 	n.warned = n.warned && !all
 	return all
 }
 
-func (n *notifier) start(ctx context.Context) bool {
-	inotify, err := fsnotify.NewWatcher()
-	if err != nil {
-		n.warn(ctx, err, "")
-		return false
-	}
-	n.inotify = inotify
-	go n.listen(ctx, inotify)
-	return true
-}
-
 // watch adds a directory, again if another is at its path by now or if inotify has dropped
 // it.
-func (n *notifier) watch(ctx context.Context, dir string) bool {
+func (n *notifier) watch(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
 		n.missing = append(n.missing, dir)
-		return true
+		return nil
 	}
 	if os.SameFile(info, n.watched[dir]) && slices.Contains(n.inotify.WatchList(), dir) {
-		return true
+		return nil
 	}
 	_ = n.inotify.Remove(dir) // it may not be watched at all
-	if err := n.inotify.Add(dir); err != nil {
-		n.warn(ctx, err, dir)
-		return false
+	if err = n.inotify.Add(dir); err == nil {
+		n.watched[dir] = info
 	}
-	n.watched[dir] = info
-	return true
+	return err
 }
 
 // appeared reports whether a directory is there that was missing.

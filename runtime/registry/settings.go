@@ -16,20 +16,11 @@ import (
 
 // settings is what a JSON file says, of whichever directory.
 type settings struct {
-	endpoint string
-	module   string // name of a module beside the file
-	policy   plugin.FailurePolicy
-	unclear  bool     // a policy is given and cannot be read
-	hooks    []string // nil if none are named
-	timeout  time.Duration
-	config   json.RawMessage
-	sha256   string
-	engine   string // "" if none is named
-	disabled bool
-	match    abi.Match
-	order    string // "" stands for the file's name
-	dryRun   bool
-	allowance
+	Description
+	hooks   []string // that it names; nil if it names none
+	unclear bool     // a policy is given and cannot be read
+	sha256  string   // that the module must have; "" if it may have any
+	engine  string   // "" if none is named
 }
 
 // key reads one key's value into settings. A value of null is an absent key.
@@ -41,22 +32,30 @@ type key struct {
 // hookserverKeys are Koordinator's, and this project's that mean something for a
 // hook server.
 var hookserverKeys = []key{
-	{"remote-endpoint", readEndpoint},
+	{"remote-endpoint", text(aString, readEndpoint)},
 	{"failure-policy", readPolicy},
-	{"runtime-hooks", readHooks},
-	{"timeout", readTimeout},
+	{"runtime-hooks", value("a list of hook names", func(s *settings) *[]string { return &s.hooks })},
+	{"timeout", text(`a duration such as "500ms"`, readTimeout)},
 	{"match", readMatch},
-	{"order", readOrder},
+	{"order", value(`a string such as "15", which is compared as names of files are`, func(s *settings) *string { return &s.Order })}, // as a number 5 would come after 10
+}
+
+// moduleKeys are those that mean nothing for a hook server, which is a process of its own that
+// nobody here can deny or limit.
+var moduleKeys = []key{
+	{"grant", readGrant},
+	{"limits", readLimits},
+	{"state", text(aString, oneOf(func(s *settings) *string { return &s.State }, abi.StateNone, abi.StateInstance))},
+	{"config", func(s *settings, v json.RawMessage) error { s.Config = compact(v); return nil }},
+	{"sha256", text(aString, readDigest)},
+	{"engine", text(aString, oneOf(func(s *settings) *string { return &s.engine }, engineAuto, engineInterpreter))},
 }
 
 // pluginKeys are those of the plugin directory.
-var pluginKeys = slices.Concat(hookserverKeys, allowanceKeys, []key{
-	{"wasm-module", readModuleName},
-	{"config", readConfig},
-	{"sha256", readDigest},
-	{"engine", readEngine},
+var pluginKeys = slices.Concat(hookserverKeys, moduleKeys, []key{
+	{"wasm-module", text(aString, readModuleName)},
 	{"enabled", readEnabled},
-	{"dry-run", readDryRun},
+	{"dry-run", value("true or false", func(s *settings) *bool { return &s.DryRun })},
 })
 
 // What runs a module, as an operator names it.
@@ -68,11 +67,39 @@ const (
 // maxSocket is the longest path of a unix socket in bytes: sun_path without its NUL.
 const maxSocket = len(syscall.RawSockaddrUnix{}.Path) - 1
 
-func readEndpoint(s *settings, v json.RawMessage) error {
-	text, err := decode[string](v, "a string")
-	if err != nil || text == "" {
+const aString = "a string"
+
+// value reads a value of the kind that want names.
+func value[T any](want string, of func(*settings) *T) func(*settings, json.RawMessage) error {
+	return func(s *settings, v json.RawMessage) (err error) {
+		*of(s), err = decode[T](v, want)
 		return err
 	}
+}
+
+// text reads a text of the kind that want names. An empty one is an absent key.
+func text(want string, read func(*settings, string) error) func(*settings, json.RawMessage) error {
+	return func(s *settings, v json.RawMessage) error {
+		text, err := decode[string](v, want)
+		if err != nil || text == "" {
+			return err
+		}
+		return read(s, text)
+	}
+}
+
+// oneOf reads one of two texts.
+func oneOf(of func(*settings) *string, a, b string) func(*settings, string) error {
+	return func(s *settings, text string) error {
+		if text != a && text != b {
+			return fmt.Errorf("%.64q is neither %q nor %q", text, a, b)
+		}
+		*of(s) = text
+		return nil
+	}
+}
+
+func readEndpoint(s *settings, text string) error {
 	path := strings.TrimPrefix(text, "unix://")
 	switch {
 	case !filepath.IsAbs(path):
@@ -83,19 +110,15 @@ func readEndpoint(s *settings, v json.RawMessage) error {
 	if path = filepath.Clean(path); len(path) > maxSocket {
 		return fmt.Errorf("%.128q is longer than the %d bytes that the path of a unix socket may have", text, maxSocket)
 	}
-	s.endpoint = path
+	s.Endpoint = path
 	return nil
 }
 
-func readModuleName(s *settings, v json.RawMessage) error {
-	text, err := decode[string](v, "a string")
-	if err != nil || text == "" {
-		return err
-	}
+func readModuleName(s *settings, text string) error {
 	if text != filepath.Base(text) || filepath.Ext(text) != ".wasm" || strings.HasPrefix(text, ".") {
 		return fmt.Errorf("%.64q is not the name of a .wasm file beside this one", text)
 	}
-	s.module = text
+	s.Module = text
 	return nil
 }
 
@@ -104,7 +127,7 @@ func readModuleName(s *settings, v json.RawMessage) error {
 func readPolicy(s *settings, v json.RawMessage) error {
 	text, err := decode[string](v, "a string")
 	if err == nil {
-		s.policy, err = plugin.ParseFailurePolicy(text)
+		s.Policy, err = plugin.ParseFailurePolicy(text)
 	} else {
 		text = string(compact(v))
 	}
@@ -113,47 +136,28 @@ func readPolicy(s *settings, v json.RawMessage) error {
 	}
 	for _, p := range []plugin.FailurePolicy{plugin.Ignore, plugin.Fail} {
 		if strings.EqualFold(text, p.String()) {
-			s.policy = p
+			s.Policy = p
 			return fmt.Errorf("%.64q is neither \"Ignore\" nor \"Fail\" (did you mean %q?)", text, p)
 		}
 	}
 	return fmt.Errorf("%.64q is neither \"Ignore\" nor \"Fail\"", text)
 }
 
-func readHooks(s *settings, v json.RawMessage) (err error) {
-	s.hooks, err = decode[[]string](v, "a list of hook names")
-	return err
-}
-
-func readTimeout(s *settings, v json.RawMessage) error {
-	text, err := decode[string](v, `a duration such as "500ms"`)
-	if err != nil || text == "" {
-		return err
-	}
+func readTimeout(s *settings, text string) error {
 	d, err := time.ParseDuration(text)
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf(`%.64q is not a duration such as "500ms"`, text)
-	}
-	if d <= 0 {
+	case d <= 0:
 		return fmt.Errorf("%.64q is not greater than 0", text)
-	}
-	if d > plugin.MaxTimeout {
+	case d > plugin.MaxTimeout:
 		return fmt.Errorf("%.64q is more than %v, the most that a plugin can have", text, plugin.MaxTimeout)
 	}
-	s.timeout = d
+	s.Timeout = d
 	return nil
 }
 
-func readConfig(s *settings, v json.RawMessage) error {
-	s.config = compact(v)
-	return nil
-}
-
-func readDigest(s *settings, v json.RawMessage) error {
-	text, err := decode[string](v, "a string")
-	if err != nil || text == "" {
-		return err
-	}
+func readDigest(s *settings, text string) error {
 	if b, err := hex.DecodeString(text); err != nil || len(b) != 32 {
 		return fmt.Errorf("%.64q is not a SHA-256 in hex", text)
 	}
@@ -161,34 +165,31 @@ func readDigest(s *settings, v json.RawMessage) error {
 	return nil
 }
 
-func readEngine(s *settings, v json.RawMessage) error {
-	text, err := decode[string](v, "a string")
-	if err != nil || text == "" {
-		return err
-	}
-	if text != engineAuto && text != engineInterpreter {
-		return fmt.Errorf("%.64q is neither %q nor %q", text, engineAuto, engineInterpreter)
-	}
-	s.engine = text
-	return nil
-}
-
 func readEnabled(s *settings, v json.RawMessage) error {
 	on, err := decode[*bool](v, "true or false")
-	s.disabled = on != nil && !*on
+	s.Disabled = on != nil && !*on
 	return err
 }
 
 func readMatch(s *settings, v json.RawMessage) (err error) {
-	s.match, err = plugin.ParseMatch(compact(v))
+	s.Match, err = plugin.ParseMatch(compact(v))
 	return err
 }
 
-// readOrder takes the text by which the plugin is sorted instead of its file's
-// name. A number is refused: 5 would come after 10.
-func readOrder(s *settings, v json.RawMessage) (err error) {
-	s.order, err = decode[string](v, `a string such as "15", which is compared as names of files are`)
-	return err
+func readGrant(s *settings, v json.RawMessage) error {
+	names, err := decode[[]string](v, "a list of capabilities")
+	if err != nil {
+		return err
+	}
+	granted, wrong := abi.CapabilitiesNamed(names)
+	if slices.Contains(names, "*") { // an operator names what a plugin gets
+		wrong = []string{"*"}
+	}
+	if len(wrong) > 0 {
+		return unknown("capability", wrong[0], abi.AllCapabilities.Names())
+	}
+	s.Grant = granted
+	return nil
 }
 
 // hookSet returns the hooks among names, and the names that are none.
