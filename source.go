@@ -9,5 +9,5 @@ import "embed"
 // SDK is what plugins are built from: abi and sdk for Go, sdk/rust and sdk/c, with their
 // tests, and the license of all.
 //
-//go:embed LICENSE abi/*.go sdk/*.go sdk/internal/native/*.go sdk/sdktest/*.go sdk/rust/Cargo.toml sdk/rust/src sdk/c/wasmproxy.h
+//go:embed LICENSE abi/*.go sdk/*.go sdk/fixture/*.go sdk/internal/native/*.go sdk/sdktest/*.go sdk/rust/Cargo.toml sdk/rust/src sdk/c/wasmproxy.h
 var SDK embed.FS

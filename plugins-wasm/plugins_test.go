@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
 // maxSize is what a plugin may have, in bytes.
@@ -38,7 +38,11 @@ func TestFixtures(t *testing.T) {
 
 func play(t *testing.T, engine *wasm.Engine, p Plugin, file string) {
 	t.Helper()
-	cases, err := fixture.Read(file)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases, err := fixture.Parse(file, text)
 	if err != nil {
 		t.Fatal(err)
 	}

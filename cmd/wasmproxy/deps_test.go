@@ -38,17 +38,17 @@ var mayImport = map[string]string{
 	"runtime/kubelet":          "",
 	"runtime/intercept":        "abi runtime/cri runtime/crifield runtime/plugin runtime/pods runtime/cgroup runtime/observe",
 	"runtime/daemon":           "abi runtime/cri runtime/crifield runtime/proxy runtime/plugin runtime/wasm runtime/remote runtime/registry runtime/pods runtime/cgroup runtime/intercept runtime/config runtime/observe runtime/observe/slogsink",
-	"runtime/simulate":         "abi runtime/cgroup runtime/cri runtime/crifield runtime/fixture runtime/intercept runtime/kubelet runtime/plugin runtime/pods runtime/observe runtime/observe/slogsink",
-	"cmd/wasmproxy":            "abi plugins-wasm runtime/config runtime/daemon runtime/fixture runtime/plugin runtime/registry runtime/simulate runtime/wasm cmd/wasmproxy/demo cmd/wasmproxy/scaffold runtime/observe runtime/observe/slogsink runtime/regular",
+	"runtime/simulate":         "abi runtime/cgroup runtime/cri runtime/crifield sdk/fixture runtime/intercept runtime/kubelet runtime/plugin runtime/pods runtime/observe runtime/observe/slogsink",
+	"cmd/wasmproxy":            "abi plugins-wasm runtime/config runtime/daemon sdk/fixture runtime/plugin runtime/registry runtime/simulate runtime/wasm cmd/wasmproxy/demo cmd/wasmproxy/scaffold runtime/observe runtime/observe/slogsink runtime/regular",
 	"cmd/wasmproxy/demo":       "plugins-wasm runtime/config runtime/daemon runtime/kubelet runtime/simulate runtime/observe runtime/observe/slogsink runtime/regular",
 	"abi/internal/generate":    "abi runtime/cgroup/rules",
-	"runtime/fixture":          "abi runtime/regular",
+	"sdk/fixture":              "abi sdk/internal/native", // the format of fixtures, which the proxy and plugins share
 	"sdk":                      "abi sdk/internal/native",
 	"sdk/internal/native":      "abi",
 	"sdk/internal/calls":       "sdk",
-	"sdk/internal/guest":       "runtime/fixture runtime/plugin runtime/simulate runtime/wasm", // for tests
-	"sdk/internal/conformance": "abi runtime/fixture",                                          // for tests
-	"sdk/sdktest":              "abi sdk/internal/native",
+	"sdk/internal/guest":       "sdk/fixture runtime/plugin runtime/simulate runtime/wasm", // for tests
+	"sdk/internal/conformance": "abi sdk/fixture",                                          // for tests
+	"sdk/sdktest":              "abi sdk/fixture sdk/internal/native",
 }
 
 // onlyImporters are the packages that may import something from outside the module

@@ -10,10 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
 // tester runs plugins on fixtures.
@@ -165,12 +166,19 @@ func (t *tester) testAll(cmd *cobra.Command, files []fixtureFile, junit string) 
 	return err
 }
 
+// maxFixtures is the most that is read of a file of fixtures, in bytes.
+const maxFixtures = 16 << 20
+
 // test runs one file.
 func (t *tester) test(cmd *cobra.Command, f fixtureFile) (suite, error) {
 	file, s := f.path, suite{Name: f.path}
-	all, err := fixture.Read(file)
+	text, err := regular.Read(file, maxFixtures, nil)
 	if err != nil {
-		return s, err
+		return s, fmt.Errorf("%s: %w", file, err)
+	}
+	all, err := fixture.Parse(file, text)
+	if err != nil {
+		return s, fmt.Errorf("%s: %w", file, err)
 	}
 	answers := make([]fixture.Answer, len(all))
 	for i, c := range all {

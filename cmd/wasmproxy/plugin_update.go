@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
 // updateFixtures writes answers into a file as what its cases want. Everything else
@@ -86,13 +86,13 @@ func withWant(text json.RawMessage, c fixture.Case, a fixture.Answer) (json.RawM
 // goldenWant is what a case is to want. Logs, metrics and kept values are only in it
 // if the case asked for them before.
 type goldenWant struct {
-	Changes map[string]any    `json:"changes,omitempty"`
-	Reject  *fixture.Reject   `json:"reject,omitempty"`
-	Error   string            `json:"error,omitempty"`
-	Log     []string          `json:"log,omitempty"`
-	Metrics map[string]int64  `json:"metrics,omitempty"`
-	KV      map[string]string `json:"kv,omitempty"`
-	MaxFuel int64             `json:"max_fuel,omitempty"`
+	Changes map[string]any     `json:"changes,omitempty"`
+	Reject  *fixture.Rejection `json:"reject,omitempty"`
+	Error   string             `json:"error,omitempty"`
+	Log     []string           `json:"log,omitempty"`
+	Metrics map[string]int64   `json:"metrics,omitempty"`
+	KV      map[string]string  `json:"kv,omitempty"`
+	MaxFuel int64              `json:"max_fuel,omitempty"`
 }
 
 func golden(c fixture.Case, a fixture.Answer) goldenWant {

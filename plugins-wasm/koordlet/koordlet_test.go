@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 	"github.com/wasmproxy/wasmproxy/sdk/sdktest"
 )
 
@@ -69,7 +69,7 @@ func open(t *testing.T, file string) player {
 	return func(t *testing.T, hook abi.Hook, pod, container map[string]any) (map[string]string, error) {
 		t.Helper()
 		answer, err := simulate.RunCase(t.Context(), fixture.Case{
-			Hook: hook, Pod: pod, Container: container, Cgroup: 2, Grant: abi.DefaultGrant(),
+			Hook: hook, Pod: pod, Container: container, Cgroup: "v2", Grant: abi.DefaultGrant(),
 		}, load)
 		if err != nil {
 			t.Fatal(err)

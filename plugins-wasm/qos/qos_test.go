@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 	"github.com/wasmproxy/wasmproxy/sdk/sdktest"
 )
 
@@ -121,7 +121,7 @@ type testCase struct {
 
 func (tc testCase) fixture(hook abi.Hook) fixture.Case {
 	return fixture.Case{
-		Name: tc.name, Hook: hook, Grant: abi.DefaultGrant(), Cgroup: map[string]int{"v1": 1, "v2": 2}[tc.mode], Pod: fixture.Fields{"annotations": tc.annotations},
+		Name: tc.name, Hook: hook, Grant: abi.DefaultGrant(), Cgroup: tc.mode, Pod: fixture.Fields{"annotations": tc.annotations},
 		Container: fixture.Fields{"name": "web", "resources.cpu_quota": int64(tc.quota)},
 	}
 }
@@ -238,7 +238,11 @@ func TestMemoryIsReclaimed(t *testing.T) {
 // simulate has the plugin in front of a call of CreateContainer, which fails if the plugin does.
 func (m *module) simulate(t testing.TB) *simulate.Simulator {
 	t.Helper()
-	s, err := simulate.Open(t.Context(), simulate.FromFixture(everything.fixture(abi.PreCreateContainer), 0), simulate.Options{
+	event, err := simulate.FromFixture(everything.fixture(abi.PreCreateContainer), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := simulate.Open(t.Context(), event, simulate.Options{
 		ID: "10-qos", Policy: plugin.Fail, Load: func(o simulate.LoadOptions) (plugin.Plugin, error) { return m.load(t.Context(), o) },
 	})
 	if err != nil {

@@ -6,15 +6,19 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
 // RunCase takes a fixture's case through the proxy, on a node that has cgroup files only
 // if the case says so. The error is the case's own; that of the plugin is in the answer.
 func RunCase(ctx context.Context, c fixture.Case, load Loader) (a fixture.Answer, err error) {
 	called := &recorder{}
-	s, err := Open(ctx, FromFixture(c, 0), Options{ID: "10-fixture", Beside: "the case", ShowSecrets: true, Load: func(o LoadOptions) (plugin.Plugin, error) {
+	event, err := FromFixture(c, 0)
+	if err != nil {
+		return a, err
+	}
+	s, err := Open(ctx, event, Options{ID: "10-fixture", Beside: "the case", ShowSecrets: true, Load: func(o LoadOptions) (plugin.Plugin, error) {
 		loaded, err := load(o)
 		if err != nil {
 			return nil, err
@@ -46,7 +50,7 @@ func (res Result) answer() fixture.Answer {
 		a.Err = errors.New("not called: the plugin's match does not select this pod or container")
 	}
 	if r := res.Rejection; r != nil {
-		a.Reject = &fixture.Reject{Code: r.Code, Reason: r.Reason}
+		a.Reject = &fixture.Rejection{Code: r.Code, Reason: r.Reason}
 	}
 	for _, s := range res.Metrics {
 		a.Metrics[s.Name] = s.Value
@@ -84,8 +88,9 @@ func (r *recorder) Call(ctx context.Context, budget *plugin.Budget, ev plugin.Ev
 // overlay is an event with what a fixture says and no call can.
 type overlay struct {
 	plugin.Plugin
-	at  time.Time
-	raw []byte // nil: the call's own request
+	at    time.Time
+	raw   []byte                       // nil: the call's own request
+	files map[string]map[string]string // of cgroup v1, by id and v2 name
 }
 
 // Call implements plugin.Plugin.
@@ -107,6 +112,19 @@ func (e overlaid) Int64(o abi.Object, f abi.Field) (int64, abi.Errno) {
 		return e.by.at.UnixNano(), abi.OK
 	}
 	return e.Event.Int64(o, f)
+}
+
+// ReadFile implements plugin.Event. A v1 node has several files in the place of one of v2, so
+// the case's own content replaces the answer of a file that the node has.
+func (e overlaid) ReadFile(ctx context.Context, o abi.Object, file string) (string, abi.Errno) {
+	content, errno := e.Event.ReadFile(ctx, o, file)
+	for id, files := range e.by.files {
+		given, ok := files[file]
+		if own, _ := e.Event.Text(o, abi.PodID); ok && own == id && (errno == abi.OK || errno == abi.NotFound) { // PodID is ContainerID, too
+			return given, abi.OK
+		}
+	}
+	return content, errno
 }
 
 // Raw implements plugin.Event.

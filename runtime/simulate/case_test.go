@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
 // speaker is what a plugin does in PreCreateContainer with what it was loaded with.
@@ -19,7 +19,7 @@ type speaker func(o LoadOptions, ev plugin.Event, adj *plugin.Adjustment) error
 // runCase parses a case and takes it to a plugin, which wants PreCreateContainer.
 func runCase(t *testing.T, text string, speak speaker) (fixture.Case, fixture.Answer, error) {
 	t.Helper()
-	cases, err := fixture.Parse([]byte(text))
+	cases, err := fixture.Parse("", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,6 +152,14 @@ func TestCaseOnTheNode(t *testing.T) {
 			v, _ := ev.ReadFile(t.Context(), abi.Pod, "cpu.stat")
 			return v, "x"
 		},
+		`{"hook": "PreCreateContainer", "cgroup": "v1", "cgroup_files": {"pod": {"cpu.stat": "x"}}}`: func(ev plugin.Event) (any, any) {
+			v, _ := ev.ReadFile(t.Context(), abi.Pod, "cpu.stat")
+			return v, "x"
+		},
+		`{"hook": "PreCreateContainer", "node": {"cgroup_version": 1}, "cgroup_files": {"pod": {"cpu.stat": "x", "io.stat": "y"}}}`: func(ev plugin.Event) (any, any) {
+			_, errno := ev.ReadFile(t.Context(), abi.Pod, "io.stat")
+			return errno, abi.Unsupported // v1 has none
+		},
 		`{"hook": "PreCreateContainer", "siblings": [{"id": "s"}], "cgroup_files": {"s": null}}`: func(ev plugin.Event) (any, any) {
 			h, _ := ev.Find(abi.ByContainerID, "s")
 			_, errno := ev.ReadFile(t.Context(), h, "cpu.max")
@@ -183,6 +191,30 @@ func TestCaseOnTheNode(t *testing.T) {
 	}
 }
 
+// TestEventHasItsFields has fields of the event that no call of the hook has: they are not
+// ignored.
+func TestEventHasItsFields(t *testing.T) {
+	for text, want := range map[string]string{
+		`"PreCreateContainer", "event": {"image": "x"}`:       "event.image: hook PreCreateContainer has no event with the value x",
+		`"PreExec", "event": {"timeout": 3}`:                  "event.timeout: ",
+		`"PreExec", "event": {"tty": 7}`:                      "event.tty: ",
+		`"PreExec", "event": {"method": "ExecSync"}`:          "event.method: ",
+		`"PreExec", "event": {"time": 3}`:                     "event.time: ",
+		`"Tick", "event": {"command": []}`:                    "event.command: ",
+		`"PreExec", "event": {"method": "Exec", "tty": 1}`:    "",
+		`"PostExecSync", "event": {"exit_code": 3}`:           "",
+		`"PrePullImage", "event": {"image": "example.com/i"}`: "",
+	} {
+		cases, err := fixture.Parse("", []byte(`{"hook": `+text+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := FromFixture(cases[0], 2); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
 // TestCaseNotCalled has a hook that the plugin does not have, and a pod that its match
 // does not select: neither passes for an answer.
 func TestCaseNotCalled(t *testing.T) {
@@ -190,7 +222,7 @@ func TestCaseNotCalled(t *testing.T) {
 	if err != nil || answer.Err == nil || answer.Err.Error() != "plugin function has no hook Tick; its hooks are PreCreateContainer" {
 		t.Errorf("got %v, %v", answer.Err, err)
 	}
-	cases, err := fixture.Parse([]byte(`{"hook": "PreCreateContainer", "pod": {"namespace": "test"}}`))
+	cases, err := fixture.Parse("", []byte(`{"hook": "PreCreateContainer", "pod": {"namespace": "test"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

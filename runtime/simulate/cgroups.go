@@ -184,11 +184,11 @@ func (t *tree) fill(store *pods.Store, files map[string]map[string]string) (err 
 // add makes a group, unless it has no place in the tree: a plugin that writes there gets that
 // error.
 func (t *tree) add(group string, unplaced error, r *runtimeapi.LinuxContainerResources, files map[string]string) error {
-	switch {
-	case unplaced != nil:
+	if unplaced != nil {
 		return nil
-	case t.Version == 1 && len(files) > 0:
-		return fmt.Errorf("cgroup files of %s: they can only be given for cgroup v2", group)
+	}
+	if t.Version == 1 {
+		files = nil // see overlaid.ReadFile
 	}
 	return errors.Join(t.Make(group, r), t.Write(group, files))
 }

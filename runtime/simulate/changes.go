@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
 // earlierPlugin is called before the simulated one, and asks for what the event says.
@@ -123,7 +123,7 @@ func changeText(c plugin.Change) string {
 	case plugin.DeleteEntry, plugin.DeleteElement:
 		return fixture.Deleted
 	case plugin.SetList:
-		return inJSON(append([]string{}, c.Elements()...))
+		return fixture.Text(append([]string{}, c.Elements()...))
 	case plugin.AddElement:
 		info, _ := abi.FieldOf(c.Kind(), c.Field)
 		if info.RecordKeys() == nil {
@@ -131,15 +131,7 @@ func changeText(c plugin.Change) string {
 		}
 		record := map[string]string{}
 		abi.EachEntry(c.Text, func(k, v string) bool { record[k] = v; return true })
-		return inJSON(record)
+		return fixture.Text(record)
 	}
 	return c.Text
-}
-
-func inJSON(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // strings always have a form in JSON
-	}
-	return string(b)
 }

@@ -2,46 +2,66 @@ package simulate
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/crifield"
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
 // FromFixture returns the event of a fixture's case, on a node with this cgroup version if
 // the case does not say one; 0 is a node without cgroup files, but for a case that has some.
-// Pods and containers without an id get one.
-func FromFixture(c fixture.Case, cgroupVersion int) *Event {
-	switch {
-	case c.Cgroup != 0:
-		cgroupVersion = c.Cgroup
-	case cgroupVersion == 0 && len(c.CgroupFiles) > 0:
-		cgroupVersion = 2
+func FromFixture(c fixture.Case, cgroupVersion int) (*Event, error) {
+	if c.CgroupVersion() == 0 && cgroupVersion > 0 {
+		c.Cgroup = fmt.Sprint("v", cgroupVersion)
 	}
-	node := DefaultNode(cgroupVersion)
-	set(crifield.Object{Node: &node}, abi.Node, c.Node)
-	own := newPodFixture("pod", fixture.Pod{Fields: c.Pod, Containers: c.Siblings})
+	about := c.Event
+	c = c.Complete()
+	own := newPodFixture(fixture.Pod{Fields: c.Pod, Containers: c.Siblings})
 	var a *containerFixture
-	if c.Container != nil || c.Hook.Info().Object == abi.Container {
-		a = own.add("container", c.Container)
+	if c.Container != nil {
+		a = own.add(c.Container)
 	}
-	e := own.event(c.Hook, a, c.Event)
-	for i, p := range c.Store {
-		other := newPodFixture("pod-"+strconv.Itoa(i+1), p)
+	e := own.event(c.Hook, a, about)
+	if err := e.Call.has(c.Hook, about); err != nil {
+		return nil, err
+	}
+	for _, p := range c.Store {
+		other := newPodFixture(p)
 		e.Before = append(other.earlier(other.containers), e.Before...)
 	}
-	if c.Pod == nil && c.Container == nil && c.Hook.Info().Object == abi.Event {
+	if c.Pod == nil {
 		e.forget(own)
 	}
 	e.Files, e.Config, e.Grant, e.KV = c.CgroupFiles, c.Config, c.Grant, c.KV
-	e.Node, e.Earlier, e.Time, e.Raw = node, c.Earlier, time.Unix(0, c.Time), c.Request
+	e.Node, e.Earlier, e.Time, e.Raw = newNode(c.Node), c.Earlier, time.Unix(0, c.Time), c.Request
 	e.rename(own, a)
-	return e
+	return e, nil
+}
+
+// has reports a field of the event that the call does not have as the case says it.
+func (c Call) has(hook abi.Hook, fields fixture.Fields) error {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		var got any
+		errno := abi.NotFound
+		info, _ := abi.FieldByName(abi.Event, name)
+		switch o := c.object(); {
+		case c.Method == nil || info.Field == abi.EventHook || info.Field == abi.EventTime:
+		case info.Type == abi.Int64:
+			got, errno = o.Int64(info.Field)
+		case info.Type == abi.String:
+			got, errno = o.Text(info.Field)
+		default:
+			got, errno = o.List(info.Field)
+		}
+		if want := fields.Value(info); errno != abi.OK || fmt.Sprint(got) != fmt.Sprint(want) {
+			return fmt.Errorf("event.%s: hook %v has no event with the value %v", name, hook, want)
+		}
+	}
+	return nil
 }
 
 // forget takes out the pod of an event that is about none.
@@ -67,19 +87,19 @@ func (e *Event) rename(own *podFixture, a *containerFixture) {
 	e.Files = files
 }
 
-func newPodFixture(id string, of fixture.Pod) *podFixture {
-	v := newPod(id, of.Fields)
+func newPodFixture(of fixture.Pod) *podFixture {
+	v := newPod(of.Fields)
 	p := &podFixture{id: v.ID, state: v.State}
 	p.run = &runtimeapi.RunPodSandboxRequest{Config: v.Config, RuntimeHandler: v.RuntimeHandler}
 	p.resize = &runtimeapi.UpdatePodSandboxResourcesRequest{PodSandboxId: p.id, Overhead: v.Overhead.Now, Resources: v.Resources.Now}
-	for i, container := range of.Containers {
-		p.add(fmt.Sprintf("%s-container-%d", p.id, i+1), container)
+	for _, container := range of.Containers {
+		p.add(container)
 	}
 	return p
 }
 
-func (p *podFixture) add(id string, fields fixture.Fields) *containerFixture {
-	v := newContainer(id, fields)
+func (p *podFixture) add(fields fixture.Fields) *containerFixture {
+	v := newContainer(fields)
 	c := &containerFixture{id: v.ID, state: v.State}
 	c.create = &runtimeapi.CreateContainerRequest{PodSandboxId: p.id, Config: v.Config, SandboxConfig: p.run.GetConfig()}
 	c.update = &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.id, Linux: v.Resources.Now}

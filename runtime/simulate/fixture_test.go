@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
 // function is a plugin whose Call is a Go function. It wants one hook, and may do
@@ -115,7 +115,7 @@ func cases(t *testing.T, file string) []fixture.Case {
 	if b, err = json.Marshal(vectors); err != nil {
 		t.Fatal(err)
 	}
-	all, err := fixture.Parse(b)
+	all, err := fixture.Parse("", b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,11 @@ func cases(t *testing.T, file string) []fixture.Case {
 
 func sameFields(t *testing.T, c fixture.Case, seen map[string]bool) {
 	c.Config, c.KV = "", nil
-	res := play(t, FromFixture(c, 2), func(ev plugin.Event, _ *plugin.Adjustment) error {
+	e, err := FromFixture(c, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := play(t, e, func(ev plugin.Event, _ *plugin.Adjustment) error {
 		for _, info := range abi.Fields {
 			want, given := written(c, info)
 			if !given || left(c, info) {
@@ -163,7 +167,7 @@ func left(c fixture.Case, info abi.FieldInfo) bool {
 
 // onPaper is a fixture's value as value has it.
 func onPaper(info abi.FieldInfo, v any) string {
-	switch v := v.(type) {
+	switch v := (fixture.Fields{info.Name: v}).Value(info).(type) {
 	case string:
 		return fmt.Sprintf("%q %v", v, abi.OK)
 	case map[string]string:
@@ -173,12 +177,6 @@ func onPaper(info abi.FieldInfo, v any) string {
 			v = nil
 		}
 		return fmt.Sprintf("%q %v", v, abi.OK)
-	case []map[string]string:
-		var list []string
-		for _, c := range assignments(info, v) {
-			list = append(list, c.Text)
-		}
-		return fmt.Sprintf("%q %v", list, abi.OK)
 	}
 	return fmt.Sprint(v, abi.OK)
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/kubelet"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
 // Setting is what an event is made with that does not say so itself. It is for Pods,

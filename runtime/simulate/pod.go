@@ -11,7 +11,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
 // containerFixture is a container of an event, with the requests of its life.
@@ -75,9 +75,8 @@ func (p *podFixture) call(hook abi.Hook, c *containerFixture, about fixture.Fiel
 		c = &containerFixture{}
 	}
 	call := newCall(p.request(method, c)).answer(p.id, c.id)
-	o := crifield.Object{Event: messages{call}}
-	set(o, abi.Event, fixture.Fields{"image": c.create.GetConfig().GetImage().GetImage()})
-	set(o, abi.Event, about)
+	set(call.object(), abi.Event, fixture.Fields{"image": c.create.GetConfig().GetImage().GetImage()})
+	set(call.object(), abi.Event, about)
 	return call
 }
 
@@ -100,6 +99,9 @@ func (p *podFixture) request(method *cri.Method, c *containerFixture) proto.Mess
 	return r
 }
 
+// object is the event of the call.
+func (c Call) object() crifield.Object { return crifield.Object{Event: messages{c}} }
+
 // messages are a call's, as crifield has them.
 type messages struct{ Call }
 
@@ -108,9 +110,9 @@ func (m messages) Time() time.Time                     { return time.Time{} }
 func (m messages) Messages() (req, resp proto.Message) { return m.Request, m.Response }
 
 // DefaultNode is a node as there are many.
-func DefaultNode(cgroupVersion int) crifield.Node {
-	return crifield.Node{
-		CgroupVersion: cgroupVersion, CgroupDriver: "cgroupfs", RuntimeName: "containerd", RuntimeVersion: "v2.2.0",
-		RuntimeHandlers: []string{"", "runc"}, CPUs: 4, Memory: 16 << 30, Kernel: "6.12.0",
-	}
+func DefaultNode(cgroupVersion int) crifield.Node { return newNode(fixture.Node(cgroupVersion)) }
+
+func newNode(fields fixture.Fields) (n crifield.Node) {
+	set(crifield.Object{Node: &n}, abi.Node, fields)
+	return n
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
 // first is what a fixture or a recording begins with. Each of them may be a list.
@@ -46,14 +46,14 @@ func withoutValue(err error) error {
 }
 
 func readFixture(file []byte, hook abi.Hook, s Setting) (*Event, error) {
-	cases, err := fixture.Parse(file)
+	cases, err := fixture.Parse("case", file)
 	if err != nil {
 		return nil, err
 	}
 	var names []string
 	for _, c := range cases {
 		if (hook == 0 || c.Hook == hook) && (s.Case == "" || s.Case == c.Name) {
-			return FromFixture(c, s.CgroupVersion), nil
+			return FromFixture(c, s.CgroupVersion)
 		}
 		names = append(names, fmt.Sprintf("%s (%v)", c.Name, c.Hook))
 	}

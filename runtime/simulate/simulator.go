@@ -143,7 +143,11 @@ func (s *Simulator) load(o Options) (err error) {
 	rights := plugin.RightsOf(manifest, grant, o.Beside)
 	s.member = plugin.Member{ID: o.ID, Plugin: s.plugin, Policy: s.policy, Hooks: abi.HookSetOf(hook), Capabilities: rights.Has(), Rights: rights}
 	if !s.event.Time.IsZero() {
-		s.member.Plugin = &overlay{s.plugin, s.event.Time, s.event.Raw}
+		over := &overlay{Plugin: s.plugin, at: s.event.Time, raw: s.event.Raw}
+		if s.event.Node.CgroupVersion == 1 {
+			over.files = s.event.Files
+		}
+		s.member.Plugin = over
 	}
 	for _, wanted := range manifest.Hooks {
 		if wanted.Hook == hook.String() {

@@ -1,17 +1,15 @@
 package simulate
 
 import (
-	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
 // set gives an object of this kind the values of these fields, which package fixture has
@@ -19,18 +17,17 @@ import (
 func set(o crifield.Object, kind abi.Object, fields fixture.Fields) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if info, ok := abi.FieldByName(kind, name); ok {
-			for _, c := range assignments(info, fields[name]) {
+			for _, c := range assignments(info, fields.Value(info)) {
 				o.Set(&c)
 			}
 		}
 	}
 }
 
-// assignments are the changes that give a field this value.
+// assignments are the changes that give a field this value, of those that fixture.Fields
+// returns.
 func assignments(info abi.FieldInfo, v any) (all []plugin.Change) {
 	switch v := v.(type) {
-	case int:
-		return assignments(info, int64(v))
 	case int64:
 		all = append(all, plugin.Change{Op: plugin.SetInt64, Int: v})
 	case string:
@@ -46,10 +43,6 @@ func assignments(info abi.FieldInfo, v any) (all []plugin.Change) {
 		for _, element := range v {
 			all = append(all, plugin.Change{Op: plugin.AddElement, Key: element, Text: element})
 		}
-	case []map[string]string:
-		for _, record := range v {
-			all = append(all, plugin.Change{Op: plugin.AddElement, Text: string(abi.AppendRecord(nil, info.RecordKeys(), func(key string) string { return record[key] }))})
-		}
 	}
 	for i := range all {
 		all[i].Field = info.Field
@@ -57,36 +50,18 @@ func assignments(info abi.FieldInfo, v any) (all []plugin.Change) {
 	return all
 }
 
-// newPod returns a pod with these fields. One without an id gets one.
-func newPod(id string, fields fixture.Fields) *crifield.Pod {
+// newPod returns a pod with these fields.
+func newPod(fields fixture.Fields) *crifield.Pod {
 	p := &crifield.Pod{Config: &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{}, Linux: &runtimeapi.LinuxPodSandboxConfig{}}}
 	set(crifield.Object{Pod: p}, abi.Pod, fields)
-	p.ID = cmp.Or(p.ID, id)
-	linux := p.Config.Linux
-	if _, given := fields["cgroup_parent"]; !given {
-		linux.CgroupParent = cgroupParent(fields["qos"], p.ID)
-	}
-	linux.Overhead, linux.Resources = p.Overhead.Now, p.Resources.Now
+	p.Config.Linux.Overhead, p.Config.Linux.Resources = p.Overhead.Now, p.Resources.Now
 	return p
 }
 
-// cgroupParent is where kubelet would put a pod of the class, which shows the class. A pod
-// without one is elsewhere.
-func cgroupParent(qos any, id string) string {
-	switch qos {
-	case "Burstable", "BestEffort":
-		return "/kubepods/" + strings.ToLower(qos.(string)) + "/" + id
-	case "Guaranteed":
-		return "/kubepods/" + id
-	}
-	return "/pods/" + id
-}
-
 // newContainer is newPod for a container.
-func newContainer(id string, fields fixture.Fields) *crifield.Container {
+func newContainer(fields fixture.Fields) *crifield.Container {
 	c := &crifield.Container{Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{}, Linux: &runtimeapi.LinuxContainerConfig{}}}
 	set(crifield.Object{Container: c}, abi.Container, fields)
-	c.ID = cmp.Or(c.ID, id)
 	c.Config.Annotations, c.Config.Linux.Resources = c.Annotations, c.Resources.Now
 	if user, given := fields["run_as_user"].(int64); given { // which a name has replaced, if there is one too
 		c.Config.Linux.SecurityContext.RunAsUser = &runtimeapi.Int64Value{Value: user}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 	"github.com/wasmproxy/wasmproxy/sdk/internal/guest"
 )
 
@@ -37,7 +37,7 @@ func TestSetters(t *testing.T) {
 
 func parse(t *testing.T, hook string) fixture.Case {
 	t.Helper()
-	cases, err := fixture.Parse(fmt.Appendf(nil, `{"hook": %q, "cgroup": "v2", "grant": ["*"], "pod": {"id": "p", "cgroup_parent": "/p"}, "container": {"id": "c"},
+	cases, err := fixture.Parse("", fmt.Appendf(nil, `{"hook": %q, "cgroup": "v2", "grant": ["*"], "pod": {"id": "p", "cgroup_parent": "/p"}, "container": {"id": "c"},
 		"store": [{"pod": {"id": "p2", "namespace": "other"}, "containers": [{"id": "c2"}]}]}`, hook))
 	if err != nil {
 		t.Fatal(err)

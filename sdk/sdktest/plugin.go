@@ -3,14 +3,16 @@ package sdktest
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 	"github.com/wasmproxy/wasmproxy/sdk/internal/native"
 )
 
@@ -29,7 +31,7 @@ type Plugin struct {
 // reset, see [Run].
 func Native(t testing.TB, config string, log *slog.Logger) *Plugin {
 	t.Helper()
-	p, err := load(Case{}, config, func(level slog.Level, text string) {
+	p, err := load(fixture.Case{Config: config}, func(level slog.Level, text string) {
 		if log != nil {
 			log.Log(t.Context(), level, text)
 		}
@@ -42,44 +44,33 @@ func Native(t testing.TB, config string, log *slog.Logger) *Plugin {
 
 // Configure tells what the plugin under test says to a configuration.
 func Configure(config string) error {
-	_, err := load(Case{}, config, func(slog.Level, string) {})
+	_, err := load(fixture.Case{Config: config}, func(slog.Level, string) {})
 	return err
 }
 
 // load configures the plugin under test, on the node of a case.
-func load(c Case, config string, log func(slog.Level, string)) (*Plugin, error) {
+func load(c fixture.Case, log func(slog.Level, string)) (*Plugin, error) {
 	if native.Guest.Hook == nil {
 		return nil, errors.New("no package of this test imports sdk")
 	}
-	p := &Plugin{config, log, maps.Clone(c.KV), map[string]int64{}}
-	call, err := p.call(Case{Cgroup: c.Cgroup, Grant: c.Grant})
-	if err != nil {
-		return nil, err
-	}
+	p := &Plugin{c.Config, log, maps.Clone(c.KV), map[string]int64{}}
+	call := p.call(fixture.Case{Cgroup: c.Cgroup, CgroupFiles: c.CgroupFiles, Node: c.Node, Grant: c.Grant})
 	call.Objects = nil // there is no event yet
-	_, err = p.run(call, native.Guest.Configure)
+	_, err := p.run(call, native.Guest.Configure)
 	return p, err
 }
 
 // call returns the call that a case describes.
-func (p *Plugin) call(c Case) (*native.Call, error) {
-	objects, err := c.objects()
-	if err != nil {
-		return nil, err
-	}
-	version, ok := map[string]int64{"": 0, "v1": 1, "v2": 2}[c.Cgroup]
-	if !ok {
-		return nil, fmt.Errorf("cgroup: %q is neither v1 nor v2", c.Cgroup)
-	}
+func (p *Plugin) call(c fixture.Case) *native.Call {
 	declared, _ := native.Guest.Declared()
 	kv := map[string]string{}
 	maps.Copy(kv, p.kv)
 	seed := binary.BigEndian.AppendUint64(make([]byte, 24), uint64(c.Time))
 	return &native.Call{
-		Hook: c.Hook, Time: c.Time, Has: declared & (abi.DefaultGrant() | c.Grant), Objects: objects, Files: c.CgroupFiles,
-		Cgroup: version, Request: c.Request, Config: p.config, Log: p.log, JSON: inJSON,
+		Hook: c.Hook, Time: c.Time, Has: declared & (abi.DefaultGrant() | c.Grant), Objects: objects(c.Complete()), Files: c.CgroupFiles,
+		Cgroup: c.CgroupVersion(), Request: c.Request, Config: p.config, Log: p.log, JSON: fixture.Text,
 		Random: rand.NewChaCha8([32]byte(seed)), KV: kv, Metrics: p.metrics, Earlier: c.Earlier, Changes: Changes{},
-	}, nil
+	}
 }
 
 // running is held while a plugin runs: package sdk serves one call at a time, as a guest does.
@@ -99,4 +90,45 @@ func (p *Plugin) run(call *native.Call, f func() int32) (Changes, error) {
 	}
 	p.kv = call.KV
 	return call.Changes, nil
+}
+
+// objects returns the objects of a complete case: the event's own, and all pods and
+// containers by handles.
+func objects(c fixture.Case) map[abi.Object]*native.Object {
+	all := map[abi.Object]*native.Object{abi.Event: object(abi.Event, c.Event), abi.Node: object(abi.Node, c.Node)}
+	add := func(kind abi.Object, fields fixture.Fields, own bool) (*native.Object, abi.Object) {
+		o, handle := object(kind, fields), abi.FirstHandle+abi.Object(len(all))
+		if o.Own = own; own {
+			all[kind] = o
+		}
+		all[handle] = o
+		return o, handle
+	}
+	for i, p := range append([]fixture.Pod{{Fields: c.Pod, Containers: c.Siblings}}, c.Store...) {
+		if p.Fields == nil {
+			continue
+		}
+		pod, _ := add(abi.Pod, p.Fields, i == 0)
+		if i == 0 && c.Container != nil {
+			p.Containers = append([]fixture.Fields{c.Container}, p.Containers...)
+		}
+		for j, fields := range p.Containers {
+			_, handle := add(abi.Container, fields, i == 0 && j == 0 && c.Container != nil)
+			pod.Containers = append(pod.Containers, handle)
+		}
+		slices.SortFunc(pod.Containers, func(a, b abi.Object) int {
+			return strings.Compare(all[a].Text(abi.ContainerID), all[b].Text(abi.ContainerID))
+		})
+	}
+	return all
+}
+
+func object(kind abi.Object, fields fixture.Fields) *native.Object {
+	o := &native.Object{Kind: kind, Fields: map[abi.Field]any{}}
+	for _, info := range abi.Fields {
+		if info.Object == kind {
+			o.Fields[info.Field] = fields.Value(info)
+		}
+	}
+	return o
 }

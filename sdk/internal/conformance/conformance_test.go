@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 	"github.com/wasmproxy/wasmproxy/sdk/internal/guest"
 )
 

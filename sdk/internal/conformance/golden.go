@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
 // WriteGolden writes vectors to a file as the fixtures that they are: with their

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
 // TestExpectationsCanFail alters each thing that a vector expects, alone, and looks
@@ -50,12 +50,14 @@ func alterations(w *fixture.Want) map[string]*fixture.Want {
 	}
 	alter("another change", func(o *fixture.Want) { o.Changes = fixture.Changes{"container.resources.cpu_period": "1"} })
 	if w.Reject != nil {
-		alter("the code", func(o *fixture.Want) { o.Reject = &fixture.Reject{Code: w.Reject.Code + 1, Reason: w.Reject.Reason} })
-		alter("the reason", func(o *fixture.Want) { o.Reject = &fixture.Reject{Code: w.Reject.Code, Reason: w.Reject.Reason + "."} })
+		alter("the code", func(o *fixture.Want) { o.Reject = &fixture.Rejection{Code: w.Reject.Code + 1, Reason: w.Reject.Reason} })
+		alter("the reason", func(o *fixture.Want) {
+			o.Reject = &fixture.Rejection{Code: w.Reject.Code, Reason: w.Reject.Reason + "."}
+		})
 	}
 	alter("the refusal", func(o *fixture.Want) {
 		if o.Reject = nil; w.Reject == nil {
-			o.Reject = &fixture.Reject{Code: 7}
+			o.Reject = &fixture.Rejection{Code: 7}
 		}
 	})
 	alter("the error", func(o *fixture.Want) { o.Error += " as never" })

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
 // Vector is a fixture with the calls that the program makes, and what each is to
@@ -91,7 +91,7 @@ func (v *Vector) parseCase() error {
 	if err != nil {
 		return err
 	}
-	cases, err := fixture.Parse(text)
+	cases, err := fixture.Parse("", text)
 	if err != nil {
 		return err
 	}

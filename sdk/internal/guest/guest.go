@@ -12,10 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/wasmproxy/wasmproxy/runtime/fixture"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
 // Compiler returns the command that a script of testdata/toolchain sets up, such as
@@ -119,9 +119,13 @@ func (g *Guest) Answer(t *testing.T, c fixture.Case) fixture.Answer {
 // Play tells the guest in a file the cases of a fixture, and compares its answers.
 func Play(t *testing.T, file, fixtures string) {
 	t.Helper()
-	cases, err := fixture.Read(fixtures)
+	text, err := os.ReadFile(fixtures)
 	if err != nil {
 		t.Fatal(err)
+	}
+	cases, err := fixture.Parse(fixtures, text)
+	if err != nil {
+		t.Fatalf("%s: %v", fixtures, err)
 	}
 	g := Open(t, file)
 	for _, c := range cases {

@@ -32,7 +32,7 @@ type Call struct {
 	Has       abi.CapabilitySet
 	Objects   map[abi.Object]*Object       // the event's own, and all that have handles
 	Files     map[string]map[string]string // what can be read of cgroups, by object or id, and file
-	Cgroup    int64                        // version of the node's cgroup file system, 0 if there is none
+	Cgroup    int                          // version of the node's cgroup file system, 0 if there is none
 	Request   []byte                       // nil if there is none
 	Config    string
 	Log       func(slog.Level, string)
