@@ -49,6 +49,7 @@ type row struct {
 	name      string
 	immediate immediate
 	refused   *feature // nil if guests may use it
+	change    int8
 }
 
 // immediate is what follows an opcode.
@@ -69,12 +70,11 @@ const (
 	immF64
 )
 
-func (op Opcode) row() *row {
-	if op>>8 == prefixMisc {
-		return &miscOpcodes[op&0xff]
-	}
-	return &opcodes[op&0xff]
-}
+func (op Opcode) row() *row { return instructions.row(op) }
+
+// Change is how many operands the instruction leaves more than it takes. It is 0 for calls, and
+// for what gives code its structure.
+func (op Opcode) Change() int { return int(op.row().change) }
 
 func (r *row) accepted() bool { return r.name != "" && r.refused == nil }
 

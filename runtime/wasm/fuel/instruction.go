@@ -2,15 +2,10 @@ package fuel
 
 import "github.com/wasmproxy/wasmproxy/runtime/wasm/binary"
 
-// Instructions that are only written, or only change the height of the operand stack.
+// Instructions that are written, and one that costs nothing.
 const (
 	noResult      = binary.Opcode(binary.NoResult)
 	nop           = binary.Opcode(0x01)
-	drop          = binary.Opcode(0x1a)
-	selectOne     = binary.Opcode(0x1b)
-	firstStore    = binary.Opcode(0x36)
-	lastStore     = binary.Opcode(0x3e)
-	memorySize    = binary.Opcode(0x3f)
 	i32NotEqual   = binary.Opcode(0x47)
 	i32LessSigned = binary.Opcode(0x48)
 	i64LessSigned = binary.Opcode(0x53)
@@ -40,7 +35,7 @@ func (b *body) instruction(in binary.Instruction) {
 		if in.Op != nop {
 			b.cost++
 		}
-		b.move(change(in.Op))
+		b.move(in.Op.Change())
 	}
 }
 
@@ -52,35 +47,6 @@ func (b *body) move(n int) {
 		b.height = max(b.height, b.labels[len(b.labels)-1].height)
 	}
 	b.maxHeight = max(b.maxHeight, b.height)
-}
-
-// change is how many operands an instruction leaves more than it takes.
-func change(op binary.Opcode) int {
-	switch {
-	case op == binary.LocalGet, op == binary.GlobalGet, op == memorySize, op >= binary.I32Const && op <= binary.F64Const:
-		return 1
-	case op == drop, op == binary.LocalSet, op == binary.GlobalSet, twoOperands(op):
-		return -1
-	case op == selectOne, op >= firstStore && op <= lastStore:
-		return -2
-	case op == binary.MemoryCopy, op == binary.MemoryFill:
-		return -3
-	}
-	return 0
-}
-
-// twoOperands reports whether an instruction compares or computes one value of two.
-func twoOperands(op binary.Opcode) bool {
-	for _, run := range [...][2]binary.Opcode{
-		{0x46, 0x4f}, {0x51, 0x66}, // comparisons, of integers and others
-		{0x6a, 0x78}, {0x7c, 0x8a}, // of i32 and i64
-		{0x92, 0x98}, {0xa0, 0xa6}, // of f32 and f64
-	} {
-		if op >= run[0] && op <= run[1] {
-			return true
-		}
-	}
-	return false
 }
 
 func (b *body) push(op binary.Opcode, result byte) {
@@ -187,7 +153,7 @@ func (b *body) bulk(in binary.Instruction) {
 		b.region.op(i64ShiftRight)
 	}
 	b.region.index(binary.LocalSet, b.left())
-	b.move(change(in.Op))
+	b.move(in.Op.Change())
 	b.flush(charged)
 	b.out.index(binary.GlobalGet, b.fuel())
 	b.out.index(binary.LocalGet, b.left())
