@@ -48,6 +48,10 @@ type Carried struct {
 // Hooks returns the method's hooks.
 func (m *Method) Hooks() abi.HookSet { return abi.HookSetOf(m.Pre, m.Post) &^ 1 }
 
+// MakesPods reports whether the method makes a pod. A nil method, which the proxy does not
+// decode, makes none.
+func (m *Method) MakesPods() bool { return m != nil && m.Effect == Makes && m.Object == abi.Pod }
+
 // Methods is the whole of what the proxy decodes: those with an effect if any plugin is
 // loaded, the others if one hooks them. A method that is not here always passes as bytes.
 var Methods = []Method{

@@ -152,7 +152,7 @@ func (c *current) swap(g *generation) {
 // generation is kept only from there on, until the call has ended.
 func (c *current) Route(method string) cri.Interceptor {
 	switch g := c.live.Load(); {
-	case g == nil && makesPods(method):
+	case g == nil && cri.MethodNamed(method).MakesPods():
 		return c.pass
 	case g == nil || g.route(method) == nil:
 		return nil
@@ -168,12 +168,6 @@ func (c *current) Route(method string) cri.Interceptor {
 		}
 		return next(ctx, call.Request) // the one that came meanwhile hooks no such method
 	}
-}
-
-// makesPods tells the calls after which there is one more pod.
-func makesPods(method string) bool {
-	m := cri.MethodNamed(method)
-	return m != nil && m.Effect == cri.Makes && m.Object == abi.Pod
 }
 
 // pass lets a call pass that came while there was no generation. One that came

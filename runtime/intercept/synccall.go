@@ -94,7 +94,7 @@ func (p *syncedPlugin) ensureSynced(ctx context.Context, budget *plugin.Budget, 
 
 // trackCreations tells the plugins that the call creates a pod, until done is called.
 func (c *call) trackCreations() (done func()) {
-	if !c.createsPod() || len(c.Synchronized) == 0 {
+	if !c.method.MakesPods() || len(c.Synchronized) == 0 {
 		return func() {}
 	}
 	name := nameOf(*c.method.Carries(c.req).Pod)
@@ -109,14 +109,12 @@ func (c *call) trackCreations() (done func()) {
 
 // markCreated tells the plugins of a pod that the call has created, before the store knows it.
 func (c *call) markCreated(resp proto.Message) {
-	if c.createsPod() {
+	if c.method.MakesPods() {
 		for _, s := range c.Synchronized {
 			s.markCreated(cri.PodID(resp))
 		}
 	}
 }
-
-func (c *call) createsPod() bool { return c.method.Effect == cri.Makes && c.method.Object == abi.Pod }
 
 // nameOf tells the sandboxes of a node apart before they have an id.
 func nameOf(config *runtimeapi.PodSandboxConfig) string {

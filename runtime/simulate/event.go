@@ -70,7 +70,7 @@ func (e *Event) Title() string {
 
 // podConfig returns the config of the pod that the call makes, nil if it makes none.
 func (c Call) podConfig() *runtimeapi.PodSandboxConfig {
-	if c.Method == nil || c.Method.Effect != cri.Makes || c.Method.Object != abi.Pod {
+	if !c.Method.MakesPods() {
 		return nil
 	}
 	return *c.Method.Carries(c.Request).Pod

@@ -53,7 +53,7 @@ func (p *podFixture) event(hook abi.Hook, a *containerFixture, about fixture.Fie
 	before := p.containers
 	switch m := e.Call.Method; {
 	case m == nil:
-	case m.Object == abi.Event || m.Effect == cri.Makes && m.Object == abi.Pod:
+	case m.Object == abi.Event || m.MakesPods():
 		return e
 	case m.Effect == cri.Makes:
 		before = slices.DeleteFunc(slices.Clone(before), func(c *containerFixture) bool { return c == a })
