@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
-	"github.com/wasmproxy/wasmproxy/runtime/daemon"
 )
 
 // koordName is the program that this one takes the place of.
@@ -38,12 +37,7 @@ settings of serve that koord-runtime-proxy has no flag for are flags here too.`,
 			if errors.Is(err, config.ErrBackendMode) {
 				return coded{err, exitFatal}
 			}
-			if err != nil {
-				return coded{err, exitUsage}
-			}
-			observer := newObserver(cmd.ErrOrStderr(), c)
-			warnOfVariables(cmd.Context(), observer)
-			return daemon.Run(cmd.Context(), c, observer)
+			return serve(cmd, c, err)
 		},
 	}
 	config.KoordFlags(cmd.Flags())

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lmittmann/tint"
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
@@ -14,14 +15,20 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 )
 
-// newObserver writes events to a log: for people on a terminal and for machines elsewhere,
-// unless the operator chose.
-func newObserver(w io.Writer, c *config.Config) observe.Observer {
-	text := c.LogFormat == "text" || c.LogFormat == "auto" && isTerminal(w)
-	if text {
-		return slogsink.New(slog.New(tint.NewTextHandler(w, &tint.Options{Level: c.Level(), TimeFormat: time.TimeOnly, NoColor: !isTerminal(w)})))
+// newObserver returns a sink that writes events to a log: for people on a terminal and for
+// machines elsewhere, unless the operator chose. Its first warn of environment variables that
+// look like settings and are none.
+func newObserver(cmd *cobra.Command, c *config.Config) observe.Observer {
+	w := cmd.ErrOrStderr()
+	var handler slog.Handler = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: c.Level()})
+	if terminal := isTerminal(w); c.LogFormat == "text" || c.LogFormat == "auto" && terminal {
+		handler = tint.NewTextHandler(w, &tint.Options{Level: c.Level(), TimeFormat: time.TimeOnly, NoColor: !terminal})
 	}
-	return slogsink.New(slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: c.Level()})))
+	observer := slogsink.New(slog.New(handler))
+	for _, name := range config.UnknownVariables() {
+		observer.Observe(cmd.Context(), &observe.VariableIgnored{Variable: name})
+	}
+	return observer
 }
 
 func isTerminal(w io.Writer) bool {

@@ -91,11 +91,7 @@ func (c compiler) lacksWasm(ctx context.Context) bool {
 }
 
 func buildable() []string {
-	var names []string
-	for _, c := range compilers {
-		names = append(names, c.lang)
-	}
-	return names
+	return texts(compilers, func(c compiler) string { return c.lang })
 }
 
 func (b *builder) golang() ([]string, error) {

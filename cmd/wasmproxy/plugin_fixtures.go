@@ -218,10 +218,6 @@ func printCase(cmd *cobra.Command, file, name string, fuel int64, failure error)
 		_, err := fmt.Fprintf(out, "ok    %s: %s (%d fuel)\n", file, name, fuel)
 		return err
 	}
-	lines := strings.Split(failure.Error(), "\n")
-	for i := range lines {
-		lines[i] = printable(lines[i])
-	}
-	_, err := fmt.Fprintf(out, "FAIL  %s: %s (%d fuel)\n      %s\n", file, name, fuel, strings.Join(lines, "\n      "))
+	_, err := fmt.Fprintf(out, "FAIL  %s: %s (%d fuel)\n      %s\n", file, name, fuel, indented("      ", strings.Split(failure.Error(), "\n")))
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -163,10 +162,10 @@ func newInspection(p pluginFile, in wasm.Inspection, limits []limit) inspection 
 		about.ABI = fmt.Sprintf("%s %d.%d", abi.Module, in.ABI>>16, in.ABI&0xffff)
 	}
 	for _, i := range in.Imports {
-		about.Imports = append(about.Imports, imported{i.Module, i.Name, i.Type, i.State})
+		about.Imports = append(about.Imports, imported(i))
 	}
 	for _, s := range in.Sections {
-		about.Sections = append(about.Sections, section{s.Name, s.Size})
+		about.Sections = append(about.Sections, section(s))
 	}
 	return about
 }
@@ -179,12 +178,21 @@ func (p pluginFile) capabilities(in wasm.Inspection) capabilities {
 		c.Missing, c.Add, c.To = missing.Names(), rights.Line(), p.describing()
 	}
 	for _, i := range in.Imports {
-		row := slices.IndexFunc(abi.Functions, func(f abi.Function) bool { return i.Module == abi.Module && f.Name == i.Name })
-		if row >= 0 && !declared.Has(abi.Functions[row].Needs) {
-			c.Undeclared = append(c.Undeclared, fmt.Sprintf("%s needs %s", i.Name, abi.Functions[row].Needs))
+		if needs := needs(i.Module, i.Name); !declared.Has(needs) {
+			c.Undeclared = append(c.Undeclared, fmt.Sprintf("%s needs %s", i.Name, needs))
 		}
 	}
 	return c
+}
+
+// needs is the capability that an import needs; 0 if it needs none.
+func needs(module, name string) abi.Capability {
+	for _, f := range abi.Functions {
+		if module == abi.Module && f.Name == name {
+			return f.Needs
+		}
+	}
+	return 0
 }
 
 // limits compare what the manifest asks for with what the operator, or the default, gives.

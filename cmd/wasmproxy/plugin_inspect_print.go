@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -91,18 +90,9 @@ func (i imported) meaning() string {
 	case wasm.Absent:
 		return "optional and not in this version: a call returns UNSUPPORTED"
 	case wasm.Undeclared:
-		return fmt.Sprintf("linked; the manifest does not declare %s, so a call returns DENIED", needs(i))
+		return fmt.Sprintf("linked; the manifest does not declare %s, so a call returns DENIED", needs(i.Module, i.Name))
 	}
 	return string(i.State)
-}
-
-// needs is the capability that a function of the ABI needs.
-func needs(i imported) string {
-	row := slices.IndexFunc(abi.Functions, func(f abi.Function) bool { return f.Name == i.Name })
-	if i.Module != abi.Module || row < 0 {
-		return "what it needs"
-	}
-	return abi.Functions[row].Needs.String()
 }
 
 func (l limit) String() string {

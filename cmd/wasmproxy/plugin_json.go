@@ -49,7 +49,7 @@ type updateJSON struct {
 func encodeResult(out io.Writer, _ pluginFile, res simulate.Result) error {
 	r := resultJSON{
 		Plugin: res.Manifest.Name, Version: res.Manifest.Version, Event: res.Title, Outcome: verdict(res), Called: res.Called,
-		Changes: changesJSON(res.Changes()), Updates: []updateJSON{}, Cgroups: []changeJSON{}, Log: append([]string{}, lines(res.Lines)...),
+		Changes: changesJSON(res.Changes()), Updates: []updateJSON{}, Cgroups: []changeJSON{}, Log: append([]string{}, texts(res.Lines, simulate.Line.String)...),
 		Refused: res.Refused, Missing: res.Rights.Lacks().Names(), Notes: res.Remarks,
 		Fuel: res.Fuel, HostCalls: res.HostCalls, TookNS: res.Took.Nanoseconds(),
 	}

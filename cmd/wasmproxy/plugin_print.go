@@ -11,25 +11,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 )
-
-// report writes sections of lines, and leaves out those without any.
-type report struct {
-	out io.Writer
-	err error
-}
-
-func (r *report) section(title string, lines []string) {
-	if len(lines) == 0 || r.err != nil {
-		return
-	}
-	lines = slices.Clone(lines)
-	for i := range lines {
-		lines[i] = printable(lines[i])
-	}
-	_, r.err = fmt.Fprintf(r.out, "\n%s\n  %s\n", printable(title), strings.Join(lines, "\n  "))
-}
 
 // printResult writes what came of an event, for people.
 func printResult(out io.Writer, p pluginFile, res simulate.Result) error {
@@ -43,23 +27,29 @@ func printResult(out io.Writer, p pluginFile, res simulate.Result) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	r := &report{out: out}
+	var text strings.Builder
+	section := func(title string, lines []string) {
+		if len(lines) > 0 {
+			fmt.Fprintf(&text, "\n%s\n  %s\n", printable(title), indented("  ", lines))
+		}
+	}
 	if res.Sent != nil {
-		r.section("request "+name(res.Request), differences(res.Changes()))
+		section("request "+name(res.Request), texts(res.Changes(), difference))
 	}
 	for _, u := range res.Updates {
-		r.section("other container "+u.GetContainerId()+": "+name(u), differences(res.Fields(u)))
+		section("other container "+u.GetContainerId()+": "+name(u), texts(res.Fields(u), difference))
 	}
-	r.section("cgroup files", writes(res.Writes))
-	r.section("log", lines(res.Lines))
-	r.section("metrics", metrics(res))
-	r.section("key-value state", kept(res))
-	r.section("refused by the host", res.Refused)
+	section("cgroup files", texts(res.Writes, func(w simulate.Write) string { return fmt.Sprintf("~ %s: %s -> %s", w.Path, w.Before, w.After) }))
+	section("log", texts(res.Lines, simulate.Line.String))
+	section("metrics", texts(res.Metrics, func(s plugin.Series) string { return fmt.Sprintf("%s %d", s.Name, s.Value) }))
+	section("key-value state", kept(res))
+	section("refused by the host", res.Refused)
 	if rights := res.Rights; rights.Lacks() != 0 {
 		res.Remarks = append(res.Remarks, fmt.Sprintf("the plugin declares %s, which is not granted: %s", strings.Join(rights.Lacks().Names(), ", "), rights.Remedy()))
 	}
-	r.section("notes", res.Remarks)
-	return r.err
+	section("notes", res.Remarks)
+	_, err := io.WriteString(out, text.String())
+	return err
 }
 
 func name(m proto.Message) string { return string(m.ProtoReflect().Descriptor().Name()) }
@@ -93,43 +83,14 @@ func consequence(res simulate.Result) string {
 	return fmt.Sprintf("; the call proceeds without it (failure-policy %v)", res.Policy)
 }
 
-func differences(all []simulate.Difference) []string {
-	var lines []string
-	for _, d := range all {
-		switch {
-		case !d.HadBefore:
-			lines = append(lines, fmt.Sprintf("+ %s: %s", d.Path, d.After))
-		case !d.HasNow:
-			lines = append(lines, fmt.Sprintf("- %s: %s", d.Path, d.Before))
-		default:
-			lines = append(lines, fmt.Sprintf("~ %s: %s -> %s", d.Path, d.Before, d.After))
-		}
+func difference(d simulate.Difference) string {
+	switch {
+	case !d.HadBefore:
+		return fmt.Sprintf("+ %s: %s", d.Path, d.After)
+	case !d.HasNow:
+		return fmt.Sprintf("- %s: %s", d.Path, d.Before)
 	}
-	return lines
-}
-
-func writes(all []simulate.Write) []string {
-	var lines []string
-	for _, w := range all {
-		lines = append(lines, fmt.Sprintf("~ %s: %s -> %s", w.Path, w.Before, w.After))
-	}
-	return lines
-}
-
-func lines(all []simulate.Line) []string {
-	var texts []string
-	for _, l := range all {
-		texts = append(texts, l.String())
-	}
-	return texts
-}
-
-func metrics(res simulate.Result) []string {
-	var texts []string
-	for _, s := range res.Metrics {
-		texts = append(texts, fmt.Sprintf("%s %d", s.Name, s.Value))
-	}
-	return texts
+	return fmt.Sprintf("~ %s: %s -> %s", d.Path, d.Before, d.After)
 }
 
 // kept tells what the call left among the values that the plugin keeps.

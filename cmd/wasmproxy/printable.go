@@ -28,16 +28,26 @@ func printable(text string) string {
 	return b.String()
 }
 
+// indented joins lines, each made printable, those after the first behind an indent.
+func indented(indent string, lines []string) string {
+	return strings.Join(texts(lines, printable), "\n"+indent)
+}
+
+// texts returns the text of each of all.
+func texts[T any](all []T, text func(T) string) []string {
+	var texts []string
+	for _, one := range all {
+		texts = append(texts, text(one))
+	}
+	return texts
+}
+
 // printError writes an error for people: one line for each error that is joined in it,
 // and further lines of one error indented, so that no name can pass for a line of output.
 func printError(out io.Writer, err error) {
 	prefix := "wasmproxy: "
 	for _, err := range joined(err) {
-		lines := strings.Split(err.Error(), "\n")
-		for i := range lines {
-			lines[i] = printable(lines[i])
-		}
-		fmt.Fprintf(out, "%s%s\n", prefix, strings.Join(lines, "\n  "))
+		fmt.Fprintf(out, "%s%s\n", prefix, indented("  ", strings.Split(err.Error(), "\n")))
 		prefix = ""
 	}
 }

@@ -20,14 +20,17 @@ finish first.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := config.Load(cmd.Flags())
-			if err != nil {
-				return coded{err, exitUsage}
-			}
-			observer := newObserver(cmd.ErrOrStderr(), c)
-			warnOfVariables(cmd.Context(), observer)
-			return daemon.Run(cmd.Context(), c, observer)
+			return serve(cmd, c, err)
 		},
 	}
 	config.Flags(cmd.Flags())
 	return cmd
+}
+
+// serve serves by settings that were loaded, or says what is wrong with them.
+func serve(cmd *cobra.Command, c *config.Config, err error) error {
+	if err != nil {
+		return coded{err, exitUsage}
+	}
+	return daemon.Run(cmd.Context(), c, newObserver(cmd, c))
 }

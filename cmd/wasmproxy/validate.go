@@ -29,7 +29,7 @@ Exit codes: 0 all plugins load, 1 one does not, 2 a setting is wrong.`,
 			if err != nil {
 				return coded{err, exitUsage}
 			}
-			warnOfVariables(cmd.Context(), newObserver(cmd.ErrOrStderr(), c))
+			newObserver(cmd, c)
 			plugins, err := daemon.Check(cmd.Context(), c)
 			for _, p := range plugins {
 				fmt.Fprintln(cmd.OutOrStdout(), p)
