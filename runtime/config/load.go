@@ -53,9 +53,7 @@ func (s setting) flag(fs *pflag.FlagSet) {
 
 // Load reads the settings from their sources. fs has been parsed, and Flags was
 // called on it.
-func Load(fs *pflag.FlagSet) (*Config, error) {
-	return load(fs, nil)
-}
+func Load(fs *pflag.FlagSet) (*Config, error) { return load(fs, nil) }
 
 // load takes other defaults than the settings' own, where there are any.
 func load(fs *pflag.FlagSet, defaults map[string]any) (*Config, error) {
@@ -104,17 +102,14 @@ func loadFile(k *koanf.Koanf, path string, from origins) error {
 	if err := written.Load(confmap.Provider(values, "."), nil); err != nil {
 		return fmt.Errorf("config file %s: %w", path, err)
 	}
-	var errs []error
+	errs := []error{k.Merge(written)}
 	for _, key := range written.Keys() {
 		from[key] = "config file " + path
 		if err := checkWritten(key, written.Get(key)); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", from[key], err))
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return k.Merge(written)
+	return errors.Join(errs...)
 }
 
 // checkWritten takes text only, or true and false for a switch. A number would be
@@ -157,35 +152,21 @@ func (s setting) check(text string) error {
 	return nil
 }
 
+// loadEnv ignores a variable that is no setting: see UnknownVariables.
 func loadEnv(k *koanf.Koanf, from origins) error {
 	var errs []error
-	for _, variable := range os.Environ() {
-		name, value, _ := strings.Cut(variable, "=")
-		if !strings.HasPrefix(name, envPrefix) || slices.Contains(otherVariables, name) {
-			continue
-		}
-		where := "environment variable " + name
+	err := k.Load(env.Provider(".", env.Opt{Prefix: envPrefix, TransformFunc: func(name, value string) (string, any) {
 		s, ok := settingOf(envKey(name))
 		if !ok {
-			continue // UnknownVariables has it
-		}
-		if err := s.check(value); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", where, err))
-		}
-		from[envKey(name)] = where
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return k.Load(env.Provider(".", env.Opt{
-		Prefix: envPrefix,
-		TransformFunc: func(name, value string) (string, any) {
-			if key := envKey(name); known(key) {
-				return key, value
-			}
 			return "", nil
-		},
-	}), nil)
+		}
+		from[s.key] = "environment variable " + name
+		if err := s.check(value); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", from[s.key], err))
+		}
+		return s.key, value
+	}}), nil)
+	return errors.Join(append(errs, err)...)
 }
 
 // UnknownVariables returns the names of the environment variables with the prefix
@@ -195,7 +176,7 @@ func UnknownVariables() []string {
 	var names []string
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
-		if strings.HasPrefix(name, envPrefix) && !known(envKey(name)) && !slices.Contains(otherVariables, name) {
+		if _, known := settingOf(envKey(name)); strings.HasPrefix(name, envPrefix) && !known && !slices.Contains(otherVariables, name) {
 			names = append(names, name)
 		}
 	}
@@ -214,7 +195,7 @@ func loadFlags(k *koanf.Koanf, fs *pflag.FlagSet, from origins) error {
 		if key, old := koordNames[name]; old {
 			name = key
 		}
-		if !f.Changed || !known(name) {
+		if _, known := settingOf(name); !f.Changed || !known {
 			return "", nil
 		}
 		if from[name] = ""; f.Name != name {
@@ -236,10 +217,7 @@ func (s setting) isSwitch() bool { return s.kind.Kind() == reflect.Bool }
 func settings() []setting {
 	var all []setting
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
-		all = append(all, setting{
-			key: f.Tag.Get("koanf"), byDefault: f.Tag.Get("default"), usage: f.Tag.Get("usage"),
-			kind: f.Type,
-		})
+		all = append(all, setting{f.Tag.Get("koanf"), f.Tag.Get("default"), f.Tag.Get("usage"), f.Type})
 	}
 	return all
 }
@@ -251,9 +229,4 @@ func settingOf(key string) (setting, bool) {
 		return setting{}, false
 	}
 	return all[i], true
-}
-
-func known(key string) bool {
-	_, ok := settingOf(key)
-	return ok
 }
