@@ -85,8 +85,9 @@ func (s *slots) promote(ctx context.Context, p *slot, v *version) {
 	s.loader.warnOnce(ctx, p)
 }
 
-// synchronize calls Synchronize of a version for the pods, in the background, before it gets
-// an event. The previous version stays active meanwhile.
+// synchronize calls Synchronize of a version for the pods, for one at least, in the background,
+// before it gets an event. The previous version stays active meanwhile. Pods that are made
+// meanwhile, or for which there was no time, follow with their first event, or with syncMissed.
 func (s *slots) synchronize(ctx context.Context, p *slot, v *version, m member) {
 	ctx, cancel := context.WithCancel(ctx)
 	v.cancel = cancel
@@ -96,7 +97,11 @@ func (s *slots) synchronize(ctx context.Context, p *slot, v *version, m member) 
 	s.jobs.Go(func() {
 		defer m.loaded.release()
 		defer cancel()
-		err := s.daemon.synchronize(ctx, m)
+		late := func() bool { return ctx.Err() != nil || time.Since(start) >= s.daemon.firstSyncTime } // or nobody wants it any more
+		left, err := m.loaded.synchronized.Sweep(ctx, s.daemon.options([]member{m}), m.Member, late)
+		if err == nil && left > 0 && ctx.Err() == nil {
+			s.observer.Observe(ctx, &observe.SynchronizeIncomplete{Plugin: p.id, Left: left})
+		}
 		s.post(func(context.Context) {
 			v.took += time.Since(start)
 			switch {
@@ -123,21 +128,10 @@ func (s *slots) fail(ctx context.Context, p *slot, v *version, err error) {
 	p.notLoaded.reason.Store(&err)
 	if errors.As(err, new(temporaryError)) || wasm.Temporary(err) {
 		v.backoff = min(max(2*v.backoff, minRetry), maxRetry)
-		time.AfterFunc(v.backoff, func() { s.post(func(context.Context) { v.retryLoad() }) })
+		time.AfterFunc(v.backoff, func() { s.post(func(context.Context) { v.retry() }) })
 	}
 	if !known {
 		s.reportFailure(ctx, p, err)
-	}
-}
-
-// retryLoad queues a version that has failed.
-func (v *version) retryLoad() {
-	switch {
-	case v.state != failed:
-	case v.loaded != nil:
-		v.become(ready)
-	default:
-		v.become(queued)
 	}
 }
 

@@ -20,7 +20,19 @@ func (d *daemon) describeNode(ctx context.Context) {
 	node.CgroupVersion = d.cgroups.Version()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	d.backend.describe(ctx, &node)
+	backend := d.backend.client // older runtimes do not answer everything
+	if v, err := backend.Version(ctx, &runtimeapi.VersionRequest{}); err == nil {
+		node.RuntimeName, node.RuntimeVersion = v.GetRuntimeName(), v.GetRuntimeVersion()
+	}
+	if c, err := backend.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{}); err == nil && c.GetLinux() != nil {
+		node.CgroupDriver = strings.ToLower(c.GetLinux().GetCgroupDriver().String())
+	}
+	if s, err := backend.Status(ctx, &runtimeapi.StatusRequest{}); err == nil {
+		for _, handler := range s.GetRuntimeHandlers() {
+			node.RuntimeHandlers = append(node.RuntimeHandlers, handler.GetName())
+		}
+		slices.Sort(node.RuntimeHandlers)
+	}
 	d.node.Store(&node)
 }
 
@@ -56,21 +68,4 @@ func countCPUs(list string) (n int) {
 		n += to - from + 1
 	}
 	return n
-}
-
-// describe asks what the runtime calls itself and what it can do. Older ones do
-// not answer everything.
-func (b *backend) describe(ctx context.Context, node *crifield.Node) {
-	if v, err := b.client.Version(ctx, &runtimeapi.VersionRequest{}); err == nil {
-		node.RuntimeName, node.RuntimeVersion = v.GetRuntimeName(), v.GetRuntimeVersion()
-	}
-	if c, err := b.client.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{}); err == nil && c.GetLinux() != nil {
-		node.CgroupDriver = strings.ToLower(c.GetLinux().GetCgroupDriver().String())
-	}
-	if s, err := b.client.Status(ctx, &runtimeapi.StatusRequest{}); err == nil {
-		for _, handler := range s.GetRuntimeHandlers() {
-			node.RuntimeHandlers = append(node.RuntimeHandlers, handler.GetName())
-		}
-		slices.Sort(node.RuntimeHandlers)
-	}
 }

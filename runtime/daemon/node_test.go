@@ -69,8 +69,8 @@ func TestDescribe(t *testing.T) {
 	t.Cleanup(d.close)
 	var node crifield.Node
 	for end := time.Now().Add(30 * time.Second); node.CgroupDriver == "" && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		node = crifield.Node{} // until the connection is up
-		d.backend.describe(t.Context(), &node)
+		d.describeNode(t.Context()) // until the connection is up
+		node = *d.node.Load()
 	}
 	if node.CgroupDriver != "cgroupfs" || !slices.Equal(node.RuntimeHandlers, []string{"", "kata", "runc"}) || node.RuntimeName != "" {
 		t.Errorf("the node is %+v", node)

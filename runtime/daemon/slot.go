@@ -74,3 +74,12 @@ func (v *version) become(s state) {
 func (p *slot) refuses() bool {
 	return p.active == nil && p.description.Policy == plugin.Fail && refusedHooks(p.description, p.static) != 0
 }
+
+// retry makes a version that has failed wait for its next load, or synchronization.
+func (v *version) retry() {
+	if v.state == failed && v.loaded != nil {
+		v.become(ready)
+	} else if v.state == failed {
+		v.become(queued)
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -32,19 +31,6 @@ func (t trigger) notify() {
 // synchronizes reports whether Synchronize of the member's plugin is called for older pods.
 func (m member) synchronizes() bool {
 	return m.loaded.synchronized != nil && m.Hooks.Has(abi.Synchronize)
-}
-
-// synchronize calls Synchronize of a plugin that is not active yet for pods, for one at least.
-// Pods that are made meanwhile, or for which there was no time, follow with their first
-// event, or with syncMissed.
-func (d *daemon) synchronize(ctx context.Context, m member) error {
-	until := time.Now().Add(d.firstSyncTime)
-	late := func() bool { return ctx.Err() != nil || !time.Now().Before(until) } // or nobody wants it any more
-	left, err := m.loaded.synchronized.Sweep(ctx, d.options([]member{m}), m.Member, late)
-	if err == nil && left > 0 && ctx.Err() == nil {
-		d.observer.Observe(ctx, &observe.SynchronizeIncomplete{Plugin: m.ID, Left: left})
-	}
-	return err
 }
 
 // syncMissed synchronizes plugins with pods that they do not know, whenever there may be
