@@ -183,18 +183,18 @@ func TestImagesEndWithTheirInstances(t *testing.T) {
 	}
 }
 
-// TestSlowPluginsLeaveATurn shows that plugins whose calls take long share all turns but one,
+// TestSlowPluginsLeaveOne shows that plugins whose calls take long run together on all processors but one,
 // however many of them there are, and that one whose calls do not is served meanwhile.
-func TestSlowPluginsLeaveATurn(t *testing.T) {
+func TestSlowPluginsLeaveOne(t *testing.T) {
 	e := newEngine(t, Options{Running: 2})
 	quick := load(t, e, "quota", PluginOptions{})
 	slow := []plugin.Plugin{load(t, e, "fickle", PluginOptions{Timeout: 20 * time.Millisecond}), load(t, e, "fickle", PluginOptions{Timeout: 20 * time.Millisecond})}
 	for _, p := range slow {
-		if _, err := callPlugin(t.Context(), p, asking("loop")); err == nil || !p.(*guests).slow() {
-			t.Fatalf("slow %v: %v", p.(*guests).slow(), err)
+		if _, err := callPlugin(t.Context(), p, asking("loop")); err == nil || !p.(*guests).isSlow() {
+			t.Fatalf("slow %v: %v", p.(*guests).isSlow(), err)
 		}
 	}
-	if quick.(*guests).slow() {
+	if quick.(*guests).isSlow() {
 		t.Error("a quick plugin counts as slow")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -210,7 +210,7 @@ func TestSlowPluginsLeaveATurn(t *testing.T) {
 	for range 50 {
 		wantQuota(t, quick)
 		if !e.running.TryAcquire(1) { // quick has ended, so that it is not the one that has it
-			t.Fatal("the slow plugins have all turns")
+			t.Fatal("slow plugins are all that may run")
 		}
 		e.running.Release(1)
 	}
@@ -219,7 +219,7 @@ func TestSlowPluginsLeaveATurn(t *testing.T) {
 		<-ended
 	}
 	time.Sleep(slowFor)
-	if slow[0].(*guests).slow() {
+	if slow[0].(*guests).isSlow() {
 		t.Error("a plugin that has done nothing for a while counts as slow")
 	}
 }

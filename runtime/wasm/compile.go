@@ -99,9 +99,10 @@ func compileInto(ctx context.Context, dir string, s settings, module []byte) (er
 // codeRef is a reference to compiled code. Its owner closes it after everything that was
 // made from the code.
 type codeRef struct {
-	cache wazero.CompilationCache
-	turns chan struct{} // holds a token for each module whose code is made, or read from disk
-	end   func(context.Context) error
+	cache  wazero.CompilationCache
+	making chan struct{} // holds a token for each module whose code is made, or read from disk
+	gc     int           // the collector's GOGC meanwhile; 0 leaves it
+	end    func(context.Context) error
 }
 
 func (l codeRef) Close(ctx context.Context) error { return l.end(ctx) }
@@ -116,7 +117,7 @@ func (e *Engine) codeOf(ctx context.Context, s settings, interpret, compiled boo
 	case interpret:
 		return e.interpreted(module)
 	default:
-		return codeRef{cache: e.cache, turns: e.compiling, end: func(context.Context) error { return nil }}, nil
+		return codeRef{cache: e.cache, making: e.compiling, end: func(context.Context) error { return nil }}, nil
 	}
 	s.Wazero = e.wazero
 	how, err := json.Marshal(s)
@@ -157,30 +158,30 @@ func (e *Engine) interpreted(module []byte) (codeRef, error) {
 	if err := e.memory.take(size * interpretedCost); err != nil {
 		return codeRef{}, fmt.Errorf("interpreting its code: %w", err)
 	}
-	return codeRef{cache: e.cache, turns: e.interpreting, end: func(context.Context) error { e.memory.give(size * interpretedCost); return nil }}, nil
+	return codeRef{cache: e.cache, making: e.interpreting, gc: interpretingGC, end: func(context.Context) error { e.memory.give(size * interpretedCost); return nil }}, nil
 }
 
 // interpretingGC is the collector's GOGC while the code of an interpreted module is made:
 // much of what that allocates is garbage at once.
 const interpretingGC = 25
 
-// beginCompiling waits until the code of a module may be made in this process, or read
-// from disk. Of interpreted ones it is one at a time, since the collector's setting is
-// the process's.
-func (e *Engine) beginCompiling(ctx context.Context, interpret bool, turns chan struct{}) (end func(), err error) {
+// make makes the code of a module in a runtime, or reads it from disk, when it may. Of
+// interpreted modules it is one at a time, since the collector's setting is the process's.
+func (l codeRef) make(ctx context.Context, r wazero.Runtime, module []byte) (code wazero.CompiledModule, err error) {
 	select {
-	case turns <- struct{}{}:
+	case l.making <- struct{}{}:
+		defer func() { <-l.making }()
 	case <-ctx.Done():
 		return nil, fmt.Errorf("waiting for another module to be compiled: %w", context.Cause(ctx))
 	}
-	if !interpret {
-		return func() { <-turns }, nil
+	if l.gc != 0 {
+		defer debug.SetGCPercent(debug.SetGCPercent(l.gc))
 	}
-	percent := debug.SetGCPercent(interpretingGC)
-	return func() {
-		debug.SetGCPercent(percent)
-		<-turns
-	}, nil
+	defer recovered(&err)
+	if code, err = r.CompileModule(ctx, module); err != nil {
+		return nil, fmt.Errorf("compiling: %s", plugin.Printable(err.Error(), maxReason))
+	}
+	return code, nil
 }
 
 // sharedCode is the code of one entry of the disk cache, which all plugins made
@@ -208,7 +209,7 @@ func (e *Engine) share(entry *codecache.Entry) (codeRef, error) {
 		e.shared[entry.Key] = shared
 	}
 	shared.users++
-	return codeRef{shared.cache, shared.reading, func(ctx context.Context) error { return e.unshare(ctx, entry) }}, nil
+	return codeRef{cache: shared.cache, making: shared.reading, end: func(ctx context.Context) error { return e.unshare(ctx, entry) }}, nil
 }
 
 func (e *Engine) unshare(ctx context.Context, entry *codecache.Entry) error {

@@ -1,10 +1,10 @@
 // Package wasm runs plugins that are WebAssembly modules. It is the only
 // importer of wazero.
 //
-// A module is scanned before wazero sees it (module.go, check.go), gets a
+// A module is scanned before wazero sees it (load.go, check.go), gets a
 // runtime of its own with the host functions of abi.Functions (host.go, read.go,
 // write.go, own.go, output.go) and a small WASI (wasi.go), agrees with its manifest
-// on capabilities, limits and config (terms.go), and serves hooks from a
+// on capabilities, limits and config (negotiate.go), and serves hooks from a
 // bounded pool of instances (guests.go, guest.go). What a guest did wrong
 // becomes one printable line (fault.go).
 //
@@ -30,7 +30,7 @@
 //   - An instance of any other plugin is restored after each call to what it was before its first event,
 //     whatever the call did; one that cannot be is replaced.
 //
-// A guest pays for what it runs, with fuel that package fuel makes it count (limit.go).
+// A guest pays for what it runs, with fuel that package fuel makes it count (meter.go).
 // When a slice of it is spent, some milliseconds at the most, and at each sixteenth call of a host
 // function, the host looks at the clock and at the caller.
 package wasm

@@ -53,8 +53,8 @@ type Engine struct {
 	interpret    bool
 	unmetered    bool
 	memory       *memoryBudget
-	running      turns
-	slows        turns // of slow plugins, which together leave one of running to the others
+	running      limiter
+	slow         limiter // of slow plugins, which together leave one of running to the others
 	cache        wazero.CompilationCache
 	compiling    chan struct{}    // holds a token for each module that is compiled in this process
 	interpreting chan struct{}    // holds a token while the code of an interpreted module is made
@@ -74,13 +74,13 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 		interpret:    o.Interpret,
 		unmetered:    o.NoTimeLimit,
 		memory:       &memoryBudget{limit: cmp.Or(o.GuestMemory, DefaultGuestMemory)},
-		running:      newTurns(cmp.Or(o.Running, DefaultRunning())),
+		running:      newLimiter(cmp.Or(o.Running, DefaultRunning())),
 		cache:        wazero.NewCompilationCache(),
 		compiling:    make(chan struct{}, codecache.Children()),
 		interpreting: make(chan struct{}, 1),
 		shared:       map[string]*sharedCode{},
 	}
-	e.slows = newTurns(e.running.share())
+	e.slow = newLimiter(e.running.allButOne())
 	if e.observer == nil {
 		e.observer = observe.Discard()
 	}

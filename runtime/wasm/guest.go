@@ -113,34 +113,58 @@ func recovered(err *error) {
 	}
 }
 
-// initialize runs what must run before any other export: the module's start function,
-// and its initializer.
-func (g *guest) initialize(ctx context.Context) error {
-	for _, first := range []struct{ export, name string }{{fuel.Start, "start function"}, {abi.ExportInitialize, abi.ExportInitialize}} {
-		f := g.instance.ExportedFunction(first.export)
-		if f == nil {
-			continue
-		}
-		if _, err := g.enter(ctx, g.newCall(ctx, first.name, nil, nil, nil), f, 0); err != nil {
-			return wrap(first.name, err)
+// start runs all that a guest runs before its first event: what initializes it, wp_manifest
+// unless a custom section has the manifest, and wp_configure, by which it may refuse its
+// configuration. All instances run the same, so that all begin alike.
+func (g *guest) start(ctx context.Context) error {
+	if _, err := g.initialize(ctx); err != nil {
+		return err
+	}
+	if !g.of.static {
+		if b, err := g.manifest(ctx); err != nil {
+			return err
+		} else if err = g.of.learn(g, b); err != nil {
+			return err
 		}
 	}
-	return nil
+	code, err := g.before(ctx, abi.ExportConfigure)
+	if err == nil && int32(code) != 0 {
+		err = wrap(abi.ExportConfigure, g.call.verdict(int32(code)))
+	}
+	return err
 }
 
-// version asks for the version of the ABI that the guest was built for.
-func (g *guest) version(ctx context.Context) (uint32, error) {
-	f := g.instance.ExportedFunction(abi.ExportABI)
-	v, err := g.enter(ctx, g.newCall(ctx, abi.ExportABI, nil, nil, nil), f, 0)
-	return uint32(v), wrap(abi.ExportABI, err)
+// initialize runs what must run before any other export, the module's start function and its
+// initializer, and returns the version of the ABI that the guest was built for.
+func (g *guest) initialize(ctx context.Context) (version uint32, err error) {
+	for _, export := range []string{fuel.Start, abi.ExportInitialize, abi.ExportABI} {
+		result, err := g.before(ctx, export)
+		if err != nil {
+			return 0, err
+		}
+		version = uint32(result)
+	}
+	return version, checkVersion(version)
 }
 
-// manifest asks for the manifest's JSON.
+// before calls an export before the first event. One that is not there returns 0.
+func (g *guest) before(ctx context.Context, export string) (uint64, error) {
+	f := g.instance.ExportedFunction(export)
+	if f == nil {
+		return 0, nil
+	}
+	if export == fuel.Start {
+		export = "start function"
+	}
+	result, err := g.enter(ctx, g.newCall(ctx, export, nil, nil, nil), f, 0)
+	return result, wrap(export, err)
+}
+
+// manifest calls wp_manifest and returns the JSON.
 func (g *guest) manifest(ctx context.Context) ([]byte, error) {
-	f := g.instance.ExportedFunction(abi.ExportManifest)
-	where, err := g.enter(ctx, g.newCall(ctx, abi.ExportManifest, nil, nil, nil), f, 0)
+	where, err := g.before(ctx, abi.ExportManifest)
 	if err != nil {
-		return nil, wrap(abi.ExportManifest, err)
+		return nil, err
 	}
 	ptr, length := uint32(where>>32), uint32(where)
 	if length > abi.MaxManifest {
@@ -153,18 +177,20 @@ func (g *guest) manifest(ctx context.Context) ([]byte, error) {
 	return append([]byte(nil), view...), nil
 }
 
-// configure lets the guest read its configuration and refuse it.
-func (g *guest) configure(ctx context.Context) error {
-	f := g.instance.ExportedFunction(abi.ExportConfigure)
-	if f == nil {
+// learn takes the manifest from the plugin's first instance. Those of the others do not count.
+func (p *guests) learn(g *guest, manifest []byte) error {
+	if p.effectiveLimits.manifest.Name != "" {
 		return nil
 	}
-	c := g.newCall(ctx, abi.ExportConfigure, nil, nil, nil)
-	code, err := g.enter(ctx, c, f, 0)
-	if err == nil && int32(code) != 0 {
-		err = c.verdict(int32(code))
+	m, err := parseManifest(manifest)
+	if err != nil {
+		return err
 	}
-	return wrap(abi.ExportConfigure, err)
+	if p.effectiveLimits, err = p.options.negotiate(&m); err != nil {
+		return err
+	}
+	g.allowance = p.hook
+	return g.memory.cap(int64(p.limit) << 16)
 }
 
 func wrap(export string, err error) error {

@@ -34,9 +34,8 @@ type guests struct {
 	runtime  wazero.Runtime
 	code     wazero.CompiledModule
 	memory   *memoryBudget
-	share    turns // of this plugin
-	slows    turns // of all slow plugins
-	turns    turns // of all
+
+	perPlugin, slow, running limiter // of this plugin's guests, those of all slow plugins, and all
 
 	lastSlow atomic.Int64 // when a slow call of it ended, in nanoseconds since the epoch; 0 if none was
 
@@ -45,7 +44,7 @@ type guests struct {
 	pool    *pool.Pool[*guest]
 
 	resets sync.WaitGroup // instances on their way back to the pool
-	spare  int            // instances beside the one that is ready
+	spares int            // instances beside the one that is ready
 
 	mu     sync.Mutex
 	images []*image // that instances are reset to: one, unless they begin differently
@@ -58,7 +57,7 @@ var _ plugin.Plugin = (*guests)(nil)
 func (p *guests) Manifest() abi.Manifest { return p.manifest }
 
 // Call implements plugin.Plugin. The guest's own time begins when it runs: waiting for an
-// instance and for a turn is others' doing, and bounded by ctx.
+// instance, or for other guests to end, is bounded by ctx.
 func (p *guests) Call(ctx context.Context, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
 	g, err := p.get(ctx, budget)
 	if err != nil {
@@ -73,11 +72,11 @@ func (p *guests) Call(ctx context.Context, budget *plugin.Budget, ev plugin.Even
 
 // run lets a guest serve a hook when few enough others do.
 func (p *guests) run(ctx context.Context, budget *plugin.Budget, g *guest, ev plugin.Event, adj *plugin.Adjustment) error {
-	t, err := p.takeTurn(ctx, budget)
+	s, err := p.acquire(ctx, budget)
 	if err != nil {
 		return err
 	}
-	defer t.end()
+	defer s.release()
 	c := g.newCall(ctx, abi.ExportHook, budget, ev, adj)
 	code, err := g.enter(ctx, c, g.hook, uint64(ev.Hook()))
 	if err == nil {
@@ -94,7 +93,7 @@ func (p *guests) run(ctx context.Context, budget *plugin.Budget, g *guest, ev pl
 // served an event since.
 const (
 	smallMemory = 256 << 10
-	spare       = 3
+	maxSpares   = 3
 )
 
 // recycle makes an instance ready for the next event, or puts another in its
@@ -129,7 +128,7 @@ func (p *guests) collect(g *guest) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dirty = append(p.dirty, g)
-	return len(p.dirty) == max(1, p.spare)
+	return len(p.dirty) == max(1, p.spares)
 }
 
 // clean resets all that is to be reset. An instance that has been taken meanwhile was
@@ -185,23 +184,20 @@ func (p *guests) Close(ctx context.Context) error {
 	return errors.Join(p.runtime.Close(ctx), p.code.Close(ctx), p.codeRef.Close(ctx))
 }
 
-// open makes an instance that is ready for events. What it runs until then is in the
-// turns too: a guest that takes long there and lets its instances be replaced after each
-// call would run on all processors otherwise.
+// open makes an instance that is ready for events. It counts as running until then: a guest
+// that takes long there and lets its instances be replaced after each call would run on all
+// processors otherwise.
 func (p *guests) open(ctx context.Context) (*guest, error) {
-	t, err := p.takeTurn(ctx, nil) // get counts the wait
+	s, err := p.acquire(ctx, nil) // get counts the wait
 	if err != nil {
 		return nil, err
 	}
-	defer t.end()
+	defer s.release()
 	g, err := p.instantiate(ctx)
 	if err != nil {
 		return nil, err
 	}
-	err = p.readManifest(ctx, g)
-	if err == nil {
-		err = g.configure(ctx)
-	}
+	err = g.start(ctx)
 	if err == nil && !p.keeps {
 		err = p.remember(g)
 	}
@@ -216,49 +212,32 @@ func (p *guests) open(ctx context.Context) (*guest, error) {
 // several, and without calling any function of its own.
 var instance = wazero.NewModuleConfig().WithName("").WithStartFunctions()
 
-// instantiate makes an instance that was built for this ABI, and runs no more of
-// it than it must.
-func (p *guests) instantiate(ctx context.Context) (*guest, error) {
+// instantiate makes an instance. No code of the module runs: what would is an export (package
+// fuel).
+func (p *guests) instantiate(ctx context.Context) (_ *guest, err error) {
 	memory, err := newMemory(p.memory, int64(p.pages)<<16, int64(p.limit)<<16)
 	if err != nil {
 		return nil, wrap("instantiating", err)
 	}
-	g := &guest{of: p, memory: memory, id: p.id, observer: p.observer, config: p.config, allowance: p.hook, begin: p.begin}
-	if err := g.appear(ctx, p.runtime, p.code); err != nil {
-		memory.Free() // wazero does not
-		return nil, wrap("instantiating", err)
-	}
-	g.hook, g.frame.memory = g.instance.ExportedFunction(abi.ExportHook), g.instance.Memory()
-	g.globals, err = globals(g.instance, p.mutable)
-	if err == nil {
-		err = g.initialize(ctx)
-	}
-	if err == nil {
-		err = g.checkVersion(ctx)
-	}
+	defer func() {
+		if err != nil {
+			memory.Free() // wazero does not
+			err = wrap("instantiating", err)
+		}
+	}()
+	defer recovered(&err)
+	m, err := p.runtime.InstantiateModule(experimental.WithMemoryAllocator(ctx, memory), p.code, instance)
 	if err != nil {
-		g.close()
-		return nil, err
+		return nil, errors.New(plugin.Printable(err.Error(), maxReason))
+	}
+	g := &guest{
+		of: p, id: p.id, observer: p.observer, config: p.config, allowance: p.hook, begin: p.begin,
+		instance: m, memory: memory, hook: m.ExportedFunction(abi.ExportHook), frame: frame{memory: m.Memory()},
+	}
+	g.fuel, _ = m.ExportedGlobal(fuel.Fuel).(api.MutableGlobal)
+	g.frames, _ = m.ExportedGlobal(fuel.Stack).(api.MutableGlobal)
+	for n := range p.mutable {
+		g.globals = append(g.globals, m.ExportedGlobal(fuel.Global(n)).(api.MutableGlobal))
 	}
 	return g, nil
-}
-
-// appear makes the instance. No code of the module runs: what would is an export (package fuel).
-func (g *guest) appear(ctx context.Context, r wazero.Runtime, code wazero.CompiledModule) (err error) {
-	defer recovered(&err)
-	g.instance, err = r.InstantiateModule(experimental.WithMemoryAllocator(ctx, g.memory), code, instance)
-	if err != nil {
-		return errors.New(plugin.Printable(err.Error(), maxReason))
-	}
-	g.fuel, _ = g.instance.ExportedGlobal(fuel.Fuel).(api.MutableGlobal)
-	g.frames, _ = g.instance.ExportedGlobal(fuel.Stack).(api.MutableGlobal)
-	return nil
-}
-
-func (g *guest) checkVersion(ctx context.Context) error {
-	v, err := g.version(ctx)
-	if err != nil {
-		return err
-	}
-	return checkVersion(v)
 }

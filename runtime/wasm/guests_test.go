@@ -264,7 +264,7 @@ func TestOutputIsBounded(t *testing.T) {
 func TestSpareInstances(t *testing.T) {
 	p := load(t, newEngine(t, Options{}), "fickle", PluginOptions{}).(*guests)
 	for n := range 9 {
-		if n%spare == 0 {
+		if n%maxSpares == 0 {
 			p.resets.Wait()
 		}
 		g, ok := p.pool.TryGet()
@@ -275,7 +275,7 @@ func TestSpareInstances(t *testing.T) {
 		if changes, err := callPlugin(t.Context(), p, asking("")); err != nil || changes[0].Text != "1" {
 			t.Errorf("call %d: got %v, %v", n, changes, err)
 		}
-		if n%spare < spare-1 && !g.dirty {
+		if n%maxSpares < maxSpares-1 && !g.dirty {
 			t.Errorf("call %d has reset its instance", n)
 		}
 	}

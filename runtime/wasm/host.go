@@ -9,6 +9,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm/fuel"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 )
 
@@ -51,7 +52,8 @@ var implementations = map[string]func(context.Context, *frame) int64{
 // guest can do without.
 func unsupported(context.Context, *frame) int64 { return int64(abi.Unsupported) }
 
-// instantiateHost adds to a runtime the host functions that a module imports.
+// instantiateHost adds to a runtime the host functions that a module imports, and the one that
+// its metering calls.
 // All of them would take longer than to compile a small module.
 func instantiateHost(ctx context.Context, r wazero.Runtime, m *preflight.Outline) error {
 	builders := map[string]wazero.HostModuleBuilder{}
@@ -67,6 +69,9 @@ func instantiateHost(ctx context.Context, r wazero.Runtime, m *preflight.Outline
 			WithGoModuleFunction(f.bind(i.Name), []api.ValueType(f.Params), []api.ValueType(f.Results)).
 			Export(i.Name)
 	}
+	i64 := []api.ValueType{api.ValueTypeI64}
+	builders[fuel.Module] = r.NewHostModuleBuilder(fuel.Module).NewFunctionBuilder().
+		WithGoModuleFunction(api.GoModuleFunc(refuel), i64, i64).Export(fuel.Refuel)
 	for module, b := range builders {
 		if _, err := b.Instantiate(ctx); err != nil {
 			return fmt.Errorf("instantiating the host functions of %s: %w", module, err)

@@ -4,10 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-
-	"github.com/tetratelabs/wazero/api"
-
-	"github.com/wasmproxy/wasmproxy/runtime/wasm/fuel"
 )
 
 // maxGrown is how much larger than its image an instance's memory may be to be
@@ -24,20 +20,6 @@ type image struct {
 	globals []uint64
 	clock   clock
 	users   int // instances that are reset to it; guarded by the plugin's mu
-}
-
-// globals returns the mutable globals of an instance, which package fuel
-// made visible.
-func globals(m api.Module, count int) ([]api.MutableGlobal, error) {
-	all := make([]api.MutableGlobal, count)
-	for n := range all {
-		g, ok := m.ExportedGlobal(fuel.Global(n)).(api.MutableGlobal)
-		if !ok {
-			return nil, fmt.Errorf("mutable global %d is out of reach", n)
-		}
-		all[n] = g
-	}
-	return all, nil
 }
 
 // view is an instance's whole memory. It is valid until the guest runs on.

@@ -245,9 +245,9 @@ func TestPluginsShare(t *testing.T) {
 	}
 	for range 100 {
 		wantQuota(t, other)
-		if share := looping.(*guests).share; share.TryAcquire(2) {
+		if limit := looping.(*guests).perPlugin; limit.TryAcquire(2) {
 			t.Error("two guests of one plugin may run")
-			share.Release(2)
+			limit.Release(2)
 		}
 	}
 	cancel()

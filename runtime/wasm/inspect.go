@@ -143,7 +143,8 @@ func (in *Inspection) run(ctx context.Context, m *preflight.Outline, o PluginOpt
 	}
 	defer e.Close(ctx)
 	o = o.withDefaults(e)
-	p, err := e.compile(ctx, "inspected", m, o, o.provisional())
+	limits, _ := o.negotiate(nil)
+	p, err := e.compile(ctx, "inspected", m, o, limits)
 	if err != nil {
 		in.problem(err)
 		return nil
@@ -161,7 +162,7 @@ func (in *Inspection) ask(ctx context.Context, p *guests) error {
 		return err
 	}
 	defer g.close()
-	if in.ABI, err = g.version(ctx); err != nil {
+	if in.ABI, err = g.initialize(ctx); err != nil {
 		return err
 	}
 	if in.ManifestSource != "" {

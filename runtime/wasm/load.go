@@ -118,7 +118,15 @@ func (e *Engine) Load(ctx context.Context, id string, module []byte, o PluginOpt
 	if err != nil {
 		return nil, err
 	}
-	limits, err := o.negotiateStatic(m)
+	var manifest *abi.Manifest // if a custom section has it
+	if m.Manifest != nil {
+		known, err := parseManifest(m.Manifest)
+		if err != nil {
+			return nil, err
+		}
+		manifest = &known
+	}
+	limits, err := o.negotiate(manifest)
 	if err != nil {
 		return nil, err
 	}
@@ -137,40 +145,27 @@ func (e *Engine) Load(ctx context.Context, id string, module []byte, o PluginOpt
 
 // compile gives a module its runtime.
 func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o PluginOptions, t effectiveLimits) (_ *guests, err error) {
-	code, err := fuel.Instrument(m, fuel.Options{Unmetered: e.unmetered})
+	module, err := fuel.Instrument(m, fuel.Options{Unmetered: e.unmetered})
 	if err != nil {
 		return nil, err
 	}
-	interpret, how := o.Interpret, settings{Pages: o.MemoryPages}
 	p := &guests{
 		id: id, observer: o.Observer, config: o.Config,
 		effectiveLimits: t, static: m.Manifest != nil, options: o, kv: o.KV, metrics: o.Metrics, features: o.Features,
-		memory: e.memory, share: newTurns(e.running.share()), slows: e.slows, turns: e.running, pages: m.Memory.Min, mutable: len(m.Mutable()),
+		memory: e.memory, perPlugin: newLimiter(e.running.allButOne()), slow: e.slow, running: e.running,
+		pages: m.Memory.Min, mutable: len(m.Mutable()),
 	}
-	_, p.begin = o.allowances(interpret)
-	if p.codeRef, err = e.codeOf(ctx, how, interpret, o.Compiled, code); err != nil {
+	_, p.begin = o.allowances()
+	how := settings{Pages: o.MemoryPages}
+	if p.codeRef, err = e.codeOf(ctx, how, o.Interpret, o.Compiled, module); err != nil {
 		return nil, err
 	}
-	p.runtime = wazero.NewRuntimeWithConfig(ctx, runtimeConfig(p.codeRef.cache, how, interpret))
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, p.runtime.Close(ctx), p.codeRef.Close(ctx))
-		}
-	}()
-	if err := instantiateHost(ctx, p.runtime, m); err != nil {
-		return nil, err
+	p.runtime = wazero.NewRuntimeWithConfig(ctx, runtimeConfig(p.codeRef.cache, how, o.Interpret))
+	if err = instantiateHost(ctx, p.runtime, m); err == nil {
+		p.code, err = p.codeRef.make(ctx, p.runtime, module)
 	}
-	if err := linkFuel(ctx, p.runtime); err != nil {
-		return nil, err
-	}
-	end, err := e.beginCompiling(ctx, interpret, p.codeRef.turns)
 	if err != nil {
-		return nil, err
-	}
-	defer end()
-	defer recovered(&err)
-	if p.code, err = p.runtime.CompileModule(ctx, code); err != nil {
-		return nil, fmt.Errorf("compiling: %s", plugin.Printable(err.Error(), maxReason))
+		return nil, errors.Join(err, p.runtime.Close(ctx), p.codeRef.Close(ctx))
 	}
 	return p, nil
 }
@@ -195,10 +190,10 @@ func (p *guests) prepare(ctx context.Context, instances int) error {
 		return p.open(ctx)
 	}, (*guest).close)
 	if !p.keeps && first.instance.Memory().Size() <= smallMemory {
-		p.spare = min(spare, instances-1)
+		p.spares = min(maxSpares, instances-1)
 	}
 	var all []*guest
-	for len(all) <= p.spare {
+	for len(all) <= p.spares {
 		g, err := p.pool.Get(ctx)
 		if err != nil {
 			break

@@ -2,13 +2,11 @@ package wasm
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
-	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/schema"
 )
 
@@ -33,21 +31,25 @@ type effectiveLimits struct {
 	keeps    bool      // there is one instance, which keeps its memory
 }
 
-// provisional are the limits while the manifest is not known.
-func (o *PluginOptions) provisional() effectiveLimits {
-	hook, _ := o.allowances(o.Interpret)
-	return effectiveLimits{limit: o.MemoryPages, hook: hook}
-}
-
 // negotiate returns the limits of a plugin with this manifest, unless its config is not
-// what its schema asks for. It runs nothing of the plugin.
-func (o *PluginOptions) negotiate(m abi.Manifest) (effectiveLimits, error) {
-	t := o.provisional()
-	t.manifest = m
-	if err := checkConfig(m.ConfigSchema, o.Config); err != nil {
+// what its schema asks for. While the manifest is not known it is nil.
+func (o *PluginOptions) negotiate(m *abi.Manifest) (effectiveLimits, error) {
+	hook, _ := o.allowances()
+	t := effectiveLimits{limit: o.MemoryPages, hook: hook}
+	if m == nil {
+		return t, nil
+	}
+	s, err := parseSchema(m.ConfigSchema)
+	if err != nil {
 		return t, err
 	}
-	t.has = plugin.RightsOf(m, o.Granted, "").Has()
+	if s != nil {
+		if err := s.Check(o.Config); err != nil {
+			return t, fmt.Errorf("config: %s", plugin.Printable(err.Error(), maxReason))
+		}
+	}
+	t.manifest = *m
+	t.has = plugin.RightsOf(*m, o.Granted, "").Has()
 	t.keeps = cmp.Or(o.State, m.State) == abi.StateInstance
 	t.cap(m.Limits)
 	return t, nil
@@ -81,7 +83,7 @@ func (t *effectiveLimits) limits() Limits {
 // manifest asks for these limits: the lesser of the two.
 func (o PluginOptions) Limits(asked abi.Limits) (granted, hold Limits) {
 	o.MemoryPages = cmp.Or(o.MemoryPages, DefaultMemoryPages)
-	t := o.provisional()
+	t, _ := o.negotiate(nil)
 	granted = t.limits()
 	t.cap(asked)
 	return granted, t.limits()
@@ -103,50 +105,4 @@ func parseSchema(text string) (*schema.Schema, error) {
 		return nil, fmt.Errorf("manifest: config_schema: %s", plugin.Printable(err.Error(), maxReason))
 	}
 	return s, nil
-}
-
-func checkConfig(text string, config []byte) error {
-	s, err := parseSchema(text)
-	if err != nil || s == nil {
-		return err
-	}
-	if err := s.Check(config); err != nil {
-		return fmt.Errorf("config: %s", plugin.Printable(err.Error(), maxReason))
-	}
-	return nil
-}
-
-// negotiateStatic returns the limits that the manifest of a custom section leads to, or
-// the provisional ones if it has none.
-func (o *PluginOptions) negotiateStatic(m *preflight.Outline) (effectiveLimits, error) {
-	if m.Manifest == nil {
-		return o.provisional(), nil
-	}
-	manifest, err := parseManifest(m.Manifest)
-	if err != nil {
-		return effectiveLimits{}, err
-	}
-	return o.negotiate(manifest)
-}
-
-// readManifest asks the plugin's first instance for the manifest, if no custom section
-// has it, and negotiates the limits. Every other instance is asked too, so that all begin
-// alike; what they answer is passed over.
-func (p *guests) readManifest(ctx context.Context, g *guest) error {
-	if p.static {
-		return nil
-	}
-	b, err := g.manifest(ctx)
-	if err != nil || p.manifest.Name != "" {
-		return err
-	}
-	m, err := parseManifest(b)
-	if err != nil {
-		return err
-	}
-	if p.effectiveLimits, err = p.options.negotiate(m); err != nil {
-		return err
-	}
-	g.allowance = p.hook
-	return g.memory.cap(int64(p.limit) << 16)
 }

@@ -7,21 +7,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/fuel"
 )
-
-// linkFuel gives a runtime what instrumented modules import.
-func linkFuel(ctx context.Context, r wazero.Runtime) error {
-	i64 := []api.ValueType{api.ValueTypeI64}
-	_, err := r.NewHostModuleBuilder(fuel.Module).NewFunctionBuilder().
-		WithGoModuleFunction(api.GoModuleFunc(refuel), i64, i64).Export(fuel.Refuel).Instantiate(ctx)
-	return wrap("instantiating the host functions of "+fuel.Module, err)
-}
 
 // refuel gives a guest its next slice of fuel, or ends its call.
 func refuel(ctx context.Context, _ api.Module, stack []uint64) {
@@ -56,9 +47,9 @@ const interpretedSlice = 2_000
 
 // allowances returns what a plugin may use in a hook, where o names it, and in each
 // function before its first event.
-func (o *PluginOptions) allowances(interpret bool) (hook, start allowance) {
+func (o *PluginOptions) allowances() (hook, start allowance) {
 	hook, start = compiledHook, compiledStart
-	if interpret {
+	if o.Interpret {
 		hook, start = interpretedHook, interpretedStart
 	}
 	hook.fuel, hook.time = cmp.Or(o.Fuel, hook.fuel), cmp.Or(o.Timeout, hook.time)

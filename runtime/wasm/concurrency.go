@@ -1,0 +1,100 @@
+package wasm
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// limiter bounds how many guests run at a time.
+type limiter struct {
+	*semaphore.Weighted // one for each that runs
+	size                int
+}
+
+func newLimiter(size int) limiter { return limiter{semaphore.NewWeighted(int64(size)), size} }
+
+// acquire waits until one more may run, as long as ctx and the budget let it.
+func (l limiter) acquire(ctx context.Context, budget *plugin.Budget) error {
+	if l.TryAcquire(1) {
+		return nil
+	}
+	defer budget.Waited(budget.Wait())
+	ctx, end := budget.WaitContext(ctx)
+	defer end()
+	if l.Acquire(ctx, 1) != nil {
+		return fmt.Errorf("%w: waiting for one of the %d guests that may run at a time: %w", plugin.ErrBusy, l.size, context.Cause(ctx))
+	}
+	return nil
+}
+
+// allButOne is the limit of one plugin's guests, and of those of all slow plugins together: so
+// guests that do nothing but run leave a processor to the proxy and one guest to the others.
+func (l limiter) allButOne() int { return max(1, l.size-1) }
+
+// DefaultRunning is how many guests may serve a hook at a time: as many as there are
+// processors for Go, and two if there is one.
+func DefaultRunning() int { return max(2, runtime.GOMAXPROCS(0)) }
+
+// A plugin is slow while a call of it has lately run for longer than slowCall.
+const (
+	slowCall = 5 * time.Millisecond
+	slowFor  = time.Second
+)
+
+// permit is a guest's place among those that run.
+type permit struct {
+	of   *guests
+	slow bool // it is one of those that slow plugins have together
+}
+
+// acquire waits until few enough guests run: of this plugin, of slow plugins if this is one,
+// then of all.
+func (p *guests) acquire(ctx context.Context, budget *plugin.Budget) (s permit, err error) {
+	if err = p.perPlugin.acquire(ctx, budget); err != nil {
+		return s, err
+	}
+	s = permit{p, p.isSlow()} // it may have waited for the call that shows it
+	if s.slow {
+		if err = p.slow.acquire(ctx, budget); err != nil {
+			p.perPlugin.Release(1)
+			return s, err
+		}
+	}
+	if err = p.running.acquire(ctx, budget); err != nil {
+		s.releasePlugin()
+	}
+	return s, err
+}
+
+// release lets the next one run.
+func (s permit) release() {
+	s.of.running.Release(1)
+	s.releasePlugin()
+}
+
+func (s permit) releasePlugin() {
+	if s.slow {
+		s.of.slow.Release(1)
+	}
+	s.of.perPlugin.Release(1)
+}
+
+// isSlow reports whether the plugin is slow. A call that nobody had to look at the clock for was
+// quick, so most plugins never are, and this costs them nothing.
+func (p *guests) isSlow() bool {
+	last := p.lastSlow.Load()
+	return last != 0 && time.Since(time.Unix(0, last)) < slowFor
+}
+
+// judge notes whether a call was slow, as far as anybody looked at the clock in it.
+func (p *guests) judge(m *meter) {
+	if !m.seen.IsZero() && m.seen.Sub(m.start) > slowCall {
+		p.lastSlow.Store(m.seen.UnixNano())
+	}
+}
