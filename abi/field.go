@@ -177,6 +177,26 @@ const (
 	Variables
 )
 
+// Range returns the numbers that a format takes, which are those of the kernel and runc, both
+// ends included. -1 is no limit if unlimited is true. Without a range max is 0.
+func (f Format) Range() (min, max int64, unlimited bool) {
+	switch f {
+	case MemoryBytes:
+		return 1, 1<<63 - 1, true
+	case Period:
+		return 1_000, 1_000_000, false
+	case Quota:
+		return 1_000, 1<<44 - 1, true
+	case Score:
+		return -1_000, 1_000, false
+	case Shares:
+		return 2, 262_144, false
+	case ID: // the largest user or group that Kubernetes takes
+		return 0, 1<<31 - 1, false
+	}
+	return 0, 0, false
+}
+
 const (
 	inRun    HookSet = 1 << PreRunPodSandbox
 	inCreate HookSet = 1 << PreCreateContainer

@@ -46,10 +46,14 @@ func (c Container) Env(name string) (string, bool) {
 func (c Container) Envs() Entries { return readEntries("Envs", c.object(), abi.ContainerEnv) }
 
 // Mounts returns the mounts that the request asks for.
-func (c Container) Mounts() []Mount { return mounts(c.object()) }
+func (c Container) Mounts() []Mount {
+	return readRecords[Mount]("Mounts", c.object(), abi.ContainerMounts)
+}
 
 // Devices returns the devices that the request asks for.
-func (c Container) Devices() []Device { return devices(c.object()) }
+func (c Container) Devices() []Device {
+	return readRecords[Device]("Devices", c.object(), abi.ContainerDevices)
+}
 
 // CDIDevices returns the fully qualified names of CDI devices.
 func (c Container) CDIDevices() []string {

@@ -45,7 +45,7 @@ func (c *PreCreateContainer) SetWorkingDir(dir string) error {
 // SetMount adds a mount, in the place of one with the same container path. It
 // needs [CapMounts].
 func (c *PreCreateContainer) SetMount(m Mount) error {
-	return addElement("SetMount", m.ContainerPath, abi.ContainerMounts, m.record())
+	return addElement("SetMount", m.ContainerPath, abi.ContainerMounts, encode(m.members()))
 }
 
 // DeleteMount removes the mount of a container path, if it is there. It needs [CapMounts].
@@ -56,7 +56,7 @@ func (c *PreCreateContainer) DeleteMount(containerPath string) error {
 // SetDevice adds a device, in the place of one with the same container path. It
 // needs [CapDevices].
 func (c *PreCreateContainer) SetDevice(d Device) error {
-	return addElement("SetDevice", d.ContainerPath, abi.ContainerDevices, d.record())
+	return addElement("SetDevice", d.ContainerPath, abi.ContainerDevices, encode(d.members()))
 }
 
 // DeleteDevice removes the device of a container path, if it is there. It needs [CapDevices].

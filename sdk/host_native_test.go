@@ -99,6 +99,9 @@ func TestNativeRefusesChanges(t *testing.T) {
 			"kubelet's annotation":           {hostMapSet(abi.Container, abi.ContainerAnnotations, "io.kubernetes.x", ""), abi.Denied},
 			"no field":                       {hostSetI64(abi.Container, 99, 2), abi.NotFound},
 			"another value than before":      {hostSetI64(abi.Container, abi.Resources+abi.CPUQuota, 6000), abi.Conflict},
+			"out of range":                   {hostSetI64(abi.Container, abi.Resources+abi.CPUShares, 1), abi.Invalid},
+			"below no limit":                 {hostSetI64(abi.Container, abi.Resources+abi.MemoryLimit, -2), abi.Invalid},
+			"out of range, not granted here": {hostSetI64(abi.Pod, abi.Resources+abi.CPUShares, 1), abi.ReadOnly},
 			"the same value as before":       {hostSetI64(abi.Container, abi.Resources+abi.CPUQuota, 5000), abi.OK},
 			"another container":              {hostSetI64(other, shares, 2), abi.OK},
 		} {

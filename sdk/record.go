@@ -12,31 +12,10 @@ type Mount struct {
 	RecursiveReadOnly bool
 }
 
-func (m Mount) record() string {
-	r := record{}
-	r.add("container_path", m.ContainerPath)
-	r.add("host_path", m.HostPath)
-	r.flag("readonly", m.Readonly)
-	r.add("propagation", m.Propagation)
-	r.flag("selinux_relabel", m.SELinuxRelabel)
-	r.flag("recursive_read_only", m.RecursiveReadOnly)
-	return r.String()
-}
-
-func (m *Mount) set(key, value string) {
-	switch key {
-	case "container_path":
-		m.ContainerPath = value
-	case "host_path":
-		m.HostPath = value
-	case "readonly":
-		m.Readonly = value == "true"
-	case "propagation":
-		m.Propagation = value
-	case "selinux_relabel":
-		m.SELinuxRelabel = value == "true"
-	case "recursive_read_only":
-		m.RecursiveReadOnly = value == "true"
+func (m *Mount) members() []member {
+	return []member{
+		{"container_path", &m.ContainerPath, nil}, {"host_path", &m.HostPath, nil}, {"readonly", nil, &m.Readonly},
+		{"propagation", &m.Propagation, nil}, {"selinux_relabel", nil, &m.SELinuxRelabel}, {"recursive_read_only", nil, &m.RecursiveReadOnly},
 	}
 }
 
@@ -47,62 +26,55 @@ type Device struct {
 	Permissions   string // of r, w and m (mknod)
 }
 
-func (d Device) record() string {
-	r := record{}
-	r.add("container_path", d.ContainerPath)
-	r.add("host_path", d.HostPath)
-	r.add("permissions", d.Permissions)
-	return r.String()
+func (d *Device) members() []member {
+	return []member{{"container_path", &d.ContainerPath, nil}, {"host_path", &d.HostPath, nil}, {"permissions", &d.Permissions, nil}}
 }
 
-func (d *Device) set(key, value string) {
-	switch key {
-	case "container_path":
-		d.ContainerPath = value
-	case "host_path":
-		d.HostPath = value
-	case "permissions":
-		d.Permissions = value
+// member is a key of a record, and the place of its value: a text, or whether it is "true".
+type member struct {
+	key  string
+	text *string
+	flag *bool
+}
+
+// encode returns the record that is an element of a set. What is empty is left out.
+func encode(members []member) string {
+	entries, count := []byte{0, 0, 0, 0}, byte(0)
+	for _, m := range members {
+		value := ""
+		if m.text != nil {
+			value = *m.text
+		} else if *m.flag {
+			value = "true"
+		}
+		if value != "" {
+			entries = abi.AppendText(abi.AppendText(entries, m.key), value)
+			count++
+		}
 	}
+	entries[0] = count
+	return string(entries)
 }
 
-// record is an element of a set, as entries.
-type record struct {
-	entries []byte
-	count   byte
-}
-
-func (r *record) add(key, value string) {
-	if value != "" {
-		r.entries = abi.AppendText(abi.AppendText(r.entries, key), value)
-		r.count++
-	}
-}
-
-func (r *record) flag(key string, set bool) {
-	if set {
-		r.add(key, "true")
-	}
-}
-
-func (r *record) String() string { return string([]byte{r.count, 0, 0, 0}) + string(r.entries) }
-
-func mounts(o abi.Object) []Mount {
-	var list []Mount
-	for _, element := range readList("Mounts", o, abi.ContainerMounts) {
-		var m Mount
-		abi.EachEntry(element, func(k, v string) bool { m.set(k, v); return true })
-		list = append(list, m)
-	}
-	return list
-}
-
-func devices(o abi.Object) []Device {
-	var list []Device
-	for _, element := range readList("Devices", o, abi.ContainerDevices) {
-		var d Device
-		abi.EachEntry(element, func(k, v string) bool { d.set(k, v); return true })
-		list = append(list, d)
+// readRecords returns the elements of a set of records.
+func readRecords[T any, P interface {
+	*T
+	members() []member
+}](op string, o abi.Object, f abi.Field) []T {
+	elements := readList(op, o, f)
+	list := make([]T, len(elements))
+	for i, element := range elements {
+		members := P(&list[i]).members()
+		abi.EachEntry(element, func(key, value string) bool {
+			for _, m := range members {
+				if m.key == key && m.text != nil {
+					*m.text = value
+				} else if m.key == key {
+					*m.flag = value == "true"
+				}
+			}
+			return true
+		})
 	}
 	return list
 }

@@ -22,8 +22,7 @@ var (
 	cdiDevice   = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_.-]*[A-Za-z0-9])?/[A-Za-z]([A-Za-z0-9_.-]*[A-Za-z0-9])?=[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?$`)
 )
 
-// formats check a change's value. Ranges are those that the kernel and runc take, both ends
-// included. Records have checks of their own, in recordFormats.
+// formats check a change's value. Records have checks of their own, in recordFormats.
 var formats = [...]func(*Adjustment, *Change) (abi.Errno, string){
 	abi.ArgumentList:  checkArguments,
 	abi.CDIName:       matching(cdiDevice.MatchString, "vendor/class=name"),
@@ -31,17 +30,17 @@ var formats = [...]func(*Adjustment, *Change) (abi.Errno, string){
 	abi.CPUList:       matching(orEmpty(rules.IsList), "numbers and ranges such as 0-3,7"),
 	abi.GroupList:     matching(isGroup, "the number of a group, 0 to "+strconv.Itoa(maxID)),
 	abi.HandlerName:   matching(orEmpty(handlerName.MatchString), "the name of a runtime handler: letters, digits and . _ -"),
-	abi.ID:            checkID,
+	abi.ID:            checkRange,
 	abi.ImageName:     matching(imageName.MatchString, "the name of an image"),
 	abi.KeysOfPlugins: checkMetadata,
-	abi.MemoryBytes:   bounds{1, 1<<63 - 1, true}.check,
+	abi.MemoryBytes:   checkRange,
 	abi.PageSizes:     checkHugepages,
 	abi.ParentGroup:   checkCgroupParent,
 	abi.Path:          matching(orEmpty(clean), "an absolute, clean path"),
-	abi.Period:        bounds{1_000, 1_000_000, false}.check,
-	abi.Quota:         bounds{1_000, 1<<44 - 1, true}.check,
-	abi.Score:         bounds{-1_000, 1_000, false}.check,
-	abi.Shares:        bounds{2, 262_144, false}.check,
+	abi.Period:        checkRange,
+	abi.Quota:         checkRange,
+	abi.Score:         checkRange,
+	abi.Shares:        checkRange,
 	abi.UserName:      matching(orEmpty(userName.MatchString), "the name of a user, without spaces, colons and commas"),
 	abi.Variables:     checkEnv,
 }
@@ -70,31 +69,24 @@ func isGroup(s string) bool {
 	return err == nil && n <= maxID && s == strconv.FormatUint(n, 10)
 }
 
-// bounds are a range, and -1 beside it if that means "unlimited".
-type bounds struct {
-	min, max  int64
-	unlimited bool
-}
-
-func (b bounds) check(_ *Adjustment, c *Change) (abi.Errno, string) {
-	if c.Int >= b.min && c.Int <= b.max || c.Int == -1 && b.unlimited {
+// checkRange holds a number to the range of its field.
+func checkRange(_ *Adjustment, c *Change) (abi.Errno, string) {
+	info := FieldOf(c.Kind(), c.Field)
+	least, most, unlimited := info.Format.Range()
+	if c.Int >= least && c.Int <= most || c.Int == -1 && unlimited {
 		return abi.OK, ""
 	}
-	reason := fmt.Sprintf("%d: want %d to %d", c.Int, b.min, b.max)
-	if info := FieldOf(c.Kind(), c.Field); info.Unit != "" {
+	reason := fmt.Sprintf("%d: want %d to %d", c.Int, least, most)
+	switch {
+	case info.Format == abi.ID:
+		reason = fmt.Sprintf("%d: want a user or group, %d to %d", c.Int, least, most)
+	case info.Unit != "":
 		reason += " " + info.Unit
 	}
-	if b.unlimited {
+	if unlimited {
 		reason += ", or -1 for no limit"
 	}
 	return abi.Invalid, reason
-}
-
-func checkID(_ *Adjustment, c *Change) (abi.Errno, string) {
-	if c.Int < 0 || c.Int > maxID {
-		return abi.Invalid, strconv.FormatInt(c.Int, 10) + ": want a user or group, 0 to " + strconv.Itoa(maxID)
-	}
-	return abi.OK, ""
 }
 
 // checkArguments takes what execve does.

@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -95,40 +93,38 @@ func (p *Plugin) run(call *native.Call, f func() int32) (Changes, error) {
 // objects returns the objects of a complete case: the event's own, and all pods and
 // containers by handles.
 func objects(c fixture.Case) map[abi.Object]*native.Object {
-	all := map[abi.Object]*native.Object{abi.Event: object(abi.Event, c.Event), abi.Node: object(abi.Node, c.Node)}
-	add := func(kind abi.Object, fields fixture.Fields, own bool) (*native.Object, abi.Object) {
-		o, handle := object(kind, fields), abi.FirstHandle+abi.Object(len(all))
-		if o.Own = own; own {
+	all := map[abi.Object]*native.Object{}
+	add := func(kind abi.Object, fields fixture.Fields, own bool, pod *native.Object) *native.Object {
+		o := &native.Object{Kind: kind, Own: own, Pod: pod, Fields: map[abi.Field]any{}}
+		for _, info := range abi.Fields {
+			if info.Object == kind {
+				o.Fields[info.Field] = fields.Value(info)
+			}
+		}
+		if own {
 			all[kind] = o
 		}
-		all[handle] = o
-		return o, handle
+		if kind == abi.Pod || kind == abi.Container {
+			all[abi.FirstHandle+abi.Object(len(all))] = o
+		}
+		return o
 	}
-	for i, p := range append([]fixture.Pod{{Fields: c.Pod, Containers: c.Siblings}}, c.Store...) {
-		if p.Fields == nil {
-			continue
+	add(abi.Event, c.Event, true, nil)
+	add(abi.Node, c.Node, true, nil)
+	if c.Pod != nil {
+		pod := add(abi.Pod, c.Pod, true, nil)
+		if c.Container != nil {
+			add(abi.Container, c.Container, true, pod)
 		}
-		pod, _ := add(abi.Pod, p.Fields, i == 0)
-		if i == 0 && c.Container != nil {
-			p.Containers = append([]fixture.Fields{c.Container}, p.Containers...)
+		for _, fields := range c.Siblings {
+			add(abi.Container, fields, false, pod)
 		}
-		for j, fields := range p.Containers {
-			_, handle := add(abi.Container, fields, i == 0 && j == 0 && c.Container != nil)
-			pod.Containers = append(pod.Containers, handle)
+	}
+	for _, p := range c.Store {
+		pod := add(abi.Pod, p.Fields, false, nil)
+		for _, fields := range p.Containers {
+			add(abi.Container, fields, false, pod)
 		}
-		slices.SortFunc(pod.Containers, func(a, b abi.Object) int {
-			return strings.Compare(all[a].Text(abi.ContainerID), all[b].Text(abi.ContainerID))
-		})
 	}
 	return all
-}
-
-func object(kind abi.Object, fields fixture.Fields) *native.Object {
-	o := &native.Object{Kind: kind, Fields: map[abi.Field]any{}}
-	for _, info := range abi.Fields {
-		if info.Object == kind {
-			o.Fields[info.Field] = fields.Value(info)
-		}
-	}
-	return o
 }

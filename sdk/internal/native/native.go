@@ -48,11 +48,14 @@ type Call struct {
 
 // Object is a pod, a container, the node or the event.
 type Object struct {
-	Kind       abi.Object
-	Own        bool              // it is the event's own
-	Fields     map[abi.Field]any // int64, string, map[string]string or []string, by the field's type; or the abi.Errno of a read
-	Containers []abi.Object      // handles of the containers of a pod, sorted by id
+	Kind   abi.Object
+	Own    bool              // it is the event's own
+	Pod    *Object           // that a container is in
+	Fields map[abi.Field]any // int64, string, map[string]string or []string, by the field's type; or the abi.Errno of a read
 }
+
+// ID returns the id of a pod or container.
+func (o *Object) ID() string { return o.Text(abi.PodID) } // ContainerID is the same number
 
 // Text returns a field of type abi.String, "" if it is not there.
 func (o *Object) Text(f abi.Field) string {

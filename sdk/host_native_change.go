@@ -5,14 +5,13 @@ package sdk
 import (
 	"strconv"
 	"strings"
-	"unsafe"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/sdk/internal/native"
 )
 
 func hostSetI64(o abi.Object, f abi.Field, v int64) int32 {
-	return change(o, f, abi.Int64, "", strconv.FormatInt(v, 10))
+	return change(o, f, abi.Int64, "", FormatInt(v))
 }
 
 func hostSetBytes(o abi.Object, f abi.Field, v string) int32 { return change(o, f, abi.String, "", v) }
@@ -56,35 +55,44 @@ func change(o abi.Object, f abi.Field, t abi.Type, key, v string) int32 {
 		return int32(abi.NotFound)
 	case info.Type != t || key == `""`:
 		return int32(abi.Invalid)
-	case info.Format == abi.KeysOfPlugins && strings.HasPrefix(key, `"io.kubernetes.`):
-		return int32(abi.Denied) // kubelet's
-	case info.Format == abi.CgroupFiles && host().Cgroup != 2:
-		return int32(abi.Unsupported)
-	case o >= abi.FirstHandle && v == native.Deleted:
-		return int32(abi.Unsupported)
 	}
-	target := "." + info.Name
+	target, errno := "."+info.Name, abi.OK
 	if key != "" {
 		target += "[" + key + "]"
 	}
-	return ask(o, target, v, info.Writing, info.Writable, abi.HandleWritable(info))
+	switch {
+	case info.Format == abi.KeysOfPlugins && strings.HasPrefix(key, `"io.kubernetes.`):
+		errno = abi.Denied // kubelet's
+	case info.Format == abi.CgroupFiles && host().Cgroup != 2, o >= abi.FirstHandle && v == native.Deleted:
+		errno = abi.Unsupported
+	case t == abi.Int64 && !inRange(info.Format, v):
+		errno = abi.Invalid
+	}
+	return ask(o, target, v, info.Writing, info.Writable, abi.HandleWritable(info), errno)
+}
+
+func inRange(f abi.Format, v string) bool {
+	n, _ := ParseInt(v)
+	least, most, unlimited := f.Range()
+	return most == 0 || n >= least && n <= most || n == -1 && unlimited
 }
 
 func hostCgroupSet(o abi.Object, file, v string) int32 {
 	if host().Cgroup == 0 {
 		return int32(abi.Unsupported)
 	}
-	return ask(o, " cgroup file "+file, v, abi.CgroupWrite, abi.CgroupWritable(o), object(o) != nil)
+	return ask(o, " cgroup file "+file, v, abi.CgroupWrite, abi.CgroupWritable(o), object(o) != nil, abi.OK)
 }
 
 // ask notes a change of an object: of the event's own in these hooks, and on a handle where
-// it may be and the call is not about the same object.
-func ask(o abi.Object, target, v string, needs abi.Capability, hooks abi.HookSet, handles bool) int32 {
+// it may be and the call is not about the same object. errno tells what is wrong with the
+// change itself.
+func ask(o abi.Object, target, v string, needs abi.Capability, hooks abi.HookSet, handles bool, errno abi.Errno) int32 {
 	name, writable := o.String(), hooks.Has(host().Hook)
 	if of := object(o); o >= abi.FirstHandle && of != nil {
 		phase := host().Hook.Info().Phase
 		writable = handles && phase != abi.BeforeNoReject && (phase != abi.Before || !of.Own)
-		name = of.Kind.String() + "(" + of.Text(abi.PodID) + ")"
+		name = of.Kind.String() + "(" + of.ID() + ")"
 	}
 	first, taken := host().Earlier[name+target]
 	switch {
@@ -92,56 +100,10 @@ func ask(o abi.Object, target, v string, needs abi.Capability, hooks abi.HookSet
 		return int32(abi.Denied)
 	case !writable:
 		return int32(abi.ReadOnly)
-	case taken && first != v:
+	case errno == abi.OK && taken && first != v:
 		return int32(abi.Conflict)
+	case errno == abi.OK:
+		host().Changes[name+target] = v
 	}
-	host().Changes[name+target] = v
-	return 0
-}
-
-func hostReject(code int32, reason string) int32 {
-	switch code {
-	case abi.RejectInvalidArgument, abi.RejectPermissionDenied, abi.RejectResourceExhausted, abi.RejectFailedPrecondition:
-		host().Rejection = &native.Rejection{Code: uint32(code), Reason: reason}
-		return 0
-	}
-	return int32(abi.Invalid)
-}
-
-func hostFail(reason string)  { host().Failure = reason }
-func hostAbort(reason string) { panic("sdktest: the plugin aborted: " + reason) }
-
-func hostMetric(kind int32, name string, v int64) int32 {
-	switch {
-	case lacks(abi.WriteMetric):
-		return int32(abi.Denied)
-	case kind == abi.MetricSet:
-		host().Metrics[name] = v
-	default:
-		host().Metrics[name] += v
-	}
-	return 0
-}
-
-func hostKVGet(key string, buf unsafe.Pointer, size int32) int32 {
-	if lacks(abi.StateKV) {
-		return int32(abi.Denied)
-	}
-	v, ok := host().KV[key]
-	return answer(buf, size, v, foundIf(ok))
-}
-
-func hostKVSet(key, v string) int32 { return keep(func() { host().KV[key] = v }) }
-
-func hostKVDel(key string) int32 { return keep(func() { delete(host().KV, key) }) }
-
-func keep(write func()) int32 {
-	switch {
-	case lacks(abi.StateKV):
-		return int32(abi.Denied)
-	case host().Hook == 0:
-		return int32(abi.ReadOnly)
-	}
-	write()
-	return 0
+	return int32(errno)
 }

@@ -16,8 +16,8 @@ import (
 
 // The counterpart of import.go for tests of plugins on the machine that builds them: the
 // same functions, answered from what package sdktest was given, by the tables of package
-// abi. They know nothing else of the proxy: ranges of numbers, names of cgroup files and
-// the form of other values are not checked.
+// abi. They know nothing else of the proxy: names of cgroup files and the form of texts are
+// not checked.
 
 // host returns the call that runs.
 func host() *native.Call {
@@ -27,10 +27,8 @@ func host() *native.Call {
 	return native.Current
 }
 
-// lacks reports whether the plugin has not one of these capabilities.
-func lacks(needs ...abi.Capability) bool {
-	return slices.ContainsFunc(needs, func(c abi.Capability) bool { return !host().Has.Has(c) })
-}
+// lacks reports whether the plugin has not this capability.
+func lacks(needs abi.Capability) bool { return !host().Has.Has(needs) }
 
 // object returns an object, nil if there is none that the plugin may know.
 func object(o abi.Object) *native.Object {
@@ -53,13 +51,14 @@ func answer(buf unsafe.Pointer, size int32, v string, errno abi.Errno) int32 {
 
 // field returns the value of a field.
 func field[T any](o abi.Object, f abi.Field) (v T, errno abi.Errno) {
-	if object(o) == nil {
+	of := object(o)
+	if of == nil {
 		return v, abi.NotFound
 	}
-	if info, _ := abi.FieldOf(object(o).Kind, f); lacks(info.Reading) {
+	if info, _ := abi.FieldOf(of.Kind, f); lacks(info.Reading) {
 		return v, abi.Denied
 	}
-	switch given := object(o).Fields[f].(type) {
+	switch given := of.Fields[f].(type) {
 	case T:
 		return given, abi.OK
 	case abi.Errno:
@@ -68,11 +67,15 @@ func field[T any](o abi.Object, f abi.Field) (v T, errno abi.Errno) {
 	return v, abi.NotFound
 }
 
-func foundIf(found bool) abi.Errno {
-	if found {
-		return abi.OK
+// foundIf is the answer about something that needs a capability.
+func foundIf(found bool, needs abi.Capability) abi.Errno {
+	switch {
+	case lacks(needs):
+		return abi.Denied
+	case !found:
+		return abi.NotFound
 	}
-	return abi.NotFound
+	return abi.OK
 }
 
 func hostGet(o abi.Object, f abi.Field, buf unsafe.Pointer, size int32) int32 {
@@ -91,7 +94,7 @@ func hostGetI64(o abi.Object, f abi.Field, out unsafe.Pointer) int32 {
 func hostMapGet(o abi.Object, f abi.Field, key string, buf unsafe.Pointer, size int32) int32 {
 	m, errno := field[map[string]string](o, f)
 	v, ok := m[key]
-	return answer(buf, size, v, min(errno, foundIf(ok || errno != abi.OK)))
+	return answer(buf, size, v, min(errno, foundIf(ok || errno != abi.OK, 0)))
 }
 
 func hostMapDump(o abi.Object, f abi.Field, buf unsafe.Pointer, size int32) int32 {
@@ -110,25 +113,19 @@ func hostListDump(o abi.Object, f abi.Field, buf unsafe.Pointer, size int32) int
 }
 
 func hostCRIRaw(buf unsafe.Pointer, size int32) int32 {
-	if lacks(abi.ReadRaw) {
-		return int32(abi.Denied)
-	}
-	return answer(buf, size, string(host().Request), foundIf(host().Request != nil))
+	return answer(buf, size, string(host().Request), foundIf(host().Request != nil, abi.ReadRaw))
 }
 
 func hostCgroupGet(o abi.Object, file string, buf unsafe.Pointer, size int32) int32 {
 	of := object(o)
-	switch {
-	case lacks(abi.CgroupRead):
-		return int32(abi.Denied)
-	case of == nil:
-		return int32(abi.NotFound)
+	if of == nil {
+		return int32(foundIf(false, abi.CgroupRead))
 	}
-	v, ok := host().Files[of.Text(abi.PodID)][file] // or ContainerID, which is the same number
+	v, ok := host().Files[of.ID()][file]
 	if own, there := host().Files[of.Kind.String()][file]; of.Own && there {
 		v, ok = own, true
 	}
-	return answer(buf, size, v, foundIf(ok))
+	return answer(buf, size, v, foundIf(ok, abi.CgroupRead))
 }
 
 // storeHandles returns those of the store that match, sorted by id.
@@ -139,8 +136,9 @@ func storeHandles(match func(*native.Object) bool) []abi.Object {
 			all = append(all, handle)
 		}
 	}
-	id := func(handle abi.Object) string { return host().Objects[handle].Text(abi.PodID) }
-	slices.SortFunc(all, func(a, b abi.Object) int { return strings.Compare(id(a), id(b)) })
+	slices.SortFunc(all, func(a, b abi.Object) int {
+		return strings.Compare(host().Objects[a].ID(), host().Objects[b].ID())
+	})
 	return all
 }
 
@@ -148,43 +146,37 @@ func hostPodFind(kind int32, name string) int32 {
 	found := storeHandles(func(o *native.Object) bool {
 		switch {
 		case kind == abi.ByContainerID || o.Kind == abi.Container:
-			return kind == abi.ByContainerID && o.Kind == abi.Container && o.Text(abi.ContainerID) == name
+			return kind == abi.ByContainerID && o.Kind == abi.Container && o.ID() == name
 		case kind == abi.ByPodName:
 			return o.Text(abi.PodNamespace)+"/"+o.Text(abi.PodName) == name
 		}
 		return o.Text(map[int32]abi.Field{abi.ByPodID: abi.PodID, abi.ByPodUID: abi.PodUID}[kind]) == name
 	})
-	switch {
-	case lacks(abi.StoreRead):
-		return int32(abi.Denied)
-	case len(found) == 0:
-		return int32(abi.NotFound)
+	if errno := foundIf(len(found) > 0, abi.StoreRead); errno != abi.OK {
+		return int32(errno)
 	}
 	return int32(found[0])
 }
 
 func hostPodList(namespace string, buf unsafe.Pointer, size int32) int32 {
-	return answerHandles(buf, size, storeHandles(func(o *native.Object) bool {
+	return answerHandles(buf, size, true, storeHandles(func(o *native.Object) bool {
 		return o.Kind == abi.Pod && (namespace == "" || o.Text(abi.PodNamespace) == namespace)
 	}))
 }
 
 func hostContainerList(pod abi.Object, buf unsafe.Pointer, size int32) int32 {
-	if o := object(pod); !lacks(abi.StoreRead) && (o == nil || o.Kind != abi.Pod) {
-		return int32(abi.NotFound)
-	}
-	return answerHandles(buf, size, host().Objects[pod].Containers)
+	of := object(pod)
+	return answerHandles(buf, size, of != nil && of.Kind == abi.Pod, storeHandles(func(o *native.Object) bool {
+		return o.Kind == abi.Container && of != nil && o.Pod == of
+	}))
 }
 
-func answerHandles(buf unsafe.Pointer, size int32, list []abi.Object) int32 {
-	if lacks(abi.StoreRead) {
-		return int32(abi.Denied)
-	}
+func answerHandles(buf unsafe.Pointer, size int32, found bool, list []abi.Object) int32 {
 	var b []byte
 	for _, handle := range list {
 		b = binary.LittleEndian.AppendUint32(b, uint32(handle))
 	}
-	return answer(buf, size, string(b), abi.OK)
+	return answer(buf, size, string(b), foundIf(found, abi.StoreRead))
 }
 
 func hostConfig(buf unsafe.Pointer, size int32) int32 {
@@ -199,14 +191,11 @@ func hostRandom(buf unsafe.Pointer, size int32) int32 {
 }
 
 func hostFeature(f abi.Feature) int32 {
-	has := map[abi.Feature]bool{
-		abi.FeatureUpdate: true, abi.FeatureKV: true,
-		abi.FeatureCgroupFiles: host().Cgroup > 0, abi.FeatureCgroupV2: host().Cgroup == 2,
+	has := map[abi.Feature]int32{abi.FeatureUpdate: 1, abi.FeatureKV: 1}
+	if host().Cgroup > 0 {
+		has[abi.FeatureCgroupFiles], has[abi.FeatureCgroupV2] = 1, int32(host().Cgroup-1)
 	}
-	if has[f] {
-		return 1
-	}
-	return 0
+	return has[f]
 }
 
 func hostLog(level int32, text string) {
@@ -214,3 +203,47 @@ func hostLog(level int32, text string) {
 }
 
 func hostLogLevel() int32 { return abi.LogDebug }
+
+func hostFail(reason string)  { host().Failure = reason }
+func hostAbort(reason string) { panic("sdktest: the plugin aborted: " + reason) }
+
+func hostReject(code int32, reason string) int32 {
+	switch code {
+	case abi.RejectInvalidArgument, abi.RejectPermissionDenied, abi.RejectResourceExhausted, abi.RejectFailedPrecondition:
+		host().Rejection = &native.Rejection{Code: uint32(code), Reason: reason}
+		return 0
+	}
+	return int32(abi.Invalid)
+}
+
+func hostMetric(kind int32, name string, v int64) int32 {
+	switch {
+	case lacks(abi.WriteMetric):
+		return int32(abi.Denied)
+	case kind == abi.MetricSet:
+		host().Metrics[name] = v
+	default:
+		host().Metrics[name] += v
+	}
+	return 0
+}
+
+func hostKVGet(key string, buf unsafe.Pointer, size int32) int32 {
+	v, ok := host().KV[key]
+	return answer(buf, size, v, foundIf(ok, abi.StateKV))
+}
+
+func hostKVSet(key, v string) int32 { return keep(func() { host().KV[key] = v }) }
+
+func hostKVDel(key string) int32 { return keep(func() { delete(host().KV, key) }) }
+
+func keep(write func()) int32 {
+	switch {
+	case lacks(abi.StateKV):
+		return int32(abi.Denied)
+	case host().Hook == 0:
+		return int32(abi.ReadOnly)
+	}
+	write()
+	return 0
+}
