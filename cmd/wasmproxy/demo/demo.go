@@ -85,6 +85,7 @@ type session struct {
 	kubeletConn *grpc.ClientConn
 	kubelet     runtimeapi.RuntimeServiceClient
 	installed   []string // plugins, in their order
+	brief       bool     // requests are not printed
 }
 
 func (s *session) path(name string) string { return filepath.Join(s.dir, name) }
@@ -196,37 +197,31 @@ func wait[E observe.Event](ctx context.Context, events *observe.Recorder, match 
 	return found.(E), nil
 }
 
-// report says what came of one call: what kubelet asked, what plugins did, what
-// the runtime got, which cgroup files are different.
-func (s *session) report(name string, asked proto.Message, call func() error) (outcome, error) {
-	s.calls(name)
-	s.request(asked)
-	return s.observe(name, asked, call)
-}
-
-func (s *session) calls(name string) { s.line(bold, "kubelet", "%s", s.paint(bold, name)) }
-
-// observe says what came of one call.
-func (s *session) observe(name string, asked proto.Message, call func() error) (outcome, error) {
+// request makes a call of kubelet's and says what came of it: what kubelet asked, what
+// plugins did, what the runtime got, which cgroup files are different.
+func request[Q, A proto.Message](ctx context.Context, s *session, name string, call func(context.Context, Q, ...grpc.CallOption) (A, error), asked Q) (answer A, t outcome, err error) {
+	s.line(bold, "kubelet", "%s", s.paint(bold, name))
+	if !s.brief {
+		s.request(asked)
+	}
 	before, err := s.cgroups.Files()
 	if err != nil {
-		return outcome{}, err
+		return answer, t, err
 	}
 	s.events.Take()
-	failed := call()
-	t := outcome{events: s.events.Take()}
+	answer, failed := call(ctx, asked)
+	t.events = s.events.Take()
 	for _, e := range t.events {
 		s.event(e)
 	}
 	if failed != nil {
-		return outcome{}, fmt.Errorf("%s: %w", name, failed)
+		return answer, t, fmt.Errorf("%s: %w", name, failed)
 	}
 	t.changed = s.difference(asked, s.runtime.received(asked))
-	if t.files, err = s.cgroups.Files(); err != nil {
-		return outcome{}, err
+	if t.files, err = s.cgroups.Files(); err == nil {
+		s.files(before, t.files)
 	}
-	s.files(before, t.files)
-	return t, nil
+	return answer, t, err
 }
 
 // outcome is what came of a call.

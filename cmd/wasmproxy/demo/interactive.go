@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/kubelet"
@@ -67,6 +66,7 @@ func (h *interactive) play(ctx context.Context) error {
 		return err
 	}
 	h.printInstructions()
+	h.brief = true // the requests are long, and in the user's own file
 	for ctx.Err() == nil {
 		h.rerun(ctx)
 		h.await(ctx)
@@ -168,7 +168,11 @@ func (h *interactive) begin(ctx context.Context) error {
 		return err
 	}
 	h.title(fmt.Sprintf("Pod %s/%s, %s", p.Metadata.Namespace, p.Metadata.Name, p.QoS()))
-	if err := h.sandbox(ctx, node.RunPodSandbox(p, handler)); err != nil {
+	pod, err := h.runPod(ctx, "RunPodSandbox", node.RunPodSandbox(p, handler))
+	if pod != "" {
+		h.running = &runningPod{pod: pod}
+	}
+	if err != nil {
 		return err
 	}
 	for i := range p.Spec.InitContainers {
@@ -188,46 +192,17 @@ func (h *interactive) begin(ctx context.Context) error {
 	return nil
 }
 
-func (h *interactive) sandbox(ctx context.Context, req *runtimeapi.RunPodSandboxRequest) error {
-	if err := h.cgroups.Make(req.GetConfig().GetLinux().GetCgroupParent(), nil); err != nil {
-		return err
-	}
-	err := h.report("RunPodSandbox", req, func() error {
-		resp, err := h.kubelet.RunPodSandbox(ctx, req)
-		if err == nil {
-			h.running = &runningPod{pod: resp.GetPodSandboxId()}
-		}
-		return err
-	})
-	return err
-}
-
 func (h *interactive) container(ctx context.Context, p *kubelet.Pod, c *kubelet.Container) (id string, err error) {
 	req, _ := node.CreateContainer(p, c, h.running.pod)
-	err = h.report("CreateContainer "+c.Name, req, func() error {
-		resp, err := h.kubelet.CreateContainer(ctx, req)
-		if err == nil {
-			id = resp.GetContainerId()
-			h.running.containers = append(h.running.containers, id)
-		}
-		return err
-	})
+	created, _, err := request(ctx, h.session, "CreateContainer "+c.Name, h.kubelet.CreateContainer, req)
+	if id = created.GetContainerId(); id != "" {
+		h.running.containers = append(h.running.containers, id)
+	}
 	if err != nil {
 		return "", err
 	}
-	start := &runtimeapi.StartContainerRequest{ContainerId: id}
-	err = h.report("StartContainer "+c.Name, start, func() error {
-		_, err := h.kubelet.StartContainer(ctx, start)
-		return err
-	})
+	_, _, err = request(ctx, h.session, "StartContainer "+c.Name, h.kubelet.StartContainer, &runtimeapi.StartContainerRequest{ContainerId: id})
 	return id, err
-}
-
-// report says what came of one call. The request is long, and in the user's own file.
-func (h *interactive) report(name string, asked proto.Message, call func() error) error {
-	h.calls(name)
-	_, err := h.observe(name, asked, call)
-	return err
 }
 
 // end ends the Pod that runs, if there is one.

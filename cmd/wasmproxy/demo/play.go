@@ -16,7 +16,7 @@ const podCgroup = "/kubepods/burstable/pod4f1c"
 // play is a pod's life in four acts.
 func (s *session) play(ctx context.Context) error {
 	s.title("1. Without plugins the proxy is a wire")
-	pod, err := s.runPod(ctx)
+	pod, err := s.runPod(ctx, "RunPodSandbox shop/web", &runtimeapi.RunPodSandboxRequest{Config: s.podConfig()})
 	if err != nil {
 		return err
 	}
@@ -65,17 +65,12 @@ func (s *session) podConfig() *runtimeapi.PodSandboxConfig {
 }
 
 // runPod makes the pod's cgroup, as kubelet does, and runs its sandbox.
-func (s *session) runPod(ctx context.Context) (id string, err error) {
-	if err := s.cgroups.Make(podCgroup, nil); err != nil {
+func (s *session) runPod(ctx context.Context, name string, req *runtimeapi.RunPodSandboxRequest) (id string, err error) {
+	if err := s.cgroups.Make(req.GetConfig().GetLinux().GetCgroupParent(), nil); err != nil {
 		return "", err
 	}
-	req := &runtimeapi.RunPodSandboxRequest{Config: s.podConfig()}
-	_, err = s.report("RunPodSandbox shop/web", req, func() error {
-		resp, err := s.kubelet.RunPodSandbox(ctx, req)
-		id = resp.GetPodSandboxId()
-		return err
-	})
-	return id, err
+	resp, _, err := request(ctx, s, name, s.kubelet.RunPodSandbox, req)
+	return resp.GetPodSandboxId(), err
 }
 
 // runContainer creates and starts a container, and checks that what is to be
@@ -92,27 +87,16 @@ func (s *session) runContainer(ctx context.Context, pod, name string, want expec
 		},
 		SandboxConfig: s.podConfig(),
 	}
-	created, err := s.report("CreateContainer "+name, create, func() error {
-		resp, err := s.kubelet.CreateContainer(ctx, create)
-		id = resp.GetContainerId()
-		return err
-	})
+	resp, created, err := request(ctx, s, "CreateContainer "+name, s.kubelet.CreateContainer, create)
 	if err != nil {
 		return "", err
 	}
-	started, err := s.start(ctx, id)
+	id = resp.GetContainerId()
+	_, started, err := request(ctx, s, "StartContainer", s.kubelet.StartContainer, &runtimeapi.StartContainerRequest{ContainerId: id})
 	if err != nil {
 		return "", err
 	}
 	return id, want.check(name, path.Join(podCgroup, id), created, started)
-}
-
-func (s *session) start(ctx context.Context, id string) (outcome, error) {
-	req := &runtimeapi.StartContainerRequest{ContainerId: id}
-	return s.report("StartContainer", req, func() error {
-		_, err := s.kubelet.StartContainer(ctx, req)
-		return err
-	})
 }
 
 func (want expect) check(name, group string, created, started outcome) error {
@@ -130,10 +114,7 @@ func (want expect) check(name, group string, created, started outcome) error {
 // update lowers the quota below the burst.
 func (s *session) update(ctx context.Context, id string) error {
 	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: id, Linux: &runtimeapi.LinuxContainerResources{CpuPeriod: 100_000, CpuQuota: 10_000}}
-	updated, err := s.report("UpdateContainerResources", req, func() error {
-		_, err := s.kubelet.UpdateContainerResources(ctx, req)
-		return err
-	})
+	_, updated, err := request(ctx, s, "UpdateContainerResources", s.kubelet.UpdateContainerResources, req)
 	if err != nil {
 		return err
 	}
