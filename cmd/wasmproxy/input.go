@@ -18,32 +18,25 @@ func readInput(ctx context.Context, path string) ([]byte, error) {
 
 // readOpen reads all of what open returns, and closes it.
 func readOpen(ctx context.Context, name string, open func() (io.ReadCloser, error)) ([]byte, error) {
-	type input struct {
-		b   []byte
-		err error
-	}
-	done := make(chan input, 1)
+	done := make(chan struct{})
+	var read []byte
+	var failed error
 	go func() {
-		b, err := readAll(name, open)
-		done <- input{b, err}
+		defer close(done)
+		in, err := open()
+		if err != nil {
+			failed = err
+			return
+		}
+		defer in.Close()
+		if read, failed = io.ReadAll(io.LimitReader(in, maxInput+1)); failed == nil && len(read) > maxInput {
+			failed = fmt.Errorf("%s: has more than %d bytes", name, maxInput)
+		}
 	}()
 	select {
-	case i := <-done:
-		return i.b, i.err
+	case <-done:
+		return read, failed
 	case <-ctx.Done():
 		return nil, fmt.Errorf("reading %s: %w", name, ctx.Err())
 	}
-}
-
-func readAll(name string, open func() (io.ReadCloser, error)) ([]byte, error) {
-	in, err := open()
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	b, err := io.ReadAll(io.LimitReader(in, maxInput+1))
-	if err == nil && len(b) > maxInput {
-		err = fmt.Errorf("%s: has more than %d bytes", name, maxInput)
-	}
-	return b, err
 }

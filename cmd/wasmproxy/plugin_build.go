@@ -171,19 +171,15 @@ func (b *builder) find() (err error) {
 	if b.out, err = filepath.Abs(b.out); err != nil {
 		return err
 	}
-	if b.target, err = b.targetFile(); err != nil || b.lang != "" {
-		return err
+	if filepath.Ext(b.target) == ".json" { // a file, which is looked for where the command is given
+		if b.target, err = filepath.Abs(b.target); err != nil {
+			return err
+		}
 	}
-	b.lang, err = detect(b.dir)
+	if b.lang == "" {
+		b.lang, err = detect(b.dir)
+	}
 	return err
-}
-
-// targetFile is TinyGo's target: a file is looked for where the command is given.
-func (b *builder) targetFile() (string, error) {
-	if filepath.Ext(b.target) != ".json" {
-		return b.target, nil
-	}
-	return filepath.Abs(b.target)
 }
 
 // compile runs the compiler in the plugin's directory.
