@@ -61,23 +61,21 @@ func (s source) read() (r reading) {
 		r.failed = &directoryError{fileError{s.dir, err}}
 	}
 	for _, name := range names {
-		if !s.registers(name) || filepath.Ext(name) == ".json" && slices.Contains(names, stem(name)+".wasm") {
-			continue
+		var d Description
+		var registered bool
+		var problem error
+		path, ext := filepath.Join(s.dir, name), filepath.Ext(name)
+		switch {
+		case ext == ".wasm" && !strings.HasPrefix(name, "."):
+			d, registered = readModule(path, slices.Contains(names, stem(name)+".json"))
+		case s.registers(name) && !(ext == ".json" && slices.Contains(names, stem(name)+".wasm")):
+			d, registered, problem = s.readJSON(path)
 		}
-		d, registered, problem := s.readJSON(filepath.Join(s.dir, name))
 		if registered {
 			r.found = append(r.found, d)
 		}
 		if problem != nil {
 			r.problems = append(r.problems, problem)
-		}
-	}
-	for _, name := range names {
-		if filepath.Ext(name) != ".wasm" || strings.HasPrefix(name, ".") {
-			continue
-		}
-		if d, exists := readModule(filepath.Join(s.dir, name), slices.Contains(names, stem(name)+".json")); exists {
-			r.found = append(r.found, d)
 		}
 	}
 	return r

@@ -42,31 +42,25 @@ func (n *notifier) cover(ctx context.Context, sources []source) bool {
 	}
 	all := true
 	for _, s := range sources {
-		if err := n.watch(s.dir); err != nil {
+		info, err := os.Stat(s.dir)
+		if err != nil {
+			n.missing = append(n.missing, s.dir)
+			continue
+		}
+		// Another directory may be at the path by now, or inotify may have dropped it.
+		if os.SameFile(info, n.watched[s.dir]) && slices.Contains(n.inotify.WatchList(), s.dir) {
+			continue
+		}
+		_ = n.inotify.Remove(s.dir) // it may not be watched at all
+		if err := n.inotify.Add(s.dir); err != nil {
 			n.warn(ctx, err, s.dir)
 			all = false
+			continue
 		}
+		n.watched[s.dir] = info
 	}
 	n.warned = n.warned && !all
 	return all
-}
-
-// watch adds a directory, again if another is at its path by now or if inotify has dropped
-// it.
-func (n *notifier) watch(dir string) error {
-	info, err := os.Stat(dir)
-	if err != nil {
-		n.missing = append(n.missing, dir)
-		return nil
-	}
-	if os.SameFile(info, n.watched[dir]) && slices.Contains(n.inotify.WatchList(), dir) {
-		return nil
-	}
-	_ = n.inotify.Remove(dir) // it may not be watched at all
-	if err = n.inotify.Add(dir); err == nil {
-		n.watched[dir] = info
-	}
-	return err
 }
 
 // appeared reports whether a directory is there that was missing.

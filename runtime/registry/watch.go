@@ -48,17 +48,13 @@ func Open(ctx context.Context, observer observe.Observer, dirs Dirs) (*Watcher, 
 			observer.Observe(ctx, &observe.DirectoryNotMade{Dir: s.dir, Err: err})
 		}
 	}
-	if len(w.sources) == 2 && same(dirs.Plugins, dirs.Hooks) {
+	a, err1 := os.Stat(dirs.Plugins)
+	b, err2 := os.Stat(dirs.Hooks)
+	if err1 == nil && err2 == nil && os.SameFile(a, b) {
 		return nil, fmt.Errorf("plugin directory %s and hook directory %s are one", dirs.Plugins, dirs.Hooks)
 	}
 	w.list = w.read(ctx)
 	return w, nil
-}
-
-func same(a, b string) bool {
-	x, err1 := os.Stat(a)
-	y, err2 := os.Stat(b)
-	return err1 == nil && err2 == nil && os.SameFile(x, y)
 }
 
 // Descriptions returns the list as it is. It is for before Run is called.
