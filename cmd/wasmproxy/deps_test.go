@@ -27,7 +27,7 @@ var mayImport = map[string]string{
 	"runtime/wasm/pool":        "runtime/plugin",
 	"runtime/wasm/preflight":   "abi runtime/wasm/binary",
 	"runtime/wasm/fuel":        "runtime/wasm/binary runtime/wasm/preflight",
-	"runtime/remote":           "abi runtime/plugin runtime/remote/runtimehook runtime/observe",
+	"runtime/remote":           "abi runtime/crifield runtime/plugin runtime/remote/runtimehook runtime/observe",
 	"runtime/registry":         "abi runtime/plugin runtime/observe runtime/regular",
 	"runtime/regular":          "",
 	"runtime/pods":             "abi runtime/cri", // the store follows the rows of cri.Methods
@@ -57,7 +57,7 @@ var onlyImporters = map[string]string{
 	"log/slog":                      "cmd/wasmproxy runtime/config runtime/observe/slogsink sdk sdk/internal/native sdk/sdktest", // what happens is an event: see runtime/observe
 	"github.com/tetratelabs/wazero": "runtime/wasm",
 	"github.com/santhosh-tekuri":    "runtime/wasm/schema",
-	"k8s.io/cri-api":                "runtime/cri runtime/crifield runtime/pods runtime/intercept runtime/daemon runtime/kubelet runtime/simulate cmd/wasmproxy/demo",
+	"k8s.io/cri-api":                "runtime/cri runtime/crifield runtime/pods runtime/intercept runtime/daemon runtime/kubelet runtime/simulate runtime/remote runtime/remote/runtimehook cmd/wasmproxy/demo",
 	"github.com/knadh/koanf":        "runtime/config",
 	"github.com/containerd/cgroups": "runtime/cgroup",
 	"github.com/lmittmann/tint":     "cmd/wasmproxy",

@@ -129,7 +129,7 @@ func (s *stopped) PostStopContainerHook(context.Context, *pb.ContainerResourceHo
 }
 
 func (s *stopped) PreCreateContainerHook(context.Context, *pb.ContainerResourceHookRequest) (*pb.ContainerResourceHookResponse, error) {
-	return &pb.ContainerResourceHookResponse{ContainerResources: &pb.LinuxContainerResources{CpuShares: 77}}, nil
+	return &pb.ContainerResourceHookResponse{ContainerResources: &runtimeapi.LinuxContainerResources{CpuShares: 77}}, nil
 }
 
 // koord-compat tells hook servers of calls that failed, and clears what their

@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -213,7 +215,7 @@ func chain(t *testing.T, ev *event, members ...plugin.Member) ([]plugin.Owned, e
 // TestChain wants two servers in one chain: the second is sent what the first
 // set, its echo of that is no conflict, and another value is.
 func TestChain(t *testing.T) {
-	first := plugged(t, answering(&pb.ContainerResourceHookResponse{ContainerResources: &pb.LinuxContainerResources{CpuShares: 77}}))
+	first := plugged(t, answering(&pb.ContainerResourceHookResponse{ContainerResources: &runtimeapi.LinuxContainerResources{CpuShares: 77}}))
 	var seen int64
 	echo := echoing()
 	second := plugged(t, hookServer{container: func(ctx context.Context, m string, req *pb.ContainerResourceHookRequest) (*pb.ContainerResourceHookResponse, error) {
@@ -224,7 +226,7 @@ func TestChain(t *testing.T) {
 	if err != nil || len(owned) != 1 || owned[0].Plugin != "10" || seen != 77 {
 		t.Errorf("%v, %v, the second saw %d shares", owned, err, seen)
 	}
-	third := plugged(t, answering(&pb.ContainerResourceHookResponse{ContainerResources: &pb.LinuxContainerResources{CpuShares: 78}}))
+	third := plugged(t, answering(&pb.ContainerResourceHookResponse{ContainerResources: &runtimeapi.LinuxContainerResources{CpuShares: 78}}))
 	_, err = chain(t, newEvent(abi.PreCreateContainer), plugin.Member{ID: "10", Plugin: first}, plugin.Member{ID: "30", Plugin: third, Policy: plugin.Fail})
 	if conflict := new(plugin.ConflictError); !errors.As(err, &conflict) || conflict.First != "10" {
 		t.Errorf("error %v, want a conflict with 10", err)

@@ -3,7 +3,8 @@
 //
 // It turns an event into a request, and the difference between the request and
 // the response into an adjustment: a server that echoes what it was sent has
-// set nothing. It does not find hook servers (package registry does), knows no
-// CRI message, and decides neither order nor failure policy nor time budget
+// set nothing. It does not find hook servers (package registry does), knows of
+// CRI's messages the resources and the metadata of a pod alone, which Koordinator's
+// protocol has copied, and decides neither order nor failure policy nor time budget
 // (package plugin does).
 package remote

@@ -4,6 +4,8 @@ import (
 	"context"
 	"unicode/utf8"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -42,8 +44,8 @@ func (p *Plugin) containerRequest(ev plugin.Event) *pb.ContainerResourceHookRequ
 	}
 }
 
-func podMeta(ev plugin.Event) *pb.PodSandboxMetadata {
-	return &pb.PodSandboxMetadata{
+func podMeta(ev plugin.Event) *runtimeapi.PodSandboxMetadata {
+	return &runtimeapi.PodSandboxMetadata{
 		Name:      text(ev, abi.Pod, abi.PodName),
 		Uid:       text(ev, abi.Pod, abi.PodUID),
 		Namespace: text(ev, abi.Pod, abi.PodNamespace),
@@ -72,23 +74,26 @@ func (p *Plugin) entries(ev plugin.Event, o abi.Object, f abi.Field) map[string]
 	}
 	sent := map[string]string{}
 	for k, v := range all {
-		if utf8.ValidString(k) && utf8.ValidString(v) {
+		if p.canSend(ev, o, f, k, v) {
 			sent[k] = v
-			continue
+		} else {
+			delete(sent, k) // an earlier one of the name is not the one that counts
 		}
-		delete(sent, k) // an earlier one of the name is not the one that counts
-		p.withhold(ev, o, f, k)
 	}
 	return sent
 }
 
-// withhold tells that the server is not shown an entry. One event is
-// enough: the same containers come again and again.
-func (p *Plugin) withhold(ev plugin.Event, o abi.Object, f abi.Field, key string) {
+// canSend reports whether the server is shown an entry. One event says that one is not:
+// the same containers come again and again.
+func (p *Plugin) canSend(ev plugin.Event, o abi.Object, f abi.Field, key, value string) bool {
+	if utf8.ValidString(key) && utf8.ValidString(value) {
+		return true
+	}
 	p.withheld.Do(func() {
 		info, _ := abi.FieldOf(o, f)
 		p.observer.Observe(context.Background(), &observe.EntryNotSent{
 			Plugin: p.manifest.Name, Object: observe.ObjectOf(ev), Field: o.String() + "." + info.Name, Key: key,
 		})
 	})
+	return false
 }

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
@@ -24,23 +26,23 @@ import (
 // TestRequests holds what a hook server is sent, hook by hook, against the
 // event that newEvent makes.
 func TestRequests(t *testing.T) {
-	podMeta := &pb.PodSandboxMetadata{Name: "web-0", Uid: "uid-1", Namespace: "shop", Attempt: 2}
+	podMeta := &runtimeapi.PodSandboxMetadata{Name: "web-0", Uid: "uid-1", Namespace: "shop", Attempt: 2}
 	podAnnotations := map[string]string{"example.com/tier": "gold", "io.kubernetes.source": "api"}
 	pod := &pb.PodSandboxHookRequest{
 		PodMeta: podMeta, RuntimeHandler: "kata", CgroupParent: "/kubepods/pod1",
 		Labels: map[string]string{"app": "web"}, Annotations: podAnnotations,
-		Overhead: &pb.LinuxContainerResources{CpuQuota: 5000}, Resources: &pb.LinuxContainerResources{CpuShares: 512},
+		Overhead: &runtimeapi.LinuxContainerResources{CpuQuota: 5000}, Resources: &runtimeapi.LinuxContainerResources{CpuShares: 512},
 	}
 	container := &pb.ContainerResourceHookRequest{
 		PodMeta: podMeta, ContainerMeta: &pb.ContainerMetadata{Name: "app", Attempt: 3, Id: "c1"},
 		ContainerAnnotations: map[string]string{"io.kubernetes.restartCount": "3"},
-		ContainerResources: &pb.LinuxContainerResources{
+		ContainerResources: &runtimeapi.LinuxContainerResources{
 			CpuPeriod: 100000, CpuQuota: 20000, CpuShares: 204, MemoryLimitInBytes: 1 << 30, OomScoreAdj: 900,
 			CpusetCpus: "0-1", CpusetMems: "0", MemorySwapLimitInBytes: 2 << 30,
-			HugepageLimits: []*pb.HugepageLimit{{PageSize: "2MB"}, {PageSize: "1GB", Limit: 1 << 30}},
+			HugepageLimits: []*runtimeapi.HugepageLimit{{PageSize: "2MB"}, {PageSize: "1GB", Limit: 1 << 30}},
 			Unified:        map[string]string{"memory.high": "1000000"},
 		},
-		PodResources:   &pb.LinuxContainerResources{CpuShares: 512},
+		PodResources:   &runtimeapi.LinuxContainerResources{CpuShares: 512},
 		PodAnnotations: podAnnotations, PodLabels: map[string]string{"app": "web"}, PodCgroupParent: "/kubepods/pod1",
 		// The last of a name counts; what is not UTF-8 cannot be sent.
 		ContainerEnvs: map[string]string{"PATH": "/bin", "EMPTY": ""},
@@ -71,7 +73,7 @@ func TestRequests(t *testing.T) {
 func TestSparseRequest(t *testing.T) {
 	got, _ := requestOf(t, &event{hook: abi.PreCreateContainer})
 	want := &pb.ContainerResourceHookRequest{
-		PodMeta: &pb.PodSandboxMetadata{}, ContainerMeta: &pb.ContainerMetadata{}, ContainerResources: &pb.LinuxContainerResources{},
+		PodMeta: &runtimeapi.PodSandboxMetadata{}, ContainerMeta: &pb.ContainerMetadata{}, ContainerResources: &runtimeapi.LinuxContainerResources{},
 	}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("request differs (-want +got):\n%s", diff)

@@ -1,98 +1,96 @@
 package remote
 
 import (
-	"strconv"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
-	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
 )
 
-// numbers are the fields of LinuxContainerResources that are numbers, and which
-// values of a response count. The protocol has no presence, so that zero may mean
-// "not set" or "set to zero".
-var numbers = []struct {
-	field abi.Field
-	of    func(*pb.LinuxContainerResources) *int64
-	takes func(int64) bool
-}{
-	{abi.CPUPeriod, func(r *pb.LinuxContainerResources) *int64 { return &r.CpuPeriod }, positive},
-	{abi.CPUQuota, func(r *pb.LinuxContainerResources) *int64 { return &r.CpuQuota }, nonZero}, // -1 is unlimited
-	{abi.CPUShares, func(r *pb.LinuxContainerResources) *int64 { return &r.CpuShares }, positive},
-	{abi.MemoryLimit, func(r *pb.LinuxContainerResources) *int64 { return &r.MemoryLimitInBytes }, limit},
-	{abi.OOMScoreAdj, func(r *pb.LinuxContainerResources) *int64 { return &r.OomScoreAdj }, any64},
-	{abi.MemorySwap, func(r *pb.LinuxContainerResources) *int64 { return &r.MemorySwapLimitInBytes }, limit},
-}
+// resourceFields are the fields of LinuxContainerResources, as a container has them.
+var resourceFields = slices.DeleteFunc(slices.Clone(abi.Fields), func(f abi.FieldInfo) bool {
+	return f.Object != abi.Container || f.Field < abi.Resources
+})
 
-func positive(n int64) bool { return n > 0 }
-func limit(n int64) bool    { return n > 0 || n == -1 } // -1 is unlimited, which the incumbent ignores
-func nonZero(n int64) bool  { return n != 0 }
-func any64(int64) bool      { return true }
-
-// texts are those that are strings.
-var texts = []struct {
-	field abi.Field
-	of    func(*pb.LinuxContainerResources) *string
-}{
-	{abi.CpusetCpus, func(r *pb.LinuxContainerResources) *string { return &r.CpusetCpus }},
-	{abi.CpusetMems, func(r *pb.LinuxContainerResources) *string { return &r.CpusetMems }},
+// containerWith returns a container with these resources, by which their fields are read and set.
+func containerWith(r *runtimeapi.LinuxContainerResources) crifield.Object {
+	return crifield.Object{Container: &crifield.Container{Resources: crifield.Resources{Now: r, Own: true}}}
 }
 
 // resources reads the event's fields from base on: abi.Resources or abi.Overhead.
-func (p *Plugin) resources(ev plugin.Event, o abi.Object, base abi.Field) *pb.LinuxContainerResources {
-	r := &pb.LinuxContainerResources{Unified: p.entries(ev, o, base+abi.Unified)}
-	for _, n := range numbers {
-		*n.of(r) = number(ev, o, base+n.field)
-	}
-	for _, t := range texts {
-		*t.of(r) = text(ev, o, base+t.field)
-	}
-	limits, errno := ev.Entries(o, base+abi.HugepageLimits)
-	if errno != abi.OK {
-		return r
-	}
-	for size, bytes := range limits {
-		if limit, err := strconv.ParseUint(bytes, 10, 64); err == nil {
-			r.HugepageLimits = append(r.HugepageLimits, &pb.HugepageLimit{PageSize: size, Limit: limit})
+func (p *Plugin) resources(ev plugin.Event, o abi.Object, base abi.Field) *runtimeapi.LinuxContainerResources {
+	r := &runtimeapi.LinuxContainerResources{}
+	container := containerWith(r)
+	for _, info := range resourceFields {
+		from, c := base+info.Field-abi.Resources, plugin.Change{Field: info.Field}
+		switch info.Type {
+		case abi.Int64:
+			c.Int = number(ev, o, from)
+			container.Set(&c)
+		case abi.String:
+			c.Text = text(ev, o, from)
+			container.Set(&c)
+		case abi.Map:
+			all, errno := ev.Entries(o, from)
+			if errno != abi.OK {
+				continue
+			}
+			for c.Key, c.Text = range all {
+				if p.canSend(ev, o, from, c.Key, c.Text) {
+					container.Set(&c)
+				}
+			}
 		}
 	}
 	return r
 }
 
 // nonEmpty returns nil for a message that says nothing.
-func nonEmpty(r *pb.LinuxContainerResources) *pb.LinuxContainerResources {
+func nonEmpty(r *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerResources {
 	if proto.Size(r) == 0 {
 		return nil
 	}
 	return r
 }
 
-// hugepages returns limits as the event has them.
-func hugepages(limits []*pb.HugepageLimit) map[string]string {
-	m := make(map[string]string, len(limits))
-	for _, l := range limits {
-		m[l.GetPageSize()] = strconv.FormatUint(l.GetLimit(), 10)
+// counts reports whether a number of a response counts. The protocol has no presence, so
+// that zero may mean "not set" or "set to zero".
+func counts(f abi.Field, n int64) bool {
+	switch f - abi.Resources {
+	case abi.CPUPeriod, abi.CPUShares:
+		return n > 0
+	case abi.MemoryLimit, abi.MemorySwap:
+		return n > 0 || n == -1 // which is unlimited, and which the incumbent ignores
+	case abi.OOMScoreAdj:
+		return true
 	}
-	return m
+	return n != 0
 }
 
 // echoes reports whether got was made from sent by writing over a copy of it,
 // as koordlet does, rather than from nothing. Then a cpuset or score that sent
 // has and got lacks was emptied on purpose; else it just was not mentioned. The
 // sign of a copy: nothing else is missing, and something was left unchanged.
-func echoes(sent, got *pb.LinuxContainerResources) bool {
-	unchanged := false
-	for _, n := range numbers {
-		had, has := *n.of(sent), *n.of(got)
-		if had != 0 && has == 0 && n.field != abi.OOMScoreAdj {
-			return false
+func echoes(sent, got *runtimeapi.LinuxContainerResources) bool {
+	unchanged, was, is := false, containerWith(sent), containerWith(got)
+	for _, info := range resourceFields {
+		switch f := info.Field; info.Type {
+		case abi.Int64:
+			had, _ := was.Int64(f)
+			has, _ := is.Int64(f)
+			if had != 0 && has == 0 && f != abi.Resources+abi.OOMScoreAdj {
+				return false
+			}
+			unchanged = unchanged || had != 0 && has == had
+		case abi.String:
+			had, _ := was.Text(f)
+			has, _ := is.Text(f)
+			unchanged = unchanged || had != "" && has == had
 		}
-		unchanged = unchanged || had != 0 && has == had
-	}
-	for _, t := range texts {
-		unchanged = unchanged || *t.of(sent) != "" && *t.of(sent) == *t.of(got)
 	}
 	return unchanged && len(got.HugepageLimits) >= len(sent.HugepageLimits) && len(got.Unified) >= len(sent.Unified)
 }

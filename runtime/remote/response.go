@@ -1,8 +1,11 @@
 package remote
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -45,12 +48,6 @@ func (d *differences) can(o abi.Object, f abi.Field) bool {
 	return d.err == nil && info.Writable.Has(d.hook)
 }
 
-func (d *differences) number(o abi.Object, f abi.Field, n int64) {
-	if d.can(o, f) {
-		d.err = d.adj.SetInt64(o, f, n)
-	}
-}
-
 func (d *differences) text(o abi.Object, f abi.Field, s string) {
 	if d.can(o, f) {
 		d.err = d.adj.SetText(o, f, s)
@@ -88,22 +85,33 @@ func (d *differences) env(sent, got map[string]string) {
 
 // resources asks for what got has other than sent. What is empty in got counts
 // only if got is whole, which is to say that it was emptied.
-func (d *differences) resources(sent, got *pb.LinuxContainerResources, whole bool) {
-	for _, n := range numbers {
-		was, is := *n.of(sent), *n.of(got)
-		if n.field == abi.MemoryLimit && was == 0 && is == -1 {
-			continue // there is no limit to lift, and CRI-O refuses -1 as too low
-		}
-		if is != was && n.takes(is) && (is != 0 || whole) {
-			d.number(abi.Container, abi.Resources+n.field, is)
+func (d *differences) resources(sent, got *runtimeapi.LinuxContainerResources, whole bool) {
+	before, after := containerWith(sent), containerWith(got)
+	for _, info := range resourceFields {
+		switch f := info.Field; info.Type {
+		case abi.Int64:
+			was, _ := before.Int64(f)
+			is, _ := after.Int64(f)
+			if f == abi.Resources+abi.MemoryLimit && was == 0 && is == -1 {
+				continue // there is no limit to lift, and CRI-O refuses -1 as too low
+			}
+			if is != was && counts(f, is) && (is != 0 || whole) && d.can(abi.Container, f) {
+				d.err = d.adj.SetInt64(abi.Container, f, is)
+			}
+		case abi.String:
+			was, _ := before.Text(f)
+			is, _ := after.Text(f)
+			if is != was && (is != "" || whole) {
+				d.text(abi.Container, f, is)
+			}
+		case abi.Map:
+			is, errno := after.Entries(f)
+			if errno != abi.OK && d.err == nil {
+				d.err = fmt.Errorf("%s of the response: %w", info.Name, errno)
+			}
+			if was, none := before.Entries(f); errno == abi.OK && none == abi.OK {
+				d.entries(abi.Container, f, maps.Collect(was), maps.Collect(is))
+			}
 		}
 	}
-	for _, t := range texts {
-		was, is := *t.of(sent), *t.of(got)
-		if is != was && (is != "" || whole) {
-			d.text(abi.Container, abi.Resources+t.field, is)
-		}
-	}
-	d.entries(abi.Container, abi.Resources+abi.HugepageLimits, hugepages(sent.HugepageLimits), hugepages(got.HugepageLimits))
-	d.entries(abi.Container, abi.Resources+abi.Unified, sent.Unified, got.Unified)
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -48,12 +50,12 @@ func asked(changes []plugin.Change) []string {
 // TestContainerResponses holds what a response to PreCreateContainer sets.
 func TestContainerResponses(t *testing.T) {
 	sent := newEventResources(t)
-	overlaid := func(write func(*pb.LinuxContainerResources)) *pb.ContainerResourceHookResponse {
+	overlaid := func(write func(*runtimeapi.LinuxContainerResources)) *pb.ContainerResourceHookResponse {
 		r := proto.CloneOf(sent)
 		write(r)
 		return &pb.ContainerResourceHookResponse{ContainerResources: r}
 	}
-	resources := func(r *pb.LinuxContainerResources) *pb.ContainerResourceHookResponse {
+	resources := func(r *runtimeapi.LinuxContainerResources) *pb.ContainerResourceHookResponse {
 		return &pb.ContainerResourceHookResponse{ContainerResources: r}
 	}
 	for _, test := range []struct {
@@ -62,31 +64,32 @@ func TestContainerResponses(t *testing.T) {
 		want []string
 	}{
 		{"nothing", &pb.ContainerResourceHookResponse{}, nil},
-		{"no resources set", resources(&pb.LinuxContainerResources{}), nil},
-		{"one field and no echo clears nothing", resources(&pb.LinuxContainerResources{CpuShares: 77}),
+		{"no resources set", resources(&runtimeapi.LinuxContainerResources{}), nil},
+		{"one field and no echo clears nothing", resources(&runtimeapi.LinuxContainerResources{CpuShares: 77}),
 			[]string{"container.resources.cpu_shares=77"}},
-		{"every field", resources(&pb.LinuxContainerResources{
+		{"every field", resources(&runtimeapi.LinuxContainerResources{
 			CpuPeriod: 50000, CpuQuota: -1, CpuShares: 2, MemoryLimitInBytes: 5, OomScoreAdj: -5, CpusetCpus: "3", CpusetMems: "1", MemorySwapLimitInBytes: 6,
-			HugepageLimits: []*pb.HugepageLimit{{PageSize: "2MB", Limit: 4}, {PageSize: "1GB", Limit: 1 << 30}},
+			HugepageLimits: []*runtimeapi.HugepageLimit{{PageSize: "2MB", Limit: 4}, {PageSize: "1GB", Limit: 1 << 30}},
 			Unified:        map[string]string{"memory.low": "7", "memory.high": "1000000"},
 		}), []string{
 			"container.resources.cpu_period=50000", "container.resources.cpu_quota=-1", "container.resources.cpu_shares=2",
 			"container.resources.memory_limit_in_bytes=5", "container.resources.oom_score_adj=-5",
-			"container.resources.memory_swap_limit_in_bytes=6", "container.resources.cpuset_cpus=3", "container.resources.cpuset_mems=1",
+			"container.resources.cpuset_cpus=3", "container.resources.cpuset_mems=1",
 			`container.resources.hugepage_limits["2MB"]=4`, `container.resources.unified["memory.low"]=7`,
+			"container.resources.memory_swap_limit_in_bytes=6",
 		}},
-		{"values that the incumbent does not take", resources(&pb.LinuxContainerResources{
+		{"values that the incumbent does not take", resources(&runtimeapi.LinuxContainerResources{
 			CpuPeriod: -1, CpuShares: -1, MemoryLimitInBytes: -2, MemorySwapLimitInBytes: -2,
 		}), nil},
-		{"memory without a limit", resources(&pb.LinuxContainerResources{MemoryLimitInBytes: -1, MemorySwapLimitInBytes: -1}),
+		{"memory without a limit", resources(&runtimeapi.LinuxContainerResources{MemoryLimitInBytes: -1, MemorySwapLimitInBytes: -1}),
 			[]string{"container.resources.memory_limit_in_bytes=-1", "container.resources.memory_swap_limit_in_bytes=-1"}},
-		{"an echo that empties the cpuset", overlaid(func(r *pb.LinuxContainerResources) { r.CpusetCpus = "" }),
+		{"an echo that empties the cpuset", overlaid(func(r *runtimeapi.LinuxContainerResources) { r.CpusetCpus = "" }),
 			[]string{"container.resources.cpuset_cpus="}},
-		{"an echo that empties all that can be emptied", overlaid(func(r *pb.LinuxContainerResources) {
+		{"an echo that empties all that can be emptied", overlaid(func(r *runtimeapi.LinuxContainerResources) {
 			r.CpusetCpus, r.CpusetMems, r.OomScoreAdj = "", "", 0
 		}), []string{"container.resources.oom_score_adj=0", "container.resources.cpuset_cpus=", "container.resources.cpuset_mems="}},
-		{"all but the period repeated is no echo", overlaid(func(r *pb.LinuxContainerResources) { r.CpuPeriod, r.CpusetCpus = 0, "" }), nil},
-		{"all but the hugepages repeated is no echo", overlaid(func(r *pb.LinuxContainerResources) { r.HugepageLimits, r.CpusetCpus = nil, "" }), nil},
+		{"all but the period repeated is no echo", overlaid(func(r *runtimeapi.LinuxContainerResources) { r.CpuPeriod, r.CpusetCpus = 0, "" }), nil},
+		{"all but the hugepages repeated is no echo", overlaid(func(r *runtimeapi.LinuxContainerResources) { r.HugepageLimits, r.CpusetCpus = nil, "" }), nil},
 		{"annotations", &pb.ContainerResourceHookResponse{ContainerAnnotations: map[string]string{"b": "2", "a": "1"}},
 			[]string{`container.annotations["a"]=1`, `container.annotations["b"]=2`}},
 		{"cgroup parent", &pb.ContainerResourceHookResponse{PodCgroupParent: "/other"}, []string{"pod.cgroup_parent=/other"}},
@@ -120,7 +123,7 @@ func TestSparseResources(t *testing.T) {
 		2:  {"container.resources.cpuset_cpus="},
 		0:  nil,
 	} {
-		resp := &pb.ContainerResourceHookResponse{ContainerResources: &pb.LinuxContainerResources{CpuShares: shares}}
+		resp := &pb.ContainerResourceHookResponse{ContainerResources: &runtimeapi.LinuxContainerResources{CpuShares: shares}}
 		changes, err := ask(t, plugged(t, answering(resp)), ev)
 		if diff := cmp.Diff(want, asked(changes)); err != nil || diff != "" {
 			t.Errorf("cpu_shares %d: %v, changes differ (-want +got):\n%s", shares, err, diff)
@@ -131,7 +134,7 @@ func TestSparseResources(t *testing.T) {
 // TestNoMemoryLimit: a server that says so of a container without one, as koordlet
 // does, wants nothing.
 func TestNoMemoryLimit(t *testing.T) {
-	p := plugged(t, answering(&pb.ContainerResourceHookResponse{ContainerResources: &pb.LinuxContainerResources{MemoryLimitInBytes: -1}}))
+	p := plugged(t, answering(&pb.ContainerResourceHookResponse{ContainerResources: &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: -1}}))
 	if changes, err := ask(t, p, &event{hook: abi.PreCreateContainer}); err != nil || len(changes) > 0 {
 		t.Errorf("%v, %v", changes, err)
 	}
@@ -145,7 +148,7 @@ func TestClearUnset(t *testing.T) {
 		if method == abi.PreUpdateContainerResources.String() {
 			return &pb.ContainerResourceHookResponse{}, nil
 		}
-		return &pb.ContainerResourceHookResponse{ContainerResources: &pb.LinuxContainerResources{CpuShares: 77}}, nil
+		return &pb.ContainerResourceHookResponse{ContainerResources: &runtimeapi.LinuxContainerResources{CpuShares: 77}}, nil
 	}})
 	p, err := remote.New(remote.Options{ID: "koordlet", Endpoint: socket, Hooks: remote.Hooks(), ClearUnset: true, Observer: observe.Discard()})
 	if err != nil {
@@ -166,7 +169,7 @@ func TestClearUnset(t *testing.T) {
 }
 
 // newEventResources returns the container's resources as newEvent has them.
-func newEventResources(t *testing.T) *pb.LinuxContainerResources {
+func newEventResources(t *testing.T) *runtimeapi.LinuxContainerResources {
 	t.Helper()
 	req, _ := requestOf(t, newEvent(abi.PreCreateContainer))
 	return req.(*pb.ContainerResourceHookRequest).GetContainerResources()
@@ -192,7 +195,7 @@ func TestUnifiedOfAHookServerIsChecked(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			ev := newEvent(abi.PreCreateContainer)
 			ev.entries[field{abi.Container, abi.Resources + abi.Unified}] = sent
-			p := plugged(t, answering(&pb.ContainerResourceHookResponse{ContainerResources: &pb.LinuxContainerResources{Unified: test.unified}}))
+			p := plugged(t, answering(&pb.ContainerResourceHookResponse{ContainerResources: &runtimeapi.LinuxContainerResources{Unified: test.unified}}))
 			changes, err := ask(t, p, ev)
 			if diff := cmp.Diff(test.want, asked(changes)); diff != "" || plugin.ErrnoOf(err) != test.errno {
 				t.Errorf("got %v, want %v; changes differ (-want +got):\n%s", err, test.errno, diff)
@@ -205,7 +208,7 @@ func TestUnifiedOfAHookServerIsChecked(t *testing.T) {
 // the incumbent does: servers answer every hook alike.
 func TestWhatAHookCannotChange(t *testing.T) {
 	p := plugged(t, answering(&pb.ContainerResourceHookResponse{
-		ContainerAnnotations: map[string]string{"a": "1"}, ContainerResources: &pb.LinuxContainerResources{CpuShares: 77},
+		ContainerAnnotations: map[string]string{"a": "1"}, ContainerResources: &runtimeapi.LinuxContainerResources{CpuShares: 77},
 		PodCgroupParent: "/other", ContainerEnvs: map[string]string{"NEW": "1"},
 	}))
 	for hook, want := range map[abi.Hook][]string{
@@ -227,7 +230,7 @@ func TestPodResponses(t *testing.T) {
 	p := plugged(t, hookServer{pod: func(context.Context, string, *pb.PodSandboxHookRequest) (*pb.PodSandboxHookResponse, error) {
 		return &pb.PodSandboxHookResponse{
 			Labels: map[string]string{"app": "shop", "qos": "BE"}, Annotations: map[string]string{"n": "1"},
-			CgroupParent: "/besteffort", Resources: &pb.LinuxContainerResources{CpuShares: 2},
+			CgroupParent: "/besteffort", Resources: &runtimeapi.LinuxContainerResources{CpuShares: 2},
 		}, nil
 	}})
 	want := []string{`pod.labels["app"]=shop`, `pod.labels["qos"]=BE`, `pod.annotations["n"]=1`, "pod.cgroup_parent=/besteffort"}
@@ -244,11 +247,11 @@ func TestPodResponses(t *testing.T) {
 func TestBadResponses(t *testing.T) {
 	for field, resp := range map[string]*pb.ContainerResourceHookResponse{
 		`container.annotations["io.kubernetes.pod.uid"]`: {ContainerAnnotations: map[string]string{"io.kubernetes.pod.uid": "other"}},
-		"container.resources.cpuset_cpus":                {ContainerResources: &pb.LinuxContainerResources{CpusetCpus: "all"}},
-		"container.resources.oom_score_adj":              {ContainerResources: &pb.LinuxContainerResources{OomScoreAdj: 5000}},
+		"container.resources.cpuset_cpus":                {ContainerResources: &runtimeapi.LinuxContainerResources{CpusetCpus: "all"}},
+		"container.resources.oom_score_adj":              {ContainerResources: &runtimeapi.LinuxContainerResources{OomScoreAdj: 5000}},
 		"pod.cgroup_parent":                              {PodCgroupParent: "../.."},
 		`container.env["A=B"]`:                           {ContainerEnvs: map[string]string{"A=B": "x"}},
-		`container.resources.hugepage_limits["2 MiB"]`:   {ContainerResources: &pb.LinuxContainerResources{HugepageLimits: []*pb.HugepageLimit{{PageSize: "2 MiB"}}}},
+		`container.resources.hugepage_limits["2 MiB"]`:   {ContainerResources: &runtimeapi.LinuxContainerResources{HugepageLimits: []*runtimeapi.HugepageLimit{{PageSize: "2 MiB"}}}},
 	} {
 		_, err := ask(t, plugged(t, answering(resp)), newEvent(abi.PreCreateContainer))
 		if refused := new(plugin.WriteError); !errors.As(err, &refused) || !strings.Contains(err.Error(), field) {
@@ -281,5 +284,18 @@ func TestEnvOverLimit(t *testing.T) {
 	_, err := ask(t, plugged(t, answering(&pb.ContainerResourceHookResponse{ContainerEnvs: env})), newEvent(abi.PreCreateContainer))
 	if !errors.Is(err, abi.Limit) {
 		t.Errorf("error %v, want %v", err, abi.Limit)
+	}
+}
+
+// TestResponseWithTooManyEntries: a map that no object may have is an error and changes nothing.
+func TestResponseWithTooManyEntries(t *testing.T) {
+	many := map[string]string{}
+	for i := range abi.MaxEntries + 1 {
+		many[fmt.Sprint("memory.", i)] = "1"
+	}
+	resp := &pb.ContainerResourceHookResponse{ContainerResources: &runtimeapi.LinuxContainerResources{Unified: many}}
+	changes, err := ask(t, plugged(t, answering(resp)), newEvent(abi.PreCreateContainer))
+	if !errors.Is(err, abi.TooLarge) || !strings.Contains(err.Error(), "resources.unified") || len(changes) != 0 {
+		t.Errorf("changes %v, error %v", changes, err)
 	}
 }

@@ -96,8 +96,11 @@ func TestHooksAreTheMethods(t *testing.T) {
 // describe writes a file descriptor in the table's form.
 func describe(file protoreflect.FileDescriptor) string {
 	var lines []string
+	messages := map[protoreflect.FullName]protoreflect.MessageDescriptor{}
 	for i := range file.Messages().Len() {
-		m := file.Messages().Get(i)
+		reach(messages, file.Messages().Get(i))
+	}
+	for _, m := range messages {
 		for j := range m.Fields().Len() {
 			f := m.Fields().Get(j)
 			lines = append(lines, fmt.Sprint(m.Name(), " ", f.Number(), " ", f.Name(), " ", typeOf(f)))
@@ -116,6 +119,17 @@ func describe(file protoreflect.FileDescriptor) string {
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
+}
+
+// reach adds a message, and those of its fields, which may be in another file.
+func reach(all map[protoreflect.FullName]protoreflect.MessageDescriptor, m protoreflect.MessageDescriptor) {
+	if m == nil || m.IsMapEntry() || all[m.FullName()] != nil {
+		return
+	}
+	all[m.FullName()] = m
+	for i := range m.Fields().Len() {
+		reach(all, m.Fields().Get(i).Message())
+	}
 }
 
 func typeOf(f protoreflect.FieldDescriptor) string {

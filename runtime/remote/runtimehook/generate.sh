@@ -9,4 +9,8 @@ GOBIN=$bin go install google.golang.org/protobuf/cmd/protoc-gen-go
 module=$(go list -m)
 root=$(go list -m -f '{{.Dir}}')
 cd "$root"
-PATH=$bin:$PATH protoc --go_out=. --go_opt=module="$module" runtime/remote/runtimehook/api.proto
+# CRI's own file, by the name that its descriptor has, without an option that protoc 3.21 does not know.
+cri=staging/src/k8s.io/cri-api/pkg/apis/runtime/v1
+mkdir -p "$bin/$cri"
+sed 's/debug_redact = true/deprecated = false/' "$(go list -m -f '{{.Dir}}' k8s.io/cri-api)/${cri#*cri-api/}/api.proto" >"$bin/$cri/api.proto"
+PATH=$bin:$PATH protoc -I. -I"$bin" --go_out=. --go_opt=module="$module" runtime/remote/runtimehook/api.proto
