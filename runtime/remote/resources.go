@@ -23,10 +23,12 @@ func containerWith(r *runtimeapi.LinuxContainerResources) crifield.Object {
 
 // resources reads the event's fields from base on: abi.Resources or abi.Overhead.
 func (p *Plugin) resources(ev plugin.Event, o abi.Object, base abi.Field) *runtimeapi.LinuxContainerResources {
-	r := &runtimeapi.LinuxContainerResources{}
+	r, c := &runtimeapi.LinuxContainerResources{}, plugin.Change{}
 	container := containerWith(r)
-	for _, info := range resourceFields {
-		from, c := base+info.Field-abi.Resources, plugin.Change{Field: info.Field}
+	for i := range resourceFields {
+		info := &resourceFields[i]
+		from := base + info.Field - abi.Resources
+		c.Field = info.Field
 		switch info.Type {
 		case abi.Int64:
 			c.Int = number(ev, o, from)
@@ -75,10 +77,10 @@ func counts(f abi.Field, n int64) bool {
 // as koordlet does, rather than from nothing. Then a cpuset or score that sent
 // has and got lacks was emptied on purpose; else it just was not mentioned. The
 // sign of a copy: nothing else is missing, and something was left unchanged.
-func echoes(sent, got *runtimeapi.LinuxContainerResources) bool {
-	unchanged, was, is := false, containerWith(sent), containerWith(got)
-	for _, info := range resourceFields {
-		switch f := info.Field; info.Type {
+func echoes(was, is crifield.Object) bool {
+	unchanged := false
+	for i := range resourceFields {
+		switch f := resourceFields[i].Field; resourceFields[i].Type {
 		case abi.Int64:
 			had, _ := was.Int64(f)
 			has, _ := is.Int64(f)
@@ -92,5 +94,6 @@ func echoes(sent, got *runtimeapi.LinuxContainerResources) bool {
 			unchanged = unchanged || had != "" && has == had
 		}
 	}
+	sent, got := was.Container.Resources.Now, is.Container.Resources.Now
 	return unchanged && len(got.HugepageLimits) >= len(sent.HugepageLimits) && len(got.Unified) >= len(sent.Unified)
 }

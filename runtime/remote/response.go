@@ -1,13 +1,13 @@
 package remote
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	pb "github.com/wasmproxy/wasmproxy/runtime/remote/runtimehook"
 )
@@ -27,7 +27,8 @@ func (p *Plugin) containerChanges(adj *plugin.Adjustment, hook abi.Hook, sent *p
 	d := differences{adj: adj, hook: hook}
 	d.entries(abi.Container, abi.ContainerAnnotations, sent.GetContainerAnnotations(), got.GetContainerAnnotations())
 	if r := got.GetContainerResources(); r != nil {
-		d.resources(sent.GetContainerResources(), r, p.clear || echoes(sent.GetContainerResources(), r))
+		was, is := containerWith(sent.GetContainerResources()), containerWith(r)
+		d.resources(was, is, p.clear || echoes(was, is))
 	}
 	d.cgroupParent(sent.GetPodCgroupParent(), got.GetPodCgroupParent())
 	d.env(sent.GetContainerEnvs(), got.GetContainerEnvs())
@@ -85,13 +86,12 @@ func (d *differences) env(sent, got map[string]string) {
 
 // resources asks for what got has other than sent. What is empty in got counts
 // only if got is whole, which is to say that it was emptied.
-func (d *differences) resources(sent, got *runtimeapi.LinuxContainerResources, whole bool) {
-	before, after := containerWith(sent), containerWith(got)
-	for _, info := range resourceFields {
-		switch f := info.Field; info.Type {
+func (d *differences) resources(sent, got crifield.Object, whole bool) {
+	for i := range resourceFields {
+		switch f := resourceFields[i].Field; resourceFields[i].Type {
 		case abi.Int64:
-			was, _ := before.Int64(f)
-			is, _ := after.Int64(f)
+			was, _ := sent.Int64(f)
+			is, _ := got.Int64(f)
 			if f == abi.Resources+abi.MemoryLimit && was == 0 && is == -1 {
 				continue // there is no limit to lift, and CRI-O refuses -1 as too low
 			}
@@ -99,19 +99,28 @@ func (d *differences) resources(sent, got *runtimeapi.LinuxContainerResources, w
 				d.err = d.adj.SetInt64(abi.Container, f, is)
 			}
 		case abi.String:
-			was, _ := before.Text(f)
-			is, _ := after.Text(f)
+			was, _ := sent.Text(f)
+			is, _ := got.Text(f)
 			if is != was && (is != "" || whole) {
 				d.text(abi.Container, f, is)
 			}
 		case abi.Map:
-			is, errno := after.Entries(f)
-			if errno != abi.OK && d.err == nil {
-				d.err = fmt.Errorf("%s of the response: %w", info.Name, errno)
-			}
-			if was, none := before.Entries(f); errno == abi.OK && none == abi.OK {
-				d.entries(abi.Container, f, maps.Collect(was), maps.Collect(is))
-			}
+			d.added(f, sent, got)
+		}
+	}
+}
+
+// added is entries of a map of resources.
+func (d *differences) added(f abi.Field, sent, got crifield.Object) {
+	all, errno := got.Entries(f)
+	if errno != abi.OK {
+		info, _ := abi.FieldOf(abi.Container, f)
+		d.err = cmp.Or(d.err, fmt.Errorf("%s of the response: %w", info.Name, errno))
+		return
+	}
+	for k, v := range all {
+		if had, errno := sent.Lookup(f, k); (errno != abi.OK || had != v) && d.can(abi.Container, f) {
+			d.err = d.adj.SetEntry(abi.Container, f, k, v)
 		}
 	}
 }
