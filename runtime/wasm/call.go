@@ -42,7 +42,7 @@ type call struct {
 	adj    *plugin.Adjustment
 	time   time.Time
 	clock  *clock      // the instance's
-	kv     *plugin.Txn // nil until it is asked
+	kv     *plugin.Txn // nil until it is used
 
 	meter     meter
 	hostCalls int
@@ -51,7 +51,7 @@ type call struct {
 	reason    string // what the guest gave to fail
 	scratch   []byte
 	output    output
-	random    *rand.ChaCha8 // nil until it is asked
+	random    *rand.ChaCha8 // nil until it is used
 }
 
 // newCall returns the state of one call; budget, ev and adj are nil outside hooks. It is the
@@ -108,7 +108,7 @@ func (c *call) charge(ctx context.Context) {
 	}
 }
 
-// report tells what the call cost: a hook's chain, or the observer.
+// report gives the cost of the call to the hook's chain, or to the observer.
 func (c *call) report(ctx context.Context) {
 	c.adj.Use(c.meter.used(), int64(c.hostCalls))
 	if c.output.event == nil && c.output.observer.Wants(observe.KindFunctionCalled) {
@@ -118,7 +118,7 @@ func (c *call) report(ctx context.Context) {
 	}
 }
 
-// fill fills b with numbers that are the same whenever this plugin is told of
+// fill fills b with numbers that are the same for each call of this plugin for
 // the same event.
 func (c *call) fill(b []byte) {
 	if c.random == nil {

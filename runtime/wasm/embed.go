@@ -9,8 +9,8 @@ import (
 )
 
 // Embed returns the inspected module with its manifest as its first section, where the
-// manifest can be read although the module cannot be loaded. It returns the module itself if no
-// function of it tells a manifest.
+// manifest can be read although the module cannot be loaded. It returns the module itself if its
+// manifest is not that of a function.
 func (in *Inspection) Embed(module []byte) []byte {
 	if in.ManifestSource != "export" || len(in.ManifestJSON) == 0 {
 		return module

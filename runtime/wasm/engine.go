@@ -65,8 +65,8 @@ type Engine struct {
 	shared map[string]*sharedCode // by the keys of their entries on disk
 }
 
-// NewEngine returns an Engine, which the caller closes. It tells its observer
-// which of wazero's engines will run: where the node forbids executable memory, wazero
+// NewEngine returns an Engine, which the caller closes. Its observer gets
+// an event that names the engine of wazero that will run: where the node forbids executable memory, wazero
 // interprets.
 func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{

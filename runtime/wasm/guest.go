@@ -31,7 +31,7 @@ type guest struct {
 	globals   []api.MutableGlobal
 	image     *image // nil until it is ready for events
 
-	// broken tells that it cannot be reset: wazero panicked in it, or ran out of
+	// broken means that it cannot be reset: wazero panicked in it, or ran out of
 	// stack, of which the function then holds many megabytes.
 	broken  bool
 	trapped bool // in its last call, so that what it keeps in memory may be anything
@@ -100,7 +100,7 @@ func (g *guest) stackEnded() bool {
 // memoryKey is the key that gives instances more memory: the JSON's, or the manifest's if that
 // is as low.
 func (p *guests) memoryKey() string {
-	if asked := p.manifest.Limits.Memory; asked > 0 && pagesOf(asked) == p.limit {
+	if limit := p.manifest.Limits.Memory; limit > 0 && pagesOf(limit) == p.limit {
 		return "limits.memory in its manifest"
 	}
 	return "limits.memory"

@@ -3,6 +3,7 @@ package wasm
 import (
 	"context"
 	"fmt"
+	"strings"
 	"unsafe"
 
 	"github.com/tetratelabs/wazero"
@@ -38,13 +39,13 @@ func wp1() map[string]hostFunction {
 
 var implementations = map[string]func(context.Context, *frame) int64{
 	"get": get, "get_i64": getInt64, "map_get": mapGet, "map_dump": mapDump, "list_dump": listDump,
-	"cri_raw": criRaw, "cgroup_get": cgroupGet,
-	"pod_find": podFind, "pod_list": podList, "container_list": containerList,
-	"set_i64": setInt64, "set_bytes": setBytes, "map_set": mapSet, "map_del": mapDelete,
-	"list_set": listSet, "list_add": listAdd, "list_del": listDelete, "cgroup_set": cgroupSet,
+	"cri_raw": criRaw, "cgroup_get": withText(1, cgroupGet),
+	"pod_find": withText(1, podFind), "pod_list": withText(0, podList), "container_list": containerList,
+	"set_i64": setInt64, "set_bytes": withText(2, setBytes), "map_set": withPair(2, mapSet), "map_del": withText(2, mapDelete),
+	"list_set": withText(2, listSet), "list_add": withText(2, listAdd), "list_del": withText(2, listDelete), "cgroup_set": withPair(1, cgroupSet),
 	"reject": reject, "fail": fail, "abort": abort,
-	"config": config, "log": log, "log_level": logLevel, "metric": metric,
-	"kv_get": kvGet, "kv_set": kvSet, "kv_del": kvDelete,
+	"config": config, "log": log, "log_level": logLevel, "metric": withText(1, metric),
+	"kv_get": withText(0, kvGet), "kv_set": withPair(0, kvSet), "kv_del": withText(0, kvDelete),
 	"now": now, "random": random, "feature": feature,
 }
 
@@ -163,18 +164,36 @@ func (f *frame) region(ptr, length uint32) []byte {
 	return b
 }
 
-// text copies the string that arguments i and i+1 name.
-func (f *frame) text(i int) (string, abi.Errno) {
-	b := f.bytes(i)
-	if len(b) > maxArgument {
-		return "", abi.TooLarge
+// withText gives a host function a copy of the string that arguments i and i+1 name.
+func withText(i int, run func(context.Context, *frame, string) int64) func(context.Context, *frame) int64 {
+	return func(ctx context.Context, f *frame) int64 {
+		b := f.bytes(i)
+		if len(b) > maxArgument {
+			return int64(abi.TooLarge)
+		}
+		f.moved += len(b)
+		return run(ctx, f, string(b))
 	}
-	f.moved += len(b)
-	return string(b), abi.OK
 }
 
-// borrowed is text without the copy, for a look-up that keeps nothing of it: it is the guest's
-// memory, and changes when the guest runs on.
+// withPair gives a host function copies of two strings, made together.
+func withPair(i int, run func(context.Context, *frame, string, string) int64) func(context.Context, *frame) int64 {
+	return func(ctx context.Context, f *frame) int64 {
+		a, b := f.bytes(i), f.bytes(i+2)
+		if len(a) > maxArgument || len(b) > maxArgument {
+			return int64(abi.TooLarge)
+		}
+		f.moved += len(a) + len(b)
+		var both strings.Builder
+		both.Grow(len(a) + len(b))
+		both.Write(a)
+		both.Write(b)
+		return run(ctx, f, both.String()[:len(a)], both.String()[len(a):])
+	}
+}
+
+// borrowed is the string that arguments i and i+1 name, not copied, for a look-up that keeps
+// nothing of it: it is the guest's memory, and changes when the guest runs on.
 func (f *frame) borrowed(i int) (string, abi.Errno) {
 	b := f.bytes(i)
 	if len(b) > maxArgument {

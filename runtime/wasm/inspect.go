@@ -12,7 +12,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 )
 
-// Inspection is what can be told of a module without loading it as a plugin.
+// Inspection is what is known of a module without loading it as a plugin.
 type Inspection struct {
 	Size     int
 	SHA256   string // in hexadecimal
@@ -36,7 +36,7 @@ type Inspection struct {
 }
 
 // Inspect examines a module that would be loaded with these options. It runs it only
-// where the manifest or the version cannot be told otherwise, and never configures it. It
+// where the manifest or the version cannot be read otherwise, and never configures it. It
 // is compiled by a process of its own, with the limits of an Engine that has a CacheDir: the
 // running program is started with CompilerCommand, which calls RunCompiler.
 // An error means that the examination failed; what is wrong with the module is in
@@ -48,7 +48,7 @@ func Inspect(ctx context.Context, binary []byte, o PluginOptions) (in Inspection
 	m, err := preflight.Scan(binary)
 	var manifest abi.Manifest
 	if m.Manifest != nil {
-		manifest, _ = parseManifest(m.Manifest) // what is wrong with it is told below
+		manifest, _ = parseManifest(m.Manifest) // readStatic reports what is wrong with it
 	}
 	in.outline(m, manifest.Optional)
 	if err != nil {
@@ -130,7 +130,7 @@ func (in *Inspection) problem(err error) {
 	}
 }
 
-// run asks an instance for what is still missing.
+// run makes an instance, which has what is still missing.
 func (in *Inspection) run(ctx context.Context, m *preflight.Outline, o PluginOptions) error {
 	dir, err := os.MkdirTemp("", "wasmproxy-inspect-")
 	if err != nil {

@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,15 +22,15 @@ import (
 
 // Defaults and bounds of PluginOptions.
 const (
-	DefaultMemoryPages = 512 // 32 MiB
-	DefaultFuel        = 20_000_000
-	InterpretedFuel    = 5_000_000 // of a plugin that is interpreted
-	DefaultTimeout     = 500 * time.Millisecond
-	DefaultInstances   = 4
-	DefaultHostCalls   = 1000
-	DefaultApartCalls  = 20_000 // of the host in Tick and Synchronize: 15 of them for each of 1,300 containers
-	MaxConfig          = 1 << 20
-	MaxModule          = abi.MaxModule
+	DefaultMemoryPages     = 512 // 32 MiB
+	DefaultFuel            = 20_000_000
+	InterpretedFuel        = 5_000_000 // of a plugin that is interpreted
+	DefaultTimeout         = 500 * time.Millisecond
+	DefaultInstances       = 4
+	DefaultHostCalls       = 1000
+	DefaultStandaloneCalls = 20_000 // of the host in Tick and Synchronize: 15 of them for each of 1,300 containers
+	MaxConfig              = 1 << 20
+	MaxModule              = abi.MaxModule
 
 	startTimeout = 5 * time.Second // for all that a module runs before its first event
 )
@@ -57,15 +58,9 @@ type PluginOptions struct {
 }
 
 func (o PluginOptions) withDefaults(e *Engine) PluginOptions {
-	if o.MemoryPages == 0 {
-		o.MemoryPages = DefaultMemoryPages
-	}
-	if o.Instances == 0 {
-		o.Instances = DefaultInstances
-	}
-	if o.Granted == 0 {
-		o.Granted = abi.DefaultGrant()
-	}
+	o.MemoryPages = cmp.Or(o.MemoryPages, DefaultMemoryPages)
+	o.Instances = cmp.Or(o.Instances, DefaultInstances)
+	o.Granted = cmp.Or(o.Granted, abi.DefaultGrant())
 	if o.KV == nil {
 		o.KV = plugin.NewKV()
 	}
@@ -73,9 +68,7 @@ func (o PluginOptions) withDefaults(e *Engine) PluginOptions {
 		o.Metrics = plugin.NewMetrics()
 	}
 	o.Interpret = o.Interpret || e.interpret
-	if o.Observer == nil {
-		o.Observer = e.observer
-	}
+	o.Observer = cmp.Or(o.Observer, e.observer)
 	return o
 }
 

@@ -27,7 +27,7 @@ func parseManifest(b []byte) (abi.Manifest, error) {
 }
 
 // StaticManifest returns the manifest of a module's custom section. It looks at nothing
-// else, so that it can be told of a module that is cut short or cannot be loaded. ok
+// else, so it works for a module that is cut short or cannot be loaded. ok
 // is false if there is none that can be read.
 func StaticManifest(module []byte) (m abi.Manifest, ok bool) {
 	if !bytes.HasPrefix(module, []byte(binary.Magic)) {

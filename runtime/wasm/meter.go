@@ -26,19 +26,19 @@ func refuel(ctx context.Context, _ api.Module, stack []uint64) {
 
 // allowance is what one call of a guest may cost.
 type allowance struct {
-	fuel       int64
-	slice      int64 // of fuel, at the most
-	time       time.Duration
-	hostCalls  int
-	apartCalls int // of the host, in a hook apart from calls: Tick and Synchronize
+	fuel            int64
+	slice           int64 // of fuel, at the most
+	time            time.Duration
+	hostCalls       int
+	standaloneCalls int // of the host, in a standalone hook: Tick and Synchronize
 }
 
 // What a guest may use if nobody says otherwise. A unit of fuel takes 0.3 to 6 ns where
 // it is compiled and 1 to 65 ns where it is interpreted (endless.wat and its like), so what is
 // interpreted gets less: what it may use at the most takes 0.3 s, as its slice takes a tenth of a millisecond.
 var (
-	compiledHook     = allowance{DefaultFuel, fuel.MaxSlice, DefaultTimeout, DefaultHostCalls, DefaultApartCalls}
-	interpretedHook  = allowance{InterpretedFuel, interpretedSlice, DefaultTimeout, DefaultHostCalls, DefaultApartCalls}
+	compiledHook     = allowance{DefaultFuel, fuel.MaxSlice, DefaultTimeout, DefaultHostCalls, DefaultStandaloneCalls}
+	interpretedHook  = allowance{InterpretedFuel, interpretedSlice, DefaultTimeout, DefaultHostCalls, DefaultStandaloneCalls}
 	compiledStart    = allowance{500_000_000, fuel.MaxSlice, startTimeout, DefaultHostCalls, 0}
 	interpretedStart = allowance{25_000_000, interpretedSlice, startTimeout, DefaultHostCalls, 0}
 )
@@ -53,14 +53,14 @@ func (o *PluginOptions) allowances() (hook, start allowance) {
 		hook, start = interpretedHook, interpretedStart
 	}
 	hook.fuel, hook.time = cmp.Or(o.Fuel, hook.fuel), cmp.Or(o.Timeout, hook.time)
-	hook.hostCalls, hook.apartCalls = cmp.Or(o.HostCalls, hook.hostCalls), cmp.Or(o.HostCalls, hook.apartCalls)
+	hook.hostCalls, hook.standaloneCalls = cmp.Or(o.HostCalls, hook.hostCalls), cmp.Or(o.HostCalls, hook.standaloneCalls)
 	return hook, start
 }
 
 // meter keeps account of one call.
 type meter struct {
 	allowance
-	asked   *abi.Limits    // of the plugin's manifest; nil before the first event, when nobody can set limits
+	limits  *abi.Limits    // of the plugin's manifest; nil before the first event, when nobody can set limits
 	budget  *plugin.Budget // of all plugins of the call; nil if there is none
 	start   time.Time      // when the guest's time began
 	due     time.Time      // when the first of all limits of time is reached; zero until somebody looks at the clock
@@ -80,12 +80,12 @@ const (
 	owedFuel = 20_000
 )
 
-// serve begins the account of a guest's hook. Its time began when it was asked, less what it
+// serve begins the account of a guest's hook. Its time began when it was called, less what it
 // waited since: the chain knows that without another look at the clock.
 func (m *meter) serve(budget *plugin.Budget, g *guest, hook abi.Hook) {
-	m.allowance, m.asked, m.budget = g.allowance, &g.of.manifest.Limits, budget
+	m.allowance, m.limits, m.budget = g.allowance, &g.of.manifest.Limits, budget
 	if hook == abi.Tick || hook == abi.Synchronize {
-		m.hostCalls = m.apartCalls
+		m.hostCalls = m.standaloneCalls
 	}
 	m.start = budget.Running()
 }
@@ -148,7 +148,7 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // ended says which limit of time was reached. If several are by the time that anybody looks,
-// the guest's own is what it was told of.
+// the guest's own is the one that its author knows.
 func (m *meter) ended(ctx context.Context, took time.Duration) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
@@ -207,9 +207,9 @@ func (m *meter) spent(err error) error {
 // low; "" if none does.
 func (m *meter) remedy(key, inManifest string, sets func(*abi.Limits) bool) string {
 	switch {
-	case m.asked == nil:
+	case m.limits == nil:
 		return ""
-	case sets(m.asked):
+	case sets(m.limits):
 		return "raise " + inManifest + " in its manifest"
 	}
 	return "raise " + key

@@ -61,7 +61,7 @@ func (t *effectiveLimits) cap(l abi.Limits) {
 	a := &t.hook
 	a.fuel = min(a.fuel, cmp.Or(l.Fuel, a.fuel))
 	a.hostCalls = min(a.hostCalls, cmp.Or(int(l.HostCalls), a.hostCalls))
-	a.apartCalls = min(a.apartCalls, cmp.Or(int(l.HostCalls), a.apartCalls))
+	a.standaloneCalls = min(a.standaloneCalls, cmp.Or(int(l.HostCalls), a.standaloneCalls))
 	if ms := l.TimeMS; ms > 0 && ms < a.time.Milliseconds() {
 		a.time = time.Duration(ms) * time.Millisecond
 	}
@@ -76,23 +76,23 @@ type Limits struct {
 func (t *effectiveLimits) limits() Limits {
 	return Limits{abi.Limits{
 		Fuel: t.hook.fuel, Memory: int64(t.limit) << 16, TimeMS: t.hook.time.Milliseconds(), HostCalls: int64(t.hook.hostCalls),
-	}, int64(t.hook.apartCalls)}
+	}, int64(t.hook.standaloneCalls)}
 }
 
 // Limits returns what a plugin may use at most, and what of it holds for one whose
 // manifest asks for these limits: the lesser of the two.
-func (o PluginOptions) Limits(asked abi.Limits) (granted, hold Limits) {
+func (o PluginOptions) Limits(wanted abi.Limits) (granted, hold Limits) {
 	o.MemoryPages = cmp.Or(o.MemoryPages, DefaultMemoryPages)
 	t, _ := o.negotiate(nil)
 	granted = t.limits()
-	t.cap(asked)
+	t.cap(wanted)
 	return granted, t.limits()
 }
 
 // Limits is PluginOptions' for a plugin that the engine loads.
-func (e *Engine) Limits(o PluginOptions, asked abi.Limits) (granted, hold Limits) {
+func (e *Engine) Limits(o PluginOptions, wanted abi.Limits) (granted, hold Limits) {
 	o.Interpret = o.Interpret || e.interpret
-	return o.Limits(asked)
+	return o.Limits(wanted)
 }
 
 // parseSchema reads a manifest's config_schema. It is nil if there is none.

@@ -59,7 +59,7 @@ func log(ctx context.Context, f *frame) int64 {
 	return 0
 }
 
-// say tells one line, and charges for it also if nobody wants to see it.
+// say gives one line to the observer, and charges for it also if nobody wants to see it.
 func (o *output) say(ctx context.Context, level observe.Level, text []byte) {
 	kept := text[:min(len(text), maxLine)]
 	if o.full = o.full || o.budget < len(kept)+lineCost; o.full {
@@ -108,7 +108,7 @@ func sanitize(adj *plugin.Adjustment, b []byte, limit int) string {
 	return adj.Sanitize(string(b[:min(len(b), limit+1)]), limit)
 }
 
-// end tells a stream's line.
+// end gives a stream's line to the observer.
 func (o *output) end(ctx context.Context, n int) {
 	s := &o.streams[n]
 	o.remember(s.partial)
@@ -130,7 +130,7 @@ func (o *output) remember(line []byte) {
 	o.tail = o.tail[max(0, len(o.tail)-tailLines):]
 }
 
-// finish tells what is left and says how much was dropped.
+// finish gives the rest to the observer, and how much was dropped.
 func (o *output) finish(ctx context.Context) {
 	for n := range o.streams {
 		if len(o.streams[n].partial) > 0 {

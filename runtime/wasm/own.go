@@ -19,43 +19,27 @@ func (c *call) txn() *plugin.Txn {
 	return c.kv
 }
 
-func kvGet(_ context.Context, f *frame) int64 {
-	key, errno := f.text(0)
-	if errno != abi.OK {
-		return int64(errno)
-	}
+func kvGet(_ context.Context, f *frame, key string) int64 {
 	v, errno := f.txn().Get(key)
 	return answer(f, 2, v, errno)
 }
 
-func kvSet(_ context.Context, f *frame) int64 {
-	key, value, errno := f.pair(0)
-	switch {
-	case errno != abi.OK:
-		return int64(errno)
-	case f.event.Hook() == 0: // an instance that starts is one of several
+func kvSet(_ context.Context, f *frame, key, value string) int64 {
+	if f.event.Hook() == 0 { // an instance that starts is one of several
 		return int64(abi.ReadOnly)
 	}
 	return int64(f.txn().Set(key, value))
 }
 
-func kvDelete(_ context.Context, f *frame) int64 {
-	key, errno := f.text(0)
-	switch {
-	case errno != abi.OK:
-		return int64(errno)
-	case f.event.Hook() == 0:
+func kvDelete(_ context.Context, f *frame, key string) int64 {
+	if f.event.Hook() == 0 {
 		return int64(abi.ReadOnly)
 	}
 	f.txn().Delete(key)
 	return 0
 }
 
-func metric(_ context.Context, f *frame) int64 {
-	name, errno := f.text(1)
-	if errno != abi.OK {
-		return int64(errno)
-	}
+func metric(_ context.Context, f *frame, name string) int64 {
 	if f.adj.MayReadSecrets() && len(name) <= plugin.MaxSeriesName {
 		name = f.adj.Redact(name)
 	}

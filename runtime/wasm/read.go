@@ -86,21 +86,13 @@ func criRaw(_ context.Context, f *frame) int64 {
 	return answer(f, 0, raw, errno)
 }
 
-func cgroupGet(ctx context.Context, f *frame) int64 {
-	file, errno := f.text(1)
-	if errno != abi.OK {
-		return int64(errno)
-	}
+func cgroupGet(ctx context.Context, f *frame, file string) int64 {
 	f.work += fileFuel
 	v, errno := f.event.ReadFile(ctx, f.object(0), file)
 	return answer(f, 3, v, errno)
 }
 
-func podFind(_ context.Context, f *frame) int64 {
-	name, errno := f.text(1)
-	if errno != abi.OK {
-		return int64(errno)
-	}
+func podFind(_ context.Context, f *frame, name string) int64 {
 	handle, errno := f.event.Find(f.i32(0), name)
 	if errno != abi.OK {
 		return int64(errno)
@@ -109,11 +101,7 @@ func podFind(_ context.Context, f *frame) int64 {
 }
 
 // podList writes the handles of a namespace's pods as containerList does.
-func podList(_ context.Context, f *frame) int64 {
-	namespace, errno := f.text(0)
-	if errno != abi.OK {
-		return int64(errno)
-	}
+func podList(_ context.Context, f *frame, namespace string) int64 {
 	pods, errno := f.event.Pods(namespace)
 	return f.handles(2, pods, errno)
 }

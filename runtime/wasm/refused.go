@@ -25,9 +25,9 @@ func (f *frame) refused(ctx context.Context, errno abi.Errno) {
 	}
 	if why == nil {
 		why = &plugin.WriteError{Target: strings.TrimSpace(f.name + " " + target), Errno: errno, Reason: f.lacking(errno)}
-		if errno != abi.Conflict { // the chain tells of it
+		if errno != abi.Conflict { // the chain reports it
 			f.adj.Refused(why)
-			f.adj.Refusal() // it is told of here
+			f.adj.Refusal() // it is reported here
 		}
 	}
 	if !wanted {
@@ -74,7 +74,7 @@ func (f *frame) lacking(errno abi.Errno) string {
 }
 
 // target names what the function was called for, such as container.env["HOME"], as
-// far as its arguments tell.
+// far as its arguments name it.
 func (f *frame) target() string {
 	row := f.row()
 	if row == nil {

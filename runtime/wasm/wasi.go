@@ -92,7 +92,7 @@ func (f *frame) putUint64(i int, v uint64) {
 }
 
 // maxVectors is how many buffers fd_write takes at a time. A guest that gives
-// more is told that fewer bytes were written, and comes again.
+// more gets the number of bytes that were written, and writes the rest.
 const maxVectors = 16
 
 // fdWrite takes what is written to stdout and stderr to the log.

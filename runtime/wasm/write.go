@@ -6,7 +6,6 @@ package wasm
 
 import (
 	"context"
-	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -16,36 +15,20 @@ func setInt64(_ context.Context, f *frame) int64 {
 	return done(f.adj.SetInt64(f.object(0), f.field(1), int64(f.stack[2])))
 }
 
-func setBytes(_ context.Context, f *frame) int64 {
-	v, errno := f.text(2)
-	if errno != abi.OK {
-		return int64(errno)
-	}
+func setBytes(_ context.Context, f *frame, v string) int64 {
 	return done(f.adj.SetText(f.object(0), f.field(1), v))
 }
 
-func mapSet(_ context.Context, f *frame) int64 {
-	key, value, errno := f.pair(2)
-	if errno != abi.OK {
-		return int64(errno)
-	}
+func mapSet(_ context.Context, f *frame, key, value string) int64 {
 	return done(f.adj.SetEntry(f.object(0), f.field(1), key, value))
 }
 
-func mapDelete(_ context.Context, f *frame) int64 {
-	key, errno := f.text(2)
-	if errno != abi.OK {
-		return int64(errno)
-	}
+func mapDelete(_ context.Context, f *frame, key string) int64 {
 	return done(f.adj.DeleteEntry(f.object(0), f.field(1), key))
 }
 
 // listSet takes a list as listDump writes it.
-func listSet(_ context.Context, f *frame) int64 {
-	encoded, errno := f.text(2)
-	if errno != abi.OK {
-		return int64(errno)
-	}
+func listSet(_ context.Context, f *frame, encoded string) int64 {
 	var list []string
 	if !abi.EachElement(encoded, func(e string) bool { list = append(list, e); return true }) {
 		return int64(abi.Invalid)
@@ -54,42 +37,16 @@ func listSet(_ context.Context, f *frame) int64 {
 	return done(f.adj.SetList(f.object(0), f.field(1), list))
 }
 
-func listAdd(_ context.Context, f *frame) int64 {
-	element, errno := f.text(2)
-	if errno != abi.OK {
-		return int64(errno)
-	}
+func listAdd(_ context.Context, f *frame, element string) int64 {
 	return done(f.adj.AddElement(f.object(0), f.field(1), element))
 }
 
-func listDelete(_ context.Context, f *frame) int64 {
-	key, errno := f.text(2)
-	if errno != abi.OK {
-		return int64(errno)
-	}
+func listDelete(_ context.Context, f *frame, key string) int64 {
 	return done(f.adj.DeleteElement(f.object(0), f.field(1), key))
 }
 
-func cgroupSet(_ context.Context, f *frame) int64 {
-	file, value, errno := f.pair(1)
-	if errno != abi.OK {
-		return int64(errno)
-	}
+func cgroupSet(_ context.Context, f *frame, file, value string) int64 {
 	return done(f.adj.WriteFile(f.object(0), file, value))
-}
-
-// pair copies two strings, together.
-func (f *frame) pair(i int) (first, second string, errno abi.Errno) {
-	a, b := f.bytes(i), f.bytes(i+2)
-	if len(a) > maxArgument || len(b) > maxArgument {
-		return "", "", abi.TooLarge
-	}
-	f.moved += len(a) + len(b)
-	var both strings.Builder
-	both.Grow(len(a) + len(b))
-	both.Write(a)
-	both.Write(b)
-	return both.String()[:len(a)], both.String()[len(a):], abi.OK
 }
 
 func done(err error) int64 { return int64(plugin.ErrnoOf(err)) }

@@ -1,6 +1,7 @@
 package codecache
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -40,7 +41,7 @@ type Cache struct {
 	program  string
 	limits   Limits
 	maxBytes int64
-	turns    chan struct{} // holds a token for each child that runs
+	children chan struct{} // holds a token for each child that runs
 
 	mu      sync.Mutex
 	users   map[string]int           // of entries, by key
@@ -59,14 +60,9 @@ func Open(o Options) (*Cache, error) {
 		return nil, err
 	}
 	c := &Cache{
-		dir: dir, program: o.Program, limits: o.Limits.withDefaults(), maxBytes: o.MaxBytes,
-		turns: make(chan struct{}, Children()), users: map[string]int{}, filling: map[string]chan struct{}{},
-	}
-	if c.program == "" {
-		c.program = "/proc/self/exe" // also when the file was replaced by another version
-	}
-	if c.maxBytes == 0 {
-		c.maxBytes = DefaultMaxBytes
+		dir: dir, limits: o.Limits.withDefaults(), maxBytes: cmp.Or(o.MaxBytes, DefaultMaxBytes),
+		program:  cmp.Or(o.Program, "/proc/self/exe"), // also when the file was replaced by another version
+		children: make(chan struct{}, Children()), users: map[string]int{}, filling: map[string]chan struct{}{},
 	}
 	return c, c.prune()
 }
@@ -131,8 +127,8 @@ func (c *Cache) fill(ctx context.Context, e *Entry, settings string, module []by
 	}
 	defer filled()
 	select {
-	case c.turns <- struct{}{}:
-		defer func() { <-c.turns }()
+	case c.children <- struct{}{}:
+		defer func() { <-c.children }()
 	case <-ctx.Done():
 		return waiting(ctx)
 	}

@@ -18,7 +18,7 @@ import (
 // second argument is a Job.
 const Command = "compile"
 
-// Job is what a child is told, as JSON. Nothing in it comes from the module.
+// Job is the argument of a child, as JSON. Nothing in it comes from the module.
 type Job struct {
 	Dir      string // for the result: empty, and the child's alone
 	Settings string // as given to Get
@@ -92,7 +92,7 @@ func (l Limits) explain(ctx context.Context, state *os.ProcessState, err error, 
 	return fmt.Errorf("the process that compiles: %w: %q", err, line)
 }
 
-// killed tells an end by SIGKILL, which the kernel sends at the limit of
+// killed reports an end by SIGKILL, which the kernel sends at the limit of
 // processor time. It counts that by ticks, and differs from what it reports.
 func killed(state *os.ProcessState) bool {
 	s, ok := state.Sys().(syscall.WaitStatus)

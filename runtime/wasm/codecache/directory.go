@@ -76,7 +76,7 @@ func stat(dir string) (owner int, mode fs.FileMode, err error) {
 	}
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return 0, 0, errors.New("has an owner that cannot be told")
+		return 0, 0, errors.New("has an owner that cannot be found out")
 	}
 	return int(s.Uid), info.Mode(), nil
 }

@@ -1,6 +1,7 @@
 package codecache
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -25,19 +26,7 @@ var DefaultLimits = Limits{Memory: 1 << 30, CPU: 30 * time.Second, Wall: time.Mi
 
 func (l Limits) withDefaults() Limits {
 	d := DefaultLimits
-	if l.Memory == 0 {
-		l.Memory = d.Memory
-	}
-	if l.CPU == 0 {
-		l.CPU = d.CPU
-	}
-	if l.Wall == 0 {
-		l.Wall = d.Wall
-	}
-	if l.Output == 0 {
-		l.Output = d.Output
-	}
-	return l
+	return Limits{cmp.Or(l.Memory, d.Memory), cmp.Or(l.CPU, d.CPU), cmp.Or(l.Wall, d.Wall), cmp.Or(l.Output, d.Output)}
 }
 
 // niceness lets the node's other work go before a compilation.

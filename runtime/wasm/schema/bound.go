@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"strconv"
 	"strings"
 )
@@ -39,20 +41,27 @@ func bound(doc any) (weight int, err error) {
 	return weight, err
 }
 
-// deeper reports whether objects and lists are nested more than so many levels deep.
-func deeper(node any, levels int) bool {
-	switch node := node.(type) {
-	case map[string]any:
-		for _, child := range node {
-			if levels == 0 || deeper(child, levels-1) {
-				return true
+// children yields the values of an object by their keys, and those of a list by their places.
+func children(node any) iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		switch node := node.(type) {
+		case map[string]any:
+			maps.All(node)(yield)
+		case []any:
+			for i, child := range node {
+				if !yield(strconv.Itoa(i), child) {
+					return
+				}
 			}
 		}
-	case []any:
-		for _, child := range node {
-			if levels == 0 || deeper(child, levels-1) {
-				return true
-			}
+	}
+}
+
+// deeper reports whether objects and lists are nested more than so many levels deep.
+func deeper(node any, levels int) bool {
+	for _, child := range children(node) {
+		if levels == 0 || deeper(child, levels-1) {
+			return true
 		}
 	}
 	return false
@@ -61,32 +70,19 @@ func deeper(node any, levels int) bool {
 // values counts a config's values.
 func values(node any) int {
 	n := 1
-	switch node := node.(type) {
-	case map[string]any:
-		for _, child := range node {
-			n += values(child)
-		}
-	case []any:
-		for _, child := range node {
-			n += values(child)
-		}
+	for _, child := range children(node) {
+		n += values(child)
 	}
 	return n
 }
 
 // checkNumbers refuses a config with a number that cannot be computed with, by its key.
 func checkNumbers(node any, key string) (err error) {
-	switch node := node.(type) {
-	case map[string]any:
-		for name, child := range node {
-			err = cmp.Or(err, checkNumbers(child, key+"/"+name))
-		}
-	case []any:
-		for i, child := range node {
-			err = cmp.Or(err, checkNumbers(child, key+"/"+strconv.Itoa(i)))
-		}
-	case json.Number:
-		if err := checkNumber(string(node)); err != nil {
+	for name, child := range children(node) {
+		err = cmp.Or(err, checkNumbers(child, key+"/"+name))
+	}
+	if n, ok := node.(json.Number); ok {
+		if err := checkNumber(string(n)); err != nil {
 			return fmt.Errorf("%s: %w", cmp.Or(key, "/"), err)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // address is what the schema is called within the library. Nothing is there.
 const address = "wp:config_schema"
 
-// maxProblems is how many problems of a config are told.
+// maxProblems is how many problems of a config are named.
 const maxProblems = 8
 
 // Schema is a JSON schema, of draft 2020-12 unless it says otherwise. It is safe
