@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -58,6 +59,25 @@ func TestNativeReadsGoByTheTable(t *testing.T) {
 			t.Errorf("the labels are %s, the containers %v", keys, list)
 		}
 	})
+}
+
+// What a case leaves out is as a node has it, also without a fixture.
+func TestNativeCaseIsComplete(t *testing.T) {
+	var got []string
+	register(t, func() {
+		Plugin("p", "1").Needs(all()...).OnPreStartContainer(func(c *PreStartContainer) error {
+			got = []string{c.ID(), c.Pod().ID(), c.Pod().CgroupParent(), RuntimeName(), readText("", abi.Event, abi.EventMethod)}
+			for _, other := range c.Pod().Containers() {
+				got = append(got, other.ID())
+			}
+			return nil
+		})
+	})
+	c := sdktest.Case{Hook: abi.PreStartContainer, Pod: sdktest.Fields{"qos": "BestEffort"}, Siblings: []sdktest.Fields{{"name": "log"}}}
+	want := []string{"container", "pod", "/kubepods/besteffort/pod", "containerd", "StartContainer", "container", "pod-container-1"}
+	if _, err := c.Call(t, sdktest.Native(t, "", nil)); err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, error %v, want %q", got, err, want)
+	}
 }
 
 // Without capabilities every function that needs one is denied, and changes nothing.

@@ -6,18 +6,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/cmd/wasmproxy/scaffold"
 )
 
-// maxLines is how many lines of Go the SDK beside a new plugin may have, without blank and
-// generated ones.
-const maxLines = 4000
-
-var blank = regexp.MustCompile(`(?m)^\s*\n`)
+// maxLines is how many lines of Go the SDK beside a new plugin may have, blank and generated
+// ones among them.
+const maxLines = 4600
 
 // TestGoPluginHasTheSDKAlone writes a plugin in Go: the SDK beside it is small, has nothing
 // of the host, and its tests pass without a network.
@@ -26,7 +23,7 @@ func TestGoPluginHasTheSDKAlone(t *testing.T) {
 	if err := scaffold.Write(dir, "cpu-boost", "go"); err != nil {
 		t.Fatal(err)
 	}
-	written, generated := 0, 0
+	lines := 0
 	sdk := os.DirFS(filepath.Join(dir, "wasmproxy"))
 	err := fs.WalkDir(sdk, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(name) != ".go" {
@@ -36,19 +33,15 @@ func TestGoPluginHasTheSDKAlone(t *testing.T) {
 			t.Errorf("%s is beside the plugin", name)
 		}
 		text, err := fs.ReadFile(sdk, name)
-		if lines := bytes.Count(blank.ReplaceAll(text, nil), []byte("\n")); bytes.HasPrefix(text, []byte("// Code generated ")) {
-			generated += lines
-		} else {
-			written += lines
-		}
+		lines += bytes.Count(text, []byte("\n"))
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d lines of Go, and %d that are generated", written, generated)
-	if written == 0 || written >= maxLines {
-		t.Errorf("the SDK has %d lines of Go, want fewer than %d", written, maxLines)
+	t.Logf("%d lines of Go", lines)
+	if lines == 0 || lines >= maxLines {
+		t.Errorf("the SDK has %d lines of Go, want fewer than %d", lines, maxLines)
 	}
 	cmd := exec.Command("go", "test", "./...")
 	cmd.Dir = dir
