@@ -206,8 +206,7 @@ func (s *slots) publish(ctx context.Context) {
 		s.published = members
 		d.current.swap(d.generation(members))
 		if len(members) > 0 {
-			present, absent := split(members)
-			s.observer.Observe(ctx, &observe.GenerationActive{Plugins: present, Refusing: absent})
+			s.observer.Observe(ctx, activeOf(members))
 		}
 		d.syncTrigger.notify()
 	}
@@ -216,17 +215,17 @@ func (s *slots) publish(ctx context.Context) {
 	}
 }
 
-// split names the members that are active, and those that refuse.
-func split(members []member) (present, absent []string) {
-	present, absent = []string{}, []string{}
+// activeOf names the members that are active, and those that refuse.
+func activeOf(members []member) *observe.GenerationActive {
+	e := &observe.GenerationActive{Plugins: []string{}, Refusing: []string{}}
 	for _, m := range members {
 		if m.refusing {
-			absent = append(absent, m.ID)
+			e.Refusing = append(e.Refusing, m.ID)
 		} else {
-			present = append(present, m.ID)
+			e.Plugins = append(e.Plugins, m.ID)
 		}
 	}
-	return present, absent
+	return e
 }
 
 // close releases every plugin. Events that are posted now are dropped.

@@ -35,7 +35,9 @@ func (m member) synchronizes() bool {
 
 // syncMissed synchronizes plugins with pods that they do not know, whenever there may be
 // some: after a new generation, after the end of the previous one, and after the store was
-// filled, which it does itself if a pod was missed. It runs until ctx is done.
+// filled, which it does itself if a pod was missed. It skips a plugin whose breaker is open, and
+// stops when the generation is over; the next time, or the pod's next event, tries again. It
+// runs until ctx is done.
 func (d *daemon) syncMissed(ctx context.Context) {
 	period := time.NewTicker(resyncPeriod)
 	defer period.Stop()
@@ -49,18 +51,13 @@ func (d *daemon) syncMissed(ctx context.Context) {
 		case <-period.C:
 		}
 		if g := d.current.acquire(); g != nil {
-			g.syncMissed(ctx, func() bool { return d.current.live.Load() != g })
+			over := func() bool { return d.current.live.Load() != g }
+			for _, m := range g.members {
+				if m.synchronizes() && !m.tripped() && !over() {
+					_, _ = m.loaded.synchronized.Sweep(ctx, g.options, m.Member, over) // the chain reports failures
+				}
+			}
 			g.release()
-		}
-	}
-}
-
-// syncMissed skips a plugin whose breaker is open, and stops when the generation is over. The
-// chain logs failures; the next syncMissed, or the pod's next event, tries again.
-func (g *generation) syncMissed(ctx context.Context, over func() bool) {
-	for _, m := range g.members {
-		if m.synchronizes() && !m.tripped() && !over() {
-			_, _ = m.loaded.synchronized.Sweep(ctx, g.options, m.Member, over)
 		}
 	}
 }
