@@ -76,6 +76,10 @@ e2e-crio e2e-dockerd:
 	E2E_RUNTIME=$(@:e2e-%=%) go -C $(E2E) test -count=1 -timeout 60m -p 1 -v ./suite
 	E2E_RUNTIME=$(@:e2e-%=%) go -C $(E2E) test -count=1 -timeout 60m -v -run Noop ./critest
 
+.PHONY: e2e-v2
+e2e-v2: ## Run pods of a real kubelet through the proxy with cgroup v2 and systemd, in an emulated machine; root
+	go -C $(E2E) test -count=1 -timeout 20m -v ./cgroupv2
+
 .PHONY: critest critest-crio critest-dockerd
 critest: ## Run the CRI conformance tests directly and through the proxy, and compare; root
 critest-crio: ## The same on CRI-O; root

@@ -24,7 +24,7 @@ func outside(s Stages) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	unlock, err := lock(ctx)
+	unlock, err := Lock(ctx)
 	if err != nil {
 		return 1, err
 	}
@@ -47,9 +47,9 @@ func outside(s Stages) (code int, err error) {
 	return runInit(ctx, w)
 }
 
-// lock waits until no other run is under way on this machine: the cgroups'
-// name is the same for all. An abstract socket leaves no file and goes with its owner.
-func lock(ctx context.Context) (unlock func(), err error) {
+// Lock waits until no other run is under way on this machine: the cgroups'
+// name is the same for all, and so is the cache. An abstract socket leaves no file and goes with its owner.
+func Lock(ctx context.Context) (unlock func(), err error) {
 	for waiting := false; ; waiting = true {
 		l, err := net.Listen("unix", "@wasmproxy-e2e")
 		if err == nil {

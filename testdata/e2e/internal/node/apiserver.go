@@ -122,7 +122,7 @@ func (s *APIServer) AwaitReady(t testing.TB, name string) (pod *core.Pod) {
 		if pod, err = s.CoreV1().Pods("default").Get(t.Context(), name, meta.GetOptions{}); err != nil {
 			return err
 		}
-		return ready(pod)
+		return Ready(pod)
 	})
 	return pod
 }

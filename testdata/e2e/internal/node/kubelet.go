@@ -163,12 +163,13 @@ func (k *Kubelet) AwaitReady(t testing.TB, pod *core.Pod) *core.Pod {
 		if now, err = k.Pod(t.Context(), pod); err != nil {
 			return err
 		}
-		return ready(now)
+		return Ready(now)
 	})
 	return now
 }
 
-func ready(pod *core.Pod) error {
+// Ready returns an error unless a pod's status says that it is ready.
+func Ready(pod *core.Pod) error {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == core.PodReady && condition.Status == core.ConditionTrue {
 			return nil

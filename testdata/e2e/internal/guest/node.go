@@ -1,0 +1,177 @@
+package guest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/artifact"
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/image"
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/node"
+)
+
+// Sockets of the guest.
+const (
+	ProxySocket      = "/run/wasmproxy/wasmproxy.sock"
+	ContainerdSocket = "/run/containerd/containerd.sock"
+)
+
+// Node is a guest in which kubelet runs pods through wasmproxy.
+type Node struct {
+	*Machine
+	Kubelet
+	plugins []Plugin
+}
+
+// Plugin is a plugin of wasmproxy.
+type Plugin struct {
+	Name  string   // which orders it, such as 10-qos
+	Dir   string   // of its source, below the project
+	Grant []string // capabilities beyond those that a plugin has by default
+}
+
+// StartNode boots a guest and installs wasmproxy in it, with these plugins, as
+// docs/install.md says.
+func StartNode(t testing.TB, b *artifact.Builder, plugins ...Plugin) *Node {
+	t.Helper()
+	payload := buildPayload(t, b, plugins)
+	img, err := MakeImage(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := Boot(t, img, payload)
+	n := &Node{Machine: m, Kubelet: newKubelet(m), plugins: plugins}
+	n.serveImages(t, b)
+	n.Run(t, `install -m 0755 /mnt/wasmproxy /usr/local/bin/
+		install -D -m 0644 -t /etc/systemd/system /mnt/wasmproxy.service
+		install -D -m 0644 -t /etc/wasmproxy /mnt/wasmproxy.yaml
+		mkdir /etc/wasmproxy/plugins.d && cp /mnt/plugins/* /etc/wasmproxy/plugins.d/
+		systemctl daemon-reload
+		systemctl enable --now wasmproxy`)
+	n.AwaitProxy(t)
+	n.Run(t, `sed -i 's#^containerRuntimeEndpoint:.*#containerRuntimeEndpoint: unix://`+ProxySocket+`#' /var/lib/kubelet/config.yaml
+		systemctl enable --now kubelet`)
+	return n
+}
+
+// buildPayload makes the files that an operator brings to a node.
+func buildPayload(t testing.TB, b *artifact.Builder, plugins []Plugin) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := b.Project(t.Context(), dir, "./cmd/wasmproxy"); err != nil {
+		t.Fatal(err)
+	}
+	guide, err := os.ReadFile(b.ProjectFile("docs/install.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(dir, "wasmproxy.service"), firstBlock(t, guide, "ini"))
+	writeFile(t, filepath.Join(dir, "wasmproxy.yaml"), firstBlock(t, guide, "yaml settings"))
+	if err := os.Mkdir(filepath.Join(dir, "plugins"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range plugins {
+		file := filepath.Join(dir, "plugins", p.Name)
+		if err := b.TinyGoPlugin(t.Context(), file+".wasm", p.Dir); err != nil {
+			t.Fatal(err)
+		}
+		description, err := json.Marshal(map[string]any{"grant": p.Grant})
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, file+".json", description)
+	}
+	return dir
+}
+
+func writeFile(t testing.TB, file string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(file, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// firstBlock returns the first block of a document with these words after its ```.
+func firstBlock(t testing.TB, document []byte, words string) []byte {
+	t.Helper()
+	found := regexp.MustCompile("(?s)```" + words + "\n(.*?)```").FindSubmatch(document)
+	if found == nil {
+		t.Fatalf("the document has no block of %s", words)
+	}
+	return found[1]
+}
+
+// serveImages serves the images to containerd in the guest.
+func (n *Node) serveImages(t testing.TB, b *artifact.Builder) {
+	t.Helper()
+	bin, here := t.TempDir(), freeAddress(t)
+	if err := b.ImagePrograms(t.Context(), bin); err != nil {
+		t.Fatal(err)
+	}
+	if err := image.Serve(t.Context(), here, bin); err != nil {
+		t.Fatal(err)
+	}
+	n.forward(t, node.RegistryAddress, here)
+}
+
+// CRI returns a client for a socket of the guest. It is closed with the test.
+func (n *Node) CRI(t testing.TB, socket string) node.CRI {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"),
+		grpc.WithContextDialer(func(ctx context.Context, socket string) (net.Conn, error) {
+			return n.ssh.DialContext(ctx, "unix", socket)
+		}))
+	if err != nil {
+		t.Fatalf("making a CRI client for %s of the guest: %v", socket, err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return node.CRI{RuntimeServiceClient: cri.NewRuntimeServiceClient(conn), ImageServiceClient: cri.NewImageServiceClient(conn)}
+}
+
+// AwaitProxy waits until wasmproxy answers, and with it the runtime behind it, and
+// until all plugins take part: calls pass while plugins are being loaded.
+func (n *Node) AwaitProxy(t testing.TB) {
+	t.Helper()
+	client := n.CRI(t, ProxySocket)
+	node.Eventually(t, commandTimeout, "wasmproxy answers in the guest", func() error {
+		_, err := client.Version(t.Context(), &cri.VersionRequest{})
+		return err
+	})
+	node.Eventually(t, commandTimeout, "wasmproxy has loaded its plugins", func() error {
+		log, err := n.run("journalctl --output=cat --grep='plugins active' _SYSTEMD_INVOCATION_ID=$(systemctl show --property=InvocationID --value wasmproxy)")
+		if err != nil {
+			return err
+		}
+		for _, p := range n.plugins {
+			if !strings.Contains(lastLines(log, 1), p.Name) {
+				return fmt.Errorf("%s is not among them: %s", p.Name, log)
+			}
+		}
+		return nil
+	})
+}
+
+// KillProxy ends wasmproxy without warning, and waits until systemd has started it again.
+func (n *Node) KillProxy(t testing.TB) {
+	t.Helper()
+	const pid = "systemctl show --property=MainPID --value wasmproxy"
+	before := n.Run(t, pid)
+	n.Run(t, "kill -KILL "+before)
+	node.Eventually(t, commandTimeout, "systemd starts wasmproxy again", func() error {
+		if now := n.Run(t, pid); now == before || now == "0" {
+			return fmt.Errorf("its process is %s, and was %s", now, before)
+		}
+		return nil
+	})
+	n.AwaitProxy(t)
+}
