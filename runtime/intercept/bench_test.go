@@ -107,7 +107,7 @@ func creating(b *testing.B, members ...plugin.Member) *call {
 			i.method = m
 		}
 	}
-	return &call{interceptor: i, req: &runtimeapi.CreateContainerRequest{
+	return &call{interceptor: i, Call: &cri.Call{}, req: &runtimeapi.CreateContainerRequest{
 		PodSandboxId: "pod1", SandboxConfig: pod,
 		Config: &runtimeapi.ContainerConfig{
 			Metadata: &runtimeapi.ContainerMetadata{Name: "app"},
@@ -119,7 +119,7 @@ func creating(b *testing.B, members ...plugin.Member) *call {
 // hook takes a call of the same request through its pre hook. The guest sets the same
 // values each time.
 func (c *call) hook(b *testing.B) {
-	one := &call{interceptor: c.interceptor, req: c.req}
+	one := &call{interceptor: c.interceptor, Call: c.Call, req: c.req}
 	if err := one.prepare(b.Context()); err != nil {
 		b.Fatal(err)
 	}
