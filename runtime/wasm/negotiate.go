@@ -39,6 +39,7 @@ func (o *PluginOptions) negotiate(m *abi.Manifest) (effectiveLimits, error) {
 	if m == nil {
 		return t, nil
 	}
+	t.manifest = *m // also with an error, which names its hooks
 	s, err := parseSchema(m.ConfigSchema)
 	if err != nil {
 		return t, err
@@ -48,7 +49,6 @@ func (o *PluginOptions) negotiate(m *abi.Manifest) (effectiveLimits, error) {
 			return t, fmt.Errorf("config: %s", plugin.Printable(err.Error(), maxReason))
 		}
 	}
-	t.manifest = *m
 	t.has = plugin.RightsOf(*m, o.Granted, "").Has()
 	t.keeps = cmp.Or(o.State, m.State) == abi.StateInstance
 	t.cap(m.Limits)

@@ -226,3 +226,13 @@ func TestSetLimits(t *testing.T) {
 		t.Errorf("no limits changed something: %+v", o)
 	}
 }
+
+// TestManifestOfRefusedConfig shows that a plugin whose config is refused is still known by its
+// manifest: calls are refused in the hooks that it names.
+func TestManifestOfRefusedConfig(t *testing.T) {
+	o := PluginOptions{Config: []byte(`{"lable":1}`)}
+	m := abi.Manifest{Name: "guard", Hooks: make([]abi.ManifestHook, 1), ConfigSchema: `{"additionalProperties":false}`}
+	if got, err := o.negotiate(&m); err == nil || got.manifest.Name != "guard" || len(got.manifest.Hooks) != 1 {
+		t.Errorf("got the manifest %+v with %v, want the hooks and an error", got.manifest, err)
+	}
+}
