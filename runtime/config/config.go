@@ -26,6 +26,7 @@ type Config struct {
 	PluginDir     string        `koanf:"plugin-dir" default:"/etc/wasmproxy/plugins.d" usage:"directory of .wasm plugins"`
 	HookDir       string        `koanf:"hook-dir" default:"/etc/runtime/hookserver.d" usage:"directory of JSON files that register plugin processes; empty: hook servers are off"`
 	CacheDir      string        `koanf:"cache-dir" default:"/var/cache/wasmproxy" usage:"directory for compiled plugins, of the proxy's user alone; empty: plugins are compiled in the proxy's own process"`
+	StateDir      string        `koanf:"state-dir" default:"/run/wasmproxy/state" usage:"directory for the values that plugins want, of the proxy's user alone; empty: a restart of the proxy loses them"`
 	GuestMemory   string        `koanf:"guest-memory" default:"256Mi" usage:"memory of all instances of all .wasm plugins together, in Mi or Gi"`
 	CgroupRoot    string        `koanf:"cgroup-root" default:"/sys/fs/cgroup" usage:"mount of the cgroup hierarchy; empty: no cgroup file is written"`
 	CgroupMode    string        `koanf:"cgroup-mode" default:"auto" usage:"version of the cgroup hierarchy: auto, v1 or v2"`
@@ -45,6 +46,7 @@ func (c *Config) Validate() error {
 		directory("plugin-dir", c.PluginDir),
 		optional(directory, "hook-dir", c.HookDir),
 		optional(directory, "cache-dir", c.CacheDir),
+		optional(directory, "state-dir", c.StateDir),
 		c.cacheApart(),
 		c.enough(),
 		optional(directory, "cgroup-root", c.CgroupRoot),

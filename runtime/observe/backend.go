@@ -60,17 +60,63 @@ type ReadThroughFailed struct {
 // CgroupFileWritten says that a cgroup file was written for a plugin.
 type CgroupFileWritten struct {
 	occurrence
-	Plugin string // empty if several may have asked for it
-	Object
+	Plugin      string
+	Hook        abi.Hook // in which the plugin asked for the value
+	Object               // whose file it is
 	File, Value string
 }
 
-// CgroupFileFailed says that a cgroup file could not be written for a plugin.
+// CgroupFileFailed says that a cgroup file could not be written for a plugin, or that kubelet's
+// value could not be written back after it.
 type CgroupFileFailed struct {
 	occurrence
-	Plugin string
-	Object
-	File string
+	Plugin      string   // empty if kubelet's value was to come back
+	Hook        abi.Hook // in which the plugin asked for the value
+	Object               // whose file it is
+	File, Value string
+	Err         error
+}
+
+// CgroupFileRepaired says that the value of a plugin was written again since something else had
+// overwritten it.
+type CgroupFileRepaired struct {
+	occurrence
+	Plugin      string
+	Object      // whose file it is
+	File, Value string
+	Found       string // what it held
+}
+
+// CgroupFileFought says that something else has overwritten the value of a plugin again and
+// again, and that the file is left alone.
+type CgroupFileFought struct {
+	occurrence
+	Plugin      string
+	Object      // whose file it is
+	File, Value string
+	Found       string // what it holds
+	Last        string // call or reload before it; empty if there was none
+}
+
+// CgroupFileUndone says that kubelet's value was written back, since no plugin wants another.
+type CgroupFileUndone struct {
+	occurrence
+	Object      // whose file it is
+	File, Value string
+}
+
+// StateIgnored says that a state file was not read. The values of its pod stay as they are, and
+// their owner is not known.
+type StateIgnored struct {
+	occurrence
+	File string // its name in the state directory
+	Err  error
+}
+
+// StateNotSaved says that a state file could not be written. There is one event until it can.
+type StateNotSaved struct {
+	occurrence
+	File string // its name in the state directory
 	Err  error
 }
 

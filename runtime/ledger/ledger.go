@@ -1,0 +1,315 @@
+// Package ledger keeps, for each pod and container, one record of the values that plugins
+// want: of cgroup files, and of CRI fields. A record has the value of kubelet, the wish of each
+// plugin with its hook and time, what the container runtime was sent, and what was written to
+// the kernel and read back.
+//
+// It is bookkeeping: it decides which value holds and which write is due, but opens no cgroup
+// file and calls no container runtime. Package intercept carries the writes out. Each record is
+// saved in a state directory before the kernel gets a value, so that a restart of the proxy
+// loses none. See RATIONALE.md.
+package ledger
+
+import (
+	"cmp"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+// ID names an object: a container, or a pod if Container is empty. The cgroup of a pod is
+// kubelet's and outlives its sandboxes, so that a pod goes by its UID.
+type ID struct {
+	Pod       string // UID of the pod
+	Container string // the container runtime's ID
+}
+
+// Target is a cgroup file or a CRI field of one object. As text it is "file cpu.idle" or
+// "field cpu_quota".
+type Target string
+
+// File is the target of a cgroup file by its v2 name.
+func File(name string) Target { return Target("file " + name) }
+
+// Field is the target of a CRI field.
+func Field(name string) Target { return Target("field " + name) }
+
+// File returns the name of a cgroup file, and false for a field.
+func (t Target) File() (name string, ok bool) { return strings.CutPrefix(string(t), "file ") }
+
+// Wish is the value that a plugin wants.
+type Wish struct {
+	Plugin string    `json:"plugin"`
+	Hook   abi.Hook  `json:"hook"`
+	Value  string    `json:"value"`
+	At     time.Time `json:"at"`
+}
+
+// Value is what is known of one target. Texts of files are as the kernel shows them.
+type Value struct {
+	Kubelet *string `json:"kubelet,omitempty"` // what kubelet wants; nil: not known
+	Wishes  []Wish  `json:"wishes,omitempty"`  // in the order in which the plugins first asked; the first one holds
+	Sent    string  `json:"sent,omitempty"`    // field: what the container runtime got last
+	Written string  `json:"written,omitempty"` // file: the last value that the kernel took
+	Read    string  `json:"read,omitempty"`    // file: what the kernel showed then
+	Writing string  `json:"writing,omitempty"` // file: a value that the kernel may have taken
+	Failed  string  `json:"failed,omitempty"`  // file: why the last write failed
+	Fight   bool    `json:"fight,omitempty"`   // file: something else keeps on overwriting it, and it is left alone
+
+	stuck    *string // what the kernel held when the last write failed
+	repairs  int     // in a row, each soon after the one before
+	repaired time.Time
+}
+
+// Ledger holds the records of all objects of a node. Its methods are safe for concurrent use.
+type Ledger struct {
+	observer observe.Observer
+	dir      *os.Root // nil: the records are only in memory
+
+	mu     sync.Mutex
+	pods   map[string]*pod // by UID
+	unsafe bool            // the last save failed, and an event has said so
+}
+
+// pod is the record of a pod and its containers: what one state file has.
+type pod struct {
+	objects map[string]*object // by container ID; "" is the pod itself
+	changed time.Time          // zero: read from a state file, and not changed since
+}
+
+type object struct {
+	values map[Target]*Value
+	cause  string // the last call or reload after which values may be overwritten
+	busy   chan struct{}
+}
+
+// New returns an empty ledger whose records are only in memory.
+func New() *Ledger { return &Ledger{observer: observe.Discard(), pods: map[string]*pod{}} }
+
+// Asked is a wish for a target.
+type Asked struct {
+	Target Target
+	Wish
+}
+
+// Ask notes what plugins want of an object, and saves it. A later wish of a plugin for the same
+// target replaces its earlier one, and keeps its place. revert takes back what this call has
+// noted, if a plugin has asked nothing else since.
+func (l *Ledger) Ask(id ID, asked ...Asked) (revert func()) {
+	if len(asked) == 0 {
+		return func() {}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.object(id)
+	former := make([]*Wish, len(asked))
+	for i, a := range asked {
+		former[i] = o.value(a.Target).ask(a.Wish)
+	}
+	l.changed(id.Pod)
+	return func() { l.revert(id, asked, former) }
+}
+
+func (l *Ledger) revert(id ID, asked []Asked, former []*Wish) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.find(id)
+	if o == nil {
+		return
+	}
+	for i, a := range slices.Backward(asked) {
+		if v := o.values[a.Target]; v != nil {
+			v.revert(a.Wish, former[i])
+			o.tidy(a.Target)
+		}
+	}
+	l.changed(id.Pod)
+}
+
+// Owner returns the wish that holds for a target; false if no plugin has one.
+func (l *Ledger) Owner(id ID, target Target) (Wish, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o := l.find(id); o != nil {
+		if v := o.values[target]; v != nil && len(v.Wishes) > 0 {
+			return v.Wishes[0], true
+		}
+	}
+	return Wish{}, false
+}
+
+// Withdraw ends the wishes for which end returns true, and returns the objects that had one.
+// Their values are due to be undone.
+func (l *Ledger) Withdraw(end func(ID, Target, Wish) bool) (of []ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for uid, p := range l.pods {
+		had := len(of)
+		for container, o := range p.objects {
+			id := ID{uid, container}
+			if o.withdraw(func(t Target, w Wish) bool { return end(id, t, w) }) {
+				of = append(of, id)
+			}
+		}
+		if len(of) > had {
+			l.changed(uid)
+		}
+	}
+	slices.SortFunc(of, ID.compare)
+	return of
+}
+
+// Remove drops the record of an object that is gone; that of a pod with its containers'.
+func (l *Ledger) Remove(id ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.remove(id)
+}
+
+// forgetAfter is how long the record of a pod is kept that is not known to exist: it may be
+// about to be made.
+const forgetAfter = 10 * time.Minute
+
+// Retain drops the records of objects that are gone: those for which live is false. A pod that
+// is not live may be in the making; its record is kept for ten minutes after its last change.
+func (l *Ledger) Retain(live func(ID) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for uid, p := range l.pods {
+		if !live(ID{Pod: uid}) {
+			if time.Since(p.changed) > forgetAfter {
+				l.remove(ID{Pod: uid})
+			}
+			continue
+		}
+		for container := range p.objects {
+			if container != "" && !live(ID{uid, container}) {
+				l.remove(ID{uid, container})
+			}
+		}
+	}
+}
+
+// Objects returns the objects that have records.
+func (l *Ledger) Objects() (all []ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for uid, p := range l.pods {
+		for container := range p.objects {
+			all = append(all, ID{uid, container})
+		}
+	}
+	slices.SortFunc(all, ID.compare)
+	return all
+}
+
+// Of returns the objects of one pod that have records, the pod first.
+func (l *Ledger) Of(uid string) (all []ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p := l.pods[uid]; p != nil {
+		for _, container := range slices.Sorted(maps.Keys(p.objects)) {
+			all = append(all, ID{uid, container})
+		}
+	}
+	return all
+}
+
+// Record returns a copy of what is known of an object; nil if it has no record.
+func (l *Ledger) Record(id ID) map[Target]Value {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.find(id)
+	if o == nil {
+		return nil
+	}
+	all := make(map[Target]Value, len(o.values))
+	for t, v := range o.values {
+		c := *v
+		c.Wishes = slices.Clone(v.Wishes)
+		all[t] = c
+	}
+	return all
+}
+
+// Note remembers a call or reload after which values of the object may be overwritten, to be
+// named if there is a fight.
+func (l *Ledger) Note(id ID, cause string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o := l.find(id); o != nil {
+		o.cause = cause
+	}
+}
+
+func (id ID) compare(other ID) int {
+	return cmp.Or(strings.Compare(id.Pod, other.Pod), strings.Compare(id.Container, other.Container))
+}
+
+// The methods below need the lock.
+
+func (l *Ledger) find(id ID) *object {
+	if p := l.pods[id.Pod]; p != nil {
+		return p.objects[id.Container]
+	}
+	return nil
+}
+
+func (l *Ledger) object(id ID) *object {
+	p := l.pods[id.Pod]
+	if p == nil {
+		p = &pod{objects: map[string]*object{}}
+		l.pods[id.Pod] = p
+	}
+	o := p.objects[id.Container]
+	if o == nil {
+		o = newObject()
+		p.objects[id.Container] = o
+	}
+	return o
+}
+
+func newObject() *object { return &object{values: map[Target]*Value{}, busy: make(chan struct{}, 1)} }
+
+func (o *object) value(t Target) *Value {
+	v := o.values[t]
+	if v == nil {
+		v = new(Value)
+		o.values[t] = v
+	}
+	return v
+}
+
+// changed saves the record of a pod, without the objects of which nothing is left to know.
+func (l *Ledger) changed(uid string) {
+	p := l.pods[uid]
+	for container, o := range p.objects {
+		if len(o.values) == 0 {
+			delete(p.objects, container)
+		}
+	}
+	if len(p.objects) == 0 {
+		delete(l.pods, uid)
+		l.erase(uid)
+		return
+	}
+	p.changed = time.Now()
+	l.save(uid, p)
+}
+
+func (l *Ledger) remove(id ID) {
+	p := l.pods[id.Pod]
+	if p == nil || p.objects[id.Container] == nil && id.Container != "" {
+		return
+	}
+	if id.Container == "" {
+		clear(p.objects)
+	}
+	delete(p.objects, id.Container)
+	l.changed(id.Pod)
+}

@@ -1,0 +1,349 @@
+package ledger_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+var c1 = ledger.ID{Pod: "u1", Container: "c1"}
+
+func wish(plugin, file, value string) ledger.Asked {
+	return ledger.Asked{Target: ledger.File(file), Wish: ledger.Wish{Plugin: plugin, Hook: abi.Tick, Value: value, At: time.Unix(1, 0)}}
+}
+
+// written carries out what is due, on a kernel that takes everything.
+func written(l *ledger.Ledger, id ledger.ID, held ledger.Held, why ledger.Why) []ledger.Write {
+	due := l.Begin(id, held, why, nil)
+	done := make([]ledger.Done, len(due))
+	for i, w := range due {
+		done[i] = ledger.Done{Write: w, Read: w.Value}
+		if w.Kind != ledger.Fight {
+			held[w.File] = w.Value
+		}
+	}
+	l.End(id, done)
+	return due
+}
+
+func TestFirstOwnerKeepsTheTarget(t *testing.T) {
+	l := ledger.New()
+	l.Ask(c1, wish("20-b", "cpu.idle", "1"))
+	l.Ask(c1, wish("10-a", "cpu.idle", "0"))
+	if w, ok := l.Owner(c1, ledger.File("cpu.idle")); !ok || w.Plugin != "20-b" || w.Value != "1" {
+		t.Errorf("the owner is %+v", w)
+	}
+	l.Withdraw(func(_ ledger.ID, _ ledger.Target, w ledger.Wish) bool { return w.Plugin == "20-b" })
+	if w, ok := l.Owner(c1, ledger.File("cpu.idle")); !ok || w.Plugin != "10-a" {
+		t.Errorf("without it the owner is %+v", w)
+	}
+}
+
+func TestValueThatIsThereIsNotWritten(t *testing.T) {
+	l := ledger.New()
+	l.Ask(c1, wish("10-a", "cpu.idle", "1"))
+	if due := written(l, c1, ledger.Held{"cpu.idle": "1"}, ledger.Wanted); len(due) > 0 {
+		t.Errorf("%+v is due", due)
+	}
+	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
+	if files := l.Files(c1); len(files) > 0 {
+		t.Errorf("%v is to be undone, and nobody wrote it", files)
+	}
+}
+
+// A runtime that refuses a value is not asked again before the plugin asks again or something
+// else has changed the file.
+func TestFailedWriteIsNotTriedAgainByItself(t *testing.T) {
+	l := ledger.New()
+	l.Ask(c1, wish("10-a", "cpu.max.burst", "1"))
+	try := func(held string, why ledger.Why) int {
+		due := l.Begin(c1, ledger.Held{"cpu.max.burst": held}, why, nil)
+		for _, w := range due {
+			l.End(c1, []ledger.Done{{Write: w, Err: errors.New("invalid")}})
+		}
+		return len(due)
+	}
+	if n := try("0", ledger.Wanted) + try("0", ledger.Drift) + try("0", ledger.Expected); n != 1 {
+		t.Errorf("it was tried %d times", n)
+	}
+	if n := try("0", ledger.Wanted); n != 1 {
+		t.Error("it was not tried when the plugin asked again")
+	}
+	if n := try("5", ledger.Drift); n != 1 {
+		t.Error("it was not tried when the file had changed")
+	}
+	if v := l.Record(c1)[ledger.File("cpu.max.burst")]; v.Failed != "invalid" || *v.Kubelet != "5" {
+		t.Errorf("the record is %+v", v)
+	}
+}
+
+func TestFightEndsAfterFiveRepairs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := ledger.New()
+		l.Ask(c1, wish("10-a", "memory.high", "1"))
+		written(l, c1, ledger.Held{"memory.high": "max"}, ledger.Wanted)
+		l.Note(c1, "UpdateContainerResources")
+		var kinds []ledger.Kind
+		var cause string
+		for range 8 {
+			for _, w := range written(l, c1, ledger.Held{"memory.high": "7"}, ledger.Drift) {
+				kinds, cause = append(kinds, w.Kind), w.Cause
+			}
+			time.Sleep(30 * time.Second)
+		}
+		want := []ledger.Kind{ledger.Repair, ledger.Repair, ledger.Repair, ledger.Repair, ledger.Repair, ledger.Fight}
+		if fmt.Sprint(kinds) != fmt.Sprint(want) || cause != "UpdateContainerResources" {
+			t.Errorf("got %v, cause %q; want %v", kinds, cause, want)
+		}
+		l.Ask(c1, wish("10-a", "memory.high", "1"))
+		if due := written(l, c1, ledger.Held{"memory.high": "7"}, ledger.Wanted); len(due) != 1 {
+			t.Error("the plugin's next wish is not written")
+		}
+	})
+}
+
+func TestRepairsFarApartAreNoFight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := ledger.New()
+		l.Ask(c1, wish("10-a", "memory.high", "1"))
+		written(l, c1, ledger.Held{"memory.high": "max"}, ledger.Wanted)
+		for range 8 {
+			if due := written(l, c1, ledger.Held{"memory.high": "7"}, ledger.Drift); len(due) != 1 || due[0].Kind != ledger.Repair {
+				t.Fatalf("%+v is due", due)
+			}
+			time.Sleep(11 * time.Minute)
+		}
+	})
+}
+
+// A burst that was cut to the quota of the moment comes back whole with a larger quota.
+func TestFittedValueComesBackWhole(t *testing.T) {
+	l := ledger.New()
+	l.Ask(c1, wish("10-a", "cpu.max.burst", "20000"))
+	written(l, c1, ledger.Held{"cpu.max.burst": "0"}, ledger.Wanted)
+	quota := "10000"
+	fit := func(_, _ string) string { return quota }
+	if due := l.Begin(c1, ledger.Held{"cpu.max.burst": "10000"}, ledger.Expected, fit); len(due) > 0 {
+		t.Errorf("%+v is due", due)
+	}
+	quota = "20000"
+	if due := l.Begin(c1, ledger.Held{"cpu.max.burst": "10000"}, ledger.Expected, fit); len(due) != 1 || due[0].Value != "20000" {
+		t.Errorf("%+v is due", due)
+	}
+	if v := l.Record(c1)[ledger.File("cpu.max.burst")]; *v.Kubelet != "0" {
+		t.Errorf("kubelet's value is %s", *v.Kubelet)
+	}
+}
+
+func TestRevert(t *testing.T) {
+	l := ledger.New()
+	l.Ask(c1, wish("10-a", "memory.high", "1"))
+	revert := l.Ask(c1, wish("10-a", "memory.high", "2"), wish("10-a", "cpu.idle", "1"))
+	revert()
+	w, _ := l.Owner(c1, ledger.File("memory.high"))
+	if _, idle := l.Owner(c1, ledger.File("cpu.idle")); w.Value != "1" || idle {
+		t.Errorf("memory.high is %v, cpu.idle is wished: %v", w, idle)
+	}
+	l.Ask(c1, wish("10-a", "memory.high", "3"))
+	revert()
+	if w, _ := l.Owner(c1, ledger.File("memory.high")); w.Value != "3" {
+		t.Errorf("a later wish was taken back: %+v", w)
+	}
+}
+
+func TestFieldWishEndsWithAnotherValueOfKubelet(t *testing.T) {
+	l, quota := ledger.New(), ledger.Field("cpu_quota")
+	asked := []ledger.Asked{{Target: quota, Wish: ledger.Wish{Plugin: "10-a", Value: "200"}}}
+	kubelet := func(v string) map[ledger.Target]string { return map[ledger.Target]string{quota: v} }
+	l.Updated(c1, ledger.Update{Kubelet: kubelet("100"), Asked: asked, Sent: kubelet("200")})
+	for _, echo := range []string{"100", "200"} {
+		l.Updated(c1, ledger.Update{Kubelet: kubelet(echo), Sent: kubelet("200")})
+		if _, ok := l.Owner(c1, quota); !ok {
+			t.Fatalf("the wish ended when kubelet sent %s", echo)
+		}
+	}
+	if v := l.Record(c1)[quota]; *v.Kubelet != "100" {
+		t.Errorf("kubelet's value is %s", *v.Kubelet)
+	}
+	l.Updated(c1, ledger.Update{Kubelet: kubelet("300"), Asked: asked, Sent: kubelet("200")})
+	if _, ok := l.Owner(c1, quota); !ok {
+		t.Error("a wish that is repeated ended")
+	}
+	l.Updated(c1, ledger.Update{Kubelet: kubelet("400"), Sent: kubelet("400")})
+	if _, ok := l.Owner(c1, quota); ok || len(l.Record(c1)) > 0 {
+		t.Errorf("the record is %+v", l.Record(c1))
+	}
+}
+
+func TestFieldIsResetWhenNoPluginWantsIt(t *testing.T) {
+	l, quota := ledger.New(), ledger.Field("cpu_quota")
+	l.Updated(c1, ledger.Update{
+		Before: map[ledger.Target]string{quota: "100"}, Sent: map[ledger.Target]string{quota: "200"},
+		Asked: []ledger.Asked{{Target: quota, Wish: ledger.Wish{Plugin: "10-a", Value: "200"}}},
+	})
+	if r := l.Resets(c1); r != nil {
+		t.Errorf("%v is reset while a plugin wants it", r)
+	}
+	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
+	if r := l.Resets(c1); r[quota] != "100" {
+		t.Errorf("the resets are %v", r)
+	}
+	l.Updated(c1, ledger.Update{Sent: map[ledger.Target]string{quota: "100"}})
+	if all := l.Objects(); len(all) > 0 {
+		t.Errorf("%v remain", all)
+	}
+}
+
+// A state file that cannot be read is told of, and the others are.
+func TestStateFilesThatAreIgnored(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	l, err := ledger.Open(t.Context(), dir, observe.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Ask(c1, wish("10-a", "memory.high", "1"))
+	l.Ask(ledger.ID{Pod: "../../etc/passwd"}, wish("10-a", "memory.high", "1"))
+	l.Close()
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the directory is %v, %v", info, err)
+	}
+	for name, text := range map[string]string{
+		"corrupt.json": `{"version":`, "later.json": `{"version":2,"pod":"later"}`, "other.json": `{"version":1,"pod":"u1"}`, "half.json.new": "{",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("u1.json", filepath.Join(dir, "link.json")); err != nil {
+		t.Fatal(err)
+	}
+	var events observe.Recorder
+	l, err = ledger.Open(t.Context(), dir, &events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var ignored []string
+	for _, e := range observe.All[*observe.StateIgnored](events.Take()) {
+		ignored = append(ignored, e.File)
+	}
+	if got := strings.Join(ignored, " "); got != "corrupt.json later.json link.json other.json" {
+		t.Errorf("ignored are %s", got)
+	}
+	if got := l.Objects(); len(got) != 2 {
+		t.Errorf("the objects are %v", got)
+	}
+}
+
+// TestRetain also holds that the record of a pod that is being made stays.
+func TestRetain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "state")
+		l, err := ledger.Open(t.Context(), dir, observe.Discard())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		l.Ask(c1, wish("10-a", "memory.high", "1"))
+		l.Ask(ledger.ID{Pod: "u1"}, wish("10-a", "memory.high", "1"))
+		l.Ask(ledger.ID{Pod: "new"}, wish("10-a", "memory.high", "1"))
+		l.Retain(func(id ledger.ID) bool { return id == ledger.ID{Pod: "u1"} })
+		if got := fmt.Sprint(l.Objects()); got != "[{new } {u1 }]" {
+			t.Errorf("the objects are %s", got)
+		}
+		time.Sleep(time.Hour)
+		l.Retain(func(ledger.ID) bool { return false })
+		files, err := os.ReadDir(dir)
+		if got := l.Objects(); len(got) > 0 || len(files) > 0 || err != nil {
+			t.Errorf("the objects are %v, the files %v, %v", got, files, err)
+		}
+	})
+}
+
+// full is a ledger with 2,000 containers and 10 values each.
+func full(tb testing.TB) *ledger.Ledger {
+	l := ledger.New()
+	for pod := range 500 {
+		for c := range 4 {
+			id := ledger.ID{Pod: fmt.Sprintf("0a1b2c3d-0000-4000-8000-%012d", pod), Container: fmt.Sprintf("%064d", pod*4+c)}
+			var asked []ledger.Asked
+			held := ledger.Held{}
+			for f := range 10 {
+				file := fmt.Sprintf("memory.file%d", f)
+				asked = append(asked, wish(fmt.Sprintf("%d-plugin", f%3), file, fmt.Sprint(1<<30+c)))
+				held[file] = "max"
+			}
+			l.Ask(id, asked...)
+			written(l, id, held, ledger.Wanted)
+		}
+	}
+	return l
+}
+
+// TestMemoryOfAFullNode holds that 2,000 containers with 10 values each take less than 20 MB.
+func TestMemoryOfAFullNode(t *testing.T) {
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	l := full(t)
+	used := heap() - before
+	t.Logf("%d bytes a value", used/20_000)
+	if used > 20_000_000 {
+		t.Errorf("the ledger takes %d bytes", used)
+	}
+	runtime.KeepAlive(l)
+}
+
+// BenchmarkScan compares the values of a full node with what the kernel holds.
+func BenchmarkScan(b *testing.B) {
+	l := full(b)
+	held := map[ledger.ID]ledger.Held{}
+	for _, id := range l.Objects() {
+		h := ledger.Held{}
+		for t, v := range l.Record(id) {
+			f, _ := t.File()
+			h[f] = v.Read
+		}
+		held[id] = h
+	}
+	for b.Loop() {
+		for _, id := range l.Objects() {
+			l.Files(id)
+			l.Begin(id, held[id], ledger.Drift, nil)
+		}
+	}
+}
+
+// BenchmarkSave is four wishes of one container, saved and written.
+func BenchmarkSave(b *testing.B) {
+	l, err := ledger.Open(b.Context(), filepath.Join("/dev/shm", fmt.Sprint("ledger-", os.Getpid())), observe.Discard())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer os.RemoveAll(filepath.Join("/dev/shm", fmt.Sprint("ledger-", os.Getpid())))
+	defer l.Close()
+	for n := 0; b.Loop(); n++ {
+		id, held := ledger.ID{Pod: "u1", Container: "c1"}, ledger.Held{}
+		var asked []ledger.Asked
+		for f := range 4 {
+			file := fmt.Sprintf("memory.file%d", f)
+			asked, held[file] = append(asked, wish("10-a", file, fmt.Sprint(n+1))), "max"
+		}
+		l.Ask(id, asked...)
+		written(l, id, held, ledger.Wanted)
+	}
+}

@@ -1,0 +1,184 @@
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+// stateVersion is that of the state files. A file of a later version is ignored.
+const stateVersion = 1
+
+// maxState bounds a state file, in bytes: a pod with 100 containers and 30 values each has some
+// 1 MiB.
+const maxState = 8 << 20
+
+// state is the content of a state file: all that is known of one pod. It has no environment
+// variable, and nothing else of a container's config but resources.
+type state struct {
+	Version    int                          `json:"version"`
+	Pod        string                       `json:"pod"` // UID
+	Values     map[Target]*Value            `json:"values,omitempty"`
+	Containers map[string]map[Target]*Value `json:"containers,omitempty"` // by ID
+}
+
+// Open returns the ledger whose records are in the directory, which it makes with mode 0700. An
+// event tells of each file that it ignores. The caller closes the ledger.
+func Open(ctx context.Context, dir string, observer observe.Observer) (*Ledger, error) {
+	l := &Ledger{observer: observer, pods: map[string]*pod{}}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the state directory: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the state directory: %w", err)
+	}
+	l.dir = root
+	if err := errors.Join(root.Chmod(".", 0o700), l.load(ctx)); err != nil {
+		return nil, errors.Join(fmt.Errorf("state directory %s: %w", dir, err), root.Close())
+	}
+	return l, nil
+}
+
+// Close releases the state directory, and leaves its files.
+func (l *Ledger) Close() error {
+	if l.dir == nil {
+		return nil
+	}
+	return l.dir.Close()
+}
+
+func (l *Ledger) load(ctx context.Context) error {
+	files, err := fs.ReadDir(l.dir.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), stateSuffix) {
+			continue // such as a file that was being written when the proxy was killed
+		}
+		if err := l.loadFile(f.Name()); err != nil {
+			l.observer.Observe(ctx, &observe.StateIgnored{File: f.Name(), Err: err})
+		}
+	}
+	return nil
+}
+
+func (l *Ledger) loadFile(name string) error {
+	info, err := l.dir.Lstat(name)
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxState) {
+		err = fmt.Errorf("it is not a regular file of at most %d bytes", maxState)
+	}
+	if err != nil {
+		return err
+	}
+	f, err := l.dir.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxState))
+	if err != nil {
+		return err
+	}
+	var s state
+	switch err := json.Unmarshal(text, &s); {
+	case err != nil:
+		return err
+	case s.Version != stateVersion:
+		return fmt.Errorf("its version is %d, and this version of wasmproxy reads %d", s.Version, stateVersion)
+	case name != stateFile(s.Pod):
+		return fmt.Errorf("it is that of another pod: %.64q", s.Pod)
+	}
+	l.pods[s.Pod] = s.record()
+	return nil
+}
+
+func (s *state) record() *pod {
+	p := &pod{objects: map[string]*object{}}
+	put := func(container string, values map[Target]*Value) {
+		o := newObject()
+		for t, v := range values {
+			if v != nil {
+				o.values[t] = v
+			}
+		}
+		if len(o.values) > 0 {
+			p.objects[container] = o
+		}
+	}
+	put("", s.Values)
+	for id, values := range s.Containers {
+		put(id, values)
+	}
+	return p
+}
+
+const stateSuffix = ".json"
+
+// stateFile is the name of a pod's file. Kubernetes' UIDs are names of files, and other texts
+// are made one.
+func stateFile(uid string) string {
+	name := uid
+	odd := func(r rune) bool { return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') }
+	if uid == "" || len(uid) > 64 || strings.ContainsFunc(uid, odd) {
+		sum := sha256.Sum256([]byte(uid))
+		name = "x_" + hex.EncodeToString(sum[:16]) // no UID has an underscore
+	}
+	return name + stateSuffix
+}
+
+// save replaces the pod's file. A failure is an event, once until it succeeds again: the values
+// are written nevertheless. The caller has the lock.
+func (l *Ledger) save(uid string, p *pod) {
+	if l.dir == nil {
+		return
+	}
+	s := state{Version: stateVersion, Pod: uid, Containers: map[string]map[Target]*Value{}}
+	for container, o := range p.objects {
+		if container == "" {
+			s.Values = o.values
+		} else {
+			s.Containers[container] = o.values
+		}
+	}
+	text, err := json.Marshal(s)
+	if err == nil {
+		err = l.replace(stateFile(uid), text)
+	}
+	l.report(stateFile(uid), err)
+}
+
+func (l *Ledger) replace(name string, text []byte) error {
+	temporary := name + ".new"
+	if err := l.dir.WriteFile(temporary, text, 0o600); err != nil {
+		return err
+	}
+	return l.dir.Rename(temporary, name)
+}
+
+// erase removes the file of a pod of which nothing is to be known.
+func (l *Ledger) erase(uid string) {
+	if l.dir == nil {
+		return
+	}
+	if err := l.dir.Remove(stateFile(uid)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		l.report(stateFile(uid), err)
+	}
+}
+
+func (l *Ledger) report(name string, err error) {
+	if err != nil && !l.unsafe {
+		l.observer.Observe(context.Background(), &observe.StateNotSaved{File: name, Err: err})
+	}
+	l.unsafe = err != nil
+}

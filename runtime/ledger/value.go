@@ -1,0 +1,94 @@
+package ledger
+
+import (
+	"slices"
+	"strings"
+)
+
+// ask notes a wish, and returns the earlier one of the same plugin.
+func (v *Value) ask(w Wish) (former *Wish) {
+	v.Fight, v.repairs, v.stuck = false, 0, nil
+	for i := range v.Wishes {
+		if v.Wishes[i].Plugin == w.Plugin {
+			was := v.Wishes[i]
+			v.Wishes[i] = w
+			return &was
+		}
+	}
+	v.Wishes = append(v.Wishes, w)
+	return nil
+}
+
+// revert puts the former wish in the place of w, or takes w away if there was none.
+func (v *Value) revert(w Wish, former *Wish) {
+	i := slices.Index(v.Wishes, w)
+	switch {
+	case i < 0:
+	case former == nil:
+		v.Wishes = slices.Delete(v.Wishes, i, i+1)
+	default:
+		v.Wishes[i] = *former
+	}
+}
+
+// withdraw ends wishes, and reports whether there was one to end.
+func (o *object) withdraw(end func(Target, Wish) bool) (any bool) {
+	for t, v := range o.values {
+		before := len(v.Wishes)
+		v.Wishes = slices.DeleteFunc(v.Wishes, func(w Wish) bool { return end(t, w) })
+		if len(v.Wishes) < before {
+			any = true
+			v.Fight, v.repairs, v.stuck = false, 0, nil
+			o.tidy(t)
+		}
+	}
+	return any
+}
+
+// tidy drops a target of which there is nothing to undo and nothing wished.
+func (o *object) tidy(t Target) {
+	if v := o.values[t]; v != nil && len(v.Wishes) == 0 && v.Written == "" && v.Writing == "" && v.Sent == "" {
+		delete(o.values, t)
+	}
+}
+
+// wanted returns the value that the kernel is to hold, and whose wish it is; undo says that
+// it is kubelet's. It is false if nothing is to be written.
+func (v *Value) wanted() (value string, by Wish, undo, ok bool) {
+	switch {
+	case len(v.Wishes) > 0:
+		return v.Wishes[0].Value, v.Wishes[0], false, true
+	case v.Written+v.Writing != "" && v.Kubelet != nil:
+		return *v.Kubelet, Wish{}, true, true
+	}
+	return "", Wish{}, false, false
+}
+
+// ours reports whether the kernel may hold this because the host wrote it.
+func (v *Value) ours(held string) bool {
+	return v.Read != "" && held == v.Read || v.Written != "" && holds(held, v.Written) || v.Writing != "" && holds(held, v.Writing)
+}
+
+// holds reports whether a file that shows held has the value: each of its lines is there. A
+// file with a line for each device may have more.
+func holds(held, value string) bool {
+	if held == value {
+		return true
+	}
+	if value == "" || !strings.Contains(held, "\n") && !strings.Contains(value, "\n") {
+		return false
+	}
+	lines := strings.Split(held, "\n")
+	for line := range strings.SplitSeq(value, "\n") {
+		if !slices.Contains(lines, line) {
+			return false
+		}
+	}
+	return true
+}
+
+// inPlace reports whether the kernel holds the value, or shows it as it did after it was
+// written.
+func (v *Value) inPlace(held, value string) bool {
+	return holds(held, value) || v.Read != "" && held == v.Read && v.Written == value
+}

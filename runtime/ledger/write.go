@@ -1,0 +1,241 @@
+package ledger
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
+// fightAfter is how many repairs in a row make a fight, if each comes within fightTime after
+// the one before.
+const (
+	fightAfter = 5
+	fightTime  = 10 * time.Minute
+)
+
+// Why says why values are looked at.
+type Why uint8
+
+// The reasons.
+const (
+	Wanted   Why = iota // a plugin has just asked: what failed before is tried again
+	Expected            // the container runtime was asked for something that overwrites values, so that a repair is no fight
+	Drift               // values may differ without a known cause
+)
+
+// Kind says what a write is for.
+type Kind uint8
+
+// The kinds.
+const (
+	First  Kind = iota + 1 // the kernel does not hold the value yet
+	Repair                 // it did, and something has overwritten it
+	Undo                   // no plugin wants a value any more, and kubelet's comes back
+	Fight                  // it is not written: something else has overwritten it too often
+)
+
+// Write is a write of a cgroup file that is due.
+type Write struct {
+	Kind   Kind
+	Plugin string   // whose wish it is; empty for Undo
+	Hook   abi.Hook // in which it asked
+	File   string
+	Value  string
+	Found  string // what the kernel holds; empty if that is not known
+	Cause  string // the last call or reload before, of a fight
+}
+
+// Held is what the kernel shows of the files of an object, by name. A file that could not be
+// read is not in it.
+type Held map[string]string
+
+// Files returns the names of an object's cgroup files that hold, or should hold, a value which
+// the host writes. They are sorted.
+func (l *Ledger) Files(id ID) (names []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.find(id)
+	if o == nil {
+		return nil
+	}
+	for t, v := range o.values {
+		if name, ok := t.File(); ok {
+			if _, _, _, due := v.wanted(); due {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Lock waits until nobody else writes files of the object, and then keeps others from it until
+// unlock is called. It reports false if the object has no record, or with ctx's end.
+func (l *Ledger) Lock(ctx context.Context, id ID) (unlock func(), ok bool) {
+	l.mu.Lock()
+	o := l.find(id)
+	l.mu.Unlock()
+	if o == nil {
+		return nil, false
+	}
+	select {
+	case o.busy <- struct{}{}:
+		return func() { <-o.busy }, true
+	case <-ctx.Done():
+		return nil, false
+	}
+}
+
+// Begin compares what the kernel holds with what it is to hold, and returns the writes that are
+// due. A value that is not the host's is kubelet's from now on. What is about to be written is
+// saved before Begin returns. fit, if not nil, changes a value to one that the kernel takes at
+// the moment. The caller has locked the object, and then calls End.
+func (l *Ledger) Begin(id ID, held Held, why Why, fit func(file, value string) string) (due []Write) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.find(id)
+	if o == nil {
+		return nil
+	}
+	save := false
+	for t, v := range o.values {
+		file, ok := t.File()
+		if !ok {
+			continue
+		}
+		found, known := held[file]
+		w, changed := v.begin(file, found, known, why, fit)
+		save = save || changed
+		if w.Kind == Fight {
+			w.Cause = o.cause
+		}
+		if w.Kind != 0 {
+			due = append(due, w)
+		}
+		if value, _, undo, ok := v.wanted(); ok && undo && known && v.inPlace(found, value) {
+			delete(o.values, t)
+			save = true
+		}
+	}
+	if save {
+		l.changed(id.Pod)
+	}
+	slices.SortFunc(due, func(a, b Write) int { return strings.Compare(a.File, b.File) })
+	return due
+}
+
+// begin returns the write that is due for one file, of no kind if there is none, and whether
+// the record has changed.
+func (v *Value) begin(file, found string, known bool, why Why, fit func(file, value string) string) (w Write, changed bool) {
+	value, by, undo, ok := v.wanted()
+	if !ok || !known && why != Wanted {
+		return Write{}, false
+	}
+	if fit != nil && !undo {
+		value = fit(file, value)
+	}
+	if known && v.inPlace(found, value) {
+		return Write{}, v.settle(found, value)
+	}
+	ours := known && v.ours(found)
+	if known && !ours && (v.Kubelet == nil || *v.Kubelet != found) {
+		v.Kubelet, changed = &found, true
+		if undo { // kubelet has a value of its own by now
+			v.Written, v.Read, v.Writing = "", "", ""
+			return Write{}, true
+		}
+	}
+	if v.Fight || why != Wanted && v.stuck != nil && *v.stuck == found {
+		return Write{}, changed
+	}
+	w = Write{Kind: First, Plugin: by.Plugin, Hook: by.Hook, File: file, Value: value, Found: found}
+	switch {
+	case undo:
+		w.Kind = Undo
+	case known && !ours && v.Written != "":
+		if w.Kind = Repair; v.fought(why) {
+			w.Kind, v.Fight = Fight, true
+			return w, true
+		}
+	}
+	v.Writing = value
+	return w, true
+}
+
+// settle notes that the kernel holds the value, which it shows as found, and reports whether
+// the record has changed.
+func (v *Value) settle(found, value string) (changed bool) {
+	v.stuck = nil
+	if v.Written == "" && v.Writing == "" { // it was there before anybody wrote it
+		if v.Kubelet == nil {
+			v.Kubelet, changed = &found, true
+		}
+		return changed
+	}
+	changed = v.Written != value || v.Read != found || v.Failed != ""
+	v.Written, v.Writing, v.Read, v.Failed = value, "", found, ""
+	return changed
+}
+
+// fought counts a repair, and reports whether it is one too many.
+func (v *Value) fought(why Why) bool {
+	if why != Drift {
+		return false
+	}
+	now := time.Now()
+	if now.Sub(v.repaired) > fightTime {
+		v.repairs = 0
+	}
+	v.repaired = now
+	v.repairs++
+	return v.repairs > fightAfter
+}
+
+// Done is the outcome of a Write.
+type Done struct {
+	Write
+	Read string // what the kernel shows now; empty if that could not be read
+	Err  error  // why the value was not written
+}
+
+// End notes the outcome of writes.
+func (l *Ledger) End(id ID, done []Done) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.find(id)
+	if o == nil {
+		return
+	}
+	save := false
+	for i := range done {
+		d := &done[i]
+		t := File(d.File)
+		if v := o.values[t]; v != nil && d.Kind != Fight {
+			save = v.end(d) || save
+			if d.Kind == Undo && d.Err == nil && len(v.Wishes) == 0 {
+				delete(o.values, t)
+				save = true
+			}
+		}
+	}
+	if save {
+		l.changed(id.Pod)
+	}
+}
+
+// end reports whether the state file has to say more than it does: it has the value that was
+// to be written.
+func (v *Value) end(d *Done) (changed bool) {
+	v.Writing = ""
+	if d.Err != nil {
+		changed = v.Failed != d.Err.Error()
+		v.Failed, v.stuck = d.Err.Error(), &d.Found
+		return true
+	}
+	changed = v.Failed != "" || d.Read != d.Value || v.Read != "" && v.Read != d.Read
+	v.Written, v.Read, v.Failed, v.stuck = d.Value, d.Read, "", nil
+	return changed
+}
