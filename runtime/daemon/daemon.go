@@ -12,6 +12,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -52,7 +53,8 @@ type daemon struct {
 	observer observe.Observer
 	conns    []*grpc.ClientConn
 	backend  *backend
-	cgroups  *cgroup.FS // nil without a cgroup root
+	cgroups  *cgroup.FS     // nil without a cgroup root
+	ledger   *ledger.Ledger // of the values that plugins want
 	engine   *wasm.Engine
 	store    *pods.Store
 	queue    *intercept.WorkQueue
@@ -67,9 +69,10 @@ type daemon struct {
 	ticking       sync.WaitGroup  // the ticks of all plugins
 	stopping      <-chan struct{} // closed when the daemon has to stop
 
-	busy      bool                          // post hooks did not end before the daemon had to
-	following atomic.Bool                   // the store follows calls
-	node      atomic.Pointer[crifield.Node] // never nil; replaced when the runtime is another
+	busy      bool                            // post hooks did not end before the daemon had to
+	following atomic.Bool                     // the store follows calls
+	described atomic.Pointer[map[string]bool] // the ids of the plugins that there are, loaded or not; nil until that is known
+	node      atomic.Pointer[crifield.Node]   // never nil; replaced when the runtime is another
 }
 
 // open makes the parts, none of which does anything yet.
@@ -88,6 +91,9 @@ func open(ctx context.Context, c *config.Config, observer observe.Observer, o op
 func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 	c := d.config
 	if d.cgroups, err = openCgroups(c); err != nil {
+		return err
+	}
+	if d.ledger, err = openLedger(ctx, c, d.observer); err != nil {
 		return err
 	}
 	d.store = pods.NewStoreWith(intercept.Kernel(d.cgroups))
@@ -119,6 +125,13 @@ func openCgroups(c *config.Config) (*cgroup.FS, error) {
 		return nil, nil
 	}
 	return cgroup.Open(c.CgroupRoot, c.CgroupMode)
+}
+
+func openLedger(ctx context.Context, c *config.Config, observer observe.Observer) (*ledger.Ledger, error) {
+	if c.StateDir == "" {
+		return ledger.New(), nil
+	}
+	return ledger.Open(ctx, c.StateDir, observer)
 }
 
 func (d *daemon) dial(endpoint string) (*grpc.ClientConn, error) {
@@ -153,6 +166,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	})
 	tasks.Go(func() { d.backend.watch(background, d.refill) })
 	tasks.Go(func() { d.syncMissed(background) })
+	tasks.Go(func() { d.scanFiles(background) })
 	stopping := make(chan time.Time, 1)
 	context.AfterFunc(ctx, func() { stopping <- time.Now() })
 	err = d.server.Serve(ctx, listener)

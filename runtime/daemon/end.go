@@ -64,6 +64,9 @@ func (d *daemon) close() {
 	if d.cgroups != nil {
 		ends = append(ends, d.cgroups.Close)
 	}
+	if d.ledger != nil {
+		ends = append(ends, d.ledger.Close)
+	}
 	for _, conn := range d.conns {
 		ends = append(ends, conn.Close)
 	}

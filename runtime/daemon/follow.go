@@ -23,8 +23,7 @@ func (s *slots) fill(ctx context.Context) {
 	s.fills++
 	fill := s.fills
 	s.jobs.Go(func() {
-		d.backend.fill(ctx)
-		d.describeNode(ctx)
+		d.fill(ctx)
 		s.post(func(context.Context) {
 			switch {
 			case s.store == unfollowed:
@@ -50,8 +49,7 @@ func (s *slots) unfollow(ctx context.Context) {
 // another version of itself by now.
 func (d *daemon) refill(ctx context.Context) {
 	if d.following.Load() {
-		d.backend.fill(ctx)
-		d.describeNode(ctx)
+		d.fill(ctx)
 		d.syncTrigger.notify()
 	}
 }

@@ -93,6 +93,9 @@ func (s *slots) synchronize(ctx context.Context, p *slot, v *version, m member) 
 	v.cancel = cancel
 	v.become(loading)
 	m.loaded.acquire()
+	if p.active != nil {
+		m.loaded.synchronized.Replaces()
+	}
 	start := time.Now()
 	s.jobs.Go(func() {
 		defer m.loaded.release()

@@ -100,6 +100,7 @@ func (s *slots) reconcile(ctx context.Context) {
 // update takes the descriptions of the files as they are now.
 func (s *slots) update(ctx context.Context, all []registry.Description) {
 	s.changed = true
+	s.daemon.describe(all)
 	gone := s.all
 	s.all, s.order = make(map[string]*slot, len(all)), nil
 	for _, d := range all {

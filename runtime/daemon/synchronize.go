@@ -50,6 +50,7 @@ func (d *daemon) syncMissed(ctx context.Context) {
 		case <-d.syncTrigger:
 		case <-period.C:
 		}
+		d.undoRemoved(ctx)
 		if g := d.current.acquire(); g != nil {
 			over := func() bool { return d.current.live.Load() != g }
 			for _, m := range g.members {

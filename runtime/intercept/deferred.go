@@ -83,7 +83,7 @@ func (i *interceptor) update(ctx context.Context, e *event, handle abi.Object, c
 			resources = append(resources, o)
 		}
 	}
-	writeFiles := func() { _ = i.applyFiles(ctx, e, handle, changes) } // a failure is an event
+	writeFiles := func() { _, _ = i.applyFiles(ctx, e, handle, changes) } // a failure is an event
 	if len(resources) == 0 {
 		writeFiles()
 	} else if err := i.updateResources(ctx, e, e.object(handle).Container, changes, writeFiles); err != nil {
@@ -106,7 +106,7 @@ func (i *interceptor) updateResources(ctx context.Context, e *event, c *crifield
 		nameShares(req, known.Config.GetLinux().GetResources(), changes, changes[0].Change.Object)
 	}
 	hold := i.suspend(ctx, e, c, req)
-	defer func() { i.restore(ctx, e, hold, err == nil) }()
+	defer func() { i.restore(ctx, e, c, hold, err == nil) }()
 	defer writeFiles()
 	resp, err := i.Backend.UpdateContainerResources(ctx, req)
 	if err == nil {

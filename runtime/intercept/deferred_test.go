@@ -71,8 +71,8 @@ func TestWriteToAnotherContainer(t *testing.T) {
 		}
 		record, _ := m.store.Container("c1")
 		resources := record.Config.GetLinux().GetResources()
-		if resources.GetCpuQuota() != 20_000 || resources.GetCpuShares() != 512 || record.CgroupFiles["memory.high"].Value != "4096000" {
-			t.Errorf("%v: the store has %v and files %v", hook, resources, record.CgroupFiles)
+		if resources.GetCpuQuota() != 20_000 || resources.GetCpuShares() != 512 || m.wish("c1", "memory.high") != "4096000" {
+			t.Errorf("%v: the store has %v, and memory.high is to be %s", hook, resources, m.wish("c1", "memory.high"))
 		}
 		if high, after := content(t, dir, "memory.high"), content(t, dir, "cpu.max.burst"); high != "4096000" || during != "0" || after != "30000" {
 			t.Errorf("%v: memory.high is %s, cpu.max.burst %s during the update and %s after it", hook, high, during, after)
@@ -170,8 +170,8 @@ func TestWriteToAnotherContainerFails(t *testing.T) {
 		t.Errorf("the store has %v", record.Config)
 	}
 	// The container has not started: its file is written when it does.
-	if got := content(t, dir, "memory.high"); got != "max" || record.CgroupFiles["memory.high"].Value != "4096000" {
-		t.Errorf("memory.high is %s, and %v is noted", got, record.CgroupFiles)
+	if got := content(t, dir, "memory.high"); got != "max" || n.wish("c1", "memory.high") != "4096000" {
+		t.Errorf("memory.high is %s, and %s is noted", got, n.wish("c1", "memory.high"))
 	}
 }
 

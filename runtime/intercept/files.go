@@ -3,123 +3,241 @@ package intercept
 import (
 	"context"
 	"errors"
+	"slices"
+	"strconv"
+	"strings"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
-	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
-// applyFiles writes the cgroup files among the changes of one object of an event. The store
-// keeps those of a container, and StartContainer writes them again. The
-// error is a *plugin.Error, for a pod that is about to run: kubelet has made its cgroup, and
-// a plugin with policy Fail refuses the pod if a file of it cannot be written.
-func (i *interceptor) applyFiles(ctx context.Context, e *event, of abi.Object, changes []plugin.Owned) error {
-	return i.writeFiles(ctx, e, of, i.keepFiles(e, of, changes))
-}
-
-// keepFiles returns the changes of cgroup files of an object. Those of a container are added
-// to the values that the store keeps for it.
-func (i *interceptor) keepFiles(e *event, of abi.Object, changes []plugin.Owned) (files []plugin.Owned) {
+// askFiles notes in the ledger the cgroup files among the changes of one object of an event,
+// and reports whether there are any. revert takes them back.
+func (i *interceptor) askFiles(e *event, of abi.Object, changes []plugin.Owned) (revert func(), any bool) {
+	var asked []ledger.Asked
 	for _, o := range changes {
 		if o.Change.Op == plugin.WriteFile && o.Change.Object == of {
-			files = append(files, o)
+			wish := ledger.Wish{Plugin: o.Plugin, Hook: e.hook, Value: o.Change.Text, At: e.at}
+			asked = append(asked, ledger.Asked{Target: ledger.File(o.Change.Key), Wish: wish})
 		}
 	}
-	if c := e.object(of).Container; c != nil && len(files) > 0 {
-		kept := make(map[string]pods.CgroupFile, len(files))
-		for _, o := range files {
-			kept[o.Change.Key] = pods.CgroupFile{Plugin: o.Plugin, Value: o.Change.Text}
-		}
-		i.Store.AddCgroupFiles(c.ID, kept)
+	if len(asked) == 0 {
+		return nil, false
 	}
-	return files
+	return i.Ledger.Ask(i.idOf(e.object(of)), asked...), true
 }
 
-// keptFiles returns the changes that the store keeps for the event's own container.
-func (i *interceptor) keptFiles(e *event) (files []plugin.Owned) {
-	record, _ := i.Store.Container(e.container.ID)
-	for name, f := range record.CgroupFiles {
-		files = append(files, plugin.Owned{Plugin: f.Plugin, Change: plugin.Change{Op: plugin.WriteFile, Object: abi.Container, Key: name, Text: f.Value}})
+// applyFiles has the cgroup files among the changes of one object of an event written. Those
+// of a container that has not started are written by StartContainer. takeBack ends these wishes
+// and restores the values that were before. The error is a *plugin.Error, for a pod that is about to
+// run: kubelet has made its cgroup, and a plugin with policy Fail refuses the pod if a file of it
+// cannot be written.
+func (i *interceptor) applyFiles(ctx context.Context, e *event, of abi.Object, changes []plugin.Owned) (takeBack func(), err error) {
+	revert, any := i.askFiles(e, of, changes)
+	if !any {
+		return func() {}, nil
 	}
-	return files
-}
-
-// writeFiles is the one place that writes values of plugins to cgroup files. The files are
-// independent of each other.
-func (i *interceptor) writeFiles(ctx context.Context, e *event, of abi.Object, files []plugin.Owned) error {
 	target := e.object(of)
-	waits := of >= abi.FirstHandle || e.hook == abi.PostCreateContainer // for StartContainer
-	if len(files) == 0 || waits && target.Container != nil && !i.started(target.Container.ID) {
-		return nil
+	takeBack = func() {
+		revert()
+		i.carry(ctx, target, ledger.Expected)
 	}
-	group, noGroup := i.group(ctx, target)
-	for _, o := range files {
-		err := noGroup
-		if err == nil {
-			err = i.Cgroups.Write(group, o.Change.Key, o.Change.Text)
+	if target.Container != nil && (of >= abi.FirstHandle || e.hook == abi.PostCreateContainer) && !i.started(target.Container.ID) {
+		return takeBack, nil
+	}
+	done := i.carry(ctx, target, ledger.Wanted)
+	if of == abi.Pod && e.hook.Info().Phase == abi.Before {
+		err = refusal(e, changes, done)
+	}
+	return takeBack, err
+}
+
+// refusal is the error of a plugin with policy Fail of which a file could not be written; nil
+// if there is none.
+func refusal(e *event, changes []plugin.Owned, done []ledger.Done) error {
+	for _, d := range done {
+		if d.Err != nil && slices.ContainsFunc(changes, func(o plugin.Owned) bool {
+			return o.Policy == plugin.Fail && o.Plugin == d.Plugin && o.Change.Op == plugin.WriteFile && o.Change.Key == d.File
+		}) {
+			return &plugin.Error{Plugin: d.Plugin, Hook: e.hook, Err: d.Err}
 		}
-		if err != nil && of == abi.Pod && o.Policy == plugin.Fail && e.hook.Info().Phase == abi.Before {
-			return &plugin.Error{Plugin: o.Plugin, Hook: e.hook, Err: err}
-		}
-		i.fileWritten(ctx, e, o, err)
 	}
 	return nil
 }
 
 // started reports whether the container has left the state in which it has no
-// cgroup yet. A caller has the store keep its files before it asks, and StartContainer reads
+// cgroup yet. A caller has the ledger note its files before it asks, and StartContainer reads
 // them after the store has its new state: so one of the two writes them.
 func (i *interceptor) started(id string) bool {
 	record, known := i.Store.Container(id)
 	return known && record.State != runtimeapi.ContainerState_CONTAINER_CREATED
 }
 
-// fileWritten makes the event of a file that was written, or was not: err says why. That the
-// node's cgroup driver is not supported is one event, and not one for each file.
-func (i *interceptor) fileWritten(ctx context.Context, e *event, o plugin.Owned, err error) {
+// settleFiles has the cgroup files written that the call's own container is to have, now that
+// the runtime has accepted the call, and repairs those that it may have overwritten.
+func (c *call) settleFiles(ctx context.Context, after *event) {
+	own := crifield.Object{Pod: after.pod}
+	if after.container != nil {
+		own = crifield.Object{Container: after.container}
+	}
+	switch c.method.Effect {
+	case cri.Removes:
+		c.forgetFiles(own)
+		return
+	case cri.Makes:
+		if own.Container != nil { // StartContainer writes them
+			c.askFiles(after, abi.Container, c.owned)
+		}
+		return
+	}
+	if own.Container != nil {
+		if _, asked := c.askFiles(after, abi.Container, c.owned); asked || c.method.Effect == cri.Starts {
+			c.carry(ctx, own, ledger.Wanted)
+		}
+	}
+	if c.method.Effect == cri.Starts || c.method.Effect == cri.Updates && own.Pod != nil {
+		c.repairPod(ctx, c.idOf(own).Pod, c.method.Name)
+	}
+}
+
+// forgetFiles drops the ledger's record of an object that the call has removed. The cgroup of a
+// pod is that of all its sandboxes.
+func (c *call) forgetFiles(own crifield.Object) {
+	id := c.idOf(own)
+	if own.Container == nil {
+		if _, other := c.podOf(id.Pod); other {
+			return
+		}
+	}
+	c.Ledger.Remove(id)
+}
+
+// repairPod has the files of a pod and its containers written again that a call may have
+// overwritten: when a container starts, systemd may write its siblings' again.
+func (i *interceptor) repairPod(ctx context.Context, uid, cause string) {
+	for _, id := range i.Ledger.Of(uid) {
+		i.Ledger.Note(id, cause)
+		i.repair(ctx, id, ledger.Expected)
+	}
+}
+
+// repair is carry for an object that the caller does not have.
+func (i *interceptor) repair(ctx context.Context, id ledger.ID, why ledger.Why) {
+	var o crifield.Object
+	if id.Container == "" {
+		if pod, ok := i.podOf(id.Pod); ok {
+			o.Pod = pod
+		}
+	} else if c, ok := i.Store.Container(id.Container); ok {
+		if o.Container = crifield.ContainerOf(c); !i.started(id.Container) {
+			return
+		}
+	}
+	i.carryOut(ctx, id, o, why)
+}
+
+// carry is carryOut for an object that the caller has.
+func (i *interceptor) carry(ctx context.Context, o crifield.Object, why ledger.Why) []ledger.Done {
+	return i.carryOut(ctx, i.idOf(o), o, why)
+}
+
+// carryOut is the one place that writes cgroup files: it writes those of an object that do not
+// hold what the ledger says, and has an event of each. The object is zero if only the ledger
+// knows it.
+func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Object, why ledger.Why) (done []ledger.Done) {
+	files := i.Ledger.Files(id)
+	if i.Cgroups == nil || len(files) == 0 {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx) // what the runtime has accepted is carried out whether or not the caller waits
+	unlock, ok := i.Ledger.Lock(ctx, id)
+	if !ok {
+		return nil
+	}
+	defer unlock()
+	group, noGroup := i.groupOf(ctx, id, o)
+	held := ledger.Held{}
+	if noGroup == nil {
+		i.Ledger.Located(id, group)
+		for _, file := range files {
+			if value, err := i.Cgroups.Read(group, file); err == nil {
+				held[file] = value
+			}
+		}
+	}
+	fit := func(file, value string) string { return i.fit(group, file, value) }
+	for _, w := range i.Ledger.Begin(id, held, why, fit) {
+		d := ledger.Done{Write: w, Err: noGroup}
+		if w.Kind != ledger.Fight && d.Err == nil {
+			if d.Err = i.Cgroups.Write(group, w.File, w.Value); d.Err == nil {
+				d.Read, _ = i.Cgroups.Read(group, w.File)
+			}
+		}
+		done = append(done, d)
+	}
+	i.Ledger.End(id, done)
+	for k := range done {
+		i.fileWritten(ctx, i.about(id, o), &done[k])
+	}
+	return done
+}
+
+// groupOf returns the cgroup of an object, as the ledger remembers it if nothing else knows the
+// object.
+func (i *interceptor) groupOf(ctx context.Context, id ledger.ID, o crifield.Object) (string, error) {
+	if o.Pod != nil || o.Container != nil {
+		return i.group(ctx, o)
+	}
+	if group := i.Ledger.Group(id); group != "" {
+		return group, nil
+	}
+	return "", errNoGroup
+}
+
+// fit cuts a burst to the quota of the moment, as the kernel refuses a larger one. The whole
+// burst comes back with a larger quota.
+func (i *interceptor) fit(group, file, value string) string {
+	if file != rules.CPUBurst {
+		return value
+	}
+	limit, err := i.Cgroups.Get(group, "cpu.max")
+	if err != nil {
+		return value
+	}
+	quota, _, _ := strings.Cut(limit, " ")
+	q, errQuota := strconv.ParseInt(quota, 10, 64) // it is not a number without a limit
+	b, errBurst := strconv.ParseInt(value, 10, 64)
+	if errQuota != nil || errBurst != nil {
+		return value
+	}
+	return strconv.FormatInt(min(b, q), 10)
+}
+
+// fileWritten makes the event of a file that was written, or was not. That the node's cgroup
+// driver is not supported is one event, and not one for each file.
+func (i *interceptor) fileWritten(ctx context.Context, about observe.Object, d *ledger.Done) {
 	switch {
-	case err == nil && i.Observer.Wants(observe.KindCgroupFileWritten):
-		i.Observer.Observe(ctx, &observe.CgroupFileWritten{Plugin: o.Plugin, Object: e.About(), File: o.Change.Key, Value: o.Change.Text})
-	case err == nil:
-	case errors.Is(err, cgroup.ErrSystemd):
+	case errors.Is(d.Err, cgroup.ErrSystemd):
 		if i.Cgroups.FirstSystemd() {
 			i.Observer.Observe(ctx, &observe.CgroupFilesUnsupported{Err: cgroup.ErrSystemd})
 		}
-	case o.Change.Object >= abi.FirstHandle:
-		i.updateFailed(ctx, e, []plugin.Owned{o}, err)
-	default:
-		i.Observer.Observe(ctx, &observe.CgroupFileFailed{Plugin: o.Plugin, Object: e.About(), File: o.Change.Key, Err: err})
-	}
-}
-
-// suspend clears cgroup values of a container that would make the kernel refuse an update. It
-// returns nil if there are none.
-func (i *interceptor) suspend(ctx context.Context, e *event, c *crifield.Container, r *runtimeapi.UpdateContainerResourcesRequest) *cgroup.Suspension {
-	if i.Cgroups == nil {
-		return nil
-	}
-	group, err := i.group(ctx, crifield.Object{Container: c})
-	if err != nil && (errors.Is(err, cgroup.ErrSystemd) || !i.started(c.ID)) { // it has nothing that was written
-		return nil
-	}
-	var hold *cgroup.Suspension
-	if err == nil {
-		hold, err = i.Cgroups.SuspendForUpdate(group, cgroup.Update{Quota: r.GetLinux().GetCpuQuota(), Unified: r.GetLinux().GetUnified()})
-	}
-	if err != nil {
-		i.Observer.Observe(ctx, &observe.SuspendFailed{Object: e.aboutContainer(c), Err: err})
-	}
-	return hold
-}
-
-// restore writes back what suspend cleared.
-func (i *interceptor) restore(ctx context.Context, e *event, hold *cgroup.Suspension, accepted bool) {
-	if err := hold.Restore(accepted); err != nil {
-		i.Observer.Observe(ctx, &observe.RestoreFailed{Object: e.About(), Err: err})
+	case d.Err != nil:
+		i.Observer.Observe(ctx, &observe.CgroupFileFailed{Plugin: d.Plugin, Hook: d.Hook, Object: about, File: d.File, Value: d.Value, Err: d.Err})
+	case d.Kind == ledger.Repair:
+		i.Observer.Observe(ctx, &observe.CgroupFileRepaired{Plugin: d.Plugin, Object: about, File: d.File, Value: d.Value, Found: d.Found})
+	case d.Kind == ledger.Fight:
+		i.Observer.Observe(ctx, &observe.CgroupFileFought{Plugin: d.Plugin, Object: about, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause})
+	case d.Kind == ledger.Undo:
+		i.Observer.Observe(ctx, &observe.CgroupFileUndone{Object: about, File: d.File, Value: d.Value})
+	case i.Observer.Wants(observe.KindCgroupFileWritten):
+		i.Observer.Observe(ctx, &observe.CgroupFileWritten{Plugin: d.Plugin, Hook: d.Hook, Object: about, File: d.File, Value: d.Value})
 	}
 }

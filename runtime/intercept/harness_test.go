@@ -20,6 +20,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -69,7 +70,9 @@ type option func(*intercept.Options)
 
 func withCgroups(fs *cgroup.FS) option { return func(o *intercept.Options) { o.Cgroups = fs } }
 
-func withStore(n *node) option { return func(o *intercept.Options) { o.Store = n.store } }
+func withStore(n *node) option {
+	return func(o *intercept.Options) { o.Store, o.Ledger = n.store, n.options.Ledger }
+}
 
 // newNode returns a node whose calls go through the members.
 func newNode(t *testing.T, members []plugin.Member, opts ...option) *node {
@@ -80,7 +83,7 @@ func newNode(t *testing.T, members []plugin.Member, opts ...option) *node {
 		Observer: log, Store: n.store, Backend: &n.backend,
 		Node: &crifield.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2",
 			CgroupDriver: "systemd", CPUs: 8, Memory: 1024, Kernel: "6.1", RuntimeHandlers: []string{"kata", "runc"}},
-		Queue: n.queue, Keep: func() func() { return func() {} },
+		Queue: n.queue, Ledger: ledger.New(), Keep: func() func() { return func() {} },
 	}
 	for _, opt := range opts {
 		opt(&o)
@@ -106,6 +109,12 @@ func (l *locked) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.w.Write(b)
+}
+
+// wish is the value that a plugin wants in a file of a container of pod u1; "" if none does.
+func (n *node) wish(container, file string) string {
+	w, _ := n.options.Ledger.Owner(ledger.ID{Pod: "u1", Container: container}, ledger.File(file))
+	return w.Value
 }
 
 // full is the method's name on the wire.

@@ -15,6 +15,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -41,6 +42,7 @@ type Options struct {
 	Chain    *plugin.Chain
 	Store    *pods.Store
 	Backend  Backend
+	Ledger   *ledger.Ledger
 	Cgroups  *cgroup.FS                         // nil on a node without a cgroup file system
 	Node     interface{ Load() *crifield.Node } // an atomic pointer, or a *crifield.Node that stays
 	Queue    *WorkQueue
@@ -103,6 +105,7 @@ type call struct {
 	event     *event         // of the pre hook; nil if the object is not known, or nothing needs it
 	dirty     bool           // req is no longer as Request
 	owned     []plugin.Owned // by plugins of the pre hook
+	takeBack  func()         // ends what plugins wanted of the pod's cgroup; nil if that is nothing
 
 	missing  bool // the backend does not know the call's object
 	unread   bool // the call's container could not be read from the backend
@@ -129,16 +132,27 @@ func (i *interceptor) intercept(ctx context.Context, of *cri.Call, next cri.Next
 		out, err = cri.NewFrame(c.req)
 	}
 	if err != nil {
+		c.failed()
 		return nil, c.refuse(ctx, err)
 	}
 	answer, after, err := c.forward(ctx, out, next)
 	if err == nil {
 		c.deferUpdates(ctx, c.event, c.owned)
 		c.post(ctx, after, c.Chain)
-	} else if c.AfterFailure != nil && c.event != nil {
+		return answer, nil
+	}
+	c.failed()
+	if c.AfterFailure != nil && c.event != nil {
 		c.post(ctx, c.event.after(&c.method, nil), c.AfterFailure)
 	}
 	return answer, err
+}
+
+// failed takes back what was done before the backend was to be asked.
+func (c *call) failed() {
+	if c.takeBack != nil {
+		c.takeBack()
+	}
 }
 
 // forward asks the backend, and brings the store and the container's cgroup to
@@ -148,21 +162,16 @@ func (c *call) forward(ctx context.Context, out *cri.Frame, next cri.Next) (answ
 	defer c.trackCreations()()
 	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok && c.event != nil {
 		hold := c.suspend(ctx, c.event, c.event.container, r)
-		defer func() { c.restore(ctx, c.event, hold, answer != nil && err == nil) }() // no answer: next panicked
+		defer func() { c.restore(ctx, c.event, c.event.container, hold, answer != nil && err == nil) }() // no answer: next panicked
 	}
 	answer, err = next(ctx, out)
 	if err != nil {
 		return answer, nil, err
 	}
 	after = c.observe(ctx, answer)
-	if after == nil || after.container == nil {
-		return answer, after, nil
+	if after != nil {
+		c.settleFiles(ctx, after)
 	}
-	files := c.keepFiles(after, abi.Container, c.owned)
-	if c.method.Effect == cri.Starts {
-		files = c.keptFiles(after)
-	}
-	_ = c.writeFiles(ctx, after, abi.Container, files) // a failure is an event
 	return answer, after, nil
 }
 
@@ -214,7 +223,8 @@ func (c *call) pre(ctx, hookCtx context.Context) error {
 	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok {
 		c.dirty = nameShares(r, c.event.container.Resources.Now, owned, abi.Container) || c.dirty
 	}
-	return c.applyFiles(ctx, c.event, abi.Pod, owned)
+	c.takeBack, err = c.applyFiles(ctx, c.event, abi.Pod, owned)
+	return err
 }
 
 // unknown passes by the hook of an object that neither the store nor the
@@ -263,7 +273,7 @@ func (c *call) runPost(ctx context.Context, e *event, chain *plugin.Chain) {
 		c.Observer.Observe(ctx, &observe.PostHookFailed{Hook: e.hook, Object: e.About(), Err: err})
 		return
 	}
-	_ = c.applyFiles(ctx, e, abi.Pod, owned) // a failure is an event
-	_ = c.applyFiles(ctx, e, abi.Container, owned)
+	_, _ = c.applyFiles(ctx, e, abi.Pod, owned) // a failure is an event
+	_, _ = c.applyFiles(ctx, e, abi.Container, owned)
 	c.deferUpdates(ctx, e, owned)
 }

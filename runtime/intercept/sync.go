@@ -24,6 +24,7 @@ type Synchronized struct {
 	mu       sync.Mutex
 	pods     map[string]*podSyncState // by id
 	creating map[string]int           // pods that are being created now, by nameOf
+	replaces bool                     // another version of the plugin, whose wishes end unless this one repeats them
 }
 
 // podSyncState is that of one pod. err is for whoever waited for done.
@@ -41,11 +42,25 @@ func NewSynchronized() *Synchronized {
 	return &Synchronized{pods: map[string]*podSyncState{}, creating: map[string]int{}}
 }
 
+// Replaces says that another version of the plugin was active until now. What that wanted in
+// cgroup files of a pod, and this one does not ask for in Synchronize, is undone.
+func (s *Synchronized) Replaces() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.replaces = true
+}
+
+func (s *Synchronized) isReplacement() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.replaces
+}
+
 // Member returns m such that Synchronize is called for a pod before the pod's first event.
 // Events of the pod wait meanwhile. If the plugin fails in Synchronize, it has failed at
 // the event, and the next event calls Synchronize again. The options are those of the chain.
 func (s *Synchronized) Member(o Options, m plugin.Member) plugin.Member {
-	m.Plugin = &syncedPlugin{Plugin: m.Plugin, state: s, caller: newSyncCaller(o, m)}
+	m.Plugin = &syncedPlugin{Plugin: m.Plugin, state: s, caller: newSyncCaller(o, m, s)}
 	return m
 }
 
@@ -56,7 +71,7 @@ func (s *Synchronized) Member(o Options, m plugin.Member) plugin.Member {
 func (s *Synchronized) Sweep(ctx context.Context, o Options, m plugin.Member, enough func() bool) (left int, err error) {
 	all := o.Store.Pods()
 	s.forget(all)
-	caller := newSyncCaller(o, m)
+	caller := newSyncCaller(o, m, s)
 	for i, p := range all {
 		if s.isBeingCreated(p) || s.isSynced(p.ID) {
 			continue

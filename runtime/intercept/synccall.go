@@ -3,6 +3,7 @@ package intercept
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -10,6 +11,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -17,13 +19,14 @@ import (
 type syncCaller struct {
 	*interceptor
 	member plugin.Member
+	state  *Synchronized
 }
 
-func newSyncCaller(o Options, m plugin.Member) *syncCaller {
+func newSyncCaller(o Options, m plugin.Member, state *Synchronized) *syncCaller {
 	// An event's failure counts for the breaker, which must not count it twice; a
 	// sweep leaves a plugin alone whose breaker is open.
 	m.Breaker, m.Hooks = nil, m.Hooks&abi.HookSetOf(abi.Synchronize)
-	return &syncCaller{interceptor: newInterceptor(o, cri.Method{}), member: m}
+	return &syncCaller{interceptor: newInterceptor(o, cri.Method{}), member: m, state: state}
 }
 
 // call calls the plugin, with the store's own view of the pod if it has one, and carries
@@ -35,13 +38,38 @@ func (s *syncCaller) call(ctx context.Context, pod *crifield.Pod) error {
 	kept := &errorKeeper{Plugin: s.member.Plugin}
 	m := s.member
 	m.Plugin = kept
-	if err := s.standalone(ctx, abi.Synchronize, pod, m); err != nil {
+	start := time.Now()
+	e, owned, err := s.standalone(ctx, abi.Synchronize, pod, m)
+	if err != nil {
 		return err
+	}
+	if kept.err == nil && s.state.isReplacement() {
+		s.endSilent(ctx, e, owned, start)
 	}
 	if !kept.called { // it wants no such pod, or there is no time
 		return context.Cause(ctx)
 	}
 	return kept.err
+}
+
+// endSilent ends the wishes of the plugin's earlier version for a pod and its containers that
+// the plugin has not repeated.
+func (s *syncCaller) endSilent(ctx context.Context, e *event, owned []plugin.Owned, start time.Time) {
+	type wanted struct {
+		of     ledger.ID
+		target ledger.Target
+	}
+	repeated := map[wanted]bool{}
+	for _, o := range owned {
+		if o.Change.Op == plugin.WriteFile {
+			repeated[wanted{s.idOf(e.object(o.Change.Object)), ledger.File(o.Change.Key)}] = true
+		}
+	}
+	uid := s.idOf(crifield.Object{Pod: e.pod}).Pod
+	s.withdraw(ctx, func(of ledger.ID, t ledger.Target, w ledger.Wish) bool {
+		_, file := t.File()
+		return file && of.Pod == uid && w.Plugin == s.member.ID && w.At.Before(start) && !repeated[wanted{of, t}]
+	})
 }
 
 // errorKeeper keeps a plugin's error, which a chain ignores in hooks that cannot refuse.

@@ -83,9 +83,10 @@ type pod struct {
 }
 
 type object struct {
+	group  string // its cgroup, where files were written last
 	values map[Target]*Value
-	cause  string // the last call or reload after which values may be overwritten
-	busy   chan struct{}
+	cause  string        // the last call or reload after which values may be overwritten
+	busy   chan struct{} // holds one while files of the object are written
 }
 
 // New returns an empty ledger whose records are only in memory.
@@ -245,6 +246,26 @@ func (l *Ledger) Note(id ID, cause string) {
 	if o := l.find(id); o != nil {
 		o.cause = cause
 	}
+}
+
+// Located notes the cgroup of an object, so that its values can be undone when nothing else
+// tells any more where it is.
+func (l *Ledger) Located(id ID, group string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o := l.find(id); o != nil {
+		o.group = group
+	}
+}
+
+// Group returns what Located noted; "" if nothing.
+func (l *Ledger) Group(id ID) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o := l.find(id); o != nil {
+		return o.group
+	}
+	return ""
 }
 
 func (id ID) compare(other ID) int {

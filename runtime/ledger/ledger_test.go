@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,6 +77,7 @@ func TestFailedWriteIsNotTriedAgainByItself(t *testing.T) {
 	if n := try("0", ledger.Wanted) + try("0", ledger.Drift) + try("0", ledger.Expected); n != 1 {
 		t.Errorf("it was tried %d times", n)
 	}
+	l.Ask(c1, wish("10-a", "cpu.max.burst", "1"))
 	if n := try("0", ledger.Wanted); n != 1 {
 		t.Error("it was not tried when the plugin asked again")
 	}
@@ -142,6 +144,25 @@ func TestFittedValueComesBackWhole(t *testing.T) {
 	}
 	if v := l.Record(c1)[ledger.File("cpu.max.burst")]; *v.Kubelet != "0" {
 		t.Errorf("kubelet's value is %s", *v.Kubelet)
+	}
+}
+
+// Many who each want one file lose none of them.
+func TestAskAtOnce(t *testing.T) {
+	l := ledger.New()
+	var all sync.WaitGroup
+	for i := range 64 {
+		all.Go(func() {
+			l.Ask(c1, wish("10-a", fmt.Sprint("f", i), "1"))
+			if unlock, ok := l.Lock(t.Context(), c1); ok {
+				written(l, c1, ledger.Held{fmt.Sprint("f", i): "0"}, ledger.Wanted)
+				unlock()
+			}
+		})
+	}
+	all.Wait()
+	if n := len(l.Files(c1)); n != 64 {
+		t.Errorf("%d files are noted, want 64", n)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -25,17 +26,26 @@ const maxState = 8 << 20
 // state is the content of a state file: all that is known of one pod. It has no environment
 // variable, and nothing else of a container's config but resources.
 type state struct {
-	Version    int                          `json:"version"`
-	Pod        string                       `json:"pod"` // UID
-	Values     map[Target]*Value            `json:"values,omitempty"`
-	Containers map[string]map[Target]*Value `json:"containers,omitempty"` // by ID
+	Version int    `json:"version"`
+	Pod     string `json:"pod"` // UID
+	savedObject
+	Containers map[string]savedObject `json:"containers,omitempty"` // by ID
+}
+
+// savedObject is an object in a state file.
+type savedObject struct {
+	Group  string            `json:"group,omitempty"`
+	Values map[Target]*Value `json:"values,omitempty"`
 }
 
 // Open returns the ledger whose records are in the directory, which it makes with mode 0700. An
 // event tells of each file that it ignores. The caller closes the ledger.
 func Open(ctx context.Context, dir string, observer observe.Observer) (*Ledger, error) {
 	l := &Ledger{observer: observer, pods: map[string]*pod{}}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return nil, fmt.Errorf("making the state directory: %w", err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("making the state directory: %w", err)
 	}
 	root, err := os.OpenRoot(dir)
@@ -105,9 +115,10 @@ func (l *Ledger) loadFile(name string) error {
 
 func (s *state) record() *pod {
 	p := &pod{objects: map[string]*object{}}
-	put := func(container string, values map[Target]*Value) {
+	put := func(container string, saved savedObject) {
 		o := newObject()
-		for t, v := range values {
+		o.group = saved.Group
+		for t, v := range saved.Values {
 			if v != nil {
 				o.values[t] = v
 			}
@@ -116,9 +127,9 @@ func (s *state) record() *pod {
 			p.objects[container] = o
 		}
 	}
-	put("", s.Values)
-	for id, values := range s.Containers {
-		put(id, values)
+	put("", s.savedObject)
+	for id, saved := range s.Containers {
+		put(id, saved)
 	}
 	return p
 }
@@ -143,12 +154,12 @@ func (l *Ledger) save(uid string, p *pod) {
 	if l.dir == nil {
 		return
 	}
-	s := state{Version: stateVersion, Pod: uid, Containers: map[string]map[Target]*Value{}}
+	s := state{Version: stateVersion, Pod: uid, Containers: map[string]savedObject{}}
 	for container, o := range p.objects {
 		if container == "" {
-			s.Values = o.values
+			s.savedObject = savedObject{o.group, o.values}
 		} else {
-			s.Containers[container] = o.values
+			s.Containers[container] = savedObject{o.group, o.values}
 		}
 	}
 	text, err := json.Marshal(s)

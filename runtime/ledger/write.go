@@ -21,7 +21,7 @@ type Why uint8
 
 // The reasons.
 const (
-	Wanted   Why = iota // a plugin has just asked: what failed before is tried again
+	Wanted   Why = iota // a plugin has asked: a file that cannot be read is written all the same
 	Expected            // the container runtime was asked for something that overwrites values, so that a repair is no fight
 	Drift               // values may differ without a known cause
 )
@@ -148,7 +148,7 @@ func (v *Value) begin(file, found string, known bool, why Why, fit func(file, va
 			return Write{}, true
 		}
 	}
-	if v.Fight || why != Wanted && v.stuck != nil && *v.stuck == found {
+	if v.Fight || v.stuck != nil && *v.stuck == found {
 		return Write{}, changed
 	}
 	w = Write{Kind: First, Plugin: by.Plugin, Hook: by.Hook, File: file, Value: value, Found: found}

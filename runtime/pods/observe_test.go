@@ -270,7 +270,6 @@ func TestObserveWhatIsNotThere(t *testing.T) {
 			s.Observe(req, req, resp)
 		}
 	}
-	s.AddCgroupFiles("x", map[string]CgroupFile{"cpu.idle": {"10-a", "1"}})
 	empty(t, s)
 
 	// A container may be made in a pod that nothing is known of.

@@ -24,9 +24,8 @@ type Pod struct {
 	CgroupParent string
 }
 
-// A Container is a container of a pod sandbox. It is a value; the messages and
-// the map in it are shared with the store and with other callers, and nobody
-// may change them.
+// A Container is a container of a pod sandbox. It is a value; the messages in it are shared
+// with the store and with other callers, and nobody may change them.
 type Container struct {
 	ID, PodID string
 	// Config is the container config as it was sent to the backend, with the
@@ -45,10 +44,4 @@ type Container struct {
 	CgroupsPath string
 	// Unreported are the parts of Config that the backend did not report, as for a [Pod].
 	Unreported Parts
-	// CgroupFiles are the values that plugins want in cgroup files CRI has no
-	// field for, by file name. See [Store.AddCgroupFiles].
-	CgroupFiles map[string]CgroupFile
 }
-
-// A CgroupFile is the value that a plugin wants in a file of a container's cgroup.
-type CgroupFile struct{ Plugin, Value string }

@@ -39,7 +39,7 @@ type reportedContainer struct {
 func (t reportedContainer) mergeInto(old Container, known bool) Container {
 	c := t.Container
 	if known {
-		c.Config, c.CgroupParent, c.CgroupFiles, c.Unreported = old.Config, old.CgroupParent, old.CgroupFiles, old.Unreported
+		c.Config, c.CgroupParent, c.Unreported = old.Config, old.CgroupParent, old.Unreported
 		c.CgroupsPath = cmp.Or(c.CgroupsPath, old.CgroupsPath)
 	}
 	c.Config = asOfNow(c.Config, t.now)

@@ -145,21 +145,6 @@ func byAge(a, b Pod) int {
 	)
 }
 
-// AddCgroupFiles notes which values plugins want in the cgroup files of a
-// container, beside those that were noted before, of which it replaces those of
-// the same name. Without such a container it does nothing.
-func (s *Store) AddCgroupFiles(id string, files map[string]CgroupFile) {
-	s.editContainer(id, func(c Container) Container {
-		sum := maps.Clone(c.CgroupFiles) // the old one is shared
-		if sum == nil {
-			sum = make(map[string]CgroupFile, len(files))
-		}
-		maps.Copy(sum, files)
-		c.CgroupFiles = sum
-		return c
-	})
-}
-
 func (s *Store) editContainer(id string, f func(Container) Container) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,8 +1,6 @@
 package pods
 
 import (
-	"strconv"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -91,34 +89,6 @@ func TestShortIDs(t *testing.T) {
 	removePod(s, "abc")
 	removePod(s, "abd")
 	empty(t, s)
-}
-
-func TestAddCgroupFiles(t *testing.T) {
-	s := NewStore()
-	create(s, "c", "p", nil)
-	s.AddCgroupFiles("c", map[string]CgroupFile{"cpu.idle": {"10-a", "1"}, "memory.high": {"10-a", "max"}})
-	first, _ := s.Container("c")
-	update(s, "c", &runtimeapi.LinuxContainerResources{CpuShares: 5})
-	s.Observe(nil, &runtimeapi.StartContainerRequest{ContainerId: "c"}, nil)
-	s.AddCgroupFiles("c", map[string]CgroupFile{"cpu.idle": {"20-b", "0"}})
-	want := map[string]CgroupFile{"cpu.idle": {"20-b", "0"}, "memory.high": {"10-a", "max"}}
-	if c, _ := s.Container("c"); cmp.Diff(want, c.CgroupFiles) != "" || first.CgroupFiles["cpu.idle"].Value != "1" {
-		t.Errorf("got %v, want %v; the record from before says %v", c.CgroupFiles, want, first.CgroupFiles)
-	}
-}
-
-// Many who each want one file lose none of them.
-func TestAddCgroupFilesAtOnce(t *testing.T) {
-	s := NewStore()
-	create(s, "c", "p", nil)
-	var all sync.WaitGroup
-	for i := range 64 {
-		all.Go(func() { s.AddCgroupFiles("c", map[string]CgroupFile{strconv.Itoa(i): {"10-a", "1"}}) })
-	}
-	all.Wait()
-	if c, _ := s.Container("c"); len(c.CgroupFiles) != 64 {
-		t.Errorf("%d files are noted, want 64", len(c.CgroupFiles))
-	}
 }
 
 // TestReadingKeepsToItsID: a read that hangs on a busy node must not gather what

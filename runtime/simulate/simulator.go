@@ -13,6 +13,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -172,7 +173,7 @@ func (s *Simulator) fill() error {
 func (s *Simulator) connect() (err error) {
 	var files plugin.Files
 	s.options = intercept.Options{
-		Observer: s.loaded.Observer, Store: s.store, Backend: s.backend, Node: &s.event.Node, Queue: s.queue,
+		Observer: s.loaded.Observer, Store: s.store, Backend: s.backend, Node: &s.event.Node, Queue: s.queue, Ledger: ledger.New(),
 		Keep: func() func() { return func() {} }, ShowSecrets: s.shown,
 		NewChain: func(members ...plugin.Member) *plugin.Chain {
 			return plugin.NewChain(s.loaded.Observer, files, members...)

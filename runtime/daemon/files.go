@@ -1,0 +1,54 @@
+package daemon
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+)
+
+// scanPeriod is how often cgroup files are compared with the ledger. A tenth of it more or
+// less keeps the nodes of a cluster apart.
+const scanPeriod = 30 * time.Second
+
+// scanFiles repairs cgroup files until ctx is done.
+func (d *daemon) scanFiles(ctx context.Context) {
+	for {
+		select {
+		case <-time.After(scanPeriod*9/10 + rand.N(scanPeriod/5)):
+			intercept.Scan(ctx, d.options(nil))
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// fill fills the store, and brings the ledger and the cgroup files to where the runtime is.
+func (d *daemon) fill(ctx context.Context) {
+	d.backend.fill(ctx)
+	d.describeNode(ctx)
+	if !d.backend.behind() && d.following.Load() {
+		intercept.Settle(ctx, d.options(nil))
+	}
+}
+
+// describe remembers which plugins there are, loaded or not.
+func (d *daemon) describe(all []registry.Description) {
+	ids := make(map[string]bool, len(all))
+	for i := range all {
+		ids[all[i].ID] = true
+	}
+	d.described.Store(&ids)
+	d.syncTrigger.notify()
+}
+
+// undoRemoved undoes the values of plugins that are removed.
+func (d *daemon) undoRemoved(ctx context.Context) {
+	if d.described.Load() == nil { // nobody knows yet which plugins there are
+		return
+	}
+	intercept.Withdraw(ctx, d.options(nil), func(_ ledger.ID, _ ledger.Target, w ledger.Wish) bool { return !(*d.described.Load())[w.Plugin] })
+}

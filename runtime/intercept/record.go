@@ -1,0 +1,105 @@
+package intercept
+
+import (
+	"context"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+// idOf is the ledger's name of a pod or container.
+func (i *interceptor) idOf(o crifield.Object) ledger.ID {
+	if o.Container == nil {
+		return ledger.ID{Pod: uidOf(o.Pod.Config)}
+	}
+	pod, ok := i.Store.Pod(o.Container.PodID)
+	if !ok {
+		return ledger.ID{Pod: "sandbox " + o.Container.PodID, Container: o.Container.ID}
+	}
+	return ledger.ID{Pod: uidOf(pod.Config), Container: o.Container.ID}
+}
+
+// uidOf returns the UID of a pod, or another text that tells it apart, since not every client
+// of CRI gives its pods one.
+func uidOf(config *runtimeapi.PodSandboxConfig) string {
+	if uid := config.GetMetadata().GetUid(); uid != "" {
+		return uid
+	}
+	return nameOf(config)
+}
+
+// podOf returns the newest sandbox of a pod by the ledger's name of it.
+func (i *interceptor) podOf(uid string) (*crifield.Pod, bool) {
+	if p, ok := i.Store.FindPodByUID(uid); ok {
+		return crifield.PodOf(p), true
+	}
+	for _, p := range i.Store.Pods() {
+		if p.Config.GetMetadata().GetUid() == "" && nameOf(p.Config) == uid {
+			return crifield.PodOf(p), true
+		}
+	}
+	return nil, false
+}
+
+// about names an object of the ledger for an event.
+func (i *interceptor) about(id ledger.ID, o crifield.Object) (a observe.Object) {
+	pod := o.Pod
+	if o.Container != nil {
+		a.Container, a.ContainerID = o.Container.Config.GetMetadata().GetName(), o.Container.ID
+		if p, ok := i.Store.Pod(o.Container.PodID); ok {
+			pod = crifield.PodOf(p)
+		}
+	} else if a.ContainerID = id.Container; pod == nil {
+		a.PodID = id.Pod
+	}
+	if pod != nil {
+		meta := pod.Config.GetMetadata()
+		a.Namespace, a.Pod, a.PodID = meta.GetNamespace(), meta.GetName(), pod.ID
+	}
+	return a
+}
+
+// Settle brings the ledger and the cgroup files to where the container runtime is, after it was
+// connected: the records of objects that are gone are dropped, and values that were overwritten
+// meanwhile are written again. The store has all pods and containers of the runtime.
+func Settle(ctx context.Context, o Options) {
+	i := &interceptor{Options: o}
+	i.Ledger.Retain(func(id ledger.ID) bool {
+		if id.Container == "" {
+			_, ok := i.podOf(id.Pod)
+			return ok
+		}
+		_, ok := i.Store.Container(id.Container)
+		return ok
+	})
+	for _, id := range i.Ledger.Objects() {
+		i.Ledger.Note(id, "a new connection to the container runtime")
+		i.repair(ctx, id, ledger.Expected)
+	}
+}
+
+// Scan looks for values that something else has overwritten, and writes them again. It ends
+// early if ctx is done.
+func Scan(ctx context.Context, o Options) {
+	i := &interceptor{Options: o}
+	for _, id := range i.Ledger.Objects() {
+		if ctx.Err() != nil {
+			return
+		}
+		i.repair(ctx, id, ledger.Drift)
+	}
+}
+
+// Withdraw ends the wishes for which end returns true, and has kubelet's values written back.
+func Withdraw(ctx context.Context, o Options, end func(ledger.ID, ledger.Target, ledger.Wish) bool) {
+	(&interceptor{Options: o}).withdraw(ctx, end)
+}
+
+func (i *interceptor) withdraw(ctx context.Context, end func(ledger.ID, ledger.Target, ledger.Wish) bool) {
+	for _, id := range i.Ledger.Withdraw(end) {
+		i.repair(ctx, id, ledger.Expected)
+	}
+}

@@ -1,0 +1,45 @@
+package intercept
+
+import (
+	"context"
+	"errors"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+// suspend clears cgroup values of a container that would make the kernel refuse an update. It
+// returns nil if there are none.
+func (i *interceptor) suspend(ctx context.Context, e *event, c *crifield.Container, r *runtimeapi.UpdateContainerResourcesRequest) *cgroup.Suspension {
+	if i.Cgroups == nil {
+		return nil
+	}
+	group, err := i.group(ctx, crifield.Object{Container: c})
+	if err != nil && (errors.Is(err, cgroup.ErrSystemd) || !i.started(c.ID)) { // it has nothing that was written
+		return nil
+	}
+	var hold *cgroup.Suspension
+	if err == nil {
+		hold, err = i.Cgroups.SuspendForUpdate(group, cgroup.Update{Quota: r.GetLinux().GetCpuQuota(), Unified: r.GetLinux().GetUnified()})
+	}
+	if err != nil {
+		i.Observer.Observe(ctx, &observe.SuspendFailed{Object: e.aboutContainer(c), Err: err})
+	}
+	return hold
+}
+
+// restore writes back what suspend cleared, and repairs what the update has overwritten.
+func (i *interceptor) restore(ctx context.Context, e *event, c *crifield.Container, hold *cgroup.Suspension, accepted bool) {
+	if err := hold.Restore(accepted); err != nil {
+		i.Observer.Observe(ctx, &observe.RestoreFailed{Object: e.aboutContainer(c), Err: err})
+	}
+	if accepted {
+		own := crifield.Object{Container: c}
+		i.Ledger.Note(i.idOf(own), "UpdateContainerResources")
+		i.carry(ctx, own, ledger.Expected)
+	}
+}
