@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -31,7 +32,10 @@ type event struct {
 // one, and apart from calls.
 type messages struct{ req, resp proto.Message }
 
-var _ plugin.Subject = (*event)(nil)
+var (
+	_ plugin.Subject   = (*event)(nil)
+	_ plugin.FileOwner = (*event)(nil)
+)
 
 func (e *event) Hook() abi.Hook  { return e.hook }
 func (e *event) Time() time.Time { return e.at }
@@ -115,4 +119,14 @@ func (e *event) ReadFile(ctx context.Context, o abi.Object, file string) (string
 	}
 	value, err := e.host.Cgroups.Get(group, file)
 	return value, plugin.ErrnoOf(err)
+}
+
+// FileOwner implements plugin.FileOwner.
+func (e *event) FileOwner(o abi.Object, file string) (owner, value string, ok bool) {
+	obj := e.object(o)
+	if obj.Pod == nil && (obj.Container == nil || obj.Container.ID == "") { // it is yet to be made
+		return "", "", false
+	}
+	w, ok := e.host.Ledger.Owner(e.host.idOf(obj), ledger.File(file))
+	return w.Plugin, w.Value, ok
 }

@@ -20,8 +20,9 @@ import (
 )
 
 // askFiles notes in the ledger the cgroup files among the changes of one object of an event,
-// and reports whether there are any. revert takes them back.
-func (i *interceptor) askFiles(e *event, of abi.Object, changes []plugin.Owned) (revert func(), any bool) {
+// and reports whether there are any. revert takes them back. The target is that object, which
+// a call may have made since the event.
+func (i *interceptor) askFiles(e *event, of abi.Object, target crifield.Object, changes []plugin.Owned) (revert func(), any bool) {
 	var asked []ledger.Asked
 	for _, o := range changes {
 		if o.Change.Op == plugin.WriteFile && o.Change.Object == of {
@@ -32,7 +33,7 @@ func (i *interceptor) askFiles(e *event, of abi.Object, changes []plugin.Owned) 
 	if len(asked) == 0 {
 		return nil, false
 	}
-	return i.Ledger.Ask(i.idOf(e.object(of)), asked...), true
+	return i.Ledger.Ask(i.idOf(target), asked...), true
 }
 
 // applyFiles has the cgroup files among the changes of one object of an event written. Those
@@ -41,11 +42,11 @@ func (i *interceptor) askFiles(e *event, of abi.Object, changes []plugin.Owned) 
 // run: kubelet has made its cgroup, and a plugin with policy Fail refuses the pod if a file of it
 // cannot be written.
 func (i *interceptor) applyFiles(ctx context.Context, e *event, of abi.Object, changes []plugin.Owned) (takeBack func(), err error) {
-	revert, any := i.askFiles(e, of, changes)
+	target := e.object(of)
+	revert, any := i.askFiles(e, of, target, changes)
 	if !any {
 		return func() {}, nil
 	}
-	target := e.object(of)
 	takeBack = func() {
 		revert()
 		i.carry(ctx, target, ledger.Expected)
@@ -94,12 +95,12 @@ func (c *call) settleFiles(ctx context.Context, after *event) {
 		return
 	case cri.Makes:
 		if own.Container != nil { // StartContainer writes them
-			c.askFiles(after, abi.Container, c.owned)
+			c.askFiles(c.event, abi.Container, own, c.owned)
 		}
 		return
 	}
 	if own.Container != nil {
-		if _, asked := c.askFiles(after, abi.Container, c.owned); asked || c.method.Effect == cri.Starts {
+		if _, asked := c.askFiles(c.event, abi.Container, own, c.owned); asked || c.method.Effect == cri.Starts {
 			c.carry(ctx, own, ledger.Wanted)
 		}
 	}

@@ -161,7 +161,11 @@ func (a *Adjustment) Add(c Change) error {
 	added := &a.changes[n].Change // c itself would have to be allocated
 	err := a.check(added)
 	if err == nil {
-		if conflict := a.owned.claim(added); conflict != nil {
+		conflict := a.owned.claim(added)
+		if conflict == nil {
+			conflict = a.claimFile(added)
+		}
+		if conflict != nil {
 			err = conflict
 			if a.conflict == nil {
 				a.conflict = conflict
@@ -173,6 +177,26 @@ func (a *Adjustment) Add(c Change) error {
 		return a.keep(err)
 	}
 	a.bytes += added.size()
+	return nil
+}
+
+// FileOwner is an Event that knows which plugins have set cgroup files in earlier hooks.
+type FileOwner interface {
+	// FileOwner returns the plugin that a cgroup file of an object has its value from, and the
+	// value; false if that is no plugin.
+	FileOwner(o abi.Object, file string) (plugin, value string, ok bool)
+}
+
+// claimFile returns the conflict that c would be with what another plugin has set in an earlier
+// hook.
+func (a *Adjustment) claimFile(c *Change) *ConflictError {
+	owners, ok := a.event.(FileOwner)
+	if !ok || c.Op != WriteFile {
+		return nil
+	}
+	if first, value, owned := owners.FileOwner(c.Object, c.Key); owned && first != a.plugin && value != c.Text {
+		return &ConflictError{Change: *c, First: first}
+	}
 	return nil
 }
 

@@ -1,0 +1,357 @@
+package intercept_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
+)
+
+func withObserver(r *observe.Recorder) option {
+	return func(o *intercept.Options) { o.Observer = observe.Sinks{o.Observer, r} }
+}
+
+func withLedger(l *ledger.Ledger) option { return func(o *intercept.Options) { o.Ledger = l } }
+
+func (n *node) begin() {
+	n.t.Helper()
+	_, err := n.call(n.t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c1"}, &runtimeapi.StartContainerResponse{})
+	n.must(err)
+}
+
+func (n *node) updateC1(r *runtimeapi.LinuxContainerResources) error {
+	n.t.Helper()
+	_, err := n.call(n.t.Context(), "UpdateContainerResources", &runtimeapi.UpdateContainerResourcesRequest{ContainerId: "c1", Linux: r}, &runtimeapi.UpdateContainerResourcesResponse{})
+	return err
+}
+
+func put(t *testing.T, dir, file, value string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, file), []byte(value+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func openLedger(t *testing.T, dir string) *ledger.Ledger {
+	t.Helper()
+	l, err := ledger.Open(t.Context(), dir, observe.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// running is a node with a running container c1, whose cpu.idle and memory.high a plugin has
+// set when it was created.
+func running(t *testing.T, opts ...option) (n *node, pod, container string) {
+	fs, pod, container := scratchGroup(t)
+	n = newNode(t, []plugin.Member{
+		on(abi.PreCreateContainer, write(abi.Container, "cpu.idle", "1")), on(abi.PreCreateContainer, write(abi.Container, "memory.high", "4096000")),
+	}, append(opts, withCgroups(fs))...)
+	n.runPod()
+	n.begin()
+	if idle, high := content(t, container, "cpu.idle"), content(t, container, "memory.high"); idle != "1" || high != "4096000" {
+		t.Fatalf("cpu.idle is %s, memory.high is %s", idle, high)
+	}
+	return n, pod, container
+}
+
+func removed(ids ...string) func(ledger.ID, ledger.Target, ledger.Wish) bool {
+	return func(_ ledger.ID, _ ledger.Target, w ledger.Wish) bool {
+		for _, id := range ids {
+			if w.Plugin == id {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// A plugin that wants another value than a plugin of an earlier hook gets CONFLICT from the
+// setter; one that wants the same, or is the first one itself, does not.
+func TestConflictAcrossHooks(t *testing.T) {
+	var errs []error
+	wants := func(value string) function {
+		return func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+			errs = append(errs, adj.WriteFile(abi.Container, "memory.high", value))
+			return nil
+		}
+	}
+	var events observe.Recorder
+	n, _, dir := running(t, withObserver(&events))
+	for _, value := range []string{"8192000", "4096000"} {
+		other := on(abi.PreUpdateContainerResources, wants(value))
+		other.ID = "05-other"
+		m := n.with(withCgroups(n.options.Cgroups), other)
+		m.must(m.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}))
+	}
+	if !errors.Is(errs[0], abi.Conflict) || errs[1] != nil {
+		t.Errorf("the errors are %v", errs)
+	}
+	m := n.with(withCgroups(n.options.Cgroups), on(abi.PreUpdateContainerResources, wants("8192000")))
+	m.must(m.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}))
+	if got := content(t, dir, "memory.high"); errs[2] != nil || got != "8192000" {
+		t.Errorf("the plugin that was first got %v, and memory.high is %s", errs[2], got)
+	}
+}
+
+// After a restart of the proxy the values hold without a plugin that asks again, and a repair
+// and an undo know what is the plugin's and what is kubelet's.
+func TestRestartOfTheProxy(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	n, _, group := running(t, withLedger(openLedger(t, dir)))
+	put(t, group, "memory.high", "max")
+	m := newNode(t, nil, withLedger(openLedger(t, dir)), func(o *intercept.Options) { o.Store, o.Cgroups = n.store, n.options.Cgroups })
+	m.store = n.store
+	intercept.Settle(t.Context(), m.options)
+	if idle, high := content(t, group, "cpu.idle"), content(t, group, "memory.high"); idle != "1" || high != "4096000" {
+		t.Errorf("after the restart cpu.idle is %s, memory.high is %s", idle, high)
+	}
+	put(t, group, "memory.high", "max")
+	m.must(m.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}))
+	if high := content(t, group, "memory.high"); high != "4096000" {
+		t.Errorf("after an update memory.high is %s", high)
+	}
+	intercept.Withdraw(t.Context(), m.options, removed("10-test"))
+	if idle, high := content(t, group, "cpu.idle"), content(t, group, "memory.high"); idle != "0" || high != "max" {
+		t.Errorf("without the plugin cpu.idle is %s, memory.high is %s", idle, high)
+	}
+}
+
+// A container that was created before a restart and starts after it gets its values.
+func TestRestartBetweenCreateAndStart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	fs, _, group := scratchGroup(t)
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, write(abi.Container, "cpu.idle", "1"))}, withCgroups(fs), withLedger(openLedger(t, dir)))
+	n.runPod()
+	m := newNode(t, nil, withCgroups(fs), withLedger(openLedger(t, dir)), func(o *intercept.Options) { o.Store = n.store })
+	m.begin()
+	if got := content(t, group, "cpu.idle"); got != "1" {
+		t.Errorf("cpu.idle is %s", got)
+	}
+}
+
+// The records of objects that the runtime does not have any more are dropped, also by the calls
+// that remove them.
+func TestRecordsOfRemovedObjects(t *testing.T) {
+	n, _, _ := running(t)
+	_, err := n.call(t.Context(), "RemoveContainer", &runtimeapi.RemoveContainerRequest{ContainerId: "c1"}, &runtimeapi.RemoveContainerResponse{})
+	n.must(err)
+	if all := n.options.Ledger.Objects(); len(all) > 0 {
+		t.Errorf("%v remain", all)
+	}
+	n, _, _ = running(t)
+	n.options.Store = pods.NewStore()
+	intercept.Settle(t.Context(), n.options)
+	if all := n.options.Ledger.Objects(); len(all) != 1 {
+		t.Errorf("a pod that may be in the making was dropped: %v remain", all)
+	}
+}
+
+// Two sandboxes of one pod share a cgroup: the record goes with the last one.
+func TestRecordOfAPodWithTwoSandboxes(t *testing.T) {
+	fs, dir, _ := scratchGroup(t)
+	n := newNode(t, []plugin.Member{on(abi.PreRunPodSandbox, write(abi.Pod, "memory.high", "8192000"))}, withCgroups(fs))
+	for _, id := range []string{"pod1", "pod2"} {
+		_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: id})
+		n.must(err)
+	}
+	remove := func(id string) int {
+		_, err := n.call(t.Context(), "RemovePodSandbox", &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}, &runtimeapi.RemovePodSandboxResponse{})
+		n.must(err)
+		return len(n.options.Ledger.Objects())
+	}
+	kubelet := n.options.Ledger.Record(ledger.ID{Pod: "u1"})[ledger.File("memory.high")].Kubelet
+	if kubelet == nil || *kubelet != "max" {
+		t.Errorf("kubelet's value is %v", kubelet)
+	}
+	if one, none := remove("pod1"), remove("pod2"); one != 1 || none != 0 {
+		t.Errorf("%d records after the first, %d after the last sandbox", one, none)
+	}
+	if got := content(t, dir, "memory.high"); got != "8192000" {
+		t.Errorf("memory.high is %s", got)
+	}
+}
+
+// What the runtime overwrites at an update, and at the start of a sibling, is written again at
+// once, and told of with its object.
+func TestRepairAfterCalls(t *testing.T) {
+	var events observe.Recorder
+	n, _, dir := running(t, withObserver(&events))
+	events.Take()
+	n.updating = func() { put(t, dir, "memory.high", "12345") }
+	n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}))
+	again := observe.All[*observe.CgroupFileRepaired](events.Take())
+	if got := content(t, dir, "memory.high"); got != "4096000" || len(again) != 1 {
+		t.Fatalf("memory.high is %s, and the events are %v", got, again)
+	}
+	if e := again[0]; e.ContainerID != "c1" || e.Container != "app" || e.Pod != "web" || e.Plugin != "10-test" || e.Found != "12345" || e.Value != "4096000" {
+		t.Errorf("the event is %+v", e)
+	}
+	n.updating = nil
+	_, err := n.call(t.Context(), "CreateContainer", createRequest(), &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
+	n.must(err)
+	n.updating = func() { put(t, dir, "cpu.idle", "0") }
+	_, err = n.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c2"}, &runtimeapi.StartContainerResponse{})
+	n.must(err)
+	if got := content(t, dir, "cpu.idle"); got != "1" {
+		t.Errorf("cpu.idle is %s after the start of a sibling", got)
+	}
+	put(t, dir, "cpu.idle", "0")
+	n.updating = func() { put(t, dir, "cpu.idle", "0") }
+	_, err = n.call(t.Context(), "UpdatePodSandboxResources", &runtimeapi.UpdatePodSandboxResourcesRequest{PodSandboxId: "pod1"}, &runtimeapi.UpdatePodSandboxResourcesResponse{})
+	n.must(err)
+	if got := content(t, dir, "cpu.idle"); got != "1" {
+		t.Errorf("cpu.idle is %s after an update of the pod", got)
+	}
+}
+
+// A scan repairs a file five times, and then leaves it alone with one event that names the last
+// call.
+func TestScanRepairsAndGivesUp(t *testing.T) {
+	var events observe.Recorder
+	n, _, dir := running(t, withObserver(&events))
+	n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}))
+	events.Take()
+	for range 8 {
+		put(t, dir, "memory.high", "777")
+		intercept.Scan(t.Context(), n.options)
+	}
+	all := events.Take()
+	fights := observe.All[*observe.CgroupFileFought](all)
+	if repairs := len(observe.All[*observe.CgroupFileRepaired](all)); repairs != 5 || len(fights) != 1 || content(t, dir, "memory.high") != "777" {
+		t.Fatalf("%d repairs, %d fights, memory.high is %s", repairs, len(fights), content(t, dir, "memory.high"))
+	}
+	if e := fights[0]; e.Last != "UpdateContainerResources" || e.Found != "777" || e.Value != "4096000" || e.ContainerID != "c1" {
+		t.Errorf("the event is %+v", e)
+	}
+	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	if got := content(t, dir, "memory.high"); got != "777" {
+		t.Errorf("memory.high is %s without the plugin, and kubelet or another wrote 777 last", got)
+	}
+}
+
+// A value that is there is not written again: neither by a scan, nor when a plugin repeats its
+// wish.
+func TestNoWriteOfAValueThatIsThere(t *testing.T) {
+	n, _, dir := running(t)
+	before, err := os.Stat(filepath.Join(dir, "memory.high"))
+	n.must(err)
+	n.must(os.Chmod(filepath.Join(dir, "memory.high"), 0o444)) // root may still write it
+	var events observe.Recorder
+	m := n.with(func(o *intercept.Options) { o.Cgroups = n.options.Cgroups; withObserver(&events)(o) }, on(abi.PreUpdateContainerResources, write(abi.Container, "memory.high", "4096000")))
+	m.must(m.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}))
+	intercept.Scan(t.Context(), m.options)
+	intercept.Settle(t.Context(), m.options)
+	after, err := os.Stat(filepath.Join(dir, "memory.high"))
+	n.must(err)
+	if told := observe.All[*observe.CgroupFileWritten](events.Take()); len(told) > 0 || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("%d writes; modified at %v and then at %v", len(told), before.ModTime(), after.ModTime())
+	}
+}
+
+// What a plugin did to the pod's cgroup before a call that then fails is undone, and its earlier
+// wish is back.
+func TestFilesOfACallThatFails(t *testing.T) {
+	fs, dir, _ := scratchGroup(t)
+	value := "8192000"
+	n := newNode(t, []plugin.Member{on(abi.PreRunPodSandbox, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return adj.WriteFile(abi.Pod, "memory.high", value)
+	})}, withCgroups(fs))
+	run := func(fails error) string {
+		n.fails = fails
+		_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
+		if !errors.Is(err, fails) {
+			t.Fatal(err)
+		}
+		return content(t, dir, "memory.high")
+	}
+	no := errors.New("no")
+	if got := run(no); got != "max" || len(n.options.Ledger.Objects()) > 0 {
+		t.Errorf("memory.high is %s, the ledger has %v", got, n.options.Ledger.Objects())
+	}
+	if got := run(nil); got != "8192000" {
+		t.Errorf("memory.high is %s", got)
+	}
+	value = "4096000"
+	if got := run(no); got != "8192000" {
+		t.Errorf("memory.high is %s, and was 8192000 before the call that failed", got)
+	}
+}
+
+// A new version of a plugin that does not repeat a wish at Synchronize loses it; after a restart
+// of the proxy the same version does not.
+func TestNewVersionThatIsSilentAtSynchronize(t *testing.T) {
+	for _, replaces := range []bool{true, false} {
+		n, _, dir := running(t)
+		var idle function = func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+			o, err := neighbour(ev)
+			return errors.Join(err, adj.WriteFile(o, "cpu.idle", "1"))
+		}
+		s := intercept.NewSynchronized()
+		if replaces {
+			s.Replaces()
+		}
+		_, err := s.Sweep(t.Context(), n.options, on(abi.Synchronize, idle), nil)
+		n.must(errors.Join(err, n.queue.Drain(t.Context())))
+		want := map[bool]string{true: "max", false: "4096000"}[replaces]
+		if idle, high := content(t, dir, "cpu.idle"), content(t, dir, "memory.high"); idle != "1" || high != want {
+			t.Errorf("replaces %v: cpu.idle is %s, memory.high is %s; want 1 and %s", replaces, idle, high, want)
+		}
+	}
+}
+
+// A write that fails long after the hook names the plugin, the hook, the file, the value and the
+// object whose file it is.
+func TestLateFailureNamesEverything(t *testing.T) {
+	var events observe.Recorder
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, write(abi.Container, "memory.high", "4096000"))}, withCgroups(scratch(t, "v2")), withObserver(&events))
+	n.runPod()
+	n.begin()
+	failed := observe.All[*observe.CgroupFileFailed](events.Take())
+	if len(failed) != 1 {
+		t.Fatalf("%d events", len(failed))
+	}
+	got := fmt.Sprint(failed[0].Plugin, failed[0].Hook, failed[0].File, failed[0].Value, failed[0].Pod, failed[0].ContainerID)
+	if want := fmt.Sprint("10-test", abi.PreCreateContainer, "memory.high", "4096000", "web", "c1"); got != want || !errors.Is(failed[0].Err, abi.NotFound) {
+		t.Errorf("got %s, %v; want %s", got, failed[0].Err, want)
+	}
+	n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}))
+	intercept.Scan(t.Context(), n.options)
+	if again := observe.All[*observe.CgroupFileFailed](events.Take()); len(again) > 0 {
+		t.Errorf("the same failure is told of again: %v", again)
+	}
+}
+
+// Values that an update suspends come back also if the call panics.
+func TestSuspendedValuesComeBackAfterAPanic(t *testing.T) {
+	n, _, dir := running(t)
+	var during string
+	n.updating = func() {
+		during = content(t, dir, "cpu.idle")
+		panic("the runtime's client has a defect")
+	}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		_ = n.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7})
+	}()
+	if after := content(t, dir, "cpu.idle"); during != "0" || after != "1" {
+		t.Errorf("cpu.idle is %s during the update and %s after it", during, after)
+	}
+}
