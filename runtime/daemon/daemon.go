@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -131,7 +132,11 @@ func openLedger(ctx context.Context, c *config.Config, observer observe.Observer
 	if c.StateDir == "" {
 		return ledger.New(), nil
 	}
-	return ledger.Open(ctx, c.StateDir, observer)
+	l, err := ledger.Open(ctx, c.StateDir, observer)
+	if err != nil {
+		return nil, fmt.Errorf("state-dir %s: %w", c.StateDir, err)
+	}
+	return l, nil
 }
 
 func (d *daemon) dial(endpoint string) (*grpc.ClientConn, error) {

@@ -48,12 +48,17 @@ func (n *node) updates() int {
 func TestTick(t *testing.T) {
 	n, burst := ticking(t, `{"grant": ["update.others"]}`)
 	n.await("plugin changed field", "plugin=10-ticker", "hook=Tick", `field="other container.resources.cpu_quota"`, "value=70000")
+	n.await("cgroup file written", "plugin=10-ticker", "hook=Tick", "file=cpu.max.burst", "value=30000")
 	n.await("plugin changed field", "plugin=10-ticker", "hook=Tick") // once more
-	n.remove("10-ticker.wasm")
-	n.await("plugin removed", "10-ticker")
-	n.end()
 	if got, _ := os.ReadFile(burst); strings.TrimSpace(string(got)) != "30000" || n.updates() == 0 {
 		t.Errorf("cpu.max.burst is %q after %d updates", got, n.updates())
+	}
+	n.remove("10-ticker.wasm")
+	n.await("plugin removed", "10-ticker")
+	n.await("cgroup file undone", "file=cpu.max.burst", "value=0")
+	n.end()
+	if got, _ := os.ReadFile(burst); strings.TrimSpace(string(got)) != "0" {
+		t.Errorf("cpu.max.burst is %q without the plugin", got)
 	}
 	if log := n.log.String(); strings.Contains(log, "not carried out") || strings.Contains(log, "PreUpdateContainerResources") {
 		t.Errorf("want neither failures nor hooks of the updates:\n%s", log)

@@ -191,16 +191,16 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 	return done
 }
 
-// groupOf returns the cgroup of an object, as the ledger remembers it if nothing else knows the
-// object.
+// groupOf returns the cgroup of an object: where its files were written last, if that is there,
+// since a cgroup never moves.
 func (i *interceptor) groupOf(ctx context.Context, id ledger.ID, o crifield.Object) (string, error) {
-	if o.Pod != nil || o.Container != nil {
-		return i.group(ctx, o)
-	}
-	if group := i.Ledger.Group(id); group != "" {
+	if group := i.Ledger.Group(id); group != "" && i.Cgroups.Exists(group) {
 		return group, nil
 	}
-	return "", errNoGroup
+	if o.Pod == nil && o.Container == nil {
+		return "", errNoGroup
+	}
+	return i.group(ctx, o)
 }
 
 // fit cuts a burst to the quota of the moment, as the kernel refuses a larger one. The whole

@@ -43,18 +43,18 @@ type savedObject struct {
 func Open(ctx context.Context, dir string, observer observe.Observer) (*Ledger, error) {
 	l := &Ledger{observer: observer, pods: map[string]*pod{}}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return nil, fmt.Errorf("making the state directory: %w", err)
+		return nil, fmt.Errorf("making the directory: %w", err)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("making the state directory: %w", err)
+		return nil, fmt.Errorf("making the directory: %w", err)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("opening the state directory: %w", err)
+		return nil, fmt.Errorf("opening the directory: %w", err)
 	}
 	l.dir = root
 	if err := errors.Join(root.Chmod(".", 0o700), l.load(ctx)); err != nil {
-		return nil, errors.Join(fmt.Errorf("state directory %s: %w", dir, err), root.Close())
+		return nil, errors.Join(fmt.Errorf("reading the directory: %w", err), root.Close())
 	}
 	return l, nil
 }

@@ -155,7 +155,7 @@ func (v *Value) begin(file, found string, known bool, why Why, fit func(file, va
 	switch {
 	case undo:
 		w.Kind = Undo
-	case known && !ours && v.Written != "":
+	case known && !ours && v.Written+v.Writing != "":
 		if w.Kind = Repair; v.fought(why) {
 			w.Kind, v.Fight = Fight, true
 			return w, true

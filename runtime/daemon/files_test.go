@@ -1,0 +1,123 @@
+package daemon_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/daemon"
+)
+
+// withFiles is a node with a state directory, a cgroup tree of plain files, and a running
+// container that plugin qos has made idle. idle is its cpu.idle.
+func withFiles(t *testing.T) (n *node, idle string) {
+	t.Helper()
+	n = newNode(t)
+	n.config.CgroupRoot, n.config.CgroupMode, n.config.StateDir = filepath.Join(n.dir, "cgroup"), "v2", filepath.Join(n.dir, "run", "state")
+	n.must(os.Mkdir(n.config.CgroupRoot, 0o755))
+	n.put("20-quota.wasm", "quota")
+	qos, err := os.ReadFile("../../plugins-wasm/qos/qos.wasm")
+	n.must(err)
+	n.putRaw("10-qos.wasm", string(qos))
+	n.start(daemon.Run)
+	n.awaitActive("10-qos", "20-quota")
+	config := podNamed("web")
+	config.Annotations = map[string]string{"qos.wasmproxy.io/cpu-idle": "1"}
+	pod, err := n.kubelet.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})
+	n.must(err)
+	c, err := n.kubelet.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
+		PodSandboxId: pod.GetPodSandboxId(), SandboxConfig: config,
+		Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "app"}, Image: &runtimeapi.ImageSpec{Image: "web:1"}},
+	})
+	n.must(err)
+	group := filepath.Join(n.config.CgroupRoot, "kubepods/podweb", c.GetContainerId())
+	n.must(os.MkdirAll(group, 0o755))
+	idle = filepath.Join(group, "cpu.idle")
+	n.must(os.WriteFile(idle, []byte("0\n"), 0o644))
+	_, err = n.kubelet.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: c.GetContainerId()})
+	n.must(err)
+	n.holds(idle, "1")
+	return n, idle
+}
+
+func (n *node) holds(file, want string) {
+	n.t.Helper()
+	if got, err := os.ReadFile(file); err != nil || strings.TrimSpace(string(got)) != want {
+		n.t.Errorf("%s is %q, %v; want %s", filepath.Base(file), got, err, want)
+	}
+}
+
+// A value that is overwritten while the proxy is down is repaired at the next start, without a
+// plugin that asks again.
+func TestValuesAreRepairedAfterARestart(t *testing.T) {
+	n, idle := withFiles(t)
+	n.end()
+	n.must(os.WriteFile(idle, []byte("0\n"), 0o644))
+	n.start(daemon.Run)
+	n.await("cgroup file repaired", "plugin=10-qos", "file=cpu.idle", "value=1", "found=0")
+	n.holds(idle, "1")
+}
+
+// The values of a plugin that is removed are undone, also if it is the last one.
+func TestValuesOfARemovedPluginAreUndone(t *testing.T) {
+	for _, last := range []bool{false, true} {
+		n, idle := withFiles(t)
+		if last {
+			n.remove("20-quota.wasm")
+			n.awaitActive("10-qos")
+		}
+		n.remove("10-qos.wasm")
+		n.await("cgroup file undone", "file=cpu.idle", "value=0")
+		n.holds(idle, "0")
+		n.end()
+		if files, err := os.ReadDir(n.config.StateDir); err != nil || len(files) > 0 {
+			t.Errorf("the state directory has %v, %v", files, err)
+		}
+	}
+}
+
+// So are those of a plugin that is removed while the proxy is down, also if none is left.
+func TestValuesOfAPluginRemovedWhileTheProxyWasDown(t *testing.T) {
+	for _, last := range []bool{false, true} {
+		n, idle := withFiles(t)
+		n.end()
+		n.remove("10-qos.wasm")
+		if last {
+			n.remove("20-quota.wasm")
+		}
+		n.start(daemon.Run)
+		n.await("cgroup file undone", "file=cpu.idle", "value=0")
+		n.holds(idle, "0")
+		n.end()
+	}
+}
+
+// The records of containers that went while the proxy was down are dropped when the store is
+// filled.
+func TestRecordsOfContainersThatAreGone(t *testing.T) {
+	n, _ := withFiles(t)
+	n.end()
+	n.runtime.RuntimeService.Lock()
+	clear(n.runtime.RuntimeService.Containers)
+	clear(n.runtime.RuntimeService.Sandboxes)
+	n.runtime.RuntimeService.Unlock()
+	n.start(daemon.Run)
+	n.await("store filled", "containers=0")
+	n.awaitActive("10-qos", "20-quota")
+	if files, err := os.ReadDir(n.config.StateDir); err != nil || len(files) > 0 {
+		t.Errorf("the state directory has %v, %v", files, err)
+	}
+}
+
+// A state directory that cannot be made is an error that names it.
+func TestStateDirectoryThatCannotBeMade(t *testing.T) {
+	n := newNode(t)
+	n.config.StateDir = filepath.Join(n.dir, "file", "state")
+	n.must(os.WriteFile(filepath.Join(n.dir, "file"), nil, 0o644))
+	if err := daemon.Run(t.Context(), n.config, nil); err == nil || !strings.Contains(err.Error(), "state-dir") || !strings.Contains(err.Error(), n.config.StateDir) {
+		t.Errorf("the error is %v", err)
+	}
+}
