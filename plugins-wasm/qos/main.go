@@ -13,7 +13,6 @@ func init() {
 		License("Apache-2.0").
 		Needs(wp.CapUnified, wp.CapCgroupWrite).
 		OnPreCreateContainer(create).
-		OnPreStartContainer(start).
 		OnPreUpdateContainerResources(update)
 }
 
@@ -25,10 +24,6 @@ func create(c *wp.PreCreateContainer) error {
 	}
 	return setCPU(c.Container, c)
 }
-
-// start asks for the cgroup files again. The proxy keeps what create asked for
-// in memory only, and may have been restarted since.
-func start(c *wp.PreStartContainer) error { return setCPU(c.Container, c) }
 
 // update asks for everything again: the quota that bounds a burst may be another
 // now, and the request may bring a memory.high of kubelet's own.

@@ -102,9 +102,7 @@ const (
 )
 
 var (
-	create3 = []abi.Hook{abi.PreCreateContainer, abi.PreUpdateContainerResources}
-	start1  = []abi.Hook{abi.PreStartContainer}
-	all     = append(start1, create3...)
+	hooks = []abi.Hook{abi.PreCreateContainer, abi.PreUpdateContainerResources}
 )
 
 // testCase is a pod with these annotations, and a container called web.
@@ -127,40 +125,37 @@ func (tc testCase) fixture(hook abi.Hook) fixture.Case {
 }
 
 var cases = []testCase{
-	{name: "no annotation", hooks: all, mode: "v2", annotations: map[string]string{"qos.wasmproxy.io/cpu-burst.other": "1", "cpu-idle": "1"}, want: sdktest.Changes{}},
-	{name: "everything", hooks: create3, mode: "v2", quota: 100_000,
+	{name: "no annotation", hooks: hooks, mode: "v2", annotations: map[string]string{"qos.wasmproxy.io/cpu-burst.other": "1", "cpu-idle": "1"}, want: sdktest.Changes{}},
+	{name: "everything", hooks: hooks, mode: "v2", quota: 100_000,
 		annotations: map[string]string{"qos.wasmproxy.io/cpu-burst": "50000", "qos.wasmproxy.io/cpu-idle": "1", "qos.wasmproxy.io/memory-high": "268435456"},
 		want:        sdktest.Changes{burst: "50000", idle: "1", high: "268435456"}},
-	{name: "everything at the start", hooks: start1, mode: "v2", quota: 100_000,
-		annotations: map[string]string{"qos.wasmproxy.io/cpu-burst": "50000", "qos.wasmproxy.io/cpu-idle": "1", "qos.wasmproxy.io/memory-high": "268435456"},
-		want:        sdktest.Changes{burst: "50000", idle: "1"}},
-	{name: "everything on v1", hooks: create3, mode: "v1", quota: 100_000,
+	{name: "everything on v1", hooks: hooks, mode: "v1", quota: 100_000,
 		annotations: map[string]string{"qos.wasmproxy.io/cpu-burst": "50000", "qos.wasmproxy.io/cpu-idle": "0", "qos.wasmproxy.io/memory-high": "268435456"},
 		want:        sdktest.Changes{burst: "50000", idle: "0"},
 		log:         "qos.wasmproxy.io/memory-high needs cgroup v2, and this node has v1: not set"},
-	{name: "the container's own first", hooks: all, mode: "v2",
+	{name: "the container's own first", hooks: hooks, mode: "v2",
 		annotations: map[string]string{"qos.wasmproxy.io/cpu-burst": "1000", "qos.wasmproxy.io/cpu-burst.web": "2000", "qos.wasmproxy.io/cpu-idle.db": "1"},
 		want:        sdktest.Changes{burst: "2000"}},
-	{name: "a burst above the quota", hooks: all, mode: "v1", quota: 20_000,
+	{name: "a burst above the quota", hooks: hooks, mode: "v1", quota: 20_000,
 		annotations: map[string]string{"qos.wasmproxy.io/cpu-burst": "50000"},
 		want:        sdktest.Changes{burst: "20000"},
 		log:         "qos.wasmproxy.io/cpu-burst 50000 is above the CPU quota: cut to 20000"},
-	{name: "a burst without a quota", hooks: all, mode: "v2", quota: -1,
+	{name: "a burst without a quota", hooks: hooks, mode: "v2", quota: -1,
 		annotations: map[string]string{"qos.wasmproxy.io/cpu-burst": "50000"}, want: sdktest.Changes{burst: "50000"}},
-	{name: "the largest numbers", hooks: create3, mode: "v2",
+	{name: "the largest numbers", hooks: hooks, mode: "v2",
 		annotations: map[string]string{"qos.wasmproxy.io/cpu-burst": "17592186044415", "qos.wasmproxy.io/memory-high": "9223372036854775807"},
 		want:        sdktest.Changes{burst: "17592186044415", high: "9223372036854775807"}},
-	{name: "no number", hooks: all, mode: "v2",
+	{name: "no number", hooks: hooks, mode: "v2",
 		annotations: map[string]string{"qos.wasmproxy.io/cpu-burst.web": "2ms", "qos.wasmproxy.io/cpu-idle": "1"},
 		err:         `annotation qos.wasmproxy.io/cpu-burst.web: "2ms" is not a whole number from 0 to 17592186044415 (microseconds)`},
-	{name: "too large a number", hooks: all, mode: "v2",
+	{name: "too large a number", hooks: hooks, mode: "v2",
 		annotations: map[string]string{"qos.wasmproxy.io/cpu-burst": "17592186044416"},
 		err:         `annotation qos.wasmproxy.io/cpu-burst: "17592186044416" is not a whole number`},
-	{name: "empty", hooks: all, mode: "v1", annotations: map[string]string{"qos.wasmproxy.io/cpu-idle": ""},
+	{name: "empty", hooks: hooks, mode: "v1", annotations: map[string]string{"qos.wasmproxy.io/cpu-idle": ""},
 		err: `annotation qos.wasmproxy.io/cpu-idle: "" is not a whole number from 0 to 1 (0 or 1)`},
-	{name: "a memory.high of nothing", hooks: create3, mode: "v1", annotations: map[string]string{"qos.wasmproxy.io/memory-high": "0"},
+	{name: "a memory.high of nothing", hooks: hooks, mode: "v1", annotations: map[string]string{"qos.wasmproxy.io/memory-high": "0"},
 		err: `annotation qos.wasmproxy.io/memory-high: "0" is not a whole number from 1 to 9223372036854775807 (bytes)`},
-	{name: "no cgroups", hooks: all, annotations: map[string]string{"qos.wasmproxy.io/cpu-idle": "1"},
+	{name: "no cgroups", hooks: hooks, annotations: map[string]string{"qos.wasmproxy.io/cpu-idle": "1"},
 		err: `annotation qos.wasmproxy.io/cpu-idle: SetCgroup cpu.idle: unsupported`},
 }
 
@@ -199,7 +194,7 @@ func TestManifestIsTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := p.Manifest()
-		if m.Name != "qos" || strings.Join(m.HookSet().Names(), " ") != "PreCreateContainer PreStartContainer PreUpdateContainerResources" {
+		if m.Name != "qos" || strings.Join(m.HookSet().Names(), " ") != "PreCreateContainer PreUpdateContainerResources" {
 			t.Errorf("%s: %+v", file, m)
 		}
 		p.Close(t.Context())
