@@ -11,7 +11,6 @@ package ledger
 
 import (
 	"cmp"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -170,102 +169,6 @@ func (l *Ledger) Remove(id ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.remove(id)
-}
-
-// forgetAfter is how long the record of a pod is kept that is not known to exist: it may be
-// about to be made.
-const forgetAfter = 10 * time.Minute
-
-// Retain drops the records of objects that are gone: those for which live is false. A pod that
-// is not live may be in the making; its record is kept for ten minutes after its last change.
-func (l *Ledger) Retain(live func(ID) bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for uid, p := range l.pods {
-		if !live(ID{Pod: uid}) {
-			if time.Since(p.changed) > forgetAfter {
-				l.remove(ID{Pod: uid})
-			}
-			continue
-		}
-		for container := range p.objects {
-			if container != "" && !live(ID{uid, container}) {
-				l.remove(ID{uid, container})
-			}
-		}
-	}
-}
-
-// Objects returns the objects that have records.
-func (l *Ledger) Objects() (all []ID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for uid, p := range l.pods {
-		for container := range p.objects {
-			all = append(all, ID{uid, container})
-		}
-	}
-	slices.SortFunc(all, ID.compare)
-	return all
-}
-
-// Of returns the objects of one pod that have records, the pod first.
-func (l *Ledger) Of(uid string) (all []ID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if p := l.pods[uid]; p != nil {
-		for _, container := range slices.Sorted(maps.Keys(p.objects)) {
-			all = append(all, ID{uid, container})
-		}
-	}
-	return all
-}
-
-// Record returns a copy of what is known of an object; nil if it has no record.
-func (l *Ledger) Record(id ID) map[Target]Value {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.find(id)
-	if o == nil {
-		return nil
-	}
-	all := make(map[Target]Value, len(o.values))
-	for t, v := range o.values {
-		c := *v
-		c.Wishes = slices.Clone(v.Wishes)
-		all[t] = c
-	}
-	return all
-}
-
-// Note remembers a call or reload after which values of the object may be overwritten, to be
-// named if there is a fight.
-func (l *Ledger) Note(id ID, cause string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if o := l.find(id); o != nil {
-		o.cause = cause
-	}
-}
-
-// Located notes the cgroup of an object, so that its values can be undone when nothing else
-// tells any more where it is.
-func (l *Ledger) Located(id ID, group string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if o := l.find(id); o != nil {
-		o.group = group
-	}
-}
-
-// Group returns what Located noted; "" if nothing.
-func (l *Ledger) Group(id ID) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if o := l.find(id); o != nil {
-		return o.group
-	}
-	return ""
 }
 
 func (id ID) compare(other ID) int {

@@ -194,7 +194,7 @@ func (a *Adjustment) claimFile(c *Change) *ConflictError {
 	if !ok || c.Op != WriteFile {
 		return nil
 	}
-	if first, value, owned := owners.FileOwner(c.Object, c.Key); owned && first != a.plugin && value != c.Text {
+	if first, value, owned := owners.FileOwner(c.Object, c.Key); owned && first != a.of.ID && value != c.Text {
 		return &ConflictError{Change: *c, First: first}
 	}
 	return nil
