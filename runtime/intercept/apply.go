@@ -14,6 +14,7 @@ func (e *event) Apply(changes []plugin.Owned) {
 		if c.Op == plugin.WriteFile {
 			continue
 		}
+		e.noteBefore(c)
 		e.object(c.Object).Set(c)
 		if c.Object == abi.Container && e.sent != nil {
 			crifield.Object{Container: e.sent}.Set(c)

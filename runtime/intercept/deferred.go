@@ -111,6 +111,7 @@ func (i *interceptor) updateResources(ctx context.Context, e *event, c *crifield
 	resp, err := i.Backend.UpdateContainerResources(ctx, req)
 	if err == nil {
 		i.Store.Observe(nil, req, resp)
+		i.notedUpdate(e, changes[0].Change.Object, i.idOf(crifield.Object{Container: c}), changes, req.Linux)
 	}
 	return err
 }

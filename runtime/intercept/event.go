@@ -25,6 +25,7 @@ type event struct {
 	pod       *crifield.Pod       // nil if there is none or it is not known
 	container *crifield.Container // nil in a hook of a pod
 	sent      *crifield.Container // what an update sends of container, which has more
+	before    []fieldBefore       // resources of containers that plugins have changed
 	handles   handles             // what the event handed out
 }
 

@@ -137,6 +137,7 @@ func (i *interceptor) intercept(ctx context.Context, of *cri.Call, next cri.Next
 	}
 	answer, after, err := c.forward(ctx, out, next)
 	if err == nil {
+		c.noteFields(after)
 		c.deferUpdates(ctx, c.event, c.owned)
 		c.post(ctx, after, c.Chain)
 		return answer, nil

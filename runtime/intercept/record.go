@@ -101,5 +101,6 @@ func Withdraw(ctx context.Context, o Options, end func(ledger.ID, ledger.Target,
 func (i *interceptor) withdraw(ctx context.Context, end func(ledger.ID, ledger.Target, ledger.Wish) bool) {
 	for _, id := range i.Ledger.Withdraw(end) {
 		i.repair(ctx, id, ledger.Expected)
+		i.resetFields(ctx, id)
 	}
 }

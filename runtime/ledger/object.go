@@ -43,6 +43,13 @@ func (l *Ledger) Objects() (all []ID) {
 	return all
 }
 
+// Has reports whether an object has a record.
+func (l *Ledger) Has(id ID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.find(id) != nil
+}
+
 // Of returns the objects of one pod that have records, the pod first.
 func (l *Ledger) Of(uid string) (all []ID) {
 	l.mu.Lock()

@@ -105,6 +105,14 @@ type CgroupFileUndone struct {
 	File, Value string
 }
 
+// FieldsNotReset says that the container runtime could not be asked for kubelet's values of
+// resources that plugins had changed.
+type FieldsNotReset struct {
+	occurrence
+	Object
+	Err error
+}
+
 // StateIgnored says that a state file was not read. The values of its pod stay as they are, and
 // their owner is not known.
 type StateIgnored struct {

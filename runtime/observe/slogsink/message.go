@@ -72,6 +72,8 @@ var Messages = []Message{
 		"Something else had overwritten a plugin's value. It was `found`, and is `value` again.", "Find what wrote it, if the line comes again."},
 	{(*observe.CgroupFileFought)(nil), slog.LevelWarn, "cgroup file is left alone: something else overwrites it again and again",
 		"A plugin's value was overwritten five times, each within ten minutes. `last` is the last call or reload before it.", "Decide whether the plugin or the other writer is to set the file. The plugin's next wish is written again."},
+	{(*observe.FieldsNotReset)(nil), slog.LevelWarn, "resources not reset to kubelet's values",
+		"A plugin was removed, and an update of the container that it had changed failed.", "See `err`. They stay until kubelet updates the container, or it restarts."},
 	{(*observe.StateIgnored)(nil), slog.LevelWarn, "state file ignored",
 		"A file in `state-dir` is damaged, or of a later version. Values of its pod stay, but no plugin owns them.", "None. They end with the pod."},
 	{(*observe.StateNotSaved)(nil), slog.LevelWarn, "state file not written",
