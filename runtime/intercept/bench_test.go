@@ -15,6 +15,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -99,7 +100,7 @@ func creating(b *testing.B, members ...plugin.Member) *call {
 	store.Observe(nil, run, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
 	log := slogsink.New(slog.New(slog.NewTextHandler(b.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})))
 	i := &interceptor{Options: Options{
-		Observer: log, Chain: plugin.NewChain(log, v2{}, members...), Store: store, Queue: NewWorkQueue(), Keep: keep,
+		Observer: log, Chain: plugin.NewChain(log, v2{}, members...), Store: store, Ledger: ledger.New(), Queue: NewWorkQueue(), Keep: keep,
 		Node: &crifield.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2"}, CallTime: DefaultCallTime,
 	}}
 	for _, m := range cri.Methods {

@@ -18,14 +18,18 @@ import (
 )
 
 // fieldBefore is a resource of a container as it was before the first plugin of an event
-// changed it.
+// changed it. An update has it twice, also as kubelet's request has it. It is small, since
+// making it is part of a hook's time.
 type fieldBefore struct {
-	change plugin.Change // which says what was changed, and not what to
+	key    string
 	held   held
-	named  held // in kubelet's request, of an update
+	object abi.Object
+	field  abi.Field
+	op     plugin.Op
+	named  bool // by kubelet's request
 }
 
-// held is the value of a field: a number or a text, by the field's type.
+// held is the value of a field: a number or a text, by the operation that sets it.
 type held struct {
 	number int64
 	text   string
@@ -34,19 +38,21 @@ type held struct {
 // noteBefore notes what a change is about to replace, if it is a resource of a container. Apply
 // calls it in the order of the changes.
 func (e *event) noteBefore(c *plugin.Change) {
-	if c.Kind() != abi.Container || c.Field < abi.Resources {
+	if c.Field < abi.Resources || c.Kind() != abi.Container {
 		return
 	}
 	for i := range e.before {
-		if b := &e.before[i].change; b.Object == c.Object && b.Field == c.Field && b.Key == c.Key {
+		if b := &e.before[i]; b.field == c.Field && b.object == c.Object && b.key == c.Key {
 			return
 		}
 	}
-	b := fieldBefore{change: plugin.Change{Op: c.Op, Object: c.Object, Of: c.Of, Field: c.Field, Key: c.Key}, held: heldBy(e.object(c.Object), c)}
-	if c.Object == abi.Container && e.sent != nil {
-		b.named = heldBy(crifield.Object{Container: e.sent}, c)
+	if e.before == nil {
+		e.before = make([]fieldBefore, 0, 3)
 	}
-	e.before = append(e.before, b)
+	e.before = append(e.before, fieldBefore{key: c.Key, held: heldBy(e.object(c.Object), c), object: c.Object, field: c.Field, op: c.Op})
+	if c.Object == abi.Container && e.sent != nil {
+		e.before = append(e.before, fieldBefore{key: c.Key, held: heldBy(crifield.Object{Container: e.sent}, c), object: c.Object, field: c.Field, op: c.Op, named: true})
+	}
 }
 
 func heldBy(o crifield.Object, c *plugin.Change) (h held) {
@@ -61,13 +67,18 @@ func heldBy(o crifield.Object, c *plugin.Change) (h held) {
 	return h
 }
 
-// of is the value as the ledger has it. CRI says both 0 and -1 for no quota, and an update can
+func (b *fieldBefore) target() ledger.Target { return fieldTarget(b.field, b.key) }
+
+// value is the value as the ledger has it.
+func (b *fieldBefore) value() string { return b.held.as(b.op, b.field) }
+
+// as is the value as the ledger has it. CRI says both 0 and -1 for no quota, and an update can
 // only say -1.
-func (h held) of(c *plugin.Change) string {
+func (h held) as(op plugin.Op, f abi.Field) string {
 	switch {
-	case c.Op != plugin.SetInt64:
+	case op != plugin.SetInt64:
 		return h.text
-	case c.Field == abi.Resources+abi.CPUQuota:
+	case f == abi.Resources+abi.CPUQuota:
 		return strconv.FormatInt(cmp.Or(h.number, -1), 10)
 	}
 	return strconv.FormatInt(h.number, 10)
@@ -115,7 +126,7 @@ func askedFields(e *event, of abi.Object, changes []plugin.Owned) (asked []ledge
 	for k := range changes {
 		o := &changes[k]
 		if c := &o.Change; c.Op != plugin.WriteFile && c.Object == of && c.Kind() == abi.Container && c.Field >= abi.Resources {
-			value := held{c.Int, c.Text}.of(c)
+			value := held{c.Int, c.Text}.as(c.Op, c.Field)
 			wish := ledger.Wish{Plugin: o.Plugin, Hook: e.hook, Value: value, At: e.at}
 			asked = append(asked, ledger.Asked{Target: fieldTarget(c.Field, c.Key), Wish: wish})
 		}
@@ -141,18 +152,14 @@ func (c *call) noteFields(after *event) {
 		u := ledger.Update{Asked: askedFields(c.event, abi.Container, c.owned), Kubelet: maps.Clone(sent), Before: map[ledger.Target]string{}, Sent: sent}
 		for k := range c.event.before {
 			b := &c.event.before[k]
-			if b.change.Object != abi.Container {
-				continue
-			}
-			t := fieldTarget(b.change.Field, b.change.Key)
-			u.Before[t] = b.held.of(&b.change)
-			switch {
-			case c.method.Effect == cri.Makes:
-				u.Kubelet[t] = u.Before[t]
-			case b.named == held{}:
+			switch t := b.target(); {
+			case b.object != abi.Container:
+			case !b.named:
+				u.Before[t], u.Kubelet[t] = b.value(), b.value()
+			case b.held == held{}:
 				delete(u.Kubelet, t)
 			default:
-				u.Kubelet[t] = b.named.of(&b.change)
+				u.Kubelet[t] = b.value()
 			}
 		}
 		c.Ledger.Updated(id, u)
@@ -166,8 +173,8 @@ func (c *call) noteFields(after *event) {
 func (i *interceptor) notedUpdate(e *event, of abi.Object, id ledger.ID, changes []plugin.Owned, r *runtimeapi.LinuxContainerResources) {
 	before := map[ledger.Target]string{}
 	for k := range e.before {
-		if b := &e.before[k]; b.change.Object == of {
-			before[fieldTarget(b.change.Field, b.change.Key)] = b.held.of(&b.change)
+		if b := &e.before[k]; b.object == of {
+			before[b.target()] = b.value()
 		}
 	}
 	i.Ledger.Updated(id, ledger.Update{Before: before, Asked: askedFields(e, of, changes), Sent: resourceValues(r)})

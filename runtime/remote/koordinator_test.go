@@ -28,6 +28,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -139,7 +140,7 @@ func newProxy(p *remote.Plugin) *proxy {
 	member := plugin.Member{ID: "koordlet", Plugin: p, Policy: plugin.Fail, Hooks: remote.Hooks(), Capabilities: abi.AllCapabilities}
 	return &proxy{intercept.Router(intercept.Options{
 		Observer: log, Chain: plugin.NewChain(log, files{}, member), Store: pods.NewStore(),
-		Node: &crifield.Node{CgroupVersion: 2}, Queue: intercept.NewWorkQueue(), Keep: func() func() { return func() {} },
+		Node: &crifield.Node{CgroupVersion: 2}, Queue: intercept.NewWorkQueue(), Ledger: ledger.New(), Keep: func() func() { return func() {} },
 	})}
 }
 
