@@ -27,7 +27,7 @@ demo: build ## Show the proxy and two plugins at work; needs Go, not root, not a
 	@$(BIN) demo $(if $(HOLD),--hold $(HOLD)) $(POD)
 
 .PHONY: test
-test: toolchains check unit hostile koord e2e e2e-debian e2e-crio e2e-dockerd ## Run every test; needs root, gcc and Debian's package manager
+test: toolchains check unit hostile koord e2e e2e-debian e2e-crio e2e-dockerd e2e-v2 ## Run every test; needs root, gcc and Debian's package manager
 
 .PHONY: check
 check: wat plugins-check clippy ## Formatting, go mod tidy, vet, staticcheck and clippy, and that generated and built files match their sources

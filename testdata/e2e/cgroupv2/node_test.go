@@ -25,8 +25,8 @@ func TestNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := guest.StartNode(t, builder, setter)
 	pod := withSettings(readPod(t), settings)
+	n := guest.StartNode(t, builder, setter)
 	for _, part := range []struct {
 		name string
 		test func(*testing.T, *guest.Node, *core.Pod)
