@@ -47,7 +47,7 @@ func (d *daemon) describe(all []registry.Description) {
 
 // undoRemoved undoes the values of plugins that are removed.
 func (d *daemon) undoRemoved(ctx context.Context) {
-	if d.described.Load() == nil { // nobody knows yet which plugins there are
+	if d.described.Load() == nil || d.following.Load() && d.backend.behind() { // the plugins, or the containers, are not known yet
 		return
 	}
 	intercept.Withdraw(ctx, d.options(nil), func(_ ledger.ID, _ ledger.Target, w ledger.Wish) bool { return !(*d.described.Load())[w.Plugin] })

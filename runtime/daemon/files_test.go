@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -96,6 +97,30 @@ func TestValuesOfAPluginRemovedWhileTheProxyWasDown(t *testing.T) {
 		n.await("cgroup file undone", "file=cpu.idle", "value=0")
 		n.holds(idle, "0")
 		n.end()
+	}
+}
+
+// The CPU quota that a plugin has changed is kubelet's again after the plugin is removed, also if
+// that was while the proxy was down.
+func TestFieldsOfARemovedPluginAreReset(t *testing.T) {
+	for _, down := range []bool{false, true} {
+		n, _ := withFiles(t)
+		before := n.updates()
+		if down {
+			n.end()
+		}
+		n.remove("20-quota.wasm")
+		if down {
+			n.start(daemon.Run)
+		}
+		n.awaitActive("10-qos")
+		for end := time.Now().Add(patience); n.updates() == before && time.Now().Before(end); {
+			time.Sleep(10 * time.Millisecond)
+		}
+		n.end()
+		if after := n.updates(); after != before+1 {
+			t.Errorf("down %v: there were %d updates, and then %d", down, before, after)
+		}
 	}
 }
 

@@ -181,8 +181,9 @@ func (i *interceptor) notedUpdate(e *event, of abi.Object, id ledger.ID, changes
 }
 
 // resetFields asks the runtime for kubelet's values of the resources that no plugin wants any
-// more, after the object's earlier work. What CRI cannot clear stays.
-func (i *interceptor) resetFields(ctx context.Context, id ledger.ID) {
+// more, after the object's earlier work. What CRI cannot clear stays. If cpu.idle has ended, the
+// CPU shares are among them, since the kernel has given the container its default share.
+func (i *interceptor) resetFields(ctx context.Context, id ledger.ID, endsIdle bool) {
 	c, ok := i.Store.Container(id.Container)
 	if !ok || !i.started(id.Container) {
 		return
@@ -201,6 +202,9 @@ func (i *interceptor) resetFields(ctx context.Context, id ledger.ID) {
 		case row.Type == abi.Int64 && err == nil && n != 0:
 			resettable.Set(&plugin.Change{Op: plugin.SetInt64, Object: abi.Container, Field: row.Field, Int: n})
 		}
+	}
+	if endsIdle && r.CpuShares == 0 {
+		r.CpuShares = c.Config.GetLinux().GetResources().GetCpuShares()
 	}
 	if len(resourceValues(r)) == 0 {
 		return

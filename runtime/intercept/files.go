@@ -131,7 +131,7 @@ func (i *interceptor) repairPod(ctx context.Context, uid, cause string) {
 }
 
 // repair is carry for an object that the caller does not have.
-func (i *interceptor) repair(ctx context.Context, id ledger.ID, why ledger.Why) {
+func (i *interceptor) repair(ctx context.Context, id ledger.ID, why ledger.Why) []ledger.Done {
 	var o crifield.Object
 	if id.Container == "" {
 		if pod, ok := i.podOf(id.Pod); ok {
@@ -139,10 +139,10 @@ func (i *interceptor) repair(ctx context.Context, id ledger.ID, why ledger.Why) 
 		}
 	} else if c, ok := i.Store.Container(id.Container); ok {
 		if o.Container = crifield.ContainerOf(c); !i.started(id.Container) {
-			return
+			return nil
 		}
 	}
-	i.carryOut(ctx, id, o, why)
+	return i.carryOut(ctx, id, o, why)
 }
 
 // carry is carryOut for an object that the caller has.

@@ -355,3 +355,14 @@ func TestSuspendedValuesComeBackAfterAPanic(t *testing.T) {
 		t.Errorf("cpu.idle is %s during the update and %s after it", during, after)
 	}
 }
+
+// When a removed plugin's cpu.idle ends, the runtime is asked for the CPU shares again: the
+// kernel has given the container its default share.
+func TestUndoOfIdleNamesTheShares(t *testing.T) {
+	n, _, dir := running(t)
+	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.must(n.queue.Drain(t.Context()))
+	if got := content(t, dir, "cpu.idle"); got != "0" || len(n.backend.updates) != 1 || n.backend.updates[0].GetLinux().GetCpuShares() != 512 {
+		t.Errorf("cpu.idle is %s, and the updates are %v", got, n.backend.updates)
+	}
+}

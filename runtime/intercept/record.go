@@ -2,9 +2,11 @@ package intercept
 
 import (
 	"context"
+	"slices"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -77,7 +79,7 @@ func Settle(ctx context.Context, o Options) {
 	})
 	for _, id := range i.Ledger.Objects() {
 		i.Ledger.Note(id, "a new connection to the container runtime")
-		i.repair(ctx, id, ledger.Expected)
+		i.settle(ctx, id)
 	}
 }
 
@@ -100,7 +102,14 @@ func Withdraw(ctx context.Context, o Options, end func(ledger.ID, ledger.Target,
 
 func (i *interceptor) withdraw(ctx context.Context, end func(ledger.ID, ledger.Target, ledger.Wish) bool) {
 	for _, id := range i.Ledger.Withdraw(end) {
-		i.repair(ctx, id, ledger.Expected)
-		i.resetFields(ctx, id)
+		i.settle(ctx, id)
 	}
+}
+
+// settle has the values of an object be what the ledger says: in its files, and in the runtime
+// where no plugin wants another than kubelet's any more.
+func (i *interceptor) settle(ctx context.Context, id ledger.ID) {
+	done := i.repair(ctx, id, ledger.Expected)
+	endsIdle := slices.ContainsFunc(done, func(d ledger.Done) bool { return d.Kind == ledger.Undo && d.File == rules.CPUIdle && d.Err == nil })
+	i.resetFields(ctx, id, endsIdle)
 }
