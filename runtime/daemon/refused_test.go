@@ -91,7 +91,7 @@ var refused = []struct{ name, says string }{
 	{"imported-memory", "it imports env.memory"},
 	{"imported-table", "it imports env.table"},
 	{"imported-global", "it imports env.g"},
-	{"import-refuel", "it imports __wp_fuel.refuel"},
+	{"import-refuel", `uses the name \"__wp_fuel\": names that begin with __wp_ belong to the host`},
 	{"export-fuel-name", "names that begin with __wp_ belong to the host"},
 	{"memory-hungry", "its limit is 512"},
 	{"memory-of-2-gib", "it needs 32768 pages"},
