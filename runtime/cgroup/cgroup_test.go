@@ -40,15 +40,11 @@ func openMode(t *testing.T, root string, version int) *FS {
 // plainPath is where a file of the test's group lies on disk.
 func plainPath(t *testing.T, f *FS, name string) string {
 	t.Helper()
-	x := &rules.File{Name: "cpu.max", Controller: "cpu", V1: "cpu.cfs_quota_us"}
-	if name != "cpu.max" {
-		x = must(rules.Lookup(name))(t)
+	x := must(rules.Lookup(name))(t)
+	if f.version == 2 {
+		return filepath.Join(f.path, pod, name)
 	}
-	controller, onDisk, err := x.At(f.version)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(f.path, controller, pod, onDisk)
+	return filepath.Join(f.path, x.V1.Controller, pod, x.V1.Names[0])
 }
 
 func plain(t *testing.T, f *FS, name, value string) {
@@ -59,6 +55,11 @@ func plain(t *testing.T, f *FS, name, value string) {
 	}
 	if err := os.WriteFile(path, []byte(value+"\n"), 0o644); err != nil {
 		t.Fatal(err)
+	}
+	if f.version == 1 && name == "cpu.max" {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), "cpu.cfs_period_us"), []byte("100000\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -51,7 +51,7 @@ func (f *FS) Write(group, file, value string) error {
 	if err != nil {
 		return rules.Fail("write", group, file, value, err)
 	}
-	v, err := x.Parse(f.version, value)
+	v, err := x.Parse(value)
 	if err != nil {
 		return rules.Fail("write", group, file, value, err)
 	}
@@ -75,8 +75,29 @@ func (f *FS) find(group, file string) (*rules.File, string, error) {
 	return x, rel, err
 }
 
+// get returns what a file of the table holds, in v2's form.
 func (f *FS) get(rel string, x *rules.File) (string, error) {
-	h, err := f.open(rel, x, os.O_RDONLY)
+	if f.version == 2 {
+		v, err := f.readFile(rel, "", x.Name, x.Needs)
+		return x.Read(v), err
+	}
+	held, err := f.held(rel, x)
+	if err != nil {
+		return "", err
+	}
+	return x.V1.Read(held)
+}
+
+// put writes a value that the table's parser returned.
+func (f *FS) put(rel string, x *rules.File, value string) error {
+	if f.version == 2 {
+		return f.writeFile(rel, "", x.Name, x.Needs, value)
+	}
+	return f.put1(rel, x, value)
+}
+
+func (f *FS) readFile(rel, controller, name, needs string) (string, error) {
+	h, err := f.open(rel, controller, name, needs, os.O_RDONLY)
 	if err != nil {
 		return "", err
 	}
@@ -85,9 +106,9 @@ func (f *FS) get(rel string, x *rules.File) (string, error) {
 	return strings.TrimRight(string(b), "\n"), bare(err)
 }
 
-func (f *FS) put(rel string, x *rules.File, value string) error {
+func (f *FS) writeFile(rel, controller, name, needs, value string) error {
 	// Truncating means nothing to the kernel's files, and keeps plain ones right.
-	h, err := f.open(rel, x, os.O_WRONLY|os.O_TRUNC)
+	h, err := f.open(rel, controller, name, needs, os.O_WRONLY|os.O_TRUNC)
 	if err != nil {
 		return err
 	}
@@ -102,11 +123,8 @@ func (f *FS) put(rel string, x *rules.File, value string) error {
 	return bare(err)
 }
 
-func (f *FS) open(rel string, x *rules.File, flag int) (*os.File, error) {
-	controller, name, err := x.At(f.version)
-	if err != nil {
-		return nil, err
-	}
+// open opens a file of a group. needs says which kernel has it.
+func (f *FS) open(rel, controller, name, needs string, flag int) (*os.File, error) {
 	dir, ok := f.dirs[controller]
 	if !ok {
 		return nil, rules.Reason(abi.Unsupported, "the %s controller is not mounted", controller)
@@ -116,9 +134,19 @@ func (f *FS) open(rel string, x *rules.File, flag int) (*os.File, error) {
 		return h, bare(err)
 	}
 	if _, statErr := dir.Stat(rel); statErr == nil {
-		return nil, rules.Reason(abi.Unsupported, "this kernel has no %s", name)
+		return nil, lacking(name, needs)
 	}
 	return nil, bare(err)
+}
+
+// lacking is why a group has no file of this name. The kernel makes the files of a controller
+// only in groups for which the controller is on.
+func lacking(name, needs string) error {
+	controller, _, _ := strings.Cut(name, ".")
+	if needs == "" {
+		return rules.Reason(abi.Unsupported, "this kernel has no %s for this cgroup; the %s controller may be off", name, controller)
+	}
+	return rules.Reason(abi.Unsupported, "this kernel has no %s for this cgroup; it needs %s, and the %s controller", name, needs, controller)
 }
 
 // bare drops the path from an error: Error names the group and the file.

@@ -79,7 +79,7 @@ func (k *kernel) raw(name, value string) error {
 // shares writes CPU shares; v2 takes their weight.
 func (k *kernel) shares(shares int) error {
 	if k.Version() == 2 {
-		return k.raw("cpu.weight", strconv.Itoa(1+(shares-2)*9999/262142))
+		return k.raw("cpu.weight", strconv.FormatUint(rules.Weight(uint64(shares)), 10))
 	}
 	return k.raw("cpu.shares", strconv.Itoa(shares))
 }
@@ -213,7 +213,7 @@ func TestGetFromTheKernel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{
-		"cpu.weight": "20", "cpu.max": "max 100000", "cpu.idle": "0", "memory.current": "0", "memory.max": "max", "pids.current": "0", "pids.max": "max",
+		"cpu.weight": "59", "cpu.max": "max 100000", "cpu.idle": "0", "memory.current": "0", "memory.max": "max", "pids.current": "0", "pids.max": "max",
 	} {
 		got, err := k.Get(k.group, file)
 		if !k.controls(t, file) {

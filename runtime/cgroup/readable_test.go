@@ -38,7 +38,7 @@ func TestGet(t *testing.T) {
 		fs         *FS
 		file, want string
 	}{
-		{v1, "cpu.weight", "39"}, {v1, "cpu.max", "max 100000"}, {v1, "cpu.idle", "1"}, {v1, "cpuset.cpus.effective", "0-3"},
+		{v1, "cpu.weight", "100"}, {v1, "cpu.max", "max 100000"}, {v1, "cpu.idle", "1"}, {v1, "cpuset.cpus.effective", "0-3"},
 		{v1, "memory.current", "4096"}, {v1, "memory.max", "max"}, {v1, "pids.max", "max"},
 		{v2, "cpu.stat", "usage_usec 5\nuser_usec 3"}, {v2, "memory.pressure", "some avg10=0.00"}, {v2, "cpu.max", "50000 100000"}, {v2, "memory.high", "max"},
 	} {

@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -32,8 +33,12 @@ func (f *FS) Resources(group string) (Resources, error) {
 		return v
 	}
 	quota, period, _ := strings.Cut(get("cpu.max"), " ")
-	r := Resources{CPUQuota: number(quota), CPUPeriod: number(period), MemoryLimit: number(get("memory.max")), CPUShares: f.shares(rel)}
-	r.MemorySwap = f.memorySwap(rel, r.MemoryLimit)
+	r := Resources{CPUQuota: number(quota), CPUPeriod: number(period), MemoryLimit: number(get("memory.max"))}
+	r.MemorySwap = sum(r.MemoryLimit, get("memory.swap.max"))
+	if f.version == 1 && get(rules.CPUIdle) != "1" { // an idle group has the kernel's own shares
+		shares, _ := f.readFile(rel, "cpu", "cpu.shares", "")
+		r.CPUShares = number(shares)
+	}
 	if r.CpusetCPUs = get("cpuset.cpus"); r.CpusetCPUs == "" { // a group of v2 has its parent's
 		r.CpusetCPUs = get("cpuset.cpus.effective")
 	}
@@ -43,42 +48,26 @@ func (f *FS) Resources(group string) (Resources, error) {
 	return r, nil
 }
 
-// shares are those of v1. An idle group has the kernel's own, not those that it was
-// given.
-func (f *FS) shares(rel string) int64 {
-	if f.version == 2 {
-		return 0
-	}
-	if idle, err := f.get(rel, &rules.File{Name: rules.CPUIdle, Controller: "cpu", V1: "cpu.idle"}); err == nil && idle != "0" {
-		return 0
-	}
-	text, err := f.get1(rel, "cpu", "cpu.shares")
-	if err != nil {
-		return 0
-	}
-	return number(text)
-}
+// Weight returns the cpu.weight of cgroup v2 for CPU shares, as [rules.Weight].
+func Weight(shares uint64) uint64 { return rules.Weight(shares) }
 
-func (f *FS) memorySwap(rel string, memory int64) int64 {
-	if f.version == 1 {
-		text, err := f.get1(rel, "memory", "memory.memsw.limit_in_bytes")
-		if err != nil {
-			return 0
-		}
-		return number(text)
-	}
-	text, err := f.get(rel, &rules.File{Name: "memory.swap.max"})
-	swap := number(text)
+// sum is the limit of memory and swap together.
+func sum(memory int64, swapText string) int64 {
+	swap := number(swapText)
 	switch {
-	case err != nil || memory == 0:
+	case swapText == "" || memory == 0:
 		return 0
-	case text == "0":
+	case swapText == "0":
 		return memory
 	case swap <= 0 || memory < 0:
 		return swap
 	}
 	return memory + swap
 }
+
+// noLimit is the smallest memory limit that means none: cgroup v1 has the largest multiple
+// of the page size.
+const noLimit = math.MaxInt64 &^ (1<<20 - 1)
 
 // number reads a number of a cgroup file; -1 is none, 0 what is not a number.
 func number(text string) int64 {

@@ -160,9 +160,13 @@ func (f *FS) putBack(rel, name, value string) error {
 
 // clamp lowers a burst to the kernel's present quota. Without a quota any burst is valid.
 func (f *FS) clamp(rel, burst string) (string, error) {
-	held, err := f.get(rel, &rules.File{Name: "cpu.max", Controller: "cpu", V1: "cpu.cfs_quota_us"})
-	quota, _, _ := strings.Cut(held, " ") // v2 adds the period
-	if absent(err) || quota == "max" || quota == "-1" {
+	x, err := rules.Lookup("cpu.max")
+	if err != nil {
+		return "", err
+	}
+	held, err := f.get(rel, x)
+	quota, _, _ := strings.Cut(held, " ")
+	if absent(err) || quota == "max" {
 		return burst, nil
 	}
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 func TestCheckDeniesOtherFiles(t *testing.T) {
 	names := []string{
 		"", ".", "..", "/", "cpu", "cpu.idle/", "./cpu.idle", "../cpu.idle", "/cpu.idle", "cpu.idle\x00", "cpu.idle\n", " cpu.idle",
-		"CPU.IDLE", "cpu.shares", "cpu.weight", "cpu.max", "cpu.cfs_burst_us", "cpu.cfs_quota_us", "cgroup.procs", "cgroup.kill",
-		"cgroup.freeze", "cgroup.subtree_control", "tasks", "release_agent", "notify_on_release", "devices.allow", "memory.max",
+		"CPU.IDLE", "cpu.shares", "cpu.cfs_burst_us", "cpu.cfs_quota_us", "cgroup.procs", "cgroup.kill",
+		"cgroup.freeze", "cgroup.subtree_control", "tasks", "release_agent", "notify_on_release", "devices.allow", "memory.limit_in_bytes", "memory.reclaim", "hugetlb.2MB.limit_in_bytes", "hugetlb.<size>.max",
 		strings.Repeat("cpu.idle", 10000),
 	}
 	for _, version := range []int{1, 2} {

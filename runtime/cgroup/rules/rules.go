@@ -26,7 +26,7 @@ func (s Set) Parse(way Ways, o abi.Object, file, value string) (string, error) {
 	if err != nil {
 		return "", Fail("check", "", file, "", err)
 	}
-	v, err := x.Parse(int(s), value)
+	v, err := x.Parse(value)
 	if err != nil {
 		return "", Fail("check", "", file, value, err)
 	}
@@ -54,5 +54,5 @@ func (s Set) find(way Ways, o abi.Object, file string) (*File, error) {
 	if x == nil || x.Ways(o)&way == 0 {
 		return nil, unlisted(way, o, x)
 	}
-	return x, nil
+	return x, x.In(int(s))
 }

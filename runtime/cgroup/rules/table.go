@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -28,76 +29,146 @@ func (w Ways) String() string {
 	return [...]string{"", "cgroup_set", "unified", "cgroup_set, unified"}[w&both]
 }
 
+// Writers are those who write a file besides plugins.
+type Writers uint8
+
+// The writers.
+const (
+	Kubelet Writers = 1 << iota // of a pod's cgroup, and of the QoS tiers'
+	Runtime                     // of a container's cgroup, from the fields of CRI
+	Systemd                     // of its units, from their properties
+)
+
+// Names returns the names of the writers.
+func (w Writers) Names() (names []string) {
+	for i, name := range [...]string{"kubelet", "runtime", "systemd"} {
+		if w&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // pageSize stands in a name for a size of huge pages, such as 2MB.
 const pageSize = "<size>"
 
 // File is a cgroup file that a plugin may write.
 type File struct {
-	Name       string      // the cgroup v2 name, by which it goes everywhere; <size> in it is a size of huge pages
-	Pod        Ways        // to write it for a pod
-	Container  Ways        // to write it for a container
-	Controller string      // of v1; empty if v1 has no such file
-	V1         string      // its name in v1
-	Fields     []abi.Field // of LinuxContainerResources: those that runtimes write to this file
-	Same       string      // the file of which this one is another view; empty if there is none
-	Value      string      // the value's format, unit and range, for people
-	Lines      bool        // the value may have several lines: one for each device or resource
-	parse      parser      // of one line
+	Name      string      // the cgroup v2 name, by which it goes everywhere; <size> in it is a size of huge pages
+	Pod       Ways        // to write it for a pod
+	Container Ways        // to write it for a container
+	Fields    []abi.Field // of LinuxContainerResources: those that runtimes write to this file
+	Writers   Writers     // who else writes it
+	Same      string      // the file of which this one is another view; empty if there is none
+	Idle      bool        // while cpu.idle is 1, the kernel shows another value and refuses this one
+	Value     string      // the value's format, unit and range, for people
+	Lines     bool        // the value may have several lines: one for each device or resource
+	Needs     string      // the kernel that has it in cgroup v2, for people
+	V1        *V1         // how cgroup v1 has it; nil if v1 has nothing like it
+	parse     parser      // of one line
+	shown     shower      // of one line; nil if the kernel shows what was written
+	none      int64       // bytes that v2 shows where it means max; 0 if it shows max
 }
 
 // Files is the allow-list. Values and units are those of the kernel's
-// Documentation/admin-guide/cgroup-v2.rst; a v1 file takes the same. No file of the
+// Documentation/admin-guide/cgroup-v2.rst; on v1 they are translated. No file of the
 // cgroup core (cgroup.procs, cgroup.kill, …) is on it, since those move and kill processes.
+//
+// Of a pod, cgroup_set writes no limit that kubelet sets or that a container's could exceed:
+// kubelet's next update, or the container's next start, would fail.
 var Files = []File{
-	{Name: "cpu.weight", Pod: Unified, Container: Unified, Fields: []abi.Field{abi.CPUShares}, Value: "1 to 10000", parse: integer(1, 10_000)},
-	{Name: "cpu.weight.nice", Pod: Unified, Container: Unified, Fields: []abi.Field{abi.CPUShares}, Same: "cpu.weight", Value: "-20 to 19", parse: integer(-20, 19)},
-	{Name: "cpu.max", Pod: Unified, Container: Unified, Fields: []abi.Field{abi.CPUQuota, abi.CPUPeriod},
-		Value: "QUOTA or QUOTA PERIOD in µs; QUOTA is 1000 to 17592186044415, or max; PERIOD is 1000 to 1000000", parse: bandwidth},
-	// At most the quota unless there is none. Linux 5.14
-	{Name: CPUBurst, Pod: both, Container: both, Controller: "cpu", V1: "cpu.cfs_burst_us", Value: "µs, 0 to 17592186044415, at most the quota", parse: integer(0, maxBandwidth)},
-	// 1: runs only when nobody else wants the CPU. Linux 5.15
-	{Name: CPUIdle, Pod: both, Container: both, Controller: "cpu", V1: "cpu.idle", Value: "0 or 1", parse: integer(0, 1)},
-	{Name: "cpu.uclamp.min", Pod: Unified, Container: Unified, Value: "percent, 0 to 100 with up to two decimals, or max", parse: percent},
-	{Name: "cpu.uclamp.max", Pod: Unified, Container: Unified, Value: "percent, 0 to 100 with up to two decimals, or max", parse: percent},
-	// Group identity, -1 lowest to 2 highest. Anolis OS and its kin
-	{Name: "cpu.bvt_warp_ns", Pod: both, Container: both, Controller: "cpu", V1: "cpu.bvt_warp_ns", Value: "-1 to 2", parse: integer(-1, 2)},
+	{Name: "cpu.weight", Pod: both, Container: both, Fields: []abi.Field{abi.CPUShares}, Writers: Kubelet | Runtime | Systemd, Idle: true,
+		Value: "1 to 10000", parse: integer(1, 10_000), Needs: "Linux 4.15", V1: cpuShares},
+	{Name: "cpu.weight.nice", Pod: both, Container: both, Fields: []abi.Field{abi.CPUShares}, Writers: Kubelet | Runtime | Systemd, Idle: true, Same: "cpu.weight",
+		Value: "-20 to 19", parse: integer(-20, 19), Needs: "Linux 4.15"},
+	{Name: "cpu.max", Pod: Unified, Container: both, Fields: []abi.Field{abi.CPUQuota, abi.CPUPeriod}, Writers: Kubelet | Runtime | Systemd,
+		Value: "QUOTA or QUOTA PERIOD in µs; QUOTA is 1000 to 17592186044415, or max; PERIOD is 1000 to 1000000", parse: bandwidth, shown: withPeriod,
+		Needs: "Linux 4.15 with CONFIG_CFS_BANDWIDTH", V1: cpuQuota},
+	{Name: CPUBurst, Pod: both, Container: both,
+		Value: "µs, 0 to 17592186044415, at most the quota", parse: integer(0, maxBandwidth), Needs: "Linux 5.14 with CONFIG_CFS_BANDWIDTH",
+		V1: renamed("cpu", "cpu.cfs_burst_us", "Linux 5.14 with CONFIG_CFS_BANDWIDTH")},
+	// 1: runs only when nobody else wants the CPU
+	{Name: CPUIdle, Pod: both, Container: both, Writers: Systemd,
+		Value: "0 or 1", parse: integer(0, 1), Needs: "Linux 5.15", V1: renamed("cpu", "cpu.idle", "Linux 5.15")},
+	{Name: "cpu.uclamp.min", Pod: both, Container: both, Value: percentText, parse: percent, shown: clamped,
+		Needs: "Linux 5.4 with CONFIG_UCLAMP_TASK_GROUP", V1: renamed("cpu", "cpu.uclamp.min", "Linux 5.4 with CONFIG_UCLAMP_TASK_GROUP")},
+	{Name: "cpu.uclamp.max", Pod: both, Container: both, Value: percentText, parse: percent, shown: clamped,
+		Needs: "Linux 5.4 with CONFIG_UCLAMP_TASK_GROUP", V1: renamed("cpu", "cpu.uclamp.max", "Linux 5.4 with CONFIG_UCLAMP_TASK_GROUP")},
+	// Group identity, -1 lowest to 2 highest
+	{Name: "cpu.bvt_warp_ns", Pod: both, Container: both,
+		Value: "-1 to 2", parse: integer(-1, 2), Needs: "the kernel of Anolis OS or Alibaba Cloud Linux", V1: renamed("cpu", "cpu.bvt_warp_ns", "the kernel of Anolis OS or Alibaba Cloud Linux")},
 
-	{Name: "memory.min", Pod: Unified, Container: Unified, Value: bytesText, parse: bytesOrMax},
-	{Name: "memory.low", Pod: Unified, Container: Unified, Value: bytesText, parse: bytesOrMax},
-	{Name: "memory.high", Pod: both, Container: both, Value: bytesText, parse: bytesOrMax},
-	{Name: "memory.max", Pod: Unified, Container: Unified, Fields: []abi.Field{abi.MemoryLimit}, Value: bytesText, parse: bytesOrMax},
-	{Name: "memory.swap.high", Pod: Unified, Container: Unified, Value: bytesText, parse: bytesOrMax},
-	{Name: "memory.swap.max", Pod: Unified, Container: Unified, Fields: []abi.Field{abi.MemorySwap}, Value: bytesText, parse: bytesOrMax},
-	{Name: "memory.zswap.max", Pod: Unified, Container: Unified, Value: bytesText, parse: bytesOrMax},
-	{Name: "memory.oom.group", Pod: Unified, Container: Unified, Value: "0 or 1", parse: integer(0, 1)},
+	{Name: "memory.min", Pod: both, Container: both, Writers: Kubelet | Runtime | Systemd, Value: bytesText, parse: bytesOrMax, shown: pages, Needs: "Linux 4.18"},
+	{Name: "memory.low", Pod: both, Container: both, Writers: Systemd, Value: bytesText, parse: bytesOrMax, shown: pages, Needs: "Linux 4.5"},
+	{Name: "memory.high", Pod: both, Container: both, Writers: Kubelet | Runtime | Systemd, Value: bytesText, parse: bytesOrMax, shown: pages, Needs: "Linux 4.5"},
+	{Name: "memory.max", Pod: Unified, Container: both, Fields: []abi.Field{abi.MemoryLimit}, Writers: Kubelet | Runtime | Systemd,
+		Value: bytesText, parse: bytesOrMax, shown: pages, Needs: "Linux 4.5", V1: memoryLimit},
+	{Name: "memory.swap.high", Pod: both, Container: both, Value: bytesText, parse: bytesOrMax, shown: pages, Needs: "Linux 5.8 with CONFIG_SWAP"},
+	{Name: "memory.swap.max", Pod: Unified, Container: both, Fields: []abi.Field{abi.MemorySwap}, Writers: Runtime | Systemd,
+		Value: bytesText, parse: bytesOrMax, shown: pages, Needs: "Linux 4.5 with CONFIG_SWAP", V1: swapLimit},
+	{Name: "memory.zswap.max", Pod: both, Container: both, Writers: Systemd, Value: bytesText, parse: bytesOrMax, shown: pages, Needs: "Linux 5.19 with CONFIG_ZSWAP"},
+	{Name: "memory.oom.group", Pod: both, Container: both, Writers: Runtime | Systemd, Value: "0 or 1", parse: integer(0, 1), Needs: "Linux 4.19"},
 
-	{Name: "io.weight", Pod: Unified, Container: Unified, Lines: true, Value: "default WEIGHT, MAJOR:MINOR WEIGHT or MAJOR:MINOR default; WEIGHT is 1 to 10000", parse: weight(10_000)},
-	{Name: "io.bfq.weight", Pod: Unified, Container: Unified, Lines: true, Value: "default WEIGHT, MAJOR:MINOR WEIGHT or MAJOR:MINOR default; WEIGHT is 1 to 1000", parse: weight(1_000)},
-	{Name: "io.max", Pod: Unified, Container: Unified, Lines: true, Value: "MAJOR:MINOR and any of rbps=, wbps= (bytes a second), riops=, wiops= (operations a second); each 1 or more, or max",
-		parse: keyed(device, one, "rbps", "wbps", "riops", "wiops")},
-	{Name: "io.latency", Pod: both, Container: both, Lines: true, Value: "MAJOR:MINOR target=MICROSECONDS, or target=max", parse: keyed(device, target, "target")},
-	{Name: "io.prio.class", Pod: Unified, Container: Unified, Value: "no-change, promote-to-rt, restrict-to-be, idle or none-to-rt",
-		parse: words("no-change", "promote-to-rt", "restrict-to-be", "idle", "none-to-rt")},
+	{Name: "io.weight", Pod: both, Container: both, Writers: Runtime | Systemd, Lines: true,
+		Value: "default WEIGHT, MAJOR:MINOR WEIGHT or MAJOR:MINOR default; WEIGHT is 1 to 10000", parse: weight(10_000), shown: noDefault,
+		Needs: "Linux 5.4 with CONFIG_BLK_CGROUP_IOCOST", V1: blkioWeight},
+	{Name: "io.bfq.weight", Pod: both, Container: both, Writers: Runtime | Systemd, Lines: true,
+		Value: "default WEIGHT, MAJOR:MINOR WEIGHT or MAJOR:MINOR default; WEIGHT is 1 to 1000", parse: weight(1_000), shown: noDefault,
+		Needs: "Linux 5.0 with CONFIG_BFQ_GROUP_IOSCHED", V1: bfqWeight},
+	{Name: "io.max", Pod: both, Container: both, Writers: Runtime | Systemd, Lines: true,
+		Value: "MAJOR:MINOR and any of rbps=, wbps= (bytes a second), riops=, wiops= (operations a second); each 1 or more, or max",
+		parse: keyed(device, one, ioKeys...), shown: ioLimits, Needs: "Linux 4.5 with CONFIG_BLK_DEV_THROTTLING", V1: throttle},
+	{Name: "io.latency", Pod: both, Container: both, Writers: Systemd, Lines: true, Value: "MAJOR:MINOR target=MICROSECONDS, or target=max",
+		parse: keyed(device, target, "target"), shown: noTarget, Needs: "Linux 4.19 with CONFIG_BLK_CGROUP_IOLATENCY"},
+	{Name: "io.prio.class", Pod: both, Container: both, Value: "no-change, promote-to-rt, restrict-to-be, idle or none-to-rt",
+		parse: words("no-change", "promote-to-rt", "restrict-to-be", "idle", "none-to-rt"), Needs: "Linux 5.14 with CONFIG_BLK_CGROUP_IOPRIO",
+		V1: renamed("blkio", "blkio.prio.class", "Linux 5.14 with CONFIG_BLK_CGROUP_IOPRIO")},
 
-	{Name: "pids.max", Pod: Unified, Container: Unified, Value: "0 to 4194304, or max", parse: orMax(0, maxPIDs)},
-	{Name: "cpuset.cpus", Pod: Unified, Container: Unified, Fields: []abi.Field{abi.CpusetCpus}, Value: "numbers and ranges such as 0-3,7", parse: list},
-	{Name: "cpuset.mems", Pod: Unified, Container: Unified, Fields: []abi.Field{abi.CpusetMems}, Value: "numbers and ranges such as 0-1", parse: list},
-	{Name: "hugetlb." + pageSize + ".max", Pod: Unified, Container: Unified, Fields: []abi.Field{abi.HugepageLimits}, Value: bytesText, parse: bytesOrMax},
-	{Name: "hugetlb." + pageSize + ".rsvd.max", Pod: Unified, Container: Unified, Fields: []abi.Field{abi.HugepageLimits}, Value: bytesText, parse: bytesOrMax},
-	{Name: "rdma.max", Pod: Unified, Container: Unified, Lines: true, Value: "DEVICE and any of hca_handle=, hca_object=; each 0 to 2147483647, or max", parse: keyed(name, handles, "hca_handle", "hca_object")},
-	{Name: "misc.max", Pod: Unified, Container: Unified, Lines: true, Value: "RESOURCE NUMBER or RESOURCE max", parse: resource},
+	{Name: "pids.max", Pod: both, Container: both, Writers: Kubelet | Runtime | Systemd, Value: "0 to 4194304, or max", parse: orMax(0, maxPIDs),
+		Needs: "Linux 4.5", V1: renamed("pids", "pids.max", "Linux 4.3")},
+	{Name: "cpuset.cpus", Pod: Unified, Container: both, Fields: []abi.Field{abi.CpusetCpus}, Writers: Runtime | Systemd,
+		Value: "numbers and ranges such as 0-3,7", parse: list, shown: sorted, Needs: "Linux 5.0", V1: renamed("cpuset", "cpuset.cpus", "")},
+	{Name: "cpuset.mems", Pod: Unified, Container: both, Fields: []abi.Field{abi.CpusetMems}, Writers: Runtime | Systemd,
+		Value: "numbers and ranges such as 0-1", parse: list, shown: sorted, Needs: "Linux 5.0", V1: renamed("cpuset", "cpuset.mems", "")},
+	{Name: "hugetlb." + pageSize + ".max", Pod: Unified, Container: both, Fields: []abi.Field{abi.HugepageLimits}, Writers: Kubelet | Runtime,
+		Value: bytesText, parse: bytesOrMax, Needs: "Linux 5.6 with CONFIG_CGROUP_HUGETLB", V1: hugetlb("hugetlb."+pageSize+".limit_in_bytes", "")},
+	{Name: "hugetlb." + pageSize + ".rsvd.max", Pod: Unified, Container: both, Fields: []abi.Field{abi.HugepageLimits}, Writers: Runtime,
+		Value: bytesText, parse: bytesOrMax, Needs: "Linux 5.7 with CONFIG_CGROUP_HUGETLB",
+		V1: hugetlb("hugetlb."+pageSize+".rsvd.limit_in_bytes", "Linux 5.7")},
+	{Name: "rdma.max", Pod: both, Container: both, Writers: Runtime, Lines: true,
+		Value: "DEVICE and any of hca_handle=, hca_object=; each 0 to 2147483647, or max", parse: keyed(name, handles, rdmaKeys...), shown: rdmaLimits,
+		Needs: "Linux 4.11 with CONFIG_CGROUP_RDMA", V1: renamed("rdma", "rdma.max", "Linux 4.11 with CONFIG_CGROUP_RDMA")},
+	{Name: "misc.max", Pod: both, Container: both, Lines: true, Value: "RESOURCE NUMBER or RESOURCE max", parse: resource,
+		Needs: "Linux 5.13 with CONFIG_CGROUP_MISC", V1: renamed("misc", "misc.max", "Linux 5.13 with CONFIG_CGROUP_MISC")},
 }
 
-// At returns the controller directory and file name in this version. It is
-// unsupported where the version has no such file.
-func (x *File) At(version int) (controller, name string, err error) {
-	switch {
-	case version == 2:
-		return "", x.Name, nil
-	case x.Controller == "":
-		return "", "", Reason(abi.Unsupported, "cgroup v1 has no such file")
+// The keys of lines, in the order in which they are written and shown.
+var (
+	ioKeys   = []string{"rbps", "wbps", "riops", "wiops"}
+	rdmaKeys = []string{"hca_handle", "hca_object"}
+)
+
+// Controller is the controller of cgroup v2 that the file is of.
+func (x *File) Controller() string {
+	controller, _, _ := strings.Cut(x.Name, ".")
+	return controller
+}
+
+// In reports whether the cgroup version has the file: the error is unsupported where it has
+// none, and says what the file needs.
+func (x *File) In(version int) error {
+	if version == 1 && x.V1 == nil {
+		return Reason(abi.Unsupported, "cgroup v1 has no such file; it needs cgroup v2 and %s", x.Needs)
 	}
-	return x.Controller, x.V1, nil
+	return nil
+}
+
+// Read returns what the file of v2 means that shows a text.
+func (x *File) Read(text string) string {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && x.none != 0 && n >= x.none {
+		return "max"
+	}
+	return text
 }
 
 // Ways are those by which the file of a pod or container may be written.
@@ -132,27 +203,30 @@ func Find(name string) (x *File, size string) {
 	return nil, ""
 }
 
-// Lookup finds a file that cgroup_set writes, of a pod or a container, by its v2 name.
+// Lookup finds a file by its v2 name, with its size of huge pages in the place of <size>.
+// An unknown one is denied.
 func Lookup(name string) (*File, error) {
-	x, _ := Find(name)
-	if x == nil || (x.Pod|x.Container)&CgroupSet == 0 {
-		return nil, unlisted(CgroupSet, abi.Container, x)
+	x, size := Find(name)
+	if x == nil {
+		return nil, unlisted(CgroupSet, abi.Container, nil)
 	}
-	return x, nil
+	if size == "" {
+		return x, nil
+	}
+	return x.sized(size), nil
 }
 
 // unlisted is the refusal of a file that may not be written in this way; x is its row,
 // nil if it has none.
 func unlisted(way Ways, o abi.Object, x *File) error {
+	if x != nil && x.Container&way != 0 {
+		return Reason(abi.Denied, "no plugin may write this file of a %s with %s, since the limits of a pod are kubelet's; write those of its containers", o, way)
+	}
 	var names []string
 	for i := range Files {
 		if Files[i].Ways(o)&way != 0 {
 			names = append(names, Files[i].Name)
 		}
 	}
-	other := ""
-	if x != nil && x.Ways(o)&^way != 0 {
-		other = "; it can be set with " + (x.Ways(o) &^ way).String()
-	}
-	return Reason(abi.Denied, "no plugin may write this file of a %s with %s, only %s%s", o, way, strings.Join(names, ", "), other)
+	return Reason(abi.Denied, "no plugin may write this file of a %s with %s, only %s", o, way, strings.Join(names, ", "))
 }

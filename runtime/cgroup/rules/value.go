@@ -25,11 +25,8 @@ const (
 // parser turns one line that a plugin gave into the one spelling that is written.
 type parser func(line string) (string, bool)
 
-// Parse is that of [Set] for one file.
-func (x *File) Parse(version int, value string) (string, error) {
-	if _, _, err := x.At(version); err != nil {
-		return "", err
-	}
+// Parse is that of [Set] for one file, which the cgroup version is known to have.
+func (x *File) Parse(value string) (string, error) {
 	if len(value) > MaxValue && !x.Lines {
 		return "", Reason(abi.TooLarge, "%d bytes, the limit is %d", len(value), MaxValue)
 	}
@@ -106,6 +103,8 @@ func bandwidth(value string) (string, bool) {
 	period, ok = integer(1_000, 1_000_000)(strings.TrimSpace(period))
 	return quota + " " + period, ok
 }
+
+const percentText = "percent, 0 to 100 with up to two decimals, or max"
 
 // percent parses cpu.uclamp's, of which the kernel keeps two decimals.
 func percent(value string) (string, bool) {
@@ -236,4 +235,10 @@ func IsPageSize(text string) bool {
 	}
 	n, err := strconv.ParseUint(number[:len(number)-1], 10, 32)
 	return err == nil && strconv.FormatUint(n, 10) == number[:len(number)-1]
+}
+
+// pageBytes is a size of huge pages that IsPageSize takes, in bytes.
+func pageBytes(size string) int64 {
+	n, _ := strconv.ParseInt(size[:len(size)-2], 10, 64)
+	return n << (10 * (1 + strings.IndexByte("KMG", size[len(size)-2])))
 }

@@ -95,16 +95,38 @@ func TestNoPluginWritesFilesOfTheCgroupCore(t *testing.T) {
 	}
 }
 
-// A refusal tells which files there are, and of one that the other way takes, that way.
+// A refusal tells which files there are. Of a pod's limit it says why.
 func TestRefusalNamesTheFilesThatMayBeWritten(t *testing.T) {
-	_, err := rules.Set(2).Parse(rules.CgroupSet, abi.Pod, "cpu.weight", "100")
-	if want := "of a pod with cgroup_set, only cpu.max.burst, cpu.idle, cpu.bvt_warp_ns, memory.high, io.latency; it can be set with unified"; err == nil || !strings.HasSuffix(err.Error(), want) {
-		t.Errorf("got  %v\nwant … %s", err, want)
+	for _, file := range []string{"cpu.max", "memory.max", "memory.swap.max", "cpuset.cpus", "hugetlb.2MB.max"} {
+		_, err := rules.Set(2).Parse(rules.CgroupSet, abi.Pod, file, "1000")
+		if want := "of a pod with cgroup_set, since the limits of a pod are kubelet's; write those of its containers"; code(err) != abi.Denied || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: got  %v\nwant … %s", file, err, want)
+		}
 	}
-	_, err = rules.Set(2).Parse(rules.Unified, abi.Container, "memory.hihg", "1")
+	_, err := rules.Set(2).Parse(rules.CgroupSet, abi.Container, "memory.hihg", "1")
 	for i := range rules.Files {
 		if err == nil || !strings.Contains(err.Error(), rules.Files[i].Name) {
 			t.Errorf("%s is not named: %v", rules.Files[i].Name, err)
+		}
+	}
+}
+
+// A file that v1 lacks says what it needs.
+func TestRefusalNamesTheKernel(t *testing.T) {
+	for i := range rules.Files {
+		x := &rules.Files[i]
+		if x.Needs == "" {
+			t.Errorf("%s does not say which kernel it needs", x.Name)
+		}
+		if x.V1 != nil {
+			continue
+		}
+		err := rules.Set(1).Check(rules.CgroupSet, abi.Container, x.Name)
+		_, parsed := rules.Set(1).Parse(rules.CgroupSet, abi.Container, x.Name, "0")
+		for _, err := range []error{err, parsed} {
+			if code(err) != abi.Unsupported || !strings.Contains(err.Error(), "cgroup v2 and "+x.Needs) {
+				t.Errorf("%s: %v", x.Name, err)
+			}
 		}
 	}
 }

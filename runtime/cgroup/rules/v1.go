@@ -1,0 +1,246 @@
+package rules
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
+
+// V1 is how cgroup v1 has a file of v2: under one or more names, in other units.
+type V1 struct {
+	Controller string
+	Names      []string // the files that a value is read from and written to
+	Optional   []string // those of Names that the kernel may lack
+	Needs      string   // the kernel that has them, for people; empty if every supported one has
+	read       func(Held) (string, error)
+	write      func(value string, held Held) ([]Write, error)
+	round      func(value string) string // to what can be read back; nil if any value can
+}
+
+// Held is the content of files of cgroup v1, by name, without the final newline. A file that
+// the kernel lacks is not in it.
+type Held map[string]string
+
+// Write is one write to a file of cgroup v1. Undo is the value that takes it back.
+type Write struct{ Name, Value, Undo string }
+
+// Read puts what v1's files hold into the form of the file of v2.
+func (v *V1) Read(held Held) (string, error) {
+	if v.read == nil {
+		return held[v.Names[0]], nil
+	}
+	return v.read(held)
+}
+
+// Direct reports whether a value is written without a look at the files.
+func (v *V1) Direct() bool { return v.write == nil }
+
+// Writes returns the writes that give the file a value which [Set.Parse] returned, in an order
+// in which the kernel refuses none because of another.
+func (v *V1) Writes(value string, held Held) ([]Write, error) {
+	if v.write == nil {
+		return []Write{{v.Names[0], value, held[v.Names[0]]}}, nil
+	}
+	return v.write(value, held)
+}
+
+// renamed is a file that holds the same under another name.
+func renamed(controller, name, needs string) *V1 {
+	return &V1{Controller: controller, Names: []string{name}, Needs: needs}
+}
+
+// sized returns the row with a size of huge pages in its names.
+func (x *File) sized(size string) *File {
+	sized, v1 := *x, *x.V1
+	sized.Name = strings.Replace(x.Name, pageSize, size, 1)
+	v1.Names = []string{strings.Replace(x.V1.Names[0], pageSize, size, 1)}
+	bytes := pageBytes(size)
+	sized.none = math.MaxInt64 / bytes * bytes // a group that nobody has limited has no max in v2, too
+	v1.read = func(held Held) (string, error) { return limit(held, v1.Names[0], sized.none) }
+	v1.write = func(value string, held Held) ([]Write, error) {
+		return []Write{held.change(v1.Names[0], minusOne(value))}, nil
+	}
+	sized.V1 = &v1
+	sized.shown = func(value, _ string) string { return rounded(value, bytes) }
+	return &sized
+}
+
+// hugetlb is a limit of huge pages. sized adds what depends on the size.
+func hugetlb(name, needs string) *V1 {
+	v1 := renamed("hugetlb", name, needs)
+	v1.Needs = strings.TrimSpace(needs + " with CONFIG_CGROUP_HUGETLB")
+	return v1
+}
+
+func (h Held) change(name, value string) Write { return Write{name, value, h[name]} }
+
+// number reads a file that holds one number.
+func (h Held) number(name string) (int64, error) {
+	n, err := strconv.ParseInt(h[name], 10, 64)
+	if err != nil {
+		return 0, Reason(abi.Invalid, "%s holds %.32q", name, h[name])
+	}
+	return n, nil
+}
+
+// noLimit is the smallest limit in bytes that means none: v1 shows the largest multiple
+// of the page size.
+const noLimit = math.MaxInt64 &^ (1<<20 - 1)
+
+// limit reads a file that holds a limit in bytes, of which none and more mean no limit.
+func limit(held Held, name string, none int64) (string, error) {
+	n, err := held.number(name)
+	if err == nil && n >= none {
+		return "max", nil
+	}
+	return held[name], err
+}
+
+func minusOne(value string) string {
+	if value == "max" {
+		return "-1"
+	}
+	return value
+}
+
+// cpuShares is the weight as shares.
+var cpuShares = &V1{
+	Controller: "cpu", Names: []string{"cpu.shares"},
+	read: func(held Held) (string, error) {
+		shares, err := held.number("cpu.shares")
+		if err == nil && shares < 2 {
+			err = Reason(abi.Invalid, "cpu.shares holds %d", shares)
+		}
+		return strconv.FormatUint(Weight(uint64(max(shares, 2))), 10), err
+	},
+	write: func(value string, held Held) ([]Write, error) {
+		weight, err := strconv.ParseUint(value, 10, 64)
+		return []Write{held.change("cpu.shares", strconv.FormatUint(shares(weight), 10))}, err
+	},
+}
+
+// Weight returns the cpu.weight of cgroup v2 for CPU shares, of which 2 to 262144 are valid:
+// the function of runc since 1.3.2 and of crun since 1.23. It maps the kernel's defaults, 1024
+// shares and a weight of 100, to each other.
+func Weight(shares uint64) uint64 {
+	switch {
+	case shares <= 2:
+		return 1
+	case shares >= 262144:
+		return 10_000
+	}
+	l := math.Log2(float64(shares))
+	return uint64(math.Ceil(math.Pow(10, (l*l+125*l)/612-7.0/34)))
+}
+
+// shares returns the fewest shares of a weight. Each weight has some.
+func shares(weight uint64) uint64 {
+	low, high := uint64(2), uint64(262144)
+	if weight == 100 {
+		return 1024 // the default
+	}
+	for low < high {
+		if middle := (low + high) / 2; Weight(middle) < weight {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low
+}
+
+const (
+	quotaFile  = "cpu.cfs_quota_us"
+	periodFile = "cpu.cfs_period_us"
+)
+
+// cpuQuota is cpu.max in two files. A longer period goes first and a shorter one last: what
+// is between allows the group less than either, which its parent's limit never forbids.
+var cpuQuota = &V1{
+	Controller: "cpu", Names: []string{quotaFile, periodFile}, Needs: "CONFIG_CFS_BANDWIDTH",
+	read: func(held Held) (string, error) {
+		quota := held[quotaFile]
+		if strings.HasPrefix(quota, "-") {
+			quota = "max"
+		}
+		return quota + " " + held[periodFile], nil
+	},
+	write: func(value string, held Held) ([]Write, error) {
+		quota, period, _ := strings.Cut(value, " ")
+		writes := []Write{held.change(quotaFile, minusOne(quota))}
+		if period == "" || period == held[periodFile] {
+			return writes, nil
+		}
+		before, err := held.number(periodFile)
+		after, _ := strconv.ParseInt(period, 10, 64)
+		writes = append(writes, held.change(periodFile, period))
+		if after > before {
+			slices.Reverse(writes)
+		}
+		return writes, err
+	},
+}
+
+const (
+	memoryFile = "memory.limit_in_bytes"
+	swapFile   = "memory.memsw.limit_in_bytes" // memory and swap together; the kernel may not count swap
+)
+
+// memoryLimit keeps the swap that the group may use, as v2 does, so that it moves the limit of
+// both together. That one is never below the memory's.
+var memoryLimit = &V1{
+	Controller: "memory", Names: []string{memoryFile, swapFile}, Optional: []string{swapFile},
+	read: func(held Held) (string, error) { return limit(held, memoryFile, noLimit) },
+	write: func(value string, held Held) ([]Write, error) {
+		memory := held.change(memoryFile, minusOne(value))
+		if _, counted := held[swapFile]; !counted {
+			return []Write{memory}, nil
+		}
+		swap, err := swapOf(held)
+		if err != nil {
+			return nil, err
+		}
+		sum := held.change(swapFile, plus(value, swap))
+		before, err := held.number(memoryFile)
+		if after, bad := strconv.ParseInt(value, 10, 64); value == "max" || bad == nil && after > before {
+			return []Write{sum, memory}, err
+		}
+		return []Write{memory, sum}, err
+	},
+}
+
+var swapLimit = &V1{
+	Controller: "memory", Names: []string{memoryFile, swapFile}, Needs: "CONFIG_MEMCG_V1 and swap accounting",
+	read: swapOf,
+	write: func(value string, held Held) ([]Write, error) {
+		memory, err := limit(held, memoryFile, noLimit)
+		if err == nil && memory == "max" && value != "max" {
+			err = Reason(abi.Unsupported, "cgroup v1 limits swap only together with memory, and the group has no memory limit")
+		}
+		return []Write{held.change(swapFile, plus(memory, value))}, err
+	},
+}
+
+// swapOf is the swap that a group may use besides its memory.
+func swapOf(held Held) (string, error) {
+	sum, err := limit(held, swapFile, noLimit)
+	if err != nil || sum == "max" {
+		return sum, err
+	}
+	memory, err := held.number(memoryFile)
+	both, _ := held.number(swapFile)
+	return strconv.FormatInt(max(both-memory, 0), 10), err
+}
+
+// plus adds two limits in bytes, as v1 takes the sum.
+func plus(a, b string) string {
+	x, errX := strconv.ParseInt(a, 10, 64)
+	y, errY := strconv.ParseInt(b, 10, 64)
+	if errX != nil || errY != nil || x >= noLimit-y {
+		return "-1"
+	}
+	return strconv.FormatInt(x+y, 10)
+}
