@@ -45,7 +45,7 @@ var Capabilities = []CapabilityInfo{
 	{WriteUnified, "unified", true, "change the unified map of CRI resources"},
 	{WriteAnnotations, "annotations", true, "change annotations"},
 	{WriteLabels, "labels", true, "change labels of a pod"},
-	{CgroupWrite, "cgroup.write", true, "write cgroup files that CRI has no field for"},
+	{CgroupWrite, "cgroup.write", true, "write cgroup files"},
 	{WriteMetric, "metric", true, "count and measure"},
 	{Env, "env", false, "read and change the environment, which may hold secrets"},
 	{CgroupRead, "cgroup.read", false, "read files of the pod's or container's cgroup"},

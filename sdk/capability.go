@@ -12,7 +12,7 @@ const (
 	CapUnified        Capability = "unified"         // change the unified map of CRI resources; granted by default
 	CapAnnotations    Capability = "annotations"     // change annotations; granted by default
 	CapLabels         Capability = "labels"          // change labels of a pod; granted by default
-	CapCgroupWrite    Capability = "cgroup.write"    // write cgroup files that CRI has no field for; granted by default
+	CapCgroupWrite    Capability = "cgroup.write"    // write cgroup files; granted by default
 	CapMetric         Capability = "metric"          // count and measure; granted by default
 	CapEnv            Capability = "env"             // read and change the environment, which may hold secrets
 	CapCgroupRead     Capability = "cgroup.read"     // read files of the pod's or container's cgroup

@@ -38,8 +38,7 @@ func setCgroup(o abi.Object, file, value string) error {
 // podFiles is what a hook embeds that may write the pod's cgroup files.
 type podFiles struct{}
 
-// SetCgroup asks for a value of a file of the pod's cgroup that CRI has no
-// field for. Files go by their cgroup v2 names, on v1 too. The table "Cgroup files" of
+// SetCgroup asks for a value of a file of the pod's cgroup. Files go by their cgroup v2 names, on v1 too. The table "Cgroup files" of
 // abi/ABI.md lists them, with their values.
 func (podFiles) SetCgroup(file, value string) error {
 	return setCgroup(abi.Pod, file, value)
@@ -48,8 +47,7 @@ func (podFiles) SetCgroup(file, value string) error {
 // containerFiles is what a hook embeds that may write the container's cgroup files.
 type containerFiles struct{}
 
-// SetCgroup asks for a value of a file of the container's cgroup that CRI has
-// no field for, such as cpu.idle. Files go by their cgroup v2 names, on v1 too. The table
+// SetCgroup asks for a value of a file of the container's cgroup, such as cpu.idle. Files go by their cgroup v2 names, on v1 too. The table
 // "Cgroup files" of abi/ABI.md lists them, with their values. Before the container runs the
 // proxy notes the value, and writes it when the container was started.
 func (containerFiles) SetCgroup(file, value string) error {

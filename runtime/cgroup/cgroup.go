@@ -1,5 +1,5 @@
-// Package cgroup reads and writes the files of a container's or a pod's cgroup
-// for which CRI has no field, on cgroup v1 and v2.
+// Package cgroup reads and writes the files of a container's or a pod's cgroup, on cgroup
+// v1 and v2.
 //
 // A file goes by its cgroup v2 name everywhere ("cpu.max.burst" in
 // microseconds, also where the kernel calls it cpu/cpu.cfs_burst_us), so that a
@@ -11,8 +11,7 @@
 // the kernel refuses new shares for an idle group, and a quota below the burst.
 // See [FS.SuspendForUpdate], and RATIONALE.md for what was measured.
 //
-// It is not a cgroup driver: it makes, moves and removes no group, writes no
-// file that CRI can express, and remembers no wanted value beyond an update in
+// It is not a cgroup driver: it makes, moves and removes no group, and remembers no wanted value beyond an update in
 // flight. It knows neither CRI nor plugins.
 package cgroup
 

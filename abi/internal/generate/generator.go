@@ -36,6 +36,7 @@ type tables struct {
 	Functions    []abi.Function
 	Exports      []abi.Export
 	Files        []rules.File
+	Statistics   []rules.File
 }
 
 func newGenerator(root string) (*generator, error) {
@@ -48,7 +49,7 @@ func newGenerator(root string) (*generator, error) {
 		return nil, err
 	}
 	return &generator{root, t, tables{c, abi.Hooks, abi.Fields, abi.Records, abi.Capabilities, abi.Features,
-		abi.Functions, abi.Exports, rules.Files}}, nil
+		abi.Functions, abi.Exports, rules.Files, rules.Statistics}}, nil
 }
 
 // file returns the text of a generated file. That of a file which is generated in

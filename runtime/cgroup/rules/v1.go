@@ -123,8 +123,8 @@ var cpuShares = &V1{
 }
 
 // Weight returns the cpu.weight of cgroup v2 for CPU shares, of which 2 to 262144 are valid:
-// the function of runc since 1.3.2 and of crun since 1.23. It maps the kernel's defaults, 1024
-// shares and a weight of 100, to each other.
+// the function of runc since 1.3.2. It maps the kernel's defaults, 1024 shares and a weight of
+// 100, to each other.
 func Weight(shares uint64) uint64 {
 	switch {
 	case shares <= 2:

@@ -613,34 +613,62 @@ pub struct CgroupFile {
 /// The table of cgroup files that plugins may write.
 #[rustfmt::skip]
 pub static CGROUP_FILES: [CgroupFile; 28] = [
-    CgroupFile { name: "cpu.weight", pod: 2, container: 2 },
-    CgroupFile { name: "cpu.weight.nice", pod: 2, container: 2 },
-    CgroupFile { name: "cpu.max", pod: 2, container: 2 },
+    // 1 to 10000
+    CgroupFile { name: "cpu.weight", pod: 3, container: 3 },
+    // -20 to 19
+    CgroupFile { name: "cpu.weight.nice", pod: 3, container: 3 },
+    // QUOTA or QUOTA PERIOD in µs; QUOTA is 1000 to 17592186044415, or max; PERIOD is 1000 to 1000000
+    CgroupFile { name: "cpu.max", pod: 2, container: 3 },
+    // µs, 0 to 17592186044415, at most the quota
     CgroupFile { name: "cpu.max.burst", pod: 3, container: 3 },
+    // 0 or 1
     CgroupFile { name: "cpu.idle", pod: 3, container: 3 },
-    CgroupFile { name: "cpu.uclamp.min", pod: 2, container: 2 },
-    CgroupFile { name: "cpu.uclamp.max", pod: 2, container: 2 },
+    // percent, 0 to 100 with up to two decimals, or max
+    CgroupFile { name: "cpu.uclamp.min", pod: 3, container: 3 },
+    // percent, 0 to 100 with up to two decimals, or max
+    CgroupFile { name: "cpu.uclamp.max", pod: 3, container: 3 },
+    // -1 to 2
     CgroupFile { name: "cpu.bvt_warp_ns", pod: 3, container: 3 },
-    CgroupFile { name: "memory.min", pod: 2, container: 2 },
-    CgroupFile { name: "memory.low", pod: 2, container: 2 },
+    // bytes, or max
+    CgroupFile { name: "memory.min", pod: 3, container: 3 },
+    // bytes, or max
+    CgroupFile { name: "memory.low", pod: 3, container: 3 },
+    // bytes, or max
     CgroupFile { name: "memory.high", pod: 3, container: 3 },
-    CgroupFile { name: "memory.max", pod: 2, container: 2 },
-    CgroupFile { name: "memory.swap.high", pod: 2, container: 2 },
-    CgroupFile { name: "memory.swap.max", pod: 2, container: 2 },
-    CgroupFile { name: "memory.zswap.max", pod: 2, container: 2 },
-    CgroupFile { name: "memory.oom.group", pod: 2, container: 2 },
-    CgroupFile { name: "io.weight", pod: 2, container: 2 },
-    CgroupFile { name: "io.bfq.weight", pod: 2, container: 2 },
-    CgroupFile { name: "io.max", pod: 2, container: 2 },
+    // bytes, or max
+    CgroupFile { name: "memory.max", pod: 2, container: 3 },
+    // bytes, or max
+    CgroupFile { name: "memory.swap.high", pod: 3, container: 3 },
+    // bytes, or max
+    CgroupFile { name: "memory.swap.max", pod: 2, container: 3 },
+    // bytes, or max
+    CgroupFile { name: "memory.zswap.max", pod: 3, container: 3 },
+    // 0 or 1
+    CgroupFile { name: "memory.oom.group", pod: 3, container: 3 },
+    // default WEIGHT, MAJOR:MINOR WEIGHT or MAJOR:MINOR default; WEIGHT is 1 to 10000
+    CgroupFile { name: "io.weight", pod: 3, container: 3 },
+    // default WEIGHT, MAJOR:MINOR WEIGHT or MAJOR:MINOR default; WEIGHT is 1 to 1000
+    CgroupFile { name: "io.bfq.weight", pod: 3, container: 3 },
+    // MAJOR:MINOR and any of rbps=, wbps= (bytes a second), riops=, wiops= (operations a second); each 1 or more, or max
+    CgroupFile { name: "io.max", pod: 3, container: 3 },
+    // MAJOR:MINOR target=MICROSECONDS, or target=max
     CgroupFile { name: "io.latency", pod: 3, container: 3 },
-    CgroupFile { name: "io.prio.class", pod: 2, container: 2 },
-    CgroupFile { name: "pids.max", pod: 2, container: 2 },
-    CgroupFile { name: "cpuset.cpus", pod: 2, container: 2 },
-    CgroupFile { name: "cpuset.mems", pod: 2, container: 2 },
-    CgroupFile { name: "hugetlb.<size>.max", pod: 2, container: 2 },
-    CgroupFile { name: "hugetlb.<size>.rsvd.max", pod: 2, container: 2 },
-    CgroupFile { name: "rdma.max", pod: 2, container: 2 },
-    CgroupFile { name: "misc.max", pod: 2, container: 2 },
+    // no-change, promote-to-rt, restrict-to-be, idle or none-to-rt
+    CgroupFile { name: "io.prio.class", pod: 3, container: 3 },
+    // 0 to 4194304, or max
+    CgroupFile { name: "pids.max", pod: 3, container: 3 },
+    // numbers and ranges such as 0-3,7
+    CgroupFile { name: "cpuset.cpus", pod: 2, container: 3 },
+    // numbers and ranges such as 0-1
+    CgroupFile { name: "cpuset.mems", pod: 2, container: 3 },
+    // bytes, or max
+    CgroupFile { name: "hugetlb.<size>.max", pod: 2, container: 3 },
+    // bytes, or max
+    CgroupFile { name: "hugetlb.<size>.rsvd.max", pod: 2, container: 3 },
+    // DEVICE and any of hca_handle=, hca_object=; each 0 to 2147483647, or max
+    CgroupFile { name: "rdma.max", pod: 3, container: 3 },
+    // RESOURCE NUMBER or RESOURCE max
+    CgroupFile { name: "misc.max", pod: 3, container: 3 },
 ];
 
 /// The numbers of objects.

@@ -26,7 +26,7 @@ macro_rules! methods {
     };
     ($event:ident pod_files) => {
         impl $event {
-            /// Asks for a file of the pod's cgroup that CRI has no field for, by its
+            /// Asks for a file of the pod's cgroup, by its
             /// cgroup v2 name.
             pub fn set_cgroup(&self, file: &str, value: &str) -> Result {
                 write::cgroup(object::POD, file, value)
@@ -35,7 +35,7 @@ macro_rules! methods {
     };
     ($event:ident container_files) => {
         impl $event {
-            /// Asks for a file of the container's cgroup that CRI has no field for, such as
+            /// Asks for a file of the container's cgroup, such as
             /// `cpu.idle`, by its cgroup v2 name. It is written when the container runs.
             pub fn set_cgroup(&self, file: &str, value: &str) -> Result {
                 write::cgroup(object::CONTAINER, file, value)
