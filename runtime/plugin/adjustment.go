@@ -114,8 +114,7 @@ func (a *Adjustment) DeleteElement(o abi.Object, f abi.Field, key string) error 
 	return a.Add(Change{Op: DeleteElement, Object: o, Field: f, Key: key})
 }
 
-// WriteFile asks for a cgroup file of the pod or container, by its v2 name. It
-// is for what CRI has no field for.
+// WriteFile asks for a cgroup file of the pod or container, by its v2 name.
 func (a *Adjustment) WriteFile(o abi.Object, file, v string) error {
 	return a.Add(Change{Op: WriteFile, Object: o, Key: file, Text: v})
 }

@@ -170,7 +170,7 @@ extern "C" {
 #define WP_CAPABILITY_UNIFIED "unified" /* change the unified map of CRI resources */
 #define WP_CAPABILITY_ANNOTATIONS "annotations" /* change annotations */
 #define WP_CAPABILITY_LABELS "labels" /* change labels of a pod */
-#define WP_CAPABILITY_CGROUP_WRITE "cgroup.write" /* write cgroup files that CRI has no field for */
+#define WP_CAPABILITY_CGROUP_WRITE "cgroup.write" /* write cgroup files */
 #define WP_CAPABILITY_METRIC "metric" /* count and measure */
 #define WP_CAPABILITY_ENV "env" /* read and change the environment, which may hold secrets */
 #define WP_CAPABILITY_CGROUP_READ "cgroup.read" /* read files of the pod's or container's cgroup */

@@ -168,7 +168,7 @@ pub enum Capability {
     Annotations,
     /// `labels`: change labels of a pod.
     Labels,
-    /// `cgroup.write`: write cgroup files that CRI has no field for.
+    /// `cgroup.write`: write cgroup files.
     CgroupWrite,
     /// `metric`: count and measure.
     Metric,
