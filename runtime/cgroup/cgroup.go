@@ -79,7 +79,8 @@ func (f *FS) Close() error {
 }
 
 // openDirs opens a directory for each controller of the table. A v1 controller
-// that is not mounted is left out; its files are then unsupported.
+// that is not mounted is left out; its files are then unsupported. systemd makes directories
+// also for controllers that it cannot mount.
 func (f *FS) openDirs() error {
 	root, err := os.OpenRoot(f.path)
 	if err != nil {
@@ -90,7 +91,11 @@ func (f *FS) openDirs() error {
 		return nil
 	}
 	defer root.Close()
+	mounted, _ := detect(f.path) // else it is a tree of plain files
 	for _, name := range controllers() {
+		if magic, err := fsMagic(filepath.Join(f.path, name)); err == nil && mounted == 1 && magic != unix.CGROUP_SUPER_MAGIC {
+			continue
+		}
 		// On many nodes cpu is a link to cpu,cpuacct beside it: os.Root follows it.
 		dir, err := root.OpenRoot(name)
 		if errors.Is(err, os.ErrNotExist) {

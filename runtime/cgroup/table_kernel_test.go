@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
@@ -196,6 +198,34 @@ func writeAndUndo(t *testing.T, f *FS, group, name string, values []string) {
 		if err := f.Write(group, "memory.max", "max"); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A directory for a controller that is not mounted holds no files of cgroups.
+func TestKernelControllerThatIsNotMounted(t *testing.T) {
+	root := t.TempDir()
+	cpu := filepath.Join(mount, "cpu")
+	if magic, err := fsMagic(cpu); err != nil || magic != unix.CGROUP_SUPER_MAGIC || os.Getuid() != 0 {
+		lack(t, false, errors.New("it takes cgroup v1, and root to mount it"))
+	}
+	for _, name := range []string{"cpu", "hugetlb"} {
+		if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unix.Mount(cpu, filepath.Join(root, "cpu"), "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(filepath.Join(root, "cpu"), 0); err != nil {
+			t.Error(err)
+		}
+	})
+	f := must(Open(root, "auto"))(t)
+	defer f.Close()
+	_, err := f.Get(pod, "hugetlb.2MB.max")
+	if wantCode(t, err, abi.Unsupported); !strings.Contains(err.Error(), "the hugetlb controller is not mounted") {
+		t.Error(err)
 	}
 }
 

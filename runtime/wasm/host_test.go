@@ -316,7 +316,7 @@ func TestWriteRefused(t *testing.T) {
 	c.wantErrno(abi.Invalid, "set_bytes", abi.Container, abi.Resources+abi.CPUQuota, "1")
 	c.wantErrno(abi.Denied, "map_set", abi.Container, abi.ContainerAnnotations, "io.kubernetes.pod.name", "x")
 	c.wantErrno(abi.Invalid, "map_del", abi.Container, abi.ContainerEnv, "A=B")
-	c.wantErrno(abi.Denied, "cgroup_set", abi.Container, "cpu.max", "max")
+	c.wantErrno(abi.Denied, "cgroup_set", abi.Container, "cgroup.procs", "1")
 	c.wantErrno(abi.Invalid, "reject", 77, "no such code")
 	c.want(0, "set_i64", abi.Container, abi.Resources+abi.CPUQuota, int64(100_000))
 	if got := c.c.adj.Changes(); len(got) != 1 {

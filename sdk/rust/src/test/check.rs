@@ -95,9 +95,11 @@ mod tests {
                 assert_eq!(file(object::CONTAINER, name, way), Err(Denied), "{name}");
             }
         }
-        assert_eq!(file(object::POD, "cpu.weight", CGROUP_SET), Err(Denied));
+        assert_eq!(file(object::POD, "cpu.max", CGROUP_SET), Err(Denied));
         for name in ["cpu.weight", "memory.high", "hugetlb.2MB.max", "hugetlb.1GB.rsvd.max", "io.max"] {
-            assert_eq!(file(object::CONTAINER, name, UNIFIED), Ok(()), "{name}");
+            for way in [CGROUP_SET, UNIFIED] {
+                assert_eq!(file(object::CONTAINER, name, way), Ok(()), "{name}");
+            }
         }
         assert_eq!(file(object::POD, "cpu.idle", CGROUP_SET), Ok(()));
     }
