@@ -90,6 +90,9 @@ var Functions = []Function{
 	{"now", nil, I64, 0},
 	{"random", i32s("buf", "len"), I32, 0},
 	{"feature", i32s("feature"), I32, 0},
+
+	// Files of many pods and containers at once. It returns a length.
+	{"cgroup_read", i32s("objects", "objects_len", "files", "files_len", "buf", "cap"), I32, CgroupRead},
 }
 
 // Export is what a guest exports.

@@ -117,15 +117,49 @@ func hostCRIRaw(buf unsafe.Pointer, size int32) int32 {
 }
 
 func hostCgroupGet(o abi.Object, file string, buf unsafe.Pointer, size int32) int32 {
+	v, errno := fileOf(o, file)
+	return answer(buf, size, v, errno)
+}
+
+// fileOf returns a file of an object's cgroup.
+func fileOf(o abi.Object, file string) (string, abi.Errno) {
 	of := object(o)
 	if of == nil {
-		return int32(foundIf(false, abi.CgroupRead))
+		return "", foundIf(false, abi.CgroupRead)
 	}
 	v, ok := host().Files[of.ID()][file]
 	if own, there := host().Files[of.Kind.String()][file]; of.Own && there {
 		v, ok = own, true
 	}
-	return answer(buf, size, v, foundIf(ok, abi.CgroupRead))
+	return v, foundIf(ok, abi.CgroupRead)
+}
+
+func hostCgroupRead(objects, files string, buf unsafe.Pointer, size int32) int32 {
+	var entries []string
+	for ; len(objects) >= 4; objects = objects[4:] {
+		o := abi.Object(binary.LittleEndian.Uint32([]byte(objects[:4])))
+		abi.EachElement(files, func(file string) bool {
+			text, errno := fileOf(o, file)
+			key := ""
+			if errno != abi.OK {
+				key = FormatInt(int64(errno))
+			}
+			entries = append(entries, key, text)
+			return true
+		})
+	}
+	switch {
+	case lacks(abi.CgroupRead):
+		return int32(abi.Denied)
+	case len(entries) == 0:
+		return int32(abi.Invalid)
+	}
+	dump := abi.AppendEntries(nil, func(yield func(key, value string) bool) {
+		for ; len(entries) > 0; entries = entries[2:] {
+			yield(entries[0], entries[1])
+		}
+	})
+	return answer(buf, size, string(dump), abi.OK)
 }
 
 // storeHandles returns those of the store that match, sorted by id.
@@ -165,6 +199,13 @@ func hostPodList(namespace string, buf unsafe.Pointer, size int32) int32 {
 }
 
 func hostContainerList(pod abi.Object, buf unsafe.Pointer, size int32) int32 {
+	if pod == abi.Node {
+		all := storeHandles(func(o *native.Object) bool { return o.Kind == abi.Container })
+		slices.SortStableFunc(all, func(a, b abi.Object) int {
+			return strings.Compare(host().Objects[a].Pod.ID(), host().Objects[b].Pod.ID())
+		})
+		return answerHandles(buf, size, true, all)
+	}
 	of := object(pod)
 	return answerHandles(buf, size, of != nil && of.Kind == abi.Pod, storeHandles(func(o *native.Object) bool {
 		return o.Kind == abi.Container && of != nil && o.Pod == of

@@ -86,7 +86,8 @@ func TestNativeDenies(t *testing.T) {
 		for name, result := range map[string]int32{
 			"map_get": hostMapGet(abi.Container, abi.ContainerEnv, "A", nil, 0), "cri_raw": hostCRIRaw(nil, 0),
 			"cgroup_get": hostCgroupGet(abi.Pod, "cpu.stat", nil, 0), "pod_find": hostPodFind(abi.ByPodID, "p"),
-			"pod_list": hostPodList("", nil, 0), "container_list": hostContainerList(abi.Pod, nil, 0),
+			"cgroup_read": hostCgroupRead("\x01\x00\x00\x00", string(abi.AppendList(nil, []string{"cpu.stat"})), nil, 0),
+			"pod_list":    hostPodList("", nil, 0), "container_list": hostContainerList(abi.Pod, nil, 0),
 			"set_i64": hostSetI64(abi.Container, abi.Resources+abi.CPUShares, 2), "cgroup_set": hostCgroupSet(abi.Container, "cpu.idle", "1"),
 			"metric": hostMetric(abi.MetricAdd, "a", 1), "kv_get": hostKVGet("k", nil, 0), "kv_set": hostKVSet("k", "v"), "kv_del": hostKVDel("k"),
 		} {

@@ -135,3 +135,7 @@ func hostRandom(buf unsafe.Pointer, size int32) int32
 //go:wasmimport wp1 feature
 //go:noescape
 func hostFeature(feature abi.Feature) int32
+
+//go:wasmimport wp1 cgroup_read
+//go:noescape
+func hostCgroupRead(objects string, files string, buf unsafe.Pointer, size int32) int32

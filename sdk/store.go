@@ -79,6 +79,9 @@ func find(op string, kind int32, name string) (abi.Object, bool) {
 	return abi.Object(n), true
 }
 
+// Containers returns all containers that the proxy knows, by pod.
+func Containers() []FoundContainer { return containers(abi.Node) }
+
 func containers(pod abi.Object) []FoundContainer {
 	n := hostContainerList(pod, free, room)
 	for ; n > room; n = hostContainerList(pod, free, room) {

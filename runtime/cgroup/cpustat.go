@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/containerd/cgroups/v3/cgroup1"
+	stats "github.com/containerd/cgroups/v3/cgroup1/stats"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
@@ -31,26 +32,17 @@ func (f *FS) cpuStat1(rel string) (string, error) {
 	if err := f.exists(rel); err != nil {
 		return "", bare(err)
 	}
-	c, err := cgroup1.Load(cgroup1.StaticPath("/"+rel), cgroup1.WithHierarchy(f.subsystems))
-	if errors.Is(err, cgroup1.ErrCgroupDeleted) {
-		return "", rules.Reason(abi.NotFound, "%w", err)
-	}
-	if err != nil {
-		return "", err
-	}
-	s, err := c.Stat(cgroup1.IgnoreNotExist)
-	if err != nil {
-		return "", err
+	s := stats.Metrics{CPU: &stats.CPUStat{Throttling: &stats.Throttle{}, Usage: &stats.CPUUsage{}}}
+	root := filepath.Clean(f.path)
+	for _, c := range []interface {
+		Stat(path string, stats *stats.Metrics) error
+	}{cgroup1.NewCpuacct(root), cgroup1.NewCpu(root)} {
+		if err := c.Stat("/"+rel, &s); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
 	}
 	throttling := s.CPU.GetThrottling()
 	return fmt.Sprintf("usage_usec %d\nnr_periods %d\nnr_throttled %d\nthrottled_usec %d",
 		time.Duration(s.CPU.GetUsage().GetTotal()).Microseconds(), throttling.GetPeriods(), throttling.GetThrottledPeriods(),
 		time.Duration(throttling.GetThrottledTime()).Microseconds()), nil
-}
-
-// subsystems are the v1 hierarchies beneath our own root; the library's own
-// list comes from this process's mounts.
-func (f *FS) subsystems() ([]cgroup1.Subsystem, error) {
-	root := filepath.Clean(f.path)
-	return []cgroup1.Subsystem{cgroup1.NewCpu(root), cgroup1.NewCpuacct(root)}, nil
 }

@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"os"
 	"slices"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
@@ -20,6 +21,50 @@ func (f *FS) Get(group, file string) (string, error) {
 		return "", rules.Fail("read", group, file, "", err)
 	}
 	return v, nil
+}
+
+// GetAll is Get for several files of a group, of which each is told in turn. It opens the
+// group once.
+func (f *FS) GetAll(group string, files []string, each func(value string, err error)) {
+	opened := &FS{version: f.version, dirs: map[string]*os.Root{}}
+	defer opened.Close()
+	for _, file := range files {
+		if x := f.openFor(opened, group, file); x != nil {
+			if v, err := opened.get(".", x); err == nil {
+				each(v, nil)
+				continue
+			}
+		}
+		each(f.Get(group, file)) // it knows what to do, or why it failed
+	}
+}
+
+// openFor opens the group's directory of a file's controller, and returns the file's row; nil if
+// it takes more than to read the files of one controller.
+func (f *FS) openFor(opened *FS, group, file string) *rules.File {
+	x := rules.Statistic(file)
+	if x == nil {
+		x, _ = rules.Lookup(file)
+	}
+	if x == nil || suspendable(file) || f.version == 1 && (x.V1 == nil || x.Name == "cpu.stat") {
+		return nil
+	}
+	controller := ""
+	if f.version == 1 {
+		controller = x.V1.Controller
+	}
+	if opened.dirs[controller] == nil {
+		rel, err := clean(group)
+		dir := f.dirs[controller]
+		if err != nil || dir == nil {
+			return nil
+		}
+		if opened.dirs[controller], err = dir.OpenRoot(rel); err != nil {
+			delete(opened.dirs, controller)
+			return nil
+		}
+	}
+	return x
 }
 
 func (f *FS) statistic(group string, x *rules.File) (string, error) {

@@ -182,7 +182,7 @@ func TestReadFileOfWhatIsToBe(t *testing.T) {
 	asked := false
 	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, func(_ context.Context, ev plugin.Event, _ *plugin.Adjustment) error {
 		asked = true
-		if _, errno := ev.ReadFile(t.Context(), abi.Container, "cpu.stat"); errno != abi.NotFound {
+		if _, errno := plugin.ReadFile(t.Context(), ev, abi.Container, "cpu.stat"); errno != abi.NotFound {
 			t.Errorf("got %v", errno)
 		}
 		return nil
@@ -205,16 +205,16 @@ func TestReadFile(t *testing.T) {
 	n := newNode(t, []plugin.Member{on(abi.PreStartContainer, func(_ context.Context, ev plugin.Event, _ *plugin.Adjustment) error {
 		o, _ := neighbour(ev)
 		for o, want := range map[abi.Object]string{abi.Pod: "usage_usec 5", abi.Container: "usage_usec 3", o: "usage_usec 3"} {
-			if got, errno := ev.ReadFile(t.Context(), o, "cpu.stat"); got != want || errno != abi.OK {
+			if got, errno := plugin.ReadFile(t.Context(), ev, o, "cpu.stat"); got != want || errno != abi.OK {
 				t.Errorf("object %d: %q, %v", o, got, errno)
 			}
 		}
 		for file, want := range map[string]abi.Errno{"cgroup.procs": abi.Denied, "../cpu.stat": abi.Denied, "memory.stat": abi.Unsupported} {
-			if _, errno := ev.ReadFile(t.Context(), abi.Pod, file); errno != want {
+			if _, errno := plugin.ReadFile(t.Context(), ev, abi.Pod, file); errno != want {
 				t.Errorf("%s: %v, want %v", file, errno, want)
 			}
 		}
-		if _, errno := ev.ReadFile(t.Context(), abi.Node, "cpu.stat"); errno != abi.Invalid {
+		if _, errno := plugin.ReadFile(t.Context(), ev, abi.Node, "cpu.stat"); errno != abi.Invalid {
 			t.Errorf("the node: %v", errno)
 		}
 		return nil

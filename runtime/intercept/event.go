@@ -101,8 +101,19 @@ func (e *event) Lookup(o abi.Object, f abi.Field, key string) (string, abi.Errno
 // List implements plugin.Event.
 func (e *event) List(o abi.Object, f abi.Field) ([]string, abi.Errno) { return e.object(o).List(f) }
 
-// ReadFile implements plugin.Event.
-func (e *event) ReadFile(ctx context.Context, o abi.Object, file string) (string, abi.Errno) {
+// ReadFiles implements plugin.Event.
+func (e *event) ReadFiles(ctx context.Context, o abi.Object, files []string, each func(string, abi.Errno)) {
+	group, errno := e.readableGroup(ctx, o)
+	if errno != abi.OK {
+		for range files {
+			each("", errno)
+		}
+		return
+	}
+	e.host.Cgroups.GetAll(group, files, func(value string, err error) { each(value, plugin.ErrnoOf(err)) })
+}
+
+func (e *event) readableGroup(ctx context.Context, o abi.Object) (string, abi.Errno) {
 	obj := e.object(o)
 	switch {
 	case o == abi.Event || o == abi.Node:
@@ -115,11 +126,7 @@ func (e *event) ReadFile(ctx context.Context, o abi.Object, file string) (string
 	ctx, cancel := context.WithTimeout(ctx, locateTime)
 	defer cancel()
 	group, err := e.host.group(ctx, obj)
-	if err != nil {
-		return "", plugin.ErrnoOf(err)
-	}
-	value, err := e.host.Cgroups.Get(group, file)
-	return value, plugin.ErrnoOf(err)
+	return group, plugin.ErrnoOf(err)
 }
 
 // FileOwner implements plugin.FileOwner.

@@ -166,7 +166,7 @@ func TestCgroupOfACreatedCRIOContainer(t *testing.T) {
 	n := newNode(t, []plugin.Member{
 		on(abi.PreCreateContainer, write(abi.Container, "cpu.max.burst", "20000")),
 		on(abi.PostStartContainer, func(ctx context.Context, ev plugin.Event, _ *plugin.Adjustment) error {
-			read, _ = ev.ReadFile(ctx, abi.Container, "cpu.max.burst")
+			read, _ = plugin.ReadFile(ctx, ev, abi.Container, "cpu.max.burst")
 			return nil
 		}),
 	}, withCgroups(k.fs))
@@ -235,8 +235,8 @@ func TestUpdatesOnDockerAfterARestart(t *testing.T) {
 				_, logs := ev.Text(abi.Pod, abi.PodLogDirectory)
 				_, user := ev.Int64(abi.Container, abi.ContainerRunAsUser)
 				name, _ := ev.Text(abi.Container, abi.ContainerName)
-				burst, _ := ev.ReadFile(ctx, abi.Container, "cpu.max.burst")
-				_, podFile := ev.ReadFile(ctx, abi.Pod, "cpu.idle")
+				burst, _ := plugin.ReadFile(ctx, ev, abi.Container, "cpu.max.burst")
+				_, podFile := plugin.ReadFile(ctx, ev, abi.Pod, "cpu.idle")
 				saw["got"] = fmt.Sprintln(parent, period, periodErr, shares, env, home, args, overhead, logs, user, name, burst, podFile)
 				return nil
 			})}, withCgroups(k.fs), func(o *intercept.Options) { o.Store = pods.NewStoreWith(intercept.Kernel(k.fs)) })
@@ -323,7 +323,7 @@ func (n *node) updateAsDocker(k kernelGroup, own bool) {
 func TestUpdateOfAContainerThatIsNotFound(t *testing.T) {
 	n := newNode(t, []plugin.Member{on(abi.PreUpdateContainerResources, func(ctx context.Context, ev plugin.Event, _ *plugin.Adjustment) error {
 		for _, o := range []abi.Object{abi.Pod, abi.Container} {
-			if _, errno := ev.ReadFile(ctx, o, "cpu.idle"); errno != abi.Unsupported {
+			if _, errno := plugin.ReadFile(ctx, ev, o, "cpu.idle"); errno != abi.Unsupported {
 				t.Errorf("%v: %v", o, errno)
 			}
 		}
@@ -349,7 +349,7 @@ func TestSystemdDriverIsLoggedOnce(t *testing.T) {
 		n := newNode(t, []plugin.Member{
 			on(abi.PreRunPodSandbox, write(abi.Pod, "memory.high", "8192000")),
 			on(abi.PreStartContainer, func(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
-				if _, errno := ev.ReadFile(ctx, abi.Container, "cpu.idle"); errno != abi.Unsupported {
+				if _, errno := plugin.ReadFile(ctx, ev, abi.Container, "cpu.idle"); errno != abi.Unsupported {
 					t.Errorf("%q: read: %v", told, errno)
 				}
 				return errors.Join(adj.WriteFile(abi.Container, "cpu.max.burst", "20000"), adj.WriteFile(abi.Container, "cpu.idle", "1"))

@@ -111,13 +111,19 @@ func (e *event) Pods(namespace string) ([]abi.Object, abi.Errno) {
 
 // Containers implements plugin.Event.
 func (e *event) Containers(pod abi.Object) ([]abi.Object, abi.Errno) {
-	p := e.object(pod).Pod
-	if p == nil {
+	var of []pods.Pod
+	if p := e.object(pod).Pod; p != nil {
+		of = []pods.Pod{{ID: p.ID}}
+	} else if pod == abi.Node {
+		of = e.host.Store.Pods()
+	} else {
 		return nil, abi.NotFound
 	}
 	var objects []crifield.Object
-	for _, c := range e.host.Store.Containers(p.ID) {
-		objects = append(objects, crifield.Object{Container: crifield.ContainerOf(c)})
+	for _, p := range of {
+		for _, c := range e.host.Store.Containers(p.ID) {
+			objects = append(objects, crifield.Object{Container: crifield.ContainerOf(c)})
+		}
 	}
 	return e.hand(objects)
 }

@@ -45,9 +45,9 @@ type Event interface {
 	List(abi.Object, abi.Field) ([]string, abi.Errno)
 	// Raw returns the request's protobuf, without what has does not allow to see.
 	Raw(has abi.CapabilitySet) ([]byte, abi.Errno)
-	// ReadFile returns a file of the object's cgroup, by its v2 name. It may have to
-	// ask the runtime where that is, which ends with ctx.
-	ReadFile(ctx context.Context, o abi.Object, file string) (string, abi.Errno)
+	// ReadFiles tells each of some files of the object's cgroup in turn, by their v2 names. It
+	// may have to ask the runtime where the cgroup is, which ends with ctx.
+	ReadFiles(ctx context.Context, o abi.Object, files []string, each func(text string, errno abi.Errno))
 	// Kind returns abi.Pod or abi.Container for a handle of the event, and what is
 	// none as it is.
 	Kind(abi.Object) abi.Object
@@ -65,4 +65,10 @@ type Event interface {
 	// plugin which has these capabilities can have read of the event by now, without
 	// those of an earlier call of Secrets, which returned next; 0 is for the first.
 	Secrets(has abi.CapabilitySet, from int) (values []string, next int)
+}
+
+// ReadFile returns one file of [Event].ReadFiles.
+func ReadFile(ctx context.Context, ev Event, o abi.Object, file string) (text string, errno abi.Errno) {
+	ev.ReadFiles(ctx, o, []string{file}, func(t string, e abi.Errno) { text, errno = t, e })
+	return text, errno
 }

@@ -116,8 +116,10 @@ func (e *event) Lookup(o abi.Object, f abi.Field, key string) (string, abi.Errno
 
 func (e *event) List(abi.Object, abi.Field) ([]string, abi.Errno) { return nil, abi.NotFound }
 func (e *event) Raw(abi.CapabilitySet) ([]byte, abi.Errno)        { return nil, abi.NotFound }
-func (e *event) ReadFile(context.Context, abi.Object, string) (string, abi.Errno) {
-	return "", abi.NotFound
+func (e *event) ReadFiles(_ context.Context, _ abi.Object, files []string, each func(string, abi.Errno)) {
+	for range files {
+		each("", abi.NotFound)
+	}
 }
 func (e *event) Kind(o abi.Object) abi.Object                    { return o }
 func (e *event) Own(abi.Object) bool                             { return false }

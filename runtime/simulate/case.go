@@ -114,10 +114,17 @@ func (e overlaid) Int64(o abi.Object, f abi.Field) (int64, abi.Errno) {
 	return e.Event.Int64(o, f)
 }
 
-// ReadFile implements plugin.Event. A v1 node has several files in the place of one of v2, so
+// ReadFiles implements plugin.Event. A v1 node has several files in the place of one of v2, so
 // the case's own content replaces the answer of a file that the node has.
-func (e overlaid) ReadFile(ctx context.Context, o abi.Object, file string) (string, abi.Errno) {
-	content, errno := e.Event.ReadFile(ctx, o, file)
+func (e overlaid) ReadFiles(ctx context.Context, o abi.Object, files []string, each func(string, abi.Errno)) {
+	n := 0
+	e.Event.ReadFiles(ctx, o, files, func(content string, errno abi.Errno) {
+		each(e.file(o, files[n], content, errno))
+		n++
+	})
+}
+
+func (e overlaid) file(o abi.Object, file, content string, errno abi.Errno) (string, abi.Errno) {
 	for id, files := range e.by.files {
 		given, ok := files[file]
 		if own, _ := e.Event.Text(o, abi.PodID); ok && own == id && (errno == abi.OK || errno == abi.NotFound) { // PodID is ContainerID, too

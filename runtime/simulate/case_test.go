@@ -149,25 +149,25 @@ func TestCaseOnTheNode(t *testing.T) {
 			return id, "" // it is not made yet
 		},
 		`{"hook": "PreCreateContainer", "cgroup_files": {"pod": {"cpu.stat": "x"}}}`: func(ev plugin.Event) (any, any) {
-			v, _ := ev.ReadFile(t.Context(), abi.Pod, "cpu.stat")
+			v, _ := plugin.ReadFile(t.Context(), ev, abi.Pod, "cpu.stat")
 			return v, "x"
 		},
 		`{"hook": "PreCreateContainer", "cgroup": "v1", "cgroup_files": {"pod": {"cpu.stat": "x"}}}`: func(ev plugin.Event) (any, any) {
-			v, _ := ev.ReadFile(t.Context(), abi.Pod, "cpu.stat")
+			v, _ := plugin.ReadFile(t.Context(), ev, abi.Pod, "cpu.stat")
 			return v, "x"
 		},
 		`{"hook": "PreCreateContainer", "node": {"cgroup_version": 1}, "cgroup_files": {"pod": {"cpu.stat": "x", "io.stat": "y"}}}`: func(ev plugin.Event) (any, any) {
-			_, errno := ev.ReadFile(t.Context(), abi.Pod, "io.stat")
+			_, errno := plugin.ReadFile(t.Context(), ev, abi.Pod, "io.stat")
 			return errno, abi.Unsupported // v1 has none
 		},
 		`{"hook": "PreCreateContainer", "siblings": [{"id": "s"}], "cgroup_files": {"s": null}}`: func(ev plugin.Event) (any, any) {
 			h, _ := ev.Find(abi.ByContainerID, "s")
-			_, errno := ev.ReadFile(t.Context(), h, "cpu.max")
+			_, errno := plugin.ReadFile(t.Context(), ev, h, "cpu.max")
 			return errno, abi.NotFound
 		},
 		`{"hook": "PreCreateContainer", "siblings": [{"id": "s"}], "cgroup": "v2"}`: func(ev plugin.Event) (any, any) {
 			h, _ := ev.Find(abi.ByContainerID, "s")
-			v, _ := ev.ReadFile(t.Context(), h, "cpu.max")
+			v, _ := plugin.ReadFile(t.Context(), ev, h, "cpu.max")
 			return v, "max 100000"
 		},
 		`{"hook": "PreCreateContainer", "pod": {"qos": ""}}`: func(ev plugin.Event) (any, any) {

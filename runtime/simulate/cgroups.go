@@ -188,7 +188,7 @@ func (t *tree) add(group string, unplaced error, r *runtimeapi.LinuxContainerRes
 		return nil
 	}
 	if t.Version == 1 {
-		files = nil // see overlaid.ReadFile
+		files = nil // see overlaid.ReadFiles
 	}
 	return errors.Join(t.Make(group, r), t.Write(group, files))
 }

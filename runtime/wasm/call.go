@@ -50,6 +50,7 @@ type call struct {
 	work      int    // units of fuel for what else they did since then
 	reason    string // what the guest gave to fail
 	scratch   []byte
+	unread    unread
 	output    output
 	random    *rand.ChaCha8 // nil until it is used
 }
@@ -149,8 +150,10 @@ func (noEvent) Entries(abi.Object, abi.Field) (iter.Seq2[string, string], abi.Er
 }
 func (noEvent) List(abi.Object, abi.Field) ([]string, abi.Errno) { return nil, abi.NotFound }
 func (noEvent) Raw(abi.CapabilitySet) ([]byte, abi.Errno)        { return nil, abi.NotFound }
-func (noEvent) ReadFile(context.Context, abi.Object, string) (string, abi.Errno) {
-	return "", abi.NotFound
+func (noEvent) ReadFiles(_ context.Context, _ abi.Object, files []string, each func(string, abi.Errno)) {
+	for range files {
+		each("", abi.NotFound)
+	}
 }
 func (noEvent) Kind(o abi.Object) abi.Object                    { return o }
 func (noEvent) Own(abi.Object) bool                             { return false }

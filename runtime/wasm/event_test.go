@@ -138,8 +138,10 @@ func (e *testEvent) Raw(has abi.CapabilitySet) ([]byte, abi.Errno) {
 	return []byte(strings.Join(has.Names(), " ")), abi.OK
 }
 
-func (e *testEvent) ReadFile(_ context.Context, o abi.Object, file string) (string, abi.Errno) {
-	return lookup(e.files, file)
+func (e *testEvent) ReadFiles(_ context.Context, o abi.Object, files []string, each func(string, abi.Errno)) {
+	for _, file := range files {
+		each(lookup(e.files, file))
+	}
 }
 
 func (e *testEvent) Kind(o abi.Object) abi.Object {

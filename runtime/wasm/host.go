@@ -47,6 +47,7 @@ var implementations = map[string]func(context.Context, *frame) int64{
 	"config": config, "log": log, "log_level": logLevel, "metric": withText(1, metric),
 	"kv_get": withText(0, kvGet), "kv_set": withPair(0, kvSet), "kv_del": withText(0, kvDelete),
 	"now": now, "random": random, "feature": feature,
+	"cgroup_read": cgroupRead,
 }
 
 // unsupported stands in for a host function that the host does not have and the
@@ -135,8 +136,9 @@ func (f *frame) field(i int) abi.Field { return abi.Field(f.i32(i)) }
 
 // object returns an argument that is an object. A guest that may not look others up has no
 // handle: what it guesses belongs to an earlier plugin of the event.
-func (f *frame) object(i int) abi.Object {
-	o := abi.Object(f.i32(i))
+func (f *frame) object(i int) abi.Object { return f.allowed(abi.Object(f.i32(i))) }
+
+func (f *frame) allowed(o abi.Object) abi.Object {
 	if o >= abi.FirstHandle && !f.of.has.Has(abi.StoreRead) {
 		return noObject
 	}

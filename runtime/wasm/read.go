@@ -88,7 +88,7 @@ func criRaw(_ context.Context, f *frame) int64 {
 
 func cgroupGet(ctx context.Context, f *frame, file string) int64 {
 	f.work += fileFuel
-	v, errno := f.event.ReadFile(ctx, f.object(0), file)
+	v, errno := plugin.ReadFile(ctx, f.event, f.object(0), file)
 	return answer(f, 3, v, errno)
 }
 

@@ -67,7 +67,7 @@ func (f *frame) lacking(errno abi.Errno) string {
 	if lacks := f.adj.Lacks(needs); lacks != "" {
 		return lacks
 	}
-	if f.name == "cgroup_get" {
+	if f.name == "cgroup_get" || f.name == "cgroup_read" {
 		return "no plugin may read this file"
 	}
 	return ""

@@ -333,6 +333,9 @@ int32_t wp_random(void *buf, size_t len);
 __attribute__((import_module("wp1"), import_name("feature")))
 int32_t wp_feature(int32_t feature);
 
+__attribute__((import_module("wp1"), import_name("cgroup_read")))
+int32_t wp_cgroup_read(const char *objects, size_t objects_len, const char *files, size_t files_len, void *buf, size_t cap);
+
 /* What a plugin defines. */
 
 __attribute__((export_name("wp_abi"))) int32_t wp_abi(void);
@@ -657,6 +660,17 @@ static inline wp_text wp_get_pods(wp_text ns) {
 /* wp_get_containers lists the containers of a pod, for wp_next_handle. */
 static inline wp_text wp_get_containers(int32_t pod) {
 	WP__FILL("wp_get_containers", 0, wp_make_text(0, 0), wp_container_list(pod, buf, cap));
+}
+
+/*
+ * wp_read_files reads files of many objects at once, up to 1,024: a map for wp_next_entry, with
+ * each file of each object in their order. The objects are handles, 4 bytes each, as
+ * wp_get_containers gives them; of WP_OBJECT_NODE it gives all containers. The files are a list
+ * as wp_encode_list makes it. A key is empty, or the number of an error.
+ */
+static inline wp_text wp_read_files(wp_text objects, wp_text files) {
+	WP__FILL("wp_read_files", 0, wp_make_text(0, 0),
+		wp_cgroup_read(objects.ptr, objects.len, files.ptr, files.len, buf, cap));
 }
 
 /* ---- Going through what was read. wp_from starts; each step reports whether there was one ---- */

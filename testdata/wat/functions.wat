@@ -33,6 +33,7 @@
   (import "wp1" "now" (func $now (result i64)))
   (import "wp1" "random" (func $random (param i32 i32) (result i32)))
   (import "wp1" "feature" (func $feature (param i32) (result i32)))
+  (import "wp1" "cgroup_read" (func $cgroup_read (param i32 i32 i32 i32 i32 i32) (result i32)))
   (memory (export "memory") 1)
   (data (i32.const 0) "{\"name\":\"functions\",\"version\":\"1.0.0\",\"hooks\":[\"PreCreateContainer\"],\"capabilities\":[\"store.read\",\"resources\",\"unified\",\"annotations\",\"labels\",\"cgroup.write\",\"metric\",\"env\",\"cgroup.read\",\"cgroup.parent\",\"runtime_handler\",\"image\",\"args\",\"mounts\",\"devices\",\"cdi\",\"user\",\"update.others\",\"state.kv\",\"cri.raw\",\"credentials\"]}")
 
@@ -70,4 +71,5 @@
   (func (export "kv_del") (param i32 i32) (result i32) (call $kv_del (local.get 0) (local.get 1)))
   (func (export "now") (result i64) (call $now))
   (func (export "random") (param i32 i32) (result i32) (call $random (local.get 0) (local.get 1)))
-  (func (export "feature") (param i32) (result i32) (call $feature (local.get 0))))
+  (func (export "feature") (param i32) (result i32) (call $feature (local.get 0)))
+  (func (export "cgroup_read") (param i32 i32 i32 i32 i32 i32) (result i32) (call $cgroup_read (local.get 0) (local.get 1) (local.get 2) (local.get 3) (local.get 4) (local.get 5))))

@@ -14,6 +14,7 @@ func init() {
 		OnTick(func(*wp.Tick) error { return calm("batch") }, 1000).
 		OnPreStartContainer(func(*wp.PreStartContainer) error { return calm("own") }).
 		OnPreCreateContainer(rearrange).
+		OnPostStartContainer(survey).
 		OnPostExecSync(count).
 		OnPrePullImage(func(e *wp.PrePullImage) error {
 			return e.SetImage("mirror.example.com" + e.Image()[len("docker.io"):])
@@ -48,6 +49,23 @@ func calm(namespace string) error {
 		}
 	}
 	return nil
+}
+
+// survey reads two files of every container.
+func survey(*wp.PostStartContainer) error {
+	all := wp.Containers()
+	rows, err := wp.ReadCgroups(all, "cpu.stat", "memory.current")
+	for i, row := range rows {
+		line := all[i].ID()
+		for _, file := range row {
+			line += " " + file.Text
+			if file.Errno != 0 {
+				line += file.Errno.Error()
+			}
+		}
+		wp.Log(wp.LevelInfo, line)
+	}
+	return err
 }
 
 // rearrange changes every list of a container by what it finds there.

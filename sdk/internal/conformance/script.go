@@ -182,9 +182,23 @@ func (e *encoder) bytes(arg any) ([]byte, error) {
 		if digits, ok := arg["hex"].(string); ok {
 			return hex.DecodeString(digits)
 		}
+		if pairs, ok := arg["pairs"].([]any); ok {
+			return abi.AppendEntries(nil, pairsOf(pairs)), nil
+		}
 		return abi.AppendEntries(nil, sortedEntries(arg)), nil
 	}
 	return nil, fmt.Errorf("%v is neither text nor list nor record", arg)
+}
+
+// pairsOf are entries in this order, of which several may have one key.
+func pairsOf(pairs []any) iter.Seq2[string, string] {
+	return func(yield func(k, v string) bool) {
+		for _, p := range pairs {
+			if kv, ok := p.([]any); !ok || len(kv) != 2 || !yield(fmt.Sprint(kv[0]), fmt.Sprint(kv[1])) {
+				return
+			}
+		}
+	}
 }
 
 func sortedEntries(m map[string]any) iter.Seq2[string, string] {

@@ -807,5 +807,7 @@ pub mod host {
         pub fn random(buf: *mut u8, len: u32) -> i32;
         /// See `feature` in ABI.md.
         pub fn feature(feature: i32) -> i32;
+        /// See `cgroup_read` in ABI.md.
+        pub fn cgroup_read(objects: *const u8, objects_len: u32, files: *const u8, files_len: u32, buf: *mut u8, cap: u32) -> i32;
     }
 }

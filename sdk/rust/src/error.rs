@@ -139,7 +139,7 @@ pub(crate) fn found(op: &str, key: &str, result: i32) -> Result<Option<i32>> {
 }
 
 /// A number that no version of this SDK knows counts as invalid.
-fn errno(result: i32) -> Errno {
+pub(crate) fn errno(result: i32) -> Errno {
     let place = (-1_i32).wrapping_sub(result) as usize;
     Errno::ALL.get(place).copied().unwrap_or(Errno::Invalid)
 }

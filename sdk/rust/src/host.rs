@@ -45,6 +45,12 @@ pub fn cgroup_get(object: i32, file: &str, (buf, cap): Buffer) -> i32 {
     unsafe { raw::cgroup_get(object, file.as_ptr(), len(file), buf, cap) }
 }
 
+pub fn cgroup_read(objects: &[u8], files: &[u8], (buf, cap): Buffer) -> i32 {
+    unsafe {
+        raw::cgroup_read(objects.as_ptr(), objects.len() as u32, files.as_ptr(), files.len() as u32, buf, cap)
+    }
+}
+
 pub fn pod_find(kind: i32, name: &str) -> i32 {
     unsafe { raw::pod_find(kind, name.as_ptr(), len(name)) }
 }

@@ -6,7 +6,7 @@ WP_PLUGIN({
 	"version": "1.0.0",
 	"tick_ms": 1000,
 	"hooks": [
-		"Tick", "PreStartContainer", "PreCreateContainer", "PostExecSync", "PrePullImage", "PreExec",
+		"Tick", "PreStartContainer", "PreCreateContainer", "PostStartContainer", "PostExecSync", "PrePullImage", "PreExec",
 		"PreUpdatePodSandboxResources"
 	],
 	"capabilities": [
@@ -40,6 +40,23 @@ static int32_t calm(wp_text ns) {
 		while ((c = wp_next_handle(&containers)) != 0)
 			if (wp_equal(wp_get_text(c, WP_CONTAINER_STATE), T("running")) && wp_equal(wp_get_text(c, WP_CONTAINER_POD_SANDBOX_ID), id))
 				slow(c);
+	}
+	return wp_result();
+}
+
+/* survey reads two files of every container. */
+static int32_t survey(void) {
+	const wp_text names[] = {T("cpu.stat"), T("memory.current")};
+	wp_text all = wp_get_containers(WP_OBJECT_NODE), key, value;
+	wp_cursor files = wp_from(wp_read_files(all, wp_encode_list(names, 2)));
+	int32_t c;
+	while ((c = wp_next_handle(&all)) != 0) {
+		wp_text line = wp_get_text(c, WP_CONTAINER_ID);
+		for (int i = 0; i < 2 && wp_next_entry(&files, &key, &value); i++) {
+			if (wp_equal(key, T("-1"))) value = T("not found");
+			line = wp_join(wp_join(line, T(" ")), value);
+		}
+		wp_say(WP_LOG_INFO, line);
 	}
 	return wp_result();
 }
@@ -164,6 +181,7 @@ int32_t wp_hook(int32_t hook) {
 	case WP_HOOK_TICK: return calm(T("batch"));
 	case WP_HOOK_PRE_START_CONTAINER: return calm(T("own"));
 	case WP_HOOK_PRE_CREATE_CONTAINER: return rearrange();
+	case WP_HOOK_POST_START_CONTAINER: return survey();
 	case WP_HOOK_POST_EXEC_SYNC: return count();
 	case WP_HOOK_PRE_PULL_IMAGE: return mirror();
 	case WP_HOOK_PRE_EXEC: return guard();

@@ -14,6 +14,7 @@ wasmproxy::plugin! {
     on Tick(|e| calm("batch", &|c| e.update(c))),
     on PreStartContainer(|e| calm("own", &|c| e.update(c))),
     on PreCreateContainer(rearrange),
+    on PostStartContainer(survey),
     on PostExecSync(count),
     on PrePullImage(|e| e.set_image(&e.image().replacen("docker.io", "mirror.example.com", 1))),
     on PreExec(guard),
@@ -36,6 +37,16 @@ fn calm(namespace: &str, update: &dyn Fn(Container) -> ContainerUpdate) -> Resul
                 }
             }
         }
+    }
+    Ok(())
+}
+
+/// Reads two files of every container.
+fn survey(_: &PostStartContainer) -> Result {
+    let all = Container::list();
+    for (c, row) in all.iter().zip(Container::read_all(&all, &["cpu.stat", "memory.current"])?) {
+        let texts: Vec<_> = row.into_iter().map(|file| file.unwrap_or_else(|e| e.name().into())).collect();
+        log(Level::Info, &format!("{} {}", c.id(), texts.join(" ")));
     }
     Ok(())
 }

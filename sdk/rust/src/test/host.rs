@@ -216,6 +216,24 @@ impl Host {
         found.cloned().ok_or(NotFound)
     }
 
+    pub fn read_files(&self, objects: &[u8], files: &[u8]) -> Answer<Vec<u8>> {
+        self.need(Capability::CgroupRead)?;
+        let files: Vec<_> = codec::elements(files).map(codec::text).collect();
+        let objects = objects.as_chunks().0.iter().map(|b| i32::from_le_bytes(*b));
+        let read: Vec<_> = objects.flat_map(|o| files.iter().map(move |file| self.file(o, file))).collect();
+        if read.is_empty() {
+            return Err(Invalid);
+        }
+        let mut out = Vec::new();
+        codec::put_number(&mut out, read.len());
+        for file in read {
+            let (key, text) = file.map_or_else(|e| ((e as i32).to_string(), String::new()), |v| (String::new(), v));
+            codec::put(&mut out, key.as_bytes());
+            codec::put(&mut out, text.as_bytes());
+        }
+        Ok(out)
+    }
+
     pub fn find(&self, kind: i32, name: &str) -> Answer<i32> {
         self.need(Capability::StoreRead)?;
         let is = |o: &Object| match kind {
@@ -242,6 +260,13 @@ impl Host {
 
     pub fn containers(&self, pod: i32) -> Answer<Vec<i32>> {
         self.need(Capability::StoreRead)?;
+        if pod == object::NODE {
+            let handles = self.objects.range(object::FIRST_HANDLE..);
+            let pods = handles.filter(|(_, o)| o.kind == object::POD);
+            let mut pods: Vec<_> = pods.map(|(_, o)| o).collect();
+            pods.sort_by_key(|o| o.id());
+            return Ok(pods.into_iter().flat_map(|o| o.containers.clone()).collect());
+        }
         let pod = self.objects.get(&pod).filter(|o| o.kind == object::POD).ok_or(NotFound)?;
         Ok(pod.containers.clone())
     }

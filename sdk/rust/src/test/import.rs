@@ -90,6 +90,18 @@ pub unsafe fn cgroup_get(object: i32, file: *const u8, file_len: u32, buf: *mut 
     unsafe { give(with(|h| h.file(object, &file)), buf, cap) }
 }
 
+pub unsafe fn cgroup_read(
+    objects: *const u8,
+    objects_len: u32,
+    files: *const u8,
+    files_len: u32,
+    buf: *mut u8,
+    cap: u32,
+) -> i32 {
+    let (objects, files) = unsafe { (bytes(objects, objects_len), bytes(files, files_len)) };
+    unsafe { give(with(|h| h.read_files(objects, files)), buf, cap) }
+}
+
 pub unsafe fn pod_find(kind: i32, name: *const u8, name_len: u32) -> i32 {
     let name = unsafe { string(name, name_len) };
     with(|h| h.find(kind, &name)).unwrap_or_else(|errno| errno as i32)

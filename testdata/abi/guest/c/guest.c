@@ -118,6 +118,7 @@ static void call(uint8_t op) {
 	case 28: tell(wp_now()); break;
 	case 29: tell(wp_random(P(0), U(1))); break;
 	case 30: tell(wp_feature(I(0))); break;
+	case 31: tell(wp_cgroup_read(P(0), U(1), P(2), U(3), P(4), U(5))); break;
 	}
 }
 

@@ -94,3 +94,6 @@ func random(a, b int32) int32
 
 //go:wasmimport wp1 feature
 func feature(a int32) int32
+
+//go:wasmimport wp1 cgroup_read
+func cgroupRead(a, b, c, d, e, f int32) int32

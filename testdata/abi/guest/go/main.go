@@ -238,5 +238,7 @@ func call(op byte) {
 		tell(int64(random(a(0), a(1))))
 	case 30:
 		tell(int64(feature(a(0))))
+	case 31:
+		tell(int64(cgroupRead(a(0), a(1), a(2), a(3), a(4), a(5))))
 	}
 }

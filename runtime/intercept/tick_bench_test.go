@@ -1,0 +1,172 @@
+package intercept
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// calledObserver keeps what the last call of a plugin cost.
+type calledObserver struct{ called *observe.HookCalled }
+
+func (o *calledObserver) Wants(observe.Kind) bool { return true }
+func (o *calledObserver) Observe(_ context.Context, e observe.Event) {
+	if e, ok := e.(*observe.HookCalled); ok {
+		o.called = e
+	}
+}
+
+// reader is a node with 250 containers, and the plugin testdata/wat/reader, which reads four
+// files of each in a Tick.
+func reader(tb testing.TB, fs *cgroup.FS) (tick func() *observe.HookCalled) {
+	tb.Helper()
+	store := pods.NewStore()
+	for p := range 50 {
+		pod := &runtimeapi.PodSandboxConfig{
+			Metadata: &runtimeapi.PodSandboxMetadata{Name: fmt.Sprint("web-", p), Namespace: "prod", Uid: fmt.Sprint("u", p)},
+			Linux:    &runtimeapi.LinuxPodSandboxConfig{CgroupParent: fmt.Sprint(readerRoot, p)},
+		}
+		store.Observe(nil, &runtimeapi.RunPodSandboxRequest{Config: pod}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: fmt.Sprint("pod", p)})
+		for c := range 5 {
+			create := &runtimeapi.CreateContainerRequest{
+				PodSandboxId: fmt.Sprint("pod", p), SandboxConfig: pod,
+				Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: fmt.Sprint("c", c)}},
+			}
+			store.Observe(nil, create, &runtimeapi.CreateContainerResponse{ContainerId: fmt.Sprint("c", p, "-", c)})
+		}
+	}
+	e, err := wasm.NewEngine(tb.Context(), wasm.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { e.Close(context.Background()) })
+	module, err := os.ReadFile("../../testdata/wat/reader.wasm")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	granted := abi.CapabilitySetOf(abi.StoreRead, abi.CgroupRead)
+	p, err := e.Load(tb.Context(), "reader", module, wasm.PluginOptions{Granted: granted})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { p.Close(context.Background()) })
+	log := new(calledObserver)
+	o := Options{
+		Observer: log, Store: store, Queue: NewWorkQueue(), Keep: keep, CallTime: DefaultCallTime, Cgroups: fs,
+		Chain: plugin.NewChain(log, fs), NewChain: func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(log, fs, m...) },
+		Node: &crifield.Node{CgroupVersion: fs.Version()},
+	}
+	m := plugin.Member{
+		ID: "reader", Plugin: p, Metered: true, Hooks: abi.HookSetOf(abi.Tick),
+		Breaker: plugin.NewBreaker(observe.Discard(), "reader", nil), Capabilities: granted,
+	}
+	return func() *observe.HookCalled {
+		Tick(tb.Context(), o, m)
+		if log.called == nil || log.called.Err != nil {
+			tb.Fatalf("the tick failed: %+v", log.called)
+		}
+		return log.called
+	}
+}
+
+const readerRoot = "/wasmproxy-reader/pod"
+
+// plainReaderTree is a v2 tree of plain files with the groups of reader.
+func plainReaderTree(tb testing.TB) *cgroup.FS {
+	tb.Helper()
+	root := tb.TempDir()
+	files := map[string]string{"cpu.stat": "usage_usec 5\nnr_periods 0\n", "memory.current": "4096\n", "pids.current": "3\n", "cpu.max": "max 100000\n"}
+	for p := range 50 {
+		for c := range 5 {
+			dir := filepath.Join(root, fmt.Sprint(readerRoot, p), fmt.Sprint("c", p, "-", c))
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				tb.Fatal(err)
+			}
+			for name, text := range files {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+					tb.Fatal(err)
+				}
+			}
+		}
+	}
+	fs, err := cgroup.Open(root, "v2")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { fs.Close() })
+	return fs
+}
+
+// A Tick reads four files of 250 containers in few calls of the host.
+func TestTickReadsFilesOfManyContainers(t *testing.T) {
+	called := reader(t, plainReaderTree(t))()
+	if called.HostCalls >= 100 {
+		t.Errorf("%d calls of the host, want fewer than 100", called.HostCalls)
+	}
+	if limit := 10 * time.Millisecond; os.Getenv("WASMPROXY_WALL_CLOCK") != "" && called.Duration > limit {
+		t.Errorf("it took %v, want less than %v", called.Duration, limit)
+	}
+}
+
+// BenchmarkTickReads is a Tick that reads four files of 250 containers: plain files of v2, and
+// those of this machine's kernel.
+func BenchmarkTickReads(b *testing.B) {
+	b.Run("plain", func(b *testing.B) { benchmarkTick(b, plainReaderTree(b)) })
+	b.Run("kernel", func(b *testing.B) {
+		fs, err := cgroup.Open("/sys/fs/cgroup", "auto")
+		if err != nil {
+			b.Skip(err)
+		}
+		b.Cleanup(func() { fs.Close() })
+		makeReaderGroups(b, fs)
+		benchmarkTick(b, fs)
+	})
+}
+
+func benchmarkTick(b *testing.B, fs *cgroup.FS) {
+	tick := reader(b, fs)
+	for b.Loop() {
+		b.ReportMetric(float64(tick().HostCalls), "hostcalls/op")
+	}
+}
+
+// makeReaderGroups makes the groups of reader in the kernel.
+func makeReaderGroups(b *testing.B, fs *cgroup.FS) {
+	b.Helper()
+	controllers := []string{"."}
+	if fs.Version() == 1 {
+		controllers = []string{"cpu", "cpuacct", "memory", "pids"}
+	}
+	for _, controller := range controllers {
+		for p := range 50 {
+			for c := range 5 {
+				makeGroup(b, filepath.Join("/sys/fs/cgroup", controller, fmt.Sprint(readerRoot, p), fmt.Sprint("c", p, "-", c)))
+			}
+		}
+	}
+}
+
+// makeGroup makes a group and those above it until the benchmark ends.
+func makeGroup(b *testing.B, dir string) {
+	if _, err := os.Stat(dir); err == nil {
+		return
+	}
+	makeGroup(b, filepath.Dir(dir))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		b.Skip(err)
+	}
+	b.Cleanup(func() { os.Remove(dir) })
+}
