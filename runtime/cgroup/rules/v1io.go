@@ -16,13 +16,6 @@ var blkioWeight = weights("blkio.weight", "the CFQ scheduler of Linux before 5.0
 // weights are a default weight and devices' in v1. to and from convert them.
 func weights(name, needs string, to, from func(int64) int64) *V1 {
 	devices := name + "_device"
-	convert := func(text string, by func(int64) int64) string {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return text
-		}
-		return strconv.FormatInt(by(n), 10)
-	}
 	return &V1{
 		Controller: "blkio", Names: []string{name, devices}, Optional: []string{devices}, Needs: needs,
 		read: func(held Held) (string, error) {
@@ -54,6 +47,15 @@ func weights(name, needs string, to, from func(int64) int64) *V1 {
 			return of + " " + convert(convert(weight, to), from)
 		},
 	}
+}
+
+// convert converts a number, and leaves other text as it is.
+func convert(text string, by func(int64) int64) string {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return text
+	}
+	return strconv.FormatInt(by(n), 10)
 }
 
 // throttleFiles are in the order of ioKeys.
