@@ -185,14 +185,11 @@ func writeAndUndo(t *testing.T, f *FS, group, name string, values []string) {
 			t.Errorf("%q on %q reads %q, want %q", v, held, got, want)
 		}
 	}
-	now := must(f.Get(group, name))(t)
-	if undo := set.Undo(name, before, now); undo != "" && undo != "\n" {
-		if err := f.Write(group, name, undo); err != nil {
-			t.Errorf("undo %q: %v", undo, err)
-		}
-		if got := must(f.Get(group, name))(t); got != before {
-			t.Errorf("after the undo it reads %q, want %q", got, before)
-		}
+	if err := f.Restore(group, name, before); err != nil {
+		t.Error(err)
+	}
+	if got := must(f.Get(group, name))(t); got != before {
+		t.Errorf("restored, it reads %q, want %q", got, before)
 	}
 	if name == "memory.swap.max" && f.Version() == 1 {
 		if err := f.Write(group, "memory.max", "max"); err != nil {

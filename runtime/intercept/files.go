@@ -168,17 +168,17 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 	held := ledger.Held{}
 	if noGroup == nil {
 		i.Ledger.Located(id, group)
-		for _, file := range files {
-			if value, err := i.Cgroups.Read(group, file); err == nil {
-				held[file] = value
-			}
-		}
+		held = i.heldFiles(group, files)
 	}
 	fit := func(file, value string) string { return i.fit(group, file, value) }
 	for _, w := range i.Ledger.Begin(id, held, why, fit) {
 		d := ledger.Done{Write: w, Err: noGroup}
 		if w.Kind != ledger.Fight && d.Err == nil {
-			if d.Err = i.Cgroups.Write(group, w.File, w.Value); d.Err == nil {
+			write := i.Cgroups.Write
+			if w.Kind == ledger.Undo {
+				write = i.Cgroups.Restore
+			}
+			if d.Err = write(group, w.File, w.Value); d.Err == nil {
 				d.Read, _ = i.Cgroups.Read(group, w.File)
 			}
 		}
@@ -189,6 +189,22 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 		i.fileWritten(ctx, i.about(id, o), &done[k])
 	}
 	return done
+}
+
+// heldFiles reads files. One that shows no value of its own while the group is idle is left out.
+func (i *interceptor) heldFiles(group string, files []string) ledger.Held {
+	held := ledger.Held{}
+	for _, file := range files {
+		if x, _ := rules.Find(file); x != nil && x.Idle {
+			if idle, err := i.Cgroups.Read(group, rules.CPUIdle); err == nil && idle != "0" {
+				continue
+			}
+		}
+		if value, err := i.Cgroups.Read(group, file); err == nil {
+			held[file] = value
+		}
+	}
+	return held
 }
 
 // groupOf returns the cgroup of an object: where its files were written last, if that is there,

@@ -313,6 +313,46 @@ func TestNewVersionThatIsSilentAtSynchronize(t *testing.T) {
 	}
 }
 
+// An undo takes the lines of devices away that a plugin has added, and brings back those that it
+// changed.
+func TestUndoOfAFileWithLines(t *testing.T) {
+	const kubelet = "8:0 rbps=1 wbps=max riops=max wiops=max"
+	fs, _, dir := scratchGroup(t)
+	put(t, dir, "io.max", kubelet)
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, write(abi.Container, "io.max", "8:16 rbps=5 wbps=max riops=max wiops=max"))}, withCgroups(fs))
+	n.runPod()
+	n.begin()
+	put(t, dir, "io.max", kubelet+"\n8:16 rbps=5 wbps=max riops=max wiops=max") // as the kernel shows it
+	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	if got, want := content(t, dir, "io.max"), "8:16 rbps=max wbps=max riops=max wiops=max"; got != want {
+		t.Errorf("io.max was written as %q, want %q", got, want)
+	}
+}
+
+// A weight is not repaired while the group is idle: the kernel shows another one then, which
+// nobody has asked for.
+func TestWeightOfAnIdleGroupIsNotRepaired(t *testing.T) {
+	fs, _, dir := scratchGroup(t)
+	put(t, dir, "cpu.weight", "100")
+	var events observe.Recorder
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, write(abi.Container, "cpu.weight", "50"))}, withCgroups(fs), withObserver(&events))
+	n.runPod()
+	n.begin()
+	put(t, dir, "cpu.idle", "1")
+	put(t, dir, "cpu.weight", "0")
+	events.Take()
+	intercept.Scan(t.Context(), n.options)
+	if told := observe.All[*observe.CgroupFileRepaired](events.Take()); len(told) > 0 || content(t, dir, "cpu.weight") != "0" {
+		t.Errorf("cpu.weight is %s, and the events are %v", content(t, dir, "cpu.weight"), told)
+	}
+	put(t, dir, "cpu.idle", "0")
+	put(t, dir, "cpu.weight", "50")
+	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	if got := content(t, dir, "cpu.weight"); got != "100" {
+		t.Errorf("without the plugin cpu.weight is %s, want kubelet's 100", got)
+	}
+}
+
 // A write that fails long after the hook names the plugin, the hook, the file, the value and the
 // object whose file it is.
 func TestLateFailureNamesEverything(t *testing.T) {

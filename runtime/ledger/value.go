@@ -88,7 +88,7 @@ func holds(held, value string) bool {
 }
 
 // inPlace reports whether the kernel holds the value, or shows it as it did after it was
-// written.
-func (v *Value) inPlace(held, value string) bool {
-	return holds(held, value) || v.Read != "" && held == v.Read && v.Written == value
+// written. With undo there is no line more: it would be a plugin's.
+func (v *Value) inPlace(held, value string, undo bool) bool {
+	return held == value || !undo && holds(held, value) || v.Read != "" && held == v.Read && v.Written == value
 }

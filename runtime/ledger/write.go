@@ -115,7 +115,7 @@ func (l *Ledger) Begin(id ID, held Held, why Why, fit func(file, value string) s
 		if w.Kind != 0 {
 			due = append(due, w)
 		}
-		if value, _, undo, ok := v.wanted(); ok && undo && known && v.inPlace(found, value) {
+		if value, _, undo, ok := v.wanted(); ok && undo && known && v.inPlace(found, value, true) {
 			delete(o.values, t)
 			save = true
 		}
@@ -137,7 +137,7 @@ func (v *Value) begin(file, found string, known bool, why Why, fit func(file, va
 	if fit != nil && !undo {
 		value = fit(file, value)
 	}
-	if known && v.inPlace(found, value) {
+	if known && v.inPlace(found, value, undo) {
 		return Write{}, v.settle(found, value)
 	}
 	ours := known && v.ours(found)

@@ -1,0 +1,27 @@
+package cgroup
+
+import "github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
+
+// Restore makes a group's file show again what Read returned before, also where a written line
+// only adds to the others, and where no cpuset was set. The codes of its error are Write's.
+func (f *FS) Restore(group, file, before string) error {
+	now, err := f.Read(group, file)
+	if err != nil {
+		return err
+	}
+	value := rules.Set(f.version).Undo(file, before, now)
+	if value == "" {
+		return nil
+	}
+	if value != "\n" {
+		return f.Write(group, file, value)
+	}
+	x, rel, err := f.find(group, file)
+	if err == nil {
+		err = f.put(rel, x, value)
+	}
+	if err != nil {
+		return rules.Fail("restore", group, file, value, err)
+	}
+	return nil
+}
