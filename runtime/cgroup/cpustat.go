@@ -27,22 +27,20 @@ func (f *FS) exists(rel string) error {
 }
 
 // cpuStat1 makes v2's cpu.stat of the statistics of v1. What the node does not account is
-// zero.
+// zero. The library's statistics of cpuacct are left out: it reads those of each CPU, too.
 func (f *FS) cpuStat1(rel string) (string, error) {
-	if err := f.exists(rel); err != nil {
-		return "", bare(err)
-	}
-	s := stats.Metrics{CPU: &stats.CPUStat{Throttling: &stats.Throttle{}, Usage: &stats.CPUUsage{}}}
-	root := filepath.Clean(f.path)
-	for _, c := range []interface {
-		Stat(path string, stats *stats.Metrics) error
-	}{cgroup1.NewCpuacct(root), cgroup1.NewCpu(root)} {
-		if err := c.Stat("/"+rel, &s); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", err
+	usage, err := f.readFile(rel, "cpuacct", "cpuacct.usage", "")
+	if err != nil { // the node does not account it, or there is no group
+		if err := f.exists(rel); err != nil {
+			return "", bare(err)
 		}
+	}
+	s := stats.Metrics{CPU: &stats.CPUStat{Throttling: &stats.Throttle{}}}
+	if err := cgroup1.NewCpu(filepath.Clean(f.path)).Stat("/"+rel, &s); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
 	}
 	throttling := s.CPU.GetThrottling()
 	return fmt.Sprintf("usage_usec %d\nnr_periods %d\nnr_throttled %d\nthrottled_usec %d",
-		time.Duration(s.CPU.GetUsage().GetTotal()).Microseconds(), throttling.GetPeriods(), throttling.GetThrottledPeriods(),
+		time.Duration(max(number(usage), 0)).Microseconds(), throttling.GetPeriods(), throttling.GetThrottledPeriods(),
 		time.Duration(throttling.GetThrottledTime()).Microseconds()), nil
 }

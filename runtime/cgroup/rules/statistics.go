@@ -38,7 +38,7 @@ func Statistic(name string) *File {
 }
 
 // cpuStat is in two controllers: package cgroup reads it.
-var cpuStat = &V1{Controller: "cpu", Names: []string{"cpu.stat", "cpuacct.usage", "cpuacct.stat"}}
+var cpuStat = &V1{Controller: "cpu", Names: []string{"cpu.stat", "cpuacct.usage"}}
 
 // memoryStats are the lines of v2's memory.stat that v1 has, by v1's names.
 var memoryStats = map[string]string{
