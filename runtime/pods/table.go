@@ -7,12 +7,14 @@ import "strings"
 type table[T any] struct {
 	records map[string]T
 	reads   map[*reading[T]]struct{}
+	begun   int // readings so far
 }
 
 // A reading is one read of the backend while calls go on: its result may be older than
 // what was observed since it began, and that wins.
 type reading[T any] struct {
 	of    string                 // the ID, or the start of it, that is read; "" for all
+	order int                    // of those that have begun
 	since map[string]*changes[T] // by ID, only of records that changed
 }
 
@@ -51,7 +53,7 @@ func (t *table[T]) find(id string) (string, T, bool) {
 
 func (t *table[T]) put(id string, rec T) {
 	t.records[id] = rec
-	t.record(id, func(c *changes[T]) { *c = changes[T]{} })
+	t.record(id, t.begun, func(c *changes[T]) { *c = changes[T]{} })
 }
 
 // edit changes a record, or, if it is not known, the one that a reading under
@@ -61,18 +63,18 @@ func (t *table[T]) edit(id string, f func(T) T) {
 	if ok {
 		t.records[id] = f(rec)
 	}
-	t.record(id, func(c *changes[T]) { c.edits = append(c.edits, f) })
+	t.record(id, t.begun, func(c *changes[T]) { c.edits = append(c.edits, f) })
 }
 
 func (t *table[T]) remove(id string) {
 	delete(t.records, id)
-	t.record(id, func(c *changes[T]) { *c = changes[T]{removed: true} })
+	t.record(id, t.begun, func(c *changes[T]) { *c = changes[T]{removed: true} })
 }
 
-// record notes in the readings under way that calls changed a record.
-func (t *table[T]) record(id string, change func(*changes[T])) {
+// record notes that a record changed, in the readings under way of which last is the youngest.
+func (t *table[T]) record(id string, last int, change func(*changes[T])) {
 	for r := range t.reads {
-		if !strings.HasPrefix(id, r.of) {
+		if r.order > last || !strings.HasPrefix(id, r.of) {
 			continue
 		}
 		c := r.since[id]
@@ -85,7 +87,8 @@ func (t *table[T]) record(id string, change func(*changes[T])) {
 }
 
 func (t *table[T]) begin(of string) *reading[T] {
-	r := &reading[T]{of: of, since: map[string]*changes[T]{}}
+	t.begun++
+	r := &reading[T]{of: of, order: t.begun, since: map[string]*changes[T]{}}
 	t.reads[r] = struct{}{}
 	return r
 }
@@ -109,7 +112,8 @@ func (t *table[T]) reconcile(r *reading[T], id string, merge func(old T, known b
 	if _, current := t.reads[r]; !current || t.removed(r, id) {
 		return rec, false
 	}
-	t.put(id, rec)
+	t.records[id] = rec
+	t.record(id, r.order-1, func(c *changes[T]) { *c = changes[T]{} }) // a later reading knows better
 	return rec, true
 }
 
@@ -126,8 +130,14 @@ func (t *table[T]) outlived(r *reading[T], id string) bool {
 	return current && r.since[id] == nil
 }
 
-// vanished lists the records that are not among those r found, and are to go.
+// vanished lists the records that are not among those r found, and are to go. Readings that
+// began before r, and could bring one of them back, end.
 func (t *table[T]) vanished(r *reading[T], found map[string]bool) []string {
+	for earlier := range t.reads {
+		if earlier.order < r.order && (earlier.of == "" || !found[earlier.of]) {
+			t.end(earlier)
+		}
+	}
 	var gone []string
 	for id := range t.records {
 		if !found[id] && t.outlived(r, id) {
