@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -72,15 +73,15 @@ func withWant(text json.RawMessage, c fixture.Case, a fixture.Answer) (json.RawM
 	return slices.Concat(bytes.TrimSpace(last), []byte(`,"want":`), want, []byte("}")), nil
 }
 
-// goldenWant is what a case is to want. Logs, metrics and kept values are only in it
-// if the case asked for them before.
+// goldenWant is what a case is to want. Logs, metrics and kept values are only in it if the
+// case asked for them before: an empty one is compared, nil is not.
 type goldenWant struct {
 	Changes map[string]any     `json:"changes,omitempty"`
 	Reject  *fixture.Rejection `json:"reject,omitempty"`
 	Error   string             `json:"error,omitempty"`
-	Log     []string           `json:"log,omitempty"`
-	Metrics map[string]int64   `json:"metrics,omitempty"`
-	KV      map[string]string  `json:"kv,omitempty"`
+	Log     []string           `json:"log,omitzero"`
+	Metrics map[string]int64   `json:"metrics,omitzero"`
+	KV      map[string]string  `json:"kv,omitzero"`
 	MaxFuel int64              `json:"max_fuel,omitempty"`
 }
 
@@ -95,13 +96,13 @@ func golden(c fixture.Case, a fixture.Answer) goldenWant {
 	if w := c.Want; w != nil {
 		g.MaxFuel = w.MaxFuel
 		if w.Log != nil {
-			g.Log = a.Log
+			g.Log = append([]string{}, a.Log...)
 		}
 		if w.Metrics != nil {
-			g.Metrics = a.Metrics
+			g.Metrics = maps.Collect(maps.All(a.Metrics))
 		}
 		if w.KV != nil {
-			g.KV = a.KV
+			g.KV = maps.Collect(maps.All(a.KV))
 		}
 	}
 	return g
