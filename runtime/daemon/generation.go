@@ -4,10 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
-	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -52,21 +50,6 @@ type loaded struct {
 	synchronized *intercept.Synchronized // what it knows; nil unless it has the hook
 }
 
-func newLoaded(observer observe.Observer, id string, p plugin.Plugin) *loaded {
-	l := &loaded{Plugin: p, refCounted: newRefCounted(func() {
-		ctx := context.Background()
-		if err := p.Close(ctx); err != nil {
-			observer.Observe(ctx, &observe.CloseFailed{Plugin: id, Err: err})
-			return
-		}
-		observer.Observe(ctx, &observe.PluginClosed{Plugin: id})
-	})}
-	if manifest := p.Manifest(); manifest.HookSet().Has(abi.Synchronize) {
-		l.synchronized = intercept.NewSynchronized()
-	}
-	return l
-}
-
 // generation is the plugins that calls use at one time, and their routes. It keeps its plugins,
 // and ends when the daemon and the last call that uses it have let go.
 type generation struct {
@@ -76,27 +59,19 @@ type generation struct {
 	options intercept.Options // that its calls are intercepted with
 }
 
-// newGeneration returns a generation without routes, which its caller adds before anybody
-// uses it. ended is called when it has ended.
-func newGeneration(members []member, ended func()) *generation {
-	for _, m := range members {
-		m.loaded.acquire() // the caller has it, so it has not ended
-	}
-	return &generation{members: members, refCounted: newRefCounted(func() {
+// generation makes the routes of these members, which the caller has, so that none has ended.
+func (d *daemon) generation(members []member) *generation {
+	g := &generation{members: members, refCounted: newRefCounted(func() {
 		for _, m := range members {
 			m.loaded.release()
 		}
-		ended()
+		d.syncTrigger.notify()
 	})}
-}
-
-// generation makes the routes of these members.
-func (d *daemon) generation(members []member) *generation {
-	g := newGeneration(members, d.syncTrigger.notify)
 	g.options = d.options(members)
 	g.options.Keep = func() func() { g.acquire(); return g.release } // called by a call, which keeps g
 	chain := make([]plugin.Member, len(members))
 	for i, m := range members {
+		m.loaded.acquire()
 		chain[i] = m.Member
 		if m.synchronizes() {
 			chain[i] = m.loaded.synchronized.Member(g.options, m.Member)

@@ -8,6 +8,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
 // closing is a plugin that tells when it is closed.
@@ -20,11 +21,34 @@ func (c *closing) Close(context.Context) error { c.closed = true; return nil }
 
 func (c *closing) Manifest() abi.Manifest { return abi.Manifest{} }
 
+// made is a kind of plugins of which there is one.
+type made struct {
+	kind
+	plugin plugin.Plugin
+}
+
+func (m made) open(context.Context, registry.Description, persistent, *plugin.Breaker, bool) (plugin.Plugin, error) {
+	return m.plugin, nil
+}
+
+// load has a loader make a plugin, as it makes one of a file.
+func load(t *testing.T, p plugin.Plugin) *loaded {
+	t.Helper()
+	l := &loader{observer: observe.Discard(), noBreaker: true, modules: made{plugin: p}}
+	have, err := l.open(t.Context(), registry.Description{ID: "10-test", File: "10-test.wasm"}, persistent{}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return have
+}
+
 // routing makes a generation of one plugin whose calls all go to intercept, the
 // only one that still holds the plugin.
-func routing(p plugin.Plugin, intercept cri.Interceptor) *generation {
-	have := newLoaded(observe.Discard(), "10-test", p)
-	g := newGeneration([]member{{loaded: have}}, func() {})
+func routing(t *testing.T, p plugin.Plugin, intercept cri.Interceptor) *generation {
+	t.Helper()
+	have := load(t, p)
+	d := &daemon{observer: observe.Discard(), backend: new(backend), syncTrigger: newTrigger()}
+	g := d.generation([]member{{loaded: have}})
 	g.route = func(string) cri.Interceptor { return intercept }
 	have.release()
 	return g
@@ -35,7 +59,7 @@ func routing(p plugin.Plugin, intercept cri.Interceptor) *generation {
 func TestRouteThatIsNeverTaken(t *testing.T) {
 	var c current
 	p := &closing{}
-	c.swap(routing(p, passing))
+	c.swap(routing(t, p, passing))
 	if c.Route("/x/Y") == nil {
 		t.Fatal("no route")
 	}
@@ -51,7 +75,7 @@ func TestGenerationLivesAsLongAsItsCalls(t *testing.T) {
 	var c current
 	old, young := &closing{}, &closing{}
 	entered, leave := make(chan struct{}), make(chan struct{})
-	c.swap(routing(old, func(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
+	c.swap(routing(t, old, func(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
 		close(entered)
 		<-leave
 		return next(ctx, call.Request)
@@ -63,7 +87,7 @@ func TestGenerationLivesAsLongAsItsCalls(t *testing.T) {
 		_, _ = c.Route("/x/Y")(t.Context(), new(cri.Call), answer)
 	}()
 	<-entered
-	c.swap(routing(young, passing))
+	c.swap(routing(t, young, passing))
 	if _, err := routed(t.Context(), new(cri.Call), answer); err != nil || old.closed {
 		t.Errorf("error %v; closed under a call: %v", err, old.closed)
 	}
@@ -106,7 +130,7 @@ func TestPodThatNoGenerationSaw(t *testing.T) {
 	if pass(func() {}); missed != 0 {
 		t.Error("a pod is missed although nobody is there to miss it")
 	}
-	if pass(func() { c.swap(routing(&closing{}, passing)) }); missed != 1 {
+	if pass(func() { c.swap(routing(t, &closing{}, passing)) }); missed != 1 {
 		t.Errorf("missed %d times", missed)
 	}
 	if pass(func() {}); missed != 1 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
@@ -58,16 +59,24 @@ func (l *loader) open(ctx context.Context, d registry.Description, k persistent,
 	if d.Problem != nil {
 		return nil, d.Problem
 	}
-	var breaker *plugin.Breaker
+	have := new(loaded)
 	if !l.noBreaker {
-		breaker = plugin.NewBreaker(l.observer, d.ID, nil)
+		have.breaker = plugin.NewBreaker(l.observer, d.ID, nil)
 	}
-	p, err := l.kind(d).open(ctx, d, k, breaker, compiled)
-	if err != nil {
+	if have.Plugin, err = l.kind(d).open(ctx, d, k, have.breaker, compiled); err != nil {
 		return nil, err
 	}
-	have := newLoaded(l.observer, d.ID, p)
-	have.breaker = breaker
+	if manifest := have.Manifest(); manifest.HookSet().Has(abi.Synchronize) {
+		have.synchronized = intercept.NewSynchronized()
+	}
+	have.refCounted = newRefCounted(func() {
+		ctx := context.Background()
+		if err := have.Close(ctx); err != nil {
+			l.observer.Observe(ctx, &observe.CloseFailed{Plugin: d.ID, Err: err})
+			return
+		}
+		l.observer.Observe(ctx, &observe.PluginClosed{Plugin: d.ID})
+	})
 	return have, nil
 }
 

@@ -83,11 +83,20 @@ func (s *slots) post(event func(context.Context)) bool {
 	}
 }
 
-// reconcile begins loads, makes loaded plugins active, and publishes a generation if the set
-// of active or refusing plugins has changed.
+// reconcile begins the loads for which there is room, makes loaded plugins active, and
+// publishes a generation if the set of active or refusing plugins has changed.
 func (s *slots) reconcile(ctx context.Context) {
-	if s.begin(ctx, light) == 0 { // compiled code goes first
-		s.begin(ctx, heavy)
+	waits := false
+	for l := light; l < lanes && !waits; l++ { // compiled code goes first
+		for _, p := range s.order {
+			switch v := p.next; {
+			case v == nil || v.state != queued || v.lane != l:
+			case s.busy[l] == wasm.Compilers() || l == heavy && s.compiles(v.description.Digest):
+				waits = true
+			default:
+				s.load(ctx, p, v)
+			}
+		}
 	}
 	for _, p := range s.order {
 		if v := p.next; v != nil && v.state == ready && s.store == filled {
@@ -146,20 +155,6 @@ func (s *slots) describe(ctx context.Context, p *slot, d registry.Description) {
 			s.fail(ctx, p, p.next, d.Problem)
 		}
 	}
-}
-
-// begin starts the loads of a lane for which there is room, and returns how many wait.
-func (s *slots) begin(ctx context.Context, l lane) (waiting int) {
-	for _, p := range s.order {
-		switch v := p.next; {
-		case v == nil || v.state != queued || v.lane != l:
-		case s.busy[l] == wasm.Compilers() || l == heavy && s.compiles(v.description.Digest):
-			waiting++
-		default:
-			s.load(ctx, p, v)
-		}
-	}
-	return waiting
 }
 
 // compiles reports whether the module is being compiled for another plugin, whose

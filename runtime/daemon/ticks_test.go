@@ -42,7 +42,7 @@ func TestNoTickWhileDraining(t *testing.T) {
 		}
 		d.node.Store(new(crifield.Node))
 		c := new(clock)
-		of := newLoaded(log, "10-clock", c)
+		of := load(t, c)
 		d.current.swap(d.generation([]member{{loaded: of, Member: plugin.Member{ID: "10-clock", Plugin: c, Hooks: abi.HookSetOf(abi.Tick)}}}))
 		end := d.tick(t.Context(), of)
 		time.Sleep(2500 * time.Millisecond)
