@@ -19,7 +19,7 @@ import (
 // processor, as far as it differs from plugin to plugin.
 type settings struct {
 	Pages  uint32
-	Wazero string // its version; codeOf fills it in
+	Wazero string // its version; share fills it in
 }
 
 // wazeroVersion is that of the module that the program was built with, or ""
@@ -96,8 +96,7 @@ func compileInto(ctx context.Context, dir string, s settings, module []byte) (er
 	return errors.Join(r.Close(ctx), code.Close(ctx))
 }
 
-// codeRef is a reference to compiled code. Its owner closes it after everything that was
-// made from the code.
+// codeRef is a reference to the cache that holds a module's code.
 type codeRef struct {
 	cache  wazero.CompilationCache
 	making chan struct{} // holds a token for each module whose code is made, or read from disk
@@ -105,36 +104,60 @@ type codeRef struct {
 	end    func(context.Context) error
 }
 
-func (l codeRef) Close(ctx context.Context) error { return l.end(ctx) }
+// compiledCode is the code of a module, and the runtime in which its instances are made. Its
+// owner closes it after them.
+type compiledCode struct {
+	runtime wazero.Runtime
+	code    wazero.CompiledModule
+	ref     codeRef
+}
 
-// codeOf returns a reference to the cache in which a runtime finds the code of a module, or
-// leaves it: a directory that another process has filled, or memory, where all modules are together. With compiled, code that is yet to be made is ErrNotCompiled.
-func (e *Engine) codeOf(ctx context.Context, s settings, interpret, compiled bool, module []byte) (codeRef, error) {
+// Close frees the code unless another plugin has it, too.
+func (c *compiledCode) Close(ctx context.Context) error {
+	err := c.runtime.Close(ctx)
+	if c.code != nil {
+		err = errors.Join(err, c.code.Close(ctx))
+	}
+	return errors.Join(err, c.ref.end(ctx))
+}
+
+// codeOf makes the code of a module, or reads it from a directory that another process has
+// filled. With compiled, code that is yet to be made is ErrNotCompiled. Of interpreted modules
+// one is made at a time, since the collector's setting is the process's.
+func (e *Engine) codeOf(ctx context.Context, s settings, interpret, compiled bool, module []byte) (c compiledCode, err error) {
 	switch {
 	case e.disk != nil && !interpret:
+		c.ref, err = e.share(ctx, s, compiled, module)
 	case compiled:
-		return codeRef{}, ErrNotCompiled
+		err = ErrNotCompiled
 	case interpret:
-		return e.interpreted(module)
+		c.ref, err = e.interpreted(module)
 	default:
-		return codeRef{cache: e.cache, making: e.compiling, end: func(context.Context) error { return nil }}, nil
+		c.ref = codeRef{cache: e.cache, making: e.compiling, end: func(context.Context) error { return nil }}
 	}
-	s.Wazero = e.wazero
-	how, err := json.Marshal(s)
 	if err != nil {
-		return codeRef{}, err
+		return c, err
 	}
-	get := func(settings string, module []byte) (*codecache.Entry, error) {
-		return e.disk.Get(ctx, settings, module)
+	c.runtime = wazero.NewRuntimeWithConfig(ctx, runtimeConfig(c.ref.cache, s, interpret))
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close(ctx))
+		}
+	}()
+	select {
+	case c.ref.making <- struct{}{}:
+		defer func() { <-c.ref.making }()
+	case <-ctx.Done():
+		return c, fmt.Errorf("waiting for another module to be compiled: %w", context.Cause(ctx))
 	}
-	if compiled {
-		get = e.disk.Find
+	if c.ref.gc != 0 {
+		defer debug.SetGCPercent(debug.SetGCPercent(c.ref.gc))
 	}
-	entry, err := get(string(how), module)
-	if err != nil {
-		return codeRef{}, fmt.Errorf("compiling: %w", err)
+	defer recovered(&err)
+	if c.code, err = c.runtime.CompileModule(ctx, module); err != nil {
+		err = fmt.Errorf("compiling: %s", plugin.Printable(err.Error(), maxReason))
 	}
-	return e.share(entry)
+	return c, err
 }
 
 // What the interpreter may keep of a module. It works in this process, and makes up to
@@ -165,25 +188,6 @@ func (e *Engine) interpreted(module []byte) (codeRef, error) {
 // much of what that allocates is garbage at once.
 const interpretingGC = 25
 
-// make makes the code of a module in a runtime, or reads it from disk, when it may. Of
-// interpreted modules it is one at a time, since the collector's setting is the process's.
-func (l codeRef) make(ctx context.Context, r wazero.Runtime, module []byte) (code wazero.CompiledModule, err error) {
-	select {
-	case l.making <- struct{}{}:
-		defer func() { <-l.making }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for another module to be compiled: %w", context.Cause(ctx))
-	}
-	if l.gc != 0 {
-		defer debug.SetGCPercent(debug.SetGCPercent(l.gc))
-	}
-	defer recovered(&err)
-	if code, err = r.CompileModule(ctx, module); err != nil {
-		return nil, fmt.Errorf("compiling: %s", plugin.Printable(err.Error(), maxReason))
-	}
-	return code, nil
-}
-
 // sharedCode is the code of one entry of the disk cache, which all plugins made
 // from the same module have in memory once.
 //
@@ -195,7 +199,23 @@ type sharedCode struct {
 	users   int
 }
 
-func (e *Engine) share(entry *codecache.Entry) (codeRef, error) {
+// share returns a reference to the code of a module on disk, which another process makes
+// unless it is there.
+func (e *Engine) share(ctx context.Context, s settings, compiled bool, module []byte) (codeRef, error) {
+	s.Wazero = e.wazero
+	how, err := json.Marshal(s)
+	if err != nil {
+		return codeRef{}, err
+	}
+	var entry *codecache.Entry
+	if compiled {
+		entry, err = e.disk.Find(string(how), module)
+	} else {
+		entry, err = e.disk.Get(ctx, string(how), module)
+	}
+	if err != nil {
+		return codeRef{}, fmt.Errorf("compiling: %w", err)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	shared := e.shared[entry.Key]

@@ -113,27 +113,6 @@ func recovered(err *error) {
 	}
 }
 
-// start runs all that a guest runs before its first event: what initializes it, wp_manifest
-// unless a custom section has the manifest, and wp_configure, by which it may refuse its
-// configuration. All instances run the same, so that all begin alike.
-func (g *guest) start(ctx context.Context) error {
-	if _, err := g.initialize(ctx); err != nil {
-		return err
-	}
-	if !g.of.static {
-		if b, err := g.manifest(ctx); err != nil {
-			return err
-		} else if err = g.of.learn(g, b); err != nil {
-			return err
-		}
-	}
-	code, err := g.before(ctx, abi.ExportConfigure)
-	if err == nil && int32(code) != 0 {
-		err = wrap(abi.ExportConfigure, g.call.verdict(int32(code)))
-	}
-	return err
-}
-
 // initialize runs what must run before any other export, the module's start function and its
 // initializer, and returns the version of the ABI that the guest was built for.
 func (g *guest) initialize(ctx context.Context) (version uint32, err error) {
@@ -177,12 +156,14 @@ func (g *guest) manifest(ctx context.Context) ([]byte, error) {
 	return append([]byte(nil), view...), nil
 }
 
-// learn takes the manifest from the plugin's first instance. Those of the others do not count.
-func (p *guests) learn(g *guest, manifest []byte) error {
-	if p.effectiveLimits.manifest.Name != "" {
-		return nil
+// learn takes the manifest from the plugin's first instance. The others are asked, too, so
+// that all begin alike, but what they say does not count.
+func (p *guests) learn(ctx context.Context, g *guest) error {
+	b, err := g.manifest(ctx)
+	if err != nil || p.effectiveLimits.manifest.Name != "" {
+		return err
 	}
-	m, err := parseManifest(manifest)
+	m, err := parseManifest(b)
 	if err != nil {
 		return err
 	}

@@ -30,10 +30,8 @@ type guests struct {
 	kv       *plugin.KV
 	metrics  *plugin.Metrics
 	features []abi.Feature
-	codeRef  codeRef
-	runtime  wazero.Runtime
-	code     wazero.CompiledModule
 	memory   *memoryBudget
+	compiledCode
 
 	perPlugin, slow, running limiter // of this plugin's guests, those of all slow plugins, and all
 
@@ -181,13 +179,15 @@ func (p *guests) Close(ctx context.Context) error {
 	if p.pool != nil {
 		p.pool.Close()
 	}
-	return errors.Join(p.runtime.Close(ctx), p.code.Close(ctx), p.codeRef.Close(ctx))
+	return p.compiledCode.Close(ctx)
 }
 
-// open makes an instance that is ready for events. It counts as running until then: a guest
-// that takes long there and lets its instances be replaced after each call would run on all
-// processors otherwise.
-func (p *guests) open(ctx context.Context) (*guest, error) {
+// open makes an instance and runs all that it runs before its first event: what initializes
+// it, wp_manifest unless a custom section has the manifest, and wp_configure, by which it may
+// refuse its configuration. All instances run the same, so that all begin alike. Each counts as
+// running until then: a guest that takes long there and lets its instances be replaced after
+// each call would run on all processors otherwise.
+func (p *guests) open(ctx context.Context) (_ *guest, err error) {
 	s, err := p.acquire(ctx, nil) // get counts the wait
 	if err != nil {
 		return nil, err
@@ -197,12 +197,27 @@ func (p *guests) open(ctx context.Context) (*guest, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = g.start(ctx)
+	defer func() {
+		if err != nil {
+			g.close()
+		}
+	}()
+	if _, err = g.initialize(ctx); err != nil {
+		return nil, err
+	}
+	if !p.static {
+		if err = p.learn(ctx, g); err != nil {
+			return nil, err
+		}
+	}
+	code, err := g.before(ctx, abi.ExportConfigure)
+	if err == nil && int32(code) != 0 {
+		err = wrap(abi.ExportConfigure, g.call.verdict(int32(code)))
+	}
 	if err == nil && !p.keeps {
 		err = p.remember(g)
 	}
 	if err != nil {
-		g.close()
 		return nil, err
 	}
 	return g, nil

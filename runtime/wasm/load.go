@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tetratelabs/wazero"
-
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -136,8 +134,8 @@ func (e *Engine) Load(ctx context.Context, id string, module []byte, o PluginOpt
 	return p, nil
 }
 
-// compile gives a module its runtime.
-func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o PluginOptions, t effectiveLimits) (_ *guests, err error) {
+// compile gives a module its code, and the host's functions that it imports.
+func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o PluginOptions, t effectiveLimits) (*guests, error) {
 	module, err := fuel.Instrument(m, fuel.Options{Unmetered: e.unmetered})
 	if err != nil {
 		return nil, err
@@ -149,16 +147,11 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 		pages: m.Memory.Min, mutable: len(m.Mutable()),
 	}
 	_, p.begin = o.allowances()
-	how := settings{Pages: o.MemoryPages}
-	if p.codeRef, err = e.codeOf(ctx, how, o.Interpret, o.Compiled, module); err != nil {
+	if p.compiledCode, err = e.codeOf(ctx, settings{Pages: o.MemoryPages}, o.Interpret, o.Compiled, module); err != nil {
 		return nil, err
 	}
-	p.runtime = wazero.NewRuntimeWithConfig(ctx, runtimeConfig(p.codeRef.cache, how, o.Interpret))
-	if err = instantiateHost(ctx, p.runtime, m); err == nil {
-		p.code, err = p.codeRef.make(ctx, p.runtime, module)
-	}
-	if err != nil {
-		return nil, errors.Join(err, p.runtime.Close(ctx), p.codeRef.Close(ctx))
+	if err := instantiateHost(ctx, p.runtime, m); err != nil {
+		return nil, errors.Join(err, p.compiledCode.Close(ctx))
 	}
 	return p, nil
 }
