@@ -231,7 +231,6 @@ func (l *Ledger) End(id ID, done []Done) {
 func (v *Value) end(d *Done) (changed bool) {
 	v.Writing = ""
 	if d.Err != nil {
-		changed = v.Failed != d.Err.Error()
 		v.Failed, v.stuck = d.Err.Error(), &d.Found
 		return true
 	}
