@@ -82,15 +82,6 @@ const (
 	AllCapabilities CapabilitySet = 1<<(Credentials+1) - 2
 )
 
-// CapabilitySetOf returns the set of exactly these capabilities.
-func CapabilitySetOf(capabilities ...Capability) CapabilitySet {
-	var s CapabilitySet
-	for _, c := range capabilities {
-		s |= 1 << c
-	}
-	return s
-}
-
 // CapabilitiesNamed returns the capabilities with these names, "*" being all, and the names
 // that are unknown.
 func CapabilitiesNamed(names []string) (all CapabilitySet, unknown []string) {

@@ -157,6 +157,15 @@ func (s HookSet) Names() []string {
 	return names
 }
 
+// CapabilitySetOf returns the set of exactly these capabilities.
+func CapabilitySetOf(capabilities ...Capability) CapabilitySet {
+	var s CapabilitySet
+	for _, c := range capabilities {
+		s |= 1 << c
+	}
+	return s
+}
+
 // Names lists the set in the order of the table.
 func (s CapabilitySet) Names() []string {
 	var names []string

@@ -7,9 +7,9 @@ import "path/filepath"
 // that run nothing on a node, and trusts whoever can write there. The error says what
 // is wrong with the file. Its Digest is the one that the file wants, "" if it wants none.
 func Beside(module string) (Description, error) {
-	s, err := trust{}.readBeside(module, besideOf(module))
+	s := trust{}.readBeside(module)
 	s.Digest = s.sha256
-	return s.Description, err
+	return s.Description, s.Problem
 }
 
 // CheckTrust says why a plugin directory, or a file in it, would not be believed: who can

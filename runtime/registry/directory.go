@@ -67,7 +67,12 @@ func (s source) read() (r reading) {
 		path, ext := filepath.Join(s.dir, name), filepath.Ext(name)
 		switch {
 		case ext == ".wasm" && !strings.HasPrefix(name, "."):
-			d, registered = readModule(path, slices.Contains(names, stem(name)+".json"))
+			m := settings{Description: Description{ID: id(path), File: path}}
+			if slices.Contains(names, stem(name)+".json") {
+				m = pluginFiles.readBeside(path)
+			}
+			registered = m.find(path, besideOf(path))
+			d = m.Description
 		case s.registers(name) && !(ext == ".json" && slices.Contains(names, stem(name)+".wasm")):
 			d, registered, problem = s.readJSON(path)
 		}

@@ -14,22 +14,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
-// readModule reads a module and the JSON file beside it, if there is one. The module does
-// not exist if it is gone by now.
-func readModule(path string, described bool) (d Description, exists bool) {
-	s, beside := settings{Description: Description{ID: id(path), File: path}}, besideOf(path)
-	if described {
-		var err error
-		if s, err = pluginFiles.readBeside(path, beside); err != nil {
-			s.Disabled, s.Problem = false, err
-			s.Digest, _ = digest(path) // another module is another description
-			return s.Description, true
-		}
-	}
-	exists = s.find(path, beside)
-	return s.Description, exists
-}
-
 // besideOf is the JSON file beside a module.
 func besideOf(module string) string {
 	return strings.TrimSuffix(module, filepath.Ext(module)) + ".json"
@@ -37,7 +21,8 @@ func besideOf(module string) string {
 
 // readBeside reads the JSON file beside a module. While it cannot be read, or not
 // what it says of failures, the module must not be ignored, unless it is only tried.
-func (t trust) readBeside(module, path string) (s settings, err error) {
+func (t trust) readBeside(module string) (s settings) {
+	path := besideOf(module)
 	b, err := t.readAll(path, maxJSON)
 	readable := err == nil
 	if readable {
@@ -55,9 +40,9 @@ func (t trust) readBeside(module, path string) (s settings, err error) {
 	s.Hooks, _ = hookSet(s.hooks)
 	s.ID, s.File, s.Module, s.Endpoint = id(module), module, "", ""
 	if err != nil {
-		err = &fileError{path, err}
+		s.Disabled, s.Problem = false, &fileError{path, err}
 	}
-	return s, err
+	return s
 }
 
 // readNamed makes s, of a JSON file that names a module, the description of that module.
@@ -90,7 +75,8 @@ func (s *settings) checkModule(module string) error {
 	return nil
 }
 
-// find looks at the module at path; a wrong digest is the problem of the JSON file.
+// find looks at the module at path, also while the JSON file is bad: another module is another
+// description. A wrong digest is the problem of the JSON file.
 func (s *settings) find(path, json string) (exists bool) {
 	if s.Disabled {
 		return true
@@ -98,6 +84,7 @@ func (s *settings) find(path, json string) (exists bool) {
 	sum, err := digest(path)
 	s.Digest = sum
 	switch {
+	case s.Problem != nil:
 	case vanished(path, err):
 		return false
 	case err != nil:
