@@ -32,13 +32,14 @@ var mayImport = map[string]string{
 	"runtime/regular":          "",
 	"runtime/pods":             "abi runtime/cri", // the store follows the rows of cri.Methods
 	"runtime/crifield":         "abi runtime/plugin runtime/pods",
-	"runtime/cgroup":           "abi runtime/cgroup/rules",
+	"runtime/cgroup":           "abi runtime/cgroup/rules runtime/cgroup/systemd",
+	"runtime/cgroup/systemd":   "",
 	"runtime/cgroup/rules":     "abi",
 	"runtime/config":           "runtime/regular",
 	"runtime/kubelet":          "",
 	"runtime/ledger":           "abi runtime/observe",
 	"runtime/intercept":        "abi runtime/cri runtime/crifield runtime/plugin runtime/pods runtime/cgroup runtime/cgroup/rules runtime/ledger runtime/observe",
-	"runtime/daemon":           "abi runtime/cri runtime/crifield runtime/proxy runtime/plugin runtime/wasm runtime/remote runtime/registry runtime/pods runtime/cgroup runtime/ledger runtime/intercept runtime/config runtime/observe runtime/observe/slogsink",
+	"runtime/daemon":           "abi runtime/cri runtime/crifield runtime/proxy runtime/plugin runtime/wasm runtime/remote runtime/registry runtime/pods runtime/cgroup runtime/cgroup/systemd runtime/ledger runtime/intercept runtime/config runtime/observe runtime/observe/slogsink",
 	"runtime/simulate":         "abi runtime/cgroup runtime/cri runtime/crifield sdk/fixture runtime/intercept runtime/kubelet runtime/ledger runtime/plugin runtime/pods runtime/observe runtime/observe/slogsink",
 	"cmd/wasmproxy":            "abi plugins-wasm runtime/config runtime/daemon sdk/fixture runtime/plugin runtime/registry runtime/simulate runtime/wasm cmd/wasmproxy/demo cmd/wasmproxy/scaffold runtime/observe runtime/observe/slogsink runtime/regular",
 	"cmd/wasmproxy/demo":       "plugins-wasm runtime/config runtime/daemon runtime/kubelet runtime/simulate runtime/observe runtime/observe/slogsink runtime/regular",
@@ -55,16 +56,20 @@ var mayImport = map[string]string{
 // onlyImporters are the packages that may import something from outside the module
 // which the rest must not know: everything else goes through them.
 var onlyImporters = map[string]string{
-	"log/slog":                      "cmd/wasmproxy runtime/config runtime/observe/slogsink sdk sdk/internal/native sdk/sdktest", // what happens is an event: see runtime/observe
-	"github.com/tetratelabs/wazero": "runtime/wasm",
-	"github.com/santhosh-tekuri":    "runtime/wasm/schema",
-	"k8s.io/cri-api":                "runtime/cri runtime/crifield runtime/pods runtime/intercept runtime/daemon runtime/kubelet runtime/simulate runtime/remote runtime/remote/runtimehook cmd/wasmproxy/demo",
-	"github.com/knadh/koanf":        "runtime/config",
-	"github.com/containerd/cgroups": "runtime/cgroup",
-	"github.com/lmittmann/tint":     "cmd/wasmproxy",
-	"github.com/fsnotify/fsnotify":  "runtime/registry",
-	"k8s.io/apimachinery":           "runtime/kubelet",
-	"sigs.k8s.io/yaml":              "runtime/kubelet",
+	"log/slog":                          "cmd/wasmproxy runtime/config runtime/observe/slogsink sdk sdk/internal/native sdk/sdktest", // what happens is an event: see runtime/observe
+	"github.com/tetratelabs/wazero":     "runtime/wasm",
+	"github.com/santhosh-tekuri":        "runtime/wasm/schema",
+	"k8s.io/cri-api":                    "runtime/cri runtime/crifield runtime/pods runtime/intercept runtime/daemon runtime/kubelet runtime/simulate runtime/remote runtime/remote/runtimehook cmd/wasmproxy/demo",
+	"github.com/knadh/koanf":            "runtime/config",
+	"github.com/containerd/cgroups":     "runtime/cgroup",
+	"github.com/opencontainers/cgroups": "runtime/cgroup runtime/cgroup/systemd",
+	"github.com/coreos/go-systemd":      "runtime/cgroup/systemd",
+	"github.com/godbus/dbus":            "runtime/cgroup/systemd",
+	"github.com/moby/sys/mountinfo":     "runtime/cgroup",
+	"github.com/lmittmann/tint":         "cmd/wasmproxy",
+	"github.com/fsnotify/fsnotify":      "runtime/registry",
+	"k8s.io/apimachinery":               "runtime/kubelet",
+	"sigs.k8s.io/yaml":                  "runtime/kubelet",
 }
 
 // standardOnly are the packages that plugin authors compile: TinyGo has to like

@@ -11,6 +11,8 @@
 // the kernel refuses new shares for an idle group, and a quota below the burst.
 // See [FS.SuspendForUpdate], and RATIONALE.md for what was measured.
 //
+// Of a unit of systemd, package systemd has systemd keep what was written.
+//
 // It is not a cgroup driver: it makes, moves and removes no group, and remembers no wanted value beyond an update in
 // flight. It knows neither CRI nor plugins.
 package cgroup
@@ -21,9 +23,10 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/systemd"
 )
 
 // FS gives access to the cgroups beneath one root. Its methods may be called
@@ -33,15 +36,13 @@ type FS struct {
 	version int
 	dirs    map[string]*os.Root // by v1 controller; v2 has one, named ""
 
+	mounted bool             // and not plain files
+	shown   string           // the group that the mount has at its top, as in mountinfo
+	systemd *systemd.Manager // nil without one
+
 	mu     sync.Mutex
 	groups map[string]*group // those in use right now, by clean path
-
-	systemd atomic.Bool // FirstSystemd was asked
 }
-
-// FirstSystemd reports true the first time it is asked: [ErrSystemd] is about the
-// node, and to be said once.
-func (f *FS) FirstSystemd() bool { return !f.systemd.Swap(true) }
 
 // Open returns the cgroups beneath root, commonly /sys/fs/cgroup. The mode is
 // auto, v1 or v2. With auto the file systems mounted there decide: cgroup2 at
@@ -49,11 +50,11 @@ func (f *FS) FirstSystemd() bool { return !f.systemd.Swap(true) }
 // hybrid layout. A mode of v1 or v2 also takes a tree of plain files, but not a
 // mounted hierarchy of the other version. The caller closes the FS.
 func Open(root, mode string) (*FS, error) {
-	version, err := choose(root, mode)
+	version, mounted, err := choose(root, mode)
 	if err != nil {
 		return nil, fmt.Errorf("open cgroup root %s: %w", root, err)
 	}
-	f := &FS{path: root, version: version, dirs: map[string]*os.Root{}, groups: map[string]*group{}}
+	f := &FS{path: root, version: version, mounted: mounted, dirs: map[string]*os.Root{}, groups: map[string]*group{}}
 	if err := f.openDirs(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open cgroup root %s: %w", root, err), f.Close())
 	}
@@ -87,13 +88,13 @@ func (f *FS) openDirs() error {
 		return err
 	}
 	if f.version == 2 {
-		f.dirs[""] = root
+		f.dirs[""], f.shown = root, shownBy(f.path)
 		return nil
 	}
 	defer root.Close()
-	mounted, _ := detect(f.path) // else it is a tree of plain files
+	f.shown = shownBy(filepath.Join(f.path, "cpu"))
 	for _, name := range controllers() {
-		if magic, err := fsMagic(filepath.Join(f.path, name)); err == nil && mounted == 1 && magic != unix.CGROUP_SUPER_MAGIC {
+		if magic, err := fsMagic(filepath.Join(f.path, name)); err == nil && f.mounted && magic != unix.CGROUP_SUPER_MAGIC {
 			continue
 		}
 		// On many nodes cpu is a link to cpu,cpuacct beside it: os.Root follows it.
@@ -109,21 +110,21 @@ func (f *FS) openDirs() error {
 	return nil
 }
 
-func choose(root, mode string) (int, error) {
+func choose(root, mode string) (version int, isMount bool, err error) {
 	mounted, err := detect(root)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	want := map[string]int{"auto": mounted, "v1": 1, "v2": 2}[mode]
 	switch {
 	case want == 0 && mode == "auto":
-		return 0, errors.New("no cgroup file system is mounted there; name the mode, v1 or v2, to use plain files")
+		return 0, false, errors.New("no cgroup file system is mounted there; name the mode, v1 or v2, to use plain files")
 	case want == 0:
-		return 0, fmt.Errorf("cgroup mode %q is not auto, v1 or v2", mode)
+		return 0, false, fmt.Errorf("cgroup mode %q is not auto, v1 or v2", mode)
 	case mounted != 0 && mounted != want:
-		return 0, fmt.Errorf("cgroup mode is %s, but cgroup v%d is mounted there", mode, mounted)
+		return 0, false, fmt.Errorf("cgroup mode is %s, but cgroup v%d is mounted there", mode, mounted)
 	}
-	return want, nil
+	return want, mounted != 0, nil
 }
 
 // detect returns the version mounted at root, or 0 if there is none. The cgroup

@@ -148,7 +148,7 @@ func TestOpenLinkedController(t *testing.T) {
 	}
 	f := openMode(t, root, 1)
 	plain(t, f, rules.CPUIdle, "0")
-	if err := f.Write(pod, rules.CPUIdle, "1"); err != nil {
+	if err := f.Write(t.Context(), pod, rules.CPUIdle, "1"); err != nil {
 		t.Fatal(err)
 	}
 	wantPlain(t, f, rules.CPUIdle, "1")

@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -41,12 +42,15 @@ func (f *FS) Read(group, file string) (string, error) {
 // as in v2: one of those that cgroup_set writes. The codes of its error are those of Parse
 // and Read; a value that the kernel refuses is abi.Invalid, such as a burst above the quota.
 //
+// A file of a systemd unit gets a quota as systemd would round it, and what systemd knows it
+// is told, so that a reload keeps it: see [FS.UseSystemd]. ctx bounds that alone.
+//
 // While an update of the group is held back, cpu.idle and cpu.max.burst are
 // only noted. They are written when the last such update ends, the burst then no
 // larger than the quota. To end cpu.idle, an update is the right moment: the kernel
 // gives a group that stops being idle its default share, and the one that CRI
 // asked for only returns with the update.
-func (f *FS) Write(group, file, value string) error {
+func (f *FS) Write(ctx context.Context, group, file, value string) error {
 	x, rel, err := f.find(group, file)
 	if err != nil {
 		return rules.Fail("write", group, file, value, err)
@@ -56,9 +60,9 @@ func (f *FS) Write(group, file, value string) error {
 		return rules.Fail("write", group, file, value, err)
 	}
 	if suspendable(file) {
-		err = f.writeSuspendable(rel, x, v)
+		err = f.writeSuspendable(ctx, rel, x, v)
 	} else {
-		err = f.put(rel, x, v)
+		err = f.set(ctx, rel, x, v)
 	}
 	if err != nil {
 		return rules.Fail("write", group, file, value, err)
@@ -88,7 +92,16 @@ func (f *FS) get(rel string, x *rules.File) (string, error) {
 	return x.V1.Read(held)
 }
 
-// put writes a value that the table's parser returned.
+// set writes a value that is to stay: see put and keep.
+func (f *FS) set(ctx context.Context, rel string, x *rules.File, value string) error {
+	err := f.put(rel, x, f.Rounded("/"+rel, x.Name, value))
+	if err == nil {
+		f.keep(ctx, rel, x)
+	}
+	return err
+}
+
+// put writes a value that the table's parser returned to the files alone.
 func (f *FS) put(rel string, x *rules.File, value string) error {
 	if f.version == 2 {
 		return f.writeFile(rel, "", x.Name, x.Needs, value)

@@ -103,7 +103,7 @@ func (k *kernel) quota(quota int) error {
 // set gives the group its idle and burst under a quota.
 func (k *kernel) set(t testing.TB, idle, burst string, quota int) {
 	t.Helper()
-	err := errors.Join(k.quota(quota), k.Write(k.group, rules.CPUIdle, idle), k.Write(k.group, rules.CPUBurst, burst))
+	err := errors.Join(k.quota(quota), k.Write(t.Context(), k.group, rules.CPUIdle, idle), k.Write(t.Context(), k.group, rules.CPUBurst, burst))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,18 +121,18 @@ func (k *kernel) want(t *testing.T, idle, burst string) {
 func TestKernelErrors(t *testing.T) {
 	k := newKernel(t)
 	k.set(t, "0", "0", 50000)
-	wantCode(t, k.Write(k.group, rules.CPUBurst, "50001"), abi.Invalid)
-	wantCode(t, k.Write(k.group, rules.CPUBurst, "50000"), abi.OK)
-	wantCode(t, k.Write("/", rules.CPUIdle, "1"), abi.Invalid)
-	wantCode(t, k.Write(k.group+"/none", rules.CPUIdle, "1"), abi.NotFound)
+	wantCode(t, k.Write(t.Context(), k.group, rules.CPUBurst, "50001"), abi.Invalid)
+	wantCode(t, k.Write(t.Context(), k.group, rules.CPUBurst, "50000"), abi.OK)
+	wantCode(t, k.Write(t.Context(), "/", rules.CPUIdle, "1"), abi.Invalid)
+	wantCode(t, k.Write(t.Context(), k.group+"/none", rules.CPUIdle, "1"), abi.NotFound)
 	if _, err := os.Stat(filepath.Join(k.dir("cpu"), "cpu.bvt_warp_ns")); errors.Is(err, os.ErrNotExist) {
-		wantCode(t, k.Write(k.group, "cpu.bvt_warp_ns", "2"), abi.Unsupported)
+		wantCode(t, k.Write(t.Context(), k.group, "cpu.bvt_warp_ns", "2"), abi.Unsupported)
 	}
 }
 
 func TestKernelMemoryHigh(t *testing.T) {
 	k := newKernel(t)
-	err := k.Write(k.group, "memory.high", " 0104857600\n")
+	err := k.Write(t.Context(), k.group, "memory.high", " 0104857600\n")
 	if k.Version() == 1 {
 		wantCode(t, err, abi.Unsupported)
 		return

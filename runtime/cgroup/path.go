@@ -1,60 +1,143 @@
 package cgroup
 
 import (
-	"errors"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/opencontainers/cgroups/systemd"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
-// ErrSystemd is why no file of a cgroup that the systemd driver made is read or
-// written.
-var ErrSystemd = errors.New("the node's cgroup driver is systemd, and cgroup files are supported only with cgroupfs")
+const (
+	slice = ".slice"
+	scope = ".scope"
+)
 
-// PodPath returns the cgroup of a pod, which is the cgroup parent that kubelet
-// gave its sandbox. Only the cgroupfs form is understood: a systemd slice is
-// refused with abi.Unsupported and [ErrSystemd], a path that is empty, the root or
-// holds ".." with abi.Invalid.
-func PodPath(cgroupParent string) (string, error) { return located(cgroupParent) }
+// The names that container runtimes give a container's cgroup beneath its parent, before and
+// after its id. The first one of each driver is containerd's.
+var (
+	cgroupfsNames = [][2]string{{"", ""}, {"crio-", ""}}
+	systemdNames  = [][2]string{{"cri-containerd-", scope}, {"crio-", scope}, {"docker-", scope}}
+)
 
-// ContainerPath returns the cgroup of a container: its id beneath the cgroup
-// parent, as containerd and Docker name it with the cgroupfs driver. It refuses
-// what PodPath refuses, and an id that is no single path element.
-func ContainerPath(cgroupParent, id string) (string, error) {
-	pod, err := PodPath(cgroupParent)
+// PodPath returns the cgroup of a pod, which is the cgroup parent that kubelet gave its
+// sandbox. Of a systemd slice the name alone decides, as it does for runc: a-b.slice is
+// /a.slice/a-b.slice, also if the parent has no directories or others. A path that is empty,
+// the root or holds ".." is refused with abi.Invalid.
+func PodPath(cgroupParent string) (string, error) {
+	group, err := podPath(cgroupParent)
+	if err != nil {
+		return "", rules.Fail("find", cgroupParent, "", "", err)
+	}
+	return group, nil
+}
+
+func podPath(cgroupParent string) (string, error) {
+	rel, err := clean(cgroupParent)
 	if err != nil {
 		return "", err
 	}
-	if id == "" || id == "." || id == ".." || strings.ContainsAny(id, "/\x00") {
-		return "", rules.Fail("find", cgroupParent, "", "", rules.Reason(abi.Invalid, "container id %.64q is not one path element", id))
-	}
-	return pod + "/" + id, nil
-}
-
-// ReportedPath returns the cgroup that the kernel or the runtime reports of a
-// container. It refuses what PodPath refuses; systemd's forms are a path to a scope
-// and the runtime spec's slice:prefix:name.
-func ReportedPath(reported string) (string, error) { return located(reported) }
-
-func located(group string) (string, error) {
-	rel, err := clean(group)
-	if bySystemd(group) {
-		err = rules.Reason(abi.Unsupported, "%w", ErrSystemd)
-	}
-	if err != nil {
-		return "", rules.Fail("find", group, "", "", err)
+	if strings.HasSuffix(rel, slice) {
+		return slicePath(path.Base(rel))
 	}
 	return "/" + rel, nil
 }
 
-// bySystemd tells systemd's names. containerd decides by the last element in the
-// same way.
-func bySystemd(group string) bool {
-	base := path.Base(group)
-	return strings.HasSuffix(base, ".slice") || strings.HasSuffix(base, ".scope") || strings.Contains(group, ".slice:")
+// slicePath expands the name of a slice.
+func slicePath(name string) (string, error) {
+	group, err := systemd.ExpandSlice(name)
+	if err != nil {
+		return "", rules.Reason(abi.Invalid, "%.256q is not the name of a systemd slice", name)
+	}
+	rel, err := clean(group)
+	return "/" + rel, err
+}
+
+// TierPath returns the cgroup of the quality of service class that holds a pod's cgroup, such
+// as /kubepods/burstable: the pod's parent. For a Guaranteed pod, that of all pods.
+func TierPath(pod string) (string, error) {
+	rel, err := clean(pod)
+	if err == nil {
+		rel, err = clean(path.Dir(rel))
+	}
+	if err != nil {
+		return "", rules.Fail("find", pod, "", "", err)
+	}
+	return "/" + rel, nil
+}
+
+// ContainerPaths returns the cgroups that a container may have beneath its cgroup parent. Only
+// the container runtime decides which: containerd and Docker, CRI-O, and with the systemd
+// driver each of the three, have a name of their own. containerd's is the first. It refuses
+// the parents that PodPath refuses, and an id that is not a single path element.
+func ContainerPaths(cgroupParent, id string) ([]string, error) {
+	pod, err := PodPath(cgroupParent)
+	if err != nil {
+		return nil, err
+	}
+	if id == "" || id == "." || id == ".." || strings.ContainsAny(id, "/\x00") {
+		return nil, rules.Fail("find", cgroupParent, "", "", rules.Reason(abi.Invalid, "container id %.64q is not one path element", id))
+	}
+	names := cgroupfsNames
+	if strings.HasSuffix(pod, slice) {
+		names = systemdNames
+	}
+	groups := make([]string, len(names))
+	for i, name := range names {
+		groups[i] = pod + "/" + name[0] + id + name[1]
+	}
+	return groups, nil
+}
+
+// FindContainer returns the one of ContainerPaths that exists, and false with the first of
+// them if none does.
+func (f *FS) FindContainer(cgroupParent, id string) (group string, exists bool, err error) {
+	groups, err := ContainerPaths(cgroupParent, id)
+	if err != nil {
+		return "", false, err
+	}
+	if i := slices.IndexFunc(groups, f.Exists); i >= 0 {
+		return groups[i], true, nil
+	}
+	return groups[0], false, nil
+}
+
+// ReportedPath returns the cgroup that the kernel or the container runtime reports of a
+// container: a path, or the runtime spec's slice:prefix:name for a unit of systemd, which runc
+// and crun call prefix-name.scope. It refuses what PodPath refuses.
+func ReportedPath(reported string) (string, error) {
+	group, err := reportedPath(reported)
+	if err != nil {
+		return "", rules.Fail("find", reported, "", "", err)
+	}
+	return group, nil
+}
+
+func reportedPath(reported string) (string, error) {
+	parts := strings.Split(reported, ":")
+	if len(parts) != 3 || strings.Contains(reported, "/") {
+		rel, err := clean(reported)
+		return "/" + rel, err
+	}
+	parent, prefix, unit := parts[0], parts[1], parts[2]
+	if parent == "" { // runc's and crun's default
+		parent = "system.slice"
+	}
+	parent, err := slicePath(parent)
+	if err != nil {
+		return "", err
+	}
+	if !strings.HasSuffix(unit, slice) {
+		if prefix != "" {
+			unit = prefix + "-" + unit
+		}
+		unit += scope
+	}
+	rel, err := clean(parent + "/" + unit)
+	return "/" + rel, err
 }
 
 // maxPath is Linux's PATH_MAX.

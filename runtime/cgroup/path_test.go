@@ -1,52 +1,172 @@
 package cgroup
 
 import (
+	"encoding/json"
+	"errors"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
+// TestPaths has the forms of real nodes: see testdata/cri for what the runtimes report.
 func TestPaths(t *testing.T) {
+	const (
+		burstable = "/kubepods.slice/kubepods-burstable.slice"
+		podU      = burstable + "/kubepods-burstable-pod11111111_2222.slice"
+		nested    = "/a.slice/a-b.slice/a-b-kubepods.slice/a-b-kubepods-pod1.slice"
+	)
 	tests := []struct {
-		parent, id, want string // want is the container's
-		code             abi.Errno
+		parent     string
+		pod, tier  string
+		containers []string // of the container abc
 	}{
-		{"/kubepods/burstable/pod1", "abc", "/kubepods/burstable/pod1/abc", 0},
-		{"kubepods//burstable/./pod1/", "abc", "/kubepods/burstable/pod1/abc", 0},
-		{"/kubepods.slice/kubepods-pod1.slice", "abc", "", abi.Unsupported},
-		{"kubepods-pod1.slice", "abc", "", abi.Unsupported},
-		{"/kubepods.slice/kubepods-pod1.slice/", "abc", "", abi.Unsupported},
-		{"", "abc", "", abi.Invalid},
-		{"/", "abc", "", abi.Invalid},
-		{"/kubepods/..", "abc", "", abi.Invalid},
-		{"/kubepods/../../etc", "abc", "", abi.Invalid},
-		{"/kubepods\x00", "abc", "", abi.Invalid},
-		{"/kubepods", "", "", abi.Invalid},
-		{"/kubepods", "..", "", abi.Invalid},
-		{"/kubepods", ".", "", abi.Invalid},
-		{"/kubepods", "a/b", "", abi.Invalid},
-		{"/kubepods", "a\x00", "", abi.Invalid},
+		{"/kubepods/burstable/pod1", "/kubepods/burstable/pod1", "/kubepods/burstable", []string{"abc", "crio-abc"}},
+		{"kubepods//burstable/./pod1/", "/kubepods/burstable/pod1", "/kubepods/burstable", []string{"abc", "crio-abc"}},
+		{"/kubepods/pod1", "/kubepods/pod1", "/kubepods", []string{"abc", "crio-abc"}},
+		{"/my/cgroup-root/kubepods/besteffort/pod1", "/my/cgroup-root/kubepods/besteffort/pod1", "/my/cgroup-root/kubepods/besteffort", []string{"abc", "crio-abc"}},
+		{podU, podU, burstable, []string{"cri-containerd-abc.scope", "crio-abc.scope", "docker-abc.scope"}},
+		{"kubepods-burstable-pod11111111_2222.slice", podU, burstable, []string{"cri-containerd-abc.scope", "crio-abc.scope", "docker-abc.scope"}}, // as CRI-O reports it
+		{podU + "/", podU, burstable, []string{"cri-containerd-abc.scope", "crio-abc.scope", "docker-abc.scope"}},
+		{"a-b-kubepods-pod1.slice", nested, path.Dir(nested), []string{"cri-containerd-abc.scope", "crio-abc.scope", "docker-abc.scope"}}, // kubelet's --cgroup-root=/a/b
+		{`kubepods-pod1\x2d2.slice`, `/kubepods.slice/kubepods-pod1\x2d2.slice`, "/kubepods.slice", []string{"cri-containerd-abc.scope", "crio-abc.scope", "docker-abc.scope"}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.parent+" "+tt.id, func(t *testing.T) {
-			got, err := ContainerPath(tt.parent, tt.id)
-			wantCode(t, err, tt.code)
-			if got != tt.want {
-				t.Errorf("container path %q, want %q", got, tt.want)
+		t.Run(tt.parent, func(t *testing.T) {
+			if got, err := PodPath(tt.parent); err != nil || got != tt.pod {
+				t.Errorf("pod %q, %v, want %q", got, err, tt.pod)
 			}
-			if tt.code != abi.OK {
-				return
+			if got, err := TierPath(tt.pod); err != nil || got != tt.tier {
+				t.Errorf("tier %q, %v, want %q", got, err, tt.tier)
 			}
-			podPath, err := PodPath(tt.parent)
-			if err != nil || podPath != strings.TrimSuffix(tt.want, "/"+tt.id) {
-				t.Errorf("pod path %q, %v", podPath, err)
+			want := slices.Clone(tt.containers)
+			for i := range want {
+				want[i] = tt.pod + "/" + want[i]
+			}
+			if got, err := ContainerPaths(tt.parent, "abc"); err != nil || !slices.Equal(got, want) {
+				t.Errorf("containers %q, %v, want %q", got, err, want)
 			}
 		})
+	}
+}
+
+func TestPathsThatAreRefused(t *testing.T) {
+	for _, parent := range []string{
+		"", "/", ".", "/kubepods/..", "/kubepods/../../etc", "/kubepods\x00", "-.slice", ".slice", "a--b.slice", "-a.slice", "/a.slice/..", strings.Repeat("a-", 3000) + "a.slice",
+	} {
+		_, err := PodPath(parent)
+		wantCode(t, err, abi.Invalid)
+		_, err = ContainerPaths(parent, "abc")
+		wantCode(t, err, abi.Invalid)
+	}
+	for _, id := range []string{"", "..", ".", "a/b", "a\x00", "/"} {
+		_, err := ContainerPaths("/kubepods", id)
+		wantCode(t, err, abi.Invalid)
+	}
+	for _, pod := range []string{"/kubepods", "", "/", "/a/.."} {
+		_, err := TierPath(pod)
+		wantCode(t, err, abi.Invalid)
+	}
+}
+
+func TestReportedPath(t *testing.T) {
+	for reported, want := range map[string]string{
+		"/kubepods/pod1/crio-a":                       "/kubepods/pod1/crio-a",
+		"kubepods-burstable-pod1_2.slice:crio:a":      "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_2.slice/crio-a.scope",
+		"kubepods-pod1.slice:cri-containerd:a":        "/kubepods.slice/kubepods-pod1.slice/cri-containerd-a.scope",
+		"kubepods-pod1.slice:docker:a":                "/kubepods.slice/kubepods-pod1.slice/docker-a.scope",
+		"kubepods-pod1.slice::a":                      "/kubepods.slice/kubepods-pod1.slice/a.scope",
+		"kubepods-pod1.slice:x:kubepods-pod1-y.slice": "/kubepods.slice/kubepods-pod1.slice/kubepods-pod1-y.slice",
+		":crio:a":                           "/system.slice/crio-a.scope",
+		"/kubepods.slice/pod1/crio-a.scope": "/kubepods.slice/pod1/crio-a.scope",
+		"/kubepods/pod1/a:b:c":              "/kubepods/pod1/a:b:c",
+		"/":                                 "",
+		"":                                  "",
+		"/kubepods/../../etc":               "",
+		"-.slice:crio:a":                    "",
+		"kubepods:crio:a":                   "",
+		"a.slice:..:..":                     "/a.slice/..-...scope",
+		"a.slice:crio:\x00":                 "",
+	} {
+		got, err := ReportedPath(reported)
+		wantCode(t, err, map[bool]abi.Errno{true: abi.Invalid}[want == ""])
+		if got != want {
+			t.Errorf("%q: %q, want %q", reported, got, want)
+		}
+	}
+}
+
+// What the runtimes report with the systemd driver is where systemd has the scope.
+func TestRecordedSystemdPaths(t *testing.T) {
+	const pod = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod11111111_2222_3333_4444_555555555555.slice"
+	files := must(filepath.Glob("../../testdata/cri/systemd/*.json"))(t)
+	if len(files) != 3 {
+		t.Fatalf("recordings: %q", files)
+	}
+	for _, file := range files {
+		var entries []struct {
+			Method   string
+			Response struct {
+				Status struct{ ID string }
+				Info   struct{ Info string }
+			}
+		}
+		if err := json.Unmarshal(must(os.ReadFile(file))(t), &entries); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			var info struct {
+				RuntimeSpec struct{ Linux struct{ CgroupsPath string } }
+				Config      struct {
+					Linux struct {
+						CgroupParent string `json:"cgroup_parent"`
+					}
+				}
+			}
+			if err := json.Unmarshal([]byte(e.Response.Info.Info), &info); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			group, err := ReportedPath(info.RuntimeSpec.Linux.CgroupsPath)
+			groups := must(ContainerPaths(pod, e.Response.Status.ID))(t)
+			if err != nil || !slices.Contains(groups, group) {
+				t.Errorf("%s: %s is at %q, %v; want one of %q", file, info.RuntimeSpec.Linux.CgroupsPath, group, err, groups)
+			}
+			if parent := info.Config.Linux.CgroupParent; parent != "" {
+				if got, err := PodPath(parent); err != nil || got != pod {
+					t.Errorf("%s: %s is %q, %v", file, parent, got, err)
+				}
+			}
+		}
+	}
+}
+
+// A container is found under the name that its runtime gave it.
+func TestFindContainer(t *testing.T) {
+	for _, name := range []string{
+		"kubepods/pod1/abc", "kubepods/pod1/crio-abc", "kubepods.slice/kubepods-pod1.slice/cri-containerd-abc.scope",
+		"kubepods.slice/kubepods-pod1.slice/crio-abc.scope", "kubepods.slice/kubepods-pod1.slice/docker-abc.scope",
+	} {
+		for _, version := range []int{1, 2} {
+			root := t.TempDir()
+			if err := os.MkdirAll(filepath.Join(root, map[int]string{1: "cpu"}[version], name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			f := openMode(t, root, version)
+			if got, exists, err := f.FindContainer("/"+path.Dir(name), "abc"); got != "/"+name || !exists || err != nil {
+				t.Errorf("v%d %s: %q, %v, %v", version, name, got, exists, err)
+			}
+			if got, exists, err := f.FindContainer("/"+path.Dir(name), "none"); exists || err != nil || !strings.Contains(got, "none") {
+				t.Errorf("v%d: a container without a cgroup is at %q, %v", version, got, err)
+			}
+		}
 	}
 }
 
@@ -101,14 +221,14 @@ func TestNothingLeavesTheRoot(t *testing.T) {
 			{strings.Repeat("a/", 3000), abi.Invalid},
 		}
 		for _, tt := range tests {
-			wantCode(t, f.Write(tt.group, rules.CPUIdle, "1"), tt.code)
+			wantCode(t, f.Write(t.Context(), tt.group, rules.CPUIdle, "1"), tt.code)
 			_, err := f.Read(tt.group, rules.CPUIdle)
 			wantCode(t, err, tt.code)
 			if stat, err := f.Get(tt.group, "cpu.stat"); err == nil && tt.group != "/file" {
 				t.Errorf("statistics %q of group %.80q", stat, tt.group)
 			}
-			if hold, err := f.SuspendForUpdate(tt.group, Update{}); tt.code == abi.NotFound {
-				wantCode(t, hold.Restore(true), abi.OK)
+			if hold, err := f.SuspendForUpdate(t.Context(), tt.group, Update{}); tt.code == abi.NotFound {
+				wantCode(t, hold.Restore(t.Context(), true), abi.OK)
 			} else {
 				wantCode(t, err, tt.code)
 			}
@@ -122,21 +242,87 @@ func TestNothingLeavesTheRoot(t *testing.T) {
 	}
 }
 
-// FuzzGroup tries to leave the root by the group's name.
+// FuzzGroup tries to leave the root by the names that a request or a runtime gives.
 func FuzzGroup(f *testing.F) {
-	for _, s := range []string{pod, "/evil", "../evil", "/", "", "a/../../b", "/evil/../evil", "\x00", "//.//"} {
-		f.Add(s)
+	for _, s := range []string{
+		pod, "/evil", "../evil", "/", "", "a/../../b", "/evil/../evil", "\x00", "//.//", "a-b.slice", "a-b.slice:crio:x", "a.slice:../..:x", "..slice", "a.slice:x:../../b.slice",
+		"../a.slice", "-.slice:..:..", ":::", "a.slice/../b.slice",
+	} {
+		f.Add(s, "abc")
 	}
-	f.Fuzz(func(t *testing.T, group string) {
-		rel, err := clean(group)
-		if err != nil {
-			return
+	f.Add(pod, "..")
+	f.Add("\x000", "0")
+	f.Add("a.slice", "../../x")
+	f.Fuzz(func(t *testing.T, group, id string) {
+		local := func(path string, err error) {
+			if err != nil {
+				return
+			}
+			rel := strings.TrimPrefix(path, "/")
+			if rel == "" || rel == path || rel[0] == '/' || slices.Contains(strings.Split(rel, "/"), "..") || !filepath.IsLocal(rel) {
+				t.Fatalf("%q, %q came out as %q", group, id, path)
+			}
+			if again, err := clean(path); err != nil || again != rel {
+				t.Fatalf("%q came out as %q, and that as %q, %v", group, rel, again, err)
+			}
 		}
-		if rel == "" || rel[0] == '/' || slices.Contains(strings.Split(rel, "/"), "..") || !filepath.IsLocal(rel) {
-			t.Fatalf("%q came out as %q", group, rel)
+		local(PodPath(group))
+		local(TierPath(group))
+		local(ReportedPath(group))
+		groups, err := ContainerPaths(group, id)
+		for _, g := range groups {
+			local(g, err)
 		}
-		if again, err := clean(rel); err != nil || again != rel {
-			t.Fatalf("%q came out as %q, and that as %q, %v", group, rel, again, err)
+		if in, ok := groupIn("0::"+group+"\n", 2, "/", id); ok {
+			local(in, nil)
 		}
 	})
+}
+
+// TestNothingLeavesTheRootByRename has somebody replace a group by a link to another
+// directory, and back, while values are written to it.
+func TestNothingLeavesTheRootByRename(t *testing.T) {
+	f, sentinel := outside(t, 2)
+	group := filepath.Join(f.path, pod)
+	link := filepath.Join(f.path, "link")
+	if err := os.Symlink(filepath.Dir(sentinel), link); err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	done := make(chan error)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				done <- nil
+				return
+			default:
+			}
+			if err := unix.Renameat2(unix.AT_FDCWD, group, unix.AT_FDCWD, link, unix.RENAME_EXCHANGE); err != nil {
+				done <- err
+				return
+			}
+		}
+	}()
+	written, refused := 0, 0
+	for deadline := time.Now().Add(10 * time.Second); (written < 100 || refused < 100) && time.Now().Before(deadline); {
+		switch err := f.Write(t.Context(), pod, rules.CPUIdle, "1"); {
+		case err == nil:
+			written++
+		case errors.Is(err, abi.Denied):
+			refused++
+		default: // the link is a directory again when it is opened as a link
+			wantCode(t, err, abi.NotFound)
+		}
+	}
+	close(stop)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if written == 0 || refused == 0 {
+		t.Errorf("%d writes and %d refusals: the race was not run", written, refused)
+	}
+	if b, err := os.ReadFile(sentinel); string(b) != "outside" {
+		t.Errorf("the file outside holds %q, %v", b, err)
+	}
 }

@@ -3,8 +3,11 @@ package cgroup
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/moby/sys/mountinfo"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
@@ -19,13 +22,13 @@ func (f *FS) Exists(group string) bool {
 // GroupOfProcess returns the cgroup of a container, by its id, as the kernel has it
 // of one of the container's processes. Every runtime names a container's cgroup with
 // the id: so a pid that is another process by now, or means another one in the pid
-// namespace of this program, is refused with abi.NotFound. So is a path above the
-// cgroup namespace of this program.
+// namespace of this program, is refused with abi.NotFound. So is a group that the
+// cgroup mount does not show.
 func (f *FS) GroupOfProcess(pid int, id string) (string, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	group, ok := "", false
 	if err == nil {
-		group, ok = groupIn(string(b), f.version, id)
+		group, ok = groupIn(string(b), f.version, f.shown, id)
 	}
 	switch {
 	case err != nil:
@@ -42,20 +45,42 @@ func (f *FS) GroupOfProcess(pid int, id string) (string, error) {
 // groupIn finds the container's cgroup in the text of a /proc/PID/cgroup, whose
 // lines are number:controllers:path. On v1 it is that of the cpu controller; a v1
 // hierarchy without it, and v2, have one path. A container may have cgroups of its
-// own below its own.
-func groupIn(text string, version int, id string) (group string, ok bool) {
+// own below its own, and crun makes one that is called container. shown is the group
+// that the mount shows at its top.
+func groupIn(text string, version int, shown, id string) (group string, ok bool) {
 	for line := range strings.Lines(text) {
 		_, line, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 		controllers, path, _ := strings.Cut(line, ":")
 		if version == 2 && controllers != "" || version == 1 && !slices.Contains(strings.Split(controllers, ","), "cpu") {
 			continue
 		}
-		elements := strings.Split(path, "/")
+		// Both paths are seen from the cgroup namespace of this program: outside it they begin with "..".
+		below, err := filepath.Rel(strings.TrimPrefix(shown, "/"), strings.TrimPrefix(path, "/"))
+		elements := strings.Split(below, "/")
 		at := slices.IndexFunc(elements, func(e string) bool { return id != "" && strings.Contains(e, id) })
-		if at < 0 || slices.Contains(elements, "..") {
+		if err != nil || at < 0 {
 			return "", false
 		}
-		return strings.Join(elements[:at+1], "/"), true
+		rel, err := clean(strings.Join(elements[:at+1], "/"))
+		if err != nil {
+			return "", false
+		}
+		return "/" + rel, true
 	}
 	return "", false
+}
+
+// shownBy returns the group that the mount at a directory shows at its top, as
+// /proc/self/mountinfo has it: "/" but in a container with a part of the hierarchy, or with
+// a cgroup namespace of its own and the node's whole hierarchy.
+func shownBy(dir string) string {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "/"
+	}
+	mounts, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) { return m.Mountpoint != real, false })
+	if err != nil || len(mounts) == 0 {
+		return "/"
+	}
+	return mounts[len(mounts)-1].Root // a later mount hides an earlier one
 }

@@ -1,10 +1,14 @@
 package cgroup
 
-import "github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
+import (
+	"context"
+
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
+)
 
 // Restore makes a group's file show again what Read returned before, also where a written line
 // only adds to the others, and where no cpuset was set. The codes of its error are Write's.
-func (f *FS) Restore(group, file, before string) error {
+func (f *FS) Restore(ctx context.Context, group, file, before string) error {
 	now, err := f.Read(group, file)
 	if err != nil {
 		return err
@@ -14,11 +18,11 @@ func (f *FS) Restore(group, file, before string) error {
 		return nil
 	}
 	if value != "\n" {
-		return f.Write(group, file, value)
+		return f.Write(ctx, group, file, value)
 	}
 	x, rel, err := f.find(group, file)
 	if err == nil {
-		err = f.put(rel, x, value)
+		err = f.set(ctx, rel, x, value)
 	}
 	if err != nil {
 		return rules.Fail("restore", group, file, value, err)

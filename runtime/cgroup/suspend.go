@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -47,7 +48,7 @@ type group struct {
 //
 // The caller runs the update and then always calls Restore. It writes its own values of
 // these files before Restore.
-func (f *FS) SuspendForUpdate(group string, update Update) (*Suspension, error) {
+func (f *FS) SuspendForUpdate(ctx context.Context, group string, update Update) (*Suspension, error) {
 	rel, err := clean(group)
 	if err != nil {
 		return nil, rules.Fail("suspend", group, "", "", err)
@@ -56,7 +57,7 @@ func (f *FS) SuspendForUpdate(group string, update Update) (*Suspension, error) 
 	h.group.updates++
 	for _, name := range suspendedFiles {
 		if err := h.clear(name); err != nil {
-			err = errors.Join(rules.Fail("suspend", group, name, "", err), h.end())
+			err = errors.Join(rules.Fail("suspend", group, name, "", err), h.end(ctx))
 			f.leave(rel, h.group)
 			return nil, err
 		}
@@ -68,9 +69,9 @@ func (f *FS) SuspendForUpdate(group string, update Update) (*Suspension, error) 
 // Restore ends the suspension. With accepted the backend took the update: the burst comes
 // back no larger than the quota then allows, and a file that Update.Unified names stays as
 // the backend wrote it. Otherwise the old values come back as they were. A group that no
-// longer exists is no error. On another error the value is kept, and written when the
+// longer exists is no error. ctx bounds what systemd is asked, and not the files. On another error the value is kept, and written when the
 // group's next suspension ends. Only the first call has an effect.
-func (h *Suspension) Restore(accepted bool) (err error) {
+func (h *Suspension) Restore(ctx context.Context, accepted bool) (err error) {
 	if h == nil {
 		return nil
 	}
@@ -81,7 +82,7 @@ func (h *Suspension) Restore(accepted bool) (err error) {
 				delete(h.group.kept, name)
 			}
 		}
-		err = h.end()
+		err = h.end(ctx)
 		h.fs.leave(h.rel, h.group)
 	})
 	return err
@@ -124,7 +125,7 @@ func (u Update) conflictsWith(burst string) bool {
 
 // end writes the kept values back if this was the group's last suspension. The caller has
 // locked the group.
-func (h *Suspension) end() error {
+func (h *Suspension) end(ctx context.Context) error {
 	h.group.updates--
 	if h.group.updates > 0 {
 		return nil
@@ -135,7 +136,7 @@ func (h *Suspension) end() error {
 		if !ok {
 			continue
 		}
-		err := h.fs.putBack(h.rel, name, value)
+		err := h.fs.putBack(ctx, h.rel, name, value)
 		if err == nil || absent(err) {
 			delete(h.group.kept, name)
 			continue
@@ -145,7 +146,7 @@ func (h *Suspension) end() error {
 	return errors.Join(errs...)
 }
 
-func (f *FS) putBack(rel, name, value string) error {
+func (f *FS) putBack(ctx context.Context, rel, name, value string) error {
 	x, err := rules.Lookup(name)
 	if err != nil {
 		return err
@@ -155,7 +156,7 @@ func (f *FS) putBack(rel, name, value string) error {
 			return err
 		}
 	}
-	return f.put(rel, x, value)
+	return f.set(ctx, rel, x, value)
 }
 
 // clamp lowers a burst to the kernel's present quota. Without a quota any burst is valid.
@@ -181,12 +182,12 @@ func (f *FS) clamp(rel, burst string) (string, error) {
 }
 
 // writeSuspendable writes one of suspendedFiles, or keeps the value during a suspension.
-func (f *FS) writeSuspendable(rel string, x *rules.File, value string) error {
+func (f *FS) writeSuspendable(ctx context.Context, rel string, x *rules.File, value string) error {
 	g := f.enter(rel)
 	defer f.leave(rel, g)
 	if g.updates == 0 {
 		delete(g.kept, x.Name) // left by a failed Restore, and overtaken now
-		return f.put(rel, x, value)
+		return f.set(ctx, rel, x, value)
 	}
 	if _, err := f.get(rel, x); err != nil {
 		return err

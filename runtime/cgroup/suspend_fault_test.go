@@ -12,7 +12,7 @@ import (
 func TestHoldFailsHalfWay(t *testing.T) {
 	f := held(t, 2, "1", "40000", 50000)
 	spoil(t, plainPath(t, f, rules.CPUBurst))
-	h, err := f.SuspendForUpdate(pod, Update{Quota: 1000})
+	h, err := f.SuspendForUpdate(t.Context(), pod, Update{Quota: 1000})
 	if h != nil || err == nil {
 		t.Fatalf("got %v, %v", h, err)
 	}
@@ -27,9 +27,9 @@ func TestHoldFailsHalfWay(t *testing.T) {
 // A value that cannot be put back is named, and written again when the next suspension ends.
 func TestRestoreFailsHalfWay(t *testing.T) {
 	f := held(t, 2, "1", "40000", 50000)
-	h := must(f.SuspendForUpdate(pod, Update{Quota: 1000}))(t)
+	h := must(f.SuspendForUpdate(t.Context(), pod, Update{Quota: 1000}))(t)
 	mend := spoil(t, plainPath(t, f, rules.CPUIdle))
-	err := h.Restore(true)
+	err := h.Restore(t.Context(), true)
 	var e *rules.Error
 	if !errors.As(err, &e) || e.Op != "restore" || e.Group != pod || e.File != rules.CPUIdle || e.Value != "1" {
 		t.Fatalf("got %v", err)
@@ -39,7 +39,7 @@ func TestRestoreFailsHalfWay(t *testing.T) {
 	if got, err := f.Read(pod, rules.CPUIdle); err != nil || got != "0" {
 		t.Errorf("reads %q, %v; want what the kernel holds", got, err)
 	}
-	if err := must(f.SuspendForUpdate(pod, Update{}))(t).Restore(true); err != nil {
+	if err := must(f.SuspendForUpdate(t.Context(), pod, Update{}))(t).Restore(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	wantPlain(t, f, rules.CPUIdle, "1")
@@ -50,7 +50,7 @@ func TestRestoreFailsHalfWay(t *testing.T) {
 // whether it came through here or not.
 func TestFailedRestoreIsOvertaken(t *testing.T) {
 	write := func(t *testing.T, f *FS, value string) {
-		if err := f.Write(pod, rules.CPUBurst, value); err != nil {
+		if err := f.Write(t.Context(), pod, rules.CPUBurst, value); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -66,14 +66,14 @@ func TestFailedRestoreIsOvertaken(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f := held(t, 2, "0", "40000", 50000)
-			h := must(f.SuspendForUpdate(pod, Update{}))(t)
+			h := must(f.SuspendForUpdate(t.Context(), pod, Update{}))(t)
 			mend := spoil(t, plainPath(t, f, rules.CPUBurst))
-			if err := h.Restore(true); err == nil {
+			if err := h.Restore(t.Context(), true); err == nil {
 				t.Fatal("Restore wrote into a directory")
 			}
 			mend()
 			tt.write(t, f, tt.value)
-			if err := must(f.SuspendForUpdate(pod, Update{}))(t).Restore(true); err != nil {
+			if err := must(f.SuspendForUpdate(t.Context(), pod, Update{}))(t).Restore(t.Context(), true); err != nil {
 				t.Fatal(err)
 			}
 			wantPlain(t, f, rules.CPUBurst, tt.value)

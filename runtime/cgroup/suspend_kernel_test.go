@@ -24,11 +24,11 @@ func TestKernelTakesSharesOfAnIdleGroup(t *testing.T) {
 	k.set(t, "1", "0", -1)
 	wantInvalid(t, k.shares(256))
 
-	h := must(k.SuspendForUpdate(k.group, Update{}))(t)
+	h := must(k.SuspendForUpdate(t.Context(), k.group, Update{}))(t)
 	if err := k.shares(256); err != nil {
 		t.Error(err)
 	}
-	if err := h.Restore(true); err != nil {
+	if err := h.Restore(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	k.want(t, "1", "0")
@@ -41,11 +41,11 @@ func TestKernelTakesQuotaBelowTheBurst(t *testing.T) {
 		k.set(t, "1", "40000", before)
 		wantInvalid(t, k.quota(25000))
 
-		h := must(k.SuspendForUpdate(k.group, Update{Quota: 25000}))(t)
+		h := must(k.SuspendForUpdate(t.Context(), k.group, Update{Quota: 25000}))(t)
 		if err := errors.Join(k.shares(256), k.quota(25000)); err != nil {
 			t.Error(err)
 		}
-		if err := h.Restore(true); err != nil {
+		if err := h.Restore(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
 		k.want(t, "1", "25000")
@@ -57,9 +57,9 @@ func TestKernelTakesQuotaAboveTheBurst(t *testing.T) {
 	for _, quota := range []int{40000, 80000, -1} {
 		k := newKernel(t)
 		k.set(t, "0", "40000", 50000)
-		h := must(k.SuspendForUpdate(k.group, Update{Quota: int64(quota)}))(t)
+		h := must(k.SuspendForUpdate(t.Context(), k.group, Update{Quota: int64(quota)}))(t)
 		k.want(t, "0", "40000")
-		if err := errors.Join(k.quota(quota), h.Restore(true)); err != nil {
+		if err := errors.Join(k.quota(quota), h.Restore(t.Context(), true)); err != nil {
 			t.Error(err)
 		}
 		k.want(t, "0", "40000")
@@ -70,8 +70,8 @@ func TestKernelRestoresAfterRefusal(t *testing.T) {
 	k := newKernel(t)
 	k.set(t, "1", "40000", 50000)
 	share := k.share(t)
-	h := must(k.SuspendForUpdate(k.group, Update{Quota: 25000}))(t)
-	if err := h.Restore(false); err != nil {
+	h := must(k.SuspendForUpdate(t.Context(), k.group, Update{Quota: 25000}))(t)
+	if err := h.Restore(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 	k.want(t, "1", "40000")
@@ -96,8 +96,8 @@ func TestKernelShareWhenIdleEnds(t *testing.T) {
 	}
 
 	k.set(t, "1", "0", -1)
-	h := must(k.SuspendForUpdate(k.group, Update{}))(t)
-	err := errors.Join(k.shares(256), k.Write(k.group, rules.CPUIdle, "0"), h.Restore(true))
+	h := must(k.SuspendForUpdate(t.Context(), k.group, Update{}))(t)
+	err := errors.Join(k.shares(256), k.Write(t.Context(), k.group, rules.CPUIdle, "0"), h.Restore(t.Context(), true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,17 +110,17 @@ func TestKernelShareWhenIdleEnds(t *testing.T) {
 func TestKernelGroupGoes(t *testing.T) {
 	k := newKernel(t)
 	k.set(t, "1", "40000", 50000)
-	h := must(k.SuspendForUpdate(k.group, Update{}))(t)
+	h := must(k.SuspendForUpdate(t.Context(), k.group, Update{}))(t)
 	if err := os.Remove(k.dir("cpu")); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Restore(true); err != nil {
+	if err := h.Restore(t.Context(), true); err != nil {
 		t.Error(err)
 	}
-	if err := must(k.SuspendForUpdate(k.group, Update{}))(t).Restore(true); err != nil {
+	if err := must(k.SuspendForUpdate(t.Context(), k.group, Update{}))(t).Restore(t.Context(), true); err != nil {
 		t.Error(err)
 	}
-	wantCode(t, k.Write(k.group, rules.CPUIdle, "1"), abi.NotFound)
+	wantCode(t, k.Write(t.Context(), k.group, rules.CPUIdle, "1"), abi.NotFound)
 	wantForgotten(t, k.FS)
 }
 
@@ -133,11 +133,11 @@ func TestKernelHammer(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			for n := range 200 {
-				h, err := k.SuspendForUpdate(k.group, Update{})
+				h, err := k.SuspendForUpdate(t.Context(), k.group, Update{})
 				if err == nil && n%3 != 0 {
 					err = errors.Join(k.shares(100+n), k.quota(41000+1000*i))
 				}
-				if err := errors.Join(err, h.Restore(n%3 != 0)); err != nil {
+				if err := errors.Join(err, h.Restore(t.Context(), n%3 != 0)); err != nil {
 					t.Errorf("update %d of %d: %v", n, i, err)
 					return
 				}
@@ -157,8 +157,8 @@ func BenchmarkKernelSuspend(b *testing.B) {
 			k := newKernel(b)
 			k.set(b, idle, map[string]string{"0": "0", "1": "40000"}[idle], 50000)
 			for b.Loop() {
-				h, err := k.SuspendForUpdate(k.group, Update{Quota: 25000})
-				if err := errors.Join(err, h.Restore(false)); err != nil {
+				h, err := k.SuspendForUpdate(b.Context(), k.group, Update{Quota: 25000})
+				if err := errors.Join(err, h.Restore(b.Context(), false)); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -61,7 +61,7 @@ func TestSuspendForUpdate(t *testing.T) {
 		for _, tt := range tests {
 			t.Run(fmt.Sprintf("v%d %s", version, tt.name), func(t *testing.T) {
 				f := held(t, version, tt.before.idle, tt.before.burst, tt.quota)
-				h, err := f.SuspendForUpdate(pod, tt.update)
+				h, err := f.SuspendForUpdate(t.Context(), pod, tt.update)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -69,7 +69,7 @@ func TestSuspendForUpdate(t *testing.T) {
 				wantPlain(t, f, rules.CPUBurst, tt.during.burst)
 				plain(t, f, "cpu.max", quotaText(version, tt.after))
 				for range 2 { // the second does nothing
-					if err := h.Restore(tt.accepted); err != nil {
+					if err := h.Restore(t.Context(), tt.accepted); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -94,16 +94,16 @@ func wantForgotten(t *testing.T, f *FS) {
 // second remember the first one's zero.
 func TestHoldsOverlap(t *testing.T) {
 	f := held(t, 2, "1", "40000", 50000)
-	first := must(f.SuspendForUpdate(pod, Update{Quota: 80000}))(t)
+	first := must(f.SuspendForUpdate(t.Context(), pod, Update{Quota: 80000}))(t)
 	wantPlain(t, f, rules.CPUBurst, "40000")
-	second := must(f.SuspendForUpdate(pod, Update{Quota: 30000}))(t)
+	second := must(f.SuspendForUpdate(t.Context(), pod, Update{Quota: 30000}))(t)
 	wantPlain(t, f, rules.CPUBurst, "0")
-	if err := first.Restore(true); err != nil {
+	if err := first.Restore(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	wantPlain(t, f, rules.CPUIdle, "0")
 	wantPlain(t, f, rules.CPUBurst, "0")
-	if err := second.Restore(false); err != nil {
+	if err := second.Restore(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 	wantPlain(t, f, rules.CPUIdle, "1")
@@ -114,13 +114,13 @@ func TestHoldsOverlap(t *testing.T) {
 // Groups do not wait for one another, nor share what is kept.
 func TestHoldIsPerGroup(t *testing.T) {
 	f := held(t, 2, "1", "0", -1)
-	h := must(f.SuspendForUpdate(pod, Update{}))(t)
-	other := must(f.SuspendForUpdate("/kubepods/other", Update{}))(t)
-	if err := h.Restore(true); err != nil {
+	h := must(f.SuspendForUpdate(t.Context(), pod, Update{}))(t)
+	other := must(f.SuspendForUpdate(t.Context(), "/kubepods/other", Update{}))(t)
+	if err := h.Restore(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	wantPlain(t, f, rules.CPUIdle, "1")
-	if err := other.Restore(true); err != nil {
+	if err := other.Restore(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -128,13 +128,13 @@ func TestHoldIsPerGroup(t *testing.T) {
 // One group has one spelling, or two suspensions of it would not know of each other.
 func TestHoldKnowsTheGroupByAnySpelling(t *testing.T) {
 	f := held(t, 2, "1", "0", -1)
-	first := must(f.SuspendForUpdate(pod, Update{}))(t)
-	second := must(f.SuspendForUpdate("kubepods//burstable/./pod1/", Update{}))(t)
-	if err := first.Restore(true); err != nil {
+	first := must(f.SuspendForUpdate(t.Context(), pod, Update{}))(t)
+	second := must(f.SuspendForUpdate(t.Context(), "kubepods//burstable/./pod1/", Update{}))(t)
+	if err := first.Restore(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	wantPlain(t, f, rules.CPUIdle, "0")
-	if err := second.Restore(true); err != nil {
+	if err := second.Restore(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	wantPlain(t, f, rules.CPUIdle, "1")
@@ -145,9 +145,9 @@ func TestHoldKnowsTheGroupByAnySpelling(t *testing.T) {
 func TestWriteDuringUpdate(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		f := held(t, version, "1", "20000", 50000)
-		h := must(f.SuspendForUpdate(pod, Update{Quota: 30000}))(t)
+		h := must(f.SuspendForUpdate(t.Context(), pod, Update{Quota: 30000}))(t)
 		for file, value := range map[string]string{rules.CPUIdle: "0", rules.CPUBurst: "31000"} {
-			if err := f.Write(pod, file, value); err != nil {
+			if err := f.Write(t.Context(), pod, file, value); err != nil {
 				t.Fatal(err)
 			}
 			if got, err := f.Read(pod, file); err != nil || got != value {
@@ -155,13 +155,13 @@ func TestWriteDuringUpdate(t *testing.T) {
 			}
 		}
 		wantPlain(t, f, rules.CPUBurst, "20000")
-		wantCode(t, f.Write(pod, rules.CPUBurst, "-1"), abi.Invalid)
-		wantCode(t, f.Write(pod+"/none", rules.CPUBurst, "1"), abi.NotFound)
+		wantCode(t, f.Write(t.Context(), pod, rules.CPUBurst, "-1"), abi.Invalid)
+		wantCode(t, f.Write(t.Context(), pod+"/none", rules.CPUBurst, "1"), abi.NotFound)
 
-		late := must(f.SuspendForUpdate(pod, Update{Quota: 10000}))(t) // has to move the burst, which must not lose the noted one
+		late := must(f.SuspendForUpdate(t.Context(), pod, Update{Quota: 10000}))(t) // has to move the burst, which must not lose the noted one
 		wantPlain(t, f, rules.CPUBurst, "0")
 		plain(t, f, "cpu.max", quotaText(version, 31000))
-		if err := errors.Join(h.Restore(true), late.Restore(true)); err != nil {
+		if err := errors.Join(h.Restore(t.Context(), true), late.Restore(t.Context(), true)); err != nil {
 			t.Fatal(err)
 		}
 		wantPlain(t, f, rules.CPUIdle, "0")
@@ -172,8 +172,8 @@ func TestWriteDuringUpdate(t *testing.T) {
 
 func TestReadDuringUpdate(t *testing.T) {
 	f := held(t, 2, "1", "20000", 50000)
-	h := must(f.SuspendForUpdate(pod, Update{}))(t)
-	defer h.Restore(false)
+	h := must(f.SuspendForUpdate(t.Context(), pod, Update{}))(t)
+	defer h.Restore(t.Context(), false)
 	for file, want := range map[string]string{rules.CPUIdle: "1", rules.CPUBurst: "20000"} {
 		if got, err := f.Read(pod, file); err != nil || got != want {
 			t.Errorf("%s reads %q, %v; want %q", file, got, err, want)
@@ -184,15 +184,15 @@ func TestReadDuringUpdate(t *testing.T) {
 func TestHoldWithoutGroup(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		f := tree(t, version, nil) // v1: not even the controller
-		h := must(f.SuspendForUpdate(pod, Update{Quota: 1000}))(t)
-		wantCode(t, f.Write(pod, rules.CPUIdle, "1"), map[int]abi.Errno{1: abi.Unsupported, 2: abi.NotFound}[version])
-		if err := h.Restore(true); err != nil {
+		h := must(f.SuspendForUpdate(t.Context(), pod, Update{Quota: 1000}))(t)
+		wantCode(t, f.Write(t.Context(), pod, rules.CPUIdle, "1"), map[int]abi.Errno{1: abi.Unsupported, 2: abi.NotFound}[version])
+		if err := h.Restore(t.Context(), true); err != nil {
 			t.Error(err)
 		}
 		wantForgotten(t, f)
 	}
 	var none *Suspension
-	if err := none.Restore(true); err != nil {
+	if err := none.Restore(t.Context(), true); err != nil {
 		t.Error(err)
 	}
 }
@@ -200,9 +200,9 @@ func TestHoldWithoutGroup(t *testing.T) {
 // An old kernel lacks the files, an odd one the quota.
 func TestHoldWithoutFiles(t *testing.T) {
 	f := tree(t, 2, map[string]string{rules.CPUBurst: "40000"})
-	h := must(f.SuspendForUpdate(pod, Update{Quota: 1000}))(t)
+	h := must(f.SuspendForUpdate(t.Context(), pod, Update{Quota: 1000}))(t)
 	wantPlain(t, f, rules.CPUBurst, "0")
-	if err := h.Restore(true); err != nil {
+	if err := h.Restore(t.Context(), true); err != nil {
 		t.Error(err)
 	}
 	wantPlain(t, f, rules.CPUBurst, "40000")
@@ -210,11 +210,11 @@ func TestHoldWithoutFiles(t *testing.T) {
 
 func TestGroupGoesDuringUpdate(t *testing.T) {
 	f := held(t, 2, "1", "40000", 50000)
-	h := must(f.SuspendForUpdate(pod, Update{Quota: 1000}))(t)
+	h := must(f.SuspendForUpdate(t.Context(), pod, Update{Quota: 1000}))(t)
 	if err := os.RemoveAll(f.path + "/kubepods"); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Restore(true); err != nil {
+	if err := h.Restore(t.Context(), true); err != nil {
 		t.Error(err)
 	}
 	wantForgotten(t, f)

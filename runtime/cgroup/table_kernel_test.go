@@ -156,7 +156,7 @@ func writeAndUndo(t *testing.T, f *FS, group, name string, values []string) {
 	if !hasFile(t, f, group, name) {
 		wantCode(t, err, abi.Unsupported)
 		for _, v := range values {
-			err := f.Write(group, name, v)
+			err := f.Write(t.Context(), group, name, v)
 			wantCode(t, err, abi.Unsupported)
 			mounted := f.Version() == 2 || x.V1 == nil || f.dirs[x.V1.Controller] != nil
 			if needs := x.Needs; mounted && (f.Version() == 2 || x.V1 == nil) && !strings.Contains(err.Error(), needs) {
@@ -171,11 +171,11 @@ func writeAndUndo(t *testing.T, f *FS, group, name string, values []string) {
 	for _, v := range values {
 		held := must(f.Get(group, name))(t)
 		if name == "memory.swap.max" && f.Version() == 1 { // limited only with memory
-			if err := f.Write(group, "memory.max", "67108864"); err != nil {
+			if err := f.Write(t.Context(), group, "memory.max", "67108864"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := f.Write(group, name, v); err != nil {
+		if err := f.Write(t.Context(), group, name, v); err != nil {
 			t.Errorf("%q: %v", v, err)
 			continue
 		}
@@ -185,14 +185,14 @@ func writeAndUndo(t *testing.T, f *FS, group, name string, values []string) {
 			t.Errorf("%q on %q reads %q, want %q", v, held, got, want)
 		}
 	}
-	if err := f.Restore(group, name, before); err != nil {
+	if err := f.Restore(t.Context(), group, name, before); err != nil {
 		t.Error(err)
 	}
 	if got := must(f.Get(group, name))(t); got != before {
 		t.Errorf("restored, it reads %q, want %q", got, before)
 	}
 	if name == "memory.swap.max" && f.Version() == 1 {
-		if err := f.Write(group, "memory.max", "max"); err != nil {
+		if err := f.Write(t.Context(), group, "memory.max", "max"); err != nil {
 			t.Error(err)
 		}
 	}
@@ -239,7 +239,7 @@ func TestKernelCPUMaxBelowItsParents(t *testing.T) {
 	for controller := range f.dirs {
 		makeGroup(t, filepath.Join(f.path, controller, group))
 	}
-	if err := f.Write(parent, "cpu.max", "50000 100000"); err != nil {
+	if err := f.Write(t.Context(), parent, "cpu.max", "50000 100000"); err != nil {
 		t.Fatal(err)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -249,7 +249,7 @@ func TestKernelCPUMaxBelowItsParents(t *testing.T) {
 		if random.IntN(10) == 0 {
 			value = fmt.Sprintf("max %d", period)
 		}
-		if err := f.Write(group, "cpu.max", value); err != nil {
+		if err := f.Write(t.Context(), group, "cpu.max", value); err != nil {
 			t.Fatal(err)
 		}
 		if got := must(f.Get(group, "cpu.max"))(t); got != value {
@@ -264,11 +264,11 @@ func TestKernelTakesBackHalfAValue(t *testing.T) {
 	t.Cleanup(func() { f.Close() })
 	group := testGroup(t, f)
 	for _, w := range []struct{ file, value string }{{"cpu.max", "50000 100000"}, {"cpu.max.burst", "50000"}} {
-		if err := f.Write(group, w.file, w.value); err != nil {
+		if err := f.Write(t.Context(), group, w.file, w.value); err != nil {
 			t.Fatal(err)
 		}
 	}
-	wantCode(t, f.Write(group, "cpu.max", "30000 200000"), abi.Invalid) // below the burst, after the period
+	wantCode(t, f.Write(t.Context(), group, "cpu.max", "30000 200000"), abi.Invalid) // below the burst, after the period
 	if got := must(f.Get(group, "cpu.max"))(t); got != "50000 100000" {
 		t.Errorf("reads %q", got)
 	}
@@ -290,7 +290,7 @@ func TestKernelMemoryMaxKeepsTheSwap(t *testing.T) {
 		{"memory.swap.max", "0", "33554432", "0"},
 		{"memory.max", "67108864", "67108864", "0"},
 	} {
-		if err := f.Write(group, w.file, w.value); err != nil {
+		if err := f.Write(t.Context(), group, w.file, w.value); err != nil {
 			t.Fatal(err)
 		}
 		if memory, swap := must(f.Get(group, "memory.max"))(t), must(f.Get(group, "memory.swap.max"))(t); memory != w.memory || swap != w.swap {

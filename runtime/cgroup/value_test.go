@@ -22,7 +22,7 @@ func TestCheckDeniesOtherFiles(t *testing.T) {
 		f := tree(t, version, map[string]string{rules.CPUIdle: "0"})
 		for _, name := range names {
 			for _, value := range []string{"", "0", "1", "max"} {
-				wantCode(t, f.Write(pod, name, value), abi.Denied)
+				wantCode(t, f.Write(t.Context(), pod, name, value), abi.Denied)
 			}
 			_, err := f.Read(pod, name)
 			wantCode(t, err, abi.Denied)
@@ -35,7 +35,7 @@ func TestCheckDeniesOtherFiles(t *testing.T) {
 func TestErrorIsBounded(t *testing.T) {
 	f := tree(t, 2, nil)
 	long := strings.Repeat("\xff", 1<<20)
-	for _, err := range []error{f.Write(long, long, long), f.Write(long, rules.CPUIdle, long), f.Write(long, rules.CPUIdle, "1")} {
+	for _, err := range []error{f.Write(t.Context(), long, long, long), f.Write(t.Context(), long, rules.CPUIdle, long), f.Write(t.Context(), long, rules.CPUIdle, "1")} {
 		if n := len(err.Error()); n > 4096 {
 			t.Errorf("an error of %d bytes: %.300s", n, err)
 		}
@@ -43,7 +43,7 @@ func TestErrorIsBounded(t *testing.T) {
 }
 
 func TestErrorNamesGroupFileAndValue(t *testing.T) {
-	err := tree(t, 2, nil).Write("/kubepods/pod7", "cpu.idle", "7")
+	err := tree(t, 2, nil).Write(t.Context(), "/kubepods/pod7", "cpu.idle", "7")
 	want := `write cgroup "/kubepods/pod7" file "cpu.idle" value "7": invalid: want 0 or 1`
 	if err.Error() != want {
 		t.Errorf("got  %s\nwant %s", err, want)

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/systemd"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
@@ -54,7 +55,8 @@ type daemon struct {
 	observer observe.Observer
 	conns    []*grpc.ClientConn
 	backend  *backend
-	cgroups  *cgroup.FS     // nil without a cgroup root
+	cgroups  *cgroup.FS // nil without a cgroup root
+	systemd  *systemd.Manager
 	ledger   *ledger.Ledger // of the values that plugins want
 	engine   *wasm.Engine
 	store    *pods.Store
@@ -67,6 +69,7 @@ type daemon struct {
 	firstSyncTime time.Duration   // of Synchronize before a plugin is active
 	syncTrigger   trigger         // synchronize plugins with pods that they do not know
 	resyncTrigger trigger         // fill the store again
+	reloadTrigger trigger         // systemd has reloaded
 	ticking       sync.WaitGroup  // the ticks of all plugins
 	stopping      <-chan struct{} // closed when the daemon has to stop
 
@@ -78,7 +81,7 @@ type daemon struct {
 
 // open makes the parts, none of which does anything yet.
 func open(ctx context.Context, c *config.Config, observer observe.Observer, o options) (*daemon, error) {
-	d := &daemon{config: c, queue: intercept.NewWorkQueue(), stopping: ctx.Done(), firstSyncTime: o.firstSyncTime, syncTrigger: newTrigger(), resyncTrigger: newTrigger()}
+	d := &daemon{config: c, queue: intercept.NewWorkQueue(), stopping: ctx.Done(), firstSyncTime: o.firstSyncTime, syncTrigger: newTrigger(), resyncTrigger: newTrigger(), reloadTrigger: newTrigger()}
 	d.observer = observe.Sinks{observer, &d.counts}
 	d.current.podMissed = d.resyncTrigger.notify
 	d.node.Store(&crifield.Node{})
@@ -93,6 +96,10 @@ func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 	c := d.config
 	if d.cgroups, err = openCgroups(c); err != nil {
 		return err
+	}
+	d.systemd = systemd.New(systemd.Addresses(), d.systemdEvents())
+	if d.cgroups != nil {
+		d.cgroups.UseSystemd(d.systemd)
 	}
 	if d.ledger, err = openLedger(ctx, c, d.observer); err != nil {
 		return err
@@ -172,6 +179,9 @@ func (d *daemon) serve(ctx context.Context) error {
 	tasks.Go(func() { d.backend.watch(background, d.refill) })
 	tasks.Go(func() { d.syncMissed(background) })
 	tasks.Go(func() { d.scanFiles(background) })
+	if d.cgroups != nil {
+		tasks.Go(func() { d.systemd.Run(background) })
+	}
 	stopping := make(chan time.Time, 1)
 	context.AfterFunc(ctx, func() { stopping <- time.Now() })
 	err = d.server.Serve(ctx, listener)

@@ -5,8 +5,10 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/systemd"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
@@ -20,9 +22,28 @@ func (d *daemon) scanFiles(ctx context.Context) {
 		select {
 		case <-time.After(scanPeriod*9/10 + rand.N(scanPeriod/5)):
 			intercept.Scan(ctx, d.options(nil))
+		case <-d.reloadTrigger:
+			intercept.AfterReload(ctx, d.options(nil))
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// systemdEvents are what systemd's connection reports, of which a reload has the files repaired
+// that systemd has overwritten.
+func (d *daemon) systemdEvents() systemd.Events {
+	ctx := context.Background() // no call causes them
+	return systemd.Events{
+		Connected:   func(version int) { d.observer.Observe(ctx, &observe.SystemdConnected{Version: version}) },
+		Unavailable: func(err error) { d.observer.Observe(ctx, &observe.SystemdUnavailable{Err: err}) },
+		Refused: func(unit, property string, err error) {
+			d.observer.Observe(ctx, &observe.SystemdPropertyRefused{Unit: unit, Property: property, Err: err})
+		},
+		Reloaded: func() {
+			d.observer.Observe(ctx, &observe.SystemdReloaded{})
+			d.reloadTrigger.notify()
+		},
 	}
 }
 

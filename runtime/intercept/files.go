@@ -2,7 +2,6 @@ package intercept
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
@@ -178,7 +176,7 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 			if w.Kind == ledger.Undo {
 				write = i.Cgroups.Restore
 			}
-			if d.Err = write(group, w.File, w.Value); d.Err == nil {
+			if d.Err = write(ctx, group, w.File, w.Value); d.Err == nil {
 				d.Read, _ = i.Cgroups.Read(group, w.File)
 			}
 		}
@@ -219,11 +217,11 @@ func (i *interceptor) groupOf(ctx context.Context, id ledger.ID, o crifield.Obje
 	return i.group(ctx, o)
 }
 
-// fit cuts a burst to the quota of the moment, as the kernel refuses a larger one. The whole
-// burst comes back with a larger quota.
+// fit rounds a quota as systemd does, and cuts a burst to the quota of the moment, as the kernel
+// refuses a larger one. The whole burst comes back with a larger quota.
 func (i *interceptor) fit(group, file, value string) string {
 	if file != rules.CPUBurst {
-		return value
+		return i.Cgroups.Rounded(group, file, value)
 	}
 	limit, err := i.Cgroups.Get(group, "cpu.max")
 	if err != nil {
@@ -238,14 +236,9 @@ func (i *interceptor) fit(group, file, value string) string {
 	return strconv.FormatInt(min(b, q), 10)
 }
 
-// fileWritten makes the event of a file that was written, or was not. That the node's cgroup
-// driver is not supported is one event, and not one for each file.
+// fileWritten makes the event of a file that was written, or was not.
 func (i *interceptor) fileWritten(ctx context.Context, about observe.Object, d *ledger.Done) {
 	switch {
-	case errors.Is(d.Err, cgroup.ErrSystemd):
-		if i.Cgroups.FirstSystemd() {
-			i.Observer.Observe(ctx, &observe.CgroupFilesUnsupported{Err: cgroup.ErrSystemd})
-		}
 	case d.Err != nil:
 		i.Observer.Observe(ctx, &observe.CgroupFileFailed{Plugin: d.Plugin, Hook: d.Hook, Object: about, File: d.File, Value: d.Value, Err: d.Err})
 	case d.Kind == ledger.Repair:

@@ -2,7 +2,6 @@ package intercept
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -27,16 +26,15 @@ func (i *interceptor) group(ctx context.Context, o crifield.Object) (string, err
 	return cgroup.PodPath(o.Pod.Cgroup)
 }
 
-// containerGroup returns where the runtime or the kernel has reported the container, else
-// where containerd and Docker put it. If nothing is there, the runtime is asked once:
-// CRI-O has another name for it.
+// containerGroup returns where the runtime or the kernel has reported the container, else the
+// one of the runtimes' names that exists. If none does, the runtime is asked once.
 func (i *interceptor) containerGroup(ctx context.Context, c *crifield.Container) (string, error) {
 	record, known := i.Store.Container(c.ID)
 	if record.CgroupsPath != "" {
 		return cgroup.ReportedPath(record.CgroupsPath)
 	}
-	group, err := i.groupByRule(record, c)
-	if err == nil && i.Cgroups.Exists(group) || errors.Is(err, cgroup.ErrSystemd) || !known || record.State == runtimeapi.ContainerState_CONTAINER_EXITED {
+	group, exists, err := i.groupByName(record, c)
+	if exists || !known || record.State == runtimeapi.ContainerState_CONTAINER_EXITED {
 		return group, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readThroughTime)
@@ -47,14 +45,14 @@ func (i *interceptor) containerGroup(ctx context.Context, c *crifield.Container)
 	return group, err
 }
 
-func (i *interceptor) groupByRule(record pods.Container, c *crifield.Container) (string, error) {
+func (i *interceptor) groupByName(record pods.Container, c *crifield.Container) (group string, exists bool, err error) {
 	parent := record.CgroupParent
 	if parent == "" {
 		pod, _ := i.Store.Pod(c.PodID)
 		parent = crifield.PodOf(pod).Parent()
 		if parent == "" && pod.Unreported != 0 {
-			return "", errNoGroup
+			return "", false, errNoGroup
 		}
 	}
-	return cgroup.ContainerPath(parent, c.ID)
+	return i.Cgroups.FindContainer(parent, c.ID)
 }

@@ -158,10 +158,10 @@ func (n *node) resize(k kernelGroup, us int) (kernelSays error) {
 	return kernelSays
 }
 
-// CRI-O's cgroup of a container has another name than containerd's: what was seen
-// being created is written, read and held there, after one question to the runtime.
-func TestCgroupOfACreatedCRIOContainer(t *testing.T) {
-	k := newKernelGroup(t, "crio-")
+// A runtime may give a container's cgroup a name of its own: what was seen being
+// created is written, read and held there, after one question to the runtime.
+func TestCgroupOfACreatedContainerByAnotherName(t *testing.T) {
+	k := newKernelGroup(t, "other-")
 	var read string
 	n := newNode(t, []plugin.Member{
 		on(abi.PreCreateContainer, write(abi.Container, "cpu.max.burst", "20000")),
@@ -171,7 +171,7 @@ func TestCgroupOfACreatedCRIOContainer(t *testing.T) {
 		}),
 	}, withCgroups(k.fs))
 	n.backend.tellContainer(containerID, map[string]any{
-		"sandboxID": "pod1", "pid": k.pid, "runtimeSpec": map[string]any{"linux": map[string]any{"cgroupsPath": k.parent + "/crio-" + containerID}},
+		"sandboxID": "pod1", "pid": k.pid, "runtimeSpec": map[string]any{"linux": map[string]any{"cgroupsPath": k.parent + "/other-" + containerID}},
 	})
 	if err := k.quota(50000); err != nil {
 		t.Fatal(err)
@@ -192,17 +192,21 @@ func TestCgroupOfACreatedCRIOContainer(t *testing.T) {
 	}
 }
 
-// containerd's is found by its name, without a question to the runtime.
-func TestCgroupOfACreatedContainerdContainer(t *testing.T) {
-	k := newKernelGroup(t, "")
-	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, write(abi.Container, "cpu.max.burst", "20000"))}, withCgroups(k.fs))
-	n.create(k.parent)
-	n.must(n.start())
-	if err := n.resize(k, 50000); err != nil {
-		t.Error(err)
-	}
-	if got := k.burst(t); got != "20000" || n.backend.asked != 0 {
-		t.Errorf("the burst is %s, the runtime was asked %d times", got, n.backend.asked)
+// containerd's and CRI-O's are found by their names, without a question to the runtime.
+func TestCgroupOfACreatedContainer(t *testing.T) {
+	for _, prefix := range []string{"", "crio-"} {
+		t.Run(prefix+"ID", func(t *testing.T) {
+			k := newKernelGroup(t, prefix)
+			n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, write(abi.Container, "cpu.max.burst", "20000"))}, withCgroups(k.fs))
+			n.create(k.parent)
+			n.must(n.start())
+			if err := n.resize(k, 50000); err != nil {
+				t.Error(err)
+			}
+			if got := k.burst(t); got != "20000" || n.backend.asked != 0 {
+				t.Errorf("the burst is %s, the runtime was asked %d times", got, n.backend.asked)
+			}
+		})
 	}
 }
 
@@ -216,7 +220,7 @@ func TestUpdatesOnDockerAfterARestart(t *testing.T) {
 				t.Fatal(err)
 			}
 			for file, value := range map[string]string{"cpu.max.burst": "20000", "cpu.idle": "1"} {
-				if err := k.fs.Write(k.parent+"/"+containerID, file, value); err != nil {
+				if err := k.fs.Write(t.Context(), k.parent+"/"+containerID, file, value); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -340,41 +344,55 @@ func TestUpdateOfAContainerThatIsNotFound(t *testing.T) {
 	}
 }
 
-// With the systemd driver no file is written: one line for the node, and the same
-// before and after a restart of the proxy, whichever form the path has.
-func TestSystemdDriverIsLoggedOnce(t *testing.T) {
+// With the systemd driver files are written and read in the slice and the scope, before and
+// after a restart of the proxy, whichever form the runtime's report has.
+func TestFilesWithTheSystemdDriver(t *testing.T) {
 	const slice = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podu1.slice"
-	var lines []string
-	for _, told := range []string{"", "kubepods-burstable-podu1.slice:crio:" + containerID, slice + "/crio-" + containerID + ".scope"} {
+	for _, tt := range []struct{ parent, told, scope string }{
+		{slice, "", "cri-containerd-"},
+		{"kubepods-burstable-podu1.slice", "", "docker-"},
+		{slice, "kubepods-burstable-podu1.slice:crio:" + containerID, "crio-"},
+		{slice, slice + "/crio-" + containerID + ".scope", "crio-"},
+	} {
+		root := t.TempDir()
+		pod, container := filepath.Join(root, slice), filepath.Join(root, slice, tt.scope+containerID+".scope")
+		for dir, file := range map[string]string{pod: "memory.high", container: "cpu.idle"} {
+			if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, file), []byte("0\n"), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fs, err := cgroup.Open(root, "v2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { fs.Close() })
+		read := ""
 		n := newNode(t, []plugin.Member{
 			on(abi.PreRunPodSandbox, write(abi.Pod, "memory.high", "8192000")),
 			on(abi.PreStartContainer, func(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
-				if _, errno := plugin.ReadFile(ctx, ev, abi.Container, "cpu.idle"); errno != abi.Unsupported {
-					t.Errorf("%q: read: %v", told, errno)
-				}
-				return errors.Join(adj.WriteFile(abi.Container, "cpu.max.burst", "20000"), adj.WriteFile(abi.Container, "cpu.idle", "1"))
+				read, _ = plugin.ReadFile(ctx, ev, abi.Container, "cpu.idle")
+				return adj.WriteFile(abi.Container, "cpu.idle", "1")
 			}),
-		}, withCgroups(scratch(t, "v2")))
-		if told == "" {
-			n.create(slice)
+		}, withCgroups(fs))
+		want := "0"
+		if tt.told == "" {
+			n.create(tt.parent)
+			want = "8192000"
 		} else {
 			config := podConfig()
-			config.Linux.CgroupParent = slice
+			config.Linux.CgroupParent = tt.parent
 			n.backend.tellPod("pod1", config)
-			n.backend.tellContainer(containerID, map[string]any{"sandboxID": "pod1", "runtimeSpec": map[string]any{"linux": map[string]any{"cgroupsPath": told}}})
+			n.backend.tellContainer(containerID, map[string]any{"sandboxID": "pod1", "runtimeSpec": map[string]any{"linux": map[string]any{"cgroupsPath": tt.told}}})
 		}
 		n.must(n.start())
-		_, err := n.call(t.Context(), "UpdateContainerResources", &runtimeapi.UpdateContainerResourcesRequest{ContainerId: containerID}, &runtimeapi.UpdateContainerResourcesResponse{})
-		n.must(err)
-		log := strings.TrimSpace(n.log.String())
-		if strings.Count(log, "\n") != 0 || strings.Contains(log, "ERROR") {
-			t.Errorf("%q: log:\n%s", told, log)
+		for file, want := range map[string]string{filepath.Join(pod, "memory.high"): want, filepath.Join(container, "cpu.idle"): "1"} {
+			if b, err := os.ReadFile(file); err != nil || strings.TrimSpace(string(b)) != want {
+				t.Errorf("%v: %s holds %q, %v, want %s\n%s", tt, file, b, err, want, n.log)
+			}
 		}
-		_, line, _ := strings.Cut(log, `"level"`) // without the time
-		lines = append(lines, line)
-	}
-	if lines[0] == "" || lines[1] != lines[0] || lines[2] != lines[0] {
-		t.Errorf("lines differ:\n%s", strings.Join(lines, "\n"))
+		if read != "0" {
+			t.Errorf("%v: the plugin read %q", tt, read)
+		}
 	}
 }
 

@@ -95,6 +95,19 @@ func Scan(ctx context.Context, o Options) {
 	}
 }
 
+// AfterReload repairs the values that systemd has overwritten with its own when it was reloaded:
+// those of files that it does not know. It ends early if ctx is done.
+func AfterReload(ctx context.Context, o Options) {
+	i := &interceptor{Options: o}
+	for _, id := range i.Ledger.Objects() {
+		if ctx.Err() != nil {
+			return
+		}
+		i.Ledger.Note(id, "a reload of systemd")
+		i.repair(ctx, id, ledger.Expected)
+	}
+}
+
 // Withdraw ends the wishes for which end returns true, and has kubelet's values written back.
 func Withdraw(ctx context.Context, o Options, end func(ledger.ID, ledger.Target, ledger.Wish) bool) {
 	(&interceptor{Options: o}).withdraw(ctx, end)

@@ -2,7 +2,6 @@ package intercept
 
 import (
 	"context"
-	"errors"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -19,12 +18,12 @@ func (i *interceptor) suspend(ctx context.Context, e *event, c *crifield.Contain
 		return nil
 	}
 	group, err := i.group(ctx, crifield.Object{Container: c})
-	if err != nil && (errors.Is(err, cgroup.ErrSystemd) || !i.started(c.ID)) { // it has nothing that was written
+	if err != nil && !i.started(c.ID) { // it has nothing that was written
 		return nil
 	}
 	var hold *cgroup.Suspension
 	if err == nil {
-		hold, err = i.Cgroups.SuspendForUpdate(group, cgroup.Update{Quota: r.GetLinux().GetCpuQuota(), Unified: r.GetLinux().GetUnified()})
+		hold, err = i.Cgroups.SuspendForUpdate(ctx, group, cgroup.Update{Quota: r.GetLinux().GetCpuQuota(), Unified: r.GetLinux().GetUnified()})
 	}
 	if err != nil {
 		i.Observer.Observe(ctx, &observe.SuspendFailed{Object: e.aboutContainer(c), Err: err})
@@ -34,7 +33,7 @@ func (i *interceptor) suspend(ctx context.Context, e *event, c *crifield.Contain
 
 // restore writes back what suspend cleared, and repairs what the update has overwritten.
 func (i *interceptor) restore(ctx context.Context, e *event, c *crifield.Container, hold *cgroup.Suspension, accepted bool) {
-	if err := hold.Restore(accepted); err != nil {
+	if err := hold.Restore(ctx, accepted); err != nil {
 		i.Observer.Observe(ctx, &observe.RestoreFailed{Object: e.aboutContainer(c), Err: err})
 	}
 	if accepted {

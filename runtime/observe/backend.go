@@ -128,12 +128,30 @@ type StateNotSaved struct {
 	Err  error
 }
 
-// CgroupFilesUnsupported says that no cgroup file is written on this node. There is one event
-// in a run.
-type CgroupFilesUnsupported struct {
+// SystemdConnected says that there is a connection to the node's systemd.
+type SystemdConnected struct {
+	occurrence
+	Version int
+}
+
+// SystemdUnavailable says that values of systemd's units are only written to cgroup files,
+// because there is no connection to systemd. There is one event until the next connection.
+type SystemdUnavailable struct {
 	occurrence
 	Err error
 }
+
+// SystemdPropertyRefused says that systemd did not take a property whose value is in the unit's
+// cgroup file.
+type SystemdPropertyRefused struct {
+	occurrence
+	Unit, Property string
+	Err            error
+}
+
+// SystemdReloaded says that systemd has read its units again and has written their cgroup
+// files.
+type SystemdReloaded struct{ occurrence }
 
 // SuspendFailed says that values in cgroup files that may be in the way of an update could not
 // be cleared before it.

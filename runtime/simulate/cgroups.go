@@ -169,7 +169,7 @@ func (t *tree) fill(store *pods.Store, files map[string]map[string]string) (err 
 		errs = append(errs, t.add(group, err, p.Config.GetLinux().GetResources(), files[p.ID]))
 		for _, c := range store.Containers(p.ID) {
 			if of, given := files[c.ID]; of != nil || !given {
-				group, err := cgroup.ContainerPath(cmp.Or(c.CgroupParent, parent), c.ID)
+				group, _, err := t.fs.FindContainer(cmp.Or(c.CgroupParent, parent), c.ID)
 				errs = append(errs, t.add(group, err, c.Config.GetLinux().GetResources(), of))
 			}
 		}

@@ -1,0 +1,309 @@
+// Package systemd tells the node's systemd of values in cgroup files of its units, so that it
+// keeps them when it is reloaded, and reports when it was. It speaks to systemd's manager over
+// D-Bus and opens no cgroup file.
+//
+// The kernel comes first: a value that it has taken becomes a runtime property of the unit, as
+// runc and kubelet set them. systemd itself would only log what the kernel refuses.
+package systemd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	escape "github.com/coreos/go-systemd/v22/dbus"
+	"github.com/godbus/dbus/v5"
+)
+
+const (
+	service = "org.freedesktop.systemd1"
+	object  = dbus.ObjectPath("/org/freedesktop/systemd1")
+	manager = service + ".Manager"
+	unit    = service + ".Unit"
+
+	// callTime ends a call to systemd. A reload takes it some seconds on a node with many
+	// units, and a value that it was not told meanwhile is repaired afterwards.
+	callTime = 2 * time.Second
+	minRetry = time.Second
+	maxRetry = time.Minute
+)
+
+// Address is where systemd can be reached.
+type Address struct {
+	DBus   string // as in the D-Bus specification, such as unix:path=/run/systemd/private
+	Direct bool   // systemd itself answers there, and not a message bus
+}
+
+// Addresses returns those of the node's systemd, in the order in which to try them: the system
+// bus, and systemd's own socket for root, which needs no bus.
+func Addresses() []Address {
+	bus := os.Getenv("DBUS_SYSTEM_BUS_ADDRESS")
+	if bus == "" {
+		bus = "unix:path=/run/dbus/system_bus_socket"
+	}
+	return []Address{{DBus: bus}, {DBus: "unix:path=/run/systemd/private", Direct: true}}
+}
+
+// Events are what a Manager reports. They are called one at a time and may take their time
+// but for the answer to reloads and reconnections, which wait. Each may be nil.
+type Events struct {
+	Connected func(version int)
+	// Unavailable reports that values are only in files: once when a connection ends, and once
+	// when a unit's value is written before there was any connection.
+	Unavailable func(err error)
+	// Refused reports a property that systemd did not take. The value is in the file.
+	Refused func(unit, property string, err error)
+	// Reloaded reports that systemd has read its configuration again, and has written
+	// the files of its properties.
+	Reloaded func()
+}
+
+// Manager is a connection to systemd's manager, which is made again whenever it ends. Its
+// methods may be called from several goroutines at once.
+type Manager struct {
+	addresses []Address
+	events    Events
+	tried     chan struct{} // closed once Run has tried to connect
+
+	mu       sync.Mutex
+	conn     *dbus.Conn // nil: not connected
+	version  int
+	lastErr  error // why there is no connection
+	reported bool  // as unavailable, since the last connection
+}
+
+// New returns a Manager without a connection: Run makes it.
+func New(addresses []Address, events Events) *Manager {
+	return &Manager{addresses: addresses, events: events, tried: make(chan struct{})}
+}
+
+// Run connects to systemd, again after a while when that fails or the connection ends, and
+// reports events, until ctx ends.
+func (m *Manager) Run(ctx context.Context) {
+	retry := minRetry
+	for ctx.Err() == nil {
+		connected, err := m.serve(ctx)
+		if connected {
+			retry = minRetry
+		}
+		m.disconnected(ctx, connected, err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(retry/2 + rand.N(retry/2)):
+		}
+		retry = min(2*retry, maxRetry)
+	}
+}
+
+// serve makes one connection and returns when it has ended.
+func (m *Manager) serve(ctx context.Context) (connected bool, err error) {
+	conn, signals, err := m.connect(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close()
+	version, err := versionOf(ctx, conn)
+	if err != nil {
+		return false, err
+	}
+	m.mu.Lock()
+	m.conn, m.version, m.reported = conn, version, false
+	m.mu.Unlock()
+	m.hasTried()
+	if m.events.Connected != nil {
+		m.events.Connected(version)
+	}
+	for s := range signals { // it is closed with the connection
+		if active, ok := reloading(s); ok && !active && m.events.Reloaded != nil {
+			m.events.Reloaded()
+		}
+	}
+	return true, errors.New("the connection to systemd has ended")
+}
+
+// reloading reports whether a signal is systemd's Reloading, and what it says: true at the
+// beginning and false at the end.
+func reloading(s *dbus.Signal) (active, ok bool) {
+	if s.Name != manager+".Reloading" || len(s.Body) != 1 {
+		return false, false
+	}
+	active, ok = s.Body[0].(bool)
+	return active, ok
+}
+
+// connect tries each address.
+func (m *Manager) connect(ctx context.Context) (*dbus.Conn, <-chan *dbus.Signal, error) {
+	var errs []error
+	for _, address := range m.addresses {
+		signals := make(chan *dbus.Signal, 64)
+		conn, err := dial(ctx, address, signals)
+		if err == nil {
+			return conn, signals, nil
+		}
+		errs = append(errs, fmt.Errorf("connect to systemd at %s: %w", address.DBus, err))
+	}
+	return nil, nil, errors.Join(errs...)
+}
+
+// dial connects, and has systemd send its signals.
+func dial(ctx context.Context, address Address, signals chan<- *dbus.Signal) (_ *dbus.Conn, err error) {
+	conn, err := dbus.Dial(address.DBus, dbus.WithContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			conn.Close()
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { conn.Close() }) // Auth and Hello know no deadline
+	defer stop()
+	if err := conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Getuid()))}); err != nil {
+		return nil, err
+	}
+	conn.Signal(signals)
+	if address.Direct {
+		return conn, nil
+	}
+	if err := conn.Hello(); err != nil {
+		return nil, err
+	}
+	if err := conn.AddMatchSignalContext(ctx, dbus.WithMatchSender(service), dbus.WithMatchInterface(manager), dbus.WithMatchMember("Reloading")); err != nil {
+		return nil, err
+	}
+	return conn, conn.Object(service, object).CallWithContext(ctx, manager+".Subscribe", 0).Err
+}
+
+func versionOf(ctx context.Context, conn *dbus.Conn) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	var text string
+	call := conn.Object(service, object).CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, manager, "Version")
+	if err := call.Store(&text); err != nil {
+		return 0, fmt.Errorf("read the version of systemd: %w", err)
+	}
+	return parseVersion(text)
+}
+
+// parseVersion reads the number of "252.38-1~deb12u1" and "v245.4-1.fc32".
+func parseVersion(text string) (int, error) {
+	digits := strings.TrimPrefix(text, "v")
+	end := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
+	if end >= 0 {
+		digits = digits[:end]
+	}
+	version, err := strconv.Atoi(digits)
+	if err != nil {
+		return 0, fmt.Errorf("read the version of systemd: %.64q does not begin with a number", text)
+	}
+	return version, nil
+}
+
+func (m *Manager) disconnected(ctx context.Context, connected bool, err error) {
+	m.mu.Lock()
+	m.conn, m.lastErr = nil, err
+	m.mu.Unlock()
+	m.hasTried()
+	if connected && ctx.Err() == nil {
+		m.unavailable(err)
+	}
+}
+
+// hasTried is called by Run alone.
+func (m *Manager) hasTried() {
+	select {
+	case <-m.tried:
+	default:
+		close(m.tried)
+	}
+}
+
+// unavailable reports it, if that was not done since the last connection.
+func (m *Manager) unavailable(err error) {
+	m.mu.Lock()
+	first := !m.reported
+	m.reported = true
+	m.mu.Unlock()
+	if first && m.events.Unavailable != nil {
+		m.events.Unavailable(err)
+	}
+}
+
+// IsUnit reports whether a cgroup's path has the name of a unit of systemd: a slice, scope or
+// service.
+func IsUnit(group string) bool {
+	switch path.Ext(group) {
+	case ".slice", ".scope", ".service":
+		return true
+	}
+	return false
+}
+
+// Keep has systemd keep the values that a unit's cgroup has in a file, after it was written,
+// and over a reload. version is that of cgroups, group the path below the mount, and file the
+// v2 name of the file; read returns what a file of the group holds, by the kernel's name. Nothing is done for
+// a file that systemd does not know, or of a cgroup that is not its unit's.
+//
+// There is no error: the value is in the file, which is as good until the next reload. What
+// went wrong is an event. Keep waits for Run's first try to connect.
+func (m *Manager) Keep(ctx context.Context, version int, group, file string, read func(name string) (string, error)) {
+	if !known(version, file) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	select {
+	case <-m.tried:
+	case <-ctx.Done():
+		return
+	}
+	m.mu.Lock()
+	conn, systemdVersion, lastErr := m.conn, m.version, m.lastErr
+	m.mu.Unlock()
+	if conn == nil {
+		m.unavailable(lastErr)
+		return
+	}
+	properties := propertiesOf(version, systemdVersion, file, read)
+	if len(properties) == 0 {
+		return
+	}
+	if err := setProperties(ctx, conn, group, properties); err != nil && m.events.Refused != nil {
+		m.events.Refused(path.Base(group), properties[len(properties)-1].Name, err)
+	}
+}
+
+// setProperties sets properties of the unit that has the cgroup. One that has gone, or has
+// another cgroup, is no error: naming it in SetUnitProperties would make systemd load it.
+func setProperties(ctx context.Context, conn *dbus.Conn, group string, properties []escape.Property) error {
+	var found dbus.ObjectPath
+	err := conn.Object(service, object).CallWithContext(ctx, manager+".GetUnitByControlGroup", 0, group).Store(&found)
+	if gone(err) || err == nil && found != object+"/unit/"+dbus.ObjectPath(escape.PathBusEscape(path.Base(group))) {
+		return nil
+	}
+	if err == nil {
+		err = conn.Object(service, found).CallWithContext(ctx, unit+".SetProperties", 0, true, properties).Err
+	}
+	if gone(err) {
+		return nil
+	}
+	return err
+}
+
+// gone reports whether an error says that there is no such unit.
+func gone(err error) bool {
+	var e dbus.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	return e.Name == service+".NoSuchUnit" || e.Name == "org.freedesktop.DBus.Error.UnknownObject"
+}
