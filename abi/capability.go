@@ -28,6 +28,7 @@ const (
 	StateKV
 	ReadRaw
 	Credentials // those of a registry, in cri_raw
+	PodLimits   // a container's CPU and memory limits above its pod's
 )
 
 // CapabilityInfo is a row of the table of capabilities.
@@ -61,6 +62,7 @@ var Capabilities = []CapabilityInfo{
 	{StateKV, "state.kv", false, "keep values from one call to the next"},
 	{ReadRaw, "cri.raw", false, "read the whole request; without env and credentials unless they are granted too"},
 	{Credentials, "credentials", false, "see the registry credentials of PullImage in cri_raw"},
+	{PodLimits, "pod.limits", false, "set CPU and memory limits of containers above the pod's, which then grows with them"},
 }
 
 // CapabilityByName finds a capability by its exact name.
@@ -79,7 +81,7 @@ type CapabilitySet uint64
 // The sets with a name.
 const (
 	NoCapabilities  CapabilitySet = 0
-	AllCapabilities CapabilitySet = 1<<(Credentials+1) - 2
+	AllCapabilities CapabilitySet = 1<<(PodLimits+1) - 2
 )
 
 // CapabilitiesNamed returns the capabilities with these names, "*" being all, and the names

@@ -67,6 +67,13 @@ func change(o abi.Object, f abi.Field, t abi.Type, key, v string) int32 {
 		errno = abi.Unsupported
 	case t == abi.Int64 && !inRange(info.Format, v):
 		errno = abi.Invalid
+	case t == abi.Int64 && o == abi.Container && abovePod(f, v):
+		switch {
+		case host().Cgroup == 1:
+			errno = abi.Unsupported
+		case lacks(abi.PodLimits):
+			errno = abi.Denied
+		}
 	}
 	return ask(o, target, v, info.Writing, info.Writable, abi.HandleWritable(info), errno)
 }
@@ -75,6 +82,41 @@ func inRange(f abi.Format, v string) bool {
 	n, _ := ParseInt(v)
 	least, most, unlimited := f.Range()
 	return most == 0 || n >= least && n <= most || n == -1 && unlimited
+}
+
+// abovePod reports whether a CPU quota or memory limit of the container is above what the test
+// says of the pod's cgroup.
+func abovePod(f abi.Field, v string) bool {
+	file, period := "memory.max", int64(1)
+	switch f {
+	case abi.Resources + abi.CPUQuota:
+		file, period = "cpu.max", 100_000
+		if own, errno := field[int64](abi.Container, abi.Resources+abi.CPUPeriod); errno == abi.OK && own > 0 {
+			period = own
+		}
+	case abi.Resources + abi.MemoryLimit:
+	default:
+		return false
+	}
+	amount, per, _ := strings.Cut(podFile(file), " ")
+	n, _ := ParseInt(v)
+	most, finite := ParseInt(amount)
+	each, given := ParseInt(per)
+	if !given {
+		each = 1
+	}
+	return finite && float64(n)*float64(each) > float64(most)*float64(period)
+}
+
+// podFile is a file of the cgroup of the event's own pod, "" if the test does not give it.
+func podFile(file string) string {
+	if v, ok := host().Files[abi.Pod.String()][file]; ok {
+		return v
+	}
+	if pod := host().Objects[abi.Pod]; pod != nil {
+		return host().Files[pod.ID()][file]
+	}
+	return ""
 }
 
 func hostCgroupSet(o abi.Object, file, v string) int32 {

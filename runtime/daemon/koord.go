@@ -56,6 +56,7 @@ func (k hookServers) place(m *member, d registry.Description) {
 	m.Match = m.Match.And(m.Hooks, k.skip)
 	m.always = k.compat
 	m.Capabilities = abi.AllCapabilities // as before there were any
+	m.KeepsPodLimits = true
 	if m.Timeout = d.Timeout; m.Timeout == 0 {
 		m.Timeout = remoteTimeout
 	}

@@ -27,15 +27,20 @@ type event struct {
 	sent      *crifield.Container // what an update sends of container, which has more
 	before    []fieldBefore       // resources of containers that plugins have changed
 	handles   handles             // what the event handed out
+	limits    map[podFile]string  // of pods, as they were read
 }
+
+// podFile is a cgroup file of a pod.
+type podFile struct{ pod, file string }
 
 // messages are those of an event's call as they are at the moment; nil before there is
 // one, and apart from calls.
 type messages struct{ req, resp proto.Message }
 
 var (
-	_ plugin.Subject   = (*event)(nil)
-	_ plugin.FileOwner = (*event)(nil)
+	_ plugin.Subject    = (*event)(nil)
+	_ plugin.FileOwner  = (*event)(nil)
+	_ plugin.PodLimiter = (*event)(nil)
 )
 
 func (e *event) Hook() abi.Hook  { return e.hook }
@@ -137,4 +142,28 @@ func (e *event) FileOwner(o abi.Object, file string) (owner, value string, ok bo
 	}
 	w, ok := e.host.Ledger.Owner(e.host.idOf(obj), ledger.File(file))
 	return w.Plugin, w.Value, ok
+}
+
+// PodLimit implements plugin.PodLimiter. The file is read once in an event.
+func (e *event) PodLimit(container abi.Object, file string) (value string, ok bool) {
+	pod := e.pod
+	if c := e.object(container).Container; c != nil && container >= abi.FirstHandle {
+		if known, found := e.host.Store.Pod(c.PodID); found {
+			pod = crifield.PodOf(known)
+		}
+	}
+	if pod == nil || e.host.Cgroups == nil {
+		return "", false
+	}
+	key := podFile{pod.ID, file}
+	if value, ok = e.limits[key]; !ok {
+		if group, err := e.host.group(context.Background(), crifield.Object{Pod: pod}); err == nil {
+			value, _ = e.host.Cgroups.Get(group, file)
+		}
+		if e.limits == nil {
+			e.limits = map[podFile]string{}
+		}
+		e.limits[key] = value
+	}
+	return value, value != ""
 }

@@ -124,3 +124,41 @@ func TestMounts(t *testing.T) {
 		t.Errorf("%d mounts, the first is %v", len(got), got[0])
 	}
 }
+
+// TestPodCgroup has limits of Pods as kubelet writes them to their cgroups.
+func TestPodCgroup(t *testing.T) {
+	const limited, unlimited = "{limits: {cpu: 500m, memory: 128Mi}}", "{requests: {cpu: 100m}}"
+	for name, tt := range map[string]struct {
+		first, second, pod, overhead string // in YAML
+		quota, memory                int64
+	}{
+		"one container":          {limited, "", "", "", 50_000, 128 << 20},
+		"two with limits":        {limited, limited, "", "", 100_000, 256 << 20},
+		"one of two":             {limited, unlimited, "", "", 0, 0},
+		"one of two, CPU of all": {limited, "{limits: {cpu: 250m}}", "", "", 75_000, 0},
+		"none":                   {unlimited, "", "", "", 0, 0},
+		"the Pod as a whole":     {limited, unlimited, "{limits: {cpu: '2'}}", "", 200_000, 0},
+		"overhead":               {limited, "", "", "{cpu: 250m, memory: 120Mi}", 75_000, 248 << 20},
+		"overhead alone":         {unlimited, "", "", "{cpu: 250m, memory: 120Mi}", 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := "kind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n  - {name: a, resources: " + tt.first + "}\n"
+			if tt.second != "" {
+				text += "  - {name: b, resources: " + tt.second + "}\n"
+			}
+			if tt.pod != "" {
+				text += "  resources: " + tt.pod + "\n"
+			}
+			if tt.overhead != "" {
+				text += "  overhead: " + tt.overhead + "\n"
+			}
+			p, _, err := Read([]byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := (Node{CgroupVersion: 2}).PodCgroup(p); r.GetCpuQuota() != tt.quota || r.GetMemoryLimitInBytes() != tt.memory {
+				t.Errorf("quota %d, memory %d; want %d, %d", r.GetCpuQuota(), r.GetMemoryLimitInBytes(), tt.quota, tt.memory)
+			}
+		})
+	}
+}

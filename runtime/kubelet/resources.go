@@ -109,6 +109,37 @@ func (n Node) linux(request, limit, memory int64) *runtimeapi.LinuxContainerReso
 	return r
 }
 
+// PodCgroup is what kubelet writes to the Pod's cgroup: ResourceConfigForPod of
+// pkg/kubelet/cm/helpers_linux.go. A limit is there only if all containers have one, or if the
+// Pod has it as a whole.
+func (n Node) PodCgroup(p *Pod) *runtimeapi.LinuxContainerResources {
+	may := p.sum(limits)
+	for name := range may {
+		if !p.limited(name) {
+			delete(may, name)
+		} else if extra, ok := p.Spec.Overhead[name]; ok {
+			may.add(Quantities{name: extra})
+		}
+	}
+	return n.linux(p.sum(requests).milli("cpu")+p.Spec.Overhead.milli("cpu"), may.milli("cpu"), may.value("memory"))
+}
+
+// limited reports whether all containers of the Pod have a limit of a resource, or the Pod as a
+// whole.
+func (p *Pod) limited(name string) bool {
+	if p.levelResources() && !p.Spec.Resources.Limits.zero(name) {
+		return true
+	}
+	return !slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), func(c Container) bool {
+		return c.Resources.Limits.zero(name)
+	})
+}
+
+func (q Quantities) zero(name string) bool {
+	v := q[name]
+	return v.IsZero()
+}
+
 // containerResources is generateLinuxContainerResources of pkg/kubelet/kuberuntime.
 func (n Node) containerResources(p *Pod, c *Container) *runtimeapi.LinuxContainerResources {
 	of := c.Resources

@@ -24,8 +24,11 @@ type Member struct {
 
 	// Capabilities are those that its manifest declares and the operator grants.
 	Capabilities abi.CapabilitySet
-	Rights       Rights  // why it has no others
-	Match        Matches // which pods and containers it is called for; nil: all
+	Rights       Rights // why it has no others
+	// KeepsPodLimits says that the plugin writes pods' cgroups itself, as koordlet does, so that
+	// its limits are not held to theirs.
+	KeepsPodLimits bool
+	Match          Matches // which pods and containers it is called for; nil: all
 }
 
 // Subject is an event that changes can be applied to.

@@ -28,6 +28,7 @@ const (
 type Change struct {
 	Op     Op
 	Own    bool       // Object is a handle of what the event is about
+	Raises bool       // it is a limit of a container above its pod's, which is to be raised with it
 	Object abi.Object // whose field or file: the event's own object, or a handle of the event
 	Of     abi.Object // what the handle stands for, abi.Pod or abi.Container; 0 if Object is none
 	Field  abi.Field  // 0 with WriteFile

@@ -46,7 +46,10 @@ func (a *Adjustment) check(c *Change) error {
 	if info.Type == abi.Set {
 		return a.checkElement(c, info)
 	}
-	return a.checkFormat(c, info)
+	if err := a.checkFormat(c, info); err != nil {
+		return err
+	}
+	return a.checkPodLimit(c)
 }
 
 func (a *Adjustment) checkFormat(c *Change, info *abi.FieldInfo) error {
@@ -134,7 +137,7 @@ func (a *Adjustment) checkFile(c *Change) error {
 	if errno, reason := a.parse(c, rules.CgroupSet); errno != abi.OK {
 		return refused(c, errno, reason)
 	}
-	return nil
+	return a.checkPodLimit(c)
 }
 
 // parse brings a value for a cgroup file into its normal form, in which two ways to write

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -161,12 +162,13 @@ func (t *tree) close() error { return errors.Join(t.fs.Close(), os.RemoveAll(t.D
 
 // fill makes the groups of all pods and containers, with the files that the event gives
 // them. A container whose files are nil has no group.
-func (t *tree) fill(store *pods.Store, files map[string]map[string]string) (err error) {
+func (t *tree) fill(store *pods.Store, e *Event) (err error) {
 	var errs []error
+	files := e.Files
 	for _, p := range store.Pods() {
 		parent := p.Config.GetLinux().GetCgroupParent()
 		group, err := cgroup.PodPath(parent)
-		errs = append(errs, t.add(group, err, p.Config.GetLinux().GetResources(), files[p.ID]))
+		errs = append(errs, t.add(group, err, cmp.Or(e.PodGroup, p.Config.GetLinux().GetResources()), files[p.ID]))
 		for _, c := range store.Containers(p.ID) {
 			if of, given := files[c.ID]; of != nil || !given {
 				group, _, err := t.fs.FindContainer(cmp.Or(c.CgroupParent, parent), c.ID)
@@ -187,10 +189,16 @@ func (t *tree) add(group string, unplaced error, r *runtimeapi.LinuxContainerRes
 	if unplaced != nil {
 		return nil
 	}
-	if t.Version == 1 {
-		files = nil // see overlaid.ReadFiles
+	err := t.Make(group, r)
+	if t.Version == 2 {
+		return errors.Join(err, t.Write(group, files))
 	}
-	return errors.Join(t.Make(group, r), t.Write(group, files))
+	for _, limit := range []string{"cpu.max", "memory.max"} { // of others see overlaid.ReadFiles
+		if value, ok := files[limit]; ok {
+			err = errors.Join(err, t.fs.Write(context.Background(), group, limit, value))
+		}
+	}
+	return err
 }
 
 // writes returns the files that have another content than the event found.

@@ -22,7 +22,10 @@ type Event struct {
 	// Files are cgroup files that plugins may read, by the id of the pod or
 	// container and their v2 names.
 	Files map[string]map[string]string
-	Notes []string // for people: what could not be had
+	// PodGroup is what kubelet has written to the cgroup of the event's own pod; nil: what the
+	// sandbox's config says.
+	PodGroup *runtimeapi.LinuxContainerResources
+	Notes    []string // for people: what could not be had
 
 	Config  string // what the plugin is configured with, if the event says so
 	Grant   abi.CapabilitySet

@@ -55,7 +55,7 @@ func FromPod(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 		own.containers = []*containerFixture{a}
 	}
 	e := own.event(hook, a, fixture.Fields{"command": slices.Clone(s.Command), "timeout": int64(*p.Spec.GracePeriod)})
-	e.Notes, e.Grant = notes, abi.DefaultGrant()
+	e.Notes, e.Grant, e.PodGroup = notes, abi.DefaultGrant(), n.PodCgroup(p)
 	e.Node = DefaultNode(s.CgroupVersion)
 	if e.Node.Memory = s.Memory; s.Systemd {
 		e.Node.CgroupDriver = "systemd"

@@ -108,7 +108,7 @@ func (s *Simulator) makeGroups() error {
 	if m := s.event.Call.Method; m != nil && m.Effect == cri.Makes {
 		calls = append(calls, s.event.Call)
 	}
-	return s.tree.fill(storeOf(calls), s.event.Files)
+	return s.tree.fill(storeOf(calls), s.event)
 }
 
 // LoadError is why a plugin was not loaded, with the lines that it logged.

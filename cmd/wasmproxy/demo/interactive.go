@@ -168,7 +168,7 @@ func (h *interactive) begin(ctx context.Context) error {
 		return err
 	}
 	h.title(fmt.Sprintf("Pod %s/%s, %s", p.Metadata.Namespace, p.Metadata.Name, p.QoS()))
-	pod, err := h.runPod(ctx, "RunPodSandbox", node.RunPodSandbox(p, handler))
+	pod, err := h.runPod(ctx, "RunPodSandbox", node.PodCgroup(p), node.RunPodSandbox(p, handler))
 	if pod != "" {
 		h.running = &runningPod{pod: pod}
 	}

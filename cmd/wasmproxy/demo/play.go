@@ -13,10 +13,17 @@ import (
 
 const podCgroup = "/kubepods/burstable/pod4f1c"
 
+// Limits of each container of the show: µs of CPU in 100 ms, and bytes.
+const (
+	quota  = 50_000
+	memory = 128 << 20
+)
+
 // play is a pod's life in four acts.
 func (s *session) play(ctx context.Context) error {
 	s.title("1. Without plugins the proxy is a wire")
-	pod, err := s.runPod(ctx, "RunPodSandbox shop/web", &runtimeapi.RunPodSandboxRequest{Config: s.podConfig()})
+	limits := &runtimeapi.LinuxContainerResources{CpuPeriod: 100_000, CpuQuota: 3 * quota, MemoryLimitInBytes: 3 * memory} // of its containers
+	pod, err := s.runPod(ctx, "RunPodSandbox shop/web", limits, &runtimeapi.RunPodSandboxRequest{Config: s.podConfig()})
 	if err != nil {
 		return err
 	}
@@ -64,9 +71,9 @@ func (s *session) podConfig() *runtimeapi.PodSandboxConfig {
 	}
 }
 
-// runPod makes the pod's cgroup, as kubelet does, and runs its sandbox.
-func (s *session) runPod(ctx context.Context, name string, req *runtimeapi.RunPodSandboxRequest) (id string, err error) {
-	if err := s.cgroups.Make(req.GetConfig().GetLinux().GetCgroupParent(), nil); err != nil {
+// runPod makes the pod's cgroup with these limits, as kubelet does, and runs its sandbox.
+func (s *session) runPod(ctx context.Context, name string, limits *runtimeapi.LinuxContainerResources, req *runtimeapi.RunPodSandboxRequest) (id string, err error) {
+	if err := s.cgroups.Make(req.GetConfig().GetLinux().GetCgroupParent(), limits); err != nil {
 		return "", err
 	}
 	resp, _, err := request(ctx, s, name, s.kubelet.RunPodSandbox, req)
@@ -82,7 +89,7 @@ func (s *session) runContainer(ctx context.Context, pod, name string, want expec
 			Metadata: &runtimeapi.ContainerMetadata{Name: name},
 			Image:    &runtimeapi.ImageSpec{Image: "registry.example/web:1"},
 			Linux: &runtimeapi.LinuxContainerConfig{Resources: &runtimeapi.LinuxContainerResources{
-				CpuPeriod: 100_000, CpuQuota: 50_000, CpuShares: 512, MemoryLimitInBytes: 128 << 20,
+				CpuPeriod: 100_000, CpuQuota: quota, CpuShares: 512, MemoryLimitInBytes: memory,
 			}},
 		},
 		SandboxConfig: s.podConfig(),
@@ -119,8 +126,8 @@ func (s *session) update(ctx context.Context, id string) error {
 		return err
 	}
 	group := path.Join(podCgroup, id)[1:]
-	if quota, burst := updated.files[group+"/cpu.max"], updated.files[group+"/cpu.max.burst"]; quota != "10000 100000" || burst != "10000" {
-		return fmt.Errorf("after the update cpu.max is %q and cpu.max.burst is %q", quota, burst)
+	if limit, burst := updated.files[group+"/cpu.max"], updated.files[group+"/cpu.max.burst"]; limit != "10000 100000" || burst != "10000" {
+		return fmt.Errorf("after the update cpu.max is %q and cpu.max.burst is %q", limit, burst)
 	}
 	return nil
 }

@@ -106,8 +106,11 @@ func (w *writer) each(tree fs.FS, root string, f func(name string, content []byt
 func (w *writer) templates(root string) {
 	w.each(templates, root, func(name string, content []byte) {
 		name = strings.TrimSuffix(strings.TrimPrefix(name, root+"/"), ".tmpl")
-		if top, _, _ := strings.Cut(name, "/"); top == "gitignore" || top == "cargo" {
+		switch top, _, _ := strings.Cut(name, "/"); top {
+		case "gitignore", "cargo":
 			name = "." + name
+		case "plugin.json":
+			name = w.fill.Replace("{{name}}.json")
 		}
 		w.write(name, []byte(w.fill.Replace(string(content))))
 	})

@@ -200,6 +200,8 @@ pub enum Capability {
     CriRaw,
     /// `credentials`: see the registry credentials of PullImage in cri_raw.
     Credentials,
+    /// `pod.limits`: set CPU and memory limits of containers above the pod's, which then grows with them.
+    PodLimits,
 }
 
 impl Capability {
@@ -227,6 +229,7 @@ impl Capability {
             Capability::StateKv => "state.kv",
             Capability::CriRaw => "cri.raw",
             Capability::Credentials => "credentials",
+            Capability::PodLimits => "pod.limits",
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The ranges and names that a host refuses, as far as ABI.md lists them.
 
 use super::host::Host;
+use super::object::Data;
+use crate::Capability;
 use crate::Errno::{self, *};
 use crate::abi::{CGROUP_CONTAINER, CGROUP_FILES, CGROUP_POD, field, object};
 
@@ -36,6 +38,29 @@ pub fn value(kind: i32, f: i32, value: &str) -> Result<(), Errno> {
     match value.parse() {
         Ok(v) if range.contains(&v) || unlimited && v == -1 => Ok(()),
         _ => Err(Invalid),
+    }
+}
+
+/// Refuses a CPU quota or memory limit of the container above what the case says of the pod's cgroup.
+pub fn limit(host: &Host, o: i32, f: i32, value: &str) -> Result<(), Errno> {
+    let quota = field::RESOURCES + field::CPU_QUOTA;
+    if o != object::CONTAINER || f != quota && f != field::RESOURCES + field::MEMORY_LIMIT_IN_BYTES {
+        return Ok(());
+    }
+    let (file, period) = match host.get(o, field::RESOURCES + field::CPU_PERIOD) {
+        _ if f != quota => ("memory.max", 1),
+        Ok(Data::Number(own)) if own > 0 => ("cpu.max", own),
+        _ => ("cpu.max", 100_000),
+    };
+    let held = host.pod_file(file);
+    let (most, each) = held.split_once(' ').unwrap_or((&held, "1"));
+    let number = |text: &str| text.parse::<i128>();
+    match (number(value), number(most), number(each)) {
+        (Ok(n), Ok(most), Ok(each)) if n * each > most * i128::from(period) => match host.cgroup {
+            Some(1) => Err(Unsupported),
+            _ => host.need(Capability::PodLimits),
+        },
+        _ => Ok(()),
     }
 }
 

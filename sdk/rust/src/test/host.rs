@@ -161,6 +161,7 @@ impl Host {
     pub fn set(&mut self, o: i32, f: i32, kind: Type, value: String) -> Answer<()> {
         let target = self.change(o, f, kind)?;
         check::value(self.kind(o)?, f, &value)?;
+        check::limit(self, o, f, &value)?;
         self.note(target, value)
     }
 
@@ -214,6 +215,13 @@ impl Host {
         let names = [["event", "pod", "container", "node"].get(o as usize).map_or(id.clone(), |n| n.to_string()), id];
         let found = names.iter().find_map(|n| self.files.get(&(n.clone(), file.to_string())));
         found.cloned().ok_or(NotFound)
+    }
+
+    /// A file of the cgroup of the event's own pod; empty if the case does not give it.
+    pub fn pod_file(&self, file: &str) -> String {
+        let id = self.objects.get(&object::POD).map_or("", |pod| pod.id());
+        let found = ["pod", id].iter().find_map(|name| self.files.get(&(name.to_string(), file.to_string())));
+        found.cloned().unwrap_or_default()
     }
 
     pub fn read_files(&self, objects: &[u8], files: &[u8]) -> Answer<Vec<u8>> {
