@@ -14,6 +14,7 @@ func All() []Plugin {
 		{"default-annotations", DefaultAnnotations},
 		{"exec-guard", ExecGuard},
 		{"koordlet", Koordlet},
+		{"memory-qos", MemoryQoS},
 		{"qos", QoS},
 	}
 }

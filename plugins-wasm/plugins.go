@@ -29,6 +29,11 @@ var ExecGuard []byte
 //go:embed koordlet/koordlet.wasm
 var Koordlet []byte
 
+// MemoryQoS is the plugin of folder memory-qos.
+//
+//go:embed memory-qos/memory-qos.wasm
+var MemoryQoS []byte
+
 // QoS is the plugin of folder qos.
 //
 //go:embed qos/qos.wasm

@@ -12,7 +12,7 @@ import (
 )
 
 // maxSize is what a plugin may have, in bytes.
-const maxSize = 40 << 10
+const maxSize = 48 << 10
 
 // TestFixtures plays the fixtures of each plugin, which its own tests play to the
 // source, to the committed plugin in the proxy's own engine, with the default grant.
@@ -50,7 +50,7 @@ func play(t *testing.T, engine *wasm.Engine, p Plugin, file string) {
 		t.Run(p.Name+"/"+c.Name, func(t *testing.T) {
 			got, err := simulate.RunCase(t.Context(), c, func(o simulate.LoadOptions) (plugin.Plugin, error) {
 				return engine.Load(t.Context(), p.Name, p.Module, wasm.PluginOptions{
-					Config: []byte(o.Config), Granted: o.Granted, Observer: o.Observer, KV: o.KV, Metrics: o.Metrics,
+					Config: []byte(o.Config), Granted: o.Granted, Features: o.Features, Observer: o.Observer, KV: o.KV, Metrics: o.Metrics,
 				})
 			})
 			if err != nil {

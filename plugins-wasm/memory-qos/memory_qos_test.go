@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/simulate"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
+	"github.com/wasmproxy/wasmproxy/sdk/sdktest"
+)
+
+// TestNative plays to the source what the tests of the folder above play to the
+// committed plugin.
+func TestNative(t *testing.T) { sdktest.Run(t, "testdata/memory-qos.json") }
+
+// TestThrottledIsKubeletsFormula compares with the expression of generateLinuxContainerResources
+// in kubelet v1.36, which computes in floating point and so may be off by one page.
+func TestThrottledIsKubeletsFormula(t *testing.T) {
+	for _, factor := range []string{"0.9", "0.8", "0.3333", "1", "1.0", "0.0001"} {
+		var ok bool
+		var float float64
+		config.factor, ok = parseFactor(factor)
+		if _, err := fmt.Sscan(factor, &float); !ok || err != nil {
+			t.Fatalf("factor %s is refused: %v", factor, err)
+		}
+		for _, request := range []int64{0, 1, 4095, 100 << 20, 3<<30 + 7} {
+			for _, ceiling := range []int64{request, request + 1, request + 4096, 2*request + 12345, 1 << 40} {
+				want := int64(math.Floor(float64(request)+(float64(ceiling)-float64(request))*float)/float64(pageSize)) * pageSize
+				if got := throttled(request, ceiling); got > want+pageSize || got < want-pageSize {
+					t.Errorf("factor %s, request %d, ceiling %d: got %d, want %d", factor, request, ceiling, got, want)
+				}
+			}
+		}
+	}
+	config.factor = whole
+	if got := throttled(0, math.MaxInt64); got < math.MaxInt64-pageSize {
+		t.Errorf("the largest ceiling gives %d", got)
+	}
+}
+
+// TestFactors wants a clear answer to every text that is a number in JSON.
+func TestFactors(t *testing.T) {
+	for text, want := range map[string]int64{
+		"1": 10_000, "1.0": 10_000, "1.0000": 10_000, "0.5": 5_000, "0.0001": 1, "0.12": 1_200,
+		"0": 0, "0.0": 0, "2": 0, "1.0001": 0, "-0.5": 0, "0.00001": 0, "0.90000": 0, "0.": 0, "": 0, "9e-1": 0, "0.5e0": 0, "0.-1": 0,
+	} {
+		got, ok := parseFactor(text)
+		if ok != (want > 0) || ok && got != want {
+			t.Errorf("%q: got %d, %v; want %d", text, got, ok, want)
+		}
+	}
+}
+
+// TestRequestByScoreIsBelowTheRequest computes kubelet's score of many requests, and wants
+// from it a request that is not larger, and smaller by less than two thousandths of the memory.
+func TestRequestByScoreIsBelowTheRequest(t *testing.T) {
+	const memory = 16<<30 + 12345
+	for request := int64(0); request < memory; request += 37 << 20 {
+		score := min(max(1000-1000*request/memory, 3), 999) // GetContainerOOMScoreAdjust
+		got := requestByScore(score, memory, 0)
+		if got > request || got < request-memory/500 && request < memory/1000*997 {
+			t.Errorf("request %d has the score %d, which gives %d", request, score, got)
+		}
+	}
+}
+
+// TestWarnsOnce has one instance of the committed plugin say once that it does nothing,
+// however many events come.
+func TestWarnsOnce(t *testing.T) {
+	s := simulateV1(t)
+	for range 2 {
+		if err := s.Call(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := s.Run(t.Context())
+	if err != nil || got.Err != nil || len(got.Writes) > 0 {
+		t.Errorf("on cgroup v1 the plugin writes %v, error %v, %v", got.Writes, got.Err, err)
+	}
+	if len(got.Lines) != 1 || !strings.Contains(got.Lines[0].Text, "UNSUPPORTED") {
+		t.Errorf("three calls log %v, want one line", got.Lines)
+	}
+}
+
+// simulateV1 has the committed plugin in front of a call of CreateContainer on a node with cgroup v1.
+func simulateV1(t *testing.T) *simulate.Simulator {
+	t.Helper()
+	code, err := os.ReadFile("memory-qos.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := wasm.NewEngine(t.Context(), wasm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { engine.Close(context.Background()) })
+	event, err := simulate.FromFixture(fixture.Case{
+		Hook: abi.PreCreateContainer, Cgroup: "v1", Grant: abi.DefaultGrant(), Pod: fixture.Fields{"qos": "Guaranteed"},
+		Container: fixture.Fields{"name": "web", "resources.memory_limit_in_bytes": int64(1 << 20)},
+	}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := simulate.Open(t.Context(), event, simulate.Options{ID: "20-memory-qos", Policy: plugin.Fail, Load: func(o simulate.LoadOptions) (plugin.Plugin, error) {
+		return engine.Load(t.Context(), "memory-qos", code, wasm.PluginOptions{
+			Config: []byte(o.Config), Granted: o.Granted, Features: o.Features, Observer: o.Observer,
+		})
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close(context.Background()) })
+	return s
+}
+
+// TestRaisedAreLoweredLater plays ticks to one instance: it raises memory.high up to the limit while
+// the container stalls, keeps it in between, and lowers it to the formula's when it is quiet.
+func TestRaisedAreLoweredLater(t *testing.T) {
+	p := sdktest.Native(t, `{"pressure":{}}`, nil)
+	high := "36864000" // 0.9 of the limit
+	for n, step := range []struct{ avg10, want string }{
+		{"0.00", "36864000"}, {"10.00", "37888000"}, {"99.99", "38912000"}, {"12.00", "39936000"}, {"12.00", "40960000"}, {"12.00", "40960000"},
+		{"5.00", "40960000"}, {"0.99", "39936000"}, {"0.00", "38912000"}, {"0.00", "37888000"}, {"0.00", "36864000"}, {"0.00", "36864000"},
+	} {
+		changes, err := sdktest.Case{
+			Hook: abi.Tick, Grant: abi.AllCapabilities, Cgroup: "v2",
+			Store: []sdktest.Pod{{Fields: sdktest.Fields{"qos": "Burstable"}, Containers: []sdktest.Fields{
+				{"id": "a", "name": "web", "resources.oom_score_adj": int64(999), "resources.memory_limit_in_bytes": int64(40_960_000)},
+			}}},
+			CgroupFiles: map[string]map[string]string{"a": {"memory.high": high, "memory.pressure": "some avg10=" + step.avg10 + " avg60=0.00 avg300=0.00 total=0\n"}},
+		}.Call(t, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now, ok := changes["container(a) cgroup file memory.high"]; ok {
+			high = now
+		}
+		if high != step.want {
+			t.Errorf("tick %d, %s %% of the time stalled: memory.high is %s, want %s", n+1, step.avg10, high, step.want)
+		}
+	}
+}

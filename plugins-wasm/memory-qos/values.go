@@ -1,0 +1,180 @@
+package main
+
+import wp "github.com/wasmproxy/wasmproxy/sdk"
+
+const (
+	// requestKey and a container's name are the pod's annotation with the container's memory request.
+	requestKey = "memory-qos.wasmproxy.io/request."
+
+	pageSize = 4096 // kubelet's; a kernel with larger pages rounds down again
+)
+
+// none is the value of a file that is left as it is.
+const none = -1
+
+// values are those of a cgroup, in bytes.
+type values struct {
+	min, low, high int64
+	ceiling        int64 // the most that high can be raised to
+	burstable      bool  // of a container whose request is known, and may be less than its limit
+}
+
+// nothing leaves all files as they are.
+var nothing = values{min: none, low: none, high: none}
+
+// valuesOf computes a container's values, as generateLinuxContainerResources of kubelet v1.36.
+func valuesOf(c wp.Container) (values, error) {
+	v := nothing
+	p, limit := c.Pod(), max(c.Resources().MemoryLimit(), 0)
+	class := p.QoS()
+	request, ok, err := requestOf(p, c, class, limit)
+	if err != nil || !ok {
+		return v, err
+	}
+	v.burstable = class != "Guaranteed"
+	switch {
+	case request == 0 || !config.reserve:
+	case v.burstable:
+		v.low = request
+	default:
+		v.min = request
+	}
+	if request == limit || !v.burstable {
+		return v, nil
+	}
+	v.ceiling = limit
+	if limit == 0 {
+		v.ceiling = allocatable()
+	}
+	if high := throttled(request, v.ceiling); high > request {
+		v.high = high
+	}
+	return v, nil
+}
+
+// throttled is the formula of KEP-2570: from the request on, a share of the way to the
+// ceiling, in whole pages. The product of a large number and the factor would overflow.
+func throttled(request, ceiling int64) int64 {
+	room := max(ceiling-request, 0)
+	share := room/whole*config.factor + room%whole*config.factor/whole
+	return (request + share) / pageSize * pageSize
+}
+
+func allocatable() int64 {
+	if config.allocatable > 0 {
+		return config.allocatable
+	}
+	return wp.NodeMemory()
+}
+
+// requestOf returns a container's memory request in bytes, false if it cannot be told. CRI has no field
+// for it.
+func requestOf(p wp.Pod, c wp.Container, class string, limit int64) (request int64, ok bool, err error) {
+	key := requestKey + c.Name()
+	if text, ok := p.Annotation(key); ok {
+		request, ok := wp.ParseInt(text)
+		if !ok || request < 0 || limit > 0 && request > limit {
+			return 0, false, wp.Failure("annotation " + key + ": \"" + text + "\" is not a number of bytes from 0 to the container's limit")
+		}
+		return request, true, nil
+	}
+	score := c.Resources().OOMScoreAdj()
+	switch {
+	case class == "Guaranteed":
+		return limit, limit > 0, nil
+	case class == "BestEffort", score > 999, score < 3: // of no request, or of a critical pod
+		return 0, false, nil
+	}
+	return requestByScore(score, wp.NodeMemory(), limit), true, nil
+}
+
+// requestByScore returns the least memory that a container of a Burstable pod may request:
+// kubelet's score is 1000 less the request in thousandths of the node's memory, rounded
+// down. 999 is also the score of a request of less. If the limit has the same score, it is
+// taken for the request, so that a container that requests its limit is not throttled.
+func requestByScore(score, memory, limit int64) int64 {
+	if score == 999 {
+		return 0
+	}
+	thousandth := memory / 1000
+	request := thousandth * (1000 - score)
+	if limit > 0 && limit < request+thousandth {
+		return limit
+	}
+	return request
+}
+
+// sumOf adds up the protection of a pod's containers. One with a wrong annotation has none.
+func sumOf(p wp.Pod) values {
+	sum := nothing
+	for _, c := range p.Containers() {
+		if c.State() == "exited" {
+			continue
+		}
+		if v, err := valuesOf(c.Container); err == nil {
+			sum.min, sum.low = plus(sum.min, v.min), plus(sum.low, v.low)
+		}
+	}
+	return sum
+}
+
+func plus(sum, v int64) int64 {
+	switch {
+	case v == none:
+		return sum
+	case sum == none:
+		return v
+	}
+	return sum + v
+}
+
+// orDefault returns v with the kernel's defaults of what an earlier call may have set.
+func (v values) orDefault() values {
+	if v.burstable && config.reserve {
+		v.low = max(v.low, 0)
+	}
+	if v.burstable && v.high == none {
+		v.high = unlimited
+	}
+	return v
+}
+
+const unlimited = 1<<63 - 1
+
+// setter is SetCgroup of an event or an object. An interface would make the plugin larger.
+type setter = func(file, value string) error
+
+// apply asks for the values. A file that the request or an earlier plugin sets stays theirs.
+func (v values) apply(r wp.Resources, to setter) error {
+	for _, f := range [...]struct {
+		name  string
+		bytes int64
+	}{{"memory.min", v.min}, {"memory.low", v.low}, {"memory.high", v.high}} {
+		if f.bytes == none {
+			continue
+		}
+		if err := set(r, to, f.name, f.bytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func set(r wp.Resources, to setter, file string, bytes int64) error {
+	if _, ok := r.Unified(file); ok {
+		once(file, "is left to kubelet's feature gate MemoryQoS or the plugin that asks for it in unified")
+		return nil
+	}
+	value := "max"
+	if bytes != unlimited {
+		value = wp.FormatInt(bytes)
+	}
+	err := to(file, value)
+	for _, reason := range [...]wp.Errno{wp.ErrUnsupported, wp.ErrConflict, wp.ErrDenied} {
+		if wp.Handled(err, reason) {
+			once(file, "is not set: "+reason.Error())
+			return nil
+		}
+	}
+	return err
+}
