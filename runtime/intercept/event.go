@@ -38,9 +38,9 @@ type podFile struct{ pod, file string }
 type messages struct{ req, resp proto.Message }
 
 var (
-	_ plugin.Subject    = (*event)(nil)
-	_ plugin.FileOwner  = (*event)(nil)
-	_ plugin.PodLimiter = (*event)(nil)
+	_ plugin.Subject     = (*event)(nil)
+	_ plugin.Remembering = (*event)(nil)
+	_ plugin.PodLimiter  = (*event)(nil)
 )
 
 func (e *event) Hook() abi.Hook  { return e.hook }
@@ -134,14 +134,32 @@ func (e *event) readableGroup(ctx context.Context, o abi.Object) (string, abi.Er
 	return group, plugin.ErrnoOf(err)
 }
 
-// FileOwner implements plugin.FileOwner.
-func (e *event) FileOwner(o abi.Object, file string) (owner, value string, ok bool) {
-	obj := e.object(o)
-	if obj.Pod == nil && (obj.Container == nil || obj.Container.ID == "") { // it is yet to be made
-		return "", "", false
+// Opposed implements plugin.Remembering. A resource that kubelet gives a new value in this call
+// has no plugin's any more.
+func (e *event) Opposed(c *plugin.Change) (first string) {
+	file := c.Op == plugin.WriteFile
+	if !file && (c.Kind() != abi.Container || c.Field < abi.Resources) {
+		return ""
 	}
-	w, ok := e.host.Ledger.Owner(e.host.idOf(obj), ledger.File(file))
-	return w.Plugin, w.Value, ok
+	o := e.object(c.Object)
+	if o.Pod == nil && (o.Container == nil || o.Container.ID == "") { // it is yet to be made
+		return ""
+	}
+	target, value := ledger.File(c.Key), c.Text
+	if !file {
+		target, value = fieldTarget(c.Field, c.Key), held{c.Int, c.Text}.as(c.Op, c.Field)
+	}
+	id := e.host.idOf(o)
+	w, ok := e.host.Ledger.Owner(id, target)
+	if !ok || w.Value == value {
+		return ""
+	}
+	if !file && e.sent != nil && o.Container.ID == e.container.ID {
+		if kubelet, named := e.kubeletValues()[target]; named && !e.host.Ledger.Repeats(id, target, kubelet) {
+			return ""
+		}
+	}
+	return w.Plugin
 }
 
 // PodLimit implements plugin.PodLimiter. The file is read once in an event.

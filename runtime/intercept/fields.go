@@ -3,7 +3,6 @@ package intercept
 import (
 	"cmp"
 	"context"
-	"maps"
 	"strconv"
 	"strings"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
-	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -136,7 +134,7 @@ func askedFields(e *event, of abi.Object, changes []plugin.Owned) (asked []ledge
 
 // noteFields has the ledger note what the call says of its container's resources, once the
 // caller has its answer. A later update of the container waits for that.
-func (c *call) noteFields(after *event) {
+func (c *call) noteFields(ctx context.Context, after *event) {
 	if after == nil || after.container == nil || c.method.Effect != cri.Makes && c.method.Effect != cri.Updates {
 		return
 	}
@@ -145,98 +143,102 @@ func (c *call) noteFields(after *event) {
 		return
 	}
 	note := func() {
-		sent := resourceValues(c.event.container.Resources.Now)
+		u := ledger.Update{Asked: askedFields(c.event, abi.Container, c.owned), Before: c.event.valuesBefore(abi.Container)}
 		if c.method.Effect == cri.Updates {
-			sent = resourceValues(*c.method.Carries(c.req).Resources)
-		}
-		u := ledger.Update{Asked: askedFields(c.event, abi.Container, c.owned), Kubelet: maps.Clone(sent), Before: map[ledger.Target]string{}, Sent: sent}
-		for k := range c.event.before {
-			b := &c.event.before[k]
-			switch t := b.target(); {
-			case b.object != abi.Container:
-			case !b.named:
-				u.Before[t], u.Kubelet[t] = b.value(), b.value()
-			case b.held == held{}:
-				delete(u.Kubelet, t)
-			default:
-				u.Kubelet[t] = b.value()
-			}
+			u.Sent, u.Kubelet = resourceValues(*c.method.Carries(c.req).Resources), c.event.kubeletValues()
+		} else {
+			u.Sent = resourceValues(c.event.container.Resources.Now)
+			u.Kubelet = merged(u.Sent, u.Before)
 		}
 		c.Ledger.Updated(id, u)
 	}
 	if !c.Queue.Go(id.Container, note) {
 		note()
 	}
+	if c.method.Effect == cri.Updates {
+		c.resetFields(ctx, id)
+	}
+}
+
+// valuesBefore are the resources of an object that plugins have changed, as they were before.
+func (e *event) valuesBefore(of abi.Object) map[ledger.Target]string {
+	all := map[ledger.Target]string{}
+	for k := range e.before {
+		if b := &e.before[k]; b.object == of && !b.named {
+			all[b.target()] = b.value()
+		}
+	}
+	return all
+}
+
+// kubeletValues are the resources that kubelet's update of the container names.
+func (e *event) kubeletValues() map[ledger.Target]string {
+	all := resourceValues(e.sent.Resources.Now)
+	for k := range e.before {
+		switch b := &e.before[k]; {
+		case !b.named:
+		case b.held == held{}:
+			delete(all, b.target())
+		default:
+			all[b.target()] = b.value()
+		}
+	}
+	return all
+}
+
+// repeatWishes sends the container's values of plugins again that the update would overwrite:
+// kubelet repeats its own earlier value, and no plugin has changed the resource in this call.
+func (c *call) repeatWishes() {
+	if c.event == nil || c.event.sent == nil {
+		return
+	}
+	id := c.idOf(crifield.Object{Container: c.event.container})
+	if !c.Ledger.Has(id) {
+		return
+	}
+	var again []plugin.Owned
+	changed := c.event.valuesBefore(abi.Container)
+	for t, kubelet := range c.event.kubeletValues() {
+		if _, ok := changed[t]; ok || !c.Ledger.Repeats(id, t, kubelet) {
+			continue
+		}
+		if w, ok := c.Ledger.Owner(id, t); ok && w.Value != kubelet {
+			if change, ok := changeOf(t, w.Value); ok {
+				again = append(again, plugin.Owned{Plugin: w.Plugin, Change: change})
+			}
+		}
+	}
+	if len(again) > 0 {
+		c.event.Apply(again)
+		c.dirty = true
+	}
+}
+
+// changeOf is the change that gives a resource of a container a value of the ledger; false if
+// there is none.
+func changeOf(t ledger.Target, value string) (c plugin.Change, ok bool) {
+	name, key, _ := strings.Cut(strings.TrimPrefix(string(t), string(ledger.Field(""))), "[")
+	for _, row := range abi.Fields {
+		if row.Object != abi.Container || row.Field < abi.Resources || row.Name != "resources."+name {
+			continue
+		}
+		c = plugin.Change{Op: plugin.SetText, Object: abi.Container, Field: row.Field, Key: strings.TrimSuffix(key, "]"), Text: value}
+		switch {
+		case row.Type == abi.Int64:
+			n, err := strconv.ParseInt(value, 10, 64)
+			c.Op, c.Text, c.Int = plugin.SetInt64, "", n
+			return c, err == nil
+		case row.Type == abi.Map && value == "":
+			c.Op = plugin.DeleteEntry
+		case row.Type == abi.Map:
+			c.Op = plugin.SetEntry
+		}
+		return c, true
+	}
+	return c, false
 }
 
 // notedUpdate has the ledger note an update of the host's own that the runtime has accepted.
 func (i *interceptor) notedUpdate(e *event, of abi.Object, id ledger.ID, changes []plugin.Owned, r *runtimeapi.LinuxContainerResources) {
-	before := map[ledger.Target]string{}
-	for k := range e.before {
-		if b := &e.before[k]; b.object == of {
-			before[b.target()] = b.value()
-		}
-	}
-	i.Ledger.Updated(id, ledger.Update{Before: before, Asked: askedFields(e, of, changes), Sent: resourceValues(r)})
-}
-
-// resetFields asks the runtime for kubelet's values of the resources that no plugin wants any
-// more, after the object's earlier work. What CRI cannot clear stays. If cpu.idle has ended, the
-// CPU shares are among them, since the kernel has given the container its default share.
-func (i *interceptor) resetFields(ctx context.Context, id ledger.ID, endsIdle bool) {
-	c, ok := i.Store.Container(id.Container)
-	if !ok || !i.started(id.Container) {
-		return
-	}
-	r := &runtimeapi.LinuxContainerResources{}
-	resettable := crifield.Object{Container: &crifield.Container{Resources: crifield.Resources{Now: r, Own: true}}}
-	kubelet := i.Ledger.Resets(id)
-	for _, row := range abi.Fields {
-		value := ""
-		if row.Object == abi.Container && row.Field >= abi.Resources && row.Type != abi.Map && row.Field != abi.Resources+abi.OOMScoreAdj {
-			value = kubelet[fieldTarget(row.Field, "")]
-		}
-		switch n, err := strconv.ParseInt(value, 10, 64); {
-		case row.Type == abi.String && value != "":
-			resettable.Set(&plugin.Change{Op: plugin.SetText, Object: abi.Container, Field: row.Field, Text: value})
-		case row.Type == abi.Int64 && err == nil && n != 0:
-			resettable.Set(&plugin.Change{Op: plugin.SetInt64, Object: abi.Container, Field: row.Field, Int: n})
-		}
-	}
-	if endsIdle && r.CpuShares == 0 {
-		r.CpuShares = c.Config.GetLinux().GetResources().GetCpuShares()
-	}
-	if len(resourceValues(r)) == 0 {
-		return
-	}
-	ctx = context.WithoutCancel(ctx)
-	started := i.Queue.Go(id.Container, func() { i.reset(ctx, id, crifield.ContainerOf(c), r) })
-	if !started {
-		i.resetFailed(ctx, id, crifield.ContainerOf(c), errBusy)
-	}
-}
-
-func (i *interceptor) reset(ctx context.Context, id ledger.ID, c *crifield.Container, r *runtimeapi.LinuxContainerResources) {
-	ctx, cancel := context.WithTimeout(ctx, deferredTime)
-	defer cancel()
-	done, err := i.Queue.acquireUpdate(ctx)
-	if err != nil {
-		i.resetFailed(ctx, id, c, err)
-		return
-	}
-	defer done()
-	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.ID, Linux: r}
-	hold := i.suspend(ctx, nil, c, req)
-	defer func() { i.restore(ctx, nil, c, hold, err == nil) }()
-	resp, err := i.Backend.UpdateContainerResources(ctx, req)
-	if err != nil {
-		i.resetFailed(ctx, id, c, err)
-		return
-	}
-	i.Store.Observe(nil, req, resp)
-	i.Ledger.Updated(id, ledger.Update{Sent: resourceValues(r)})
-}
-
-func (i *interceptor) resetFailed(ctx context.Context, id ledger.ID, c *crifield.Container, err error) {
-	i.Observer.Observe(ctx, &observe.FieldsNotReset{Object: i.about(id, crifield.Object{Container: c}), Err: err})
+	i.Ledger.Updated(id, ledger.Update{Before: e.valuesBefore(of), Asked: askedFields(e, of, changes), Sent: resourceValues(r)})
 }

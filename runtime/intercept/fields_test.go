@@ -12,6 +12,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -58,7 +59,7 @@ func TestFieldsOfCallsAreNoted(t *testing.T) {
 	n.begin()
 	n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}))
 	n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuQuota: 50_000}))
-	n.hasField("cpu_quota", "10-test", "100000", "50000", "50000")
+	n.hasField("cpu_quota", "10-test", "100000", "50000", "100000")
 	n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuQuota: 70_000}))
 	n.hasField("cpu_quota", "", "", "", "")
 	n.hasField("cpuset_cpus", "10-test", "1", "0-1", "1")
@@ -103,5 +104,115 @@ func TestFieldsOfAnotherContainerAreReset(t *testing.T) {
 	last := m.backend.updates[len(m.backend.updates)-1]
 	if last.GetLinux().GetCpuQuota() != -1 {
 		t.Errorf("the reset is %v", last)
+	}
+}
+
+// When kubelet sends again what it has asked for before, as its CPU manager and a resize of
+// another resource do, the runtime gets the plugin's value; another value passes.
+func TestPluginsValueIsSentAgain(t *testing.T) {
+	fs, _, _ := scratchGroup(t)
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, twice)}, withCgroups(fs))
+	n.runPod()
+	n.begin()
+	update := func(n *node, r *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerResources {
+		n.t.Helper()
+		n.must(n.updateC1(r))
+		return decodeSent[runtimeapi.UpdateContainerResourcesRequest](n).GetLinux()
+	}
+	kubelets := &runtimeapi.LinuxContainerResources{CpuQuota: 50_000, CpusetCpus: "0-1", MemoryLimitInBytes: 1 << 28, Unified: map[string]string{"memory.high": "100"}}
+	want := &runtimeapi.LinuxContainerResources{CpuQuota: 100_000, CpusetCpus: "1", MemoryLimitInBytes: 1 << 28, Unified: map[string]string{"memory.high": "200"}}
+	for range 2 {
+		if diff := cmp.Diff(want, update(n, kubelets), protocmp.Transform()); diff != "" {
+			t.Errorf("sent (-want +got):\n%s", diff)
+		}
+	}
+	n.hasField("cpu_quota", "10-test", "100000", "50000", "100000")
+	m := n.with(withCgroups(fs), on(abi.PreUpdateContainerResources, twice))
+	if got := update(m, kubelets); got.GetCpuQuota() != 100_000 {
+		t.Errorf("a plugin that doubles kubelet's quota of 50000 in each update makes it %d", got.GetCpuQuota())
+	}
+	if got := update(n, &runtimeapi.LinuxContainerResources{CpuQuota: 60_000}); got.GetCpuQuota() != 60_000 {
+		t.Errorf("kubelet's new quota of 60000 is sent as %d", got.GetCpuQuota())
+	}
+	n.hasField("cpu_quota", "", "", "", "")
+}
+
+// A plugin that wants another value of a resource than a plugin of an earlier hook gets CONFLICT
+// from the setter, unless kubelet gives the resource a new value in the same call.
+func TestConflictAcrossHooksOverAField(t *testing.T) {
+	fs, _, _ := scratchGroup(t)
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, twice)}, withCgroups(fs))
+	n.runPod()
+	n.begin()
+	n.must(n.queue.Drain(t.Context()))
+	var err error
+	wants := func(quota int64) plugin.Member {
+		m := on(abi.PreUpdateContainerResources, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+			err = adj.SetInt64(abi.Container, abi.Resources+abi.CPUQuota, quota)
+			return nil
+		})
+		m.ID = "05-other"
+		return m
+	}
+	for _, c := range []struct {
+		kubelet, wants int64
+		conflict       bool
+	}{{0, 20_000, true}, {50_000, 20_000, true}, {50_000, 100_000, false}, {60_000, 20_000, false}} {
+		m := n.with(withCgroups(fs), wants(c.wants))
+		m.must(m.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7, CpuQuota: c.kubelet}))
+		if errors.Is(err, abi.Conflict) != c.conflict || err != nil != c.conflict {
+			t.Errorf("kubelet sends %d, the plugin wants %d: %v", c.kubelet, c.wants, err)
+		}
+		m.must(m.queue.Drain(t.Context()))
+	}
+	n.hasField("cpu_quota", "05-other", "20000", "60000", "20000")
+	other := on(abi.PreRunPodSandbox, func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+		o, wrong := neighbour(ev)
+		err = errors.Join(wrong, adj.SetInt64(o, abi.Resources+abi.CPUQuota, 30_000))
+		return nil
+	})
+	m := n.with(withCgroups(fs), other)
+	m.must(m.second())
+	if !errors.Is(err, abi.Conflict) {
+		t.Errorf("through a handle: %v", err)
+	}
+}
+
+// What the runtime refuses to reset is tried again with the next scan and with the next call of
+// the pod, and told of once.
+func TestFailedResetIsTriedAgain(t *testing.T) {
+	for _, again := range []string{"scan", "update", "start of a sibling"} {
+		var events observe.Recorder
+		n, _, _ := running(t, withObserver(&events))
+		n.must(n.queue.Drain(t.Context()))
+		n.backend.refuses = errors.New("no")
+		intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+		n.must(n.queue.Drain(t.Context()))
+		intercept.Scan(t.Context(), n.options)
+		n.must(n.queue.Drain(t.Context()))
+		if told := observe.All[*observe.FieldsNotReset](events.Take()); len(told) != 1 || len(n.backend.updates) != 2 {
+			t.Fatalf("%s: %d events of %d failed resets", again, len(told), len(n.backend.updates))
+		}
+		n.backend.refuses = nil
+		switch again {
+		case "scan":
+			intercept.Scan(t.Context(), n.options)
+		case "update":
+			n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuQuota: 40_000}))
+		default:
+			_, err := n.call(t.Context(), "CreateContainer", createRequest(), &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
+			n.must(err)
+			_, err = n.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c2"}, &runtimeapi.StartContainerResponse{})
+			n.must(err)
+		}
+		n.must(n.queue.Drain(t.Context()))
+		if len(n.backend.updates) != 3 || n.backend.updates[2].GetLinux().GetCpuShares() != 512 {
+			t.Errorf("%s: the resets are %v", again, n.backend.updates)
+		}
+		intercept.Scan(t.Context(), n.options)
+		n.must(n.queue.Drain(t.Context()))
+		if len(n.backend.updates) != 3 {
+			t.Errorf("%s: it was reset once more: %v", again, n.backend.updates)
+		}
 	}
 }

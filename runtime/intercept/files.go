@@ -124,7 +124,7 @@ func (c *call) forgetFiles(own crifield.Object) {
 func (i *interceptor) repairPod(ctx context.Context, uid, cause string) {
 	for _, id := range i.Ledger.Of(uid) {
 		i.Ledger.Note(id, cause)
-		i.repair(ctx, id, ledger.Expected)
+		i.settle(ctx, id, ledger.Expected)
 	}
 }
 

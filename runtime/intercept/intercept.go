@@ -127,6 +127,9 @@ func (i *interceptor) intercept(ctx context.Context, of *cri.Call, next cri.Next
 	if err == nil {
 		err = c.pre(ctx, hookCtx)
 	}
+	if err == nil {
+		c.repeatWishes()
+	}
 	out := of.Request
 	if err == nil && c.dirty {
 		out, err = cri.NewFrame(c.req)
@@ -137,7 +140,7 @@ func (i *interceptor) intercept(ctx context.Context, of *cri.Call, next cri.Next
 	}
 	answer, after, err := c.forward(ctx, out, next)
 	if err == nil {
-		c.noteFields(after)
+		c.noteFields(ctx, after)
 		c.deferUpdates(ctx, c.event, c.owned)
 		c.post(ctx, after, c.Chain)
 		return answer, nil

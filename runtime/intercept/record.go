@@ -3,9 +3,11 @@ package intercept
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
@@ -79,11 +81,12 @@ func Settle(ctx context.Context, o Options) {
 	})
 	for _, id := range i.Ledger.Objects() {
 		i.Ledger.Note(id, "a new connection to the container runtime")
-		i.settle(ctx, id)
+		i.settle(ctx, id, ledger.Expected)
 	}
 }
 
-// Scan looks for values that something else has overwritten, and writes them again. It ends
+// Scan looks for values that something else has overwritten, and writes them again, and asks
+// the runtime again for what it has refused to reset. It ends
 // early if ctx is done.
 func Scan(ctx context.Context, o Options) {
 	i := &interceptor{Options: o}
@@ -91,7 +94,7 @@ func Scan(ctx context.Context, o Options) {
 		if ctx.Err() != nil {
 			return
 		}
-		i.repair(ctx, id, ledger.Drift)
+		i.settle(ctx, id, ledger.Drift)
 	}
 }
 
@@ -115,14 +118,20 @@ func Withdraw(ctx context.Context, o Options, end func(ledger.ID, ledger.Target,
 
 func (i *interceptor) withdraw(ctx context.Context, end func(ledger.ID, ledger.Target, ledger.Wish) bool) {
 	for _, id := range i.Ledger.Withdraw(end) {
-		i.settle(ctx, id)
+		i.settle(ctx, id, ledger.Expected)
 	}
 }
 
 // settle has the values of an object be what the ledger says: in its files, and in the runtime
-// where no plugin wants another than kubelet's any more.
-func (i *interceptor) settle(ctx context.Context, id ledger.ID) {
-	done := i.repair(ctx, id, ledger.Expected)
-	endsIdle := slices.ContainsFunc(done, func(d ledger.Done) bool { return d.Kind == ledger.Undo && d.File == rules.CPUIdle && d.Err == nil })
-	i.resetFields(ctx, id, endsIdle)
+// where no plugin wants another than kubelet's any more. When cpu.idle ends, the kernel gives
+// the container its default share.
+func (i *interceptor) settle(ctx context.Context, id ledger.ID, why ledger.Why) {
+	done := i.repair(ctx, id, why)
+	if slices.ContainsFunc(done, func(d ledger.Done) bool { return d.Kind == ledger.Undo && d.File == rules.CPUIdle && d.Err == nil }) {
+		c, _ := i.Store.Container(id.Container)
+		if shares := c.Config.GetLinux().GetResources().GetCpuShares(); shares != 0 {
+			i.Ledger.Lost(id, fieldTarget(abi.Resources+abi.CPUShares, ""), strconv.FormatInt(shares, 10))
+		}
+	}
+	i.resetFields(ctx, id)
 }

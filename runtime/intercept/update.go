@@ -67,9 +67,9 @@ func nameShares(r *runtimeapi.UpdateContainerResourcesRequest, known *runtimeapi
 }
 
 // merged returns a map of its own with both, the second winning.
-func merged(a, b map[string]string) map[string]string {
-	sum := make(map[string]string, len(a)+len(b))
-	for _, m := range []map[string]string{a, b} {
+func merged[K comparable](a, b map[K]string) map[K]string {
+	sum := make(map[K]string, len(a)+len(b))
+	for _, m := range []map[K]string{a, b} {
 		for k, v := range m {
 			sum[k] = v
 		}

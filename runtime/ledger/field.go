@@ -39,7 +39,7 @@ func (l *Ledger) Updated(id ID, u Update) {
 	}
 	for t, value := range u.Sent {
 		if v := o.values[t]; v != nil {
-			if v.Sent = value; len(v.Wishes) == 0 && v.Kubelet != nil && *v.Kubelet == value {
+			if v.Sent, v.Lost, v.Failed = value, false, ""; len(v.Wishes) == 0 && v.Kubelet != nil && *v.Kubelet == value {
 				delete(o.values, t)
 			}
 		}
@@ -47,9 +47,24 @@ func (l *Ledger) Updated(id ID, u Update) {
 	l.changed(id.Pod)
 }
 
+// Repeats reports whether a value that kubelet sends for a field is none that ends the wishes of
+// plugins: it is kubelet's last one, or the one that the runtime got last.
+func (l *Ledger) Repeats(id ID, t Target, value string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o := l.find(id); o != nil && o.values[t] != nil {
+		return o.values[t].repeats(value)
+	}
+	return false
+}
+
+func (v *Value) repeats(value string) bool {
+	return v.Kubelet != nil && *v.Kubelet == value || v.Sent != "" && v.Sent == value
+}
+
 // hear takes a value that kubelet sends.
 func (v *Value) hear(t Target, value string, asked []Asked) {
-	if v.Kubelet != nil && *v.Kubelet == value || v.Sent != "" && v.Sent == value {
+	if v.repeats(value) {
 		return
 	}
 	v.Kubelet = &value
@@ -58,9 +73,10 @@ func (v *Value) hear(t Target, value string, asked []Asked) {
 	})
 }
 
-// Resets returns the fields that no plugin wants any more, and that the runtime still has
-// another value for than kubelet: what kubelet wants of each.
-func (l *Ledger) Resets(id ID) (kubelet map[Target]string) {
+// Resets returns the fields of which the runtime has another value than it should, and that
+// value: kubelet's if no plugin wants the field any more, else the plugin's if the runtime has
+// lost it.
+func (l *Ledger) Resets(id ID) (due map[Target]string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.find(id)
@@ -68,13 +84,59 @@ func (l *Ledger) Resets(id ID) (kubelet map[Target]string) {
 		return nil
 	}
 	for t, v := range o.values {
-		if _, file := t.File(); file || len(v.Wishes) > 0 || v.Kubelet == nil || v.Sent == *v.Kubelet {
+		value, ok := v.reset()
+		if _, file := t.File(); file || !ok || v.Sent == value {
 			continue
 		}
-		if kubelet == nil {
-			kubelet = map[Target]string{}
+		if due == nil {
+			due = map[Target]string{}
 		}
-		kubelet[t] = *v.Kubelet
+		due[t] = value
 	}
-	return kubelet
+	return due
+}
+
+// reset returns the value that the runtime should have of a field; false if the host has nothing
+// to do with it.
+func (v *Value) reset() (value string, ok bool) {
+	switch {
+	case len(v.Wishes) > 0 && v.Lost:
+		return v.Wishes[0].Value, true
+	case len(v.Wishes) == 0 && v.Kubelet != nil:
+		return *v.Kubelet, true
+	}
+	return "", false
+}
+
+// Lost notes that the kernel has lost the value of a field, which the runtime got last.
+// [Ledger.Resets] returns it until an update has sent it again.
+func (l *Ledger) Lost(id ID, t Target, value string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v := l.object(id).value(t)
+	if v.Kubelet == nil && len(v.Wishes) == 0 {
+		v.Kubelet = &value
+	}
+	v.Sent, v.Lost = "", true
+	l.changed(id.Pod)
+}
+
+// NotReset notes why the runtime could not be sent what Resets returned, and reports whether
+// that is another reason than the last one.
+func (l *Ledger) NotReset(id ID, due map[Target]string, err error) (news bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.find(id)
+	if o == nil {
+		return false
+	}
+	for t := range due {
+		if v := o.values[t]; v != nil && v.Failed != err.Error() {
+			v.Failed, news = err.Error(), true
+		}
+	}
+	if news {
+		l.changed(id.Pod)
+	}
+	return news
 }

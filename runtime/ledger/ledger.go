@@ -57,7 +57,8 @@ type Value struct {
 	Written string  `json:"written,omitempty"` // file: the last value that the kernel took
 	Read    string  `json:"read,omitempty"`    // file: what the kernel showed then
 	Writing string  `json:"writing,omitempty"` // file: a value that the kernel may have taken
-	Failed  string  `json:"failed,omitempty"`  // file: why the last write failed
+	Lost    bool    `json:"lost,omitempty"`    // field: the kernel has lost what was sent
+	Failed  string  `json:"failed,omitempty"`  // why the last write failed, or the reset of a field
 	Fight   bool    `json:"fight,omitempty"`   // file: something else keeps on overwriting it, and it is left alone
 
 	stuck    *string // what the kernel held when the last write failed

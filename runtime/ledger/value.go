@@ -47,7 +47,7 @@ func (o *object) withdraw(end func(Target, Wish) bool) (any bool) {
 
 // tidy drops a target of which there is nothing to undo and nothing wished.
 func (o *object) tidy(t Target) {
-	if v := o.values[t]; v != nil && len(v.Wishes) == 0 && v.Written == "" && v.Writing == "" && v.Sent == "" {
+	if v := o.values[t]; v != nil && len(v.Wishes) == 0 && v.Written == "" && v.Writing == "" && v.Sent == "" && !v.Lost {
 		delete(o.values, t)
 	}
 }

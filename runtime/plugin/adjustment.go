@@ -162,7 +162,7 @@ func (a *Adjustment) Add(c Change) error {
 	if err == nil {
 		conflict := a.owned.claim(added)
 		if conflict == nil {
-			conflict = a.claimFile(added)
+			conflict = a.claimEarlier(added)
 		}
 		if conflict != nil {
 			err = conflict
@@ -179,21 +179,22 @@ func (a *Adjustment) Add(c Change) error {
 	return nil
 }
 
-// FileOwner is an Event that knows which plugins have set cgroup files in earlier hooks.
-type FileOwner interface {
-	// FileOwner returns the plugin that a cgroup file of an object has its value from, and the
-	// value; false if that is no plugin.
-	FileOwner(o abi.Object, file string) (plugin, value string, ok bool)
+// Remembering is an Event that remembers which plugins have set cgroup files and resources in
+// earlier hooks.
+type Remembering interface {
+	// Opposed returns the plugin from which the cgroup file or resource has its value, if the
+	// change wants another value; "" if there is none.
+	Opposed(c *Change) (plugin string)
 }
 
-// claimFile returns the conflict that c would be with what another plugin has set in an earlier
-// hook.
-func (a *Adjustment) claimFile(c *Change) *ConflictError {
-	owners, ok := a.event.(FileOwner)
-	if !ok || c.Op != WriteFile {
+// claimEarlier returns the conflict that c would be with what another plugin has set in an
+// earlier hook.
+func (a *Adjustment) claimEarlier(c *Change) *ConflictError {
+	earlier, ok := a.event.(Remembering)
+	if !ok {
 		return nil
 	}
-	if first, value, owned := owners.FileOwner(c.Object, c.Key); owned && first != a.of.ID && value != c.Text {
+	if first := earlier.Opposed(c); first != "" && first != a.of.ID {
 		return &ConflictError{Change: *c, First: first}
 	}
 	return nil

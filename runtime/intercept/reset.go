@@ -1,0 +1,79 @@
+package intercept
+
+import (
+	"context"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+// resetFields asks the runtime for the values of resources that it should have and has not:
+// kubelet's, where no plugin wants another any more, after the object's earlier work. What CRI
+// cannot clear stays. What fails is due again with the next call or scan.
+func (i *interceptor) resetFields(ctx context.Context, id ledger.ID) {
+	record, ok := i.Store.Container(id.Container)
+	if !ok || !i.started(id.Container) || record.State == runtimeapi.ContainerState_CONTAINER_EXITED {
+		return
+	}
+	due, _ := i.resets(id)
+	if len(due) == 0 {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	if !i.Queue.Go(id.Container, func() { i.reset(ctx, id, crifield.ContainerOf(record)) }) {
+		i.notReset(ctx, id, due, errBusy)
+	}
+}
+
+// resets returns what resetFields asks for.
+func (i *interceptor) resets(id ledger.ID) (due map[ledger.Target]string, r *runtimeapi.LinuxContainerResources) {
+	r = &runtimeapi.LinuxContainerResources{}
+	o := crifield.Object{Container: &crifield.Container{Resources: crifield.Resources{Now: r, Own: true}}}
+	due = i.Ledger.Resets(id)
+	for t, value := range due {
+		c, ok := changeOf(t, value)
+		if !ok || c.Key != "" || c.Int == 0 && c.Text == "" || c.Field == abi.Resources+abi.OOMScoreAdj {
+			delete(due, t)
+			continue
+		}
+		o.Set(&c)
+	}
+	return due, r
+}
+
+func (i *interceptor) reset(ctx context.Context, id ledger.ID, c *crifield.Container) {
+	due, r := i.resets(id)
+	if len(due) == 0 {
+		return // an earlier reset or update has sent it
+	}
+	ctx, cancel := context.WithTimeout(ctx, deferredTime)
+	defer cancel()
+	done, err := i.Queue.acquireUpdate(ctx)
+	if err != nil {
+		i.notReset(ctx, id, due, err)
+		return
+	}
+	defer done()
+	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.ID, Linux: r}
+	hold := i.suspend(ctx, nil, c, req)
+	defer func() { i.restore(ctx, nil, c, hold, err == nil) }()
+	resp, err := i.Backend.UpdateContainerResources(ctx, req)
+	if err != nil {
+		i.notReset(ctx, id, due, err)
+		return
+	}
+	i.Store.Observe(nil, req, resp)
+	i.Ledger.Updated(id, ledger.Update{Sent: resourceValues(r)})
+}
+
+// notReset makes one event of the same failure.
+func (i *interceptor) notReset(ctx context.Context, id ledger.ID, due map[ledger.Target]string, err error) {
+	if i.Ledger.NotReset(id, due, err) {
+		c, _ := i.Store.Container(id.Container)
+		i.Observer.Observe(ctx, &observe.FieldsNotReset{Object: i.about(id, crifield.Object{Container: crifield.ContainerOf(c)}), Err: err})
+	}
+}
