@@ -20,9 +20,9 @@ func ticking(t *testing.T, description string) (n *node, burst string) {
 	n = newNode(t)
 	n.config.CgroupRoot, n.config.CgroupMode = filepath.Join(n.dir, "cgroup"), "v2"
 	n.must(os.Mkdir(n.config.CgroupRoot, 0o755))
-	n.put("20-noop.wasm", "noop")
+	n.put("20-repeat.wasm", "repeat")
 	n.start(daemon.Run)
-	n.await("plugins active", "20-noop")
+	n.await("plugins active", "20-repeat")
 	pod, err := n.runPod(t.Context(), "web")
 	n.must(err)
 	id, err := n.createContainer(t.Context(), pod, "app")
