@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -150,6 +151,11 @@ func (e *event) Opposed(c *plugin.Change) (first string) {
 		target, value = fieldTarget(c.Field, c.Key), held{c.Int, c.Text}.as(c.Op, c.Field)
 	}
 	id := e.host.idOf(o)
+	if other := rules.OtherView(c.Key); file && other != "" {
+		if w, ok := e.host.Ledger.Owner(id, ledger.File(other)); ok {
+			return w.Plugin
+		}
+	}
 	w, ok := e.host.Ledger.Owner(id, target)
 	if !ok || w.Value == value {
 		return ""

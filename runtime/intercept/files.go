@@ -9,6 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
@@ -168,8 +169,7 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 		i.Ledger.Located(id, group)
 		held = i.heldFiles(group, files)
 	}
-	fit := func(file, value string) string { return i.fit(group, file, value) }
-	for _, w := range i.Ledger.Begin(id, held, why, fit) {
+	for _, w := range i.Ledger.Begin(id, held, why, groupFiles{i.Cgroups, group}) {
 		d := ledger.Done{Write: w, Err: noGroup}
 		if w.Kind != ledger.Fight && d.Err == nil {
 			write := i.Cgroups.Write
@@ -217,13 +217,24 @@ func (i *interceptor) groupOf(ctx context.Context, id ledger.ID, o crifield.Obje
 	return i.group(ctx, o)
 }
 
-// fit rounds a quota as systemd does, and cuts a burst to the quota of the moment, as the kernel
+// groupFiles are the files of one cgroup. It implements ledger.Kernel.
+type groupFiles struct {
+	cgroups *cgroup.FS
+	group   string
+}
+
+// Holds implements ledger.Kernel.
+func (g groupFiles) Holds(file, value, held string) bool {
+	return rules.Set(g.cgroups.Version()).Holds(file, value, held)
+}
+
+// Fit rounds a quota as systemd does, and cuts a burst to the quota of the moment, as the kernel
 // refuses a larger one. The whole burst comes back with a larger quota.
-func (i *interceptor) fit(group, file, value string) string {
+func (g groupFiles) Fit(file, value string) string {
 	if file != rules.CPUBurst {
-		return i.Cgroups.Rounded(group, file, value)
+		return g.cgroups.Rounded(g.group, file, value)
 	}
-	limit, err := i.Cgroups.Get(group, "cpu.max")
+	limit, err := g.cgroups.Get(g.group, "cpu.max")
 	if err != nil {
 		return value
 	}

@@ -406,3 +406,68 @@ func TestUndoOfIdleNamesTheShares(t *testing.T) {
 		t.Errorf("cpu.idle is %s, and the updates are %v", got, n.backend.updates)
 	}
 }
+
+// A value that the kernel shows as rounded to pages is neither repaired nor taken for kubelet's.
+func TestRoundedValueIsNotRepaired(t *testing.T) {
+	fs, _, dir := scratchGroup(t)
+	var events observe.Recorder
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, write(abi.Container, "memory.high", "8193"))}, withCgroups(fs), withObserver(&events))
+	n.runPod()
+	n.begin()
+	put(t, dir, "memory.high", "8192") // as the kernel shows it
+	events.Take()
+	intercept.Scan(t.Context(), n.options)
+	n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}))
+	if told := observe.All[*observe.CgroupFileRepaired](events.Take()); len(told) > 0 {
+		t.Errorf("repaired: %v", told)
+	}
+	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	if got := content(t, dir, "memory.high"); got != "max" {
+		t.Errorf("memory.high is %s without the plugin, want kubelet's max", got)
+	}
+}
+
+// Two plugins conflict over the weight, whichever view of it each of them sets.
+func TestConflictAcrossHooksOverTheWeight(t *testing.T) {
+	for _, views := range [][2]string{{"cpu.weight", "cpu.weight.nice"}, {"cpu.weight.nice", "cpu.weight"}} {
+		fs, _, dir := scratchGroup(t)
+		put(t, dir, "cpu.weight", "100")
+		put(t, dir, "cpu.weight.nice", "0")
+		n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, write(abi.Container, views[0], "5"))}, withCgroups(fs))
+		n.runPod()
+		n.begin()
+		var err error
+		other := on(abi.PreUpdateContainerResources, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+			err = adj.WriteFile(abi.Container, views[1], "5")
+			return nil
+		})
+		other.ID = "05-other"
+		m := n.with(withCgroups(fs), other)
+		m.must(m.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}))
+		if !errors.Is(err, abi.Conflict) {
+			t.Errorf("%v: the error is %v", views, err)
+		}
+	}
+}
+
+// A reload of systemd has the values repaired that systemd has overwritten. A fight that follows
+// names it.
+func TestRepairAfterAReloadOfSystemd(t *testing.T) {
+	var events observe.Recorder
+	n, _, dir := running(t, withObserver(&events))
+	events.Take()
+	for range 7 {
+		put(t, dir, "memory.high", "777")
+		intercept.AfterReload(t.Context(), n.options)
+	}
+	if again := observe.All[*observe.CgroupFileRepaired](events.Take()); len(again) != 7 || content(t, dir, "memory.high") != "4096000" {
+		t.Errorf("%d repairs after 7 reloads, memory.high is %s", len(again), content(t, dir, "memory.high"))
+	}
+	for range 6 {
+		put(t, dir, "memory.high", "777")
+		intercept.Scan(t.Context(), n.options)
+	}
+	if fights := observe.All[*observe.CgroupFileFought](events.Take()); len(fights) != 1 || fights[0].Last != "a reload of systemd" {
+		t.Errorf("the fights are %+v", fights)
+	}
+}

@@ -23,9 +23,21 @@ func wish(plugin, file, value string) ledger.Asked {
 	return ledger.Asked{Target: ledger.File(file), Wish: ledger.Wish{Plugin: plugin, Hook: abi.Tick, Value: value, At: time.Unix(1, 0)}}
 }
 
+// plain is a kernel that shows what was written; fit, if not nil, is its Fit.
+type plain struct{ fit func() string }
+
+func (k plain) Fit(_, value string) string {
+	if k.fit != nil {
+		return k.fit()
+	}
+	return value
+}
+
+func (plain) Holds(_, value, held string) bool { return value == held }
+
 // written carries out what is due, on a kernel that takes everything.
 func written(l *ledger.Ledger, id ledger.ID, held ledger.Held, why ledger.Why) []ledger.Write {
-	due := l.Begin(id, held, why, nil)
+	due := l.Begin(id, held, why, plain{})
 	done := make([]ledger.Done, len(due))
 	for i, w := range due {
 		done[i] = ledger.Done{Write: w, Read: w.Value}
@@ -68,7 +80,7 @@ func TestFailedWriteIsNotTriedAgainByItself(t *testing.T) {
 	l := ledger.New()
 	l.Ask(c1, wish("10-a", "cpu.max.burst", "1"))
 	try := func(held string, why ledger.Why) int {
-		due := l.Begin(c1, ledger.Held{"cpu.max.burst": held}, why, nil)
+		due := l.Begin(c1, ledger.Held{"cpu.max.burst": held}, why, plain{})
 		for _, w := range due {
 			l.End(c1, []ledger.Done{{Write: w, Err: errors.New("invalid")}})
 		}
@@ -134,7 +146,7 @@ func TestFittedValueComesBackWhole(t *testing.T) {
 	l.Ask(c1, wish("10-a", "cpu.max.burst", "20000"))
 	written(l, c1, ledger.Held{"cpu.max.burst": "0"}, ledger.Wanted)
 	quota := "10000"
-	fit := func(_, _ string) string { return quota }
+	fit := plain{func() string { return quota }}
 	if due := l.Begin(c1, ledger.Held{"cpu.max.burst": "10000"}, ledger.Expected, fit); len(due) > 0 {
 		t.Errorf("%+v is due", due)
 	}
@@ -344,7 +356,7 @@ func BenchmarkScan(b *testing.B) {
 	for b.Loop() {
 		for _, id := range l.Objects() {
 			l.Files(id)
-			l.Begin(id, held[id], ledger.Drift, nil)
+			l.Begin(id, held[id], ledger.Drift, plain{})
 		}
 	}
 }

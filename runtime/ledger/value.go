@@ -1,9 +1,6 @@
 package ledger
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // ask notes a wish, and returns the earlier one of the same plugin.
 func (v *Value) ask(w Wish) (former *Wish) {
@@ -65,30 +62,6 @@ func (v *Value) wanted() (value string, by Wish, undo, ok bool) {
 }
 
 // ours reports whether the kernel may hold this because the host wrote it.
-func (v *Value) ours(held string) bool {
-	return v.Read != "" && held == v.Read || v.Written != "" && holds(held, v.Written) || v.Writing != "" && holds(held, v.Writing)
-}
-
-// holds reports whether a file that shows held has the value: each of its lines is there. A
-// file with a line for each device may have more.
-func holds(held, value string) bool {
-	if held == value {
-		return true
-	}
-	if value == "" || !strings.Contains(held, "\n") && !strings.Contains(value, "\n") {
-		return false
-	}
-	lines := strings.Split(held, "\n")
-	for line := range strings.SplitSeq(value, "\n") {
-		if !slices.Contains(lines, line) {
-			return false
-		}
-	}
-	return true
-}
-
-// inPlace reports whether the kernel holds the value, or shows it as it did after it was
-// written. With undo there is no line more: it would be a plugin's.
-func (v *Value) inPlace(held, value string, undo bool) bool {
-	return held == value || !undo && holds(held, value) || v.Read != "" && held == v.Read && v.Written == value
+func (v *Value) ours(held string, holds func(value string) bool) bool {
+	return v.Read != "" && held == v.Read || v.Written != "" && holds(v.Written) || v.Writing != "" && holds(v.Writing)
 }

@@ -52,6 +52,16 @@ type Write struct {
 // read is not in it.
 type Held map[string]string
 
+// Kernel says what the kernel makes of values of an object's files.
+type Kernel interface {
+	// Fit returns the value that the kernel takes at the moment, such as a burst that is not
+	// above the quota.
+	Fit(file, value string) string
+	// Holds reports whether a file that shows held has the value already: the kernel may round
+	// it, and write it in another form.
+	Holds(file, value, held string) bool
+}
+
 // Files returns the names of an object's cgroup files that hold, or should hold, a value which
 // the host writes. They are sorted.
 func (l *Ledger) Files(id ID) (names []string) {
@@ -91,9 +101,8 @@ func (l *Ledger) Lock(ctx context.Context, id ID) (unlock func(), ok bool) {
 
 // Begin compares what the kernel holds with what it is to hold, and returns the writes that are
 // due. A value that is not the host's is kubelet's from now on. What is about to be written is
-// saved before Begin returns. fit, if not nil, changes a value to one that the kernel takes at
-// the moment. The caller has locked the object, and then calls End.
-func (l *Ledger) Begin(id ID, held Held, why Why, fit func(file, value string) string) (due []Write) {
+// saved before Begin returns. The caller has locked the object, and then calls End.
+func (l *Ledger) Begin(id ID, held Held, why Why, kernel Kernel) (due []Write) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.find(id)
@@ -107,7 +116,7 @@ func (l *Ledger) Begin(id ID, held Held, why Why, fit func(file, value string) s
 			continue
 		}
 		found, known := held[file]
-		w, changed := v.begin(file, found, known, why, fit)
+		w, changed := v.begin(file, found, known, why, kernel)
 		save = save || changed
 		if w.Kind == Fight {
 			w.Cause = o.cause
@@ -115,7 +124,7 @@ func (l *Ledger) Begin(id ID, held Held, why Why, fit func(file, value string) s
 		if w.Kind != 0 {
 			due = append(due, w)
 		}
-		if value, _, undo, ok := v.wanted(); ok && undo && known && v.inPlace(found, value, true) {
+		if value, _, undo, ok := v.wanted(); ok && undo && known && found == value {
 			delete(o.values, t)
 			save = true
 		}
@@ -129,18 +138,20 @@ func (l *Ledger) Begin(id ID, held Held, why Why, fit func(file, value string) s
 
 // begin returns the write that is due for one file, of no kind if there is none, and whether
 // the record has changed.
-func (v *Value) begin(file, found string, known bool, why Why, fit func(file, value string) string) (w Write, changed bool) {
+func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w Write, changed bool) {
 	value, by, undo, ok := v.wanted()
 	if !ok || !known && why != Wanted {
 		return Write{}, false
 	}
-	if fit != nil && !undo {
-		value = fit(file, value)
+	if !undo {
+		value = kernel.Fit(file, value)
 	}
-	if known && v.inPlace(found, value, undo) {
+	holds := func(value string) bool { return kernel.Holds(file, value, found) }
+	// With undo there is no line more: it would be a plugin's.
+	if known && (found == value || !undo && (holds(value) || v.Read != "" && found == v.Read && v.Written == value)) {
 		return Write{}, v.settle(found, value)
 	}
-	ours := known && v.ours(found)
+	ours := known && v.ours(found, holds)
 	if known && !ours && (v.Kubelet == nil || *v.Kubelet != found) {
 		v.Kubelet, changed = &found, true
 		if undo { // kubelet has a value of its own by now

@@ -203,6 +203,21 @@ func Find(name string) (x *File, size string) {
 	return nil, ""
 }
 
+// OtherView returns the file that shows the same value of the kernel in another unit; "" if
+// there is none.
+func OtherView(name string) string {
+	for i := range Files {
+		switch x := &Files[i]; {
+		case x.Same == "":
+		case x.Same == name:
+			return x.Name
+		case x.Name == name:
+			return x.Same
+		}
+	}
+	return ""
+}
+
 // Lookup finds a file by its v2 name, with its size of huge pages in the place of <size>.
 // An unknown one is denied.
 func Lookup(name string) (*File, error) {
