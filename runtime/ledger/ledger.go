@@ -46,7 +46,8 @@ type Wish struct {
 	Plugin string    `json:"plugin"`
 	Hook   abi.Hook  `json:"hook"`
 	Value  string    `json:"value"`
-	At     time.Time `json:"at"`
+	At     time.Time `json:"at"`    // when the plugin asked last
+	Since  time.Time `json:"since"` // when it first asked for this value; the ledger sets it
 }
 
 // Value is what is known of one target. Texts of files are as the kernel shows them.
@@ -60,9 +61,12 @@ type Value struct {
 	Lost    bool    `json:"lost,omitempty"`    // field: the kernel has lost what was sent
 	Failed  string  `json:"failed,omitempty"`  // why the last write failed, or the reset of a field
 	Fight   bool    `json:"fight,omitempty"`   // file: something else keeps on overwriting it, and it is left alone
+	Cause   string  `json:"cause,omitempty"`   // file: the last call or reload before the fight; empty if there was none
+	Repairs int     `json:"repairs,omitempty"` // file: how often it was overwritten and written again
+	Found   string  `json:"found,omitempty"`   // file: what it was overwritten with last
 
 	stuck    *string // what the kernel held when the last write failed
-	repairs  int     // in a row, each soon after the one before
+	row      int     // of repairs, each soon after the one before
 	repaired time.Time
 }
 

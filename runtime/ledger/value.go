@@ -4,10 +4,14 @@ import "slices"
 
 // ask notes a wish, and returns the earlier one of the same plugin.
 func (v *Value) ask(w Wish) (former *Wish) {
-	v.Fight, v.repairs, v.stuck = false, 0, nil
+	v.Fight, v.row, v.stuck = false, 0, nil
+	w.Since = w.At
 	for i := range v.Wishes {
 		if v.Wishes[i].Plugin == w.Plugin {
 			was := v.Wishes[i]
+			if was.Value == w.Value {
+				w.Since = was.Since
+			}
 			v.Wishes[i] = w
 			return &was
 		}
@@ -18,7 +22,10 @@ func (v *Value) ask(w Wish) (former *Wish) {
 
 // revert puts the former wish in the place of w, or takes w away if there was none.
 func (v *Value) revert(w Wish, former *Wish) {
-	i := slices.Index(v.Wishes, w)
+	i := slices.IndexFunc(v.Wishes, func(has Wish) bool {
+		w.Since = has.Since // which the one who asked does not know
+		return has == w
+	})
 	switch {
 	case i < 0:
 	case former == nil:
@@ -35,7 +42,7 @@ func (o *object) withdraw(end func(Target, Wish) bool) (any bool) {
 		v.Wishes = slices.DeleteFunc(v.Wishes, func(w Wish) bool { return end(t, w) })
 		if len(v.Wishes) < before {
 			any = true
-			v.Fight, v.repairs, v.stuck = false, 0, nil
+			v.Fight, v.row, v.stuck = false, 0, nil
 			o.tidy(t)
 		}
 	}
@@ -64,4 +71,11 @@ func (v *Value) wanted() (value string, by Wish, undo, ok bool) {
 // ours reports whether the kernel may hold this because the host wrote it.
 func (v *Value) ours(held string, holds func(value string) bool) bool {
 	return v.Read != "" && held == v.Read || v.Written != "" && holds(v.Written) || v.Writing != "" && holds(v.Writing)
+}
+
+// Holds reports whether the kernel, which shows held, has the value that it is to have: that of
+// the plugin that asked first, also if it was cut to one that the kernel takes, else kubelet's.
+func (v *Value) Holds(held string) bool {
+	value, _, _, ok := v.wanted()
+	return !ok || holds(held, value) || len(v.Wishes) > 0 && v.ours(held)
 }

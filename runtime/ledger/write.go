@@ -119,7 +119,7 @@ func (l *Ledger) Begin(id ID, held Held, why Why, kernel Kernel) (due []Write) {
 		w, changed := v.begin(file, found, known, why, kernel)
 		save = save || changed
 		if w.Kind == Fight {
-			w.Cause = o.cause
+			w.Cause, v.Cause = o.cause, o.cause
 		}
 		if w.Kind != 0 {
 			due = append(due, w)
@@ -167,10 +167,12 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 	case undo:
 		w.Kind = Undo
 	case known && !ours && v.Written+v.Writing != "":
+		v.Found = found
 		if w.Kind = Repair; v.fought(why) {
 			w.Kind, v.Fight = Fight, true
 			return w, true
 		}
+		v.Repairs++
 	}
 	v.Writing = value
 	return w, true
@@ -198,11 +200,11 @@ func (v *Value) fought(why Why) bool {
 	}
 	now := time.Now()
 	if now.Sub(v.repaired) > fightTime {
-		v.repairs = 0
+		v.row = 0
 	}
 	v.repaired = now
-	v.repairs++
-	return v.repairs > fightAfter
+	v.row++
+	return v.row > fightAfter
 }
 
 // Done is the outcome of a Write.

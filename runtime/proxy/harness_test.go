@@ -80,7 +80,7 @@ func startBackend(t testing.TB, path string, handler func(method string, stream 
 func startProxy(t testing.TB, opts proxy.Options) (path string, stop func() error) {
 	t.Helper()
 	path = socketPath(t)
-	l, err := proxy.Listen(context.Background(), path)
+	l, err := proxy.Listen(context.Background(), path, 0o660)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,36 +14,34 @@ import (
 )
 
 const (
-	socketMode = 0o660
-	newSuffix  = ".new"
+	newSuffix = ".new"
 
 	// lockTime is how long other processes may take to begin or end to listen. They
 	// need milliseconds, and 2 s if they have to find out whether somebody answers.
 	lockTime = 10 * time.Second
 )
 
-// Listen returns a listener on a unix socket at endpoint, "unix://" and an
-// absolute path or the path alone, of mode 0660. The directory is made, with
-// mode 0755, if there is none; one that others may write to is refused unless it
-// is sticky. A socket that nobody listens on is replaced; anything else at the
+// Listen returns a listener on a unix socket of this mode at endpoint, "unix://"
+// and an absolute path or the path alone. The directory is made, with mode 0755, if
+// there is none; one that others may write to is refused unless it is sticky. A socket that nobody listens on is replaced; anything else at the
 // path is an error. The path never leads to a socket that does not listen yet.
 // Of several processes that listen on one path at once, one succeeds. While another
 // process has the path's lock it waits, for ten seconds at most and until ctx is done.
 //
 // Closing the listener removes the path if it still leads to this socket.
-func Listen(ctx context.Context, endpoint string) (net.Listener, error) {
+func Listen(ctx context.Context, endpoint string, mode fs.FileMode) (net.Listener, error) {
 	path, err := socketPath(endpoint, len(newSuffix))
 	if err != nil {
 		return nil, fmt.Errorf("listening: %w", err)
 	}
-	l, err := listen(ctx, path)
+	l, err := listen(ctx, path, mode)
 	if err != nil {
 		return nil, fmt.Errorf("listening on %s: %w", path, err)
 	}
 	return l, nil
 }
 
-func listen(ctx context.Context, path string) (net.Listener, error) {
+func listen(ctx context.Context, path string, mode fs.FileMode) (net.Listener, error) {
 	if err := makeDir(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
@@ -57,7 +55,7 @@ func listen(ctx context.Context, path string) (net.Listener, error) {
 	if _, err := stale(path); err != nil {
 		return nil, err
 	}
-	return bind(path) // which replaces a stale socket
+	return bind(path, mode) // which replaces a stale socket
 }
 
 func makeDir(dir string) error {
@@ -100,7 +98,7 @@ func stale(path string) (bool, error) {
 
 // bind makes the socket beside path and renames it, so that path never leads to
 // one with another mode or without a listener. To be called with the lock held.
-func bind(path string) (net.Listener, error) {
+func bind(path string, mode fs.FileMode) (net.Listener, error) {
 	draft := path + newSuffix
 	if err := removeStale(draft); err != nil {
 		return nil, err
@@ -111,7 +109,7 @@ func bind(path string) (net.Listener, error) {
 	}
 	l.SetUnlinkOnClose(false)
 	s := &socket{UnixListener: l, path: path}
-	if err := s.publish(draft); err != nil {
+	if err := s.publish(draft, mode); err != nil {
 		os.Remove(draft)
 		l.Close()
 		return nil, err
@@ -134,8 +132,8 @@ type socket struct {
 	once  sync.Once
 }
 
-func (s *socket) publish(draft string) (err error) {
-	if err := os.Chmod(draft, socketMode); err != nil {
+func (s *socket) publish(draft string, mode fs.FileMode) (err error) {
+	if err := os.Chmod(draft, mode); err != nil {
 		return err
 	}
 	if s.inode, err = os.Lstat(draft); err != nil {

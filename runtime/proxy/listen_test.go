@@ -22,7 +22,7 @@ import (
 
 func listen(t testing.TB, path string) net.Listener {
 	t.Helper()
-	l, err := proxy.Listen(t.Context(), path)
+	l, err := proxy.Listen(t.Context(), path, 0o660)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestListenRefuses(t *testing.T) {
 		long:                            fmt.Sprintf("has %d bytes", len(long)),
 		live:                            "another process listens there",
 	} {
-		l, err := proxy.Listen(t.Context(), path)
+		l, err := proxy.Listen(t.Context(), path, 0o660)
 		if err == nil {
 			l.Close()
 			t.Errorf("listening on %s was allowed", path)
@@ -193,7 +193,7 @@ func TestListenHammer(t *testing.T) {
 	for range 16 {
 		all.Go(func() {
 			for range 20 {
-				l, err := proxy.Listen(t.Context(), path)
+				l, err := proxy.Listen(t.Context(), path, 0o660)
 				if err != nil {
 					continue
 				}

@@ -64,7 +64,7 @@ func TestLockOfAnotherUser(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		if _, err := Listen(ctx, path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path+".lock") {
+		if _, err := Listen(ctx, path, 0o660); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path+".lock") {
 			t.Errorf("error %v does not say %q", err, want)
 		}
 	}
@@ -80,7 +80,7 @@ func TestLockEndsWithContext(t *testing.T) {
 	defer unlock()
 	ctx, stop := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, stop)
-	if _, err := Listen(ctx, path); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), path+".lock: another process holds the lock") {
+	if _, err := Listen(ctx, path, 0o660); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), path+".lock: another process holds the lock") {
 		t.Errorf("Listen ended with %v", err)
 	}
 }

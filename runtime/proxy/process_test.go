@@ -116,7 +116,7 @@ func sendForever(stream grpc.ServerStream) error {
 // runListener fails if it cannot have the path, else keeps it until stdin is
 // closed.
 func runListener(path string) error {
-	l, err := proxy.Listen(context.Background(), path)
+	l, err := proxy.Listen(context.Background(), path, 0o660)
 	if err != nil {
 		return err
 	}
