@@ -24,7 +24,7 @@ argument, a flag or a setting; 3 the plugin refused the call (plugin run).`,
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(serveCommand(), validateCommand(), pluginCommand(), koordCommand(), versionCommand(), demoCommand(), compileCommand())
+	root.AddCommand(serveCommand(), validateCommand(), pluginCommand(), koordCommand(), versionCommand(), demoCommand(), explainCommand(), compileCommand())
 	root.SetHelpCommand(helpCommand())
 	strict(root)
 	root.SetArgs(args)

@@ -27,6 +27,7 @@ type Config struct {
 	HookDir       string        `koanf:"hook-dir" default:"/etc/runtime/hookserver.d" usage:"directory of JSON files that register plugin processes; empty: hook servers are off"`
 	CacheDir      string        `koanf:"cache-dir" default:"/var/cache/wasmproxy" usage:"directory for compiled plugins, of the proxy's user alone; empty: plugins are compiled in the proxy's own process"`
 	StateDir      string        `koanf:"state-dir" default:"/run/wasmproxy/state" usage:"directory for the values that plugins want, of the proxy's user alone; empty: a restart of the proxy loses them"`
+	AdminSocket   string        `koanf:"admin-socket" default:"/run/wasmproxy/admin.sock" usage:"unix socket for commands such as explain, of the proxy's user alone; empty: there is none"`
 	GuestMemory   string        `koanf:"guest-memory" default:"256Mi" usage:"memory of all instances of all .wasm plugins together, in Mi or Gi"`
 	CgroupRoot    string        `koanf:"cgroup-root" default:"/sys/fs/cgroup" usage:"mount of the cgroup hierarchy; empty: no cgroup file is written"`
 	CgroupMode    string        `koanf:"cgroup-mode" default:"auto" usage:"version of the cgroup hierarchy: auto, v1 or v2"`
@@ -47,6 +48,7 @@ func (c *Config) Validate() error {
 		optional(directory, "hook-dir", c.HookDir),
 		optional(directory, "cache-dir", c.CacheDir),
 		optional(directory, "state-dir", c.StateDir),
+		optional(endpoint, "admin-socket", c.AdminSocket),
 		c.cacheApart(),
 		c.enough(),
 		optional(directory, "cgroup-root", c.CgroupRoot),
@@ -84,8 +86,11 @@ func (c *Config) GuestBytes() int64 {
 // Path returns the file of an endpoint: what follows unix://.
 func Path(endpoint string) string { return strings.TrimPrefix(endpoint, "unix://") }
 
-// distinct refuses a proxy that would call itself.
+// distinct refuses a proxy that would call itself, and two listeners on one socket.
 func (c *Config) distinct() error {
+	if c.AdminSocket != "" && filepath.Clean(Path(c.AdminSocket)) == filepath.Clean(Path(c.Listen)) {
+		return wrong("admin-socket", "%q is the socket of listen", c.AdminSocket)
+	}
 	for key, value := range map[string]string{"backend": c.Backend, "image-endpoint": c.ImageEndpoint} {
 		if value != "" && filepath.Clean(Path(value)) == filepath.Clean(Path(c.Listen)) {
 			return wrong(key, "%q is the proxy's own socket", value)

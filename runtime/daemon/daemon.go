@@ -154,10 +154,13 @@ func (d *daemon) dial(endpoint string) (*grpc.ClientConn, error) {
 	return conn, err
 }
 
+// listenMode is of the socket for calls: kubelet may run with a group of its own.
+const listenMode = 0o660
+
 // serve answers calls. What must not be ignored refuses its hooks from the
 // first call on; plugins are loaded while calls pass.
 func (d *daemon) serve(ctx context.Context) error {
-	listener, err := proxy.Listen(ctx, config.Path(d.config.Listen))
+	listener, err := proxy.Listen(ctx, config.Path(d.config.Listen), listenMode)
 	if err != nil {
 		return err
 	}
@@ -182,6 +185,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	if d.cgroups != nil {
 		tasks.Go(func() { d.systemd.Run(background) })
 	}
+	tasks.Go(func() { d.serveAdmin(ctx, background) })
 	stopping := make(chan time.Time, 1)
 	context.AfterFunc(ctx, func() { stopping <- time.Now() })
 	err = d.server.Serve(ctx, listener)

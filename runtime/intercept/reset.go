@@ -9,6 +9,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 // resetFields asks the runtime for the values of resources that it should have and has not:
@@ -35,14 +36,20 @@ func (i *interceptor) resets(id ledger.ID) (due map[ledger.Target]string, r *run
 	o := crifield.Object{Container: &crifield.Container{Resources: crifield.Resources{Now: r, Own: true}}}
 	due = i.Ledger.Resets(id)
 	for t, value := range due {
-		c, ok := changeOf(t, value)
-		if !ok || c.Key != "" || c.Int == 0 && c.Text == "" || c.Field == abi.Resources+abi.OOMScoreAdj {
+		c, ok := resetTo(t, value)
+		if !ok {
 			delete(due, t)
 			continue
 		}
 		o.Set(&c)
 	}
 	return due, r
+}
+
+// resetTo is the change that brings back a value of a field; false if an update cannot.
+func resetTo(t ledger.Target, value string) (plugin.Change, bool) {
+	c, ok := changeOf(t, value)
+	return c, ok && c.Key == "" && (c.Int != 0 || c.Text != "") && c.Field != abi.Resources+abi.OOMScoreAdj
 }
 
 func (i *interceptor) reset(ctx context.Context, id ledger.ID, c *crifield.Container) {

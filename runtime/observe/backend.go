@@ -128,6 +128,14 @@ type StateNotSaved struct {
 	Err  error
 }
 
+// AdminSocketFailed says that the admin socket could not be made, or that its server has ended.
+// It is tried again; there is one event until it succeeds.
+type AdminSocketFailed struct {
+	occurrence
+	Socket string
+	Err    error
+}
+
 // SystemdConnected says that there is a connection to the node's systemd.
 type SystemdConnected struct {
 	occurrence

@@ -110,7 +110,7 @@ func (s *session) open(ctx context.Context) (<-chan error, error) {
 	}
 	c := &config.Config{
 		Listen: s.path("kubelet.sock"), Backend: s.path("runtime.sock"), PluginDir: s.plugins(), HookDir: s.path("hookserver.d"),
-		CgroupRoot: groups, CgroupMode: "v2", DrainTimeout: patience,
+		CgroupRoot: groups, CgroupMode: "v2", DrainTimeout: patience, AdminSocket: filepath.Join(s.front, "admin.sock"),
 	}
 	ended, err := s.serve(ctx, c)
 	if err != nil {

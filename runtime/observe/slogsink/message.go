@@ -72,6 +72,8 @@ var Messages = []Message{
 		"A plugin's value was overwritten five times, each within ten minutes. `last` is the last call or reload before it.", "Decide whether the plugin or the other writer is to set the file. The plugin's next wish is written again."},
 	{(*observe.FieldsNotReset)(nil), slog.LevelWarn, "resources not reset to kubelet's values",
 		"A plugin was removed, and an update of the container that it had changed failed.", "See `err`. They stay until kubelet updates the container, or it restarts."},
+	{(*observe.AdminSocketFailed)(nil), slog.LevelWarn, "admin socket not available, will retry",
+		"The admin socket cannot be made. Calls are served nevertheless.", "See `err`. Commands such as `wasmproxy explain` work once it is there; it is tried every ten seconds."},
 	{(*observe.StateIgnored)(nil), slog.LevelWarn, "state file ignored",
 		"A file in `state-dir` is damaged, or of a later version. Values of its pod stay, but no plugin owns them.", "None. They end with the pod."},
 	{(*observe.StateNotSaved)(nil), slog.LevelWarn, "state file not written",

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/wasmproxy/wasmproxy/runtime/admin"
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/explain"
+)
+
+func explainCommand() *cobra.Command {
+	var format string
+	var diff bool
+	cmd := &cobra.Command{
+		Use:   "explain " + explain.Form,
+		Short: "Show who has set which resource and cgroup file of a pod that runs",
+		Long: `Show who has set which resource and cgroup file of a pod that runs.
+
+It asks the running proxy. For each CRI field that the container has, and each cgroup file
+that a plugin has asked for, a line shows:
+
+  KUBELET  what kubelet wants; of a file, what it held before its first write
+  PLUGINS  what each plugin wants, with the hook in which it asked and since when; the first
+           one holds
+  SENT     what the container runtime got last (fields)
+  KERNEL   what the kernel holds now
+  OWNER    whose value holds
+
+- is a value that is not known or does not apply. Below a value that is not as it is meant to
+be stands the reason: waiting (not written yet), drift (the kernel holds another value), fight
+(something else overwrites it again and again), failed (the kernel refused it), undoing (its
+plugin is gone, and kubelet's value is yet to come back), or stays (its plugin is gone, but
+CRI cannot clear it before the container restarts).
+
+The socket is found as serve finds it: by --admin-socket, WASMPROXY_ADMIN_SOCKET or the file
+of --config. It belongs to the proxy's user, usually root.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains([]string{"text", "json"}, format) {
+				return wrongUsage("--output: must be text or json, got %q", format)
+			}
+			if err := explain.Check(args[0]); err != nil {
+				return coded{err, exitUsage}
+			}
+			c, err := config.Load(cmd.Flags())
+			if err != nil {
+				return coded{err, exitUsage}
+			}
+			if c.AdminSocket == "" {
+				return wrongUsage("admin-socket is empty: name the proxy's socket with --admin-socket")
+			}
+			report, err := admin.Client{Socket: config.Path(c.AdminSocket)}.Explain(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if diff {
+				report.Diff()
+			}
+			if format == "json" {
+				return encode(cmd.OutOrStdout(), report)
+			}
+			return printReport(cmd.OutOrStdout(), report, diff)
+		},
+	}
+	adminFlags(cmd)
+	cmd.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	cmd.Flags().BoolVar(&diff, "diff", false, "show only what differs from kubelet's values, or is not as it is meant to be")
+	return cmd
+}
+
+// adminFlags gives a command that asks the proxy the flags of serve, and hides those that do
+// not find the socket.
+func adminFlags(cmd *cobra.Command) {
+	config.Flags(cmd.Flags())
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != config.FileFlag && f.Name != "admin-socket" })
+}

@@ -1,0 +1,124 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/explain"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+// How long a request may take. Explain asks the container runtime at worst where a pod's
+// containers are.
+const (
+	headerTime = 5 * time.Second
+	answerTime = 30 * time.Second
+)
+
+// maxHeader is in bytes.
+const maxHeader = 16 << 10
+
+// stopTime is how long requests under way may take to notice that the server ends.
+const stopTime = 5 * time.Second
+
+// NotReady is the error of a question that cannot be answered at the moment, with the reason.
+type NotReady string
+
+func (e NotReady) Error() string { return string(e) }
+
+// Sources are what answers come from.
+type Sources struct {
+	Observer observe.Observer
+	// Explain tells which values a pod or container has, named in the form explain.Form. Its
+	// error is an *explain.Error or a NotReady.
+	Explain func(ctx context.Context, name string) (*explain.Report, error)
+}
+
+// Handler has a handler for each resource:
+//
+//	GET /explain?name=[NAMESPACE/]POD[/CONTAINER]    an explain.Report
+//
+// An error is a problem with its text.
+func Handler(s Sources) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /explain", s.explain)
+	return s.guard(mux)
+}
+
+// Serve answers requests until ctx is done, which also ends those under way. It closes the
+// listener. The error says why it ended earlier.
+func Serve(ctx context.Context, l net.Listener, s Sources) error {
+	server := &http.Server{
+		Handler: Handler(s), ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime, IdleTimeout: headerTime, MaxHeaderBytes: maxHeader,
+		ErrorLog:    log.New(io.Discard, "", 0), // it says what clients do wrong
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+		defer cancel()
+		if server.Shutdown(ctx) != nil {
+			_ = server.Close()
+		}
+	})
+	err := server.Serve(l)
+	if stop() {
+		return err
+	}
+	<-stopped
+	return nil
+}
+
+func (s *Sources) explain(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), answerTime*2/3)
+	defer cancel()
+	report, err := s.Explain(ctx, r.URL.Query().Get("name"))
+	switch {
+	case err == nil:
+		answer(w, http.StatusOK, report)
+	case errors.Is(err, explain.ErrInvalid):
+		answer(w, http.StatusBadRequest, problem{err.Error()})
+	case errors.Is(err, explain.ErrNotFound):
+		answer(w, http.StatusNotFound, problem{err.Error()})
+	case errors.Is(err, explain.ErrAmbiguous):
+		answer(w, http.StatusConflict, problem{err.Error()})
+	case errors.As(err, new(NotReady)):
+		answer(w, http.StatusServiceUnavailable, problem{err.Error()})
+	default:
+		answer(w, http.StatusInternalServerError, problem{err.Error()})
+	}
+}
+
+// guard keeps a panic from the rest of the proxy, and makes an event of it.
+func (s *Sources) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if p := recover(); p != nil {
+				s.Observer.Observe(r.Context(), &observe.Panicked{During: "a request to the admin socket", Panic: fmt.Sprint(p), Stack: string(debug.Stack())})
+				answer(w, http.StatusInternalServerError, problem{"the proxy has a defect; its log has the line panic"})
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// problem is the body of an answer that is an error.
+type problem struct {
+	Error string `json:"error"`
+}
+
+// answer writes a body as JSON. A client that went away gets nothing.
+func answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body)
+}

@@ -1,0 +1,62 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/admin"
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/explain"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/proxy"
+)
+
+// adminMode is for the proxy's user alone: answers name all pods of the node.
+const adminMode = 0o600
+
+// adminRetry is when a socket is tried again that could not be made. The proxy before may still
+// have it.
+const adminRetry = 10 * time.Second
+
+// serveAdmin serves the admin socket until one of the contexts is done. Calls do not depend on
+// it. The next proxy wants the socket when this one begins to stop, which is the end of ctx.
+func (d *daemon) serveAdmin(ctx, background context.Context) {
+	path := config.Path(d.config.AdminSocket)
+	if path == "" {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer context.AfterFunc(background, cancel)()
+	defer cancel()
+	for reported := false; ctx.Err() == nil; {
+		l, err := proxy.Listen(ctx, path, adminMode)
+		if err == nil {
+			reported = false
+			err = admin.Serve(ctx, l, admin.Sources{Observer: d.observer, Explain: d.explain})
+		}
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if !reported {
+			d.observer.Observe(ctx, &observe.AdminSocketFailed{Socket: path, Err: err})
+			reported = true
+		}
+		select {
+		case <-time.After(adminRetry):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (d *daemon) explain(ctx context.Context, name string) (*explain.Report, error) {
+	if !d.following.Load() {
+		return nil, admin.NotReady("no plugin is loaded, so the proxy passes every call as it comes and knows of no pod")
+	}
+	report, err := intercept.Explain(ctx, d.options(nil), name)
+	if errors.Is(err, explain.ErrNotFound) && d.backend.behind() {
+		return nil, admin.NotReady("the proxy has not read the pods of the container runtime yet; " + err.Error())
+	}
+	return report, err
+}
