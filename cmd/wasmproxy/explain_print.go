@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -49,51 +51,73 @@ func printObject(out io.Writer, o *explain.Object, diff bool) error {
 	if o.Unread != "" {
 		fmt.Fprintf(out, "  the kernel's values are not known: %s\n", printable(o.Unread))
 	}
-	t := table{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
+	t := newTable()
 	t.row("", "KUBELET", "PLUGINS", "SENT", "KERNEL", "OWNER")
 	for k := range o.Values {
 		t.value(&o.Values[k])
 	}
-	return t.Flush()
+	return t.print(out)
 }
 
-// table writes values in columns.
-type table struct{ *tabwriter.Writer }
-
-func (t table) row(name string, cells ...string) {
-	fmt.Fprintf(t, "  %s", name)
-	for _, c := range cells {
-		fmt.Fprintf(t, "\t%s", c)
-	}
-	fmt.Fprintln(t)
+// table has values in columns, with notes between its lines that no column's width depends on.
+type table struct {
+	rows    *tabwriter.Writer
+	written bytes.Buffer
+	lines   int
+	notes   map[int][]string // by the number of lines before
 }
 
-// value writes a line for a value, with the plugin that holds. Further plugins have a line each,
-// and so has what is wrong.
-func (t table) value(v *explain.Value) {
-	wishes := make([]string, 0, 1)
-	for _, w := range v.Wishes {
-		wishes = append(wishes, wishText(w))
-	}
-	first := "-"
-	if len(wishes) > 0 {
-		first, wishes = wishes[0], wishes[1:]
+func newTable() *table {
+	t := &table{notes: map[int][]string{}}
+	t.rows = tabwriter.NewWriter(&t.written, 0, 0, 2, ' ', 0)
+	return t
+}
+
+func (t *table) row(cells ...string) {
+	fmt.Fprintf(t.rows, "  %s\n", strings.Join(cells, "\t"))
+	t.lines++
+}
+
+// value adds a line for a value, with the plugin that holds. Further plugins have a line each, and
+// so has what is wrong.
+func (t *table) value(v *explain.Value) {
+	first, others := "-", v.Wishes
+	if len(others) > 0 {
+		first, others = wishText(others[0]), others[1:]
 	}
 	t.row(string(v.Kind)+" "+printable(v.Name), shown(v.Kubelet), first, shown(v.Sent), shown(v.Kernel), printable(v.Owner))
-	for _, w := range wishes {
-		t.row("", "", w, "", "", "")
+	for _, w := range others {
+		t.row("", "", wishText(w), "", "", "")
 	}
 	if v.State != "" {
 		t.note("%s: %s", v.State, v.Detail)
 	}
 	if v.Repairs > 0 {
-		t.note("repaired %d times; it was overwritten with %q last", v.Repairs, v.Found)
+		t.note("repairs: %d; it was overwritten with %q last", v.Repairs, v.Found)
 	}
 }
 
-// note writes a line that no column's width depends on.
-func (t table) note(format string, args ...any) {
-	fmt.Fprintf(t, "    %s\n", printable(fmt.Sprintf(format, args...)))
+func (t *table) note(format string, args ...any) {
+	t.notes[t.lines] = append(t.notes[t.lines], printable(fmt.Sprintf(format, args...)))
+}
+
+func (t *table) print(out io.Writer) error {
+	if err := t.rows.Flush(); err != nil {
+		return err
+	}
+	n := 0
+	for line := range strings.Lines(t.written.String()) {
+		n++
+		if _, err := fmt.Fprintln(out, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+		for _, note := range t.notes[n] {
+			if _, err := fmt.Fprintln(out, "    "+note); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func wishText(w explain.Wish) string {

@@ -17,6 +17,12 @@ import (
 func withFiles(t *testing.T) (n *node, idle string) {
 	t.Helper()
 	n = newNode(t)
+	return n, n.runIdle()
+}
+
+// runIdle starts a node's daemon and such a container.
+func (n *node) runIdle() (idle string) {
+	n.t.Helper()
 	n.config.CgroupRoot, n.config.CgroupMode, n.config.StateDir = filepath.Join(n.dir, "cgroup"), "v2", filepath.Join(n.dir, "run", "state")
 	n.must(os.Mkdir(n.config.CgroupRoot, 0o755))
 	n.put("20-quota.wasm", "quota")
@@ -27,9 +33,9 @@ func withFiles(t *testing.T) (n *node, idle string) {
 	n.awaitActive("10-qos", "20-quota")
 	config := podNamed("web")
 	config.Annotations = map[string]string{"qos.wasmproxy.io/cpu-idle": "1"}
-	pod, err := n.kubelet.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})
+	pod, err := n.kubelet.RunPodSandbox(n.t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})
 	n.must(err)
-	c, err := n.kubelet.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
+	c, err := n.kubelet.CreateContainer(n.t.Context(), &runtimeapi.CreateContainerRequest{
 		PodSandboxId: pod.GetPodSandboxId(), SandboxConfig: config,
 		Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "app"}, Image: &runtimeapi.ImageSpec{Image: "web:1"}},
 	})
@@ -38,10 +44,10 @@ func withFiles(t *testing.T) (n *node, idle string) {
 	n.must(os.MkdirAll(group, 0o755))
 	idle = filepath.Join(group, "cpu.idle")
 	n.must(os.WriteFile(idle, []byte("0\n"), 0o644))
-	_, err = n.kubelet.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: c.GetContainerId()})
+	_, err = n.kubelet.StartContainer(n.t.Context(), &runtimeapi.StartContainerRequest{ContainerId: c.GetContainerId()})
 	n.must(err)
 	n.holds(idle, "1")
-	return n, idle
+	return idle
 }
 
 func (n *node) holds(file, want string) {

@@ -109,7 +109,7 @@ func near(among []Name, text string) string {
 			}
 			best = min(best, d)
 		}
-		if best <= 2+len(text)/5 {
+		if best <= 1+len(text)/5 {
 			like = append(like, candidate{n, best})
 		}
 	}

@@ -1,0 +1,178 @@
+package intercept_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/explain"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// explained is what is told of a value of container c1, in the form "owner: kubelet → wishes →
+// sent → kernel, state".
+func (n *node) explained(kind explain.Kind, name string) string {
+	n.t.Helper()
+	n.must(n.queue.Drain(n.t.Context()))
+	r, err := intercept.Explain(n.t.Context(), n.options, "prod/web/app")
+	n.must(err)
+	if len(r.Pods) != 1 || len(r.Pods[0].Containers) != 1 || r.Pods[0].Containers[0].ID != "c1" {
+		n.t.Fatalf("the report is %+v", r)
+	}
+	for _, v := range r.Pods[0].Containers[0].Values {
+		if v.Kind == kind && v.Name == name {
+			return valueText(&v)
+		}
+	}
+	return ""
+}
+
+func valueText(v *explain.Value) string {
+	show := func(s *string) string {
+		if s == nil {
+			return "-"
+		}
+		return *s
+	}
+	var wishes []string
+	for _, w := range v.Wishes {
+		wishes = append(wishes, w.Value+" by "+w.Plugin+" in "+w.Hook)
+	}
+	return strings.TrimSpace(v.Owner + ": " + show(v.Kubelet) + " → " + strings.Join(wishes, ", ") + " → " + show(v.Sent) + " → " + show(v.Kernel) + " " + string(v.State))
+}
+
+func (n *node) wantExplained(kind explain.Kind, name, want string) {
+	n.t.Helper()
+	if got := n.explained(kind, name); got != want {
+		n.t.Errorf("%s %s is told as %q, want %q", kind, name, got, want)
+	}
+}
+
+// Every field that kubelet has set is told of, with the plugin's value if there is one.
+func TestExplainFields(t *testing.T) {
+	fs, _, dir := scratchGroup(t)
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, twice)}, withCgroups(fs))
+	n.runPod()
+	n.wantExplained(explain.Field, "cpu_quota", "10-test: 50000 → 100000 by 10-test in PreCreateContainer → 100000 → -")
+	n.begin()
+	n.wantExplained(explain.Field, "cpu_quota", "10-test: 50000 → 100000 by 10-test in PreCreateContainer → 100000 → 50000 drift") // the runtime has written nothing
+	put(t, dir, "cpu.max", "100000 100000")
+	put(t, dir, "cpu.weight", "20")
+	n.wantExplained(explain.Field, "cpu_quota", "10-test: 50000 → 100000 by 10-test in PreCreateContainer → 100000 → 100000")
+	n.wantExplained(explain.Field, "cpu_shares", "kubelet: 512 →  → 512 → weight 20")
+	n.wantExplained(explain.Field, "hugepage_limits[2MB]", "kubelet: 4194304 →  → 4194304 → -")
+	n.wantExplained(explain.Field, "unified[memory.high]", "10-test: 100 → 200 by 10-test in PreCreateContainer → 200 → max")
+}
+
+// What CRI cannot clear is told of until the container goes; what an update failed to reset,
+// too.
+func TestExplainFieldsOfARemovedPlugin(t *testing.T) {
+	fs, _, _ := scratchGroup(t)
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, twice)}, withCgroups(fs))
+	n.runPod()
+	n.begin()
+	n.must(n.queue.Drain(t.Context()))
+	n.backend.refuses = errDown
+	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.wantExplained(explain.Field, "unified[memory.high]", "kubelet: 100 →  → 200 → max stays")
+	n.wantExplained(explain.Field, "cpu_quota", "kubelet: 50000 →  → 100000 → 50000 undoing")
+}
+
+// Files are told of before the container starts, while they hold, when something else has
+// overwritten them, once and again, and when the plugin is gone.
+func TestExplainFiles(t *testing.T) {
+	fs, _, dir := scratchGroup(t)
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, write(abi.Container, "memory.high", "4096000"))}, withCgroups(fs))
+	n.runPod()
+	const wish = "10-test: max → 4096000 by 10-test in PreCreateContainer → - → "
+	n.wantExplained(explain.File, "memory.high", "10-test: - → 4096000 by 10-test in PreCreateContainer → - → - waiting")
+	n.begin()
+	n.wantExplained(explain.File, "memory.high", wish+"4096000")
+	put(t, dir, "memory.high", "777")
+	n.wantExplained(explain.File, "memory.high", wish+"777 drift")
+	n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}))
+	for range 8 {
+		put(t, dir, "memory.high", "777")
+		intercept.Scan(t.Context(), n.options)
+	}
+	n.wantExplained(explain.File, "memory.high", "10-test: 777 → 4096000 by 10-test in PreCreateContainer → - → 777 fight")
+	r, err := intercept.Explain(t.Context(), n.options, "web")
+	n.must(err)
+	values := r.Pods[0].Containers[0].Values
+	v := values[len(values)-1]
+	if !strings.Contains(v.Detail, "UpdateContainerResources") || v.Repairs != 6 || v.Found != "777" {
+		t.Errorf("the fight is told as %+v", v)
+	}
+	if since := v.Wishes[0].Since; since.IsZero() || !since.Equal(n.options.Ledger.Record(ledger.ID{Pod: "u1", Container: "c1"})[ledger.File("memory.high")].Wishes[0].At) {
+		t.Errorf("since is %v", since)
+	}
+	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.wantExplained(explain.File, "memory.high", "")
+}
+
+// A write that the kernel refuses is told of with its reason.
+func TestExplainFileThatFails(t *testing.T) {
+	fs, _, _ := scratchGroup(t)
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, write(abi.Container, "cpu.bvt_warp_ns", "2"))}, withCgroups(fs))
+	n.runPod()
+	n.begin()
+	n.wantExplained(explain.File, "cpu.bvt_warp_ns", "10-test: - → 2 by 10-test in PreCreateContainer → - → - failed")
+}
+
+// Where the kernel cannot be read, the report says why.
+func TestExplainWithoutCgroups(t *testing.T) {
+	n := newNode(t, nil)
+	n.runPod()
+	n.begin()
+	r, err := intercept.Explain(t.Context(), n.options, "web")
+	n.must(err)
+	if c := r.Pods[0].Containers[0]; c.Unread != "cgroup-root is empty" || c.Cgroup != "" || c.State != "running" {
+		t.Errorf("the container is %+v", c)
+	}
+}
+
+// Of several sandboxes of a pod and attempts of a container the newest is told of, and two pods
+// of one name are both.
+func TestExplainNewest(t *testing.T) {
+	n := newNode(t, nil)
+	n.runPod()
+	run := func(id, uid string, attempt uint32) {
+		config := podConfig()
+		config.Metadata.Uid, config.Metadata.Attempt = uid, attempt
+		_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: config}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: id})
+		n.must(err)
+	}
+	run("pod2", "u1", 4)
+	run("pod3", "u2", 0)
+	for attempt, id := range []string{"c2", "c3"} {
+		req := createRequest()
+		req.PodSandboxId, req.Config.Metadata.Attempt = "pod2", uint32(attempt)
+		_, err := n.call(t.Context(), "CreateContainer", req, &runtimeapi.CreateContainerResponse{ContainerId: id})
+		n.must(err)
+	}
+	r, err := intercept.Explain(t.Context(), n.options, "prod/web")
+	n.must(err)
+	if len(r.Pods) != 2 || r.Pods[0].ID != "pod2" || r.Pods[1].ID != "pod3" || len(r.Pods[0].Containers) != 1 || r.Pods[0].Containers[0].ID != "c3" {
+		t.Errorf("the report is %+v", r)
+	}
+}
+
+// No environment variable, argument or label of a container is in a report.
+func TestExplainTellsNoSecret(t *testing.T) {
+	n := newNode(t, nil)
+	n.runPod()
+	r, err := intercept.Explain(t.Context(), n.options, "web")
+	n.must(err)
+	text, err := json.Marshal(r)
+	n.must(err)
+	for _, private := range []string{"second", "run it", "gold"} {
+		if strings.Contains(string(text), private) {
+			t.Errorf("the report has %q: %s", private, text)
+		}
+	}
+}
