@@ -31,6 +31,7 @@ func pages(t *testing.T) []string {
 // directory and without a network. The word after ``` says how:
 //
 //	sh              is run; a text block after it is what it prints
+//	text FILE       is that file of testdata, which another test makes
 //	sh node         needs a node: only command names and flags of wasmproxy are checked
 //	sh checkout     has targets of the Makefile
 //	yaml settings   is a file for --config; yaml manifest is an object of Kubernetes
@@ -80,6 +81,12 @@ func (r *reader) check(t *testing.T, b block, cache string) {
 		r.paste(t, "wasmproxy plugin build")
 	case "diff", "mermaid": // the first is shown in CONTRIBUTING.md, by the one who made the change
 	default:
+		if file, ok := strings.CutPrefix(kind, "text "); ok {
+			if want, err := os.ReadFile(filepath.Join("testdata", file)); err != nil || string(want) != b.text {
+				t.Errorf("the block %s is not the file, error %v", file, err)
+			}
+			return
+		}
 		if b.language != "json" { // which runtime/registry reads
 			t.Errorf("a block of %q that nothing checks:\n%s", kind, b.text)
 		}
@@ -121,7 +128,7 @@ func makeTargets(t *testing.T, text, cache string) {
 }
 
 var (
-	aside    = regexp.MustCompile("`(wasmproxy [^`]*)`|(?m:^(wasmproxy (?:demo|koord|plugin|serve|validate) .*)$)")
+	aside    = regexp.MustCompile("`(wasmproxy [^`]*)`|(?m:^(wasmproxy (?:demo|explain|koord|plugin|serve|validate) .*)$)")
 	comment  = regexp.MustCompile(`(^|\s)#\s.*`)
 	sequence = regexp.MustCompile(`&&|[|;&\n]`)
 )

@@ -65,6 +65,8 @@ func TestBadSettingsAreNamed(t *testing.T) {
 		{"not YAML", "\t{", nil, [2]string{}, "wasmproxy.yaml"},
 		{"relative endpoint", "", []string{"--backend=x.sock"}, [2]string{}, `backend: "x.sock"`},
 		{"own socket", "", []string{"--backend=/run/./wasmproxy/wasmproxy.sock"}, [2]string{}, "own socket"},
+		{"admin socket that is no path", "", []string{"--admin-socket=admin.sock"}, [2]string{}, `admin-socket: "admin.sock" is not unix:// and an absolute path`},
+		{"admin socket for calls", "", []string{"--admin-socket=/run/wasmproxy/wasmproxy.sock"}, [2]string{}, `admin-socket: "/run/wasmproxy/wasmproxy.sock" is the socket of listen`},
 		{"cache is no path", "", []string{"--cache-dir=cache"}, [2]string{}, `cache-dir: "cache" is not an absolute path`},
 		{"cache among plugins", "", []string{"--cache-dir=/etc/wasmproxy/plugins.d/.cache"}, [2]string{}, `cache-dir: "/etc/wasmproxy/plugins.d/.cache" and plugin-dir`},
 		{"cache around hooks", "", []string{"--cache-dir=/etc/runtime"}, [2]string{}, `cache-dir: "/etc/runtime" and hook-dir`},

@@ -111,7 +111,7 @@ func (n *node) startProxy() {
 
 // command is the proxy's command line.
 func (n *node) command() (argv []string, attr *syscall.SysProcAttr) {
-	own := []string{"--plugin-dir=" + n.path("plugins.d"), "--cache-dir=", "--state-dir=" + n.path("state"), "--cgroup-root=" + n.path("cgroup"), "--cgroup-mode=v2", "--log-format=json"}
+	own := []string{"--plugin-dir=" + n.path("plugins.d"), "--cache-dir=", "--state-dir=" + n.path("state"), "--admin-socket=", "--cgroup-root=" + n.path("cgroup"), "--cgroup-mode=v2", "--log-format=json"}
 	incumbents := []string{"--koord-runtimeproxy-endpoint=" + n.path("proxy.sock"), "--remote-runtime-service-endpoint=" + n.runtime.socket}
 	withEtc := []string{programs.self, withEtc, n.path("etc")}
 	switch {

@@ -112,7 +112,7 @@ func (p *Proxy) Start(t testing.TB) {
 	cmd := exec.Command(isolation.Current().Program("wasmproxy"), "serve",
 		"--listen", kind.ProxyEndpoint, "--backend", kind.Endpoint,
 		"--plugin-dir", p.PluginDir, "--hook-dir", p.HookDir, "--cache-dir", filepath.Join(filepath.Dir(p.PluginDir), "cache"),
-		"--state-dir", filepath.Join(filepath.Dir(p.PluginDir), "state"),
+		"--state-dir", filepath.Join(filepath.Dir(p.PluginDir), "state"), "--admin-socket=",
 		"--log-format", "json", "--log-level", "debug")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")} // it reads WASMPROXY_*, and refuses what it does not know
 	p.process = startProcess(t, fmt.Sprintf("wasmproxy-%d", p.generation), cmd)
