@@ -1,6 +1,7 @@
 package explain_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -71,6 +72,19 @@ func TestFieldConditions(t *testing.T) {
 		if got := running.OfField(c.field, &v, &c.kernel, c.clearable, 100000); got.State != c.want || !got.Differs {
 			t.Errorf("%+v: state %q, differs %t: %s", c, got.State, got.Differs, got.Detail)
 		}
+	}
+}
+
+// A value that the kernel has lost is told of, and a reset that the runtime refuses with its
+// reason.
+func TestFieldsThatAreResetAgain(t *testing.T) {
+	got := running.OfField("cpu_shares", &ledger.Value{Kubelet: text("256"), Lost: true}, nil, true, 0)
+	if got.State != explain.Drift || got.Sent != nil {
+		t.Errorf("%+v", got)
+	}
+	got = running.OfField("cpu_quota", &ledger.Value{Kubelet: text("50000"), Sent: "100000", Failed: "no connection"}, text("100000"), true, 0)
+	if got.State != explain.Failed || !strings.HasSuffix(got.Detail, ": no connection") {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -80,7 +80,7 @@ func TestExplainFieldsOfARemovedPlugin(t *testing.T) {
 	n.backend.refuses = errDown
 	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
 	n.wantExplained(explain.Field, "unified[memory.high]", "kubelet: 100 →  → 200 → max stays")
-	n.wantExplained(explain.Field, "cpu_quota", "kubelet: 50000 →  → 100000 → 50000 undoing")
+	n.wantExplained(explain.Field, "cpu_quota", "kubelet: 50000 →  → 100000 → 50000 failed")
 }
 
 // Files are told of before the container starts, while they hold, when something else has
