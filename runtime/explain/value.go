@@ -1,30 +1,28 @@
 package explain
 
-import (
-	"cmp"
-	"os"
-	"slices"
-	"strconv"
-	"strings"
+import "github.com/wasmproxy/wasmproxy/runtime/ledger"
 
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
-)
+// Held is what the kernel holds for a field or file.
+type Held struct {
+	Value *string // nil: not known
+	Meant bool    // it is what the kernel is to hold, as far as that can be compared
+}
 
-// OfFile judges a cgroup file. kernel is what it holds, nil if that is not known.
-func (o *Object) OfFile(name string, v *ledger.Value, kernel *string) Value {
+// OfFile judges a cgroup file.
+func (o *Object) OfFile(name string, v *ledger.Value, held Held) Value {
 	x := newValue(File, name, v)
-	x.Kernel, x.Repairs, x.Found = kernel, v.Repairs, v.Found
+	x.Kernel, x.Repairs, x.Found = held.Value, v.Repairs, v.Found
 	if v.Written != "" {
 		x.Written = &v.Written
 	}
-	x.Condition = o.fileCondition(v, kernel)
-	x.Differs = x.differs(kernel)
+	x.Condition = o.fileCondition(v, held)
+	x.Differs = x.differs(held.Value)
 	return x
 }
 
-func (o *Object) fileCondition(v *ledger.Value, kernel *string) Condition {
+func (o *Object) fileCondition(v *ledger.Value, held Held) Condition {
 	switch {
-	case kernel != nil && v.Holds(*kernel):
+	case held.Value != nil && held.Meant:
 		return Condition{}
 	case v.Fight:
 		last := ""
@@ -38,20 +36,19 @@ func (o *Object) fileCondition(v *ledger.Value, kernel *string) Condition {
 		return Condition{Undoing, "no plugin wants a value any more; kubelet's comes back with the next scan"}
 	case !o.Running:
 		return Condition{Waiting, "it is written when the container starts"}
-	case kernel != nil && v.Written == "":
+	case held.Value != nil && v.Written == "":
 		return Condition{Waiting, "it is not written yet"}
-	case kernel != nil:
+	case held.Value != nil:
 		return Condition{Drift, "something else has overwritten it; the next scan writes it again"}
 	}
 	return Condition{} // Object.Unread says why the kernel's value is not known
 }
 
-// OfField judges a CRI field. kernel is what the kernel holds for it, nil if that is not known.
-// clearable says that an update of the container can bring back kubelet's value. period is
-// that of a CPU quota in microseconds, 0 if it is not known.
-func (o *Object) OfField(name string, v *ledger.Value, kernel *string, clearable bool, period int64) Value {
+// OfField judges a CRI field. clearable says that an update of the container can bring back
+// kubelet's value.
+func (o *Object) OfField(name string, v *ledger.Value, held Held, clearable bool) Value {
 	x := newValue(Field, name, v)
-	if x.Kernel = kernel; !v.Lost {
+	if x.Kernel = held.Value; !v.Lost {
 		x.Sent = &v.Sent
 	}
 	undo := len(v.Wishes) == 0 && v.Kubelet != nil && *v.Kubelet != v.Sent
@@ -64,7 +61,7 @@ func (o *Object) OfField(name string, v *ledger.Value, kernel *string, clearable
 		x.Condition = Condition{Drift, "the kernel has lost it; the next scan has the runtime set it again"}
 	case undo:
 		x.Condition = Condition{Undoing, "no plugin wants a value any more; kubelet's comes back with the next scan"}
-	case o.Running && kernel != nil && !alike(name, v.Sent, *kernel, period):
+	case o.Running && held.Value != nil && !held.Meant:
 		x.Condition = Condition{Drift, "the kernel does not hold what the container runtime was sent last"}
 	}
 	x.Differs = x.differs(x.Sent)
@@ -89,27 +86,4 @@ func (v *Value) differs(now *string) bool {
 		return len(v.Wishes) > 0 || now != nil
 	}
 	return len(v.Wishes) > 0 && v.Wishes[0].Value != *v.Kubelet
-}
-
-// notCompared are the fields that the kernel holds in a form of its own. So are those of unified.
-var notCompared = []string{"cpu_shares", "cpuset_cpus", "cpuset_mems"}
-
-// alike reports whether the kernel holds what the runtime was sent. It shows quotas with the
-// rounding of systemd, which is 10 ms in a second, and memory in whole pages.
-func alike(name, sent, kernel string, period int64) bool {
-	if sent == kernel || slices.Contains(notCompared, name) || strings.HasPrefix(name, "unified[") {
-		return true
-	}
-	s, errSent := strconv.ParseInt(sent, 10, 64)
-	k, errKernel := strconv.ParseInt(kernel, 10, 64)
-	if errSent != nil || errKernel != nil || min(s, k) < 0 {
-		return s < 0 && k < 0
-	}
-	switch name {
-	case "cpu_quota":
-		return max(s-k, k-s) <= cmp.Or(period, 100_000)/100
-	case "memory_limit_in_bytes", "memory_swap_limit_in_bytes":
-		return max(s-k, k-s) < int64(os.Getpagesize())
-	}
-	return false
 }

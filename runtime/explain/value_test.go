@@ -26,21 +26,22 @@ func TestFileConditions(t *testing.T) {
 		object  *explain.Object
 		value   ledger.Value
 		kernel  *string
+		meant   bool
 		want    explain.State
 		differs bool
 	}{
-		{"holds", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("1"), Written: "1", Read: "1"}, text("1"), "", true},
-		{"was there", running, ledger.Value{Kubelet: text("1"), Wishes: wishes("1")}, text("1"), "", false},
-		{"cut to the quota", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("9"), Written: "5", Read: "5"}, text("5"), "", true},
-		{"drift", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("1"), Written: "1", Read: "1"}, text("0"), explain.Drift, true},
-		{"fight", running, ledger.Value{Kubelet: text("7"), Wishes: wishes("1"), Written: "1", Read: "1", Fight: true}, text("7"), explain.Fight, true},
-		{"fight that is over", running, ledger.Value{Kubelet: text("7"), Wishes: wishes("1"), Written: "1", Read: "1", Fight: true}, text("1"), "", true},
-		{"failed", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("x"), Failed: "EINVAL"}, text("0"), explain.Failed, true},
-		{"undo is due", running, ledger.Value{Kubelet: text("0"), Written: "1", Read: "1"}, text("1"), explain.Undoing, true},
-		{"not started", &explain.Object{}, ledger.Value{Wishes: wishes("1")}, nil, explain.Waiting, true},
-		{"not known", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("1"), Written: "1"}, nil, "", true},
+		{"holds", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("1"), Written: "1", Read: "1"}, text("1"), true, "", true},
+		{"was there", running, ledger.Value{Kubelet: text("1"), Wishes: wishes("1")}, text("1"), true, "", false},
+		{"cut to the quota", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("9"), Written: "5", Read: "5"}, text("5"), true, "", true},
+		{"drift", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("1"), Written: "1", Read: "1"}, text("0"), false, explain.Drift, true},
+		{"fight", running, ledger.Value{Kubelet: text("7"), Wishes: wishes("1"), Written: "1", Read: "1", Fight: true}, text("7"), false, explain.Fight, true},
+		{"fight that is over", running, ledger.Value{Kubelet: text("7"), Wishes: wishes("1"), Written: "1", Read: "1", Fight: true}, text("1"), true, "", true},
+		{"failed", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("x"), Failed: "EINVAL"}, text("0"), false, explain.Failed, true},
+		{"undo is due", running, ledger.Value{Kubelet: text("0"), Written: "1", Read: "1"}, text("1"), false, explain.Undoing, true},
+		{"not started", &explain.Object{}, ledger.Value{Wishes: wishes("1")}, nil, false, explain.Waiting, true},
+		{"not known", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("1"), Written: "1"}, nil, false, "", true},
 	} {
-		got := c.object.OfFile("cpu.idle", &c.value, c.kernel)
+		got := c.object.OfFile("cpu.idle", &c.value, explain.Held{Value: c.kernel, Meant: c.meant})
 		if got.State != c.want || got.Differs != c.differs {
 			t.Errorf("%s: state %q, differs %t: %s", c.name, got.State, got.Differs, got.Detail)
 		}
@@ -49,40 +50,36 @@ func TestFileConditions(t *testing.T) {
 
 func TestFieldConditions(t *testing.T) {
 	for _, c := range []struct {
-		field, kubelet, wish, sent, kernel string
-		clearable                          bool
-		want                               explain.State
+		wish, sent       string
+		clearable, meant bool
+		want             explain.State
 	}{
-		{"cpu_quota", "50000", "100000", "100000", "100000", true, ""},
-		{"cpu_quota", "50000", "100000", "100000", "50000", true, explain.Drift},
-		{"cpu_quota", "50000", "12345", "12345", "13000", true, ""}, // systemd's rounding
-		{"cpu_quota", "50000", "-1", "-1", "-1", true, ""},
-		{"cpu_quota", "50000", "-1", "-1", "50000", true, explain.Drift},
-		{"memory_limit_in_bytes", "4096", "5000", "5000", "4096", true, ""}, // a whole page
-		{"memory_limit_in_bytes", "4096", "50000", "50000", "4096", true, explain.Drift},
-		{"cpuset_cpus", "", "0,1", "0,1", "0-1", false, ""},
-		{"cpuset_cpus", "", "", "0-1", "0-1", false, explain.Stays},
-		{"cpu_quota", "50000", "", "100000", "100000", true, explain.Undoing},
-		{"cpu_shares", "2", "4", "4", "weight 1", true, ""},
+		{"100000", "100000", true, true, ""},
+		{"100000", "100000", true, false, explain.Drift},
+		{"", "100000", true, true, explain.Undoing},
+		{"", "100000", false, true, explain.Stays},
 	} {
-		v := ledger.Value{Kubelet: &c.kubelet, Sent: c.sent}
+		v := ledger.Value{Kubelet: text("50000"), Sent: c.sent}
 		if c.wish != "" {
 			v.Wishes = wishes(c.wish)
 		}
-		if got := running.OfField(c.field, &v, &c.kernel, c.clearable, 100000); got.State != c.want || !got.Differs {
+		if got := running.OfField("cpu_quota", &v, explain.Held{Value: text("1"), Meant: c.meant}, c.clearable); got.State != c.want || !got.Differs || *got.Kernel != "1" {
 			t.Errorf("%+v: state %q, differs %t: %s", c, got.State, got.Differs, got.Detail)
 		}
+	}
+	if got := running.OfField("cpu_quota", &ledger.Value{Kubelet: text("1"), Sent: "1"}, explain.Held{}, true); got.State != "" || got.Differs || got.Owner != explain.Kubelet {
+		t.Errorf("a value that no plugin wants is %+v", got)
 	}
 }
 
 // A value that the kernel has lost is told of, and a reset that the runtime refuses with its
 // reason.
 func TestFieldsThatAreResetAgain(t *testing.T) {
-	got := running.OfField("cpu_shares", &ledger.Value{Kubelet: text("256"), Lost: true}, nil, true, 0)
+	got := running.OfField("cpu_shares", &ledger.Value{Kubelet: text("256"), Lost: true}, explain.Held{}, true)
 	if got.State != explain.Drift || got.Sent != nil {
 		t.Errorf("%+v", got)
 	}
-	got = running.OfField("cpu_quota", &ledger.Value{Kubelet: text("50000"), Sent: "100000", Failed: "no connection"}, text("100000"), true, 0)
+	got = running.OfField("cpu_quota", &ledger.Value{Kubelet: text("50000"), Sent: "100000", Failed: "no connection"}, explain.Held{Value: text("100000"), Meant: true}, true)
 	if got.State != explain.Failed || !strings.HasSuffix(got.Detail, ": no connection") {
 		t.Errorf("%+v", got)
 	}
@@ -90,11 +87,11 @@ func TestFieldsThatAreResetAgain(t *testing.T) {
 
 // The owner is the plugin that asked first; the others are shown.
 func TestOwner(t *testing.T) {
-	got := running.OfFile("cpu.idle", &ledger.Value{Kubelet: text("0"), Wishes: wishes("1", "0")}, text("1"))
+	got := running.OfFile("cpu.idle", &ledger.Value{Kubelet: text("0"), Wishes: wishes("1", "0")}, explain.Held{})
 	if got.Owner != "a" || len(got.Wishes) != 2 || got.Wishes[1].Plugin != "b" || got.Wishes[0].Hook != "Tick" {
 		t.Errorf("%+v", got)
 	}
-	if got := running.OfFile("cpu.idle", &ledger.Value{Kubelet: text("0"), Written: "1"}, text("1")); got.Owner != explain.Kubelet {
+	if got := running.OfFile("cpu.idle", &ledger.Value{Kubelet: text("0"), Written: "1"}, explain.Held{}); got.Owner != explain.Kubelet {
 		t.Errorf("%+v", got)
 	}
 }

@@ -3,6 +3,7 @@ package intercept
 import (
 	"context"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,12 +115,11 @@ func (i *interceptor) explainObject(ctx context.Context, x *explain.Object, o cr
 			fields[t] = &ledger.Value{Kubelet: &value, Sent: value} // if no plugin has changed it
 		}
 	}
-	period, _ := strconv.ParseInt(kernel.fields[fieldTarget(abi.Resources+abi.CPUPeriod, "")], 10, 64)
 	var files []explain.Value
 	for _, t := range slices.Sorted(maps.Keys(record)) {
 		v := record[t]
 		if file, ok := t.File(); ok {
-			files = append(files, x.OfFile(file, &v, kernel.file(file)))
+			files = append(files, x.OfFile(file, &v, kernel.heldFile(file, &v)))
 		} else {
 			fields[t] = &v
 		}
@@ -130,7 +130,7 @@ func (i *interceptor) explainObject(ctx context.Context, x *explain.Object, o cr
 		if v.Kubelet != nil {
 			_, clearable = resetTo(t, *v.Kubelet)
 		}
-		x.Values = append(x.Values, x.OfField(strings.TrimPrefix(string(t), string(ledger.Field(""))), v, kernel.field(t), clearable, period))
+		x.Values = append(x.Values, x.OfField(strings.TrimPrefix(string(t), string(ledger.Field(""))), v, kernel.heldField(t, v.Sent), clearable))
 	}
 	x.Values = append(x.Values, files...)
 	if x.Values == nil {
@@ -140,8 +140,8 @@ func (i *interceptor) explainObject(ctx context.Context, x *explain.Object, o cr
 
 // groupState is what the kernel holds of an object.
 type groupState struct {
-	fields map[ledger.Target]string
-	read   func(file string) (string, error) // nil if there is no group
+	groupFiles                          // without cgroups: there is no group
+	fields     map[ledger.Target]string // those that CRI and the kernel share
 }
 
 // kernelOf reads what the kernel holds, and notes in x where that is, or why it is not known.
@@ -164,36 +164,69 @@ func (i *interceptor) kernelOf(ctx context.Context, x *explain.Object, id ledger
 		x.Unread = err.Error()
 		return s
 	}
-	s.fields, s.read = resourceValues(r), func(file string) (string, error) { return i.Cgroups.Get(group, file) }
-	return s
+	return groupState{groupFiles{i.Cgroups, group}, resourceValues(r)}
 }
 
-func (s *groupState) file(name string) *string {
-	if s.read == nil {
+func (s *groupState) read(file string) *string {
+	if s.cgroups == nil {
 		return nil
 	}
-	value, err := s.read(name)
+	value, err := s.cgroups.Get(s.group, file)
 	if err != nil {
 		return nil
 	}
 	return &value
 }
 
-// field is what the kernel holds for a field: for an entry of unified, what is in the file.
-func (s *groupState) field(t ledger.Target) *string {
+func (s *groupState) heldFile(name string, v *ledger.Value) (h explain.Held) {
+	if h.Value = s.read(name); h.Value != nil {
+		h.Meant = v.Holds(name, *h.Value, s)
+	}
+	return h
+}
+
+// heldField compares what the kernel holds for a field with what the runtime was sent. CPU
+// shares are not compared on v2: runtimes make weights of them in two ways.
+func (s *groupState) heldField(t ledger.Target, sent string) (h explain.Held) {
+	c, ok := changeOf(t, sent)
+	if !ok {
+		return h
+	}
+	files := map[abi.Field]string{abi.Resources + abi.CpusetCpus: "cpuset.cpus", abi.Resources + abi.CpusetMems: "cpuset.mems", abi.Resources + abi.Unified: c.Key}
+	file := files[c.Field]
 	if value, ok := s.fields[t]; ok {
-		return &value
+		h.Value = &value
+	} else if file == "" && c.Field == abi.Resources+abi.CPUShares {
+		file = "cpu.weight"
 	}
-	if t == fieldTarget(abi.Resources+abi.CPUShares, "") { // v2 has a weight for several numbers of shares
-		if weight := s.file("cpu.weight"); weight != nil {
-			text := "weight " + *weight
-			return &text
-		}
-		return nil
+	if h.Value == nil && file != "" {
+		h.Value = s.read(file)
 	}
-	key, unified := strings.CutPrefix(string(t), string(fieldTarget(abi.Resources+abi.Unified, ""))+"[")
-	if !unified {
-		return nil
+	switch {
+	case h.Value == nil:
+	case file == "cpu.weight" && c.Field == abi.Resources+abi.CPUShares:
+		weight := "weight " + *h.Value
+		h = explain.Held{Value: &weight, Meant: true}
+	case file != "":
+		h.Meant = s.Holds(file, s.Fit(file, sent), *h.Value)
+	default:
+		h.Meant = s.rounded(c.Field, c.Int, *h.Value)
 	}
-	return s.file(strings.TrimSuffix(key, "]"))
+	return h
+}
+
+// rounded reports whether the kernel, which shows held, has a number: a quota may be rounded by
+// systemd, up to the next 10 ms in a second, and memory down to whole pages.
+func (s *groupState) rounded(f abi.Field, n int64, held string) bool {
+	has, err := strconv.ParseInt(held, 10, 64)
+	switch {
+	case err != nil || min(n, has) < 0:
+		return n < 0 && has < 0
+	case f == abi.Resources+abi.CPUQuota:
+		period, _ := strconv.ParseInt(s.fields[fieldTarget(abi.Resources+abi.CPUPeriod, "")], 10, 64)
+		return has >= n && has-n <= period/100
+	case f == abi.Resources+abi.MemoryLimit || f == abi.Resources+abi.MemorySwap:
+		return has <= n && n-has < int64(os.Getpagesize())
+	}
+	return has == n
 }

@@ -1,7 +1,9 @@
 package intercept_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -66,7 +68,40 @@ func TestExplainFields(t *testing.T) {
 	n.wantExplained(explain.Field, "cpu_quota", "10-test: 50000 → 100000 by 10-test in PreCreateContainer → 100000 → 100000")
 	n.wantExplained(explain.Field, "cpu_shares", "kubelet: 512 →  → 512 → weight 20")
 	n.wantExplained(explain.Field, "hugepage_limits[2MB]", "kubelet: 4194304 →  → 4194304 → -")
-	n.wantExplained(explain.Field, "unified[memory.high]", "10-test: 100 → 200 by 10-test in PreCreateContainer → 200 → max")
+	n.wantExplained(explain.Field, "unified[memory.high]", "10-test: 100 → 200 by 10-test in PreCreateContainer → 200 → max drift")
+}
+
+// A value that systemd or the kernel shows in another form is no drift.
+func TestExplainComparesAsTheKernelShows(t *testing.T) {
+	var quota, memory int64 = 12345, 1<<27 + 1
+	fs, _, dir := scratchGroup(t)
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return errors.Join(adj.SetInt64(abi.Container, abi.Resources+abi.CPUQuota, quota), adj.SetInt64(abi.Container, abi.Resources+abi.MemoryLimit, memory),
+			adj.SetText(abi.Container, abi.Resources+abi.CpusetCpus, "0,1"), adj.SetEntry(abi.Container, abi.Resources+abi.Unified, "memory.high", "8193"))
+	})}, withCgroups(fs))
+	n.runPod()
+	n.begin()
+	state := func(name string) string {
+		told := n.explained(explain.Field, name)
+		return told[strings.LastIndex(told, " → ")+len(" → "):]
+	}
+	for _, c := range []struct{ file, shown, field, want string }{
+		{"cpu.max", "13000 100000", "cpu_quota", "13000"},
+		{"cpu.max", "14000 100000", "cpu_quota", "14000 drift"},
+		{"cpu.max", "12000 100000", "cpu_quota", "12000 drift"},
+		{"cpu.max", "max 100000", "cpu_quota", "-1 drift"},
+		{"memory.max", "134217728", "memory_limit_in_bytes", "134217728"},
+		{"memory.max", "134213632", "memory_limit_in_bytes", "134213632 drift"},
+		{"cpuset.cpus", "0-1", "cpuset_cpus", "0-1"},
+		{"cpuset.cpus", "0", "cpuset_cpus", "0 drift"},
+		{"memory.high", "8192", "unified[memory.high]", "8192"},
+		{"memory.high", "4096", "unified[memory.high]", "4096 drift"},
+	} {
+		put(t, dir, c.file, c.shown)
+		if got := state(c.field); got != c.want {
+			t.Errorf("%s %s: %s is told as %q, want %q", c.file, c.shown, c.field, got, c.want)
+		}
+	}
 }
 
 // What CRI cannot clear is told of until the container goes; what an update failed to reset,

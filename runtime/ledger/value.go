@@ -73,9 +73,13 @@ func (v *Value) ours(held string, holds func(value string) bool) bool {
 	return v.Read != "" && held == v.Read || v.Written != "" && holds(v.Written) || v.Writing != "" && holds(v.Writing)
 }
 
-// Holds reports whether the kernel, which shows held, has the value that it is to have: that of
-// the plugin that asked first, also if it was cut to one that the kernel takes, else kubelet's.
-func (v *Value) Holds(held string) bool {
-	value, _, _, ok := v.wanted()
-	return !ok || holds(held, value) || len(v.Wishes) > 0 && v.ours(held)
+// Holds reports whether a file that shows held has the value that it is to have: that of the
+// plugin that asked first, also if it was fitted to what the kernel takes, else kubelet's.
+func (v *Value) Holds(file, held string, kernel Kernel) bool {
+	value, _, undo, ok := v.wanted()
+	if !ok || undo {
+		return !ok || held == value
+	}
+	holds := func(value string) bool { return kernel.Holds(file, value, held) }
+	return holds(kernel.Fit(file, value)) || v.ours(held, holds)
 }
