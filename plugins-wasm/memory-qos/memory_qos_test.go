@@ -121,20 +121,21 @@ func simulateV1(t *testing.T) *simulate.Simulator {
 }
 
 // TestRaisedAreLoweredLater plays ticks to one instance: it raises memory.high up to the limit while
-// the container stalls, keeps it in between, and lowers it to the formula's when it is quiet.
+// the container stalls, keeps it in between, and lowers it to the formula's when it is quiet and uses less.
 func TestRaisedAreLoweredLater(t *testing.T) {
 	p := sdktest.Native(t, `{"pressure":{}}`, nil)
 	high := "36864000" // 0.9 of the limit
-	for n, step := range []struct{ avg10, want string }{
-		{"0.00", "36864000"}, {"10.00", "37888000"}, {"99.99", "38912000"}, {"12.00", "39936000"}, {"12.00", "40960000"}, {"12.00", "40960000"},
-		{"5.00", "40960000"}, {"0.99", "39936000"}, {"0.00", "38912000"}, {"0.00", "37888000"}, {"0.00", "36864000"}, {"0.00", "36864000"},
+	for n, step := range []struct{ avg10, used, want string }{
+		{"0.00", "0", "36864000"}, {"10.00", "36864000", "37888000"}, {"99.99", "37888000", "38912000"}, {"12.00", "1", "39936000"}, {"12.00", "1", "40960000"},
+		{"12.00", "1", "40960000"}, {"5.00", "1", "40960000"}, {"0.99", "39936001", "40960000"}, {"0.99", "39936000", "39936000"},
+		{"0.00", "1", "38912000"}, {"0.00", "1", "37888000"}, {"0.00", "1", "36864000"}, {"0.00", "1", "36864000"},
 	} {
 		changes, err := sdktest.Case{
 			Hook: abi.Tick, Grant: abi.AllCapabilities, Cgroup: "v2",
 			Store: []sdktest.Pod{{Fields: sdktest.Fields{"qos": "Burstable"}, Containers: []sdktest.Fields{
 				{"id": "a", "name": "web", "resources.oom_score_adj": int64(999), "resources.memory_limit_in_bytes": int64(40_960_000)},
 			}}},
-			CgroupFiles: map[string]map[string]string{"a": {"memory.high": high, "memory.pressure": "some avg10=" + step.avg10 + " avg60=0.00 avg300=0.00 total=0\n"}},
+			CgroupFiles: map[string]map[string]string{"a": {"memory.high": high, "memory.current": step.used, "memory.pressure": "some avg10=" + step.avg10 + " avg60=0.00 avg300=0.00 total=0\n"}},
 		}.Call(t, p)
 		if err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ func tick(*wp.Tick) error {
 		return nil
 	}
 	all := wp.Containers()
-	files, err := wp.ReadCgroups(all, "memory.high", "memory.pressure")
+	files, err := wp.ReadCgroups(all, "memory.high", "memory.pressure", "memory.current")
 	if wp.Handled(err, wp.ErrDenied) {
 		once("memory.pressure", "is not read: cgroup.read is not granted")
 		return nil
@@ -40,7 +40,8 @@ func tick(*wp.Tick) error {
 		if quiet := stalled < 100*config.raiseAbove; quiet && complete && !contains(raised, c) {
 			continue
 		}
-		above, err := adapt(c, high, stalled)
+		used, _ := wp.ParseInt(row[2].Text)
+		above, err := adapt(c, high, used, stalled)
 		if err != nil {
 			return err
 		}
@@ -69,8 +70,9 @@ func contains(ids []string, c wp.FoundContainer) bool {
 	return false
 }
 
-// adapt moves memory.high of a container by a step, and tells whether it is then above the formula's.
-func adapt(c wp.FoundContainer, high, stalled int64) (above bool, err error) {
+// adapt moves memory.high of a container by a step, and tells whether it is then above the
+// formula's. It is not lowered below what is used: the container would stall at once.
+func adapt(c wp.FoundContainer, high, used, stalled int64) (above bool, err error) {
 	v, err := valuesOf(c.Container)
 	if err != nil || v.high == none { // create has reported the error
 		return false, nil
@@ -80,7 +82,7 @@ func adapt(c wp.FoundContainer, high, stalled int64) (above bool, err error) {
 	switch {
 	case stalled >= 100*config.raiseAbove:
 		next = min(high+step, v.ceiling)
-	case stalled < 100*config.lowerBelow:
+	case stalled < 100*config.lowerBelow && used <= max(high-step, v.high):
 		next = high - step
 	}
 	if next = max(next, v.high); next == high {

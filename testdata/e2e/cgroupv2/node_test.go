@@ -26,7 +26,7 @@ func TestNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := withSettings(readPod(t), settings)
-	n := guest.StartNode(t, builder, setter)
+	n := guest.StartNode(t, builder, setter, memoryQoS)
 	for _, part := range []struct {
 		name string
 		test func(*testing.T, *guest.Node, *core.Pod)
@@ -37,6 +37,7 @@ func TestNode(t *testing.T) {
 		{"update", testUpdate},
 		{"daemon-reload", testDaemonReload},
 		{"kill", testKill},
+		{"memory-qos", testMemoryQoS},
 		{"removal", testRemoval},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { part.test(t, n, pod) }) {

@@ -35,9 +35,10 @@ type Node struct {
 
 // Plugin is a plugin of wasmproxy.
 type Plugin struct {
-	Name  string   // which orders it, such as 10-qos
-	Dir   string   // of its source, below the project
-	Grant []string // capabilities beyond those that a plugin has by default
+	Name   string   // which orders it, such as 10-qos
+	Dir    string   // of its source, below the project
+	Grant  []string // capabilities beyond those that a plugin has by default
+	Config any      // in JSON; nil for none
 }
 
 // StartNode boots a guest and installs wasmproxy in it, with these plugins, as
@@ -85,7 +86,11 @@ func buildPayload(t testing.TB, b *artifact.Builder, plugins []Plugin) (dir stri
 		if err := b.TinyGoPlugin(t.Context(), file+".wasm", p.Dir); err != nil {
 			t.Fatal(err)
 		}
-		description, err := json.Marshal(map[string]any{"grant": p.Grant})
+		beside := map[string]any{"grant": p.Grant}
+		if p.Config != nil {
+			beside["config"] = p.Config
+		}
+		description, err := json.Marshal(beside)
 		if err != nil {
 			t.Fatal(err)
 		}
