@@ -13,9 +13,11 @@ import (
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/node"
 )
 
-// memoryQoS is the bundled plugin. Its factor is so small that a container soon stalls for memory.
+// memoryQoS is the bundled plugin, for the pod of its test. Its factor is so small that a container
+// soon stalls for memory.
 var memoryQoS = guest.Plugin{
 	Name: "20-memory-qos", Dir: "plugins-wasm/memory-qos", Grant: []string{"update.others", "cgroup.read"},
+	Match:  map[string]any{"labels": map[string]string{"memory-qos": "test"}},
 	Config: map[string]any{"memoryThrottlingFactor": 0.1, "pressure": map[string]any{}},
 }
 
@@ -27,6 +29,7 @@ const mebi = 1 << 20
 func testMemoryQoS(t *testing.T, n *guest.Node, _ *core.Pod) {
 	pod := readPod(t)
 	pod.Name = "memory-qos"
+	pod.Labels = map[string]string{"memory-qos": "test"}
 	pod.Annotations = map[string]string{"memory-qos.wasmproxy.io/request.main": strconv.Itoa(16 * mebi)}
 	main := &pod.Spec.Containers[0]
 	main.Resources, main.ReadinessProbe = memory("16Mi", "96Mi"), nil

@@ -38,6 +38,7 @@ type Plugin struct {
 	Name   string   // which orders it, such as 10-qos
 	Dir    string   // of its source, below the project
 	Grant  []string // capabilities beyond those that a plugin has by default
+	Match  any      // for pods, in JSON; nil for all
 	Config any      // in JSON; nil for none
 }
 
@@ -86,17 +87,25 @@ func buildPayload(t testing.TB, b *artifact.Builder, plugins []Plugin) (dir stri
 		if err := b.TinyGoPlugin(t.Context(), file+".wasm", p.Dir); err != nil {
 			t.Fatal(err)
 		}
-		beside := map[string]any{"grant": p.Grant}
-		if p.Config != nil {
-			beside["config"] = p.Config
-		}
-		description, err := json.Marshal(beside)
+		description, err := json.Marshal(p.settings())
 		if err != nil {
 			t.Fatal(err)
 		}
 		writeFile(t, file+".json", description)
 	}
 	return dir
+}
+
+// settings are the plugin's JSON file.
+func (p Plugin) settings() map[string]any {
+	all := map[string]any{"grant": p.Grant}
+	if p.Match != nil {
+		all["match"] = p.Match
+	}
+	if p.Config != nil {
+		all["config"] = p.Config
+	}
+	return all
 }
 
 func writeFile(t testing.TB, file string, data []byte) {
