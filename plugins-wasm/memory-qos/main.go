@@ -49,9 +49,14 @@ func update(c *wp.PreUpdateContainerResources) error {
 	return v.orDefault().apply(c.Resources().Resources, c.SetCgroup)
 }
 
-// synchronize gives the containers of an older pod their values.
+// synchronize gives the containers of an older pod their values. cri-dockerd does not
+// report their resources, so that reading them fails.
 func synchronize(p *wp.Synchronize) error {
 	if !supported() {
+		return nil
+	}
+	if wp.RuntimeName() == "docker" {
+		once("docker", "does not report the resources of older containers: they keep their values")
 		return nil
 	}
 	for _, c := range p.Containers() {
