@@ -74,7 +74,10 @@ func TestRequestByScoreIsBelowTheRequest(t *testing.T) {
 // TestWarnsOnce has one instance of the committed plugin say once that it does nothing,
 // however many events come.
 func TestWarnsOnce(t *testing.T) {
-	s := simulateV1(t)
+	s := simulated(t, fixture.Case{
+		Hook: abi.PreCreateContainer, Cgroup: "v1", Grant: abi.DefaultGrant(), Pod: fixture.Fields{"qos": "Guaranteed"},
+		Container: fixture.Fields{"name": "web", "resources.memory_limit_in_bytes": int64(1 << 20)},
+	})
 	for range 2 {
 		if err := s.Call(t.Context()); err != nil {
 			t.Fatal(err)
@@ -89,8 +92,33 @@ func TestWarnsOnce(t *testing.T) {
 	}
 }
 
-// simulateV1 has the committed plugin in front of a call of CreateContainer on a node with cgroup v1.
-func simulateV1(t *testing.T) *simulate.Simulator {
+// TestQuietTickIsCheap has the committed plugin look at 250 containers that do not stall. Only the first tick of an
+// instance looks at each of them.
+func TestQuietTickIsCheap(t *testing.T) {
+	all, files := make([]fixture.Fields, 250), map[string]map[string]string{}
+	for i := range all {
+		id := fmt.Sprint("container-", i)
+		all[i] = fixture.Fields{"id": id, "name": "web", "resources.oom_score_adj": int64(999), "resources.memory_limit_in_bytes": int64(40_960_000)}
+		files[id] = map[string]string{"memory.high": "36864000", "memory.current": "1000000", "memory.pressure": "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"}
+	}
+	s := simulated(t, fixture.Case{
+		Hook: abi.Tick, Cgroup: "v2", Grant: abi.AllCapabilities, Config: `{"pressure":{}}`,
+		Store: []fixture.Pod{{Fields: fixture.Fields{"qos": "Burstable"}, Containers: all}}, CgroupFiles: files,
+	})
+	if err := s.Call(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Run(t.Context())
+	if err != nil || got.Err != nil || len(got.Writes) > 0 {
+		t.Fatalf("the plugin writes %v, error %v, %v", got.Writes, got.Err, err)
+	}
+	if got.HostCalls == 0 || got.HostCalls >= 20 {
+		t.Errorf("a tick made %d host calls, want less than 20", got.HostCalls)
+	}
+}
+
+// simulated has the committed plugin in front of the call of an event.
+func simulated(t *testing.T, c fixture.Case) *simulate.Simulator {
 	t.Helper()
 	code, err := os.ReadFile("memory-qos.wasm")
 	if err != nil {
@@ -101,10 +129,7 @@ func simulateV1(t *testing.T) *simulate.Simulator {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { engine.Close(context.Background()) })
-	event, err := simulate.FromFixture(fixture.Case{
-		Hook: abi.PreCreateContainer, Cgroup: "v1", Grant: abi.DefaultGrant(), Pod: fixture.Fields{"qos": "Guaranteed"},
-		Container: fixture.Fields{"name": "web", "resources.memory_limit_in_bytes": int64(1 << 20)},
-	}, 0)
+	event, err := simulate.FromFixture(c, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
