@@ -2,6 +2,10 @@ package cgroup
 
 import (
 	"context"
+	"errors"
+	"path"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
@@ -23,6 +27,13 @@ func (f *FS) Restore(ctx context.Context, group, file, before string) error {
 	x, rel, err := f.find(group, file)
 	if err == nil {
 		err = f.set(ctx, rel, x, value)
+	}
+	if errors.Is(err, unix.ENOSPC) {
+		// Linux refuses to empty the cpuset of a group of v2 that has processes. The parent's
+		// list means the same, until the parent's changes.
+		if value, err = f.readFile(path.Dir(rel), "", file+".effective", ""); err == nil {
+			err = f.set(ctx, rel, x, value)
+		}
 	}
 	if err != nil {
 		return rules.Fail("restore", group, file, value, err)
