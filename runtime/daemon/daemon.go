@@ -73,10 +73,11 @@ type daemon struct {
 	ticking       sync.WaitGroup  // the ticks of all plugins
 	stopping      <-chan struct{} // closed when the daemon has to stop
 
-	busy      bool                            // post hooks did not end before the daemon had to
-	following atomic.Bool                     // the store follows calls
-	described atomic.Pointer[map[string]bool] // the ids of the plugins that there are, loaded or not; nil until that is known
-	node      atomic.Pointer[crifield.Node]   // never nil; replaced when the runtime is another
+	busy          bool                            // post hooks did not end before the daemon had to
+	following     atomic.Bool                     // the store follows calls
+	described     atomic.Pointer[map[string]bool] // the ids of the plugins that there are, loaded or not; nil until that is known
+	pluginsUnread atomic.Bool                     // a directory of plugins could not be read yet
+	node          atomic.Pointer[crifield.Node]   // never nil; replaced when the runtime is another
 }
 
 // open makes the parts, none of which does anything yet.
@@ -171,13 +172,17 @@ func (d *daemon) serve(ctx context.Context) error {
 		listener.Close()
 		return err
 	}
+	d.pluginsUnread.Store(!watch.Complete())
 	d.slots.update(background, watch.Descriptions())
 	d.slots.reconcile(background)
 	d.observer.Observe(ctx, &observe.Serving{Listen: d.config.Listen, Backend: d.config.Backend})
 	var tasks sync.WaitGroup
 	tasks.Go(func() { d.slots.run(background) })
 	tasks.Go(func() {
-		watch.Run(background, func(all []registry.Description) { d.slots.post(func(ctx context.Context) { d.slots.update(ctx, all) }) })
+		watch.Run(background, func(all []registry.Description) {
+			d.pluginsUnread.Store(!watch.Complete())
+			d.slots.post(func(ctx context.Context) { d.slots.update(ctx, all) })
+		})
 	})
 	tasks.Go(func() { d.backend.watch(background, d.refill) })
 	tasks.Go(func() { d.syncMissed(background) })

@@ -56,8 +56,12 @@ func (d *daemon) fill(ctx context.Context) {
 	}
 }
 
-// describe remembers which plugins there are, loaded or not.
+// describe remembers which plugins there are, loaded or not, once that is known: a directory
+// that cannot be read does not mean that its plugins are removed.
 func (d *daemon) describe(all []registry.Description) {
+	if d.pluginsUnread.Load() {
+		return
+	}
 	ids := make(map[string]bool, len(all))
 	for i := range all {
 		ids[all[i].ID] = true

@@ -106,6 +106,42 @@ func TestValuesOfAPluginRemovedWhileTheProxyWasDown(t *testing.T) {
 	}
 }
 
+// A plugin directory that cannot be read when the proxy starts does not mean that its plugins are
+// removed: their values stay until it is read, also if it holds none then.
+func TestValuesStayWhileThePluginDirectoryCannotBeRead(t *testing.T) {
+	for _, emptied := range []bool{false, true} {
+		n, idle := withFiles(t)
+		n.end()
+		n.must(os.Chmod(n.config.PluginDir, 0o777)) // which the proxy does not trust
+		if !emptied {
+			n.must(os.WriteFile(idle, []byte("0\n"), 0o644))
+		}
+		n.start(daemon.Run)
+		if log := n.log.String(); !strings.Contains(log, "plugin directory not read, its plugins stay as they are") {
+			t.Errorf("the log does not say that the directory is not read:\n%s", log)
+		}
+		pod, err := n.runPod(t.Context(), "other")
+		n.must(err)
+		_, err = n.createContainer(t.Context(), pod, "app")
+		n.must(err)
+		if strings.Contains(n.log.String(), "cgroup file undone") {
+			t.Error("the values of plugins are undone")
+		}
+		if emptied {
+			for _, name := range []string{"20-quota.wasm", "10-qos.wasm"} {
+				n.remove(name)
+			}
+		}
+		n.must(os.Chmod(n.config.PluginDir, 0o755))
+		if emptied {
+			n.await("cgroup file undone", "file=cpu.idle")
+		} else {
+			n.await("cgroup file repaired", "plugin=10-qos", "file=cpu.idle", "value=1", "found=0")
+		}
+		n.end()
+	}
+}
+
 // The CPU quota that a plugin has changed is kubelet's again after the plugin is removed, also if
 // that was while the proxy was down.
 func TestFieldsOfARemovedPluginAreReset(t *testing.T) {

@@ -27,6 +27,7 @@ type Watcher struct {
 	sources  []source
 	notify   *notifier
 	covered  bool // inotify watches every directory that exists
+	unread   map[string]bool // the directories that could not be read since Open
 	list     []Description
 	bad      map[string]*problem // by their texts
 }
@@ -42,8 +43,9 @@ type problem struct {
 // that is not there is made, with mode 0755, and else waited for. What is wrong
 // with a file goes to the observer, not into the error.
 func Open(ctx context.Context, observer observe.Observer, dirs Dirs) (*Watcher, error) {
-	w := &Watcher{observer: observer, sources: dirs.sources(), notify: newNotifier(observer)}
+	w := &Watcher{observer: observer, sources: dirs.sources(), notify: newNotifier(observer), unread: map[string]bool{}}
 	for _, s := range w.sources {
+		w.unread[s.dir] = true
 		if err := os.MkdirAll(s.dir, 0o755); err != nil {
 			observer.Observe(ctx, &observe.DirectoryNotMade{Dir: s.dir, Err: err})
 		}
@@ -60,18 +62,23 @@ func Open(ctx context.Context, observer observe.Observer, dirs Dirs) (*Watcher, 
 // Descriptions returns the list as it is. It is for before Run is called.
 func (w *Watcher) Descriptions() []Description { return slices.Clone(w.list) }
 
-// Run calls changed with the list, at once and whenever its content has changed,
-// until ctx is done. It does not call while a call is under way; what changes
+// Complete reports whether the list has been read from every directory at least once. A plugin
+// that is not in a list which is not complete may exist. It is for changed, and before Run
+// is called.
+func (w *Watcher) Complete() bool { return len(w.unread) == 0 }
+
+// Run calls changed with the list, at once and whenever its content has changed or it is
+// complete, until ctx is done. It does not call while a call is under way; what changes
 // meanwhile is seen after it.
 func (w *Watcher) Run(ctx context.Context, changed func([]Description)) {
 	changed(w.Descriptions())
 	for w.wait(ctx) {
-		had := byID(w.list)
+		had, complete := byID(w.list), w.Complete()
 		list := slices.DeleteFunc(w.read(ctx), func(d Description) bool {
 			_, known := had[d.ID]
 			return !known && d.Problem != nil && !w.bad[d.Problem.Error()].reported
 		})
-		if !reflect.DeepEqual(list, w.list) {
+		if complete != w.Complete() || !reflect.DeepEqual(list, w.list) {
 			w.list = list
 			changed(w.Descriptions())
 		}
@@ -83,6 +90,15 @@ func (w *Watcher) read(ctx context.Context) []Description {
 	w.covered = w.notify.cover(ctx, w.sources)
 	list, problems := merge(w.list, w.sources)
 	w.report(ctx, problems)
+	for _, s := range w.sources {
+		unread := func(err error) bool {
+			var of *directoryError
+			return errors.As(err, &of) && of.path == s.dir
+		}
+		if !slices.ContainsFunc(problems, unread) {
+			delete(w.unread, s.dir)
+		}
+	}
 	return list
 }
 
