@@ -26,7 +26,7 @@ type Watcher struct {
 	observer observe.Observer
 	sources  []source
 	notify   *notifier
-	covered  bool // inotify watches every directory that exists
+	covered  bool            // inotify watches every directory that exists
 	unread   map[string]bool // the directories that could not be read since Open
 	list     []Description
 	bad      map[string]*problem // by their texts
