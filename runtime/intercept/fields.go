@@ -125,7 +125,7 @@ func askedFields(e *event, of abi.Object, changes []plugin.Owned) (asked []ledge
 		o := &changes[k]
 		if c := &o.Change; c.Op != plugin.WriteFile && c.Object == of && c.Kind() == abi.Container && c.Field >= abi.Resources {
 			value := held{c.Int, c.Text}.as(c.Op, c.Field)
-			wish := ledger.Wish{Plugin: o.Plugin, Hook: e.hook, Value: value, At: e.at}
+			wish := ledger.Wish{Plugin: o.Plugin, Hook: e.hook, Value: value, At: e.at, Raises: c.Raises}
 			asked = append(asked, ledger.Asked{Target: fieldTarget(c.Field, c.Key), Wish: wish})
 		}
 	}
@@ -135,6 +135,7 @@ func askedFields(e *event, of abi.Object, changes []plugin.Owned) (asked []ledge
 // noteFields has the ledger note what the call says of its container's resources, once the
 // caller has its answer. A later update of the container waits for that.
 func (c *call) noteFields(ctx context.Context, after *event) {
+	ctx = context.WithoutCancel(ctx)
 	if after == nil || after.container == nil || c.method.Effect != cri.Makes && c.method.Effect != cri.Updates {
 		return
 	}
@@ -151,9 +152,10 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 			u.Kubelet = merged(u.Sent, u.Before)
 		}
 		c.Ledger.Updated(id, u)
+		c.raisePod(ctx, id.Pod)
 	}
-	if !c.Queue.Go(id.Container, note) {
-		note()
+	if len(c.raised()) > 0 || !c.Queue.Go(id.Container, note) {
+		note() // the container may start next, and its pod's limits are raised before
 	}
 	if c.method.Effect == cri.Updates {
 		c.resetFields(ctx, id)
@@ -236,6 +238,14 @@ func changeOf(t ledger.Target, value string) (c plugin.Change, ok bool) {
 		return c, true
 	}
 	return c, false
+}
+
+// raised are the limits that plugins want of the call's container and may raise its pod's with.
+func (c *call) raised() []ledger.Raised {
+	if c.event == nil || c.event.container == nil {
+		return nil
+	}
+	return raisedBy(c.event.container.ID, askedFields(c.event, abi.Container, c.owned))
 }
 
 // notedUpdate has the ledger note an update of the host's own that the runtime has accepted.

@@ -25,7 +25,7 @@ func (i *interceptor) askFiles(e *event, of abi.Object, target crifield.Object, 
 	var asked []ledger.Asked
 	for _, o := range changes {
 		if o.Change.Op == plugin.WriteFile && o.Change.Object == of {
-			wish := ledger.Wish{Plugin: o.Plugin, Hook: e.hook, Value: o.Change.Text, At: e.at}
+			wish := ledger.Wish{Plugin: o.Plugin, Hook: e.hook, Value: o.Change.Text, At: e.at, Raises: o.Change.Raises}
 			asked = append(asked, ledger.Asked{Target: ledger.File(o.Change.Key), Wish: wish})
 		}
 	}
@@ -90,7 +90,10 @@ func (c *call) settleFiles(ctx context.Context, after *event) {
 	}
 	switch c.method.Effect {
 	case cri.Removes:
-		c.forgetFiles(own)
+		c.forgetFiles(ctx, own)
+		return
+	case cri.Stops:
+		c.raisePod(ctx, c.idOf(own).Pod)
 		return
 	case cri.Makes:
 		if own.Container != nil { // StartContainer writes them
@@ -100,6 +103,7 @@ func (c *call) settleFiles(ctx context.Context, after *event) {
 	}
 	if own.Container != nil {
 		if _, asked := c.askFiles(c.event, abi.Container, own, c.owned); asked || c.method.Effect == cri.Starts {
+			c.raisePod(ctx, c.idOf(own).Pod)
 			c.carry(ctx, own, ledger.Wanted)
 		}
 	}
@@ -110,7 +114,7 @@ func (c *call) settleFiles(ctx context.Context, after *event) {
 
 // forgetFiles drops the ledger's record of an object that the call has removed. The cgroup of a
 // pod is that of all its sandboxes.
-func (c *call) forgetFiles(own crifield.Object) {
+func (c *call) forgetFiles(ctx context.Context, own crifield.Object) {
 	id := c.idOf(own)
 	if own.Container == nil {
 		if _, other := c.podOf(id.Pod); other {
@@ -118,6 +122,9 @@ func (c *call) forgetFiles(own crifield.Object) {
 		}
 	}
 	c.Ledger.Remove(id)
+	if own.Container != nil {
+		c.raisePod(ctx, id.Pod)
+	}
 }
 
 // repairPod has the files of a pod and its containers written again that a call may have
@@ -136,6 +143,7 @@ func (i *interceptor) repair(ctx context.Context, id ledger.ID, why ledger.Why) 
 		if pod, ok := i.podOf(id.Pod); ok {
 			o.Pod = pod
 		}
+		i.sumLimits(ctx, id.Pod)
 	} else if c, ok := i.Store.Container(id.Container); ok {
 		if o.Container = crifield.ContainerOf(c); !i.started(id.Container) {
 			return nil
@@ -169,7 +177,7 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 		i.Ledger.Located(id, group)
 		held = i.heldFiles(group, files)
 	}
-	for _, w := range i.Ledger.Begin(id, held, why, groupFiles{i.Cgroups, group}) {
+	for _, w := range i.Ledger.Begin(id, held, why, groupFiles{i.Cgroups, group, id.Container == ""}) {
 		d := ledger.Done{Write: w, Err: noGroup}
 		if w.Kind != ledger.Fight && d.Err == nil {
 			write := i.Cgroups.Write
@@ -221,6 +229,7 @@ func (i *interceptor) groupOf(ctx context.Context, id ledger.ID, o crifield.Obje
 type groupFiles struct {
 	cgroups *cgroup.FS
 	group   string
+	pod     bool // it is a pod's
 }
 
 // Holds implements ledger.Kernel.
@@ -228,9 +237,12 @@ func (g groupFiles) Holds(file, value, held string) bool {
 	return rules.Set(g.cgroups.Version()).Holds(file, value, held)
 }
 
-// Fit rounds a quota as systemd does, and cuts a burst to the quota of the moment, as the kernel
+// Fit adds what is added to a pod's limit, rounds a quota as systemd does, and cuts a burst to the quota of the moment, as the kernel
 // refuses a larger one. The whole burst comes back with a larger quota.
-func (g groupFiles) Fit(file, value string) string {
+func (g groupFiles) Fit(file, value, kubelet string) string {
+	if added, ok := strings.CutPrefix(value, "+"); ok {
+		return g.cgroups.Rounded(g.group, file, g.raised(file, added, kubelet))
+	}
 	if file != rules.CPUBurst {
 		return g.cgroups.Rounded(g.group, file, value)
 	}

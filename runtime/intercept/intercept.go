@@ -107,6 +107,7 @@ type call struct {
 	owned     []plugin.Owned // by plugins of the pre hook
 	takeBack  func()         // ends what plugins wanted of the pod's cgroup; nil if that is nothing
 
+	lifted   bool // the pod's limits were raised for the container's
 	missing  bool // the backend does not know the call's object
 	unread   bool // the call's container could not be read from the backend
 	acquired bool // it has its object's queue already
@@ -157,6 +158,9 @@ func (c *call) failed() {
 	if c.takeBack != nil {
 		c.takeBack()
 	}
+	if c.lifted {
+		c.raisePod(context.Background(), c.idOf(crifield.Object{Container: c.event.container}).Pod)
+	}
 }
 
 // forward asks the backend, and brings the store and the container's cgroup to
@@ -165,6 +169,10 @@ func (c *call) failed() {
 func (c *call) forward(ctx context.Context, out *cri.Frame, next cri.Next) (answer *cri.Frame, after *event, err error) {
 	defer c.trackCreations()()
 	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok && c.event != nil {
+		if raised := c.raised(); len(raised) > 0 {
+			c.lifted = true
+			c.raisePod(ctx, c.idOf(crifield.Object{Container: c.event.container}).Pod, raised...)
+		}
 		hold := c.suspend(ctx, c.event, c.event.container, r)
 		defer func() { c.restore(ctx, c.event, c.event.container, hold, answer != nil && err == nil) }() // no answer: next panicked
 	}

@@ -133,5 +133,7 @@ func (i *interceptor) settle(ctx context.Context, id ledger.ID, why ledger.Why) 
 			i.Ledger.Lost(id, fieldTarget(abi.Resources+abi.CPUShares, ""), strconv.FormatInt(shares, 10))
 		}
 	}
-	i.resetFields(ctx, id)
+	if !i.resetFields(ctx, id) {
+		i.raisePod(ctx, id.Pod)
+	}
 }

@@ -14,20 +14,23 @@ import (
 
 // resetFields asks the runtime for the values of resources that it should have and has not:
 // kubelet's, where no plugin wants another any more, after the object's earlier work. What CRI
-// cannot clear stays. What fails is due again with the next call or scan.
-func (i *interceptor) resetFields(ctx context.Context, id ledger.ID) {
+// cannot clear stays. What fails is due again with the next call or scan. It reports whether
+// it has begun; the limits of the container's pod follow then.
+func (i *interceptor) resetFields(ctx context.Context, id ledger.ID) (begun bool) {
 	record, ok := i.Store.Container(id.Container)
 	if !ok || !i.started(id.Container) || record.State == runtimeapi.ContainerState_CONTAINER_EXITED {
-		return
+		return false
 	}
 	due, _ := i.resets(id)
 	if len(due) == 0 {
-		return
+		return false
 	}
 	ctx = context.WithoutCancel(ctx)
-	if !i.Queue.Go(id.Container, func() { i.reset(ctx, id, crifield.ContainerOf(record)) }) {
+	begun = i.Queue.Go(id.Container, func() { i.reset(ctx, id, crifield.ContainerOf(record)) })
+	if !begun {
 		i.notReset(ctx, id, due, errBusy)
 	}
+	return begun
 }
 
 // resets returns what resetFields asks for.
@@ -75,6 +78,7 @@ func (i *interceptor) reset(ctx context.Context, id ledger.ID, c *crifield.Conta
 	}
 	i.Store.Observe(nil, req, resp)
 	i.Ledger.Updated(id, ledger.Update{Sent: resourceValues(r)})
+	i.raisePod(ctx, id.Pod)
 }
 
 // notReset makes one event of the same failure.

@@ -48,6 +48,9 @@ type Wish struct {
 	Value  string    `json:"value"`
 	At     time.Time `json:"at"`    // when the plugin asked last
 	Since  time.Time `json:"since"` // when it first asked for this value; the ledger sets it
+	// Raises says that the value is a limit of a container with which its pod's is raised. Of a
+	// pod it says that the value is relative: what is added to kubelet's.
+	Raises bool `json:"raises,omitempty"`
 }
 
 // Value is what is known of one target. Texts of files are as the kernel shows them.
@@ -157,7 +160,9 @@ func (l *Ledger) Withdraw(end func(ID, Target, Wish) bool) (of []ID) {
 		had := len(of)
 		for container, o := range p.objects {
 			id := ID{uid, container}
-			if o.withdraw(func(t Target, w Wish) bool { return end(id, t, w) }) {
+			if o.withdraw(func(t Target, w Wish) bool {
+				return (container != "" || !w.Raises) && end(id, t, w) // see Raise
+			}) {
 				of = append(of, id)
 			}
 		}

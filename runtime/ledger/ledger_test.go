@@ -26,7 +26,9 @@ func wish(plugin, file, value string) ledger.Asked {
 // plain is a kernel that shows what was written; fit, if not nil, is its Fit.
 type plain struct{ fit func() string }
 
-func (k plain) Fit(_, value string) string {
+func (plain) FitUndo(_, kubelet string) string { return kubelet }
+
+func (k plain) Fit(_, value, _ string) string {
 	if k.fit != nil {
 		return k.fit()
 	}

@@ -81,5 +81,17 @@ func (v *Value) Holds(file, held string, kernel Kernel) bool {
 		return !ok || held == value
 	}
 	holds := func(value string) bool { return kernel.Holds(file, value, held) }
-	return holds(kernel.Fit(file, value)) || v.ours(held, holds)
+	return holds(kernel.Fit(file, value, v.kubelet(held, true, holds))) || v.ours(held, holds)
+}
+
+// kubelet is what kubelet wants, as far as that is known: what the kernel holds if it is not the
+// host's.
+func (v *Value) kubelet(found string, known bool, holds func(value string) bool) string {
+	switch {
+	case known && !v.ours(found, holds):
+		return found
+	case v.Kubelet != nil:
+		return *v.Kubelet
+	}
+	return ""
 }

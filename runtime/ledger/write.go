@@ -55,8 +55,12 @@ type Held map[string]string
 // Kernel says what the kernel makes of values of an object's files.
 type Kernel interface {
 	// Fit returns the value that the kernel takes at the moment, such as a burst that is not
-	// above the quota.
-	Fit(file, value string) string
+	// above the quota; "" if there is none. A value that is added to kubelet's begins with a +,
+	// and kubelet's is "" if it is not known.
+	Fit(file, value, kubelet string) string
+	// FitUndo returns what the kernel takes in the place of kubelet's value: no memory limit that
+	// is below what is in use.
+	FitUndo(file, kubelet string) string
 	// Holds reports whether a file that shows held has the value already: the kernel may round
 	// it, and write it in another form.
 	Holds(file, value, held string) bool
@@ -143,10 +147,12 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 	if !ok || !known && why != Wanted {
 		return Write{}, false
 	}
-	if !undo {
-		value = kernel.Fit(file, value)
-	}
 	holds := func(value string) bool { return kernel.Holds(file, value, found) }
+	if undo {
+		value = kernel.FitUndo(file, value)
+	} else if value = kernel.Fit(file, value, v.kubelet(found, known, holds)); value == "" {
+		return Write{}, false
+	}
 	// With undo there is no line more: it would be a plugin's.
 	if known && (found == value || !undo && (holds(value) || v.Read != "" && found == v.Read && v.Written == value)) {
 		return Write{}, v.settle(found, value)
@@ -228,7 +234,7 @@ func (l *Ledger) End(id ID, done []Done) {
 		t := File(d.File)
 		if v := o.values[t]; v != nil && d.Kind != Fight {
 			save = v.end(d) || save
-			if d.Kind == Undo && d.Err == nil && len(v.Wishes) == 0 {
+			if d.Kind == Undo && d.Err == nil && len(v.Wishes) == 0 && d.Value == *v.Kubelet {
 				delete(o.values, t)
 				save = true
 			}
