@@ -208,7 +208,7 @@ func (s *groupState) heldField(t ledger.Target, sent string) (h explain.Held) {
 		weight := "weight " + *h.Value
 		h = explain.Held{Value: &weight, Meant: true}
 	case file != "":
-		h.Meant = s.Holds(file, s.Fit(file, sent), *h.Value)
+		h.Meant = s.Holds(file, s.Fit(file, sent, ""), *h.Value)
 	default:
 		h.Meant = s.rounded(c.Field, c.Int, *h.Value)
 	}
