@@ -27,6 +27,7 @@ type event struct {
 	container *crifield.Container // nil in a hook of a pod
 	sent      *crifield.Container // what an update sends of container, which has more
 	before    []fieldBefore       // resources of containers that plugins have changed
+	few       [3]fieldBefore      // where before is, as long as it is short
 	handles   handles             // what the event handed out
 	limits    map[podFile]string  // of pods, as they were read
 }

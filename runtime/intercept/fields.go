@@ -45,7 +45,7 @@ func (e *event) noteBefore(c *plugin.Change) {
 		}
 	}
 	if e.before == nil {
-		e.before = make([]fieldBefore, 0, 3)
+		e.before = e.few[:0]
 	}
 	e.before = append(e.before, fieldBefore{key: c.Key, held: heldBy(e.object(c.Object), c), object: c.Object, field: c.Field, op: c.Op})
 	if c.Object == abi.Container && e.sent != nil {

@@ -199,15 +199,19 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 
 // heldFiles reads files. One that shows no value of its own while the group is idle is left out.
 func (i *interceptor) heldFiles(group string, files []string) ledger.Held {
-	held := ledger.Held{}
+	held := make(ledger.Held, len(files))
+	next := 0
+	i.Cgroups.GetAll(group, files, func(value string, err error) {
+		if err == nil {
+			held[files[next]] = value
+		}
+		next++
+	})
 	for _, file := range files {
 		if x, _ := rules.Find(file); x != nil && x.Idle {
 			if idle, err := i.Cgroups.Read(group, rules.CPUIdle); err == nil && idle != "0" {
-				continue
+				delete(held, file)
 			}
-		}
-		if value, err := i.Cgroups.Read(group, file); err == nil {
-			held[file] = value
 		}
 	}
 	return held
