@@ -71,7 +71,7 @@ func (o *Object) OfField(name string, v *ledger.Value, held Held, clearable bool
 func newValue(kind Kind, name string, v *ledger.Value) Value {
 	x := Value{Kind: kind, Name: name, Kubelet: v.Kubelet, Owner: Kubelet}
 	for _, w := range v.Wishes {
-		x.Wishes = append(x.Wishes, Wish{Plugin: w.Plugin, Hook: w.Hook.String(), Value: w.Value, Since: w.Since})
+		x.Wishes = append(x.Wishes, Wish{Plugin: w.Plugin, Hook: w.Hook.String(), Value: w.Value, Since: w.First()})
 	}
 	if len(x.Wishes) > 0 {
 		x.Owner = x.Wishes[0].Plugin

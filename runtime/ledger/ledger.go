@@ -46,11 +46,19 @@ type Wish struct {
 	Plugin string    `json:"plugin"`
 	Hook   abi.Hook  `json:"hook"`
 	Value  string    `json:"value"`
-	At     time.Time `json:"at"`    // when the plugin asked last
-	Since  time.Time `json:"since"` // when it first asked for this value; the ledger sets it
+	At     time.Time `json:"at"`             // when the plugin asked last
+	Since  time.Time `json:"since,omitzero"` // when it first asked for this value, if that was earlier; the ledger sets it
 	// Raises says that the value is a limit of a container with which its pod's is raised. Of a
 	// pod it says that the value is relative: what is added to kubelet's.
 	Raises bool `json:"raises,omitempty"`
+}
+
+// First returns when the plugin first asked for this value.
+func (w Wish) First() time.Time {
+	if w.Since.IsZero() {
+		return w.At
+	}
+	return w.Since
 }
 
 // Value is what is known of one target. Texts of files are as the kernel shows them.

@@ -382,3 +382,28 @@ func BenchmarkSave(b *testing.B) {
 		written(l, id, held, ledger.Wanted)
 	}
 }
+
+// A plugin that repeats a wish keeps the time of its first one; another value begins anew.
+func TestTimeOfARepeatedWish(t *testing.T) {
+	l := ledger.New()
+	ask := func(value string, second int64) ledger.Wish {
+		w := wish("10-a", "cpu.idle", value)
+		w.At = time.Unix(second, 0)
+		l.Ask(c1, w)
+		got, _ := l.Owner(c1, ledger.File("cpu.idle"))
+		return got
+	}
+	ask("1", 1)
+	ask("1", 2)
+	if w := ask("1", 3); w.First() != time.Unix(1, 0) || w.At != time.Unix(3, 0) {
+		t.Errorf("the wish is %+v", w)
+	}
+	if w := ask("0", 4); w.First() != time.Unix(4, 0) {
+		t.Errorf("the wish is %+v", w)
+	}
+	revert := l.Ask(c1, wish("10-a", "cpu.idle", "0"))
+	revert()
+	if w, _ := l.Owner(c1, ledger.File("cpu.idle")); w.First() != time.Unix(4, 0) || w.At != time.Unix(4, 0) {
+		t.Errorf("after the revert the wish is %+v", w)
+	}
+}

@@ -5,12 +5,11 @@ import "slices"
 // ask notes a wish, and returns the earlier one of the same plugin.
 func (v *Value) ask(w Wish) (former *Wish) {
 	v.Fight, v.row, v.stuck = false, 0, nil
-	w.Since = w.At
 	for i := range v.Wishes {
 		if v.Wishes[i].Plugin == w.Plugin {
 			was := v.Wishes[i]
 			if was.Value == w.Value {
-				w.Since = was.Since
+				w.Since = was.First()
 			}
 			v.Wishes[i] = w
 			return &was
