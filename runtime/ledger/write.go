@@ -153,8 +153,7 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 	} else if value = kernel.Fit(file, value, v.kubelet(found, known, holds)); value == "" {
 		return Write{}, false
 	}
-	// With undo there is no line more: it would be a plugin's.
-	if known && (found == value || !undo && (holds(value) || v.Read != "" && found == v.Read && v.Written == value)) {
+	if known && (found == value || !undo && (holds(value) || v.Read != "" && found == v.Read && v.Written == value)) { // an undo wants no line more
 		return Write{}, v.settle(found, value)
 	}
 	ours := known && v.ours(found, holds)
