@@ -69,12 +69,17 @@ type Value struct {
 	Written string  `json:"written,omitempty"` // file: the last value that the kernel took
 	Read    string  `json:"read,omitempty"`    // file: what the kernel showed then
 	Writing string  `json:"writing,omitempty"` // file: a value that the kernel may have taken
-	Lost    bool    `json:"lost,omitempty"`    // field: the kernel has lost what was sent
-	Failed  string  `json:"failed,omitempty"`  // why the last write failed, or the reset of a field
-	Fight   bool    `json:"fight,omitempty"`   // file: something else keeps on overwriting it, and it is left alone
-	Cause   string  `json:"cause,omitempty"`   // file: the last call or reload before the fight; empty if there was none
-	Repairs int     `json:"repairs,omitempty"` // file: how often it was overwritten and written again
-	Found   string  `json:"found,omitempty"`   // file: what it was overwritten with last
+
+	// Former is what the kernel showed of a file's last values before Written, the newest last. systemd
+	// may bring one of them back, and it is not kubelet's.
+	Former []string `json:"former,omitempty"`
+
+	Lost    bool   `json:"lost,omitempty"`    // field: the kernel has lost what was sent
+	Failed  string `json:"failed,omitempty"`  // why the last write failed, or the reset of a field
+	Fight   bool   `json:"fight,omitempty"`   // file: something else keeps on overwriting it, and it is left alone
+	Cause   string `json:"cause,omitempty"`   // file: the last call or reload before the fight; empty if there was none
+	Repairs int    `json:"repairs,omitempty"` // file: how often it was overwritten and written again
+	Found   string `json:"found,omitempty"`   // file: what it was overwritten with last
 
 	stuck    *string // what the kernel held when the last write failed
 	row      int     // of repairs, each soon after the one before

@@ -76,6 +76,25 @@ func TestValueThatIsThereIsNotWritten(t *testing.T) {
 	}
 }
 
+// systemd brings an earlier value of a plugin back at a reload, if it was not told of the last
+// one. The undo gives the file kubelet's value all the same.
+func TestEarlierValueOfAPluginIsNotKubelets(t *testing.T) {
+	l := ledger.New()
+	held := ledger.Held{"memory.high": "max"}
+	for _, value := range []string{"78", "60"} {
+		l.Ask(c1, wish("10-a", "memory.high", value))
+		written(l, c1, held, ledger.Wanted)
+	}
+	held["memory.high"] = "78"
+	if due := written(l, c1, held, ledger.Expected); len(due) != 1 || due[0].Kind != ledger.Repair || held["memory.high"] != "60" {
+		t.Fatalf("%+v was due, and the kernel has %s", due, held["memory.high"])
+	}
+	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
+	if written(l, c1, held, ledger.Drift); held["memory.high"] != "max" {
+		t.Errorf("the undo wrote %s, kubelet's is max", held["memory.high"])
+	}
+}
+
 // A runtime that refuses a value is not asked again before the plugin asks again or something
 // else has changed the file.
 func TestFailedWriteIsNotTriedAgainByItself(t *testing.T) {

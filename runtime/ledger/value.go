@@ -87,7 +87,7 @@ func (v *Value) Holds(file, held string, kernel Kernel) bool {
 // host's.
 func (v *Value) kubelet(found string, known bool, holds func(value string) bool) string {
 	switch {
-	case known && !v.ours(found, holds):
+	case known && !v.ours(found, holds) && !slices.Contains(v.Former, found):
 		return found
 	case v.Kubelet != nil:
 		return *v.Kubelet

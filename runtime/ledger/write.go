@@ -16,6 +16,9 @@ const (
 	fightTime  = 10 * time.Minute
 )
 
+// maxFormer bounds Value.Former.
+const maxFormer = 4
+
 // Why says why values are looked at.
 type Why uint8
 
@@ -157,7 +160,7 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 		return Write{}, v.settle(found, value)
 	}
 	ours := known && v.ours(found, holds)
-	if known && !ours && (v.Kubelet == nil || *v.Kubelet != found) {
+	if known && !ours && !slices.Contains(v.Former, found) && (v.Kubelet == nil || *v.Kubelet != found) {
 		v.Kubelet, changed = &found, true
 		if undo { // kubelet has a value of its own by now
 			v.Written, v.Read, v.Writing = "", "", ""
@@ -253,6 +256,11 @@ func (v *Value) end(d *Done) (changed bool) {
 		return true
 	}
 	changed = v.Failed != "" || d.Read != d.Value || v.Read != "" && v.Read != d.Read
+	if v.Read != "" && v.Read != d.Read {
+		v.Former = slices.DeleteFunc(v.Former, func(f string) bool { return f == v.Read || f == d.Read })
+		v.Former = append(v.Former, v.Read)
+		v.Former = v.Former[max(0, len(v.Former)-maxFormer):]
+	}
 	v.Written, v.Read, v.Failed, v.stuck = d.Value, d.Read, "", nil
 	return changed
 }
