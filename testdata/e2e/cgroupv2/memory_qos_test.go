@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/guest"
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/node"
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/settings"
 )
 
 // memoryQoS is the bundled plugin, for the pod of its test. Its factor is so small that a container
@@ -26,8 +27,8 @@ const mebi = 1 << 20
 // testMemoryQoS has a pod whose container main uses more than its memory.high allows. The kernel makes it
 // stall, until the plugin raises memory.high. Its container aside requests its limit, which only its
 // oom_score_adj tells.
-func testMemoryQoS(t *testing.T, n *guest.Node, _ *core.Pod) {
-	pod := readPod(t)
+func (l *limited) testMemoryQoS(t *testing.T) {
+	n, pod := l.Node, settings.Pod(t)
 	pod.Name = "memory-qos"
 	pod.Labels = map[string]string{"memory-qos": "test"}
 	pod.Annotations = map[string]string{"memory-qos.wasmproxy.io/request.main": strconv.Itoa(16 * mebi)}

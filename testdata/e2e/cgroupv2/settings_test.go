@@ -1,49 +1,64 @@
 package cgroupv2_test
 
 import (
+	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	core "k8s.io/api/core/v1"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/guest"
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/node"
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/settings"
 )
 
-// setting is what the plugin is asked to set, and what the kernel shows then.
-type setting struct {
-	target string // of the plugin setter: pod or the container, the kind, and the name
-	value  string
-	file   string // of the pod's or the container's cgroup
-	want   string
-}
+// repairTimeout is how long a value may be another's: wasmproxy looks every 30 s, and the guest is slow.
+const repairTimeout = 3 * time.Minute
 
-// settings are all that the plugin sets for the pod of the tests.
-var settings = []setting{
-	{"main.field.cpu_quota", "30000", "cpu.max", "30000 100000"},
-	{"main.field.cpu_shares", "256", "cpu.weight", "35"}, // as runc translates shares
-	{"main.field.memory_limit", "50331648", "memory.max", "50331648"},
-	{"main.unified.memory.high", "33554432", "memory.high", "33554432"},
-}
-
-// withSettings returns the pod with the annotations that make the plugin set everything.
-func withSettings(pod *core.Pod, settings []setting) *core.Pod {
-	pod = pod.DeepCopy()
-	pod.Annotations = map[string]string{}
-	for _, s := range settings {
-		pod.Annotations["set.wasmproxy.io/"+s.target] = s.value
-	}
-	return pod
-}
-
-// expectSettings checks that the kernel has all settings, for the pod and its container main.
-func expectSettings(t *testing.T, n *guest.Node, pod *core.Pod, settings []setting) {
+// compare returns how the settings' files differ from these texts.
+func (l *limited) compare(t *testing.T, all []settings.Setting, text func(settings.Setting) string) error {
 	t.Helper()
-	want := map[string]map[string]string{"pod": {}, "main": {}}
-	for _, s := range settings {
-		object, _, _ := strings.Cut(s.target, ".")
-		want[object][s.file] = s.want
+	want := map[object]map[string]string{}
+	for _, s := range all {
+		o := object{s.Pod, s.Object()}
+		if want[o] == nil {
+			want[o] = map[string]string{}
+		}
+		want[o][s.File] = text(s)
 	}
-	group := cgroup(t, n, pod)
-	group.Expect(t, want["main"])
-	group.Parent().Expect(t, want["pod"])
+	var errs []error
+	for o, files := range want {
+		if diff := cmp.Diff(files, l.groups[o].Read(t, slices.Collect(maps.Keys(files))...)); diff != "" {
+			errs = append(errs, errors.New(o.pod+"/"+o.name+" (-want +got):\n"+diff))
+		}
+	}
+	return errors.Join(errs...)
 }
+
+// expect checks that the settings' files show these texts, and await waits until they do.
+func (l *limited) expect(t *testing.T, all []settings.Setting, text func(settings.Setting) string) {
+	t.Helper()
+	if err := l.compare(t, all, text); err != nil {
+		t.Error(err)
+	}
+}
+
+func (l *limited) await(t *testing.T, all []settings.Setting, text func(settings.Setting) string) {
+	t.Helper()
+	node.Eventually(t, repairTimeout, "the files are as they should be", func() error { return l.compare(t, all, text) })
+}
+
+// overwrite writes to every file the value without the plugin, in one command, and past systemd.
+func (l *limited) overwrite(t *testing.T, all []settings.Setting) {
+	t.Helper()
+	var script strings.Builder
+	for _, s := range all {
+		script.WriteString("echo '" + s.Foreign() + "' > " + l.group(s).Dir() + "/" + s.File + "\n")
+	}
+	l.Run(t, "set -e\n"+script.String())
+}
+
+func (l *limited) group(s settings.Setting) guest.Cgroup { return l.groups[object{s.Pod, s.Object()}] }

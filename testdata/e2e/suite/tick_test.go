@@ -30,7 +30,7 @@ func TestTick(t *testing.T) {
 		kubelet.Apply(t, pod)
 		kubelet.AwaitReady(t, pod)
 	}
-	alone, kept := settings(t, yielding), settings(t, control)
+	alone, kept := kernelSettings(t, yielding), kernelSettings(t, control)
 	expectYielding(t, yielding, "50000", "0")
 
 	first := staticPod("first", ticking("main", limits("250m", "64Mi")))
@@ -40,14 +40,14 @@ func TestTick(t *testing.T) {
 	awaitYielding(t, yielding, "10000", "1")
 	time.Sleep(3 * time.Second) // of ticks, in which nothing changes
 	expectYielding(t, yielding, "10000", "1")
-	if diff := cmp.Diff(kept, settings(t, control)); diff != "" {
+	if diff := cmp.Diff(kept, kernelSettings(t, control)); diff != "" {
 		t.Errorf("cgroup files of the pod that does not yield (-before +while the first runs):\n%s", diff)
 	}
 
 	kubelet.Remove(t, first)
 	kubelet.AwaitGone(t, first)
 	awaitYielding(t, yielding, "50000", "0")
-	if diff := cmp.Diff(alone, settings(t, yielding)); diff != "" {
+	if diff := cmp.Diff(alone, kernelSettings(t, yielding)); diff != "" {
 		t.Errorf("cgroup files of the pod that yielded (-before +after):\n%s", diff)
 	}
 	expectTicks(t, proxy, containerID(t, yielding))
@@ -71,7 +71,7 @@ func expectTicks(t *testing.T, proxy *node.Proxy, container string) {
 	}
 }
 
-func settings(t *testing.T, pod *core.Pod) map[string]string {
+func kernelSettings(t *testing.T, pod *core.Pod) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	addSettings(t, all, pod)

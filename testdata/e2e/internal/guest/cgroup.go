@@ -53,6 +53,9 @@ func (g Cgroup) Read(t testing.TB, files ...string) map[string]string {
 	}
 	// grep tells by 1 that all are empty, and by 2 that one cannot be read.
 	out := g.guest.Run(t, "cd "+g.Dir()+" && { grep --with-filename '' "+strings.Join(files, " ")+" || test $? = 1; }")
+	for _, file := range files { // grep prints nothing of an empty one
+		values[file] = ""
+	}
 	for line := range strings.Lines(out) {
 		file, value, _ := strings.Cut(line, ":")
 		values[file] += value

@@ -67,7 +67,7 @@ func buildPlugins(ctx context.Context, b *artifact.Builder, w isolation.Workspac
 			return err
 		}
 	}
-	for _, plugin := range []string{"overhead", "roster", "yield"} {
+	for _, plugin := range []string{"overhead", "roster", "setter", "yield"} {
 		if err := b.TinyGoPlugin(ctx, w.Program(plugin+".wasm"), "testdata/plugins/"+plugin); err != nil {
 			return err
 		}

@@ -34,6 +34,7 @@ type Plugin struct {
 var (
 	QoS      = Plugin{File: "10-qos.wasm", Program: "qos.wasm"}           // the stock plugin
 	Noop     = Plugin{File: "20-noop.wasm", Program: "noop.wasm"}         // every hook, does nothing
+	Setter   = Plugin{File: "15-setter.wasm", Program: "setter.wasm"}     // sets what annotations ask for
 	Annotate = Plugin{File: "30-annotate.wasm", Program: "annotate.wasm"} // every hook that can change annotations, does
 	Overhead = Plugin{File: "50-overhead.wasm", Program: "overhead.wasm"} // annotates pods of one runtime handler
 

@@ -1,0 +1,121 @@
+package suite_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/cgroupfs"
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/node"
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/settings"
+)
+
+// limited are the pods whose cgroup files the plugin setter sets, and their cgroups.
+type limited struct {
+	settings []settings.Setting
+	pods     []*core.Pod
+	groups   map[string]map[string]string // of pods, by role
+}
+
+// TestSettings is package cgroupv2's test on cgroup version 1: the plugin's values are in the
+// kernel after the start, an update, a kill of wasmproxy and a foreign write, and no longer
+// once the plugin is removed.
+func TestSettings(t *testing.T) {
+	node.StartRuntime(t)
+	proxy := node.StartProxy(t, node.Setter)
+	l := startLimited(t)
+	l.expect(t, settings.Setting.Expected)
+	l.resize(t)
+	proxy.Kill()
+	l.expect(t, settings.Setting.Expected)
+	proxy.Start(t)
+	l.resize(t)
+	for _, s := range settings.Only(l.settings, settings.Setting.Watched) {
+		if err := cgroupfs.Write(l.groups[s.Pod][s.Object()], s.File, s.Foreign()); err != nil {
+			t.Errorf("%s of %s/%s: %v", s.File, s.Pod, s.Object(), err)
+		}
+	}
+	l.await(t, l.settings, settings.Setting.Expected)
+	if err := os.Remove(filepath.Join(proxy.PluginDir, node.Setter.File)); err != nil {
+		t.Fatal(err)
+	}
+	l.await(t, settings.Only(l.settings, settings.Setting.Undone), settings.Setting.Original)
+	expectNoFailures(t, proxy)
+}
+
+func startLimited(t *testing.T) *limited {
+	t.Helper()
+	l := &limited{settings: settings.V1(blockDevice(t)), groups: map[string]map[string]string{}}
+	l.pods = settings.Pods(t, l.settings)
+	kubelet := node.StartKubelet(t, node.RuntimeKind().ProxyEndpoint, nil)
+	for _, pod := range l.pods {
+		kubelet.Apply(t, pod)
+	}
+	for _, pod := range l.pods {
+		kubelet.AwaitReady(t, pod)
+		l.groups[pod.Name] = cgroups(t, pod)
+	}
+	return l
+}
+
+// blockDevice returns the numbers of a block device of this machine, such as 8:0.
+func blockDevice(t *testing.T) string {
+	t.Helper()
+	files, err := filepath.Glob("/sys/block/*/dev")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("this machine has no block device, whose writes a plugin limits here: %v", err)
+	}
+	numbers, err := os.ReadFile(files[len(files)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(numbers))
+}
+
+// resize updates the containers as kubelet does when it resizes a pod: up to what it had before.
+func (l *limited) resize(t *testing.T) {
+	t.Helper()
+	for _, resources := range []*cri.LinuxContainerResources{
+		{CpuPeriod: 100000, CpuQuota: 40000, CpuShares: 512, MemoryLimitInBytes: 60 << 20, CpusetCpus: "1"},
+		{CpuPeriod: 100000, CpuQuota: 50000, CpuShares: 102, MemoryLimitInBytes: 64 << 20, CpusetCpus: "0-1"},
+	} {
+		for _, pod := range l.pods {
+			if err := update(t, node.RuntimeKind().ProxyEndpoint, containerID(t, pod), resources); err != nil {
+				t.Errorf("updating pod %s: %v", pod.Name, err)
+			}
+		}
+		l.expect(t, settings.Setting.Expected)
+		expectGroupFile(t, l.groups["fields"]["main"], "cpuset/cpuset.cpus", resources.CpusetCpus)
+	}
+}
+
+// compare returns which files do not show what want says.
+func (l *limited) compare(all []settings.Setting, want func(settings.Setting) string) error {
+	var errs []error
+	for _, s := range all {
+		if got, err := cgroupfs.Read(l.groups[s.Pod][s.Object()], s.File); err != nil || got != want(s) {
+			errs = append(errs, fmt.Errorf("%s of %s/%s is %q, want %q (%v)", s.File, s.Pod, s.Object(), got, want(s), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (l *limited) expect(t *testing.T, want func(settings.Setting) string) {
+	t.Helper()
+	if err := l.compare(l.settings, want); err != nil {
+		t.Error(err)
+	}
+}
+
+// await waits until wasmproxy has looked at the files, which it does every 30 s.
+func (l *limited) await(t *testing.T, all []settings.Setting, want func(settings.Setting) string) {
+	t.Helper()
+	node.Eventually(t, 2*time.Minute, "the files are as they should be", func() error { return l.compare(all, want) })
+}
