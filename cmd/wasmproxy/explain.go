@@ -11,13 +11,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
 )
 
-func explainCommand() *cobra.Command {
-	var format string
-	var diff bool
-	cmd := &cobra.Command{
-		Use:   "explain " + explain.Form,
-		Short: "Show who has set which resource and cgroup file of a pod that runs",
-		Long: `Show who has set which resource and cgroup file of a pod that runs.
+const explainLong = `Show who has set which resource and cgroup file of a pod that runs.
 
 It asks the running proxy. For each CRI field that the container has, and each cgroup file
 that a plugin has asked for, a line shows:
@@ -36,8 +30,16 @@ plugin is gone, and kubelet's value is yet to come back), or stays (its plugin i
 CRI cannot clear it before the container restarts).
 
 The socket is found as serve finds it: by --admin-socket, WASMPROXY_ADMIN_SOCKET or the file
-of --config. It belongs to the proxy's user, usually root.`,
-		Args: cobra.ExactArgs(1),
+of --config. It belongs to the proxy's user, usually root.`
+
+func explainCommand() *cobra.Command {
+	var format string
+	var diff bool
+	cmd := &cobra.Command{
+		Use:   "explain " + explain.Form,
+		Short: "Show who has set which resource and cgroup file of a pod that runs",
+		Long:  explainLong,
+		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains([]string{"text", "json"}, format) {
 				return wrongUsage("--output: must be text or json, got %q", format)

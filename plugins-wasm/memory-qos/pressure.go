@@ -36,17 +36,16 @@ func tick(*wp.Tick) error {
 		if !limited || !ok {
 			continue
 		}
-		c := all[i]
-		if quiet := stalled < 100*config.raiseAbove; quiet && complete && !contains(raised, c) {
+		if quiet := stalled < 100*config.raiseAbove; quiet && complete && !contains(raised, all[i]) {
 			continue
 		}
 		used, _ := wp.ParseInt(row[2].Text)
-		above, err := adapt(c, high, used, stalled)
+		above, err := adapt(all[i], high, used, stalled)
 		if err != nil {
 			return err
 		}
 		if above {
-			now = append(now, c.ID())
+			now = append(now, all[i].ID())
 		}
 	}
 	if !known {
