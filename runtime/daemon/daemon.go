@@ -70,6 +70,7 @@ type daemon struct {
 	syncTrigger   trigger         // synchronize plugins with pods that they do not know
 	resyncTrigger trigger         // fill the store again
 	reloadTrigger trigger         // systemd has reloaded
+	settling      chan struct{}   // holds a token while the store is filled, or values are undone
 	ticking       sync.WaitGroup  // the ticks of all plugins
 	stopping      <-chan struct{} // closed when the daemon has to stop
 
@@ -82,7 +83,10 @@ type daemon struct {
 
 // open makes the parts, none of which does anything yet.
 func open(ctx context.Context, c *config.Config, observer observe.Observer, o options) (*daemon, error) {
-	d := &daemon{config: c, queue: intercept.NewWorkQueue(), stopping: ctx.Done(), firstSyncTime: o.firstSyncTime, syncTrigger: newTrigger(), resyncTrigger: newTrigger(), reloadTrigger: newTrigger()}
+	d := &daemon{
+		config: c, queue: intercept.NewWorkQueue(), stopping: ctx.Done(), firstSyncTime: o.firstSyncTime,
+		syncTrigger: newTrigger(), resyncTrigger: newTrigger(), reloadTrigger: newTrigger(), settling: make(chan struct{}, 1),
+	}
 	d.observer = observe.Sinks{observer, &d.counts}
 	d.current.podMissed = d.resyncTrigger.notify
 	d.node.Store(&crifield.Node{})

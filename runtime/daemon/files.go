@@ -49,12 +49,30 @@ func (d *daemon) systemdEvents() systemd.Events {
 
 // fill fills the store, and brings the ledger and the cgroup files to where the runtime is.
 func (d *daemon) fill(ctx context.Context) {
+	if !d.settle(ctx) {
+		return
+	}
+	defer d.settled()
 	d.backend.fill(ctx)
 	d.describeNode(ctx)
 	if !d.backend.behind() && d.following.Load() {
 		intercept.Settle(ctx, d.options(nil))
 	}
 }
+
+// settle waits until nobody else fills the store or undoes values, and keeps others from it until
+// settled is called: the records of pods that the store lacks are dropped, and resources of
+// containers that it lacks are not reset. It reports false if ctx is done.
+func (d *daemon) settle(ctx context.Context) bool {
+	select {
+	case d.settling <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (d *daemon) settled() { <-d.settling }
 
 // describe remembers which plugins there are, loaded or not, once that is known: a directory
 // that cannot be read does not mean that its plugins are removed.
@@ -75,5 +93,9 @@ func (d *daemon) undoRemoved(ctx context.Context) {
 	if d.described.Load() == nil || d.following.Load() && d.backend.behind() { // the plugins, or the containers, are not known yet
 		return
 	}
+	if !d.settle(ctx) {
+		return
+	}
+	defer d.settled()
 	intercept.Withdraw(ctx, d.options(nil), func(_ ledger.ID, _ ledger.Target, w ledger.Wish) bool { return !(*d.described.Load())[w.Plugin] })
 }

@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -163,6 +164,38 @@ func TestFieldsOfARemovedPluginAreReset(t *testing.T) {
 		if after := n.updates(); after != before+1 {
 			t.Errorf("down %v: there were %d updates, and then %d", down, before, after)
 		}
+	}
+}
+
+// At a start, the first plugin and the connection have the store filled at the same time. No
+// record is dropped because one of them does not have all pods yet.
+func TestRecordsOutliveEveryStart(t *testing.T) {
+	n, idle := withFiles(t)
+	for i := range 100 {
+		_, err := n.kubelet.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: podNamed(fmt.Sprint("other", i))})
+		n.must(err)
+	}
+	for range 5 {
+		n.end()
+		n.must(os.WriteFile(idle, []byte("0\n"), 0o644))
+		n.start(daemon.Run)
+		n.await("cgroup file repaired", "plugin=10-qos", "file=cpu.idle")
+		n.holds(idle, "1")
+	}
+}
+
+// The CRI fields of the last plugins are reset, too.
+func TestFieldsOfTheLastPluginsAreReset(t *testing.T) {
+	n, _ := withFiles(t)
+	before := n.updates()
+	n.remove("20-quota.wasm")
+	n.remove("10-qos.wasm")
+	for end := time.Now().Add(patience); n.updates() == before && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	n.end()
+	if after := n.updates(); after == before {
+		t.Errorf("no update has followed the %d before:\n%s", before, n.log)
 	}
 }
 

@@ -35,14 +35,22 @@ func (s *slots) fill(ctx context.Context) {
 	})
 }
 
-// unfollow forgets everything, since the last plugin is gone.
+// unfollow forgets everything, since the last plugin is gone. Its values are undone first, for
+// which the store has to know the containers.
 func (s *slots) unfollow(ctx context.Context) {
 	d := s.daemon
 	s.store, s.published = unfollowed, nil
 	d.current.swap(nil)
-	d.store.Clear()
 	d.following.Store(false)
 	s.observer.Observe(ctx, &observe.NoPlugins{})
+	s.jobs.Go(func() {
+		d.undoRemoved(ctx)
+		s.post(func(context.Context) {
+			if s.store == unfollowed {
+				d.store.Clear()
+			}
+		})
+	})
 }
 
 // refill brings the store up to date after the backend came back, which may be
