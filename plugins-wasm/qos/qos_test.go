@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -70,7 +71,7 @@ func open(t testing.TB, file string) *module {
 }
 
 func (m *module) load(ctx context.Context, o simulate.LoadOptions) (plugin.Plugin, error) {
-	return m.engine.Load(ctx, "qos", m.code, wasm.PluginOptions{
+	return m.engine.Load(ctx, "qos", m.code, wasm.PluginOptions{Timeout: 10 * time.Second,
 		Granted: o.Granted, Features: o.Features, Observer: o.Observer, KV: o.KV, Metrics: o.Metrics, MemoryPages: m.pages,
 	})
 }

@@ -24,6 +24,9 @@ type unread struct{ objects, files, answer []byte }
 // file. The key is empty, or the number of the error.
 func cgroupRead(ctx context.Context, f *frame) int64 {
 	objects, files, buf := f.bytes(0), f.bytes(2), f.bytes(4)
+	if len(objects) > maxArgument || len(files) > maxArgument {
+		return int64(abi.TooLarge)
+	}
 	f.moved += len(objects) + len(files)
 	again := f.unread
 	f.unread = unread{}
@@ -65,11 +68,11 @@ func (f *frame) readAll(ctx context.Context, objects, list []byte) ([]byte, abi.
 			}
 			answer = abi.AppendText(abi.AppendText(answer, key), text)
 		})
+		f.work += len(files) * fileFuel
+		f.charge(ctx)
 		if len(answer) > maxReadBytes {
 			return nil, abi.TooLarge
 		}
-		f.work += len(files) * fileFuel
-		f.charge(ctx)
 	}
 	return answer, abi.OK
 }

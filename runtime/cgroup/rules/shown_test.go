@@ -135,7 +135,8 @@ func TestWritesOfV1(t *testing.T) {
 		{"memory.max", "8192", memory("4096", "4096"), "memory.memsw.limit_in_bytes=8192 memory.limit_in_bytes=8192"},
 		{"memory.max", "4096", memory("8192", "12288"), "memory.limit_in_bytes=4096 memory.memsw.limit_in_bytes=8192"},
 		{"memory.max", "4096", memory(none, none), "memory.limit_in_bytes=4096 memory.memsw.limit_in_bytes=-1"},
-		{"memory.max", "max", memory("4096", "8192"), "memory.memsw.limit_in_bytes=-1 memory.limit_in_bytes=-1"},
+		{"memory.max", "max", memory("4096", none), "memory.memsw.limit_in_bytes=-1 memory.limit_in_bytes=-1"},
+		{"memory.max", "max", memory("4096", "8192"), "unsupported"}, // the 4096 of swap would be forgotten
 		{"memory.swap.max", "8192", memory("4096", "4096"), "memory.memsw.limit_in_bytes=12288"},
 		{"memory.swap.max", "max", memory("4096", "4096"), "memory.memsw.limit_in_bytes=-1"},
 		{"memory.swap.max", "max", memory(none, none), "memory.memsw.limit_in_bytes=-1"},
@@ -143,7 +144,7 @@ func TestWritesOfV1(t *testing.T) {
 		{"memory.swap.max", "8192", memory(none, none), "unsupported"},
 		{"hugetlb.2MB.max", "max", nil, "hugetlb.2MB.limit_in_bytes=-1"},
 		{"hugetlb.2MB.rsvd.max", "2097152", nil, "hugetlb.2MB.rsvd.limit_in_bytes=2097152"},
-		{"io.bfq.weight", "default 5\n8:0 7\n8:16 default", nil, "blkio.bfq.weight=5 blkio.bfq.weight_device=8:0 7 blkio.bfq.weight_device=8:16 0"},
+		{"io.bfq.weight", "default 5\n8:0 7\n8:16 default", nil, "blkio.bfq.weight=5 blkio.bfq.weight_device=8:0 7 blkio.bfq.weight_device=8:16 default"},
 		{"io.weight", "default 10000", nil, "blkio.weight=1000"},
 		{"io.max", "8:0 rbps=5 wiops=max", nil, "blkio.throttle.read_bps_device=8:0 5 blkio.throttle.write_iops_device=8:0 0"},
 		{"pids.max", "5", nil, "pids.max=5"},

@@ -200,6 +200,9 @@ var memoryLimit = &V1{
 			return []Write{memory}, nil
 		}
 		swap, err := swapOf(held)
+		if err == nil && value == "max" && swap != "max" {
+			err = Reason(abi.Unsupported, "cgroup v1 limits swap only together with memory, and the group has a limit of swap")
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -31,13 +31,10 @@ func weights(name, needs string, to, from func(int64) int64) *V1 {
 		write: func(value string, held Held) (writes []Write, err error) {
 			for line := range strings.SplitSeq(value, "\n") {
 				of, weight, _ := strings.Cut(line, " ")
-				switch {
-				case of == "default":
+				if of == "default" {
 					writes = append(writes, held.change(name, convert(weight, to)))
-				case weight == "default":
-					writes = append(writes, held.device(devices, of, "0"))
-				default:
-					writes = append(writes, held.device(devices, of, convert(weight, to)))
+				} else { // BFQ refuses 0, and both schedulers take the word default
+					writes = append(writes, held.device(devices, of, convert(weight, to), "default"))
 				}
 			}
 			return writes, nil
@@ -99,16 +96,16 @@ var throttle = &V1{
 				if limit = capped(key, limit); limit == "max" {
 					limit = "0"
 				}
-				writes = append(writes, held.device(throttleFiles[i], device, limit))
+				writes = append(writes, held.device(throttleFiles[i], device, limit, "0"))
 			}
 		}
 		return writes, nil
 	},
 }
 
-// device changes the line of a device. Without a line it has 0.
-func (h Held) device(name, device, value string) Write {
-	before := "0"
+// device changes the line of a device. none is what it has without a line.
+func (h Held) device(name, device, value, none string) Write {
+	before := none
 	for d, v := range devicesIn(h[name]) {
 		if d == device {
 			before = v
