@@ -184,18 +184,27 @@ func TestRecordsOutliveEveryStart(t *testing.T) {
 	}
 }
 
-// The CRI fields of the last plugins are reset, too.
+// The CRI fields of the last plugins are reset, too, also if they are removed while the proxy is
+// down and the store stays empty.
 func TestFieldsOfTheLastPluginsAreReset(t *testing.T) {
-	n, _ := withFiles(t)
-	before := n.updates()
-	n.remove("20-quota.wasm")
-	n.remove("10-qos.wasm")
-	for end := time.Now().Add(patience); n.updates() == before && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-	}
-	n.end()
-	if after := n.updates(); after == before {
-		t.Errorf("no update has followed the %d before:\n%s", before, n.log)
+	for _, down := range []bool{false, true} {
+		n, _ := withFiles(t)
+		before := n.updates()
+		if down {
+			n.end()
+		}
+		n.remove("20-quota.wasm")
+		n.remove("10-qos.wasm")
+		if down {
+			n.start(daemon.Run)
+		}
+		for end := time.Now().Add(patience); n.updates() == before && time.Now().Before(end); {
+			time.Sleep(10 * time.Millisecond)
+		}
+		n.end()
+		if after := n.updates(); after == before {
+			t.Errorf("down %v: no update has followed the %d before:\n%s", down, before, n.log)
+		}
 	}
 }
 

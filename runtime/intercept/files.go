@@ -49,6 +49,12 @@ func (i *interceptor) applyFiles(ctx context.Context, e *event, of abi.Object, c
 	takeBack = func() {
 		revert()
 		i.carry(ctx, target, ledger.Expected)
+		if target.Container != nil {
+			i.raisePod(ctx, i.idOf(target).Pod)
+		}
+	}
+	if target.Container != nil { // before the container's own, which the kernel may refuse above it
+		i.raisePod(ctx, i.idOf(target).Pod)
 	}
 	if target.Container != nil && (of >= abi.FirstHandle || e.hook == abi.PostCreateContainer) && !i.started(target.Container.ID) {
 		return takeBack, nil

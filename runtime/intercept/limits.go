@@ -1,6 +1,7 @@
 package intercept
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -140,7 +141,7 @@ func (i *interceptor) limitsOf(id ledger.ID, file string, raised []ledger.Raised
 	} else {
 		kubelet.Amount, wanted.Amount = number(abi.CPUQuota)
 		kubelet.Period, wanted.Period = number(abi.CPUPeriod)
-		kubelet.Period, wanted.Period = max(kubelet.Period, 1), max(wanted.Period, 1)
+		kubelet.Period, wanted.Period = cmp.Or(kubelet.Period, rules.DefaultPeriod), cmp.Or(wanted.Period, rules.DefaultPeriod)
 	}
 	for _, r := range raised { // a file, or a key of unified, counts more than the fields
 		if r.Container == id.Container && (r.Target == ledger.File(file) || r.Target == fieldTarget(abi.Resources+abi.Unified, file)) {

@@ -186,3 +186,29 @@ func TestPodLimitAfterARestart(t *testing.T) {
 	m.must(m.queue.Drain(t.Context()))
 	m.wantCPU(pod, "50000 100000", "without the plugin")
 }
+
+// A file that is written after the container's start raises its pod at once.
+func TestPodLimitFollowsAFileOfAPostHook(t *testing.T) {
+	fs, pod, _ := scratchGroup(t)
+	write := on(abi.PostStartContainer, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return adj.WriteFile(abi.Container, "cpu.max", "200000 100000")
+	})
+	n := newNode(t, []plugin.Member{write}, withCgroups(fs))
+	n.runPod()
+	n.begin()
+	n.must(n.queue.Drain(t.Context()))
+	n.wantCPU(pod, "200000 100000", "after the post hook")
+}
+
+// A request without a period has the default one of 100 ms.
+func TestPodLimitOfAQuotaWithoutPeriod(t *testing.T) {
+	fs, pod, _ := scratchGroup(t)
+	n := newNode(t, []plugin.Member{doubling(abi.HookSetOf(abi.PreCreateContainer), abi.AllCapabilities)}, withCgroups(fs))
+	_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig(), RuntimeHandler: "runc"}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
+	n.must(err)
+	c := createRequest()
+	c.Config.Linux.Resources.CpuPeriod = 0
+	_, err = n.call(t.Context(), "CreateContainer", c, &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
+	n.must(err)
+	n.wantCPU(pod, "100000 100000", "after CreateContainer")
+}

@@ -3,6 +3,8 @@ package intercept
 import (
 	"context"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -18,15 +20,19 @@ import (
 // it has begun; the limits of the container's pod follow then.
 func (i *interceptor) resetFields(ctx context.Context, id ledger.ID) (begun bool) {
 	record, ok := i.Store.Container(id.Container)
-	if !ok || !i.started(id.Container) || record.State == runtimeapi.ContainerState_CONTAINER_EXITED {
+	if id.Container == "" || ok && (!i.started(id.Container) || record.State == runtimeapi.ContainerState_CONTAINER_EXITED) {
 		return false
+	}
+	c := crifield.ContainerOf(record)
+	if !ok { // the last plugin has gone, and the store with it: the runtime knows the container
+		c = &crifield.Container{ID: id.Container}
 	}
 	due, _ := i.resets(id)
 	if len(due) == 0 {
 		return false
 	}
 	ctx = context.WithoutCancel(ctx)
-	begun = i.Queue.Go(id.Container, func() { i.reset(ctx, id, crifield.ContainerOf(record)) })
+	begun = i.Queue.Go(id.Container, func() { i.reset(ctx, id, c) })
 	if !begun {
 		i.notReset(ctx, id, due, errBusy)
 	}
@@ -72,6 +78,10 @@ func (i *interceptor) reset(ctx context.Context, id ledger.ID, c *crifield.Conta
 	hold := i.suspend(ctx, nil, c, req)
 	defer func() { i.restore(ctx, nil, c, hold, err == nil) }()
 	resp, err := i.Backend.UpdateContainerResources(ctx, req)
+	if status.Code(err) == codes.NotFound {
+		i.Ledger.Remove(id)
+		return
+	}
 	if err != nil {
 		i.notReset(ctx, id, due, err)
 		return
