@@ -56,7 +56,6 @@ unit: ## Run the Go tests under the race detector
 .PHONY: hostile
 hostile: ## Run the tests of hostile guests alone on the machine, without the race detector; only here bounds of wall-clock time are asserted
 	WASMPROXY_WALL_CLOCK=1 go test -count=1 -timeout 20m -p 1 ./runtime/daemon ./runtime/wasm ./runtime/wasm/codecache
-	WASMPROXY_WALL_CLOCK=1 go test -count=1 ./runtime/intercept -run TestTickReadsFilesOfManyContainers
 
 .PHONY: koord
 koord: ## Compare the proxy with koord-runtime-proxy and its faults; needs gcc

