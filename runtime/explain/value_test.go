@@ -72,7 +72,7 @@ func TestFieldConditions(t *testing.T) {
 	}
 }
 
-// A value that the kernel has lost is told of, and a reset that the runtime refuses with its
+// A value that the kernel has lost is shown, and a reset that the runtime refuses with its
 // reason.
 func TestFieldsThatAreResetAgain(t *testing.T) {
 	got := running.OfField("cpu_shares", &ledger.Value{Kubelet: text("256"), Lost: true}, explain.Held{}, true)

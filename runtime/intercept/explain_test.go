@@ -16,7 +16,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// explained is what is told of a value of container c1, in the form "owner: kubelet → wishes →
+// explained is what is shown of a value of container c1, in the form "owner: kubelet → wishes →
 // sent → kernel, state".
 func (n *node) explained(kind explain.Kind, name string) string {
 	n.t.Helper()
@@ -55,7 +55,7 @@ func (n *node) wantExplained(kind explain.Kind, name, want string) {
 	}
 }
 
-// Every field that kubelet has set is told of, with the plugin's value if there is one.
+// Every field that kubelet has set is shown, with the plugin's value if there is one.
 func TestExplainFields(t *testing.T) {
 	fs, _, dir := scratchGroup(t)
 	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, twice)}, withCgroups(fs))
@@ -104,7 +104,7 @@ func TestExplainComparesAsTheKernelShows(t *testing.T) {
 	}
 }
 
-// What CRI cannot clear is told of until the container goes; what an update failed to reset,
+// What CRI cannot clear is shown until the container goes; what an update failed to reset,
 // too.
 func TestExplainFieldsOfARemovedPlugin(t *testing.T) {
 	fs, _, _ := scratchGroup(t)
@@ -150,7 +150,7 @@ func TestExplainFiles(t *testing.T) {
 	n.wantExplained(explain.File, "memory.high", "")
 }
 
-// A write that the kernel refuses is told of with its reason.
+// A write that the kernel refuses is reported with its reason.
 func TestExplainFileThatFails(t *testing.T) {
 	fs, _, _ := scratchGroup(t)
 	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, write(abi.Container, "cpu.bvt_warp_ns", "2"))}, withCgroups(fs))
@@ -171,7 +171,7 @@ func TestExplainWithoutCgroups(t *testing.T) {
 	}
 }
 
-// Of several sandboxes of a pod and attempts of a container the newest is told of, and two pods
+// Of several sandboxes of a pod and attempts of a container the newest is shown, and two pods
 // of one name are both.
 func TestExplainNewest(t *testing.T) {
 	n := newNode(t, nil)

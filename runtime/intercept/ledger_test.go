@@ -371,7 +371,7 @@ func TestLateFailureNamesEverything(t *testing.T) {
 	n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}))
 	intercept.Scan(t.Context(), n.options)
 	if again := observe.All[*observe.CgroupFileFailed](events.Take()); len(again) > 0 {
-		t.Errorf("the same failure is told of again: %v", again)
+		t.Errorf("the same failure is reported again: %v", again)
 	}
 }
 

@@ -258,7 +258,7 @@ func TestFieldIsResetWhenNoPluginWantsIt(t *testing.T) {
 	}
 }
 
-// A state file that cannot be read is told of, and the others are.
+// A state file that cannot be read is reported, and the others are.
 func TestStateFilesThatAreIgnored(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l, err := ledger.Open(t.Context(), dir, observe.Discard())
