@@ -136,10 +136,11 @@ func (c *call) forgetFiles(ctx context.Context, own crifield.Object) {
 // repairPod has the files of a pod and its containers written again that a call may have
 // overwritten: when a container starts, systemd may write its siblings' again.
 func (i *interceptor) repairPod(ctx context.Context, uid, cause string) {
-	for _, id := range i.Ledger.Of(uid) {
+	ids := i.Ledger.Of(uid)
+	for _, id := range ids {
 		i.Ledger.Note(id, cause)
-		i.settle(ctx, id, ledger.Expected)
 	}
+	i.settle(ctx, ids, ledger.Expected)
 }
 
 // repair is carry for an object that the caller does not have.

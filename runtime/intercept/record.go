@@ -2,6 +2,7 @@ package intercept
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strconv"
 
@@ -79,9 +80,11 @@ func Settle(ctx context.Context, o Options) {
 		_, ok := i.Store.Container(id.Container)
 		return ok
 	})
-	for _, id := range i.Ledger.Objects() {
-		i.Ledger.Note(id, "a new connection to the container runtime")
-		i.settle(ctx, id, ledger.Expected)
+	for ids := range byPod(i.Ledger.Objects()) {
+		for _, id := range ids {
+			i.Ledger.Note(id, "a new connection to the container runtime")
+		}
+		i.settle(ctx, ids, ledger.Expected)
 	}
 }
 
@@ -90,11 +93,11 @@ func Settle(ctx context.Context, o Options) {
 // early if ctx is done.
 func Scan(ctx context.Context, o Options) {
 	i := &interceptor{Options: o}
-	for _, id := range i.Ledger.Objects() {
+	for ids := range byPod(i.Ledger.Objects()) {
 		if ctx.Err() != nil {
 			return
 		}
-		i.settle(ctx, id, ledger.Drift)
+		i.settle(ctx, ids, ledger.Drift)
 	}
 }
 
@@ -117,23 +120,43 @@ func Withdraw(ctx context.Context, o Options, end func(ledger.ID, ledger.Target,
 }
 
 func (i *interceptor) withdraw(ctx context.Context, end func(ledger.ID, ledger.Target, ledger.Wish) bool) {
-	for _, id := range i.Ledger.Withdraw(end) {
-		i.settle(ctx, id, ledger.Expected)
+	for ids := range byPod(i.Ledger.Withdraw(end)) {
+		i.settle(ctx, ids, ledger.Expected)
 	}
 }
 
-// settle has the values of an object be what the ledger says: in its files, and in the runtime
-// where no plugin wants another than kubelet's any more. When cpu.idle ends, the kernel gives
-// the container its default share.
-func (i *interceptor) settle(ctx context.Context, id ledger.ID, why ledger.Why) {
-	done := i.repair(ctx, id, why)
-	if slices.ContainsFunc(done, func(d ledger.Done) bool { return d.Kind == ledger.Undo && d.File == rules.CPUIdle && d.Err == nil }) {
-		c, _ := i.Store.Container(id.Container)
-		if shares := c.Config.GetLinux().GetResources().GetCpuShares(); shares != 0 {
-			i.Ledger.Lost(id, fieldTarget(abi.Resources+abi.CPUShares, ""), strconv.FormatInt(shares, 10))
+// byPod returns the objects of one pod after the other. They are sorted by pod.
+func byPod(ids []ledger.ID) iter.Seq[[]ledger.ID] {
+	return func(yield func([]ledger.ID) bool) {
+		for len(ids) > 0 {
+			n := slices.IndexFunc(ids, func(id ledger.ID) bool { return id.Pod != ids[0].Pod })
+			if n < 0 {
+				n = len(ids)
+			}
+			if !yield(ids[:n]) {
+				return
+			}
+			ids = ids[n:]
 		}
 	}
-	if !i.resetFields(ctx, id) {
-		i.raisePod(ctx, id.Pod)
+}
+
+// settle has the values of objects of one pod be what the ledger says: in their files, and in the
+// runtime where no plugin wants another than kubelet's any more. When cpu.idle ends, the kernel
+// gives the container its default share. The limits of the pod follow once.
+func (i *interceptor) settle(ctx context.Context, ids []ledger.ID, why ledger.Why) {
+	raise := false
+	for _, id := range ids {
+		done := i.repair(ctx, id, why)
+		if slices.ContainsFunc(done, func(d ledger.Done) bool { return d.Kind == ledger.Undo && d.File == rules.CPUIdle && d.Err == nil }) {
+			c, _ := i.Store.Container(id.Container)
+			if shares := c.Config.GetLinux().GetResources().GetCpuShares(); shares != 0 {
+				i.Ledger.Lost(id, fieldTarget(abi.Resources+abi.CPUShares, ""), strconv.FormatInt(shares, 10))
+			}
+		}
+		raise = !i.resetFields(ctx, id) || raise
+	}
+	if raise {
+		i.raisePod(ctx, ids[0].Pod)
 	}
 }
