@@ -74,22 +74,23 @@ func (i *interceptor) live(ctx context.Context, id string) bool {
 
 // added is the wish for a limit of a pod: the sum of what plugins add to its containers'.
 func (i *interceptor) added(file, uid string, pod rules.Limit, raised []ledger.Raised) (wish ledger.Wish) {
-	containers, plugins := map[string]bool{}, map[string]bool{}
+	containers, plugins := map[string]bool{}, map[string]bool{} // a container is true if its limit is raised, and not its period alone
 	for _, r := range raised {
 		if limitFile(r.Target) == file {
-			containers[r.Container], plugins[r.Wish.Plugin] = true, true
+			containers[r.Container] = containers[r.Container] || r.Target != fieldTarget(abi.Resources+abi.CPUPeriod, "")
+			plugins[r.Wish.Plugin] = true
 			if r.Wish.At.After(wish.At) {
 				wish = r.Wish
 			}
 		}
 	}
 	sum, unlimited := int64(0), false
-	for id := range containers {
+	for id, amount := range containers {
 		kubelet, wanted := i.limitsOf(ledger.ID{Pod: uid, Container: id}, file, raised)
 		if kubelet.Amount <= 0 { // it has the pod's
 			kubelet = pod
 		}
-		unlimited = unlimited || wanted.Amount <= 0
+		unlimited = unlimited || amount && wanted.Amount <= 0
 		sum += max(wanted.In(pod.Period)-kubelet.In(pod.Period), 0)
 	}
 	switch {

@@ -212,3 +212,23 @@ func TestPodLimitOfAQuotaWithoutPeriod(t *testing.T) {
 	n.must(err)
 	n.wantCPU(pod, "100000 100000", "after CreateContainer")
 }
+
+// A period of a container without a quota raises nothing.
+func TestPodLimitOfAPeriodAlone(t *testing.T) {
+	fs, pod, _ := scratchGroup(t)
+	period := on(abi.PreCreateContainer, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return adj.SetInt64(abi.Container, abi.Resources+abi.CPUPeriod, 20_000)
+	})
+	n := newNode(t, []plugin.Member{period}, withCgroups(fs))
+	n.runPod()
+	n.wantCPU(pod, "250000 100000", "with a quota of 50 ms in a period of 20 ms")
+	put(t, pod, "cpu.max", "50000 100000")
+	c := createRequest()
+	c.Config.Linux.Resources.CpuQuota = 0
+	n = newNode(t, []plugin.Member{period}, withCgroups(fs))
+	_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
+	n.must(err)
+	_, err = n.call(t.Context(), "CreateContainer", c, &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
+	n.must(err)
+	n.wantCPU(pod, "50000 100000", "with a period and no quota")
+}
