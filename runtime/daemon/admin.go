@@ -10,6 +10,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
 )
 
@@ -52,11 +53,29 @@ func (d *daemon) serveAdmin(ctx, background context.Context) {
 
 func (d *daemon) explain(ctx context.Context, name string) (*explain.Report, error) {
 	if !d.following.Load() {
-		return nil, admin.NotReady("no plugin is loaded, so the proxy passes every call as it comes and knows of no pod")
+		return d.explainLeft(ctx, name)
 	}
 	report, err := intercept.Explain(ctx, d.options(nil), name)
 	if errors.Is(err, explain.ErrNotFound) && d.backend.behind() {
 		return nil, admin.NotReady("the proxy has not read the pods of the container runtime yet; " + err.Error())
+	}
+	return report, err
+}
+
+// explainLeft tells of the values that plugins have left, while none is loaded. The daemon's store
+// follows no pods then, so that the runtime is asked for them.
+func (d *daemon) explainLeft(ctx context.Context, name string) (*explain.Report, error) {
+	if len(d.ledger.Objects()) == 0 {
+		return nil, admin.NotReady("no plugin is loaded and none has left a value, so the proxy passes every call as it comes and knows of no pod")
+	}
+	o := d.options(nil)
+	o.Store = pods.NewStoreWith(intercept.Kernel(d.cgroups))
+	ctx, cancel := context.WithTimeout(ctx, syncTime)
+	defer cancel()
+	syncErr := o.Store.Sync(ctx, o.Backend)
+	report, err := intercept.Explain(ctx, o, name)
+	if errors.Is(err, explain.ErrNotFound) && syncErr != nil {
+		return nil, admin.NotReady("the container runtime does not tell of its pods: " + syncErr.Error())
 	}
 	return report, err
 }

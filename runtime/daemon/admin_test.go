@@ -5,9 +5,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
@@ -92,13 +95,68 @@ func TestAdminSocketInUse(t *testing.T) {
 	}
 }
 
-// Without plugins the proxy knows of no pod, and says why.
+// Without plugins and their values the proxy knows of no pod, and says why.
 func TestExplainWithoutPlugins(t *testing.T) {
 	n, _, c := administered(t)
 	n.remove("10-qos.wasm")
 	n.remove("20-quota.wasm")
 	n.await("no plugins active")
-	if _, err := c.Explain(t.Context(), "web"); err == nil || !strings.HasPrefix(err.Error(), "no plugin is loaded") {
+	_, err := c.Explain(t.Context(), "web")
+	for end := time.Now().Add(patience); err == nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) { // values are undone
+		_, err = c.Explain(t.Context(), "web")
+	}
+	if err == nil || !strings.HasPrefix(err.Error(), "no plugin is loaded") {
+		t.Error(err)
+	}
+}
+
+// Values that CRI cannot clear are shown after the last plugin is removed, and after a restart
+// without any.
+func TestExplainValuesThatTheLastPluginLeft(t *testing.T) {
+	n, _, c := administered(t)
+	koordlet, err := os.ReadFile("../../plugins-wasm/koordlet/koordlet.wasm")
+	n.must(err)
+	n.remove("20-quota.wasm") // it sets the quota, too
+	n.putRaw("30-koordlet.wasm", string(koordlet))
+	n.awaitActive("10-qos", "30-koordlet")
+	config := podNamed("pinned")
+	config.Annotations = map[string]string{"scheduling.koordinator.sh/resource-status": `{"cpuset": "0-1"}`}
+	pod, err := n.kubelet.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})
+	n.must(err)
+	created, err := n.kubelet.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
+		PodSandboxId: pod.GetPodSandboxId(), SandboxConfig: config,
+		Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "app"}, Image: &runtimeapi.ImageSpec{Image: "web:1"}},
+	})
+	n.must(err)
+	_, err = n.kubelet.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: created.GetContainerId()})
+	n.must(err)
+	for _, name := range []string{"10-qos.wasm", "30-koordlet.wasm"} {
+		n.remove(name)
+	}
+	n.await("no plugins active")
+	stays := func() bool {
+		r, err := c.Explain(t.Context(), "test/pinned")
+		n.must(err)
+		return slices.ContainsFunc(r.Pods[0].Containers[0].Values, func(v explain.Value) bool {
+			return v.Name == "cpuset_cpus" && v.State == explain.Stays && *v.Sent == "0-1"
+		})
+	}
+	for end := time.Now().Add(patience); !stays(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the cpuset is not shown")
+		}
+	}
+	n.end()
+	n.start(daemon.Run)
+	n.awaitSocket()
+	if !stays() {
+		t.Error("after a restart the cpuset is not shown")
+	}
+	if _, err := c.Explain(t.Context(), "pinnde"); err == nil || !strings.Contains(err.Error(), "names like it: test/pinned") {
+		t.Error(err)
+	}
+	n.runtime.Stop()
+	if _, err := c.Explain(t.Context(), "test/pinned"); err == nil || !strings.HasPrefix(err.Error(), "the container runtime does not tell of its pods: ") {
 		t.Error(err)
 	}
 }

@@ -25,7 +25,7 @@ func (o *Object) fileCondition(v *ledger.Value, held Held) Condition {
 	case held.Value != nil && held.Meant:
 		return Condition{}
 	case v.Fight:
-		last := ""
+		last := "; no call or reload came before it"
 		if v.Cause != "" {
 			last = "; the last call or reload before it was " + v.Cause
 		}

@@ -48,6 +48,16 @@ func TestFileConditions(t *testing.T) {
 	}
 }
 
+// A fight names the last call or reload before it, or says that there was none.
+func TestFightNamesItsCause(t *testing.T) {
+	for cause, want := range map[string]string{"": "; no call or reload came before it", "RunPodSandbox": "; the last call or reload before it was RunPodSandbox"} {
+		got := running.OfFile("cpu.idle", &ledger.Value{Wishes: wishes("1"), Written: "1", Fight: true, Cause: cause}, explain.Held{Value: text("0")})
+		if got.State != explain.Fight || !strings.HasSuffix(got.Detail, want) {
+			t.Errorf("%q: %+v", cause, got.Condition)
+		}
+	}
+}
+
 func TestFieldConditions(t *testing.T) {
 	for _, c := range []struct {
 		wish, sent       string

@@ -150,6 +150,39 @@ func TestExplainFiles(t *testing.T) {
 	n.wantExplained(explain.File, "memory.high", "")
 }
 
+// A limit of a pod that follows its containers' has what plugins add to kubelet's, with a +. A
+// fight over it names the call before.
+func TestExplainPodLimit(t *testing.T) {
+	n, pod := raising(t)
+	told := func() string {
+		r, err := intercept.Explain(t.Context(), n.options, "prod/web")
+		n.must(err)
+		v := r.Pods[0].Values[0]
+		return v.Name + ", " + valueText(&v) + ", " + v.Detail
+	}
+	const wish = "cpu.max, 10-doubling: 50000 100000 → +50000 100000 by 10-doubling in PreCreateContainer → - → "
+	if got := told(); got != wish+"100000 100000, " {
+		t.Errorf("it is told as %q", got)
+	}
+	n, pod = ranPod(t)
+	for range 8 {
+		put(t, pod, "memory.high", "777")
+		intercept.Scan(t.Context(), n.options)
+	}
+	if got := told(); !strings.HasSuffix(got, "; the last call or reload before it was RunPodSandbox") {
+		t.Errorf("the fight is told as %q", got)
+	}
+}
+
+// ranPod is a node with a pod whose memory.high a plugin has set.
+func ranPod(t *testing.T) (n *node, pod string) {
+	fs, pod, _ := scratchGroup(t)
+	n = newNode(t, []plugin.Member{on(abi.PreRunPodSandbox, write(abi.Pod, "memory.high", "8192000"))}, withCgroups(fs))
+	_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
+	n.must(err)
+	return n, pod
+}
+
 // A write that the kernel refuses is reported with its reason.
 func TestExplainFileThatFails(t *testing.T) {
 	fs, _, _ := scratchGroup(t)

@@ -2,6 +2,7 @@ package intercept
 
 import (
 	"context"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,6 +105,8 @@ func (c *call) settleFiles(ctx context.Context, after *event) {
 	case cri.Makes:
 		if own.Container != nil { // StartContainer writes them
 			c.askFiles(c.event, abi.Container, own, c.owned)
+		} else {
+			c.Ledger.Note(c.idOf(own), path.Base(c.method.Name))
 		}
 		return
 	}
@@ -114,7 +117,7 @@ func (c *call) settleFiles(ctx context.Context, after *event) {
 		}
 	}
 	if c.method.Effect == cri.Starts || c.method.Effect == cri.Updates && own.Pod != nil {
-		c.repairPod(ctx, c.idOf(own).Pod, c.method.Name)
+		c.repairPod(ctx, c.idOf(own).Pod, path.Base(c.method.Name))
 	}
 }
 
