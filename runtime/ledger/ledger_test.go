@@ -95,6 +95,18 @@ func TestEarlierValueOfAPluginIsNotKubelets(t *testing.T) {
 	}
 }
 
+// A file that kubelet has written since is not undone, and of it nothing is left to know.
+func TestNoRecordIsLeftOfAValueThatKubeletReplaced(t *testing.T) {
+	l, held := ledger.New(), ledger.Held{"memory.high": "max"}
+	l.Ask(c1, wish("10-a", "memory.high", "1"))
+	written(l, c1, held, ledger.Wanted)
+	held["memory.high"] = "7"
+	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
+	if due := written(l, c1, held, ledger.Expected); len(due) > 0 || l.Has(c1) {
+		t.Errorf("%+v is due, and the record is %+v", due, l.Record(c1))
+	}
+}
+
 // A runtime that refuses a value is not asked again before the plugin asks again or something
 // else has changed the file.
 func TestFailedWriteIsNotTriedAgainByItself(t *testing.T) {

@@ -135,6 +135,7 @@ func (l *Ledger) Begin(id ID, held Held, why Why, kernel Kernel) (due []Write) {
 			delete(o.values, t)
 			save = true
 		}
+		o.tidy(t) // a value that became kubelet's own needs no undo
 	}
 	if save {
 		l.changed(id.Pod)
