@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/service"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -63,6 +65,7 @@ type daemon struct {
 	queue    *intercept.WorkQueue
 	server   *proxy.Server
 	counts   counts
+	notifier *service.Notifier // tells systemd
 	current  current
 	slots    *slots
 
@@ -87,7 +90,8 @@ func open(ctx context.Context, c *config.Config, observer observe.Observer, o op
 		config: c, queue: intercept.NewWorkQueue(), stopping: ctx.Done(), firstSyncTime: o.firstSyncTime,
 		syncTrigger: newTrigger(), resyncTrigger: newTrigger(), reloadTrigger: newTrigger(), settling: make(chan struct{}, 1),
 	}
-	d.observer = observe.Sinks{observer, &d.counts}
+	d.notifier = service.NewNotifier(observer)
+	d.observer = observe.Sinks{observer, &d.counts, d.notifier}
 	d.current.podMissed = d.resyncTrigger.notify
 	d.node.Store(&crifield.Node{})
 	if err := d.assemble(ctx, o); err != nil {
@@ -162,10 +166,32 @@ func (d *daemon) dial(endpoint string) (*grpc.ClientConn, error) {
 // listenMode is of the socket for calls: kubelet may run with a group of its own.
 const listenMode = 0o660
 
+// listen returns the socket that systemd has passed, or makes one.
+func (d *daemon) listen(ctx context.Context) (net.Listener, error) {
+	path := config.Path(d.config.Listen)
+	if l, err := service.Listener(path); l != nil || err != nil {
+		return l, err
+	}
+	return proxy.Listen(ctx, path, listenMode)
+}
+
+// selfCheck succeeds if the owner of the slots and the listener answer. It makes no call of
+// CRI and asks no plugin.
+func (d *daemon) selfCheck(ctx context.Context) error {
+	answered := make(chan struct{})
+	go d.slots.post(func(context.Context) { close(answered) })
+	select {
+	case <-answered:
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the owner of the plugins: %w", ctx.Err())
+	}
+	return proxy.Answers(ctx, d.config.Listen)
+}
+
 // serve answers calls. What must not be ignored refuses its hooks from the
 // first call on; plugins are loaded while calls pass.
 func (d *daemon) serve(ctx context.Context) error {
-	listener, err := proxy.Listen(ctx, config.Path(d.config.Listen), listenMode)
+	listener, err := d.listen(ctx)
 	if err != nil {
 		return err
 	}
@@ -181,6 +207,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	d.slots.reconcile(background)
 	d.observer.Observe(ctx, &observe.Serving{Listen: d.config.Listen, Backend: d.config.Backend})
 	var tasks sync.WaitGroup
+	tasks.Go(func() { d.notifier.Run(background, d.selfCheck) })
 	tasks.Go(func() { d.slots.run(background) })
 	tasks.Go(func() {
 		watch.Run(background, func(all []registry.Description) {
@@ -195,8 +222,7 @@ func (d *daemon) serve(ctx context.Context) error {
 		tasks.Go(func() { d.systemd.Run(background) })
 	}
 	tasks.Go(func() { d.serveAdmin(ctx, background) })
-	stopping := make(chan time.Time, 1)
-	context.AfterFunc(ctx, func() { stopping <- time.Now() })
+	stopping := d.reportStop(ctx)
 	err = d.server.Serve(ctx, listener)
 	d.drain(background, stopping)
 	stop()

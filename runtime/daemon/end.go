@@ -8,6 +8,17 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
+// reportStop makes an event of the end of ctx, which tells the daemon to stop. The channel
+// has the time.
+func (d *daemon) reportStop(ctx context.Context) <-chan time.Time {
+	stopping := make(chan time.Time, 1)
+	context.AfterFunc(ctx, func() {
+		stopping <- time.Now()
+		d.observer.Observe(context.WithoutCancel(ctx), &observe.Stopping{DrainTimeout: d.config.DrainTimeout})
+	})
+	return stopping
+}
+
 // drain lets post hooks end, within what calls have left of the drain timeout, which
 // began when the daemon was told to stop.
 func (d *daemon) drain(ctx context.Context, stopping <-chan time.Time) {

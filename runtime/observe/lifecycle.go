@@ -191,6 +191,25 @@ type VariableIgnored struct {
 	Variable string
 }
 
+// SelfCheckFailed says that the proxy did not answer itself, and that systemd, which watches
+// the process, got no sign of life this time.
+type SelfCheckFailed struct {
+	occurrence
+	Err error
+}
+
+// NotifyFailed says that a message to systemd could not be sent.
+type NotifyFailed struct {
+	occurrence
+	Err error
+}
+
+// Stopping says that the proxy takes no new calls, and lets those in flight finish.
+type Stopping struct {
+	occurrence
+	DrainTimeout time.Duration // that they have
+}
+
 // ShutdownLate says that work did not end in the time that it had at shutdown.
 type ShutdownLate struct {
 	occurrence

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 )
 
 // Dial returns a connection to the CRI server at endpoint, "unix://" and an
@@ -27,6 +28,22 @@ func Dial(endpoint string) (*grpc.ClientConn, error) {
 	}
 	conn.Connect()
 	return conn, nil
+}
+
+// Answers waits until the CRI server at endpoint accepts a connection and begins to speak
+// HTTP/2 on it. It makes no call.
+func Answers(ctx context.Context, endpoint string) error {
+	conn, err := Dial(endpoint)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
+		if !conn.WaitForStateChange(ctx, state) {
+			return fmt.Errorf("waiting for %s to accept a connection (it is %v): %w", endpoint, state, ctx.Err())
+		}
+	}
+	return nil
 }
 
 // gRPC's back-off is for connections that do not come up. One that came up and ended

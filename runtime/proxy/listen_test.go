@@ -284,3 +284,22 @@ func TestDialRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswers: a server that accepts connections answers; a socket without a server, and one
+// whose process never speaks, do not.
+func TestAnswers(t *testing.T) {
+	path := socketPath(t)
+	startBackend(t, path, echo)
+	if err := proxy.Answers(withTimeout(t, time.Minute), path); err != nil {
+		t.Error(err)
+	}
+	silent := socketPath(t)
+	listen(t, silent)
+	for _, path := range []string{silent, silent + "2"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		if err := proxy.Answers(ctx, path); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
