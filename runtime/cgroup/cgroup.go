@@ -4,8 +4,8 @@
 // A file goes by its cgroup v2 name everywhere ("cpu.max.burst" in
 // microseconds, also where the kernel calls it cpu/cpu.cfs_burst_us), so that a
 // plugin is written once. Only the files of one table can be named, and a value
-// is parsed before the kernel sees it. No path leaves the cgroup root: files are
-// opened through os.Root, and a group may not be the root group or hold "..".
+// is parsed before the kernel sees it. No path leaves the cgroup root: a group is
+// opened beneath it without following links, and may not be the root group or hold "..".
 //
 // The package also suspends such values while the container runtime updates resources:
 // the kernel refuses new shares for an idle group, and a quota below the burst.
@@ -34,11 +34,13 @@ import (
 type FS struct {
 	path    string
 	version int
-	dirs    map[string]*os.Root // by v1 controller; v2 has one, named ""
+	dirs    map[string]*topDir // by v1 controller; v2 has one, named ""
 
 	mounted bool             // and not plain files
 	shown   string           // the group that the mount has at its top, as in mountinfo
 	systemd *systemd.Manager // nil without one
+
+	buffers sync.Pool // of *[maxRead]byte
 
 	mu     sync.Mutex
 	groups map[string]*group // those in use right now, by clean path
@@ -54,7 +56,7 @@ func Open(root, mode string) (*FS, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open cgroup root %s: %w", root, err)
 	}
-	f := &FS{path: root, version: version, mounted: mounted, dirs: map[string]*os.Root{}, groups: map[string]*group{}}
+	f := &FS{path: root, version: version, mounted: mounted, dirs: map[string]*topDir{}, groups: map[string]*group{}}
 	if err := f.openDirs(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open cgroup root %s: %w", root, err), f.Close())
 	}
@@ -74,7 +76,7 @@ func (f *FS) Version() int {
 func (f *FS) Close() error {
 	var errs []error
 	for _, dir := range f.dirs {
-		errs = append(errs, dir.Close())
+		errs = append(errs, dir.close())
 	}
 	return errors.Join(errs...)
 }
@@ -88,8 +90,8 @@ func (f *FS) openDirs() error {
 		return err
 	}
 	if f.version == 2 {
-		f.dirs[""], f.shown = root, shownBy(f.path)
-		return nil
+		f.shown = shownBy(f.path)
+		return f.add("", root)
 	}
 	defer root.Close()
 	f.shown = shownBy(filepath.Join(f.path, "cpu"))
@@ -105,9 +107,19 @@ func (f *FS) openDirs() error {
 		if err != nil {
 			return err
 		}
-		f.dirs[name] = dir
+		if err := f.add(name, dir); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+func (f *FS) add(controller string, root *os.Root) error {
+	h, err := openTop(root)
+	if err == nil {
+		f.dirs[controller] = h
+	}
+	return err
 }
 
 func choose(root, mode string) (version int, isMount bool, err error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/containerd/cgroups/v3/cgroup1"
 	stats "github.com/containerd/cgroups/v3/cgroup1/stats"
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
@@ -18,8 +19,12 @@ import (
 // opens plain paths, comes to it.
 func (f *FS) exists(rel string) error {
 	err := rules.Reason(abi.Unsupported, "no controller is mounted")
-	for _, dir := range f.dirs {
-		if _, err = dir.Stat(rel); !errors.Is(err, fs.ErrNotExist) {
+	for _, h := range f.dirs {
+		fd, openErr := h.open(rel)
+		if openErr == nil {
+			return unix.Close(fd)
+		}
+		if err = openErr; !errors.Is(err, unix.ENOENT) {
 			return err
 		}
 	}
@@ -28,15 +33,15 @@ func (f *FS) exists(rel string) error {
 
 // cpuStat1 makes v2's cpu.stat of the statistics of v1. What the node does not account is
 // zero. The library's statistics of cpuacct are left out: it reads those of each CPU, too.
-func (f *FS) cpuStat1(rel string) (string, error) {
-	usage, err := f.readFile(rel, "cpuacct", "cpuacct.usage", "")
+func (o *opened) cpuStat1() (string, error) {
+	usage, err := o.readFile("cpuacct", "cpuacct.usage", "")
 	if err != nil { // the node does not account it, or there is no group
-		if err := f.exists(rel); err != nil {
-			return "", bare(err)
+		if err := o.fs.exists(o.rel); err != nil {
+			return "", err
 		}
 	}
 	s := stats.Metrics{CPU: &stats.CPUStat{Throttling: &stats.Throttle{}}}
-	if err := cgroup1.NewCpu(filepath.Clean(f.path)).Stat("/"+rel, &s); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := cgroup1.NewCpu(filepath.Clean(o.fs.path)).Stat("/"+o.rel, &s); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
 	throttling := s.CPU.GetThrottling()

@@ -1,13 +1,13 @@
 package cgroup
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"io"
 	"io/fs"
-	"os"
-	"path"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
@@ -26,12 +26,9 @@ func (f *FS) Read(group, file string) (string, error) {
 	if err != nil {
 		return "", rules.Fail("read", group, file, "", err)
 	}
-	g := f.enter(rel)
-	defer f.leave(rel, g)
-	if v, ok := g.kept[file]; ok && g.updates > 0 {
-		return v, nil
-	}
-	v, err := f.get(rel, x)
+	o := f.at(rel)
+	defer o.close()
+	v, err := o.read(x)
 	if err != nil {
 		return "", rules.Fail("read", group, file, "", err)
 	}
@@ -59,10 +56,12 @@ func (f *FS) Write(ctx context.Context, group, file, value string) error {
 	if err != nil {
 		return rules.Fail("write", group, file, value, err)
 	}
+	o := f.at(rel)
+	defer o.close()
 	if suspendable(file) {
-		err = f.writeSuspendable(ctx, rel, x, v)
+		err = o.writeSuspendable(ctx, x, v)
 	} else {
-		err = f.set(ctx, rel, x, v)
+		err = o.set(ctx, x, v)
 	}
 	if err != nil {
 		return rules.Fail("write", group, file, value, err)
@@ -79,13 +78,26 @@ func (f *FS) find(group, file string) (*rules.File, string, error) {
 	return x, rel, err
 }
 
+// read is get, but for a value that will be put back.
+func (o *opened) read(x *rules.File) (string, error) {
+	if !suspendable(x.Name) {
+		return o.get(x)
+	}
+	g := o.fs.enter(o.rel)
+	defer o.fs.leave(o.rel, g)
+	if v, ok := g.kept[x.Name]; ok && g.updates > 0 {
+		return v, nil
+	}
+	return o.get(x)
+}
+
 // get returns what a file of the table holds, in v2's form.
-func (f *FS) get(rel string, x *rules.File) (string, error) {
-	if f.version == 2 {
-		v, err := f.readFile(rel, "", x.Name, x.Needs)
+func (o *opened) get(x *rules.File) (string, error) {
+	if o.fs.version == 2 {
+		v, err := o.readFile("", x.Name, x.Needs)
 		return x.Read(v), err
 	}
-	held, err := f.held(rel, x)
+	held, err := o.held(x)
 	if err != nil {
 		return "", err
 	}
@@ -93,63 +105,80 @@ func (f *FS) get(rel string, x *rules.File) (string, error) {
 }
 
 // set writes a value that is to stay: see put and keep.
-func (f *FS) set(ctx context.Context, rel string, x *rules.File, value string) error {
-	err := f.put(rel, x, f.Rounded("/"+rel, x.Name, value))
+func (o *opened) set(ctx context.Context, x *rules.File, value string) error {
+	err := o.put(x, o.fs.Rounded("/"+o.rel, x.Name, value))
 	if err == nil {
-		f.keep(ctx, rel, x)
+		o.keep(ctx, x)
 	}
 	return err
 }
 
 // put writes a value that the table's parser returned to the files alone.
-func (f *FS) put(rel string, x *rules.File, value string) error {
-	if f.version == 2 {
-		return f.writeFile(rel, "", x.Name, x.Needs, value)
+func (o *opened) put(x *rules.File, value string) error {
+	if o.fs.version == 2 {
+		return o.writeFile("", x.Name, x.Needs, value)
 	}
-	return f.put1(rel, x, value)
+	return o.put1(x, value)
 }
 
-func (f *FS) readFile(rel, controller, name, needs string) (string, error) {
-	h, err := f.open(rel, controller, name, needs, os.O_RDONLY)
+func (o *opened) readFile(controller, name, needs string) (string, error) {
+	fd, err := o.open(controller, name, needs, unix.O_RDONLY)
 	if err != nil {
 		return "", err
 	}
-	defer h.Close()
-	b, err := io.ReadAll(io.LimitReader(h, maxRead))
-	return strings.TrimRight(string(b), "\n"), bare(err)
+	defer unix.Close(fd)
+	buffer, _ := o.fs.buffers.Get().(*[maxRead]byte)
+	if buffer == nil {
+		buffer = new([maxRead]byte)
+	}
+	defer o.fs.buffers.Put(buffer)
+	text, err := readAll(fd, buffer[:])
+	return string(bytes.TrimRight(text, "\n")), err
 }
 
-func (f *FS) writeFile(rel, controller, name, needs, value string) error {
+// lastRead is how many bytes a read returns that is not the last one of its file. The kernel
+// fills at least a page of 4 KiB with whole records, and none of these files has a record of
+// half of that.
+const lastRead = 2048
+
+// readAll reads a file from its beginning until its end, or until the buffer is full. It makes
+// one system call for a short file: another one that returns nothing would cost as much.
+func readAll(fd int, buffer []byte) (text []byte, err error) {
+	for n := 0; ; {
+		got, err := again(func() (int, error) { return unix.Read(fd, buffer[n:]) })
+		if err != nil {
+			return nil, err
+		}
+		if n += got; got < lastRead || n == len(buffer) {
+			return buffer[:n], nil
+		}
+	}
+}
+
+func (o *opened) writeFile(controller, name, needs, value string) error {
 	// Truncating means nothing to the kernel's files, and keeps plain ones right.
-	h, err := f.open(rel, controller, name, needs, os.O_WRONLY|os.O_TRUNC)
+	fd, err := o.open(controller, name, needs, unix.O_WRONLY|unix.O_TRUNC)
 	if err != nil {
 		return err
 	}
 	for line := range strings.SplitAfterSeq(value, "\n") { // the kernel takes one at a time
-		if _, err = h.WriteString(line); err != nil {
+		if err = writeLine(fd, line); err != nil {
 			break
 		}
 	}
-	if closeErr := h.Close(); err == nil {
+	if closeErr := unix.Close(fd); err == nil {
 		err = closeErr
 	}
-	return bare(err)
+	return err
 }
 
-// open opens a file of a group. needs says which kernel has it.
-func (f *FS) open(rel, controller, name, needs string, flag int) (*os.File, error) {
-	dir, ok := f.dirs[controller]
-	if !ok {
-		return nil, rules.Reason(abi.Unsupported, "the %s controller is not mounted", controller)
+// writeLine writes a line with one system call: to the kernel, a second one would be another value.
+func writeLine(fd int, line string) error {
+	n, err := again(func() (int, error) { return unix.Write(fd, []byte(line)) })
+	if err == nil && n < len(line) {
+		err = io.ErrShortWrite
 	}
-	h, err := dir.OpenFile(path.Join(rel, name), flag, 0)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return h, bare(err)
-	}
-	if _, statErr := dir.Stat(rel); statErr == nil {
-		return nil, lacking(name, needs)
-	}
-	return nil, bare(err)
+	return err
 }
 
 // lacking is why a group has no file of this name. The kernel makes the files of a controller

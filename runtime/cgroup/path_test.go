@@ -242,6 +242,24 @@ func TestNothingLeavesTheRoot(t *testing.T) {
 	}
 }
 
+// Before Linux 5.6 groups are opened in another way, which leaves the root as little.
+func TestNothingLeavesTheRootOfOldKernels(t *testing.T) {
+	f, _ := outside(t, 2)
+	for group, want := range map[string]abi.Errno{
+		pod: abi.OK, "/evil": abi.Denied, "/file": abi.Denied, pod + "/cpu.idle": abi.NotFound, "/none": abi.NotFound, strings.Repeat("a", 300): abi.Invalid,
+	} {
+		for name, open := range map[string]func(string) (int, error){"openat2": f.dirs[""].open, "os.Root": f.dirs[""].openByRoot} {
+			fd, err := open(must(clean(group))(t))
+			if err == nil {
+				err = unix.Close(fd)
+			}
+			if got := rules.CodeOf(err); (err != nil || want != abi.OK) && got != want {
+				t.Errorf("%s of group %.20s: %v, want %v", name, group, err, want)
+			}
+		}
+	}
+}
+
 // FuzzGroup tries to leave the root by the names that a request or a runtime gives.
 func FuzzGroup(f *testing.F) {
 	for _, s := range []string{

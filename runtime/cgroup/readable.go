@@ -1,7 +1,6 @@
 package cgroup
 
 import (
-	"os"
 	"slices"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
@@ -11,71 +10,43 @@ import (
 // Write takes, or of those that tell what the group uses, by its v2 name. On v1 it is put
 // as v2 would put it. At most 64 KiB are read. The codes of its error are those of Read, and
 // abi.Denied for a file that is not on the list.
-func (f *FS) Get(group, file string) (string, error) {
-	x := rules.Statistic(file)
-	if x == nil {
-		return f.Read(group, file)
-	}
-	v, err := f.statistic(group, x)
-	if err != nil {
-		return "", rules.Fail("read", group, file, "", err)
-	}
-	return v, nil
+func (f *FS) Get(group, file string) (value string, err error) {
+	f.GetAll(group, []string{file}, func(v string, e error) { value, err = v, e })
+	return value, err
 }
 
 // GetAll is Get for several files of a group, of which each is told in turn. It opens the
 // group once.
 func (f *FS) GetAll(group string, files []string, each func(value string, err error)) {
-	opened := &FS{version: f.version, dirs: map[string]*os.Root{}}
-	defer opened.Close()
+	rel, groupErr := clean(group)
+	o := f.at(rel)
+	defer o.close()
 	for _, file := range files {
-		if x := f.openFor(opened, group, file); x != nil {
-			if v, err := opened.get(".", x); err == nil {
-				each(v, nil)
-				continue
-			}
+		value, err := "", groupErr
+		if err == nil {
+			value, err = o.getAny(file)
 		}
-		each(f.Get(group, file)) // it knows what to do, or why it failed
+		if err != nil {
+			value, err = "", rules.Fail("read", group, file, "", err)
+		}
+		each(value, err)
 	}
 }
 
-// openFor opens the group's directory of a file's controller, and returns the file's row; nil if
-// it takes more than to read the files of one controller.
-func (f *FS) openFor(opened *FS, group, file string) *rules.File {
+// getAny returns what a file of the group holds that Write takes, or that tells what the group uses.
+func (o *opened) getAny(file string) (string, error) {
 	x := rules.Statistic(file)
 	if x == nil {
-		x, _ = rules.Lookup(file)
-	}
-	if x == nil || suspendable(file) || f.version == 1 && (x.V1 == nil || x.Name == "cpu.stat") {
-		return nil
-	}
-	controller := ""
-	if f.version == 1 {
-		controller = x.V1.Controller
-	}
-	if opened.dirs[controller] == nil {
-		rel, err := clean(group)
-		dir := f.dirs[controller]
-		if err != nil || dir == nil {
-			return nil
+		x, err := rules.Lookup(file)
+		if err != nil {
+			return "", err
 		}
-		if opened.dirs[controller], err = dir.OpenRoot(rel); err != nil {
-			delete(opened.dirs, controller)
-			return nil
-		}
+		return o.read(x)
 	}
-	return x
-}
-
-func (f *FS) statistic(group string, x *rules.File) (string, error) {
-	rel, err := clean(group)
-	if err != nil {
-		return "", err
+	if o.fs.version == 1 && x.Name == "cpu.stat" {
+		return o.cpuStat1()
 	}
-	if f.version == 1 && x.Name == "cpu.stat" {
-		return f.cpuStat1(rel)
-	}
-	return f.get(rel, x)
+	return o.get(x)
 }
 
 // controllers returns the v1 controllers of both tables, each once.

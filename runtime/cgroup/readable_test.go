@@ -1,7 +1,9 @@
 package cgroup
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -75,5 +77,25 @@ func TestGetIsBounded(t *testing.T) {
 	fs := hierarchy(t, 2, map[string]string{"cpu.stat": string(long)})
 	if got, err := fs.Get(pod, "cpu.stat"); len(got) != maxRead || err != nil {
 		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+// A file that the kernel returns in several reads is read whole.
+func TestReadInSeveralPieces(t *testing.T) {
+	f, err := os.Open("/proc/kallsyms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	want := make([]byte, maxRead)
+	if _, err := io.ReadFull(f, want); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	var buffer [maxRead]byte
+	if got, err := readAll(int(f.Fd()), buffer[:]); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes, %v; want the first %d", len(got), err, len(want))
 	}
 }

@@ -26,17 +26,19 @@ func (f *FS) Resources(group string) (Resources, error) {
 		err = f.exists(rel)
 	}
 	if err != nil {
-		return Resources{}, rules.Fail("read", group, "", "", bare(err))
+		return Resources{}, rules.Fail("read", group, "", "", err)
 	}
+	o := f.at(rel)
+	defer o.close()
 	get := func(file string) string {
-		v, _ := f.Get(group, file)
+		v, _ := o.getAny(file)
 		return v
 	}
 	quota, period, _ := strings.Cut(get("cpu.max"), " ")
 	r := Resources{CPUQuota: number(quota), CPUPeriod: number(period), MemoryLimit: number(get("memory.max"))}
 	r.MemorySwap = sum(r.MemoryLimit, get("memory.swap.max"))
 	if f.version == 1 && get(rules.CPUIdle) != "1" { // an idle group has the kernel's own shares
-		shares, _ := f.readFile(rel, "cpu", "cpu.shares", "")
+		shares, _ := o.readFile("cpu", "cpu.shares", "")
 		r.CPUShares = number(shares)
 	}
 	if r.CpusetCPUs = get("cpuset.cpus"); r.CpusetCPUs == "" { // a group of v2 has its parent's

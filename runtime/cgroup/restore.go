@@ -25,14 +25,18 @@ func (f *FS) Restore(ctx context.Context, group, file, before string) error {
 		return f.Write(ctx, group, file, value)
 	}
 	x, rel, err := f.find(group, file)
-	if err == nil {
-		err = f.set(ctx, rel, x, value)
+	if err != nil {
+		return rules.Fail("restore", group, file, value, err)
 	}
+	o, parent := f.at(rel), f.at(path.Dir(rel))
+	defer o.close()
+	defer parent.close()
+	err = o.set(ctx, x, value)
 	if errors.Is(err, unix.ENOSPC) {
 		// Linux refuses to empty the cpuset of a group of v2 that has processes. The parent's
 		// list means the same, until the parent's changes.
-		if value, err = f.readFile(path.Dir(rel), "", file+".effective", ""); err == nil {
-			err = f.set(ctx, rel, x, value)
+		if value, err = parent.readFile("", file+".effective", ""); err == nil {
+			err = o.set(ctx, x, value)
 		}
 	}
 	if err != nil {

@@ -55,8 +55,10 @@ func (f *FS) SuspendForUpdate(ctx context.Context, group string, update Update) 
 	}
 	h := &Suspension{fs: f, path: group, rel: rel, update: update, group: f.enter(rel)}
 	h.group.updates++
+	o := f.at(rel)
+	defer o.close()
 	for _, name := range suspendedFiles {
-		if err := h.clear(name); err != nil {
+		if err := h.clear(o, name); err != nil {
 			err = errors.Join(rules.Fail("suspend", group, name, "", err), h.end(ctx))
 			f.leave(rel, h.group)
 			return nil, err
@@ -90,12 +92,12 @@ func (h *Suspension) Restore(ctx context.Context, accepted bool) (err error) {
 
 // clear sets one file to 0 and keeps its value. A value that a Write kept during another
 // suspension is newer than the kernel's, and stays.
-func (h *Suspension) clear(name string) error {
+func (h *Suspension) clear(o *opened, name string) error {
 	x, err := rules.Lookup(name)
 	if err != nil {
 		return err
 	}
-	value, err := h.fs.get(h.rel, x)
+	value, err := o.get(x)
 	if absent(err) {
 		return nil
 	}
@@ -105,7 +107,7 @@ func (h *Suspension) clear(name string) error {
 	if value == "0" || name == rules.CPUBurst && !h.update.conflictsWith(value) {
 		return nil
 	}
-	if err := h.fs.put(h.rel, x, "0"); err != nil && !absent(err) {
+	if err := o.put(x, "0"); err != nil && !absent(err) {
 		return err
 	}
 	if _, kept := h.group.kept[name]; !kept || h.group.updates == 1 {
@@ -130,13 +132,15 @@ func (h *Suspension) end(ctx context.Context) error {
 	if h.group.updates > 0 {
 		return nil
 	}
+	o := h.fs.at(h.rel)
+	defer o.close()
 	var errs []error
 	for _, name := range suspendedFiles {
 		value, ok := h.group.kept[name]
 		if !ok {
 			continue
 		}
-		err := h.fs.putBack(ctx, h.rel, name, value)
+		err := o.putBack(ctx, name, value)
 		if err == nil || absent(err) {
 			delete(h.group.kept, name)
 			continue
@@ -146,26 +150,26 @@ func (h *Suspension) end(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (f *FS) putBack(ctx context.Context, rel, name, value string) error {
+func (o *opened) putBack(ctx context.Context, name, value string) error {
 	x, err := rules.Lookup(name)
 	if err != nil {
 		return err
 	}
 	if name == rules.CPUBurst {
-		if value, err = f.clamp(rel, value); err != nil {
+		if value, err = o.clamp(value); err != nil {
 			return err
 		}
 	}
-	return f.set(ctx, rel, x, value)
+	return o.set(ctx, x, value)
 }
 
 // clamp lowers a burst to the kernel's present quota. Without a quota any burst is valid.
-func (f *FS) clamp(rel, burst string) (string, error) {
+func (o *opened) clamp(burst string) (string, error) {
 	x, err := rules.Lookup("cpu.max")
 	if err != nil {
 		return "", err
 	}
-	held, err := f.get(rel, x)
+	held, err := o.get(x)
 	quota, _, _ := strings.Cut(held, " ")
 	if absent(err) || quota == "max" {
 		return burst, nil
@@ -182,14 +186,14 @@ func (f *FS) clamp(rel, burst string) (string, error) {
 }
 
 // writeSuspendable writes one of suspendedFiles, or keeps the value during a suspension.
-func (f *FS) writeSuspendable(ctx context.Context, rel string, x *rules.File, value string) error {
-	g := f.enter(rel)
-	defer f.leave(rel, g)
+func (o *opened) writeSuspendable(ctx context.Context, x *rules.File, value string) error {
+	g := o.fs.enter(o.rel)
+	defer o.fs.leave(o.rel, g)
 	if g.updates == 0 {
 		delete(g.kept, x.Name) // left by a failed Restore, and overtaken now
-		return f.set(ctx, rel, x, value)
+		return o.set(ctx, x, value)
 	}
-	if _, err := f.get(rel, x); err != nil {
+	if _, err := o.get(x); err != nil {
 		return err
 	}
 	g.keep(x.Name, value)

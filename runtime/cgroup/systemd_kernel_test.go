@@ -176,7 +176,9 @@ func (u *units) held(t *testing.T, group, file string) string {
 // overwrite writes a value as somebody does who does not know systemd.
 func (u *units) overwrite(t *testing.T, group string, v value) {
 	t.Helper()
-	if err := u.put(must(clean(group))(t), must(rules.Lookup(v.file))(t), v.text); err != nil {
+	o := u.at(must(clean(group))(t))
+	defer o.close()
+	if err := o.put(must(rules.Lookup(v.file))(t), v.text); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -246,7 +248,9 @@ func (u *units) keepsOverAReload(t *testing.T, all []value) {
 		want := before[v]
 		got := u.held(t, v.group, v.file)
 		if want == "" && got != "" { // a cpuset that the kernel does not empty has the parent's
-			want = must(u.readFile(path.Dir(must(clean(v.group))(t)), "", v.file+".effective", ""))(t)
+			parent := u.at(path.Dir(must(clean(v.group))(t)))
+			want = must(parent.readFile("", v.file+".effective", ""))(t)
+			parent.close()
 		}
 		if got != want {
 			t.Errorf("%s of %s: %q after it was undone and a reload, want %q", v.file, v.group, got, want)

@@ -20,9 +20,9 @@ func (f *FS) UseSystemd(m *systemd.Manager) {
 
 // keep has systemd keep what a file holds now. The kernel has taken the value, so that there
 // is no error for the caller.
-func (f *FS) keep(ctx context.Context, rel string, x *rules.File) {
-	if f.systemd != nil && systemd.IsUnit(rel) {
-		f.systemd.Keep(ctx, f.version, f.full(rel), x.Name, func(name string) (string, error) { return f.raw(rel, name) })
+func (o *opened) keep(ctx context.Context, x *rules.File) {
+	if f := o.fs; f.systemd != nil && systemd.IsUnit(o.rel) {
+		f.systemd.Keep(ctx, f.version, f.full(o.rel), x.Name, o.raw)
 	}
 }
 
@@ -37,12 +37,12 @@ func (f *FS) full(rel string) string {
 }
 
 // raw reads a file by the kernel's name, which begins with its controller.
-func (f *FS) raw(rel, name string) (string, error) {
+func (o *opened) raw(name string) (string, error) {
 	controller := ""
-	if f.version == 1 {
+	if o.fs.version == 1 {
 		controller, _, _ = strings.Cut(name, ".")
 	}
-	return f.readFile(rel, controller, name, "")
+	return o.readFile(controller, name, "")
 }
 
 // Rounded returns the value that Write gives a file for one that [rules.Set.Parse] has
