@@ -31,6 +31,7 @@ var mayImport = map[string]string{
 	"runtime/registry":         "abi runtime/plugin runtime/observe runtime/regular",
 	"runtime/regular":          "",
 	"runtime/service":          "runtime/observe",
+	"deploy/systemd":           "",
 	"runtime/pods":             "abi runtime/cri", // the store follows the rows of cri.Methods
 	"runtime/crifield":         "abi runtime/plugin runtime/pods",
 	"runtime/cgroup":           "abi runtime/cgroup/rules runtime/cgroup/systemd",
