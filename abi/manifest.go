@@ -30,13 +30,15 @@ type ManifestHook struct {
 	Match Match  `json:"match,omitzero"`
 }
 
-// Limits are what one call of a plugin needs at most. The operator's own limits
-// win where they are lower. 0 is the host's default.
+// Limits are what one call of a plugin needs at most. A plugin that asks for more than
+// its operator allows is not loaded. 0 is the host's default.
 type Limits struct {
 	Fuel      int64 `json:"fuel,omitempty"`
-	Memory    int64 `json:"memory,omitempty"`  // bytes of one instance
-	TimeMS    int64 `json:"time_ms,omitempty"` // wall time in milliseconds
-	HostCalls int64 `json:"host_calls,omitempty"`
+	Memory    int64 `json:"memory,omitempty"`     // bytes of one instance
+	TimeMS    int64 `json:"time_ms,omitempty"`    // wall time in milliseconds
+	HostCalls int64 `json:"host_calls,omitempty"` // also in Tick and Synchronize, unless TickHostCalls is given
+	// TickHostCalls are calls of host functions in Tick and Synchronize.
+	TickHostCalls int64 `json:"tick_host_calls,omitempty"`
 }
 
 // Modes of a plugin's state.

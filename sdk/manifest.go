@@ -49,6 +49,7 @@ func (w *writer) limits(l abi.Limits) {
 	w.number("memory", l.Memory)
 	w.number("time_ms", l.TimeMS)
 	w.number("host_calls", l.HostCalls)
+	w.number("tick_host_calls", l.TickHostCalls)
 	w.raw("}")
 }
 

@@ -54,8 +54,8 @@ func (r *Registration) Needs(capabilities ...Capability) *Registration {
 // the proxy's default.
 type Limits = abi.Limits
 
-// Limits asks for limits other than the proxy's defaults. The operator's own win
-// where they are lower.
+// Limits asks for limits other than the proxy's defaults, higher or lower. A plugin that asks
+// for more than its operator allows is not loaded.
 func (r *Registration) Limits(l Limits) *Registration {
 	r.manifest.Limits = l
 	return r

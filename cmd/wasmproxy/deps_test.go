@@ -37,7 +37,7 @@ var mayImport = map[string]string{
 	"runtime/cgroup":           "abi runtime/cgroup/rules runtime/cgroup/systemd",
 	"runtime/cgroup/systemd":   "",
 	"runtime/cgroup/rules":     "abi",
-	"runtime/config":           "runtime/regular",
+	"runtime/config":           "abi runtime/plugin runtime/regular",
 	"runtime/kubelet":          "",
 	"runtime/ledger":           "abi runtime/observe",
 	"runtime/explain":          "runtime/ledger",

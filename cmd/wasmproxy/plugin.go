@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
@@ -107,9 +108,10 @@ func (p pluginFile) rights(m abi.Manifest) plugin.Rights {
 	return plugin.RightsOf(m, p.granted(), p.describing())
 }
 
-// settings are what the proxy would load the plugin with, as far as its files say.
+// settings are what the proxy would load the plugin with, as far as its files say. Its own
+// settings are the defaults.
 func (p pluginFile) settings() wasm.PluginOptions {
-	o := wasm.PluginOptions{Timeout: p.beside.Timeout, Interpret: p.beside.Interpret, State: p.beside.State}
+	o := wasm.PluginOptions{Timeout: p.beside.Timeout, Interpret: p.beside.Interpret, State: p.beside.State, Max: config.Default().MaxLimits()}
 	o.SetLimits(p.beside.Limits)
 	return o
 }

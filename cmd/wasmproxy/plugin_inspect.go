@@ -134,11 +134,11 @@ type imported struct {
 
 // limit is what one call, or one instance, may use.
 type limit struct {
-	Of      string `json:"of"`
-	Needs   int64  `json:"needs,omitempty"` // what the manifest says, or what memory the module begins with
-	Granted int64  `json:"granted"`         // by the operator, or by default
-	Gets    int64  `json:"gets"`            // what holds: no more than the manifest asks for
-	Enough  bool   `json:"enough"`
+	Of     string `json:"of"`
+	Needs  int64  `json:"needs,omitempty"` // what the manifest asks for, or what memory the module begins with
+	Max    int64  `json:"max"`             // the most that the manifest may ask for
+	Gets   int64  `json:"gets"`            // what holds
+	Enough bool   `json:"enough"`
 }
 
 func newInspection(p pluginFile, in wasm.Inspection, limits []limit) inspection {
@@ -195,20 +195,19 @@ func needs(module, name string) abi.Capability {
 	return 0
 }
 
-// limits compare what the manifest asks for with what the operator, or the default, gives.
+// limits compare what the manifest asks for with what it may ask for.
 func limits(settings wasm.PluginOptions, in wasm.Inspection) []limit {
 	asked := in.Manifest.Limits
-	granted, hold := settings.Limits(asked)
+	hold, most, _ := settings.Limits(asked)
 	asked.Memory = max(asked.Memory, int64(in.MemoryMin)<<16)
+	hooks := in.Manifest.HookSet()
 	var all []limit
 	for _, l := range plugin.Limits {
-		all = append(all, limit{Of: l.Key, Needs: *l.Of(&asked), Granted: *l.Of(&granted.Limits), Gets: *l.Of(&hold.Limits)})
-	}
-	if hooks := in.Manifest.HookSet(); hooks.Has(abi.Tick) || hooks.Has(abi.Synchronize) {
-		all = append(all, limit{Of: "host_calls in Tick and Synchronize", Needs: asked.HostCalls, Granted: granted.LoopHostCalls, Gets: hold.LoopHostCalls})
-	}
-	for i := range all {
-		all[i].Enough = all[i].Needs <= all[i].Gets
+		if l.Key == "tick_host_calls" && !hooks.Has(abi.Tick) && !hooks.Has(abi.Synchronize) {
+			continue
+		}
+		needs, gets := *l.Of(&asked), *l.Of(&hold)
+		all = append(all, limit{Of: l.Key, Needs: needs, Max: *l.Of(&most), Gets: gets, Enough: needs <= gets})
 	}
 	return all
 }

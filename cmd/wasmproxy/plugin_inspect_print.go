@@ -102,8 +102,8 @@ func (l limit) String() string {
 		return text
 	case !l.Enough:
 		return text + fmt.Sprintf(", too low for the %s that it needs", l.amount(l.Needs))
-	case l.Gets < l.Granted:
-		return text + fmt.Sprintf(", as its manifest says; it is granted %s", l.amount(l.Granted))
+	case l.Gets == l.Needs:
+		return text + fmt.Sprintf(", as its manifest says; the maximum is %s", l.amount(l.Max))
 	}
 	return text + fmt.Sprintf(", enough for the %s that it needs", l.amount(l.Needs))
 }

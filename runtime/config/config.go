@@ -16,6 +16,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 // Config is immutable once Load has returned it.
@@ -29,6 +32,10 @@ type Config struct {
 	StateDir      string        `koanf:"state-dir" default:"/run/wasmproxy/state" usage:"directory for the values that plugins want, of the proxy's user alone; empty: a restart of the proxy loses them"`
 	AdminSocket   string        `koanf:"admin-socket" default:"/run/wasmproxy/admin.sock" usage:"unix socket for commands such as explain, of the proxy's user alone; empty: there is none"`
 	GuestMemory   string        `koanf:"guest-memory" default:"256Mi" usage:"memory of all instances of all .wasm plugins together, in Mi or Gi"`
+	MaxFuel       int64         `koanf:"max-plugin-fuel" default:"100000000" usage:"most fuel of one hook that a plugin's manifest may ask for"`
+	MaxHostCalls  int64         `koanf:"max-plugin-host-calls" default:"20000" usage:"most host calls of one hook that a plugin's manifest may ask for"`
+	MaxMemory     string        `koanf:"max-plugin-memory" default:"64Mi" usage:"most memory of one instance that a plugin's manifest may ask for, in Mi or Gi"`
+	MaxTimeout    time.Duration `koanf:"max-plugin-timeout" default:"1s" usage:"most time of one hook that a plugin's manifest may ask for"`
 	CgroupRoot    string        `koanf:"cgroup-root" default:"/sys/fs/cgroup" usage:"mount of the cgroup hierarchy; empty: no cgroup file is written"`
 	CgroupMode    string        `koanf:"cgroup-mode" default:"auto" usage:"version of the cgroup hierarchy: auto, v1 or v2"`
 	DrainTimeout  time.Duration `koanf:"drain-timeout" default:"4m" usage:"how long calls in flight may take to finish at shutdown"`
@@ -50,7 +57,12 @@ func (c *Config) Validate() error {
 		optional(directory, "state-dir", c.StateDir),
 		optional(endpoint, "admin-socket", c.AdminSocket),
 		c.cacheApart(),
-		c.enough(),
+		size("guest-memory", c.GuestMemory, 1<<16<<30),
+		between("max-plugin-fuel", c.MaxFuel, plugin.MaxFuel),
+		between("max-plugin-host-calls", c.MaxHostCalls, plugin.MaxHostCalls),
+		size("max-plugin-memory", c.MaxMemory, plugin.MaxMemory),
+		positive("max-plugin-timeout", c.MaxTimeout),
+		between("max-plugin-timeout", c.MaxTimeout, plugin.MaxTimeout),
 		optional(directory, "cgroup-root", c.CgroupRoot),
 		oneOf("cgroup-mode", c.CgroupMode, "auto", "v1", "v2"),
 		oneOf("log-format", c.LogFormat, "auto", "text", "json"),
@@ -71,13 +83,24 @@ func (c *Config) Level() slog.Level {
 }
 
 // GuestBytes is GuestMemory in bytes; 0 if it is not a size.
-func (c *Config) GuestBytes() int64 {
-	digits, unit := strings.TrimSuffix(c.GuestMemory, "Mi"), int64(1<<20)
-	if number, giga := strings.CutSuffix(c.GuestMemory, "Gi"); giga {
+func (c *Config) GuestBytes() int64 { return bytesOf(c.GuestMemory) }
+
+// MaxLimits are the most that a plugin's manifest may ask for, unless the plugin's JSON says
+// otherwise.
+func (c *Config) MaxLimits() abi.Limits {
+	return abi.Limits{
+		Fuel: c.MaxFuel, Memory: bytesOf(c.MaxMemory), TimeMS: c.MaxTimeout.Milliseconds(), HostCalls: c.MaxHostCalls, TickHostCalls: c.MaxHostCalls,
+	}
+}
+
+// bytesOf returns a size in bytes; 0 if it is not a size.
+func bytesOf(text string) int64 {
+	digits, unit := strings.TrimSuffix(text, "Mi"), int64(1<<20)
+	if number, giga := strings.CutSuffix(text, "Gi"); giga {
 		digits, unit = number, 1<<30
 	}
 	n, err := strconv.ParseUint(digits, 10, 16)
-	if err != nil || digits == c.GuestMemory {
+	if err != nil || digits == text {
 		return 0
 	}
 	return int64(n) * unit
@@ -110,10 +133,19 @@ func (c *Config) cacheApart() error {
 	return nil
 }
 
-// enough requires memory.
-func (c *Config) enough() error {
-	if c.GuestBytes() == 0 {
-		return wrong("guest-memory", "%q is not a size such as 256Mi or 1Gi", c.GuestMemory)
+func size(key, value string, most int64) error {
+	switch n := bytesOf(value); {
+	case n == 0:
+		return wrong(key, "%q is not a size such as 256Mi or 1Gi", value)
+	case n > most:
+		return wrong(key, "%q is more than %dMi", value, most>>20)
+	}
+	return nil
+}
+
+func between[N int64 | time.Duration](key string, value, most N) error {
+	if value < 1 || value > most {
+		return wrong(key, "%v is not between 1 and %v", value, most)
 	}
 	return nil
 }

@@ -46,6 +46,9 @@ func (s setting) flag(fs *pflag.FlagSet) {
 		fs.Duration(s.key, d, s.usage)
 	case reflect.TypeFor[bool]():
 		fs.Bool(s.key, false, s.usage)
+	case reflect.TypeFor[int64]():
+		n, _ := strconv.ParseInt(s.byDefault, 10, 64) // TestDefaults likewise
+		fs.Int64(s.key, n, s.usage)
 	default:
 		fs.String(s.key, s.byDefault, s.usage)
 	}
@@ -54,6 +57,15 @@ func (s setting) flag(fs *pflag.FlagSet) {
 // Load reads the settings from their sources. fs has been parsed, and Flags was
 // called on it.
 func Load(fs *pflag.FlagSet) (*Config, error) { return load(fs, nil) }
+
+// Default returns the settings of which no source says anything.
+func Default() *Config {
+	k, c := koanf.New("."), new(Config)
+	if err := errors.Join(loadDefaults(k, nil), k.Unmarshal("", c)); err != nil {
+		panic(err) // TestDefaults
+	}
+	return c
+}
 
 // load takes other defaults than the settings' own, where there are any.
 func load(fs *pflag.FlagSet, defaults map[string]any) (*Config, error) {
@@ -126,6 +138,10 @@ func checkWritten(key string, value any) error {
 		if s.isSwitch() {
 			return nil
 		}
+	case int:
+		if s.isNumber() {
+			return nil
+		}
 	case string:
 		if !s.isSwitch() {
 			return s.check(value)
@@ -133,6 +149,9 @@ func checkWritten(key string, value any) error {
 	}
 	if s.isSwitch() {
 		return wrong(key, "%v is not true or false", value)
+	}
+	if s.isNumber() {
+		return wrong(key, "%v is not a whole number", value)
 	}
 	return wrong(key, "%v is not text; a time span has its unit, as 4m has", value)
 }
@@ -147,6 +166,10 @@ func (s setting) check(text string) error {
 	case reflect.TypeFor[bool]():
 		if _, err := strconv.ParseBool(text); err != nil {
 			return wrong(s.key, "%q is not true or false", text)
+		}
+	case reflect.TypeFor[int64]():
+		if _, err := strconv.ParseInt(text, 10, 64); err != nil {
+			return wrong(s.key, "%q is not a whole number", text)
 		}
 	}
 	return nil
@@ -212,6 +235,7 @@ type setting struct {
 }
 
 func (s setting) isSwitch() bool { return s.kind.Kind() == reflect.Bool }
+func (s setting) isNumber() bool { return s.kind == reflect.TypeFor[int64]() }
 
 // settings lists the fields of Config by their tags, the one table of settings.
 func settings() []setting {

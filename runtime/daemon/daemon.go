@@ -118,7 +118,7 @@ func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 		return err
 	}
 	d.slots = newSlots(d, &loader{
-		observer: d.observer, noBreaker: o.noBreaker, modules: modules{d.engine, plugin.Features(d.cgroups.Version())}, servers: newHookServers(c, d.observer),
+		observer: d.observer, noBreaker: o.noBreaker, modules: modules{d.engine, plugin.Features(d.cgroups.Version()), c.MaxLimits()}, servers: newHookServers(c, d.observer),
 	})
 	runtime, err := d.dial(c.Backend)
 	if err != nil {

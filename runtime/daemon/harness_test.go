@@ -49,9 +49,10 @@ func newNode(t testing.TB) *node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+	most := config.Default()
 	n := &node{t: t, dir: dir, log: newJournal(), config: &config.Config{
 		Listen: dir + "/kubelet.sock", Backend: dir + "/runtime.sock", PluginDir: dir + "/plugins.d", HookDir: dir + "/hookserver.d",
-		DrainTimeout: 10 * time.Second,
+		DrainTimeout: 10 * time.Second, MaxFuel: most.MaxFuel, MaxHostCalls: most.MaxHostCalls, MaxMemory: most.MaxMemory, MaxTimeout: most.MaxTimeout,
 	}}
 	for _, d := range []string{n.config.PluginDir, n.config.HookDir} {
 		n.must(os.Mkdir(d, 0o755))

@@ -3,9 +3,12 @@ package daemon_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/wasmproxy/wasmproxy/runtime/daemon"
 )
 
 // A plugin has what its file says, from the next call after that says otherwise.
@@ -21,6 +24,36 @@ func TestLimitsOfAPlugin(t *testing.T) {
 	n.refuses(t, "units of fuel, its limit is 2000000")
 	n.put("20-hungry.json", `{"limits":{"memory":"16Mi"}}`)
 	n.await("plugin not loaded", "20-hungry", "it needs 1000 pages (62.5 MiB) of memory to start with, its limit is 256 (16 MiB)")
+}
+
+// A plugin has what its manifest asks for, up to the settings. One that asks for more is not
+// loaded, and with Fail its hooks are refused until its file allows it.
+func TestManifestAsksForHigherLimits(t *testing.T) {
+	asking := func(limits string) string {
+		return manifested(t, "loop", `{"name":"loop","version":"1","hooks":["PreRunPodSandbox"],"limits":{`+limits+`}}`)
+	}
+	n := newNode(t)
+	n.config.MaxFuel, n.config.MaxTimeout = 30_000_000, 30*time.Second
+	n.putRaw("10-loop.wasm", asking(`"fuel":30000000,"time_ms":30000`))
+	n.put("10-loop.json", `{"failure-policy":"Fail"}`)
+	n.start(daemon.Run)
+	n.awaitActive("10-loop")
+	n.refuses(t, "units of fuel, its limit is 30000000")
+	n.put("10-loop.json", `{"failure-policy":"Fail","limits":{"fuel":29999999}}`)
+	const above = "limits.fuel is 30000000, above the maximum of 29999999: raise limits.fuel in the plugin's JSON"
+	n.await("plugin not loaded", "10-loop", above, "the previous version stays active")
+	n.end()
+
+	n.config.MaxFuel = 29_000_000
+	n.put("10-loop.json", `{"failure-policy":"Fail"}`)
+	n.log = newJournal()
+	n.start(daemon.Run)
+	const tooMuch = "manifest: limits.fuel is 30000000, above the maximum of 29000000: raise the setting max-plugin-fuel, or set limits.fuel"
+	n.await("plugin not loaded", "10-loop", "calls are refused", tooMuch)
+	n.refuses(t, tooMuch)
+	n.put("10-loop.json", `{"failure-policy":"Fail","limits":{"fuel":31000000}}`)
+	n.awaitActive("10-loop")
+	n.refuses(t, "units of fuel, its limit is 30000000")
 }
 
 func (n *node) refuses(t *testing.T, why string) {

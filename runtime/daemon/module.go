@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -15,6 +16,7 @@ import (
 type modules struct {
 	engine   *wasm.Engine
 	features []abi.Feature // of the node
+	max      abi.Limits    // that a manifest may ask for
 }
 
 // open implements kind.
@@ -31,7 +33,7 @@ func (k modules) open(ctx context.Context, d registry.Description, of persistent
 // options are a module's by its description.
 func (k modules) options(d registry.Description) wasm.PluginOptions {
 	o := wasm.PluginOptions{
-		Config: d.Config, Timeout: d.Timeout, Interpret: d.Interpret, Granted: granted(d), State: d.State, Features: k.features,
+		Config: d.Config, Timeout: d.Timeout, Interpret: d.Interpret, Granted: granted(d), State: d.State, Features: k.features, Max: k.max,
 	}
 	o.SetLimits(d.Limits)
 	return o
@@ -52,9 +54,8 @@ func (k modules) place(m *member, d registry.Description) {
 	m.Metered = true
 	m.Rights = rights(d, m.loaded.Manifest())
 	m.Capabilities = m.Rights.Has()
-	if m.time = d.Timeout; m.time == 0 {
-		m.time = wasm.DefaultTimeout
-	}
+	hold, _, _ := k.engine.Limits(k.options(d), m.loaded.Manifest().Limits)
+	m.time = time.Duration(hold.TimeMS) * time.Millisecond
 }
 
 // name implements kind.

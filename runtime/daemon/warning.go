@@ -35,13 +35,6 @@ func (k modules) warnings(d registry.Description, manifest abi.Manifest) (all []
 	if vain := d.Grant &^ r.Declared; vain != 0 {
 		all = append(all, &observe.GrantUnused{Plugin: d.ID, Capabilities: vain.Names()})
 	}
-	wanted := manifest.Limits
-	granted, _ := k.engine.Limits(k.options(d), wanted)
-	for _, limit := range plugin.Limits {
-		if asked, most := *limit.Of(&wanted), *limit.Of(&granted.Limits); asked > most {
-			all = append(all, &observe.LimitLowered{Plugin: d.ID, Limit: limit.Key, Asked: asked, Granted: most})
-		}
-	}
 	if vain := d.Hooks &^ manifest.HookSet(); vain != 0 {
 		all = append(all, &observe.HooksUnknown{Plugin: d.ID, Hooks: vain.Names()})
 	}

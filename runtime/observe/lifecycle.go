@@ -102,14 +102,6 @@ type GrantUnused struct {
 	Capabilities []string
 }
 
-// LimitLowered says that a plugin's manifest asks for more of a limit than it gets.
-type LimitLowered struct {
-	occurrence
-	Plugin         string
-	Limit          string // its key in the manifest
-	Asked, Granted int64
-}
-
 // HooksUnknown says that runtime-hooks names hooks that the plugin does not have.
 type HooksUnknown struct {
 	occurrence

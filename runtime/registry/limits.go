@@ -20,6 +20,9 @@ var limitKeys = map[string]func(*abi.Limits, json.RawMessage) error{
 	"fuel":       func(l *abi.Limits, v json.RawMessage) error { return readLimit(&l.Fuel, v, plugin.MaxFuel) },
 	"host-calls": func(l *abi.Limits, v json.RawMessage) error { return readLimit(&l.HostCalls, v, plugin.MaxHostCalls) },
 	"memory":     readMemory,
+	"tick-host-calls": func(l *abi.Limits, v json.RawMessage) error {
+		return readLimit(&l.TickHostCalls, v, plugin.MaxHostCalls)
+	},
 }
 
 // readLimits reads what one call of a module may use. Its time is the key timeout.

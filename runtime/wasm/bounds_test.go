@@ -112,10 +112,10 @@ func TestHostCalls(t *testing.T) {
 		want string
 	}{
 		{abi.PreCreateContainer, 0, "called the host more than 1000 times: raise limits.host-calls"},
-		{abi.Tick, 0, "called the host more than 20000 times: raise limits.host-calls"},
-		{abi.Synchronize, 0, "called the host more than 20000 times: raise limits.host-calls"},
+		{abi.Tick, 0, "called the host more than 20000 times: raise limits.tick-host-calls"},
+		{abi.Synchronize, 0, "called the host more than 20000 times: raise limits.tick-host-calls"},
 		{abi.PreCreateContainer, 1500, "called the host more than 1500 times: raise limits.host-calls"},
-		{abi.Tick, 1500, "called the host more than 1500 times: raise limits.host-calls"},
+		{abi.Tick, 1500, "called the host more than 1500 times: raise limits.tick-host-calls"},
 	} {
 		ev := newEvent()
 		ev.hook = tt.hook

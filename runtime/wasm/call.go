@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -92,7 +93,13 @@ func (c *call) count() {
 
 func (c *call) tooManyCalls() *trap {
 	most := c.meter.hostCalls
-	remedy := c.meter.remedy("limits.host-calls", "limits.host_calls", func(l *abi.Limits) bool { return l.HostCalls == int64(most) })
+	file, key, of := "limits.host-calls", "limits.host_calls", func(l *abi.Limits) bool { return l.HostCalls == int64(most) }
+	if usesTickCalls(c.event.Hook()) {
+		file, key, of = "limits.tick-host-calls", "limits.tick_host_calls", func(l *abi.Limits) bool {
+			return cmp.Or(l.TickHostCalls, l.HostCalls) == int64(most)
+		}
+	}
+	remedy := c.meter.remedy(file, key, of)
 	if remedy != "" {
 		remedy = ": " + remedy
 	}

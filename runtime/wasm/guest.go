@@ -171,7 +171,10 @@ func (p *guests) learn(ctx context.Context, g *guest) error {
 		return err
 	}
 	g.allowance = p.hook
-	return g.memory.cap(int64(p.limit) << 16)
+	if err := g.memory.cap(int64(p.limit) << 16); err != nil {
+		return fmt.Errorf("%w: raise %s", err, p.memoryKey())
+	}
+	return nil
 }
 
 func wrap(export string, err error) error {

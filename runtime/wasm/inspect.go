@@ -47,16 +47,18 @@ func Inspect(ctx context.Context, binary []byte, o PluginOptions) (in Inspection
 	in = Inspection{Size: len(binary), SHA256: hex.EncodeToString(digest[:])}
 	m, err := preflight.Scan(binary)
 	var manifest abi.Manifest
+	var known *abi.Manifest // nil unless a custom section has it
 	if m.Manifest != nil {
 		manifest, _ = parseManifest(m.Manifest) // readStatic reports what is wrong with it
+		known = &manifest
 	}
 	in.outline(m, manifest.Optional)
 	if err != nil {
 		in.Problems = []string{err.Error()}
 		return in, nil
 	}
-	_, hold := o.Limits(manifest.Limits)
-	in.Problems = check(m, manifest.Optional, pagesOf(hold.Memory))
+	limits, _ := o.negotiate(known)
+	in.Problems = check(m, manifest.Optional, limits.limit)
 	in.readStatic(m)
 	if len(in.Problems) == 0 && (in.ManifestSource == "" || in.ABI == 0) {
 		err = in.run(ctx, m, o)
@@ -64,6 +66,8 @@ func Inspect(ctx context.Context, binary []byte, o PluginOptions) (in Inspection
 	in.judgeImports()
 	_, unfit := parseSchema(in.Manifest.ConfigSchema)
 	in.problem(unfit)
+	_, _, over := o.Limits(in.Manifest.Limits)
+	in.problem(over)
 	return in, err
 }
 

@@ -20,15 +20,15 @@ import (
 
 // Defaults and bounds of PluginOptions.
 const (
-	DefaultMemoryPages     = 512 // 32 MiB
-	DefaultFuel            = 20_000_000
-	InterpretedFuel        = 5_000_000 // of a plugin that is interpreted
-	DefaultTimeout         = 500 * time.Millisecond
-	DefaultInstances       = 4
-	DefaultHostCalls       = 1000
-	DefaultStandaloneCalls = 20_000 // of the host in Tick and Synchronize: 15 of them for each of 1,300 containers
-	MaxConfig              = 1 << 20
-	MaxModule              = abi.MaxModule
+	DefaultMemoryPages   = 512 // 32 MiB
+	DefaultFuel          = 20_000_000
+	InterpretedFuel      = 5_000_000 // of a plugin that is interpreted
+	DefaultTimeout       = 500 * time.Millisecond
+	DefaultInstances     = 4
+	DefaultHostCalls     = 1000
+	DefaultTickHostCalls = 20_000 // of the host in Tick and Synchronize: 15 of them for each of 1,300 containers
+	MaxConfig            = 1 << 20
+	MaxModule            = abi.MaxModule
 
 	startTimeout = 5 * time.Second // for all that a module runs before its first event
 )
@@ -44,6 +44,9 @@ type PluginOptions struct {
 	HostCalls   int           // of one hook; by default Tick and Synchronize have more
 	State       string        // abi.StateNone or its like, if it is not to be the manifest's
 
+	TickHostCalls int        // of Tick and Synchronize; HostCalls if 0
+	Max           abi.Limits // the most that a manifest may ask for where the operator sets no limit; at least the default
+
 	// Granted is what the plugin may have of what it declares; abi.DefaultGrant() if 0.
 	Granted  abi.CapabilitySet
 	KV       *plugin.KV      // that outlives the plugin; its own if nil
@@ -56,7 +59,6 @@ type PluginOptions struct {
 }
 
 func (o PluginOptions) withDefaults(e *Engine) PluginOptions {
-	o.MemoryPages = cmp.Or(o.MemoryPages, DefaultMemoryPages)
 	o.Instances = cmp.Or(o.Instances, DefaultInstances)
 	o.Granted = cmp.Or(o.Granted, abi.DefaultGrant())
 	if o.KV == nil {
@@ -142,12 +144,12 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 	}
 	p := &guests{
 		id: id, observer: o.Observer, config: o.Config,
-		effectiveLimits: t, static: m.Manifest != nil, options: o, kv: o.KV, metrics: o.Metrics, features: o.Features,
+		effectiveLimits: t, static: m.Manifest != nil, options: o, kv: o.KV, metrics: o.Metrics, features: o.Features, begin: o.start(),
 		memory: e.memory, perPlugin: newLimiter(e.running.allButOne()), slow: e.slow, running: e.running,
 		pages: m.Memory.Min, mutable: len(m.Mutable()),
 	}
-	_, p.begin = o.allowances()
-	if p.compiledCode, err = e.codeOf(ctx, settings{Pages: o.MemoryPages}, o.Interpret, o.Compiled, module); err != nil {
+	_, most, _ := o.Limits(abi.Limits{})
+	if p.compiledCode, err = e.codeOf(ctx, settings{Pages: pagesOf(most.Memory)}, o.Interpret, o.Compiled, module); err != nil {
 		return nil, err
 	}
 	if err := instantiateHost(ctx, p.runtime, m); err != nil {

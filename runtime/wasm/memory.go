@@ -80,7 +80,7 @@ func (m *memory) Reallocate(size uint64) []byte {
 // cap sets a lower limit than there was at first.
 func (m *memory) cap(limit int64) error {
 	if m.size > limit {
-		return fmt.Errorf("manifest: limits.memory is %.4g MiB, it has %.4g to start with", mib(limit), mib(m.size))
+		return fmt.Errorf("its memory has %.4g MiB to start with, its limit is %.4g MiB", mib(m.size), mib(limit))
 	}
 	m.limit = limit
 	return nil

@@ -1,7 +1,6 @@
 package wasm
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,35 +25,42 @@ func refuel(ctx context.Context, _ api.Module, stack []uint64) {
 
 // allowance is what one call of a guest may cost.
 type allowance struct {
-	fuel            int64
-	slice           int64 // of fuel, at the most
-	time            time.Duration
-	hostCalls       int
-	standaloneCalls int // of the host, in a standalone hook: Tick and Synchronize
+	fuel      int64
+	slice     int64 // of fuel, at the most
+	time      time.Duration
+	hostCalls int
+	tickCalls int // of the host, in Tick and Synchronize
 }
 
 // What a guest may use if nobody says otherwise. A unit of fuel takes 0.3 to 6 ns where
 // it is compiled and 1 to 65 ns where it is interpreted (endless.wat and its like), so what is
 // interpreted gets less: what it may use at the most takes 0.3 s, as its slice takes a tenth of a millisecond.
 var (
-	compiledHook     = allowance{DefaultFuel, fuel.MaxSlice, DefaultTimeout, DefaultHostCalls, DefaultStandaloneCalls}
-	interpretedHook  = allowance{InterpretedFuel, interpretedSlice, DefaultTimeout, DefaultHostCalls, DefaultStandaloneCalls}
+	usualLimits = abi.Limits{
+		Fuel: DefaultFuel, Memory: DefaultMemoryPages << 16, TimeMS: DefaultTimeout.Milliseconds(),
+		HostCalls: DefaultHostCalls, TickHostCalls: DefaultTickHostCalls,
+	}
 	compiledStart    = allowance{500_000_000, fuel.MaxSlice, startTimeout, DefaultHostCalls, 0}
 	interpretedStart = allowance{25_000_000, interpretedSlice, startTimeout, DefaultHostCalls, 0}
 )
 
 const interpretedSlice = 2_000
 
-// allowances returns what a plugin may use in a hook, where o names it, and in each
-// function before its first event.
-func (o *PluginOptions) allowances() (hook, start allowance) {
-	hook, start = compiledHook, compiledStart
+// start returns what a plugin may use in each function before its first event.
+func (o *PluginOptions) start() allowance {
 	if o.Interpret {
-		hook, start = interpretedHook, interpretedStart
+		return interpretedStart
 	}
-	hook.fuel, hook.time = cmp.Or(o.Fuel, hook.fuel), cmp.Or(o.Timeout, hook.time)
-	hook.hostCalls, hook.standaloneCalls = cmp.Or(o.HostCalls, hook.hostCalls), cmp.Or(o.HostCalls, hook.standaloneCalls)
-	return hook, start
+	return compiledStart
+}
+
+// allowance returns what a plugin with these limits may use in a hook.
+func (o *PluginOptions) allowance(l abi.Limits) allowance {
+	a := allowance{l.Fuel, o.start().slice, time.Duration(l.TimeMS) * time.Millisecond, int(l.HostCalls), int(l.TickHostCalls)}
+	if o.Timeout > 0 { // which may be a part of a millisecond
+		a.time = min(a.time, o.Timeout)
+	}
+	return a
 }
 
 // meter keeps account of one call.
@@ -84,11 +90,14 @@ const (
 // waited since: the chain knows that without another look at the clock.
 func (m *meter) serve(budget *plugin.Budget, g *guest, hook abi.Hook) {
 	m.allowance, m.limits, m.budget = g.allowance, &g.of.manifest.Limits, budget
-	if hook == abi.Tick || hook == abi.Synchronize {
-		m.hostCalls = m.standaloneCalls
+	if usesTickCalls(hook) {
+		m.hostCalls = m.tickCalls
 	}
 	m.start = budget.Running()
 }
+
+// usesTickCalls reports whether a hook goes through all of a node's containers.
+func usesTickCalls(hook abi.Hook) bool { return hook == abi.Tick || hook == abi.Synchronize }
 
 // begin gives the guest its first fuel and all of its stack.
 func (m *meter) begin() {

@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,6 +18,7 @@ func (o *PluginOptions) SetLimits(l abi.Limits) {
 	o.MemoryPages = cmp.Or(pagesOf(l.Memory), o.MemoryPages)
 	o.Timeout = cmp.Or(time.Duration(l.TimeMS)*time.Millisecond, o.Timeout)
 	o.HostCalls = cmp.Or(int(l.HostCalls), o.HostCalls)
+	o.TickHostCalls = cmp.Or(int(l.TickHostCalls), o.TickHostCalls)
 }
 
 // pagesOf returns how many pages of memory a number of bytes needs.
@@ -31,15 +33,19 @@ type effectiveLimits struct {
 	keeps    bool      // there is one instance, which keeps its memory
 }
 
-// negotiate returns the limits of a plugin with this manifest, unless its config is not
-// what its schema asks for. While the manifest is not known it is nil.
+// negotiate returns the limits of a plugin with this manifest, unless it asks for more than it
+// may, or its config is not what its schema asks for. While the manifest is not known it is nil,
+// and an instance may have as much memory as a manifest could ask for.
 func (o *PluginOptions) negotiate(m *abi.Manifest) (effectiveLimits, error) {
-	hook, _ := o.allowances()
-	t := effectiveLimits{limit: o.MemoryPages, hook: hook}
 	if m == nil {
-		return t, nil
+		hold, most, _ := o.Limits(abi.Limits{})
+		return effectiveLimits{limit: pagesOf(most.Memory), hook: o.allowance(hold)}, nil
 	}
-	t.manifest = *m // also with an error, which names its hooks
+	hold, _, err := o.Limits(m.Limits)
+	t := effectiveLimits{manifest: *m, limit: pagesOf(hold.Memory), hook: o.allowance(hold)} // also with an error, which names its hooks
+	if err != nil {
+		return t, err
+	}
 	s, err := parseSchema(m.ConfigSchema)
 	if err != nil {
 		return t, err
@@ -51,48 +57,43 @@ func (o *PluginOptions) negotiate(m *abi.Manifest) (effectiveLimits, error) {
 	}
 	t.has = plugin.RightsOf(*m, o.Granted, "").Has()
 	t.keeps = cmp.Or(o.State, m.State) == abi.StateInstance
-	t.cap(m.Limits)
 	return t, nil
 }
 
-// cap takes less where a manifest asks for less.
-func (t *effectiveLimits) cap(l abi.Limits) {
-	t.limit = min(t.limit, cmp.Or(pagesOf(l.Memory), t.limit))
-	a := &t.hook
-	a.fuel = min(a.fuel, cmp.Or(l.Fuel, a.fuel))
-	a.hostCalls = min(a.hostCalls, cmp.Or(int(l.HostCalls), a.hostCalls))
-	a.standaloneCalls = min(a.standaloneCalls, cmp.Or(int(l.HostCalls), a.standaloneCalls))
-	if ms := l.TimeMS; ms > 0 && ms < a.time.Milliseconds() {
-		a.time = time.Duration(ms) * time.Millisecond
+// given are the limits that the operator set for the plugin; 0 where there is none.
+func (o *PluginOptions) given() abi.Limits {
+	return abi.Limits{
+		Fuel: o.Fuel, Memory: int64(o.MemoryPages) << 16, TimeMS: int64((o.Timeout + time.Millisecond - 1) / time.Millisecond),
+		HostCalls: int64(o.HostCalls), TickHostCalls: int64(cmp.Or(o.TickHostCalls, o.HostCalls)),
 	}
 }
 
-// Limits are what a plugin may use.
-type Limits struct {
-	abi.Limits
-	LoopHostCalls int64 // host calls in Tick and Synchronize
-}
-
-func (t *effectiveLimits) limits() Limits {
-	return Limits{abi.Limits{
-		Fuel: t.hook.fuel, Memory: int64(t.limit) << 16, TimeMS: t.hook.time.Milliseconds(), HostCalls: int64(t.hook.hostCalls),
-	}, int64(t.hook.standaloneCalls)}
-}
-
-// Limits returns what a plugin may use at most, and what of it holds for one whose
-// manifest asks for these limits: the lesser of the two.
-func (o PluginOptions) Limits(wanted abi.Limits) (granted, hold Limits) {
-	o.MemoryPages = cmp.Or(o.MemoryPages, DefaultMemoryPages)
-	t, _ := o.negotiate(nil)
-	granted = t.limits()
-	t.cap(wanted)
-	return granted, t.limits()
+// Limits returns what a plugin may use whose manifest asks for these limits, and the most that
+// it may ask for. The error names each limit of which it asks for more.
+func (o PluginOptions) Limits(asked abi.Limits) (hold, most abi.Limits, err error) {
+	given, usual := o.given(), usualLimits
+	if o.Interpret {
+		usual.Fuel = InterpretedFuel
+	}
+	var errs []error
+	for _, l := range plugin.Limits {
+		set, want := *l.Of(&given), *l.Of(&asked)
+		top := cmp.Or(set, max(*l.Of(&usual), *l.Of(&o.Max)))
+		if want > top {
+			errs = append(errs, l.Overrun(want, top, set != 0))
+		}
+		*l.Of(&most), *l.Of(&hold) = top, min(cmp.Or(want, set, *l.Of(&usual)), top)
+	}
+	if asked.TickHostCalls == 0 && asked.HostCalls > 0 {
+		hold.TickHostCalls = min(asked.HostCalls, most.TickHostCalls)
+	}
+	return hold, most, errors.Join(errs...)
 }
 
 // Limits is PluginOptions' for a plugin that the engine loads.
-func (e *Engine) Limits(o PluginOptions, wanted abi.Limits) (granted, hold Limits) {
+func (e *Engine) Limits(o PluginOptions, asked abi.Limits) (hold, most abi.Limits, err error) {
 	o.Interpret = o.Interpret || e.interpret
-	return o.Limits(wanted)
+	return o.Limits(asked)
 }
 
 // parseSchema reads a manifest's config_schema. It is nil if there is none.

@@ -172,7 +172,8 @@ func TestKVCounts(t *testing.T) {
 	})
 }
 
-// TestLimits has a manifest that wants less than it may have, and more.
+// TestLimits has a manifest that asks for less than the default or the operator's limit, and for
+// more than the default.
 func TestLimits(t *testing.T) {
 	engines(t, func(t *testing.T, e *Engine) {
 		for _, tt := range []struct {
@@ -180,17 +181,69 @@ func TestLimits(t *testing.T) {
 			o                   PluginOptions
 		}{
 			{"loop", `"fuel":500000`, "units of fuel, its limit is 500000", PluginOptions{Timeout: time.Minute}},
-			{"loop", `"fuel":5000000`, "units of fuel, its limit is 600000", PluginOptions{Timeout: time.Minute, Fuel: 600_000}},
+			{"loop", `"fuel":500000`, "units of fuel, its limit is 500000", PluginOptions{Timeout: time.Minute, Fuel: 600_000}},
+			{"loop", `"fuel":21000000`, "units of fuel, its limit is 21000000", PluginOptions{Timeout: time.Minute, Max: abi.Limits{Fuel: 21_000_000}}},
 			{"loop", `"time_ms":30`, "ran longer than its time limit of 30ms", PluginOptions{Fuel: 1 << 60}},
-			{"loop", `"time_ms":60000`, "ran longer than its time limit of 20ms", PluginOptions{Fuel: 1 << 60, Timeout: 20 * time.Millisecond}},
-			{"host-call-flood", `"host_calls":7`, "called the host more than 7 times", PluginOptions{}},
-			{"host-call-flood", `"host_calls":7000`, "called the host more than 9 times", PluginOptions{HostCalls: 9}},
+			{"loop", `"time_ms":600`, "ran longer than its time limit of 600ms", PluginOptions{Fuel: 1 << 60, Max: abi.Limits{TimeMS: 700}}},
+			{"host-call-flood", `"host_calls":7`, "called the host more than 7 times: raise limits.host_calls in its manifest", PluginOptions{}},
+			{"host-call-flood", `"host_calls":7`, "called the host more than 7 times", PluginOptions{HostCalls: 9}},
+			{"host-call-flood", `"host_calls":3000`, "called the host more than 3000 times", PluginOptions{Max: abi.Limits{HostCalls: 3000}}},
 		} {
 			p := loadModule(t, e, manifested(t, tt.guest, `,"limits":{`+tt.limits+`}`), tt.o)
 			_, err := callPlugin(t.Context(), p, newEvent())
 			wantError(t, err, tt.want)
 		}
 	})
+}
+
+// TestTickCallsOfManifest has manifests and options that name the host calls of Tick, and such
+// that name those of every hook.
+func TestTickCallsOfManifest(t *testing.T) {
+	e := newEngine(t, Options{})
+	for _, tt := range []struct {
+		limits, want string
+		o            PluginOptions
+	}{
+		{`"host_calls":30`, "called the host more than 30 times: raise limits.tick_host_calls in its manifest", PluginOptions{}},
+		{`"host_calls":30,"tick_host_calls":40`, "called the host more than 40 times: raise limits.tick_host_calls in its manifest", PluginOptions{}},
+		{`"tick_host_calls":25000`, "called the host more than 25000 times", PluginOptions{Max: abi.Limits{TickHostCalls: 30_000}}},
+		{`"fuel":100000`, "called the host more than 50 times: raise limits.tick-host-calls", PluginOptions{HostCalls: 40, TickHostCalls: 50}},
+		{`"host_calls":45`, "called the host more than 40 times", PluginOptions{HostCalls: 50, TickHostCalls: 40}},
+	} {
+		ev := newEvent()
+		ev.hook = abi.Tick
+		_, err := callPlugin(t.Context(), loadModule(t, e, manifested(t, "host-call-flood", `,"limits":{`+tt.limits+`}`), tt.o), ev)
+		wantError(t, err, tt.want)
+	}
+}
+
+// TestManifestAboveTheMaximum refuses a plugin that asks for more than its operator allows, and
+// names the manifest's field, its value, the maximum, and the key that raises it.
+func TestManifestAboveTheMaximum(t *testing.T) {
+	e := newEngine(t, Options{})
+	most := abi.Limits{Fuel: 50_000_000, Memory: 64 << 20, TimeMS: 1000, HostCalls: 5000, TickHostCalls: 5000}
+	for _, tt := range []struct {
+		limits, want string
+		o            PluginOptions
+	}{
+		{`"fuel":50000001`, "limits.fuel is 50000001, above the maximum of 50000000: raise the setting max-plugin-fuel, or set limits.fuel in the plugin's JSON", PluginOptions{Max: most}},
+		{`"memory":67108865`, "limits.memory is 67108865, above the maximum of 67108864: raise the setting max-plugin-memory, or set limits.memory in", PluginOptions{Max: most}},
+		{`"time_ms":1001`, "limits.time_ms is 1001, above the maximum of 1000: raise the setting max-plugin-timeout, or set timeout in", PluginOptions{Max: most}},
+		{`"host_calls":5001`, "limits.host_calls is 5001, above the maximum of 5000: raise the setting max-plugin-host-calls, or set limits.host-calls in", PluginOptions{Max: most}},
+		{`"tick_host_calls":20001`, "limits.tick_host_calls is 20001, above the maximum of 20000: raise the setting max-plugin-host-calls", PluginOptions{Max: most}}, // the default is more
+		{`"fuel":20000001`, "limits.fuel is 20000001, above the maximum of 20000000", PluginOptions{}},
+		{`"fuel":700000`, "limits.fuel is 700000, above the maximum of 600000: raise limits.fuel in the plugin's JSON", PluginOptions{Fuel: 600_000, Max: most}},
+		{`"host_calls":10,"tick_host_calls":11`, "limits.tick_host_calls is 11, above the maximum of 10: raise limits.tick-host-calls in", PluginOptions{HostCalls: 10, Max: most}},
+		{`"time_ms":60001`, "limits.time_ms is 60001, above the maximum of 60000: no setting allows more", PluginOptions{Max: most}},
+	} {
+		module := manifested(t, "quota", `,"limits":{`+tt.limits+`}`)
+		_, err := e.Load(t.Context(), "p", module, tt.o)
+		wantError(t, err, "manifest: "+tt.want)
+		in, err := Inspect(t.Context(), module, tt.o)
+		if err != nil || len(in.Problems) != 1 || !strings.Contains(in.Problems[0], tt.want) {
+			t.Errorf("%s: inspected: %q, %v", tt.limits, in.Problems, err)
+		}
+	}
 }
 
 // TestMemoryLimitOfManifest has one in a custom section and one in an export.
@@ -205,12 +258,23 @@ func TestMemoryLimitOfManifest(t *testing.T) {
 	_, err = e.Load(t.Context(), "p", manifested(t, "memory-hungry", `,"limits":{"memory":65536}`), PluginOptions{})
 	wantError(t, err, "it needs 1000 pages (62.5 MiB) of memory to start with, its limit is 1 (0.0625 MiB)")
 
+	exported := bytes.Replace(wat(t, "alloc"), []byte(`["PreRunPodSandbox","PreCreateContainer","PostStopContainer"]`), []byte(`["PreCreateContainer"],          "limits":{"memory":50331648}`), 1)
+	for _, raised := range [][]byte{manifested(t, "alloc", `,"limits":{"memory":50331648}`), exported} {
+		p = loadModule(t, e, raised, PluginOptions{Max: abi.Limits{Memory: 64 << 20}})
+		_, err = callPlugin(t.Context(), p, newEvent())
+		wantError(t, err, "its memory has 48 MiB, its limit is 48 MiB: raise limits.memory in its manifest")
+		_, err = e.Load(t.Context(), "p", raised, PluginOptions{})
+		wantError(t, err, "limits.memory is 50331648, above the maximum of 33554432")
+	}
+	_, err = e.Load(t.Context(), "p", wat(t, "memory-hungry"), PluginOptions{Max: abi.Limits{Memory: 64 << 20}})
+	wantError(t, err, "its memory has 62.5 MiB to start with, its limit is 32 MiB: raise limits.memory")
+
 	m, err := newMemory(&memoryBudget{limit: 1 << 20}, 2<<16, 8<<16)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Free()
-	wantError(t, m.cap(1<<16), "manifest: limits.memory is 0.0625 MiB, it has 0.125 to start with")
+	wantError(t, m.cap(1<<16), "its memory has 0.125 MiB to start with, its limit is 0.0625 MiB")
 	if err := m.cap(3 << 16); err != nil || m.Reallocate(3<<16) == nil || m.Reallocate(4<<16) != nil {
 		t.Errorf("a lower limit does not hold: %v", err)
 	}
@@ -218,8 +282,8 @@ func TestMemoryLimitOfManifest(t *testing.T) {
 
 func TestSetLimits(t *testing.T) {
 	var o PluginOptions
-	o.SetLimits(abi.Limits{Fuel: 7, Memory: 65537, TimeMS: 100, HostCalls: 9})
-	if o.Fuel != 7 || o.MemoryPages != 2 || o.Timeout != 100*time.Millisecond || o.HostCalls != 9 {
+	o.SetLimits(abi.Limits{Fuel: 7, Memory: 65537, TimeMS: 100, HostCalls: 9, TickHostCalls: 8})
+	if o.Fuel != 7 || o.MemoryPages != 2 || o.Timeout != 100*time.Millisecond || o.HostCalls != 9 || o.TickHostCalls != 8 {
 		t.Errorf("got %+v", o)
 	}
 	if o.SetLimits(abi.Limits{}); o.Fuel != 7 || o.MemoryPages != 2 {

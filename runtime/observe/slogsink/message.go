@@ -52,8 +52,6 @@ var Messages = []Message{
 		"A plugin was made for a later version.", "Update wasmproxy, or install an earlier version of the plugin."},
 	{(*observe.GrantUnused)(nil), slog.LevelWarn, "grant names capabilities that the plugin does not declare, and has no effect for them",
 		"The JSON's `grant` has more than the plugin uses.", "Remove them from `grant`."},
-	{(*observe.LimitLowered)(nil), slog.LevelWarn, "plugin asks for a higher limit than it is granted",
-		"The manifest asks for more than the defaults or the JSON allow.", "Raise the limit in the JSON if the plugin needs it."},
 	{(*observe.HooksUnknown)(nil), slog.LevelWarn, "runtime-hooks names hooks that the plugin does not have",
 		"The JSON's `runtime-hooks` has more than the manifest.", "Remove them from `runtime-hooks`."},
 	{(*observe.MatchNeverFits)(nil), slog.LevelWarn, "plugin is never called in a hook: its match asks for a value that no image has",

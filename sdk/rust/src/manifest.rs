@@ -15,8 +15,8 @@ pub enum State {
     Instance,
 }
 
-/// What one call needs at most; 0 is the host's default. The operator's own limits win
-/// where they are lower.
+/// What one call needs at most; 0 is the host's default. A plugin that asks for more than its
+/// operator allows is not loaded.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Units of about an instruction each.
@@ -25,13 +25,15 @@ pub struct Limits {
     pub memory: u64,
     /// Wall time in milliseconds.
     pub time_ms: u64,
-    /// Calls of host functions.
+    /// Calls of host functions, also in Tick and Synchronize unless `tick_host_calls` is given.
     pub host_calls: u64,
+    /// Calls of host functions in Tick and Synchronize.
+    pub tick_host_calls: u64,
 }
 
 impl Limits {
     /// The host's.
-    pub const DEFAULT: Limits = Limits { fuel: 0, memory: 0, time_ms: 0, host_calls: 0 };
+    pub const DEFAULT: Limits = Limits { fuel: 0, memory: 0, time_ms: 0, host_calls: 0, tick_host_calls: 0 };
 }
 
 /// Narrows a hook to some pods and containers. The host evaluates it, so that an event

@@ -172,7 +172,7 @@ impl Json {
     }
 
     pub(super) const fn limits(&mut self, l: &Limits) {
-        if l.fuel + l.memory + l.time_ms + l.host_calls == 0 {
+        if l.fuel + l.memory + l.time_ms + l.host_calls + l.tick_host_calls == 0 {
             return;
         }
         self.raw(",\"limits\":{");
@@ -181,6 +181,7 @@ impl Json {
         self.count(",\"memory\":", l.memory);
         self.count(",\"time_ms\":", l.time_ms);
         self.count(",\"host_calls\":", l.host_calls);
+        self.count(",\"tick_host_calls\":", l.tick_host_calls);
         self.bytes[start] = b' '; // instead of the first comma
         self.raw("}");
     }
