@@ -106,7 +106,8 @@ func (c *call) settleFiles(ctx context.Context, after *event) {
 		if own.Container != nil { // StartContainer writes them
 			c.askFiles(c.event, abi.Container, own, c.owned)
 		} else {
-			c.Ledger.Note(c.idOf(own), path.Base(c.method.Name))
+			c.Ledger.Occupy(c.idOf(own))
+			c.repairPod(ctx, c.idOf(own).Pod, path.Base(c.method.Name))
 		}
 		return
 	}
@@ -118,21 +119,6 @@ func (c *call) settleFiles(ctx context.Context, after *event) {
 	}
 	if c.method.Effect == cri.Starts || c.method.Effect == cri.Updates && own.Pod != nil {
 		c.repairPod(ctx, c.idOf(own).Pod, path.Base(c.method.Name))
-	}
-}
-
-// forgetFiles drops the ledger's record of an object that the call has removed. The cgroup of a
-// pod is that of all its sandboxes.
-func (c *call) forgetFiles(ctx context.Context, own crifield.Object) {
-	id := c.idOf(own)
-	if own.Container == nil {
-		if _, other := c.podOf(id.Pod); other {
-			return
-		}
-	}
-	c.Ledger.Remove(id)
-	if own.Container != nil {
-		c.raisePod(ctx, id.Pod)
 	}
 }
 
@@ -152,6 +138,12 @@ func (i *interceptor) repair(ctx context.Context, id ledger.ID, why ledger.Why) 
 	if id.Container == "" {
 		if pod, ok := i.podOf(id.Pod); ok {
 			o.Pod = pod
+		}
+		if i.dropGone(id) {
+			return nil
+		}
+		if i.Ledger.Vacant(id) {
+			why = ledger.Vacant
 		}
 		i.sumLimits(ctx, id.Pod)
 	} else if c, ok := i.Store.Container(id.Container); ok {

@@ -160,31 +160,6 @@ func TestRecordsOfRemovedObjects(t *testing.T) {
 	}
 }
 
-// Two sandboxes of one pod share a cgroup: the record goes with the last one.
-func TestRecordOfAPodWithTwoSandboxes(t *testing.T) {
-	fs, dir, _ := scratchGroup(t)
-	n := newNode(t, []plugin.Member{on(abi.PreRunPodSandbox, write(abi.Pod, "memory.high", "8192000"))}, withCgroups(fs))
-	for _, id := range []string{"pod1", "pod2"} {
-		_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: id})
-		n.must(err)
-	}
-	remove := func(id string) int {
-		_, err := n.call(t.Context(), "RemovePodSandbox", &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}, &runtimeapi.RemovePodSandboxResponse{})
-		n.must(err)
-		return len(n.options.Ledger.Objects())
-	}
-	kubelet := n.options.Ledger.Record(ledger.ID{Pod: "u1"})[ledger.File("memory.high")].Kubelet
-	if kubelet == nil || *kubelet != "max" {
-		t.Errorf("kubelet's value is %v", kubelet)
-	}
-	if one, none := remove("pod1"), remove("pod2"); one != 1 || none != 0 {
-		t.Errorf("%d records after the first, %d after the last sandbox", one, none)
-	}
-	if got := content(t, dir, "memory.high"); got != "8192000" {
-		t.Errorf("memory.high is %s", got)
-	}
-}
-
 // What the runtime overwrites at an update, and at the start of a sibling, is written again at
 // once, and told of with its object.
 func TestRepairAfterCalls(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -29,6 +30,7 @@ func (c *call) prepare(ctx context.Context) error {
 	case m.Effect == cri.Updates:
 		c.event = c.updatePodEvent(ctx, carried)
 	case m.Effect == cri.Makes:
+		c.dropGone(ledger.ID{Pod: uidOf(*carried.Pod)})
 		c.event = c.newEvent(crifield.NewPod("", *carried.RuntimeHandler, made(carried.Pod)), nil)
 	case m.Object == abi.Event:
 		c.event = c.imageEvent(carried)

@@ -72,14 +72,7 @@ func (i *interceptor) about(id ledger.ID, o crifield.Object) (a observe.Object) 
 // meanwhile are written again. The store has all pods and containers of the runtime.
 func Settle(ctx context.Context, o Options) {
 	i := &interceptor{Options: o}
-	i.Ledger.Retain(func(id ledger.ID) bool {
-		if id.Container == "" {
-			_, ok := i.podOf(id.Pod)
-			return ok
-		}
-		_, ok := i.Store.Container(id.Container)
-		return ok
-	})
+	i.Ledger.Retain(i.known, i.hasGroup)
 	for ids := range byPod(i.Ledger.Objects()) {
 		for _, id := range ids {
 			i.Ledger.Note(id, "a new connection to the container runtime")

@@ -106,6 +106,7 @@ type object struct {
 	group  string // its cgroup, where files were written last
 	values map[Target]*Value
 	cause  string        // the last call or reload after which values may be overwritten
+	vacant bool          // a pod without a sandbox
 	busy   chan struct{} // holds one while files of the object are written
 }
 

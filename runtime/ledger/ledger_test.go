@@ -323,12 +323,17 @@ func TestRetain(t *testing.T) {
 		l.Ask(c1, wish("10-a", "memory.high", "1"))
 		l.Ask(ledger.ID{Pod: "u1"}, wish("10-a", "memory.high", "1"))
 		l.Ask(ledger.ID{Pod: "new"}, wish("10-a", "memory.high", "1"))
-		l.Retain(func(id ledger.ID) bool { return id == ledger.ID{Pod: "u1"} })
+		l.Retain(func(id ledger.ID) bool { return id == ledger.ID{Pod: "u1"} }, nil)
 		if got := fmt.Sprint(l.Objects()); got != "[{new } {u1 }]" {
 			t.Errorf("the objects are %s", got)
 		}
 		time.Sleep(time.Hour)
-		l.Retain(func(ledger.ID) bool { return false })
+		l.Located(ledger.ID{Pod: "new"}, "/podnew")
+		l.Retain(func(ledger.ID) bool { return false }, func(group string) bool { return group == "/podnew" })
+		if got := fmt.Sprint(l.Objects()); got != "[{new }]" || !l.Vacant(ledger.ID{Pod: "new"}) {
+			t.Errorf("the objects are %s, want the pod whose cgroup exists", got)
+		}
+		l.Retain(func(ledger.ID) bool { return false }, func(string) bool { return false })
 		files, err := os.ReadDir(dir)
 		if got := l.Objects(); len(got) > 0 || len(files) > 0 || err != nil {
 			t.Errorf("the objects are %v, the files %v, %v", got, files, err)

@@ -11,14 +11,15 @@ import (
 const forgetAfter = 10 * time.Minute
 
 // Retain drops the records of objects that are gone: those for which live is false. A pod that
-// is not live may be in the making; its record is kept for ten minutes after its last change.
-func (l *Ledger) Retain(live func(ID) bool) {
+// is not live may be in the making; its record is kept for ten minutes after its last change. After
+// that it is kept as long as its cgroup exists, as after [Ledger.Vacate].
+func (l *Ledger) Retain(live func(ID) bool, exists func(group string) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for uid, p := range l.pods {
-		if !live(ID{Pod: uid}) {
+		if id := (ID{Pod: uid}); !live(id) {
 			if time.Since(p.changed) > forgetAfter {
-				l.remove(ID{Pod: uid})
+				l.vacate(id, live, exists)
 			}
 			continue
 		}
@@ -28,6 +29,50 @@ func (l *Ledger) Retain(live func(ID) bool) {
 			}
 		}
 	}
+}
+
+// Vacate notes that the last sandbox of a pod is gone, and drops the records of its containers
+// that are not live. kubelet may make another sandbox in the same cgroup, so that the pod's own
+// record ends with the cgroup: at once if exists is false of it, else with [Ledger.Remove].
+func (l *Ledger) Vacate(id ID, live func(ID) bool, exists func(group string) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.vacate(id, live, exists)
+}
+
+func (l *Ledger) vacate(id ID, live func(ID) bool, exists func(group string) bool) {
+	p := l.pods[id.Pod]
+	if p == nil {
+		return
+	}
+	o := p.objects[""]
+	if o == nil || !exists(o.group) {
+		l.remove(id)
+		return
+	}
+	o.vacant = true
+	for container := range p.objects {
+		if container != "" && !live(ID{id.Pod, container}) {
+			l.remove(ID{id.Pod, container})
+		}
+	}
+}
+
+// Occupy notes that a pod has a sandbox again.
+func (l *Ledger) Occupy(id ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o := l.find(id); o != nil {
+		o.vacant = false
+	}
+}
+
+// Vacant reports whether an object is a pod without a sandbox.
+func (l *Ledger) Vacant(id ID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.find(id)
+	return o != nil && o.vacant
 }
 
 // Objects returns the objects that have records.

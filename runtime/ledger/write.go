@@ -27,6 +27,7 @@ const (
 	Wanted   Why = iota // a plugin has asked: a file that cannot be read is written all the same
 	Expected            // the container runtime was asked for something that overwrites values, so that a repair is no fight
 	Drift               // values may differ without a known cause
+	Vacant              // the pod has no sandbox: nothing is written but kubelet's values
 )
 
 // Kind says what a write is for.
@@ -148,7 +149,7 @@ func (l *Ledger) Begin(id ID, held Held, why Why, kernel Kernel) (due []Write) {
 // the record has changed.
 func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w Write, changed bool) {
 	value, by, undo, ok := v.wanted()
-	if !ok || !known && why != Wanted {
+	if !ok || !known && why != Wanted || !undo && why == Vacant {
 		return Write{}, false
 	}
 	holds := func(value string) bool { return kernel.Holds(file, value, found) }

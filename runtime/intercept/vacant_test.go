@@ -1,0 +1,156 @@
+package intercept_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+var podU1 = ledger.ID{Pod: "u1"}
+
+// highOfPod is a node whose plugin sets memory.high of pods, and the cgroup of pod u1.
+func highOfPod(t *testing.T, opts ...option) (n *node, fs *cgroup.FS, dir string) {
+	fs, dir, _ = scratchGroup(t)
+	return newNode(t, []plugin.Member{on(abi.PreRunPodSandbox, write(abi.Pod, "memory.high", "8192000"))}, append(opts, withCgroups(fs))...), fs, dir
+}
+
+func (n *node) runSandbox(id string) {
+	n.t.Helper()
+	_, err := n.call(n.t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: id})
+	n.must(err)
+}
+
+func (n *node) removeSandbox(id string) {
+	n.t.Helper()
+	_, err := n.call(n.t.Context(), "RemovePodSandbox", &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}, &runtimeapi.RemovePodSandboxResponse{})
+	n.must(err)
+}
+
+// kubelets is what the ledger has as kubelet's memory.high of pod u1.
+func (n *node) kubelets() string {
+	if v := n.options.Ledger.Record(podU1)[ledger.File("memory.high")].Kubelet; v != nil {
+		return *v
+	}
+	return "not known"
+}
+
+// The cgroup of a pod is that of all its sandboxes: kubelet's value of it is known until the
+// cgroup goes, and undone then. While there is no sandbox, nothing is repaired.
+func TestRecordOfAPodOutlivesItsSandboxes(t *testing.T) {
+	n, _, dir := highOfPod(t)
+	n.runSandbox("pod1")
+	n.runSandbox("pod2")
+	n.removeSandbox("pod1")
+	n.removeSandbox("pod2")
+	if got := n.kubelets(); got != "max" {
+		t.Fatalf("without a sandbox kubelet's value is %s", got)
+	}
+	if _, err := intercept.Explain(t.Context(), n.options, "web"); err == nil {
+		t.Error("a pod without a sandbox is explained")
+	}
+	put(t, dir, "memory.high", "777")
+	intercept.Scan(t.Context(), n.options)
+	if got := content(t, dir, "memory.high"); got != "777" {
+		t.Errorf("a scan has repaired a pod without a sandbox: memory.high is %s", got)
+	}
+	put(t, dir, "memory.high", "8192000")
+	n.runSandbox("pod3")
+	if got := n.kubelets(); got != "max" {
+		t.Errorf("with another sandbox kubelet's value is %s", got)
+	}
+	put(t, dir, "memory.high", "777")
+	intercept.Scan(t.Context(), n.options)
+	if got := content(t, dir, "memory.high"); got != "8192000" {
+		t.Errorf("with another sandbox memory.high is %s", got)
+	}
+	n.removeSandbox("pod3")
+	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	if got := content(t, dir, "memory.high"); got != "777" || n.options.Ledger.Has(podU1) {
+		t.Errorf("without the plugin memory.high is %s, and the record %v", got, n.options.Ledger.Record(podU1))
+	}
+}
+
+// A plugin that does not ask again keeps its value with the pod's next sandbox.
+func TestNextSandboxHasTheValuesOfItsPod(t *testing.T) {
+	n, fs, dir := highOfPod(t)
+	n.runSandbox("pod1")
+	n.removeSandbox("pod1")
+	put(t, dir, "memory.high", "777")
+	m := n.with(withCgroups(fs))
+	m.runSandbox("pod2")
+	if got := content(t, dir, "memory.high"); got != "8192000" {
+		t.Errorf("memory.high is %s", got)
+	}
+}
+
+// The record of a pod without a sandbox ends when its cgroup is gone: with the last sandbox, at a
+// scan, with the pod's next sandbox, and at a start.
+func TestRecordOfAPodEndsWithItsCgroup(t *testing.T) {
+	for name, seen := range map[string]func(n *node){
+		"by a scan": func(n *node) { intercept.Scan(n.t.Context(), n.options) },
+		"by the next sandbox": func(n *node) {
+			m := n.with(withCgroups(n.options.Cgroups))
+			m.runSandbox("pod2")
+		},
+		"at a start": func(n *node) { intercept.Settle(n.t.Context(), n.options) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, _, dir := highOfPod(t)
+			n.runSandbox("pod1")
+			n.removeSandbox("pod1")
+			if !n.options.Ledger.Has(podU1) {
+				t.Fatal("the record is gone before the cgroup")
+			}
+			n.must(os.RemoveAll(dir))
+			seen(n)
+			if n.options.Ledger.Has(podU1) {
+				t.Errorf("the record is %v", n.options.Ledger.Record(podU1))
+			}
+		})
+	}
+	n, _, dir := highOfPod(t)
+	n.runSandbox("pod1")
+	n.must(os.RemoveAll(dir))
+	n.removeSandbox("pod1")
+	if n.options.Ledger.Has(podU1) {
+		t.Error("the record has outlived the last sandbox and the cgroup")
+	}
+}
+
+// After a restart of the proxy, a pod whose last sandbox went meanwhile is as one whose sandbox
+// goes while the proxy runs.
+func TestRecordOfAPodWithoutASandboxAfterARestart(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	n, fs, dir := highOfPod(t, withLedger(openLedger(t, state)))
+	n.runSandbox("pod1")
+	m := newNode(t, nil, withCgroups(fs), withLedger(openLedger(t, state)))
+	put(t, dir, "memory.high", "777")
+	intercept.Settle(t.Context(), m.options)
+	if got := content(t, dir, "memory.high"); got != "777" || m.kubelets() != "max" {
+		t.Errorf("memory.high is %s, kubelet's is %s", got, m.kubelets())
+	}
+	n.must(os.RemoveAll(dir))
+	intercept.Scan(t.Context(), m.options)
+	if m.options.Ledger.Has(podU1) {
+		t.Errorf("the record is %v", m.options.Ledger.Record(podU1))
+	}
+}
+
+// The records of a sandbox's containers end with it.
+func TestRecordsOfContainersEndWithTheirSandbox(t *testing.T) {
+	n, _, _ := running(t)
+	n.options.Ledger.Ask(podU1, ledger.Asked{Target: ledger.File("memory.high"), Wish: ledger.Wish{Plugin: "10-test", Value: "8192000"}})
+	intercept.Scan(t.Context(), n.options)
+	n.removeSandbox("pod1")
+	if got := n.options.Ledger.Objects(); len(got) != 1 || got[0] != podU1 {
+		t.Errorf("the records are those of %v", got)
+	}
+}
