@@ -79,7 +79,9 @@ func CodeOf(err error) abi.Errno {
 }
 
 // codes maps what the kernel answers. ENODEV comes from a group that was
-// removed after its file was opened, and from io.latency for an unknown device.
+// removed after its file was opened, and from io.latency for an unknown device. EBUSY and ENOSPC are
+// of a value that the group cannot have at the moment: a limit of v1 below what is in use, a cpuset
+// that a child exceeds, or an empty one with processes.
 var codes = []struct {
 	err  error
 	code abi.Errno
@@ -89,7 +91,10 @@ var codes = []struct {
 	{syscall.ENODEV, abi.NotFound},
 	{syscall.EINVAL, abi.Invalid},
 	{syscall.ERANGE, abi.Invalid},
+	{syscall.EBUSY, abi.Invalid},
+	{syscall.ENOSPC, abi.Invalid},
 	{syscall.ENAMETOOLONG, abi.Invalid},
 	{syscall.EOPNOTSUPP, abi.Unsupported},
+	{syscall.EROFS, abi.Unsupported},
 	{syscall.E2BIG, abi.TooLarge},
 }
