@@ -265,9 +265,11 @@ func (g groupFiles) Fit(file, value, kubelet string) string {
 	return strconv.FormatInt(min(b, q), 10)
 }
 
-// fileWritten makes the event of a file that was written, or was not.
+// fileWritten makes the event of a file that was written, or was not. A scan's next failure for the
+// same reason makes none.
 func (i *interceptor) fileWritten(ctx context.Context, about observe.Object, d *ledger.Done) {
 	switch {
+	case d.Again:
 	case d.Err != nil:
 		i.Observer.Observe(ctx, &observe.CgroupFileFailed{Plugin: d.Plugin, Hook: d.Hook, Object: about, File: d.File, Value: d.Value, Err: d.Err})
 	case d.Kind == ledger.Repair:

@@ -107,30 +107,63 @@ func TestNoRecordIsLeftOfAValueThatKubeletReplaced(t *testing.T) {
 	}
 }
 
-// A runtime that refuses a value is not asked again before the plugin asks again or something
-// else has changed the file.
-func TestFailedWriteIsNotTriedAgainByItself(t *testing.T) {
+// A write that failed is tried again by each scan, since the reason may be gone. It is said once, and
+// no call tries it again before the plugin asks again or something else has changed the file.
+func TestFailedWriteIsTriedAgainByTheScan(t *testing.T) {
 	l := ledger.New()
 	l.Ask(c1, wish("10-a", "cpu.max.burst", "1"))
-	try := func(held string, why ledger.Why) int {
-		due := l.Begin(c1, ledger.Held{"cpu.max.burst": held}, why, plain{})
-		for _, w := range due {
-			l.End(c1, []ledger.Done{{Write: w, Err: errors.New("invalid")}})
+	try := func(held string, why ledger.Why, err string) (outcome string) {
+		for _, w := range l.Begin(c1, ledger.Held{"cpu.max.burst": held}, why, plain{}) {
+			done := []ledger.Done{{Write: w, Err: errors.New(err)}}
+			l.End(c1, done)
+			outcome = fmt.Sprintf("tried, again %v", done[0].Again)
 		}
-		return len(due)
+		return outcome
 	}
-	if n := try("0", ledger.Wanted) + try("0", ledger.Drift) + try("0", ledger.Expected); n != 1 {
-		t.Errorf("it was tried %d times", n)
+	for i, step := range []struct {
+		held string
+		why  ledger.Why
+		err  string
+		want string
+	}{
+		{"0", ledger.Wanted, "busy", "tried, again false"},
+		{"0", ledger.Expected, "busy", ""},
+		{"0", ledger.Drift, "busy", "tried, again true"},
+		{"0", ledger.Drift, "invalid", "tried, again false"},
+		{"5", ledger.Drift, "invalid", "tried, again false"},
+		{"5", ledger.Drift, "invalid", "tried, again true"},
+	} {
+		if got := try(step.held, step.why, step.err); got != step.want {
+			t.Errorf("step %d: %q, want %q", i, got, step.want)
+		}
 	}
 	l.Ask(c1, wish("10-a", "cpu.max.burst", "1"))
-	if n := try("0", ledger.Wanted); n != 1 {
-		t.Error("it was not tried when the plugin asked again")
-	}
-	if n := try("5", ledger.Drift); n != 1 {
-		t.Error("it was not tried when the file had changed")
+	if got := try("5", ledger.Wanted, "invalid"); got != "tried, again false" {
+		t.Errorf("when the plugin asked again: %q", got)
 	}
 	if v := l.Record(c1)[ledger.File("cpu.max.burst")]; v.Failed != "invalid" || *v.Kubelet != "5" {
 		t.Errorf("the record is %+v", v)
+	}
+}
+
+// A repair that fails is one repair, however often the scan tries it, and no fight.
+func TestFailedRepairIsNoFight(t *testing.T) {
+	l := ledger.New()
+	l.Ask(c1, wish("10-a", "memory.high", "1"))
+	written(l, c1, ledger.Held{"memory.high": "max"}, ledger.Wanted)
+	for range 8 {
+		due := l.Begin(c1, ledger.Held{"memory.high": "7"}, ledger.Drift, plain{})
+		if len(due) != 1 || due[0].Kind != ledger.Repair {
+			t.Fatalf("%+v is due", due)
+		}
+		l.End(c1, []ledger.Done{{Write: due[0], Err: errors.New("read-only")}})
+	}
+	if v := l.Record(c1)[ledger.File("memory.high")]; v.Repairs != 1 || v.Fight {
+		t.Errorf("the record is %+v", v)
+	}
+	held := ledger.Held{"memory.high": "7"}
+	if due := written(l, c1, held, ledger.Drift); len(due) != 1 || held["memory.high"] != "1" {
+		t.Errorf("%+v was due, and the kernel has %s", due, held["memory.high"])
 	}
 }
 

@@ -169,7 +169,8 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 			return Write{}, true
 		}
 	}
-	if v.Fight || v.stuck != nil && *v.stuck == found {
+	failed := v.stuck != nil && *v.stuck == found
+	if v.Fight || failed && why != Drift {
 		return Write{}, changed
 	}
 	w = Write{Kind: First, Plugin: by.Plugin, Hook: by.Hook, File: file, Value: value, Found: found}
@@ -177,15 +178,26 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 	case undo:
 		w.Kind = Undo
 	case known && !ours && v.Written+v.Writing != "":
-		v.Found = found
-		if w.Kind = Repair; v.fought(why) {
-			w.Kind, v.Fight = Fight, true
+		if w.Kind = v.overwritten(found, failed, why); w.Kind == Fight {
 			return w, true
 		}
-		v.Repairs++
 	}
 	v.Writing = value
 	return w, true
+}
+
+// overwritten notes what a value was overwritten with. A repair that has failed was counted.
+func (v *Value) overwritten(found string, failed bool, why Why) Kind {
+	v.Found = found
+	switch {
+	case failed:
+	case v.fought(why):
+		v.Fight = true
+		return Fight
+	default:
+		v.Repairs++
+	}
+	return Repair
 }
 
 // settle notes that the kernel holds the value, which it shows as found, and reports whether
@@ -222,9 +234,11 @@ type Done struct {
 	Write
 	Read string // what the kernel shows now; empty if that could not be read
 	Err  error  // why the value was not written
+
+	Again bool // it has failed for the same reason before; set by End
 }
 
-// End notes the outcome of writes.
+// End notes the outcome of writes. One that has failed is due again with the next scan.
 func (l *Ledger) End(id ID, done []Done) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -254,6 +268,7 @@ func (l *Ledger) End(id ID, done []Done) {
 func (v *Value) end(d *Done) (changed bool) {
 	v.Writing = ""
 	if d.Err != nil {
+		d.Again = v.stuck != nil && *v.stuck == d.Found && v.Failed == d.Err.Error()
 		v.Failed, v.stuck = d.Err.Error(), &d.Found
 		return true
 	}
