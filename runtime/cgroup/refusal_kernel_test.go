@@ -74,7 +74,9 @@ func TestKernelRefusals(t *testing.T) {
 				group += "/child"
 			}
 			before, _ := f.Get(group, r.file)
-			err := from.put(must(clean(group))(t), must(rules.Lookup(r.file))(t), r.value)
+			at := from.at(must(clean(group))(t))
+			defer at.close()
+			err := at.put(must(rules.Lookup(r.file))(t), r.value)
 			if code := rules.CodeOf(err); code != r.code || !errors.Is(err, r.errno) {
 				t.Errorf("the code is %v, the error %v; want %v, %v", code, err, r.code, r.errno)
 			}

@@ -308,7 +308,7 @@ func TestSystemdUnitsThatAreNotThere(t *testing.T) {
 		}
 	}
 	wantCode(t, u.Write(t.Context(), u.scope, "pids.max", "78"), abi.NotFound)
-	u.FS.systemd.Keep(t.Context(), u.version, u.scope, "pids.max", func(string) (string, error) { return "78", nil })
+	u.FS.systemd.Keep(t.Context(), u.version, systemd.Kept{Group: u.scope, File: "pids.max"}, func(string) (string, error) { return "78", nil })
 
 	other := "/wasmproxy-other.slice"
 	dir := filepath.Join(mount, map[int]string{1: "pids"}[u.version], other)
@@ -446,6 +446,45 @@ func TestSystemdThatDoesNotAnswer(t *testing.T) {
 	if got := u.held(t, u.scope, "pids.max"); got != "73" {
 		t.Errorf("%q after a reload over the new connection", got)
 	}
+}
+
+// What systemd was not told, or has refused, it keeps once it was tried again. A refusal is said once.
+func TestSystemdRetriesWhatItRefused(t *testing.T) {
+	if !underSystemd(t) {
+		return
+	}
+	r := newRelay(t)
+	u := newUnits(t, r.address())
+	u.want(t, "connected")
+	r.stop()
+	u.write(t, u.scope, "pids.max", "71")
+	u.want(t, "refused TasksMax: context deadline exceeded")
+	r.cut()
+	u.want(t, "unavailable")
+	u.write(t, u.scope, "cpu.weight", "39")
+	u.want(t, "connected")
+	u.FS.systemd.Retry(t.Context()) // before systemd writes the files again because another unit starts
+
+	const unit = "wasmproxyempty.slice"
+	u.start(t, unit)
+	slice := must(PodPath(unit))(t)
+	u.write(t, slice, "memory.max", "0") // systemd takes no 0
+	u.want(t, "refused Memory")
+	u.FS.systemd.Retry(t.Context())
+	u.quiet(t)
+	u.reload(t)
+	for file, want := range map[string]string{"pids.max": "71", "cpu.weight": "39"} {
+		if got := u.held(t, u.scope, file); got != want {
+			t.Errorf("%s is %q after a reload, want %s", file, got, want)
+		}
+	}
+	u.overwrite(t, slice, value{"memory.max", "104857600"})
+	u.FS.systemd.Retry(t.Context())
+	u.reload(t)
+	if got := u.held(t, slice, "memory.max"); got != "104857600" {
+		t.Errorf("memory.max is %q after a reload", got)
+	}
+	u.quiet(t)
 }
 
 // Without systemd's sockets, values are written, and it is said once; of a file that systemd

@@ -22,7 +22,11 @@ func (f *FS) UseSystemd(m *systemd.Manager) {
 // is no error for the caller.
 func (o *opened) keep(ctx context.Context, x *rules.File) {
 	if f := o.fs; f.systemd != nil && systemd.IsUnit(o.rel) {
-		f.systemd.Keep(ctx, f.version, f.full(o.rel), x.Name, o.raw)
+		f.systemd.Keep(ctx, f.version, systemd.Kept{Group: f.full(o.rel), File: x.Name}, func(name string) (string, error) {
+			later := f.at(o.rel) // o may be closed
+			defer later.close()
+			return later.raw(name)
+		})
 	}
 }
 

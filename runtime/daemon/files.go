@@ -16,12 +16,13 @@ import (
 // less keeps the nodes of a cluster apart.
 const scanPeriod = 30 * time.Second
 
-// scanFiles repairs cgroup files until ctx is done.
+// scanFiles repairs cgroup files, and has systemd keep what it did not yet, until ctx is done.
 func (d *daemon) scanFiles(ctx context.Context) {
 	for {
 		select {
 		case <-time.After(scanPeriod*9/10 + rand.N(scanPeriod/5)):
 			intercept.Scan(ctx, d.options(nil))
+			d.systemd.Retry(ctx)
 		case <-d.reloadTrigger:
 			intercept.AfterReload(ctx, d.options(nil))
 		case <-ctx.Done():

@@ -3,7 +3,10 @@ package systemd
 import (
 	"context"
 	"errors"
+	"maps"
+	"math"
 	"path"
+	"reflect"
 
 	escape "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
@@ -19,39 +22,134 @@ func IsUnit(group string) bool {
 	return false
 }
 
+// Kept is a file of a unit's cgroup whose value systemd is to keep.
+type Kept struct {
+	Group string // its path below the mount
+	File  string // its v2 name
+}
+
+// due is what systemd is to keep and does not yet.
+type due struct {
+	version int                               // of cgroups
+	read    func(name string) (string, error) // by the kernel's name
+	refused error                             // why it did not; nil if there was no connection
+}
+
 // Keep has systemd keep the values that a unit's cgroup has in a file, after it was written,
-// and over a reload. version is that of cgroups, group the path below the mount, and file the
-// v2 name of the file; read returns what a file of the group holds, by the kernel's name. Nothing is done for
-// a file that systemd does not know, or of a cgroup that is not its unit's.
+// and over a reload. version is that of cgroups; read returns what a file of the group holds, by
+// the kernel's name. Nothing is done for a file that systemd does not know, or of a cgroup that is
+// not its unit's.
 //
 // There is no error: the value is in the file, which is as good until the next reload. What
-// went wrong is an event. Keep waits for Run's first try to connect.
-func (m *Manager) Keep(ctx context.Context, version int, group, file string, read func(name string) (string, error)) {
-	if !known(version, file) {
+// went wrong is an event, and Retry tries it again. Keep waits for Run's first try to connect.
+func (m *Manager) Keep(ctx context.Context, version int, k Kept, read func(name string) (string, error)) {
+	if !known(version, k.File) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	select {
 	case <-m.tried:
+		m.keep(ctx, k, due{version: version, read: read})
 	case <-ctx.Done():
+		m.postpone(k, due{version: version, read: read})
+	}
+}
+
+// Retry has systemd keep what it was to keep and does not yet: there was no connection, or
+// systemd refused. It ends early if systemd does not answer.
+func (m *Manager) Retry(ctx context.Context) {
+	m.mu.Lock()
+	all, conn, systemdVersion := m.due, m.conn, m.version
+	if conn == nil {
+		m.mu.Unlock()
 		return
 	}
+	m.due = map[Kept]due{}
+	m.mu.Unlock()
+	held := make(map[Kept][]escape.Property, len(all))
+	for k, d := range all { // first all of them: with a property, systemd writes other files of the unit, too
+		held[k] = d.properties(systemdVersion, k.File)
+	}
+	answers := true
+	for k, d := range all {
+		if !answers {
+			m.postpone(k, d)
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, callTime)
+		m.set(ctx, conn, systemdVersion, k, d, held[k])
+		answers = ctx.Err() == nil
+		cancel()
+	}
+}
+
+func (d due) properties(systemdVersion int, file string) []escape.Property {
+	return propertiesOf(d.version, systemdVersion, file, d.read)
+}
+
+// keep sets the properties that say what the file holds, or notes that they are due.
+func (m *Manager) keep(ctx context.Context, k Kept, d due) {
 	m.mu.Lock()
 	conn, systemdVersion, lastErr := m.conn, m.version, m.lastErr
+	delete(m.due, k)
 	m.mu.Unlock()
 	if conn == nil {
 		m.unavailable(lastErr)
+		m.postpone(k, d)
 		return
 	}
-	properties := propertiesOf(version, systemdVersion, file, read)
-	if len(properties) == 0 {
-		return
-	}
-	if err := setProperties(ctx, conn, group, properties); err != nil && m.events.Refused != nil {
-		m.events.Refused(path.Base(group), properties[len(properties)-1].Name, err)
+	m.set(ctx, conn, systemdVersion, k, d, d.properties(systemdVersion, k.File))
+}
+
+// set sets properties until they say what the file holds: whoever writes it meanwhile keeps the new
+// value, but maybe before this call sets the old one.
+func (m *Manager) set(ctx context.Context, conn *dbus.Conn, systemdVersion int, k Kept, d due, properties []escape.Property) {
+	for len(properties) > 0 {
+		if err := setProperties(ctx, conn, k.Group, properties); err != nil {
+			m.refuse(k, d, properties[len(properties)-1].Name, err)
+			return
+		}
+		done := properties
+		if properties = d.properties(systemdVersion, k.File); reflect.DeepEqual(done, properties) {
+			return
+		}
 	}
 }
+
+// refuse makes one event of the same refusal, and has it tried again.
+func (m *Manager) refuse(k Kept, d due, property string, err error) {
+	if news := d.refused == nil || d.refused.Error() != err.Error(); news && m.events.Refused != nil {
+		m.events.Refused(path.Base(k.Group), property, err)
+	}
+	d.refused = err
+	m.postpone(k, d)
+}
+
+// postpone notes what is due. Without a connection that includes units which have gone, so that it
+// looks for them now and then.
+func (m *Manager) postpone(k Kept, d due) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.due[k] = d
+	if len(m.due) > m.maxDue {
+		maps.DeleteFunc(m.due, func(k Kept, d due) bool { return !d.readable(k.File) })
+		m.maxDue = 2*len(m.due) + minDue
+	}
+}
+
+// readable reports whether there is a file of those that make the properties.
+func (d due) readable(file string) (any bool) {
+	propertiesOf(d.version, math.MaxInt, file, func(name string) (string, error) {
+		text, err := d.read(name)
+		any = any || err == nil
+		return text, err
+	})
+	return any
+}
+
+// minDue is how much may be due before units that have gone are looked for.
+const minDue = 1000
 
 // setProperties sets properties of the unit that has the cgroup. One that has gone, or has
 // another cgroup, is no error: naming it in SetUnitProperties would make systemd load it.

@@ -27,7 +27,7 @@ const (
 	unit    = service + ".Unit"
 
 	// callTime ends a call to systemd. A reload takes it some seconds on a node with many
-	// units, and a value that it was not told meanwhile is repaired afterwards.
+	// units, and what it was not told meanwhile is tried again: see Retry.
 	callTime = 2 * time.Second
 	minRetry = time.Second
 	maxRetry = time.Minute
@@ -56,7 +56,8 @@ type Events struct {
 	// Unavailable reports that values are only in files: once when a connection ends, and once
 	// when a unit's value is written before there was any connection.
 	Unavailable func(err error)
-	// Refused reports a property that systemd did not take. The value is in the file.
+	// Refused reports a property that systemd did not take. The value is in the file, and Retry
+	// reports nothing for as long as the reason is the same.
 	Refused func(unit, property string, err error)
 	// Reloaded reports that systemd has read its configuration again, and has written
 	// the files of its properties.
@@ -75,11 +76,13 @@ type Manager struct {
 	version  int
 	lastErr  error // why there is no connection
 	reported bool  // as unavailable, since the last connection
+	due      map[Kept]due
+	maxDue   int // how much may be due before it is looked through
 }
 
 // New returns a Manager without a connection: Run makes it.
 func New(addresses []Address, events Events) *Manager {
-	return &Manager{addresses: addresses, events: events, tried: make(chan struct{})}
+	return &Manager{addresses: addresses, events: events, tried: make(chan struct{}), due: map[Kept]due{}, maxDue: minDue}
 }
 
 // Run connects to systemd, again after a while when that fails or the connection ends, and
