@@ -44,7 +44,7 @@ func (l *Ledger) Updated(id ID, u Update) {
 			}
 		}
 	}
-	l.changed(id.Pod)
+	l.changed(id)
 }
 
 // Repeats reports whether a value that kubelet sends for a field is none that ends the wishes of
@@ -118,7 +118,7 @@ func (l *Ledger) Lost(id ID, t Target, value string) {
 		v.Kubelet = &value
 	}
 	v.Sent, v.Lost = "", true
-	l.changed(id.Pod)
+	l.changed(id)
 }
 
 // NotReset notes why the runtime could not be sent what Resets returned, and reports whether
@@ -136,7 +136,7 @@ func (l *Ledger) NotReset(id ID, due map[Target]string, err error) (news bool) {
 		}
 	}
 	if news {
-		l.changed(id.Pod)
+		l.changed(id)
 	}
 	return news
 }

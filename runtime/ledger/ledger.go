@@ -94,6 +94,7 @@ type Ledger struct {
 	mu     sync.Mutex
 	pods   map[string]*pod // by UID
 	unsafe bool            // the last save failed, and an event has said so
+	buffer []byte          // for what is saved
 }
 
 // pod is the record of a pod and its containers: what one state file has.
@@ -108,6 +109,7 @@ type object struct {
 	cause  string        // the last call or reload after which values may be overwritten
 	vacant bool          // a pod without a sandbox
 	busy   chan struct{} // holds one while files of the object are written
+	text   []byte        // its part of the state file; nil if it has changed since
 }
 
 // New returns an empty ledger whose records are only in memory.
@@ -133,7 +135,7 @@ func (l *Ledger) Ask(id ID, asked ...Asked) (revert func()) {
 	for i, a := range asked {
 		former[i] = o.value(a.Target).ask(a.Wish)
 	}
-	l.changed(id.Pod)
+	l.changed(id)
 	return func() { l.revert(id, asked, former) }
 }
 
@@ -150,7 +152,7 @@ func (l *Ledger) revert(id ID, asked []Asked, former []*Wish) {
 			o.tidy(a.Target)
 		}
 	}
-	l.changed(id.Pod)
+	l.changed(id)
 }
 
 // Owner returns the wish that holds for a target; false if no plugin has one.
@@ -171,17 +173,17 @@ func (l *Ledger) Withdraw(end func(ID, Target, Wish) bool) (of []ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for uid, p := range l.pods {
-		had := len(of)
+		withdrawn := false
 		for container, o := range p.objects {
 			id := ID{uid, container}
 			if o.withdraw(func(t Target, w Wish) bool {
 				return (container != "" || !w.Raises) && end(id, t, w) // see Raise
 			}) {
-				of = append(of, id)
+				of, withdrawn, o.text = append(of, id), true, nil
 			}
 		}
-		if len(of) > had {
-			l.changed(uid)
+		if withdrawn {
+			l.changed(ID{Pod: uid})
 		}
 	}
 	slices.SortFunc(of, ID.compare)
@@ -233,9 +235,13 @@ func (o *object) value(t Target) *Value {
 	return v
 }
 
-// changed saves the record of a pod, without the objects of which nothing is left to know.
-func (l *Ledger) changed(uid string) {
-	p := l.pods[uid]
+// changed saves the record of a pod after a change of one object, without the objects of which
+// nothing is left to know.
+func (l *Ledger) changed(id ID) {
+	uid, p := id.Pod, l.pods[id.Pod]
+	if o := p.objects[id.Container]; o != nil {
+		o.text = nil
+	}
 	for container, o := range p.objects {
 		if len(o.values) == 0 {
 			delete(p.objects, container)
@@ -259,5 +265,5 @@ func (l *Ledger) remove(id ID) {
 		clear(p.objects)
 	}
 	delete(p.objects, id.Container)
-	l.changed(id.Pod)
+	l.changed(id)
 }

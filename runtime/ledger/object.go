@@ -140,7 +140,7 @@ func (l *Ledger) Located(id ID, group string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if o := l.find(id); o != nil {
-		o.group = group
+		o.group, o.text = group, nil
 	}
 }
 

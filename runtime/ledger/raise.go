@@ -69,7 +69,7 @@ func (l *Ledger) Raise(uid, file string, wish Wish) {
 		if o := l.find(id); o != nil && o.values[t] != nil && len(o.values[t].Wishes) > 0 {
 			o.values[t].raise(nil)
 			o.tidy(t)
-			l.changed(uid)
+			l.changed(id)
 		}
 		return
 	}
@@ -79,7 +79,7 @@ func (l *Ledger) Raise(uid, file string, wish Wish) {
 		return
 	}
 	v.raise([]Wish{wish})
-	l.changed(uid)
+	l.changed(id)
 }
 
 func (v *Value) raise(wishes []Wish) {

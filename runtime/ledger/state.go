@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -154,19 +155,60 @@ func (l *Ledger) save(uid string, p *pod) {
 	if l.dir == nil {
 		return
 	}
-	s := state{Version: stateVersion, Pod: uid, Containers: map[string]savedObject{}}
-	for container, o := range p.objects {
-		if container == "" {
-			s.savedObject = savedObject{o.group, o.values}
-		} else {
-			s.Containers[container] = savedObject{o.group, o.values}
-		}
-	}
-	text, err := json.Marshal(s)
+	text, err := p.encode(l.buffer[:0], uid)
 	if err == nil {
 		err = l.replace(stateFile(uid), text)
 	}
+	if l.buffer = text; cap(text) > maxBuffer {
+		l.buffer = nil
+	}
 	l.report(stateFile(uid), err)
+}
+
+// maxBuffer bounds the buffer that is kept between saves, in bytes: some pods with many values fit.
+const maxBuffer = 64 << 10
+
+// encode appends the pod's state. Only objects that have changed are encoded anew, since a pod may
+// have many containers.
+func (p *pod) encode(text []byte, uid string) ([]byte, error) {
+	head, err := json.Marshal(state{Version: stateVersion, Pod: uid})
+	if err != nil {
+		return text, err
+	}
+	text = append(text, bytes.TrimSuffix(head, []byte("}"))...)
+	opening := `,"containers":{`
+	for container, o := range p.objects {
+		if err := o.encode(container); err != nil {
+			return text, err
+		}
+		if container != "" {
+			text = append(append(text, opening...), o.text...)
+			opening = ","
+		}
+	}
+	if opening == "," {
+		text = append(text, '}')
+	}
+	if own := p.objects[""]; own != nil {
+		text = append(append(text, ','), own.text...)
+	}
+	return append(text, '}'), nil
+}
+
+// encode sets the text of the object: the fields of a pod, or a container's with its ID.
+func (o *object) encode(container string) error {
+	if o.text != nil {
+		return nil
+	}
+	var saved any = savedObject{o.group, o.values}
+	if container != "" {
+		saved = map[string]any{container: saved}
+	}
+	text, err := json.Marshal(saved)
+	if err == nil {
+		o.text = text[1 : len(text)-1]
+	}
+	return err
 }
 
 func (l *Ledger) replace(name string, text []byte) error {

@@ -139,7 +139,7 @@ func (l *Ledger) Begin(id ID, held Held, why Why, kernel Kernel) (due []Write) {
 		o.tidy(t) // a value that became kubelet's own needs no undo
 	}
 	if save {
-		l.changed(id.Pod)
+		l.changed(id)
 	}
 	slices.SortFunc(due, func(a, b Write) int { return strings.Compare(a.File, b.File) })
 	return due
@@ -259,7 +259,7 @@ func (l *Ledger) End(id ID, done []Done) {
 		}
 	}
 	if save {
-		l.changed(id.Pod)
+		l.changed(id)
 	}
 }
 

@@ -45,6 +45,7 @@ type party struct {
 // A node is all processes of one run and what they share.
 type node struct {
 	dir     string // sockets, logs and plugin directories
+	memory  string // state directories, in memory as a node's /run
 	bin     *binaries
 	parties map[string]*party
 	missing map[string]string  // parties that cannot run here, and why
@@ -85,8 +86,8 @@ func (n *node) stop() error {
 }
 
 // startNode starts every party. The caller stops the node, also after an error.
-func startNode(ctx context.Context, dir string, bin *binaries, root string) (*node, error) {
-	n := &node{dir: dir, bin: bin, parties: map[string]*party{}, missing: map[string]string{}}
+func startNode(ctx context.Context, dir, memory string, bin *binaries, root string) (*node, error) {
+	n := &node{dir: dir, memory: memory, bin: bin, parties: map[string]*party{}, missing: map[string]string{}}
 	for _, step := range []func(context.Context) error{n.startBackend, n.startRelay, n.startHookServer, n.startKoord} {
 		if err := step(ctx); err != nil {
 			return n, err

@@ -18,7 +18,12 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	n, err := startNode(ctx, dir, bin, o.root)
+	memory, err := os.MkdirTemp("/dev/shm", "wasmproxy-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(memory)
+	n, err := startNode(ctx, dir, memory, bin, o.root)
 	if err != nil {
 		return errors.Join(err, n.stop())
 	}

@@ -55,7 +55,7 @@ func (n *node) socketOf(p *party) string { return n.path(p.name, "wasmproxy.sock
 // exec starts the wasmproxy of a party on what install gave it.
 func (n *node) exec(p *party) (*process.Process, error) {
 	return process.Start(n.dir, p.name, nil, n.bin.wasmproxy, "serve", "--listen=unix://"+n.socketOf(p), "--backend=unix://"+n.backendSocket(),
-		"--plugin-dir="+n.path(p.name, "plugins.d"), "--cache-dir="+n.path(p.name, "cache"), "--state-dir="+n.path(p.name, "state"), "--admin-socket=", "--hook-dir="+n.path(p.name, "hookserver.d"),
+		"--plugin-dir="+n.path(p.name, "plugins.d"), "--cache-dir="+n.path(p.name, "cache"), "--state-dir="+filepath.Join(n.memory, p.name), "--admin-socket=", "--hook-dir="+n.path(p.name, "hookserver.d"),
 		"--cgroup-root="+n.path(p.name, "cgroup"), "--cgroup-mode=v2", "--log-format=json")
 }
 
