@@ -32,5 +32,5 @@ func serve(cmd *cobra.Command, c *config.Config, err error) error {
 	if err != nil {
 		return coded{err, exitUsage}
 	}
-	return daemon.Run(cmd.Context(), c, newObserver(cmd, c))
+	return daemon.RunVersion(cmd.Context(), version, c, newObserver(cmd, c))
 }

@@ -40,16 +40,20 @@ type Sources struct {
 	// Explain tells which values a pod or container has, named in the form explain.Form. Its
 	// error is an *explain.Error or a NotReady.
 	Explain func(ctx context.Context, name string) (*explain.Report, error)
+	// Metrics answers in a form that Prometheus reads.
+	Metrics http.Handler
 }
 
 // Handler has a handler for each resource:
 //
 //	GET /explain?name=[NAMESPACE/]POD[/CONTAINER]    an explain.Report
+//	GET /metrics                                     text that Prometheus reads
 //
 // An error is a problem with its text.
 func Handler(s Sources) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /explain", s.explain)
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) { s.Metrics.ServeHTTP(w, r) })
 	return s.guard(mux)
 }
 

@@ -35,7 +35,7 @@ func (d *daemon) serveAdmin(ctx, background context.Context) {
 		l, err := proxy.Listen(ctx, path, adminMode)
 		if err == nil {
 			reported = false
-			err = admin.Serve(ctx, l, admin.Sources{Observer: d.observer, Explain: d.explain})
+			err = admin.Serve(ctx, l, admin.Sources{Observer: d.observer, Explain: d.explain, Metrics: d.metrics.Handler()})
 		}
 		if err == nil || ctx.Err() != nil {
 			return

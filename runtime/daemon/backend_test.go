@@ -65,5 +65,5 @@ func TestEnd(t *testing.T) {
 	if _, err := n.runPod(t.Context(), "late"); status.Code(err) != codes.Unavailable {
 		t.Errorf("after the end: %v", err)
 	}
-	n.await("msg=served", "calls./runtime.v1.RuntimeService/RunPodSandbox=1")
+	n.await("msg=served", "calls.RunPodSandbox=1")
 }

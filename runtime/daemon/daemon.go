@@ -17,6 +17,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/metrics"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
@@ -28,11 +29,19 @@ import (
 // Run serves by these settings until ctx is done and calls in flight have
 // ended. The error says what it could not start with.
 func Run(ctx context.Context, c *config.Config, observer observe.Observer) error {
-	return run(ctx, c, observer, optionsOf(c, observer))
+	return RunVersion(ctx, "development", c, observer)
+}
+
+// RunVersion is Run of a version of the program, which metrics show.
+func RunVersion(ctx context.Context, version string, c *config.Config, observer observe.Observer) error {
+	o := optionsOf(c, observer)
+	o.version = version
+	return run(ctx, c, observer, o)
 }
 
 // options are what tests run otherwise.
 type options struct {
+	version       string // of the program
 	engine        wasm.Options
 	noBreaker     bool          // plugins are called however often they fail
 	firstSyncTime time.Duration // of Synchronize before a plugin is active
@@ -54,7 +63,8 @@ func run(ctx context.Context, c *config.Config, observer observe.Observer, o opt
 // daemon is everything that one run holds.
 type daemon struct {
 	config   *config.Config
-	observer observe.Observer
+	observer observe.Observer // of all sinks
+	metrics  *metrics.Metrics
 	conns    []*grpc.ClientConn
 	backend  *backend
 	cgroups  *cgroup.FS // nil without a cgroup root
@@ -64,7 +74,6 @@ type daemon struct {
 	store    *pods.Store
 	queue    *intercept.WorkQueue
 	server   *proxy.Server
-	counts   counts
 	notifier *service.Notifier // tells systemd
 	current  current
 	slots    *slots
@@ -91,7 +100,9 @@ func open(ctx context.Context, c *config.Config, observer observe.Observer, o op
 		syncTrigger: newTrigger(), resyncTrigger: newTrigger(), reloadTrigger: newTrigger(), settling: make(chan struct{}, 1),
 	}
 	d.notifier = service.NewNotifier(observer)
-	d.observer = observe.Sinks{observer, &d.counts, d.notifier}
+	d.metrics = metrics.New(o.version, d.levels)
+	d.observer = observe.Sinks{observer, d.metrics, d.notifier}
+	o.engine.Observer = d.observer
 	d.current.podMissed = d.resyncTrigger.notify
 	d.node.Store(&crifield.Node{})
 	if err := d.assemble(ctx, o); err != nil {

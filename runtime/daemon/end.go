@@ -37,9 +37,8 @@ func (d *daemon) drain(ctx context.Context, stopping <-chan time.Time) {
 
 // report says what the run has served.
 func (d *daemon) report() {
-	d.observer.Observe(context.Background(), &observe.Served{
-		Calls: d.server.Calls(), Hooks: byHook(&d.counts.called), HookFailures: byHook(&d.counts.failed), Metrics: d.slots.metrics(),
-	})
+	called, failed := d.metrics.HookCalls()
+	d.observer.Observe(context.Background(), &observe.Served{Calls: d.metrics.Calls(), Hooks: called, HookFailures: failed, Metrics: d.slots.metrics()})
 }
 
 // await waits for what is under way. It must not keep the process: a tick may wait for a

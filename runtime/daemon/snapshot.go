@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -52,11 +51,7 @@ type VersionSnapshot struct {
 
 // snapshot returns the state at the moment. ok is false if the slots have ended.
 func (s *slots) snapshot() (all Snapshot, ok bool) {
-	taken := make(chan Snapshot, 1)
-	if !s.post(func(context.Context) { taken <- s.look() }) {
-		return Snapshot{}, false
-	}
-	return <-taken, true
+	return ask(s, s.look)
 }
 
 // look takes the snapshot. It is for the goroutine of run.

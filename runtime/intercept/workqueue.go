@@ -77,6 +77,13 @@ func (w *WorkQueue) Acquire(ctx context.Context, key string) (release func(), er
 	return func() { w.end(key, done) }, nil
 }
 
+// Len returns how many items have not ended.
+func (w *WorkQueue) Len() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pending
+}
+
 // push adds an item to a queue. The item begins when before is closed, at once if before is
 // nil, and ends with done. The caller holds the lock.
 func (w *WorkQueue) push(key string) (before, done chan struct{}) {

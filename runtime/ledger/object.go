@@ -88,6 +88,21 @@ func (l *Ledger) Objects() (all []ID) {
 	return all
 }
 
+// Len returns how many objects have records, and how many values these have that plugins want.
+func (l *Ledger) Len() (objects, values int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.pods {
+		objects += len(p.objects)
+		for _, o := range p.objects {
+			for _, v := range o.values {
+				values += min(len(v.Wishes), 1)
+			}
+		}
+	}
+	return objects, values
+}
+
 // Has reports whether an object has a record.
 func (l *Ledger) Has(id ID) bool {
 	l.mu.Lock()

@@ -122,7 +122,9 @@ type HookCalled struct {
 	Duration  time.Duration // with waiting for an instance
 	Fuel      int64         // units of fuel that a guest used
 	HostCalls int64         // calls of host functions by a guest
+	Changes   int           // fields that the plugin changed
 	Outcome   Outcome
+	Class     Class // of a failure; empty unless Outcome is Failed
 	Err       error // nil if Outcome is OK
 }
 
@@ -135,6 +137,23 @@ const (
 	Rejected  Outcome = "rejected"   // the plugin refused the call
 	Failed    Outcome = "failed"     // with an error, a limit, a timeout or a conflict
 	NotCalled Outcome = "not called" // the plugin's circuit breaker is open
+)
+
+// Class is a kind of failures of a plugin in a hook.
+type Class string
+
+// The classes.
+const (
+	ClassError      Class = "error"       // the plugin said that it failed, or answered what it may not
+	ClassTrap       Class = "trap"        // its code ended with a trap, such as a panic
+	ClassTime       Class = "time"        // it, or all plugins of the call, had no more time
+	ClassFuel       Class = "fuel"        // it had no more fuel
+	ClassHostCalls  Class = "host_calls"  // it called the host too often
+	ClassConflict   Class = "conflict"    // it wanted a field that an earlier plugin has set
+	ClassBusy       Class = "busy"        // it did not come to run: others did
+	ClassAway       Class = "away"        // it is another process that cannot be reached
+	ClassNotLoaded  Class = "not_loaded"  // it is not loaded, and its hooks are refused
+	ClassCallerGone Class = "caller_gone" // its caller went away before it ended
 )
 
 // FunctionCalled says that the host called a function of a guest outside hooks, such as

@@ -212,7 +212,7 @@ type ShutdownLate struct {
 // Served has the counts of the whole run, at its end.
 type Served struct {
 	occurrence
-	Calls               map[string]uint64           // by method
+	Calls               map[string]uint64           // by method without its service; those that CRI does not have are "other"
 	Hooks, HookFailures map[string]uint64           // calls of plugins, by hook
 	Metrics             map[string]map[string]int64 // of plugins, by plugin and name
 }

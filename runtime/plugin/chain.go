@@ -141,6 +141,12 @@ func (c *Chain) callMember(ctx context.Context, budget *Budget, m *Member, s Sub
 			Plugin: m.ID, Hook: adj.hook, Subject: s, Start: start, Duration: end.Sub(start),
 			Fuel: adj.called.Fuel, HostCalls: adj.called.HostCalls, Outcome: outcomeOf(called, err), Err: err,
 		}
+		switch adj.called.Outcome {
+		case observe.OK:
+			adj.called.Changes = len(adj.changes)
+		case observe.Failed:
+			adj.called.Class = classOf(ctx, adj, err)
+		}
 		c.observer.Observe(ctx, &adj.called)
 	}
 	return err
@@ -176,7 +182,7 @@ func (c *Chain) run(ctx context.Context, budget *Budget, m *Member, ev Event, ad
 			c.observer.Observe(ctx, &observe.Panicked{
 				During: "a hook", Plugin: m.ID, Hook: ev.Hook(), Panic: adj.Redact(fmt.Sprint(r)), Stack: string(debug.Stack()),
 			})
-			err = fmt.Errorf("panic: %s", adj.Sanitize(fmt.Sprint(r), maxReason))
+			err = &ClassError{observe.ClassTrap, fmt.Errorf("panic: %s", adj.Sanitize(fmt.Sprint(r), maxReason))}
 		}
 		if err != nil && ctx.Err() != nil {
 			if limit := new(TimeError); errors.As(context.Cause(ctx), &limit) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 // Error says which plugin made a call fail, and at which hook.
@@ -108,4 +109,39 @@ func ErrnoOf(err error) abi.Errno {
 		return errno
 	}
 	return abi.Invalid
+}
+
+// ClassError is an error of a class that only the package knows where it comes from.
+type ClassError struct {
+	Class observe.Class
+	Err   error
+}
+
+// Error returns the text of Err.
+func (e *ClassError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *ClassError) Unwrap() error { return e.Err }
+
+// classOf returns the class of a call's failure. A limit that ended it comes before a conflict
+// that the plugin met earlier.
+func classOf(ctx context.Context, adj *Adjustment, err error) observe.Class {
+	var known *ClassError
+	switch {
+	case errors.As(err, &known):
+		return known.Class
+	case Gone(ctx):
+		return observe.ClassCallerGone
+	case errors.Is(err, ErrNotLoaded):
+		return observe.ClassNotLoaded
+	case errors.Is(err, ErrAway):
+		return observe.ClassAway
+	case errors.Is(err, ErrBusy):
+		return observe.ClassBusy
+	case errors.Is(err, context.DeadlineExceeded):
+		return observe.ClassTime
+	case adj.conflict != nil:
+		return observe.ClassConflict
+	}
+	return observe.ClassError
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc/credentials"
@@ -130,6 +131,7 @@ func callerOf(ctx context.Context) *caller {
 type callers struct {
 	credentials.TransportCredentials
 	compressed, answers budget
+	open                atomic.Int64 // connections
 }
 
 func newCallers(none credentials.TransportCredentials) *callers {
@@ -142,7 +144,9 @@ func newCallers(none credentials.TransportCredentials) *callers {
 
 func (c *callers) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	who := &caller{compressed: c.compressed.share(compressedPerCaller), answers: c.answers.share(answersPerCaller)}
+	c.open.Add(1)
 	return &closing{Conn: conn, closed: sync.OnceFunc(func() {
+		c.open.Add(-1)
 		who.compressed.close()
 		who.answers.close()
 	})}, who, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
@@ -30,7 +31,7 @@ type Options struct {
 type Server struct {
 	opts     Options
 	shapes   map[string]cri.Shape
-	calls    *calls
+	callers  *callers
 	grpc     *grpc.Server
 	stopping chan struct{} // closed when shutdown has begun
 }
@@ -47,8 +48,8 @@ func New(opts Options) *Server {
 		opts.Observer = observe.Discard()
 	}
 	shapes := cri.Shapes()
-	s := &Server{opts: opts, shapes: shapes, calls: newCalls(shapes), stopping: make(chan struct{})}
-	s.grpc = grpc.NewServer(append(serverOptions(), grpc.UnknownServiceHandler(s.handle))...)
+	s := &Server{opts: opts, shapes: shapes, callers: newCallers(insecure.NewCredentials()), stopping: make(chan struct{})}
+	s.grpc = grpc.NewServer(append(serverOptions(s.callers), grpc.UnknownServiceHandler(s.handle))...)
 	return s
 }
 
@@ -86,10 +87,8 @@ func (s *Server) shutdown() {
 	}
 }
 
-// Calls returns how many calls have arrived, by full method name. Methods that
-// are no part of CRI are counted one by one only up to a limit, and together
-// as "other" beyond it.
-func (s *Server) Calls() map[string]uint64 { return s.calls.snapshot() }
+// Connections returns how many connections of callers are open.
+func (s *Server) Connections() int { return int(s.callers.open.Load()) }
 
 // handle carries one call of any method.
 func (s *Server) handle(_ any, down grpc.ServerStream) (err error) {
@@ -108,7 +107,6 @@ func (s *Server) handle(_ any, down grpc.ServerStream) (err error) {
 			s.opts.Observer.Observe(down.Context(), done)
 		}
 	}()
-	s.calls.add(method)
 	down, release := unpacking(down)
 	defer release()
 	up := s.backend(method)

@@ -30,10 +30,10 @@ const (
 // frames makes a call to the backend carry *cri.Frame.
 var frames = grpc.ForceCodecV2(cri.Codec{})
 
-func serverOptions() []grpc.ServerOption {
+func serverOptions(c *callers) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(cri.Codec{}),
-		grpc.Creds(newCallers(insecure.NewCredentials())),
+		grpc.Creds(c),
 		grpc.MaxConcurrentStreams(maxStreams),
 		//lint:ignore SA1019 A registered compressor would be the whole process's, and those have no bound.
 		grpc.RPCDecompressor(gunzip{}),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"iter"
 	"math/rand/v2"
 	"time"
@@ -103,7 +104,7 @@ func (c *call) tooManyCalls() *trap {
 	if remedy != "" {
 		remedy = ": " + remedy
 	}
-	return trapf("called the host more than %d times%s", most, remedy)
+	return &trap{fmt.Sprintf("called the host more than %d times%s", most, remedy), observe.ClassHostCalls}
 }
 
 // charge makes the guest pay for the call of a host function that is done, and ends

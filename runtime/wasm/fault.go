@@ -13,9 +13,14 @@ import (
 )
 
 // trap is what a host function panics with to end the guest's call.
-type trap struct{ reason string }
+type trap struct {
+	reason string
+	class  observe.Class
+}
 
-func trapf(format string, args ...any) *trap { return &trap{fmt.Sprintf(format, args...)} }
+func trapf(format string, args ...any) *trap {
+	return &trap{fmt.Sprintf(format, args...), observe.ClassTrap}
+}
 
 // Error returns the reason.
 func (t *trap) Error() string { return t.reason }
@@ -32,7 +37,7 @@ func (c *call) explain(ctx context.Context, err error) error {
 	case errors.As(err, &ended):
 		return fmt.Errorf("%w%s", ended.error, c.output.printed())
 	case errors.As(err, &ours):
-		return errors.New(ours.reason + c.output.printed())
+		return &plugin.ClassError{Class: ours.class, Err: errors.New(ours.reason + c.output.printed())}
 	}
 	text, trace, _ := strings.Cut(err.Error(), "\n")
 	text, panicked := strings.CutSuffix(text, " (recovered by wazero)")
@@ -47,7 +52,7 @@ func (c *call) explain(ctx context.Context, err error) error {
 	if c.meter.overflowed() {
 		text = fmt.Sprintf("stack overflow: used more than %d bytes of stack", fuel.DefaultStack)
 	}
-	return errors.New("trapped: " + plugin.Printable(text+innermost(trace), maxReason) + c.output.printed())
+	return &plugin.ClassError{Class: observe.ClassTrap, Err: errors.New("trapped: " + plugin.Printable(text+innermost(trace), maxReason) + c.output.printed())}
 }
 
 // innermost names the function at the top of wazero's stack trace, as

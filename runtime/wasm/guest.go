@@ -190,5 +190,6 @@ func (g *guest) close() {
 	_ = g.instance.Close(context.Background()) // holds neither files nor host modules, so nothing can fail
 	g.of.release(g.image)
 	g.memory.Free()
+	g.of.instances.Add(-1)
 	g.hook, g.globals = nil, nil
 }

@@ -37,6 +37,8 @@ type guests struct {
 
 	lastSlow atomic.Int64 // when a slow call of it ended, in nanoseconds since the epoch; 0 if none was
 
+	instances atomic.Int64 // that there are, in use or not
+
 	pages   uint32 // of memory that an instance begins with
 	mutable int    // how many mutable globals it has
 	pool    *pool.Pool[*guest]
@@ -254,5 +256,6 @@ func (p *guests) instantiate(ctx context.Context) (_ *guest, err error) {
 	for n := range p.mutable {
 		g.globals = append(g.globals, m.ExportedGlobal(fuel.Global(n)).(api.MutableGlobal))
 	}
+	p.instances.Add(1)
 	return g, nil
 }

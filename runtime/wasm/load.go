@@ -145,7 +145,7 @@ func (e *Engine) compile(ctx context.Context, id string, m *preflight.Outline, o
 	p := &guests{
 		id: id, observer: o.Observer, config: o.Config,
 		effectiveLimits: t, static: m.Manifest != nil, options: o, kv: o.KV, metrics: o.Metrics, features: o.Features, begin: o.start(),
-		memory: e.memory, perPlugin: newLimiter(e.running.allButOne()), slow: e.slow, running: e.running,
+		memory: &memoryBudget{of: e.memory}, perPlugin: newLimiter(e.running.allButOne()), slow: e.slow, running: e.running,
 		pages: m.Memory.Min, mutable: len(m.Mutable()),
 	}
 	_, most, _ := o.Limits(abi.Limits{})

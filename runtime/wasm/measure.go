@@ -8,6 +8,19 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
+// Usage returns how many instances of a plugin that an Engine loaded there are, and how many
+// bytes of memory they take, with the images that they are reset to; zero for another plugin.
+func Usage(p plugin.Plugin) (instances int, memory int64) {
+	of, ok := p.(*guests)
+	if !ok {
+		return 0, 0
+	}
+	return int(of.instances.Load()), of.memory.used.Load()
+}
+
+// Memory returns how many bytes all guests take, and how many they may.
+func (e *Engine) Memory() (used, limit int64) { return e.memory.used.Load(), e.memory.limit }
+
 // Steps is what single steps of a plugin's life took, one duration for each time.
 type Steps struct {
 	Instantiate []time.Duration // an instance that is ready for events

@@ -10,16 +10,25 @@ import (
 )
 
 // memoryBudget counts the bytes that all guests of an engine take, their memories and
-// the images that these are reset to.
+// the images that these are reset to. One that is part of another counts for both, and has no
+// limit of its own.
 type memoryBudget struct {
 	limit int64
 	used  atomic.Int64
+	of    *memoryBudget // nil for an engine's
 }
 
 var errNoRoom = errors.New("do not fit into the memory budget of all guests")
 
 // take takes n bytes, or none and says why.
 func (b *memoryBudget) take(n int64) error {
+	if b.of != nil {
+		if err := b.of.take(n); err != nil {
+			return err
+		}
+		b.used.Add(n)
+		return nil
+	}
 	if used := b.used.Add(n); used > b.limit {
 		b.used.Add(-n)
 		return fmt.Errorf("%.4g MiB more %w: %.4g of %.4g MiB are taken; raise the setting guest-memory", mib(n), errNoRoom, mib(used-n), mib(b.limit))
@@ -28,7 +37,12 @@ func (b *memoryBudget) take(n int64) error {
 }
 
 // give returns n bytes.
-func (b *memoryBudget) give(n int64) { b.used.Add(-n) }
+func (b *memoryBudget) give(n int64) {
+	b.used.Add(-n)
+	if b.of != nil {
+		b.of.give(n)
+	}
+}
 
 func mib(n int64) float64 { return float64(n) / (1 << 20) }
 

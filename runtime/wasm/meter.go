@@ -9,6 +9,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/fuel"
 )
@@ -206,10 +207,10 @@ func (m *meter) settle() error {
 // spent adds to the error of a call that used all its fuel what to do about it.
 func (m *meter) spent(err error) error {
 	remedy := m.remedy("limits.fuel", "limits.fuel", func(l *abi.Limits) bool { return l.Fuel == m.fuel })
-	if remedy == "" {
-		return fmt.Errorf("%w: the plugin may loop without end", err)
+	if remedy != "" {
+		remedy = ", or " + remedy
 	}
-	return fmt.Errorf("%w: the plugin may loop without end, or %s", err, remedy)
+	return &plugin.ClassError{Class: observe.ClassFuel, Err: fmt.Errorf("%w: the plugin may loop without end%s", err, remedy)}
 }
 
 // remedy says which key raises a limit, the plugin's JSON's or its manifest's if that is as

@@ -191,8 +191,8 @@ func TestAttributesThatAreNotKnownAreLeftOut(t *testing.T) {
 		"[plugin=10-a hook=Tick]":  &observe.PluginFailed{Plugin: "10-a", Hook: abi.Tick},
 		"[plugins=[] refusing=[]]": &observe.GenerationActive{Plugins: []string{}, Refusing: []string{}},
 		"[]":                       &observe.NoPlugins{},
-		"[hook=Tick pod=web duration=1s fuel=0 host_calls=0]": &observe.HookCalled{Hook: abi.Tick, Subject: observe.Object{Pod: "web"}, Start: time.Unix(1, 0), Duration: time.Second},
-		"[plugin=p took=0s previous=1]":                       &observe.PluginReplaced{PluginLoaded: observe.PluginLoaded{Plugin: "p"}, Previous: "1"},
+		"[hook=Tick pod=web duration=1s fuel=0 host_calls=0 changes=0]": &observe.HookCalled{Hook: abi.Tick, Subject: observe.Object{Pod: "web"}, Start: time.Unix(1, 0), Duration: time.Second},
+		"[plugin=p took=0s previous=1]":                                 &observe.PluginReplaced{PluginLoaded: observe.PluginLoaded{Plugin: "p"}, Previous: "1"},
 	} {
 		if got := fmt.Sprint(slogsink.Attrs(e)); got != want {
 			t.Errorf("%s has %s, want %s", nameOf(e), got, want)

@@ -32,44 +32,38 @@ type hook struct {
 	every        bool // asked of every call, else only of those that succeeded, or that name what exists
 }
 
-// The CRI services.
-const (
-	ofRuntime = "/runtime.v1.RuntimeService/"
-	ofImages  = "/runtime.v1.ImageService/"
-)
-
 // allHooks are the hooks of the noop plugin, but for those of calls that critest does
 // not make: updates of pod sandboxes, checkpoints and restores. Nothing exists that
 // Synchronize could tell of.
 var allHooks = []hook{
-	{"PreRunPodSandbox", ofRuntime + "RunPodSandbox", true},
-	{"PostRunPodSandbox", ofRuntime + "RunPodSandbox", false},
-	{"PreCreateContainer", ofRuntime + "CreateContainer", true},
-	{"PostCreateContainer", ofRuntime + "CreateContainer", false},
-	{"PreStartContainer", ofRuntime + "StartContainer", true},
-	{"PostStartContainer", ofRuntime + "StartContainer", false},
-	{"PreUpdateContainerResources", ofRuntime + "UpdateContainerResources", true},
-	{"PostUpdateContainerResources", ofRuntime + "UpdateContainerResources", false},
-	{"PreStopContainer", ofRuntime + "StopContainer", false},
-	{"PostStopContainer", ofRuntime + "StopContainer", false},
-	{"PreRemoveContainer", ofRuntime + "RemoveContainer", false},
-	{"PostRemoveContainer", ofRuntime + "RemoveContainer", false},
-	{"PreStopPodSandbox", ofRuntime + "StopPodSandbox", false},
-	{"PostStopPodSandbox", ofRuntime + "StopPodSandbox", false},
-	{"PreRemovePodSandbox", ofRuntime + "RemovePodSandbox", false},
-	{"PostRemovePodSandbox", ofRuntime + "RemovePodSandbox", false},
-	{"PreExec", ofRuntime + "Exec", true},
-	{"PostExec", ofRuntime + "Exec", false},
-	{"PreExecSync", ofRuntime + "ExecSync", true},
-	{"PostExecSync", ofRuntime + "ExecSync", false},
-	{"PreAttach", ofRuntime + "Attach", true},
-	{"PostAttach", ofRuntime + "Attach", false},
-	{"PrePortForward", ofRuntime + "PortForward", true},
-	{"PostPortForward", ofRuntime + "PortForward", false},
-	{"PrePullImage", ofImages + "PullImage", true},
-	{"PostPullImage", ofImages + "PullImage", false},
-	{"PreRemoveImage", ofImages + "RemoveImage", true},
-	{"PostRemoveImage", ofImages + "RemoveImage", false},
+	{"PreRunPodSandbox", "RunPodSandbox", true},
+	{"PostRunPodSandbox", "RunPodSandbox", false},
+	{"PreCreateContainer", "CreateContainer", true},
+	{"PostCreateContainer", "CreateContainer", false},
+	{"PreStartContainer", "StartContainer", true},
+	{"PostStartContainer", "StartContainer", false},
+	{"PreUpdateContainerResources", "UpdateContainerResources", true},
+	{"PostUpdateContainerResources", "UpdateContainerResources", false},
+	{"PreStopContainer", "StopContainer", false},
+	{"PostStopContainer", "StopContainer", false},
+	{"PreRemoveContainer", "RemoveContainer", false},
+	{"PostRemoveContainer", "RemoveContainer", false},
+	{"PreStopPodSandbox", "StopPodSandbox", false},
+	{"PostStopPodSandbox", "StopPodSandbox", false},
+	{"PreRemovePodSandbox", "RemovePodSandbox", false},
+	{"PostRemovePodSandbox", "RemovePodSandbox", false},
+	{"PreExec", "Exec", true},
+	{"PostExec", "Exec", false},
+	{"PreExecSync", "ExecSync", true},
+	{"PostExecSync", "ExecSync", false},
+	{"PreAttach", "Attach", true},
+	{"PostAttach", "Attach", false},
+	{"PrePortForward", "PortForward", true},
+	{"PostPortForward", "PortForward", false},
+	{"PrePullImage", "PullImage", true},
+	{"PostPullImage", "PullImage", false},
+	{"PreRemoveImage", "RemoveImage", true},
+	{"PostRemoveImage", "RemoveImage", false},
 }
 
 // outOfTime is the hook whose plugin critest leaves no time once: the spec "public
@@ -198,7 +192,7 @@ func checkServed(t *testing.T, served node.Served, hooks []hook) {
 	for _, name := range slices.Sorted(maps.Keys(served.Hooks)) {
 		t.Logf("hooks: %5d %s", served.Hooks[name], name)
 	}
-	if served.Calls[ofRuntime+"RunPodSandbox"] == 0 {
+	if served.Calls["RunPodSandbox"] == 0 {
 		t.Error("wasmproxy saw no RunPodSandbox: critest did not go through it")
 	}
 	for _, h := range hooks {

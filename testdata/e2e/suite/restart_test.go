@@ -70,7 +70,7 @@ func TestRestart(t *testing.T) {
 func expectServedUpdates(t *testing.T, proxy *node.Proxy) {
 	t.Helper()
 	served := proxy.Stop(t)
-	calls := served.Calls["/runtime.v1.RuntimeService/UpdateContainerResources"]
+	calls := served.Calls["UpdateContainerResources"]
 	if succeeded := served.Hooks["PostUpdateContainerResources"]; succeeded != calls || calls < 4 {
 		t.Errorf("%d of %d updates succeeded, want all of at least 4", succeeded, calls)
 	}

@@ -161,7 +161,7 @@ func (p *Proxy) Kill() { p.process.kill() }
 
 // Served is what wasmproxy logs when it ends.
 type Served struct {
-	Calls        map[string]int `json:"calls"`         // by full method
+	Calls        map[string]int `json:"calls"`         // by method without its service
 	Hooks        map[string]int `json:"hooks"`         // by hook
 	HookFailures map[string]int `json:"hook_failures"` // by hook
 }

@@ -1,0 +1,52 @@
+package daemon
+
+import (
+	"context"
+
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/wasmproxy/wasmproxy/runtime/observe/metrics"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// levels returns the state of the moment, for metrics.
+func (d *daemon) levels() (l metrics.Levels) {
+	l.Plugins, _ = ask(d.slots, d.slots.levels)
+	l.Connections = d.server.Connections()
+	l.BackendConnected = d.backend.conn.GetState() == connectivity.Ready
+	l.StoreFilled = !d.following.Load() || !d.backend.behind()
+	l.Pods, l.Containers = d.store.Len()
+	l.LedgerObjects, l.LedgerValues = d.ledger.Len()
+	l.QueueLength = d.queue.Len()
+	l.GuestMemory, l.GuestMemoryLimit = d.engine.Memory()
+	return l
+}
+
+// levels returns the state of each plugin. It is for the goroutine of run.
+func (s *slots) levels() []metrics.PluginLevels {
+	all := make([]metrics.PluginLevels, 0, len(s.order))
+	for _, p := range s.order {
+		one := metrics.PluginLevels{ID: p.id, State: string(p.met), Own: p.persistent.metrics.All(), OwnDropped: p.persistent.metrics.Dropped()}
+		for _, v := range []*version{p.active, p.next} {
+			if v != nil && v.loaded != nil {
+				instances, memory := wasm.Usage(v.loaded.Plugin)
+				one.Instances, one.Memory = one.Instances+instances, one.Memory+memory
+			}
+		}
+		if m, there := s.loader.place(p); there && m.Breaker != nil {
+			one.BreakerOpen = m.Breaker.Status().State != plugin.Closed
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// ask returns what f returns in the goroutine of run. ok is false if the slots have ended.
+func ask[T any](s *slots, f func() T) (answer T, ok bool) {
+	answers := make(chan T, 1)
+	if !s.post(func(context.Context) { answers <- f() }) {
+		return answer, false
+	}
+	return <-answers, true
+}

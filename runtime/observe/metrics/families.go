@@ -1,0 +1,90 @@
+package metrics
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// families are the metrics of the table, by name.
+type families struct {
+	counters   map[string]*prometheus.CounterVec
+	histograms map[string]*prometheus.HistogramVec
+	gauges     map[string]*prometheus.GaugeVec
+	levels     map[string]level
+	ofPlugins  []dropper // that have the label plugin
+}
+
+// level is a metric that is read when somebody asks.
+type level struct {
+	desc *prometheus.Desc
+	of   prometheus.ValueType
+}
+
+type dropper interface {
+	DeletePartialMatch(prometheus.Labels) int
+}
+
+func newFamilies() families {
+	f := families{map[string]*prometheus.CounterVec{}, map[string]*prometheus.HistogramVec{}, map[string]*prometheus.GaugeVec{}, map[string]level{}, nil}
+	for _, row := range Families {
+		var vec dropper
+		switch {
+		case row.level:
+			f.levels[row.Name] = level{prometheus.NewDesc(row.Name, row.Help, row.Labels, nil), valueType(row.Type)}
+		case row.Type == Counter:
+			v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: row.Name, Help: row.Help}, row.Labels)
+			f.counters[row.Name], vec = v, v
+		case row.Type == Gauge:
+			v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: row.Name, Help: row.Help}, row.Labels)
+			f.gauges[row.Name], vec = v, v
+		default:
+			v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: row.Name, Help: row.Help, Buckets: buckets[row.Name]}, row.Labels)
+			f.histograms[row.Name], vec = v, v
+		}
+		if vec != nil && slices.Contains(row.Labels, "plugin") {
+			f.ofPlugins = append(f.ofPlugins, vec)
+		}
+		if c := f.counters[row.Name]; c != nil && row.Labels == nil {
+			c.WithLabelValues() // it is 0 before it is counted for the first time
+		}
+	}
+	return f
+}
+
+func valueType(t Type) prometheus.ValueType {
+	if t == Counter {
+		return prometheus.CounterValue
+	}
+	return prometheus.GaugeValue
+}
+
+// counter returns a metric of the table, as histogram and gauge do. A test holds that all
+// names are there.
+func (f families) counter(name string) *prometheus.CounterVec { return f.counters[name] }
+
+func (f families) histogram(name string) *prometheus.HistogramVec { return f.histograms[name] }
+
+func (f families) gauge(name string) *prometheus.GaugeVec { return f.gauges[name] }
+
+// drop ends all series of a plugin.
+func (f families) drop(plugin string) {
+	for _, vec := range f.ofPlugins {
+		vec.DeletePartialMatch(prometheus.Labels{"plugin": plugin})
+	}
+}
+
+// collectors are those of the metrics that are counted.
+func (f families) collectors() (all []prometheus.Collector) {
+	for _, row := range Families {
+		switch {
+		case f.counters[row.Name] != nil:
+			all = append(all, f.counters[row.Name])
+		case f.gauges[row.Name] != nil:
+			all = append(all, f.gauges[row.Name])
+		case f.histograms[row.Name] != nil:
+			all = append(all, f.histograms[row.Name])
+		}
+	}
+	return all
+}

@@ -1,0 +1,101 @@
+// Package metrics counts events, and serves what it counted to Prometheus. It is the only
+// importer of Prometheus' client.
+//
+// What happens is counted when its event comes. A level, such as how many pods the store has,
+// is read when somebody asks, from the one function that [New] gets.
+//
+// No label is a text of a pod, a container, an image or a client: a method that CRI does not
+// have is "other". A plugin chooses the names and labels of its own metrics, of which it may
+// have as many as package plugin lets it. The series of a plugin end with its files.
+package metrics
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+// Metrics is a sink of events. It is safe for concurrent use.
+type Metrics struct {
+	registry *prometheus.Registry
+	families families
+	levels   func() Levels
+
+	methods map[string]*methodSeries // by full name; it does not change
+	other   *methodSeries            // of all that are not in methods
+	hooks   [64]hookTotals           // of the whole run
+
+	mu      sync.Mutex
+	plugins atomic.Pointer[map[string]*pluginSeries] // by id; replaced, with mu held
+	scrapes atomic.Uint64                            // counts when levels were read
+}
+
+// New returns a Metrics that has counted nothing. levels returns the state of the moment, and
+// is called whenever somebody asks; it must not wait for a plugin or the backend.
+func New(version string, levels func() Levels) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry(), families: newFamilies(), levels: levels}
+	m.plugins.Store(&map[string]*pluginSeries{})
+	m.methods, m.other = m.families.methods()
+	m.families.gauge("wasmproxy_build_info").WithLabelValues(version, goVersion(), abiVersion()).Set(1)
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(&scrape{m})
+	return m
+}
+
+// Handler serves the metrics, as text, OpenMetrics or protobuf. A metric that cannot be
+// collected is left out.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4})
+}
+
+// Wants implements observe.Observer.
+func (m *Metrics) Wants(k observe.Kind) bool {
+	switch k {
+	case observe.KindHookCalled, observe.KindCallFinished, observe.KindFunctionCalled, observe.KindCgroupFileWritten:
+		return true
+	}
+	return false
+}
+
+// Observe implements observe.Observer.
+func (m *Metrics) Observe(_ context.Context, e observe.Event) {
+	switch e := e.(type) {
+	case *observe.CallFinished:
+		m.callFinished(e)
+	case *observe.HookCalled:
+		m.hookCalled(e)
+	case *observe.FunctionCalled:
+		m.plugin(e.Plugin).used(e.Fuel, e.HostCalls)
+	case *observe.PluginRemoved:
+		m.drop(e.Plugin)
+	default:
+		m.count(e)
+	}
+}
+
+// hookTotals are calls of plugins in one hook.
+type hookTotals struct{ called, failed atomic.Uint64 }
+
+// HookCalls returns how often plugins were called, and how often they failed, by the names of
+// the hooks. A call that an open circuit breaker did not let through is a failure. A rejection
+// is none.
+func (m *Metrics) HookCalls() (called, failed map[string]uint64) {
+	called, failed = map[string]uint64{}, map[string]uint64{}
+	for _, h := range abi.Hooks {
+		if n := m.hooks[h.Hook].called.Load(); n > 0 {
+			called[h.Name] = n
+		}
+		if n := m.hooks[h.Hook].failed.Load(); n > 0 {
+			failed[h.Name] = n
+		}
+	}
+	return called, failed
+}

@@ -1,0 +1,177 @@
+package metrics
+
+import (
+	"maps"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+// outcomes are those of observe.Outcome.
+var outcomes = [...]observe.Outcome{observe.OK, observe.Rejected, observe.Failed, observe.NotCalled}
+
+// pluginSeries are the series of a plugin that calls need at once.
+type pluginSeries struct {
+	id              string
+	born            uint64 // the scrapes that were before it
+	families        families
+	hooks           [64]atomic.Pointer[hookSeries]
+	fuel, hostCalls prometheus.Counter
+	changes         prometheus.Counter
+	failure         atomic.Pointer[Failure] // the last one
+}
+
+// hookSeries are the series of a plugin in one hook.
+type hookSeries struct {
+	duration prometheus.Observer
+	calls    [len(outcomes)]prometheus.Counter
+}
+
+// clean makes a label of the id of a plugin, which is the name of a file.
+func clean(id string) string { return strings.ToValidUTF8(id, "\uFFFD") }
+
+// plugin returns the series of a plugin.
+func (m *Metrics) plugin(id string) *pluginSeries {
+	if p := (*m.plugins.Load())[id]; p != nil {
+		return p
+	}
+	id = clean(id)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := maps.Clone(*m.plugins.Load())
+	if p := all[id]; p != nil {
+		return p
+	}
+	f := m.families
+	p := &pluginSeries{
+		id: id, born: m.scrapes.Load(), families: f, changes: f.counter("wasmproxy_plugin_changes_total").WithLabelValues(id),
+		fuel: f.counter("wasmproxy_plugin_fuel_total").WithLabelValues(id), hostCalls: f.counter("wasmproxy_plugin_host_calls_total").WithLabelValues(id),
+	}
+	all[id] = p
+	m.plugins.Store(&all)
+	return p
+}
+
+// drop ends the series of a plugin.
+func (m *Metrics) drop(id string) {
+	id = clean(id)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := maps.Clone(*m.plugins.Load())
+	delete(all, id)
+	m.plugins.Store(&all)
+	m.families.drop(id)
+}
+
+// prune ends the series of plugins that are not among these, if they were there before the
+// scrape: a call that ended after its plugin was removed has made them again.
+func (m *Metrics) prune(there map[string]bool, scrape uint64) {
+	for id, p := range *m.plugins.Load() {
+		if !there[id] && p.born < scrape {
+			m.drop(id)
+		}
+	}
+}
+
+func (p *pluginSeries) used(fuel, hostCalls int64) {
+	p.fuel.Add(float64(max(fuel, 0)))
+	p.hostCalls.Add(float64(max(hostCalls, 0)))
+}
+
+// hook returns the series of one hook.
+func (p *pluginSeries) hook(h abi.Hook) *hookSeries {
+	at := &p.hooks[h]
+	if s := at.Load(); s != nil {
+		return s
+	}
+	s := &hookSeries{duration: p.families.histogram("wasmproxy_hook_duration_seconds").WithLabelValues(p.id, h.String())}
+	for i, o := range outcomes {
+		s.calls[i] = p.families.counter("wasmproxy_hook_calls_total").WithLabelValues(p.id, h.String(), label(o))
+	}
+	at.Store(s) // the series are the same for all who come at once
+	return s
+}
+
+// label is the outcome's, of which Prometheus' users expect no spaces.
+func label(o observe.Outcome) string {
+	if o == observe.NotCalled {
+		return "not_called"
+	}
+	return string(o)
+}
+
+func (m *Metrics) hookCalled(e *observe.HookCalled) {
+	p := m.plugin(e.Plugin)
+	s := p.hook(e.Hook)
+	for i := range outcomes {
+		if outcomes[i] == e.Outcome {
+			s.calls[i].Inc()
+		}
+	}
+	total := &m.hooks[e.Hook]
+	total.called.Add(1)
+	if e.Outcome != observe.NotCalled {
+		s.duration.Observe(e.Duration.Seconds())
+		p.used(e.Fuel, e.HostCalls)
+		p.changes.Add(float64(e.Changes))
+	}
+	if e.Outcome == observe.OK || e.Outcome == observe.Rejected {
+		return
+	}
+	total.failed.Add(1)
+	if e.Outcome == observe.Failed {
+		m.families.counter("wasmproxy_plugin_failures_total").WithLabelValues(e.Plugin, e.Hook.String(), string(e.Class)).Inc()
+		p.failure.Store(&Failure{At: e.Start.Add(e.Duration), Hook: e.Hook, Class: e.Class, Err: e.Err})
+	}
+}
+
+// Failure is the last failure of a plugin.
+type Failure struct {
+	At    time.Time
+	Hook  abi.Hook
+	Class observe.Class
+	Err   error
+}
+
+// Totals are the counts of a plugin since it was installed, or since the start.
+type Totals struct {
+	Calls, Failures uint64        // with those that its circuit breaker did not let through
+	Rejections      uint64        // of calls
+	P50, P99        time.Duration // estimates of how long a call takes, in any hook; 0 if there was none
+	Last            *Failure      // nil if there was none
+}
+
+// Plugin returns the counts of a plugin.
+func (m *Metrics) Plugin(id string) (t Totals) {
+	p := (*m.plugins.Load())[clean(id)]
+	if p == nil {
+		return t
+	}
+	t.Last = p.failure.Load()
+	var durations []*dto.Histogram
+	for h := range p.hooks {
+		s := p.hooks[h].Load()
+		if s == nil {
+			continue
+		}
+		for i, c := range s.calls {
+			n := uint64(valueOf(c))
+			t.Calls += n
+			switch outcomes[i] {
+			case observe.Rejected:
+				t.Rejections += n
+			case observe.Failed, observe.NotCalled:
+				t.Failures += n
+			}
+		}
+		durations = append(durations, histogramOf(s.duration))
+	}
+	t.P50, t.P99 = quantile(0.5, durations), quantile(0.99, durations)
+	return t
+}
