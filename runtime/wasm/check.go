@@ -135,10 +135,13 @@ func checkMemory(m *preflight.Outline, limit uint32) []string {
 	case !ok || e.Kind != binary.KindMemory || m.Memory == nil:
 		return []string{"it does not export its memory as " + abi.ExportMemory}
 	case m.Memory.Min > limit:
-		return []string{fmt.Sprintf("it needs %d pages (%s) of memory to start with, its limit is %d (%s)",
-			m.Memory.Min, pageSize(m.Memory.Min), limit, pageSize(limit))}
+		return []string{tooMuchMemory(m.Memory.Min, limit)}
 	}
 	return nil
+}
+
+func tooMuchMemory(pages, limit uint32) string {
+	return fmt.Sprintf("it needs %d pages (%s) of memory to start with, its limit is %d (%s)", pages, pageSize(pages), limit, pageSize(limit))
 }
 
 // pageSize writes a number of pages as MiB.

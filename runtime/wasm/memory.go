@@ -94,7 +94,7 @@ func (m *memory) Reallocate(size uint64) []byte {
 // cap sets a lower limit than there was at first.
 func (m *memory) cap(limit int64) error {
 	if m.size > limit {
-		return fmt.Errorf("its memory has %.4g MiB to start with, its limit is %.4g MiB", mib(m.size), mib(limit))
+		return errors.New(tooMuchMemory(pagesOf(m.size), pagesOf(limit)))
 	}
 	m.limit = limit
 	return nil

@@ -267,14 +267,14 @@ func TestMemoryLimitOfManifest(t *testing.T) {
 		wantError(t, err, "limits.memory is 50331648, above the maximum of 33554432")
 	}
 	_, err = e.Load(t.Context(), "p", wat(t, "memory-hungry"), PluginOptions{Max: abi.Limits{Memory: 64 << 20}})
-	wantError(t, err, "its memory has 62.5 MiB to start with, its limit is 32 MiB: raise limits.memory")
+	wantError(t, err, "it needs 1000 pages (62.5 MiB) of memory to start with, its limit is 512 (32 MiB): raise limits.memory")
 
 	m, err := newMemory(&memoryBudget{limit: 1 << 20}, 2<<16, 8<<16)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Free()
-	wantError(t, m.cap(1<<16), "its memory has 0.125 MiB to start with, its limit is 0.0625 MiB")
+	wantError(t, m.cap(1<<16), "it needs 2 pages (0.125 MiB) of memory to start with, its limit is 1 (0.0625 MiB)")
 	if err := m.cap(3 << 16); err != nil || m.Reallocate(3<<16) == nil || m.Reallocate(4<<16) != nil {
 		t.Errorf("a lower limit does not hold: %v", err)
 	}
