@@ -41,6 +41,7 @@ func setUp(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("PROGRAM", program)
+	env.Setenv("GORACE", os.Getenv("GORACE"))
 	env.Setenv("WASMPROXY_CACHE_DIR", env.WorkDir+"/cache")
 	env.Setenv("GUESTS", here+"/../../testdata/wat")
 	env.Setenv("PLUGINS", here+"/../../plugins-wasm")

@@ -128,6 +128,7 @@ func Play(t *testing.T, file, fixtures string) {
 		t.Fatalf("%s: %v", fixtures, err)
 	}
 	g := Open(t, file)
+	g.Keep(t, cases[0].Config)
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
 			if err := c.Want.Compare(g.Answer(t, c)); err != nil {
