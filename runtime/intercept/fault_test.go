@@ -1,0 +1,318 @@
+package intercept_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// refuseWrites has the kernel answer errno to whoever opens a file for writing that is there, as
+// those of cgroups are; state files are made. It holds for the goroutine that calls it: its thread has a
+// filter of system calls, and ends with the goroutine.
+func refuseWrites(errno syscall.Errno) {
+	runtime.LockOSThread()
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the number of the call
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_OPENAT, Jf: 4},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 32}, // its third argument
+		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: unix.O_ACCMODE | unix.O_CREAT},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.O_WRONLY, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(errno)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	err := errors.Join(
+		unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
+		unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0),
+	)
+	if err != nil {
+		panic(fmt.Errorf("installing a filter of system calls: %w", err))
+	}
+}
+
+// refused runs a step while the kernel refuses writes.
+func refused(errno syscall.Errno, step func() error) error {
+	ended := make(chan error)
+	go func() {
+		defer close(ended)
+		refuseWrites(errno)
+		ended <- step()
+	}()
+	return <-ended
+}
+
+// faults are errors of the kernel, and the codes that ABI.md has for them. An open that answers ENOENT
+// for a file of a group that is there means a file that the kernel lacks.
+var faults = map[syscall.Errno]abi.Errno{
+	syscall.EBUSY: abi.Invalid, syscall.EINVAL: abi.Invalid, syscall.ENOSPC: abi.Invalid, syscall.EACCES: abi.Denied,
+	syscall.ENODEV: abi.NotFound, syscall.ENOENT: abi.Unsupported, syscall.EROFS: abi.Unsupported,
+}
+
+// faultyWrite is a kind of write that the kernel refuses.
+type faultyWrite struct {
+	name    string
+	plugins []plugin.Member
+	pod     bool                                  // the file is the pod's, else its container's
+	file    string                                // its name
+	before  func(n *node, container string)       // what was done before; container is its cgroup's directory
+	step    func(n *node, container string) error // makes the write
+	answer  codes.Code                            // of the call
+	held    string                                // what the file holds then
+	wished  bool                                  // a plugin's wish stays
+	healthy string                                // what the file holds after a scan without the fault
+}
+
+func (w *faultyWrite) id() ledger.ID {
+	if w.pod {
+		return ledger.ID{Pod: "u1"}
+	}
+	return ledger.ID{Pod: "u1", Container: "c1"}
+}
+
+// faultyWrites returns the kinds of writes. A post hook calls inPost before its write, since it has a
+// goroutine of its own.
+func faultyWrites(t *testing.T, inPost func()) []faultyWrite {
+	const wish, podWish, foreign = "4096000", "8192000", "777"
+	high := write(abi.Container, "memory.high", wish)
+	pre := []plugin.Member{on(abi.PreCreateContainer, high)}
+	update := []plugin.Member{on(abi.PreUpdateContainerResources, high)}
+	post := []plugin.Member{on(abi.PostStartContainer, func(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+		inPost()
+		return high(ctx, ev, adj)
+	})}
+	ignore := on(abi.PreRunPodSandbox, write(abi.Pod, "memory.high", podWish))
+	fail := ignore
+	fail.Policy = plugin.Fail
+	double := []plugin.Member{doubling(abi.HookSetOf(abi.PreCreateContainer), abi.AllCapabilities)}
+
+	runPod := func(n *node, _ string) error {
+		_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
+		return err
+	}
+	sandbox := func(n *node, _ string) { n.must(runPod(n, "")) }
+	create := func(n *node, _ string) error {
+		_, err := n.call(t.Context(), "CreateContainer", createRequest(), &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
+		return err
+	}
+	created := func(n *node, _ string) { n.runPod() }
+	start := func(n *node, _ string) error { return errors.Join(n.startC1(), n.queue.Drain(t.Context())) }
+	started := func(n *node, container string) { n.runPod(); n.must(start(n, container)) }
+	resize := func(n *node, _ string) error { return n.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}) }
+	overwritten := func(n *node, container string) { started(n, container); put(t, container, "memory.high", foreign) }
+	overwrite := func(n *node, container string) error {
+		n.updating = func() { put(t, container, "memory.high", foreign) }
+		return resize(n, container)
+	}
+	scan := func(n *node, _ string) error { intercept.Scan(t.Context(), n.options); return nil }
+	remove := func(n *node, _ string) error {
+		intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+		return nil
+	}
+	nothing := func(*node, string) {}
+	const ok, yes, no = codes.OK, true, false
+	return []faultyWrite{
+		{"file of a container at its start", pre, no, "memory.high", created, start, ok, "max", yes, wish},
+		{"file of a container in an update", update, no, "memory.high", started, resize, ok, "max", yes, wish},
+		{"file of a container after a post hook", post, no, "memory.high", created, start, ok, "max", yes, wish},
+		{"file of the pod, policy Ignore", []plugin.Member{ignore}, yes, "memory.high", nothing, runPod, ok, "max", yes, podWish},
+		{"file of the pod, policy Fail", []plugin.Member{fail}, yes, "memory.high", nothing, runPod, codes.Unavailable, "max", no, "max"},
+		{"repair by a scan", pre, no, "memory.high", overwritten, scan, ok, foreign, yes, wish},
+		{"repair after an update", pre, no, "memory.high", started, overwrite, ok, foreign, yes, wish},
+		{"undo", pre, no, "memory.high", started, remove, ok, wish, no, "max"},
+		{"limit of the pod", double, yes, "cpu.max", sandbox, create, ok, "50000 100000", yes, "100000 100000"},
+	}
+}
+
+// TestFaultsAtEachWrite has the kernel refuse each kind of write with each error. The call's outcome is
+// as operations.md says, the ledger says what the kernel holds, nothing is left behind, and a scan makes up for
+// it once the fault is gone.
+func TestFaultsAtEachWrite(t *testing.T) {
+	for errno, code := range faults {
+		t.Run(unix.ErrnoName(errno), func(t *testing.T) {
+			for _, w := range faultyWrites(t, func() { refuseWrites(errno) }) {
+				t.Run(w.name, func(t *testing.T) { w.test(t, errno, code) })
+			}
+		})
+	}
+}
+
+func (w *faultyWrite) test(t *testing.T, errno syscall.Errno, code abi.Errno) {
+	var events observe.Recorder
+	fs, pod, container := scratchGroup(t)
+	state := filepath.Join(t.TempDir(), "state")
+	n := newNode(t, w.plugins, withCgroups(fs), withLedger(openLedger(t, state)), withObserver(&events))
+	dir := container
+	if w.pod {
+		dir = pod
+	}
+	w.before(n, container)
+	events.Take()
+	leaks := resources(t)
+
+	err := refused(errno, func() error { return w.step(n, container) })
+	if status.Code(err) != w.answer {
+		t.Errorf("the call ends with %v, want the code %v", err, w.answer)
+	}
+	w.wantFailure(t, events.Take(), errno, code)
+	if got := content(t, dir, w.file); got != w.held {
+		t.Errorf("the file holds %q, want %q", got, w.held)
+	}
+	w.wantRecord(t, n, state)
+	_ = refused(errno, func() error { intercept.Scan(t.Context(), n.options); return nil })
+	if again := observe.All[*observe.CgroupFileFailed](events.Take()); len(again) > 0 {
+		t.Errorf("the scan says it again: %v", again)
+	}
+	leaks()
+
+	intercept.Scan(t.Context(), n.options)
+	if got := content(t, dir, w.file); got != w.healthy {
+		t.Errorf("without the fault the scan leaves %q, want %q", got, w.healthy)
+	}
+	v, known := n.options.Ledger.Record(w.id())[ledger.File(w.file)]
+	if known != w.wished || v.Failed != "" || known && v.Read != w.healthy {
+		t.Errorf("then the record is %+v", v)
+	}
+}
+
+func (w *faultyWrite) wantFailure(t *testing.T, events []observe.Event, errno syscall.Errno, code abi.Errno) {
+	t.Helper()
+	failed := observe.All[*observe.CgroupFileFailed](events)
+	if len(failed) != 1 {
+		t.Fatalf("%d failures are reported, want one: %v", len(failed), failed)
+	}
+	e := failed[0]
+	undo := !w.wished && w.answer == codes.OK
+	if (e.Plugin == "") != undo || e.File != w.file || e.Pod != "web" || (e.ContainerID == "") != w.pod {
+		t.Errorf("the event is %+v", e)
+	}
+	reason := errno.Error()
+	if errno == syscall.ENOENT {
+		reason = "this kernel has no " + w.file
+	}
+	if !errors.Is(e.Err, code) || !strings.Contains(e.Err.Error(), reason) {
+		t.Errorf("the error is %v, want %v and %q", e.Err, code, reason)
+	}
+}
+
+// wantRecord compares the record, also as a restarted proxy reads it, with what the kernel holds.
+func (w *faultyWrite) wantRecord(t *testing.T, n *node, state string) {
+	t.Helper()
+	restarted, err := ledger.Open(t.Context(), state, observe.Discard())
+	n.must(err)
+	defer restarted.Close()
+	for _, l := range []*ledger.Ledger{n.options.Ledger, restarted} {
+		v, known := l.Record(w.id())[ledger.File(w.file)]
+		if w.answer != codes.OK { // no such pod is there
+			if known {
+				t.Errorf("of a refused pod is left %+v", v)
+			}
+			continue
+		}
+		if (len(v.Wishes) > 0) != w.wished || v.Failed == "" || v.Writing != "" || v.Kubelet == nil {
+			t.Errorf("the record is %+v", v)
+		} else if *v.Kubelet != w.held && v.Read != w.held {
+			t.Errorf("the kernel holds %q, and the record is %+v", w.held, v)
+		}
+	}
+	want := []string{"u1.json"}
+	if w.answer != codes.OK {
+		want = nil
+	}
+	if files := entries(t, state); !slices.Equal(files, want) {
+		t.Errorf("the state directory has %q, want %q", files, want)
+	}
+}
+
+// resources counts goroutines and open files. The function that it returns makes sure that there are no more
+// by then.
+func resources(t *testing.T) (same func()) {
+	files := func() int { return len(entries(t, "/proc/self/fd")) }
+	goroutines, open := runtime.NumGoroutine(), files()
+	return func() {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > goroutines && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
+		if g, o := runtime.NumGoroutine(), files(); g > goroutines || o > open {
+			t.Errorf("%d goroutines and %d open files, and %d and %d before", g, o, goroutines, open)
+		}
+	}
+}
+
+func entries(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// TestContainerDiesBeforeAWrite has the cgroup of a container go before each kind of write. The call's outcome
+// is the runtime's, a failed write is said once, and nothing is left once the container is removed.
+func TestContainerDiesBeforeAWrite(t *testing.T) {
+	dies := func() {}
+	writes := faultyWrites(t, func() { dies() })
+	for _, w := range writes {
+		if w.pod {
+			continue
+		}
+		t.Run(w.name, func(t *testing.T) {
+			var events observe.Recorder
+			fs, _, container := scratchGroup(t)
+			state := filepath.Join(t.TempDir(), "state")
+			n := newNode(t, w.plugins, withCgroups(fs), withLedger(openLedger(t, state)), withObserver(&events))
+			w.before(n, container)
+			events.Take()
+			dies = func() { n.must(os.RemoveAll(container)) }
+			n.updating = dies
+			failures := 1
+			switch w.name {
+			case "repair by a scan", "undo":
+				dies()
+				failures = 0 // there is nothing to compare
+			case "repair after an update":
+				w.step, failures = func(n *node, _ string) error { return n.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}) }, 0
+			}
+			n.must(w.step(n, container))
+			intercept.Scan(t.Context(), n.options)
+			failed := observe.All[*observe.CgroupFileFailed](events.Take())
+			if len(failed) != failures {
+				t.Fatalf("%d failures are reported, want %d: %v", len(failed), failures, failed)
+			}
+			for _, e := range failed {
+				if !errors.Is(e.Err, abi.NotFound) || e.ContainerID != "c1" || e.File != w.file {
+					t.Errorf("the event is %+v", e)
+				}
+			}
+			_, err := n.call(t.Context(), "RemoveContainer", &runtimeapi.RemoveContainerRequest{ContainerId: "c1"}, &runtimeapi.RemoveContainerResponse{})
+			n.must(err)
+			if files := entries(t, state); len(files) > 0 || n.options.Ledger.Has(w.id()) {
+				t.Errorf("of a removed container are left %q and %v", files, n.options.Ledger.Record(w.id()))
+			}
+		})
+	}
+}
