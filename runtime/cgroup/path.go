@@ -149,7 +149,7 @@ func clean(group string) (string, error) {
 	if len(group) > maxPath {
 		return "", rules.Reason(abi.Invalid, "path of %d bytes, limit %d", len(group), maxPath)
 	}
-	if strings.ContainsRune(group, 0) || slices.Contains(strings.Split(group, "/"), "..") {
+	if strings.ContainsRune(group, 0) || strings.Contains(group, "..") && slices.Contains(strings.Split(group, "/"), "..") {
 		return "", rules.Reason(abi.Invalid, "a group may not hold .. or a zero byte")
 	}
 	rel := strings.TrimPrefix(path.Clean("/"+group), "/")

@@ -164,7 +164,7 @@ func (i *interceptor) kernelOf(ctx context.Context, x *explain.Object, id ledger
 		x.Unread = err.Error()
 		return s
 	}
-	return groupState{groupFiles{i.Cgroups, group, id.Container == ""}, resourceValues(r)}
+	return groupState{groupFiles{i.Cgroups, group, id.Container == "", nil}, resourceValues(r)}
 }
 
 func (s *groupState) read(file string) *string {

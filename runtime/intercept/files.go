@@ -2,6 +2,7 @@ package intercept
 
 import (
 	"context"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -179,7 +180,7 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 		i.Ledger.Located(id, group)
 		held = i.heldFiles(group, files)
 	}
-	for _, w := range i.Ledger.Begin(id, held, why, groupFiles{i.Cgroups, group, id.Container == ""}) {
+	for _, w := range i.Ledger.Begin(id, held, why, groupFiles{i.Cgroups, group, id.Container == "", held}) {
 		d := ledger.Done{Write: w, Err: noGroup}
 		if w.Kind != ledger.Fight && d.Err == nil {
 			write := i.Cgroups.Write
@@ -201,7 +202,11 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 
 // heldFiles reads files. One that shows no value of its own while the group is idle is left out.
 func (i *interceptor) heldFiles(group string, files []string) ledger.Held {
-	held := make(ledger.Held, len(files))
+	held := make(ledger.Held, len(files)+1)
+	ofIdle := func(file string) bool { x, _ := rules.Find(file); return x != nil && x.Idle }
+	if slices.ContainsFunc(files, ofIdle) && !slices.Contains(files, rules.CPUIdle) {
+		files = append(files, rules.CPUIdle)
+	}
 	next := 0
 	i.Cgroups.GetAll(group, files, func(value string, err error) {
 		if err == nil {
@@ -209,12 +214,8 @@ func (i *interceptor) heldFiles(group string, files []string) ledger.Held {
 		}
 		next++
 	})
-	for _, file := range files {
-		if x, _ := rules.Find(file); x != nil && x.Idle {
-			if idle, err := i.Cgroups.Read(group, rules.CPUIdle); err == nil && idle != "0" {
-				delete(held, file)
-			}
-		}
+	if idle, known := held[rules.CPUIdle]; known && idle != "0" {
+		maps.DeleteFunc(held, func(file, _ string) bool { return ofIdle(file) })
 	}
 	return held
 }
@@ -235,7 +236,17 @@ func (i *interceptor) groupOf(ctx context.Context, id ledger.ID, o crifield.Obje
 type groupFiles struct {
 	cgroups *cgroup.FS
 	group   string
-	pod     bool // it is a pod's
+	pod     bool        // it is a pod's
+	held    ledger.Held // what its files hold, as far as they were read
+}
+
+// get returns what a file of the group holds; "" if that is not known.
+func (g groupFiles) get(file string) string {
+	held, known := g.held[file]
+	if !known {
+		held, _ = g.cgroups.Get(g.group, file)
+	}
+	return held
 }
 
 // Holds implements ledger.Kernel.
@@ -252,11 +263,7 @@ func (g groupFiles) Fit(file, value, kubelet string) string {
 	if file != rules.CPUBurst {
 		return g.cgroups.Rounded(g.group, file, value)
 	}
-	limit, err := g.cgroups.Get(g.group, "cpu.max")
-	if err != nil {
-		return value
-	}
-	quota, _, _ := strings.Cut(limit, " ")
+	quota, _, _ := strings.Cut(g.get(rules.CPUMax), " ")
 	q, errQuota := strconv.ParseInt(quota, 10, 64) // it is not a number without a limit
 	b, errBurst := strconv.ParseInt(value, 10, 64)
 	if errQuota != nil || errBurst != nil {

@@ -31,8 +31,10 @@ const pressure = "the time that processes stalled, in percent and µs"
 
 // Statistic returns the row of a file of Statistics by its v2 name, nil if there is none.
 func Statistic(name string) *File {
-	if i := slices.IndexFunc(Statistics, func(x File) bool { return x.Name == name }); i >= 0 {
-		return &Statistics[i]
+	for i := range Statistics {
+		if x := &Statistics[i]; x.Name == name {
+			return x
+		}
 	}
 	return nil
 }

@@ -186,12 +186,14 @@ func (x *File) Ways(o abi.Object) Ways {
 // huge pages that the name has in it, if it has one.
 func Find(name string) (x *File, size string) {
 	for i := range Files {
+		if x := &Files[i]; x.Name == name && !strings.Contains(name, pageSize) {
+			return x, ""
+		}
+	}
+	for i := range Files {
 		x := &Files[i]
 		before, after, sized := strings.Cut(x.Name, pageSize)
 		if !sized {
-			if x.Name == name {
-				return x, ""
-			}
 			continue
 		}
 		if rest, ok := strings.CutPrefix(name, before); ok {
