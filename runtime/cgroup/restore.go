@@ -10,9 +10,31 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
+// Exact returns what the kernel holds for a file that Read shows rounded, for Restore: on v1 the
+// CPU shares of cpu.weight, on v2 the weight of cpu.weight.nice. It is "" for other files, and if
+// it cannot be read.
+func (f *FS) Exact(group, file string) string {
+	x, rel, err := f.find(group, file)
+	if err != nil {
+		return ""
+	}
+	controller, name := x.Exact(f.version)
+	if name == "" {
+		return ""
+	}
+	o := f.at(rel)
+	defer o.close()
+	value, _ := o.readFile(controller, name, "")
+	return value
+}
+
 // Restore makes a group's file show again what Read returned before, also where a written line
-// only adds to the others, and where no cpuset was set. The codes of its error are Write's.
-func (f *FS) Restore(ctx context.Context, group, file, before string) error {
+// only adds to the others, and where no cpuset was set. exact is what Exact returned then. The
+// codes of its error are Write's.
+func (f *FS) Restore(ctx context.Context, group, file, before, exact string) error {
+	if exact != "" {
+		return f.restoreExact(ctx, group, file, exact)
+	}
 	now, err := f.Read(group, file)
 	if err != nil {
 		return err
@@ -42,5 +64,20 @@ func (f *FS) Restore(ctx context.Context, group, file, before string) error {
 	if err != nil {
 		return rules.Fail("restore", group, file, value, err)
 	}
+	return nil
+}
+
+func (f *FS) restoreExact(ctx context.Context, group, file, value string) error {
+	x, rel, err := f.find(group, file)
+	if err != nil {
+		return rules.Fail("restore", group, file, value, err)
+	}
+	o := f.at(rel)
+	defer o.close()
+	controller, name := x.Exact(f.version)
+	if err := o.writeFile(controller, name, "", value); err != nil {
+		return rules.Fail("restore", group, file, value, err)
+	}
+	o.keep(ctx, x)
 	return nil
 }

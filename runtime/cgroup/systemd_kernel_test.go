@@ -239,7 +239,7 @@ func (u *units) keepsOverAReload(t *testing.T, all []value) {
 		if got := u.held(t, v.group, v.file); got != v.text {
 			t.Errorf("%s of %s: %q after a reload, want %q", v.file, v.group, got, v.text)
 		}
-		if err := u.Restore(t.Context(), v.group, v.file, before[v]); err != nil {
+		if err := u.Restore(t.Context(), v.group, v.file, before[v], ""); err != nil {
 			t.Error(err)
 		}
 	})

@@ -185,7 +185,7 @@ func writeAndUndo(t *testing.T, f *FS, group, name string, values []string) {
 			t.Errorf("%q on %q reads %q, want %q", v, held, got, want)
 		}
 	}
-	if err := f.Restore(t.Context(), group, name, before); err != nil {
+	if err := f.Restore(t.Context(), group, name, before, ""); err != nil {
 		t.Error(err)
 	}
 	if got := must(f.Get(group, name))(t); got != before {

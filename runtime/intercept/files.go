@@ -5,13 +5,10 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strconv"
-	"strings"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
@@ -28,13 +25,21 @@ func (i *interceptor) askFiles(e *event, of abi.Object, target crifield.Object, 
 	for _, o := range changes {
 		if o.Change.Op == plugin.WriteFile && o.Change.Object == of {
 			wish := ledger.Wish{Plugin: o.Plugin, Hook: e.hook, Value: o.Change.Text, At: e.at, Raises: o.Change.Raises}
-			asked = append(asked, ledger.Asked{Target: ledger.File(o.Change.Key), Wish: wish})
+			asked = append(asked, ledger.Asked{Target: ledger.File(o.Change.Key), Wish: wish, Same: sameFile(o.Change.Key)})
 		}
 	}
 	if len(asked) == 0 {
 		return nil, false
 	}
 	return i.Ledger.Ask(i.idOf(target), asked...), true
+}
+
+// sameFile is the target that is another name of a file's value; empty if there is none.
+func sameFile(name string) ledger.Target {
+	if other := rules.OtherView(name); other != "" {
+		return ledger.File(other)
+	}
+	return ""
 }
 
 // applyFiles has the cgroup files among the changes of one object of an event written. Those
@@ -175,29 +180,45 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 	}
 	defer unlock()
 	group, noGroup := i.groupOf(ctx, id, o)
-	held := ledger.Held{}
 	if noGroup == nil {
 		i.Ledger.Located(id, group)
-		held = i.heldFiles(group, files)
 	}
-	for _, w := range i.Ledger.Begin(id, held, why, groupFiles{i.Cgroups, group, id.Container == "", held}) {
-		d := ledger.Done{Write: w, Err: noGroup}
-		if w.Kind != ledger.Fight && d.Err == nil {
-			write := i.Cgroups.Write
-			if w.Kind == ledger.Undo {
-				write = i.Cgroups.Restore
-			}
-			if d.Err = write(ctx, group, w.File, w.Value); d.Err == nil {
-				d.Read, _ = i.Cgroups.Read(group, w.File)
-			}
+	for again := true; again; {
+		held := ledger.Held{}
+		if noGroup == nil {
+			held = i.heldFiles(group, files)
 		}
-		done = append(done, d)
+		var written []ledger.Done
+		for _, w := range i.Ledger.Begin(id, held, why, groupFiles{i.Cgroups, group, id.Container == "", held}) {
+			written = append(written, i.write(ctx, group, noGroup, w))
+		}
+		i.Ledger.End(id, written)
+		again = slices.ContainsFunc(written, func(d ledger.Done) bool {
+			return d.Kind == ledger.Undo && d.Err == nil && slices.Contains(files, rules.OtherView(d.File)) // which comes after it
+		})
+		done = append(done, written...)
 	}
-	i.Ledger.End(id, done)
 	for k := range done {
 		i.fileWritten(ctx, i.about(id, o), &done[k])
 	}
 	return done
+}
+
+// write carries out what is due for one file of a group; noGroup is why there is none.
+func (i *interceptor) write(ctx context.Context, group string, noGroup error, w ledger.Write) ledger.Done {
+	d := ledger.Done{Write: w, Err: noGroup}
+	if w.Kind == ledger.Fight || d.Err != nil {
+		return d
+	}
+	if w.Kind == ledger.Undo {
+		d.Err = i.Cgroups.Restore(ctx, group, w.File, w.Value, w.Exact)
+	} else {
+		d.Err = i.Cgroups.Write(ctx, group, w.File, w.Value)
+	}
+	if d.Err == nil {
+		d.Read, _ = i.Cgroups.Read(group, w.File)
+	}
+	return d
 }
 
 // heldFiles reads files. One that shows no value of its own while the group is idle is left out.
@@ -230,46 +251,6 @@ func (i *interceptor) groupOf(ctx context.Context, id ledger.ID, o crifield.Obje
 		return "", errNoGroup
 	}
 	return i.group(ctx, o)
-}
-
-// groupFiles are the files of one cgroup. It implements ledger.Kernel.
-type groupFiles struct {
-	cgroups *cgroup.FS
-	group   string
-	pod     bool        // it is a pod's
-	held    ledger.Held // what its files hold, as far as they were read
-}
-
-// get returns what a file of the group holds; "" if that is not known.
-func (g groupFiles) get(file string) string {
-	held, known := g.held[file]
-	if !known {
-		held, _ = g.cgroups.Get(g.group, file)
-	}
-	return held
-}
-
-// Holds implements ledger.Kernel.
-func (g groupFiles) Holds(file, value, held string) bool {
-	return rules.Set(g.cgroups.Version()).Holds(file, value, held)
-}
-
-// Fit adds what is added to a pod's limit, rounds a quota as systemd does, and cuts a burst to the quota of the moment, as the kernel
-// refuses a larger one. The whole burst comes back with a larger quota.
-func (g groupFiles) Fit(file, value, kubelet string) string {
-	if added, ok := strings.CutPrefix(value, "+"); ok {
-		return g.cgroups.Rounded(g.group, file, g.raised(file, added, kubelet))
-	}
-	if file != rules.CPUBurst {
-		return g.cgroups.Rounded(g.group, file, value)
-	}
-	quota, _, _ := strings.Cut(g.get(rules.CPUMax), " ")
-	q, errQuota := strconv.ParseInt(quota, 10, 64) // it is not a number without a limit
-	b, errBurst := strconv.ParseInt(value, 10, 64)
-	if errQuota != nil || errBurst != nil {
-		return value
-	}
-	return strconv.FormatInt(min(b, q), 10)
 }
 
 // fileWritten makes the event of a file that was written, or was not. A scan's next failure for the

@@ -64,6 +64,7 @@ func (w Wish) First() time.Time {
 // Value is what is known of one target. Texts of files are as the kernel shows them.
 type Value struct {
 	Kubelet *string `json:"kubelet,omitempty"` // what kubelet wants; nil: not known
+	Exact   string  `json:"exact,omitempty"`   // file: Kubelet as Kernel.Exact has it
 	Wishes  []Wish  `json:"wishes,omitempty"`  // in the order in which the plugins first asked; the first one holds
 	Sent    string  `json:"sent,omitempty"`    // field: what the container runtime got last
 	Written string  `json:"written,omitempty"` // file: the last value that the kernel took
@@ -119,6 +120,7 @@ func New() *Ledger { return &Ledger{observer: observe.Discard(), pods: map[strin
 type Asked struct {
 	Target Target
 	Wish
+	Same Target // another name for the same value; a wish of the plugin for that ends. Empty: there is none
 }
 
 // Ask notes what plugins want of an object, and saves it. A later wish of a plugin for the same
@@ -131,15 +133,19 @@ func (l *Ledger) Ask(id ID, asked ...Asked) (revert func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.object(id)
-	former := make([]*Wish, len(asked))
+	former := make([]formerly, len(asked))
 	for i, a := range asked {
-		former[i] = o.value(a.Target).ask(a.Wish)
+		former[i].same = o.end(a.Same, a.Plugin)
+		former[i].wish = o.value(a.Target).ask(a.Wish)
 	}
 	l.changed(id)
 	return func() { l.revert(id, asked, former) }
 }
 
-func (l *Ledger) revert(id ID, asked []Asked, former []*Wish) {
+// formerly are the wishes of a plugin that a later one has replaced; nil: there was none.
+type formerly struct{ wish, same *Wish }
+
+func (l *Ledger) revert(id ID, asked []Asked, former []formerly) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.find(id)
@@ -147,10 +153,10 @@ func (l *Ledger) revert(id ID, asked []Asked, former []*Wish) {
 		return
 	}
 	for i, a := range slices.Backward(asked) {
-		if v := o.values[a.Target]; v != nil {
-			v.revert(a.Wish, former[i])
-			o.tidy(a.Target)
+		if v := o.values[a.Target]; v != nil && v.revert(a.Wish, former[i].wish) && former[i].same != nil {
+			o.value(a.Same).ask(*former[i].same)
 		}
+		o.tidy(a.Target)
 	}
 	l.changed(id)
 }

@@ -19,19 +19,39 @@ func (v *Value) ask(w Wish) (former *Wish) {
 	return nil
 }
 
-// revert puts the former wish in the place of w, or takes w away if there was none.
-func (v *Value) revert(w Wish, former *Wish) {
+// end ends the wish of a plugin for a target, and returns it; nil if there was none.
+func (o *object) end(t Target, plugin string) (former *Wish) {
+	v := o.values[t]
+	if v == nil {
+		return nil
+	}
+	i := slices.IndexFunc(v.Wishes, func(w Wish) bool { return w.Plugin == plugin })
+	if i < 0 {
+		return nil
+	}
+	w := v.Wishes[i]
+	v.Wishes = slices.Delete(v.Wishes, i, i+1)
+	v.Fight, v.row, v.stuck = false, 0, nil
+	o.tidy(t)
+	return &w
+}
+
+// revert puts the former wish in the place of w, or takes w away if there was none. It reports
+// false if the plugin has asked for something else since.
+func (v *Value) revert(w Wish, former *Wish) bool {
 	i := slices.IndexFunc(v.Wishes, func(has Wish) bool {
 		w.Since = has.Since // which the one who asked does not know
 		return has == w
 	})
 	switch {
 	case i < 0:
+		return false
 	case former == nil:
 		v.Wishes = slices.Delete(v.Wishes, i, i+1)
 	default:
 		v.Wishes[i] = *former
 	}
+	return true
 }
 
 // withdraw ends wishes, and reports whether there was one to end.
@@ -53,6 +73,16 @@ func (o *object) tidy(t Target) {
 	if v := o.values[t]; v != nil && len(v.Wishes) == 0 && v.Written == "" && v.Writing == "" && v.Sent == "" && !v.Lost {
 		delete(o.values, t)
 	}
+}
+
+// undoing reports whether kubelet's value of a file is yet to be written.
+func (o *object) undoing(file string) bool {
+	v := o.values[File(file)]
+	if v == nil {
+		return false
+	}
+	_, _, undo, _ := v.wanted()
+	return undo
 }
 
 // wanted returns the value that the kernel is to hold, and whose wish it is; undo says that

@@ -48,6 +48,7 @@ type Write struct {
 	Hook   abi.Hook // in which it asked
 	File   string
 	Value  string
+	Exact  string // of Undo: see Kernel.Exact
 	Found  string // what the kernel holds; empty if that is not known
 	Cause  string // the last call or reload before, of a fight
 }
@@ -65,6 +66,12 @@ type Kernel interface {
 	// FitUndo returns what the kernel takes in the place of kubelet's value: no memory limit that
 	// is below what is in use.
 	FitUndo(file, kubelet string) string
+	// Exact returns what the kernel holds in a form that loses nothing, of a file that shows it
+	// rounded; "" of other files.
+	Exact(file string) string
+	// Same returns the file that is another name for the same value of the kernel; "" if there is
+	// none.
+	Same(file string) string
 	// Holds reports whether a file that shows held has the value already: the kernel may round
 	// it, and write it in another form.
 	Holds(file, value, held string) bool
@@ -108,7 +115,8 @@ func (l *Ledger) Lock(ctx context.Context, id ID) (unlock func(), ok bool) {
 }
 
 // Begin compares what the kernel holds with what it is to hold, and returns the writes that are
-// due. A value that is not the host's is kubelet's from now on. What is about to be written is
+// due. A file that is another name for a value which is to be undone comes after that, in the next
+// Begin. A value that is not the host's is kubelet's from now on. What is about to be written is
 // saved before Begin returns. The caller has locked the object, and then calls End.
 func (l *Ledger) Begin(id ID, held Held, why Why, kernel Kernel) (due []Write) {
 	l.mu.Lock()
@@ -122,6 +130,9 @@ func (l *Ledger) Begin(id ID, held Held, why Why, kernel Kernel) (due []Write) {
 		file, ok := t.File()
 		if !ok {
 			continue
+		}
+		if v.Written+v.Writing == "" && o.undoing(kernel.Same(file)) {
+			continue // kubelet's value shows when that is undone
 		}
 		found, known := held[file]
 		w, changed := v.begin(file, found, known, why, kernel)
@@ -159,12 +170,12 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 		return Write{}, false
 	}
 	if known && (found == value || !undo && (holds(value) || v.Read != "" && found == v.Read && v.Written == value)) { // an undo wants no line more
-		return Write{}, v.settle(found, value)
+		return Write{}, v.settle(file, found, value, kernel)
 	}
 	ours := known && v.ours(found, holds)
-	if known && !ours && !slices.Contains(v.Former, found) && (v.Kubelet == nil || *v.Kubelet != found) {
-		v.Kubelet, changed = &found, true
-		if undo { // kubelet has a value of its own by now
+	if known && !ours && !slices.Contains(v.Former, found) {
+		changed = v.isKubelets(found, kernel.Exact(file))
+		if undo && changed { // kubelet has a value of its own by now
 			v.Written, v.Read, v.Writing = "", "", ""
 			return Write{}, true
 		}
@@ -176,7 +187,7 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 	w = Write{Kind: First, Plugin: by.Plugin, Hook: by.Hook, File: file, Value: value, Found: found}
 	switch {
 	case undo:
-		w.Kind = Undo
+		w.Kind, w.Exact = Undo, v.Exact
 	case known && !ours && v.Written+v.Writing != "":
 		if w.Kind = v.overwritten(found, failed, why); w.Kind == Fight {
 			return w, true
@@ -200,13 +211,20 @@ func (v *Value) overwritten(found string, failed bool, why Why) Kind {
 	return Repair
 }
 
+// isKubelets notes what kubelet wants, and reports whether that is another value than before.
+func (v *Value) isKubelets(found, exact string) (changed bool) {
+	changed = v.Kubelet == nil || *v.Kubelet != found || v.Exact != exact
+	v.Kubelet, v.Exact = &found, exact
+	return changed
+}
+
 // settle notes that the kernel holds the value, which it shows as found, and reports whether
 // the record has changed.
-func (v *Value) settle(found, value string) (changed bool) {
+func (v *Value) settle(file, found, value string, kernel Kernel) (changed bool) {
 	v.stuck = nil
 	if v.Written == "" && v.Writing == "" { // it was there before anybody wrote it
 		if v.Kubelet == nil {
-			v.Kubelet, changed = &found, true
+			changed = v.isKubelets(found, kernel.Exact(file))
 		}
 		return changed
 	}

@@ -220,6 +220,18 @@ func OtherView(name string) string {
 	return ""
 }
 
+// Exact returns the kernel's file that holds exactly what this one shows rounded; "" if this one
+// is exact.
+func (x *File) Exact(version int) (controller, name string) {
+	switch {
+	case version == 1 && x.V1 == cpuShares:
+		return cpuShares.Controller, cpuShares.Names[0]
+	case version == 2:
+		return "", x.Same
+	}
+	return "", ""
+}
+
 // Lookup finds a file by its v2 name, with its size of huge pages in the place of <size>.
 // An unknown one is denied.
 func Lookup(name string) (*File, error) {

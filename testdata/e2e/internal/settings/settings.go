@@ -35,11 +35,10 @@ func (s Setting) Expected() string { return s.With }
 func (s Setting) Original() string { return s.Without }
 
 // Undone reports whether the file shows Without again once the plugin is removed. It is said of
-// files alone: CRI cannot clear each of its fields. In version 1, kubelet's 102 shares come back
-// as the weight 17, which is 95 shares. systemd takes runc's 1 away from a container's
+// files alone: CRI cannot clear each of its fields. systemd takes runc's 1 away from a container's
 // memory.oom.group whenever it sets a property of the scope.
 func (s Setting) Undone() bool {
-	return s.Watched() && s.File != "cpu/cpu.shares" && s.Target != "main.file.memory.oom.group"
+	return s.Watched() && s.Target != "main.file.memory.oom.group"
 }
 
 // Watched reports whether the value is a wish for the file: wasmproxy repairs it when somebody

@@ -1,0 +1,56 @@
+package intercept
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+)
+
+// groupFiles are the files of one cgroup. It implements ledger.Kernel.
+type groupFiles struct {
+	cgroups *cgroup.FS
+	group   string
+	pod     bool        // it is a pod's
+	held    ledger.Held // what its files hold, as far as they were read
+}
+
+// get returns what a file of the group holds; "" if that is not known.
+func (g groupFiles) get(file string) string {
+	held, known := g.held[file]
+	if !known {
+		held, _ = g.cgroups.Get(g.group, file)
+	}
+	return held
+}
+
+// Exact implements ledger.Kernel.
+func (g groupFiles) Exact(file string) string { return g.cgroups.Exact(g.group, file) }
+
+// Same implements ledger.Kernel.
+func (g groupFiles) Same(file string) string { return rules.OtherView(file) }
+
+// Holds implements ledger.Kernel.
+func (g groupFiles) Holds(file, value, held string) bool {
+	return rules.Set(g.cgroups.Version()).Holds(file, value, held)
+}
+
+// Fit adds what is added to a pod's limit, rounds a quota as systemd does, and cuts a burst to the quota of the moment, as the kernel
+// refuses a larger one. The whole burst comes back with a larger quota.
+func (g groupFiles) Fit(file, value, kubelet string) string {
+	if added, ok := strings.CutPrefix(value, "+"); ok {
+		return g.cgroups.Rounded(g.group, file, g.raised(file, added, kubelet))
+	}
+	if file != rules.CPUBurst {
+		return g.cgroups.Rounded(g.group, file, value)
+	}
+	quota, _, _ := strings.Cut(g.get(rules.CPUMax), " ")
+	q, errQuota := strconv.ParseInt(quota, 10, 64) // it is not a number without a limit
+	b, errBurst := strconv.ParseInt(value, 10, 64)
+	if errQuota != nil || errBurst != nil {
+		return value
+	}
+	return strconv.FormatInt(min(b, q), 10)
+}

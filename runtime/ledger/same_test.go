@@ -1,0 +1,107 @@
+package ledger_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+)
+
+// weighted is a kernel with one value of two names: a weight, and a nice that shows it rounded.
+type weighted struct {
+	plain
+	weight int
+}
+
+func (k *weighted) held() ledger.Held {
+	return ledger.Held{"cpu.weight": strconv.Itoa(k.weight), "cpu.weight.nice": strconv.Itoa((100 - k.weight) / 10)}
+}
+
+func (k *weighted) Same(file string) string {
+	return map[string]string{"cpu.weight": "cpu.weight.nice", "cpu.weight.nice": "cpu.weight"}[file]
+}
+
+func (k *weighted) Exact(file string) string {
+	if file == "cpu.weight.nice" {
+		return strconv.Itoa(k.weight)
+	}
+	return ""
+}
+
+// carry does what package intercept does.
+func (k *weighted) carry(l *ledger.Ledger) {
+	for range 2 {
+		held := ledger.Held{}
+		for _, file := range l.Files(c1) {
+			held[file] = k.held()[file]
+		}
+		var done []ledger.Done
+		for _, w := range l.Begin(c1, held, ledger.Drift, k) {
+			n, _ := strconv.Atoi(w.Value)
+			if k.weight = n; w.File == "cpu.weight.nice" {
+				k.weight = 100 - 10*n
+			}
+			if w.Exact != "" {
+				k.weight, _ = strconv.Atoi(w.Exact)
+			}
+			done = append(done, ledger.Done{Write: w, Read: k.held()[w.File]})
+		}
+		l.End(c1, done)
+	}
+}
+
+func sameWish(plugin, file, value string) ledger.Asked {
+	a := wish(plugin, file, value)
+	a.Same = ledger.File(new(weighted).Same(file))
+	return a
+}
+
+// The last wish of a plugin for a value of two names holds, by whichever name. kubelet's value
+// comes back exactly.
+func TestOneValueOfTwoNames(t *testing.T) {
+	for name, order := range map[string][]ledger.Asked{
+		"nice last":       {sameWish("10-a", "cpu.weight", "200"), sameWish("10-a", "cpu.weight.nice", "5")},
+		"weight last":     {sameWish("10-a", "cpu.weight.nice", "5"), sameWish("10-a", "cpu.weight", "200")},
+		"there and back":  {sameWish("10-a", "cpu.weight.nice", "5"), sameWish("10-a", "cpu.weight", "200"), sameWish("10-a", "cpu.weight.nice", "7")},
+		"nice by itself":  {sameWish("10-a", "cpu.weight.nice", "5")},
+		"the same weight": {sameWish("10-a", "cpu.weight.nice", "5"), sameWish("10-a", "cpu.weight", "59")},
+	} {
+		for _, atOnce := range []bool{false, true} {
+			l, k := ledger.New(), &weighted{weight: 59}
+			if atOnce {
+				l.Ask(c1, order...)
+				k.carry(l)
+			} else {
+				for _, a := range order {
+					l.Ask(c1, a)
+					k.carry(l)
+				}
+			}
+			last := order[len(order)-1]
+			file, _ := last.Target.File()
+			before := k.weight
+			k.carry(l)
+			if got := k.held()[file]; got != last.Value || k.weight != before {
+				t.Errorf("%s: %s is %s, want %s; the weight was %d and is %d", name, file, got, last.Value, before, k.weight)
+			}
+			l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
+			if k.carry(l); k.weight != 59 || l.Has(c1) {
+				t.Errorf("%s: without the plugin the weight is %d, want 59; left is %+v", name, k.weight, l.Record(c1))
+			}
+		}
+	}
+}
+
+// A wish that is taken back gives the other name its wish again.
+func TestRevertOfAnotherName(t *testing.T) {
+	l := ledger.New()
+	l.Ask(c1, sameWish("10-a", "cpu.weight", "200"))
+	revert := l.Ask(c1, sameWish("10-a", "cpu.weight.nice", "5"))
+	if _, ok := l.Owner(c1, ledger.File("cpu.weight")); ok {
+		t.Error("the plugin wants cpu.weight, too")
+	}
+	revert()
+	if w, _ := l.Owner(c1, ledger.File("cpu.weight")); w.Value != "200" || len(l.Record(c1)) != 1 {
+		t.Errorf("the records are %+v", l.Record(c1))
+	}
+}
