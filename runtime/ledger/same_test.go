@@ -92,6 +92,19 @@ func TestOneValueOfTwoNames(t *testing.T) {
 	}
 }
 
+// kubelet's next value may be another one that the file shows in the same way.
+func TestExactValueOfALaterUpdate(t *testing.T) {
+	l, k := ledger.New(), &weighted{weight: 59}
+	l.Ask(c1, sameWish("10-a", "cpu.weight.nice", "5"))
+	k.carry(l)
+	k.weight = 58
+	k.carry(l)
+	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
+	if k.carry(l); k.weight != 58 {
+		t.Errorf("the weight is %d, want 58", k.weight)
+	}
+}
+
 // A wish that is taken back gives the other name its wish again.
 func TestRevertOfAnotherName(t *testing.T) {
 	l := ledger.New()
