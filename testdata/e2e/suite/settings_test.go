@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,11 +44,34 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	l.await(t, l.settings, settings.Setting.Expected)
+	l.expectExplained(t, proxy)
 	if err := os.Remove(filepath.Join(proxy.PluginDir, node.Setter.File)); err != nil {
 		t.Fatal(err)
 	}
 	l.await(t, settings.Only(l.settings, settings.Setting.Undone), settings.Setting.Original)
 	expectNoFailures(t, proxy)
+}
+
+// expectExplained compares what wasmproxy explains to be in the kernel with what is there: each
+// file that the plugin sets is the plugin's, and as the kernel shows it, in version 2's form.
+func (l *limited) expectExplained(t *testing.T, proxy *node.Proxy) {
+	t.Helper()
+	l.expect(t, settings.Setting.Expected)
+	explained := map[string]map[string][]node.Explained{}
+	for _, pod := range l.pods {
+		explained[pod.Name] = proxy.Explain(t, pod.Name)
+	}
+	for _, s := range settings.Only(l.settings, settings.Setting.Watched) {
+		_, file, _ := strings.Cut(s.Target, ".file.")
+		want := node.Explained{Kind: "file", Name: file, Owner: strings.TrimSuffix(node.Setter.File, ".wasm"), Kernel: s.Shown}
+		if all := explained[s.Pod][s.Object()]; !slices.Contains(all, want) {
+			t.Errorf("%s/%s: wasmproxy explains %+v, want %+v", s.Pod, s.Object(), all, want)
+		}
+	}
+	quota := node.Explained{Kind: "field", Name: "cpu_quota", Owner: strings.TrimSuffix(node.Setter.File, ".wasm"), Kernel: "30000"}
+	if all := explained["fields"]["main"]; !slices.Contains(all, quota) {
+		t.Errorf("fields/main: wasmproxy explains %+v, want %+v", all, quota)
+	}
 }
 
 func startLimited(t *testing.T) *limited {

@@ -47,6 +47,9 @@ var (
 // Roster writes down what it hears of. There may be several, each with a name of its own.
 func Roster(id string) Plugin { return Plugin{File: id + ".wasm", Program: "roster.wasm"} }
 
+// adminSocket answers wasmproxy's other commands.
+const adminSocket = "/run/wasmproxy/admin.sock"
+
 // StartProxy starts wasmproxy with these plugins. When the test ends it is
 // stopped if it is still running.
 func StartProxy(t testing.TB, plugins ...Plugin) *Proxy {
@@ -113,7 +116,7 @@ func (p *Proxy) Start(t testing.TB) {
 	cmd := exec.Command(isolation.Current().Program("wasmproxy"), "serve",
 		"--listen", kind.ProxyEndpoint, "--backend", kind.Endpoint,
 		"--plugin-dir", p.PluginDir, "--hook-dir", p.HookDir, "--cache-dir", filepath.Join(filepath.Dir(p.PluginDir), "cache"),
-		"--state-dir", filepath.Join(filepath.Dir(p.PluginDir), "state"), "--admin-socket=",
+		"--state-dir", filepath.Join(filepath.Dir(p.PluginDir), "state"), "--admin-socket", adminSocket,
 		"--log-format", "json", "--log-level", "debug")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")} // it reads WASMPROXY_*, and refuses what it does not know
 	p.process = startProcess(t, fmt.Sprintf("wasmproxy-%d", p.generation), cmd)
@@ -125,6 +128,48 @@ func (p *Proxy) Start(t testing.TB) {
 	})
 	awaitCRI(t, kind.ProxyEndpoint, p.process.alive)
 	p.awaitPlugins(t)
+}
+
+// Explained is a value of a pod or container as wasmproxy explains it.
+type Explained struct{ Kind, Name, Owner, Kernel, State string }
+
+// Explain returns what wasmproxy explains of a pod of the namespace default: the values of the
+// pod, and of each container by its name.
+func (p *Proxy) Explain(t testing.TB, pod string) map[string][]Explained {
+	t.Helper()
+	out, err := exec.Command(isolation.Current().Program("wasmproxy"), "explain", "--admin-socket", adminSocket, "-o", "json", "default/"+pod).Output()
+	if err != nil {
+		t.Fatalf("explaining pod %s: %v", pod, err)
+	}
+	type object struct {
+		Name   string
+		Values []struct {
+			Kind, Name, Owner string
+			Kernel            *string
+			Condition         struct{ State string }
+		}
+	}
+	var report struct {
+		Pods []struct {
+			object
+			Containers []object
+		}
+	}
+	if err := json.Unmarshal(out, &report); err != nil || len(report.Pods) != 1 {
+		t.Fatalf("wasmproxy explains pod %s as %s (%v)", pod, out, err)
+	}
+	all := map[string][]Explained{}
+	report.Pods[0].Name = "pod"
+	for _, o := range append(report.Pods[0].Containers, report.Pods[0].object) {
+		for _, v := range o.Values {
+			x := Explained{Kind: v.Kind, Name: v.Name, Owner: v.Owner, Kernel: "not known", State: v.Condition.State}
+			if v.Kernel != nil {
+				x.Kernel = *v.Kernel
+			}
+			all[o.Name] = append(all[o.Name], x)
+		}
+	}
+	return all
 }
 
 // awaitPlugins waits until every plugin of both directories takes part: calls

@@ -22,6 +22,7 @@ type Setting struct {
 	File    string // of the kernel; in version 1 after its hierarchy, as in cpu/cpu.shares
 	Without string // the file's text without the plugin
 	With    string // and with it
+	Shown   string // the same as cgroup version 2 shows it
 }
 
 // Object is pod, or the name of the container.
@@ -71,7 +72,7 @@ func choose(device string, version func(row) file) (all []Setting) {
 	on := func(text string) string { return strings.ReplaceAll(text, "DEVICE", device) }
 	for _, r := range table {
 		if f := version(r); f.name != "" {
-			all = append(all, Setting{r.pod, r.target, on(r.value), f.name, on(f.without), on(f.with)})
+			all = append(all, Setting{r.pod, r.target, on(r.value), f.name, on(f.without), on(f.with), on(r.v2.with)})
 		}
 	}
 	return all
