@@ -101,7 +101,7 @@ func TestKernelUndoesTheCpusetOfARunningGroup(t *testing.T) {
 	}
 	write(t, f, group, "cpuset.cpus", "0")
 	run(t, f, group)
-	if err := f.Restore(t.Context(), group, "cpuset.cpus", ""); err != nil {
+	if err := f.Restore(t.Context(), group, "cpuset.cpus", "", ""); err != nil {
 		t.Fatal(err)
 	}
 	want := strings.TrimSpace(string(must(os.ReadFile(filepath.Join(f.path, "cpuset.cpus.effective")))(t)))
