@@ -124,3 +124,10 @@ func (v *Value) kubelet(found string, known bool, holds func(value string) bool)
 	}
 	return ""
 }
+
+// isKubelets notes what kubelet wants, and reports whether that is another value than before.
+func (v *Value) isKubelets(found, exact string) (changed bool) {
+	changed = v.Kubelet == nil || *v.Kubelet != found || v.Exact != exact
+	v.Kubelet, v.Exact = &found, exact
+	return changed
+}

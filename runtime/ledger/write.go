@@ -211,13 +211,6 @@ func (v *Value) overwritten(found string, failed bool, why Why) Kind {
 	return Repair
 }
 
-// isKubelets notes what kubelet wants, and reports whether that is another value than before.
-func (v *Value) isKubelets(found, exact string) (changed bool) {
-	changed = v.Kubelet == nil || *v.Kubelet != found || v.Exact != exact
-	v.Kubelet, v.Exact = &found, exact
-	return changed
-}
-
 // settle notes that the kernel holds the value, which it shows as found, and reports whether
 // the record has changed.
 func (v *Value) settle(file, found, value string, kernel Kernel) (changed bool) {
