@@ -248,13 +248,13 @@ func TestCompressedWait(t *testing.T) {
 	large := make([]byte, 10<<20)
 	answers := make(chan error, 8)
 	for range cap(answers) {
-		ctx := metadata.AppendToOutgoingContext(withTimeout(t, time.Minute), "wait", "yes")
+		ctx := metadata.AppendToOutgoingContext(withTimeout(t, 5*time.Minute), "wait", "yes")
 		go func() {
 			_, err := invoke(ctx, conn, version, large, grpc.UseCompressor(grpcgzip.Name))
 			answers <- err
 		}()
 	}
-	for end := time.Now().Add(30 * time.Second); begun.Load() < 2; time.Sleep(5 * time.Millisecond) { // of 10 MiB, beside which none of 16 has room
+	for end := time.Now().Add(2 * time.Minute); begun.Load() < 2; time.Sleep(5 * time.Millisecond) { // of 10 MiB, beside which none of 16 has room
 		if time.Now().After(end) {
 			t.Fatal("no two large calls arrive")
 		}

@@ -1,6 +1,7 @@
 # packages.sh is sourced. install_packages NAME... installs those of Debian's
 # packages that are not there, for which it must be root. It removes none: one that
-# conflicts with what is installed is an error.
+# conflicts with what is installed is an error. The archive is asked for its lists only
+# if an installation without that fails.
 
 missing_packages() {
 	local p
@@ -18,6 +19,8 @@ install_packages() {
 		return 1
 	fi
 	export DEBIAN_FRONTEND=noninteractive
-	apt-get -q -o DPkg::Lock::Timeout=600 update >&2
-	apt-get -q -o DPkg::Lock::Timeout=600 install -y --no-remove --no-install-recommends $wanted >&2
+	apt_install $wanted && return
+	apt-get -q -o DPkg::Lock::Timeout=600 update >&2 && apt_install $wanted
 }
+
+apt_install() { apt-get -q -o DPkg::Lock::Timeout=600 install -y --no-remove --no-install-recommends "$@" >&2; }

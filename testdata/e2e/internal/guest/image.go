@@ -33,7 +33,7 @@ func MakeImage(ctx context.Context, b *artifact.Builder) (image Image, err error
 	if os.Geteuid() != 0 {
 		return "", errors.New("root is needed: the guest's file system has the owners of Debian's packages")
 	}
-	unlock, err := isolation.Lock(ctx)
+	unlock, err := isolation.LockCache(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -19,7 +19,7 @@ import (
 const cgroupMount = "/sys/fs/cgroup"
 
 // cgroupName is the cgroup of a run, in every hierarchy.
-const cgroupName = "wpe2e"
+func cgroupName(run string) string { return "wpe2e-" + run }
 
 // cgroups are the mounts of the cgroup hierarchies, version 1 and 2.
 type cgroups []*mountinfo.Info
@@ -48,27 +48,29 @@ func (c cgroups) check() error {
 	return errors.Join(errs...)
 }
 
-// dir is the run's cgroup in one hierarchy, seen from outside.
-func dir(hierarchy *mountinfo.Info) string { return filepath.Join(hierarchy.Mountpoint, cgroupName) }
+// dir is a run's cgroup in one hierarchy, seen from outside.
+func dir(hierarchy *mountinfo.Info, run string) string {
+	return filepath.Join(hierarchy.Mountpoint, cgroupName(run))
+}
 
-func (c cgroups) create() error {
+func (c cgroups) create(run string) error {
 	for _, h := range c {
-		if err := os.Mkdir(dir(h), 0o755); err != nil {
+		if err := os.Mkdir(dir(h, run), 0o755); err != nil {
 			return fmt.Errorf("making the run's cgroup: %w", err)
 		}
 	}
-	return c.inheritCpuset()
+	return c.inheritCpuset(run)
 }
 
 // inheritCpuset copies the root's CPUs and memory nodes: a new cpuset of
 // version 1 has none, and no process can join it.
-func (c cgroups) inheritCpuset() error {
+func (c cgroups) inheritCpuset(run string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		value, err := os.ReadFile(filepath.Join(cgroupMount, "cpuset", file))
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(cgroupMount, "cpuset", cgroupName, file), value, 0); err != nil {
+		if err := os.WriteFile(filepath.Join(cgroupMount, "cpuset", cgroupName(run), file), value, 0); err != nil {
 			return err
 		}
 	}
@@ -76,9 +78,9 @@ func (c cgroups) inheritCpuset() error {
 }
 
 // join moves the calling process into the run's cgroups.
-func (c cgroups) join() error {
+func (c cgroups) join(run string) error {
 	for _, h := range c {
-		if err := os.WriteFile(filepath.Join(dir(h), "cgroup.procs"), []byte("0"), 0); err != nil {
+		if err := os.WriteFile(filepath.Join(dir(h, run), "cgroup.procs"), []byte("0"), 0); err != nil {
 			return fmt.Errorf("joining the run's cgroup: %w", err)
 		}
 	}
@@ -87,10 +89,10 @@ func (c cgroups) join() error {
 
 // remove removes the run's cgroups with all below them. Their processes are
 // gone or going: the kernel frees a cgroup a moment after its last one.
-func (c cgroups) remove() error {
+func (c cgroups) remove(run string) error {
 	var errs []error
 	for _, h := range c {
-		errs = append(errs, removeTree(dir(h)))
+		errs = append(errs, removeTree(dir(h, run)))
 	}
 	return errors.Join(errs...)
 }

@@ -10,12 +10,12 @@ import (
 // initProcess is process 1 of the pid namespace. It moves itself, and so all
 // that follows, into the run's cgroups, starts the tests in a cgroup namespace
 // rooted there, and reaps orphans until the tests end. It returns their exit code.
-func initProcess() (int, error) {
+func initProcess(name string) (int, error) {
 	hierarchies, err := cgroupHierarchies()
 	if err != nil {
 		return 1, err
 	}
-	if err := hierarchies.join(); err != nil {
+	if err := hierarchies.join(name); err != nil {
 		return 1, err
 	}
 	if err := os.Setenv(stageVariable, stageInside); err != nil {

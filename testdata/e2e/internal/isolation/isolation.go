@@ -3,7 +3,7 @@
 // die inside one `go test` and the machine is as before afterwards: whatever
 // happens to the tests, the kernel ends every process, mount and network device
 // with the namespaces, and the first process removes the rest, which is one
-// cgroup per hierarchy and one directory.
+// cgroup per hierarchy and one directory. Runs of different names can go on at a time.
 //
 // It knows nothing of Kubernetes and it is no security boundary.
 //
@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -57,15 +58,20 @@ func (w Workspace) Path(elem ...string) string {
 // Current returns the workspace of the tests that run inside.
 func Current() Workspace { return workspaceAt(os.Getenv(workspaceVariable)) }
 
+// workspaceAt returns the workspace in a directory CACHE/run-NAME. Its logs are in CACHE/log-NAME.
 func workspaceAt(dir string) Workspace {
-	return Workspace{Dir: dir, Log: filepath.Join(filepath.Dir(dir), "log")}
+	name := strings.TrimPrefix(filepath.Base(dir), "run-")
+	return Workspace{Dir: dir, Log: filepath.Join(filepath.Dir(dir), "log-"+name)}
 }
 
 // Stages are what a test binary has to do before its tests.
 type Stages struct {
+	// Name is of the run, and of its cgroup. Runs of one name come one after another.
+	Name string
 	// Cache is a directory on a disk file system; the workspace is made in it.
 	Cache string
 	// Outside runs first, with the machine's network, and fills the workspace's Bin.
+	// It has the cache for itself.
 	Outside func(context.Context, Workspace) error
 	// Inside runs in the namespaces. Its context ends with the tests.
 	Inside func(context.Context, Workspace) error
@@ -79,7 +85,7 @@ func Main(m *testing.M, s Stages) {
 	case "":
 		code, err = outside(s)
 	case stageInit:
-		code, err = initProcess()
+		code, err = initProcess(s.Name)
 	case stageInside:
 		code, err = inside(m, s)
 	case stageSysctls:

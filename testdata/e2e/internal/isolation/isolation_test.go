@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,10 +18,11 @@ import (
 )
 
 // The variables that make the test binary a run of its own: where its cache
-// is, and how it ends.
+// is, how it ends, and its name.
 const (
 	cacheVariable  = "ISOLATION_TEST_CACHE"
 	endingVariable = "ISOLATION_TEST_ENDING"
+	nameVariable   = "ISOLATION_TEST_NAME"
 )
 
 func TestMain(m *testing.M) {
@@ -29,6 +31,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	isolation.Main(m, isolation.Stages{
+		Name:    os.Getenv(nameVariable),
 		Cache:   cache,
 		Outside: func(context.Context, isolation.Workspace) error { return nil },
 		Inside:  leaveThings,
@@ -69,9 +72,9 @@ func TestNothingStays(t *testing.T) {
 		{"terminated", "hangs", syscall.SIGTERM, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			before := mounts(t)
 			cache := t.TempDir()
-			run := startRun(t, cache, test.ending)
+			before := mounts(t, cache)
+			run := startRun(t, "left", cache, test.ending)
 			if test.signal != 0 {
 				run.Process.Signal(test.signal)
 			}
@@ -79,7 +82,7 @@ func TestNothingStays(t *testing.T) {
 				t.Errorf("the run ended with %v", err)
 			}
 			expectNothing(t, cache)
-			if after := mounts(t); after != before {
+			if after := mounts(t, cache); after != before {
 				t.Errorf("mounts before:\n%s\nafter:\n%s", before, after)
 			}
 		})
@@ -90,17 +93,32 @@ func TestNothingStays(t *testing.T) {
 // the same, and the next run removes the rest.
 func TestKilledRun(t *testing.T) {
 	cache := t.TempDir()
-	run := startRun(t, cache, "hangs")
+	run := startRun(t, "left", cache, "hangs")
 	run.Process.Kill()
 	run.Wait() // it was killed
-	if err := startRun(t, cache, "passes").Wait(); err != nil {
+	if err := startRun(t, "left", cache, "passes").Wait(); err != nil {
 		t.Errorf("the run after a killed one: %v", err)
 	}
 	expectNothing(t, cache)
 }
 
+// TestTwoRuns has a run go on while one of another name comes and goes.
+func TestTwoRuns(t *testing.T) {
+	long, short := t.TempDir(), t.TempDir()
+	run := startRun(t, "long", long, "hangs")
+	if err := startRun(t, "left", short, "passes").Wait(); err != nil {
+		t.Errorf("the run beside another one: %v", err)
+	}
+	expectNothing(t, short)
+	if groups, err := filepath.Glob("/sys/fs/cgroup/cpu/wpe2e-long/left/below"); err != nil || len(groups) != 1 {
+		t.Errorf("the run that goes on has the cgroups %v (%v)", groups, err)
+	}
+	run.Process.Signal(syscall.SIGTERM)
+	run.Wait() // it was ended
+}
+
 // startRun starts a run and waits until it has made what could stay.
-func startRun(t *testing.T, cache, ending string) *exec.Cmd {
+func startRun(t *testing.T, name, cache, ending string) *exec.Cmd {
 	t.Helper()
 	ready := filepath.Join(cache, "ready")
 	if err := os.RemoveAll(ready); err != nil {
@@ -112,7 +130,7 @@ func startRun(t *testing.T, cache, ending string) *exec.Cmd {
 	}
 	defer output.Close()
 	run := exec.Command("/proc/self/exe", "-test.run=^$")
-	run.Env = append(os.Environ(), cacheVariable+"="+cache, endingVariable+"="+ending)
+	run.Env = append(os.Environ(), cacheVariable+"="+cache, endingVariable+"="+ending, nameVariable+"="+name)
 	run.Stdout, run.Stderr = output, output
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
@@ -127,10 +145,10 @@ func startRun(t *testing.T, cache, ending string) *exec.Cmd {
 // expectNothing looks for cgroups, the workspace and processes of a run that has ended.
 func expectNothing(t *testing.T, cache string) {
 	t.Helper()
-	if groups, err := filepath.Glob("/sys/fs/cgroup/*/wpe2e"); err != nil || len(groups) != 0 {
+	if groups, err := filepath.Glob("/sys/fs/cgroup/*/wpe2e-left"); err != nil || len(groups) != 0 {
 		t.Errorf("cgroups stay: %v (%v)", groups, err)
 	}
-	if _, err := os.Stat(filepath.Join(cache, "run")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(cache, "run-left")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the workspace stays: %v", err)
 	}
 	environs, err := filepath.Glob("/proc/[0-9]*/environ")
@@ -145,13 +163,17 @@ func expectNothing(t *testing.T, cache string) {
 	}
 }
 
-func mounts(t *testing.T) string {
+// mounts returns the machine's mounts, without those that other tests have in temporary directories.
+func mounts(t *testing.T, cache string) string {
 	t.Helper()
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(table)
+	lines := slices.DeleteFunc(strings.SplitAfter(string(table), "\n"), func(line string) bool {
+		return strings.Contains(line, " "+os.TempDir()+"/") && !strings.Contains(line, cache)
+	})
+	return strings.Join(lines, "")
 }
 
 // awaitFile waits until a file holds something.

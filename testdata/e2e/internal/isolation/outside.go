@@ -24,54 +24,66 @@ func outside(s Stages) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	unlock, err := Lock(ctx)
+	unlock, err := lock(ctx, "run-"+s.Name)
 	if err != nil {
 		return 1, err
 	}
 	defer unlock()
-	w, err := newWorkspace(s.Cache)
+	w, err := newWorkspace(s.Cache, s.Name)
 	if err != nil {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(w.Dir)) }()
-	if err := s.Outside(ctx, w); err != nil {
+	if err := s.prepare(ctx, w); err != nil {
 		return 1, err
 	}
-	if err := hierarchies.remove(); err != nil { // a killed run may have left them
+	if err := hierarchies.remove(s.Name); err != nil { // a killed run may have left them
 		return 1, err
 	}
-	defer func() { err = errors.Join(err, hierarchies.remove()) }()
-	if err := hierarchies.create(); err != nil {
+	defer func() { err = errors.Join(err, hierarchies.remove(s.Name)) }()
+	if err := hierarchies.create(s.Name); err != nil {
 		return 1, err
 	}
 	return runInit(ctx, w)
 }
 
-// Lock waits until no other run is under way on this machine: the cgroups'
-// name is the same for all, and so is the cache. An abstract socket leaves no file and goes with its owner.
-func Lock(ctx context.Context) (unlock func(), err error) {
+func (s Stages) prepare(ctx context.Context, w Workspace) error {
+	unlock, err := LockCache(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return s.Outside(ctx, w)
+}
+
+// LockCache waits until no other run on this machine builds or installs.
+func LockCache(ctx context.Context) (unlock func(), err error) { return lock(ctx, "cache") }
+
+// lock waits until nobody else on this machine has the lock of this name. An
+// abstract socket leaves no file and goes with its owner.
+func lock(ctx context.Context, name string) (unlock func(), err error) {
 	for waiting := false; ; waiting = true {
-		l, err := net.Listen("unix", "@wasmproxy-e2e")
+		l, err := net.Listen("unix", "@wasmproxy-e2e-"+name)
 		if err == nil {
 			return func() { l.Close() }, nil
 		}
 		if !errors.Is(err, syscall.EADDRINUSE) {
-			return nil, fmt.Errorf("taking the lock of the e2e tests: %w", err)
+			return nil, fmt.Errorf("taking the lock %s of the e2e tests: %w", name, err)
 		}
 		if !waiting {
-			fmt.Fprintln(os.Stderr, "e2e: waiting for another run on this machine to end")
+			fmt.Fprintln(os.Stderr, "e2e: waiting for another run on this machine:", name)
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("waiting for another run to end: %w", context.Cause(ctx))
+			return nil, fmt.Errorf("waiting for another run (%s): %w", name, context.Cause(ctx))
 		case <-time.After(time.Second):
 		}
 	}
 }
 
 // newWorkspace makes an empty workspace in cache and empties the logs of the last run.
-func newWorkspace(cache string) (Workspace, error) {
-	dir := filepath.Join(cache, "run")
+func newWorkspace(cache, name string) (Workspace, error) {
+	dir := filepath.Join(cache, "run-"+name)
 	w := workspaceAt(dir)
 	for _, d := range []string{dir, w.Log} {
 		if err := os.RemoveAll(d); err != nil {

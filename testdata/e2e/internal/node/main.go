@@ -36,6 +36,7 @@ func Main(m *testing.M, parts ...Part) {
 		os.Exit(1)
 	}
 	isolation.Main(m, isolation.Stages{
+		Name:  RuntimeKind().ID,
 		Cache: builder.Cache(),
 		Outside: func(ctx context.Context, w isolation.Workspace) error {
 			return prepare(ctx, builder, w, parts)
