@@ -72,6 +72,7 @@ var onlyImporters = map[string]string{
 	"github.com/godbus/dbus":            "runtime/cgroup/systemd",
 	"github.com/moby/sys/mountinfo":     "runtime/cgroup",
 	"github.com/prometheus":             "runtime/observe/metrics",
+	"golang.org/x/net":                  "runtime/daemon",
 	"github.com/lmittmann/tint":         "cmd/wasmproxy",
 	"github.com/fsnotify/fsnotify":      "runtime/registry",
 	"k8s.io/apimachinery":               "runtime/kubelet",

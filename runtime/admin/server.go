@@ -42,26 +42,39 @@ type Sources struct {
 	Explain func(ctx context.Context, name string) (*explain.Report, error)
 	// Metrics answers in a form that Prometheus reads.
 	Metrics http.Handler
+	// Healthy succeeds if the proxy serves.
+	Healthy func(context.Context) error
+	// NotReady returns why calls do not get what they are to get; nothing if they do.
+	NotReady func(context.Context) (reasons []string)
 }
 
 // Handler has a handler for each resource:
 //
 //	GET /explain?name=[NAMESPACE/]POD[/CONTAINER]    an explain.Report
-//	GET /metrics                                     text that Prometheus reads
+//	GET /debug/pprof/                                Go's profiles of the process
 //
+// and those of Public.
 // An error is a problem with its text.
 func Handler(s Sources) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /explain", s.explain)
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) { s.Metrics.ServeHTTP(w, r) })
+	s.addPublic(mux)
+	addProfiles(mux)
 	return s.guard(mux)
 }
 
 // Serve answers requests until ctx is done, which also ends those under way. It closes the
 // listener. The error says why it ended earlier.
-func Serve(ctx context.Context, l net.Listener, s Sources) error {
+func Serve(ctx context.Context, l net.Listener, s Sources) error { return serve(ctx, l, Handler(s)) }
+
+// ServePublic is Serve of the resources of Public alone.
+func ServePublic(ctx context.Context, l net.Listener, s Sources) error {
+	return serve(ctx, l, Public(s))
+}
+
+func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	server := &http.Server{
-		Handler: Handler(s), ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime, IdleTimeout: headerTime, MaxHeaderBytes: maxHeader,
+		Handler: h, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime, IdleTimeout: headerTime, MaxHeaderBytes: maxHeader,
 		ErrorLog:    log.New(io.Discard, "", 0), // it says what clients do wrong
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}

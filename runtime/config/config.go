@@ -12,6 +12,7 @@ package config
 import (
 	"errors"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -31,6 +32,7 @@ type Config struct {
 	CacheDir      string        `koanf:"cache-dir" default:"/var/cache/wasmproxy" usage:"directory for compiled plugins, of the proxy's user alone; empty: plugins are compiled in the proxy's own process"`
 	StateDir      string        `koanf:"state-dir" default:"/run/wasmproxy/state" usage:"directory for the values that plugins want, of the proxy's user alone; empty: a restart of the proxy loses them"`
 	AdminSocket   string        `koanf:"admin-socket" default:"/run/wasmproxy/admin.sock" usage:"unix socket for commands such as explain, of the proxy's user alone; empty: there is none"`
+	MetricsListen string        `koanf:"metrics-listen" usage:"TCP address, HOST:PORT, for metrics and health; empty: they are on the admin socket alone"`
 	GuestMemory   string        `koanf:"guest-memory" default:"256Mi" usage:"memory of all instances of all .wasm plugins together, in Mi or Gi"`
 	MaxFuel       int64         `koanf:"max-plugin-fuel" default:"100000000" usage:"most fuel of one hook that a plugin's manifest may ask for"`
 	MaxHostCalls  int64         `koanf:"max-plugin-host-calls" default:"20000" usage:"most host calls of one hook that a plugin's manifest may ask for"`
@@ -56,6 +58,7 @@ func (c *Config) Validate() error {
 		optional(directory, "cache-dir", c.CacheDir),
 		optional(directory, "state-dir", c.StateDir),
 		optional(endpoint, "admin-socket", c.AdminSocket),
+		optional(hostPort, "metrics-listen", c.MetricsListen),
 		c.cacheApart(),
 		size("guest-memory", c.GuestMemory, 1<<16<<30),
 		between("max-plugin-fuel", c.MaxFuel, plugin.MaxFuel),
@@ -158,6 +161,14 @@ func within(path, dir string) bool {
 func endpoint(key, value string) error {
 	if !filepath.IsAbs(Path(value)) {
 		return wrong(key, "%q is not unix:// and an absolute path", value)
+	}
+	return nil
+}
+
+func hostPort(key, value string) error {
+	_, port, err := net.SplitHostPort(value)
+	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 {
+		return wrong(key, "%q is not an address such as 127.0.0.1:9750 or :9750", value)
 	}
 	return nil
 }

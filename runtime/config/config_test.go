@@ -67,6 +67,8 @@ func TestBadSettingsAreNamed(t *testing.T) {
 		{"own socket", "", []string{"--backend=/run/./wasmproxy/wasmproxy.sock"}, [2]string{}, "own socket"},
 		{"admin socket that is no path", "", []string{"--admin-socket=admin.sock"}, [2]string{}, `admin-socket: "admin.sock" is not unix:// and an absolute path`},
 		{"admin socket for calls", "", []string{"--admin-socket=/run/wasmproxy/wasmproxy.sock"}, [2]string{}, `admin-socket: "/run/wasmproxy/wasmproxy.sock" is the socket of listen`},
+		{"metrics on no address", "", []string{"--metrics-listen=9750"}, [2]string{}, `metrics-listen: "9750" is not an address such as 127.0.0.1:9750`},
+		{"metrics on no port", "", []string{"--metrics-listen=:0"}, [2]string{}, `metrics-listen: ":0" is not an address`},
 		{"cache is no path", "", []string{"--cache-dir=cache"}, [2]string{}, `cache-dir: "cache" is not an absolute path`},
 		{"cache among plugins", "", []string{"--cache-dir=/etc/wasmproxy/plugins.d/.cache"}, [2]string{}, `cache-dir: "/etc/wasmproxy/plugins.d/.cache" and plugin-dir`},
 		{"cache around hooks", "", []string{"--cache-dir=/etc/runtime"}, [2]string{}, `cache-dir: "/etc/runtime" and hook-dir`},

@@ -28,27 +28,13 @@ func (d *daemon) serveAdmin(ctx, background context.Context) {
 	if path == "" {
 		return
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer context.AfterFunc(background, cancel)()
-	defer cancel()
-	for reported := false; ctx.Err() == nil; {
+	d.keepServing(ctx, background, func(ctx context.Context) error {
 		l, err := proxy.Listen(ctx, path, adminMode)
-		if err == nil {
-			reported = false
-			err = admin.Serve(ctx, l, admin.Sources{Observer: d.observer, Explain: d.explain, Metrics: d.metrics.Handler()})
+		if err != nil {
+			return err
 		}
-		if err == nil || ctx.Err() != nil {
-			return
-		}
-		if !reported {
-			d.observer.Observe(ctx, &observe.AdminSocketFailed{Socket: path, Err: err})
-			reported = true
-		}
-		select {
-		case <-time.After(adminRetry):
-		case <-ctx.Done():
-		}
-	}
+		return admin.Serve(ctx, l, d.sources())
+	}, func(err error) observe.Event { return &observe.AdminSocketFailed{Socket: path, Err: err} })
 }
 
 func (d *daemon) explain(ctx context.Context, name string) (*explain.Report, error) {

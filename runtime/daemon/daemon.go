@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	"google.golang.org/grpc"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
@@ -45,10 +46,11 @@ type options struct {
 	engine        wasm.Options
 	noBreaker     bool          // plugins are called however often they fail
 	firstSyncTime time.Duration // of Synchronize before a plugin is active
+	adminRetry    time.Duration
 }
 
 func optionsOf(c *config.Config, observer observe.Observer) options {
-	return options{engine: wasm.Options{Observer: observer, CacheDir: c.CacheDir, GuestMemory: c.GuestBytes()}, firstSyncTime: firstSyncTime}
+	return options{engine: wasm.Options{Observer: observer, CacheDir: c.CacheDir, GuestMemory: c.GuestBytes()}, firstSyncTime: firstSyncTime, adminRetry: adminRetry}
 }
 
 func run(ctx context.Context, c *config.Config, observer observe.Observer, o options) error {
@@ -79,6 +81,7 @@ type daemon struct {
 	slots    *slots
 
 	firstSyncTime time.Duration   // of Synchronize before a plugin is active
+	adminRetry    time.Duration   // of sockets other than that for calls
 	syncTrigger   trigger         // synchronize plugins with pods that they do not know
 	resyncTrigger trigger         // fill the store again
 	reloadTrigger trigger         // systemd has reloaded
@@ -87,6 +90,7 @@ type daemon struct {
 	stopping      <-chan struct{} // closed when the daemon has to stop
 
 	busy          bool                            // post hooks did not end before the daemon had to
+	asking        singleflight.Group              // asks the container runtime whether it answers
 	following     atomic.Bool                     // the store follows calls
 	described     atomic.Pointer[map[string]bool] // the ids of the plugins that there are, loaded or not; nil until that is known
 	pluginsUnread atomic.Bool                     // a directory of plugins could not be read yet
@@ -96,7 +100,7 @@ type daemon struct {
 // open makes the parts, none of which does anything yet.
 func open(ctx context.Context, c *config.Config, observer observe.Observer, o options) (*daemon, error) {
 	d := &daemon{
-		config: c, queue: intercept.NewWorkQueue(), stopping: ctx.Done(), firstSyncTime: o.firstSyncTime,
+		config: c, queue: intercept.NewWorkQueue(), stopping: ctx.Done(), firstSyncTime: o.firstSyncTime, adminRetry: o.adminRetry,
 		syncTrigger: newTrigger(), resyncTrigger: newTrigger(), reloadTrigger: newTrigger(), settling: make(chan struct{}, 1),
 	}
 	d.notifier = service.NewNotifier(observer)
@@ -232,7 +236,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	if d.cgroups != nil {
 		tasks.Go(func() { d.systemd.Run(background) })
 	}
-	tasks.Go(func() { d.serveAdmin(ctx, background) })
+	tasks.Go(func() { d.serveOperators(ctx, background) })
 	stopping := d.reportStop(ctx)
 	err = d.server.Serve(ctx, listener)
 	d.drain(background, stopping)

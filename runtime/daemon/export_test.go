@@ -30,6 +30,13 @@ func RunSyncingBriefly(ctx context.Context, c *config.Config, observer observe.O
 	return run(ctx, c, observer, o)
 }
 
+// RunRetryingSoon is Run that tries sockets for metrics and commands again at once.
+func RunRetryingSoon(ctx context.Context, c *config.Config, observer observe.Observer) error {
+	o := optionsOf(c, observer)
+	o.adminRetry = 10 * time.Millisecond
+	return run(ctx, c, observer, o)
+}
+
 // Reloader returns a daemon that serves nobody: reload makes what its directories hold now
 // the plugins of every call, as the watcher does when it has seen a change, and waits until
 // nothing is under way.

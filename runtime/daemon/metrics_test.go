@@ -6,9 +6,12 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/cri-client/pkg/fake"
 
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
 )
@@ -16,10 +19,15 @@ import (
 // ofAdmin asks the daemon's admin socket.
 func (n *node) ofAdmin(resource string) (status int, body string) {
 	n.t.Helper()
-	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	return n.get(&http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(n.dir, "admin.sock"))
-	}}}
-	resp, err := client.Get("http://admin" + resource)
+	}}, "http://admin"+resource)
+}
+
+func (n *node) get(over http.RoundTripper, url string) (status int, body string) {
+	n.t.Helper()
+	client := http.Client{Timeout: patience, Transport: over}
+	resp, err := client.Get(url)
 	n.must(err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
@@ -69,5 +77,119 @@ func TestMetricsOnTheAdminSocket(t *testing.T) {
 	n.await("plugin removed", "10-quota")
 	if _, all := n.ofAdmin("/metrics"); strings.Contains(all, "10-quota") {
 		t.Errorf("the removed plugin still has metrics:\n%s", all)
+	}
+}
+
+// metricsAddress waits until the daemon serves metrics, and returns where.
+func (n *node) metricsAddress() string {
+	n.t.Helper()
+	n.await("serving metrics")
+	_, after, _ := strings.Cut(n.log.String(), "serving metrics\" address=")
+	address, _, _ := strings.Cut(after, "\n")
+	return address
+}
+
+// On the TCP address there are metrics and health alone.
+func TestMetricsListen(t *testing.T) {
+	n := newNode(t)
+	n.config.MetricsListen = "127.0.0.1:0"
+	n.start(daemon.Run)
+	url := "http://" + n.metricsAddress()
+	for resource, want := range map[string]int{
+		"/metrics": 200, "/healthz": 200, "/readyz": 200, "/explain?name=web": 404, "/debug/pprof/": 404, "/debug/pprof/heap": 404, "/": 404,
+	} {
+		if got, body := n.get(http.DefaultTransport, url+resource); got != want {
+			t.Errorf("%s: status %d, want %d: %s", resource, got, want, body)
+		}
+	}
+	resp, err := http.Post(url+"/metrics", "text/plain", strings.NewReader("x"))
+	n.must(err)
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("POST /metrics: status %d", resp.StatusCode)
+	}
+	resp, err = http.Get(url + "/healthz?x=" + strings.Repeat("x", 64<<10))
+	n.must(err)
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("a header of 64 KiB: status %d", resp.StatusCode)
+	}
+}
+
+// An address in use is one warning and is tried again; calls are served meanwhile.
+func TestMetricsListenInUse(t *testing.T) {
+	n := newNode(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	n.must(err)
+	n.config.MetricsListen = l.Addr().String()
+	n.start(daemon.RunRetryingSoon)
+	n.await("metrics not served, will retry", n.config.MetricsListen, "address already in use")
+	if _, err := n.runPod(t.Context(), "web"); err != nil {
+		t.Error(err)
+	}
+	time.Sleep(50 * time.Millisecond) // some attempts fail
+	n.must(l.Close())
+	if got := n.metricsAddress(); got != n.config.MetricsListen {
+		t.Errorf("metrics are served on %s", got)
+	}
+	if got := strings.Count(n.log.String(), "metrics not served"); got != 1 {
+		t.Errorf("%d warnings, want 1", got)
+	}
+}
+
+// A proxy is ready while the runtime answers and each plugin with policy Fail is active, and
+// says which of these fails. It is healthy all the time.
+func TestReadiness(t *testing.T) {
+	n := newNode(t)
+	n.config.AdminSocket = filepath.Join(n.dir, "admin.sock")
+	n.put("10-trap.wasm", "missing-hook") // which cannot be loaded
+	n.put("10-trap.json", `{"failure-policy": "Fail", "runtime-hooks": ["PreRunPodSandbox"]}`)
+	n.put("20-quota.wasm", "missing-hook") // nobody needs it
+	n.start(daemon.Run)
+	n.awaitSocket()
+	n.await("plugin not loaded", "10-trap")
+	ready := func(status int, words ...string) {
+		t.Helper()
+		var got int
+		var body string
+		for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+			got, body = n.ofAdmin("/readyz")
+			missing := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return strings.Contains(body, w) })
+			if got == status && len(missing) == 0 {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("/readyz: status %d, want %d with %q: %s", got, status, words, body)
+			}
+		}
+		if strings.Contains(body, "20-quota") {
+			t.Errorf("a plugin with policy Ignore counts: %s", body)
+		}
+		if status, body := n.ofAdmin("/healthz"); status != 200 || body != "ok\n" {
+			t.Errorf("/healthz: %d %s", status, body)
+		}
+	}
+	ready(503, "plugin 10-trap with policy Fail is refusing: ", "wp_hook")
+	n.runtime.Stop()
+	ready(503, "10-trap", "the container runtime does not answer: ")
+	n.remove("10-trap.json")
+	n.remove("10-trap.wasm")
+	ready(503, "the container runtime does not answer: ")
+	n.runtime = fake.NewFakeRemoteRuntime()
+	n.must(n.runtime.Start("unix://" + n.config.Backend))
+	t.Cleanup(n.runtime.Stop)
+	ready(200, "ok")
+}
+
+// The admin socket has Go's profiles.
+func TestProfiles(t *testing.T) {
+	n := newNode(t)
+	n.config.AdminSocket = filepath.Join(n.dir, "admin.sock")
+	n.start(daemon.Run)
+	n.awaitSocket()
+	for _, profile := range []string{"/debug/pprof/goroutine?debug=1", "/debug/pprof/heap?debug=1", "/debug/pprof/profile?seconds=1"} {
+		if status, body := n.ofAdmin(profile); status != 200 || len(body) < 100 {
+			t.Errorf("%s: %d %s", profile, status, body)
+		}
 	}
 }

@@ -136,6 +136,20 @@ type AdminSocketFailed struct {
 	Err    error
 }
 
+// MetricsListenFailed says that metrics cannot be served on a TCP address, or that the server has
+// ended. It is tried again; there is one event until it succeeds.
+type MetricsListenFailed struct {
+	occurrence
+	Address string
+	Err     error
+}
+
+// ServingMetrics says that metrics are served on a TCP address.
+type ServingMetrics struct {
+	occurrence
+	Address string
+}
+
 // SystemdConnected says that there is a connection to the node's systemd.
 type SystemdConnected struct {
 	occurrence

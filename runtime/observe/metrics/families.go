@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/wasmproxy/wasmproxy/abi"
 )
 
 // families are the metrics of the table, by name.
@@ -45,11 +47,24 @@ func newFamilies() families {
 		if vec != nil && slices.Contains(row.Labels, "plugin") {
 			f.ofPlugins = append(f.ofPlugins, vec)
 		}
-		if c := f.counters[row.Name]; c != nil && row.Labels == nil {
-			c.WithLabelValues() // it is 0 before it is counted for the first time
+	}
+	f.begin()
+	for _, h := range abi.Hooks {
+		if h.Phase == abi.After {
+			f.counter("wasmproxy_post_hooks_dropped_total").WithLabelValues(h.Name)
 		}
 	}
 	return f
+}
+
+// begin makes the counters that have no other labels than a plugin's id, or none at all. They are 0
+// before they count for the first time: of a series that begins with 1, Prometheus sees no increase.
+func (f families) begin(plugin ...string) {
+	for _, row := range Families {
+		if c := f.counters[row.Name]; c != nil && len(row.Labels) == len(plugin) && (plugin == nil || row.Labels[0] == "plugin") {
+			c.WithLabelValues(plugin...)
+		}
+	}
 }
 
 func valueType(t Type) prometheus.ValueType {

@@ -44,6 +44,7 @@ func New(version string, levels func() Levels) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), families: newFamilies(), levels: levels}
 	m.plugins.Store(&map[string]*pluginSeries{})
 	m.methods, m.other = m.families.methods()
+	m.add("wasmproxy_cgroup_write_failures_total", 0, "") // of values that are no plugin's any more
 	m.families.gauge("wasmproxy_build_info").WithLabelValues(version, goVersion(), abiVersion()).Set(1)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.registry.MustRegister(&scrape{m})

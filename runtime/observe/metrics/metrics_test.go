@@ -163,6 +163,22 @@ func TestHooksAreCounted(t *testing.T) {
 	}
 }
 
+// A counter that an alert waits for is there before it counts: Prometheus sees no increase of a
+// series that begins with 1.
+func TestCountersBeginAtZero(t *testing.T) {
+	m := metrics.New("v1", with("10-a"))
+	m.Observe(t.Context(), &observe.PluginLoaded{Plugin: "10-a"})
+	all := scraped(t, m)
+	for _, of := range [][2]string{
+		{"wasmproxy_cgroup_fights_total", `plugin="10-a"`}, {"wasmproxy_cgroup_write_failures_total", `plugin="10-a"`}, {"wasmproxy_cgroup_write_failures_total", `plugin=""`},
+		{"wasmproxy_panics_total", ""}, {"wasmproxy_post_hooks_dropped_total", `hook="PostStartContainer"`},
+	} {
+		if s := series(all[of[0]], of[1]); s == nil || s.GetCounter().GetValue() != 0 {
+			t.Errorf("%s{%s} is %v", of[0], of[1], s)
+		}
+	}
+}
+
 // The series of a plugin end with its files, also if a call ends later.
 func TestARemovedPluginHasNoSeries(t *testing.T) {
 	left := []string{"10-a", "20-b"}

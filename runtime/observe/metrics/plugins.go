@@ -53,6 +53,7 @@ func (m *Metrics) plugin(id string) *pluginSeries {
 		id: id, born: m.scrapes.Load(), families: f, changes: f.counter("wasmproxy_plugin_changes_total").WithLabelValues(id),
 		fuel: f.counter("wasmproxy_plugin_fuel_total").WithLabelValues(id), hostCalls: f.counter("wasmproxy_plugin_host_calls_total").WithLabelValues(id),
 	}
+	f.begin(id)
 	all[id] = p
 	m.plugins.Store(&all)
 	return p

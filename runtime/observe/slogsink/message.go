@@ -72,6 +72,8 @@ var Messages = []Message{
 		"A plugin was removed, and an update of the container that it had changed failed.", "See `err`. They stay until kubelet updates the container, or it restarts."},
 	{(*observe.AdminSocketFailed)(nil), slog.LevelWarn, "admin socket not available, will retry",
 		"The admin socket cannot be made. Calls are served nevertheless.", "See `err`. Commands such as `wasmproxy explain` work once it is there; it is tried every ten seconds."},
+	{(*observe.MetricsListenFailed)(nil), slog.LevelWarn, "metrics not served, will retry",
+		"The address in `metrics-listen` cannot be used. Calls are served nevertheless.", "See `err`. It is tried every ten seconds. The admin socket has the same metrics."},
 	{(*observe.StateIgnored)(nil), slog.LevelWarn, "state file ignored",
 		"A file in `state-dir` is damaged, or of a later version. Values of its pod stay, but no plugin owns them.", "None. They end with the pod."},
 	{(*observe.StateNotSaved)(nil), slog.LevelWarn, "state file not written",
@@ -111,6 +113,7 @@ var Messages = []Message{
 
 	{(*observe.Serving)(nil), slog.LevelInfo, "serving", "The proxy answers calls.", ""},
 	{(*observe.Stopping)(nil), slog.LevelInfo, "stopping", "The proxy was told to stop. Calls in flight have `drain_timeout` to finish.", ""},
+	{(*observe.ServingMetrics)(nil), slog.LevelInfo, "serving metrics", "Metrics and health are served on a TCP address.", ""},
 	{(*observe.Served)(nil), slog.LevelInfo, "served", "The proxy ends. The line has the counts of the run.", ""},
 	{(*observe.EngineStarted)(nil), slog.LevelInfo, "wasm engine started", "At the start.", ""},
 	{(*observe.BackendConnected)(nil), slog.LevelInfo, "connected to the container runtime", "At the start, and after each time that the connection was lost.", ""},

@@ -1,0 +1,124 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/net/netutil"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/admin"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// maxScrapers is how many connections to metrics-listen are served at a time. A node has one or
+// two Prometheus servers, and as many probes.
+const maxScrapers = 32
+
+// sources are what the admin socket and metrics-listen answer from.
+func (d *daemon) sources() admin.Sources {
+	return admin.Sources{Observer: d.observer, Explain: d.explain, Metrics: d.metrics.Handler(), Healthy: d.selfCheck, NotReady: d.notReady}
+}
+
+// serveOperators serves what operators ask for, beside calls.
+func (d *daemon) serveOperators(ctx, background context.Context) {
+	var servers sync.WaitGroup
+	servers.Go(func() { d.serveAdmin(ctx, background) })
+	servers.Go(func() { d.serveMetrics(ctx, background) })
+	servers.Wait()
+}
+
+// serveMetrics serves metrics and health on metrics-listen until one of the contexts is done.
+// Calls do not depend on it.
+func (d *daemon) serveMetrics(ctx, background context.Context) {
+	address := d.config.MetricsListen
+	if address == "" {
+		return
+	}
+	d.keepServing(ctx, background, func(ctx context.Context) error {
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		d.observer.Observe(ctx, &observe.ServingMetrics{Address: l.Addr().String()})
+		return admin.ServePublic(ctx, netutil.LimitListener(l, maxScrapers), d.sources())
+	}, func(err error) observe.Event { return &observe.MetricsListenFailed{Address: address, Err: err} })
+}
+
+// keepServing calls serve again and again until one of the contexts is done. If it fails, an
+// event says so, and it is tried again later; there is one event until an attempt took longer
+// than that.
+func (d *daemon) keepServing(ctx, background context.Context, serve func(context.Context) error, failed func(error) observe.Event) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer context.AfterFunc(background, cancel)()
+	defer cancel()
+	for reported := false; ; {
+		start := time.Now()
+		err := serve(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if !reported || time.Since(start) > d.adminRetry {
+			d.observer.Observe(ctx, failed(err))
+			reported = true
+		}
+		select {
+		case <-time.After(d.adminRetry):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// notReady returns the reasons for which calls do not get what they are to get: the container
+// runtime does not answer, its pods are not known, or a plugin that must not be ignored is not
+// active.
+func (d *daemon) notReady(ctx context.Context) (reasons []string) {
+	if err := d.askVersion(ctx); err != nil {
+		reasons = append(reasons, "the container runtime does not answer: "+plugin.Printable(err.Error(), 1<<10))
+	}
+	if d.pluginsUnread.Load() {
+		reasons = append(reasons, "a plugin directory could not be read")
+	}
+	if d.following.Load() && d.backend.behind() {
+		reasons = append(reasons, "the pods of the container runtime have not been read yet")
+	}
+	missing, _ := ask(d.slots, d.slots.missing)
+	return append(reasons, missing...)
+}
+
+// askVersion makes the smallest call to the container runtime. Several at once are one.
+func (d *daemon) askVersion(ctx context.Context) error {
+	answered := d.asking.DoChan("version", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), versionTime)
+		defer cancel()
+		return d.backend.client.Version(ctx, &runtimeapi.VersionRequest{})
+	})
+	select {
+	case r := <-answered:
+		return r.Err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// versionTime is less than a check may take, so that its other reasons are told, too.
+const versionTime = 2 * time.Second
+
+// missing says which plugins with policy Fail are not active. It is for the goroutine of run.
+func (s *slots) missing() (reasons []string) {
+	for _, p := range s.order {
+		if p.description.Policy != plugin.Fail || p.active != nil {
+			continue
+		}
+		reason := fmt.Sprintf("plugin %s with policy Fail is %s", plugin.Printable(p.id, 1<<8), p.state())
+		if p.next != nil && p.next.reason != nil {
+			reason += ": " + plugin.Printable(p.next.reason.Error(), 1<<10)
+		}
+		reasons = append(reasons, reason)
+	}
+	return reasons
+}
