@@ -141,6 +141,13 @@ type FileRejected struct {
 	Err error // names the file
 }
 
+// FileAlone says that a JSON file in a plugin directory describes no plugin, since there is no module
+// beside it.
+type FileAlone struct {
+	occurrence
+	Err error // names the file
+}
+
 // DirectoryNotRead says that a plugin directory could not be read: plugins in it stay as they are.
 type DirectoryNotRead struct {
 	occurrence

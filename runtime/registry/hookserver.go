@@ -30,7 +30,8 @@ func (s source) readJSON(path string) (d Description, registers bool, problem er
 	if err == nil && from.Endpoint == "" {
 		switch {
 		case !s.koordinator:
-			return d, false, &fileError{path, fmt.Errorf("describes no plugin: it has no remote-endpoint, no wasm-module and no %s beside it", plugin.Name(stem(path)+".wasm"))}
+			module := plugin.Name(stem(path) + ".wasm")
+			return d, false, &aloneError{&fileError{path, fmt.Errorf("describes no plugin: it has no remote-endpoint, no wasm-module and no %s beside it; remove the file, or put %s beside it", module, module)}}
 		case len(from.hooks) == 0 && from.Policy != plugin.Fail:
 			return d, false, nil // Koordinator ignores it, and it does no harm
 		}
@@ -44,6 +45,11 @@ func (s source) readJSON(path string) (d Description, registers bool, problem er
 	}
 	return from.Description, true, nil
 }
+
+// aloneError is what is wrong with a JSON file whose module is missing. It does no harm.
+type aloneError struct{ error }
+
+func (e *aloneError) Unwrap() error { return e.error }
 
 // checkHookServer refuses settings that mean nothing for a hook server.
 func (s *settings) checkHookServer() error {

@@ -125,6 +125,9 @@ func refusal(err error) (e observe.Event, wait time.Duration) {
 	if errors.As(err, new(*directoryError)) {
 		return &observe.DirectoryNotRead{Err: err}, 0
 	}
+	if errors.As(err, new(*aloneError)) {
+		return &observe.FileAlone{Err: err}, settleTime
+	}
 	return &observe.FileRejected{Err: err}, settleTime
 }
 

@@ -56,6 +56,8 @@ var Messages = []Message{
 		"The JSON's `runtime-hooks` has more than the manifest.", "Remove them from `runtime-hooks`."},
 	{(*observe.MatchNeverFits)(nil), slog.LevelWarn, "plugin is never called in a hook: its match asks for a value that no image has",
 		"`match` selects pods, and the hook is of an image.", "Remove the key, or the hook."},
+	{(*observe.FileAlone)(nil), slog.LevelWarn, "plugin file describes no plugin",
+		"A JSON file in the plugin directory has no module beside it, such as after the module was removed. It has no effect.", "Remove the file, or put the module beside it."},
 	{(*observe.EntryNotSent)(nil), slog.LevelWarn, "entry is not UTF-8 and is not sent to the hook server; further ones are not logged",
 		"A container has an environment variable that the protocol cannot carry.", "None. The container gets it unchanged."},
 	{(*observe.HooksSkipped)(nil), slog.LevelWarn, "call passes without its hooks",
