@@ -8,7 +8,7 @@ E2E   := testdata/e2e
 KOORD := testdata/koord
 TOOLS := testdata/tools
 # Those with code of this project. The rest, which pin what e2e tests build, are as their authors' tools leave them.
-MODULES := . $(BENCH) $(E2E) $(KOORD)
+MODULES := . $(BENCH) $(E2E) $(KOORD) $(TOOLS)
 
 FUZZTIME ?= 60s
 
@@ -22,6 +22,14 @@ help: ## List the targets
 build: ## Build the program
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o $(BIN) ./cmd/wasmproxy
 
+.PHONY: dist
+dist: ## Make the programs, .deb and .rpm packages, checksums and SBOMs of a release, in dist
+	deploy/packages/dist.sh
+
+.PHONY: dist-check
+dist-check: ## Build a release twice and compare the bytes; look into the packages
+	go -C $(TOOLS) test -count=1 -timeout 20m ./dist
+
 .PHONY: demo
 demo: build ## Show the proxy and two plugins at work; needs Go, not root, not a node. HOLD=DIR stays up for your own plugins, POD=FILE runs your pod
 	@$(BIN) demo $(if $(HOLD),--hold $(HOLD)) $(POD)
@@ -29,7 +37,7 @@ demo: build ## Show the proxy and two plugins at work; needs Go, not root, not a
 # Most of an end-to-end test is waiting, and the machine of e2e-v2 has one CPU of the host. So JOBS of these go on at a time,
 # the longest first. Each prints what it has to say when it ends.
 JOBS    ?= 3
-TOGETHER := unit e2e-v2 e2e-crio e2e-dockerd e2e e2e-debian koord
+TOGETHER := unit e2e-v2 e2e-crio e2e-dockerd e2e e2e-debian koord dist-check
 
 .PHONY: test
 test: toolchains check ## Run every test; needs root, gcc and Debian's package manager
@@ -40,7 +48,7 @@ test: toolchains check ## Run every test; needs root, gcc and Debian's package m
 check: wat plugins-check clippy ## Formatting, go mod tidy, vet, staticcheck and clippy, and that generated and built files match their sources
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt on these files'; exit 1; }
 	go -C abi run ./internal/generate -check
-	@for module in $(MODULES) $(TOOLS); do (set -x; go -C $$module mod tidy -diff) || exit 1; done
+	@for module in $(MODULES); do (set -x; go -C $$module mod tidy -diff) || exit 1; done
 	@for module in $(MODULES); do \
 	  (set -x; go -C $$module vet ./... && go -C $$module tool -modfile=$(CURDIR)/$(TOOLS)/go.mod staticcheck ./...) || exit 1; \
 	done

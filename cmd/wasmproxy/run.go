@@ -11,6 +11,22 @@ import (
 // run executes one command line and returns the exit code. Errors go to stderr,
 // one line each.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	if err := root.ExecuteContext(ctx); err != nil {
+		printError(stderr, err)
+		if own := (coded{}); errors.As(err, &own) {
+			return own.code
+		}
+		return exitFailure
+	}
+	return exitOK
+}
+
+// newRoot returns the program's command with all others beneath it.
+func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "wasmproxy",
 		Short: "A CRI proxy that node teams extend with WebAssembly plugins",
@@ -27,15 +43,5 @@ argument, a flag or a setting; 3 the plugin refused the call (plugin run).`,
 	root.AddCommand(serveCommand(), validateCommand(), pluginCommand(), koordCommand(), versionCommand(), demoCommand(), explainCommand(), compileCommand())
 	root.SetHelpCommand(helpCommand())
 	strict(root)
-	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	if err := root.ExecuteContext(ctx); err != nil {
-		printError(stderr, err)
-		if own := (coded{}); errors.As(err, &own) {
-			return own.code
-		}
-		return exitFailure
-	}
-	return exitOK
+	return root
 }

@@ -1,0 +1,19 @@
+#!/bin/sh
+# After files are unpacked. dpkg: configure [VERSION BEFORE]; rpm: 1 at the first install, 2 at an upgrade.
+set -e
+case "$1" in
+configure | 1 | 2) ;;
+*) exit 0 ;;
+esac
+if [ -d "${DPKG_ROOT:-}/run/systemd/system" ]; then
+	systemctl daemon-reload
+fi
+if [ "$1" = 1 ] || [ "$1$2" = configure ]; then
+	cat <<'TEXT'
+wasmproxy is installed, and nothing uses it yet. To start it and to make kubelet call it:
+    wasmproxy host install --dry-run           # shows each change
+    wasmproxy host install --restart-kubelet   # asks before it changes anything
+TEXT
+elif [ -d "${DPKG_ROOT:-}/run/systemd/system" ] && systemctl --quiet is-active wasmproxy.service; then
+	echo 'wasmproxy serves with the program from before the upgrade. To change to the new one: systemctl restart wasmproxy'
+fi
