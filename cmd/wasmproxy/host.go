@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/wasmproxy/wasmproxy/runtime/host"
+)
+
+func hostCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "host",
+		Short: "Install the proxy on this host, or uninstall it",
+		Args:  noSuchCommand,
+		RunE:  showHelp,
+	}
+	install := hostSubcommand("install", "Install the proxy on this host, and point kubelet at it", `Install the proxy on this host, and point kubelet at it.
+
+It shows each change, and asks before it makes any:
+
+  1. the program and the systemd units, unless a package has brought them, directories, and
+     settings for the runtime that kubelet uses
+  2. the units are enabled and started, and the proxy and the container runtime must answer
+  3. kubelet's endpoint becomes the proxy's socket: in kubeadm's flag file, the kubelet
+     configuration, kubeadm's instance configuration, and flags in kubelet's environment files
+     and units
+  4. with --restart-kubelet, kubelet is restarted and must connect to the proxy
+
+Running pods are not affected. What is replaced is recorded in `+host.RecordFile+`.
+The command can be run again after it was interrupted, or with a newer program.`, (*host.Host).Install)
+	uninstall := hostSubcommand("uninstall", "Give kubelet its former endpoint, and remove the proxy from this host", `Give kubelet its former endpoint, and remove the proxy from this host.
+
+It takes back what host install has recorded, and shows each change first. In a file of
+kubelet that was edited since, it changes the endpoint alone. Other files that were edited
+stay, as do plugins. The service ends when kubelet does not use it any more: with
+--restart-kubelet the command restarts kubelet, and without it the command fails and says so.`, (*host.Host).Uninstall)
+	cmd.AddCommand(install, uninstall)
+	return cmd
+}
+
+func hostSubcommand(use, short, long string, do func(*host.Host, context.Context, host.Consent) error) *cobra.Command {
+	h, consent, yes := new(host.Host), host.Consent{}, false
+	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: noArguments, RunE: func(cmd *cobra.Command, _ []string) error {
+		if !filepath.IsAbs(h.Root) {
+			return wrongUsage("--root: %q is not an absolute path", h.Root)
+		}
+		if !yes {
+			consent.Confirm = func() (bool, error) { return ask(cmd) }
+		}
+		var err error
+		if h.Program, err = os.Executable(); err != nil {
+			return err
+		}
+		h.Out = cmd.OutOrStdout()
+		return do(h, cmd.Context(), consent)
+	}}
+	cmd.Flags().BoolVar(&consent.DryRun, "dry-run", false, "only show the changes")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&consent.RestartKubelet, "restart-kubelet", false, "restart kubelet, so that it uses its new endpoint")
+	cmd.Flags().StringVar(&h.Root, "root", "/", "directory of an image, in which units are enabled and nothing is started")
+	cmd.Flags().StringVar(&h.KubeletConfig, "kubelet-config", host.DefaultKubeletConfig, "kubelet's configuration file")
+	return cmd
+}
+
+// ask reads the answer of somebody at a terminal.
+func ask(cmd *cobra.Command) (bool, error) {
+	if in, file := cmd.InOrStdin().(*os.File); file && !term.IsTerminal(int(in.Fd())) {
+		return false, errors.New("nobody is at the terminal to agree to the changes: give --yes, or --dry-run")
+	}
+	fmt.Fprint(cmd.OutOrStdout(), "\nMake these changes? [y/N] ")
+	answer, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	return strings.EqualFold(strings.TrimSpace(answer), "y") || strings.EqualFold(strings.TrimSpace(answer), "yes"), nil
+}

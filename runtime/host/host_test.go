@@ -1,0 +1,352 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"k8s.io/kubelet/config/v1beta1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+)
+
+// TestInstall: on hosts of several versions of kubeadm, kubelet gets the proxy's socket and
+// nothing else changes for it; the proxy gets kubelet's runtime; uninstalling gives back every
+// byte and leaves nothing.
+func TestInstall(t *testing.T) {
+	for name, node := range nodes() {
+		t.Run(name, func(t *testing.T) {
+			h, _ := newHost(t, node.files)
+			if got, images := effective(t, node.files); got != node.before || images != node.imagesBefore {
+				t.Fatalf("kubelet's endpoints are %q and %q before", got, images)
+			}
+			h.install(t)
+			files := h.files(t)
+			runtime, images := effective(t, files)
+			if runtime != node.after || images != "" && images != node.after || node.imagesBefore != "" && images == "" {
+				t.Errorf("kubelet's endpoints are %q and %q", runtime, images)
+			}
+			if n := strings.Count(files[instanceConfig], node.after); files[instanceConfig] != "" && n != 1 {
+				t.Errorf("the instance configuration is %q", files[instanceConfig])
+			}
+			onlyEndpoints(t, node.files[configFile], files[configFile])
+			for path, content := range node.files {
+				if was := strings.Contains(strings.Join(node.changed, " ")+" ", path+" "); (files[path] != content) != was {
+					t.Errorf("%s is\n%s", path, files[path])
+				}
+				if info, err := os.Stat(filepath.Join(h.Root, path)); err != nil || info.Mode() != 0o640 {
+					t.Errorf("%s has mode %v, %v", path, info.Mode(), err)
+				}
+			}
+			proxySettings(t, h, node.before, node.after, node.imagesBefore)
+			h.uninstall(t)
+			h.same(t, node.files)
+			for _, dir := range []string{"etc/wasmproxy", "var/lib/wasmproxy"} {
+				if _, err := os.Stat(filepath.Join(h.Root, dir)); err == nil {
+					t.Errorf("%s is left", dir)
+				}
+			}
+		})
+	}
+}
+
+// onlyEndpoints compares what kubelet reads.
+func onlyEndpoints(t *testing.T, before, after string) {
+	t.Helper()
+	var a, b v1beta1.KubeletConfiguration
+	if err := errors.Join(yaml.UnmarshalStrict([]byte(before), &a), yaml.UnmarshalStrict([]byte(after), &b)); err != nil {
+		t.Fatal(err)
+	}
+	a.ContainerRuntimeEndpoint, a.ImageServiceEndpoint = b.ContainerRuntimeEndpoint, b.ImageServiceEndpoint
+	one, _ := yaml.Marshal(a)
+	other, _ := yaml.Marshal(b)
+	if string(one) != string(other) {
+		t.Errorf("kubelet's configuration is\n%s\nand was\n%s", other, one)
+	}
+}
+
+// proxySettings reads the settings and the units as the proxy and systemd do.
+func proxySettings(t *testing.T, h *Host, backend, listen, images string) {
+	t.Helper()
+	fs := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	config.Flags(fs)
+	if err := fs.Set("config", filepath.Join(h.Root, "/etc/wasmproxy/wasmproxy.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(fs)
+	if err != nil || c.Backend != backend || c.Listen != listen || c.ImageEndpoint != images {
+		t.Errorf("the settings are %+v, %v", c, err)
+	}
+	files := h.files(t)
+	units := files["/etc/systemd/system/wasmproxy.socket"] + files["/etc/systemd/system/wasmproxy.socket.d/listen.conf"]
+	if at := strings.LastIndex(units, "ListenStream="); !strings.HasPrefix(units[at:], "ListenStream="+config.Path(listen)+"\n") {
+		t.Errorf("the socket is\n%s", units)
+	}
+	if !strings.Contains(files["/etc/systemd/system/wasmproxy.service"], "\nExecStart=/usr/local/bin/wasmproxy serve ") {
+		t.Error("the unit does not run the program")
+	}
+	for _, link := range []string{"sockets.target.wants/wasmproxy.socket", "multi-user.target.wants/wasmproxy.service"} {
+		if files["/etc/systemd/system/"+link] == "" {
+			t.Errorf("%s is not enabled", link)
+		}
+	}
+}
+
+// TestInstallPackaged: a package has brought the program and the units, so neither is written.
+func TestInstallPackaged(t *testing.T) {
+	before := nodes()["kubeadm 1.34, instance configuration"].files.with(tree{
+		"/usr/lib/systemd/system/wasmproxy.service": "[Service]\nExecStart=/usr/bin/wasmproxy serve\n[Install]\nWantedBy=multi-user.target\n",
+		"/usr/lib/systemd/system/wasmproxy.socket":  "[Socket]\nListenStream=/run/wasmproxy/wasmproxy.sock\n[Install]\nWantedBy=sockets.target\n",
+	})
+	h, _ := newHost(t, before)
+	h.install(t)
+	files := h.files(t)
+	for _, path := range []string{"/usr/local/bin/wasmproxy", "/etc/systemd/system/wasmproxy.service", "/etc/systemd/system/wasmproxy.socket"} {
+		if _, has := files[path]; has {
+			t.Errorf("there is %s", path)
+		}
+	}
+	if files["/etc/systemd/system/sockets.target.wants/wasmproxy.socket"] == "" {
+		t.Error("the socket is not enabled")
+	}
+	h.uninstall(t)
+	h.same(t, before)
+}
+
+// TestDryRun: it shows each change and makes none; nor does an answer of no.
+func TestDryRun(t *testing.T) {
+	before := nodes()["kubeadm 1.28, containerd"].files
+	h, out := newHost(t, before)
+	for _, c := range []Consent{{DryRun: true}, {Confirm: func() (bool, error) { return false, nil }}} {
+		out.Reset()
+		if err := h.Install(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{
+			`-KUBELET_KUBEADM_ARGS="--container-runtime-endpoint=` + containerd, `+KUBELET_KUBEADM_ARGS="--container-runtime-endpoint=` + ours,
+			"+backend: " + containerd, "make directory /etc/wasmproxy/plugins.d\n", "write /usr/local/bin/wasmproxy: the program, 10 bytes\n", "systemctl enable", "othing was changed",
+		} {
+			if !strings.Contains(strings.ReplaceAll(out.String(), "Nothing", "othing"), want) {
+				t.Errorf("%q is not in\n%s", want, out)
+			}
+		}
+		h.same(t, before)
+	}
+}
+
+// TestInstallAgain: a second installation, with a newer program, changes that alone, and the
+// first one's record stays what uninstalling goes by.
+func TestInstallAgain(t *testing.T) {
+	before := nodes()["kubeadm 1.36, CRI-O"].files
+	h, out := newHost(t, before)
+	h.install(t)
+	first := h.files(t)
+	if err := os.WriteFile(h.Program, []byte("#!/bin/sh\n# newer\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	h.install(t)
+	second := h.files(t)
+	if second["/usr/local/bin/wasmproxy"] == first["/usr/local/bin/wasmproxy"] || strings.Contains(out.String(), "@@") {
+		t.Errorf("the second installation says\n%s", out)
+	}
+	for path := range before {
+		if first[path] != second[path] {
+			t.Errorf("%s was changed again", path)
+		}
+	}
+	h.uninstall(t)
+	h.same(t, before)
+}
+
+var errCrash = errors.New("crash")
+
+// crashAt makes the host end before its nth step, and returns how many steps it began.
+func (h *Host) crashAt(n int, do func(context.Context, Consent) error, ctx context.Context) (steps int, err error) {
+	h.step = func(string) error {
+		steps++
+		if steps == n {
+			return errCrash
+		}
+		return nil
+	}
+	defer func() { h.step = nil }()
+	return steps, do(ctx, Consent{})
+}
+
+// TestInterrupted: wherever an installation ends, kubelet has one endpoint that answers or
+// will, uninstalling takes all of it back, and so does a second installation that is
+// uninstalled. Uninstalling, too, may end anywhere and be run again.
+func TestInterrupted(t *testing.T) {
+	before := nodes()["kubeadm 1.36, CRI-O"].files
+	for n := 1; ; n++ {
+		again, _ := newHost(t, before)
+		if _, err := again.crashAt(n, again.Install, t.Context()); err == nil {
+			if n < 8 {
+				t.Errorf("the installation has only %d steps", n-1)
+			}
+			break
+		} else if !errors.Is(err, errCrash) {
+			t.Fatal(err)
+		}
+		if r, err := again.loadRecord(); err != nil {
+			t.Fatal(err)
+		} else if r != nil {
+			back, _ := newHost(t, again.files(t))
+			back.uninstall(t)
+			back.same(t, before)
+		} else {
+			again.same(t, before)
+		}
+		again.install(t)
+		again.uninstall(t)
+		again.same(t, before)
+	}
+	for n := 1; ; n++ {
+		h, _ := newHost(t, before)
+		h.install(t)
+		_, err := h.crashAt(n, h.Uninstall, t.Context())
+		if err == nil {
+			if n < 6 {
+				t.Errorf("uninstalling has only %d steps", n-1)
+			}
+			break
+		}
+		h.uninstall(t)
+		h.same(t, before)
+	}
+}
+
+// TestUninstallEdited: what was edited since the installation keeps its edits, and the
+// endpoint alone goes back.
+func TestUninstallEdited(t *testing.T) {
+	old := nodes()["kubeadm 1.28, containerd"].files
+	upgraded := func(h *Host) { // kubeadm upgrade to 1.34 moves the flag's value
+		h.put(flagsFile, kubeadmFlags(pause))
+		h.put(instanceConfig, instance(ours))
+		h.put(configFile, kubeletConfig(ours))
+	}
+	for name, c := range map[string]struct {
+		before tree
+		edit   func(*Host)
+		want   tree
+		says   string
+	}{
+		"a flag was added": {old, func(h *Host) {
+			h.put(flagsFile, kubeadmFlags("--container-runtime-endpoint="+ours, pause, "--v=4"))
+		}, old.with(tree{flagsFile: kubeadmFlags("--container-runtime-endpoint="+containerd, pause, "--v=4")}), flagsFile + " was changed since the installation: only the endpoint is taken back"},
+		"the endpoint is another already": {old, func(h *Host) {
+			h.put(flagsFile, kubeadmFlags("--container-runtime-endpoint=unix:///run/third.sock"))
+		}, old.with(tree{flagsFile: kubeadmFlags("--container-runtime-endpoint=unix:///run/third.sock")}), ""},
+		"kubeadm upgrade": {old, upgraded, tree{
+			flagsFile: kubeadmFlags(pause), instanceConfig: instance(containerd), configFile: kubeletConfig(containerd),
+		}, instanceConfig + " was changed"},
+		"the configuration had no endpoint": {tree{configFile: "cgroupDriver: systemd\n"}, func(h *Host) {
+			h.put(configFile, "containerRuntimeEndpoint: \""+ours+"\" # edited\ncgroupDriver: cgroupfs\n")
+		}, tree{configFile: "cgroupDriver: cgroupfs\n"}, "only the endpoint"},
+		"a file of kubelet is gone": {nodes()["kubeadm 1.34, instance configuration"].files, func(h *Host) {
+			os.Remove(filepath.Join(h.Root, instanceConfig))
+		}, tree{configFile: kubeletConfig(containerd), flagsFile: kubeadmFlags(pause)}, ""},
+		"the settings were edited": {old, func(h *Host) { h.put(settingsFile, "listen: "+ours+"\nlog-level: debug\n") },
+			old.with(tree{settingsFile: "listen: " + ours + "\nlog-level: debug\n"}), "leave " + settingsFile + ": it was changed"},
+		"a plugin is there": {old, func(h *Host) { h.put("/etc/wasmproxy/plugins.d/10-a.wasm", "a") },
+			old.with(tree{"/etc/wasmproxy/plugins.d/10-a.wasm": "a"}), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, out := newHost(t, c.before)
+			h.install(t)
+			c.edit(h)
+			out.Reset()
+			h.uninstall(t)
+			h.same(t, c.want)
+			if !strings.Contains(out.String(), c.says) {
+				t.Errorf("%q is not in\n%s", c.says, out)
+			}
+		})
+	}
+}
+
+func (h *Host) put(path, content string) {
+	if err := os.WriteFile(filepath.Join(h.Root, path), []byte(content), 0o644); err != nil {
+		panic(err)
+	}
+}
+
+// TestRefused: what cannot be changed safely is an error that names the file, and nothing is
+// changed.
+func TestRefused(t *testing.T) {
+	node := nodes()["kubeadm 1.34, instance configuration"].files
+	for want, files := range map[string]tree{
+		"finding kubelet's endpoint: there is neither /var/lib/kubelet/config.yaml nor":                                                 {"/etc/hostname": "node\n"},
+		"changing containerRuntimeEndpoint in /var/lib/kubelet/config.yaml: the file is not written as kubeadm writes it":               {configFile: `{"kind": "KubeletConfiguration", "containerRuntimeEndpoint": "unix:///run/a.sock"}`},
+		"reading /var/lib/kubelet/config.yaml: ":                                                                                        {configFile: "a: [\n"},
+		"kubelet's endpoint is " + containerd + ", and backend in /etc/wasmproxy/wasmproxy.yaml is unix:///run/other.sock: set backend": node.with(tree{settingsFile: "backend: unix:///run/other.sock\n"}),
+		`wasmproxy.yaml: unknown key "backnd"`:                                                                                          node.with(tree{settingsFile: "backnd: unix:///run/other.sock\n"}),
+		"kubelet's endpoint is the proxy's already, " + ours + ", and there is no /etc/wasmproxy/wasmproxy.yaml":                        {configFile: kubeletConfig(ours)},
+		"backend: \"tcp://127.0.0.1:9\" is not unix://":                                                                                 {configFile: kubeletConfig("tcp://127.0.0.1:9")},
+		"its version is 9, this program knows 1":                                                                                        node.with(tree{RecordFile: `{"version": 9}`}),
+	} {
+		h, _ := newHost(t, files)
+		if err := h.Install(t.Context(), Consent{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		h.same(t, files)
+	}
+	h, _ := newHost(t, node)
+	if err := h.Uninstall(t.Context(), Consent{}); err == nil || !strings.Contains(err.Error(), "there is no record of an installation, "+RecordFile) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestInstalledByHand: the proxy is in kubelet's way already. Nothing of kubelet's changes, and
+// uninstalling gives it the runtime of the proxy's settings.
+func TestInstalledByHand(t *testing.T) {
+	before := tree{configFile: kubeletConfig(ours), settingsFile: "listen: " + ours + "\nbackend: " + containerd + "\n"}
+	h, _ := newHost(t, before)
+	h.install(t)
+	if got := h.files(t); got[configFile] != before[configFile] || got[settingsFile] != before[settingsFile] {
+		t.Errorf("the files are %q", got)
+	}
+	h.uninstall(t)
+	h.same(t, before.with(tree{configFile: kubeletConfig(containerd)}))
+}
+
+// TestConnections counts those of a real socket.
+func TestConnections(t *testing.T) {
+	dir, err := os.MkdirTemp("", "wp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := dir + "/s"
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for want := range 3 {
+		if n, err := connections("unix://" + path); n != want || err != nil {
+			t.Errorf("%d connections, %v, want %d", n, err, want)
+		}
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		accepted, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer accepted.Close()
+	}
+	if err := errKubelet(path, true); !strings.Contains(fmt.Sprint(err), path) {
+		t.Error(err)
+	}
+}

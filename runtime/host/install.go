@@ -1,0 +1,246 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/wasmproxy/wasmproxy/deploy/systemd"
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+)
+
+// Files of the installation. A package for a distribution has the program and the units
+// itself; then they are not written.
+const (
+	settingsFile  = "/etc/wasmproxy/wasmproxy.yaml"
+	programFile   = "/usr/local/bin/wasmproxy"
+	unitDir       = "/etc/systemd/system"
+	packagedDir   = "/usr/lib/systemd/system"
+	listenDropIn  = unitDir + "/" + systemd.SocketName + ".d/listen.conf"
+	recordDir     = "/var/lib/wasmproxy"
+	crioSuffix    = "run/crio/crio.sock" // by which kubelet knows CRI-O
+	crioListen    = "unix:///run/wasmproxy/run/crio/crio.sock"
+	hookServerDir = "/etc/runtime/hookserver.d"
+)
+
+// installation is a plan.
+type installation struct {
+	record  *record
+	dirs    []string // to be made
+	own     []change // files of the proxy
+	kubelet []change
+	socket  string // the endpoint of the proxy
+}
+
+// Install puts the proxy on the host. It changes kubelet's endpoint when the proxy serves.
+func (h *Host) Install(ctx context.Context, c Consent) error {
+	p, err := h.planInstall()
+	if err != nil {
+		return err
+	}
+	h.showInstall(p, c)
+	if yes, err := h.confirm(c); !yes || err != nil {
+		return err
+	}
+	if err := h.prepare(p); err != nil {
+		return err
+	}
+	if err := h.apply(p.own); err != nil {
+		return err
+	}
+	if err := h.start(ctx, p.socket); err != nil {
+		return err
+	}
+	if err := h.apply(p.kubelet); err != nil {
+		return err
+	}
+	if c.RestartKubelet && h.live() {
+		if err := h.restartKubelet(ctx, p.socket, true); err != nil {
+			return err
+		}
+	} else {
+		h.say("kubelet takes its new endpoint when it starts the next time: systemctl daemon-reload && systemctl restart kubelet")
+	}
+	h.say("wasmproxy is installed; wasmproxy host uninstall takes it back")
+	return nil
+}
+
+// prepare makes directories, and records all changes before the first one.
+func (h *Host) prepare(p *installation) error {
+	if err := h.begin("directories"); err != nil {
+		return err
+	}
+	for _, dir := range p.dirs {
+		if err := os.MkdirAll(h.under(dir), modeOf(dir)); err != nil {
+			return fmt.Errorf("making directory %s: %w", dir, err)
+		}
+	}
+	p.record.note(p.dirs, slices.Concat(p.own, p.kubelet))
+	if err := h.begin("record"); err != nil {
+		return err
+	}
+	return h.saveRecord(p.record)
+}
+
+func modeOf(dir string) fs.FileMode {
+	if dir == recordDir {
+		return 0o700
+	}
+	return 0o755
+}
+
+func (h *Host) showInstall(p *installation, c Consent) {
+	for _, dir := range p.dirs {
+		h.say("make directory %s", dir)
+	}
+	for _, change := range slices.Concat(p.own, p.kubelet) {
+		h.show(change)
+	}
+	h.say("run systemctl enable --now %s %s", systemd.SocketName, systemd.ServiceName)
+	if c.RestartKubelet && h.live() {
+		h.say("run systemctl restart kubelet")
+	}
+}
+
+func (h *Host) planInstall() (*installation, error) {
+	k, err := h.readKubelet()
+	if err != nil {
+		return nil, err
+	}
+	r, err := h.loadRecord()
+	if err != nil {
+		return nil, err
+	}
+	p := &installation{record: r}
+	settings, err := h.settings(p, k)
+	if err != nil {
+		return nil, err
+	}
+	p.record.Listen, p.socket = settings.Listen, settings.Listen
+	if err := h.planUnits(p); err != nil {
+		return nil, err
+	}
+	dirs := []string{recordDir, settings.PluginDir}
+	for _, c := range p.own {
+		dirs = append(dirs, filepath.Dir(c.path))
+	}
+	p.dirs = h.missing(dirs...)
+	texts, err := k.pointAt(p.socket, h.KubeletConfig)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range texts {
+		c, changed, err := h.planned(t.path, []byte(t.content), 0o644)
+		if err != nil {
+			return nil, err
+		}
+		if c.kubelet = true; changed {
+			p.kubelet = append(p.kubelet, c)
+		}
+	}
+	return p, nil
+}
+
+// settings returns those that the proxy will have, and plans their file if there is none. It
+// begins a record if there is none.
+func (h *Host) settings(p *installation, k *kubelet) (*config.Config, error) {
+	written, err := h.read(settingsFile)
+	if err != nil {
+		return nil, err
+	}
+	if written != nil {
+		return h.checkSettings(p, k)
+	}
+	if p.record == nil {
+		p.record = &record{Version: recordVersion, Runtime: k.runtime, Images: k.images}
+	}
+	listen := "unix:///run/wasmproxy/wasmproxy.sock"
+	if strings.HasSuffix(p.record.Runtime, crioSuffix) {
+		listen = crioListen
+	}
+	if sameEndpoint(p.record.Runtime, listen) {
+		return nil, fmt.Errorf("kubelet's endpoint is the proxy's already, %s, and there is no %s: write it with the runtime's socket as backend", listen, settingsFile)
+	}
+	text := fmt.Sprintf("# Written by wasmproxy host install. The manual page wasmproxy-serve has all settings.\nlisten: %s\nbackend: %s\n", listen, p.record.Runtime)
+	if p.record.Images != "" {
+		text += "image-endpoint: " + p.record.Images + "\n"
+	}
+	if _, err := os.Stat(h.under(hookServerDir)); err != nil {
+		text += "hook-dir: \"\" # no hook server is registered on this host\n"
+	}
+	p.own = append(p.own, change{path: settingsFile, after: []byte(text), mode: 0o644})
+	return load(map[string]string{"listen": listen, "backend": p.record.Runtime, "image-endpoint": p.record.Images})
+}
+
+// checkSettings requires that the proxy calls the runtime that kubelet calls.
+func (h *Host) checkSettings(p *installation, k *kubelet) (*config.Config, error) {
+	c, err := load(map[string]string{config.FileFlag: h.under(settingsFile)})
+	if err != nil {
+		return nil, err
+	}
+	runtime := k.runtime
+	if sameEndpoint(runtime, c.Listen) { // installed before, or by hand
+		runtime = c.Backend
+	}
+	if !sameEndpoint(runtime, c.Backend) {
+		return nil, fmt.Errorf("kubelet's endpoint is %s, and backend in %s is %s: set backend to the runtime that kubelet is to have", runtime, settingsFile, c.Backend)
+	}
+	if p.record == nil {
+		p.record = &record{Version: recordVersion, Runtime: runtime, Images: c.ImageEndpoint}
+	}
+	return c, nil
+}
+
+// load reads settings as serve does, from flags.
+func load(flags map[string]string) (*config.Config, error) {
+	fs := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	config.Flags(fs)
+	for name, value := range flags {
+		if err := fs.Set(name, value); err != nil {
+			return nil, err
+		}
+	}
+	return config.Load(fs)
+}
+
+// planUnits plans the program and the units, unless a package has brought them.
+func (h *Host) planUnits(p *installation) error {
+	files := map[string]string{}
+	var order []string
+	add := func(path, content string) {
+		order = append(order, path)
+		files[path] = content
+	}
+	if _, err := os.Stat(h.under(filepath.Join(packagedDir, systemd.ServiceName))); err != nil {
+		program, err := os.ReadFile(h.Program)
+		if err != nil {
+			return fmt.Errorf("reading the program: %w", err)
+		}
+		add(programFile, string(program))
+		add(filepath.Join(unitDir, systemd.SocketName), systemd.Socket())
+		add(filepath.Join(unitDir, systemd.ServiceName), strings.ReplaceAll(systemd.Service(), systemd.Program+" ", programFile+" "))
+	}
+	if path := config.Path(p.socket); !strings.Contains(systemd.Socket(), "\nListenStream="+path+"\n") {
+		add(listenDropIn, "# Written by wasmproxy host install: the setting listen.\n[Socket]\nListenStream=\nListenStream="+path+"\n")
+	}
+	for _, path := range order {
+		mode := fs.FileMode(0o644)
+		if path == programFile {
+			mode = 0o755
+		}
+		c, changed, err := h.planned(path, []byte(files[path]), mode)
+		if err != nil {
+			return err
+		}
+		if c.program = path == programFile; changed {
+			p.own = append(p.own, c)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package host
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// RecordFile is what uninstalling goes by. It is written before the first change.
+const RecordFile = "/var/lib/wasmproxy/host.json"
+
+const recordVersion = 1
+
+// record is what the installation has replaced.
+type record struct {
+	Version int            `json:"version"`
+	Listen  string         `json:"listen"`           // the proxy's endpoint
+	Runtime string         `json:"runtime"`          // kubelet's endpoint before
+	Images  string         `json:"images,omitempty"` // its image service before, if it was another
+	Dirs    []string       `json:"dirs,omitempty"`   // that were made, from the outer ones
+	Files   []recordedFile `json:"files"`
+}
+
+// recordedFile is a file that was made or changed.
+type recordedFile struct {
+	Path    string `json:"path"`
+	Kubelet bool   `json:"kubelet,omitempty"` // it is one of kubelet's
+	Existed bool   `json:"existed"`
+	Before  string `json:"before,omitempty"` // its content, unless it was a program
+	After   string `json:"after"`            // SHA-256 of what was written
+}
+
+func (r *record) file(path string) *recordedFile {
+	if i := slices.IndexFunc(r.Files, func(f recordedFile) bool { return f.Path == path }); i >= 0 {
+		return &r.Files[i]
+	}
+	return nil
+}
+
+// loadRecord returns nil if there is none.
+func (h *Host) loadRecord() (*record, error) {
+	b, err := h.read(RecordFile)
+	if b == nil || err != nil {
+		return nil, err
+	}
+	r := new(record)
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, fmt.Errorf("reading the record of the installation %s: %w", RecordFile, err)
+	}
+	if r.Version != recordVersion {
+		return nil, fmt.Errorf("reading the record of the installation %s: its version is %d, this program knows %d: use the program that wrote it", RecordFile, r.Version, recordVersion)
+	}
+	return r, nil
+}
+
+func (h *Host) saveRecord(r *record) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return h.write(RecordFile, append(b, '\n'), 0o600)
+}
+
+// note adds planned changes. What was there before the first installation stays recorded.
+func (r *record) note(dirs []string, changes []change) {
+	for _, dir := range dirs {
+		if !slices.Contains(r.Dirs, dir) {
+			r.Dirs = append(r.Dirs, dir)
+		}
+	}
+	for _, c := range changes {
+		if f := r.file(c.path); f != nil {
+			f.After = sum(c.after)
+			continue
+		}
+		f := recordedFile{Path: c.path, Kubelet: c.kubelet, Existed: c.before != nil, After: sum(c.after)}
+		if !c.program {
+			f.Before = string(c.before)
+		}
+		r.Files = append(r.Files, f)
+	}
+}

@@ -1,0 +1,146 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/deploy/systemd"
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/proxy"
+)
+
+const (
+	proxyTime   = time.Minute     // for the proxy to serve, and the runtime to answer
+	kubeletTime = 2 * time.Minute // for kubelet to connect, or to be gone, after its restart
+)
+
+// systemctl runs a command of systemd. In an image it changes links only.
+func (h *Host) systemctl(ctx context.Context, args ...string) error {
+	if !h.live() {
+		args = append([]string{"--root=" + h.Root}, args...)
+	}
+	if err := h.begin("systemctl " + strings.Join(args, " ")); err != nil {
+		return err
+	}
+	out, err := exec.CommandContext(ctx, "systemctl", args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("running systemctl %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// start has systemd start the units, now and with the host, and waits until the proxy and the
+// container runtime behind it answer.
+func (h *Host) start(ctx context.Context, socket string) error {
+	if !h.live() {
+		return h.systemctl(ctx, "enable", systemd.SocketName, systemd.ServiceName)
+	}
+	for _, args := range [][]string{{"daemon-reload"}, {"enable", "--now", systemd.SocketName}, {"enable", "--now", systemd.ServiceName}} {
+		if err := h.systemctl(ctx, args...); err != nil {
+			return err
+		}
+	}
+	name, err := runtimeBehind(ctx, socket)
+	if err != nil {
+		return fmt.Errorf("waiting for the proxy to serve on %s: %w; kubelet's endpoint was not changed: see journalctl -u wasmproxy, then run the command again", socket, err)
+	}
+	h.say("the proxy serves %s", name)
+	return nil
+}
+
+// disable has systemd stop the units that there are, and not start them again.
+func (h *Host) disable(ctx context.Context) error {
+	var units []string
+	for _, unit := range []string{systemd.SocketName, systemd.ServiceName} {
+		if len(h.missing(filepath.Join(unitDir, unit))) == 0 || len(h.missing(filepath.Join(packagedDir, unit))) == 0 {
+			units = append(units, unit)
+		}
+	}
+	if len(units) == 0 {
+		return nil
+	}
+	args := []string{"disable"}
+	if h.live() {
+		args = append(args, "--now")
+	}
+	return h.systemctl(ctx, append(args, units...)...)
+}
+
+// runtimeBehind asks the proxy for the name and version of the container runtime.
+func runtimeBehind(ctx context.Context, socket string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, proxyTime)
+	defer cancel()
+	conn, err := proxy.Dial(socket)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	for {
+		v, err := runtimeapi.NewRuntimeServiceClient(conn).Version(ctx, &runtimeapi.VersionRequest{}, grpc.WaitForReady(true))
+		if err == nil {
+			return v.GetRuntimeName() + " " + v.GetRuntimeVersion(), nil
+		}
+		select {
+		case <-ctx.Done():
+			return "", err
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// restartKubelet restarts kubelet, and waits until it is connected to the socket, or is not
+// any more.
+func (h *Host) restartKubelet(ctx context.Context, socket string, connected bool) error {
+	h.say("restarting kubelet")
+	for _, args := range [][]string{{"daemon-reload"}, {"restart", "kubelet"}} { // its unit may have changed
+		if err := h.systemctl(ctx, args...); err != nil {
+			return err
+		}
+	}
+	for end := time.Now().Add(kubeletTime); ; {
+		n, err := connections(socket)
+		if err != nil || (n > 0) == connected {
+			return err
+		}
+		if time.Now().After(end) {
+			return errKubelet(socket, connected)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func errKubelet(socket string, wanted bool) error {
+	if wanted {
+		return fmt.Errorf("kubelet was restarted and is not connected to %s: see systemctl cat kubelet for another endpoint, and journalctl -u kubelet", socket)
+	}
+	return fmt.Errorf("something is still connected to %s, and kubelet was restarted: see ss -xp for who it is, then run the command again", socket)
+}
+
+// connections counts those that callers have to a socket.
+func connections(endpoint string) (n int, err error) {
+	table, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		return 0, err
+	}
+	const connected = "03"
+	for line := range strings.Lines(string(table)) {
+		// Num RefCount Protocol Flags Type St Inode Path
+		if f := strings.Fields(line); len(f) == 8 && f[5] == connected && plain(f[7]) == plain(config.Path(endpoint)) {
+			n++
+		}
+	}
+	return n, nil
+}

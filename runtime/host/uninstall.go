@@ -1,0 +1,197 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// removal is a plan.
+type removal struct {
+	record  *record
+	kubelet []change
+	own     []change
+	notes   []string // of what is left as it is
+}
+
+// Uninstall takes back what Install did. kubelet gets the endpoint from before, and the
+// service ends when kubelet does not use it any more. In a file that was edited since, it
+// changes the endpoint alone, and it leaves other files that were edited.
+func (h *Host) Uninstall(ctx context.Context, c Consent) error {
+	p, err := h.planRemoval()
+	if err != nil {
+		return err
+	}
+	h.showRemoval(p, c)
+	if yes, err := h.confirm(c); !yes || err != nil {
+		return err
+	}
+	if err := h.apply(p.kubelet); err != nil {
+		return err
+	}
+	if h.live() {
+		if err := h.leaveKubelet(ctx, p.record.Listen, c.RestartKubelet); err != nil {
+			return err
+		}
+	}
+	if err := h.disable(ctx); err != nil {
+		return err
+	}
+	if err := h.apply(p.own); err != nil {
+		return err
+	}
+	if h.live() {
+		if err := h.systemctl(ctx, "daemon-reload"); err != nil {
+			return err
+		}
+	}
+	if err := h.begin("record"); err != nil {
+		return err
+	}
+	if err := h.remove(RecordFile); err != nil {
+		return err
+	}
+	for _, dir := range slices.Backward(p.record.Dirs) {
+		_ = os.Remove(h.under(dir)) // unless there is something in it
+	}
+	h.say("wasmproxy is uninstalled")
+	return nil
+}
+
+// leaveKubelet returns when kubelet is not connected to the proxy any more.
+func (h *Host) leaveKubelet(ctx context.Context, listen string, restart bool) error {
+	if restart {
+		return h.restartKubelet(ctx, listen, false)
+	}
+	n, err := connections(listen)
+	if err == nil && n > 0 {
+		return fmt.Errorf("kubelet's files have its former endpoint again, and it still uses the proxy until it starts anew, so the service stays: run systemctl daemon-reload && systemctl restart kubelet, then wasmproxy host uninstall again")
+	}
+	return err
+}
+
+func (h *Host) showRemoval(p *removal, c Consent) {
+	for _, change := range p.kubelet {
+		h.show(change)
+	}
+	if c.RestartKubelet && h.live() {
+		h.say("run systemctl restart kubelet")
+	}
+	h.say("run systemctl disable --now of the units")
+	for _, change := range p.own {
+		h.show(change)
+	}
+	for _, note := range p.notes {
+		h.say("%s", note)
+	}
+}
+
+func (h *Host) planRemoval() (*removal, error) {
+	r, err := h.loadRecord()
+	if err != nil {
+		return nil, err
+	}
+	if r == nil {
+		return nil, fmt.Errorf("there is no record of an installation, %s: change kubelet's endpoint by hand", RecordFile)
+	}
+	p := &removal{record: r}
+	if err := h.planKubelet(p); err != nil {
+		return nil, err
+	}
+	for _, f := range slices.Backward(r.Files) {
+		if f.Kubelet {
+			continue
+		}
+		now, err := h.read(f.Path)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case now == nil:
+		case sum(now) != f.After:
+			p.notes = append(p.notes, "leave "+f.Path+": it was changed since the installation")
+		case f.Existed && f.Before == "":
+			p.notes = append(p.notes, "leave "+f.Path+": it was there before the installation")
+		case f.Existed:
+			p.own = append(p.own, change{path: f.Path, before: now, after: []byte(f.Before)})
+		default:
+			p.own = append(p.own, change{path: f.Path, before: now, program: f.Path == programFile})
+		}
+	}
+	return p, nil
+}
+
+// planKubelet plans the former endpoint for every file of kubelet that has the proxy's:
+// kubeadm may have copied it since into one that the installation did not change.
+func (h *Host) planKubelet(p *removal) error {
+	k, err := h.readKubelet()
+	if err != nil && !errors.Is(err, errNoEndpoint) {
+		return err
+	}
+	var texts []text
+	if k != nil {
+		texts = k.texts
+	}
+	for _, f := range p.record.Files {
+		known := slices.ContainsFunc(texts, func(t text) bool { return t.path == f.Path })
+		if b, err := h.read(f.Path); f.Kubelet && !known && b != nil && err == nil {
+			texts = append(texts, text{f.Path, string(b), filepath.Ext(f.Path) == ".yaml"})
+		}
+	}
+	for _, t := range texts {
+		after, note := p.record.former(t)
+		if note != "" {
+			p.notes = append(p.notes, note)
+		}
+		if err := after.check(t); err != nil {
+			return err
+		}
+		if after != t {
+			p.kubelet = append(p.kubelet, change{path: t.path, before: []byte(t.content), after: []byte(after.content), kubelet: true})
+		}
+	}
+	return nil
+}
+
+// former returns a file of kubelet as it was before, if it is as the installation left it.
+// Otherwise it changes the endpoints alone, and says so.
+func (r *record) former(t text) (after text, note string) {
+	f := r.file(t.path)
+	if f != nil && sum([]byte(t.content)) == f.After {
+		t.content = f.Before
+		return t, ""
+	}
+	ours := func(value string) bool { return value != "" && sameEndpoint(value, r.Listen) }
+	after = t
+	for _, k := range keys {
+		var before text
+		if f != nil {
+			before = text{f.Path, f.Before, t.yaml}
+		}
+		switch values := before.values(k); {
+		case len(values) > 0:
+			after = after.set(k, values[len(values)-1], ours)
+		case f == nil || !t.yaml:
+			after = after.set(k, r.otherwise(k), ours)
+		case len(before.find(k)) > 0:
+			after = after.set(k, "", ours)
+		default:
+			after = after.drop(k, ours)
+		}
+	}
+	if after != t {
+		note = t.path + " was changed since the installation: only the endpoint is taken back"
+	}
+	return after, note
+}
+
+// otherwise is the value for a file that the installation did not change.
+func (r *record) otherwise(k key) string {
+	if k == imageKey && r.Images != "" {
+		return r.Images
+	}
+	return r.Runtime
+}
