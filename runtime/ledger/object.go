@@ -154,7 +154,7 @@ func (l *Ledger) Note(id ID, cause string) {
 func (l *Ledger) Located(id ID, group string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if o := l.find(id); o != nil {
+	if o := l.find(id); o != nil && o.group != group {
 		o.group, o.text = group, nil
 	}
 }

@@ -19,12 +19,24 @@ func (l *Ledger) Raised(uid string) (all []Raised) {
 	}
 	for container, o := range p.objects {
 		for t, v := range o.values {
-			if w := v.effective(t); container != "" && w.Raises {
-				all = append(all, Raised{container, t, w})
+			if container != "" && v.mayRaise() {
+				if w := v.effective(t); w.Raises {
+					all = append(all, Raised{container, t, w})
+				}
 			}
 		}
 	}
 	return all
+}
+
+// mayRaise tells the few values that effective has to look at from the many that it need not.
+func (v *Value) mayRaise() bool {
+	for i := range v.Wishes {
+		if v.Wishes[i].Raises {
+			return true
+		}
+	}
+	return false
 }
 
 // effective is the wish that the container runs with: of a file the first one, of a field the one

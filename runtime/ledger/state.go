@@ -165,8 +165,9 @@ func (l *Ledger) save(uid string, p *pod) {
 	l.report(stateFile(uid), err)
 }
 
-// maxBuffer bounds the buffer that is kept between saves, in bytes: some pods with many values fit.
-const maxBuffer = 64 << 10
+// maxBuffer bounds the buffer that is kept between saves, in bytes: a pod with 100 containers and
+// 30 values each fits.
+const maxBuffer = 1 << 20
 
 // encode appends the pod's state. Only objects that have changed are encoded anew, since a pod may
 // have many containers.
