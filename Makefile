@@ -85,8 +85,8 @@ koord: ## Compare the proxy with koord-runtime-proxy and its faults; needs gcc
 	go -C $(KOORD) test -count=1 -timeout 20m -parallel 8 .
 
 .PHONY: e2e
-e2e: ## Run pods of a real kubelet through the proxy, on containerd and runc; root
-	go -C $(E2E) test -count=1 -timeout 60m -p 1 -v ./internal/isolation ./suite
+e2e: ## Run pods of a real kubelet through the proxy, on containerd and runc, and have a real Prometheus scrape it; root
+	go -C $(E2E) test -count=1 -timeout 60m -p 1 -v ./internal/isolation ./monitoring ./suite
 
 .PHONY: e2e-debian
 e2e-debian: ## The same on Debian 12's containerd 1.6 and runc 1.1, which speak an older CRI; root

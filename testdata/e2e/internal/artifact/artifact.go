@@ -70,6 +70,12 @@ func (b *Builder) command(ctx context.Context, dir, name string) error {
 		"-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", dir+"/", "./internal/"+name)
 }
 
+// Bench builds the benchmark's program into dir: "bench backend SOCKET" is a CRI runtime that
+// answers at once and runs nothing.
+func (b *Builder) Bench(ctx context.Context, dir string) error {
+	return run(ctx, filepath.Join(b.project, "testdata/bench"), []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-buildvcs=false", "-o", dir+"/", ".")
+}
+
 // Koordinator builds Koordinator's types as a hook server, a module of its own, into dir.
 func (b *Builder) Koordinator(ctx context.Context, dir string) error {
 	return run(ctx, filepath.Join(b.project, "runtime/remote/testdata/koordinator"), []string{"CGO_ENABLED=0"}, "go", "build",

@@ -71,6 +71,11 @@ func (b *Builder) pinns(ctx context.Context, dir string) error {
 	return run(ctx, "", nil, "gcc", append([]string{"-std=c99", "-O2", "-static", "-o", filepath.Join(dir, "pinns")}, files...)...)
 }
 
+// Prometheus puts links to Debian's prometheus and promtool into dir.
+func (b *Builder) Prometheus(ctx context.Context, dir string) error {
+	return b.debianPrograms(ctx, dir, map[string][]string{"prometheus": {"usr/bin/prometheus", "usr/bin/promtool"}})
+}
+
 // debianPrograms puts links to programs of Debian packages into dir. The
 // packages are unpacked and not installed: the machine may have such programs of its own.
 func (b *Builder) debianPrograms(ctx context.Context, dir string, programs map[string][]string) error {
