@@ -23,7 +23,9 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 )
 
-const patience = 30 * time.Second
+// patience is how long tests wait for what comes. On a busy machine, under the race detector, an
+// interpreted module of the largest size takes more than 30 s to load.
+const patience = 90 * time.Second
 
 // node is a daemon between a client, as kubelet is one, and cri-client's fake
 // runtime, all on real sockets, with real plugin directories.

@@ -176,13 +176,18 @@ func TestKVCounts(t *testing.T) {
 // more than the default.
 func TestLimits(t *testing.T) {
 	engines(t, func(t *testing.T, e *Engine) {
+		above := DefaultFuel + DefaultFuel/20
+		if e.interpret {
+			above = InterpretedFuel + InterpretedFuel/20
+		}
 		for _, tt := range []struct {
 			guest, limits, want string
 			o                   PluginOptions
 		}{
 			{"loop", `"fuel":500000`, "units of fuel, its limit is 500000", PluginOptions{Timeout: time.Minute}},
 			{"loop", `"fuel":500000`, "units of fuel, its limit is 500000", PluginOptions{Timeout: time.Minute, Fuel: 600_000}},
-			{"loop", `"fuel":21000000`, "units of fuel, its limit is 21000000", PluginOptions{Timeout: time.Minute, Max: abi.Limits{Fuel: 21_000_000}}},
+			{"loop", fmt.Sprintf(`"fuel":%d`, above), fmt.Sprintf("units of fuel, its limit is %d", above),
+				PluginOptions{Timeout: time.Minute, Max: abi.Limits{Fuel: int64(above)}}},
 			{"loop", `"time_ms":30`, "ran longer than its time limit of 30ms", PluginOptions{Fuel: 1 << 60}},
 			{"loop", `"time_ms":600`, "ran longer than its time limit of 600ms", PluginOptions{Fuel: 1 << 60, Max: abi.Limits{TimeMS: 700}}},
 			{"host-call-flood", `"host_calls":7`, "called the host more than 7 times: raise limits.host_calls in its manifest", PluginOptions{}},
