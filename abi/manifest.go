@@ -13,6 +13,9 @@ type Manifest struct {
 	Limits       Limits         `json:"limits,omitzero"`
 	State        string         `json:"state,omitempty"`   // StateNone or StateInstance; "" is StateNone
 	TickMS       int64          `json:"tick_ms,omitempty"` // period of Tick in milliseconds, MinTickMS or more; goes with the hook
+	// Durable are prefixes of the keys whose values in kv outlive a restart of the proxy; the
+	// empty one is that of all keys.
+	Durable []string `json:"durable,omitempty"`
 	// Optional are names of host functions that the guest can do without. One that
 	// the host lacks answers UNSUPPORTED. Only the manifest of a custom section
 	// can say so: the other kind is read by running the guest.

@@ -35,6 +35,7 @@ func appendManifest(b []byte, m abi.Manifest, handlers []handler) []byte {
 	}
 	w.text("state", m.State)
 	w.number("tick_ms", m.TickMS)
+	w.list("durable", m.Durable)
 	if m.ConfigSchema != "" {
 		w.key("config_schema")
 		w.raw(m.ConfigSchema)

@@ -21,6 +21,7 @@ func FuzzManifest(f *testing.F) {
 		m := abi.Manifest{Name: name, Version: version, Description: description, License: license, SDK: word, State: word, TickMS: n}
 		if word != "" {
 			m.Capabilities = []string{version, word}
+			m.Durable = []string{"", word}
 			m.Limits = abi.Limits{Fuel: n, Memory: n / 2, TimeMS: 7, HostCalls: -n, TickHostCalls: n / 3}
 			m.ConfigSchema = `{"type":"object"}`
 		}

@@ -69,6 +69,13 @@ func (r *Registration) KeepMemory() *Registration {
 	return r
 }
 
+// Durable makes the values durable that [KVSet] stores under keys which begin with one of the
+// prefixes, "" standing for all keys. They outlive a restart of the proxy, but not of the node.
+func (r *Registration) Durable(prefixes ...string) *Registration {
+	r.manifest.Durable = append(r.manifest.Durable, prefixes...)
+	return r
+}
+
 // ConfigSchema adds a JSON schema, an object, that the configuration must fulfil
 // before the plugin sees it.
 func (r *Registration) ConfigSchema(schema string) *Registration {

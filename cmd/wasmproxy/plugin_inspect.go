@@ -92,6 +92,7 @@ type inspection struct {
 	Hooks          []abi.ManifestHook `json:"hooks"`
 	State          string             `json:"state"`
 	TickMS         int64              `json:"tick_ms,omitempty"`
+	Durable        []string           `json:"durable,omitempty"`
 	ConfigSchema   json.RawMessage    `json:"config_schema,omitempty"`
 	Capabilities   capabilities       `json:"capabilities"`
 	Limits         []limit            `json:"limits"`
@@ -145,7 +146,7 @@ func newInspection(p pluginFile, in wasm.Inspection, limits []limit) inspection 
 	m := in.Manifest
 	about := inspection{
 		File: p.path, Name: m.Name, Version: m.Version, Description: m.Description, License: m.License, SDK: m.SDK,
-		ManifestSource: in.ManifestSource, Hooks: m.Hooks, State: m.State, TickMS: m.TickMS,
+		ManifestSource: in.ManifestSource, Hooks: m.Hooks, State: m.State, TickMS: m.TickMS, Durable: m.Durable,
 		Capabilities: p.capabilities(in), Limits: limits, Exports: in.Exports,
 		Size: in.Size, MemoryMin: uint64(in.MemoryMin) << 16, MemoryMax: uint64(in.MemoryMax) << 16, SHA256: in.SHA256, Problems: in.Problems, Warnings: p.warnings(m),
 	}

@@ -39,7 +39,7 @@ func (about inspection) print(out io.Writer) error {
 	}
 	r.addSome("abi", about.ABI)
 	r.addSome("manifest", about.ManifestSource)
-	r.add("state", "%s", about.State)
+	r.add("state", "%s", about.state())
 	if len(about.ConfigSchema) > 0 {
 		r.add("config", "checked by a schema of %d bytes", len(about.ConfigSchema))
 	}
@@ -119,6 +119,13 @@ func (l limit) amount(n int64) string {
 		return fmt.Sprintf("%d KiB", n>>10)
 	}
 	return strconv.FormatFloat(float64(n)/(1<<20), 'f', -1, 64) + " MiB"
+}
+
+func (about inspection) state() string {
+	if len(about.Durable) == 0 {
+		return about.State
+	}
+	return fmt.Sprintf("%s, durable values of keys that begin with %q", about.State, about.Durable)
 }
 
 func (about inspection) memory() string {

@@ -30,7 +30,7 @@ type Config struct {
 	PluginDir     string        `koanf:"plugin-dir" default:"/etc/wasmproxy/plugins.d" usage:"directory of .wasm plugins"`
 	HookDir       string        `koanf:"hook-dir" default:"/etc/runtime/hookserver.d" usage:"directory of JSON files that register plugin processes; empty: hook servers are off"`
 	CacheDir      string        `koanf:"cache-dir" default:"/var/cache/wasmproxy" usage:"directory for compiled plugins, of the proxy's user alone; empty: plugins are compiled in the proxy's own process"`
-	StateDir      string        `koanf:"state-dir" default:"/run/wasmproxy/state" usage:"directory for the values that plugins want, of the proxy's user alone; empty: a restart of the proxy loses them"`
+	StateDir      string        `koanf:"state-dir" default:"/run/wasmproxy/state" usage:"directory for the values that plugins want and keep, of the proxy's user alone; empty: a restart of the proxy loses them"`
 	AdminSocket   string        `koanf:"admin-socket" default:"/run/wasmproxy/admin.sock" usage:"unix socket for commands such as explain, of the proxy's user alone; empty: there is none"`
 	MetricsListen string        `koanf:"metrics-listen" usage:"TCP address, HOST:PORT, for metrics and health; empty: they are on the admin socket alone"`
 	GuestMemory   string        `koanf:"guest-memory" default:"256Mi" usage:"memory of all instances of all .wasm plugins together, in Mi or Gi"`

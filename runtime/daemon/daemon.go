@@ -72,6 +72,7 @@ type daemon struct {
 	cgroups  *cgroup.FS // nil without a cgroup root
 	systemd  *systemd.Manager
 	ledger   *ledger.Ledger // of the values that plugins want
+	durable  *durable       // values that plugins keep
 	engine   *wasm.Engine
 	store    *pods.Store
 	queue    *intercept.WorkQueue
@@ -126,6 +127,9 @@ func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 		d.cgroups.UseSystemd(d.systemd)
 	}
 	if d.ledger, err = openLedger(ctx, c, d.observer); err != nil {
+		return err
+	}
+	if d.durable, err = openDurable(c, d.observer); err != nil {
 		return err
 	}
 	d.store = pods.NewStoreWith(intercept.Kernel(d.cgroups))
@@ -223,7 +227,6 @@ func (d *daemon) serve(ctx context.Context) error {
 	d.observer.Observe(ctx, &observe.Serving{Listen: d.config.Listen, Backend: d.config.Backend})
 	var tasks sync.WaitGroup
 	tasks.Go(func() { d.notifier.Run(background, d.selfCheck) })
-	tasks.Go(func() { d.slots.run(background) })
 	tasks.Go(func() {
 		watch.Run(background, func(all []registry.Description) {
 			d.pluginsUnread.Store(!watch.Complete())
@@ -231,8 +234,9 @@ func (d *daemon) serve(ctx context.Context) error {
 		})
 	})
 	tasks.Go(func() { d.backend.watch(background, d.refill) })
-	tasks.Go(func() { d.syncMissed(background) })
-	tasks.Go(func() { d.scanFiles(background) })
+	for _, run := range []func(context.Context){d.slots.run, d.syncMissed, d.scanFiles, d.durable.run} {
+		tasks.Go(func() { run(background) })
+	}
 	if d.cgroups != nil {
 		tasks.Go(func() { d.systemd.Run(background) })
 	}

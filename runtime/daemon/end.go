@@ -77,6 +77,9 @@ func (d *daemon) close() {
 	if d.ledger != nil {
 		ends = append(ends, d.ledger.Close)
 	}
+	if d.durable != nil {
+		ends = append(ends, d.durable.close)
+	}
 	for _, conn := range d.conns {
 		ends = append(ends, conn.Close)
 	}

@@ -77,7 +77,7 @@ func (d *daemon) settled() { <-d.settling }
 
 // describe remembers which plugins there are, loaded or not, once that is known: a directory
 // that cannot be read does not mean that its plugins are removed.
-func (d *daemon) describe(all []registry.Description) {
+func (d *daemon) describe(ctx context.Context, all []registry.Description) {
 	if d.pluginsUnread.Load() {
 		return
 	}
@@ -86,6 +86,7 @@ func (d *daemon) describe(all []registry.Description) {
 		ids[all[i].ID] = true
 	}
 	d.described.Store(&ids)
+	d.durable.forget(ctx, ids)
 	d.syncTrigger.notify()
 }
 

@@ -109,13 +109,14 @@ func (s *slots) reconcile(ctx context.Context) {
 // update takes the descriptions of the files as they are now.
 func (s *slots) update(ctx context.Context, all []registry.Description) {
 	s.changed = true
-	s.daemon.describe(all)
+	s.daemon.describe(ctx, all)
 	gone := s.all
 	s.all, s.order = make(map[string]*slot, len(all)), nil
 	for _, d := range all {
 		p := gone[d.ID]
 		if p == nil {
 			p = newSlot(d.ID)
+			s.daemon.durable.restore(ctx, d.ID, p.persistent.values)
 		}
 		delete(gone, d.ID)
 		s.all[d.ID], s.order = p, append(s.order, p)

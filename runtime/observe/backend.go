@@ -114,7 +114,7 @@ type FieldsNotReset struct {
 }
 
 // StateIgnored says that a state file was not read. The values of its pod stay as they are, and
-// their owner is not known.
+// their owner is not known; the durable values of its plugin are lost.
 type StateIgnored struct {
 	occurrence
 	File string // its name in the state directory
@@ -126,6 +126,14 @@ type StateNotSaved struct {
 	occurrence
 	File string // its name in the state directory
 	Err  error
+}
+
+// ValuesDropped says that saved values of a plugin were dropped.
+type ValuesDropped struct {
+	occurrence
+	Plugin string
+	Values int // how many
+	Reason string
 }
 
 // AdminSocketFailed says that the admin socket could not be made, or that its server has ended.

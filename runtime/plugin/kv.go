@@ -3,6 +3,8 @@ package plugin
 import (
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -17,12 +19,17 @@ const (
 )
 
 // KV keeps one plugin's values from one call to the next, for as long as whoever
-// made it holds it: over reloads of the plugin, not over a restart of the proxy.
-// It is safe for concurrent use.
+// made it holds it: over reloads of the plugin. Durable values can be saved, so that they
+// outlive the proxy. It is safe for concurrent use.
 type KV struct {
 	mu     sync.Mutex
 	values map[string]string
 	bytes  int // of keys and values
+
+	durable  []string        // prefixes of the keys whose values are durable
+	changed  func()          // called after durable values have changed; may be nil
+	revision int             // of the durable values
+	restored map[string]bool // keys that Restore has set, and no call since; nil once durable is known
 }
 
 // NewKV returns an empty KV.
@@ -47,6 +54,67 @@ func (kv *KV) All() map[string]string {
 	kv.mu.Lock()
 	defer kv.mu.Unlock()
 	return maps.Clone(kv.values)
+}
+
+// Restore sets values that were saved before. It returns how many it dropped, since they exceed
+// the bounds of a KV.
+func (kv *KV) Restore(values map[string]string) (dropped int) {
+	txn := kv.Begin()
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if txn.Set(key, values[key]) != abi.OK {
+			dropped++
+		}
+	}
+	_ = txn.Commit() // of which nobody else takes the room
+	kv.mu.Lock()
+	defer kv.mu.Unlock()
+	kv.restored = map[string]bool{}
+	for key := range txn.wrote {
+		kv.restored[key] = true
+	}
+	return dropped
+}
+
+// SetDurable makes the values durable whose keys begin with one of the prefixes. changed is called
+// after a call has changed one of them. It removes restored values that are not durable any
+// more, and returns how many they were.
+func (kv *KV) SetDurable(prefixes []string, changed func()) (dropped int) {
+	kv.mu.Lock()
+	defer kv.mu.Unlock()
+	for key, value := range kv.values {
+		restored, is := kv.restored[key], hasPrefix(key, prefixes)
+		if is != (restored || hasPrefix(key, kv.durable)) {
+			kv.revision++
+		}
+		if restored && !is {
+			delete(kv.values, key)
+			kv.bytes -= len(key) + len(value)
+			dropped++
+		}
+	}
+	kv.durable, kv.changed, kv.restored = prefixes, changed, nil
+	return dropped
+}
+
+// Durable returns the durable values, and a number that differs after each change of them. values
+// is nil if the number is still known.
+func (kv *KV) Durable(known int) (values map[string]string, revision int) {
+	kv.mu.Lock()
+	defer kv.mu.Unlock()
+	if kv.revision == known {
+		return nil, known
+	}
+	values = map[string]string{}
+	for key, value := range kv.values {
+		if hasPrefix(key, kv.durable) {
+			values[key] = value
+		}
+	}
+	return values, kv.revision
+}
+
+func hasPrefix(key string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) })
 }
 
 // Begin returns a transaction without writes.
@@ -119,22 +187,35 @@ func (d *Txn) Commit() error {
 	if len(d.wrote) == 0 {
 		return nil
 	}
-	kv := d.kv
+	changed, err := d.kv.commit(d.wrote)
+	if changed != nil {
+		changed()
+	}
+	return err
+}
+
+// commit returns what is to be called if durable values have changed.
+func (kv *KV) commit(wrote map[string]draftValue) (changed func(), err error) {
 	kv.mu.Lock()
 	defer kv.mu.Unlock()
-	keys, bytes := kv.grow(d.wrote)
+	keys, bytes := kv.grow(wrote)
 	if len(kv.values)+keys > MaxKVKeys || kv.bytes+bytes > MaxKV {
-		return fmt.Errorf("kv: other calls left no room for what this one wrote: %w", abi.Limit)
+		return nil, fmt.Errorf("kv: other calls left no room for what this one wrote: %w", abi.Limit)
 	}
 	kv.bytes += bytes
-	for key, v := range d.wrote {
+	for key, v := range wrote {
+		if before, had := kv.values[key]; (had == v.gone || before != v.text) && hasPrefix(key, kv.durable) {
+			kv.revision++
+			changed = kv.changed
+		}
+		delete(kv.restored, key)
 		if v.gone {
 			delete(kv.values, key)
 		} else {
 			kv.values[key] = v.text
 		}
 	}
-	return nil
+	return changed, nil
 }
 
 // grow returns how many more keys and bytes there will be with these writes.

@@ -53,6 +53,57 @@ func TestKV(t *testing.T) {
 	}
 }
 
+// TestKVDurable counts the changes of durable values: a call that writes the value that is there, or
+// another key, is none.
+func TestKVDurable(t *testing.T) {
+	kv := plugin.NewKV()
+	if dropped := kv.Restore(map[string]string{"seen/a": "1", "old": "2", "seen/large": strings.Repeat("v", plugin.MaxKVValue+1)}); dropped != 1 {
+		t.Errorf("%d values were too large, want 1", dropped)
+	}
+	set := func(key, value string) {
+		t.Helper()
+		txn := kv.Begin()
+		if txn.Set(key, value); value == "" {
+			txn.Delete(key)
+		}
+		if err := txn.Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("old too", "3") // before it is known which are durable
+	changes, known := 0, 0
+	if dropped := kv.SetDurable([]string{"seen/"}, func() { changes++ }); dropped != 1 {
+		t.Errorf("%d values were not durable any more, want 1", dropped)
+	}
+	want := func(n int, want ...string) {
+		t.Helper()
+		values, revision := kv.Durable(known)
+		if known = revision; changes != n || len(values)*2 != len(want) || len(want) > 0 && values[want[0]] != want[1] || len(want) > 0 == (values == nil) {
+			t.Errorf("%d changes, %v, want %d, %v", changes, values, n, want)
+		}
+	}
+	want(0, "seen/a", "1") // one was dropped, which is a change of the file
+	wantKV(t, kv.Begin(), "old", "", abi.NotFound)
+	wantKV(t, kv.Begin(), "old too", "3", abi.OK)
+	set("seen/a", "1")
+	set("other", "1")
+	set("seen/none", "")
+	want(0)
+	set("seen/a", "2")
+	want(1, "seen/a", "2")
+	kv.SetDurable([]string{""}, func() { changes++ })
+	want(1, "seen/a", "2", "old too", "3", "other", "1")
+	set("other", "")
+	set("old too", "")
+	want(3, "seen/a", "2")
+	kv.SetDurable(nil, nil)
+	set("seen/a", "3")
+	if values, revision := kv.Durable(known); changes != 3 || len(values) > 0 || revision == known {
+		t.Errorf("%d changes, %v of a plugin that keeps nothing", changes, values)
+	}
+	wantKV(t, kv.Begin(), "seen/a", "3", abi.OK)
+}
+
 // TestKVLimits fills a store by number and by bytes, within a call and by two.
 func TestKVLimits(t *testing.T) {
 	full := func(kv *plugin.KV, d *plugin.Txn) int {

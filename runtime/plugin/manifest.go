@@ -73,6 +73,11 @@ func checkManifest(m *abi.Manifest) error {
 	if m.State != "" && m.State != abi.StateNone && m.State != abi.StateInstance {
 		return fmt.Errorf("state %q is neither %q nor %q", m.State, abi.StateNone, abi.StateInstance)
 	}
+	for _, prefix := range m.Durable {
+		if len(prefix) > MaxKVKey {
+			return fmt.Errorf("durable holds a prefix of %d bytes, a key of kv has at most %d", len(prefix), MaxKVKey)
+		}
+	}
 	return errors.Join(checkHooks(m.Hooks), checkTick(m), checkLimits(m.Limits))
 }
 

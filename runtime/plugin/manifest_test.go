@@ -14,13 +14,13 @@ func TestManifest(t *testing.T) {
 		"name":"a","version":"1","sdk":"go","later":{"minor":1},
 		"hooks":["PreCreateContainer",{"hook":"Tick"},{"hook":"PreRunPodSandbox","match":{"namespaces":["prod-*"],"labels":{"tier":"gold"}}}],
 		"capabilities":["env","teleport"],"limits":{"fuel":1,"memory":2,"time_ms":3,"host_calls":4,"tick_host_calls":5},
-		"state":"instance","tick_ms":1000,"optional":["random"],"config_schema":{"type":"object"}}`))
+		"state":"instance","tick_ms":1000,"durable":["seen/",""],"optional":["random"],"config_schema":{"type":"object"}}`))
 	want := abi.Manifest{
 		Name: "a", Version: "1", SDK: "go",
 		Hooks: []abi.ManifestHook{{Hook: "PreCreateContainer"}, {Hook: "Tick"},
 			{Hook: "PreRunPodSandbox", Match: abi.Match{Namespaces: []string{"prod-*"}, Labels: map[string]string{"tier": "gold"}}}},
 		Capabilities: []string{"env", "teleport"}, Limits: abi.Limits{Fuel: 1, Memory: 2, TimeMS: 3, HostCalls: 4, TickHostCalls: 5},
-		State: abi.StateInstance, TickMS: 1000, Optional: []string{"random"}, ConfigSchema: `{"type":"object"}`,
+		State: abi.StateInstance, TickMS: 1000, Durable: []string{"seen/", ""}, Optional: []string{"random"}, ConfigSchema: `{"type":"object"}`,
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v\nwant %+v", got, err, want)
@@ -44,6 +44,7 @@ func TestManifestRefused(t *testing.T) {
 		`"hooks":["Tick"],"tick_ms":999`:                                                   "tick_ms is 999, hook Tick needs 1000 or more",
 		`"hooks":["Tick"],"tick_ms":18446744073710`:                                        "tick_ms is 18446744073710, which is no time",
 		`"hooks":["PreExec"],"tick_ms":1000`:                                               "tick_ms is for plugins with hook Tick",
+		`"hooks":["PreExec"],"durable":["` + strings.Repeat("x", 257) + `"]`:               "durable holds a prefix of 257 bytes, a key of kv has at most 256",
 		`"hooks":["PreExec"],"state":"disk"`:                                               `state "disk" is neither "none" nor "instance"`,
 		`"hooks":["PreExec"],"limits":{"memory":-1}`:                                       "limits.memory is -1",
 		`"hooks":["PreExec"],"limits":{"fuel":"1"}`:                                        "not the JSON it should be",

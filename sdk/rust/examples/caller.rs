@@ -15,6 +15,7 @@ wasmproxy::plugin! {
     config_schema: r#"{"type": ["integer", "object"]}"#,
     state: Instance,
     limits: { fuel: 100_000, time_ms: 70, tick_host_calls: 30 },
+    durable: ["seen/"],
     optional: ["random"],
     needs: [Resources, Unified, Annotations],
     on PreCreateContainer(create) matching {
@@ -90,7 +91,7 @@ mod tests {
             r#""sdk":"rust 0.1.0","hooks":[{"hook":"PreCreateContainer","match":{ "namespaces":["prod-*","default"],"#,
             r#""containers":["!sidecar-*"],"labels":{"tier":"gold","team":"*"}}},"PostStopContainer"],"#,
             r#""capabilities":["resources","unified","annotations"],"limits":{ "fuel":100000,"time_ms":70,"tick_host_calls":30},"#,
-            r#""state":"instance","optional":["random"],"config_schema":{"type": ["integer", "object"]}}"#,
+            r#""state":"instance","durable":["seen/"],"optional":["random"],"config_schema":{"type": ["integer", "object"]}}"#,
         );
         assert_eq!(PLUGIN.manifest(), want);
     }

@@ -76,6 +76,7 @@ pub struct Manifest<'a> {
     pub state: State,
     pub tick_ms: u64,
     pub limits: Limits,
+    pub durable: &'a [&'a str],
     pub optional: &'a [&'a str],
     /// A JSON object as it is, "" for none.
     pub config_schema: &'a str,
@@ -93,6 +94,7 @@ impl Manifest<'_> {
         state: State::None,
         tick_ms: 0,
         limits: Limits::DEFAULT,
+        durable: &[],
         optional: &[],
         config_schema: "",
         hooks: &[],
@@ -115,6 +117,7 @@ impl Manifest<'_> {
             out.raw(",\"state\":\"instance\"");
         }
         out.count(",\"tick_ms\":", self.tick_ms);
+        out.strings(",\"durable\":", self.durable);
         out.strings(",\"optional\":", self.optional);
         if !self.config_schema.is_empty() {
             out.raw(",\"config_schema\":");

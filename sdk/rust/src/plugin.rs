@@ -94,6 +94,7 @@ pub const fn hook_of<E: Event>() -> Hook {
 /// | `state` | [`None`](crate::State::None) or [`Instance`](crate::State::Instance) |
 /// | `tick_ms` | the period of [`Tick`](crate::Tick), 1000 or more |
 /// | `limits` | `{ fuel: …, memory: …, time_ms: …, host_calls: …, tick_host_calls: … }`, see [`Limits`](crate::Limits) |
+/// | `durable` | prefixes of keys whose values in [`kv`](crate::kv) outlive a restart of the proxy, but not of the node; `""` stands for all keys |
 /// | `optional` | names of host functions that it can do without |
 /// | `on Hook(handler)` | has the handler called; `matching { … }` narrows it, see [`Match`](crate::Match) |
 ///
@@ -136,6 +137,7 @@ macro_rules! __plugin {
     ($m:tt $c:tt $h:tt limits: { $($k:ident: $v:expr),* $(,)? } $(, $($rest:tt)*)?) => {
         $crate::__field! { $m $c $h limits: $crate::Limits { $($k: $v,)* ..$crate::Limits::DEFAULT }; $($($rest)*)? }
     };
+    ($m:tt $c:tt $h:tt durable: [$($v:expr),* $(,)?] $(, $($rest:tt)*)?) => { $crate::__field! { $m $c $h durable: &[$($v),*]; $($($rest)*)? } };
     ($m:tt $c:tt $h:tt optional: [$($v:expr),* $(,)?] $(, $($rest:tt)*)?) => { $crate::__field! { $m $c $h optional: &[$($v),*]; $($($rest)*)? } };
     ($m:tt [] $h:tt config: $t:ty = $f:expr $(, $($rest:tt)*)?) => { $crate::__plugin! { $m [$t, $f] $h $($($rest)*)? } };
     ($m:tt $c:tt [$($h:tt)*] on $hook:ident($f:expr) matching { $($match:tt)* } $(, $($rest:tt)*)?) => {
