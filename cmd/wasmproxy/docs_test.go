@@ -128,7 +128,7 @@ func makeTargets(t *testing.T, text, cache string) {
 }
 
 var (
-	aside    = regexp.MustCompile("`(wasmproxy [^`]*)`|(?m:^(wasmproxy (?:demo|explain|koord|plugin|serve|validate) .*)$)")
+	aside    = regexp.MustCompile("`(wasmproxy [^`]*)`|(?m:^(wasmproxy (?:bypass|demo|explain|koord|plugin|serve|validate) .*)$)")
 	comment  = regexp.MustCompile(`(^|\s)#\s.*`)
 	sequence = regexp.MustCompile(`&&|[|;&\n]`)
 )
@@ -162,7 +162,7 @@ func checkLine(t *testing.T, line string) {
 			continue
 		}
 		names := 2
-		if len(words) > 2 && words[1] == "plugin" {
+		if len(words) > 2 && slices.Contains([]string{"bypass", "plugin"}, words[1]) {
 			names = 3
 		}
 		names = min(names, len(words))

@@ -41,15 +41,12 @@ func explainCommand() *cobra.Command {
 		Long:  explainLong,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains([]string{"text", "json"}, format) {
-				return wrongUsage("--output: must be text or json, got %q", format)
-			}
 			if err := explain.Check(args[0]); err != nil {
 				return coded{err, exitUsage}
 			}
-			c, err := config.Load(cmd.Flags())
+			c, err := adminSettings(cmd, format)
 			if err != nil {
-				return coded{err, exitUsage}
+				return err
 			}
 			if c.AdminSocket == "" {
 				return wrongUsage("admin-socket is empty: name the proxy's socket with --admin-socket")
@@ -74,8 +71,21 @@ func explainCommand() *cobra.Command {
 }
 
 // adminFlags gives a command that asks the proxy the flags of serve, and hides those that do
-// not find the socket.
-func adminFlags(cmd *cobra.Command) {
+// not find the socket, but for others that the command reads.
+func adminFlags(cmd *cobra.Command, others ...string) {
 	config.Flags(cmd.Flags())
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != config.FileFlag && f.Name != "admin-socket" })
+	shown := append(others, config.FileFlag, "admin-socket")
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shown, f.Name) })
+}
+
+// adminSettings are those of a command with adminFlags and the flag --output.
+func adminSettings(cmd *cobra.Command, format string) (*config.Config, error) {
+	if !slices.Contains([]string{"text", "json"}, format) {
+		return nil, wrongUsage("--output: must be text or json, got %q", format)
+	}
+	c, err := config.Load(cmd.Flags())
+	if err != nil {
+		return nil, coded{err, exitUsage}
+	}
+	return c, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
 // socketPath is short, as a socket's path must be.
@@ -160,5 +161,45 @@ func TestUnreachable(t *testing.T) {
 	other.Close()
 	if got := ask(); !strings.Contains(got, "no proxy listens on the admin socket "+path+": start the proxy") {
 		t.Error(got)
+	}
+}
+
+// The bypass is asked for and set; a request that is none is refused.
+func TestBypassRequests(t *testing.T) {
+	var got admin.BypassRequest
+	c, _ := serve(t, admin.Sources{
+		Bypass: func() status.Bypass { return status.Bypass{On: got.On} },
+		SetBypass: func(_ context.Context, on bool, reason string) (status.Bypass, error) {
+			got = admin.BypassRequest{On: on, Reason: reason}
+			if reason == "no" {
+				return status.Bypass{}, admin.NotReady("not now")
+			}
+			return status.Bypass{On: on, Reason: reason}, nil
+		},
+	})
+	if b, err := c.SetBypass(t.Context(), true, "a\nb"); err != nil || !b.On || b.Reason != "a\nb" || got.Reason != "a\nb" {
+		t.Errorf("got %+v, %v", b, err)
+	}
+	if b, err := c.Bypass(t.Context()); err != nil || !b.On {
+		t.Errorf("got %+v, %v", b, err)
+	}
+	if _, err := c.SetBypass(t.Context(), false, "no"); err == nil || err.Error() != "not now" {
+		t.Error(err)
+	}
+	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", c.Socket) }}}
+	defer client.CloseIdleConnections()
+	for body, want := range map[string]int{`{"on": true}`: 200, ``: 400, `{"onn": true}`: 400, `{"reason": "` + strings.Repeat("x", 1<<15) + `"}`: 400} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://admin/bypass", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%.20s: status %d, want %d", body, resp.StatusCode, want)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
 // maxAnswer bounds an answer, in bytes: a pod with 100 containers and 30 values each has some
@@ -26,15 +28,44 @@ type Client struct{ Socket string }
 // are for people. One of the name is an *explain.Error.
 func (c Client) Explain(ctx context.Context, name string) (*explain.Report, error) {
 	r := new(explain.Report)
-	return r, c.get(ctx, "/explain?name="+url.QueryEscape(name), r)
+	return r, c.ask(ctx, http.MethodGet, "/explain?name="+url.QueryEscape(name), nil, r)
 }
 
-func (c Client) get(ctx context.Context, resource string, into any) error {
+// Bypass asks whether plugins are bypassed.
+func (c Client) Bypass(ctx context.Context) (now status.Bypass, err error) {
+	err = c.ask(ctx, http.MethodGet, "/bypass", nil, &now)
+	return now, err
+}
+
+// SetBypass has the bypass turned on, for a reason that may be empty, or off.
+func (c Client) SetBypass(ctx context.Context, on bool, reason string) (now status.Bypass, err error) {
+	err = c.ask(ctx, http.MethodPut, "/bypass", BypassRequest{on, reason}, &now)
+	return now, err
+}
+
+// ErrNoProxy says that no proxy listens on the socket.
+var ErrNoProxy = errors.New("no proxy runs")
+
+// noProxy is an ErrNoProxy that says what to do.
+type noProxy string
+
+func (e noProxy) Error() string        { return string(e) }
+func (e noProxy) Is(target error) bool { return target == ErrNoProxy }
+
+func (c Client) ask(ctx context.Context, method, resource string, body, into any) error {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) }}
 	defer transport.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://admin"+resource, nil)
+	var send io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		send = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://admin"+resource, send)
 	if err != nil {
 		return err
 	}
@@ -43,14 +74,14 @@ func (c Client) get(ctx context.Context, resource string, into any) error {
 		return c.unreachable(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	got, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return fmt.Errorf("reading the answer of %s: %w", c.Socket, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return c.refused(resp.StatusCode, body)
+		return c.refused(resp.StatusCode, got)
 	}
-	if err := json.Unmarshal(body, into); err != nil {
+	if err := json.Unmarshal(got, into); err != nil {
 		return fmt.Errorf("reading the answer of %s: %w", c.Socket, err)
 	}
 	return nil
@@ -65,9 +96,9 @@ func (c Client) unreachable(err error) error {
 	const which = "; if it has another admin-socket, name that with --admin-socket"
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no admin socket %s: start the proxy (wasmproxy serve)%s", c.Socket, which)
+		return noProxy(fmt.Sprintf("there is no admin socket %s: start the proxy (wasmproxy serve)%s", c.Socket, which))
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("no proxy listens on the admin socket %s: start the proxy (wasmproxy serve)%s", c.Socket, which)
+		return noProxy(fmt.Sprintf("no proxy listens on the admin socket %s: start the proxy (wasmproxy serve)%s", c.Socket, which))
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("no permission to open the admin socket %s: run the command as the proxy's user, which is usually root", c.Socket)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
 // How long a request may take. Explain asks the container runtime at worst where a pod's
@@ -23,7 +24,7 @@ const (
 	answerTime = 30 * time.Second
 )
 
-// maxHeader is in bytes.
+// maxHeader is of a request's header, and of its body, in bytes.
 const maxHeader = 16 << 10
 
 // stopTime is how long requests under way may take to notice that the server ends.
@@ -46,12 +47,19 @@ type Sources struct {
 	Healthy func(context.Context) error
 	// NotReady returns why calls do not get what they are to get; nothing if they do.
 	NotReady func(context.Context) (reasons []string)
+	// Bypass tells whether plugins are bypassed.
+	Bypass func() status.Bypass
+	// SetBypass turns the bypass on, for a reason that may be empty, or off. It returns when that
+	// counts for every call.
+	SetBypass func(ctx context.Context, on bool, reason string) (status.Bypass, error)
 }
 
 // Handler has a handler for each resource:
 //
 //	GET /explain?name=[NAMESPACE/]POD[/CONTAINER]    an explain.Report
 //	GET /debug/pprof/                                Go's profiles of the process
+//	GET /bypass                                      a status.Bypass
+//	PUT /bypass                                      the same; the body is a BypassRequest
 //
 // and those of Public.
 // An error is a problem with its text.
@@ -60,6 +68,8 @@ func Handler(s Sources) http.Handler {
 	mux.HandleFunc("GET /explain", s.explain)
 	s.addPublic(mux)
 	addProfiles(mux)
+	mux.HandleFunc("GET /bypass", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.Bypass()) })
+	mux.HandleFunc("PUT /bypass", s.setBypass)
 	return s.guard(mux)
 }
 
@@ -108,6 +118,30 @@ func (s *Sources) explain(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusNotFound, problem{err.Error()})
 	case errors.Is(err, explain.ErrAmbiguous):
 		answer(w, http.StatusConflict, problem{err.Error()})
+	case errors.As(err, new(NotReady)):
+		answer(w, http.StatusServiceUnavailable, problem{err.Error()})
+	default:
+		answer(w, http.StatusInternalServerError, problem{err.Error()})
+	}
+}
+
+// BypassRequest turns the bypass on or off.
+type BypassRequest struct {
+	On     bool   `json:"on"`
+	Reason string `json:"reason,omitempty"` // for people; it counts only if On is true
+}
+
+func (s *Sources) setBypass(w http.ResponseWriter, r *http.Request) {
+	var request BypassRequest
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxHeader))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&request); err != nil {
+		answer(w, http.StatusBadRequest, problem{"the body is no request for the bypass: " + err.Error()})
+		return
+	}
+	switch now, err := s.SetBypass(r.Context(), request.On, request.Reason); {
+	case err == nil:
+		answer(w, http.StatusOK, now)
 	case errors.As(err, new(NotReady)):
 		answer(w, http.StatusServiceUnavailable, problem{err.Error()})
 	default:

@@ -33,6 +33,7 @@ type Config struct {
 	StateDir      string        `koanf:"state-dir" default:"/run/wasmproxy/state" usage:"directory for the values that plugins want and keep, of the proxy's user alone; empty: a restart of the proxy loses them"`
 	AdminSocket   string        `koanf:"admin-socket" default:"/run/wasmproxy/admin.sock" usage:"unix socket for commands such as explain, of the proxy's user alone; empty: there is none"`
 	MetricsListen string        `koanf:"metrics-listen" usage:"TCP address, HOST:PORT, for metrics and health; empty: they are on the admin socket alone"`
+	BypassFile    string        `koanf:"bypass-file" default:"/etc/wasmproxy/bypass" usage:"file that takes all plugins out of the way as long as it exists; empty: there is none"`
 	GuestMemory   string        `koanf:"guest-memory" default:"256Mi" usage:"memory of all instances of all .wasm plugins together, in Mi or Gi"`
 	MaxFuel       int64         `koanf:"max-plugin-fuel" default:"100000000" usage:"most fuel of one hook that a plugin's manifest may ask for"`
 	MaxHostCalls  int64         `koanf:"max-plugin-host-calls" default:"20000" usage:"most host calls of one hook that a plugin's manifest may ask for"`
@@ -59,6 +60,7 @@ func (c *Config) Validate() error {
 		optional(directory, "state-dir", c.StateDir),
 		optional(endpoint, "admin-socket", c.AdminSocket),
 		optional(hostPort, "metrics-listen", c.MetricsListen),
+		optional(directory, "bypass-file", c.BypassFile),
 		c.cacheApart(),
 		size("guest-memory", c.GuestMemory, 1<<16<<30),
 		between("max-plugin-fuel", c.MaxFuel, plugin.MaxFuel),

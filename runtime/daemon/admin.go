@@ -51,7 +51,11 @@ func (d *daemon) explain(ctx context.Context, name string) (*explain.Report, err
 // explainLeft tells of the values that plugins have left, while none is loaded. The daemon's store
 // follows no pods then, so that the runtime is asked for them.
 func (d *daemon) explainLeft(ctx context.Context, name string) (*explain.Report, error) {
-	if len(d.ledger.Objects()) == 0 {
+	switch {
+	case !d.ledger.Empty():
+	case d.current.bypassed.Load():
+		return nil, admin.NotReady("plugins are bypassed and none has left a value, so the proxy passes every call as it comes and knows of no pod")
+	default:
 		return nil, admin.NotReady("no plugin is loaded and none has left a value, so the proxy passes every call as it comes and knows of no pod")
 	}
 	o := d.options(nil)

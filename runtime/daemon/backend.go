@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -103,6 +104,9 @@ func (b *backend) fill(ctx context.Context) {
 	defer cancel()
 	life, start := b.life.Load(), time.Now()
 	if err := b.store.Sync(ctx, b.client); err != nil {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return // nobody wants it any more
+		}
 		if n := b.failures.add(); n > 0 {
 			b.observer.Observe(ctx, &observe.StoreNotFilled{Failures: n, Err: err})
 		}

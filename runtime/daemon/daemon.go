@@ -80,6 +80,7 @@ type daemon struct {
 	notifier *service.Notifier // tells systemd
 	current  current
 	slots    *slots
+	bypass   bypassing
 
 	firstSyncTime time.Duration   // of Synchronize before a plugin is active
 	adminRetry    time.Duration   // of sockets other than that for calls
@@ -108,7 +109,8 @@ func open(ctx context.Context, c *config.Config, observer observe.Observer, o op
 	d.metrics = metrics.New(o.version, d.levels)
 	d.observer = observe.Sinks{observer, d.metrics, d.notifier}
 	o.engine.Observer = d.observer
-	d.current.podMissed = d.resyncTrigger.notify
+	d.current.podMissed, d.current.passUpdate = d.resyncTrigger.notify, d.passUpdate
+	d.bypass.cut.Store(intercept.NewCut())
 	d.node.Store(&crifield.Node{})
 	if err := d.assemble(ctx, o); err != nil {
 		d.close()
@@ -222,19 +224,15 @@ func (d *daemon) serve(ctx context.Context) error {
 		return err
 	}
 	d.pluginsUnread.Store(!watch.Complete())
+	d.bypassAtStart(background)
 	d.slots.update(background, watch.Descriptions())
 	d.slots.reconcile(background)
 	d.observer.Observe(ctx, &observe.Serving{Listen: d.config.Listen, Backend: d.config.Backend})
 	var tasks sync.WaitGroup
 	tasks.Go(func() { d.notifier.Run(background, d.selfCheck) })
-	tasks.Go(func() {
-		watch.Run(background, func(all []registry.Description) {
-			d.pluginsUnread.Store(!watch.Complete())
-			d.slots.post(func(ctx context.Context) { d.slots.update(ctx, all) })
-		})
-	})
+	tasks.Go(func() { d.followFiles(background, watch) })
 	tasks.Go(func() { d.backend.watch(background, d.refill) })
-	for _, run := range []func(context.Context){d.slots.run, d.syncMissed, d.scanFiles, d.durable.run} {
+	for _, run := range []func(context.Context){d.slots.run, d.syncMissed, d.scanFiles, d.watchBypass, d.durable.run} {
 		tasks.Go(func() { run(background) })
 	}
 	if d.cgroups != nil {
@@ -248,4 +246,12 @@ func (d *daemon) serve(ctx context.Context) error {
 	tasks.Wait()
 	d.report()
 	return err
+}
+
+// followFiles tells the slots of changes of the plugins' files until ctx is done.
+func (d *daemon) followFiles(ctx context.Context, watch *registry.Watcher) {
+	watch.Run(ctx, func(all []registry.Description) {
+		d.pluginsUnread.Store(!watch.Complete())
+		d.slots.post(func(ctx context.Context) { d.slots.update(ctx, all) })
+	})
 }

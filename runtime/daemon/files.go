@@ -50,6 +50,8 @@ func (d *daemon) systemdEvents() systemd.Events {
 
 // fill fills the store, and brings the ledger and the cgroup files to where the runtime is.
 func (d *daemon) fill(ctx context.Context) {
+	ctx, cancel := d.bypass.cut.Load().Context(ctx)
+	defer cancel()
 	if !d.settle(ctx) {
 		return
 	}
@@ -90,14 +92,27 @@ func (d *daemon) describe(ctx context.Context, all []registry.Description) {
 	d.syncTrigger.notify()
 }
 
-// undoRemoved undoes the values of plugins that are removed.
+// undoRemoved undoes the values of plugins that are removed, and of all plugins while they are
+// bypassed.
 func (d *daemon) undoRemoved(ctx context.Context) {
-	if d.described.Load() == nil || d.following.Load() && d.backend.behind() { // the plugins, or the containers, are not known yet
+	bypassed := d.current.bypassed.Load()
+	if !bypassed && (d.described.Load() == nil || d.following.Load() && d.backend.behind()) { // the plugins, or the containers, are not known yet
 		return
 	}
 	if !d.settle(ctx) {
 		return
 	}
 	defer d.settled()
-	intercept.Withdraw(ctx, d.options(nil), func(_ ledger.ID, _ ledger.Target, w ledger.Wish) bool { return !(*d.described.Load())[w.Plugin] })
+	pending := intercept.Withdraw(ctx, d.options(nil), func(_ ledger.ID, _ ledger.Target, w ledger.Wish) bool {
+		return bypassed || !(*d.described.Load())[w.Plugin]
+	})
+	undone := make(chan struct{})
+	go func() {
+		pending.Wait()
+		close(undone)
+	}()
+	select {
+	case <-undone:
+	case <-time.After(undoTime): // a container's earlier work takes its time
+	}
 }

@@ -3,7 +3,9 @@ package daemon
 import (
 	"context"
 
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
 // following is how far the store follows the backend.
@@ -42,9 +44,13 @@ func (s *slots) unfollow(ctx context.Context) {
 	s.store, s.published = unfollowed, nil
 	d.current.swap(nil)
 	d.following.Store(false)
-	s.observer.Observe(ctx, &observe.NoPlugins{})
+	if !s.bypassed {
+		s.observer.Observe(ctx, &observe.NoPlugins{})
+	}
+	d.bypass.undoing.begin()
 	s.jobs.Go(func() {
 		d.undoRemoved(ctx)
+		d.bypass.undoing.end()
 		s.post(func(context.Context) {
 			if s.store == unfollowed {
 				d.store.Clear()
@@ -53,11 +59,41 @@ func (s *slots) unfollow(ctx context.Context) {
 	})
 }
 
+// bypass takes all plugins out of the way, or loads them as at a start. Their key-value state and metrics go on.
+func (s *slots) bypass(ctx context.Context, on bool) {
+	if s.bypassed == on {
+		return
+	}
+	s.bypassed, s.changed = on, true
+	for _, p := range s.order {
+		if !on {
+			d := p.description
+			p.description = registry.Description{} // it counts as another, as at a start
+			s.describe(ctx, p, d)
+			continue
+		}
+		s.discard(p.next)
+		s.retire(p.active)
+		p.active, p.next = nil, nil
+	}
+	if !on {
+		return
+	}
+	if len(s.published) > 0 {
+		s.generation++
+	}
+	s.unfollow(ctx)
+}
+
 // refill brings the store up to date after the backend came back, which may be
-// another version of itself by now.
+// another version of itself by now. In a bypass it asks again for what the backend could not
+// undo.
 func (d *daemon) refill(ctx context.Context) {
 	if d.following.Load() {
 		d.fill(ctx)
 		d.syncTrigger.notify()
+	} else if d.current.bypassed.Load() && !d.ledger.Empty() {
+		d.undoRemoved(ctx)
+		intercept.Scan(ctx, d.options(nil))
 	}
 }

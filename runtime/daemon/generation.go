@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -93,6 +94,9 @@ func (d *daemon) options(members []member) intercept.Options {
 		Observer: d.observer, Store: d.store, Backend: d.backend.client, Ledger: d.ledger, Cgroups: d.cgroups, Node: &d.node, Queue: d.queue, CallTime: intercept.DefaultCallTime,
 		NewChain: func(chain ...plugin.Member) *plugin.Chain { return plugin.NewChain(d.observer, files, chain...) },
 	}
+	if len(members) > 0 {
+		o.Cut = d.bypass.cut.Load()
+	}
 	var always []plugin.Member
 	for _, m := range members {
 		o.CallTime = max(o.CallTime, m.time)
@@ -111,8 +115,10 @@ func (d *daemon) options(members []member) intercept.Options {
 
 // current is the generation that new calls use. The zero value routes nothing.
 type current struct {
-	live      atomic.Pointer[generation]
-	podMissed func() // called after a pod was made that the generation of the moment did not see; may be nil
+	live       atomic.Pointer[generation]
+	bypassed   atomic.Bool     // live counts for nothing
+	passUpdate cri.Interceptor // passes an update of a container while there is no generation; may be nil
+	podMissed  func()          // called after a pod was made that the generation of the moment did not see; may be nil
 }
 
 // swap makes g the generation of every call from now on.
@@ -126,16 +132,20 @@ func (c *current) swap(g *generation) {
 // that was routed ever sends its request is the caller's choice, so a
 // generation is kept only from there on, until the call has ended.
 func (c *current) Route(method string) cri.Interceptor {
-	switch g := c.live.Load(); {
-	case g == nil && cri.MethodNamed(method).MakesPods():
-		return c.pass
-	case g == nil || g.route(method) == nil:
+	g := c.load()
+	if g == nil {
+		return c.pipe(method)
+	}
+	if g.route(method) == nil {
 		return nil
 	}
 	return func(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
 		g := c.acquire()
 		if g == nil { // the last plugin went meanwhile
-			return c.pass(ctx, call, next)
+			if pipe := c.pipe(method); pipe != nil {
+				return pipe(ctx, call, next)
+			}
+			return next(ctx, call.Request)
 		}
 		defer g.release()
 		if intercept := g.route(method); intercept != nil {
@@ -145,11 +155,30 @@ func (c *current) Route(method string) cri.Interceptor {
 	}
 }
 
+// load returns the generation of the moment; nil if there is none, or all plugins are bypassed.
+func (c *current) load() *generation {
+	if c.bypassed.Load() {
+		return nil
+	}
+	return c.live.Load()
+}
+
+// pipe is the route of a method while there is no generation.
+func (c *current) pipe(method string) cri.Interceptor {
+	switch m := cri.MethodNamed(method); {
+	case m.MakesPods():
+		return c.pass
+	case m != nil && m.Effect == cri.Updates && m.Object == abi.Container:
+		return c.passUpdate
+	}
+	return nil
+}
+
 // pass lets a call pass that came while there was no generation. One that came
 // meanwhile may have filled the store before the runtime had the pod.
 func (c *current) pass(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
 	resp, err := next(ctx, call.Request)
-	if err == nil && c.podMissed != nil && c.live.Load() != nil {
+	if err == nil && c.podMissed != nil && c.load() != nil {
 		c.podMissed()
 	}
 	return resp, err
@@ -157,7 +186,7 @@ func (c *current) pass(ctx context.Context, call *cri.Call, next cri.Next) (*cri
 
 func (c *current) acquire() *generation {
 	for {
-		g := c.live.Load()
+		g := c.load()
 		if g == nil || g.acquire() {
 			return g
 		}

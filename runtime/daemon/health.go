@@ -21,7 +21,10 @@ const maxScrapers = 32
 
 // sources are what the admin socket and metrics-listen answer from.
 func (d *daemon) sources() admin.Sources {
-	return admin.Sources{Observer: d.observer, Explain: d.explain, Metrics: d.metrics.Handler(), Healthy: d.selfCheck, NotReady: d.notReady}
+	return admin.Sources{
+		Observer: d.observer, Explain: d.explain, Metrics: d.metrics.Handler(), Healthy: d.selfCheck, NotReady: d.notReady,
+		Bypass: d.bypassStatus, SetBypass: d.setBypass,
+	}
 }
 
 // serveOperators serves what operators ask for, beside calls.
@@ -110,11 +113,14 @@ const versionTime = 2 * time.Second
 
 // missing says which plugins with policy Fail are not active. It is for the goroutine of run.
 func (s *slots) missing() (reasons []string) {
+	if s.bypassed { // as the operator wants
+		return nil
+	}
 	for _, p := range s.order {
 		if p.description.Policy != plugin.Fail || p.active != nil {
 			continue
 		}
-		reason := fmt.Sprintf("plugin %s with policy Fail is %s", plugin.Printable(p.id, 1<<8), p.state())
+		reason := fmt.Sprintf("plugin %s with policy Fail is %s", plugin.Printable(p.id, 1<<8), s.state(p))
 		if p.next != nil && p.next.reason != nil {
 			reason += ": " + plugin.Printable(p.next.reason.Error(), 1<<10)
 		}

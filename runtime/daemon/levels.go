@@ -19,6 +19,7 @@ func (d *daemon) levels() (l metrics.Levels) {
 	l.Pods, l.Containers = d.store.Len()
 	l.LedgerObjects, l.LedgerValues = d.ledger.Len()
 	l.QueueLength = d.queue.Len()
+	l.Bypass = d.current.bypassed.Load()
 	l.GuestMemory, l.GuestMemoryLimit = d.engine.Memory()
 	return l
 }
@@ -34,7 +35,7 @@ func (s *slots) levels() []metrics.PluginLevels {
 				one.Instances, one.Memory = one.Instances+instances, one.Memory+memory
 			}
 		}
-		if m, there := s.loader.place(p); there && m.Breaker != nil {
+		if m, there := s.place(p); there && m.Breaker != nil {
 			one.BreakerOpen = m.Breaker.Status().State != plugin.Closed
 		}
 		all = append(all, one)

@@ -32,6 +32,8 @@ type slots struct {
 	store following
 	fills int // how often one was begun
 
+	bypassed bool // no plugin is loaded, whatever the files say
+
 	published  []member // those of the current generation
 	changed    bool     // something happened since that members may come of
 	generation uint64   // counts the published sets that differ from the one before
@@ -134,6 +136,9 @@ func (s *slots) update(ctx context.Context, all []registry.Description) {
 func (s *slots) describe(ctx context.Context, p *slot, d registry.Description) {
 	known := reflect.DeepEqual(p.description, d)
 	p.description = d
+	if s.bypassed {
+		return
+	}
 	from := d.Source()
 	if !known && p.active == nil && d.Policy == plugin.Fail {
 		// A load may have told more of the same module than its file does.
@@ -170,14 +175,22 @@ func (s *slots) compiles(digest string) bool {
 // members are the plugins of the chain, as they are now.
 func (s *slots) members() (all []member) {
 	for _, p := range s.order {
-		if m, ok := s.loader.place(p); ok {
+		if m, ok := s.place(p); ok {
 			all = append(all, m)
 		}
-		if met := p.state(); met != p.met {
+		if met := s.state(p); met != p.met {
 			p.met, p.since = met, time.Now()
 		}
 	}
 	return all
+}
+
+// place returns the slot's member, as the loader does; none while plugins are bypassed.
+func (s *slots) place(p *slot) (m member, ok bool) {
+	if s.bypassed {
+		return m, false
+	}
+	return s.loader.place(p)
 }
 
 // publish makes the members those that calls meet, if they differ from the published ones. With

@@ -21,6 +21,7 @@ const (
 	StateActive   PluginState = "active"   // calls go to it
 	StateRefusing PluginState = "refusing" // it is not loaded, and its hooks are refused
 	StateInactive PluginState = "inactive" // it is not loaded, and calls pass
+	StateBypassed PluginState = "bypassed" // no plugin is loaded while the bypass lasts
 )
 
 // PluginSnapshot is the state of one plugin.
@@ -63,7 +64,7 @@ func (s *slots) look() Snapshot {
 			ID: p.id, File: plugin.Name(d.File), Kind: s.loader.kind(d).name(), State: p.met, Since: p.since,
 			Policy: d.Policy.String(), DryRun: d.DryRun, Active: p.active.look(), Pending: p.next.look(),
 		}
-		if m, there := s.loader.place(p); there {
+		if m, there := s.place(p); there {
 			one.Hooks = m.Hooks.Names()
 			if m.Breaker != nil {
 				one.Breaker = m.Breaker.Status().State.String()
@@ -91,8 +92,10 @@ func (v *version) look() *VersionSnapshot {
 }
 
 // state is what calls meet of the plugin.
-func (p *slot) state() PluginState {
+func (s *slots) state(p *slot) PluginState {
 	switch {
+	case s.bypassed:
+		return StateBypassed
 	case p.active != nil:
 		return StateActive
 	case p.refuses():

@@ -2,6 +2,8 @@ package intercept
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -10,6 +12,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 // observe tells the store of a call that succeeded, before the caller hears of
@@ -85,4 +88,45 @@ func (c *call) requested() proto.Message {
 		return nil
 	}
 	return req
+}
+
+// post runs the post hook of these plugins once the answer is on its way.
+func (c *call) post(ctx context.Context, e *event, chain *plugin.Chain) {
+	if e == nil || !chain.Hooks().Has(e.hook) || c.Cut.hasBegun() {
+		return
+	}
+	release := c.Keep()
+	ctx = context.WithoutCancel(ctx)
+	started := c.Queue.Go(e.key(), func() {
+		defer release()
+		c.runPost(ctx, e, chain)
+	})
+	if !started {
+		release()
+		c.Observer.Observe(ctx, &observe.PostHookDropped{Hook: e.hook, Object: e.About()})
+	}
+}
+
+// runPost has no caller who would hear of an error, or survive a panic.
+func (c *call) runPost(ctx context.Context, e *event, chain *plugin.Chain) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.Observer.Observe(ctx, &observe.Panicked{
+				During: "a post hook", Hook: e.hook, Object: e.About(), Panic: fmt.Sprint(r), Stack: string(debug.Stack()),
+			})
+		}
+	}()
+	ctx, cancel := c.Cut.Context(ctx)
+	defer cancel()
+	owned, err := chain.Dispatch(ctx, plugin.NewBudget(c.CallTime), e)
+	if c.Cut.hasBegun() {
+		return
+	}
+	if err != nil {
+		c.Observer.Observe(ctx, &observe.PostHookFailed{Hook: e.hook, Object: e.About(), Err: err})
+		return
+	}
+	_, _ = c.applyFiles(ctx, e, abi.Pod, owned) // a failure is an event
+	_, _ = c.applyFiles(ctx, e, abi.Container, owned)
+	c.deferUpdates(ctx, e, owned)
 }

@@ -77,6 +77,9 @@ func (i *interceptor) update(ctx context.Context, e *event, handle abi.Object, c
 		return
 	}
 	defer done()
+	if i.Cut.hasBegun() {
+		return
+	}
 	var resources []plugin.Owned
 	for _, o := range changes {
 		if o.Change.Op != plugin.WriteFile {

@@ -154,8 +154,8 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 		c.Ledger.Updated(id, u)
 		c.raisePod(ctx, id.Pod)
 	}
-	if len(c.raised()) > 0 || !c.Queue.Go(id.Container, note) {
-		note() // the container may start next, and its pod's limits are raised before
+	if len(c.raised()) > 0 || c.Cut.hasBegun() || !c.Queue.Go(id.Container, note) {
+		note() // the container may start next, and its pod's limits are raised before; or the end of the call has it undone
 	}
 	if c.method.Effect == cri.Updates {
 		c.resetFields(ctx, id)

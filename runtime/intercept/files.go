@@ -101,14 +101,16 @@ func (c *call) settleFiles(ctx context.Context, after *event) {
 	if after.container != nil {
 		own = crifield.Object{Container: after.container}
 	}
-	switch c.method.Effect {
-	case cri.Removes:
+	switch {
+	case c.method.Effect == cri.Removes:
 		c.forgetFiles(ctx, own)
 		return
-	case cri.Stops:
+	case c.Cut.hasBegun(): // nothing of plugins is to be written any more
+		return
+	case c.method.Effect == cri.Stops:
 		c.raisePod(ctx, c.idOf(own).Pod)
 		return
-	case cri.Makes:
+	case c.method.Effect == cri.Makes:
 		if own.Container != nil { // StartContainer writes them
 			c.askFiles(c.event, abi.Container, own, c.owned)
 		} else {

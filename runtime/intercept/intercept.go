@@ -3,8 +3,6 @@ package intercept
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"time"
 
 	"google.golang.org/grpc"
@@ -62,6 +60,8 @@ type Options struct {
 	// Synchronized are those of the chain's plugins that are told of pods older
 	// than they are.
 	Synchronized []*Synchronized
+	// Cut takes the chain's plugins out of what is under way; nil if nothing will.
+	Cut *Cut
 }
 
 // Backend is what is asked of the container runtime besides the calls that pass.
@@ -121,7 +121,7 @@ func (i *interceptor) intercept(ctx context.Context, of *cri.Call, next cri.Next
 	if err := of.Request.Decode(c.req); err != nil {
 		return c.undecodable(ctx, err, next)
 	}
-	hookCtx, cancel := hookContext(ctx)
+	hookCtx, cancel := c.Cut.within(hookContext(ctx))
 	defer cancel()
 	defer c.acquire(hookCtx)()
 	err := c.prepare(hookCtx)
@@ -130,6 +130,9 @@ func (i *interceptor) intercept(ctx context.Context, of *cri.Call, next cri.Next
 	}
 	if err == nil {
 		c.repeatWishes()
+	}
+	if c.Cut.hasBegun() {
+		return c.passCut(ctx, next)
 	}
 	out := of.Request
 	if err == nil && c.dirty {
@@ -218,7 +221,7 @@ func (c *call) pre(ctx, hookCtx context.Context) error {
 		return c.unknown(ctx, hook)
 	}
 	if !c.acquired {
-		if err := c.Queue.Wait(hookCtx, c.event.key()); err != nil {
+		if err := c.Queue.Wait(hookCtx, c.event.key()); err != nil && !c.Cut.hasBegun() {
 			c.Observer.Observe(ctx, &observe.PostHooksLate{Method: c.method.Name, Hook: hook, Object: c.event.About(), Err: err})
 		}
 	}
@@ -252,40 +255,4 @@ func (c *call) unknown(ctx context.Context, hook abi.Hook) error {
 	}
 	c.Observer.Observe(ctx, &observe.HooksSkipped{Method: c.method.Name, Hook: hook, Err: errUnknownObject})
 	return nil
-}
-
-// post runs the post hook of these plugins once the answer is on its way.
-func (c *call) post(ctx context.Context, e *event, chain *plugin.Chain) {
-	if e == nil || !chain.Hooks().Has(e.hook) {
-		return
-	}
-	release := c.Keep()
-	ctx = context.WithoutCancel(ctx)
-	started := c.Queue.Go(e.key(), func() {
-		defer release()
-		c.runPost(ctx, e, chain)
-	})
-	if !started {
-		release()
-		c.Observer.Observe(ctx, &observe.PostHookDropped{Hook: e.hook, Object: e.About()})
-	}
-}
-
-// runPost has no caller who would hear of an error, or survive a panic.
-func (c *call) runPost(ctx context.Context, e *event, chain *plugin.Chain) {
-	defer func() {
-		if r := recover(); r != nil {
-			c.Observer.Observe(ctx, &observe.Panicked{
-				During: "a post hook", Hook: e.hook, Object: e.About(), Panic: fmt.Sprint(r), Stack: string(debug.Stack()),
-			})
-		}
-	}()
-	owned, err := chain.Dispatch(ctx, plugin.NewBudget(c.CallTime), e)
-	if err != nil {
-		c.Observer.Observe(ctx, &observe.PostHookFailed{Hook: e.hook, Object: e.About(), Err: err})
-		return
-	}
-	_, _ = c.applyFiles(ctx, e, abi.Pod, owned) // a failure is an event
-	_, _ = c.applyFiles(ctx, e, abi.Container, owned)
-	c.deferUpdates(ctx, e, owned)
 }

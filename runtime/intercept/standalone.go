@@ -31,7 +31,12 @@ func (i *interceptor) standalone(ctx context.Context, hook abi.Hook, pod *crifie
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()
+	ctx, cancel := i.Cut.Context(ctx)
+	defer cancel()
 	owned, err = i.NewChain(m).Dispatch(ctx, plugin.NewBudget(i.CallTime), e)
+	if i.Cut.hasBegun() {
+		return e, nil, context.Canceled
+	}
 	_, _ = i.applyFiles(ctx, e, abi.Pod, owned) // a failure is an event
 	updates := i.deferUpdates(ctx, e, owned)
 	if hook == abi.Tick { // which is in no queue

@@ -27,7 +27,7 @@ func (c *call) acquire(ctx context.Context) (release func()) {
 		id = container.ID // the queue goes by whole IDs, and callers may send a prefix
 	}
 	release, err := c.Queue.Acquire(ctx, id)
-	if err != nil {
+	if err != nil && !c.Cut.hasBegun() {
 		c.Observer.Observe(ctx, &observe.PostHooksLate{Method: c.method.Name, Object: observe.Object{ContainerID: id}, Err: err})
 	}
 	c.acquired = true

@@ -498,3 +498,19 @@ func TestTimeOfARepeatedWish(t *testing.T) {
 		t.Errorf("after the revert the wish is %+v", w)
 	}
 }
+
+// A container is found by its ID, or by the beginning of it if that is no other's.
+func TestFindContainer(t *testing.T) {
+	l := ledger.New()
+	for _, id := range []ledger.ID{{"p", ""}, {"p", "abc"}, {"q", "abd"}, {"q", "ab"}} {
+		l.Ask(id, ledger.Asked{Target: ledger.File("cpu.idle"), Wish: ledger.Wish{Plugin: "10-test", Value: "1"}})
+	}
+	for container, want := range map[string]ledger.ID{"abc": {"p", "abc"}, "abd": {"q", "abd"}, "ab": {"q", "ab"}, "a": {}, "": {}, "x": {}, "abcd": {}} {
+		if got, ok := l.Find(container); got != want && ok || ok != (want != ledger.ID{}) {
+			t.Errorf("%q is %v, %t; want %v", container, got, ok, want)
+		}
+	}
+	if l.Empty() || !ledger.New().Empty() {
+		t.Error("a ledger with records is empty, or an empty one is not")
+	}
+}

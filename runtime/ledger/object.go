@@ -3,6 +3,7 @@ package ledger
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -101,6 +102,33 @@ func (l *Ledger) Len() (objects, values int) {
 		}
 	}
 	return objects, values
+}
+
+// Find returns the container with a record whose ID is, or begins with, this one; false if there is
+// none, or more than one.
+func (l *Ledger) Find(container string) (found ID, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for uid, p := range l.pods {
+		for id := range p.objects {
+			if id == container && id != "" {
+				return ID{uid, id}, true
+			}
+			if container != "" && strings.HasPrefix(id, container) {
+				found = ID{uid, id}
+				n++
+			}
+		}
+	}
+	return found, n == 1
+}
+
+// Empty reports whether no object has a record.
+func (l *Ledger) Empty() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.pods) == 0
 }
 
 // Has reports whether an object has a record.

@@ -72,6 +72,40 @@ type GenerationActive struct {
 // NoPlugins says that there is no plugin any more, and that every call passes as it came.
 type NoPlugins struct{ occurrence }
 
+// BypassOn says that plugins have been taken out of the way: every call passes as it came, and
+// their values are undone.
+type BypassOn struct {
+	occurrence
+	By     string    // "file" or "command"
+	File   string    // that turned it on
+	Reason string    // the file's text
+	Since  time.Time // when the file was written
+}
+
+// BypassLasts says that the bypass is still on. There is one event an hour.
+type BypassLasts struct {
+	occurrence
+	File   string
+	Reason string
+	Since  time.Time
+}
+
+// BypassOff says that plugins are loaded again, as at a start.
+type BypassOff struct {
+	occurrence
+	By    string // "file" or "command"
+	File  string
+	Since time.Time // when the bypass began
+}
+
+// BypassUnknown says that the bypass file cannot be looked for. The bypass stays as it is; there
+// is one event until the file can be looked for.
+type BypassUnknown struct {
+	occurrence
+	On  bool
+	Err error
+}
+
 // SynchronizeIncomplete says that a plugin became active before it was synchronized with all
 // pods. It is synchronized with the others while it is active.
 type SynchronizeIncomplete struct {

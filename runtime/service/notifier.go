@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sd "github.com/coreos/go-systemd/v22/daemon"
@@ -28,6 +29,8 @@ type Notifier struct {
 	mu       sync.Mutex
 	states   []string // to be sent, guarded by mu
 	stopping bool     // guarded by mu
+
+	bypassed atomic.Bool // plugins are
 }
 
 // NewNotifier returns a Notifier that is yet to Run. The observer takes what goes wrong.
@@ -42,7 +45,13 @@ func (n *Notifier) Wants(observe.Kind) bool { return false }
 func (n *Notifier) Observe(_ context.Context, e observe.Event) {
 	switch e := e.(type) {
 	case *observe.Serving:
-		n.post(false, sd.SdNotifyReady, "STATUS=Serving calls. Plugins are not loaded yet.")
+		n.post(false, sd.SdNotifyReady, "STATUS="+n.began())
+	case *observe.BypassOn:
+		n.bypassed.Store(true)
+		n.post(false, "STATUS="+n.began())
+	case *observe.BypassOff:
+		n.bypassed.Store(false)
+		n.post(false, "STATUS="+n.began())
 	case *observe.GenerationActive:
 		n.post(false, "STATUS="+plugins(e))
 	case *observe.NoPlugins:
@@ -51,6 +60,14 @@ func (n *Notifier) Observe(_ context.Context, e observe.Event) {
 		n.post(true, sd.SdNotifyStopping, "STATUS=Stopping. Calls in flight have "+e.DrainTimeout.String()+" to finish.",
 			fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (e.DrainTimeout+closeTime).Microseconds()))
 	}
+}
+
+// began is what the status says before there are plugins.
+func (n *Notifier) began() string {
+	if n.bypassed.Load() {
+		return "Serving calls. Plugins are bypassed: every call passes as it came."
+	}
+	return "Serving calls. Plugins are not loaded yet."
 }
 
 // plugins is what the status says about a set of plugins.

@@ -34,7 +34,7 @@ type PluginLevels struct {
 }
 
 // States are those of a plugin.
-var States = []string{"active", "refusing", "inactive"}
+var States = []string{"active", "refusing", "inactive", "bypassed"}
 
 // scrape collects everything that the table has. It reads the levels once.
 type scrape struct{ *Metrics }

@@ -1,18 +1,21 @@
 package suite_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	core "k8s.io/api/core/v1"
 
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/cgroupfs"
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/node"
 )
 
 // TestRemoteAndWasm has a hook server and a wasm plugin in one chain: the server
 // gives pods the annotation that the plugin acts upon, and their containers CPU
 // shares; the kernel holds both. While the server is killed pods run on without
-// it, new ones too; when it is back it counts again.
+// it, new ones too; when it is back it counts again. In a bypass pods start though the server is
+// gone and its policy is Fail, and the kernel has kubelet's values again.
 func TestRemoteAndWasm(t *testing.T) {
 	node.StartRuntime(t)
 	server := node.StartHookServer(t)
@@ -38,6 +41,23 @@ func TestRemoteAndWasm(t *testing.T) {
 	kubelet.Apply(t, again)
 	kubelet.AwaitReady(t, again)
 	expectOverlay(t, again, "20000", "300")
+
+	server.Kill()
+	server.Register(t, proxy, "05-koordlet.json", "Fail", "PreRunPodSandbox", "PreCreateContainer", "PreUpdateContainerResources")
+	proxy.Bypass(t)
+	bypassing := overlaid("bypassing")
+	kubelet.Apply(t, bypassing)
+	kubelet.AwaitReady(t, bypassing)
+	expectOverlay(t, bypassing, "0", "256")
+	node.Eventually(t, time.Minute, "the values of plugins are undone", func() error {
+		group := cgroups(t, again)["main"]
+		for file, want := range map[string]string{"cpu/cpu.cfs_burst_us": "0", "cpu/cpu.shares": "256"} {
+			if got, err := cgroupfs.Read(group, file); got != want {
+				return fmt.Errorf("%s is %q, want %q (%v)", file, got, want, err)
+			}
+		}
+		return nil
+	})
 
 	stop()
 	served := proxy.Stop(t)

@@ -116,7 +116,7 @@ func (p *Proxy) Start(t testing.TB) {
 	cmd := exec.Command(isolation.Current().Program("wasmproxy"), "serve",
 		"--listen", kind.ProxyEndpoint, "--backend", kind.Endpoint,
 		"--plugin-dir", p.PluginDir, "--hook-dir", p.HookDir, "--cache-dir", filepath.Join(filepath.Dir(p.PluginDir), "cache"),
-		"--state-dir", filepath.Join(filepath.Dir(p.PluginDir), "state"), "--admin-socket", adminSocket,
+		"--state-dir", filepath.Join(filepath.Dir(p.PluginDir), "state"), "--admin-socket", adminSocket, "--bypass-file", p.bypassFile(),
 		"--log-format", "json", "--log-level", "debug")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")} // it reads WASMPROXY_*, and refuses what it does not know
 	p.process = startProcess(t, fmt.Sprintf("wasmproxy-%d", p.generation), cmd)
@@ -198,6 +198,24 @@ func (p *Proxy) awaitPlugins(t testing.TB) {
 			return fmt.Errorf("it has %v of %v", got, want)
 		}
 		return nil
+	})
+}
+
+func (p *Proxy) bypassFile() string { return filepath.Join(filepath.Dir(p.PluginDir), "bypass") }
+
+// Bypass takes all plugins out of the way, and waits until that counts. It ends with the directory.
+func (p *Proxy) Bypass(t testing.TB) {
+	t.Helper()
+	if err := os.WriteFile(p.bypassFile(), []byte("a test\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	Eventually(t, readyTimeout, "plugins are bypassed", func() error {
+		err := errors.New("the log does not say so")
+		p.Records(t, "plugins are bypassed, every call passes as it came", func([]byte) error {
+			err = nil
+			return nil
+		})
+		return err
 	})
 }
 

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmproxy/wasmproxy/runtime/admin"
+	"github.com/wasmproxy/wasmproxy/runtime/bypass"
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
+)
+
+const bypassLong = `Take all plugins out of the way of calls, or load them again.
+
+  wasmproxy bypass       shows whether plugins are bypassed
+  wasmproxy bypass on    within a second every call passes as it came, also with policy Fail
+  wasmproxy bypass off   plugins are loaded again, as at a start
+
+The values that plugins have set in cgroup files and resources are undone first. The bypass lasts
+over restarts of the proxy and the node until it is switched off: it is on as long as the file of
+the setting bypass-file exists, whose text is the reason.
+
+The command asks the running proxy, which makes or removes the file. If no proxy answers, the
+command does so itself.`
+
+// bypassTime is how long the proxy may take to answer before the command goes by the file.
+const bypassTime = 5 * time.Second
+
+func bypassCommand() *cobra.Command {
+	var reason, format string
+	cmd := &cobra.Command{
+		Use:   "bypass",
+		Short: "Take all plugins out of the way of calls, or load them again",
+		Long:  bypassLong,
+		Args:  noSuchCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return setBypass(cmd, format, admin.Client.Bypass, func(string) error { return nil })
+		},
+	}
+	on := &cobra.Command{
+		Use:   "on",
+		Short: "Have every call pass as it came, and undo the values of plugins",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ask := func(c admin.Client, ctx context.Context) (status.Bypass, error) {
+				return c.SetBypass(ctx, true, reason)
+			}
+			return setBypass(cmd, format, ask, func(file string) error { return bypass.Make(file, reason) })
+		},
+	}
+	off := &cobra.Command{
+		Use:   "off",
+		Short: "Load the plugins again, as at a start",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ask := func(c admin.Client, ctx context.Context) (status.Bypass, error) { return c.SetBypass(ctx, false, "") }
+			return setBypass(cmd, format, ask, bypass.Remove)
+		},
+	}
+	for _, c := range []*cobra.Command{cmd, on, off} {
+		adminFlags(c, "bypass-file")
+		c.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	}
+	on.Flags().StringVar(&reason, "reason", "", "text for the log and for wasmproxy status")
+	cmd.AddCommand(on, off)
+	return cmd
+}
+
+// setBypass asks the proxy, or does it itself, and shows what the bypass is then.
+func setBypass(cmd *cobra.Command, format string, ask func(admin.Client, context.Context) (status.Bypass, error), self func(file string) error) error {
+	c, err := adminSettings(cmd, format)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), bypassTime)
+	defer cancel()
+	now, err := status.Bypass{}, admin.ErrNoProxy
+	if c.AdminSocket != "" {
+		now, err = ask(admin.Client{Socket: config.Path(c.AdminSocket)}, ctx)
+	}
+	silent := ""
+	if errors.Is(err, admin.ErrNoProxy) || ctx.Err() != nil {
+		silent = err.Error()
+		now, err = bypassByFile(c.BypassFile, self)
+	}
+	if err != nil {
+		return err
+	}
+	if format == "json" {
+		return encode(cmd.OutOrStdout(), now)
+	}
+	printBypass(cmd.OutOrStdout(), now, silent)
+	return nil
+}
+
+// bypassByFile is the bypass without a proxy that answers.
+func bypassByFile(file string, set func(file string) error) (now status.Bypass, err error) {
+	if file == "" {
+		return now, wrongUsage("bypass-file is empty: name the proxy's bypass file with --bypass-file")
+	}
+	if err := set(file); err != nil {
+		return now, err
+	}
+	s, err := bypass.Read(file)
+	return status.Bypass{On: s.On, File: file, Since: s.Since, Reason: s.Reason}, err
+}
+
+// printBypass says what the bypass is. silent is why the proxy does not tell.
+func printBypass(out io.Writer, b status.Bypass, silent string) {
+	fmt.Fprintln(out, bypassText(b, time.Now()))
+	switch {
+	case silent != "":
+		fmt.Fprintf(out, "No proxy answers, so only the file was looked at or changed (%s). A proxy that works sees it within a second, any other when it starts.\n", printable(silent))
+		if b.On {
+			fmt.Fprintln(out, "kubelet still needs a proxy that runs, or the runtime's own endpoint: see Rollback in docs/install.md.")
+		}
+	case b.On && !b.Undone:
+		fmt.Fprintln(out, "Values of plugins are left that are not undone yet, or that CRI cannot clear: wasmproxy explain POD shows them.")
+	}
+}
+
+// bypassText is a line that says whether plugins are bypassed.
+func bypassText(b status.Bypass, now time.Time) string {
+	if !b.On {
+		return "plugins are not bypassed"
+	}
+	text := fmt.Sprintf("plugins are BYPASSED since %s (%s) by %s", b.Since.UTC().Format(time.RFC3339), span(now.Sub(b.Since)), printable(b.File))
+	if b.Reason != "" {
+		text += ": " + printable(b.Reason)
+	}
+	return text
+}
+
+// span is a time for people, with its two largest units.
+func span(d time.Duration) string {
+	d = max(d, 0)
+	switch days := d / (24 * time.Hour); {
+	case days > 0:
+		return fmt.Sprintf("%dd%dh", days, d/time.Hour%24)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d/time.Minute%60)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%ds", d/time.Minute, d/time.Second%60)
+	}
+	return fmt.Sprintf("%ds", d/time.Second)
+}

@@ -1,0 +1,91 @@
+package intercept
+
+import (
+	"context"
+	"sync/atomic"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+)
+
+// Cut takes the plugins of chains out of what is under way. Hooks that run or wait end at once,
+// and calls that have not reached the container runtime go there as they came. A nil Cut never
+// begins. Its methods are safe for concurrent use.
+type Cut struct {
+	begun atomic.Bool
+	after func(func()) (stop func() bool)
+	end   context.CancelFunc
+}
+
+// NewCut returns a Cut that has not begun.
+func NewCut() *Cut {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Cut{after: func(f func()) func() bool { return context.AfterFunc(ctx, f) }, end: cancel}
+}
+
+// Begin begins the cut, which nothing ends.
+func (c *Cut) Begin() {
+	c.begun.Store(true)
+	c.end()
+}
+
+func (c *Cut) hasBegun() bool { return c != nil && c.begun.Load() }
+
+// Context returns a context that ends with ctx, or when the cut begins.
+func (c *Cut) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	return c.within(context.WithCancel(ctx))
+}
+
+// within has the cut end a context, too.
+func (c *Cut) within(ctx context.Context, cancel context.CancelFunc) (context.Context, context.CancelFunc) {
+	if c == nil {
+		return ctx, cancel
+	}
+	release := c.after(cancel)
+	return ctx, func() {
+		release()
+		cancel()
+	}
+}
+
+// passCut sends a call on as it came, since the cut has begun. The call is in its object's queue.
+func (c *call) passCut(ctx context.Context, next cri.Next) (*cri.Frame, error) {
+	c.failed()
+	answer, err := next(ctx, c.Request)
+	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok && err == nil {
+		c.noteUpdate(r)
+	}
+	return answer, err
+}
+
+// PassUpdate sends an update of a container's resources on as it came, after what is under way
+// for the container, and has the ledger note what kubelet wants: values of plugins that are yet to
+// be undone must not come to undo kubelet's new ones. hold ends the wait; it is no bound of the call.
+func PassUpdate(ctx, hold context.Context, o Options, request *cri.Frame, next cri.Next) (*cri.Frame, error) {
+	i := &interceptor{Options: o}
+	r := new(runtimeapi.UpdateContainerResourcesRequest)
+	if request.Decode(r) != nil {
+		return next(ctx, request)
+	}
+	id := r.GetContainerId()
+	if known, ok := i.Ledger.Find(id); ok {
+		id = known.Container // the queue goes by whole IDs
+	}
+	release, _ := i.Queue.Acquire(hold, id) // after an error the call goes on all the same
+	defer release()
+	answer, err := next(ctx, request)
+	if err == nil {
+		i.noteUpdate(r)
+	}
+	return answer, err
+}
+
+// noteUpdate has the ledger note an update that the runtime got as kubelet sent it.
+func (i *interceptor) noteUpdate(r *runtimeapi.UpdateContainerResourcesRequest) {
+	if id, ok := i.Ledger.Find(r.GetContainerId()); ok {
+		values := resourceValues(r.GetLinux())
+		i.Ledger.Updated(id, ledger.Update{Kubelet: values, Sent: values})
+	}
+}
