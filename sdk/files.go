@@ -12,15 +12,19 @@ type CgroupFile struct {
 const filesPerCall = 512
 
 // ReadCgroups reads files of many containers, by their cgroup v2 names, with few calls of the
-// host: the result has a row for each container, with the files in their order. It needs
-// [CapCgroupRead].
+// host: the result has a row for each container, with the files in their order. Where they are too
+// large for one call, it reads fewer containers at once. It needs [CapCgroupRead].
 func ReadCgroups(of []FoundContainer, files ...string) ([][]CgroupFile, error) {
 	rows := make([][]CgroupFile, 0, len(of))
 	list := string(abi.AppendList(nil, files))
 	for step := max(filesPerCall/max(len(files), 1), 1); len(of) > 0; {
 		n := min(step, len(of))
-		read, err := readCgroups(of[:n], list)
-		if err != nil {
+		read, result := readCgroups(of[:n], list)
+		if result == int32(ErrTooLarge) && n > 1 {
+			step = n / 2
+			continue
+		}
+		if err := check("ReadCgroups", "", result); err != nil {
 			return nil, err
 		}
 		if len(read) < n*len(files) { // a host that breaks its word
@@ -34,7 +38,8 @@ func ReadCgroups(of []FoundContainer, files ...string) ([][]CgroupFile, error) {
 	return rows, nil
 }
 
-func readCgroups(of []FoundContainer, files string) (read []CgroupFile, err error) {
+// readCgroups returns what the host has answered, besides.
+func readCgroups(of []FoundContainer, files string) (read []CgroupFile, result int32) {
 	objects := make([]byte, 0, 4*len(of))
 	for _, c := range of {
 		o := uint32(c.object())
@@ -45,8 +50,8 @@ func readCgroups(of []FoundContainer, files string) (read []CgroupFile, err erro
 	for ; n > room; n = hostCgroupRead(text, files, free, room) {
 		refill(n)
 	}
-	if err := check("ReadCgroups", "", n); err != nil {
-		return nil, err
+	if n < 0 {
+		return nil, n
 	}
 	read = make([]CgroupFile, 0, len(of))
 	abi.EachEntry(cut(n), func(errno, text string) bool {
@@ -54,5 +59,5 @@ func readCgroups(of []FoundContainer, files string) (read []CgroupFile, err erro
 		read = append(read, CgroupFile{text, Errno(number)})
 		return true
 	})
-	return read, nil
+	return read, n
 }

@@ -159,8 +159,14 @@ func hostCgroupRead(objects, files string, buf unsafe.Pointer, size int32) int32
 			yield(entries[0], entries[1])
 		}
 	})
+	if len(dump) > maxRead {
+		return int32(abi.TooLarge)
+	}
 	return answer(buf, size, string(dump), abi.OK)
 }
+
+// maxRead is the most that one call of cgroup_read returns, in bytes.
+const maxRead = 1 << 20
 
 // storeHandles returns those of the store that match, sorted by id.
 func storeHandles(match func(*native.Object) bool) []abi.Object {

@@ -117,6 +117,24 @@ func TestQuietTickIsCheap(t *testing.T) {
 	}
 }
 
+// TestTickReadsLargeFiles has the committed plugin look at containers whose files are together
+// larger than what one call of the host returns.
+func TestTickReadsLargeFiles(t *testing.T) {
+	all, files := make([]fixture.Fields, 30), map[string]map[string]string{}
+	pressure := "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n" + strings.Repeat("x", 60_000)
+	for i := range all {
+		id := fmt.Sprint("container-", i)
+		all[i] = fixture.Fields{"id": id, "name": "web"}
+		files[id] = map[string]string{"memory.high": "36864000", "memory.current": "1000000", "memory.pressure": pressure}
+	}
+	s := simulated(t, fixture.Case{
+		Hook: abi.Tick, Cgroup: "v2", Grant: abi.AllCapabilities, Config: `{"pressure":{}}`, Store: []fixture.Pod{{Containers: all}}, CgroupFiles: files,
+	})
+	if got, err := s.Run(t.Context()); err != nil || got.Err != nil {
+		t.Errorf("the tick fails: %v, %v", got.Err, err)
+	}
+}
+
 // simulated has the committed plugin in front of the call of an event.
 func simulated(t *testing.T, c fixture.Case) *simulate.Simulator {
 	t.Helper()

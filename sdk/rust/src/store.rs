@@ -49,17 +49,27 @@ impl Container {
     }
 
     /// Reads files of many containers, by their cgroup v2 names, with few calls of the host:
-    /// a row for each container, with the files in their order. It needs
+    /// a row for each container, with the files in their order. Where they are too large for one
+    /// call, it reads fewer containers at once. It needs
     /// [`Capability::CgroupRead`](crate::Capability::CgroupRead).
     pub fn read_all(of: &[Container], files: &[&str]) -> Result<Vec<Vec<File>>> {
         let list = codec::list(files);
         let mut rows = Vec::with_capacity(of.len());
-        for some in of.chunks((FILES_PER_CALL / files.len().max(1)).max(1)) {
+        let mut step = (FILES_PER_CALL / files.len().max(1)).max(1);
+        let mut rest = of;
+        while !rest.is_empty() {
+            let (some, others) = rest.split_at(step.min(rest.len()));
             let objects: Vec<u8> = some.iter().flat_map(|c| c.0.to_le_bytes()).collect();
-            let dump = read::fill(|buf| host::cgroup_read(&objects, &list, buf));
-            let dump = dump.map_err(|n| refused("read_all", "", n))?;
+            let dump = match read::fill(|buf| host::cgroup_read(&objects, &list, buf)) {
+                Err(n) if n == Errno::TooLarge as i32 && some.len() > 1 => {
+                    step = some.len() / 2;
+                    continue;
+                }
+                dump => dump.map_err(|n| refused("read_all", "", n))?,
+            };
             let read: Vec<File> = codec::entries(&dump).map(|(errno, text)| one(errno, text)).collect();
             rows.extend(read.chunks(files.len().max(1)).map(<[File]>::to_vec));
+            rest = others;
         }
         Ok(rows)
     }
@@ -74,5 +84,44 @@ fn one(error: &[u8], text: &[u8]) -> File {
     match codec::text(error).parse() {
         Ok(n) => Err(errno(n)),
         Err(_) => Ok(codec::text(text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Container, Result, Tick};
+
+    crate::plugin! {
+        name: "survey",
+        version: "1",
+        tick_ms: 1000,
+        needs: [StoreRead, CgroupRead],
+        on Tick(survey),
+    }
+
+    fn survey(_: &Tick) -> Result {
+        let all = Container::list();
+        let rows = Container::read_all(&all, &["memory.stat", "none"])?;
+        assert_eq!(rows.len(), all.len());
+        for row in rows {
+            assert_eq!(row[0].as_ref().map(String::len), Ok(60_000));
+            assert!(row[1].is_err());
+        }
+        Ok(())
+    }
+
+    /// Files that are together too large for one call of the host are read with more calls.
+    #[test]
+    fn large_files() {
+        let ids: Vec<_> = (0..50).map(|i| format!("c{i}")).collect();
+        let containers: Vec<_> = ids.iter().map(|id| format!(r#"{{"id": "{id}"}}"#)).collect();
+        let text = "x".repeat(60_000);
+        let files: Vec<_> = ids.iter().map(|id| format!(r#""{id}": {{"memory.stat": "{text}"}}"#)).collect();
+        let case = format!(
+            r#"{{"hook": "Tick", "cgroup": "v2", "grant": ["*"], "store": [{{"pod": {{"id": "p"}}, "containers": [{}]}}], "cgroup_files": {{{}}}}}"#,
+            containers.join(","),
+            files.join(",")
+        );
+        assert_eq!(crate::test::call(&PLUGIN, &case).error, None);
     }
 }

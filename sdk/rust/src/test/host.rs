@@ -13,6 +13,9 @@ use crate::error::Result;
 use crate::json::Value;
 use crate::{Capability, Hook, codec};
 
+/// The most that one call of `cgroup_read` returns, in bytes.
+const MAX_READ: usize = 1 << 20;
+
 /// What an operator grants who says nothing.
 pub const GRANTED: [&str; 7] =
     ["store.read", "resources", "unified", "annotations", "labels", "cgroup.write", "metric"];
@@ -238,6 +241,9 @@ impl Host {
             let (key, text) = file.map_or_else(|e| ((e as i32).to_string(), String::new()), |v| (String::new(), v));
             codec::put(&mut out, key.as_bytes());
             codec::put(&mut out, text.as_bytes());
+        }
+        if out.len() > MAX_READ {
+            return Err(TooLarge);
         }
         Ok(out)
     }
