@@ -59,7 +59,7 @@ func (l *limited) expectExplained(t *testing.T, proxy *node.Proxy) {
 	l.expect(t, settings.Setting.Expected)
 	explained := map[string]map[string][]node.Explained{}
 	for _, pod := range l.pods {
-		explained[pod.Name] = proxy.Explain(t, pod.Name)
+		explained[pod.Name] = proxy.Explain(t, pod)
 	}
 	for _, s := range settings.Only(l.settings, settings.Setting.Watched) {
 		_, file, _ := strings.Cut(s.Target, ".file.")

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	core "k8s.io/api/core/v1"
+
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/isolation"
 )
 
@@ -133,13 +135,16 @@ func (p *Proxy) Start(t testing.TB) {
 // Explained is a value of a pod or container as wasmproxy explains it.
 type Explained struct{ Kind, Name, Owner, Kernel, State string }
 
-// Explain returns what wasmproxy explains of a pod of the namespace default: the values of the
-// pod, and of each container by its name.
-func (p *Proxy) Explain(t testing.TB, pod string) map[string][]Explained {
+// Explain returns what wasmproxy explains of a pod: the values of the pod, and of each container by
+// its name.
+func (p *Proxy) Explain(t testing.TB, pod *core.Pod) map[string][]Explained {
 	t.Helper()
-	out, err := exec.Command(isolation.Current().Program("wasmproxy"), "explain", "--admin-socket", adminSocket, "-o", "json", "default/"+pod).Output()
+	var stderr strings.Builder
+	cmd := exec.Command(isolation.Current().Program("wasmproxy"), "explain", "--admin-socket", adminSocket, "-o", "json", pod.Namespace+"/"+PodName(pod))
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("explaining pod %s: %v", pod, err)
+		t.Fatalf("explaining pod %s: %v: %s", pod.Name, err, stderr.String())
 	}
 	type object struct {
 		Name   string
@@ -156,7 +161,7 @@ func (p *Proxy) Explain(t testing.TB, pod string) map[string][]Explained {
 		}
 	}
 	if err := json.Unmarshal(out, &report); err != nil || len(report.Pods) != 1 {
-		t.Fatalf("wasmproxy explains pod %s as %s (%v)", pod, out, err)
+		t.Fatalf("wasmproxy explains pod %s as %s (%v)", pod.Name, out, err)
 	}
 	all := map[string][]Explained{}
 	report.Pods[0].Name = "pod"
