@@ -35,7 +35,7 @@ func TestNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &limited{Node: guest.StartNode(t, builder, setter, memoryQoS), ids: map[object]string{}, groups: map[object]guest.Cgroup{}}
+	l := &limited{Node: guest.StartNode(t, builder, setter, memoryQoS, boostGranted, boostDenied), ids: map[object]string{}, groups: map[object]guest.Cgroup{}}
 	for _, part := range []struct {
 		name string
 		test func(*limited, *testing.T)
@@ -47,6 +47,7 @@ func TestNode(t *testing.T) {
 		{"kill", (*limited).testKill},
 		{"foreign write", (*limited).testForeignWrite},
 		{"memory-qos", (*limited).testMemoryQoS},
+		{"pod.limits", (*limited).testPodLimits},
 		{"undo", (*limited).testUndo},
 		{"removal", (*limited).testRemoval},
 	} {
@@ -144,7 +145,7 @@ func (l *limited) testForeignWrite(t *testing.T) {
 	l.await(t, l.settings, settings.Setting.Expected)
 }
 
-// testUndo removes the plugin. The files are as kubelet and the runtime had them.
+// testUndo removes the last plugin. Files and fields are as kubelet and the runtime had them.
 func (l *limited) testUndo(t *testing.T) {
 	l.Run(t, "rm /etc/wasmproxy/plugins.d/"+setter.Name+".*")
 	l.await(t, settings.Only(l.settings, settings.Setting.Undone), settings.Setting.Original)

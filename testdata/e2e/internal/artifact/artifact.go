@@ -103,6 +103,19 @@ func (b *Builder) TinyGoPlugin(ctx context.Context, file, dir string) error {
 	return run(ctx, b.project, nil, "testdata/toolchain/plugin.sh", dir, file)
 }
 
+// NewPlugin has a program of wasmproxy write the plugin of the tutorial, in TinyGo, and builds it.
+func (b *Builder) NewPlugin(ctx context.Context, program, file string) error {
+	dir, err := os.MkdirTemp("", "new-plugin-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := run(ctx, dir, nil, program, "plugin", "new", "--lang", "tinygo", "cpu-boost"); err != nil {
+		return err
+	}
+	return b.TinyGoPlugin(ctx, file, filepath.Join(dir, "cpu-boost"))
+}
+
 // run runs a command in dir with additions to the environment; its output appears only in the error.
 func run(ctx context.Context, dir string, env []string, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)

@@ -36,7 +36,7 @@ type Node struct {
 // Plugin is a plugin of wasmproxy.
 type Plugin struct {
 	Name   string   // which orders it, such as 10-qos
-	Dir    string   // of its source, below the project
+	Dir    string   // of its source, below the project; the tutorial's plugin if empty
 	Grant  []string // capabilities beyond those that a plugin has by default
 	Match  any      // for pods, in JSON; nil for all
 	Config any      // in JSON; nil for none
@@ -84,7 +84,11 @@ func buildPayload(t testing.TB, b *artifact.Builder, plugins []Plugin) (dir stri
 	}
 	for _, p := range plugins {
 		file := filepath.Join(dir, "plugins", p.Name)
-		if err := b.TinyGoPlugin(t.Context(), file+".wasm", p.Dir); err != nil {
+		build := func() error { return b.TinyGoPlugin(t.Context(), file+".wasm", p.Dir) }
+		if p.Dir == "" {
+			build = func() error { return b.NewPlugin(t.Context(), filepath.Join(dir, "wasmproxy"), file+".wasm") }
+		}
+		if err := build(); err != nil {
 			t.Fatal(err)
 		}
 		description, err := json.Marshal(p.settings())

@@ -35,11 +35,11 @@ func (s Setting) Object() string {
 func (s Setting) Expected() string { return s.With }
 func (s Setting) Original() string { return s.Without }
 
-// Undone reports whether the file shows Without again once the plugin is removed. It is said of
-// files alone: CRI cannot clear each of its fields. systemd takes runc's 1 away from a container's
+// Undone reports whether the file shows Without again once the plugin is removed: of a field by an
+// update, which cannot clear a key of unified. systemd takes runc's 1 away from a container's
 // memory.oom.group whenever it sets a property of the scope.
 func (s Setting) Undone() bool {
-	return s.Watched() && s.Target != "main.file.memory.oom.group"
+	return !strings.Contains(s.Target, ".unified.") && s.Target != "main.file.memory.oom.group"
 }
 
 // Watched reports whether the value is a wish for the file: wasmproxy repairs it when somebody
@@ -51,8 +51,12 @@ func Only(all []Setting, is func(Setting) bool) []Setting {
 	return slices.DeleteFunc(slices.Clone(all), func(s Setting) bool { return !is(s) })
 }
 
-// Foreign is the value that somebody else writes to the file: the one without the plugin.
+// Foreign is the value that somebody else writes to the file: the one without the plugin. It becomes
+// kubelet's value. So the cpuset for which kubelet has none is not overwritten.
 func (s Setting) Foreign() string {
+	if s.Target == "nice.file.cpuset.cpus" {
+		return s.With
+	}
 	switch device, _, _ := strings.Cut(s.With, " "); s.File {
 	case "io.max":
 		return device + " wiops=max"

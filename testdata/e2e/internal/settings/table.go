@@ -16,6 +16,8 @@ type file struct{ name, without, with string }
 // file go to two pods. So do io.weight and io.bfq.weight, since systemd's IOWeight is both.
 // The kernel refuses to empty a cpuset with processes, so cpuset.mems stays at the one node.
 // memory.swap.max comes before memory.max: version 1 wants the limit with swap raised first.
+// The container nice is never updated, so that in version 2 kubelet's cpuset is empty. The kernel
+// refuses to empty it again, and the pod's list comes in its place.
 var table = []row{
 	{"fields", "main.field.cpu_quota", "30000", file{"cpu.max", "50000 100000", "30000 100000"}, file{"cpu/cpu.cfs_quota_us", "50000", "30000"}},
 	{"fields", "main.field.cpu_shares", "256", file{"cpu.weight", "17", "35"}, file{"cpu/cpu.shares", "102", "256"}}, // as runc translates shares
@@ -56,5 +58,6 @@ var table = []row{
 
 	{"idle", "main.file.cpu.idle", "1", file{"cpu.idle", "0", "1"}, file{"cpu/cpu.idle", "0", "1"}},
 	{"idle", "nice.file.cpu.weight.nice", "5", file{"cpu.weight.nice", "8", "5"}, file{}},
+	{"idle", "nice.file.cpuset.cpus", "0", file{"cpuset.cpus", "0-1", "0"}, file{"cpuset/cpuset.cpus", "0-1", "0"}},
 	{"idle", "pod.file.cpu.idle", "1", file{"cpu.idle", "0", "1"}, file{"cpu/cpu.idle", "0", "1"}},
 }
