@@ -58,6 +58,6 @@ var table = []row{
 
 	{"idle", "main.file.cpu.idle", "1", file{"cpu.idle", "0", "1"}, file{"cpu/cpu.idle", "0", "1"}},
 	{"idle", "nice.file.cpu.weight.nice", "5", file{"cpu.weight.nice", "8", "5"}, file{}},
-	{"idle", "nice.file.cpuset.cpus", "0", file{"cpuset.cpus", "0-1", "0"}, file{"cpuset/cpuset.cpus", "0-1", "0"}},
+	{"idle", "nice.file.cpuset.cpus", "0", file{"cpuset.cpus", "0-1", "0"}, file{}},
 	{"idle", "pod.file.cpu.idle", "1", file{"cpu.idle", "0", "1"}, file{"cpu/cpu.idle", "0", "1"}},
 }
