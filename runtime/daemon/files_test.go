@@ -24,6 +24,12 @@ func withFiles(t *testing.T) (n *node, idle string) {
 // runIdle starts a node's daemon and such a container.
 func (n *node) runIdle() (idle string) {
 	n.t.Helper()
+	return n.runIdleWith("10-qos", "20-quota")
+}
+
+// runIdleWith is runIdle with more plugins, which are all of these.
+func (n *node) runIdleWith(plugins ...string) (idle string) {
+	n.t.Helper()
 	n.config.CgroupRoot, n.config.CgroupMode, n.config.StateDir = filepath.Join(n.dir, "cgroup"), "v2", filepath.Join(n.dir, "run", "state")
 	n.must(os.Mkdir(n.config.CgroupRoot, 0o755))
 	n.put("20-quota.wasm", "quota")
@@ -31,7 +37,7 @@ func (n *node) runIdle() (idle string) {
 	n.must(err)
 	n.putRaw("10-qos.wasm", string(qos))
 	n.start(daemon.Run)
-	n.awaitActive("10-qos", "20-quota")
+	n.awaitActive(plugins...)
 	config := podNamed("web")
 	config.Annotations = map[string]string{"qos.wasmproxy.io/cpu-idle": "1"}
 	pod, err := n.kubelet.RunPodSandbox(n.t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})

@@ -2,18 +2,23 @@ package daemon_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/cri-client/pkg/fake"
 
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/metrics"
 )
 
 // ofAdmin asks the daemon's admin socket.
@@ -190,6 +195,68 @@ func TestProfiles(t *testing.T) {
 	for _, profile := range []string{"/debug/pprof/goroutine?debug=1", "/debug/pprof/heap?debug=1", "/debug/pprof/profile?seconds=1"} {
 		if status, body := n.ofAdmin(profile); status != 200 || len(body) < 100 {
 			t.Errorf("%s: %d %s", profile, status, body)
+		}
+	}
+}
+
+// What a real run with real plugins exports is in the table, is as Prometheus' linter wants it,
+// and does not grow with pods.
+func TestMetricsOfARun(t *testing.T) {
+	n := newNode(t)
+	n.config.AdminSocket = filepath.Join(n.dir, "admin.sock")
+	audit, err := os.ReadFile("../../plugins-wasm/audit/audit.wasm")
+	n.must(err)
+	n.putRaw("90-audit.wasm", string(audit))
+	n.put("80-trap.wasm", "trap")
+	n.put("80-trap.json", `{"match": {"namespaces": ["trapped"]}}`)
+	n.runIdleWith("10-qos", "20-quota", "80-trap", "90-audit")
+	n.awaitSocket()
+	trapped := podNamed("trapped")
+	trapped.Metadata.Namespace = "trapped"
+	_, err = n.kubelet.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: trapped})
+	n.must(err)
+	_ = n.conn.Invoke(t.Context(), "/made.up.Service/Method", &runtimeapi.VersionRequest{}, &runtimeapi.VersionResponse{})
+	for _, line := range []string{
+		`wasmproxy_own_calls_total{method="RunPodSandbox",plugin="90-audit"} 2`,
+		`wasmproxy_cgroup_writes_total{plugin="10-qos"} 1`,
+		`wasmproxy_plugin_failures_total{class="trap",hook="PreRunPodSandbox",plugin="80-trap"} 1`,
+		`wasmproxy_hook_calls_total{hook="PreCreateContainer",outcome="ok",plugin="10-qos"} 1`,
+		`wasmproxy_plugin_changes_total{plugin="20-quota"} 2`,
+		`wasmproxy_calls_total{code="Unimplemented",method="other",route="passed"} 1`,
+		`wasmproxy_ledger_values 2`,
+	} {
+		n.awaitMetric(line)
+	}
+	_, before := n.ofAdmin("/metrics")
+	checkTable(t, before)
+	for i := range 100 {
+		_, err := n.runPod(t.Context(), fmt.Sprint("more", i))
+		n.must(err)
+	}
+	n.awaitMetric(`wasmproxy_own_calls_total{method="RunPodSandbox",plugin="90-audit"} 102`)
+	_, after := n.ofAdmin("/metrics")
+	if series(before) != series(after) {
+		t.Errorf("%d series for two pods, %d for 102", series(before), series(after))
+	}
+}
+
+// series counts the series of a scrape that the proxy's own metrics have.
+func series(scrape string) int { return strings.Count(scrape, "\nwasmproxy_") }
+
+// checkTable demands that all of a scrape is in the table, and that the linter has nothing to say.
+func checkTable(t *testing.T, scrape string) {
+	t.Helper()
+	problems, err := promlint.New(strings.NewReader(scrape)).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("promlint: %v, %v", problems, err)
+	}
+	for line := range strings.Lines(scrape) {
+		of := strings.Fields(line)
+		if len(of) < 4 || of[1] != "TYPE" || strings.HasPrefix(of[2], "go_") || strings.HasPrefix(of[2], "process_") || strings.HasPrefix(of[2], metrics.OwnPrefix) {
+			continue
+		}
+		if !slices.ContainsFunc(metrics.Families, func(f metrics.Family) bool { return f.Name == of[2] && string(f.Type) == of[3] }) {
+			t.Errorf("%s is not in the table", strings.TrimSpace(line))
 		}
 	}
 }

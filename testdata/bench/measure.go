@@ -24,11 +24,11 @@ func benchmarks() []benchmark {
 		{name: "Version", calls: 200, call: version,
 			parties: []string{direct, rawRelay, koord, wasmproxy, wasmproxy5, wasmproxy8}},
 		{name: "CreateContainer", calls: 150, call: createIn(plain),
-			parties: []string{direct, rawRelay, koord, koordHook, wasmproxy, wasmproxy1, wasmproxy8, remoteHook}},
+			parties: []string{direct, rawRelay, koord, koordHook, wasmproxy, wasmproxy1, withSinks, wasmproxy8, remoteHook}},
 		{name: "RunPodSandbox", calls: 150, call: runPod,
 			parties: []string{direct, rawRelay, koord, koordHook, wasmproxy, noopWasm, remoteHook}},
 		{name: "CreateContainerChanged", calls: 150, call: createIn(annotated),
-			parties: []string{direct, wasmproxy1, wasmproxy8}},
+			parties: []string{direct, wasmproxy1, withSinks, wasmproxy8}},
 		{name: largeList, calls: 4, call: listLarge, refuses: koord, // it leaves gRPC's limit at 4 MiB
 			parties: []string{direct, rawRelay, koord, wasmproxy}},
 	}

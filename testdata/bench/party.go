@@ -22,6 +22,7 @@ const (
 	wasmproxy5  = "wasmproxy+5wasm"
 	wasmproxy8  = "wasmproxy+8wasm"
 	wasmproxy10 = "wasmproxy+10wasm"
+	withSinks   = "wasmproxy+1wasm+sinks"
 	noopWasm    = "wasmproxy+1noop"
 	remoteHook  = "wasmproxy+1remote"
 )
@@ -38,6 +39,7 @@ type party struct {
 	kubelet *kubelet
 	process *process.Process // of the proxy; of the backend where there is none
 	plugins int              // how many
+	flags   []string         // beyond those that each wasmproxy has
 	hooks   []string         // that each plugin has
 	asked   map[string]int   // calls that each hook is for
 }

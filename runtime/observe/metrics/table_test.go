@@ -237,6 +237,27 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
+// A scrape of a node with five plugins.
+func BenchmarkScrape(b *testing.B) {
+	m := metrics.New("v1", with("10-a", "20-b", "30-c", "40-d", "50-e"))
+	for _, id := range []string{"10-a", "20-b", "30-c", "40-d", "50-e"} {
+		for _, h := range []abi.Hook{abi.PreRunPodSandbox, abi.PreCreateContainer, abi.PostStopContainer} {
+			m.Observe(b.Context(), called(id, h, observe.OK, time.Millisecond))
+		}
+	}
+	for _, method := range []string{"RunPodSandbox", "CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "ListContainers", "Version", "Status", "PodSandboxStatus", "ContainerStatus"} {
+		m.Observe(b.Context(), &observe.CallFinished{Method: "/runtime.v1.RuntimeService/" + method, Code: "OK", Route: observe.Passed, Duration: time.Millisecond, Backend: time.Millisecond})
+	}
+	b.ReportAllocs()
+	size := 0
+	for b.Loop() {
+		w := httptest.NewRecorder()
+		m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		size = w.Body.Len()
+	}
+	b.ReportMetric(float64(size), "B/scrape")
+}
+
 func BenchmarkObserve(b *testing.B) {
 	m := metrics.New("v1", with("10-a"))
 	for name, e := range map[string]observe.Event{
