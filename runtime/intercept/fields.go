@@ -132,8 +132,9 @@ func askedFields(e *event, of abi.Object, changes []plugin.Owned) (asked []ledge
 	return asked
 }
 
-// noteFields has the ledger note what the call says of its container's resources, once the
-// caller has its answer. A later update of the container waits for that.
+// noteFields has the ledger note what the call says of its container's resources: of a new
+// container before the caller has its answer, else after it. A later update of the container
+// waits for that.
 func (c *call) noteFields(ctx context.Context, after *event) {
 	ctx = context.WithoutCancel(ctx)
 	if after == nil || after.container == nil || c.method.Effect != cri.Makes && c.method.Effect != cri.Updates {
@@ -143,6 +144,7 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 	if len(c.event.before) == 0 && (c.method.Effect == cri.Makes || !c.Ledger.Has(id)) {
 		return
 	}
+	makes, raises := c.method.Effect == cri.Makes, len(c.raised()) > 0
 	note := func() {
 		u := ledger.Update{Asked: askedFields(c.event, abi.Container, c.owned), Before: c.event.valuesBefore(abi.Container)}
 		if c.method.Effect == cri.Updates {
@@ -152,10 +154,15 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 			u.Kubelet = merged(u.Sent, u.Before)
 		}
 		c.Ledger.Updated(id, u)
-		c.raisePod(ctx, id.Pod)
+		if raises || !makes { // a new container takes nothing from the limits of its pod
+			c.raisePod(ctx, id.Pod)
+		}
 	}
-	if len(c.raised()) > 0 || c.Cut.hasBegun() || !c.Queue.Go(id.Container, note) {
-		note() // the container may start next, and its pod's limits are raised before; or the end of the call has it undone
+	// The container may start next, and its pod's limits are raised before; or the end of the call
+	// has it undone. A goroutine would cost a new container more than the note does, and the next
+	// call would run beside it.
+	if makes || raises || c.Cut.hasBegun() || !c.Queue.Go(id.Container, note) {
+		note()
 	}
 	if c.method.Effect == cri.Updates {
 		c.resetFields(ctx, id)
