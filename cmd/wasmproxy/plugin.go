@@ -32,12 +32,14 @@ func pluginCommand() *cobra.Command {
   test     runs it on fixtures and compares its answers
   bench    measures it
   install  puts a plugin into the plugin directory: a file, or one that comes with this program
+  list     shows the plugins of the running proxy and their states
+  enable, disable  switch a plugin on or off by its JSON file
 
 Exit codes: 0 success, 1 failure, 2 wrong usage, 3 the plugin refused the call (run).`,
 		Args: noSuchCommand,
 		RunE: showHelp,
 	}
-	cmd.AddCommand(newCommand(), buildCommand(), inspectCommand(), runCommand(), testCommand(), benchCommand(), installCommand())
+	cmd.AddCommand(newCommand(), buildCommand(), inspectCommand(), runCommand(), testCommand(), benchCommand(), installCommand(), listCommand(), enableCommand(true), enableCommand(false))
 	return cmd
 }
 

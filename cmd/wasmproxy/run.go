@@ -40,7 +40,7 @@ argument, a flag or a setting; 3 the plugin refused the call (plugin run).`,
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(serveCommand(), validateCommand(), pluginCommand(), koordCommand(), versionCommand(), demoCommand(), bypassCommand(), explainCommand(), hostCommand(), compileCommand())
+	root.AddCommand(serveCommand(), validateCommand(), pluginCommand(), koordCommand(), versionCommand(), demoCommand(), bypassCommand(), statusCommand(), explainCommand(), hostCommand(), compileCommand())
 	root.SetHelpCommand(helpCommand())
 	strict(root)
 	return root

@@ -31,6 +31,18 @@ func (c Client) Explain(ctx context.Context, name string) (*explain.Report, erro
 	return r, c.ask(ctx, http.MethodGet, "/explain?name="+url.QueryEscape(name), nil, r)
 }
 
+// Status asks for the state of the proxy.
+func (c Client) Status(ctx context.Context) (*status.Status, error) {
+	s := new(status.Status)
+	return s, c.ask(ctx, http.MethodGet, "/status", nil, s)
+}
+
+// Plugins asks for the state of the plugins.
+func (c Client) Plugins(ctx context.Context) (all status.Plugins, err error) {
+	err = c.ask(ctx, http.MethodGet, "/plugins", nil, &all)
+	return all, err
+}
+
 // Bypass asks whether plugins are bypassed.
 func (c Client) Bypass(ctx context.Context) (now status.Bypass, err error) {
 	err = c.ask(ctx, http.MethodGet, "/bypass", nil, &now)

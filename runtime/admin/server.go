@@ -47,6 +47,9 @@ type Sources struct {
 	Healthy func(context.Context) error
 	// NotReady returns why calls do not get what they are to get; nothing if they do.
 	NotReady func(context.Context) (reasons []string)
+	// Status tells the state of the proxy, and Plugins that of its plugins.
+	Status  func(context.Context) (*status.Status, error)
+	Plugins func(context.Context) (status.Plugins, error)
 	// Bypass tells whether plugins are bypassed.
 	Bypass func() status.Bypass
 	// SetBypass turns the bypass on, for a reason that may be empty, or off. It returns when that
@@ -58,6 +61,8 @@ type Sources struct {
 //
 //	GET /explain?name=[NAMESPACE/]POD[/CONTAINER]    an explain.Report
 //	GET /debug/pprof/                                Go's profiles of the process
+//	GET /status                                      a status.Status
+//	GET /plugins                                     a status.Plugins
 //	GET /bypass                                      a status.Bypass
 //	PUT /bypass                                      the same; the body is a BypassRequest
 //
@@ -68,6 +73,8 @@ func Handler(s Sources) http.Handler {
 	mux.HandleFunc("GET /explain", s.explain)
 	s.addPublic(mux)
 	addProfiles(mux)
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) { answerWith(w, r, s.Status) })
+	mux.HandleFunc("GET /plugins", func(w http.ResponseWriter, r *http.Request) { answerWith(w, r, s.Plugins) })
 	mux.HandleFunc("GET /bypass", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.Bypass()) })
 	mux.HandleFunc("PUT /bypass", s.setBypass)
 	return s.guard(mux)
@@ -139,9 +146,16 @@ func (s *Sources) setBypass(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusBadRequest, problem{"the body is no request for the bypass: " + err.Error()})
 		return
 	}
-	switch now, err := s.SetBypass(r.Context(), request.On, request.Reason); {
+	answerWith(w, r, func(ctx context.Context) (status.Bypass, error) { return s.SetBypass(ctx, request.On, request.Reason) })
+}
+
+// answerWith answers with what ask returns, in a part of the time that the client waits.
+func answerWith[T any](w http.ResponseWriter, r *http.Request, ask func(context.Context) (T, error)) {
+	ctx, cancel := context.WithTimeout(r.Context(), answerTime/2)
+	defer cancel()
+	switch body, err := ask(ctx); {
 	case err == nil:
-		answer(w, http.StatusOK, now)
+		answer(w, http.StatusOK, body)
 	case errors.As(err, new(NotReady)):
 		answer(w, http.StatusServiceUnavailable, problem{err.Error()})
 	default:

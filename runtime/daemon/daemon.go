@@ -81,6 +81,8 @@ type daemon struct {
 	current  current
 	slots    *slots
 	bypass   bypassing
+	version  string // of the program
+	started  time.Time
 
 	firstSyncTime time.Duration   // of Synchronize before a plugin is active
 	adminRetry    time.Duration   // of sockets other than that for calls
@@ -106,6 +108,7 @@ func open(ctx context.Context, c *config.Config, observer observe.Observer, o op
 		syncTrigger: newTrigger(), resyncTrigger: newTrigger(), reloadTrigger: newTrigger(), settling: make(chan struct{}, 1),
 	}
 	d.notifier = service.NewNotifier(observer)
+	d.version, d.started = o.version, time.Now()
 	d.metrics = metrics.New(o.version, d.levels)
 	d.observer = observe.Sinks{observer, d.metrics, d.notifier}
 	o.engine.Observer = d.observer

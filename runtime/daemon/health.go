@@ -23,7 +23,7 @@ const maxScrapers = 32
 func (d *daemon) sources() admin.Sources {
 	return admin.Sources{
 		Observer: d.observer, Explain: d.explain, Metrics: d.metrics.Handler(), Healthy: d.selfCheck, NotReady: d.notReady,
-		Bypass: d.bypassStatus, SetBypass: d.setBypass,
+		Bypass: d.bypassStatus, SetBypass: d.setBypass, Status: d.status, Plugins: d.plugins,
 	}
 }
 
@@ -80,7 +80,7 @@ func (d *daemon) keepServing(ctx, background context.Context, serve func(context
 // runtime does not answer, its pods are not known, or a plugin that must not be ignored is not
 // active.
 func (d *daemon) notReady(ctx context.Context) (reasons []string) {
-	if err := d.askVersion(ctx); err != nil {
+	if _, err := d.askVersion(ctx); err != nil {
 		reasons = append(reasons, "the container runtime does not answer: "+plugin.Printable(err.Error(), 1<<10))
 	}
 	if d.pluginsUnread.Load() {
@@ -94,7 +94,7 @@ func (d *daemon) notReady(ctx context.Context) (reasons []string) {
 }
 
 // askVersion makes the smallest call to the container runtime. Several at once are one.
-func (d *daemon) askVersion(ctx context.Context) error {
+func (d *daemon) askVersion(ctx context.Context) (*runtimeapi.VersionResponse, error) {
 	answered := d.asking.DoChan("version", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), versionTime)
 		defer cancel()
@@ -102,9 +102,10 @@ func (d *daemon) askVersion(ctx context.Context) error {
 	})
 	select {
 	case r := <-answered:
-		return r.Err
+		v, _ := r.Val.(*runtimeapi.VersionResponse)
+		return v, r.Err
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -172,8 +173,8 @@ func (s *sequence) compareMembers(fresh *daemon) {
 		}
 		return all
 	}
-	changed := func(d *daemon) []PluginSnapshot {
-		return slices.DeleteFunc(d.slots.look().Plugins, func(p PluginSnapshot) bool { return lastGood[p.ID] })
+	changed := func(d *daemon) []status.Plugin {
+		return slices.DeleteFunc(d.slots.look().Plugins, func(p status.Plugin) bool { return lastGood[p.ID] })
 	}
 	asked := func(d *daemon) []string {
 		g := d.current.acquire()

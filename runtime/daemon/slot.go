@@ -7,6 +7,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
 // state is how far a version of a plugin has come.
@@ -51,9 +52,9 @@ type slot struct {
 	active      *version             // nil: there is none
 	next        *version             // nil: the active one is as the files say
 	persistent  persistent
-	warned      []observe.Event // the warnings that were reported
-	met         PluginState     // by calls, in the current generation
-	since       time.Time       // of met
+	warned      []observe.Event    // the warnings that were reported
+	met         status.PluginState // by calls, in the current generation
+	since       time.Time          // of met
 
 	notLoaded *notLoaded
 	refusal   *loaded      // notLoaded, as a chain has it

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -30,7 +31,7 @@ func followed(t *testing.T) *sequence {
 
 // put writes files, of which a module is named by its guest, and returns the state once
 // nothing is under way. A file without content is removed.
-func (s *sequence) put(files map[string]string) Snapshot {
+func (s *sequence) put(files map[string]string) status.Plugins {
 	s.Helper()
 	for name, content := range files {
 		s.file(name, content)
@@ -38,8 +39,8 @@ func (s *sequence) put(files map[string]string) Snapshot {
 	list, _ := registry.Read(registry.Dirs{Plugins: s.dir})
 	s.daemon.slots.post(func(ctx context.Context) { s.daemon.slots.update(ctx, list) })
 	s.daemon.slots.settle()
-	snapshot, ok := s.daemon.slots.snapshot()
-	if !ok {
+	snapshot, err := s.daemon.slots.snapshot(context.Background())
+	if err != nil {
 		s.Fatal("the slots have ended")
 	}
 	return snapshot
@@ -108,7 +109,7 @@ func TestGenerationsFollowTheSetOfPlugins(t *testing.T) {
 }
 
 // timeless leaves times out of a comparison.
-var timeless = cmp.Options{cmpopts.IgnoreFields(PluginSnapshot{}, "Since"), cmpopts.IgnoreFields(VersionSnapshot{}, "Since")}
+var timeless = cmp.Options{cmpopts.IgnoreFields(status.Plugin{}, "Since"), cmpopts.IgnoreFields(status.Version{}, "Since")}
 
 // A snapshot says of each plugin what calls meet, and of each version how far it has come.
 func TestSnapshot(t *testing.T) {
@@ -122,46 +123,46 @@ func TestSnapshot(t *testing.T) {
 		"50-server.json": `{"remote-endpoint": "/run/none.sock", "runtime-hooks": ["PreRunPodSandbox"]}`,
 	})
 	for _, p := range got.Plugins {
-		for _, since := range []time.Time{p.Since, p.version().Since} {
+		for _, since := range []time.Time{p.Since, versionOf(p).Since} {
 			if since.Before(start) || since.After(time.Now()) {
 				t.Errorf("%s: since %v", p.ID, since)
 			}
 		}
 	}
 	good := got.Plugins[0].Active.Digest
-	want := []PluginSnapshot{
+	want := []status.Plugin{
 		{
-			ID: "10-good", File: s.dir + "/10-good.wasm", Kind: "wasm", State: StateActive, Policy: "Ignore", DryRun: true, Breaker: "closed",
-			Hooks: []string{"PreCreateContainer"}, Active: &VersionSnapshot{Name: "quota", Version: "1.0.0", State: "active"},
+			ID: "10-good", File: s.dir + "/10-good.wasm", Kind: "wasm", State: status.Active, Policy: "Ignore", DryRun: true, Breaker: "closed",
+			Hooks: []string{"PreCreateContainer"}, Active: &status.Version{Name: "quota", Version: "1.0.0", State: "active"},
 		},
 		{
-			ID: "20-bad", File: s.dir + "/20-bad.wasm", Kind: "wasm", State: StateInactive, Policy: "Ignore",
-			Pending: &VersionSnapshot{State: "failed", Reason: "loading plugin 20-bad: it imports wp1.get as (i32, i32, i32) -> i32, but it is (i32, i32, i32, i32) -> i32"},
+			ID: "20-bad", File: s.dir + "/20-bad.wasm", Kind: "wasm", State: status.Inactive, Policy: "Ignore",
+			Pending: &status.Version{State: "failed", Reason: "loading plugin 20-bad: it imports wp1.get as (i32, i32, i32) -> i32, but it is (i32, i32, i32, i32) -> i32"},
 		},
 		{
-			ID: "30-fail", File: s.dir + "/30-fail.wasm", Kind: "wasm", State: StateRefusing, Policy: "Fail", Hooks: []string{"PreExec"},
-			Pending: &VersionSnapshot{State: "failed", Reason: "loading plugin 30-fail: it does not export wp_hook (i32) -> i32"},
+			ID: "30-fail", File: s.dir + "/30-fail.wasm", Kind: "wasm", State: status.Refusing, Policy: "Fail", Hooks: []string{"PreExec"},
+			Pending: &status.Version{State: "failed", Reason: "loading plugin 30-fail: it does not export wp_hook (i32) -> i32"},
 		},
 		{
-			ID: "50-server", File: s.dir + "/50-server.json", Kind: "hook server", State: StateActive, Policy: "Ignore", Breaker: "closed",
-			Hooks: []string{"PreRunPodSandbox"}, Active: &VersionSnapshot{Name: "50-server", State: "active"},
+			ID: "50-server", File: s.dir + "/50-server.json", Kind: "hook server", State: status.Active, Policy: "Ignore", Breaker: "closed",
+			Hooks: []string{"PreRunPodSandbox"}, Active: &status.Version{Name: "50-server", State: "active"},
 		},
 	}
-	if diff := cmp.Diff(want, got.Plugins, timeless, cmpopts.IgnoreFields(VersionSnapshot{}, "Digest")); diff != "" {
+	if diff := cmp.Diff(want, got.Plugins, timeless, cmpopts.IgnoreFields(status.Version{}, "Digest")); diff != "" {
 		t.Errorf("the snapshot is (-want +got):\n%s", diff)
 	}
 	s.put(map[string]string{"10-good.wasm": "wrong-signature"})
 	got = s.put(map[string]string{"20-bad.wasm": "noop"})
-	if p := got.Plugins[0]; p.State != StateActive || p.Active.Digest != good || p.Pending == nil || p.Pending.State != "failed" || p.Pending.Digest == good {
+	if p := got.Plugins[0]; p.State != status.Active || p.Active.Digest != good || p.Pending == nil || p.Pending.State != "failed" || p.Pending.Digest == good {
 		t.Errorf("with a broken replacement: %+v, active %+v, pending %+v", p, p.Active, p.Pending)
 	}
-	if p := got.Plugins[1]; p.State != StateActive || p.Pending != nil || !slices.Contains(p.Hooks, "PreCreateContainer") {
+	if p := got.Plugins[1]; p.State != status.Active || p.Pending != nil || !slices.Contains(p.Hooks, "PreCreateContainer") {
 		t.Errorf("once it is mended: %+v", p)
 	}
 }
 
 // version is the one that the plugin has.
-func (p PluginSnapshot) version() *VersionSnapshot {
+func versionOf(p status.Plugin) *status.Version {
 	if p.Active != nil {
 		return p.Active
 	}

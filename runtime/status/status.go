@@ -4,6 +4,34 @@ package status
 
 import "time"
 
+// Status is the state of a proxy at one moment.
+type Status struct {
+	Version  string    `json:"version"` // of the program
+	Now      time.Time `json:"now"`
+	Started  time.Time `json:"started"`
+	NotReady []string  `json:"notReady,omitempty"` // why calls do not get what they are to get; empty if they do
+	Bypass   Bypass    `json:"bypass"`
+
+	Listen      string  `json:"listen"`
+	Connections int     `json:"connections"` // to Listen; one is kubelet's
+	Calls       uint64  `json:"calls"`       // of CRI that were answered since Started
+	Backend     Backend `json:"backend"`
+
+	Plugins
+	Store  Store  `json:"store"`
+	Cgroup Cgroup `json:"cgroup"`
+	Values Values `json:"values"`
+	Guests Guests `json:"guests"`
+}
+
+// Backend is the container runtime.
+type Backend struct {
+	Endpoint  string `json:"endpoint"`
+	Connected bool   `json:"connected"`
+	Name      string `json:"name,omitempty"` // such as containerd; empty if it does not answer
+	Version   string `json:"version,omitempty"`
+}
+
 // Bypass tells whether plugins are taken out of the way of calls.
 type Bypass struct {
 	On     bool      `json:"on"`
@@ -11,4 +39,96 @@ type Bypass struct {
 	Since  time.Time `json:"since,omitzero"`   // when the file was written
 	Reason string    `json:"reason,omitempty"` // the file's text
 	Undone bool      `json:"undone,omitempty"` // no value of a plugin is left that is yet to be undone
+}
+
+// Store is the proxy's memory of pods and containers.
+type Store struct {
+	State      string `json:"state"` // empty: there is no plugin; filling, or filled
+	Pods       int    `json:"pods"`
+	Containers int    `json:"containers"`
+}
+
+// Cgroup is the node's cgroup file system.
+type Cgroup struct {
+	Root    string `json:"root,omitempty"`    // empty: no cgroup file is written
+	Version int    `json:"version,omitempty"` // 1 or 2
+	Driver  string `json:"driver,omitempty"`  // the container runtime's: cgroupfs or systemd; empty if it has not told
+}
+
+// Values are what the ledger has.
+type Values struct {
+	StateDir string `json:"stateDir,omitempty"` // empty: a restart of the proxy loses them
+	Objects  int    `json:"objects"`            // pods and containers with a value
+	Wanted   int    `json:"wanted"`             // values that plugins want
+}
+
+// Guests are the instances of WebAssembly plugins.
+type Guests struct {
+	Memory int64 `json:"memory"` // bytes
+	Limit  int64 `json:"limit"`  // bytes
+}
+
+// Plugins is the state of all plugins at one moment. It holds no configuration.
+type Plugins struct {
+	Generation uint64   `json:"generation"` // counts the sets of active and refusing plugins that calls have met
+	Plugins    []Plugin `json:"plugins"`    // in the order of the chain
+}
+
+// PluginState is what calls meet of a plugin.
+type PluginState string
+
+// The states of a plugin.
+const (
+	Active   PluginState = "active"   // calls go to it
+	Refusing PluginState = "refusing" // it is not loaded, and its hooks are refused
+	Inactive PluginState = "inactive" // it is not loaded, and calls pass
+	Bypassed PluginState = "bypassed" // no plugin is loaded while the bypass lasts
+	Disabled PluginState = "disabled" // its file switches it off
+)
+
+// Plugin is the state of one plugin.
+type Plugin struct {
+	ID     string      `json:"id"`
+	File   string      `json:"file"` // the module, or the JSON file that registers a hook server or names a module
+	Kind   string      `json:"kind"` // "wasm" or "hook server"
+	State  PluginState `json:"state"`
+	Since  time.Time   `json:"since,omitzero"`  // of State
+	Hooks  []string    `json:"hooks,omitempty"` // that it is called in, or that are refused
+	Policy string      `json:"failurePolicy,omitempty"`
+	DryRun bool        `json:"dryRun,omitempty"`
+
+	Active  *Version `json:"active,omitempty"`  // nil unless State is Active
+	Pending *Version `json:"pending,omitempty"` // what the files describe now, if that is not the active version
+
+	Breaker      string    `json:"breaker,omitempty"` // closed, open or half-open; empty if the plugin has none
+	BreakerUntil time.Time `json:"breakerUntil,omitzero"`
+	Counts
+}
+
+// Version is the state of one version of a plugin.
+type Version struct {
+	Name    string    `json:"name,omitempty"`    // of its manifest; empty if that is not known
+	Version string    `json:"version,omitempty"` // likewise
+	Digest  string    `json:"digest,omitempty"`  // of the module, SHA-256 in hex; empty for a hook server
+	State   string    `json:"state"`             // queued, loading, ready, failed or active
+	Since   time.Time `json:"since"`             // of State
+	Reason  string    `json:"reason,omitempty"`  // of its last failure
+}
+
+// Counts are of the calls of a plugin since the proxy was started, or the plugin was installed.
+type Counts struct {
+	Calls      uint64   `json:"calls"`
+	Failures   uint64   `json:"failures"`   // with those that its circuit breaker did not let through
+	Rejections uint64   `json:"rejections"` // calls that the plugin refused
+	P50        float64  `json:"p50Seconds"` // estimates of the time of a call
+	P99        float64  `json:"p99Seconds"`
+	LastError  *Failure `json:"lastError,omitempty"`
+}
+
+// Failure is one that a plugin had.
+type Failure struct {
+	At    time.Time `json:"at"`
+	Hook  string    `json:"hook"`
+	Class string    `json:"class,omitempty"` // such as timeout
+	Error string    `json:"error"`
 }

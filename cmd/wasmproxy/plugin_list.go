@@ -1,0 +1,132 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmproxy/wasmproxy/runtime/admin"
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
+)
+
+func listCommand() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Show the plugins of the running proxy and their states",
+		Long: `Show the plugins of the running proxy and their states, in the order in which calls go to them.
+
+If no proxy answers, the plugins are read from the directories, and a line says so.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := adminSettings(cmd, format)
+			if err != nil {
+				return err
+			}
+			all, silent, err := listPlugins(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			if format == "json" {
+				return encode(cmd.OutOrStdout(), all)
+			}
+			if silent != "" {
+				fmt.Fprintf(cmd.OutOrStdout(), "No proxy answers (%s). The files are:\n", printable(silent))
+			}
+			return printPlugins(cmd.OutOrStdout(), all, time.Now())
+		},
+	}
+	adminFlags(cmd, "plugin-dir", "hook-dir")
+	cmd.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	return cmd
+}
+
+// listPlugins asks the proxy, or reads the directories if none answers. silent is why.
+func listPlugins(ctx context.Context, c *config.Config) (all status.Plugins, silent string, err error) {
+	err = admin.ErrNoProxy
+	if c.AdminSocket != "" {
+		all, err = admin.Client{Socket: config.Path(c.AdminSocket)}.Plugins(ctx)
+	}
+	if !errors.Is(err, admin.ErrNoProxy) {
+		return all, "", err
+	}
+	silent = err.Error()
+	dirs := registry.Dirs{Plugins: c.PluginDir, Hooks: c.HookDir}
+	found, problems := registry.Read(dirs)
+	for i := range found {
+		p := status.Plugin{ID: found[i].ID, File: found[i].File, State: "not running", Policy: found[i].Policy.String(), DryRun: found[i].DryRun}
+		if found[i].Problem != nil {
+			p.Pending = &status.Version{State: "failed", Reason: found[i].Problem.Error()}
+		}
+		all.Plugins = append(all.Plugins, p)
+	}
+	for _, d := range registry.Disabled(dirs) {
+		all.Plugins = append(all.Plugins, status.Plugin{ID: d.ID, File: d.File, State: status.Disabled, Policy: d.Policy.String()})
+	}
+	if len(all.Plugins) == 0 && len(problems) > 0 {
+		return all, silent, errors.Join(problems...)
+	}
+	return all, silent, nil
+}
+
+// printPlugins writes a line for each plugin, and notes on what is wrong with it below.
+func printPlugins(out io.Writer, all status.Plugins, now time.Time) error {
+	if len(all.Plugins) == 0 {
+		_, err := fmt.Fprintln(out, "There is no plugin.")
+		return err
+	}
+	t := newTable()
+	t.row("PLUGIN", "STATE", "SINCE", "POLICY", "VERSION", "CALLS", "FAILURES", "P50", "P99", "HOOKS")
+	for i := range all.Plugins {
+		t.plugin(&all.Plugins[i], now)
+	}
+	return t.print(out)
+}
+
+func (t *table) plugin(p *status.Plugin, now time.Time) {
+	since, version, policy := "-", "-", p.Policy
+	if !p.Since.IsZero() {
+		since = span(now.Sub(p.Since))
+	}
+	if p.Active != nil {
+		version = cmp.Or(p.Active.Version, "-")
+	}
+	if p.DryRun {
+		policy += ", dry-run"
+	}
+	hooks := cmp.Or(strings.Join(p.Hooks, ","), "-")
+	if len(p.Hooks) > 3 {
+		hooks = fmt.Sprintf("%s,… %d", strings.Join(p.Hooks[:2], ","), len(p.Hooks))
+	}
+	t.row(printable(p.ID), printable(string(p.State)), since, cmp.Or(printable(policy), "-"), printable(version),
+		fmt.Sprint(p.Calls), fmt.Sprint(p.Failures), quick(p.P50), quick(p.P99), printable(hooks))
+	if v := p.Pending; v != nil && v.Reason != "" {
+		t.note("%s: %s", v.State, v.Reason)
+	} else if v != nil {
+		t.note("%s since %s", v.State, span(now.Sub(v.Since)))
+	}
+	if f := p.LastError; f != nil {
+		t.note("last error %s ago in %s: %s", span(now.Sub(f.At)), f.Hook, f.Error)
+	}
+}
+
+// quick is a time of a call in seconds; - if there was none.
+func quick(s float64) string {
+	switch {
+	case s <= 0:
+		return "-"
+	case s < 1e-3:
+		return fmt.Sprintf("%.0fµs", s*1e6)
+	case s < 1:
+		return fmt.Sprintf("%.1fms", s*1e3)
+	}
+	return fmt.Sprintf("%.1fs", s)
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmproxy/wasmproxy/runtime/admin"
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
+)
+
+const statusLong = `Show the state of the running proxy: problems first, then the node, then each plugin.
+
+  STATE     what calls meet: active; refusing, since it is not loaded and has policy Fail; inactive,
+            since it is not loaded; bypassed; or disabled by its file
+  CALLS     hooks that called it since the proxy was started, or the plugin was installed
+  FAILURES  of them, with those that its open breaker did not let through
+  P50, P99  estimates of the time of a call
+
+The socket is found as serve finds it: by --admin-socket, WASMPROXY_ADMIN_SOCKET or the file
+of --config. It belongs to the proxy's user, usually root.`
+
+func statusCommand() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the state of the running proxy and its plugins",
+		Long:  statusLong,
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return askProxy(cmd, format, admin.Client.Status, printStatus)
+		},
+	}
+	adminFlags(cmd)
+	cmd.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	return cmd
+}
+
+// askProxy asks the proxy and shows the answer.
+func askProxy[T any](cmd *cobra.Command, format string, ask func(admin.Client, context.Context) (T, error), show func(io.Writer, T) error) error {
+	c, err := adminSettings(cmd, format)
+	if err != nil {
+		return err
+	}
+	if c.AdminSocket == "" {
+		return wrongUsage("admin-socket is empty: name the proxy's socket with --admin-socket")
+	}
+	answer, err := ask(admin.Client{Socket: config.Path(c.AdminSocket)}, cmd.Context())
+	if err != nil {
+		return err
+	}
+	if format == "json" {
+		return encode(cmd.OutOrStdout(), answer)
+	}
+	return show(cmd.OutOrStdout(), answer)
+}
+
+func printStatus(out io.Writer, s *status.Status) error {
+	ready := "ready"
+	if len(s.NotReady) > 0 {
+		ready = "NOT READY"
+	}
+	fmt.Fprintf(out, "wasmproxy %s, up %s, %s\n", printable(s.Version), span(s.Now.Sub(s.Started)), ready)
+	for _, p := range problems(s) {
+		fmt.Fprintf(out, "  ! %s\n", printable(p))
+	}
+	fmt.Fprintln(out)
+	t := newTable()
+	t.row("listen", fmt.Sprintf("%s, %s, %s answered", printable(s.Listen), number(s.Connections, "connection"), number(int(s.Calls), "call")))
+	t.row("runtime", runtimeText(s.Backend))
+	t.row("store", storeText(s.Store))
+	t.row("cgroup", cgroupText(s.Cgroup))
+	t.row("values", fmt.Sprintf("plugins want %d, of %s, %s", s.Values.Wanted, number(s.Values.Objects, "pod or container"), savedText(s.Values)))
+	t.row("guests", fmt.Sprintf("%.1f MiB of %d MiB memory", float64(s.Guests.Memory)/(1<<20), s.Guests.Limit>>20))
+	if err := t.print(out); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	return printPlugins(out, s.Plugins, s.Now)
+}
+
+// problems are what an operator should look at first.
+func problems(s *status.Status) (all []string) {
+	if s.Bypass.On {
+		all = append(all, bypassText(s.Bypass, s.Now))
+	}
+	all = append(all, s.NotReady...)
+	if !s.Backend.Connected {
+		all = append(all, "there is no connection to the container runtime at "+s.Backend.Endpoint)
+	}
+	for i := range s.Plugins.Plugins {
+		p := &s.Plugins.Plugins[i]
+		if p.Breaker == "open" || p.Breaker == "half-open" {
+			all = append(all, fmt.Sprintf("plugin %s: its breaker is %s until %s", p.ID, p.Breaker, p.BreakerUntil.UTC().Format(time.RFC3339)))
+		}
+		if v := p.Pending; v != nil && v.State == "failed" && (p.State != status.Refusing || len(s.NotReady) == 0) {
+			all = append(all, fmt.Sprintf("plugin %s is %s; its files cannot be loaded: %s", p.ID, p.State, v.Reason))
+		}
+	}
+	return all
+}
+
+func runtimeText(b status.Backend) string {
+	state := "connected"
+	if !b.Connected {
+		state = "NOT CONNECTED"
+	}
+	name := strings.TrimSpace(b.Name + " " + b.Version)
+	return printable(fmt.Sprintf("%s at %s, %s", cmp.Or(name, "unknown"), b.Endpoint, state))
+}
+
+func storeText(s status.Store) string {
+	if s.State == "" {
+		return "not needed without plugins"
+	}
+	return fmt.Sprintf("%s: %s, %s", s.State, number(s.Pods, "pod"), number(s.Containers, "container"))
+}
+
+func cgroupText(c status.Cgroup) string {
+	if c.Root == "" {
+		return "none: no cgroup file is written"
+	}
+	return fmt.Sprintf("v%d at %s, driver %s", c.Version, printable(c.Root), cmp.Or(printable(c.Driver), "unknown"))
+}
+
+func savedText(v status.Values) string {
+	if v.StateDir == "" {
+		return "not saved"
+	}
+	return "saved in " + printable(v.StateDir)
+}
+
+// number says how many things there are.
+func number(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	if first, second, two := strings.Cut(thing, " or "); two {
+		return fmt.Sprintf("%d %ss or %ss", n, first, second)
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/status"
+)
+
+// changing is what of a status depends on the moment and the machine.
+var changing = []struct {
+	what *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`\d+(\.\d+)?(µs|ms)`), "1.0ms"},
+	{regexp.MustCompile(`\b(\d+m)?\d+s\b`), "1s"},
+	{regexp.MustCompile(`\d+ calls answered`), "9 calls answered"},
+	{regexp.MustCompile(`[\d.]+ MiB of`), "1.0 MiB of"},
+	{regexp.MustCompile(`  +`), "  "},
+}
+
+// The demonstration's proxy shows its state as in the golden file.
+func TestStatusOfTheDemo(t *testing.T) {
+	dir, explained := demoPod(t)
+	await(t, "the plugin's value", func() bool {
+		_, out, _ := explained("web")
+		return strings.Contains(out, "20000 by 10-qos") && !strings.Contains(out, "waiting")
+	})
+	ask := func(args ...string) string {
+		var stdout, stderr bytes.Buffer
+		if code := run(t.Context(), append(args, "--admin-socket", filepath.Join(dir, "admin.sock")), &stdout, &stderr); code != 0 {
+			t.Errorf("%q: exit code %d, %s", args, code, stderr.String())
+		}
+		return stdout.String()
+	}
+	out := regexp.MustCompile(`/\S*/(kubelet|runtime)\.sock`).ReplaceAllString(ask("status"), "$1.sock")
+	out = strings.ReplaceAll(out, dir, "demo")
+	for _, c := range changing {
+		out = c.what.ReplaceAllString(out, c.with)
+	}
+	checkGolden(t, "status-demo.txt", out)
+	var s status.Status
+	if err := json.Unmarshal([]byte(ask("status", "-o", "json")), &s); err != nil || len(s.Plugins.Plugins) != 1 || s.Plugins.Plugins[0].State != status.Active || s.Plugins.Plugins[0].Calls == 0 || s.Plugins.Plugins[0].P99 == 0 {
+		t.Errorf("%v, %+v", err, s)
+	}
+	file := filepath.Join(dir, "plugins.d", "10-qos.json")
+	if err := os.WriteFile(file, []byte(`{"order": "10"}`), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	const args = "--plugin-dir=" // the demonstration has a directory of its own
+	if out := ask("plugin", "disable", "10-qos", args+filepath.Join(dir, "plugins.d")); !strings.Contains(out, "10-qos  disabled") {
+		t.Error(out)
+	}
+	text, _ := os.ReadFile(file)
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o640 || string(text) != `{"enabled": false, "order": "10"}` {
+		t.Errorf("the file is %v, %v: %s", info, err, text)
+	}
+	if out := ask("plugin", "list"); !strings.Contains(out, "10-qos  disabled") {
+		t.Error(out)
+	}
+	if out := ask("plugin", "enable", "10-qos", args+filepath.Join(dir, "plugins.d")); !strings.Contains(out, "10-qos  active") {
+		t.Error(out)
+	}
+	for _, file := range []string{filepath.Join(dir, "plugins.d", "10-qos.json"), filepath.Join(dir, "plugins.d", "10-qos.wasm")} {
+		if err := os.Remove(file); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Problems come first: a bypass, a breaker that is open, files that cannot be loaded, a runtime that is
+// gone. No text of a plugin reaches the terminal as it is.
+func TestStatusPrints(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	s := status.Status{
+		Version: "v1.2.3", Now: now, Started: ago(76 * time.Hour), NotReady: []string{"plugin 30-fail with policy Fail is refusing: it is being loaded"},
+		Bypass: status.Bypass{On: true, File: "/etc/wasmproxy/bypass", Since: ago(65 * time.Minute), Reason: "INC 4711"},
+		Listen: "unix:///run/wasmproxy/wasmproxy.sock", Connections: 1, Calls: 12345,
+		Backend: status.Backend{Endpoint: "unix:///run/containerd/containerd.sock"},
+		Store:   status.Store{State: "filled", Pods: 12, Containers: 30}, Cgroup: status.Cgroup{Root: "/sys/fs/cgroup", Version: 2, Driver: "systemd"},
+		Values: status.Values{StateDir: "/run/wasmproxy/state", Objects: 1, Wanted: 3}, Guests: status.Guests{Memory: 5 << 20, Limit: 256 << 20},
+		Plugins: status.Plugins{Plugins: []status.Plugin{
+			{ID: "10-qos", State: status.Active, Since: ago(time.Hour), Hooks: []string{"PreCreateContainer", "PreUpdateContainerResources"}, Policy: "Ignore", Active: &status.Version{Version: "1.0.0"},
+				Breaker: "open", BreakerUntil: now.Add(time.Minute), Counts: status.Counts{Calls: 400, Failures: 5, P50: 0.00004, P99: 0.0123, LastError: &status.Failure{At: ago(3 * time.Second), Hook: "PreCreateContainer", Error: "it \x1b[2J failed"}}},
+			{ID: "20-bad", State: status.Inactive, Since: ago(time.Minute), Policy: "Ignore", DryRun: true, Pending: &status.Version{State: "failed", Reason: "20-bad.json: unknown key \"polcy\""}},
+			{ID: "30-fail", State: status.Refusing, Since: ago(2 * time.Second), Hooks: []string{"PreExec", "PreAttach", "PrePortForward", "PreExecSync"}, Policy: "Fail", Pending: &status.Version{State: "loading", Since: ago(2 * time.Second)}},
+			{ID: "40-off", State: status.Disabled, Policy: "Ignore"},
+		}},
+	}
+	var out bytes.Buffer
+	if err := printStatus(&out, &s); err != nil {
+		t.Fatal(err)
+	}
+	checkGolden(t, "status-problems.txt", out.String())
+	if strings.Contains(out.String(), "\x1b") {
+		t.Error("an escape sequence of a plugin reaches the terminal")
+	}
+}
+
+// The key is set where it is or comes first, and all else of the file stays as it is written.
+func TestWithEnabled(t *testing.T) {
+	for text, want := range map[string]string{
+		`{}`:                                 `{"enabled": false}`,
+		"{\n  \"order\": \"15\"\n}\n":        "{\"enabled\": false, \n  \"order\": \"15\"\n}\n",
+		`{"order": "15", "enabled" :true }`:  `{"order": "15", "enabled" :false }`,
+		`{"enabled":null}`:                   `{"enabled":false}`,
+		`{"config": {"enabled": true}}`:      `{"enabled": false, "config": {"enabled": true}}`,
+		`{"a": 1, "enabled": false, "b": 2}`: `{"a": 1, "enabled": false, "b": 2}`,
+	} {
+		if got, err := withEnabled([]byte(text), false); err != nil || string(got) != want {
+			t.Errorf("%s becomes %s, %v; want %s", text, got, err, want)
+		}
+	}
+	for _, text := range []string{``, `[]`, `null`, `{"a": }`, `{} {}`} {
+		if got, err := withEnabled([]byte(text), true); err == nil {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
+)
+
+// status returns the state of the moment. It waits for the container runtime, but not for long.
+func (d *daemon) status(ctx context.Context) (*status.Status, error) {
+	all, err := d.plugins(ctx)
+	if err != nil {
+		return nil, err
+	}
+	node := d.node.Load()
+	s := &status.Status{
+		Version: d.version, Now: time.Now(), Started: d.started, NotReady: d.notReady(ctx), Bypass: d.bypassStatus(),
+		Listen: d.config.Listen, Connections: d.server.Connections(), Plugins: all,
+		Backend: status.Backend{
+			Endpoint: d.config.Backend, Connected: d.backend.conn.GetState() == connectivity.Ready, Name: node.RuntimeName, Version: node.RuntimeVersion,
+		},
+		Cgroup: status.Cgroup{Root: d.config.CgroupRoot, Version: d.cgroups.Version(), Driver: node.CgroupDriver},
+		Values: status.Values{StateDir: d.config.StateDir},
+	}
+	for _, n := range d.metrics.Calls() {
+		s.Calls += n
+	}
+	if v, err := d.askVersion(ctx); err == nil { // without plugins nobody has asked
+		s.Backend.Name, s.Backend.Version = cmp.Or(v.GetRuntimeName(), s.Backend.Name), cmp.Or(v.GetRuntimeVersion(), s.Backend.Version)
+	}
+	if d.following.Load() {
+		if s.Store.State = "filled"; d.backend.behind() {
+			s.Store.State = "filling"
+		}
+	}
+	s.Store.Pods, s.Store.Containers = d.store.Len()
+	s.Values.Objects, s.Values.Wanted = d.ledger.Len()
+	s.Guests.Memory, s.Guests.Limit = d.engine.Memory()
+	return s, nil
+}
+
+// plugins returns the state of all plugins.
+func (d *daemon) plugins(ctx context.Context) (status.Plugins, error) {
+	all, err := d.slots.snapshot(ctx)
+	for i := range all.Plugins {
+		all.Plugins[i].Counts = d.countsOf(all.Plugins[i].ID)
+	}
+	for _, off := range registry.Disabled(registry.Dirs{Plugins: d.config.PluginDir, Hooks: d.config.HookDir}) {
+		one := status.Plugin{ID: off.ID, File: plugin.Name(off.File), Kind: d.slots.loader.kind(off).name(), State: status.Disabled, Policy: off.Policy.String()}
+		if !slices.ContainsFunc(all.Plugins, func(p status.Plugin) bool { return p.ID == off.ID }) { // else the slots are yet to follow
+			all.Plugins = append(all.Plugins, one)
+		}
+	}
+	return all, err
+}
+
+func (d *daemon) countsOf(id string) status.Counts {
+	t := d.metrics.Plugin(id)
+	c := status.Counts{Calls: t.Calls, Failures: t.Failures, Rejections: t.Rejections, P50: t.P50.Seconds(), P99: t.P99.Seconds()}
+	if t.Last != nil {
+		c.LastError = &status.Failure{At: t.Last.At, Hook: t.Last.Hook.String(), Class: string(t.Last.Class), Error: plugin.Printable(t.Last.Err.Error(), 1<<10)}
+	}
+	return c
+}
