@@ -19,6 +19,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/metrics"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/tracing"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
@@ -67,6 +68,7 @@ type daemon struct {
 	config   *config.Config
 	observer observe.Observer // of all sinks
 	metrics  *metrics.Metrics
+	traces   *tracing.Traces // nil if the environment asks for none
 	conns    []*grpc.ClientConn
 	backend  *backend
 	cgroups  *cgroup.FS // nil without a cgroup root
@@ -110,7 +112,7 @@ func open(ctx context.Context, c *config.Config, observer observe.Observer, o op
 	d.notifier = service.NewNotifier(observer)
 	d.version, d.started = o.version, time.Now()
 	d.metrics = metrics.New(o.version, d.levels)
-	d.observer = observe.Sinks{observer, d.metrics, d.notifier}
+	d.observer = d.sinks(ctx, o.version, observe.Sinks{observer, d.metrics, d.notifier})
 	o.engine.Observer = d.observer
 	d.current.podMissed, d.current.passUpdate = d.resyncTrigger.notify, d.passUpdate
 	d.bypass.cut.Store(intercept.NewCut())
@@ -120,6 +122,19 @@ func open(ctx context.Context, c *config.Config, observer observe.Observer, o op
 		return nil, err
 	}
 	return d, nil
+}
+
+// sinks adds to the sinks those that the operator asks for. Variables that ask for traces may be
+// meant for all services of a node, so that a wrong one must not keep the proxy from serving.
+func (d *daemon) sinks(ctx context.Context, version string, always observe.Sinks) observe.Sinks {
+	var err error
+	if d.traces, err = tracing.New(ctx, version, always); err != nil {
+		always.Observe(ctx, &observe.TracesOff{Err: err})
+	}
+	if d.traces == nil {
+		return always
+	}
+	return append(always, d.traces)
 }
 
 func (d *daemon) assemble(ctx context.Context, o options) (err error) {

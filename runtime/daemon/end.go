@@ -80,6 +80,9 @@ func (d *daemon) close() {
 	if d.durable != nil {
 		ends = append(ends, d.durable.close)
 	}
+	if d.traces != nil {
+		ends = append(ends, d.traces.Close)
+	}
 	for _, conn := range d.conns {
 		ends = append(ends, conn.Close)
 	}

@@ -97,6 +97,9 @@ func (d *daemon) options(members []member) intercept.Options {
 	if len(members) > 0 {
 		o.Cut = d.bypass.cut.Load()
 	}
+	if d.traces != nil {
+		o.Around = d.traces.Around
+	}
 	var always []plugin.Member
 	for _, m := range members {
 		o.CallTime = max(o.CallTime, m.time)

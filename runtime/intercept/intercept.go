@@ -62,6 +62,9 @@ type Options struct {
 	Synchronized []*Synchronized
 	// Cut takes the chain's plugins out of what is under way; nil if nothing will.
 	Cut *Cut
+	// Around returns an interceptor that calls that of a method; it gets those of methods that
+	// plugins hook. nil: they are used as they are.
+	Around func(method string, inner cri.Interceptor) cri.Interceptor
 }
 
 // Backend is what is asked of the container runtime besides the calls that pass.
@@ -76,8 +79,12 @@ type Backend interface {
 func Router(o Options) cri.Router {
 	routes := make(map[string]cri.Interceptor, len(cri.Methods))
 	for _, m := range cri.Methods {
-		if m.Effect != cri.Nothing || o.Chain.Hooks()&m.Hooks() != 0 {
+		hooked := o.Chain.Hooks()&m.Hooks() != 0
+		if m.Effect != cri.Nothing || hooked {
 			routes[m.Name] = newInterceptor(o, m).intercept
+		}
+		if hooked && o.Around != nil {
+			routes[m.Name] = o.Around(m.Name, routes[m.Name])
 		}
 	}
 	return func(method string) cri.Interceptor { return routes[method] }

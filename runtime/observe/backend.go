@@ -158,6 +158,20 @@ type ServingMetrics struct {
 	Address string
 }
 
+// TracesOff says that no traces are made, since a variable of the environment is not valid.
+type TracesOff struct {
+	occurrence
+	Err error
+}
+
+// SpansNotSent says that spans of calls could not be sent to the collector of traces, and are
+// lost. There is one event a minute.
+type SpansNotSent struct {
+	occurrence
+	Spans int // that the event stands for
+	Err   error
+}
+
 // SystemdConnected says that there is a connection to the node's systemd.
 type SystemdConnected struct {
 	occurrence

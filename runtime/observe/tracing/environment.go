@@ -1,0 +1,96 @@
+package tracing
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+)
+
+// samplers are the values of OTEL_TRACES_SAMPLER that the SDK knows.
+var samplers = []string{"", "always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"}
+
+// wanted reports whether the environment asks for traces. The error says which variable is
+// wrong. It quotes no header, which may hold a secret.
+//
+// The SDK reads the variables by itself. It writes those that it cannot read to stderr, headers
+// too, and goes on; so they are checked before.
+func wanted() (bool, error) {
+	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
+		return false, nil
+	}
+	endpoint := os.Getenv(set("ENDPOINT"))
+	switch e := os.Getenv("OTEL_TRACES_EXPORTER"); {
+	case e == "none", e == "" && endpoint == "":
+		return false, nil
+	case e != "" && e != "otlp":
+		return false, fmt.Errorf("OTEL_TRACES_EXPORTER: %q is neither otlp nor none", e)
+	}
+	return true, errors.Join(checkEndpoint(endpoint), checkProtocol(), checkHeaders(), checkFiles(), checkSampler())
+}
+
+// set returns the name of an exporter's variable: that for traces, if it is set.
+func set(variable string) string {
+	if name := "OTEL_EXPORTER_OTLP_TRACES_" + variable; os.Getenv(name) != "" {
+		return name
+	}
+	return "OTEL_EXPORTER_OTLP_" + variable
+}
+
+func checkEndpoint(endpoint string) error {
+	if endpoint == "" {
+		return nil
+	}
+	if u, err := url.Parse(endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("%s: the value is not a URL such as http://localhost:4317", set("ENDPOINT"))
+	}
+	return nil
+}
+
+func checkProtocol() error {
+	name := set("PROTOCOL")
+	if p := os.Getenv(name); p != "" && p != "grpc" {
+		return fmt.Errorf("%s: the protocol %q is not supported; set it to grpc", name, p)
+	}
+	return nil
+}
+
+func checkHeaders() error {
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
+		headers := os.Getenv(name)
+		if headers == "" {
+			continue
+		}
+		for i, header := range strings.Split(headers, ",") {
+			key, value, ok := strings.Cut(header, "=")
+			if _, err := url.PathUnescape(value); !ok || err != nil || strings.Trim(strings.TrimSpace(key), headerKey) != "" || strings.TrimSpace(key) == "" {
+				return fmt.Errorf("%s: header %d of the list is not key=value with a value as in a URL", name, i+1)
+			}
+		}
+	}
+	return nil
+}
+
+// headerKey are the characters of a header's name.
+const headerKey = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
+
+func checkFiles() error {
+	for _, variable := range []string{"CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY"} {
+		name := set(variable)
+		if file := os.Getenv(name); file != "" {
+			if _, err := os.ReadFile(file); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func checkSampler() error {
+	if s := strings.ToLower(os.Getenv("OTEL_TRACES_SAMPLER")); !slices.Contains(samplers, s) {
+		return fmt.Errorf("OTEL_TRACES_SAMPLER: %q is not one of%s", s, strings.Join(samplers, ", ")[1:])
+	}
+	return nil
+}

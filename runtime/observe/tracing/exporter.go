@@ -1,0 +1,59 @@
+package tracing
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+// repeatTime is the time between two events about spans that cannot be sent.
+const repeatTime = time.Minute
+
+// exporter makes events of errors, which the SDK would give to a handler of the whole process.
+type exporter struct {
+	sdktrace.SpanExporter
+	observer observe.Observer
+
+	mu    sync.Mutex
+	lost  int       // spans since the last event
+	next  time.Time // when the next event is due
+	ended bool      // no event is made any more
+	last  error
+}
+
+// ExportSpans implements sdktrace.SpanExporter.
+func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	if err := e.SpanExporter.ExportSpans(ctx, spans); err != nil {
+		if lost := e.failed(len(spans), err); lost > 0 {
+			e.observer.Observe(ctx, &observe.SpansNotSent{Spans: lost, Err: err})
+		}
+	}
+	return nil
+}
+
+// failed counts spans that were lost. It returns 0 if no event is due now.
+func (e *exporter) failed(spans int, err error) (lost int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lost, e.last = e.lost+spans, err
+	if e.ended || time.Now().Before(e.next) {
+		return 0
+	}
+	lost, e.lost, e.next = e.lost, 0, time.Now().Add(repeatTime)
+	return lost
+}
+
+// end ends the events, and returns the last error since then that no event told of.
+func (e *exporter) end() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ended = true
+	if e.lost == 0 {
+		return nil
+	}
+	return e.last
+}

@@ -1,0 +1,100 @@
+package tracing
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"google.golang.org/grpc/codes"
+
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+// The variables that ask for traces, and those that are not valid. No error quotes a header.
+func TestWanted(t *testing.T) {
+	type variables = map[string]string
+	const endpoint = "http://localhost:4317"
+	for _, c := range []struct {
+		set  variables
+		want bool
+		err  string // part of it
+	}{
+		{variables{}, false, ""},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp"}, true, ""},
+		{variables{"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}, false, ""},
+		{variables{"OTEL_TRACES_EXPORTER": "console"}, false, "OTEL_TRACES_EXPORTER"},
+		{variables{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}, true, ""},
+		{variables{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": endpoint}, true, ""},
+		{variables{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_SDK_DISABLED": "TRUE"}, false, ""},
+		{variables{"OTEL_EXPORTER_OTLP_ENDPOINT": "localhost:4317"}, true, "OTEL_EXPORTER_OTLP_ENDPOINT"},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/json"}, true, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20secret,x=1"}, true, ""},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_HEADERS": "x=1,secret"}, true, "OTEL_EXPORTER_OTLP_HEADERS: header 2"},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_HEADERS": "x=%zzsecret"}, true, "OTEL_EXPORTER_OTLP_HEADERS: header 1"},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_CERTIFICATE": "/none"}, true, "OTEL_EXPORTER_OTLP_CERTIFICATE"},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_TRACES_SAMPLER": "sometimes"}, true, "OTEL_TRACES_SAMPLER"},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_TRACES_SAMPLER": "parentbased_traceidratio"}, true, ""},
+	} {
+		t.Run("", func(t *testing.T) {
+			for name, value := range c.set {
+				t.Setenv(name, value)
+			}
+			got, err := wanted()
+			switch {
+			case (err != nil) != (c.err != ""), err != nil && !strings.Contains(err.Error(), c.err), err != nil && strings.Contains(err.Error(), "secret"):
+				t.Errorf("%v: %v, want %q", c.set, err, c.err)
+			case got != c.want:
+				t.Errorf("%v: %v", c.set, got)
+			}
+		})
+	}
+}
+
+// failing is a collector that refuses everything.
+type failing struct{ sdktrace.SpanExporter }
+
+func (failing) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error {
+	return errors.New("refused")
+}
+
+// Spans that cannot be sent are one event a minute, with the number of all since the last one.
+func TestSpansNotSentOnceAMinute(t *testing.T) {
+	var seen observe.Recorder
+	e := &exporter{SpanExporter: failing{}, observer: &seen}
+	batch := tracetest.SpanStubs{{}, {}}.Snapshots()
+	export := func() {
+		if err := e.ExportSpans(t.Context(), batch); err != nil {
+			t.Errorf("the SDK gets the error %v", err)
+		}
+	}
+	for range 3 {
+		export()
+	}
+	if all := observe.All[*observe.SpansNotSent](seen.Take()); len(all) != 1 || all[0].Spans != 2 {
+		t.Errorf("events of 3 failures: %v", all)
+	}
+	e.next = time.Now() // a minute later
+	export()
+	if all := observe.All[*observe.SpansNotSent](seen.Take()); len(all) != 1 || all[0].Spans != 6 || all[0].Err == nil {
+		t.Errorf("events a minute later: %v", all)
+	}
+	export()
+	if e.end() == nil || len(seen.Take()) != 0 {
+		t.Error("the end does not tell of spans that no event told of")
+	}
+}
+
+// Codes are spelled as in gRPC's documents.
+func TestTextOf(t *testing.T) {
+	for code, want := range map[codes.Code]string{
+		codes.OK: "OK", codes.Canceled: "CANCELLED", codes.DeadlineExceeded: "DEADLINE_EXCEEDED", codes.Internal: "INTERNAL", codes.NotFound: "NOT_FOUND",
+	} {
+		if got := textOf(code); got != want {
+			t.Errorf("%v: %s, want %s", code, got, want)
+		}
+	}
+}
