@@ -186,6 +186,26 @@ func TestReadiness(t *testing.T) {
 	ready(200, "ok")
 }
 
+// A bypass is a metric, and what the operator wants: the proxy is ready.
+func TestMetricsTellOfTheBypass(t *testing.T) {
+	n := newNode(t)
+	n.config.AdminSocket, n.config.BypassFile = filepath.Join(n.dir, "admin.sock"), filepath.Join(n.dir, "bypass")
+	n.put("10-trap.wasm", "missing-hook") // which cannot be loaded
+	n.put("10-trap.json", `{"failure-policy": "Fail", "runtime-hooks": ["PreRunPodSandbox"]}`)
+	n.start(daemon.Run)
+	n.awaitSocket()
+	n.awaitMetric("wasmproxy_bypass 0")
+	if status, body := n.ofAdmin("/readyz"); status != 503 {
+		t.Errorf("before the bypass: %d %s", status, body)
+	}
+	n.must(os.WriteFile(n.config.BypassFile, nil, 0o644))
+	n.awaitMetric("wasmproxy_bypass 1")
+	n.awaitMetric(`wasmproxy_plugin_state{plugin="10-trap",state="refusing"} 0`)
+	if status, body := n.ofAdmin("/readyz"); status != 200 {
+		t.Errorf("in the bypass: %d %s", status, body)
+	}
+}
+
 // The admin socket has Go's profiles.
 func TestProfiles(t *testing.T) {
 	n := newNode(t)
