@@ -186,6 +186,32 @@ func TestReadiness(t *testing.T) {
 	ready(200, "ok")
 }
 
+// A failure is counted by its class.
+func TestFailuresByClass(t *testing.T) {
+	n := newNode(t)
+	n.config.AdminSocket = filepath.Join(n.dir, "admin.sock")
+	classes := map[string]string{"loop": "fuel", "host-call-flood": "host_calls", "trap": "trap", "fail": "error", "abort": "trap"}
+	var ids []string
+	for guest := range classes {
+		n.put(guest+".wasm", guest)
+		n.put(guest+".json", `{"limits": {"fuel": 1000000}, "timeout": "30s"}`)
+		ids = append(ids, guest)
+	}
+	n.put("away.json", `{"remote-endpoint": "`+filepath.Join(n.dir, "nobody.sock")+`", "runtime-hooks": ["PreRunPodSandbox"]}`)
+	n.start(daemon.Run)
+	ids = append(ids, "away")
+	slices.Sort(ids)
+	n.awaitActive(ids...)
+	n.awaitSocket()
+	if _, err := n.runPod(t.Context(), "web"); err != nil {
+		t.Fatal(err)
+	}
+	for guest, class := range classes {
+		n.awaitMetric(fmt.Sprintf(`wasmproxy_plugin_failures_total{class=%q,hook="PreRunPodSandbox",plugin=%q} 1`, class, guest))
+	}
+	n.awaitMetric(`wasmproxy_plugin_failures_total{class="away",hook="PreRunPodSandbox",plugin="away"} 1`)
+}
+
 // A bypass is a metric, and what the operator wants: the proxy is ready.
 func TestMetricsTellOfTheBypass(t *testing.T) {
 	n := newNode(t)
