@@ -66,8 +66,11 @@ func Inspect(ctx context.Context, binary []byte, o PluginOptions) (in Inspection
 	in.judgeImports()
 	_, unfit := parseSchema(in.Manifest.ConfigSchema)
 	in.problem(unfit)
-	_, _, over := o.Limits(in.Manifest.Limits)
+	hold, _, over := o.Limits(in.Manifest.Limits)
 	in.problem(over)
+	if known == nil && len(in.Problems) == 0 { // an exported manifest is read after the check
+		in.Problems = checkMemory(m, pagesOf(hold.Memory))
+	}
 	return in, err
 }
 
