@@ -35,6 +35,7 @@ func pages(t *testing.T) []string {
 //	sh node         needs a node: only command names and flags of wasmproxy are checked
 //	sh checkout     has targets of the Makefile
 //	yaml settings   is a file for --config; yaml manifest is an object of Kubernetes
+//	yaml prometheus is a part of Prometheus' configuration
 //	go main.go      takes the place of the main.go that the block before has made
 //
 // TestTutorial does the same for the tutorial.
@@ -72,6 +73,15 @@ func (r *reader) check(t *testing.T, b block, cache string) {
 		var object map[string]any
 		if err := yaml.Unmarshal([]byte(b.text), &object); err != nil || object["kind"] == nil || object["spec"] == nil {
 			t.Errorf("error %v, or no object:\n%s", err, b.text)
+		}
+	case "yaml prometheus":
+		var jobs struct {
+			Scrape []struct {
+				Name string `json:"job_name"`
+			} `json:"scrape_configs"`
+		}
+		if err := yaml.UnmarshalStrict([]byte(b.text), &map[string]any{}); err != nil || yaml.Unmarshal([]byte(b.text), &jobs) != nil || len(jobs.Scrape) == 0 || jobs.Scrape[0].Name == "" {
+			t.Errorf("error %v, or no job:\n%s", err, b.text)
 		}
 	case "go main.go":
 		source := "package main\n\nimport wp \"github.com/wasmproxy/wasmproxy/sdk\"\n\nfunc main() {}\n\n" + b.text
