@@ -24,9 +24,6 @@ const (
 // bypassReminder is how often the log says that the bypass lasts.
 const bypassReminder = time.Hour
 
-// undoTime is how long the store is kept for values that are being undone.
-const undoTime = 10 * time.Second
-
 // bypassing is the state of the bypass.
 type bypassing struct {
 	mu       sync.Mutex                    // held while the file is looked at, and its state is carried out

@@ -103,16 +103,7 @@ func (d *daemon) undoRemoved(ctx context.Context) {
 		return
 	}
 	defer d.settled()
-	pending := intercept.Withdraw(ctx, d.options(nil), func(_ ledger.ID, _ ledger.Target, w ledger.Wish) bool {
+	intercept.Withdraw(ctx, d.options(nil), func(_ ledger.ID, _ ledger.Target, w ledger.Wish) bool {
 		return bypassed || !(*d.described.Load())[w.Plugin]
 	})
-	undone := make(chan struct{})
-	go func() {
-		pending.Wait()
-		close(undone)
-	}()
-	select {
-	case <-undone:
-	case <-time.After(undoTime): // a container's earlier work takes its time
-	}
 }

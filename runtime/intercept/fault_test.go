@@ -125,7 +125,7 @@ func faultyWrites(t *testing.T, inPost func()) []faultyWrite {
 	}
 	scan := func(n *node, _ string) error { intercept.Scan(t.Context(), n.options); return nil }
 	remove := func(n *node, _ string) error {
-		intercept.Withdraw(t.Context(), n.options, removed("10-test")).Wait()
+		intercept.Withdraw(t.Context(), n.options, removed("10-test"))
 		return nil
 	}
 	nothing := func(*node, string) {}

@@ -76,7 +76,7 @@ func TestFieldsOfARemovedPluginAreReset(t *testing.T) {
 	n.runPod()
 	n.begin()
 	n.must(n.queue.Drain(t.Context()))
-	intercept.Withdraw(t.Context(), n.options, removed("10-test")).Wait()
+	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
 	n.hasField("cpu_quota", "", "", "", "")
 	n.hasField("unified[memory.high]", "", "", "100", "200")
 	want := []*runtimeapi.UpdateContainerResourcesRequest{{ContainerId: "c1", Linux: &runtimeapi.LinuxContainerResources{CpuQuota: 50_000, CpusetCpus: "0-1"}}}
@@ -99,7 +99,7 @@ func TestFieldsOfAnotherContainerAreReset(t *testing.T) {
 	m.must(m.second())
 	m.hasField("cpu_quota", "10-test", "20000", "-1", "20000")
 	m.backend.refuses = errors.New("no")
-	intercept.Withdraw(t.Context(), m.options, removed("10-test")).Wait()
+	intercept.Withdraw(t.Context(), m.options, removed("10-test"))
 	m.hasField("cpu_quota", "", "", "-1", "20000")
 	last := m.backend.updates[len(m.backend.updates)-1]
 	if last.GetLinux().GetCpuQuota() != -1 {
@@ -186,7 +186,7 @@ func TestFailedResetIsTriedAgain(t *testing.T) {
 		n, _, _ := running(t, withObserver(&events))
 		n.must(n.queue.Drain(t.Context()))
 		n.backend.refuses = errors.New("no")
-		intercept.Withdraw(t.Context(), n.options, removed("10-test")).Wait()
+		intercept.Withdraw(t.Context(), n.options, removed("10-test"))
 		n.must(n.queue.Drain(t.Context()))
 		intercept.Scan(t.Context(), n.options)
 		n.must(n.queue.Drain(t.Context()))

@@ -124,7 +124,7 @@ func TestRestartOfTheProxy(t *testing.T) {
 	if high := content(t, group, "memory.high"); high != "4096000" {
 		t.Errorf("after an update memory.high is %s", high)
 	}
-	intercept.Withdraw(t.Context(), m.options, removed("10-test")).Wait()
+	intercept.Withdraw(t.Context(), m.options, removed("10-test"))
 	if idle, high := content(t, group, "cpu.idle"), content(t, group, "memory.high"); idle != "0" || high != "max" {
 		t.Errorf("without the plugin cpu.idle is %s, memory.high is %s", idle, high)
 	}
@@ -212,7 +212,7 @@ func TestScanRepairsAndGivesUp(t *testing.T) {
 	if e := fights[0]; e.Last != "UpdateContainerResources" || e.Found != "777" || e.Value != "4096000" || e.ContainerID != "c1" {
 		t.Errorf("the event is %+v", e)
 	}
-	intercept.Withdraw(t.Context(), n.options, removed("10-test")).Wait()
+	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
 	if got := content(t, dir, "memory.high"); got != "777" {
 		t.Errorf("memory.high is %s without the plugin, and kubelet or another wrote 777 last", got)
 	}
@@ -298,7 +298,7 @@ func TestUndoOfAFileWithLines(t *testing.T) {
 	n.runPod()
 	n.begin()
 	put(t, dir, "io.max", kubelet+"\n8:16 rbps=5 wbps=max riops=max wiops=max") // as the kernel shows it
-	intercept.Withdraw(t.Context(), n.options, removed("10-test")).Wait()
+	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
 	if got, want := content(t, dir, "io.max"), "8:16 rbps=max wbps=max riops=max wiops=max"; got != want {
 		t.Errorf("io.max was written as %q, want %q", got, want)
 	}
@@ -322,7 +322,7 @@ func TestWeightOfAnIdleGroupIsNotRepaired(t *testing.T) {
 	}
 	put(t, dir, "cpu.idle", "0")
 	put(t, dir, "cpu.weight", "50")
-	intercept.Withdraw(t.Context(), n.options, removed("10-test")).Wait()
+	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
 	if got := content(t, dir, "cpu.weight"); got != "100" {
 		t.Errorf("without the plugin cpu.weight is %s, want kubelet's 100", got)
 	}
@@ -375,7 +375,7 @@ func TestSuspendedValuesComeBackAfterAPanic(t *testing.T) {
 // kernel has given the container its default share.
 func TestUndoOfIdleNamesTheShares(t *testing.T) {
 	n, _, dir := running(t)
-	intercept.Withdraw(t.Context(), n.options, removed("10-test")).Wait()
+	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
 	n.must(n.queue.Drain(t.Context()))
 	if got := content(t, dir, "cpu.idle"); got != "0" || len(n.backend.updates) != 1 || n.backend.updates[0].GetLinux().GetCpuShares() != 512 {
 		t.Errorf("cpu.idle is %s, and the updates are %v", got, n.backend.updates)
@@ -396,7 +396,7 @@ func TestRoundedValueIsNotRepaired(t *testing.T) {
 	if told := observe.All[*observe.CgroupFileRepaired](events.Take()); len(told) > 0 {
 		t.Errorf("repaired: %v", told)
 	}
-	intercept.Withdraw(t.Context(), n.options, removed("10-test")).Wait()
+	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
 	if got := content(t, dir, "memory.high"); got != "max" {
 		t.Errorf("memory.high is %s without the plugin, want kubelet's max", got)
 	}

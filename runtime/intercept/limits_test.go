@@ -73,7 +73,7 @@ func TestPodLimitFollowsItsContainers(t *testing.T) {
 			n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuQuota: 40_000, CpuPeriod: 100_000}))
 		},
 		"the plugin is removed": func(n *node) {
-			intercept.Withdraw(n.t.Context(), n.options, removed("10-doubling")).Wait()
+			intercept.Withdraw(n.t.Context(), n.options, removed("10-doubling"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestPodLimitOfKubelet(t *testing.T) {
 	n.wantCPU(pod, "130000 100000", "after kubelet's write")
 	intercept.Scan(t.Context(), n.options)
 	n.wantCPU(pod, "130000 100000", "after another scan")
-	intercept.Withdraw(t.Context(), n.options, removed("10-doubling")).Wait()
+	intercept.Withdraw(t.Context(), n.options, removed("10-doubling"))
 	n.must(n.queue.Drain(t.Context()))
 	n.wantCPU(pod, "80000 100000", "without the plugin")
 }
@@ -147,7 +147,7 @@ func TestPodMemoryIsNotBelowUsage(t *testing.T) {
 	for _, step := range []struct{ used, want string }{{"4096", "268435456"}, {"200003584", "200003584"}, {"150003712", "150003712"}, {"4096", "134217728"}} {
 		put(t, pod, "memory.current", step.used)
 		if step.used != "4096" {
-			intercept.Withdraw(t.Context(), n.options, removed("10-test")).Wait()
+			intercept.Withdraw(t.Context(), n.options, removed("10-test"))
 			n.must(n.queue.Drain(t.Context()))
 		}
 		intercept.Scan(t.Context(), n.options)
@@ -182,7 +182,7 @@ func TestPodLimitAfterARestart(t *testing.T) {
 	m := newNode(t, nil, withLedger(openLedger(t, dir)), func(o *intercept.Options) { o.Store, o.Cgroups = n.store, n.options.Cgroups })
 	intercept.Settle(t.Context(), m.options)
 	m.wantCPU(pod, "100000 100000", "after the restart")
-	intercept.Withdraw(t.Context(), m.options, removed("10-doubling")).Wait()
+	intercept.Withdraw(t.Context(), m.options, removed("10-doubling"))
 	m.must(m.queue.Drain(t.Context()))
 	m.wantCPU(pod, "50000 100000", "without the plugin")
 }

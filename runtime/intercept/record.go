@@ -5,7 +5,6 @@ import (
 	"iter"
 	"slices"
 	"strconv"
-	"sync"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -108,35 +107,9 @@ func AfterReload(ctx context.Context, o Options) {
 	}
 }
 
-// Withdraw ends the wishes for which end returns true, and has kubelet's values written back:
-// those of a container in its queue, since an update that is under way has suspended some, and
-// restores them. The caller may wait for what it returns: the containers with work under way.
-func Withdraw(ctx context.Context, o Options, end func(ledger.ID, ledger.Target, ledger.Wish) bool) *sync.WaitGroup {
-	i, pending := &interceptor{Options: o}, new(sync.WaitGroup)
-	for _, id := range i.Ledger.Withdraw(end) {
-		settle := func() { i.settle(ctx, []ledger.ID{id}, ledger.Expected) }
-		if id.Container == "" {
-			settle()
-			continue
-		}
-		if release, ok := i.Queue.tryAcquire(id.Container); ok {
-			func() {
-				defer release()
-				settle()
-			}()
-			continue
-		}
-		pending.Add(1)
-		queued := i.Queue.Go(id.Container, func() {
-			defer pending.Done()
-			settle()
-		})
-		if !queued {
-			pending.Done()
-			settle()
-		}
-	}
-	return pending
+// Withdraw ends the wishes for which end returns true, and has kubelet's values written back.
+func Withdraw(ctx context.Context, o Options, end func(ledger.ID, ledger.Target, ledger.Wish) bool) {
+	(&interceptor{Options: o}).withdraw(ctx, end)
 }
 
 func (i *interceptor) withdraw(ctx context.Context, end func(ledger.ID, ledger.Target, ledger.Wish) bool) {

@@ -72,7 +72,7 @@ func TestRecordOfAPodOutlivesItsSandboxes(t *testing.T) {
 		t.Errorf("with another sandbox memory.high is %s", got)
 	}
 	n.removeSandbox("pod3")
-	intercept.Withdraw(t.Context(), n.options, removed("10-test")).Wait()
+	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
 	if got := content(t, dir, "memory.high"); got != "777" || n.options.Ledger.Has(podU1) {
 		t.Errorf("without the plugin memory.high is %s, and the record %v", got, n.options.Ledger.Record(podU1))
 	}

@@ -84,17 +84,6 @@ func (w *WorkQueue) Len() int {
 	return w.pending
 }
 
-// tryAcquire is Acquire if no item of the key waits or runs; else it reports false.
-func (w *WorkQueue) tryAcquire(key string) (release func(), ok bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.queues[key].length > 0 {
-		return nil, false
-	}
-	_, done := w.push(key)
-	return func() { w.end(key, done) }, true
-}
-
 // push adds an item to a queue. The item begins when before is closed, at once if before is
 // nil, and ends with done. The caller holds the lock.
 func (w *WorkQueue) push(key string) (before, done chan struct{}) {
