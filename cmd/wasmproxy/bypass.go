@@ -117,7 +117,7 @@ func printBypass(out io.Writer, b status.Bypass, silent string) {
 	case silent != "":
 		fmt.Fprintf(out, "No proxy answers, so only the file was looked at or changed (%s). A proxy that works sees it within a second, any other when it starts.\n", printable(silent))
 		if b.On {
-			fmt.Fprintln(out, "kubelet still needs a proxy that runs, or the runtime's own endpoint: see Rollback in docs/install.md.")
+			fmt.Fprintln(out, "kubelet still needs a proxy that runs, or the runtime's own endpoint: see Uninstalling in docs/install.md.")
 		}
 	case b.On && !b.Undone:
 		fmt.Fprintln(out, "Values of plugins are left that are not undone yet, or that CRI cannot clear: wasmproxy explain POD shows them.")

@@ -172,7 +172,7 @@ func checkLine(t *testing.T, line string) {
 			continue
 		}
 		names := 2
-		if len(words) > 2 && slices.Contains([]string{"bypass", "plugin"}, words[1]) {
+		if len(words) > 2 && slices.Contains([]string{"bypass", "host", "plugin"}, words[1]) {
 			names = 3
 		}
 		names = min(names, len(words))

@@ -154,7 +154,7 @@ func TestInstallAgain(t *testing.T) {
 	out.Reset()
 	h.install(t)
 	second := h.files(t)
-	if second["/usr/local/bin/wasmproxy"] == first["/usr/local/bin/wasmproxy"] || strings.Contains(out.String(), "@@") {
+	if !strings.Contains(out.String(), "until it restarts: systemctl restart wasmproxy.service") || second["/usr/local/bin/wasmproxy"] == first["/usr/local/bin/wasmproxy"] || strings.Contains(out.String(), "@@") {
 		t.Errorf("the second installation says\n%s", out)
 	}
 	for path := range before {

@@ -67,6 +67,9 @@ func (h *Host) Install(ctx context.Context, c Consent) error {
 	} else {
 		h.say("kubelet takes its new endpoint when it starts the next time: systemctl daemon-reload && systemctl restart kubelet")
 	}
+	if slices.ContainsFunc(p.own, func(c change) bool { return c.before != nil }) {
+		h.say("the service has the former program or unit until it restarts: systemctl restart %s", systemd.ServiceName)
+	}
 	h.say("wasmproxy is installed; wasmproxy host uninstall takes it back")
 	return nil
 }

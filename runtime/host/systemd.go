@@ -59,12 +59,7 @@ func (h *Host) start(ctx context.Context, socket string) error {
 
 // disable has systemd stop the units that there are, and not start them again.
 func (h *Host) disable(ctx context.Context) error {
-	var units []string
-	for _, unit := range []string{systemd.SocketName, systemd.ServiceName} {
-		if len(h.missing(filepath.Join(unitDir, unit))) == 0 || len(h.missing(filepath.Join(packagedDir, unit))) == 0 {
-			units = append(units, unit)
-		}
-	}
+	units := h.units(systemd.SocketName, systemd.ServiceName)
 	if len(units) == 0 {
 		return nil
 	}
@@ -73,6 +68,24 @@ func (h *Host) disable(ctx context.Context) error {
 		args = append(args, "--now")
 	}
 	return h.systemctl(ctx, append(args, units...)...)
+}
+
+// clean removes the directories that systemd has made for the service, but not its logs.
+func (h *Host) clean(ctx context.Context) error {
+	if !h.live() || len(h.units(systemd.ServiceName)) == 0 {
+		return nil
+	}
+	return h.systemctl(ctx, "clean", "--what=cache", "--what=runtime", systemd.ServiceName)
+}
+
+// units returns those of the units that the host has.
+func (h *Host) units(names ...string) (have []string) {
+	for _, name := range names {
+		if len(h.missing(filepath.Join(unitDir, name))) == 0 || len(h.missing(filepath.Join(packagedDir, name))) == 0 {
+			have = append(have, name)
+		}
+	}
+	return have
 }
 
 // runtimeBehind asks the proxy for the name and version of the container runtime.

@@ -37,16 +37,8 @@ func (h *Host) Uninstall(ctx context.Context, c Consent) error {
 			return err
 		}
 	}
-	if err := h.disable(ctx); err != nil {
+	if err := h.removeService(ctx, p.own); err != nil {
 		return err
-	}
-	if err := h.apply(p.own); err != nil {
-		return err
-	}
-	if h.live() {
-		if err := h.systemctl(ctx, "daemon-reload"); err != nil {
-			return err
-		}
 	}
 	if err := h.begin("record"); err != nil {
 		return err
@@ -59,6 +51,23 @@ func (h *Host) Uninstall(ctx context.Context, c Consent) error {
 	}
 	h.say("wasmproxy is uninstalled")
 	return nil
+}
+
+// removeService ends the service, and removes its files.
+func (h *Host) removeService(ctx context.Context, files []change) error {
+	if err := h.disable(ctx); err != nil {
+		return err
+	}
+	if err := h.clean(ctx); err != nil {
+		return err
+	}
+	if err := h.apply(files); err != nil {
+		return err
+	}
+	if !h.live() {
+		return nil
+	}
+	return h.systemctl(ctx, "daemon-reload")
 }
 
 // leaveKubelet returns when kubelet is not connected to the proxy any more.

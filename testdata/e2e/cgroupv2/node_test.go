@@ -41,6 +41,7 @@ func TestNode(t *testing.T) {
 		test func(*limited, *testing.T)
 	}{
 		{"boot", (*limited).testBoot},
+		{"service", (*limited).testService},
 		{"pods", (*limited).testPods},
 		{"update", (*limited).testUpdate},
 		{"daemon-reload", (*limited).testDaemonReload},
@@ -49,6 +50,7 @@ func TestNode(t *testing.T) {
 		{"memory-qos", (*limited).testMemoryQoS},
 		{"pod.limits", (*limited).testPodLimits},
 		{"undo", (*limited).testUndo},
+		{"uninstall", (*limited).testUninstall},
 		{"removal", (*limited).testRemoval},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { part.test(l, t) }) {

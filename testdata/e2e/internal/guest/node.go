@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -54,15 +53,10 @@ func StartNode(t testing.TB, b *artifact.Builder, plugins ...Plugin) *Node {
 	m := Boot(t, img, payload)
 	n := &Node{Machine: m, Kubelet: newKubelet(m), plugins: plugins}
 	n.serveImages(t, b)
-	n.Run(t, `install -m 0755 /mnt/wasmproxy /usr/local/bin/
-		install -D -m 0644 -t /etc/systemd/system /mnt/wasmproxy.service
-		install -D -m 0644 -t /etc/wasmproxy /mnt/wasmproxy.yaml
-		mkdir /etc/wasmproxy/plugins.d && cp /mnt/plugins/* /etc/wasmproxy/plugins.d/
-		systemctl daemon-reload
-		systemctl enable --now wasmproxy`)
+	n.Run(t, `mkdir -p /etc/wasmproxy/plugins.d && cp /mnt/plugins/* /etc/wasmproxy/plugins.d/
+		install -m 0755 /mnt/wasmproxy /root/ && /root/wasmproxy host install --yes`)
 	n.AwaitProxy(t)
-	n.Run(t, `sed -i 's#^containerRuntimeEndpoint:.*#containerRuntimeEndpoint: unix://`+ProxySocket+`#' /var/lib/kubelet/config.yaml
-		systemctl enable --now kubelet`)
+	n.Run(t, "systemctl enable --now kubelet")
 	return n
 }
 
@@ -73,12 +67,6 @@ func buildPayload(t testing.TB, b *artifact.Builder, plugins []Plugin) (dir stri
 	if err := b.Project(t.Context(), dir, "./cmd/wasmproxy"); err != nil {
 		t.Fatal(err)
 	}
-	guide, err := os.ReadFile(b.ProjectFile("docs/install.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, filepath.Join(dir, "wasmproxy.service"), firstBlock(t, guide, "ini"))
-	writeFile(t, filepath.Join(dir, "wasmproxy.yaml"), firstBlock(t, guide, "yaml settings"))
 	if err := os.Mkdir(filepath.Join(dir, "plugins"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -117,16 +105,6 @@ func writeFile(t testing.TB, file string, data []byte) {
 	if err := os.WriteFile(file, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// firstBlock returns the first block of a document with these words after its ```.
-func firstBlock(t testing.TB, document []byte, words string) []byte {
-	t.Helper()
-	found := regexp.MustCompile("(?s)```" + words + "\n(.*?)```").FindSubmatch(document)
-	if found == nil {
-		t.Fatalf("the document has no block of %s", words)
-	}
-	return found[1]
 }
 
 // serveImages serves the images to containerd in the guest.

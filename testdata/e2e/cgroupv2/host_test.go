@@ -1,0 +1,67 @@
+package cgroupv2_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/guest"
+)
+
+// testService: systemd holds the socket, and knows that the proxy serves and with which plugins.
+// The unit leaves the proxy one capability and few directories, which is enough for the tests
+// that follow.
+func (l *limited) testService(t *testing.T) {
+	for command, want := range map[string]string{
+		"systemctl is-active wasmproxy.socket kubelet":                                                                               "active\nactive",
+		"systemctl show --property=Type,NRestarts wasmproxy":                                                                         "Type=notify\nNRestarts=0",
+		"systemctl show --property=StatusText --value wasmproxy":                                                                     "Serving calls. 2 plugins are active: 10-setter, 20-memory-qos.",
+		"awk '/^(CapBnd|CapEff|NoNewPrivs|Seccomp):/ {print $2}' /proc/$(pidof wasmproxy)/status":                                    "0000000000000002\n0000000000000002\n1\n2",
+		"cat /proc/$(pidof wasmproxy)/oom_score_adj":                                                                                 "-999",
+		"for dir in /usr /var/lib /root /home; do nsenter --target $(pidof wasmproxy) --mount test -w $dir && echo $dir; done; true": "",
+		"grep ^containerRuntimeEndpoint: /var/lib/kubelet/config.yaml":                                                               "containerRuntimeEndpoint: unix://" + guest.ProxySocket,
+	} {
+		if got := l.Run(t, command); got != want {
+			t.Errorf("%s prints %q, want %q", command, got, want)
+		}
+	}
+}
+
+// testUninstall: kubelet is back on the runtime's socket and no container has ended. Of the
+// proxy only the plugins are left, which the operator has put there.
+func (l *limited) testUninstall(t *testing.T) {
+	before := l.running(t)
+	l.Run(t, "wasmproxy host uninstall --yes --restart-kubelet")
+	for command, want := range map[string]string{
+		"grep ^containerRuntimeEndpoint: /var/lib/kubelet/config.yaml":                            "containerRuntimeEndpoint: unix://" + guest.ContainerdSocket,
+		"systemctl is-active kubelet":                                                             "active",
+		"systemctl list-unit-files --no-legend 'wasmproxy*'; pidof wasmproxy; true":               "",
+		"find / /run -xdev -path '*wasmproxy*' -not -path '/root/*' -not -path '/etc/wasmproxy*'": "",
+	} {
+		if got := l.Run(t, command); got != want {
+			t.Errorf("%s prints %q, want %q", command, got, want)
+		}
+	}
+	if after := l.running(t); after != before || before == "" {
+		t.Errorf("the containers are %s, and were %s", after, before)
+	}
+}
+
+// running returns the ids of the containers that run.
+func (l *limited) running(t *testing.T) string {
+	t.Helper()
+	answer, err := l.CRI(t, guest.ContainerdSocket).ListContainers(t.Context(), &cri.ListContainersRequest{
+		Filter: &cri.ContainerFilter{State: &cri.ContainerStateValue{State: cri.ContainerState_CONTAINER_RUNNING}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, c := range answer.GetContainers() {
+		ids = append(ids, c.GetId())
+	}
+	slices.Sort(ids)
+	return strings.Join(ids, " ")
+}
