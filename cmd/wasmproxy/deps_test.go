@@ -34,7 +34,7 @@ var mayImport = map[string]string{
 	"runtime/regular":          "",
 	"runtime/service":          "runtime/observe",
 	"deploy/systemd":           "",
-	"runtime/host":             "deploy/systemd runtime/config runtime/proxy",
+	"runtime/host":             "deploy/systemd runtime/admin runtime/bypass runtime/config runtime/proxy",
 	"runtime/pods":             "abi runtime/cri", // the store follows the rows of cri.Methods
 	"runtime/crifield":         "abi runtime/plugin runtime/pods",
 	"runtime/cgroup":           "abi runtime/cgroup/rules runtime/cgroup/systemd",

@@ -39,7 +39,8 @@ Running pods are not affected. What is replaced is recorded in `+host.RecordFile
 The command can be run again after it was interrupted, or with a newer program.`, (*host.Host).Install)
 	uninstall := hostSubcommand("uninstall", "Give kubelet its former endpoint, and remove the proxy from this host", `Give kubelet its former endpoint, and remove the proxy from this host.
 
-It takes back what host install has recorded, and shows each change first. In a file of
+It turns the bypass on, which undoes the values that plugins have set, and takes back what
+host install has recorded. It shows each change first. In a file of
 kubelet that was edited since, it changes the endpoint alone. Other files that were edited
 stay, as do plugins. The service ends when kubelet does not use it any more: with
 --restart-kubelet the command restarts kubelet, and without it the command fails and says so.`, (*host.Host).Uninstall)

@@ -7,17 +7,20 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
 )
 
 // removal is a plan.
 type removal struct {
-	record  *record
-	kubelet []change
-	own     []change
-	notes   []string // of what is left as it is
+	record   *record
+	settings *config.Config // of the proxy
+	kubelet  []change
+	own      []change
+	notes    []string // of what is left as it is
 }
 
-// Uninstall takes back what Install did. kubelet gets the endpoint from before, and the
+// Uninstall takes back what Install did. Values of plugins are undone. kubelet gets the endpoint from before, and the
 // service ends when kubelet does not use it any more. In a file that was edited since, it
 // changes the endpoint alone, and it leaves other files that were edited.
 func (h *Host) Uninstall(ctx context.Context, c Consent) error {
@@ -29,6 +32,11 @@ func (h *Host) Uninstall(ctx context.Context, c Consent) error {
 	if yes, err := h.confirm(c); !yes || err != nil {
 		return err
 	}
+	if h.live() {
+		if err := h.undo(ctx, p.settings); err != nil {
+			return err
+		}
+	}
 	if err := h.apply(p.kubelet); err != nil {
 		return err
 	}
@@ -38,6 +46,9 @@ func (h *Host) Uninstall(ctx context.Context, c Consent) error {
 		}
 	}
 	if err := h.removeService(ctx, p.own); err != nil {
+		return err
+	}
+	if err := h.endBypass(p.settings.BypassFile); err != nil {
 		return err
 	}
 	if err := h.begin("record"); err != nil {
@@ -83,6 +94,9 @@ func (h *Host) leaveKubelet(ctx context.Context, listen string, restart bool) er
 }
 
 func (h *Host) showRemoval(p *removal, c Consent) {
+	if h.live() {
+		h.say("turn the bypass on, which undoes the values that plugins have set")
+	}
 	for _, change := range p.kubelet {
 		h.show(change)
 	}
@@ -107,16 +121,28 @@ func (h *Host) planRemoval() (*removal, error) {
 		return nil, fmt.Errorf("there is no record of an installation, %s: change kubelet's endpoint by hand", RecordFile)
 	}
 	p := &removal{record: r}
+	flags := map[string]string{}
+	if len(h.missing(settingsFile)) == 0 {
+		flags[config.FileFlag] = h.under(settingsFile)
+	}
+	if p.settings, err = load(flags); err != nil {
+		return nil, err
+	}
 	if err := h.planKubelet(p); err != nil {
 		return nil, err
 	}
-	for _, f := range slices.Backward(r.Files) {
+	return p, h.planOwn(p)
+}
+
+// planOwn plans the removal of the proxy's files that are as the installation left them.
+func (h *Host) planOwn(p *removal) error {
+	for _, f := range slices.Backward(p.record.Files) {
 		if f.Kubelet {
 			continue
 		}
 		now, err := h.read(f.Path)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		switch {
 		case now == nil:
@@ -130,7 +156,7 @@ func (h *Host) planRemoval() (*removal, error) {
 			p.own = append(p.own, change{path: f.Path, before: now, program: f.Path == programFile})
 		}
 	}
-	return p, nil
+	return nil
 }
 
 // planKubelet plans the former endpoint for every file of kubelet that has the proxy's:

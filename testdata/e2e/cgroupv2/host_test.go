@@ -14,14 +14,15 @@ import (
 // The unit leaves the proxy one capability and few directories, which is enough for the tests
 // that follow.
 func (l *limited) testService(t *testing.T) {
+	const process = "/proc/$(systemctl show --property=MainPID --value wasmproxy)"
 	for command, want := range map[string]string{
-		"systemctl is-active wasmproxy.socket kubelet":                                                                               "active\nactive",
-		"systemctl show --property=Type,NRestarts wasmproxy":                                                                         "Type=notify\nNRestarts=0",
-		"systemctl show --property=StatusText --value wasmproxy":                                                                     "Serving calls. 2 plugins are active: 10-setter, 20-memory-qos.",
-		"awk '/^(CapBnd|CapEff|NoNewPrivs|Seccomp):/ {print $2}' /proc/$(pidof wasmproxy)/status":                                    "0000000000000002\n0000000000000002\n1\n2",
-		"cat /proc/$(pidof wasmproxy)/oom_score_adj":                                                                                 "-999",
-		"for dir in /usr /var/lib /root /home; do nsenter --target $(pidof wasmproxy) --mount test -w $dir && echo $dir; done; true": "",
-		"grep ^containerRuntimeEndpoint: /var/lib/kubelet/config.yaml":                                                               "containerRuntimeEndpoint: unix://" + guest.ProxySocket,
+		"systemctl is-active wasmproxy.socket kubelet":                                                       "active\nactive",
+		"systemctl show --property=Type --property=NRestarts --value wasmproxy":                              "notify\n0",
+		"systemctl show --property=StatusText --value wasmproxy":                                             "Serving calls. 2 plugins are active: 10-setter, 20-memory-qos.",
+		"grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' " + process + "/status | cut -f2":                    "0000000000000002\n0000000000000002\n1\n2",
+		"cat " + process + "/oom_score_adj":                                                                  "-999",
+		"for dir in /usr /var/lib /root /home; do test -w " + process + "/root$dir && echo $dir; done; true": "",
+		"grep ^containerRuntimeEndpoint: /var/lib/kubelet/config.yaml":                                       "containerRuntimeEndpoint: unix://" + guest.ProxySocket,
 	} {
 		if got := l.Run(t, command); got != want {
 			t.Errorf("%s prints %q, want %q", command, got, want)
