@@ -24,6 +24,7 @@ const (
 	packagedDir   = "/usr/lib/systemd/system"
 	listenDropIn  = unitDir + "/" + systemd.SocketName + ".d/listen.conf"
 	recordDir     = "/var/lib/wasmproxy"
+	logDir        = "/var/log/wasmproxy" // LogsDirectory= of the unit
 	crioSuffix    = "run/crio/crio.sock" // by which kubelet knows CRI-O
 	crioListen    = "unix:///run/wasmproxy/run/crio/crio.sock"
 	hookServerDir = "/etc/runtime/hookserver.d"

@@ -75,7 +75,11 @@ func (h *Host) clean(ctx context.Context) error {
 	if !h.live() || len(h.units(systemd.ServiceName)) == 0 {
 		return nil
 	}
-	return h.systemctl(ctx, "clean", "--what=cache", "--what=runtime", systemd.ServiceName)
+	if err := h.systemctl(ctx, "clean", "--what=cache", "--what=runtime", systemd.ServiceName); err != nil {
+		return err
+	}
+	_ = os.Remove(h.under(logDir)) // unless it has logs
+	return nil
 }
 
 // units returns those of the units that the host has.
