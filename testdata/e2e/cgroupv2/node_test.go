@@ -19,6 +19,7 @@ var setter = guest.Plugin{Name: "10-setter", Dir: "testdata/plugins/setter"}
 // limited is a node with the pods whose cgroup files the plugin sets.
 type limited struct {
 	*guest.Node
+	builder  *artifact.Builder
 	settings []settings.Setting
 	pods     []*core.Pod
 	ids      map[object]string       // of containers
@@ -35,7 +36,7 @@ func TestNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &limited{Node: guest.StartNode(t, builder, setter, memoryQoS, boostGranted, boostDenied), ids: map[object]string{}, groups: map[object]guest.Cgroup{}}
+	l := &limited{Node: guest.StartNode(t, builder, setter, memoryQoS, boostGranted, boostDenied), builder: builder, ids: map[object]string{}, groups: map[object]guest.Cgroup{}}
 	for _, part := range []struct {
 		name string
 		test func(*limited, *testing.T)
@@ -52,6 +53,7 @@ func TestNode(t *testing.T) {
 		{"undo", (*limited).testUndo},
 		{"uninstall", (*limited).testUninstall},
 		{"removal", (*limited).testRemoval},
+		{"systemd", (*limited).testSystemd},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { part.test(l, t) }) {
 			return

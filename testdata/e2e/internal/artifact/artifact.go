@@ -116,6 +116,11 @@ func (b *Builder) NewPlugin(ctx context.Context, program, file string) error {
 	return b.TinyGoPlugin(ctx, file, filepath.Join(dir, "cpu-boost"))
 }
 
+// Tests builds the tests of a package of the project's own module as a program.
+func (b *Builder) Tests(ctx context.Context, file, pkg string) error {
+	return run(ctx, b.project, []string{"CGO_ENABLED=0"}, "go", "test", "-c", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", file, pkg)
+}
+
 // run runs a command in dir with additions to the environment; its output appears only in the error.
 func run(ctx context.Context, dir string, env []string, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
