@@ -34,6 +34,9 @@ type Config struct {
 	AdminSocket   string        `koanf:"admin-socket" default:"/run/wasmproxy/admin.sock" usage:"unix socket for commands such as explain, of the proxy's user alone; empty: there is none"`
 	MetricsListen string        `koanf:"metrics-listen" usage:"TCP address, HOST:PORT, for metrics and health; empty: they are on the admin socket alone"`
 	BypassFile    string        `koanf:"bypass-file" default:"/etc/wasmproxy/bypass" usage:"file that takes all plugins out of the way as long as it exists; empty: there is none"`
+	AuditLog      string        `koanf:"audit-log" usage:"file, or journald, for a line about each change and refusal of plugins; empty: there is none"`
+	AuditLogSize  string        `koanf:"audit-log-size" default:"100Mi" usage:"size at which the file of audit-log is renamed and another one begins, in Mi or Gi"`
+	AuditLogCount int64         `koanf:"audit-log-count" default:"5" usage:"renamed files of audit-log that are kept"`
 	GuestMemory   string        `koanf:"guest-memory" default:"256Mi" usage:"memory of all instances of all .wasm plugins together, in Mi or Gi"`
 	MaxFuel       int64         `koanf:"max-plugin-fuel" default:"100000000" usage:"most fuel of one hook that a plugin's manifest may ask for"`
 	MaxHostCalls  int64         `koanf:"max-plugin-host-calls" default:"20000" usage:"most host calls of one hook that a plugin's manifest may ask for"`
@@ -62,6 +65,9 @@ func (c *Config) Validate() error {
 		optional(hostPort, "metrics-listen", c.MetricsListen),
 		optional(directory, "bypass-file", c.BypassFile),
 		c.cacheApart(),
+		optional(auditLog, "audit-log", c.AuditLog),
+		size("audit-log-size", c.AuditLogSize, 1<<20<<20),
+		between("audit-log-count", c.AuditLogCount, 1000),
 		size("guest-memory", c.GuestMemory, 1<<16<<30),
 		between("max-plugin-fuel", c.MaxFuel, plugin.MaxFuel),
 		between("max-plugin-host-calls", c.MaxHostCalls, plugin.MaxHostCalls),
@@ -89,6 +95,9 @@ func (c *Config) Level() slog.Level {
 
 // GuestBytes is GuestMemory in bytes; 0 if it is not a size.
 func (c *Config) GuestBytes() int64 { return bytesOf(c.GuestMemory) }
+
+// AuditBytes is AuditLogSize in bytes; 0 if it is not a size.
+func (c *Config) AuditBytes() int64 { return bytesOf(c.AuditLogSize) }
 
 // MaxLimits are the most that a plugin's manifest may ask for, unless the plugin's JSON says
 // otherwise.
@@ -178,6 +187,13 @@ func hostPort(key, value string) error {
 func label(key, value string) error {
 	if name, _, ok := strings.Cut(value, "="); !ok || name == "" {
 		return wrong(key, "%q is not a label such as example.com/skip=true", value)
+	}
+	return nil
+}
+
+func auditLog(key, value string) error {
+	if value != "journald" && !filepath.IsAbs(value) {
+		return wrong(key, "%q is neither journald nor an absolute path", value)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/audit"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/metrics"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/tracing"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -69,6 +71,7 @@ type daemon struct {
 	observer observe.Observer // of all sinks
 	metrics  *metrics.Metrics
 	traces   *tracing.Traces // nil if the environment asks for none
+	audit    *audit.Log      // nil if the operator asks for none
 	conns    []*grpc.ClientConn
 	backend  *backend
 	cgroups  *cgroup.FS // nil without a cgroup root
@@ -131,10 +134,15 @@ func (d *daemon) sinks(ctx context.Context, version string, always observe.Sinks
 	if d.traces, err = tracing.New(ctx, version, always); err != nil {
 		always.Observe(ctx, &observe.TracesOff{Err: err})
 	}
-	if d.traces == nil {
-		return always
+	all := slices.Clone(always)
+	if d.traces != nil {
+		all = append(all, d.traces)
 	}
-	return append(always, d.traces)
+	if c := d.config; c.AuditLog != "" {
+		d.audit = audit.New(audit.Options{To: c.AuditLog, MaxBytes: c.AuditBytes(), Backups: int(c.AuditLogCount), Observer: always})
+		all = append(all, d.audit)
+	}
+	return all
 }
 
 func (d *daemon) assemble(ctx context.Context, o options) (err error) {

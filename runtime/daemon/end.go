@@ -83,6 +83,9 @@ func (d *daemon) close() {
 	if d.traces != nil {
 		ends = append(ends, d.traces.Close)
 	}
+	if d.audit != nil {
+		ends = append(ends, d.audit.Close)
+	}
 	for _, conn := range d.conns {
 		ends = append(ends, conn.Close)
 	}

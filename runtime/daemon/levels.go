@@ -20,6 +20,9 @@ func (d *daemon) levels() (l metrics.Levels) {
 	l.LedgerObjects, l.LedgerValues = d.ledger.Len()
 	l.QueueLength = d.queue.Len()
 	l.Bypass = d.current.bypassed.Load()
+	if d.audit != nil {
+		l.AuditLost = d.audit.Lost()
+	}
 	l.GuestMemory, l.GuestMemoryLimit = d.engine.Memory()
 	return l
 }

@@ -172,6 +172,13 @@ type SpansNotSent struct {
 	Err   error
 }
 
+// AuditLinesLost says that lines of the audit log were lost. There is one event a minute.
+type AuditLinesLost struct {
+	occurrence
+	Lines int // that the event stands for
+	Err   error
+}
+
 // SystemdConnected says that there is a connection to the node's systemd.
 type SystemdConnected struct {
 	occurrence

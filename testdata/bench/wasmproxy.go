@@ -53,7 +53,7 @@ func (n *node) startWasmproxy(ctx context.Context, p *party, module []byte) erro
 // sinks are the flags that turn on each sink of events which the other parties do not have. Metrics
 // are counted in all; here they can also be asked for. A new sink has its flag here.
 func sinks(n *node) []string {
-	return []string{"--admin-socket=" + n.path(withSinks, "admin.sock")}
+	return []string{"--admin-socket=" + n.path(withSinks, "admin.sock"), "--audit-log=" + n.path(withSinks, "audit.json")}
 }
 
 func (n *node) socketOf(p *party) string { return n.path(p.name, "wasmproxy.sock") }

@@ -19,6 +19,7 @@ type Levels struct {
 	QueueLength      int   // of post hooks
 	GuestMemory      int64 // bytes
 	GuestMemoryLimit int64 // bytes
+	AuditLost        int64 // lines of the audit log
 	Bypass           bool
 }
 
@@ -93,6 +94,7 @@ func (e emitter) node(l Levels) {
 	e.emit("wasmproxy_store_filled", truth(l.StoreFilled))
 	e.emit("wasmproxy_ledger_objects", float64(l.LedgerObjects))
 	e.emit("wasmproxy_ledger_values", float64(l.LedgerValues))
+	e.emit("wasmproxy_audit_lines_lost_total", float64(l.AuditLost))
 	e.emit("wasmproxy_bypass", truth(l.Bypass))
 }
 

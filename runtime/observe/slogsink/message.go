@@ -88,6 +88,8 @@ var Messages = []Message{
 		"A variable of the environment that asks for traces is not valid. Calls are served nevertheless.", "Correct the variable that `err` names, and restart the proxy."},
 	{(*observe.SpansNotSent)(nil), slog.LevelWarn, "traces not sent",
 		"The collector of traces does not answer, or refuses them. `spans` of them are lost.", "See `err`. Check the collector and `OTEL_EXPORTER_OTLP_ENDPOINT`. Calls do not wait for it."},
+	{(*observe.AuditLinesLost)(nil), slog.LevelWarn, "lines of the audit log are lost",
+		"The audit log cannot be written, or not fast enough. Calls are served nevertheless.", "See `err`. Check the file system of `audit-log`, or journald. It goes on when it can be written."},
 	{(*observe.StateIgnored)(nil), slog.LevelWarn, "state file ignored",
 		"A file in `state-dir` is damaged, or of a later version. Values of its pod stay, but no plugin owns them. If it is in `kv`, a plugin has lost its durable values.", "None. They end with the pod."},
 	{(*observe.StateNotSaved)(nil), slog.LevelWarn, "state file not written",

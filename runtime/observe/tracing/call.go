@@ -99,3 +99,16 @@ func asParent(ctx context.Context) context.Context {
 	}
 	return metadata.NewOutgoingContext(ctx, md)
 }
+
+// TraceID returns the id of the trace that the call ctx belongs to, also where no traces are
+// made; empty if there is none.
+func TraceID(ctx context.Context) string {
+	of := trace.SpanContextFromContext(ctx)
+	if !of.HasTraceID() {
+		of = callerOf(ctx)
+	}
+	if !of.HasTraceID() {
+		return ""
+	}
+	return of.TraceID().String()
+}

@@ -1,0 +1,153 @@
+// Package audit writes what plugins changed and refused as lines of JSON, to a file or to
+// journald. It is the only importer of the library that rotates files.
+//
+// A line is made of one event. Events hide secrets already: values of env, annotations and
+// labels are not in it.
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/observe/tracing"
+)
+
+// Journald is the name of the destination that is no file.
+const Journald = "journald"
+
+const (
+	queueLength = 4096        // events that wait to be written, some 2 MiB
+	closeTime   = time.Second // for the last of them
+	repeatTime  = time.Minute // between two events about lines that are lost
+)
+
+// errFull is why a line is lost that was not tried.
+var errFull = errors.New("events come faster than they can be written")
+
+// Options say where lines go.
+type Options struct {
+	To       string           // absolute path of a file, or Journald
+	MaxBytes int64            // of a file, until it is renamed and another one begins; at least 1 MiB
+	Backups  int              // renamed files that are kept; at least 1
+	Observer observe.Observer // gets an event if lines are lost
+}
+
+// Log is the audit log. It is an [observe.Observer] and safe for concurrent use. The caller must
+// Close it.
+type Log struct {
+	observer observe.Observer
+	out      output
+	queue    chan entry
+	closing  chan struct{}
+	closed   chan struct{} // once all is written
+	end      sync.Once
+	dropped  atomic.Int64 // by a full queue, since the writer looked
+	lost     atomic.Int64 // lines of the whole run
+
+	// Of the writer's goroutine:
+	unreported int       // lines that were lost since the last event
+	next       time.Time // when the next event is due
+}
+
+// entry is an event that waits to be written.
+type entry struct {
+	at    time.Time
+	trace string
+	event observe.Event
+}
+
+// output writes lines. It is for one goroutine.
+type output interface {
+	write(line []byte) error
+	close() error
+}
+
+// New returns a log to which nothing is written yet. Whether it can be written shows with the
+// first line, so that a full disk does not keep the proxy from serving.
+func New(o Options) *Log {
+	return start(o.Observer, outputOf(o))
+}
+
+func start(observer observe.Observer, out output) *Log {
+	l := &Log{observer: observer, out: out, queue: make(chan entry, queueLength), closing: make(chan struct{}), closed: make(chan struct{})}
+	go l.run()
+	return l
+}
+
+// Lost returns how many lines were lost since the start, because they could not be written or
+// too many waited.
+func (l *Log) Lost() int64 { return l.lost.Load() }
+
+// Wants implements observe.Observer.
+func (l *Log) Wants(k observe.Kind) bool {
+	return k == observe.KindFieldChanged || k == observe.KindCgroupFileWritten
+}
+
+// Observe implements observe.Observer. It does not wait for the line to be written.
+func (l *Log) Observe(ctx context.Context, e observe.Event) {
+	if !audited(e) {
+		return
+	}
+	select {
+	case l.queue <- entry{time.Now(), tracing.TraceID(ctx), e}:
+	default:
+		l.dropped.Add(1)
+		l.lost.Add(1)
+	}
+}
+
+// Close writes the lines that wait, for a second at most. The error says if some are lost by
+// that. Events that come later are lost.
+func (l *Log) Close() error {
+	l.end.Do(func() { close(l.closing) })
+	select {
+	case <-l.closed:
+		return nil
+	case <-time.After(closeTime):
+		return fmt.Errorf("audit log: %d lines were not written within %v", len(l.queue)+1, closeTime)
+	}
+}
+
+func (l *Log) run() {
+	defer close(l.closed)
+	for {
+		select {
+		case e := <-l.queue:
+			l.write(e)
+			continue
+		case <-l.closing:
+		}
+		for len(l.queue) > 0 {
+			l.write(<-l.queue)
+		}
+		if err := l.out.close(); err != nil {
+			l.observer.Observe(context.Background(), &observe.CloseFailed{Err: fmt.Errorf("audit log: %w", err)})
+		}
+		return
+	}
+}
+
+func (l *Log) write(e entry) {
+	err := l.out.write(lineOf(e))
+	failed := 0
+	if err != nil {
+		failed = 1
+		l.lost.Add(1)
+	}
+	if dropped := int(l.dropped.Swap(0)); dropped > 0 {
+		failed += dropped
+		if err == nil {
+			err = errFull
+		}
+	}
+	if l.unreported += failed; err == nil || time.Now().Before(l.next) {
+		return
+	}
+	l.observer.Observe(context.Background(), &observe.AuditLinesLost{Lines: l.unreported, Err: err})
+	l.unreported, l.next = 0, time.Now().Add(repeatTime)
+}

@@ -1,0 +1,158 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/metadata"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+var web = observe.Object{Namespace: "shop", Pod: "web-0", PodID: "6d2f", Container: "main", ContainerID: "91ac"}
+
+// A line of each event, as it is written.
+func TestLines(t *testing.T) {
+	failed := errors.New("no space")
+	for want, e := range map[string]observe.Event{
+		`"event":"changed",ABOUT,"plugin":"a","hook":"PreCreateContainer","other_name":"x","other_id":"1","field":"f","old":"1","new":"2"`: &observe.FieldChanged{
+			Plugin: "a", Hook: abi.PreCreateContainer, Object: web, OtherName: "x", OtherID: "1", Field: "f", Previous: "1", Value: "2"},
+		`"event":"refused",ABOUT,"plugin":"a","hook":"PreExec","code":"PermissionDenied","reason":"not \"allowed\""`: &observe.CallRefused{
+			Plugin: "a", Hook: abi.PreExec, Object: web, Code: "PermissionDenied", Reason: `not "allowed"`},
+		`"event":"conflict",ABOUT,"plugin":"b","hook":"PreCreateContainer","field":"f","first":"a"`: &observe.Conflict{
+			Plugin: "b", First: "a", Hook: abi.PreCreateContainer, Object: web, Field: "f"},
+		`"event":"update_failed",ABOUT,"plugin":"a","hook":"PreCreateContainer","field":"f","reason":"no space"`: &observe.DeferredUpdateFailed{
+			Plugin: "a", Hook: abi.PreCreateContainer, Object: web, Field: "f", Err: failed},
+		`"event":"cgroup_written",ABOUT,"plugin":"a","hook":"PreCreateContainer","field":"cpu.idle","new":"1"`: &observe.CgroupFileWritten{
+			Plugin: "a", Hook: abi.PreCreateContainer, Object: web, File: "cpu.idle", Value: "1"},
+		`"event":"cgroup_failed",ABOUT,"field":"cpu.idle","new":"1","reason":"no space"`:      &observe.CgroupFileFailed{Object: web, File: "cpu.idle", Value: "1", Err: failed},
+		`"event":"cgroup_repaired",ABOUT,"plugin":"a","field":"cpu.idle","old":"0","new":"1"`: &observe.CgroupFileRepaired{Plugin: "a", Object: web, File: "cpu.idle", Value: "1", Found: "0"},
+		`"event":"cgroup_left",ABOUT,"plugin":"a","field":"cpu.idle","old":"1","new":"0"`:     &observe.CgroupFileFought{Plugin: "a", Object: web, File: "cpu.idle", Value: "1", Found: "0"},
+		`"event":"cgroup_undone",ABOUT,"field":"cpu.idle","new":"0"`:                          &observe.CgroupFileUndone{Object: web, File: "cpu.idle", Value: "0"},
+	} {
+		want = `{"time":"2026-11-22T09:00:00Z",` + strings.Replace(want, "ABOUT", `"namespace":"shop","pod":"web-0","pod_id":"6d2f","container":"main","container_id":"91ac"`, 1) + "}\n"
+		if got := lineOf(entry{time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC), "", e}); !audited(e) || string(got) != want {
+			t.Errorf("%T: audited %v\n%swant\n%s", e, audited(e), got, want)
+		}
+	}
+	if audited(&observe.CallFinished{}) {
+		t.Error("a call is audited")
+	}
+}
+
+// The line in docs/operations.md is what is written.
+func TestLineInTheDocuments(t *testing.T) {
+	want, err := os.ReadFile("../../../cmd/wasmproxy/testdata/audit.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := lineOf(entry{time.Date(2026, 11, 22, 9, 0, 0, 123456789, time.UTC), "4bf92f3577b34da6a3ce929d0e0e4736", &observe.FieldChanged{
+		Plugin: "10-quota", Hook: abi.PreCreateContainer, Object: web, Field: "container.resources.cpu_quota", Previous: "100000", Value: "200000",
+	}})
+	if !bytes.Equal(got, want) {
+		t.Errorf("the document has\n%sbut this is written\n%s", want, got)
+	}
+}
+
+// written are the lines of a file, each of which must be whole.
+func written(t *testing.T, file string) (all []line) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text := range strings.Lines(string(text)) {
+		var l line
+		if err := json.Unmarshal([]byte(text), &l); err != nil || !strings.HasSuffix(text, "\n") {
+			t.Fatalf("%s has the line %q: %v", file, text, err)
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// The id of the trace comes from the caller's traceparent, though no traces are made.
+func TestTraceID(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "audit.json")
+	l := New(Options{To: file, MaxBytes: 1 << 20, Backups: 1, Observer: observe.Discard()})
+	ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"))
+	l.Observe(ctx, &observe.FieldChanged{Plugin: "a"})
+	l.Observe(t.Context(), &observe.FieldChanged{Plugin: "a"})
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	all := written(t, file)
+	if len(all) != 2 || all[0].TraceID != "4bf92f3577b34da6a3ce929d0e0e4736" || all[1].TraceID != "" {
+		t.Errorf("the lines are %+v", all)
+	}
+}
+
+// A full file is renamed, as many as asked for are kept, and all are private, also if the first
+// was there with another mode.
+func TestRotation(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "audit.json")
+	if err := os.WriteFile(name, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := outputOf(Options{To: name, MaxBytes: 1 << 20, Backups: 2})
+	text := append(bytes.Repeat([]byte("x"), 250<<10), '\n')
+	for range 21 { // 4 in a file
+		if err := out.write(text); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Millisecond) // renamed files have the time in their names
+	}
+	var all []string
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // old files are removed beside
+		if all, _ = filepath.Glob(filepath.Join(filepath.Dir(name), "*")); len(all) == 3 {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("the files are %q, want 3", all)
+		}
+	}
+	for _, file := range all {
+		if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 || info.Size() > 1<<20 {
+			t.Errorf("%s: %v %v, error %v", file, info.Mode(), info.Size(), err)
+		}
+	}
+	if err := out.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// stuck is a destination that takes no line until it is released.
+type stuck chan struct{}
+
+func (s stuck) write([]byte) error { <-s; return nil }
+func (s stuck) close() error       { return nil }
+
+// A destination that hangs keeps neither calls nor, for long, the end. Lines that find no place
+// in the queue are counted, and are an event.
+func TestDestinationHangs(t *testing.T) {
+	var seen observe.Recorder
+	out := make(stuck)
+	l := start(&seen, out)
+	const more = 100
+	for range queueLength + 1 + more {
+		l.Observe(t.Context(), &observe.FieldChanged{Plugin: "a"})
+	}
+	if lost := l.Lost(); lost < more || lost > more+1 { // one more if the writer has not taken one
+		t.Errorf("%d lines are lost, want %d", lost, more)
+	}
+	if err := l.Close(); err == nil || !strings.Contains(err.Error(), "lines were not written") {
+		t.Errorf("the end says %v", err)
+	}
+	close(out)
+	<-l.closed
+	all := observe.All[*observe.AuditLinesLost](seen.Take())
+	if len(all) != 1 || int64(all[0].Lines) != l.Lost() || !errors.Is(all[0].Err, errFull) {
+		t.Errorf("the events are %v", all)
+	}
+}
