@@ -36,6 +36,7 @@ var mayImport = map[string]string{
 	"runtime/service":          "runtime/observe",
 	"deploy/systemd":           "",
 	"runtime/host":             "deploy/systemd runtime/admin runtime/bypass runtime/config runtime/proxy",
+	"runtime/doctor":           "deploy/systemd runtime/admin runtime/bypass runtime/cgroup runtime/config runtime/host runtime/plugin runtime/proxy runtime/registry runtime/status",
 	"runtime/pods":             "abi runtime/cri", // the store follows the rows of cri.Methods
 	"runtime/crifield":         "abi runtime/plugin runtime/pods",
 	"runtime/cgroup":           "abi runtime/cgroup/rules runtime/cgroup/systemd",
@@ -51,7 +52,7 @@ var mayImport = map[string]string{
 	"runtime/intercept":        "abi runtime/explain runtime/cri runtime/crifield runtime/plugin runtime/pods runtime/cgroup runtime/cgroup/rules runtime/ledger runtime/observe",
 	"runtime/daemon":           "abi runtime/admin runtime/bypass runtime/status runtime/explain runtime/cri runtime/crifield runtime/proxy runtime/plugin runtime/wasm runtime/remote runtime/registry runtime/pods runtime/cgroup runtime/cgroup/systemd runtime/ledger runtime/intercept runtime/config runtime/observe runtime/observe/audit runtime/observe/metrics runtime/observe/slogsink runtime/observe/tracing runtime/service",
 	"runtime/simulate":         "abi runtime/cgroup runtime/cri runtime/crifield sdk/fixture runtime/intercept runtime/kubelet runtime/ledger runtime/plugin runtime/pods runtime/observe runtime/observe/slogsink",
-	"cmd/wasmproxy":            "abi runtime/host plugins-wasm runtime/admin runtime/bypass runtime/status runtime/explain runtime/config runtime/daemon sdk/fixture runtime/plugin runtime/registry runtime/simulate runtime/wasm cmd/wasmproxy/demo cmd/wasmproxy/scaffold runtime/observe runtime/observe/slogsink runtime/regular",
+	"cmd/wasmproxy":            "abi runtime/doctor runtime/host plugins-wasm runtime/admin runtime/bypass runtime/status runtime/explain runtime/config runtime/daemon sdk/fixture runtime/plugin runtime/registry runtime/simulate runtime/wasm cmd/wasmproxy/demo cmd/wasmproxy/scaffold runtime/observe runtime/observe/slogsink runtime/regular",
 	"cmd/wasmproxy/demo":       "plugins-wasm runtime/config runtime/daemon runtime/kubelet runtime/simulate runtime/observe runtime/observe/slogsink runtime/regular",
 	"abi/internal/generate":    "abi runtime/cgroup/rules",
 	"sdk/fixture":              "abi sdk/internal/native", // the format of fixtures, which the proxy and plugins share
@@ -69,7 +70,7 @@ var onlyImporters = map[string]string{
 	"log/slog":                          "cmd/wasmproxy runtime/config runtime/observe/slogsink sdk sdk/internal/native sdk/sdktest", // what happens is an event: see runtime/observe
 	"github.com/tetratelabs/wazero":     "runtime/wasm",
 	"github.com/santhosh-tekuri":        "runtime/wasm/schema",
-	"k8s.io/cri-api":                    "runtime/cri runtime/crifield runtime/pods runtime/intercept runtime/daemon runtime/kubelet runtime/simulate runtime/remote runtime/remote/runtimehook runtime/host cmd/wasmproxy/demo",
+	"k8s.io/cri-api":                    "runtime/cri runtime/crifield runtime/pods runtime/intercept runtime/daemon runtime/kubelet runtime/simulate runtime/remote runtime/remote/runtimehook runtime/host runtime/doctor cmd/wasmproxy/demo",
 	"github.com/knadh/koanf":            "runtime/config",
 	"github.com/containerd/cgroups":     "runtime/cgroup",
 	"github.com/opencontainers/cgroups": "runtime/cgroup runtime/cgroup/systemd",
@@ -77,13 +78,13 @@ var onlyImporters = map[string]string{
 	"gopkg.in/natefinch/lumberjack":     "runtime/observe/audit",
 	"github.com/godbus/dbus":            "runtime/cgroup/systemd",
 	"github.com/moby/sys/mountinfo":     "runtime/cgroup",
-	"github.com/prometheus":             "runtime/observe/metrics",
+	"github.com/prometheus":             "runtime/observe/metrics runtime/doctor", // which reads what a running proxy exports
 	"go.opentelemetry.io":               "runtime/observe/tracing",
 	"golang.org/x/net":                  "runtime/daemon",
 	"github.com/lmittmann/tint":         "cmd/wasmproxy",
 	"github.com/fsnotify/fsnotify":      "runtime/registry",
 	"k8s.io/apimachinery":               "runtime/kubelet",
-	"sigs.k8s.io/yaml":                  "runtime/kubelet runtime/host",
+	"sigs.k8s.io/yaml":                  "runtime/kubelet runtime/host runtime/doctor",
 }
 
 // standardOnly are the packages that plugin authors compile: TinyGo has to like

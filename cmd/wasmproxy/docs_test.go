@@ -138,7 +138,7 @@ func makeTargets(t *testing.T, text, cache string) {
 }
 
 var (
-	aside    = regexp.MustCompile("`(wasmproxy [^`]*)`|(?m:^(wasmproxy (?:bypass|demo|explain|koord|plugin|serve|status|validate) .*)$)")
+	aside    = regexp.MustCompile("`(wasmproxy [^`]*)`|(?m:^(wasmproxy (?:bypass|demo|doctor|explain|koord|plugin|serve|status|validate) .*)$)")
 	comment  = regexp.MustCompile(`(^|\s)#\s.*`)
 	sequence = regexp.MustCompile(`&&|[|;&\n]`)
 )

@@ -10,10 +10,14 @@ import (
 // Exit codes, the same for all commands.
 const (
 	exitOK       = 0
-	exitFailure  = 1   // what was asked for could not be done
-	exitUsage    = 2   // a command, an argument, a flag or a setting is wrong
-	exitRejected = 3   // plugin run: the plugin refused the call, as it may
-	exitFatal    = 255 // of klog.Fatal, by which koord-runtime-proxy ended
+	exitFailure  = 1 // what was asked for could not be done
+	exitUsage    = 2 // a command, an argument, a flag or a setting is wrong
+	exitRejected = 3 // plugin run: the plugin refused the call, as it may
+	// doctor: the worst of what it has found
+	exitDoctorWarning = 4
+	exitDoctorError   = 5
+
+	exitFatal = 255 // of klog.Fatal, by which koord-runtime-proxy ended
 )
 
 // coded is an error with an exit code other than exitFailure.

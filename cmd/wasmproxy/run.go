@@ -33,14 +33,15 @@ func newRoot() *cobra.Command {
 		Long: `A CRI proxy that node teams extend with WebAssembly plugins.
 
 Exit codes of all commands: 0 success; 1 failure; 2 wrong usage, which is a command, an
-argument, a flag or a setting; 3 the plugin refused the call (plugin run).`,
+argument, a flag or a setting; 3 the plugin refused the call (plugin run); 4 doctor has found
+warnings, 5 errors.`,
 		Args:          noSuchCommand,
 		RunE:          showHelp,
 		SilenceErrors: true, // printed below, once
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(serveCommand(), validateCommand(), pluginCommand(), koordCommand(), versionCommand(), demoCommand(), bypassCommand(), statusCommand(), explainCommand(), hostCommand(), compileCommand())
+	root.AddCommand(serveCommand(), validateCommand(), pluginCommand(), koordCommand(), versionCommand(), demoCommand(), bypassCommand(), statusCommand(), explainCommand(), doctorCommand(), hostCommand(), compileCommand())
 	root.SetHelpCommand(helpCommand())
 	strict(root)
 	return root

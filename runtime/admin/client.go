@@ -55,6 +55,15 @@ func (c Client) SetBypass(ctx context.Context, on bool, reason string) (now stat
 	return now, err
 }
 
+// Metrics asks for the metrics, in a form that Prometheus reads.
+func (c Client) Metrics(ctx context.Context) ([]byte, error) {
+	status, text, err := c.fetch(ctx, http.MethodGet, "/metrics", nil)
+	if err == nil && status != http.StatusOK {
+		err = c.refused(status, text)
+	}
+	return text, err
+}
+
 // ErrNoProxy says that no proxy listens on the socket.
 var ErrNoProxy = errors.New("no proxy runs")
 
@@ -64,7 +73,23 @@ type noProxy string
 func (e noProxy) Error() string        { return string(e) }
 func (e noProxy) Is(target error) bool { return target == ErrNoProxy }
 
+// ask has the answer, which is JSON, decoded.
 func (c Client) ask(ctx context.Context, method, resource string, body, into any) error {
+	status, got, err := c.fetch(ctx, method, resource, body)
+	if err != nil {
+		return err
+	}
+	if status != http.StatusOK {
+		return c.refused(status, got)
+	}
+	if err := json.Unmarshal(got, into); err != nil {
+		return fmt.Errorf("reading the answer of %s: %w", c.Socket, err)
+	}
+	return nil
+}
+
+// fetch returns the status and the body of an answer. A body to send becomes JSON.
+func (c Client) fetch(ctx context.Context, method, resource string, body any) (status int, got []byte, err error) {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) }}
 	defer transport.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
@@ -73,30 +98,23 @@ func (c Client) ask(ctx context.Context, method, resource string, body, into any
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
-			return err
+			return 0, nil, err
 		}
 		send = bytes.NewReader(text)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, "http://admin"+resource, send)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
-		return c.unreachable(err)
+		return 0, nil, c.unreachable(err)
 	}
 	defer resp.Body.Close()
-	got, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return fmt.Errorf("reading the answer of %s: %w", c.Socket, err)
+	if got, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer)); err != nil {
+		return 0, nil, fmt.Errorf("reading the answer of %s: %w", c.Socket, err)
 	}
-	if resp.StatusCode != http.StatusOK {
-		return c.refused(resp.StatusCode, got)
-	}
-	if err := json.Unmarshal(got, into); err != nil {
-		return fmt.Errorf("reading the answer of %s: %w", c.Socket, err)
-	}
-	return nil
+	return resp.StatusCode, got, nil
 }
 
 func (c Client) dial(ctx context.Context) (net.Conn, error) {

@@ -186,11 +186,11 @@ func nodes() map[string]struct {
 		},
 		"by hand, no endpoint at all": {
 			files:  tree{configFile: "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\n# no newline at the end\ncgroupDriver: systemd"},
-			before: defaultEndpoint, after: ours, changed: []string{configFile},
+			before: DefaultEndpoint, after: ours, changed: []string{configFile},
 		},
 		"by hand, an empty endpoint": {
 			files:  tree{configFile: "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncontainerRuntimeEndpoint: # the default\nfailSwapOn: true\n"},
-			before: defaultEndpoint, after: ours, changed: []string{configFile},
+			before: DefaultEndpoint, after: ours, changed: []string{configFile},
 		},
 	}
 }
@@ -223,7 +223,7 @@ func effective(t *testing.T, files tree) (runtime, images string) {
 		}
 	}
 	if runtime == "" {
-		runtime = defaultEndpoint
+		runtime = DefaultEndpoint
 	}
 	return runtime, images
 }

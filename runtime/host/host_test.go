@@ -254,8 +254,8 @@ func TestUninstallEdited(t *testing.T) {
 		"a file of kubelet is gone": {nodes()["kubeadm 1.34, instance configuration"].files, func(h *Host) {
 			os.Remove(filepath.Join(h.Root, instanceConfig))
 		}, tree{configFile: kubeletConfig(containerd), flagsFile: kubeadmFlags(pause)}, ""},
-		"the settings were edited": {old, func(h *Host) { h.put(settingsFile, "listen: "+ours+"\nlog-level: debug\n") },
-			old.with(tree{settingsFile: "listen: " + ours + "\nlog-level: debug\n"}), "leave " + settingsFile + ": it was changed"},
+		"the settings were edited": {old, func(h *Host) { h.put(SettingsFile, "listen: "+ours+"\nlog-level: debug\n") },
+			old.with(tree{SettingsFile: "listen: " + ours + "\nlog-level: debug\n"}), "leave " + SettingsFile + ": it was changed"},
 		"a plugin is there": {old, func(h *Host) { h.put("/etc/wasmproxy/plugins.d/10-a.wasm", "a") },
 			old.with(tree{"/etc/wasmproxy/plugins.d/10-a.wasm": "a"}), ""},
 	} {
@@ -287,8 +287,8 @@ func TestRefused(t *testing.T) {
 		"finding kubelet's endpoint: there is neither /var/lib/kubelet/config.yaml nor":                                                 {"/etc/hostname": "node\n"},
 		"changing containerRuntimeEndpoint in /var/lib/kubelet/config.yaml: the file is not written as kubeadm writes it":               {configFile: `{"kind": "KubeletConfiguration", "containerRuntimeEndpoint": "unix:///run/a.sock"}`},
 		"reading /var/lib/kubelet/config.yaml: ":                                                                                        {configFile: "a: [\n"},
-		"kubelet's endpoint is " + containerd + ", and backend in /etc/wasmproxy/wasmproxy.yaml is unix:///run/other.sock: set backend": node.with(tree{settingsFile: "backend: unix:///run/other.sock\n"}),
-		`wasmproxy.yaml: unknown key "backnd"`:                                                                                          node.with(tree{settingsFile: "backnd: unix:///run/other.sock\n"}),
+		"kubelet's endpoint is " + containerd + ", and backend in /etc/wasmproxy/wasmproxy.yaml is unix:///run/other.sock: set backend": node.with(tree{SettingsFile: "backend: unix:///run/other.sock\n"}),
+		`wasmproxy.yaml: unknown key "backnd"`:                                                                                          node.with(tree{SettingsFile: "backnd: unix:///run/other.sock\n"}),
 		"kubelet's endpoint is the proxy's already, " + ours + ", and there is no /etc/wasmproxy/wasmproxy.yaml":                        {configFile: kubeletConfig(ours)},
 		"backend: \"tcp://127.0.0.1:9\" is not unix://":                                                                                 {configFile: kubeletConfig("tcp://127.0.0.1:9")},
 		"its version is 9, this program knows 1":                                                                                        node.with(tree{RecordFile: `{"version": 9}`}),
@@ -308,10 +308,10 @@ func TestRefused(t *testing.T) {
 // TestInstalledByHand: the proxy is in kubelet's way already. Nothing of kubelet's changes, and
 // uninstalling gives it the runtime of the proxy's settings.
 func TestInstalledByHand(t *testing.T) {
-	before := tree{configFile: kubeletConfig(ours), settingsFile: "listen: " + ours + "\nbackend: " + containerd + "\n"}
+	before := tree{configFile: kubeletConfig(ours), SettingsFile: "listen: " + ours + "\nbackend: " + containerd + "\n"}
 	h, _ := newHost(t, before)
 	h.install(t)
-	if got := h.files(t); got[configFile] != before[configFile] || got[settingsFile] != before[settingsFile] {
+	if got := h.files(t); got[configFile] != before[configFile] || got[SettingsFile] != before[SettingsFile] {
 		t.Errorf("the files are %q", got)
 	}
 	h.uninstall(t)

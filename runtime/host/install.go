@@ -15,17 +15,21 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 )
 
+// SettingsFile is the file of settings that the service unit names.
+const SettingsFile = "/etc/wasmproxy/wasmproxy.yaml"
+
+// CRIOSuffix is the end of an endpoint by which kubelet knows CRI-O.
+const CRIOSuffix = "run/crio/crio.sock"
+
 // Files of the installation. A package for a distribution has the program and the units
 // itself; then they are not written.
 const (
-	settingsFile  = "/etc/wasmproxy/wasmproxy.yaml"
 	programFile   = "/usr/local/bin/wasmproxy"
 	unitDir       = "/etc/systemd/system"
 	packagedDir   = "/usr/lib/systemd/system"
 	listenDropIn  = unitDir + "/" + systemd.SocketName + ".d/listen.conf"
 	recordDir     = "/var/lib/wasmproxy"
 	logDir        = "/var/log/wasmproxy" // LogsDirectory= of the unit
-	crioSuffix    = "run/crio/crio.sock" // by which kubelet knows CRI-O
 	crioListen    = "unix:///run/wasmproxy/run/crio/crio.sock"
 	hookServerDir = "/etc/runtime/hookserver.d"
 )
@@ -154,7 +158,7 @@ func (h *Host) planInstall() (*installation, error) {
 // settings returns those that the proxy will have, and plans their file if there is none. It
 // begins a record if there is none.
 func (h *Host) settings(p *installation, k *kubelet) (*config.Config, error) {
-	written, err := h.read(settingsFile)
+	written, err := h.read(SettingsFile)
 	if err != nil {
 		return nil, err
 	}
@@ -165,11 +169,11 @@ func (h *Host) settings(p *installation, k *kubelet) (*config.Config, error) {
 		p.record = &record{Version: recordVersion, Runtime: k.runtime, Images: k.images}
 	}
 	listen := "unix:///run/wasmproxy/wasmproxy.sock"
-	if strings.HasSuffix(p.record.Runtime, crioSuffix) {
+	if strings.HasSuffix(p.record.Runtime, CRIOSuffix) {
 		listen = crioListen
 	}
-	if sameEndpoint(p.record.Runtime, listen) {
-		return nil, fmt.Errorf("kubelet's endpoint is the proxy's already, %s, and there is no %s: write it with the runtime's socket as backend", listen, settingsFile)
+	if SameEndpoint(p.record.Runtime, listen) {
+		return nil, fmt.Errorf("kubelet's endpoint is the proxy's already, %s, and there is no %s: write it with the runtime's socket as backend", listen, SettingsFile)
 	}
 	text := fmt.Sprintf("# Written by wasmproxy host install. The manual page wasmproxy-serve has all settings.\nlisten: %s\nbackend: %s\n", listen, p.record.Runtime)
 	if p.record.Images != "" {
@@ -178,22 +182,22 @@ func (h *Host) settings(p *installation, k *kubelet) (*config.Config, error) {
 	if _, err := os.Stat(h.under(hookServerDir)); err != nil {
 		text += "hook-dir: \"\" # no hook server is registered on this host\n"
 	}
-	p.own = append(p.own, change{path: settingsFile, after: []byte(text), mode: 0o644})
+	p.own = append(p.own, change{path: SettingsFile, after: []byte(text), mode: 0o644})
 	return load(map[string]string{"listen": listen, "backend": p.record.Runtime, "image-endpoint": p.record.Images})
 }
 
 // checkSettings requires that the proxy calls the runtime that kubelet calls.
 func (h *Host) checkSettings(p *installation, k *kubelet) (*config.Config, error) {
-	c, err := load(map[string]string{config.FileFlag: h.under(settingsFile)})
+	c, err := load(map[string]string{config.FileFlag: h.under(SettingsFile)})
 	if err != nil {
 		return nil, err
 	}
 	runtime := k.runtime
-	if sameEndpoint(runtime, c.Listen) { // installed before, or by hand
+	if SameEndpoint(runtime, c.Listen) { // installed before, or by hand
 		runtime = c.Backend
 	}
-	if !sameEndpoint(runtime, c.Backend) {
-		return nil, fmt.Errorf("kubelet's endpoint is %s, and backend in %s is %s: set backend to the runtime that kubelet is to have", runtime, settingsFile, c.Backend)
+	if !SameEndpoint(runtime, c.Backend) {
+		return nil, fmt.Errorf("kubelet's endpoint is %s, and backend in %s is %s: set backend to the runtime that kubelet is to have", runtime, SettingsFile, c.Backend)
 	}
 	if p.record == nil {
 		p.record = &record{Version: recordVersion, Runtime: runtime, Images: c.ImageEndpoint}

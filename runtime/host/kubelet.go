@@ -14,8 +14,8 @@ import (
 // DefaultKubeletConfig is where kubeadm writes kubelet's configuration.
 const DefaultKubeletConfig = "/var/lib/kubelet/config.yaml"
 
-// defaultEndpoint is kubelet's own, where neither a flag nor a file has one.
-const defaultEndpoint = "unix:///run/containerd/containerd.sock"
+// DefaultEndpoint is kubelet's own, where neither a flag nor a file has one.
+const DefaultEndpoint = "unix:///run/containerd/containerd.sock"
 
 // Files of kubelet beside its configuration. kubeadm writes the flags before 1.34, and the
 // instance configuration since then: `kubeadm upgrade` copies its endpoint into config.yaml.
@@ -57,7 +57,7 @@ func (h *Host) readKubelet() (*kubelet, error) {
 	}
 	k.runtime, k.images = k.last(runtimeKey), k.last(imageKey)
 	if k.runtime == "" {
-		k.runtime = defaultEndpoint
+		k.runtime = DefaultEndpoint
 	}
 	if k.images == k.runtime {
 		k.images = ""
@@ -90,7 +90,7 @@ func (k *kubelet) last(of key) (value string) {
 // pointAt returns the files in which the endpoints are others, with endpoint in their place.
 func (k *kubelet) pointAt(endpoint string, config string) (changed []text, err error) {
 	found := false
-	other := func(value string) bool { return value != "" && !sameEndpoint(value, endpoint) }
+	other := func(value string) bool { return value != "" && !SameEndpoint(value, endpoint) }
 	for _, t := range k.texts {
 		found = found || len(t.values(runtimeKey)) > 0 && t.path != instanceConfig
 		after := t.set(runtimeKey, endpoint, other).set(imageKey, endpoint, other)
@@ -121,13 +121,13 @@ func (t text) write(k key, value string) text {
 	return t.add(k, value)
 }
 
-// sameEndpoint reports whether two endpoints lead to one socket. /var/run is a link to /run.
-func sameEndpoint(a, b string) bool {
+// SameEndpoint reports whether two endpoints name one socket. /var/run is a link to /run.
+func SameEndpoint(a, b string) bool {
 	return plain(a) == plain(b)
 }
 
 func plain(endpoint string) string {
-	path := filepath.Clean(config.Path(endpoint))
+	path := filepath.Clean(strings.TrimPrefix(config.Path(endpoint), "unix:"))
 	if rest, ok := strings.CutPrefix(path, "/var/run/"); ok {
 		return "/run/" + rest
 	}

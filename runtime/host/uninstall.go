@@ -122,8 +122,8 @@ func (h *Host) planRemoval() (*removal, error) {
 	}
 	p := &removal{record: r}
 	flags := map[string]string{}
-	if len(h.missing(settingsFile)) == 0 {
-		flags[config.FileFlag] = h.under(settingsFile)
+	if len(h.missing(SettingsFile)) == 0 {
+		flags[config.FileFlag] = h.under(SettingsFile)
 	}
 	if p.settings, err = load(flags); err != nil {
 		return nil, err
@@ -199,7 +199,7 @@ func (r *record) former(t text) (after text, note string) {
 		t.content = f.Before
 		return t, ""
 	}
-	ours := func(value string) bool { return value != "" && sameEndpoint(value, r.Listen) }
+	ours := func(value string) bool { return value != "" && SameEndpoint(value, r.Listen) }
 	after = t
 	for _, k := range keys {
 		var before text

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/daemon"
+	"github.com/wasmproxy/wasmproxy/runtime/doctor"
+	"github.com/wasmproxy/wasmproxy/runtime/host"
+)
+
+const doctorLong = `Look for what is wrong with the proxy and its node, and say what to do.
+
+It looks at kubelet's files and process, the container runtime, cgroups, permissions, plugins,
+systemd units, and what the running proxy tells. It changes nothing. Each finding says where
+it is, what was found, what it causes and what to do. A check that cannot be made, such as
+one that needs a running proxy, is listed as not checked, with the reason.
+
+The settings are those of serve: flags, environment and the file of --config, which is
+` + host.SettingsFile + ` if it is not given and that file exists.
+
+Exit codes: 0 nothing is wrong, or there are notes only; 4 there are warnings; 5 there are
+errors.`
+
+func doctorCommand() *cobra.Command {
+	var format string
+	o := doctor.Options{Load: daemon.Check, Clock: doctor.KernelClock}
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for what is wrong with the proxy and its node, and say what to do",
+		Long:  doctorLong,
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkFormat(format); err != nil {
+				return err
+			}
+			if !filepath.IsAbs(o.Root) {
+				return wrongUsage("--root: %q is not an absolute path", o.Root)
+			}
+			settings := filepath.Join(o.Root, host.SettingsFile)
+			if _, err := os.Stat(settings); err == nil && !cmd.Flags().Changed(config.FileFlag) {
+				if err := cmd.Flags().Set(config.FileFlag, settings); err != nil {
+					return err
+				}
+			}
+			if o.Settings, o.SettingsErr = config.Load(cmd.Flags()); o.SettingsErr != nil {
+				o.Settings = nil
+			}
+			report := doctor.Run(cmd.Context(), o)
+			if err := printDiagnosis(cmd.OutOrStdout(), report, format); err != nil {
+				return err
+			}
+			return diagnosisError(report)
+		},
+	}
+	adminFlags(cmd)
+	cmd.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	cmd.Flags().StringVar(&o.Root, "root", "/", "directory in which a container has the host's files")
+	cmd.Flags().StringVar(&o.KubeletConfig, "kubelet-config", host.DefaultKubeletConfig, "kubelet's configuration file, unless kubelet runs and names another")
+	return cmd
+}
+
+// diagnosisError has the exit code of the worst finding.
+func diagnosisError(r *doctor.Report) error {
+	count := map[doctor.Severity]int{}
+	for _, f := range r.Findings {
+		count[f.Severity]++
+	}
+	switch err := fmt.Errorf("errors: %d, warnings: %d", count[doctor.Error], count[doctor.Warning]); r.Worst() {
+	case doctor.Error:
+		return coded{err, exitDoctorError}
+	case doctor.Warning:
+		return coded{err, exitDoctorWarning}
+	}
+	return nil
+}
+
+func printDiagnosis(out io.Writer, r *doctor.Report, format string) error {
+	if format == "json" {
+		return encode(out, r)
+	}
+	var b strings.Builder
+	for _, f := range r.Findings {
+		fmt.Fprintf(&b, "%s: %s\n  where:  %s\n  found:  %s\n  effect: %s\n  remedy: %s\n\n", strings.ToUpper(string(f.Severity)), f.Check, f.Where, f.Found, f.Effect, f.Remedy)
+	}
+	for _, reason := range reasons(r) {
+		var checks []string
+		for _, n := range r.NotChecked {
+			if n.Reason == reason {
+				checks = append(checks, n.Check)
+			}
+		}
+		fmt.Fprintf(&b, "not checked: %s: %s\n", strings.Join(checks, ", "), reason)
+	}
+	for _, f := range r.Facts {
+		fmt.Fprintf(&b, "%s: %s\n", f.Name, f.Value)
+	}
+	fmt.Fprintf(&b, "checks passed: %d, not made: %d; findings: %d\n", len(r.Passed), len(r.NotChecked), len(r.Findings))
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// reasons are those for which checks were not made, each once.
+func reasons(r *doctor.Report) (all []string) {
+	for _, n := range r.NotChecked {
+		if !slices.Contains(all, n.Reason) {
+			all = append(all, n.Reason)
+		}
+	}
+	return all
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/runtime/doctor"
+	"github.com/wasmproxy/wasmproxy/runtime/host"
+)
+
+// diagnose runs doctor on a host with these files.
+func diagnose(t *testing.T, files map[string]string, args ...string) (code int, out, errs string) {
+	t.Helper()
+	root, err := os.MkdirTemp("", "wp") // sockets' paths must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(root) })
+	for path, content := range files {
+		if err := os.MkdirAll(filepath.Dir(root+path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(root+path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var stdout, stderr bytes.Buffer
+	code = run(t.Context(), append([]string{"doctor", "--root", root}, args...), &stdout, &stderr)
+	return code, stdout.String(), stderr.String()
+}
+
+// TestDoctorReadsTheSettings: those of the host's file count, and wrong ones are a finding.
+func TestDoctorReadsTheSettings(t *testing.T) {
+	code, out, errs := diagnose(t, map[string]string{host.SettingsFile: "backnd: unix:///run/x.sock\n"})
+	for _, part := range []string{"ERROR: settings\n", `unknown key "backnd"`, "  remedy: Correct the key", "not checked: proxy-serves, ", ": the settings are not known\n"} {
+		if !strings.Contains(out, part) {
+			t.Errorf("the text lacks %q", part)
+		}
+	}
+	if code != exitDoctorError || !strings.Contains(errs, "errors: 1, warnings: 0") || t.Failed() {
+		t.Errorf("exit code %d, %s\n%s", code, errs, out)
+	}
+}
+
+// TestDoctorAsJSON has a host without a proxy and a runtime, which are errors.
+func TestDoctorAsJSON(t *testing.T) {
+	code, out, errs := diagnose(t, map[string]string{host.SettingsFile: "listen: unix:///run/here.sock\ncgroup-root: \"\"\ncache-dir: \"\"\n"}, "-o", "json")
+	var r doctor.Report
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitDoctorError || !strings.Contains(errs, "errors: 2") {
+		t.Fatalf("exit code %d, %s, %v:\n%s", code, errs, err, out)
+	}
+	if len(r.Findings) < 2 || r.Findings[0].Check != "proxy-serves" || r.Findings[0].Where != "unix:///run/here.sock" || r.Findings[1].Check != "backend-answers" {
+		t.Errorf("findings %+v", r.Findings)
+	}
+}
+
+// TestDoctorExitCodes: the worst finding decides.
+func TestDoctorExitCodes(t *testing.T) {
+	for _, test := range []struct {
+		found []doctor.Severity
+		want  int
+	}{
+		{nil, exitOK}, {[]doctor.Severity{doctor.Note}, exitOK}, {[]doctor.Severity{doctor.Note, doctor.Warning}, exitDoctorWarning},
+		{[]doctor.Severity{doctor.Warning, doctor.Error, doctor.Note}, exitDoctorError},
+	} {
+		r := new(doctor.Report)
+		for _, s := range test.found {
+			r.Findings = append(r.Findings, doctor.Finding{Severity: s})
+		}
+		got := exitOK
+		if err, ok := diagnosisError(r).(coded); ok {
+			got = err.code
+		}
+		if got != test.want {
+			t.Errorf("%v: exit code %d, want %d", test.found, got, test.want)
+		}
+	}
+	if code, _, errs := diagnose(t, nil, "-o", "yaml"); code != exitUsage || !strings.Contains(errs, "--output") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+}

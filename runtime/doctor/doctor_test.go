@@ -1,0 +1,225 @@
+package doctor_test
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/wasmproxy/wasmproxy/deploy/systemd"
+	"github.com/wasmproxy/wasmproxy/runtime/doctor"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
+)
+
+// TestHealthy has nothing to find, and makes every check but one, which needs calls.
+func TestHealthy(t *testing.T) {
+	n := newNode(t)
+	n.start()
+	r := doctor.Run(t.Context(), n.options)
+	if len(r.Findings) > 0 || r.Worst() != "" {
+		t.Errorf("a healthy node has findings:\n%s", findings(r))
+	}
+	if len(r.NotChecked) != 1 || r.NotChecked[0].Check != "plugin-uncalled" || len(r.Passed)+1 != len(doctor.Checks) {
+		t.Errorf("not checked: %+v; passed: %q", r.NotChecked, r.Passed)
+	}
+	facts := []doctor.Fact{{"container runtime", "fakeRuntime 0.1.0"}, {"cgroup driver of the runtime", "systemd"}, {"cgroup version", "2"}}
+	if !slices.Equal(r.Facts, facts) {
+		t.Errorf("facts %+v", r.Facts)
+	}
+	n.pods(20)
+	if r := doctor.Run(t.Context(), n.options); len(r.Findings)+len(r.NotChecked) > 0 {
+		t.Errorf("after calls:\n%s%+v", findings(r), r.NotChecked)
+	}
+}
+
+// planted are misconfigurations. before changes a node before its daemon starts, after changes
+// it then. want has a line for each finding, in the order of the table: its check, and a part
+// of what it says.
+var planted = map[string]struct {
+	before, after func(n *node)
+	want          []string
+}{
+	"the settings are wrong": {after: func(n *node) {
+		n.options.Settings, n.options.SettingsErr = nil, errors.Join(errors.New(`config file /etc/wasmproxy/wasmproxy.yaml: unknown key "backnd"`), errors.New("drain-timeout: -1s is not greater than 0"))
+	}, want: []string{`settings: settings: config file /etc/wasmproxy/wasmproxy.yaml: unknown key "backnd"`, "settings: settings: drain-timeout"}},
+	"no proxy runs": {after: func(n *node) { n.stop() }, want: []string{"proxy-serves: " + ours}},
+	"the runtime does not run": {after: func(n *node) {
+		n.runtime.Stop()
+		n.await(func(s *status.Status) bool { return len(s.NotReady) == 2 })
+	}, want: []string{"proxy-ready: the running proxy: the container runtime does not answer", "proxy-ready: the running proxy: the pods of the container runtime have not been read", "backend-answers: " + containerd}},
+	"the backend is the proxy": {after: func(n *node) {
+		n.options.Settings.Backend = "unix:///run/b.sock"
+		n.link("/run/b.sock", "/run/wasmproxy/wasmproxy.sock")
+	}, want: []string{"backend-self: backend: unix:///run/b.sock leads to the proxy's own socket"}},
+	"CRI-O by another suffix":    {after: func(n *node) { n.options.Settings.Backend = "unix:///var/run/crio/crio.sock" }, want: []string{"backend-answers: unix:///var/run/crio/crio.sock", "crio-socket: listen: the container runtime is CRI-O"}},
+	"containerd's path is ours":  {after: func(n *node) { n.link("/run/containerd/containerd.sock", "/run/wasmproxy/wasmproxy.sock") }, want: []string{"backend-self: backend", "containerd-socket: /run/containerd/containerd.sock: it is the proxy's"}},
+	"the bypass was left on":     {after: func(n *node) { n.put("/etc/wasmproxy/bypass", "incident 7\n"); n.settle() }, want: []string{"bypass: /etc/wasmproxy/bypass: plugins are bypassed since .*: incident 7"}},
+	"cgroups are not mounted":    {after: func(n *node) { n.options.Settings.CgroupMode = "auto" }, want: []string{"cgroup-root: cgroup-root /sys/fs/cgroup, cgroup-mode auto: open cgroup root /sys/fs/cgroup: no cgroup file system is mounted"}},
+	"cgroup-root does not exist": {after: func(n *node) { n.options.Settings.CgroupRoot = "/sys/fs/cgroups" }, want: []string{"cgroup-root: cgroup-root /sys/fs/cgroups"}},
+
+	"kubelet's configuration names containerd": {after: func(n *node) {
+		n.put("/var/lib/kubelet/config.yaml", "cgroupDriver: systemd\ncontainerRuntimeEndpoint: unix:/run/containerd/containerd.sock\n")
+	}, want: []string{"kubelet-endpoint: /var/lib/kubelet/config.yaml: containerRuntimeEndpoint is unix:/run/containerd/containerd.sock; the proxy listens on " + ours}},
+	"no file of kubelet names an endpoint": {after: func(n *node) { n.put("/var/lib/kubelet/config.yaml", "cgroupDriver: systemd\n") },
+		want: []string{"kubelet-endpoint: /var/lib/kubelet/config.yaml: containerRuntimeEndpoint is unix:///run/containerd/containerd.sock"}},
+	"the running kubelet has a flag": {after: func(n *node) {
+		n.put("/proc/123/cmdline", "/usr/bin/kubelet\x00--container-runtime-endpoint\x00"+containerd+"\x00")
+	}, want: []string{"kubelet-endpoint: /proc/123/cmdline: --container-runtime-endpoint is " + containerd}},
+	"a flag of kubeadm wins at the next start": {after: func(n *node) {
+		n.must(os.RemoveAll(n.root + "/proc"))
+		n.put("/var/lib/kubelet/kubeadm-flags.env", `KUBELET_KUBEADM_ARGS="--container-runtime-endpoint=`+containerd+`"`)
+	}, want: []string{"kubelet-endpoint: /var/lib/kubelet/kubeadm-flags.env: --container-runtime-endpoint is " + containerd}},
+	"kubeadm upgrade brings containerd back": {after: func(n *node) {
+		n.put("/var/lib/kubelet/instance-config.yaml", "containerRuntimeEndpoint: "+containerd+"\n")
+	}, want: []string{"kubelet-files: /var/lib/kubelet/instance-config.yaml: containerRuntimeEndpoint is " + containerd}},
+	"kubelet has another image service": {after: func(n *node) {
+		n.put("/var/lib/kubelet/config.yaml", "cgroupDriver: systemd\ncontainerRuntimeEndpoint: "+ours+"\nimageServiceEndpoint: "+containerd+"\n")
+	}, want: []string{"kubelet-image-endpoint: /var/lib/kubelet/config.yaml: imageServiceEndpoint is " + containerd}},
+	"kubelet was not restarted": {after: func(n *node) { n.disconnect() }, want: []string{"kubelet-connected: " + ours}},
+	"kubelet has another cgroup driver": {after: func(n *node) {
+		n.put("/var/lib/kubelet/config.yaml", "cgroupDriver: cgroupfs\ncontainerRuntimeEndpoint: "+ours+"\n")
+	}, want: []string{"cgroup-driver: /var/lib/kubelet/config.yaml: cgroupDriver is cgroupfs; the container runtime's is systemd"}},
+
+	"everyone may call the proxy":      {after: func(n *node) { n.chmod("/run/wasmproxy/wasmproxy.sock", 0o666) }, want: []string{"socket-permissions: /run/wasmproxy/wasmproxy.sock: its mode is 0666"}},
+	"a group may ask the proxy":        {after: func(n *node) { n.chmod("/run/wasmproxy/admin.sock", 0o660) }, want: []string{"socket-permissions: /run/wasmproxy/admin.sock: its mode is 0660"}},
+	"everyone may add plugins":         {after: func(n *node) { n.chmod("/etc/wasmproxy/plugins.d", 0o777) }, want: []string{"trusted-files: /etc/wasmproxy/plugins.d: .*is writable by everyone", "plugin-files: plugin files: .*is writable by everyone"}},
+	"a group may change settings":      {after: func(n *node) { n.chmod("/etc/wasmproxy/wasmproxy.yaml", 0o664) }, want: []string{"trusted-files: /etc/wasmproxy/wasmproxy.yaml: .*is writable by its group"}},
+	"the state is readable":            {after: func(n *node) { n.chmod("/run/wasmproxy/state", 0o755) }, want: []string{"private-directories: /run/wasmproxy/state: its mode is 0755"}},
+	"the cache is somebody else's":     {after: func(n *node) { n.must(os.Chown(n.root+"/var/cache/wasmproxy", 65534, 65534)) }, want: []string{"private-directories: /var/cache/wasmproxy: it belongs to user 65534"}},
+	"the cache's file system is small": {after: func(n *node) { n.mountSmall("/var/cache/wasmproxy") }, want: []string{"disk-space: cache-dir /var/cache/wasmproxy: its file system has 1024 KiB left"}},
+
+	"a plugin is no module": {before: func(n *node) { n.put("/etc/wasmproxy/plugins.d/20-bad.wasm", "text") },
+		want: []string{"plugin-files: plugin files: .*20-bad", "plugin-state: plugin 20-bad /etc/wasmproxy/plugins.d/20-bad.wasm: it is inactive; its file is not loaded: "}},
+	"a plugin that must not be ignored does not load": {before: func(n *node) {
+		n.put("/etc/wasmproxy/plugins.d/20-bad.wasm", "text")
+		n.put("/etc/wasmproxy/plugins.d/20-bad.json", `{"failure-policy":"Fail"}`)
+	}, want: []string{"proxy-ready: the running proxy: plugin 20-bad with policy Fail is refusing", "plugin-files: plugin files: .*20-bad", "plugin-state: plugin 20-bad .*: it is refusing"}},
+	"a plugin lacks a right": {before: func(n *node) { n.plugin("20-puller.wasm", "puller") },
+		want: []string{"plugin-reach: plugin 20-puller: .*image"}},
+	"a match never fits": {before: func(n *node) {
+		n.plugin("20-puller.wasm", "puller")
+		n.put("/etc/wasmproxy/plugins.d/20-puller.json", `{"grant":["image"],"match":{"labels":{"app":"web"}}}`)
+	}, want: []string{"plugin-reach: plugin 20-puller: plugin is never called in a hook: its match .*PreRemoveImage"}},
+	"no pod matches": {before: func(n *node) {
+		n.put("/etc/wasmproxy/plugins.d/10-quota.json", `{"match":{"labels":{"nobody":"has"}}}`)
+	}, after: func(n *node) { n.pods(20) }, want: []string{"plugin-uncalled: plugin 10-quota: no hook of it was called, and 20 containers were created"}},
+	"a hook server does not run": {before: func(n *node) {
+		n.put("/etc/wasmproxy/hookserver.d/koordlet.json", `{"remote-endpoint":"/run/koordlet.sock","failure-policy":"Ignore","runtime-hooks":["PreRunPodSandbox"]}`)
+	}, want: []string{"hook-servers: /etc/wasmproxy/hookserver.d/koordlet.json: remote-endpoint: dial unix /run/koordlet.sock"}},
+	"a plugin fails again and again": {before: func(n *node) { n.plugin("20-trap.wasm", "trap") }, after: func(n *node) { n.pods(6) },
+		want: []string{"plugin-breaker: plugin 20-trap: its circuit breaker is open; it failed last in PreRunPodSandbox: .*unreachable"}},
+	"two plugins want different values": {before: func(n *node) { n.plugin("20-other.wasm", "conflict") }, after: func(n *node) { n.pods(2) },
+		want: []string{"plugin-conflicts: plugin 20-other: 2 times"}},
+
+	"the unit is not enabled": {after: func(n *node) {
+		n.must(os.Remove(n.root + "/etc/systemd/system/multi-user.target.wants/" + systemd.ServiceName))
+	}, want: []string{"unit-enabled: /usr/lib/systemd/system/wasmproxy.service: the unit is not enabled"}},
+	"the unit is masked": {after: func(n *node) { n.link("/etc/systemd/system/"+systemd.SocketName, "/dev/null") }, want: []string{"unit-enabled: /etc/systemd/system/wasmproxy.socket: the unit is masked"}},
+	"the unit starts after kubelet": {after: func(n *node) {
+		for name, unit := range map[string]string{systemd.ServiceName: systemd.Service(), systemd.SocketName: systemd.Socket()} {
+			n.put("/usr/lib/systemd/system/"+name, strings.ReplaceAll(unit, "Before=kubelet.service", ""))
+		}
+	}, want: []string{"unit-order: /usr/lib/systemd/system/wasmproxy.service: Before= does not name kubelet.service"}},
+	"the clock is not synchronized": {after: func(n *node) { n.options.Clock = func() (bool, error) { return false, nil } }, want: []string{"clock: kernel"}},
+	"crictl calls containerd":       {after: func(n *node) { n.put("/etc/crictl.yaml", "runtime-endpoint: "+containerd+"\n") }, want: []string{"crictl: /etc/crictl.yaml: runtime-endpoint is " + containerd}},
+}
+
+// TestPlanted plants each misconfiguration on a healthy node: exactly it is found, where it is.
+func TestPlanted(t *testing.T) {
+	for name, test := range planted {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			if test.before != nil {
+				test.before(n)
+			}
+			n.start()
+			if test.after != nil {
+				test.after(n)
+			}
+			r := doctor.Run(t.Context(), n.options)
+			expect(t, r, test.want)
+		})
+	}
+}
+
+// expect compares findings. Each says what it causes and what to do.
+func expect(t *testing.T, r *doctor.Report, want []string) {
+	t.Helper()
+	var got []string
+	for _, f := range r.Findings {
+		got = append(got, f.Check+": "+f.Where+": "+f.Found)
+		if f.Effect == "" || f.Remedy == "" || f.Severity == "" {
+			t.Errorf("a finding lacks a text: %+v", f)
+		}
+	}
+	if !slices.EqualFunc(got, want, like) {
+		t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// like reports whether a text begins with the parts of another one, between which .* stands.
+func like(text, parts string) bool {
+	for i, part := range strings.Split(parts, ".*") {
+		at := strings.Index(text, part)
+		if at < 0 || i == 0 && at > 0 {
+			return false
+		}
+		text = text[at+len(part):]
+	}
+	return true
+}
+
+// TestWithoutProxy: what a running proxy would tell is not checked, and the reason says so.
+func TestWithoutProxy(t *testing.T) {
+	n := newNode(t)
+	r := doctor.Run(t.Context(), n.options)
+	expect(t, r, []string{"proxy-serves: " + ours})
+	want := []string{"proxy-ready", "kubelet-connected", "plugin-state", "plugin-breaker", "plugin-uncalled", "plugin-conflicts", "cgroup-fights", "cgroup-writes"}
+	var got []string
+	for _, c := range r.NotChecked {
+		got = append(got, c.Check)
+		if !strings.Contains(c.Reason, "there is no admin socket /run/wasmproxy/admin.sock") {
+			t.Errorf("%s is not checked since %q", c.Check, c.Reason)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("not checked: %q, want %q", got, want)
+	}
+}
+
+// TestEmptyHost has neither kubelet nor systemd nor a runtime: nothing of them passes.
+func TestEmptyHost(t *testing.T) {
+	n := newNode(t)
+	for _, path := range []string{"/proc", "/var/lib/kubelet", "/run/systemd"} {
+		n.must(os.RemoveAll(n.root + path))
+	}
+	r := doctor.Run(t.Context(), n.options)
+	for _, c := range doctor.Checks {
+		if (strings.HasPrefix(c.ID, "kubelet-") || strings.HasPrefix(c.ID, "unit-") || c.ID == "cgroup-driver") && slices.Contains(r.Passed, c.ID) {
+			t.Errorf("%s passes on a host without what it examines", c.ID)
+		}
+	}
+}
+
+func (n *node) chmod(path string, mode os.FileMode) {
+	n.t.Helper()
+	n.must(os.Chmod(n.root+path, mode))
+}
+
+// disconnect ends the connection of what stands for kubelet.
+func (n *node) disconnect() {
+	n.t.Helper()
+	n.must(n.conn.Close())
+	n.await(func(s *status.Status) bool { return s.Connections == 0 })
+}
+
+// mountSmall mounts a file system of 1 MiB.
+func (n *node) mountSmall(path string) {
+	n.t.Helper()
+	n.must(unix.Mount("none", n.root+path, "tmpfs", 0, "size=1m,mode=0700"))
+	n.t.Cleanup(func() { n.must(unix.Unmount(n.root+path, 0)) })
+}

@@ -1,0 +1,153 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/runtime/host"
+)
+
+// cgroupDriver are the names of kubelet's setting.
+var cgroupDriver = [2]string{"cgroup-driver", "cgroupDriver"}
+
+// effective returns the value that kubelet has. A flag of the running one wins over its files,
+// of which flags count only for one that does not run: they are those of the next start.
+func (n *node) effective(names [2]string) (s host.Setting, err error) {
+	if value, ok := n.flag(names[0]); ok {
+		return host.Setting{File: n.processAt, Name: "--" + names[0], Value: value, Used: true}, nil
+	}
+	if n.kubeletErr != nil {
+		return s, fmt.Errorf("no kubelet runs with --%s, and %w", names[0], n.kubeletErr)
+	}
+	for _, of := range n.settings(names) {
+		if of.Used && (n.process == nil || !strings.HasPrefix(of.Name, "--")) {
+			s = of
+		}
+	}
+	return s, nil
+}
+
+func findKubeletEndpoint(_ context.Context, n *node) ([]found, error) {
+	s, err := n.effective(host.RuntimeEndpoint)
+	if err != nil {
+		return nil, err
+	}
+	if s.Value == "" {
+		s = host.Setting{File: cmp.Or(n.KubeletConfig, host.DefaultKubeletConfig), Name: host.RuntimeEndpoint[1], Value: host.DefaultEndpoint}
+	}
+	return n.otherSocket(s), nil
+}
+
+// otherSocket finds that a setting names another socket than the proxy's.
+func (n *node) otherSocket(s host.Setting) []found {
+	if n.sameSocket(s.Value, n.config.Listen) {
+		return nil
+	}
+	return []found{{s.File, fmt.Sprintf("%s is %s; the proxy listens on %s", s.Name, s.Value, n.config.Listen)}}
+}
+
+func findKubeletImages(_ context.Context, n *node) ([]found, error) {
+	s, err := n.effective(host.ImageEndpoint)
+	if err != nil || s.Value == "" {
+		return nil, err
+	}
+	return n.otherSocket(s), nil
+}
+
+// findKubeletFiles looks at the values that do not count at present.
+func findKubeletFiles(_ context.Context, n *node) (all []found, err error) {
+	if n.kubeletErr != nil {
+		return nil, n.kubeletErr
+	}
+	for _, names := range [][2]string{host.RuntimeEndpoint, host.ImageEndpoint} {
+		counts, err := n.effective(names)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range n.settings(names) {
+			if s != counts {
+				all = append(all, n.otherSocket(s)...)
+			}
+		}
+	}
+	return all, nil
+}
+
+func findKubeletConnected(_ context.Context, n *node) ([]found, error) {
+	if n.process == nil {
+		return nil, unknown("no process kubelet is seen in /proc")
+	}
+	if n.proxyErr != nil || n.status.Connections > 0 {
+		return nil, n.proxyErr
+	}
+	return []found{{n.config.Listen, "kubelet runs, and nothing is connected to the proxy"}}, nil
+}
+
+// driver is that of the container runtime, "" if it is not known.
+func (n *node) driver() string {
+	if linux := n.runtime.GetLinux(); linux != nil {
+		return strings.ToLower(linux.GetCgroupDriver().String())
+	}
+	return ""
+}
+
+func findCgroupDriver(_ context.Context, n *node) ([]found, error) {
+	driver := n.driver()
+	if driver == "" {
+		return nil, unknown("the container runtime does not tell its cgroup driver")
+	}
+	s, err := n.effective(cgroupDriver)
+	if err != nil {
+		return nil, err
+	}
+	if s.Value == "" {
+		return nil, unknown("kubelet's files name no cgroup driver: it takes the runtime's, or cgroupfs before Kubernetes 1.34")
+	}
+	if s.Value == driver {
+		return nil, nil
+	}
+	return []found{{s.File, fmt.Sprintf("%s is %s; the container runtime's is %s", s.Name, s.Value, driver)}}, nil
+}
+
+func findBackendAnswers(_ context.Context, n *node) ([]found, error) {
+	if n.backendErr != nil {
+		return []found{{n.config.Backend, n.backendErr.Error()}}, nil
+	}
+	return nil, nil
+}
+
+func findBackendSelf(_ context.Context, n *node) (all []found, err error) {
+	for _, of := range []struct{ key, endpoint string }{{"backend", n.config.Backend}, {"image-endpoint", n.config.ImageEndpoint}} {
+		if of.endpoint != "" && n.sameSocket(of.endpoint, n.config.Listen) {
+			all = append(all, found{of.key, fmt.Sprintf("%s leads to the proxy's own socket %s", of.endpoint, n.config.Listen)})
+		}
+	}
+	return all, nil
+}
+
+func findCRIOSocket(_ context.Context, n *node) ([]found, error) {
+	crio := strings.HasSuffix(n.config.Backend, host.CRIOSuffix)
+	if n.version != nil {
+		crio = n.version.GetRuntimeName() == "cri-o"
+	}
+	if !crio || strings.HasSuffix(n.config.Listen, host.CRIOSuffix) {
+		return nil, nil
+	}
+	return []found{{"listen", fmt.Sprintf("the container runtime is CRI-O, and %s does not end in %s", n.config.Listen, host.CRIOSuffix)}}, nil
+}
+
+// containerdSocket is where cAdvisor looks for containerd.
+const containerdSocket = "/run/containerd/containerd.sock"
+
+func findContainerdSocket(_ context.Context, n *node) ([]found, error) {
+	if n.sameSocket(containerdSocket, n.config.Listen) {
+		return []found{{containerdSocket, "it is the proxy's socket"}}, nil
+	}
+	if _, err := os.Stat(n.under(containerdSocket)); err != nil && n.version.GetRuntimeName() == "containerd" {
+		return []found{{containerdSocket, fmt.Sprintf("the container runtime is containerd, whose socket is %s", n.config.Backend)}}, nil
+	}
+	return nil, nil
+}

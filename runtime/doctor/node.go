@@ -1,0 +1,236 @@
+package doctor
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	securejoin "github.com/cyphar/filepath-securejoin"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/admin"
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/host"
+	"github.com/wasmproxy/wasmproxy/runtime/proxy"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
+)
+
+// answerTime is how long the proxy, the runtime or a hook server may take to answer.
+const answerTime = 5 * time.Second
+
+// node is what several checks need to know. What is not known has an error that says why.
+type node struct {
+	Options
+	root   string
+	config *config.Config
+
+	process    []string // kubelet's arguments; nil if it does not run, or cannot be seen
+	processAt  string
+	settings   func(names [2]string) []host.Setting // of kubelet's files
+	kubeletErr error
+
+	version    *runtimeapi.VersionResponse
+	runtime    *runtimeapi.RuntimeConfigResponse // nil: the runtime does not tell
+	handlers   []string
+	backendErr error
+
+	status   *status.Status // of the running proxy
+	metrics  map[string]*dto.MetricFamily
+	proxyErr error
+
+	pluginLines []string
+	pluginErr   error
+}
+
+func examine(ctx context.Context, o Options) *node {
+	n := &node{Options: o, root: cmp.Or(o.Root, "/"), config: o.Settings}
+	if n.config == nil {
+		return n
+	}
+	n.findKubelet()
+	n.askBackend(ctx)
+	n.askProxy(ctx)
+	n.loadPlugins(ctx)
+	return n
+}
+
+func (n *node) live() bool { return filepath.Clean(n.root) == "/" }
+
+// under returns where a file of the host is. Links in it lead to files of the host.
+func (n *node) under(path string) string {
+	at, err := securejoin.SecureJoin(n.root, path)
+	if n.live() || err != nil {
+		return filepath.Join(n.root, path)
+	}
+	return at
+}
+
+// socket is under of an endpoint.
+func (n *node) socket(endpoint string) string {
+	return n.under(strings.TrimPrefix(config.Path(endpoint), "unix:"))
+}
+
+// sameSocket reports whether two endpoints lead to one socket, also over links and bind mounts.
+func (n *node) sameSocket(a, b string) bool {
+	if host.SameEndpoint(a, b) {
+		return true
+	}
+	one, err1 := os.Stat(n.socket(a))
+	other, err2 := os.Stat(n.socket(b))
+	return err1 == nil && err2 == nil && os.SameFile(one, other)
+}
+
+// findKubelet finds kubelet's process and reads its files.
+func (n *node) findKubelet() {
+	kubeletConfig := cmp.Or(n.KubeletConfig, host.DefaultKubeletConfig)
+	names, _ := filepath.Glob(filepath.Join(n.root, "proc/[0-9]*/comm"))
+	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(processID(a), processID(b)) })
+	for _, name := range names {
+		if comm, err := os.ReadFile(name); err != nil || strings.TrimSpace(string(comm)) != "kubelet" {
+			continue
+		}
+		args, err := os.ReadFile(filepath.Join(filepath.Dir(name), "cmdline"))
+		if err != nil {
+			continue
+		}
+		n.process = strings.Split(strings.TrimRight(string(args), "\x00"), "\x00")
+		n.processAt = fmt.Sprintf("/proc/%d/cmdline", processID(name))
+		break
+	}
+	if named, ok := n.flag("config"); ok {
+		kubeletConfig = named
+	}
+	h := host.Host{Root: n.root, KubeletConfig: kubeletConfig}
+	n.settings, n.kubeletErr = h.KubeletSettings()
+}
+
+func processID(comm string) int {
+	id, _ := strconv.Atoi(filepath.Base(filepath.Dir(comm)))
+	return id
+}
+
+// flag returns the value of a flag of the running kubelet. The last one counts.
+func (n *node) flag(name string) (value string, ok bool) {
+	for i, arg := range n.process {
+		if v, is := strings.CutPrefix(arg, "--"+name+"="); is {
+			value, ok = v, true
+		} else if arg == "--"+name && i+1 < len(n.process) {
+			value, ok = n.process[i+1], true
+		}
+	}
+	return value, ok
+}
+
+func (n *node) askBackend(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	socket := n.socket(n.config.Backend)
+	if n.backendErr = answers(ctx, socket); n.backendErr != nil {
+		return
+	}
+	conn, err := proxy.Dial(socket)
+	if err != nil {
+		n.backendErr = err
+		return
+	}
+	defer conn.Close()
+	client := runtimeapi.NewRuntimeServiceClient(conn)
+	if n.version, n.backendErr = client.Version(ctx, &runtimeapi.VersionRequest{}); n.backendErr != nil {
+		return
+	}
+	n.runtime, _ = client.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{}) // older runtimes do not have it
+	if s, err := client.Status(ctx, &runtimeapi.StatusRequest{}); err == nil {
+		for _, h := range s.GetRuntimeHandlers() {
+			n.handlers = append(n.handlers, h.GetName())
+		}
+	}
+	slices.Sort(n.handlers)
+}
+
+// answers returns why no CRI server answers on a socket.
+func answers(ctx context.Context, socket string) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket) // whose error names the cause
+	if err != nil {
+		return err
+	}
+	conn.Close()
+	return proxy.Answers(ctx, socket)
+}
+
+func (n *node) askProxy(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	if n.config.AdminSocket == "" {
+		n.proxyErr = unknown("admin-socket is empty, so that the proxy cannot be asked")
+		return
+	}
+	client := admin.Client{Socket: n.socket(n.config.AdminSocket)}
+	if n.status, n.proxyErr = client.Status(ctx); n.proxyErr != nil {
+		return
+	}
+	text, err := client.Metrics(ctx)
+	if err != nil {
+		n.proxyErr = err
+		return
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	n.metrics, n.proxyErr = parser.TextToMetricFamilies(bytes.NewReader(text))
+}
+
+// loadPlugins loads them beside the running proxy: without its state, and with its cache.
+func (n *node) loadPlugins(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	if n.Load == nil {
+		n.pluginErr = unknown("plugins are not loaded")
+		return
+	}
+	c := *n.config
+	c.StateDir, c.AdminSocket, c.BypassFile, c.MetricsListen = "", "", "", ""
+	for _, path := range []*string{&c.Listen, &c.Backend, &c.ImageEndpoint, &c.PluginDir, &c.HookDir, &c.CacheDir, &c.CgroupRoot} {
+		if *path != "" {
+			*path = n.socket(*path)
+		}
+	}
+	if _, err := n.cgroupVersion(); err != nil { // which has a check of its own
+		c.CgroupRoot = ""
+	}
+	n.pluginLines, n.pluginErr = n.Load(ctx, &c)
+}
+
+func (n *node) facts() (all []Fact) {
+	if v := n.version; v != nil {
+		all = append(all, Fact{"container runtime", n.printable(v.GetRuntimeName() + " " + v.GetRuntimeVersion())})
+	}
+	if len(n.handlers) > 0 {
+		all = append(all, Fact{"runtime handlers", n.printable(strings.Join(n.handlers, " "))})
+	}
+	if driver := n.driver(); driver != "" {
+		all = append(all, Fact{"cgroup driver of the runtime", driver})
+	}
+	if n.config != nil {
+		if v, err := n.cgroupVersion(); err == nil && v > 0 {
+			all = append(all, Fact{"cgroup version", strconv.Itoa(v)})
+		}
+	}
+	return all
+}
+
+// lines are those of an error that joins several.
+func lines(err error) []string {
+	if err == nil {
+		return nil
+	}
+	return strings.Split(err.Error(), "\n")
+}
