@@ -37,7 +37,7 @@ func (c *collector) Export(_ context.Context, req *coltracepb.ExportTraceService
 }
 
 // newCollector starts a collector, and makes it that of daemons that start later.
-func newCollector(t *testing.T) *collector {
+func newCollector(t testing.TB) *collector {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -51,7 +51,8 @@ func (n *node) startWasmproxy(ctx context.Context, p *party, module []byte) erro
 }
 
 // sinks are the flags that turn on each sink of events which the other parties do not have. Metrics
-// are counted in all; here they can also be asked for. A new sink has its flag here.
+// are counted in all; here they can also be asked for. A new sink has its flag here. Traces, which
+// need a collector, are in BenchmarkSinks of runtime/daemon.
 func sinks(n *node) []string {
 	return []string{"--admin-socket=" + n.path(withSinks, "admin.sock"), "--audit-log=" + n.path(withSinks, "audit.json")}
 }

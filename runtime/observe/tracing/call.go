@@ -101,14 +101,18 @@ func asParent(ctx context.Context) context.Context {
 }
 
 // TraceID returns the id of the trace that the call ctx belongs to, also where no traces are
-// made; empty if there is none.
+// made; empty if there is none. A call waits for it, so that it reads no more than the id.
 func TraceID(ctx context.Context) string {
-	of := trace.SpanContextFromContext(ctx)
-	if !of.HasTraceID() {
-		of = callerOf(ctx)
+	if of := trace.SpanContextFromContext(ctx); of.HasTraceID() {
+		return of.TraceID().String()
 	}
-	if !of.HasTraceID() {
+	const version, id, span, all = 3, 35, 52, 55 // where they end
+	parent := metadata.ValueFromIncomingContext(ctx, traceparent)
+	if len(parent) != 1 || len(parent[0]) < all || parent[0][version-1] != '-' || parent[0][id] != '-' || parent[0][span] != '-' {
 		return ""
 	}
-	return of.TraceID().String()
+	if _, err := trace.TraceIDFromHex(parent[0][version:id]); err != nil {
+		return ""
+	}
+	return parent[0][version:id]
 }

@@ -10,6 +10,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
@@ -96,5 +97,31 @@ func TestTextOf(t *testing.T) {
 		if got := textOf(code); got != want {
 			t.Errorf("%v: %s, want %s", code, got, want)
 		}
+	}
+}
+
+// The id of a trace is read from a traceparent, and from nothing that is none.
+func TestTraceID(t *testing.T) {
+	const id = "4bf92f3577b34da6a3ce929d0e0e4736"
+	for parent, want := range map[string]string{
+		"00-" + id + "-00f067aa0ba902b7-01":                       id,
+		"00-" + id + "-00f067aa0ba902b7-00":                       id,
+		"00-" + id + "-00f067aa0ba902b7":                          "",
+		"00-" + strings.Repeat("0", 32) + "-00f067aa0ba902b7-01":  "",
+		"00-" + strings.ToUpper(id) + "-00f067aa0ba902b7-01":      "",
+		"00-" + strings.Repeat("\"", 32) + "-00f067aa0ba902b7-01": "",
+		strings.Repeat("x", 60):                                   "",
+		"":                                                        "",
+	} {
+		if got := TraceID(metadata.NewIncomingContext(t.Context(), metadata.Pairs(traceparent, parent))); got != want {
+			t.Errorf("%q: %q, want %q", parent, got, want)
+		}
+	}
+	two := metadata.Pairs(traceparent, "00-"+id+"-00f067aa0ba902b7-01", traceparent, "00-"+id+"-00f067aa0ba902b7-01")
+	if got := TraceID(metadata.NewIncomingContext(t.Context(), two)); got != "" {
+		t.Errorf("of two: %q", got)
+	}
+	if got := TraceID(t.Context()); got != "" {
+		t.Errorf("of none: %q", got)
 	}
 }
