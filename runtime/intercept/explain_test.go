@@ -153,7 +153,7 @@ func TestExplainFiles(t *testing.T) {
 // A limit of a pod that follows its containers' has what plugins add to kubelet's, with a +. A
 // fight over it names the call before.
 func TestExplainPodLimit(t *testing.T) {
-	n, pod := raising(t)
+	n, _ := raising(t)
 	told := func() string {
 		r, err := intercept.Explain(t.Context(), n.options, "prod/web")
 		n.must(err)
@@ -164,7 +164,8 @@ func TestExplainPodLimit(t *testing.T) {
 	if got := told(); got != wish+"100000 100000, " {
 		t.Errorf("it is told as %q", got)
 	}
-	n, pod = ranPod(t)
+	another, pod := ranPod(t)
+	n = another
 	for range 8 {
 		put(t, pod, "memory.high", "777")
 		intercept.Scan(t.Context(), n.options)
