@@ -26,6 +26,7 @@ func TestKubeletWorksThroughProxy(t *testing.T) {
 	kubelet.Apply(t, pod)
 
 	t.Run("readiness", func(t *testing.T) { testReadiness(t, kubelet, pod) })
+	t.Run("doctor", func(t *testing.T) { testDoctor(t, proxy, kubelet) })
 	t.Run("logs", func(t *testing.T) {
 		expectOutput(t, "nginx -D FOREGROUND listening on 80\n")(kubelet.Logs(t.Context(), pod, "web"))
 	})

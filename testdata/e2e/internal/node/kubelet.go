@@ -32,9 +32,10 @@ var kubeletSysctls = []string{
 // Kubelet is a running kubelet. Unless a flag gives it an API server, its pods are
 // manifests in a directory.
 type Kubelet struct {
-	process   *process
-	manifests string // directory
-	client    http.Client
+	ConfigFile string // its configuration
+	process    *process
+	manifests  string // directory
+	client     http.Client
 }
 
 // StartKubelet starts kubelet on a CRI endpoint; configure, if not nil, changes
@@ -51,6 +52,7 @@ func StartKubelet(t testing.TB, endpoint string, configure func(*kubeletconfig.K
 		configure(config)
 	}
 	file := filepath.Join(dir, "config.yaml")
+	k.ConfigFile = file
 	data, err := yaml.Marshal(config)
 	err = errors.Join(err, os.Mkdir(k.manifests, 0o755), os.WriteFile(file, data, 0o644))
 	if err != nil {
