@@ -164,10 +164,12 @@ func (w *kernelWorld) open(before *node) {
 		m.ID, m.Hooks = id, abi.HookSetOf(abi.PreUpdateContainerResources, abi.PreRunPodSandbox)
 		members = append(members, m)
 	}
-	opts := []option{withCgroups(w.fs), withLedger(openLedger(w.t, w.state))}
+	var opts []option
 	if before != nil {
+		w.must(before.queue.Drain(w.t.Context())) // it has the state directory alone
 		opts = append(opts, func(o *intercept.Options) { o.Store = before.options.Store })
 	}
+	opts = append(opts, withCgroups(w.fs), withLedger(openLedger(w.t, w.state)))
 	w.node = newNode(w.t, members, opts...)
 	if before != nil {
 		intercept.Settle(w.t.Context(), w.options)
