@@ -123,6 +123,13 @@ func (n *Node) serveImages(t testing.TB, b *artifact.Builder) {
 // CRI returns a client for a socket of the guest. It is closed with the test.
 func (n *Node) CRI(t testing.TB, socket string) node.CRI {
 	t.Helper()
+	conn := n.dial(t, socket)
+	t.Cleanup(func() { conn.Close() })
+	return node.CRI{RuntimeServiceClient: cri.NewRuntimeServiceClient(conn), ImageServiceClient: cri.NewImageServiceClient(conn)}
+}
+
+func (n *Node) dial(t testing.TB, socket string) *grpc.ClientConn {
+	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"),
 		grpc.WithContextDialer(func(ctx context.Context, socket string) (net.Conn, error) {
 			return n.ssh.DialContext(ctx, "unix", socket)
@@ -130,15 +137,16 @@ func (n *Node) CRI(t testing.TB, socket string) node.CRI {
 	if err != nil {
 		t.Fatalf("making a CRI client for %s of the guest: %v", socket, err)
 	}
-	t.Cleanup(func() { conn.Close() })
-	return node.CRI{RuntimeServiceClient: cri.NewRuntimeServiceClient(conn), ImageServiceClient: cri.NewImageServiceClient(conn)}
+	return conn
 }
 
 // AwaitProxy waits until wasmproxy answers, and with it the runtime behind it, and
 // until all plugins take part: calls pass while plugins are being loaded.
 func (n *Node) AwaitProxy(t testing.TB) {
 	t.Helper()
-	client := n.CRI(t, ProxySocket)
+	conn := n.dial(t, ProxySocket)
+	defer conn.Close() // host uninstall waits until nobody is connected
+	client := cri.NewRuntimeServiceClient(conn)
 	node.Eventually(t, commandTimeout, "wasmproxy answers in the guest", func() error {
 		_, err := client.Version(t.Context(), &cri.VersionRequest{})
 		return err
