@@ -8,6 +8,11 @@ esac
 if [ -d "${DPKG_ROOT:-}/run/systemd/system" ]; then
 	systemctl daemon-reload
 fi
+for unit in wasmproxy.service wasmproxy.socket; do
+	if [ -e "${DPKG_ROOT:-}/etc/systemd/system/$unit" ]; then
+		echo "/etc/systemd/system/$unit hides the unit of this package. If wasmproxy host install wrote it, run /usr/bin/wasmproxy host install, which removes it. Otherwise remove it by hand."
+	fi
+done
 if [ "$1" = 1 ] || [ "$1$2" = configure ]; then
 	cat <<'TEXT'
 wasmproxy is installed, and nothing uses it yet. To start it and to make kubelet call it:

@@ -41,6 +41,7 @@ type installation struct {
 	own     []change // files of the proxy
 	kubelet []change
 	socket  string // the endpoint of the proxy
+	bypass  string // the file of an unfinished uninstallation; empty if there is none
 }
 
 // Install puts the proxy on the host. It changes kubelet's endpoint when the proxy serves.
@@ -60,6 +61,9 @@ func (h *Host) Install(ctx context.Context, c Consent) error {
 		return err
 	}
 	if err := h.start(ctx, p.socket); err != nil {
+		return err
+	}
+	if err := h.endBypass(p.bypass); err != nil {
 		return err
 	}
 	if err := h.apply(p.kubelet); err != nil {
@@ -111,6 +115,9 @@ func (h *Host) showInstall(p *installation, c Consent) {
 		h.show(change)
 	}
 	h.say("run systemctl enable --now %s %s", systemd.SocketName, systemd.ServiceName)
+	if p.bypass != "" {
+		h.say("remove %s: the bypass of an unfinished wasmproxy host uninstall", p.bypass)
+	}
 	if c.RestartKubelet && h.live() {
 		h.say("run systemctl restart kubelet")
 	}
@@ -125,12 +132,20 @@ func (h *Host) planInstall() (*installation, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r != nil {
+		r.learn(k)
+	}
 	p := &installation{record: r}
 	settings, err := h.settings(p, k)
 	if err != nil {
 		return nil, err
 	}
 	p.record.Listen, p.socket = settings.Listen, settings.Listen
+	if own, err := h.ownBypass(settings.BypassFile); err != nil {
+		return nil, err
+	} else if own {
+		p.bypass = settings.BypassFile
+	}
 	if err := h.planUnits(p); err != nil {
 		return nil, err
 	}
@@ -139,20 +154,25 @@ func (h *Host) planInstall() (*installation, error) {
 		dirs = append(dirs, filepath.Dir(c.path))
 	}
 	p.dirs = h.missing(dirs...)
+	return p, h.pointKubelet(p, k)
+}
+
+// pointKubelet plans the proxy's endpoint for kubelet's files.
+func (h *Host) pointKubelet(p *installation, k *kubelet) error {
 	texts, err := k.pointAt(p.socket, h.KubeletConfig)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, t := range texts {
 		c, changed, err := h.planned(t.path, []byte(t.content), 0o644)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if c.kubelet = true; changed {
 			p.kubelet = append(p.kubelet, c)
 		}
 	}
-	return p, nil
+	return nil
 }
 
 // settings returns those that the proxy will have, and plans their file if there is none. It
@@ -217,6 +237,22 @@ func load(flags map[string]string) (*config.Config, error) {
 	return config.Load(fs)
 }
 
+// planShadows plans the removal of the program and the units that an installation without a
+// package has made: systemd and a shell would take them before the package's.
+func (h *Host) planShadows(p *installation) error {
+	for _, path := range []string{filepath.Join(unitDir, systemd.ServiceName), filepath.Join(unitDir, systemd.SocketName), programFile} {
+		f := p.record.file(path)
+		now, err := h.read(path)
+		if err != nil {
+			return err
+		}
+		if f != nil && !f.Existed && now != nil && sum(now) == f.After {
+			p.own = append(p.own, change{path: path, before: now, program: path == programFile})
+		}
+	}
+	return nil
+}
+
 // planUnits plans the program and the units, unless a package has brought them.
 func (h *Host) planUnits(p *installation) error {
 	files := map[string]string{}
@@ -233,6 +269,8 @@ func (h *Host) planUnits(p *installation) error {
 		add(programFile, string(program))
 		add(filepath.Join(unitDir, systemd.SocketName), systemd.Socket())
 		add(filepath.Join(unitDir, systemd.ServiceName), strings.ReplaceAll(systemd.Service(), systemd.Program+" ", programFile+" "))
+	} else if err := h.planShadows(p); err != nil {
+		return err
 	}
 	if path := config.Path(p.socket); !strings.Contains(systemd.Socket(), "\nListenStream="+path+"\n") {
 		add(listenDropIn, "# Written by wasmproxy host install: the setting listen.\n[Socket]\nListenStream=\nListenStream="+path+"\n")

@@ -26,7 +26,7 @@ type recordedFile struct {
 	Path    string `json:"path"`
 	Kubelet bool   `json:"kubelet,omitempty"` // it is one of kubelet's
 	Existed bool   `json:"existed"`
-	Before  string `json:"before,omitempty"` // its content, unless it was a program
+	Before  []byte `json:"before,omitempty"` // its content, unless it was a program
 	After   string `json:"after"`            // SHA-256 of what was written
 }
 
@@ -61,7 +61,26 @@ func (h *Host) saveRecord(r *record) error {
 	return h.write(RecordFile, append(b, '\n'), 0o600)
 }
 
-// note adds planned changes. What was there before the first installation stays recorded.
+// ours reports whether a value of kubelet's is the proxy's endpoint.
+func (r *record) ours(value string) bool { return value != "" && SameEndpoint(value, r.Listen) }
+
+// learn takes kubelet's endpoints from its files, where they are not the proxy's: another
+// program or the operator may have written them since the first installation.
+func (r *record) learn(k *kubelet) {
+	if !r.ours(k.runtime) {
+		r.Runtime = k.runtime
+		if k.images == "" {
+			r.Images = ""
+		}
+	}
+	if k.images != "" && !r.ours(k.images) {
+		r.Images = k.images
+	}
+}
+
+// note adds planned changes. The content from before the first installation stays recorded,
+// unless a file of kubelet was written again since: then that content, without the proxy's
+// endpoint.
 func (r *record) note(dirs []string, changes []change) {
 	for _, dir := range dirs {
 		if !slices.Contains(r.Dirs, dir) {
@@ -70,12 +89,19 @@ func (r *record) note(dirs []string, changes []change) {
 	}
 	for _, c := range changes {
 		if f := r.file(c.path); f != nil {
+			if c.after == nil { // its removal may yet fail
+				continue
+			}
+			if c.kubelet && c.before != nil && sum(c.before) != f.After {
+				former, _ := r.former(newText(c.path, c.before))
+				f.Before = []byte(former.content)
+			}
 			f.After = sum(c.after)
 			continue
 		}
 		f := recordedFile{Path: c.path, Kubelet: c.kubelet, Existed: c.before != nil, After: sum(c.after)}
 		if !c.program {
-			f.Before = string(c.before)
+			f.Before = c.before
 		}
 		r.Files = append(r.Files, f)
 	}

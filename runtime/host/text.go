@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -26,6 +27,10 @@ type text struct {
 	path    string // as the host has it
 	content string
 	yaml    bool // KubeletConfiguration; otherwise flags, in an environment file or a unit
+}
+
+func newText(path string, content []byte) text {
+	return text{path, string(content), filepath.Ext(path) == ".yaml"}
 }
 
 // pattern matches a value of the key, which is the group "value". In YAML it is a key at

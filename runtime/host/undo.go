@@ -56,11 +56,18 @@ func (h *Host) undo(ctx context.Context, c *config.Config) error {
 
 // endBypass removes the file that undo has made. One of the operator's stays.
 func (h *Host) endBypass(file string) error {
-	if file == "" {
-		return nil
-	}
-	if s, err := bypass.Read(h.under(file)); err != nil || s.Reason != reason {
+	own, err := h.ownBypass(file)
+	if err != nil || !own {
 		return err
 	}
 	return h.remove(file)
+}
+
+// ownBypass reports whether undo has made the file.
+func (h *Host) ownBypass(file string) (bool, error) {
+	if file == "" {
+		return false, nil
+	}
+	s, err := bypass.Read(h.under(file))
+	return s.Reason == reason, err
 }

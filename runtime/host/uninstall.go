@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
@@ -83,8 +82,14 @@ func (h *Host) removeService(ctx context.Context, files []change) error {
 
 // leaveKubelet returns when kubelet is not connected to the proxy any more.
 func (h *Host) leaveKubelet(ctx context.Context, listen string, restart bool) error {
-	if restart {
+	if restart && h.systemctl(ctx, "is-active", "--quiet", "kubelet") == nil {
 		return h.restartKubelet(ctx, listen, false)
+	}
+	if restart { // kubelet does not run, or is not there any more
+		h.say("kubelet is not active, so it is not restarted")
+		if err := h.systemctl(ctx, "daemon-reload"); err != nil {
+			return err
+		}
 	}
 	n, err := connections(listen)
 	if err == nil && n > 0 {
@@ -101,7 +106,7 @@ func (h *Host) showRemoval(p *removal, c Consent) {
 		h.show(change)
 	}
 	if c.RestartKubelet && h.live() {
-		h.say("run systemctl restart kubelet")
+		h.say("run systemctl restart kubelet, if it is active")
 	}
 	h.say("run systemctl disable --now of the units")
 	for _, change := range p.own {
@@ -125,8 +130,9 @@ func (h *Host) planRemoval() (*removal, error) {
 	if len(h.missing(SettingsFile)) == 0 {
 		flags[config.FileFlag] = h.under(SettingsFile)
 	}
-	if p.settings, err = load(flags); err != nil {
-		return nil, err
+	if p.settings, err = load(flags); err != nil { // the proxy must go all the same
+		p.settings = config.Default()
+		p.notes = append(p.notes, fmt.Sprintf("use the default admin-socket and bypass-file, because the settings are wrong: %v", err))
 	}
 	if err := h.planKubelet(p); err != nil {
 		return nil, err
@@ -148,10 +154,10 @@ func (h *Host) planOwn(p *removal) error {
 		case now == nil:
 		case sum(now) != f.After:
 			p.notes = append(p.notes, "leave "+f.Path+": it was changed since the installation")
-		case f.Existed && f.Before == "":
+		case f.Existed && len(f.Before) == 0:
 			p.notes = append(p.notes, "leave "+f.Path+": it was there before the installation")
 		case f.Existed:
-			p.own = append(p.own, change{path: f.Path, before: now, after: []byte(f.Before)})
+			p.own = append(p.own, change{path: f.Path, before: now, after: f.Before})
 		default:
 			p.own = append(p.own, change{path: f.Path, before: now, program: f.Path == programFile})
 		}
@@ -173,7 +179,7 @@ func (h *Host) planKubelet(p *removal) error {
 	for _, f := range p.record.Files {
 		known := slices.ContainsFunc(texts, func(t text) bool { return t.path == f.Path })
 		if b, err := h.read(f.Path); f.Kubelet && !known && b != nil && err == nil {
-			texts = append(texts, text{f.Path, string(b), filepath.Ext(f.Path) == ".yaml"})
+			texts = append(texts, newText(f.Path, b))
 		}
 	}
 	for _, t := range texts {
@@ -196,25 +202,24 @@ func (h *Host) planKubelet(p *removal) error {
 func (r *record) former(t text) (after text, note string) {
 	f := r.file(t.path)
 	if f != nil && sum([]byte(t.content)) == f.After {
-		t.content = f.Before
+		t.content = string(f.Before)
 		return t, ""
 	}
-	ours := func(value string) bool { return value != "" && SameEndpoint(value, r.Listen) }
 	after = t
 	for _, k := range keys {
 		var before text
 		if f != nil {
-			before = text{f.Path, f.Before, t.yaml}
+			before = text{f.Path, string(f.Before), t.yaml}
 		}
 		switch values := before.values(k); {
 		case len(values) > 0:
-			after = after.set(k, values[len(values)-1], ours)
+			after = after.set(k, values[len(values)-1], r.ours)
 		case f == nil || !t.yaml:
-			after = after.set(k, r.otherwise(k), ours)
+			after = after.set(k, r.otherwise(k), r.ours)
 		case len(before.find(k)) > 0:
-			after = after.set(k, "", ours)
+			after = after.set(k, "", r.ours)
 		default:
-			after = after.drop(k, ours)
+			after = after.drop(k, r.ours)
 		}
 	}
 	if after != t {
