@@ -22,6 +22,9 @@ import (
 // changes 1 MiB of them in each call costs less than a hundredth of a processor.
 const saveDelay = 500 * time.Millisecond
 
+// saveAgain is how long after a failed save the next one is tried, without another change.
+const saveAgain = 10 * time.Second
+
 const (
 	durableDir     = "kv" // in the state directory
 	durableSuffix  = ".json"
@@ -166,27 +169,32 @@ func (d *durable) forget(ctx context.Context, there map[string]bool) {
 	}
 }
 
-// run saves values that have changed until ctx is done.
+// run saves values that have changed until ctx is done, and tries again if that failed.
 func (d *durable) run(ctx context.Context) {
+	var again <-chan time.Time
 	for {
 		select {
 		case <-d.changed:
+		case <-again:
 		case <-ctx.Done():
 			return
 		}
 		select {
 		case <-time.After(saveDelay):
-			d.save(ctx)
+			if again = nil; !d.save(ctx) {
+				again = time.After(saveAgain)
+			}
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// save saves the values that have changed since it was last called.
-func (d *durable) save(ctx context.Context) {
+// save saves the values that have changed since they were last saved. It reports whether all are saved.
+func (d *durable) save(ctx context.Context) (all bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	all = true
 	for id, p := range d.plugins {
 		values, revision := p.values.Durable(p.saved)
 		if values == nil {
@@ -195,11 +203,12 @@ func (d *durable) save(ctx context.Context) {
 		err := d.write(id, values)
 		if err == nil {
 			p.saved = revision
-		} else if !p.failed { // the next change tries again
+		} else if all = false; !p.failed {
 			d.observer.Observe(ctx, &observe.StateNotSaved{File: durableDir + "/" + id + durableSuffix, Err: err})
 		}
 		p.failed = err != nil
 	}
+	return all
 }
 
 // write replaces a plugin's file, or removes it if there are no values.

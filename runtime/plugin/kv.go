@@ -16,6 +16,8 @@ const (
 	MaxKVKey   = 256      // bytes
 	MaxKVValue = 64 << 10 // bytes
 	MaxKV      = 1 << 20  // bytes of all keys and values
+
+	MaxDurable = 64 // prefixes of durable keys, with which each write is compared
 )
 
 // KV keeps one plugin's values from one call to the next, for as long as whoever
@@ -204,7 +206,7 @@ func (kv *KV) commit(wrote map[string]draftValue) (changed func(), err error) {
 	}
 	kv.bytes += bytes
 	for key, v := range wrote {
-		if before, had := kv.values[key]; (had == v.gone || before != v.text) && hasPrefix(key, kv.durable) {
+		if before, had := kv.values[key]; (had == v.gone || before != v.text) && (kv.restored[key] || hasPrefix(key, kv.durable)) {
 			kv.revision++
 			changed = kv.changed
 		}

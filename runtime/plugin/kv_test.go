@@ -104,6 +104,22 @@ func TestKVDurable(t *testing.T) {
 	wantKV(t, kv.Begin(), "seen/a", "3", abi.OK)
 }
 
+// A call may delete a restored value before it is known which are durable: a restart does not bring it
+// back.
+func TestKVDurableDeletedBeforeTheFirstActivation(t *testing.T) {
+	kv := plugin.NewKV()
+	kv.Restore(map[string]string{"seen/a": "1", "seen/b": "2"})
+	txn := kv.Begin()
+	txn.Delete("seen/a")
+	if err := txn.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	kv.SetDurable([]string{"seen/"}, func() {})
+	if values, _ := kv.Durable(0); len(values) != 1 || values["seen/b"] != "2" {
+		t.Errorf("%v is to be saved, want seen/b alone", values)
+	}
+}
+
 // TestKVLimits fills a store by number and by bytes, within a call and by two.
 func TestKVLimits(t *testing.T) {
 	full := func(kv *plugin.KV, d *plugin.Txn) int {

@@ -73,6 +73,9 @@ func checkManifest(m *abi.Manifest) error {
 	if m.State != "" && m.State != abi.StateNone && m.State != abi.StateInstance {
 		return fmt.Errorf("state %q is neither %q nor %q", m.State, abi.StateNone, abi.StateInstance)
 	}
+	if len(m.Durable) > MaxDurable {
+		return fmt.Errorf("durable holds %d prefixes, the limit is %d", len(m.Durable), MaxDurable)
+	}
 	for _, prefix := range m.Durable {
 		if len(prefix) > MaxKVKey {
 			return fmt.Errorf("durable holds a prefix of %d bytes, a key of kv has at most %d", len(prefix), MaxKVKey)

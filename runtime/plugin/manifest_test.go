@@ -45,6 +45,7 @@ func TestManifestRefused(t *testing.T) {
 		`"hooks":["Tick"],"tick_ms":18446744073710`:                                        "tick_ms is 18446744073710, which is no time",
 		`"hooks":["PreExec"],"tick_ms":1000`:                                               "tick_ms is for plugins with hook Tick",
 		`"hooks":["PreExec"],"durable":["` + strings.Repeat("x", 257) + `"]`:               "durable holds a prefix of 257 bytes, a key of kv has at most 256",
+		`"hooks":["PreExec"],"durable":["x"` + strings.Repeat(`,"x"`, 64) + `]`:            "durable holds 65 prefixes, the limit is 64",
 		`"hooks":["PreExec"],"state":"disk"`:                                               `state "disk" is neither "none" nor "instance"`,
 		`"hooks":["PreExec"],"limits":{"memory":-1}`:                                       "limits.memory is -1",
 		`"hooks":["PreExec"],"limits":{"fuel":"1"}`:                                        "not the JSON it should be",
