@@ -60,12 +60,11 @@ func (m *Manager) Keep(ctx context.Context, version int, k Kept, read func(name 
 // systemd refused. It ends early if systemd does not answer.
 func (m *Manager) Retry(ctx context.Context) {
 	m.mu.Lock()
-	all, conn, systemdVersion := m.due, m.conn, m.version
+	all, conn, systemdVersion := maps.Clone(m.due), m.conn, m.version
 	if conn == nil {
 		m.mu.Unlock()
 		return
 	}
-	m.due = map[Kept]due{}
 	m.mu.Unlock()
 	held := make(map[Kept][]escape.Property, len(all))
 	for k, d := range all { // first all of them: with a property, systemd writes other files of the unit, too
@@ -74,14 +73,27 @@ func (m *Manager) Retry(ctx context.Context) {
 	answers := true
 	for k, d := range all {
 		if !answers {
-			m.postpone(k, d)
+			return
+		}
+		if !m.take(k, d) { // the file was written meanwhile, and Keep has seen to it
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, callTime)
-		m.set(ctx, conn, systemdVersion, k, d, held[k])
+		m.set(ctx, conn, systemdVersion, k, *d, held[k])
 		answers = ctx.Err() == nil
 		cancel()
 	}
+}
+
+// take takes d from what is due. It reports false if d is not due any more.
+func (m *Manager) take(k Kept, d *due) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.due[k] != d {
+		return false
+	}
+	delete(m.due, k)
+	return true
 }
 
 func (d due) properties(systemdVersion int, file string) []escape.Property {
@@ -131,9 +143,9 @@ func (m *Manager) refuse(k Kept, d due, property string, err error) {
 func (m *Manager) postpone(k Kept, d due) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.due[k] = d
+	m.due[k] = &d
 	if len(m.due) > m.maxDue {
-		maps.DeleteFunc(m.due, func(k Kept, d due) bool { return !d.readable(k.File) })
+		maps.DeleteFunc(m.due, func(k Kept, d *due) bool { return !d.readable(k.File) })
 		m.maxDue = 2*len(m.due) + minDue
 	}
 }

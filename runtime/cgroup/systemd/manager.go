@@ -76,13 +76,13 @@ type Manager struct {
 	version  int
 	lastErr  error // why there is no connection
 	reported bool  // as unavailable, since the last connection
-	due      map[Kept]due
+	due      map[Kept]*due
 	maxDue   int // how much may be due before it is looked through
 }
 
 // New returns a Manager without a connection: Run makes it.
 func New(addresses []Address, events Events) *Manager {
-	return &Manager{addresses: addresses, events: events, tried: make(chan struct{}), due: map[Kept]due{}, maxDue: minDue}
+	return &Manager{addresses: addresses, events: events, tried: make(chan struct{}), due: map[Kept]*due{}, maxDue: minDue}
 }
 
 // Run connects to systemd, again after a while when that fails or the connection ends, and

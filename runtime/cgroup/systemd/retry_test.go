@@ -1,0 +1,134 @@
+package systemd
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"path"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	escape "github.com/coreos/go-systemd/v22/dbus"
+	"github.com/godbus/dbus/v5"
+)
+
+// delayed is a systemd whose first answer to SetProperties waits for a function. As systemd does,
+// it writes TasksMax into the file of the unit's group. The real one cannot be told to wait.
+type delayed struct {
+	during func(group string) // the first SetProperties
+	begun  atomic.Bool
+
+	mu     sync.Mutex
+	files  map[string]string // pids.max by group
+	serial uint32
+}
+
+func (d *delayed) write(group, value string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.files[group] = value
+}
+
+func (d *delayed) read(group string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.files[group]
+}
+
+// serve answers the calls that come in, each in its own time, until the connection ends.
+func (d *delayed) serve(c net.Conn) {
+	in := bufio.NewReader(c)
+	for line := ""; !strings.HasPrefix(line, "BEGIN"); {
+		var err error
+		if line, err = in.ReadString('\n'); err != nil {
+			return
+		}
+		switch line = strings.TrimLeft(line, "\x00"); {
+		case strings.HasPrefix(line, "AUTH EXTERNAL"):
+			fmt.Fprint(c, "OK 0123456789abcdef0123456789abcdef\r\n")
+		case strings.HasPrefix(line, "AUTH"):
+			fmt.Fprint(c, "REJECTED EXTERNAL\r\n")
+		}
+	}
+	for units := map[dbus.ObjectPath]string{}; ; {
+		m, err := dbus.DecodeMessage(in)
+		if err != nil {
+			return
+		}
+		switch m.Headers[dbus.FieldMember].Value() {
+		case "GetUnitByControlGroup":
+			group := m.Body[0].(string)
+			unit := object + "/unit/" + dbus.ObjectPath(escape.PathBusEscape(path.Base(group)))
+			units[unit] = group
+			d.answer(c, m, unit)
+		case "SetProperties":
+			group := units[m.Headers[dbus.FieldPath].Value().(dbus.ObjectPath)]
+			value := fmt.Sprint(m.Body[1].([][]any)[0][1].(dbus.Variant).Value())
+			go func() {
+				d.write(group, value)
+				if d.begun.CompareAndSwap(false, true) {
+					d.during(group)
+				}
+				d.answer(c, m)
+			}()
+		}
+	}
+}
+
+func (d *delayed) answer(c net.Conn, call *dbus.Message, body ...any) {
+	m := &dbus.Message{Type: dbus.TypeMethodReply, Body: body, Headers: map[dbus.HeaderField]dbus.Variant{dbus.FieldReplySerial: dbus.MakeVariant(call.Serial())}}
+	if len(body) > 0 {
+		m.Headers[dbus.FieldSignature] = dbus.MakeVariant(dbus.SignatureOf(body...))
+	}
+	var text bytes.Buffer
+	if err := m.EncodeTo(&text, binary.LittleEndian); err != nil {
+		panic(err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.serial++
+	binary.LittleEndian.PutUint32(text.Bytes()[8:], d.serial) // which the library sets for calls alone
+	_, _ = c.Write(text.Bytes())
+}
+
+func (d *delayed) connect(t *testing.T) *dbus.Conn {
+	ours, theirs := net.Pipe()
+	go d.serve(theirs)
+	conn, err := dbus.NewConn(ours)
+	if err == nil {
+		t.Cleanup(func() { conn.Close() })
+		err = conn.Auth([]dbus.Auth{dbus.AuthExternal("0")})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// While Retry waits for systemd, a file of another unit may be written, and systemd be told: Retry
+// then leaves that unit alone.
+func TestRetryLeavesANewerValueAlone(t *testing.T) {
+	d := &delayed{files: map[string]string{"/a.slice": "71", "/b.slice": "71"}}
+	m := New(nil, Events{Refused: func(unit, property string, err error) { t.Errorf("%s: %s was refused: %v", unit, property, err) }})
+	m.hasTried()
+	keep := func(group string) {
+		m.Keep(t.Context(), 2, Kept{group, "pids.max"}, func(string) (string, error) { return d.read(group), nil })
+	}
+	keep("/a.slice") // without a connection it is due
+	keep("/b.slice")
+	other := ""
+	d.during = func(first string) {
+		other = map[string]string{"/a.slice": "/b.slice", "/b.slice": "/a.slice"}[first]
+		d.write(other, "99")
+		keep(other)
+	}
+	m.conn, m.version = d.connect(t), 255
+	m.Retry(t.Context())
+	if got := d.read(other); got != "99" || len(m.due) > 0 {
+		t.Errorf("pids.max of %s is %s, want 99; due is %v", other, got, m.due)
+	}
+}
