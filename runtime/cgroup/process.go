@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
@@ -17,6 +19,17 @@ import (
 func (f *FS) Exists(group string) bool {
 	rel, err := clean(group)
 	return err == nil && f.exists(rel) == nil
+}
+
+// Gone reports whether the kernel says that there is no such group. Where it cannot tell, such as
+// without a free file descriptor, the group may be there.
+func (f *FS) Gone(group string) bool {
+	rel, err := clean(group)
+	if err == nil {
+		err = f.exists(rel)
+		return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV)
+	}
+	return true
 }
 
 // GroupOfProcess returns the cgroup of a container, by its id, as the kernel has it

@@ -114,7 +114,6 @@ func (c *call) settleFiles(ctx context.Context, after *event) {
 		if own.Container != nil { // StartContainer writes them
 			c.askFiles(c.event, abi.Container, own, c.owned)
 		} else {
-			c.Ledger.Occupy(c.idOf(own))
 			c.repairPod(ctx, c.idOf(own).Pod, path.Base(c.method.Name))
 		}
 		return
@@ -150,7 +149,7 @@ func (i *interceptor) repair(ctx context.Context, id ledger.ID, why ledger.Why) 
 		if i.dropGone(id) {
 			return nil
 		}
-		if i.Ledger.Vacant(id) {
+		if i.vacant(id) {
 			why = ledger.Vacant
 		}
 		i.sumLimits(ctx, id.Pod)

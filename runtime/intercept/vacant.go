@@ -16,7 +16,11 @@ func (c *call) forgetFiles(ctx context.Context, own crifield.Object) {
 		c.raisePod(ctx, id.Pod)
 		return
 	}
-	if _, other := c.podOf(id.Pod); !other {
+	switch {
+	case c.known(id): // it has another sandbox
+	case own.Pod.Config.GetMetadata().GetUid() == "": // its next sandbox has another ID in the ledger
+		c.Ledger.Remove(id)
+	default:
 		c.Ledger.Vacate(id, c.known, c.hasGroup)
 	}
 }
@@ -31,11 +35,18 @@ func (i *interceptor) known(id ledger.ID) (ok bool) {
 	return ok
 }
 
-func (i *interceptor) hasGroup(group string) bool { return i.Cgroups != nil && i.Cgroups.Exists(group) }
+// hasGroup reports whether a cgroup is there, or may be.
+func (i *interceptor) hasGroup(group string) bool { return i.Cgroups != nil && !i.Cgroups.Gone(group) }
+
+// vacant reports whether a pod has lost its last sandbox and has no other one yet. The store alone
+// knows of a sandbox that was made while no call was intercepted.
+func (i *interceptor) vacant(id ledger.ID) bool {
+	return i.Ledger.Vacant(id) && !i.known(id)
+}
 
 // dropGone drops the record of a pod without a sandbox if its cgroup is gone, and reports that.
 func (i *interceptor) dropGone(id ledger.ID) bool {
-	gone := i.Ledger.Vacant(id) && !i.hasGroup(i.Ledger.Group(id))
+	gone := i.vacant(id) && !i.hasGroup(i.Ledger.Group(id))
 	if gone {
 		i.Ledger.Remove(id)
 	}

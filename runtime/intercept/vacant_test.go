@@ -144,6 +144,53 @@ func TestRecordOfAPodWithoutASandboxAfterARestart(t *testing.T) {
 	}
 }
 
+// A pod without a sandbox gets another one while no call is intercepted: a scan then repairs its
+// values again.
+func TestPodWhoseNextSandboxWasMadeByABypassedCall(t *testing.T) {
+	n, _, dir := highOfPod(t)
+	n.runSandbox("pod1")
+	n.removeSandbox("pod1")
+	n.options.Store.Observe(nil, &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod2"})
+	intercept.Settle(t.Context(), n.options)
+	put(t, dir, "memory.high", "777")
+	intercept.Scan(t.Context(), n.options)
+	if got := content(t, dir, "memory.high"); got != "8192000" {
+		t.Errorf("with another sandbox memory.high is %s", got)
+	}
+}
+
+// A cgroup that cannot be looked up may be there, and the record of its pod stays.
+func TestRecordOfAPodWhoseCgroupCannotBeLookedUp(t *testing.T) {
+	n, _, dir := highOfPod(t)
+	n.runSandbox("pod1")
+	aside := dir + ".aside"
+	n.must(os.Rename(dir, aside))
+	n.must(os.Symlink(filepath.Base(dir), dir)) // to itself: the kernel answers ELOOP
+	n.removeSandbox("pod1")
+	intercept.Scan(t.Context(), n.options)
+	n.must(os.Remove(dir))
+	n.must(os.Rename(aside, dir))
+	if got := n.kubelets(); got != "max" {
+		t.Errorf("kubelet's value is %s, want max", got)
+	}
+}
+
+// Each sandbox of a pod without a UID has a record of its own, which ends with the sandbox.
+func TestRecordOfAPodWithoutAUID(t *testing.T) {
+	n, _, _ := highOfPod(t)
+	config := podConfig()
+	config.Metadata.Uid = ""
+	_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: config}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
+	n.must(err)
+	if got := n.options.Ledger.Objects(); len(got) != 1 {
+		t.Fatalf("the records are those of %v, want one", got)
+	}
+	n.removeSandbox("pod1")
+	if got := n.options.Ledger.Objects(); len(got) != 0 {
+		t.Errorf("after the sandbox there are records of %v", got)
+	}
+}
+
 // The records of a sandbox's containers end with it.
 func TestRecordsOfContainersEndWithTheirSandbox(t *testing.T) {
 	n, _, _ := running(t)

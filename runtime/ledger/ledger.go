@@ -108,7 +108,7 @@ type object struct {
 	group  string // its cgroup, where files were written last
 	values map[Target]*Value
 	cause  string        // the last call or reload after which values may be overwritten
-	vacant bool          // a pod without a sandbox
+	vacant bool          // a pod that has lost its last sandbox; it may have another one since
 	busy   chan struct{} // holds one while files of the object are written
 	text   []byte        // its part of the state file; nil if it has changed since
 }

@@ -148,6 +148,22 @@ func TestFailedWriteIsTriedAgainByTheScan(t *testing.T) {
 	}
 }
 
+// A scan tries a failed undo again, also of a pod without a sandbox.
+func TestFailedUndoOfAVacantPodIsTriedAgain(t *testing.T) {
+	l, pod := ledger.New(), ledger.ID{Pod: "u"}
+	l.Ask(pod, wish("10-a", "memory.high", "5"))
+	written(l, pod, ledger.Held{"memory.high": "max"}, ledger.Wanted)
+	l.Vacate(pod, func(ledger.ID) bool { return false }, func(string) bool { return true })
+	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
+	for n := range 3 {
+		due := l.Begin(pod, ledger.Held{"memory.high": "5"}, ledger.Vacant, plain{})
+		if len(due) != 1 || due[0].Kind != ledger.Undo {
+			t.Fatalf("at scan %d %+v is due, want an undo", n, due)
+		}
+		l.End(pod, []ledger.Done{{Write: due[0], Err: errors.New("read-only")}})
+	}
+}
+
 // A repair that fails is one repair, however often the scan tries it, and no fight.
 func TestFailedRepairIsNoFight(t *testing.T) {
 	l := ledger.New()

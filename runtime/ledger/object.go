@@ -59,16 +59,8 @@ func (l *Ledger) vacate(id ID, live func(ID) bool, exists func(group string) boo
 	}
 }
 
-// Occupy notes that a pod has a sandbox again.
-func (l *Ledger) Occupy(id ID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if o := l.find(id); o != nil {
-		o.vacant = false
-	}
-}
-
-// Vacant reports whether an object is a pod without a sandbox.
+// Vacant reports whether an object is a pod that has lost its last sandbox. It may have another one
+// since.
 func (l *Ledger) Vacant(id ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -105,6 +105,23 @@ func TestExactValueOfALaterUpdate(t *testing.T) {
 	}
 }
 
+// A plugin's last value may be one that the file shows like kubelet's.
+func TestExactValueAfterAPluginSetBackWhatItRead(t *testing.T) {
+	l, k := ledger.New(), &weighted{weight: 59}
+	before := k.held()["cpu.weight.nice"]
+	for _, nice := range []string{"5", before} {
+		l.Ask(c1, sameWish("10-a", "cpu.weight.nice", nice))
+		k.carry(l)
+	}
+	if k.weight == 59 || k.held()["cpu.weight.nice"] != before {
+		t.Fatalf("the plugin has set the weight %d, want another one than 59 that is shown as %s", k.weight, before)
+	}
+	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
+	if k.carry(l); k.weight != 59 || l.Has(c1) {
+		t.Errorf("the weight is %d, want 59; left is %+v", k.weight, l.Record(c1))
+	}
+}
+
 // A wish that is taken back gives the other name its wish again.
 func TestRevertOfAnotherName(t *testing.T) {
 	l := ledger.New()

@@ -143,7 +143,7 @@ func (l *Ledger) Begin(id ID, held Held, why Why, kernel Kernel) (due []Write) {
 		if w.Kind != 0 {
 			due = append(due, w)
 		}
-		if value, _, undo, ok := v.wanted(); ok && undo && known && found == value {
+		if value, _, undo, ok := v.wanted(); ok && undo && known && found == value && v.exactly(file, kernel) {
 			delete(o.values, t)
 			save = true
 		}
@@ -169,7 +169,7 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 	} else if value = kernel.Fit(file, value, v.kubelet(found, known, holds)); value == "" {
 		return Write{}, false
 	}
-	if known && (found == value || !undo && (holds(value) || v.Read != "" && found == v.Read && v.Written == value)) { // an undo wants no line more
+	if known && (found == value && (!undo || v.exactly(file, kernel)) || !undo && (holds(value) || v.Read != "" && found == v.Read && v.Written == value)) { // an undo wants no line more
 		return Write{}, v.settle(file, found, value, kernel)
 	}
 	ours := known && v.ours(found, holds)
@@ -181,7 +181,7 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 		}
 	}
 	failed := v.stuck != nil && *v.stuck == found
-	if v.Fight || failed && why != Drift {
+	if v.Fight || failed && why != Drift && why != Vacant {
 		return Write{}, changed
 	}
 	w = Write{Kind: First, Plugin: by.Plugin, Hook: by.Hook, File: file, Value: value, Found: found}
@@ -195,6 +195,11 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 	}
 	v.Writing = value
 	return w, true
+}
+
+// exactly reports whether the kernel, which shows kubelet's value, holds it to the last digit.
+func (v *Value) exactly(file string, kernel Kernel) bool {
+	return v.Exact == "" || kernel.Exact(file) == v.Exact
 }
 
 // overwritten notes what a value was overwritten with. A repair that has failed was counted.
