@@ -157,10 +157,15 @@ type undo struct {
 	end   func() // closes done
 }
 
-// begin begins the time, if it has not begun.
+// begin begins the time, if it has not begun, or nothing waits for it any more: a bypass that is
+// soon over may have begun it, and undone nothing.
 func (u *undoing) begin() {
+	now := u.now.Load()
+	if now != nil && time.Now().Before(now.until) {
+		return
+	}
 	done := make(chan struct{})
-	u.now.CompareAndSwap(nil, &undo{until: time.Now().Add(undoHold), done: done, end: sync.OnceFunc(func() { close(done) })})
+	u.now.CompareAndSwap(now, &undo{until: time.Now().Add(undoHold), done: done, end: sync.OnceFunc(func() { close(done) })})
 }
 
 // end ends the time, if it has begun.

@@ -21,6 +21,7 @@ func (d *daemon) scanFiles(ctx context.Context) {
 	for {
 		select {
 		case <-time.After(scanPeriod*9/10 + rand.N(scanPeriod/5)):
+			d.dropGone(ctx)
 			intercept.Scan(ctx, d.options(nil))
 			d.systemd.Retry(ctx)
 		case <-d.reloadTrigger:

@@ -5,6 +5,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
@@ -62,6 +63,7 @@ func (s *slots) unfollow(ctx context.Context) {
 // bypass takes all plugins out of the way, or loads them as at a start. Their key-value state and metrics go on.
 func (s *slots) bypass(ctx context.Context, on bool) {
 	if s.bypassed == on {
+		s.renewCut(on)
 		return
 	}
 	s.bypassed, s.changed = on, true
@@ -85,6 +87,16 @@ func (s *slots) bypass(ctx context.Context, on bool) {
 	s.unfollow(ctx)
 }
 
+// renewCut makes the current generation anew if a bypass has come and gone before the slots took
+// notice: it has cut the plugins of this one for good, and may have ended the fill of the store.
+func (s *slots) renewCut(on bool) {
+	d := s.daemon
+	if g := d.current.live.Load(); !on && g != nil && g.options.Cut != nil && g.options.Cut != d.bypass.cut.Load() {
+		s.published, s.changed = nil, true
+		d.resyncTrigger.notify()
+	}
+}
+
 // refill brings the store up to date after the backend came back, which may be
 // another version of itself by now. In a bypass it asks again for what the backend could not
 // undo.
@@ -93,7 +105,24 @@ func (d *daemon) refill(ctx context.Context) {
 		d.fill(ctx)
 		d.syncTrigger.notify()
 	} else if d.current.bypassed.Load() && !d.ledger.Empty() {
+		d.dropGone(ctx)
 		d.undoRemoved(ctx)
 		intercept.Scan(ctx, d.options(nil))
+	}
+}
+
+// dropGone drops the records of pods and containers that have gone in a bypass, where the daemon's
+// store follows none. The runtime is asked for those that there are.
+func (d *daemon) dropGone(ctx context.Context) {
+	if !d.current.bypassed.Load() || d.ledger.Empty() || !d.settle(ctx) {
+		return
+	}
+	defer d.settled() // till then no plugin becomes active and leaves a record
+	o := d.options(nil)
+	o.Store = pods.NewStoreWith(intercept.Kernel(d.cgroups))
+	ctx, cancel := context.WithTimeout(ctx, syncTime)
+	defer cancel()
+	if o.Store.Sync(ctx, o.Backend) == nil && !d.following.Load() {
+		intercept.DropGone(o)
 	}
 }

@@ -51,10 +51,18 @@ func (c *Cut) within(ctx context.Context, cancel context.CancelFunc) (context.Co
 }
 
 // passCut sends a call on as it came, since the cut has begun. The call is in its object's queue.
-func (c *call) passCut(ctx context.Context, next cri.Next) (*cri.Frame, error) {
+func (c *call) passCut(ctx context.Context, next cri.Next) (answer *cri.Frame, err error) {
 	c.failed()
-	answer, err := next(ctx, c.Request)
-	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok && err == nil {
+	r := new(runtimeapi.UpdateContainerResourcesRequest) // plugins may have changed c.req
+	if _, updates := c.req.(*runtimeapi.UpdateContainerResourcesRequest); !updates || c.Request.Decode(r) != nil {
+		return next(ctx, c.Request)
+	}
+	if c.event != nil { // values of plugins are yet to be undone
+		hold := c.suspend(ctx, c.event, c.event.container, r)
+		defer func() { c.restore(ctx, c.event, c.event.container, hold, answer != nil && err == nil) }() // no answer: next panicked
+	}
+	answer, err = next(ctx, c.Request)
+	if err == nil {
 		c.noteUpdate(r)
 	}
 	return answer, err

@@ -191,6 +191,34 @@ func TestHeldValuesAroundAnUpdate(t *testing.T) {
 	}
 }
 
+// TestHeldValuesAroundAnUpdate, where a bypass begins while a plugin has the update.
+func TestHeldValuesAroundAnUpdateThatIsCut(t *testing.T) {
+	fs, _, dir := scratchGroup(t)
+	cut := intercept.NewCut()
+	hook := func(_ context.Context, _ plugin.Event, _ *plugin.Adjustment) error {
+		cut.Begin()
+		return nil
+	}
+	members := []plugin.Member{on(abi.PreCreateContainer, write(abi.Container, "cpu.max.burst", "20000")), on(abi.PreUpdateContainerResources, hook)}
+	members[1].ID = "20-test"
+	n := newNode(t, members, withCgroups(fs), func(o *intercept.Options) { o.Cut = cut })
+	n.runPod()
+	_, err := n.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c1"}, &runtimeapi.StartContainerResponse{})
+	n.must(err)
+	var during string
+	n.updating = func() { during = content(t, dir, "cpu.max.burst") }
+	frame, err := n.call(t.Context(), "UpdateContainerResources", &runtimeapi.UpdateContainerResourcesRequest{
+		ContainerId: "c1", Linux: &runtimeapi.LinuxContainerResources{CpuQuota: 10_000},
+	}, &runtimeapi.UpdateContainerResourcesResponse{})
+	n.must(err)
+	if n.sent != frame || during != "0" {
+		t.Errorf("cpu.max.burst is %s during the update, want 0; the request goes on as it came: %v", during, n.sent == frame)
+	}
+	if after := content(t, dir, "cpu.max.burst"); after == "0" {
+		t.Error("cpu.max.burst is not restored, and the ledger has it to be undone")
+	}
+}
+
 // A container that a plugin moved to another cgroup parent than its pod's has
 // its files there.
 func TestFilesOfAContainerWithAParentOfItsOwn(t *testing.T) {

@@ -72,13 +72,20 @@ func (i *interceptor) about(id ledger.ID, o crifield.Object) (a observe.Object) 
 // meanwhile are written again. The store has all pods and containers of the runtime.
 func Settle(ctx context.Context, o Options) {
 	i := &interceptor{Options: o}
-	i.Ledger.Retain(i.known, i.hasGroup)
+	DropGone(o)
 	for ids := range byPod(i.Ledger.Objects()) {
 		for _, id := range ids {
 			i.Ledger.Note(id, "a new connection to the container runtime")
 		}
 		i.settle(ctx, ids, ledger.Expected)
 	}
+}
+
+// DropGone drops the records of objects that the store lacks, which has all pods and containers of
+// the runtime.
+func DropGone(o Options) {
+	i := &interceptor{Options: o}
+	i.Ledger.Retain(i.known, i.hasGroup)
 }
 
 // Scan looks for values that something else has overwritten, and writes them again, and asks

@@ -1,0 +1,88 @@
+package daemon_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/cri-client/pkg/fake"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/daemon"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+// gate is an observer that waits when a plugin has become active, and with it the goroutine that
+// owns the plugins.
+type gate struct {
+	observe.Observer
+	plugin        string
+	reached, open chan struct{}
+}
+
+func (g *gate) Observe(ctx context.Context, e observe.Event) {
+	g.Observer.Observe(ctx, e)
+	if a, ok := e.(*observe.GenerationActive); ok && slices.Contains(a.Plugins, g.plugin) {
+		select {
+		case g.reached <- struct{}{}:
+			<-g.open
+		default: // it is open
+		}
+	}
+}
+
+// A bypass that is over before the plugins are unloaded leaves them as they were: the next call
+// asks them, and is refused.
+func TestBypassThatIsSoonOver(t *testing.T) {
+	n := bypassable(t)
+	n.put("40-trap.json", `{"failure-policy": "Fail"}`)
+	n.put("40-trap.wasm", "trap")
+	g := &gate{plugin: "50-late", reached: make(chan struct{}), open: make(chan struct{})}
+	n.start(func(ctx context.Context, c *config.Config, o observe.Observer) error {
+		g.Observer = o
+		return daemon.Run(ctx, c, g)
+	})
+	n.awaitActive("40-trap")
+	n.awaitSocket()
+	n.put("50-late.wasm", "noop")
+	<-g.reached
+	for _, on := range []bool{true, false} {
+		if b, err := n.admin().SetBypass(t.Context(), on, ""); err != nil || b.On != on {
+			t.Errorf("the bypass is %+v, %v", b, err)
+		}
+	}
+	close(g.open)
+	for end := time.Now().Add(patience); !n.refusesPod("web"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the plugin refuses nothing after the bypass; the log:\n%s", n.log)
+		}
+	}
+}
+
+// A container that goes in the bypass leaves no record of a value that is to be undone.
+func TestContainerThatGoesInABypass(t *testing.T) {
+	n := bypassable(t)
+	idle := n.runIdle()
+	n.awaitSocket()
+	group := filepath.Dir(idle)
+	n.must(os.Remove(idle))
+	n.must(os.Mkdir(idle, 0o755)) // which cannot be written
+	n.bypass("")
+	_, err := n.kubelet.RemoveContainer(t.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: filepath.Base(group)})
+	n.must(err)
+	n.must(os.RemoveAll(group))
+	if b, err := n.admin().Bypass(t.Context()); err != nil || b.Undone {
+		t.Errorf("the bypass is %+v, %v", b, err)
+	}
+	services := n.runtime.RuntimeService
+	n.runtime.Stop() // when it is back, the proxy looks for what is left
+	n.runtime = fake.NewFakeRemoteRuntime()
+	n.runtime.RuntimeService = services
+	n.must(n.runtime.Start("unix://" + n.config.Backend))
+	t.Cleanup(n.runtime.Stop)
+	n.awaitUndone()
+}
