@@ -83,13 +83,15 @@ var planted = map[string]struct {
 		n.put("/var/lib/kubelet/config.yaml", "cgroupDriver: cgroupfs\ncontainerRuntimeEndpoint: "+ours+"\n")
 	}, want: []string{"cgroup-driver: /var/lib/kubelet/config.yaml: cgroupDriver is cgroupfs; the container runtime's is systemd"}},
 
-	"everyone may call the proxy":      {after: func(n *node) { n.chmod("/run/wasmproxy/wasmproxy.sock", 0o666) }, want: []string{"socket-permissions: /run/wasmproxy/wasmproxy.sock: its mode is 0666"}},
-	"a group may ask the proxy":        {after: func(n *node) { n.chmod("/run/wasmproxy/admin.sock", 0o660) }, want: []string{"socket-permissions: /run/wasmproxy/admin.sock: its mode is 0660"}},
-	"everyone may add plugins":         {after: func(n *node) { n.chmod("/etc/wasmproxy/plugins.d", 0o777) }, want: []string{"trusted-files: /etc/wasmproxy/plugins.d: .*is writable by everyone", "plugin-files: plugin files: .*is writable by everyone"}},
-	"a group may change settings":      {after: func(n *node) { n.chmod("/etc/wasmproxy/wasmproxy.yaml", 0o664) }, want: []string{"trusted-files: /etc/wasmproxy/wasmproxy.yaml: .*is writable by its group"}},
-	"the state is readable":            {after: func(n *node) { n.chmod("/run/wasmproxy/state", 0o755) }, want: []string{"private-directories: /run/wasmproxy/state: its mode is 0755"}},
-	"the cache is somebody else's":     {after: func(n *node) { n.must(os.Chown(n.root+"/var/cache/wasmproxy", 65534, 65534)) }, want: []string{"private-directories: /var/cache/wasmproxy: it belongs to user 65534"}},
-	"the cache's file system is small": {after: func(n *node) { n.mountSmall("/var/cache/wasmproxy") }, want: []string{"disk-space: cache-dir /var/cache/wasmproxy: its file system has 1024 KiB left"}},
+	"everyone may call the proxy":        {after: func(n *node) { n.chmod("/run/wasmproxy/wasmproxy.sock", 0o666) }, want: []string{"socket-permissions: /run/wasmproxy/wasmproxy.sock: its mode is 0666"}},
+	"a group may ask the proxy":          {after: func(n *node) { n.chmod("/run/wasmproxy/admin.sock", 0o660) }, want: []string{"socket-permissions: /run/wasmproxy/admin.sock: its mode is 0660"}},
+	"everyone may add plugins":           {after: func(n *node) { n.chmod("/etc/wasmproxy/plugins.d", 0o777) }, want: []string{"trusted-files: /etc/wasmproxy/plugins.d: .*is writable by everyone", "plugin-files: plugin files: .*is writable by everyone"}},
+	"a group may register hook servers":  {after: func(n *node) { n.chmod("/etc/wasmproxy/hookserver.d", 0o775) }},
+	"everyone may register hook servers": {after: func(n *node) { n.chmod("/etc/wasmproxy/hookserver.d", 0o777) }, want: []string{"trusted-files: /etc/wasmproxy/hookserver.d: .*is writable by everyone", "plugin-files: plugin files: .*is writable by everyone"}},
+	"a group may change settings":        {after: func(n *node) { n.chmod("/etc/wasmproxy/wasmproxy.yaml", 0o664) }, want: []string{"trusted-files: /etc/wasmproxy/wasmproxy.yaml: .*is writable by its group"}},
+	"the state is readable":              {after: func(n *node) { n.chmod("/run/wasmproxy/state", 0o755) }, want: []string{"private-directories: /run/wasmproxy/state: its mode is 0755"}},
+	"the cache is somebody else's":       {after: func(n *node) { n.must(os.Chown(n.root+"/var/cache/wasmproxy", 65534, 65534)) }, want: []string{"private-directories: /var/cache/wasmproxy: it belongs to user 65534"}},
+	"the cache's file system is small":   {after: func(n *node) { n.mountSmall("/var/cache/wasmproxy") }, want: []string{"disk-space: cache-dir /var/cache/wasmproxy: its file system has 1024 KiB left"}},
 
 	"a plugin is no module": {before: func(n *node) { n.put("/etc/wasmproxy/plugins.d/20-bad.wasm", "text") },
 		want: []string{"plugin-files: plugin files: .*20-bad", "plugin-state: plugin 20-bad /etc/wasmproxy/plugins.d/20-bad.wasm: it is inactive; its file is not loaded: "}},

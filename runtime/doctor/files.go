@@ -67,12 +67,15 @@ func findSocketPermissions(_ context.Context, n *node) ([]found, error) {
 }
 
 func findTrustedFiles(_ context.Context, n *node) (all []found, err error) {
-	for _, path := range []string{host.SettingsFile, n.config.PluginDir, n.config.HookDir} {
-		if path == "" {
+	for _, of := range []struct {
+		path  string
+		check func(path string) error
+	}{{host.SettingsFile, registry.CheckTrust}, {n.config.PluginDir, registry.CheckTrust}, {n.config.HookDir, registry.CheckHookTrust}} {
+		if of.path == "" {
 			continue
 		}
-		if err := registry.CheckTrust(n.under(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			all = append(all, found{path, err.Error()})
+		if err := of.check(n.under(of.path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			all = append(all, found{of.path, err.Error()})
 		}
 	}
 	return all, nil

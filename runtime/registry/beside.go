@@ -15,9 +15,17 @@ func Beside(module string) (Description, error) {
 // CheckTrust says why a plugin directory, or a file in it, would not be believed: who can
 // write there decides what runs on the node.
 func CheckTrust(path string) error {
+	return pluginFiles.judge(path)
+}
+
+// CheckHookTrust is CheckTrust for a directory of hook servers, or a file in it, which users of
+// another process may own.
+func CheckHookTrust(path string) error { return hookFiles.judge(path) }
+
+func (t trust) judge(path string) error {
 	whole, err := filepath.Abs(path)
 	if err == nil {
-		err = trusted(whole)
+		err = t.trusted(whole)
 	}
 	if err != nil {
 		return &fileError{path, err}

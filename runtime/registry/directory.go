@@ -54,8 +54,8 @@ type reading struct {
 	failed   error         // the directory itself cannot be read or trusted
 }
 
-// read reads the directory. One that is not there holds nothing.
-func (s source) read() (r reading) {
+// read reads the directory, and modules with sum. One that is not there holds nothing.
+func (s source) read(sum func(path string) (string, error)) (r reading) {
 	names, err := s.names()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.failed = &directoryError{fileError{s.dir, err}}
@@ -71,10 +71,10 @@ func (s source) read() (r reading) {
 			if slices.Contains(names, stem(name)+".json") {
 				m = pluginFiles.readBeside(path)
 			}
-			registered = m.find(path, besideOf(path))
+			registered = m.find(path, besideOf(path), sum)
 			d = m.Description
 		case s.registers(name) && !(ext == ".json" && slices.Contains(names, stem(name)+".wasm")):
-			d, registered, problem = s.readJSON(path)
+			d, registered, problem = s.readJSON(path, sum)
 		}
 		if registered {
 			r.found = append(r.found, d)

@@ -12,7 +12,7 @@ import (
 
 // readJSON reads a JSON file that registers a hook server or names a module. It does not if
 // the file is gone by now, or says nothing; problem is then why, if that is wrong.
-func (s source) readJSON(path string) (d Description, registers bool, problem error) {
+func (s source) readJSON(path string, sum func(string) (string, error)) (d Description, registers bool, problem error) {
 	b, err := s.trust.readAll(path, maxJSON)
 	if vanished(path, err) {
 		return d, false, nil
@@ -23,7 +23,7 @@ func (s source) readJSON(path string) (d Description, registers bool, problem er
 	}
 	from.ID, from.File = id(path), path
 	if from.Module != "" {
-		return from.readNamed(err), true, nil
+		return from.readNamed(err, sum), true, nil
 	}
 	from.HooksNamed = true
 	from.Hooks, from.UnknownHooks = hookSet(from.hooks)

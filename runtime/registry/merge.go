@@ -20,7 +20,7 @@ func Read(dirs Dirs) ([]Description, []error) {
 // off, in the order of ids.
 func Disabled(dirs Dirs) (list []Description) {
 	for _, s := range dirs.sources() {
-		for _, d := range s.read().found {
+		for _, d := range s.read(unread).found {
 			if d.Disabled {
 				list = append(list, d)
 			}
@@ -37,7 +37,7 @@ func merge(previous []Description, sources []source) (list []Description, proble
 	had := byID(previous)
 	wanted := map[string][]Description{}
 	for _, s := range sources {
-		r := s.read()
+		r := s.read(digest)
 		problems = append(problems, r.problems...)
 		if r.failed != nil {
 			problems = append(problems, r.failed)

@@ -46,7 +46,7 @@ func (t trust) readBeside(module string) (s settings) {
 }
 
 // readNamed makes s, of a JSON file that names a module, the description of that module.
-func (s *settings) readNamed(err error) Description {
+func (s *settings) readNamed(err error, sum func(string) (string, error)) Description {
 	if err == nil {
 		err = errors.Join(trusted(s.File), s.checkModule(s.Module))
 	}
@@ -55,7 +55,7 @@ func (s *settings) readNamed(err error) Description {
 	switch {
 	case err != nil:
 		s.Disabled, s.Problem = false, &fileError{s.File, err}
-	case !s.find(s.modulePath(), s.File):
+	case !s.find(s.modulePath(), s.File, sum):
 		s.Problem = &fileError{s.File, fmt.Errorf("wasm-module: there is no %s beside it", plugin.Name(s.Module))}
 	}
 	return s.Description
@@ -77,20 +77,20 @@ func (s *settings) checkModule(module string) error {
 
 // find looks at the module at path, also while the JSON file is bad: another module is another
 // description. A wrong digest is the problem of the JSON file.
-func (s *settings) find(path, json string) (exists bool) {
+func (s *settings) find(path, json string, sum func(path string) (string, error)) (exists bool) {
 	if s.Disabled {
 		return true
 	}
-	sum, err := digest(path)
-	s.Digest = sum
+	have, err := sum(path)
+	s.Digest = have
 	switch {
 	case s.Problem != nil:
 	case vanished(path, err):
 		return false
 	case err != nil:
 		s.Problem = &fileError{path, err}
-	case s.sha256 != "" && s.sha256 != sum:
-		s.Problem = &fileError{json, fmt.Errorf("sha256: %s is wanted, and %s has %s", s.sha256, plugin.Name(filepath.Base(path)), sum)}
+	case s.sha256 != "" && s.sha256 != have:
+		s.Problem = &fileError{json, fmt.Errorf("sha256: %s is wanted, and %s has %s", s.sha256, plugin.Name(filepath.Base(path)), have)}
 	}
 	return true
 }
@@ -120,15 +120,21 @@ func digest(path string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
+// unread stands in for digest where modules do not matter: a plugin is switched off by JSON alone.
+func unread(string) (string, error) { return "", nil }
+
 // trusted judges a file or directory, and the directories above it, by the rules of the
 // plugin directory: more people may register a process than may say what runs in the proxy.
-func trusted(path string) error {
+func trusted(path string) error { return pluginFiles.trusted(path) }
+
+// trusted judges a file or directory, and the directories above it.
+func (t trust) trusted(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return regular.Cause(err)
 	}
-	if err := pluginFiles.check(info); err != nil {
+	if err := t.check(info); err != nil {
 		return err
 	}
-	return pluginFiles.checkWay(path)
+	return t.checkWay(path)
 }

@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,6 +55,32 @@ func TestHarmlessFiles(t *testing.T) {
 	if list := registry.Disabled(dirs); ids(list) != "20-off 30-off 40-off" {
 		t.Errorf("disabled are %q", ids(list))
 	}
+}
+
+// Disabled reads no module, whose size may be 64 MiB.
+func TestDisabledReadsNoModule(t *testing.T) {
+	dirs := newDirs(t)
+	write(t, dirs.Plugins, "10-on.wasm", module+strings.Repeat("\x00", 4<<20))
+	write(t, dirs.Plugins, "20-off.json", `{"enabled": false}`)
+	write(t, dirs.Plugins, "20-off.wasm", module)
+	before := bytesRead(t)
+	if list := registry.Disabled(dirs); ids(list) != "20-off" {
+		t.Errorf("disabled are %q", ids(list))
+	}
+	if got := bytesRead(t) - before; got > 1<<20 {
+		t.Errorf("it reads %d bytes", got)
+	}
+}
+
+// bytesRead is how much this process has read from files.
+func bytesRead(t *testing.T) (n int) {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/io")
+	must(t, err)
+	if _, err := fmt.Sscanf(string(b), "rchar: %d", &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // TestIDsAreSafeToPrint has names that a terminal would obey, or take for two lines.
