@@ -22,7 +22,7 @@ const maxScrapers = 32
 // sources are what the admin socket and metrics-listen answer from.
 func (d *daemon) sources() admin.Sources {
 	return admin.Sources{
-		Observer: d.observer, Explain: d.explain, Metrics: d.metrics.Handler(), Healthy: d.selfCheck, NotReady: d.notReady,
+		Observer: d.observer, Explain: d.explain, Metrics: d.metrics.Handler(), Healthy: d.selfCheck, NotReady: func(ctx context.Context) []string { return d.notReady(ctx, true) },
 		Bypass: d.bypassStatus, SetBypass: d.setBypass, Status: d.status, Plugins: d.plugins,
 	}
 }
@@ -48,7 +48,9 @@ func (d *daemon) serveMetrics(ctx, background context.Context) {
 			return err
 		}
 		d.observer.Observe(ctx, &observe.ServingMetrics{Address: l.Addr().String()})
-		return admin.ServePublic(ctx, netutil.LimitListener(l, maxScrapers), d.sources())
+		public := d.sources()
+		public.NotReady = func(ctx context.Context) []string { return d.notReady(ctx, false) }
+		return admin.ServePublic(ctx, netutil.LimitListener(l, maxScrapers), public)
 	}, func(err error) observe.Event { return &observe.MetricsListenFailed{Address: address, Err: err} })
 }
 
@@ -78,8 +80,8 @@ func (d *daemon) keepServing(ctx, background context.Context, serve func(context
 
 // notReady returns the reasons for which calls do not get what they are to get: the container
 // runtime does not answer, its pods are not known, or a plugin that must not be ignored is not
-// active.
-func (d *daemon) notReady(ctx context.Context) (reasons []string) {
+// active. With why come the errors of plugins, whose text may be a guest's.
+func (d *daemon) notReady(ctx context.Context, why bool) (reasons []string) {
 	if _, err := d.askVersion(ctx); err != nil {
 		reasons = append(reasons, "the container runtime does not answer: "+plugin.Printable(err.Error(), 1<<10))
 	}
@@ -89,7 +91,7 @@ func (d *daemon) notReady(ctx context.Context) (reasons []string) {
 	if d.following.Load() && d.backend.behind() {
 		reasons = append(reasons, "the pods of the container runtime have not been read yet")
 	}
-	missing, _ := ask(d.slots, d.slots.missing)
+	missing, _ := ask(d.slots, func() []string { return d.slots.missing(why) })
 	return append(reasons, missing...)
 }
 
@@ -112,8 +114,8 @@ func (d *daemon) askVersion(ctx context.Context) (*runtimeapi.VersionResponse, e
 // versionTime is less than a check may take, so that its other reasons are told, too.
 const versionTime = 2 * time.Second
 
-// missing says which plugins with policy Fail are not active. It is for the goroutine of run.
-func (s *slots) missing() (reasons []string) {
+// missing says which plugins with policy Fail are not active, and why if asked. It is for the goroutine of run.
+func (s *slots) missing(why bool) (reasons []string) {
 	if s.bypassed { // as the operator wants
 		return nil
 	}
@@ -122,7 +124,7 @@ func (s *slots) missing() (reasons []string) {
 			continue
 		}
 		reason := fmt.Sprintf("plugin %s with policy Fail is %s", plugin.Printable(p.id, 1<<8), s.state(p))
-		if p.next != nil && p.next.reason != nil {
+		if why && p.next != nil && p.next.reason != nil {
 			reason += ": " + plugin.Printable(p.next.reason.Error(), 1<<10)
 		}
 		reasons = append(reasons, reason)

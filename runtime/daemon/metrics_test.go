@@ -146,13 +146,13 @@ func TestMetricsListenInUse(t *testing.T) {
 // says which of these fails. It is healthy all the time.
 func TestReadiness(t *testing.T) {
 	n := newNode(t)
-	n.config.AdminSocket = filepath.Join(n.dir, "admin.sock")
+	n.config.AdminSocket, n.config.MetricsListen = filepath.Join(n.dir, "admin.sock"), "127.0.0.1:0"
 	n.put("10-trap.wasm", "missing-hook") // which cannot be loaded
 	n.put("10-trap.json", `{"failure-policy": "Fail", "runtime-hooks": ["PreRunPodSandbox"]}`)
 	n.put("20-quota.wasm", "missing-hook") // nobody needs it
 	n.start(daemon.Run)
 	n.awaitSocket()
-	n.await("plugin not loaded", "10-trap")
+	public := "http://" + n.metricsAddress() + "/readyz"
 	ready := func(status int, words ...string) {
 		t.Helper()
 		var got int
@@ -175,6 +175,9 @@ func TestReadiness(t *testing.T) {
 		}
 	}
 	ready(503, "plugin 10-trap with policy Fail is refusing: ", "wp_hook")
+	if status, body := n.get(http.DefaultTransport, public); status != 503 || body != "plugin 10-trap with policy Fail is refusing\n" {
+		t.Errorf("anyone who can reach metrics-listen reads: %d %s", status, body)
+	}
 	n.runtime.Stop()
 	ready(503, "10-trap", "the container runtime does not answer: ")
 	n.remove("10-trap.json")
