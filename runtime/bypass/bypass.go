@@ -4,11 +4,13 @@
 package bypass
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -43,7 +45,7 @@ func Read(path string) (State, error) {
 }
 
 // Make makes the file, with the reason as its text. An existing file stays as it is if there is no
-// reason.
+// reason. On a full disk it is made without the reason.
 func Make(path, reason string) error {
 	if err := makeFile(path, reason); err != nil {
 		return fmt.Errorf("making the bypass file %s: %w; make its directory writable, or choose another file with bypass-file", plugin.Name(path), regular.Cause(err))
@@ -62,10 +64,14 @@ func makeFile(path, reason string) error {
 		return err
 	}
 	temporary := path + ".new"
-	if err := os.WriteFile(temporary, []byte(reason), 0o644); err != nil {
-		return err
+	written := os.WriteFile(temporary, []byte(reason), 0o644)
+	if written != nil && !errors.Is(written, syscall.ENOSPC) {
+		return written
 	}
-	return os.Rename(temporary, path)
+	if err := os.Rename(temporary, path); err != nil {
+		return cmp.Or(written, err)
+	}
+	return nil // on a full disk the bypass counts more than its reason
 }
 
 // Remove removes the file. It is no error if there is none.
