@@ -103,6 +103,10 @@ e2e-crio e2e-dockerd:
 e2e-v2: ## Run pods of a real kubelet through the proxy with cgroup v2 and systemd, in an emulated machine; root
 	go -C $(E2E) test -count=1 -timeout 20m -v ./cgroupv2
 
+.PHONY: e2e-v2-cgroupfs
+e2e-v2-cgroupfs: ## The same with the cgroupfs driver; root
+	E2E_CGROUP_DRIVER=cgroupfs go -C $(E2E) test -count=1 -timeout 30m -v ./cgroupv2
+
 .PHONY: critest critest-crio critest-dockerd
 critest: ## Run the CRI conformance tests directly and through the proxy, and compare; root
 critest-crio: ## The same on CRI-O; root

@@ -1,5 +1,6 @@
-// Package cgroupv2_test is `make e2e-v2`: a real kubelet with the systemd driver runs
-// pods through wasmproxy on a kernel with cgroup v2 alone, in a virtual machine.
+// Package cgroupv2_test is `make e2e-v2`: a real kubelet with the systemd driver, or the
+// cgroupfs driver, runs pods through wasmproxy on a kernel with cgroup v2 alone, in a virtual
+// machine.
 package cgroupv2_test
 
 import (
@@ -73,8 +74,8 @@ func (l *limited) testBoot(t *testing.T) {
 		}
 	}
 	config, err := l.CRI(t, guest.ProxySocket).RuntimeConfig(t.Context(), &cri.RuntimeConfigRequest{})
-	if driver := config.GetLinux().GetCgroupDriver(); err != nil || driver != cri.CgroupDriver_SYSTEMD {
-		t.Errorf("the runtime's cgroup driver is %v, want systemd (%v)", driver, err)
+	if driver := config.GetLinux().GetCgroupDriver(); err != nil || driver != guest.Driver() {
+		t.Errorf("the runtime's cgroup driver is %v, want %v (%v)", driver, guest.Driver(), err)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package guest runs a Kubernetes node in a virtual machine: a kernel with cgroup v2
-// alone, systemd as process 1, and the systemd driver for kubelet and containerd, as
+// alone, systemd as process 1, and by default the systemd driver for kubelet and containerd, as
 // kubeadm sets a node up. QEMU emulates the CPU, so the machine needs no KVM and no
 // cgroup v2 of its own, and all in the guest is some fifteen times slower.
 //

@@ -53,11 +53,25 @@ func StartNode(t testing.TB, b *artifact.Builder, plugins ...Plugin) *Node {
 	m := Boot(t, img, payload)
 	n := &Node{Machine: m, Kubelet: newKubelet(m), plugins: plugins}
 	n.serveImages(t, b)
+	if Driver() == cri.CgroupDriver_CGROUPFS {
+		n.Run(t, `sed -i 's/SystemdCgroup = true/SystemdCgroup = false/' /etc/containerd/config.toml
+			sed -i 's/^cgroupDriver: systemd/cgroupDriver: cgroupfs/' /var/lib/kubelet/config.yaml
+			systemctl restart containerd`)
+	}
 	n.Run(t, `mkdir -p /etc/wasmproxy/plugins.d && cp /mnt/plugins/* /etc/wasmproxy/plugins.d/
 		install -m 0755 /mnt/wasmproxy /root/ && /root/wasmproxy host install --yes`)
 	n.AwaitProxy(t)
 	n.Run(t, "systemctl enable --now kubelet")
 	return n
+}
+
+// Driver is the cgroup driver of kubelet and containerd: systemd, or cgroupfs if the variable
+// E2E_CGROUP_DRIVER says so.
+func Driver() cri.CgroupDriver {
+	if os.Getenv("E2E_CGROUP_DRIVER") == "cgroupfs" {
+		return cri.CgroupDriver_CGROUPFS
+	}
+	return cri.CgroupDriver_SYSTEMD
 }
 
 // buildPayload makes the files that an operator brings to a node.
