@@ -175,7 +175,12 @@ func TestReadiness(t *testing.T) {
 		}
 	}
 	ready(503, "plugin 10-trap with policy Fail is refusing: ", "wp_hook")
-	if status, body := n.get(http.DefaultTransport, public); status != 503 || body != "plugin 10-trap with policy Fail is refusing\n" {
+	const open = "plugin 10-trap with policy Fail is refusing\n"
+	status, body := n.get(http.DefaultTransport, public)
+	for end := time.Now().Add(patience); body != open && time.Now().Before(end); time.Sleep(10 * time.Millisecond) { // until the pods are read
+		status, body = n.get(http.DefaultTransport, public)
+	}
+	if status != 503 || body != open {
 		t.Errorf("anyone who can reach metrics-listen reads: %d %s", status, body)
 	}
 	n.runtime.Stop()
