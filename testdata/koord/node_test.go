@@ -224,8 +224,16 @@ func (n *node) sick() error {
 // well returns an error that says what failed: err, which may be nil, and with
 // it that the proxy has ended, if it has.
 func (n *node) well(err error) error {
-	if err != nil { // it may be ending
-		time.Sleep(100 * time.Millisecond)
+	wait := time.Duration(0)
+	switch {
+	case err == nil:
+	case strings.Contains(err.Error(), "error reading from server"): // it ends, which may take long on a busy machine
+		wait = patience
+	default: // it may be ending
+		wait = 100 * time.Millisecond
+	}
+	for end := time.Now().Add(wait); time.Now().Before(end) && !n.process.Exited(); {
+		time.Sleep(10 * time.Millisecond)
 	}
 	return errors.Join(n.sick(), err)
 }
