@@ -56,7 +56,12 @@ func TestFullDisk(t *testing.T) {
 		return
 	}
 	mountTmpfs(t, dir, "size=256k")
-	defer func() { _ = unix.Unmount(dir, 0) }()
+	// The goroutine of lumberjack that removes old files may have the directory open even after Close.
+	defer func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	}()
 	var seen observe.Recorder
 	name, filler := filepath.Join(dir, "audit.json"), filepath.Join(dir, "filler")
 	l := New(Options{To: name, MaxBytes: 1 << 20, Backups: 1, Observer: &seen})

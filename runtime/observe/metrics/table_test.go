@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -18,22 +17,13 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/metrics"
+	"github.com/wasmproxy/wasmproxy/testdata/doctable"
 )
 
 var update = flag.Bool("update", false, "write the table of metrics into docs/operations.md")
 
 // TestTableInTheDocuments compares the table of metrics in docs/operations.md with Families.
 func TestTableInTheDocuments(t *testing.T) {
-	const file, begin, end = "../../../docs/operations.md", "<!-- begin: metrics -->\n", "<!-- end: metrics -->\n"
-	page, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(page), begin)
-	table, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the table between %q and %q", file, begin, end)
-	}
 	var want strings.Builder
 	want.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
 	for _, f := range metrics.Families {
@@ -43,13 +33,7 @@ func TestTableInTheDocuments(t *testing.T) {
 		}
 		fmt.Fprintf(&want, "| `%s` | %s | %s | %s |\n", f.Name, f.Type, strings.Join(labels, ", "), f.Help)
 	}
-	if *update {
-		if err := os.WriteFile(file, []byte(before+begin+want.String()+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if table != want.String() {
-		t.Errorf("the table of metrics in %s is another than Families; run go test ./runtime/observe/metrics -update", file)
-	}
+	doctable.Check(t, *update, "../../../docs/operations.md", "metrics", want.String())
 }
 
 // everything has an event of each kind that is counted.

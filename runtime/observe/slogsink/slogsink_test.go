@@ -12,7 +12,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -23,6 +22,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
+	"github.com/wasmproxy/wasmproxy/testdata/doctable"
 )
 
 var update = flag.Bool("update", false, "write the table of messages into docs/operations.md")
@@ -230,24 +230,7 @@ func TestWants(t *testing.T) {
 
 // TestTableInTheDocuments compares the table of messages in docs/operations.md with the sink's.
 func TestTableInTheDocuments(t *testing.T) {
-	const file, begin, end = "../../../docs/operations.md", "<!-- begin: log messages -->\n", "<!-- end: log messages -->\n"
-	page, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(page), begin)
-	table, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the table between %q and %q", file, begin, end)
-	}
-	want := messageTable(t)
-	if *update {
-		if err := os.WriteFile(file, []byte(before+begin+want+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if table != want {
-		t.Errorf("the table of messages in %s is another than the log's; run go test ./runtime/observe/slogsink -update", file)
-	}
+	doctable.Check(t, *update, "../../../docs/operations.md", "log messages", messageTable(t))
 }
 
 func messageTable(t *testing.T) string {

@@ -34,10 +34,10 @@ func (l *limited) testService(t *testing.T) {
 func (l *limited) testUninstall(t *testing.T) {
 	l.Run(t, "wasmproxy host uninstall --yes --restart-kubelet")
 	for command, want := range map[string]string{
-		"grep ^containerRuntimeEndpoint: /var/lib/kubelet/config.yaml":                            "containerRuntimeEndpoint: unix://" + guest.ContainerdSocket,
-		"systemctl is-active kubelet":                                                             "active",
-		"systemctl list-unit-files --no-legend 'wasmproxy*'; true":                                "",
-		"find / /run -xdev -path '*wasmproxy*' -not -path '/root/*' -not -path '/etc/wasmproxy*'": "",
+		"grep ^containerRuntimeEndpoint: /var/lib/kubelet/config.yaml":                           "containerRuntimeEndpoint: unix://" + guest.ContainerdSocket,
+		"systemctl is-active kubelet":                                                            "active",
+		"systemctl list-unit-files --no-legend 'wasmproxy*'; true":                               "",
+		"find / /run -xdev -path '*wasmproxy*' -not -path '/opt/*' -not -path '/etc/wasmproxy*'": "",
 		"ls /etc/wasmproxy": "plugins.d",
 	} {
 		if got := l.Run(t, command); got != want {

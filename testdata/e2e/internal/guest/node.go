@@ -59,7 +59,7 @@ func StartNode(t testing.TB, b *artifact.Builder, plugins ...Plugin) *Node {
 			systemctl restart containerd`)
 	}
 	n.Run(t, `mkdir -p /etc/wasmproxy/plugins.d && cp /mnt/plugins/* /etc/wasmproxy/plugins.d/
-		install -m 0755 /mnt/wasmproxy /root/ && /root/wasmproxy host install --yes`)
+		install -m 0755 /mnt/wasmproxy /opt/ && /opt/wasmproxy host install --yes`)
 	n.AwaitProxy(t)
 	n.Run(t, "systemctl enable --now kubelet")
 	return n
