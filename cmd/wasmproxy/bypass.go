@@ -25,8 +25,8 @@ The values that plugins have set in cgroup files and resources are undone first.
 over restarts of the proxy and the node until it is switched off: it is on as long as the file of
 the setting bypass-file exists, whose text is the reason.
 
-The command asks the running proxy, which makes or removes the file. If no proxy answers, the
-command does so itself.`
+The command asks the running proxy, which makes or removes the file. If no proxy answers, or the
+proxy may not change the file, the command does so itself.`
 
 // bypassTime is how long the proxy may take to answer before the command goes by the file.
 const bypassTime = 5 * time.Second
@@ -79,14 +79,19 @@ func setBypass(cmd *cobra.Command, format string, ask func(admin.Client, context
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), bypassTime)
 	defer cancel()
+	client := admin.Client{Socket: config.Path(c.AdminSocket)}
 	now, err := status.Bypass{}, admin.ErrNoProxy
 	if c.AdminSocket != "" {
-		now, err = ask(admin.Client{Socket: config.Path(c.AdminSocket)}, ctx)
+		now, err = ask(client, ctx)
 	}
 	silent := ""
-	if errors.Is(err, admin.ErrNoProxy) || ctx.Err() != nil {
+	switch {
+	case err == nil:
+	case errors.Is(err, admin.ErrNoProxy) || ctx.Err() != nil:
 		silent = err.Error()
 		now, err = bypassByFile(c.BypassFile, self)
+	default:
+		now, err = bypassForProxy(ctx, client, self, err)
 	}
 	if err != nil {
 		return err
@@ -108,6 +113,28 @@ func bypassByFile(file string, set func(file string) error) (now status.Bypass, 
 	}
 	s, err := bypass.Read(file)
 	return status.Bypass{On: s.On, File: file, Since: s.Since, Reason: s.Reason}, err
+}
+
+// bypassForProxy changes the file of a proxy that could not do so itself, for example because its
+// unit lets it write nowhere else, and waits until the proxy has seen the change.
+func bypassForProxy(ctx context.Context, proxy admin.Client, set func(file string) error, refused error) (status.Bypass, error) {
+	now, err := proxy.Bypass(ctx)
+	if err != nil || now.File == "" {
+		return now, refused
+	}
+	want, err := bypassByFile(now.File, set)
+	if err != nil {
+		return now, err
+	}
+	for {
+		if now, err = proxy.Bypass(ctx); err != nil {
+			return now, fmt.Errorf("the command has changed the bypass file %s, since the proxy could not (%w), but the proxy does not say that it sees the change: %w", printable(want.File), refused, err)
+		}
+		if now.On == want.On {
+			return now, nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 // printBypass says what the bypass is. silent is why the proxy does not tell.
