@@ -9,9 +9,10 @@ import (
 // TestW15ServerRestart has a hook server away until the proxy has tried to
 // connect four times, and come back right after that. koord-runtime-proxy keeps
 // gRPC's back-off, which has grown to seconds by then and grows to two minutes;
-// wasmproxy's ends within 500 ms.
+// wasmproxy's ends within 500 ms; the rest of the two seconds is for a busy
+// machine.
 func TestW15ServerRestart(t *testing.T) {
-	scenario{alone: true, incumbent: `not used again after more than 500ms`, run: func(n *node) error {
+	scenario{alone: true, incumbent: `not used again after more than 2s`, run: func(n *node) error {
 		n.program = programs.wasmproxy // the race detector costs time
 		server := n.serve("10-a.json", nil, "Ignore", "PreRunPodSandbox")
 		n.start()
@@ -31,8 +32,8 @@ func TestW15ServerRestart(t *testing.T) {
 			if _, err := n.runPod(podConfig()); err != nil {
 				return n.well(err)
 			}
-			if time.Since(back) > 500*time.Millisecond {
-				return wrong("the server is not used again after more than 500ms")
+			if time.Since(back) > 2*time.Second {
+				return wrong("the server is not used again after more than 2s")
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
