@@ -23,12 +23,12 @@ build: ## Build the program
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o $(BIN) ./cmd/wasmproxy
 
 .PHONY: dist
-dist: ## Make the programs, .deb and .rpm packages, checksums and SBOMs of a release, in dist
+dist: ## Make the programs, .deb and .rpm packages, container image, checksums and SBOMs of a release, in dist
 	deploy/packages/dist.sh
 
 .PHONY: dist-check
 dist-check: ## Build a release twice and compare the bytes; look into the packages
-	go -C $(TOOLS) test -count=1 -timeout 20m ./dist
+	go -C $(TOOLS) test -count=1 -timeout 20m ./dist ./image
 
 .PHONY: demo
 demo: build ## Show the proxy and two plugins at work; needs Go, not root, not a node. HOLD=DIR stays up for your own plugins, POD=FILE runs your pod

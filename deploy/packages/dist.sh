@@ -3,12 +3,14 @@
 # same bytes, in whichever directory and by whichever user.
 #
 #   ARCHES             of the programs and packages (amd64 arm64)
+#   IMAGE              name of the container image, without a tag (localhost/wasmproxy)
 #   VERSION            without v; by default that of the commit's tag, else 0.0.0-dev.DATE.COMMIT
 #   SOURCE_DATE_EPOCH  time of all files; by default that of the commit
 set -eu
 cd "$(dirname "$0")/../.."
 OUT=${OUT:-dist}
 ARCHES=${ARCHES:-amd64 arm64}
+IMAGE=${IMAGE:-localhost/wasmproxy}
 export LC_ALL=C TZ=UTC CGO_ENABLED=0
 umask 022
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
@@ -30,15 +32,18 @@ export VERSION OUT PAGES
 
 go test -count=1 ./cmd/wasmproxy -run '^TestPages$' -pages "$PAGES" >/dev/null
 gzip -9n "$PAGES"/man/*.1
+set --
 for ARCH in $ARCHES; do
 	export ARCH
 	program=$OUT/wasmproxy-linux-$ARCH
+	set -- "$@" "$program"
 	GOOS=linux GOARCH=$ARCH go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=v$VERSION" -o "$program" ./cmd/wasmproxy
 	(cd testdata/tools && go run ./sbom "v$VERSION" "$program") >"$program.spdx.json"
 	for packager in deb rpm; do
 		go tool -modfile=testdata/tools/go.mod nfpm package --config deploy/packages/nfpm.yaml --packager $packager --target "$OUT"
 	done
 done
+(cd testdata/tools && go run ./image "$IMAGE:$VERSION" "$OUT/wasmproxy-image.tar" "$@")
 tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -C "$PAGES" -cf - man completions | gzip -9n >"$OUT/wasmproxy-man-completions.tar.gz"
 (cd "$OUT" && sha256sum -- * >SHA256SUMS)
 echo "wasmproxy $VERSION is in $OUT:"

@@ -1,0 +1,98 @@
+package dist
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+)
+
+// image: the layout is whole, the program of its layer runs as the image's user, and its SPDX
+// document is the program's.
+func image(t *testing.T, file string, document []byte) {
+	img := readImage(t, file, "localhost/wasmproxy:"+version)
+	config, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := config.Config; c.User != "65532:65532" || len(c.Entrypoint) != 1 || config.Created.Unix() != 1700000000 {
+		t.Errorf("its user is %s, its entrypoint %q, its time %v", c.User, c.Entrypoint, config.Created)
+	}
+	layers, err := img.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatalf("%d layers, error %v", len(layers), err)
+	}
+	root := t.TempDir()
+	for dir := root; strings.HasPrefix(dir, os.TempDir()+"/"); dir = filepath.Dir(dir) { // for the image's user
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	content, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unpack := exec.CommandContext(t.Context(), "tar", "-C", root, "-xpf", "-")
+	unpack.Stdin = content
+	if out, err := unpack.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	run := exec.CommandContext(t.Context(), filepath.Join(root, config.Config.Entrypoint[0]), "version")
+	if os.Geteuid() == 0 {
+		run.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+	}
+	if out, err := run.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "wasmproxy v"+version+"\n") {
+		t.Errorf("the program prints %q, error %v", out, err)
+	}
+	if got, err := os.ReadFile(filepath.Join(root, "usr/share/doc/wasmproxy/wasmproxy.spdx.json")); err != nil || !bytes.Equal(got, document) {
+		t.Errorf("its SPDX document is another, error %v", err)
+	}
+}
+
+// readImage reads the image of this machine's architecture from a layout in a tar file. All
+// digests and sizes must be right, and the image must have this name.
+func readImage(t *testing.T, file, name string) v1.Image {
+	t.Helper()
+	dir := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "tar", "-C", dir, "-xf", file).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	outer, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(outer); err != nil {
+		t.Error(err)
+	}
+	all, err := outer.IndexManifest()
+	if err != nil || len(all.Manifests) != 1 || all.Manifests[0].Annotations["io.containerd.image.name"] != name {
+		t.Fatalf("the layout has %+v, error %v", all, err)
+	}
+	index, err := outer.ImageIndex(all.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	images, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range images.Manifests {
+		if m.Platform.OS == "linux" && m.Platform.Architecture == runtime.GOARCH {
+			img, err := index.Image(m.Digest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return img
+		}
+	}
+	t.Fatalf("no image for %s: %+v", runtime.GOARCH, images)
+	return nil
+}

@@ -1,0 +1,173 @@
+// Command image makes the container image of a release, without Docker: an OCI image layout in
+// one tar file, with an image for each program.
+//
+//	image NAME:TAG OUT.tar PROGRAM...
+//
+// A PROGRAM is a file whose name ends in -ARCH, with its SPDX document beside it, which the image
+// gets, too. Two runs give the same bytes: SOURCE_DATE_EPOCH is the time of everything.
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+const (
+	// nobody is the user unless a pod asks for another, as in other images without a system.
+	nobody    = "65532:65532"
+	program   = "usr/bin/wasmproxy"
+	documents = "usr/share/doc/wasmproxy"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "image:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) < 3 {
+		return errors.New("usage: image NAME:TAG OUT.tar PROGRAM...")
+	}
+	seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
+	if err != nil {
+		return fmt.Errorf("SOURCE_DATE_EPOCH: %w", err)
+	}
+	created := time.Unix(seconds, 0).UTC()
+	index, err := indexOf(args[0], args[2:], created)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "wasmproxy-image-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	to, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		return err
+	}
+	// containerd takes the name from the first, other tools the tag from the second.
+	names := layout.WithAnnotations(map[string]string{"io.containerd.image.name": args[0], "org.opencontainers.image.ref.name": tag(args[0])})
+	if err := to.AppendIndex(index, names); err != nil {
+		return err
+	}
+	return archive(dir, args[1], created)
+}
+
+func tag(name string) string { return name[strings.LastIndex(name, ":")+1:] }
+
+// indexOf makes an image of each program, and the index that has them by architecture.
+func indexOf(name string, programs []string, created time.Time) (v1.ImageIndex, error) {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, file := range programs {
+		arch := file[strings.LastIndex(file, "-")+1:]
+		img, err := imageOf(file, arch, tag(name), created)
+		if err != nil {
+			return nil, fmt.Errorf("making the image of %s: %w", file, err)
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})
+	}
+	return index, nil
+}
+
+func imageOf(file, arch, version string, created time.Time) (v1.Image, error) {
+	layer, err := layerOf(file, created)
+	if err != nil {
+		return nil, err
+	}
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	img, err := mutate.Append(base, mutate.Addendum{Layer: layer, MediaType: types.OCILayer, History: v1.History{Created: v1.Time{Time: created}, CreatedBy: "make dist"}})
+	if err != nil {
+		return nil, err
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture, config.Created = "linux", arch, v1.Time{Time: created}
+	config.Config = v1.Config{
+		User: nobody, Entrypoint: []string{"/" + program}, Cmd: []string{"--help"}, Env: []string{"PATH=/usr/bin"},
+		Labels: map[string]string{
+			"org.opencontainers.image.title": "wasmproxy", "org.opencontainers.image.version": version,
+			"org.opencontainers.image.licenses": "Apache-2.0", "org.opencontainers.image.source": "https://github.com/wasmproxy/wasmproxy",
+		},
+	}
+	return mutate.ConfigFile(img, config)
+}
+
+// layerOf has the program, its license and its SPDX document, and no system around them.
+func layerOf(file string, created time.Time) (v1.Layer, error) {
+	var content bytes.Buffer
+	w := tar.NewWriter(&content)
+	for _, dir := range []string{"usr", "usr/bin", "usr/share", "usr/share/doc", documents} {
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755, ModTime: created}); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range []struct {
+		name, from string
+		mode       int64
+	}{
+		{program, file, 0o755}, {documents + "/copyright", "../../LICENSE", 0o644}, {documents + "/wasmproxy.spdx.json", file + ".spdx.json", 0o644},
+	} {
+		b, err := os.ReadFile(f.from)
+		if err != nil {
+			return nil, err
+		}
+		if err := add(w, f.name, b, f.mode, created); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content.Bytes())), nil }
+	return tarball.LayerFromOpener(open, tarball.WithCompressionLevel(9), tarball.WithMediaType(types.OCILayer))
+}
+
+func add(w *tar.Writer, name string, content []byte, mode int64, created time.Time) error {
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(content)), ModTime: created}); err != nil {
+		return err
+	}
+	_, err := w.Write(content)
+	return err
+}
+
+// archive writes the files of a directory to a tar file, in the order of their names.
+func archive(dir, to string, created time.Time) error {
+	f, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	w := tar.NewWriter(f)
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return add(w, strings.TrimPrefix(path, dir+"/"), b, 0o644, created)
+	})
+	return errors.Join(err, w.Close(), f.Close())
+}
