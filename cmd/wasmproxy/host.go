@@ -36,30 +36,35 @@ It shows each change, and asks before it makes any:
   4. with --restart-kubelet, kubelet is restarted and must connect to the proxy
 
 Running pods are not affected. What is replaced is recorded in `+host.RecordFile+`.
-The command can be run again after it was interrupted, or with a newer program.`, (*host.Host).Install)
+The command can be run again after it was interrupted, or with a newer program. kubelet is not
+restarted again if it has the endpoint already, and is connected.`, (*host.Host).Install)
 	uninstall := hostSubcommand("uninstall", "Give kubelet its former endpoint, and remove the proxy from this host", `Give kubelet its former endpoint, and remove the proxy from this host.
 
 It turns the bypass on, which undoes the values that plugins have set, and takes back what
 host install has recorded. It shows each change first. In a file of
 kubelet that was edited since, it changes the endpoint alone. Other files that were edited
-stay, as do plugins. The service ends when kubelet does not use it any more: with
+stay, as do plugins. On a host without the proxy it changes nothing. The service ends when kubelet does not use it any more: with
 --restart-kubelet the command restarts kubelet, and without it the command fails and says so.`, (*host.Host).Uninstall)
 	cmd.AddCommand(install, uninstall)
 	return cmd
 }
 
 func hostSubcommand(use, short, long string, do func(*host.Host, context.Context, host.Consent) error) *cobra.Command {
-	h, consent, yes := new(host.Host), host.Consent{}, false
+	h, consent, yes, enter := &host.Host{Program: host.Self}, host.Consent{}, false, false
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: noArguments, RunE: func(cmd *cobra.Command, _ []string) error {
 		if !filepath.IsAbs(h.Root) {
 			return wrongUsage("--root: %q is not an absolute path", h.Root)
 		}
+		if enter {
+			if filepath.Clean(h.Root) != "/" {
+				return wrongUsage("--enter-host installs on the host that runs, and --root %s in an image: give one of them", h.Root)
+			}
+			if err := host.Enter(1); err != nil {
+				return err
+			}
+		}
 		if !yes {
 			consent.Confirm = func() (bool, error) { return ask(cmd) }
-		}
-		var err error
-		if h.Program, err = os.Executable(); err != nil {
-			return err
 		}
 		h.Out = cmd.OutOrStdout()
 		return do(h, cmd.Context(), consent)
@@ -68,6 +73,7 @@ func hostSubcommand(use, short, long string, do func(*host.Host, context.Context
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVar(&consent.RestartKubelet, "restart-kubelet", false, "restart kubelet, so that it uses its new endpoint")
 	cmd.Flags().StringVar(&h.Root, "root", "/", "directory of an image, in which units are enabled and nothing is started")
+	cmd.Flags().BoolVar(&enter, "enter-host", false, "work in the namespaces of process 1: for a privileged pod with hostPID")
 	cmd.Flags().StringVar(&h.KubeletConfig, "kubelet-config", host.DefaultKubeletConfig, "kubelet's configuration file")
 	return cmd
 }

@@ -299,9 +299,28 @@ func TestRefused(t *testing.T) {
 		}
 		h.same(t, files)
 	}
-	h, _ := newHost(t, node)
-	if err := h.Uninstall(t.Context(), Consent{}); err == nil || !strings.Contains(err.Error(), "there is no record of an installation, "+RecordFile) {
-		t.Errorf("got %v", err)
+}
+
+// TestUninstallWithoutRecord: a host without the proxy stays as it is, however often it is asked.
+// Without a record, nothing is known about one whose kubelet has the proxy's endpoint.
+func TestUninstallWithoutRecord(t *testing.T) {
+	const by = ": change kubelet's endpoint by hand"
+	for want, files := range map[string]tree{
+		"":                                       {configFile: kubeletConfig(containerd)},
+		"kubelet's endpoint is the proxy's" + by: {configFile: kubeletConfig(ours)},
+		"unknown key \"lisssten\"":               {configFile: kubeletConfig(containerd), SettingsFile: "lisssten: " + ours + "\n"},
+		"there is neither " + configFile:         {"/etc/hostname": "node\n"},
+		"the proxy's" + by:                       {configFile: kubeletConfig("unix:///run/my.sock"), SettingsFile: "listen: unix:///run/my.sock\n"},
+	} {
+		h, out := newHost(t, files)
+		err := h.Uninstall(t.Context(), Consent{})
+		switch {
+		case want == "" && (err != nil || !strings.Contains(out.String(), "wasmproxy is not installed on this host")):
+			t.Errorf("error %v, it says %s", err, out)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), "there is no record of an installation, "+RecordFile) || !strings.Contains(err.Error(), want)):
+			t.Errorf("got %v, want %q", err, want)
+		}
+		h.same(t, files)
 	}
 }
 
@@ -318,7 +337,8 @@ func TestInstalledByHand(t *testing.T) {
 	h.same(t, before.with(tree{configFile: kubeletConfig(containerd)}))
 }
 
-// TestConnections counts those of a real socket.
+// TestConnections counts those of a real socket. With one, kubelet needs no restart unless its
+// files change.
 func TestConnections(t *testing.T) {
 	dir, err := os.MkdirTemp("", "wp")
 	if err != nil {
@@ -332,6 +352,13 @@ func TestConnections(t *testing.T) {
 	}
 	defer l.Close()
 	for want := range 3 {
+		live := &Host{Root: "/"}
+		if used := live.inUse(&installation{socket: "unix://" + path}); used != (want > 0) {
+			t.Errorf("in use is %v with %d connections", used, want)
+		}
+		if live.inUse(&installation{socket: "unix://" + path, kubelet: []change{{}}}) {
+			t.Error("kubelet's files change, and it would not be restarted")
+		}
 		if n, err := connections("unix://" + path); n != want || err != nil {
 			t.Errorf("%d connections, %v, want %d", n, err, want)
 		}

@@ -42,6 +42,7 @@ type installation struct {
 	kubelet []change
 	socket  string // the endpoint of the proxy
 	bypass  string // the file of an unfinished uninstallation; empty if there is none
+	used    bool   // kubelet has the endpoint, and is connected
 }
 
 // Install puts the proxy on the host. It changes kubelet's endpoint when the proxy serves.
@@ -69,11 +70,14 @@ func (h *Host) Install(ctx context.Context, c Consent) error {
 	if err := h.apply(p.kubelet); err != nil {
 		return err
 	}
-	if c.RestartKubelet && h.live() {
+	switch {
+	case p.used:
+		h.say("kubelet uses the proxy already, so it is not restarted")
+	case c.RestartKubelet && h.live():
 		if err := h.restartKubelet(ctx, p.socket, true); err != nil {
 			return err
 		}
-	} else {
+	default:
 		h.say("kubelet takes its new endpoint when it starts the next time: systemctl daemon-reload && systemctl restart kubelet")
 	}
 	if slices.ContainsFunc(p.own, func(c change) bool { return c.before != nil }) {
@@ -118,7 +122,7 @@ func (h *Host) showInstall(p *installation, c Consent) {
 	if p.bypass != "" {
 		h.say("remove %s: the bypass of an unfinished wasmproxy host uninstall", p.bypass)
 	}
-	if c.RestartKubelet && h.live() {
+	if c.RestartKubelet && h.live() && !p.used {
 		h.say("run systemctl restart kubelet")
 	}
 }
@@ -154,7 +158,9 @@ func (h *Host) planInstall() (*installation, error) {
 		dirs = append(dirs, filepath.Dir(c.path))
 	}
 	p.dirs = h.missing(dirs...)
-	return p, h.pointKubelet(p, k)
+	err = h.pointKubelet(p, k)
+	p.used = err == nil && h.inUse(p)
+	return p, err
 }
 
 // pointKubelet plans the proxy's endpoint for kubelet's files.

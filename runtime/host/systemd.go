@@ -146,6 +146,16 @@ func errKubelet(socket string, wanted bool) error {
 	return fmt.Errorf("something is still connected to %s, and kubelet was restarted: see ss -xp for who it is, then run the command again", socket)
 }
 
+// inUse reports whether a restart of kubelet would change nothing: its files stay, and it is
+// connected. The command itself must not be connected yet.
+func (h *Host) inUse(p *installation) bool {
+	if len(p.kubelet) > 0 || !h.live() {
+		return false
+	}
+	n, err := connections(p.socket)
+	return err == nil && n > 0
+}
+
 // connections counts those that callers have to a socket.
 func connections(endpoint string) (n int, err error) {
 	table, err := os.ReadFile("/proc/net/unix")

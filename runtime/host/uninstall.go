@@ -24,7 +24,7 @@ type removal struct {
 // changes the endpoint alone, and it leaves other files that were edited.
 func (h *Host) Uninstall(ctx context.Context, c Consent) error {
 	p, err := h.planRemoval()
-	if err != nil {
+	if p == nil || err != nil {
 		return err
 	}
 	h.showRemoval(p, c)
@@ -117,18 +117,19 @@ func (h *Host) showRemoval(p *removal, c Consent) {
 	}
 }
 
+// planRemoval returns nil if there is nothing to take back.
 func (h *Host) planRemoval() (*removal, error) {
 	r, err := h.loadRecord()
 	if err != nil {
 		return nil, err
 	}
-	if r == nil {
-		return nil, fmt.Errorf("there is no record of an installation, %s: change kubelet's endpoint by hand", RecordFile)
-	}
 	p := &removal{record: r}
 	flags := map[string]string{}
 	if len(h.missing(SettingsFile)) == 0 {
 		flags[config.FileFlag] = h.under(SettingsFile)
+	}
+	if r == nil {
+		return nil, h.withoutRecord(flags)
 	}
 	if p.settings, err = load(flags); err != nil { // the proxy must go all the same
 		p.settings = config.Default()
@@ -138,6 +139,24 @@ func (h *Host) planRemoval() (*removal, error) {
 		return nil, err
 	}
 	return p, h.planOwn(p)
+}
+
+// withoutRecord is an error unless kubelet's files surely have another endpoint than the proxy's.
+// Then there is nothing to take back, however often it is asked for.
+func (h *Host) withoutRecord(flags map[string]string) error {
+	c, err := load(flags)
+	if err == nil {
+		var k *kubelet
+		if k, err = h.readKubelet(); err == nil && !SameEndpoint(k.runtime, c.Listen) && !SameEndpoint(k.images, c.Listen) {
+			h.say("wasmproxy is not installed on this host, and kubelet's endpoint is another: there is nothing to do")
+			return nil
+		}
+	}
+	why := "kubelet's endpoint is the proxy's"
+	if err != nil {
+		why = err.Error()
+	}
+	return fmt.Errorf("there is no record of an installation, %s, and %s: change kubelet's endpoint by hand", RecordFile, why)
 }
 
 // planOwn plans the removal of the proxy's files that are as the installation left them.

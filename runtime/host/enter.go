@@ -1,0 +1,68 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// Self is the program of this process, also where its file is in another mount namespace.
+const Self = "/proc/self/exe"
+
+// Enter continues in the mount and network namespaces of a process, usually process 1: it starts
+// this program again there, with the same arguments. So it returns only with an error, or when
+// the program is there already. It is for a container that installs on its host.
+func Enter(pid int) error {
+	of := fmt.Sprintf("/proc/%d", pid)
+	there, err := sameNamespace(of + "/ns/mnt")
+	switch {
+	case os.Getpid() == pid:
+		err = errors.New("it is this program itself, in a pid namespace of its own")
+	case err == nil && there:
+		return nil
+	case err == nil:
+		_, err = os.Stat(of + "/root/run/systemd/system")
+	}
+	if err != nil {
+		return fmt.Errorf("entering the host: process %d is not the host's systemd, or it may not be entered: %w; the pod needs hostPID: true, and the container privileged: true", pid, err)
+	}
+	if err := enter(of); err != nil {
+		return fmt.Errorf("entering the namespaces of process %d: %w; the container needs privileged: true", pid, err)
+	}
+	return nil
+}
+
+func sameNamespace(file string) (bool, error) {
+	own, err := os.Stat("/proc/thread-self/ns/mnt")
+	if err != nil {
+		return false, err
+	}
+	other, err := os.Stat(file)
+	return err == nil && os.SameFile(own, other), err
+}
+
+// enter replaces this process. Namespaces belong to a thread, and the one that calls exec keeps
+// its own for the whole process.
+func enter(of string) error {
+	runtime.LockOSThread() // for ever: without exec, the thread must not be used again
+	var files []*os.File
+	for _, name := range []string{"/ns/net", "/ns/mnt"} { // /proc/net/unix is the network namespace's
+		f, err := os.Open(of + name)
+		if err != nil {
+			return err
+		}
+		files = append(files, f)
+	}
+	if err := unix.Unshare(unix.CLONE_FS); err != nil { // which entering a mount namespace requires
+		return err
+	}
+	for _, f := range files {
+		if err := unix.Setns(int(f.Fd()), 0); err != nil {
+			return fmt.Errorf("%s: %w", f.Name(), err)
+		}
+	}
+	return errors.Join(errors.New("starting the program again"), unix.Exec(Self, os.Args, os.Environ()))
+}
