@@ -41,6 +41,7 @@ func StartAPIServer(t testing.TB) *APIServer {
 	dir := t.TempDir()
 	client, err := kubernetes.NewForConfig(&rest.Config{
 		Host: apiEndpoint, BearerToken: adminToken, TLSClientConfig: rest.TLSClientConfig{Insecure: true}, // its certificate is its own
+		QPS: -1, // without a limit
 	})
 	if err != nil {
 		t.Fatalf("making a client of the API server: %v", err)

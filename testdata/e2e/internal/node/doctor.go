@@ -3,7 +3,6 @@ package node
 import (
 	"encoding/json"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,11 +13,10 @@ import (
 // where. Notes, such as on the clock, are of the machine.
 func (p *Proxy) Doctor(t testing.TB) (found []string) {
 	t.Helper()
-	kind, own := RuntimeKind(), filepath.Dir(p.PluginDir)
 	var stderr strings.Builder
 	cmd := exec.Command(isolation.Current().Program("wasmproxy"), "doctor", "-o", "json",
-		"--listen", kind.ProxyEndpoint, "--backend", kind.Endpoint, "--plugin-dir", p.PluginDir, "--hook-dir", p.HookDir,
-		"--cache-dir", filepath.Join(own, "cache"), "--state-dir", filepath.Join(own, "state"), "--admin-socket", adminSocket, "--bypass-file", p.bypassFile())
+		"--listen", RuntimeKind().ProxyEndpoint, "--backend", p.backend, "--plugin-dir", p.PluginDir, "--hook-dir", p.HookDir,
+		"--cache-dir", p.CacheDir, "--state-dir", p.StateDir, "--admin-socket", adminSocket, "--bypass-file", p.bypassFile())
 	cmd.Stderr = &stderr
 	out, _ := cmd.Output() // whose exit code tells of findings
 	var report struct {

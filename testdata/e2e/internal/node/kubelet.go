@@ -34,6 +34,7 @@ var kubeletSysctls = []string{
 type Kubelet struct {
 	ConfigFile string // its configuration
 	process    *process
+	flags      []string
 	manifests  string // directory
 	client     http.Client
 }
@@ -63,17 +64,23 @@ func StartKubelet(t testing.TB, endpoint string, configure func(*kubeletconfig.K
 			t.Errorf("cleaning up after kubelet: %v", err)
 		}
 	})
-	k.start(t, append([]string{"--config=" + file, "--hostname-override=" + NodeName, "--node-ip=" + isolation.NodeAddress}, flags...))
+	k.flags = append([]string{"--config=" + file, "--hostname-override=" + NodeName, "--node-ip=" + isolation.NodeAddress}, flags...)
+	k.StartAgain(t)
 	return k
 }
 
-func (k *Kubelet) start(t testing.TB, flags []string) {
+// Kill ends kubelet without warning. Its pods live on.
+func (k *Kubelet) Kill() { k.process.kill() }
+
+// StartAgain starts a killed kubelet over the state that it had.
+func (k *Kubelet) StartAgain(t testing.TB) {
 	t.Helper()
 	w := isolation.Current()
-	cmd := isolation.CommandWithSysctls(context.Background(), w, kubeletSysctls, w.Program("kubelet"), flags...)
-	k.process = startProcess(t, "kubelet", cmd)
+	cmd := isolation.CommandWithSysctls(context.Background(), w, kubeletSysctls, w.Program("kubelet"), k.flags...)
+	process := startProcess(t, "kubelet", cmd)
+	k.process = process
 	t.Cleanup(func() {
-		if err := k.process.stop(); err != nil {
+		if err := process.stop(); err != nil {
 			t.Errorf("stopping kubelet: %v", err)
 		}
 	})

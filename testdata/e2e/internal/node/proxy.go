@@ -2,6 +2,7 @@ package node
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,10 +20,13 @@ import (
 
 // Proxy is a running wasmproxy before the container runtime.
 type Proxy struct {
-	process    *process
-	PluginDir  string // watched by it
-	HookDir    string // watched by it
-	generation int    // how often it has been started
+	process   *process
+	PluginDir string   // watched by it
+	HookDir   string   // watched by it
+	CacheDir  string   // of compiled plugins
+	StateDir  string   // of what a restart does not lose
+	backend   string   // endpoint
+	logs      []string // files, one for each start
 }
 
 // Plugin is a file for the plugin directory: a built plugin under the name that orders it.
@@ -56,8 +60,17 @@ const adminSocket = "/run/wasmproxy/admin.sock"
 // stopped if it is still running.
 func StartProxy(t testing.TB, plugins ...Plugin) *Proxy {
 	t.Helper()
+	return StartProxyBefore(t, RuntimeKind().Endpoint, plugins...)
+}
+
+// StartProxyBefore is StartProxy before another endpoint than the container runtime's own.
+func StartProxyBefore(t testing.TB, backend string, plugins ...Plugin) *Proxy {
+	t.Helper()
 	dir := t.TempDir()
-	p := &Proxy{PluginDir: filepath.Join(dir, "plugins.d"), HookDir: filepath.Join(dir, "hookserver.d")}
+	p := &Proxy{
+		PluginDir: filepath.Join(dir, "plugins.d"), HookDir: filepath.Join(dir, "hookserver.d"),
+		CacheDir: filepath.Join(dir, "cache"), StateDir: filepath.Join(dir, "state"), backend: backend,
+	}
 	if err := errors.Join(os.Mkdir(p.PluginDir, 0o755), os.Mkdir(p.HookDir, 0o755)); err != nil {
 		t.Fatalf("making the plugin directories: %v", err)
 	}
@@ -113,15 +126,15 @@ func (p *Proxy) put(name string, data []byte) error {
 // Start starts wasmproxy, for the first time or again after Stop or Kill.
 func (p *Proxy) Start(t testing.TB) {
 	t.Helper()
-	p.generation++
 	kind := RuntimeKind()
 	cmd := exec.Command(isolation.Current().Program("wasmproxy"), "serve",
-		"--listen", kind.ProxyEndpoint, "--backend", kind.Endpoint,
-		"--plugin-dir", p.PluginDir, "--hook-dir", p.HookDir, "--cache-dir", filepath.Join(filepath.Dir(p.PluginDir), "cache"),
-		"--state-dir", filepath.Join(filepath.Dir(p.PluginDir), "state"), "--admin-socket", adminSocket, "--bypass-file", p.bypassFile(),
+		"--listen", kind.ProxyEndpoint, "--backend", p.backend,
+		"--plugin-dir", p.PluginDir, "--hook-dir", p.HookDir, "--cache-dir", p.CacheDir,
+		"--state-dir", p.StateDir, "--admin-socket", adminSocket, "--bypass-file", p.bypassFile(),
 		"--log-format", "json", "--log-level", "debug")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")} // it reads WASMPROXY_*, and refuses what it does not know
-	p.process = startProcess(t, fmt.Sprintf("wasmproxy-%d", p.generation), cmd)
+	p.process = startProcess(t, fmt.Sprintf("wasmproxy-%d", len(p.logs)+1), cmd)
+	p.logs = append(p.logs, p.process.log)
 	process := p.process
 	t.Cleanup(func() {
 		if err := process.stop(); err != nil {
@@ -139,13 +152,6 @@ type Explained struct{ Kind, Name, Owner, Kernel, State string }
 // its name.
 func (p *Proxy) Explain(t testing.TB, pod *core.Pod) map[string][]Explained {
 	t.Helper()
-	var stderr strings.Builder
-	cmd := exec.Command(isolation.Current().Program("wasmproxy"), "explain", "--admin-socket", adminSocket, "-o", "json", pod.Namespace+"/"+PodName(pod))
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("explaining pod %s: %v: %s", pod.Name, err, stderr.String())
-	}
 	type object struct {
 		Name   string
 		Values []struct {
@@ -160,8 +166,8 @@ func (p *Proxy) Explain(t testing.TB, pod *core.Pod) map[string][]Explained {
 			Containers []object
 		}
 	}
-	if err := json.Unmarshal(out, &report); err != nil || len(report.Pods) != 1 {
-		t.Fatalf("wasmproxy explains pod %s as %s (%v)", pod.Name, out, err)
+	if err := p.Ask(t.Context(), &report, "explain", pod.Namespace+"/"+PodName(pod)); err != nil || len(report.Pods) != 1 {
+		t.Fatalf("wasmproxy explains pod %s as %+v (%v)", pod.Name, report, err)
 	}
 	all := map[string][]Explained{}
 	report.Pods[0].Name = "pod"
@@ -227,6 +233,22 @@ func (p *Proxy) Bypass(t testing.TB) {
 // Kill ends wasmproxy without warning.
 func (p *Proxy) Kill() { p.process.kill() }
 
+// PID is that of the running or last wasmproxy.
+func (p *Proxy) PID() int { return p.process.cmd.Process.Pid }
+
+// Ask decodes the answer of a command of wasmproxy that asks the running one, such as status.
+func (p *Proxy) Ask(ctx context.Context, into any, command string, args ...string) error {
+	var stderr strings.Builder
+	args = append([]string{command, "--admin-socket", adminSocket, "-o", "json"}, args...)
+	cmd := exec.CommandContext(ctx, isolation.Current().Program("wasmproxy"), args...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("wasmproxy %s: %w: %s", strings.Join(args, " "), err, stderr.String())
+	}
+	return json.Unmarshal(out, into)
+}
+
 // Served is what wasmproxy logs when it ends.
 type Served struct {
 	Calls        map[string]int `json:"calls"`         // by method without its service
@@ -254,7 +276,20 @@ func (p *Proxy) Stop(t testing.TB) Served {
 // Records calls each for every line with this message in the log of the running or last wasmproxy.
 func (p *Proxy) Records(t testing.TB, message string, each func(line []byte) error) {
 	t.Helper()
-	log, err := os.Open(p.process.log)
+	readRecords(t, p.process.log, message, each)
+}
+
+// AllRecords is Records over the logs of all starts.
+func (p *Proxy) AllRecords(t testing.TB, message string, each func(line []byte) error) {
+	t.Helper()
+	for _, log := range p.logs {
+		readRecords(t, log, message, each)
+	}
+}
+
+func readRecords(t testing.TB, file, message string, each func(line []byte) error) {
+	t.Helper()
+	log, err := os.Open(file)
 	if err != nil {
 		t.Fatalf("reading wasmproxy's log: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 
@@ -124,11 +125,33 @@ func (r *Runtime) start(t testing.TB, i int) {
 // Restart kills the runtime and starts it again over the pods that it had.
 func (r *Runtime) Restart(t testing.TB) {
 	t.Helper()
+	r.Kill()
+	r.StartAgain(t)
+}
+
+// Kill ends the runtime without warning. Its pods live on.
+func (r *Runtime) Kill() {
 	for i, part := range r.parts {
 		if !part.stays {
 			r.processes[i].kill()
 		}
 	}
+}
+
+// Signal sends a signal to the processes that Kill would end.
+func (r *Runtime) Signal(s syscall.Signal) error {
+	var errs []error
+	for i, part := range r.parts {
+		if !part.stays {
+			errs = append(errs, r.processes[i].cmd.Process.Signal(s))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// StartAgain starts a killed runtime over the pods that it had.
+func (r *Runtime) StartAgain(t testing.TB) {
+	t.Helper()
 	for i, part := range r.parts {
 		if !part.stays {
 			r.start(t, i)
