@@ -11,6 +11,7 @@ TOOLS := testdata/tools
 MODULES := . $(BENCH) $(E2E) $(KOORD) $(TOOLS)
 
 FUZZTIME ?= 60s
+DURATION ?= 30m
 
 .DEFAULT_GOAL := help
 
@@ -37,7 +38,7 @@ demo: build ## Show the proxy and two plugins at work; needs Go, not root, not a
 # Most of an end-to-end test is waiting, and the machine of e2e-v2 has one CPU of the host. So JOBS of these go on at a time,
 # the longest first. Each prints what it has to say when it ends.
 JOBS    ?= 3
-TOGETHER := unit e2e-v2 e2e-crio e2e-dockerd e2e e2e-debian koord dist-check
+TOGETHER := unit e2e-v2 e2e-crio e2e-dockerd e2e e2e-debian koord soak-3m dist-check
 
 .PHONY: test
 test: toolchains check ## Run every test; needs root, gcc and Debian's package manager
@@ -106,6 +107,12 @@ e2e-v2: ## Run pods of a real kubelet through the proxy with cgroup v2 and syste
 .PHONY: e2e-v2-cgroupfs
 e2e-v2-cgroupfs: ## The same with the cgroupfs driver; root
 	E2E_CGROUP_DRIVER=cgroupfs go -C $(E2E) test -count=1 -timeout 30m -v ./cgroupv2
+
+.PHONY: soak soak-3m
+soak: ## Run pods through the proxy for DURATION while plugins, the hook server and the runtime fail, and look for growth
+soak-3m: DURATION := 3m
+soak soak-3m:
+	nice go -C $(E2E) test -count=1 -timeout 0 -v ./load -args -duration $(DURATION)
 
 .PHONY: critest critest-crio critest-dockerd
 critest: ## Run the CRI conformance tests directly and through the proxy, and compare; root
