@@ -2,21 +2,17 @@ package cgroup
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
-	"path/filepath"
-	"time"
+	"strconv"
+	"strings"
 
-	"github.com/containerd/cgroups/v3/cgroup1"
-	stats "github.com/containerd/cgroups/v3/cgroup1/stats"
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
-// exists also refuses a path that leaves the root, before the library, which
-// opens plain paths, comes to it.
+// exists reports why a group is not there; nil if a controller has it. It refuses a path that
+// leaves the root.
 func (f *FS) exists(rel string) error {
 	err := rules.Reason(abi.Unsupported, "no controller is mounted")
 	for _, h := range f.dirs {
@@ -31,21 +27,29 @@ func (f *FS) exists(rel string) error {
 	return err
 }
 
-// cpuStat1 makes v2's cpu.stat of the statistics of v1. What the node does not account is
-// zero. The library's statistics of cpuacct are left out: it reads those of each CPU, too.
+// cpuStat1 makes v2's cpu.stat of two controllers of v1. What the node does not account is zero.
 func (o *opened) cpuStat1() (string, error) {
-	usage, err := o.readFile("cpuacct", "cpuacct.usage", "")
-	if err != nil { // the node does not account it, or there is no group
+	usage, noUsage := o.readFile("cpuacct", "cpuacct.usage", "")
+	throttling, noThrottling := o.readFile("cpu", "cpu.stat", "")
+	switch {
+	case noUsage != nil && noThrottling != nil: // the node does not account it, or there is no group
 		if err := o.fs.exists(o.rel); err != nil {
 			return "", err
 		}
+	case noThrottling != nil && !absent(noThrottling):
+		return "", noThrottling
 	}
-	s := stats.Metrics{CPU: &stats.CPUStat{Throttling: &stats.Throttle{}}}
-	if err := cgroup1.NewCpu(filepath.Clean(o.fs.path)).Stat("/"+o.rel, &s); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
+	micros := func(nanos int64) string { return strconv.FormatInt(max(nanos, 0)/1000, 10) }
+	periods, throttled, throttledTime := "0", "0", "0"
+	for line := range strings.SplitSeq(throttling, "\n") {
+		switch name, value, _ := strings.Cut(line, " "); name {
+		case "nr_periods":
+			periods = value
+		case "nr_throttled":
+			throttled = value
+		case "throttled_time":
+			throttledTime = micros(number(value))
+		}
 	}
-	throttling := s.CPU.GetThrottling()
-	return fmt.Sprintf("usage_usec %d\nnr_periods %d\nnr_throttled %d\nthrottled_usec %d",
-		time.Duration(max(number(usage), 0)).Microseconds(), throttling.GetPeriods(), throttling.GetThrottledPeriods(),
-		time.Duration(throttling.GetThrottledTime()).Microseconds()), nil
+	return "usage_usec " + micros(number(usage)) + "\nnr_periods " + periods + "\nnr_throttled " + throttled + "\nthrottled_usec " + throttledTime, nil
 }

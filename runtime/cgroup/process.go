@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/containerd/cgroups/v3"
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
@@ -61,26 +62,25 @@ func (f *FS) GroupOfProcess(pid int, id string) (string, error) {
 // own below its own, and crun makes one that is called container. shown is the group
 // that the mount shows at its top.
 func groupIn(text string, version int, shown, id string) (group string, ok bool) {
-	for line := range strings.Lines(text) {
-		_, line, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
-		controllers, path, _ := strings.Cut(line, ":")
-		if version == 2 && controllers != "" || version == 1 && !slices.Contains(strings.Split(controllers, ","), "cpu") {
-			continue
-		}
-		// Both paths are seen from the cgroup namespace of this program: outside it they begin with "..".
-		below, err := filepath.Rel(strings.TrimPrefix(shown, "/"), strings.TrimPrefix(path, "/"))
-		elements := strings.Split(below, "/")
-		at := slices.IndexFunc(elements, func(e string) bool { return id != "" && strings.Contains(e, id) })
-		if err != nil || at < 0 {
-			return "", false
-		}
-		rel, err := clean(strings.Join(elements[:at+1], "/"))
-		if err != nil {
-			return "", false
-		}
-		return "/" + rel, true
+	byController, path, err := cgroups.ParseCgroupFromReaderUnified(strings.NewReader(text))
+	if version == 1 {
+		path = byController["cpu"]
 	}
-	return "", false
+	if err != nil || path == "" || id == "" {
+		return "", false
+	}
+	// Both paths are seen from the cgroup namespace of this program: outside it they begin with "..".
+	below, err := filepath.Rel(strings.TrimPrefix(shown, "/"), strings.TrimPrefix(path, "/"))
+	elements := strings.Split(below, "/")
+	at := slices.IndexFunc(elements, func(e string) bool { return strings.Contains(e, id) })
+	if err != nil || at < 0 {
+		return "", false
+	}
+	rel, err := clean(strings.Join(elements[:at+1], "/"))
+	if err != nil {
+		return "", false
+	}
+	return "/" + rel, true
 }
 
 // shownBy returns the group that the mount at a directory shows at its top, as

@@ -180,15 +180,8 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 		return nil
 	}
 	defer unlock()
-	group, noGroup := i.groupOf(ctx, id, o)
-	if noGroup == nil {
-		i.Ledger.Located(id, group)
-	}
+	group, held, noGroup := i.heldOf(ctx, id, o, files)
 	for again := true; again; {
-		held := ledger.Held{}
-		if noGroup == nil {
-			held = i.heldFiles(group, files)
-		}
 		var written []ledger.Done
 		for _, w := range i.Ledger.Begin(id, held, why, groupFiles{i.Cgroups, group, id.Container == "", held}) {
 			written = append(written, i.write(ctx, group, noGroup, w))
@@ -198,6 +191,9 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 			return d.Kind == ledger.Undo && d.Err == nil && slices.Contains(files, rules.OtherView(d.File)) // which comes after it
 		})
 		done = append(done, written...)
+		if again {
+			held = i.heldFiles(group, files)
+		}
 	}
 	for k := range done {
 		i.fileWritten(ctx, i.about(id, o), &done[k])
@@ -220,6 +216,21 @@ func (i *interceptor) write(ctx context.Context, group string, noGroup error, w 
 		d.Read, _ = i.Cgroups.Read(group, w.File)
 	}
 	return d
+}
+
+// heldOf finds the cgroup of an object and reads files of it. Where files were written last is right
+// if one can be read there, since a cgroup never moves.
+func (i *interceptor) heldOf(ctx context.Context, id ledger.ID, o crifield.Object, files []string) (group string, held ledger.Held, err error) {
+	if group = i.Ledger.Group(id); group != "" {
+		if held = i.heldFiles(group, files); len(held) > 0 {
+			return group, held, nil
+		}
+	}
+	if group, err = i.groupOf(ctx, id, o); err != nil {
+		return "", ledger.Held{}, err
+	}
+	i.Ledger.Located(id, group)
+	return group, i.heldFiles(group, files), nil
 }
 
 // heldFiles reads files. One that shows no value of its own while the group is idle is left out.

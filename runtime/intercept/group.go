@@ -34,6 +34,9 @@ func (i *interceptor) containerGroup(ctx context.Context, c *crifield.Container)
 		return cgroup.ReportedPath(record.CgroupsPath)
 	}
 	group, exists, err := i.groupByName(record, c)
+	if exists && known {
+		i.Store.Located(c.ID, group)
+	}
 	if exists || !known || record.State == runtimeapi.ContainerState_CONTAINER_EXITED {
 		return group, err
 	}

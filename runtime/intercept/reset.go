@@ -41,9 +41,11 @@ func (i *interceptor) resetFields(ctx context.Context, id ledger.ID) (begun bool
 
 // resets returns what resetFields asks for.
 func (i *interceptor) resets(id ledger.ID) (due map[ledger.Target]string, r *runtimeapi.LinuxContainerResources) {
+	if due = i.Ledger.Resets(id); len(due) == 0 {
+		return nil, nil
+	}
 	r = &runtimeapi.LinuxContainerResources{}
 	o := crifield.Object{Container: &crifield.Container{Resources: crifield.Resources{Now: r, Own: true}}}
-	due = i.Ledger.Resets(id)
 	for t, value := range due {
 		c, ok := resetTo(t, value)
 		if !ok {

@@ -70,10 +70,18 @@ func (o *object) withdraw(end func(Target, Wish) bool) (any bool) {
 
 // tidy drops a target of which there is nothing to undo and nothing wished.
 func (o *object) tidy(t Target) {
-	if v := o.values[t]; v != nil && len(v.Wishes) == 0 && v.Written == "" && v.Writing == "" && v.Sent == "" && !v.Lost {
+	if v := o.values[t]; v != nil && v.spent() {
 		delete(o.values, t)
 	}
 }
+
+// spent reports whether there is nothing to undo and nothing wished.
+func (v *Value) spent() bool {
+	return len(v.Wishes) == 0 && v.unwritten() && v.Sent == "" && !v.Lost
+}
+
+// unwritten reports whether the host has not written the file.
+func (v *Value) unwritten() bool { return v.Written == "" && v.Writing == "" }
 
 // undoing reports whether kubelet's value of a file is yet to be written.
 func (o *object) undoing(file string) bool {
@@ -81,20 +89,20 @@ func (o *object) undoing(file string) bool {
 	if v == nil {
 		return false
 	}
-	_, _, undo, _ := v.wanted()
+	_, undo, _ := v.wanted()
 	return undo
 }
 
-// wanted returns the value that the kernel is to hold, and whose wish it is; undo says that
-// it is kubelet's. It is false if nothing is to be written.
-func (v *Value) wanted() (value string, by Wish, undo, ok bool) {
+// wanted returns the value that the kernel is to hold: that of the first wish, or, with undo,
+// kubelet's. It is false if nothing is to be written.
+func (v *Value) wanted() (value string, undo, ok bool) {
 	switch {
 	case len(v.Wishes) > 0:
-		return v.Wishes[0].Value, v.Wishes[0], false, true
-	case v.Written+v.Writing != "" && v.Kubelet != nil:
-		return *v.Kubelet, Wish{}, true, true
+		return v.Wishes[0].Value, false, true
+	case !v.unwritten() && v.Kubelet != nil:
+		return *v.Kubelet, true, true
 	}
-	return "", Wish{}, false, false
+	return "", false, false
 }
 
 // ours reports whether the kernel may hold this because the host wrote it.
@@ -105,7 +113,7 @@ func (v *Value) ours(held string, holds func(value string) bool) bool {
 // Holds reports whether a file that shows held has the value that it is to have: that of the
 // plugin that asked first, also if it was fitted to what the kernel takes, else kubelet's.
 func (v *Value) Holds(file, held string, kernel Kernel) bool {
-	value, _, undo, ok := v.wanted()
+	value, undo, ok := v.wanted()
 	if !ok || undo {
 		return !ok || held == value
 	}

@@ -88,7 +88,7 @@ func (l *Ledger) Files(id ID) (names []string) {
 	}
 	for t, v := range o.values {
 		if name, ok := t.File(); ok {
-			if _, _, _, due := v.wanted(); due {
+			if _, _, due := v.wanted(); due {
 				names = append(names, name)
 			}
 		}
@@ -131,7 +131,7 @@ func (l *Ledger) Begin(id ID, held Held, why Why, kernel Kernel) (due []Write) {
 		if !ok {
 			continue
 		}
-		if v.Written+v.Writing == "" && o.undoing(kernel.Same(file)) {
+		if v.unwritten() && o.undoing(kernel.Same(file)) {
 			continue // kubelet's value shows when that is undone
 		}
 		found, known := held[file]
@@ -143,11 +143,13 @@ func (l *Ledger) Begin(id ID, held Held, why Why, kernel Kernel) (due []Write) {
 		if w.Kind != 0 {
 			due = append(due, w)
 		}
-		if value, _, undo, ok := v.wanted(); ok && undo && known && found == value && v.exactly(file, kernel) {
+		if value, undo, ok := v.wanted(); ok && undo && known && found == value && v.exactly(file, kernel) {
 			delete(o.values, t)
 			save = true
 		}
-		o.tidy(t) // a value that became kubelet's own needs no undo
+		if v.spent() { // a value that became kubelet's own needs no undo
+			delete(o.values, t)
+		}
 	}
 	if save {
 		l.changed(id)
@@ -159,7 +161,7 @@ func (l *Ledger) Begin(id ID, held Held, why Why, kernel Kernel) (due []Write) {
 // begin returns the write that is due for one file, of no kind if there is none, and whether
 // the record has changed.
 func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w Write, changed bool) {
-	value, by, undo, ok := v.wanted()
+	value, undo, ok := v.wanted()
 	if !ok || !known && why != Wanted || !undo && why == Vacant {
 		return Write{}, false
 	}
@@ -184,11 +186,14 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 	if v.Fight || failed && why != Drift && why != Vacant {
 		return Write{}, changed
 	}
-	w = Write{Kind: First, Plugin: by.Plugin, Hook: by.Hook, File: file, Value: value, Found: found}
+	w = Write{Kind: First, File: file, Value: value, Found: found}
+	if !undo {
+		w.Plugin, w.Hook = v.Wishes[0].Plugin, v.Wishes[0].Hook
+	}
 	switch {
 	case undo:
 		w.Kind, w.Exact = Undo, v.Exact
-	case known && !ours && v.Written+v.Writing != "":
+	case known && !ours && !v.unwritten():
 		if w.Kind = v.overwritten(found, failed, why); w.Kind == Fight {
 			return w, true
 		}

@@ -7,6 +7,15 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
+// Located notes where the cgroup of a container was found, which never moves. What the backend or
+// the kernel has reported stays.
+func (s *Store) Located(id, group string) {
+	s.editContainer(id, func(c Container) Container {
+		c.CgroupsPath = cmp.Or(c.CgroupsPath, group)
+		return c
+	})
+}
+
 // Locate asks the backend once where a container's cgroup is that was seen being
 // created, and returns its record with the answer, which the store keeps. An error
 // of the backend is wrapped.

@@ -40,7 +40,7 @@ type Container struct {
 	CgroupParent string
 	// CgroupsPath is the container's cgroup as the kernel has it of the process that
 	// the backend names, else linux.cgroupsPath of its runtime spec. Only a record read
-	// from the backend has it, or one that [Store.Locate] was asked about.
+	// from the backend has it, or one of which [Store.Locate] or [Store.Located] was called.
 	CgroupsPath string
 	// Unreported are the parts of Config that the backend did not report, as for a [Pod].
 	Unreported Parts
