@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -30,9 +31,9 @@ func (o *calledObserver) Observe(_ context.Context, e observe.Event) {
 
 // reader is a node with 250 containers, and the plugin testdata/wat/reader, which reads four
 // files of each in a Tick.
-func reader(tb testing.TB, fs *cgroup.FS) (tick func() *observe.HookCalled) {
+func reader(tb testing.TB, fs *cgroup.FS) (tick func() *observe.HookCalled, store *pods.Store) {
 	tb.Helper()
-	store := pods.NewStore()
+	store = pods.NewStore()
 	for p := range 50 {
 		pod := &runtimeapi.PodSandboxConfig{
 			Metadata: &runtimeapi.PodSandboxMetadata{Name: fmt.Sprint("web-", p), Namespace: "prod", Uid: fmt.Sprint("u", p)},
@@ -78,7 +79,7 @@ func reader(tb testing.TB, fs *cgroup.FS) (tick func() *observe.HookCalled) {
 			tb.Fatalf("the tick failed: %+v", log.called)
 		}
 		return log.called
-	}
+	}, store
 }
 
 const readerRoot = "/wasmproxy-reader/pod"
@@ -111,8 +112,21 @@ func plainReaderTree(tb testing.TB) *cgroup.FS {
 
 // A Tick reads four files of 250 containers in few calls of the host.
 func TestTickReadsFilesOfManyContainers(t *testing.T) {
-	if called := reader(t, plainReaderTree(t))(); called.HostCalls >= 100 {
+	tick, _ := reader(t, plainReaderTree(t))
+	if called := tick(); called.HostCalls >= 100 {
 		t.Errorf("%d calls of the host, want fewer than 100", called.HostCalls)
+	}
+}
+
+// The cgroup of a container that is found by its name is looked for once.
+func TestTickFindsACgroupOnce(t *testing.T) {
+	tick, store := reader(t, plainReaderTree(t))
+	tick()
+	for _, id := range []string{"c0-0", "c49-4"} {
+		pod, _, _ := strings.Cut(strings.TrimPrefix(id, "c"), "-")
+		if c, _ := store.Container(id); c.CgroupsPath != readerRoot+pod+"/"+id {
+			t.Errorf("the store has the cgroup of %s at %q", id, c.CgroupsPath)
+		}
 	}
 }
 
@@ -132,7 +146,7 @@ func BenchmarkTickReads(b *testing.B) {
 }
 
 func benchmarkTick(b *testing.B, fs *cgroup.FS) {
-	tick := reader(b, fs)
+	tick, _ := reader(b, fs)
 	before := processorTime()
 	for b.Loop() {
 		b.ReportMetric(float64(tick().HostCalls), "hostcalls/op")
