@@ -1,6 +1,10 @@
 package ledger
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
 
 // ask notes a wish, and returns the earlier one of the same plugin.
 func (v *Value) ask(w Wish) (former *Wish) {
@@ -70,14 +74,9 @@ func (o *object) withdraw(end func(Target, Wish) bool) (any bool) {
 
 // tidy drops a target of which there is nothing to undo and nothing wished.
 func (o *object) tidy(t Target) {
-	if v := o.values[t]; v != nil && v.spent() {
+	if v := o.values[t]; v != nil && len(v.Wishes) == 0 && v.unwritten() && v.Sent == "" && !v.Lost {
 		delete(o.values, t)
 	}
-}
-
-// spent reports whether there is nothing to undo and nothing wished.
-func (v *Value) spent() bool {
-	return len(v.Wishes) == 0 && v.unwritten() && v.Sent == "" && !v.Lost
 }
 
 // unwritten reports whether the host has not written the file.
@@ -103,6 +102,14 @@ func (v *Value) wanted() (value string, undo, ok bool) {
 		return *v.Kubelet, true, true
 	}
 	return "", false, false
+}
+
+// owner returns whose wish the value is, and in which hook; empty of kubelet's.
+func (v *Value) owner() (plugin string, hook abi.Hook) {
+	if len(v.Wishes) == 0 {
+		return "", hook
+	}
+	return v.Wishes[0].Plugin, v.Wishes[0].Hook
 }
 
 // ours reports whether the kernel may hold this because the host wrote it.

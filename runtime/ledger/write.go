@@ -147,9 +147,7 @@ func (l *Ledger) Begin(id ID, held Held, why Why, kernel Kernel) (due []Write) {
 			delete(o.values, t)
 			save = true
 		}
-		if v.spent() { // a value that became kubelet's own needs no undo
-			delete(o.values, t)
-		}
+		o.tidy(t) // a value that became kubelet's own needs no undo
 	}
 	if save {
 		l.changed(id)
@@ -187,9 +185,7 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 		return Write{}, changed
 	}
 	w = Write{Kind: First, File: file, Value: value, Found: found}
-	if !undo {
-		w.Plugin, w.Hook = v.Wishes[0].Plugin, v.Wishes[0].Hook
-	}
+	w.Plugin, w.Hook = v.owner()
 	switch {
 	case undo:
 		w.Kind, w.Exact = Undo, v.Exact
