@@ -24,7 +24,7 @@ build: ## Build the program
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o $(BIN) ./cmd/wasmproxy
 
 .PHONY: dist
-dist: ## Make the programs, .deb and .rpm packages, container image, checksums and SBOMs of a release, in dist
+dist: ## Make the programs, .deb and .rpm packages, container image, manifests, checksums and SBOMs of a release, in dist
 	deploy/packages/dist.sh
 
 .PHONY: dist-check
@@ -87,7 +87,7 @@ koord: ## Compare the proxy with koord-runtime-proxy and its faults; needs gcc
 
 .PHONY: e2e
 e2e: ## Run pods of a real kubelet through the proxy, on containerd and runc, and have a real Prometheus scrape it; root
-	go -C $(E2E) test -count=1 -timeout 60m -p 1 -v ./internal/isolation ./monitoring ./suite
+	go -C $(E2E) test -count=1 -timeout 60m -p 1 -v ./internal/isolation ./internal/manifests ./monitoring ./suite
 
 .PHONY: e2e-debian
 e2e-debian: ## The same on Debian 12's containerd 1.6 and runc 1.1, which speak an older CRI; root

@@ -34,8 +34,9 @@ func pages(t *testing.T) []string {
 //	text FILE       is that file of testdata, which another test makes
 //	sh node         needs a node: only command names and flags of wasmproxy are checked
 //	sh checkout     has targets of the Makefile
-//	yaml settings   is a file for --config; yaml manifest is an object of Kubernetes
+//	yaml settings   is a file for --config
 //	yaml prometheus is a part of Prometheus' configuration
+//	yaml kustomization is a kustomization, which testdata/e2e/internal/manifests builds
 //	go main.go      takes the place of the main.go that the block before has made
 //
 // TestTutorial does the same for the tutorial.
@@ -69,10 +70,10 @@ func (r *reader) check(t *testing.T, b block, cache string) {
 		makeTargets(t, b.text, cache)
 	case "yaml settings":
 		r.settings(t, b.text)
-	case "yaml manifest":
+	case "yaml kustomization":
 		var object map[string]any
-		if err := yaml.Unmarshal([]byte(b.text), &object); err != nil || object["kind"] == nil || object["spec"] == nil {
-			t.Errorf("error %v, or no object:\n%s", err, b.text)
+		if err := yaml.UnmarshalStrict([]byte(b.text), &object); err != nil || object["kind"] != "Kustomization" || object["resources"] == nil {
+			t.Errorf("error %v, or no kustomization:\n%s", err, b.text)
 		}
 	case "yaml prometheus":
 		var jobs struct {

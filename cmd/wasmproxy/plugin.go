@@ -32,6 +32,7 @@ func pluginCommand() *cobra.Command {
   test     runs it on fixtures and compares its answers
   bench    measures it
   install  puts a plugin into the plugin directory: a file, or one that comes with this program
+  deliver  makes a node's plugins those of a directory, such as a mounted ConfigMap
   list     shows the plugins of the running proxy and their states
   enable, disable  switch a plugin on or off by its JSON file
 
@@ -39,7 +40,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 3 the plugin refused the call (
 		Args: noSuchCommand,
 		RunE: showHelp,
 	}
-	cmd.AddCommand(newCommand(), buildCommand(), inspectCommand(), runCommand(), testCommand(), benchCommand(), installCommand(), listCommand(), enableCommand(true), enableCommand(false))
+	cmd.AddCommand(newCommand(), buildCommand(), inspectCommand(), runCommand(), testCommand(), benchCommand(), installCommand(), deliverCommand(), listCommand(), enableCommand(true), enableCommand(false))
 	return cmd
 }
 

@@ -44,6 +44,10 @@ for ARCH in $ARCHES; do
 	done
 done
 (cd testdata/tools && go run ./image "$IMAGE:$VERSION" "$OUT/wasmproxy-image.tar" "$@")
+mkdir "$PAGES/manifests"
+cp -r deploy/kustomize "$PAGES/manifests/wasmproxy-kustomize"
+grep -rl localhost/wasmproxy:dev "$PAGES/manifests" | xargs sed -i "s|localhost/wasmproxy:dev|$IMAGE:$VERSION|"
+tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$SOURCE_DATE_EPOCH" -C "$PAGES/manifests" -cf - wasmproxy-kustomize | gzip -9n >"$OUT/wasmproxy-kustomize.tar.gz"
 tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -C "$PAGES" -cf - man completions | gzip -9n >"$OUT/wasmproxy-man-completions.tar.gz"
 (cd "$OUT" && sha256sum -- * >SHA256SUMS)
 echo "wasmproxy $VERSION is in $OUT:"

@@ -96,3 +96,13 @@ func readImage(t *testing.T, file, name string) v1.Image {
 	t.Fatalf("no image for %s: %+v", runtime.GOARCH, images)
 	return nil
 }
+
+// kustomization: the manifests have the name of this release's image.
+func kustomization(t *testing.T, file string) {
+	for _, name := range []string{"plugins/daemonset.yaml", "node/install.yaml"} {
+		out, err := exec.CommandContext(t.Context(), "tar", "-xzOf", file, "wasmproxy-kustomize/"+name).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "image: localhost/wasmproxy:"+version+" ") || strings.Contains(string(out), ":dev") {
+			t.Errorf("error %v, %s is\n%s", err, name, out)
+		}
+	}
+}

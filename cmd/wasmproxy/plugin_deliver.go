@@ -1,0 +1,200 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/daemon"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// deliveredFile is in the plugin directory, where its first dot hides it from the proxy.
+const deliveredFile = ".delivered.json"
+
+func deliverCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "deliver DIR",
+		Short: "Make a node's plugins those of a directory, such as a mounted ConfigMap",
+		Long: `Make a node's plugins those of a directory, such as a mounted ConfigMap.
+
+It copies each .wasm and .json file of DIR to the plugin directory, and removes those that an
+earlier delivery has brought and that DIR does not have. Others stay. If the proxy would not
+load one of the plugins, the command says why and changes nothing.
+
+A delivered file that was edited on the node stays as it is until DIR has a new content for
+it. So a plugin that was disabled on a node stays disabled when its DaemonSet's pod restarts.
+A file of the same name that no delivery has brought is an error.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := readDelivery(args[0], dir)
+			if err != nil {
+				return fmt.Errorf("delivering plugins: %w", err)
+			}
+			if err := d.check(cmd); err != nil {
+				return fmt.Errorf("delivering plugins: the proxy would not load all of them, so nothing was changed: %w", err)
+			}
+			return d.apply(cmd.OutOrStdout())
+		},
+	}
+	settings := pflag.NewFlagSet("", pflag.ContinueOnError)
+	config.Flags(settings)
+	cmd.Flags().StringVar(&dir, "dir", settings.Lookup("plugin-dir").DefValue, "plugin directory")
+	return cmd
+}
+
+// delivery is what a plugin directory is to have.
+type delivery struct {
+	dir       string
+	files     map[string][]byte // by name
+	delivered map[string]string // SHA-256 of what the last delivery has written, by name
+	write     []string          // names, in their order
+	remove    []string
+	edited    []string // that stay, or are replaced
+}
+
+func readDelivery(from, dir string) (*delivery, error) {
+	d := &delivery{dir: dir, files: map[string][]byte{}, delivered: map[string]string{}}
+	if err := registry.CheckTrust(dir); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); strings.HasPrefix(e.Name(), ".") || ext != ".wasm" && ext != ".json" {
+			continue
+		}
+		if d.files[e.Name()], err = regular.Read(filepath.Join(from, e.Name()), wasm.MaxModule, nil); err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Join(from, e.Name()), err)
+		}
+	}
+	record, err := os.ReadFile(d.path(deliveredFile))
+	if err == nil {
+		err = json.Unmarshal(record, &d.delivered)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", d.path(deliveredFile), err)
+	}
+	return d, d.plan()
+}
+
+func (d *delivery) path(name string) string { return filepath.Join(d.dir, name) }
+
+// plan compares the files with the directory's.
+func (d *delivery) plan() error {
+	for _, name := range slices.Sorted(maps.Keys(d.files)) {
+		now, err := os.ReadFile(d.path(name))
+		before, has := d.delivered[name]
+		switch wanted := digest(d.files[name]); {
+		case errors.Is(err, fs.ErrNotExist):
+			d.write = append(d.write, name)
+		case err != nil:
+			return err
+		case digest(now) == wanted:
+			d.delivered[name] = wanted
+		case !has:
+			return fmt.Errorf("%s is there, and no delivery has brought it: remove it, or deliver the plugin under another name", d.path(name))
+		case digest(now) != before && before == wanted:
+			d.edited = append(d.edited, "leave "+name+": it was edited on this node")
+			d.files[name] = now
+		default:
+			if digest(now) != before {
+				d.edited = append(d.edited, "replace "+name+", which was edited on this node")
+			}
+			d.write = append(d.write, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.delivered)) {
+		if _, stays := d.files[name]; !stays {
+			d.remove = append(d.remove, name)
+		}
+	}
+	// A module never meets another one's settings for long: X.json is there before X.wasm, and goes after it.
+	slices.SortStableFunc(d.write, byExtension)
+	slices.SortStableFunc(d.remove, func(a, b string) int { return byExtension(b, a) })
+	return nil
+}
+
+func byExtension(a, b string) int { return strings.Compare(filepath.Ext(a), filepath.Ext(b)) }
+
+func digest(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
+
+// check loads the plugins as the proxy would, from a directory of their own.
+func (d *delivery) check(cmd *cobra.Command) error {
+	stage, err := os.MkdirTemp("", "wasmproxy-deliver-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(stage)
+	c := config.Default()
+	c.PluginDir, c.HookDir, c.StateDir, c.CgroupRoot = filepath.Join(stage, "plugins.d"), "", "", ""
+	c.CacheDir = filepath.Join(stage, "cache") // with it, a process of its own compiles
+	if err := os.Mkdir(c.PluginDir, 0o755); err != nil {
+		return err
+	}
+	for name, content := range d.files {
+		if err := os.WriteFile(filepath.Join(c.PluginDir, name), content, 0o644); err != nil {
+			return err
+		}
+	}
+	lines, err := daemon.Check(cmd.Context(), c)
+	for _, line := range lines {
+		fmt.Fprintln(cmd.OutOrStdout(), printable(line))
+	}
+	return err
+}
+
+// apply changes one file at a time. The record follows each, so that a delivery that was
+// interrupted can be made again.
+func (d *delivery) apply(out io.Writer) error {
+	for _, name := range d.write {
+		fmt.Fprintf(out, "write %s\n", plugin.Name(d.path(name)))
+		if err := writeFile(d.path(name), d.files[name], 0o644); err != nil {
+			return err
+		}
+		d.delivered[name] = digest(d.files[name])
+		if err := d.save(); err != nil {
+			return err
+		}
+	}
+	for _, name := range d.remove {
+		fmt.Fprintf(out, "remove %s\n", plugin.Name(d.path(name)))
+		if err := os.Remove(d.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		delete(d.delivered, name)
+		if err := d.save(); err != nil {
+			return err
+		}
+	}
+	for _, line := range d.edited {
+		fmt.Fprintln(out, printable(line))
+	}
+	return d.save()
+}
+
+func (d *delivery) save() error {
+	b, err := json.MarshalIndent(d.delivered, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(d.path(deliveredFile), append(b, '\n'), 0o644)
+}
