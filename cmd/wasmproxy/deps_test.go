@@ -20,6 +20,7 @@ const module = "github.com/wasmproxy/wasmproxy/"
 var mayImport = map[string]string{
 	"runtime/cri":              "abi",
 	"runtime/proxy":            "runtime/cri runtime/observe",
+	"runtime/docker":           "runtime/cri runtime/observe runtime/pods", // it asks the store which pod a container is in
 	"runtime/observe":          "abi",
 	"runtime/observe/audit":    "runtime/observe runtime/observe/tracing",
 	"runtime/observe/metrics":  "abi runtime/cri runtime/observe runtime/plugin", // plugins count in types of runtime/plugin
@@ -50,7 +51,7 @@ var mayImport = map[string]string{
 	"runtime/status":           "",
 	"runtime/admin":            "runtime/explain runtime/observe runtime/status",
 	"runtime/intercept":        "abi runtime/explain runtime/cri runtime/crifield runtime/plugin runtime/pods runtime/cgroup runtime/cgroup/rules runtime/ledger runtime/observe",
-	"runtime/daemon":           "abi runtime/admin runtime/bypass runtime/status runtime/explain runtime/cri runtime/crifield runtime/proxy runtime/plugin runtime/wasm runtime/remote runtime/registry runtime/pods runtime/cgroup runtime/cgroup/systemd runtime/ledger runtime/intercept runtime/config runtime/observe runtime/observe/audit runtime/observe/metrics runtime/observe/slogsink runtime/observe/tracing runtime/service",
+	"runtime/daemon":           "abi runtime/admin runtime/bypass runtime/status runtime/explain runtime/cri runtime/crifield runtime/docker runtime/proxy runtime/plugin runtime/wasm runtime/remote runtime/registry runtime/pods runtime/cgroup runtime/cgroup/systemd runtime/ledger runtime/intercept runtime/config runtime/observe runtime/observe/audit runtime/observe/metrics runtime/observe/slogsink runtime/observe/tracing runtime/service",
 	"runtime/simulate":         "abi runtime/cgroup runtime/cri runtime/crifield sdk/fixture runtime/intercept runtime/kubelet runtime/ledger runtime/plugin runtime/pods runtime/observe runtime/observe/slogsink",
 	"cmd/wasmproxy":            "abi runtime/doctor runtime/host plugins-wasm runtime/admin runtime/bypass runtime/status runtime/explain runtime/config runtime/daemon sdk/fixture runtime/plugin runtime/registry runtime/simulate runtime/wasm cmd/wasmproxy/demo cmd/wasmproxy/scaffold runtime/observe runtime/observe/slogsink runtime/regular",
 	"cmd/wasmproxy/demo":       "plugins-wasm runtime/config runtime/daemon runtime/kubelet runtime/simulate runtime/observe runtime/observe/slogsink runtime/regular",
@@ -70,7 +71,7 @@ var onlyImporters = map[string]string{
 	"log/slog":                          "cmd/wasmproxy runtime/config runtime/observe/slogsink sdk sdk/internal/native sdk/sdktest", // what happens is an event: see runtime/observe
 	"github.com/tetratelabs/wazero":     "runtime/wasm",
 	"github.com/santhosh-tekuri":        "runtime/wasm/schema",
-	"k8s.io/cri-api":                    "runtime/cri runtime/crifield runtime/pods runtime/intercept runtime/daemon runtime/kubelet runtime/simulate runtime/remote runtime/remote/runtimehook runtime/host runtime/doctor cmd/wasmproxy/demo",
+	"k8s.io/cri-api":                    "runtime/cri runtime/docker runtime/crifield runtime/pods runtime/intercept runtime/daemon runtime/kubelet runtime/simulate runtime/remote runtime/remote/runtimehook runtime/host runtime/doctor cmd/wasmproxy/demo",
 	"github.com/knadh/koanf":            "runtime/config",
 	"github.com/containerd/cgroups":     "runtime/cgroup",
 	"github.com/opencontainers/cgroups": "runtime/cgroup runtime/cgroup/systemd",

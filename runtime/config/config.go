@@ -26,6 +26,8 @@ import (
 type Config struct {
 	Listen        string        `koanf:"listen" default:"unix:///run/wasmproxy/wasmproxy.sock" usage:"socket on which kubelet finds the proxy"`
 	Backend       string        `koanf:"backend" default:"unix:///run/containerd/containerd.sock" usage:"socket of the container runtime"`
+	Mode          string        `koanf:"mode" default:"cri" usage:"cri, or docker: the API that callers and the container runtime speak"`
+	Containers    string        `koanf:"docker-containers" default:"kubernetes" usage:"containers that plugins see in mode docker: kubernetes or all"`
 	ImageEndpoint string        `koanf:"image-endpoint" usage:"socket of the image service, if it is not the backend's"`
 	PluginDir     string        `koanf:"plugin-dir" default:"/etc/wasmproxy/plugins.d" usage:"directory of .wasm plugins"`
 	HookDir       string        `koanf:"hook-dir" default:"/etc/runtime/hookserver.d" usage:"directory of JSON files that register plugin processes; empty: hook servers are off"`
@@ -56,6 +58,9 @@ func (c *Config) Validate() error {
 	return errors.Join(
 		endpoint("listen", c.Listen),
 		endpoint("backend", c.Backend),
+		oneOf("mode", c.Mode, ModeCRI, ModeDocker),
+		c.backendOfMode(),
+		oneOf("docker-containers", c.Containers, "kubernetes", allContainers),
 		optional(endpoint, "image-endpoint", c.ImageEndpoint),
 		directory("plugin-dir", c.PluginDir),
 		optional(directory, "hook-dir", c.HookDir),
@@ -82,6 +87,30 @@ func (c *Config) Validate() error {
 		optional(label, "skip-label", c.SkipLabel),
 		c.distinct(),
 	)
+}
+
+// The modes.
+const (
+	ModeCRI    = "cri"
+	ModeDocker = "docker"
+)
+
+const allContainers = "all"
+
+// AllContainers reports whether plugins see the containers of Docker that Kubernetes did not make.
+func (c *Config) AllContainers() bool { return c.Containers == allContainers }
+
+// backendOfMode refuses containerd's socket, which is the default, in the place of Docker's.
+func (c *Config) backendOfMode() error {
+	switch {
+	case c.Mode != ModeDocker:
+		return nil
+	case filepath.Base(Path(c.Backend)) == "containerd.sock":
+		return wrong("backend", "%q is containerd's socket, and mode is docker: name Docker's, such as unix:///run/docker.sock", c.Backend)
+	case c.ImageEndpoint != "" && filepath.Clean(Path(c.ImageEndpoint)) != filepath.Clean(Path(c.Backend)):
+		return wrong("image-endpoint", "%q: in mode docker there is no service of images of its own; leave it empty", c.ImageEndpoint)
+	}
+	return nil
 }
 
 // Level is LogLevel as slog has it.

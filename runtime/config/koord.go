@@ -32,7 +32,7 @@ func KoordFlags(fs *pflag.FlagSet) {
 	fs.String("koord-runtimeproxy-endpoint", "/var/run/koord-runtimeproxy/runtimeproxy.sock", "socket on which kubelet finds the proxy")
 	fs.String("remote-runtime-service-endpoint", "/var/run/containerd/containerd.sock", "socket of the container runtime")
 	fs.String("remote-image-service-endpoint", "", "socket of the image service, if it is not the runtime's")
-	fs.String(koordMode, "Containerd", "Containerd, which stands for whatever speaks CRI")
+	fs.String(koordMode, "Containerd", "Containerd, which stands for whatever speaks CRI, or Docker")
 	fs.String(koordSkipKey, "runtimeproxy.koordinator.sh/skip-hookserver", "key of the label of pods about which hook servers are not asked")
 	fs.String(koordSkipValue, "true", "value of that label")
 	fs.String(FileFlag, "", "YAML file with settings by the names that serve has for them")
@@ -48,15 +48,21 @@ func KoordFlags(fs *pflag.FlagSet) {
 }
 
 // LoadKoord reads the settings as Load does. fs has been parsed, and KoordFlags
-// was called on it. The error is an ErrBackendMode if the flags ask for a
-// runtime that does not speak CRI.
+// was called on it. The error is an ErrBackendMode if the flags ask for another mode
+// than those two.
 func LoadKoord(fs *pflag.FlagSet) (*Config, error) {
-	if err := checkKoordMode(fs.Lookup(koordMode).Value.String()); err != nil {
+	mode, err := modeOfKoord(fs.Lookup(koordMode).Value.String())
+	if err != nil {
 		return nil, err
 	}
-	defaults := map[string]any{}
+	defaults := map[string]any{"mode": mode}
 	for flag, key := range koordNames {
 		defaults[key] = fs.Lookup(flag).DefValue
+	}
+	if fs.Changed(koordMode) { // it wins over the file, as each flag does
+		if err := fs.Set("mode", mode); err != nil {
+			return nil, err
+		}
 	}
 	c, err := load(fs, defaults)
 	if err != nil {
@@ -71,13 +77,13 @@ func LoadKoord(fs *pflag.FlagSet) (*Config, error) {
 	return c, c.Validate()
 }
 
-func checkKoordMode(mode string) error {
+// modeOfKoord is the setting mode that a mode of koord-runtime-proxy is.
+func modeOfKoord(mode string) (string, error) {
 	switch mode {
 	case "Containerd":
-		return nil
+		return ModeCRI, nil
 	case "Docker":
-		return fmt.Errorf("--%s=Docker: %w: Docker's own API is not served; run cri-dockerd, keep --%s=Containerd, and set --remote-runtime-service-endpoint to its socket, /var/run/cri-dockerd.sock",
-			koordMode, ErrBackendMode, koordMode)
+		return ModeDocker, nil
 	}
-	return fmt.Errorf("--%s=%s: %w; there is Containerd", koordMode, mode, ErrBackendMode)
+	return "", fmt.Errorf("--%s=%s: %w; there are Containerd and Docker", koordMode, mode, ErrBackendMode)
 }

@@ -80,13 +80,19 @@ func TestKoordFlagsWin(t *testing.T) {
 
 func TestKoordBackendModes(t *testing.T) {
 	for mode, want := range map[string]string{
-		"Docker":     "run cri-dockerd, keep --backend-runtime-mode=Containerd",
 		"docker":     "--backend-runtime-mode=docker: unknown runtime engine backend",
 		"containerd": "--backend-runtime-mode=containerd: unknown runtime engine backend",
 	} {
 		if _, err := loadKoord(t, "--backend-runtime-mode="+mode); !errors.Is(err, config.ErrBackendMode) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", mode, err, want)
 		}
+	}
+	c, err := loadKoord(t, "--backend-runtime-mode=Docker", "--remote-runtime-service-endpoint=/run/docker.sock", "--remote-image-service-endpoint=/run/docker.sock")
+	if err != nil || c.Mode != config.ModeDocker || c.Backend != "/run/docker.sock" {
+		t.Errorf("Docker: %+v, %v", c, err)
+	}
+	if _, err := loadKoord(t, "--backend-runtime-mode=Docker"); err == nil || !strings.Contains(err.Error(), "unix:///run/docker.sock") {
+		t.Errorf("Docker at containerd's socket: error %v", err)
 	}
 	if _, err := loadKoord(t, "--runtime-hook-server-key="); err == nil || !strings.Contains(err.Error(), "skip-label") {
 		t.Errorf("label without a key: %v", err)

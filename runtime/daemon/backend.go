@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -24,7 +25,7 @@ const (
 // proxy's own questions to it.
 type backend struct {
 	conn     connection
-	client   runtimeapi.RuntimeServiceClient
+	client   runtimeClient
 	store    *pods.Store
 	observer observe.Observer
 
@@ -32,6 +33,15 @@ type backend struct {
 	filled atomic.Uint64 // the life in which the store was filled last
 
 	failures repeats // of filling the store
+}
+
+// runtimeClient is what the proxy asks of the container runtime on its own behalf. Every
+// [runtimeapi.RuntimeServiceClient] is one.
+type runtimeClient interface {
+	intercept.Backend
+	Version(context.Context, *runtimeapi.VersionRequest, ...grpc.CallOption) (*runtimeapi.VersionResponse, error)
+	RuntimeConfig(context.Context, *runtimeapi.RuntimeConfigRequest, ...grpc.CallOption) (*runtimeapi.RuntimeConfigResponse, error)
+	Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error)
 }
 
 // connection is what the backend has to know of a *grpc.ClientConn.
@@ -42,8 +52,8 @@ type connection interface {
 	WaitForStateChange(context.Context, connectivity.State) bool
 }
 
-func newBackend(conn *grpc.ClientConn, store *pods.Store, observer observe.Observer) *backend {
-	b := &backend{conn: conn, client: runtimeapi.NewRuntimeServiceClient(conn), store: store, observer: observer}
+func newBackend(conn connection, client runtimeClient, store *pods.Store, observer observe.Observer) *backend {
+	b := &backend{conn: conn, client: client, store: store, observer: observer}
 	b.life.Store(1)
 	return b
 }

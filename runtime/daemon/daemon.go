@@ -16,6 +16,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/systemd"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/docker"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -81,7 +82,8 @@ type daemon struct {
 	engine   *wasm.Engine
 	store    *pods.Store
 	queue    *intercept.WorkQueue
-	server   *proxy.Server
+	server   server
+	link     *docker.Link      // nil unless the mode is docker
 	notifier *service.Notifier // tells systemd
 	current  current
 	slots    *slots
@@ -114,7 +116,7 @@ func open(ctx context.Context, c *config.Config, observer observe.Observer, o op
 	}
 	d.notifier = service.NewNotifier(observer)
 	d.version, d.started = o.version, time.Now()
-	d.metrics = metrics.New(o.version, d.levels)
+	d.metrics = metrics.New(o.version, d.levels, docker.Shapes())
 	d.observer = d.sinks(ctx, o.version, observe.Sinks{observer, d.metrics, d.notifier})
 	o.engine.Observer = d.observer
 	d.current.podMissed, d.current.passUpdate = d.resyncTrigger.notify, d.passUpdate
@@ -167,21 +169,7 @@ func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 	d.slots = newSlots(d, &loader{
 		observer: d.observer, noBreaker: o.noBreaker, modules: modules{d.engine, plugin.Features(d.cgroups.Version()), c.MaxLimits()}, servers: newHookServers(c, d.observer),
 	})
-	runtime, err := d.dial(c.Backend)
-	if err != nil {
-		return err
-	}
-	images := runtime
-	if c.ImageEndpoint != "" {
-		if images, err = d.dial(c.ImageEndpoint); err != nil {
-			return err
-		}
-	}
-	d.backend = newBackend(runtime, d.store, d.observer)
-	d.server = proxy.New(proxy.Options{
-		Backend: runtime, ImageBackend: images, Router: d.current.Route, Observer: d.observer, DrainTimeout: c.DrainTimeout,
-	})
-	return nil
+	return d.connect()
 }
 
 func openCgroups(c *config.Config) (*cgroup.FS, error) {
@@ -200,14 +188,6 @@ func openLedger(ctx context.Context, c *config.Config, observer observe.Observer
 		return nil, fmt.Errorf("state-dir %s: %w", c.StateDir, err)
 	}
 	return l, nil
-}
-
-func (d *daemon) dial(endpoint string) (*grpc.ClientConn, error) {
-	conn, err := proxy.Dial(endpoint)
-	if err == nil {
-		d.conns = append(d.conns, conn)
-	}
-	return conn, err
 }
 
 // listenMode is of the socket for calls: kubelet may run with a group of its own.
@@ -263,6 +243,9 @@ func (d *daemon) serve(ctx context.Context) error {
 	}
 	if d.cgroups != nil {
 		tasks.Go(func() { d.systemd.Run(background) })
+	}
+	if d.link != nil {
+		tasks.Go(func() { d.link.Run(background) })
 	}
 	tasks.Go(func() { d.serveOperators(ctx, background) })
 	stopping := d.reportStop(ctx)

@@ -32,7 +32,7 @@ type methodSeries struct {
 	duration, backend atomic.Pointer[prometheus.Observer]
 }
 
-func (f families) methods() (known map[string]*methodSeries, unknown *methodSeries) {
+func (f families) methods(all []map[string]cri.Shape) (known map[string]*methodSeries, unknown *methodSeries) {
 	of := func(name string, shape cri.Shape) *methodSeries {
 		return &methodSeries{
 			name: name, unary: shape == cri.Unary, calls: f.counter("wasmproxy_calls_total"),
@@ -40,8 +40,10 @@ func (f families) methods() (known map[string]*methodSeries, unknown *methodSeri
 		}
 	}
 	known = map[string]*methodSeries{}
-	for method, shape := range cri.Shapes() {
-		known[method] = of(method[strings.LastIndexByte(method, '/')+1:], shape)
+	for _, shapes := range all {
+		for method, shape := range shapes {
+			known[method] = of(method[strings.LastIndexByte(method, '/')+1:], shape)
+		}
 	}
 	return known, of(other, cri.Stream)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
@@ -38,12 +39,13 @@ type Metrics struct {
 	scrapes atomic.Uint64                            // counts when levels were read
 }
 
-// New returns a Metrics that has counted nothing. levels returns the state of the moment, and
+// New returns a Metrics that has counted nothing. methods are those that calls may have beside
+// CRI's. levels returns the state of the moment, and
 // is called whenever somebody asks; it must not wait for a plugin or the backend.
-func New(version string, levels func() Levels) *Metrics {
+func New(version string, levels func() Levels, methods ...map[string]cri.Shape) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), families: newFamilies(), levels: levels}
 	m.plugins.Store(&map[string]*pluginSeries{})
-	m.methods, m.other = m.families.methods()
+	m.methods, m.other = m.families.methods(append(methods, cri.Shapes()))
 	m.add("wasmproxy_cgroup_write_failures_total", 0, "") // of values that are no plugin's any more
 	m.families.gauge("wasmproxy_build_info").WithLabelValues(version, goVersion(), abiVersion()).Set(1)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

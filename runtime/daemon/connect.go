@@ -1,0 +1,89 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/docker"
+	"github.com/wasmproxy/wasmproxy/runtime/proxy"
+)
+
+// server answers calls. See [proxy.Server] and [docker.Server].
+type server interface {
+	Serve(ctx context.Context, l net.Listener) error
+	Connections() int
+}
+
+// connect makes what speaks with the container runtime and with callers.
+func (d *daemon) connect() error {
+	c := d.config
+	if c.Mode == config.ModeDocker {
+		d.connectDocker()
+		return nil
+	}
+	runtime, err := d.dial(c.Backend)
+	if err != nil {
+		return err
+	}
+	images := runtime
+	if c.ImageEndpoint != "" {
+		if images, err = d.dial(c.ImageEndpoint); err != nil {
+			return err
+		}
+	}
+	d.backend = newBackend(runtime, runtimeapi.NewRuntimeServiceClient(runtime), d.store, d.observer)
+	d.server = proxy.New(proxy.Options{
+		Backend: runtime, ImageBackend: images, Router: d.current.Route, Observer: d.observer, DrainTimeout: c.DrainTimeout,
+	})
+	return nil
+}
+
+func (d *daemon) dial(endpoint string) (*grpc.ClientConn, error) {
+	conn, err := proxy.Dial(endpoint)
+	if err == nil {
+		d.conns = append(d.conns, conn)
+	}
+	return conn, err
+}
+
+func (d *daemon) connectDocker() {
+	c := d.config
+	client := docker.NewClient(c.Backend, c.AllContainers())
+	d.link = docker.NewLink(client, d.containerEvent)
+	d.backend = newBackend(d.link, client, d.store, d.observer)
+	d.server = docker.New(docker.Options{
+		Client: client, Router: d.current.Route, Store: d.store, Observer: d.observer, DrainTimeout: c.DrainTimeout,
+	})
+}
+
+// removedTime is how long the answer to a removal may take to reach the store after Docker's event
+// of it.
+const removedTime = time.Second
+
+// containerEvent follows what happens to containers without a request that the proxy sees: with
+// --rm Docker removes them, and with a restart policy it starts them.
+func (d *daemon) containerEvent(e docker.Event) {
+	if !d.following.Load() {
+		return
+	}
+	switch {
+	case e.Action == docker.Destroyed:
+		time.AfterFunc(removedTime, func() {
+			_, pod := d.store.Pod(e.ID)
+			if _, container := d.store.Container(e.ID); pod || container {
+				d.resyncTrigger.notify()
+			}
+		})
+	case e.Action == docker.Started && !e.Pod:
+		d.store.Observe(nil, &runtimeapi.StartContainerRequest{ContainerId: e.ID}, nil)
+	case e.Action == docker.Died && !e.Pod:
+		d.store.Observe(nil, &runtimeapi.StopContainerRequest{ContainerId: e.ID}, nil)
+	case e.Action == docker.Died:
+		d.store.Observe(nil, &runtimeapi.StopPodSandboxRequest{PodSandboxId: e.ID}, nil)
+	}
+}

@@ -1,0 +1,214 @@
+package docker
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// changes edits the body of a request where plugins have changed the CRI message that was made
+// of it.
+type changes struct {
+	edit
+	left []string // fields that plugins changed and that Docker has no place for
+}
+
+func newChanges(body []byte) *changes { return &changes{edit: edit{text: body}} }
+
+// pod edits the body of ContainerCreate for a sandbox.
+func (c *changes) pod(of *container, k kind, was, is *runtimeapi.RunPodSandboxRequest) {
+	c.labels("", was.GetConfig().GetLabels(), is.GetConfig().GetLabels())
+	c.labels(k.prefix(), was.GetConfig().GetAnnotations(), is.GetConfig().GetAnnotations())
+	c.parent(of, was.GetConfig(), is.GetConfig())
+	if is.GetRuntimeHandler() != was.GetRuntimeHandler() {
+		c.within("HostConfig", func(h *edit) { h.set("Runtime", is.GetRuntimeHandler()) })
+	}
+}
+
+// container edits the body of ContainerCreate for a container of a pod.
+func (c *changes) container(of *container, k kind, was, is *runtimeapi.CreateContainerRequest) {
+	a, b := was.GetConfig(), is.GetConfig()
+	c.labels(k.prefix(), a.GetAnnotations(), b.GetAnnotations())
+	c.parent(of, was.GetSandboxConfig(), is.GetSandboxConfig())
+	if a.GetImage().GetImage() != b.GetImage().GetImage() {
+		c.set("Image", b.GetImage().GetImage())
+	}
+	if !slices.Equal(a.GetCommand(), b.GetCommand()) {
+		c.set("Entrypoint", b.GetCommand())
+	}
+	if !slices.Equal(a.GetArgs(), b.GetArgs()) {
+		c.set("Cmd", b.GetArgs())
+	}
+	if a.GetWorkingDir() != b.GetWorkingDir() {
+		c.set("WorkingDir", b.GetWorkingDir())
+	}
+	if !equal(a.GetEnvs(), b.GetEnvs()) {
+		c.environment(of, a.GetEnvs(), b.GetEnvs())
+	}
+	c.user(a.GetLinux().GetSecurityContext(), b.GetLinux().GetSecurityContext())
+	c.within("HostConfig", func(h *edit) { c.hostChanges(h, of, a, b) })
+}
+
+func (c *changes) hostChanges(h *edit, of *container, a, b *runtimeapi.ContainerConfig) {
+	c.resources(h, &of.HostConfig.resources, a.GetLinux().GetResources(), b.GetLinux().GetResources())
+	if x := b.GetLinux().GetResources().GetOomScoreAdj(); x != a.GetLinux().GetResources().GetOomScoreAdj() {
+		h.set("OomScoreAdj", x)
+	}
+	if !equal(a.GetMounts(), b.GetMounts()) {
+		h.set("Binds", kept(h, elementsOf(h.value("Binds")), a.GetMounts(), b.GetMounts(), func(m *runtimeapi.Mount) any { return bindOf(m) }))
+	}
+	if !equal(a.GetDevices(), b.GetDevices()) {
+		h.set("Devices", kept(h, elementsOf(h.value("Devices")), a.GetDevices(), b.GetDevices(), deviceOf))
+	}
+	if x, y := a.GetLinux().GetSecurityContext().GetSupplementalGroups(), b.GetLinux().GetSecurityContext().GetSupplementalGroups(); !slices.Equal(x, y) {
+		h.set("GroupAdd", groups(of.HostConfig.GroupAdd, y))
+	}
+	if !equal(a.GetCDIDevices(), b.GetCDIDevices()) {
+		c.left = append(c.left, "cdi_devices")
+	}
+}
+
+// update edits the body of ContainerUpdate.
+func (c *changes) update(of *resources, was, is *runtimeapi.UpdateContainerResourcesRequest) {
+	c.resources(&c.edit, of, was.GetLinux(), is.GetLinux())
+	if !maps.Equal(was.GetAnnotations(), is.GetAnnotations()) {
+		c.left = append(c.left, "annotations")
+	}
+}
+
+// resources sets those fields that plugins have changed. Docker takes no quota beside NanoCpus,
+// and no limit of memory above that of memory and swap together.
+func (c *changes) resources(e *edit, of *resources, was, is *runtimeapi.LinuxContainerResources) {
+	nano := of.NanoCpus > 0 && (is.GetCpuQuota() != was.GetCpuQuota() || is.GetCpuPeriod() != was.GetCpuPeriod())
+	if nano {
+		e.set("NanoCpus", 0)
+	}
+	swap := is.GetMemorySwapLimitInBytes()
+	if swap == was.GetMemorySwapLimitInBytes() && swap > 0 && swap == was.GetMemoryLimitInBytes() {
+		swap = is.GetMemoryLimitInBytes() // the container has no swap, and gets none
+	}
+	for _, f := range []struct {
+		name    string
+		old, to int64
+		always  bool
+	}{
+		{"CpuShares", was.GetCpuShares(), is.GetCpuShares(), false},
+		{"CpuPeriod", was.GetCpuPeriod(), is.GetCpuPeriod(), nano},
+		{"CpuQuota", was.GetCpuQuota(), is.GetCpuQuota(), nano},
+		{"Memory", was.GetMemoryLimitInBytes(), is.GetMemoryLimitInBytes(), false},
+		{"MemorySwap", was.GetMemorySwapLimitInBytes(), swap, false},
+	} {
+		if f.old != f.to || f.always {
+			e.set(f.name, f.to)
+		}
+	}
+	if is.GetCpusetCpus() != was.GetCpusetCpus() {
+		e.set("CpusetCpus", is.GetCpusetCpus())
+	}
+	if is.GetCpusetMems() != was.GetCpusetMems() {
+		e.set("CpusetMems", is.GetCpusetMems())
+	}
+	if !maps.Equal(was.GetUnified(), is.GetUnified()) {
+		c.left = append(c.left, "resources.unified")
+	}
+	if !equal(was.GetHugepageLimits(), is.GetHugepageLimits()) {
+		c.left = append(c.left, "resources.hugepage_limits")
+	}
+}
+
+// labels sets and deletes entries of Labels. prefix is what Docker's names of them begin with.
+func (c *changes) labels(prefix string, was, is map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(was)) {
+		if _, stays := is[key]; !stays {
+			c.deleteEntry("Labels", prefix+key)
+		}
+	}
+	c.within("Labels", func(labels *edit) {
+		for _, key := range slices.Sorted(maps.Keys(is)) {
+			if had, ok := was[key]; !ok || had != is[key] {
+				labels.setEntry(prefix+key, is[key])
+			}
+		}
+	})
+}
+
+func (c *changes) parent(of *container, was, is *runtimeapi.PodSandboxConfig) {
+	if parent := is.GetLinux().GetCgroupParent(); parent != was.GetLinux().GetCgroupParent() {
+		c.within("HostConfig", func(h *edit) { h.set("CgroupParent", dockerParent(parent, of.HostConfig.CgroupParent)) })
+	}
+}
+
+// environment keeps the text of variables that are as they were. Lines without a value come first, since
+// Docker then removes a variable of the image, and not a plugin's.
+func (c *changes) environment(of *container, was, is []*runtimeapi.KeyValue) {
+	var bare, texts []json.RawMessage
+	for i, text := range elementsOf(c.value("Env")) {
+		if strings.Contains(of.Env[i], "=") {
+			texts = append(texts, text)
+		} else {
+			bare = append(bare, text)
+		}
+	}
+	c.set("Env", append(bare, kept(&c.edit, texts, was, is, func(kv *runtimeapi.KeyValue) any { return kv.GetKey() + "=" + string(kv.GetValue()) })...))
+}
+
+func (c *changes) user(was, is *runtimeapi.LinuxContainerSecurityContext) {
+	before, _ := userOf(was)
+	user, ok := userOf(is)
+	switch {
+	case !ok:
+		c.left = append(c.left, "run_as_group")
+	case user != before:
+		c.set("User", user)
+	}
+}
+
+// groups keeps groups that are names.
+func groups(old []string, is []int64) (all []string) {
+	for _, g := range old {
+		if _, err := strconv.ParseInt(g, 10, 64); err != nil {
+			all = append(all, g)
+		}
+	}
+	for _, id := range is {
+		all = append(all, strconv.FormatInt(id, 10))
+	}
+	return all
+}
+
+func deviceOf(d *runtimeapi.Device) any {
+	return device{PathOnHost: d.GetHostPath(), PathInContainer: d.GetContainerPath(), CgroupPermissions: d.GetPermissions()}
+}
+
+// kept makes the elements of a JSON list of messages. Those that are among the old ones have the
+// text that they had.
+func kept[M proto.Message](e *edit, texts []json.RawMessage, was, is []M, encode func(M) any) []json.RawMessage {
+	all, taken := []json.RawMessage{}, make([]bool, len(was))
+	for _, m := range is {
+		at := -1
+		for i := range was {
+			if i < len(texts) && !taken[i] && proto.Equal(was[i], m) {
+				at = i
+				break
+			}
+		}
+		if at >= 0 {
+			taken[at] = true
+			all = append(all, texts[at])
+			continue
+		}
+		text, err := textOf(encode(m))
+		e.fail(err)
+		all = append(all, text)
+	}
+	return all
+}
+
+func equal[M proto.Message](a, b []M) bool {
+	return slices.EqualFunc(a, b, func(x, y M) bool { return proto.Equal(x, y) })
+}

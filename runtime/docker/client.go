@@ -1,0 +1,118 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// maxAnswer bounds the answers of Docker that are read as a whole. Ten thousand containers in a
+// list have some 20 MiB.
+const maxAnswer = 256 << 20
+
+// A Client asks Docker on the proxy's own behalf. It is safe for concurrent use.
+type Client struct {
+	endpoint  string // as it was given
+	transport *http.Transport
+	all       bool // containers get hooks that Kubernetes did not make
+}
+
+// NewClient returns a Client of the daemon on a unix socket, "unix://" and an absolute path or the
+// path alone. all says that containers are pods and containers, too, which Kubernetes did not make.
+func NewClient(endpoint string, all bool) *Client {
+	path := strings.TrimPrefix(endpoint, "unix://")
+	return &Client{endpoint: endpoint, all: all, transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		},
+		DisableKeepAlives:  true, // no request meets a connection that a restarted daemon has lost
+		DisableCompression: true, // no header is added
+	}}
+}
+
+// get asks for JSON.
+func (c *Client) get(ctx context.Context, path string, query url.Values, into any) error {
+	return c.do(ctx, http.MethodGet, path, query, nil, into)
+}
+
+// do sends a request of the proxy's own, with a body unless it is nil, and decodes the answer. An
+// error is one of CRI's: NotFound if there is no such object, Unavailable without Docker.
+func (c *Client) do(ctx context.Context, method, path string, query url.Values, body, into any) error {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	u := url.URL{Scheme: "http", Host: "docker", Path: path, RawQuery: query.Encode()}
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := c.transport.RoundTrip(req)
+	if err != nil {
+		return c.unreachable(ctx, err)
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return c.unreachable(ctx, err)
+	}
+	if res.StatusCode >= http.StatusBadRequest {
+		return &answerError{res.StatusCode, messageOf(answer)}
+	}
+	if err := decode(answer, into); err != nil {
+		return fmt.Errorf("reading Docker's answer to %s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// unreachable is the error of a request that Docker has not answered.
+func (c *Client) unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	return status.Errorf(codes.Unavailable, "Docker at %s does not answer: %v", c.endpoint, err)
+}
+
+// inspect returns a container by its ID, a prefix of it, or its name.
+func (c *Client) inspect(ctx context.Context, id string) (*inspection, kind, error) {
+	found := new(inspection)
+	if err := c.get(ctx, "/containers/"+id+"/json", nil, found); err != nil {
+		return nil, notOurs, err
+	}
+	found.Config.HostConfig = found.HostConfig
+	return found, kindOf(found.Config.Labels, c.all), nil
+}
+
+// list returns all containers that are pods, or in pods, by their kinds.
+func (c *Client) list(ctx context.Context, id string) (all []summary, err error) {
+	query := url.Values{"all": {"1"}}
+	filters := map[string]map[string]bool{}
+	if !c.all {
+		filters["label"] = map[string]bool{typeLabel: true}
+	}
+	if id != "" {
+		filters["id"] = map[string]bool{id: true}
+	}
+	text, err := json.Marshal(filters)
+	if err != nil {
+		return nil, err
+	}
+	query.Set("filters", string(text))
+	err = c.get(ctx, "/containers/json", query, &all)
+	return all, err
+}

@@ -1,0 +1,138 @@
+package docker
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// create serves ContainerCreate, which is RunPodSandbox for a sandbox.
+func (c *call) create() {
+	if !c.routed(&runtimeapi.RunPodSandboxRequest{}, &runtimeapi.CreateContainerRequest{}) {
+		c.pass()
+		return
+	}
+	if !c.read() {
+		return
+	}
+	of := new(container)
+	if decode(c.body, of) != nil { // Docker refuses it, too
+		c.pass()
+		return
+	}
+	name := c.r.URL.Query().Get("name")
+	switch k := kindOf(of.Labels, c.opts.Client.all); k {
+	case ofSandbox:
+		pod, _ := c.podStage(name, of, k)
+		c.hook(pod)
+	case ofPod:
+		c.inPod(name, of)
+	case standalone:
+		c.standalone(name, of)
+	default:
+		c.pass()
+	}
+}
+
+// podStage makes RunPodSandbox of the request.
+func (c *call) podStage(name string, of *container, k kind) (stage, *runtimeapi.RunPodSandboxRequest) {
+	request := &runtimeapi.RunPodSandboxRequest{Config: podConfig(name, of, k), RuntimeHandler: of.HostConfig.handlerOf()}
+	return stage{
+		request: request,
+		changed: func(to proto.Message, e *changes) { e.pod(of, k, request, to.(*runtimeapi.RunPodSandboxRequest)) },
+		answer:  func(r *recorder) proto.Message { return &runtimeapi.RunPodSandboxResponse{PodSandboxId: r.madeID()} },
+	}, request
+}
+
+// containerStage makes CreateContainer of the request.
+func (c *call) containerStage(name string, of *container, k kind, podID string, pod *runtimeapi.PodSandboxConfig) (stage, *runtimeapi.CreateContainerRequest) {
+	request := &runtimeapi.CreateContainerRequest{PodSandboxId: podID, SandboxConfig: pod, Config: containerConfig(name, of, k)}
+	return stage{
+		request: request,
+		changed: func(to proto.Message, e *changes) {
+			e.container(of, k, request, to.(*runtimeapi.CreateContainerRequest))
+		},
+		answer: func(r *recorder) proto.Message { return &runtimeapi.CreateContainerResponse{ContainerId: r.madeID()} },
+	}, request
+}
+
+// standalone serves a container that Kubernetes did not make: it is a pod and its container. Until
+// the store reads the pod from Docker again, its ID is another one than the container's, since
+// nobody knows that before the container is made.
+func (c *call) standalone(name string, of *container) {
+	id := rand.Text()
+	if name == "" { // Docker makes one up
+		name = "unnamed-" + id
+	}
+	pod, run := c.podStage(name, of, standalone)
+	inner, create := c.containerStage(name, of, standalone, id, run.GetConfig())
+	changed := pod.changed
+	pod.changed = func(to proto.Message, e *changes) {
+		changed(to, e)
+		create.SandboxConfig = to.(*runtimeapi.RunPodSandboxRequest).GetConfig()
+	}
+	pod.answer = func(*recorder) proto.Message { return &runtimeapi.RunPodSandboxResponse{PodSandboxId: id} }
+	c.hook(pod, inner)
+}
+
+// inPod serves a container of a pod that exists. The pod is as it was made, but for the cgroup
+// parent, which dockershim sends again.
+func (c *call) inPod(name string, of *container) {
+	pod := &runtimeapi.PodSandboxConfig{Metadata: namesOf(name, of.Labels, ofPod).pod}
+	id := of.Labels[sandboxIDLabel]
+	ctx, cancel := context.WithTimeout(c.r.Context(), readTime)
+	known, err := c.opts.Store.ReadPod(ctx, c.opts.Client, id)
+	cancel()
+	if err == nil {
+		pod = proto.CloneOf(known.Config)
+	}
+	if pod.Linux == nil {
+		pod.Linux = &runtimeapi.LinuxPodSandboxConfig{}
+	}
+	pod.Linux.CgroupParent = parentOf(of.HostConfig.CgroupParent)
+	made, _ := c.containerStage(name, of, ofPod, id, pod)
+	c.hook(made)
+}
+
+// readTime is how long the store may take to read a pod from Docker.
+const readTime = 2 * time.Second
+
+// madeID is the ID in an answer of ContainerCreate.
+func (r *recorder) madeID() string {
+	var made struct {
+		ID string `json:"Id"`
+	}
+	if decode(r.body.Bytes(), &made) != nil {
+		return ""
+	}
+	return made.ID
+}
+
+// update serves ContainerUpdate.
+func (c *call) update() {
+	request := &runtimeapi.UpdateContainerResourcesRequest{}
+	if !c.routed(request) {
+		c.pass()
+		return
+	}
+	if !c.read() {
+		return
+	}
+	of := new(resources)
+	if decode(c.body, of) != nil { // Docker refuses it, too
+		c.pass()
+		return
+	}
+	_, id, k := c.identify()
+	if k != ofPod && k != standalone {
+		c.pass()
+		return
+	}
+	request.ContainerId, request.Linux = id, of.cri()
+	c.hook(stage{request: request, changed: func(to proto.Message, e *changes) {
+		e.update(of, request, to.(*runtimeapi.UpdateContainerResourcesRequest))
+	}})
+}

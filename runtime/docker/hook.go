@@ -1,0 +1,218 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+// serve answers the request: by its routes, if it has any.
+func (c *call) serve() {
+	switch c.op.name {
+	case "ContainerCreate":
+		c.create()
+	case "ContainerStart", "ContainerRestart":
+		c.about(&runtimeapi.StartContainerRequest{})
+	case "ContainerStop":
+		c.about(&runtimeapi.StopContainerRequest{Timeout: c.grace()}, &runtimeapi.StopPodSandboxRequest{})
+	case "ContainerKill":
+		if c.kills() {
+			c.about(&runtimeapi.StopContainerRequest{}, &runtimeapi.StopPodSandboxRequest{})
+		} else {
+			c.pass()
+		}
+	case "ContainerDelete":
+		c.about(&runtimeapi.RemoveContainerRequest{}, &runtimeapi.RemovePodSandboxRequest{})
+	case "ContainerUpdate":
+		c.update()
+	default:
+		c.pass()
+	}
+}
+
+// grace is how many seconds a container has to stop.
+func (c *call) grace() int64 {
+	seconds, _ := strconv.ParseInt(c.r.URL.Query().Get("t"), 10, 64)
+	return seconds
+}
+
+// kills reports whether the signal ends the container without its help. Others are messages to it.
+func (c *call) kills() bool {
+	switch signal := strings.TrimPrefix(strings.ToUpper(c.r.URL.Query().Get("signal")), "SIG"); signal {
+	case "", "KILL", "9":
+		return true
+	}
+	return false
+}
+
+// routed reports whether one of the requests' methods has a route.
+func (c *call) routed(requests ...proto.Message) bool {
+	for _, r := range requests {
+		if c.opts.Router(cri.MethodOf(r).Name) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// about serves a request about a container that exists: as a call of CRI about a container, or
+// about a pod, if there is such a call. A standalone container goes with its pod.
+func (c *call) about(container proto.Message, pod ...proto.Message) {
+	if !c.routed(append(pod, container)...) {
+		c.pass()
+		return
+	}
+	podID, id, k := c.identify()
+	cri.SetIDs(container, podID, id)
+	for _, p := range pod {
+		cri.SetIDs(p, podID, id)
+	}
+	removes := c.op.name == "ContainerDelete"
+	switch {
+	case k == notOurs, k == ofSandbox && len(pod) == 0:
+		c.pass()
+	case k == ofSandbox:
+		c.hook(stage{request: pod[0]})
+	case k == standalone && removes:
+		c.hook(stage{request: pod[0]}, stage{request: container})
+	default:
+		c.hook(stage{request: container})
+	}
+}
+
+// identify tells which container the path names, and which pod it is in. Docker is asked about one
+// that the store does not know by its whole ID. notOurs is also one that there is not: the answer
+// is Docker's.
+func (c *call) identify() (pod, id string, k kind) {
+	if of, ok := c.opts.Store.Container(c.object); ok && of.ID == c.object {
+		k = ofPod
+		if of.Config.GetLabels()[typeLabel] != typeContainer {
+			k = standalone
+		}
+		return of.PodID, of.ID, k
+	}
+	if of, ok := c.opts.Store.Pod(c.object); ok && of.ID == c.object {
+		return of.ID, "", ofSandbox
+	}
+	of, k, err := c.opts.Client.inspect(c.r.Context(), c.object)
+	if err != nil {
+		return "", "", notOurs
+	}
+	if known, ok := c.opts.Store.Container(of.ID); ok {
+		return known.PodID, of.ID, k
+	}
+	return podID(of.ID, of.Config.Labels, k), of.ID, k
+}
+
+// A stage is one call of CRI that a request is.
+type stage struct {
+	request proto.Message
+	changed func(to proto.Message, e *changes) // edits the body, since plugins have changed the message; nil: they cannot
+	answer  func(*recorder) proto.Message      // nil: an empty one
+}
+
+// hook takes the request through the routes of its stages, the first one outermost, and answers
+// it.
+func (c *call) hook(stages ...stage) {
+	rec := &recorder{header: http.Header{}}
+	err := c.run(c.r.Context(), rec, stages)
+	switch {
+	case rec.code != 0:
+		rec.replay(c.w)
+	case err != nil:
+		refuseError(c.w, err)
+	default:
+		refuse(c.w, http.StatusInternalServerError, "wasmproxy: the hooks gave neither an answer nor an error")
+	}
+}
+
+// run takes the request through the first of the stages, and so through all.
+func (c *call) run(ctx context.Context, rec *recorder, stages []stage) error {
+	if len(stages) == 0 {
+		c.reverse.ServeHTTP(rec, c.r.WithContext(ctx))
+		return rec.failure()
+	}
+	st := stages[0]
+	method := cri.MethodOf(st.request)
+	frame, err := cri.NewFrame(st.request)
+	if err != nil {
+		return err
+	}
+	next := func(ctx context.Context, sent *cri.Frame) (*cri.Frame, error) {
+		if sent != frame && st.changed != nil {
+			to := method.NewRequest()
+			if err := sent.Decode(to); err != nil {
+				return nil, err
+			}
+			c.edit(st, to)
+		}
+		if err := c.run(ctx, rec, stages[1:]); err != nil {
+			return nil, err
+		}
+		answer := method.NewResponse()
+		if st.answer != nil {
+			answer = st.answer(rec)
+		}
+		return cri.NewFrame(answer)
+	}
+	of := cri.Call{Request: frame}
+	intercept := c.opts.Router(method.Name)
+	if intercept == nil {
+		_, err = next(ctx, frame)
+	} else {
+		_, err = intercept(ctx, &of, next)
+	}
+	c.report.Plugins += of.Plugins
+	c.report.Hooked, c.report.Followed = c.report.Hooked || of.Hooked, c.report.Followed || of.Followed
+	return err
+}
+
+// read reads the request's body, which is restored for whoever sends it. ok is false if the
+// request has been answered, since the body is too large or broke off.
+func (c *call) read() (ok bool) {
+	body, err := io.ReadAll(io.LimitReader(c.r.Body, maxBody+1))
+	switch {
+	case err != nil:
+		refuse(c.w, http.StatusBadRequest, "wasmproxy: reading the body of the request: "+err.Error())
+		return false
+	case len(body) > maxBody:
+		refuse(c.w, http.StatusRequestEntityTooLarge, "wasmproxy: the body of a request that plugins hook may have 8 MiB")
+		return false
+	}
+	c.setBody(body)
+	return true
+}
+
+// setBody has the request go on with this body.
+func (c *call) setBody(body []byte) {
+	c.body = body
+	c.r.Body, c.r.ContentLength, c.r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	if c.r.Header.Get("Content-Length") != "" {
+		c.r.Header = c.r.Header.Clone()
+		c.r.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	}
+}
+
+// edit changes the body as plugins have changed the message of a stage.
+func (c *call) edit(st stage, to proto.Message) {
+	e := newChanges(c.body)
+	st.changed(to, e)
+	if e.err != nil {
+		c.opts.Observer.Observe(c.r.Context(), &observe.HooksSkipped{Method: c.op.name, Err: e.err})
+		return
+	}
+	if len(e.left) > 0 {
+		c.opts.Observer.Observe(c.r.Context(), &observe.HooksSkipped{Method: c.op.name, Err: errors.New("Docker has no such field: " + strings.Join(e.left, ", "))})
+	}
+	c.setBody(e.text)
+}

@@ -1,0 +1,164 @@
+package docker_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// TestUnchangedBody: what no plugin changes passes byte for byte.
+func TestUnchangedBody(t *testing.T) {
+	n := newNode(t, false, on(abi.PreCreateContainer, func(plugin.Event, *plugin.Adjustment) error { return nil }))
+	pod := n.create(podName, podBody)
+	if got := n.engine.last(t, "POST /v1.41/containers/create").body; got != podBody {
+		t.Errorf("the pod's body is\n%s", got)
+	}
+	n.create(mainName, mainBody(pod))
+	if got := n.engine.last(t, "POST /v1.41/containers/create").body; got != mainBody(pod) {
+		t.Errorf("the container's body is\n%s", got)
+	}
+}
+
+// TestCreateContainer: a plugin sees the pod and the container as CRI has them, and changes what it
+// changes of the body alone.
+func TestCreateContainer(t *testing.T) {
+	seen := map[string]string{}
+	n := newNode(t, false, on(abi.PreCreateContainer, func(ev plugin.Event, adj *plugin.Adjustment) error {
+		for name, f := range map[string]abi.Field{"uid": abi.PodUID, "name": abi.PodName, "namespace": abi.PodNamespace, "handler": abi.PodRuntimeHandler, "parent": abi.PodCgroupParent} {
+			seen[name], _ = ev.Text(abi.Pod, f)
+		}
+		seen["boost"], _ = ev.Lookup(abi.Pod, abi.PodAnnotations, "example.com/boost")
+		seen["container"], _ = ev.Text(abi.Container, abi.ContainerName)
+		seen["x"], _ = ev.Lookup(abi.Container, abi.ContainerAnnotations, "x")
+		seen["env"], _ = ev.Lookup(abi.Container, abi.ContainerEnv, "C")
+		if err := adj.SetInt64(abi.Container, abi.Resources+abi.CPUQuota, 80000); err != nil {
+			return err
+		}
+		if err := adj.SetInt64(abi.Container, abi.Resources+abi.MemoryLimit, 2097152); err != nil {
+			return err
+		}
+		return adj.SetEntry(abi.Container, abi.ContainerEnv, "D", "new")
+	}))
+	pod := n.create(podName, podBody)
+	id := n.create(mainName, mainBody(pod))
+	for name, want := range map[string]string{
+		"uid": "6c1d9f0e-0000-4000-8000-000000000001", "name": "web", "namespace": "shop", "handler": "docker", "parent": "/kubepods.slice/kubepods-pod6c1d9f0e.slice",
+		"boost": "2x", "container": "main", "x": "y", "env": "<&>",
+	} {
+		if seen[name] != want {
+			t.Errorf("%s is %q, want %q", name, seen[name], want)
+		}
+	}
+	want := strings.NewReplacer(`"CpuQuota":50000`, `"CpuQuota":80000`, `1048576`, `2097152`, `["A=1","B","C=<&>"]`, `["B","A=1","C=<&>","D=new"]`).Replace(mainBody(pod))
+	if got := n.engine.last(t, "POST /v1.41/containers/create").body; got != want {
+		t.Errorf("the body is\n%s\nwant\n%s", got, want)
+	}
+	if c, ok := n.store.Container(id); !ok || c.PodID != pod || c.Config.GetLinux().GetResources().GetCpuQuota() != 80000 {
+		t.Errorf("the store has %v, %v", c, ok)
+	}
+}
+
+// TestLife takes a container through all requests that have hooks.
+func TestLife(t *testing.T) {
+	var hooks []string
+	note := func(ev plugin.Event, _ *plugin.Adjustment) error {
+		id, _ := ev.Text(abi.Container, abi.ContainerID)
+		hooks = append(hooks, ev.Hook().String()+" "+id[max(0, len(id)-1):])
+		return nil
+	}
+	var members []plugin.Member
+	for _, h := range []abi.Hook{
+		abi.PreRunPodSandbox, abi.PreCreateContainer, abi.PreStartContainer, abi.PreUpdateContainerResources, abi.PreStopContainer, abi.PreRemoveContainer, abi.PreStopPodSandbox, abi.PreRemovePodSandbox,
+	} {
+		m := on(h, note)
+		m.ID = h.String()
+		members = append(members, m)
+	}
+	n := newNode(t, false, members...)
+	pod := n.create(podName, podBody)
+	n.do("POST", "/v1.41/containers/"+pod+"/start", "")
+	id := n.create(mainName, mainBody(pod))
+	for _, line := range []string{
+		"POST /v1.41/containers/" + id + "/start", "POST /containers/" + id + "/update", "POST /v1.41/containers/" + id + "/kill?signal=HUP",
+		"POST /v1.41/containers/" + id + "/stop?t=3", "DELETE /v1.41/containers/" + id + "?force=1", "POST /v1.41/containers/" + pod + "/stop", "DELETE /v1.41/containers/" + pod,
+	} {
+		method, path, _ := strings.Cut(line, " ")
+		if code, answer := n.do(method, path, `{"CpuShares":7}`); code != 204 {
+			t.Errorf("%s answers %d %s", line, code, answer)
+		}
+		n.engine.last(t, line)
+	}
+	want := "PreRunPodSandbox |PreCreateContainer |PreStartContainer 2|PreUpdateContainerResources 2|PreStopContainer 2|PreRemoveContainer 2|PreStopPodSandbox |PreRemovePodSandbox "
+	if got := strings.Join(hooks, "|"); got != want {
+		t.Errorf("the hooks are %s", got)
+	}
+	if pods, containers := n.store.Len(); pods+containers != 0 {
+		t.Errorf("the store still has %d pods and %d containers", pods, containers)
+	}
+}
+
+// TestRefusal is Docker's error, and Docker gets no request.
+func TestRefusal(t *testing.T) {
+	n := newNode(t, false, on(abi.PreRunPodSandbox, func(plugin.Event, *plugin.Adjustment) error {
+		return &plugin.Rejection{Code: 7, Reason: "not here"}
+	}))
+	code, answer := n.do("POST", "/v1.41/containers/create?name="+podName, podBody)
+	if code != 403 || !strings.HasPrefix(answer, `{"message":"`) || !strings.Contains(answer, "not here") {
+		t.Errorf("answers %d %s", code, answer)
+	}
+	if n.engine.made != 0 {
+		t.Error("Docker has made it")
+	}
+}
+
+// TestOthersPass: no hook runs for a container that Kubernetes did not make, whatever its name.
+func TestOthersPass(t *testing.T) {
+	n := newNode(t, false,
+		on(abi.PreCreateContainer, func(plugin.Event, *plugin.Adjustment) error { t.Error("a hook ran"); return nil }),
+		on(abi.PreStartContainer, func(plugin.Event, *plugin.Adjustment) error { t.Error("a hook ran"); return nil }))
+	body := `{"Image":"busybox"}`
+	id := n.create("k8s_web", body)
+	n.engine.inspect[id] = `{"Id":"` + id + `","Name":"/k8s_web","Config":{"Labels":null}}`
+	if code, answer := n.do("POST", "/containers/"+id+"/start", ""); code != 204 {
+		t.Errorf("start answers %d %s", code, answer)
+	}
+	if code, answer := n.do("POST", "/containers/none/start", ""); code != 204 { // as Docker answers
+		t.Errorf("start answers %d %s", code, answer)
+	}
+}
+
+// TestStandalone: with all containers, one that Kubernetes did not make is a pod and a container.
+func TestStandalone(t *testing.T) {
+	var hooks []string
+	note := func(ev plugin.Event, adj *plugin.Adjustment) error {
+		name, _ := ev.Text(abi.Pod, abi.PodName)
+		value, _ := ev.Lookup(abi.Pod, abi.PodAnnotations, "a")
+		hooks = append(hooks, ev.Hook().String()+" "+name+" "+value)
+		if ev.Hook() == abi.PreRunPodSandbox {
+			return adj.SetEntry(abi.Pod, abi.PodAnnotations, "a", "changed")
+		}
+		return nil
+	}
+	var members []plugin.Member
+	for _, h := range []abi.Hook{abi.PreRunPodSandbox, abi.PreCreateContainer, abi.PreStopContainer, abi.PreRemovePodSandbox, abi.PreRemoveContainer} {
+		m := on(h, note)
+		m.ID = h.String()
+		members = append(members, m)
+	}
+	n := newNode(t, true, members...)
+	id := n.create("web", `{"Image":"busybox","Labels":{"wasmproxy.io/annotation.a":"b"}}`)
+	if got := n.engine.last(t, "POST /v1.41/containers/create").body; got != `{"Image":"busybox","Labels":{"wasmproxy.io/annotation.a":"changed"}}` {
+		t.Errorf("the body is %s", got)
+	}
+	n.do("POST", "/containers/"+id+"/kill", "")
+	n.do("DELETE", "/containers/"+id, "")
+	want := "PreRunPodSandbox web b|PreCreateContainer web changed|PreStopContainer web changed|PreRemovePodSandbox web changed|PreRemoveContainer web changed"
+	if got := strings.Join(hooks, "|"); got != want {
+		t.Errorf("the hooks are %s", got)
+	}
+	if pods, containers := n.store.Len(); pods+containers != 0 {
+		t.Errorf("the store still has %d pods and %d containers", pods, containers)
+	}
+}

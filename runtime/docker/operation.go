@@ -1,0 +1,84 @@
+package docker
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
+)
+
+// An operation is one of the Docker Engine API, by the name that its specification has.
+type operation struct {
+	name    string
+	endless bool // the answer ends when its caller likes; it is not waited for at shutdown
+}
+
+// other is the name of a request that the table does not have.
+var other = operation{name: "other"}
+
+// operations are those of the Docker Engine API, by method and path. A * stands for what lies
+// between the first and the last part of a path, or for the second part of two.
+var operations = map[string]operation{
+	"GET containers/json": {name: "ContainerList"}, "POST containers/create": {name: "ContainerCreate"}, "GET containers/*/json": {name: "ContainerInspect"},
+	"GET containers/*/top": {name: "ContainerTop"}, "GET containers/*/logs": {name: "ContainerLogs", endless: true}, "GET containers/*/changes": {name: "ContainerChanges"},
+	"GET containers/*/export": {name: "ContainerExport"}, "GET containers/*/stats": {name: "ContainerStats", endless: true}, "POST containers/*/resize": {name: "ContainerResize"},
+	"POST containers/*/start": {name: "ContainerStart"}, "POST containers/*/stop": {name: "ContainerStop"}, "POST containers/*/restart": {name: "ContainerRestart"},
+	"POST containers/*/kill": {name: "ContainerKill"}, "POST containers/*/update": {name: "ContainerUpdate"}, "POST containers/*/rename": {name: "ContainerRename"},
+	"POST containers/*/pause": {name: "ContainerPause"}, "POST containers/*/unpause": {name: "ContainerUnpause"}, "POST containers/*/attach": {name: "ContainerAttach", endless: true},
+	"GET containers/*/ws": {name: "ContainerAttachWebsocket", endless: true}, "POST containers/*/wait": {name: "ContainerWait", endless: true}, "DELETE containers/*": {name: "ContainerDelete"},
+	"HEAD containers/*/archive": {name: "ContainerArchiveInfo"}, "GET containers/*/archive": {name: "ContainerArchive"}, "PUT containers/*/archive": {name: "PutContainerArchive"},
+	"POST containers/prune": {name: "ContainerPrune"}, "POST containers/*/exec": {name: "ContainerExec"},
+	"POST exec/*/start": {name: "ExecStart"}, "POST exec/*/resize": {name: "ExecResize"}, "GET exec/*/json": {name: "ExecInspect"},
+	"GET images/json": {name: "ImageList"}, "POST build": {name: "ImageBuild"}, "POST build/prune": {name: "BuildPrune"}, "POST build/cancel": {name: "BuildCancel"},
+	"POST images/create": {name: "ImageCreate"}, "GET images/*/json": {name: "ImageInspect"}, "GET images/*/history": {name: "ImageHistory"}, "POST images/*/push": {name: "ImagePush"},
+	"POST images/*/tag": {name: "ImageTag"}, "DELETE images/*": {name: "ImageDelete"}, "GET images/search": {name: "ImageSearch"}, "POST images/prune": {name: "ImagePrune"},
+	"POST commit": {name: "ImageCommit"}, "GET images/*/get": {name: "ImageGet"}, "GET images/get": {name: "ImageGetAll"}, "POST images/load": {name: "ImageLoad"},
+	"POST auth": {name: "SystemAuth"}, "GET info": {name: "SystemInfo"}, "GET version": {name: "SystemVersion"}, "GET _ping": {name: "SystemPing"}, "HEAD _ping": {name: "SystemPingHead"},
+	"GET events": {name: "SystemEvents", endless: true}, "GET system/df": {name: "SystemDataUsage"}, "POST session": {name: "Session"}, "POST grpc": {name: "Grpc"},
+	"GET networks": {name: "NetworkList"}, "GET networks/*": {name: "NetworkInspect"}, "DELETE networks/*": {name: "NetworkDelete"}, "POST networks/create": {name: "NetworkCreate"},
+	"POST networks/*/connect": {name: "NetworkConnect"}, "POST networks/*/disconnect": {name: "NetworkDisconnect"}, "POST networks/prune": {name: "NetworkPrune"},
+	"GET volumes": {name: "VolumeList"}, "POST volumes/create": {name: "VolumeCreate"}, "GET volumes/*": {name: "VolumeInspect"}, "DELETE volumes/*": {name: "VolumeDelete"},
+	"POST volumes/prune": {name: "VolumePrune"}, "GET distribution/*/json": {name: "DistributionInspect"},
+}
+
+// operationOf returns the operation of a request, and the part of its path that names the
+// container or other object; "" if there is none.
+func operationOf(r *http.Request) (op operation, object string) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	if len(parts) > 1 && isVersion(parts[0]) {
+		parts = parts[1:]
+	}
+	if op, ok := operations[r.Method+" "+strings.Join(parts, "/")]; ok && len(parts) < 3 {
+		return op, ""
+	}
+	pattern := r.Method + " " + parts[0] + "/*"
+	last := len(parts)
+	if last > 2 {
+		last--
+		pattern += "/" + parts[last]
+	}
+	op, ok := operations[pattern]
+	if !ok {
+		return other, ""
+	}
+	return op, strings.Join(parts[1:last], "/")
+}
+
+// isVersion reports whether a part of a path is a version of the API, such as v1.41.
+func isVersion(part string) bool {
+	digits, ok := strings.CutPrefix(part, "v")
+	return ok && digits != "" && strings.Trim(digits, "0123456789.") == ""
+}
+
+// Shapes returns the names of all operations, for metrics. Of those whose answer has no end of its
+// own the shape is that of a stream.
+func Shapes() map[string]cri.Shape {
+	shapes := map[string]cri.Shape{}
+	for _, op := range operations {
+		shapes[op.name] = cri.Unary
+		if op.endless {
+			shapes[op.name] = cri.Stream
+		}
+	}
+	return shapes
+}

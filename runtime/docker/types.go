@@ -1,0 +1,76 @@
+package docker
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// The parts of Docker's messages that a CRI message is made of. The names are those of
+// github.com/moby/moby/api/types; what is not here is never decoded.
+
+// container is the body of ContainerCreate, without the parts that nobody asks for.
+type container struct {
+	Hostname, User, Image, WorkingDir string
+	Env                               []string
+	Entrypoint, Cmd                   words
+	Labels                            map[string]string
+	OpenStdin, StdinOnce, Tty         bool
+	HostConfig                        hostConfig
+}
+
+type hostConfig struct {
+	resources
+	CgroupParent, Runtime         string
+	NetworkMode, PidMode, IpcMode string
+	Binds, GroupAdd               []string
+	Sysctls                       map[string]string
+	Privileged, ReadonlyRootfs    bool
+	OomScoreAdj                   int64
+	Devices                       []device
+}
+
+// resources are also the body of ContainerUpdate.
+type resources struct {
+	CpuShares, CpuPeriod, CpuQuota, NanoCpus int64
+	CpusetCpus, CpusetMems                   string
+	Memory, MemorySwap                       int64
+}
+
+type device struct{ PathOnHost, PathInContainer, CgroupPermissions string }
+
+// inspection is the answer of ContainerInspect.
+type inspection struct {
+	ID      string `json:"Id"`
+	Name    string // with a slash before
+	Created string
+	State   struct {
+		Status string
+		Pid    int
+	}
+	Config     container // its HostConfig is empty
+	HostConfig hostConfig
+}
+
+// words is a list of strings, or one string.
+type words []string
+
+func (w *words) UnmarshalJSON(text []byte) error {
+	if bytes.HasPrefix(text, []byte(`"`)) {
+		*w = words{""}
+		return json.Unmarshal(text, &(*w)[0])
+	}
+	return json.Unmarshal(text, (*[]string)(w))
+}
+
+// summary is an element of the answer of ContainerList.
+type summary struct {
+	ID     string `json:"Id"`
+	Names  []string
+	Labels map[string]string
+	State  string
+}
+
+// decode decodes the first JSON value of a text, as Docker does.
+func decode(text []byte, into any) error {
+	return json.NewDecoder(bytes.NewReader(text)).Decode(into)
+}

@@ -1,0 +1,108 @@
+package docker
+
+import (
+	"bufio"
+	"bytes"
+	"net"
+	"net/http"
+
+	"google.golang.org/grpc/status"
+)
+
+// writer is the way to the caller. It remembers the answer's code.
+type writer struct {
+	http.ResponseWriter
+	server   *Server
+	code     int
+	upgraded bool // the connection is not HTTP's any more
+}
+
+// Unwrap is for http.ResponseController.
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *writer) WriteHeader(code int) {
+	if code >= http.StatusOK {
+		w.code = code
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Hijack implements http.Hijacker. What the caller has sent already is read first.
+func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err != nil {
+		return conn, buffered, err
+	}
+	w.upgraded, w.code = true, http.StatusSwitchingProtocols
+	w.server.open.Add(1)
+	return &upgraded{conn, buffered.Reader}, buffered, nil
+}
+
+// upgraded is a connection that was taken over from HTTP.
+type upgraded struct {
+	net.Conn
+	from *bufio.Reader
+}
+
+// Read implements io.Reader.
+func (u *upgraded) Read(p []byte) (int, error) { return u.from.Read(p) }
+
+// CloseWrite tells the caller that no more comes, while its input is still read.
+func (u *upgraded) CloseWrite() error {
+	if half, ok := u.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return u.Conn.Close()
+}
+
+// recorder keeps the answer to a request that plugins hook, until their hooks have ended. Docker
+// answers such requests in some hundred bytes.
+type recorder struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+	err    error // there is no answer
+}
+
+// Header implements http.ResponseWriter.
+func (r *recorder) Header() http.Header { return r.header }
+
+// Write implements http.ResponseWriter.
+func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
+
+// WriteHeader implements http.ResponseWriter.
+func (r *recorder) WriteHeader(code int) {
+	if code >= http.StatusOK {
+		r.code = code
+	}
+}
+
+// Flush implements http.Flusher, and does nothing.
+func (r *recorder) Flush() {}
+
+// failure is the error that the answer is, nil if it is none.
+func (r *recorder) failure() error {
+	switch {
+	case r.err != nil:
+		return r.err
+	case r.code >= http.StatusBadRequest:
+		return &answerError{r.code, messageOf(r.body.Bytes())}
+	}
+	return nil
+}
+
+// replay gives the caller the answer.
+func (r *recorder) replay(w http.ResponseWriter) {
+	for name, values := range r.header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(r.code)
+	_, _ = w.Write(r.body.Bytes()) // the caller may be gone
+}
+
+// refuseError answers with an error that is not Docker's.
+func refuseError(w http.ResponseWriter, err error) {
+	s := status.Convert(err)
+	refuse(w, httpCode(s.Code()), s.Message())
+}
