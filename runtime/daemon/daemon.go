@@ -95,6 +95,7 @@ type daemon struct {
 	adminRetry    time.Duration   // of sockets other than that for calls
 	syncTrigger   trigger         // synchronize plugins with pods that they do not know
 	resyncTrigger trigger         // fill the store again
+	lostTrigger   trigger         // the runtime may have done what it did not answer
 	reloadTrigger trigger         // systemd has reloaded
 	settling      chan struct{}   // holds a token while the store is filled, or values are undone
 	ticking       sync.WaitGroup  // the ticks of all plugins
@@ -112,7 +113,7 @@ type daemon struct {
 func open(ctx context.Context, c *config.Config, observer observe.Observer, o options) (*daemon, error) {
 	d := &daemon{
 		config: c, queue: intercept.NewWorkQueue(), stopping: ctx.Done(), firstSyncTime: o.firstSyncTime, adminRetry: o.adminRetry,
-		syncTrigger: newTrigger(), resyncTrigger: newTrigger(), reloadTrigger: newTrigger(), settling: make(chan struct{}, 1),
+		syncTrigger: newTrigger(), resyncTrigger: newTrigger(), lostTrigger: newTrigger(), reloadTrigger: newTrigger(), settling: make(chan struct{}, 1),
 	}
 	d.notifier = service.NewNotifier(observer)
 	d.version, d.started = o.version, time.Now()
@@ -238,7 +239,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	tasks.Go(func() { d.notifier.Run(background, d.selfCheck) })
 	tasks.Go(func() { d.followFiles(background, watch) })
 	tasks.Go(func() { d.backend.watch(background, d.refill) })
-	for _, run := range []func(context.Context){d.slots.run, d.syncMissed, d.scanFiles, d.watchBypass, d.durable.run} {
+	for _, run := range []func(context.Context){d.slots.run, d.syncMissed, d.followLost, d.scanFiles, d.watchBypass, d.durable.run} {
 		tasks.Go(func() { run(background) })
 	}
 	if d.cgroups != nil {

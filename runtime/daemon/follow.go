@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -94,6 +95,30 @@ func (s *slots) renewCut(on bool) {
 	if g := d.current.live.Load(); !on && g != nil && g.options.Cut != nil && g.options.Cut != d.bypass.cut.Load() {
 		s.published, s.changed = nil, true
 		d.resyncTrigger.notify()
+	}
+}
+
+// lostDelays are when the store is filled again after a call that the runtime did not answer: it
+// mostly ends within a second what it had begun, and some go on without their caller.
+var lostDelays = []time.Duration{time.Second, 9 * time.Second}
+
+// followLost fills the store again after calls that the runtime did not answer, until ctx is done.
+// Calls that come meanwhile begin it anew.
+func (d *daemon) followLost(ctx context.Context) {
+	for {
+		select {
+		case <-d.lostTrigger:
+		case <-ctx.Done():
+			return
+		}
+		for _, delay := range lostDelays {
+			select {
+			case <-time.After(delay):
+				d.resyncTrigger.notify()
+			case <-ctx.Done():
+				return
+			}
+		}
 	}
 }
 

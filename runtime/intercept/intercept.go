@@ -62,6 +62,10 @@ type Options struct {
 	Synchronized []*Synchronized
 	// Cut takes the chain's plugins out of what is under way; nil if nothing will.
 	Cut *Cut
+	// Lost is called after a call that changes pods or containers has ended without the backend's
+	// answer: its caller went away, or its time was up, and the backend may have done it. nil: the
+	// store learns of it from later calls alone.
+	Lost func()
 	// Around returns an interceptor that calls that of a method; it gets those of methods that
 	// plugins hook. nil: they are used as they are.
 	Around func(method string, inner cri.Interceptor) cri.Interceptor
@@ -188,6 +192,9 @@ func (c *call) forward(ctx context.Context, out *cri.Frame, next cri.Next) (answ
 	}
 	answer, err = next(ctx, out)
 	if err != nil {
+		if c.Lost != nil && c.method.Effect != cri.Nothing && unanswered(ctx, err) {
+			c.Lost()
+		}
 		return answer, nil, err
 	}
 	after = c.observe(ctx, answer)

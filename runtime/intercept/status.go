@@ -44,6 +44,12 @@ func (c *call) refuse(ctx context.Context, err error) error {
 	return answer
 }
 
+// unanswered reports whether a call may have ended before the backend answered it.
+func unanswered(ctx context.Context, err error) bool {
+	code := status.Code(err)
+	return ctx.Err() != nil || code == codes.Canceled || code == codes.DeadlineExceeded
+}
+
 // notFound reports whether the backend says that it does not know an object.
 func notFound(err error) bool {
 	return status.Code(err) == codes.NotFound || errors.Is(err, pods.ErrGone)
