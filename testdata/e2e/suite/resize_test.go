@@ -54,6 +54,9 @@ func TestResize(t *testing.T) {
 				}
 			}
 			expectNoFailures(t, proxy)
+			if policy == "none" { // one API server is enough
+				t.Run("manifests", func(t *testing.T) { testManifests(t, api) })
+			}
 		})
 	}
 }

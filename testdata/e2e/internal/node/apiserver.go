@@ -86,6 +86,7 @@ func apiServerFlags(dir string) []string {
 		"--etcd-servers=" + etcdEndpoint,
 		"--bind-address=127.0.0.1", "--secure-port=6443", "--advertise-address=" + isolation.NodeAddress, "--cert-dir=" + filepath.Join(dir, "certificates"),
 		"--token-auth-file=" + filepath.Join(dir, tokensFile), "--authorization-mode=AlwaysAllow",
+		"--allow-privileged=true", // as kubeadm has it
 		"--service-account-issuer=https://e2e", "--service-account-key-file=" + key, "--service-account-signing-key-file=" + key,
 		"--service-cluster-ip-range=10.96.0.0/24", "--endpoint-reconciler-type=none",
 		// They wait for controllers, of which there are none.
