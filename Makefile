@@ -80,6 +80,7 @@ unit: ## Run the Go tests, under the race detector where goroutines share data
 .PHONY: hostile
 hostile: ## Run the tests of hostile guests alone on the machine, without the race detector; only here bounds of wall-clock time are asserted
 	WASMPROXY_WALL_CLOCK=1 go test -count=1 -timeout 20m -p 1 ./runtime/daemon ./runtime/wasm ./runtime/wasm/codecache
+	WASMPROXY_WALL_CLOCK=1 go -C $(E2E) test -count=1 -run Overload ./load
 
 .PHONY: koord
 koord: ## Compare the proxy with koord-runtime-proxy and its faults; needs gcc
@@ -109,7 +110,7 @@ e2e-v2-cgroupfs: ## The same with the cgroupfs driver; root
 	E2E_CGROUP_DRIVER=cgroupfs go -C $(E2E) test -count=1 -timeout 30m -v ./cgroupv2
 
 .PHONY: soak soak-3m
-soak: ## Run pods through the proxy for DURATION while plugins, the hook server and the runtime fail, and look for growth
+soak: ## Run pods through the proxy for DURATION while plugins, the hook server and the runtime fail, and look for growth; then overload it
 soak-3m: DURATION := 3m
 soak soak-3m:
 	nice go -C $(E2E) test -count=1 -timeout 0 -v ./load -args -duration $(DURATION)

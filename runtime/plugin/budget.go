@@ -62,6 +62,26 @@ func (b *Budget) WaitContext(ctx context.Context) (context.Context, context.Canc
 	return context.WithDeadlineCause(ctx, b.last, b.exhausted(b.last))
 }
 
+// QueueContext returns the context of a wait in a queue of others' calls. It ends while as much
+// time is left as the plugins may still run, or half of what the caller leaves if that is less. In a
+// queue that does not become shorter, calls would otherwise run when it is too late for them to
+// succeed, and all of them would fail.
+func (b *Budget) QueueContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	if b == nil {
+		return ctx, func() {}
+	}
+	now := time.Now()
+	left := max(0, b.begun.Add(b.limit+b.waited).Sub(now))
+	end, cause := b.last.Add(-left), &TimeError{"the time of all plugins of a call for waiting", maxWait}
+	if deadline, ok := ctx.Deadline(); ok {
+		remaining := deadline.Sub(now)
+		if most := remaining - min(left, remaining/2); now.Add(most).Before(end) {
+			end, cause = now.Add(most), &TimeError{"what the caller's deadline leaves for waiting", most.Round(time.Millisecond)}
+		}
+	}
+	return context.WithDeadlineCause(ctx, end, cause)
+}
+
 // Running returns when the current plugin was called. Its waits are added: the plugin
 // has run since then. It is now if no plugin was called.
 func (b *Budget) Running() time.Time {

@@ -159,12 +159,54 @@ func TestContextOfAWait(t *testing.T) {
 	}
 }
 
+// A wait in a queue ends while the plugins have time left to run.
+func TestAQueueLeavesTimeToRun(t *testing.T) {
+	const second, ms = time.Second, time.Millisecond
+	for _, tt := range []struct {
+		ran, deadline, want time.Duration
+		cause               string
+	}{
+		{0, 0, 5 * second, "the time of all plugins of a call for waiting, 5s, is used up"},
+		{400 * ms, 0, 5 * second, "the time of all plugins of a call for waiting, 5s, is used up"},
+		{0, 20 * second, 5 * second, "the time of all plugins of a call for waiting, 5s, is used up"},
+		{0, 3 * second, 2 * second, "what the caller's deadline leaves for waiting, 2s, is used up"},
+		{0, 500 * ms, 250 * ms, "what the caller's deadline leaves for waiting, 250ms, is used up"},
+		{400 * ms, 2 * second, 1 * second, "what the caller's deadline leaves for waiting, 1s, is used up"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			caller, goAway := context.WithCancel(t.Context())
+			if tt.deadline > 0 {
+				caller, goAway = context.WithTimeout(t.Context(), tt.deadline)
+			}
+			defer goAway()
+			b := plugin.NewBudget(second)
+			time.Sleep(tt.ran)
+			start, wait := time.Now(), b.Wait()
+			ctx, cancel := b.QueueContext(caller)
+			defer cancel()
+			<-ctx.Done()
+			if took, cause := time.Since(start), context.Cause(ctx); took != tt.want || cause.Error() != tt.cause {
+				t.Errorf("%+v: ended after %v because %v", tt, took, cause)
+			}
+			b.Waited(wait)
+			if left := time.Until(b.End()); left != second-tt.ran {
+				t.Errorf("%+v: %v are left to run", tt, left)
+			}
+		})
+	}
+}
+
 // A call without a budget is bounded by nothing but its context.
 func TestNoBudget(t *testing.T) {
 	var b *plugin.Budget
 	b.Waited(b.Wait())
 	if ctx, cancel := b.WaitContext(t.Context()); b.Err() != nil || !b.End().IsZero() || ctx != t.Context() {
 		t.Errorf("it ends at %v, with %v", b.End(), b.Err())
+	} else {
+		cancel()
+	}
+	if ctx, cancel := b.QueueContext(t.Context()); ctx != t.Context() {
+		t.Error("a queue has an end")
 	} else {
 		cancel()
 	}

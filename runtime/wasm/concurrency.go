@@ -19,13 +19,13 @@ type limiter struct {
 
 func newLimiter(size int) limiter { return limiter{semaphore.NewWeighted(int64(size)), size} }
 
-// acquire waits until one more may run, as long as ctx and the budget let it.
+// acquire waits until one more may run, as long as ctx and the budget let it wait in a queue.
 func (l limiter) acquire(ctx context.Context, budget *plugin.Budget) error {
 	if l.TryAcquire(1) {
 		return nil
 	}
 	defer budget.Waited(budget.Wait())
-	ctx, end := budget.WaitContext(ctx)
+	ctx, end := budget.QueueContext(ctx)
 	defer end()
 	if l.Acquire(ctx, 1) != nil {
 		return fmt.Errorf("%w: waiting for one of the %d guests that may run at a time: %w", plugin.ErrBusy, l.size, context.Cause(ctx))

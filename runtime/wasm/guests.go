@@ -168,7 +168,7 @@ func (p *guests) get(ctx context.Context, budget *plugin.Budget) (*guest, error)
 		return g, nil
 	}
 	defer budget.Waited(budget.Wait())
-	ctx, end := budget.WaitContext(ctx)
+	ctx, end := budget.QueueContext(ctx)
 	defer end()
 	ctx, cancel := untilReady(ctx)
 	defer cancel()

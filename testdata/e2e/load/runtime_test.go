@@ -27,7 +27,7 @@ import (
 type standIn struct {
 	cri.UnimplementedRuntimeServiceServer
 	socket, cgroups string
-	slow            atomic.Bool // each call that changes something takes slowness, and few go on at a time
+	slowness        atomic.Int64 // what a call that changes something takes, in nanoseconds; then few go on at a time
 	few             chan struct{}
 	serving         *grpc.Server
 
@@ -62,20 +62,18 @@ func (s *standIn) start() error {
 // stop ends all connections, whatever is under way on them. The socket goes with the listener.
 func (s *standIn) stop() { s.serving.Stop() }
 
-// slowness is what a call takes while the runtime is slow; slowCalls is how many go on at a time.
-const (
-	slowness  = 200 * time.Millisecond
-	slowCalls = 8
-)
+// slowCalls is how many calls go on at a time while the runtime is slow.
+const slowCalls = 8
 
 // wait takes the time of a call that changes something, if the runtime is slow.
 func (s *standIn) wait(ctx context.Context) error {
-	if !s.slow.Load() {
+	d := time.Duration(s.slowness.Load())
+	if d == 0 {
 		return nil
 	}
 	select {
 	case s.few <- struct{}{}:
-		time.Sleep(slowness)
+		time.Sleep(d)
 		<-s.few
 		return nil
 	case <-ctx.Done():
