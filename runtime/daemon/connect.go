@@ -37,6 +37,7 @@ func (d *daemon) connect() error {
 		}
 	}
 	d.backend = newBackend(runtime, runtimeapi.NewRuntimeServiceClient(runtime), d.store, d.observer)
+	d.answers = proxy.Answers
 	d.server = proxy.New(proxy.Options{
 		Backend: runtime, ImageBackend: images, Router: d.current.Route, Observer: d.observer, DrainTimeout: c.DrainTimeout,
 	})
@@ -56,6 +57,7 @@ func (d *daemon) connectDocker() {
 	client := docker.NewClient(c.Backend, c.AllContainers())
 	d.link = docker.NewLink(client, d.containerEvent)
 	d.backend = newBackend(d.link, client, d.store, d.observer)
+	d.answers = docker.Answers
 	d.server = docker.New(docker.Options{
 		Client: client, Router: d.current.Route, Store: d.store, Observer: d.observer, DrainTimeout: c.DrainTimeout,
 	})

@@ -83,8 +83,9 @@ type daemon struct {
 	store    *pods.Store
 	queue    *intercept.WorkQueue
 	server   server
-	link     *docker.Link      // nil unless the mode is docker
-	notifier *service.Notifier // tells systemd
+	answers  func(ctx context.Context, endpoint string) error // returns why the server does not answer
+	link     *docker.Link                                     // nil unless the mode is docker
+	notifier *service.Notifier                                // tells systemd
 	current  current
 	slots    *slots
 	bypass   bypassing
@@ -213,7 +214,7 @@ func (d *daemon) selfCheck(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("waiting for the owner of the plugins: %w", ctx.Err())
 	}
-	return proxy.Answers(ctx, d.config.Listen)
+	return d.answers(ctx, d.config.Listen)
 }
 
 // serve answers calls. What must not be ignored refuses its hooks from the

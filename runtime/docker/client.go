@@ -39,6 +39,22 @@ func NewClient(endpoint string, all bool) *Client {
 	}}
 }
 
+// Answers returns why no server of HTTP answers on a socket. dockerd and the proxy answer the
+// question themselves.
+func Answers(ctx context.Context, endpoint string) error {
+	c := NewClient(endpoint, false)
+	req, err := http.NewRequestWithContext(ctx, http.MethodOptions, "http://docker", nil)
+	if err != nil {
+		return err
+	}
+	req.URL.Path = "*"
+	res, err := c.transport.RoundTrip(req)
+	if err != nil {
+		return fmt.Errorf("waiting for %s to answer: %w", endpoint, err)
+	}
+	return res.Body.Close()
+}
+
 // get asks for JSON.
 func (c *Client) get(ctx context.Context, path string, query url.Values, into any) error {
 	return c.do(ctx, http.MethodGet, path, query, nil, into)

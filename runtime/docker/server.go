@@ -119,7 +119,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.requests.Add(1)
 	defer s.requests.Done()
 	op, object := operationOf(r)
-	ctx, end := context.WithCancel(r.Context())
+	ctx := r.Context()
+	if r.Header.Get("Upgrade") != "" {
+		ctx = context.WithoutCancel(ctx) // the end of the caller's input is not that of the request
+	}
+	ctx, end := context.WithCancel(ctx)
 	defer end()
 	defer context.AfterFunc(s.cut, end)()
 	if op.endless {

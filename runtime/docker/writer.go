@@ -45,8 +45,14 @@ type upgraded struct {
 	from *bufio.Reader
 }
 
-// Read implements io.Reader.
-func (u *upgraded) Read(p []byte) (int, error) { return u.from.Read(p) }
+// Read implements io.Reader. What is buffered comes first. The buffer is not filled again: at its end
+// net/http would end the request.
+func (u *upgraded) Read(p []byte) (int, error) {
+	if n := u.from.Buffered(); n > 0 {
+		return u.from.Read(p[:min(len(p), n)])
+	}
+	return u.Conn.Read(p)
+}
 
 // CloseWrite tells the caller that no more comes, while its input is still read.
 func (u *upgraded) CloseWrite() error {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/host"
 )
 
@@ -30,13 +31,22 @@ func (n *node) effective(names [2]string) (s host.Setting, err error) {
 	return s, nil
 }
 
+// runtimeEndpoint returns the names of the setting that leads kubelet to the proxy, and its default.
+func (n *node) runtimeEndpoint() (names [2]string, byDefault string) {
+	if n.config.Mode == config.ModeDocker { // it is a flag alone
+		return [2]string{"docker-endpoint", "--docker-endpoint"}, "unix:///var/run/docker.sock"
+	}
+	return host.RuntimeEndpoint, host.DefaultEndpoint
+}
+
 func findKubeletEndpoint(_ context.Context, n *node) ([]found, error) {
-	s, err := n.effective(host.RuntimeEndpoint)
+	names, byDefault := n.runtimeEndpoint()
+	s, err := n.effective(names)
 	if err != nil {
 		return nil, err
 	}
 	if s.Value == "" {
-		s = host.Setting{File: cmp.Or(n.KubeletConfig, host.DefaultKubeletConfig), Name: host.RuntimeEndpoint[1], Value: host.DefaultEndpoint}
+		s = host.Setting{File: cmp.Or(n.KubeletConfig, host.DefaultKubeletConfig), Name: names[1], Value: byDefault}
 	}
 	return n.otherSocket(s), nil
 }
@@ -62,7 +72,8 @@ func findKubeletFiles(_ context.Context, n *node) (all []found, err error) {
 	if n.kubeletErr != nil {
 		return nil, n.kubeletErr
 	}
-	for _, names := range [][2]string{host.RuntimeEndpoint, host.ImageEndpoint} {
+	endpoint, _ := n.runtimeEndpoint()
+	for _, names := range [][2]string{endpoint, host.ImageEndpoint} {
 		counts, err := n.effective(names)
 		if err != nil {
 			return nil, err

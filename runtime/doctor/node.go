@@ -17,10 +17,12 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/docker"
 	"github.com/wasmproxy/wasmproxy/runtime/host"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
@@ -136,16 +138,15 @@ func (n *node) askBackend(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	socket := n.socket(n.config.Backend)
-	if n.backendErr = answers(ctx, socket); n.backendErr != nil {
+	if n.backendErr = n.answers(ctx, socket); n.backendErr != nil {
 		return
 	}
-	conn, err := proxy.Dial(socket)
+	client, release, err := n.runtimeClient(socket)
 	if err != nil {
 		n.backendErr = err
 		return
 	}
-	defer conn.Close()
-	client := runtimeapi.NewRuntimeServiceClient(conn)
+	defer release()
 	if n.version, n.backendErr = client.Version(ctx, &runtimeapi.VersionRequest{}); n.backendErr != nil {
 		return
 	}
@@ -158,13 +159,34 @@ func (n *node) askBackend(ctx context.Context) {
 	slices.Sort(n.handlers)
 }
 
-// answers returns why no CRI server answers on a socket.
-func answers(ctx context.Context, socket string) error {
+// runtimeClient is what is asked of the container runtime.
+type runtimeClient interface {
+	Version(context.Context, *runtimeapi.VersionRequest, ...grpc.CallOption) (*runtimeapi.VersionResponse, error)
+	RuntimeConfig(context.Context, *runtimeapi.RuntimeConfigRequest, ...grpc.CallOption) (*runtimeapi.RuntimeConfigResponse, error)
+	Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error)
+}
+
+func (n *node) runtimeClient(socket string) (client runtimeClient, release func(), err error) {
+	if n.config.Mode == config.ModeDocker {
+		return docker.NewClient(socket, false), func() {}, nil
+	}
+	conn, err := proxy.Dial(socket)
+	if err != nil {
+		return nil, nil, err
+	}
+	return runtimeapi.NewRuntimeServiceClient(conn), func() { conn.Close() }, nil
+}
+
+// answers returns why no server of the mode answers on a socket.
+func (n *node) answers(ctx context.Context, socket string) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket) // whose error names the cause
 	if err != nil {
 		return err
 	}
 	conn.Close()
+	if n.config.Mode == config.ModeDocker {
+		return docker.Answers(ctx, socket)
+	}
 	return proxy.Answers(ctx, socket)
 }
 

@@ -20,7 +20,7 @@ func findSettings(_ context.Context, n *node) (all []found, err error) {
 func findProxyServes(ctx context.Context, n *node) ([]found, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	if err := answers(ctx, n.socket(n.config.Listen)); err != nil {
+	if err := n.answers(ctx, n.socket(n.config.Listen)); err != nil {
 		return []found{{n.config.Listen, err.Error()}}, nil
 	}
 	return nil, nil

@@ -1,0 +1,277 @@
+package docker_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/docker"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// answers has the engine answer every request in this way.
+func (e *engine) answers(f http.HandlerFunc) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.answer = f
+}
+
+// attachEngine answers an attach as dockerd does: it takes over the connection, and echoes the input
+// only when that has ended.
+func attachEngine(w http.ResponseWriter, r *http.Request) {
+	conn, buffered, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", r.Header.Get("Upgrade"))
+	input, _ := io.ReadAll(buffered)
+	fmt.Fprintf(conn, "%d bytes: %s", len(input), input)
+}
+
+// TestUpgrade: the input's end reaches Docker while output is still to come, and input that follows
+// the request at once is not lost, also if the input has then ended.
+func TestUpgrade(t *testing.T) {
+	n := newNode(t, false)
+	n.engine.answers(attachEngine)
+	for _, early := range []string{"", "early ", "all"} {
+		conn, err := net.Dial("unix", n.socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "POST /v1.41/containers/x/attach?stdin=1&stream=1 HTTP/1.1\r\nHost: docker\r\nContent-Type: text/plain\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n%s", early)
+		late := "late"
+		if early == "all" {
+			late = ""
+			conn.(*net.UnixConn).CloseWrite()
+		}
+		reader := bufio.NewReader(conn)
+		res, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Status != "101 UPGRADED" || res.Header.Get("Content-Type") != "application/vnd.docker.raw-stream" || res.Header.Get("Upgrade") != "tcp" {
+			t.Errorf("the answer is %s %v", res.Status, res.Header)
+		}
+		io.WriteString(conn, late)
+		conn.(*net.UnixConn).CloseWrite()
+		output, err := io.ReadAll(reader)
+		if want := fmt.Sprintf("%d bytes: %s", len(early+late), early+late); err != nil || string(output) != want {
+			t.Errorf("the output is %q, %v, want %q", output, err, want)
+		}
+	}
+}
+
+// TestFlush: each piece of an answer arrives before the next one is sent.
+func TestFlush(t *testing.T) {
+	n := newNode(t, false)
+	next := make(chan bool)
+	n.engine.answers(func(w http.ResponseWriter, _ *http.Request) {
+		for i := range 3 {
+			fmt.Fprintf(w, "event %d\n", i)
+			w.(http.Flusher).Flush()
+			<-next
+		}
+		w.Header().Set(http.TrailerPrefix+"X-End", "yes")
+	})
+	res, err := n.http.Get("http://docker/v1.41/containers/x/logs?follow=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewReader(res.Body)
+	for i := range 3 {
+		if line, err := lines.ReadString('\n'); err != nil || line != fmt.Sprintf("event %d\n", i) {
+			t.Errorf("line %d is %q, %v", i, line, err)
+		}
+		next <- true
+	}
+	if _, err := lines.ReadByte(); err != io.EOF || res.Trailer.Get("X-End") != "yes" {
+		t.Errorf("the end is %v, with trailer %v", err, res.Trailer)
+	}
+}
+
+// TestFullDuplex: Docker answers while the context of a build is still coming.
+func TestFullDuplex(t *testing.T) {
+	n := newNode(t, false)
+	n.engine.answers(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		pieces := bufio.NewReader(r.Body)
+		for {
+			line, err := pieces.ReadString('\n')
+			if err != nil {
+				return
+			}
+			io.WriteString(w, "read "+line)
+			w.(http.Flusher).Flush()
+		}
+	})
+	body, write := io.Pipe()
+	go io.WriteString(write, "one\n")
+	res, err := n.http.Post("http://docker/build", "application/x-tar", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	answer := bufio.NewReader(res.Body)
+	for _, line := range []string{"one", "two", "three"} {
+		if line != "one" {
+			io.WriteString(write, line+"\n")
+		}
+		if got, err := answer.ReadString('\n'); err != nil || got != "read "+line+"\n" {
+			t.Fatalf("the answer is %q, %v", got, err)
+		}
+	}
+	write.Close()
+}
+
+// TestHeaders: Docker and the caller get one another's headers, and none of the proxy's.
+func TestHeaders(t *testing.T) {
+	n := newNode(t, false)
+	n.engine.answers(func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Date"] = nil
+		w.Header()["Content-Type"] = nil
+		w.Header().Set("Api-Version", "1.41")
+		var names []string
+		for name, values := range r.Header {
+			names = append(names, name+"="+strings.Join(values, ","))
+		}
+		w.Header().Set("X-Got", r.Host+" "+r.RequestURI+" "+strings.Join(names, ";"))
+		io.WriteString(w, "<html>")
+	})
+	conn, err := net.Dial("unix", n.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, "GET /v1.41/images/a%2Fb/json?x=1;2&y=%zz HTTP/1.1\r\nHost: api.example\r\nX-Forwarded-For: caller\r\n\r\n")
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"Date", "Content-Type"} {
+		if _, there := res.Header[name]; there {
+			t.Errorf("the answer has gained %s", name)
+		}
+	}
+	got := res.Header.Get("X-Got")
+	if got != "api.example /v1.41/images/a%2Fb/json?x=1;2&y=%zz Connection=close;X-Forwarded-For=caller" && got != "api.example /v1.41/images/a%2Fb/json?x=1;2&y=%zz X-Forwarded-For=caller;Connection=close" {
+		t.Errorf("Docker got %s", got)
+	}
+}
+
+// TestNoDocker: without Docker the answer is an error in Docker's form.
+func TestNoDocker(t *testing.T) {
+	client := docker.NewClient(filepath.Join(t.TempDir(), "none.sock"), false)
+	s := docker.New(docker.Options{Client: client, Router: nil, Observer: newNode(t, false), DrainTimeout: time.Second})
+	socket := filepath.Join(t.TempDir(), "p.sock")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	l := listen(t, socket)
+	go s.Serve(ctx, l)
+	n := &node{t: t, http: &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", socket) }}}}
+	if code, answer := n.do("GET", "/info", ""); code != 503 || !strings.HasPrefix(answer, `{"message":"Docker at `) {
+		t.Errorf("answers %d %s", code, answer)
+	}
+	if err := docker.Answers(ctx, socket); err != nil {
+		t.Errorf("the proxy does not answer itself: %v", err)
+	}
+}
+
+// TestDrain: at shutdown a request for events ends at once, and another one is waited for.
+func TestDrain(t *testing.T) {
+	n := newNode(t, false)
+	begun, finish := make(chan bool, 2), make(chan bool)
+	n.engine.answers(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(200)
+		w.(http.Flusher).Flush()
+		begun <- true
+		if strings.HasSuffix(r.URL.Path, "/events") {
+			<-r.Context().Done()
+			return
+		}
+		<-finish
+		io.WriteString(w, "pulled")
+	})
+	var all sync.WaitGroup
+	results := map[string]string{}
+	var mu sync.Mutex
+	for _, path := range []string{"/events", "/images/create"} {
+		method := map[string]string{"/events": "GET", "/images/create": "POST"}[path]
+		all.Go(func() {
+			req, _ := http.NewRequest(method, "http://docker"+path, nil)
+			res, err := n.http.Do(req)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			body, err := io.ReadAll(res.Body)
+			mu.Lock()
+			defer mu.Unlock()
+			results[path] = fmt.Sprint(string(body), err != nil)
+		})
+	}
+	<-begun
+	<-begun
+	stopped := make(chan bool)
+	go func() { n.stop(); close(stopped) }()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		mu.Lock()
+		_, ended := results["/events"]
+		mu.Unlock()
+		if ended {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the request for events does not end")
+		}
+	}
+	select {
+	case <-stopped:
+		t.Error("the server has not waited for the pull")
+	default:
+	}
+	close(finish)
+	<-stopped
+	all.Wait()
+	if results["/images/create"] != "pulledfalse" {
+		t.Errorf("the pull ended with %s", results["/images/create"])
+	}
+}
+
+// TestParallel makes and changes containers side by side.
+func TestParallel(t *testing.T) {
+	n := newNode(t, false, on(abi.PreCreateContainer, func(ev plugin.Event, adj *plugin.Adjustment) error {
+		name, _ := ev.Text(abi.Container, abi.ContainerName)
+		return adj.SetEntry(abi.Container, abi.ContainerEnv, "NAME", name)
+	}))
+	pod := n.create(podName, podBody)
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() {
+			name := fmt.Sprintf("k8s_c%d_web_shop_6c1d9f0e-0000-4000-8000-000000000001_0", i)
+			id := n.create(name, mainBody(pod))
+			if got := n.engine.last(t, "POST /v1.41/containers/create?name="+name).body; !strings.Contains(got, fmt.Sprintf(`"NAME=c%d"`, i)) {
+				t.Errorf("the body is %s", got)
+			}
+			n.do("POST", "/containers/"+id+"/start", "")
+			n.do("POST", "/containers/"+id+"/update", `{"CpuShares":5}`)
+			n.do("POST", "/containers/"+id+"/stop", "")
+			n.do("DELETE", "/containers/"+id, "")
+		})
+	}
+	all.Wait()
+	if pods, containers := n.store.Len(); pods != 1 || containers != 0 {
+		t.Errorf("the store has %d pods and %d containers", pods, containers)
+	}
+}
