@@ -23,6 +23,9 @@ func (d *daemon) levels() (l metrics.Levels) {
 	if d.audit != nil {
 		l.AuditLost = d.audit.Lost()
 	}
+	if d.traces != nil {
+		l.SpansLost = d.traces.Lost()
+	}
 	l.GuestMemory, l.GuestMemoryLimit = d.engine.Memory()
 	return l
 }

@@ -20,6 +20,7 @@ type Levels struct {
 	GuestMemory      int64 // bytes
 	GuestMemoryLimit int64 // bytes
 	AuditLost        int64 // lines of the audit log
+	SpansLost        int64 // of traces
 	Bypass           bool
 }
 
@@ -95,6 +96,7 @@ func (e emitter) node(l Levels) {
 	e.emit("wasmproxy_ledger_objects", float64(l.LedgerObjects))
 	e.emit("wasmproxy_ledger_values", float64(l.LedgerValues))
 	e.emit("wasmproxy_audit_lines_lost_total", float64(l.AuditLost))
+	e.emit("wasmproxy_trace_spans_lost_total", float64(l.SpansLost))
 	e.emit("wasmproxy_bypass", truth(l.Bypass))
 }
 

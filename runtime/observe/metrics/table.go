@@ -78,6 +78,7 @@ var Families = []Family{
 	{"wasmproxy_systemd_refusals_total", Counter, nil, "Properties of units that systemd did not take.", false},
 
 	{"wasmproxy_audit_lines_lost_total", Counter, nil, "Lines of the audit log that could not be written, or that too many waited for.", true},
+	{"wasmproxy_trace_spans_lost_total", Counter, nil, "Spans of traces that the collector did not take, or that too many waited for.", true},
 
 	{"wasmproxy_bypass", Gauge, nil, "1 while every call passes as it came because of the bypass, else 0.", true},
 }

@@ -61,7 +61,7 @@ func TestEachRowIsExported(t *testing.T) {
 	levels := with("10-a")
 	m := metrics.New("v1", func() metrics.Levels {
 		l := levels()
-		l.AuditLost = 1
+		l.AuditLost, l.SpansLost = 1, 1
 		return l
 	})
 	for _, e := range everything() {

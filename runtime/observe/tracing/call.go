@@ -3,11 +3,11 @@ package tracing
 import (
 	"context"
 	"strings"
+	"time"
 	"unicode"
 
-	otelcodes "go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
-	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -27,33 +27,38 @@ const (
 // call. A call that is not sampled goes on with its metadata as it came.
 func (t *Traces) Around(method string, inner cri.Interceptor) cri.Interceptor {
 	name := strings.TrimPrefix(method, "/")
-	options := []trace.SpanStartOption{
-		trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(semconv.RPCSystemNameGRPC, semconv.RPCMethod(name)),
-	}
 	return func(ctx context.Context, call *cri.Call, next cri.Next) (answer *cri.Frame, err error) {
-		spanned, span := t.tracer.Start(trace.ContextWithRemoteSpanContext(ctx, callerOf(ctx)), name, options...)
-		if !span.IsRecording() {
+		caller := callerOf(ctx)
+		of, sampled := t.begin(caller, name)
+		if !sampled {
 			return inner(ctx, call, next)
 		}
-		code := codes.Internal // of a panic
-		defer func() { end(span, code) }()
-		answer, err = inner(asParent(spanned), call, next)
-		code = status.Code(err)
+		s := &span{method: name, of: of, parent: caller, start: time.Now(), code: codes.Internal} // of a panic
+		defer func() {
+			s.end = time.Now()
+			t.add(s)
+		}()
+		answer, err = inner(asParent(trace.ContextWithSpanContext(ctx, of)), call, next)
+		s.code = status.Code(err)
 		return answer, err
 	}
 }
 
-// end ends the span of a call with this code. The message of the status is not part of it: the
-// backend wrote it, and it may hold a secret of the container.
-func end(span trace.Span, code codes.Code) {
-	text := textOf(code)
-	span.SetAttributes(semconv.RPCResponseStatusCode(text))
-	switch code { // of which OpenTelemetry says that they are the server's errors
-	case codes.Unknown, codes.DeadlineExceeded, codes.Unimplemented, codes.Internal, codes.Unavailable, codes.DataLoss:
-		span.SetAttributes(semconv.ErrorTypeKey.String(text))
-		span.SetStatus(otelcodes.Error, "")
+// begin returns the context of the span of a call, and whether the call is sampled.
+func (t *Traces) begin(caller trace.SpanContext, name string) (of trace.SpanContext, sampled bool) {
+	id, ctx := caller.TraceID(), context.Background()
+	if caller.IsValid() {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, caller)
+	} else {
+		id = newTraceID()
 	}
-	span.End()
+	result := t.sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: ctx, TraceID: id, Name: name, Kind: trace.SpanKindServer})
+	if result.Decision != sdktrace.RecordAndSample {
+		return of, false
+	}
+	return trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: id, SpanID: newSpanID(), TraceFlags: caller.TraceFlags() | trace.FlagsSampled, TraceState: result.Tracestate,
+	}), true
 }
 
 // textOf returns a code as gRPC's documents spell it, such as DEADLINE_EXCEEDED.
@@ -81,23 +86,43 @@ func callerOf(ctx context.Context) trace.SpanContext {
 	if len(parent) != 1 {
 		return trace.SpanContext{}
 	}
-	of := propagation.MapCarrier{traceparent: parent[0], tracestate: strings.Join(metadata.ValueFromIncomingContext(ctx, tracestate), ",")}
+	of := &carrier{parent: parent[0], state: strings.Join(metadata.ValueFromIncomingContext(ctx, tracestate), ",")}
 	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), of))
 }
 
 // asParent makes the span of ctx the parent of what the backend makes of the call.
 func asParent(ctx context.Context) context.Context {
-	of := propagation.MapCarrier{}
-	propagation.TraceContext{}.Inject(ctx, of)
+	var of carrier
+	propagation.TraceContext{}.Inject(ctx, &of)
 	md, ok := metadata.FromOutgoingContext(ctx) // a copy
 	if !ok {
 		md = metadata.MD{}
 	}
+	md[traceparent] = []string{of.parent}
 	delete(md, tracestate)
-	for key, value := range of {
-		md.Set(key, value)
+	if of.state != "" {
+		md[tracestate] = []string{of.state}
 	}
 	return metadata.NewOutgoingContext(ctx, md)
+}
+
+// carrier has the values of the two keys. It implements propagation.TextMapCarrier.
+type carrier struct{ parent, state string }
+
+// Get implements propagation.TextMapCarrier.
+func (c *carrier) Get(key string) string { return *c.of(key) }
+
+// Set implements propagation.TextMapCarrier.
+func (c *carrier) Set(key, value string) { *c.of(key) = value }
+
+// Keys implements propagation.TextMapCarrier.
+func (c *carrier) Keys() []string { return []string{traceparent, tracestate} }
+
+func (c *carrier) of(key string) *string {
+	if key == traceparent {
+		return &c.parent
+	}
+	return &c.state
 }
 
 // TraceID returns the id of the trace that the call ctx belongs to, also where no traces are

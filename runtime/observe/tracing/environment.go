@@ -1,16 +1,19 @@
 package tracing
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
-	"slices"
+	"strconv"
 	"strings"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// samplers are the values of OTEL_TRACES_SAMPLER that the SDK knows.
-var samplers = []string{"", "always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"}
+// samplers are the values of OTEL_TRACES_SAMPLER.
+var samplers = []string{"always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"}
 
 // wanted reports whether the environment asks for traces. The error says which variable is
 // wrong. It quotes no header, which may hold a secret.
@@ -28,7 +31,8 @@ func wanted() (bool, error) {
 	case e != "" && e != "otlp":
 		return false, fmt.Errorf("OTEL_TRACES_EXPORTER: %q is neither otlp nor none", e)
 	}
-	return true, errors.Join(checkEndpoint(endpoint), checkProtocol(), checkHeaders(), checkFiles(), checkSampler())
+	_, badSampler := sampler()
+	return true, errors.Join(checkEndpoint(endpoint), checkProtocol(), checkHeaders(), checkFiles(), badSampler)
 }
 
 // set returns the name of an exporter's variable: that for traces, if it is set.
@@ -88,9 +92,50 @@ func checkFiles() error {
 	return nil
 }
 
-func checkSampler() error {
-	if s := strings.ToLower(os.Getenv("OTEL_TRACES_SAMPLER")); !slices.Contains(samplers, s) {
-		return fmt.Errorf("OTEL_TRACES_SAMPLER: %q is not one of%s", s, strings.Join(samplers, ", ")[1:])
+// sampler returns the sampler that the environment names. The SDK does not tell which one it has
+// made of the same variables.
+func sampler() (sdktrace.Sampler, error) {
+	wanted := cmp.Or(strings.ToLower(os.Getenv("OTEL_TRACES_SAMPLER")), "parentbased_always_on")
+	name, ofParent := strings.CutPrefix(wanted, "parentbased_")
+	var root sdktrace.Sampler
+	switch name {
+	case "always_on":
+		root = sdktrace.AlwaysSample()
+	case "always_off":
+		root = sdktrace.NeverSample()
+	case "traceidratio":
+		ratio, err := ratio()
+		if err != nil {
+			return nil, err
+		}
+		root = sdktrace.TraceIDRatioBased(ratio)
+	default:
+		return nil, fmt.Errorf("OTEL_TRACES_SAMPLER: %q is not one of %s", wanted, strings.Join(samplers, ", "))
 	}
-	return nil
+	if ofParent {
+		return sdktrace.ParentBased(root), nil
+	}
+	return root, nil
+}
+
+// ratio returns the part of traces that are sampled: all, unless the variable says otherwise.
+func ratio() (float64, error) {
+	const name = "OTEL_TRACES_SAMPLER_ARG"
+	arg := strings.TrimSpace(os.Getenv(name))
+	if arg == "" {
+		return 1, nil
+	}
+	ratio, err := strconv.ParseFloat(arg, 64)
+	if err != nil || !(ratio >= 0 && ratio <= 1) {
+		return 0, fmt.Errorf("%s: %q is not a number from 0 to 1", name, arg)
+	}
+	return ratio, nil
+}
+
+// queueLength is how many spans may wait to be made and sent.
+func queueLength() int {
+	if n, err := strconv.Atoi(os.Getenv("OTEL_BSP_MAX_QUEUE_SIZE")); err == nil && n > 0 {
+		return n
+	}
+	return sdktrace.DefaultMaxQueueSize
 }

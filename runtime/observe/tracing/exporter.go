@@ -3,6 +3,7 @@ package tracing
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -17,6 +18,7 @@ const repeatTime = time.Minute
 type exporter struct {
 	sdktrace.SpanExporter
 	observer observe.Observer
+	all      atomic.Int64 // spans that were lost since the start
 
 	mu    sync.Mutex
 	lost  int       // spans since the last event
@@ -28,11 +30,17 @@ type exporter struct {
 // ExportSpans implements sdktrace.SpanExporter.
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	if err := e.SpanExporter.ExportSpans(ctx, spans); err != nil {
-		if lost := e.failed(len(spans), err); lost > 0 {
-			e.observer.Observe(ctx, &observe.SpansNotSent{Spans: lost, Err: err})
-		}
+		e.all.Add(int64(len(spans)))
+		e.notSent(ctx, len(spans), err)
 	}
 	return nil
+}
+
+// notSent makes an event of spans that were lost, if one is due.
+func (e *exporter) notSent(ctx context.Context, spans int, err error) {
+	if lost := e.failed(spans, err); lost > 0 {
+		e.observer.Observe(ctx, &observe.SpansNotSent{Spans: lost, Err: err})
+	}
 }
 
 // failed counts spans that were lost. It returns 0 if no event is due now.

@@ -9,10 +9,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -31,9 +31,16 @@ const closeTime = time.Second
 // Traces makes spans of calls and of plugins in them. It is an [observe.Observer], and safe for
 // concurrent use. The caller must Close it.
 type Traces struct {
-	tracer   trace.Tracer
+	sampler  sdktrace.Sampler
+	tracer   trace.Tracer // samples all: it is given what is sampled
 	provider *sdktrace.TracerProvider
 	exporter *exporter
+
+	queue   chan *span
+	dropped atomic.Int64 // by a full queue, since the last event
+	closing chan struct{}
+	closed  chan struct{} // once all spans of the queue are made
+	end     sync.Once
 }
 
 // New returns Traces as the OTEL_ variables of the environment want them, or nil if they want
@@ -55,17 +62,41 @@ func New(ctx context.Context, version string, observer observe.Observer) (*Trace
 	if err != nil {
 		return nil, fmt.Errorf("making the exporter of traces: %w", err)
 	}
-	t := &Traces{exporter: &exporter{SpanExporter: otlp, observer: observer}}
-	t.provider = sdktrace.NewTracerProvider(sdktrace.WithBatcher(t.exporter), sdktrace.WithResource(about))
+	return start(&exporter{SpanExporter: otlp, observer: observer}, about, version)
+}
+
+// start returns Traces that end in the exporter. Spans wait in their queue alone: the SDK's is one
+// long, and its end waits for room, so that each span which is lost is counted.
+func start(e *exporter, about *resource.Resource, version string) (*Traces, error) {
+	sampler, err := sampler()
+	if err != nil {
+		return nil, err
+	}
+	t := &Traces{
+		sampler: sampler, exporter: e, queue: make(chan *span, queueLength()), closing: make(chan struct{}), closed: make(chan struct{}),
+		provider: sdktrace.NewTracerProvider(
+			sdktrace.WithBatcher(e, sdktrace.WithMaxQueueSize(1), sdktrace.WithBlocking()), sdktrace.WithResource(about),
+			sdktrace.WithSampler(sdktrace.AlwaysSample()), sdktrace.WithIDGenerator(ids{})),
+	}
 	t.tracer = t.provider.Tracer(scope, trace.WithInstrumentationVersion(version), trace.WithSchemaURL(semconv.SchemaURL))
+	go t.run()
 	return t, nil
 }
+
+// Lost returns how many spans were lost since the start, because they could not be sent or too
+// many waited.
+func (t *Traces) Lost() int64 { return t.exporter.all.Load() }
 
 // Close sends the spans that were not sent yet. It gives up after a second, and the error says
 // why. Spans that end later are dropped.
 func (t *Traces) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
+	t.end.Do(func() { close(t.closing) })
+	select {
+	case <-t.closed:
+	case <-ctx.Done():
+	}
 	err := t.provider.Shutdown(ctx)
 	if ctx.Err() != nil { // then the exporter still tries
 		err = errors.Join(err, t.exporter.SpanExporter.Shutdown(ctx))
@@ -86,36 +117,5 @@ func (t *Traces) Observe(ctx context.Context, e observe.Event) {
 	if !ok || !trace.SpanContextFromContext(ctx).IsSampled() {
 		return
 	}
-	_, span := t.tracer.Start(ctx, called.Hook.String()+" "+called.Plugin,
-		trace.WithTimestamp(called.Start), trace.WithAttributes(attributesOf(called)...))
-	if called.Outcome == observe.Failed {
-		span.SetAttributes(semconv.ErrorTypeKey.String(string(called.Class)))
-		span.SetStatus(codes.Error, called.Err.Error())
-	}
-	span.End(trace.WithTimestamp(called.Start.Add(called.Duration)))
-}
-
-// attributesOf are what an event tells of a plugin's hook. An event holds no secret.
-func attributesOf(called *observe.HookCalled) []attribute.KeyValue {
-	all := []attribute.KeyValue{
-		attribute.String("wasmproxy.plugin", called.Plugin),
-		attribute.String("wasmproxy.hook", called.Hook.String()),
-		attribute.String("wasmproxy.outcome", string(called.Outcome)),
-		attribute.Int64("wasmproxy.fuel", called.Fuel),
-		attribute.Int64("wasmproxy.host_calls", called.HostCalls),
-		attribute.Int("wasmproxy.changes", called.Changes),
-	}
-	if called.Outcome == observe.Rejected {
-		all = append(all, attribute.String("wasmproxy.reason", called.Err.Error()))
-	}
-	about := observe.ObjectOf(called.Subject)
-	for key, value := range map[attribute.Key]string{
-		semconv.K8SNamespaceNameKey: about.Namespace, semconv.K8SPodNameKey: about.Pod,
-		semconv.K8SContainerNameKey: about.Container, semconv.ContainerIDKey: about.ContainerID,
-	} {
-		if value != "" {
-			all = append(all, key.String(value))
-		}
-	}
-	return all
+	t.add(&span{parent: trace.SpanContextFromContext(ctx), called: observe.Keep(called).(*observe.HookCalled)})
 }
