@@ -1,7 +1,7 @@
 // Command image makes the container image of a release, without Docker: an OCI image layout in
 // one tar file, with an image for each program.
 //
-//	image NAME:TAG OUT.tar PROGRAM...
+//	image NAME:TAG OUT.tar PROGRAM [PROGRAM]
 //
 // A PROGRAM is a file whose name ends in -ARCH, with its SPDX document beside it, which the image
 // gets, too. Two runs give the same bytes: SOURCE_DATE_EPOCH is the time of everything.
@@ -44,7 +44,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) < 3 {
-		return errors.New("usage: image NAME:TAG OUT.tar PROGRAM...")
+		return errors.New("usage: image NAME:TAG OUT.tar PROGRAM [PROGRAM]")
 	}
 	seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
 	if err != nil {
