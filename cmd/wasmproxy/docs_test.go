@@ -37,6 +37,7 @@ func pages(t *testing.T) []string {
 //	yaml settings   is a file for --config
 //	yaml prometheus is a part of Prometheus' configuration
 //	yaml kustomization is a kustomization, which testdata/e2e/internal/manifests builds
+//	yaml manifest   is an object, which testdata/e2e/suite gives to an API server
 //	go main.go      takes the place of the main.go that the block before has made
 //
 // TestTutorial does the same for the tutorial.
@@ -70,6 +71,11 @@ func (r *reader) check(t *testing.T, b block, cache string) {
 		makeTargets(t, b.text, cache)
 	case "yaml settings":
 		r.settings(t, b.text)
+	case "yaml manifest":
+		var object map[string]any
+		if err := yaml.UnmarshalStrict([]byte(b.text), &object); err != nil || object["kind"] == nil || object["metadata"] == nil {
+			t.Errorf("error %v, or no object:\n%s", err, b.text)
+		}
 	case "yaml kustomization":
 		var object map[string]any
 		if err := yaml.UnmarshalStrict([]byte(b.text), &object); err != nil || object["kind"] != "Kustomization" || object["resources"] == nil {

@@ -74,6 +74,9 @@ func printStatus(out io.Writer, s *status.Status) error {
 	t := newTable()
 	t.row("listen", fmt.Sprintf("%s, %s, %s answered", printable(s.Listen), number(s.Connections, "connection"), number(int(s.Calls), "call")))
 	t.row("runtime", runtimeText(s.Backend))
+	if handlers := handlersText(s.Backend.Handlers); handlers != "" {
+		t.row("handlers", handlers)
+	}
 	t.row("store", storeText(s.Store))
 	t.row("cgroup", cgroupText(s.Cgroup))
 	t.row("values", fmt.Sprintf("plugins want %d, of %s, %s", s.Values.Wanted, number(s.Values.Objects, "pod or container"), savedText(s.Values)))
@@ -113,6 +116,26 @@ func runtimeText(b status.Backend) string {
 	}
 	name := strings.TrimSpace(b.Name + " " + b.Version)
 	return printable(fmt.Sprintf("%s at %s, %s", cmp.Or(name, "unknown"), b.Endpoint, state))
+}
+
+// handlersText lists the runtime's handlers with their features. The default is one of them by its name.
+func handlersText(all []status.Handler) string {
+	var texts []string
+	for _, h := range all {
+		var features []string
+		if h.RecursiveReadOnlyMounts {
+			features = append(features, "recursive read-only mounts")
+		}
+		if h.UserNamespaces {
+			features = append(features, "user namespaces")
+		}
+		text := cmp.Or(printable(h.Name), "default")
+		if len(features) > 0 {
+			text += " (" + strings.Join(features, ", ") + ")"
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ", ")
 }
 
 func storeText(s status.Store) string {

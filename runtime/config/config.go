@@ -36,6 +36,7 @@ type Config struct {
 	AdminSocket   string        `koanf:"admin-socket" default:"/run/wasmproxy/admin.sock" usage:"unix socket for commands such as explain, of the proxy's user alone; empty: there is none"`
 	MetricsListen string        `koanf:"metrics-listen" usage:"TCP address, HOST:PORT, for metrics and health; empty: they are on the admin socket alone"`
 	BypassFile    string        `koanf:"bypass-file" default:"/etc/wasmproxy/bypass" usage:"file that takes all plugins out of the way as long as it exists; empty: there is none"`
+	NodeFeatures  string        `koanf:"node-features-file" usage:"file of labels for Node Feature Discovery: runtime, its handlers, cgroups and active plugins; empty: there is none"`
 	AuditLog      string        `koanf:"audit-log" usage:"file, or journald, for a line about each change and refusal of plugins; empty: there is none"`
 	AuditLogSize  string        `koanf:"audit-log-size" default:"100Mi" usage:"size at which the file of audit-log is renamed and another one begins, in Mi or Gi"`
 	AuditLogCount int64         `koanf:"audit-log-count" default:"5" usage:"renamed files of audit-log that are kept"`
@@ -70,6 +71,7 @@ func (c *Config) Validate() error {
 		optional(hostPort, "metrics-listen", c.MetricsListen),
 		optional(directory, "bypass-file", c.BypassFile),
 		c.cacheApart(),
+		optional(directory, "node-features-file", c.NodeFeatures),
 		optional(auditLog, "audit-log", c.AuditLog),
 		size("audit-log-size", c.AuditLogSize, 1<<20<<20),
 		between("audit-log-count", c.AuditLogCount, 1000),

@@ -93,7 +93,7 @@ type daemon struct {
 	started  time.Time
 
 	firstSyncTime time.Duration   // of Synchronize before a plugin is active
-	adminRetry    time.Duration   // of sockets other than that for calls
+	adminRetry    time.Duration   // of sockets other than that for calls, and of node-features-file
 	syncTrigger   trigger         // synchronize plugins with pods that they do not know
 	resyncTrigger trigger         // fill the store again
 	lostTrigger   trigger         // the runtime may have done what it did not answer
@@ -108,6 +108,7 @@ type daemon struct {
 	described     atomic.Pointer[map[string]bool] // the ids of the plugins that there are, loaded or not; nil until that is known
 	pluginsUnread atomic.Bool                     // a directory of plugins could not be read yet
 	node          atomic.Pointer[crifield.Node]   // never nil; replaced when the runtime is another
+	handlers      atomic.Pointer[runtimeHandlers] // likewise
 }
 
 // open makes the parts, none of which does anything yet.
@@ -124,6 +125,7 @@ func open(ctx context.Context, c *config.Config, observer observe.Observer, o op
 	d.current.podMissed, d.current.passUpdate = d.resyncTrigger.notify, d.passUpdate
 	d.bypass.cut.Store(intercept.NewCut())
 	d.node.Store(&crifield.Node{})
+	d.handlers.Store(&runtimeHandlers{})
 	if err := d.assemble(ctx, o); err != nil {
 		d.close()
 		return nil, err
@@ -240,7 +242,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	tasks.Go(func() { d.notifier.Run(background, d.selfCheck) })
 	tasks.Go(func() { d.followFiles(background, watch) })
 	tasks.Go(func() { d.backend.watch(background, d.refill) })
-	for _, run := range []func(context.Context){d.slots.run, d.syncMissed, d.followLost, d.scanFiles, d.watchBypass, d.durable.run} {
+	for _, run := range []func(context.Context){d.slots.run, d.syncMissed, d.followLost, d.scanFiles, d.watchBypass, d.durable.run, d.writeNodeFeatures} {
 		tasks.Go(func() { run(background) })
 	}
 	if d.cgroups != nil {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"slices"
@@ -12,10 +13,18 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
-// describeNode finds out what plugins may know of the node.
+// runtimeHandlers are those that the container runtime has told of.
+type runtimeHandlers struct {
+	life uint64 // of the connection; 0 if it has not been asked
+	all  []status.Handler
+}
+
+// describeNode finds out what plugins and operators may know of the node.
 func (d *daemon) describeNode(ctx context.Context) {
+	handlers := runtimeHandlers{life: d.backend.life.Load()}
 	node := machine()
 	node.CgroupVersion = d.cgroups.Version()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -28,12 +37,26 @@ func (d *daemon) describeNode(ctx context.Context) {
 		node.CgroupDriver = strings.ToLower(c.GetLinux().GetCgroupDriver().String())
 	}
 	if s, err := backend.Status(ctx, &runtimeapi.StatusRequest{}); err == nil {
-		for _, handler := range s.GetRuntimeHandlers() {
-			node.RuntimeHandlers = append(node.RuntimeHandlers, handler.GetName())
+		for _, h := range s.GetRuntimeHandlers() {
+			features := h.GetFeatures()
+			handlers.all = append(handlers.all, status.Handler{
+				Name: h.GetName(), RecursiveReadOnlyMounts: features.GetRecursiveReadOnlyMounts(), UserNamespaces: features.GetUserNamespaces(),
+			})
+			node.RuntimeHandlers = append(node.RuntimeHandlers, h.GetName())
 		}
 		slices.Sort(node.RuntimeHandlers)
+		slices.SortFunc(handlers.all, func(a, b status.Handler) int { return cmp.Compare(a.Name, b.Name) })
+		d.handlers.Store(&handlers)
 	}
 	d.node.Store(&node)
+}
+
+// describeChanged is describeNode if the runtime may be another than the one that was asked, or nobody
+// has asked it, since there is no plugin.
+func (d *daemon) describeChanged(ctx context.Context) {
+	if d.handlers.Load().life != d.backend.life.Load() {
+		d.describeNode(ctx)
+	}
 }
 
 // machine tells what the kernel says.

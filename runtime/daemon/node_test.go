@@ -15,6 +15,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -39,7 +40,10 @@ type handlers struct {
 }
 
 func (handlers) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
-	return &runtimeapi.StatusResponse{RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Name: "runc"}, {Name: ""}, {Name: "kata"}}}, nil
+	return &runtimeapi.StatusResponse{RuntimeHandlers: []*runtimeapi.RuntimeHandler{
+		{Name: "runc", Features: &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true}}, {Name: ""},
+		{Name: "kata", Features: &runtimeapi.RuntimeHandlerFeatures{UserNamespaces: true}},
+	}}, nil
 }
 
 func (handlers) RuntimeConfig(context.Context, *runtimeapi.RuntimeConfigRequest) (*runtimeapi.RuntimeConfigResponse, error) {
@@ -74,5 +78,9 @@ func TestDescribe(t *testing.T) {
 	}
 	if node.CgroupDriver != "cgroupfs" || !slices.Equal(node.RuntimeHandlers, []string{"", "kata", "runc"}) || node.RuntimeName != "" {
 		t.Errorf("the node is %+v", node)
+	}
+	want := []status.Handler{{}, {Name: "kata", UserNamespaces: true}, {Name: "runc", RecursiveReadOnlyMounts: true}}
+	if got := d.handlers.Load().all; !slices.Equal(got, want) {
+		t.Errorf("the handlers are %+v, want %+v", got, want)
 	}
 }

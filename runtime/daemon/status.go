@@ -19,12 +19,17 @@ func (d *daemon) status(ctx context.Context) (*status.Status, error) {
 	if err != nil {
 		return nil, err
 	}
+	version, err := d.askVersion(ctx)
+	if err == nil {
+		d.describeChanged(ctx)
+	}
 	node := d.node.Load()
 	s := &status.Status{
 		Version: d.version, Now: time.Now(), Started: d.started, NotReady: d.notReady(ctx, true), Bypass: d.bypassStatus(),
 		Listen: d.config.Listen, Connections: d.server.Connections(), Plugins: all,
 		Backend: status.Backend{
 			Endpoint: d.config.Backend, Connected: d.backend.conn.GetState() == connectivity.Ready, Name: node.RuntimeName, Version: node.RuntimeVersion,
+			Handlers: d.handlers.Load().all,
 		},
 		Cgroup: status.Cgroup{Root: d.config.CgroupRoot, Version: d.cgroups.Version(), Driver: node.CgroupDriver},
 		Values: status.Values{StateDir: d.config.StateDir},
@@ -32,8 +37,8 @@ func (d *daemon) status(ctx context.Context) (*status.Status, error) {
 	for _, n := range d.metrics.Calls() {
 		s.Calls += n
 	}
-	if v, err := d.askVersion(ctx); err == nil { // without plugins nobody has asked
-		s.Backend.Name, s.Backend.Version = cmp.Or(v.GetRuntimeName(), s.Backend.Name), cmp.Or(v.GetRuntimeVersion(), s.Backend.Version)
+	if err == nil {
+		s.Backend.Name, s.Backend.Version = cmp.Or(version.GetRuntimeName(), s.Backend.Name), cmp.Or(version.GetRuntimeVersion(), s.Backend.Version)
 	}
 	if d.following.Load() {
 		if s.Store.State = "filled"; d.backend.behind() {

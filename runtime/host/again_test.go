@@ -218,3 +218,18 @@ func TestPackageRemovalConnected(t *testing.T) {
 		t.Errorf("error %v, it says %q; systemctl was called with\n%s", err, out, got)
 	}
 }
+
+// TestUninstallRemovesNodeFeatures: the labels that the settings' file gives the node go with the proxy.
+func TestUninstallRemovesNodeFeatures(t *testing.T) {
+	const file = "/etc/kubernetes/node-feature-discovery/features.d/wasmproxy"
+	before := nodes()["kubeadm 1.34, instance configuration"].files
+	h, out := newHost(t, before.with(tree{file: "feature.node.kubernetes.io/wasmproxy-handler.runc=true\n"}))
+	h.install(t)
+	settings := "node-features-file: " + file + "\n"
+	h.put(SettingsFile, settings)
+	h.uninstall(t)
+	h.same(t, before.with(tree{SettingsFile: settings}))
+	if want := "remove " + file; !strings.Contains(out.String(), want) {
+		t.Errorf("%q is not in\n%s", want, out)
+	}
+}

@@ -47,7 +47,7 @@ func (h *Host) Uninstall(ctx context.Context, c Consent) error {
 	if err := h.removeService(ctx, p.own); err != nil {
 		return err
 	}
-	if err := h.endBypass(p.settings.BypassFile); err != nil {
+	if err := h.removeMade(p.settings); err != nil {
 		return err
 	}
 	if err := h.begin("record"); err != nil {
@@ -61,6 +61,14 @@ func (h *Host) Uninstall(ctx context.Context, c Consent) error {
 	}
 	h.say("wasmproxy is uninstalled")
 	return nil
+}
+
+// removeMade removes the files that uninstalling and the proxy have made by these settings.
+func (h *Host) removeMade(c *config.Config) error {
+	if err := h.endBypass(c.BypassFile); err != nil || c.NodeFeatures == "" {
+		return err
+	}
+	return h.remove(c.NodeFeatures)
 }
 
 // removeService ends the service, and removes its files.
@@ -109,6 +117,9 @@ func (h *Host) showRemoval(p *removal, c Consent) {
 		h.say("run systemctl restart kubelet, if it is active")
 	}
 	h.say("run systemctl disable --now of the units")
+	if file := p.settings.NodeFeatures; file != "" {
+		h.say("remove %s, and with it the node's labels", file)
+	}
 	for _, change := range p.own {
 		h.show(change)
 	}

@@ -152,6 +152,14 @@ type MetricsListenFailed struct {
 	Err     error
 }
 
+// NodeFeaturesFailed says that the file of features for Node Feature Discovery cannot be written. It
+// is tried again; there is one event until it succeeds.
+type NodeFeaturesFailed struct {
+	occurrence
+	File string
+	Err  error
+}
+
 // ServingMetrics says that metrics are served on a TCP address.
 type ServingMetrics struct {
 	occurrence

@@ -30,6 +30,15 @@ type Backend struct {
 	Connected bool   `json:"connected"`
 	Name      string `json:"name,omitempty"` // such as containerd; empty if it does not answer
 	Version   string `json:"version,omitempty"`
+
+	Handlers []Handler `json:"handlers,omitempty"` // by name; none if the runtime does not tell
+}
+
+// Handler is a way in which the container runtime runs pods, which a RuntimeClass names.
+type Handler struct {
+	Name                    string `json:"name"` // empty: that of pods without a RuntimeClass
+	RecursiveReadOnlyMounts bool   `json:"recursiveReadOnlyMounts"`
+	UserNamespaces          bool   `json:"userNamespaces"`
 }
 
 // Bypass tells whether plugins are taken out of the way of calls.

@@ -84,6 +84,8 @@ var Messages = []Message{
 		"The admin socket cannot be made. Calls are served nevertheless.", "See `err`. Commands such as `wasmproxy explain` work once it is there; it is tried every ten seconds."},
 	{(*observe.MetricsListenFailed)(nil), slog.LevelWarn, "metrics not served, will retry",
 		"The address in `metrics-listen` cannot be used. Calls are served nevertheless.", "See `err`. It is tried every ten seconds. The admin socket has the same metrics."},
+	{(*observe.NodeFeaturesFailed)(nil), slog.LevelWarn, "node features not written, will retry",
+		"The file in `node-features-file` cannot be written. The node keeps its labels for an hour at most. Calls are served nevertheless.", "See `err`. The systemd unit lets the proxy write below `/etc/kubernetes/node-feature-discovery`, if that directory is there when the proxy starts."},
 	{(*observe.TracesOff)(nil), slog.LevelWarn, "no traces are made",
 		"A variable of the environment that asks for traces is not valid. Calls are served nevertheless.", "Correct the variable that `err` names, and restart the proxy."},
 	{(*observe.SpansNotSent)(nil), slog.LevelWarn, "traces not sent",

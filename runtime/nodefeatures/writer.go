@@ -1,0 +1,84 @@
+package nodefeatures
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/status"
+)
+
+const (
+	// lifetime is how long labels stay when no proxy renews the file, since it has ended for good
+	// or its setting is gone.
+	lifetime = time.Hour
+	// renewal is how often a file that is the same is written with a later end.
+	renewal = 20 * time.Minute
+	// startTime is how long the first file waits for plugins.
+	startTime = time.Minute
+)
+
+// Writer keeps a file up to date. It is for one goroutine.
+type Writer struct {
+	path    string
+	text    []byte // of the file, without its end
+	written time.Time
+}
+
+// NewWriter returns the writer of a file.
+func NewWriter(path string) *Writer { return &Writer{path: path} }
+
+// Write replaces the file if the node has changed, or the file is to be renewed. It is whole at any
+// moment, and anyone may read it. While the container runtime does not answer, the file stays.
+func (w *Writer) Write(s *status.Status) error {
+	if !s.Backend.Connected || s.Backend.Name == "" || w.written.IsZero() && starting(s) {
+		return nil
+	}
+	text := Text(s, time.Time{})
+	if bytes.Equal(text, w.text) && s.Now.Sub(w.written) < renewal {
+		return nil
+	}
+	if err := replace(w.path, Text(s, s.Now.Add(lifetime))); err != nil {
+		return err
+	}
+	w.text, w.written = text, s.Now
+	return nil
+}
+
+// starting reports whether plugins are being loaded for the first time. The file of the proxy before
+// has them, and their labels are not to go for a moment.
+func starting(s *status.Status) bool {
+	loading := func(p status.Plugin) bool {
+		return p.State != status.Active && p.Pending != nil && p.Pending.State != "failed"
+	}
+	return s.Now.Sub(s.Started) < startTime && slices.ContainsFunc(s.Plugins.Plugins, loading)
+}
+
+// replace makes the file beside its place, under a name that NFD ignores, and renames it.
+func replace(path string, text []byte) error {
+	dir, name := filepath.Split(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("making the directory of %s: %w", path, err)
+	}
+	draft := filepath.Join(dir, "."+name)
+	if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("removing an unfinished %s: %w", path, err)
+	}
+	f, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err == nil {
+		_, err = f.Write(text)
+		err = errors.Join(err, f.Close())
+	}
+	if err == nil {
+		err = os.Rename(draft, path)
+	}
+	if err != nil {
+		os.Remove(draft)
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}
