@@ -109,6 +109,10 @@ e2e-v2: ## Run pods of a real kubelet through the proxy with cgroup v2 and syste
 e2e-v2-cgroupfs: ## The same with the cgroupfs driver; root
 	E2E_CGROUP_DRIVER=cgroupfs go -C $(E2E) test -count=1 -timeout 30m -v ./cgroupv2
 
+.PHONY: e2e-v2-suite
+e2e-v2-suite: ## Run the tests of e2e in that machine, by hand: some two hours on two idle CPUs. RUN=TestSettings runs one, E2E_RUNTIME=crio is for CRI-O; root
+	nice go -C $(E2E) test -count=1 -timeout 240m -v -run 'TestSuite/^$(RUN)' ./suitev2
+
 .PHONY: soak soak-3m
 soak: ## Run pods through the proxy for DURATION while plugins, the hook server and the runtime fail, and look for growth; then overload it
 soak-3m: DURATION := 3m

@@ -65,7 +65,7 @@ func (l life) checkRunning(ctx context.Context, quota string) error {
 
 // checkFiles compares what the kernel has of a container.
 func checkFiles(id, quota string) error {
-	group, err := cgroupfs.Find(node.RuntimeKind().CgroupPrefix + id)
+	group, err := cgroupfs.Find(node.RuntimeKind().CgroupName(id))
 	if err != nil {
 		return err
 	}

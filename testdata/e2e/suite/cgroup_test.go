@@ -110,7 +110,7 @@ func cgroups(t *testing.T, pod *core.Pod) map[string]string {
 // find returns the cgroup of a container or sandbox.
 func find(t *testing.T, id string) string {
 	t.Helper()
-	group, err := cgroupfs.Find(node.RuntimeKind().CgroupPrefix + id)
+	group, err := cgroupfs.Find(node.RuntimeKind().CgroupName(id))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,8 +138,8 @@ func expectFile(t *testing.T, pod *core.Pod, file, want string) {
 
 func expectGroupFile(t *testing.T, group, file, want string) {
 	t.Helper()
-	if got, err := cgroupfs.Read(group, file); got != want {
-		t.Errorf("%s of %s is %q, want %q (%v)", file, group, got, want, err)
+	if err := cgroupfs.Check(group, file, want); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package suite_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -36,7 +35,7 @@ func TestRemoteAndWasm(t *testing.T) {
 	expectOverlay(t, alone, "0", "256")
 
 	server.Start(t)
-	time.Sleep(500 * time.Millisecond) // within which it is used again
+	time.Sleep(node.Slowly(500 * time.Millisecond)) // within which it is used again
 	again := overlaid("again")
 	kubelet.Apply(t, again)
 	kubelet.AwaitReady(t, again)
@@ -52,8 +51,8 @@ func TestRemoteAndWasm(t *testing.T) {
 	node.Eventually(t, time.Minute, "the values of plugins are undone", func() error {
 		group := cgroups(t, again)["main"]
 		for file, want := range map[string]string{"cpu/cpu.cfs_burst_us": "0", "cpu/cpu.shares": "256"} {
-			if got, err := cgroupfs.Read(group, file); got != want {
-				return fmt.Errorf("%s is %q, want %q (%v)", file, got, want, err)
+			if err := cgroupfs.Check(group, file, want); err != nil {
+				return err
 			}
 		}
 		return nil

@@ -51,7 +51,7 @@ func webPod() *core.Pod {
 	data := []core.VolumeMount{{Name: "data", MountPath: "/data"}}
 	pod := staticPod("web", core.Container{
 		Name: "web", Image: image.Nginx, VolumeMounts: data, Resources: limits("500m", "64Mi"),
-		Command: []string{"sh", "-c", "touch /data/alive; sleep 2; exec nginx"},
+		Command: []string{"sh", "-c", fmt.Sprintf("touch /data/alive; sleep %.0f; exec nginx", node.Slowly(2*time.Second).Seconds())},
 		ReadinessProbe: &core.Probe{PeriodSeconds: 1, ProbeHandler: core.ProbeHandler{
 			HTTPGet: &core.HTTPGetAction{Path: "/", Port: intstr.FromInt32(80)},
 		}},

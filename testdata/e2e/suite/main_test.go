@@ -6,10 +6,9 @@ package suite_test
 import (
 	"testing"
 
-	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/artifact"
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/node"
 )
 
 func TestMain(m *testing.M) {
-	node.Main(m, node.Programs(append(artifact.APIServer(), artifact.Kubelet(), artifact.Crictl)...), node.HookServers)
+	node.Main(m, node.Whole()...)
 }

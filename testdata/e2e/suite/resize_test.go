@@ -17,7 +17,7 @@ import (
 
 // quiet is how long nothing more is to come after a resize: several periods of the CPU manager,
 // and a sync of the pod.
-const quiet = 5 * time.Second
+var quiet = node.Slowly(5 * time.Second)
 
 // TestResize resizes a pod in place through an API server, up and down, with a plugin's burst in
 // its cgroup: kubelet says that it is done, the kernel has both, and there are no updates but those

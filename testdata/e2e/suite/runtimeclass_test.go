@@ -36,6 +36,7 @@ func TestRuntimeClass(t *testing.T) {
 	node.StartRuntime(t)
 	proxy := node.StartProxy(t, node.Overhead)
 	api := node.StartAPIServer(t)
+	testDocumentedRuntimeClass(t, api)
 	for _, class := range []nodeapi.RuntimeClass{
 		{ObjectMeta: meta.ObjectMeta{Name: "plain"}, Handler: "runc"},
 		{ObjectMeta: meta.ObjectMeta{Name: "boxed"}, Handler: "sandboxed", Overhead: &nodeapi.Overhead{PodFixed: quantities("250m", "120Mi")}},
@@ -65,6 +66,7 @@ func TestRuntimeClass(t *testing.T) {
 		expectGroupFile(t, filepath.Dir(find(t, expectTouched(t, name, handler))), "memory/memory.limit_in_bytes", limit)
 	}
 	expectOnlyCalledFor(t, proxy, "boxed")
+	expectNodeLabels(t, proxy)
 	expectNoFailures(t, proxy)
 }
 
@@ -106,7 +108,7 @@ func runWithCrictl(t *testing.T, name, handler string) {
 		Metadata: &cri.PodSandboxMetadata{Name: name, Namespace: "default", Uid: name},
 		Labels:   map[string]string{"io.kubernetes.pod.name": name},
 		Linux: &cri.LinuxPodSandboxConfig{
-			CgroupParent:    "/kubepods/pod" + name,
+			CgroupParent:    node.PodGroup(name),
 			SecurityContext: &cri.LinuxSandboxSecurityContext{NamespaceOptions: host},
 			Overhead:        &cri.LinuxContainerResources{CpuPeriod: 100000, CpuQuota: 25000, CpuShares: 256, MemoryLimitInBytes: 125829120},
 		},

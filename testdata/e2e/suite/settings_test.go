@@ -25,7 +25,7 @@ type limited struct {
 	groups   map[string]map[string]string // of pods, by role
 }
 
-// TestSettings is package cgroupv2's test on cgroup version 1: the plugin's values are in the
+// TestSettings is package cgroupv2's test on this machine's cgroup version: the plugin's values are in the
 // kernel after the start, an update, a kill of wasmproxy and a foreign write, and no longer
 // once the plugin is removed.
 func TestSettings(t *testing.T) {
@@ -76,7 +76,7 @@ func (l *limited) expectExplained(t *testing.T, proxy *node.Proxy) {
 
 func startLimited(t *testing.T) *limited {
 	t.Helper()
-	l := &limited{settings: settings.V1(blockDevice(t)), groups: map[string]map[string]string{}}
+	l := &limited{settings: tableOf(blockDevice(t)), groups: map[string]map[string]string{}}
 	l.pods = settings.Pods(t, l.settings)
 	kubelet := node.StartKubelet(t, node.RuntimeKind().ProxyEndpoint, nil)
 	for _, pod := range l.pods {
@@ -87,6 +87,14 @@ func startLimited(t *testing.T) *limited {
 		l.groups[pod.Name] = cgroups(t, pod)
 	}
 	return l
+}
+
+// tableOf is the table of this machine's cgroup version.
+func tableOf(device string) []settings.Setting {
+	if cgroupfs.Version() == 2 {
+		return settings.V2(device)
+	}
+	return settings.V1(device)
 }
 
 // blockDevice returns the numbers of a block device of this machine, such as 8:0.

@@ -98,9 +98,7 @@ func checkYielding(t *testing.T, pod *core.Pod, quota, idle string) error {
 	group := cgroups(t, pod)["main"]
 	var errs []error
 	for file, want := range map[string]string{"cpu/cpu.cfs_quota_us": quota, "cpu/cpu.idle": idle} {
-		if got, err := cgroupfs.Read(group, file); err != nil || got != want {
-			errs = append(errs, fmt.Errorf("%s of %s is %q, want %q (%v)", file, pod.Name, got, want, err))
-		}
+		errs = append(errs, cgroupfs.Check(group, file, want))
 	}
 	if node.RuntimeKind().NoResources {
 		return errors.Join(errs...)

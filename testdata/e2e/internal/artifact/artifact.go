@@ -121,6 +121,11 @@ func (b *Builder) Tests(ctx context.Context, file, pkg string) error {
 	return run(ctx, b.project, []string{"CGO_ENABLED=0"}, "go", "test", "-c", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", file, pkg)
 }
 
+// OwnTests builds the tests of a package of this module as a program.
+func (b *Builder) OwnTests(ctx context.Context, file, pkg string) error {
+	return run(ctx, filepath.Join(b.project, "testdata/e2e"), []string{"CGO_ENABLED=0"}, "go", "test", "-c", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", file, pkg)
+}
+
 // run runs a command in dir with additions to the environment; its output appears only in the error.
 func run(ctx context.Context, dir string, env []string, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)

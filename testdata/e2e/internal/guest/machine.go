@@ -2,11 +2,13 @@ package guest
 
 import (
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,15 +22,15 @@ type Machine struct {
 
 // Boot starts a guest and waits until it answers. What it writes to its disk is gone
 // when the test ends, and so is the guest. The guest sees a copy of the files in the
-// directory payload as /mnt.
-func Boot(t testing.TB, image Image, payload string) *Machine {
+// directory payload as /mnt. Its memory is in MiB.
+func Boot(t testing.TB, image Image, payload string, memory int) *Machine {
 	t.Helper()
 	dir := t.TempDir()
 	m := &Machine{console: filepath.Join(dir, "console")}
 	disk := payloadDisk(t, dir, payload)
 	address := freeAddress(t)
 	cmd := exec.Command("qemu-system-x86_64",
-		"-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "2048",
+		"-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", strconv.Itoa(memory),
 		"-nodefaults", "-nographic", "-no-reboot", "-serial", "file:"+m.console,
 		"-kernel", image.file("kernel"), "-initrd", image.file("initrd"), "-append", strings.Join(kernelParameters, " "),
 		"-drive", drive(image.file("disk")), "-drive", drive(disk),
@@ -57,8 +59,22 @@ func drive(file string) string {
 // payloadDisk makes a file system of a directory.
 func payloadDisk(t testing.TB, dir, payload string) (file string) {
 	t.Helper()
+	size := int64(64 << 20) // of the file system's own
+	err := filepath.WalkDir(payload, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			size += info.Size() * 11 / 10
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatalf("making a disk of %s: %v", payload, err)
+	}
 	file = filepath.Join(dir, "payload")
-	if out, err := exec.Command("mkfs.ext4", "-q", "-O", "^has_journal", "-d", payload, file, "200M").CombinedOutput(); err != nil {
+	if out, err := exec.Command("mkfs.ext4", "-q", "-O", "^has_journal", "-d", payload, file, fmt.Sprintf("%dM", size>>20)).CombinedOutput(); err != nil {
 		t.Fatalf("making a disk of %s: %v\n%s", payload, err, out)
 	}
 	return file

@@ -50,9 +50,9 @@ func StartNode(t testing.TB, b *artifact.Builder, plugins ...Plugin) *Node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := Boot(t, img, payload)
+	m := Boot(t, img, payload, 2048)
 	n := &Node{Machine: m, Kubelet: newKubelet(m), plugins: plugins}
-	n.serveImages(t, b)
+	n.ServeImages(t, b)
 	if Driver() == cri.CgroupDriver_CGROUPFS {
 		n.Run(t, `sed -i 's/SystemdCgroup = true/SystemdCgroup = false/' /etc/containerd/config.toml
 			sed -i 's/^cgroupDriver: systemd/cgroupDriver: cgroupfs/' /var/lib/kubelet/config.yaml
@@ -121,8 +121,8 @@ func writeFile(t testing.TB, file string, data []byte) {
 	}
 }
 
-// serveImages serves the images to containerd in the guest.
-func (n *Node) serveImages(t testing.TB, b *artifact.Builder) {
+// ServeImages serves the images to the runtime in the guest.
+func (m *Machine) ServeImages(t testing.TB, b *artifact.Builder) {
 	t.Helper()
 	bin, here := t.TempDir(), freeAddress(t)
 	if err := b.ImagePrograms(t.Context(), bin); err != nil {
@@ -131,7 +131,7 @@ func (n *Node) serveImages(t testing.TB, b *artifact.Builder) {
 	if err := image.Serve(t.Context(), here, bin); err != nil {
 		t.Fatal(err)
 	}
-	n.forward(t, node.RegistryAddress, here)
+	m.forward(t, node.RegistryAddress, here)
 }
 
 // CRI returns a client for a socket of the guest. It is closed with the test.

@@ -101,31 +101,32 @@ func (s shell) Await(t testing.TB, command string) {
 	})
 }
 
-func (s shell) run(command string) (string, error) { return s.runWith(nil, command) }
+func (s shell) run(command string) (string, error) { return s.RunFor(commandTimeout, nil, command) }
 
-// runWith runs a command with this input.
-func (s shell) runWith(input io.Reader, command string) (string, error) {
+// RunFor runs a command with this input, for at most this long. It returns what the command prints
+// without the last newline, also with an error.
+func (s shell) RunFor(timeout time.Duration, input io.Reader, command string) (string, error) {
 	session, err := s.ssh.NewSession()
 	if err != nil {
 		return "", fmt.Errorf("running %s in the guest: %w", command, err)
 	}
 	defer session.Close()
-	timer := time.AfterFunc(commandTimeout, func() { session.Close() })
+	timer := time.AfterFunc(timeout, func() { session.Close() })
 	defer timer.Stop()
 	var stderr bytes.Buffer
 	session.Stdin, session.Stderr = input, &stderr
 	out, err := session.Output(command)
 	if err != nil {
-		return "", fmt.Errorf("running %s in the guest: %w\n%s%s", command, err, out, &stderr)
+		err = fmt.Errorf("running %s in the guest: %w\n%s%s", command, err, out, &stderr)
 	}
-	return strings.TrimRight(string(out), "\n"), nil
+	return strings.TrimRight(string(out), "\n"), err
 }
 
 // WriteFile makes a file of the guest appear whole. Until then its name begins with a dot.
 func (s shell) WriteFile(t testing.TB, file string, data []byte) {
 	t.Helper()
 	dir, name := path.Split(file)
-	if _, err := s.runWith(bytes.NewReader(data), fmt.Sprintf("cat > %[1]s.%[2]s && mv %[1]s.%[2]s %[1]s%[2]s", dir, name)); err != nil {
+	if _, err := s.RunFor(commandTimeout, bytes.NewReader(data), fmt.Sprintf("cat > %[1]s.%[2]s && mv %[1]s.%[2]s %[1]s%[2]s", dir, name)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -21,12 +21,12 @@ const cgroupMount = "/sys/fs/cgroup"
 // cgroupName is the cgroup of a run, in every hierarchy.
 func cgroupName(run string) string { return "wpe2e-" + run }
 
-// cgroups are the mounts of the cgroup hierarchies, version 1 and 2.
+// cgroups are the mounts of the cgroup hierarchies, version 1 and 2. A machine with version 2 alone has one.
 type cgroups []*mountinfo.Info
 
 func cgroupHierarchies() (cgroups, error) {
 	mounts, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
-		return !strings.HasPrefix(m.Mountpoint, cgroupMount+"/") || !strings.HasPrefix(m.FSType, "cgroup"), false
+		return !strings.HasPrefix(m.Mountpoint+"/", cgroupMount+"/") || !strings.HasPrefix(m.FSType, "cgroup"), false
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing the cgroup mounts: %w", err)

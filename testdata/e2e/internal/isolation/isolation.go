@@ -13,6 +13,9 @@
 //	         workspace and the cgroups, waits, removes them
 //	init     process 1 of the pid namespace: joins the cgroups, reaps orphans
 //	inside   mounts, network, then the tests
+//
+// On a machine that is the run's own, such as a virtual one, there is one stage, the tests. Somebody
+// else has made the workspace and the node's address, serves the images, and takes the machine away.
 package isolation
 
 import (
@@ -34,6 +37,7 @@ const (
 const (
 	stageInit    = "init"
 	stageInside  = "inside"
+	stageMachine = "machine"
 	stageSysctls = "sysctls"
 )
 
@@ -63,6 +67,15 @@ func workspaceAt(dir string) Workspace {
 	name := strings.TrimPrefix(filepath.Base(dir), "run-")
 	return Workspace{Dir: dir, Log: filepath.Join(filepath.Dir(dir), "log-"+name)}
 }
+
+// OwnMachine returns the environment of a test binary that has a machine for itself. The workspace is
+// a directory that ends in run-NAME.
+func OwnMachine(workspace string) []string {
+	return []string{stageVariable + "=" + stageMachine, workspaceVariable + "=" + workspace}
+}
+
+// OnOwnMachine reports whether this test binary has a machine for itself.
+func OnOwnMachine() bool { return os.Getenv(stageVariable) == stageMachine }
 
 // Stages are what a test binary has to do before its tests.
 type Stages struct {

@@ -23,7 +23,9 @@ func writeConfigs(dir string, files map[string]string) error {
 	values := struct {
 		Dir, Bin, Registry string
 		Registries         []string
-	}{dir, isolation.Current().Bin(), RegistryAddress, image.Registries}
+		Systemd            bool   // whether it is the cgroup driver
+		CgroupDriver       string // its name
+	}{dir, isolation.Current().Bin(), RegistryAddress, image.Registries, CgroupDriver() == Systemd, CgroupDriver()}
 	for file, name := range files {
 		text, err := template.ParseFS(configs, "config/"+name)
 		if err != nil {

@@ -33,7 +33,7 @@ func (c CRI) Run(ctx context.Context, w Workload) (r Running, err error) {
 		Metadata:    &cri.PodSandboxMetadata{Name: w.Name, Namespace: "default", Uid: w.Name},
 		Annotations: w.Annotations,
 		Linux: &cri.LinuxPodSandboxConfig{
-			CgroupParent:    "/kubepods/burstable/pod" + w.Name,
+			CgroupParent:    PodGroup(w.Name),
 			SecurityContext: &cri.LinuxSandboxSecurityContext{NamespaceOptions: hostNetwork},
 		},
 	}

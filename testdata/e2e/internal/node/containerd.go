@@ -14,11 +14,12 @@ func containerd() Kind {
 	return Kind{
 		ID: containerdID, Name: "containerd", Version: "v2.4.",
 		Endpoint: "unix:///run/containerd/containerd.sock", ProxyEndpoint: "unix:///run/wasmproxy/wasmproxy.sock",
-		install:   (*artifact.Builder).Containerd,
-		configure: func(dir string) error { return configureContainerd(dir, "containerd.toml") },
-		parts:     []part{{program: "containerd", args: containerdArgs}},
-		state:     []string{"/run/containerd", "/var/lib/containerd"},
-		cgroups:   []string{"k8s.io"},
+		scopePrefix: "cri-containerd-",
+		install:     (*artifact.Builder).Containerd,
+		configure:   func(dir string) error { return configureContainerd(dir, "containerd.toml") },
+		parts:       []part{{program: "containerd", args: containerdArgs}},
+		state:       []string{"/run/containerd", "/var/lib/containerd"},
+		cgroups:     []string{"k8s.io"},
 	}
 }
 

@@ -11,7 +11,7 @@ func crio() Kind {
 		ID: "crio", Name: "cri-o", Version: "1.36.",
 		// kubelet and its cAdvisor expect CRI-O at a path that ends so.
 		Endpoint: "unix:///run/crio/crio.sock", ProxyEndpoint: "unix:///run/wasmproxy/run/crio/crio.sock",
-		CgroupPrefix:    "crio-",
+		cgroupPrefix: "crio-", scopePrefix: "crio-",
 		NoHandlerInList: true,
 		NoEnv:           true, // it adds variables of its own
 		install:         (*artifact.Builder).CRIO,

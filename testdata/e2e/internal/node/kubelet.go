@@ -100,7 +100,8 @@ func kubeletConfiguration(dir, endpoint string) *kubeletconfig.KubeletConfigurat
 		FileCheckFrequency:       meta.Duration{Duration: time.Second},
 		SyncFrequency:            meta.Duration{Duration: 5 * time.Second},
 		ContainerRuntimeEndpoint: endpoint,
-		CgroupDriver:             "cgroupfs",
+		CgroupDriver:             CgroupDriver(),
+		RuntimeRequestTimeout:    meta.Duration{Duration: Slowly(2 * time.Minute)},
 		FailCgroupV1:             ptr.To(false),
 		FailSwapOn:               ptr.To(false),
 		OOMScoreAdj:              ptr.To[int32](0), // less needs CAP_SYS_RESOURCE
@@ -248,7 +249,7 @@ func (k *Kubelet) Logs(ctx context.Context, pod *core.Pod, container string) ([]
 }
 
 func (k *Kubelet) request(ctx context.Context, method, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, Slowly(20*time.Second))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, "https://127.0.0.1:10250"+path, nil)
 	if err != nil {

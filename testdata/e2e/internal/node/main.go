@@ -27,9 +27,17 @@ func HookServers(ctx context.Context, b *artifact.Builder, w isolation.Workspace
 	return errors.Join(b.Koordinator(ctx, w.Bin()), b.Koordlet(ctx, w.Bin()))
 }
 
+// Whole is the parts of tests that need all that there is.
+func Whole() []Part {
+	return []Part{Programs(append(artifact.APIServer(), artifact.Kubelet(), artifact.Crictl)...), HookServers}
+}
+
 // Main is the TestMain of tests that need nodes. It builds wasmproxy and its
 // plugins, the container runtime, and these parts; then it runs the tests inside.
 func Main(m *testing.M, parts ...Part) {
+	if isolation.OnOwnMachine() {
+		os.Exit(m.Run())
+	}
 	builder, err := artifact.NewBuilder(context.Background())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
@@ -39,7 +47,7 @@ func Main(m *testing.M, parts ...Part) {
 		Name:  RuntimeKind().ID,
 		Cache: builder.Cache(),
 		Outside: func(ctx context.Context, w isolation.Workspace) error {
-			return prepare(ctx, builder, w, parts)
+			return Prepare(ctx, builder, w, parts...)
 		},
 		Inside: func(ctx context.Context, w isolation.Workspace) error {
 			return image.Serve(ctx, RegistryAddress, w.Bin())
@@ -47,7 +55,8 @@ func Main(m *testing.M, parts ...Part) {
 	})
 }
 
-func prepare(ctx context.Context, b *artifact.Builder, w isolation.Workspace, parts []Part) error {
+// Prepare builds all that into a workspace.
+func Prepare(ctx context.Context, b *artifact.Builder, w isolation.Workspace, parts ...Part) error {
 	errs := []error{
 		artifact.InstallDebianPackages(ctx, artifact.DebianPackages...),
 		RuntimeKind().install(b, ctx, w.Bin()),
@@ -61,7 +70,10 @@ func prepare(ctx context.Context, b *artifact.Builder, w isolation.Workspace, pa
 	return errors.Join(errs...)
 }
 
-// buildPlugins builds the tests' own plugins, and takes the stock one as it is committed.
+// OperationsPage is the document, whose examples a test gives to the API server, among the programs.
+const OperationsPage = "operations.md"
+
+// buildPlugins builds the tests' own plugins, and takes the stock one and the document as they are committed.
 func buildPlugins(ctx context.Context, b *artifact.Builder, w isolation.Workspace) error {
 	for _, plugin := range []string{"noop", "annotate", "witness"} {
 		if err := b.Plugin(ctx, w.Program(plugin+".wasm"), "./testdata/plugins/"+plugin); err != nil {
@@ -73,5 +85,8 @@ func buildPlugins(ctx context.Context, b *artifact.Builder, w isolation.Workspac
 			return err
 		}
 	}
-	return os.Symlink(b.ProjectFile("plugins-wasm/qos/qos.wasm"), w.Program("qos.wasm"))
+	return errors.Join(
+		os.Symlink(b.ProjectFile("plugins-wasm/qos/qos.wasm"), w.Program("qos.wasm")),
+		os.Symlink(b.ProjectFile("docs/operations.md"), w.Program(OperationsPage)),
+	)
 }

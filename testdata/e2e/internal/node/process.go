@@ -74,7 +74,7 @@ func (p *process) stop() error {
 	select {
 	case <-p.ended:
 		return p.err
-	case <-time.After(stopTimeout):
+	case <-time.After(Slowly(stopTimeout)):
 		p.kill()
 		return fmt.Errorf("%s did not end within %v of SIGTERM and was killed", p.name, stopTimeout)
 	}

@@ -130,7 +130,7 @@ func (p *Proxy) Start(t testing.TB) {
 	cmd := exec.Command(isolation.Current().Program("wasmproxy"), "serve",
 		"--listen", kind.ProxyEndpoint, "--backend", p.backend,
 		"--plugin-dir", p.PluginDir, "--hook-dir", p.HookDir, "--cache-dir", p.CacheDir,
-		"--state-dir", p.StateDir, "--admin-socket", adminSocket, "--bypass-file", p.bypassFile(),
+		"--state-dir", p.StateDir, "--admin-socket", adminSocket, "--bypass-file", p.bypassFile(), "--node-features-file", filepath.Join(filepath.Dir(p.PluginDir), nodeFeatures),
 		"--log-format", "json", "--log-level", "debug")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")} // it reads WASMPROXY_*, and refuses what it does not know
 	p.process = startProcess(t, fmt.Sprintf("wasmproxy-%d", len(p.logs)+1), cmd)

@@ -37,10 +37,11 @@ type Kind struct {
 	Endpoint      string // where it listens
 	ProxyEndpoint string // where wasmproxy listens before it
 
-	CgroupPrefix string // comes before a container's id in the name of its cgroup
+	cgroupPrefix string // comes before a container's id in the name of its cgroup
+	scopePrefix  string // the same with the systemd driver
 
 	// What it lacks of CRI.
-	NoRuntimeConfig   bool // the call
+	NoRuntimeConfig   bool // the call, and handlers in Status
 	NoRuntimeHandlers bool // more than one
 	NoHandlerInList   bool // a pod's runtime handler in ListPodSandbox
 
@@ -53,6 +54,14 @@ type Kind struct {
 	parts     []part                 // in the order of their start
 	state     []string               // its directories
 	cgroups   []string               // beside those of pods
+}
+
+// CgroupName returns the name of the cgroup of a container or sandbox.
+func (k Kind) CgroupName(id string) string {
+	if CgroupDriver() == Systemd {
+		return k.scopePrefix + id + ".scope"
+	}
+	return k.cgroupPrefix + id
 }
 
 // part is a process of a runtime.
@@ -161,7 +170,7 @@ func (r *Runtime) StartAgain(t testing.TB) {
 
 // remove leaves the next test a machine on which no runtime has run.
 func (r *Runtime) remove(t testing.TB) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // the test's own has ended
+	ctx, cancel := context.WithTimeout(context.Background(), Slowly(time.Minute)) // the test's own has ended
 	defer cancel()
 	errs := []error{DialCRI(t, r.Endpoint).removePods(ctx)}
 	for i := len(r.processes) - 1; i >= 0; i-- {
@@ -169,7 +178,8 @@ func (r *Runtime) remove(t testing.TB) error {
 			errs = append(errs, r.processes[i].stop())
 		}
 	}
-	for _, group := range append([]string{"kubepods"}, r.cgroups...) {
+	errs = append(errs, removePodGroups())
+	for _, group := range r.cgroups {
 		errs = append(errs, isolation.RemoveCgroup(group))
 	}
 	for _, dir := range append([]string{"/var/lib/cni", "/var/log/pods"}, r.state...) {

@@ -14,7 +14,7 @@ mkdir -p "$debs/partial"
 fetch() {
 	apt-get -o Dir::State::status="$debs/status" -o Dir::Cache::archives="$debs" -o Dir::Cache::pkgcache= \
 		-o APT::Sandbox::User=root -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 --quiet --no-install-recommends --download-only --yes install \
-		'?essential' systemd-sysv dbus openssh-server iproute2 kmod linux-image-cloud-amd64 tiny-initramfs
+		'?essential' systemd-sysv dbus openssh-server iproute2 iptables kmod containernetworking-plugins libglib2.0-0 linux-image-cloud-amd64 tiny-initramfs
 }
 fetch || { apt-get --quiet update && fetch; }
 
@@ -33,6 +33,7 @@ version=$(ls "$root/lib/modules")
 mknod -m 0666 "$root/dev/null" c 1 3 # ssh-keygen wants it
 chroot "$root" depmod "$version"
 chroot "$root" systemd-sysusers
+for program in iptables ip6tables; do ln -sf "$program-nft" "$root/usr/sbin/$program"; done # an alternative
 chroot "$root" systemctl --quiet enable ssh.service containerd.service network.service
 chroot "$root" ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/ssh_host_ed25519_key
 chroot "$root" ssh-keygen -q -t ed25519 -N '' -f /key

@@ -1,0 +1,112 @@
+// Package suitev2_test is `make e2e-v2-suite`: the tests of package suite, in a virtual machine with
+// cgroup v2 alone and systemd. They have the machine for themselves, one after another.
+package suitev2_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/artifact"
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/guest"
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/isolation"
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/node"
+)
+
+// testTimeout is how long a test may take. Most take two minutes on two idle CPUs.
+const testTimeout = 30 * time.Minute
+
+// tooSlow are the tests that do not end within their bounds on an emulated CPU.
+var tooSlow = map[string]string{}
+
+func TestSuite(t *testing.T) {
+	payload := build(t)
+	builder, err := artifact.NewBuilder(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := guest.MakeImage(t.Context(), builder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := list(t, filepath.Join(payload, program))
+	m := guest.Boot(t, image, payload, 4096)
+	m.ServeImages(t, builder)
+	workspace := "/e2e/run-" + node.RuntimeKind().ID
+	m.Run(t, `set -e
+		systemctl stop containerd
+		modprobe -a bfq overlay
+		ip link add node0 type bridge
+		ip address add `+isolation.NodeAddress+`/24 dev node0
+		ip link set node0 up
+		mkdir -p `+workspace+`/tmp /e2e/log-`+node.RuntimeKind().ID+`
+		ln -s /mnt/bin `+workspace+`/bin`)
+	environment := strings.Join(append(isolation.OwnMachine(workspace), "TMPDIR="+workspace+"/tmp", node.SlownessVariable+"=10",
+		node.CgroupDriverVariable+"="+strings.ToLower(guest.Driver().String()), "E2E_RUNTIME="+node.RuntimeKind().ID), " ")
+	for _, test := range tests {
+		t.Run(test, func(t *testing.T) {
+			if reason := tooSlow[test]; reason != "" {
+				t.Skip(reason)
+			}
+			out, err := m.RunFor(testTimeout, nil, "cd /mnt && "+environment+" ./"+program+" -test.v -test.timeout=0 -test.run='^"+test+"$' 2>&1")
+			switch {
+			case err != nil:
+				t.Error(err)
+			case strings.Contains(out, "--- SKIP: "+test+" "):
+				t.Skip(out)
+			case !strings.Contains(out, "--- PASS: "+test+" "):
+				t.Error(out)
+			default:
+				t.Log(out)
+			}
+		})
+	}
+}
+
+// program is the suite's.
+const program = "suite.test"
+
+// build makes the files of the machine: programs, plugins and the suite's own tests.
+func build(t *testing.T) (payload string) {
+	t.Helper()
+	builder, err := artifact.NewBuilder(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := isolation.Workspace{Dir: t.TempDir()}
+	if err := os.Mkdir(links.Bin(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := isolation.LockCache(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	if err := node.Prepare(t.Context(), builder, links, node.Whole()...); err != nil {
+		t.Fatal(err)
+	}
+	payload = t.TempDir()
+	if err := builder.OwnTests(t.Context(), filepath.Join(payload, program), "./suite"); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("cp", "--recursive", "--dereference", links.Bin(), payload).CombinedOutput(); err != nil {
+		t.Fatalf("copying the programs: %v: %s", err, out)
+	}
+	return payload
+}
+
+// list returns the names of the suite's tests.
+func list(t *testing.T, file string) []string {
+	t.Helper()
+	cmd := exec.Command(file, "-test.list=.")
+	cmd.Env = append(os.Environ(), isolation.OwnMachine(t.TempDir())...)
+	out, err := cmd.Output()
+	tests := strings.Fields(string(out))
+	if err != nil || len(tests) == 0 {
+		t.Fatalf("the suite has no tests: %s (%v)", out, err)
+	}
+	return tests
+}
