@@ -41,7 +41,7 @@ warnings, 5 errors.`,
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(serveCommand(), validateCommand(), pluginCommand(), koordCommand(), versionCommand(), demoCommand(), bypassCommand(), statusCommand(), explainCommand(), doctorCommand(), hostCommand(), compileCommand())
+	root.AddCommand(serveCommand(), validateCommand(), pluginCommand(), koordCommand(), versionCommand(), demoCommand(), bypassCommand(), reloadCommand(), statusCommand(), explainCommand(), doctorCommand(), hostCommand(), compileCommand())
 	root.SetHelpCommand(helpCommand())
 	strict(root)
 	return root

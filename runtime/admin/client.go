@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"syscall"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
@@ -55,8 +56,17 @@ func (c Client) SetBypass(ctx context.Context, on bool, reason string) (now stat
 	return now, err
 }
 
+// Reload has another process take the place of the proxy, and returns its PID.
+func (c Client) Reload(ctx context.Context) (pid int, err error) {
+	var r Reloaded
+	err = c.askWithin(ctx, ReloadTime+answerTime, http.MethodPost, "/reload", nil, &r)
+	return r.PID, err
+}
+
 // Metrics asks for the metrics, in a form that Prometheus reads.
 func (c Client) Metrics(ctx context.Context) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
 	status, text, err := c.fetch(ctx, http.MethodGet, "/metrics", nil)
 	if err == nil && status != http.StatusOK {
 		err = c.refused(status, text)
@@ -75,6 +85,12 @@ func (e noProxy) Is(target error) bool { return target == ErrNoProxy }
 
 // ask has the answer, which is JSON, decoded.
 func (c Client) ask(ctx context.Context, method, resource string, body, into any) error {
+	return c.askWithin(ctx, answerTime, method, resource, body, into)
+}
+
+func (c Client) askWithin(ctx context.Context, within time.Duration, method, resource string, body, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	status, got, err := c.fetch(ctx, method, resource, body)
 	if err != nil {
 		return err
@@ -92,8 +108,6 @@ func (c Client) ask(ctx context.Context, method, resource string, body, into any
 func (c Client) fetch(ctx context.Context, method, resource string, body any) (status int, got []byte, err error) {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) }}
 	defer transport.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
 	var send io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)

@@ -55,6 +55,8 @@ type Sources struct {
 	// SetBypass turns the bypass on, for a reason that may be empty, or off. It returns when that
 	// counts for every call.
 	SetBypass func(ctx context.Context, on bool, reason string) (status.Bypass, error)
+	// Reload has another process take the place of this one, and returns its PID.
+	Reload func() (pid int, err error)
 }
 
 // Handler has a handler for each resource:
@@ -65,6 +67,7 @@ type Sources struct {
 //	GET /plugins                                     a status.Plugins
 //	GET /bypass                                      a status.Bypass
 //	PUT /bypass                                      the same; the body is a BypassRequest
+//	POST /reload                                     a Reloaded
 //
 // and those of Public.
 // An error is a problem with its text.
@@ -77,6 +80,7 @@ func Handler(s Sources) http.Handler {
 	mux.HandleFunc("GET /plugins", func(w http.ResponseWriter, r *http.Request) { answerWith(w, r, s.Plugins) })
 	mux.HandleFunc("GET /bypass", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.Bypass()) })
 	mux.HandleFunc("PUT /bypass", s.setBypass)
+	mux.HandleFunc("POST /reload", s.reload)
 	return s.guard(mux)
 }
 
@@ -105,8 +109,10 @@ func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 		}
 	})
 	err := server.Serve(l)
-	if stop() {
-		return err
+	if stop() { // the listener was closed
+		ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+		defer cancel()
+		return errors.Join(err, server.Shutdown(ctx)) // requests under way end
 	}
 	<-stopped
 	return nil
@@ -147,6 +153,26 @@ func (s *Sources) setBypass(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answerWith(w, r, func(ctx context.Context) (status.Bypass, error) { return s.SetBypass(ctx, request.On, request.Reason) })
+}
+
+// ReloadTime is how long a reload may take: to load plugins, to let calls with hooks end, and to
+// read the pods of the container runtime.
+const ReloadTime = 110 * time.Second
+
+// Reloaded says which process has taken the place of the one that was asked.
+type Reloaded struct {
+	PID int `json:"pid"`
+}
+
+// reload goes on if the client leaves.
+func (s *Sources) reload(w http.ResponseWriter, _ *http.Request) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(ReloadTime + answerTime))
+	pid, err := s.Reload()
+	if err != nil {
+		answer(w, http.StatusInternalServerError, problem{err.Error()})
+		return
+	}
+	answer(w, http.StatusOK, Reloaded{pid})
 }
 
 // answerWith answers with what ask returns, in a part of the time that the client waits.

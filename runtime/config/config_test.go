@@ -36,7 +36,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.DrainTimeout != 4*time.Minute || c.Listen != "unix:///run/wasmproxy/wasmproxy.sock" || c.LogLevel != "info" || c.GuestBytes() != 256<<20 {
+	if c.DrainTimeout != 3*time.Second || c.Listen != "unix:///run/wasmproxy/wasmproxy.sock" || c.LogLevel != "info" || c.GuestBytes() != 256<<20 {
 		t.Errorf("unexpected defaults: %+v", *c)
 	}
 }

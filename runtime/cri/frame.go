@@ -42,6 +42,12 @@ func (f *Frame) Decode(m proto.Message) error {
 	return nil
 }
 
+// FrameOf returns the frame of a message with these bytes, which nobody changes any more.
+func FrameOf(b []byte) *Frame { return &Frame{data: mem.BufferSlice{mem.SliceBuffer(b)}} }
+
+// Bytes returns a copy of the message.
+func (f *Frame) Bytes() []byte { return f.data.Materialize() }
+
 // Len returns the size of the message in bytes.
 func (f *Frame) Len() int { return f.data.Len() }
 

@@ -33,6 +33,7 @@ func (d *daemon) serveAdmin(ctx, background context.Context) {
 		if err != nil {
 			return err
 		}
+		defer d.sockets.add(l)()
 		return admin.Serve(ctx, l, d.sources())
 	}, func(err error) observe.Event { return &observe.AdminSocketFailed{Socket: path, Err: err} })
 }

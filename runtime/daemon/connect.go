@@ -39,7 +39,8 @@ func (d *daemon) connect() error {
 	d.backend = newBackend(runtime, runtimeapi.NewRuntimeServiceClient(runtime), d.store, d.observer)
 	d.answers = proxy.Answers
 	d.server = proxy.New(proxy.Options{
-		Backend: runtime, ImageBackend: images, Router: d.current.Route, Observer: d.observer, DrainTimeout: c.DrainTimeout,
+		Backend: relay{runtime, &d.successor}, ImageBackend: relay{images, &d.successor}, Router: d.current.Route, Observer: d.observer,
+		DrainTimeout: c.DrainTimeout, RetireTime: retireTime,
 	})
 	return nil
 }

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/docker"
+	"github.com/wasmproxy/wasmproxy/runtime/handover"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -25,7 +25,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe/tracing"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
-	"github.com/wasmproxy/wasmproxy/runtime/proxy"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/service"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
@@ -58,11 +57,26 @@ func optionsOf(c *config.Config, observer observe.Observer) options {
 }
 
 func run(ctx context.Context, c *config.Config, observer observe.Observer, o options) error {
+	from, err := handover.FromEnvironment()
+	if err != nil {
+		return err
+	}
 	d, err := open(ctx, c, observer, o)
+	if from != nil {
+		defer from.Close()
+		if err != nil {
+			return from.Fail(err)
+		}
+	}
 	if err != nil {
 		return err
 	}
 	defer d.close()
+	if from != nil {
+		if err := d.takeOver(ctx, from); err != nil {
+			return err
+		}
+	}
 	return d.serve(ctx)
 }
 
@@ -92,6 +106,13 @@ type daemon struct {
 	version  string // of the program
 	started  time.Time
 
+	gate      *intercept.Gate // of the state of plugins
+	handing   handingOver
+	taking    *takingOver // nil if this process has not taken the place of another
+	sockets   sockets     // for operators
+	successor atomic.Pointer[grpc.ClientConn]
+	leaving   sync.Mutex // held while a call is left to another process
+
 	firstSyncTime time.Duration   // of Synchronize before a plugin is active
 	adminRetry    time.Duration   // of sockets other than that for calls, and of node-features-file
 	syncTrigger   trigger         // synchronize plugins with pods that they do not know
@@ -117,6 +138,9 @@ func open(ctx context.Context, c *config.Config, observer observe.Observer, o op
 		config: c, queue: intercept.NewWorkQueue(), stopping: ctx.Done(), firstSyncTime: o.firstSyncTime, adminRetry: o.adminRetry,
 		syncTrigger: newTrigger(), resyncTrigger: newTrigger(), lostTrigger: newTrigger(), reloadTrigger: newTrigger(), settling: make(chan struct{}, 1),
 	}
+	d.handing.program, d.handing.noPath = handover.Program()
+	d.gate = new(intercept.Gate)
+	d.current.gate = d.gate
 	d.notifier = service.NewNotifier(observer)
 	d.version, d.started = o.version, time.Now()
 	d.metrics = metrics.New(o.version, d.levels, docker.Shapes())
@@ -194,31 +218,6 @@ func openLedger(ctx context.Context, c *config.Config, observer observe.Observer
 	return l, nil
 }
 
-// listenMode is of the socket for calls: kubelet may run with a group of its own.
-const listenMode = 0o660
-
-// listen returns the socket that systemd has passed, or makes one.
-func (d *daemon) listen(ctx context.Context) (net.Listener, error) {
-	path := config.Path(d.config.Listen)
-	if l, err := service.Listener(path); l != nil || err != nil {
-		return l, err
-	}
-	return proxy.Listen(ctx, path, listenMode)
-}
-
-// selfCheck succeeds if the owner of the slots and the listener answer. It makes no call of
-// CRI and asks no plugin.
-func (d *daemon) selfCheck(ctx context.Context) error {
-	answered := make(chan struct{})
-	go d.slots.post(func(context.Context) { close(answered) })
-	select {
-	case <-answered:
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for the owner of the plugins: %w", ctx.Err())
-	}
-	return d.answers(ctx, d.config.Listen)
-}
-
 // serve answers calls. What must not be ignored refuses its hooks from the
 // first call on; plugins are loaded while calls pass.
 func (d *daemon) serve(ctx context.Context) error {
@@ -237,28 +236,36 @@ func (d *daemon) serve(ctx context.Context) error {
 	d.bypassAtStart(background)
 	d.slots.update(background, watch.Descriptions())
 	d.slots.reconcile(background)
-	d.observer.Observe(ctx, &observe.Serving{Listen: d.config.Listen, Backend: d.config.Backend})
 	var tasks sync.WaitGroup
-	tasks.Go(func() { d.notifier.Run(background, d.selfCheck) })
-	tasks.Go(func() { d.followFiles(background, watch) })
-	tasks.Go(func() { d.backend.watch(background, d.refill) })
-	for _, run := range []func(context.Context){d.slots.run, d.syncMissed, d.followLost, d.scanFiles, d.watchBypass, d.durable.run, d.writeNodeFeatures} {
-		tasks.Go(func() { run(background) })
+	d.work(background, &tasks, watch)
+	if err = d.begin(ctx, background); err == nil {
+		d.handing.listener, d.handing.stop = listener, stop
+		d.observer.Observe(ctx, &observe.Serving{Listen: d.config.Listen, Backend: d.config.Backend})
+		tasks.Go(func() { d.notifier.Run(background, d.selfCheck) })
+		tasks.Go(func() { d.serveOperators(ctx, background) })
+		stopping := d.reportStop(ctx)
+		err = d.server.Serve(ctx, listener)
+		d.drain(background, stopping)
 	}
-	if d.cgroups != nil {
-		tasks.Go(func() { d.systemd.Run(background) })
-	}
-	if d.link != nil {
-		tasks.Go(func() { d.link.Run(background) })
-	}
-	tasks.Go(func() { d.serveOperators(ctx, background) })
-	stopping := d.reportStop(ctx)
-	err = d.server.Serve(ctx, listener)
-	d.drain(background, stopping)
 	stop()
 	tasks.Wait()
 	d.report()
 	return err
+}
+
+// work begins what is done beside calls, until ctx is done.
+func (d *daemon) work(ctx context.Context, tasks *sync.WaitGroup, watch *registry.Watcher) {
+	tasks.Go(func() { d.followFiles(ctx, watch) })
+	tasks.Go(func() { d.backend.watch(ctx, d.refill) })
+	for _, run := range []func(context.Context){d.slots.run, d.syncMissed, d.followLost, d.scanFiles, d.watchBypass, d.durable.run, d.writeNodeFeatures} {
+		tasks.Go(func() { run(ctx) })
+	}
+	if d.cgroups != nil {
+		tasks.Go(func() { d.systemd.Run(ctx) })
+	}
+	if d.link != nil {
+		tasks.Go(func() { d.link.Run(ctx) })
+	}
 }
 
 // followFiles tells the slots of changes of the plugins' files until ctx is done.

@@ -40,6 +40,7 @@ type durable struct {
 	changed  trigger
 
 	mu      sync.Mutex              // no call waits for it
+	away    bool                    // another process has the directory, in which nothing is written
 	plugins map[string]*savedPlugin // by id
 }
 
@@ -157,6 +158,9 @@ func (d *durable) forget(ctx context.Context, there map[string]bool) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.away {
+		return
+	}
 	maps.DeleteFunc(d.plugins, func(id string, _ *savedPlugin) bool { return !there[id] })
 	files, err := fs.ReadDir(d.dir.FS(), ".")
 	for _, f := range files {
@@ -194,6 +198,11 @@ func (d *durable) run(ctx context.Context) {
 func (d *durable) save(ctx context.Context) (all bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.away || d.saveAll(ctx)
+}
+
+// saveAll is save for a caller that has the lock.
+func (d *durable) saveAll(ctx context.Context) (all bool) {
 	all = true
 	for id, p := range d.plugins {
 		values, revision := p.values.Durable(p.saved)
@@ -209,6 +218,31 @@ func (d *durable) save(ctx context.Context) (all bool) {
 		p.failed = err != nil
 	}
 	return all
+}
+
+// release saves what has changed, and leaves the directory to another process.
+func (d *durable) release(ctx context.Context) {
+	if d.dir == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.away {
+		d.saveAll(ctx)
+	}
+	d.away = true
+}
+
+// resume takes the directory back. All values are saved, since the other process may have changed
+// the files.
+func (d *durable) resume() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.away = false
+	for _, p := range d.plugins {
+		p.saved = -1
+	}
+	d.changed.notify()
 }
 
 // write replaces a plugin's file, or removes it if there are no values.

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -57,9 +58,27 @@ func (d *daemon) await(ctx context.Context, tasks *sync.WaitGroup, of string) {
 	}
 }
 
+// closeTime is how long ticks and loads may take at the end. With the drain timeout, and the second
+// that sinks have, it is less than the 5 s for which kubelet's connection waits in a restart.
+const closeTime = 500 * time.Millisecond
+
+// closeSinks ends the sinks at the same time, since each waits for others for up to a second.
+func (d *daemon) closeSinks() error {
+	var traces, audit error
+	var all sync.WaitGroup
+	if d.traces != nil {
+		all.Go(func() { traces = d.traces.Close() })
+	}
+	if d.audit != nil {
+		all.Go(func() { audit = d.audit.Close() })
+	}
+	all.Wait()
+	return errors.Join(traces, audit)
+}
+
 // close ends what open made, as far as it came. No call is in flight.
 func (d *daemon) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	d.current.swap(nil)
 	if d.slots != nil {
@@ -80,12 +99,7 @@ func (d *daemon) close() {
 	if d.durable != nil {
 		ends = append(ends, d.durable.close)
 	}
-	if d.traces != nil {
-		ends = append(ends, d.traces.Close)
-	}
-	if d.audit != nil {
-		ends = append(ends, d.audit.Close)
-	}
+	ends = append(ends, d.closeSinks)
 	for _, conn := range d.conns {
 		ends = append(ends, conn.Close)
 	}

@@ -22,13 +22,23 @@ func (d *daemon) scanFiles(ctx context.Context) {
 		select {
 		case <-time.After(scanPeriod*9/10 + rand.N(scanPeriod/5)):
 			d.dropGone(ctx)
-			intercept.Scan(ctx, d.options(nil))
-			d.systemd.Retry(ctx)
+			d.owning(ctx, func() {
+				intercept.Scan(ctx, d.options(nil))
+				d.systemd.Retry(ctx)
+			})
 		case <-d.reloadTrigger:
-			intercept.AfterReload(ctx, d.options(nil))
+			d.owning(ctx, func() { intercept.AfterReload(ctx, d.options(nil)) })
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// owning does work that changes the state of plugins, unless another process has that.
+func (d *daemon) owning(ctx context.Context, work func()) {
+	if d.gate.Enter(ctx) {
+		defer d.gate.Leave()
+		work()
 	}
 }
 
@@ -60,7 +70,7 @@ func (d *daemon) fill(ctx context.Context) {
 	d.backend.fill(ctx)
 	d.describeNode(ctx)
 	if !d.backend.behind() && d.following.Load() {
-		intercept.Settle(ctx, d.options(nil))
+		d.owning(ctx, func() { intercept.Settle(ctx, d.options(nil)) })
 	}
 }
 
@@ -104,7 +114,9 @@ func (d *daemon) undoRemoved(ctx context.Context) {
 		return
 	}
 	defer d.settled()
-	intercept.Withdraw(ctx, d.options(nil), func(_ ledger.ID, _ ledger.Target, w ledger.Wish) bool {
-		return bypassed || !(*d.described.Load())[w.Plugin]
+	d.owning(ctx, func() {
+		intercept.Withdraw(ctx, d.options(nil), func(_ ledger.ID, _ ledger.Target, w ledger.Wish) bool {
+			return bypassed || !(*d.described.Load())[w.Plugin]
+		})
 	})
 }

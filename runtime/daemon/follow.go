@@ -132,7 +132,7 @@ func (d *daemon) refill(ctx context.Context) {
 	} else if d.current.bypassed.Load() && !d.ledger.Empty() {
 		d.dropGone(ctx)
 		d.undoRemoved(ctx)
-		intercept.Scan(ctx, d.options(nil))
+		d.owning(ctx, func() { intercept.Scan(ctx, d.options(nil)) })
 	}
 }
 
@@ -148,6 +148,6 @@ func (d *daemon) dropGone(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, syncTime)
 	defer cancel()
 	if o.Store.Sync(ctx, o.Backend) == nil && !d.following.Load() {
-		intercept.DropGone(o)
+		d.owning(ctx, func() { intercept.DropGone(o) })
 	}
 }

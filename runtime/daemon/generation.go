@@ -95,7 +95,7 @@ func (d *daemon) options(members []member) intercept.Options {
 		NewChain: func(chain ...plugin.Member) *plugin.Chain { return plugin.NewChain(d.observer, files, chain...) },
 	}
 	if len(members) > 0 {
-		o.Cut = d.bypass.cut.Load()
+		o.Cut, o.Gate = d.bypass.cut.Load(), d.gate
 	}
 	if d.traces != nil {
 		o.Around = d.traces.Around
@@ -121,6 +121,7 @@ type current struct {
 	live       atomic.Pointer[generation]
 	bypassed   atomic.Bool     // live counts for nothing
 	passUpdate cri.Interceptor // passes an update of a container while there is no generation; may be nil
+	gate       *intercept.Gate // in which calls are intercepted; nil: they always are
 	podMissed  func()          // called after a pod was made that the generation of the moment did not see; may be nil
 }
 
@@ -143,6 +144,10 @@ func (c *current) Route(method string) cri.Interceptor {
 		return nil
 	}
 	return func(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
+		if !c.gate.Enter(ctx) {
+			return next(ctx, call.Request)
+		}
+		defer c.gate.Leave()
 		g := c.acquire()
 		if g == nil { // the last plugin went meanwhile
 			if pipe := c.pipe(method); pipe != nil {
@@ -160,7 +165,7 @@ func (c *current) Route(method string) cri.Interceptor {
 
 // load returns the generation of the moment; nil if there is none, or all plugins are bypassed.
 func (c *current) load() *generation {
-	if c.bypassed.Load() {
+	if c.bypassed.Load() || c.gate.HandedOver() {
 		return nil
 	}
 	return c.live.Load()
@@ -169,6 +174,7 @@ func (c *current) load() *generation {
 // pipe is the route of a method while there is no generation.
 func (c *current) pipe(method string) cri.Interceptor {
 	switch m := cri.MethodNamed(method); {
+	case c.gate.HandedOver():
 	case m.MakesPods():
 		return c.pass
 	case m != nil && m.Effect == cri.Updates && m.Object == abi.Container:

@@ -52,10 +52,10 @@ func (d *daemon) syncMissed(ctx context.Context) {
 		}
 		d.undoRemoved(ctx)
 		if g := d.current.acquire(); g != nil {
-			over := func() bool { return d.current.live.Load() != g }
+			over := func() bool { return d.current.live.Load() != g || d.gate.Closing() }
 			for _, m := range g.members {
 				if m.synchronizes() && !m.tripped() && !over() {
-					_, _ = m.loaded.synchronized.Sweep(ctx, g.options, m.Member, over) // the chain reports failures
+					d.owning(ctx, func() { _, _ = m.loaded.synchronized.Sweep(ctx, g.options, m.Member, over) }) // the chain reports failures
 				}
 			}
 			g.release()

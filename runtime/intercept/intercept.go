@@ -69,6 +69,9 @@ type Options struct {
 	// Around returns an interceptor that calls that of a method; it gets those of methods that
 	// plugins hook. nil: they are used as they are.
 	Around func(method string, inner cri.Interceptor) cri.Interceptor
+	// Gate is where a call is inside while it is intercepted; nil if the state of plugins stays
+	// with this process.
+	Gate *Gate
 }
 
 // Backend is what is asked of the container runtime besides the calls that pass.
@@ -122,6 +125,7 @@ type call struct {
 	missing  bool // the backend does not know the call's object
 	unread   bool // the call's container could not be read from the backend
 	acquired bool // it has its object's queue already
+	left     bool // another process does what follows the answer
 }
 
 // intercept takes one call through its hooks. What the backend answers goes to
@@ -154,17 +158,24 @@ func (i *interceptor) intercept(ctx context.Context, of *cri.Call, next cri.Next
 		return nil, c.refuse(ctx, err)
 	}
 	answer, after, err := c.forward(ctx, out, next)
-	if err == nil {
+	switch {
+	case c.left:
+	case err == nil:
 		c.noteFields(ctx, after)
 		c.deferUpdates(ctx, c.event, c.owned)
 		c.post(ctx, after, c.Chain)
-		return answer, nil
+	default:
+		c.failed()
+		c.postFailure(ctx)
 	}
-	c.failed()
+	return answer, err
+}
+
+// postFailure runs the post hooks of a call that failed.
+func (c *call) postFailure(ctx context.Context) {
 	if c.AfterFailure != nil && c.event != nil {
 		c.post(ctx, c.event.after(&c.method, nil), c.AfterFailure)
 	}
-	return answer, err
 }
 
 // failed takes back what was done before the backend was to be asked.
@@ -190,11 +201,11 @@ func (c *call) forward(ctx context.Context, out *cri.Frame, next cri.Next) (answ
 		hold := c.suspend(ctx, c.event, c.event.container, r)
 		defer func() { c.restore(ctx, c.event, c.event.container, hold, answer != nil && err == nil) }() // no answer: next panicked
 	}
-	answer, err = next(ctx, out)
-	if err != nil {
-		if c.Lost != nil && c.method.Effect != cri.Nothing && unanswered(ctx, err) {
-			c.Lost()
-		}
+	answer, c.left, err = c.outside(ctx, out, next)
+	if err != nil && !c.left && c.Lost != nil && c.method.Effect != cri.Nothing && unanswered(ctx, err) {
+		c.Lost()
+	}
+	if err != nil || c.left {
 		return answer, nil, err
 	}
 	after = c.observe(ctx, answer)

@@ -93,6 +93,7 @@ type Ledger struct {
 	dir      *os.Root // nil: the records are only in memory
 
 	mu     sync.Mutex
+	away   bool            // another process has the state directory, in which nothing is written
 	pods   map[string]*pod // by UID
 	unsafe bool            // the last save failed, and an event has said so
 	buffer []byte          // for what is saved

@@ -68,6 +68,29 @@ func (l *Ledger) Close() error {
 	return l.dir.Close()
 }
 
+// Release leaves the state directory to another process. Changes from now on are only in memory.
+func (l *Ledger) Release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.away = true
+}
+
+// Reload reads the records again, which another process has changed, and saves changes from now
+// on. What was in memory alone is gone.
+func (l *Ledger) Reload(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.away = false
+	if l.dir == nil {
+		return nil
+	}
+	l.pods = map[string]*pod{}
+	if err := l.load(ctx); err != nil {
+		return fmt.Errorf("reading the state directory again: %w", err)
+	}
+	return nil
+}
+
 func (l *Ledger) load(ctx context.Context) error {
 	files, err := fs.ReadDir(l.dir.FS(), ".")
 	if err != nil {
@@ -152,7 +175,7 @@ func stateFile(uid string) string {
 // save replaces the pod's file. A failure is an event, once until it succeeds again: the values
 // are written nevertheless. The caller has the lock.
 func (l *Ledger) save(uid string, p *pod) {
-	if l.dir == nil {
+	if l.dir == nil || l.away {
 		return
 	}
 	text, err := p.encode(l.buffer[:0], uid)
@@ -222,7 +245,7 @@ func (l *Ledger) replace(name string, text []byte) error {
 
 // erase removes the file of a pod of which nothing is to be known.
 func (l *Ledger) erase(uid string) {
-	if l.dir == nil {
+	if l.dir == nil || l.away {
 		return
 	}
 	if err := l.dir.Remove(stateFile(uid)); err != nil && !errors.Is(err, fs.ErrNotExist) {

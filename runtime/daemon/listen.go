@@ -1,0 +1,40 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/proxy"
+	"github.com/wasmproxy/wasmproxy/runtime/service"
+)
+
+// listenMode is of the socket for calls: kubelet may run with a group of its own.
+const listenMode = 0o660
+
+// listen returns the socket of the process whose place this one takes, or that systemd has passed,
+// or makes one.
+func (d *daemon) listen(ctx context.Context) (net.Listener, error) {
+	if d.taking != nil {
+		return d.taking.inherit()
+	}
+	path := config.Path(d.config.Listen)
+	if l, err := service.Listener(path); l != nil || err != nil {
+		return l, err
+	}
+	return proxy.Listen(ctx, path, listenMode)
+}
+
+// selfCheck succeeds if the owner of the slots and the listener answer. It makes no call of
+// CRI and asks no plugin.
+func (d *daemon) selfCheck(ctx context.Context) error {
+	answered := make(chan struct{})
+	go d.slots.post(func(context.Context) { close(answered) })
+	select {
+	case <-answered:
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the owner of the plugins: %w", ctx.Err())
+	}
+	return d.answers(ctx, d.config.Listen)
+}

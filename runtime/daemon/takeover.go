@@ -1,0 +1,194 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/handover"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/proxy"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+)
+
+const (
+	// takeOverSyncTime is of Synchronize before a plugin is active, while calls wait.
+	takeOverSyncTime = 300 * time.Millisecond
+	// activeTime is how long plugins may take to become active. It is less than takeTime.
+	activeTime = 8 * time.Second
+	activePoll = 5 * time.Millisecond
+	// connectTime is how long a container runtime that answers may take to accept a connection.
+	connectTime = time.Second
+)
+
+// takingOver is what a process needs to take the place of another; nil if it does not.
+type takingOver struct {
+	from  *handover.Predecessor
+	warm  []*loaded // plugins, which are loaded again from the same compiled code
+	begun time.Time
+	done  atomic.Bool // this process serves
+}
+
+// takeOver does all that another process need not end for, and returns when this one has the state.
+func (d *daemon) takeOver(ctx context.Context, from *handover.Predecessor) error {
+	t := &takingOver{from: from, begun: time.Now()}
+	d.taking = t
+	if err := d.prepare(ctx, t); err != nil {
+		return from.Fail(err)
+	}
+	if err := from.Prepared(); err != nil {
+		return err
+	}
+	if err := d.ledger.Reload(ctx); err != nil {
+		return from.Fail(err)
+	}
+	return nil
+}
+
+// prepare checks that this process can take the place of the other, and compiles its plugins.
+func (d *daemon) prepare(ctx context.Context, t *takingOver) error {
+	if own := config.Path(d.config.Listen); own != t.from.Listen {
+		return fmt.Errorf("listen is %s, and the running process listens on %s: restart the service to change that", own, t.from.Listen)
+	}
+	if own := d.config.StateDir; own != t.from.StateDir {
+		return fmt.Errorf("state-dir is %q, and that of the running process %q: restart the service to change that", own, t.from.StateDir)
+	}
+	quiet := *d.slots.loader // the plugins are loaded once more
+	quiet.observer = observe.Discard()
+	descriptions, _ := registry.Read(registry.Dirs{Plugins: d.config.PluginDir, Hooks: d.config.HookDir})
+	for _, description := range descriptions {
+		if description.IsHookServer() {
+			continue // it is connected when it is loaded
+		}
+		have, err := quiet.open(ctx, description, newPersistent(), false)
+		if err == nil {
+			t.warm = append(t.warm, have)
+		} else if slices.Contains(t.from.Plugins, description.ID) {
+			return fmt.Errorf("it is active in the running process: %w", err)
+		}
+	}
+	d.awaitBackend(ctx)
+	return nil
+}
+
+// awaitBackend waits for the connection to the container runtime, but not for long: calls that it
+// cannot answer fail in both processes.
+func (d *daemon) awaitBackend(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	_ = proxy.Answers(ctx, d.config.Backend)
+}
+
+// inherit returns the socket for calls of the other process.
+func (t *takingOver) inherit() (net.Listener, error) {
+	if !t.from.Owned {
+		return t.from.Listener(), nil
+	}
+	return proxy.Inherited(t.from.Listener(), t.from.Listen)
+}
+
+// begin returns when the plugins that were active in the other process are, and that process
+// accepts no connection any more. Calls that end there later are then finished here.
+func (d *daemon) begin(ctx, background context.Context) error {
+	t := d.taking
+	if t == nil {
+		return nil
+	}
+	if err := d.awaitActive(ctx); err != nil {
+		return t.from.Fail(err)
+	}
+	t.done.Store(true)
+	if err := t.from.Serving(); err != nil {
+		return err
+	}
+	for _, have := range t.warm {
+		have.release()
+	}
+	d.observer.Observe(ctx, &observe.TookOver{PID: t.from.PID, Took: time.Since(t.begun)})
+	go d.finishLeft(background)
+	return nil
+}
+
+// awaitActive waits until the plugins are active that were in the other process, and no other one
+// is being loaded. A plugin whose files are gone is not waited for.
+func (d *daemon) awaitActive(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, activeTime)
+	defer cancel()
+	for {
+		missing, waits := d.slots.inactive(d.taking.from.Plugins)
+		if !waits && len(missing) == 0 {
+			return nil
+		}
+		select {
+		case <-time.After(activePoll):
+		case <-ctx.Done():
+			if len(missing) == 0 {
+				return nil // what the running process did without
+			}
+			return fmt.Errorf("waiting for plugins that are active in the running process: %s: %w", strings.Join(missing, ", "), ctx.Err())
+		}
+	}
+}
+
+// inactive returns those of these plugins whose files are there and that are not active, and
+// whether any plugin is on its way to be.
+func (s *slots) inactive(of []string) (missing []string, waits bool) {
+	type answer struct {
+		missing []string
+		waits   bool
+	}
+	a, _ := ask(s, func() (a answer) {
+		for _, p := range s.order {
+			if s.bypassed || p.active != nil {
+				continue
+			}
+			if slices.Contains(of, p.id) {
+				a.missing = append(a.missing, p.id)
+			}
+			a.waits = a.waits || p.next != nil && p.next.state != failed
+		}
+		return a
+	})
+	return a.missing, a.waits
+}
+
+// finishLeft finishes calls that end in the other process, until that has ended.
+func (d *daemon) finishLeft(ctx context.Context) {
+	for {
+		l, ok := d.taking.from.Left()
+		if !ok || ctx.Err() != nil {
+			return
+		}
+		left := intercept.Left{Method: l.Method, Request: cri.FrameOf(l.Request)}
+		if !l.Failed {
+			left.Answer = cri.FrameOf(l.Answer)
+		}
+		if d.gate.Enter(ctx) {
+			d.finish(ctx, left)
+			d.gate.Leave()
+		}
+	}
+}
+
+// finish does what follows the answer of one call. It returns before post hooks have run.
+func (d *daemon) finish(ctx context.Context, l intercept.Left) {
+	if g := d.current.acquire(); g != nil {
+		defer g.release()
+		intercept.Finish(ctx, g.options, l)
+	}
+}
+
+// firstSync returns how long a plugin is synchronized with pods before it becomes active.
+func (d *daemon) firstSync() time.Duration {
+	if d.taking != nil && !d.taking.done.Load() {
+		return takeOverSyncTime
+	}
+	return d.firstSyncTime
+}
