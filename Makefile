@@ -130,6 +130,10 @@ critest critest-crio critest-dockerd:
 bench: build ## Measure calls beside a raw relay and koord-runtime-proxy; results in testdata/bench/results
 	go -C $(BENCH) run .
 
+.PHONY: bench-node
+bench-node: ## Measure the life of pods on a real containerd, directly and through the proxy, and kubelet's steady calls; root
+	go -C $(E2E) test -count=1 -timeout 20m -v ./bench -args -results $(CURDIR)/$(BENCH)/results/node-$$(go env GOOS)-$$(go env GOARCH)-$$(nproc)cpu.txt
+
 .PHONY: bench-engine
 bench-engine: toolchains ## Measure the cost of guests alone: fuel, an empty call, a reset, a whole hook
 	go test -run '^$$' -bench 'Fuel|Empty|Reset|Hook$$' ./runtime/wasm ./runtime/intercept

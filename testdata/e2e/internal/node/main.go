@@ -34,7 +34,10 @@ func Whole() []Part {
 
 // Main is the TestMain of tests that need nodes. It builds wasmproxy and its
 // plugins, the container runtime, and these parts; then it runs the tests inside.
-func Main(m *testing.M, parts ...Part) {
+func Main(m *testing.M, parts ...Part) { MainNamed(RuntimeKind().ID, m, parts...) }
+
+// MainNamed is Main for a run with a name of its own: runs of one name come one after another.
+func MainNamed(name string, m *testing.M, parts ...Part) {
 	if isolation.OnOwnMachine() {
 		os.Exit(m.Run())
 	}
@@ -44,7 +47,7 @@ func Main(m *testing.M, parts ...Part) {
 		os.Exit(1)
 	}
 	isolation.Main(m, isolation.Stages{
-		Name:  RuntimeKind().ID,
+		Name:  name,
 		Cache: builder.Cache(),
 		Outside: func(ctx context.Context, w isolation.Workspace) error {
 			return Prepare(ctx, builder, w, parts...)
