@@ -40,6 +40,7 @@ type party struct {
 	process *process.Process // of the proxy; of the backend where there is none
 	plugins int              // how many
 	flags   []string         // beyond those that each wasmproxy has
+	env     []string         // variables beyond those of the harness
 	hooks   []string         // that each plugin has
 	asked   map[string]int   // calls that each hook is for
 }
@@ -53,6 +54,9 @@ type node struct {
 	missing map[string]string  // parties that cannot run here, and why
 	started []*process.Process // in the order in which they depend on one another
 	hooks   *process.Process   // the hook server
+
+	traces    *process.Process // the collector of traces
+	tracesURL string
 }
 
 func (n *node) path(elem ...string) string { return filepath.Join(append([]string{n.dir}, elem...)...) }
@@ -90,7 +94,7 @@ func (n *node) stop() error {
 // startNode starts every party. The caller stops the node, also after an error.
 func startNode(ctx context.Context, dir, memory string, bin *binaries, root string) (*node, error) {
 	n := &node{dir: dir, memory: memory, bin: bin, parties: map[string]*party{}, missing: map[string]string{}}
-	for _, step := range []func(context.Context) error{n.startBackend, n.startRelay, n.startHookServer, n.startKoord} {
+	for _, step := range []func(context.Context) error{n.startBackend, n.startRelay, n.startHookServer, n.startCollector, n.startKoord} {
 		if err := step(ctx); err != nil {
 			return n, err
 		}

@@ -27,7 +27,7 @@ func (n *node) startWasmproxies(ctx context.Context, root string) error {
 	create, run := []string{preCreate}, []string{preRun}
 	for _, p := range []*party{
 		{name: wasmproxy}, {name: wasmproxy1, plugins: 1, hooks: create}, {name: wasmproxy5, plugins: 5, hooks: create}, {name: wasmproxy8, plugins: 8, hooks: create},
-		{name: withSinks, plugins: 1, hooks: create, flags: sinks(n)}, {name: noopWasm, plugins: 1, hooks: run}, {name: remoteHook, plugins: 1, hooks: []string{preRun, preCreate}},
+		{name: withSinks, plugins: 1, hooks: create, flags: sinks(n), env: n.traced()}, {name: noopWasm, plugins: 1, hooks: run}, {name: remoteHook, plugins: 1, hooks: []string{preRun, preCreate}},
 	} {
 		module := qos
 		if p.name == noopWasm {
@@ -51,19 +51,22 @@ func (n *node) startWasmproxy(ctx context.Context, p *party, module []byte) erro
 }
 
 // sinks are the flags that turn on each sink of events which the other parties do not have. Metrics
-// are counted in all; here they can also be asked for. A new sink has its flag here. Traces, which
-// need a collector, are in BenchmarkSinks of runtime/daemon.
+// are counted in all; here they can also be asked for. A new sink has its flag here.
 func sinks(n *node) []string {
 	return []string{"--admin-socket=" + n.path(withSinks, "admin.sock"), "--audit-log=" + n.path(withSinks, "audit.json")}
 }
+
+// traced are the variables that turn on traces. The sampler is the default: kubelet sends no trace, so
+// that each hooked call is sampled.
+func (n *node) traced() []string { return []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + n.tracesURL} }
 
 func (n *node) socketOf(p *party) string { return n.path(p.name, "wasmproxy.sock") }
 
 // exec starts the wasmproxy of a party on what install gave it.
 func (n *node) exec(p *party) (*process.Process, error) {
-	argv := []string{n.bin.wasmproxy, "serve", "--listen=unix://" + n.socketOf(p), "--backend=unix://" + n.backendSocket(),
-		"--plugin-dir=" + n.path(p.name, "plugins.d"), "--cache-dir=" + n.path(p.name, "cache"), "--state-dir=" + filepath.Join(n.memory, p.name), "--admin-socket=", "--hook-dir=" + n.path(p.name, "hookserver.d"),
-		"--cgroup-root=" + n.path(p.name, "cgroup"), "--cgroup-mode=v2", "--log-format=json"}
+	argv := append(append([]string{"/usr/bin/env"}, p.env...), n.bin.wasmproxy, "serve", "--listen=unix://"+n.socketOf(p), "--backend=unix://"+n.backendSocket(),
+		"--plugin-dir="+n.path(p.name, "plugins.d"), "--cache-dir="+n.path(p.name, "cache"), "--state-dir="+filepath.Join(n.memory, p.name), "--admin-socket=", "--hook-dir="+n.path(p.name, "hookserver.d"),
+		"--cgroup-root="+n.path(p.name, "cgroup"), "--cgroup-mode=v2", "--log-format=json")
 	return process.Start(n.dir, p.name, nil, append(argv, p.flags...)...)
 }
 
