@@ -34,8 +34,11 @@ func NewClient(endpoint string, all bool) *Client {
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", path)
 		},
-		DisableKeepAlives:  true, // no request meets a connection that a restarted daemon has lost
-		DisableCompression: true, // no header is added
+		// No request meets a connection that a restarted daemon has lost. The header "Connection: close", which
+		// DisableKeepAlives adds, would have dockerd answer some errors and close without reading the body, so
+		// that sending it fails and the answer is lost.
+		MaxIdleConnsPerHost: -1,
+		DisableCompression:  true, // no header is added
 	}}
 }
 
