@@ -39,6 +39,7 @@ func TestSuite(t *testing.T) {
 	m.Run(t, `set -e
 		systemctl stop containerd
 		modprobe -a bfq overlay
+		echo nameserver 127.0.0.1 > /etc/resolv.conf # containerd wants the file
 		ip link add node0 type bridge
 		ip address add `+isolation.NodeAddress+`/24 dev node0
 		ip link set node0 up

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	core "k8s.io/api/core/v1"
 
@@ -94,7 +95,7 @@ func (p *Proxy) Add(t testing.TB, plugins ...Plugin) {
 func (p *Proxy) install(t testing.TB, plugin Plugin) {
 	t.Helper()
 	module, err := os.ReadFile(isolation.Current().Program(plugin.Program))
-	if err == nil && plugin.Grant != nil {
+	if err == nil {
 		err = p.describe(plugin)
 	}
 	if err == nil {
@@ -105,9 +106,20 @@ func (p *Proxy) install(t testing.TB, plugin Plugin) {
 	}
 }
 
-// describe writes the description of a plugin, which says what it is granted.
+// describe writes the description of a plugin, which says what it is granted and how long its hooks
+// may take, if there is something to say.
 func (p *Proxy) describe(plugin Plugin) error {
-	description, err := json.Marshal(map[string]any{"grant": plugin.Grant})
+	keys := map[string]any{}
+	if plugin.Grant != nil {
+		keys["grant"] = plugin.Grant
+	}
+	if limit := Slowly(time.Second); limit > time.Second {
+		keys["timeout"] = limit.String()
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	description, err := json.Marshal(keys)
 	if err != nil {
 		return err
 	}
