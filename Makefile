@@ -91,8 +91,14 @@ e2e: ## Run pods of a real kubelet through the proxy, on containerd and runc, an
 	go -C $(E2E) test -count=1 -timeout 60m -p 1 -v ./internal/isolation ./internal/manifests ./monitoring ./suite
 
 .PHONY: e2e-debian
-e2e-debian: ## The same on Debian 12's containerd 1.6 and runc 1.1, which speak an older CRI; root
-	E2E_RUNTIME=containerd-1.6 go -C $(E2E) test -count=1 -timeout 60m -p 1 -v ./suite
+e2e-debian: ## The same on Debian 12's containerd 1.6 and runc 1.1, which speak an older CRI, and twelve trials of e2e-faults; root
+	E2E_RUNTIME=containerd-1.6 go -C $(E2E) test -count=1 -timeout 60m -p 1 -v ./suite ./faults
+
+# Names of trials FAULT/STEP, with * for any and commas between them.
+FAULTS ?= */*
+.PHONY: e2e-faults
+e2e-faults: ## Kill, freeze and starve parts of a real node at twelve steps of pods' lives, about half an hour; FAULTS='kill-proxy/*' makes some alone; root
+	FAULTS='$(FAULTS)' go -C $(E2E) test -count=1 -timeout 120m -v ./faults -update=$(if $(filter */*,$(FAULTS)),true,false)
 
 .PHONY: e2e-crio e2e-dockerd
 e2e-crio: ## The same on CRI-O, and the CRI conformance tests through the proxy; root

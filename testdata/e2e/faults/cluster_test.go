@@ -17,6 +17,7 @@ import (
 const (
 	frontEndpoint = "unix:///run/faults/front.sock"
 	backEndpoint  = "unix:///run/faults/back.sock"
+	hooksEndpoint = "unix:///run/faults/hooks.sock"
 )
 
 // witness is the plugin that is called in every hook. Its policy is Fail: no call passes it by.
@@ -24,17 +25,17 @@ const witness = "20-noop"
 
 // cluster is the node of all cases.
 type cluster struct {
-	runtime     *node.Runtime
-	back        *tap.Tap
-	server      *node.HookServer
-	proxy       *node.Proxy
-	front       *tap.Tap
-	api         *node.APIServer
-	kubelet     *node.Kubelet
-	direct      node.CRI // the container runtime itself
-	through     node.CRI // as kubelet calls it
-	sockets     []string // that the proxy has while it runs
-	runtimeName string
+	runtime *node.Runtime
+	back    *tap.Tap
+	server  *node.HookServer
+	hooks   *tap.Tap // before the hook server
+	proxy   *node.Proxy
+	front   *tap.Tap
+	api     *node.APIServer
+	kubelet *node.Kubelet
+	direct  node.CRI // the container runtime itself
+	through node.CRI // as kubelet calls it
+	sockets []string // that the proxy has while it runs
 }
 
 func startCluster(t *testing.T) *cluster {
@@ -50,12 +51,14 @@ func startCluster(t *testing.T) *cluster {
 	c.runtime = node.StartRuntime(t)
 	c.open(t, c.back)
 	c.server = node.StartHookServer(t)
+	c.hooks = tap.New(hooksEndpoint, c.server.Endpoint(), names)
+	c.open(t, c.hooks)
 	c.proxy = node.StartProxyBefore(t, backEndpoint, node.QoS)
 	if err := os.WriteFile(filepath.Join(c.proxy.PluginDir, witness+".json"), []byte(`{"failure-policy": "Fail"}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	c.proxy.Add(t, node.Noop)
-	c.server.Register(t, c.proxy, "05-koordlet.json", "Fail", "PreRunPodSandbox", "PreCreateContainer", "PreUpdateContainerResources")
+	node.RegisterHookServer(t, c.proxy, hooksEndpoint, "05-koordlet.json", "Fail", "PreRunPodSandbox", "PreCreateContainer", "PreUpdateContainerResources")
 	c.open(t, c.front)
 	c.sockets = socketsOfProxy(t)
 	c.api = node.StartAPIServer(t)

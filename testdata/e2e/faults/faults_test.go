@@ -104,12 +104,15 @@ func TestFaults(t *testing.T) {
 func (c *cluster) run(t *testing.T, round []*trial) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	if before := round[0].fault.before; before != nil {
+		before(t, c)
+	}
 	mayStop := make(chan struct{})
 	open := make(chan struct{})
 	close(open)
 	var lives sync.WaitGroup
 	for i, x := range round {
-		x.life = life{cluster: c, pod: fmt.Sprintf("%s-%d-%s", x.fault.name, i, x.step.name), mayStop: mayStop}
+		x.life = life{cluster: c, pod: strings.ReplaceAll(fmt.Sprintf("%s-%d-%s", x.fault.name, i, x.step.name), "+", "-"), mayStop: mayStop}
 		if x.step.stage >= stop {
 			x.life.mayStop = open
 		}
@@ -121,11 +124,14 @@ func (c *cluster) run(t *testing.T, round []*trial) {
 		<-x.passed
 	}
 	if err := poll(ctx, time.Minute, "store and runtime agree", func() error { return c.checkStore(ctx) }); err != nil {
-		t.Error(err)
+		t.Errorf("%s: %v", round[0].fault.name, err)
 	}
 	close(mayStop)
 	lives.Wait()
 	c.checkEnd(t, round)
+	if after := round[0].fault.after; after != nil {
+		after(t, c)
+	}
 }
 
 // strike waits until the calls are held, makes the fault, lets them go on, and mends it.
@@ -176,7 +182,7 @@ func (c *cluster) checkEnd(t *testing.T, round []*trial) {
 		counts := c.hookCounts(t)
 		var errs []error
 		for _, x := range round {
-			if err := c.checkHooks(counts, x.life.pod, x.fault.name == "kill-proxy"); err != nil {
+			if err := c.checkHooks(counts, x.life.pod, x.fault.kills("proxy")); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", x.name(), err))
 			}
 		}
@@ -186,22 +192,9 @@ func (c *cluster) checkEnd(t *testing.T, round []*trial) {
 		t.Error(err)
 	}
 	if err := poll(t.Context(), 10*time.Second, "nothing is left", c.checkLeft); err != nil {
-		t.Error(err)
+		t.Errorf("%s: %v", round[0].fault.name, err)
 	}
 	if now := socketsOfProxy(t); !slices.Equal(now, c.sockets) {
-		t.Errorf("/run/wasmproxy has %q, want %q", now, c.sockets)
-	}
-}
-
-// report prints the table of results.
-func report(t *testing.T, rounds [][]*trial) {
-	for _, round := range rounds {
-		for _, x := range round {
-			result := fmt.Sprintf("ok after %v", x.took.Round(100*time.Millisecond))
-			if x.err != nil {
-				result = "FAILED"
-			}
-			t.Logf("%-16s %-18s %s", x.fault.name, x.step.name, result)
-		}
+		t.Errorf("%s: /run/wasmproxy has %q, want %q", round[0].fault.name, now, c.sockets)
 	}
 }

@@ -52,11 +52,20 @@ func (s *HookServer) Start(t testing.TB) {
 // Kill ends it without warning.
 func (s *HookServer) Kill() { s.process.kill() }
 
+// Endpoint is where it listens.
+func (s *HookServer) Endpoint() string { return "unix://" + s.socket }
+
 // Register tells wasmproxy of it, by a file of that name in hookserver.d, and
 // waits until it takes part.
 func (s *HookServer) Register(t testing.TB, proxy *Proxy, file, policy string, hooks ...string) {
 	t.Helper()
-	registration, err := json.Marshal(map[string]any{"remote-endpoint": s.socket, "failure-policy": policy, "runtime-hooks": hooks})
+	RegisterHookServer(t, proxy, s.Endpoint(), file, policy, hooks...)
+}
+
+// RegisterHookServer is Register for one that listens elsewhere.
+func RegisterHookServer(t testing.TB, proxy *Proxy, endpoint, file, policy string, hooks ...string) {
+	t.Helper()
+	registration, err := json.Marshal(map[string]any{"remote-endpoint": endpoint, "failure-policy": policy, "runtime-hooks": hooks})
 	if err != nil {
 		t.Fatal(err)
 	}

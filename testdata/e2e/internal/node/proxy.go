@@ -44,6 +44,7 @@ var (
 	Setter   = Plugin{File: "15-setter.wasm", Program: "setter.wasm"}     // sets what annotations ask for
 	Annotate = Plugin{File: "30-annotate.wasm", Program: "annotate.wasm"} // every hook that can change annotations, does
 	Overhead = Plugin{File: "50-overhead.wasm", Program: "overhead.wasm"} // annotates pods of one runtime handler
+	Loop     = Plugin{File: "70-loop.wasm", Program: "loop.wasm"}         // never returns
 
 	// Witness tells what it sees.
 	Witness = Plugin{File: "40-witness.wasm", Program: "witness.wasm", Grant: []string{"env"}}
@@ -80,6 +81,16 @@ func StartProxyBefore(t testing.TB, backend string, plugins ...Plugin) *Proxy {
 	}
 	p.Start(t)
 	return p
+}
+
+// Remove takes plugins out of the directory.
+func (p *Proxy) Remove(t testing.TB, plugins ...Plugin) {
+	t.Helper()
+	for _, plugin := range plugins {
+		if err := os.Remove(filepath.Join(p.PluginDir, plugin.File)); err != nil {
+			t.Fatalf("removing the plugin %s: %v", plugin.File, err)
+		}
+	}
 }
 
 // Add puts plugins into the directory of the running wasmproxy, and waits until

@@ -1,5 +1,5 @@
-// Package tap relays CRI between two sockets, and can hold a call of one pod at a moment that a
-// test names. It counts the calls of each pod.
+// Package tap relays calls between two sockets, and can hold a call of CRI at a moment that a test
+// names. It counts the calls of each pod.
 package tap
 
 import (
@@ -12,6 +12,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -29,6 +30,8 @@ const maxMessage = 64 << 20
 type Tap struct {
 	listen, target string // endpoints
 	names          *Names
+
+	delay atomic.Int64 // of each request, in nanoseconds
 
 	mu     sync.Mutex
 	server *grpc.Server // nil after Cut
@@ -104,6 +107,9 @@ func (t *Tap) Cut() {
 	}
 }
 
+// Delay has each request wait from now on.
+func (t *Tap) Delay(d time.Duration) { t.delay.Store(int64(d)) }
+
 // Count returns the calls of a method for a pod so far.
 func (t *Tap) Count(method, pod string) Count {
 	t.mu.Lock()
@@ -119,7 +125,7 @@ func (t *Tap) count(k key, add func(*Count)) {
 	t.counts[k] = c
 }
 
-// relay passes one call on. CRI has no call with more than one request.
+// relay passes one call on. Neither CRI nor the hook protocol has a call with more than one request.
 func (t *Tap) relay(_ any, in grpc.ServerStream) error {
 	service, _ := grpc.MethodFromServerStream(in)
 	var request frame
@@ -130,6 +136,7 @@ func (t *Tap) relay(_ any, in grpc.ServerStream) error {
 	if err := t.hold(in.Context(), Request, k); err != nil {
 		return err
 	}
+	time.Sleep(time.Duration(t.delay.Load()))
 	md, _ := metadata.FromIncomingContext(in.Context())
 	t.mu.Lock()
 	conn := t.conn
