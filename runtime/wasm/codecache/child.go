@@ -86,11 +86,30 @@ func (l Limits) explain(ctx context.Context, state *os.ProcessState, err error, 
 	case strings.Contains(crash, "out of memory"), strings.Contains(crash, "cannot allocate memory"):
 		return fmt.Errorf("took more than the %d MiB of memory that it may", l.Memory>>20)
 	case state.ExitCode() > 0 && said != "":
-		return errors.New(said)
+		return ofNode(said)
 	}
 	line, _, _ := strings.Cut(crash, "\n")
 	return fmt.Errorf("the process that compiles: %w: %q", err, line)
 }
+
+// ofNode returns what a child said as an error, which wraps the kernel's if the node lacks space for
+// the compiled code: that is no fault of the module.
+func ofNode(said string) error {
+	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO} {
+		if strings.Contains(said, errno.Error()) {
+			return &nodeError{said, errno}
+		}
+	}
+	return errors.New(said)
+}
+
+type nodeError struct {
+	said  string
+	errno syscall.Errno
+}
+
+func (e *nodeError) Error() string { return e.said }
+func (e *nodeError) Unwrap() error { return e.errno }
 
 // killed reports an end by SIGKILL, which the kernel sends at the limit of
 // processor time. It counts that by ticks, and differs from what it reports.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,6 +55,8 @@ func child(argument string) error {
 		time.Sleep(time.Hour)
 	case "unhappy":
 		return errors.New("the module is no good")
+	case "full":
+		return os.WriteFile("/dev/full", module, 0o600)
 	case "crashing":
 		panic("a fault of the compiler")
 	case "idle":
@@ -131,6 +134,18 @@ func TestChildThatFails(t *testing.T) {
 				t.Errorf("the next module became %q", compiled)
 			}
 		})
+	}
+}
+
+// A disk without space is the node's fault: who waits for the module may try again. It is the
+// kernel's error, which a module that is no good does not have.
+func TestFullDisk(t *testing.T) {
+	c := open(t, codecache.Options{})
+	if _, err := c.Get(t.Context(), "full", []byte("module")); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "/dev/full") {
+		t.Errorf("got %v, want ENOSPC of /dev/full", err)
+	}
+	if _, err := c.Get(t.Context(), "unhappy", []byte("module")); err == nil || errors.As(err, new(syscall.Errno)) {
+		t.Errorf("of a bad module: got %v, want an error that is not the kernel's", err)
 	}
 }
 

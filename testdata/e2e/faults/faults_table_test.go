@@ -2,6 +2,7 @@ package faults_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,7 +51,7 @@ var faults = func() (all []fault) {
 		)
 	}
 	return append(all,
-		fault{"full-cache", "no space in the cache directory, kill -9 of wasmproxy, a start, and a new plugin", smallCache, fillCache, startWithFullCache, largeCache},
+		fault{"full-cache", "no space in the cache directory, kill -9 of wasmproxy, a start, a new plugin, and space again", smallCache, fillCache, startWithFullCache, largeCache},
 		fault{"half-plugin", "half of a plugin's file in its place for 5 s, and then the whole", nil, halvePlugin, restorePlugin, nil},
 		fault{"no-descriptors", "wasmproxy can open no file and no connection for 5 s", nil, takeDescriptors, giveDescriptors, nil},
 	)
@@ -122,7 +123,7 @@ func smallCache(t *testing.T, c *cluster) {
 }
 
 func fillCache(t *testing.T, c *cluster) {
-	file, err := os.Create(filepath.Join(c.proxy.CacheDir, "ballast"))
+	file, err := os.Create(ballast(c))
 	must(t, err)
 	defer file.Close()
 	for err == nil {
@@ -136,10 +137,36 @@ func fillCache(t *testing.T, c *cluster) {
 
 var addedPlugin = node.Roster("80-roster")
 
-// startWithFullCache adds a plugin that has to be compiled, whose code cannot be kept.
+// startWithFullCache adds a plugin that has to be compiled, for whose code there is no space. When
+// there is, it must become active though nothing changes its file.
 func startWithFullCache(t *testing.T, c *cluster) {
 	startProxy(t, c)
-	c.proxy.Add(t, addedPlugin)
+	c.proxy.Install(t, addedPlugin)
+	must(t, poll(t.Context(), time.Minute, "the new plugin finds no space", func() error {
+		return c.expectPending(t, "80-roster", "inactive", "no space left on device")
+	}))
+	must(t, os.Remove(ballast(c)))
+	c.proxy.AwaitPlugins(t)
+}
+
+func ballast(c *cluster) string { return filepath.Join(c.proxy.CacheDir, "ballast") }
+
+// expectPending demands that a plugin has this state, and a version that failed for this reason.
+func (c *cluster) expectPending(t *testing.T, id, state, reason string) error {
+	t.Helper()
+	var status struct {
+		Plugins []struct {
+			ID, State string
+			Pending   *struct{ State, Reason string }
+		}
+	}
+	must(t, c.proxy.Ask(t.Context(), &status, "status"))
+	for _, p := range status.Plugins {
+		if p.ID == id && p.State == state && p.Pending != nil && p.Pending.State == "failed" && strings.Contains(p.Pending.Reason, reason) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the plugins are %+v, want %s %s, with a version that failed with %q", status.Plugins, id, state, reason)
 }
 
 func largeCache(t *testing.T, c *cluster) {
@@ -159,18 +186,9 @@ func halvePlugin(t *testing.T, c *cluster) {
 // restorePlugin looks whether the last good version has stayed, and writes the whole file.
 func restorePlugin(t *testing.T, c *cluster) {
 	time.Sleep(frozen)
-	var status struct {
-		Plugins []struct {
-			ID, State string
-			Pending   *struct{ State string }
-		}
-	}
-	must(t, c.proxy.Ask(t.Context(), &status, "status"))
-	for _, p := range status.Plugins {
-		if p.ID == witness && (p.State != "active" || p.Pending == nil || p.Pending.State != "failed") {
-			t.Errorf("while its file is half written the plugin is %+v, want active with a failed version", p)
-		}
-	}
+	must(t, poll(t.Context(), time.Minute, "half a file is refused", func() error {
+		return c.expectPending(t, witness, "active", "")
+	}))
 	module, err := os.ReadFile(isolation.Current().Program(node.Noop.Program))
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(c.proxy.PluginDir, node.Noop.File), module, 0o644))
@@ -186,7 +204,9 @@ func giveDescriptors(t *testing.T, c *cluster) {
 
 func limitDescriptors(t *testing.T, pid int, n uint64) {
 	t.Helper()
-	must(t, unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: 1 << 16}, nil))
+	var now unix.Rlimit
+	must(t, unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &now))
+	must(t, unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: min(n, now.Max), Max: now.Max}, nil))
 }
 
 func must(t *testing.T, err error) {

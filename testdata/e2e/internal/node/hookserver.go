@@ -72,7 +72,7 @@ func RegisterHookServer(t testing.TB, proxy *Proxy, endpoint, file, policy strin
 	if err := os.WriteFile(filepath.Join(proxy.HookDir, file), registration, 0o644); err != nil {
 		t.Fatalf("registering the hook server: %v", err)
 	}
-	proxy.awaitPlugins(t)
+	proxy.AwaitPlugins(t)
 }
 
 // StartKoordlet starts koordlet's own hook server with the hooks that it has on
@@ -94,5 +94,5 @@ func StartKoordlet(t testing.TB, proxy *Proxy) {
 		_, err := os.Stat(filepath.Join(proxy.HookDir, "koordlet.json"))
 		return err
 	})
-	proxy.awaitPlugins(t)
+	proxy.AwaitPlugins(t)
 }

@@ -77,7 +77,7 @@ func StartProxyBefore(t testing.TB, backend string, plugins ...Plugin) *Proxy {
 		t.Fatalf("making the plugin directories: %v", err)
 	}
 	for _, plugin := range plugins {
-		p.install(t, plugin)
+		p.Install(t, plugin)
 	}
 	p.Start(t)
 	return p
@@ -98,12 +98,13 @@ func (p *Proxy) Remove(t testing.TB, plugins ...Plugin) {
 func (p *Proxy) Add(t testing.TB, plugins ...Plugin) {
 	t.Helper()
 	for _, plugin := range plugins {
-		p.install(t, plugin)
+		p.Install(t, plugin)
 	}
-	p.awaitPlugins(t)
+	p.AwaitPlugins(t)
 }
 
-func (p *Proxy) install(t testing.TB, plugin Plugin) {
+// Install puts a plugin into the directory.
+func (p *Proxy) Install(t testing.TB, plugin Plugin) {
 	t.Helper()
 	module, err := os.ReadFile(isolation.Current().Program(plugin.Program))
 	if err == nil {
@@ -165,7 +166,7 @@ func (p *Proxy) Start(t testing.TB) {
 		}
 	})
 	awaitCRI(t, kind.ProxyEndpoint, p.process.alive)
-	p.awaitPlugins(t)
+	p.AwaitPlugins(t)
 }
 
 // Explained is a value of a pod or container as wasmproxy explains it.
@@ -206,9 +207,9 @@ func (p *Proxy) Explain(t testing.TB, pod *core.Pod) map[string][]Explained {
 	return all
 }
 
-// awaitPlugins waits until every plugin of both directories takes part: calls
+// AwaitPlugins waits until every plugin of both directories takes part: calls
 // pass while plugins are being loaded.
-func (p *Proxy) awaitPlugins(t testing.TB) {
+func (p *Proxy) AwaitPlugins(t testing.TB) {
 	t.Helper()
 	var want, got []string
 	for _, pattern := range []string{filepath.Join(p.PluginDir, "*.wasm"), filepath.Join(p.HookDir, "*.json")} {
