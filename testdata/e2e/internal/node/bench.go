@@ -36,7 +36,7 @@ func StartBenchProxy(t testing.TB, name string, plugins ...Plugin) *BenchProxy {
 		t.Fatalf("making the directories of wasmproxy %s: %v", name, err)
 	}
 	for _, plugin := range plugins {
-		b.proxy.install(t, plugin)
+		b.proxy.Install(t, plugin)
 	}
 	cmd := exec.Command(isolation.Current().Program("wasmproxy"), "serve", "--listen", b.Endpoint, "--backend", RuntimeKind().Endpoint,
 		"--plugin-dir", b.proxy.PluginDir, "--hook-dir", b.proxy.HookDir, "--cache-dir", dir+"/cache", "--state-dir", dir+"/state",
@@ -50,7 +50,7 @@ func StartBenchProxy(t testing.TB, name string, plugins ...Plugin) *BenchProxy {
 		}
 	})
 	awaitCRI(t, b.Endpoint, p.alive)
-	b.proxy.awaitPlugins(t)
+	b.proxy.AwaitPlugins(t)
 	return b
 }
 
