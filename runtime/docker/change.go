@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -81,12 +82,12 @@ func (c *changes) update(of *resources, was, is *runtimeapi.UpdateContainerResou
 	}
 }
 
-// resources sets those fields that plugins have changed. Docker takes no quota beside NanoCpus,
-// and no limit of memory above that of memory and swap together.
+// resources sets those fields that plugins have changed. Docker takes no quota for a container that
+// has NanoCpus, and no limit of memory above that of memory and swap together.
 func (c *changes) resources(e *edit, of *resources, was, is *runtimeapi.LinuxContainerResources) {
 	nano := of.NanoCpus > 0 && (is.GetCpuQuota() != was.GetCpuQuota() || is.GetCpuPeriod() != was.GetCpuPeriod())
 	if nano {
-		e.set("NanoCpus", 0)
+		e.set("NanoCpus", max(0, is.GetCpuQuota())*nanoSecond/cmp.Or(is.GetCpuPeriod(), nanoPeriod))
 	}
 	swap := is.GetMemorySwapLimitInBytes()
 	if swap == was.GetMemorySwapLimitInBytes() && swap > 0 && swap == was.GetMemoryLimitInBytes() {
@@ -95,7 +96,7 @@ func (c *changes) resources(e *edit, of *resources, was, is *runtimeapi.LinuxCon
 	for _, f := range []struct {
 		name    string
 		old, to int64
-		always  bool
+		not     bool // it is set otherwise
 	}{
 		{"CpuShares", was.GetCpuShares(), is.GetCpuShares(), false},
 		{"CpuPeriod", was.GetCpuPeriod(), is.GetCpuPeriod(), nano},
@@ -103,7 +104,7 @@ func (c *changes) resources(e *edit, of *resources, was, is *runtimeapi.LinuxCon
 		{"Memory", was.GetMemoryLimitInBytes(), is.GetMemoryLimitInBytes(), false},
 		{"MemorySwap", was.GetMemorySwapLimitInBytes(), swap, false},
 	} {
-		if f.old != f.to || f.always {
+		if f.old != f.to && !f.not {
 			e.set(f.name, f.to)
 		}
 	}

@@ -74,7 +74,11 @@ func (c *call) standalone(name string, of *container) {
 		changed(to, e)
 		create.SandboxConfig = to.(*runtimeapi.RunPodSandboxRequest).GetConfig()
 	}
-	pod.answer = func(*recorder) proto.Message { return &runtimeapi.RunPodSandboxResponse{PodSandboxId: id} }
+	response := &runtimeapi.RunPodSandboxResponse{PodSandboxId: id}
+	pod.answer = func(*recorder) proto.Message { return response }
+	// The hooks of the container find its pod in the store.
+	pod.expect = func(sent proto.Message) { c.opts.Store.Observe(nil, sent, response) }
+	pod.failed = func() { c.opts.Store.Observe(nil, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}, nil) }
 	c.hook(pod, inner)
 }
 

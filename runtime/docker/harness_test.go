@@ -110,6 +110,7 @@ type node struct {
 	server *docker.Server
 	store  *pods.Store
 	client *docker.Client
+	ledger *ledger.Ledger
 	stop   func()
 	mu     sync.Mutex
 	events []observe.Event
@@ -126,7 +127,7 @@ func (n *node) Wants(observe.Kind) bool { return true }
 func newNode(t *testing.T, all bool, members ...plugin.Member) *node {
 	t.Helper()
 	dir := t.TempDir()
-	n := &node{t: t, engine: &engine{inspect: map[string]string{}}, socket: filepath.Join(dir, "p.sock"), direct: filepath.Join(dir, "d.sock"), store: pods.NewStore()}
+	n := &node{t: t, engine: &engine{inspect: map[string]string{}}, socket: filepath.Join(dir, "p.sock"), direct: filepath.Join(dir, "d.sock"), store: pods.NewStore(), ledger: ledger.New()}
 	backend := httptest.NewUnstartedServer(n.engine)
 	backend.Listener.Close()
 	backend.Listener = listen(t, n.direct)
@@ -134,7 +135,7 @@ func newNode(t *testing.T, all bool, members ...plugin.Member) *node {
 	t.Cleanup(backend.Close)
 	n.client = docker.NewClient("unix://"+n.direct, all)
 	o := intercept.Options{
-		Observer: n, Store: n.store, Backend: n.client, Node: &crifield.Node{}, Queue: intercept.NewWorkQueue(), Ledger: ledger.New(), Keep: func() func() { return func() {} },
+		Observer: n, Store: n.store, Backend: n.client, Node: &crifield.Node{}, Queue: intercept.NewWorkQueue(), Ledger: n.ledger, Keep: func() func() { return func() {} },
 	}
 	o.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(n, nil, m...) }
 	o.Chain = o.NewChain(members...)

@@ -3,7 +3,6 @@ package docker
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -118,6 +117,8 @@ func (c *call) identify() (pod, id string, k kind) {
 type stage struct {
 	request proto.Message
 	changed func(to proto.Message, e *changes) // edits the body, since plugins have changed the message; nil: they cannot
+	expect  func(sent proto.Message)           // called before the next stage; may be nil
+	failed  func()                             // called after a later stage that failed; may be nil
 	answer  func(*recorder) proto.Message      // nil: an empty one
 }
 
@@ -149,14 +150,7 @@ func (c *call) run(ctx context.Context, rec *recorder, stages []stage) error {
 		return err
 	}
 	next := func(ctx context.Context, sent *cri.Frame) (*cri.Frame, error) {
-		if sent != frame && st.changed != nil {
-			to := method.NewRequest()
-			if err := sent.Decode(to); err != nil {
-				return nil, err
-			}
-			c.edit(st, to)
-		}
-		if err := c.run(ctx, rec, stages[1:]); err != nil {
+		if err := c.send(ctx, rec, stages, frame, sent); err != nil {
 			return nil, err
 		}
 		answer := method.NewResponse()
@@ -174,6 +168,31 @@ func (c *call) run(ctx context.Context, rec *recorder, stages []stage) error {
 	}
 	c.report.Plugins += of.Plugins
 	c.report.Hooked, c.report.Followed = c.report.Hooked || of.Hooked, c.report.Followed || of.Followed
+	return err
+}
+
+// send takes the request through the stages after the first, which lets it go on with a message.
+func (c *call) send(ctx context.Context, rec *recorder, stages []stage, made, sent *cri.Frame) error {
+	st := stages[0]
+	to := st.request
+	if sent != made && st.changed != nil {
+		to = cri.MethodOf(to).NewRequest()
+		if err := sent.Decode(to); err != nil {
+			return err
+		}
+		c.edit(st, to)
+	}
+	if st.expect != nil {
+		st.expect(to)
+	}
+	done := false
+	defer func() { // also after a panic
+		if !done && st.failed != nil {
+			st.failed()
+		}
+	}()
+	err := c.run(ctx, rec, stages[1:])
+	done = err == nil
 	return err
 }
 
@@ -212,7 +231,8 @@ func (c *call) edit(st stage, to proto.Message) {
 		return
 	}
 	if len(e.left) > 0 {
-		c.opts.Observer.Observe(c.r.Context(), &observe.HooksSkipped{Method: c.op.name, Err: errors.New("Docker has no such field: " + strings.Join(e.left, ", "))})
+		about := observe.Object{Container: c.r.URL.Query().Get("name"), ContainerID: c.object}
+		c.opts.Observer.Observe(c.r.Context(), &observe.ChangesNotSent{Method: c.op.name, Object: about, Fields: e.left})
 	}
 	c.setBody(e.text)
 }

@@ -1,10 +1,13 @@
 package docker_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -161,4 +164,49 @@ func TestStandalone(t *testing.T) {
 	if pods, containers := n.store.Len(); pods+containers != 0 {
 		t.Errorf("the store still has %d pods and %d containers", pods, containers)
 	}
+}
+
+// TestStandaloneLedger: what a plugin wants of a standalone container as it is made is noted under
+// the pod's own name, which is the same after a restart of the proxy.
+func TestStandaloneLedger(t *testing.T) {
+	n := newNode(t, true, on(abi.PreCreateContainer, func(_ plugin.Event, adj *plugin.Adjustment) error {
+		return adj.SetInt64(abi.Container, abi.Resources+abi.CPUQuota, 80000)
+	}))
+	id := n.create("web", `{"Image":"busybox","HostConfig":{"NanoCpus":1500000000}}`)
+	if got := n.engine.last(t, "POST /v1.41/containers/create").body; got != `{"Image":"busybox","HostConfig":{"NanoCpus":800000000}}` {
+		t.Errorf("the body is %s", got)
+	}
+	if !n.ledger.Has(ledger.ID{Pod: "/docker/web/0", Container: id}) {
+		t.Errorf("the ledger has %v", n.ledger.Objects())
+	}
+	n.engine.answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusConflict) })
+	if code, _ := n.do("POST", "/containers/create?name=web", `{"Image":"busybox"}`); code != 409 {
+		t.Errorf("Docker's conflict is %d", code)
+	}
+	if pods, containers := n.store.Len(); pods != 1 || containers != 1 {
+		t.Errorf("the store has %d pods and %d containers after a request that failed", pods, containers)
+	}
+}
+
+// TestChangesNotSent: what Docker has no field for is left out, with an event.
+func TestChangesNotSent(t *testing.T) {
+	n := newNode(t, false, on(abi.PreUpdateContainerResources, func(_ plugin.Event, adj *plugin.Adjustment) error {
+		return adj.SetEntry(abi.Container, abi.Resources+abi.HugepageLimits, "2MB", "0")
+	}))
+	pod := n.create(podName, podBody)
+	id := n.create(mainName, mainBody(pod))
+	if code, answer := n.do("POST", "/containers/"+id+"/update", `{"CpuShares":7}`); code != 204 {
+		t.Errorf("answers %d %s", code, answer)
+	}
+	if got := n.engine.last(t, "POST /containers/"+id+"/update").body; got != `{"CpuShares":7}` {
+		t.Errorf("the body is %s", got)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, e := range n.events {
+		if left, ok := e.(*observe.ChangesNotSent); ok && left.ContainerID == id && len(left.Fields) == 1 && left.Fields[0] == "resources.hugepage_limits" {
+			return
+		}
+	}
+	t.Errorf("no event says what is left out")
 }

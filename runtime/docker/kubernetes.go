@@ -174,8 +174,11 @@ func (h *hostConfig) cri() *runtimeapi.LinuxContainerResources {
 	return r
 }
 
-// nanoPeriod is the period, in microseconds, of the quota that NanoCpus are to Docker.
-const nanoPeriod = 100_000
+// NanoCpus are billionths of a CPU, and to Docker a quota of a period in microseconds.
+const (
+	nanoSecond = 1_000_000_000
+	nanoPeriod = 100_000
+)
 
 func (r *resources) cri() *runtimeapi.LinuxContainerResources {
 	c := &runtimeapi.LinuxContainerResources{
@@ -183,7 +186,7 @@ func (r *resources) cri() *runtimeapi.LinuxContainerResources {
 		MemoryLimitInBytes: r.Memory, MemorySwapLimitInBytes: r.MemorySwap,
 	}
 	if r.NanoCpus > 0 && c.CpuQuota == 0 {
-		c.CpuPeriod, c.CpuQuota = nanoPeriod, r.NanoCpus*nanoPeriod/1_000_000_000
+		c.CpuPeriod, c.CpuQuota = nanoPeriod, r.NanoCpus*nanoPeriod/nanoSecond
 	}
 	return c
 }

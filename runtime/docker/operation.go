@@ -38,6 +38,8 @@ var operations = map[string]operation{
 	"GET networks": {name: "NetworkList"}, "GET networks/*": {name: "NetworkInspect"}, "DELETE networks/*": {name: "NetworkDelete"}, "POST networks/create": {name: "NetworkCreate"},
 	"POST networks/*/connect": {name: "NetworkConnect"}, "POST networks/*/disconnect": {name: "NetworkDisconnect"}, "POST networks/prune": {name: "NetworkPrune"},
 	"GET volumes": {name: "VolumeList"}, "POST volumes/create": {name: "VolumeCreate"}, "GET volumes/*": {name: "VolumeInspect"}, "DELETE volumes/*": {name: "VolumeDelete"},
+	"GET swarm": {name: "SwarmInspect"}, "GET nodes/*": {name: "NodeInspect"}, "GET services/*": {name: "ServiceInspect"}, "GET tasks/*": {name: "TaskInspect"},
+	"GET secrets/*": {name: "SecretInspect"}, "GET configs/*": {name: "ConfigInspect"}, "GET plugins": {name: "PluginList"}, "GET plugins/*/json": {name: "PluginInspect"},
 	"POST volumes/prune": {name: "VolumePrune"}, "GET distribution/*/json": {name: "DistributionInspect"},
 }
 

@@ -144,8 +144,13 @@ func (c *Client) ContainerStatus(ctx context.Context, r *runtimeapi.ContainerSta
 // UpdateContainerResources implements the method of CRI's RuntimeService. Docker takes no limit of
 // memory above that of memory and swap together, so that both are set, as cri-dockerd does.
 func (c *Client) UpdateContainerResources(ctx context.Context, r *runtimeapi.UpdateContainerResourcesRequest, _ ...grpc.CallOption) (*runtimeapi.UpdateContainerResourcesResponse, error) {
-	edit := newChanges([]byte("{}"))
-	edit.update(new(resources), new(runtimeapi.UpdateContainerResourcesRequest), r)
+	edit, has := newChanges([]byte("{}")), new(resources)
+	if c.all { // dockershim uses no NanoCpus
+		if of, _, err := c.inspect(ctx, r.GetContainerId()); err == nil {
+			has = &of.HostConfig.resources
+		}
+	}
+	edit.update(has, new(runtimeapi.UpdateContainerResourcesRequest), r)
 	if memory := r.GetLinux().GetMemoryLimitInBytes(); memory != 0 && r.GetLinux().GetMemorySwapLimitInBytes() == 0 {
 		edit.set("MemorySwap", memory)
 	}

@@ -75,6 +75,14 @@ type HooksSkipped struct {
 	Err    error
 }
 
+// ChangesNotSent says that plugins changed fields that the container runtime's API does not have.
+type ChangesNotSent struct {
+	occurrence
+	Method string
+	Object
+	Fields []string
+}
+
 // PostHooksLate says that a call did not wait any longer for earlier post hooks and writes of
 // its object.
 type PostHooksLate struct {

@@ -64,6 +64,8 @@ var Messages = []Message{
 		"A container has an environment variable that the protocol cannot carry.", "None. The container gets it unchanged."},
 	{(*observe.HooksSkipped)(nil), slog.LevelWarn, "call passes without its hooks",
 		"A request cannot be decoded, or its pod or container is not known.", "See `err`. Plugins with `failure-policy` `Fail` refuse such calls."},
+	{(*observe.ChangesNotSent)(nil), slog.LevelWarn, "changes of plugins are left out: Docker has no such fields",
+		"In mode `docker` a plugin set what Docker's API cannot say, such as `unified`.", "Use another field, or a cgroup file."},
 	{(*observe.PostHooksLate)(nil), slog.LevelWarn, "earlier post hooks have not ended",
 		"A call waited for the earlier post hooks of its object as long as its time allows.", "Find the slow plugin in the log at level `debug`."},
 	{(*observe.PostHookFailed)(nil), slog.LevelWarn, "post hook failed",

@@ -1,0 +1,114 @@
+package docker_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/docker"
+)
+
+// TestKnownAgain: after a restart of the proxy the store has what Docker tells of a pod and its
+// container, with resources and environment.
+func TestKnownAgain(t *testing.T) {
+	n := newNode(t, false)
+	pod, id := strings.Repeat("a", 64), strings.Repeat("b", 64)
+	labels := `{"io.kubernetes.docker.type":"container","io.kubernetes.sandbox.id":"` + pod + `","annotation.x":"y"}`
+	n.engine.inspect["containers"] = `[{"Id":"` + pod + `","Names":["/` + podName + `"],"State":"running","Labels":{` + podLabels + `}},
+		{"Id":"` + id + `","Names":["/` + mainName + `"],"State":"running","Labels":` + labels + `}]`
+	n.engine.inspect[pod] = `{"Id":"` + pod + `","Name":"/` + podName + `","State":{"Status":"running","Pid":0},"Config":{"Labels":{` + podLabels + `}},"HostConfig":{"CgroupParent":"/kubepods/pod1","Runtime":"runc"}}`
+	n.engine.inspect[id] = `{"Id":"` + id + `","Name":"/` + mainName + `","State":{"Status":"running"},"Config":{"Env":["A=1","B=ö"],"Image":"busybox","Labels":` + labels + `},
+		"HostConfig":{"CpuQuota":50000,"CpuPeriod":100000,"Memory":1048576,"OomScoreAdj":900,"CgroupParent":"/kubepods/pod1"}}`
+	if err := n.store.Sync(t.Context(), n.client); err != nil {
+		t.Fatal(err)
+	}
+	p, ok := n.store.Pod(pod)
+	if m := p.Config.GetMetadata(); !ok || m.GetName() != "web" || m.GetNamespace() != "shop" || m.GetAttempt() != 2 || p.RuntimeHandler != "docker" ||
+		p.Config.GetAnnotations()["example.com/boost"] != "2x" || p.Config.GetLinux().GetCgroupParent() != "/kubepods/pod1" || p.State != runtimeapi.PodSandboxState_SANDBOX_READY {
+		t.Errorf("the pod is %+v, %v", p, ok)
+	}
+	c, ok := n.store.Container(id)
+	r := c.Config.GetLinux().GetResources()
+	if !ok || c.PodID != pod || c.Unreported != 0 || r.GetCpuQuota() != 50000 || r.GetMemoryLimitInBytes() != 1048576 || r.GetOomScoreAdj() != 900 {
+		t.Errorf("the container is %+v, %v", c, ok)
+	}
+	if e := c.Config.GetEnvs(); len(e) != 2 || string(e[0].GetValue()) != "1" || string(e[1].GetValue()) != "ö" || c.Config.GetMetadata().GetAttempt() != 3 {
+		t.Errorf("the environment is %v", e)
+	}
+	_, err := n.client.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: "none"})
+	if status.Code(err) != codes.NotFound {
+		t.Errorf("a container that there is not: %v", err)
+	}
+}
+
+// TestUpdateResources is an update on a plugin's behalf. Memory and swap grow together.
+func TestUpdateResources(t *testing.T) {
+	n := newNode(t, true)
+	n.engine.inspect["nano"] = `{"Id":"nano","HostConfig":{"NanoCpus":1000000000}}`
+	n.engine.answers(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			body, _ := io.ReadAll(r.Body)
+			n.engine.mu.Lock()
+			n.engine.requests = append(n.engine.requests, request{line: r.URL.Path, body: string(body)})
+			n.engine.mu.Unlock()
+			io.WriteString(w, `{"Warnings":null}`)
+			return
+		}
+		io.WriteString(w, n.engine.inspect[strings.Split(r.URL.Path, "/")[2]]+" ")
+	})
+	for id, want := range map[string]string{"plain": `{"CpuQuota":50000,"Memory":7,"MemorySwap":7}`, "nano": `{"NanoCpus":500000000,"Memory":7,"MemorySwap":7}`} {
+		_, err := n.client.UpdateContainerResources(t.Context(), &runtimeapi.UpdateContainerResourcesRequest{
+			ContainerId: id, Linux: &runtimeapi.LinuxContainerResources{CpuQuota: 50000, MemoryLimitInBytes: 7},
+		})
+		if got := n.engine.last(t, "/containers/"+id+"/update").body; err != nil || got != want {
+			t.Errorf("%s: Docker gets %s, %v; want %s", id, got, err, want)
+		}
+	}
+}
+
+// TestLink: the link is ready while its request for events is open, tells of containers with hooks,
+// and comes back after Docker was away.
+func TestLink(t *testing.T) {
+	n := newNode(t, false)
+	lose := make(chan bool)
+	n.engine.answers(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintln(w, `{"Action":"die","Actor":{"ID":"other","Attributes":{"name":"x"}}}`)
+		fmt.Fprintln(w, `{"Action":"destroy","Actor":{"ID":"pod","Attributes":{"io.kubernetes.docker.type":"podsandbox"}}}`)
+		w.(http.Flusher).Flush()
+		select {
+		case <-lose:
+		case <-r.Context().Done():
+		}
+	})
+	events := make(chan docker.Event, 10)
+	l := docker.NewLink(n.client, func(e docker.Event) { events <- e })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ended := make(chan bool)
+	go func() { l.Run(ctx); close(ended) }()
+	for range 2 {
+		for state := l.GetState(); state != connectivity.Ready; state = l.GetState() {
+			if !l.WaitForStateChange(ctx, state) {
+				t.Fatal("the link does not become ready")
+			}
+		}
+		if e := <-events; e != (docker.Event{ID: "pod", Action: docker.Destroyed, Pod: true}) {
+			t.Errorf("the event is %+v", e)
+		}
+		lose <- true
+		if !l.WaitForStateChange(ctx, connectivity.Ready) {
+			t.Fatal("the loss is not noticed")
+		}
+	}
+	cancel()
+	<-ended
+}
