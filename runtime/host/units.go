@@ -1,0 +1,66 @@
+package host
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/deploy/systemd"
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+)
+
+// planShadows plans the removal of the program and the units that an installation without a
+// package has made: systemd and a shell would take them before the package's.
+func (h *Host) planShadows(p *installation) error {
+	for _, path := range []string{filepath.Join(unitDir, systemd.ServiceName), filepath.Join(unitDir, systemd.SocketName), programFile} {
+		f := p.record.file(path)
+		now, err := h.read(path)
+		if err != nil {
+			return err
+		}
+		if f != nil && !f.Existed && now != nil && sum(now) == f.After {
+			p.own = append(p.own, change{path: path, before: now, program: path == programFile})
+		}
+	}
+	return nil
+}
+
+// planUnits plans the program and the units, unless a package has brought them.
+func (h *Host) planUnits(p *installation) error {
+	files := map[string]string{}
+	var order []string
+	add := func(path, content string) {
+		order = append(order, path)
+		files[path] = content
+	}
+	if _, err := os.Stat(h.under(filepath.Join(packagedDir, systemd.ServiceName))); err != nil {
+		program, err := os.ReadFile(h.Program)
+		if err != nil {
+			return fmt.Errorf("reading the program: %w", err)
+		}
+		add(programFile, string(program))
+		add(filepath.Join(unitDir, systemd.SocketName), systemd.Socket())
+		add(filepath.Join(unitDir, systemd.ServiceName), strings.ReplaceAll(systemd.Service(), systemd.Program+" ", programFile+" "))
+	} else if err := h.planShadows(p); err != nil {
+		return err
+	}
+	if path := config.Path(p.socket); !strings.Contains(systemd.Socket(), "\nListenStream="+path+"\n") {
+		add(listenDropIn, "# Written by wasmproxy host install: the setting listen.\n[Socket]\nListenStream=\nListenStream="+path+"\n")
+	}
+	for _, path := range order {
+		mode := fs.FileMode(0o644)
+		if path == programFile {
+			mode = 0o755
+		}
+		c, changed, err := h.planned(path, []byte(files[path]), mode)
+		if err != nil {
+			return err
+		}
+		if c.program = path == programFile; changed {
+			p.own = append(p.own, c)
+		}
+	}
+	return nil
+}
