@@ -91,6 +91,7 @@ type Value struct {
 type Ledger struct {
 	observer observe.Observer
 	dir      *os.Root // nil: the records are only in memory
+	files    *os.File // the same directory
 
 	mu     sync.Mutex
 	away   bool            // another process has the state directory, in which nothing is written

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,7 +11,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
@@ -53,9 +55,12 @@ func Open(ctx context.Context, dir string, observer observe.Observer) (*Ledger, 
 	if err != nil {
 		return nil, fmt.Errorf("opening the directory: %w", err)
 	}
+	if l.files, err = root.Open("."); err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the directory: %w", err), root.Close())
+	}
 	l.dir = root
 	if err := errors.Join(root.Chmod(".", 0o700), l.load(ctx)); err != nil {
-		return nil, errors.Join(fmt.Errorf("reading the directory: %w", err), root.Close())
+		return nil, errors.Join(fmt.Errorf("reading the directory: %w", err), l.Close())
 	}
 	return l, nil
 }
@@ -65,7 +70,7 @@ func (l *Ledger) Close() error {
 	if l.dir == nil {
 		return nil
 	}
-	return l.dir.Close()
+	return errors.Join(l.files.Close(), l.dir.Close())
 }
 
 // Release leaves the state directory to another process. Changes from now on are only in memory.
@@ -195,11 +200,12 @@ const maxBuffer = 1 << 20
 // encode appends the pod's state. Only objects that have changed are encoded anew, since a pod may
 // have many containers.
 func (p *pod) encode(text []byte, uid string) ([]byte, error) {
-	head, err := json.Marshal(state{Version: stateVersion, Pod: uid})
+	name, err := json.Marshal(uid)
 	if err != nil {
 		return text, err
 	}
-	text = append(text, bytes.TrimSuffix(head, []byte("}"))...)
+	text = strconv.AppendInt(append(text, `{"version":`...), stateVersion, 10)
+	text = append(append(text, `,"pod":`...), name...)
 	opening := `,"containers":{`
 	for container, o := range p.objects {
 		if err := o.encode(container); err != nil {
@@ -224,23 +230,40 @@ func (o *object) encode(container string) error {
 	if o.text != nil {
 		return nil
 	}
-	var saved any = savedObject{o.group, o.values}
-	if container != "" {
-		saved = map[string]any{container: saved}
+	text, err := json.Marshal(savedObject{o.group, o.values})
+	if err != nil {
+		return err
 	}
-	text, err := json.Marshal(saved)
-	if err == nil {
+	if container == "" {
 		o.text = text[1 : len(text)-1]
+		return nil
 	}
+	name, err := json.Marshal(container)
+	o.text = append(append(name, ':'), text...)
 	return err
 }
 
+// replace writes a file of the directory beside the one of that name, and puts it in its place. A call
+// waits for it: os.Root takes ten system calls in the place of four.
 func (l *Ledger) replace(name string, text []byte) error {
-	temporary := name + ".new"
-	if err := l.dir.WriteFile(temporary, text, 0o600); err != nil {
-		return err
+	temporary, dir := name+".new", int(l.files.Fd())
+	fd, err := unix.Openat(dir, temporary, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: temporary, Err: err}
 	}
-	return l.dir.Rename(temporary, name)
+	for rest := text; err == nil && len(rest) > 0; {
+		n, failed := unix.Write(fd, rest)
+		if failed != unix.EINTR {
+			rest, err = rest[max(n, 0):], failed
+		}
+	}
+	if err = errors.Join(err, unix.Close(fd)); err != nil {
+		return &fs.PathError{Op: "write", Path: temporary, Err: err}
+	}
+	if err := unix.Renameat(dir, temporary, dir, name); err != nil {
+		return &fs.PathError{Op: "rename", Path: temporary, Err: err}
+	}
+	return nil
 }
 
 // erase removes the file of a pod of which nothing is to be known.
