@@ -119,13 +119,29 @@ func (l *limited) resize(t *testing.T) {
 		{CpuPeriod: 100000, CpuQuota: 50000, CpuShares: 102, MemoryLimitInBytes: 64 << 20, CpusetCpus: "0-1"},
 	} {
 		for _, pod := range l.pods {
-			if err := update(t, node.RuntimeKind().ProxyEndpoint, containerID(t, pod), resources); err != nil {
+			if err := update(t, node.RuntimeKind().ProxyEndpoint, mainContainer(t, pod), resources); err != nil {
 				t.Errorf("updating pod %s: %v", pod.Name, err)
 			}
 		}
 		l.expect(t, settings.Setting.Expected)
 		expectGroupFile(t, l.groups["fields"]["main"], "cpuset/cpuset.cpus", resources.CpusetCpus)
 	}
+}
+
+// mainContainer returns the id of the pod's running container main. In cgroup version 2 the table has
+// a pod with another one.
+func mainContainer(t *testing.T, pod *core.Pod) string {
+	t.Helper()
+	containers, err := node.DialCRI(t, node.RuntimeKind().Endpoint).ListContainers(t.Context(), &cri.ListContainersRequest{
+		Filter: &cri.ContainerFilter{
+			State:         &cri.ContainerStateValue{State: cri.ContainerState_CONTAINER_RUNNING},
+			LabelSelector: map[string]string{"io.kubernetes.pod.name": node.PodName(pod), "io.kubernetes.container.name": "main"},
+		},
+	})
+	if err != nil || len(containers.Containers) != 1 {
+		t.Fatalf("pod %s has %d running containers main, want 1: %v", pod.Name, len(containers.GetContainers()), err)
+	}
+	return containers.Containers[0].Id
 }
 
 // compare returns which files do not show what want says.
