@@ -14,7 +14,9 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/docker"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 // TestKnownAgain: after a restart of the proxy the store has what Docker tells of a pod and its
@@ -111,4 +113,22 @@ func TestLink(t *testing.T) {
 	}
 	cancel()
 	<-ended
+}
+
+// TestStandaloneResync: when the store reads Docker again, a standalone container stays, and its pod
+// has its ID.
+func TestStandaloneResync(t *testing.T) {
+	n := newNode(t, true, on(abi.PreCreateContainer, func(plugin.Event, *plugin.Adjustment) error { return nil }))
+	id := n.create("web", `{"Image":"busybox"}`)
+	n.engine.inspect["containers"] = `[{"Id":"` + id + `","Names":["/web"],"State":"running"}]`
+	n.engine.inspect[id] = `{"Id":"` + id + `","Name":"/web","State":{"Status":"running"},"Config":{"Image":"busybox"}}`
+	if err := n.store.Sync(t.Context(), n.client); err != nil {
+		t.Fatal(err)
+	}
+	if c, ok := n.store.Container(id); !ok || c.PodID != id {
+		t.Errorf("the container is %+v, %v", c, ok)
+	}
+	if all := n.store.Containers(id); len(all) != 1 {
+		t.Errorf("the pod has %d containers", len(all))
+	}
 }

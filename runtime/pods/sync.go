@@ -83,6 +83,11 @@ func (s *Store) prune(r reads, pods []*runtimeapi.PodSandbox, containers []*runt
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range s.pods.vanished(r.pods, listed) {
+		for c := range s.members[id] {
+			if listed[c] { // in Docker a pod may have another ID now, which its container names
+				delete(s.members[id], c)
+			}
+		}
 		s.removePod(id)
 	}
 	for _, id := range s.containers.vanished(r.containers, listed) {
