@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -20,7 +21,7 @@ func TestMain(m *testing.M) {
 		defer stop()
 		os.Exit(run(ctx, commandLine(os.Args), os.Stdout, os.Stderr))
 	}
-	testscript.Main(m, map[string]func(){"wasmproxy": program, koordName: program})
+	testscript.Main(m, map[string]func(){"wasmproxy": program, koordName: program, "successor-ends": func() { takeState(0) }, "successor-hangs": func() { takeState(time.Hour) }})
 }
 
 // TestScripts runs the program as its users do. A script is a story: commands,

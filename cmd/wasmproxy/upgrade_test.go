@@ -23,6 +23,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/plugins-wasm"
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
+	"github.com/wasmproxy/wasmproxy/runtime/handover"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
@@ -84,6 +85,48 @@ type upgraded struct {
 	kubelet runtimeapi.RuntimeServiceClient
 	admin   admin.Client
 	pids    []int
+	socket  *net.UnixListener // that a service manager holds; nil: the proxy makes it
+	notify  *net.UnixConn     // on which the service manager takes messages
+
+	messages chan string // that it has taken
+}
+
+// manage is a service manager for the proxy, as systemd is one.
+func (u *upgraded) manage() {
+	u.t.Helper()
+	var err error
+	u.socket, err = net.ListenUnix("unix", &net.UnixAddr{Name: u.dir + "/kubelet.sock", Net: "unix"})
+	u.must(err)
+	u.notify, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: u.dir + "/notify", Net: "unixgram"})
+	u.must(err)
+	u.t.Cleanup(func() { u.socket.Close(); u.notify.Close() })
+	u.messages = make(chan string, 4096)
+	go func() {
+		b := make([]byte, 4<<10)
+		for {
+			n, err := u.notify.Read(b)
+			if err != nil {
+				return
+			}
+			u.messages <- string(b[:n])
+		}
+	}()
+}
+
+// told returns the messages to the service manager up to one that has the text.
+func (u *upgraded) told(until string) (all []string) {
+	u.t.Helper()
+	late := time.After(upgradePatience)
+	for {
+		select {
+		case m := <-u.messages:
+			if all = append(all, m); strings.Contains(m, until) {
+				return all
+			}
+		case <-late:
+			u.t.Fatalf("waiting for %q: there were %q", until, all)
+		}
+	}
 }
 
 func newUpgraded(t *testing.T) *upgraded {
@@ -146,15 +189,23 @@ func (u *upgraded) put(program string) {
 // start starts the proxy. Its successors are children of this process, too, which waits for all.
 func (u *upgraded) start() {
 	u.t.Helper()
-	cmd := exec.Command(u.program, "serve", "--listen", u.dir+"/kubelet.sock", "--backend", u.dir+"/runtime.sock", "--plugin-dir", u.dir+"/plugins.d",
-		"--hook-dir", "", "--cache-dir", u.dir+"/cache", "--state-dir", u.dir+"/state", "--admin-socket", u.admin.Socket, "--bypass-file", "",
-		"--cgroup-root", u.cgroups.Dir, "--cgroup-mode", "v2", "--log-format", "text")
-	log, err := os.Create(u.dir + "/log")
+	args := []string{"serve", "--listen", u.dir + "/kubelet.sock", "--backend", u.dir + "/runtime.sock", "--plugin-dir", u.dir + "/plugins.d",
+		"--hook-dir", "", "--cache-dir", u.dir + "/cache", "--state-dir", u.dir + "/state", "--admin-socket", u.admin.Socket, "--bypass-file", "",
+		"--cgroup-root", u.cgroups.Dir, "--cgroup-mode", "v2", "--log-format", "text"}
+	cmd := exec.Command(u.program, args...)
+	if u.socket != nil {
+		cmd = exec.Command("sh", append([]string{"-c", `LISTEN_PID=$$ exec "$@"`, "sh", u.program}, args...)...)
+		file, err := u.socket.File()
+		u.must(err)
+		defer file.Close()
+		cmd.ExtraFiles, cmd.Env = []*os.File{file}, append(os.Environ(), "LISTEN_FDS=1", "LISTEN_FDNAMES=wasmproxy.socket", "NOTIFY_SOCKET="+u.notify.LocalAddr().String(), "WATCHDOG_USEC=1500000")
+	}
+	log, err := os.OpenFile(u.dir+"/log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	u.must(err)
 	cmd.Stderr = log
 	u.must(cmd.Start())
 	u.must(log.Close())
-	u.pids = []int{cmd.Process.Pid}
+	u.pids = append(u.pids, cmd.Process.Pid)
 	u.t.Cleanup(func() {
 		for _, pid := range u.pids {
 			_ = unix.Kill(pid, unix.SIGKILL)
@@ -216,13 +267,15 @@ func (u *upgraded) awaitEnd(pid int) int {
 
 // load makes calls until it is told to end.
 type load struct {
-	u      *upgraded
-	stop   chan struct{}
-	wait   sync.WaitGroup
-	calls  atomic.Int64
-	mu     sync.Mutex
-	failed []string
-	took   []time.Duration
+	u             *upgraded
+	stop          chan struct{}
+	wait          sync.WaitGroup
+	calls         atomic.Int64
+	withoutPlugin atomic.Bool  // calls may pass without it
+	slow          atomic.Int64 // how much longer every third pod's stop takes, in ms
+	mu            sync.Mutex
+	failed        []string
+	took          []time.Duration
 }
 
 // burst is what the plugin is to set for each container.
@@ -237,7 +290,7 @@ func (u *upgraded) begin(pods int, each time.Duration) *load {
 			pace := time.NewTicker(each)
 			defer pace.Stop()
 			for n := 0; !l.ended(); n++ {
-				l.life(fmt.Sprintf("web-%d-%d", i, n), 40*(i%3), pace)
+				l.life(fmt.Sprintf("web-%d-%d", i, n), int64(i%3)*(40+l.slow.Load()), pace)
 			}
 			l.life(fmt.Sprintf("web-%d-last", i), 0, pace) // which stays
 		})
@@ -286,7 +339,7 @@ func podConfig(name string) *runtimeapi.PodSandboxConfig {
 }
 
 // life is that of one pod with one container, which stops as slowly as said.
-func (l *load) life(name string, slowly int, pace *time.Ticker) {
+func (l *load) life(name string, slowly int64, pace *time.Ticker) {
 	k := l.u.kubelet
 	config := podConfig(name)
 	var pod, container string
@@ -303,13 +356,13 @@ func (l *load) life(name string, slowly int, pace *time.Ticker) {
 		return err
 	}) && l.call("StartContainer", pace, func(ctx context.Context) error {
 		_, err := k.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: container})
-		if err == nil {
+		if err == nil && !l.withoutPlugin.Load() {
 			err = l.u.hasBurst(groupOf(config, container))
 		}
 		return err
 	}) && l.call("UpdateContainerResources", pace, func(ctx context.Context) error {
 		_, err := k.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: container, Linux: &runtimeapi.LinuxContainerResources{CpuQuota: 60000, CpuPeriod: 100000}})
-		if err == nil {
+		if err == nil && !l.withoutPlugin.Load() {
 			err = l.u.hasBurst(groupOf(config, container))
 		}
 		return err
@@ -318,7 +371,7 @@ func (l *load) life(name string, slowly int, pace *time.Ticker) {
 		return
 	}
 	_ = l.call("StopContainer", pace, func(ctx context.Context) error {
-		_, err := k.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: container, Timeout: int64(slowly)})
+		_, err := k.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: container, Timeout: slowly})
 		return err
 	}) && l.call("RemoveContainer", pace, func(ctx context.Context) error {
 		_, err := k.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: container})
@@ -380,6 +433,121 @@ func TestUpgradeUnderLoad(t *testing.T) {
 		t.Errorf("p99 is %v", p99)
 	}
 	u.agree()
+}
+
+// takeState is a program that takes the state of the proxy, and then ends, or hangs, before it serves.
+func takeState(after time.Duration) {
+	from, err := handover.FromEnvironment()
+	if err == nil {
+		err = from.Prepared()
+	}
+	fmt.Fprintln(os.Stderr, "the successor has the state:", err)
+	time.Sleep(after)
+	os.Exit(1)
+}
+
+// TestReloadFails: a program that does not start, ends or hangs leaves the proxy as it was, also if
+// it has had the state. No call fails, the error says why, and the next reload succeeds.
+func TestReloadFails(t *testing.T) {
+	u := newUpgraded(t)
+	good := build(t, u.dir, "v1")
+	u.must(os.WriteFile(u.dir+"/plugins.d/10-qos.wasm", plugins.QoS, 0o644))
+	u.put(good)
+	u.start()
+	u.status(1)
+	l := u.begin(10, 100*time.Millisecond)
+	for script, want := range map[string]string{
+		"exit 3":                              "failed in preparing: it has ended",
+		"exec successor-ends":                 "failed in taking over: it has ended",
+		"exec successor-hangs":                "failed in taking over: it was not serving within",
+		`exec "` + good + `" "$@" --listen x`: "failed in preparing: it has ended",
+		`exec "` + good + `" "$@" --state-dir /elsewhere`:                              "restart the service to change that",
+		`exec "` + good + `" "$@" --listen /elsewhere`:                                 "restart the service to change that",
+		`echo broken >"` + u.dir + `/plugins.d/10-qos.wasm"; exec "` + good + `" "$@"`: "it is active in the running process",
+	} {
+		u.must(os.WriteFile(u.dir+"/script", []byte("#!/bin/sh\n"+script+"\n"), 0o755))
+		u.put(u.dir + "/script")
+		u.must(os.Remove(u.dir + "/script"))
+		if out, err := exec.Command(good, "reload", "--admin-socket", u.admin.Socket).CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: the reload says %q, want %q", script, out, want)
+		}
+		if s := u.status(1); s.Version != "v1" {
+			t.Errorf("%s: %s serves", script, s.Version)
+		}
+		u.must(os.WriteFile(u.dir+"/plugins.d/10-qos.wasm", plugins.QoS, 0o644))
+	}
+	before := u.pids[0]
+	u.put(good)
+	if out, err := u.reload(); err != nil {
+		t.Errorf("the last reload: %v: %s", err, out)
+	}
+	u.awaitEnd(before)
+	l.end()
+	if len(l.failed) > 0 {
+		t.Errorf("%d of %d calls failed, such as:\n%s", len(l.failed), l.calls.Load(), l.failed[0])
+	}
+	u.agree()
+}
+
+// TestReloadTellsTheServiceManager: systemd learns from the old process which one is the main one,
+// and after that from the new one that it serves. The old one sends nothing more.
+func TestReloadTellsTheServiceManager(t *testing.T) {
+	u := newUpgraded(t)
+	u.manage()
+	u.put(build(t, u.dir, "v1"))
+	u.start()
+	u.told("READY=1")
+	u.told("WATCHDOG=1")
+	before := u.pids[0]
+	if out, err := u.reload(); err != nil {
+		t.Fatalf("the reload: %v: %s", err, out)
+	}
+	now := u.pids[len(u.pids)-1]
+	for _, m := range u.told(fmt.Sprintf("MAINPID=%d", now)) {
+		if strings.Contains(m, "READY=1") || strings.Contains(m, "STOPPING=1") {
+			t.Errorf("%q came before the new PID", m)
+		}
+	}
+	u.awaitEnd(before)
+	for _, m := range append(u.told("READY=1"), u.told("WATCHDOG=1")...) {
+		if strings.Contains(m, "STOPPING=1") {
+			t.Errorf("the old process said %q", m)
+		}
+	}
+	u.must(unix.Kill(now, unix.SIGTERM))
+	u.told("STOPPING=1")
+	if code := u.awaitEnd(now); code != 0 {
+		t.Errorf("the new process ended with status %d", code)
+	}
+}
+
+// TestRestartUnderLoad: while systemd holds the socket, a restart fails no call that is shorter than
+// the drain timeout.
+func TestRestartUnderLoad(t *testing.T) {
+	u := newUpgraded(t)
+	u.manage()
+	u.must(os.WriteFile(u.dir+"/plugins.d/10-qos.wasm", plugins.QoS, 0o644))
+	u.put(build(t, u.dir, "v1"))
+	u.start()
+	u.status(1)
+	l := u.begin(20, 100*time.Millisecond)
+	l.slow.Store(1000)          // ms, of some stops
+	l.withoutPlugin.Store(true) // which is loaded while calls pass
+	for range 2 {
+		time.Sleep(2 * time.Second)
+		pid := u.pids[0]
+		u.must(unix.Kill(pid, unix.SIGTERM))
+		u.awaitEnd(pid)
+		u.start()
+		u.status(1)
+	}
+	l.slow.Store(0)
+	l.end()
+	if len(l.failed) > 0 {
+		t.Errorf("%d of %d calls failed, such as:\n%s", len(l.failed), l.calls.Load(), l.failed[0])
+	}
+	slices.Sort(l.took)
+	t.Logf("%d calls, p50 %v, longest %v", l.calls.Load(), l.took[len(l.took)/2], l.took[len(l.took)-1])
 }
 
 // agree checks that the proxy knows the pods and containers of the runtime, and has the values of

@@ -20,5 +20,10 @@ wasmproxy is installed, and nothing uses it yet. To start it and to make kubelet
     wasmproxy host install --restart-kubelet   # asks before it changes anything
 TEXT
 elif [ -d "${DPKG_ROOT:-}/run/systemd/system" ] && systemctl --quiet is-active wasmproxy.service; then
-	echo 'wasmproxy serves with the program from before the upgrade. To change to the new one: systemctl restart wasmproxy'
+	# Without a failed call. If the new program does not accept the settings or plugins, the one from before goes on.
+	if /usr/bin/wasmproxy validate --config /etc/wasmproxy/wasmproxy.yaml >/dev/null && systemctl reload wasmproxy.service; then
+		echo 'wasmproxy serves with the new program.'
+	else
+		echo 'wasmproxy goes on with the program from before the upgrade. Correct what is said above, then: systemctl reload wasmproxy'
+	fi
 fi

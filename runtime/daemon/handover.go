@@ -20,8 +20,8 @@ import (
 // How long the steps of a handover may take. They are less than admin.ReloadTime together. Calls
 // with hooks wait during the last two.
 const (
-	prepareTime = 80 * time.Second // to read settings, and to load plugins
-	quietTime   = 10 * time.Second // for calls with hooks that are in flight
+	prepareTime = 75 * time.Second // to read settings, and to load plugins
+	quietTime   = 20 * time.Second // for calls with hooks that are in flight
 	takeTime    = 10 * time.Second // to read the state and the pods, and to make plugins active
 )
 

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -68,7 +69,8 @@ func (d *daemon) keepServing(ctx, background context.Context, serve func(context
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		if d.sockets.await(ctx) {
+		if errors.Is(err, net.ErrClosed) { // by another process' attempt to take the place of this one
+			d.sockets.await(ctx)
 			continue
 		}
 		if !reported || time.Since(start) > d.adminRetry {

@@ -51,17 +51,16 @@ func (s *sockets) resume() {
 	s.paused = nil
 }
 
-// await returns when the sockets are not paused, or ctx is done. paused reports whether they were.
-func (s *sockets) await(ctx context.Context) (paused bool) {
+// await returns when the sockets are not paused, or ctx is done.
+func (s *sockets) await(ctx context.Context) {
 	s.mu.Lock()
 	resumed := s.paused
 	s.mu.Unlock()
 	if resumed == nil {
-		return false
+		return
 	}
 	select {
 	case <-resumed:
 	case <-ctx.Done():
 	}
-	return true
 }

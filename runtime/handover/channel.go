@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -86,7 +87,7 @@ func (c *channel) await(step string, within time.Duration) (m message, err error
 	switch err := c.in.Decode(&m); {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return m, fmt.Errorf("it was not %s within %v", step, within)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET): // a reset, if it has left a message unread
 		return m, errEnded
 	case err != nil:
 		return m, err

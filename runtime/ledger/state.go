@@ -105,7 +105,7 @@ func (l *Ledger) load(ctx context.Context) error {
 		if !strings.HasSuffix(f.Name(), stateSuffix) {
 			continue // such as a file that was being written when the proxy was killed
 		}
-		if err := l.loadFile(f.Name()); err != nil {
+		if err := l.loadFile(f.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) { // another process may remove files until this one has the state
 			l.observer.Observe(ctx, &observe.StateIgnored{File: f.Name(), Err: err})
 		}
 	}
