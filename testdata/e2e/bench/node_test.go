@@ -47,7 +47,7 @@ func TestNode(t *testing.T) {
 	}
 	b.add(t, without)
 	b.add(t, with, plugins...)
-	r := &result{own: map[string]time.Duration{}, cpu: map[string]time.Duration{}, pods: *pods}
+	r := &result{load: loadOfMachine(t), own: map[string]time.Duration{}, cpu: map[string]time.Duration{}, pods: *pods}
 	b.lives(t, r)
 	b.steadily(t, r)
 	for name, p := range b.proxies {

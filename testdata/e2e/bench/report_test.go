@@ -18,6 +18,7 @@ var results = flag.String("results", "", "file that the result is written to, be
 
 // A result is what one run found.
 type result struct {
+	load  float64                    // of the machine at the start: processes that run or wait to
 	lives map[string][]time.Duration // by party and round
 	own   map[string]time.Duration   // by party: of the life of a pod, in the proxy without the runtime
 	pods  int
@@ -57,12 +58,12 @@ func (r *result) table() string {
 		fmt.Fprintf(&b, "%-16s %7.1f ms", party, median(r.lives[party]).Seconds()*1e3)
 		if party != direct {
 			middle, low, high := longer(r.lives[direct], r.lives[party])
-			fmt.Fprintf(&b, "  %+.2f %% [%+.2f %%, %+.2f %%]: %s", 100*middle, 100*low, 100*high, verdict(low, high))
+			fmt.Fprintf(&b, "  %+.2f %% [%+.2f %%, %+.2f %%]: %s", 100*middle, 100*low, 100*high, r.verdict(low, high))
 			fmt.Fprintf(&b, "; in the proxy alone %.2f ms, %.2f %%", r.own[party].Seconds()*1e3, 100*float64(r.own[party])/float64(median(r.lives[direct])))
 		}
 		fmt.Fprintln(&b)
 	}
-	fmt.Fprintf(&b, "rounds: %d\n\n%-16s %s\n", len(r.lives[direct]), "", fmt.Sprintf("CPU time of a minute of kubelet's steady calls, %d pods", r.pods))
+	fmt.Fprintf(&b, "rounds: %d; load of the machine at the start: %.1f on %d CPUs\n\n%-16s %s\n", len(r.lives[direct]), r.load, runtime.NumCPU(), "", fmt.Sprintf("CPU time of a minute of kubelet's steady calls, %d pods", r.pods))
 	for _, party := range parties[1:] {
 		fmt.Fprintf(&b, "%-16s %.3f s (%.2f %% of a CPU)\n", party, r.cpu[party].Seconds(), 100*r.cpu[party].Minutes())
 	}
@@ -72,15 +73,30 @@ func (r *result) table() string {
 // bound is how much longer the life of a pod may be with wasmproxy: one in a hundred.
 const bound = 0.01
 
-// verdict says what the interval shows of the bound.
-func verdict(low, high float64) string {
+// verdict says what the interval shows of the bound. On a busy machine each process more waits for a CPU.
+func (r *result) verdict(low, high float64) string {
 	switch {
+	case r.load > float64(runtime.NumCPU()):
+		return "not judged, the machine is busy"
 	case high <= bound:
 		return "at most 1 %"
 	case low > bound:
 		return "MORE than 1 %"
 	}
 	return "too noisy to tell from 1 %"
+}
+
+// loadOfMachine is the first number of /proc/loadavg.
+func loadOfMachine(t *testing.T) (load float64) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/loadavg")
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &load)
+	}
+	if err != nil {
+		t.Fatalf("the load of the machine: %v", err)
+	}
+	return load
 }
 
 // longer returns by which part the durations of a party are longer than those of the base, in the median over the rounds, with

@@ -49,7 +49,11 @@ func TestOverload(t *testing.T) {
 	ended := time.Now()
 	served := o.served() - before
 	l.await("normal latency", func() error {
-		if now := median(o.alone(5)); now > 2*normal+0.01 {
+		most := 2*normal + 0.01
+		if !wallClock {
+			most = 10*normal + 0.1 // the machine may be busier than it was
+		}
+		if now := median(o.alone(5)); now > most {
 			return fmt.Errorf("a call takes %.3f s, before the overload %.3f s", now, normal)
 		}
 		return nil

@@ -42,6 +42,9 @@ var soaked = [][3]string{
 // store, values, files or series of metrics. No call may fail but for a runtime that is away. When all pods
 // are gone, nothing of them is left.
 func TestSoak(t *testing.T) {
+	if *duration < 4*cycle {
+		t.Fatalf("-duration is %v, want at least %v, so that each third has a whole cycle", *duration, 4*cycle)
+	}
 	l := newLab(t)
 	l.must(l.builder.Koordinator(t.Context(), l.dir))
 	for _, p := range soaked {
@@ -58,7 +61,10 @@ func TestSoak(t *testing.T) {
 	begin, seen := time.Now(), tracks{}
 	var all sync.WaitGroup
 	all.Go(func() { load.run(ctx, slots) })
-	all.Go(func() { l.watch(ctx, begin.Add(*duration/warmUp), seen) })
+	all.Go(func() {
+		defer stop() // early, if the proxy does not answer
+		l.watch(ctx, load, begin.Add(*duration/warmUp), seen)
+	})
 	l.disturb(ctx, load, server)
 	all.Wait()
 	t.Logf("%d calls in %v (%.0f/s), %d failed while the runtime was away\n%s", load.calls.Load(), time.Since(begin).Round(time.Second),
@@ -131,8 +137,9 @@ func (l *lab) restartRuntime(load *traffic, after func(time.Duration) bool) {
 	load.away.Store(false)
 }
 
-// watch takes a sample each second from a time on.
-func (l *lab) watch(ctx context.Context, from time.Time, seen tracks) {
+// watch takes a sample each second from a time on, until the context ends or the proxy does not answer. No call is in flight
+// meanwhile: on a busy machine there would be more of them.
+func (l *lab) watch(ctx context.Context, load *traffic, from time.Time, seen tracks) {
 	for tick := time.NewTicker(time.Second); ; {
 		select {
 		case <-ctx.Done():
@@ -141,11 +148,14 @@ func (l *lab) watch(ctx context.Context, from time.Time, seen tracks) {
 			if now.Before(from) {
 				continue
 			}
-			if s, err := l.sample(); err != nil {
+			load.calling.Lock()
+			s, err := l.sample()
+			load.calling.Unlock()
+			if err != nil {
 				l.t.Errorf("a sample: %v", err)
-			} else {
-				seen.add(s)
+				return
 			}
+			seen.add(s)
 		}
 	}
 }
@@ -159,8 +169,8 @@ var bounds = map[string]float64{
 }
 
 func (l *lab) checkFlat(seen tracks) {
-	if len(seen["RSS"]) < 30 {
-		l.t.Fatalf("%d samples are too few; give more -duration", len(seen["RSS"]))
+	if len(seen["RSS"]) < 3 {
+		l.t.Fatalf("there are %d samples", len(seen["RSS"]))
 	}
 	for name, samples := range seen {
 		bound, ok := bounds[name]

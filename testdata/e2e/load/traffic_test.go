@@ -46,7 +46,8 @@ type traffic struct {
 	client cri.RuntimeServiceClient
 	pace   *pace
 
-	away     atomic.Bool // the runtime: calls may fail with Unavailable
+	calling  sync.RWMutex // held for reading while a call is in flight
+	away     atomic.Bool  // the runtime: calls may fail with Unavailable
 	calls    atomic.Int64
 	retried  atomic.Int64 // that failed while the runtime was away
 	streams  atomic.Int64 // of events, that ended
@@ -68,10 +69,12 @@ func (t *traffic) fail(format string, args ...any) {
 func (t *traffic) call(name string, f func(context.Context) error) {
 	for {
 		t.pace.wait(context.Background())
+		t.calling.RLock()
 		away := t.away.Load()
 		ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 		err := f(ctx)
 		cancel()
+		t.calling.RUnlock()
 		t.calls.Add(1)
 		if err == nil {
 			time.Sleep(rand.N(maxIdle))
@@ -103,8 +106,11 @@ func (t *traffic) run(ctx context.Context, slots int) {
 
 // events keeps a stream of events open, as kubelet does. It ends with an error when the runtime goes.
 func (t *traffic) events(ctx context.Context) {
+	open, end := context.WithCancel(context.Background()) // without a deadline, which the proxy could see first
+	defer end()
+	context.AfterFunc(ctx, end)
 	for ctx.Err() == nil {
-		stream, err := t.client.GetContainerEvents(ctx, &cri.GetEventsRequest{})
+		stream, err := t.client.GetContainerEvents(open, &cri.GetEventsRequest{})
 		if err == nil {
 			_, err = stream.Recv()
 		}
