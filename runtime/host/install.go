@@ -85,24 +85,6 @@ func (h *Host) Install(ctx context.Context, c Consent) error {
 	return nil
 }
 
-// renew has the service change to a new program, without a failed call. A new unit counts with its
-// next restart only.
-func (h *Host) renew(ctx context.Context, own []change) {
-	replaced := func(program bool) bool {
-		return slices.ContainsFunc(own, func(c change) bool { return c.before != nil && c.program == program })
-	}
-	if replaced(true) && h.live() {
-		if err := h.systemctl(ctx, "reload", systemd.ServiceName); err == nil {
-			h.say("the service has the new program")
-		} else {
-			h.say("the service goes on with the former program: %v; see journalctl -u wasmproxy, then run systemctl reload %s", err, systemd.ServiceName)
-		}
-	}
-	if replaced(false) || replaced(true) && !h.live() {
-		h.say("the service has the former unit until it restarts: systemctl restart %s", systemd.ServiceName)
-	}
-}
-
 // prepare makes directories, and records all changes before the first one.
 func (h *Host) prepare(p *installation) error {
 	if err := h.begin("directories"); err != nil {
