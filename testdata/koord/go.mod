@@ -5,6 +5,7 @@ module github.com/wasmproxy/wasmproxy/testdata/koord
 go 1.26.0
 
 require (
+	github.com/google/go-cmp v0.7.0
 	github.com/koordinator-sh/koordinator v1.8.0
 	github.com/wasmproxy/wasmproxy/testdata/bench v0.0.0
 	google.golang.org/grpc v1.85.0

@@ -48,6 +48,8 @@ type node struct {
 	flags   []string // more, of wasmproxy
 	inPlace bool     // wasmproxy is called as koord-runtime-proxy
 	runtime *runtime
+	engine  *engine                     // in the place of the runtime, in Docker mode
+	answers func(context.Context) error // nil if the proxy is there
 	process *process.Process
 	conn    *grpc.ClientConn
 	kubelet cri.RuntimeServiceClient
@@ -69,6 +71,10 @@ func newNode(t *testing.T, p proxy) *node {
 	n.must(os.Mkdir(n.path("plugins.d"), 0o755))
 	n.must(os.Mkdir(n.path("cgroup"), 0o755))
 	n.runtime = newRuntime(n.path("runtime.sock"))
+	n.answers = func(ctx context.Context) error {
+		_, err := n.kubelet.Version(ctx, &cri.VersionRequest{})
+		return err
+	}
 	t.Cleanup(func() {
 		n.runtime.stop()
 		n.must(os.RemoveAll(dir))
@@ -88,7 +94,11 @@ func (n *node) must(err error) {
 // start starts the runtime and the proxy, and waits until it serves and its plugins are active.
 func (n *node) start() {
 	n.Helper()
-	n.must(n.runtime.start())
+	if n.engine != nil {
+		n.must(n.engine.start())
+	} else {
+		n.must(n.runtime.start())
+	}
 	n.startProxy()
 	n.awaitServing()
 }
@@ -113,6 +123,9 @@ func (n *node) startProxy() {
 func (n *node) command() (argv []string, attr *syscall.SysProcAttr) {
 	own := []string{"--plugin-dir=" + n.path("plugins.d"), "--cache-dir=", "--state-dir=" + n.path("state"), "--admin-socket=", "--cgroup-root=" + n.path("cgroup"), "--cgroup-mode=v2", "--log-format=json"}
 	incumbents := []string{"--koord-runtimeproxy-endpoint=" + n.path("proxy.sock"), "--remote-runtime-service-endpoint=" + n.runtime.socket}
+	if n.engine != nil {
+		own, incumbents = append(own, "--mode=docker"), append(incumbents, "--backend-runtime-mode=Docker")
+	}
 	withEtc := []string{programs.self, withEtc, n.path("etc")}
 	switch {
 	case n.proxy == koordRuntimeProxy:
@@ -160,10 +173,7 @@ func (n *node) kill() {
 // reads it at its start, and wasmproxy says so.
 func (n *node) awaitServing() {
 	n.Helper()
-	n.must(n.process.Await(n.Context(), func(ctx context.Context) error {
-		_, err := n.kubelet.Version(ctx, &cri.VersionRequest{})
-		return err
-	}))
+	n.must(n.process.Await(n.Context(), n.answers))
 	files, err := os.ReadDir(n.hookDir)
 	n.must(err)
 	if n.proxy == wasmproxy && len(files) > 0 {
