@@ -106,6 +106,12 @@ e2e-dockerd: ## The same on Docker and cri-dockerd; root
 e2e-crio e2e-dockerd:
 	E2E_RUNTIME=$(@:e2e-%=%) go -C $(E2E) test -count=1 -timeout 60m -p 1 -v ./suite
 	E2E_RUNTIME=$(@:e2e-%=%) go -C $(E2E) test -count=1 -timeout 60m -v -run Noop ./critest
+	$(if $(filter e2e-dockerd,$@),go -C $(E2E) test -count=1 -timeout 20m -v ./dockermode)
+
+.PHONY: e2e-dockershim
+e2e-dockershim: ## Run a pod of kubelet 1.23 and its dockershim through the proxy in Docker mode, and 200 parallel runs of docker; root
+	go -C $(E2E) test -count=1 -timeout 30m -v ./dockershim
+	E2E_DOCKER_RUNS=200 go -C $(E2E) test -count=1 -timeout 30m -v -run Parallel ./dockermode
 
 .PHONY: e2e-v2
 e2e-v2: ## Run pods of a real kubelet through the proxy with cgroup v2 and systemd, in an emulated machine; root

@@ -55,6 +55,11 @@ func (b *Builder) Project(ctx context.Context, dir string, packages ...string) e
 	return run(ctx, b.project, []string{"CGO_ENABLED=0"}, "go", args...)
 }
 
+// Raced builds wasmproxy with the race detector into dir, as wasmproxy-race.
+func (b *Builder) Raced(ctx context.Context, dir string) error {
+	return run(ctx, b.project, []string{"CGO_ENABLED=1"}, "go", "build", "-race", "-buildvcs=false", "-o", filepath.Join(dir, "wasmproxy-race"), "./cmd/wasmproxy")
+}
+
 // ImagePrograms builds the programs of the test images into dir: multicall and pause.
 func (b *Builder) ImagePrograms(ctx context.Context, dir string) error {
 	return errors.Join(

@@ -57,19 +57,25 @@ var containerdVersion = []string{"github.com/containerd/containerd/v2/version.Ve
 
 // Kubelet returns the kubelet that KUBELET_VERSION names, 1.36.3 unless set.
 // Each version has a pinned module of its own.
-func Kubelet() Program { return kubernetes("kubelet") }
+func Kubelet() Program { return kubernetes("kubelet", kubernetesVersion()) }
+
+// DockerKubelet returns the last kubelet that has dockershim.
+func DockerKubelet() Program { return kubernetes("kubelet", "1.23.17") }
 
 // APIServer returns kube-apiserver, of the same version as the kubelet, and the
 // etcd that it is tested with.
 func APIServer() []Program {
-	server := kubernetes("kube-apiserver")
+	server := kubernetes("kube-apiserver", kubernetesVersion())
 	return []Program{server, {Name: "etcd", Package: etcdModule, Module: server.Module, Of: etcdModule}}
 }
 
 const etcdModule = "go.etcd.io/etcd/server/v3"
 
-func kubernetes(program string) Program {
-	version := strings.TrimPrefix(cmp.Or(os.Getenv("KUBELET_VERSION"), "1.36.3"), "v")
+func kubernetesVersion() string {
+	return strings.TrimPrefix(cmp.Or(os.Getenv("KUBELET_VERSION"), "1.36.3"), "v")
+}
+
+func kubernetes(program, version string) Program {
 	return Program{
 		Name: program, Package: "k8s.io/kubernetes/cmd/" + program, Module: program + "-" + version, Of: "k8s.io/kubernetes",
 		Version: []string{"k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"},

@@ -29,13 +29,21 @@ func (b *Builder) CRIO(ctx context.Context, dir string) error {
 	)
 }
 
-// Docker puts links to cri-dockerd, and to Debian's dockerd, containerd and runc into dir, and ClampedRunc.
+// CRIDockerd puts a link to cri-dockerd into dir, and those of Docker.
+func (b *Builder) CRIDockerd(ctx context.Context, dir string) error {
+	return errors.Join(
+		InstallDebianPackages(ctx, "socat"), // cri-dockerd calls it
+		b.Programs(ctx, dir, criDockerd),
+		b.Docker(ctx, dir),
+	)
+}
+
+// Docker puts links to Debian's dockerd, docker, containerd and runc into dir, and ClampedRunc.
 func (b *Builder) Docker(ctx context.Context, dir string) error {
 	return errors.Join(
-		InstallDebianPackages(ctx, "libdevmapper1.02.1", "libsystemd0", "socat"), // of dockerd; cri-dockerd calls socat
-		b.Programs(ctx, dir, criDockerd),
+		InstallDebianPackages(ctx, "libdevmapper1.02.1", "libsystemd0"), // of dockerd
 		b.debianPrograms(ctx, dir, debianContainerd),
-		b.debianPrograms(ctx, dir, map[string][]string{"docker.io": {"usr/sbin/dockerd"}}),
+		b.debianPrograms(ctx, dir, map[string][]string{"docker.io": {"usr/sbin/dockerd", "usr/bin/docker"}}),
 		b.clampedRunc(ctx, dir),
 	)
 }

@@ -2,20 +2,19 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"net"
-	"net/http"
 	"path/filepath"
 
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/artifact"
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/image"
 )
 
+const dockerSocket = "unix:///run/docker.sock"
+
 // dockerd is Debian's Docker Engine behind cri-dockerd. Its containerd is a
 // process of its own, as Debian has it, and stays when Docker is restarted.
 func dockerd() Kind {
 	const (
-		docker     = "unix:///run/docker.sock"
 		criDockerd = "unix:///run/cri-dockerd.sock"
 		registry   = "http://" + RegistryAddress
 	)
@@ -23,30 +22,36 @@ func dockerd() Kind {
 		ID: "dockerd", Name: "docker", Version: "20.10.",
 		Endpoint: criDockerd, ProxyEndpoint: "unix:///run/wasmproxy/wasmproxy.sock",
 		NoRuntimeHandlers: true, NoEnv: true, NoResources: true,
-		install: (*artifact.Builder).Docker,
+		install: (*artifact.Builder).CRIDockerd,
 		configure: func(dir string) error {
 			return writeConfigs(dir, map[string]string{containerdConfig: "containerd-of-docker.toml", "daemon.json": "daemon.json"})
 		},
 		parts: []part{
 			{program: "containerd", args: containerdArgs, answers: answersAt("/run/containerd/containerd.sock"), stays: true},
 			{
-				program: "dockerd", answers: dockerAnswers,
-				args: func(dir string) []string { return []string{"--config-file", filepath.Join(dir, "daemon.json")} },
+				program: "dockerd",
+				answers: func(ctx context.Context) error { return dockerAnswers(ctx, dockerSocket) },
+				args:    func(dir string) []string { return []string{"--config-file", filepath.Join(dir, "daemon.json")} },
 				// It has no setting that redirects the images' registries.
 				env: []string{"HTTP_PROXY=" + registry, "HTTPS_PROXY=" + registry},
 			},
 			{program: "cri-dockerd", args: func(dir string) []string {
-				return []string{
-					"--container-runtime-endpoint", criDockerd, "--docker-endpoint", docker,
-					"--network-plugin", "cni", "--cni-conf-dir", filepath.Join(dir, "cni"), "--cni-bin-dir", "/usr/lib/cni",
-					"--cni-cache-dir", "/var/lib/cni/cache", "--pod-infra-container-image", image.Pause,
-				}
+				return append([]string{"--container-runtime-endpoint=" + criDockerd}, dockershimFlags(dir, dockerSocket)...)
 			}},
 		},
 		state: []string{
 			"/run/docker", "/run/containerd", "/run/cri-dockerd", "/var/lib/docker", "/var/lib/containerd", "/var/lib/cri-dockerd", "/var/lib/dockershim",
 		},
 		cgroups: []string{"docker"},
+	}
+}
+
+// dockershimFlags are those that cri-dockerd has kept from the kubelet that it was taken out of. dir has
+// what configure wrote.
+func dockershimFlags(dir, docker string) []string {
+	return []string{
+		"--docker-endpoint=" + docker, "--network-plugin=cni", "--cni-conf-dir=" + filepath.Join(dir, "cni"), "--cni-bin-dir=/usr/lib/cni",
+		"--cni-cache-dir=/var/lib/cni/cache", "--pod-infra-container-image=" + image.Pause,
 	}
 }
 
@@ -59,26 +64,4 @@ func answersAt(socket string) func(context.Context) error {
 		}
 		return err
 	}
-}
-
-func dockerAnswers(ctx context.Context) error {
-	client := http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", "/run/docker.sock")
-		},
-	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://docker/_ping", nil)
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("docker answers %s", resp.Status)
-	}
-	return nil
 }

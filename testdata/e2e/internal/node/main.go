@@ -32,6 +32,11 @@ func Whole() []Part {
 	return []Part{Programs(append(artifact.APIServer(), artifact.Kubelet(), artifact.Crictl)...), HookServers}
 }
 
+// Raced is the part of tests whose wasmproxy has the race detector.
+func Raced(ctx context.Context, b *artifact.Builder, w isolation.Workspace) error {
+	return b.Raced(ctx, w.Bin())
+}
+
 // Main is the TestMain of tests that need nodes. It builds wasmproxy and its
 // plugins, the container runtime, and these parts; then it runs the tests inside.
 func Main(m *testing.M, parts ...Part) { MainNamed(RuntimeKind().ID, m, parts...) }

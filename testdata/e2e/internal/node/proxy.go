@@ -2,6 +2,7 @@ package node
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -151,11 +152,14 @@ func (p *Proxy) put(name string, data []byte) error {
 func (p *Proxy) Start(t testing.TB) {
 	t.Helper()
 	kind := RuntimeKind()
-	cmd := exec.Command(isolation.Current().Program("wasmproxy"), "serve",
+	cmd := exec.Command(isolation.Current().Program(cmp.Or(kind.program, "wasmproxy")), "serve",
 		"--listen", kind.ProxyEndpoint, "--backend", p.backend,
 		"--plugin-dir", p.PluginDir, "--hook-dir", p.HookDir, "--cache-dir", p.CacheDir,
 		"--state-dir", p.StateDir, "--admin-socket", adminSocket, "--bypass-file", p.bypassFile(), "--node-features-file", filepath.Join(filepath.Dir(p.PluginDir), nodeFeatures),
 		"--log-format", "json", "--log-level", "debug")
+	if kind.mode != "" {
+		cmd.Args = append(cmd.Args, "--mode", kind.mode)
+	}
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")} // it reads WASMPROXY_*, and refuses what it does not know
 	p.process = startProcess(t, fmt.Sprintf("wasmproxy-%d", len(p.logs)+1), cmd)
 	p.logs = append(p.logs, p.process.log)
@@ -165,7 +169,7 @@ func (p *Proxy) Start(t testing.TB) {
 			t.Errorf("stopping wasmproxy: %v", err)
 		}
 	})
-	awaitCRI(t, kind.ProxyEndpoint, p.process.alive)
+	kind.await(t, kind.ProxyEndpoint, process.alive)
 	p.AwaitPlugins(t)
 }
 

@@ -49,6 +49,12 @@ type Kind struct {
 	NoEnv       bool
 	NoResources bool
 
+	// mode is wasmproxy's, empty for CRI. Then these two do in its stead as is done with CRI.
+	mode    string
+	program string // of wasmproxy, if it is another than usual
+	answers func(ctx context.Context, endpoint string) error
+	clear   func(ctx context.Context) error // removes all pods and containers
+
 	install   func(b *artifact.Builder, ctx context.Context, dir string) error
 	configure func(dir string) error // writes its configuration
 	parts     []part                 // in the order of their start
@@ -69,14 +75,14 @@ type part struct {
 	program string
 	args    func(dir string) []string // dir has what configure wrote
 	env     []string
-	answers func(ctx context.Context) error // nil for the last, which answers CRI
+	answers func(ctx context.Context) error // nil for the one that answers CRI
 	stays   bool                            // when the runtime is restarted
 }
 
 // RuntimeKind returns the kind that E2E_RUNTIME names, containerd unless set.
 func RuntimeKind() Kind {
 	var ids []string
-	for _, kind := range []Kind{containerd(), debianContainerd(), crio(), dockerd()} {
+	for _, kind := range []Kind{containerd(), debianContainerd(), crio(), dockerd(), docker()} {
 		if kind.ID == cmp.Or(os.Getenv("E2E_RUNTIME"), containerdID) {
 			return kind
 		}
@@ -131,6 +137,21 @@ func (r *Runtime) start(t testing.TB, i int) {
 	})
 }
 
+// await waits until an endpoint answers, and gives up when what listens there is no longer alive.
+func (k Kind) await(t testing.TB, endpoint string, alive func() error) {
+	t.Helper()
+	if k.answers == nil {
+		awaitCRI(t, endpoint, alive)
+		return
+	}
+	Eventually(t, startTimeout, endpoint+" answers", func() error {
+		if err := alive(); err != nil {
+			t.Fatal(err)
+		}
+		return k.answers(t.Context(), endpoint)
+	})
+}
+
 // Restart kills the runtime and starts it again over the pods that it had.
 func (r *Runtime) Restart(t testing.TB) {
 	t.Helper()
@@ -172,7 +193,11 @@ func (r *Runtime) StartAgain(t testing.TB) {
 func (r *Runtime) remove(t testing.TB) error {
 	ctx, cancel := context.WithTimeout(context.Background(), Slowly(time.Minute)) // the test's own has ended
 	defer cancel()
-	errs := []error{DialCRI(t, r.Endpoint).removePods(ctx)}
+	clear := r.clear
+	if clear == nil {
+		clear = DialCRI(t, r.Endpoint).removePods
+	}
+	errs := []error{clear(ctx)}
 	for i := len(r.processes) - 1; i >= 0; i-- {
 		if r.processes[i] != nil {
 			errs = append(errs, r.processes[i].stop())
