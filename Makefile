@@ -131,6 +131,10 @@ soak-3m: DURATION := 3m
 soak soak-3m:
 	nice go -C $(E2E) test -count=1 -timeout 0 -v ./load -args -duration $(DURATION)
 
+.PHONY: e2e-packages
+e2e-packages: ## Install, upgrade and purge the .deb, and install by the DaemonSet's pods, in a virtual machine with systemd; root
+	go -C $(E2E) test -count=1 -timeout 40m -v ./packages
+
 .PHONY: critest critest-crio critest-dockerd
 critest: ## Run the CRI conformance tests directly and through the proxy, and compare; root
 critest-crio: ## The same on CRI-O; root

@@ -17,31 +17,37 @@ import (
 // Machine is a running guest.
 type Machine struct {
 	shell
-	console string // file with what the guest prints on its serial port
+	console  string // file with what the guest prints on its serial port
+	registry string // address of the images, on this machine
+	redial   func() // connects again after a reboot
 }
 
 // Boot starts a guest and waits until it answers. What it writes to its disk is gone
 // when the test ends, and so is the guest. The guest sees a copy of the files in the
-// directory payload as /mnt. Its memory is in MiB.
-func Boot(t testing.TB, image Image, payload string, memory int) *Machine {
+// directory payload as /mnt. Its memory is in MiB. It ends when it reboots, unless options of QEMU
+// say otherwise.
+func Boot(t testing.TB, image Image, payload string, memory int, options ...string) *Machine {
 	t.Helper()
 	dir := t.TempDir()
 	m := &Machine{console: filepath.Join(dir, "console")}
 	disk := payloadDisk(t, dir, payload)
 	address := freeAddress(t)
-	cmd := exec.Command("qemu-system-x86_64",
+	cmd := exec.Command("qemu-system-x86_64", append([]string{
 		"-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", strconv.Itoa(memory),
-		"-nodefaults", "-nographic", "-no-reboot", "-serial", "file:"+m.console,
+		"-nodefaults", "-nographic", "-no-reboot", "-serial", "file:" + m.console,
 		"-kernel", image.file("kernel"), "-initrd", image.file("initrd"), "-append", strings.Join(kernelParameters, " "),
 		"-drive", drive(image.file("disk")), "-drive", drive(disk),
 		// Nothing of the guest's reaches the network; the host reaches the guest's ssh.
-		"-netdev", "user,id=net,restrict=on,hostfwd=tcp:"+address+"-:22", "-device", "virtio-net-pci,netdev=net,romfile=",
-	)
+		"-netdev", "user,id=net,restrict=on,hostfwd=tcp:" + address + "-:22", "-device", "virtio-net-pci,netdev=net,romfile=",
+	}, options...)...)
 	ended := start(t, cmd)
 	t.Cleanup(func() { m.showConsole(t) })
-	m.shell = dialShell(t, image, address, ended)
+	m.redial = func() {
+		m.shell = dialShell(t, image, address, ended)
+		m.Run(t, "mount --mkdir /dev/vdb /mnt")
+	}
+	m.redial()
 	t.Cleanup(func() { m.showJournal(t) })
-	m.Run(t, "mount --mkdir /dev/vdb /mnt")
 	return m
 }
 

@@ -131,6 +131,7 @@ func (m *Machine) ServeImages(t testing.TB, b *artifact.Builder) {
 	if err := image.Serve(t.Context(), here, bin); err != nil {
 		t.Fatal(err)
 	}
+	m.registry = here
 	m.forward(t, node.RegistryAddress, here)
 }
 
