@@ -44,6 +44,7 @@ func TestNode(t *testing.T) {
 	}{
 		{"boot", (*limited).testBoot},
 		{"service", (*limited).testService},
+		{"reload", (*limited).testReload},
 		{"pods", (*limited).testPods},
 		{"update", (*limited).testUpdate},
 		{"daemon-reload", (*limited).testDaemonReload},
