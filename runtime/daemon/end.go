@@ -9,13 +9,14 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
-// reportStop makes an event of the end of ctx, which tells the daemon to stop. The channel
-// has the time.
+// reportStop makes an event of the end of ctx, which tells the daemon to stop. After that the
+// channel has the time.
 func (d *daemon) reportStop(ctx context.Context) <-chan time.Time {
 	stopping := make(chan time.Time, 1)
 	context.AfterFunc(ctx, func() {
-		stopping <- time.Now()
+		begun := time.Now()
 		d.observer.Observe(context.WithoutCancel(ctx), &observe.Stopping{DrainTimeout: d.config.DrainTimeout})
+		stopping <- begun
 	})
 	return stopping
 }
@@ -24,9 +25,8 @@ func (d *daemon) reportStop(ctx context.Context) <-chan time.Time {
 // began when the daemon was told to stop.
 func (d *daemon) drain(ctx context.Context, stopping <-chan time.Time) {
 	start := time.Now()
-	select {
-	case start = <-stopping:
-	default: // the listener failed
+	if d.isStopping() { // else the listener failed, or another process has it
+		start = <-stopping
 	}
 	ctx, cancel := context.WithDeadline(ctx, start.Add(d.config.DrainTimeout))
 	defer cancel()

@@ -20,11 +20,9 @@ import (
 const (
 	// prefix is of all labels. NFD accepts its domain without a setting of its own.
 	prefix = "feature.node.kubernetes.io/wasmproxy-"
-	// maxSize is the size from which on NFD ignores a file, in bytes.
-	maxSize = 64 << 10
 	// maxName and maxValue are Kubernetes' limits of a label's name, without its domain, and value.
 	maxName, maxValue = 63, 63
-	// maxPlugins keeps the file of the longest names and values below maxSize.
+	// maxPlugins keeps the file of the longest names and values below 64 KiB, from which on NFD ignores it.
 	maxPlugins = 256
 )
 

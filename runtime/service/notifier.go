@@ -136,6 +136,7 @@ func (n *Notifier) Run(ctx context.Context, check func(context.Context) error) {
 		case <-tick:
 			n.check(ctx, limit/checksPerWatchdog, check)
 		case <-ctx.Done():
+			n.send(context.WithoutCancel(ctx), n.take()...) // that the process stops may have been said a moment ago
 			return
 		}
 	}

@@ -94,6 +94,10 @@ var (
 	duration  = regexp.MustCompile(`\b\d+\.\d+s\b`)
 )
 
+// canceled is what the client's goroutine for the container's end prints after a start that failed,
+// unless the client has ended before.
+const canceled = `time="TIME" level=error msg="error waiting for container: context canceled"` + "\n"
+
 // normalize replaces ids by the order of their first appearance, so that the same one stays the same,
 // and times.
 func normalize(text, dir string) string {
@@ -106,6 +110,7 @@ func normalize(text, dir string) string {
 		return fmt.Sprintf("%s(%d)", known[short], len(id))
 	})
 	text = timestamp.ReplaceAllString(text, "TIME")
+	text = strings.ReplaceAll(text, canceled, "")
 	text = duration.ReplaceAllString(text, "DURATION")
 	text = regexp.MustCompile(regexp.QuoteMeta(dir)+`/tmp\.\w+`).ReplaceAllString(text, "DIR")
 	return strings.ReplaceAll(text, "\r\n", "\n")

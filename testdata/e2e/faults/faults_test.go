@@ -47,7 +47,7 @@ const defaultSeed = "343"
 func selected(t *testing.T) [][]*trial {
 	t.Helper()
 	var rounds [][]*trial
-	chosen := func(f, s int) bool { return false }
+	var chosen func(f, s int) bool
 	if patterns := os.Getenv("FAULTS"); patterns != "" {
 		chosen = func(f, s int) bool {
 			return slices.ContainsFunc(strings.Split(patterns, ","), func(p string) bool {
