@@ -137,9 +137,16 @@ func byExtension(a, b string) int { return strings.Compare(filepath.Ext(a), file
 
 func digest(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
 
-// check loads the plugins as the proxy would, from a directory of their own.
+// check loads the plugins as the proxy would, from a directory of their own. That is in the
+// plugin directory, which is trusted: anyone may write to a temporary directory that kubelet makes.
 func (d *delivery) check(cmd *cobra.Command) error {
-	stage, err := os.MkdirTemp("", "wasmproxy-deliver-")
+	stage, err := filepath.Abs(d.path(".deliver"))
+	if err == nil {
+		err = os.RemoveAll(stage) // of a delivery that was killed
+	}
+	if err == nil {
+		err = os.Mkdir(stage, 0o700)
+	}
 	if err != nil {
 		return err
 	}
