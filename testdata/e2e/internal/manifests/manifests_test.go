@@ -3,6 +3,7 @@ package manifests_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -90,27 +91,41 @@ func TestPrivileges(t *testing.T) {
 	}
 }
 
-// TestDocumented: the kustomization of docs/install.md gives all containers its image. Another
-// plugin is another revision of the DaemonSet. Its plugins can also come from an image.
-func TestDocumented(t *testing.T) {
+// documented are the kustomizations of docs/install.md, and the name of the plugin that its
+// command writes.
+func documented(t *testing.T) (kustomizations []string, plugin string) {
+	t.Helper()
 	page, err := os.ReadFile(filepath.Join(manifests.Dir(), "../../docs/install.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, _ := strings.Cut(string(page), "```yaml kustomization\n")
-	text, _, _ = strings.Cut(text, "```")
+	for _, block := range regexp.MustCompile("(?s)```yaml kustomization\n(.*?)```").FindAllSubmatch(page, -1) {
+		kustomizations = append(kustomizations, string(block[1]))
+	}
+	command := regexp.MustCompile(`(?m)^wasmproxy plugin install \S+ --as (\S+) --dir \. `).FindSubmatch(page)
+	if len(kustomizations) != 2 || command == nil {
+		t.Fatalf("%d kustomizations, command %q", len(kustomizations), command)
+	}
+	return kustomizations, string(command[1])
+}
+
+// TestDocumented: the kustomization of docs/install.md builds with the file that the command there
+// writes, and gives all containers its image. Another plugin is another revision of the DaemonSet.
+// Its plugins can also come from an image. It uninstalls with another resource.
+func TestDocumented(t *testing.T) {
+	kustomizations, plugin := documented(t)
 	dir := t.TempDir()
 	if err := os.CopyFS(filepath.Join(dir, "wasmproxy-kustomize"), os.DirFS(manifests.Dir())); err != nil {
 		t.Fatal(err)
 	}
-	overlay := func(plugin, components string) (apps.DaemonSet, string) {
-		for name, content := range map[string]string{"kustomization.yaml": text + components, "10-qos.wasm": plugin, "10-qos.json": "{}"} {
+	overlay := func(kustomization, module string, containers int) (apps.DaemonSet, string) {
+		for name, content := range map[string]string{"kustomization.yaml": kustomization, plugin + ".wasm": module} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
 		d, configs := daemonSet(t, dir)
-		if len(d.Spec.Template.Spec.InitContainers) != 2 {
+		if len(d.Spec.Template.Spec.InitContainers) != containers {
 			t.Errorf("the init containers run %q", commands(d))
 		}
 		for _, c := range d.Spec.Template.Spec.InitContainers {
@@ -120,14 +135,20 @@ func TestDocumented(t *testing.T) {
 		}
 		return d, configs[0]
 	}
-	first, config := overlay("\x00asm 1", "")
-	second, _ := overlay("\x00asm 2", "")
+	first, config := overlay(kustomizations[0], "\x00asm 1", 2)
+	second, _ := overlay(kustomizations[0], "\x00asm 2", 2)
 	if name := plugins(first).ConfigMap.Name; name != config || name == plugins(second).ConfigMap.Name {
 		t.Errorf("the volumes are of %s and %s, the ConfigMap is %s", name, plugins(second).ConfigMap.Name, config)
 	}
-	third, _ := overlay("", "components: [wasmproxy-kustomize/plugins-from-image]\n")
-	if v := plugins(third); v.Image == nil || v.ConfigMap != nil {
+	third, _ := overlay(kustomizations[1], "", 2)
+	if v := plugins(third); v.Image == nil || v.ConfigMap != nil || v.Image.Reference != "registry.example/plugins:1" {
 		t.Errorf("the volume is %+v", v)
+	}
+	for _, kustomization := range kustomizations {
+		last, _ := overlay(strings.Replace(kustomization, "[wasmproxy-kustomize/node]", "[wasmproxy-kustomize/uninstall]", 1), "", 1)
+		if got := commands(last); !strings.HasPrefix(got[0], "host uninstall ") {
+			t.Errorf("to uninstall, the init containers run %q", got)
+		}
 	}
 }
 
