@@ -67,6 +67,25 @@ func TestInitContainers(t *testing.T) {
 	}
 }
 
+// TestNodesAreLabelled: no node gets a pod before the command of docs/install.md has labelled it. All
+// nodes would get their first pod at once, and restart kubelet.
+func TestNodesAreLabelled(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(manifests.Dir(), "../../docs/install.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	label := regexp.MustCompile(`(?m)^kubectl label node .*? (\S+)=(\S+) `).FindStringSubmatch(string(page))
+	if label == nil {
+		t.Fatal("install.md labels no node")
+	}
+	for _, dir := range []string{"plugins", "node", "uninstall"} {
+		d, _ := daemonSet(t, filepath.Join(manifests.Dir(), dir))
+		if got := d.Spec.Template.Spec.NodeSelector; got[label[1]] != label[2] {
+			t.Errorf("%s selects nodes by %v, install.md labels them %s", dir, got, label[0])
+		}
+	}
+}
+
 // TestPrivileges: nothing but the container that installs has rights on the host, and no
 // container does anything when it ends.
 func TestPrivileges(t *testing.T) {
