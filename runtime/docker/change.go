@@ -1,7 +1,6 @@
 package docker
 
 import (
-	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -56,7 +55,7 @@ func (c *changes) container(of *container, k kind, was, is *runtimeapi.CreateCon
 }
 
 func (c *changes) hostChanges(h *edit, of *container, a, b *runtimeapi.ContainerConfig) {
-	c.resources(h, &of.HostConfig.resources, a.GetLinux().GetResources(), b.GetLinux().GetResources())
+	c.resources(h, of.HostConfig.resources.made(), a.GetLinux().GetResources(), b.GetLinux().GetResources())
 	if x := b.GetLinux().GetResources().GetOomScoreAdj(); x != a.GetLinux().GetResources().GetOomScoreAdj() {
 		h.set("OomScoreAdj", x)
 	}
@@ -71,54 +70,6 @@ func (c *changes) hostChanges(h *edit, of *container, a, b *runtimeapi.Container
 	}
 	if !equal(a.GetCDIDevices(), b.GetCDIDevices()) {
 		c.left = append(c.left, "cdi_devices")
-	}
-}
-
-// update edits the body of ContainerUpdate.
-func (c *changes) update(of *resources, was, is *runtimeapi.UpdateContainerResourcesRequest) {
-	c.resources(&c.edit, of, was.GetLinux(), is.GetLinux())
-	if !maps.Equal(was.GetAnnotations(), is.GetAnnotations()) {
-		c.left = append(c.left, "annotations")
-	}
-}
-
-// resources sets those fields that plugins have changed. Docker takes no quota for a container that
-// has NanoCpus, and no limit of memory above that of memory and swap together.
-func (c *changes) resources(e *edit, of *resources, was, is *runtimeapi.LinuxContainerResources) {
-	nano := of.NanoCpus > 0 && (is.GetCpuQuota() != was.GetCpuQuota() || is.GetCpuPeriod() != was.GetCpuPeriod())
-	if nano {
-		e.set("NanoCpus", max(0, is.GetCpuQuota())*nanoSecond/cmp.Or(is.GetCpuPeriod(), nanoPeriod))
-	}
-	swap := is.GetMemorySwapLimitInBytes()
-	if swap == was.GetMemorySwapLimitInBytes() && swap > 0 && swap == was.GetMemoryLimitInBytes() {
-		swap = is.GetMemoryLimitInBytes() // the container has no swap, and gets none
-	}
-	for _, f := range []struct {
-		name    string
-		old, to int64
-		not     bool // it is set otherwise
-	}{
-		{"CpuShares", was.GetCpuShares(), is.GetCpuShares(), false},
-		{"CpuPeriod", was.GetCpuPeriod(), is.GetCpuPeriod(), nano},
-		{"CpuQuota", was.GetCpuQuota(), is.GetCpuQuota(), nano},
-		{"Memory", was.GetMemoryLimitInBytes(), is.GetMemoryLimitInBytes(), false},
-		{"MemorySwap", was.GetMemorySwapLimitInBytes(), swap, false},
-	} {
-		if f.old != f.to && !f.not {
-			e.set(f.name, f.to)
-		}
-	}
-	if is.GetCpusetCpus() != was.GetCpusetCpus() {
-		e.set("CpusetCpus", is.GetCpusetCpus())
-	}
-	if is.GetCpusetMems() != was.GetCpusetMems() {
-		e.set("CpusetMems", is.GetCpusetMems())
-	}
-	if !maps.Equal(was.GetUnified(), is.GetUnified()) {
-		c.left = append(c.left, "resources.unified")
-	}
-	if !equal(was.GetHugepageLimits(), is.GetHugepageLimits()) {
-		c.left = append(c.left, "resources.hugepage_limits")
 	}
 }
 

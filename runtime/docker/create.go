@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"crypto/rand"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -135,8 +136,37 @@ func (c *call) update() {
 		c.pass()
 		return
 	}
+	has := sync.OnceValue(func() *resources { return c.resourcesOf(id) })
+	if of.NanoCpus > 0 && of.CpuQuota == 0 && of.CpuPeriod == 0 && k == standalone && has().hasQuota() {
+		c.asQuota(of)
+	}
 	request.ContainerId, request.Linux = id, of.cri()
 	c.hook(stage{request: request, changed: func(to proto.Message, e *changes) {
-		e.update(of, request, to.(*runtimeapi.UpdateContainerResourcesRequest))
+		e.update(has().updatedBy(of), request, to.(*runtimeapi.UpdateContainerResourcesRequest))
 	}})
+}
+
+// resourcesOf asks Docker for the resources of a container. They are empty if it does not tell.
+func (c *call) resourcesOf(id string) *resources {
+	ctx, cancel := context.WithTimeout(c.r.Context(), readTime)
+	defer cancel()
+	found, _, err := c.opts.Client.inspect(ctx, id)
+	if err != nil {
+		return new(resources)
+	}
+	return &found.HostConfig.resources
+}
+
+// asQuota has an update by NanoCpus set period and quota. The container has a quota, which a plugin
+// may have given it, and Docker then takes no NanoCpus.
+func (c *call) asQuota(of *resources) {
+	as := of.cri()
+	e := newChanges(c.body)
+	e.set("NanoCpus", 0)
+	e.set("CpuPeriod", as.GetCpuPeriod())
+	e.set("CpuQuota", as.GetCpuQuota())
+	if e.err == nil {
+		of.NanoCpus, of.CpuPeriod, of.CpuQuota = 0, as.GetCpuPeriod(), as.GetCpuQuota()
+		c.setBody(e.text)
+	}
 }

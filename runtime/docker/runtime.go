@@ -141,19 +141,16 @@ func (c *Client) ContainerStatus(ctx context.Context, r *runtimeapi.ContainerSta
 	}, err
 }
 
-// UpdateContainerResources implements the method of CRI's RuntimeService. Docker takes no limit of
-// memory above that of memory and swap together, so that both are set, as cri-dockerd does.
+// UpdateContainerResources implements the method of CRI's RuntimeService. Of a container without
+// swap, memory and swap together are set as well, as cri-dockerd does.
 func (c *Client) UpdateContainerResources(ctx context.Context, r *runtimeapi.UpdateContainerResourcesRequest, _ ...grpc.CallOption) (*runtimeapi.UpdateContainerResourcesResponse, error) {
 	edit, has := newChanges([]byte("{}")), new(resources)
-	if c.all { // dockershim uses no NanoCpus
+	if c.all { // dockershim uses no NanoCpus and no swap
 		if of, _, err := c.inspect(ctx, r.GetContainerId()); err == nil {
 			has = &of.HostConfig.resources
 		}
 	}
 	edit.update(has, new(runtimeapi.UpdateContainerResourcesRequest), r)
-	if memory := r.GetLinux().GetMemoryLimitInBytes(); memory != 0 && r.GetLinux().GetMemorySwapLimitInBytes() == 0 {
-		edit.set("MemorySwap", memory)
-	}
 	if edit.err != nil {
 		return nil, edit.err
 	}

@@ -1,0 +1,94 @@
+package docker
+
+import (
+	"cmp"
+	"maps"
+	"math"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// made returns the resources that a container gets by its creation, as far as limits of plugins
+// depend on them.
+func (r *resources) made() *resources {
+	had := *r
+	if had.MemorySwap == 0 { // Docker makes it twice the limit of memory
+		had.MemorySwap = math.MaxInt64
+	}
+	return &had
+}
+
+// updatedBy returns the resources of a container that an update names, else those that it has.
+func (r *resources) updatedBy(of *resources) *resources {
+	had := *r
+	had.NanoCpus = cmp.Or(of.NanoCpus, r.NanoCpus)
+	if of.MemorySwap != 0 {
+		had.Memory, had.MemorySwap = cmp.Or(of.Memory, r.Memory), of.MemorySwap
+	}
+	return &had
+}
+
+// hasQuota reports whether Docker refuses an update of the container by NanoCpus.
+func (r *resources) hasQuota() bool { return r.CpuQuota > 0 || r.CpuPeriod > 0 }
+
+// swapFor returns the limit of memory and swap together that goes with a new limit of memory: swap,
+// which the request has, if that may stay. Docker refuses a limit of memory above both together,
+// and in an update also one above an unlimited -1, if the update does not name it again.
+func (r *resources) swapFor(memory, swap int64) int64 {
+	switch {
+	case memory <= 0, r.MemorySwap == r.Memory, r.MemorySwap >= 0 && r.MemorySwap < memory:
+		return memory
+	case r.MemorySwap < 0:
+		return r.MemorySwap
+	}
+	return swap
+}
+
+// update edits the body of ContainerUpdate. had is what the container has after the update, but
+// for the changes.
+func (c *changes) update(had *resources, was, is *runtimeapi.UpdateContainerResourcesRequest) {
+	c.resources(&c.edit, had, was.GetLinux(), is.GetLinux())
+	if !maps.Equal(was.GetAnnotations(), is.GetAnnotations()) {
+		c.left = append(c.left, "annotations")
+	}
+}
+
+// resources sets those fields that plugins have changed, in the way that Docker takes them for a
+// container which had these resources. It takes no quota for one that has NanoCpus.
+func (c *changes) resources(e *edit, had *resources, was, is *runtimeapi.LinuxContainerResources) {
+	nano := had.NanoCpus > 0 && (is.GetCpuQuota() != was.GetCpuQuota() || is.GetCpuPeriod() != was.GetCpuPeriod())
+	if nano {
+		e.set("NanoCpus", max(0, is.GetCpuQuota())*nanoSecond/cmp.Or(is.GetCpuPeriod(), nanoPeriod))
+	}
+	memory, swap := is.GetMemoryLimitInBytes(), is.GetMemorySwapLimitInBytes()
+	if memory != was.GetMemoryLimitInBytes() && swap == was.GetMemorySwapLimitInBytes() {
+		swap = had.swapFor(memory, swap)
+	}
+	for _, f := range []struct {
+		name    string
+		old, to int64
+		not     bool // it is set otherwise
+	}{
+		{"CpuShares", was.GetCpuShares(), is.GetCpuShares(), false},
+		{"CpuPeriod", was.GetCpuPeriod(), is.GetCpuPeriod(), nano},
+		{"CpuQuota", was.GetCpuQuota(), is.GetCpuQuota(), nano},
+		{"Memory", was.GetMemoryLimitInBytes(), memory, false},
+		{"MemorySwap", was.GetMemorySwapLimitInBytes(), swap, false},
+	} {
+		if f.old != f.to && !f.not {
+			e.set(f.name, f.to)
+		}
+	}
+	if is.GetCpusetCpus() != was.GetCpusetCpus() {
+		e.set("CpusetCpus", is.GetCpusetCpus())
+	}
+	if is.GetCpusetMems() != was.GetCpusetMems() {
+		e.set("CpusetMems", is.GetCpusetMems())
+	}
+	if !maps.Equal(was.GetUnified(), is.GetUnified()) {
+		c.left = append(c.left, "resources.unified")
+	}
+	if !equal(was.GetHugepageLimits(), is.GetHugepageLimits()) {
+		c.left = append(c.left, "resources.hugepage_limits")
+	}
+}
