@@ -36,8 +36,9 @@ It shows each change, and asks before it makes any:
   4. with --restart-kubelet, kubelet is restarted and must connect to the proxy
 
 Running pods are not affected. What is replaced is recorded in `+host.RecordFile+`.
-The command can be run again after it was interrupted, or with a newer program. kubelet is not
-restarted again if it has the endpoint already, and is connected.`, (*host.Host).Install)
+The command can be run again after it was interrupted, or with a newer program, which must pass
+wasmproxy validate. The service is reloaded if it runs another program. kubelet is not restarted
+again if it has the endpoint already, and is connected.`, (*host.Host).Install)
 	uninstall := hostSubcommand("uninstall", "Give kubelet its former endpoint, and remove the proxy from this host", `Give kubelet its former endpoint, and remove the proxy from this host.
 
 It turns the bypass on, which undoes the values that plugins have set, and takes back what

@@ -21,9 +21,13 @@ wasmproxy is installed, and nothing uses it yet. To start it and to make kubelet
 TEXT
 elif [ -d "${DPKG_ROOT:-}/run/systemd/system" ] && systemctl --quiet is-active wasmproxy.service; then
 	# Without a failed call. If the new program does not accept the settings or plugins, the one from before goes on.
-	if /usr/bin/wasmproxy validate --config /etc/wasmproxy/wasmproxy.yaml >/dev/null && systemctl reload wasmproxy.service; then
+	former='wasmproxy goes on with the program from before the upgrade.'
+	if ! "${DPKG_ROOT:-}/usr/bin/wasmproxy" validate --config /etc/wasmproxy/wasmproxy.yaml >/dev/null; then
+		echo "$former Correct what is said above, then: systemctl reload wasmproxy. With mode docker: systemctl restart wasmproxy"
+	elif systemctl reload wasmproxy.service; then
 		echo 'wasmproxy serves with the new program.'
 	else
-		echo 'wasmproxy goes on with the program from before the upgrade. Correct what is said above, then: systemctl reload wasmproxy'
+		journalctl --unit wasmproxy.service --lines 5 --no-pager --output cat || true
+		echo "$former The lines of its log above say why. Correct that, then: systemctl reload wasmproxy. With mode docker: systemctl restart wasmproxy"
 	fi
 fi

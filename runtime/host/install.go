@@ -40,6 +40,7 @@ type installation struct {
 	dirs    []string // to be made
 	own     []change // files of the proxy
 	kubelet []change
+	program string // that the units run
 	socket  string // the endpoint of the proxy
 	bypass  string // the file of an unfinished uninstallation; empty if there is none
 	used    bool   // kubelet has the endpoint, and is connected
@@ -53,6 +54,9 @@ func (h *Host) Install(ctx context.Context, c Consent) error {
 	}
 	h.showInstall(p, c)
 	if yes, err := h.confirm(c); !yes || err != nil {
+		return err
+	}
+	if err := h.checkProgram(ctx, p.own); err != nil {
 		return err
 	}
 	if err := h.prepare(p); err != nil {
@@ -70,18 +74,26 @@ func (h *Host) Install(ctx context.Context, c Consent) error {
 	if err := h.apply(p.kubelet); err != nil {
 		return err
 	}
+	if err := h.useEndpoint(ctx, p, c); err != nil {
+		return err
+	}
+	if err := h.renew(ctx, p); err != nil {
+		return err
+	}
+	h.say("wasmproxy is installed; wasmproxy host uninstall takes it back")
+	return nil
+}
+
+// useEndpoint has kubelet take its new endpoint, if that was asked for and is needed.
+func (h *Host) useEndpoint(ctx context.Context, p *installation, c Consent) error {
 	switch {
 	case p.used:
 		h.say("kubelet uses the proxy already, so it is not restarted")
 	case c.RestartKubelet && h.live():
-		if err := h.restartKubelet(ctx, p.socket, true); err != nil {
-			return err
-		}
+		return h.restartKubelet(ctx, p.socket, true)
 	default:
 		h.say("kubelet takes its new endpoint when it starts the next time: systemctl daemon-reload && systemctl restart kubelet")
 	}
-	h.renew(ctx, p.own)
-	h.say("wasmproxy is installed; wasmproxy host uninstall takes it back")
 	return nil
 }
 

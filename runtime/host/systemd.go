@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -56,24 +55,6 @@ func (h *Host) start(ctx context.Context, socket string) error {
 	}
 	h.say("the proxy serves %s", name)
 	return nil
-}
-
-// renew has the service change to a new program, without a failed call. A new unit counts with its
-// next restart only.
-func (h *Host) renew(ctx context.Context, own []change) {
-	replaced := func(program bool) bool {
-		return slices.ContainsFunc(own, func(c change) bool { return c.before != nil && c.program == program })
-	}
-	if replaced(true) && h.live() {
-		if err := h.systemctl(ctx, "reload", systemd.ServiceName); err == nil {
-			h.say("the service has the new program")
-		} else {
-			h.say("the service goes on with the former program: %v; see journalctl -u wasmproxy, then run systemctl reload %s", err, systemd.ServiceName)
-		}
-	}
-	if replaced(false) || replaced(true) && !h.live() {
-		h.say("the service has the former unit until it restarts: systemctl restart %s", systemd.ServiceName)
-	}
 }
 
 // disable has systemd stop the units that there are, and not start them again.

@@ -35,11 +35,13 @@ func (h *Host) planUnits(p *installation) error {
 		order = append(order, path)
 		files[path] = content
 	}
+	p.program = systemd.Program
 	if _, err := os.Stat(h.under(filepath.Join(packagedDir, systemd.ServiceName))); err != nil {
 		program, err := os.ReadFile(h.Program)
 		if err != nil {
 			return fmt.Errorf("reading the program: %w", err)
 		}
+		p.program = programFile
 		add(programFile, string(program))
 		add(filepath.Join(unitDir, systemd.SocketName), systemd.Socket())
 		add(filepath.Join(unitDir, systemd.ServiceName), strings.ReplaceAll(systemd.Service(), systemd.Program+" ", programFile+" "))

@@ -131,7 +131,7 @@ var Messages = []Message{
 	{(*observe.NotifyFailed)(nil), slog.LevelWarn, "message to systemd not sent",
 		"systemd's notification socket refuses a message.", "See `err`. Without messages, systemd may restart the proxy."},
 	{(*observe.ShutdownLate)(nil), slog.LevelWarn, "work did not end in time at shutdown",
-		"`of` names the work. Calls in flight have `drain-timeout`.", "If it was calls, raise `drain-timeout`."},
+		"`of` names the work. Calls in flight have `drain-timeout`.", "If it was calls, upgrade by `systemctl reload`, which ends none. Keep `drain-timeout` below 5 s: new connections wait no longer."},
 	{(*observe.CallNotLeft)(nil), slog.LevelWarn, "post hook of a call that ended after the handover is not run",
 		"A call ended in the process whose place another has taken, and the other could not be told.", "See `err`. The call itself is not affected."},
 	{(*observe.CloseFailed)(nil), slog.LevelWarn, "failed to close",

@@ -1,0 +1,86 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/deploy/systemd"
+)
+
+// checkProgram has a program that is to replace another one read the settings and load the plugins. One that
+// cannot would not start again after its next restart.
+func (h *Host) checkProgram(ctx context.Context, own []change) error {
+	replaces := slices.ContainsFunc(own, func(c change) bool { return c.program && c.before != nil && c.after != nil })
+	settings := !slices.ContainsFunc(own, func(c change) bool { return c.path == SettingsFile })
+	if !replaces || !settings || !h.live() {
+		return nil
+	}
+	out, err := exec.CommandContext(ctx, h.Program, "validate", "--config", SettingsFile).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("checking the new program, wasmproxy validate --config %s: %w; nothing was changed: correct this first:\n%s", SettingsFile, err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// renew has the service change to the program of the host, without a failed call, if it runs another file. What runs
+// decides, and not what this command has written: an earlier one may have ended before it came here. A new unit
+// counts with its next restart only.
+func (h *Host) renew(ctx context.Context, p *installation) error {
+	if slices.ContainsFunc(p.own, func(c change) bool { return c.before != nil && !(c.program && h.live()) }) {
+		h.sayRestart("the service has the former files")
+	}
+	if !h.live() {
+		return nil
+	}
+	running, same, err := runs(ctx, p.program)
+	switch {
+	case err != nil:
+		return fmt.Errorf("finding the program that %s runs: %w; see systemctl status %s, then run the command again", systemd.ServiceName, err, systemd.ServiceName)
+	case same:
+		return nil
+	case running != p.program: // a reload starts the same path again
+		h.sayRestart("the service runs " + running)
+		return nil
+	}
+	if err := h.systemctl(ctx, "reload", systemd.ServiceName); err != nil {
+		return fmt.Errorf("changing the service to the new program: %w; it goes on with the former one: see journalctl -u wasmproxy, then run the command again", err)
+	}
+	h.say("the service has the new program")
+	return nil
+}
+
+func (h *Host) sayRestart(state string) {
+	h.say("%s until it restarts: systemctl restart %s", state, systemd.ServiceName)
+}
+
+// runs returns the path of the program that the service runs, and whether it is that file of the host.
+// The path is as given where it leads to the same place.
+func runs(ctx context.Context, program string) (path string, same bool, err error) {
+	out, err := exec.CommandContext(ctx, "systemctl", "show", "--property=MainPID", "--value", systemd.ServiceName).Output()
+	if err != nil {
+		return "", false, fmt.Errorf("running systemctl show: %w", err)
+	}
+	exe := "/proc/" + string(bytes.TrimSpace(out)) + "/exe"
+	running, err := os.Stat(exe)
+	if err != nil {
+		return "", false, err
+	}
+	wanted, err := os.Stat(program)
+	if err != nil {
+		return "", false, err
+	}
+	if path, err = os.Readlink(exe); err != nil {
+		return "", false, err
+	}
+	path = strings.TrimSuffix(path, " (deleted)")
+	if real, err := filepath.EvalSymlinks(program); err == nil && path == real {
+		path = program
+	}
+	return path, os.SameFile(running, wanted), nil
+}

@@ -1,0 +1,168 @@
+package host
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// running starts a process of a copy of sleep, at a path that systemctl reports as the service's.
+func running(t *testing.T, reload string) (program, calls string) {
+	t.Helper()
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(sleep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program = filepath.Join(t.TempDir(), "sleep")
+	if err := os.WriteFile(program, content, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return program, fakeSystemctl(t, "[ \"$1\" != show ] || echo "+strconv.Itoa(cmd.Process.Pid)+"\n[ \"$1\" != reload ] || "+reload+"\n")
+}
+
+// replace puts another file in the place of a program, as an installation does.
+func replace(t *testing.T, program string) {
+	t.Helper()
+	if err := os.WriteFile(program+".new", []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(program+".new", program); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRenewByTheProcess: the service is reloaded if it runs another file than the host has, also if an earlier
+// installation wrote it. A reload that fails is an error.
+func TestRenewByTheProcess(t *testing.T) {
+	const reload = "reload wasmproxy.service\n"
+	for name, c := range map[string]struct {
+		reload              string
+		replaced, elsewhere bool
+		says, err           string
+	}{
+		"the same program":        {reload: "true"},
+		"a new program":           {reload: "true", replaced: true, says: "the service has the new program\n"},
+		"a program that does not": {reload: "{ echo no >&2; exit 1; }", replaced: true, err: "it goes on with the former one"},
+		"a program elsewhere":     {reload: "true", elsewhere: true, says: "sleep until it restarts: systemctl restart wasmproxy.service\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			program, calls := running(t, c.reload)
+			if c.replaced {
+				replace(t, program)
+			}
+			if c.elsewhere {
+				program = filepath.Join(t.TempDir(), "wasmproxy")
+				replace(t, program)
+			}
+			h, out := newHost(t, nil)
+			h.Root = "/"
+			err := h.renew(t.Context(), &installation{program: program})
+			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("got %v, want %q", err, c.err)
+			}
+			if got := out.String(); c.says == "" && got != "" || !strings.HasSuffix(got, c.says) {
+				t.Errorf("it says %q, want %q", got, c.says)
+			}
+			called, err := os.ReadFile(calls)
+			if err != nil || strings.Contains(string(called), reload) != c.replaced {
+				t.Errorf("systemctl was called with\n%s%v", called, err)
+			}
+		})
+	}
+}
+
+// TestRenewWithoutProcess: a service without a process is an error, since nobody knows what it would run.
+func TestRenewWithoutProcess(t *testing.T) {
+	fakeSystemctl(t, "echo 0\n")
+	h, _ := newHost(t, nil)
+	h.Root = "/"
+	if err := h.renew(t.Context(), &installation{program: h.Program}); err == nil || !strings.Contains(err.Error(), "finding the program that wasmproxy.service runs") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestProgramIsCheckedBeforeItReplaces: a new program that does not accept the node's settings or plugins replaces none.
+func TestProgramIsCheckedBeforeItReplaces(t *testing.T) {
+	newer := change{path: programFile, before: []byte("old"), after: []byte("new"), program: true}
+	for name, c := range map[string]struct {
+		own  []change
+		fail bool
+	}{
+		"a newer program":     {[]change{newer}, true},
+		"no change":           {nil, false},
+		"the first one":       {[]change{{path: programFile, after: []byte("new"), program: true}}, false},
+		"no settings yet":     {[]change{newer, {path: SettingsFile}}, false},
+		"a package has it":    {[]change{{path: programFile, before: []byte("old"), program: true}}, false},
+		"another file is new": {[]change{{path: listenDropIn, before: []byte("old"), after: []byte("new")}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, _ := newHost(t, nil)
+			h.Root = "/"
+			if err := os.WriteFile(h.Program, []byte("#!/bin/sh\necho \"10-a: not loaded: $*\"\nexit 1\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			err := h.checkProgram(t.Context(), c.own)
+			if !c.fail && err != nil {
+				t.Error(err)
+			}
+			if want := "10-a: not loaded: validate --config /etc/wasmproxy/wasmproxy.yaml"; c.fail && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+		})
+	}
+}
+
+// TestPackageUpgradeSaysWhy: a package whose program is not taken says why, and which commands help.
+func TestPackageUpgradeSaysWhy(t *testing.T) {
+	const former = "wasmproxy goes on with the program from before the upgrade. "
+	for name, c := range map[string]struct {
+		validate, reload string
+		want             []string
+	}{
+		"taken":          {"true", "true", []string{"wasmproxy serves with the new program.\n"}},
+		"not valid":      {"false", "true", []string{former + "Correct what is said above, then: systemctl reload wasmproxy. With mode docker: systemctl restart"}},
+		"not reloadable": {"true", "exit 1", []string{"handover failed: it has mode docker\n" + former, "With mode docker: systemctl restart wasmproxy\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls := fakeSystemctl(t, "[ \"$1\" != reload ] || "+c.reload+"\n")
+			root := t.TempDir()
+			for path, text := range map[string]string{
+				root + "/usr/bin/wasmproxy":                      c.validate,
+				filepath.Join(filepath.Dir(calls), "journalctl"): "echo 'handover failed: it has mode docker'",
+			} {
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.MkdirAll(root+"/run/systemd/system", 0o755); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), "sh", "../../deploy/packages/postinstall.sh", "configure", "1.0.0")
+			cmd.Env = append(os.Environ(), "DPKG_ROOT="+root)
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Error(err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(string(out), want) {
+					t.Errorf("it says\n%s, want %q", out, want)
+				}
+			}
+		})
+	}
+}
