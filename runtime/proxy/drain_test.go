@@ -186,3 +186,30 @@ func TestServeOutlivesCallsWhenTheListenerFails(t *testing.T) {
 		t.Errorf("Serve returned %v", err)
 	}
 }
+
+// TestSilentConnectionAtShutdown: a caller that connects and says nothing does not delay the end.
+func TestSilentConnectionAtShutdown(t *testing.T) {
+	backend := newSlow()
+	path, stop := startDraining(t, backend, 5*time.Minute)
+	close(backend.release)
+	silent, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	if _, err := invoke(t.Context(), connect(t, path), version, nil); err != nil { // the connection before was accepted, too
+		t.Fatal(err)
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		if err := stop(); err != nil {
+			t.Errorf("Serve returned %v", err)
+		}
+	}()
+	select {
+	case <-stopped:
+	case <-time.After(60 * time.Second):
+		t.Fatal("the server has not ended after a minute")
+	}
+}

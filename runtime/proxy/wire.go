@@ -25,6 +25,10 @@ const (
 	// streamWorkers is how many goroutines wait for calls with a stack that has
 	// grown already. More calls than that get a goroutine each.
 	streamWorkers = 4
+
+	// connectTime is how long a caller that has connected may take to say that it speaks HTTP/2. One
+	// that says nothing delays a shutdown by as much, so it is a part of the drain timeout.
+	connectTime = time.Second
 )
 
 // frames makes a call to the backend carry *cri.Frame.
@@ -42,6 +46,7 @@ func serverOptions(c *callers) []grpc.ServerOption {
 		grpc.StaticStreamWindowSize(window),
 		grpc.StaticConnWindowSize(window),
 		grpc.NumStreamWorkers(streamWorkers),
+		grpc.ConnectionTimeout(connectTime),
 		grpc.WaitForHandlers(true), // also of calls that are cut: who serves them closes what they use
 		// Whether a caller may ping often is not for a proxy to decide.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
