@@ -27,8 +27,9 @@ const (
 // maxHeader is of a request's header, and of its body, in bytes.
 const maxHeader = 16 << 10
 
-// stopTime is how long requests under way may take to notice that the server ends.
-const stopTime = 5 * time.Second
+// stopTime is how long requests under way may take to notice that the server ends. It is a part of
+// the 5 s for which kubelet's connection waits in a restart.
+const stopTime = time.Second
 
 // NotReady is the error of a question that cannot be answered at the moment, with the reason.
 type NotReady string

@@ -101,6 +101,9 @@ func (d *daemon) beginBypass() {
 	d.bypass.undoing.begin()
 	d.current.bypassed.Store(true)
 	d.bypass.cut.Load().Begin()
+	if cancel := d.handing.cancel.Load(); cancel != nil {
+		(*cancel)(errBypassed) // else calls wait until another process serves
+	}
 	d.followBypass()
 }
 

@@ -111,7 +111,6 @@ type daemon struct {
 	taking    *takingOver // nil if this process has not taken the place of another
 	sockets   sockets     // for operators
 	successor atomic.Pointer[grpc.ClientConn]
-	leaving   sync.Mutex // held while a call is left to another process
 
 	firstSyncTime time.Duration   // of Synchronize before a plugin is active
 	adminRetry    time.Duration   // of sockets other than that for calls, and of node-features-file

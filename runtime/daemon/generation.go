@@ -147,14 +147,15 @@ func (c *current) Route(method string) cri.Interceptor {
 		if !c.gate.Enter(ctx) {
 			return next(ctx, call.Request)
 		}
-		defer c.gate.Leave()
 		g := c.acquire()
 		if g == nil { // the last plugin went meanwhile
+			c.gate.Leave() // since the pipe enters by itself
 			if pipe := c.pipe(method); pipe != nil {
 				return pipe(ctx, call, next)
 			}
 			return next(ctx, call.Request)
 		}
+		defer c.gate.Leave()
 		defer g.release()
 		if intercept := g.route(method); intercept != nil {
 			return intercept(ctx, call, next)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -18,10 +19,12 @@ import (
 )
 
 // How long the steps of a handover may take. They are less than admin.ReloadTime together. Calls
-// with hooks wait during the last two.
+// with hooks wait during an attempt of quietTime, the last of which takes 8 s, and takeTime.
 const (
 	prepareTime = 75 * time.Second // to read settings, and to load plugins
-	quietTime   = 20 * time.Second // for calls with hooks that are in flight
+	quietTime   = 20 * time.Second // for calls with hooks that are in flight, in several attempts
+	firstQuiet  = 2 * time.Second  // of the first attempt; each further one takes twice as long
+	openTime    = time.Second      // between two attempts, in which calls with hooks pass
 	takeTime    = 10 * time.Second // to read the state and the pods, and to make plugins active
 )
 
@@ -29,8 +32,12 @@ const (
 // Pulls of images take longest.
 const retireTime = time.Hour
 
-// errReloading refuses a second handover.
-var errReloading = errors.New("another reload is under way")
+// Why there is no handover, or one is given up.
+var (
+	errReloading = errors.New("another reload is under way")
+	errEnding    = errors.New("this process is about to end")
+	errBypassed  = errors.New("a bypass of the plugins began meanwhile: try again")
+)
 
 // handingOver is what a process needs to have another take its place.
 type handingOver struct {
@@ -38,7 +45,8 @@ type handingOver struct {
 	program  string     // path of the program
 	noPath   error      // why that is not known
 	listener net.Listener
-	stop     context.CancelFunc // ends what the daemon does beside calls
+	stop     context.CancelFunc                      // ends what the daemon does beside calls
+	cancel   atomic.Pointer[context.CancelCauseFunc] // gives up the handover that is under way, or was the last; nil: there was none
 }
 
 // reload has another process, of the program that is at this one's path now, take the place of
@@ -50,7 +58,7 @@ func (d *daemon) reload() (pid int, err error) {
 	}
 	defer h.mu.Unlock()
 	ctx, start := context.Background(), time.Now() // it goes on if the caller leaves
-	if pid, err = d.handOver(ctx); err != nil {
+	if pid, err = d.handOver(); err != nil {
 		d.observer.Observe(ctx, &observe.HandoverFailed{Err: err})
 		return 0, err
 	}
@@ -58,15 +66,25 @@ func (d *daemon) reload() (pid int, err error) {
 	return pid, nil
 }
 
-func (d *daemon) handOver(ctx context.Context) (pid int, err error) {
+func (d *daemon) handOver() (pid int, err error) {
 	h := &d.handing
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	h.cancel.Store(&cancel)
+	go func() {
+		select {
+		case <-d.stopping:
+			cancel(errEnding)
+		case <-ctx.Done():
+		}
+	}()
 	switch {
 	case d.config.Mode == config.ModeDocker:
 		return 0, errors.New("a proxy with mode docker cannot be reloaded: restart the service")
 	case h.noPath != nil:
 		return 0, fmt.Errorf("finding this program: %w", h.noPath)
 	case d.isStopping() || d.gate.HandedOver():
-		return 0, errors.New("this process is about to end")
+		return 0, errEnding
 	}
 	own := handover.Process{
 		PID: os.Getpid(), Listen: config.Path(d.config.Listen), Owned: proxy.Owns(h.listener), StateDir: d.config.StateDir, Plugins: d.active(),
@@ -75,23 +93,59 @@ func (d *daemon) handOver(ctx context.Context) (pid int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := s.AwaitPrepared(prepareTime); err != nil {
-		s.Kill()
+	if err := d.give(ctx, s); err != nil {
 		return 0, err
 	}
-	quiet, cancel := context.WithTimeout(ctx, quietTime)
-	defer cancel()
-	if err := d.gate.Close(quiet, d.queue); err != nil {
+	d.retire(context.WithoutCancel(ctx), s)
+	return s.PID, nil
+}
+
+// give gives the state to the other process, and returns when that serves. After an error, or ctx's
+// end, that process is gone, and this one has the state.
+func (d *daemon) give(ctx context.Context, s *handover.Successor) (err error) {
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+	}()
+	if err = s.AwaitPrepared(ctx, prepareTime); err == nil {
+		err = d.closeGate(ctx)
+	}
+	if err != nil {
 		s.Kill()
-		return 0, fmt.Errorf("calls with hooks, or changes by plugins, did not end within %v: try again", quietTime)
+		return err
 	}
 	d.releaseState(ctx)
-	if err := s.Give(takeTime); err != nil {
-		s.Kill()
-		return 0, errors.Join(err, d.resumeState(ctx))
+	if err = s.Give(ctx, takeTime); err == nil {
+		err = ctx.Err()
 	}
-	d.retire(ctx, s)
-	return s.PID, nil
+	if err != nil {
+		s.Kill()
+		return errors.Join(err, d.resumeState(context.WithoutCancel(ctx)))
+	}
+	return nil
+}
+
+// closeGate closes the gate. A call that takes long keeps others from passing for a part of the time
+// only.
+func (d *daemon) closeGate(ctx context.Context) error {
+	within, start := firstQuiet, time.Now()
+	for {
+		quiet, cancel := context.WithTimeout(ctx, within)
+		err := d.gate.Close(quiet, d.queue)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if within *= 2; time.Since(start)+openTime+within > quietTime {
+			return fmt.Errorf("calls with hooks, or changes by plugins, did not end in several attempts within %v: try again", quietTime)
+		}
+		select {
+		case <-time.After(openTime):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 func (d *daemon) isStopping() bool {
@@ -143,21 +197,32 @@ func (d *daemon) retire(ctx context.Context, s *handover.Successor) {
 	if err == nil {
 		d.successor.Store(conn)
 	}
-	d.gate.HandOver(func(l intercept.Left) { d.leave(ctx, s, l) })
-	if err = errors.Join(err, s.Release()); err != nil {
+	if err = errors.Join(err, d.leaveTo(ctx, s)); err != nil {
 		d.observer.Observe(ctx, &observe.HandoverFailed{Err: err})
 	}
 	d.handing.stop()
 }
 
+// heir is the other process, to which calls are left.
+type heir interface {
+	Release() error
+	Leave(handover.Left) error
+}
+
+// leaveTo leaves the calls that end from now on to the other process. That process waits for the
+// release first.
+func (d *daemon) leaveTo(ctx context.Context, s heir) error {
+	err := s.Release()
+	d.gate.HandOver(func(l intercept.Left) { d.leave(ctx, s, l) })
+	return err
+}
+
 // leave has the other process do what follows the answer of a call that has ended late.
-func (d *daemon) leave(ctx context.Context, s *handover.Successor, l intercept.Left) {
+func (d *daemon) leave(ctx context.Context, s heir, l intercept.Left) {
 	left := handover.Left{Method: l.Method, Request: l.Request.Bytes(), Failed: l.Answer == nil}
 	if l.Answer != nil {
 		left.Answer = l.Answer.Bytes()
 	}
-	d.leaving.Lock()
-	defer d.leaving.Unlock()
 	if err := s.Leave(left); err != nil {
 		d.observer.Observe(ctx, &observe.CallNotLeft{Method: l.Method, Err: err})
 	}

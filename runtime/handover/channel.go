@@ -1,12 +1,14 @@
 package handover
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -54,9 +56,10 @@ type Left struct {
 
 // channel carries messages between two processes. A process that is gone is an io.EOF.
 type channel struct {
-	conn net.Conn
-	in   *json.Decoder
-	out  *json.Encoder
+	conn    net.Conn
+	in      *json.Decoder
+	out     *json.Encoder
+	sending sync.Mutex // held while a message is sent
 }
 
 func newChannel(f *os.File) (*channel, error) {
@@ -65,18 +68,21 @@ func newChannel(f *os.File) (*channel, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &channel{conn, json.NewDecoder(conn), json.NewEncoder(conn)}, nil
+	return &channel{conn: conn, in: json.NewDecoder(conn), out: json.NewEncoder(conn)}, nil
 }
 
 func (c *channel) send(m message, within time.Duration) error {
+	c.sending.Lock()
+	defer c.sending.Unlock()
 	if err := c.conn.SetWriteDeadline(time.Now().Add(within)); err != nil {
 		return err
 	}
 	return c.out.Encode(m)
 }
 
-// await returns the next message, which is of this step. within is 0 if it may take any time.
-func (c *channel) await(step string, within time.Duration) (m message, err error) {
+// await returns the next message, which is of this step. within is 0 if it may take any time. With
+// ctx's end the error is that of ctx. After an error nothing more can be read.
+func (c *channel) await(ctx context.Context, step string, within time.Duration) (m message, err error) {
 	var until time.Time
 	if within > 0 {
 		until = time.Now().Add(within)
@@ -84,7 +90,10 @@ func (c *channel) await(step string, within time.Duration) (m message, err error
 	if err := c.conn.SetReadDeadline(until); err != nil {
 		return m, err
 	}
+	defer context.AfterFunc(ctx, func() { _ = c.conn.SetReadDeadline(time.Unix(1, 0)) })()
 	switch err := c.in.Decode(&m); {
+	case err != nil && ctx.Err() != nil:
+		return m, ctx.Err()
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return m, fmt.Errorf("it was not %s within %v", step, within)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET): // a reset, if it has left a message unread

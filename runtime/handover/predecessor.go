@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -53,7 +54,7 @@ func FromEnvironment() (*Predecessor, error) {
 }
 
 func (p *Predecessor) begin(socket *os.File) error {
-	m, err := p.channel.await(hello, sendTime)
+	m, err := p.channel.await(context.Background(), hello, sendTime)
 	switch {
 	case err != nil:
 		return err
@@ -81,7 +82,7 @@ func (p *Predecessor) Fail(err error) error {
 func (p *Predecessor) Prepared() error {
 	err := p.channel.send(message{Step: prepared}, sendTime)
 	if err == nil {
-		_, err = p.channel.await(yours, 0)
+		_, err = p.channel.await(context.Background(), yours, 0)
 	}
 	return p.wrap(err)
 }
@@ -92,7 +93,7 @@ func (p *Predecessor) Serving() error {
 	if err := p.channel.send(message{Step: serving}, sendTime); err != nil {
 		return p.wrap(err)
 	}
-	if _, err := p.channel.await(mainNow, mainTime); err != nil && !errors.Is(err, errEnded) {
+	if _, err := p.channel.await(context.Background(), mainNow, mainTime); err != nil && !errors.Is(err, errEnded) {
 		return p.wrap(err)
 	}
 	return nil
@@ -100,7 +101,7 @@ func (p *Predecessor) Serving() error {
 
 // Left returns the next call that has ended late; false if there will be none.
 func (p *Predecessor) Left() (Left, bool) {
-	m, err := p.channel.await(left, 0)
+	m, err := p.channel.await(context.Background(), left, 0)
 	if err != nil || m.Left == nil {
 		return Left{}, false
 	}

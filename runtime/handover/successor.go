@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -20,7 +21,7 @@ import (
 const sendTime = 10 * time.Second
 
 // Successor is the other process, as the predecessor has it. The methods are for one goroutine,
-// but for Leave after Release.
+// but for Leave, which may be called after Release, by several at once.
 type Successor struct {
 	PID     int
 	channel *channel
@@ -88,17 +89,17 @@ func environment() []string {
 	return append(all, fmt.Sprintf("%s=%d", variable, os.Getpid()))
 }
 
-// AwaitPrepared returns when the successor can take the state.
-func (s *Successor) AwaitPrepared(within time.Duration) error {
-	_, err := s.channel.await(prepared, within)
+// AwaitPrepared returns when the successor can take the state. With ctx's end it fails.
+func (s *Successor) AwaitPrepared(ctx context.Context, within time.Duration) error {
+	_, err := s.channel.await(ctx, prepared, within)
 	return s.wrap("preparing", err)
 }
 
-// Give gives the successor the state, and returns when it serves.
-func (s *Successor) Give(within time.Duration) error {
+// Give gives the successor the state, and returns when it serves. With ctx's end it fails.
+func (s *Successor) Give(ctx context.Context, within time.Duration) error {
 	err := s.channel.send(message{Step: yours}, sendTime)
 	if err == nil {
-		_, err = s.channel.await(serving, within)
+		_, err = s.channel.await(ctx, serving, within)
 	}
 	return s.wrap("taking over", err)
 }
@@ -122,7 +123,7 @@ func (s *Successor) Leave(l Left) error {
 
 // Kill ends the successor, and returns when it is gone.
 func (s *Successor) Kill() {
-	s.channel.conn.Close()
+	defer s.channel.conn.Close() // not before: a successor that serves takes the end of the channel for that of this process
 	if s.pidfd < 0 {
 		_ = unix.Kill(s.PID, unix.SIGKILL)
 		return

@@ -61,7 +61,17 @@ func (g *Gate) Enter(ctx context.Context) (inside bool) {
 	}
 }
 
-// Leave ends what Enter began.
+// Return is Enter for what follows the answer of a call. If another process has the state, it is
+// left to that.
+func (g *Gate) Return(ctx context.Context, l Left) (inside bool) {
+	inside = g.Enter(ctx)
+	if !inside && g.HandedOver() {
+		g.leave(l)
+	}
+	return inside
+}
+
+// Leave ends what Enter or Return began.
 func (g *Gate) Leave() {
 	if g == nil {
 		return
@@ -169,9 +179,7 @@ func (c *call) outside(ctx context.Context, out *cri.Frame, next cri.Next) (answ
 	}
 	c.Gate.Leave()
 	defer func() { // also if next panics: the caller leaves the gate
-		if left = !c.Gate.Enter(context.Background()); left {
-			c.Gate.leave(Left{c.method.Name, c.Request, answer})
-		}
+		left = !c.Gate.Return(context.Background(), Left{c.method.Name, c.Request, answer})
 	}()
 	answer, err = next(ctx, out)
 	return answer, false, err

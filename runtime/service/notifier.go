@@ -66,7 +66,8 @@ func (n *Notifier) Observe(_ context.Context, e observe.Event) {
 }
 
 // Replaced tells systemd that another process has taken the place of this one, which is the last
-// message. It waits for systemd to have taken it, and for those before.
+// message. It returns when the message is in systemd's socket, after those before. A message of the
+// other process comes after it.
 func (n *Notifier) Replaced(pid int) {
 	n.sending.Lock()
 	defer n.sending.Unlock()

@@ -32,7 +32,7 @@ var Messages = []Message{
 	{(*observe.PostHookDropped)(nil), slog.LevelError, "post hook dropped: too many are waiting",
 		"Post hooks take longer than calls come.", "Find the slow plugin in the log at level `debug`."},
 	{(*observe.HandoverFailed)(nil), slog.LevelError, "handover failed, this process goes on",
-		"`wasmproxy reload` was to put another process in the place of this one.", "See `err`, and try again. No call was affected."},
+		"`wasmproxy reload` was to put another process in the place of this one.", "See `err`, and try again. Calls with hooks may have waited for up to 18 s."},
 	{(*observe.Panicked)(nil), slog.LevelError, "panic",
 		"The proxy has a defect. The work under way is lost, and the proxy serves on.", "Report it with `stack`."},
 
