@@ -40,7 +40,9 @@ load one of the plugins, the command says why and changes nothing.
 
 A delivered file that was edited on the node stays as it is until DIR has a new content for
 it. So a plugin that was disabled on a node stays disabled when its DaemonSet's pod restarts.
-A file of the same name that no delivery has brought is an error.`,
+A JSON file that the node has beside a delivered module counts as such an edit. It stays until
+DIR has one, and goes with the module.
+Any other file of the same name that no delivery has brought is an error.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := readDelivery(args[0], dir)
@@ -101,26 +103,12 @@ func (d *delivery) path(name string) string { return filepath.Join(d.dir, name) 
 // plan compares the files with the directory's.
 func (d *delivery) plan() error {
 	for _, name := range slices.Sorted(maps.Keys(d.files)) {
-		now, err := os.ReadFile(d.path(name))
-		before, has := d.delivered[name]
-		switch wanted := digest(d.files[name]); {
-		case errors.Is(err, fs.ErrNotExist):
-			d.write = append(d.write, name)
-		case err != nil:
+		if err := d.compare(name); err != nil {
 			return err
-		case digest(now) == wanted:
-			d.delivered[name] = wanted
-		case !has:
-			return fmt.Errorf("%s is there, and no delivery has brought it: remove it, or deliver the plugin under another name", d.path(name))
-		case digest(now) != before && before == wanted:
-			d.edited = append(d.edited, "leave "+name+": it was edited on this node")
-			d.files[name] = now
-		default:
-			if digest(now) != before {
-				d.edited = append(d.edited, "replace "+name+", which was edited on this node")
-			}
-			d.write = append(d.write, name)
 		}
+	}
+	if err := d.readBeside(); err != nil {
+		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.delivered)) {
 		if _, stays := d.files[name]; !stays {
@@ -131,6 +119,62 @@ func (d *delivery) plan() error {
 	slices.SortStableFunc(d.write, byExtension)
 	slices.SortStableFunc(d.remove, func(a, b string) int { return byExtension(b, a) })
 	return nil
+}
+
+func (d *delivery) compare(name string) error {
+	now, err := os.ReadFile(d.path(name))
+	before, has := d.delivered[name]
+	_, beside := d.delivered[stem(name)+".wasm"]
+	switch wanted := digest(d.files[name]); {
+	case errors.Is(err, fs.ErrNotExist):
+		d.write = append(d.write, name)
+	case err != nil:
+		return err
+	case digest(now) == wanted:
+		d.delivered[name] = wanted
+	case !has && !beside:
+		return fmt.Errorf("%s is there, and no delivery has brought it: remove it, or deliver the plugin under another name", d.path(name))
+	case digest(now) != before && before == wanted:
+		d.leave(name, now)
+	default:
+		if digest(now) != before {
+			d.edited = append(d.edited, "replace "+name+", which was edited on this node")
+		}
+		d.write = append(d.write, name)
+	}
+	return nil
+}
+
+// readBeside reads JSON files that no delivery has brought, and that the node has beside delivered
+// modules, such as those that plugin disable makes. Each is an edit of its plugin: it stays, or
+// goes with the module.
+func (d *delivery) readBeside() error {
+	for _, module := range slices.Concat(slices.Collect(maps.Keys(d.files)), slices.Collect(maps.Keys(d.delivered))) {
+		name := stem(module) + ".json"
+		_, wanted := d.files[name]
+		_, has := d.delivered[name]
+		if filepath.Ext(module) != ".wasm" || wanted || has {
+			continue
+		}
+		now, err := os.ReadFile(d.path(name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if _, stays := d.files[module]; stays {
+			d.leave(name, now)
+		} else {
+			d.delivered[name] = digest(now)
+		}
+	}
+	return nil
+}
+
+func (d *delivery) leave(name string, now []byte) {
+	d.edited = append(d.edited, "leave "+name+": it was edited on this node")
+	d.files[name] = now
 }
 
 func byExtension(a, b string) int { return strings.Compare(filepath.Ext(a), filepath.Ext(b)) }
@@ -161,6 +205,9 @@ func (d *delivery) check(cmd *cobra.Command) error {
 		if err := os.WriteFile(filepath.Join(c.PluginDir, name), content, 0o644); err != nil {
 			return err
 		}
+	}
+	if _, problems := registry.Read(registry.Dirs{Plugins: c.PluginDir}); len(problems) > 0 { // a JSON file whose module DIR does not have is one
+		return errors.Join(problems...)
 	}
 	lines, err := daemon.Check(cmd.Context(), c)
 	for _, line := range lines {

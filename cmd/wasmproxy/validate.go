@@ -18,8 +18,8 @@ func validateCommand() *cobra.Command {
 
 It prints a line for each plugin that loads, in the order of the chain: its id, its
 description, its failure policy, dry-run if its file sets it, and the hooks in which it is
-called. Lines for warnings that serve would log at its load follow. Plugins that their
-files disable come last. Errors of the other plugins go to stderr. The command calls no
+called. Lines for warnings that serve would log at its load follow. A JSON file that
+describes no plugin is a warning, too. Plugins that their files disable come last. Errors of the other plugins go to stderr. The command calls no
 hook server and needs no runtime. It compiles new plugins into the cache.
 
 Exit codes: 0 all plugins load, 1 one does not, 2 a setting is wrong.`,

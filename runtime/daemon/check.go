@@ -24,7 +24,15 @@ func Check(ctx context.Context, c *config.Config) (plugins []string, err error) 
 	defer d.close()
 	dirs := registry.Dirs{Plugins: c.PluginDir, Hooks: c.HookDir}
 	descriptions, problems := registry.Read(dirs)
-	errs := problems
+	var errs []error
+	var alone []string
+	for _, problem := range problems {
+		if id, is := registry.Alone(problem); is {
+			alone = append(alone, fmt.Sprintf("%s: warning: %v", id, problem))
+		} else {
+			errs = append(errs, problem)
+		}
+	}
 	for _, description := range descriptions {
 		lines, err := d.slots.loader.check(ctx, description)
 		if err != nil && description.Problem == nil { // which is among the problems
@@ -32,6 +40,7 @@ func Check(ctx context.Context, c *config.Config) (plugins []string, err error) 
 		}
 		plugins = append(plugins, lines...)
 	}
+	plugins = append(plugins, alone...)
 	for _, off := range registry.Disabled(dirs) {
 		plugins = append(plugins, fmt.Sprintf("%s: disabled by %s", off.ID, describing(off)))
 	}

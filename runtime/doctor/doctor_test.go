@@ -101,6 +101,8 @@ var planted = map[string]struct {
 	}, want: []string{"proxy-ready: the running proxy: plugin 20-bad with policy Fail is refusing", "plugin-files: plugin files: .*20-bad", "plugin-state: plugin 20-bad .*: it is refusing"}},
 	"a plugin lacks a right": {before: func(n *node) { n.plugin("20-puller.wasm", "puller") },
 		want: []string{"plugin-reach: plugin 20-puller: .*image"}},
+	"a JSON file has no module": {before: func(n *node) { n.put("/etc/wasmproxy/plugins.d/20-gone.json", `{"enabled": false}`) },
+		want: []string{"plugin-reach: plugin 20-gone: .*/20-gone.json: describes no plugin"}},
 	"a match never fits": {before: func(n *node) {
 		n.plugin("20-puller.wasm", "puller")
 		n.put("/etc/wasmproxy/plugins.d/20-puller.json", `{"grant":["image"],"match":{"labels":{"app":"web"}}}`)

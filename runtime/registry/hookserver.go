@@ -31,7 +31,7 @@ func (s source) readJSON(path string, sum func(string) (string, error)) (d Descr
 		switch {
 		case !s.koordinator:
 			module := plugin.Name(stem(path) + ".wasm")
-			return d, false, &aloneError{&fileError{path, fmt.Errorf("describes no plugin: it has no remote-endpoint, no wasm-module and no %s beside it; remove the file, or put %s beside it", module, module)}}
+			return d, false, &aloneError{from.ID, &fileError{path, fmt.Errorf("describes no plugin: it has no remote-endpoint, no wasm-module and no %s beside it; remove the file, or put %s beside it", module, module)}}
 		case len(from.hooks) == 0 && from.Policy != plugin.Fail:
 			return d, false, nil // Koordinator ignores it, and it does no harm
 		}
@@ -47,9 +47,22 @@ func (s source) readJSON(path string, sum func(string) (string, error)) (d Descr
 }
 
 // aloneError is what is wrong with a JSON file whose module is missing. It does no harm.
-type aloneError struct{ error }
+type aloneError struct {
+	id string
+	error
+}
 
 func (e *aloneError) Unwrap() error { return e.error }
+
+// Alone reports whether a problem of Read is that a JSON file describes no plugin, since its module
+// is missing, and the id that the plugin would have. The file has no effect.
+func Alone(problem error) (id string, is bool) {
+	var alone *aloneError
+	if !errors.As(problem, &alone) {
+		return "", false
+	}
+	return alone.id, true
+}
 
 // checkHookServer refuses settings that mean nothing for a hook server.
 func (s *settings) checkHookServer() error {

@@ -125,7 +125,7 @@ func refusal(err error) (e observe.Event, wait time.Duration) {
 	if errors.As(err, new(*directoryError)) {
 		return &observe.DirectoryNotRead{Err: err}, 0
 	}
-	if errors.As(err, new(*aloneError)) {
+	if _, alone := Alone(err); alone {
 		return &observe.FileAlone{Err: err}, settleTime
 	}
 	return &observe.FileRejected{Err: err}, settleTime
