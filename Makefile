@@ -115,11 +115,11 @@ e2e-dockershim: ## Run a pod of kubelet 1.23 and its dockershim through the prox
 
 .PHONY: e2e-v2
 e2e-v2: ## Run pods of a real kubelet through the proxy with cgroup v2 and systemd, in an emulated machine; root
-	go -C $(E2E) test -count=1 -timeout 20m -v ./cgroupv2
+	go -C $(E2E) test -count=1 -timeout 60m -v ./cgroupv2
 
 .PHONY: e2e-v2-cgroupfs
 e2e-v2-cgroupfs: ## The same with the cgroupfs driver; root
-	E2E_CGROUP_DRIVER=cgroupfs go -C $(E2E) test -count=1 -timeout 30m -v ./cgroupv2
+	E2E_CGROUP_DRIVER=cgroupfs go -C $(E2E) test -count=1 -timeout 60m -v ./cgroupv2
 
 .PHONY: e2e-v2-suite
 e2e-v2-suite: ## Run the tests of e2e in that machine, by hand: some two hours on two idle CPUs. RUN=TestSettings runs one, E2E_RUNTIME=crio is for CRI-O; root

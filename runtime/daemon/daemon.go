@@ -235,11 +235,13 @@ func (d *daemon) serve(ctx context.Context) error {
 	d.bypassAtStart(background)
 	d.slots.update(background, watch.Descriptions())
 	d.slots.reconcile(background)
+	if d.taking == nil { // else another process serves until begin
+		d.reportServing(ctx)
+	}
 	var tasks sync.WaitGroup
 	d.work(background, &tasks, watch)
 	if err = d.begin(ctx, background); err == nil {
 		d.handing.listener, d.handing.stop = listener, stop
-		d.observer.Observe(ctx, &observe.Serving{Listen: d.config.Listen, Backend: d.config.Backend})
 		tasks.Go(func() { d.notifier.Run(background, d.selfCheck) })
 		tasks.Go(func() { d.serveOperators(ctx, background) })
 		stopping := d.reportStop(ctx)
@@ -250,6 +252,10 @@ func (d *daemon) serve(ctx context.Context) error {
 	tasks.Wait()
 	d.report()
 	return err
+}
+
+func (d *daemon) reportServing(ctx context.Context) {
+	d.observer.Observe(ctx, &observe.Serving{Listen: d.config.Listen, Backend: d.config.Backend})
 }
 
 // work begins what is done beside calls, until ctx is done.

@@ -112,6 +112,7 @@ func (d *daemon) begin(ctx, background context.Context) error {
 		have.release()
 	}
 	d.observer.Observe(ctx, &observe.TookOver{PID: t.from.PID, Took: time.Since(t.begun)})
+	d.reportServing(ctx)
 	go d.finishLeft(background)
 	return nil
 }
