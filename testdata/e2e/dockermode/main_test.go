@@ -1,6 +1,6 @@
 // Package dockermode_test is the part of `make e2e-dockerd` in which wasmproxy stands before a real
-// Docker Engine: Docker's client behaves as without it, and the last kubelet with dockershim runs
-// pods through it. Its wasmproxy has the race detector.
+// Docker Engine: Docker's client behaves as without it, also many at once, and restarts lose nothing that
+// plugins see. Its wasmproxy has the race detector.
 package dockermode_test
 
 import (

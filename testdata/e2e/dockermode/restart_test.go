@@ -14,10 +14,10 @@ import (
 
 // TestRestart kills wasmproxy and then the Engine under a pod that runs. What the plugin witness sees of
 // the container in an update, its resources and environment, must be the same afterwards; the plugin
-// setter must still set the quota; and the hooks of the pod's end must still come.
+// setter must still set the quota; and the plugin noop must still get the hooks of the pod's end.
 func TestRestart(t *testing.T) {
 	engine := startDocker(t)
-	proxy := node.StartProxy(t, node.Setter, node.Witness)
+	proxy := node.StartProxy(t, node.Setter, node.Witness, node.Noop)
 	p := runPod(t, engine.ProxyEndpoint, "web")
 	group, err := cgroupfs.Find(p.container)
 	if err != nil {
@@ -63,6 +63,13 @@ func TestRestart(t *testing.T) {
 		docker(t, engine.ProxyEndpoint, "rm", id)
 	}
 	served := proxy.Stop(t)
+	for _, of := range []string{"StopContainer", "RemoveContainer", "StopPodSandbox", "RemovePodSandbox"} {
+		for _, hook := range []string{"Pre" + of, "Post" + of} {
+			if n := served.Hooks[hook]; n != 1 {
+				t.Errorf("%s ran %d times at the pod's end, want once", hook, n)
+			}
+		}
+	}
 	if len(served.HookFailures) != 0 {
 		t.Errorf("hooks failed: %v", served.HookFailures)
 	}
