@@ -50,7 +50,7 @@ func (c *changes) container(of *container, k kind, was, is *runtimeapi.CreateCon
 	if !equal(a.GetEnvs(), b.GetEnvs()) {
 		c.environment(of, a.GetEnvs(), b.GetEnvs())
 	}
-	c.user(a.GetLinux().GetSecurityContext(), b.GetLinux().GetSecurityContext())
+	c.user(of, a.GetLinux().GetSecurityContext(), b.GetLinux().GetSecurityContext())
 	c.within("HostConfig", func(h *edit) { c.hostChanges(h, of, a, b) })
 }
 
@@ -109,9 +109,13 @@ func (c *changes) environment(of *container, was, is []*runtimeapi.KeyValue) {
 	c.set("Env", append(bare, kept(&c.edit, texts, was, is, func(kv *runtimeapi.KeyValue) any { return kv.GetKey() + "=" + string(kv.GetValue()) })...))
 }
 
-func (c *changes) user(was, is *runtimeapi.LinuxContainerSecurityContext) {
+// user keeps a group that is a name, for which CRI has no field.
+func (c *changes) user(of *container, was, is *runtimeapi.LinuxContainerSecurityContext) {
 	before, _ := userOf(was)
 	user, ok := userOf(is)
+	if _, group, named := strings.Cut(of.User, ":"); ok && named && user != before && is.GetRunAsGroup() == nil && was.GetRunAsGroup() == nil {
+		user, ok = user+":"+group, user != ""
+	}
 	switch {
 	case !ok:
 		c.left = append(c.left, "run_as_group")

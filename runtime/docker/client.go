@@ -19,6 +19,9 @@ import (
 // list have some 20 MiB.
 const maxAnswer = 256 << 20
 
+// wholeID is how long the IDs of containers are.
+const wholeID = 64
+
 // A Client asks Docker on the proxy's own behalf. It is safe for concurrent use.
 type Client struct {
 	endpoint  string // as it was given
@@ -117,14 +120,15 @@ func (c *Client) inspect(ctx context.Context, id string) (*inspection, kind, err
 	return found, kindOf(found.Config.Labels, c.all), nil
 }
 
-// list returns all containers that are pods, or in pods, by their kinds.
+// list returns all containers that are pods, or in pods, by their kinds: with a whole ID that one
+// alone. By a name Docker would find none.
 func (c *Client) list(ctx context.Context, id string) (all []summary, err error) {
 	query := url.Values{"all": {"1"}}
 	filters := map[string]map[string]bool{}
 	if !c.all {
 		filters["label"] = map[string]bool{typeLabel: true}
 	}
-	if id != "" {
+	if len(id) == wholeID {
 		filters["id"] = map[string]bool{id: true}
 	}
 	text, err := json.Marshal(filters)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -91,7 +93,8 @@ func (c *call) about(container proto.Message, pod ...proto.Message) {
 
 // identify tells which container the path names, and which pod it is in. Docker is asked about one
 // that the store does not know by its whole ID. notOurs is also one that there is not: the answer
-// is Docker's.
+// is Docker's. If Docker does not tell, the container may be a pod's: its hooks run if Docker tells
+// them more, and refuse the request if a plugin must not be passed by.
 func (c *call) identify() (pod, id string, k kind) {
 	if of, ok := c.opts.Store.Container(c.object); ok && of.ID == c.object {
 		k = ofPod
@@ -103,9 +106,14 @@ func (c *call) identify() (pod, id string, k kind) {
 	if of, ok := c.opts.Store.Pod(c.object); ok && of.ID == c.object {
 		return of.ID, "", ofSandbox
 	}
-	of, k, err := c.opts.Client.inspect(c.r.Context(), c.object)
-	if err != nil {
+	ctx, cancel := context.WithTimeout(c.r.Context(), readTime)
+	defer cancel()
+	of, k, err := c.opts.Client.inspect(ctx, c.object)
+	switch {
+	case status.Code(err) == codes.NotFound:
 		return "", "", notOurs
+	case err != nil:
+		return "", c.object, ofPod
 	}
 	if known, ok := c.opts.Store.Container(of.ID); ok {
 		return known.PodID, of.ID, k
@@ -140,7 +148,7 @@ func (c *call) hook(stages ...stage) {
 // run takes the request through the first of the stages, and so through all.
 func (c *call) run(ctx context.Context, rec *recorder, stages []stage) error {
 	if len(stages) == 0 {
-		c.reverse.ServeHTTP(rec, c.r.WithContext(ctx))
+		c.ask(rec, c.r.WithContext(ctx))
 		return rec.failure()
 	}
 	st := stages[0]

@@ -189,7 +189,12 @@ func (c *call) finish(ctx context.Context) {
 
 // pass sends the request on, and the answer back as it comes.
 func (c *call) pass() {
+	c.ask(c.w, c.r)
+}
+
+// ask sends the request on, and counts Docker's time.
+func (c *call) ask(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	defer func() { c.backend = time.Since(start) }()
-	c.reverse.ServeHTTP(c.w, c.r)
+	c.reverse.ServeHTTP(w, r)
 }

@@ -182,6 +182,24 @@ func (s *Store) enlist(c Container) {
 	ids[c.ID] = struct{}{}
 }
 
+// move gives a container's pod the ID that the backend knows it by: in Docker a pod may have
+// another one as it is made. Readings that are under way may still complete both records.
+func (s *Store) move(container, from, to string) {
+	delete(s.members[from], container)
+	if to == "" || to == from {
+		return
+	}
+	if _, known := s.pods.records[to]; !known {
+		p := s.pods.records[from]
+		p.ID = to
+		s.pods.records[to] = p
+	}
+	c := s.containers.records[container]
+	c.PodID = to
+	s.containers.records[container] = c
+	s.enlist(c)
+}
+
 func (s *Store) removeContainer(id string) {
 	id, c, ok := s.containers.find(id)
 	s.containers.remove(id)

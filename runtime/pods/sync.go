@@ -77,15 +77,16 @@ func (s *Store) prune(r reads, pods []*runtimeapi.PodSandbox, containers []*runt
 	for _, p := range pods {
 		listed[p.GetId()] = true
 	}
+	podOf := make(map[string]string, len(containers))
 	for _, c := range containers {
-		listed[c.GetId()] = true
+		listed[c.GetId()], podOf[c.GetId()] = true, c.GetPodSandboxId()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range s.pods.vanished(r.pods, listed) {
 		for c := range s.members[id] {
-			if listed[c] { // in Docker a pod may have another ID now, which its container names
-				delete(s.members[id], c)
+			if to, stays := podOf[c]; stays {
+				s.move(c, id, to)
 			}
 		}
 		s.removePod(id)

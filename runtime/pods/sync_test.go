@@ -265,3 +265,32 @@ func TestSyncEndsWithItsContext(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestPodIsKnownByAnotherID: in Docker a pod that is its only container has another ID as it is made. It
+// keeps its record, and its container a pod, at each point of a Sync, also if a call changes the container meanwhile.
+func TestPodIsKnownByAnotherID(t *testing.T) {
+	for _, point := range []struct{ method, id string }{{"PodSandboxStatus", "c"}, {"ContainerStatus", "c"}} {
+		s, n := NewStore(), newNode()
+		run(s, "random", nil)
+		create(s, "c", "random", nil)
+		made, _ := s.Pod("random")
+		n.addPod("c", podConfig())
+		n.addContainer("c", "c", appConfig())
+		during(n, point.method, point.id, func() {
+			c, _ := s.Container("c")
+			if p, ok := s.Pod(c.PodID); !ok || p.Config != made.Config {
+				t.Errorf("at %s the container's pod %s is %+v", point.method, c.PodID, p)
+			}
+			s.Observe(nil, &runtimeapi.StartContainerRequest{ContainerId: "c"}, nil)
+		})
+		resync(t, s, n)
+		c, _ := s.Container("c")
+		if c.PodID != "c" || c.State != runtimeapi.ContainerState_CONTAINER_RUNNING || len(s.Containers("c")) != 1 {
+			t.Errorf("after a call at %s the container is %+v", point.method, c)
+		}
+		if p, ok := s.Pod("c"); !ok || p.ID != "c" || p.Requested != made.Requested {
+			t.Errorf("the pod is %+v", p)
+		}
+		size(t, s, 1, 1)
+	}
+}
