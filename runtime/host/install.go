@@ -129,6 +129,9 @@ func (h *Host) showInstall(p *installation, c Consent) {
 		h.show(change)
 	}
 	h.say("run systemctl enable --now %s %s", systemd.SocketName, systemd.ServiceName)
+	if h.live() && replacesProgram(p.own) {
+		h.say("run wasmproxy validate of the new program before, and systemctl reload %s at the end", systemd.ServiceName)
+	}
 	if p.bypass != "" {
 		h.say("remove %s: the bypass of an unfinished wasmproxy host uninstall", p.bypass)
 	}

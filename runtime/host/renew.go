@@ -3,7 +3,9 @@ package host
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,9 +18,8 @@ import (
 // checkProgram has a program that is to replace another one read the settings and load the plugins. One that
 // cannot would not start again after its next restart.
 func (h *Host) checkProgram(ctx context.Context, own []change) error {
-	replaces := slices.ContainsFunc(own, func(c change) bool { return c.program && c.before != nil && c.after != nil })
 	settings := !slices.ContainsFunc(own, func(c change) bool { return c.path == SettingsFile })
-	if !replaces || !settings || !h.live() {
+	if !replacesProgram(own) || !settings || !h.live() {
 		return nil
 	}
 	out, err := exec.CommandContext(ctx, h.Program, "validate", "--config", SettingsFile).CombinedOutput()
@@ -26,6 +27,10 @@ func (h *Host) checkProgram(ctx context.Context, own []change) error {
 		return fmt.Errorf("checking the new program, wasmproxy validate --config %s: %w; nothing was changed: correct this first:\n%s", SettingsFile, err, bytes.TrimSpace(out))
 	}
 	return nil
+}
+
+func replacesProgram(own []change) bool {
+	return slices.ContainsFunc(own, func(c change) bool { return c.program && c.before != nil && c.after != nil })
 }
 
 // renew has the service change to the program of the host, without a failed call, if it runs another file. What runs
@@ -72,6 +77,9 @@ func runs(ctx context.Context, program string) (path string, same bool, err erro
 		return "", false, err
 	}
 	wanted, err := os.Stat(program)
+	if errors.Is(err, fs.ErrNotExist) { // a package has it elsewhere, and renews the service itself
+		return program, true, nil
+	}
 	if err != nil {
 		return "", false, err
 	}

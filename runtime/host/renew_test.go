@@ -48,14 +48,15 @@ func replace(t *testing.T, program string) {
 func TestRenewByTheProcess(t *testing.T) {
 	const reload = "reload wasmproxy.service\n"
 	for name, c := range map[string]struct {
-		reload              string
-		replaced, elsewhere bool
-		says, err           string
+		reload                       string
+		replaced, elsewhere, missing bool
+		says, err                    string
 	}{
 		"the same program":        {reload: "true"},
 		"a new program":           {reload: "true", replaced: true, says: "the service has the new program\n"},
 		"a program that does not": {reload: "{ echo no >&2; exit 1; }", replaced: true, err: "it goes on with the former one"},
 		"a program elsewhere":     {reload: "true", elsewhere: true, says: "sleep until it restarts: systemctl restart wasmproxy.service\n"},
+		"a package's elsewhere":   {reload: "true", missing: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			program, calls := running(t, c.reload)
@@ -65,6 +66,9 @@ func TestRenewByTheProcess(t *testing.T) {
 			if c.elsewhere {
 				program = filepath.Join(t.TempDir(), "wasmproxy")
 				replace(t, program)
+			}
+			if c.missing {
+				program = filepath.Join(t.TempDir(), "wasmproxy")
 			}
 			h, out := newHost(t, nil)
 			h.Root = "/"
