@@ -28,7 +28,7 @@ import (
 const deliveredFile = ".delivered.json"
 
 func deliverCommand() *cobra.Command {
-	var dir string
+	var dir, file string
 	cmd := &cobra.Command{
 		Use:   "deliver DIR",
 		Short: "Make a node's plugins those of a directory, such as a mounted ConfigMap",
@@ -42,14 +42,17 @@ A delivered file that was edited on the node stays as it is until DIR has a new 
 it. So a plugin that was disabled on a node stays disabled when its DaemonSet's pod restarts.
 A JSON file that the node has beside a delivered module counts as such an edit. It stays until
 DIR has one, and goes with the module.
-Any other file of the same name that no delivery has brought is an error.`,
+Any other file of the same name that no delivery has brought is an error.
+
+Plugins are loaded with the limits of the settings in --config. A file that is not there is
+no error: the defaults are then those of the proxy, too.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := readDelivery(args[0], dir)
 			if err != nil {
 				return fmt.Errorf("delivering plugins: %w", err)
 			}
-			if err := d.check(cmd); err != nil {
+			if err := d.check(cmd, file); err != nil {
 				return fmt.Errorf("delivering plugins: the proxy would not load all of them, so nothing was changed: %w", err)
 			}
 			return d.apply(cmd.OutOrStdout())
@@ -58,7 +61,28 @@ Any other file of the same name that no delivery has brought is an error.`,
 	settings := pflag.NewFlagSet("", pflag.ContinueOnError)
 	config.Flags(settings)
 	cmd.Flags().StringVar(&dir, "dir", settings.Lookup("plugin-dir").DefValue, "plugin directory")
+	cmd.Flags().StringVar(&file, config.FileFlag, "", "YAML file with the proxy's settings, for its limits of plugins")
 	return cmd
+}
+
+// limitsIn returns default settings with the limits of plugins from a file of the proxy's settings,
+// if there is one.
+func limitsIn(file string) (*config.Config, error) {
+	c := config.Default()
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) { // as of ""
+		return c, nil
+	}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	config.Flags(flags)
+	if err := flags.Set(config.FileFlag, file); err != nil {
+		return nil, err
+	}
+	of, err := config.Load(flags)
+	if err != nil {
+		return nil, err
+	}
+	c.GuestMemory, c.MaxMemory, c.MaxTimeout, c.MaxFuel, c.MaxHostCalls = of.GuestMemory, of.MaxMemory, of.MaxTimeout, of.MaxFuel, of.MaxHostCalls
+	return c, nil
 }
 
 // delivery is what a plugin directory is to have.
@@ -181,9 +205,14 @@ func byExtension(a, b string) int { return strings.Compare(filepath.Ext(a), file
 
 func digest(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
 
-// check loads the plugins as the proxy would, from a directory of their own. That is in the
-// plugin directory, which is trusted: anyone may write to a temporary directory that kubelet makes.
-func (d *delivery) check(cmd *cobra.Command) error {
+// check loads the plugins as the proxy would, with the limits of a file of settings, from a
+// directory of their own. That is in the plugin directory, which is trusted: anyone may write to
+// a temporary directory that kubelet makes.
+func (d *delivery) check(cmd *cobra.Command, settings string) error {
+	c, err := limitsIn(settings)
+	if err != nil {
+		return err
+	}
 	stage, err := filepath.Abs(d.path(".deliver"))
 	if err == nil {
 		err = os.RemoveAll(stage) // of a delivery that was killed
@@ -195,7 +224,6 @@ func (d *delivery) check(cmd *cobra.Command) error {
 		return err
 	}
 	defer os.RemoveAll(stage)
-	c := config.Default()
 	c.PluginDir, c.HookDir, c.StateDir, c.CgroupRoot = filepath.Join(stage, "plugins.d"), "", "", ""
 	c.CacheDir = filepath.Join(stage, "cache") // with it, a process of its own compiles
 	if err := os.Mkdir(c.PluginDir, 0o755); err != nil {
