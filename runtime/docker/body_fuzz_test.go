@@ -26,6 +26,7 @@ func FuzzCreateBody(f *testing.F) {
 		`{"Labels":{"a":"1","a":"2","annotation.x":"y"},"labels":{"A":"3"},"Env":["A=1","A=2","B","=","\ud800"]}`,
 		`{"HostConfig":{"Memory":9223372036854775807,"MemorySwap":-1,"New":1e400,"Binds":["/a:/b:ro","v:/c"],"Devices":[{"PathOnHost":"/dev/x","Future":[[[[1]]]]}]}}`,
 		"{\"Hostname\":\"\xff\xfe\",\"\xff\":1,\"Labels\":{\"\xff\":\"\xff\"}}", `{"Deep":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`,
+		`{"HostConfig":{"Binds":["/x:/y"],"Mounts":[{"Type":"volume"},{"Type":"bind","Source":"/a","Target":"/b"}]},"hostconfig":{"mounts":[{"Type":"bind"}]}}`,
 		`{"NetworkingConfig":{"a":1.50},"Healthcheck":{"Test":["x"]},"Entrypoint":"sh","Cmd":["a"],"User":"1:2"}`,
 	} {
 		f.Add([]byte(seed), int64(70000), "v")

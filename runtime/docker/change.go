@@ -60,7 +60,7 @@ func (c *changes) hostChanges(h *edit, of *container, a, b *runtimeapi.Container
 		h.set("OomScoreAdj", x)
 	}
 	if !equal(a.GetMounts(), b.GetMounts()) {
-		h.set("Binds", kept(h, elementsOf(h.value("Binds")), a.GetMounts(), b.GetMounts(), func(m *runtimeapi.Mount) any { return bindOf(m) }))
+		c.mounts(h, of, a.GetMounts(), b.GetMounts())
 	}
 	if !equal(a.GetDevices(), b.GetDevices()) {
 		h.set("Devices", kept(h, elementsOf(h.value("Devices")), a.GetDevices(), b.GetDevices(), deviceOf))

@@ -21,9 +21,7 @@ func containerConfig(name string, c *container, k kind) *runtimeapi.ContainerCon
 			SecurityContext: &runtimeapi.LinuxContainerSecurityContext{Privileged: h.Privileged, ReadonlyRootfs: h.ReadonlyRootfs},
 		},
 	}
-	for _, b := range h.Binds {
-		config.Mounts = append(config.Mounts, mountOf(b))
-	}
+	config.Mounts = h.mounts()
 	for _, d := range h.Devices {
 		config.Devices = append(config.Devices, &runtimeapi.Device{HostPath: d.PathOnHost, ContainerPath: d.PathInContainer, Permissions: d.CgroupPermissions})
 	}
@@ -40,53 +38,6 @@ func environment(lines []string) (all []*runtimeapi.KeyValue) {
 		}
 	}
 	return all
-}
-
-// mountOf reads HOST:CONTAINER[:OPTIONS].
-func mountOf(bind string) *runtimeapi.Mount {
-	parts := strings.SplitN(bind, ":", 3)
-	if len(parts) == 1 {
-		return &runtimeapi.Mount{ContainerPath: bind}
-	}
-	m := &runtimeapi.Mount{HostPath: parts[0], ContainerPath: parts[1]}
-	if len(parts) < 3 {
-		return m
-	}
-	for option := range strings.SplitSeq(parts[2], ",") {
-		switch option {
-		case "ro":
-			m.Readonly = true
-		case "z", "Z":
-			m.SelinuxRelabel = true
-		case "rshared", "shared":
-			m.Propagation = runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL
-		case "rslave", "slave":
-			m.Propagation = runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER
-		}
-	}
-	return m
-}
-
-// bindOf writes a mount as dockershim does.
-func bindOf(m *runtimeapi.Mount) string {
-	var options []string
-	if m.GetReadonly() {
-		options = append(options, "ro")
-	}
-	if m.GetSelinuxRelabel() {
-		options = append(options, "Z")
-	}
-	switch m.GetPropagation() {
-	case runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL:
-		options = append(options, "rshared")
-	case runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER:
-		options = append(options, "rslave")
-	}
-	bind := m.GetHostPath() + ":" + m.GetContainerPath()
-	if len(options) > 0 {
-		bind += ":" + strings.Join(options, ",")
-	}
-	return bind
 }
 
 // setUser reads USER[:GROUP], each a number or a name, and further groups.

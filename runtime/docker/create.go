@@ -25,7 +25,11 @@ func (c *call) create() {
 		return
 	}
 	name := c.r.URL.Query().Get("name")
-	switch k := kindOf(of.Labels, c.opts.Client.all); k {
+	k := kindOf(of.Labels, c.opts.Client.all)
+	if k != notOurs && c.refusesHidden() {
+		return
+	}
+	switch k {
 	case ofSandbox:
 		pod, _ := c.podStage(name, of, k)
 		c.hook(pod)

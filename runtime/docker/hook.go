@@ -74,6 +74,9 @@ func (c *call) about(container proto.Message, pod ...proto.Message) {
 		return
 	}
 	podID, id, k := c.identify()
+	if k != notOurs && c.refusesHidden() {
+		return
+	}
 	cri.SetIDs(container, podID, id)
 	for _, p := range pod {
 		cri.SetIDs(p, podID, id)

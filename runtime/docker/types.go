@@ -27,6 +27,7 @@ type hostConfig struct {
 	Privileged, ReadonlyRootfs    bool
 	OomScoreAdj                   int64
 	Devices                       []device
+	Mounts                        []mount
 }
 
 // resources are also the body of ContainerUpdate.
@@ -37,6 +38,13 @@ type resources struct {
 }
 
 type device struct{ PathOnHost, PathInContainer, CgroupPermissions string }
+
+// mount is another way to write a bind. It is one of another kind, too, such as a volume.
+type mount struct {
+	Type, Source, Target string
+	ReadOnly             bool
+	BindOptions          struct{ Propagation string }
+}
 
 // inspection is the answer of ContainerInspect.
 type inspection struct {

@@ -1,0 +1,79 @@
+package docker
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Docker up to 25.0 takes limits and privileges of a container also from places where plugins do
+// not see them. No client uses them that is younger than API 1.24, of 2016.
+
+// hostFields are the fields of HostConfig, and Cpuset, which Docker reads at the top of the body of
+// ContainerCreate, too. They are those of github.com/moby/moby/api/types/container.
+const hostFields = ` Binds ContainerIDFile LogConfig NetworkMode PortBindings RestartPolicy AutoRemove VolumeDriver VolumesFrom ConsoleSize
+	Annotations CapAdd CapDrop Capabilities CgroupnsMode Dns DnsOptions DnsSearch ExtraHosts GroupAdd IpcMode Cgroup Links OomScoreAdj PidMode
+	Privileged PublishAllPorts ReadonlyRootfs SecurityOpt StorageOpt Tmpfs UTSMode UsernsMode ShmSize Sysctls Runtime Isolation Mounts
+	MaskedPaths ReadonlyPaths Init CpuShares Memory NanoCpus CgroupParent BlkioWeight BlkioWeightDevice BlkioDeviceReadBps
+	BlkioDeviceWriteBps BlkioDeviceReadIOps BlkioDeviceWriteIOps CpuPeriod CpuQuota CpuRealtimePeriod CpuRealtimeRuntime CpusetCpus
+	CpusetMems Cpuset Devices DeviceCgroupRules DeviceRequests KernelMemory KernelMemoryTCP MemoryReservation MemorySwap
+	MemorySwappiness OomKillDisable PidsLimit Ulimits CpuCount CpuPercent IOMaximumIOps IOMaximumBandwidth `
+
+// zeros are values by which a field changes nothing.
+var zeros = []string{"null", "0", "false", `""`, "[]", "{}"}
+
+// hidden says which part of the body of ContainerCreate Docker may read and plugins would not see;
+// "" if there is none.
+func hidden(body []byte) string {
+	all, _, err := membersOf(body)
+	if err != nil {
+		return "" // Docker refuses it, too
+	}
+	configs := 0
+	for _, m := range all {
+		if strings.EqualFold(m.name, "HostConfig") {
+			configs++
+		}
+		isHost := func(name string) bool { return strings.EqualFold(name, m.name) }
+		if slices.ContainsFunc(strings.Fields(hostFields), isHost) && !slices.Contains(zeros, string(body[m.start:m.end])) {
+			return fmt.Sprintf("%q is outside of HostConfig; put it into HostConfig", m.name)
+		}
+	}
+	if configs > 1 {
+		return "HostConfig is there more than once; put all of it into one"
+	}
+	return ""
+}
+
+// refusesHidden answers a request that has what plugins would not see.
+func (c *call) refusesHidden() bool {
+	why := ""
+	switch c.op.name {
+	case "ContainerCreate":
+		why = hidden(c.body)
+	case "ContainerStart":
+		if c.startsWithConfig() {
+			why = "API 1.23 and older can have a HostConfig in the body; put it into the body of the creation"
+		}
+	}
+	if why == "" {
+		return false
+	}
+	refuse(c.w, http.StatusBadRequest, "wasmproxy: plugins cannot check this "+c.op.name+": "+why)
+	return true
+}
+
+// startsWithConfig reports whether Docker reads a body of ContainerStart: in old versions of the API,
+// if it is longer than seven bytes. It refuses one in others.
+func (c *call) startsWithConfig() bool {
+	version, _, _ := strings.Cut(strings.Trim(c.r.URL.Path, "/"), "/")
+	if !isVersion(version) || c.r.ContentLength >= 0 && c.r.ContentLength <= 7 {
+		return false
+	}
+	first, second, _ := strings.Cut(version[1:], ".")
+	major, _ := strconv.Atoi(first) // as Docker, which takes 0 for the rest
+	minor, _ := strconv.Atoi(second)
+	return major < 1 || major == 1 && minor < 24
+}
