@@ -6,7 +6,7 @@ run docker create --name cp busybox sh -c 'cat /tmp/greeting; wc -c /tmp/large'
 run docker cp "$dir/large" cp:/tmp/
 run docker cp "$dir/greeting" cp:/tmp/greeting
 run docker start -a cp
-run docker diff cp
+docker diff cp | sort
 run docker cp cp:/tmp/greeting "$dir/back"
 cmp "$dir/greeting" "$dir/back"
 run docker cp cp:/tmp/large - | tar -xO | sha1sum | cut -c1-20
