@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/wasmproxy/wasmproxy/runtime/handover"
 )
 
 // run executes one command line and returns the exit code. Errors go to stderr,
@@ -17,12 +19,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	if err := root.ExecuteContext(ctx); err != nil {
 		printError(stderr, err)
+		failHandover(err)
 		if own := (coded{}); errors.As(err, &own) {
 			return own.code
 		}
 		return exitFailure
 	}
 	return exitOK
+}
+
+// failHandover tells the process that has started this one to take its place, if there is one, why
+// that is not possible: what is wrong with a flag or a setting. Of later errors package daemon tells.
+func failHandover(err error) {
+	if from, _ := handover.FromEnvironment(); from != nil {
+		_ = from.Fail(err)
+		_ = from.Close()
+	}
 }
 
 // newRoot returns the program's command with all others beneath it.

@@ -460,7 +460,9 @@ func TestReloadFails(t *testing.T) {
 		"exit 3":                              "failed in preparing: it has ended",
 		"exec successor-ends":                 "failed in taking over: it has ended",
 		"exec successor-hangs":                "failed in taking over: it was not serving within",
-		`exec "` + good + `" "$@" --listen x`: "failed in preparing: it has ended",
+		`exec "` + good + `" "$@" --listen x`: "failed in preparing: listen: ",
+		`exec "` + good + `" "$@" --unheard`:  "failed in preparing: unknown flag",
+		`chmod 777 "` + u.dir + `/plugins.d"; exec "` + good + `" "$@"`:                "the running process has active plugins",
 		`exec "` + good + `" "$@" --state-dir /elsewhere`:                              "restart the service to change that",
 		`exec "` + good + `" "$@" --listen /elsewhere`:                                 "restart the service to change that",
 		`echo broken >"` + u.dir + `/plugins.d/10-qos.wasm"; exec "` + good + `" "$@"`: "it is active in the running process",
@@ -474,6 +476,7 @@ func TestReloadFails(t *testing.T) {
 		if s := u.status(1); s.Version != "v1" {
 			t.Errorf("%s: %s serves", script, s.Version)
 		}
+		u.must(os.Chmod(u.dir+"/plugins.d", 0o755))
 		u.must(os.WriteFile(u.dir+"/plugins.d/10-qos.wasm", plugins.QoS, 0o644))
 	}
 	before := u.pids[0]

@@ -222,14 +222,14 @@ func openLedger(ctx context.Context, c *config.Config, observer observe.Observer
 func (d *daemon) serve(ctx context.Context) error {
 	listener, err := d.listen(ctx)
 	if err != nil {
-		return err
+		return d.failTakeOver(err)
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	watch, err := registry.Open(background, d.observer, registry.Dirs{Plugins: d.config.PluginDir, Hooks: d.config.HookDir})
 	if err != nil {
 		listener.Close()
-		return err
+		return d.failTakeOver(err)
 	}
 	d.pluginsUnread.Store(!watch.Complete())
 	d.bypassAtStart(background)

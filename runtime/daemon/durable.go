@@ -198,12 +198,11 @@ func (d *durable) run(ctx context.Context) {
 func (d *durable) save(ctx context.Context) (all bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.away || d.saveAll(ctx)
+	return d.away || d.saveAll(ctx) == nil
 }
 
 // saveAll is save for a caller that has the lock.
-func (d *durable) saveAll(ctx context.Context) (all bool) {
-	all = true
+func (d *durable) saveAll(ctx context.Context) (failed error) {
 	for id, p := range d.plugins {
 		values, revision := p.values.Durable(p.saved)
 		if values == nil {
@@ -212,25 +211,27 @@ func (d *durable) saveAll(ctx context.Context) (all bool) {
 		err := d.write(id, values)
 		if err == nil {
 			p.saved = revision
-		} else if all = false; !p.failed {
+		} else if failed = errors.Join(failed, err); !p.failed {
 			d.observer.Observe(ctx, &observe.StateNotSaved{File: durableDir + "/" + id + durableSuffix, Err: err})
 		}
 		p.failed = err != nil
 	}
-	return all
+	return failed
 }
 
-// release saves what has changed, and leaves the directory to another process.
-func (d *durable) release(ctx context.Context) {
+// release saves what has changed, and leaves the directory to another process. After an error it
+// does not.
+func (d *durable) release(ctx context.Context) error {
 	if d.dir == nil {
-		return
+		return nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.away {
-		d.saveAll(ctx)
+	if err := d.saveAll(ctx); err != nil {
+		return fmt.Errorf("saving durable values of plugins in state-dir: %w", err)
 	}
 	d.away = true
+	return nil
 }
 
 // resume takes the directory back. All values are saved, since the other process may have changed

@@ -115,7 +115,10 @@ func (d *daemon) give(ctx context.Context, s *handover.Successor) (err error) {
 		s.Kill()
 		return err
 	}
-	d.releaseState(ctx)
+	if err = d.releaseState(ctx); err != nil {
+		s.Kill()
+		return err
+	}
 	if err = s.Give(ctx, takeTime); err == nil {
 		err = ctx.Err()
 	}
@@ -170,12 +173,22 @@ func (d *daemon) active() (ids []string) {
 	return ids
 }
 
-// releaseState has nothing of this process change files that the other one reads, and closes the
-// sockets that it makes. The gate is closed.
-func (d *daemon) releaseState(ctx context.Context) {
+// releaseState saves the state, has nothing of this process change files that the other one reads,
+// and closes the sockets that it makes. The gate is closed. If something could not be saved, this
+// process goes on instead.
+func (d *daemon) releaseState(ctx context.Context) error {
+	err := d.durable.release(ctx)
+	if err == nil {
+		if err = d.ledger.Release(); err != nil {
+			d.durable.resume()
+		}
+	}
+	if err != nil {
+		d.gate.Open()
+		return err
+	}
 	d.sockets.pause()
-	d.durable.release(ctx)
-	d.ledger.Release()
+	return nil
 }
 
 // resumeState takes back what releaseState has left. The other process is gone. It may have

@@ -1,14 +1,18 @@
 package daemon
 
 import (
+	"os"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/handover"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 // slowHeir is another process to which each message takes a moment.
@@ -45,5 +49,53 @@ func TestHeirIsReleasedFirst(t *testing.T) {
 	}
 	if got := []string{<-h.got, <-h.got}; !slices.Equal(got, []string{"main", "/stop"}) {
 		t.Errorf("the other process got %q", got)
+	}
+}
+
+// TestUnsavedStateIsNotLeft: with values that cannot be saved, this process keeps the state, and calls
+// go on.
+func TestUnsavedStateIsNotLeft(t *testing.T) {
+	dir := t.TempDir()
+	c := &config.Config{StateDir: dir}
+	durable, err := openDurable(c, observe.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer durable.close()
+	l, err := openLedger(t.Context(), c, observe.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	d := &daemon{config: c, gate: new(intercept.Gate), observer: observe.Discard(), durable: durable, ledger: l}
+	values := plugin.NewKV()
+	durable.keep(t.Context(), "10-a", values, []string{"k"})
+	change := values.Begin()
+	change.Set("k", "v")
+	if err := change.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	for _, inTheWay := range []string{dir + "/kv/new", dir + "/u1.json.new", ""} {
+		if inTheWay != "" {
+			if err := os.Mkdir(inTheWay, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.Ask(ledger.ID{Pod: "u1"}, ledger.Asked{Target: ledger.File("cpu.idle"), Wish: ledger.Wish{Plugin: "10-a", Value: "1"}})
+		if err := d.gate.Close(t.Context(), intercept.NewWorkQueue()); err != nil {
+			t.Fatal(err)
+		}
+		switch err := d.releaseState(t.Context()); {
+		case inTheWay == "":
+			if err != nil {
+				t.Errorf("the state is not left: %v", err)
+			}
+			return
+		case err == nil, d.gate.Closing():
+			t.Errorf("with %s in the way: error %v, closing %v", inTheWay, err, d.gate.Closing())
+		}
+		if err := os.Remove(inTheWay); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -52,6 +53,15 @@ func (d *daemon) takeOver(ctx context.Context, from *handover.Predecessor) error
 	return nil
 }
 
+// failTakeOver tells the other process, if there is one, why this one cannot take its place, and
+// returns that.
+func (d *daemon) failTakeOver(err error) error {
+	if d.taking != nil {
+		return d.taking.from.Fail(err)
+	}
+	return err
+}
+
 // prepare checks that this process can take the place of the other, and compiles its plugins.
 func (d *daemon) prepare(ctx context.Context, t *takingOver) error {
 	if own := config.Path(d.config.Listen); own != t.from.Listen {
@@ -62,7 +72,10 @@ func (d *daemon) prepare(ctx context.Context, t *takingOver) error {
 	}
 	quiet := *d.slots.loader // the plugins are loaded once more
 	quiet.observer = observe.Discard()
-	descriptions, _ := registry.Read(registry.Dirs{Plugins: d.config.PluginDir, Hooks: d.config.HookDir})
+	descriptions, problems := registry.Read(registry.Dirs{Plugins: d.config.PluginDir, Hooks: d.config.HookDir})
+	if err := registry.Unread(problems); err != nil && len(t.from.Plugins) > 0 {
+		return fmt.Errorf("the running process has active plugins: %w", err)
+	}
 	for _, description := range descriptions {
 		if description.IsHookServer() {
 			continue // it is connected when it is loaded
@@ -101,7 +114,11 @@ func (d *daemon) begin(ctx, background context.Context) error {
 	if t == nil {
 		return nil
 	}
-	if err := d.awaitActive(ctx); err != nil {
+	err := d.awaitActive(ctx)
+	if d.pluginsUnread.Load() && len(t.from.Plugins) > 0 {
+		err = errors.New("a directory of plugins could not be read, and the running process has active plugins")
+	}
+	if err != nil {
 		return t.from.Fail(err)
 	}
 	t.done.Store(true)

@@ -93,17 +93,19 @@ type Ledger struct {
 	dir      *os.Root // nil: the records are only in memory
 	files    *os.File // the same directory
 
-	mu     sync.Mutex
-	away   bool            // another process has the state directory, in which nothing is written
-	pods   map[string]*pod // by UID
-	unsafe bool            // the last save failed, and an event has said so
-	buffer []byte          // for what is saved
+	mu       sync.Mutex
+	away     bool            // another process has the state directory, in which nothing is written
+	pods     map[string]*pod // by UID
+	unerased map[string]bool // the pods without a record whose file could not be removed, by UID
+	unsafe   bool            // the last save failed, and an event has said so
+	buffer   []byte          // for what is saved
 }
 
 // pod is the record of a pod and its containers: what one state file has.
 type pod struct {
 	objects map[string]*object // by container ID; "" is the pod itself
 	changed time.Time          // zero: read from a state file, and not changed since
+	unsaved bool               // the last save failed
 }
 
 type object struct {
@@ -257,11 +259,11 @@ func (l *Ledger) changed(id ID) {
 	}
 	if len(p.objects) == 0 {
 		delete(l.pods, uid)
-		l.erase(uid)
+		_ = l.erase(uid) // an event has said so
 		return
 	}
 	p.changed = time.Now()
-	l.save(uid, p)
+	_ = l.save(uid, p) // likewise
 }
 
 func (l *Ledger) remove(id ID) {

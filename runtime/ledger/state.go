@@ -11,10 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
@@ -59,7 +56,7 @@ func Open(ctx context.Context, dir string, observer observe.Observer) (*Ledger, 
 		return nil, errors.Join(fmt.Errorf("opening the directory: %w", err), root.Close())
 	}
 	l.dir = root
-	if err := errors.Join(root.Chmod(".", 0o700), l.load(ctx)); err != nil {
+	if err := errors.Join(root.Chmod(".", 0o700), l.open(ctx)); err != nil {
 		return nil, errors.Join(fmt.Errorf("reading the directory: %w", err), l.Close())
 	}
 	return l, nil
@@ -74,14 +71,29 @@ func (l *Ledger) Close() error {
 }
 
 // Release leaves the state directory to another process. Changes from now on are only in memory.
-func (l *Ledger) Release() {
+// What could not be saved is tried again first. After an error, which names it, nothing is left.
+func (l *Ledger) Release() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	var failed error
+	for uid, p := range l.pods {
+		if p.unsaved {
+			failed = errors.Join(failed, l.save(uid, p))
+		}
+	}
+	for uid := range l.unerased {
+		failed = errors.Join(failed, l.erase(uid))
+	}
+	if failed != nil {
+		return fmt.Errorf("saving the values of plugins in state-dir: %w", failed)
+	}
 	l.away = true
+	return nil
 }
 
 // Reload reads the records again, which another process has changed, and saves changes from now
-// on. What was in memory alone is gone.
+// on. What was in memory alone is gone. The error says which records could not be read: these stay as
+// they are in memory.
 func (l *Ledger) Reload(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,57 +101,84 @@ func (l *Ledger) Reload(ctx context.Context) error {
 	if l.dir == nil {
 		return nil
 	}
-	l.pods = map[string]*pod{}
-	if err := l.load(ctx); err != nil {
+	pods, unread, err := l.load(ctx)
+	if err != nil {
 		return fmt.Errorf("reading the state directory again: %w", err)
 	}
-	return nil
+	for uid, p := range l.pods {
+		if failed := unread[stateFile(uid)]; failed != nil {
+			pods[uid] = p
+		}
+	}
+	for _, failed := range unread {
+		err = errors.Join(err, fmt.Errorf("reading the state directory again: %w", failed))
+	}
+	l.pods = pods
+	return err
 }
 
-func (l *Ledger) load(ctx context.Context) error {
+// open reads the records for the first time. A file that cannot be read is ignored.
+func (l *Ledger) open(ctx context.Context) (err error) {
+	var unread map[string]error
+	l.pods, unread, err = l.load(ctx)
+	for name, failed := range unread {
+		l.observer.Observe(ctx, &observe.StateIgnored{File: name, Err: failed})
+	}
+	return err
+}
+
+// load reads the records. An event tells of each file that has no valid record. unread are the files
+// that could not be read, by name.
+func (l *Ledger) load(ctx context.Context) (pods map[string]*pod, unread map[string]error, err error) {
 	files, err := fs.ReadDir(l.dir.FS(), ".")
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
+	pods, unread = map[string]*pod{}, map[string]error{}
 	for _, f := range files {
 		if !strings.HasSuffix(f.Name(), stateSuffix) {
 			continue // such as a file that was being written when the proxy was killed
 		}
-		if err := l.loadFile(f.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) { // another process may remove files until this one has the state
+		switch s, err := l.loadFile(f.Name()); {
+		case err == nil:
+			pods[s.Pod] = s.record()
+		case errors.Is(err, fs.ErrNotExist): // another process may remove files until this one has the state
+		case errors.As(err, new(*fs.PathError)):
+			unread[f.Name()] = err
+		default:
 			l.observer.Observe(ctx, &observe.StateIgnored{File: f.Name(), Err: err})
 		}
 	}
-	return nil
+	return pods, unread, nil
 }
 
-func (l *Ledger) loadFile(name string) error {
+func (l *Ledger) loadFile(name string) (*state, error) {
 	info, err := l.dir.Lstat(name)
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxState) {
 		err = fmt.Errorf("it is not a regular file of at most %d bytes", maxState)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	f, err := l.dir.Open(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxState))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var s state
-	switch err := json.Unmarshal(text, &s); {
+	s := new(state)
+	switch err := json.Unmarshal(text, s); {
 	case err != nil:
-		return err
+		return nil, err
 	case s.Version != stateVersion:
-		return fmt.Errorf("its version is %d, and this version of wasmproxy reads %d", s.Version, stateVersion)
+		return nil, fmt.Errorf("its version is %d, and this version of wasmproxy reads %d", s.Version, stateVersion)
 	case name != stateFile(s.Pod):
-		return fmt.Errorf("it is that of another pod: %.64q", s.Pod)
+		return nil, fmt.Errorf("it is that of another pod: %.64q", s.Pod)
 	}
-	l.pods[s.Pod] = s.record()
-	return nil
+	return s, nil
 }
 
 func (s *state) record() *pod {
@@ -175,110 +214,4 @@ func stateFile(uid string) string {
 		name = "x_" + hex.EncodeToString(sum[:16]) // no UID has an underscore
 	}
 	return name + stateSuffix
-}
-
-// save replaces the pod's file. A failure is an event, once until it succeeds again: the values
-// are written nevertheless. The caller has the lock.
-func (l *Ledger) save(uid string, p *pod) {
-	if l.dir == nil || l.away {
-		return
-	}
-	text, err := p.encode(l.buffer[:0], uid)
-	if err == nil {
-		err = l.replace(stateFile(uid), text)
-	}
-	if l.buffer = text; cap(text) > maxBuffer {
-		l.buffer = nil
-	}
-	l.report(stateFile(uid), err)
-}
-
-// maxBuffer bounds the buffer that is kept between saves, in bytes: a pod with 100 containers and
-// 30 values each fits.
-const maxBuffer = 1 << 20
-
-// encode appends the pod's state. Only objects that have changed are encoded anew, since a pod may
-// have many containers.
-func (p *pod) encode(text []byte, uid string) ([]byte, error) {
-	name, err := json.Marshal(uid)
-	if err != nil {
-		return text, err
-	}
-	text = strconv.AppendInt(append(text, `{"version":`...), stateVersion, 10)
-	text = append(append(text, `,"pod":`...), name...)
-	opening := `,"containers":{`
-	for container, o := range p.objects {
-		if err := o.encode(container); err != nil {
-			return text, err
-		}
-		if container != "" {
-			text = append(append(text, opening...), o.text...)
-			opening = ","
-		}
-	}
-	if opening == "," {
-		text = append(text, '}')
-	}
-	if own := p.objects[""]; own != nil {
-		text = append(append(text, ','), own.text...)
-	}
-	return append(text, '}'), nil
-}
-
-// encode sets the text of the object: the fields of a pod, or a container's with its ID.
-func (o *object) encode(container string) error {
-	if o.text != nil {
-		return nil
-	}
-	text, err := json.Marshal(savedObject{o.group, o.values})
-	if err != nil {
-		return err
-	}
-	if container == "" {
-		o.text = text[1 : len(text)-1]
-		return nil
-	}
-	name, err := json.Marshal(container)
-	o.text = append(append(name, ':'), text...)
-	return err
-}
-
-// replace writes a file of the directory beside the one of that name, and puts it in its place. A call
-// waits for it: os.Root takes ten system calls in the place of four.
-func (l *Ledger) replace(name string, text []byte) error {
-	temporary, dir := name+".new", int(l.files.Fd())
-	fd, err := unix.Openat(dir, temporary, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return &fs.PathError{Op: "open", Path: temporary, Err: err}
-	}
-	for rest := text; err == nil && len(rest) > 0; {
-		n, failed := unix.Write(fd, rest)
-		if failed != unix.EINTR {
-			rest, err = rest[max(n, 0):], failed
-		}
-	}
-	if err = errors.Join(err, unix.Close(fd)); err != nil {
-		return &fs.PathError{Op: "write", Path: temporary, Err: err}
-	}
-	if err := unix.Renameat(dir, temporary, dir, name); err != nil {
-		return &fs.PathError{Op: "rename", Path: temporary, Err: err}
-	}
-	return nil
-}
-
-// erase removes the file of a pod of which nothing is to be known.
-func (l *Ledger) erase(uid string) {
-	if l.dir == nil || l.away {
-		return
-	}
-	if err := l.dir.Remove(stateFile(uid)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		l.report(stateFile(uid), err)
-	}
-}
-
-func (l *Ledger) report(name string, err error) {
-	if err != nil && !l.unsafe {
-		l.observer.Observe(context.Background(), &observe.StateNotSaved{File: name, Err: err})
-	}
-	l.unsafe = err != nil
 }

@@ -99,7 +99,7 @@ var Messages = []Message{
 	{(*observe.StateIgnored)(nil), slog.LevelWarn, "state file ignored",
 		"A file in `state-dir` is damaged, or of a later version. Values of its pod stay, but no plugin owns them. If it is in `kv`, a plugin has lost its durable values.", "None. They end with the pod."},
 	{(*observe.StateNotSaved)(nil), slog.LevelWarn, "state file not written",
-		"A file in `state-dir` cannot be replaced. A restart of the proxy loses values of plugins. Durable values are tried again after 10 seconds.", "Check the directory's file system."},
+		"A file in `state-dir` cannot be replaced. A restart of the proxy loses values of plugins, and a reload fails. Durable values are tried again after 10 seconds.", "Check the directory's file system."},
 	{(*observe.ValuesDropped)(nil), slog.LevelWarn, "saved values of the plugin dropped",
 		"After a restart, a new version of a plugin admits fewer durable values, or they exceed the limits of kv.", "None, or install the earlier version of the plugin."},
 	{(*observe.SystemdUnavailable)(nil), slog.LevelWarn, "no connection to systemd, values are written to cgroup files only",
