@@ -11,7 +11,7 @@ run docker run -d --name pty busybox sleep 1000
 terminal again docker exec -it pty sh -c "$inside"
 run docker run -dit --name pty-attached busybox sh -c 'stty -echo; while read word; do echo "got $word"; done'
 seen=$(mktemp)
-{ printf 'one\n'; await '^got one' "$seen"; printf '\020\021'; } | script -qefc 'docker attach pty-attached' "$seen"
+{ await '^ready' "$seen"; printf 'one\n'; await '^got one' "$seen"; printf '\020\021'; } | script -qefc 'stty -echo; echo ready; docker attach pty-attached' "$seen"
 echo "exit $?"
 run docker inspect -f '{{.State.Running}}' pty-attached
 run docker rm -f pty pty-attached
