@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"time"
@@ -84,6 +85,9 @@ func (d *daemon) containerEvent(e docker.Event) {
 		})
 	case e.Action == docker.Started && !e.Pod:
 		d.store.Observe(nil, &runtimeapi.StartContainerRequest{ContainerId: e.ID}, nil)
+	case e.Action == docker.Died && e.Alone: // with its pod
+		of, _ := d.store.Container(e.ID)
+		d.store.Observe(nil, &runtimeapi.StopPodSandboxRequest{PodSandboxId: cmp.Or(of.PodID, e.ID)}, nil)
 	case e.Action == docker.Died && !e.Pod:
 		d.store.Observe(nil, &runtimeapi.StopContainerRequest{ContainerId: e.ID}, nil)
 	case e.Action == docker.Died:

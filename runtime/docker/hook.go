@@ -67,7 +67,7 @@ func (c *call) routed(requests ...proto.Message) bool {
 }
 
 // about serves a request about a container that exists: as a call of CRI about a container, or
-// about a pod, if there is such a call. A standalone container goes with its pod.
+// about a pod, if there is such a call. A standalone container stops and goes with its pod.
 func (c *call) about(container proto.Message, pod ...proto.Message) {
 	if !c.routed(append(pod, container)...) {
 		c.pass()
@@ -81,13 +81,12 @@ func (c *call) about(container proto.Message, pod ...proto.Message) {
 	for _, p := range pod {
 		cri.SetIDs(p, podID, id)
 	}
-	removes := c.op.name == "ContainerDelete"
 	switch {
 	case k == notOurs, k == ofSandbox && len(pod) == 0:
 		c.pass()
 	case k == ofSandbox:
 		c.hook(stage{request: pod[0]})
-	case k == standalone && removes:
+	case k == standalone && len(pod) > 0:
 		c.hook(stage{request: pod[0]}, stage{request: container})
 	default:
 		c.hook(stage{request: container})

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -145,7 +147,7 @@ func TestStandalone(t *testing.T) {
 		return nil
 	}
 	var members []plugin.Member
-	for _, h := range []abi.Hook{abi.PreRunPodSandbox, abi.PreCreateContainer, abi.PreStopContainer, abi.PreRemovePodSandbox, abi.PreRemoveContainer} {
+	for _, h := range []abi.Hook{abi.PreRunPodSandbox, abi.PreCreateContainer, abi.PreStopPodSandbox, abi.PreStopContainer, abi.PreRemovePodSandbox, abi.PreRemoveContainer} {
 		m := on(h, note)
 		m.ID = h.String()
 		members = append(members, m)
@@ -155,9 +157,17 @@ func TestStandalone(t *testing.T) {
 	if got := n.engine.last(t, "POST /v1.41/containers/create").body; got != `{"Image":"busybox","Labels":{"wasmproxy.io/annotation.a":"changed"}}` {
 		t.Errorf("the body is %s", got)
 	}
+	n.do("POST", "/containers/"+id+"/start", "")
 	n.do("POST", "/containers/"+id+"/kill", "")
+	if all := n.store.Pods(); len(all) != 1 || all[0].State != runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
+		t.Errorf("the stopped pod is %+v", all)
+	}
+	n.do("POST", "/containers/"+id+"/start", "")
+	if all := n.store.Pods(); len(all) != 1 || all[0].State != runtimeapi.PodSandboxState_SANDBOX_READY {
+		t.Errorf("the pod that started again is %+v", all)
+	}
 	n.do("DELETE", "/containers/"+id, "")
-	want := "PreRunPodSandbox web b|PreCreateContainer web changed|PreStopContainer web changed|PreRemovePodSandbox web changed|PreRemoveContainer web changed"
+	want := "PreRunPodSandbox web b|PreCreateContainer web changed|PreStopPodSandbox web changed|PreStopContainer web changed|PreRemovePodSandbox web changed|PreRemoveContainer web changed"
 	if got := strings.Join(hooks, "|"); got != want {
 		t.Errorf("the hooks are %s", got)
 	}

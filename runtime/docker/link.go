@@ -33,6 +33,7 @@ type Event struct {
 	ID     string
 	Action Action
 	Pod    bool // the container is a pod's sandbox
+	Alone  bool // the container is its pod, since Kubernetes did not make it
 }
 
 // Action is the kind of an event, as Docker names it.
@@ -134,7 +135,7 @@ func (l *Link) follow(ctx context.Context) bool {
 			return true
 		}
 		if k := kindOf(e.Actor.Attributes, l.client.all); k != notOurs {
-			l.each(Event{ID: e.Actor.ID, Action: e.Action, Pod: k == ofSandbox})
+			l.each(Event{ID: e.Actor.ID, Action: e.Action, Pod: k == ofSandbox, Alone: k == standalone})
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (s *Store) Observe(requested, sent, resp proto.Message) {
 			s.createdContainer(m.Carries(requested), m.Carries(sent), pod, cri.ContainerID(resp))
 		}
 	case cri.Starts:
-		s.editContainer(container, inState(runtimeapi.ContainerState_CONTAINER_RUNNING))
+		s.startedContainer(container)
 	case cri.Stops:
 		if ofPod {
 			s.stoppedPod(pod)
@@ -81,6 +81,21 @@ func (s *Store) stoppedPod(id string) {
 	})
 	for c := range s.members[id] {
 		s.containers.edit(c, inState(runtimeapi.ContainerState_CONTAINER_EXITED))
+	}
+}
+
+// startedContainer follows StartContainer. Its pod is ready then: in Docker a container that is its own
+// pod may start after it was stopped.
+func (s *Store) startedContainer(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.containers.edit(id, inState(runtimeapi.ContainerState_CONTAINER_RUNNING))
+	_, c, _ := s.containers.find(id)
+	if p, known := s.pods.records[c.PodID]; known && p.State == runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
+		s.pods.edit(c.PodID, func(p Pod) Pod {
+			p.State = runtimeapi.PodSandboxState_SANDBOX_READY
+			return p
+		})
 	}
 }
 

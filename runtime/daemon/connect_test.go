@@ -1,0 +1,34 @@
+package daemon
+
+import (
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/docker"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
+)
+
+// TestStandaloneDies: a container that Kubernetes did not make stops with its pod, whichever ID that has, and
+// is ready again when Docker's restart policy starts it.
+func TestStandaloneDies(t *testing.T) {
+	d := &daemon{store: pods.NewStore()}
+	d.following.Store(true)
+	d.store.Observe(nil, &runtimeapi.RunPodSandboxRequest{}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "random"})
+	d.store.Observe(nil, &runtimeapi.CreateContainerRequest{PodSandboxId: "random"}, &runtimeapi.CreateContainerResponse{ContainerId: "c"})
+	for _, test := range []struct {
+		action    docker.Action
+		pod       runtimeapi.PodSandboxState
+		container runtimeapi.ContainerState
+	}{
+		{docker.Started, runtimeapi.PodSandboxState_SANDBOX_READY, runtimeapi.ContainerState_CONTAINER_RUNNING},
+		{docker.Died, runtimeapi.PodSandboxState_SANDBOX_NOTREADY, runtimeapi.ContainerState_CONTAINER_EXITED},
+		{docker.Started, runtimeapi.PodSandboxState_SANDBOX_READY, runtimeapi.ContainerState_CONTAINER_RUNNING},
+	} {
+		d.containerEvent(docker.Event{ID: "c", Action: test.action, Alone: true})
+		p, _ := d.store.Pod("random")
+		if c, _ := d.store.Container("c"); p.State != test.pod || c.State != test.container {
+			t.Errorf("after %s the pod is %v and the container %v", test.action, p.State, c.State)
+		}
+	}
+}
