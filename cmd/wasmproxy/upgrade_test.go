@@ -36,6 +36,16 @@ const upgradePatience = 90 * time.Second
 type groupRuntime struct {
 	*fake.RemoteRuntime
 	cgroups *simulate.Cgroups
+	stops   chan chan struct{} // each has StopPodSandbox wait until it is closed; nil: it does not wait
+}
+
+func (r *groupRuntime) StopPodSandbox(ctx context.Context, req *runtimeapi.StopPodSandboxRequest) (*runtimeapi.StopPodSandboxResponse, error) {
+	if r.stops != nil {
+		end := make(chan struct{})
+		r.stops <- end
+		<-end
+	}
+	return r.RemoteRuntime.StopPodSandbox(ctx, req)
 }
 
 func (r *groupRuntime) CreateContainer(ctx context.Context, req *runtimeapi.CreateContainerRequest) (*runtimeapi.CreateContainerResponse, error) {
@@ -142,7 +152,7 @@ func newUpgraded(t *testing.T) *upgraded {
 	}
 	u.cgroups, err = simulate.NewCgroups(dir+"/cgroup", 2)
 	u.must(err)
-	u.runtime = &groupRuntime{fake.NewFakeRemoteRuntime(), u.cgroups}
+	u.runtime = &groupRuntime{RemoteRuntime: fake.NewFakeRemoteRuntime(), cgroups: u.cgroups}
 	u.serveRuntime()
 	conn, err := grpc.NewClient("unix://"+dir+"/kubelet.sock", grpc.WithTransportCredentials(insecure.NewCredentials()))
 	u.must(err)

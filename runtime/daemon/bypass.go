@@ -89,6 +89,7 @@ func (d *daemon) lookForBypass(ctx context.Context, by string) {
 	case !now.On && was.On:
 		d.endBypass()
 		d.observer.Observe(ctx, &observe.BypassOff{By: by, File: d.config.BypassFile, Since: was.Since})
+		d.followBypass()
 	case now.On && time.Since(b.reminded) >= bypassReminder:
 		b.reminded = time.Now()
 		d.observer.Observe(ctx, &observe.BypassLasts{File: d.config.BypassFile, Reason: now.Reason, Since: now.Since})
@@ -107,10 +108,10 @@ func (d *daemon) beginBypass() {
 	d.followBypass()
 }
 
+// endBypass has calls get plugins again, as soon as there are any.
 func (d *daemon) endBypass() {
 	d.bypass.cut.Store(intercept.NewCut())
 	d.current.bypassed.Store(false)
-	d.followBypass()
 }
 
 // followBypass has the slots do what the bypass of the moment wants. The order of several is

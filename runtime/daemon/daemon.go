@@ -247,6 +247,7 @@ func (d *daemon) serve(ctx context.Context) error {
 		stopping := d.reportStop(ctx)
 		err = d.server.Serve(ctx, listener)
 		d.drain(background, stopping)
+		d.awaitLeft(ctx)
 	}
 	stop()
 	tasks.Wait()

@@ -34,12 +34,13 @@ type takingOver struct {
 	from  *handover.Predecessor
 	warm  []*loaded // plugins, which are loaded again from the same compiled code
 	begun time.Time
-	done  atomic.Bool // this process serves
+	done  atomic.Bool   // this process serves
+	ended chan struct{} // closed when the other process has ended, after this one serves
 }
 
 // takeOver does all that another process need not end for, and returns when this one has the state.
 func (d *daemon) takeOver(ctx context.Context, from *handover.Predecessor) error {
-	t := &takingOver{from: from, begun: time.Now()}
+	t := &takingOver{from: from, begun: time.Now(), ended: make(chan struct{})}
 	d.taking = t
 	if err := d.prepare(ctx, t); err != nil {
 		return from.Fail(err)
@@ -177,21 +178,36 @@ func (s *slots) inactive(of []string) (missing []string, waits bool) {
 	return a.missing, a.waits
 }
 
-// finishLeft finishes calls that end in the other process, until that has ended.
+// finishLeft finishes calls that end in the other process, until that has ended. If a third process
+// has taken the place of this one meanwhile, they are left to that.
 func (d *daemon) finishLeft(ctx context.Context) {
+	defer close(d.taking.ended)
 	for {
 		l, ok := d.taking.from.Left()
-		if !ok || ctx.Err() != nil {
+		if !ok {
 			return
 		}
 		left := intercept.Left{Method: l.Method, Request: cri.FrameOf(l.Request)}
 		if !l.Failed {
 			left.Answer = cri.FrameOf(l.Answer)
 		}
-		if d.gate.Enter(ctx) {
+		if d.gate.Return(ctx, left) {
 			d.finish(ctx, left)
 			d.gate.Leave()
 		}
+	}
+}
+
+// awaitLeft returns when the process that this one has replaced has ended, whose calls are left to a
+// third one by way of this one. It does not wait if there is none.
+func (d *daemon) awaitLeft(ctx context.Context) {
+	if d.taking == nil || !d.gate.HandedOver() {
+		return
+	}
+	select {
+	case <-d.taking.ended:
+	case <-time.After(retireTime):
+	case <-ctx.Done():
 	}
 }
 

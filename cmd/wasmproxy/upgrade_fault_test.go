@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/plugins-wasm"
 )
@@ -62,4 +63,40 @@ func TestReloadIsGivenUp(t *testing.T) {
 		t.Errorf("with SIGTERM the reload says %q", got)
 	}
 	u.awaitLog("this process is about to end", 1)
+}
+
+// TestTwoReloadsDuringACall: a call that began in the first of three processes gets its post hook in
+// the last one, and then the first two end.
+func TestTwoReloadsDuringACall(t *testing.T) {
+	u := newUpgraded(t)
+	u.runtime.stops = make(chan chan struct{})
+	witness, err := os.ReadFile("../../testdata/wat/witness.wasm")
+	u.must(err)
+	u.must(os.WriteFile(u.dir+"/plugins.d/10-witness.json", []byte(`{"config": "a"}`), 0o644))
+	u.must(os.WriteFile(u.dir+"/plugins.d/10-witness.wasm", witness, 0o644))
+	u.put(build(t, u.dir, "v1"))
+	u.start()
+	u.status(1)
+	pod, err := u.kubelet.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: podConfig("web")})
+	u.must(err)
+	stopped := make(chan error, 1)
+	go func() {
+		_, err := u.kubelet.StopPodSandbox(t.Context(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: pod.GetPodSandboxId()})
+		stopped <- err
+	}()
+	end := <-u.runtime.stops
+	for i := range 2 {
+		if out, err := u.reload(); err != nil {
+			t.Fatalf("reload %d: %v: %s", i, err, out)
+		}
+		u.status(1)
+	}
+	close(end)
+	u.must(<-stopped)
+	u.awaitLog("hook=PostStopPodSandbox", 1)
+	for _, pid := range []int{u.pids[0], u.pids[1]} {
+		if code := u.awaitEnd(pid); code != 0 {
+			t.Errorf("process %d ended with status %d", pid, code)
+		}
+	}
 }
