@@ -4,6 +4,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
@@ -98,4 +99,33 @@ func TestUnsavedStateIsNotLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestSlowCallHoldsOthersBriefly: while a handover waits for a call that takes long, others wait for
+// one attempt at most, and the handover goes on when the call has ended.
+func TestSlowCallHoldsOthersBriefly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &daemon{gate: new(intercept.Gate), queue: intercept.NewWorkQueue()}
+		d.gate.Enter(t.Context())
+		time.AfterFunc(firstQuiet+2*openTime, d.gate.Leave)
+		closed, start := make(chan error, 1), time.Now()
+		go func() { closed <- d.closeGate(t.Context()) }()
+		synctest.Wait()
+		if !d.gate.Enter(t.Context()) {
+			t.Error("the gate is handed over")
+		}
+		if took := time.Since(start); took > firstQuiet {
+			t.Errorf("another call waits for %v", took)
+		}
+		d.gate.Leave()
+		if err := <-closed; err != nil || !d.gate.Closing() {
+			t.Errorf("after the call: error %v, closing %v", err, d.gate.Closing())
+		}
+		d.gate.Open()
+		d.gate.Enter(t.Context()) // and never leaves
+		start = time.Now()
+		if err := d.closeGate(t.Context()); err == nil || d.gate.Closing() || time.Since(start) > quietTime {
+			t.Errorf("with a call that does not end: error %v, closing %v, after %v", err, d.gate.Closing(), time.Since(start))
+		}
+	})
 }
