@@ -30,12 +30,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// needRoot ends a test that another user cannot run: in CI it fails.
+func needRoot(t *testing.T, to string) {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		return
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("root is needed to " + to)
+	}
+	t.Skip("root is needed to " + to)
+}
+
 // TestEnter: the program goes on with the files and the network of another process, and with its
 // own arguments.
 func TestEnter(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can make and enter namespaces")
-	}
+	needRoot(t, "make and enter namespaces")
 	for name, c := range map[string]struct{ script, want string }{
 		"systemd's": {"mount -t tmpfs none /run && mkdir -p /run/systemd/system && echo -n host >/run/where", "host <nil> <nil> %s [\"a b\"]"},
 		"another's": {"mount -t tmpfs none /run", "is not the host's systemd, or it may not be entered: stat /proc/%s/root/run/systemd/system: no such file or directory; the pod needs hostPID: true"},
@@ -77,9 +87,7 @@ func TestEnter(t *testing.T) {
 
 // TestEnterContainer: process 1 of a container without the host's processes is not the host's.
 func TestEnterContainer(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can make a pid namespace")
-	}
+	needRoot(t, "make a pid namespace")
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", "mount -t proc none /proc && exec \"$0\"", os.Args[0])
 	cmd.Env = append(os.Environ(), entering+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 )
 
-// TestDockerFields takes a pod through its life on both proxies in Docker mode, and compares all that
-// a hook server is told of it.
+// TestDockerFields takes a pod through its life on both proxies in Docker mode, and compares the
+// requests that a hook server gets.
 func TestDockerFields(t *testing.T) {
 	t.Parallel()
 	told := map[proxy]map[string][]proto.Message{}

@@ -14,7 +14,7 @@ import (
 // hookResourcesMessage is the protocol's message of resources.
 type hookResourcesMessage = hook.LinuxContainerResources
 
-// hookResources is what a server is told of resources().
+// hookResources are the resources() that a server gets.
 func hookResources() *hookResourcesMessage {
 	return &hookResourcesMessage{
 		CpuPeriod: 100000, CpuQuota: 50000, CpuShares: 512, MemoryLimitInBytes: 128 << 20, OomScoreAdj: 900, CpusetCpus: "0-1", CpusetMems: "0",
