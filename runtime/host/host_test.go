@@ -288,6 +288,7 @@ func TestRefused(t *testing.T) {
 		"changing containerRuntimeEndpoint in /var/lib/kubelet/config.yaml: the file is not written as kubeadm writes it":               {configFile: `{"kind": "KubeletConfiguration", "containerRuntimeEndpoint": "unix:///run/a.sock"}`},
 		"reading /var/lib/kubelet/config.yaml: ":                                                                                        {configFile: "a: [\n"},
 		"kubelet's endpoint is " + containerd + ", and backend in /etc/wasmproxy/wasmproxy.yaml is unix:///run/other.sock: set backend": node.with(tree{SettingsFile: "backend: unix:///run/other.sock\n"}),
+		"mode in /etc/wasmproxy/wasmproxy.yaml is docker, and this command changes kubelet's CRI endpoint only: start":                  node.with(tree{SettingsFile: "mode: docker\nbackend: unix:///run/docker.sock\n"}),
 		`wasmproxy.yaml: unknown key "backnd"`:                                                                                          node.with(tree{SettingsFile: "backnd: unix:///run/other.sock\n"}),
 		"kubelet's endpoint is the proxy's already, " + ours + ", and there is no /etc/wasmproxy/wasmproxy.yaml":                        {configFile: kubeletConfig(ours)},
 		"backend: \"tcp://127.0.0.1:9\" is not unix://":                                                                                 {configFile: kubeletConfig("tcp://127.0.0.1:9")},

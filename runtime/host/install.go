@@ -231,6 +231,9 @@ func (h *Host) checkSettings(p *installation, k *kubelet) (*config.Config, error
 	if err != nil {
 		return nil, err
 	}
+	if c.Mode == config.ModeDocker {
+		return nil, fmt.Errorf("mode in %s is docker, and this command changes kubelet's CRI endpoint only: start %s, and set --docker-endpoint of kubelet yourself", SettingsFile, systemd.ServiceName)
+	}
 	runtime := k.runtime
 	if SameEndpoint(runtime, c.Listen) { // installed before, or by hand
 		runtime = c.Backend

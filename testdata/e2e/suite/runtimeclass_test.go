@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	core "k8s.io/api/core/v1"
 	nodeapi "k8s.io/api/node/v1"
@@ -138,7 +139,7 @@ func writeJSON(t *testing.T, dir, name string, v any) (file string) {
 // crictl runs crictl on wasmproxy, and returns what it prints without the last newline.
 func crictl(t *testing.T, args ...string) string {
 	t.Helper()
-	args = append([]string{"--config=/dev/null", "--runtime-endpoint=" + node.RuntimeKind().ProxyEndpoint}, args...)
+	args = append([]string{"--config=/dev/null", "--runtime-endpoint=" + node.RuntimeKind().ProxyEndpoint, "--timeout=" + node.Slowly(10*time.Second).String()}, args...)
 	cmd := exec.CommandContext(t.Context(), isolation.Current().Program("crictl"), args...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
