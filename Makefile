@@ -97,7 +97,7 @@ e2e-debian: ## The same on Debian 12's containerd 1.6 and runc 1.1, which speak 
 # Names of trials FAULT/STEP, with * for any and commas between them.
 FAULTS ?= */*
 .PHONY: e2e-faults
-e2e-faults: ## Kill, freeze and starve parts of a real node at twelve steps of pods' lives, about half an hour; FAULTS='kill-proxy/*' makes some alone; root
+e2e-faults: ## Kill, freeze and starve parts of a real node at twelve steps of pods' lives, in some six minutes; FAULTS='kill-proxy/*' makes some alone; root
 	FAULTS='$(FAULTS)' go -C $(E2E) test -count=1 -timeout 120m -v ./faults -update=$(if $(filter */*,$(FAULTS)),true,false)
 
 .PHONY: e2e-crio e2e-dockerd

@@ -25,6 +25,7 @@ type trial struct {
 	life   life
 	hold   *tap.Hold
 	began  time.Time     // of the fault
+	struck chan struct{} // closed when the fault is made
 	took   time.Duration // until the pod was at the end of its stage
 	passed chan struct{} // closed when the pod may be stopped, or has failed
 	err    error         // valid when the round has ended
@@ -72,7 +73,7 @@ func selected(t *testing.T) [][]*trial {
 		var round []*trial
 		for s := range steps {
 			if chosen(f, s) {
-				round = append(round, &trial{fault: faults[f], step: steps[s], passed: make(chan struct{})})
+				round = append(round, &trial{fault: faults[f], step: steps[s], struck: make(chan struct{}), passed: make(chan struct{})})
 			}
 		}
 		if round != nil {
@@ -154,6 +155,7 @@ func (c *cluster) strike(t *testing.T, round []*trial) {
 	}
 	round[0].fault.strike(t, c)
 	for _, x := range round {
+		close(x.struck)
 		x.hold.Release()
 	}
 	round[0].fault.mend(t, c)
@@ -171,11 +173,26 @@ func (x *trial) run(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		if stage(i) == x.step.stage {
-			x.took = time.Since(x.began)
+			if err := x.withFault(ctx); err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
 			passed()
 		}
 	}
 	return nil
+}
+
+// withFault waits until the pod is at the end of the trial's stage with the fault made. It may have been there before: kubelet reports
+// no resize that it has not begun, while the runtime has done one whose answer is held.
+func (x *trial) withFault(ctx context.Context) error {
+	select {
+	case <-x.struck:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err := stages[x.step.stage].await(x.life, ctx)
+	x.took = time.Since(x.began)
+	return err
 }
 
 // checkEnd compares hooks and calls, and looks for what is left of the round.

@@ -36,15 +36,15 @@ type life struct {
 	mayStop <-chan struct{} // closed when all pods of a round may end
 }
 
-// stages are what a pod goes through.
+// stages are what a pod goes through: run begins one and awaits its end.
 var stages = []struct {
-	name string
-	run  func(life, context.Context) error
+	name       string
+	run, await func(life, context.Context) error
 }{
-	start:  {"start", life.start},
-	resize: {"resize", life.resize},
-	stop:   {"stop", life.stop},
-	remove: {"remove", life.remove},
+	start:  {"start", life.start, life.awaitRunning},
+	resize: {"resize", life.resize, life.awaitResized},
+	stop:   {"stop", life.stop, life.awaitGone},
+	remove: {"remove", life.remove, life.remove},
 }
 
 func (l life) start(ctx context.Context) error {
@@ -61,6 +61,10 @@ func (l life) start(ctx context.Context) error {
 	if _, err := l.api.CoreV1().Pods("default").Create(ctx, pod, meta.CreateOptions{}); err != nil {
 		return err
 	}
+	return l.awaitRunning(ctx)
+}
+
+func (l life) awaitRunning(ctx context.Context) error {
 	return poll(ctx, stageTimeout, "the pod runs", func() error {
 		now, err := l.status(ctx)
 		if err != nil {
@@ -92,6 +96,10 @@ func (l life) resize(ctx context.Context) error {
 	if _, err := l.api.CoreV1().Pods("default").Patch(ctx, l.pod, types.StrategicMergePatchType, patch, meta.PatchOptions{}, "resize"); err != nil {
 		return err
 	}
+	return l.awaitResized(ctx)
+}
+
+func (l life) awaitResized(ctx context.Context) error {
 	return poll(ctx, stageTimeout, "the pod is resized", func() error {
 		now, err := l.status(ctx)
 		if err != nil {
@@ -111,6 +119,10 @@ func (l life) stop(ctx context.Context) error {
 	if err := l.api.CoreV1().Pods("default").Delete(ctx, l.pod, meta.DeleteOptions{}); err != nil {
 		return err
 	}
+	return l.awaitGone(ctx)
+}
+
+func (l life) awaitGone(ctx context.Context) error {
 	return poll(ctx, stageTimeout, "the pod is gone", func() error {
 		now, err := l.status(ctx)
 		switch {
