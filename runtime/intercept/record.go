@@ -82,9 +82,16 @@ func Settle(ctx context.Context, o Options) {
 }
 
 // DropGone drops the records of objects that the store lacks, which has all pods and containers of
-// the runtime.
+// the runtime. First, records of containers follow pods that have another name than when they were
+// made: Docker has made the name up, or its user has changed it.
 func DropGone(o Options) {
 	i := &interceptor{Options: o}
+	for _, id := range i.Ledger.Objects() {
+		c, _ := i.Store.Container(id.Container)
+		if pod, ok := i.Store.Pod(c.PodID); ok && c.ID == id.Container {
+			i.Ledger.Move(id, uidOf(pod.Config))
+		}
+	}
 	i.Ledger.Retain(i.known, i.hasGroup)
 }
 

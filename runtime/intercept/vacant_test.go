@@ -191,6 +191,31 @@ func TestRecordOfAPodWithoutAUID(t *testing.T) {
 	}
 }
 
+// A pod without a UID has another name after a restart of the proxy, as a container that Docker named.
+// The values of its container are still known, and undone without the plugin.
+func TestRecordOfAContainerWhosePodHasAnotherName(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	old := ledger.ID{Pod: "/docker/unnamed-x/0", Container: "c1"}
+	now := ledger.ID{Pod: "/docker/happy_bell/0", Container: "c1"}
+	l := openLedger(t, state)
+	n, _, dir := running(t, withLedger(l))
+	l.Move(ledger.ID{Pod: "u1", Container: "c1"}, old.Pod)
+	config := podConfig()
+	config.Metadata = &runtimeapi.PodSandboxMetadata{Name: "happy_bell", Namespace: "docker"}
+	n.store.Observe(nil, &runtimeapi.RunPodSandboxRequest{Config: config}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
+	for range 2 {
+		n.options.Ledger = openLedger(t, state)
+		intercept.Settle(t.Context(), n.options)
+		if l := n.options.Ledger; !l.Has(now) || l.Has(old) {
+			t.Fatalf("the records are those of %v, want %v", l.Objects(), now)
+		}
+	}
+	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	if idle, high := content(t, dir, "cpu.idle"), content(t, dir, "memory.high"); idle != "0" || high != "max" {
+		t.Errorf("without the plugin cpu.idle is %s, memory.high is %s", idle, high)
+	}
+}
+
 // The records of a sandbox's containers end with it.
 func TestRecordsOfContainersEndWithTheirSandbox(t *testing.T) {
 	n, _, _ := running(t)

@@ -32,6 +32,21 @@ func (l *Ledger) Retain(live func(ID) bool, exists func(group string) bool) {
 	}
 }
 
+// Move gives the record of a container to another pod: the ledger's name of its pod has changed.
+func (l *Ledger) Move(id ID, pod string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.find(id)
+	if o == nil || pod == id.Pod {
+		return
+	}
+	to := ID{pod, id.Container}
+	l.object(to)
+	l.pods[pod].objects[id.Container] = o
+	l.changed(to) // first: a proxy that is killed now has the record twice, and moves it again
+	l.remove(id)
+}
+
 // Vacate notes that the last sandbox of a pod is gone, and drops the records of its containers
 // that are not live. kubelet may make another sandbox in the same cgroup, so that the pod's own
 // record ends with the cgroup: at once if exists is false of it, else with [Ledger.Remove].
