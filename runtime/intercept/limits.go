@@ -27,7 +27,8 @@ func (i *interceptor) raisePod(ctx context.Context, uid string, coming ...ledger
 }
 
 // sumLimits has the ledger note what plugins add to the limits of a pod, and reports whether they
-// do or did.
+// do or did. While the store lacks one of the containers, as before it is filled, it is not known
+// whether that runs and what limits kubelet gave it: what plugins add stays as it is.
 func (i *interceptor) sumLimits(ctx context.Context, uid string, coming ...ledger.Raised) bool {
 	if i.Cgroups.Version() != 2 {
 		return false
@@ -35,6 +36,9 @@ func (i *interceptor) sumLimits(ctx context.Context, uid string, coming ...ledge
 	raised := append(i.Ledger.Raised(uid), coming...)
 	if len(raised) == 0 && !i.Ledger.Raises(uid) {
 		return false
+	}
+	if slices.ContainsFunc(raised, func(r ledger.Raised) bool { return !i.known(ledger.ID{Pod: uid, Container: r.Container}) }) {
+		return true
 	}
 	raised = slices.DeleteFunc(raised, func(r ledger.Raised) bool { return !i.live(ctx, r.Container) })
 	record := i.Ledger.Record(ledger.ID{Pod: uid})
@@ -61,11 +65,11 @@ func (i *interceptor) podGroup(ctx context.Context, uid string) (string, error) 
 // live reports whether a container runs or is about to. That one has exited by itself shows in
 // the kernel alone.
 func (i *interceptor) live(ctx context.Context, id string) bool {
-	c, ok := i.Store.Container(id)
-	switch {
-	case !ok || c.State == runtimeapi.ContainerState_CONTAINER_EXITED:
+	c, _ := i.Store.Container(id)
+	switch c.State {
+	case runtimeapi.ContainerState_CONTAINER_EXITED:
 		return false
-	case c.State == runtimeapi.ContainerState_CONTAINER_CREATED:
+	case runtimeapi.ContainerState_CONTAINER_CREATED:
 		return true
 	}
 	group, err := i.containerGroup(ctx, crifield.ContainerOf(c))

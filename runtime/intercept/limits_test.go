@@ -187,6 +187,37 @@ func TestPodLimitAfterARestart(t *testing.T) {
 	m.wantCPU(pod, "50000 100000", "without the plugin")
 }
 
+// A proxy that starts while the container runtime is down knows no container, and then one after
+// the other: the raised limits of pods stay, and are repaired.
+func TestPodLimitStaysUntilTheStoreIsFilled(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	n, pod := raising(t, withLedger(openLedger(t, dir)))
+	second := createRequest()
+	second.Config.Metadata.Name, second.Config.Linux.Resources.CpuQuota = "second", 40_000
+	_, err := n.call(t.Context(), "CreateContainer", second, &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
+	n.must(err)
+	n.wantCPU(pod, "140000 100000", "with two containers")
+	m := newNode(t, nil, withLedger(openLedger(t, dir)), withCgroups(n.options.Cgroups))
+	scan := func(when string) {
+		t.Helper()
+		put(t, pod, "cpu.max", "50000 100000")
+		intercept.Scan(t.Context(), m.options)
+		m.wantCPU(pod, "140000 100000", "after a scan "+when)
+		put(t, pod, "cpu.max", "50000 100000")
+		intercept.AfterReload(t.Context(), m.options)
+		m.wantCPU(pod, "140000 100000", "after a reload of systemd "+when)
+	}
+	scan("without a store")
+	m.runSandbox("pod1") // as if it were read from the runtime
+	scan("with the pod")
+	_, err = m.call(t.Context(), "CreateContainer", second, &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
+	m.must(err)
+	scan("with one of two containers")
+	intercept.DropGone(m.options) // the runtime has no other
+	intercept.Scan(t.Context(), m.options)
+	m.wantCPU(pod, "90000 100000", "without the first container")
+}
+
 // A file that is written after the container's start raises its pod at once.
 func TestPodLimitFollowsAFileOfAPostHook(t *testing.T) {
 	fs, pod, _ := scratchGroup(t)
