@@ -11,9 +11,11 @@ import (
 )
 
 // Exact returns what the kernel holds for a file that Read shows rounded, for Restore: on v1 the
-// CPU shares of cpu.weight, on v2 the weight of cpu.weight.nice. It is "" for other files, and if
-// it cannot be read.
-func (f *FS) Exact(group, file string) string {
+// CPU shares of cpu.weight, on v2 the weight of cpu.weight.nice. Of cpu.idle it is the share that
+// the group has when it is not idle. known is what Exact returned before: it still holds where
+// the kernel has its default share, since that is what a group gets that stops being idle.
+// It is "" for other files, of an idle group, and if it cannot be read.
+func (f *FS) Exact(group, file, known string) string {
 	x, rel, err := f.find(group, file)
 	if err != nil {
 		return ""
@@ -25,8 +27,20 @@ func (f *FS) Exact(group, file string) string {
 	o := f.at(rel)
 	defer o.close()
 	value, _ := o.readFile(controller, name, "")
+	if file != rules.CPUIdle {
+		return value
+	}
+	if idle, err := o.get(x); err != nil || idle != "0" {
+		return ""
+	}
+	if value == defaultShare[f.version] && known != "" {
+		return known
+	}
 	return value
 }
+
+// defaultShare is the kernel's, by the version of cgroups: of cpu.shares, and of cpu.weight.
+var defaultShare = [...]string{1: "1024", 2: "100"}
 
 // Restore makes a group's file show again what Read returned before, also where a written line
 // only adds to the others, and where no cpuset was set. exact is what Exact returned then. The
@@ -74,8 +88,21 @@ func (f *FS) restoreExact(ctx context.Context, group, file, value string) error 
 	}
 	o := f.at(rel)
 	defer o.close()
-	controller, name := x.Exact(f.version)
-	if err := o.writeFile(controller, name, "", value); err != nil {
+	if file == rules.CPUIdle { // the kernel takes no share before it is 0
+		g := f.enter(rel)
+		defer f.leave(rel, g)
+		if g.updates > 0 { // the update writes the share
+			g.keep(file, "0")
+			return nil
+		}
+		delete(g.kept, file)
+		err = o.put(x, "0")
+	}
+	if err == nil {
+		controller, name := x.Exact(f.version)
+		err = o.writeFile(controller, name, "", value)
+	}
+	if err != nil {
 		return rules.Fail("restore", group, file, value, err)
 	}
 	o.keep(ctx, x)

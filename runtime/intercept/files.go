@@ -188,7 +188,8 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 		}
 		i.Ledger.End(id, written)
 		again = slices.ContainsFunc(written, func(d ledger.Done) bool {
-			return d.Kind == ledger.Undo && d.Err == nil && slices.Contains(files, rules.OtherView(d.File)) // which comes after it
+			return d.Kind == ledger.Undo && d.Err == nil && slices.Contains(files, rules.OtherView(d.File)) || // which comes after it
+				d.Err == nil && endsIdle(d.Write) // the weight shows only then
 		})
 		done = append(done, written...)
 		if again {
@@ -207,7 +208,7 @@ func (i *interceptor) write(ctx context.Context, group string, noGroup error, w 
 	if w.Kind == ledger.Fight || d.Err != nil {
 		return d
 	}
-	if w.Kind == ledger.Undo {
+	if w.Kind == ledger.Undo || w.Exact != "" && endsIdle(w) {
 		d.Err = i.Cgroups.Restore(ctx, group, w.File, w.Value, w.Exact)
 	} else {
 		d.Err = i.Cgroups.Write(ctx, group, w.File, w.Value)
@@ -217,6 +218,9 @@ func (i *interceptor) write(ctx context.Context, group string, noGroup error, w 
 	}
 	return d
 }
+
+// endsIdle reports whether the group of a write gets a share of the CPU again.
+func endsIdle(w ledger.Write) bool { return w.File == rules.CPUIdle && w.Value == "0" }
 
 // heldOf finds the cgroup of an object and reads files of it. Where files were written last is right
 // if one can be read there, since a cgroup never moves.

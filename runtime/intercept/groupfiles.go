@@ -27,7 +27,7 @@ func (g groupFiles) get(file string) string {
 }
 
 // Exact implements ledger.Kernel.
-func (g groupFiles) Exact(file string) string { return g.cgroups.Exact(g.group, file) }
+func (g groupFiles) Exact(file, known string) string { return g.cgroups.Exact(g.group, file, known) }
 
 // Same implements ledger.Kernel.
 func (g groupFiles) Same(file string) string { return rules.OtherView(file) }

@@ -9,7 +9,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -149,13 +148,13 @@ func byPod(ids []ledger.ID) iter.Seq[[]ledger.ID] {
 }
 
 // settle has the values of objects of one pod be what the ledger says: in their files, and in the
-// runtime where no plugin wants another than kubelet's any more. When cpu.idle ends, the kernel
-// gives the container its default share. The limits of the pod follow once.
+// runtime where no plugin wants another than kubelet's any more. When cpu.idle ends, the runtime
+// is asked for the container's share, too, since some forget it. The limits of the pod follow once.
 func (i *interceptor) settle(ctx context.Context, ids []ledger.ID, why ledger.Why) {
 	raise := false
 	for _, id := range ids {
 		done := i.repair(ctx, id, why)
-		if slices.ContainsFunc(done, func(d ledger.Done) bool { return d.Kind == ledger.Undo && d.File == rules.CPUIdle && d.Err == nil }) {
+		if slices.ContainsFunc(done, func(d ledger.Done) bool { return d.Err == nil && endsIdle(d.Write) }) {
 			c, _ := i.Store.Container(id.Container)
 			if shares := c.Config.GetLinux().GetResources().GetCpuShares(); shares != 0 {
 				i.Ledger.Lost(id, fieldTarget(abi.Resources+abi.CPUShares, ""), strconv.FormatInt(shares, 10))

@@ -6,6 +6,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -33,11 +34,15 @@ func (i *interceptor) suspend(ctx context.Context, e *event, c *crifield.Contain
 
 // restore writes back what suspend cleared, and repairs what the update has overwritten.
 func (i *interceptor) restore(ctx context.Context, e *event, c *crifield.Container, hold *cgroup.Suspension, accepted bool) {
+	own := crifield.Object{Container: c}
+	if accepted && hold != nil { // while the group is not idle
+		id := i.idOf(own)
+		i.Ledger.Reread(id, rules.CPUIdle, groupFiles{cgroups: i.Cgroups, group: i.Ledger.Group(id)})
+	}
 	if err := hold.Restore(ctx, accepted); err != nil {
 		i.Observer.Observe(ctx, &observe.RestoreFailed{Object: e.aboutContainer(c), Err: err})
 	}
 	if accepted {
-		own := crifield.Object{Container: c}
 		i.Ledger.Note(i.idOf(own), "UpdateContainerResources")
 		i.carry(ctx, own, ledger.Expected)
 	}

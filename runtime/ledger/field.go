@@ -73,6 +73,22 @@ func (v *Value) hear(t Target, value string, asked []Asked) {
 	})
 }
 
+// Reread notes what the kernel holds exactly of a file, after an update of the object may have
+// written it.
+func (l *Ledger) Reread(id ID, file string, kernel Kernel) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.find(id)
+	if o == nil || o.values[File(file)] == nil {
+		return
+	}
+	v := o.values[File(file)]
+	if exact := kernel.Exact(file, v.Exact); v.Exact != "" && exact != "" && exact != v.Exact {
+		v.Exact = exact
+		l.changed(id)
+	}
+}
+
 // Resets returns the fields of which the runtime has another value than it should, and that
 // value: kubelet's if no plugin wants the field any more, else the plugin's if the runtime has
 // lost it.

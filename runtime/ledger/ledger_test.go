@@ -27,7 +27,7 @@ func wish(plugin, file, value string) ledger.Asked {
 type plain struct{ fit func() string }
 
 func (plain) FitUndo(_, kubelet string) string { return kubelet }
-func (plain) Exact(string) string              { return "" }
+func (plain) Exact(string, string) string      { return "" }
 func (plain) Same(string) string               { return "" }
 
 func (k plain) Fit(_, value, _ string) string {

@@ -21,7 +21,7 @@ func (k *weighted) Same(file string) string {
 	return map[string]string{"cpu.weight": "cpu.weight.nice", "cpu.weight.nice": "cpu.weight"}[file]
 }
 
-func (k *weighted) Exact(file string) string {
+func (k *weighted) Exact(file, _ string) string {
 	if file == "cpu.weight.nice" {
 		return strconv.Itoa(k.weight)
 	}
@@ -41,7 +41,7 @@ func (k *weighted) carry(l *ledger.Ledger) {
 			if k.weight = n; w.File == "cpu.weight.nice" {
 				k.weight = 100 - 10*n
 			}
-			if w.Exact != "" {
+			if w.Kind == ledger.Undo && w.Exact != "" {
 				k.weight, _ = strconv.Atoi(w.Exact)
 			}
 			done = append(done, ledger.Done{Write: w, Read: k.held()[w.File]})

@@ -48,7 +48,7 @@ type Write struct {
 	Hook   abi.Hook // in which it asked
 	File   string
 	Value  string
-	Exact  string // of Undo: see Kernel.Exact
+	Exact  string // of kubelet's value: see Kernel.Exact
 	Found  string // what the kernel holds; empty if that is not known
 	Cause  string // the last call or reload before, of a fight
 }
@@ -67,8 +67,8 @@ type Kernel interface {
 	// is below what is in use.
 	FitUndo(file, kubelet string) string
 	// Exact returns what the kernel holds in a form that loses nothing, of a file that shows it
-	// rounded; "" of other files.
-	Exact(file string) string
+	// rounded; "" of other files. known, if not empty, counts where the kernel has forgotten it.
+	Exact(file, known string) string
 	// Same returns the file that is another name for the same value of the kernel; "" if there is
 	// none.
 	Same(file string) string
@@ -174,7 +174,7 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 	}
 	ours := known && v.ours(found, holds)
 	if known && !ours && !slices.Contains(v.Former, found) {
-		changed = v.isKubelets(found, kernel.Exact(file))
+		changed = v.isKubelets(found, kernel.Exact(file, v.Exact))
 		if undo && changed { // kubelet has a value of its own by now
 			v.Written, v.Read, v.Writing = "", "", ""
 			return Write{}, true
@@ -184,11 +184,11 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 	if v.Fight || failed && why != Drift && why != Vacant {
 		return Write{}, changed
 	}
-	w = Write{Kind: First, File: file, Value: value, Found: found}
+	w = Write{Kind: First, File: file, Value: value, Exact: v.Exact, Found: found}
 	w.Plugin, w.Hook = v.owner()
 	switch {
 	case undo:
-		w.Kind, w.Exact = Undo, v.Exact
+		w.Kind = Undo
 	case known && !ours && !v.unwritten():
 		if w.Kind = v.overwritten(found, failed, why); w.Kind == Fight {
 			return w, true
@@ -200,7 +200,7 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 
 // exactly reports whether the kernel, which shows kubelet's value, holds it to the last digit.
 func (v *Value) exactly(file string, kernel Kernel) bool {
-	return v.Exact == "" || kernel.Exact(file) == v.Exact
+	return v.Exact == "" || kernel.Exact(file, "") == v.Exact
 }
 
 // overwritten notes what a value was overwritten with. A repair that has failed was counted.
@@ -223,7 +223,7 @@ func (v *Value) settle(file, found, value string, kernel Kernel) (changed bool) 
 	v.stuck = nil
 	if v.Written == "" && v.Writing == "" { // it was there before anybody wrote it
 		if v.Kubelet == nil {
-			changed = v.isKubelets(found, kernel.Exact(file))
+			changed = v.isKubelets(found, kernel.Exact(file, v.Exact))
 		}
 		return changed
 	}

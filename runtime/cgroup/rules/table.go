@@ -220,12 +220,14 @@ func OtherView(name string) string {
 	return ""
 }
 
-// Exact returns the kernel's file that holds exactly what this one shows rounded; "" if this one
-// is exact.
+// Exact returns the kernel's file that holds exactly what this one shows rounded; of cpu.idle that
+// of the weight, which the kernel forgets while the group is idle. It is "" if this one is exact.
 func (x *File) Exact(version int) (controller, name string) {
 	switch {
-	case version == 1 && x.V1 == cpuShares:
+	case version == 1 && (x.V1 == cpuShares || x.Name == CPUIdle):
 		return cpuShares.Controller, cpuShares.Names[0]
+	case version == 2 && x.Name == CPUIdle:
+		return "", "cpu.weight"
 	case version == 2:
 		return "", x.Same
 	}

@@ -1,0 +1,129 @@
+package intercept_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
+)
+
+// idle is a node with a group of this kernel, to which a plugin has set cpu.idle. Before that the
+// group had 102 shares, which the kernel shows as before; then it has idle.
+type idle struct {
+	*node
+	kernelGroup
+	before, idle string
+	events       observe.Recorder
+}
+
+func newIdle(t *testing.T, o abi.Object) *idle {
+	t.Helper()
+	i := &idle{kernelGroup: newKernelGroup(t, "")}
+	hook := abi.PreCreateContainer
+	if o == abi.Pod {
+		i.dir, hook = filepath.Dir(i.dir), abi.PreRunPodSandbox
+	}
+	i.before = i.share(t, 102)
+	i.node = newNode(t, []plugin.Member{on(hook, write(o, "cpu.idle", "1"))}, withCgroups(i.fs), withObserver(&i.events))
+	i.create(i.parent)
+	i.must(i.start())
+	i.idle = content(t, i.dir, i.shareFile())
+	if got := content(t, i.dir, "cpu.idle"); got != "1" || i.idle == i.before {
+		t.Fatalf("cpu.idle is %s, %s is %s", got, i.shareFile(), i.idle)
+	}
+	return i
+}
+
+// undo removes the plugin when the proxy knows no pods.
+func (i *idle) undo() {
+	i.options.Store = pods.NewStore()
+	intercept.Withdraw(i.t.Context(), i.options, removed("10-test"))
+}
+
+func (i *idle) want(share, when string) {
+	i.t.Helper()
+	if idle, got := content(i.t, i.dir, "cpu.idle"), content(i.t, i.dir, i.shareFile()); idle != "0" || got != share {
+		i.t.Errorf("%s cpu.idle is %s, and %s is %s, want %s", when, idle, i.shareFile(), got, share)
+	}
+}
+
+// The kernel gives a group that stops being idle its default share, and nobody writes kubelet's
+// to a pod again.
+func TestUndoOfIdleBringsBackTheShare(t *testing.T) {
+	for name, o := range map[string]abi.Object{"pod": abi.Pod, "container": abi.Container} {
+		t.Run(name, func(t *testing.T) {
+			i := newIdle(t, o)
+			i.undo()
+			i.want(i.before, "without the plugin")
+			if left := i.options.Ledger.Objects(); o == abi.Pod && len(left) > 0 {
+				t.Errorf("the records of %v remain", left)
+			}
+		})
+	}
+}
+
+// The share that comes back is still kubelet's after something else has ended cpu.idle, and the
+// host has repaired that.
+func TestUndoOfIdleAfterARepair(t *testing.T) {
+	i := newIdle(t, abi.Pod)
+	i.write(t, "cpu.idle", "0")
+	intercept.Scan(t.Context(), i.options)
+	if got := content(t, i.dir, i.shareFile()); got != i.idle {
+		t.Fatalf("%s is %s after the repair", i.shareFile(), got)
+	}
+	i.undo()
+	i.want(i.before, "without the plugin")
+}
+
+// It is what the runtime wrote last, while the host had suspended cpu.idle for that.
+func TestUndoOfIdleAfterAnUpdate(t *testing.T) {
+	i := newIdle(t, abi.Container)
+	resized := ""
+	i.updating = func() { resized = i.share(t, 700) }
+	_, err := i.call(t.Context(), "UpdateContainerResources", &runtimeapi.UpdateContainerResourcesRequest{ContainerId: containerID,
+		Linux: &runtimeapi.LinuxContainerResources{CpuShares: 700}}, &runtimeapi.UpdateContainerResourcesResponse{})
+	i.must(err)
+	i.undo()
+	i.want(resized, "without the plugin")
+}
+
+// A plugin that asks for 0 itself gets the share back, too.
+func TestPluginEndsIdle(t *testing.T) {
+	i := newIdle(t, abi.Pod)
+	i.with(withCgroups(i.fs), on(abi.PreRunPodSandbox, write(abi.Pod, "cpu.idle", "0"))).create(i.parent) // for another sandbox
+	i.want(i.before, "with the plugin's 0")
+	i.undo()
+	i.want(i.before, "without the plugin")
+}
+
+// Of a weight and cpu.idle, the undo of which shows the weight, both are undone at once.
+func TestUndoOfIdleAndAWeight(t *testing.T) {
+	i := newIdle(t, abi.Pod)
+	i.undo()
+	both := func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		if err := adj.WriteFile(abi.Pod, "cpu.weight", "300"); err != nil {
+			return err
+		}
+		return adj.WriteFile(abi.Pod, "cpu.idle", "1")
+	}
+	weightFirst := newNode(t, []plugin.Member{on(abi.PreRunPodSandbox, write(abi.Pod, "cpu.weight", "300"))}, withCgroups(i.fs))
+	weightFirst.create(i.parent)
+	n := weightFirst.with(withCgroups(i.fs), on(abi.PreRunPodSandbox, both))
+	n.create(i.parent)
+	if got := content(t, i.dir, i.shareFile()); got != i.idle {
+		t.Fatalf("%s is %s", i.shareFile(), got)
+	}
+	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	i.want(i.before, "without the plugin")
+	if log := n.log.String(); strings.Contains(log, "error") {
+		t.Errorf("the log has\n%s", log)
+	}
+}
