@@ -194,7 +194,7 @@ func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 		return err
 	}
 	d.slots = newSlots(d, &loader{
-		observer: d.observer, noBreaker: o.noBreaker, modules: modules{d.engine, plugin.Features(d.cgroups.Version()), c.MaxLimits()}, servers: newHookServers(c, d.observer),
+		observer: d.observer, noBreaker: o.noBreaker, uncalled: uncalledIn(c.Mode), modules: modules{d.engine, plugin.Features(d.cgroups.Version()), c.MaxLimits()}, servers: newHookServers(c, d.observer),
 	})
 	return d.connect()
 }

@@ -18,7 +18,8 @@ import (
 // is safe for concurrent use.
 type loader struct {
 	observer  observe.Observer
-	noBreaker bool // plugins are called however often they fail
+	noBreaker bool        // plugins are called however often they fail
+	uncalled  abi.HookSet // the mode has no calls for them
 	modules   kind
 	servers   kind
 }

@@ -5,6 +5,8 @@ import (
 	"reflect"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/docker"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
@@ -42,12 +44,20 @@ func (k modules) warnings(d registry.Description, manifest abi.Manifest) (all []
 }
 
 // warnings are events about a plugin with this manifest that is loaded and may not do what
-// its operator expects. Those of every kind are hooks of images whose match needs a pod.
+// its operator expects. Those of every kind are hooks that the mode does not have, and hooks of images
+// whose match needs a pod.
 func (l *loader) warnings(d registry.Description, manifest abi.Manifest) []observe.Event {
 	warnings := l.kind(d).warnings(d, manifest)
+	hooks := manifest.HookSet()
+	if d.HooksNamed {
+		hooks &= d.Hooks
+	}
+	if never := hooks & l.uncalled; never != 0 {
+		warnings = append(warnings, &observe.HooksNotInDocker{Plugin: d.ID, Hooks: never.Names()})
+	}
 	for _, wanted := range manifest.Hooks {
 		hook, _ := abi.HookByName(wanted.Hook)
-		if d.HooksNamed && !d.Hooks.Has(hook) {
+		if !hooks.Has(hook) {
 			continue
 		}
 		for _, of := range []struct {
@@ -60,4 +70,16 @@ func (l *loader) warnings(d registry.Description, manifest abi.Manifest) []obser
 		}
 	}
 	return warnings
+}
+
+// uncalledIn are the hooks for which the mode has no calls.
+func uncalledIn(mode string) abi.HookSet {
+	if mode != config.ModeDocker {
+		return 0
+	}
+	called := abi.HookSetOf(abi.Synchronize, abi.Tick)
+	for _, m := range docker.Methods() {
+		called |= m.Hooks()
+	}
+	return ^called
 }

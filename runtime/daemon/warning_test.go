@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
 )
 
@@ -68,5 +69,27 @@ func TestNotesOfACheck(t *testing.T) {
 	}
 	if !slices.Equal(lines, want) {
 		t.Errorf("says\n%s", strings.Join(lines, "\n"))
+	}
+}
+
+// In mode docker, a plugin that guards exec is active and never called for it, which its operator has to
+// know. A hook that runtime-hooks leaves out is not missed.
+func TestHooksThatDockerDoesNotHave(t *testing.T) {
+	n := newNode(t)
+	n.putRaw("10-guard.wasm", manifested(t, "noop", `{"name": "guard", "version": "1.0.0", "hooks": ["PreExec", "PreCreateContainer", "PrePullImage", "Tick"], "tick_ms": 60000}`))
+	for mode, want := range map[string]string{
+		config.ModeCRI:    "",
+		config.ModeDocker: "10-guard: warning: plugin has hooks in which mode docker never calls it: hooks [PreExec PrePullImage]",
+	} {
+		n.config.Mode = mode
+		lines, err := daemon.Check(t.Context(), n.config)
+		n.must(err)
+		if got := strings.Join(lines[1:], "\n"); got != want {
+			t.Errorf("in mode %s it warns %q, want %q", mode, got, want)
+		}
+	}
+	n.put("10-guard.json", `{"runtime-hooks": ["PreCreateContainer"]}`)
+	if lines, err := daemon.Check(t.Context(), n.config); err != nil || len(lines) != 1 {
+		t.Errorf("without the hooks it says %q, %v", lines, err)
 	}
 }

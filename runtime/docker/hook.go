@@ -41,6 +41,18 @@ func (c *call) serve() {
 	}
 }
 
+// Methods returns the calls of CRI that serve makes of requests.
+func Methods() (all []*cri.Method) {
+	for _, r := range []proto.Message{
+		&runtimeapi.RunPodSandboxRequest{}, &runtimeapi.StopPodSandboxRequest{}, &runtimeapi.RemovePodSandboxRequest{},
+		&runtimeapi.CreateContainerRequest{}, &runtimeapi.StartContainerRequest{}, &runtimeapi.StopContainerRequest{},
+		&runtimeapi.RemoveContainerRequest{}, &runtimeapi.UpdateContainerResourcesRequest{},
+	} {
+		all = append(all, cri.MethodOf(r))
+	}
+	return all
+}
+
 // grace is how many seconds a container has to stop.
 func (c *call) grace() int64 {
 	seconds, _ := strconv.ParseInt(c.r.URL.Query().Get("t"), 10, 64)

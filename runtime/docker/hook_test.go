@@ -8,6 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/docker"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -68,17 +69,21 @@ func TestCreateContainer(t *testing.T) {
 // TestLife takes a container through all requests that have hooks.
 func TestLife(t *testing.T) {
 	var hooks []string
+	var called, all abi.HookSet
 	note := func(ev plugin.Event, _ *plugin.Adjustment) error {
+		called |= abi.HookSetOf(ev.Hook())
 		id, _ := ev.Text(abi.Container, abi.ContainerID)
 		hooks = append(hooks, ev.Hook().String()+" "+id[max(0, len(id)-1):])
 		return nil
 	}
 	var members []plugin.Member
-	for _, h := range []abi.Hook{
-		abi.PreRunPodSandbox, abi.PreCreateContainer, abi.PreStartContainer, abi.PreUpdateContainerResources, abi.PreStopContainer, abi.PreRemoveContainer, abi.PreStopPodSandbox, abi.PreRemovePodSandbox,
-	} {
-		m := on(h, note)
-		m.ID = h.String()
+	for _, h := range abi.Hooks {
+		if h.Phase == abi.After || h.Phase == abi.Standalone {
+			continue
+		}
+		all |= abi.HookSetOf(h.Hook)
+		m := on(h.Hook, note)
+		m.ID = h.Name
 		members = append(members, m)
 	}
 	n := newNode(t, false, members...)
@@ -98,6 +103,13 @@ func TestLife(t *testing.T) {
 	want := "PreRunPodSandbox |PreCreateContainer |PreStartContainer 2|PreUpdateContainerResources 2|PreStopContainer 2|PreRemoveContainer 2|PreStopPodSandbox |PreRemovePodSandbox "
 	if got := strings.Join(hooks, "|"); got != want {
 		t.Errorf("the hooks are %s", got)
+	}
+	var has abi.HookSet
+	for _, m := range docker.Methods() {
+		has |= m.Hooks() & all
+	}
+	if has != called {
+		t.Errorf("there are said to be %v, and %v were called", has.Names(), called.Names())
 	}
 	if pods, containers := n.store.Len(); pods+containers != 0 {
 		t.Errorf("the store still has %d pods and %d containers", pods, containers)

@@ -143,6 +143,13 @@ type HooksUnknown struct {
 	Hooks  []string
 }
 
+// HooksNotInDocker says that a plugin has hooks for which mode docker has no requests.
+type HooksNotInDocker struct {
+	occurrence
+	Plugin string
+	Hooks  []string
+}
+
 // MatchNeverFits says that a plugin is never called in a hook, since its match asks for what
 // no image has.
 type MatchNeverFits struct {

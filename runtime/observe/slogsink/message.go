@@ -56,6 +56,8 @@ var Messages = []Message{
 		"The JSON's `grant` has more than the plugin uses.", "Remove them from `grant`."},
 	{(*observe.HooksUnknown)(nil), slog.LevelWarn, "runtime-hooks names hooks that the plugin does not have",
 		"The JSON's `runtime-hooks` has more than the manifest.", "Remove them from `runtime-hooks`."},
+	{(*observe.HooksNotInDocker)(nil), slog.LevelWarn, "plugin has hooks in which mode docker never calls it",
+		"In mode `docker` exec, attach, port forwarding, checkpoints and images have no hooks: they pass without the plugin.", "Do not rely on the plugin for them. To silence the warning, name the other hooks in `runtime-hooks`."},
 	{(*observe.MatchNeverFits)(nil), slog.LevelWarn, "plugin is never called in a hook: its match asks for a value that no image has",
 		"`match` selects pods, and the hook is of an image.", "Remove the key, or the hook."},
 	{(*observe.FileAlone)(nil), slog.LevelWarn, "plugin file describes no plugin",
