@@ -56,6 +56,7 @@ func (d *daemon) dial(endpoint string) (*grpc.ClientConn, error) {
 
 func (d *daemon) connectDocker() {
 	c := d.config
+	d.current.told = true // by events
 	client := docker.NewClient(c.Backend, c.AllContainers())
 	d.link = docker.NewLink(client, d.containerEvent)
 	d.backend = newBackend(d.link, client, d.store, d.observer)

@@ -145,7 +145,7 @@ func open(ctx context.Context, c *config.Config, observer observe.Observer, o op
 	d.metrics = metrics.New(o.version, d.levels, docker.Shapes())
 	d.observer = d.sinks(ctx, o.version, observe.Sinks{observer, d.metrics, d.notifier})
 	o.engine.Observer = d.observer
-	d.current.podMissed, d.current.passUpdate = d.resyncTrigger.notify, d.passUpdate
+	d.current.missed, d.current.passUpdate = d.missed, d.passUpdate
 	d.bypass.cut.Store(intercept.NewCut())
 	d.node.Store(&crifield.Node{})
 	d.handlers.Store(&runtimeHandlers{})

@@ -102,9 +102,21 @@ func (s *slots) renewCut(on bool) {
 // mostly ends within a second what it had begun, and some go on without their caller.
 var lostDelays = []time.Duration{time.Second, 9 * time.Second}
 
+// missed has the store filled again after a call that it did not follow.
+func (d *daemon) missed(answered bool) {
+	if answered {
+		d.resyncTrigger.notify()
+	} else {
+		d.lostTrigger.notify()
+	}
+}
+
 // followLost fills the store again after calls that the runtime did not answer, until ctx is done.
-// Calls that come meanwhile begin it anew.
+// Calls that come meanwhile begin it anew. A process before this one may have left some.
 func (d *daemon) followLost(ctx context.Context) {
+	for _, delay := range lostDelays {
+		time.AfterFunc(delay, d.resyncTrigger.notify)
+	}
 	for {
 		select {
 		case <-d.lostTrigger:

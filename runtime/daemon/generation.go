@@ -119,10 +119,11 @@ func (d *daemon) options(members []member) intercept.Options {
 // current is the generation that new calls use. The zero value routes nothing.
 type current struct {
 	live       atomic.Pointer[generation]
-	bypassed   atomic.Bool     // live counts for nothing
-	passUpdate cri.Interceptor // passes an update of a container while there is no generation; may be nil
-	gate       *intercept.Gate // in which calls are intercepted; nil: they always are
-	podMissed  func()          // called after a pod was made that the generation of the moment did not see; may be nil
+	bypassed   atomic.Bool         // live counts for nothing
+	passUpdate cri.Interceptor     // passes an update of a container while there is no generation; may be nil
+	gate       *intercept.Gate     // in which calls are intercepted; nil: they always are
+	missed     func(answered bool) // called after a call that the generation of the moment did not see; may be nil
+	told       bool                // the runtime tells of containers that start, stop and go
 }
 
 // swap makes g the generation of every call from now on.
@@ -172,26 +173,29 @@ func (c *current) load() *generation {
 	return c.live.Load()
 }
 
-// pipe is the route of a method while there is no generation.
+// pipe is the route of a method while there is no generation: its bytes pass. A generation that
+// came before the answer may have filled the store before the runtime had done what was asked.
 func (c *current) pipe(method string) cri.Interceptor {
-	switch m := cri.MethodNamed(method); {
-	case c.gate.HandedOver():
-	case m.MakesPods():
-		return c.pass
-	case m != nil && m.Effect == cri.Updates && m.Object == abi.Container:
-		return c.passUpdate
+	m := cri.MethodNamed(method)
+	if m == nil || m.Effect == cri.Nothing || c.gate.HandedOver() {
+		return nil
 	}
-	return nil
-}
-
-// pass lets a call pass that came while there was no generation. One that came
-// meanwhile may have filled the store before the runtime had the pod.
-func (c *current) pass(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
-	resp, err := next(ctx, call.Request)
-	if err == nil && c.podMissed != nil && c.load() != nil {
-		c.podMissed()
+	pass := c.passUpdate
+	if pass == nil || m.Effect != cri.Updates || m.Object != abi.Container {
+		if c.told && !m.MakesPods() {
+			return nil
+		}
+		pass = func(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
+			return next(ctx, call.Request)
+		}
 	}
-	return resp, err
+	return func(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
+		resp, err := pass(ctx, call, next)
+		if c.missed != nil && c.load() != nil {
+			c.missed(err == nil)
+		}
+		return resp, err
+	}
 }
 
 func (c *current) acquire() *generation {

@@ -5,6 +5,7 @@ import (
 	"net"
 	"path"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -37,32 +38,115 @@ func TestStartWhoseCallerGoesAway(t *testing.T) {
 	if _, err := n.kubelet.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: id}); status.Code(err) != codes.Canceled {
 		t.Fatalf("the call ended with %v, want Canceled", err)
 	}
-	n.await("store filled", "containers=1")
-	report, err := admin.Client{Socket: n.config.AdminSocket}.Explain(t.Context(), "test/web")
+	n.awaitKnown("running")
+}
+
+// A start and a removal that are under way while the first plugin comes end after the store is
+// filled. No generation saw them.
+func TestCallsWhileTheFirstPluginComes(t *testing.T) {
+	n := newNode(t)
+	n.config.AdminSocket = n.dir + "/admin.sock"
+	arrived, release := make(chan struct{}), make(chan struct{})
+	n.before(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		if method := path.Base(info.FullMethod); method == "StartContainer" || method == "RemoveContainer" {
+			arrived <- struct{}{}
+			<-release
+		}
+		return handler(ctx, req)
+	})
+	n.start(daemon.Run)
+	n.awaitSocket()
+	pod, err := n.runPod(t.Context(), "web")
 	n.must(err)
-	if now := report.Pods[0].Containers[0].State; now != "running" {
-		t.Errorf("for the proxy the container is %s, and it runs", now)
+	id, err := n.createContainer(t.Context(), pod, "app")
+	n.must(err)
+	during := func(call func() error, before, after string) {
+		t.Helper()
+		ended := make(chan error)
+		go func() { ended <- call() }()
+		<-arrived
+		n.put("10-quota.wasm", "quota")
+		n.awaitActive("10-quota")
+		n.awaitKnown(before)
+		release <- struct{}{}
+		n.must(<-ended)
+		n.awaitKnown(after)
+		n.remove("10-quota.wasm")
+		n.await("no plugins")
+	}
+	during(func() error {
+		_, err := n.kubelet.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: id})
+		return err
+	}, "created", "running")
+	during(func() error {
+		_, err := n.kubelet.RemoveContainer(t.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: id})
+		return err
+	}, "running", "gone")
+}
+
+// A proxy is killed, and the runtime ends a start of it after the next one has filled its store.
+func TestStartThatAProxyBeforeHasLeft(t *testing.T) {
+	n := newNode(t)
+	n.config.AdminSocket = n.dir + "/admin.sock"
+	pod, err := n.runtime.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: podNamed("web")})
+	n.must(err)
+	app, err := n.runtime.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
+		PodSandboxId: pod.PodSandboxId, SandboxConfig: podNamed("web"),
+		Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "app"}, Image: &runtimeapi.ImageSpec{Image: "web:1"}},
+	})
+	n.must(err)
+	n.put("10-quota.wasm", "quota")
+	n.start(daemon.Run)
+	n.awaitActive("10-quota")
+	n.awaitSocket()
+	time.Sleep(500 * time.Millisecond) // a new connection may have had the store filled, too
+	_, err = n.runtime.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: app.ContainerId})
+	n.must(err)
+	n.awaitKnown("running")
+}
+
+// awaitKnown waits until the proxy knows the only container of pod web in this state, or as gone.
+func (n *node) awaitKnown(want string) {
+	n.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		report, err := admin.Client{Socket: n.config.AdminSocket}.Explain(n.t.Context(), "test/web")
+		n.must(err)
+		now := "gone"
+		if all := report.Pods[0].Containers; len(all) > 0 {
+			now = all[0].State
+		}
+		if now == want {
+			return
+		}
+		if time.Now().After(end) {
+			n.t.Fatalf("for the proxy the container is %s, want %s", now, want)
+		}
 	}
 }
 
-// holdAnswers puts a server before the node's fake runtime. It keeps the answers of a method until
-// their caller goes away. The channel has a value for each.
+// holdAnswers keeps the answers of a method until their caller goes away. The channel has a value for each.
 func (n *node) holdAnswers(method string) <-chan struct{} {
 	n.t.Helper()
 	done := make(chan struct{}, 1)
-	server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	n.before(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		answer, err := handler(ctx, req)
 		if path.Base(info.FullMethod) == method {
 			done <- struct{}{}
 			<-ctx.Done()
 		}
 		return answer, err
-	}))
+	})
+	return done
+}
+
+// before puts a server before the node's fake runtime.
+func (n *node) before(intercept grpc.UnaryServerInterceptor) {
+	n.t.Helper()
+	server := grpc.NewServer(grpc.UnaryInterceptor(intercept))
 	runtimeapi.RegisterRuntimeServiceServer(server, n.runtime)
-	n.config.Backend = n.dir + "/holding.sock"
+	n.config.Backend = n.dir + "/before.sock"
 	l, err := net.Listen("unix", n.config.Backend)
 	n.must(err)
 	go func() { _ = server.Serve(l) }()
 	n.t.Cleanup(server.Stop)
-	return done
 }
