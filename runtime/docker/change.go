@@ -15,7 +15,8 @@ import (
 // of it.
 type changes struct {
 	edit
-	left []string // fields that plugins changed and that Docker has no place for
+	left []string     // fields that plugins changed and that Docker has no place for
+	cpus func() int64 // asks how many CPUs the node has, 0 if that is not known; for an update
 }
 
 func newChanges(body []byte) *changes { return &changes{edit: edit{text: body}} }
@@ -55,7 +56,7 @@ func (c *changes) container(of *container, k kind, was, is *runtimeapi.CreateCon
 }
 
 func (c *changes) hostChanges(h *edit, of *container, a, b *runtimeapi.ContainerConfig) {
-	c.resources(h, of.HostConfig.resources.made(), a.GetLinux().GetResources(), b.GetLinux().GetResources())
+	c.created(h, &of.HostConfig.resources, a.GetLinux().GetResources(), b.GetLinux().GetResources())
 	if x := b.GetLinux().GetResources().GetOomScoreAdj(); x != a.GetLinux().GetResources().GetOomScoreAdj() {
 		h.set("OomScoreAdj", x)
 	}

@@ -146,6 +146,7 @@ func (c *call) update() {
 	}
 	request.ContainerId, request.Linux = id, of.cri()
 	c.hook(stage{request: request, changed: func(to proto.Message, e *changes) {
+		e.cpus = func() int64 { return c.opts.Client.cpus(c.r.Context()) }
 		e.update(has().updatedBy(of), request, to.(*runtimeapi.UpdateContainerResourcesRequest))
 	}})
 }

@@ -74,6 +74,8 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprintf(w, `{"Id":"%064x","Warnings":[]}`+"\n", e.made)
+	case r.URL.Path == "/info":
+		io.WriteString(w, `{"NCPU":2}`)
 	case strings.HasSuffix(r.URL.Path, "/json"):
 		if text, ok := e.inspect[parts[len(parts)-2]]; ok {
 			io.WriteString(w, text)

@@ -195,7 +195,7 @@ func TestStandaloneLedger(t *testing.T) {
 		return adj.SetInt64(abi.Container, abi.Resources+abi.CPUQuota, 80000)
 	}))
 	id := n.create("web", `{"Image":"busybox","HostConfig":{"NanoCpus":1500000000}}`)
-	if got := n.engine.last(t, "POST /v1.41/containers/create").body; got != `{"Image":"busybox","HostConfig":{"NanoCpus":800000000}}` {
+	if got := n.engine.last(t, "POST /v1.41/containers/create").body; got != `{"Image":"busybox","HostConfig":{"NanoCpus":0,"CpuPeriod":100000,"CpuQuota":80000}}` {
 		t.Errorf("the body is %s", got)
 	}
 	if !n.ledger.Has(ledger.ID{Pod: "/docker/web/0", Container: id}) {

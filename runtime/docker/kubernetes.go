@@ -185,6 +185,9 @@ func (r *resources) cri() *runtimeapi.LinuxContainerResources {
 		CpuShares: r.CpuShares, CpuPeriod: r.CpuPeriod, CpuQuota: r.CpuQuota, CpusetCpus: r.CpusetCpus, CpusetMems: r.CpusetMems,
 		MemoryLimitInBytes: r.Memory, MemorySwapLimitInBytes: r.MemorySwap,
 	}
+	if r.Memory >= noMemoryLimit {
+		c.MemoryLimitInBytes = -1
+	}
 	if r.NanoCpus > 0 && c.CpuQuota == 0 {
 		c.CpuPeriod, c.CpuQuota = nanoPeriod, r.NanoCpus*nanoPeriod/nanoSecond
 	}

@@ -8,14 +8,41 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// made returns the resources that a container gets by its creation, as far as limits of plugins
-// depend on them.
-func (r *resources) made() *resources {
-	had := *r
+// noMemoryLimit is the limit of memory that the kernel reports for a group without one: the largest
+// number of whole pages. Docker takes no -1.
+const noMemoryLimit = math.MaxInt64 - 4095
+
+// created sets those fields in a creation, where a quota can take the place of NanoCpus, which have an
+// upper bound.
+func (c *changes) created(h *edit, of *resources, was, is *runtimeapi.LinuxContainerResources) {
+	had := *of
 	if had.MemorySwap == 0 { // Docker makes it twice the limit of memory
 		had.MemorySwap = math.MaxInt64
 	}
-	return &had
+	if had.NanoCpus > 0 && quotaChanged(was, is) {
+		had.NanoCpus = 0
+		h.set("NanoCpus", 0)
+		h.set("CpuPeriod", is.GetCpuPeriod())
+		h.set("CpuQuota", is.GetCpuQuota())
+	}
+	if is.GetMemoryLimitInBytes() < 0 { // there is none to lift
+		had.Memory = 0
+	}
+	c.resources(h, &had, was, is)
+}
+
+func quotaChanged(was, is *runtimeapi.LinuxContainerResources) bool {
+	return is.GetCpuQuota() != was.GetCpuQuota() || is.GetCpuPeriod() != was.GetCpuPeriod()
+}
+
+// nanoCpus returns a quota as NanoCpus. Docker refuses more than the node's CPUs, whose number is 0 if
+// it is not known. No quota is as many.
+func nanoCpus(quota, period, cpus int64) int64 {
+	period = cmp.Or(period, nanoPeriod)
+	if quota < 0 || cpus > 0 && quota > cpus*period {
+		return cpus * nanoSecond
+	}
+	return quota * nanoSecond / period
 }
 
 // updatedBy returns the resources of a container that an update names, else those that it has.
@@ -56,11 +83,17 @@ func (c *changes) update(had *resources, was, is *runtimeapi.UpdateContainerReso
 // resources sets those fields that plugins have changed, in the way that Docker takes them for a
 // container which had these resources. It takes no quota for one that has NanoCpus.
 func (c *changes) resources(e *edit, had *resources, was, is *runtimeapi.LinuxContainerResources) {
-	nano := had.NanoCpus > 0 && (is.GetCpuQuota() != was.GetCpuQuota() || is.GetCpuPeriod() != was.GetCpuPeriod())
+	nano := had.NanoCpus > 0 && quotaChanged(was, is)
 	if nano {
-		e.set("NanoCpus", max(0, is.GetCpuQuota())*nanoSecond/cmp.Or(is.GetCpuPeriod(), nanoPeriod))
+		e.set("NanoCpus", nanoCpus(is.GetCpuQuota(), is.GetCpuPeriod(), c.cpus()))
 	}
 	memory, swap := is.GetMemoryLimitInBytes(), is.GetMemorySwapLimitInBytes()
+	if memory < 0 && memory != was.GetMemoryLimitInBytes() {
+		memory = 0 // Docker has none, or leaves it so
+		if had.Memory > 0 {
+			memory = noMemoryLimit
+		}
+	}
 	if memory != was.GetMemoryLimitInBytes() && swap == was.GetMemorySwapLimitInBytes() {
 		swap = had.swapFor(memory, swap)
 	}

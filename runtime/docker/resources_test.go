@@ -94,6 +94,64 @@ func TestUpdateNanoCpus(t *testing.T) {
 	}
 }
 
+// TestMemoryWithoutLimit: Docker refuses the limit -1, by which a plugin takes a container's limit away.
+func TestMemoryWithoutLimit(t *testing.T) {
+	lift := setting(abi.PreCreateContainer, abi.MemoryLimit, -1)
+	lift.Hooks = abi.HookSetOf(abi.PreCreateContainer, abi.PreUpdateContainerResources)
+	n := newNode(t, true, lift)
+	for host, want := range map[string]string{
+		`"Memory":100,"MemorySwap":200`: `"Memory":0,"MemorySwap":0`,
+		`"Memory":100,"MemorySwap":-1`:  `"Memory":0,"MemorySwap":0`,
+		`"Memory":100`:                  `"Memory":0`,
+		`"CpuShares":2`:                 `"CpuShares":2`,
+	} {
+		n.create("", `{"HostConfig":{`+host+`}}`)
+		if got := n.engine.last(t, "POST /v1.41/containers/create").body; got != `{"HostConfig":{`+want+`}}` {
+			t.Errorf("at the creation %s becomes %s, want %s", host, got, want)
+		}
+	}
+	for i, test := range []struct{ host, body, want string }{
+		{`"Memory":200,"MemorySwap":200`, `{"CpuShares":2}`, `{"CpuShares":2,"Memory":9223372036854771712,"MemorySwap":9223372036854771712}`},
+		{`"Memory":200,"MemorySwap":-1`, `{"CpuShares":2}`, `{"CpuShares":2,"Memory":9223372036854771712,"MemorySwap":-1}`},
+		{`"Memory":200,"MemorySwap":200`, `{"Memory":100,"MemorySwap":100}`, `{"Memory":9223372036854771712,"MemorySwap":9223372036854771712}`},
+		{`"Memory":9223372036854771712`, `{"CpuShares":2}`, `{"CpuShares":2,"Memory":9223372036854771712,"MemorySwap":9223372036854771712}`},
+		{``, `{"CpuShares":2}`, `{"CpuShares":2}`},
+		{``, `{"Memory":100}`, `{"Memory":0}`},
+	} {
+		id := strings.Repeat(strconv.Itoa(i), 64)
+		n.engine.inHost(id, "", test.host)
+		n.do("POST", "/containers/"+id+"/update", test.body)
+		if got := n.engine.last(t, "POST /containers/"+id+"/update").body; got != test.want {
+			t.Errorf("of a container with %s, %s becomes %s, want %s", test.host, test.body, got, test.want)
+		}
+	}
+}
+
+// TestManyCpus: Docker refuses NanoCpus above the CPUs of the node, of which the test's has two, and it takes
+// 0 for no change.
+func TestManyCpus(t *testing.T) {
+	for quota, want := range map[int64]struct{ create, update string }{
+		300000:     {`"NanoCpus":0,"CpuPeriod":100000,"CpuQuota":300000`, `"NanoCpus":2000000000`},
+		1 << 40:    {`"NanoCpus":0,"CpuPeriod":100000,"CpuQuota":1099511627776`, `"NanoCpus":2000000000`},
+		-1:         {`"NanoCpus":0,"CpuPeriod":100000,"CpuQuota":-1`, `"NanoCpus":2000000000`},
+		200000 - 1: {`"NanoCpus":0,"CpuPeriod":100000,"CpuQuota":199999`, `"NanoCpus":1999990000`},
+	} {
+		set := setting(abi.PreCreateContainer, abi.CPUQuota, quota)
+		set.Hooks = abi.HookSetOf(abi.PreCreateContainer, abi.PreUpdateContainerResources)
+		n := newNode(t, true, set)
+		n.create("", `{"HostConfig":{"NanoCpus":1500000000}}`)
+		if got := n.engine.last(t, "POST /v1.41/containers/create").body; got != `{"HostConfig":{`+want.create+`}}` {
+			t.Errorf("at the creation a quota of %d becomes %s, want %s", quota, got, want.create)
+		}
+		id := strings.Repeat("d", 64)
+		n.engine.inHost(id, "", `"NanoCpus":1500000000`)
+		n.do("POST", "/containers/"+id+"/update", `{"CpuShares":2}`)
+		if got := n.engine.last(t, "POST /containers/"+id+"/update").body; got != `{"CpuShares":2,`+want.update+`}` {
+			t.Errorf("in an update a quota of %d becomes %s, want %s", quota, got, want.update)
+		}
+	}
+}
+
 // TestUpdateKeepsSwap: an update on a plugin's behalf leaves the swap of a container that Kubernetes did not
 // make.
 func TestUpdateKeepsSwap(t *testing.T) {

@@ -25,6 +25,18 @@ func (c *Client) Version(ctx context.Context, _ *runtimeapi.VersionRequest, _ ..
 type info struct {
 	CgroupDriver string
 	Runtimes     map[string]json.RawMessage
+	NCPU         int64
+}
+
+// cpus asks how many CPUs the node has. It is 0 if Docker does not tell.
+func (c *Client) cpus(ctx context.Context) int64 {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	var i info
+	if err := c.get(ctx, "/info", nil, &i); err != nil {
+		return 0
+	}
+	return i.NCPU
 }
 
 // RuntimeConfig implements the method of CRI's RuntimeService.
@@ -145,7 +157,8 @@ func (c *Client) ContainerStatus(ctx context.Context, r *runtimeapi.ContainerSta
 // swap, memory and swap together are set as well, as cri-dockerd does.
 func (c *Client) UpdateContainerResources(ctx context.Context, r *runtimeapi.UpdateContainerResourcesRequest, _ ...grpc.CallOption) (*runtimeapi.UpdateContainerResourcesResponse, error) {
 	edit, has := newChanges([]byte("{}")), new(resources)
-	if c.all { // dockershim uses no NanoCpus and no swap
+	edit.cpus = func() int64 { return c.cpus(ctx) }
+	if c.all || r.GetLinux().GetMemoryLimitInBytes() < 0 { // dockershim uses no NanoCpus and no swap
 		if of, _, err := c.inspect(ctx, r.GetContainerId()); err == nil {
 			has = &of.HostConfig.resources
 		}

@@ -14,10 +14,12 @@ import (
 
 // TestRestart kills wasmproxy and then the Engine under a pod that runs. What the plugin witness sees of
 // the container in an update, its resources and environment, must be the same afterwards; the plugin
-// setter must still set the quota; and the plugin noop must still get the hooks of the pod's end.
+// setter must still set the quota; and the plugin noop must still get the hooks of the pod's end. Before
+// that, setter sets limits that the Engine does not take in the same words.
 func TestRestart(t *testing.T) {
 	engine := startDocker(t)
 	proxy := node.StartProxy(t, node.Setter, node.Witness, node.Noop)
+	expectLifted(t, engine)
 	p := runPod(t, engine.ProxyEndpoint, "web")
 	group, err := cgroupfs.Find(p.container)
 	if err != nil {
