@@ -1,6 +1,10 @@
 package sdk
 
-import "github.com/wasmproxy/wasmproxy/abi"
+import (
+	"unsafe"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+)
 
 // Resources reads what CRI calls LinuxContainerResources. 0 or "" means that
 // the request does not say.
@@ -14,6 +18,13 @@ func (r Resources) text(op string, f abi.Field) string { return readText(op, r.o
 func (r Resources) number(op string, f abi.Field) int64 {
 	v, _ := lookupInt64(op, r.object, r.base+f) // not readInt64: so the getters can be inlined
 	return v
+}
+
+// Reported tells whether the host knows all of the resources. cri-dockerd does not report them of
+// containers that are older than the proxy's process: the host then has those that the kernel
+// shows, and a handler that reads another one, such as OOMScoreAdj or Unified, fails.
+func (r Resources) Reported() bool {
+	return Errno(hostGetI64(r.object, r.base+abi.OOMScoreAdj, unsafe.Pointer(&number))) != ErrUnsupported
 }
 
 // CPUPeriod returns the CFS period in microseconds.

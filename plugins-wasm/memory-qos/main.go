@@ -46,28 +46,23 @@ func update(c *wp.PreUpdateContainerResources) error {
 	if err != nil {
 		return err
 	}
-	return v.orDefault().apply(c.Resources().Resources, c.SetCgroup)
+	return v.orDefault().keepRaised(c.Container).apply(c.Resources().Resources, c.SetCgroup)
 }
 
-// synchronize gives the containers of an older pod their values. cri-dockerd does not
-// report their resources, so that reading them fails.
+// synchronize gives the containers of an older pod their values.
 func synchronize(p *wp.Synchronize) error {
 	if !supported() {
 		return nil
 	}
-	if wp.RuntimeName() == "docker" {
-		once("docker", "does not report the resources of older containers: they keep their values")
-		return nil
-	}
 	for _, c := range p.Containers() {
-		if c.State() == "exited" {
+		if ended(c.Container) {
 			continue
 		}
 		v, err := valuesOf(c.Container)
 		if err != nil {
 			once(c.ID(), err.Error()) // a failure would keep the plugin from being loaded
 		}
-		if err := v.apply(c.Resources().Resources, c.SetCgroup); err != nil {
+		if err := v.keepRaised(c.Container).apply(c.Resources().Resources, c.SetCgroup); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"strings"
@@ -189,5 +190,33 @@ func TestRaisedAreLoweredLater(t *testing.T) {
 		if high != step.want {
 			t.Errorf("tick %d, %s %% of the time stalled: memory.high is %s, want %s", n+1, step.avg10, high, step.want)
 		}
+	}
+}
+
+// TestResourcesThatAreNotReported synchronizes a pod with a container whose resources the runtime does
+// not report, as cri-dockerd after a restart of the proxy: that one is left alone, with one line in the log.
+func TestResourcesThatAreNotReported(t *testing.T) {
+	var log strings.Builder
+	p := sdktest.Native(t, "", slog.New(slog.NewTextHandler(&log, nil)))
+	for _, hook := range []abi.Hook{abi.Synchronize, abi.PostStartContainer} {
+		changes, err := sdktest.Case{
+			Hook: hook, Grant: abi.AllCapabilities, Cgroup: "v2", Pod: sdktest.Fields{"id": "p", "qos": "Guaranteed"},
+			Siblings: []sdktest.Fields{
+				{"id": "old", "name": "old", "state": "running", "resources.memory_limit_in_bytes": 8192, "resources.oom_score_adj": abi.Unsupported, "resources.unified": abi.Unsupported},
+				{"id": "new", "name": "new", "state": "running", "resources.memory_limit_in_bytes": 4096},
+			},
+			CgroupFiles: map[string]map[string]string{"old": {"memory.current": "1"}, "new": {"memory.current": "1"}},
+		}.Call(t, p)
+		for target := range changes {
+			if err != nil || strings.Contains(target, "old") || changes[target] != "4096" {
+				t.Errorf("%v: error %v, changes %v", hook, err, changes)
+			}
+		}
+		if len(changes) == 0 {
+			t.Errorf("%v changes nothing, error %v", hook, err)
+		}
+	}
+	if strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), "are not reported") {
+		t.Errorf("the log has %q", log.String())
 	}
 }

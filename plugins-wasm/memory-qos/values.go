@@ -25,6 +25,10 @@ var nothing = values{min: none, low: none, high: none}
 // valuesOf computes a container's values, as generateLinuxContainerResources of kubelet v1.36.
 func valuesOf(c wp.Container) (values, error) {
 	v := nothing
+	if !c.Resources().Reported() {
+		once("resources", "of a container that is older than the proxy's process are not reported by this runtime: it gets no values")
+		return v, nil
+	}
 	p, limit := c.Pod(), max(c.Resources().MemoryLimit(), 0)
 	class := p.QoS()
 	request, ok, err := requestOf(p, c, class, limit)
@@ -108,7 +112,7 @@ func requestByScore(score, memory, limit int64) int64 {
 func sumOf(p wp.Pod) values {
 	sum := nothing
 	for _, c := range p.Containers() {
-		if c.State() == "exited" {
+		if ended(c.Container) {
 			continue
 		}
 		if v, err := valuesOf(c.Container); err == nil {
@@ -116,6 +120,28 @@ func sumOf(p wp.Pod) values {
 		}
 	}
 	return sum
+}
+
+// ended tells whether a container has ended. Its state may not say so if it has ended by itself, so
+// that its cgroup is looked for, too, which needs cgroup.read.
+func ended(c wp.Container) bool {
+	state := c.State()
+	if state != "running" {
+		return state == "exited"
+	}
+	_, errno := readFile(c, "memory.current")
+	return errno == wp.ErrNotFound
+}
+
+// readFile reads a file that the plugin can do without. errno is 0, or why there is no text.
+func readFile(c wp.Container, file string) (text string, errno wp.Errno) {
+	text, err := c.ReadCgroup(file)
+	for _, errno := range [...]wp.Errno{wp.ErrNotFound, wp.ErrDenied, wp.ErrUnsupported} {
+		if wp.Handled(err, errno) {
+			return "", errno
+		}
+	}
+	return text, 0
 }
 
 func plus(sum, v int64) int64 {
@@ -135,6 +161,19 @@ func (v values) orDefault() values {
 	}
 	if v.burstable && v.high == none {
 		v.high = unlimited
+	}
+	return v
+}
+
+// keepRaised returns v with the memory.high that Tick has raised: at the formula's the container
+// would stall at once. The next Tick lowers it where it may.
+func (v values) keepRaised(c wp.Container) values {
+	if !config.adapt || v.high == none {
+		return v
+	}
+	text, _ := readFile(c, "memory.high")
+	if high, ok := wp.ParseInt(text); ok && v.high < high && high <= v.ceiling {
+		v.high, complete = high, false
 	}
 	return v
 }
@@ -161,7 +200,11 @@ func (v values) apply(r wp.Resources, to setter) error {
 }
 
 func set(r wp.Resources, to setter, file string, bytes int64) error {
-	if _, ok := r.Unified(file); ok {
+	requested := false
+	if r.Reported() {
+		_, requested = r.Unified(file)
+	}
+	if requested {
 		once(file, "is left to kubelet's feature gate MemoryQoS or the plugin that asks for it in unified")
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -284,6 +285,42 @@ func TestNewVersionThatIsSilentAtSynchronize(t *testing.T) {
 		want := map[bool]string{true: "max", false: "4096000"}[replaces]
 		if idle, high := content(t, dir, "cpu.idle"), content(t, dir, "memory.high"); idle != "1" || high != want {
 			t.Errorf("replaces %v: cpu.idle is %s, memory.high is %s; want 1 and %s", replaces, idle, high, want)
+		}
+	}
+}
+
+// A new version that may not ask for containers in Synchronize keeps their values, unless the pod
+// is none of its pods any more. Without time for Synchronize nothing ends.
+func TestNewVersionThatCannotAskAtSynchronize(t *testing.T) {
+	elsewhere := plugin.Matches{}.And(abi.HookSetOf(abi.Synchronize), abi.Match{Namespaces: []string{"elsewhere"}})
+	for name, c := range map[string]struct {
+		granted abi.CapabilitySet
+		match   plugin.Matches
+		late    bool
+		want    string
+	}{
+		"may not":       {abi.AllCapabilities &^ abi.CapabilitySetOf(abi.UpdateOthers), nil, false, "4096000"},
+		"finds nothing": {abi.AllCapabilities &^ abi.CapabilitySetOf(abi.StoreRead), nil, false, "4096000"},
+		"another pod":   {abi.AllCapabilities &^ abi.CapabilitySetOf(abi.UpdateOthers), elsewhere, false, "max"},
+		"no time":       {abi.AllCapabilities, nil, true, "4096000"},
+	} {
+		n, _, dir := running(t)
+		s := intercept.NewSynchronized()
+		s.Replaces()
+		m := on(abi.Synchronize, func(context.Context, plugin.Event, *plugin.Adjustment) error { return nil })
+		m.Capabilities, m.Match = c.granted, c.match
+		ctx := t.Context()
+		if c.late {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(ctx, time.Now())
+			defer cancel()
+		}
+		if _, err := s.Sweep(ctx, n.options, m, nil); (err != nil) != c.late {
+			t.Errorf("%s: error %v", name, err)
+		}
+		n.must(n.queue.Drain(t.Context()))
+		if got := content(t, dir, "memory.high"); got != c.want {
+			t.Errorf("%s: memory.high is %s, want %s", name, got, c.want)
 		}
 	}
 }

@@ -43,18 +43,24 @@ func (s *syncCaller) call(ctx context.Context, pod *crifield.Pod) error {
 	if err != nil {
 		return err
 	}
-	if kept.err == nil && s.state.isReplacement() {
-		s.endSilent(ctx, e, owned, start)
+	if err = kept.err; !kept.called { // it wants no such pod, or there is no time
+		err = context.Cause(ctx)
 	}
-	if !kept.called { // it wants no such pod, or there is no time
-		return context.Cause(ctx)
+	if err == nil && s.state.isReplacement() {
+		s.endSilent(ctx, e, owned, start, !kept.called || s.mayAskForContainers())
 	}
-	return kept.err
+	return err
 }
 
-// endSilent ends the wishes of the plugin's earlier version for a pod and its containers that
-// the plugin has not repeated.
-func (s *syncCaller) endSilent(ctx context.Context, e *event, owned []plugin.Owned, start time.Time) {
+// mayAskForContainers reports whether the plugin can repeat a wish for a container in Synchronize,
+// which is an event of the pod.
+func (s *syncCaller) mayAskForContainers() bool {
+	return s.member.Capabilities.Has(abi.UpdateOthers) && s.member.Capabilities.Has(abi.StoreRead)
+}
+
+// endSilent ends the wishes of the plugin's earlier version for a pod that the plugin has not
+// repeated, and those for its containers, too, if containers says so.
+func (s *syncCaller) endSilent(ctx context.Context, e *event, owned []plugin.Owned, start time.Time, containers bool) {
 	type wanted struct {
 		of     ledger.ID
 		target ledger.Target
@@ -68,7 +74,8 @@ func (s *syncCaller) endSilent(ctx context.Context, e *event, owned []plugin.Own
 	uid := s.idOf(crifield.Object{Pod: e.pod}).Pod
 	s.withdraw(ctx, func(of ledger.ID, t ledger.Target, w ledger.Wish) bool {
 		_, file := t.File()
-		return file && of.Pod == uid && w.Plugin == s.member.ID && w.At.Before(start) && !repeated[wanted{of, t}]
+		mayEnd := file && of.Pod == uid && (containers || of.Container == "")
+		return mayEnd && w.Plugin == s.member.ID && w.At.Before(start) && !repeated[wanted{of, t}]
 	})
 }
 
