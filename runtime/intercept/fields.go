@@ -255,7 +255,11 @@ func (c *call) raised() []ledger.Raised {
 	return raisedBy(c.event.container.ID, askedFields(c.event, abi.Container, c.owned))
 }
 
-// notedUpdate has the ledger note an update of the host's own that the runtime has accepted.
+// notedUpdate has the ledger note an update of the host's own that the runtime has accepted, unless
+// the container has been removed since.
 func (i *interceptor) notedUpdate(e *event, of abi.Object, id ledger.ID, changes []plugin.Owned, r *runtimeapi.LinuxContainerResources) {
+	if !i.known(id) {
+		return
+	}
 	i.Ledger.Updated(id, ledger.Update{Before: e.valuesBefore(of), Asked: askedFields(e, of, changes), Sent: resourceValues(r)})
 }

@@ -19,7 +19,8 @@ import (
 
 // askFiles notes in the ledger the cgroup files among the changes of one object of an event,
 // and reports whether there are any. revert takes them back. The target is that object, which
-// a call may have made since the event.
+// a call may have made since the event. Nothing is noted of a container that has been removed
+// since: nobody would drop the record.
 func (i *interceptor) askFiles(e *event, of abi.Object, target crifield.Object, changes []plugin.Owned) (revert func(), any bool) {
 	var asked []ledger.Asked
 	for _, o := range changes {
@@ -31,7 +32,13 @@ func (i *interceptor) askFiles(e *event, of abi.Object, target crifield.Object, 
 	if len(asked) == 0 {
 		return nil, false
 	}
-	return i.Ledger.Ask(i.idOf(target), asked...), true
+	id := i.idOf(target)
+	revert = i.Ledger.Ask(id, asked...)
+	if target.Container != nil && !i.known(id) { // a removal that the store hears of from here on drops the record
+		revert()
+		return nil, false
+	}
+	return revert, true
 }
 
 // sameFile is the target that is another name of a file's value; empty if there is none.
@@ -67,6 +74,9 @@ func (i *interceptor) applyFiles(ctx context.Context, e *event, of abi.Object, c
 		return takeBack, nil
 	}
 	done := i.carry(ctx, target, ledger.Wanted)
+	if target.Container == nil && target.Pod.ID != "" { // it may have been removed since the event
+		i.forgetFiles(ctx, target)
+	}
 	if of == abi.Pod && e.hook.Info().Phase == abi.Before {
 		err = refusal(e, changes, done)
 	}

@@ -7,21 +7,21 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 )
 
-// forgetFiles drops the ledger's record of an object that the call has removed. The cgroup of a
-// pod is that of all its sandboxes, also of those to come.
-func (c *call) forgetFiles(ctx context.Context, own crifield.Object) {
-	id := c.idOf(own)
+// forgetFiles drops the ledger's record of a container that has been removed, and of a pod that the
+// store lacks. The cgroup of a pod is that of all its sandboxes, also of those to come.
+func (i *interceptor) forgetFiles(ctx context.Context, own crifield.Object) {
+	id := i.idOf(own)
 	if own.Container != nil {
-		c.Ledger.Remove(id)
-		c.raisePod(ctx, id.Pod)
+		i.Ledger.Remove(id)
+		i.raisePod(ctx, id.Pod)
 		return
 	}
 	switch {
-	case c.known(id): // it has another sandbox
+	case i.known(id): // it has another sandbox
 	case own.Pod.Config.GetMetadata().GetUid() == "": // its next sandbox has another ID in the ledger
-		c.Ledger.Remove(id)
+		i.Ledger.Remove(id)
 	default:
-		c.Ledger.Vacate(id, c.known, c.hasGroup)
+		i.Ledger.Vacate(id, i.known, i.hasGroup)
 	}
 }
 

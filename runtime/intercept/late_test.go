@@ -1,0 +1,71 @@
+package intercept_test
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// remove removes container c1 and its pod.
+func (n *node) remove() {
+	n.t.Helper()
+	_, err := n.call(n.t.Context(), "RemoveContainer", &runtimeapi.RemoveContainerRequest{ContainerId: "c1"}, &runtimeapi.RemoveContainerResponse{})
+	n.must(err)
+	n.removeSandbox("pod1")
+}
+
+// A hook may end after its container, or its pod, is removed: nothing would drop a record that is made
+// then. That of a pod stays as long as the pod's cgroup.
+func TestHooksThatEndAfterARemovalLeaveNoRecord(t *testing.T) {
+	for name, test := range map[string]struct {
+		hook    abi.Hook
+		wish    function
+		another bool // the hook is about another pod
+		group   bool // the pod's cgroup is there for a while
+	}{
+		"file of the container":         {hook: abi.PostStartContainer, wish: write(abi.Container, "memory.high", "4096000")},
+		"file of the pod":               {hook: abi.PostRunPodSandbox, wish: write(abi.Pod, "memory.high", "4096000")},
+		"file of the pod with a cgroup": {hook: abi.PostRunPodSandbox, wish: write(abi.Pod, "memory.high", "4096000"), group: true},
+		"values of another container":   {hook: abi.PostRemoveImage, wish: squeeze, another: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fs, dir, _ := scratchGroup(t)
+			asked, removed := make(chan struct{}), make(chan struct{})
+			n := newNode(t, []plugin.Member{on(test.hook, func(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+				err := test.wish(ctx, ev, adj)
+				close(asked)
+				<-removed
+				return err
+			})}, withCgroups(fs))
+			n.runSandbox("pod1")
+			_, err := n.call(t.Context(), "CreateContainer", createRequest(), &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
+			n.must(err)
+			n.begin()
+			if test.another {
+				_, err := n.call(t.Context(), "RemoveImage", &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: "web:1"}}, &runtimeapi.RemoveImageResponse{})
+				n.must(err)
+			}
+			<-asked
+			n.remove()
+			if !test.group {
+				n.must(os.RemoveAll(dir))
+			}
+			close(removed)
+			n.must(n.queue.Drain(t.Context()))
+			if got := n.options.Ledger.Objects(); len(got) > 1 || test.group != n.options.Ledger.Has(podU1) {
+				t.Errorf("there are records of %v", got)
+			}
+			n.must(os.RemoveAll(dir))
+			intercept.Scan(t.Context(), n.options)
+			if got := n.options.Ledger.Objects(); len(got) > 0 {
+				t.Errorf("without the pod's cgroup there are records of %v", got)
+			}
+		})
+	}
+}
