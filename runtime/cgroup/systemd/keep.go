@@ -41,7 +41,9 @@ type due struct {
 // not its unit's.
 //
 // There is no error: the value is in the file, which is as good until the next reload. What
-// went wrong is an event, and Retry tries it again. Keep waits for Run's first try to connect.
+// went wrong is an event, and Retry tries it again. Keep waits for Run's first try to connect. After
+// a call that systemd did not answer in time, as while it is being reloaded, Keep leaves what it is
+// to do to Retry until systemd answers again: the starts of containers wait for Keep.
 func (m *Manager) Keep(ctx context.Context, version int, k Kept, read func(name string) (string, error)) {
 	if !known(version, k.File) {
 		return
@@ -103,11 +105,13 @@ func (d due) properties(systemdVersion int, file string) []escape.Property {
 // keep sets the properties that say what the file holds, or notes that they are due.
 func (m *Manager) keep(ctx context.Context, k Kept, d due) {
 	m.mu.Lock()
-	conn, systemdVersion, lastErr := m.conn, m.version, m.lastErr
+	conn, systemdVersion, lastErr, silent := m.conn, m.version, m.lastErr, m.silent
 	delete(m.due, k)
 	m.mu.Unlock()
 	if conn == nil {
 		m.unavailable(lastErr)
+	}
+	if conn == nil || silent {
 		m.postpone(k, d)
 		return
 	}
@@ -118,7 +122,11 @@ func (m *Manager) keep(ctx context.Context, k Kept, d due) {
 // value, but maybe before this call sets the old one.
 func (m *Manager) set(ctx context.Context, conn *dbus.Conn, systemdVersion int, k Kept, d due, properties []escape.Property) {
 	for len(properties) > 0 {
-		if err := setProperties(ctx, conn, k.Group, properties); err != nil {
+		err := setProperties(ctx, conn, k.Group, properties)
+		m.mu.Lock()
+		m.silent = ctx.Err() != nil
+		m.mu.Unlock()
+		if err != nil {
 			m.refuse(k, d, properties[len(properties)-1].Name, err)
 			return
 		}

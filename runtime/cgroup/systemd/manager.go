@@ -76,6 +76,7 @@ type Manager struct {
 	version  int
 	lastErr  error // why there is no connection
 	reported bool  // as unavailable, since the last connection
+	silent   bool  // systemd did not answer the last call in time
 	due      map[Kept]*due
 	maxDue   int // how much may be due before it is looked through
 }
@@ -115,7 +116,7 @@ func (m *Manager) serve(ctx context.Context) (connected bool, err error) {
 		return false, err
 	}
 	m.mu.Lock()
-	m.conn, m.version, m.reported = conn, version, false
+	m.conn, m.version, m.reported, m.silent = conn, version, false, false
 	m.mu.Unlock()
 	m.hasTried()
 	if m.events.Connected != nil {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	escape "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
@@ -19,8 +21,9 @@ import (
 // delayed is a systemd whose first answer to SetProperties waits for a function. As systemd does,
 // it writes TasksMax into the file of the unit's group. The real one cannot be told to wait.
 type delayed struct {
-	during func(group string) // the first SetProperties
-	begun  atomic.Bool
+	during  func(group string) // the first SetProperties
+	begun   atomic.Bool
+	answers chan struct{} // it answers no call before this is closed; nil: it answers at once
 
 	mu     sync.Mutex
 	files  map[string]string // pids.max by group
@@ -64,13 +67,13 @@ func (d *delayed) serve(c net.Conn) {
 			group := m.Body[0].(string)
 			unit := object + "/unit/" + dbus.ObjectPath(escape.PathBusEscape(path.Base(group)))
 			units[unit] = group
-			d.answer(c, m, unit)
+			go d.answer(c, m, unit)
 		case "SetProperties":
 			group := units[m.Headers[dbus.FieldPath].Value().(dbus.ObjectPath)]
 			value := fmt.Sprint(m.Body[1].([][]any)[0][1].(dbus.Variant).Value())
 			go func() {
 				d.write(group, value)
-				if d.begun.CompareAndSwap(false, true) {
+				if d.begun.CompareAndSwap(false, true) && d.during != nil {
 					d.during(group)
 				}
 				d.answer(c, m)
@@ -87,6 +90,9 @@ func (d *delayed) answer(c net.Conn, call *dbus.Message, body ...any) {
 	var text bytes.Buffer
 	if err := m.EncodeTo(&text, binary.LittleEndian); err != nil {
 		panic(err)
+	}
+	if d.answers != nil {
+		<-d.answers
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -131,4 +137,41 @@ func TestRetryLeavesANewerValueAlone(t *testing.T) {
 	if got := d.read(other); got != "99" || len(m.due) > 0 {
 		t.Errorf("pids.max of %s is %s, want 99; due is %v", other, got, m.due)
 	}
+}
+
+// The start of a container waits once for a systemd that does not answer, and not for each of its
+// files. Retry has systemd keep them once it answers.
+func TestKeepWaitsOnceForASystemdThatDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &delayed{files: map[string]string{}, answers: make(chan struct{})}
+		m := New(nil, Events{})
+		m.hasTried()
+		m.conn, m.version = d.connect(t), 255
+		keep := func(group string) (waited time.Duration) {
+			d.write(group, "99")
+			start := time.Now()
+			m.Keep(t.Context(), 2, Kept{group, "pids.max"}, func(string) (string, error) { return d.read(group), nil })
+			return time.Since(start)
+		}
+		start := time.Now()
+		for _, group := range []string{"/a.slice", "/b.slice", "/c.slice", "/d.slice"} {
+			keep(group)
+		}
+		if waited := time.Since(start); waited != callTime || len(m.due) != 4 {
+			t.Errorf("four files wait %v, want %v; due is %v", waited, callTime, m.due)
+		}
+		start = time.Now()
+		m.Retry(t.Context())
+		if waited := time.Since(start); waited != callTime || len(m.due) != 4 {
+			t.Errorf("a retry without an answer takes %v, want %v; due is %v", waited, callTime, m.due)
+		}
+		close(d.answers)
+		m.Retry(t.Context())
+		if len(m.due) > 0 {
+			t.Errorf("systemd answers again, and due is %v", m.due)
+		}
+		if waited := keep("/e.slice"); waited > 0 || len(m.due) > 0 {
+			t.Errorf("then a file waits %v; due is %v", waited, m.due)
+		}
+	})
 }
