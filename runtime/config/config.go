@@ -48,7 +48,7 @@ type Config struct {
 	CgroupRoot    string        `koanf:"cgroup-root" default:"/sys/fs/cgroup" usage:"mount of the cgroup hierarchy; empty: no cgroup file is written"`
 	CgroupMode    string        `koanf:"cgroup-mode" default:"auto" usage:"version of the cgroup hierarchy: auto, v1 or v2"`
 	DrainTimeout  time.Duration `koanf:"drain-timeout" default:"3s" usage:"how long calls in flight may take to finish at a stop or restart"`
-	SkipLabel     string        `koanf:"skip-label" default:"runtimeproxy.koordinator.sh/skip-hookserver=true" usage:"label, KEY=VALUE, of pods about which hook servers are not asked; empty: none"`
+	SkipLabel     string        `koanf:"skip-label" default:"runtimeproxy.koordinator.sh/skip-hookserver=true" usage:"label, KEY=VALUE, of pods for which hook servers are not called; empty: none"`
 	KoordCompat   bool          `koanf:"koord-compat" usage:"treat hook servers as koord-runtime-proxy did where the proxy deliberately does not; see docs/koordinator.md"`
 	LogFormat     string        `koanf:"log-format" default:"auto" usage:"auto (text on a terminal, else json), text or json"`
 	LogLevel      string        `koanf:"log-level" default:"info" usage:"debug, info, warn or error"`

@@ -33,7 +33,7 @@ func KoordFlags(fs *pflag.FlagSet) {
 	fs.String("remote-runtime-service-endpoint", "/var/run/containerd/containerd.sock", "socket of the container runtime")
 	fs.String("remote-image-service-endpoint", "", "socket of the image service, if it is not the runtime's")
 	fs.String(koordMode, "Containerd", "Containerd, which stands for whatever speaks CRI, or Docker")
-	fs.String(koordSkipKey, "runtimeproxy.koordinator.sh/skip-hookserver", "key of the label of pods about which hook servers are not asked")
+	fs.String(koordSkipKey, "runtimeproxy.koordinator.sh/skip-hookserver", "key of the label of pods for which hook servers are not called")
 	fs.String(koordSkipValue, "true", "value of that label")
 	fs.String(FileFlag, "", "YAML file with settings by the names that serve has for them")
 	renamed := map[string]bool{"skip-label": true}

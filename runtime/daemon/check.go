@@ -71,5 +71,5 @@ func calledIn(m member) string {
 	if names := m.Hooks.Names(); len(names) > 0 {
 		return "hooks " + strings.Join(names, ", ")
 	}
-	return "no hooks: it is never asked, since runtime-hooks of its file names none that it can serve"
+	return "no hooks: it is never called, since runtime-hooks of its file names none that it can serve"
 }

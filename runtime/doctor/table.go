@@ -69,7 +69,7 @@ var Checks = []*Check{
 		"Correct the file that is named; `wasmproxy plugin inspect` says more of a module.", findPluginFiles},
 	{"plugin-reach", "Can every plugin be reached by events, with the rights that it wants?", Warning,
 		"The plugin is never called in these hooks, or does less than it is made for.",
-		"Correct `match`, `hooks` or `grant` in the plugin's JSON file.", findPluginReach},
+		"Correct `match`, `runtime-hooks` or `grant` in the plugin's JSON file.", findPluginReach},
 	{"hook-servers", "Does every hook server accept connections?", Error,
 		"The plugin's calls fail. With policy Fail, its hooks are refused.",
 		"Start the hook server, or remove its JSON file.", findHookServers},

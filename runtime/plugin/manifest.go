@@ -110,7 +110,7 @@ func checkTick(m *abi.Manifest) error {
 	case ticks && m.TickMS < abi.MinTickMS:
 		return fmt.Errorf("tick_ms is %d, hook Tick needs %d or more", m.TickMS, abi.MinTickMS)
 	case m.TickMS > math.MaxInt64/int64(time.Millisecond): // it would go round to a short one
-		return fmt.Errorf("tick_ms is %d, which is no time", m.TickMS)
+		return fmt.Errorf("tick_ms is %d, and may be at most %d", m.TickMS, math.MaxInt64/int64(time.Millisecond))
 	case !ticks && m.TickMS != 0:
 		return errors.New("tick_ms is for plugins with hook Tick")
 	}

@@ -42,7 +42,7 @@ func TestManifestRefused(t *testing.T) {
 		`"hooks":[{"hook":"PreExec","match":{"namespaces":["["]}}]`: "hooks: PreExec: match: namespaces",
 		`"hooks":["Tick"]`:                                                                 "tick_ms is 0, hook Tick needs 1000 or more",
 		`"hooks":["Tick"],"tick_ms":999`:                                                   "tick_ms is 999, hook Tick needs 1000 or more",
-		`"hooks":["Tick"],"tick_ms":18446744073710`:                                        "tick_ms is 18446744073710, which is no time",
+		`"hooks":["Tick"],"tick_ms":18446744073710`:                                        "tick_ms is 18446744073710, and may be at most 9223372036854",
 		`"hooks":["PreExec"],"tick_ms":1000`:                                               "tick_ms is for plugins with hook Tick",
 		`"hooks":["PreExec"],"durable":["` + strings.Repeat("x", 257) + `"]`:               "durable holds a prefix of 257 bytes, a key of kv has at most 256",
 		`"hooks":["PreExec"],"durable":["x"` + strings.Repeat(`,"x"`, 64) + `]`:            "durable holds 65 prefixes, the limit is 64",

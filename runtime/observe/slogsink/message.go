@@ -75,7 +75,7 @@ var Messages = []Message{
 	{(*observe.SuspendFailed)(nil), slog.LevelWarn, "failed to suspend cgroup overrides before update",
 		"Values that plugins have set in cgroup files may be in the way of an update.", "If the update fails, too, check the container's cgroup."},
 	{(*observe.CgroupFileFought)(nil), slog.LevelWarn, "cgroup file is left alone: something else overwrites it again and again",
-		"A plugin's value was overwritten five times, each within ten minutes. `last` is the last call or reload before it.", "Decide whether the plugin or the other writer is to set the file. The plugin's next wish is written again."},
+		"A plugin's value was overwritten five times, each within ten minutes. `last` is the last call or reload before it.", "Decide whether the plugin or the other writer is to set the file. The next value that the plugin sets is written again."},
 	{(*observe.FieldsNotReset)(nil), slog.LevelWarn, "resources not reset to kubelet's values",
 		"A plugin was removed, and an update of the container that it had changed failed.", "See `err`. They stay until kubelet updates the container, or it restarts."},
 	{(*observe.BypassOn)(nil), slog.LevelWarn, "plugins are bypassed, every call passes as it came",
