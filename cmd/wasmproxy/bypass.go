@@ -26,7 +26,10 @@ over restarts of the proxy and the node until it is switched off: it is on as lo
 the setting bypass-file exists, whose text is the reason.
 
 The command asks the running proxy, which makes or removes the file. If no proxy answers, or the
-proxy may not change the file, the command does so itself.`
+proxy may not change the file, the command does so itself.
+
+A settings file that cannot be read does not stop the command: it says so, and goes by flags,
+variables and defaults.`
 
 // bypassTime is how long the proxy may take to answer before the command goes by the file.
 const bypassTime = 5 * time.Second
@@ -73,7 +76,10 @@ func bypassCommand() *cobra.Command {
 
 // setBypass asks the proxy, or does it itself, and shows what the bypass is then.
 func setBypass(cmd *cobra.Command, format string, ask func(admin.Client, context.Context) (status.Bypass, error), self func(file string) error) error {
-	c, err := adminSettings(cmd, format)
+	if err := checkFormat(format); err != nil {
+		return err
+	}
+	c, err := bypassSettings(cmd)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func TestBypassOfAProxyThatMayNotWrite(t *testing.T) {
 	} {
 		var stdout, stderr bytes.Buffer
 		args := append([]string{"bypass"}, strings.Fields(c.args)...)
-		code := run(t.Context(), append(args, "--admin-socket", socket, "--bypass-file", filepath.Join(dir, "another")), &stdout, &stderr)
+		code := run(t.Context(), newRoot(""), append(args, "--admin-socket", socket, "--bypass-file", filepath.Join(dir, "another")), &stdout, &stderr)
 		if code != 0 || !strings.Contains(stdout.String(), c.want) || strings.Contains(stdout.String(), "No proxy answers") {
 			t.Errorf("bypass %s: exit code %d\n%s%s", c.args, code, stdout.String(), stderr.String())
 		}

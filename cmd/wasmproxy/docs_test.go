@@ -185,7 +185,7 @@ func checkLine(t *testing.T, line string) {
 		names = min(names, len(words))
 		name := strings.Join(words[1:names], " ")
 		var out, errs bytes.Buffer
-		code := run(t.Context(), slices.Concat(words[1:names], []string{"--help"}, words[names:]), &out, &errs)
+		code := run(t.Context(), newRoot(""), slices.Concat(words[1:names], []string{"--help"}, words[names:]), &out, &errs)
 		if code != exitOK || !strings.Contains(out.String(), "wasmproxy "+name) {
 			t.Errorf("%s: exit code %d, %s", strings.TrimSpace(part), code, errs.String())
 		}

@@ -3,14 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
 	"github.com/wasmproxy/wasmproxy/runtime/doctor"
 	"github.com/wasmproxy/wasmproxy/runtime/host"
@@ -44,15 +42,7 @@ func doctorCommand() *cobra.Command {
 			if !filepath.IsAbs(o.Root) {
 				return wrongUsage("--root: %q is not an absolute path", o.Root)
 			}
-			settings := filepath.Join(o.Root, host.SettingsFile)
-			if _, err := os.Stat(settings); err == nil && !cmd.Flags().Changed(config.FileFlag) {
-				if err := cmd.Flags().Set(config.FileFlag, settings); err != nil {
-					return err
-				}
-			}
-			if o.Settings, o.SettingsErr = config.Load(cmd.Flags()); o.SettingsErr != nil {
-				o.Settings = nil
-			}
+			o.Settings, o.SettingsErr = loadSettings(cmd, o.Root)
 			report := doctor.Run(cmd.Context(), o)
 			if err := printDiagnosis(cmd.OutOrStdout(), report, format); err != nil {
 				return err

@@ -29,7 +29,7 @@ func diagnose(t *testing.T, files map[string]string, args ...string) (code int, 
 		}
 	}
 	var stdout, stderr bytes.Buffer
-	code = run(t.Context(), append([]string{"doctor", "--root", root}, args...), &stdout, &stderr)
+	code = run(t.Context(), newRoot(host.SettingsFile), append([]string{"doctor", "--root", root}, args...), &stdout, &stderr)
 	return code, stdout.String(), stderr.String()
 }
 

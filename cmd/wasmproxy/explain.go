@@ -74,18 +74,18 @@ func explainCommand() *cobra.Command {
 // not find the socket, but for others that the command reads.
 func adminFlags(cmd *cobra.Command, others ...string) {
 	config.Flags(cmd.Flags())
-	shown := append(others, config.FileFlag, "admin-socket")
+	showFlags(cmd, append(others, config.FileFlag, "admin-socket")...)
+}
+
+// showFlags hides all flags of a command but these.
+func showFlags(cmd *cobra.Command, shown ...string) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shown, f.Name) })
 }
 
 // adminSettings are those of a command with adminFlags and the flag --output.
 func adminSettings(cmd *cobra.Command, format string) (*config.Config, error) {
-	if !slices.Contains([]string{"text", "json"}, format) {
-		return nil, wrongUsage("--output: must be text or json, got %q", format)
+	if err := checkFormat(format); err != nil {
+		return nil, err
 	}
-	c, err := config.Load(cmd.Flags())
-	if err != nil {
-		return nil, coded{err, exitUsage}
-	}
-	return c, nil
+	return loadSettings(cmd, "/")
 }

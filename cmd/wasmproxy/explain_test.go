@@ -58,7 +58,7 @@ func demoPod(t *testing.T) (dir string, explained func(args ...string) (code int
 	})
 	explained = func(args ...string) (int, string, string) {
 		var stdout, stderr bytes.Buffer
-		code := run(t.Context(), append([]string{"explain", "--admin-socket", filepath.Join(dir, "admin.sock")}, args...), &stdout, &stderr)
+		code := run(t.Context(), newRoot(""), append([]string{"explain", "--admin-socket", filepath.Join(dir, "admin.sock")}, args...), &stdout, &stderr)
 		return code, times.ReplaceAllString(stdout.String(), "2026-01-02T03:04:05Z"), stderr.String()
 	}
 	await(t, "the end of the show", func() bool {

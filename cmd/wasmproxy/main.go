@@ -8,10 +8,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/wasmproxy/wasmproxy/runtime/host"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	os.Exit(run(ctx, commandLine(os.Args), os.Stdout, os.Stderr))
+	os.Exit(run(ctx, newRoot(host.SettingsFile), commandLine(os.Args), os.Stdout, os.Stderr))
 }

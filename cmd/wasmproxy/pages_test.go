@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/wasmproxy/wasmproxy/runtime/host"
 )
 
 var pagesDir = flag.String("pages", "", "directory in which TestPages leaves the manual pages and shell completions, for packages")
@@ -20,7 +22,7 @@ func TestPages(t *testing.T) {
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	root := newRoot()
+	root := newRoot(host.SettingsFile)
 	root.DisableAutoGenTag = true
 	for _, sub := range []string{"man", "completions"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {

@@ -28,7 +28,7 @@ import (
 const deliveredFile = ".delivered.json"
 
 func deliverCommand() *cobra.Command {
-	var dir, file string
+	var dir string
 	cmd := &cobra.Command{
 		Use:   "deliver DIR",
 		Short: "Make a node's plugins those of a directory, such as a mounted ConfigMap",
@@ -52,7 +52,7 @@ no error: the defaults are then those of the proxy, too.`,
 			if err != nil {
 				return fmt.Errorf("delivering plugins: %w", err)
 			}
-			if err := d.check(cmd, file); err != nil {
+			if err := d.check(cmd, settingsFile(cmd, "/")); err != nil {
 				return fmt.Errorf("delivering plugins: the proxy would not load all of them, so nothing was changed: %w", err)
 			}
 			return d.apply(cmd.OutOrStdout())
@@ -61,7 +61,7 @@ no error: the defaults are then those of the proxy, too.`,
 	settings := pflag.NewFlagSet("", pflag.ContinueOnError)
 	config.Flags(settings)
 	cmd.Flags().StringVar(&dir, "dir", settings.Lookup("plugin-dir").DefValue, "plugin directory")
-	cmd.Flags().StringVar(&file, config.FileFlag, "", "YAML file with the proxy's settings, for its limits of plugins")
+	cmd.Flags().String(config.FileFlag, "", "YAML file with the proxy's settings, for its limits of plugins")
 	return cmd
 }
 

@@ -13,7 +13,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	plugins "github.com/wasmproxy/wasmproxy/plugins-wasm"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
@@ -60,14 +59,29 @@ func installCommand() *cobra.Command {
 			if name != filepath.Base(name) || strings.HasPrefix(name, ".") {
 				return wrongUsage("--as: %q is not the name of a file", name)
 			}
+			if dir, err = pluginDir(cmd, dir); err != nil {
+				return err
+			}
 			return install(cmd, module, filepath.Join(dir, name+".wasm"))
 		},
 	}
-	settings := pflag.NewFlagSet("", pflag.ContinueOnError)
-	config.Flags(settings)
-	cmd.Flags().StringVar(&dir, "dir", settings.Lookup("plugin-dir").DefValue, "plugin directory")
+	config.Flags(cmd.Flags())
+	showFlags(cmd, config.FileFlag)
+	cmd.Flags().StringVar(&dir, "dir", "", "plugin directory (default: plugin-dir of the settings)")
 	cmd.Flags().StringVar(&as, "as", "", "name of the file, by which plugins are ordered (default: 50-NAME; a FILE that begins with a number keeps its name)")
 	return cmd
+}
+
+// pluginDir is the directory that was given, or else that of the settings.
+func pluginDir(cmd *cobra.Command, given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	c, err := loadSettings(cmd, "/")
+	if err != nil {
+		return "", fmt.Errorf("finding the plugin directory: %w; correct the settings, or give --dir", err)
+	}
+	return c.PluginDir, nil
 }
 
 func listStock(cmd *cobra.Command) error {

@@ -10,10 +10,9 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/handover"
 )
 
-// run executes one command line and returns the exit code. Errors go to stderr,
+// run executes one command line of root and returns the exit code. Errors go to stderr,
 // one line each.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	root := newRoot()
+func run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -37,8 +36,9 @@ func failHandover(err error) {
 	}
 }
 
-// newRoot returns the program's command with all others beneath it.
-func newRoot() *cobra.Command {
+// newRoot returns the program's command with all others beneath it. settings is the settings file
+// of the node's proxy, which need not exist; tests have none.
+func newRoot(settings string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "wasmproxy",
 		Short: "A CRI proxy that node teams extend with WebAssembly plugins",
@@ -53,7 +53,8 @@ warnings, 5 errors.`,
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(serveCommand(), validateCommand(), pluginCommand(), koordCommand(), versionCommand(), demoCommand(), bypassCommand(), reloadCommand(), statusCommand(), explainCommand(), doctorCommand(), hostCommand(), compileCommand())
+	root.AddCommand(serveCommand(), koordCommand(), versionCommand(), demoCommand(), hostCommand(), compileCommand())
+	root.AddCommand(ofNode(settings, validateCommand(), pluginCommand(), bypassCommand(), reloadCommand(), statusCommand(), explainCommand(), doctorCommand())...)
 	root.SetHelpCommand(helpCommand())
 	strict(root)
 	return root

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	program := func() {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
-		os.Exit(run(ctx, commandLine(os.Args), os.Stdout, os.Stderr))
+		os.Exit(run(ctx, newRoot(os.Getenv("NODE_SETTINGS")), commandLine(os.Args), os.Stdout, os.Stderr))
 	}
 	testscript.Main(m, map[string]func(){"wasmproxy": program, koordName: program, "successor-ends": func() { takeState(0) }, "successor-hangs": func() { takeState(time.Hour) }})
 }

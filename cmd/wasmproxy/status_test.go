@@ -34,7 +34,7 @@ func TestStatusOfTheDemo(t *testing.T) {
 	})
 	ask := func(args ...string) string {
 		var stdout, stderr bytes.Buffer
-		if code := run(t.Context(), append(args, "--admin-socket", filepath.Join(dir, "admin.sock")), &stdout, &stderr); code != 0 {
+		if code := run(t.Context(), newRoot(""), append(args, "--admin-socket", filepath.Join(dir, "admin.sock")), &stdout, &stderr); code != 0 {
 			t.Errorf("%q: exit code %d, %s", args, code, stderr.String())
 		}
 		return stdout.String()

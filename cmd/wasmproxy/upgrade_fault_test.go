@@ -38,7 +38,7 @@ func TestReloadIsGivenUp(t *testing.T) {
 	reload := func(times int) <-chan string {
 		said := make(chan string, 1)
 		go func() {
-			out, err := exec.Command(good, "reload", "--admin-socket", u.admin.Socket).CombinedOutput()
+			out, err := exec.Command(good, "reload", "--config", "", "--admin-socket", u.admin.Socket).CombinedOutput()
 			if err == nil {
 				out = append(out, " without an error"...)
 			}

@@ -253,7 +253,7 @@ func (u *upgraded) status(plugins int) *status.Status {
 
 // reload runs wasmproxy reload.
 func (u *upgraded) reload() (string, error) {
-	out, err := exec.CommandContext(u.t.Context(), u.program, "reload", "--admin-socket", u.admin.Socket).CombinedOutput()
+	out, err := exec.CommandContext(u.t.Context(), u.program, "reload", "--config", "", "--admin-socket", u.admin.Socket).CombinedOutput()
 	var pid int
 	if _, scan := fmt.Sscanf(string(out), "process %d serves now", &pid); scan == nil {
 		u.pids = append(u.pids, pid)
@@ -480,7 +480,7 @@ func TestReloadFails(t *testing.T) {
 		u.must(os.WriteFile(u.dir+"/script", []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 		u.put(u.dir + "/script")
 		u.must(os.Remove(u.dir + "/script"))
-		if out, err := exec.Command(good, "reload", "--admin-socket", u.admin.Socket).CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
+		if out, err := exec.Command(good, "reload", "--config", "", "--admin-socket", u.admin.Socket).CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("%s: the reload says %q, want %q", script, out, want)
 		}
 		if s := u.status(1); s.Version != "v1" {

@@ -25,9 +25,9 @@ hook server and needs no runtime. It compiles new plugins into the cache.
 Exit codes: 0 all plugins load, 1 one does not, 2 a setting is wrong.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := config.Load(cmd.Flags())
+			c, err := loadSettings(cmd, "/")
 			if err != nil {
-				return coded{err, exitUsage}
+				return err
 			}
 			newObserver(cmd, c)
 			plugins, err := daemon.Check(cmd.Context(), c)

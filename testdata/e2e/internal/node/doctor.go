@@ -14,7 +14,7 @@ import (
 func (p *Proxy) Doctor(t testing.TB) (found []string) {
 	t.Helper()
 	var stderr strings.Builder
-	cmd := exec.Command(isolation.Current().Program("wasmproxy"), "doctor", "-o", "json",
+	cmd := exec.Command(isolation.Current().Program("wasmproxy"), "doctor", "-o", "json", "--config", "",
 		"--listen", RuntimeKind().ProxyEndpoint, "--backend", p.backend, "--plugin-dir", p.PluginDir, "--hook-dir", p.HookDir,
 		"--cache-dir", p.CacheDir, "--state-dir", p.StateDir, "--admin-socket", adminSocket, "--bypass-file", p.bypassFile())
 	cmd.Stderr = &stderr

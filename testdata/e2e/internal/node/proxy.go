@@ -267,7 +267,7 @@ func (p *Proxy) PID() int { return p.process.cmd.Process.Pid }
 // Ask decodes the answer of a command of wasmproxy that asks the running one, such as status.
 func (p *Proxy) Ask(ctx context.Context, into any, command string, args ...string) error {
 	var stderr strings.Builder
-	args = append([]string{command, "--admin-socket", adminSocket, "-o", "json"}, args...)
+	args = append([]string{command, "--config", "", "--admin-socket", adminSocket, "-o", "json"}, args...)
 	cmd := exec.CommandContext(ctx, isolation.Current().Program("wasmproxy"), args...)
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
