@@ -33,6 +33,10 @@ func (c *call) serve() {
 			c.pass()
 		}
 	case "ContainerDelete":
+		if c.unlinks() {
+			c.pass()
+			return
+		}
 		c.about(&runtimeapi.RemoveContainerRequest{}, &runtimeapi.RemovePodSandboxRequest{})
 	case "ContainerUpdate":
 		c.update()
@@ -66,6 +70,16 @@ func (c *call) kills() bool {
 		return true
 	}
 	return false
+}
+
+// unlinks reports whether ContainerDelete removes a link to the container, which stays. Docker takes all other
+// words for true.
+func (c *call) unlinks() bool {
+	switch strings.ToLower(strings.TrimSpace(c.r.URL.Query().Get("link"))) {
+	case "", "0", "no", "false", "none":
+		return false
+	}
+	return true
 }
 
 // routed reports whether one of the requests' methods has a route.

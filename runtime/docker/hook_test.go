@@ -116,6 +116,30 @@ func TestLife(t *testing.T) {
 	}
 }
 
+// TestRemoveLink: a request that removes a link to a container does not remove the container.
+func TestRemoveLink(t *testing.T) {
+	var hooks []string
+	n := newNode(t, true, on(abi.PreRemoveContainer, func(ev plugin.Event, _ *plugin.Adjustment) error {
+		name, _ := ev.Text(abi.Container, abi.ContainerName)
+		hooks = append(hooks, name)
+		return nil
+	}))
+	for query, removes := range map[string]bool{"link=1": false, "v=1&link=True": false, "link= yes": false, "link=": true, "link=0": true, "link=No": true, "link=false": true, "link=none": true} {
+		hooks = nil
+		id := n.create("db", `{"Image":"b"}`)
+		n.engine.inspect["db"] = `{"Id":"` + id + `","Name":"/db"}` // Docker knows it as web/db, too
+		n.engine.inspect[id] = n.engine.inspect["db"]
+		line := "DELETE /containers/web/db?" + strings.ReplaceAll(query, " ", "%20")
+		if code, answer := n.do("DELETE", strings.TrimPrefix(line, "DELETE "), ""); code != 204 {
+			t.Errorf("%s answers %d %s", line, code, answer)
+		}
+		n.engine.last(t, line)
+		if _, known := n.store.Container(id); known == removes || removes != (len(hooks) == 1) {
+			t.Errorf("after %s the store has the container: %v; the hooks are of %q", line, known, hooks)
+		}
+	}
+}
+
 // TestRefusal is Docker's error, and Docker gets no request.
 func TestRefusal(t *testing.T) {
 	n := newNode(t, false, on(abi.PreRunPodSandbox, func(plugin.Event, *plugin.Adjustment) error {

@@ -17,7 +17,7 @@ type operation struct {
 var other = operation{name: "other"}
 
 // operations are those of the Docker Engine API, by method and path. A * stands for what lies
-// between the first and the last part of a path, or for the second part of two.
+// between the first and the last part of a path, or for all after the first: names have slashes.
 var operations = map[string]operation{
 	"GET containers/json": {name: "ContainerList"}, "POST containers/create": {name: "ContainerCreate"}, "GET containers/*/json": {name: "ContainerInspect"},
 	"GET containers/*/top": {name: "ContainerTop"}, "GET containers/*/logs": {name: "ContainerLogs", endless: true}, "GET containers/*/changes": {name: "ContainerChanges"},
@@ -54,16 +54,15 @@ func operationOf(r *http.Request) (op operation, object string) {
 		return op, ""
 	}
 	pattern := r.Method + " " + parts[0] + "/*"
-	last := len(parts)
-	if last > 2 {
-		last--
-		pattern += "/" + parts[last]
+	if last := len(parts) - 1; last > 1 {
+		if op, ok := operations[pattern+"/"+parts[last]]; ok {
+			return op, strings.Join(parts[1:last], "/")
+		}
 	}
-	op, ok := operations[pattern]
-	if !ok {
-		return other, ""
+	if op, ok := operations[pattern]; ok {
+		return op, strings.Join(parts[1:], "/")
 	}
-	return op, strings.Join(parts[1:last], "/")
+	return other, ""
 }
 
 // isVersion reports whether a part of a path is a version of the API, such as v1.41.
