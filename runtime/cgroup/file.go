@@ -3,8 +3,10 @@ package cgroup
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"io/fs"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -40,7 +42,8 @@ func (f *FS) Read(group, file string) (string, error) {
 // and Read; a value that the kernel refuses is abi.Invalid, such as a burst above the quota.
 //
 // A file of a systemd unit gets a quota as systemd would round it, and what systemd knows it
-// is told, so that a reload keeps it: see [FS.UseSystemd]. ctx bounds that alone.
+// is told, so that a reload keeps it: see [FS.UseSystemd]. ctx bounds that alone. The kernel
+// refuses a quota below the burst, so that the burst is cut to a smaller quota first.
 //
 // While an update of the group is held back, cpu.idle and cpu.max.burst are
 // only noted. They are written when the last such update ends, the burst then no
@@ -104,13 +107,33 @@ func (o *opened) get(x *rules.File) (string, error) {
 	return x.V1.Read(held)
 }
 
-// set writes a value that is to stay: see put and keep.
+// set writes a value that is to stay: see put and keep. A burst above a new quota is cut to it.
 func (o *opened) set(ctx context.Context, x *rules.File, value string) error {
-	err := o.put(x, o.fs.Rounded("/"+o.rel, x.Name, value))
-	if err == nil {
-		o.keep(ctx, x)
+	value = o.fs.Rounded("/"+o.rel, x.Name, value)
+	undo := func() error { return nil }
+	if x.Name == rules.CPUMax {
+		undo = o.cutBurst(value)
 	}
-	return err
+	if err := o.put(x, value); err != nil {
+		return errors.Join(err, undo())
+	}
+	o.keep(ctx, x)
+	return nil
+}
+
+// cutBurst lowers a burst that is above the quota of a cpu.max to come, since the kernel refuses
+// that quota otherwise. undo puts it back. What fails shows in the write of the quota.
+func (o *opened) cutBurst(limit string) (undo func() error) {
+	quota, _, _ := strings.Cut(limit, " ")
+	q, err := strconv.ParseInt(quota, 10, 64)
+	x, _ := rules.Find(rules.CPUBurst)
+	held, heldErr := o.get(x)
+	b, burstErr := strconv.ParseInt(held, 10, 64)
+	if errors.Join(err, heldErr, burstErr) != nil || b <= q { // without a limit, any burst is valid
+		return func() error { return nil }
+	}
+	_ = o.put(x, quota)
+	return func() error { return o.put(x, held) }
 }
 
 // put writes a value that the table's parser returned to the files alone.

@@ -56,19 +56,6 @@ func slicePath(name string) (string, error) {
 	return "/" + rel, err
 }
 
-// TierPath returns the cgroup of the quality of service class that holds a pod's cgroup, such
-// as /kubepods/burstable: the pod's parent. For a Guaranteed pod, that of all pods.
-func TierPath(pod string) (string, error) {
-	rel, err := clean(pod)
-	if err == nil {
-		rel, err = clean(path.Dir(rel))
-	}
-	if err != nil {
-		return "", rules.Fail("find", pod, "", "", err)
-	}
-	return "/" + rel, nil
-}
-
 // ContainerPaths returns the cgroups that a container may have beneath its cgroup parent. Only
 // the container runtime decides which: containerd and Docker, CRI-O, and with the systemd
 // driver each of the three, have a name of their own. containerd's is the first. It refuses

@@ -26,26 +26,23 @@ func TestPaths(t *testing.T) {
 	)
 	tests := []struct {
 		parent     string
-		pod, tier  string
+		pod        string
 		containers []string // of the container abc
 	}{
-		{"/kubepods/burstable/pod1", "/kubepods/burstable/pod1", "/kubepods/burstable", []string{"abc", "crio-abc"}},
-		{"kubepods//burstable/./pod1/", "/kubepods/burstable/pod1", "/kubepods/burstable", []string{"abc", "crio-abc"}},
-		{"/kubepods/pod1", "/kubepods/pod1", "/kubepods", []string{"abc", "crio-abc"}},
-		{"/my/cgroup-root/kubepods/besteffort/pod1", "/my/cgroup-root/kubepods/besteffort/pod1", "/my/cgroup-root/kubepods/besteffort", []string{"abc", "crio-abc"}},
-		{podU, podU, burstable, []string{"cri-containerd-abc.scope", "crio-abc.scope", "docker-abc.scope"}},
-		{"kubepods-burstable-pod11111111_2222.slice", podU, burstable, []string{"cri-containerd-abc.scope", "crio-abc.scope", "docker-abc.scope"}}, // as CRI-O reports it
-		{podU + "/", podU, burstable, []string{"cri-containerd-abc.scope", "crio-abc.scope", "docker-abc.scope"}},
-		{"a-b-kubepods-pod1.slice", nested, path.Dir(nested), []string{"cri-containerd-abc.scope", "crio-abc.scope", "docker-abc.scope"}}, // kubelet's --cgroup-root=/a/b
-		{`kubepods-pod1\x2d2.slice`, `/kubepods.slice/kubepods-pod1\x2d2.slice`, "/kubepods.slice", []string{"cri-containerd-abc.scope", "crio-abc.scope", "docker-abc.scope"}},
+		{"/kubepods/burstable/pod1", "/kubepods/burstable/pod1", []string{"abc", "crio-abc"}},
+		{"kubepods//burstable/./pod1/", "/kubepods/burstable/pod1", []string{"abc", "crio-abc"}},
+		{"/kubepods/pod1", "/kubepods/pod1", []string{"abc", "crio-abc"}},
+		{"/my/cgroup-root/kubepods/besteffort/pod1", "/my/cgroup-root/kubepods/besteffort/pod1", []string{"abc", "crio-abc"}},
+		{podU, podU, []string{"cri-containerd-abc.scope", "crio-abc.scope", "docker-abc.scope"}},
+		{"kubepods-burstable-pod11111111_2222.slice", podU, []string{"cri-containerd-abc.scope", "crio-abc.scope", "docker-abc.scope"}}, // as CRI-O reports it
+		{podU + "/", podU, []string{"cri-containerd-abc.scope", "crio-abc.scope", "docker-abc.scope"}},
+		{"a-b-kubepods-pod1.slice", nested, []string{"cri-containerd-abc.scope", "crio-abc.scope", "docker-abc.scope"}}, // kubelet's --cgroup-root=/a/b
+		{`kubepods-pod1\x2d2.slice`, `/kubepods.slice/kubepods-pod1\x2d2.slice`, []string{"cri-containerd-abc.scope", "crio-abc.scope", "docker-abc.scope"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.parent, func(t *testing.T) {
 			if got, err := PodPath(tt.parent); err != nil || got != tt.pod {
 				t.Errorf("pod %q, %v, want %q", got, err, tt.pod)
-			}
-			if got, err := TierPath(tt.pod); err != nil || got != tt.tier {
-				t.Errorf("tier %q, %v, want %q", got, err, tt.tier)
 			}
 			want := slices.Clone(tt.containers)
 			for i := range want {
@@ -69,10 +66,6 @@ func TestPathsThatAreRefused(t *testing.T) {
 	}
 	for _, id := range []string{"", "..", ".", "a/b", "a\x00", "/"} {
 		_, err := ContainerPaths("/kubepods", id)
-		wantCode(t, err, abi.Invalid)
-	}
-	for _, pod := range []string{"/kubepods", "", "/", "/a/.."} {
-		_, err := TierPath(pod)
 		wantCode(t, err, abi.Invalid)
 	}
 }
@@ -285,7 +278,6 @@ func FuzzGroup(f *testing.F) {
 			}
 		}
 		local(PodPath(group))
-		local(TierPath(group))
 		local(ReportedPath(group))
 		groups, err := ContainerPaths(group, id)
 		for _, g := range groups {

@@ -166,3 +166,30 @@ func readOnly(t *testing.T, f *FS) *FS {
 	t.Cleanup(func() { second.Close() })
 	return second
 }
+
+// The kernel refuses a quota below the burst, which is cut to it first. If the kernel refuses the
+// quota for another reason, the burst comes back.
+func TestWriteOfAQuotaCutsTheBurst(t *testing.T) {
+	k := newKernel(t)
+	k.set(t, "0", "80000", 100_000)
+	if err := k.quota(50_000); err == nil {
+		t.Fatal("the kernel takes a quota below the burst")
+	}
+	for _, step := range []struct{ limit, burst string }{{"90000", "80000"}, {"50000 100000", "50000"}, {"max", "50000"}} {
+		wantCode(t, k.Write(t.Context(), k.group, rules.CPUMax, step.limit), abi.OK)
+		k.want(t, "0", step.burst)
+	}
+	if k.Version() == 2 { // it does not compare quotas of a parent and a child
+		return
+	}
+	child := k.group + "/child"
+	dir := k.dir("cpu") + "/child"
+	t.Cleanup(func() { os.Remove(dir) })
+	if err := errors.Join(k.quota(50_000), os.Mkdir(dir, 0o755), k.Write(t.Context(), child, rules.CPUBurst, "80000")); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, k.Write(t.Context(), child, rules.CPUMax, "60000"), abi.Invalid)
+	if got, err := k.Read(child, rules.CPUBurst); err != nil || got != "80000" {
+		t.Errorf("after a quota that the kernel refused, the burst is %s, %v", got, err)
+	}
+}

@@ -268,7 +268,7 @@ func TestKernelTakesBackHalfAValue(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wantCode(t, f.Write(t.Context(), group, "cpu.max", "30000 200000"), abi.Invalid) // below the burst, after the period
+	wantCode(t, f.Write(t.Context(), group, "cpu.max", "17592186044415 200000"), abi.Invalid) // too much together with the burst, after the period
 	if got := must(f.Get(group, "cpu.max"))(t); got != "50000 100000" {
 		t.Errorf("reads %q", got)
 	}

@@ -193,14 +193,16 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 	group, held, noGroup := i.heldOf(ctx, id, o, files)
 	for again := true; again; {
 		var written []ledger.Done
-		for _, w := range i.Ledger.Begin(id, held, why, groupFiles{i.Cgroups, group, id.Container == "", held}) {
-			written = append(written, i.write(ctx, group, noGroup, w))
+		again = false
+		for _, w := range lessBurst(i.Ledger.Begin(id, held, why, groupFiles{i.Cgroups, group, id.Container == "", held})) {
+			if again && w.File == rules.CPUBurst { // the next Begin fits it to the new quota
+				continue
+			}
+			d := i.write(ctx, group, noGroup, w)
+			written = append(written, d)
+			again = again || d.Err == nil && d.Read != "" && letsOthers(w, files)
 		}
 		i.Ledger.End(id, written)
-		again = slices.ContainsFunc(written, func(d ledger.Done) bool {
-			return d.Kind == ledger.Undo && d.Err == nil && slices.Contains(files, rules.OtherView(d.File)) || // which comes after it
-				d.Err == nil && endsIdle(d.Write) // the weight shows only then
-		})
 		done = append(done, written...)
 		if again {
 			held = i.heldFiles(group, files)
@@ -228,9 +230,6 @@ func (i *interceptor) write(ctx context.Context, group string, noGroup error, w 
 	}
 	return d
 }
-
-// endsIdle reports whether the group of a write gets a share of the CPU again.
-func endsIdle(w ledger.Write) bool { return w.File == rules.CPUIdle && w.Value == "0" }
 
 // heldOf finds the cgroup of an object and reads files of it. Where files were written last is right
 // if one can be read there, since a cgroup never moves.

@@ -1,6 +1,7 @@
 package intercept
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,6 +38,18 @@ func (g groupFiles) Holds(file, value, held string) bool {
 	return rules.Set(g.cgroups.Version()).Holds(file, value, held)
 }
 
+// lessBurst has a burst go down before the quota, to which it would be cut otherwise.
+func lessBurst(due []ledger.Write) []ledger.Write {
+	for k, w := range due {
+		value, err := strconv.ParseInt(w.Value, 10, 64)
+		found, foundErr := strconv.ParseInt(w.Found, 10, 64)
+		if w.File == rules.CPUBurst && err == nil && foundErr == nil && value < found {
+			due[0], due[k] = due[k], due[0]
+		}
+	}
+	return due
+}
+
 // Fit adds what is added to a pod's limit, rounds a quota as systemd does, and cuts a burst to the quota of the moment, as the kernel
 // refuses a larger one. The whole burst comes back with a larger quota.
 func (g groupFiles) Fit(file, value, kubelet string) string {
@@ -54,3 +67,13 @@ func (g groupFiles) Fit(file, value, kubelet string) string {
 	}
 	return strconv.FormatInt(min(b, q), 10)
 }
+
+// letsOthers reports whether a write lets other files of the group have a value that they could
+// not have before.
+func letsOthers(w ledger.Write, files []string) bool {
+	return w.Kind == ledger.Undo && slices.Contains(files, rules.OtherView(w.File)) || endsIdle(w) ||
+		w.File == rules.CPUMax && slices.Contains(files, rules.CPUBurst)
+}
+
+// endsIdle reports whether the group of a write gets a share of the CPU again.
+func endsIdle(w ledger.Write) bool { return w.File == rules.CPUIdle && w.Value == "0" }

@@ -75,7 +75,8 @@ type File struct {
 // cgroup core (cgroup.procs, cgroup.kill, …) is on it, since those move and kill processes.
 //
 // Of a pod, cgroup_set writes no limit that kubelet sets or that a container's could exceed:
-// kubelet's next update, or the container's next start, would fail.
+// kubelet's next update, or the container's next start, would fail. With a cpu.max.burst or
+// cpu.idle of a pod, a resize of the pod may.
 var Files = []File{
 	{Name: "cpu.weight", Pod: both, Container: both, Fields: []abi.Field{abi.CPUShares}, Writers: Kubelet | Runtime | Systemd, Idle: true,
 		Value: "1 to 10000", parse: integer(1, 10_000), Needs: "Linux 4.15", V1: cpuShares},
