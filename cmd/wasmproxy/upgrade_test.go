@@ -457,7 +457,7 @@ func takeState(after time.Duration) {
 }
 
 // TestReloadFails: a program that does not start, ends or hangs leaves the proxy as it was, also if
-// it has had the state. No call fails, the error says why, and the next reload succeeds.
+// it has had the state. No call fails, the socket stays, the error says why, and the next reload succeeds.
 func TestReloadFails(t *testing.T) {
 	u := newUpgraded(t)
 	good := build(t, u.dir, "v1")
@@ -465,6 +465,7 @@ func TestReloadFails(t *testing.T) {
 	u.put(good)
 	u.start()
 	u.status(1)
+	u.must(os.Symlink("plugins.d", u.dir+"/same.d"))
 	l := u.begin(10, 100*time.Millisecond)
 	for script, want := range map[string]string{
 		"exit 3":                              "failed in preparing: it has ended",
@@ -475,6 +476,7 @@ func TestReloadFails(t *testing.T) {
 		`chmod 777 "` + u.dir + `/plugins.d"; exec "` + good + `" "$@"`:                "the running process has active plugins",
 		`exec "` + good + `" "$@" --state-dir /elsewhere`:                              "restart the service to change that",
 		`exec "` + good + `" "$@" --listen /elsewhere`:                                 "restart the service to change that",
+		`exec "` + good + `" "$@" --hook-dir "` + u.dir + `/same.d"`:                   "are one",
 		`echo broken >"` + u.dir + `/plugins.d/10-qos.wasm"; exec "` + good + `" "$@"`: "it is active in the running process",
 	} {
 		u.must(os.WriteFile(u.dir+"/script", []byte("#!/bin/sh\n"+script+"\n"), 0o755))
@@ -485,6 +487,9 @@ func TestReloadFails(t *testing.T) {
 		}
 		if s := u.status(1); s.Version != "v1" {
 			t.Errorf("%s: %s serves", script, s.Version)
+		}
+		if _, err := os.Lstat(u.dir + "/kubelet.sock"); err != nil {
+			t.Errorf("%s: the socket for calls: %v", script, err)
 		}
 		u.must(os.Chmod(u.dir+"/plugins.d", 0o755))
 		u.must(os.WriteFile(u.dir+"/plugins.d/10-qos.wasm", plugins.QoS, 0o644))

@@ -228,7 +228,9 @@ func (d *daemon) serve(ctx context.Context) error {
 	defer stop()
 	watch, err := registry.Open(background, d.observer, registry.Dirs{Plugins: d.config.PluginDir, Hooks: d.config.HookDir})
 	if err != nil {
-		listener.Close()
+		if d.taking == nil { // else the path is that of the other process, which goes on
+			listener.Close()
+		}
 		return d.failTakeOver(err)
 	}
 	d.pluginsUnread.Store(!watch.Complete())
