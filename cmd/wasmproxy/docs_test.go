@@ -116,7 +116,7 @@ func (r *reader) settings(t *testing.T, text string) {
 	if err := os.WriteFile(filepath.Join(r.dir, "settings.yaml"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r.paste(t, `wasmproxy validate --config settings.yaml --plugin-dir "$PWD/none" --hook-dir "$PWD/none" --cache-dir "" --cgroup-root ""`)
+	r.paste(t, `wasmproxy validate --config settings.yaml --plugin-dir "$PWD/none" --hook-dir "" --cache-dir "" --cgroup-root ""`)
 }
 
 // harmless are the targets that need nothing but Go.

@@ -476,7 +476,7 @@ func TestReloadFails(t *testing.T) {
 		`chmod 777 "` + u.dir + `/plugins.d"; exec "` + good + `" "$@"`:                "the running process has active plugins",
 		`exec "` + good + `" "$@" --state-dir /elsewhere`:                              "restart the service to change that",
 		`exec "` + good + `" "$@" --listen /elsewhere`:                                 "restart the service to change that",
-		`exec "` + good + `" "$@" --hook-dir "` + u.dir + `/same.d"`:                   "are one",
+		`exec "` + good + `" "$@" --hook-dir "` + u.dir + `/same.d"`:                   "are one directory",
 		`echo broken >"` + u.dir + `/plugins.d/10-qos.wasm"; exec "` + good + `" "$@"`: "it is active in the running process",
 	} {
 		u.must(os.WriteFile(u.dir+"/script", []byte("#!/bin/sh\n"+script+"\n"), 0o755))

@@ -22,7 +22,7 @@ func Check(ctx context.Context, c *config.Config) (plugins []string, err error) 
 		return nil, err
 	}
 	defer d.close()
-	dirs := registry.Dirs{Plugins: c.PluginDir, Hooks: c.HookDir}
+	dirs := dirsOf(c)
 	descriptions, problems := registry.Read(dirs)
 	var errs []error
 	var alone []string

@@ -176,6 +176,9 @@ func (d *daemon) sinks(ctx context.Context, version string, always observe.Sinks
 
 func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 	c := d.config
+	if err = dirsOf(c).Distinct(); err != nil {
+		return err
+	}
 	if d.cgroups, err = openCgroups(c); err != nil {
 		return err
 	}
@@ -197,6 +200,10 @@ func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 		observer: d.observer, noBreaker: o.noBreaker, uncalled: uncalledIn(c.Mode), modules: modules{d.engine, plugin.Features(d.cgroups.Version()), c.MaxLimits()}, servers: newHookServers(c, d.observer),
 	})
 	return d.connect()
+}
+
+func dirsOf(c *config.Config) registry.Dirs {
+	return registry.Dirs{Plugins: c.PluginDir, Hooks: c.HookDir}
 }
 
 func openCgroups(c *config.Config) (*cgroup.FS, error) {
@@ -226,7 +233,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	watch, err := registry.Open(background, d.observer, registry.Dirs{Plugins: d.config.PluginDir, Hooks: d.config.HookDir})
+	watch, err := registry.Open(background, d.observer, dirsOf(d.config))
 	if err != nil {
 		if d.taking == nil { // else the path is that of the other process, which goes on
 			listener.Close()

@@ -48,7 +48,7 @@ func Reloader(ctx context.Context, c *config.Config, observer observe.Observer) 
 	ctx, cancel := context.WithCancel(ctx)
 	go d.slots.run(ctx)
 	reload = func() {
-		descriptions, _ := registry.Read(registry.Dirs{Plugins: c.PluginDir, Hooks: c.HookDir})
+		descriptions, _ := registry.Read(dirsOf(c))
 		d.slots.post(func(ctx context.Context) { d.slots.update(ctx, descriptions) })
 		d.slots.settle()
 	}

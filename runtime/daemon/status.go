@@ -57,7 +57,7 @@ func (d *daemon) plugins(ctx context.Context) (status.Plugins, error) {
 	for i := range all.Plugins {
 		all.Plugins[i].Counts = d.countsOf(all.Plugins[i].ID)
 	}
-	for _, off := range registry.Disabled(registry.Dirs{Plugins: d.config.PluginDir, Hooks: d.config.HookDir}) {
+	for _, off := range registry.Disabled(dirsOf(d.config)) {
 		one := status.Plugin{ID: off.ID, File: plugin.Name(off.File), Kind: d.slots.loader.kind(off).name(), State: status.Disabled, Policy: off.Policy.String()}
 		if !slices.ContainsFunc(all.Plugins, func(p status.Plugin) bool { return p.ID == off.ID }) { // else the slots are yet to follow
 			all.Plugins = append(all.Plugins, one)

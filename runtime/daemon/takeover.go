@@ -73,7 +73,7 @@ func (d *daemon) prepare(ctx context.Context, t *takingOver) error {
 	}
 	quiet := *d.slots.loader // the plugins are loaded once more
 	quiet.observer = observe.Discard()
-	descriptions, problems := registry.Read(registry.Dirs{Plugins: d.config.PluginDir, Hooks: d.config.HookDir})
+	descriptions, problems := registry.Read(dirsOf(d.config))
 	if err := registry.Unread(problems); err != nil && len(t.from.Plugins) > 0 {
 		return fmt.Errorf("the running process has active plugins: %w", err)
 	}

@@ -2,12 +2,14 @@ package daemon_test
 
 import (
 	"encoding/binary"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 // manifested is a guest of testdata/wat with another manifest, in a custom section.
@@ -91,5 +93,23 @@ func TestHooksThatDockerDoesNotHave(t *testing.T) {
 	n.put("10-guard.json", `{"runtime-hooks": ["PreCreateContainer"]}`)
 	if lines, err := daemon.Check(t.Context(), n.config); err != nil || len(lines) != 1 {
 		t.Errorf("without the hooks it says %q, %v", lines, err)
+	}
+}
+
+// TestCheckOfOneDirectory: a directory that is named twice, by a link or before it is there, is refused
+// by a check as by serve.
+func TestCheckOfOneDirectory(t *testing.T) {
+	n := newNode(t)
+	link := n.dir + "/link"
+	n.must(os.Symlink("plugins.d", link))
+	for _, dirs := range [][2]string{{n.config.PluginDir, link}, {n.dir + "/none", n.dir + "/none/"}} {
+		c := *n.config
+		c.PluginDir, c.HookDir = dirs[0], dirs[1]
+		if _, err := daemon.Check(t.Context(), &c); err == nil || !strings.Contains(err.Error(), "are one directory") {
+			t.Errorf("checking %q: %v", dirs, err)
+		}
+		if err := daemon.Run(t.Context(), &c, observe.Discard()); err == nil || !strings.Contains(err.Error(), "are one directory") {
+			t.Errorf("serving with %q: %v", dirs, err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +17,17 @@ import (
 type Dirs struct {
 	Plugins string // NN-name.wasm with or without NN-name.json, or NN-name.json of a hook server
 	Hooks   string // Koordinator's hookserver.d
+}
+
+// Distinct is an error if both directories are one, which Open refuses.
+func (d Dirs) Distinct() error {
+	a, err1 := os.Stat(d.Plugins)
+	b, err2 := os.Stat(d.Hooks)
+	same := d.Plugins != "" && d.Hooks != "" && filepath.Clean(d.Plugins) == filepath.Clean(d.Hooks) // and may not be there yet
+	if same || err1 == nil && err2 == nil && os.SameFile(a, b) {
+		return fmt.Errorf("plugin-dir %s and hook-dir %s are one directory, where files have to follow the rules of one of them: name two, or an empty hook-dir", d.Plugins, d.Hooks)
+	}
+	return nil
 }
 
 // source is a directory of plugins. It reads a file X.json beside X.wasm as that module's.

@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"reflect"
 	"slices"
@@ -50,10 +49,8 @@ func Open(ctx context.Context, observer observe.Observer, dirs Dirs) (*Watcher, 
 			observer.Observe(ctx, &observe.DirectoryNotMade{Dir: s.dir, Err: err})
 		}
 	}
-	a, err1 := os.Stat(dirs.Plugins)
-	b, err2 := os.Stat(dirs.Hooks)
-	if err1 == nil && err2 == nil && os.SameFile(a, b) {
-		return nil, fmt.Errorf("plugin directory %s and hook directory %s are one", dirs.Plugins, dirs.Hooks)
+	if err := dirs.Distinct(); err != nil { // links may lead to what was made now
+		return nil, err
 	}
 	w.list = w.read(ctx)
 	return w, nil

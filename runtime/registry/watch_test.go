@@ -262,7 +262,7 @@ func TestDirectories(t *testing.T) {
 	write(t, dirs.Hooks, "koordlet.json", koordlet)
 	w.untilIDs(t, "koordlet")
 	_, err := registry.Open(t.Context(), observe.Discard(), registry.Dirs{Plugins: dirs.Hooks, Hooks: dirs.Hooks + "/"})
-	if err == nil || !strings.Contains(err.Error(), "are one") {
+	if err == nil || !strings.Contains(err.Error(), "are one directory") {
 		t.Errorf("one directory for both: %v", err)
 	}
 }
