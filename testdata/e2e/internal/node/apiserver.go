@@ -57,7 +57,7 @@ func StartAPIServer(t testing.TB) *APIServer {
 			t.Errorf("stopping the API server: %v", err)
 		}
 	})
-	Eventually(t, startTimeout, "the API server is ready", func() error {
+	Eventually(t, 4*startTimeout, "the API server is ready", func() error {
 		if err := server.alive(); err != nil {
 			t.Fatal(err)
 		}
