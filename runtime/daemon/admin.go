@@ -65,7 +65,7 @@ func (d *daemon) explainLeft(ctx context.Context, name string) (*explain.Report,
 	defer cancel()
 	syncErr := o.Store.Sync(ctx, o.Backend)
 	report, err := intercept.Explain(ctx, o, name)
-	if errors.Is(err, explain.ErrNotFound) && syncErr != nil {
+	if errors.Is(err, explain.ErrNotFound) && !complete(syncErr) {
 		return nil, admin.NotReady("the container runtime does not tell of its pods: " + syncErr.Error())
 	}
 	return report, err

@@ -19,6 +19,9 @@ import (
 const (
 	syncTime  = 2 * time.Minute // how long it may take
 	retryTime = 5 * time.Second // until it is tried again
+	// maxUnreadTime is the longest until it is tried again for objects that the runtime cannot
+	// describe. The first is retryTime, and each twice the one before.
+	maxUnreadTime = 10 * time.Minute
 )
 
 // backend is the container runtime: the connection that calls go over, and the
@@ -33,6 +36,32 @@ type backend struct {
 	filled atomic.Uint64 // the life in which the store was filled last
 
 	failures repeats // of filling the store
+	unread   unread
+}
+
+// unread has the store filled again until the runtime describes what it lists. It is for whoever
+// fills the store.
+type unread struct {
+	again func() // nil: nobody fills it again
+	after time.Duration
+	timer *time.Timer
+}
+
+func (u *unread) begin() {
+	if u.timer != nil {
+		u.timer.Stop()
+	}
+	u.after = min(max(retryTime, 2*u.after), maxUnreadTime)
+	if u.again != nil {
+		u.timer = time.AfterFunc(u.after, u.again)
+	}
+}
+
+func (u *unread) end() {
+	if u.timer != nil {
+		u.timer.Stop()
+	}
+	u.after = 0
 }
 
 // runtimeClient is what the proxy asks of the container runtime on its own behalf. Every
@@ -106,14 +135,20 @@ func (b *backend) changed(ctx context.Context, state connectivity.State, again t
 // behind reports whether the store was not filled in this life of the connection.
 func (b *backend) behind() bool { return b.filled.Load() != b.life.Load() }
 
-// fill makes the store hold what the backend has. A backend that cannot be
+// complete reports whether a store has all pods and containers after a Sync with this error, though
+// perhaps some by the list alone.
+func complete(err error) bool { return err == nil || errors.As(err, new(*pods.UnreadError)) }
+
+// fill makes the store hold what the backend has, of which objects that it cannot describe are
+// known by its lists. A backend that cannot be
 // asked leaves it as it is; hooks then read through, one object at a time, and
 // watch tries again.
 func (b *backend) fill(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, syncTime)
 	defer cancel()
 	life, start := b.life.Load(), time.Now()
-	if err := b.store.Sync(ctx, b.client); err != nil {
+	err := b.store.Sync(ctx, b.client)
+	if !complete(err) {
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return // nobody wants it any more
 		}
@@ -124,6 +159,12 @@ func (b *backend) fill(ctx context.Context) {
 	}
 	b.failures.reset()
 	b.filled.Store(life)
+	if err != nil {
+		b.unread.begin()
+		b.observer.Observe(ctx, &observe.ObjectsUnread{Again: b.unread.after, Err: err})
+		return
+	}
+	b.unread.end()
 	pods, containers := b.store.Len()
 	b.observer.Observe(ctx, &observe.StoreFilled{Pods: pods, Containers: containers, Took: time.Since(start)})
 }

@@ -153,6 +153,7 @@ func open(ctx context.Context, c *config.Config, observer observe.Observer, o op
 		d.close()
 		return nil, err
 	}
+	d.backend.unread.again = d.resyncTrigger.notify
 	return d, nil
 }
 

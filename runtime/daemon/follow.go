@@ -159,7 +159,7 @@ func (d *daemon) dropGone(ctx context.Context) {
 	o.Store = pods.NewStoreWith(intercept.Kernel(d.cgroups))
 	ctx, cancel := context.WithTimeout(ctx, syncTime)
 	defer cancel()
-	if o.Store.Sync(ctx, o.Backend) == nil && !d.following.Load() {
+	if complete(o.Store.Sync(ctx, o.Backend)) && !d.following.Load() {
 		d.owning(ctx, func() { intercept.DropGone(o) })
 	}
 }

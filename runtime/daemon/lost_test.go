@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"path"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -88,19 +89,13 @@ func TestCallsWhileTheFirstPluginComes(t *testing.T) {
 func TestStartThatAProxyBeforeHasLeft(t *testing.T) {
 	n := newNode(t)
 	n.config.AdminSocket = n.dir + "/admin.sock"
-	pod, err := n.runtime.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: podNamed("web")})
-	n.must(err)
-	app, err := n.runtime.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
-		PodSandboxId: pod.PodSandboxId, SandboxConfig: podNamed("web"),
-		Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "app"}, Image: &runtimeapi.ImageSpec{Image: "web:1"}},
-	})
-	n.must(err)
+	app := n.runContainer()
 	n.put("10-quota.wasm", "quota")
 	n.start(daemon.Run)
 	n.awaitActive("10-quota")
 	n.awaitSocket()
 	time.Sleep(500 * time.Millisecond) // a new connection may have had the store filled, too
-	_, err = n.runtime.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: app.ContainerId})
+	_, err := n.runtime.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: app})
 	n.must(err)
 	n.awaitKnown("running")
 }
@@ -122,6 +117,64 @@ func (n *node) awaitKnown(want string) {
 			n.t.Fatalf("for the proxy the container is %s, want %s", now, want)
 		}
 	}
+}
+
+// A container that the runtime cannot describe keeps neither the store from being filled, nor the
+// proxy from being ready. The runtime is asked for it again.
+func TestContainerThatTheRuntimeCannotDescribe(t *testing.T) {
+	n := newNode(t)
+	n.config.AdminSocket = n.dir + "/admin.sock"
+	var sound atomic.Bool
+	n.before(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		if path.Base(info.FullMethod) == "ContainerStatus" && !sound.Load() {
+			return nil, status.Error(codes.Unknown, "broken")
+		}
+		return handler(ctx, req)
+	})
+	n.runContainer()
+	n.put("10-quota.wasm", "quota")
+	n.start(daemon.Run)
+	n.await("does not describe", "again=5s", "1 of the backend's 2 pods and containers")
+	n.awaitActive("10-quota")
+	n.awaitSocket()
+	n.awaitKnown("created")
+	s, err := admin.Client{Socket: n.config.AdminSocket}.Status(t.Context())
+	n.must(err)
+	if s.Store.State != "filled" || len(s.NotReady) > 0 {
+		t.Errorf("the store is %s, not ready: %v", s.Store.State, s.NotReady)
+	}
+	sound.Store(true)
+	n.await("store filled", "containers=1")
+}
+
+// The values of a plugin that is removed while the proxy is down are undone on a container, too, that
+// the runtime cannot describe afterwards.
+func TestValuesOnAContainerThatTheRuntimeCannotDescribe(t *testing.T) {
+	n, idle := withFiles(t)
+	n.end()
+	n.before(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		if path.Base(info.FullMethod) == "ContainerStatus" {
+			return nil, status.Error(codes.Unknown, "broken")
+		}
+		return handler(ctx, req)
+	})
+	n.remove("10-qos.wasm")
+	n.start(daemon.Run)
+	n.await("cgroup file undone", "file=cpu.idle")
+	n.holds(idle, "0")
+}
+
+// runContainer creates a container in pod web without the proxy.
+func (n *node) runContainer() (id string) {
+	n.t.Helper()
+	pod, err := n.runtime.RunPodSandbox(n.t.Context(), &runtimeapi.RunPodSandboxRequest{Config: podNamed("web")})
+	n.must(err)
+	app, err := n.runtime.CreateContainer(n.t.Context(), &runtimeapi.CreateContainerRequest{
+		PodSandboxId: pod.PodSandboxId, SandboxConfig: podNamed("web"),
+		Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "app"}, Image: &runtimeapi.ImageSpec{Image: "web:1"}},
+	})
+	n.must(err)
+	return app.ContainerId
 }
 
 // holdAnswers keeps the answers of a method until their caller goes away. The channel has a value for each.

@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc/connectivity"
 
@@ -73,6 +75,33 @@ func TestFillIsTriedAgain(t *testing.T) {
 		})
 		if tries != 3 {
 			t.Errorf("%d tries", tries)
+		}
+	})
+}
+
+// What the runtime cannot describe is asked for again, ever less often, by one timer.
+func TestUnreadIsTriedAgainLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var u unread
+		var after []time.Duration
+		start := time.Now()
+		u.again = func() {
+			after = append(after, time.Since(start).Round(time.Second))
+			u.begin()
+			start = time.Now()
+		}
+		u.begin()
+		u.begin() // another fill
+		time.Sleep(time.Hour)
+		s := time.Second
+		if want := []time.Duration{10 * s, 20 * s, 40 * s, 80 * s, 160 * s, 320 * s, 600 * s, 600 * s, 600 * s, 600 * s}; !slices.Equal(after, want) {
+			t.Errorf("after %v, want %v", after, want)
+		}
+		u.end()
+		before := len(after)
+		time.Sleep(time.Hour)
+		if len(after) != before || u.after != 0 {
+			t.Errorf("after the end, %d more, %v", len(after)-before, u.after)
 		}
 	})
 }

@@ -42,6 +42,14 @@ type StoreNotFilled struct {
 	Err      error
 }
 
+// ObjectsUnread says that the container runtime lists pods or containers that it cannot describe. The
+// store has them as they were, or as the list tells.
+type ObjectsUnread struct {
+	occurrence
+	Again time.Duration // until the runtime is asked again
+	Err   error         // how many, and why the first
+}
+
 // StoreNotUpdated says that an answer of the container runtime could not be decoded.
 type StoreNotUpdated struct {
 	occurrence

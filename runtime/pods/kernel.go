@@ -29,6 +29,9 @@ func PartOf(f abi.Field) Parts {
 	return 1 << f
 }
 
+// unread marks a record of what a list told. A status replaces it.
+const unread Parts = 1 << 63
+
 // The parts that a runtime may leave out of its report of a pod.
 const (
 	PodCgroupParent Parts = 1<<abi.PodCgroupParent | 1<<abi.PodQoS // which is read off it

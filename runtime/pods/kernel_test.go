@@ -131,7 +131,7 @@ func TestDeadSandboxDoesNotFailTheSync(t *testing.T) {
 		}
 	}
 	p, ok := s.Pod("dead")
-	if !ok || p.State != runtimeapi.PodSandboxState_SANDBOX_NOTREADY || p.Config.GetMetadata().GetName() != "store" || p.Unreported != allOfPod {
+	if !ok || p.State != runtimeapi.PodSandboxState_SANDBOX_NOTREADY || p.Config.GetMetadata().GetName() != "store" || p.Unreported != allOfPod|unread {
 		t.Errorf("%v, %v", ok, p)
 	}
 	// One that is ready and cannot be read is a failure of the backend.

@@ -98,7 +98,7 @@ func (n *node) ListContainers(ctx context.Context, req *runtimeapi.ListContainer
 	n.mu.Lock()
 	for _, id := range slices.Sorted(maps.Keys(n.containers)) {
 		if only := req.GetFilter().GetId(); only == "" || only == id {
-			resp.Containers = append(resp.Containers, &runtimeapi.Container{Id: id, PodSandboxId: n.podOf[id]})
+			resp.Containers = append(resp.Containers, &runtimeapi.Container{Id: id, PodSandboxId: n.podOf[id], State: n.containers[id].GetStatus().GetState(), Metadata: n.containers[id].GetStatus().GetMetadata()})
 		}
 	}
 	n.mu.Unlock()

@@ -30,7 +30,8 @@ const statusCalls = 8
 // backend was away. Calls may go on meanwhile; what Observe sees wins, and what
 // it sees removed does not come back. A pod or container whose status cannot be
 // read stays as it was, and the error says how many they are and why the first;
-// it wraps the backend's error.
+// it wraps the backend's error. It is an [*UnreadError] if the store knows them all, though some by
+// the list alone.
 func (s *Store) Sync(ctx context.Context, from Backend) error {
 	r := s.begin("")
 	defer s.end(r)
@@ -96,14 +97,21 @@ func (s *Store) prune(r reads, pods []*runtimeapi.PodSandbox, containers []*runt
 	}
 }
 
+// An UnreadError says that the backend lists pods or containers whose status it cannot tell. The
+// store knows them by the list if it knew no more.
+type UnreadError struct{ error }
+
+// Unwrap returns how many they are and the backend's error of the first.
+func (e *UnreadError) Unwrap() error { return e.error }
+
 // syncPod reads one pod that the backend lists. One that is no longer ready and has
-// no status is known by what the list says: cri-dockerd lists sandboxes of which
-// nothing but a checkpoint is left.
+// no status is known by what the list says, and is no failure: cri-dockerd lists sandboxes of
+// which nothing but a checkpoint is left.
 func (s *Store) syncPod(ctx context.Context, from Backend, r reads, listed *runtimeapi.PodSandbox) error {
 	reported, err := fetchPod(ctx, from, listed.GetId())
-	dead := listed.GetState() == runtimeapi.PodSandboxState_SANDBOX_NOTREADY && (ofObject(err) || errors.Is(err, ErrGone))
+	byList := ofObject(err)
 	switch {
-	case dead:
+	case listed.GetState() == runtimeapi.PodSandboxState_SANDBOX_NOTREADY && (byList || errors.Is(err, ErrGone)):
 		reported, err = podOfList(listed), nil
 	case gone(err):
 		s.mu.Lock()
@@ -112,8 +120,10 @@ func (s *Store) syncPod(ctx context.Context, from Backend, r reads, listed *runt
 			s.removePod(listed.GetId())
 		}
 		return nil
+	case byList:
+		reported = podOfList(listed)
 	}
-	if err == nil {
+	if err == nil || byList {
 		s.reconcilePod(r, reported)
 	}
 	return err
@@ -124,7 +134,14 @@ func gone(err error) bool { return status.Code(err) == codes.NotFound || errors.
 
 func podOfList(p *runtimeapi.PodSandbox) reportedPod {
 	config := &runtimeapi.PodSandboxConfig{Metadata: p.GetMetadata(), Labels: p.GetLabels(), Annotations: p.GetAnnotations()}
-	return reportedPod{Pod: Pod{ID: p.GetId(), Config: config, RuntimeHandler: p.GetRuntimeHandler(), State: p.GetState(), Unreported: allOfPod}}
+	return reportedPod{Pod: Pod{ID: p.GetId(), Config: config, RuntimeHandler: p.GetRuntimeHandler(), State: p.GetState(), Unreported: allOfPod | unread}}
+}
+
+func containerOfList(c *runtimeapi.Container) reportedContainer {
+	config := &runtimeapi.ContainerConfig{
+		Metadata: c.GetMetadata(), Image: c.GetImage(), Labels: c.GetLabels(), Annotations: c.GetAnnotations(), Linux: &runtimeapi.LinuxContainerConfig{},
+	}
+	return reportedContainer{Container: Container{ID: c.GetId(), Config: config, State: c.GetState(), Unreported: allOfContainer | unread}}
 }
 
 func (s *Store) syncContainer(ctx context.Context, from Backend, r reads, c *runtimeapi.Container) error {
@@ -137,7 +154,10 @@ func (s *Store) syncContainer(ctx context.Context, from Backend, r reads, c *run
 		}
 		return nil
 	}
-	if err == nil {
+	if ofObject(err) {
+		reported = containerOfList(c)
+	}
+	if err == nil || ofObject(err) {
 		reported.PodID = c.GetPodSandboxId()
 		s.reconcileContainer(r, reported)
 	}
@@ -146,9 +166,10 @@ func (s *Store) syncContainer(ctx context.Context, from Backend, r reads, c *run
 
 // failures counts errors from several goroutines and keeps the first.
 type failures struct {
-	mu    sync.Mutex
-	count int
-	first error
+	mu      sync.Mutex
+	count   int
+	first   error
+	backend bool // one is no failure of an object
 }
 
 func (f *failures) add(err error) {
@@ -157,6 +178,7 @@ func (f *failures) add(err error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.backend = f.backend || !ofObject(err)
 	if f.count++; f.first == nil {
 		f.first = err
 	}
@@ -166,5 +188,9 @@ func (f *failures) sum(of int) error {
 	if f.count == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d of the backend's %d pods and containers could not be read, first: %w", f.count, of, f.first)
+	err := fmt.Errorf("%d of the backend's %d pods and containers could not be read, first: %w", f.count, of, f.first)
+	if f.backend {
+		return err
+	}
+	return &UnreadError{err}
 }

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -224,7 +225,63 @@ func TestSyncSurvivesAPanic(t *testing.T) {
 	if err := s.Sync(t.Context(), n); err == nil || !strings.Contains(err.Error(), "container c from the backend: panic: rubbish") {
 		t.Errorf("got %v", err)
 	}
-	size(t, s, 1, 0)
+	size(t, s, 1, 1)
+}
+
+// An object that the backend lists and cannot describe is known by the list, and its status
+// replaces that. One that is known stays as it was, but for its state.
+func TestSyncOfObjectsThatTheBackendCannotDescribe(t *testing.T) {
+	cannot := status.Error(codes.Unknown, "broken")
+	n := smallNode()
+	n.addPod("q", podConfig())
+	n.addContainer("d", "q", appConfig())
+	s, fresh := NewStore(), NewStore()
+	resync(t, fresh, n)
+	describe := func(method, id string) error {
+		if method == "PodSandboxStatus" && id == "p" || method == "ContainerStatus" && id == "c" {
+			return cannot
+		}
+		return nil
+	}
+	n.asked = describe
+	n.containers["c"].Status.State = runtimeapi.ContainerState_CONTAINER_RUNNING
+	for range 2 {
+		if err := s.Sync(t.Context(), n); !errors.As(err, new(*UnreadError)) || !errors.Is(err, cannot) || !strings.HasPrefix(err.Error(), "2 of the backend's 4 pods and containers") {
+			t.Errorf("error %v", err)
+		}
+	}
+	size(t, s, 2, 2)
+	p, _ := s.Pod("p")
+	c, _ := s.Container("c")
+	if p.Config.GetMetadata().GetName() != "store" || p.Unreported&allOfPod != allOfPod || len(s.Containers("p")) != 1 {
+		t.Errorf("the pod is %+v", p)
+	}
+	if c.PodID != "p" || c.State != runtimeapi.ContainerState_CONTAINER_RUNNING || c.Config.GetMetadata().GetName() != "app" || c.Unreported&allOfContainer != allOfContainer {
+		t.Errorf("the container is %+v", c)
+	}
+	if err := fresh.Sync(t.Context(), n); !errors.As(err, new(*UnreadError)) {
+		t.Errorf("error %v", err)
+	}
+	n.asked = nil
+	resync(t, s, n)
+	for _, id := range []string{"c", "d"} {
+		c, _ := s.Container(id)
+		if want, _ := fresh.Container(id); !proto.Equal(c.Config, want.Config) || c.State != want.State || c.Unreported != 0 || want.Unreported != 0 {
+			t.Errorf("%+v, want %+v", c, want)
+		}
+	}
+	if p, _ := s.Pod("p"); !proto.Equal(p.Config, podConfig()) || p.Unreported != 0 {
+		t.Errorf("the pod became %+v", p)
+	}
+	n.asked = func(method, id string) error {
+		if method == "PodSandboxStatus" && id == "q" {
+			return status.Error(codes.Unavailable, "away")
+		}
+		return describe(method, id)
+	}
+	if err := s.Sync(t.Context(), n); err == nil || errors.As(err, new(*UnreadError)) {
+		t.Errorf("a backend that is away: error %v", err)
+	}
 }
 
 // TestSyncIsParallelAndHoldsNoLock: eight calls are under way at a time, and all
