@@ -50,12 +50,16 @@ func (c *Client) RuntimeConfig(ctx context.Context, _ *runtimeapi.RuntimeConfigR
 	return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: driver}}, err
 }
 
-// Status implements the method of CRI's RuntimeService, as far as runtime handlers go.
+// Status implements the method of CRI's RuntimeService, as far as runtime handlers go: dockershim takes
+// the default one alone. Docker's own runtimes are those of containers that Kubernetes did not make.
 func (c *Client) Status(ctx context.Context, _ *runtimeapi.StatusRequest, _ ...grpc.CallOption) (*runtimeapi.StatusResponse, error) {
 	var i info
 	err := c.get(ctx, "/info", nil, &i)
-	answer := new(runtimeapi.StatusResponse)
+	answer := &runtimeapi.StatusResponse{RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Name: defaultHandler}}}
 	for name := range i.Runtimes {
+		if h := (hostConfig{Runtime: name}); !c.all || h.handlerOf() == defaultHandler {
+			continue
+		}
 		answer.RuntimeHandlers = append(answer.RuntimeHandlers, &runtimeapi.RuntimeHandler{Name: name})
 	}
 	return answer, err

@@ -52,6 +52,24 @@ func TestKnownAgain(t *testing.T) {
 	}
 }
 
+// TestHandlers: a RuntimeClass leads pods to the node only by the handler that dockershim takes.
+func TestHandlers(t *testing.T) {
+	for all, want := range map[bool]string{false: "docker", true: "docker kata"} {
+		n := newNode(t, all)
+		n.engine.answers(func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, `{"Runtimes":{"io.containerd.runc.v2":{"path":"runc"},"kata":{"path":"kata"},"runc":{"path":"runc"}}}`)
+		})
+		answer, err := n.client.Status(t.Context(), &runtimeapi.StatusRequest{})
+		var names []string
+		for _, h := range answer.GetRuntimeHandlers() {
+			names = append(names, h.GetName())
+		}
+		if got := strings.Join(names, " "); err != nil || got != want {
+			t.Errorf("with all containers %v the handlers are %s, %v, want %s", all, got, err, want)
+		}
+	}
+}
+
 // TestUpdateResources is an update on a plugin's behalf. Memory and swap grow together.
 func TestUpdateResources(t *testing.T) {
 	n := newNode(t, true)
