@@ -153,33 +153,40 @@ func TestManyCpus(t *testing.T) {
 }
 
 // TestUpdateKeepsSwap: an update on a plugin's behalf leaves the swap of a container that Kubernetes did not
-// make.
+// make, and it can take the limit of memory from each.
 func TestUpdateKeepsSwap(t *testing.T) {
-	n := newNode(t, true)
-	id := strings.Repeat("c", 64)
-	n.engine.answers(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		n.engine.mu.Lock()
-		defer n.engine.mu.Unlock()
-		n.engine.requests = append(n.engine.requests, request{line: r.Method, body: string(body)})
-		if r.Method == http.MethodGet {
-			io.WriteString(w, n.engine.inspect[id])
-			return
-		}
-		io.WriteString(w, `{"Warnings":null}`)
-	})
-	for host, want := range map[string]string{
-		`"Memory":100,"MemorySwap":-1`:  `{"Memory":150,"MemorySwap":-1}`,
-		`"Memory":100,"MemorySwap":200`: `{"Memory":150}`,
-		`"Memory":100,"MemorySwap":100`: `{"Memory":150,"MemorySwap":150}`,
-		`"Memory":70,"MemorySwap":140`:  `{"Memory":150,"MemorySwap":150}`,
+	for _, test := range []struct {
+		all        bool
+		limit      int64
+		host, want string
+	}{
+		{true, 150, `"Memory":100,"MemorySwap":-1`, `{"Memory":150,"MemorySwap":-1}`},
+		{true, 150, `"Memory":100,"MemorySwap":200`, `{"Memory":150}`},
+		{true, 150, `"Memory":100,"MemorySwap":100`, `{"Memory":150,"MemorySwap":150}`},
+		{true, 150, `"Memory":70,"MemorySwap":140`, `{"Memory":150,"MemorySwap":150}`},
+		{true, -1, `"Memory":100,"MemorySwap":-1`, `{"Memory":9223372036854771712,"MemorySwap":-1}`},
+		{false, -1, `"Memory":100,"MemorySwap":100`, `{"Memory":9223372036854771712,"MemorySwap":9223372036854771712}`},
+		{false, -1, ``, `{}`},
 	} {
-		n.engine.inHost(id, "", host)
-		_, err := n.client.UpdateContainerResources(t.Context(), &runtimeapi.UpdateContainerResourcesRequest{
-			ContainerId: id, Linux: &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: 150},
+		n := newNode(t, test.all)
+		id := strings.Repeat("c", 64)
+		n.engine.answers(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			n.engine.mu.Lock()
+			defer n.engine.mu.Unlock()
+			n.engine.requests = append(n.engine.requests, request{line: r.Method, body: string(body)})
+			if r.Method == http.MethodGet {
+				io.WriteString(w, n.engine.inspect[id])
+				return
+			}
+			io.WriteString(w, `{"Warnings":null}`)
 		})
-		if got := n.engine.last(t, "POST").body; err != nil || got != want {
-			t.Errorf("of a container with %s: Docker gets %s, %v; want %s", host, got, err, want)
+		n.engine.inHost(id, "", test.host)
+		_, err := n.client.UpdateContainerResources(t.Context(), &runtimeapi.UpdateContainerResourcesRequest{
+			ContainerId: id, Linux: &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: test.limit},
+		})
+		if got := n.engine.last(t, "POST").body; err != nil || got != test.want {
+			t.Errorf("of a container with %s: Docker gets %s, %v; want %s", test.host, got, err, test.want)
 		}
 	}
 }
