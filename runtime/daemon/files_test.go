@@ -113,6 +113,25 @@ func TestValuesOfAPluginRemovedWhileTheProxyWasDown(t *testing.T) {
 	}
 }
 
+// So are those of a plugin's version that is replaced while the proxy is down, by one that has
+// Synchronize and does not ask for them. Another start of the same version changes nothing.
+func TestValuesOfAVersionReplacedWhileTheProxyWasDown(t *testing.T) {
+	n, idle := withFiles(t)
+	for range 2 {
+		n.end()
+		n.log = newJournal()
+		n.start(daemon.Run)
+		n.awaitActive("10-qos", "20-quota")
+		n.holds(idle, "1")
+	}
+	n.end()
+	n.put("10-qos.json", `{"match": {"namespaces": ["none"]}}`)
+	n.put("10-qos.wasm", "witness")
+	n.start(daemon.Run)
+	n.await("cgroup file undone", "file=cpu.idle", "value=0")
+	n.holds(idle, "0")
+}
+
 // A plugin directory that cannot be read when the proxy starts does not mean that its plugins are
 // removed: their values stay until it is read, also if it holds none then.
 func TestValuesStayWhileThePluginDirectoryCannotBeRead(t *testing.T) {

@@ -69,12 +69,12 @@ func (s *slots) promote(ctx context.Context, p *slot, v *version) {
 		return
 	}
 	previous := p.active
-	p.active, p.next, s.changed = v, nil, true
+	p.active, p.next, p.before, s.changed = v, nil, v.source, true
 	v.become(active)
 	v.reason = nil
 	v.stopTicks = s.daemon.tick(ctx, v.loaded)
 	manifest := v.loaded.Manifest()
-	s.daemon.durable.keep(ctx, p.id, p.persistent.values, manifest.Durable)
+	s.daemon.durable.keep(ctx, p.id, v.source, p.persistent.values, manifest.Durable)
 	loaded := observe.PluginLoaded{Plugin: p.id, Name: manifest.Name, Version: manifest.Version, Hooks: manifest.HookSet().Names(), Took: v.took}
 	if previous == nil {
 		s.observer.Observe(ctx, &loaded)
@@ -94,7 +94,7 @@ func (s *slots) synchronize(ctx context.Context, p *slot, v *version, m member) 
 	v.cancel = cancel
 	v.become(loading)
 	m.loaded.acquire()
-	if p.active != nil {
+	if p.before != "" && p.before != v.source {
 		m.loaded.synchronized.Replaces()
 	}
 	start := time.Now()

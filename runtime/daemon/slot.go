@@ -51,6 +51,7 @@ type slot struct {
 	description registry.Description // of the files as they are now
 	active      *version             // nil: there is none
 	next        *version             // nil: the active one is as the files say
+	before      string               // source of the version that was active last, maybe in an earlier process; "": not known
 	persistent  persistent
 	warned      []observe.Event    // the warnings that were reported
 	met         status.PluginState // by calls, in the current generation

@@ -118,7 +118,7 @@ func (s *slots) update(ctx context.Context, all []registry.Description) {
 		p := gone[d.ID]
 		if p == nil {
 			p = newSlot(d.ID)
-			s.daemon.durable.restore(ctx, d.ID, p.persistent.values)
+			p.before = s.daemon.durable.restore(ctx, d.ID, p.persistent.values)
 		}
 		delete(gone, d.ID)
 		s.all[d.ID], s.order = p, append(s.order, p)
