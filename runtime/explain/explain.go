@@ -38,7 +38,7 @@ type Object struct {
 	Cgroup  string  `json:"cgroup,omitempty"` // its path below the cgroup mount; empty if it is not known
 	Unread  string  `json:"unread,omitempty"` // why the kernel's values are not known; empty if they are, or if there is no cgroup
 	Values  []Value `json:"values"`           // fields, then files, each by name
-	Running bool    `json:"-"`                // it has its cgroup
+	Running bool    `json:"-"`                // it has its cgroup, or, of a pod, may have it
 }
 
 // Value is what is known of one CRI field or cgroup file. A pointer is nil where the value is

@@ -24,6 +24,8 @@ func (o *Object) fileCondition(v *ledger.Value, held Held) Condition {
 	switch {
 	case held.Value != nil && held.Meant:
 		return Condition{}
+	case o.over():
+		return Condition{}
 	case v.Fight:
 		last := "; no call or reload came before it"
 		if v.Cause != "" {
@@ -44,6 +46,9 @@ func (o *Object) fileCondition(v *ledger.Value, held Held) Condition {
 	return Condition{} // Object.Unread says why the kernel's value is not known
 }
 
+// over reports whether the object has ended, as its state says: nothing is written to it any more.
+func (o *Object) over() bool { return !o.Running && (o.State == "exited" || o.State == "notready") }
+
 // OfField judges a CRI field. clearable says that an update of the container can bring back
 // kubelet's value.
 func (o *Object) OfField(name string, v *ledger.Value, held Held, clearable bool) Value {
@@ -53,6 +58,7 @@ func (o *Object) OfField(name string, v *ledger.Value, held Held, clearable bool
 	}
 	undo := len(v.Wishes) == 0 && v.Kubelet != nil && *v.Kubelet != v.Sent
 	switch {
+	case o.over():
 	case undo && !clearable:
 		x.Condition = Condition{Stays, "no plugin wants it any more; CRI cannot clear it, so it stays until the container restarts"}
 	case (undo || v.Lost) && v.Failed != "":

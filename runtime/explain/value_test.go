@@ -39,6 +39,10 @@ func TestFileConditions(t *testing.T) {
 		{"failed", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("x"), Failed: "EINVAL"}, text("0"), false, explain.Failed, true},
 		{"undo is due", running, ledger.Value{Kubelet: text("0"), Written: "1", Read: "1"}, text("1"), false, explain.Undoing, true},
 		{"not started", &explain.Object{}, ledger.Value{Wishes: wishes("1")}, nil, false, explain.Waiting, true},
+		{"ended", &explain.Object{State: "exited"}, ledger.Value{Wishes: wishes("1"), Failed: "EINVAL"}, nil, false, "", true},
+		{"ended before the undo", &explain.Object{State: "exited"}, ledger.Value{Kubelet: text("0"), Written: "1", Read: "1"}, nil, false, "", false},
+		{"pod without a group", &explain.Object{State: "notready"}, ledger.Value{Wishes: wishes("1")}, nil, false, "", true},
+		{"pod with a group", &explain.Object{State: "notready", Running: true}, ledger.Value{Kubelet: text("0"), Wishes: wishes("1"), Written: "1", Read: "1"}, text("0"), false, explain.Drift, true},
 		{"not known", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("1"), Written: "1"}, nil, false, "", true},
 	} {
 		got := c.object.OfFile("cpu.idle", &c.value, explain.Held{Value: c.kernel, Meant: c.meant})
@@ -92,6 +96,16 @@ func TestFieldsThatAreResetAgain(t *testing.T) {
 	got = running.OfField("cpu_quota", &ledger.Value{Kubelet: text("50000"), Sent: "100000", Failed: "no connection"}, explain.Held{Value: text("100000"), Meant: true}, true)
 	if got.State != explain.Failed || !strings.HasSuffix(got.Detail, ": no connection") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A container that has ended waits for no reset.
+func TestFieldsOfAnEndedContainer(t *testing.T) {
+	o := &explain.Object{State: "exited"}
+	for _, v := range []ledger.Value{{Kubelet: text("1"), Sent: "2"}, {Kubelet: text("1"), Lost: true}} {
+		if got := o.OfField("cpu_quota", &v, explain.Held{}, true); got.State != "" {
+			t.Errorf("state %q: %s", got.State, got.Detail)
+		}
 	}
 }
 

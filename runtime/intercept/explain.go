@@ -14,6 +14,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
@@ -86,7 +87,7 @@ func newestOf(all []pods.Container) []pods.Container {
 func (i *interceptor) explainPod(ctx context.Context, p pods.Pod, container string) explain.Pod {
 	meta, pod := p.Config.GetMetadata(), crifield.PodOf(p)
 	x := explain.Pod{Namespace: meta.GetNamespace(), Name: meta.GetName(), UID: meta.GetUid(), Containers: []explain.Container{}}
-	x.ID, x.State, x.Running = p.ID, short(p.State.String()), p.State == runtimeapi.PodSandboxState_SANDBOX_READY
+	x.ID, x.State, x.Running = p.ID, short(p.State.String()), true // kubelet keeps a pod's cgroup for its next sandbox
 	i.explainObject(ctx, &x.Object, crifield.Object{Pod: pod}, nil)
 	for _, c := range newestOf(i.Store.Containers(p.ID)) {
 		name := c.Config.GetMetadata().GetName()
@@ -161,10 +162,30 @@ func (i *interceptor) kernelOf(ctx context.Context, x *explain.Object, id ledger
 	x.Cgroup = group
 	r, _, err := kernel{i.Cgroups}.Resources(group)
 	if err != nil {
-		x.Unread = err.Error()
+		if plugin.ErrnoOf(err) != abi.NotFound || !i.hasEnded(ctx, x, o) {
+			x.Unread = err.Error()
+		}
 		return s
 	}
 	return groupState{groupFiles{i.Cgroups, group, id.Container == "", nil}, resourceValues(r)}
+}
+
+// hasEnded reports whether an object without a cgroup has ended, and notes that in x. Nothing tells the
+// store that a container has ended by itself, so that the runtime is asked.
+func (i *interceptor) hasEnded(ctx context.Context, x *explain.Object, o crifield.Object) bool {
+	ended := o.Pod != nil && o.Pod.State == "notready"
+	if o.Container != nil {
+		ctx, cancel := context.WithTimeout(ctx, readThroughTime)
+		defer cancel()
+		c, err := i.Store.Locate(ctx, i.Backend, o.Container.ID)
+		if ended = err == nil && c.State == runtimeapi.ContainerState_CONTAINER_EXITED; ended {
+			x.State = short(c.State.String())
+		}
+	}
+	if ended {
+		x.Cgroup, x.Running = "", false
+	}
+	return ended
 }
 
 func (s *groupState) read(file string) *string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -191,6 +192,37 @@ func TestExplainFileThatFails(t *testing.T) {
 	n.runPod()
 	n.begin()
 	n.wantExplained(explain.File, "cpu.bvt_warp_ns", "10-test: - → 2 by 10-test in PreCreateContainer → - → - failed")
+}
+
+// A container that has ended by itself is told as exited, and waits for nothing. So is a pod that is
+// not ready, unless its cgroup is there, whose values are shown.
+func TestExplainWhatHasEnded(t *testing.T) {
+	n, _, dir := running(t)
+	n.backend.containers = map[string]*runtimeapi.ContainerStatusResponse{
+		"c1": {Status: &runtimeapi.ContainerStatus{Id: "c1", State: runtimeapi.ContainerState_CONTAINER_EXITED}},
+	}
+	n.must(os.RemoveAll(dir))
+	n.wantExplained(explain.File, "memory.high", "10-test: max → 4096000 by 10-test in PreCreateContainer → - → -")
+	n.wantExplained(explain.Field, "cpu_quota", "kubelet: 50000 →  → 50000 → -")
+	r, err := intercept.Explain(t.Context(), n.options, "web")
+	n.must(err)
+	if c := r.Pods[0].Containers[0]; c.State != "exited" || c.Unread != "" || c.Cgroup != "" {
+		t.Errorf("the container is %+v", c.Object)
+	}
+	n, pod := ranPod(t)
+	_, err = n.call(t.Context(), "StopPodSandbox", &runtimeapi.StopPodSandboxRequest{PodSandboxId: "pod1"}, &runtimeapi.StopPodSandboxResponse{})
+	n.must(err)
+	for _, kernel := range []string{"8192000", "-"} {
+		if kernel == "-" {
+			n.must(os.RemoveAll(pod))
+		}
+		r, err := intercept.Explain(t.Context(), n.options, "web")
+		n.must(err)
+		p := r.Pods[0]
+		if got, want := valueText(&p.Values[0]), "10-test: max → 8192000 by 10-test in PreRunPodSandbox → - → "+kernel; got != want || p.Unread != "" || p.State != "notready" {
+			t.Errorf("the pod is %+v", p.Object)
+		}
+	}
 }
 
 // Where the kernel cannot be read, the report says why.

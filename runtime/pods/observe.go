@@ -137,10 +137,23 @@ func (s *Store) createdContainer(requested, sent cri.Carried, podID, id string) 
 	if config := *requested.Pod; pod.Unreported != 0 && config.GetMetadata() != nil {
 		s.pods.edit(podID, func(p Pod) Pod { return completedByKubelet(p, config) })
 	}
+	s.endEarlier(podID, (*sent.Container).GetMetadata())
 	s.addContainer(Container{
 		ID: id, PodID: podID, Config: *sent.Container,
 		CgroupParent: (*sent.Pod).GetLinux().GetCgroupParent(),
 	})
+}
+
+// endEarlier notes that the earlier attempts of a container have ended: kubelet makes the next one
+// only then, and no call shows that a container ends by itself. It needs the lock.
+func (s *Store) endEarlier(podID string, next *runtimeapi.ContainerMetadata) {
+	for id := range s.members[podID] {
+		c := s.containers.records[id]
+		m := c.Config.GetMetadata()
+		if c.State == runtimeapi.ContainerState_CONTAINER_RUNNING && m.GetName() == next.GetName() && m.GetAttempt() < next.GetAttempt() {
+			s.containers.edit(id, inState(runtimeapi.ContainerState_CONTAINER_EXITED))
+		}
+	}
 }
 
 // completedByKubelet takes the config that kubelet sends with each container for what nobody

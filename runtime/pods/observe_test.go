@@ -280,3 +280,27 @@ func TestObserveWhatIsNotThere(t *testing.T) {
 	removePod(s, "p")
 	empty(t, s)
 }
+
+// No call shows that a container ends by itself. kubelet's next attempt does; other containers of
+// the pod, and other pods, go on.
+func TestNextAttemptEndsTheEarlierOne(t *testing.T) {
+	s := NewStore()
+	run(s, "p", &runtimeapi.PodSandboxConfig{})
+	run(s, "q", &runtimeapi.PodSandboxConfig{})
+	attempt := func(id, pod, name string, n uint32) {
+		create(s, id, pod, &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: name, Attempt: n}})
+		s.Observe(nil, &runtimeapi.StartContainerRequest{ContainerId: id}, &runtimeapi.StartContainerResponse{})
+	}
+	attempt("app-0", "p", "app", 0)
+	attempt("log-0", "p", "log", 0)
+	attempt("other", "q", "app", 0)
+	attempt("app-1", "p", "app", 1)
+	for id, want := range map[string]runtimeapi.ContainerState{
+		"app-0": runtimeapi.ContainerState_CONTAINER_EXITED, "app-1": runtimeapi.ContainerState_CONTAINER_RUNNING,
+		"log-0": runtimeapi.ContainerState_CONTAINER_RUNNING, "other": runtimeapi.ContainerState_CONTAINER_RUNNING,
+	} {
+		if c, _ := s.Container(id); c.State != want {
+			t.Errorf("%s is %v, want %v", id, c.State, want)
+		}
+	}
+}
