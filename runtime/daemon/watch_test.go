@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,26 +81,22 @@ func TestFillIsTriedAgain(t *testing.T) {
 // What the runtime cannot describe is asked for again, ever less often, by one timer.
 func TestUnreadIsTriedAgainLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var u unread
-		var after []time.Duration
-		start := time.Now()
-		u.again = func() {
-			after = append(after, time.Since(start).Round(time.Second))
+		again := newTrigger()
+		u := unread{again: again.notify}
+		u.begin() // another fill
+		for _, want := range []time.Duration{10, 20, 40, 80, 160, 320, 600, 600} {
+			start := time.Now()
 			u.begin()
-			start = time.Now()
+			<-again
+			if after := time.Since(start); after != want*time.Second {
+				t.Errorf("after %v, want %v", after, want*time.Second)
+			}
 		}
 		u.begin()
-		u.begin() // another fill
-		time.Sleep(time.Hour)
-		s := time.Second
-		if want := []time.Duration{10 * s, 20 * s, 40 * s, 80 * s, 160 * s, 320 * s, 600 * s, 600 * s, 600 * s, 600 * s}; !slices.Equal(after, want) {
-			t.Errorf("after %v, want %v", after, want)
-		}
 		u.end()
-		before := len(after)
 		time.Sleep(time.Hour)
-		if len(after) != before || u.after != 0 {
-			t.Errorf("after the end, %d more, %v", len(after)-before, u.after)
+		if len(again) > 0 || u.after != 0 {
+			t.Errorf("after the end: %d more, %v", len(again), u.after)
 		}
 	})
 }
