@@ -209,6 +209,18 @@ func TestEmptyHost(t *testing.T) {
 	}
 }
 
+// TestOtherCgroupDriverIsANote: a kubelet since 1.31 takes the runtime's driver, so the node may be healthy.
+func TestOtherCgroupDriverIsANote(t *testing.T) {
+	n := newNode(t)
+	n.start()
+	n.put("/var/lib/kubelet/config.yaml", "cgroupDriver: cgroupfs\ncontainerRuntimeEndpoint: "+ours+"\n")
+	r := doctor.Run(t.Context(), n.options)
+	expect(t, r, []string{"cgroup-driver: /var/lib/kubelet/config.yaml: cgroupDriver is cgroupfs"})
+	if r.Worst() != doctor.Note {
+		t.Errorf("the worst finding is a %s", r.Worst())
+	}
+}
+
 func (n *node) chmod(path string, mode os.FileMode) {
 	n.t.Helper()
 	n.must(os.Chmod(n.root+path, mode))

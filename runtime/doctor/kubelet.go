@@ -17,8 +17,8 @@ var cgroupDriver = [2]string{"cgroup-driver", "cgroupDriver"}
 // effective returns the value that kubelet has. A flag of the running one wins over its files,
 // of which flags count only for one that does not run: they are those of the next start.
 func (n *node) effective(names [2]string) (s host.Setting, err error) {
-	if value, ok := n.flag(names[0]); ok {
-		return host.Setting{File: n.processAt, Name: "--" + names[0], Value: value, Used: true}, nil
+	if value, ok := n.process.Flag(names[0]); ok {
+		return host.Setting{File: fmt.Sprintf("/proc/%d/cmdline", n.process.ID), Name: "--" + names[0], Value: value, Used: true}, nil
 	}
 	if n.kubeletErr != nil {
 		return s, fmt.Errorf("no kubelet runs with --%s, and %w", names[0], n.kubeletErr)
@@ -115,7 +115,7 @@ func findCgroupDriver(_ context.Context, n *node) ([]found, error) {
 		return nil, err
 	}
 	if s.Value == "" {
-		return nil, unknown("kubelet's files name no cgroup driver: it takes the runtime's, or cgroupfs before Kubernetes 1.34")
+		return nil, unknown("kubelet's files name no cgroup driver: it takes the runtime's, or cgroupfs before Kubernetes 1.31")
 	}
 	if s.Value == driver {
 		return nil, nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -37,8 +36,7 @@ type node struct {
 	root   string
 	config *config.Config
 
-	process    []string // kubelet's arguments; nil if it does not run, or cannot be seen
-	processAt  string
+	process    *host.Running                        // nil if it does not run, or cannot be seen
 	settings   func(names [2]string) []host.Setting // of kubelet's files
 	kubeletErr error
 
@@ -96,42 +94,12 @@ func (n *node) sameSocket(a, b string) bool {
 // findKubelet finds kubelet's process and reads its files.
 func (n *node) findKubelet() {
 	kubeletConfig := cmp.Or(n.KubeletConfig, host.DefaultKubeletConfig)
-	names, _ := filepath.Glob(filepath.Join(n.root, "proc/[0-9]*/comm"))
-	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(processID(a), processID(b)) })
-	for _, name := range names {
-		if comm, err := os.ReadFile(name); err != nil || strings.TrimSpace(string(comm)) != "kubelet" {
-			continue
-		}
-		args, err := os.ReadFile(filepath.Join(filepath.Dir(name), "cmdline"))
-		if err != nil {
-			continue
-		}
-		n.process = strings.Split(strings.TrimRight(string(args), "\x00"), "\x00")
-		n.processAt = fmt.Sprintf("/proc/%d/cmdline", processID(name))
-		break
-	}
-	if named, ok := n.flag("config"); ok {
-		kubeletConfig = named
-	}
 	h := host.Host{Root: n.root, KubeletConfig: kubeletConfig}
-	n.settings, n.kubeletErr = h.KubeletSettings()
-}
-
-func processID(comm string) int {
-	id, _ := strconv.Atoi(filepath.Base(filepath.Dir(comm)))
-	return id
-}
-
-// flag returns the value of a flag of the running kubelet. The last one counts.
-func (n *node) flag(name string) (value string, ok bool) {
-	for i, arg := range n.process {
-		if v, is := strings.CutPrefix(arg, "--"+name+"="); is {
-			value, ok = v, true
-		} else if arg == "--"+name && i+1 < len(n.process) {
-			value, ok = n.process[i+1], true
-		}
+	n.process = h.RunningKubelet()
+	if named, ok := n.process.Flag("config"); ok {
+		h.KubeletConfig = named
 	}
-	return value, ok
+	n.settings, n.kubeletErr = h.KubeletSettings()
 }
 
 func (n *node) askBackend(ctx context.Context) {

@@ -31,9 +31,9 @@ var Checks = []*Check{
 	{"kubelet-connected", "Is kubelet connected to the proxy?", Warning,
 		"A kubelet that was not restarted since its files changed calls the runtime itself.",
 		"Restart kubelet: `systemctl restart kubelet`.", findKubeletConnected},
-	{"cgroup-driver", "Does kubelet use the cgroup driver of the container runtime?", Error,
-		"Pods are in other cgroups than the runtime expects: they do not start, or plugins' cgroup files are not found.",
-		"Set `cgroupDriver` in kubelet's configuration to the runtime's driver, drain the node, and restart kubelet.", findCgroupDriver},
+	{"cgroup-driver", "Does kubelet use the cgroup driver of the container runtime?", Note,
+		"A kubelet before 1.31 puts pods in other cgroups than the runtime expects. Later ones take the runtime's driver, whatever their configuration says.",
+		"Before 1.31: set `cgroupDriver` in kubelet's configuration to the runtime's driver, drain the node, and restart kubelet.", findCgroupDriver},
 
 	{"backend-answers", "Does the container runtime answer on the proxy's `backend`?", Error,
 		"No pod can start.",

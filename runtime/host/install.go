@@ -44,6 +44,7 @@ type installation struct {
 	socket  string // the endpoint of the proxy
 	bypass  string // the file of an unfinished uninstallation; empty if there is none
 	used    bool   // kubelet has the endpoint, and is connected
+	read    bool   // kubelet has started with the endpoint in its files: another start changes nothing
 }
 
 // Install puts the proxy on the host. It changes kubelet's endpoint when the proxy serves.
@@ -89,6 +90,9 @@ func (h *Host) useEndpoint(ctx context.Context, p *installation, c Consent) erro
 	switch {
 	case p.used:
 		h.say("kubelet uses the proxy already, so it is not restarted")
+	case c.RestartKubelet && h.live() && p.read:
+		h.say("kubelet has started with the endpoint in its files, so it is not restarted")
+		return h.awaitKubelet(ctx, p.socket, true)
 	case c.RestartKubelet && h.live():
 		return h.restartKubelet(ctx, p.socket, true)
 	default:
@@ -135,7 +139,7 @@ func (h *Host) showInstall(p *installation, c Consent) {
 	if p.bypass != "" {
 		h.say("remove %s: the bypass of an unfinished wasmproxy host uninstall", p.bypass)
 	}
-	if c.RestartKubelet && h.live() && !p.used {
+	if c.RestartKubelet && h.live() && !p.used && !p.read {
 		h.say("run systemctl restart kubelet")
 	}
 }
@@ -149,6 +153,10 @@ func (h *Host) planInstall() (*installation, error) {
 	if err != nil {
 		return nil, err
 	}
+	running := h.RunningKubelet()
+	if err := h.checkRunning(running, k, r); err != nil {
+		return nil, err
+	}
 	if r != nil {
 		r.learn(k)
 	}
@@ -157,7 +165,7 @@ func (h *Host) planInstall() (*installation, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.record.Listen, p.socket = settings.Listen, settings.Listen
+	p.socket = p.record.listens(settings.Listen)
 	if own, err := h.ownBypass(settings.BypassFile); err != nil {
 		return nil, err
 	} else if own {
@@ -173,6 +181,7 @@ func (h *Host) planInstall() (*installation, error) {
 	p.dirs = h.missing(dirs...)
 	err = h.pointKubelet(p, k)
 	p.used = err == nil && h.inUse(p)
+	p.read = err == nil && len(p.kubelet) == 0 && h.hasRead(running, k)
 	return p, err
 }
 
@@ -235,7 +244,7 @@ func (h *Host) checkSettings(p *installation, k *kubelet) (*config.Config, error
 		return nil, fmt.Errorf("mode in %s is docker, and this command changes kubelet's CRI endpoint only: start %s, and set --docker-endpoint of kubelet yourself", SettingsFile, systemd.ServiceName)
 	}
 	runtime := k.runtime
-	if SameEndpoint(runtime, c.Listen) { // installed before, or by hand
+	if SameEndpoint(runtime, c.Listen) || p.record != nil && p.record.ours(runtime) { // installed before, or by hand
 		runtime = c.Backend
 	}
 	if !SameEndpoint(runtime, c.Backend) {

@@ -15,6 +15,7 @@ const recordVersion = 1
 type record struct {
 	Version int            `json:"version"`
 	Listen  string         `json:"listen"`           // the proxy's endpoint
+	Former  []string       `json:"former,omitempty"` // endpoints that the proxy had before, which kubelet's files may still have
 	Runtime string         `json:"runtime"`          // kubelet's endpoint before
 	Images  string         `json:"images,omitempty"` // its image service before, if it was another
 	Dirs    []string       `json:"dirs,omitempty"`   // that were made, from the outer ones
@@ -61,8 +62,20 @@ func (h *Host) saveRecord(r *record) error {
 	return h.write(RecordFile, append(b, '\n'), 0o600)
 }
 
-// ours reports whether a value of kubelet's is the proxy's endpoint.
-func (r *record) ours(value string) bool { return value != "" && SameEndpoint(value, r.Listen) }
+// ours reports whether a value of kubelet's is the proxy's endpoint, or was it before.
+func (r *record) ours(value string) bool {
+	same := func(listen string) bool { return SameEndpoint(value, listen) }
+	return value != "" && (same(r.Listen) || slices.ContainsFunc(r.Former, same))
+}
+
+// listens takes and returns the proxy's endpoint, which the settings may have changed.
+func (r *record) listens(listen string) string {
+	if r.Listen != "" && !SameEndpoint(r.Listen, listen) {
+		r.Former = append(r.Former, r.Listen)
+	}
+	r.Listen = listen
+	return listen
+}
 
 // learn takes kubelet's endpoints from its files, where they are not the proxy's: another
 // program or the operator may have written them since the first installation.

@@ -51,7 +51,7 @@ func (h *Host) start(ctx context.Context, socket string) error {
 	}
 	name, err := runtimeBehind(ctx, socket)
 	if err != nil {
-		return fmt.Errorf("waiting for the proxy to serve on %s: %w; kubelet's endpoint was not changed: see journalctl -u wasmproxy, then run the command again", socket, err)
+		return fmt.Errorf("waiting for the proxy to serve on %s: %w; kubelet's endpoint was not changed: see journalctl -u wasmproxy, then run the command again. After a change of listen, systemctl restart %s %s comes first", socket, err, systemd.SocketName, systemd.ServiceName)
 	}
 	h.say("the proxy serves %s", name)
 	return nil
@@ -123,6 +123,11 @@ func (h *Host) restartKubelet(ctx context.Context, socket string, connected bool
 			return err
 		}
 	}
+	return h.awaitKubelet(ctx, socket, connected)
+}
+
+// awaitKubelet waits until kubelet is connected to the socket, or is not any more.
+func (h *Host) awaitKubelet(ctx context.Context, socket string, connected bool) error {
 	for end := time.Now().Add(kubeletTime); ; {
 		n, err := connections(socket)
 		if err != nil || (n > 0) == connected {
@@ -141,7 +146,7 @@ func (h *Host) restartKubelet(ctx context.Context, socket string, connected bool
 
 func errKubelet(socket string, wanted bool) error {
 	if wanted {
-		return fmt.Errorf("kubelet was restarted and is not connected to %s: see systemctl cat kubelet for another endpoint, and journalctl -u kubelet", socket)
+		return fmt.Errorf("kubelet has its endpoint in its files, and is not connected to %s: see systemctl cat kubelet for another endpoint or configuration (--kubelet-config names that), and journalctl -u kubelet", socket)
 	}
 	return fmt.Errorf("something is still connected to %s, and kubelet was restarted: see ss -xp for who it is, then run the command again", socket)
 }

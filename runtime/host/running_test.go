@@ -1,0 +1,113 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// kubeletRuns are files of /proc: a kubelet with these flags, which started at this time.
+func kubeletRuns(started time.Time, flags ...string) tree {
+	return tree{
+		"/proc/7/comm":     "kubelet\n",
+		"/proc/7/cmdline":  strings.Join(append([]string{"/usr/bin/kubelet"}, flags...), "\x00") + "\x00",
+		"/proc/7/stat":     "7 (kube let) S 1 7 7 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 500 0 0\n", // 5 s after the boot
+		"/proc/stat":       fmt.Sprintf("cpu 1 2\nbtime %d\nprocesses 9\n", started.Unix()-5),
+		"/proc/12345/comm": "bash\n",
+	}
+}
+
+// TestInstallRefusesOtherFiles: the kubelet that runs has its endpoint from a file that the command does not know. It
+// changes nothing, since a restart of kubelet would not help.
+func TestInstallRefusesOtherFiles(t *testing.T) {
+	old := tree{configFile: kubeletConfig(containerd), flagsFile: kubeadmFlags(pause)}
+	flagged := tree{configFile: kubeletConfig(""), flagsFile: kubeadmFlags("--container-runtime-endpoint="+containerd, pause)}
+	const config, endpoint = "--config=/var/lib/kubelet/config.yaml", "--container-runtime-endpoint="
+	for name, c := range map[string]struct {
+		files tree
+		flags []string
+		want  string
+	}{
+		"flag of another file":      {old, []string{config, endpoint + crio}, "kubelet runs with --container-runtime-endpoint=" + crio + ", which none of the files has that this command changes"},
+		"other flag than the files": {flagged, []string{config, endpoint + crio}, "change the flag by hand"},
+		"another configuration":     {old, []string{"--config", "/etc/kubernetes/kubelet.yaml"}, "kubelet runs with --config /etc/kubernetes/kubelet.yaml, and this command would change /var/lib/kubelet/config.yaml: give --kubelet-config /etc/kubernetes/kubelet.yaml"},
+		"the configuration":         {old, []string{config}, ""},
+		"the flag":                  {flagged, []string{config, endpoint + "unix:///run/containerd/containerd.sock"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := c.files.with(kubeletRuns(time.Now(), c.flags...))
+			h, _ := newHost(t, before)
+			err := h.Install(t.Context(), Consent{})
+			if c.want != "" {
+				if err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("got %v, want %q", err, c.want)
+				}
+				h.same(t, before)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.install(t) // before kubelet was restarted
+			h.uninstall(t)
+			h.same(t, before)
+		})
+	}
+}
+
+// TestKubeletIsNotRestartedForEver: kubelet has started since its files have the proxy's endpoint, and is not connected.
+// Another restart would not help.
+func TestKubeletIsNotRestartedForEver(t *testing.T) {
+	for name, c := range map[string]struct {
+		started time.Time
+		read    bool
+	}{
+		"before its files": {time.Now().Add(-time.Hour), false},
+		"since":            {time.Now().Add(time.Hour), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, out := newHost(t, nodes()["kubeadm 1.34, instance configuration"].files.with(kubeletRuns(c.started)))
+			p, err := h.planInstall()
+			if err != nil || p.read {
+				t.Fatalf("kubelet has read what the command has not written: %v", err)
+			}
+			h.install(t)
+			if p, err = h.planInstall(); err != nil || p.read != c.read {
+				t.Fatalf("read is %v, error %v", p.read, err)
+			}
+			calls := fakeSystemctl(t, "exit 5\n")
+			h.Root, p.socket = "/", "unix:///run/wasmproxy-test-nobody.sock"
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer cancel()
+			err = h.useEndpoint(ctx, p, Consent{RestartKubelet: true})
+			if _, called := os.Stat(calls); err == nil || (called == nil) == c.read {
+				t.Errorf("error %v, systemctl was called: %v\n%s", err, called == nil, out)
+			}
+		})
+	}
+}
+
+// TestListenChanges: another listen in the settings is kubelet's next endpoint. The former one is not taken for a
+// container runtime, wherever the installation ends.
+func TestListenChanges(t *testing.T) {
+	before := nodes()["kubeadm 1.34, instance configuration"].files
+	settings := tree{SettingsFile: "listen: " + crioListen + "\nbackend: " + crio + "\n"}
+	for n := 1; ; n++ {
+		h, _ := newHost(t, before)
+		h.install(t)
+		h.put(SettingsFile, settings[SettingsFile])
+		_, err := h.crashAt(n, h.Install, t.Context())
+		h.install(t)
+		if got, _ := effective(t, h.files(t)); got != crioListen {
+			t.Errorf("ended at step %d: kubelet's endpoint is %s", n, got)
+		}
+		h.uninstall(t)
+		h.same(t, before.with(settings))
+		if err == nil {
+			return
+		}
+	}
+}
