@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc/metadata"
+
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -119,7 +121,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.requests.Add(1)
 	defer s.requests.Done()
 	op, object := operationOf(r)
-	ctx := r.Context()
+	ctx := traced(r)
 	if r.Header.Get("Upgrade") != "" {
 		ctx = context.WithoutCancel(ctx) // the end of the caller's input is not that of the request
 	}
@@ -192,8 +194,26 @@ func (c *call) pass() {
 	c.ask(c.w, c.r)
 }
 
-// ask sends the request on, and counts Docker's time.
+// The headers of W3C Trace Context.
+var traceHeaders = []string{"traceparent", "tracestate"}
+
+// traced is the context of a request with its trace where a call of CRI has it.
+func traced(r *http.Request) context.Context {
+	md := metadata.MD{}
+	for _, key := range traceHeaders {
+		md.Append(key, r.Header.Values(key)...)
+	}
+	return metadata.NewIncomingContext(r.Context(), md)
+}
+
+// ask sends the request on, below the span that was made of it if there is one, and counts Docker's time.
 func (c *call) ask(w http.ResponseWriter, r *http.Request) {
+	if md, _ := metadata.FromOutgoingContext(r.Context()); len(md.Get(traceHeaders[0])) > 0 {
+		r.Header = r.Header.Clone()
+		for _, key := range traceHeaders {
+			r.Header[http.CanonicalHeaderKey(key)] = md.Get(key)
+		}
+	}
 	start := time.Now()
 	defer func() { c.backend = time.Since(start) }()
 	c.reverse.ServeHTTP(w, r)

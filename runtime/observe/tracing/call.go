@@ -79,9 +79,13 @@ func textOf(code codes.Code) string {
 	return text.String()
 }
 
-// callerOf returns the span of the caller, which the metadata of the call ctx names; none if
-// they name none, or more than one.
+// callerOf returns the span of the caller: that of the call ctx if it is part of another one, such as
+// the second call of a request to Docker, else that which its metadata name; none if they name none, or
+// more than one.
 func callerOf(ctx context.Context) trace.SpanContext {
+	if of := trace.SpanContextFromContext(ctx); of.IsValid() {
+		return of
+	}
 	parent := metadata.ValueFromIncomingContext(ctx, traceparent)
 	if len(parent) != 1 {
 		return trace.SpanContext{}

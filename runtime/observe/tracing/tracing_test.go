@@ -9,6 +9,7 @@ import (
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
@@ -123,5 +124,15 @@ func TestTraceID(t *testing.T) {
 	}
 	if got := TraceID(t.Context()); got != "" {
 		t.Errorf("of none: %q", got)
+	}
+}
+
+// A call that is part of another one has that as parent, whatever the metadata of both name.
+func TestCallInACall(t *testing.T) {
+	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs(traceparent, parent))
+	outer := callerOf(ctx).WithSpanID(trace.SpanID{1})
+	if got := callerOf(trace.ContextWithSpanContext(ctx, outer)); !got.Equal(outer) {
+		t.Errorf("the parent is %v, want %v", got, outer)
 	}
 }
