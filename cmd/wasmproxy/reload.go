@@ -12,9 +12,9 @@ import (
 const reloadLong = `Put a new process in the place of the proxy that runs, without a failed call.
 
 The new process runs the program that is now at the proxy's path, with the same arguments, and
-reads the settings again. It loads the plugins first. Calls with hooks then wait for a moment until
-it has the pods and the values of plugins. The old process takes no new calls, and ends with its
-last call. If the new process cannot start, the old one goes on, and the error says why.
+reads the settings again. It loads the plugins first. Calls with hooks, and calls that change pods or
+containers, then wait for a moment until it has the pods and the values of plugins. The old process
+takes no new calls, and ends with its last call. If the new process cannot start, the old one goes on, and the error says why.
 
 The settings listen and state-dir cannot change in this way, nor can the unit of systemd: restart
 the service for that. Plugins that change need no reload.`
