@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -8,9 +10,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/plugins-wasm"
+	"github.com/wasmproxy/wasmproxy/runtime/handover"
 )
 
 // awaitLog waits until the log has the text so many times.
@@ -98,5 +102,74 @@ func TestTwoReloadsDuringACall(t *testing.T) {
 		if code := u.awaitEnd(pid); code != 0 {
 			t.Errorf("process %d ended with status %d", pid, code)
 		}
+	}
+}
+
+// serveAndEnd is a program that takes the place of the proxy, and ends before it is told to begin.
+func serveAndEnd() {
+	channel, err := unix.Dup(3) // with the predecessor
+	if err == nil {
+		var from *handover.Predecessor
+		if from, err = handover.FromEnvironment(); err == nil {
+			err = from.Prepared()
+		}
+		if err == nil {
+			_ = unix.Shutdown(channel, unix.SHUT_RD) // as if it had ended by the time that it is told
+			err = from.Serving()
+		}
+	}
+	fmt.Fprintln(os.Stderr, "the successor was about to serve:", err)
+	os.Exit(1)
+}
+
+// TestSuccessorEndsAtOnce: a reload whose new process ends right after it took over fails, and the log
+// does not say that the old one goes on, or has handed over.
+func TestSuccessorEndsAtOnce(t *testing.T) {
+	u := newUpgraded(t)
+	good := build(t, u.dir, "v1")
+	u.put(good)
+	u.start()
+	u.status(0)
+	u.must(os.WriteFile(u.dir+"/script", []byte("#!/bin/sh\nexec successor-serves\n"), 0o755))
+	u.put(u.dir + "/script")
+	out, err := exec.Command(good, "reload", "--admin-socket", u.admin.Socket).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "restart the service") {
+		t.Errorf("the reload says %q, %v", out, err)
+	}
+	u.awaitEnd(u.pids[0])
+	log, err := os.ReadFile(u.dir + "/log")
+	u.must(err)
+	if text := string(log); strings.Contains(text, "this process goes on") || strings.Contains(text, "INF handed over") || !strings.Contains(text, "ERR handed over to a process that has probably ended") {
+		t.Error("the log says something else")
+	}
+}
+
+// TestReloadOfALargePlugin: a plugin that needs more than half of guest-memory does not keep the node
+// from a reload. One that does not become active is named with the reason.
+func TestReloadOfALargePlugin(t *testing.T) {
+	u := newUpgraded(t)
+	t.Setenv("WASMPROXY_GUEST_MEMORY", "80Mi")
+	good := build(t, u.dir, "v1")
+	hungry, err := os.ReadFile("../../testdata/wat/memory-hungry.wasm") // 62.5 MiB
+	u.must(err)
+	u.must(os.WriteFile(u.dir+"/plugins.d/10-hungry.json", []byte(`{"limits": {"memory": "64Mi"}}`), 0o644))
+	u.must(os.WriteFile(u.dir+"/plugins.d/10-hungry.wasm", hungry, 0o644))
+	u.put(good)
+	u.start()
+	u.status(1)
+	if out, err := u.reload(); err != nil {
+		t.Fatalf("the reload: %v: %s", err, out)
+	}
+	u.status(1)
+	mute, err := net.Listen("unix", u.dir+"/mute.sock")
+	u.must(err)
+	server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error { <-s.Context().Done(); return nil }))
+	go server.Serve(mute) // ends with the server
+	t.Cleanup(server.Stop)
+	u.must(os.WriteFile(u.dir+"/script", []byte(`#!/bin/sh`+"\n"+`exec "`+good+`" "$@" --backend "`+u.dir+`/mute.sock"`+"\n"), 0o755))
+	u.put(u.dir + "/script")
+	out, err := exec.Command(good, "reload", "--admin-socket", u.admin.Socket).CombinedOutput()
+	if want := "10-hungry: the container runtime has not told of its pods"; err == nil || !strings.Contains(string(out), want) {
+		t.Errorf("the reload says %q, want %q", out, want)
 	}
 }

@@ -50,7 +50,8 @@ type handingOver struct {
 }
 
 // reload has another process, of the program that is at this one's path now, take the place of
-// this one, and returns its PID. After an error this one serves as before.
+// this one, and returns its PID. After an error this one serves as before, unless the event is
+// SuccessorGone.
 func (d *daemon) reload() (pid int, err error) {
 	h := &d.handing
 	if !h.mu.TryLock() {
@@ -58,15 +59,22 @@ func (d *daemon) reload() (pid int, err error) {
 	}
 	defer h.mu.Unlock()
 	ctx, start := context.Background(), time.Now() // it goes on if the caller leaves
-	if pid, err = d.handOver(); err != nil {
+	gone := false
+	if pid, gone, err = d.handOver(); gone {
+		d.observer.Observe(ctx, &observe.SuccessorGone{PID: pid, Err: err})
+	} else if err != nil {
 		d.observer.Observe(ctx, &observe.HandoverFailed{Err: err})
+	}
+	if err != nil {
 		return 0, err
 	}
 	d.observer.Observe(ctx, &observe.HandedOver{PID: pid, Took: time.Since(start)})
 	return pid, nil
 }
 
-func (d *daemon) handOver() (pid int, err error) {
+// handOver is reload without its events. gone says that this process accepts no connections any more,
+// and that the other one probably does not either.
+func (d *daemon) handOver() (pid int, gone bool, err error) {
 	h := &d.handing
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -80,24 +88,26 @@ func (d *daemon) handOver() (pid int, err error) {
 	}()
 	switch {
 	case d.config.Mode == config.ModeDocker:
-		return 0, errors.New("a proxy with mode docker cannot be reloaded: restart the service")
+		return 0, false, errors.New("a proxy with mode docker cannot be reloaded: restart the service")
 	case h.noPath != nil:
-		return 0, fmt.Errorf("finding this program: %w", h.noPath)
+		return 0, false, fmt.Errorf("finding this program: %w", h.noPath)
 	case d.isStopping() || d.gate.HandedOver():
-		return 0, errEnding
+		return 0, false, errEnding
 	}
 	own := handover.Process{
 		PID: os.Getpid(), Listen: config.Path(d.config.Listen), Owned: proxy.Owns(h.listener), StateDir: d.config.StateDir, Plugins: d.active(),
 	}
 	s, err := handover.Start(h.program, h.listener.(syscall.Conn), own)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if err := d.give(ctx, s); err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	d.retire(context.WithoutCancel(ctx), s)
-	return s.PID, nil
+	if err := d.retire(context.WithoutCancel(ctx), s); err != nil {
+		return s.PID, true, fmt.Errorf("process %d probably ended right after it took over, and this one takes no new calls: see the log, and restart the service if the service manager does not: %w", s.PID, err)
+	}
+	return s.PID, false, nil
 }
 
 // give gives the state to the other process, and returns when that serves. After an error, or ctx's
@@ -201,8 +211,9 @@ func (d *daemon) resumeState(ctx context.Context) error {
 	return err
 }
 
-// retire leaves everything to the other process but the calls in flight.
-func (d *daemon) retire(ctx context.Context, s *handover.Successor) {
+// retire leaves everything to the other process but the calls in flight. An error says that the
+// other process does not take it.
+func (d *daemon) retire(ctx context.Context, s *handover.Successor) error {
 	d.notifier.Replaced(s.PID)
 	proxy.Disown(d.handing.listener)
 	d.server.(*proxy.Server).Retire() // which serves CRI
@@ -210,10 +221,9 @@ func (d *daemon) retire(ctx context.Context, s *handover.Successor) {
 	if err == nil {
 		d.successor.Store(conn)
 	}
-	if err = errors.Join(err, d.leaveTo(ctx, s)); err != nil {
-		d.observer.Observe(ctx, &observe.HandoverFailed{Err: err})
-	}
+	err = errors.Join(err, d.leaveTo(ctx, s))
 	d.handing.stop()
+	return err
 }
 
 // heir is the other process, to which calls are left.

@@ -17,6 +17,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
 const (
@@ -32,7 +33,7 @@ const (
 // takingOver is what a process needs to take the place of another; nil if it does not.
 type takingOver struct {
 	from  *handover.Predecessor
-	warm  []*loaded // plugins, which are loaded again from the same compiled code
+	warm  []*loaded // plugins, whose code those have that are loaded with the state
 	begun time.Time
 	done  atomic.Bool   // this process serves
 	ended chan struct{} // closed when the other process has ended, after this one serves
@@ -44,6 +45,9 @@ func (d *daemon) takeOver(ctx context.Context, from *handover.Predecessor) error
 	d.taking = t
 	if err := d.prepare(ctx, t); err != nil {
 		return from.Fail(err)
+	}
+	for _, have := range t.warm {
+		wasm.KeepCode(have.Plugin) // so that guest-memory suffices for those that are loaded again
 	}
 	if err := from.Prepared(); err != nil {
 		return err
@@ -151,13 +155,13 @@ func (d *daemon) awaitActive(ctx context.Context) error {
 			if len(missing) == 0 {
 				return nil // what the running process did without
 			}
-			return fmt.Errorf("waiting for plugins that are active in the running process: %s: %w", strings.Join(missing, ", "), ctx.Err())
+			return fmt.Errorf("plugins that are active in the running process did not become so within %v: %s", activeTime, strings.Join(missing, "; "))
 		}
 	}
 }
 
-// inactive returns those of these plugins whose files are there and that are not active, and
-// whether any plugin is on its way to be.
+// inactive returns those of these plugins whose files are there and that are not active, each with
+// the reason, and whether any plugin is on its way to be.
 func (s *slots) inactive(of []string) (missing []string, waits bool) {
 	type answer struct {
 		missing []string
@@ -169,13 +173,27 @@ func (s *slots) inactive(of []string) (missing []string, waits bool) {
 				continue
 			}
 			if slices.Contains(of, p.id) {
-				a.missing = append(a.missing, p.id)
+				a.missing = append(a.missing, p.id+": "+s.whyInactive(p.next))
 			}
 			a.waits = a.waits || p.next != nil && p.next.state != failed
 		}
 		return a
 	})
 	return a.missing, a.waits
+}
+
+// whyInactive says why the version of a plugin that is to become active is not yet.
+func (s *slots) whyInactive(v *version) string {
+	switch {
+	case v == nil:
+		return "it is not loaded"
+	case v.reason != nil:
+		return v.reason.Error()
+	case v.state == ready && s.store != filled:
+		return "the container runtime has not told of its pods"
+	default:
+		return "it is " + v.state.String()
+	}
 }
 
 // finishLeft finishes calls that end in the other process, until that has ended. If a third process

@@ -250,35 +250,6 @@ type Stopping struct {
 	DrainTimeout time.Duration // that they have
 }
 
-// HandedOver says that another process has taken the place of this one, which ends with the calls
-// in flight.
-type HandedOver struct {
-	occurrence
-	PID  int // of the other process
-	Took time.Duration
-}
-
-// TookOver is HandedOver in the other process.
-type TookOver struct {
-	occurrence
-	PID  int // of the process before
-	Took time.Duration
-}
-
-// HandoverFailed says that no other process could take the place of this one, which goes on.
-type HandoverFailed struct {
-	occurrence
-	Err error
-}
-
-// CallNotLeft says that a call ended after another process had taken the place of this one, and
-// that its post hook could not be left to that.
-type CallNotLeft struct {
-	occurrence
-	Method string
-	Err    error
-}
-
 // ShutdownLate says that work did not end in the time that it had at shutdown.
 type ShutdownLate struct {
 	occurrence

@@ -32,7 +32,9 @@ var Messages = []Message{
 	{(*observe.PostHookDropped)(nil), slog.LevelError, "post hook dropped: too many are waiting",
 		"Post hooks take longer than calls come.", "Find the slow plugin in the log at level `debug`."},
 	{(*observe.HandoverFailed)(nil), slog.LevelError, "handover failed, this process goes on",
-		"`wasmproxy reload` was to put another process in the place of this one.", "See `err`, and try again. Calls with hooks may have waited for up to 18 s."},
+		"`wasmproxy reload` was to put another process in the place of this one.", "See `err`, and try again. Calls with hooks, and those that change pods or containers, may have waited for up to 18 s."},
+	{(*observe.SuccessorGone)(nil), slog.LevelError, "handed over to a process that has probably ended, this one takes no new calls",
+		"In a reload, the process with PID `pid` was about to take calls, and could not be told to begin.", "See its log. Restart the service if systemd does not: until then nobody may serve kubelet."},
 	{(*observe.Panicked)(nil), slog.LevelError, "panic",
 		"The proxy has a defect. The work under way is lost, and the proxy serves on.", "Report it with `stack`."},
 
