@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -44,29 +45,32 @@ A JSON file that the node has beside a delivered module counts as such an edit. 
 DIR has one, and goes with the module.
 Any other file of the same name that no delivery has brought is an error.
 
-Plugins are loaded with the limits of the settings in --config. A file that is not there is
+Plugins are loaded with the limits of the settings in --config, which also say where the plugin
+directory is. A file that is not there is
 no error: the defaults are then those of the proxy, too.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := readDelivery(args[0], dir)
+			c, err := limitsIn(settingsFile(cmd, "/"))
+			if err != nil {
+				return fmt.Errorf("delivering plugins: the proxy's settings cannot be read, so nothing was changed: %w", err)
+			}
+			d, err := readDelivery(args[0], cmp.Or(dir, c.PluginDir))
 			if err != nil {
 				return fmt.Errorf("delivering plugins: %w", err)
 			}
-			if err := d.check(cmd, settingsFile(cmd, "/")); err != nil {
+			if err := d.check(cmd, c); err != nil {
 				return fmt.Errorf("delivering plugins: the proxy would not load all of them, so nothing was changed: %w", err)
 			}
 			return d.apply(cmd.OutOrStdout())
 		},
 	}
-	settings := pflag.NewFlagSet("", pflag.ContinueOnError)
-	config.Flags(settings)
-	cmd.Flags().StringVar(&dir, "dir", settings.Lookup("plugin-dir").DefValue, "plugin directory")
-	cmd.Flags().String(config.FileFlag, "", "YAML file with the proxy's settings, for its limits of plugins")
+	cmd.Flags().StringVar(&dir, "dir", "", "plugin directory (default: plugin-dir of the settings)")
+	cmd.Flags().String(config.FileFlag, "", "YAML file with the proxy's settings, for its plugin-dir and limits of plugins")
 	return cmd
 }
 
-// limitsIn returns default settings with the limits of plugins from a file of the proxy's settings,
-// if there is one.
+// limitsIn returns default settings with the plugin directory and the limits of plugins from a file of
+// the proxy's settings, if there is one.
 func limitsIn(file string) (*config.Config, error) {
 	c := config.Default()
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) { // as of ""
@@ -81,7 +85,7 @@ func limitsIn(file string) (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.GuestMemory, c.MaxMemory, c.MaxTimeout, c.MaxFuel, c.MaxHostCalls = of.GuestMemory, of.MaxMemory, of.MaxTimeout, of.MaxFuel, of.MaxHostCalls
+	c.PluginDir, c.GuestMemory, c.MaxMemory, c.MaxTimeout, c.MaxFuel, c.MaxHostCalls = of.PluginDir, of.GuestMemory, of.MaxMemory, of.MaxTimeout, of.MaxFuel, of.MaxHostCalls
 	return c, nil
 }
 
@@ -205,14 +209,10 @@ func byExtension(a, b string) int { return strings.Compare(filepath.Ext(a), file
 
 func digest(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
 
-// check loads the plugins as the proxy would, with the limits of a file of settings, from a
+// check loads the plugins as the proxy would, with these limits, from a
 // directory of their own. That is in the plugin directory, which is trusted: anyone may write to
 // a temporary directory that kubelet makes.
-func (d *delivery) check(cmd *cobra.Command, settings string) error {
-	c, err := limitsIn(settings)
-	if err != nil {
-		return err
-	}
+func (d *delivery) check(cmd *cobra.Command, c *config.Config) error {
 	stage, err := filepath.Abs(d.path(".deliver"))
 	if err == nil {
 		err = os.RemoveAll(stage) // of a delivery that was killed

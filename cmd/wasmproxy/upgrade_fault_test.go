@@ -132,7 +132,7 @@ func TestSuccessorEndsAtOnce(t *testing.T) {
 	u.status(0)
 	u.must(os.WriteFile(u.dir+"/script", []byte("#!/bin/sh\nexec successor-serves\n"), 0o755))
 	u.put(u.dir + "/script")
-	out, err := exec.Command(good, "reload", "--admin-socket", u.admin.Socket).CombinedOutput()
+	out, err := exec.Command(good, "reload", "--config", "", "--admin-socket", u.admin.Socket).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "restart the service") {
 		t.Errorf("the reload says %q, %v", out, err)
 	}
@@ -168,7 +168,7 @@ func TestReloadOfALargePlugin(t *testing.T) {
 	t.Cleanup(server.Stop)
 	u.must(os.WriteFile(u.dir+"/script", []byte(`#!/bin/sh`+"\n"+`exec "`+good+`" "$@" --backend "`+u.dir+`/mute.sock"`+"\n"), 0o755))
 	u.put(u.dir + "/script")
-	out, err := exec.Command(good, "reload", "--admin-socket", u.admin.Socket).CombinedOutput()
+	out, err := exec.Command(good, "reload", "--config", "", "--admin-socket", u.admin.Socket).CombinedOutput()
 	if want := "10-hungry: the container runtime has not told of its pods"; err == nil || !strings.Contains(string(out), want) {
 		t.Errorf("the reload says %q, want %q", out, want)
 	}
