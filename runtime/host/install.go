@@ -154,35 +154,51 @@ func (h *Host) planInstall() (*installation, error) {
 		return nil, err
 	}
 	running := h.RunningKubelet()
-	if err := h.checkRunning(running, k, r); err != nil {
+	if err := h.checkConfig(running); err != nil {
 		return nil, err
-	}
-	if r != nil {
-		r.learn(k)
 	}
 	p := &installation{record: r}
-	settings, err := h.settings(p, k)
-	if err != nil {
+	flag, elsewhere := h.elsewhere(running, k)
+	if elsewhere {
+		k.runtime = flag
+	} else if r != nil {
+		r.learn(k)
+	}
+	if err := h.planProxy(p, k, running); err != nil {
 		return nil, err
 	}
+	if !elsewhere { // otherwise the flag has the proxy's endpoint, and wins
+		err = h.pointKubelet(p, k)
+	}
+	p.used = err == nil && h.inUse(p)
+	p.read = err == nil && len(p.kubelet) == 0 && h.hasRead(running, k)
+	return p, err
+}
+
+// planProxy plans all but the changes of kubelet's files.
+func (h *Host) planProxy(p *installation, k *kubelet, running *Running) error {
+	settings, err := h.settings(p, k)
+	if err != nil {
+		return err
+	}
 	p.socket = p.record.listens(settings.Listen)
+	if err := p.record.checkFlag(running, k); err != nil {
+		return err
+	}
 	if own, err := h.ownBypass(settings.BypassFile); err != nil {
-		return nil, err
+		return err
 	} else if own {
 		p.bypass = settings.BypassFile
 	}
 	if err := h.planUnits(p); err != nil {
-		return nil, err
+		return err
 	}
 	dirs := []string{recordDir, settings.PluginDir}
 	for _, c := range p.own {
 		dirs = append(dirs, filepath.Dir(c.path))
 	}
 	p.dirs = h.missing(dirs...)
-	err = h.pointKubelet(p, k)
-	p.used = err == nil && h.inUse(p)
-	p.read = err == nil && len(p.kubelet) == 0 && h.hasRead(running, k)
-	return p, err
+	return nil
 }
 
 // pointKubelet plans the proxy's endpoint for kubelet's files.

@@ -51,23 +51,53 @@ func (r *Running) Flag(name string) (value string, ok bool) {
 	return value, ok
 }
 
-// checkRunning requires that the kubelet that runs has its endpoint from the files that were read.
-// To change others would be in vain.
-func (h *Host) checkRunning(running *Running, k *kubelet, r *record) error {
-	if endpoint, ok := running.Flag(runtimeKey.flag); ok {
-		for _, t := range k.texts {
-			for _, value := range t.values(runtimeKey) {
-				if !t.yaml && (SameEndpoint(value, endpoint) || r != nil && r.ours(value)) {
-					return nil
-				}
-			}
-		}
-		return fmt.Errorf("kubelet runs with --%s=%s, which none of the files has that this command changes: if kubelet's files were changed since it started, restart it, else change the flag by hand", runtimeKey.flag, endpoint)
+// checkConfig requires that the kubelet that runs reads the configuration that would be changed. A flag wins over both.
+func (h *Host) checkConfig(running *Running) error {
+	if _, ok := running.Flag(runtimeKey.flag); ok {
+		return nil
 	}
 	if file, ok := running.Flag("config"); ok && h.under(file) != h.under(h.KubeletConfig) {
 		return fmt.Errorf("kubelet runs with --config %s, and this command would change %s: give --kubelet-config %s", file, h.KubeletConfig, file)
 	}
 	return nil
+}
+
+// checkFlag requires that the kubelet that runs has its endpoint from the files that were read, or calls the proxy.
+// Otherwise it would be in vain to change the files.
+func (r *record) checkFlag(running *Running, k *kubelet) error {
+	endpoint, ok := running.Flag(runtimeKey.flag)
+	if !ok || r.ours(endpoint) {
+		return nil
+	}
+	for _, t := range k.texts {
+		for _, value := range t.values(runtimeKey) {
+			if !t.yaml && (SameEndpoint(value, endpoint) || r.ours(value)) {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("%w: if kubelet's files were changed since it started, restart it. Else install the proxy by hand first, then change the flag to the proxy's socket, restart kubelet, and run the command again", errFlag(endpoint))
+}
+
+func errFlag(endpoint string) error {
+	return fmt.Errorf("kubelet runs with --%s=%s, which none of the files has that this command changes", runtimeKey.flag, endpoint)
+}
+
+// elsewhere returns the endpoint of a kubelet that has its flag from a file that the command does not know. An earlier
+// value of a known file does not count, nor does one of a unit that systemd may not have read again.
+func (h *Host) elsewhere(running *Running, k *kubelet) (endpoint string, ok bool) {
+	endpoint, ok = running.Flag(runtimeKey.flag)
+	if !ok || !h.hasRead(running, k) {
+		return "", false
+	}
+	for _, t := range k.texts {
+		for _, value := range t.values(runtimeKey) {
+			if !t.yaml && (SameEndpoint(value, endpoint) || strings.HasPrefix(t.path, unitDir)) {
+				return "", false
+			}
+		}
+	}
+	return endpoint, true
 }
 
 // hasRead reports whether the kubelet that runs started after its files were last changed.

@@ -2,8 +2,8 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +32,7 @@ func TestInstallRefusesOtherFiles(t *testing.T) {
 		want  string
 	}{
 		"flag of another file":      {old, []string{config, endpoint + crio}, "kubelet runs with --container-runtime-endpoint=" + crio + ", which none of the files has that this command changes"},
-		"other flag than the files": {flagged, []string{config, endpoint + crio}, "change the flag by hand"},
+		"other flag than the files": {flagged, []string{config, endpoint + crio}, "install the proxy by hand first, then change the flag"},
 		"another configuration":     {old, []string{"--config", "/etc/kubernetes/kubelet.yaml"}, "kubelet runs with --config /etc/kubernetes/kubelet.yaml, and this command would change /var/lib/kubelet/config.yaml: give --kubelet-config /etc/kubernetes/kubelet.yaml"},
 		"the configuration":         {old, []string{config}, ""},
 		"the flag":                  {flagged, []string{config, endpoint + "unix:///run/containerd/containerd.sock"}, ""},
@@ -78,16 +78,85 @@ func TestKubeletIsNotRestartedForEver(t *testing.T) {
 			if p, err = h.planInstall(); err != nil || p.read != c.read {
 				t.Fatalf("read is %v, error %v", p.read, err)
 			}
-			calls := fakeSystemctl(t, "exit 5\n")
 			h.Root, p.socket = "/", "unix:///run/wasmproxy-test-nobody.sock"
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-			defer cancel()
-			err = h.useEndpoint(ctx, p, Consent{RestartKubelet: true})
-			if _, called := os.Stat(calls); err == nil || (called == nil) == c.read {
-				t.Errorf("error %v, systemctl was called: %v\n%s", err, called == nil, out)
+			called := false
+			h.step = func(step string) error {
+				called = called || strings.HasPrefix(step, "systemctl")
+				return errCrash
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel() // so that it does not wait
+			if err := h.useEndpoint(ctx, p, Consent{RestartKubelet: true}); err == nil || called == c.read {
+				t.Errorf("error %v, systemctl was called: %v\n%s", err, called, out)
 			}
 		})
 	}
+}
+
+// TestInstallAfterUninstall: kubelet's files have the runtime's endpoint again, and the kubelet that runs still has the
+// proxy's. Another installation gives the files the proxy's.
+func TestInstallAfterUninstall(t *testing.T) {
+	before := nodes()["kubeadm 1.28, containerd"].files
+	h, _ := newHost(t, before.with(kubeletRuns(time.Now().Add(-time.Hour), "--container-runtime-endpoint="+ours)))
+	h.install(t)
+	h.step = func(step string) error {
+		if strings.Contains(step, "disable") { // kubelet is connected, and the service stays
+			return errCrash
+		}
+		return nil
+	}
+	if err := h.Uninstall(t.Context(), Consent{}); !errors.Is(err, errCrash) {
+		t.Fatal(err)
+	}
+	h.step = nil
+	if got, _ := effective(t, h.files(t)); got != containerd {
+		t.Fatalf("uninstalling gave kubelet %s", got)
+	}
+	h.install(t)
+	if got, _ := effective(t, h.files(t)); got != ours {
+		t.Errorf("kubelet's endpoint is %s", got)
+	}
+}
+
+// TestFlagChangedByHand: a file that the command does not know has the flag, and the operator has given it the proxy's
+// endpoint. kubelet's other files stay as they are, and uninstalling asks for that flag before it changes anything.
+func TestFlagChangedByHand(t *testing.T) {
+	settings := tree{SettingsFile: "listen: " + ours + "\nbackend: " + crio + "\n"}
+	for name, files := range map[string]tree{
+		"no flag in the files":    {"/etc/systemd/system/kubelet.service": "[Service]\nEnvironmentFile=/etc/kubernetes/kubelet.env\nExecStart=/usr/bin/kubelet $KUBELET_ARGS\n"},
+		"a flag that is not read": nodes()["kubeadm 1.28, containerd"].files,
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := files.with(settings).with(kubeletRuns(time.Now().Add(time.Hour), "--container-runtime-endpoint="+ours))
+			h, _ := newHost(t, before)
+			for range 2 {
+				h.install(t)
+				if got := h.files(t); got[flagsFile] != before[flagsFile] || got[configFile] != before[configFile] {
+					t.Errorf("the files are %q", got)
+				}
+			}
+			installed := h.files(t)
+			want := "kubelet runs with --container-runtime-endpoint=" + ours + ", which none of the files has that this command changes: give the flag " + crio
+			if err := h.Uninstall(t.Context(), Consent{}); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+			h.same(t, installed)
+			h.put("/proc/7/cmdline", "kubelet\x00--container-runtime-endpoint="+crio+"\x00")
+			h.uninstall(t)
+			h.same(t, before.with(tree{"/proc/7/cmdline": "kubelet\x00--container-runtime-endpoint=" + crio + "\x00"}))
+		})
+	}
+}
+
+// TestFlagWithoutSettings: nobody knows the runtime behind the endpoint that the operator has given the flag.
+func TestFlagWithoutSettings(t *testing.T) {
+	before := nodes()["kubeadm 1.28, containerd"].files.with(kubeletRuns(time.Now().Add(time.Hour), "--container-runtime-endpoint="+ours))
+	h, _ := newHost(t, before)
+	want := "kubelet's endpoint is the proxy's already, " + ours + ", and there is no " + SettingsFile
+	if err := h.Install(t.Context(), Consent{}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+	h.same(t, before)
 }
 
 // TestListenChanges: another listen in the settings is kubelet's next endpoint. The former one is not taken for a

@@ -212,6 +212,11 @@ func (h *Host) planKubelet(p *removal) error {
 			texts = append(texts, newText(f.Path, b))
 		}
 	}
+	if k != nil {
+		if flag, ok := h.elsewhere(h.RunningKubelet(), k); ok && p.record.ours(flag) {
+			return fmt.Errorf("%w: give the flag %s by hand, restart kubelet, and run the command again", errFlag(flag), p.record.Runtime)
+		}
+	}
 	for _, t := range texts {
 		after, note := p.record.former(t)
 		if note != "" {
