@@ -59,7 +59,7 @@ func (c *call) passCut(ctx context.Context, next cri.Next) (answer *cri.Frame, e
 	}
 	if c.event != nil { // values of plugins are yet to be undone
 		hold := c.suspend(ctx, c.event, c.event.container, r)
-		defer func() { c.restore(ctx, c.event, c.event.container, hold, answer != nil && err == nil) }() // no answer: next panicked
+		defer func() { c.restore(ctx, c.event, c.event.container, hold, r, answer != nil && err == nil) }() // no answer: next panicked
 	}
 	answer, err = next(ctx, c.Request)
 	if err == nil {

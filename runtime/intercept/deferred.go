@@ -114,7 +114,7 @@ func (i *interceptor) updateResources(ctx context.Context, e *event, c *crifield
 	}
 	defer i.raisePod(ctx, uid) // the container has its limits then, or does not get them
 	hold := i.suspend(ctx, e, c, req)
-	defer func() { i.restore(ctx, e, c, hold, err == nil) }()
+	defer func() { i.restore(ctx, e, c, hold, req, err == nil) }()
 	defer writeFiles()
 	resp, err := i.Backend.UpdateContainerResources(ctx, req)
 	if err == nil {

@@ -3,6 +3,7 @@ package intercept_test
 import (
 	"context"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -83,16 +84,22 @@ func TestUndoOfIdleAfterARepair(t *testing.T) {
 	i.want(i.before, "without the plugin")
 }
 
-// It is what the runtime wrote last, while the host had suspended cpu.idle for that.
+// It is what the runtime wrote last, while the host had suspended cpu.idle for that. 1024 shares,
+// which are weight 100, are also what the kernel gives a group that stops being idle.
 func TestUndoOfIdleAfterAnUpdate(t *testing.T) {
-	i := newIdle(t, abi.Container)
-	resized := ""
-	i.updating = func() { resized = i.share(t, 700) }
-	_, err := i.call(t.Context(), "UpdateContainerResources", &runtimeapi.UpdateContainerResourcesRequest{ContainerId: containerID,
-		Linux: &runtimeapi.LinuxContainerResources{CpuShares: 700}}, &runtimeapi.UpdateContainerResourcesResponse{})
-	i.must(err)
-	i.undo()
-	i.want(resized, "without the plugin")
+	for shares, weight := range map[int64]int64{700: 700, 1024: 100} {
+		t.Run(strconv.FormatInt(shares, 10), func(t *testing.T) {
+			i := newIdle(t, abi.Container)
+			written := map[int]int64{1: shares, 2: weight}[i.fs.Version()]
+			resized := ""
+			i.updating = func() { resized = i.share(t, written) }
+			_, err := i.call(t.Context(), "UpdateContainerResources", &runtimeapi.UpdateContainerResourcesRequest{ContainerId: containerID,
+				Linux: &runtimeapi.LinuxContainerResources{CpuShares: shares}}, &runtimeapi.UpdateContainerResourcesResponse{})
+			i.must(err)
+			i.undo()
+			i.want(resized, "without the plugin")
+		})
+	}
 }
 
 // A plugin that asks for 0 itself gets the share back, too.

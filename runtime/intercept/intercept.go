@@ -199,7 +199,7 @@ func (c *call) forward(ctx context.Context, out *cri.Frame, next cri.Next) (answ
 			c.raisePod(ctx, c.idOf(crifield.Object{Container: c.event.container}).Pod, raised...)
 		}
 		hold := c.suspend(ctx, c.event, c.event.container, r)
-		defer func() { c.restore(ctx, c.event, c.event.container, hold, answer != nil && err == nil) }() // no answer: next panicked
+		defer func() { c.restore(ctx, c.event, c.event.container, hold, r, answer != nil && err == nil) }() // no answer: next panicked
 	}
 	answer, c.left, err = c.outside(ctx, out, next)
 	if err != nil && !c.left && c.Lost != nil && c.method.Effect != cri.Nothing && unanswered(ctx, err) {

@@ -78,7 +78,7 @@ func (i *interceptor) reset(ctx context.Context, id ledger.ID, c *crifield.Conta
 	defer done()
 	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.ID, Linux: r}
 	hold := i.suspend(ctx, nil, c, req)
-	defer func() { i.restore(ctx, nil, c, hold, err == nil) }()
+	defer func() { i.restore(ctx, nil, c, hold, req, err == nil) }()
 	resp, err := i.Backend.UpdateContainerResources(ctx, req)
 	if status.Code(err) == codes.NotFound {
 		i.Ledger.Remove(id)

@@ -32,12 +32,14 @@ func (i *interceptor) suspend(ctx context.Context, e *event, c *crifield.Contain
 	return hold
 }
 
-// restore writes back what suspend cleared, and repairs what the update has overwritten.
-func (i *interceptor) restore(ctx context.Context, e *event, c *crifield.Container, hold *cgroup.Suspension, accepted bool) {
+// restore writes back what suspend cleared, and repairs what the update r has overwritten.
+func (i *interceptor) restore(ctx context.Context, e *event, c *crifield.Container, hold *cgroup.Suspension, r *runtimeapi.UpdateContainerResourcesRequest, accepted bool) {
 	own := crifield.Object{Container: c}
 	if accepted && hold != nil { // while the group is not idle
 		id := i.idOf(own)
-		i.Ledger.Reread(id, rules.CPUIdle, groupFiles{cgroups: i.Cgroups, group: i.Ledger.Group(id)})
+		_, weight := r.GetLinux().GetUnified()["cpu.weight"]
+		named := weight || r.GetLinux().GetCpuShares() != 0
+		i.Ledger.Reread(id, rules.CPUIdle, named, groupFiles{cgroups: i.Cgroups, group: i.Ledger.Group(id)})
 	}
 	if err := hold.Restore(ctx, accepted); err != nil {
 		i.Observer.Observe(ctx, &observe.RestoreFailed{Object: e.aboutContainer(c), Err: err})

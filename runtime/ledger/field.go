@@ -74,8 +74,8 @@ func (v *Value) hear(t Target, value string, asked []Asked) {
 }
 
 // Reread notes what the kernel holds exactly of a file, after an update of the object may have
-// written it.
-func (l *Ledger) Reread(id ID, file string, kernel Kernel) {
+// written it. With named the update did: it named the value.
+func (l *Ledger) Reread(id ID, file string, named bool, kernel Kernel) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.find(id)
@@ -83,7 +83,11 @@ func (l *Ledger) Reread(id ID, file string, kernel Kernel) {
 		return
 	}
 	v := o.values[File(file)]
-	if exact := kernel.Exact(file, v.Exact); v.Exact != "" && exact != "" && exact != v.Exact {
+	known := v.Exact
+	if named {
+		known = ""
+	}
+	if exact := kernel.Exact(file, known); v.Exact != "" && exact != "" && exact != v.Exact {
 		v.Exact = exact
 		l.changed(id)
 	}
