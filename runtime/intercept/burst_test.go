@@ -11,6 +11,8 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -57,6 +59,45 @@ func TestQuotaAndBurstAtOnce(t *testing.T) {
 	}
 	if left := n.options.Ledger.Objects(); len(left) > 0 {
 		t.Errorf("the records of %v remain", left)
+	}
+}
+
+// A scan that puts both files back writes the quota first, and looks at the burst twice: it counts one
+// repair. The sixth in a row is a fight, of which there is one event.
+func TestRepairsOfQuotaAndBurstAreCountedOnce(t *testing.T) {
+	for name, quotaToo := range map[string]bool{"both are overwritten": true, "the burst is overwritten": false} {
+		t.Run(name, func(t *testing.T) {
+			fs, _, dir := scratchGroup(t)
+			var events observe.Recorder
+			n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, quotaAndBurst(100_000, 80_000))}, withCgroups(fs), withObserver(&events))
+			n.runPod()
+			n.begin()
+			scan := func(quotaToo bool) (quota, burst string) {
+				put(t, dir, "cpu.max.burst", "0")
+				if quotaToo {
+					put(t, dir, "cpu.max", "50000 100000")
+				}
+				intercept.Scan(t.Context(), n.options)
+				return content(t, dir, "cpu.max"), content(t, dir, "cpu.max.burst")
+			}
+			for k := range 5 {
+				if quota, burst := scan(quotaToo); quota != "100000" || burst != "80000" {
+					t.Fatalf("after scan %d cpu.max is %s, and the burst %s", k+1, quota, burst)
+				}
+			}
+			if _, burst := scan(true); burst != "0" {
+				t.Errorf("after the sixth scan the burst is %s", burst)
+			}
+			fights := 0
+			for _, e := range observe.All[*observe.CgroupFileFought](events.Take()) {
+				if e.File == "cpu.max.burst" {
+					fights++
+				}
+			}
+			if got := n.options.Ledger.Record(ledger.ID{Pod: "u1", Container: "c1"})[ledger.File("cpu.max.burst")].Repairs; got != 5 || fights != 1 {
+				t.Errorf("%d repairs of the burst, and %d fights", got, fights)
+			}
+		})
 	}
 }
 

@@ -195,7 +195,7 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 		var written []ledger.Done
 		again = false
 		for _, w := range lessBurst(i.Ledger.Begin(id, held, why, groupFiles{i.Cgroups, group, id.Container == "", held})) {
-			if again && w.File == rules.CPUBurst { // the next Begin fits it to the new quota
+			if again && w.File == rules.CPUBurst && w.Kind != ledger.Fight { // the next Begin fits it to the new quota
 				continue
 			}
 			d := i.write(ctx, group, noGroup, w)

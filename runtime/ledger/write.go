@@ -203,11 +203,11 @@ func (v *Value) exactly(file string, kernel Kernel) bool {
 	return v.Exact == "" || kernel.Exact(file, "") == v.Exact
 }
 
-// overwritten notes what a value was overwritten with. A repair that has failed was counted.
+// overwritten notes what a value was overwritten with. A repair that failed or is under way was counted.
 func (v *Value) overwritten(found string, failed bool, why Why) Kind {
 	v.Found = found
 	switch {
-	case failed:
+	case failed || v.Writing != "":
 	case v.fought(why):
 		v.Fight = true
 		return Fight
