@@ -47,11 +47,12 @@ type unread struct {
 	timer *time.Timer
 }
 
+// begin waits for the next time, which is later each time. A fill for another cause before then
+// begins the same wait anew.
 func (u *unread) begin() {
-	if u.timer != nil {
-		u.timer.Stop()
+	if early := u.timer != nil && u.timer.Stop(); !early {
+		u.after = min(max(retryTime, 2*u.after), maxUnreadTime)
 	}
-	u.after = min(max(retryTime, 2*u.after), maxUnreadTime)
 	if u.again != nil {
 		u.timer = time.AfterFunc(u.after, u.again)
 	}

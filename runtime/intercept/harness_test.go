@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -257,8 +258,10 @@ type runtimeBackend struct {
 	pods       map[string]*runtimeapi.PodSandboxStatusResponse
 	containers map[string]*runtimeapi.ContainerStatusResponse
 	down       bool
-	unknown    error // what it answers for what is in no table, in place of NotFound
-	asked      int   // how often for a status
+	pod        *runtimeapi.PodSandbox  // what it lists
+	listed     []*runtimeapi.Container // in the pod
+	unknown    error                   // what it answers for what is in no table, in place of NotFound
+	asked      int                     // how often for a status
 
 	updates []*runtimeapi.UpdateContainerResourcesRequest // the proxy's own
 	refuses error                                         // what they are answered
@@ -283,18 +286,25 @@ func (b *runtimeBackend) ContainerStatus(_ context.Context, r *runtimeapi.Contai
 	return lookUp(b, b.containers, r.GetContainerId())
 }
 
-func (b *runtimeBackend) ListPodSandbox(_ context.Context, _ *runtimeapi.ListPodSandboxRequest, _ ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
+func (b *runtimeBackend) ListPodSandbox(_ context.Context, r *runtimeapi.ListPodSandboxRequest, _ ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
 	if b.down {
 		return nil, errDown
 	}
-	return &runtimeapi.ListPodSandboxResponse{}, nil
+	if id := r.GetFilter().GetId(); b.pod == nil || id != "" && id != b.pod.GetId() {
+		return &runtimeapi.ListPodSandboxResponse{}, nil
+	}
+	return &runtimeapi.ListPodSandboxResponse{Items: []*runtimeapi.PodSandbox{b.pod}}, nil
 }
 
 func (b *runtimeBackend) ListContainers(_ context.Context, r *runtimeapi.ListContainersRequest, _ ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error) {
 	if b.down {
 		return nil, errDown
 	}
-	return &runtimeapi.ListContainersResponse{}, nil
+	other := func(c *runtimeapi.Container) bool {
+		id := r.GetFilter().GetId()
+		return id != "" && id != c.GetId()
+	}
+	return &runtimeapi.ListContainersResponse{Containers: slices.DeleteFunc(slices.Clone(b.listed), other)}, nil
 }
 
 func lookUp[T any](b *runtimeBackend, in map[string]*T, id string) (*T, error) {

@@ -27,8 +27,8 @@ func (i *interceptor) raisePod(ctx context.Context, uid string, coming ...ledger
 }
 
 // sumLimits has the ledger note what plugins add to the limits of a pod, and reports whether they
-// do or did. While the store lacks one of the containers, as before it is filled, it is not known
-// whether that runs and what limits kubelet gave it: what plugins add stays as it is.
+// do or did. While the store lacks one of the containers, as before it is filled, or knows it by a
+// list alone, what limits kubelet gave it is not known: what plugins add stays as it is.
 func (i *interceptor) sumLimits(ctx context.Context, uid string, coming ...ledger.Raised) bool {
 	if i.Cgroups.Version() != 2 {
 		return false
@@ -37,7 +37,7 @@ func (i *interceptor) sumLimits(ctx context.Context, uid string, coming ...ledge
 	if len(raised) == 0 && !i.Ledger.Raises(uid) {
 		return false
 	}
-	if slices.ContainsFunc(raised, func(r ledger.Raised) bool { return !i.known(ledger.ID{Pod: uid, Container: r.Container}) }) {
+	if slices.ContainsFunc(raised, func(r ledger.Raised) bool { return !i.described(r.Container) }) {
 		return true
 	}
 	raised = slices.DeleteFunc(raised, func(r ledger.Raised) bool { return !i.live(ctx, r.Container) })
@@ -60,6 +60,12 @@ func (i *interceptor) podGroup(ctx context.Context, uid string) (string, error) 
 		return "", errNoGroup
 	}
 	return i.group(ctx, crifield.Object{Pod: pod})
+}
+
+// described reports whether the store has a container's resources, or knows that it has ended.
+func (i *interceptor) described(id string) bool {
+	c, known := i.Store.Container(id)
+	return known && (!c.ByListAlone() || c.State == runtimeapi.ContainerState_CONTAINER_EXITED)
 }
 
 // live reports whether a container runs or is about to. That one has exited by itself shows in

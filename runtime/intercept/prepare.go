@@ -133,23 +133,23 @@ func (c *call) containerEvent(ctx context.Context, id string) *event {
 	return e
 }
 
-// container returns a container of the store, or of the backend if the store lacks
-// it and a hook is to be told of it, or its cgroup may hold what is in an update's way.
+// container returns a container of the store, or of the backend if the store lacks it or knows it
+// by a list alone, and a hook is to be told of it, or its cgroup may hold what is in an update's way.
 func (c *call) container(ctx context.Context, id string) (pods.Container, bool) {
 	container, ok := c.Store.Container(id)
 	update := c.method.Effect == cri.Updates
-	if ok || c.unread || !c.hooked() && (!update || c.Cgroups == nil) {
+	if ok && !container.ByListAlone() || c.unread || !c.hooked() && (!update || c.Cgroups == nil) {
 		return container, ok
 	}
 	container, ok = readThrough(ctx, c, id, c.Store.ReadContainer)
-	c.unread = !ok
+	c.unread = !ok || container.ByListAlone()
 	return container, ok
 }
 
 // podEvent is the same for a pod.
 func (c *call) podEvent(ctx context.Context, id string) *event {
 	pod, ok := c.Store.Pod(id)
-	if !ok && c.hooked() {
+	if (!ok || pod.ByListAlone()) && c.hooked() {
 		pod, ok = c.pod(ctx, id)
 	}
 	if !ok {
@@ -160,15 +160,15 @@ func (c *call) podEvent(ctx context.Context, id string) *event {
 
 func (c *call) hooked() bool { return c.Chain.Hooks()&c.method.Hooks() != 0 }
 
-// pod returns a pod of the store, or of the backend if the store lacks it.
+// pod returns a pod of the store, or of the backend if the store lacks it or knows it by a list alone.
 func (c *call) pod(ctx context.Context, id string) (p pods.Pod, ok bool) {
-	if p, ok = c.Store.Pod(id); !ok {
+	if p, ok = c.Store.Pod(id); !ok || p.ByListAlone() {
 		p, ok = readThrough(ctx, c, id, c.Store.ReadPod)
 	}
 	return p, ok
 }
 
-// readThrough asks the backend about what the store does not know.
+// readThrough asks the backend about what the store does not know, or by a list alone.
 func readThrough[T any](ctx context.Context, c *call, id string, read func(context.Context, pods.Backend, string) (T, error)) (T, bool) {
 	ctx, cancel := context.WithTimeout(ctx, readThroughTime)
 	defer cancel()

@@ -34,6 +34,7 @@ type podSyncState struct {
 
 	// Guarded by Synchronized.mu:
 	synced bool      // done is closed, and the plugin has not failed
+	byList int       // of the pod and its containers, how many the store knew by a list alone
 	seen   time.Time // when the pod was known to exist last
 }
 
@@ -65,7 +66,7 @@ func (s *Synchronized) Member(o Options, m plugin.Member) plugin.Member {
 }
 
 // Sweep calls Synchronize of the member for all pods of the store that its plugin does not
-// know. It ends with the first error, or after the pod with which enough, if it is not nil,
+// know, or that the runtime has described since. It ends with the first error, or after the pod with which enough, if it is not nil,
 // reports true; left is the number of pods that remain. The member is one of the plugin's own,
 // without what Member does to it.
 func (s *Synchronized) Sweep(ctx context.Context, o Options, m plugin.Member, enough func() bool) (left int, err error) {
@@ -73,10 +74,10 @@ func (s *Synchronized) Sweep(ctx context.Context, o Options, m plugin.Member, en
 	s.forget(all)
 	caller := newSyncCaller(o, m, s)
 	for i, p := range all {
-		if s.isBeingCreated(p) || s.isSynced(p.ID) {
+		if s.isBeingCreated(p) || s.isSynced(o.Store, p.ID) {
 			continue
 		}
-		if err := s.sync(ctx, p.ID, func() error { return caller.call(ctx, crifield.PodOf(p)) }); err != nil {
+		if err := s.sync(ctx, o.Store, p.ID, func() error { return caller.call(ctx, crifield.PodOf(p)) }); err != nil {
 			return len(all) - i, err
 		}
 		if enough != nil && enough() {
@@ -86,11 +87,11 @@ func (s *Synchronized) Sweep(ctx context.Context, o Options, m plugin.Member, en
 	return 0, nil
 }
 
-// sync runs call if the plugin does not know the pod. Other callers wait meanwhile. If the one
+// sync runs call if the plugin does not know the pod as the store does. Other callers wait meanwhile. If the one
 // that they waited for ended because its own caller went away, they begin anew.
-func (s *Synchronized) sync(ctx context.Context, id string, call func() error) error {
+func (s *Synchronized) sync(ctx context.Context, store *pods.Store, id string, call func() error) error {
 	for {
-		p, first := s.begin(id)
+		p, first := s.begin(store, id)
 		if first {
 			defer func() { s.finish(id, p) }()
 			p.err = call()
@@ -106,13 +107,13 @@ func (s *Synchronized) sync(ctx context.Context, id string, call func() error) e
 }
 
 // begin returns the state of the pod, and whether the caller is the one to call the plugin.
-func (s *Synchronized) begin(id string) (p *podSyncState, first bool) {
+func (s *Synchronized) begin(store *pods.Store, id string) (p *podSyncState, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p = s.pods[id]; p != nil {
+	if p = s.pods[id]; p != nil && !(p.synced && p.outdated(store, id)) {
 		return p, false
 	}
-	p = &podSyncState{done: make(chan struct{}), seen: time.Now(), err: errPanicked}
+	p = &podSyncState{done: make(chan struct{}), byList: store.CountByListAlone(id), seen: time.Now(), err: errPanicked}
 	s.pods[id] = p
 	return p, true
 }
@@ -126,12 +127,22 @@ func (s *Synchronized) finish(id string, p *podSyncState) {
 	close(p.done)
 }
 
-// isSynced reports whether the plugin knows the pod by now.
-func (s *Synchronized) isSynced(id string) bool {
+// isSynced reports whether the plugin knows the pod by now, as the store does.
+func (s *Synchronized) isSynced(store *pods.Store, id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.pods[id]
-	return p != nil && p.synced
+	return p != nil && p.synced && !p.outdated(store, id)
+}
+
+// outdated reports whether the runtime has described since what it had only listed when the plugin
+// was called for the pod: the plugin could not read what lists leave out. Synchronized.mu guards it.
+func (p *podSyncState) outdated(store *pods.Store, id string) bool {
+	if p.byList == 0 {
+		return false
+	}
+	_, known := store.Pod(id)
+	return known && store.CountByListAlone(id) < p.byList
 }
 
 // markCreated says that the plugin could see the pod being created.

@@ -35,6 +35,7 @@ func (s *syncCaller) call(ctx context.Context, pod *crifield.Pod) error {
 	if known, ok := s.Store.Pod(pod.ID); ok {
 		pod = crifield.PodOf(known)
 	}
+	complete := s.Store.CountByListAlone(pod.ID) == 0
 	kept := &errorKeeper{Plugin: s.member.Plugin}
 	m := s.member
 	m.Plugin = kept
@@ -46,7 +47,7 @@ func (s *syncCaller) call(ctx context.Context, pod *crifield.Pod) error {
 	if err = kept.err; !kept.called { // it wants no such pod, or there is no time
 		err = context.Cause(ctx)
 	}
-	if err == nil && s.state.isReplacement() {
+	if err == nil && complete && s.state.isReplacement() { // else it may not know yet what to ask for
 		s.endSilent(ctx, e, owned, start, !kept.called || s.mayAskForContainers())
 	}
 	return err
@@ -114,13 +115,13 @@ func (p *syncedPlugin) Call(ctx context.Context, budget *plugin.Budget, ev plugi
 // ensureSynced calls Synchronize for a pod that the plugin does not know. The event's plugins
 // do not pay for that with their time, unless it fails, which is the event's failure.
 func (p *syncedPlugin) ensureSynced(ctx context.Context, budget *plugin.Budget, pod *crifield.Pod) error {
-	if p.state.isSynced(pod.ID) {
+	if p.state.isSynced(p.caller.Store, pod.ID) {
 		return nil
 	}
 	wait := budget.Wait()
 	ctx, end := budget.WaitContext(ctx)
 	defer end()
-	err := p.state.sync(ctx, pod.ID, func() error { return p.caller.call(ctx, pod) })
+	err := p.state.sync(ctx, p.caller.Store, pod.ID, func() error { return p.caller.call(ctx, pod) })
 	if err == nil {
 		budget.Waited(wait)
 	}

@@ -17,14 +17,16 @@ import (
 // than their own contexts.
 const readTimeout = 10 * time.Second
 
-// ReadPod returns the pod with this ID, asking the backend if it is not known.
+// ReadPod returns the pod with this ID, asking the backend if it is not known, or by a list alone:
+// what the list told is the answer then if the backend fails.
 // Callers that ask for one ID at the same time share one call. An error of the
 // backend is wrapped.
 func (s *Store) ReadPod(ctx context.Context, from Backend, id string) (Pod, error) {
-	if p, ok := s.Pod(id); ok {
-		return p, nil
+	held, known := s.Pod(id)
+	if known && !held.ByListAlone() {
+		return held, nil
 	}
-	return shared(ctx, &s.flights, "pod "+id, func(ctx context.Context) (Pod, error) {
+	p, err := shared(ctx, &s.flights, "pod "+id, func(ctx context.Context) (Pod, error) {
 		r := s.begin(id)
 		defer s.end(r)
 		reported, err := fetchPod(ctx, from, id)
@@ -33,15 +35,20 @@ func (s *Store) ReadPod(ctx context.Context, from Backend, id string) (Pod, erro
 		}
 		return s.reconcilePod(r, reported), nil
 	})
+	if err != nil && known {
+		return held, nil
+	}
+	return p, err
 }
 
 // ReadContainer returns the container with this ID, asking the backend for it
 // and for its pod if they are not known. See [Store.ReadPod].
 func (s *Store) ReadContainer(ctx context.Context, from Backend, id string) (Container, error) {
-	if c, ok := s.Container(id); ok {
-		return c, nil
+	held, known := s.Container(id)
+	if known && !held.ByListAlone() {
+		return held, nil
 	}
-	return shared(ctx, &s.flights, "container "+id, func(ctx context.Context) (Container, error) {
+	c, err := shared(ctx, &s.flights, "container "+id, func(ctx context.Context) (Container, error) {
 		r := s.begin(id)
 		defer s.end(r)
 		reported, err := s.fetchContainer(ctx, from, id)
@@ -58,6 +65,10 @@ func (s *Store) ReadContainer(ctx context.Context, from Backend, id string) (Con
 		}
 		return s.reconcileContainer(r, reported), nil
 	})
+	if err != nil && known {
+		return held, nil
+	}
+	return c, err
 }
 
 // shared runs f once for all who ask for key meanwhile. It outlives the caller

@@ -219,3 +219,38 @@ func TestPodRemovedDuringRead(t *testing.T) {
 	}
 	empty(t, s)
 }
+
+// What is known by a list alone is asked for at each read until the backend describes it. If that
+// fails, what the list told is the answer.
+func TestReadOfWhatIsKnownByAList(t *testing.T) {
+	s, n := NewStore(), smallNode()
+	broken := map[string]bool{"p": true, "c": true}
+	n.asked = func(method, id string) error {
+		if strings.HasSuffix(method, "Status") && broken[id] {
+			return status.Error(codes.Unknown, "broken")
+		}
+		return nil
+	}
+	if err := s.Sync(t.Context(), n); !errors.As(err, new(*UnreadError)) {
+		t.Fatal(err)
+	}
+	read := func(byList int, when string) {
+		t.Helper()
+		c, err := s.ReadContainer(t.Context(), n, "c")
+		p, podErr := s.ReadPod(t.Context(), n, "p")
+		if err != nil || podErr != nil || c.PodID != "p" || c.ByListAlone() != broken["c"] || p.ByListAlone() != broken["p"] {
+			t.Errorf("%s: %+v, %v, of %+v, %v", when, c, err, p, podErr)
+		}
+		if got := s.CountByListAlone("p"); got != byList {
+			t.Errorf("%s %d are known by a list alone, want %d", when, got, byList)
+		}
+	}
+	read(2, "with neither described")
+	broken["c"] = false
+	read(1, "with the container described")
+	broken["p"] = false
+	read(0, "with both described")
+	if cpuShares(t, s, "c") == 0 {
+		t.Error("the container has no CPU shares")
+	}
+}

@@ -24,6 +24,9 @@ type Pod struct {
 	CgroupParent string
 }
 
+// ByListAlone reports whether the backend lists the pod and could not tell its status yet.
+func (p Pod) ByListAlone() bool { return p.Unreported&unread != 0 }
+
 // A Container is a container of a pod sandbox. It is a value; the messages in it are shared
 // with the store and with other callers, and nobody may change them.
 type Container struct {
@@ -45,3 +48,6 @@ type Container struct {
 	// Unreported are the parts of Config that the backend did not report, as for a [Pod].
 	Unreported Parts
 }
+
+// ByListAlone reports whether the backend lists the container and could not tell its status yet.
+func (c Container) ByListAlone() bool { return c.Unreported&unread != 0 }

@@ -17,7 +17,7 @@ type reportedPod struct {
 // it has what a status leaves out.
 func (t reportedPod) mergeInto(old Pod, known bool) Pod {
 	p := t.Pod
-	if known && old.Unreported&unread == 0 {
+	if known && !old.ByListAlone() {
 		p.Config, p.Requested, p.Unchanged = old.Config, old.Requested, old.Unchanged
 		p.RuntimeHandler, p.Unreported = old.RuntimeHandler, old.Unreported
 	}
@@ -38,7 +38,7 @@ type reportedContainer struct {
 // mergeInto returns the record with what was reported, as for a pod.
 func (t reportedContainer) mergeInto(old Container, known bool) Container {
 	c := t.Container
-	if known && old.Unreported&unread == 0 {
+	if known && !old.ByListAlone() {
 		c.Config, c.CgroupParent, c.Unreported = old.Config, old.CgroupParent, old.Unreported
 		c.CgroupsPath = cmp.Or(c.CgroupsPath, old.CgroupsPath)
 	}

@@ -95,6 +95,22 @@ func (s *Store) Containers(podID string) []Container {
 	return all
 }
 
+// CountByListAlone returns how many of a pod and its containers are known by a list alone.
+func (s *Store) CountByListAlone(podID string) (n int) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	podID, p, _ := s.pods.find(podID)
+	if p.ByListAlone() {
+		n++
+	}
+	for id := range s.members[podID] {
+		if s.containers.records[id].ByListAlone() {
+			n++
+		}
+	}
+	return n
+}
+
 // FindPodByUID returns the newest sandbox of the pod with this Kubernetes UID.
 func (s *Store) FindPodByUID(uid string) (Pod, bool) {
 	return s.findPod(func(m *runtimeapi.PodSandboxMetadata) bool {

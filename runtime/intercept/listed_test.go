@@ -1,0 +1,144 @@
+package intercept_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
+)
+
+var errUndescribed = status.Error(codes.Unknown, "broken")
+
+// list has the backend list pod1 with these running containers, of which it describes the pod alone.
+func (n *node) list(containers ...string) {
+	n.backend.tellPod("pod1", podConfig())
+	n.backend.pod = &runtimeapi.PodSandbox{Id: "pod1", Metadata: podConfig().GetMetadata()}
+	n.backend.unknown = errUndescribed
+	for _, id := range containers {
+		n.backend.listed = append(n.backend.listed, &runtimeapi.Container{
+			Id: id, PodSandboxId: "pod1", Metadata: &runtimeapi.ContainerMetadata{Name: id}, State: runtimeapi.ContainerState_CONTAINER_RUNNING,
+		})
+	}
+}
+
+// describe has the backend describe a container from now on.
+func (n *node) describe(id string) {
+	config := createRequest().GetConfig()
+	info, err := json.Marshal(map[string]any{"config": config, "sandboxID": "pod1"})
+	n.must(err)
+	if n.backend.containers == nil {
+		n.backend.containers = map[string]*runtimeapi.ContainerStatusResponse{}
+	}
+	n.backend.containers[id] = &runtimeapi.ContainerStatusResponse{
+		Status: &runtimeapi.ContainerStatus{Id: id, Metadata: config.GetMetadata(), State: runtimeapi.ContainerState_CONTAINER_RUNNING},
+		Info:   map[string]string{"info": string(info)},
+	}
+}
+
+// fill fills the store with what the backend has.
+func (n *node) fill() {
+	n.t.Helper()
+	if err := n.store.Sync(n.t.Context(), &n.backend); err != nil && !errors.As(err, new(*pods.UnreadError)) {
+		n.t.Fatal(err)
+	}
+}
+
+// A plugin has written a file of a container, which has raised its pod. After a restart of the proxy
+// the runtime lists the container and cannot describe it: its pod keeps the limit.
+func TestPodLimitStaysWhileAContainerIsKnownByAList(t *testing.T) {
+	fs, pod, container := scratchGroup(t)
+	put(t, pod, "cpu.max", "100000 100000") // of two containers
+	dir := filepath.Join(t.TempDir(), "state")
+	file := on(abi.PostStartContainer, write(abi.Container, "cpu.max", "100000 100000"))
+	file.Capabilities, file.Rights = abi.AllCapabilities, plugin.Rights{Declared: abi.AllCapabilities, Granted: abi.AllCapabilities}
+	n := newNode(t, []plugin.Member{file}, withCgroups(fs), withLedger(openLedger(t, dir)))
+	n.runPod()
+	n.begin()
+	n.must(n.queue.Drain(t.Context()))
+	n.wantCPU(pod, "150000 100000", "with the plugin's value")
+
+	m := newNode(t, nil, withCgroups(fs), withLedger(openLedger(t, dir)))
+	m.list("c1", "c2")
+	m.describe("c2")
+	m.fill()
+	intercept.Settle(t.Context(), m.options)
+	m.wantCPU(pod, "150000 100000", "while the container is known by a list")
+	if got := content(t, container, "cpu.max"); got != "100000 100000" {
+		t.Errorf("the container has cpu.max %q", got)
+	}
+	m.describe("c1")
+	m.fill()
+	intercept.Settle(t.Context(), m.options)
+	m.wantCPU(pod, "150000 100000", "with the container's status")
+	m.backend.listed[0].State = runtimeapi.ContainerState_CONTAINER_EXITED
+	delete(m.backend.containers, "c1")
+	m.store.Clear()
+	m.fill()
+	intercept.Scan(t.Context(), m.options)
+	m.wantCPU(pod, "100000 100000", "after the list says that the container has ended")
+}
+
+// A hook reads what the runtime could not describe when the store was filled, and is called with what
+// the list told as long as it cannot.
+func TestHookReadsWhatWasKnownByAList(t *testing.T) {
+	var quotas []int64
+	m := on(abi.PreStopContainer, func(_ context.Context, ev plugin.Event, _ *plugin.Adjustment) error {
+		quota, errno := ev.Int64(abi.Container, abi.Resources+abi.CPUQuota)
+		if errno != abi.OK {
+			quota = int64(errno)
+		}
+		quotas = append(quotas, quota)
+		return nil
+	})
+	n := newNode(t, []plugin.Member{m})
+	n.list("c1")
+	n.fill()
+	stop := func() {
+		_, err := n.call(t.Context(), "StopContainer", &runtimeapi.StopContainerRequest{ContainerId: "c1"}, &runtimeapi.StopContainerResponse{})
+		n.must(err)
+	}
+	stop()
+	n.describe("c1")
+	stop()
+	if want := []int64{int64(abi.Unsupported), 50_000}; !slices.Equal(quotas, want) {
+		t.Errorf("the hook reads %d, want %d", quotas, want)
+	}
+}
+
+// Synchronize is called again for a pod when the runtime describes what it only listed before. Until
+// then wishes of the plugin's earlier version stay.
+func TestSynchronizeAgainWithWhatWasKnownByAList(t *testing.T) {
+	before, _, _ := running(t)
+	var told notes
+	n, known, m := learning(t, told.take, false, withCgroups(before.options.Cgroups), withLedger(before.options.Ledger))
+	known.Replaces()
+	n.list("c1")
+	n.fill()
+	sweeps := func(want int, wish bool, when string) {
+		t.Helper()
+		n.must(n.sweep(known, m))
+		n.must(n.sweep(known, m))
+		if len(told.all) != want {
+			t.Errorf("%s Synchronize was called %d times, want %d", when, len(told.all), want)
+		}
+		if _, ok := n.options.Ledger.Owner(ledger.ID{Pod: "u1", Container: "c1"}, ledger.File("cpu.idle")); ok != wish {
+			t.Errorf("%s the earlier wish is there: %v, want %v", when, ok, wish)
+		}
+	}
+	sweeps(1, true, "while c1 is known by a list")
+	n.describe("c1")
+	n.fill()
+	sweeps(2, false, "with the status of c1")
+}
