@@ -110,14 +110,25 @@ func (o *opened) get(x *rules.File) (string, error) {
 // set writes a value that is to stay: see put and keep. A burst above a new quota is cut to it.
 func (o *opened) set(ctx context.Context, x *rules.File, value string) error {
 	value = o.fs.Rounded("/"+o.rel, x.Name, value)
-	undo := func() error { return nil }
+	put := o.put
 	if x.Name == rules.CPUMax {
-		undo = o.cutBurst(value)
+		put = o.putQuota
 	}
+	if err := put(x, value); err != nil {
+		return err
+	}
+	o.keep(ctx, x)
+	return nil
+}
+
+// putQuota is put of cpu.max. Its group is locked, since an update may suspend the burst just then.
+func (o *opened) putQuota(x *rules.File, value string) error {
+	g := o.fs.enter(o.rel)
+	defer o.fs.leave(o.rel, g)
+	undo := o.cutBurst(value)
 	if err := o.put(x, value); err != nil {
 		return errors.Join(err, undo())
 	}
-	o.keep(ctx, x)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
@@ -108,6 +109,35 @@ func TestHoldsOverlap(t *testing.T) {
 	}
 	wantPlain(t, f, rules.CPUIdle, "1")
 	wantPlain(t, f, rules.CPUBurst, "40000")
+	wantForgotten(t, f)
+}
+
+// A write of a quota, which cuts the burst, waits while an update suspends the burst, and does not
+// bring it back.
+func TestQuotaWaitsForASuspension(t *testing.T) {
+	f := held(t, 2, "0", "80000", 100000)
+	rel := must(clean(pod))(t)
+	g := f.enter(rel) // as SuspendForUpdate does
+	written := make(chan error, 1)
+	go func() { written <- f.Write(t.Context(), pod, "cpu.max", "50000 100000") }()
+	for waits := false; !waits; {
+		select {
+		case err := <-written:
+			t.Fatalf("the write did not wait: %v", err)
+		default:
+			f.mu.Lock()
+			waits = g.users == 2
+			f.mu.Unlock()
+			time.Sleep(time.Millisecond)
+		}
+	}
+	plain(t, f, rules.CPUBurst, "0")
+	f.leave(rel, g)
+	if err := <-written; err != nil {
+		t.Fatal(err)
+	}
+	wantPlain(t, f, "cpu.max", "50000 100000")
+	wantPlain(t, f, rules.CPUBurst, "0")
 	wantForgotten(t, f)
 }
 
