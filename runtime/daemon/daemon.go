@@ -50,10 +50,14 @@ type options struct {
 	noBreaker     bool          // plugins are called however often they fail
 	firstSyncTime time.Duration // of Synchronize before a plugin is active
 	adminRetry    time.Duration
+	startFills    []time.Duration // after the start: then the store is filled again
 }
 
 func optionsOf(c *config.Config, observer observe.Observer) options {
-	return options{engine: wasm.Options{Observer: observer, CacheDir: c.CacheDir, GuestMemory: c.GuestBytes()}, firstSyncTime: firstSyncTime, adminRetry: adminRetry}
+	return options{
+		engine:        wasm.Options{Observer: observer, CacheDir: c.CacheDir, GuestMemory: c.GuestBytes()},
+		firstSyncTime: firstSyncTime, adminRetry: adminRetry, startFills: lostDelays,
+	}
 }
 
 func run(ctx context.Context, c *config.Config, observer observe.Observer, o options) error {
@@ -114,6 +118,7 @@ type daemon struct {
 
 	firstSyncTime time.Duration   // of Synchronize before a plugin is active
 	adminRetry    time.Duration   // of sockets other than that for calls, and of node-features-file
+	startFills    []time.Duration // when the store is filled again after the start
 	syncTrigger   trigger         // synchronize plugins with pods that they do not know
 	resyncTrigger trigger         // fill the store again
 	lostTrigger   trigger         // the runtime may have done what it did not answer
@@ -134,7 +139,7 @@ type daemon struct {
 // open makes the parts, none of which does anything yet.
 func open(ctx context.Context, c *config.Config, observer observe.Observer, o options) (*daemon, error) {
 	d := &daemon{
-		config: c, queue: intercept.NewWorkQueue(), stopping: ctx.Done(), firstSyncTime: o.firstSyncTime, adminRetry: o.adminRetry,
+		config: c, queue: intercept.NewWorkQueue(), stopping: ctx.Done(), firstSyncTime: o.firstSyncTime, adminRetry: o.adminRetry, startFills: o.startFills,
 		syncTrigger: newTrigger(), resyncTrigger: newTrigger(), lostTrigger: newTrigger(), reloadTrigger: newTrigger(), settling: make(chan struct{}, 1),
 	}
 	d.handing.program, d.handing.noPath = handover.Program()

@@ -37,6 +37,13 @@ func RunRetryingSoon(ctx context.Context, c *config.Config, observer observe.Obs
 	return run(ctx, c, observer, o)
 }
 
+// RunWithoutStartFills is Run that does not fill the store again for calls that a process before it has left.
+func RunWithoutStartFills(ctx context.Context, c *config.Config, observer observe.Observer) error {
+	o := optionsOf(c, observer)
+	o.startFills = nil
+	return run(ctx, c, observer, o)
+}
+
 // Reloader returns a daemon that serves nobody: reload makes what its directories hold now
 // the plugins of every call, as the watcher does when it has seen a change, and waits until
 // nothing is under way.

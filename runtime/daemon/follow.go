@@ -114,7 +114,7 @@ func (d *daemon) missed(answered bool) {
 // followLost fills the store again after calls that the runtime did not answer, until ctx is done.
 // Calls that come meanwhile begin it anew. A process before this one may have left some.
 func (d *daemon) followLost(ctx context.Context) {
-	for _, delay := range lostDelays {
+	for _, delay := range d.startFills {
 		time.AfterFunc(delay, d.resyncTrigger.notify)
 	}
 	for {

@@ -24,7 +24,7 @@ func TestStartWhoseCallerGoesAway(t *testing.T) {
 	n.config.AdminSocket = n.dir + "/admin.sock"
 	started := n.holdAnswers("StartContainer")
 	n.put("10-quota.wasm", "quota")
-	n.start(daemon.Run)
+	n.start(daemon.RunWithoutStartFills)
 	n.await("plugins active", "10-quota")
 	n.awaitSocket()
 	pod, err := n.runPod(t.Context(), "web")
@@ -55,7 +55,7 @@ func TestCallsWhileTheFirstPluginComes(t *testing.T) {
 		}
 		return handler(ctx, req)
 	})
-	n.start(daemon.Run)
+	n.start(daemon.RunWithoutStartFills)
 	n.awaitSocket()
 	pod, err := n.runPod(t.Context(), "web")
 	n.must(err)
@@ -83,21 +83,6 @@ func TestCallsWhileTheFirstPluginComes(t *testing.T) {
 		_, err := n.kubelet.RemoveContainer(t.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: id})
 		return err
 	}, "running", "gone")
-}
-
-// A proxy is killed, and the runtime ends a start of it after the next one has filled its store.
-func TestStartThatAProxyBeforeHasLeft(t *testing.T) {
-	n := newNode(t)
-	n.config.AdminSocket = n.dir + "/admin.sock"
-	app := n.runContainer()
-	n.put("10-quota.wasm", "quota")
-	n.start(daemon.Run)
-	n.awaitActive("10-quota")
-	n.awaitSocket()
-	time.Sleep(500 * time.Millisecond) // a new connection may have had the store filled, too
-	_, err := n.runtime.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: app})
-	n.must(err)
-	n.awaitKnown("running")
 }
 
 // awaitKnown waits until the proxy knows the only container of pod web in this state, or as gone.

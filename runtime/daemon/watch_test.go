@@ -2,12 +2,14 @@ package daemon
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/connectivity"
 
+	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -98,5 +100,42 @@ func TestUnreadIsTriedAgainLater(t *testing.T) {
 		if len(again) > 0 || u.after != 0 {
 			t.Errorf("after the end: %d more, %v", len(again), u.after)
 		}
+	})
+}
+
+// The runtime may end calls of a process that was killed after the next one has filled its store, and
+// those that it did not answer: the store is filled again after a start, and after such a call.
+func TestFillsAfterLostCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		d := &daemon{resyncTrigger: newTrigger(), lostTrigger: newTrigger(), startFills: optionsOf(config.Default(), observe.Discard()).startFills}
+		ended := make(chan struct{})
+		go func() {
+			d.followLost(ctx)
+			close(ended)
+		}()
+		fills := func(want ...time.Duration) {
+			t.Helper()
+			var got []time.Duration
+			for start, end := time.Now(), time.After(time.Hour); ; {
+				select {
+				case <-d.resyncTrigger:
+					got = append(got, time.Since(start))
+					continue
+				case <-end:
+				}
+				break
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("the store is filled after %v, want %v", got, want)
+			}
+		}
+		fills(time.Second, 9*time.Second)
+		d.missed(false)
+		fills(time.Second, 10*time.Second)
+		d.missed(true)
+		fills(0)
+		cancel()
+		<-ended
 	})
 }
