@@ -164,7 +164,7 @@ func TestUninstallWithoutKubelet(t *testing.T) {
 			calls := fakeSystemctl(t, c.script)
 			h, _ := newHost(t, nil)
 			h.Root = "/"
-			if err := h.leaveKubelet(t.Context(), "unix:///run/wasmproxy-test-nobody.sock", true); err != nil {
+			if err := h.leaveKubelet(t.Context(), &record{Listen: "unix:///run/wasmproxy-test-nobody.sock"}, true); err != nil {
 				t.Error(err)
 			}
 			if got, err := os.ReadFile(calls); err != nil || string(got) != c.want {

@@ -92,9 +92,9 @@ func (h *Host) useEndpoint(ctx context.Context, p *installation, c Consent) erro
 		h.say("kubelet uses the proxy already, so it is not restarted")
 	case c.RestartKubelet && h.live() && p.read:
 		h.say("kubelet has started with the endpoint in its files, so it is not restarted")
-		return h.awaitKubelet(ctx, p.socket, true)
+		return h.awaitKubelet(ctx, true, p.socket)
 	case c.RestartKubelet && h.live():
-		return h.restartKubelet(ctx, p.socket, true)
+		return h.restartKubelet(ctx, true, p.socket)
 	default:
 		h.say("kubelet takes its new endpoint when it starts the next time: systemctl daemon-reload && systemctl restart kubelet")
 	}

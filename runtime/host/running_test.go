@@ -158,25 +158,3 @@ func TestFlagWithoutSettings(t *testing.T) {
 	}
 	h.same(t, before)
 }
-
-// TestListenChanges: another listen in the settings is kubelet's next endpoint. The former one is not taken for a
-// container runtime, wherever the installation ends.
-func TestListenChanges(t *testing.T) {
-	before := nodes()["kubeadm 1.34, instance configuration"].files
-	settings := tree{SettingsFile: "listen: " + crioListen + "\nbackend: " + crio + "\n"}
-	for n := 1; ; n++ {
-		h, _ := newHost(t, before)
-		h.install(t)
-		h.put(SettingsFile, settings[SettingsFile])
-		_, err := h.crashAt(n, h.Install, t.Context())
-		h.install(t)
-		if got, _ := effective(t, h.files(t)); got != crioListen {
-			t.Errorf("ended at step %d: kubelet's endpoint is %s", n, got)
-		}
-		h.uninstall(t)
-		h.same(t, before.with(settings))
-		if err == nil {
-			return
-		}
-	}
-}

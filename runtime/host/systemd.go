@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +15,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/deploy/systemd"
-	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
 )
 
@@ -46,15 +46,19 @@ func (h *Host) start(ctx context.Context, socket string) error {
 	}
 	for _, args := range [][]string{{"daemon-reload"}, {"enable", "--now", systemd.SocketName}, {"enable", "--now", systemd.ServiceName}} {
 		if err := h.systemctl(ctx, args...); err != nil {
-			return err
+			return errStart(err)
 		}
 	}
 	name, err := runtimeBehind(ctx, socket)
 	if err != nil {
-		return fmt.Errorf("waiting for the proxy to serve on %s: %w; kubelet's endpoint was not changed: see journalctl -u wasmproxy, then run the command again. After a change of listen, systemctl restart %s %s comes first", socket, err, systemd.SocketName, systemd.ServiceName)
+		return errStart(fmt.Errorf("waiting for the proxy to serve on %s: %w", socket, err))
 	}
 	h.say("the proxy serves %s", name)
 	return nil
+}
+
+func errStart(err error) error {
+	return fmt.Errorf("%w; kubelet's files were not changed: see journalctl -u wasmproxy, then run the command again. After a change of listen, first run systemctl restart %s %s: kubelet has no runtime from then until wasmproxy host install --restart-kubelet", err, systemd.SocketName, systemd.ServiceName)
 }
 
 // disable has systemd stop the units that there are, and not start them again.
@@ -114,27 +118,27 @@ func runtimeBehind(ctx context.Context, socket string) (string, error) {
 	}
 }
 
-// restartKubelet restarts kubelet, and waits until it is connected to the socket, or is not
-// any more.
-func (h *Host) restartKubelet(ctx context.Context, socket string, connected bool) error {
+// restartKubelet restarts kubelet, and waits until it is connected to one of the sockets, or to
+// none any more.
+func (h *Host) restartKubelet(ctx context.Context, connected bool, sockets ...string) error {
 	h.say("restarting kubelet")
 	for _, args := range [][]string{{"daemon-reload"}, {"restart", "kubelet"}} { // its unit may have changed
 		if err := h.systemctl(ctx, args...); err != nil {
 			return err
 		}
 	}
-	return h.awaitKubelet(ctx, socket, connected)
+	return h.awaitKubelet(ctx, connected, sockets...)
 }
 
-// awaitKubelet waits until kubelet is connected to the socket, or is not any more.
-func (h *Host) awaitKubelet(ctx context.Context, socket string, connected bool) error {
+// awaitKubelet waits until kubelet is connected to one of the sockets, or to none any more.
+func (h *Host) awaitKubelet(ctx context.Context, connected bool, sockets ...string) error {
 	for end := time.Now().Add(kubeletTime); ; {
-		n, err := connections(socket)
+		n, err := connections(sockets...)
 		if err != nil || (n > 0) == connected {
 			return err
 		}
 		if time.Now().After(end) {
-			return errKubelet(socket, connected)
+			return errKubelet(strings.Join(sockets, " or "), connected)
 		}
 		select {
 		case <-ctx.Done():
@@ -161,8 +165,8 @@ func (h *Host) inUse(p *installation) bool {
 	return err == nil && n > 0
 }
 
-// connections counts those that callers have to a socket.
-func connections(endpoint string) (n int, err error) {
+// connections counts those that callers have to sockets.
+func connections(endpoints ...string) (n int, err error) {
 	table, err := os.ReadFile("/proc/net/unix")
 	if err != nil {
 		return 0, err
@@ -170,7 +174,8 @@ func connections(endpoint string) (n int, err error) {
 	const connected = "03"
 	for line := range strings.Lines(string(table)) {
 		// Num RefCount Protocol Flags Type St Inode Path
-		if f := strings.Fields(line); len(f) == 8 && f[5] == connected && plain(f[7]) == plain(config.Path(endpoint)) {
+		f := strings.Fields(line)
+		if len(f) == 8 && f[5] == connected && slices.ContainsFunc(endpoints, func(e string) bool { return SameEndpoint(e, f[7]) }) {
 			n++
 		}
 	}

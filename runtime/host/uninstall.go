@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 )
@@ -40,7 +41,7 @@ func (h *Host) Uninstall(ctx context.Context, c Consent) error {
 		return err
 	}
 	if h.live() {
-		if err := h.leaveKubelet(ctx, p.record.Listen, c.RestartKubelet); err != nil {
+		if err := h.leaveKubelet(ctx, p.record, c.RestartKubelet); err != nil {
 			return err
 		}
 	}
@@ -88,10 +89,11 @@ func (h *Host) removeService(ctx context.Context, files []change) error {
 	return h.systemctl(ctx, "daemon-reload")
 }
 
-// leaveKubelet returns when kubelet is not connected to the proxy any more.
-func (h *Host) leaveKubelet(ctx context.Context, listen string, restart bool) error {
+// leaveKubelet returns when kubelet is not connected to the proxy any more, wherever the proxy has listened.
+func (h *Host) leaveKubelet(ctx context.Context, r *record, restart bool) error {
+	sockets := append([]string{r.Listen}, r.Former...)
 	if restart && h.systemctl(ctx, "is-active", "--quiet", "kubelet") == nil {
-		return h.restartKubelet(ctx, listen, false)
+		return h.restartKubelet(ctx, false, sockets...)
 	}
 	if restart { // kubelet does not run, or is not there any more
 		h.say("kubelet is not active, so it is not restarted")
@@ -99,7 +101,7 @@ func (h *Host) leaveKubelet(ctx context.Context, listen string, restart bool) er
 			return err
 		}
 	}
-	n, err := connections(listen)
+	n, err := connections(sockets...)
 	if err == nil && n > 0 {
 		return fmt.Errorf("kubelet's files have its former endpoint again, and it still uses the proxy until it starts anew, so the service stays: run systemctl daemon-reload && systemctl restart kubelet, then wasmproxy host uninstall again")
 	}
@@ -142,14 +144,33 @@ func (h *Host) planRemoval() (*removal, error) {
 	if r == nil {
 		return nil, h.withoutRecord(flags)
 	}
-	if p.settings, err = load(flags); err != nil { // the proxy must go all the same
+	wrong := error(nil)
+	if p.settings, wrong = load(flags); wrong != nil { // the proxy must go all the same
 		p.settings = config.Default()
-		p.notes = append(p.notes, fmt.Sprintf("use the default admin-socket and bypass-file, because the settings are wrong: %v", err))
+		p.notes = append(p.notes, fmt.Sprintf("use the default admin-socket and bypass-file, because the settings are wrong: %v", wrong))
 	}
 	if err := h.planKubelet(p); err != nil {
 		return nil, err
 	}
+	if len(flags) > 0 && wrong == nil {
+		if err := p.checkRuntime(); err != nil {
+			return nil, err
+		}
+	}
 	return p, h.planOwn(p)
+}
+
+// checkRuntime requires that kubelet's former endpoint is that of the runtime which has the pods now.
+func (p *removal) checkRuntime() error {
+	former, now := p.record.Runtime, p.settings.Backend
+	if len(p.kubelet) == 0 || p.settings.Mode == config.ModeDocker || SameEndpoint(former, now) {
+		return nil
+	}
+	var files []string
+	for _, c := range p.kubelet {
+		files = append(files, c.path)
+	}
+	return fmt.Errorf("kubelet's endpoint before the installation was %s, and backend in %s is %s: give kubelet the endpoint of the runtime that it is to have, by hand in %s, restart kubelet, and run the command again", former, SettingsFile, now, strings.Join(files, " and "))
 }
 
 // withoutRecord is an error unless kubelet's files surely have another endpoint than the proxy's.

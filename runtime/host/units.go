@@ -11,10 +11,13 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 )
 
-// planShadows plans the removal of the program and the units that an installation without a
-// package has made: systemd and a shell would take them before the package's.
-func (h *Host) planShadows(p *installation) error {
-	for _, path := range []string{filepath.Join(unitDir, systemd.ServiceName), filepath.Join(unitDir, systemd.SocketName), programFile} {
+// shadows are the program and the units that an installation without a package has made: systemd and a shell would
+// take them before the package's.
+var shadows = []string{filepath.Join(unitDir, systemd.ServiceName), filepath.Join(unitDir, systemd.SocketName), programFile}
+
+// planStale plans the removal of files that an earlier installation has made, and that are as it left them.
+func (h *Host) planStale(p *installation, paths ...string) error {
+	for _, path := range paths {
 		f := p.record.file(path)
 		now, err := h.read(path)
 		if err != nil {
@@ -45,11 +48,13 @@ func (h *Host) planUnits(p *installation) error {
 		add(programFile, string(program))
 		add(filepath.Join(unitDir, systemd.SocketName), systemd.Socket())
 		add(filepath.Join(unitDir, systemd.ServiceName), strings.ReplaceAll(systemd.Service(), systemd.Program+" ", programFile+" "))
-	} else if err := h.planShadows(p); err != nil {
+	} else if err := h.planStale(p, shadows...); err != nil {
 		return err
 	}
 	if path := config.Path(p.socket); !strings.Contains(systemd.Socket(), "\nListenStream="+path+"\n") {
 		add(listenDropIn, "# Written by wasmproxy host install: the setting listen.\n[Socket]\nListenStream=\nListenStream="+path+"\n")
+	} else if err := h.planStale(p, listenDropIn); err != nil {
+		return err
 	}
 	for _, path := range order {
 		mode := fs.FileMode(0o644)
