@@ -153,7 +153,9 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 			u.Sent = resourceValues(c.event.container.Resources.Now)
 			u.Kubelet = merged(u.Sent, u.Before)
 		}
-		c.Ledger.Updated(id, u)
+		if makes || c.known(id) { // it may have been removed since
+			c.Ledger.Updated(id, u)
+		}
 		if raises || !makes { // a new container takes nothing from the limits of its pod
 			c.raisePod(ctx, id.Pod)
 		}
