@@ -43,16 +43,22 @@ type backend struct {
 // fills the store.
 type unread struct {
 	again func() // nil: nobody fills it again
+	count int    // of pods and containers
 	after time.Duration
 	timer *time.Timer
 }
 
-// begin waits for the next time, which is later each time. A fill for another cause before then
-// begins the same wait anew.
-func (u *unread) begin() {
-	if early := u.timer != nil && u.timer.Stop(); !early {
-		u.after = min(max(retryTime, 2*u.after), maxUnreadTime)
+// begin waits for the next time, which is later each time, but soon if there are more of them than
+// before. A fill for another cause before then begins the same wait anew.
+func (u *unread) begin(count int) {
+	early := u.timer != nil && u.timer.Stop()
+	switch {
+	case count > u.count:
+		u.after = retryTime
+	case !early:
+		u.after = min(2*u.after, maxUnreadTime)
 	}
+	u.count = count
 	if u.again != nil {
 		u.timer = time.AfterFunc(u.after, u.again)
 	}
@@ -62,7 +68,7 @@ func (u *unread) end() {
 	if u.timer != nil {
 		u.timer.Stop()
 	}
-	u.after = 0
+	u.count = 0
 }
 
 // runtimeClient is what the proxy asks of the container runtime on its own behalf. Every
@@ -160,8 +166,8 @@ func (b *backend) fill(ctx context.Context) {
 	}
 	b.failures.reset()
 	b.filled.Store(life)
-	if err != nil {
-		b.unread.begin()
+	if unread := (*pods.UnreadError)(nil); errors.As(err, &unread) {
+		b.unread.begin(unread.Count)
 		b.observer.Observe(ctx, &observe.ObjectsUnread{Again: b.unread.after, Err: err})
 		return
 	}

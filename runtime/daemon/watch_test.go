@@ -85,20 +85,25 @@ func TestUnreadIsTriedAgainLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		again := newTrigger()
 		u := unread{again: again.notify}
-		u.begin() // another fill, before the first time
+		u.begin(1) // another fill, before the first time
 		for _, want := range []time.Duration{5, 10, 20, 40, 80, 160, 320, 600, 600} {
 			start := time.Now()
-			u.begin()
+			u.begin(1)
 			<-again
 			if after := time.Since(start); after != want*time.Second {
 				t.Errorf("after %v, want %v", after, want*time.Second)
 			}
 		}
-		u.begin()
-		u.end()
+		for _, more := range []int{2, 1} { // another one cannot be described; after the end one
+			u.begin(more)
+			if u.after != retryTime {
+				t.Errorf("with %d it is asked after %v, want %v", more, u.after, retryTime)
+			}
+			u.end()
+		}
 		time.Sleep(time.Hour)
-		if len(again) > 0 || u.after != 0 {
-			t.Errorf("after the end: %d more, %v", len(again), u.after)
+		if len(again) > 0 {
+			t.Errorf("after the end: %d more", len(again))
 		}
 	})
 }

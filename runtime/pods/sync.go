@@ -99,7 +99,10 @@ func (s *Store) prune(r reads, pods []*runtimeapi.PodSandbox, containers []*runt
 
 // An UnreadError says that the backend lists pods or containers whose status it cannot tell. The
 // store knows them by the list if it knew no more.
-type UnreadError struct{ error }
+type UnreadError struct {
+	error
+	Count int // of pods and containers
+}
 
 // Unwrap returns how many they are and the backend's error of the first.
 func (e *UnreadError) Unwrap() error { return e.error }
@@ -192,5 +195,5 @@ func (f *failures) sum(of int) error {
 	if f.backend {
 		return err
 	}
-	return &UnreadError{err}
+	return &UnreadError{err, f.count}
 }
