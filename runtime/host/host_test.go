@@ -374,7 +374,7 @@ func TestConnections(t *testing.T) {
 		}
 		defer accepted.Close()
 	}
-	if err := errKubelet(path, true); !strings.Contains(fmt.Sprint(err), path) {
+	if err := fmt.Sprint(errKubelet(path, true)); !strings.Contains(err, path) || !strings.Contains(err, "run systemctl daemon-reload && systemctl restart kubelet once") {
 		t.Error(err)
 	}
 }

@@ -150,7 +150,7 @@ func (h *Host) awaitKubelet(ctx context.Context, connected bool, sockets ...stri
 
 func errKubelet(socket string, wanted bool) error {
 	if wanted {
-		return fmt.Errorf("kubelet has its endpoint in its files, and is not connected to %s: see systemctl cat kubelet for another endpoint or configuration (--kubelet-config names that), and journalctl -u kubelet", socket)
+		return fmt.Errorf("kubelet has its endpoint in its files, and is not connected to %s: run systemctl daemon-reload && systemctl restart kubelet once, since systemd may have its former unit. If that does not help, see systemctl cat kubelet for another endpoint or configuration (--kubelet-config names that), and journalctl -u kubelet", socket)
 	}
 	return fmt.Errorf("something is still connected to %s, and kubelet was restarted: see ss -xp for who it is, then run the command again", socket)
 }
