@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -33,6 +34,7 @@ func (l *Ledger) Retain(live func(ID) bool, exists func(group string) bool) {
 }
 
 // Move gives the record of a container to another pod: the ledger's name of its pod has changed.
+// A record that the container has there already is of later calls, and joined with it.
 func (l *Ledger) Move(id ID, pod string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,10 +43,25 @@ func (l *Ledger) Move(id ID, pod string) {
 		return
 	}
 	to := ID{pod, id.Container}
-	l.object(to)
-	l.pods[pod].objects[id.Container] = o
+	if later := l.find(to); later != nil {
+		later.join(o)
+	} else {
+		l.object(to)
+		l.pods[pod].objects[id.Container] = o
+	}
 	l.changed(to) // first: a proxy that is killed now has the record twice, and moves it again
 	l.remove(id)
+}
+
+// join adds what an earlier record of the same object knows.
+func (o *object) join(earlier *object) {
+	o.group = cmp.Or(o.group, earlier.group)
+	for t, v := range earlier.values {
+		if later := o.values[t]; later != nil {
+			v.renew(t, later)
+		}
+		o.values[t] = v
+	}
 }
 
 // Vacate notes that the last sandbox of a pod is gone, and drops the records of its containers

@@ -146,3 +146,45 @@ func (v *Value) isKubelets(found, exact string) (changed bool) {
 	v.Kubelet, v.Exact = &found, exact
 	return changed
 }
+
+// renew adds what a later record of the same target knows, which was made without v: it may have
+// taken a value of the host for kubelet's.
+func (v *Value) renew(t Target, later *Value) {
+	asked := make([]Asked, len(later.Wishes))
+	for i, w := range later.Wishes {
+		asked[i] = Asked{Target: t, Wish: w}
+	}
+	former := append(v.Former, v.Read)
+	if kubelet := later.Kubelet; kubelet != nil {
+		if _, file := t.File(); !file {
+			v.hear(t, *kubelet, asked)
+		} else if v.ours(*kubelet, func(value string) bool { return value == *kubelet }) || slices.Contains(v.Former, *kubelet) {
+			former = append(former, *kubelet)
+		} else {
+			v.isKubelets(*kubelet, later.Exact)
+		}
+	}
+	for _, w := range later.Wishes {
+		v.ask(w)
+	}
+	if !later.unwritten() {
+		v.Written, v.Read, v.Writing, v.Former = later.Written, later.Read, later.Writing, nil
+		for _, shown := range append(former, later.Former...) {
+			v.noteFormer(shown)
+		}
+	}
+	if later.Sent != "" || later.Lost {
+		v.Sent, v.Lost = later.Sent, later.Lost
+	}
+	v.Failed, v.stuck = later.Failed, later.stuck
+}
+
+// noteFormer notes what the kernel showed of a file before Read.
+func (v *Value) noteFormer(shown string) {
+	if shown == "" || shown == v.Read {
+		return
+	}
+	v.Former = slices.DeleteFunc(v.Former, func(f string) bool { return f == shown || f == v.Read })
+	v.Former = append(v.Former, shown)
+	v.Former = v.Former[max(0, len(v.Former)-maxFormer):]
+}

@@ -290,11 +290,8 @@ func (v *Value) end(d *Done) (changed bool) {
 		return true
 	}
 	changed = v.Failed != "" || d.Read != d.Value || v.Read != "" && v.Read != d.Read
-	if v.Read != "" && v.Read != d.Read {
-		v.Former = slices.DeleteFunc(v.Former, func(f string) bool { return f == v.Read || f == d.Read })
-		v.Former = append(v.Former, v.Read)
-		v.Former = v.Former[max(0, len(v.Former)-maxFormer):]
-	}
+	shown := v.Read
 	v.Written, v.Read, v.Failed, v.stuck = d.Value, d.Read, "", nil
+	v.noteFormer(shown)
 	return changed
 }

@@ -1,0 +1,100 @@
+package ledger_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+// A call may find the pod's new name before the records of its containers follow. The wish of that call
+// holds after the move, its value is the host's, and the undo brings back kubelet's from before.
+func TestMoveToANameThatHasARecord(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	l, err := ledger.Open(t.Context(), dir, observe.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	old, now := ledger.ID{Pod: "unnamed-x", Container: "c1"}, ledger.ID{Pod: "happy_bell", Container: "c1"}
+	held := ledger.Held{"memory.high": "max", "cpu.idle": "0", "pids.max": "7", "cpu.max": "max"}
+	ask := func(id ledger.ID, plugin, file, value string) {
+		l.Ask(id, wish(plugin, file, value))
+		written(l, id, held, ledger.Wanted)
+	}
+	ask(old, "10-a", "memory.high", "60")
+	ask(old, "10-a", "memory.high", "70")
+	ask(old, "10-a", "cpu.idle", "1")
+	ask(old, "10-a", "cpu.max", "5")
+	held["cpu.max"] = "9" // kubelet has another limit since
+	ask(now, "10-a", "memory.high", "80")
+	ask(now, "20-b", "memory.high", "90")
+	ask(now, "10-a", "pids.max", "3")
+	ask(now, "10-a", "cpu.max", "6")
+	file := filepath.Join(dir, old.Pod+".json")
+	state, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second after a proxy that was killed before it removed the old record
+		if err := errors.Join(os.WriteFile(file, state, 0o600), l.Reload(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		l.Move(old, now.Pod)
+		if due := written(l, now, held, ledger.Drift); len(due) > 0 || l.Has(old) {
+			t.Fatalf("%+v is due, and the records are those of %v", due, l.Objects())
+		}
+	}
+	if w, _ := l.Owner(now, ledger.File("memory.high")); w.Plugin != "10-a" || w.Value != "80" {
+		t.Errorf("the first wish is %+v", w)
+	}
+	held["memory.high"] = "60" // by systemd
+	if due := written(l, now, held, ledger.Expected); len(due) != 1 || held["memory.high"] != "80" {
+		t.Errorf("%+v was due, and the kernel has %s", due, held["memory.high"])
+	}
+	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
+	written(l, now, held, ledger.Expected)
+	for file, want := range map[string]string{"memory.high": "max", "cpu.idle": "0", "pids.max": "7", "cpu.max": "9"} {
+		if held[file] != want {
+			t.Errorf("without the plugins %s is %s, want %s", file, held[file], want)
+		}
+	}
+	if !l.Empty() {
+		t.Errorf("there are records of %v", l.Objects())
+	}
+}
+
+// The same of a field. A later value of kubelet ends the wishes of plugins that do not repeat theirs.
+func TestMoveOfFieldsToANameThatHasARecord(t *testing.T) {
+	quota := ledger.Field("cpu_quota")
+	asked := func(plugin, value string) []ledger.Asked {
+		return []ledger.Asked{{Target: quota, Wish: ledger.Wish{Plugin: plugin, Value: value}}}
+	}
+	old, now := ledger.ID{Pod: "unnamed-x", Container: "c1"}, ledger.ID{Pod: "happy_bell", Container: "c1"}
+	for name, test := range map[string]struct{ kubelet, owner string }{
+		"kubelet's value is that of before":    {"50", "20-b"},
+		"kubelet's value is the plugin's":      {"100", "20-b"},
+		"kubelet's value is another meanwhile": {"70", "10-a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := ledger.New()
+			l.Updated(old, ledger.Update{Kubelet: map[ledger.Target]string{quota: "50"}, Asked: append(asked("20-b", "100"), asked("10-a", "60")...), Sent: map[ledger.Target]string{quota: "100"}})
+			l.Updated(now, ledger.Update{Kubelet: map[ledger.Target]string{quota: test.kubelet}, Asked: asked("10-a", "80"), Sent: map[ledger.Target]string{quota: "80"}})
+			l.Move(old, now.Pod)
+			if w, _ := l.Owner(now, quota); w.Plugin != test.owner {
+				t.Errorf("the first wish is %+v, want that of %s", w, test.owner)
+			}
+			want := test.kubelet
+			if test.owner == "20-b" {
+				want = "50"
+			}
+			l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
+			if due := l.Resets(now); due[quota] != want {
+				t.Errorf("without the plugins %v is due, want %s", due, want)
+			}
+		})
+	}
+}
