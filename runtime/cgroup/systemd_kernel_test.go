@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -258,6 +259,35 @@ func (u *units) keepsOverAReload(t *testing.T, all []value) {
 	})
 }
 
+// kubelet has runc set memory.oom.group of a container, which no property is of. It stays when a plugin's
+// value becomes a property, and when that is undone.
+func TestSystemdPropertyLeavesOOMGroup(t *testing.T) {
+	if !underSystemd(t) {
+		return
+	}
+	u := newUnits(t, direct)
+	u.want(t, "connected")
+	if u.version == 1 {
+		t.Log("cgroup v1 has no such file")
+		return
+	}
+	const file = "memory.oom.group"
+	for i, v := range slices.Concat(u.known(t), idle) {
+		before, group := u.held(t, u.scope, v.file), strconv.Itoa((i+1)%2)
+		u.overwrite(t, u.scope, value{file, group})
+		u.write(t, u.scope, v.file, v.text)
+		if got := u.held(t, u.scope, file); got != group {
+			t.Errorf("%s is %s after a write of %s, want %s", file, got, v.file, group)
+		}
+		if err := u.Restore(t.Context(), u.scope, v.file, before, ""); err != nil {
+			t.Error(err)
+		}
+		if got := u.held(t, u.scope, file); got != group {
+			t.Errorf("%s is %s after the undo of %s, want %s", file, got, v.file, group)
+		}
+	}
+}
+
 // A quota that systemd cannot keep is rounded up at once, so that a reload changes nothing.
 func TestSystemdRoundsQuotas(t *testing.T) {
 	if !underSystemd(t) {
@@ -308,7 +338,7 @@ func TestSystemdUnitsThatAreNotThere(t *testing.T) {
 		}
 	}
 	wantCode(t, u.Write(t.Context(), u.scope, "pids.max", "78"), abi.NotFound)
-	u.FS.systemd.Keep(t.Context(), u.version, systemd.Kept{Group: u.scope, File: "pids.max"}, func(string) (string, error) { return "78", nil })
+	u.FS.systemd.Keep(t.Context(), u.version, systemd.Kept{Group: u.scope, File: "pids.max"}, systemd.Files{Read: func(string) (string, error) { return "78", nil }})
 
 	other := "/wasmproxy-other.slice"
 	dir := filepath.Join(mount, map[int]string{1: "pids"}[u.version], other)

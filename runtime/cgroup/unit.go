@@ -22,11 +22,23 @@ func (f *FS) UseSystemd(m *systemd.Manager) {
 // is no error for the caller.
 func (o *opened) keep(ctx context.Context, x *rules.File) {
 	if f := o.fs; f.systemd != nil && systemd.IsUnit(o.rel) {
-		f.systemd.Keep(ctx, f.version, systemd.Kept{Group: f.full(o.rel), File: x.Name}, func(name string) (string, error) {
-			later := f.at(o.rel) // o may be closed
-			defer later.close()
-			return later.raw(name)
-		})
+		f.systemd.Keep(ctx, f.version, systemd.Kept{Group: f.full(o.rel), File: x.Name}, f.filesOf(o.rel))
+	}
+}
+
+// filesOf opens the group for each use: systemd may be sent a value later.
+func (f *FS) filesOf(rel string) systemd.Files {
+	return systemd.Files{
+		Read: func(name string) (string, error) {
+			o := f.at(rel)
+			defer o.close()
+			return o.raw(name)
+		},
+		Write: func(name, value string) error {
+			o := f.at(rel)
+			defer o.close()
+			return o.writeFile("", name, "", value)
+		},
 	}
 }
 

@@ -28,23 +28,28 @@ type Kept struct {
 	File  string // its v2 name
 }
 
+// Files are those of a unit's cgroup, by the kernel's names.
+type Files struct {
+	Read  func(name string) (string, error)
+	Write func(name, value string) error
+}
+
 // due is what systemd is to keep and does not yet.
 type due struct {
-	version int                               // of cgroups
-	read    func(name string) (string, error) // by the kernel's name
-	refused error                             // why it did not; nil if there was no connection
+	Files
+	version int   // of cgroups
+	refused error // why it did not; nil if there was no connection
 }
 
 // Keep has systemd keep the values that a unit's cgroup has in a file, after it was written,
-// and over a reload. version is that of cgroups; read returns what a file of the group holds, by
-// the kernel's name. Nothing is done for a file that systemd does not know, or of a cgroup that is
+// and over a reload. version is that of cgroups. Nothing is done for a file that systemd does not know, or of a cgroup that is
 // not its unit's.
 //
 // There is no error: the value is in the file, which is as good until the next reload. What
 // went wrong is an event, and Retry tries it again. Keep waits for Run's first try to connect. After
 // a call that systemd did not answer in time, as while it is being reloaded, Keep leaves what it is
 // to do to Retry until systemd answers again: the starts of containers wait for Keep.
-func (m *Manager) Keep(ctx context.Context, version int, k Kept, read func(name string) (string, error)) {
+func (m *Manager) Keep(ctx context.Context, version int, k Kept, files Files) {
 	if !known(version, k.File) {
 		return
 	}
@@ -52,9 +57,9 @@ func (m *Manager) Keep(ctx context.Context, version int, k Kept, read func(name 
 	defer cancel()
 	select {
 	case <-m.tried:
-		m.keep(ctx, k, due{version: version, read: read})
+		m.keep(ctx, k, due{Files: files, version: version})
 	case <-ctx.Done():
-		m.postpone(k, due{version: version, read: read})
+		m.postpone(k, due{Files: files, version: version})
 	}
 }
 
@@ -99,7 +104,7 @@ func (m *Manager) take(k Kept, d *due) bool {
 }
 
 func (d due) properties(systemdVersion int, file string) []escape.Property {
-	return propertiesOf(d.version, systemdVersion, file, d.read)
+	return propertiesOf(d.version, systemdVersion, file, d.Read)
 }
 
 // keep sets the properties that say what the file holds, or notes that they are due.
@@ -121,8 +126,14 @@ func (m *Manager) keep(ctx context.Context, k Kept, d due) {
 // set sets properties until they say what the file holds: whoever writes it meanwhile keeps the new
 // value, but maybe before this call sets the old one.
 func (m *Manager) set(ctx context.Context, conn *dbus.Conn, systemdVersion int, k Kept, d due, properties []escape.Property) {
+	if len(properties) == 0 {
+		return
+	}
+	held := m.enter(k.Group, d)
+	defer m.leave(k.Group)
 	for len(properties) > 0 {
 		err := setProperties(ctx, conn, k.Group, properties)
+		d.restoreOOMGroup(ctx, conn, held)
 		m.mu.Lock()
 		m.silent = ctx.Err() != nil
 		m.mu.Unlock()
@@ -161,7 +172,7 @@ func (m *Manager) postpone(k Kept, d due) {
 // readable reports whether there is a file of those that make the properties.
 func (d due) readable(file string) (any bool) {
 	propertiesOf(d.version, math.MaxInt, file, func(name string) (string, error) {
-		text, err := d.read(name)
+		text, err := d.Read(name)
 		any = any || err == nil
 		return text, err
 	})

@@ -17,7 +17,7 @@ func TestDueIsThatOfUnitsWhichAreThere(t *testing.T) {
 	m.Run(ctx)
 	m.hasTried()
 	keep := func(group string, read func(string) (string, error)) {
-		m.Keep(t.Context(), 2, Kept{group, "pids.max"}, read)
+		m.Keep(t.Context(), 2, Kept{group, "pids.max"}, Files{Read: read})
 	}
 	for i := range 3 {
 		keep(fmt.Sprintf("/there%d.slice", i), func(string) (string, error) { return "7", nil })
@@ -28,7 +28,7 @@ func TestDueIsThatOfUnitsWhichAreThere(t *testing.T) {
 	m.Retry(t.Context())
 	there := 0
 	for k := range m.due {
-		if _, err := m.due[k].read(""); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := m.due[k].Read(""); !errors.Is(err, fs.ErrNotExist) {
 			there++
 		}
 	}

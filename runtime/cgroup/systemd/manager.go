@@ -74,16 +74,17 @@ type Manager struct {
 	mu       sync.Mutex
 	conn     *dbus.Conn // nil: not connected
 	version  int
-	lastErr  error // why there is no connection
-	reported bool  // as unavailable, since the last connection
-	silent   bool  // systemd did not answer the last call in time
+	lastErr  error               // why there is no connection
+	reported bool                // as unavailable, since the last connection
+	silent   bool                // systemd did not answer the last call in time
+	setting  map[string]*setting // by group, while properties of its unit are set
 	due      map[Kept]*due
 	maxDue   int // how much may be due before it is looked through
 }
 
 // New returns a Manager without a connection: Run makes it.
 func New(addresses []Address, events Events) *Manager {
-	return &Manager{addresses: addresses, events: events, tried: make(chan struct{}), due: map[Kept]*due{}, maxDue: minDue}
+	return &Manager{addresses: addresses, events: events, tried: make(chan struct{}), setting: map[string]*setting{}, due: map[Kept]*due{}, maxDue: minDue}
 }
 
 // Run connects to systemd, again after a while when that fails or the connection ends, and

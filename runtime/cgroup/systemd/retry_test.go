@@ -63,6 +63,8 @@ func (d *delayed) serve(c net.Conn) {
 			return
 		}
 		switch m.Headers[dbus.FieldMember].Value() {
+		case "Ping":
+			go d.answer(c, m)
 		case "GetUnitByControlGroup":
 			group := m.Body[0].(string)
 			unit := object + "/unit/" + dbus.ObjectPath(escape.PathBusEscape(path.Base(group)))
@@ -122,7 +124,7 @@ func TestRetryLeavesANewerValueAlone(t *testing.T) {
 	m := New(nil, Events{Refused: func(unit, property string, err error) { t.Errorf("%s: %s was refused: %v", unit, property, err) }})
 	m.hasTried()
 	keep := func(group string) {
-		m.Keep(t.Context(), 2, Kept{group, "pids.max"}, func(string) (string, error) { return d.read(group), nil })
+		m.Keep(t.Context(), 2, Kept{group, "pids.max"}, Files{Read: func(string) (string, error) { return d.read(group), nil }})
 	}
 	keep("/a.slice") // without a connection it is due
 	keep("/b.slice")
@@ -150,7 +152,7 @@ func TestKeepWaitsOnceForASystemdThatDoesNotAnswer(t *testing.T) {
 		keep := func(group string) (waited time.Duration) {
 			d.write(group, "99")
 			start := time.Now()
-			m.Keep(t.Context(), 2, Kept{group, "pids.max"}, func(string) (string, error) { return d.read(group), nil })
+			m.Keep(t.Context(), 2, Kept{group, "pids.max"}, Files{Read: func(string) (string, error) { return d.read(group), nil }})
 			return time.Since(start)
 		}
 		start := time.Now()

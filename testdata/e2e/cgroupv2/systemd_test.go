@@ -11,7 +11,7 @@ import (
 // guest's systemd and kernel.
 var unitTests = []string{
 	"TestKernelRefusals", "TestKernelUndoesTheCpusetOfARunningGroup",
-	"TestSystemdKeepsValuesOverAReload", "TestSystemdUnitsThatAreNotThere", "TestSystemdRetriesWhatItRefused",
+	"TestSystemdKeepsValuesOverAReload", "TestSystemdPropertyLeavesOOMGroup", "TestSystemdUnitsThatAreNotThere", "TestSystemdRetriesWhatItRefused",
 }
 
 // testSystemd runs tests of package cgroup in the guest. kubelet has to end first: it would remove the

@@ -36,10 +36,9 @@ func (s Setting) Expected() string { return s.With }
 func (s Setting) Original() string { return s.Without }
 
 // Undone reports whether the file shows Without again once the plugin is removed: of a field by an
-// update, which cannot clear a key of unified. systemd takes runc's 1 away from a container's
-// memory.oom.group whenever it sets a property of the scope.
+// update, which cannot clear a key of unified.
 func (s Setting) Undone() bool {
-	return !strings.Contains(s.Target, ".unified.") && s.Target != "main.file.memory.oom.group"
+	return !strings.Contains(s.Target, ".unified.")
 }
 
 // Watched reports whether the value is a wish for the file: wasmproxy repairs it when somebody
