@@ -187,8 +187,8 @@ func TestCgroupOfACreatedContainerByAnotherName(t *testing.T) {
 	if got := k.burst(t); got != "10000" {
 		t.Errorf("the burst is %s after an update to 10000", got)
 	}
-	if n.backend.asked != 1 {
-		t.Errorf("the runtime was asked %d times", n.backend.asked)
+	if n.backend.asked.Load() != 1 {
+		t.Errorf("the runtime was asked %d times", n.backend.asked.Load())
 	}
 }
 
@@ -203,8 +203,8 @@ func TestCgroupOfACreatedContainer(t *testing.T) {
 			if err := n.resize(k, 50000); err != nil {
 				t.Error(err)
 			}
-			if got := k.burst(t); got != "20000" || n.backend.asked != 0 {
-				t.Errorf("the burst is %s, the runtime was asked %d times", got, n.backend.asked)
+			if got := k.burst(t); got != "20000" || n.backend.asked.Load() != 0 {
+				t.Errorf("the burst is %s, the runtime was asked %d times", got, n.backend.asked.Load())
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -261,7 +262,7 @@ type runtimeBackend struct {
 	pod        *runtimeapi.PodSandbox  // what it lists
 	listed     []*runtimeapi.Container // in the pod
 	unknown    error                   // what it answers for what is in no table, in place of NotFound
-	asked      int                     // how often for a status
+	asked      atomic.Int32            // how often for a status
 
 	updates []*runtimeapi.UpdateContainerResourcesRequest // the proxy's own
 	refuses error                                         // what they are answered
@@ -308,7 +309,7 @@ func (b *runtimeBackend) ListContainers(_ context.Context, r *runtimeapi.ListCon
 }
 
 func lookUp[T any](b *runtimeBackend, in map[string]*T, id string) (*T, error) {
-	b.asked++
+	b.asked.Add(1)
 	if b.down {
 		return nil, errDown
 	}

@@ -82,6 +82,7 @@ type Value struct {
 	Repairs int    `json:"repairs,omitempty"` // file: how often it was overwritten and written again
 	Found   string `json:"found,omitempty"`   // file: what it was overwritten with last
 
+	begun    bool    // a Begin had it written, and its End has not come
 	stuck    *string // what the kernel held when the last write failed
 	row      int     // of repairs, each soon after the one before
 	repaired time.Time

@@ -194,7 +194,7 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 			return w, true
 		}
 	}
-	v.Writing = value
+	v.Writing, v.begun = value, true
 	return w, true
 }
 
@@ -207,7 +207,7 @@ func (v *Value) exactly(file string, kernel Kernel) bool {
 func (v *Value) overwritten(found string, failed bool, why Why) Kind {
 	v.Found = found
 	switch {
-	case failed || v.Writing != "":
+	case failed || v.begun:
 	case v.fought(why):
 		v.Fight = true
 		return Fight
@@ -220,7 +220,7 @@ func (v *Value) overwritten(found string, failed bool, why Why) Kind {
 // settle notes that the kernel holds the value, which it shows as found, and reports whether
 // the record has changed.
 func (v *Value) settle(file, found, value string, kernel Kernel) (changed bool) {
-	v.stuck = nil
+	v.stuck, v.begun = nil, false
 	if v.Written == "" && v.Writing == "" { // it was there before anybody wrote it
 		if v.Kubelet == nil {
 			changed = v.isKubelets(found, kernel.Exact(file, v.Exact))
@@ -283,7 +283,7 @@ func (l *Ledger) End(id ID, done []Done) {
 // end reports whether the state file has to say more than it does: it has the value that was
 // to be written.
 func (v *Value) end(d *Done) (changed bool) {
-	v.Writing = ""
+	v.Writing, v.begun = "", false
 	if d.Err != nil {
 		d.Again = v.stuck != nil && *v.stuck == d.Found && v.Failed == d.Err.Error()
 		v.Failed, v.stuck = d.Err.Error(), &d.Found
