@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/wasmproxy/wasmproxy/plugins-wasm"
 	"github.com/wasmproxy/wasmproxy/runtime/handover"
 )
 
@@ -33,10 +32,7 @@ func (u *upgraded) awaitLog(text string, times int) {
 func TestReloadIsGivenUp(t *testing.T) {
 	u := newUpgraded(t)
 	good := build(t, u.dir, "v1")
-	u.must(os.WriteFile(u.dir+"/plugins.d/10-qos.wasm", plugins.QoS, 0o644))
-	u.put(good)
-	u.start()
-	u.status(1)
+	u.startWithPlugin(good)
 	u.must(os.WriteFile(u.dir+"/script", []byte("#!/bin/sh\nexec successor-hangs\n"), 0o755))
 	u.put(u.dir + "/script")
 	reload := func(times int) <-chan string {

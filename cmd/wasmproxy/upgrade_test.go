@@ -196,6 +196,15 @@ func (u *upgraded) put(program string) {
 	u.must(os.Rename(u.program+".new", u.program))
 }
 
+// startWithPlugin starts a program with a plugin, and waits until it serves with it.
+func (u *upgraded) startWithPlugin(program string) {
+	u.t.Helper()
+	u.must(os.WriteFile(u.dir+"/plugins.d/10-qos.wasm", plugins.QoS, 0o644))
+	u.put(program)
+	u.start()
+	u.status(1)
+}
+
 // start starts the proxy. Its successors are children of this process, too, which waits for all.
 func (u *upgraded) start() {
 	u.t.Helper()
@@ -413,10 +422,7 @@ func (u *upgraded) hasBurst(group string) error {
 func TestUpgradeUnderLoad(t *testing.T) {
 	u := newUpgraded(t)
 	programs := []string{build(t, u.dir, "v1"), build(t, u.dir, "v2")}
-	u.must(os.WriteFile(u.dir+"/plugins.d/10-qos.wasm", plugins.QoS, 0o644))
-	u.put(programs[0])
-	u.start()
-	u.status(1)
+	u.startWithPlugin(programs[0])
 	l := u.begin(20, 100*time.Millisecond)
 	for i := range 10 {
 		time.Sleep(300 * time.Millisecond)
@@ -461,10 +467,7 @@ func takeState(after time.Duration) {
 func TestReloadFails(t *testing.T) {
 	u := newUpgraded(t)
 	good := build(t, u.dir, "v1")
-	u.must(os.WriteFile(u.dir+"/plugins.d/10-qos.wasm", plugins.QoS, 0o644))
-	u.put(good)
-	u.start()
-	u.status(1)
+	u.startWithPlugin(good)
 	u.must(os.Symlink("plugins.d", u.dir+"/same.d"))
 	l := u.begin(10, 100*time.Millisecond)
 	for script, want := range map[string]string{
@@ -544,10 +547,7 @@ func TestReloadTellsTheServiceManager(t *testing.T) {
 func TestRestartUnderLoad(t *testing.T) {
 	u := newUpgraded(t)
 	u.manage()
-	u.must(os.WriteFile(u.dir+"/plugins.d/10-qos.wasm", plugins.QoS, 0o644))
-	u.put(build(t, u.dir, "v1"))
-	u.start()
-	u.status(1)
+	u.startWithPlugin(build(t, u.dir, "v1"))
 	l := u.begin(20, 100*time.Millisecond)
 	l.slow.Store(1000)          // ms, of some stops
 	l.withoutPlugin.Store(true) // which is loaded while calls pass
