@@ -140,9 +140,9 @@ func (c Client) unreachable(err error) error {
 	const which = "; if it has another admin-socket, name that with --admin-socket"
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return noProxy(fmt.Sprintf("there is no admin socket %s: start the proxy (wasmproxy serve)%s", c.Socket, which))
+		return noProxy(fmt.Sprintf("there is no admin socket %s: start the proxy (systemctl start wasmproxy, or wasmproxy serve)%s", c.Socket, which))
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return noProxy(fmt.Sprintf("no proxy listens on the admin socket %s: start the proxy (wasmproxy serve)%s", c.Socket, which))
+		return noProxy(fmt.Sprintf("no proxy listens on the admin socket %s: start the proxy (systemctl start wasmproxy, or wasmproxy serve)%s", c.Socket, which))
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("no permission to open the admin socket %s: run the command as the proxy's user, which is usually root", c.Socket)
 	}
