@@ -289,8 +289,8 @@ func TestNewVersionThatIsSilentAtSynchronize(t *testing.T) {
 	}
 }
 
-// A new version that may not ask for containers in Synchronize keeps their values, unless the pod
-// is none of its pods any more. Without time for Synchronize nothing ends.
+// A new version that may not ask for containers in Synchronize keeps their values, unless its
+// match excludes the pod. Nothing ends if the time for Synchronize is over before it is called.
 func TestNewVersionThatCannotAskAtSynchronize(t *testing.T) {
 	elsewhere := plugin.Matches{}.And(abi.HookSetOf(abi.Synchronize), abi.Match{Namespaces: []string{"elsewhere"}})
 	for name, c := range map[string]struct {

@@ -44,7 +44,7 @@ func (s *syncCaller) call(ctx context.Context, pod *crifield.Pod) error {
 	if err != nil {
 		return err
 	}
-	if err = kept.err; !kept.called { // it wants no such pod, or there is no time
+	if err = kept.err; !kept.called { // its match excludes the pod, or ctx has ended
 		err = context.Cause(ctx)
 	}
 	if err == nil && complete && s.state.isReplacement() { // else it may not know yet what to ask for
