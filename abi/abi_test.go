@@ -63,6 +63,7 @@ func TestProseHasTheNumbers(t *testing.T) {
 	for _, want := range []string{
 		fmt.Sprintf("now %d |", abi.Version), "custom section `" + abi.ManifestSection + "`",
 		fmt.Sprintf("at most %d KiB:", abi.MaxManifest>>10), fmt.Sprintf("| ≥ %d | a handle", abi.FirstHandle),
+		fmt.Sprintf("| %d + a pod |", abi.QOSClass), fmt.Sprintf("%d that of the event's pod, %d that of handle %d", abi.QOSClass+abi.Pod, abi.QOSClass+abi.FirstHandle, abi.FirstHandle),
 		fmt.Sprintf("- %d: the call goes on", abi.Continue), fmt.Sprintf("- %d: the call is refused", abi.Reject),
 		fmt.Sprintf("%d or more", abi.MinTickMS),
 	} {

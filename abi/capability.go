@@ -49,7 +49,7 @@ var Capabilities = []CapabilityInfo{
 	{CgroupWrite, "cgroup.write", true, "write cgroup files"},
 	{WriteMetric, "metric", true, "count and measure"},
 	{Env, "env", false, "read and change the environment, which may hold secrets"},
-	{CgroupRead, "cgroup.read", false, "read files of the pod's or container's cgroup"},
+	{CgroupRead, "cgroup.read", false, "read files of the cgroup of the pod, its QoS class or the container"},
 	{WriteCgroupParent, "cgroup.parent", false, "change the cgroup that a pod or container is put into"},
 	{WriteRuntimeHandler, "runtime_handler", false, "change the runtime handler of a pod"},
 	{WriteImage, "image", false, "change the image that is pulled or run"},

@@ -1,7 +1,8 @@
 package abi
 
 // Object names what a field belongs to. Numbers from FirstHandle on are handles
-// that pod_find and container_list gave out; they are valid during one call.
+// that pod_find and container_list gave out; they are valid during one call. QOSClass plus
+// the number of a pod is the pod's QoS class.
 type Object int32
 
 // The objects that every event has.
@@ -12,10 +13,16 @@ const (
 	Node      Object = 3 // the node
 
 	FirstHandle Object = 16 // the first handle
+
+	// QOSClass is far above all handles. It has no fields, only the files of its cgroup.
+	QOSClass Object = 1 << 16 // plus a pod: the pod's QoS class, whose cgroup can only be read
 )
 
-// String returns "event", "pod", "container", "node" or "handle".
+// String returns "event", "pod", "container", "node", "handle" or "QoS class".
 func (o Object) String() string {
+	if o >= QOSClass {
+		return "QoS class"
+	}
 	names := [...]string{"event", "pod", "container", "node"}
 	if o < 0 || int(o) >= len(names) {
 		return "handle"

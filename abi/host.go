@@ -7,6 +7,9 @@ package abi
 // encoding/json has 3.3 MiB.
 const MaxModule = 8 << 20
 
+// OfQOSClass returns the pod whose QoS class o is, and false if o is none.
+func (o Object) OfQOSClass() (pod Object, ok bool) { return o - QOSClass, o >= QOSClass }
+
 // ValueType is the type of a WebAssembly value at the border.
 type ValueType uint8
 

@@ -15,7 +15,7 @@ const (
 	CapCgroupWrite    Capability = "cgroup.write"    // write cgroup files; granted by default
 	CapMetric         Capability = "metric"          // count and measure; granted by default
 	CapEnv            Capability = "env"             // read and change the environment, which may hold secrets
-	CapCgroupRead     Capability = "cgroup.read"     // read files of the pod's or container's cgroup
+	CapCgroupRead     Capability = "cgroup.read"     // read files of the cgroup of the pod, its QoS class or the container
 	CapCgroupParent   Capability = "cgroup.parent"   // change the cgroup that a pod or container is put into
 	CapRuntimeHandler Capability = "runtime_handler" // change the runtime handler of a pod
 	CapImage          Capability = "image"           // change the image that is pulled or run

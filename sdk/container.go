@@ -75,8 +75,8 @@ func (c Container) SupplementalGroups() []string {
 	return readList("SupplementalGroups", c.object(), abi.ContainerSupplementalGroups)
 }
 
-// ReadCgroup reads a file of the container's cgroup by its v2 name, such as
-// cpu.stat. It needs [CapCgroupRead]. A file that is not there is [ErrNotFound].
+// ReadCgroup reads a file of the container's cgroup by its v2 name, such as cpu.stat. It needs
+// [CapCgroupRead]. Without a cgroup the error is [ErrNotFound]; without the file it is [ErrUnsupported].
 func (c Container) ReadCgroup(file string) (string, error) { return readCgroup(c.object(), file) }
 
 // Resources returns the container's resources.

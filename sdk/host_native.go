@@ -121,15 +121,18 @@ func hostCgroupGet(o abi.Object, file string, buf unsafe.Pointer, size int32) in
 	return answer(buf, size, v, errno)
 }
 
-// fileOf returns a file of an object's cgroup.
+// fileOf returns a file of an object's cgroup. That of a QoS class goes by the name of the class.
 func fileOf(o abi.Object, file string) (string, abi.Errno) {
-	of := object(o)
+	of := object(o % abi.QOSClass)
 	if of == nil {
 		return "", foundIf(false, abi.CgroupRead)
 	}
 	v, ok := host().Files[of.ID()][file]
 	if own, there := host().Files[of.Kind.String()][file]; of.Own && there {
 		v, ok = own, true
+	}
+	if o >= abi.QOSClass {
+		v, ok = host().Files[of.Text(abi.PodQoS)][file] // a container has none
 	}
 	return v, foundIf(ok, abi.CgroupRead)
 }

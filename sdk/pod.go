@@ -40,9 +40,16 @@ func (p Pod) Overhead() Resources { return Resources{p.object(), abi.Overhead} }
 // Resources returns the sum of the resources of the pod's containers.
 func (p Pod) Resources() Resources { return Resources{p.object(), abi.Resources} }
 
-// ReadCgroup reads a file of the pod's cgroup by its v2 name, such as cpu.stat. It
-// needs [CapCgroupRead]. A file that is not there is [ErrNotFound].
+// ReadCgroup reads a file of the pod's cgroup by its v2 name, such as cpu.stat. It needs
+// [CapCgroupRead]. Without a cgroup the error is [ErrNotFound]; without the file it is [ErrUnsupported].
 func (p Pod) ReadCgroup(file string) (string, error) { return readCgroup(p.object(), file) }
+
+// ReadQoSCgroup reads a file of the cgroup of the pod's QoS class by its v2 name, such as
+// memory.min. The class is the parent of the pod's cgroup, and belongs to kubelet: no plugin
+// writes it. It needs [CapCgroupRead]. For a pod outside kubelet's cgroups it is [ErrNotFound].
+func (p Pod) ReadQoSCgroup(file string) (string, error) {
+	return readCgroup(abi.QOSClass+p.object(), file)
+}
 
 // Containers returns the containers of the pod that the proxy knows, sorted by id.
 func (p Pod) Containers() []FoundContainer { return containers(p.object()) }

@@ -46,6 +46,45 @@ func podPath(cgroupParent string) (string, error) {
 	return "/" + rel, nil
 }
 
+// QOSClassPath returns the cgroup of a pod's QoS class, which is the parent of the pod's cgroup:
+// kubelet's kubepods, or burstable or besteffort beneath it. The code of its error is
+// abi.NotFound if the pod's cgroup is elsewhere, and else that of PodPath.
+func QOSClassPath(cgroupParent string) (string, error) {
+	group, err := qosClassPath(cgroupParent)
+	if err != nil {
+		return "", rules.Fail("find the QoS class of", cgroupParent, "", "", err)
+	}
+	return group, nil
+}
+
+func qosClassPath(cgroupParent string) (string, error) {
+	pod := "/"
+	if strings.Trim(cgroupParent, "/") != "" {
+		var err error
+		if pod, err = podPath(cgroupParent); err != nil {
+			return "", err
+		}
+	}
+	class := path.Dir(pod)
+	if isQOSClass(pod) || !isQOSClass(class) {
+		return "", rules.Reason(abi.NotFound, "the pod is not in a cgroup that kubelet makes for a QoS class")
+	}
+	return class, nil
+}
+
+// isQOSClass goes by kubelet's names: kubepods, and burstable or besteffort beneath it. The name
+// of a slice has those of the slices above it, kubepods-burstable.slice.
+func isQOSClass(group string) bool {
+	names := strings.Split(group, "/")
+	if unit, ok := strings.CutSuffix(path.Base(group), slice); ok {
+		names = strings.Split(unit, "-")
+	}
+	if last := len(names) - 1; last > 0 && (names[last] == "burstable" || names[last] == "besteffort") {
+		names = names[:last]
+	}
+	return names[len(names)-1] == "kubepods"
+}
+
 // slicePath expands the name of a slice.
 func slicePath(name string) (string, error) {
 	group, err := systemd.ExpandSlice(name)

@@ -55,6 +55,43 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// TestQOSClassPath has kubelet's names of QoS classes with both drivers, whatever the runtime.
+func TestQOSClassPath(t *testing.T) {
+	for parent, want := range map[string]string{
+		"/kubepods/pod1":                                "/kubepods",
+		"kubepods/burstable/pod1/":                      "/kubepods/burstable",
+		"/kubepods/besteffort/pod1":                     "/kubepods/besteffort",
+		"/my/cgroup-root/kubepods/burstable/pod1":       "/my/cgroup-root/kubepods/burstable",
+		"/my/cgroup-root/kubepods/pod1":                 "/my/cgroup-root/kubepods",
+		"kubepods-pod1_2.slice":                         "/kubepods.slice",
+		"/kubepods.slice/kubepods-pod1_2.slice":         "/kubepods.slice",
+		"kubepods-burstable-pod1_2.slice":               "/kubepods.slice/kubepods-burstable.slice",
+		"kubepods-besteffort-pod1_2.slice":              "/kubepods.slice/kubepods-besteffort.slice",
+		"a-b-kubepods-pod1.slice":                       "/a.slice/a-b.slice/a-b-kubepods.slice", // kubelet's --cgroup-root=/a/b
+		"a_b-kubepods-burstable-pod1.slice":             "/a_b.slice/a_b-kubepods.slice/a_b-kubepods-burstable.slice",
+		"/x/kubepods.slice/kubepods-burstable-p1.slice": "/kubepods.slice/kubepods-burstable.slice", // the name alone decides
+	} {
+		if got, err := QOSClassPath(parent); err != nil || got != want {
+			t.Errorf("%q: %q, %v, want %q", parent, got, err, want)
+		}
+	}
+	for parent, want := range map[string]abi.Errno{
+		"": abi.NotFound, "/": abi.NotFound, "/pod1": abi.NotFound, "pod1.slice": abi.NotFound, "/pods/pod1": abi.NotFound, "/burstable/pod1": abi.NotFound,
+		"/kubepods": abi.NotFound, "/kubepods/burstable": abi.NotFound, "/a/kubepods/besteffort": abi.NotFound, // the class itself: above it is more than its own
+		"kubepods.slice": abi.NotFound, "kubepods-burstable.slice": abi.NotFound, "/kubepods/burstable/pod1.slice": abi.NotFound,
+		"/kubepods/burstable/pod1/batch": abi.NotFound, "/mykubepods/pod1": abi.NotFound, "system-mykubepods-pod1.slice": abi.NotFound, "/kubepods/guaranteed/pod1": abi.NotFound,
+		"/kubepods/..": abi.Invalid, "/kubepods/burstable/../../pod1": abi.Invalid, "kubepods--pod1.slice": abi.Invalid, "/kubepods/\x00": abi.Invalid,
+	} {
+		got, err := QOSClassPath(parent)
+		if wantCode(t, err, want); got != "" {
+			t.Errorf("%q: %q", parent, got)
+		}
+	}
+	if _, err := QOSClassPath("/pods/pod1"); !strings.Contains(err.Error(), "the pod is not in a cgroup that kubelet makes for a QoS class") {
+		t.Error(err)
+	}
+}
+
 func TestPathsThatAreRefused(t *testing.T) {
 	for _, parent := range []string{
 		"", "/", ".", "/kubepods/..", "/kubepods/../../etc", "/kubepods\x00", "-.slice", ".slice", "a--b.slice", "-a.slice", "/a.slice/..", strings.Repeat("a-", 3000) + "a.slice",
@@ -278,6 +315,10 @@ func FuzzGroup(f *testing.F) {
 			}
 		}
 		local(PodPath(group))
+		if class, err := QOSClassPath(group); err == nil && !isQOSClass(class) {
+			t.Fatalf("%q has the QoS class %q", group, class)
+		}
+		local(QOSClassPath(group))
 		local(ReportedPath(group))
 		groups, err := ContainerPaths(group, id)
 		for _, g := range groups {

@@ -57,7 +57,7 @@ func (c *Change) Kind() abi.Object {
 // A handle is an "other" pod or container.
 func (c *Change) Target() string {
 	object := c.Kind().String()
-	if c.Object >= abi.FirstHandle {
+	if c.Object >= abi.FirstHandle && c.Object < abi.QOSClass {
 		object = "other " + object
 	}
 	if c.Op == WriteFile {

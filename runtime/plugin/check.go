@@ -21,6 +21,9 @@ func (a *Adjustment) check(c *Change) error {
 	if c.size() > maxValue || a.bytes+c.size() > maxTotal {
 		return refused(c, abi.TooLarge, fmt.Sprintf("more than %d KiB of key and value, or %d KiB of all changes of the call", maxValue>>10, maxTotal>>10))
 	}
+	if _, ok := c.Object.OfQOSClass(); ok {
+		return refused(c, abi.ReadOnly, "the cgroup of a QoS class belongs to kubelet, and plugins can only read it")
+	}
 	if c.Op == WriteFile {
 		return a.checkFile(c)
 	}

@@ -162,15 +162,18 @@ func TestHandles(t *testing.T) {
 	} {
 		a := (&plugin.Member{Capabilities: abi.AllCapabilities}).NewAdjustment(store{hook: tt.hook}, v2{})
 		for what, err := range map[string][2]error{
-			"own quota":      {tt.own, a.SetInt64(16, quota, 50_000)},
-			"own file":       {tt.own, a.WriteFile(16, "cpu.idle", "1")},
-			"other quota":    {tt.other, a.SetInt64(17, quota, 50_000)},
-			"other file":     {tt.other, a.WriteFile(17, "cpu.idle", "1")},
-			"pod's file":     {tt.other, a.WriteFile(18, "cpu.idle", "1")},
-			"annotation":     {abi.ReadOnly, a.SetEntry(17, abi.ContainerAnnotations, "k", "v")},
-			"pod's quota":    {abi.ReadOnly, a.SetInt64(18, quota, 50_000)},
-			"no handle":      {abi.NotFound, a.SetInt64(19, quota, 50_000)},
-			"file, no one's": {abi.NotFound, a.WriteFile(19, "cpu.idle", "1")},
+			"own quota":         {tt.own, a.SetInt64(16, quota, 50_000)},
+			"own file":          {tt.own, a.WriteFile(16, "cpu.idle", "1")},
+			"other quota":       {tt.other, a.SetInt64(17, quota, 50_000)},
+			"other file":        {tt.other, a.WriteFile(17, "cpu.idle", "1")},
+			"pod's file":        {tt.other, a.WriteFile(18, "cpu.idle", "1")},
+			"QoS class's file":  {abi.ReadOnly, a.WriteFile(abi.QOSClass+18, "cpu.idle", "1")},
+			"own class's file":  {abi.ReadOnly, a.WriteFile(abi.QOSClass+abi.Pod, "cpu.idle", "1")},
+			"QoS class's quota": {abi.ReadOnly, a.SetInt64(abi.QOSClass+18, quota, 50_000)},
+			"annotation":        {abi.ReadOnly, a.SetEntry(17, abi.ContainerAnnotations, "k", "v")},
+			"pod's quota":       {abi.ReadOnly, a.SetInt64(18, quota, 50_000)},
+			"no handle":         {abi.NotFound, a.SetInt64(19, quota, 50_000)},
+			"file, no one's":    {abi.NotFound, a.WriteFile(19, "cpu.idle", "1")},
 		} {
 			if got := plugin.ErrnoOf(err[1]); got != err[0] {
 				t.Errorf("%v: %s: got %v, want %v", tt.hook, what, err[1], err[0])

@@ -90,7 +90,7 @@ type overlay struct {
 	plugin.Plugin
 	at    time.Time
 	raw   []byte                       // nil: the call's own request
-	files map[string]map[string]string // of cgroup v1, by id and v2 name
+	files map[string]map[string]string // of cgroup v1, by id or QoS class, and v2 name
 }
 
 // Call implements plugin.Plugin.
@@ -125,9 +125,13 @@ func (e overlaid) ReadFiles(ctx context.Context, o abi.Object, files []string, e
 }
 
 func (e overlaid) file(o abi.Object, file, content string, errno abi.Errno) (string, abi.Errno) {
+	name := abi.PodID
+	if pod, ok := o.OfQOSClass(); ok {
+		o, name = pod, abi.PodQoS
+	}
 	for id, files := range e.by.files {
 		given, ok := files[file]
-		if own, _ := e.Event.Text(o, abi.PodID); ok && own == id && (errno == abi.OK || errno == abi.NotFound) { // PodID is ContainerID, too
+		if own, _ := e.Event.Text(o, name); ok && own == id && (errno == abi.OK || errno == abi.NotFound) { // PodID is ContainerID, too
 			return given, abi.OK
 		}
 	}

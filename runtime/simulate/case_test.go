@@ -160,6 +160,23 @@ func TestCaseOnTheNode(t *testing.T) {
 			_, errno := plugin.ReadFile(t.Context(), ev, abi.Pod, "io.stat")
 			return errno, abi.Unsupported // v1 has none
 		},
+		`{"hook": "PreCreateContainer", "pod": {"qos": "BestEffort"}, "cgroup_files": {"BestEffort": {"memory.min": "7"}, "pod": {"memory.min": "8"}}}`: func(ev plugin.Event) (any, any) {
+			v, _ := plugin.ReadFile(t.Context(), ev, abi.QOSClass+abi.Pod, "memory.min")
+			return v, "7"
+		},
+		`{"hook": "PreCreateContainer", "cgroup": "v1", "pod": {"qos": "Guaranteed"}, "cgroup_files": {"Guaranteed": {"cpu.stat": "x"}, "pod": {"cpu.stat": "y"}}}`: func(ev plugin.Event) (any, any) {
+			v, _ := plugin.ReadFile(t.Context(), ev, abi.QOSClass+abi.Pod, "cpu.stat")
+			own, _ := plugin.ReadFile(t.Context(), ev, abi.Pod, "cpu.stat")
+			return v + own, "xy"
+		},
+		`{"hook": "PreCreateContainer", "cgroup": "v2", "pod": {"qos": "Burstable"}}`: func(ev plugin.Event) (any, any) {
+			v, _ := plugin.ReadFile(t.Context(), ev, abi.QOSClass+abi.Pod, "memory.max")
+			return v, "max"
+		},
+		`{"hook": "PreCreateContainer", "cgroup": "v2"}`: func(ev plugin.Event) (any, any) {
+			_, errno := plugin.ReadFile(t.Context(), ev, abi.QOSClass+abi.Pod, "memory.max")
+			return errno, abi.NotFound
+		},
 		`{"hook": "PreCreateContainer", "siblings": [{"id": "s"}], "cgroup_files": {"s": null}}`: func(ev plugin.Event) (any, any) {
 			h, _ := ev.Find(abi.ByContainerID, "s")
 			_, errno := plugin.ReadFile(t.Context(), ev, h, "cpu.max")

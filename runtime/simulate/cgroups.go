@@ -14,7 +14,9 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
@@ -36,11 +38,14 @@ func NewCgroups(dir string, version int) (*Cgroups, error) {
 	return &Cgroups{dir, version}, errors.Join(errs...)
 }
 
-// Make makes a group as the kernel does, on a node that has every file which plugins may
-// write, with these resources.
+// Make makes a group as the kernel does, with these resources. On v2 it has every file of rules.Files that no
+// field of the resources is for, and of the others cpu.max, cpu.weight and memory.max.
 func (c *Cgroups) Make(group string, r *runtimeapi.LinuxContainerResources) error {
 	files := map[string]string{
-		"cpu.idle": "0", "cpu.max.burst": "0", "cpu.bvt_warp_ns": "0", "memory.high": "max", "io.latency": "",
+		"cpu.idle": "0", "cpu.max.burst": "0", "cpu.bvt_warp_ns": "0", "cpu.uclamp.min": "0.00", "cpu.uclamp.max": "max",
+		"memory.min": "0", "memory.low": "0", "memory.high": "max", "memory.swap.high": "max", "memory.zswap.max": "max", "memory.oom.group": "0",
+		"io.weight": "default 100", "io.bfq.weight": "default 100", "io.max": "", "io.latency": "", "io.prio.class": "no-change",
+		"pids.max": "max", "rdma.max": "", "misc.max": "",
 		"cpu.max": "max 100000", "cpu.weight": "100", "memory.max": "max",
 	}
 	if c.Version == 1 {
@@ -160,13 +165,16 @@ func newTree(version int) (*tree, error) {
 
 func (t *tree) close() error { return errors.Join(t.fs.Close(), os.RemoveAll(t.Dir)) }
 
-// fill makes the groups of all pods and containers, with the files that the event gives
-// them. A container whose files are nil has no group.
+// fill makes the groups of all pods, their QoS classes and containers, with the files that the
+// event gives them. A container whose files are nil has no group.
 func (t *tree) fill(store *pods.Store, e *Event) (err error) {
 	var errs []error
 	files := e.Files
 	for _, p := range store.Pods() {
 		parent := p.Config.GetLinux().GetCgroupParent()
+		class, _ := crifield.Object{Pod: crifield.PodOf(p)}.Text(abi.PodQoS)
+		of, err := cgroup.QOSClassPath(parent)
+		errs = append(errs, t.add(of, err, nil, files[class]))
 		group, err := cgroup.PodPath(parent)
 		errs = append(errs, t.add(group, err, cmp.Or(e.PodGroup, p.Config.GetLinux().GetResources()), files[p.ID]))
 		for _, c := range store.Containers(p.ID) {

@@ -140,7 +140,11 @@ func (e *testEvent) Raw(has abi.CapabilitySet) ([]byte, abi.Errno) {
 
 func (e *testEvent) ReadFiles(_ context.Context, o abi.Object, files []string, each func(string, abi.Errno)) {
 	for _, file := range files {
-		each(lookup(e.files, file))
+		text, errno := lookup(e.files, file)
+		if o == noObject {
+			text, errno = "", abi.NotFound
+		}
+		each(text, errno)
 	}
 }
 

@@ -139,7 +139,11 @@ func (f *frame) field(i int) abi.Field { return abi.Field(f.i32(i)) }
 func (f *frame) object(i int) abi.Object { return f.allowed(abi.Object(f.i32(i))) }
 
 func (f *frame) allowed(o abi.Object) abi.Object {
-	if o >= abi.FirstHandle && !f.of.has.Has(abi.StoreRead) {
+	of := o
+	if pod, ok := o.OfQOSClass(); ok {
+		of = pod
+	}
+	if of >= abi.FirstHandle && !f.of.has.Has(abi.StoreRead) {
 		return noObject
 	}
 	return o

@@ -161,12 +161,14 @@ func TestHandlesOfOthers(t *testing.T) {
 		c, o := newCaller(t, newEvent(), PluginOptions{Granted: has}), abi.FirstHandle
 		for _, ask := range [][]any{
 			{"get", o, abi.ContainerName, buffer, 0x800}, {"get_i64", o, abi.Resources + abi.CPUQuota, buffer},
-			{"set_i64", o, abi.Resources + abi.CPUShares, 100},
+			{"set_i64", o, abi.Resources + abi.CPUShares, 100}, {"cgroup_get", o, "cpu.weight", buffer, 0x800},
+			{"cgroup_get", abi.QOSClass + abi.FirstHandle + 1, "cpu.weight", buffer, 0x800},
 		} {
 			got, err := c.try(ask[0].(string), ask[1:]...)
 			if err != nil || (got == int64(abi.NotFound)) == has.Has(abi.StoreRead) {
 				t.Errorf("with store.read %v: %v: got %d, %v", has.Has(abi.StoreRead), ask, got, err)
 			}
 		}
+		c.wantText("100", "cgroup_get", abi.QOSClass+abi.Pod, "cpu.weight") // of its own pod
 	}
 }

@@ -173,7 +173,7 @@ extern "C" {
 #define WP_CAPABILITY_CGROUP_WRITE "cgroup.write" /* write cgroup files */
 #define WP_CAPABILITY_METRIC "metric" /* count and measure */
 #define WP_CAPABILITY_ENV "env" /* read and change the environment, which may hold secrets */
-#define WP_CAPABILITY_CGROUP_READ "cgroup.read" /* read files of the pod's or container's cgroup */
+#define WP_CAPABILITY_CGROUP_READ "cgroup.read" /* read files of the cgroup of the pod, its QoS class or the container */
 #define WP_CAPABILITY_CGROUP_PARENT "cgroup.parent" /* change the cgroup that a pod or container is put into */
 #define WP_CAPABILITY_RUNTIME_HANDLER "runtime_handler" /* change the runtime handler of a pod */
 #define WP_CAPABILITY_IMAGE "image" /* change the image that is pulled or run */
@@ -194,6 +194,7 @@ extern "C" {
 #define WP_OBJECT_CONTAINER 2 /* the event's container */
 #define WP_OBJECT_NODE 3 /* the node */
 #define WP_OBJECT_FIRST_HANDLE 16 /* the first handle */
+#define WP_OBJECT_QOS_CLASS 65536 /* plus a pod: the pod's QoS class, whose cgroup can only be read */
 
 /* Errors. */
 #define WP_ERR_OK 0

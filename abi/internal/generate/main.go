@@ -1,7 +1,7 @@
 // Command generate writes what follows from the tables of package abi: the tables
 // and signatures in ABI.md, the constants and declarations of sdk/c/wasmproxy.h,
-// sdk/rust/src/abi.rs, the Go SDK's imports, and getters of both SDKs. Run it with make generate.
-// Each file has a template of its name beside this source.
+// sdk/rust/src/abi.rs, the Go SDK's imports, getters of both SDKs, and the table of cgroup files in
+// the README of each SDK. Run it with make generate. Each file has a template of its name beside this source.
 //
 // With -check it writes nothing, and fails if a file is not what it would write.
 // With -freeze it also writes testdata/wp1.txt, against which the tables may only
@@ -34,7 +34,7 @@ func main() {
 func run(root string, check, freeze bool) error {
 	paths := []string{
 		"abi/ABI.md", "sdk/c/wasmproxy.h", "sdk/rust/src/abi.rs", "sdk/rust/src/getter.rs",
-		"sdk/import.go", "sdk/register.go", "sdk/capability.go", "sdk/getter.go",
+		"sdk/README.md", "sdk/rust/README.md", "sdk/c/README.md", "sdk/import.go", "sdk/register.go", "sdk/capability.go", "sdk/getter.go",
 	}
 	if freeze {
 		paths = append(paths, frozenPath)

@@ -100,7 +100,7 @@ var Files = []File{
 		Value: "-1 to 2", parse: integer(-1, 2), Needs: "the kernel of Anolis OS or Alibaba Cloud Linux", V1: renamed("cpu", "cpu.bvt_warp_ns", "the kernel of Anolis OS or Alibaba Cloud Linux")},
 
 	{Name: "memory.min", Pod: both, Container: both, Writers: Kubelet | Runtime | Systemd, Value: bytesText, parse: bytesOrMax, shown: pages, Needs: "Linux 4.18"},
-	{Name: "memory.low", Pod: both, Container: both, Writers: Systemd, Value: bytesText, parse: bytesOrMax, shown: pages, Needs: "Linux 4.5"},
+	{Name: "memory.low", Pod: both, Container: both, Writers: Kubelet | Runtime | Systemd, Value: bytesText, parse: bytesOrMax, shown: pages, Needs: "Linux 4.5"},
 	{Name: "memory.high", Pod: both, Container: both, Writers: Kubelet | Runtime | Systemd, Value: bytesText, parse: bytesOrMax, shown: pages, Needs: "Linux 4.5"},
 	{Name: "memory.max", Pod: Unified, Container: both, Fields: []abi.Field{abi.MemoryLimit}, Writers: Kubelet | Runtime | Systemd,
 		Value: bytesText, parse: bytesOrMax, shown: pages, Needs: "Linux 4.5", V1: memoryLimit},

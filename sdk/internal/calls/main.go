@@ -52,7 +52,7 @@ func calm(namespace string) error {
 }
 
 // survey reads two files of every container.
-func survey(*wp.PostStartContainer) error {
+func survey(c *wp.PostStartContainer) error {
 	all := wp.Containers()
 	rows, err := wp.ReadCgroups(all, "cpu.stat", "memory.current")
 	for i, row := range rows {
@@ -65,6 +65,24 @@ func survey(*wp.PostStartContainer) error {
 		}
 		wp.Log(wp.LevelInfo, line)
 	}
+	if err != nil {
+		return err
+	}
+	return classes(c.Pod())
+}
+
+// classes reads a file of the QoS class of every pod.
+func classes(own wp.Pod) error {
+	for _, pod := range wp.Pods("") {
+		min, err := pod.ReadQoSCgroup("memory.min")
+		if wp.Handled(err, wp.ErrNotFound) {
+			wp.Log(wp.LevelInfo, pod.ID()+" is in no QoS class")
+			continue
+		}
+		wp.Log(wp.LevelInfo, pod.ID()+" has "+pod.QoS()+"'s "+min)
+	}
+	min, err := own.ReadQoSCgroup("memory.min")
+	wp.Log(wp.LevelInfo, "its own has "+min)
 	return err
 }
 

@@ -31,7 +31,7 @@ type Call struct {
 	Time      int64    // nanoseconds since the Unix epoch
 	Has       abi.CapabilitySet
 	Objects   map[abi.Object]*Object       // the event's own, and all that have handles
-	Files     map[string]map[string]string // what can be read of cgroups, by object or id, and file
+	Files     map[string]map[string]string // what can be read of cgroups, by object, id or QoS class, and file
 	Cgroup    int                          // version of the node's cgroup file system, 0 if there is none
 	Request   []byte                       // nil if there is none
 	Config    string

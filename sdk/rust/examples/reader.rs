@@ -86,7 +86,11 @@ fn start(c: &PreStartContainer) -> Result {
 
 fn exec_sync(c: &PostExecSync) -> Result {
     note(&[&c.exec_command(), &c.timeout(), &c.exit_code(), &now(), &c.cgroup("cpu.stat"), &cri_raw(), &config()]);
-    note(&[&c.pod().cgroup("cpu.stat"), &c.cgroup("none").is_err_and(|e| e.handled(Errno::NotFound))]);
+    note(&[
+        &c.pod().cgroup("cpu.stat"),
+        &c.pod().qos_cgroup("memory.low"),
+        &c.cgroup("none").is_err_and(|e| e.handled(Errno::NotFound)),
+    ]);
     note(&[&kv::get("k"), &kv::get("none"), &has(Feature::CgroupV2), &has(Feature::CgroupFiles), &logs(Level::Debug)]);
     let mut bytes = [0; 4];
     random(&mut bytes)?;
@@ -167,12 +171,12 @@ mod tests {
             r#"{
             "hook": "PostExecSync", "time": 9, "grant": ["*"], "cgroup": "v1", "config": {"a": [1, "x"]}, "request": "AQID",
             "event": {"command": ["sh", "-c"], "timeout": 5, "exit_code": 3},
-            "pod": {"id": "p"}, "container": {"id": "c"}, "kv": {"k": "old"},
-            "cgroup_files": {"container": {"cpu.stat": "mine"}, "p": {"cpu.stat": "the pod's"}},
+            "pod": {"id": "p", "qos": "Burstable"}, "container": {"id": "c"}, "kv": {"k": "old"},
+            "cgroup_files": {"container": {"cpu.stat": "mine"}, "p": {"cpu.stat": "the pod's"}, "Burstable": {"memory.low": "the class's"}},
             "node": {"cgroup_version": 1, "cgroup_driver": "systemd", "runtime_name": "containerd", "runtime_version": "2",
                      "runtime_handlers": ["runc", "kata"], "cpus": 4, "memory": 1024, "kernel": "6.1"},
             "want": {
-                "log": ["warn: [\"sh\", \"-c\"] 5 3 9 Ok(\"mine\") Ok([1, 2, 3]) \"{\\\"a\\\":[1,\\\"x\\\"]}\" Ok(\"the pod's\") true Ok(Some([111, 108, 100])) Ok(None) false true true 1 \"systemd\" \"containerd\" \"2\" [\"runc\", \"kata\"] 4 1024 \"6.1\""],
+                "log": ["warn: [\"sh\", \"-c\"] 5 3 9 Ok(\"mine\") Ok([1, 2, 3]) \"{\\\"a\\\":[1,\\\"x\\\"]}\" Ok(\"the pod's\") Ok(\"the class's\") true Ok(Some([111, 108, 100])) Ok(None) false true true 1 \"systemd\" \"containerd\" \"2\" [\"runc\", \"kata\"] 4 1024 \"6.1\""],
                 "kv": {"k": "new"},
                 "metrics": {"a": 5, "b": -1, "c{x=\"y\"}": 7}
             }

@@ -174,7 +174,7 @@ pub enum Capability {
     Metric,
     /// `env`: read and change the environment, which may hold secrets.
     Env,
-    /// `cgroup.read`: read files of the pod's or container's cgroup.
+    /// `cgroup.read`: read files of the cgroup of the pod, its QoS class or the container.
     CgroupRead,
     /// `cgroup.parent`: change the cgroup that a pod or container is put into.
     CgroupParent,
@@ -686,6 +686,8 @@ pub mod object {
     pub const NODE: i32 = 3;
     /// `16`: the first handle.
     pub const FIRST_HANDLE: i32 = 16;
+    /// `65536`: plus a pod: the pod's QoS class, whose cgroup can only be read.
+    pub const QOS_CLASS: i32 = 65536;
 }
 
 /// Kinds of `pod_find`.

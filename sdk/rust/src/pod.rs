@@ -60,6 +60,14 @@ impl Pod {
     pub fn cgroup(&self, file: &str) -> Result<String> {
         cgroup(self.0, file)
     }
+
+    /// A file of the cgroup of the pod's QoS class by its cgroup v2 name, such as `memory.min`.
+    /// The class is the parent of the pod's cgroup, and belongs to kubelet: no plugin writes it.
+    /// It needs [`Capability::CgroupRead`](crate::Capability::CgroupRead). For a pod outside
+    /// kubelet's cgroups it is [`Errno::NotFound`](crate::Errno::NotFound).
+    pub fn qos_cgroup(&self, file: &str) -> Result<String> {
+        cgroup(object::QOS_CLASS + self.0, file)
+    }
 }
 
 pub(crate) fn cgroup(object: i32, file: &str) -> Result<String> {

@@ -44,6 +44,24 @@ static int32_t calm(wp_text ns) {
 	return wp_result();
 }
 
+/* classes reads a file of the QoS class of every pod. */
+static int32_t classes(void) {
+	wp_text pods = wp_get_pods(T("")), min;
+	int32_t pod;
+	while ((pod = wp_next_handle(&pods)) != 0) {
+		wp_text id = wp_get_text(pod, WP_POD_ID);
+		if (wp_cgroup_get(WP_OBJECT_QOS_CLASS + pod, "memory.min", 10, 0, 0) == WP_ERR_NOT_FOUND) {
+			wp_say(WP_LOG_INFO, wp_join(id, T(" is in no QoS class")));
+			continue;
+		}
+		min = wp_get_file(WP_OBJECT_QOS_CLASS + pod, T("memory.min"));
+		wp_say(WP_LOG_INFO, wp_join(wp_join(id, T(" has ")), wp_join(wp_get_text(pod, WP_POD_QOS), wp_join(T("'s "), min))));
+	}
+	min = wp_get_file(WP_OBJECT_QOS_CLASS + WP_OBJECT_POD, T("memory.min"));
+	wp_say(WP_LOG_INFO, wp_join(T("its own has "), min));
+	return wp_result();
+}
+
 /* survey reads two files of every container. */
 static int32_t survey(void) {
 	const wp_text names[] = {T("cpu.stat"), T("memory.current")};
@@ -58,7 +76,7 @@ static int32_t survey(void) {
 		}
 		wp_say(WP_LOG_INFO, line);
 	}
-	return wp_result();
+	return classes();
 }
 
 /* elements reads a list into an array, and returns how many there are. */

@@ -42,12 +42,24 @@ fn calm(namespace: &str, update: &dyn Fn(Container) -> ContainerUpdate) -> Resul
 }
 
 /// Reads two files of every container.
-fn survey(_: &PostStartContainer) -> Result {
+fn survey(c: &PostStartContainer) -> Result {
     let all = Container::list();
     for (c, row) in all.iter().zip(Container::read_all(&all, &["cpu.stat", "memory.current"])?) {
         let texts: Vec<_> = row.into_iter().map(|file| file.unwrap_or_else(|e| e.name().into())).collect();
         log(Level::Info, &format!("{} {}", c.id(), texts.join(" ")));
     }
+    classes(c.pod())
+}
+
+/// Reads a file of the QoS class of every pod.
+fn classes(own: Pod) -> Result {
+    for pod in Pod::list("") {
+        match pod.qos_cgroup("memory.min") {
+            Err(e) if e.handled(Errno::NotFound) => log(Level::Info, &format!("{} is in no QoS class", pod.id())),
+            min => log(Level::Info, &format!("{} has {}'s {}", pod.id(), pod.qos(), min?)),
+        }
+    }
+    log(Level::Info, &format!("its own has {}", own.qos_cgroup("memory.min")?));
     Ok(())
 }
 

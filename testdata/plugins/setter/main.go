@@ -4,7 +4,7 @@
 //	pod.file.cpu.weight          a cgroup file of the pod
 //	main.file.cpu.idle           a cgroup file of the container main
 //	main.unified.memory.high     a key of the request's unified map
-//	main.field.cpu_quota         a field of the request, as is cpu_period, cpu_shares and memory_limit
+//	main.field.cpu_quota         a field of the request, as is cpu_period, cpu_shares, cpuset_cpus and memory_limit
 package main
 
 import (
@@ -64,6 +64,9 @@ func set(c *wp.MutableContainer, target, value string) error {
 }
 
 func setField(r wp.MutableResources, field, value string) error {
+	if field == "cpuset_cpus" {
+		return r.SetCpusetCPUs(value)
+	}
 	number, ok := wp.ParseInt(value)
 	if !ok {
 		return wp.Failure(field + ": " + value + " is not a whole number")

@@ -214,6 +214,11 @@ impl Host {
 
     pub fn file(&self, o: i32, file: &str) -> Answer<String> {
         self.need(Capability::CgroupRead)?;
+        if o >= object::QOS_CLASS {
+            let pod = self.objects.get(&(o - object::QOS_CLASS)).filter(|o| o.kind == object::POD).ok_or(NotFound)?;
+            let class = pod.text(field::POD_QOS).to_string();
+            return self.files.get(&(class, file.to_string())).cloned().ok_or(NotFound);
+        }
         let id = self.objects.get(&o).ok_or(NotFound)?.id().to_string();
         let names = [["event", "pod", "container", "node"].get(o as usize).map_or(id.clone(), |n| n.to_string()), id];
         let found = names.iter().find_map(|n| self.files.get(&(n.clone(), file.to_string())));
