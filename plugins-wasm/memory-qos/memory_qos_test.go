@@ -139,6 +139,15 @@ func TestTickReadsLargeFiles(t *testing.T) {
 // simulated has the committed plugin in front of the call of an event.
 func simulated(t *testing.T, c fixture.Case) *simulate.Simulator {
 	t.Helper()
+	event, err := simulate.FromFixture(c, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return open(t, event)
+}
+
+func open(t *testing.T, event *simulate.Event) *simulate.Simulator {
+	t.Helper()
 	code, err := os.ReadFile("memory-qos.wasm")
 	if err != nil {
 		t.Fatal(err)
@@ -148,10 +157,6 @@ func simulated(t *testing.T, c fixture.Case) *simulate.Simulator {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { engine.Close(context.Background()) })
-	event, err := simulate.FromFixture(c, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	s, err := simulate.Open(t.Context(), event, simulate.Options{ID: "20-memory-qos", Policy: plugin.Fail, Load: func(o simulate.LoadOptions) (plugin.Plugin, error) {
 		return engine.Load(t.Context(), "memory-qos", code, wasm.PluginOptions{
 			Config: []byte(o.Config), Granted: o.Granted, Features: o.Features, Observer: o.Observer,

@@ -108,18 +108,55 @@ func requestByScore(score, memory, limit int64) int64 {
 	return request
 }
 
-// sumOf adds up the protection of a pod's containers. One with a wrong annotation has none.
+// sumOf adds up the protection of a pod's containers, also that which kubelet asks for. A container with a
+// wrong annotation adds nothing of the plugin's.
 func sumOf(p wp.Pod) values {
 	sum := nothing
+	if !config.reserve {
+		return sum // what kubelet protects has kubelet's own sum, which is exact
+	}
 	for _, c := range p.Containers() {
 		if ended(c.Container) {
 			continue
 		}
-		if v, err := valuesOf(c.Container); err == nil {
-			sum.min, sum.low = plus(sum.min, v.min), plus(sum.low, v.low)
-		}
+		v, _ := valuesOf(c.Container)
+		r := c.Resources().Resources
+		sum.min = plus(sum.min, protection(r, "memory.min", v.min))
+		sum.low = plus(sum.low, protection(r, "memory.low", v.low))
 	}
+	sum.min = atMostLimit(p, sum.min)
 	return sum
+}
+
+// protection returns the bytes of memory.min or memory.low that a container has: those of its request in
+// unified, or else the plugin's own.
+func protection(r wp.Resources, file string, own int64) int64 {
+	if !requested(r, file) {
+		return own
+	}
+	text, _ := r.Unified(file)
+	if text == "max" {
+		return unlimited
+	}
+	if bytes, ok := wp.ParseInt(text); ok {
+		return bytes
+	}
+	return none
+}
+
+// atMostLimit bounds the memory.min of a Guaranteed pod. With resources of the pod, kubelet gives the pod's
+// limit to each container that has none. That of the request is an old one after a resize of which the
+// runtime was not told, so that the pod's cgroup comes first, which needs cgroup.read.
+func atMostLimit(p wp.Pod, sum int64) int64 {
+	limit := p.Resources().MemoryLimit()
+	if limit <= 0 || sum <= limit {
+		return sum
+	}
+	text, _ := readFile(p.ReadCgroup, "memory.max")
+	if now, ok := wp.ParseInt(text); ok {
+		limit = now
+	}
+	return min(sum, limit)
 }
 
 // ended tells whether a container has ended. Its state may not say so if it has ended by itself, so
@@ -129,13 +166,13 @@ func ended(c wp.Container) bool {
 	if state != "running" {
 		return state == "exited"
 	}
-	_, errno := readFile(c, "memory.current")
+	_, errno := readFile(c.ReadCgroup, "memory.current")
 	return errno == wp.ErrNotFound
 }
 
-// readFile reads a file that the plugin can do without. errno is 0, or why there is no text.
-func readFile(c wp.Container, file string) (text string, errno wp.Errno) {
-	text, err := c.ReadCgroup(file)
+// readFile reads a file of a pod or container that the plugin can do without. errno is 0, or why there is no text.
+func readFile(read func(file string) (string, error), file string) (text string, errno wp.Errno) {
+	text, err := read(file)
 	for _, errno := range [...]wp.Errno{wp.ErrNotFound, wp.ErrDenied, wp.ErrUnsupported} {
 		if wp.Handled(err, errno) {
 			return "", errno
@@ -150,6 +187,8 @@ func plus(sum, v int64) int64 {
 		return sum
 	case sum == none:
 		return v
+	case sum > unlimited-v:
+		return unlimited
 	}
 	return sum + v
 }
@@ -171,7 +210,7 @@ func (v values) keepRaised(c wp.Container) values {
 	if !config.adapt || v.high == none {
 		return v
 	}
-	text, _ := readFile(c, "memory.high")
+	text, _ := readFile(c.ReadCgroup, "memory.high")
 	if high, ok := wp.ParseInt(text); ok && v.high < high && high <= v.ceiling {
 		v.high, complete = high, false
 	}
@@ -199,12 +238,22 @@ func (v values) apply(r wp.Resources, to setter) error {
 	return nil
 }
 
-func set(r wp.Resources, to setter, file string, bytes int64) error {
-	requested := false
-	if r.Reported() {
-		_, requested = r.Unified(file)
+// requested reports whether unified asks for a value of a file. The kernel's own default does not count.
+// kubelet 1.37 sends it for all containers: with the gate MemoryQoS and the policy None for memory.min and
+// memory.low, and without the gate for memory.high.
+func requested(r wp.Resources, file string) bool {
+	if !r.Reported() {
+		return false
 	}
-	if requested {
+	value, ok := r.Unified(file)
+	if file == "memory.high" {
+		return ok && value != "max"
+	}
+	return ok && value != "0"
+}
+
+func set(r wp.Resources, to setter, file string, bytes int64) error {
+	if requested(r, file) {
 		once(file, "is left to kubelet's feature gate MemoryQoS or the plugin that asks for it in unified")
 		return nil
 	}
