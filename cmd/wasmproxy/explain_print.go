@@ -20,6 +20,9 @@ func printReport(out io.Writer, r *explain.Report, diff bool) error {
 			fmt.Fprintln(out)
 		}
 		fmt.Fprintf(out, "pod %s/%s, uid %s, %s\n", printable(p.Namespace), printable(p.Name), printable(cmp.Or(p.UID, "-")), printable(p.State))
+		if p.Unowned != "" {
+			fmt.Fprintf(out, "  owners are unknown of values that the pod had before: %s\n", printable(p.Unowned))
+		}
 		if len(p.Values) > 0 {
 			if err := printObject(out, &p.Object, diff); err != nil {
 				return err

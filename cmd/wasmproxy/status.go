@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,6 +99,7 @@ func problems(s *status.Status) (all []string) {
 	if !s.Backend.Connected {
 		all = append(all, "there is no connection to the container runtime at "+s.Backend.Endpoint)
 	}
+	all = append(all, ignoredTexts(s.Values.Ignored)...)
 	for i := range s.Plugins.Plugins {
 		p := &s.Plugins.Plugins[i]
 		if p.Breaker == "open" || p.Breaker == "half-open" {
@@ -105,6 +108,19 @@ func problems(s *status.Status) (all []string) {
 		if v := p.Pending; v != nil && v.State == "failed" && (p.State != status.Refusing || len(s.NotReady) == 0) {
 			all = append(all, fmt.Sprintf("plugin %s is %s; its files cannot be loaded: %s", p.ID, p.State, v.Reason))
 		}
+	}
+	return all
+}
+
+// maxIgnored is how many state files are listed that were ignored: a version may read none of a later one's.
+const maxIgnored = 3
+
+func ignoredTexts(ignored map[string]string) (all []string) {
+	for i, name := range slices.Sorted(maps.Keys(ignored)) {
+		if i == maxIgnored {
+			return append(all, fmt.Sprintf("%d more state files were ignored", len(ignored)-i))
+		}
+		all = append(all, fmt.Sprintf("state file %s was ignored: %s; owners are unknown of values that its pod had before", name, ignored[name]))
 	}
 	return all
 }

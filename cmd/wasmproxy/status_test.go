@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,5 +123,25 @@ func TestWithEnabled(t *testing.T) {
 		if got, err := withEnabled([]byte(text), true); err == nil {
 			t.Errorf("%q becomes %q", text, got)
 		}
+	}
+}
+
+// TestStatusNamesIgnoredStateFiles: each has a line with the reason, but for those after the first three.
+func TestStatusNamesIgnoredStateFiles(t *testing.T) {
+	s := status.Status{Backend: status.Backend{Connected: true}, Values: status.Values{Ignored: map[string]string{
+		"u1.json": "its version is 2", "u2.json": "unexpected end of JSON input",
+	}}}
+	want := []string{
+		"state file u1.json was ignored: its version is 2; owners are unknown of values that its pod had before",
+		"state file u2.json was ignored: unexpected end of JSON input; owners are unknown of values that its pod had before",
+	}
+	if got := problems(&s); !slices.Equal(got, want) {
+		t.Errorf("the problems are %q, want %q", got, want)
+	}
+	for _, name := range []string{"u3.json", "u4.json", "u5.json"} {
+		s.Values.Ignored[name] = "it is damaged"
+	}
+	if got := problems(&s); len(got) != 4 || got[3] != "2 more state files were ignored" {
+		t.Errorf("of five files the problems are %q", got)
 	}
 }

@@ -161,6 +161,34 @@ func TestExplainValuesThatTheLastPluginLeft(t *testing.T) {
 	}
 }
 
+// TestExplainAfterAnIgnoredStateFile: the reason for which owners are not known is told, with plugins and without.
+func TestExplainAfterAnIgnoredStateFile(t *testing.T) {
+	n, _, c := administered(t)
+	for _, step := range []struct{ state, remove, reason string }{
+		{`{"version":`, "10-qos.wasm", "unexpected end of JSON input"},
+		{`{"version":2,"pod":"web"}`, "20-quota.wasm", "its version is 2, and this version of wasmproxy reads 1"},
+	} {
+		n.end()
+		n.must(os.WriteFile(filepath.Join(n.config.StateDir, "web.json"), []byte(step.state), 0o600))
+		n.remove(step.remove)
+		n.start(daemon.Run)
+		n.awaitSocket()
+		r, err := c.Explain(t.Context(), "test/web")
+		for end := time.Now().Add(patience); err != nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) { // the store is filled
+			r, err = c.Explain(t.Context(), "test/web")
+		}
+		n.must(err)
+		if want := "state file web.json was ignored: " + step.reason; len(r.Pods) != 1 || r.Pods[0].Unowned != want {
+			t.Fatalf("the proxy tells %+v, want %s", r.Pods, want)
+		}
+		s, err := c.Status(t.Context())
+		n.must(err)
+		if len(s.Values.Ignored) != 1 || s.Values.Ignored["web.json"] != step.reason {
+			t.Errorf("the state is %+v, want %s of web.json", s.Values, step.reason)
+		}
+	}
+}
+
 // As long as the store is not filled, a pod that is not found may be there.
 func TestExplainBeforeTheStoreIsFilled(t *testing.T) {
 	n := newNode(t)

@@ -231,7 +231,7 @@ func TestKubeletsValueInABypass(t *testing.T) {
 	n.runtime.RuntimeService.InjectError("UpdateContainerResources", status.Error(codes.Unknown, "no update now"))
 	before := n.updates()
 	n.bypass("")
-	n.await("resources not reset to kubelet's values", "no update now")
+	n.await("resources not set back to the values that they should have", "no update now")
 	if b, err := n.admin().Bypass(t.Context()); err != nil || b.Undone {
 		t.Errorf("the bypass is %+v, %v", b, err)
 	}

@@ -51,12 +51,13 @@ type options struct {
 	firstSyncTime time.Duration // of Synchronize before a plugin is active
 	adminRetry    time.Duration
 	startFills    []time.Duration // after the start: then the store is filled again
+	scanPeriod    time.Duration
 }
 
 func optionsOf(c *config.Config, observer observe.Observer) options {
 	return options{
 		engine:        wasm.Options{Observer: observer, CacheDir: c.CacheDir, GuestMemory: c.GuestBytes()},
-		firstSyncTime: firstSyncTime, adminRetry: adminRetry, startFills: lostDelays,
+		firstSyncTime: firstSyncTime, adminRetry: adminRetry, startFills: lostDelays, scanPeriod: scanPeriod,
 	}
 }
 
@@ -119,6 +120,7 @@ type daemon struct {
 	firstSyncTime time.Duration   // of Synchronize before a plugin is active
 	adminRetry    time.Duration   // of sockets other than that for calls, and of node-features-file
 	startFills    []time.Duration // when the store is filled again after the start
+	scanPeriod    time.Duration
 	syncTrigger   trigger         // synchronize plugins with pods that they do not know
 	resyncTrigger trigger         // fill the store again
 	lostTrigger   trigger         // the runtime may have done what it did not answer
@@ -139,7 +141,7 @@ type daemon struct {
 // open makes the parts, none of which does anything yet.
 func open(ctx context.Context, c *config.Config, observer observe.Observer, o options) (*daemon, error) {
 	d := &daemon{
-		config: c, queue: intercept.NewWorkQueue(), stopping: ctx.Done(), firstSyncTime: o.firstSyncTime, adminRetry: o.adminRetry, startFills: o.startFills,
+		config: c, queue: intercept.NewWorkQueue(), stopping: ctx.Done(), firstSyncTime: o.firstSyncTime, adminRetry: o.adminRetry, startFills: o.startFills, scanPeriod: o.scanPeriod,
 		syncTrigger: newTrigger(), resyncTrigger: newTrigger(), lostTrigger: newTrigger(), reloadTrigger: newTrigger(), settling: make(chan struct{}, 1),
 	}
 	d.handing.program, d.handing.noPath = handover.Program()

@@ -13,7 +13,9 @@ import (
 
 // RunWithoutTimeLimit is Run with guests that nothing stops.
 func RunWithoutTimeLimit(ctx context.Context, c *config.Config, observer observe.Observer) error {
-	return run(ctx, c, observer, options{engine: wasm.Options{Observer: observer, NoTimeLimit: true}, noBreaker: true})
+	o := optionsOf(c, observer)
+	o.engine, o.noBreaker = wasm.Options{Observer: observer, NoTimeLimit: true}, true
+	return run(ctx, c, observer, o)
 }
 
 // RunWithoutBreaker is Run with plugins that are asked however often they fail.
@@ -41,6 +43,14 @@ func RunRetryingSoon(ctx context.Context, c *config.Config, observer observe.Obs
 func RunWithoutStartFills(ctx context.Context, c *config.Config, observer observe.Observer) error {
 	o := optionsOf(c, observer)
 	o.startFills = nil
+	return run(ctx, c, observer, o)
+}
+
+// RunWithoutScans is Run that repairs a cgroup file only when it knows that the file may have been
+// overwritten.
+func RunWithoutScans(ctx context.Context, c *config.Config, observer observe.Observer) error {
+	o := optionsOf(c, observer)
+	o.startFills, o.scanPeriod = nil, 24*time.Hour
 	return run(ctx, c, observer, o)
 }
 

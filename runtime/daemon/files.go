@@ -20,7 +20,7 @@ const scanPeriod = 30 * time.Second
 func (d *daemon) scanFiles(ctx context.Context) {
 	for {
 		select {
-		case <-time.After(scanPeriod*9/10 + rand.N(scanPeriod/5)):
+		case <-time.After(d.scanPeriod*9/10 + rand.N(d.scanPeriod/5)):
 			d.dropGone(ctx)
 			d.owning(ctx, func() {
 				intercept.Scan(ctx, d.options(nil))

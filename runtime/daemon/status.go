@@ -47,6 +47,12 @@ func (d *daemon) status(ctx context.Context) (*status.Status, error) {
 	}
 	s.Store.Pods, s.Store.Containers = d.store.Len()
 	s.Values.Objects, s.Values.Wanted = d.ledger.Len()
+	for name, reason := range d.ledger.IgnoredFiles() {
+		if s.Values.Ignored == nil {
+			s.Values.Ignored = map[string]string{}
+		}
+		s.Values.Ignored[name] = reason.Error()
+	}
 	s.Guests.Memory, s.Guests.Limit = d.engine.Memory()
 	return s, nil
 }

@@ -21,6 +21,7 @@ type Pod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	UID       string `json:"uid"`
+	Unowned   string `json:"unowned,omitempty"` // why owners are not known of values that the pod had before; empty if they are
 	Object
 	Containers []Container `json:"containers"` // by name; of each name the newest
 }
@@ -46,7 +47,7 @@ type Object struct {
 type Value struct {
 	Kind      Kind    `json:"kind"`
 	Name      string  `json:"name"`              // such as cpu_quota, or cpu.max of a file
-	Owner     string  `json:"owner"`             // whose value holds: a plugin's id, or Kubelet
+	Owner     string  `json:"owner"`             // whose value holds: a plugin's id, Kubelet or Unknown
 	Kubelet   *string `json:"kubelet"`           // what kubelet wants, or the file held before its first write
 	Wishes    []Wish  `json:"wishes,omitempty"`  // of plugins; the first one holds
 	Sent      *string `json:"sent"`              // to the container runtime, of a field
@@ -67,8 +68,11 @@ const (
 	File  Kind = "file"  // of a cgroup
 )
 
-// Kubelet is the owner of values that no plugin wants otherwise.
-const Kubelet = "kubelet"
+// Owners that are no plugins.
+const (
+	Kubelet = "kubelet" // no plugin wants another value
+	Unknown = "unknown" // a plugin may have set it: Pod.Unowned says why that is not known
+)
 
 // Wish is what a plugin wants.
 type Wish struct {

@@ -27,11 +27,7 @@ func (o *Object) fileCondition(v *ledger.Value, held Held) Condition {
 	case o.over():
 		return Condition{}
 	case v.Fight:
-		last := "; no call or reload came before it"
-		if v.Cause != "" {
-			last = "; the last call or reload before it was " + v.Cause
-		}
-		return Condition{Fight, "something else overwrites it again and again, so it is left alone until the plugin asks again" + last}
+		return fight(v)
 	case v.Failed != "":
 		return Condition{Failed, v.Failed}
 	case len(v.Wishes) == 0:
@@ -46,6 +42,15 @@ func (o *Object) fileCondition(v *ledger.Value, held Held) Condition {
 	return Condition{} // Object.Unread says why the kernel's value is not known
 }
 
+// fight tells of a value that is left alone.
+func fight(v *ledger.Value) Condition {
+	last := "; no call or reload came before it"
+	if v.Cause != "" {
+		last = "; the last call or reload before it was " + v.Cause
+	}
+	return Condition{Fight, "something else overwrites it again and again, so it is left alone until the plugin asks again" + last}
+}
+
 // over reports whether the object has ended, as its state says: nothing is written to it any more.
 func (o *Object) over() bool { return !o.Running && (o.State == "exited" || o.State == "notready") }
 
@@ -53,6 +58,7 @@ func (o *Object) over() bool { return !o.Running && (o.State == "exited" || o.St
 // kubelet's value.
 func (o *Object) OfField(name string, v *ledger.Value, held Held, clearable bool) Value {
 	x := newValue(Field, name, v)
+	x.Repairs, x.Found = v.Repairs, v.Found
 	if x.Kernel = held.Value; !v.Lost {
 		x.Sent = &v.Sent
 	}
@@ -68,10 +74,23 @@ func (o *Object) OfField(name string, v *ledger.Value, held Held, clearable bool
 	case undo:
 		x.Condition = Condition{Undoing, "no plugin wants a value any more; kubelet's comes back with the next scan"}
 	case o.Running && held.Value != nil && !held.Meant:
-		x.Condition = Condition{Drift, "the kernel does not hold what the container runtime was sent last"}
+		x.Condition = drifted(v)
 	}
 	x.Differs = x.differs(x.Sent)
 	return x
+}
+
+// drifted tells of a field of which the kernel does not hold what the runtime was sent last.
+func drifted(v *ledger.Value) Condition {
+	switch {
+	case len(v.Wishes) == 0, v.Read != "" && v.Failed == "" && !v.Fight:
+		return Condition{Drift, "the kernel does not hold what the container runtime was sent last"}
+	case v.Fight:
+		return fight(v)
+	case v.Failed != "":
+		return Condition{Failed, v.Failed}
+	}
+	return Condition{Drift, "something else has overwritten it; the next scan has the runtime set it again"}
 }
 
 func newValue(kind Kind, name string, v *ledger.Value) Value {
@@ -79,8 +98,11 @@ func newValue(kind Kind, name string, v *ledger.Value) Value {
 	for _, w := range v.Wishes {
 		x.Wishes = append(x.Wishes, Wish{Plugin: w.Plugin, Hook: w.Hook.String(), Value: w.Value, Since: w.First()})
 	}
-	if len(x.Wishes) > 0 {
+	switch {
+	case len(x.Wishes) > 0:
 		x.Owner = x.Wishes[0].Plugin
+	case v.Kubelet == nil:
+		x.Owner = Unknown
 	}
 	return x
 }

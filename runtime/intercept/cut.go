@@ -61,11 +61,7 @@ func (c *call) passCut(ctx context.Context, next cri.Next) (answer *cri.Frame, e
 		hold := c.suspend(ctx, c.event, c.event.container, r)
 		defer func() { c.restore(ctx, c.event, c.event.container, hold, r, answer != nil && err == nil) }() // no answer: next panicked
 	}
-	answer, err = next(ctx, c.Request)
-	if err == nil {
-		c.noteUpdate(r)
-	}
-	return answer, err
+	return c.passUpdate(ctx, r, c.Request, next)
 }
 
 // PassUpdate sends an update of a container's resources on as it came, after what is under way
@@ -83,17 +79,24 @@ func PassUpdate(ctx, hold context.Context, o Options, request *cri.Frame, next c
 	}
 	release, _ := i.Queue.Acquire(hold, id) // after an error the call goes on all the same
 	defer release()
-	answer, err := next(ctx, request)
-	if err == nil {
-		i.noteUpdate(r)
-	}
-	return answer, err
+	return i.passUpdate(ctx, r, request, next)
 }
 
-// noteUpdate has the ledger note an update that the runtime got as kubelet sent it.
-func (i *interceptor) noteUpdate(r *runtimeapi.UpdateContainerResourcesRequest) {
-	if id, ok := i.Ledger.Find(r.GetContainerId()); ok {
-		values := resourceValues(r.GetLinux())
-		i.Ledger.Updated(id, ledger.Update{Kubelet: values, Sent: values})
+// passUpdate sends an update on as kubelet sent it, and has the ledger note it.
+func (i *interceptor) passUpdate(ctx context.Context, r *runtimeapi.UpdateContainerResourcesRequest, request *cri.Frame, next cri.Next) (*cri.Frame, error) {
+	id, ok := i.Ledger.Find(r.GetContainerId())
+	if !ok {
+		return next(ctx, request)
 	}
+	before, _ := i.Store.Container(id.Container)
+	values := resourceValues(r.GetLinux())
+	resized, limits := i.resized(id, values, before.Config.GetLinux().GetResources()), i.limitsBefore(id)
+	answer, err := next(ctx, request)
+	if err == nil {
+		i.Store.Observe(nil, r, nil)
+		i.followLimits(id, limits, values, resized)
+		i.Ledger.Updated(id, ledger.Update{Kubelet: values, Own: ownOf(values, resized), Sent: values})
+		i.named(id, r.GetLinux(), resized)
+	}
+	return answer, err
 }

@@ -116,6 +116,7 @@ func (i *interceptor) updateResources(ctx context.Context, e *event, c *crifield
 	hold := i.suspend(ctx, e, c, req)
 	defer func() { i.restore(ctx, e, c, hold, req, err == nil) }()
 	defer writeFiles()
+	defer i.keepOOMGroup(ctx, c, req.Linux)()
 	resp, err := i.Backend.UpdateContainerResources(ctx, req)
 	if err == nil {
 		i.Store.Observe(nil, req, resp)

@@ -28,6 +28,7 @@ type event struct {
 	sent      *crifield.Container // what an update sends of container, which has more
 	before    []fieldBefore       // resources of containers that plugins have changed
 	few       [3]fieldBefore      // where before is, as long as it is short
+	resized   string              // the resource for whose sake kubelet sends an update; "" if that is not known
 	handles   handles             // what the event handed out
 	limits    map[podFile]string  // of pods, as they were read
 }
@@ -121,14 +122,21 @@ func (e *event) ReadFiles(ctx context.Context, o abi.Object, files []string, eac
 }
 
 func (e *event) readableGroup(ctx context.Context, o abi.Object) (string, abi.Errno) {
+	pod, ofClass := o.OfQOSClass()
+	if ofClass {
+		o = pod
+	}
 	obj := e.object(o)
 	switch {
-	case o == abi.Event || o == abi.Node:
+	case o == abi.Event || o == abi.Node || ofClass && (o == abi.Container || obj.Container != nil):
 		return "", abi.Invalid
 	case obj.Pod == nil && (obj.Container == nil || obj.Container.ID == ""): // it is yet to be made
 		return "", abi.NotFound
 	case e.host.Cgroups == nil:
 		return "", abi.Unsupported
+	case ofClass:
+		group, err := qosClassGroup(obj.Pod)
+		return group, plugin.ErrnoOf(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, locateTime)
 	defer cancel()
@@ -162,7 +170,7 @@ func (e *event) Opposed(c *plugin.Change) (first string) {
 		return ""
 	}
 	if !file && e.sent != nil && o.Container.ID == e.container.ID {
-		if kubelet, named := e.kubeletValues()[target]; named && !e.host.Ledger.Repeats(id, target, kubelet) {
+		if kubelet, named := e.kubeletValues()[target]; named && !e.host.Ledger.Repeats(id, target, kubelet, resourceOf(target) == e.resized) {
 			return ""
 		}
 	}

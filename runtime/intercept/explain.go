@@ -2,15 +2,15 @@ package intercept
 
 import (
 	"context"
+	"fmt"
 	"maps"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
@@ -88,7 +88,11 @@ func (i *interceptor) explainPod(ctx context.Context, p pods.Pod, container stri
 	meta, pod := p.Config.GetMetadata(), crifield.PodOf(p)
 	x := explain.Pod{Namespace: meta.GetNamespace(), Name: meta.GetName(), UID: meta.GetUid(), Containers: []explain.Container{}}
 	x.ID, x.State, x.Running = p.ID, short(p.State.String()), true // kubelet keeps a pod's cgroup for its next sandbox
-	i.explainObject(ctx, &x.Object, crifield.Object{Pod: pod}, nil)
+	file, reason := i.Ledger.Ignored(uidOf(p.Config))
+	if reason != nil {
+		x.Unowned = fmt.Sprintf("state file %s was ignored: %v", file, reason)
+	}
+	i.explainObject(ctx, &x.Object, crifield.Object{Pod: pod}, nil, reason != nil)
 	for _, c := range newestOf(i.Store.Containers(p.ID)) {
 		name := c.Config.GetMetadata().GetName()
 		if container != "" && container != name {
@@ -96,7 +100,8 @@ func (i *interceptor) explainPod(ctx context.Context, p pods.Pod, container stri
 		}
 		y := explain.Container{Name: name}
 		y.ID, y.State, y.Running = c.ID, short(c.State.String()), c.State == runtimeapi.ContainerState_CONTAINER_RUNNING
-		i.explainObject(ctx, &y.Object, crifield.Object{Container: crifield.ContainerOf(c)}, c.Config.GetLinux().GetResources())
+		old := c.CgroupParent == "" // it was not seen to be created, so that the file may have had it
+		i.explainObject(ctx, &y.Object, crifield.Object{Container: crifield.ContainerOf(c)}, c.Config.GetLinux().GetResources(), reason != nil && old)
 		x.Containers = append(x.Containers, y)
 	}
 	return x
@@ -105,8 +110,9 @@ func (i *interceptor) explainPod(ctx context.Context, p pods.Pod, container stri
 // short is a state of CRI without what all have in common: running of CONTAINER_RUNNING.
 func short(state string) string { return strings.ToLower(state[strings.LastIndexByte(state, '_')+1:]) }
 
-// explainObject has the values of an object in x. has are the resources that the runtime has.
-func (i *interceptor) explainObject(ctx context.Context, x *explain.Object, o crifield.Object, has *runtimeapi.LinuxContainerResources) {
+// explainObject has the values of an object in x. has are the resources that the runtime has. unowned says that
+// the object has values of which neither the owner nor kubelet's value is known.
+func (i *interceptor) explainObject(ctx context.Context, x *explain.Object, o crifield.Object, has *runtimeapi.LinuxContainerResources, unowned bool) {
 	id := i.idOf(o)
 	record := i.Ledger.Record(id)
 	kernel := i.kernelOf(ctx, x, id, o)
@@ -114,6 +120,9 @@ func (i *interceptor) explainObject(ctx context.Context, x *explain.Object, o cr
 	if has != nil {
 		for t, value := range resourceValues(has) {
 			fields[t] = &ledger.Value{Kubelet: &value, Sent: value} // if no plugin has changed it
+			if unowned {
+				fields[t].Kubelet = nil
+			}
 		}
 	}
 	var files []explain.Value
@@ -131,8 +140,12 @@ func (i *interceptor) explainObject(ctx context.Context, x *explain.Object, o cr
 		if v.Kubelet != nil {
 			_, clearable = resetTo(t, *v.Kubelet)
 		}
-		x.Values = append(x.Values, x.OfField(strings.TrimPrefix(string(t), string(ledger.Field(""))), v, kernel.heldField(t, v.Sent), clearable))
+		x.Values = append(x.Values, x.OfField(strings.TrimPrefix(string(t), string(ledger.Field(""))), v, kernel.heldField(t, v.Sent, has), clearable))
 	}
+	if unowned {
+		files = append(files, kernel.unowned(x, record, fields)...)
+	}
+	slices.SortFunc(files, func(a, b explain.Value) int { return strings.Compare(a.Name, b.Name) })
 	x.Values = append(x.Values, files...)
 	if x.Values == nil {
 		x.Values = []explain.Value{}
@@ -199,6 +212,22 @@ func (s *groupState) read(file string) *string {
 	return &value
 }
 
+// unowned are the files that plugins may write, as the kernel has them: of those without a record, and
+// without a field that has the same value.
+func (s *groupState) unowned(x *explain.Object, record map[ledger.Target]ledger.Value, fields map[ledger.Target]*ledger.Value) (all []explain.Value) {
+	for k := range rules.Files {
+		f := &rules.Files[k]
+		_, recorded := record[ledger.File(f.Name)]
+		if recorded || fields[fieldTarget(abi.Resources+abi.Unified, f.Name)] != nil || len(f.Fields) > 0 {
+			continue
+		}
+		if value := s.read(f.Name); value != nil && *value != "" {
+			all = append(all, x.OfFile(f.Name, &ledger.Value{}, explain.Held{Value: value, Meant: true}))
+		}
+	}
+	return all
+}
+
 func (s *groupState) heldFile(name string, v *ledger.Value) (h explain.Held) {
 	if h.Value = s.read(name); h.Value != nil {
 		h.Meant = v.Holds(name, *h.Value, s)
@@ -206,48 +235,26 @@ func (s *groupState) heldFile(name string, v *ledger.Value) (h explain.Held) {
 	return h
 }
 
-// heldField compares what the kernel holds for a field with what the runtime was sent. CPU
-// shares are not compared on v2: runtimes make weights of them in two ways.
-func (s *groupState) heldField(t ledger.Target, sent string) (h explain.Held) {
-	c, ok := changeOf(t, sent)
-	if !ok {
+// heldField compares what the kernel holds for a field with what the runtime was sent. has are all
+// resources that it was sent. An idle group shows no weight of its own.
+func (s *groupState) heldField(t ledger.Target, sent string, has *runtimeapi.LinuxContainerResources) (h explain.Held) {
+	x, ok := fileOf(t)
+	if _, valid := changeOf(t, sent); !ok || !valid {
 		return h
 	}
-	files := map[abi.Field]string{abi.Resources + abi.CpusetCpus: "cpuset.cpus", abi.Resources + abi.CpusetMems: "cpuset.mems", abi.Resources + abi.Unified: c.Key}
-	file := files[c.Field]
-	if value, ok := s.fields[t]; ok {
-		h.Value = &value
-	} else if file == "" && c.Field == abi.Resources+abi.CPUShares {
-		file = "cpu.weight"
+	text := s.read(x.file)
+	if text == nil {
+		return h
 	}
-	if h.Value == nil && file != "" {
-		h.Value = s.read(file)
-	}
+	h = explain.Held{Value: text, Meant: s.holdsField(x, sent, *text, has)}
+	value, told := s.fields[t]
 	switch {
-	case h.Value == nil:
-	case file == "cpu.weight" && c.Field == abi.Resources+abi.CPUShares:
-		weight := "weight " + *h.Value
-		h = explain.Held{Value: &weight, Meant: true}
-	case file != "":
-		h.Meant = s.Holds(file, s.Fit(file, sent, ""), *h.Value)
-	default:
-		h.Meant = s.rounded(c.Field, c.Int, *h.Value)
+	case told:
+		h.Value = &value
+		h.Meant = h.Meant || x.text() && s.holdsField(x, sent, value, has) // a group of v2 may have its parent's cpuset
+	case x.field == abi.Resources+abi.CPUShares:
+		weight, idle := "weight "+*text, s.read(rules.CPUIdle)
+		h = explain.Held{Value: &weight, Meant: h.Meant || idle != nil && *idle == "1"}
 	}
 	return h
-}
-
-// rounded reports whether the kernel, which shows held, has a number: a quota may be rounded by
-// systemd, up to the next 10 ms in a second, and memory down to whole pages.
-func (s *groupState) rounded(f abi.Field, n int64, held string) bool {
-	has, err := strconv.ParseInt(held, 10, 64)
-	switch {
-	case err != nil || min(n, has) < 0:
-		return n < 0 && has < 0
-	case f == abi.Resources+abi.CPUQuota:
-		period, _ := strconv.ParseInt(s.fields[fieldTarget(abi.Resources+abi.CPUPeriod, "")], 10, 64)
-		return has >= n && has-n <= period/100
-	case f == abi.Resources+abi.MemoryLimit || f == abi.Resources+abi.MemorySwap:
-		return has <= n && n-has < int64(os.Getpagesize())
-	}
-	return has == n
 }

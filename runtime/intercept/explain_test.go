@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -275,5 +276,53 @@ func TestExplainTellsNoSecret(t *testing.T) {
 		if strings.Contains(string(text), private) {
 			t.Errorf("the report has %q: %s", private, text)
 		}
+	}
+}
+
+// TestExplainUnownedValues: neither the owner nor kubelet's value is known of what a container had before its
+// pod's state file was ignored. A value that a plugin asks for later has its owner, and so has a later container.
+func TestExplainUnownedValues(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	n, _, group := running(t, withLedger(openLedger(t, dir)))
+	n.must(os.WriteFile(filepath.Join(dir, "u1.json"), []byte("{"), 0o600))
+	m := newNode(t, nil, withLedger(openLedger(t, dir)), withCgroups(n.options.Cgroups))
+	m.store.Observe(nil, &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
+	for id, sent := range map[string]*runtimeapi.PodSandboxConfig{"c1": nil, "c2": podConfig()} {
+		r := createRequest()
+		if r.SandboxConfig = sent; sent != nil {
+			r.Config.Metadata.Name = "later"
+		}
+		m.store.Observe(nil, r, &runtimeapi.CreateContainerResponse{ContainerId: id})
+		m.store.Observe(nil, &runtimeapi.StartContainerRequest{ContainerId: id}, &runtimeapi.StartContainerResponse{})
+	}
+	m.wantExplained(explain.Field, "cpu_shares", "unknown: - →  → 512 → -")
+	m.wantExplained(explain.Field, "unified[memory.high]", "unknown: - →  → 100 → 4096000 drift")
+	m.wantExplained(explain.File, "cpu.idle", "unknown: - →  → - → 1")
+	m.wantExplained(explain.File, "cpu.max.burst", "unknown: - →  → - → 0")
+	m.wantExplained(explain.File, "memory.high", "") // it is in the field
+	m.options.Ledger.Ask(ledger.ID{Pod: "u1", Container: "c1"}, ledger.Asked{Target: ledger.File("cpu.idle"), Wish: ledger.Wish{Plugin: "10-test", Hook: abi.Synchronize, Value: "1"}})
+	m.wantExplained(explain.File, "cpu.idle", "10-test: - → 1 by 10-test in Synchronize → - → 1")
+	put(t, group, "cpu.max.burst", "7")
+	m.wantExplained(explain.File, "cpu.max.burst", "unknown: - →  → - → 7")
+
+	r, err := intercept.Explain(t.Context(), m.options, "prod/web")
+	m.must(err)
+	if want := "state file u1.json was ignored: unexpected end of JSON input"; r.Pods[0].Unowned != want {
+		t.Errorf("the reason is %q, want %q", r.Pods[0].Unowned, want)
+	}
+	files := map[string]string{}
+	for _, v := range r.Pods[0].Values {
+		files[v.Name] = v.Owner
+	}
+	if files["cpu.idle"] != explain.Unknown || files["cpu.max"] != "" {
+		t.Errorf("the owners of the pod's files are %v", files)
+	}
+	for _, v := range r.Pods[0].Containers[1].Values {
+		if v.Owner != explain.Kubelet || v.Kubelet == nil {
+			t.Errorf("the later container has %+v", v)
+		}
+	}
+	if r.Diff(); len(r.Pods[0].Containers[0].Values) == 0 || len(r.Pods[0].Containers[1].Values) > 0 {
+		t.Errorf("with --diff the values are %+v", r.Pods[0].Containers)
 	}
 }

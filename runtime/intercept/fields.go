@@ -141,7 +141,7 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 		return
 	}
 	id := c.idOf(crifield.Object{Container: after.container})
-	if len(c.event.before) == 0 && (c.method.Effect == cri.Makes || !c.Ledger.Has(id)) {
+	if len(c.event.before) == 0 && len(c.limits) == 0 && (c.method.Effect == cri.Makes || !c.Ledger.Has(id)) {
 		return
 	}
 	makes, raises := c.method.Effect == cri.Makes, len(c.raised()) > 0
@@ -149,6 +149,7 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 		u := ledger.Update{Asked: askedFields(c.event, abi.Container, c.owned), Before: c.event.valuesBefore(abi.Container)}
 		if c.method.Effect == cri.Updates {
 			u.Sent, u.Kubelet = resourceValues(*c.method.Carries(c.req).Resources), c.event.kubeletValues()
+			u.Own = ownOf(u.Kubelet, c.event.resized)
 		} else {
 			u.Sent = resourceValues(c.event.container.Resources.Now)
 			u.Kubelet = merged(u.Sent, u.Before)
@@ -167,7 +168,7 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 		note()
 	}
 	if c.method.Effect == cri.Updates {
-		c.resetFields(ctx, id)
+		c.resetFields(ctx, id, ledger.Expected, len(c.Ledger.Fields(id)) > 0)
 	}
 }
 
@@ -210,7 +211,7 @@ func (c *call) repeatWishes() {
 	var again []plugin.Owned
 	changed := c.event.valuesBefore(abi.Container)
 	for t, kubelet := range c.event.kubeletValues() {
-		if _, ok := changed[t]; ok || !c.Ledger.Repeats(id, t, kubelet) {
+		if _, ok := changed[t]; ok || !c.Ledger.Repeats(id, t, kubelet, resourceOf(t) == c.event.resized) {
 			continue
 		}
 		if w, ok := c.Ledger.Owner(id, t); ok && w.Value != kubelet {

@@ -79,7 +79,7 @@ func TestFieldsOfARemovedPluginAreReset(t *testing.T) {
 	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
 	n.hasField("cpu_quota", "", "", "", "")
 	n.hasField("unified[memory.high]", "", "", "100", "200")
-	want := []*runtimeapi.UpdateContainerResourcesRequest{{ContainerId: "c1", Linux: &runtimeapi.LinuxContainerResources{CpuQuota: 50_000, CpusetCpus: "0-1"}}}
+	want := []*runtimeapi.UpdateContainerResourcesRequest{{ContainerId: "c1", Linux: &runtimeapi.LinuxContainerResources{CpuQuota: 50_000, CpuPeriod: 100_000, CpusetCpus: "0-1"}}}
 	if diff := cmp.Diff(want, n.backend.updates, protocmp.Transform()); diff != "" {
 		t.Errorf("updates (-want +got):\n%s", diff)
 	}

@@ -2,7 +2,6 @@ package intercept
 
 import (
 	"context"
-	"maps"
 	"path"
 	"slices"
 
@@ -39,14 +38,6 @@ func (i *interceptor) askFiles(e *event, of abi.Object, target crifield.Object, 
 		return nil, false
 	}
 	return revert, true
-}
-
-// sameFile is the target that is another name of a file's value; empty if there is none.
-func sameFile(name string) ledger.Target {
-	if other := rules.OtherView(name); other != "" {
-		return ledger.File(other)
-	}
-	return ""
 }
 
 // applyFiles has the cgroup files among the changes of one object of an event written. Those
@@ -111,6 +102,10 @@ func (c *call) settleFiles(ctx context.Context, after *event) {
 	if after.container != nil {
 		own = crifield.Object{Container: after.container}
 	}
+	if c.method.Effect == cri.Updates && own.Container != nil {
+		c.named(c.idOf(own), *c.method.Carries(c.req).Resources, c.event.resized)
+		c.followLimits(c.idOf(own), c.limits, c.event.kubeletValues(), c.event.resized)
+	}
 	switch {
 	case c.method.Effect == cri.Removes:
 		c.forgetFiles(ctx, own)
@@ -149,15 +144,15 @@ func (i *interceptor) repairPod(ctx context.Context, uid, cause string) {
 	i.settle(ctx, ids, ledger.Expected)
 }
 
-// repair is carry for an object that the caller does not have.
-func (i *interceptor) repair(ctx context.Context, id ledger.ID, why ledger.Why) []ledger.Done {
+// repair is carryOut for an object that the caller does not have.
+func (i *interceptor) repair(ctx context.Context, id ledger.ID, why ledger.Why) (done []ledger.Done, overwritten bool) {
 	var o crifield.Object
 	if id.Container == "" {
 		if pod, ok := i.podOf(id.Pod); ok {
 			o.Pod = pod
 		}
 		if i.dropGone(id) {
-			return nil
+			return nil, false
 		}
 		if i.vacant(id) {
 			why = ledger.Vacant
@@ -165,7 +160,7 @@ func (i *interceptor) repair(ctx context.Context, id ledger.ID, why ledger.Why) 
 		i.sumLimits(ctx, id.Pod)
 	} else if c, ok := i.Store.Container(id.Container); ok {
 		if o.Container = crifield.ContainerOf(c); !i.started(id.Container) {
-			return nil
+			return nil, false
 		}
 	}
 	return i.carryOut(ctx, id, o, why)
@@ -173,23 +168,27 @@ func (i *interceptor) repair(ctx context.Context, id ledger.ID, why ledger.Why) 
 
 // carry is carryOut for an object that the caller has.
 func (i *interceptor) carry(ctx context.Context, o crifield.Object, why ledger.Why) []ledger.Done {
-	return i.carryOut(ctx, i.idOf(o), o, why)
+	done, _ := i.carryOut(ctx, i.idOf(o), o, why)
+	return done
 }
 
 // carryOut is the one place that writes cgroup files: it writes those of an object that do not
 // hold what the ledger says, and has an event of each. The object is zero if only the ledger
-// knows it.
-func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Object, why ledger.Why) (done []ledger.Done) {
+// knows it. It reports, too, whether something seems to have overwritten a field that plugins want,
+// for resetFields: an update may be under way.
+func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Object, why ledger.Why) (done []ledger.Done, overwritten bool) {
 	files := i.Ledger.Files(id)
-	if i.Cgroups == nil || len(files) == 0 {
-		return nil
+	fields := i.fieldsOf(id, files)
+	if i.Cgroups == nil || len(files)+len(fields) == 0 {
+		return nil, false
 	}
 	ctx = context.WithoutCancel(ctx) // what the runtime has accepted is carried out whether or not the caller waits
 	unlock, ok := i.Ledger.Lock(ctx, id)
 	if !ok {
-		return nil
+		return nil, false
 	}
 	defer unlock()
+	files = withFilesOf(fields, files)
 	group, held, noGroup := i.heldOf(ctx, id, o, files)
 	for again := true; again; {
 		var written []ledger.Done
@@ -211,7 +210,7 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 	for k := range done {
 		i.fileWritten(ctx, i.about(id, o), &done[k])
 	}
-	return done
+	return done, i.overwritten(id, fields, groupFiles{i.Cgroups, group, false, held})
 }
 
 // write carries out what is due for one file of a group; noGroup is why there is none.
@@ -231,64 +230,17 @@ func (i *interceptor) write(ctx context.Context, group string, noGroup error, w 
 	return d
 }
 
-// heldOf finds the cgroup of an object and reads files of it. Where files were written last is right
-// if one can be read there, since a cgroup never moves.
-func (i *interceptor) heldOf(ctx context.Context, id ledger.ID, o crifield.Object, files []string) (group string, held ledger.Held, err error) {
-	if group = i.Ledger.Group(id); group != "" {
-		if held = i.heldFiles(group, files); len(held) > 0 {
-			return group, held, nil
-		}
-	}
-	if group, err = i.groupOf(ctx, id, o); err != nil {
-		return "", ledger.Held{}, err
-	}
-	i.Ledger.Located(id, group)
-	return group, i.heldFiles(group, files), nil
-}
-
-// heldFiles reads files. One that shows no value of its own while the group is idle is left out.
-func (i *interceptor) heldFiles(group string, files []string) ledger.Held {
-	held := make(ledger.Held, len(files)+1)
-	ofIdle := func(file string) bool { x, _ := rules.Find(file); return x != nil && x.Idle }
-	if slices.ContainsFunc(files, ofIdle) && !slices.Contains(files, rules.CPUIdle) {
-		files = append(files, rules.CPUIdle)
-	}
-	next := 0
-	i.Cgroups.GetAll(group, files, func(value string, err error) {
-		if err == nil {
-			held[files[next]] = value
-		}
-		next++
-	})
-	if idle, known := held[rules.CPUIdle]; known && idle != "0" {
-		maps.DeleteFunc(held, func(file, _ string) bool { return ofIdle(file) })
-	}
-	return held
-}
-
-// groupOf returns the cgroup of an object: where its files were written last, if that is there,
-// since a cgroup never moves.
-func (i *interceptor) groupOf(ctx context.Context, id ledger.ID, o crifield.Object) (string, error) {
-	if group := i.Ledger.Group(id); group != "" && i.Cgroups.Exists(group) {
-		return group, nil
-	}
-	if o.Pod == nil && o.Container == nil {
-		return "", errNoGroup
-	}
-	return i.group(ctx, o)
-}
-
 // fileWritten makes the event of a file that was written, or was not. A scan's next failure for the
 // same reason makes none.
 func (i *interceptor) fileWritten(ctx context.Context, about observe.Object, d *ledger.Done) {
 	switch {
 	case d.Again:
 	case d.Err != nil:
-		i.Observer.Observe(ctx, &observe.CgroupFileFailed{Plugin: d.Plugin, Hook: d.Hook, Object: about, File: d.File, Value: d.Value, Err: d.Err})
+		i.Observer.Observe(ctx, &observe.CgroupFileFailed{Plugin: d.Plugin, Hook: d.Hook, Object: about, Field: d.Field, File: d.File, Value: d.Value, Err: d.Err})
 	case d.Kind == ledger.Repair:
-		i.Observer.Observe(ctx, &observe.CgroupFileRepaired{Plugin: d.Plugin, Object: about, File: d.File, Value: d.Value, Found: d.Found})
+		i.Observer.Observe(ctx, &observe.CgroupFileRepaired{Plugin: d.Plugin, Object: about, Field: d.Field, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause})
 	case d.Kind == ledger.Fight:
-		i.Observer.Observe(ctx, &observe.CgroupFileFought{Plugin: d.Plugin, Object: about, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause})
+		i.Observer.Observe(ctx, &observe.CgroupFileFought{Plugin: d.Plugin, Object: about, Field: d.Field, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause})
 	case d.Kind == ledger.Undo:
 		i.Observer.Observe(ctx, &observe.CgroupFileUndone{Object: about, File: d.File, Value: d.Value})
 	case i.Observer.Wants(observe.KindCgroupFileWritten):

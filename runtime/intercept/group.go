@@ -3,12 +3,16 @@ package intercept
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
@@ -24,6 +28,14 @@ func (i *interceptor) group(ctx context.Context, o crifield.Object) (string, err
 		return "", errNoGroup
 	}
 	return cgroup.PodPath(o.Pod.Cgroup)
+}
+
+// qosClassGroup returns the cgroup of a pod's QoS class, which kubelet made.
+func qosClassGroup(p *crifield.Pod) (string, error) {
+	if p.Cgroup == "" && p.Unreported != 0 {
+		return "", errNoGroup
+	}
+	return cgroup.QOSClassPath(p.Cgroup)
 }
 
 // containerGroup returns where the runtime or the kernel has reported the container, else the
@@ -58,4 +70,51 @@ func (i *interceptor) groupByName(record pods.Container, c *crifield.Container) 
 		}
 	}
 	return i.Cgroups.FindContainer(parent, c.ID)
+}
+
+// heldOf finds the cgroup of an object and reads files of it. Where files were written last is right
+// if one can be read there, since a cgroup never moves.
+func (i *interceptor) heldOf(ctx context.Context, id ledger.ID, o crifield.Object, files []string) (group string, held ledger.Held, err error) {
+	if group = i.Ledger.Group(id); group != "" {
+		if held = i.heldFiles(group, files); len(held) > 0 {
+			return group, held, nil
+		}
+	}
+	if group, err = i.groupOf(ctx, id, o); err != nil {
+		return "", ledger.Held{}, err
+	}
+	i.Ledger.Located(id, group)
+	return group, i.heldFiles(group, files), nil
+}
+
+// heldFiles reads files. One that shows no value of its own while the group is idle is left out.
+func (i *interceptor) heldFiles(group string, files []string) ledger.Held {
+	held := make(ledger.Held, len(files)+1)
+	ofIdle := func(file string) bool { x, _ := rules.Find(file); return x != nil && x.Idle }
+	if slices.ContainsFunc(files, ofIdle) && !slices.Contains(files, rules.CPUIdle) {
+		files = append(files, rules.CPUIdle)
+	}
+	next := 0
+	i.Cgroups.GetAll(group, files, func(value string, err error) {
+		if err == nil {
+			held[files[next]] = value
+		}
+		next++
+	})
+	if idle, known := held[rules.CPUIdle]; known && idle != "0" {
+		maps.DeleteFunc(held, func(file, _ string) bool { return ofIdle(file) })
+	}
+	return held
+}
+
+// groupOf returns the cgroup of an object: where its files were written last, if that is there,
+// since a cgroup never moves.
+func (i *interceptor) groupOf(ctx context.Context, id ledger.ID, o crifield.Object) (string, error) {
+	if group := i.Ledger.Group(id); group != "" && i.Cgroups.Exists(group) {
+		return group, nil
+	}
+	if o.Pod == nil && o.Container == nil {
+		return "", errNoGroup
+	}
+	return i.group(ctx, o)
 }

@@ -33,6 +33,14 @@ func (g groupFiles) Exact(file, known string) string { return g.cgroups.Exact(g.
 // Same implements ledger.Kernel.
 func (g groupFiles) Same(file string) string { return rules.OtherView(file) }
 
+// sameFile is the target that is another name of a file's value; empty if there is none.
+func sameFile(name string) ledger.Target {
+	if other := rules.OtherView(name); other != "" {
+		return ledger.File(other)
+	}
+	return ""
+}
+
 // Holds implements ledger.Kernel.
 func (g groupFiles) Holds(file, value, held string) bool {
 	return rules.Set(g.cgroups.Version()).Holds(file, value, held)

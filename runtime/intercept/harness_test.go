@@ -188,10 +188,15 @@ func (n *node) must(err error) {
 // runPod runs a sandbox "pod1" and creates a container "c1" in it.
 func (n *node) runPod() {
 	n.t.Helper()
-	_, err := n.call(n.t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig(), RuntimeHandler: "runc"},
+	n.runPodWith(podConfig(), createRequest())
+}
+
+func (n *node) runPodWith(config *runtimeapi.PodSandboxConfig, c *runtimeapi.CreateContainerRequest) {
+	n.t.Helper()
+	_, err := n.call(n.t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: config, RuntimeHandler: "runc"},
 		&runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
 	n.must(err)
-	_, err = n.call(n.t.Context(), "CreateContainer", createRequest(), &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
+	_, err = n.call(n.t.Context(), "CreateContainer", c, &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
 	n.must(err)
 	n.must(n.queue.Drain(n.t.Context()))
 }

@@ -43,7 +43,9 @@ func raising(t *testing.T, opts ...option) (n *node, pod string) {
 	fs, pod, _ := scratchGroup(t)
 	hooks := abi.HookSetOf(abi.PreCreateContainer)
 	n = newNode(t, []plugin.Member{doubling(hooks, abi.AllCapabilities)}, append(opts, withCgroups(fs))...)
-	n.runPod()
+	config := podConfig()
+	config.Linux.Overhead = nil
+	n.runPodWith(config, createRequest())
 	if got := content(t, pod, "cpu.max"); got != "100000 100000" {
 		t.Fatalf("before the container starts the pod has cpu.max %q", got)
 	}
@@ -130,7 +132,7 @@ func TestPodLimitAroundAnUpdate(t *testing.T) {
 	m.wantCPU(pod, "100000 100000", "after the refusal")
 	m.fails = nil
 	m.must(m.updateC1(resize))
-	m.wantCPU(pod, "110000 100000", "with kubelet's new quota of the container")
+	m.wantCPU(pod, "120000 100000", "with kubelet's new quota of the container")
 }
 
 // TestPodMemoryIsNotBelowUsage ends a raised memory limit while the pod uses more than kubelet's.

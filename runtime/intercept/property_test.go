@@ -1,6 +1,7 @@
 package intercept_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,10 +13,12 @@ import (
 	"strings"
 	"testing"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/explain"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -50,7 +53,8 @@ type kernelWorld struct {
 	fs     *cgroup.FS
 	parent string
 	state  string
-	ask    map[string]plugin.Change // the next wish of each plugin
+	ask    map[string]plugin.Change            // the next wish of each plugin
+	named  *runtimeapi.LinuxContainerResources // by kubelet's next update
 	model  map[string]map[string]*wantedFile
 }
 
@@ -202,13 +206,29 @@ func (w *kernelWorld) update(id string) {
 		w.runSandbox("pod2")
 		w.removeSandbox("pod2")
 	} else if id == "" {
-		_, err = w.call(w.t.Context(), "UpdatePodSandboxResources", &runtimeapi.UpdatePodSandboxResourcesRequest{PodSandboxId: "pod1"}, &runtimeapi.UpdatePodSandboxResourcesResponse{})
+		req := &runtimeapi.UpdatePodSandboxResourcesRequest{PodSandboxId: "pod1"}
+		_, err = w.call(w.t.Context(), "UpdatePodSandboxResources", req, &runtimeapi.UpdatePodSandboxResourcesResponse{})
 	} else {
-		_, err = w.call(w.t.Context(), "UpdateContainerResources", &runtimeapi.UpdateContainerResourcesRequest{ContainerId: id}, &runtimeapi.UpdateContainerResourcesResponse{})
+		req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: id, Linux: w.named}
+		_, err = w.call(w.t.Context(), "UpdateContainerResources", req, &runtimeapi.UpdateContainerResourcesResponse{})
 	}
 	w.must(err)
-	w.updating = nil
+	w.updating, w.named = nil, nil
 	clear(w.ask)
+}
+
+// naming is what an update says to have the runtime write a text to the kernel's own file.
+func (w *kernelWorld) naming(f kernelFile, text string) *runtimeapi.LinuxContainerResources {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	switch {
+	case w.fs.Version() == 2 || f.name == "pids.max":
+		return &runtimeapi.LinuxContainerResources{Unified: map[string]string{f.v2: text}}
+	case f.name == "cpu.weight":
+		return &runtimeapi.LinuxContainerResources{CpuShares: n}
+	case f.name == "cpu.max":
+		return &runtimeapi.LinuxContainerResources{CpuQuota: n, CpuPeriod: 100_000}
+	}
+	return &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: n}
 }
 
 func (w *kernelWorld) step(r *rand.Rand) (what string) {
@@ -230,7 +250,12 @@ func (w *kernelWorld) step(r *rand.Rand) (what string) {
 		w.update(id)
 		return "ask " + p + " " + f.name
 	case 4, 5:
-		w.updating = func() { w.mustDo(os.WriteFile(w.path(id, f), []byte(f.kubelet(n)), 0)); m.kubelet = w.raw(id, f) }
+		text := f.kubelet(n)
+		if n%4 == 0 && id != "" { // just what is there, which may be a plugin's; of a pod, kubelet leaves that
+			text = w.raw(id, f)
+			w.named = w.naming(f, text)
+		}
+		w.updating = func() { w.mustDo(os.WriteFile(w.path(id, f), []byte(text), 0)); m.kubelet = w.raw(id, f) }
 		w.update(id)
 		return "kubelet " + f.name
 	case 6:
@@ -275,16 +300,48 @@ func (w *kernelWorld) check(when string) {
 	}
 }
 
+// told compares what is explained of the pod and its containers with the model: each file that a
+// plugin wants, with that plugin and what the kernel holds, and no other.
+func (w *kernelWorld) told(when string) {
+	w.t.Helper()
+	report, err := intercept.Explain(w.t.Context(), w.options, "prod/web")
+	w.must(err)
+	told, want := map[string]string{}, map[string]string{}
+	note := func(id string, o *explain.Object) {
+		for _, v := range o.Values {
+			if v.Kind == explain.File {
+				told[id+" "+v.Name] = fmt.Sprint(v.Owner, " ", *cmp.Or(v.Kernel, new(o.Unread)), " ", v.State)
+			}
+		}
+	}
+	note("", &report.Pods[0].Object)
+	for _, c := range report.Pods[0].Containers {
+		note(c.ID, &c.Object)
+	}
+	for id, files := range w.model {
+		for file, m := range files {
+			if m.owner != "" {
+				want[id+" "+file] = m.owner + " " + m.wish + " "
+			}
+		}
+	}
+	if diff := gocmp.Diff(want, told); diff != "" {
+		w.t.Fatalf("%s: what is explained (-want +got):\n%s\n%s", when, diff, w.log)
+	}
+}
+
 // TestAnySequenceOnTheKernel holds, with the machine's own cgroups, that after any sequence of
 // kubelet's updates, wishes of plugins, restarts of the proxy, and removals of plugins and
-// containers, the kernel holds what the ledger says, and after the removal of all plugins the very
-// text that kubelet wrote last.
+// containers, the kernel holds what the ledger says, which is what is explained, and after the
+// removal of all plugins the very text that kubelet wrote last.
 func TestAnySequenceOnTheKernel(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r, w := rand.New(rand.NewPCG(seed, 2)), newKernelWorld(t)
 			for step := range 40 {
-				w.check(fmt.Sprintf("step %d, %s", step, w.step(r)))
+				when := fmt.Sprintf("step %d, %s", step, w.step(r))
+				w.check(when)
+				w.told(when)
 			}
 			intercept.Withdraw(t.Context(), w.options, removed(propertyPlugins...))
 			for _, files := range w.model {
@@ -293,6 +350,7 @@ func TestAnySequenceOnTheKernel(t *testing.T) {
 				}
 			}
 			w.check("without plugins")
+			w.told("without plugins")
 			if left := w.options.Ledger.Objects(); len(left) > 0 {
 				t.Errorf("the records of %v remain, %+v", left, w.options.Ledger.Record(left[0]))
 			}

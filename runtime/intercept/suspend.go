@@ -2,6 +2,7 @@ package intercept
 
 import (
 	"context"
+	"slices"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -45,7 +46,35 @@ func (i *interceptor) restore(ctx context.Context, e *event, c *crifield.Contain
 		i.Observer.Observe(ctx, &observe.RestoreFailed{Object: e.aboutContainer(c), Err: err})
 	}
 	if accepted {
-		i.Ledger.Note(i.idOf(own), "UpdateContainerResources")
+		if e != nil { // the host's own resets are not the reason for the next one
+			i.Ledger.Note(i.idOf(own), "UpdateContainerResources")
+		}
 		i.carry(ctx, own, ledger.Expected)
+	}
+}
+
+// keepOOMGroup is for an update r of the host's own, which names only what it changes. runc has systemd
+// set properties of the container's unit then, for which systemd writes 0 to memory.oom.group.
+// containerd names it again, and CRI-O does not. restore brings back what it held, unless a plugin
+// wants the file: then that is written anyway.
+func (i *interceptor) keepOOMGroup(ctx context.Context, c *crifield.Container, r *runtimeapi.LinuxContainerResources) (restore func()) {
+	const file = "memory.oom.group"
+	own := crifield.Object{Container: c}
+	_, named := r.GetUnified()[file]
+	if i.Cgroups == nil || named || slices.Contains(i.Ledger.Files(i.idOf(own)), file) {
+		return func() {}
+	}
+	group, err := i.group(ctx, own)
+	if err != nil {
+		return func() {}
+	}
+	before, err := i.Cgroups.Read(group, file)
+	return func() {
+		if now, lost := i.Cgroups.Read(group, file); err != nil || lost != nil || now == before {
+			return // there is no such file, or the container has ended
+		}
+		if err := i.Cgroups.Write(ctx, group, file, before); err != nil {
+			i.Observer.Observe(ctx, &observe.RestoreFailed{Object: i.about(i.idOf(own), own), Err: err})
+		}
 	}
 }

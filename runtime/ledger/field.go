@@ -6,6 +6,7 @@ import "slices"
 // Fields are those of the ABI, each value as text.
 type Update struct {
 	Kubelet map[Target]string // what kubelet asked for; empty if kubelet did not ask
+	Own     map[Target]bool   // those of Kubelet that do not repeat what the runtime got last, even if they are equal
 	Before  map[Target]string // what the runtime had before
 	Asked   []Asked           // what plugins asked for
 	Sent    map[Target]string // what the runtime was sent
@@ -13,7 +14,7 @@ type Update struct {
 
 // Updated notes an update of fields, and saves it. The wish of a plugin ends when kubelet sends
 // another value and the plugin does not repeat its wish. A value that kubelet sends back as the
-// runtime got it last is no other value.
+// runtime got it last is no other value, unless it is in Own.
 func (l *Ledger) Updated(id ID, u Update) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -23,7 +24,7 @@ func (l *Ledger) Updated(id ID, u Update) {
 	o := l.object(id)
 	for t, value := range u.Kubelet {
 		if v := o.values[t]; v != nil {
-			v.hear(t, value, u.Asked)
+			v.hear(t, value, u.Own[t], u.Asked)
 		}
 	}
 	for _, a := range u.Asked {
@@ -39,38 +40,62 @@ func (l *Ledger) Updated(id ID, u Update) {
 	}
 	for t, value := range u.Sent {
 		if v := o.values[t]; v != nil {
-			if v.Sent, v.Lost, v.Failed = value, false, ""; len(v.Wishes) == 0 && v.Kubelet != nil && *v.Kubelet == value {
-				delete(o.values, t)
+			if v.Sent != value || v.Lost {
+				v.Read, v.fresh = "", true
 			}
+			v.Sent, v.Lost, v.Failed = value, false, ""
+			o.tidy(t)
 		}
 	}
 	l.changed(id)
 }
 
 // Repeats reports whether a value that kubelet sends for a field is none that ends the wishes of
-// plugins: it is kubelet's last one, or the one that the runtime got last.
-func (l *Ledger) Repeats(id ID, t Target, value string) bool {
+// plugins: it is kubelet's last one, or the one that the runtime got last. With own it is not taken
+// for the latter.
+func (l *Ledger) Repeats(id ID, t Target, value string, own bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if o := l.find(id); o != nil && o.values[t] != nil {
-		return o.values[t].repeats(value)
+		return o.values[t].repeats(value, own)
 	}
 	return false
 }
 
-func (v *Value) repeats(value string) bool {
-	return v.Kubelet != nil && *v.Kubelet == value || v.Sent != "" && v.Sent == value
+func (v *Value) repeats(value string, own bool) bool {
+	return v.Kubelet != nil && *v.Kubelet == value || !own && v.Sent != "" && v.Sent == value
 }
 
 // hear takes a value that kubelet sends.
-func (v *Value) hear(t Target, value string, asked []Asked) {
-	if v.repeats(value) {
+func (v *Value) hear(t Target, value string, own bool, asked []Asked) {
+	if v.repeats(value, own) {
 		return
 	}
 	v.Kubelet = &value
 	v.Wishes = slices.DeleteFunc(v.Wishes, func(w Wish) bool {
 		return !slices.ContainsFunc(asked, func(a Asked) bool { return a.Target == t && a.Plugin == w.Plugin })
 	})
+}
+
+// Named notes the values of files that an update of the object names, which the runtime has
+// accepted. One that the file shows because the host wrote it is kubelet's, too. Each file has the
+// values that its may be.
+func (l *Ledger) Named(id ID, files map[string][]string, kernel Kernel) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.find(id)
+	if o == nil {
+		return
+	}
+	for file, values := range files {
+		v := o.values[File(file)]
+		if v == nil || v.Read == "" || !slices.ContainsFunc(values, func(value string) bool { return kernel.Holds(file, value, v.Read) }) {
+			continue
+		}
+		if v.isKubelets(v.Read, kernel.Exact(file, "")) {
+			l.changed(id)
+		}
+	}
 }
 
 // Reread notes what the kernel holds exactly of a file, after an update of the object may have
@@ -105,7 +130,7 @@ func (l *Ledger) Resets(id ID) (due map[Target]string) {
 	}
 	for t, v := range o.values {
 		value, ok := v.reset()
-		if _, file := t.File(); file || !ok || v.Sent == value {
+		if _, file := t.File(); file || !ok || v.Sent == value && !v.Lost {
 			continue
 		}
 		if due == nil {
@@ -128,7 +153,8 @@ func (v *Value) reset() (value string, ok bool) {
 	return "", false
 }
 
-// Lost notes that the kernel has lost the value of a field, which the runtime got last.
+// Lost notes that the kernel has lost the value of a field, which the runtime got last, and that
+// nothing else has overwritten it.
 // [Ledger.Resets] returns it until an update has sent it again.
 func (l *Ledger) Lost(id ID, t Target, value string) {
 	l.mu.Lock()
@@ -137,7 +163,7 @@ func (l *Ledger) Lost(id ID, t Target, value string) {
 	if v.Kubelet == nil && len(v.Wishes) == 0 {
 		v.Kubelet = &value
 	}
-	v.Sent, v.Lost = "", true
+	v.Sent, v.Lost, v.Found = "", true, ""
 	l.changed(id)
 }
 

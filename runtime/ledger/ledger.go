@@ -66,9 +66,10 @@ type Value struct {
 	Kubelet *string `json:"kubelet,omitempty"` // what kubelet wants; nil: not known
 	Exact   string  `json:"exact,omitempty"`   // file: Kubelet as Kernel.Exact has it
 	Wishes  []Wish  `json:"wishes,omitempty"`  // in the order in which the plugins first asked; the first one holds
+	Sum     int64   `json:"sum,omitempty"`     // limit of a pod: kubelet's by its updates of the containers, which may come before or after its write of the pod's; 0: Kubelet
 	Sent    string  `json:"sent,omitempty"`    // field: what the container runtime got last
 	Written string  `json:"written,omitempty"` // file: the last value that the kernel took
-	Read    string  `json:"read,omitempty"`    // file: what the kernel showed then
+	Read    string  `json:"read,omitempty"`    // file: what the kernel showed then; field: what it showed after Sent, in another form or of another value
 	Writing string  `json:"writing,omitempty"` // file: a value that the kernel may have taken
 
 	// Former is what the kernel showed of a file's last values before Written, the newest last. systemd
@@ -77,11 +78,13 @@ type Value struct {
 
 	Lost    bool   `json:"lost,omitempty"`    // field: the kernel has lost what was sent
 	Failed  string `json:"failed,omitempty"`  // why the last write failed, or the reset of a field
-	Fight   bool   `json:"fight,omitempty"`   // file: something else keeps on overwriting it, and it is left alone
-	Cause   string `json:"cause,omitempty"`   // file: the last call or reload before the fight; empty if there was none
-	Repairs int    `json:"repairs,omitempty"` // file: how often it was overwritten and written again
-	Found   string `json:"found,omitempty"`   // file: what it was overwritten with last
+	Fight   bool   `json:"fight,omitempty"`   // something else keeps on overwriting it, and it is left alone
+	Cause   string `json:"cause,omitempty"`   // the last call or reload before the fight; empty if there was none
+	Repairs int    `json:"repairs,omitempty"` // how often it was overwritten and written again
+	Found   string `json:"found,omitempty"`   // what it was overwritten with last
 
+	fresh    bool    // field: the kernel was not looked at since Sent
+	cause    string  // field: the call or reload that shows it overwritten; empty for a scan
 	begun    bool    // a Begin had it written, and its End has not come
 	stuck    *string // what the kernel held when the last write failed
 	row      int     // of repairs, each soon after the one before
@@ -95,11 +98,12 @@ type Ledger struct {
 	files    *os.File // the same directory
 
 	mu       sync.Mutex
-	away     bool            // another process has the state directory, in which nothing is written
-	pods     map[string]*pod // by UID
-	unerased map[string]bool // the pods without a record whose file could not be removed, by UID
-	unsafe   bool            // the last save failed, and an event has said so
-	buffer   []byte          // for what is saved
+	away     bool             // another process has the state directory, in which nothing is written
+	pods     map[string]*pod  // by UID
+	ignored  map[string]error // why state files were ignored, by their names
+	unerased map[string]bool  // the pods without a record whose file could not be removed, by UID
+	unsafe   bool             // the last save failed, and an event has said so
+	buffer   []byte           // for what is saved
 }
 
 // pod is the record of a pod and its containers: what one state file has.
@@ -268,6 +272,9 @@ func (l *Ledger) changed(id ID) {
 }
 
 func (l *Ledger) remove(id ID) {
+	if id.Container == "" {
+		delete(l.ignored, stateFile(id.Pod))
+	}
 	p := l.pods[id.Pod]
 	if p == nil || p.objects[id.Container] == nil && id.Container != "" {
 		return

@@ -31,6 +31,12 @@ func (l *Ledger) Retain(live func(ID) bool, exists func(group string) bool) {
 			}
 		}
 	}
+	for name := range l.ignored {
+		uid := strings.TrimSuffix(name, stateSuffix)
+		if l.pods[uid] == nil && stateFile(uid) == name && !live(ID{Pod: uid}) {
+			delete(l.ignored, name) // the file stays: a later version may read it
+		}
+	}
 }
 
 // Move gives the record of a container to another pod: the ledger's name of its pod has changed.

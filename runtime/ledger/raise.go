@@ -40,9 +40,9 @@ func (v *Value) mayRaise() bool {
 }
 
 // effective is the wish that the container runs with: of a file the first one, of a field the one
-// that was sent last.
+// that was sent last, or is about to be sent again.
 func (v *Value) effective(t Target) (w Wish) {
-	if _, file := t.File(); file && len(v.Wishes) > 0 {
+	if _, file := t.File(); (file || v.Lost) && len(v.Wishes) > 0 {
 		return v.Wishes[0]
 	}
 	for _, wish := range v.Wishes {
@@ -92,6 +92,22 @@ func (l *Ledger) Raise(uid, file string, wish Wish) {
 	}
 	v.raise([]Wish{wish})
 	l.changed(id)
+}
+
+// Follow notes kubelet's limit of a pod after an update of a container. next, which must not use the
+// ledger, gets that limit and Value.Sum, and returns the new ones.
+func (l *Ledger) Follow(uid, file string, next func(kubelet string, sum int64) (string, int64)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id := ID{Pod: uid}
+	if o := l.find(id); o != nil && o.values[File(file)] != nil && o.values[File(file)].Kubelet != nil {
+		v := o.values[File(file)]
+		kubelet, sum := next(*v.Kubelet, v.Sum)
+		if v.isKubelets(kubelet, v.Exact) || sum != v.Sum {
+			v.Sum = sum
+			l.changed(id)
+		}
+	}
 }
 
 func (v *Value) raise(wishes []Wish) {

@@ -18,9 +18,10 @@ func (l *Ledger) save(uid string, p *pod) error {
 	if l.dir == nil || l.away {
 		return nil
 	}
-	text, err := p.encode(l.buffer[:0], uid)
+	file := stateFile(uid)
+	text, err := p.encode(l.buffer[:0], uid, l.ignored[file])
 	if err == nil {
-		err = l.replace(stateFile(uid), text)
+		err = l.replace(file, text)
 	}
 	if l.buffer = text; cap(text) > maxBuffer {
 		l.buffer = nil
@@ -29,7 +30,7 @@ func (l *Ledger) save(uid string, p *pod) error {
 	if err == nil {
 		delete(l.unerased, uid)
 	}
-	l.report(stateFile(uid), err)
+	l.report(file, err)
 	return err
 }
 
@@ -37,15 +38,22 @@ func (l *Ledger) save(uid string, p *pod) error {
 // 30 values each fits.
 const maxBuffer = 1 << 20
 
-// encode appends the pod's state. Only objects that have changed are encoded anew, since a pod may
+// encode appends the pod's state, with the reason for which its file before was ignored. Only objects that have changed are encoded anew, since a pod may
 // have many containers.
-func (p *pod) encode(text []byte, uid string) ([]byte, error) {
+func (p *pod) encode(text []byte, uid string, ignored error) ([]byte, error) {
 	name, err := json.Marshal(uid)
 	if err != nil {
 		return text, err
 	}
 	text = strconv.AppendInt(append(text, `{"version":`...), stateVersion, 10)
 	text = append(append(text, `,"pod":`...), name...)
+	if ignored != nil {
+		reason, err := json.Marshal(ignored.Error())
+		if err != nil {
+			return text, err
+		}
+		text = append(append(text, `,"ignored":`...), reason...)
+	}
 	opening := `,"containers":{`
 	for container, o := range p.objects {
 		if err := o.encode(container); err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,7 +28,8 @@ const maxState = 8 << 20
 // variable, and nothing else of a container's config but resources.
 type state struct {
 	Version int    `json:"version"`
-	Pod     string `json:"pod"` // UID
+	Pod     string `json:"pod"`               // UID
+	Ignored string `json:"ignored,omitempty"` // why the pod's file before this one was ignored
 	savedObject
 	Containers map[string]savedObject `json:"containers,omitempty"` // by ID
 }
@@ -101,55 +103,88 @@ func (l *Ledger) Reload(ctx context.Context) error {
 	if l.dir == nil {
 		return nil
 	}
-	pods, unread, err := l.load(ctx)
+	r, err := l.load(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the state directory again: %w", err)
 	}
-	for uid, p := range l.pods {
-		if failed := unread[stateFile(uid)]; failed != nil {
-			pods[uid] = p
-		}
-	}
-	for _, failed := range unread {
+	for name, failed := range r.unread {
+		r.ignored[name] = failed
 		err = errors.Join(err, fmt.Errorf("reading the state directory again: %w", failed))
 	}
-	l.pods = pods
+	for uid, p := range l.pods {
+		name := stateFile(uid)
+		if r.unread[name] == nil {
+			continue
+		}
+		r.pods[uid] = p
+		if delete(r.ignored, name); l.ignored[name] != nil {
+			r.ignored[name] = l.ignored[name]
+		}
+	}
+	l.pods, l.ignored = r.pods, r.ignored
 	return err
 }
 
 // open reads the records for the first time. A file that cannot be read is ignored.
-func (l *Ledger) open(ctx context.Context) (err error) {
-	var unread map[string]error
-	l.pods, unread, err = l.load(ctx)
-	for name, failed := range unread {
+func (l *Ledger) open(ctx context.Context) error {
+	r, err := l.load(ctx)
+	for name, failed := range r.unread {
+		r.ignored[name] = failed
 		l.observer.Observe(ctx, &observe.StateIgnored{File: name, Err: failed})
 	}
+	l.pods, l.ignored = r.pods, r.ignored
 	return err
 }
 
-// load reads the records. An event tells of each file that has no valid record. unread are the files
-// that could not be read, by name.
-func (l *Ledger) load(ctx context.Context) (pods map[string]*pod, unread map[string]error, err error) {
+// records are what is in a state directory. The maps of errors are by the names of the files.
+type records struct {
+	pods    map[string]*pod  // by UID
+	unread  map[string]error // why files could not be read
+	ignored map[string]error // why files have no valid record, or a file of the same pod had none before
+}
+
+// load reads the records. An event tells of each file that has no valid record.
+func (l *Ledger) load(ctx context.Context) (records, error) {
+	r := records{map[string]*pod{}, map[string]error{}, map[string]error{}}
 	files, err := fs.ReadDir(l.dir.FS(), ".")
 	if err != nil {
-		return nil, nil, err
+		return r, err
 	}
-	pods, unread = map[string]*pod{}, map[string]error{}
 	for _, f := range files {
 		if !strings.HasSuffix(f.Name(), stateSuffix) {
 			continue // such as a file that was being written when the proxy was killed
 		}
 		switch s, err := l.loadFile(f.Name()); {
 		case err == nil:
-			pods[s.Pod] = s.record()
+			r.pods[s.Pod] = s.record()
+			if s.Ignored != "" {
+				r.ignored[f.Name()] = errors.New(s.Ignored)
+			}
 		case errors.Is(err, fs.ErrNotExist): // another process may remove files until this one has the state
 		case errors.As(err, new(*fs.PathError)):
-			unread[f.Name()] = err
+			r.unread[f.Name()] = err
 		default:
+			r.ignored[f.Name()] = err
 			l.observer.Observe(ctx, &observe.StateIgnored{File: f.Name(), Err: err})
 		}
 	}
-	return pods, unread, nil
+	return r, nil
+}
+
+// Ignored returns the name of a pod's state file that was ignored, and the reason; nil if none was. The
+// owners of the values that the pod had then are not known.
+func (l *Ledger) Ignored(uid string) (file string, reason error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	file = stateFile(uid)
+	return file, l.ignored[file]
+}
+
+// IgnoredFiles returns why state files were ignored, by their names: those of pods that have not ended.
+func (l *Ledger) IgnoredFiles() map[string]error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.ignored)
 }
 
 func (l *Ledger) loadFile(name string) (*state, error) {

@@ -74,7 +74,11 @@ func (o *object) withdraw(end func(Target, Wish) bool) (any bool) {
 
 // tidy drops a target of which there is nothing to undo and nothing wished.
 func (o *object) tidy(t Target) {
-	if v := o.values[t]; v != nil && len(v.Wishes) == 0 && v.unwritten() && v.Sent == "" && !v.Lost {
+	v := o.values[t]
+	if v == nil || len(v.Wishes) > 0 || v.Lost || !v.unwritten() {
+		return
+	}
+	if v.Sent == "" || v.Kubelet != nil && v.Sent == *v.Kubelet {
 		delete(o.values, t)
 	}
 }
@@ -157,7 +161,7 @@ func (v *Value) renew(t Target, later *Value) {
 	former := append(v.Former, v.Read)
 	if kubelet := later.Kubelet; kubelet != nil {
 		if _, file := t.File(); !file {
-			v.hear(t, *kubelet, asked)
+			v.hear(t, *kubelet, false, asked)
 		} else if v.ours(*kubelet, func(value string) bool { return value == *kubelet }) || slices.Contains(v.Former, *kubelet) {
 			former = append(former, *kubelet)
 		} else {
@@ -174,7 +178,7 @@ func (v *Value) renew(t Target, later *Value) {
 		}
 	}
 	if later.Sent != "" || later.Lost {
-		v.Sent, v.Lost = later.Sent, later.Lost
+		v.Sent, v.Lost, v.Read, v.fresh = later.Sent, later.Lost, later.Read, later.fresh
 	}
 	v.Failed, v.stuck = later.Failed, later.stuck
 }

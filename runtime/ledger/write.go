@@ -41,16 +41,17 @@ const (
 	Fight                  // it is not written: something else has overwritten it too often
 )
 
-// Write is a write of a cgroup file that is due.
+// Write is a write of a cgroup file that is due, by the host or, of a CRI field, by the runtime.
 type Write struct {
 	Kind   Kind
 	Plugin string   // whose wish it is; empty for Undo
 	Hook   abi.Hook // in which it asked
+	Field  string   // of CRI; empty if the host writes the file
 	File   string
 	Value  string
 	Exact  string // of kubelet's value: see Kernel.Exact
 	Found  string // what the kernel holds; empty if that is not known
-	Cause  string // the last call or reload before, of a fight
+	Cause  string // the last call or reload before
 }
 
 // Held is what the kernel shows of the files of an object, by name. A file that could not be
@@ -139,6 +140,8 @@ func (l *Ledger) Begin(id ID, held Held, why Why, kernel Kernel) (due []Write) {
 		save = save || changed
 		if w.Kind == Fight {
 			w.Cause, v.Cause = o.cause, o.cause
+		} else if why != Drift { // a scan has no cause
+			w.Cause = o.cause
 		}
 		if w.Kind != 0 {
 			due = append(due, w)

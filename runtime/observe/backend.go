@@ -81,6 +81,7 @@ type CgroupFileFailed struct {
 	Plugin      string   // empty if kubelet's value was to come back
 	Hook        abi.Hook // in which the plugin asked for the value
 	Object               // whose file it is
+	Field       string   // of CRI, as which the container runtime writes the value; empty if the host does
 	File, Value string
 	Err         error
 }
@@ -90,9 +91,11 @@ type CgroupFileFailed struct {
 type CgroupFileRepaired struct {
 	occurrence
 	Plugin      string
-	Object      // whose file it is
+	Object             // whose file it is
+	Field       string // of CRI, as which the container runtime writes the value; empty if the host does
 	File, Value string
 	Found       string // what it held
+	Last        string // call or reload that showed it; empty for a scan
 }
 
 // CgroupFileFought says that something else has overwritten the value of a plugin again and
@@ -100,7 +103,8 @@ type CgroupFileRepaired struct {
 type CgroupFileFought struct {
 	occurrence
 	Plugin      string
-	Object      // whose file it is
+	Object             // whose file it is
+	Field       string // of CRI, as which the container runtime writes the value; empty if the host does
 	File, Value string
 	Found       string // what it holds
 	Last        string // call or reload before it; empty if there was none
@@ -114,7 +118,7 @@ type CgroupFileUndone struct {
 }
 
 // FieldsNotReset says that the container runtime could not be asked for kubelet's values of
-// resources that plugins had changed.
+// resources that plugins had changed, or for a plugin's that something else has overwritten.
 type FieldsNotReset struct {
 	occurrence
 	Object

@@ -69,6 +69,8 @@ type Values struct {
 	StateDir string `json:"stateDir,omitempty"` // empty: a restart of the proxy loses them
 	Objects  int    `json:"objects"`            // pods and containers with a value
 	Wanted   int    `json:"wanted"`             // values that plugins want
+
+	Ignored map[string]string `json:"ignored,omitempty"` // why state files were ignored, by their names; until their pods end
 }
 
 // Guests are the instances of WebAssembly plugins.
