@@ -1,8 +1,10 @@
 package suite_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +38,7 @@ func TestKubeletWorksThroughProxy(t *testing.T) {
 	t.Run("stats", func(t *testing.T) { testStats(t, kubelet, pod) })
 	t.Run("crictl", func(t *testing.T) { testCrictl(t, pod) })
 	t.Run("liveness", func(t *testing.T) { testLiveness(t, kubelet, pod) })
-	t.Run("removal", func(t *testing.T) { testRemoval(t, kubelet, pod) })
+	t.Run("removal", func(t *testing.T) { testRemoval(t, proxy, kubelet, pod) })
 
 	served := expectNoFailures(t, proxy)
 	for _, hook := range []string{"PreRunPodSandbox", "PreCreateContainer", "PostStartContainer", "PostStopContainer", "PostStopPodSandbox"} {
@@ -186,8 +188,8 @@ func testLiveness(t *testing.T, kubelet *node.Kubelet, pod *core.Pod) {
 	})
 }
 
-// testRemoval takes the manifest away, and nothing of the pod goes on running.
-func testRemoval(t *testing.T, kubelet *node.Kubelet, pod *core.Pod) {
+// testRemoval takes the manifest away. Nothing of the pod goes on running, and kubelet has heard of that.
+func testRemoval(t *testing.T, proxy *node.Proxy, kubelet *node.Kubelet, pod *core.Pod) {
 	kubelet.Remove(t, pod)
 	kubelet.AwaitGone(t, pod)
 	client := node.DialCRI(t, node.RuntimeKind().Endpoint)
@@ -198,6 +200,18 @@ func testRemoval(t *testing.T, kubelet *node.Kubelet, pod *core.Pod) {
 		if err == nil && len(pods.Items) != 0 {
 			err = fmt.Errorf("%d are running", len(pods.Items))
 		}
+		return err
+	})
+	node.Eventually(t, time.Minute, "kubelet's call to stop the sandbox has ended", func() error {
+		err := errors.New("it has not")
+		proxy.Records(t, "call finished", func(line []byte) error {
+			var call struct{ Method, Code string }
+			failed := json.Unmarshal(line, &call)
+			if path.Base(call.Method) == "StopPodSandbox" && call.Code == "OK" {
+				err = nil
+			}
+			return failed
+		})
 		return err
 	})
 }

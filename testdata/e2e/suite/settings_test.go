@@ -38,7 +38,7 @@ func TestSettings(t *testing.T) {
 	l.expect(t, settings.Setting.Expected)
 	proxy.Start(t)
 	l.resize(t)
-	for _, s := range settings.Only(l.settings, settings.Setting.Watched) {
+	for _, s := range l.settings {
 		if err := cgroupfs.Write(l.groups[s.Pod][s.Object()], s.File, s.Foreign()); err != nil {
 			t.Errorf("%s of %s/%s: %v", s.File, s.Pod, s.Object(), err)
 		}
@@ -61,7 +61,7 @@ func (l *limited) expectExplained(t *testing.T, proxy *node.Proxy) {
 	for _, pod := range l.pods {
 		explained[pod.Name] = proxy.Explain(t, pod)
 	}
-	for _, s := range settings.Only(l.settings, settings.Setting.Watched) {
+	for _, s := range settings.Only(l.settings, settings.Setting.OfFile) {
 		_, file, _ := strings.Cut(s.Target, ".file.")
 		want := node.Explained{Kind: "file", Name: file, Owner: strings.TrimSuffix(node.Setter.File, ".wasm"), Kernel: s.Shown}
 		if all := explained[s.Pod][s.Object()]; !slices.Contains(all, want) {

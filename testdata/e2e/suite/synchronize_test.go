@@ -31,7 +31,7 @@ func TestSynchronize(t *testing.T) {
 		testSynchronize(t, proxy, existing, func(ctx context.Context, name string) {
 			pod := staticPod(name, ticking("main", requests("10m", "16Mi")))
 			kubelet.Apply(t, pod)
-			time.Sleep(2 * time.Second)
+			time.Sleep(node.Slowly(2 * time.Second)) // a slow node has no more pods at a time than a fast one
 			kubelet.Remove(t, pod)
 		})
 	})
@@ -107,6 +107,7 @@ type hammer struct {
 
 func startHammer(t *testing.T, pass func(ctx context.Context, name string)) *hammer {
 	h := &hammer{}
+	t.Cleanup(func() { h.stop() })
 	for caller := range hammers {
 		h.callers.Go(func() {
 			time.Sleep(time.Duration(caller) * 200 * time.Millisecond) // so that a plugin comes at another moment of each

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -29,6 +30,7 @@ const (
 type Node struct {
 	*Machine
 	Kubelet
+	Started time.Time // when the machine was started, with all that it runs built
 	plugins []Plugin
 }
 
@@ -50,8 +52,9 @@ func StartNode(t testing.TB, b *artifact.Builder, plugins ...Plugin) *Node {
 	if err != nil {
 		t.Fatal(err)
 	}
+	started := time.Now()
 	m := Boot(t, img, payload, 2048)
-	n := &Node{Machine: m, Kubelet: newKubelet(m), plugins: plugins}
+	n := &Node{Machine: m, Kubelet: newKubelet(m), Started: started, plugins: plugins}
 	n.ServeImages(t, b)
 	if Driver() == cri.CgroupDriver_CGROUPFS {
 		n.Run(t, `sed -i 's/SystemdCgroup = true/SystemdCgroup = false/' /etc/containerd/config.toml

@@ -41,20 +41,22 @@ func (s Setting) Undone() bool {
 	return !strings.Contains(s.Target, ".unified.")
 }
 
-// Watched reports whether the value is a wish for the file: wasmproxy repairs it when somebody
-// else writes the file. One for a field of CRI is repaired with kubelet's next update.
-func (s Setting) Watched() bool { return strings.Contains(s.Target, ".file.") }
+// OfFile reports whether the value is a wish for the file itself, and not for a field of CRI.
+func (s Setting) OfFile() bool { return strings.Contains(s.Target, ".file.") }
 
 // Only returns the settings of which is says so.
 func Only(all []Setting, is func(Setting) bool) []Setting {
 	return slices.DeleteFunc(slices.Clone(all), func(s Setting) bool { return !is(s) })
 }
 
-// Foreign is the value that somebody else writes to the file: the one without the plugin. It becomes
-// kubelet's value. So the cpuset for which kubelet has none is not overwritten.
+// Foreign is the value that somebody else writes to the file: the one without the plugin. Of a wish
+// for the file it becomes kubelet's value. So the cpuset for which kubelet has none is not overwritten.
 func (s Setting) Foreign() string {
-	if s.Target == "nice.file.cpuset.cpus" {
+	switch s.Target {
+	case "nice.file.cpuset.cpus":
 		return s.With
+	case "main.field.memory_limit": // version 1 refuses more than the limit with swap
+		return "41943040"
 	}
 	switch device, _, _ := strings.Cut(s.With, " "); s.File {
 	case "io.max":
