@@ -43,7 +43,7 @@ type FS struct {
 	buffers sync.Pool // of *[maxRead]byte
 
 	mu     sync.Mutex
-	groups map[string]*group // those in use right now, by clean path
+	groups map[string]*inUse // those in use right now, by clean path
 }
 
 // Open returns the cgroups beneath root, commonly /sys/fs/cgroup. The mode is
@@ -56,7 +56,7 @@ func Open(root, mode string) (*FS, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open cgroup root %s: %w", root, err)
 	}
-	f := &FS{path: root, version: version, mounted: mounted, dirs: map[string]*topDir{}, groups: map[string]*group{}}
+	f := &FS{path: root, version: version, mounted: mounted, dirs: map[string]*topDir{}, groups: map[string]*inUse{}}
 	if err := f.openDirs(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open cgroup root %s: %w", root, err), f.Close())
 	}

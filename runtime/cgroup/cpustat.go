@@ -28,12 +28,12 @@ func (f *FS) exists(rel string) error {
 }
 
 // cpuStat1 makes v2's cpu.stat of two controllers of v1. What the node does not account is zero.
-func (o *opened) cpuStat1() (string, error) {
-	usage, noUsage := o.readFile("cpuacct", "cpuacct.usage", "")
-	throttling, noThrottling := o.readFile("cpu", "cpu.stat", "")
+func (g *Group) cpuStat1() (string, error) {
+	usage, noUsage := g.readFile("cpuacct", "cpuacct.usage", "")
+	throttling, noThrottling := g.readFile("cpu", "cpu.stat", "")
 	switch {
 	case noUsage != nil && noThrottling != nil: // the node does not account it, or there is no group
-		if err := o.fs.exists(o.rel); err != nil {
+		if err := g.fs.exists(g.rel); err != nil {
 			return "", err
 		}
 	case noThrottling != nil && !absent(noThrottling):

@@ -23,18 +23,23 @@ const maxRead = 64 << 10
 // goes by its v2 name. During an update (see SuspendForUpdate), it is the value
 // that will be put back. The error's code is abi.NotFound if the group is not
 // there, abi.Unsupported if this cgroup version or kernel has no such file.
-func (f *FS) Read(group, file string) (string, error) {
-	x, rel, err := f.find(group, file)
+func (g *Group) Read(file string) (string, error) {
+	x, err := g.find(file)
 	if err != nil {
-		return "", rules.Fail("read", group, file, "", err)
+		return "", rules.Fail("read", g.path, file, "", err)
 	}
-	o := f.at(rel)
-	defer o.close()
-	v, err := o.read(x)
+	v, err := g.read(x)
 	if err != nil {
-		return "", rules.Fail("read", group, file, "", err)
+		return "", rules.Fail("read", g.path, file, "", err)
 	}
 	return v, nil
+}
+
+// Read is [Group.Read] of one file.
+func (f *FS) Read(group, file string) (string, error) {
+	g := f.Group(group)
+	defer g.Close()
+	return g.Read(file)
 }
 
 // Write parses the value as [rules.Set.Parse] does and writes it to the group's file, named
@@ -50,57 +55,59 @@ func (f *FS) Read(group, file string) (string, error) {
 // larger than the quota. To end cpu.idle, an update is the right moment: the kernel
 // gives a group that stops being idle its default share, and the one that CRI
 // asked for only returns with the update.
-func (f *FS) Write(ctx context.Context, group, file, value string) error {
-	x, rel, err := f.find(group, file)
+func (g *Group) Write(ctx context.Context, file, value string) error {
+	x, err := g.find(file)
 	if err != nil {
-		return rules.Fail("write", group, file, value, err)
+		return rules.Fail("write", g.path, file, value, err)
 	}
 	v, err := x.Parse(value)
 	if err != nil {
-		return rules.Fail("write", group, file, value, err)
+		return rules.Fail("write", g.path, file, value, err)
 	}
-	o := f.at(rel)
-	defer o.close()
 	if suspendable(file) {
-		err = o.writeSuspendable(ctx, x, v)
+		err = g.writeSuspendable(ctx, x, v)
 	} else {
-		err = o.set(ctx, x, v)
+		err = g.set(ctx, x, v)
 	}
 	if err != nil {
-		return rules.Fail("write", group, file, value, err)
+		return rules.Fail("write", g.path, file, value, err)
 	}
 	return nil
 }
 
-func (f *FS) find(group, file string) (*rules.File, string, error) {
-	x, err := rules.Lookup(file)
-	if err != nil {
-		return nil, "", err
-	}
-	rel, err := clean(group)
-	return x, rel, err
+// Write is [Group.Write] of one file.
+func (f *FS) Write(ctx context.Context, group, file, value string) error {
+	g := f.Group(group)
+	defer g.Close()
+	return g.Write(ctx, file, value)
 }
 
 // read is get, but for a value that will be put back.
-func (o *opened) read(x *rules.File) (string, error) {
+func (g *Group) read(x *rules.File) (string, error) {
 	if !suspendable(x.Name) {
-		return o.get(x)
+		return g.get(x)
 	}
-	g := o.fs.enter(o.rel)
-	defer o.fs.leave(o.rel, g)
-	if v, ok := g.kept[x.Name]; ok && g.updates > 0 {
+	use := g.fs.enter(g.rel)
+	defer g.fs.leave(g.rel, use)
+	if v, ok := use.kept[x.Name]; ok && use.updates > 0 {
 		return v, nil
 	}
-	return o.get(x)
+	return g.get(x)
 }
 
 // get returns what a file of the table holds, in v2's form.
-func (o *opened) get(x *rules.File) (string, error) {
-	if o.fs.version == 2 {
-		v, err := o.readFile("", x.Name, x.Needs)
+func (g *Group) get(x *rules.File) (string, error) {
+	if g.fs.version == 2 {
+		v, err := g.readFile("", x.Name, x.Needs)
 		return x.Read(v), err
 	}
-	held, err := o.held(x)
+	if err := x.In(1); err != nil {
+		return "", err
+	}
+	if x.V1.Renamed() {
+		return g.readFile(x.V1.Controller, x.V1.Names[0], x.V1.Needs)
+	}
+	held, err := g.held(x, x.V1.Names)
 	if err != nil {
 		return "", err
 	}
@@ -108,25 +115,25 @@ func (o *opened) get(x *rules.File) (string, error) {
 }
 
 // set writes a value that is to stay: see put and keep. A burst above a new quota is cut to it.
-func (o *opened) set(ctx context.Context, x *rules.File, value string) error {
-	value = o.fs.Rounded("/"+o.rel, x.Name, value)
-	put := o.put
+func (g *Group) set(ctx context.Context, x *rules.File, value string) error {
+	value = g.Rounded(x.Name, value)
+	put := g.put
 	if x.Name == rules.CPUMax {
-		put = o.putQuota
+		put = g.putQuota
 	}
 	if err := put(x, value); err != nil {
 		return err
 	}
-	o.keep(ctx, x)
+	g.keep(ctx, x)
 	return nil
 }
 
 // putQuota is put of cpu.max. Its group is locked, since an update may suspend the burst just then.
-func (o *opened) putQuota(x *rules.File, value string) error {
-	g := o.fs.enter(o.rel)
-	defer o.fs.leave(o.rel, g)
-	undo := o.cutBurst(value)
-	if err := o.put(x, value); err != nil {
+func (g *Group) putQuota(x *rules.File, value string) error {
+	use := g.fs.enter(g.rel)
+	defer g.fs.leave(g.rel, use)
+	undo := g.cutBurst(value)
+	if err := g.put(x, value); err != nil {
 		return errors.Join(err, undo())
 	}
 	return nil
@@ -134,38 +141,37 @@ func (o *opened) putQuota(x *rules.File, value string) error {
 
 // cutBurst lowers a burst that is above the quota of a cpu.max to come, since the kernel refuses
 // that quota otherwise. undo puts it back. What fails shows in the write of the quota.
-func (o *opened) cutBurst(limit string) (undo func() error) {
+func (g *Group) cutBurst(limit string) (undo func() error) {
 	quota, _, _ := strings.Cut(limit, " ")
 	q, err := strconv.ParseInt(quota, 10, 64)
 	x, _ := rules.Find(rules.CPUBurst)
-	held, heldErr := o.get(x)
+	held, heldErr := g.get(x)
 	b, burstErr := strconv.ParseInt(held, 10, 64)
 	if errors.Join(err, heldErr, burstErr) != nil || b <= q { // without a limit, any burst is valid
 		return func() error { return nil }
 	}
-	_ = o.put(x, quota)
-	return func() error { return o.put(x, held) }
+	_ = g.put(x, quota)
+	return func() error { return g.put(x, held) }
 }
 
 // put writes a value that the table's parser returned to the files alone.
-func (o *opened) put(x *rules.File, value string) error {
-	if o.fs.version == 2 {
-		return o.writeFile("", x.Name, x.Needs, value)
+func (g *Group) put(x *rules.File, value string) error {
+	if g.fs.version == 2 {
+		return g.writeFile("", x.Name, x.Needs, value)
 	}
-	return o.put1(x, value)
+	return g.put1(x, value)
 }
 
-func (o *opened) readFile(controller, name, needs string) (string, error) {
-	fd, err := o.open(controller, name, needs, unix.O_RDONLY)
+func (g *Group) readFile(controller, name, needs string) (string, error) {
+	fd, err := g.reader(controller, name, needs)
 	if err != nil {
 		return "", err
 	}
-	defer unix.Close(fd)
-	buffer, _ := o.fs.buffers.Get().(*[maxRead]byte)
+	buffer, _ := g.fs.buffers.Get().(*[maxRead]byte)
 	if buffer == nil {
 		buffer = new([maxRead]byte)
 	}
-	defer o.fs.buffers.Put(buffer)
+	defer g.fs.buffers.Put(buffer)
 	text, err := readAll(fd, buffer[:])
 	return string(bytes.TrimRight(text, "\n")), err
 }
@@ -179,7 +185,7 @@ const lastRead = 2048
 // one system call for a short file: another one that returns nothing would cost as much.
 func readAll(fd int, buffer []byte) (text []byte, err error) {
 	for n := 0; ; {
-		got, err := again(func() (int, error) { return unix.Read(fd, buffer[n:]) })
+		got, err := again(func() (int, error) { return unix.Pread(fd, buffer[n:], int64(n)) })
 		if err != nil {
 			return nil, err
 		}
@@ -189,9 +195,9 @@ func readAll(fd int, buffer []byte) (text []byte, err error) {
 	}
 }
 
-func (o *opened) writeFile(controller, name, needs, value string) error {
+func (g *Group) writeFile(controller, name, needs, value string) error {
 	// Truncating means nothing to the kernel's files, and keeps plain ones right.
-	fd, err := o.open(controller, name, needs, unix.O_WRONLY|unix.O_TRUNC)
+	fd, err := g.open(controller, name, needs, unix.O_WRONLY|unix.O_TRUNC)
 	if err != nil {
 		return err
 	}

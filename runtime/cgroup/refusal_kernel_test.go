@@ -75,7 +75,7 @@ func TestKernelRefusals(t *testing.T) {
 			}
 			before, _ := f.Get(group, r.file)
 			at := from.at(must(clean(group))(t))
-			defer at.close()
+			defer at.Close()
 			err := at.put(must(rules.Lookup(r.file))(t), r.value)
 			if code := rules.CodeOf(err); code != r.code || !errors.Is(err, r.errno) {
 				t.Errorf("the code is %v, the error %v; want %v, %v", code, err, r.code, r.errno)
@@ -101,7 +101,9 @@ func TestKernelUndoesTheCpusetOfARunningGroup(t *testing.T) {
 	}
 	write(t, f, group, "cpuset.cpus", "0")
 	run(t, f, group)
-	if err := f.Restore(t.Context(), group, "cpuset.cpus", "", ""); err != nil {
+	g := f.Group(group)
+	defer g.Close()
+	if err := g.Restore(t.Context(), "cpuset.cpus", "", ""); err != nil {
 		t.Fatal(err)
 	}
 	want := strings.TrimSpace(string(must(os.ReadFile(filepath.Join(f.path, "cpuset.cpus.effective")))(t)))

@@ -28,17 +28,17 @@ func (f *FS) Resources(group string) (Resources, error) {
 	if err != nil {
 		return Resources{}, rules.Fail("read", group, "", "", err)
 	}
-	o := f.at(rel)
-	defer o.close()
+	g := f.at(rel)
+	defer g.Close()
 	get := func(file string) string {
-		v, _ := o.getAny(file)
+		v, _ := g.getAny(file)
 		return v
 	}
 	quota, period, _ := strings.Cut(get("cpu.max"), " ")
 	r := Resources{CPUQuota: number(quota), CPUPeriod: number(period), MemoryLimit: number(get("memory.max"))}
 	r.MemorySwap = sum(r.MemoryLimit, get("memory.swap.max"))
 	if f.version == 1 && get(rules.CPUIdle) != "1" { // an idle group has the kernel's own shares
-		shares, _ := o.readFile("cpu", "cpu.shares", "")
+		shares, _ := g.readFile("cpu", "cpu.shares", "")
 		r.CPUShares = number(shares)
 	}
 	if r.CpusetCPUs = get("cpuset.cpus"); r.CpusetCPUs == "" { // a group of v2 has its parent's

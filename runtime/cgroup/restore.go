@@ -15,25 +15,23 @@ import (
 // the group has when it is not idle. known is what Exact returned before: it still holds where
 // the kernel has its default share, since that is what a group gets that stops being idle.
 // It is "" for other files, of an idle group, and if it cannot be read.
-func (f *FS) Exact(group, file, known string) string {
-	x, rel, err := f.find(group, file)
+func (g *Group) Exact(file, known string) string {
+	x, err := g.find(file)
 	if err != nil {
 		return ""
 	}
-	controller, name := x.Exact(f.version)
+	controller, name := x.Exact(g.fs.version)
 	if name == "" {
 		return ""
 	}
-	o := f.at(rel)
-	defer o.close()
-	value, _ := o.readFile(controller, name, "")
+	value, _ := g.readFile(controller, name, "")
 	if file != rules.CPUIdle {
 		return value
 	}
-	if idle, err := o.get(x); err != nil || idle != "0" {
+	if idle, err := g.get(x); err != nil || idle != "0" {
 		return ""
 	}
-	if value == defaultShare[f.version] && known != "" {
+	if value == defaultShare[g.fs.version] && known != "" {
 		return known
 	}
 	return value
@@ -42,69 +40,66 @@ func (f *FS) Exact(group, file, known string) string {
 // defaultShare is the kernel's, by the version of cgroups: of cpu.shares, and of cpu.weight.
 var defaultShare = [...]string{1: "1024", 2: "100"}
 
-// Restore makes a group's file show again what Read returned before, also where a written line
+// Restore makes the group's file show again what Read returned before, also where a written line
 // only adds to the others, and where no cpuset was set. exact is what Exact returned then. The
 // codes of its error are Write's.
-func (f *FS) Restore(ctx context.Context, group, file, before, exact string) error {
+func (g *Group) Restore(ctx context.Context, file, before, exact string) error {
 	if exact != "" {
-		return f.restoreExact(ctx, group, file, exact)
+		return g.restoreExact(ctx, file, exact)
 	}
-	now, err := f.Read(group, file)
+	now, err := g.Read(file)
 	if err != nil {
 		return err
 	}
-	value := rules.Set(f.version).Undo(file, before, now)
+	value := rules.Set(g.fs.version).Undo(file, before, now)
 	if value == "" {
 		return nil
 	}
 	if value != "\n" {
-		return f.Write(ctx, group, file, value)
+		return g.Write(ctx, file, value)
 	}
-	x, rel, err := f.find(group, file)
+	x, err := g.find(file)
 	if err != nil {
-		return rules.Fail("restore", group, file, value, err)
+		return rules.Fail("restore", g.path, file, value, err)
 	}
-	o, parent := f.at(rel), f.at(path.Dir(rel))
-	defer o.close()
-	defer parent.close()
-	err = o.set(ctx, x, value)
+	err = g.set(ctx, x, value)
 	if errors.Is(err, unix.ENOSPC) {
 		// Linux refuses to empty the cpuset of a group of v2 that has processes. The parent's
 		// list means the same, until the parent's changes.
+		parent := g.fs.at(path.Dir(g.rel))
+		defer parent.Close()
 		if value, err = parent.readFile("", file+".effective", ""); err == nil {
-			err = o.set(ctx, x, value)
+			err = g.set(ctx, x, value)
 		}
 	}
 	if err != nil {
-		return rules.Fail("restore", group, file, value, err)
+		return rules.Fail("restore", g.path, file, value, err)
 	}
 	return nil
 }
 
-func (f *FS) restoreExact(ctx context.Context, group, file, value string) error {
-	x, rel, err := f.find(group, file)
+func (g *Group) restoreExact(ctx context.Context, file, value string) error {
+	x, err := g.find(file)
 	if err != nil {
-		return rules.Fail("restore", group, file, value, err)
+		return rules.Fail("restore", g.path, file, value, err)
 	}
-	o := f.at(rel)
-	defer o.close()
 	if file == rules.CPUIdle { // the kernel takes no share before it is 0
-		g := f.enter(rel)
-		defer f.leave(rel, g)
-		if g.updates > 0 { // the update writes the share
-			g.keep(file, "0")
+		use := g.fs.enter(g.rel)
+		defer g.fs.leave(g.rel, use)
+		if use.updates > 0 { // the update writes the share
+			use.keep(file, "0")
 			return nil
 		}
-		delete(g.kept, file)
-		err = o.put(x, "0")
+		delete(use.kept, file)
+		err = g.put(x, "0")
 	}
 	if err == nil {
-		controller, name := x.Exact(f.version)
-		err = o.writeFile(controller, name, "", value)
+		controller, name := x.Exact(g.fs.version)
+		err = g.writeFile(controller, name, "", value)
 	}
 	if err != nil {
-		return rules.Fail("restore", group, file, value, err)
+		return rules.Fail("restore", g.path, file, value, err)
 	}
-	o.keep(ctx, x)
+	g.keep(ctx, x)
 	return nil
 }

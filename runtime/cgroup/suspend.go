@@ -27,12 +27,12 @@ type Suspension struct {
 	path   string // as the caller gave it
 	rel    string
 	update Update
-	group  *group
+	group  *inUse
 	once   sync.Once
 }
 
-// group is what is remembered of one cgroup while anybody uses it.
-type group struct {
+// inUse is what is remembered of one cgroup while anybody uses it.
+type inUse struct {
 	users int // calls inside and suspensions; guarded by FS.mu
 
 	mu      sync.Mutex        // held for a few file accesses, never across an update
@@ -55,10 +55,10 @@ func (f *FS) SuspendForUpdate(ctx context.Context, group string, update Update) 
 	}
 	h := &Suspension{fs: f, path: group, rel: rel, update: update, group: f.enter(rel)}
 	h.group.updates++
-	o := f.at(rel)
-	defer o.close()
+	g := f.at(rel)
+	defer g.Close()
 	for _, name := range suspendedFiles {
-		if err := h.clear(o, name); err != nil {
+		if err := h.clear(g, name); err != nil {
 			err = errors.Join(rules.Fail("suspend", group, name, "", err), h.end(ctx))
 			f.leave(rel, h.group)
 			return nil, err
@@ -92,12 +92,12 @@ func (h *Suspension) Restore(ctx context.Context, accepted bool) (err error) {
 
 // clear sets one file to 0 and keeps its value. A value that a Write kept during another
 // suspension is newer than the kernel's, and stays.
-func (h *Suspension) clear(o *opened, name string) error {
+func (h *Suspension) clear(g *Group, name string) error {
 	x, err := rules.Lookup(name)
 	if err != nil {
 		return err
 	}
-	value, err := o.get(x)
+	value, err := g.get(x)
 	if absent(err) {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (h *Suspension) clear(o *opened, name string) error {
 	if value == "0" || name == rules.CPUBurst && !h.update.conflictsWith(value) {
 		return nil
 	}
-	if err := o.put(x, "0"); err != nil && !absent(err) {
+	if err := g.put(x, "0"); err != nil && !absent(err) {
 		return err
 	}
 	if _, kept := h.group.kept[name]; !kept || h.group.updates == 1 {
@@ -132,15 +132,15 @@ func (h *Suspension) end(ctx context.Context) error {
 	if h.group.updates > 0 {
 		return nil
 	}
-	o := h.fs.at(h.rel)
-	defer o.close()
+	g := h.fs.at(h.rel)
+	defer g.Close()
 	var errs []error
 	for _, name := range suspendedFiles {
 		value, ok := h.group.kept[name]
 		if !ok {
 			continue
 		}
-		err := o.putBack(ctx, name, value)
+		err := g.putBack(ctx, name, value)
 		if err == nil || absent(err) {
 			delete(h.group.kept, name)
 			continue
@@ -150,26 +150,26 @@ func (h *Suspension) end(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (o *opened) putBack(ctx context.Context, name, value string) error {
+func (g *Group) putBack(ctx context.Context, name, value string) error {
 	x, err := rules.Lookup(name)
 	if err != nil {
 		return err
 	}
 	if name == rules.CPUBurst {
-		if value, err = o.clamp(value); err != nil {
+		if value, err = g.clamp(value); err != nil {
 			return err
 		}
 	}
-	return o.set(ctx, x, value)
+	return g.set(ctx, x, value)
 }
 
 // clamp lowers a burst to the kernel's present quota. Without a quota any burst is valid.
-func (o *opened) clamp(burst string) (string, error) {
+func (g *Group) clamp(burst string) (string, error) {
 	x, err := rules.Lookup("cpu.max")
 	if err != nil {
 		return "", err
 	}
-	held, err := o.get(x)
+	held, err := g.get(x)
 	quota, _, _ := strings.Cut(held, " ")
 	if absent(err) || quota == "max" {
 		return burst, nil
@@ -186,27 +186,27 @@ func (o *opened) clamp(burst string) (string, error) {
 }
 
 // writeSuspendable writes one of suspendedFiles, or keeps the value during a suspension.
-func (o *opened) writeSuspendable(ctx context.Context, x *rules.File, value string) error {
-	g := o.fs.enter(o.rel)
-	defer o.fs.leave(o.rel, g)
-	if g.updates == 0 {
-		delete(g.kept, x.Name) // left by a failed Restore, and overtaken now
-		return o.set(ctx, x, value)
+func (g *Group) writeSuspendable(ctx context.Context, x *rules.File, value string) error {
+	use := g.fs.enter(g.rel)
+	defer g.fs.leave(g.rel, use)
+	if use.updates == 0 {
+		delete(use.kept, x.Name) // left by a failed Restore, and overtaken now
+		return g.set(ctx, x, value)
 	}
-	if _, err := o.get(x); err != nil {
+	if _, err := g.get(x); err != nil {
 		return err
 	}
-	g.keep(x.Name, value)
+	use.keep(x.Name, value)
 	return nil
 }
 
 func suspendable(name string) bool { return name == rules.CPUIdle || name == rules.CPUBurst }
 
-func (g *group) keep(name, value string) {
-	if g.kept == nil {
-		g.kept = map[string]string{}
+func (use *inUse) keep(name, value string) {
+	if use.kept == nil {
+		use.kept = map[string]string{}
 	}
-	g.kept[name] = value
+	use.kept[name] = value
 }
 
 // absent reports whether the group or the file does not exist.
@@ -220,25 +220,25 @@ func absent(err error) bool {
 
 // enter counts a user of the group and locks it; leave undoes both. A group that
 // nobody uses is forgotten, unless a value could not be put back.
-func (f *FS) enter(rel string) *group {
+func (f *FS) enter(rel string) *inUse {
 	f.mu.Lock()
-	g := f.groups[rel]
-	if g == nil {
-		g = &group{}
-		f.groups[rel] = g
+	use := f.groups[rel]
+	if use == nil {
+		use = &inUse{}
+		f.groups[rel] = use
 	}
-	g.users++
+	use.users++
 	f.mu.Unlock()
-	g.mu.Lock()
-	return g
+	use.mu.Lock()
+	return use
 }
 
-func (f *FS) leave(rel string, g *group) {
-	g.mu.Unlock()
+func (f *FS) leave(rel string, use *inUse) {
+	use.mu.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	g.users--
-	if g.users == 0 && len(g.kept) == 0 {
+	use.users--
+	if use.users == 0 && len(use.kept) == 0 {
 		delete(f.groups, rel)
 	}
 }

@@ -177,11 +177,26 @@ func (u *units) held(t *testing.T, group, file string) string {
 // overwrite writes a value as somebody does who does not know systemd.
 func (u *units) overwrite(t *testing.T, group string, v value) {
 	t.Helper()
-	o := u.at(must(clean(group))(t))
-	defer o.close()
-	if err := o.put(must(rules.Lookup(v.file))(t), v.text); err != nil {
+	g := u.Group(group)
+	defer g.Close()
+	if err := g.put(must(rules.Lookup(v.file))(t), v.text); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func (u *units) restore(t *testing.T, group, file, before string) {
+	t.Helper()
+	g := u.Group(group)
+	defer g.Close()
+	if err := g.Restore(t.Context(), file, before, ""); err != nil {
+		t.Error(err)
+	}
+}
+
+func (u *units) rounded(group, quota string) string {
+	g := u.Group(group)
+	defer g.Close()
+	return g.Rounded("cpu.max", quota)
 }
 
 func (u *units) write(t *testing.T, group, file, text string) {
@@ -240,9 +255,7 @@ func (u *units) keepsOverAReload(t *testing.T, all []value) {
 		if got := u.held(t, v.group, v.file); got != v.text {
 			t.Errorf("%s of %s: %q after a reload, want %q", v.file, v.group, got, v.text)
 		}
-		if err := u.Restore(t.Context(), v.group, v.file, before[v], ""); err != nil {
-			t.Error(err)
-		}
+		u.restore(t, v.group, v.file, before[v])
 	})
 	u.reload(t)
 	each(func(v at) {
@@ -251,7 +264,7 @@ func (u *units) keepsOverAReload(t *testing.T, all []value) {
 		if want == "" && got != "" { // a cpuset that the kernel does not empty has the parent's
 			parent := u.at(path.Dir(must(clean(v.group))(t)))
 			want = must(parent.readFile("", v.file+".effective", ""))(t)
-			parent.close()
+			parent.Close()
 		}
 		if got != want {
 			t.Errorf("%s of %s: %q after it was undone and a reload, want %q", v.file, v.group, got, want)
@@ -279,9 +292,7 @@ func TestSystemdPropertyLeavesOOMGroup(t *testing.T) {
 		if got := u.held(t, u.scope, file); got != group {
 			t.Errorf("%s is %s after a write of %s, want %s", file, got, v.file, group)
 		}
-		if err := u.Restore(t.Context(), u.scope, v.file, before, ""); err != nil {
-			t.Error(err)
-		}
+		u.restore(t, u.scope, v.file, before)
 		if got := u.held(t, u.scope, file); got != group {
 			t.Errorf("%s is %s after the undo of %s, want %s", file, got, v.file, group)
 		}
@@ -296,7 +307,7 @@ func TestSystemdRoundsQuotas(t *testing.T) {
 	u := newUnits(t, direct)
 	u.want(t, "connected")
 	for quota, want := range map[string]string{"12345": "13000 100000", "50000": "50000 100000", "1000": "1000 100000", "1001 50000": "1500 50000"} {
-		if got := u.Rounded(u.scope, "cpu.max", quota); !strings.HasPrefix(want, got) {
+		if got := u.rounded(u.scope, quota); !strings.HasPrefix(want, got) {
 			t.Errorf("%s is rounded to %q, want %s", quota, got, want)
 		}
 		u.write(t, u.scope, "cpu.max", quota)
@@ -307,7 +318,7 @@ func TestSystemdRoundsQuotas(t *testing.T) {
 		}
 		u.write(t, u.scope, "cpu.max", "max 100000")
 	}
-	if got := u.Rounded("/kubepods/pod1", "cpu.max", "12345"); got != "12345" {
+	if got := u.rounded("/kubepods/pod1", "12345"); got != "12345" {
 		t.Errorf("without systemd %q", got)
 	}
 }

@@ -185,7 +185,9 @@ func writeAndUndo(t *testing.T, f *FS, group, name string, values []string) {
 			t.Errorf("%q on %q reads %q, want %q", v, held, got, want)
 		}
 	}
-	if err := f.Restore(t.Context(), group, name, before, ""); err != nil {
+	g := f.Group(group)
+	defer g.Close()
+	if err := g.Restore(t.Context(), name, before, ""); err != nil {
 		t.Error(err)
 	}
 	if got := must(f.Get(group, name))(t); got != before {

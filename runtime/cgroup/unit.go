@@ -20,9 +20,9 @@ func (f *FS) UseSystemd(m *systemd.Manager) {
 
 // keep has systemd keep what a file holds now. The kernel has taken the value, so that there
 // is no error for the caller.
-func (o *opened) keep(ctx context.Context, x *rules.File) {
-	if f := o.fs; f.systemd != nil && systemd.IsUnit(o.rel) {
-		f.systemd.Keep(ctx, f.version, systemd.Kept{Group: f.full(o.rel), File: x.Name}, f.filesOf(o.rel))
+func (g *Group) keep(ctx context.Context, x *rules.File) {
+	if f := g.fs; f.systemd != nil && systemd.IsUnit(g.rel) {
+		f.systemd.Keep(ctx, f.version, systemd.Kept{Group: f.full(g.rel), File: x.Name}, f.filesOf(g.rel))
 	}
 }
 
@@ -30,14 +30,14 @@ func (o *opened) keep(ctx context.Context, x *rules.File) {
 func (f *FS) filesOf(rel string) systemd.Files {
 	return systemd.Files{
 		Read: func(name string) (string, error) {
-			o := f.at(rel)
-			defer o.close()
-			return o.raw(name)
+			g := f.at(rel)
+			defer g.Close()
+			return g.raw(name)
 		},
 		Write: func(name, value string) error {
-			o := f.at(rel)
-			defer o.close()
-			return o.writeFile("", name, "", value)
+			g := f.at(rel)
+			defer g.Close()
+			return g.writeFile("", name, "", value)
 		},
 	}
 }
@@ -53,24 +53,24 @@ func (f *FS) full(rel string) string {
 }
 
 // raw reads a file by the kernel's name, which begins with its controller.
-func (o *opened) raw(name string) (string, error) {
+func (g *Group) raw(name string) (string, error) {
 	controller := ""
-	if o.fs.version == 1 {
+	if g.fs.version == 1 {
 		controller, _, _ = strings.Cut(name, ".")
 	}
-	return o.readFile(controller, name, "")
+	return g.readFile(controller, name, "")
 }
 
 // Rounded returns the value that Write gives a file for one that [rules.Set.Parse] has
 // returned: of a systemd unit, systemd rounds a quota. The period is the group's if the value
 // names none.
-func (f *FS) Rounded(group, file, value string) string {
-	if file != "cpu.max" || !systemd.IsUnit(group) {
+func (g *Group) Rounded(file, value string) string {
+	if file != rules.CPUMax || !systemd.IsUnit(g.rel) {
 		return value
 	}
 	quota, period, _ := strings.Cut(value, " ")
 	if period == "" {
-		held, err := f.Get(group, file)
+		held, err := g.Get(file)
 		if err != nil {
 			return value // the write fails, too
 		}

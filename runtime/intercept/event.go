@@ -118,7 +118,12 @@ func (e *event) ReadFiles(ctx context.Context, o abi.Object, files []string, eac
 		}
 		return
 	}
-	e.host.Cgroups.GetAll(group, files, func(value string, err error) { each(value, plugin.ErrnoOf(err)) })
+	g := e.host.Cgroups.Group(group)
+	defer g.Close()
+	for _, file := range files {
+		value, err := g.Get(file)
+		each(value, plugin.ErrnoOf(err))
+	}
 }
 
 func (e *event) readableGroup(ctx context.Context, o abi.Object) (string, abi.Errno) {

@@ -116,6 +116,7 @@ func (i *interceptor) explainObject(ctx context.Context, x *explain.Object, o cr
 	id := i.idOf(o)
 	record := i.Ledger.Record(id)
 	kernel := i.kernelOf(ctx, x, id, o)
+	defer kernel.Close()
 	fields := map[ledger.Target]*ledger.Value{}
 	if has != nil {
 		for t, value := range resourceValues(has) {
@@ -154,11 +155,12 @@ func (i *interceptor) explainObject(ctx context.Context, x *explain.Object, o cr
 
 // groupState is what the kernel holds of an object.
 type groupState struct {
-	groupFiles                          // without cgroups: there is no group
+	groupFiles                          // without a Group there is none
 	fields     map[ledger.Target]string // those that CRI and the kernel share
 }
 
-// kernelOf reads what the kernel holds, and notes in x where that is, or why it is not known.
+// kernelOf reads what the kernel holds, and notes in x where that is, or why it is not known. The
+// caller closes it.
 func (i *interceptor) kernelOf(ctx context.Context, x *explain.Object, id ledger.ID, o crifield.Object) (s groupState) {
 	if !x.Running {
 		return s
@@ -180,7 +182,7 @@ func (i *interceptor) kernelOf(ctx context.Context, x *explain.Object, id ledger
 		}
 		return s
 	}
-	return groupState{groupFiles{i.Cgroups, group, id.Container == "", nil}, resourceValues(r)}
+	return groupState{groupFiles{Group: i.Cgroups.Group(group), pod: id.Container == ""}, resourceValues(r)}
 }
 
 // hasEnded reports whether an object without a cgroup has ended, and notes that in x. Nothing tells the
@@ -202,10 +204,10 @@ func (i *interceptor) hasEnded(ctx context.Context, x *explain.Object, o crifiel
 }
 
 func (s *groupState) read(file string) *string {
-	if s.cgroups == nil {
+	if s.Group == nil {
 		return nil
 	}
-	value, err := s.cgroups.Get(s.group, file)
+	value, err := s.Get(file)
 	if err != nil {
 		return nil
 	}

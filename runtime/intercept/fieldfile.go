@@ -58,10 +58,10 @@ func (g groupFiles) holdsField(x fieldFile, sent, held string, has *runtimeapi.L
 		return err != nil || holdsQuota(n, held)
 	case abi.Resources + abi.CPUPeriod:
 		_, period, _ := strings.Cut(held, " ")
-		_, rounded, _ := strings.Cut(g.cgroups.Rounded(g.group, rules.CPUMax, "1000 "+sent), " ")
+		_, rounded, _ := strings.Cut(g.Rounded(rules.CPUMax, "1000 "+sent), " ")
 		return period == sent || period == rounded
 	case abi.Resources + abi.CPUShares:
-		if g.cgroups.Version() == 1 {
+		if g.Version() == 1 {
 			return g.Exact(x.file, "") == sent
 		}
 		return slices.Contains(weights(n), held)
@@ -69,7 +69,7 @@ func (g groupFiles) holdsField(x fieldFile, sent, held string, has *runtimeapi.L
 		return err != nil || holdsBytes(n, held)
 	case abi.Resources + abi.MemorySwap:
 		memory := has.GetMemoryLimitInBytes()
-		if g.cgroups.Version() == 1 { // the kernel has the sum, too
+		if g.Version() == 1 { // the kernel has the sum, too
 			memory = rules.ParseLimit(rules.MemoryMax, g.get(rules.MemoryMax)).Amount
 		}
 		swap, known := swapOf(n, memory)

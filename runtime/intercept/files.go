@@ -119,7 +119,7 @@ func (c *call) settleFiles(ctx context.Context, after *event) {
 		if own.Container != nil { // StartContainer writes them
 			c.askFiles(c.event, abi.Container, own, c.owned)
 		} else {
-			c.repairPod(ctx, c.idOf(own).Pod, path.Base(c.method.Name))
+			c.repairPod(ctx, c.idOf(own))
 		}
 		return
 	}
@@ -130,18 +130,23 @@ func (c *call) settleFiles(ctx context.Context, after *event) {
 		}
 	}
 	if c.method.Effect == cri.Starts || c.method.Effect == cri.Updates && own.Pod != nil {
-		c.repairPod(ctx, c.idOf(own).Pod, path.Base(c.method.Name))
+		c.repairPod(ctx, c.idOf(own))
 	}
 }
 
-// repairPod has the files of a pod and its containers written again that a call may have
-// overwritten: when a container starts, systemd may write its siblings' again.
-func (i *interceptor) repairPod(ctx context.Context, uid, cause string) {
-	ids := i.Ledger.Of(uid)
+// repairPod has the files of a pod and its containers written again that the call may have
+// overwritten: when a container starts, systemd may write its siblings' again. Its own files have just been
+// written then.
+func (c *call) repairPod(ctx context.Context, own ledger.ID) {
+	ids := c.Ledger.Of(own.Pod)
 	for _, id := range ids {
-		i.Ledger.Note(id, cause)
+		c.Ledger.Note(id, path.Base(c.method.Name))
 	}
-	i.settle(ctx, ids, ledger.Expected)
+	if own.Container != "" && c.Ledger.Has(own) {
+		c.resetFields(ctx, own, ledger.Expected, false)
+		ids = slices.DeleteFunc(ids, func(id ledger.ID) bool { return id == own })
+	}
+	c.settle(ctx, ids, ledger.Expected)
 }
 
 // repair is carryOut for an object that the caller does not have.
@@ -189,43 +194,44 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 	}
 	defer unlock()
 	files = withFilesOf(fields, files)
-	group, held, noGroup := i.heldOf(ctx, id, o, files)
+	g, noGroup := i.read(ctx, id, o, files)
+	defer g.Close()
 	for again := true; again; {
 		var written []ledger.Done
 		again = false
-		for _, w := range lessBurst(i.Ledger.Begin(id, held, why, groupFiles{i.Cgroups, group, id.Container == "", held})) {
+		for _, w := range lessBurst(i.Ledger.Begin(id, g.held, why, g)) {
 			if again && w.File == rules.CPUBurst && w.Kind != ledger.Fight { // the next Begin fits it to the new quota
 				continue
 			}
-			d := i.write(ctx, group, noGroup, w)
+			d := g.write(ctx, noGroup, w)
 			written = append(written, d)
 			again = again || d.Err == nil && d.Read != "" && letsOthers(w, files)
 		}
 		i.Ledger.End(id, written)
 		done = append(done, written...)
 		if again {
-			held = i.heldFiles(group, files)
+			g.held = heldFiles(g.Group, files)
 		}
 	}
 	for k := range done {
 		i.fileWritten(ctx, i.about(id, o), &done[k])
 	}
-	return done, i.overwritten(id, fields, groupFiles{i.Cgroups, group, false, held})
+	return done, i.overwritten(id, fields, g)
 }
 
 // write carries out what is due for one file of a group; noGroup is why there is none.
-func (i *interceptor) write(ctx context.Context, group string, noGroup error, w ledger.Write) ledger.Done {
+func (g groupFiles) write(ctx context.Context, noGroup error, w ledger.Write) ledger.Done {
 	d := ledger.Done{Write: w, Err: noGroup}
 	if w.Kind == ledger.Fight || d.Err != nil {
 		return d
 	}
 	if w.Kind == ledger.Undo || w.Exact != "" && endsIdle(w) {
-		d.Err = i.Cgroups.Restore(ctx, group, w.File, w.Value, w.Exact)
+		d.Err = g.Restore(ctx, w.File, w.Value, w.Exact)
 	} else {
-		d.Err = i.Cgroups.Write(ctx, group, w.File, w.Value)
+		d.Err = g.Write(ctx, w.File, w.Value)
 	}
 	if d.Err == nil {
-		d.Read, _ = i.Cgroups.Read(group, w.File)
+		d.Read, _ = g.Read(w.File)
 	}
 	return d
 }

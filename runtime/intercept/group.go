@@ -72,35 +72,39 @@ func (i *interceptor) groupByName(record pods.Container, c *crifield.Container) 
 	return i.Cgroups.FindContainer(parent, c.ID)
 }
 
-// heldOf finds the cgroup of an object and reads files of it. Where files were written last is right
-// if one can be read there, since a cgroup never moves.
-func (i *interceptor) heldOf(ctx context.Context, id ledger.ID, o crifield.Object, files []string) (group string, held ledger.Held, err error) {
-	if group = i.Ledger.Group(id); group != "" {
-		if held = i.heldFiles(group, files); len(held) > 0 {
-			return group, held, nil
+// read finds the cgroup of an object and reads files of it. Where files were written last is right
+// if one can be read there, since a cgroup never moves. The caller closes the group, also after an error.
+func (i *interceptor) read(ctx context.Context, id ledger.ID, o crifield.Object, files []string) (g groupFiles, err error) {
+	g.pod = id.Container == ""
+	group := i.Ledger.Group(id)
+	if group != "" {
+		g.Group = i.Cgroups.Group(group)
+		if g.held = heldFiles(g.Group, files); len(g.held) > 0 {
+			return g, nil
 		}
+		g.Close()
 	}
-	if group, err = i.groupOf(ctx, id, o); err != nil {
-		return "", ledger.Held{}, err
+	group, err = i.groupOf(ctx, id, o)
+	g.Group = i.Cgroups.Group(group)
+	if err == nil {
+		i.Ledger.Located(id, group)
+		g.held = heldFiles(g.Group, files)
 	}
-	i.Ledger.Located(id, group)
-	return group, i.heldFiles(group, files), nil
+	return g, err
 }
 
 // heldFiles reads files. One that shows no value of its own while the group is idle is left out.
-func (i *interceptor) heldFiles(group string, files []string) ledger.Held {
+func heldFiles(g *cgroup.Group, files []string) ledger.Held {
 	held := make(ledger.Held, len(files)+1)
 	ofIdle := func(file string) bool { x, _ := rules.Find(file); return x != nil && x.Idle }
 	if slices.ContainsFunc(files, ofIdle) && !slices.Contains(files, rules.CPUIdle) {
 		files = append(files, rules.CPUIdle)
 	}
-	next := 0
-	i.Cgroups.GetAll(group, files, func(value string, err error) {
-		if err == nil {
-			held[files[next]] = value
+	for _, file := range files {
+		if value, err := g.Get(file); err == nil {
+			held[file] = value
 		}
-		next++
-	})
+	}
 	if idle, known := held[rules.CPUIdle]; known && idle != "0" {
 		maps.DeleteFunc(held, func(file, _ string) bool { return ofIdle(file) })
 	}

@@ -12,23 +12,19 @@ import (
 
 // groupFiles are the files of one cgroup. It implements ledger.Kernel.
 type groupFiles struct {
-	cgroups *cgroup.FS
-	group   string
-	pod     bool        // it is a pod's
-	held    ledger.Held // what its files hold, as far as they were read
+	*cgroup.Group
+	pod  bool        // it is a pod's
+	held ledger.Held // what its files hold, as far as they were read
 }
 
 // get returns what a file of the group holds; "" if that is not known.
 func (g groupFiles) get(file string) string {
 	held, known := g.held[file]
 	if !known {
-		held, _ = g.cgroups.Get(g.group, file)
+		held, _ = g.Get(file)
 	}
 	return held
 }
-
-// Exact implements ledger.Kernel.
-func (g groupFiles) Exact(file, known string) string { return g.cgroups.Exact(g.group, file, known) }
 
 // Same implements ledger.Kernel.
 func (g groupFiles) Same(file string) string { return rules.OtherView(file) }
@@ -43,7 +39,7 @@ func sameFile(name string) ledger.Target {
 
 // Holds implements ledger.Kernel.
 func (g groupFiles) Holds(file, value, held string) bool {
-	return rules.Set(g.cgroups.Version()).Holds(file, value, held)
+	return rules.Set(g.Version()).Holds(file, value, held)
 }
 
 // lessBurst has a burst go down before the quota, to which it would be cut otherwise.
@@ -62,10 +58,10 @@ func lessBurst(due []ledger.Write) []ledger.Write {
 // refuses a larger one. The whole burst comes back with a larger quota.
 func (g groupFiles) Fit(file, value, kubelet string) string {
 	if added, ok := strings.CutPrefix(value, "+"); ok {
-		return g.cgroups.Rounded(g.group, file, g.raised(file, added, kubelet))
+		return g.Rounded(file, g.raised(file, added, kubelet))
 	}
 	if file != rules.CPUBurst {
-		return g.cgroups.Rounded(g.group, file, value)
+		return g.Rounded(file, value)
 	}
 	quota, _, _ := strings.Cut(g.get(rules.CPUMax), " ")
 	q, errQuota := strconv.ParseInt(quota, 10, 64) // it is not a number without a limit

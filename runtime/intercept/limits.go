@@ -189,7 +189,7 @@ func (g groupFiles) raised(file, added, kubelet string) string {
 // FitUndo implements ledger.Kernel: below what the pod uses, the kernel would kill in it.
 func (g groupFiles) FitUndo(file, limit string) string {
 	if most := rules.ParseLimit(file, limit); g.pod && file == rules.MemoryMax && most.Amount > 0 {
-		text, _ := g.cgroups.Get(g.group, "memory.current") // without it nothing is known to be in use
+		text, _ := g.Get("memory.current") // without it nothing is known to be in use
 		used := rules.ParseLimit(file, text)
 		if used.Above(most) {
 			return text

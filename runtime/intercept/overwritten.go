@@ -92,8 +92,8 @@ func (i *interceptor) readFields(ctx context.Context, id ledger.ID, c *crifield.
 	if i.Cgroups == nil || len(fields) == 0 {
 		return nil, nil
 	}
-	group, held, _ := i.heldOf(ctx, id, crifield.Object{Container: c}, withFilesOf(fields, nil))
-	g := groupFiles{i.Cgroups, group, false, held}
+	g, _ := i.read(ctx, id, crifield.Object{Container: c}, withFilesOf(fields, nil)) // without a group nothing is readable
+	defer g.Close()
 	fields = readable(fields, g)
 	return fields, i.others(id, fields, g)
 }

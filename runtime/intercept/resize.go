@@ -99,7 +99,9 @@ func (i *interceptor) named(id ledger.ID, r *runtimeapi.LinuxContainerResources,
 	}
 	files := fileValues(r)
 	maps.DeleteFunc(files, func(file string, _ []string) bool { return resourceOf(ledger.Target(file)) != resized })
-	i.Ledger.Named(id, files, groupFiles{cgroups: i.Cgroups, group: i.Ledger.Group(id)})
+	g := groupFiles{Group: i.Cgroups.Group(i.Ledger.Group(id))}
+	defer g.Close()
+	i.Ledger.Named(id, files, g)
 }
 
 // limitsBefore are kubelet's limits of a container before an update, by file, as far as plugins raise

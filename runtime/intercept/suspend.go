@@ -40,7 +40,9 @@ func (i *interceptor) restore(ctx context.Context, e *event, c *crifield.Contain
 		id := i.idOf(own)
 		_, weight := r.GetLinux().GetUnified()["cpu.weight"]
 		named := weight || r.GetLinux().GetCpuShares() != 0
-		i.Ledger.Reread(id, rules.CPUIdle, named, groupFiles{cgroups: i.Cgroups, group: i.Ledger.Group(id)})
+		g := groupFiles{Group: i.Cgroups.Group(i.Ledger.Group(id))}
+		i.Ledger.Reread(id, rules.CPUIdle, named, g)
+		g.Close()
 	}
 	if err := hold.Restore(ctx, accepted); err != nil {
 		i.Observer.Observe(ctx, &observe.RestoreFailed{Object: e.aboutContainer(c), Err: err})

@@ -134,8 +134,8 @@ func TestWritesOfV1(t *testing.T) {
 		{"memory.max", "4096", rules.Held{"memory.limit_in_bytes": none}, "memory.limit_in_bytes=4096"},
 		{"memory.max", "8192", memory("4096", "4096"), "memory.memsw.limit_in_bytes=8192 memory.limit_in_bytes=8192"},
 		{"memory.max", "4096", memory("8192", "12288"), "memory.limit_in_bytes=4096 memory.memsw.limit_in_bytes=8192"},
-		{"memory.max", "4096", memory(none, none), "memory.limit_in_bytes=4096 memory.memsw.limit_in_bytes=-1"},
-		{"memory.max", "max", memory("4096", none), "memory.memsw.limit_in_bytes=-1 memory.limit_in_bytes=-1"},
+		{"memory.max", "4096", memory(none, none), "memory.limit_in_bytes=4096"},
+		{"memory.max", "max", memory("4096", none), "memory.limit_in_bytes=-1"},
 		{"memory.max", "max", memory("4096", "8192"), "unsupported"}, // the 4096 of swap would be forgotten
 		{"memory.swap.max", "8192", memory("4096", "4096"), "memory.memsw.limit_in_bytes=12288"},
 		{"memory.swap.max", "max", memory("4096", "4096"), "memory.memsw.limit_in_bytes=-1"},

@@ -13,7 +13,8 @@ import (
 type V1 struct {
 	Controller string
 	Names      []string // the files that a value is read from and written to
-	Optional   []string // those of Names that the kernel may lack
+	Also       []string // those that a write has to look at, or to change, besides
+	Optional   []string // those of Names and Also that the kernel may lack
 	Needs      string   // the kernel that has them, for people; empty if every supported one has
 	read       func(Held) (string, error)
 	write      func(value string, held Held) ([]Write, error)
@@ -34,6 +35,9 @@ func (v *V1) Read(held Held) (string, error) {
 	}
 	return v.read(held)
 }
+
+// Renamed reports whether v1 shows the same in a file of another name.
+func (v *V1) Renamed() bool { return v.read == nil }
 
 // Direct reports whether a value is written without a look at the files.
 func (v *V1) Direct() bool { return v.write == nil }
@@ -192,7 +196,7 @@ const (
 // memoryLimit keeps the swap that the group may use, as v2 does, so that it moves the limit of
 // both together. That one is never below the memory's.
 var memoryLimit = &V1{
-	Controller: "memory", Names: []string{memoryFile, swapFile}, Optional: []string{swapFile},
+	Controller: "memory", Names: []string{memoryFile}, Also: []string{swapFile}, Optional: []string{swapFile},
 	read: func(held Held) (string, error) { return limit(held, memoryFile, noLimit) },
 	write: func(value string, held Held) ([]Write, error) {
 		memory := held.change(memoryFile, minusOne(value))
@@ -206,9 +210,12 @@ var memoryLimit = &V1{
 		if err != nil {
 			return nil, err
 		}
+		if swap == "max" {
+			return []Write{memory}, nil
+		}
 		sum := held.change(swapFile, plus(value, swap))
 		before, err := held.number(memoryFile)
-		if after, bad := strconv.ParseInt(value, 10, 64); value == "max" || bad == nil && after > before {
+		if after, _ := strconv.ParseInt(value, 10, 64); after > before { // Parse has seen a number
 			return []Write{sum, memory}, err
 		}
 		return []Write{memory, sum}, err

@@ -6,9 +6,6 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
 // topDir is the directory of a mount, or of a v1 controller, beneath which groups are opened.
@@ -62,61 +59,6 @@ func (t *topDir) openByRoot(rel string) (fd int, err error) {
 	}
 	defer dir.Close()
 	return unix.FcntlInt(dir.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-}
-
-// opened is a group, of which a directory is opened when a file of it is used first. That it
-// is removed meanwhile shows in each use. It belongs to one goroutine, which closes it.
-type opened struct {
-	fs   *FS
-	rel  string
-	dirs []openedDir // few
-}
-
-type openedDir struct {
-	controller string
-	fd         int
-}
-
-func (f *FS) at(rel string) *opened { return &opened{fs: f, rel: rel} }
-
-func (o *opened) close() {
-	for _, d := range o.dirs {
-		_ = unix.Close(d.fd) // nothing was written through it
-	}
-}
-
-// dir returns the group's directory of a controller; "" on v2.
-func (o *opened) dir(controller string) (fd int, err error) {
-	for _, d := range o.dirs {
-		if d.controller == controller {
-			return d.fd, nil
-		}
-	}
-	top, ok := o.fs.dirs[controller]
-	if !ok {
-		return -1, rules.Reason(abi.Unsupported, "the %s controller is not mounted", controller)
-	}
-	if fd, err = top.open(o.rel); err == nil {
-		o.dirs = append(o.dirs, openedDir{controller, fd})
-	}
-	return fd, err
-}
-
-// open opens a file of the group. needs says which kernel has it. The caller closes it.
-func (o *opened) open(controller, name, needs string, flag int) (fd int, err error) {
-	dir, err := o.dir(controller)
-	if err != nil {
-		return -1, err
-	}
-	fd, err = again(func() (int, error) { return unix.Openat(dir, name, flag|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0) })
-	if !errors.Is(err, unix.ENOENT) {
-		return fd, err
-	}
-	if still, gone := o.fs.dirs[controller].open(o.rel); gone == nil {
-		_ = unix.Close(still)
-		return -1, lacking(name, needs)
-	}
-	return -1, err
 }
 
 // again repeats a system call that a signal has interrupted.

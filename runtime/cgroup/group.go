@@ -1,0 +1,122 @@
+package cgroup
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
+)
+
+// Group is one cgroup, for several uses in a row: each directory and file of it is opened once,
+// when it is used first, and read anew each time. That the group is removed meanwhile shows in
+// each use. It belongs to one goroutine, which closes it soon.
+type Group struct {
+	fs    *FS
+	path  string       // as the caller gave it
+	rel   string       // clean
+	wrong error        // why the path names no group that may be used
+	dirs  []openedDir  // few
+	files []openedFile // for reading; few
+}
+
+type openedDir struct {
+	controller string
+	fd         int
+}
+
+type openedFile struct {
+	controller, name string
+	fd               int
+}
+
+// Group returns a group, which need not exist. A path that names none, see [PodPath], is an error of
+// each use. The caller closes it.
+func (f *FS) Group(path string) *Group {
+	rel, err := clean(path)
+	return &Group{fs: f, path: path, rel: rel, wrong: err}
+}
+
+// at is Group of a clean path.
+func (f *FS) at(rel string) *Group { return &Group{fs: f, path: "/" + rel, rel: rel} }
+
+// Path is what Group was given.
+func (g *Group) Path() string { return g.path }
+
+// Version is that of the FS.
+func (g *Group) Version() int { return g.fs.Version() }
+
+// Close releases what is open. Nothing was written through it that Close could lose. A nil Group has
+// nothing open.
+func (g *Group) Close() {
+	if g == nil {
+		return
+	}
+	for _, file := range g.files {
+		_ = unix.Close(file.fd)
+	}
+	for _, dir := range g.dirs {
+		_ = unix.Close(dir.fd)
+	}
+	g.files, g.dirs = nil, nil
+}
+
+// find returns a file of the table that Write and Read take.
+func (g *Group) find(file string) (*rules.File, error) {
+	x, err := rules.Lookup(file)
+	if err == nil {
+		err = g.wrong
+	}
+	return x, err
+}
+
+// dir returns the group's directory of a controller; "" on v2.
+func (g *Group) dir(controller string) (fd int, err error) {
+	for _, d := range g.dirs {
+		if d.controller == controller {
+			return d.fd, nil
+		}
+	}
+	top, ok := g.fs.dirs[controller]
+	if !ok {
+		return -1, rules.Reason(abi.Unsupported, "the %s controller is not mounted", controller)
+	}
+	if fd, err = top.open(g.rel); err == nil {
+		g.dirs = append(g.dirs, openedDir{controller, fd})
+	}
+	return fd, err
+}
+
+// open opens a file of the group. needs says which kernel has it. The caller closes it.
+func (g *Group) open(controller, name, needs string, flag int) (fd int, err error) {
+	dir, err := g.dir(controller)
+	if err != nil {
+		return -1, err
+	}
+	fd, err = again(func() (int, error) { return unix.Openat(dir, name, flag|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0) })
+	if !errors.Is(err, unix.ENOENT) {
+		return fd, err
+	}
+	if still, gone := g.fs.dirs[controller].open(g.rel); gone == nil {
+		_ = unix.Close(still)
+		return -1, lacking(name, needs)
+	}
+	return -1, err
+}
+
+// reader is open for reading. Close closes it.
+func (g *Group) reader(controller, name, needs string) (fd int, err error) {
+	for _, f := range g.files {
+		if f.name == name && f.controller == controller {
+			return f.fd, nil
+		}
+	}
+	if fd, err = g.open(controller, name, needs, unix.O_RDONLY); err == nil {
+		if g.files == nil {
+			g.files = make([]openedFile, 0, 12) // what few groups exceed
+		}
+		g.files = append(g.files, openedFile{controller, name, fd})
+	}
+	return fd, err
+}
