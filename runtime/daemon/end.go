@@ -86,7 +86,7 @@ func (d *daemon) close() {
 		d.await(ctx, &d.ticking, "ticks")
 		d.await(ctx, &d.slots.jobs, "loads of plugins")
 	}
-	var ends []func() error
+	ends := []func() error{d.watch.Close}
 	if d.engine != nil && !d.busy { // whose code may be running
 		ends = append(ends, func() error { return d.engine.Close(ctx) })
 	}

@@ -193,9 +193,23 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 		return nil, false
 	}
 	defer unlock()
+	stamp := i.Ledger.Stamp(id)
 	files = withFilesOf(fields, files)
 	g, noGroup := i.read(ctx, id, o, files)
 	defer g.Close()
+	done = i.writeDue(ctx, id, &g, noGroup, files, why)
+	for k := range done {
+		i.fileWritten(ctx, i.about(id, o), &done[k])
+	}
+	overwritten = i.overwritten(id, fields, g)
+	if why == ledger.Drift {
+		i.Watch.looked(id, stamp, g.Group, len(done) == 0 && !overwritten && g.has(files) && len(i.Ledger.Resets(id)) == 0)
+	}
+	return done, overwritten
+}
+
+// writeDue writes those of the files that do not hold what the ledger says, and has in g.held what they hold then.
+func (i *interceptor) writeDue(ctx context.Context, id ledger.ID, g *groupFiles, noGroup error, files []string, why ledger.Why) (done []ledger.Done) {
 	for again := true; again; {
 		var written []ledger.Done
 		again = false
@@ -213,10 +227,7 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 			g.held = heldFiles(g.Group, files)
 		}
 	}
-	for k := range done {
-		i.fileWritten(ctx, i.about(id, o), &done[k])
-	}
-	return done, i.overwritten(id, fields, g)
+	return done
 }
 
 // write carries out what is due for one file of a group; noGroup is why there is none.

@@ -95,11 +95,11 @@ func DropGone(o Options) {
 }
 
 // Scan looks for values that something else has overwritten, and writes them again, and asks
-// the runtime again for what it has refused to reset. It ends
-// early if ctx is done.
+// the runtime again for what it has refused to reset. It leaves out what Options.Watch has heard
+// nothing of. It ends early if ctx is done.
 func Scan(ctx context.Context, o Options) {
 	i := &interceptor{Options: o}
-	for ids := range byPod(i.Ledger.Objects()) {
+	for ids := range byPod(i.Watch.due(i.Ledger)) {
 		if ctx.Err() != nil {
 			return
 		}

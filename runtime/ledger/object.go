@@ -204,7 +204,23 @@ func (l *Ledger) Note(id ID, cause string) {
 	defer l.mu.Unlock()
 	if o := l.find(id); o != nil {
 		o.cause = cause
+		l.stamp(o)
 	}
+}
+
+// Stamp is another number after each change of an object's record, and after each Note.
+func (l *Ledger) Stamp(id ID) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o := l.find(id); o != nil {
+		return o.stamp
+	}
+	return 0
+}
+
+func (l *Ledger) stamp(o *object) {
+	l.stamps++
+	o.stamp = l.stamps
 }
 
 // Located notes the cgroup of an object, so that its values can be undone when nothing else
