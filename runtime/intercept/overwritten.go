@@ -112,7 +112,7 @@ func (i *interceptor) noteOverwritten(ctx context.Context, id ledger.ID, c *crif
 
 // repaired tells of repairs that the runtime has carried out. If the kernel shows the same as before,
 // the runtime does not write the field, or something else has overwritten it again at once.
-func (i *interceptor) repaired(ctx context.Context, id ledger.ID, c *crifield.Container, repairs []ledger.Write, sent map[ledger.Target]string) {
+func (i *interceptor) repaired(ctx context.Context, id ledger.ID, c *crifield.Container, repairs []ledger.Write, sent fieldResets) {
 	fields, still := i.readFields(ctx, id, c)
 	for _, w := range repairs {
 		t := ledger.Field(w.Field)

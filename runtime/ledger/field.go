@@ -167,16 +167,16 @@ func (l *Ledger) Lost(id ID, t Target, value string) {
 	l.changed(id)
 }
 
-// NotReset notes why the runtime could not be sent what Resets returned, and reports whether
+// NotReset notes why the runtime could not be sent fields that Resets returned, and reports whether
 // that is another reason than the last one.
-func (l *Ledger) NotReset(id ID, due map[Target]string, err error) (news bool) {
+func (l *Ledger) NotReset(id ID, fields []Target, err error) (news bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.find(id)
 	if o == nil {
 		return false
 	}
-	for t := range due {
+	for _, t := range fields {
 		if v := o.values[t]; v != nil && v.Failed != err.Error() {
 			v.Failed, news = err.Error(), true
 		}

@@ -122,7 +122,8 @@ type CgroupFileUndone struct {
 type FieldsNotReset struct {
 	occurrence
 	Object
-	Err error
+	Fields []string // of CRI
+	Err    error
 }
 
 // StateIgnored says that a state file was not read. The values of its pod stay as they are, and

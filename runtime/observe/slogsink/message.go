@@ -79,7 +79,7 @@ var Messages = []Message{
 	{(*observe.CgroupFileFought)(nil), slog.LevelWarn, "cgroup file is left alone: something else overwrites it again and again",
 		"A plugin's value was overwritten five times, each within ten minutes. `last` is the last call or reload before it.", "Decide whether the plugin or the other writer is to set the file. The next value that the plugin sets is written again."},
 	{(*observe.FieldsNotReset)(nil), slog.LevelWarn, "resources not set back to the values that they should have",
-		"A plugin was removed, or something else has overwritten its value, and an update of the container failed.", "See `err`. Each scan tries again."},
+		"A plugin was removed, or something else has overwritten its value, and an update of the container failed. It was to set `fields`.", "See `err`. Each scan tries again."},
 	{(*observe.BypassOn)(nil), slog.LevelWarn, "plugins are bypassed, every call passes as it came",
 		"The bypass file is there. Values of plugins are undone, and plugins with policy `Fail` are not enforced. `by` is `command` for `wasmproxy bypass on`.", "`wasmproxy bypass off`, once the plugins may come back."},
 	{(*observe.BypassLasts)(nil), slog.LevelWarn, "plugins are still bypassed",
