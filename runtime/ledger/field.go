@@ -1,6 +1,9 @@
 package ledger
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Update is an update of the CRI fields of an object that the container runtime has accepted.
 // Fields are those of the ABI, each value as text.
@@ -168,7 +171,8 @@ func (l *Ledger) Lost(id ID, t Target, value string) {
 }
 
 // NotReset notes why the runtime could not be sent fields that Resets returned, and reports whether
-// that is another reason than the last one.
+// that is another reason than the last one. Numbers do not count: they may be the time of the
+// error, or the memory in use.
 func (l *Ledger) NotReset(id ID, fields []Target, err error) (news bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,7 +181,7 @@ func (l *Ledger) NotReset(id ID, fields []Target, err error) (news bool) {
 		return false
 	}
 	for _, t := range fields {
-		if v := o.values[t]; v != nil && v.Failed != err.Error() {
+		if v := o.values[t]; v != nil && (v.Failed == "" || !sameReason(v.Failed, err.Error())) {
 			v.Failed, news = err.Error(), true
 		}
 	}
@@ -185,4 +189,15 @@ func (l *Ledger) NotReset(id ID, fields []Target, err error) (news bool) {
 		l.changed(id)
 	}
 	return news
+}
+
+// sameReason reports whether two texts of errors are equal but for their numbers.
+func sameReason(a, b string) bool {
+	withoutDigits := func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return -1
+		}
+		return r
+	}
+	return strings.Map(withoutDigits, a) == strings.Map(withoutDigits, b)
 }
