@@ -105,9 +105,10 @@ func buildPayload(t testing.TB, b *artifact.Builder, plugins []Plugin) (dir stri
 	return dir
 }
 
-// settings are the plugin's JSON file.
+// settings are the plugin's JSON file. A hook may take longer than elsewhere: the guest is slow, and
+// the host may be busy.
 func (p Plugin) settings() map[string]any {
-	all := map[string]any{"grant": p.Grant}
+	all := map[string]any{"grant": p.Grant, "timeout": "20s"}
 	if p.Match != nil {
 		all["match"] = p.Match
 	}
