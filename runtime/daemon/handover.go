@@ -46,6 +46,7 @@ type handingOver struct {
 	noPath   error      // why that is not known
 	listener net.Listener
 	stop     context.CancelFunc                      // ends what the daemon does beside calls
+	retires  atomic.Bool                             // another process serves
 	cancel   atomic.Pointer[context.CancelCauseFunc] // gives up the handover that is under way, or was the last; nil: there was none
 }
 
@@ -216,6 +217,7 @@ func (d *daemon) resumeState(ctx context.Context) error {
 func (d *daemon) retire(ctx context.Context, s *handover.Successor) error {
 	d.notifier.Replaced(s.PID)
 	proxy.Disown(d.handing.listener)
+	d.handing.retires.Store(true)
 	d.server.(*proxy.Server).Retire() // which serves CRI
 	conn, err := d.dial(d.config.Listen)
 	if err == nil {

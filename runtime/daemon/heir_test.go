@@ -129,3 +129,29 @@ func TestSlowCallHoldsOthersBriefly(t *testing.T) {
 		}
 	})
 }
+
+// TestRetiringProcessAwaitsItsPredecessor: the server of a process that retires may have ended before the
+// gate is handed over. The process waits for calls that are left to it nevertheless.
+func TestRetiringProcessAwaitsItsPredecessor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &daemon{gate: new(intercept.Gate), taking: &takingOver{ended: make(chan struct{})}}
+		d.awaitLeft(t.Context()) // without another process
+		if err := d.gate.Close(t.Context(), intercept.NewWorkQueue()); err != nil {
+			t.Fatal(err)
+		}
+		d.handing.retires.Store(true)
+		waited := make(chan struct{})
+		go func() {
+			d.awaitLeft(t.Context())
+			close(waited)
+		}()
+		synctest.Wait()
+		select {
+		case <-waited:
+			t.Fatal("it did not wait for the process that it has replaced")
+		default:
+		}
+		close(d.taking.ended)
+		<-waited
+	})
+}

@@ -217,9 +217,10 @@ func (d *daemon) finishLeft(ctx context.Context) {
 }
 
 // awaitLeft returns when the process that this one has replaced has ended, whose calls are left to a
-// third one by way of this one. It does not wait if there is none.
+// third one by way of this one. It does not wait if there is no such process, or no third one. The gate
+// does not tell: it is handed over a moment after the server has ended.
 func (d *daemon) awaitLeft(ctx context.Context) {
-	if d.taking == nil || !d.gate.HandedOver() {
+	if d.taking == nil || !d.handing.retires.Load() {
 		return
 	}
 	select {
