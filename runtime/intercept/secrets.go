@@ -44,7 +44,7 @@ func (e *event) ownSecrets(has abi.CapabilitySet) (values []string) {
 
 // Secrets returns the values of environments anywhere in a message, if has has abi.Env, and
 // registry credentials, if it has abi.Credentials. What kubelet names the pod
-// or container by is no secret, although it may be in an environment.
+// or container by is no secret, although it may be in an environment. Nor is what runtimes add to one.
 func Secrets(m proto.Message, has abi.CapabilitySet) (values []string) {
 	switch r := m.(type) {
 	case *runtimeapi.ContainerConfig:
@@ -70,6 +70,10 @@ func Secrets(m proto.Message, has abi.CapabilitySet) (values []string) {
 	return values
 }
 
+// ofRuntimes are variables that runtimes add. CRI-O reports them with kubelet's, and the name of the pod or
+// node is in one.
+var ofRuntimes = []string{"HOSTNAME", "HOME", "PATH", "TERM"}
+
 func environment(has abi.CapabilitySet, c *runtimeapi.ContainerConfig) (values []string) {
 	if !has.Has(abi.Env) {
 		return nil
@@ -78,6 +82,11 @@ func environment(has abi.CapabilitySet, c *runtimeapi.ContainerConfig) (values [
 	for key, name := range c.GetLabels() {
 		if strings.HasPrefix(key, "io.kubernetes.") {
 			names = append(names, name)
+		}
+	}
+	for _, variable := range c.GetEnvs() {
+		if slices.Contains(ofRuntimes, variable.GetKey()) {
+			names = append(names, string(variable.GetValue()))
 		}
 	}
 	for _, variable := range c.GetEnvs() {

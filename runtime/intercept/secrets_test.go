@@ -27,7 +27,8 @@ var (
 // TestSecretsOfMessages has every request that holds secrets.
 func TestSecretsOfMessages(t *testing.T) {
 	create := secretCreate()
-	create.Config.Envs = append(create.Config.Envs, &runtimeapi.KeyValue{Key: "POD_NAME", Value: []byte("web-0")}, &runtimeapi.KeyValue{Key: "TIER", Value: []byte("gold")})
+	create.Config.Envs = append(create.Config.Envs, &runtimeapi.KeyValue{Key: "POD_NAME", Value: []byte("web-0")}, &runtimeapi.KeyValue{Key: "TIER", Value: []byte("gold")},
+		&runtimeapi.KeyValue{Key: "NODE", Value: []byte("node-7")}, &runtimeapi.KeyValue{Key: "HOSTNAME", Value: []byte("node-7")})
 	create.Config.Labels = map[string]string{"io.kubernetes.pod.name": "web-0", "example.com/tier": "gold"}
 	pull := &runtimeapi.PullImageRequest{Auth: &runtimeapi.AuthConfig{
 		Username: "1", Password: "2", Auth: "dXNlcjpwYXNzOndvcmQ=", IdentityToken: "3", RegistryToken: "4", ServerAddress: "registry.example.com",
