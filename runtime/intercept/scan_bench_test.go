@@ -33,15 +33,20 @@ func BenchmarkScanOfFiles(b *testing.B) {
 	for name, tree := range map[string]func(*testing.B) tree{"plain": plainTree, "kernel": kernelTree} {
 		b.Run(name, func(b *testing.B) {
 			o := fullNode(b, tree(b), 400, 5)
-			b.Run("first", func(b *testing.B) { benchmarkScan(b, o) })
-			o.Watch = new(Watch)
-			Scan(b.Context(), o)
-			Scan(b.Context(), o)
-			b.Run("later", func(b *testing.B) { benchmarkScan(b, o) })
-			if err := o.Watch.Close(); err != nil {
-				b.Error(err)
-			}
+			benchmarkScans(b, o)
 		})
+	}
+}
+
+func benchmarkScans(b *testing.B, o Options) {
+	b.Helper()
+	b.Run("first", func(b *testing.B) { benchmarkScan(b, o) })
+	o.Watch = new(Watch)
+	Scan(b.Context(), o)
+	Scan(b.Context(), o)
+	b.Run("later", func(b *testing.B) { benchmarkScan(b, o) })
+	if err := o.Watch.Close(); err != nil {
+		b.Error(err)
 	}
 }
 
@@ -52,7 +57,7 @@ var tenFields = map[ledger.Target]string{
 	"field unified[memory.low]": "4194304", "field unified[memory.min]": "1048576", "field unified[memory.swap.max]": "0",
 }
 
-// BenchmarkScanOfFields is the same scan of ten resources of each container.
+// BenchmarkScanOfFields is the same of ten resources of each container.
 func BenchmarkScanOfFields(b *testing.B) {
 	o := fullNode(b, plainTree(b), 400, 5)
 	for _, id := range o.Ledger.Objects() {
@@ -64,7 +69,7 @@ func BenchmarkScanOfFields(b *testing.B) {
 		o.Ledger.Updated(id, u)
 	}
 	Scan(b.Context(), o)
-	benchmarkScan(b, o)
+	benchmarkScans(b, o)
 	for _, id := range o.Ledger.Objects() {
 		if fields := o.Ledger.Fields(id); len(fields) != len(tenFields) || fields[0].Fresh || fields[0].Shown != "" {
 			b.Fatalf("%v: the fields are %+v", id, fields)
