@@ -30,7 +30,7 @@ func (g *Group) put1(x *rules.File, value string) (err error) {
 	}
 	var held rules.Held
 	if !x.V1.Direct() {
-		if held, err = g.held(x, slices.Concat(x.V1.Names, x.V1.Also)); err != nil {
+		if held, err = g.held(x, x.V1.Files()); err != nil {
 			return err
 		}
 	}

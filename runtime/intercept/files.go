@@ -195,9 +195,9 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 	defer unlock()
 	stamp := i.Ledger.Stamp(id)
 	files = withFilesOf(fields, files)
-	g, noGroup := i.read(ctx, id, o, files)
+	g := i.read(ctx, id, o, files)
 	defer g.Close()
-	done = i.writeDue(ctx, id, &g, noGroup, files, why)
+	done = i.writeDue(ctx, id, &g, files, why)
 	for k := range done {
 		i.fileWritten(ctx, i.about(id, o), &done[k])
 	}
@@ -209,7 +209,7 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 }
 
 // writeDue writes those of the files that do not hold what the ledger says, and has in g.held what they hold then.
-func (i *interceptor) writeDue(ctx context.Context, id ledger.ID, g *groupFiles, noGroup error, files []string, why ledger.Why) (done []ledger.Done) {
+func (i *interceptor) writeDue(ctx context.Context, id ledger.ID, g *groupFiles, files []string, why ledger.Why) (done []ledger.Done) {
 	for again := true; again; {
 		var written []ledger.Done
 		again = false
@@ -217,7 +217,7 @@ func (i *interceptor) writeDue(ctx context.Context, id ledger.ID, g *groupFiles,
 			if again && w.File == rules.CPUBurst && w.Kind != ledger.Fight { // the next Begin fits it to the new quota
 				continue
 			}
-			d := g.write(ctx, noGroup, w)
+			d := g.write(ctx, w)
 			written = append(written, d)
 			again = again || d.Err == nil && d.Read != "" && letsOthers(w, files)
 		}
@@ -230,9 +230,9 @@ func (i *interceptor) writeDue(ctx context.Context, id ledger.ID, g *groupFiles,
 	return done
 }
 
-// write carries out what is due for one file of a group; noGroup is why there is none.
-func (g groupFiles) write(ctx context.Context, noGroup error, w ledger.Write) ledger.Done {
-	d := ledger.Done{Write: w, Err: noGroup}
+// write carries out what is due for one file of the group.
+func (g groupFiles) write(ctx context.Context, w ledger.Write) ledger.Done {
+	d := ledger.Done{Write: w, Err: g.none}
 	if w.Kind == ledger.Fight || d.Err != nil {
 		return d
 	}

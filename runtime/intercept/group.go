@@ -73,24 +73,24 @@ func (i *interceptor) groupByName(record pods.Container, c *crifield.Container) 
 }
 
 // read finds the cgroup of an object and reads files of it. Where files were written last is right
-// if one can be read there, since a cgroup never moves. The caller closes the group, also after an error.
-func (i *interceptor) read(ctx context.Context, id ledger.ID, o crifield.Object, files []string) (g groupFiles, err error) {
+// if one can be read there, since a cgroup never moves. The caller closes the group.
+func (i *interceptor) read(ctx context.Context, id ledger.ID, o crifield.Object, files []string) (g groupFiles) {
 	g.pod = id.Container == ""
 	group := i.Ledger.Group(id)
 	if group != "" {
 		g.Group = i.Cgroups.Group(group)
 		if g.held = heldFiles(g.Group, files); len(g.held) > 0 {
-			return g, nil
+			return g
 		}
 		g.Close()
 	}
-	group, err = i.groupOf(ctx, id, o)
+	group, g.none = i.groupOf(ctx, id, o)
 	g.Group = i.Cgroups.Group(group)
-	if err == nil {
+	if g.none == nil {
 		i.Ledger.Located(id, group)
 		g.held = heldFiles(g.Group, files)
 	}
-	return g, err
+	return g
 }
 
 // heldFiles reads files. One that shows no value of its own while the group is idle is left out.

@@ -14,6 +14,7 @@ import (
 type groupFiles struct {
 	*cgroup.Group
 	pod  bool        // it is a pod's
+	none error       // why there is no such group
 	held ledger.Held // what its files hold, as far as they were read
 }
 

@@ -92,7 +92,7 @@ func (i *interceptor) readFields(ctx context.Context, id ledger.ID, c *crifield.
 	if i.Cgroups == nil || len(fields) == 0 {
 		return nil, nil
 	}
-	g, _ := i.read(ctx, id, crifield.Object{Container: c}, withFilesOf(fields, nil)) // without a group nothing is readable
+	g := i.read(ctx, id, crifield.Object{Container: c}, withFilesOf(fields, nil)) // without a group nothing is readable
 	defer g.Close()
 	fields = readable(fields, g)
 	return fields, i.others(id, fields, g)

@@ -36,6 +36,9 @@ func (v *V1) Read(held Held) (string, error) {
 	return v.read(held)
 }
 
+// Files are Names and Also.
+func (v *V1) Files() []string { return slices.Concat(v.Names, v.Also) }
+
 // Renamed reports whether v1 shows the same in a file of another name.
 func (v *V1) Renamed() bool { return v.read == nil }
 
