@@ -1,43 +1,65 @@
 package cgroup
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
+// maxUserWatches is how many directories and files all processes of the user may watch together.
+const maxUserWatches = "/proc/sys/fs/inotify/max_user_watches"
+
+// watchShare is the part of maxUserWatches that a Watch takes at most: kubelet and cAdvisor watch
+// files as the same user, and stop working without.
+const watchShare = 4
+
 // Watch tells which groups had a file written, by whatever process and in whatever mount or
 // namespace, so that not all files have to be read to find that out. What the kernel changes by
-// itself does not show. It is one instance of inotify, of which [FS] needs none. Its methods may be
-// called from several goroutines at once.
+// itself does not show, nor does a process that moves into a group. It is one instance of inotify. Its
+// methods may be called from several goroutines at once.
 type Watch struct {
 	mu     sync.Mutex
 	fd     int
+	most   int                         // directories
 	groups map[string]map[string]int32 // inotify's number of each directory, by group and v1 controller
 	paths  map[int32]string            // the group of each number
 }
 
 // NewWatch returns a Watch of no group. The caller closes it.
 func NewWatch() (*Watch, error) {
+	text, err := os.ReadFile(maxUserWatches)
+	if err != nil {
+		return nil, err
+	}
+	most, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", maxUserWatches, err)
+	}
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("inotify_init1: %w", err)
 	}
-	return &Watch{fd: fd, groups: map[string]map[string]int32{}, paths: map[int32]string{}}, nil
+	return &Watch{fd: fd, most: most / watchShare, groups: map[string]map[string]int32{}, paths: map[int32]string{}}, nil
 }
 
 // Close ends the Watch.
 func (w *Watch) Close() error { return unix.Close(w.fd) }
 
 // Add watches the directories of a group that are open, and reports whether it watched all of them
-// before. Where the kernel watches no more (see /proc/sys/fs/inotify/max_user_watches), it never does.
+// before. It never does of those that would be more than its part of what the user may watch.
+// It forgets a group that has none, which is gone.
 func (w *Watch) Add(g *Group) (before bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(g.dirs) == 0 {
+		w.forget(g.path)
 		return false
 	}
 	dirs := w.groups[g.path]
@@ -47,9 +69,13 @@ func (w *Watch) Add(g *Group) (before bool) {
 	}
 	before = true
 	for _, d := range g.dirs {
+		old, watched := dirs[d.controller]
+		if !watched && len(w.paths) >= w.most {
+			before = false
+			continue
+		}
 		// The same directory has the same number again, and another one of the same name has not.
 		n, err := unix.InotifyAddWatch(w.fd, fmt.Sprintf("/proc/self/fd/%d", d.fd), unix.IN_MODIFY)
-		old, watched := dirs[d.controller]
 		if before = before && err == nil && watched && old == int32(n); before {
 			continue
 		}
@@ -64,6 +90,14 @@ func (w *Watch) Add(g *Group) (before bool) {
 	return before
 }
 
+// forget drops all directories of a group.
+func (w *Watch) forget(group string) {
+	for _, n := range w.groups[group] {
+		w.drop(n)
+	}
+	delete(w.groups, group)
+}
+
 // drop forgets a directory. The kernel refuses that if it has forgotten it already.
 func (w *Watch) drop(n int32) {
 	_, _ = unix.InotifyRmWatch(w.fd, uint32(n))
@@ -74,12 +108,9 @@ func (w *Watch) drop(n int32) {
 func (w *Watch) Retain(keep func(group string) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for group, dirs := range w.groups {
+	for group := range w.groups {
 		if !keep(group) {
-			for _, n := range dirs {
-				w.drop(n)
-			}
-			delete(w.groups, group)
+			w.forget(group)
 		}
 	}
 }
@@ -99,13 +130,21 @@ func (w *Watch) Written() (groups map[string]bool, err error) {
 			return nil, fmt.Errorf("reading inotify: %w", readErr)
 		}
 		for event := buffer[:n]; len(event) >= unix.SizeofInotifyEvent; {
+			end := unix.SizeofInotifyEvent + binary.NativeEndian.Uint32(event[12:])
+			name, _, _ := bytes.Cut(event[unix.SizeofInotifyEvent:end], []byte{0})
 			if binary.NativeEndian.Uint32(event[4:])&unix.IN_Q_OVERFLOW != 0 {
 				err = errors.New("inotify has lost events")
 			}
-			if group, ok := w.paths[int32(binary.NativeEndian.Uint32(event))]; ok { // the end of a watch is an event, too
+			if group, ok := w.paths[int32(binary.NativeEndian.Uint32(event))]; ok && !isNoise(string(name)) { // the end of a watch is an event, too
 				groups[group] = true
 			}
-			event = event[unix.SizeofInotifyEvent+binary.NativeEndian.Uint32(event[12:]):]
+			event = event[end:]
 		}
 	}
+}
+
+// isNoise reports whether no plugin can set a file that is often written: cgroup.procs and tasks by
+// each exec probe, and memory.events by the kernel itself when it counts one.
+func isNoise(file string) bool {
+	return strings.HasPrefix(file, "cgroup.") || file == "tasks" || strings.Contains(file, ".events")
 }

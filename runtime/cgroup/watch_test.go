@@ -4,11 +4,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 )
 
-// A write by another process shows once, a read and a group's end do not, and a group that is made
-// again under its name is another one.
+// A write by another process shows once, a read and a process that moves into the group do not, and a
+// group that is made again under its name is another one.
 func TestWatch(t *testing.T) {
 	root := tableRoots()[0]
 	f := must(Open(root, "auto"))(t)
@@ -33,12 +35,15 @@ func TestWatch(t *testing.T) {
 	}
 	expect("after reads", false)
 	dir := filepath.Join(root, map[int]string{1: "pids"}[f.Version()], group)
-	write := func() {
+	run := func(script string) {
 		t.Helper()
-		if out, err := exec.Command("sh", "-c", "echo 77 > "+dir+"/pids.max").CombinedOutput(); err != nil {
+		if out, err := exec.Command("sh", "-c", script).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
+	write := func() { run("echo 77 > " + dir + "/pids.max") }
+	run("echo $$ > " + dir + "/cgroup.procs")
+	expect("after a process has moved into it", false)
 	write()
 	expect("after a write", true)
 	expect("asked again", false)
@@ -58,5 +63,35 @@ func TestWatch(t *testing.T) {
 	expect("after it was forgotten", false)
 	if add() {
 		t.Error("the group is watched although it was forgotten")
+	}
+}
+
+// A Watch takes no more than its part of what the user may watch, and gives back what a group had that
+// is gone.
+func TestWatchLeavesOthersTheirs(t *testing.T) {
+	f := must(Open(tableRoots()[0], "auto"))(t)
+	t.Cleanup(func() { f.Close() })
+	w := must(NewWatch())(t)
+	t.Cleanup(func() { w.Close() })
+	all := must(strconv.Atoi(strings.TrimSpace(string(must(os.ReadFile(maxUserWatches))(t)))))(t)
+	if w.most > all/4 || w.most == 0 {
+		t.Errorf("a Watch takes %d directories at most, where the user may watch %d", w.most, all)
+	}
+	w.most = 1
+	first, second := testGroup(t, f), testGroup(t, f)
+	add := func(group string) bool {
+		g := f.Group(group)
+		defer g.Close()
+		_, _ = g.Get("pids.max") // fails if the group is gone
+		return w.Add(g)
+	}
+	if add(first) || !add(first) || add(second) || add(second) || !add(first) {
+		t.Errorf("watched are %v, want %s", w.groups, first)
+	}
+	if err := os.Remove(filepath.Join(f.path, map[int]string{1: "pids"}[f.Version()], first)); err != nil {
+		t.Fatal(err)
+	}
+	if add(first) || add(second) || !add(second) {
+		t.Errorf("watched are %v, want %s", w.groups, second)
 	}
 }

@@ -101,7 +101,6 @@ type daemon struct {
 	engine   *wasm.Engine
 	store    *pods.Store
 	queue    *intercept.WorkQueue
-	watch    intercept.Watch // of cgroups
 	server   server
 	answers  func(ctx context.Context, endpoint string) error // returns why the server does not answer
 	link     *docker.Link                                     // nil unless the mode is docker

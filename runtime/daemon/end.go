@@ -86,7 +86,7 @@ func (d *daemon) close() {
 		d.await(ctx, &d.ticking, "ticks")
 		d.await(ctx, &d.slots.jobs, "loads of plugins")
 	}
-	ends := []func() error{d.watch.Close}
+	var ends []func() error
 	if d.engine != nil && !d.busy { // whose code may be running
 		ends = append(ends, func() error { return d.engine.Close(ctx) })
 	}

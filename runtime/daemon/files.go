@@ -18,12 +18,16 @@ const scanPeriod = 30 * time.Second
 
 // scanFiles repairs cgroup files, and has systemd keep what it did not yet, until ctx is done.
 func (d *daemon) scanFiles(ctx context.Context) {
+	var watch intercept.Watch
+	defer watch.Close()
 	for {
 		select {
 		case <-time.After(d.scanPeriod*9/10 + rand.N(d.scanPeriod/5)):
 			d.dropGone(ctx)
 			d.owning(ctx, func() {
-				intercept.Scan(ctx, d.options(nil))
+				options := d.options(nil)
+				options.Watch = &watch
+				intercept.Scan(ctx, options)
 				d.systemd.Retry(ctx)
 			})
 		case <-d.reloadTrigger:

@@ -91,7 +91,7 @@ func (d *daemon) options(members []member) intercept.Options {
 		files = d.cgroups
 	}
 	o := intercept.Options{
-		Observer: d.observer, Store: d.store, Backend: d.backend.client, Ledger: d.ledger, Cgroups: d.cgroups, Node: &d.node, Queue: d.queue, Watch: &d.watch, CallTime: intercept.DefaultCallTime, Lost: d.lostTrigger.notify,
+		Observer: d.observer, Store: d.store, Backend: d.backend.client, Ledger: d.ledger, Cgroups: d.cgroups, Node: &d.node, Queue: d.queue, CallTime: intercept.DefaultCallTime, Lost: d.lostTrigger.notify,
 		NewChain: func(chain ...plugin.Member) *plugin.Chain { return plugin.NewChain(d.observer, files, chain...) },
 	}
 	if len(members) > 0 {
