@@ -182,6 +182,7 @@ func (i *interceptor) carry(ctx context.Context, o crifield.Object, why ledger.W
 // knows it. It reports, too, whether something seems to have overwritten a field that plugins want,
 // for resetFields: an update may be under way.
 func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Object, why ledger.Why) (done []ledger.Done, overwritten bool) {
+	stamp := i.Ledger.Stamp(id) // first: what the ledger notes from here on is looked at again
 	files := i.Ledger.Files(id)
 	fields := i.fieldsOf(id, files)
 	if i.Cgroups == nil || len(files)+len(fields) == 0 {
@@ -193,7 +194,6 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 		return nil, false
 	}
 	defer unlock()
-	stamp := i.Ledger.Stamp(id)
 	files = withFilesOf(fields, files)
 	g := i.read(ctx, id, o, files)
 	defer g.Close()

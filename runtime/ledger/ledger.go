@@ -197,6 +197,7 @@ func (l *Ledger) Withdraw(end func(ID, Target, Wish) bool) (of []ID) {
 				return (container != "" || !w.Raises) && end(id, t, w) // see Raise
 			}) {
 				of, withdrawn, o.text = append(of, id), true, nil
+				l.stamp(o)
 			}
 		}
 		if withdrawn {
