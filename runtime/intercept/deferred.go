@@ -15,7 +15,8 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// deferredTime is how long one deferred update may take, with its wait for earlier ones.
+// deferredTime is how long a deferred update may take, or a reset with all of its parts, with the wait
+// for earlier ones.
 const deferredTime = 10 * time.Second
 
 // deferUpdates carries out what plugins want of pods and containers other than the event's

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -121,27 +122,31 @@ func TestOneOfTheRepairsIsRefused(t *testing.T) {
 // when the runtime accepts them.
 func TestAnyOfTheRepairsAreRefused(t *testing.T) {
 	for set := range 1 << len(manyParts) {
-		n, dir := many(t)
-		overwriteMany(t, dir)
 		var refused []string
 		for k, part := range manyParts {
 			if set&(1<<k) != 0 {
 				refused = append(refused, part.file)
 			}
 		}
-		n.refusesFiles(dir, refused...)
-		n.scanned()
-		for _, part := range manyParts {
-			if repaired := content(t, dir, part.file) == manyFiles[part.file]; repaired == slices.Contains(refused, part.file) {
-				t.Errorf("while %v are refused, %s is %s", refused, part.file, content(t, dir, part.file))
-			}
+		t.Run(strings.Join(refused, " "), func(t *testing.T) { testRepairsRefused(t, refused) })
+	}
+}
+
+func testRepairsRefused(t *testing.T, refused []string) {
+	n, dir := many(t)
+	overwriteMany(t, dir)
+	n.refusesFiles(dir, refused...)
+	n.scanned()
+	for _, part := range manyParts {
+		if repaired := content(t, dir, part.file) == manyFiles[part.file]; repaired == slices.Contains(refused, part.file) {
+			t.Errorf("%s is %s", part.file, content(t, dir, part.file))
 		}
-		n.refusesFiles(dir)
-		n.scanned()
-		for file, value := range manyFiles {
-			if got := content(t, dir, file); got != value {
-				t.Errorf("after %v were refused, %s is %s, want %s", refused, file, got, value)
-			}
+	}
+	n.refusesFiles(dir)
+	n.scanned()
+	for file, value := range manyFiles {
+		if got := content(t, dir, file); got != value {
+			t.Errorf("after the runtime accepts it, %s is %s, want %s", file, got, value)
 		}
 	}
 }

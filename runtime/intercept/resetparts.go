@@ -52,7 +52,7 @@ func partOf(t ledger.Target) string {
 		return string(t)
 	case x.file == rules.CPUBurst:
 		return rules.CPUMax
-	case x.file == rules.CPUIdle:
+	case x.file == rules.CPUIdle, x.file == rules.OtherView("cpu.weight"):
 		return "cpu.weight"
 	case x.file == "memory.swap.max":
 		return rules.MemoryMax

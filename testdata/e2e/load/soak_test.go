@@ -162,7 +162,7 @@ func (l *lab) watch(ctx context.Context, load *traffic, from time.Time, seen tra
 }
 
 // inMinutes is the slack of the memory in a short soak, in which Go's collector and a busy machine move it by
-// some megabytes. A leak of 400 bytes a call is more than that after 3 minutes.
+// some megabytes. A leak of 400 bytes a call is more than that after 3 minutes of 200 calls/s.
 const inMinutes = 10e6
 
 // few is the slack of numbers that are small.

@@ -59,8 +59,9 @@ func TestSuite(t *testing.T) {
 			out, err := m.RunFor(testTimeout, nil, "cd /mnt && "+environment+" ./"+program+" -test.v -test.timeout=0 -test.skip='"+elsewhere+"' -test.run='^"+test+"$' 2>&1")
 			switch {
 			case err != nil:
-				t.Errorf("%v\nwhat the proxies have logged, without the calls that pass:\n%s", err,
-					m.Run(t, "cd /e2e/log-"+node.RuntimeKind().ID+" && grep --no-messages --invert-match '\"route\":\"passed\"' "+test+"-wasmproxy*.log | tail --bytes=60000"))
+				t.Error(err)
+				logged, err := m.RunFor(time.Minute, nil, "cd /e2e/log-"+node.RuntimeKind().ID+" && grep --no-messages --invert-match '\"route\":\"passed\"' "+test+"-wasmproxy*.log | tail --bytes=60000")
+				t.Logf("what the proxies have logged, without the calls that pass (%v):\n%s", err, logged)
 			case lacks[test] != nil && lacks[test](node.RuntimeKind()) && strings.Contains(out, "--- SKIP: "+test+" "):
 				t.Skip(out)
 			case strings.Contains(out, "--- SKIP: "):
