@@ -15,7 +15,7 @@ var unitTests = []struct {
 	names []string
 }{
 	{"./runtime/cgroup", []string{
-		"TestKernelRefusals", "TestKernelUndoesTheCpusetOfARunningGroup",
+		"TestKernelRefusals", "TestKernelUndoesTheCpusetOfARunningGroup", "TestWatch", "TestWatchLeavesOthersTheirs",
 		"TestKernelStats", "TestKernelStatistics", "TestGetFromTheKernel", "TestKernelHasEveryFileOfTheTable",
 		"TestSystemdKeepsValuesOverAReload", "TestSystemdPropertyLeavesOOMGroup", "TestSystemdRoundsQuotas", "TestSystemdUnitsThatAreNotThere", "TestSystemdRetriesWhatItRefused",
 	}},
