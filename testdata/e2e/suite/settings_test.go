@@ -44,7 +44,7 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	l.await(t, l.settings, settings.Setting.Expected)
-	l.expectExplained(t, proxy)
+	l.awaitExplained(t, proxy)
 	if err := os.Remove(filepath.Join(proxy.PluginDir, node.Setter.File)); err != nil {
 		t.Fatal(err)
 	}
@@ -52,26 +52,31 @@ func TestSettings(t *testing.T) {
 	expectNoFailures(t, proxy)
 }
 
-// expectExplained compares what wasmproxy explains to be in the kernel with what is there: each
-// file that the plugin sets is the plugin's, and as the kernel shows it, in version 2's form.
-func (l *limited) expectExplained(t *testing.T, proxy *node.Proxy) {
+// awaitExplained compares what wasmproxy explains to be in the kernel with what is there: each file
+// that the plugin sets is the plugin's, and as the kernel shows it, in version 2's form. A field is in
+// the kernel a moment before the runtime's answer tells the proxy so.
+func (l *limited) awaitExplained(t *testing.T, proxy *node.Proxy) {
 	t.Helper()
 	l.expect(t, settings.Setting.Expected)
-	explained := map[string]map[string][]node.Explained{}
-	for _, pod := range l.pods {
-		explained[pod.Name] = proxy.Explain(t, pod)
-	}
-	for _, s := range settings.Only(l.settings, settings.Setting.OfFile) {
-		_, file, _ := strings.Cut(s.Target, ".file.")
-		want := node.Explained{Kind: "file", Name: file, Owner: strings.TrimSuffix(node.Setter.File, ".wasm"), Kernel: s.Shown}
-		if all := explained[s.Pod][s.Object()]; !slices.Contains(all, want) {
-			t.Errorf("%s/%s: wasmproxy explains %+v, want %+v", s.Pod, s.Object(), all, want)
+	owner := strings.TrimSuffix(node.Setter.File, ".wasm")
+	node.Eventually(t, time.Minute, "wasmproxy explains the values", func() error {
+		explained := map[string]map[string][]node.Explained{}
+		for _, pod := range l.pods {
+			explained[pod.Name] = proxy.Explain(t, pod)
 		}
-	}
-	quota := node.Explained{Kind: "field", Name: "cpu_quota", Owner: strings.TrimSuffix(node.Setter.File, ".wasm"), Kernel: "30000"}
-	if all := explained["fields"]["main"]; !slices.Contains(all, quota) {
-		t.Errorf("fields/main: wasmproxy explains %+v, want %+v", all, quota)
-	}
+		var wrong error
+		expect := func(pod, object string, want node.Explained) {
+			if all := explained[pod][object]; !slices.Contains(all, want) {
+				wrong = errors.Join(wrong, fmt.Errorf("%s/%s: it explains %+v, want %+v", pod, object, all, want))
+			}
+		}
+		for _, s := range settings.Only(l.settings, settings.Setting.OfFile) {
+			_, file, _ := strings.Cut(s.Target, ".file.")
+			expect(s.Pod, s.Object(), node.Explained{Kind: "file", Name: file, Owner: owner, Kernel: s.Shown})
+		}
+		expect("fields", "main", node.Explained{Kind: "field", Name: "cpu_quota", Owner: owner, Kernel: "30000"})
+		return wrong
+	})
 }
 
 func startLimited(t *testing.T) *limited {
