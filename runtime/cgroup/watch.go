@@ -98,7 +98,8 @@ func (w *Watch) forget(group string) {
 	delete(w.groups, group)
 }
 
-// drop forgets a directory. The kernel refuses that if it has forgotten it already.
+// drop forgets a directory. The kernel keeps the watch of one that was removed until it is told to end
+// it, and does not tell of the removal.
 func (w *Watch) drop(n int32) {
 	_, _ = unix.InotifyRmWatch(w.fd, uint32(n))
 	delete(w.paths, n)
@@ -135,7 +136,7 @@ func (w *Watch) Written() (groups map[string]bool, err error) {
 			if binary.NativeEndian.Uint32(event[4:])&unix.IN_Q_OVERFLOW != 0 {
 				err = errors.New("inotify has lost events")
 			}
-			if group, ok := w.paths[int32(binary.NativeEndian.Uint32(event))]; ok && !isNoise(string(name)) { // the end of a watch is an event, too
+			if group, ok := w.paths[int32(binary.NativeEndian.Uint32(event))]; ok && !isNoise(string(name)) {
 				groups[group] = true
 			}
 			event = event[end:]
@@ -144,7 +145,8 @@ func (w *Watch) Written() (groups map[string]bool, err error) {
 }
 
 // isNoise reports whether no plugin can set a file that is often written: cgroup.procs and tasks by
-// each exec probe, and memory.events by the kernel itself when it counts one.
+// each exec probe, and by the kernel itself memory.events and, where a process waits for it,
+// memory.pressure.
 func isNoise(file string) bool {
-	return strings.HasPrefix(file, "cgroup.") || file == "tasks" || strings.Contains(file, ".events")
+	return strings.HasPrefix(file, "cgroup.") || file == "tasks" || strings.Contains(file, ".events") || strings.HasSuffix(file, ".pressure")
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
 // A write by another process shows once, a read and a process that moves into the group do not, and a
@@ -93,5 +95,50 @@ func TestWatchLeavesOthersTheirs(t *testing.T) {
 	}
 	if add(first) || add(second) || !add(second) {
 		t.Errorf("watched are %v, want %s", w.groups, second)
+	}
+}
+
+// If the kernel had more to tell than it keeps, Written says so once.
+func TestWatchThatLosesEvents(t *testing.T) {
+	f := must(Open(tableRoots()[0], "auto"))(t)
+	t.Cleanup(func() { f.Close() })
+	w := must(NewWatch())(t)
+	t.Cleanup(func() { w.Close() })
+	var files []*os.File // of two groups: the kernel joins equal events in a row
+	for range 2 {
+		group := testGroup(t, f)
+		g := f.Group(group)
+		must(g.Get("pids.max"))(t)
+		w.Add(g)
+		g.Close()
+		file := must(os.OpenFile(filepath.Join(f.path, map[int]string{1: "pids"}[f.Version()], group, "pids.max"), os.O_WRONLY, 0))(t)
+		t.Cleanup(func() { file.Close() })
+		files = append(files, file)
+	}
+	for n := range must(strconv.Atoi(strings.TrimSpace(string(must(os.ReadFile("/proc/sys/fs/inotify/max_queued_events"))(t)))))(t) + 1 {
+		if _, err := files[n%2].WriteAt([]byte("77"), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Written(); err == nil {
+		t.Error("no events were lost")
+	}
+	if written, err := w.Written(); err != nil || len(written) > 0 {
+		t.Errorf("asked again, written are %v: %v", written, err)
+	}
+}
+
+// What counts as noise is no file of the table.
+func TestNoiseIsNotOfTheTable(t *testing.T) {
+	for _, x := range rules.Files {
+		names := []string{x.Name}
+		if x.V1 != nil {
+			names = append(names, x.V1.Files()...)
+		}
+		for _, name := range names {
+			if isNoise(name) {
+				t.Errorf("writes of %s are not heard", name)
+			}
+		}
 	}
 }

@@ -203,7 +203,8 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 	}
 	overwritten = i.overwritten(id, fields, g)
 	if why == ledger.Drift {
-		i.Watch.looked(id, stamp, g.Group, len(done) == 0 && !overwritten && g.has(files) && len(i.Ledger.Resets(id)) == 0)
+		right := len(done) == 0 && !overwritten && g.has(files) && len(i.Ledger.Resets(id)) == 0
+		i.Watch.looked(id, stamp, g.Group, right && i.podFollows(id.Pod))
 	}
 	return done, overwritten
 }

@@ -54,6 +54,12 @@ func (i *interceptor) sumLimits(ctx context.Context, uid string, coming ...ledge
 	return true
 }
 
+// podFollows reports whether a scan that leaves out a pod's containers looks at the limits that they
+// raise: it does if the pod has a record, which it has not while kubelet limits nothing.
+func (i *interceptor) podFollows(uid string) bool {
+	return i.Ledger.Has(ledger.ID{Pod: uid}) || len(i.Ledger.Raised(uid)) == 0
+}
+
 func (i *interceptor) podGroup(ctx context.Context, uid string) (string, error) {
 	pod, ok := i.podOf(uid)
 	if !ok {

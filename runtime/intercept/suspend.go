@@ -46,6 +46,7 @@ func (i *interceptor) restore(ctx context.Context, e *event, c *crifield.Contain
 	}
 	if err := hold.Restore(ctx, accepted); err != nil {
 		i.Observer.Observe(ctx, &observe.RestoreFailed{Object: e.aboutContainer(c), Err: err})
+		i.Ledger.Note(i.idOf(own), "UpdateContainerResources") // the next scan looks at it
 	}
 	if accepted {
 		if e != nil { // the host's own resets are not the reason for the next one
