@@ -182,7 +182,7 @@ func TestBypassEndsHooksUnderWay(t *testing.T) {
 		_, err := n.kubelet.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: container, Linux: &runtimeapi.LinuxContainerResources{CpuShares: 3}})
 		ended <- err
 	}()
-	time.Sleep(300 * time.Millisecond) // they are in the proxy then; if not, the routes below tell
+	time.Sleep(time.Second) // they are in the proxy then; if not, the routes below tell
 	n.bypass("")
 	for range 2 {
 		n.must(<-ended)

@@ -23,6 +23,8 @@ func TestStopWhileAGuestRuns(t *testing.T) {
 			n.put("10-loop.json", `{"failure-policy":"Fail","timeout":"3s","limits":{"fuel":10000000000},"runtime-hooks":["`+hook+`"]}`)
 			n.start(daemon.Run)
 			n.await("plugins active", "plugins=[10-loop]")
+			_, err := n.kubelet.Version(t.Context(), &runtimeapi.VersionRequest{}) // so that there is a connection
+			n.must(err)
 			answer := make(chan error, 1)
 			go func() {
 				_, err := n.runPod(t.Context(), "web")
@@ -33,7 +35,7 @@ func TestStopWhileAGuestRuns(t *testing.T) {
 			}()
 			cut := hook == "PreRunPodSandbox"
 			if cut {
-				time.Sleep(100 * time.Millisecond) // for the guest to loop
+				time.Sleep(time.Second) // for the guest to loop
 			} else if err := <-answer; err != nil {
 				t.Fatal(err)
 			}

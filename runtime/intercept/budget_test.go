@@ -60,22 +60,22 @@ func TestPluginsShareTheTimeOfACall(t *testing.T) {
 func TestTimeOfACallIsUsedUp(t *testing.T) {
 	sleep := func(ctx context.Context, _ plugin.Event, _ *plugin.Adjustment) error { <-ctx.Done(); return ctx.Err() }
 	for _, tt := range []struct {
-		caller  time.Duration
-		members []plugin.Member
-		want    []string
+		caller, call time.Duration
+		members      []plugin.Member
+		want         []string
 	}{
-		{0, []plugin.Member{must("10-slow", sleep)}, []string{"10-slow", "the time of all plugins of a call, 50ms, is used up; it ran "}},
-		{0, []plugin.Member{on(abi.PreRunPodSandbox, sleep), must("20-late", nothing)}, []string{"20-late", "not called: the time of all plugins of a call, 50ms, is used up"}},
-		{150 * time.Millisecond, []plugin.Member{must("10-slow", sleep)}, []string{"10-slow", "what the caller's deadline leaves for hooks, ", "is used up; it ran"}},
-		{50 * time.Millisecond, []plugin.Member{must("10-slow", sleep)}, []string{"10-slow", "not called: what the caller's deadline leaves for hooks, 0s, is used up"}},
+		{0, 50 * time.Millisecond, []plugin.Member{must("10-slow", sleep)}, []string{"10-slow", "the time of all plugins of a call, 50ms, is used up; it ran "}},
+		{0, 50 * time.Millisecond, []plugin.Member{on(abi.PreRunPodSandbox, sleep), must("20-late", nothing)}, []string{"20-late", "not called: the time of all plugins of a call, 50ms, is used up"}},
+		{500 * time.Millisecond, time.Second, []plugin.Member{must("10-slow", sleep)}, []string{"10-slow", "what the caller's deadline leaves for hooks, ", "is used up; it ran"}},
+		{50 * time.Millisecond, time.Second, []plugin.Member{must("10-slow", sleep)}, []string{"10-slow", "not called: what the caller's deadline leaves for hooks, 0s, is used up"}},
 	} {
+		n := newNode(t, tt.members, withCallTime(tt.call))
 		ctx := t.Context()
 		if tt.caller > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, tt.caller)
 			defer cancel()
 		}
-		n := newNode(t, tt.members, withCallTime(50*time.Millisecond))
 		_, err := n.call(ctx, "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, nil)
 		if status.Code(err) != codes.Unavailable {
 			t.Errorf("got %v", err)

@@ -169,9 +169,10 @@ func TestDeadline(t *testing.T) {
 
 // TestDeadlinePasses: the backend notices as well as the caller.
 func TestDeadlinePasses(t *testing.T) {
-	ended := make(chan struct{}, 1)
-	everyWay(t, hang(ended), func(t *testing.T, conn *grpc.ClientConn, method string) {
-		_, err := invoke(withTimeout(t, 300*time.Millisecond), conn, method, nil)
+	begun, ended := make(chan struct{}, 1), make(chan struct{}, 1)
+	everyWay(t, hang(begun, ended), func(t *testing.T, conn *grpc.ClientConn, method string) {
+		_, err := invoke(withTimeout(t, 2*time.Second), conn, method, nil)
+		wait(t, begun, "the call did not reach the backend in time")
 		if status.Code(err) != codes.DeadlineExceeded {
 			t.Errorf("the caller got %v", err)
 		}
@@ -180,10 +181,13 @@ func TestDeadlinePasses(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	ended := make(chan struct{}, 1)
-	everyWay(t, hang(ended), func(t *testing.T, conn *grpc.ClientConn, method string) {
+	begun, ended := make(chan struct{}, 1), make(chan struct{}, 1)
+	everyWay(t, hang(begun, ended), func(t *testing.T, conn *grpc.ClientConn, method string) {
 		ctx, cancel := context.WithCancel(context.Background())
-		time.AfterFunc(100*time.Millisecond, cancel)
+		go func() {
+			<-begun
+			cancel()
+		}()
 		if _, err := invoke(ctx, conn, method, nil); status.Code(err) != codes.Canceled {
 			t.Errorf("the caller got %v", err)
 		}
@@ -192,8 +196,9 @@ func TestCancel(t *testing.T) {
 }
 
 // hang handles calls by waiting for their end.
-func hang(ended chan<- struct{}) func(string, grpc.ServerStream) error {
+func hang(begun, ended chan<- struct{}) func(string, grpc.ServerStream) error {
 	return func(_ string, stream grpc.ServerStream) error {
+		begun <- struct{}{}
 		<-stream.Context().Done()
 		ended <- struct{}{}
 		return stream.Context().Err()

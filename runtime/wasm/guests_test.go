@@ -132,7 +132,7 @@ func TestCallerLeaves(t *testing.T) {
 	if changes, err := callPlugin(t.Context(), p, asking("")); err != nil || changes[0].Text != "1" {
 		t.Errorf("the next caller got %v, %v", changes, err)
 	}
-	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
+	ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	_, err := callPlugin(ctx, p, asking("loop"))
 	wantError(t, err, "ran longer than the call allows: context deadline exceeded")

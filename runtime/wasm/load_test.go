@@ -69,7 +69,7 @@ func TestConfigure(t *testing.T) {
 // TestLoadEnds shows that a guest that never finishes starting is given up.
 func TestLoadEnds(t *testing.T) {
 	e := newEngine(t, Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	_, err := e.Load(ctx, "p", wat(t, "initialize-loop"), PluginOptions{})
 	wantError(t, err, "_initialize: ran longer than the call allows")

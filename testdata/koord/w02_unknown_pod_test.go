@@ -9,7 +9,9 @@ func TestW02UnknownPod(t *testing.T) {
 	scenario{incumbent: "proxy has ended: panic: .*nil pointer", run: func(n *node) error {
 		server := n.serve("10-a.json", echoing, "Fail", allHooks...)
 		n.start()
+		n.runtime.mu.Lock() // wasmproxy may be listing them
 		n.runtime.pods["around"] = runRequest()
+		n.runtime.mu.Unlock()
 		_, err := n.create("around", containerConfig(), podConfig())
 		if n.well(err) != nil {
 			return n.well(err)

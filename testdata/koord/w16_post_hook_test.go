@@ -34,11 +34,14 @@ func TestW16PostHook(t *testing.T) {
 			n.eventually("the server is told", func() error {
 				return want("hooks", len(server.toldOf("PostStartContainer")), 1)
 			})
-			n.settle()
-			if !strings.Contains(n.log(), "no such device") {
-				return wrong("nobody hears of the error")
+			heard := func() error {
+				if !strings.Contains(n.log(), "no such device") {
+					return wrong("nobody hears of the error")
+				}
+				return nil
 			}
-			return nil
+			n.settleAfter(heard)
+			return heard()
 		}},
 	})
 }

@@ -39,7 +39,9 @@ func TestW17LargeMessages(t *testing.T) {
 		}}
 		all[fmt.Sprintf("answer of %d bytes", size)] = scenario{incumbent: incumbent, run: func(n *node) error {
 			n.start()
+			n.runtime.mu.Lock() // wasmproxy may be listing them
 			n.runtime.list = listOf(size)
+			n.runtime.mu.Unlock()
 			ctx, cancel := n.timed()
 			defer cancel()
 			list, err := n.kubelet.ListContainers(ctx, &cri.ListContainersRequest{})

@@ -145,7 +145,7 @@ func (l *limited) testUpdate(t *testing.T) {
 func (l *limited) testDaemonReload(t *testing.T) {
 	since := l.Run(t, "date +%s")
 	burst := settings.Only(l.settings, func(s settings.Setting) bool { return s.Target == "main.file.cpu.max.burst" })
-	node.Eventually(t, repairTimeout, "a reload of systemd has a file repaired", func() error {
+	node.Eventually(t, 3*repairTimeout, "a reload of systemd has a file repaired", func() error {
 		l.overwrite(t, burst)
 		l.Run(t, "systemctl daemon-reload")
 		l.await(t, l.settings, settings.Setting.Expected)

@@ -103,12 +103,8 @@ func slowDown(_ *testing.T, c *cluster) { c.hooks.Delay(slow) }
 
 func speedUp(_ *testing.T, c *cluster) { c.hooks.Delay(0) }
 
-// hang adds a plugin that loops for ever. Its time ends before its fuel.
-func hang(t *testing.T, c *cluster) {
-	settings := `{"timeout": "300ms", "limits": {"fuel": 10000000000}}`
-	must(t, os.WriteFile(filepath.Join(c.proxy.PluginDir, "70-loop.json"), []byte(settings), 0o644))
-	c.proxy.Add(t, node.Loop)
-}
+// hang adds a plugin that loops for ever.
+func hang(t *testing.T, c *cluster) { c.proxy.Add(t, node.Loop) }
 
 func unhang(t *testing.T, c *cluster) {
 	c.proxy.Remove(t, node.Loop)

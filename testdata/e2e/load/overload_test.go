@@ -31,7 +31,11 @@ var wallClock = os.Getenv("WASMPROXY_WALL_CLOCK") != ""
 func TestOverload(t *testing.T) {
 	l := newLab(t)
 	l.plugin("10-slow", "testdata/wat/slow-and-good.wasm", "")
-	l.plugin("20-strict", "testdata/wat/endless.wasm", `{"failure-policy": "Fail", "runtime-hooks": ["PreRunPodSandbox"]}`) // marks pods
+	limit := "1s"
+	if !wallClock { // on a busy machine 10-slow may use up a second, which is then too little for a plugin with policy Fail
+		limit = "30s"
+	}
+	l.plugin("20-strict", "testdata/wat/endless.wasm", `{"failure-policy": "Fail", "runtime-hooks": ["PreRunPodSandbox"], "timeout": "`+limit+`"}`) // marks pods
 	l.start(2)
 	o := &overload{lab: l}
 	for range 8 { // so that no connection's limit of calls holds them back

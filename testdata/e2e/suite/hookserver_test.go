@@ -35,7 +35,7 @@ func TestRemoteAndWasm(t *testing.T) {
 	expectOverlay(t, alone, "0", "256")
 
 	server.Start(t)
-	time.Sleep(node.Slowly(500 * time.Millisecond)) // within which it is used again
+	time.Sleep(node.Slowly(2 * time.Second)) // within which it is used again
 	again := overlaid("again")
 	kubelet.Apply(t, again)
 	kubelet.AwaitReady(t, again)

@@ -36,6 +36,8 @@ type Plugin struct {
 	File    string   // name in the plugin directory, such as 10-qos.wasm
 	Program string   // name among the workspace's programs
 	Grant   []string // capabilities beyond those that a plugin gets without a word
+	Timeout string   // of a hook; "": hookTime
+	Fuel    int      // of a hook; 0: what plugins get
 }
 
 // The plugins that the tests use.
@@ -45,7 +47,9 @@ var (
 	Setter   = Plugin{File: "15-setter.wasm", Program: "setter.wasm"}     // sets what annotations ask for
 	Annotate = Plugin{File: "30-annotate.wasm", Program: "annotate.wasm"} // every hook that can change annotations, does
 	Overhead = Plugin{File: "50-overhead.wasm", Program: "overhead.wasm"} // annotates pods of one runtime handler
-	Loop     = Plugin{File: "70-loop.wasm", Program: "loop.wasm"}         // never returns
+
+	// Loop never returns. Its time ends before its fuel.
+	Loop = Plugin{File: "70-loop.wasm", Program: "loop.wasm", Timeout: "300ms", Fuel: 10_000_000_000}
 
 	// Witness tells what it sees.
 	Witness = Plugin{File: "40-witness.wasm", Program: "witness.wasm", Grant: []string{"env"}}
@@ -119,18 +123,18 @@ func (p *Proxy) Install(t testing.TB, plugin Plugin) {
 	}
 }
 
+// hookTime is how long a hook may take. It is a matter of milliseconds, unless the machine is busy.
+const hookTime = 20 * time.Second
+
 // describe writes the description of a plugin, which says what it is granted and how long its hooks
-// may take, if there is something to say.
+// may take.
 func (p *Proxy) describe(plugin Plugin) error {
-	keys := map[string]any{}
+	keys := map[string]any{"timeout": cmp.Or(plugin.Timeout, hookTime.String())}
 	if plugin.Grant != nil {
 		keys["grant"] = plugin.Grant
 	}
-	if limit := Slowly(time.Second); limit > time.Second {
-		keys["timeout"] = limit.String()
-	}
-	if len(keys) == 0 {
-		return nil
+	if plugin.Fuel != 0 {
+		keys["limits"] = map[string]int{"fuel": plugin.Fuel}
 	}
 	description, err := json.Marshal(keys)
 	if err != nil {
