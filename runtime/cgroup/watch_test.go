@@ -14,8 +14,7 @@ import (
 // A write by another process shows once, a read and a process that moves into the group do not, and a
 // group that is made again under its name is another one.
 func TestWatch(t *testing.T) {
-	root := tableRoots()[0]
-	f := must(Open(root, "auto"))(t)
+	f := must(Open(tableRoots()[0], "auto"))(t)
 	t.Cleanup(func() { f.Close() })
 	w := must(NewWatch())(t)
 	t.Cleanup(func() { w.Close() })
@@ -36,7 +35,7 @@ func TestWatch(t *testing.T) {
 		t.Error("the group is watched before it was added, or is not after that")
 	}
 	expect("after reads", false)
-	dir := filepath.Join(root, map[int]string{1: "pids"}[f.Version()], group)
+	dir := pidsDir(f, group)
 	run := func(script string) {
 		t.Helper()
 		if out, err := exec.Command("sh", "-c", script).CombinedOutput(); err != nil {
@@ -68,6 +67,17 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// pidsDir is the directory of a group that has the file pids.max.
+func pidsDir(f *FS, group string) string {
+	return filepath.Join(f.path, map[int]string{1: "pids"}[f.Version()], group)
+}
+
+// setting is a number that the kernel tells of itself.
+func setting(t *testing.T, file string) int {
+	t.Helper()
+	return must(strconv.Atoi(strings.TrimSpace(string(must(os.ReadFile(file))(t)))))(t)
+}
+
 // A Watch takes no more than its part of what the user may watch, and gives back what a group had that
 // is gone.
 func TestWatchLeavesOthersTheirs(t *testing.T) {
@@ -75,7 +85,7 @@ func TestWatchLeavesOthersTheirs(t *testing.T) {
 	t.Cleanup(func() { f.Close() })
 	w := must(NewWatch())(t)
 	t.Cleanup(func() { w.Close() })
-	all := must(strconv.Atoi(strings.TrimSpace(string(must(os.ReadFile(maxUserWatches))(t)))))(t)
+	all := setting(t, maxUserWatches)
 	if w.most > all/4 || w.most == 0 {
 		t.Errorf("a Watch takes %d directories at most, where the user may watch %d", w.most, all)
 	}
@@ -84,16 +94,20 @@ func TestWatchLeavesOthersTheirs(t *testing.T) {
 	add := func(group string) bool {
 		g := f.Group(group)
 		defer g.Close()
-		_, _ = g.Get("pids.max") // fails if the group is gone
+		must(g.Get("pids.max"))(t)
 		return w.Add(g)
 	}
 	if add(first) || !add(first) || add(second) || add(second) || !add(first) {
 		t.Errorf("watched are %v, want %s", w.groups, first)
 	}
-	if err := os.Remove(filepath.Join(f.path, map[int]string{1: "pids"}[f.Version()], first)); err != nil {
+	if err := os.Remove(pidsDir(f, first)); err != nil {
 		t.Fatal(err)
 	}
-	if add(first) || add(second) || !add(second) {
+	gone := f.Group(first)
+	if _, err := gone.Get("pids.max"); err == nil {
+		t.Error("a group that was removed is read")
+	}
+	if w.Add(gone) || add(second) || !add(second) {
 		t.Errorf("watched are %v, want %s", w.groups, second)
 	}
 }
@@ -111,11 +125,11 @@ func TestWatchThatLosesEvents(t *testing.T) {
 		must(g.Get("pids.max"))(t)
 		w.Add(g)
 		g.Close()
-		file := must(os.OpenFile(filepath.Join(f.path, map[int]string{1: "pids"}[f.Version()], group, "pids.max"), os.O_WRONLY, 0))(t)
+		file := must(os.OpenFile(filepath.Join(pidsDir(f, group), "pids.max"), os.O_WRONLY, 0))(t)
 		t.Cleanup(func() { file.Close() })
 		files = append(files, file)
 	}
-	for n := range must(strconv.Atoi(strings.TrimSpace(string(must(os.ReadFile("/proc/sys/fs/inotify/max_queued_events"))(t)))))(t) + 1 {
+	for n := range setting(t, "/proc/sys/fs/inotify/max_queued_events") + 1 {
 		if _, err := files[n%2].WriteAt([]byte("77"), 0); err != nil {
 			t.Fatal(err)
 		}

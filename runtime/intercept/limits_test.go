@@ -176,6 +176,22 @@ func TestPodWithoutALimit(t *testing.T) {
 	n.wantCPU(pod, "max 100000", "with an unlimited container")
 }
 
+// TestPodGetsALimit has kubelet limit a pod after its last call for that: the next scan adds what
+// plugins do, although it has heard of no write to a container.
+func TestPodGetsALimit(t *testing.T) {
+	fs, pod, _ := scratchGroup(t)
+	put(t, pod, "cpu.max", "max 100000")
+	n := newNode(t, []plugin.Member{doubling(abi.HookSetOf(abi.PreCreateContainer), abi.AllCapabilities)}, withCgroups(fs))
+	n.runPod()
+	n.begin()
+	for range 3 {
+		intercept.Scan(t.Context(), n.options)
+	}
+	put(t, pod, "cpu.max", "50000 100000")
+	intercept.Scan(t.Context(), n.options)
+	n.wantCPU(pod, "100000 100000", "after a scan")
+}
+
 // TestPodLimitAfterARestart restarts the proxy: the pod's limit holds, and is kubelet's after the
 // plugin is removed.
 func TestPodLimitAfterARestart(t *testing.T) {
