@@ -83,8 +83,9 @@ func TestDockerMode(t *testing.T) {
 			if err := d.do(container, "stop"); err != nil {
 				return wrong("second stop: %v", err)
 			}
-			n.settleAfter(func() error { return want("hooks", len(server.toldOf("PostStopContainer"))-before, 1) })
-			return want("PostStopContainer after the second stop", len(server.toldOf("PostStopContainer"))-before, 1)
+			return n.settled(func() error {
+				return want("PostStopContainer after the second stop", len(server.toldOf("PostStopContainer"))-before, 1)
+			})
 		}},
 		"W7 Docker starts later": {incumbent: "panic: Failed to backup container info", run: func(n *node) error {
 			d := n.onDocker()

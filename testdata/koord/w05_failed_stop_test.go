@@ -35,6 +35,5 @@ func (n *node) stopTwice(server *hookServer, method string, stop func() error) e
 	if err := stop(); err != nil {
 		return n.well(err)
 	}
-	n.settleAfter(func() error { return want(hook, len(server.toldOf(hook))-before, 1) })
-	return want(hook+" after the second stop", len(server.toldOf(hook))-before, 1)
+	return n.settled(func() error { return want(hook+" after the second stop", len(server.toldOf(hook))-before, 1) })
 }

@@ -34,14 +34,12 @@ func TestW16PostHook(t *testing.T) {
 			n.eventually("the server is told", func() error {
 				return want("hooks", len(server.toldOf("PostStartContainer")), 1)
 			})
-			heard := func() error {
+			return n.settled(func() error {
 				if !strings.Contains(n.log(), "no such device") {
 					return wrong("nobody hears of the error")
 				}
 				return nil
-			}
-			n.settleAfter(heard)
-			return heard()
+			})
 		}},
 	})
 }

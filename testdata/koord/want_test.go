@@ -50,12 +50,13 @@ func join(errs ...error) error { return errors.Join(errs...) }
 // settle waits until post hooks have run, which follow the answer.
 func (n *node) settle() { time.Sleep(300 * time.Millisecond) }
 
-// settleAfter is settle after what wasmproxy does, however busy the machine is. koord-runtime-proxy may
-// never do it.
-func (n *node) settleAfter(done func() error) {
+// settled is settle, and returns what done says then. wasmproxy's post hooks are waited for until done is
+// satisfied, however busy the machine is; koord-runtime-proxy may never satisfy it.
+func (n *node) settled(done func() error) error {
 	n.Helper()
 	if n.proxy == wasmproxy {
 		n.eventually("a post hook has run", done)
 	}
 	n.settle()
+	return done()
 }

@@ -92,7 +92,8 @@ func StartProxyBefore(t testing.TB, backend string, plugins ...Plugin) *Proxy {
 func (p *Proxy) Remove(t testing.TB, plugins ...Plugin) {
 	t.Helper()
 	for _, plugin := range plugins {
-		if err := os.Remove(filepath.Join(p.PluginDir, plugin.File)); err != nil {
+		file := filepath.Join(p.PluginDir, plugin.File)
+		if err := errors.Join(os.Remove(file), os.Remove(strings.TrimSuffix(file, ".wasm")+".json")); err != nil {
 			t.Fatalf("removing the plugin %s: %v", plugin.File, err)
 		}
 	}
