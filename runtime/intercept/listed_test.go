@@ -142,3 +142,21 @@ func TestSynchronizeAgainWithWhatWasKnownByAList(t *testing.T) {
 	n.fill()
 	sweeps(2, false, "with the status of c1")
 }
+
+// A container that the runtime only listed, because it was being removed, and that has gone since is
+// no reason to call Synchronize again.
+func TestSynchronizeOnceWithWhatHasGone(t *testing.T) {
+	var told notes
+	n, known, m := learning(t, told.take, false)
+	n.list("c1", "c2")
+	n.describe("c1")
+	n.fill()
+	n.must(n.sweep(known, m))
+	n.backend.listed = n.backend.listed[:1]
+	n.fill()
+	n.must(n.sweep(known, m))
+	n.must(n.startC1())
+	if want := []string{"Synchronize pod1", "PreStartContainer pod1"}; !slices.Equal(told.all, want) {
+		t.Errorf("told %q, want %q", told.all, want)
+	}
+}

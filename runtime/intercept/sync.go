@@ -3,6 +3,7 @@ package intercept
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,7 +35,7 @@ type podSyncState struct {
 
 	// Guarded by Synchronized.mu:
 	synced bool      // done is closed, and the plugin has not failed
-	byList int       // of the pod and its containers, how many the store knew by a list alone
+	byList []string  // of the pod and its containers, the IDs of those that the store knew by a list alone
 	seen   time.Time // when the pod was known to exist last
 }
 
@@ -110,10 +111,10 @@ func (s *Synchronized) sync(ctx context.Context, store *pods.Store, id string, c
 func (s *Synchronized) begin(store *pods.Store, id string) (p *podSyncState, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p = s.pods[id]; p != nil && !(p.synced && p.outdated(store, id)) {
+	if p = s.pods[id]; p != nil && !(p.synced && p.outdated(store)) {
 		return p, false
 	}
-	p = &podSyncState{done: make(chan struct{}), byList: store.CountByListAlone(id), seen: time.Now(), err: errPanicked}
+	p = &podSyncState{done: make(chan struct{}), byList: store.ByListAlone(id), seen: time.Now(), err: errPanicked}
 	s.pods[id] = p
 	return p, true
 }
@@ -132,17 +133,14 @@ func (s *Synchronized) isSynced(store *pods.Store, id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.pods[id]
-	return p != nil && p.synced && !p.outdated(store, id)
+	return p != nil && p.synced && !p.outdated(store)
 }
 
 // outdated reports whether the runtime has described since what it had only listed when the plugin
-// was called for the pod: the plugin could not read what lists leave out. Synchronized.mu guards it.
-func (p *podSyncState) outdated(store *pods.Store, id string) bool {
-	if p.byList == 0 {
-		return false
-	}
-	_, known := store.Pod(id)
-	return known && store.CountByListAlone(id) < p.byList
+// was called for the pod: the plugin could not read what lists leave out. What has gone since does not
+// count.
+func (p *podSyncState) outdated(store *pods.Store) bool {
+	return slices.ContainsFunc(p.byList, store.Described)
 }
 
 // markCreated says that the plugin could see the pod being created.

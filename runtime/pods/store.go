@@ -95,20 +95,29 @@ func (s *Store) Containers(podID string) []Container {
 	return all
 }
 
-// CountByListAlone returns how many of a pod and its containers are known by a list alone.
-func (s *Store) CountByListAlone(podID string) (n int) {
+// ByListAlone returns the IDs of those of a pod and its containers that are known by a list alone.
+func (s *Store) ByListAlone(podID string) (ids []string) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	podID, p, _ := s.pods.find(podID)
 	if p.ByListAlone() {
-		n++
+		ids = append(ids, podID)
 	}
 	for id := range s.members[podID] {
 		if s.containers.records[id].ByListAlone() {
-			n++
+			ids = append(ids, id)
 		}
 	}
-	return n
+	return ids
+}
+
+// Described reports whether the backend has told the status of a pod or container that there is.
+func (s *Store) Described(id string) bool {
+	if p, ok := s.Pod(id); ok {
+		return !p.ByListAlone()
+	}
+	c, ok := s.Container(id)
+	return ok && !c.ByListAlone()
 }
 
 // FindPodByUID returns the newest sandbox of the pod with this Kubernetes UID.
