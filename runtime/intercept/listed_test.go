@@ -117,16 +117,17 @@ func TestHookReadsWhatWasKnownByAList(t *testing.T) {
 	}
 }
 
-// Synchronize is called again for a pod when the runtime describes what it only listed before. Until
-// then wishes of the plugin's earlier version stay.
-func TestSynchronizeAgainWithWhatWasKnownByAList(t *testing.T) {
+// replacing is a node whose plugin replaces an earlier version, which wanted a file of c1, and whose
+// runtime lists these containers and describes none. sweeps counts the calls of Synchronize that two
+// sweeps bring it to, and tells whether the earlier wish is there.
+func replacing(t *testing.T, containers ...string) (n *node, sweeps func(want int, wish bool, when string)) {
 	before, _, _ := running(t)
 	var told notes
 	n, known, m := learning(t, told.take, false, withCgroups(before.options.Cgroups), withLedger(before.options.Ledger))
 	known.Replaces()
-	n.list("c1")
+	n.list(containers...)
 	n.fill()
-	sweeps := func(want int, wish bool, when string) {
+	return n, func(want int, wish bool, when string) {
 		t.Helper()
 		n.must(n.sweep(known, m))
 		n.must(n.sweep(known, m))
@@ -137,14 +138,31 @@ func TestSynchronizeAgainWithWhatWasKnownByAList(t *testing.T) {
 			t.Errorf("%s the earlier wish is there: %v, want %v", when, ok, wish)
 		}
 	}
+}
+
+// Synchronize is called again for a pod when the runtime describes what it only listed before. Until
+// then wishes of the plugin's earlier version stay.
+func TestSynchronizeAgainWithWhatWasKnownByAList(t *testing.T) {
+	n, sweeps := replacing(t, "c1")
 	sweeps(1, true, "while c1 is known by a list")
 	n.describe("c1")
 	n.fill()
 	sweeps(2, false, "with the status of c1")
 }
 
+// The wishes of the earlier version end, too, when what the runtime did not describe has gone.
+func TestEarlierWishesEndWithWhatHasGone(t *testing.T) {
+	n, sweeps := replacing(t, "c1", "c2")
+	n.describe("c1")
+	n.fill()
+	sweeps(1, true, "while c2 is known by a list")
+	n.backend.listed = n.backend.listed[:1]
+	n.fill()
+	sweeps(2, false, "without c2")
+}
+
 // A container that the runtime only listed, because it was being removed, and that has gone since is
-// no reason to call Synchronize again.
+// no reason to call Synchronize of a plugin again that replaces no other.
 func TestSynchronizeOnceWithWhatHasGone(t *testing.T) {
 	var told notes
 	n, known, m := learning(t, told.take, false)

@@ -111,10 +111,10 @@ func (s *Synchronized) sync(ctx context.Context, store *pods.Store, id string, c
 func (s *Synchronized) begin(store *pods.Store, id string) (p *podSyncState, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p = s.pods[id]; p != nil && !(p.synced && p.outdated(store)) {
+	if p = s.pods[id]; p != nil && !(p.synced && s.outdated(p, store, id)) {
 		return p, false
 	}
-	p = &podSyncState{done: make(chan struct{}), byList: store.ByListAlone(id), seen: time.Now(), err: errPanicked}
+	p = &podSyncState{done: make(chan struct{}), byList: store.IDsByListAlone(id), seen: time.Now(), err: errPanicked}
 	s.pods[id] = p
 	return p, true
 }
@@ -133,14 +133,22 @@ func (s *Synchronized) isSynced(store *pods.Store, id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.pods[id]
-	return p != nil && p.synced && !p.outdated(store)
+	return p != nil && p.synced && !s.outdated(p, store, id)
 }
 
 // outdated reports whether the runtime has described since what it had only listed when the plugin
 // was called for the pod: the plugin could not read what lists leave out. What has gone since does not
-// count.
-func (p *podSyncState) outdated(store *pods.Store) bool {
-	return slices.ContainsFunc(p.byList, store.Described)
+// count, but for a version that replaces another: the other's wishes ended only if nothing was left
+// out. Synchronized.mu guards it.
+func (s *Synchronized) outdated(p *podSyncState, store *pods.Store, id string) bool {
+	if len(p.byList) == 0 {
+		return false
+	}
+	if slices.ContainsFunc(p.byList, store.Described) {
+		return true
+	}
+	_, known := store.Pod(id)
+	return s.replaces && known && len(store.IDsByListAlone(id)) == 0
 }
 
 // markCreated says that the plugin could see the pod being created.

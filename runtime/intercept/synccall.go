@@ -35,7 +35,7 @@ func (s *syncCaller) call(ctx context.Context, pod *crifield.Pod) error {
 	if known, ok := s.Store.Pod(pod.ID); ok {
 		pod = crifield.PodOf(known)
 	}
-	complete := len(s.Store.ByListAlone(pod.ID)) == 0
+	complete := len(s.Store.IDsByListAlone(pod.ID)) == 0
 	kept := &errorKeeper{Plugin: s.member.Plugin}
 	m := s.member
 	m.Plugin = kept

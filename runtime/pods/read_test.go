@@ -241,7 +241,7 @@ func TestReadOfWhatIsKnownByAList(t *testing.T) {
 		if err != nil || podErr != nil || c.PodID != "p" || c.ByListAlone() != broken["c"] || p.ByListAlone() != broken["p"] {
 			t.Errorf("%s: %+v, %v, of %+v, %v", when, c, err, p, podErr)
 		}
-		if got := s.ByListAlone("p"); len(got) != byList || s.Described("p") == broken["p"] || s.Described("c") == broken["c"] {
+		if got := s.IDsByListAlone("p"); len(got) != byList || s.Described("p") == broken["p"] || s.Described("c") == broken["c"] {
 			t.Errorf("%s %q are known by a list alone, want %d", when, got, byList)
 		}
 	}

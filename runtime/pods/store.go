@@ -95,8 +95,8 @@ func (s *Store) Containers(podID string) []Container {
 	return all
 }
 
-// ByListAlone returns the IDs of those of a pod and its containers that are known by a list alone.
-func (s *Store) ByListAlone(podID string) (ids []string) {
+// IDsByListAlone returns the IDs of those of a pod and its containers that are known by a list alone.
+func (s *Store) IDsByListAlone(podID string) (ids []string) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	podID, p, _ := s.pods.find(podID)
@@ -111,12 +111,15 @@ func (s *Store) ByListAlone(podID string) (ids []string) {
 	return ids
 }
 
-// Described reports whether the backend has told the status of a pod or container that there is.
+// Described reports whether the backend has told the status of the pod or container with this ID, and
+// it is there. The ID is a whole one.
 func (s *Store) Described(id string) bool {
-	if p, ok := s.Pod(id); ok {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if p, ok := s.pods.records[id]; ok {
 		return !p.ByListAlone()
 	}
-	c, ok := s.Container(id)
+	c, ok := s.containers.records[id]
 	return ok && !c.ByListAlone()
 }
 
