@@ -2,6 +2,7 @@ package intercept
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -85,6 +86,11 @@ func reader(tb testing.TB, fs *cgroup.FS) (tick func() *observe.HookCalled, stor
 
 const readerRoot = "/wasmproxy-reader/pod"
 
+// readerGroup is the cgroup of a container of reader.
+func readerGroup(pod, container int) string {
+	return fmt.Sprint(readerRoot, pod, "/c", pod, "-", container)
+}
+
 // plainReaderTree is a v2 tree of plain files with the groups of reader.
 func plainReaderTree(tb testing.TB) *cgroup.FS {
 	tb.Helper()
@@ -92,7 +98,7 @@ func plainReaderTree(tb testing.TB) *cgroup.FS {
 	files := map[string]string{"cpu.stat": "usage_usec 5\nnr_periods 0\n", "memory.current": "4096\n", "pids.current": "3\n", "cpu.max": "max 100000\n"}
 	for p := range 50 {
 		for c := range 5 {
-			dir := filepath.Join(root, fmt.Sprint(readerRoot, p), fmt.Sprint("c", p, "-", c))
+			dir := filepath.Join(root, readerGroup(p, c))
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				tb.Fatal(err)
 			}
@@ -141,11 +147,7 @@ func TestTickFindsACgroupOnce(t *testing.T) {
 func BenchmarkTickReads(b *testing.B) {
 	b.Run("plain", func(b *testing.B) { benchmarkTick(b, plainReaderTree(b)) })
 	b.Run("kernel", func(b *testing.B) {
-		fs, err := cgroup.Open("/sys/fs/cgroup", "auto")
-		if err != nil {
-			b.Skip(err)
-		}
-		b.Cleanup(func() { fs.Close() })
+		fs := kernelFS(b)
 		makeReaderGroups(b, fs)
 		benchmarkTick(b, fs)
 	})
@@ -153,11 +155,7 @@ func BenchmarkTickReads(b *testing.B) {
 }
 
 func benchmarkReads(b *testing.B) {
-	fs, err := cgroup.Open("/sys/fs/cgroup", "auto")
-	if err != nil {
-		b.Skip(err)
-	}
-	b.Cleanup(func() { fs.Close() })
+	fs := kernelFS(b)
 	makeReaderGroups(b, fs)
 	files := []string{"./cpu.stat", "./memory.current", "./pids.current", "./cpu.max"}
 	if fs.Version() == 1 {
@@ -168,7 +166,7 @@ func benchmarkReads(b *testing.B) {
 		for c := range 5 {
 			for _, file := range files {
 				controller, name, _ := strings.Cut(file, "/")
-				paths = append(paths, filepath.Join("/sys/fs/cgroup", controller, fmt.Sprint(readerRoot, p), fmt.Sprint("c", p, "-", c), name))
+				paths = append(paths, filepath.Join(kernelRoot, controller, readerGroup(p, c), name))
 			}
 		}
 	}
@@ -187,10 +185,10 @@ func readOnce(b *testing.B, path string, text []byte) {
 	if err != nil {
 		b.Fatalf("opening %s: %v", path, err)
 	}
-	if _, err := unix.Read(fd, text); err != nil {
+	_, err = unix.Read(fd, text)
+	if err = errors.Join(err, unix.Close(fd)); err != nil {
 		b.Fatalf("reading %s: %v", path, err)
 	}
-	_ = unix.Close(fd)
 }
 
 func benchmarkTick(b *testing.B, fs *cgroup.FS) {
@@ -212,7 +210,7 @@ func makeReaderGroups(b *testing.B, fs *cgroup.FS) {
 	for _, controller := range controllers {
 		for p := range 50 {
 			for c := range 5 {
-				makeGroup(b, filepath.Join("/sys/fs/cgroup", controller, fmt.Sprint(readerRoot, p), fmt.Sprint("c", p, "-", c)))
+				makeGroup(b, filepath.Join(kernelRoot, controller, readerGroup(p, c)))
 			}
 		}
 	}
