@@ -205,6 +205,18 @@ func (d *durable) save(ctx context.Context) (all bool) {
 	return d.away || d.saveAll(ctx) == nil
 }
 
+// allSaved reports whether the last write of each file succeeded.
+func (d *durable) allSaved() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, p := range d.plugins {
+		if p.failed {
+			return false
+		}
+	}
+	return true
+}
+
 // saveAll is save for a caller that has the lock.
 func (d *durable) saveAll(ctx context.Context) (failed error) {
 	for id, p := range d.plugins {

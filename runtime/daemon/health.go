@@ -91,6 +91,11 @@ func (d *daemon) notReady(ctx context.Context, why bool) (reasons []string) {
 	if _, err := d.askVersion(ctx); err != nil {
 		reasons = append(reasons, "the container runtime does not answer: "+plugin.Printable(err.Error(), 1<<10))
 	}
+	return append(reasons, d.unready(why)...)
+}
+
+// unready is notReady without the container runtime's answer. It does not wait for the runtime.
+func (d *daemon) unready(why bool) (reasons []string) {
 	if d.pluginsUnread.Load() {
 		reasons = append(reasons, "a plugin directory could not be read")
 	}

@@ -17,6 +17,7 @@ func (d *daemon) levels() (l metrics.Levels) {
 	l.BackendConnected = d.backend.conn.GetState() == connectivity.Ready
 	l.StoreFilled = !d.following.Load() || !d.backend.behind()
 	l.Pods, l.Containers = d.store.Len()
+	l.NotHeld, l.StateSaved = d.ledger.NotHeld(), d.ledger.Saved() && d.durable.allSaved()
 	l.LedgerObjects, l.LedgerValues = d.ledger.Len()
 	l.QueueLength = d.queue.Len()
 	l.Bypass = d.current.bypassed.Load()
@@ -27,6 +28,7 @@ func (d *daemon) levels() (l metrics.Levels) {
 		l.SpansLost = d.traces.Lost()
 	}
 	l.GuestMemory, l.GuestMemoryLimit = d.engine.Memory()
+	l.Ready = l.BackendConnected && len(d.unready(false)) == 0
 	return l
 }
 
@@ -35,6 +37,10 @@ func (s *slots) levels() []metrics.PluginLevels {
 	all := make([]metrics.PluginLevels, 0, len(s.order))
 	for _, p := range s.order {
 		one := metrics.PluginLevels{ID: p.id, State: string(p.met), Own: p.persistent.metrics.All(), OwnDropped: p.persistent.metrics.Dropped()}
+		one.LoadFailed = p.next != nil && p.next.state == failed
+		if p.active != nil {
+			one.Active = s.loader.info(p.active)
+		}
 		for _, v := range []*version{p.active, p.next} {
 			if v != nil && v.loaded != nil {
 				instances, memory := wasm.Usage(v.loaded.Plugin)
@@ -47,6 +53,12 @@ func (s *slots) levels() []metrics.PluginLevels {
 		all = append(all, one)
 	}
 	return all
+}
+
+// info says which version this is.
+func (l *loader) info(v *version) *metrics.Info {
+	d := v.description
+	return &metrics.Info{Kind: l.kind(d).name(), Version: v.loaded.Manifest().Version, Digest: d.Digest, SettingsDigest: d.Settings}
 }
 
 // ask returns what f returns in the goroutine of run. ok is false if the slots have ended.

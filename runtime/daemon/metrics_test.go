@@ -274,7 +274,7 @@ func TestMetricsOfARun(t *testing.T) {
 		`wasmproxy_own_calls_total{method="RunPodSandbox",plugin="90-audit"} 2`,
 		`wasmproxy_cgroup_writes_total{plugin="10-qos"} 1`,
 		`wasmproxy_plugin_failures_total{class="trap",hook="PreRunPodSandbox",plugin="80-trap"} 1`,
-		`wasmproxy_hook_calls_total{hook="PreCreateContainer",outcome="ok",plugin="10-qos"} 1`,
+		`wasmproxy_plugin_calls_total{outcome="ok",plugin="10-qos"} 1`,
 		`wasmproxy_plugin_changes_total{plugin="20-quota"} 2`,
 		`wasmproxy_calls_total{code="Unimplemented",method="other",route="passed"} 1`,
 		`wasmproxy_ledger_values 2`,

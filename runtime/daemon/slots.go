@@ -124,10 +124,17 @@ func (s *slots) update(ctx context.Context, all []registry.Description) {
 		s.all[d.ID], s.order = p, append(s.order, p)
 		s.describe(ctx, p, d)
 	}
+	if len(gone) == 0 {
+		return
+	}
+	off := map[string]bool{}
+	for _, d := range registry.Disabled(dirsOf(s.daemon.config)) {
+		off[d.ID] = true
+	}
 	for _, p := range gone {
 		s.discard(p.next)
 		s.retire(p.active)
-		s.observer.Observe(ctx, &observe.PluginRemoved{Plugin: p.id})
+		s.observer.Observe(ctx, &observe.PluginRemoved{Plugin: p.id, Disabled: off[p.id]})
 	}
 }
 
@@ -149,7 +156,7 @@ func (s *slots) describe(ctx context.Context, p *slot, d registry.Description) {
 	switch {
 	case p.active != nil && p.active.source == from:
 		s.discard(p.next)
-		p.next = nil
+		p.next, p.active.description = nil, d
 		s.loader.warnOnce(ctx, p)
 	case p.next != nil && p.next.source == from:
 		p.next.description = d

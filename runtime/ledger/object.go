@@ -134,6 +134,25 @@ func (l *Ledger) Len() (objects, values int) {
 	return objects, values
 }
 
+// NotHeld counts the values that do not hold: they could not be written, or are left alone since something
+// else overwrites them. The keys are the plugins that want them; "" is of kubelet's values.
+func (l *Ledger) NotHeld() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := map[string]int{}
+	for _, p := range l.pods {
+		for _, o := range p.objects {
+			for _, v := range o.values {
+				if v.Fight || v.Failed != "" {
+					plugin, _ := v.owner()
+					all[plugin]++
+				}
+			}
+		}
+	}
+	return all
+}
+
 // Find returns the container with a record whose ID is, or begins with, this one; false if there is
 // none, or more than one.
 func (l *Ledger) Find(container string) (found ID, ok bool) {

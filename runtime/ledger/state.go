@@ -176,6 +176,18 @@ func (l *Ledger) load(ctx context.Context) (records, error) {
 	return r, nil
 }
 
+// Saved reports whether the state directory has all that it is to have, or there is none.
+func (l *Ledger) Saved() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.pods {
+		if p.unsaved {
+			return false
+		}
+	}
+	return len(l.unerased) == 0
+}
+
 // Ignored returns the name of a pod's state file that was ignored, and the reason; nil if none was. The
 // owners of the values that the pod had then are not known.
 func (l *Ledger) Ignored(uid string) (file string, reason error) {

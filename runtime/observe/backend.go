@@ -200,6 +200,14 @@ type AuditLinesLost struct {
 	Err   error
 }
 
+// AuditLinesLimited says that lines of the audit log about a plugin were left out, since it made more
+// than a plugin may. There is one event a minute.
+type AuditLinesLimited struct {
+	occurrence
+	Plugin string
+	Lines  int // that the event stands for
+}
+
 // SystemdConnected says that there is a connection to the node's systemd.
 type SystemdConnected struct {
 	occurrence

@@ -15,6 +15,9 @@ type PluginLoaded struct {
 	Name, Version string   // of the manifest
 	Hooks         []string // of the manifest
 	Took          time.Duration
+
+	Digest         string // of the module, SHA-256 in hex; empty for a hook server
+	SettingsDigest string // of the JSON, likewise; empty without one
 }
 
 // PluginReplaced says that a new version of a plugin is active in place of the one before it.
@@ -43,10 +46,11 @@ const (
 	CallsRefused   Meanwhile = "calls are refused in its hooks"
 )
 
-// PluginRemoved says that a plugin's files are gone, and that no new call uses it.
+// PluginRemoved says that a plugin's files are gone, or switch it off, and that no new call uses it.
 type PluginRemoved struct {
 	occurrence
-	Plugin string
+	Plugin   string
+	Disabled bool // its JSON switches it off
 }
 
 // PluginClosed says that the last call that used a version of a plugin has ended.

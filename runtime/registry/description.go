@@ -22,6 +22,7 @@ type Description struct {
 	Module string // name of the module beside File; empty if File is the module, or there is none
 
 	Digest   string // of the module, SHA-256 in hex; empty for a hook server
+	Settings string // SHA-256 in hex of the JSON file as it was read; empty without one
 	Endpoint string // absolute path of the hook server's unix socket; empty for a module
 
 	Policy       plugin.FailurePolicy

@@ -59,7 +59,7 @@ func TestHookserverFiles(t *testing.T) {
 			dirs := newDirs(t)
 			write(t, dirs.Hooks, test.file, test.content)
 			test.want.HooksNamed = true
-			if diff := cmp.Diff(test.want, one(t, dirs), cmpopts.EquateErrors()); diff != "" {
+			if diff := cmp.Diff(test.want, one(t, dirs), cmpopts.EquateErrors(), anySettings); diff != "" {
 				t.Errorf("description differs (-want +got):\n%s", diff)
 			}
 		})

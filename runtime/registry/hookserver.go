@@ -20,6 +20,7 @@ func (s source) readJSON(path string, sum func(string) (string, error)) (d Descr
 	var from settings
 	if err == nil {
 		from, err = s.parse(b)
+		from.Settings = sumOf(b)
 	}
 	from.ID, from.File = id(path), path
 	if from.Module != "" {

@@ -27,6 +27,7 @@ func (t trust) readBeside(module string) (s settings) {
 	readable := err == nil
 	if readable {
 		s, err = parsePlugin(b)
+		s.Settings = sumOf(b)
 	}
 	if vanished(path, err) {
 		readable, err = true, nil
@@ -118,6 +119,12 @@ func digest(path string) (string, error) {
 		return "", regular.Cause(err)
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// sumOf returns the SHA-256 of a file's content in hex.
+func sumOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
 }
 
 // unread stands in for digest where modules do not matter: a plugin is switched off by JSON alone.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -55,10 +56,33 @@ func TestPluginFiles(t *testing.T) {
 			for name, content := range test.files {
 				write(t, dirs.Plugins, name, content)
 			}
-			if diff := cmp.Diff(test.want, one(t, dirs)); diff != "" {
+			if diff := cmp.Diff(test.want, one(t, dirs), anySettings); diff != "" {
 				t.Errorf("description differs (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// anySettings leaves out the digest of the JSON, which TestSettingsDigest has.
+var anySettings = cmpopts.IgnoreFields(registry.Description{}, "Settings")
+
+// TestSettingsDigest wants the digest of the JSON as sha256sum tells it, also of a hook server; none without a JSON.
+func TestSettingsDigest(t *testing.T) {
+	const server, beside = `{"remote-endpoint": "/x.sock"}`, `{ "dry-run": true }`
+	for text, files := range map[string]map[string]string{
+		"": {"10-a.wasm": module}, beside: {"10-a.wasm": module, "10-a.json": beside}, server: {"10-a.json": server},
+	} {
+		dirs := newDirs(t)
+		for name, content := range files {
+			write(t, dirs.Plugins, name, content)
+		}
+		want := ""
+		if text != "" {
+			want = digestOf(text)
+		}
+		if got := one(t, dirs).Settings; got != want {
+			t.Errorf("the digest of %q is %q, want %q", text, got, want)
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ type methodSeries struct {
 	name              string // without the service
 	unary             bool
 	calls             *prometheus.CounterVec
-	durations, times  *prometheus.HistogramVec
+	durations, times  prometheus.ObserverVec
 	finished          [len(routes)][maxCode + 2]atomic.Pointer[prometheus.Counter] // the last code is other
 	duration, backend atomic.Pointer[prometheus.Observer]
 }
@@ -36,7 +36,7 @@ func (f families) methods(all []map[string]cri.Shape) (known map[string]*methodS
 	of := func(name string, shape cri.Shape) *methodSeries {
 		return &methodSeries{
 			name: name, unary: shape == cri.Unary, calls: f.counter("wasmproxy_calls_total"),
-			durations: f.histogram("wasmproxy_call_duration_seconds"), times: f.histogram("wasmproxy_backend_duration_seconds"),
+			durations: f.observer("wasmproxy_call_duration_seconds"), times: f.observer("wasmproxy_backend_duration_seconds"),
 		}
 	}
 	known = map[string]*methodSeries{}
@@ -53,13 +53,15 @@ func (m *Metrics) callFinished(e *observe.CallFinished) {
 	if s == nil {
 		s = m.other
 	}
-	s.count(routeIndex(e.Route), codeIndex(e.Code))
+	route := routeIndex(e.Route)
+	s.count(route, codeIndex(e.Code))
 	if !s.unary {
 		return
 	}
-	observer(&s.duration, s.durations, s.name).Observe(e.Duration.Seconds())
+	m.overhead[route].Observe(max(e.Duration-e.Backend, 0).Seconds())
+	observer(&s.duration, func() prometheus.Observer { return s.durations.WithLabelValues(s.name) }).Observe(e.Duration.Seconds())
 	if e.Backend > 0 { // else it was not asked
-		observer(&s.backend, s.times, s.name).Observe(e.Backend.Seconds())
+		observer(&s.backend, func() prometheus.Observer { return s.times.WithLabelValues(s.name) }).Observe(e.Backend.Seconds())
 	}
 }
 
@@ -78,11 +80,11 @@ func (s *methodSeries) count(route, code int) {
 	(*c).Inc()
 }
 
-// observer returns the histogram of a method, and keeps it for the next call.
-func observer(at *atomic.Pointer[prometheus.Observer], of *prometheus.HistogramVec, method string) prometheus.Observer {
+// observer returns what at has, or what of returns, which it keeps for the next time.
+func observer(at *atomic.Pointer[prometheus.Observer], of func() prometheus.Observer) prometheus.Observer {
 	o := at.Load()
 	if o == nil {
-		made := of.WithLabelValues(method)
+		made := of() // the same for all who come at once
 		o = &made
 		at.Store(o)
 	}

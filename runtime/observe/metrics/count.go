@@ -10,7 +10,7 @@ func (m *Metrics) count(e observe.Event) {
 	case *observe.HooksSkipped:
 		m.add("wasmproxy_hooks_skipped_total", 1, e.Hook.String())
 	case *observe.PostHookDropped:
-		m.add("wasmproxy_post_hooks_dropped_total", 1, e.Hook.String())
+		m.add("wasmproxy_post_hooks_dropped_total", 1)
 	case *observe.PostHooksLate:
 		m.add("wasmproxy_post_hooks_late_total", 1, e.Hook.String())
 	case *observe.Panicked:
@@ -50,6 +50,8 @@ func (m *Metrics) countPlugin(e observe.Event) {
 		m.addOf(e.Plugin, "wasmproxy_plugin_loads_total", 1, "replaced")
 	case *observe.PluginRejected:
 		m.addOf(e.Plugin, "wasmproxy_plugin_loads_total", 1, "failed")
+	case *observe.AuditLinesLimited:
+		m.addOf(e.Plugin, "wasmproxy_audit_lines_limited_total", e.Lines)
 	case *observe.BreakerOpened:
 		m.addOf(e.Plugin, "wasmproxy_plugin_breaker_openings_total", 1)
 	}

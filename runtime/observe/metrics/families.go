@@ -4,17 +4,15 @@ import (
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/wasmproxy/wasmproxy/abi"
 )
 
 // families are the metrics of the table, by name.
 type families struct {
-	counters   map[string]*prometheus.CounterVec
-	histograms map[string]*prometheus.HistogramVec
-	gauges     map[string]*prometheus.GaugeVec
-	levels     map[string]level
-	ofPlugins  []dropper // that have the label plugin
+	counters  map[string]*prometheus.CounterVec
+	observers map[string]prometheus.ObserverVec // histograms and summaries
+	gauges    map[string]*prometheus.GaugeVec
+	levels    map[string]level
+	ofPlugins []dropper // that have the label plugin
 }
 
 // level is a metric that is read when somebody asks.
@@ -28,7 +26,7 @@ type dropper interface {
 }
 
 func newFamilies() families {
-	f := families{map[string]*prometheus.CounterVec{}, map[string]*prometheus.HistogramVec{}, map[string]*prometheus.GaugeVec{}, map[string]level{}, nil}
+	f := families{map[string]*prometheus.CounterVec{}, map[string]prometheus.ObserverVec{}, map[string]*prometheus.GaugeVec{}, map[string]level{}, nil}
 	for _, row := range Families {
 		var vec dropper
 		switch {
@@ -40,20 +38,18 @@ func newFamilies() families {
 		case row.Type == Gauge:
 			v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: row.Name, Help: row.Help}, row.Labels)
 			f.gauges[row.Name], vec = v, v
+		case row.Type == Summary:
+			v := prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: row.Name, Help: row.Help}, row.Labels)
+			f.observers[row.Name], vec = v, v
 		default:
 			v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: row.Name, Help: row.Help, Buckets: buckets[row.Name]}, row.Labels)
-			f.histograms[row.Name], vec = v, v
+			f.observers[row.Name], vec = v, v
 		}
 		if vec != nil && slices.Contains(row.Labels, "plugin") {
 			f.ofPlugins = append(f.ofPlugins, vec)
 		}
 	}
 	f.begin()
-	for _, h := range abi.Hooks {
-		if h.Phase == abi.After {
-			f.counter("wasmproxy_post_hooks_dropped_total").WithLabelValues(h.Name)
-		}
-	}
 	return f
 }
 
@@ -74,11 +70,11 @@ func valueType(t Type) prometheus.ValueType {
 	return prometheus.GaugeValue
 }
 
-// counter returns a metric of the table, as histogram and gauge do. A test holds that all
+// counter returns a metric of the table, as observer and gauge do. A test holds that all
 // names are there.
 func (f families) counter(name string) *prometheus.CounterVec { return f.counters[name] }
 
-func (f families) histogram(name string) *prometheus.HistogramVec { return f.histograms[name] }
+func (f families) observer(name string) prometheus.ObserverVec { return f.observers[name] }
 
 func (f families) gauge(name string) *prometheus.GaugeVec { return f.gauges[name] }
 
@@ -97,8 +93,8 @@ func (f families) collectors() (all []prometheus.Collector) {
 			all = append(all, f.counters[row.Name])
 		case f.gauges[row.Name] != nil:
 			all = append(all, f.gauges[row.Name])
-		case f.histograms[row.Name] != nil:
-			all = append(all, f.histograms[row.Name])
+		case f.observers[row.Name] != nil:
+			all = append(all, f.observers[row.Name])
 		}
 	}
 	return all

@@ -22,17 +22,32 @@ type Levels struct {
 	AuditLost        int64 // lines of the audit log
 	SpansLost        int64 // of traces
 	Bypass           bool
+	Ready            bool // but for what the container runtime would answer
+	StateSaved       bool // state-dir has what it is to have
+
+	// NotHeld are the values that do not hold, by plugin; kubelet's have an empty one.
+	NotHeld map[string]int
 }
 
 // PluginLevels is the state of a plugin at one moment.
 type PluginLevels struct {
 	ID          string
 	State       string // one of States
+	LoadFailed  bool   // the present files cannot be loaded
+	Active      *Info  // nil if no version is active
 	BreakerOpen bool   // or half-open
 	Instances   int
 	Memory      int64           // bytes
 	Own         []plugin.Series // that it counts and measures itself
 	OwnDropped  int64           // values of its own metrics
+}
+
+// Info says which version of a plugin is active. What the plugin does not have is empty.
+type Info struct {
+	Kind           string
+	Version        string // of its manifest
+	Digest         string // of its module, SHA-256 in hex
+	SettingsDigest string // of its JSON, likewise
 }
 
 // States are those of a plugin.
@@ -69,6 +84,7 @@ func (s *scrape) Collect(to chan<- prometheus.Metric) {
 	e.node(l)
 	for i := range l.Plugins {
 		e.plugin(&l.Plugins[i])
+		e.emit("wasmproxy_ledger_values_not_held", float64(l.NotHeld[l.Plugins[i].ID]), l.Plugins[i].ID)
 	}
 	e.own(l.Plugins)
 }
@@ -98,12 +114,19 @@ func (e emitter) node(l Levels) {
 	e.emit("wasmproxy_audit_lines_lost_total", float64(l.AuditLost))
 	e.emit("wasmproxy_trace_spans_lost_total", float64(l.SpansLost))
 	e.emit("wasmproxy_bypass", truth(l.Bypass))
+	e.emit("wasmproxy_ready", truth(l.Ready))
+	e.emit("wasmproxy_state_saved", truth(l.StateSaved))
+	e.emit("wasmproxy_ledger_values_not_held", float64(l.NotHeld[""]), "")
 }
 
 func (e emitter) plugin(p *PluginLevels) {
 	for _, state := range States {
 		e.emit("wasmproxy_plugin_state", truth(p.State == state), p.ID, state)
 	}
+	if a := p.Active; a != nil {
+		e.emit("wasmproxy_plugin_info", 1, p.ID, a.Kind, clean(a.Version), a.Digest, a.SettingsDigest)
+	}
+	e.emit("wasmproxy_plugin_load_failed", truth(p.LoadFailed), p.ID)
 	e.emit("wasmproxy_plugin_breaker_open", truth(p.BreakerOpen), p.ID)
 	e.emit("wasmproxy_plugin_instances", float64(p.Instances), p.ID)
 	e.emit("wasmproxy_plugin_memory_bytes", float64(p.Memory), p.ID)

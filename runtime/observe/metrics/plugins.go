@@ -16,21 +16,30 @@ import (
 // outcomes are those of observe.Outcome.
 var outcomes = [...]observe.Outcome{observe.OK, observe.Rejected, observe.Failed, observe.NotCalled}
 
+// phases are the values of the label phase.
+var phases = [...]string{"pre", "post", "other"}
+
+func phaseOf(h abi.Hook) int {
+	switch h.Info().Phase {
+	case abi.Before:
+		return 0
+	case abi.After:
+		return 1
+	}
+	return 2
+}
+
 // pluginSeries are the series of a plugin that calls need at once.
 type pluginSeries struct {
 	id              string
 	born            uint64 // the scrapes that were before it
 	families        families
-	hooks           [64]atomic.Pointer[hookSeries]
+	calls           [len(outcomes)]prometheus.Counter
+	hooks           [64]atomic.Pointer[prometheus.Counter]
+	durations       [len(phases)]atomic.Pointer[prometheus.Observer]
 	fuel, hostCalls prometheus.Counter
 	changes         prometheus.Counter
 	failure         atomic.Pointer[Failure] // the last one
-}
-
-// hookSeries are the series of a plugin in one hook.
-type hookSeries struct {
-	duration prometheus.Observer
-	calls    [len(outcomes)]prometheus.Counter
 }
 
 // clean makes a label of the id of a plugin, which is the name of a file.
@@ -52,6 +61,9 @@ func (m *Metrics) plugin(id string) *pluginSeries {
 	p := &pluginSeries{
 		id: id, born: m.scrapes.Load(), families: f, changes: f.counter("wasmproxy_plugin_changes_total").WithLabelValues(id),
 		fuel: f.counter("wasmproxy_plugin_fuel_total").WithLabelValues(id), hostCalls: f.counter("wasmproxy_plugin_host_calls_total").WithLabelValues(id),
+	}
+	for i, o := range outcomes {
+		p.calls[i] = f.counter("wasmproxy_plugin_calls_total").WithLabelValues(id, label(o))
 	}
 	f.begin(id)
 	all[id] = p
@@ -85,18 +97,16 @@ func (p *pluginSeries) used(fuel, hostCalls int64) {
 	p.hostCalls.Add(float64(max(hostCalls, 0)))
 }
 
-// hook returns the series of one hook.
-func (p *pluginSeries) hook(h abi.Hook) *hookSeries {
+// hook returns the counter of one hook.
+func (p *pluginSeries) hook(h abi.Hook) prometheus.Counter {
 	at := &p.hooks[h]
-	if s := at.Load(); s != nil {
-		return s
+	c := at.Load()
+	if c == nil {
+		made := p.families.counter("wasmproxy_hook_calls_total").WithLabelValues(p.id, h.String()) // the same for all who come at once
+		c = &made
+		at.Store(c)
 	}
-	s := &hookSeries{duration: p.families.histogram("wasmproxy_hook_duration_seconds").WithLabelValues(p.id, h.String())}
-	for i, o := range outcomes {
-		s.calls[i] = p.families.counter("wasmproxy_hook_calls_total").WithLabelValues(p.id, h.String(), label(o))
-	}
-	at.Store(s) // the series are the same for all who come at once
-	return s
+	return *c
 }
 
 // label is the outcome's, of which Prometheus' users expect no spaces.
@@ -109,16 +119,19 @@ func label(o observe.Outcome) string {
 
 func (m *Metrics) hookCalled(e *observe.HookCalled) {
 	p := m.plugin(e.Plugin)
-	s := p.hook(e.Hook)
+	p.hook(e.Hook).Inc()
 	for i := range outcomes {
 		if outcomes[i] == e.Outcome {
-			s.calls[i].Inc()
+			p.calls[i].Inc()
 		}
 	}
 	total := &m.hooks[e.Hook]
 	total.called.Add(1)
 	if e.Outcome != observe.NotCalled {
-		s.duration.Observe(e.Duration.Seconds())
+		phase := phaseOf(e.Hook)
+		observer(&p.durations[phase], func() prometheus.Observer {
+			return p.families.observer("wasmproxy_hook_duration_seconds").WithLabelValues(p.id, phases[phase])
+		}).Observe(e.Duration.Seconds())
 		p.used(e.Fuel, e.HostCalls)
 		p.changes.Add(float64(e.Changes))
 	}
@@ -155,23 +168,21 @@ func (m *Metrics) Plugin(id string) (t Totals) {
 		return t
 	}
 	t.Last = p.failure.Load()
+	for i, c := range p.calls {
+		n := uint64(valueOf(c))
+		t.Calls += n
+		switch outcomes[i] {
+		case observe.Rejected:
+			t.Rejections += n
+		case observe.Failed, observe.NotCalled:
+			t.Failures += n
+		}
+	}
 	var durations []*dto.Histogram
-	for h := range p.hooks {
-		s := p.hooks[h].Load()
-		if s == nil {
-			continue
+	for i := range p.durations {
+		if o := p.durations[i].Load(); o != nil {
+			durations = append(durations, histogramOf(*o))
 		}
-		for i, c := range s.calls {
-			n := uint64(valueOf(c))
-			t.Calls += n
-			switch outcomes[i] {
-			case observe.Rejected:
-				t.Rejections += n
-			case observe.Failed, observe.NotCalled:
-				t.Failures += n
-			}
-		}
-		durations = append(durations, histogramOf(s.duration))
 	}
 	t.P50, t.P99 = quantile(0.5, durations), quantile(0.99, durations)
 	return t

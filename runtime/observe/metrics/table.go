@@ -8,6 +8,7 @@ const (
 	Counter   Type = "counter"
 	Gauge     Type = "gauge"
 	Histogram Type = "histogram"
+	Summary   Type = "summary" // a sum and a count
 )
 
 // Family is a metric of the proxy, with all of its labels.
@@ -25,19 +26,24 @@ type Family struct {
 var Families = []Family{
 	{"wasmproxy_build_info", Gauge, []string{"version", "goversion", "abi"}, "1. The labels have the versions of the program, of Go and of the plugin ABI.", false},
 
+	{"wasmproxy_ready", Gauge, nil, "1 while calls get what they are to get, else 0: see /readyz. Here a connection to the container runtime counts as its answer.", true},
+
 	{"wasmproxy_calls_total", Counter, []string{"method", "route", "code"}, "CRI calls that were answered. route is passed, followed (the store reads the call) or hooked.", false},
-	{"wasmproxy_call_duration_seconds", Histogram, []string{"method"}, "Time from a unary call's request until its answer was handed to gRPC.", false},
-	{"wasmproxy_backend_duration_seconds", Histogram, []string{"method"}, "Part of it that the container runtime had.", false},
+	{"wasmproxy_call_duration_seconds", Summary, []string{"method"}, "Time from a unary call's request until its answer was handed to gRPC.", false},
+	{"wasmproxy_backend_duration_seconds", Summary, []string{"method"}, "Part of it that the container runtime had.", false},
+	{"wasmproxy_call_overhead_seconds", Histogram, []string{"route"}, "The other part, which the proxy and its plugins had.", false},
 	{"wasmproxy_calls_refused_total", Counter, []string{"plugin", "hook"}, "Calls that were answered with an error because of a plugin.", false},
 	{"wasmproxy_hooks_skipped_total", Counter, []string{"hook"}, "Calls that went on without their hooks, since a request could not be decoded or its object was not known.", false},
-	{"wasmproxy_post_hooks_dropped_total", Counter, []string{"hook"}, "Post hooks that were not called since too many waited.", false},
+	{"wasmproxy_post_hooks_dropped_total", Counter, nil, "Post hooks that were not called since too many waited.", false},
 	{"wasmproxy_post_hooks_late_total", Counter, []string{"hook"}, "Calls that did not wait any longer for earlier post hooks of their object.", false},
 	{"wasmproxy_post_hook_queue_length", Gauge, nil, "Post hooks and other work after calls that have not ended.", true},
 	{"wasmproxy_panics_total", Counter, nil, "Panics of the proxy's code, each of which ended only the work under way.", false},
 	{"wasmproxy_kubelet_connections", Gauge, nil, "Connections of kubelet and other clients to the proxy.", true},
 
-	{"wasmproxy_hook_calls_total", Counter, []string{"plugin", "hook", "outcome"}, "Calls of a plugin. outcome is ok, rejected, failed or not_called (the circuit breaker is open).", false},
-	{"wasmproxy_hook_duration_seconds", Histogram, []string{"plugin", "hook"}, "Time of a plugin in a hook, with waiting for an instance.", false},
+	{"wasmproxy_plugin_info", Gauge, []string{"plugin", "kind", "version", "digest", "settings_digest"}, "1 for each active plugin. The labels have its kind, the version of its manifest, and the SHA-256 of its module and of its JSON; empty for what it does not have.", true},
+	{"wasmproxy_plugin_calls_total", Counter, []string{"plugin", "outcome"}, "Calls of a plugin. outcome is ok, rejected, failed or not_called (the circuit breaker is open).", false},
+	{"wasmproxy_hook_calls_total", Counter, []string{"plugin", "hook"}, "The same by hook.", false},
+	{"wasmproxy_hook_duration_seconds", Histogram, []string{"plugin", "phase"}, "Time of a plugin in a hook, with waiting for an instance. phase is pre, post or other, such as Tick.", false},
 	{"wasmproxy_plugin_failures_total", Counter, []string{"plugin", "hook", "class"}, "Calls of a plugin that failed, by the class of the failure.", false},
 	{"wasmproxy_plugin_fuel_total", Counter, []string{"plugin"}, "Units of fuel that a plugin used.", false},
 	{"wasmproxy_plugin_host_calls_total", Counter, []string{"plugin"}, "Calls of host functions by a plugin.", false},
@@ -48,6 +54,7 @@ var Families = []Family{
 	{"wasmproxy_plugin_deferred_update_failures_total", Counter, []string{"plugin"}, "Changes of other pods and containers that could not be carried out.", false},
 	{"wasmproxy_plugin_log_dropped_bytes_total", Counter, []string{"plugin"}, "Bytes of a plugin's log that were dropped.", false},
 	{"wasmproxy_plugin_loads_total", Counter, []string{"plugin", "result"}, "Loads of a plugin's files. result is loaded, replaced or failed.", false},
+	{"wasmproxy_plugin_load_failed", Gauge, []string{"plugin"}, "1 while the present files of a plugin cannot be loaded, else 0. An earlier version may be active.", true},
 	{"wasmproxy_plugin_breaker_openings_total", Counter, []string{"plugin"}, "Times that a plugin's circuit breaker opened.", false},
 	{"wasmproxy_plugin_breaker_open", Gauge, []string{"plugin"}, "1 while a plugin is not called since it failed too often, else 0.", true},
 	{"wasmproxy_plugin_state", Gauge, []string{"plugin", "state"}, "1 for the state that calls meet: active, refusing (not loaded, and its hooks are refused), inactive (not loaded, and calls pass) or bypassed. 0 for the others.", true},
@@ -74,21 +81,21 @@ var Families = []Family{
 	{"wasmproxy_cgroup_suspend_failures_total", Counter, nil, "Updates before or after which values in cgroup files could not be cleared or written back.", false},
 	{"wasmproxy_ledger_objects", Gauge, nil, "Pods and containers of which plugins want values.", true},
 	{"wasmproxy_ledger_values", Gauge, nil, "Values that plugins want of them.", true},
+	{"wasmproxy_ledger_values_not_held", Gauge, []string{"plugin"}, "Values of a plugin that are left alone, since something else overwrites them, or that could not be written. With an empty plugin: kubelet's values that could not be written back.", true},
+	{"wasmproxy_state_saved", Gauge, nil, "1 while state-dir has all values that it is to have, or there is no such directory; 0 while a file of it cannot be written.", true},
 	{"wasmproxy_state_write_failures_total", Counter, nil, "Conditions under which a state file could not be written.", false},
 	{"wasmproxy_systemd_refusals_total", Counter, nil, "Properties of units that systemd did not take.", false},
 
 	{"wasmproxy_audit_lines_lost_total", Counter, nil, "Lines of the audit log that could not be written, or that too many waited for.", true},
+	{"wasmproxy_audit_lines_limited_total", Counter, []string{"plugin"}, "Lines of the audit log about a plugin that were left out, since it made more than a plugin may.", false},
 	{"wasmproxy_trace_spans_lost_total", Counter, nil, "Spans of traces that the collector did not take, or that too many waited for.", true},
 
 	{"wasmproxy_bypass", Gauge, nil, "1 while every call passes as it came because of the bypass, else 0.", true},
 }
 
-// buckets are the upper bounds of histograms, in seconds. A CRI call takes from a fraction of a
-// millisecond to minutes (PullImage), a hook from some microseconds to its limit, a minute at most.
+// buckets are the upper bounds of histograms, in seconds. What the proxy adds to a call takes from a
+// fraction of a millisecond to a second, a hook from some microseconds to its limit, a minute at most.
 var buckets = map[string][]float64{
-	"wasmproxy_call_duration_seconds":    callBuckets,
-	"wasmproxy_backend_duration_seconds": callBuckets,
-	"wasmproxy_hook_duration_seconds":    {1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1, 2.5, 10},
+	"wasmproxy_call_overhead_seconds": {1e-4, 5e-4, 1e-3, 2.5e-3, 1e-2, 5e-2, 0.25, 1},
+	"wasmproxy_hook_duration_seconds": {1e-4, 5e-4, 1e-3, 5e-3, 2.5e-2, 0.1, 0.25, 1},
 }
-
-var callBuckets = []float64{5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120}

@@ -52,6 +52,7 @@ func everything() []observe.Event {
 		&observe.BreakerOpened{Plugin: "10-a"}, &observe.BackendLost{}, &observe.BackendUnsteady{Lost: 3}, &observe.StoreNotFilled{Failures: 2},
 		&observe.CgroupFileWritten{Plugin: "10-a"}, &observe.CgroupFileFailed{}, &observe.CgroupFileRepaired{Plugin: "10-a"}, &observe.CgroupFileFought{Plugin: "10-a"},
 		&observe.CgroupFileUndone{}, &observe.SuspendFailed{}, &observe.RestoreFailed{}, &observe.StateNotSaved{}, &observe.SystemdPropertyRefused{},
+		&observe.AuditLinesLimited{Plugin: "10-a", Lines: 3},
 	}
 }
 
@@ -61,7 +62,7 @@ func TestEachRowIsExported(t *testing.T) {
 	levels := with("10-a")
 	m := metrics.New("v1", func() metrics.Levels {
 		l := levels()
-		l.AuditLost, l.SpansLost = 1, 1
+		l.AuditLost, l.SpansLost, l.Plugins[0].Active = 1, 1, &metrics.Info{Kind: "wasm", Version: "1.0.0", Digest: "ab", SettingsDigest: "cd"}
 		return l
 	})
 	for _, e := range everything() {
@@ -81,7 +82,7 @@ func TestEachRowIsExported(t *testing.T) {
 			t.Errorf("%s is not exported", f.Name)
 			continue
 		}
-		want := map[metrics.Type]dto.MetricType{metrics.Counter: dto.MetricType_COUNTER, metrics.Gauge: dto.MetricType_GAUGE, metrics.Histogram: dto.MetricType_HISTOGRAM}[f.Type]
+		want := map[metrics.Type]dto.MetricType{metrics.Counter: dto.MetricType_COUNTER, metrics.Gauge: dto.MetricType_GAUGE, metrics.Histogram: dto.MetricType_HISTOGRAM, metrics.Summary: dto.MetricType_SUMMARY}[f.Type]
 		if got.GetType() != want || got.GetHelp() != f.Help {
 			t.Errorf("%s is %v with the help %q", f.Name, got.GetType(), got.GetHelp())
 		}

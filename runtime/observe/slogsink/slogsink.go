@@ -56,8 +56,13 @@ func (s *Sink) Observe(ctx context.Context, e observe.Event) {
 
 // levelOf is the level of an event with this message.
 func (m Message) levelOf(e observe.Event) slog.Level {
-	if line, ok := e.(*observe.PluginLog); ok {
-		return levelOf(line.Level)
+	switch e := e.(type) {
+	case *observe.PluginLog:
+		return levelOf(e.Level)
+	case *observe.GenerationActive:
+		if len(e.Refusing) > 0 {
+			return slog.LevelWarn
+		}
 	}
 	return m.Level
 }

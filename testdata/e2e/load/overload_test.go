@@ -76,7 +76,7 @@ func (o *overload) served() float64 {
 	o.t.Helper()
 	m, err := o.metrics()
 	o.must(err)
-	return m[`wasmproxy_hook_calls_total{hook="PreRunPodSandbox",outcome="ok",plugin="10-slow"}`]
+	return m[`wasmproxy_plugin_calls_total{outcome="ok",plugin="10-slow"}`]
 }
 
 // check looks at what the overload has done.
