@@ -259,7 +259,7 @@ func (l *lab) checkDocumented(t *testing.T) {
 	if err := l.ask("metadata", &types); err != nil {
 		t.Fatal(err)
 	}
-	rows := regexp.MustCompile("(?m)^\\| `(wasmproxy_[a-z_]+)` \\| (counter|gauge|histogram) \\|").FindAllStringSubmatch(string(page), -1)
+	rows := regexp.MustCompile("(?m)^\\| `(wasmproxy_[a-z_]+)` \\| (counter|gauge|histogram|summary) \\|").FindAllStringSubmatch(string(page), -1)
 	if len(rows) < 40 {
 		t.Errorf("only %d metrics are documented", len(rows))
 	}
@@ -269,8 +269,11 @@ func (l *lab) checkDocumented(t *testing.T) {
 			continue
 		}
 		series := name
-		if of == "histogram" {
+		switch of {
+		case "histogram":
 			series += "_bucket"
+		case "summary":
+			series += "_count"
 		}
 		if got, err := l.query(series); err != nil || len(got) == 0 {
 			t.Errorf("Prometheus has no %s (%v)", series, err)
@@ -289,7 +292,7 @@ func (l *lab) checkDashboard(t *testing.T, file string) {
 	var dashboard struct {
 		Panels []struct {
 			Title   string
-			Targets []struct{ Expr string }
+			Targets []struct{ Expr, LegendFormat string }
 		}
 	}
 	text, err := os.ReadFile(file)
@@ -300,6 +303,9 @@ func (l *lab) checkDashboard(t *testing.T, file string) {
 	for _, p := range dashboard.Panels {
 		for _, target := range p.Targets {
 			queries++
+			if strings.Contains(target.LegendFormat, "instance") && !strings.HasPrefix(target.Expr, "topk(") {
+				t.Errorf("panel %q: %s draws a line for each node of a fleet", p.Title, target.Expr)
+			}
 			expr := strings.NewReplacer("$__rate_interval", "20s", "$instance", ".*").Replace(target.Expr)
 			if got, err := l.query(expr); err != nil || len(got) == 0 {
 				t.Errorf("panel %q: %s has no data (%v)", p.Title, expr, err)
