@@ -65,7 +65,7 @@ func TestMetricsOnTheAdminSocket(t *testing.T) {
 	}
 	for _, line := range []string{
 		`wasmproxy_calls_total{code="OK",method="RunPodSandbox",route="followed"} 1`,
-		`wasmproxy_call_duration_seconds_count{method="RunPodSandbox"} 1`,
+		`wasmproxy_call_overhead_seconds_count 1`,
 		`wasmproxy_plugin_state{plugin="10-quota",state="active"} 1`,
 		`wasmproxy_plugin_instances{plugin="10-quota"} 4`, // for one that is small: one, and three to spare
 		`wasmproxy_plugin_breaker_open{plugin="10-quota"} 0`,

@@ -27,16 +27,16 @@ type methodSeries struct {
 	name              string // without the service
 	unary             bool
 	calls             *prometheus.CounterVec
-	durations, times  prometheus.ObserverVec
+	durations, times  *prometheus.CounterVec
 	finished          [len(routes)][maxCode + 2]atomic.Pointer[prometheus.Counter] // the last code is other
-	duration, backend atomic.Pointer[prometheus.Observer]
+	duration, backend atomic.Pointer[prometheus.Counter]
 }
 
 func (f families) methods(all []map[string]cri.Shape) (known map[string]*methodSeries, unknown *methodSeries) {
 	of := func(name string, shape cri.Shape) *methodSeries {
 		return &methodSeries{
 			name: name, unary: shape == cri.Unary, calls: f.counter("wasmproxy_calls_total"),
-			durations: f.observer("wasmproxy_call_duration_seconds"), times: f.observer("wasmproxy_backend_duration_seconds"),
+			durations: f.counter("wasmproxy_call_seconds_total"), times: f.counter("wasmproxy_backend_seconds_total"),
 		}
 	}
 	known = map[string]*methodSeries{}
@@ -53,42 +53,35 @@ func (m *Metrics) callFinished(e *observe.CallFinished) {
 	if s == nil {
 		s = m.other
 	}
-	route := routeIndex(e.Route)
-	s.count(route, codeIndex(e.Code))
+	s.count(routeIndex(e.Route), codeIndex(e.Code))
 	if !s.unary {
 		return
 	}
-	m.overhead[route].Observe(max(e.Duration-e.Backend, 0).Seconds())
-	observer(&s.duration, func() prometheus.Observer { return s.durations.WithLabelValues(s.name) }).Observe(e.Duration.Seconds())
-	if e.Backend > 0 { // else it was not asked
-		observer(&s.backend, func() prometheus.Observer { return s.times.WithLabelValues(s.name) }).Observe(e.Backend.Seconds())
-	}
+	m.overhead.Observe(max(e.Duration-e.Backend, 0).Seconds())
+	once(&s.duration, func() prometheus.Counter { return s.durations.WithLabelValues(s.name) }).Add(max(e.Duration.Seconds(), 0))
+	once(&s.backend, func() prometheus.Counter { return s.times.WithLabelValues(s.name) }).Add(max(e.Backend.Seconds(), 0))
 }
 
 func (s *methodSeries) count(route, code int) {
-	at := &s.finished[route][code]
-	c := at.Load()
-	if c == nil {
+	once(&s.finished[route][code], func() prometheus.Counter {
 		label := other
 		if code <= int(maxCode) {
 			label = codes.Code(code).String()
 		}
-		made := s.calls.WithLabelValues(s.name, string(routes[route]), label) // the same for all who come at once
-		c = &made
-		at.Store(c)
-	}
-	(*c).Inc()
+		return s.calls.WithLabelValues(s.name, string(routes[route]), label)
+	}).Inc()
 }
 
-// observer returns what at has, or what of returns, which it keeps for the next time.
-func observer(at *atomic.Pointer[prometheus.Observer], of func() prometheus.Observer) prometheus.Observer {
-	o := at.Load()
-	if o == nil {
-		made := of() // the same for all who come at once
-		o = &made
-		at.Store(o)
+// once returns what at has, or what of returns, which it keeps for the next time. It is the same series
+// for all who come at once.
+func once[T any](at *atomic.Pointer[T], of func() T) T {
+	v := at.Load()
+	if v == nil {
+		made := of()
+		v = &made
+		at.Store(v)
 	}
-	return *o
+	return *v
 }
 
 func routeIndex(r observe.Route) int {

@@ -2,17 +2,18 @@ package metrics
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // families are the metrics of the table, by name.
 type families struct {
-	counters  map[string]*prometheus.CounterVec
-	observers map[string]prometheus.ObserverVec // histograms and summaries
-	gauges    map[string]*prometheus.GaugeVec
-	levels    map[string]level
-	ofPlugins []dropper // that have the label plugin
+	counters   map[string]*prometheus.CounterVec
+	histograms map[string]*prometheus.HistogramVec
+	gauges     map[string]*prometheus.GaugeVec
+	levels     map[string]level
+	ofPlugins  []dropper // that have the label plugin
 }
 
 // level is a metric that is read when somebody asks.
@@ -26,7 +27,7 @@ type dropper interface {
 }
 
 func newFamilies() families {
-	f := families{map[string]*prometheus.CounterVec{}, map[string]prometheus.ObserverVec{}, map[string]*prometheus.GaugeVec{}, map[string]level{}, nil}
+	f := families{map[string]*prometheus.CounterVec{}, map[string]*prometheus.HistogramVec{}, map[string]*prometheus.GaugeVec{}, map[string]level{}, nil}
 	for _, row := range Families {
 		var vec dropper
 		switch {
@@ -38,12 +39,9 @@ func newFamilies() families {
 		case row.Type == Gauge:
 			v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: row.Name, Help: row.Help}, row.Labels)
 			f.gauges[row.Name], vec = v, v
-		case row.Type == Summary:
-			v := prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: row.Name, Help: row.Help}, row.Labels)
-			f.observers[row.Name], vec = v, v
 		default:
 			v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: row.Name, Help: row.Help, Buckets: buckets[row.Name]}, row.Labels)
-			f.observers[row.Name], vec = v, v
+			f.histograms[row.Name], vec = v, v
 		}
 		if vec != nil && slices.Contains(row.Labels, "plugin") {
 			f.ofPlugins = append(f.ofPlugins, vec)
@@ -55,8 +53,12 @@ func newFamilies() families {
 
 // begin makes the counters that have no other labels than a plugin's id, or none at all. They are 0
 // before they count for the first time: of a series that begins with 1, Prometheus sees no increase.
+// Those of dry-run, in which few plugins are, begin when they count.
 func (f families) begin(plugin ...string) {
 	for _, row := range Families {
+		if strings.Contains(row.Name, "_dry_run_") {
+			continue
+		}
 		if c := f.counters[row.Name]; c != nil && len(row.Labels) == len(plugin) && (plugin == nil || row.Labels[0] == "plugin") {
 			c.WithLabelValues(plugin...)
 		}
@@ -70,11 +72,11 @@ func valueType(t Type) prometheus.ValueType {
 	return prometheus.GaugeValue
 }
 
-// counter returns a metric of the table, as observer and gauge do. A test holds that all
+// counter returns a metric of the table, as histogram and gauge do. A test holds that all
 // names are there.
 func (f families) counter(name string) *prometheus.CounterVec { return f.counters[name] }
 
-func (f families) observer(name string) prometheus.ObserverVec { return f.observers[name] }
+func (f families) histogram(name string) *prometheus.HistogramVec { return f.histograms[name] }
 
 func (f families) gauge(name string) *prometheus.GaugeVec { return f.gauges[name] }
 
@@ -93,8 +95,8 @@ func (f families) collectors() (all []prometheus.Collector) {
 			all = append(all, f.counters[row.Name])
 		case f.gauges[row.Name] != nil:
 			all = append(all, f.gauges[row.Name])
-		case f.observers[row.Name] != nil:
-			all = append(all, f.observers[row.Name])
+		case f.histograms[row.Name] != nil:
+			all = append(all, f.histograms[row.Name])
 		}
 	}
 	return all

@@ -32,7 +32,7 @@ type Levels struct {
 // PluginLevels is the state of a plugin at one moment.
 type PluginLevels struct {
 	ID          string
-	State       string // one of States
+	State       string // as package status names it
 	LoadFailed  bool   // the present files cannot be loaded
 	Active      *Info  // nil if no version is active
 	BreakerOpen bool   // or half-open
@@ -49,9 +49,6 @@ type Info struct {
 	Digest         string // of its module, SHA-256 in hex
 	SettingsDigest string // of its JSON, likewise
 }
-
-// States are those of a plugin.
-var States = []string{"active", "refusing", "inactive", "bypassed"}
 
 // scrape collects everything that the table has. It reads the levels once.
 type scrape struct{ *Metrics }
@@ -120,9 +117,7 @@ func (e emitter) node(l Levels) {
 }
 
 func (e emitter) plugin(p *PluginLevels) {
-	for _, state := range States {
-		e.emit("wasmproxy_plugin_state", truth(p.State == state), p.ID, state)
-	}
+	e.emit("wasmproxy_plugin_state", 1, p.ID, p.State)
 	if a := p.Active; a != nil {
 		e.emit("wasmproxy_plugin_info", 1, p.ID, a.Kind, clean(a.Version), a.Digest, a.SettingsDigest)
 	}

@@ -34,7 +34,7 @@ type Metrics struct {
 	other   *methodSeries            // of all that are not in methods
 	hooks   [64]hookTotals           // of the whole run
 
-	overhead [len(routes)]prometheus.Observer
+	overhead prometheus.Observer
 
 	mu      sync.Mutex
 	plugins atomic.Pointer[map[string]*pluginSeries] // by id; replaced, with mu held
@@ -48,9 +48,7 @@ func New(version string, levels func() Levels, methods ...map[string]cri.Shape) 
 	m := &Metrics{registry: prometheus.NewRegistry(), families: newFamilies(), levels: levels}
 	m.plugins.Store(&map[string]*pluginSeries{})
 	m.methods, m.other = m.families.methods(append(methods, cri.Shapes()))
-	for i, route := range routes {
-		m.overhead[i] = m.families.observer("wasmproxy_call_overhead_seconds").WithLabelValues(string(route))
-	}
+	m.overhead = m.families.histogram("wasmproxy_call_overhead_seconds").WithLabelValues()
 	m.add("wasmproxy_cgroup_write_failures_total", 0, "") // of values that are no plugin's any more
 	m.families.gauge("wasmproxy_build_info").WithLabelValues(version, goVersion(), abiVersion()).Set(1)
 	m.registry.MustRegister(collectors.NewGoCollector(collectors.WithGoCollectorMemStatsMetricsDisabled()), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -41,7 +41,6 @@ func (e emitter) own(all []PluginLevels) {
 				exported++
 			}
 		}
-		e.emit("wasmproxy_plugin_own_series", float64(exported), p.ID)
 		e.emit("wasmproxy_plugin_own_series_dropped", float64(len(p.Own)-exported), p.ID)
 	}
 }

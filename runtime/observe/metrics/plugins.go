@@ -97,18 +97,6 @@ func (p *pluginSeries) used(fuel, hostCalls int64) {
 	p.hostCalls.Add(float64(max(hostCalls, 0)))
 }
 
-// hook returns the counter of one hook.
-func (p *pluginSeries) hook(h abi.Hook) prometheus.Counter {
-	at := &p.hooks[h]
-	c := at.Load()
-	if c == nil {
-		made := p.families.counter("wasmproxy_hook_calls_total").WithLabelValues(p.id, h.String()) // the same for all who come at once
-		c = &made
-		at.Store(c)
-	}
-	return *c
-}
-
 // label is the outcome's, of which Prometheus' users expect no spaces.
 func label(o observe.Outcome) string {
 	if o == observe.NotCalled {
@@ -119,7 +107,9 @@ func label(o observe.Outcome) string {
 
 func (m *Metrics) hookCalled(e *observe.HookCalled) {
 	p := m.plugin(e.Plugin)
-	p.hook(e.Hook).Inc()
+	once(&p.hooks[e.Hook], func() prometheus.Counter {
+		return p.families.counter("wasmproxy_hook_calls_total").WithLabelValues(p.id, e.Hook.String())
+	}).Inc()
 	for i := range outcomes {
 		if outcomes[i] == e.Outcome {
 			p.calls[i].Inc()
@@ -129,8 +119,8 @@ func (m *Metrics) hookCalled(e *observe.HookCalled) {
 	total.called.Add(1)
 	if e.Outcome != observe.NotCalled {
 		phase := phaseOf(e.Hook)
-		observer(&p.durations[phase], func() prometheus.Observer {
-			return p.families.observer("wasmproxy_hook_duration_seconds").WithLabelValues(p.id, phases[phase])
+		once(&p.durations[phase], func() prometheus.Observer {
+			return p.families.histogram("wasmproxy_hook_duration_seconds").WithLabelValues(p.id, phases[phase])
 		}).Observe(e.Duration.Seconds())
 		p.used(e.Fuel, e.HostCalls)
 		p.changes.Add(float64(e.Changes))

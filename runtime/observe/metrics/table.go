@@ -8,7 +8,6 @@ const (
 	Counter   Type = "counter"
 	Gauge     Type = "gauge"
 	Histogram Type = "histogram"
-	Summary   Type = "summary" // a sum and a count
 )
 
 // Family is a metric of the proxy, with all of its labels.
@@ -29,9 +28,9 @@ var Families = []Family{
 	{"wasmproxy_ready", Gauge, nil, "1 while calls get what they are to get, else 0: see /readyz. Here a connection to the container runtime counts as its answer.", true},
 
 	{"wasmproxy_calls_total", Counter, []string{"method", "route", "code"}, "CRI calls that were answered. route is passed, followed (the store reads the call) or hooked.", false},
-	{"wasmproxy_call_duration_seconds", Summary, []string{"method"}, "Time from a unary call's request until its answer was handed to gRPC.", false},
-	{"wasmproxy_backend_duration_seconds", Summary, []string{"method"}, "Part of it that the container runtime had.", false},
-	{"wasmproxy_call_overhead_seconds", Histogram, []string{"route"}, "The other part, which the proxy and its plugins had.", false},
+	{"wasmproxy_call_seconds_total", Counter, []string{"method"}, "Time of unary calls, from the request until the answer was handed to gRPC.", false},
+	{"wasmproxy_backend_seconds_total", Counter, []string{"method"}, "Part of it that the container runtime had.", false},
+	{"wasmproxy_call_overhead_seconds", Histogram, nil, "The other part of each unary call, which the proxy and its plugins had.", false},
 	{"wasmproxy_calls_refused_total", Counter, []string{"plugin", "hook"}, "Calls that were answered with an error because of a plugin.", false},
 	{"wasmproxy_hooks_skipped_total", Counter, []string{"hook"}, "Calls that went on without their hooks, since a request could not be decoded or its object was not known.", false},
 	{"wasmproxy_post_hooks_dropped_total", Counter, nil, "Post hooks that were not called since too many waited.", false},
@@ -57,12 +56,11 @@ var Families = []Family{
 	{"wasmproxy_plugin_load_failed", Gauge, []string{"plugin"}, "1 while the present files of a plugin cannot be loaded, else 0. An earlier version may be active.", true},
 	{"wasmproxy_plugin_breaker_openings_total", Counter, []string{"plugin"}, "Times that a plugin's circuit breaker opened.", false},
 	{"wasmproxy_plugin_breaker_open", Gauge, []string{"plugin"}, "1 while a plugin is not called since it failed too often, else 0.", true},
-	{"wasmproxy_plugin_state", Gauge, []string{"plugin", "state"}, "1 for the state that calls meet: active, refusing (not loaded, and its hooks are refused), inactive (not loaded, and calls pass) or bypassed. 0 for the others.", true},
+	{"wasmproxy_plugin_state", Gauge, []string{"plugin", "state"}, "1 for the state that calls meet: active, refusing (not loaded, and its hooks are refused), inactive (not loaded, and calls pass) or bypassed.", true},
 	{"wasmproxy_plugin_instances", Gauge, []string{"plugin"}, "Instances of a plugin's module.", true},
 	{"wasmproxy_plugin_memory_bytes", Gauge, []string{"plugin"}, "Memory of a plugin's instances, and of the images that they are reset to.", true},
 	{"wasmproxy_plugins_memory_bytes", Gauge, nil, "Memory of all plugins that counts for the setting guest-memory.", true},
 	{"wasmproxy_plugins_memory_limit_bytes", Gauge, nil, "The setting guest-memory.", true},
-	{"wasmproxy_plugin_own_series", Gauge, []string{"plugin"}, "Metrics of a plugin's own, with their labels, that are exported.", true},
 	{"wasmproxy_plugin_own_series_dropped", Gauge, []string{"plugin"}, "Metrics of a plugin's own that are not exported: the name has another type, or the labels are not valid.", true},
 	{"wasmproxy_plugin_own_values_dropped_total", Counter, []string{"plugin"}, "Values of a plugin's own metrics that were dropped: of too many names, or of another kind.", true},
 
@@ -97,5 +95,5 @@ var Families = []Family{
 // fraction of a millisecond to a second, a hook from some microseconds to its limit, a minute at most.
 var buckets = map[string][]float64{
 	"wasmproxy_call_overhead_seconds": {1e-4, 5e-4, 1e-3, 2.5e-3, 1e-2, 5e-2, 0.25, 1},
-	"wasmproxy_hook_duration_seconds": {1e-4, 5e-4, 1e-3, 5e-3, 2.5e-2, 0.1, 0.25, 1},
+	"wasmproxy_hook_duration_seconds": {1e-4, 1e-3, 1e-2, 5e-2, 0.25, 1},
 }

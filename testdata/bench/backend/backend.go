@@ -29,6 +29,7 @@ func Serve(path string) error {
 	}
 	srv := grpc.NewServer(grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage))
 	cri.RegisterRuntimeServiceServer(srv, &runtime{large: LargeList()})
+	cri.RegisterImageServiceServer(srv, images{})
 	return srv.Serve(lis)
 }
 
@@ -96,6 +97,51 @@ func (r *runtime) ContainerStatus(_ context.Context, req *cri.ContainerStatusReq
 		Status: &cri.ContainerStatus{Id: req.GetContainerId()},
 		Info:   map[string]string{"info": string(info)},
 	}, nil
+}
+
+func (*runtime) StartContainer(context.Context, *cri.StartContainerRequest) (*cri.StartContainerResponse, error) {
+	return &cri.StartContainerResponse{}, nil
+}
+
+func (*runtime) UpdateContainerResources(context.Context, *cri.UpdateContainerResourcesRequest) (*cri.UpdateContainerResourcesResponse, error) {
+	return &cri.UpdateContainerResourcesResponse{}, nil
+}
+
+func (*runtime) UpdatePodSandboxResources(context.Context, *cri.UpdatePodSandboxResourcesRequest) (*cri.UpdatePodSandboxResourcesResponse, error) {
+	return &cri.UpdatePodSandboxResourcesResponse{}, nil
+}
+
+func (*runtime) ExecSync(context.Context, *cri.ExecSyncRequest) (*cri.ExecSyncResponse, error) {
+	return &cri.ExecSyncResponse{}, nil
+}
+
+func (*runtime) Exec(context.Context, *cri.ExecRequest) (*cri.ExecResponse, error) {
+	return &cri.ExecResponse{}, nil
+}
+
+func (*runtime) Attach(context.Context, *cri.AttachRequest) (*cri.AttachResponse, error) {
+	return &cri.AttachResponse{}, nil
+}
+
+func (*runtime) PortForward(context.Context, *cri.PortForwardRequest) (*cri.PortForwardResponse, error) {
+	return &cri.PortForwardResponse{}, nil
+}
+
+func (*runtime) CheckpointContainer(context.Context, *cri.CheckpointContainerRequest) (*cri.CheckpointContainerResponse, error) {
+	return &cri.CheckpointContainerResponse{}, nil
+}
+
+// images is an image service that has every image.
+type images struct {
+	cri.UnimplementedImageServiceServer
+}
+
+func (images) PullImage(_ context.Context, req *cri.PullImageRequest) (*cri.PullImageResponse, error) {
+	return &cri.PullImageResponse{ImageRef: req.GetImage().GetImage()}, nil
+}
+
+func (images) RemoveImage(context.Context, *cri.RemoveImageRequest) (*cri.RemoveImageResponse, error) {
+	return &cri.RemoveImageResponse{}, nil
 }
 
 func (*runtime) StopContainer(context.Context, *cri.StopContainerRequest) (*cri.StopContainerResponse, error) {

@@ -36,40 +36,90 @@ var notProduced = map[string]string{
 	"wasmproxy_post_hooks_late_total": "no post hook takes long",
 }
 
-// lab is a wasmproxy with plugins, before a runtime that answers at once, and a Prometheus.
+// lab is a wasmproxy with plugins, before a runtime that answers at once.
 type lab struct {
-	t          *testing.T
-	builder    *artifact.Builder
-	dir        string
-	metrics    string // address
-	prometheus string // address
-	runtime    cri.RuntimeServiceClient
+	t       *testing.T
+	builder *artifact.Builder
+	bin     string // directory of the programs
+	dir     string // of this lab
+	metrics string // address
+	runtime cri.RuntimeServiceClient
+	images  cri.ImageServiceClient
+	proxy   *exec.Cmd
 }
 
-func TestPrometheus(t *testing.T) {
+// programs builds what the labs run, and returns its directory.
+func programs(t *testing.T) (*artifact.Builder, string) {
+	t.Helper()
 	builder, err := artifact.NewBuilder(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	dir := t.TempDir()
+	if err := errors.Join(builder.Prometheus(t.Context(), dir), builder.Bench(t.Context(), dir), builder.Project(t.Context(), dir, "./cmd/wasmproxy")); err != nil {
+		t.Fatal(err)
+	}
+	return builder, dir
+}
+
+// newLab makes the directories and starts the runtime.
+func newLab(t *testing.T, builder *artifact.Builder, bin string) *lab {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "wp") // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	l := &lab{t: t, builder: builder, dir: dir, metrics: freeAddress(t), prometheus: freeAddress(t)}
-	if err := errors.Join(builder.Prometheus(t.Context(), dir), builder.Bench(t.Context(), dir), builder.Project(t.Context(), dir, "./cmd/wasmproxy")); err != nil {
-		t.Fatal(err)
+	l := &lab{t: t, builder: builder, bin: bin, dir: dir, metrics: freeAddress(t)}
+	for _, dir := range []string{"plugins.d", "hooks", "cgroup"} {
+		if err := os.Mkdir(l.path(dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
-	rules := builder.ProjectFile("deploy/prometheus")
-	if out, err := exec.Command(filepath.Join(dir, "promtool"), "test", "rules", filepath.Join(rules, "alerts_test.yaml")).CombinedOutput(); err != nil {
+	l.start("bench", "backend", l.path("backend.sock"))
+	return l
+}
+
+// plugin puts a module of the project and its JSON into the plugin directory, each by a rename.
+func (l *lab) plugin(id, module, settings string) {
+	l.t.Helper()
+	text, err := os.ReadFile(l.builder.ProjectFile(module))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, file := range []struct {
+		name    string
+		content []byte
+	}{{id + ".json", []byte(settings)}, {id + ".wasm", text}} {
+		if err := errors.Join(os.WriteFile(l.path("new"), file.content, 0o644), os.Rename(l.path("new"), l.path("plugins.d/"+file.name))); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
+func TestPrometheus(t *testing.T) {
+	builder, bin := programs(t)
+	l := newLab(t, builder, bin)
+	p := &prometheus{lab: l, address: freeAddress(t)}
+	rules := l.builder.ProjectFile("deploy/prometheus")
+	if out, err := exec.Command(filepath.Join(l.bin, "promtool"), "test", "rules", filepath.Join(rules, "alerts_test.yaml")).CombinedOutput(); err != nil {
 		t.Errorf("promtool test rules: %v\n%s", err, out)
 	}
+	for id, from := range map[string][2]string{
+		"10-qos": {"plugins-wasm/qos/qos.wasm", `{}`}, "20-reject": {"testdata/wat/reject.wasm", `{"match": {"namespaces": ["refused"]}}`},
+		"30-trap": {"testdata/wat/trap.wasm", `{"match": {"namespaces": ["trapped"]}}`}, "40-dry": {"plugins-wasm/qos/qos.wasm", `{"dry-run": true}`},
+		"90-audit": {"plugins-wasm/audit/audit.wasm", `{}`},
+	} {
+		l.plugin(id, from[0], from[1])
+	}
 	l.startProxy()
-	l.startPrometheus(filepath.Join(rules, "alerts.yaml"))
-	l.load()
-	t.Run("documented metrics", func(t *testing.T) { l.checkDocumented(t) })
-	t.Run("dashboard", func(t *testing.T) { l.checkDashboard(t, filepath.Join(rules, "dashboard.json")) })
-	t.Run("alerts", func(t *testing.T) { l.checkAlerts(t) })
+	l.awaitMetric(`wasmproxy_plugin_state{plugin=".*",state="active"} 1`, 5)
+	p.start(filepath.Join(rules, "alerts.yaml"))
+	p.load()
+	t.Run("documented metrics", func(t *testing.T) { p.checkDocumented(t) })
+	t.Run("dashboard", func(t *testing.T) { p.checkDashboard(t, filepath.Join(rules, "dashboard.json")) })
+	t.Run("alerts", func(t *testing.T) { p.checkAlerts(t) })
+	t.Run("series", func(t *testing.T) { l.checkSeries(t) })
 }
 
 // freeAddress returns an address on which nobody listens.
@@ -82,14 +132,15 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// start starts a program of the lab, which ends with the test.
-func (l *lab) start(program string, args ...string) {
+// start starts a program, which ends with the test.
+func (l *lab) start(program string, args ...string) *exec.Cmd {
 	l.t.Helper()
-	log, err := os.Create(filepath.Join(l.dir, program+".log"))
+	log, err := os.OpenFile(l.path(program+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	cmd := exec.Command(filepath.Join(l.dir, program), args...)
+	defer log.Close()
+	cmd := exec.Command(filepath.Join(l.bin, program), args...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = log, log, []string{"PATH=" + os.Getenv("PATH")}
 	if err := cmd.Start(); err != nil {
 		l.t.Fatal(err)
@@ -97,11 +148,11 @@ func (l *lab) start(program string, args ...string) {
 	l.t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
-		log.Close()
 		if said, err := os.ReadFile(log.Name()); l.t.Failed() {
 			l.t.Logf("%s said (%v):\n%s", program, err, said[max(0, len(said)-4096):])
 		}
 	})
+	return cmd
 }
 
 // await waits until f succeeds.
@@ -118,46 +169,60 @@ func (l *lab) await(what string, f func() error) {
 
 func (l *lab) path(name string) string { return filepath.Join(l.dir, name) }
 
-// startProxy starts wasmproxy with a plugin that changes containers, one that refuses pods, one
-// that fails, one that counts, and one in dry-run.
-func (l *lab) startProxy() {
+// startProxy starts wasmproxy, with further flags, and waits until it serves metrics.
+func (l *lab) startProxy(flags ...string) {
 	l.t.Helper()
-	for _, dir := range []string{"plugins.d", "hooks", "cgroup"} {
-		if err := os.Mkdir(l.path(dir), 0o755); err != nil {
+	l.proxy = l.start("wasmproxy", append([]string{"serve", "--config", "", "--listen", l.path("proxy.sock"), "--backend", l.path("backend.sock"),
+		"--plugin-dir", l.path("plugins.d"), "--hook-dir", l.path("hooks"), "--cache-dir", filepath.Join(l.bin, "cache"), "--state-dir", l.path("state"),
+		"--admin-socket", l.path("admin.sock"), "--bypass-file", l.path("bypass"), "--cgroup-root", l.path("cgroup"), "--cgroup-mode", "v2",
+		"--metrics-listen", l.metrics}, flags...)...)
+	if l.runtime == nil {
+		conn, err := grpc.NewClient("unix://"+l.path("proxy.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
 			l.t.Fatal(err)
 		}
+		l.t.Cleanup(func() { conn.Close() })
+		l.runtime, l.images = cri.NewRuntimeServiceClient(conn), cri.NewImageServiceClient(conn)
 	}
-	for id, from := range map[string][2]string{
-		"10-qos": {"plugins-wasm/qos/qos.wasm", `{}`}, "20-reject": {"testdata/wat/reject.wasm", `{"match": {"namespaces": ["refused"]}}`},
-		"30-trap": {"testdata/wat/trap.wasm", `{"match": {"namespaces": ["trapped"]}}`}, "40-dry": {"plugins-wasm/qos/qos.wasm", `{"dry-run": true}`},
-		"90-audit": {"plugins-wasm/audit/audit.wasm", `{}`},
-	} {
-		module, err := os.ReadFile(l.builder.ProjectFile(from[0]))
-		if err := errors.Join(err, os.WriteFile(l.path("plugins.d/"+id+".json"), []byte(from[1]), 0o644), os.WriteFile(l.path("plugins.d/"+id+".wasm"), module, 0o644)); err != nil {
-			l.t.Fatal(err)
-		}
-	}
-	l.start("bench", "backend", l.path("backend.sock"))
-	l.start("wasmproxy", "serve", "--listen", l.path("proxy.sock"), "--backend", l.path("backend.sock"), "--plugin-dir", l.path("plugins.d"),
-		"--hook-dir", l.path("hooks"), "--cache-dir", l.path("cache"), "--state-dir", l.path("state"), "--admin-socket", l.path("admin.sock"),
-		"--cgroup-root", l.path("cgroup"), "--cgroup-mode", "v2", "--metrics-listen", l.metrics)
-	conn, err := grpc.NewClient("unix://"+l.path("proxy.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	l.t.Cleanup(func() { conn.Close() })
-	l.runtime = cri.NewRuntimeServiceClient(conn)
 	l.await("wasmproxy", func() error { _, err := get("http://" + l.metrics + "/healthz"); return err })
-	l.await("plugins", func() error {
+}
+
+// awaitMetric waits until so many lines of the metrics match a pattern.
+func (l *lab) awaitMetric(pattern string, count int) {
+	l.t.Helper()
+	line := regexp.MustCompile("(?m)^" + pattern + "$")
+	l.await(pattern, func() error {
 		text, err := get("http://" + l.metrics + "/metrics")
-		if n := strings.Count(text, `state="active"} 1`); err == nil && n < 5 {
-			err = fmt.Errorf("%d of 5 plugins are active", n)
+		if n := len(line.FindAllString(text, -1)); err == nil && n < count {
+			err = fmt.Errorf("%d of %d lines", n, count)
 		}
 		return err
 	})
 }
 
-func (l *lab) startPrometheus(rules string) {
+// maxSeries is how many series a node with five plugins may have.
+const maxSeries = 350
+
+// checkSeries counts the series of a node with five plugins, each of which was called in its hooks.
+func (l *lab) checkSeries(t *testing.T) {
+	text, err := get("http://" + l.metrics + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(regexp.MustCompile(`(?m)^[^#\n]`).FindAllString(text, -1))
+	t.Logf("%d series\n%s", n, text)
+	if n > maxSeries {
+		t.Errorf("there are %d series, %d are allowed:\n%s", n, maxSeries, text)
+	}
+}
+
+// prometheus scrapes a lab.
+type prometheus struct {
+	*lab
+	address string
+}
+
+func (l *prometheus) start(rules string) {
 	l.t.Helper()
 	config, err := json.Marshal(map[string]any{ // JSON is YAML
 		"global":     map[string]any{"scrape_interval": "1s", "evaluation_interval": "1s"},
@@ -169,17 +234,24 @@ func (l *lab) startPrometheus(rules string) {
 	if err := errors.Join(err, os.WriteFile(l.path("prometheus.yaml"), config, 0o644)); err != nil {
 		l.t.Fatal(err)
 	}
-	l.start("prometheus", "--config.file="+l.path("prometheus.yaml"), "--storage.tsdb.path="+l.path("tsdb"), "--web.listen-address="+l.prometheus, "--log.level=warn")
-	l.await("Prometheus", func() error { _, err := get("http://" + l.prometheus + "/-/ready"); return err })
+	l.lab.start("prometheus", "--config.file="+l.path("prometheus.yaml"), "--storage.tsdb.path="+l.path("tsdb"), "--web.listen-address="+l.address, "--log.level=warn")
+	l.await("Prometheus", func() error { _, err := get("http://" + l.address + "/-/ready"); return err })
 }
 
 // load runs pods until Prometheus has seen counters grow.
-func (l *lab) load() {
+func (l *prometheus) load() {
 	l.t.Helper()
 	l.await("growing counters", func() error {
-		l.runPod("shop")
-		l.runPod("refused")
-		l.runPod("trapped")
+		_, sandbox, container, err := l.runPod("shop")
+		if err := errors.Join(err, l.everyCall(sandbox, container)); err != nil {
+			return err
+		}
+		if _, _, _, err := l.runPod("refused"); err == nil {
+			return errors.New("20-reject refuses nothing")
+		}
+		if _, _, _, err := l.runPod("trapped"); err != nil {
+			return err
+		}
 		got, err := l.query(`sum(increase(wasmproxy_calls_total[20s])) > 0 and sum(increase(wasmproxy_plugin_failures_total[20s])) > 0 and sum(increase(wasmproxy_calls_refused_total[20s])) > 0`)
 		if err == nil && len(got) == 0 {
 			err = errors.New("no counter grows")
@@ -188,32 +260,57 @@ func (l *lab) load() {
 	})
 }
 
-// runPod makes calls of a pod's life. Some of them are refused, and StartContainer is nothing
-// that the runtime does.
-func (l *lab) runPod(namespace string) {
+// runPod runs a pod with a container, as kubelet does. A plugin may refuse it.
+func (l *lab) runPod(namespace string) (pod *cri.PodSandboxConfig, sandbox, container string, err error) {
 	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
 	defer cancel()
-	pod := &cri.PodSandboxConfig{
-		Metadata: &cri.PodSandboxMetadata{Name: "web", Namespace: namespace, Uid: fmt.Sprint(time.Now().UnixNano())}, Linux: &cri.LinuxPodSandboxConfig{},
+	uid := fmt.Sprint(time.Now().UnixNano())
+	group := "/kubepods/burstable/pod" + uid
+	pod = &cri.PodSandboxConfig{
+		Metadata: &cri.PodSandboxMetadata{Name: "web", Namespace: namespace, Uid: uid}, Linux: &cri.LinuxPodSandboxConfig{CgroupParent: group},
+		Annotations: map[string]string{"memory-qos.wasmproxy.io/request.app": "1048576"},
+	}
+	if err := os.MkdirAll(l.path("cgroup"+group), 0o755); err != nil {
+		l.t.Fatal(err)
 	}
 	if _, err := l.runtime.Version(ctx, &cri.VersionRequest{}); err != nil {
 		l.t.Fatal(err)
 	}
 	run, err := l.runtime.RunPodSandbox(ctx, &cri.RunPodSandboxRequest{Config: pod})
-	if (err != nil) != (namespace == "refused") {
-		l.t.Fatalf("a pod of namespace %s: %v", namespace, err)
-	}
 	if err != nil {
-		return
+		return pod, "", "", err
 	}
 	c, err := l.runtime.CreateContainer(ctx, &cri.CreateContainerRequest{PodSandboxId: run.PodSandboxId, SandboxConfig: pod, Config: &cri.ContainerConfig{
-		Metadata: &cri.ContainerMetadata{Name: "app"}, Linux: &cri.LinuxContainerConfig{Resources: &cri.LinuxContainerResources{CpuQuota: 100000, CpuPeriod: 100000}},
+		Metadata: &cri.ContainerMetadata{Name: "app"},
+		Linux:    &cri.LinuxContainerConfig{Resources: &cri.LinuxContainerResources{CpuQuota: 100000, CpuPeriod: 100000, MemoryLimitInBytes: 2 << 20}},
 	}})
 	if err != nil {
-		l.t.Fatal(err)
+		return pod, run.PodSandboxId, "", err
 	}
-	_, _ = l.runtime.StartContainer(ctx, &cri.StartContainerRequest{ContainerId: c.ContainerId})
-	_, _ = l.runtime.RemovePodSandbox(ctx, &cri.RemovePodSandboxRequest{PodSandboxId: run.PodSandboxId})
+	_, err = l.runtime.StartContainer(ctx, &cri.StartContainerRequest{ContainerId: c.ContainerId})
+	return pod, run.PodSandboxId, c.ContainerId, err
+}
+
+// everyCall makes the other calls of a pod's life, and those of images.
+func (l *lab) everyCall(sandbox, container string) error {
+	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
+	defer cancel()
+	var failed error
+	do := func(_ any, err error) { failed = errors.Join(failed, err) }
+	do(l.runtime.UpdateContainerResources(ctx, &cri.UpdateContainerResourcesRequest{ContainerId: container, Linux: &cri.LinuxContainerResources{CpuShares: 512}}))
+	do(l.runtime.UpdatePodSandboxResources(ctx, &cri.UpdatePodSandboxResourcesRequest{PodSandboxId: sandbox}))
+	do(l.runtime.ExecSync(ctx, &cri.ExecSyncRequest{ContainerId: container, Cmd: []string{"true"}}))
+	do(l.runtime.Exec(ctx, &cri.ExecRequest{ContainerId: container, Cmd: []string{"true"}, Stdout: true}))
+	do(l.runtime.Attach(ctx, &cri.AttachRequest{ContainerId: container, Stdout: true}))
+	do(l.runtime.PortForward(ctx, &cri.PortForwardRequest{PodSandboxId: sandbox, Port: []int32{80}}))
+	do(l.runtime.CheckpointContainer(ctx, &cri.CheckpointContainerRequest{ContainerId: container}))
+	do(l.images.PullImage(ctx, &cri.PullImageRequest{Image: &cri.ImageSpec{Image: "web:1"}}))
+	do(l.images.RemoveImage(ctx, &cri.RemoveImageRequest{Image: &cri.ImageSpec{Image: "web:1"}}))
+	do(l.runtime.StopContainer(ctx, &cri.StopContainerRequest{ContainerId: container}))
+	do(l.runtime.RemoveContainer(ctx, &cri.RemoveContainerRequest{ContainerId: container}))
+	do(l.runtime.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: sandbox}))
+	do(l.runtime.RemovePodSandbox(ctx, &cri.RemovePodSandboxRequest{PodSandboxId: sandbox}))
+	return failed
 }
 
 func get(url string) (body string, err error) {
@@ -231,8 +328,8 @@ func get(url string) (body string, err error) {
 }
 
 // ask asks Prometheus' API.
-func (l *lab) ask(resource string, into any) error {
-	text, err := get("http://" + l.prometheus + "/api/v1/" + resource)
+func (l *prometheus) ask(resource string, into any) error {
+	text, err := get("http://" + l.address + "/api/v1/" + resource)
 	if err != nil {
 		return err
 	}
@@ -242,7 +339,7 @@ func (l *lab) ask(resource string, into any) error {
 }
 
 // query returns the series of a query, with their values.
-func (l *lab) query(expr string) (series []json.RawMessage, err error) {
+func (l *prometheus) query(expr string) (series []json.RawMessage, err error) {
 	var got struct{ Result []json.RawMessage }
 	err = l.ask("query?query="+url.QueryEscape(expr), &got)
 	return got.Result, err
@@ -250,7 +347,7 @@ func (l *lab) query(expr string) (series []json.RawMessage, err error) {
 
 // checkDocumented demands each metric of docs/operations.md, with its type. Prometheus scrapes
 // OpenMetrics, in which a counter's name ends before _total.
-func (l *lab) checkDocumented(t *testing.T) {
+func (l *prometheus) checkDocumented(t *testing.T) {
 	page, err := os.ReadFile(l.builder.ProjectFile("docs/operations.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -259,7 +356,7 @@ func (l *lab) checkDocumented(t *testing.T) {
 	if err := l.ask("metadata", &types); err != nil {
 		t.Fatal(err)
 	}
-	rows := regexp.MustCompile("(?m)^\\| `(wasmproxy_[a-z_]+)` \\| (counter|gauge|histogram|summary) \\|").FindAllStringSubmatch(string(page), -1)
+	rows := regexp.MustCompile("(?m)^\\| `(wasmproxy_[a-z_]+)` \\| (counter|gauge|histogram) \\|").FindAllStringSubmatch(string(page), -1)
 	if len(rows) < 40 {
 		t.Errorf("only %d metrics are documented", len(rows))
 	}
@@ -269,11 +366,8 @@ func (l *lab) checkDocumented(t *testing.T) {
 			continue
 		}
 		series := name
-		switch of {
-		case "histogram":
+		if of == "histogram" {
 			series += "_bucket"
-		case "summary":
-			series += "_count"
 		}
 		if got, err := l.query(series); err != nil || len(got) == 0 {
 			t.Errorf("Prometheus has no %s (%v)", series, err)
@@ -288,7 +382,7 @@ func (l *lab) checkDocumented(t *testing.T) {
 }
 
 // checkDashboard demands data for each query of the dashboard.
-func (l *lab) checkDashboard(t *testing.T, file string) {
+func (l *prometheus) checkDashboard(t *testing.T, file string) {
 	var dashboard struct {
 		Panels []struct {
 			Title   string
@@ -319,7 +413,7 @@ func (l *lab) checkDashboard(t *testing.T, file string) {
 
 // checkAlerts demands that Prometheus evaluates each rule, and that each metric of a rule is
 // there.
-func (l *lab) checkAlerts(t *testing.T) {
+func (l *prometheus) checkAlerts(t *testing.T) {
 	type rule struct{ Name, Health, LastError, Query, State string }
 	var got struct{ Groups []struct{ Rules []rule } }
 	l.await("evaluated rules", func() error {

@@ -76,9 +76,9 @@ func (b *BenchProxy) Own(t testing.TB) time.Duration {
 		name, value, _ := strings.Cut(lines.Text(), " ")
 		v, _ := strconv.ParseFloat(value, 64) // of comments there is none
 		switch {
-		case strings.HasPrefix(name, "wasmproxy_call_duration_seconds_sum"):
+		case strings.HasPrefix(name, "wasmproxy_call_seconds_total"):
 			seconds += v
-		case strings.HasPrefix(name, "wasmproxy_backend_duration_seconds_sum"):
+		case strings.HasPrefix(name, "wasmproxy_backend_seconds_total"):
 			seconds -= v
 		}
 	}
