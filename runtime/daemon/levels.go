@@ -14,7 +14,8 @@ import (
 func (d *daemon) levels() (l metrics.Levels) {
 	l.Plugins, _ = ask(d.slots, d.slots.levels)
 	l.Connections = d.server.Connections()
-	l.BackendConnected = d.backend.conn.GetState() == connectivity.Ready
+	backend := d.backend.conn.GetState()
+	l.BackendConnected = backend == connectivity.Ready
 	l.StoreFilled = !d.following.Load() || !d.backend.behind()
 	l.Pods, l.Containers = d.store.Len()
 	l.NotHeld, l.StateSaved = d.ledger.NotHeld(), d.ledger.Saved() && d.durable.allSaved()
@@ -28,7 +29,7 @@ func (d *daemon) levels() (l metrics.Levels) {
 		l.SpansLost = d.traces.Lost()
 	}
 	l.GuestMemory, l.GuestMemoryLimit = d.engine.Memory()
-	l.Ready = l.BackendConnected && len(d.unready(false)) == 0
+	l.Ready = (backend == connectivity.Ready || backend == connectivity.Idle) && len(d.unready(false)) == 0 // idle: nobody has called yet
 	return l
 }
 

@@ -65,7 +65,7 @@ func TestMetricsOnTheAdminSocket(t *testing.T) {
 	}
 	for _, line := range []string{
 		`wasmproxy_calls_total{code="OK",method="RunPodSandbox",route="followed"} 1`,
-		`wasmproxy_call_overhead_seconds_count 1`,
+		`wasmproxy_ready 1`, `wasmproxy_state_saved 1`, `wasmproxy_ledger_values_not_held{plugin="10-quota"} 0`,
 		`wasmproxy_plugin_state{plugin="10-quota",state="active"} 1`,
 		`wasmproxy_plugin_instances{plugin="10-quota"} 4`, // for one that is small: one, and three to spare
 		`wasmproxy_plugin_breaker_open{plugin="10-quota"} 0`,
@@ -234,7 +234,7 @@ func TestMetricsTellOfTheBypass(t *testing.T) {
 	}
 	n.must(os.WriteFile(n.config.BypassFile, nil, 0o644))
 	n.awaitMetric("wasmproxy_bypass 1")
-	n.awaitMetric(`wasmproxy_plugin_state{plugin="10-trap",state="refusing"} 0`)
+	n.awaitMetric(`wasmproxy_plugin_state{plugin="10-trap",state="bypassed"} 1`)
 	if status, body := n.ofAdmin("/readyz"); status != 200 {
 		t.Errorf("in the bypass: %d %s", status, body)
 	}

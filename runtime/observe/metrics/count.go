@@ -1,6 +1,9 @@
 package metrics
 
-import "github.com/wasmproxy/wasmproxy/runtime/observe"
+import (
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
 
 // count counts an event that does not come with most calls.
 func (m *Metrics) count(e observe.Event) {
@@ -45,15 +48,26 @@ func (m *Metrics) countPlugin(e observe.Event) {
 	case *observe.PluginLogCut:
 		m.addOf(e.Plugin, "wasmproxy_plugin_log_dropped_bytes_total", e.DroppedBytes)
 	case *observe.PluginLoaded:
-		m.addOf(e.Plugin, "wasmproxy_plugin_loads_total", 1, "loaded")
+		m.loaded(e, "loaded")
 	case *observe.PluginReplaced:
-		m.addOf(e.Plugin, "wasmproxy_plugin_loads_total", 1, "replaced")
+		m.loaded(&e.PluginLoaded, "replaced")
 	case *observe.PluginRejected:
 		m.addOf(e.Plugin, "wasmproxy_plugin_loads_total", 1, "failed")
 	case *observe.AuditLinesLimited:
 		m.addOf(e.Plugin, "wasmproxy_audit_lines_limited_total", e.Lines)
 	case *observe.BreakerOpened:
 		m.addOf(e.Plugin, "wasmproxy_plugin_breaker_openings_total", 1)
+	}
+}
+
+// loaded counts a load. What the plugin refuses is 0 before it refuses for the first time.
+func (m *Metrics) loaded(e *observe.PluginLoaded, result string) {
+	m.addOf(e.Plugin, "wasmproxy_plugin_loads_total", 1, result)
+	for _, name := range e.Hooks {
+		if h, ok := abi.HookByName(name); ok && h.Info().Phase == abi.Before {
+			m.addOf(e.Plugin, "wasmproxy_hook_calls_total", 0, name)
+			m.addOf(e.Plugin, "wasmproxy_calls_refused_total", 0, name)
+		}
 	}
 }
 

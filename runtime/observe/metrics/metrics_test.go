@@ -170,12 +170,13 @@ func TestHooksAreCounted(t *testing.T) {
 // series that begins with 1.
 func TestCountersBeginAtZero(t *testing.T) {
 	m := metrics.New("v1", with("10-a"))
-	m.Observe(t.Context(), &observe.PluginLoaded{Plugin: "10-a"})
+	m.Observe(t.Context(), &observe.PluginLoaded{Plugin: "10-a", Hooks: []string{"PreCreateContainer"}})
 	all := scraped(t, m)
 	for _, of := range [][2]string{
 		{"wasmproxy_cgroup_fights_total", `plugin="10-a"`}, {"wasmproxy_cgroup_write_failures_total", `plugin="10-a"`}, {"wasmproxy_cgroup_write_failures_total", `plugin=""`},
 		{"wasmproxy_panics_total", ""}, {"wasmproxy_post_hooks_dropped_total", ""},
 		{"wasmproxy_plugin_calls_total", `outcome="failed",plugin="10-a"`}, {"wasmproxy_audit_lines_limited_total", `plugin="10-a"`},
+		{"wasmproxy_calls_refused_total", `hook="PreCreateContainer",plugin="10-a"`}, {"wasmproxy_hook_calls_total", `hook="PreCreateContainer",plugin="10-a"`},
 	} {
 		if s := series(all[of[0]], of[1]); s == nil || s.GetCounter().GetValue() != 0 {
 			t.Errorf("%s{%s} is %v", of[0], of[1], s)
