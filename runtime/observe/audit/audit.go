@@ -1,4 +1,4 @@
-// Package audit writes what plugins changed and refused as lines of JSON, to a file or to
+// Package audit writes what plugins changed and refused, and what operators did with them, as lines of JSON, to a file or to
 // journald. It is the only importer of the library that rotates files.
 //
 // A line is made of one event. Events hide secrets already: values of env, annotations and
@@ -48,17 +48,21 @@ type Log struct {
 	end      sync.Once
 	dropped  atomic.Int64 // by a full queue, since the writer looked
 	lost     atomic.Int64 // lines of the whole run
+	digests  sync.Map     // of the modules of active plugins, by id
 
 	// Of the writer's goroutine:
-	unreported int       // lines that were lost since the last event
-	next       time.Time // when the next event is due
+	unreported int                // lines that were lost since the last event
+	next       time.Time          // when the next event is due
+	budgets    map[string]*budget // by plugin
 }
 
 // entry is an event that waits to be written.
 type entry struct {
-	at    time.Time
-	trace string
-	event observe.Event
+	at     time.Time
+	trace  string
+	event  observe.Event
+	maker  string // the plugin that the line counts for, if it can make as many as it likes
+	digest string // of the plugin's active version
 }
 
 // output writes lines. It is for one goroutine.
@@ -74,7 +78,7 @@ func New(o Options) *Log {
 }
 
 func start(observer observe.Observer, out output) *Log {
-	l := &Log{observer: observer, out: out, queue: make(chan entry, queueLength), closing: make(chan struct{}), closed: make(chan struct{})}
+	l := &Log{observer: observer, out: out, queue: make(chan entry, queueLength), closing: make(chan struct{}), closed: make(chan struct{}), budgets: map[string]*budget{}}
 	go l.run()
 	return l
 }
@@ -90,15 +94,34 @@ func (l *Log) Wants(k observe.Kind) bool {
 
 // Observe implements observe.Observer. It does not wait for the line to be written.
 func (l *Log) Observe(ctx context.Context, e observe.Event) {
-	if !audited(e) {
+	maker, ok := audited(e)
+	if !ok {
 		return
 	}
 	select {
-	case l.queue <- entry{time.Now(), tracing.TraceID(ctx), e}:
+	case l.queue <- entry{time.Now(), tracing.TraceID(ctx), e, maker, l.digest(e, maker)}:
 	default:
 		l.dropped.Add(1)
 		l.lost.Add(1)
 	}
+}
+
+// digest returns that of the version of the plugin that is active at the event.
+func (l *Log) digest(e observe.Event, maker string) string {
+	switch e := e.(type) {
+	case *observe.PluginLoaded:
+		l.digests.Store(e.Plugin, e.Digest)
+		maker = e.Plugin
+	case *observe.PluginReplaced:
+		l.digests.Store(e.Plugin, e.Digest)
+		maker = e.Plugin
+	case *observe.PluginRemoved:
+		defer l.digests.Delete(e.Plugin)
+		maker = e.Plugin
+	}
+	digest, _ := l.digests.Load(maker)
+	text, _ := digest.(string)
+	return text
 }
 
 // Close writes the lines that wait, for a second at most. The error says if some are lost by
@@ -133,7 +156,11 @@ func (l *Log) run() {
 }
 
 func (l *Log) write(e entry) {
-	err := l.out.write(lineOf(e))
+	text, ok := l.within(e)
+	if !ok {
+		return
+	}
+	err := l.out.write(text)
 	failed := 0
 	if err != nil {
 		failed = 1

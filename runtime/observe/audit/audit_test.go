@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,14 +36,23 @@ func TestLines(t *testing.T) {
 		`"event":"cgroup_failed",ABOUT,"field":"cpu.idle","new":"1","reason":"no space"`:      &observe.CgroupFileFailed{Object: web, File: "cpu.idle", Value: "1", Err: failed},
 		`"event":"cgroup_repaired",ABOUT,"plugin":"a","field":"cpu.idle","old":"0","new":"1"`: &observe.CgroupFileRepaired{Plugin: "a", Object: web, File: "cpu.idle", Value: "1", Found: "0"},
 		`"event":"cgroup_left",ABOUT,"plugin":"a","field":"cpu.idle","old":"1","new":"0"`:     &observe.CgroupFileFought{Plugin: "a", Object: web, File: "cpu.idle", Value: "1", Found: "0"},
+		`"event":"failed",ABOUT,"plugin":"a","hook":"PreExec","reason":"no space"`:            &observe.PluginFailed{Plugin: "a", Hook: abi.PreExec, Object: web, Err: failed},
+		`"event":"load_failed","plugin":"a","reason":"no space"`:                              &observe.PluginRejected{Plugin: "a", Err: failed},
+		`"event":"removed","plugin":"a"`:                                                      &observe.PluginRemoved{Plugin: "a"},
+		`"event":"disabled","plugin":"a"`:                                                     &observe.PluginRemoved{Plugin: "a", Disabled: true},
+		`"event":"loaded","plugin":"a","settings_digest":"cd","new":"1.0.0"`:                  &observe.PluginLoaded{Plugin: "a", Version: "1.0.0", Digest: "ab", SettingsDigest: "cd"},
+		`"event":"replaced","plugin":"a","old":"1.0.0","new":"1.1.0"`:                         &observe.PluginReplaced{PluginLoaded: observe.PluginLoaded{Plugin: "a", Version: "1.1.0"}, Previous: "1.0.0"},
+		`"event":"bypass_on","reason":"INC 4711","by":"command"`:                              &observe.BypassOn{By: "command", Reason: "INC 4711"},
+		`"event":"bypass_off","by":"file"`:                                                    &observe.BypassOff{By: "file"},
 		`"event":"cgroup_undone",ABOUT,"field":"cpu.idle","new":"0"`:                          &observe.CgroupFileUndone{Object: web, File: "cpu.idle", Value: "0"},
 	} {
 		want = `{"time":"2026-11-22T09:00:00Z",` + strings.Replace(want, "ABOUT", `"namespace":"shop","pod":"web-0","pod_id":"6d2f","container":"main","container_id":"91ac"`, 1) + "}\n"
-		if got := lineOf(entry{time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC), "", e}); !audited(e) || string(got) != want {
-			t.Errorf("%T: audited %v\n%swant\n%s", e, audited(e), got, want)
+		_, is := audited(e)
+		if got := lineOf(entry{at: time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC), event: e}, 0); !is || string(got) != want {
+			t.Errorf("%T: audited %v\n%swant\n%s", e, is, got, want)
 		}
 	}
-	if audited(&observe.CallFinished{}) {
+	if _, is := audited(&observe.CallFinished{}); is {
 		t.Error("a call is audited")
 	}
 }
@@ -53,9 +63,9 @@ func TestLineInTheDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := lineOf(entry{time.Date(2026, 11, 22, 9, 0, 0, 123456789, time.UTC), "4bf92f3577b34da6a3ce929d0e0e4736", &observe.FieldChanged{
+	got := lineOf(entry{at: time.Date(2026, 11, 22, 9, 0, 0, 123456789, time.UTC), trace: "4bf92f3577b34da6a3ce929d0e0e4736", event: &observe.FieldChanged{
 		Plugin: "10-quota", Hook: abi.PreCreateContainer, Object: web, Field: "container.resources.cpu_quota", Previous: "100000", Value: "200000",
-	}})
+	}, digest: "93a44bbb96c751218e4c00d479e4c14358122a389acca16205b1e4d0dc5f9476"}, 0)
 	if !bytes.Equal(got, want) {
 		t.Errorf("the document has\n%sbut this is written\n%s", want, got)
 	}
@@ -91,6 +101,77 @@ func TestTraceID(t *testing.T) {
 	all := written(t, file)
 	if len(all) != 2 || all[0].TraceID != "4bf92f3577b34da6a3ce929d0e0e4736" || all[1].TraceID != "" {
 		t.Errorf("the lines are %+v", all)
+	}
+}
+
+// A line of a plugin has the digest of the version that is active, also the one that says that it goes.
+func TestDigests(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "audit.json")
+	l := New(Options{To: file, MaxBytes: 1 << 20, Backups: 1, Observer: observe.Discard()})
+	changed, want := &observe.FieldChanged{Plugin: "a"}, []string{}
+	for _, e := range []struct {
+		event  observe.Event
+		digest string
+	}{
+		{changed, ""}, {&observe.PluginLoaded{Plugin: "a", Digest: "ab"}, "ab"}, {changed, "ab"}, {&observe.FieldChanged{Plugin: "b"}, ""},
+		{&observe.PluginReplaced{PluginLoaded: observe.PluginLoaded{Plugin: "a", Digest: "cd"}}, "cd"}, {changed, "cd"},
+		{&observe.PluginRemoved{Plugin: "a"}, "cd"}, {changed, ""},
+	} {
+		l.Observe(t.Context(), e.event)
+		want = append(want, e.digest)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range written(t, file) {
+		if line.Digest != want[i] {
+			t.Errorf("line %d, %s, has the digest %q, want %q", i, line.Event, line.Digest, want[i])
+		}
+	}
+}
+
+// memory is a destination that counts.
+type memory struct{ lines [][]byte }
+
+func (m *memory) write(b []byte) error { m.lines = append(m.lines, b); return nil }
+func (m *memory) close() error         { return nil }
+
+// A plugin that makes ever more and longer lines cannot turn the log over: a line is bounded, and so is what a plugin
+// writes. Its next line says how many are missing, and other plugins' lines are there.
+func TestAPluginIsBounded(t *testing.T) {
+	var seen observe.Recorder
+	out := new(memory)
+	l := &Log{observer: &seen, out: out, budgets: map[string]*budget{}}
+	at, long := time.Now(), strings.Repeat("é", 32<<10)
+	flood := entry{at: at, maker: "a", event: &observe.FieldChanged{Plugin: "a", Object: web, Field: long, Previous: long, Value: long}}
+	const events = 100_000
+	for range events {
+		l.write(flood)
+	}
+	size := 0
+	for _, line := range out.lines {
+		if size += len(line); len(line) > 8<<10 || !bytes.Contains(line, []byte(`"cut":`)) {
+			t.Fatalf("a line has %d bytes: %s", len(line), line)
+		}
+	}
+	if size > burst || size < burst/2 {
+		t.Errorf("the plugin wrote %d bytes, %d are allowed", size, burst)
+	}
+	dropped := events - len(out.lines)
+	l.write(entry{at: at, maker: "b", event: &observe.FieldChanged{Plugin: "b"}})
+	later := flood
+	later.at = at.Add(2 * repeatTime)
+	l.write(later)
+	last := out.lines[len(out.lines)-2:]
+	if !bytes.Contains(last[0], []byte(`"plugin":"b"`)) || !bytes.Contains(last[1], fmt.Appendf(nil, `"dropped":%d}`, dropped)) {
+		t.Errorf("%d lines are dropped, and the last ones are\n%s", dropped, bytes.Join(last, nil))
+	}
+	told := 0
+	for _, e := range observe.All[*observe.AuditLinesLimited](seen.Take()) {
+		told += e.Lines
+	}
+	if told != dropped {
+		t.Errorf("the events tell of %d lines, want %d", told, dropped)
 	}
 }
 

@@ -2,10 +2,14 @@ package audit
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
+
+// maxText is how many bytes of a text a line has.
+const maxText = 1 << 10
 
 // line is a line of the log. docs/operations.md has the meaning of its keys.
 type line struct {
@@ -19,6 +23,8 @@ type line struct {
 	ContainerID string    `json:"container_id,omitempty"`
 	Image       string    `json:"image,omitempty"`
 	Plugin      string    `json:"plugin,omitempty"`
+	Digest      string    `json:"digest,omitempty"`
+	Settings    string    `json:"settings_digest,omitempty"`
 	Hook        string    `json:"hook,omitempty"`
 	OtherName   string    `json:"other_name,omitempty"`
 	OtherID     string    `json:"other_id,omitempty"`
@@ -28,21 +34,44 @@ type line struct {
 	First       string    `json:"first,omitempty"`
 	Code        string    `json:"code,omitempty"`
 	Reason      string    `json:"reason,omitempty"`
+	By          string    `json:"by,omitempty"`
+	Cut         int       `json:"cut,omitempty"`
+	Dropped     int       `json:"dropped,omitempty"`
 }
 
-// audited reports whether an event is a line.
-func audited(e observe.Event) bool {
-	switch e.(type) {
-	case *observe.FieldChanged, *observe.CallRefused, *observe.Conflict, *observe.DeferredUpdateFailed,
-		*observe.CgroupFileWritten, *observe.CgroupFileFailed, *observe.CgroupFileRepaired, *observe.CgroupFileFought, *observe.CgroupFileUndone:
-		return true
+// audited reports whether an event is a line, and returns the plugin that can make as many as it likes; "" if
+// none can.
+func audited(e observe.Event) (maker string, ok bool) {
+	switch e := e.(type) {
+	case *observe.FieldChanged:
+		return e.Plugin, true
+	case *observe.CallRefused:
+		return e.Plugin, true
+	case *observe.PluginFailed:
+		return e.Plugin, true
+	case *observe.Conflict:
+		return e.Plugin, true
+	case *observe.DeferredUpdateFailed:
+		return e.Plugin, true
+	case *observe.CgroupFileWritten:
+		return e.Plugin, true
+	case *observe.CgroupFileFailed:
+		return e.Plugin, true
+	case *observe.CgroupFileRepaired:
+		return e.Plugin, true
+	case *observe.CgroupFileFought:
+		return e.Plugin, true
+	case *observe.CgroupFileUndone, *observe.PluginLoaded, *observe.PluginReplaced, *observe.PluginRejected, *observe.PluginRemoved,
+		*observe.BypassOn, *observe.BypassOff:
+		return "", true
 	}
-	return false
+	return "", false
 }
 
-// lineOf returns the line of an event that is audited, with its end.
-func lineOf(e entry) []byte {
-	l := line{Time: e.at.UTC(), TraceID: e.trace}
+// lineOf returns the line of an event that is audited, with its end. dropped is how many lines of the plugin were left
+// out before it.
+func lineOf(e entry, dropped int) []byte {
+	l := line{Time: e.at.UTC(), TraceID: e.trace, Digest: e.digest, Dropped: dropped}
 	switch e := e.event.(type) {
 	case *observe.FieldChanged:
 		l.about("changed", e.Plugin, e.Hook.String(), e.Object)
@@ -56,8 +85,17 @@ func lineOf(e entry) []byte {
 	case *observe.DeferredUpdateFailed:
 		l.about("update_failed", e.Plugin, e.Hook.String(), e.Object)
 		l.Field, l.Reason = e.Field, e.Err.Error()
+	case *observe.PluginFailed:
+		l.about("failed", e.Plugin, e.Hook.String(), e.Object)
+		l.Reason = e.Err.Error()
 	default:
 		l.file(e)
+		l.operator(e)
+	}
+	for _, text := range []*string{&l.Field, &l.Old, &l.New, &l.Reason, &l.Namespace, &l.Pod, &l.Container, &l.Image, &l.OtherName} {
+		if n := len(*text) - maxText; n > 0 {
+			*text, l.Cut = strings.ToValidUTF8((*text)[:maxText], ""), l.Cut+n
+		}
 	}
 	text, _ := json.Marshal(l) // texts alone: it cannot fail
 	return append(text, '\n')
@@ -84,6 +122,29 @@ func (l *line) file(e observe.Event) {
 	case *observe.CgroupFileUndone:
 		l.about("cgroup_undone", "", "", e.Object)
 		l.Field, l.New = e.File, e.Value
+	}
+}
+
+// operator completes the line of what somebody did with plugins.
+func (l *line) operator(e observe.Event) {
+	switch e := e.(type) {
+	case *observe.PluginLoaded:
+		l.about("loaded", e.Plugin, "", observe.Object{})
+		l.New, l.Settings = e.Version, e.SettingsDigest
+	case *observe.PluginReplaced:
+		l.about("replaced", e.Plugin, "", observe.Object{})
+		l.Old, l.New, l.Settings = e.Previous, e.Version, e.SettingsDigest
+	case *observe.PluginRejected:
+		l.about("load_failed", e.Plugin, "", observe.Object{})
+		l.Reason = e.Err.Error()
+	case *observe.PluginRemoved:
+		if l.about("removed", e.Plugin, "", observe.Object{}); e.Disabled {
+			l.Event = "disabled"
+		}
+	case *observe.BypassOn:
+		l.Event, l.By, l.Reason = "bypass_on", e.By, e.Reason
+	case *observe.BypassOff:
+		l.Event, l.By = "bypass_off", e.By
 	}
 }
 
