@@ -42,6 +42,9 @@ func doctorCommand() *cobra.Command {
 			if !filepath.IsAbs(o.Root) {
 				return wrongUsage("--root: %q is not an absolute path", o.Root)
 			}
+			if filepath.Clean(o.Root) == "/" {
+				o.Unit = doctor.SystemdUnit
+			}
 			o.Settings, o.SettingsErr = loadSettings(cmd, o.Root)
 			report := doctor.Run(cmd.Context(), o)
 			if err := printDiagnosis(cmd.OutOrStdout(), report, format); err != nil {

@@ -84,7 +84,7 @@ func printPlugins(out io.Writer, all status.Plugins, now time.Time) error {
 		return err
 	}
 	t := newTable()
-	t.row("PLUGIN", "STATE", "SINCE", "POLICY", "VERSION", "CALLS", "FAILURES", "P50", "P99", "HOOKS")
+	t.row("PLUGIN", "STATE", "SINCE", "POLICY", "VERSION", "CALLS", "FAILURES", "REFUSALS", "P50", "P99", "HOOKS")
 	for i := range all.Plugins {
 		t.plugin(&all.Plugins[i], now)
 	}
@@ -107,7 +107,7 @@ func (t *table) plugin(p *status.Plugin, now time.Time) {
 		hooks = fmt.Sprintf("%s,… %d", strings.Join(p.Hooks[:2], ","), len(p.Hooks))
 	}
 	t.row(printable(p.ID), printable(string(p.State)), since, cmp.Or(printable(policy), "-"), printable(version),
-		fmt.Sprint(p.Calls), fmt.Sprint(p.Failures), quick(p.P50), quick(p.P99), printable(hooks))
+		fmt.Sprint(p.Calls), fmt.Sprint(p.Failures), fmt.Sprint(p.Rejections), quick(p.P50), quick(p.P99), printable(hooks))
 	if v := p.Pending; v != nil && v.Reason != "" {
 		t.note("%s: %s", v.State, v.Reason)
 	} else if v != nil {

@@ -23,6 +23,7 @@ const statusLong = `Show the state of the running proxy: problems first, then th
             since it is not loaded; bypassed; or disabled by its file
   CALLS     hooks that called it since the proxy was started, or the plugin was installed
   FAILURES  of them, with those that its open breaker did not let through
+  REFUSALS  of them: the plugin refused the call
   P50, P99  estimates of the time of a call
 
 The socket is found as serve finds it: by --admin-socket, WASMPROXY_ADMIN_SOCKET or the file

@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net"
@@ -83,6 +84,34 @@ func TestMetricsOnTheAdminSocket(t *testing.T) {
 	if _, all := n.ofAdmin("/metrics"); strings.Contains(all, "10-quota") {
 		t.Errorf("the removed plugin still has metrics:\n%s", all)
 	}
+}
+
+// The metrics say which version of a plugin is active, by the digests that sha256sum prints: also of a JSON that changes
+// no more than who is asked, and not of files that cannot be loaded.
+func TestPluginInfo(t *testing.T) {
+	n := newNode(t)
+	n.config.AdminSocket = filepath.Join(n.dir, "admin.sock")
+	module, err := os.ReadFile("../../testdata/wat/quota.wasm")
+	n.must(err)
+	info := func(settings string) string {
+		digest := ""
+		if settings != "" {
+			digest = fmt.Sprintf("%x", sha256.Sum256([]byte(settings)))
+		}
+		return fmt.Sprintf(`wasmproxy_plugin_info{digest="%x",kind="wasm",plugin="10-quota",settings_digest=%q,version="1.0.0"} 1`, sha256.Sum256(module), digest)
+	}
+	n.put("10-quota.wasm", "quota")
+	n.start(daemon.Run)
+	n.awaitActive("10-quota")
+	n.awaitSocket()
+	n.awaitMetric(info(""))
+	const narrow = `{"match": {"namespaces": ["shop"]}}`
+	n.put("10-quota.json", narrow)
+	n.awaitMetric(info(narrow))
+	n.awaitMetric(`wasmproxy_plugin_load_failed{plugin="10-quota"} 0`)
+	n.put("10-quota.wasm", "missing-hook")
+	n.awaitMetric(`wasmproxy_plugin_load_failed{plugin="10-quota"} 1`)
+	n.awaitMetric(info(narrow))
 }
 
 // metricsAddress waits until the daemon serves metrics, and returns where.

@@ -100,6 +100,8 @@ type Options struct {
 	Load func(context.Context, *config.Config) ([]string, error)
 	// Clock reports whether the kernel says that its clock is synchronized.
 	Clock func() (bool, error)
+	// Unit asks the host's systemd for properties of a unit.
+	Unit func(ctx context.Context, name string, properties ...string) (map[string]string, error)
 }
 
 // checkTime is how long one check may take. Plugins are compiled in one of them.

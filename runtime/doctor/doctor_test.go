@@ -2,10 +2,12 @@ package doctor_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -79,6 +81,15 @@ var planted = map[string]struct {
 		n.put("/var/lib/kubelet/config.yaml", "cgroupDriver: systemd\ncontainerRuntimeEndpoint: "+ours+"\nimageServiceEndpoint: "+containerd+"\n")
 	}, want: []string{"kubelet-image-endpoint: /var/lib/kubelet/config.yaml: imageServiceEndpoint is " + containerd}},
 	"kubelet was not restarted": {after: func(n *node) { n.disconnect() }, want: []string{"kubelet-connected: " + ours}},
+	"kubelet waits for its next restart": {after: func(n *node) { n.options.Unit = kubeletIs("activating", "auto-restart", 17, 0) },
+		want: []string{"kubelet-restarts: kubelet.service: it is activating (auto-restart), result exit-code, and systemd has restarted it 17 times"}},
+	"kubelet was just restarted again": {after: func(n *node) { n.options.Unit = kubeletIs("active", "running", 17, 5*time.Second) },
+		want: []string{"kubelet-restarts: kubelet.service: it is active (running), .*17 times, last 5s ago"}},
+	"kubelet was restarted long ago": {after: func(n *node) { n.options.Unit = kubeletIs("active", "running", 17, time.Hour) }},
+	"another program was installed": {after: func(n *node) {
+		n.put("/usr/bin/before", "the program before")
+		n.link(fmt.Sprintf("/proc/%d/exe", os.Getpid()), n.root+"/usr/bin/before")
+	}, want: []string{"proxy-program: /usr/bin/wasmproxy: process .* runs another program than this file"}},
 	"kubelet has another cgroup driver": {after: func(n *node) {
 		n.put("/var/lib/kubelet/config.yaml", "cgroupDriver: cgroupfs\ncontainerRuntimeEndpoint: "+ours+"\n")
 	}, want: []string{"cgroup-driver: /var/lib/kubelet/config.yaml: cgroupDriver is cgroupfs; the container runtime's is systemd"}},
@@ -114,9 +125,15 @@ var planted = map[string]struct {
 		n.put("/etc/wasmproxy/hookserver.d/koordlet.json", `{"remote-endpoint":"/run/koordlet.sock","failure-policy":"Ignore","runtime-hooks":["PreRunPodSandbox"]}`)
 	}, want: []string{"hook-servers: /etc/wasmproxy/hookserver.d/koordlet.json: remote-endpoint: dial unix /run/koordlet.sock"}},
 	"a plugin fails again and again": {before: func(n *node) { n.plugin("20-trap.wasm", "trap") }, after: func(n *node) { n.pods(6) },
-		want: []string{"plugin-breaker: plugin 20-trap: its circuit breaker is open; it failed last in PreRunPodSandbox: .*unreachable"}},
+		want: []string{"plugin-breaker: plugin 20-trap: its circuit breaker is open; it failed last in PreRunPodSandbox: .*unreachable", "plugin-calls: plugin 20-trap: .* calls failed; the last one in "}},
+	"a plugin fails now and then": {before: func(n *node) {
+		n.plugin("20-trap.wasm", "trap")
+		n.put("/etc/wasmproxy/plugins.d/20-trap.json", `{"runtime-hooks": ["PreCreateContainer"]}`)
+	}, after: func(n *node) { n.pods(2) }, want: []string{"plugin-calls: plugin 20-trap: 2 of its 2 calls failed; the last one in PreCreateContainer: .*unreachable"}},
+	"a plugin refuses pods": {before: func(n *node) { n.plugin("20-reject.wasm", "reject") }, after: func(n *node) { n.pods(3) },
+		want: []string{"plugin-calls: plugin 20-reject: it refused 3 of its 3 calls"}},
 	"two plugins want different values": {before: func(n *node) { n.plugin("20-other.wasm", "conflict") }, after: func(n *node) { n.pods(2) },
-		want: []string{"plugin-conflicts: plugin 20-other: 2 times"}},
+		want: []string{"plugin-calls: plugin 20-other: 2 of its 2 calls failed; .*(conflict)", "plugin-conflicts: plugin 20-other: 2 times"}},
 
 	"the unit is not enabled": {after: func(n *node) {
 		n.must(os.Remove(n.root + "/etc/systemd/system/multi-user.target.wants/" + systemd.ServiceName))
@@ -182,7 +199,7 @@ func TestWithoutProxy(t *testing.T) {
 	n := newNode(t)
 	r := doctor.Run(t.Context(), n.options)
 	expect(t, r, []string{"proxy-serves: " + ours})
-	want := []string{"proxy-ready", "kubelet-connected", "plugin-state", "plugin-breaker", "plugin-uncalled", "plugin-conflicts", "cgroup-fights", "cgroup-writes"}
+	want := []string{"proxy-ready", "proxy-program", "kubelet-connected", "plugin-state", "plugin-breaker", "plugin-calls", "plugin-uncalled", "plugin-conflicts", "cgroup-fights", "cgroup-writes"}
 	var got []string
 	for _, c := range r.NotChecked {
 		got = append(got, c.Check)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -55,7 +56,7 @@ func newNode(t *testing.T) *node {
 	settings := config.Default()
 	settings.HookDir, settings.CgroupMode = "/etc/wasmproxy/hookserver.d", "v2" // which plain files can be
 	n := &node{t: t, root: root, options: doctor.Options{
-		Root: root, Settings: settings, Clock: func() (bool, error) { return true, nil },
+		Root: root, Settings: settings, Clock: func() (bool, error) { return true, nil }, Unit: kubeletIs("active", "running", 1, time.Hour),
 		Load: func(ctx context.Context, c *config.Config) ([]string, error) {
 			c.CacheDir = "" // the program of tests does not compile
 			return daemon.Check(ctx, c)
@@ -69,6 +70,9 @@ func newNode(t *testing.T) *node {
 	n.put("/var/lib/kubelet/instance-config.yaml", "containerRuntimeEndpoint: \""+ours+"\"\n")
 	n.put("/proc/123/comm", "kubelet\n")
 	n.put("/proc/123/cmdline", "/usr/bin/kubelet\x00--config=/var/lib/kubelet/config.yaml\x00")
+	n.put("/usr/bin/wasmproxy", "the program")
+	n.link(fmt.Sprintf("/proc/%d/exe", os.Getpid()), root+"/usr/bin/wasmproxy")
+	n.put("/usr/lib/systemd/system/kubelet.service", "[Service]\nExecStart=/usr/bin/kubelet\n")
 	n.put("/usr/lib/systemd/system/"+systemd.ServiceName, systemd.Service())
 	n.put("/usr/lib/systemd/system/"+systemd.SocketName, systemd.Socket())
 	n.link("/etc/systemd/system/multi-user.target.wants/"+systemd.ServiceName, "/usr/lib/systemd/system/"+systemd.ServiceName)
@@ -80,6 +84,18 @@ func newNode(t *testing.T) *node {
 	n.must(n.runtime.Start("unix://" + root + "/run/containerd/containerd.sock"))
 	t.Cleanup(n.runtime.Stop)
 	return n
+}
+
+// kubeletIs is what systemd says of kubelet's unit. up is how long ago it became active.
+func kubeletIs(active, sub string, restarts int, up time.Duration) func(context.Context, string, ...string) (map[string]string, error) {
+	return func(context.Context, string, ...string) (map[string]string, error) {
+		var now unix.Timespec
+		err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
+		return map[string]string{
+			"ActiveState": active, "SubState": sub, "Result": "exit-code", "NRestarts": fmt.Sprint(restarts),
+			"ActiveEnterTimestampMonotonic": fmt.Sprint((now.Nano() - int64(up)) / 1000),
+		}, err
+	}
 }
 
 func (n *node) must(err error) {

@@ -130,6 +130,26 @@ func findPluginState(_ context.Context, n *node) (all []found, err error) {
 	return all, nil
 }
 
+// findPluginCalls finds plugins of which more than a twentieth of the calls fail, or more than half are refused.
+func findPluginCalls(_ context.Context, n *node) (all []found, err error) {
+	if n.proxyErr != nil {
+		return nil, n.proxyErr
+	}
+	for _, p := range n.status.Plugins.Plugins {
+		if p.Failures*20 > p.Calls {
+			f := found{"plugin " + p.ID, fmt.Sprintf("%d of its %d calls failed", p.Failures, p.Calls)}
+			if p.LastError != nil {
+				f.what += fmt.Sprintf("; the last one in %s: %s", p.LastError.Hook, p.LastError.Error)
+			}
+			all = append(all, f)
+		}
+		if p.Rejections*2 > p.Calls && !p.DryRun {
+			all = append(all, found{"plugin " + p.ID, fmt.Sprintf("it refused %d of its %d calls", p.Rejections, p.Calls)})
+		}
+	}
+	return all, nil
+}
+
 // enoughCalls is after how many calls of a kind that most plugins hook into a plugin should have
 // been called.
 const enoughCalls = 20

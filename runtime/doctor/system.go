@@ -2,12 +2,17 @@ package doctor
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"sigs.k8s.io/yaml"
@@ -71,6 +76,103 @@ func findUnitOrder(_ context.Context, n *node) ([]found, error) {
 		}
 	}
 	return []found{{at, "Before= does not name kubelet.service"}}, nil
+}
+
+// SystemdUnit asks systemd for properties of a unit.
+func SystemdUnit(ctx context.Context, name string, properties ...string) (map[string]string, error) {
+	out, err := exec.CommandContext(ctx, "systemctl", "show", "--property="+strings.Join(properties, ","), name).Output()
+	if err != nil {
+		return nil, fmt.Errorf("running systemctl show %s: %w", name, err)
+	}
+	all := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		all[key] = value
+	}
+	return all, nil
+}
+
+const (
+	fewRestarts = 3                // of kubelet, which an operator or an upgrade does not make
+	steadyTime  = 10 * time.Minute // a kubelet that runs for so long stays up
+)
+
+// findKubeletRestarts finds a kubelet that systemd starts again and again.
+func findKubeletRestarts(ctx context.Context, n *node) ([]found, error) {
+	const kubelet = "kubelet.service"
+	if _, err := n.unit(kubelet); err != nil {
+		return nil, unknown("there is no systemd with a unit " + kubelet)
+	}
+	if n.Unit == nil {
+		return nil, unknown("systemd of the host is not asked")
+	}
+	p, err := n.Unit(ctx, kubelet, "ActiveState", "SubState", "Result", "NRestarts", "ActiveEnterTimestampMonotonic")
+	if err != nil {
+		return nil, err
+	}
+	restarts, _ := strconv.Atoi(p["NRestarts"]) // systemd before 235 does not count
+	state := fmt.Sprintf("it is %s (%s), result %s, and systemd has restarted it %d times", p["ActiveState"], p["SubState"], p["Result"], restarts)
+	if p["ActiveState"] == "failed" || p["SubState"] == "auto-restart" {
+		return []found{{kubelet, state}}, nil
+	}
+	entered, err := strconv.ParseInt(p["ActiveEnterTimestampMonotonic"], 10, 64)
+	if restarts < fewRestarts || err != nil {
+		return nil, nil
+	}
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return nil, fmt.Errorf("reading the clock: %w", err)
+	}
+	if up := time.Duration(now.Nano() - entered*int64(time.Microsecond)); up < steadyTime {
+		return []found{{kubelet, fmt.Sprintf("%s, last %v ago", state, up.Round(time.Second))}}, nil
+	}
+	return nil, nil
+}
+
+// findProgram compares the program of the process that serves with the one that the unit names.
+func findProgram(_ context.Context, n *node) ([]found, error) {
+	if n.proxyErr != nil {
+		return nil, n.proxyErr
+	}
+	if _, err := n.unit(systemd.ServiceName); err != nil {
+		return nil, err
+	}
+	words, program := n.unitValues(systemd.ServiceName, "ExecStart"), "" // of drop-ins, too, of which the last one counts
+	for i := range max(len(words)-1, 0) {
+		if words[i+1] == "serve" {
+			program = words[i]
+		}
+	}
+	if !filepath.IsAbs(program) {
+		return nil, unknown("the unit names no program")
+	}
+	process := filepath.Join(n.root, "proc", strconv.Itoa(n.status.PID), "exe") // the kernel's link leads to a removed file, too
+	running, err := digestOf(process)
+	if err != nil {
+		return nil, unknown(fmt.Sprintf("the program of process %d cannot be read: %v", n.status.PID, err))
+	}
+	installed, err := digestOf(n.under(program))
+	if err != nil {
+		return []found{{program, err.Error()}}, nil
+	}
+	if running != installed {
+		return []found{{program, fmt.Sprintf("process %d, version %s, runs another program than this file", n.status.PID, n.status.Version)}}, nil
+	}
+	return nil, nil
+}
+
+// digestOf returns the SHA-256 of a file.
+func digestOf(path string) (sum [sha256.Size]byte, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return sum, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return sum, err
+	}
+	return [sha256.Size]byte(h.Sum(nil)), nil
 }
 
 // unitValues returns the words of a key that collects them, such as Before.

@@ -7,6 +7,7 @@ import "time"
 // Status is the state of a proxy at one moment.
 type Status struct {
 	Version  string    `json:"version"` // of the program
+	PID      int       `json:"pid"`     // of the process that serves, in its own namespace
 	Now      time.Time `json:"now"`
 	Started  time.Time `json:"started"`
 	NotReady []string  `json:"notReady,omitempty"` // why calls do not get what they are to get; empty if they do
