@@ -30,7 +30,7 @@ func TestMissingGrantIsNamedWhereItRefuses(t *testing.T) {
 	for line := range strings.Lines(n.log.String()) {
 		if strings.Contains(line, `msg="call refused"`) {
 			refused++
-			if !containsAll(line, []string{"level=INFO", "plugin=10-teller", "hook=PreCreateContainer", "namespace=", "pod=web", "container=app", "code=Unavailable", `to 10-teller.json`}) {
+			if !containsAll(line, []string{"level=WARN", "plugin=10-teller", "hook=PreCreateContainer", "namespace=", "pod=web", "container=app", "code=Unavailable", `to 10-teller.json`}) {
 				t.Errorf("the log has %s", line)
 			}
 		}

@@ -181,13 +181,13 @@ func TestHealthyDayFiresNothing(t *testing.T) {
 	if out, err := exec.Command(filepath.Join(bin, "wasmproxy"), "reload", "--admin-socket", l.path("admin.sock")).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	played.hold(l.scrape(), 1)
 	l.await("another process", func() error {
 		if l.startTime() == first {
 			return errors.New("it is still the first one")
 		}
 		return nil
 	})
+	played.hold(l.scrape(), 1)
 	l.awaitLoaded()
 	pods()
 
@@ -225,11 +225,15 @@ type series map[string]string
 
 var sample = regexp.MustCompile(`(?m)^([a-z_]+)(?:\{(.*)\})? ([^ \n]+)$`)
 
-// scrape reads the metrics, with the labels that Prometheus adds.
+// scrape reads the metrics, with the labels that Prometheus adds. A process that takes the place of another does not
+// listen for a moment.
 func (l *lab) scrape() series {
 	l.t.Helper()
-	text, err := get("http://" + l.metrics + "/metrics")
-	l.must(err)
+	var text string
+	l.await("metrics", func() (err error) {
+		text, err = get("http://" + l.metrics + "/metrics")
+		return err
+	})
 	all := series{`up{job="wasmproxy",instance="n1"}`: "1"}
 	for _, m := range sample.FindAllStringSubmatch(text, -1) {
 		v, err := strconv.ParseFloat(m[3], 64)

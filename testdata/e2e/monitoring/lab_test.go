@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -138,14 +139,21 @@ func (l *lab) startProxy(flags ...string) {
 		"--admin-socket", l.path("admin.sock"), "--bypass-file", l.path("bypass"), "--cgroup-root", l.path("cgroup"), "--cgroup-mode", "v2",
 		"--metrics-listen", l.metrics}, flags...)...)
 	if l.runtime == nil {
-		conn, err := grpc.NewClient("unix://"+l.path("proxy.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := grpc.NewClient("unix://"+l.path("proxy.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond}}))
 		if err != nil {
 			l.t.Fatal(err)
 		}
 		l.t.Cleanup(func() { conn.Close() })
 		l.runtime, l.images = cri.NewRuntimeServiceClient(conn), cri.NewImageServiceClient(conn)
 	}
-	l.await("wasmproxy", func() error { _, err := get("http://" + l.metrics + "/healthz"); return err })
+	l.await("wasmproxy", func() error {
+		_, err := l.runtime.Version(l.t.Context(), &cri.VersionRequest{}) // as kubelet does at once, so that the runtime is connected
+		if err == nil {
+			_, err = get("http://" + l.metrics + "/healthz")
+		}
+		return err
+	})
 }
 
 // awaitMetric waits until so many lines of the metrics match a pattern.

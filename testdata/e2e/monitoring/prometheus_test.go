@@ -60,6 +60,11 @@ func (l *lab) checkSeries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	lint := exec.Command(filepath.Join(l.bin, "promtool"), "check", "metrics")
+	lint.Stdin = strings.NewReader(text)
+	if out, err := lint.CombinedOutput(); err != nil {
+		t.Errorf("promtool check metrics: %v\n%s", err, out)
+	}
 	n := len(regexp.MustCompile(`(?m)^[^#\n]`).FindAllString(text, -1))
 	t.Logf("%d series", n)
 	if n > maxSeries {
