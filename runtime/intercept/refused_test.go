@@ -59,7 +59,7 @@ func TestRefusedCallIsOneLogLine(t *testing.T) {
 				t.Fatalf("logged %v, want one line", lines)
 			}
 			for key, want := range map[string]string{
-				"level": "INFO", "plugin": "10-test", "hook": "PreCreateContainer", "namespace": "prod", "pod": "web", "container": "app", "code": tt.code.String(), "reason": tt.reason,
+				"level": "WARN", "plugin": "10-test", "hook": "PreCreateContainer", "namespace": "prod", "pod": "web", "container": "app", "code": tt.code.String(), "reason": tt.reason,
 			} {
 				if got := lines[0][key]; got != want {
 					t.Errorf("%s is %q, want %q", key, got, want)
