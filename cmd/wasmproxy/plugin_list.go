@@ -64,7 +64,7 @@ func listPlugins(ctx context.Context, c *config.Config) (all status.Plugins, sil
 	for i := range found {
 		p := status.Plugin{ID: found[i].ID, File: found[i].File, State: "not running", Policy: found[i].Policy.String(), DryRun: found[i].DryRun}
 		if found[i].Problem != nil {
-			p.Pending = &status.Version{State: "failed", Reason: found[i].Problem.Error()}
+			p.Policy, p.Failure = "", &status.FileFailure{Error: found[i].Problem.Error(), Since: time.Now(), Meanwhile: "no proxy runs"}
 		}
 		all.Plugins = append(all.Plugins, p)
 	}
@@ -108,9 +108,10 @@ func (t *table) plugin(p *status.Plugin, now time.Time) {
 	}
 	t.row(printable(p.ID), printable(string(p.State)), since, cmp.Or(printable(policy), "-"), printable(version),
 		fmt.Sprint(p.Calls), fmt.Sprint(p.Failures), fmt.Sprint(p.Rejections), quick(p.P50), quick(p.P99), printable(hooks))
-	if v := p.Pending; v != nil && v.Reason != "" {
-		t.note("%s: %s", v.State, v.Reason)
-	} else if v != nil {
+	if f := p.Failure; f != nil {
+		t.note("%s, since %s; %s", f.Error, f.Since.UTC().Format(time.RFC3339), f.Meanwhile)
+	}
+	if v := p.Pending; v != nil && v.State != "failed" {
 		t.note("%s since %s", v.State, span(now.Sub(v.Since)))
 	}
 	if f := p.LastError; f != nil {

@@ -106,9 +106,6 @@ func problems(s *status.Status) (all []string) {
 		if p.Breaker == "open" || p.Breaker == "half-open" {
 			all = append(all, fmt.Sprintf("plugin %s: its breaker is %s until %s", p.ID, p.Breaker, p.BreakerUntil.UTC().Format(time.RFC3339)))
 		}
-		if v := p.Pending; v != nil && v.State == "failed" && (p.State != status.Refusing || len(s.NotReady) == 0) {
-			all = append(all, fmt.Sprintf("plugin %s is %s; its files cannot be loaded: %s", p.ID, p.State, v.Reason))
-		}
 	}
 	return all
 }

@@ -81,7 +81,10 @@ func TestStatusPrints(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	s := status.Status{
-		Version: "v1.2.3", Now: now, Started: ago(76 * time.Hour), NotReady: []string{"plugin 30-fail with policy Fail is refusing: it is being loaded"},
+		Version: "v1.2.3", Now: now, Started: ago(76 * time.Hour), NotReady: []string{
+			"plugin 20-bad: /etc/wasmproxy/plugins.d/20-bad.json: unknown key \"polcy\", since 2026-01-02T03:03:05Z; version 1.4.0 of 2025-12-20T10:00:00Z stays active",
+			"plugin 30-fail with policy Fail is refusing until it is loaded",
+		},
 		Bypass: status.Bypass{On: true, File: "/etc/wasmproxy/bypass", Since: ago(65 * time.Minute), Reason: "INC 4711"},
 		Listen: "unix:///run/wasmproxy/wasmproxy.sock", Connections: 1, Calls: 12345,
 		Backend: status.Backend{Endpoint: "unix:///run/containerd/containerd.sock"},
@@ -90,7 +93,8 @@ func TestStatusPrints(t *testing.T) {
 		Plugins: status.Plugins{Plugins: []status.Plugin{
 			{ID: "10-qos", State: status.Active, Since: ago(time.Hour), Hooks: []string{"PreCreateContainer", "PreUpdateContainerResources"}, Policy: "Ignore", Active: &status.Version{Version: "1.0.0"},
 				Breaker: "open", BreakerUntil: now.Add(time.Minute), Counts: status.Counts{Calls: 400, Failures: 5, Rejections: 7, P50: 0.00004, P99: 0.0123, LastError: &status.Failure{At: ago(3 * time.Second), Hook: "PreCreateContainer", Error: "it \x1b[2J failed"}}},
-			{ID: "20-bad", State: status.Inactive, Since: ago(time.Minute), Policy: "Ignore", DryRun: true, Pending: &status.Version{State: "failed", Reason: "20-bad.json: unknown key \"polcy\""}},
+			{ID: "20-bad", State: status.Active, Since: ago(time.Minute), Policy: "Ignore", DryRun: true, Active: &status.Version{Version: "1.4.0"},
+				Failure: &status.FileFailure{Error: "/etc/wasmproxy/plugins.d/20-bad.json: unknown key \"polcy\"", Since: ago(time.Minute), Meanwhile: "version 1.4.0 of 2025-12-20T10:00:00Z stays active"}},
 			{ID: "30-fail", State: status.Refusing, Since: ago(2 * time.Second), Hooks: []string{"PreExec", "PreAttach", "PrePortForward", "PreExecSync"}, Policy: "Fail", Pending: &status.Version{State: "loading", Since: ago(2 * time.Second)}},
 			{ID: "40-off", State: status.Disabled, Policy: "Ignore"},
 		}},

@@ -33,6 +33,7 @@ type Config struct {
 	HookDir       string        `koanf:"hook-dir" default:"/etc/runtime/hookserver.d" usage:"directory of JSON files that register plugin processes; empty: hook servers are off"`
 	CacheDir      string        `koanf:"cache-dir" default:"/var/cache/wasmproxy" usage:"directory for compiled plugins, of the proxy's user alone; empty: plugins are compiled in the proxy's own process"`
 	StateDir      string        `koanf:"state-dir" default:"/run/wasmproxy/state" usage:"directory for the values that plugins want and keep, of the proxy's user alone; empty: a restart of the proxy loses them"`
+	DataDir       string        `koanf:"data-dir" default:"/var/lib/wasmproxy" usage:"directory for what outlasts a reboot, of the proxy's user alone: the last good plugins; empty: nothing is kept"`
 	AdminSocket   string        `koanf:"admin-socket" default:"/run/wasmproxy/admin.sock" usage:"unix socket for commands such as explain, of the proxy's user alone; empty: there is none"`
 	MetricsListen string        `koanf:"metrics-listen" usage:"TCP address, HOST:PORT, for metrics and health; empty: they are on the admin socket alone"`
 	BypassFile    string        `koanf:"bypass-file" default:"/etc/wasmproxy/bypass" usage:"file that takes all plugins out of the way as long as it exists; empty: there is none"`
@@ -67,6 +68,7 @@ func (c *Config) Validate() error {
 		optional(directory, "hook-dir", c.HookDir),
 		optional(directory, "cache-dir", c.CacheDir),
 		optional(directory, "state-dir", c.StateDir),
+		optional(directory, "data-dir", c.DataDir),
 		optional(endpoint, "admin-socket", c.AdminSocket),
 		optional(hostPort, "metrics-listen", c.MetricsListen),
 		optional(directory, "bypass-file", c.BypassFile),

@@ -71,9 +71,10 @@ func (n *node) refusesPod(name string) bool {
 func TestBypass(t *testing.T) {
 	n := bypassable(t)
 	idle := n.runIdle()
-	n.put("30-broken.json", `{"failure-policy": "Fail", "runtime-hooks": ["PreRunPodSandbox"]}`)
-	n.putRaw("30-broken.wasm", "broken")
-	n.await("plugins active", "plugins=\"[10-qos 20-quota]\"", "refusing=[30-broken]")
+	n.end()
+	n.lose("30-lost")
+	n.start(daemon.Run)
+	n.await("plugins active", "plugins=\"[10-qos 20-quota]\"", "refusing=[30-lost]")
 	n.put("40-trap.json", `{"failure-policy": "Fail"}`)
 	n.put("40-trap.wasm", "trap")
 	n.await("plugins active", "40-trap")
@@ -101,7 +102,7 @@ func TestBypass(t *testing.T) {
 	n.put("50-late.wasm", "noop") // files may change meanwhile
 	n.remove("40-trap.wasm")
 	n.endBypass()
-	n.await("plugins active", "plugins=\"[10-qos 20-quota 50-late]\"", "refusing=[30-broken]")
+	n.await("plugins active", "plugins=\"[10-qos 20-quota 50-late]\"", "refusing=[30-lost]")
 	if !n.refusesPod("three") {
 		t.Error("the plugin that cannot be loaded refuses nothing after the bypass")
 	}
@@ -138,10 +139,8 @@ func TestSynchronizeAfterBypass(t *testing.T) {
 func TestBypassHoldsOverARestart(t *testing.T) {
 	n := bypassable(t)
 	idle := n.runIdle()
-	n.put("30-broken.json", `{"failure-policy": "Fail", "runtime-hooks": ["PreRunPodSandbox"]}`)
-	n.putRaw("30-broken.wasm", "broken")
-	n.await("plugins active", "refusing=[30-broken]")
 	n.end()
+	n.lose("30-lost")
 	n.must(os.WriteFile(n.config.BypassFile, nil, 0o644))
 	n.start(daemon.Run)
 	if n.refusesPod("one") {
@@ -154,7 +153,7 @@ func TestBypassHoldsOverARestart(t *testing.T) {
 		t.Error("plugins are loaded in a bypass")
 	}
 	n.endBypass()
-	n.await("plugins active", "10-qos 20-quota", "refusing=[30-broken]")
+	n.await("plugins active", "10-qos 20-quota", "refusing=[30-lost]")
 }
 
 // Hooks that run when the bypass begins end, and their calls go on as they came, whatever the policy;

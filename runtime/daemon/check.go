@@ -49,12 +49,15 @@ func Check(ctx context.Context, c *config.Config) (plugins []string, err error) 
 
 // check loads one plugin, and says what it is and what an operator should know of it.
 func (l *loader) check(ctx context.Context, d registry.Description) (lines []string, err error) {
+	if d.Problem != nil {
+		return nil, d.Problem
+	}
 	have, err := l.open(ctx, d, newPersistent(), false)
 	if err != nil {
 		return nil, err
 	}
 	defer have.release()
-	m, manifest := l.member(d, &version{description: d, loaded: have}), have.Manifest()
+	m, manifest := l.member(&version{description: d, loaded: have}), have.Manifest()
 	mode := m.Policy.String()
 	if m.dryRun {
 		mode += ", dry-run"

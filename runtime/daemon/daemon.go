@@ -98,6 +98,7 @@ type daemon struct {
 	systemd  *systemd.Manager
 	ledger   *ledger.Ledger // of the values that plugins want
 	durable  *durable       // values that plugins keep
+	lastGood *lastGood      // versions of plugins
 	engine   *wasm.Engine
 	store    *pods.Store
 	queue    *intercept.WorkQueue
@@ -129,13 +130,13 @@ type daemon struct {
 	ticking       sync.WaitGroup  // the ticks of all plugins
 	stopping      <-chan struct{} // closed when the daemon has to stop
 
-	busy          bool                            // post hooks did not end before the daemon had to
-	asking        singleflight.Group              // asks the container runtime whether it answers
-	following     atomic.Bool                     // the store follows calls
-	described     atomic.Pointer[map[string]bool] // the ids of the plugins that there are, loaded or not; nil until that is known
-	pluginsUnread atomic.Bool                     // a directory of plugins could not be read yet
-	node          atomic.Pointer[crifield.Node]   // never nil; replaced when the runtime is another
-	handlers      atomic.Pointer[runtimeHandlers] // likewise
+	busy      bool                            // post hooks did not end before the daemon had to
+	asking    singleflight.Group              // asks the container runtime whether it answers
+	following atomic.Bool                     // the store follows calls
+	described atomic.Pointer[map[string]bool] // the ids of the plugins that there are, loaded or not; nil until that is known
+	files     atomic.Pointer[registry.List]   // of plugins, as they are now; never nil
+	node      atomic.Pointer[crifield.Node]   // never nil; replaced when the runtime is another
+	handlers  atomic.Pointer[runtimeHandlers] // likewise
 }
 
 // open makes the parts, none of which does anything yet.
@@ -156,6 +157,7 @@ func open(ctx context.Context, c *config.Config, observer observe.Observer, o op
 	d.bypass.cut.Store(intercept.NewCut())
 	d.node.Store(&crifield.Node{})
 	d.handlers.Store(&runtimeHandlers{})
+	d.files.Store(&registry.List{})
 	if err := d.assemble(ctx, o); err != nil {
 		d.close()
 		return nil, err
@@ -200,6 +202,7 @@ func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 	if d.durable, err = openDurable(c, d.observer); err != nil {
 		return err
 	}
+	d.lastGood = openLastGood(ctx, c, d.observer)
 	d.store = pods.NewStoreWith(intercept.Kernel(d.cgroups))
 	if d.engine, err = wasm.NewEngine(ctx, o.engine); err != nil {
 		return err
@@ -241,16 +244,18 @@ func (d *daemon) serve(ctx context.Context) error {
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	watch, err := registry.Open(background, d.observer, dirsOf(d.config))
+	d.slots.good = d.lastGood.all(ctx, dirsOf(d.config))
+	watch, err := registry.Open(background, d.observer, dirsOf(d.config), descriptionsOf(d.slots.good))
 	if err != nil {
 		if d.taking == nil { // else the path is that of the other process, which goes on
 			listener.Close()
 		}
 		return d.failTakeOver(err)
 	}
-	d.pluginsUnread.Store(!watch.Complete())
+	list := watch.List()
+	d.files.Store(&list)
 	d.bypassAtStart(background)
-	d.slots.update(background, watch.Descriptions())
+	d.slots.update(background, list)
 	d.slots.reconcile(background)
 	if d.taking == nil { // else another process serves until begin
 		d.reportServing(ctx)
@@ -280,7 +285,7 @@ func (d *daemon) reportServing(ctx context.Context) {
 func (d *daemon) work(ctx context.Context, tasks *sync.WaitGroup, watch *registry.Watcher) {
 	tasks.Go(func() { d.followFiles(ctx, watch) })
 	tasks.Go(func() { d.backend.watch(ctx, d.refill) })
-	for _, run := range []func(context.Context){d.slots.run, d.syncMissed, d.followLost, d.scanFiles, d.watchBypass, d.durable.run, d.writeNodeFeatures} {
+	for _, run := range []func(context.Context){d.slots.run, d.syncMissed, d.followLost, d.scanFiles, d.watchBypass, d.durable.run, d.lastGood.run, d.writeNodeFeatures} {
 		tasks.Go(func() { run(ctx) })
 	}
 	if d.cgroups != nil {
@@ -293,8 +298,8 @@ func (d *daemon) work(ctx context.Context, tasks *sync.WaitGroup, watch *registr
 
 // followFiles tells the slots of changes of the plugins' files until ctx is done.
 func (d *daemon) followFiles(ctx context.Context, watch *registry.Watcher) {
-	watch.Run(ctx, func(all []registry.Description) {
-		d.pluginsUnread.Store(!watch.Complete())
-		d.slots.post(func(ctx context.Context) { d.slots.update(ctx, all) })
+	watch.Run(ctx, func(list registry.List) {
+		d.files.Store(&list)
+		d.slots.post(func(ctx context.Context) { d.slots.update(ctx, list) })
 	})
 }

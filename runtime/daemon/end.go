@@ -99,6 +99,9 @@ func (d *daemon) close() {
 	if d.durable != nil {
 		ends = append(ends, d.durable.close)
 	}
+	if d.lastGood != nil {
+		d.lastGood.save(ctx)
+	}
 	ends = append(ends, d.closeSinks)
 	for _, conn := range d.conns {
 		ends = append(ends, conn.Close)

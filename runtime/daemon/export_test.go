@@ -66,7 +66,7 @@ func Reloader(ctx context.Context, c *config.Config, observer observe.Observer) 
 	go d.slots.run(ctx)
 	reload = func() {
 		descriptions, _ := registry.Read(dirsOf(c))
-		d.slots.post(func(ctx context.Context) { d.slots.update(ctx, descriptions) })
+		d.slots.post(func(ctx context.Context) { d.slots.update(ctx, registry.List{Plugins: descriptions, Complete: true}) })
 		d.slots.settle()
 	}
 	return reload, func() {
@@ -86,5 +86,5 @@ func (s *slots) settle() {
 }
 
 func (s *slots) underWay() bool {
-	return s.store == filling || slices.ContainsFunc(s.order, func(p *slot) bool { return p.next != nil && p.next.state != failed })
+	return s.store == filling || slices.ContainsFunc(s.order, func(p *slot) bool { return p.loads() != nil && p.loads().state != failed })
 }

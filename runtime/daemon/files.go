@@ -94,14 +94,19 @@ func (d *daemon) settled() { <-d.settling }
 
 // describe remembers which plugins there are, loaded or not, once that is known: a directory
 // that cannot be read does not mean that its plugins are removed.
-func (d *daemon) describe(ctx context.Context, all []registry.Description) {
-	if d.pluginsUnread.Load() {
+func (d *daemon) describe(ctx context.Context, list registry.List) {
+	if !list.Complete {
 		return
 	}
-	ids := make(map[string]bool, len(all))
-	for i := range all {
-		ids[all[i].ID] = true
+	ids, files := make(map[string]bool, len(list.Plugins)), make(map[string]bool, len(list.Plugins))
+	for i := range list.Plugins {
+		p := &list.Plugins[i]
+		files[p.ID] = true
+		if !p.Disabled {
+			ids[p.ID] = true
+		}
 	}
+	d.lastGood.forget(files)
 	d.described.Store(&ids)
 	d.durable.forget(ctx, ids)
 	d.syncTrigger.notify()

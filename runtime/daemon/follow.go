@@ -7,7 +7,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
-	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
 // following is how far the store follows the backend.
@@ -70,14 +69,14 @@ func (s *slots) bypass(ctx context.Context, on bool) {
 	s.bypassed, s.changed = on, true
 	for _, p := range s.order {
 		if !on {
-			d := p.description
-			p.description = registry.Description{} // it counts as another, as at a start
-			s.describe(ctx, p, d)
+			s.restore(p, p.description)
+			s.describe(ctx, p, p.description)
 			continue
 		}
+		s.discard(p.last)
 		s.discard(p.next)
 		s.retire(p.active)
-		p.active, p.next = nil, nil
+		p.active, p.last, p.next = nil, nil, nil
 	}
 	if !on {
 		return

@@ -198,6 +198,8 @@ func (d *daemon) releaseState(ctx context.Context) error {
 		d.gate.Open()
 		return err
 	}
+	d.lastGood.save(ctx)
+	d.lastGood.release()
 	d.sockets.pause()
 	return nil
 }
@@ -207,6 +209,7 @@ func (d *daemon) releaseState(ctx context.Context) error {
 func (d *daemon) resumeState(ctx context.Context) error {
 	err := d.ledger.Reload(ctx)
 	d.durable.resume()
+	d.lastGood.resume()
 	d.sockets.resume()
 	d.gate.Open()
 	return err

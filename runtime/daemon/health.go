@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
 // maxScrapers is how many connections to metrics-listen are served at a time. A node has one or
@@ -96,8 +99,12 @@ func (d *daemon) notReady(ctx context.Context, why bool) (reasons []string) {
 
 // unready is notReady without the container runtime's answer. It does not wait for the runtime.
 func (d *daemon) unready(why bool) (reasons []string) {
-	if d.pluginsUnread.Load() {
-		reasons = append(reasons, "a plugin directory could not be read")
+	for _, err := range d.files.Load().Unread {
+		if why {
+			reasons = append(reasons, "a directory of plugins cannot be read or is not trusted, its plugins stay as they are: "+plugin.Printable(err.Error(), 1<<10))
+		} else {
+			reasons = append(reasons, "a directory of plugins cannot be read or is not trusted, its plugins stay as they are")
+		}
 	}
 	if d.following.Load() && d.backend.behind() {
 		reasons = append(reasons, "the pods of the container runtime have not been read yet")
@@ -125,20 +132,57 @@ func (d *daemon) askVersion(ctx context.Context) (*runtimeapi.VersionResponse, e
 // versionTime is less than a check may take, so that its other reasons are told, too.
 const versionTime = 2 * time.Second
 
-// missing says which plugins with policy Fail are not active, and why if asked. It is for the goroutine of run.
+// missing says which plugins are not as their files say, what runs instead, and why if asked. It is for the
+// goroutine of run.
 func (s *slots) missing(why bool) (reasons []string) {
-	if s.bypassed { // as the operator wants
-		return nil
-	}
-	for _, p := range s.order {
-		if p.description.Policy != plugin.Fail || p.active != nil {
-			continue
+	for _, p := range slices.Concat(s.order, slices.Collect(maps.Values(s.off))) {
+		name, failure := "plugin "+plugin.Printable(p.id, 1<<8), s.failure(p)
+		switch v := p.awaited(); {
+		case failure != nil:
+			reason := name
+			if why {
+				reason += ": " + failure.Error
+			} else {
+				reason += ": its files cannot be loaded"
+			}
+			reasons = append(reasons, fmt.Sprintf("%s, since %s; %s", reason, failure.Since.UTC().Format(time.RFC3339), failure.Meanwhile))
+		case !s.bypassed && v != nil && v.description.Policy == plugin.Fail:
+			reasons = append(reasons, fmt.Sprintf("%s with policy Fail is %s until it is loaded", name, s.state(p)))
 		}
-		reason := fmt.Sprintf("plugin %s with policy Fail is %s", plugin.Printable(p.id, 1<<8), s.state(p))
-		if why && p.next != nil && p.next.reason != nil {
-			reason += ": " + plugin.Printable(p.next.reason.Error(), 1<<10)
-		}
-		reasons = append(reasons, reason)
 	}
 	return reasons
+}
+
+// failure says why a plugin is not as its files say; nil if it is, or is on its way to be.
+func (s *slots) failure(p *slot) *status.FileFailure {
+	f := &status.FileFailure{Since: p.bad, Meanwhile: s.meanwhile(p)}
+	switch v := p.loads(); {
+	case p.description.Problem != nil:
+		f.Error = p.description.Problem.Error()
+	case p.next != nil && p.next.reason != nil:
+		f.Error, f.Since = p.next.reason.Error(), p.next.failedSince
+	case v != nil && v.reason != nil:
+		f.Error, f.Since = v.reason.Error(), v.failedSince
+	default:
+		return nil
+	}
+	f.Error = plugin.Printable(f.Error, 1<<10)
+	return f
+}
+
+// meanwhile says what runs while the files of a plugin cannot be loaded.
+func (s *slots) meanwhile(p *slot) string {
+	switch {
+	case s.off[p.id] != nil:
+		return "the plugin stays disabled"
+	case s.bypassed:
+		return "plugins are bypassed"
+	case p.active != nil:
+		return fmt.Sprintf("version %s of %s stays active", plugin.Printable(p.active.loaded.Manifest().Version, 1<<8), p.good.Since.UTC().Format(time.RFC3339))
+	case p.refuses():
+		return "its hooks are refused until its last good version is loaded"
+	case p.last != nil && p.last.state != failed:
+		return "its last good version is being loaded"
+	}
+	return "the plugin is not loaded"
 }

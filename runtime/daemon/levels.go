@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/grpc/connectivity"
 
@@ -18,7 +19,7 @@ func (d *daemon) levels() (l metrics.Levels) {
 	l.BackendConnected = backend == connectivity.Ready
 	l.StoreFilled = !d.following.Load() || !d.backend.behind()
 	l.Pods, l.Containers = d.store.Len()
-	l.NotHeld, l.StateSaved = d.ledger.NotHeld(), d.ledger.Saved() && d.durable.allSaved()
+	l.NotHeld, l.StateSaved = d.ledger.NotHeld(), d.ledger.Saved() && d.durable.allSaved() && d.lastGood.saved()
 	l.LedgerObjects, l.LedgerValues = d.ledger.Len()
 	l.QueueLength = d.queue.Len()
 	l.Bypass = d.current.bypassed.Load()
@@ -36,13 +37,19 @@ func (d *daemon) levels() (l metrics.Levels) {
 // levels returns the state of each plugin. It is for the goroutine of run.
 func (s *slots) levels() []metrics.PluginLevels {
 	all := make([]metrics.PluginLevels, 0, len(s.order))
-	for _, p := range s.order {
+	shown := slices.Clone(s.order)
+	for _, p := range s.off {
+		if p.description.Problem != nil {
+			shown = append(shown, p)
+		}
+	}
+	for _, p := range shown {
 		one := metrics.PluginLevels{ID: p.id, State: string(p.met), Own: p.persistent.metrics.All(), OwnDropped: p.persistent.metrics.Dropped()}
-		one.LoadFailed = p.next != nil && p.next.state == failed
+		one.LoadFailed = p.description.Problem != nil || p.next != nil && p.next.state == failed
 		if p.active != nil {
 			one.Active = s.loader.info(p.active)
 		}
-		for _, v := range []*version{p.active, p.next} {
+		for _, v := range []*version{p.active, p.last, p.next} {
 			if v != nil && v.loaded != nil {
 				instances, memory := wasm.Usage(v.loaded.Plugin)
 				one.Instances, one.Memory = one.Instances+instances, one.Memory+memory

@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -34,10 +35,12 @@ func TestManifestAsksForHigherLimits(t *testing.T) {
 	}
 	n := newNode(t)
 	n.config.MaxFuel, n.config.MaxTimeout = 30_000_000, 30*time.Second
+	n.config.DataDir = filepath.Join(n.dir, "data") // a plugin that was good before refuses if it cannot be loaded
 	n.putRaw("10-loop.wasm", asking(`"fuel":30000000,"time_ms":30000`))
 	n.put("10-loop.json", `{"failure-policy":"Fail"}`)
 	n.start(daemon.Run)
 	n.awaitActive("10-loop")
+	n.awaitKept("10-loop", `Fail`)
 	n.refuses(t, "units of fuel, its limit is 30000000")
 	n.put("10-loop.json", `{"failure-policy":"Fail","limits":{"fuel":29999999}}`)
 	const above = "limits.fuel is 30000000, above the maximum of 29999999: raise limits.fuel in the plugin's JSON"

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -63,15 +65,20 @@ func (s *slots) load(ctx context.Context, p *slot, v *version) {
 // promote makes a version that is loaded the active one, once it was told of the pods
 // if it wants that.
 func (s *slots) promote(ctx context.Context, p *slot, v *version) {
-	m := s.loader.member(p.description, v)
+	m := s.loader.member(v)
 	if m.synchronizes() && !v.synced {
 		s.synchronize(ctx, p, v, m)
 		return
 	}
 	previous := p.active
-	p.active, p.next, p.before, s.changed = v, nil, v.source, true
+	if v == p.next {
+		s.discard(p.last)
+		p.next = nil
+	}
+	p.active, p.last, p.before, s.changed = v, nil, v.source, true
 	v.become(active)
-	v.reason = nil
+	v.reason, v.good = nil, true
+	s.remember(p)
 	v.stopTicks = s.daemon.tick(ctx, v.loaded)
 	manifest := v.loaded.Manifest()
 	s.daemon.durable.keep(ctx, p.id, v.source, p.persistent.values, manifest.Durable)
@@ -85,6 +92,27 @@ func (s *slots) promote(ctx context.Context, p *slot, v *version) {
 	s.retire(previous)
 	p.warned = nil
 	s.loader.warnOnce(ctx, p)
+	s.describe(ctx, p, p.description) // the files may differ from a last good version in what needs no load
+}
+
+// share makes the description that of the active version, from which it differs in nothing that a load needs.
+// Instances of the plugin and their state go on.
+func (s *slots) share(ctx context.Context, p *slot, d registry.Description) {
+	v := *p.active
+	v.description, v.since = d, time.Now()
+	p.active, s.changed = &v, true
+	s.remember(p)
+	s.loader.warnOnce(ctx, p)
+}
+
+// remember has the active version saved as the last good one.
+func (s *slots) remember(p *slot) {
+	d := p.active.description
+	if p.good != nil && p.good.Description.Same(d) {
+		return
+	}
+	p.good = &lastgood.Version{Description: d, Since: time.Now()}
+	s.daemon.lastGood.keep(*p.good)
 }
 
 // synchronize calls Synchronize of a version for the pods, for one at least, in the background,
@@ -131,12 +159,19 @@ func (s *slots) synchronize(ctx context.Context, p *slot, v *version, m member) 
 // again only if the failure was temporary.
 func (s *slots) fail(ctx context.Context, p *slot, v *version, err error) {
 	known := v.reason != nil && v.reason.Error() == err.Error()
+	if v.reason == nil {
+		v.failedSince = time.Now()
+	}
+	refused := p.refuses()
 	v.reason = err
 	v.become(failed)
-	if told := new(wasm.LoadError); errors.As(err, &told) && len(p.static.Hooks) == 0 {
-		p.static, s.changed = told.Manifest, true
+	if told := new(wasm.LoadError); errors.As(err, &told) && len(v.static.Hooks) == 0 {
+		v.static, s.changed = told.Manifest, true
 	}
-	p.notLoaded.reason.Store(&err)
+	s.changed = s.changed || refused != p.refuses()
+	if v == p.awaited() {
+		p.notLoaded.reason.Store(&err)
+	}
 	if errors.As(err, new(temporaryError)) || wasm.Temporary(err) {
 		v.backoff = min(max(2*v.backoff, minRetry), maxRetry)
 		time.AfterFunc(v.backoff, func() { s.post(func(context.Context) { v.retry() }) })
@@ -146,19 +181,16 @@ func (s *slots) fail(ctx context.Context, p *slot, v *version, err error) {
 	}
 }
 
-// reportFailure reports what the failure means for calls. The registry reports what is wrong
-// with a file.
+// reportFailure reports what the failure means for calls.
 func (s *slots) reportFailure(ctx context.Context, p *slot, err error) {
 	rejected := observe.PluginRejected{Plugin: p.id, Err: err}
 	switch {
 	case p.active != nil:
 		rejected.Meanwhile, rejected.Previous = observe.PreviousActive, p.active.loaded.Manifest().Version
 	case p.refuses():
-		rejected.Meanwhile, rejected.Hooks = observe.CallsRefused, refusedHooks(p.description, p.static).Names()
-	case p.description.Problem == nil:
-		rejected.Meanwhile = observe.PluginSkipped
+		rejected.Meanwhile, rejected.Hooks = observe.CallsRefused, refusedHooks(p.awaited().description, p.awaited().static).Names()
 	default:
-		return
+		rejected.Meanwhile = observe.PluginSkipped
 	}
 	s.observer.Observe(ctx, &rejected)
 }

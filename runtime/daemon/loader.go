@@ -57,9 +57,6 @@ func (l *loader) open(ctx context.Context, d registry.Description, k persistent,
 			err = fmt.Errorf("loading plugin %s: panic: %v", d.ID, r)
 		}
 	}()
-	if d.Problem != nil {
-		return nil, d.Problem
-	}
 	have := new(loaded)
 	if !l.noBreaker {
 		have.breaker = plugin.NewBreaker(l.observer, d.ID, nil)
@@ -102,32 +99,28 @@ func (m member) equal(o member) bool {
 func (l *loader) place(p *slot) (m member, ok bool) {
 	switch {
 	case p.active != nil:
-		return l.member(p.description, p.active), true
+		return l.member(p.active), true
 	case p.refuses():
 		return l.refusing(p), true
 	}
 	return m, false
 }
 
-// member is the place of a version. The files' present settings of when it is called count
-// at once; the rest, with which it was loaded, count when another version replaces it.
-func (l *loader) member(now registry.Description, v *version) member {
-	if now.Problem != nil {
-		now = v.description
-	}
-	manifest := v.loaded.Manifest()
+// member is the place of a version.
+func (l *loader) member(v *version) member {
+	d, manifest := v.description, v.loaded.Manifest()
 	hooks := manifest.HookSet()
-	if now.HooksNamed {
-		hooks &= now.Hooks
+	if d.HooksNamed {
+		hooks &= d.Hooks
 	}
-	m := member{loaded: v.loaded, dryRun: now.DryRun, Member: plugin.Member{
-		ID: now.ID, Plugin: v.loaded, Policy: now.Policy, Hooks: hooks, Breaker: v.loaded.breaker,
+	m := member{loaded: v.loaded, dryRun: d.DryRun, Member: plugin.Member{
+		ID: d.ID, Plugin: v.loaded, Policy: d.Policy, Hooks: hooks, Breaker: v.loaded.breaker,
 	}}
-	if now.DryRun {
-		m.Plugin = plugin.DryRun(v.loaded, now.ID, l.observer)
+	if d.DryRun {
+		m.Plugin = plugin.DryRun(v.loaded, d.ID, l.observer)
 	}
-	m.Match = matches(now, manifest, hooks)
-	l.kind(v.description).place(&m, v.description)
+	m.Match = matches(d, manifest, hooks)
+	l.kind(d).place(&m, d)
 	return m
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/cri-client/pkg/fake"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
@@ -77,14 +78,20 @@ func TestTurnDoesNotLookAtEveryPlugin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var broken []registry.Description
+	list := registry.List{Complete: true}
+	d.slots.good = map[string]lastgood.Version{} // such refuse their hooks also after a load has failed
 	for i := range 1000 {
-		broken = append(broken, registry.Description{ID: fmt.Sprint(i), File: fmt.Sprint("/none/", i, ".wasm"), Policy: plugin.Fail, Problem: errors.New("broken")})
+		broken := registry.Description{ID: fmt.Sprint(i), File: fmt.Sprint("/none/", i, ".wasm"), Policy: plugin.Fail}
+		list.Plugins = append(list.Plugins, broken)
+		d.slots.good[broken.ID] = lastgood.Version{Description: broken}
 	}
-	d.slots.update(t.Context(), broken)
+	d.slots.update(t.Context(), list)
+	for _, p := range d.slots.order {
+		d.slots.fail(t.Context(), p, p.next, errors.New("broken"))
+	}
 	d.slots.reconcile(t.Context())
-	if n := len(d.slots.published); n != len(broken) {
-		t.Errorf("%d of %d refuse", n, len(broken))
+	if n := len(d.slots.published); n != len(list.Plugins) {
+		t.Errorf("%d of %d refuse", n, len(list.Plugins))
 	}
 	again := func() {
 		p := d.slots.all["7"]

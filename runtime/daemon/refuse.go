@@ -38,11 +38,12 @@ func refusedHooks(d registry.Description, static abi.Manifest) abi.HookSet {
 
 // refusing is the place of a plugin under Fail that is not loaded.
 func (l *loader) refusing(p *slot) member {
-	hooks := refusedHooks(p.description, p.static)
+	d, static := p.awaited().description, p.awaited().static
+	hooks := refusedHooks(d, static)
 	m := member{loaded: p.refusal, refusing: true, Member: plugin.Member{
-		ID: p.id, Plugin: p.refusal, Policy: plugin.Fail, Hooks: hooks, Match: matches(p.description, p.static, hooks),
+		ID: p.id, Plugin: p.refusal, Policy: plugin.Fail, Hooks: hooks, Match: matches(d, static, hooks),
 	}}
-	l.kind(p.description).place(&m, p.description)
+	l.kind(d).place(&m, d)
 	return m
 }
 

@@ -2,15 +2,20 @@ package daemon_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
+	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
 // guarded makes the calls that exec-guard is for, and the one that starts a pod, and
@@ -73,118 +78,126 @@ func withoutManifest(module string) string {
 	return module[:header] + module[header+1+n+int(length):]
 }
 
-// A plugin that must not be ignored and cannot be loaded refuses the hooks that are its
-// own, and no other: exec-guard keeps people out, and pods start.
-func TestPluginThatIsNotLoadedRefusesItsOwnHooks(t *testing.T) {
+// A plugin that must not be ignored refuses its own hooks, and no other, while it is loaded for the first time:
+// exec-guard keeps people out, and pods start.
+func TestPluginThatIsBeingLoadedRefusesItsOwnHooks(t *testing.T) {
 	guard, err := os.ReadFile("../../plugins-wasm/exec-guard/exec-guard.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}
 	const own, making = "Exec Attach PortForward", "RunPodSandbox"
-	cut, lost := string(guard[:len(guard)/2]), withoutManifest(string(guard))
+	lost := withoutManifest(string(guard))
 	manifest := func(match string) string {
-		return `{"name": "guard", "version": "1.0.0", "hooks": [{"hook": "PreExec"` + match + `}, "PostExec"]}`
+		return manifestFirst(lost, `{"name": "exec-guard", "version": "1.0.0", "hooks": [{"hook": "PreExec"`+match+`}, "PostExec"]}`)
 	}
 	for _, test := range []struct{ name, json, module, refused string }{
-		{"a typo in its configuration", `{"failure-policy": "Fail", "config": {"lable": "tier=gold"}}`, string(guard), own},
-		{"a typo in its file", `{"failure-policy": "Fail", "confg": {"label": "tier=gold"}}`, string(guard), own},
-		{"a misspelt policy", `{"failure-policy": "fail"}`, string(guard), own},
-		{"no JSON at all", `{"failure-policy": `, string(guard), own},
-		{"another digest", `{"failure-policy": "Fail", "sha256": "` + strings.Repeat("0", 64) + `"}`, string(guard), own},
-		{"cut short behind its manifest", `{"failure-policy": "Fail"}`, manifestFirst(cut, manifest("")), "Exec"},
-		{"cut short", `{"failure-policy": "Fail"}`, cut, own},
-		{"cut short, and its manifest is a function's", `{"failure-policy": "Fail"}`, lost[:len(lost)/2], making},
-		{"a manifest that only a function tells, and a typo", `{"failure-policy": "Fail", "config": {"lable": ""}}`, lost, making + ", " + own},
-		{"no module", `{"failure-policy": "Fail", "wasm-module": "none.wasm"}`, "", making},
-		{"hooks in its file", `{"failure-policy": "Fail", "runtime-hooks": ["PreAttach"], "config": {"lable": ""}}`, string(guard), "Attach"},
-		{"no hooks in its file", `{"failure-policy": "Fail", "runtime-hooks": [], "config": {"lable": ""}}`, string(guard), ""},
-		{"a match in its file", `{"failure-policy": "Fail", "match": {"namespaces": ["prod"]}, "config": {"lable": ""}}`, string(guard), ""},
-		{"a match in its manifest", `{"failure-policy": "Fail"}`, manifestFirst(cut, manifest(`, "match": {"namespaces": ["!test"]}`)), ""},
-		{"a match in its manifest, and hooks in its file", `{"failure-policy": "Fail", "runtime-hooks": ["PreExec"]}`, manifestFirst(cut, manifest(`, "match": {"namespaces": ["!test"]}`)), ""},
-		{"a match in its manifest that fits", `{"failure-policy": "Fail"}`, manifestFirst(cut, manifest(`, "match": {"namespaces": ["test"]}`)), "Exec"},
-		{"under Ignore", `{"config": {"lable": "tier=gold"}}`, string(guard), ""},
+		{"hooks of its manifest", `{"failure-policy": "Fail"}`, string(guard), own},
+		{"a manifest that only a function tells", `{"failure-policy": "Fail"}`, lost, making},
+		{"hooks in its file", `{"failure-policy": "Fail", "runtime-hooks": ["PreAttach"]}`, string(guard), "Attach"},
+		{"no hooks in its file", `{"failure-policy": "Fail", "runtime-hooks": []}`, string(guard), ""},
+		{"a match in its file", `{"failure-policy": "Fail", "match": {"namespaces": ["prod"]}}`, string(guard), ""},
+		{"a match in its manifest", `{"failure-policy": "Fail"}`, manifest(`, "match": {"namespaces": ["!test"]}`), ""},
+		{"a match in its manifest that fits", `{"failure-policy": "Fail"}`, manifest(`, "match": {"namespaces": ["test"]}`), "Exec"},
+		{"under Ignore", `{}`, string(guard), ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			n := caching(t)
-			loads := n.hold("exec-guard")
+			for _, name := range []string{"exec-guard", ""} { // without a manifest it has no name
+				defer n.hold(name)()
+			}
+			n.put("20-quota.wasm", "quota")
+			n.putRaw("10-guard.wasm", test.module)
+			n.put("10-guard.json", test.json)
+			n.start(daemon.Run)
+			n.await("plugins active", "20-quota")
+			if got := n.guarded(t); got != test.refused {
+				t.Errorf("refused %q, want %q; log:\n%s", got, test.refused, n.log)
+			}
+		})
+	}
+}
+
+// A plugin that was never loaded refuses nothing, whatever its files say or do not say.
+func TestPluginThatWasNeverGoodRefusesNothing(t *testing.T) {
+	guard, err := os.ReadFile("../../plugins-wasm/exec-guard/exec-guard.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := string(guard[:len(guard)/2])
+	for _, test := range []struct{ name, json, module, logged string }{
+		{"a typo in its configuration", `{"failure-policy": "Fail", "config": {"lable": "tier=gold"}}`, string(guard), "plugin not loaded"},
+		{"a typo in its file", `{"failure-policy": "Fail", "confg": {"label": "tier=gold"}}`, string(guard), "plugin file rejected"},
+		{"a misspelt policy", `{"failure-policy": "fail"}`, string(guard), "plugin file rejected"},
+		{"no JSON at all", `{"failure-policy": `, string(guard), "plugin file rejected"},
+		{"another digest", `{"failure-policy": "Fail", "sha256": "` + strings.Repeat("0", 64) + `"}`, string(guard), "plugin file rejected"},
+		{"a module cut short", `{"failure-policy": "Fail"}`, cut, "plugin not loaded"},
+		{"no module", `{"failure-policy": "Fail", "wasm-module": "none.wasm"}`, "", "plugin file rejected"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			n := newNode(t)
 			n.put("20-quota.wasm", "quota")
 			if test.module != "" {
 				n.putRaw("10-guard.wasm", test.module)
 			}
 			n.put("10-guard.json", test.json)
 			n.start(daemon.Run)
-			first, then, changes := strings.Cut(test.refused, ", ")
-			if got := n.guarded(t); got != first {
-				t.Errorf("before anything was loaded: refused %q, want %q", got, first)
-			}
-			loads()
-			n.await("plugins active", "20-quota")
-			if changes { // what the function tells is known once it has been called
-				first = then
-				n.await("plugin not loaded", "calls are refused in its hooks", "10-guard", "PreAttach")
-				n.await("plugins active", "20-quota")
-			}
-			if got := n.guarded(t); got != first {
-				t.Errorf("refused %q, want %q; log:\n%s", got, first, n.log)
+			n.await(test.logged, "10-guard")
+			n.awaitPods("web")
+			if got := n.guarded(t); got != "" {
+				t.Errorf("refused %q; log:\n%s", got, n.log)
 			}
 		})
 	}
 }
 
-// What refuses its hooks does so until its file is mended, and as its file says by then.
-func TestRefusalFollowsTheFile(t *testing.T) {
-	guard, err := os.ReadFile("../../plugins-wasm/exec-guard/exec-guard.wasm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := newNode(t)
-	n.put("20-quota.wasm", "quota")
-	n.start(daemon.Run)
-	n.awaitActive("20-quota")
-	n.put("10-guard.json", `{"failure-policy": "Fail", "config": {"lable": "tier=gold"}}`)
-	n.putRaw("10-guard.wasm", string(guard))
-	n.await("plugin not loaded", "calls are refused in its hooks", "10-guard", "hooks=", "PreExec", "PreAttach", "lable")
-	for _, step := range []struct{ json, refused string }{
-		{`{"failure-policy": "Ignore", "config": {"lable": "tier=gold"}}`, ""},
-		{`{"failure-policy": "Fail", "config": {"lable": "tier=gold"}, "runtime-hooks": ["PreExec"]}`, "Exec"},
-	} {
-		n.put("10-guard.json", step.json)
-		n.await("plugins active", "plugins=[20-quota]")
-		if got := n.guarded(t); got != step.refused {
-			t.Errorf("with %s: refused %q", step.json, got)
+// lose makes a plugin with policy Fail that refuses its hook, since its last good version cannot be loaded: the
+// engine refuses it where an earlier one did not. It is for before the start.
+func (n *node) lose(id string) {
+	n.t.Helper()
+	n.config.DataDir = filepath.Join(n.dir, "data")
+	n.must(os.MkdirAll(n.config.DataDir, 0o700))
+	store, err := lastgood.Open(n.config.DataDir)
+	n.must(err)
+	n.put(id+".json", `{"failure-policy": "Fail", "runtime-hooks": ["PreRunPodSandbox"]}`)
+	n.put(id+".wasm", "missing-hook")
+	list, problems := registry.Read(registry.Dirs{Plugins: n.config.PluginDir})
+	n.must(errors.Join(problems...))
+	for _, d := range list {
+		if d.ID == id {
+			n.must(store.Keep(lastgood.Version{Description: d, Since: time.Now()}))
 		}
-	}
-	n.put("10-guard.json", `{"failure-policy": "Fail", "config": {"label": "tier=gold"}}`)
-	n.awaitActive("10-guard", "20-quota")
-	if got := n.guarded(t); got != "" {
-		t.Errorf("once it is loaded: refused %q", got)
-	}
-	n.put("10-guard.json", `{"failure-policy": "Fail", "config": {"lable": "tier=gold"}}`)
-	n.await("plugin not loaded", "the previous version stays active", "10-guard")
-	if got := n.guarded(t); got != "" {
-		t.Errorf("with the version before it: refused %q", got)
 	}
 }
 
-// The hooks that only a function of the module tells, and that the load told before it
-// failed, stay known while the file changes in other ways: nothing is loaded again for that.
-func TestHooksThatALoadToldStayRefused(t *testing.T) {
-	guard, err := os.ReadFile("../../plugins-wasm/exec-guard/exec-guard.wasm")
-	if err != nil {
-		t.Fatal(err)
+// awaitPods runs pods until one starts: what refused it is no longer called.
+func (n *node) awaitPods(name string) {
+	n.t.Helper()
+	var err error
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if _, err = n.runPod(n.t.Context(), name); err == nil {
+			return
+		}
 	}
+	n.t.Errorf("no pod starts: %v", err)
+}
+
+// A plugin that had a good version refuses its hooks as long as that cannot be loaded, as the version says and not
+// the files: until a version is loaded, or its files are removed.
+func TestLastGoodVersionRefusesUntilItIsLoaded(t *testing.T) {
 	n := newNode(t)
 	n.put("20-quota.wasm", "quota")
+	n.lose("10-guard")
+	n.put("10-guard.json", `{"failure-policy": "Ignore", "runtime-h`)
 	n.start(daemon.Run)
+	n.await("plugin not loaded", "calls are refused in its hooks", "10-guard", "PreRunPodSandbox")
+	n.await("plugins active", "20-quota", "refusing=[10-guard]")
+	if got := n.guarded(t); got != "RunPodSandbox" {
+		t.Errorf("refused %q; log:\n%s", got, n.log)
+	}
+	n.remove("10-guard.json")
+	n.remove("10-guard.wasm")
 	n.awaitActive("20-quota")
-	n.put("10-guard.json", `{"failure-policy": "Fail", "config": {"lable": "tier=gold"}}`)
-	n.putRaw("10-guard.wasm", withoutManifest(string(guard)))
-	n.await("plugin not loaded", "calls are refused in its hooks", "10-guard", "PreAttach")
-	for _, match := range []string{`{"namespaces": ["test"]}`, `{"namespaces": ["test", "prod"]}`} {
-		n.put("10-guard.json", `{"failure-policy": "Fail", "config": {"lable": "tier=gold"}, "match": `+match+`}`)
-		n.await("plugins active", "plugins=[20-quota]")
-		if got := n.guarded(t); got != "Exec Attach PortForward" {
-			t.Errorf("with match %s: refused %q", match, got)
-		}
+	if got := n.guarded(t); got != "" {
+		t.Errorf("after its files were removed: refused %q", got)
 	}
 }

@@ -55,7 +55,7 @@ func TestSequencesOfChanges(t *testing.T) {
 		for range 2 + s.rand.IntN(10) {
 			s.change()
 			seen, _ := registry.Read(registry.Dirs{Plugins: s.dir})
-			s.daemon.slots.post(func(ctx context.Context) { s.daemon.slots.update(ctx, seen) })
+			s.daemon.slots.post(func(ctx context.Context) { s.daemon.slots.update(ctx, registry.List{Plugins: seen, Complete: true}) })
 			list = seen
 			if s.rand.IntN(3) == 0 {
 				s.daemon.slots.settle()
@@ -135,7 +135,7 @@ func (s *sequence) compare(engine wasm.Options, list []registry.Description) {
 	defer fresh.close()
 	ctx, cancel := context.WithCancel(s.Context())
 	go fresh.slots.run(ctx)
-	fresh.slots.post(func(ctx context.Context) { fresh.slots.update(ctx, list) })
+	fresh.slots.post(func(ctx context.Context) { fresh.slots.update(ctx, registry.List{Plugins: list, Complete: true}) })
 	fresh.slots.settle()
 	cancel()
 	<-fresh.slots.ended
@@ -145,9 +145,10 @@ func (s *sequence) compare(engine wasm.Options, list []registry.Description) {
 		case have == nil:
 			s.Errorf("%s is not known", p.id)
 		case p.active == nil && have.active != nil: // its last good version
-			if have.next == nil || have.next.state != failed || have.next.source != p.next.source {
+			if (s.daemon.slots.failure(have) == nil) || (have.description.Problem == nil && have.next.source != p.next.source) {
 				s.Errorf("%s: the replacement of %s is not said to have failed", p.id, have.active.source)
 			}
+		case p.description.Problem != nil && have.description.Problem != nil:
 		case (p.active == nil) != (have.active == nil), p.active != nil && p.active.source != have.active.source:
 			s.Errorf("%s is not the version that a fresh daemon has", p.id)
 		}
@@ -163,7 +164,7 @@ func (s *sequence) compare(engine wasm.Options, list []registry.Description) {
 func (s *sequence) compareMembers(fresh *daemon) {
 	lastGood := map[string]bool{}
 	for id, p := range s.daemon.slots.all {
-		lastGood[id] = p.active != nil && p.next != nil
+		lastGood[id] = s.daemon.slots.failure(p) != nil && (p.active != nil || p.description.Problem != nil)
 	}
 	describe := func(members []member) (all []string) {
 		for _, m := range members {

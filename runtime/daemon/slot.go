@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
@@ -28,14 +30,18 @@ func (s state) String() string {
 	return [...]string{"queued", "loading", "ready", "failed", "active", "draining", "closed"}[s]
 }
 
-// version is a plugin as its files describe it at one time.
+// version is a plugin as its files described it at one time: its code and all its settings. It becomes active
+// as a whole. Files that are bad are no version.
 type version struct {
 	description registry.Description
-	source      string // what it is made from; equal sources make equal versions
+	good        bool         // it was active before, maybe in an earlier process
+	static      abi.Manifest // as far as it can be told without loading the module; for a policy of Fail
+	source      string       // what it is made from; equal sources make equal versions
 	state       state
 	since       time.Time // of state
 	lane        lane
 	reason      error         // of its last failure; nil if it never failed
+	failedSince time.Time     // when it failed first
 	backoff     time.Duration // until a failed one is loaded again
 	took        time.Duration // to load it and to tell it of pods
 	synced      bool          // with the pods that are older than it
@@ -48,9 +54,12 @@ type version struct {
 // slot is the place of one plugin, from when its files are there until they go.
 type slot struct {
 	id          string
-	description registry.Description // of the files as they are now
+	description registry.Description // of the files as they are now; it may have a Problem
+	bad         time.Time            // since when it has one
+	good        *lastgood.Version    // the version that was active last, maybe in an earlier process; nil: there was none
 	active      *version             // nil: there is none
-	next        *version             // nil: the active one is as the files say
+	last        *version             // of good, to be active until next is; nil once one of them is active
+	next        *version             // as the files said when they were good last; nil if that is active
 	before      string               // source of the version that was active last, maybe in an earlier process; "": not known
 	persistent  persistent
 	warned      []observe.Event    // the warnings that were reported
@@ -58,8 +67,7 @@ type slot struct {
 	since       time.Time          // of met
 
 	notLoaded *notLoaded
-	refusal   *loaded      // notLoaded, as a chain has it
-	static    abi.Manifest // as far as it can be told without loading the module; for a slot that refuses
+	refusal   *loaded // notLoaded, as a chain has it
 }
 
 func newSlot(id string) *slot {
@@ -72,9 +80,47 @@ func (v *version) become(s state) {
 	v.state, v.since = s, time.Now()
 }
 
+// awaited is the version whose policy counts while none is active: the last good one, else the first one, until
+// its load has failed. nil: there is none.
+func (p *slot) awaited() *version {
+	switch {
+	case p.active != nil:
+		return nil
+	case p.last != nil:
+		return p.last
+	case p.next != nil && (p.next.good || p.next.reason == nil):
+		return p.next
+	}
+	return nil
+}
+
 // refuses reports whether calls are refused because the plugin is not loaded.
 func (p *slot) refuses() bool {
-	return p.active == nil && p.description.Policy == plugin.Fail && refusedHooks(p.description, p.static) != 0
+	v := p.awaited()
+	return v != nil && v.description.Policy == plugin.Fail && refusedHooks(v.description, v.static) != 0
+}
+
+// loads returns the version that is to be loaded now: the last good one goes first. nil: there is none.
+func (p *slot) loads() *version {
+	if p.last != nil && (p.next == nil || p.last.state != failed) {
+		return p.last
+	}
+	return p.next
+}
+
+// shown is the description that stands for the plugin: of what is active, or is to be.
+func (p *slot) shown() registry.Description {
+	for _, v := range []*version{p.active, p.last, p.next} {
+		if v != nil {
+			return v.description
+		}
+	}
+	return p.description
+}
+
+// compareSlots orders slots as the chain calls them.
+func compareSlots(a, b *slot) int {
+	return cmp.Or(cmp.Compare(cmp.Or(a.shown().Order, a.id), cmp.Or(b.shown().Order, b.id)), cmp.Compare(a.id, b.id))
 }
 
 // retry makes a version that has failed wait for its next load, or synchronization.

@@ -2,14 +2,15 @@ package daemon
 
 import (
 	"context"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -27,8 +28,10 @@ type slots struct {
 	jobs   sync.WaitGroup // loads, introductions and fills that are under way
 
 	all   map[string]*slot
-	order []*slot    // all of them, in the order of the chain
-	busy  [lanes]int // loads that are under way
+	order []*slot                     // all of them, in the order of the chain
+	off   map[string]*slot            // plugins that are switched off
+	good  map[string]lastgood.Version // of an earlier process, by ids of plugins that have no slot yet
+	busy  [lanes]int                  // loads that are under way
 	store following
 	fills int // how often one was begun
 
@@ -85,13 +88,20 @@ func (s *slots) post(event func(context.Context)) bool {
 	}
 }
 
-// reconcile begins the loads for which there is room, makes loaded plugins active, and
+// reconcile makes loaded plugins active, begins the loads for which there is room, and
 // publishes a generation if the set of active or refusing plugins has changed.
 func (s *slots) reconcile(ctx context.Context) {
+	for _, p := range s.order {
+		for _, v := range []*version{p.last, p.next} {
+			if v != nil && v.state == ready && s.store == filled {
+				s.promote(ctx, p, v)
+			}
+		}
+	}
 	waits := false
 	for l := light; l < lanes && !waits; l++ { // compiled code goes first
 		for _, p := range s.order {
-			switch v := p.next; {
+			switch v := p.loads(); {
 			case v == nil || v.state != queued || v.lane != l:
 			case s.busy[l] == wasm.Compilers() || l == heavy && s.compiles(v.description.Digest):
 				waits = true
@@ -100,73 +110,110 @@ func (s *slots) reconcile(ctx context.Context) {
 			}
 		}
 	}
-	for _, p := range s.order {
-		if v := p.next; v != nil && v.state == ready && s.store == filled {
-			s.promote(ctx, p, v)
-		}
-	}
 	s.publish(ctx)
 }
 
-// update takes the descriptions of the files as they are now.
-func (s *slots) update(ctx context.Context, all []registry.Description) {
+// update takes the list of the files as they are now.
+func (s *slots) update(ctx context.Context, list registry.List) {
 	s.changed = true
-	s.daemon.describe(ctx, all)
-	gone := s.all
-	s.all, s.order = make(map[string]*slot, len(all)), nil
-	for _, d := range all {
+	s.daemon.describe(ctx, list)
+	gone, off := s.all, s.off
+	s.all, s.order, s.off = make(map[string]*slot, len(list.Plugins)), nil, map[string]*slot{}
+	for _, d := range list.Plugins {
+		if d.Disabled {
+			s.switchOff(off[d.ID], d)
+			continue
+		}
 		p := gone[d.ID]
 		if p == nil {
 			p = newSlot(d.ID)
 			p.before = s.daemon.durable.restore(ctx, d.ID, p.persistent.values)
+			if good, known := s.good[d.ID]; known {
+				p.good = &good
+				s.restore(p, d)
+			}
 		}
 		delete(gone, d.ID)
+		delete(s.good, d.ID)
 		s.all[d.ID], s.order = p, append(s.order, p)
 		s.describe(ctx, p, d)
 	}
-	if len(gone) == 0 {
-		return
-	}
-	off := map[string]bool{}
-	for _, d := range registry.Disabled(dirsOf(s.daemon.config)) {
-		off[d.ID] = true
+	if list.Complete {
+		s.good = nil
 	}
 	for _, p := range gone {
+		s.discard(p.last)
 		s.discard(p.next)
 		s.retire(p.active)
-		s.observer.Observe(ctx, &observe.PluginRemoved{Plugin: p.id, Disabled: off[p.id]})
+		s.observer.Observe(ctx, &observe.PluginRemoved{Plugin: p.id, Disabled: s.off[p.id] != nil})
 	}
 }
 
-// describe takes the description of one plugin. A load that is under way, or has failed,
-// stays valid as long as the module and settings are the same.
-func (s *slots) describe(ctx context.Context, p *slot, d registry.Description) {
-	known := reflect.DeepEqual(p.description, d)
+// switchOff notes a plugin that is switched off, also while its files are bad: the last good ones say so.
+func (s *slots) switchOff(p *slot, d registry.Description) {
+	if p == nil {
+		p = newSlot(d.ID)
+		p.met = status.Disabled
+	}
+	p.describe(d)
+	if d.Problem == nil && (p.good == nil || !p.good.Description.Same(d)) {
+		p.good = &lastgood.Version{Description: d, Since: time.Now()}
+		s.daemon.lastGood.keep(*p.good)
+	}
+	s.off[d.ID] = p
+}
+
+// restore has the last good version loaded, if the files have changed since it was active.
+func (s *slots) restore(p *slot, d registry.Description) {
+	if p.good == nil || s.bypassed || p.good.Description.Same(d) || p.good.Description.Disabled {
+		return
+	}
+	p.last = s.version(p.good.Description)
+	p.last.good = true
+}
+
+// version makes a version that is to be loaded.
+func (s *slots) version(d registry.Description) *version {
+	v := &version{description: d, source: d.Source(), since: time.Now()}
+	if d.Policy == plugin.Fail {
+		v.static = s.loader.kind(d).static(d)
+	}
+	return v
+}
+
+// describe notes what the files say, and since when they are bad.
+func (p *slot) describe(d registry.Description) {
+	if d.Problem != nil && p.description.Problem == nil {
+		p.bad = time.Now()
+	}
 	p.description = d
-	if s.bypassed {
+}
+
+// describe takes the description of one plugin. A load that is under way, or has failed,
+// stays valid as long as the module and settings are the same. Files that are bad change nothing.
+func (s *slots) describe(ctx context.Context, p *slot, d registry.Description) {
+	p.describe(d)
+	if s.bypassed || d.Problem != nil {
 		return
 	}
 	from := d.Source()
-	if !known && p.active == nil && d.Policy == plugin.Fail {
-		// A load may have told more of the same module than its file does.
-		if static := s.loader.kind(d).static(d); len(static.Hooks) > 0 || p.next == nil || p.next.source != from {
-			p.static = static
-		}
-	}
 	switch {
 	case p.active != nil && p.active.source == from:
 		s.discard(p.next)
-		p.next, p.active.description = nil, d
-		s.loader.warnOnce(ctx, p)
+		p.next = nil
+		if !p.active.description.Same(d) {
+			s.share(ctx, p, d)
+		}
 	case p.next != nil && p.next.source == from:
 		p.next.description = d
+		if d.Policy == plugin.Fail && len(p.next.static.Hooks) == 0 {
+			p.next.static = s.loader.kind(d).static(d)
+		}
 	default:
 		s.discard(p.next)
 		p.notLoaded.reason.Store(nil)
-		p.next = &version{description: d, source: from, since: time.Now()}
-		if d.Problem != nil {
-			s.fail(ctx, p, p.next, d.Problem)
-		}
+		p.next = s.version(d)
+		p.next.good = p.good != nil && p.good.Description.Same(d)
 	}
 }
 
@@ -174,13 +221,14 @@ func (s *slots) describe(ctx context.Context, p *slot, d registry.Description) {
 // code is to be shared.
 func (s *slots) compiles(digest string) bool {
 	return slices.ContainsFunc(s.order, func(p *slot) bool {
-		v := p.next
+		v := p.loads()
 		return v != nil && v.state == loading && v.loaded == nil && v.lane == heavy && v.description.Digest == digest
 	})
 }
 
 // members are the plugins of the chain, as they are now.
 func (s *slots) members() (all []member) {
+	slices.SortFunc(s.order, compareSlots)
 	for _, p := range s.order {
 		if m, ok := s.place(p); ok {
 			all = append(all, m)
@@ -211,7 +259,7 @@ func (s *slots) publish(ctx context.Context) {
 	if another {
 		s.generation++
 	}
-	loaded := func(p *slot) bool { return p.next != nil && p.next.loaded != nil }
+	loaded := func(p *slot) bool { return p.loads() != nil && p.loads().loaded != nil }
 	if len(members) == 0 && !slices.ContainsFunc(s.order, loaded) {
 		if !begins {
 			s.unfollow(ctx)
@@ -248,6 +296,7 @@ func activeOf(members []member) *observe.GenerationActive {
 // close releases every plugin. Events that are posted now are dropped.
 func (s *slots) close() {
 	for _, p := range s.order {
+		s.discard(p.last)
 		s.discard(p.next)
 		s.retire(p.active)
 	}

@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -31,11 +33,15 @@ func (s *slots) snapshot(ctx context.Context) (all status.Plugins, err error) {
 // look takes the snapshot. It is for the goroutine of run.
 func (s *slots) look() status.Plugins {
 	all := status.Plugins{Generation: s.generation, Plugins: []status.Plugin{}}
-	for _, p := range s.order {
-		d := p.description
+	off := slices.SortedFunc(maps.Values(s.off), compareSlots)
+	for _, p := range slices.Concat(s.order, off) {
+		d := p.shown()
 		one := status.Plugin{
-			ID: p.id, File: plugin.Name(d.File), Kind: s.loader.kind(d).name(), State: p.met, Since: p.since,
-			Policy: d.Policy.String(), DryRun: d.DryRun, Active: p.active.look(), Pending: p.next.look(),
+			ID: p.id, File: plugin.Name(p.description.File), Kind: s.loader.kind(d).name(), State: p.met, Since: p.since,
+			Policy: d.Policy.String(), DryRun: d.DryRun, Failure: s.failure(p), Active: p.active.look(), Pending: p.next.look(),
+		}
+		if one.Pending == nil {
+			one.Pending = p.last.look()
 		}
 		if m, there := s.place(p); there {
 			one.Hooks = m.Hooks.Names()

@@ -36,8 +36,8 @@ func (s *sequence) put(files map[string]string) status.Plugins {
 	for name, content := range files {
 		s.file(name, content)
 	}
-	list, _ := registry.Read(registry.Dirs{Plugins: s.dir})
-	s.daemon.slots.post(func(ctx context.Context) { s.daemon.slots.update(ctx, list) })
+	list, _ := registry.ReadAfter(registry.Dirs{Plugins: s.dir}, nil)
+	s.daemon.slots.post(func(ctx context.Context) { s.daemon.slots.update(ctx, registry.List{Plugins: list, Complete: true}) })
 	s.daemon.slots.settle()
 	snapshot, err := s.daemon.slots.snapshot(context.Background())
 	if err != nil {
@@ -91,8 +91,8 @@ func TestGenerationsFollowTheSetOfPlugins(t *testing.T) {
 		{"a new plugin", map[string]string{"40-new.wasm": "noop"}, 1},
 		{"a new plugin that cannot be had", map[string]string{"50-bad.wasm": "missing-hook"}, 0},
 		{"a new plugin that must not be ignored: it refuses, then is active", map[string]string{"60-fail.json": `{"failure-policy": "Fail"}`, "60-fail.wasm": "quota"}, 2},
-		{"a new plugin that must not be ignored and cannot be had: it refuses", map[string]string{"70-bad.json": `{"failure-policy": "Fail"}`, "70-bad.wasm": "wrong-signature"}, 1},
-		{"its removal", map[string]string{"70-bad.json": "", "70-bad.wasm": ""}, 1},
+		{"a new plugin that must not be ignored and cannot be had: it refuses until its load has failed", map[string]string{"70-bad.json": `{"failure-policy": "Fail"}`, "70-bad.wasm": "wrong-signature"}, 2},
+		{"its removal", map[string]string{"70-bad.json": "", "70-bad.wasm": ""}, 0},
 		{"two new plugins at once", map[string]string{"80-a.wasm": "ticker", "81-b.json": `{"enabled": false}`, "81-b.wasm": "noop"}, 1},
 	} {
 		got := s.put(step.files).Generation
@@ -109,7 +109,7 @@ func TestGenerationsFollowTheSetOfPlugins(t *testing.T) {
 }
 
 // timeless leaves times out of a comparison.
-var timeless = cmp.Options{cmpopts.IgnoreFields(status.Plugin{}, "Since"), cmpopts.IgnoreFields(status.Version{}, "Since")}
+var timeless = cmp.Options{cmpopts.IgnoreFields(status.Plugin{}, "Since"), cmpopts.IgnoreFields(status.Version{}, "Since"), cmpopts.IgnoreFields(status.FileFailure{}, "Since")}
 
 // A snapshot says of each plugin what calls meet, and of each version how far it has come.
 func TestSnapshot(t *testing.T) {
@@ -123,6 +123,9 @@ func TestSnapshot(t *testing.T) {
 		"50-server.json": `{"remote-endpoint": "/run/none.sock", "runtime-hooks": ["PreRunPodSandbox"]}`,
 	})
 	for _, p := range got.Plugins {
+		if p.State == status.Disabled {
+			continue
+		}
 		for _, since := range []time.Time{p.Since, versionOf(p).Since} {
 			if since.Before(start) || since.After(time.Now()) {
 				t.Errorf("%s: since %v", p.ID, since)
@@ -138,15 +141,18 @@ func TestSnapshot(t *testing.T) {
 		{
 			ID: "20-bad", File: s.dir + "/20-bad.wasm", Kind: "wasm", State: status.Inactive, Policy: "Ignore",
 			Pending: &status.Version{State: "failed", Reason: "loading plugin 20-bad: it imports wp1.get as (i32, i32, i32) -> i32, but it is (i32, i32, i32, i32) -> i32"},
+			Failure: &status.FileFailure{Error: "loading plugin 20-bad: it imports wp1.get as (i32, i32, i32) -> i32, but it is (i32, i32, i32, i32) -> i32", Meanwhile: "the plugin is not loaded"},
 		},
 		{
-			ID: "30-fail", File: s.dir + "/30-fail.wasm", Kind: "wasm", State: status.Refusing, Policy: "Fail", Hooks: []string{"PreExec"},
+			ID: "30-fail", File: s.dir + "/30-fail.wasm", Kind: "wasm", State: status.Inactive, Policy: "Fail",
 			Pending: &status.Version{State: "failed", Reason: "loading plugin 30-fail: it does not export wp_hook (i32) -> i32"},
+			Failure: &status.FileFailure{Error: "loading plugin 30-fail: it does not export wp_hook (i32) -> i32", Meanwhile: "the plugin is not loaded"},
 		},
 		{
 			ID: "50-server", File: s.dir + "/50-server.json", Kind: "hook server", State: status.Active, Policy: "Ignore", Breaker: "closed",
 			Hooks: []string{"PreRunPodSandbox"}, Active: &status.Version{Name: "50-server", State: "active"},
 		},
+		{ID: "40-off", File: s.dir + "/40-off.wasm", Kind: "wasm", State: status.Disabled, Policy: "Ignore"},
 	}
 	if diff := cmp.Diff(want, got.Plugins, timeless, cmpopts.IgnoreFields(status.Version{}, "Digest")); diff != "" {
 		t.Errorf("the snapshot is (-want +got):\n%s", diff)

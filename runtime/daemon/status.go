@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"os"
-	"slices"
 	"time"
 
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
-	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
@@ -63,12 +61,6 @@ func (d *daemon) plugins(ctx context.Context) (status.Plugins, error) {
 	all, err := d.slots.snapshot(ctx)
 	for i := range all.Plugins {
 		all.Plugins[i].Counts = d.countsOf(all.Plugins[i].ID)
-	}
-	for _, off := range registry.Disabled(dirsOf(d.config)) {
-		one := status.Plugin{ID: off.ID, File: plugin.Name(off.File), Kind: d.slots.loader.kind(off).name(), State: status.Disabled, Policy: off.Policy.String()}
-		if !slices.ContainsFunc(all.Plugins, func(p status.Plugin) bool { return p.ID == off.ID }) { // else the slots are yet to follow
-			all.Plugins = append(all.Plugins, one)
-		}
 	}
 	return all, err
 }

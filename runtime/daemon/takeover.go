@@ -77,15 +77,28 @@ func (d *daemon) prepare(ctx context.Context, t *takingOver) error {
 	}
 	quiet := *d.slots.loader // the plugins are loaded once more
 	quiet.observer = observe.Discard()
-	descriptions, problems := registry.Read(dirsOf(d.config))
-	if err := registry.Unread(problems); err != nil && len(t.from.Plugins) > 0 {
-		return fmt.Errorf("the running process has active plugins: %w", err)
+	dirs := dirsOf(d.config)
+	all, _ := d.lastGood.store.All(dirs) // serve reports what is ignored
+	good := descriptionsOf(all)
+	descriptions, problems := registry.ReadAfter(dirs, good)
+	for _, id := range t.from.Plugins {
+		described := func(d registry.Description) bool { return d.ID == id }
+		if err := registry.Unread(problems); err != nil && !slices.ContainsFunc(descriptions, described) {
+			return fmt.Errorf("plugin %s is active in the running process: %w", id, err)
+		}
 	}
 	for _, description := range descriptions {
-		if description.IsHookServer() {
+		if description.Disabled || description.IsHookServer() {
 			continue // it is connected when it is loaded
 		}
-		have, err := quiet.open(ctx, description, newPersistent(), false)
+		err := description.Problem
+		var have *loaded
+		if err == nil {
+			have, err = quiet.open(ctx, description, newPersistent(), false)
+		}
+		if last, known := good[description.ID]; err != nil && known && !last.IsHookServer() {
+			have, err = quiet.open(ctx, last, newPersistent(), false)
+		}
 		if err == nil {
 			t.warm = append(t.warm, have)
 		} else if slices.Contains(t.from.Plugins, description.ID) {
@@ -120,8 +133,8 @@ func (d *daemon) begin(ctx, background context.Context) error {
 		return nil
 	}
 	err := d.awaitActive(ctx)
-	if d.pluginsUnread.Load() && len(t.from.Plugins) > 0 {
-		err = errors.New("a directory of plugins could not be read, and the running process has active plugins")
+	if list := d.files.Load(); !list.Complete && !d.slots.has(t.from.Plugins) {
+		err = fmt.Errorf("the running process has active plugins: %w", errors.Join(list.Unread...))
 	}
 	if err != nil {
 		return t.from.Fail(err)
@@ -173,13 +186,21 @@ func (s *slots) inactive(of []string) (missing []string, waits bool) {
 				continue
 			}
 			if slices.Contains(of, p.id) {
-				a.missing = append(a.missing, p.id+": "+s.whyInactive(p.next))
+				a.missing = append(a.missing, p.id+": "+s.whyInactive(p.loads()))
 			}
-			a.waits = a.waits || p.next != nil && p.next.state != failed
+			a.waits = a.waits || p.loads() != nil && p.loads().state != failed
 		}
 		return a
 	})
 	return a.missing, a.waits
+}
+
+// has reports whether there are files, or were, of each of these plugins.
+func (s *slots) has(ids []string) bool {
+	all, _ := ask(s, func() bool {
+		return !slices.ContainsFunc(ids, func(id string) bool { return s.all[id] == nil })
+	})
+	return all
 }
 
 // whyInactive says why the version of a plugin that is to become active is not yet.

@@ -15,7 +15,7 @@ import (
 // warnOnce reports the warnings of an active plugin, once for each version and whenever they
 // change with its file.
 func (l *loader) warnOnce(ctx context.Context, p *slot) {
-	warnings := l.warnings(p.description, p.active.loaded.Manifest())
+	warnings := l.warnings(p.active.description, p.active.loaded.Manifest())
 	if reflect.DeepEqual(p.warned, warnings) {
 		return
 	}

@@ -116,15 +116,8 @@ func findPluginState(_ context.Context, n *node) (all []found, err error) {
 		return nil, n.proxyErr
 	}
 	for _, p := range n.status.Plugins.Plugins {
-		text := ""
-		if p.State == status.Inactive || p.State == status.Refusing {
-			text = fmt.Sprintf("it is %s", p.State)
-		}
-		if p.Pending != nil && p.Pending.Reason != "" {
-			text = strings.TrimPrefix(text+"; its file is not loaded: "+p.Pending.Reason, "; ")
-		}
-		if text != "" {
-			all = append(all, found{"plugin " + p.ID + " " + p.File, text})
+		if p.State == status.Inactive || p.State == status.Refusing { // files that are bad are among the reasons of proxy-ready
+			all = append(all, found{"plugin " + p.ID + " " + p.File, fmt.Sprintf("it is %s", p.State)})
 		}
 	}
 	return all, nil

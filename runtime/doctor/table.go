@@ -71,7 +71,7 @@ var Checks = []*Check{
 		"Make space, or set `state-dir` and `cache-dir` to other file systems.", findDiskSpace},
 
 	{"plugin-files", "Does every plugin load?", Error,
-		"The plugin is not called. With policy Fail, its hooks are refused.",
+		"The plugin's last good version stays active. Without one, the plugin is not called.",
 		"Correct the file that is named; `wasmproxy plugin inspect` says more of a module.", findPluginFiles},
 	{"plugin-reach", "Can every plugin be reached by events, with the rights that it wants?", Warning,
 		"The plugin is never called in these hooks, or does less than it is made for.",

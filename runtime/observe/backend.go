@@ -141,6 +141,18 @@ type StateNotSaved struct {
 	Err  error
 }
 
+// LastGoodIgnored says that the last good version of a plugin was not read: there is none, as if there never was.
+type LastGoodIgnored struct {
+	occurrence
+	Err error // names the file
+}
+
+// LastGoodNotSaved says that the last good version of a plugin could not be saved. There is one event until it can.
+type LastGoodNotSaved struct {
+	occurrence
+	Err error // names the file
+}
+
 // ValuesDropped says that saved values of a plugin were dropped.
 type ValuesDropped struct {
 	occurrence

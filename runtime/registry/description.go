@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
 // Description is what the operator says of one plugin: a wasm module, or a hook
@@ -23,6 +25,8 @@ type Description struct {
 
 	Digest   string // of the module, SHA-256 in hex; empty for a hook server
 	Settings string // SHA-256 in hex of the JSON file as it was read; empty without one
+	Text     string // of that file
+	Copy     string // path of a copy of the module, which is read in place of the file; empty if the file is
 	Endpoint string // absolute path of the hook server's unix socket; empty for a module
 
 	Policy       plugin.FailurePolicy
@@ -39,16 +43,21 @@ type Description struct {
 	State  string            // the module's mode of state; "" leaves it to the module
 	DryRun bool              // what it wants is logged, and nothing is changed
 
-	Disabled bool // its file switches it off; only [Disabled] and [Beside] return such
+	Disabled bool // its file switches it off; [Read] leaves such out
 
 	// Interpret asks that the module be interpreted: slow, and out of reach of a
 	// fault in the engine's compiler.
 	Interpret bool
 
-	// Problem says why the plugin cannot be had: its file is bad and no good one
-	// came before it. Policy and Hooks hold what could still be read. The
-	// Watcher logs it; nobody else need.
+	// Problem says what is wrong with the plugin's files. Such a description describes nothing: it has
+	// ID and File beside it, Module if that could be read, and Disabled if the last good files said so.
 	Problem error
+}
+
+// Same reports whether two descriptions say the same of a plugin, wherever its module is read from.
+func (d Description) Same(o Description) bool {
+	o.Copy = d.Copy
+	return reflect.DeepEqual(d, o)
 }
 
 // IsHookServer reports whether the file is one of a hook server, be it a bad one:
@@ -58,10 +67,7 @@ func (d Description) IsHookServer() bool { return d.Module == "" && filepath.Ext
 // Source identifies what a plugin is made from. Descriptions with the same
 // Source can share a loaded plugin, whatever else they say.
 func (d Description) Source() string {
-	switch {
-	case d.Problem != nil:
-		return "problem " + d.Problem.Error()
-	case d.Endpoint != "":
+	if d.Endpoint != "" {
 		return fmt.Sprintf("unix:%s %v %v", d.Endpoint, d.Hooks.Names(), d.Timeout)
 	}
 	return fmt.Sprintf("sha256:%s %x %v %v %x %v %s", d.Digest, sha256.Sum256(d.Config), d.Timeout, d.Interpret, uint64(d.Grant), d.Limits, d.State)
@@ -80,8 +86,11 @@ func (d Description) ReadModule() ([]byte, error) {
 	return b, nil
 }
 
-// ReadAnyModule returns the module as it is now, also of a description with a Problem.
+// ReadAnyModule returns the module as it is now.
 func (d Description) ReadAnyModule() ([]byte, error) {
+	if d.Copy != "" {
+		return regular.Read(d.Copy, maxModule, pluginFiles.check)
+	}
 	b, err := pluginFiles.readAll(d.modulePath(), maxModule)
 	if err != nil {
 		return nil, &fileError{d.modulePath(), err}

@@ -59,6 +59,18 @@ func (d Dirs) sources() (all []source) {
 	return all
 }
 
+// files is how files of plugins are read.
+type files struct {
+	text    func(t trust, path string) ([]byte, error)   // a JSON file
+	sum     func(path string) (digest string, err error) // a module
+	trusted func(path string) error                      // whether a file may say what runs in the proxy
+}
+
+// present reads the files as they are now.
+func present() files {
+	return files{func(t trust, path string) ([]byte, error) { return t.readAll(path, maxJSON) }, digest, trusted}
+}
+
 // reading is what a directory holds at one moment.
 type reading struct {
 	found    []Description // with Problem where a file is bad
@@ -66,8 +78,8 @@ type reading struct {
 	failed   error         // the directory itself cannot be read or trusted
 }
 
-// read reads the directory, and modules with sum. One that is not there holds nothing.
-func (s source) read(sum func(path string) (string, error)) (r reading) {
+// read reads the directory. One that is not there holds nothing.
+func (s source) read(f files) (r reading) {
 	names, err := s.names()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.failed = &directoryError{fileError{s.dir, err}}
@@ -81,12 +93,15 @@ func (s source) read(sum func(path string) (string, error)) (r reading) {
 		case ext == ".wasm" && !strings.HasPrefix(name, "."):
 			m := settings{Description: Description{ID: id(path), File: path}}
 			if slices.Contains(names, stem(name)+".json") {
-				m = pluginFiles.readBeside(path)
+				m = f.readBeside(path)
 			}
-			registered = m.find(path, besideOf(path), sum)
+			registered = m.find(path, besideOf(path), f.sum)
 			d = m.Description
 		case s.registers(name) && !(ext == ".json" && slices.Contains(names, stem(name)+".wasm")):
-			d, registered, problem = s.readJSON(path, sum)
+			d, registered, problem = s.readJSON(path, f)
+		}
+		if d.Problem != nil {
+			d = Description{ID: d.ID, File: d.File, Module: d.Module, Problem: d.Problem}
 		}
 		if registered {
 			r.found = append(r.found, d)
@@ -96,6 +111,44 @@ func (s source) read(sum func(path string) (string, error)) (r reading) {
 		}
 	}
 	return r
+}
+
+// Restore returns the description of a plugin as its files were once: that of the file, with this text
+// of its JSON, empty for a module without one, and a copy of its module with this digest, empty for a hook
+// server or a plugin that is switched off. The error says why the files are not those of a plugin.
+func (d Dirs) Restore(file, text, digest, copied string) (Description, error) {
+	sources := d.sources()
+	i := slices.IndexFunc(sources, func(s source) bool { return s.dir == filepath.Dir(file) })
+	if i < 0 {
+		return Description{}, &fileError{file, errors.New("lies in none of the directories of plugins")}
+	}
+	then := files{
+		text:    func(trust, string) ([]byte, error) { return []byte(text), nil },
+		sum:     func(string) (string, error) { return digest, nil },
+		trusted: func(string) error { return nil },
+	}
+	var is Description
+	registered, problem := true, error(nil)
+	if filepath.Ext(file) == ".wasm" {
+		m := settings{Description: Description{ID: id(file), File: file}}
+		if text != "" {
+			m = then.readBeside(file)
+		}
+		m.find(file, besideOf(file), then.sum)
+		is = m.Description
+	} else {
+		is, registered, problem = sources[i].readJSON(file, then)
+	}
+	switch {
+	case problem != nil:
+		return is, problem
+	case is.Problem != nil:
+		return is, is.Problem
+	case !registered:
+		return is, &fileError{file, errors.New("describes no plugin")}
+	}
+	is.Copy = copied
+	return is, nil
 }
 
 // directoryError is what is wrong with a whole directory.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -97,12 +98,14 @@ func watch(t *testing.T, dirs registry.Dirs) *watched {
 	t.Helper()
 	w := &watched{log: &logBuffer{}, lists: make(chan []registry.Description, 10_000)}
 	var err error
-	w.Watcher, err = registry.Open(t.Context(), slogsink.New(slog.New(slog.NewTextHandler(w.log, nil))), dirs)
+	w.Watcher, err = registry.Open(t.Context(), slogsink.New(slog.New(slog.NewTextHandler(w.log, nil))), dirs, nil)
 	must(t, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		w.Run(t.Context(), func(list []registry.Description) { w.lists <- list })
+		w.Run(t.Context(), func(list registry.List) {
+			w.lists <- slices.DeleteFunc(list.Plugins, func(d registry.Description) bool { return d.Disabled && d.Problem == nil })
+		})
 	}()
 	t.Cleanup(func() { <-done }) // the test's context ends before
 	return w

@@ -12,19 +12,19 @@ import (
 
 // readJSON reads a JSON file that registers a hook server or names a module. It does not if
 // the file is gone by now, or says nothing; problem is then why, if that is wrong.
-func (s source) readJSON(path string, sum func(string) (string, error)) (d Description, registers bool, problem error) {
-	b, err := s.trust.readAll(path, maxJSON)
+func (s source) readJSON(path string, f files) (d Description, registers bool, problem error) {
+	b, err := f.text(s.trust, path)
 	if vanished(path, err) {
 		return d, false, nil
 	}
 	var from settings
 	if err == nil {
 		from, err = s.parse(b)
-		from.Settings = sumOf(b)
+		from.Settings, from.Text = sumOf(b), string(b)
 	}
 	from.ID, from.File = id(path), path
 	if from.Module != "" {
-		return from.readNamed(err, sum), true, nil
+		return from.readNamed(err, f), true, nil
 	}
 	from.HooksNamed = true
 	from.Hooks, from.UnknownHooks = hookSet(from.hooks)

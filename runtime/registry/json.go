@@ -11,13 +11,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// unreadableError is an error of a file that cannot be taken for a JSON object,
-// so that nothing is known of what it means to say. A file that is being
-// written is one.
-type unreadableError struct{ reason string }
-
-func (e *unreadableError) Error() string { return e.reason }
-
 // parseHookserver reads a file of hookserver.d as Koordinator does: the cases of
 // keys do not matter, and unknown keys are ignored. A file that
 // names a module is read by the rules of the plugin directory.
@@ -87,7 +80,7 @@ func given(v json.RawMessage) bool { return len(v) > 0 && string(v) != "null" }
 // parse reads a JSON object.
 func parse(b []byte, into any) error {
 	if len(bytes.TrimSpace(b)) == 0 {
-		return &unreadableError{"is empty"}
+		return errors.New("is empty")
 	}
 	err := json.Unmarshal(b, into)
 	var syntax *json.SyntaxError
@@ -95,11 +88,11 @@ func parse(b []byte, into any) error {
 	switch {
 	case errors.As(err, &syntax):
 		line, column := position(b, syntax.Offset)
-		return &unreadableError{fmt.Sprintf("is not JSON: line %d, column %d: %v", line, column, err)}
+		return fmt.Errorf("is not JSON: line %d, column %d: %w", line, column, err)
 	case errors.As(err, &mismatch):
-		return &unreadableError{fmt.Sprintf("is a JSON %s, not an object", mismatch.Value)}
+		return fmt.Errorf("is a JSON %s, not an object", mismatch.Value)
 	case err != nil:
-		return &unreadableError{err.Error()}
+		return err
 	}
 	return nil
 }

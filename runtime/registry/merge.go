@@ -2,6 +2,7 @@ package registry
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -9,18 +10,42 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// Read reads the directories once. The list is in the order of ids, or of
-// what stands for them, and holds each id once; the errors name what is wrong, including every Problem in the
-// list. A directory that is not there holds no plugin.
+// List is what the directories hold at one moment. What is wrong with a file is in its plugin's description.
+type List struct {
+	// Plugins are in the order of ids, or of what stands for them, and hold each id once: with those that
+	// are switched off, and those whose files are bad.
+	Plugins []Description
+
+	// Unread says which directories cannot be read or trusted. The plugins of Plugins that lie there are those that
+	// were known.
+	Unread []error
+
+	// Complete reports whether each directory has been read at least once. A plugin that is not in a list which is
+	// not complete may exist.
+	Complete bool
+}
+
+// Read reads the directories once. The list is in the order of ids, or of what stands for them, holds
+// each id once, and leaves out plugins that are switched off; the errors name what is wrong, including every
+// Problem in the list. A directory that is not there holds no plugin.
 func Read(dirs Dirs) ([]Description, []error) {
-	return merge(nil, dirs.sources())
+	list, problems := merge(nil, dirs.sources())
+	return slices.DeleteFunc(list, func(d Description) bool { return d.Disabled }), problems
+}
+
+// ReadAfter is Read for who knows the last good descriptions of plugins, by id: of what lies in a directory that
+// cannot be read those are in the list that were known. Those that are switched off are in it, too.
+func ReadAfter(dirs Dirs, good map[string]Description) ([]Description, []error) {
+	return merge(good, dirs.sources())
 }
 
 // Disabled reads the directories once, and returns the plugins that their files switch
 // off, in the order of ids.
 func Disabled(dirs Dirs) (list []Description) {
+	without := present()
+	without.sum = func(string) (string, error) { return "", nil } // a plugin is switched off by JSON alone
 	for _, s := range dirs.sources() {
-		for _, d := range s.read(unread).found {
+		for _, d := range s.read(without).found {
 			if d.Disabled {
 				list = append(list, d)
 			}
@@ -30,33 +55,33 @@ func Disabled(dirs Dirs) (list []Description) {
 	return list
 }
 
-// merge reads the directories, and makes one list of what they hold. Where a file is bad,
-// what the previous list said of it stays. An id that two files want is for the
-// one that has it, else for the first good one.
-func merge(previous []Description, sources []source) (list []Description, problems []error) {
-	had := byID(previous)
+// merge reads the directories, and makes one list of what they hold. good are the last good descriptions,
+// by id. An id that two files want is for the one that had it last, else for the first good one.
+func merge(good map[string]Description, sources []source) (list []Description, problems []error) {
 	wanted := map[string][]Description{}
 	for _, s := range sources {
-		r := s.read(digest)
+		r := s.read(present())
 		problems = append(problems, r.problems...)
 		if r.failed != nil {
 			problems = append(problems, r.failed)
-			r.found = slices.DeleteFunc(slices.Clone(previous), func(d Description) bool { return filepath.Dir(d.File) != s.dir })
+			r.found = s.known(good, r.failed)
 		}
-		for _, d := range unnamed(r.found, had) {
+		for _, d := range unnamed(r.found, good) {
 			wanted[d.ID] = append(wanted[d.ID], d)
 		}
 	}
 	for _, same := range wanted {
-		d := slices.MaxFunc(same, func(a, b Description) int { return cmp.Compare(claim(a, had[a.ID]), claim(b, had[b.ID])) })
+		d := slices.MaxFunc(same, func(a, b Description) int { return cmp.Compare(claim(a, good[a.ID]), claim(b, good[b.ID])) })
 		for _, other := range same {
-			if other.File != d.File {
+			if other.File != d.File && !other.Disabled {
 				problems = append(problems, &fileError{other.File, fmt.Errorf("id %q is taken by %s; this file counts for nothing until that one goes", d.ID, plugin.Name(d.File))})
 			}
 		}
 		if d.Problem != nil {
-			problems = append(problems, d.Problem)
-			d = keep(had[d.ID], d)
+			d.Disabled = good[d.ID].Disabled
+			if !errors.As(d.Problem, new(*directoryError)) { // which is among the problems
+				problems = append(problems, d.Problem)
+			}
 		}
 		list = append(list, d)
 	}
@@ -67,24 +92,29 @@ func merge(previous []Description, sources []source) (list []Description, proble
 	return list, problems
 }
 
-// unnamed leaves out plugins that are switched off, and the modules that another file of
-// the directory names: they are plugins by that file, also while it is bad or switched off.
-func unnamed(found []Description, had map[string]Description) (rest []Description) {
+// known are the plugins of the directory, which cannot be read, as far as they were known.
+func (s source) known(good map[string]Description, failed error) (list []Description) {
+	for _, d := range good {
+		if filepath.Dir(d.File) == s.dir {
+			list = append(list, Description{ID: d.ID, File: d.File, Module: d.Module, Problem: failed})
+		}
+	}
+	return list
+}
+
+// unnamed leaves out the modules that another file of the directory names: they are plugins by that
+// file, also while it is bad or switched off.
+func unnamed(found []Description, good map[string]Description) (rest []Description) {
 	named := map[string]bool{}
 	for _, d := range found {
-		if d.Problem != nil {
-			d = keep(had[d.ID], d)
+		if had := good[d.ID]; d.Problem != nil && had.File == d.File {
+			d = had
 		}
 		if d.Module != "" {
 			named[filepath.Join(filepath.Dir(d.File), d.Module)] = true
 		}
 	}
-	for _, d := range found {
-		if !d.Disabled && (d.Module != "" || !named[d.File]) {
-			rest = append(rest, d)
-		}
-	}
-	return rest
+	return slices.DeleteFunc(slices.Clone(found), func(d Description) bool { return d.Module == "" && named[d.File] })
 }
 
 func byID(list []Description) map[string]Description {
@@ -95,22 +125,17 @@ func byID(list []Description) map[string]Description {
 	return m
 }
 
-// claim ranks the descriptions that want one id: first that of the file that has it already,
-// whose last good content stays, then a good one.
+// claim ranks the descriptions that want one id: first that of the file that had it last, then a good one. A
+// plugin that is switched off wants none.
 func claim(d, had Description) int {
+	own := d.File == had.File
 	switch {
-	case d.File == had.File && (d.Problem == nil || had.Problem == nil):
-		return 2
+	case d.Disabled || own && d.Problem != nil && had.Disabled:
+		return 0
+	case own:
+		return 3
 	case d.Problem == nil:
-		return 1
+		return 2
 	}
-	return 0
-}
-
-// keep returns the description of the file that is bad now, if that was good before.
-func keep(had, bad Description) Description {
-	if had.File == bad.File && had.Problem == nil {
-		return had
-	}
-	return bad
+	return 1
 }

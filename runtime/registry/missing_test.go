@@ -63,9 +63,9 @@ func TestNoHookDirectory(t *testing.T) {
 	t.Parallel()
 	dirs := newDirs(t)
 	write(t, dirs.Plugins, "10-a.wasm", module)
-	w, err := registry.Open(t.Context(), observe.Discard(), registry.Dirs{Plugins: dirs.Plugins})
+	w, err := registry.Open(t.Context(), observe.Discard(), registry.Dirs{Plugins: dirs.Plugins}, nil)
 	must(t, err)
-	if got := ids(w.Descriptions()); got != "10-a" {
+	if got := ids(w.List().Plugins); got != "10-a" {
 		t.Errorf("list %q", got)
 	}
 }

@@ -19,24 +19,19 @@ func besideOf(module string) string {
 	return strings.TrimSuffix(module, filepath.Ext(module)) + ".json"
 }
 
-// readBeside reads the JSON file beside a module. While it cannot be read, or not
-// what it says of failures, the module must not be ignored, unless it is only tried.
-func (t trust) readBeside(module string) (s settings) {
+// readBeside reads the JSON file beside a module.
+func (f files) readBeside(module string) (s settings) {
 	path := besideOf(module)
-	b, err := t.readAll(path, maxJSON)
-	readable := err == nil
-	if readable {
+	b, err := f.text(pluginFiles, path)
+	if err == nil {
 		s, err = parsePlugin(b)
-		s.Settings = sumOf(b)
+		s.Settings, s.Text = sumOf(b), string(b)
 	}
 	if vanished(path, err) {
-		readable, err = true, nil
+		err = nil
 	}
 	if err == nil {
 		err = s.checkModule(filepath.Base(module))
-	}
-	if broken := new(unreadableError); !readable || s.unclear && !s.DryRun || errors.As(err, &broken) {
-		s.Policy = plugin.Fail
 	}
 	s.Hooks, _ = hookSet(s.hooks)
 	s.ID, s.File, s.Module, s.Endpoint = id(module), module, "", ""
@@ -47,16 +42,16 @@ func (t trust) readBeside(module string) (s settings) {
 }
 
 // readNamed makes s, of a JSON file that names a module, the description of that module.
-func (s *settings) readNamed(err error, sum func(string) (string, error)) Description {
+func (s *settings) readNamed(err error, f files) Description {
 	if err == nil {
-		err = errors.Join(trusted(s.File), s.checkModule(s.Module))
+		err = errors.Join(f.trusted(s.File), s.checkModule(s.Module))
 	}
 	s.Hooks, _ = hookSet(s.hooks)
 	s.Endpoint = ""
 	switch {
 	case err != nil:
 		s.Disabled, s.Problem = false, &fileError{s.File, err}
-	case !s.find(s.modulePath(), s.File, sum):
+	case !s.find(s.modulePath(), s.File, f.sum):
 		s.Problem = &fileError{s.File, fmt.Errorf("wasm-module: there is no %s beside it", plugin.Name(s.Module))}
 	}
 	return s.Description
@@ -76,16 +71,14 @@ func (s *settings) checkModule(module string) error {
 	return nil
 }
 
-// find looks at the module at path, also while the JSON file is bad: another module is another
-// description. A wrong digest is the problem of the JSON file.
+// find looks at the module at path, and reports whether there is one. A wrong digest is the problem of the JSON file.
 func (s *settings) find(path, json string, sum func(path string) (string, error)) (exists bool) {
-	if s.Disabled {
+	if s.Disabled || s.Problem != nil {
 		return true
 	}
 	have, err := sum(path)
 	s.Digest = have
 	switch {
-	case s.Problem != nil:
 	case vanished(path, err):
 		return false
 	case err != nil:
@@ -126,9 +119,6 @@ func sumOf(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
-
-// unread stands in for digest where modules do not matter: a plugin is switched off by JSON alone.
-func unread(string) (string, error) { return "", nil }
 
 // trusted judges a file or directory, and the directories above it, by the rules of the
 // plugin directory: more people may register a process than may say what runs in the proxy.

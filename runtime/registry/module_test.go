@@ -117,6 +117,7 @@ func TestNamedModuleWhileItsFileIsBad(t *testing.T) {
 	w.untilIDs(t, "10-a")
 	write(t, dirs.Hooks, "10-a.json", `{"wasm-mod`)
 	w.untilLogged(t, "10-a.json: is not JSON")
+	w.untilIDs(t, "10-a!")
 	w.quiet(t, 300*time.Millisecond)
 	must(t, os.Remove(filepath.Clean(path)))
 	w.untilIDs(t, "qos")

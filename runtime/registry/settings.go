@@ -17,10 +17,9 @@ import (
 // settings is what a JSON file says, of whichever directory.
 type settings struct {
 	Description
-	hooks   []string // that it names; nil if it names none
-	unclear bool     // a policy is given and cannot be read
-	sha256  string   // that the module must have; "" if it may have any
-	engine  string   // "" if none is named
+	hooks  []string // that it names; nil if it names none
+	sha256 string   // that the module must have; "" if it may have any
+	engine string   // "" if none is named
 }
 
 // key reads one key's value into settings. A value of null is an absent key.
@@ -122,8 +121,6 @@ func readModuleName(s *settings, text string) error {
 	return nil
 }
 
-// readPolicy takes a misspelt "Fail" for what it was meant to be while it
-// reports it: until the file is corrected the plugin does not run.
 func readPolicy(s *settings, v json.RawMessage) error {
 	text, err := decode[string](v, "a string")
 	if err == nil {
@@ -131,12 +128,11 @@ func readPolicy(s *settings, v json.RawMessage) error {
 	} else {
 		text = string(compact(v))
 	}
-	if s.unclear = err != nil; err == nil {
+	if err == nil {
 		return nil
 	}
 	for _, p := range []plugin.FailurePolicy{plugin.Ignore, plugin.Fail} {
 		if strings.EqualFold(text, p.String()) {
-			s.Policy = p
 			return fmt.Errorf("%.64q is neither \"Ignore\" nor \"Fail\" (did you mean %q?)", text, p)
 		}
 	}

@@ -27,8 +27,9 @@ type Watcher struct {
 	notify   *notifier
 	covered  bool            // inotify watches every directory that exists
 	unread   map[string]bool // the directories that could not be read since Open
-	list     []Description
-	bad      map[string]*problem // by their texts
+	list     List
+	good     map[string]Description // the last good descriptions of what is in the list, by id
+	bad      map[string]*problem    // by their texts
 }
 
 // problem is one that was reported, or will be if it lasts.
@@ -38,11 +39,12 @@ type problem struct {
 	reported bool
 }
 
-// Open reads the directories and watches them until ctx is done. A directory
+// Open reads the directories and watches them until ctx is done. good are the last good descriptions that are
+// known of an earlier process, by id. A directory
 // that is not there is made, with mode 0755, and else waited for. What is wrong
 // with a file goes to the observer, not into the error.
-func Open(ctx context.Context, observer observe.Observer, dirs Dirs) (*Watcher, error) {
-	w := &Watcher{observer: observer, sources: dirs.sources(), notify: newNotifier(observer), unread: map[string]bool{}}
+func Open(ctx context.Context, observer observe.Observer, dirs Dirs, good map[string]Description) (*Watcher, error) {
+	w := &Watcher{observer: observer, sources: dirs.sources(), notify: newNotifier(observer), unread: map[string]bool{}, good: good}
 	for _, s := range w.sources {
 		w.unread[s.dir] = true
 		if err := os.MkdirAll(s.dir, 0o755); err != nil {
@@ -56,46 +58,71 @@ func Open(ctx context.Context, observer observe.Observer, dirs Dirs) (*Watcher, 
 	return w, nil
 }
 
-// Descriptions returns the list as it is. It is for before Run is called.
-func (w *Watcher) Descriptions() []Description { return slices.Clone(w.list) }
+// List returns the list as it is. It is for before Run is called.
+func (w *Watcher) List() List {
+	list := w.list
+	list.Plugins = slices.Clone(list.Plugins)
+	return list
+}
 
-// Complete reports whether the list has been read from every directory at least once. A plugin
-// that is not in a list which is not complete may exist. It is for changed, and before Run
-// is called.
-func (w *Watcher) Complete() bool { return len(w.unread) == 0 }
-
-// Run calls changed with the list, at once and whenever its content has changed or it is
-// complete, until ctx is done. It does not call while a call is under way; what changes
-// meanwhile is seen after it.
-func (w *Watcher) Run(ctx context.Context, changed func([]Description)) {
-	changed(w.Descriptions())
+// Run calls changed with the list, at once and whenever it has changed, until ctx is done. It does not
+// call while a call is under way; what changes meanwhile is seen after it.
+func (w *Watcher) Run(ctx context.Context, changed func(List)) {
+	changed(w.List())
 	for w.wait(ctx) {
-		had, complete := byID(w.list), w.Complete()
-		list := slices.DeleteFunc(w.read(ctx), func(d Description) bool {
-			_, known := had[d.ID]
-			return !known && d.Problem != nil && !w.bad[d.Problem.Error()].reported
-		})
-		if complete != w.Complete() || !reflect.DeepEqual(list, w.list) {
+		if list := w.settled(w.read(ctx)); !reflect.DeepEqual(list, w.list) {
 			w.list = list
-			changed(w.Descriptions())
+			changed(w.List())
 		}
 	}
 }
 
-// read reads the directories, after it has made sure that no later change is missed.
-func (w *Watcher) read(ctx context.Context) []Description {
-	w.covered = w.notify.cover(ctx, w.sources)
-	list, problems := merge(w.list, w.sources)
-	w.report(ctx, problems)
-	for _, s := range w.sources {
-		unread := func(err error) bool {
-			var of *directoryError
-			return errors.As(err, &of) && of.path == s.dir
-		}
-		if !slices.ContainsFunc(problems, unread) {
-			delete(w.unread, s.dir)
+// settled leaves a plugin as it was whose files are bad and may be half written.
+func (w *Watcher) settled(list List) List {
+	had := byID(w.list.Plugins)
+	list.Plugins = slices.DeleteFunc(list.Plugins, func(d Description) bool {
+		_, known := had[d.ID]
+		return w.unsettled(d) && !known
+	})
+	for i, d := range list.Plugins {
+		if w.unsettled(d) {
+			list.Plugins[i] = had[d.ID]
 		}
 	}
+	return list
+}
+
+func (w *Watcher) unsettled(d Description) bool {
+	return d.Problem != nil && !w.bad[d.Problem.Error()].reported
+}
+
+// read reads the directories, after it has made sure that no later change is missed.
+func (w *Watcher) read(ctx context.Context) (list List) {
+	w.covered = w.notify.cover(ctx, w.sources)
+	var problems []error
+	list.Plugins, problems = merge(w.good, w.sources)
+	w.report(ctx, problems)
+	for _, s := range w.sources {
+		i := slices.IndexFunc(problems, func(err error) bool {
+			var of *directoryError
+			return errors.As(err, &of) && of.path == s.dir
+		})
+		if i < 0 {
+			delete(w.unread, s.dir)
+		} else {
+			list.Unread = append(list.Unread, problems[i])
+		}
+	}
+	list.Complete = len(w.unread) == 0
+	good := make(map[string]Description, len(list.Plugins))
+	for _, d := range list.Plugins {
+		if had, known := w.good[d.ID]; d.Problem == nil {
+			good[d.ID] = d
+		} else if known {
+			good[d.ID] = had
+		}
+	}
+	w.good = good
 	return list
 }
 

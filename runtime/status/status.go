@@ -109,12 +109,21 @@ type Plugin struct {
 	Policy string      `json:"failurePolicy,omitempty"`
 	DryRun bool        `json:"dryRun,omitempty"`
 
+	Failure *FileFailure `json:"failure,omitempty"` // nil if it is as its files say, or is on its way to be
+
 	Active  *Version `json:"active,omitempty"`  // nil unless State is Active
 	Pending *Version `json:"pending,omitempty"` // what the files describe now, if that is not the active version
 
 	Breaker      string    `json:"breaker,omitempty"` // closed, open or half-open; empty if the plugin has none
 	BreakerUntil time.Time `json:"breakerUntil,omitzero"`
 	Counts
+}
+
+// FileFailure says that a plugin is not as its files say.
+type FileFailure struct {
+	Error     string    `json:"error"` // names the file, if it is bad
+	Since     time.Time `json:"since"`
+	Meanwhile string    `json:"meanwhile"` // what runs instead
 }
 
 // Version is the state of one version of a plugin.

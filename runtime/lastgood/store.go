@@ -1,0 +1,303 @@
+package lastgood
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
+)
+
+// MaxBytes is what the files of a Store may have together: some hundred plugins.
+const MaxBytes = 256 << 20
+
+const (
+	pluginsDir    = "plugins"
+	modulesDir    = "modules"
+	lockFile      = "lock"
+	entrySuffix   = ".json"
+	moduleSuffix  = ".wasm"
+	formatVersion = 1
+	maxEntry      = 8 << 20 // bytes: a JSON file of 1 MiB, each of whose bytes may be escaped
+)
+
+// Version is a version of a plugin that was good.
+type Version struct {
+	Description registry.Description
+	Since       time.Time // when it became active first
+}
+
+// Store is a directory of last good versions. Its methods are safe for use by several processes, and not for
+// concurrent use in one.
+type Store struct {
+	dir string
+	max int64
+}
+
+// entry is the content of a plugin's file.
+type entry struct {
+	Version int       `json:"version"`
+	File    string    `json:"file"`             // the Description's
+	Text    string    `json:"text,omitempty"`   // of its JSON file
+	Digest  string    `json:"digest,omitempty"` // of its module
+	Since   time.Time `json:"since"`
+}
+
+// Open opens a directory, and makes it if it is not there. It refuses one that somebody else can change. A Store
+// of "" keeps nothing.
+func Open(dir string) (*Store, error) {
+	s := &Store{dir: dir, max: MaxBytes}
+	if dir == "" {
+		return s, nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the directory for the last good versions of plugins: %w", err)
+	}
+	if err := registry.CheckTrust(dir); err != nil {
+		return nil, fmt.Errorf("directory for the last good versions of plugins: %w", err)
+	}
+	for _, name := range []string{pluginsDir, modulesDir} {
+		path := filepath.Join(dir, name)
+		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("making the directory for the last good versions of plugins: %w", err)
+		}
+		info, err := os.Lstat(path)
+		if err == nil && !info.IsDir() {
+			err = errors.New("is not a directory")
+		}
+		if err == nil {
+			err = own(info)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("directory for the last good versions of plugins: %s %w", path, regular.Cause(err))
+		}
+	}
+	return s, nil
+}
+
+// own wants a file or directory that is this process's alone: its content runs in the proxy.
+func own(info fs.FileInfo) error {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok || int(st.Uid) != os.Geteuid():
+		return fmt.Errorf("does not belong to user %d", os.Geteuid())
+	case info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("has mode %04o, and others may use it", info.Mode().Perm())
+	}
+	return nil
+}
+
+// All returns the versions by the ids of their plugins. The errors say which could not be read, is not trusted
+// or is damaged: there is none then.
+func (s *Store) All(dirs registry.Dirs) (all map[string]Version, ignored []error) {
+	all = map[string]Version{}
+	for _, id := range s.ids(&ignored) {
+		v, err := s.read(dirs, id)
+		if err != nil {
+			ignored = append(ignored, fmt.Errorf("%s: %w", s.entryPath(id), err))
+			continue
+		}
+		all[id] = v
+	}
+	return all, ignored
+}
+
+func (s *Store) ids(failed *[]error) (ids []string) {
+	if s.dir == "" {
+		return nil
+	}
+	files, err := os.ReadDir(filepath.Join(s.dir, pluginsDir))
+	if err != nil {
+		*failed = append(*failed, err)
+	}
+	for _, f := range files {
+		if id, is := strings.CutSuffix(f.Name(), entrySuffix); is {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func (s *Store) read(dirs registry.Dirs, id string) (v Version, err error) {
+	e, err := s.entry(id)
+	if err != nil {
+		return v, err
+	}
+	copied := ""
+	if e.Digest != "" {
+		copied = s.modulePath(e.Digest)
+		if _, err := s.module(e.Digest); err != nil {
+			return v, fmt.Errorf("%s: %w", copied, err)
+		}
+	}
+	d, err := dirs.Restore(e.File, e.Text, e.Digest, copied)
+	if err == nil && d.ID != id {
+		err = fmt.Errorf("it is of plugin %s", d.ID)
+	}
+	return Version{d, e.Since}, err
+}
+
+func (s *Store) entry(id string) (e entry, err error) {
+	text, err := regular.Read(s.entryPath(id), maxEntry, own)
+	if err != nil {
+		return e, err
+	}
+	if err := json.Unmarshal(text, &e); err != nil {
+		return e, err
+	}
+	if e.Version != formatVersion {
+		return e, fmt.Errorf("its version is %d, and this version of wasmproxy reads %d", e.Version, formatVersion)
+	}
+	if sum, err := hex.DecodeString(e.Digest); err != nil || len(sum) != 0 && len(sum) != sha256.Size {
+		return e, fmt.Errorf("%.64q is not a SHA-256 in hex", e.Digest)
+	}
+	return e, nil
+}
+
+func (s *Store) module(digest string) ([]byte, error) {
+	module, err := regular.Read(s.modulePath(digest), abi.MaxModule, own)
+	if err != nil {
+		return nil, err
+	}
+	if sum := sha256.Sum256(module); hex.EncodeToString(sum[:]) != digest {
+		return nil, errors.New("is damaged")
+	}
+	return module, nil
+}
+
+// Keep makes this the last good version of its plugin. The module is read from the description.
+func (s *Store) Keep(v Version) error {
+	if s.dir == "" {
+		return nil
+	}
+	d := v.Description
+	text, err := json.Marshal(entry{formatVersion, d.File, d.Text, d.Digest, v.Since})
+	if err != nil {
+		return err
+	}
+	return s.locked(func() error {
+		var module []byte
+		if d.Digest != "" {
+			if _, err := s.module(d.Digest); err != nil {
+				if module, err = d.ReadModule(); err != nil {
+					return err
+				}
+			}
+		}
+		// The version that is replaced makes room for this one only after it: a full disk leaves that.
+		if used := s.collect(); used+int64(len(text)+len(module)) > s.max {
+			return fmt.Errorf("the last good versions of plugins have more than %d MiB together", s.max>>20)
+		}
+		if module != nil {
+			if err := write(s.modulePath(d.Digest), module); err != nil {
+				return err
+			}
+		}
+		if err := write(s.entryPath(d.ID), text); err != nil {
+			return err
+		}
+		s.collect()
+		return nil
+	})
+}
+
+// Retain removes the versions of all plugins but these.
+func (s *Store) Retain(ids map[string]bool) error {
+	var failed []error
+	gone := s.ids(&failed)
+	return errors.Join(append(failed, s.locked(func() (err error) {
+		for _, id := range gone {
+			if !ids[id] {
+				err = errors.Join(err, os.Remove(s.entryPath(id)))
+			}
+		}
+		s.collect()
+		return err
+	}))...)
+}
+
+// collect removes modules that no version needs and what writes have left behind, and returns how many bytes
+// remain.
+func (s *Store) collect() (used int64) {
+	needed := map[string]bool{}
+	for _, id := range s.ids(new([]error)) {
+		if e, err := s.entry(id); err == nil {
+			needed[e.Digest+moduleSuffix] = true
+		}
+	}
+	for _, dir := range []string{pluginsDir, modulesDir} {
+		files, _ := os.ReadDir(filepath.Join(s.dir, dir))
+		for _, f := range files {
+			info, err := f.Info()
+			path := filepath.Join(s.dir, dir, f.Name())
+			switch keep := dir == modulesDir && needed[f.Name()] || dir == pluginsDir && strings.HasSuffix(f.Name(), entrySuffix); {
+			case err != nil:
+			case keep:
+				used += info.Size()
+			case info.Mode().IsRegular():
+				_ = os.Remove(path) // the next one tries again
+			}
+		}
+	}
+	return used
+}
+
+// locked does work while no other process does any.
+func (s *Store) locked(work func() error) error {
+	if s.dir == "" {
+		return nil
+	}
+	f, err := os.OpenFile(filepath.Join(s.dir, lockFile), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("locking %s: %w", f.Name(), err)
+	}
+	return work()
+}
+
+// write replaces a file. It is on the disk when this returns.
+func write(path string, content []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "new-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+func (s *Store) entryPath(id string) string { return filepath.Join(s.dir, pluginsDir, id+entrySuffix) }
+
+func (s *Store) modulePath(digest string) string {
+	return filepath.Join(s.dir, modulesDir, digest+moduleSuffix)
+}
