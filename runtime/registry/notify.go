@@ -5,20 +5,24 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"reflect"
 	"slices"
+	"sync/atomic"
 
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
-// notifier reports by inotify that something in a directory has changed, and not what: the
-// watcher reads everything. Its methods are for one goroutine.
+// notifier reports by inotify that something in a directory, or on the way to it or to a file that a link in it
+// leads to, has changed, and not what: the watcher reads everything. Its methods are for one goroutine.
 type notifier struct {
 	observer observe.Observer
 	woken    chan struct{} // holds one token after any number of events
 	inotify  *fsnotify.Watcher
 	watched  map[string]fs.FileInfo // what was at the path when it was added
+	wanted   atomic.Pointer[ways]   // what is watched for
 	missing  []string               // directories that are not there
 	warned   bool
 }
@@ -27,10 +31,9 @@ func newNotifier(observer observe.Observer) *notifier {
 	return &notifier{observer: observer, woken: make(chan struct{}, 1), watched: map[string]fs.FileInfo{}}
 }
 
-// cover watches every directory that exists, until ctx is done, and reports whether it
-// could. The next call tries again.
+// cover watches every directory that exists, and all on the ways to it and from its links, until ctx is done, and
+// reports whether it could. The next call tries again.
 func (n *notifier) cover(ctx context.Context, sources []source) bool {
-	n.missing = nil
 	if n.inotify == nil {
 		inotify, err := fsnotify.NewWatcher()
 		if err != nil {
@@ -38,28 +41,46 @@ func (n *notifier) cover(ctx context.Context, sources []source) bool {
 			return false
 		}
 		n.inotify = inotify
+		n.wanted.Store(&ways{})
 		go n.listen(ctx, inotify)
 	}
-	all := true
-	for _, s := range sources {
-		info, err := os.Stat(s.dir)
-		if err != nil {
-			n.missing = append(n.missing, s.dir)
-			continue
+	all := false
+	for range 3 { // a link may have changed just before what holds it was watched
+		var wanted ways
+		wanted, n.missing = waysTo(sources)
+		if all && reflect.DeepEqual(wanted, *n.wanted.Load()) {
+			break
 		}
+		n.wanted.Store(&wanted)
+		all = n.watch(ctx, wanted)
+	}
+	n.warned = n.warned && !all
+	return all
+}
+
+// watch watches these directories and no other, and reports whether it could.
+func (n *notifier) watch(ctx context.Context, wanted ways) bool {
+	all, list := true, n.inotify.WatchList()
+	for dir := range n.watched {
+		if _, still := wanted[dir]; !still {
+			delete(n.watched, dir)
+			_ = n.inotify.Remove(dir) // it may have gone
+		}
+	}
+	for dir := range wanted {
+		info, err := os.Stat(dir)
 		// Another directory may be at the path by now, or inotify may have dropped it.
-		if os.SameFile(info, n.watched[s.dir]) && slices.Contains(n.inotify.WatchList(), s.dir) {
+		if err != nil || os.SameFile(info, n.watched[dir]) && slices.Contains(list, dir) {
 			continue
 		}
-		_ = n.inotify.Remove(s.dir) // it may not be watched at all
-		if err := n.inotify.Add(s.dir); err != nil {
-			n.warn(ctx, err, s.dir)
+		_ = n.inotify.Remove(dir) // it may not be watched at all
+		if err := n.inotify.Add(dir); err != nil {
+			n.warn(ctx, err, dir)
 			all = false
 			continue
 		}
-		n.watched[s.dir] = info
+		n.watched[dir] = info
 	}
-	n.warned = n.warned && !all
 	return all
 }
 
@@ -84,7 +105,10 @@ func (n *notifier) listen(ctx context.Context, inotify *fsnotify.Watcher) {
 	defer inotify.Close()
 	for {
 		select {
-		case <-inotify.Events:
+		case event := <-inotify.Events:
+			if !n.wanted.Load().concerns(filepath.Clean(event.Name)) {
+				continue
+			}
 		case err := <-inotify.Errors:
 			if !errors.Is(err, fsnotify.ErrEventOverflow) {
 				n.observer.Observe(ctx, &observe.WatchFailed{Err: err})

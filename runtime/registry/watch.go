@@ -15,7 +15,7 @@ import (
 const (
 	debounce    = 100 * time.Millisecond // after the last event of several: files are often written in steps
 	maxDebounce = 400 * time.Millisecond // after the first, if they do not end
-	rescan      = 10 * time.Second       // without an event: for targets of links, and events that inotify lost
+	rescan      = 10 * time.Second       // without an event: inotify may have lost one
 	poll        = time.Second            // while inotify cannot be used; and how often a missing directory is looked for
 	settleTime  = time.Second            // how long a file may be bad before that is reported: it may be half written
 )
