@@ -209,7 +209,7 @@ func (u *upgraded) startWithPlugin(program string) {
 func (u *upgraded) start() {
 	u.t.Helper()
 	args := []string{"serve", "--listen", u.dir + "/kubelet.sock", "--backend", u.dir + "/runtime.sock", "--plugin-dir", u.dir + "/plugins.d",
-		"--hook-dir", "", "--cache-dir", u.dir + "/cache", "--state-dir", u.dir + "/state", "--admin-socket", u.admin.Socket, "--bypass-file", u.dir + "/bypass",
+		"--hook-dir", "", "--cache-dir", u.dir + "/cache", "--state-dir", u.dir + "/state", "--data-dir", u.dir + "/data", "--admin-socket", u.admin.Socket, "--bypass-file", u.dir + "/bypass",
 		"--cgroup-root", u.cgroups.Dir, "--cgroup-mode", "v2", "--log-format", "text"}
 	cmd := exec.Command(u.program, args...)
 	if u.socket != nil {

@@ -17,7 +17,9 @@ import (
 // warn of then; after them a line for each plugin that its file switches off. The error
 // says everything that is wrong.
 func Check(ctx context.Context, c *config.Config) (plugins []string, err error) {
-	d, err := open(ctx, c, observe.Discard(), optionsOf(c, observe.Discard()))
+	present := *c
+	present.DataDir = "" // the files are checked as they are
+	d, err := open(ctx, &present, observe.Discard(), optionsOf(c, observe.Discard()))
 	if err != nil {
 		return nil, err
 	}

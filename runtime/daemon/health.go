@@ -94,11 +94,12 @@ func (d *daemon) notReady(ctx context.Context, why bool) (reasons []string) {
 	if _, err := d.askVersion(ctx); err != nil {
 		reasons = append(reasons, "the container runtime does not answer: "+plugin.Printable(err.Error(), 1<<10))
 	}
-	return append(reasons, d.unready(why)...)
+	return append(reasons, d.unready(why, true)...)
 }
 
-// unready is notReady without the container runtime's answer. It does not wait for the runtime.
-func (d *daemon) unready(why bool) (reasons []string) {
+// unready is notReady without the container runtime's answer. It does not wait for the runtime. Without files, bad
+// files of plugins are none of the reasons.
+func (d *daemon) unready(why, files bool) (reasons []string) {
 	for _, err := range d.files.Load().Unread {
 		if why {
 			reasons = append(reasons, "a directory of plugins cannot be read or is not trusted, its plugins stay as they are: "+plugin.Printable(err.Error(), 1<<10))
@@ -109,7 +110,7 @@ func (d *daemon) unready(why bool) (reasons []string) {
 	if d.following.Load() && d.backend.behind() {
 		reasons = append(reasons, "the pods of the container runtime have not been read yet")
 	}
-	missing, _ := ask(d.slots, func() []string { return d.slots.missing(why) })
+	missing, _ := ask(d.slots, func() []string { return d.slots.missing(why, files) })
 	return append(reasons, missing...)
 }
 
@@ -133,12 +134,12 @@ func (d *daemon) askVersion(ctx context.Context) (*runtimeapi.VersionResponse, e
 const versionTime = 2 * time.Second
 
 // missing says which plugins are not as their files say, what runs instead, and why if asked. It is for the
-// goroutine of run.
-func (s *slots) missing(why bool) (reasons []string) {
+// goroutine of run. Without files it names only those with policy Fail that are not active.
+func (s *slots) missing(why, files bool) (reasons []string) {
 	for _, p := range slices.Concat(s.order, slices.Collect(maps.Values(s.off))) {
 		name, failure := "plugin "+plugin.Printable(p.id, 1<<8), s.failure(p)
 		switch v := p.awaited(); {
-		case failure != nil:
+		case files && failure != nil:
 			reason := name
 			if why {
 				reason += ": " + failure.Error

@@ -30,7 +30,7 @@ func (d *daemon) levels() (l metrics.Levels) {
 		l.SpansLost = d.traces.Lost()
 	}
 	l.GuestMemory, l.GuestMemoryLimit = d.engine.Memory()
-	l.Ready = (backend == connectivity.Ready || backend == connectivity.Idle) && len(d.unready(false)) == 0 // idle: nobody has called yet
+	l.Ready = (backend == connectivity.Ready || backend == connectivity.Idle) && len(d.unready(false, false)) == 0 // idle: nobody has called yet
 	return l
 }
 
@@ -45,7 +45,7 @@ func (s *slots) levels() []metrics.PluginLevels {
 	}
 	for _, p := range shown {
 		one := metrics.PluginLevels{ID: p.id, State: string(p.met), Own: p.persistent.metrics.All(), OwnDropped: p.persistent.metrics.Dropped()}
-		one.LoadFailed = p.description.Problem != nil || p.next != nil && p.next.state == failed
+		one.LoadFailed = s.failure(p) != nil
 		if p.active != nil {
 			one.Active = s.loader.info(p.active)
 		}

@@ -94,7 +94,7 @@ func (l *lab) start(plugins int) {
 	l.must(l.runtime.start())
 	l.t.Cleanup(func() { l.runtime.stop() })
 	l.proxy = l.run("wasmproxy", "serve", "--listen", l.path("proxy.sock"), "--backend", l.runtime.socket, "--plugin-dir", l.path("plugins.d"),
-		"--hook-dir", l.path("hooks"), "--cache-dir", l.path("cache"), "--state-dir", l.path("state"), "--admin-socket", l.path("admin.sock"),
+		"--hook-dir", l.path("hooks"), "--cache-dir", l.path("cache"), "--state-dir", l.path("state"), "--data-dir", l.path("data"), "--admin-socket", l.path("admin.sock"),
 		"--bypass-file", "", "--cgroup-root", l.path("cgroup"), "--cgroup-mode", "v2", "--log-format", "json")
 	l.await("active plugins", func() error {
 		m, err := l.metrics()

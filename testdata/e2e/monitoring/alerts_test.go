@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -41,9 +42,14 @@ var failures = []failure{
 		l.awaitMetric(`wasmproxy_plugin_load_failed{plugin="10-good"} 1`, 1)
 	}, alerts: []string{"WasmproxyPluginLoadFailed"}},
 
-	{name: "a plugin that must not be ignored fails to load", plant: func(l *lab) {
-		l.plugin("20-bad", broken, `{"failure-policy": "Fail", "match": {"namespaces": ["none"]}}`)
+	{name: "a plugin that must not be ignored fails to load after a restart", plant: func(l *lab) {
+		l.must(l.proxy.Process.Signal(syscall.SIGTERM))
+		_, _ = l.proxy.Process.Wait()
+		l.plugin("20-bad", broken, `{}`)
+		l.keep("20-bad", broken, `{"failure-policy": "Fail", "match": {"namespaces": ["none"]}}`)
+		l.startProxy()
 		l.awaitMetric(`wasmproxy_plugin_state{plugin="20-bad",state="refusing"} 1`, 1)
+		l.awaitMetric(`wasmproxy_plugin_load_failed{plugin="20-bad"} 1`, 1)
 	}, alerts: []string{"WasmproxyFailPluginRefusing", "WasmproxyPluginLoadFailed", "WasmproxyNotReady"}},
 
 	{name: "a plugin refuses each pod", before: func(l *lab) { l.plugin("20-strict", refusing, `{}`) }, plant: func(l *lab) {

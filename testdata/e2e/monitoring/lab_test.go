@@ -2,6 +2,9 @@ package monitoring
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -84,6 +87,19 @@ func (l *lab) plugin(id, module, settings string) {
 	}
 }
 
+// keep writes a module and its JSON as the last good version of a plugin, as a proxy did that could load them.
+func (l *lab) keep(id, module, settings string) {
+	l.t.Helper()
+	content, err := os.ReadFile(l.builder.ProjectFile(module))
+	l.must(err)
+	sum := sha256.Sum256(content)
+	digest := hex.EncodeToString(sum[:])
+	entry, err := json.Marshal(map[string]any{"version": 1, "file": l.path("plugins.d/" + id + ".wasm"), "text": settings, "digest": digest, "since": time.Now()})
+	l.must(err)
+	l.must(os.WriteFile(l.path("data/modules/"+digest+".wasm"), content, 0o600))
+	l.must(os.WriteFile(l.path("data/plugins/"+id+".json"), entry, 0o600))
+}
+
 // freeAddress returns an address on which nobody listens.
 func freeAddress(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -135,7 +151,7 @@ func (l *lab) path(name string) string { return filepath.Join(l.dir, name) }
 func (l *lab) startProxy(flags ...string) {
 	l.t.Helper()
 	l.proxy = l.start("wasmproxy", append([]string{"serve", "--config", "", "--listen", l.path("proxy.sock"), "--backend", l.path("backend.sock"),
-		"--plugin-dir", l.path("plugins.d"), "--hook-dir", l.path("hooks"), "--cache-dir", filepath.Join(l.bin, "cache"), "--state-dir", l.path("state"),
+		"--plugin-dir", l.path("plugins.d"), "--hook-dir", l.path("hooks"), "--cache-dir", filepath.Join(l.bin, "cache"), "--state-dir", l.path("state"), "--data-dir", l.path("data"),
 		"--admin-socket", l.path("admin.sock"), "--bypass-file", l.path("bypass"), "--cgroup-root", l.path("cgroup"), "--cgroup-mode", "v2",
 		"--metrics-listen", l.metrics}, flags...)...)
 	if l.runtime == nil {

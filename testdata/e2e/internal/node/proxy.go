@@ -27,6 +27,7 @@ type Proxy struct {
 	HookDir   string   // watched by it
 	CacheDir  string   // of compiled plugins
 	StateDir  string   // of what a restart does not lose
+	DataDir   string   // of what a reboot does not lose
 	backend   string   // endpoint
 	logs      []string // files, one for each start
 }
@@ -76,7 +77,7 @@ func StartProxyBefore(t testing.TB, backend string, plugins ...Plugin) *Proxy {
 	dir := t.TempDir()
 	p := &Proxy{
 		PluginDir: filepath.Join(dir, "plugins.d"), HookDir: filepath.Join(dir, "hookserver.d"),
-		CacheDir: filepath.Join(dir, "cache"), StateDir: filepath.Join(dir, "state"), backend: backend,
+		CacheDir: filepath.Join(dir, "cache"), StateDir: filepath.Join(dir, "state"), DataDir: filepath.Join(dir, "data"), backend: backend,
 	}
 	if err := errors.Join(os.Mkdir(p.PluginDir, 0o755), os.Mkdir(p.HookDir, 0o755)); err != nil {
 		t.Fatalf("making the plugin directories: %v", err)
@@ -160,7 +161,7 @@ func (p *Proxy) Start(t testing.TB) {
 	cmd := exec.Command(isolation.Current().Program(cmp.Or(kind.program, "wasmproxy")), "serve",
 		"--listen", kind.ProxyEndpoint, "--backend", p.backend,
 		"--plugin-dir", p.PluginDir, "--hook-dir", p.HookDir, "--cache-dir", p.CacheDir,
-		"--state-dir", p.StateDir, "--admin-socket", adminSocket, "--bypass-file", p.bypassFile(), "--node-features-file", filepath.Join(filepath.Dir(p.PluginDir), nodeFeatures),
+		"--state-dir", p.StateDir, "--data-dir", p.DataDir, "--admin-socket", adminSocket, "--bypass-file", p.bypassFile(), "--node-features-file", filepath.Join(filepath.Dir(p.PluginDir), nodeFeatures),
 		"--log-format", "json", "--log-level", "debug")
 	if kind.mode != "" {
 		cmd.Args = append(cmd.Args, "--mode", kind.mode)

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	plugins "github.com/wasmproxy/wasmproxy/plugins-wasm"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
+)
+
+// kill ends the proxy as a crash does, and waits until it has gone.
+func (u *upgraded) kill() {
+	u.t.Helper()
+	pid := u.pids[len(u.pids)-1]
+	u.must(unix.Kill(pid, unix.SIGKILL))
+	_, err := unix.Wait4(pid, nil, 0, nil)
+	u.must(err)
+	u.pids = u.pids[:len(u.pids)-1]
+}
+
+// awaitReason waits until status has a problem with all these words.
+func (u *upgraded) awaitReason(words ...string) {
+	u.t.Helper()
+	var s *status.Status
+	for end := time.Now().Add(upgradePatience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		s = u.status(1)
+		if slices.ContainsFunc(problems(s), func(line string) bool {
+			return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) })
+		}) {
+			return
+		}
+	}
+	u.t.Fatalf("no problem has %q: %q", words, problems(s))
+}
+
+// TestCrashWithABadFile: the plugin is active as before with each kind of bad file after a crash, pods start, and
+// status names the file. A reload does not fail for it.
+func TestCrashWithABadFile(t *testing.T) {
+	u := newUpgraded(t)
+	u.put(build(t, u.dir, "v1"))
+	json, module := u.dir+"/plugins.d/10-qos.json", u.dir+"/plugins.d/10-qos.wasm"
+	const good = `{"failure-policy": "Ignore", "order": "15"}`
+	for _, bad := range []struct {
+		name string
+		do   func() error
+		says string
+	}{
+		{"cut off", func() error { return os.Truncate(json, 20) }, "10-qos.json: is not JSON"},
+		{"empty", func() error { return os.Truncate(json, 0) }, "10-qos.json: is empty"},
+		{"mode", func() error { return os.Chmod(json, 0o664) }, "10-qos.json: is writable by its group"},
+		{"owner", func() error { return os.Chown(json, 12345, -1) }, "10-qos.json: belongs to user 12345"},
+		{"key", func() error { return os.WriteFile(json, []byte(`{"policy": "Fail"}`), 0o644) }, `10-qos.json: unknown key "policy"`},
+		{"module", func() error { return os.Truncate(module, 1000) }, "loading plugin 10-qos: "},
+		{"directory", func() error { return os.Chmod(u.dir+"/plugins.d", 0o777) }, "plugins.d: is writable by everyone"},
+	} {
+		t.Run(bad.name, func(t *testing.T) {
+			if bad.name == "owner" && os.Geteuid() != 0 {
+				t.Skip("only root gives files away")
+			}
+			u.must(os.RemoveAll(u.dir + "/plugins.d"))
+			u.must(os.RemoveAll(u.dir + "/data"))
+			u.must(os.Mkdir(u.dir+"/plugins.d", 0o755))
+			u.must(os.WriteFile(json, []byte(good), 0o644))
+			u.must(os.WriteFile(module, plugins.QoS, 0o644))
+			u.start()
+			u.status(1)
+			for end := time.Now().Add(upgradePatience); ; time.Sleep(5 * time.Millisecond) {
+				if _, err := os.Stat(u.dir + "/data/plugins/10-qos.json"); err == nil {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatal("no last good version is saved")
+				}
+			}
+			u.must(bad.do())
+			u.kill()
+			u.start()
+			u.awaitReason("plugin 10-qos: ", bad.says, "; version ", " stays active")
+			if out, err := u.reload(); err != nil {
+				t.Errorf("a reload fails: %v: %s", err, out)
+			}
+			u.awaitReason("plugin 10-qos: ", bad.says, "; version ", " stays active")
+			_, err := u.kubelet.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: podConfig("web" + bad.name)}, grpc.WaitForReady(true))
+			u.must(err)
+			u.kill()
+		})
+	}
+}
