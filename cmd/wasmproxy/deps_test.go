@@ -37,7 +37,7 @@ var mayImport = map[string]string{
 	"runtime/service":          "runtime/observe",
 	"runtime/handover":         "",
 	"deploy/systemd":           "",
-	"runtime/host":             "deploy/systemd runtime/admin runtime/bypass runtime/config runtime/proxy",
+	"runtime/host":             "deploy/systemd runtime/admin runtime/bypass runtime/config runtime/lastgood runtime/proxy",
 	"runtime/doctor":           "deploy/systemd runtime/admin runtime/bypass runtime/cgroup runtime/config runtime/docker runtime/host runtime/plugin runtime/proxy runtime/registry runtime/status",
 	"runtime/pods":             "abi runtime/cri", // the store follows the rows of cri.Methods
 	"runtime/crifield":         "abi runtime/plugin runtime/pods",

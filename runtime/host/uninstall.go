@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
 )
 
 // removal is a plan.
@@ -66,6 +67,11 @@ func (h *Host) Uninstall(ctx context.Context, c Consent) error {
 
 // removeMade removes the files that uninstalling and the proxy have made by these settings.
 func (h *Host) removeMade(c *config.Config) error {
+	if c.DataDir != "" {
+		if err := lastgood.Remove(h.under(c.DataDir)); err != nil {
+			return err
+		}
+	}
 	if err := h.endBypass(c.BypassFile); err != nil || c.NodeFeatures == "" {
 		return err
 	}

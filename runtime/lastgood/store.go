@@ -85,6 +85,14 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
+// Remove removes what a Store has made in a directory, which may hold other things.
+func Remove(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	return errors.Join(os.RemoveAll(filepath.Join(dir, pluginsDir)), os.RemoveAll(filepath.Join(dir, modulesDir)), os.RemoveAll(filepath.Join(dir, lockFile)))
+}
+
 // own wants a file or directory that is this process's alone: its content runs in the proxy.
 func own(info fs.FileInfo) error {
 	st, ok := info.Sys().(*syscall.Stat_t)

@@ -188,6 +188,22 @@ func TestNothingIsKeptWithoutADirectory(t *testing.T) {
 	}
 }
 
+// TestRemove leaves what others have in the directory.
+func TestRemove(t *testing.T) {
+	f := newFiles(t)
+	s := f.open(t)
+	for _, d := range f.put(t, map[string]string{filepath.Base(f.dirs.Plugins) + "/10-a.wasm": module}) {
+		must(t, s.Keep(lastgood.Version{Description: d}))
+	}
+	must(t, os.WriteFile(filepath.Join(f.data, "host.json"), nil, 0o600))
+	must(t, lastgood.Remove(f.data))
+	left, err := os.ReadDir(f.data)
+	must(t, err)
+	if len(left) != 1 || left[0].Name() != "host.json" {
+		t.Errorf("left are %v", left)
+	}
+}
+
 // TestUntrustedDirectory is refused.
 func TestUntrustedDirectory(t *testing.T) {
 	for _, name := range []string{".", "plugins", "modules"} {

@@ -96,6 +96,25 @@ func (h *host) testReboot(t *testing.T) {
 	h.Await(t, "wasmproxy plugin list -o json | grep -q '\"state\": \"active\"'")
 }
 
+// testBadFile: the JSON of an active plugin is cut off, and the node boots. The plugin is active as it was, pods start,
+// and the proxy names the file. Once the file is whole, nothing is left to say.
+func (h *host) testBadFile(t *testing.T) {
+	const file = "/etc/wasmproxy/plugins.d/50-qos.json"
+	h.Run(t, `printf '{"failure-policy": "Ignore", "order": "50"}' >`+file)
+	h.Await(t, "grep -q order /var/lib/wasmproxy/plugins/50-qos.json")
+	h.Run(t, "truncate -s 20 "+file)
+	h.Await(t, "wasmproxy status | grep -q '! plugin 50-qos: "+file+": is not JSON.*stays active'")
+	h.Reboot(t)
+	h.Await(t, "systemctl is-active kubelet wasmproxy containerd")
+	h.id = guest.ContainerID(t, h.AwaitReady(t, h.pod), "main")
+	h.throughProxy(t, newVersion)
+	h.Await(t, "wasmproxy plugin list -o json | grep -q '\"state\": \"active\"'")
+	h.Await(t, "wasmproxy status | grep -q '! plugin 50-qos: "+file+": is not JSON.*stays active'")
+	h.says(t, "wasmproxy doctor; true", file)
+	h.Run(t, "rm "+file)
+	h.Await(t, "! wasmproxy status | grep -q "+file)
+}
+
 // testPurge: kubelet is back on the runtime's socket, and nothing is left.
 func (h *host) testPurge(t *testing.T) {
 	t.Log(h.Run(t, "dpkg --purge wasmproxy 2>&1"))

@@ -57,6 +57,7 @@ func TestPackages(t *testing.T) {
 		{"restart", (*host).testRestart},
 		{"upgrade", (*host).testUpgrade},
 		{"reboot", (*host).testReboot},
+		{"reboot with a bad file", (*host).testBadFile},
 		{"purge", (*host).testPurge},
 		{"daemonset", (*host).testDaemonSet},
 		{"uninstall by daemonset", (*host).testUninstall},

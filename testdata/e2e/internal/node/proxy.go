@@ -7,6 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -281,6 +284,24 @@ func (p *Proxy) Ask(ctx context.Context, into any, command string, args ...strin
 		return fmt.Errorf("wasmproxy %s: %w: %s", strings.Join(args, " "), err, stderr.String())
 	}
 	return json.Unmarshal(out, into)
+}
+
+// Get returns what the running wasmproxy answers on its admin socket, whatever the status, such as for /readyz.
+func (p *Proxy) Get(ctx context.Context, resource string) (string, error) {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", adminSocket)
+	}}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://wasmproxy"+resource, nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return string(body), err
 }
 
 // Served is what wasmproxy logs when it ends.
