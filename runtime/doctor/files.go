@@ -82,7 +82,7 @@ func findTrustedFiles(_ context.Context, n *node) (all []found, err error) {
 }
 
 func findPrivateDirectories(_ context.Context, n *node) (all []found, err error) {
-	for _, dir := range []string{n.config.StateDir, n.config.CacheDir} {
+	for _, dir := range []string{n.config.StateDir, n.config.DataDir, n.config.CacheDir} {
 		if dir != "" {
 			all = append(all, n.open(dir, 0o077)...)
 		}
@@ -97,7 +97,7 @@ const (
 )
 
 func findDiskSpace(_ context.Context, n *node) (all []found, err error) {
-	for _, of := range []struct{ key, dir string }{{"state-dir", n.config.StateDir}, {"cache-dir", n.config.CacheDir}} {
+	for _, of := range []struct{ key, dir string }{{"state-dir", n.config.StateDir}, {"data-dir", n.config.DataDir}, {"cache-dir", n.config.CacheDir}} {
 		if of.dir == "" {
 			continue
 		}

@@ -80,7 +80,7 @@ var Families = []Family{
 	{"wasmproxy_ledger_objects", Gauge, nil, "Pods and containers of which plugins want values.", true},
 	{"wasmproxy_ledger_values", Gauge, nil, "Values that plugins want of them.", true},
 	{"wasmproxy_ledger_values_not_held", Gauge, []string{"plugin"}, "Values of a plugin that are left alone, since something else overwrites them, or that could not be written. With an empty plugin: kubelet's values that could not be written back.", true},
-	{"wasmproxy_state_saved", Gauge, nil, "1 while state-dir has all values that it is to have, or there is no such directory; 0 while a file of it cannot be written.", true},
+	{"wasmproxy_state_saved", Gauge, nil, "1 while state-dir and data-dir have what they are to have, or are empty; 0 while a file of theirs cannot be written.", true},
 	{"wasmproxy_state_write_failures_total", Counter, nil, "Conditions under which a state file could not be written.", false},
 	{"wasmproxy_systemd_refusals_total", Counter, nil, "Properties of units that systemd did not take.", false},
 
