@@ -476,11 +476,11 @@ func TestReloadFails(t *testing.T) {
 		"exec successor-hangs":                "failed in taking over: it was not serving within",
 		`exec "` + good + `" "$@" --listen x`: "failed in preparing: listen: ",
 		`exec "` + good + `" "$@" --unheard`:  "failed in preparing: unknown flag",
-		`chmod 777 "` + u.dir + `/plugins.d"; exec "` + good + `" "$@"`:                "the running process has active plugins",
-		`exec "` + good + `" "$@" --state-dir /elsewhere`:                              "restart the service to change that",
-		`exec "` + good + `" "$@" --listen /elsewhere`:                                 "restart the service to change that",
-		`exec "` + good + `" "$@" --hook-dir "` + u.dir + `/same.d"`:                   "are one directory",
-		`echo broken >"` + u.dir + `/plugins.d/10-qos.wasm"; exec "` + good + `" "$@"`: "it is active in the running process",
+		`chmod 777 "` + u.dir + `/plugins.d"; exec "` + good + `" "$@" --data-dir ""`:                "is active in the running process: ",
+		`exec "` + good + `" "$@" --state-dir /elsewhere`:                                            "restart the service to change that",
+		`exec "` + good + `" "$@" --listen /elsewhere`:                                               "restart the service to change that",
+		`exec "` + good + `" "$@" --hook-dir "` + u.dir + `/same.d"`:                                 "are one directory",
+		`echo broken >"` + u.dir + `/plugins.d/10-qos.wasm"; exec "` + good + `" "$@" --data-dir ""`: "it is active in the running process",
 	} {
 		u.must(os.WriteFile(u.dir+"/script", []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 		u.put(u.dir + "/script")
