@@ -21,7 +21,7 @@ type Description struct {
 	ID   string // base name of the file without its extension, safe to print (plugin.Name); unique in a list
 	File string // the .wasm file, or the JSON file that names the endpoint or a module
 
-	Module string // name of the module beside File; empty if File is the module, or there is none
+	Module string // path of the module from the directory of File; empty if File is the module, or there is none
 
 	Digest   string // of the module, SHA-256 in hex; empty for a hook server
 	Settings string // SHA-256 in hex of the JSON file as it was read; empty without one

@@ -64,11 +64,51 @@ func TestNamedModule(t *testing.T) {
 	})
 }
 
+// TestModulesDirectory: a module in .modules is none by itself, and code and settings change with the one file that names
+// it.
+func TestModulesDirectory(t *testing.T) {
+	both(t, func(t *testing.T, dirs registry.Dirs, dir string) {
+		const another = module + "\x00\x02\x01a"
+		modules := filepath.Join(dir, registry.Modules)
+		must(t, os.Mkdir(modules, 0o755))
+		write(t, modules, "a.wasm", module)
+		write(t, modules, "b.wasm", another)
+		if list, errs := registry.Read(dirs); len(list) > 0 || len(errs) > 0 {
+			t.Errorf("nothing names them: %q, %v", ids(list), errs)
+		}
+		for name, content := range map[string]string{"a": module, "b": another} {
+			replace(t, filepath.Join(dir, "10-qos.json"), `{"wasm-module": ".modules/`+name+`.wasm", "sha256": "`+digestOf(content)+`"}`)
+			want := registry.Description{ID: "10-qos", Module: ".modules/" + name + ".wasm", Digest: digestOf(content)}
+			if diff := cmp.Diff(want, one(t, dirs), anySettings); diff != "" {
+				t.Errorf("description differs (-want +got):\n%s", diff)
+			}
+			list, _ := registry.Read(dirs)
+			if b, err := list[0].ReadModule(); err != nil || string(b) != content {
+				t.Errorf("module %q, %v", b, err)
+			}
+		}
+		must(t, os.Chmod(modules, 0o777))
+		if d := one(t, dirs); d.Problem == nil || !strings.Contains(d.Problem.Error(), ".modules, which is writable by everyone (mode 0777)") {
+			t.Errorf("in a directory that everyone may write: %v", d.Problem)
+		}
+		must(t, os.Chmod(modules, 0o755))
+		must(t, os.Chmod(filepath.Join(modules, "b.wasm"), 0o666))
+		replace(t, filepath.Join(dir, "10-qos.json"), `{"wasm-module": ".modules/b.wasm"}`)
+		if d := one(t, dirs); d.Problem == nil || !strings.Contains(d.Problem.Error(), "b.wasm: is writable by everyone (mode 0666)") {
+			t.Errorf("a module that everyone may write: %v", d.Problem)
+		}
+	})
+}
+
 func TestBadNamedModules(t *testing.T) {
 	for want, content := range map[string]string{
 		`wasm-module: "../qos.wasm" is not the name of a .wasm file beside this one`:              `{"wasm-module": "../qos.wasm"}`,
 		`wasm-module: "/lib/qos.wasm" is not the name of`:                                         `{"wasm-module": "/lib/qos.wasm"}`,
 		`wasm-module: "qos" is not the name of`:                                                   `{"wasm-module": "qos"}`,
+		`wasm-module: ".modules/../qos.wasm" is not the name of`:                                  `{"wasm-module": ".modules/../qos.wasm"}`,
+		`wasm-module: ".modules/.wasm" is not the name of`:                                        `{"wasm-module": ".modules/.wasm"}`,
+		`wasm-module: "other/qos.wasm" is not the name of`:                                        `{"wasm-module": "other/qos.wasm"}`,
+		`wasm-module: there is no .modules/other.wasm beside it`:                                  `{"wasm-module": ".modules/other.wasm"}`,
 		`wasm-module: {} is not a string`:                                                         `{"wasm-module": {}}`,
 		`wasm-module: there is no other.wasm beside it`:                                           `{"wasm-module": "other.wasm"}`,
 		`remote-endpoint: qos.wasm beside it is a plugin too`:                                     `{"wasm-module": "qos.wasm", "remote-endpoint": "/x.sock"}`,

@@ -113,9 +113,14 @@ func readEndpoint(s *settings, text string) error {
 	return nil
 }
 
+// Modules is the directory, in one of plugins, of modules that are none by themselves: a JSON file names each, as
+// ".modules/NAME.wasm". So code and settings change with that one file.
+const Modules = ".modules"
+
 func readModuleName(s *settings, text string) error {
-	if text != filepath.Base(text) || filepath.Ext(text) != ".wasm" || strings.HasPrefix(text, ".") {
-		return fmt.Errorf("%.64q is not the name of a .wasm file beside this one", text)
+	name := strings.TrimPrefix(text, Modules+"/")
+	if name != filepath.Base(name) || filepath.Ext(name) != ".wasm" || strings.HasPrefix(name, ".") {
+		return fmt.Errorf("%.64q is not the name of a .wasm file beside this one, or in %s beside it", text, Modules)
 	}
 	s.Module = text
 	return nil

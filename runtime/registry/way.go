@@ -9,8 +9,9 @@ import (
 // ways are the names of interest in directories, which are paths without links. In a directory whose set is nil every name is.
 type ways map[string]map[string]bool
 
-// waysTo returns what decides which files the directories hold: they themselves, the directories on the way to them, and
-// those on the ways from links in them to their targets. missing are the directories that are not there.
+// waysTo returns what decides which files the directories hold: they themselves, their directories of modules, the
+// directories on the way to them, and those on the ways from links in them to their targets. missing are the
+// directories that are not there.
 func waysTo(sources []source) (w ways, missing []string) {
 	w = ways{}
 	for _, s := range sources {
@@ -19,11 +20,16 @@ func waysTo(sources []source) (w ways, missing []string) {
 			missing = append(missing, s.dir)
 			continue
 		}
-		w[dir] = nil
-		entries, _ := os.ReadDir(dir) // an error is of the reading that follows
-		for _, e := range entries {
-			if e.Type()&fs.ModeSymlink != 0 {
-				w.follow(filepath.Join(dir, e.Name()))
+		for _, dir := range []string{dir, w.follow(filepath.Join(dir, Modules))} {
+			if dir == "" { // there are no modules
+				continue
+			}
+			w[dir] = nil
+			entries, _ := os.ReadDir(dir) // an error is of the reading that follows
+			for _, e := range entries {
+				if e.Type()&fs.ModeSymlink != 0 {
+					w.follow(filepath.Join(dir, e.Name()))
+				}
 			}
 		}
 	}

@@ -84,6 +84,18 @@ func TestChangesThroughLinks(t *testing.T) {
 			relink(t, "../current/a.wasm", filepath.Join(root, "one", "10-a.wasm"))
 			return filepath.Join(root, "one"), func() { relink(t, "v2", filepath.Join(root, "current")) }
 		},
+		"a module in .modules is replaced": func(t *testing.T, root string) (string, func()) {
+			must(t, os.Remove(filepath.Join(root, "one", "10-a.wasm")))
+			must(t, os.Mkdir(filepath.Join(root, "one", ".modules"), 0o755))
+			write(t, filepath.Join(root, "one", ".modules"), "a.wasm", module)
+			write(t, filepath.Join(root, "one"), "10-a.json", `{"wasm-module": ".modules/a.wasm"}`)
+			return filepath.Join(root, "one"), func() { replace(t, filepath.Join(root, "one", ".modules", "a.wasm"), another) }
+		},
+		"the directory .modules is made later, and is a link": func(t *testing.T, root string) (string, func()) {
+			must(t, os.Remove(filepath.Join(root, "one", "10-a.wasm")))
+			write(t, filepath.Join(root, "one"), "10-a.json", `{"wasm-module": ".modules/10-a.wasm"}`)
+			return filepath.Join(root, "one"), func() { relink(t, "../two", filepath.Join(root, "one", ".modules")) }
+		},
 		"a module is a link that led nowhere": func(t *testing.T, root string) (string, func()) {
 			relink(t, "../two/later.wasm", filepath.Join(root, "one", "10-a.wasm"))
 			return filepath.Join(root, "one"), func() { replace(t, filepath.Join(root, "two", "later.wasm"), another) }
