@@ -58,7 +58,7 @@ func (u *unit) start(names, listen string, files ...*os.File) {
 		u.t.Fatal(err)
 	}
 	u.cmd = exec.Command("sh", "-c", `LISTEN_PID=$$ exec "$@"`, "sh", program, "serve", "--listen", listen, "--backend", u.dir+"/runtime.sock",
-		"--plugin-dir", u.dir+"/plugins.d", "--hook-dir", "", "--cache-dir", "", "--state-dir", "", "--data-dir", "", "--admin-socket", "", "--cgroup-root", "")
+		"--plugin-dir", u.dir+"/plugins.d", "--hook-dir", "", "--cache-dir", "", "--state-dir", "", "--data-dir", "", "--admin-socket", "", "--status-socket", "", "--cgroup-root", "")
 	count := string(rune('0' + len(files)))
 	u.cmd.Env = append(os.Environ(), "LISTEN_FDS="+count, "LISTEN_FDNAMES="+names, "NOTIFY_SOCKET="+u.dir+"/notify", "WATCHDOG_USEC=1500000")
 	u.cmd.Stderr, u.cmd.ExtraFiles = &u.stderr, files

@@ -82,10 +82,21 @@ func showFlags(cmd *cobra.Command, shown ...string) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shown, f.Name) })
 }
 
-// adminSettings are those of a command with adminFlags and the flag --output.
+// adminSettings are those of a command with adminFlags and the flag --output. If the command line names one of the
+// proxy's two sockets, the other may be another proxy's, and is left out.
 func adminSettings(cmd *cobra.Command, format string) (*config.Config, error) {
 	if err := checkFormat(format); err != nil {
 		return nil, err
 	}
-	return loadSettings(cmd, "/")
+	c, err := loadSettings(cmd, "/")
+	if err != nil {
+		return nil, err
+	}
+	switch admin, status := cmd.Flags().Changed("admin-socket"), cmd.Flags().Changed("status-socket"); {
+	case admin && !status:
+		c.StatusSocket = ""
+	case status && !admin:
+		c.AdminSocket = ""
+	}
+	return c, nil
 }

@@ -24,6 +24,7 @@ func listCommand() *cobra.Command {
 		Short: "Show the plugins of the running proxy and their states",
 		Long: `Show the plugins of the running proxy and their states, in the order in which calls go to them.
 
+The proxy is asked on the admin socket, or else on the status socket.
 If no proxy answers, the plugins are read from the directories, and a line says so.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -44,17 +45,14 @@ If no proxy answers, the plugins are read from the directories, and a line says 
 			return printPlugins(cmd.OutOrStdout(), all, time.Now())
 		},
 	}
-	adminFlags(cmd, "plugin-dir", "hook-dir")
+	adminFlags(cmd, "plugin-dir", "hook-dir", "status-socket")
 	cmd.Flags().StringVarP(&format, "output", "o", "text", "text or json")
 	return cmd
 }
 
 // listPlugins asks the proxy, or reads the directories if none answers. silent is why.
 func listPlugins(ctx context.Context, c *config.Config) (all status.Plugins, silent string, err error) {
-	err = admin.ErrNoProxy
-	if c.AdminSocket != "" {
-		all, err = admin.Client{Socket: config.Path(c.AdminSocket)}.Plugins(ctx)
-	}
+	all, err = askEither(ctx, c, admin.Client.Plugins)
 	if !errors.Is(err, admin.ErrNoProxy) {
 		return all, "", err
 	}

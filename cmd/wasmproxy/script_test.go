@@ -44,6 +44,7 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("PROGRAM", program)
 	env.Setenv("GORACE", os.Getenv("GORACE"))
 	env.Setenv("WASMPROXY_CACHE_DIR", env.WorkDir+"/cache")
+	env.Setenv("WASMPROXY_STATUS_SOCKET", env.WorkDir+"/status/status.sock")
 	env.Setenv("GUESTS", here+"/../../testdata/wat")
 	env.Setenv("PLUGINS", here+"/../../plugins-wasm")
 	env.Setenv("RECORDINGS", here+"/../../testdata/cri")

@@ -3,8 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -26,8 +28,9 @@ const statusLong = `Show the state of the running proxy: problems first, then th
   REFUSALS  of them: the plugin refused the call
   P50, P99  estimates of the time of a call
 
-The socket is found as serve finds it: by --admin-socket, WASMPROXY_ADMIN_SOCKET or the file
-of --config. It belongs to the proxy's user, usually root.`
+The sockets are found as serve finds them: by --admin-socket, WASMPROXY_ADMIN_SOCKET or the file
+of --config. The admin socket belongs to the proxy's user, usually root. If it cannot be reached,
+the command asks on the status socket, which the proxy's group can use, too.`
 
 func statusCommand() *cobra.Command {
 	var format string
@@ -40,9 +43,29 @@ func statusCommand() *cobra.Command {
 			return askProxy(cmd, format, admin.Client.Status, printStatus)
 		},
 	}
-	adminFlags(cmd)
+	adminFlags(cmd, "status-socket")
 	cmd.Flags().StringVarP(&format, "output", "o", "text", "text or json")
 	return cmd
+}
+
+// askEither asks the proxy on the admin socket, or on the status socket if that one cannot be reached. The error is
+// admin.ErrNoProxy if neither can.
+func askEither[T any](ctx context.Context, c *config.Config, ask func(admin.Client, context.Context) (T, error)) (answer T, err error) {
+	err = admin.ErrNoProxy
+	if c.AdminSocket != "" {
+		answer, err = ask(admin.Client{Socket: config.Path(c.AdminSocket)}, ctx)
+	}
+	if c.StatusSocket == "" || !errors.Is(err, admin.ErrNoProxy) && !errors.Is(err, fs.ErrPermission) {
+		return answer, err
+	}
+	other, second := ask(admin.Client{Socket: config.Path(c.StatusSocket), StatusOnly: true}, ctx)
+	switch {
+	case second == nil, c.AdminSocket == "":
+		return other, second
+	case errors.Is(second, admin.ErrNoProxy):
+		return answer, fmt.Errorf("%w; nor does a proxy answer on the status socket %s", err, config.Path(c.StatusSocket))
+	}
+	return answer, fmt.Errorf("%w; %w", err, second)
 }
 
 // askProxy asks the proxy and shows the answer.
@@ -51,10 +74,10 @@ func askProxy[T any](cmd *cobra.Command, format string, ask func(admin.Client, c
 	if err != nil {
 		return err
 	}
-	if c.AdminSocket == "" {
-		return wrongUsage("admin-socket is empty: name the proxy's socket with --admin-socket")
+	if c.AdminSocket == "" && c.StatusSocket == "" {
+		return wrongUsage("admin-socket and status-socket are empty: name one of the proxy's sockets with --admin-socket or --status-socket")
 	}
-	answer, err := ask(admin.Client{Socket: config.Path(c.AdminSocket)}, cmd.Context())
+	answer, err := askEither(cmd.Context(), c, ask)
 	if err != nil {
 		return err
 	}

@@ -209,7 +209,8 @@ func (u *upgraded) startWithPlugin(program string) {
 func (u *upgraded) start() {
 	u.t.Helper()
 	args := []string{"serve", "--listen", u.dir + "/kubelet.sock", "--backend", u.dir + "/runtime.sock", "--plugin-dir", u.dir + "/plugins.d",
-		"--hook-dir", "", "--cache-dir", u.dir + "/cache", "--state-dir", u.dir + "/state", "--data-dir", u.dir + "/data", "--admin-socket", u.admin.Socket, "--bypass-file", u.dir + "/bypass",
+		"--hook-dir", "", "--cache-dir", u.dir + "/cache", "--state-dir", u.dir + "/state", "--data-dir", u.dir + "/data", "--admin-socket", u.admin.Socket,
+		"--status-socket", u.dir + "/status/s", "--bypass-file", u.dir + "/bypass",
 		"--cgroup-root", u.cgroups.Dir, "--cgroup-mode", "v2", "--log-format", "text"}
 	cmd := exec.Command(u.program, args...)
 	if u.socket != nil {
@@ -250,11 +251,12 @@ func (u *upgraded) status(plugins int) *status.Status {
 				active++
 			}
 		}
-		if err == nil && active == plugins {
+		told, other := admin.Client{Socket: u.dir + "/status/s", StatusOnly: true}.Status(ctx)
+		if err == nil && active == plugins && other == nil && told.PID == s.PID {
 			return s
 		}
 		if ctx.Err() != nil {
-			u.t.Fatalf("waiting for %d active plugins: %v, %+v", plugins, err, s)
+			u.t.Fatalf("waiting for %d active plugins: %v, %v, %+v", plugins, err, other, s)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -22,8 +22,20 @@ import (
 // 2 MiB.
 const maxAnswer = 64 << 20
 
-// Client asks the proxy whose admin socket is at Socket, an absolute path.
-type Client struct{ Socket string }
+// Client asks the proxy whose admin socket is at Socket, an absolute path. With StatusOnly that is the
+// status socket, which answers Status, Plugins and Metrics alone.
+type Client struct {
+	Socket     string
+	StatusOnly bool
+}
+
+// setting is the one that has the path of the socket, and what the socket is called.
+func (c Client) setting() (key, name string) {
+	if c.StatusOnly {
+		return "status-socket", "status socket"
+	}
+	return "admin-socket", "admin socket"
+}
 
 // Explain asks which values a pod or container has, named in the form explain.Form. The errors
 // are for people. One of the name is an *explain.Error.
@@ -83,6 +95,12 @@ type noProxy string
 func (e noProxy) Error() string        { return string(e) }
 func (e noProxy) Is(target error) bool { return target == ErrNoProxy }
 
+// noPermission is an fs.ErrPermission that says what to do.
+type noPermission string
+
+func (e noPermission) Error() string        { return string(e) }
+func (e noPermission) Is(target error) bool { return target == fs.ErrPermission }
+
 // ask has the answer, which is JSON, decoded.
 func (c Client) ask(ctx context.Context, method, resource string, body, into any) error {
 	return c.askWithin(ctx, answerTime, method, resource, body, into)
@@ -137,23 +155,24 @@ func (c Client) dial(ctx context.Context) (net.Conn, error) {
 
 // unreachable says what to do if the proxy cannot be reached.
 func (c Client) unreachable(err error) error {
-	const which = "; if it has another admin-socket, name that with --admin-socket"
+	key, name := c.setting()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return noProxy(fmt.Sprintf("there is no admin socket %s: start the proxy (systemctl start wasmproxy, or wasmproxy serve)%s", c.Socket, which))
+		return noProxy(fmt.Sprintf("there is no %s %s: start the proxy (systemctl start wasmproxy, or wasmproxy serve); if it has another %s, name that with --%s", name, c.Socket, key, key))
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return noProxy(fmt.Sprintf("no proxy listens on the admin socket %s: start the proxy (systemctl start wasmproxy, or wasmproxy serve)%s", c.Socket, which))
+		return noProxy(fmt.Sprintf("no proxy listens on the %s %s: start the proxy (systemctl start wasmproxy, or wasmproxy serve); if it has another %s, name that with --%s", name, c.Socket, key, key))
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("no permission to open the admin socket %s: run the command as the proxy's user, which is usually root", c.Socket)
+		return noPermission(fmt.Sprintf("no permission to open the %s %s: run the command as the proxy's user, which is usually root", name, c.Socket))
 	}
-	return fmt.Errorf("asking the proxy on the admin socket %s: %w", c.Socket, err)
+	return fmt.Errorf("asking the proxy on the %s %s: %w", name, c.Socket, err)
 }
 
 // refused is the error that the proxy has answered with.
 func (c Client) refused(status int, body []byte) error {
 	var p problem
+	_, name := c.setting()
 	if json.Unmarshal(body, &p) != nil || p.Error == "" {
-		return fmt.Errorf("what listens on %s answers with status %d: check that it is the admin socket of a wasmproxy of this version", c.Socket, status)
+		return fmt.Errorf("what listens on %s answers with status %d: check that it is the %s of a wasmproxy of this version", c.Socket, status, name)
 	}
 	kinds := map[int]error{http.StatusBadRequest: explain.ErrInvalid, http.StatusNotFound: explain.ErrNotFound, http.StatusConflict: explain.ErrAmbiguous}
 	if kind := kinds[status]; kind != nil {

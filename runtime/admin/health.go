@@ -25,6 +25,24 @@ func Public(s Sources) http.Handler {
 	return s.guard(mux)
 }
 
+// Status has a handler for each resource that tells the state of the proxy and changes nothing:
+//
+//	GET /status      a status.Status
+//	GET /plugins     a status.Plugins
+//
+// and those of Public. Errors of plugins may name pods and containers.
+func Status(s Sources) http.Handler {
+	mux := http.NewServeMux()
+	s.addPublic(mux)
+	s.addStatus(mux)
+	return s.guard(mux)
+}
+
+func (s *Sources) addStatus(mux *http.ServeMux) {
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) { answerWith(w, r, s.Status) })
+	mux.HandleFunc("GET /plugins", func(w http.ResponseWriter, r *http.Request) { answerWith(w, r, s.Plugins) })
+}
+
 func (s *Sources) addPublic(mux *http.ServeMux) {
 	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET /readyz", s.readyz)

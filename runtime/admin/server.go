@@ -64,21 +64,18 @@ type Sources struct {
 //
 //	GET /explain?name=[NAMESPACE/]POD[/CONTAINER]    an explain.Report
 //	GET /debug/pprof/                                Go's profiles of the process
-//	GET /status                                      a status.Status
-//	GET /plugins                                     a status.Plugins
 //	GET /bypass                                      a status.Bypass
 //	PUT /bypass                                      the same; the body is a BypassRequest
 //	POST /reload                                     a Reloaded
 //
-// and those of Public.
+// and those of Status.
 // An error is a problem with its text.
 func Handler(s Sources) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /explain", s.explain)
 	s.addPublic(mux)
+	s.addStatus(mux)
 	addProfiles(mux)
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) { answerWith(w, r, s.Status) })
-	mux.HandleFunc("GET /plugins", func(w http.ResponseWriter, r *http.Request) { answerWith(w, r, s.Plugins) })
 	mux.HandleFunc("GET /bypass", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.Bypass()) })
 	mux.HandleFunc("PUT /bypass", s.setBypass)
 	mux.HandleFunc("POST /reload", s.reload)
@@ -88,6 +85,11 @@ func Handler(s Sources) http.Handler {
 // Serve answers requests until ctx is done, which also ends those under way. It closes the
 // listener. The error says why it ended earlier.
 func Serve(ctx context.Context, l net.Listener, s Sources) error { return serve(ctx, l, Handler(s)) }
+
+// ServeStatus is Serve of the resources of Status alone.
+func ServeStatus(ctx context.Context, l net.Listener, s Sources) error {
+	return serve(ctx, l, Status(s))
+}
 
 // ServePublic is Serve of the resources of Public alone.
 func ServePublic(ctx context.Context, l net.Listener, s Sources) error {

@@ -35,7 +35,8 @@ type Config struct {
 	StateDir      string        `koanf:"state-dir" default:"/run/wasmproxy/state" usage:"directory for the values that plugins want and keep, of the proxy's user alone; empty: a restart of the proxy loses them"`
 	DataDir       string        `koanf:"data-dir" default:"/var/lib/wasmproxy" usage:"directory for what outlasts a reboot, of the proxy's user alone: the last good plugins; empty: nothing is kept"`
 	AdminSocket   string        `koanf:"admin-socket" default:"/run/wasmproxy/admin.sock" usage:"unix socket for commands such as explain, of the proxy's user alone; empty: there is none"`
-	MetricsListen string        `koanf:"metrics-listen" usage:"TCP address, HOST:PORT, for metrics and health; empty: they are on the admin socket alone"`
+	StatusSocket  string        `koanf:"status-socket" default:"/run/wasmproxy/status/status.sock" usage:"unix socket for status, plugins, metrics and health, of the proxy's user and group, which changes nothing; empty: there is none"`
+	MetricsListen string        `koanf:"metrics-listen" usage:"TCP address, HOST:PORT, for metrics and health; empty: they are on the two unix sockets alone"`
 	BypassFile    string        `koanf:"bypass-file" default:"/etc/wasmproxy/bypass" usage:"file that takes all plugins out of the way as long as it exists; empty: there is none"`
 	NodeFeatures  string        `koanf:"node-features-file" usage:"file of labels for Node Feature Discovery: runtime, its handlers, cgroups and active plugins; empty: there is none"`
 	AuditLog      string        `koanf:"audit-log" usage:"file, or journald, for a line about each change and refusal of plugins; empty: there is none"`
@@ -70,6 +71,7 @@ func (c *Config) Validate() error {
 		optional(directory, "state-dir", c.StateDir),
 		optional(directory, "data-dir", c.DataDir),
 		optional(endpoint, "admin-socket", c.AdminSocket),
+		optional(endpoint, "status-socket", c.StatusSocket),
 		optional(hostPort, "metrics-listen", c.MetricsListen),
 		optional(directory, "bypass-file", c.BypassFile),
 		c.cacheApart(),
@@ -160,6 +162,11 @@ func Path(endpoint string) string { return strings.TrimPrefix(endpoint, "unix://
 func (c *Config) distinct() error {
 	if c.AdminSocket != "" && filepath.Clean(Path(c.AdminSocket)) == filepath.Clean(Path(c.Listen)) {
 		return wrong("admin-socket", "%q is the socket of listen", c.AdminSocket)
+	}
+	for key, value := range map[string]string{"listen": c.Listen, "admin-socket": c.AdminSocket} {
+		if c.StatusSocket != "" && value != "" && within(Path(value), filepath.Dir(Path(c.StatusSocket))) {
+			return wrong("status-socket", "%q: its directory must not hold the socket of %s, since pods may mount it", c.StatusSocket, key)
+		}
 	}
 	for key, value := range map[string]string{"backend": c.Backend, "image-endpoint": c.ImageEndpoint} {
 		if value != "" && filepath.Clean(Path(value)) == filepath.Clean(Path(c.Listen)) {

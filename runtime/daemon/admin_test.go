@@ -1,8 +1,10 @@
 package daemon_test
 
 import (
+	"context"
 	"io/fs"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
 // administered is withFiles with an admin socket.
@@ -78,6 +81,75 @@ func TestAdminSocketExplains(t *testing.T) {
 	n.awaitSocket()
 	if again := n.idleTold(c); again.Owner != "10-qos" || *again.Kernel != "1" || again.Repairs != 1 || again.Found != "0" || !again.Wishes[0].Since.Equal(v.Wishes[0].Since) {
 		t.Errorf("after a restart the proxy tells %+v", again)
+	}
+}
+
+// The status socket tells what status, plugin list and probes ask for, to the proxy's group as well, and changes
+// nothing. It is there again after a restart, and ends with the proxy.
+func TestStatusSocketOnlyTells(t *testing.T) {
+	n := newNode(t)
+	n.config.AdminSocket, n.config.StatusSocket = filepath.Join(n.dir, "admin.sock"), "unix://"+filepath.Join(n.dir, "status", "s")
+	n.config.BypassFile = filepath.Join(n.dir, "bypass")
+	n.put("20-quota.wasm", "quota")
+	c := admin.Client{Socket: filepath.Join(n.dir, "status", "s"), StatusOnly: true}
+	for range 2 {
+		n.start(daemon.Run)
+		n.awaitActive("20-quota")
+		n.awaitSocket()
+		all, err := c.Plugins(t.Context())
+		for end := time.Now().Add(patience); err != nil && time.Now().Before(end); all, err = c.Plugins(t.Context()) { // no event says that it is there
+			time.Sleep(10 * time.Millisecond)
+		}
+		if err != nil || len(all.Plugins) != 1 || all.Plugins[0].State != status.Active {
+			t.Errorf("the plugins are %+v, %v", all, err)
+		}
+		if info, err := os.Stat(c.Socket); err != nil || info.Mode() != fs.ModeSocket|0o660 {
+			t.Errorf("the socket is %v, %v", info, err)
+		}
+		if s, err := c.Status(t.Context()); err != nil || s.PID != os.Getpid() {
+			t.Errorf("the status is %+v, %v", s, err)
+		}
+		if text, err := c.Metrics(t.Context()); err != nil || !strings.Contains(string(text), "wasmproxy_plugin_info{") {
+			t.Errorf("the metrics are %.80s, %v", text, err)
+		}
+		if _, err := c.Explain(t.Context(), "web"); err == nil {
+			t.Error("it explains")
+		}
+		if _, err := c.SetBypass(t.Context(), true, ""); err == nil {
+			t.Error("it bypasses")
+		}
+		if _, err := c.Bypass(t.Context()); err == nil {
+			t.Error("it has the resource of the bypass")
+		}
+		if _, err := c.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "answers with status 404") {
+			t.Errorf("it reloads, error %v", err)
+		}
+		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", c.Socket) }}}
+		for resource, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/debug/pprof/": 404, "/debug/pprof/profile": 404, "/": 404} {
+			resp, err := client.Get("http://status" + resource)
+			n.must(err)
+			resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("%s: status %d, want %d", resource, resp.StatusCode, want)
+			}
+		}
+		n.end()
+		if _, err := os.Lstat(c.Socket); !os.IsNotExist(err) {
+			t.Errorf("after the end: %v", err)
+		}
+	}
+}
+
+// A status socket that cannot be made is an event, and keeps neither calls nor the admin socket from being served.
+func TestStatusSocketInUse(t *testing.T) {
+	n := newNode(t)
+	n.config.AdminSocket, n.config.StatusSocket = filepath.Join(n.dir, "admin.sock"), filepath.Join(n.dir, "file", "s")
+	n.must(os.WriteFile(filepath.Join(n.dir, "file"), nil, 0o644))
+	n.start(daemon.Run)
+	n.await("status socket not available, will retry", "socket="+n.config.StatusSocket, "not a directory")
+	n.awaitSocket()
+	if _, err := n.runPod(t.Context(), "web"); err != nil {
+		t.Error(err)
 	}
 }
 

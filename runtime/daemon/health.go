@@ -19,11 +19,11 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
-// maxScrapers is how many connections to metrics-listen are served at a time. A node has one or
+// maxScrapers is how many connections to metrics-listen, and to status-socket, are served at a time. A node has one or
 // two Prometheus servers, and as many probes.
 const maxScrapers = 32
 
-// sources are what the admin socket and metrics-listen answer from.
+// sources are what the sockets for operators and metrics-listen answer from.
 func (d *daemon) sources() admin.Sources {
 	return admin.Sources{
 		Observer: d.observer, Explain: d.explain, Metrics: d.metrics.Handler(), Healthy: d.selfCheck, NotReady: func(ctx context.Context) []string { return d.notReady(ctx, true) },
@@ -35,6 +35,7 @@ func (d *daemon) sources() admin.Sources {
 func (d *daemon) serveOperators(ctx, background context.Context) {
 	var servers sync.WaitGroup
 	servers.Go(func() { d.serveAdmin(ctx, background) })
+	servers.Go(func() { d.serveStatus(ctx, background) })
 	servers.Go(func() { d.serveMetrics(ctx, background) })
 	servers.Wait()
 }

@@ -63,6 +63,9 @@ func findSocketPermissions(_ context.Context, n *node) ([]found, error) {
 	if n.config.AdminSocket != "" {
 		all = append(all, n.open(config.Path(n.config.AdminSocket), 0o077)...)
 	}
+	if n.config.StatusSocket != "" {
+		all = append(all, n.open(config.Path(n.config.StatusSocket), 0o007)...)
+	}
 	return all, nil
 }
 

@@ -131,7 +131,7 @@ func (n *node) plugin(name, guest string) {
 func (n *node) start() {
 	n.t.Helper()
 	c := *n.options.Settings
-	for _, path := range []*string{&c.Listen, &c.Backend, &c.AdminSocket, &c.PluginDir, &c.HookDir, &c.StateDir, &c.DataDir, &c.BypassFile, &c.CgroupRoot} {
+	for _, path := range []*string{&c.Listen, &c.Backend, &c.AdminSocket, &c.StatusSocket, &c.PluginDir, &c.HookDir, &c.StateDir, &c.DataDir, &c.BypassFile, &c.CgroupRoot} {
 		*path = n.root + config.Path(*path)
 	}
 	c.CacheDir = ""

@@ -187,7 +187,7 @@ func (n *node) loadPlugins(ctx context.Context) {
 		return
 	}
 	c := *n.config
-	c.StateDir, c.AdminSocket, c.BypassFile, c.MetricsListen = "", "", "", ""
+	c.StateDir, c.AdminSocket, c.StatusSocket, c.BypassFile, c.MetricsListen = "", "", "", "", ""
 	for _, path := range []*string{&c.Listen, &c.Backend, &c.ImageEndpoint, &c.PluginDir, &c.HookDir, &c.CacheDir, &c.CgroupRoot} {
 		if *path != "" {
 			*path = n.socket(*path)

@@ -169,6 +169,13 @@ type AdminSocketFailed struct {
 	Err    error
 }
 
+// StatusSocketFailed is AdminSocketFailed of the status socket.
+type StatusSocketFailed struct {
+	occurrence
+	Socket string
+	Err    error
+}
+
 // MetricsListenFailed says that metrics cannot be served on a TCP address, or that the server has
 // ended. It is tried again; there is one event until it succeeds.
 type MetricsListenFailed struct {

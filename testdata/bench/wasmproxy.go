@@ -65,7 +65,7 @@ func (n *node) socketOf(p *party) string { return n.path(p.name, "wasmproxy.sock
 // exec starts the wasmproxy of a party on what install gave it.
 func (n *node) exec(p *party) (*process.Process, error) {
 	argv := append(append([]string{"/usr/bin/env"}, p.env...), n.bin.wasmproxy, "serve", "--listen=unix://"+n.socketOf(p), "--backend=unix://"+n.backendSocket(),
-		"--plugin-dir="+n.path(p.name, "plugins.d"), "--cache-dir="+n.path(p.name, "cache"), "--state-dir="+filepath.Join(n.memory, p.name), "--data-dir="+n.path(p.name, "data"), "--admin-socket=", "--hook-dir="+n.path(p.name, "hookserver.d"),
+		"--plugin-dir="+n.path(p.name, "plugins.d"), "--cache-dir="+n.path(p.name, "cache"), "--state-dir="+filepath.Join(n.memory, p.name), "--data-dir="+n.path(p.name, "data"), "--admin-socket=", "--status-socket=", "--hook-dir="+n.path(p.name, "hookserver.d"),
 		"--cgroup-root="+n.path(p.name, "cgroup"), "--cgroup-mode=v2", "--log-format=json")
 	return process.Start(n.dir, p.name, nil, append(argv, p.flags...)...)
 }

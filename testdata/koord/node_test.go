@@ -121,7 +121,7 @@ func (n *node) startProxy() {
 
 // command is the proxy's command line.
 func (n *node) command() (argv []string, attr *syscall.SysProcAttr) {
-	own := []string{"--plugin-dir=" + n.path("plugins.d"), "--cache-dir=", "--state-dir=" + n.path("state"), "--data-dir=" + n.path("data"), "--admin-socket=", "--cgroup-root=" + n.path("cgroup"), "--cgroup-mode=v2", "--log-format=json"}
+	own := []string{"--plugin-dir=" + n.path("plugins.d"), "--cache-dir=", "--state-dir=" + n.path("state"), "--data-dir=" + n.path("data"), "--admin-socket=", "--status-socket=", "--cgroup-root=" + n.path("cgroup"), "--cgroup-mode=v2", "--log-format=json"}
 	incumbents := []string{"--koord-runtimeproxy-endpoint=" + n.path("proxy.sock"), "--remote-runtime-service-endpoint=" + n.runtime.socket}
 	if n.engine != nil {
 		own, incumbents = append(own, "--mode=docker"), append(incumbents, "--backend-runtime-mode=Docker")

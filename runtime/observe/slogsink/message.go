@@ -92,6 +92,8 @@ var Messages = []Message{
 		"It is not known whether the file of `bypass-file` exists, for the reason in `err`.", "Correct what `err` names."},
 	{(*observe.AdminSocketFailed)(nil), slog.LevelWarn, "admin socket not available, will retry",
 		"The admin socket cannot be made. Calls are served nevertheless.", "See `err`. Commands such as `wasmproxy explain` work once it is there; it is tried every ten seconds."},
+	{(*observe.StatusSocketFailed)(nil), slog.LevelWarn, "status socket not available, will retry",
+		"The status socket cannot be made. Calls are served nevertheless.", "See `err`. It is tried every ten seconds. Pods that deliver plugins do not become ready without it."},
 	{(*observe.MetricsListenFailed)(nil), slog.LevelWarn, "metrics not served, will retry",
 		"The address in `metrics-listen` cannot be used. Calls are served nevertheless.", "See `err`. It is tried every ten seconds. The admin socket has the same metrics."},
 	{(*observe.NodeFeaturesFailed)(nil), slog.LevelWarn, "node features not written, will retry",

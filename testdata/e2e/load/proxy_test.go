@@ -95,7 +95,7 @@ func (l *lab) start(plugins int) {
 	l.t.Cleanup(func() { l.runtime.stop() })
 	l.proxy = l.run("wasmproxy", "serve", "--listen", l.path("proxy.sock"), "--backend", l.runtime.socket, "--plugin-dir", l.path("plugins.d"),
 		"--hook-dir", l.path("hooks"), "--cache-dir", l.path("cache"), "--state-dir", l.path("state"), "--data-dir", l.path("data"), "--admin-socket", l.path("admin.sock"),
-		"--bypass-file", "", "--cgroup-root", l.path("cgroup"), "--cgroup-mode", "v2", "--log-format", "json")
+		"--status-socket", l.path("status/s"), "--bypass-file", "", "--cgroup-root", l.path("cgroup"), "--cgroup-mode", "v2", "--log-format", "json")
 	l.await("active plugins", func() error {
 		m, err := l.metrics()
 		if n := m.sum("wasmproxy_plugin_state", `state="active"`); err == nil && int(n) != plugins {

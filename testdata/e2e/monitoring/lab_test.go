@@ -152,7 +152,7 @@ func (l *lab) startProxy(flags ...string) {
 	l.t.Helper()
 	l.proxy = l.start("wasmproxy", append([]string{"serve", "--config", "", "--listen", l.path("proxy.sock"), "--backend", l.path("backend.sock"),
 		"--plugin-dir", l.path("plugins.d"), "--hook-dir", l.path("hooks"), "--cache-dir", filepath.Join(l.bin, "cache"), "--state-dir", l.path("state"), "--data-dir", l.path("data"),
-		"--admin-socket", l.path("admin.sock"), "--bypass-file", l.path("bypass"), "--cgroup-root", l.path("cgroup"), "--cgroup-mode", "v2",
+		"--admin-socket", l.path("admin.sock"), "--status-socket", l.path("status/s"), "--bypass-file", l.path("bypass"), "--cgroup-root", l.path("cgroup"), "--cgroup-mode", "v2",
 		"--metrics-listen", l.metrics}, flags...)...)
 	if l.runtime == nil {
 		conn, err := grpc.NewClient("unix://"+l.path("proxy.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()),

@@ -40,7 +40,7 @@ func StartBenchProxy(t testing.TB, name string, plugins ...Plugin) *BenchProxy {
 	}
 	cmd := exec.Command(isolation.Current().Program("wasmproxy"), "serve", "--listen", b.Endpoint, "--backend", RuntimeKind().Endpoint,
 		"--plugin-dir", b.proxy.PluginDir, "--hook-dir", b.proxy.HookDir, "--cache-dir", dir+"/cache", "--state-dir", dir+"/state", "--data-dir", dir+"/data",
-		"--admin-socket", b.admin, "--bypass-file", dir+"/bypass", "--log-format", "json")
+		"--admin-socket", b.admin, "--status-socket", dir+"/status/s", "--bypass-file", dir+"/bypass", "--log-format", "json")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	p := startProcess(t, "wasmproxy-"+name, cmd)
 	b.proxy.process = p
