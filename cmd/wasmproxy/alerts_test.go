@@ -50,7 +50,7 @@ func TestAlertsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	var sections []string
-	for _, heading := range regexp.MustCompile("(?m)^### (Wasmproxy\\w+)$").FindAllSubmatch(page, -1) {
+	for _, heading := range regexp.MustCompile(`(?m)^### (Wasmproxy\w+)$`).FindAllSubmatch(page, -1) {
 		sections = append(sections, string(heading[1]))
 	}
 	var names []string
