@@ -7,7 +7,7 @@ if [ -d "$root/run/systemd/system" ]; then
 fi
 case "$1" in
 purge)
-	rm -rf "$root/etc/wasmproxy" "$root/etc/systemd/system/wasmproxy.socket.d" "$root/run/wasmproxy" "$root/var/cache/wasmproxy" "$root/var/lib/wasmproxy" "$root/var/log/wasmproxy"
+	rm -rf "$root/etc/wasmproxy" "$root/etc/systemd/system/wasmproxy.socket.d" "$root/etc/systemd/system/wasmproxy.service.d" "$root/run/wasmproxy" "$root/var/cache/wasmproxy" "$root/var/lib/wasmproxy" "$root/var/log/wasmproxy"
 	;;
 remove | 0)
 	rm -rf "$root/run/wasmproxy" "$root/var/cache/wasmproxy"

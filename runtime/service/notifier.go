@@ -58,7 +58,7 @@ func (n *Notifier) Observe(_ context.Context, e observe.Event) {
 	case *observe.GenerationActive:
 		n.post(false, "STATUS="+plugins(e))
 	case *observe.NoPlugins:
-		n.post(false, "STATUS=Serving calls. No plugins are active.")
+		n.post(false, "STATUS="+noPlugins)
 	case *observe.Stopping:
 		n.post(true, sd.SdNotifyStopping, "STATUS=Stopping. Calls in flight have "+e.DrainTimeout.String()+" to finish.",
 			fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (e.DrainTimeout+closeTime).Microseconds()))
@@ -75,17 +75,20 @@ func (n *Notifier) Replaced(pid int) {
 	n.deliver(context.Background(), append(n.take(), fmt.Sprintf("MAINPID=%d", pid))...)
 }
 
-// began is what the status says before there are plugins.
+// noPlugins is also what the status says until the first plugin is loaded, which may never come.
+const noPlugins = "Serving calls. No plugins are active."
+
+// began is what the status says before a plugin is loaded.
 func (n *Notifier) began() string {
 	if n.bypassed.Load() {
 		return "Serving calls. Plugins are bypassed: every call passes as it came."
 	}
-	return "Serving calls. Plugins are not loaded yet."
+	return noPlugins
 }
 
 // plugins is what the status says about a set of plugins.
 func plugins(g *observe.GenerationActive) string {
-	status := "Serving calls. No plugins are active."
+	status := noPlugins
 	if len(g.Plugins) > 0 {
 		status = fmt.Sprintf("Serving calls. %d plugins are active: %s.", len(g.Plugins), strings.Join(g.Plugins, ", "))
 	}

@@ -75,7 +75,7 @@ func TestStates(t *testing.T) {
 		event observe.Event
 		want  string
 	}{
-		{&observe.Serving{}, "READY=1\nSTATUS=Serving calls. Plugins are not loaded yet."},
+		{&observe.Serving{}, "READY=1\nSTATUS=Serving calls. No plugins are active."},
 		{&observe.GenerationActive{Plugins: []string{"10-a", "20-b"}}, "STATUS=Serving calls. 2 plugins are active: 10-a, 20-b."},
 		{&observe.GenerationActive{Refusing: []string{"30-c"}}, "STATUS=Serving calls. No plugins are active. Calls are refused for plugins that are not loaded: 30-c."},
 		{&observe.NoPlugins{}, "STATUS=Serving calls. No plugins are active."},

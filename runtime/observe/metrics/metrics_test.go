@@ -114,6 +114,18 @@ func TestClientsMakeNoSeries(t *testing.T) {
 	}
 }
 
+// A plugin is named after a file, whose name may be any bytes. Its failures are counted like the rest.
+func TestFailuresOfAnyFileName(t *testing.T) {
+	m := metrics.New("v1", with("10-\xff"))
+	failed := called("10-\xff", abi.PreRunPodSandbox, observe.Failed, time.Millisecond)
+	failed.Class, failed.Err = observe.ClassFuel, fmt.Errorf("no more fuel")
+	m.Observe(t.Context(), failed)
+	f := scraped(t, m)["wasmproxy_plugin_failures_total"]
+	if s := series(f, "class=\"fuel\",hook=\"PreRunPodSandbox\",plugin=\"10-\uFFFD\""); s.GetCounter().GetValue() != 1 {
+		t.Errorf("series: %v", f)
+	}
+}
+
 // Hooks are counted by plugin, hook and outcome; failures by class; totals over all.
 func TestHooksAreCounted(t *testing.T) {
 	m := metrics.New("v1", with("10-a", "20-b"))

@@ -130,7 +130,7 @@ func (m *Metrics) hookCalled(e *observe.HookCalled) {
 	}
 	total.failed.Add(1)
 	if e.Outcome == observe.Failed {
-		m.families.counter("wasmproxy_plugin_failures_total").WithLabelValues(e.Plugin, e.Hook.String(), string(e.Class)).Inc()
+		p.families.counter("wasmproxy_plugin_failures_total").WithLabelValues(p.id, e.Hook.String(), string(e.Class)).Inc()
 		p.failure.Store(&Failure{At: e.Start.Add(e.Duration), Hook: e.Hook, Class: e.Class, Err: e.Err})
 	}
 }
