@@ -112,6 +112,9 @@ func (t *table) plugin(p *status.Plugin, now time.Time) {
 	if v := p.Pending; v != nil && v.State != "failed" {
 		t.note("%s since %s", v.State, span(now.Sub(v.Since)))
 	}
+	if p.Exempted > 0 {
+		t.note("in exempt namespaces it was ignored %d times that it failed or refused", p.Exempted)
+	}
 	if f := p.LastError; f != nil {
 		t.note("last error %s ago in %s: %s", span(now.Sub(f.At)), f.Hook, f.Error)
 	}

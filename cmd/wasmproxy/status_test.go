@@ -92,7 +92,7 @@ func TestStatusPrints(t *testing.T) {
 		Values: status.Values{StateDir: "/run/wasmproxy/state", Objects: 1, Wanted: 3}, Guests: status.Guests{Memory: 5 << 20, Limit: 256 << 20},
 		Plugins: status.Plugins{Plugins: []status.Plugin{
 			{ID: "10-qos", State: status.Active, Since: ago(time.Hour), Hooks: []string{"PreCreateContainer", "PreUpdateContainerResources"}, Policy: "Ignore", Active: &status.Version{Version: "1.0.0"},
-				Breaker: "open", BreakerUntil: now.Add(time.Minute), Counts: status.Counts{Calls: 400, Failures: 5, Rejections: 7, P50: 0.00004, P99: 0.0123, LastError: &status.Failure{At: ago(3 * time.Second), Hook: "PreCreateContainer", Error: "it \x1b[2J failed"}}},
+				Breaker: "open", BreakerUntil: now.Add(time.Minute), Counts: status.Counts{Calls: 400, Failures: 5, Rejections: 7, Exempted: 3, P50: 0.00004, P99: 0.0123, LastError: &status.Failure{At: ago(3 * time.Second), Hook: "PreCreateContainer", Error: "it \x1b[2J failed"}}},
 			{ID: "20-bad", State: status.Active, Since: ago(time.Minute), Policy: "Ignore", DryRun: true, Active: &status.Version{Version: "1.4.0"},
 				Failure: &status.FileFailure{Error: "/etc/wasmproxy/plugins.d/20-bad.json: unknown key \"polcy\"", Since: ago(time.Minute), Meanwhile: "version 1.4.0 of 2025-12-20T10:00:00Z stays active"}},
 			{ID: "30-fail", State: status.Refusing, Since: ago(2 * time.Second), Hooks: []string{"PreExec", "PreAttach", "PrePortForward", "PreExecSync"}, Policy: "Fail", Pending: &status.Version{State: "loading", Since: ago(2 * time.Second)}},

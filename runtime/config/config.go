@@ -18,6 +18,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -50,10 +52,25 @@ type Config struct {
 	CgroupRoot    string        `koanf:"cgroup-root" default:"/sys/fs/cgroup" usage:"mount of the cgroup hierarchy; empty: no cgroup file is written"`
 	CgroupMode    string        `koanf:"cgroup-mode" default:"auto" usage:"version of the cgroup hierarchy: auto, v1 or v2"`
 	DrainTimeout  time.Duration `koanf:"drain-timeout" default:"3s" usage:"how long calls in flight may take to finish at a stop or restart"`
+	Exempt        List          `koanf:"exempt-namespaces" default:"kube-system,wasmproxy" usage:"namespaces whose pods no plugin can keep from running, separated by commas; empty: none"`
 	SkipLabel     string        `koanf:"skip-label" default:"runtimeproxy.koordinator.sh/skip-hookserver=true" usage:"label, KEY=VALUE, of pods for which hook servers are not called; empty: none"`
 	KoordCompat   bool          `koanf:"koord-compat" usage:"treat hook servers as koord-runtime-proxy did where the proxy deliberately does not; see docs/koordinator.md"`
 	LogFormat     string        `koanf:"log-format" default:"auto" usage:"auto (text on a terminal, else json), text or json"`
 	LogLevel      string        `koanf:"log-level" default:"info" usage:"debug, info, warn or error"`
+}
+
+// List is a setting of several texts. As one text it has commas between them.
+type List []string
+
+// UnmarshalText implements encoding.TextUnmarshaler. The empty text is an empty list.
+func (l *List) UnmarshalText(text []byte) error {
+	*l = nil
+	for one := range strings.SplitSeq(string(text), ",") {
+		if one = strings.TrimSpace(one); one != "" || len(text) > 0 {
+			*l = append(*l, one)
+		}
+	}
+	return nil
 }
 
 // Validate says everything that is wrong with the settings, each with its key.
@@ -90,6 +107,7 @@ func (c *Config) Validate() error {
 		oneOf("log-format", c.LogFormat, "auto", "text", "json"),
 		level(c.LogLevel),
 		positive("drain-timeout", c.DrainTimeout),
+		namespaces("exempt-namespaces", c.Exempt),
 		optional(label, "skip-label", c.SkipLabel),
 		c.distinct(),
 	)
@@ -227,6 +245,15 @@ func hostPort(key, value string) error {
 func label(key, value string) error {
 	if name, _, ok := strings.Cut(value, "="); !ok || name == "" {
 		return wrong(key, "%q is not a label such as example.com/skip=true", value)
+	}
+	return nil
+}
+
+func namespaces(key string, values []string) error {
+	for _, name := range values {
+		if reasons := validation.IsDNS1123Label(name); len(reasons) > 0 {
+			return wrong(key, "%q is not the name of a namespace, such as kube-system: %s", name, reasons[0])
+		}
 	}
 	return nil
 }

@@ -91,6 +91,12 @@ func TestBadSettingsAreNamed(t *testing.T) {
 		{"switch in a variable", "", nil, [2]string{"WASMPROXY_KOORD_COMPAT", "maybe"}, `environment variable WASMPROXY_KOORD_COMPAT: koord-compat: "maybe" is not true or false`},
 		{"text that is a switch", "listen: true\n", nil, [2]string{}, "wasmproxy.yaml: listen: true is not text"},
 		{"label", "", []string{"--skip-label=example.com/skip"}, [2]string{}, `skip-label: "example.com/skip" is not a label such as`},
+		{"namespace", "exempt-namespaces: kube-system,Kube_System\n", nil, [2]string{}, `wasmproxy.yaml: exempt-namespaces: "Kube_System" is not the name of a namespace, such as kube-system: `},
+		{"namespace in a list", "exempt-namespaces: [kube-*]\n", nil, [2]string{}, `wasmproxy.yaml: exempt-namespaces: "kube-*" is not the name of a namespace`},
+		{"namespace of no name", "exempt-namespaces: [\"\"]\n", nil, [2]string{}, `wasmproxy.yaml: exempt-namespaces: "" is not the name of a namespace`},
+		{"namespace in a variable", "", nil, [2]string{"WASMPROXY_EXEMPT_NAMESPACES", "a,,b"}, `environment variable WASMPROXY_EXEMPT_NAMESPACES: exempt-namespaces: "" is not the name of a namespace`},
+		{"namespaces that are no texts", "exempt-namespaces: [kube-system, 1]\n", nil, [2]string{}, `wasmproxy.yaml: exempt-namespaces: [kube-system 1] is not a list of texts`},
+		{"namespaces that are a switch", "exempt-namespaces: false\n", nil, [2]string{}, `wasmproxy.yaml: exempt-namespaces: false is not a list of texts`},
 		{"level", "log-level: loud\n", nil, [2]string{}, `wasmproxy.yaml: log-level: "loud"`},
 		{"level in a variable", "log-level: info\n", nil, [2]string{"WASMPROXY_LOG_LEVEL", "loud"}, `environment variable WASMPROXY_LOG_LEVEL: log-level: "loud"`},
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -34,7 +35,7 @@ func TestKoordDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want.Listen, want.Backend = "/var/run/koord-runtimeproxy/runtimeproxy.sock", "/var/run/containerd/containerd.sock"
-	if *got != *want {
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", *got, *want)
 	}
 	if got.HookDir != "/etc/runtime/hookserver.d" || got.SkipLabel != "runtimeproxy.koordinator.sh/skip-hookserver=true" || got.KoordCompat {

@@ -124,8 +124,8 @@ func loadFile(k *koanf.Koanf, path string, from origins) error {
 	return errors.Join(errs...)
 }
 
-// checkWritten takes text only, or true and false for a switch. A number would be
-// decoded too, and 240 be a time span of nanoseconds.
+// checkWritten takes text only, or true and false for a switch, or a list of texts for a list.
+// A number would be decoded too, and 240 be a time span of nanoseconds.
 func checkWritten(key string, value any) error {
 	s, ok := settingOf(key)
 	if !ok {
@@ -142,16 +142,22 @@ func checkWritten(key string, value any) error {
 		if s.isNumber() {
 			return nil
 		}
+	case []any:
+		if s.isList() && !slices.ContainsFunc(value, func(v any) bool { _, text := v.(string); return !text }) {
+			return nil
+		}
 	case string:
 		if !s.isSwitch() {
 			return s.check(value)
 		}
 	}
-	if s.isSwitch() {
+	switch {
+	case s.isSwitch():
 		return wrong(key, "%v is not true or false", value)
-	}
-	if s.isNumber() {
+	case s.isNumber():
 		return wrong(key, "%v is not a whole number", value)
+	case s.isList():
+		return wrong(key, "%v is not a list of texts, nor a text with commas between them", value)
 	}
 	return wrong(key, "%v is not text; a time span has its unit, as 4m has", value)
 }
@@ -236,6 +242,7 @@ type setting struct {
 
 func (s setting) isSwitch() bool { return s.kind.Kind() == reflect.Bool }
 func (s setting) isNumber() bool { return s.kind == reflect.TypeFor[int64]() }
+func (s setting) isList() bool   { return s.kind == reflect.TypeFor[List]() }
 
 // settings lists the fields of Config by their tags, the one table of settings.
 func settings() []setting {

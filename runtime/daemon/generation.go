@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -96,6 +97,9 @@ func (d *daemon) options(members []member) intercept.Options {
 	}
 	if len(members) > 0 {
 		o.Cut, o.Gate = d.bypass.cut.Load(), d.gate
+	}
+	if d.config.Mode != config.ModeDocker { // in which callers choose a container's namespace
+		o.ExemptNamespaces = d.config.Exempt
 	}
 	if d.traces != nil {
 		o.Around = d.traces.Around

@@ -67,7 +67,7 @@ func (d *daemon) plugins(ctx context.Context) (status.Plugins, error) {
 
 func (d *daemon) countsOf(id string) status.Counts {
 	t := d.metrics.Plugin(id)
-	c := status.Counts{Calls: t.Calls, Failures: t.Failures, Rejections: t.Rejections, P50: t.P50.Seconds(), P99: t.P99.Seconds()}
+	c := status.Counts{Calls: t.Calls, Failures: t.Failures, Rejections: t.Rejections, Exempted: t.Exempted, P50: t.P50.Seconds(), P99: t.P99.Seconds()}
 	if t.Last != nil {
 		c.LastError = &status.Failure{At: t.Last.At, Hook: t.Last.Hook.String(), Class: string(t.Last.Class), Error: plugin.Printable(t.Last.Err.Error(), 1<<10)}
 	}

@@ -69,20 +69,26 @@ func (i *interceptor) applyFiles(ctx context.Context, e *event, of abi.Object, c
 		i.forgetFiles(ctx, target)
 	}
 	if of == abi.Pod && e.hook.Info().Phase == abi.Before {
-		err = refusal(e, changes, done)
+		err = i.refusal(ctx, e, changes, done)
 	}
 	return takeBack, err
 }
 
 // refusal is the error of a plugin with policy Fail of which a file could not be written; nil
-// if there is none.
-func refusal(e *event, changes []plugin.Owned, done []ledger.Done) error {
+// if there is none, or the event is exempt, where such a plugin is as one with policy Ignore.
+func (i *interceptor) refusal(ctx context.Context, e *event, changes []plugin.Owned, done []ledger.Done) error {
 	for _, d := range done {
-		if d.Err != nil && slices.ContainsFunc(changes, func(o plugin.Owned) bool {
+		fails := slices.ContainsFunc(changes, func(o plugin.Owned) bool {
 			return o.Policy == plugin.Fail && o.Plugin == d.Plugin && o.Change.Op == plugin.WriteFile && o.Change.Key == d.File
-		}) {
-			return &plugin.Error{Plugin: d.Plugin, Hook: e.hook, Err: d.Err}
+		})
+		if d.Err == nil || !fails {
+			continue
 		}
+		refusal := &plugin.Error{Plugin: d.Plugin, Hook: e.hook, Err: d.Err}
+		if !e.Exempt() {
+			return refusal
+		}
+		i.Observer.Observe(ctx, refusal.Exempted(e.About()))
 	}
 	return nil
 }

@@ -71,6 +71,8 @@ type Options struct {
 	// Around returns an interceptor that calls that of a method; it gets those of methods that
 	// plugins hook. nil: they are used as they are.
 	Around func(method string, inner cri.Interceptor) cri.Interceptor
+	// ExemptNamespaces are those whose pods no plugin can keep from running; none if empty.
+	ExemptNamespaces []string
 	// Gate is where a call is inside while it is intercepted; nil if the state of plugins stays
 	// with this process.
 	Gate *Gate

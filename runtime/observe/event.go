@@ -67,6 +67,16 @@ type CallRefused struct {
 	Code, Reason string // of the status that the caller got
 }
 
+// CallExempted says that a call went on although a plugin refused it, or failed under policy
+// Fail, since the namespace of its pod is exempt. The plugin's changes are dropped.
+type CallExempted struct {
+	occurrence
+	Plugin string
+	Hook   abi.Hook
+	Object
+	Reason string
+}
+
 // HooksSkipped says that a call went on without its hooks.
 type HooksSkipped struct {
 	occurrence

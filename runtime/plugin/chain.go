@@ -37,6 +37,9 @@ type Subject interface {
 	// Apply carries changes out, on the event and on what will be sent to the
 	// backend. The next plugin sees them.
 	Apply([]Owned)
+	// Exempt reports whether no plugin can keep the call from going on: refusals and failures
+	// are ignored, whatever the policy.
+	Exempt() bool
 	observe.Subject
 }
 
@@ -81,8 +84,8 @@ func (c *Chain) Refuses(h abi.Hook) (plugin string, yes bool) {
 // Dispatch calls every member that wants the subject's hook and whose Match accepts it, in
 // order, and applies what each wants before the next one is called. It returns the changes
 // with their owners. The members share the budget. The error is an *Error: a member refused
-// the call, or failed under policy Fail; or it is ctx's, when the caller went away, which
-// is nobody's failure.
+// the call, or failed under policy Fail, and the subject is not exempt; or it is ctx's, when the
+// caller went away, which is nobody's failure.
 func (c *Chain) Dispatch(ctx context.Context, budget *Budget, s Subject) ([]Owned, error) {
 	var (
 		done    []Owned
@@ -211,7 +214,7 @@ func (m *Member) deadline(budget *Budget, start time.Time) (end time.Time, cause
 func Gone(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
 // resolve turns a member's error into the call's error, or into nothing and an
-// empty adjustment where the policy says so.
+// empty adjustment where the policy says so, or the subject is exempt.
 func (c *Chain) resolve(ctx context.Context, m *Member, s Subject, adj *Adjustment, err error) error {
 	if adj.conflict != nil {
 		c.observer.Observe(ctx, &observe.Conflict{
@@ -223,12 +226,17 @@ func (c *Chain) resolve(ctx context.Context, m *Member, s Subject, adj *Adjustme
 		return nil
 	}
 	adj.changes = nil
-	var refused *Rejection
-	switch pre := s.Hook().Info().Phase == abi.Before; {
-	case pre && errors.As(err, &refused):
-		return &Error{Plugin: m.ID, Hook: s.Hook(), Err: err}
-	case pre && m.Policy == Fail:
-		return &Error{Plugin: m.ID, Hook: s.Hook(), Err: adj.redactError(withConflict(err, adj.conflict))}
+	rejected := errors.As(err, new(*Rejection))
+	if s.Hook().Info().Phase == abi.Before && (rejected || m.Policy == Fail) {
+		if !rejected {
+			err = adj.redactError(withConflict(err, adj.conflict))
+		}
+		refusal := &Error{Plugin: m.ID, Hook: s.Hook(), Err: err}
+		if !s.Exempt() {
+			return refusal
+		}
+		c.observer.Observe(ctx, refusal.Exempted(s.About()))
+		return nil
 	}
 	if errors.As(err, new(*OpenError)) {
 		return nil // the breaker has said so, once

@@ -40,6 +40,7 @@ type subject struct {
 	plugin.Event
 	hook    abi.Hook
 	secrets []string
+	exempt  bool
 	applied []plugin.Owned
 }
 
@@ -47,6 +48,7 @@ func (s *subject) Secrets(_ abi.CapabilitySet, from int) ([]string, int) {
 	return s.secrets[from:], len(s.secrets)
 }
 func (s *subject) Hook() abi.Hook                                 { return s.hook }
+func (s *subject) Exempt() bool                                   { return s.exempt }
 func (s *subject) Apply(cs []plugin.Owned)                        { s.applied = append(s.applied, cs...) }
 func (s *subject) Int64(abi.Object, abi.Field) (int64, abi.Errno) { return 0, abi.NotFound }
 func (s *subject) Text(abi.Object, abi.Field) (string, abi.Errno) { return "", abi.NotFound }

@@ -23,6 +23,11 @@ func (e *Error) Error() string { return fmt.Sprintf("plugin %s: %s: %v", e.Plugi
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
+// Exempted is the event of an error that does not end its call, since the namespace of the pod is exempt.
+func (e *Error) Exempted(o observe.Object) *observe.CallExempted {
+	return &observe.CallExempted{Plugin: e.Plugin, Hook: e.Hook, Object: o, Reason: e.Err.Error()}
+}
+
 // Rejection is a plugin's decision to refuse a call. It is not a fault.
 type Rejection struct {
 	Code   uint32 // a gRPC code, one of abi.RejectFailedPrecondition and its like

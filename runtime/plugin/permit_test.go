@@ -29,6 +29,7 @@ func (*target) Hook() abi.Hook            { return abi.PreCreateContainer }
 func (*target) About() (o observe.Object) { return o }
 func (t *target) Apply(list []Owned)      { t.applied += len(list) }
 func (*target) Own(abi.Object) bool       { return false }
+func (*target) Exempt() bool              { return false }
 
 // TestAppliedWithCapability shows that a chain looks at capabilities again when it
 // applies changes, however they came about.

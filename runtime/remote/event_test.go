@@ -127,6 +127,9 @@ func (e *event) Pods(string) ([]abi.Object, abi.Errno)           { return nil, a
 func (e *event) Find(int32, string) (abi.Object, abi.Errno)      { return 0, abi.NotFound }
 func (e *event) Containers(abi.Object) ([]abi.Object, abi.Errno) { return nil, abi.NotFound }
 
+// Exempt implements plugin.Subject: policy holds.
+func (e *event) Exempt() bool { return false }
+
 // Apply implements plugin.Subject for the changes that tests of chains make.
 func (e *event) Apply(changes []plugin.Owned) {
 	for _, o := range changes {

@@ -141,6 +141,7 @@ type Counts struct {
 	Calls      uint64   `json:"calls"`
 	Failures   uint64   `json:"failures"`   // with those that its circuit breaker did not let through
 	Rejections uint64   `json:"rejections"` // calls that the plugin refused
+	Exempted   uint64   `json:"exempted"`   // failures with policy Fail and refusals that were ignored in exempt namespaces
 	P50        float64  `json:"p50Seconds"` // estimates of the time of a call
 	P99        float64  `json:"p99Seconds"`
 	LastError  *Failure `json:"lastError,omitempty"`

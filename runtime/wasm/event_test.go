@@ -197,6 +197,9 @@ func (e *testEvent) Apply(changes []plugin.Owned) {
 	}
 }
 
+// Exempt implements plugin.Subject: policy holds.
+func (e *testEvent) Exempt() bool { return false }
+
 func (e *testEvent) About() observe.Object { return observe.Object{Namespace: "prod", Pod: "web-0"} }
 
 // v2 is a node that takes every cgroup file but cpu.max.

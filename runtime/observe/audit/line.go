@@ -47,6 +47,8 @@ func audited(e observe.Event) (maker string, ok bool) {
 		return e.Plugin, true
 	case *observe.CallRefused:
 		return e.Plugin, true
+	case *observe.CallExempted:
+		return e.Plugin, true
 	case *observe.PluginFailed:
 		return e.Plugin, true
 	case *observe.Conflict:
@@ -79,6 +81,9 @@ func lineOf(e entry, dropped int) []byte {
 	case *observe.CallRefused:
 		l.about("refused", e.Plugin, e.Hook.String(), e.Object)
 		l.Code, l.Reason = e.Code, e.Reason
+	case *observe.CallExempted:
+		l.about("exempted", e.Plugin, e.Hook.String(), e.Object)
+		l.Reason = e.Reason
 	case *observe.Conflict:
 		l.about("conflict", e.Plugin, e.Hook.String(), e.Object)
 		l.First, l.Field = e.First, e.Field

@@ -37,6 +37,8 @@ func (m *Metrics) count(e observe.Event) {
 // countPlugin counts an event of a plugin.
 func (m *Metrics) countPlugin(e observe.Event) {
 	switch e := e.(type) {
+	case *observe.CallExempted:
+		m.addOf(e.Plugin, "wasmproxy_calls_exempted_total", 1)
 	case *observe.DryRunChange:
 		m.addOf(e.Plugin, "wasmproxy_plugin_dry_run_changes_total", 1)
 	case *observe.DryRunRejection:

@@ -188,6 +188,7 @@ func TestCountersBeginAtZero(t *testing.T) {
 		{"wasmproxy_cgroup_fights_total", `plugin="10-a"`}, {"wasmproxy_cgroup_write_failures_total", `plugin="10-a"`}, {"wasmproxy_cgroup_write_failures_total", `plugin=""`},
 		{"wasmproxy_panics_total", ""}, {"wasmproxy_post_hooks_dropped_total", ""},
 		{"wasmproxy_plugin_calls_total", `outcome="failed",plugin="10-a"`}, {"wasmproxy_audit_lines_limited_total", `plugin="10-a"`},
+		{"wasmproxy_calls_exempted_total", `plugin="10-a"`},
 		{"wasmproxy_calls_refused_total", `hook="PreCreateContainer",plugin="10-a"`}, {"wasmproxy_hook_calls_total", `hook="PreCreateContainer",plugin="10-a"`},
 	} {
 		if s := series(all[of[0]], of[1]); s == nil || s.GetCounter().GetValue() != 0 {

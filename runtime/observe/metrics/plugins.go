@@ -147,6 +147,7 @@ type Failure struct {
 type Totals struct {
 	Calls, Failures uint64        // with those that its circuit breaker did not let through
 	Rejections      uint64        // of calls
+	Exempted        uint64        // of these failures and rejections: their calls went on, in exempt namespaces
 	P50, P99        time.Duration // estimates of how long a call takes, in any hook; 0 if there was none
 	Last            *Failure      // nil if there was none
 }
@@ -158,6 +159,7 @@ func (m *Metrics) Plugin(id string) (t Totals) {
 		return t
 	}
 	t.Last = p.failure.Load()
+	t.Exempted = uint64(valueOf(p.families.counter("wasmproxy_calls_exempted_total").WithLabelValues(p.id)))
 	for i, c := range p.calls {
 		n := uint64(valueOf(c))
 		t.Calls += n

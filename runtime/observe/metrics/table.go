@@ -32,6 +32,7 @@ var Families = []Family{
 	{"wasmproxy_backend_seconds_total", Counter, []string{"method"}, "Part of it that the container runtime had.", false},
 	{"wasmproxy_call_overhead_seconds", Histogram, nil, "The other part of each unary call, which the proxy and its plugins had.", false},
 	{"wasmproxy_calls_refused_total", Counter, []string{"plugin", "hook"}, "Calls that were answered with an error because of a plugin.", false},
+	{"wasmproxy_calls_exempted_total", Counter, []string{"plugin"}, "Calls that a plugin refused, or in which it failed with policy Fail, and that went on, since the pod's namespace is exempt.", false},
 	{"wasmproxy_hooks_skipped_total", Counter, []string{"hook"}, "Calls that went on without their hooks, since a request could not be decoded or its object was not known.", false},
 	{"wasmproxy_post_hooks_dropped_total", Counter, nil, "Post hooks that were not called since too many waited.", false},
 	{"wasmproxy_post_hooks_late_total", Counter, []string{"hook"}, "Calls that did not wait any longer for earlier post hooks of their object.", false},

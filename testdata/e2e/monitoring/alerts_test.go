@@ -60,6 +60,15 @@ var failures = []failure{
 		}
 	}, alerts: []string{"WasmproxyPluginRefusing"}},
 
+	{name: "a plugin refuses a pod that no plugin keeps from running", before: func(l *lab) {
+		l.plugin("20-strict", refusing, `{"match": {"namespaces": ["kube-system"]}}`)
+	}, plant: func(l *lab) {
+		if _, _, _, err := l.runPod("kube-system"); err != nil {
+			l.t.Error(err)
+		}
+		l.awaitMetric(`wasmproxy_calls_exempted_total{plugin="20-strict"} 2`, 1)
+	}, alerts: []string{"WasmproxyPluginExempted"}},
+
 	{name: "a plugin fails in the few calls of a quiet node", before: func(l *lab) { l.plugin("20-bad", failing, `{}`) }, plant: func(l *lab) {
 		if _, _, _, err := l.runPod("shop"); err != nil {
 			l.t.Error(err)
