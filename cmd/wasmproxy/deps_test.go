@@ -34,6 +34,7 @@ var mayImport = map[string]string{
 	"runtime/remote":           "abi runtime/crifield runtime/plugin runtime/remote/runtimehook runtime/observe",
 	"runtime/registry":         "abi runtime/plugin runtime/observe runtime/regular",
 	"runtime/regular":          "",
+	"runtime/delivery":         "abi runtime/plugin runtime/registry runtime/regular",
 	"runtime/service":          "runtime/observe",
 	"runtime/handover":         "",
 	"deploy/systemd":           "",
@@ -56,7 +57,7 @@ var mayImport = map[string]string{
 	"runtime/lastgood":         "abi runtime/registry runtime/regular",
 	"runtime/daemon":           "abi runtime/lastgood runtime/admin runtime/bypass runtime/status runtime/explain runtime/cri runtime/crifield runtime/docker runtime/proxy runtime/plugin runtime/wasm runtime/remote runtime/registry runtime/pods runtime/cgroup runtime/cgroup/systemd runtime/ledger runtime/intercept runtime/nodefeatures runtime/config runtime/observe runtime/observe/audit runtime/observe/metrics runtime/observe/slogsink runtime/observe/tracing runtime/service runtime/handover",
 	"runtime/simulate":         "abi runtime/cgroup runtime/cri runtime/crifield sdk/fixture runtime/intercept runtime/kubelet runtime/ledger runtime/plugin runtime/pods runtime/observe runtime/observe/slogsink",
-	"cmd/wasmproxy":            "abi runtime/doctor runtime/host plugins-wasm runtime/admin runtime/bypass runtime/status runtime/explain runtime/config runtime/daemon runtime/handover sdk/fixture runtime/plugin runtime/registry runtime/simulate runtime/wasm cmd/wasmproxy/demo cmd/wasmproxy/scaffold runtime/observe runtime/observe/slogsink runtime/regular",
+	"cmd/wasmproxy":            "abi runtime/doctor runtime/host plugins-wasm runtime/admin runtime/bypass runtime/status runtime/explain runtime/config runtime/daemon runtime/handover sdk/fixture runtime/delivery runtime/plugin runtime/registry runtime/simulate runtime/wasm cmd/wasmproxy/demo cmd/wasmproxy/scaffold runtime/observe runtime/observe/slogsink runtime/regular",
 	"cmd/wasmproxy/demo":       "plugins-wasm runtime/config runtime/daemon runtime/kubelet runtime/simulate runtime/observe runtime/observe/slogsink runtime/regular",
 	"abi/internal/generate":    "abi runtime/cgroup/rules",
 	"sdk/fixture":              "abi sdk/internal/native", // the format of fixtures, which the proxy and plugins share

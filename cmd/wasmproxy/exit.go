@@ -17,6 +17,8 @@ const (
 	exitDoctorWarning = 4
 	exitDoctorError   = 5
 
+	exitNotActive = 6 // the files of plugins are in place, and the proxy does not have them active
+
 	exitFatal = 255 // of klog.Fatal, by which koord-runtime-proxy ended
 )
 

@@ -32,11 +32,12 @@ func pluginCommand() *cobra.Command {
   test     runs it on fixtures and compares its answers
   bench    measures it
   install  puts a plugin into the plugin directory: a file, or one that comes with this program
-  deliver  makes a node's plugins those of a directory, such as a mounted ConfigMap
+  deliver  makes an owner's plugins on a node those of a directory, such as a mounted ConfigMap
   list     shows the plugins of the running proxy and their states
   enable, disable  switch a plugin on or off by its JSON file
 
-Exit codes: 0 success, 1 failure, 2 wrong usage, 3 the plugin refused the call (run).`,
+Exit codes: 0 success, 1 failure, 2 wrong usage, 3 the plugin refused the call (run), 6 the proxy does
+not have a plugin as its files say.`,
 		Args: noSuchCommand,
 		RunE: showHelp,
 	}

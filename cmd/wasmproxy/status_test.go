@@ -109,27 +109,6 @@ func TestStatusPrints(t *testing.T) {
 	}
 }
 
-// The key is set where it is or comes first, and all else of the file stays as it is written.
-func TestWithEnabled(t *testing.T) {
-	for text, want := range map[string]string{
-		`{}`:                                 `{"enabled": false}`,
-		"{\n  \"order\": \"15\"\n}\n":        "{\"enabled\": false, \n  \"order\": \"15\"\n}\n",
-		`{"order": "15", "enabled" :true }`:  `{"order": "15", "enabled" :false }`,
-		`{"enabled":null}`:                   `{"enabled":false}`,
-		`{"config": {"enabled": true}}`:      `{"enabled": false, "config": {"enabled": true}}`,
-		`{"a": 1, "enabled": false, "b": 2}`: `{"a": 1, "enabled": false, "b": 2}`,
-	} {
-		if got, err := withEnabled([]byte(text), false); err != nil || string(got) != want {
-			t.Errorf("%s becomes %s, %v; want %s", text, got, err, want)
-		}
-	}
-	for _, text := range []string{``, `[]`, `null`, `{"a": }`, `{} {}`} {
-		if got, err := withEnabled([]byte(text), true); err == nil {
-			t.Errorf("%q becomes %q", text, got)
-		}
-	}
-}
-
 // TestStatusNamesIgnoredStateFiles: each has a line with the reason, but for those after the first three.
 func TestStatusNamesIgnoredStateFiles(t *testing.T) {
 	s := status.Status{Backend: status.Backend{Connected: true}, Values: status.Values{Ignored: map[string]string{

@@ -60,7 +60,7 @@ func (v *version) look() *status.Version {
 	if v == nil {
 		return nil
 	}
-	one := &status.Version{Digest: v.description.Digest, State: v.state.String(), Since: v.since}
+	one := &status.Version{Digest: v.description.Digest, Settings: v.description.Settings, State: v.state.String(), Since: v.since}
 	if v.loaded != nil {
 		manifest := v.loaded.Manifest()
 		one.Name, one.Version = manifest.Name, manifest.Version

@@ -1,16 +1,41 @@
 package registry
 
-import "path/filepath"
+import (
+	"errors"
+	"path/filepath"
+)
 
 // Beside returns what the JSON file beside a module says of it, X.json of X.wasm: the
 // zero Description with the module's id and file if there is none. It is for tools
 // that run nothing on a node, and trusts whoever can write there. The error says what
 // is wrong with the file. Its Digest is the one that the file wants, "" if it wants none.
 func Beside(module string) (Description, error) {
-	anybody := func(_ trust, path string) ([]byte, error) { return trust{}.readAll(path, maxJSON) }
-	s := files{text: anybody}.readBeside(module)
+	s := untrusted().readBeside(module)
 	s.Digest = s.sha256
 	return s.Description, s.Problem
+}
+
+// ReadUntrusted reads a plugin directory, and trusts whoever can write there: it is for tools that copy its plugins,
+// and run none from there. Those that are switched off are in the list, without the digests of their modules. The
+// error says everything that is wrong. A directory that is not there holds no plugin.
+func ReadUntrusted(dir string) ([]Description, error) {
+	whole, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	r := source{whole, trust{}, parsePlugin, false}.read(untrusted())
+	found := unnamed(r.found, nil)
+	err = errors.Join(append(r.problems, r.failed)...)
+	for _, d := range found {
+		err = errors.Join(err, d.Problem)
+	}
+	return found, err
+}
+
+// untrusted reads files as they are now, whoever can write them.
+func untrusted() files {
+	text := func(_ trust, path string) ([]byte, error) { return trust{}.readAll(path, maxJSON) }
+	return files{text, trust{}.digest, func(string) error { return nil }}
 }
 
 // CheckTrust says why a plugin directory, or a file in it, would not be believed: who can

@@ -68,7 +68,7 @@ type files struct {
 
 // present reads the files as they are now.
 func present() files {
-	return files{func(t trust, path string) ([]byte, error) { return t.readAll(path, maxJSON) }, digest, trusted}
+	return files{func(t trust, path string) ([]byte, error) { return t.readAll(path, maxJSON) }, pluginFiles.digest, trusted}
 }
 
 // reading is what a directory holds at one moment.

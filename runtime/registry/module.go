@@ -93,11 +93,12 @@ func (s *settings) find(path, json string, sum func(path string) (string, error)
 const magic = "\x00asm"
 
 // digest returns the SHA-256 of a module in hex.
-func digest(path string) (string, error) {
-	if dir := filepath.Dir(path); trusted(dir) != nil {
-		return "", fmt.Errorf("is a module in %s, which %w", plugin.Name(dir), trusted(dir))
+func (t trust) digest(path string) (string, error) {
+	dir := filepath.Dir(path)
+	if err := t.trusted(dir); err != nil {
+		return "", fmt.Errorf("is a module in %s, which %w", plugin.Name(dir), err)
 	}
-	f, err := pluginFiles.open(path, maxModule)
+	f, err := t.open(path, maxModule)
 	if err != nil {
 		return "", err
 	}

@@ -128,12 +128,14 @@ type FileFailure struct {
 
 // Version is the state of one version of a plugin.
 type Version struct {
-	Name    string    `json:"name,omitempty"`    // of its manifest; empty if that is not known
-	Version string    `json:"version,omitempty"` // likewise
-	Digest  string    `json:"digest,omitempty"`  // of the module, SHA-256 in hex; empty for a hook server
-	State   string    `json:"state"`             // queued, loading, ready, failed or active
-	Since   time.Time `json:"since"`             // of State
-	Reason  string    `json:"reason,omitempty"`  // of its last failure
+	Name    string `json:"name,omitempty"`    // of its manifest; empty if that is not known
+	Version string `json:"version,omitempty"` // likewise
+	Digest  string `json:"digest,omitempty"`  // of the module, SHA-256 in hex; empty for a hook server
+
+	Settings string    `json:"settings,omitempty"` // SHA-256 in hex of the JSON file; empty without one
+	State    string    `json:"state"`              // queued, loading, ready, failed or active
+	Since    time.Time `json:"since"`              // of State
+	Reason   string    `json:"reason,omitempty"`   // of its last failure
 }
 
 // Counts are of the calls of a plugin since the proxy was started, or the plugin was installed.

@@ -42,6 +42,15 @@ type Inspection struct {
 // An error means that the examination failed; what is wrong with the module is in
 // Problems.
 func Inspect(ctx context.Context, binary []byte, o PluginOptions) (in Inspection, err error) {
+	return examine(ctx, binary, o, nil)
+}
+
+// Inspect is the function Inspect with this engine, which then has the code of a module that was run.
+func (e *Engine) Inspect(ctx context.Context, binary []byte, o PluginOptions) (in Inspection, err error) {
+	return examine(ctx, binary, o, e)
+}
+
+func examine(ctx context.Context, binary []byte, o PluginOptions, e *Engine) (in Inspection, err error) {
 	defer in.clean()
 	digest := sha256.Sum256(binary)
 	in = Inspection{Size: len(binary), SHA256: hex.EncodeToString(digest[:])}
@@ -61,7 +70,7 @@ func Inspect(ctx context.Context, binary []byte, o PluginOptions) (in Inspection
 	in.Problems = check(m, manifest.Optional, limits.limit)
 	in.readStatic(m)
 	if len(in.Problems) == 0 && (in.ManifestSource == "" || in.ABI == 0) {
-		err = in.run(ctx, m, o)
+		err = in.run(ctx, m, o, e)
 	}
 	in.judgeImports()
 	_, unfit := parseSchema(in.Manifest.ConfigSchema)
@@ -137,18 +146,19 @@ func (in *Inspection) problem(err error) {
 	}
 }
 
-// run makes an instance, which has what is still missing.
-func (in *Inspection) run(ctx context.Context, m *preflight.Outline, o PluginOptions) error {
-	dir, err := os.MkdirTemp("", "wasmproxy-inspect-")
-	if err != nil {
-		return fmt.Errorf("inspecting the module: %w", err)
+// run makes an instance, which has what is still missing. Without an engine it makes one.
+func (in *Inspection) run(ctx context.Context, m *preflight.Outline, o PluginOptions, e *Engine) error {
+	if e == nil {
+		dir, err := os.MkdirTemp("", "wasmproxy-inspect-")
+		if err != nil {
+			return fmt.Errorf("inspecting the module: %w", err)
+		}
+		defer os.RemoveAll(dir)
+		if e, err = NewEngine(ctx, Options{CacheDir: dir, Interpret: o.Interpret}); err != nil {
+			return fmt.Errorf("inspecting the module: %w", err)
+		}
+		defer e.Close(ctx)
 	}
-	defer os.RemoveAll(dir)
-	e, err := NewEngine(ctx, Options{CacheDir: dir, Interpret: o.Interpret})
-	if err != nil {
-		return fmt.Errorf("inspecting the module: %w", err)
-	}
-	defer e.Close(ctx)
 	o = o.withDefaults(e)
 	limits, _ := o.negotiate(nil)
 	p, err := e.compile(ctx, "inspected", m, o, limits)

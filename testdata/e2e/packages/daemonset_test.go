@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,9 +62,9 @@ func (h *host) testDaemonSet(t *testing.T) {
 	h.throughProxy(t, newVersion)
 	h.Await(t, "wasmproxy plugin list -o json | grep -q '\"state\": \"active\"'")
 	h.prints(t, map[string]string{
-		"command -v wasmproxy":                                   "/usr/local/bin/wasmproxy",
-		"ls /etc/wasmproxy/plugins.d | tr '\\n' ' '":             "10-qos.json 10-qos.wasm ",
-		"cmp /etc/wasmproxy/plugins.d/10-qos.wasm /mnt/qos.wasm": "",
+		"command -v wasmproxy":                                       "/usr/local/bin/wasmproxy",
+		"ls /etc/wasmproxy/plugins.d | tr '\\n' ' '":                 "10-qos.json ",
+		"cmp /etc/wasmproxy/plugins.d/.modules/*.wasm /mnt/qos.wasm": "",
 	})
 	h.end(t, pod)
 	h.throughProxy(t, newVersion)
@@ -77,7 +78,10 @@ func (h *host) testUninstall(t *testing.T) {
 		h.ended(t, pod)
 		h.end(t, pod)
 	}
-	h.onRuntime(t, "/etc/wasmproxy\n/etc/wasmproxy/plugins.d\n/etc/wasmproxy/plugins.d/.delivered.json\n/etc/wasmproxy/plugins.d/10-qos.json\n/etc/wasmproxy/plugins.d/10-qos.wasm")
+	const dir = "/etc/wasmproxy/plugins.d"
+	module := h.Run(t, "sha256sum </mnt/qos.wasm | cut -c-64 | tr -d '\\n'")
+	h.onRuntime(t, strings.Join([]string{"/etc/wasmproxy", dir, dir + "/.delivery", dir + "/.delivery/record.json",
+		dir + "/.modules", dir + "/.modules/" + module + ".wasm", dir + "/10-qos.json"}, "\n"))
 }
 
 // ended waits until the init containers of a pod have ended, which compile plugins on a slow machine.

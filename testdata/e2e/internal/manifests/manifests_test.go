@@ -51,7 +51,7 @@ func commands(d apps.DaemonSet) (all []string) {
 
 // TestInitContainers: only the way to uninstall uninstalls, and it is the same DaemonSet.
 func TestInitContainers(t *testing.T) {
-	const deliver = "plugin deliver /plugins --config /settings/wasmproxy.yaml"
+	const deliver = "plugin deliver /plugins --owner wasmproxy --config /settings/wasmproxy.yaml"
 	for dir, want := range map[string][]string{
 		"plugins":   {deliver},
 		"node":      {"host install --enter-host --yes --restart-kubelet", deliver},

@@ -1,0 +1,243 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+)
+
+// Delivery is what an owner's plugins are to be, all of them.
+type Delivery struct {
+	Owner    string
+	Plugins  []Plugin
+	MayEmpty bool // the delivery may have no plugin, where that removes some
+}
+
+// Plan is what a delivery would change.
+type Plan struct {
+	Write  []Plugin
+	Edited []string // ids of those of Write whose files were edited on the node
+	Kept   []string // ids of plugins that stay as they were edited on the node: their delivery has brought nothing new
+	Remove []string // ids
+}
+
+// Plan compares a delivery with the directory. The error names a file that belongs to another owner, or that no
+// delivery has brought.
+func (d Directory) Plan(of Delivery) (*Plan, error) {
+	r, err := d.record()
+	if err != nil {
+		return nil, err
+	}
+	plan, wanted := new(Plan), map[string]bool{}
+	for _, p := range of.Plugins {
+		wanted[p.ID] = true
+		if err := d.compare(p, of.Owner, r, plan); err != nil {
+			return nil, err
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.Plugins)) {
+		if r.Plugins[id].Owner == of.Owner && !wanted[id] {
+			plan.Remove = append(plan.Remove, id)
+		}
+	}
+	if len(of.Plugins) == 0 && len(plan.Remove) > 0 && !of.MayEmpty {
+		return nil, fmt.Errorf("there is no plugin to deliver, so that all of the owner %q would be removed: %s; give --allow-empty if that is meant",
+			of.Owner, strings.Join(plan.Remove, ", "))
+	}
+	return plan, nil
+}
+
+func (d Directory) compare(p Plugin, owner string, r record, plan *Plan) error {
+	path := d.path(p.ID + ".json")
+	now, err := os.ReadFile(path)
+	before, ours := r.Plugins[p.ID]
+	_, module := os.Lstat(d.path(p.ID + ".wasm"))
+	has, wants := digest(now), digest(p.Text)
+	switch {
+	case ours && before.Owner != owner:
+		return fmt.Errorf("%s belongs to the owner %q: deliver the plugin under another name, or have that owner's delivery give it up", path, before.Owner)
+	case module == nil:
+		return byHand(d.path(p.ID + ".wasm"))
+	case errors.Is(err, fs.ErrNotExist):
+		plan.Write = append(plan.Write, p)
+	case err != nil:
+		return err
+	case !ours:
+		return byHand(path)
+	case has == wants:
+	case slices.Contains(before.Texts, has):
+		plan.Write = append(plan.Write, p)
+	case before.Texts[0] == wants:
+		plan.Kept = append(plan.Kept, p.ID)
+	default:
+		plan.Write, plan.Edited = append(plan.Write, p), append(plan.Edited, p.ID)
+	}
+	return nil
+}
+
+func byHand(path string) error {
+	return fmt.Errorf("%s is there, and no delivery has brought it: remove it, or deliver the plugin under another name", path)
+}
+
+// Deliver makes an owner's plugins those of a delivery, if Try succeeds. A process that is killed leaves each plugin as
+// it was or as it is to be, as a whole, and the next delivery goes on from there.
+func (d Directory) Deliver(ctx context.Context, of Delivery, check Check) (*Plan, error) {
+	end, err := d.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	tried, err := d.try(of, check)
+	if err != nil {
+		return nil, err
+	}
+	var plan *Plan
+	err = d.Edit(ctx, func() (err error) {
+		if plan, err = d.Plan(of); err != nil {
+			return err
+		}
+		for _, p := range plan.Write {
+			if !slices.ContainsFunc(tried.Write, func(t Plugin) bool { return t.ID == p.ID }) {
+				return fmt.Errorf("%s was changed while the plugins were checked: try again", d.path(p.ID+".json"))
+			}
+		}
+		return d.apply(of.Owner, plan)
+	})
+	return plan, err
+}
+
+// Check gets a plugin directory with the plugins that are to be written, exactly as they are to be, and the path of a
+// directory for files of its own.
+type Check func(plugins, scratch string) error
+
+// Try does what Deliver does, but for changing the plugins. If check fails, so does it.
+func (d Directory) Try(ctx context.Context, of Delivery, check Check) (*Plan, error) {
+	end, err := d.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	return d.try(of, check)
+}
+
+func (d Directory) try(of Delivery, check Check) (*Plan, error) {
+	plan, err := d.Plan(of)
+	if err != nil || len(plan.Write) == 0 {
+		return plan, err
+	}
+	if err := stage(d.path(staged), plan.Write); err != nil {
+		return nil, err
+	}
+	return plan, check(d.path(staged), d.path(scratch))
+}
+
+// stage writes the files of plugins into a directory of their own, as they are to be.
+func stage(dir string, all []Plugin) error {
+	if err := os.MkdirAll(filepath.Join(dir, registry.Modules), 0o755); err != nil {
+		return err
+	}
+	for _, p := range all {
+		err := writeSynced(filepath.Join(dir, p.ID+".json"), p.Text)
+		if err == nil && p.Module != nil {
+			err = writeSynced(filepath.Join(dir, modulePath(p.Digest)), p.Module)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apply puts the staged files into their places. The record says first what may be there, and in the end what is.
+func (d Directory) apply(owner string, plan *Plan) error {
+	r, err := d.record()
+	if err != nil {
+		return err
+	}
+	for _, p := range plan.Write {
+		texts := []string{digest(p.Text)}
+		if now, err := os.ReadFile(d.path(p.ID + ".json")); err == nil {
+			texts = append(texts, digest(now))
+		}
+		r.Plugins[p.ID] = brought{owner, texts}
+		if _, err := os.Lstat(d.path(modulePath(p.Digest))); p.Module != nil && errors.Is(err, fs.ErrNotExist) && !slices.Contains(r.Modules, p.Digest) {
+			r.Modules = append(r.Modules, p.Digest)
+		}
+	}
+	if err := d.save(r); err != nil {
+		return err
+	}
+	if err := d.replace(plan); err != nil {
+		return err
+	}
+	for id, has := range r.Plugins {
+		if has.Owner == owner && !slices.Contains(plan.Kept, id) {
+			r.Plugins[id] = brought{owner, has.Texts[:1]}
+		}
+	}
+	for _, id := range plan.Remove {
+		delete(r.Plugins, id)
+	}
+	err = d.collect(&r)
+	return errors.Join(err, d.save(r))
+}
+
+// replace renames modules first, since a JSON file that names a module finds it then.
+func (d Directory) replace(plan *Plan) error {
+	if err := os.Mkdir(d.path(registry.Modules), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	for _, p := range plan.Write {
+		if p.Module == nil {
+			continue
+		}
+		if err := d.rename(d.path(staged, modulePath(p.Digest)), modulePath(p.Digest)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err // of two plugins with one module the second one finds it in its place
+		}
+	}
+	for _, p := range plan.Write {
+		if err := d.rename(d.path(staged, p.ID+".json"), p.ID+".json"); err != nil {
+			return err
+		}
+	}
+	for _, id := range plan.Remove {
+		if err := os.Remove(d.path(id + ".json")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// collect removes modules that a delivery has written and that no JSON file names. If one cannot be read, it may name
+// any of them, and all stay.
+func (d Directory) collect(r *record) error {
+	named := map[string]bool{}
+	found, _ := registry.ReadUntrusted(string(d))
+	for _, one := range found {
+		if one.Problem != nil && one.Module == "" {
+			return nil
+		}
+		named[one.Module] = true
+	}
+	var errs error
+	r.Modules = slices.DeleteFunc(r.Modules, func(digest string) bool {
+		if named[modulePath(digest)] {
+			return false
+		}
+		err := os.Remove(d.path(modulePath(digest)))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		errs = errors.Join(errs, err)
+		return err == nil
+	})
+	return errs
+}

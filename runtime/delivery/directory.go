@@ -1,0 +1,153 @@
+package delivery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+)
+
+// Names in the plugin directory. The proxy reads nothing there that begins with a dot, but for modules that are named.
+const (
+	ownDir     = ".delivery" // what deliveries keep; its lock is held by the one that is under way
+	recordFile = "record.json"
+	stageDir   = "next" // files of the delivery that is under way, or of a killed one until the next begins
+	staged     = ownDir + "/" + stageDir + "/plugins.d"
+	scratch    = ownDir + "/" + stageDir + "/scratch"
+)
+
+// Directory is a plugin directory. Its methods are safe for concurrent use, also by several processes.
+type Directory string
+
+func (d Directory) path(name ...string) string {
+	return filepath.Join(append([]string{string(d)}, name...)...)
+}
+
+// record is what deliveries have brought.
+type record struct {
+	Plugins map[string]brought `json:"plugins"` // by id
+	Modules []string           `json:"modules"` // digests of those that deliveries have written and not yet removed
+}
+
+// brought is a plugin's JSON file.
+type brought struct {
+	Owner string   `json:"owner"`
+	Texts []string `json:"texts"` // digests of the content: the last delivery's, and until it has ended the one before
+}
+
+func (d Directory) record() (r record, err error) {
+	text, err := os.ReadFile(d.path(ownDir, recordFile))
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if r.Plugins == nil {
+		r.Plugins = map[string]brought{}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return r, fmt.Errorf("reading whose plugins are whose: %s: %w", d.path(ownDir, recordFile), err)
+	}
+	return r, nil
+}
+
+func (d Directory) save(r record) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	staged := d.path(ownDir, recordFile+".new")
+	if err := writeSynced(staged, append(text, '\n')); err != nil {
+		return err
+	}
+	return d.rename(staged, ownDir, recordFile)
+}
+
+// rename puts a file into the place of another one, for good.
+func (d Directory) rename(staged string, name ...string) error {
+	path := d.path(name...)
+	if err := os.Rename(staged, path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// writeSynced writes a new file that everyone may read. It is on the disk when this returns.
+func writeSynced(path string, content []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+}
+
+// Owner returns whose delivery has brought a plugin; "" if none has.
+func (d Directory) Owner(id string) (string, error) {
+	r, err := d.record()
+	return r.Plugins[id].Owner, err
+}
+
+// Edit calls edit while no other process that asks for the same changes files of the directory. It waits for its turn
+// until ctx is done; others take milliseconds.
+func (d Directory) Edit(ctx context.Context, edit func() error) error {
+	unlock, err := lock(ctx, string(d))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return edit()
+}
+
+// begin begins a delivery, which loads plugins: others wait until end is called, or ctx is done.
+func (d Directory) begin(ctx context.Context) (end func(), err error) {
+	if err := registry.CheckTrust(string(d)); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(d.path(ownDir), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	unlock, err := lock(ctx, d.path(ownDir))
+	if err != nil {
+		return nil, err
+	}
+	stage := d.path(ownDir, stageDir)
+	if err := errors.Join(os.RemoveAll(stage), os.Mkdir(stage, 0o700)); err != nil {
+		unlock()
+		return nil, err
+	}
+	return func() { os.RemoveAll(stage); unlock() }, nil
+}
+
+// lock locks a directory until unlock is called, or the process ends.
+func lock(ctx context.Context, dir string) (unlock func(), err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			f.Close()
+			return nil, fmt.Errorf("locking %s: %w", dir, err)
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			f.Close()
+			return nil, fmt.Errorf("waiting for another process that has locked %s: %w", dir, context.Cause(ctx))
+		}
+	}
+}
