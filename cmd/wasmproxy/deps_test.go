@@ -38,8 +38,9 @@ var mayImport = map[string]string{
 	"runtime/service":          "runtime/observe",
 	"runtime/handover":         "",
 	"deploy/systemd":           "",
-	"runtime/host":             "deploy/systemd runtime/admin runtime/bypass runtime/config runtime/lastgood runtime/proxy",
-	"runtime/doctor":           "deploy/systemd runtime/admin runtime/bypass runtime/cgroup runtime/config runtime/docker runtime/host runtime/plugin runtime/proxy runtime/registry runtime/status",
+	"runtime/host":             "deploy/systemd runtime/admin runtime/bypass runtime/config runtime/lastgood runtime/proxy runtime/regular runtime/unitfile",
+	"runtime/unitfile":         "",
+	"runtime/doctor":           "deploy/systemd runtime/admin runtime/bypass runtime/cgroup runtime/config runtime/docker runtime/host runtime/plugin runtime/proxy runtime/registry runtime/status runtime/unitfile",
 	"runtime/pods":             "abi runtime/cri", // the store follows the rows of cri.Methods
 	"runtime/crifield":         "abi runtime/plugin runtime/pods",
 	"runtime/cgroup":           "abi runtime/cgroup/rules runtime/cgroup/systemd",
@@ -89,6 +90,7 @@ var onlyImporters = map[string]string{
 	"github.com/lmittmann/tint":         "cmd/wasmproxy",
 	"github.com/fsnotify/fsnotify":      "runtime/registry",
 	"k8s.io/apimachinery":               "runtime/kubelet runtime/config",
+	"go.yaml.in/yaml":                   "runtime/host", // for where in a file a value is
 	"sigs.k8s.io/yaml":                  "runtime/kubelet runtime/host runtime/doctor",
 }
 

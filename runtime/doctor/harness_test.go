@@ -73,6 +73,8 @@ func newNode(t *testing.T) *node {
 	n.put("/usr/bin/wasmproxy", "the program")
 	n.link(fmt.Sprintf("/proc/%d/exe", os.Getpid()), root+"/usr/bin/wasmproxy")
 	n.put("/usr/lib/systemd/system/kubelet.service", "[Service]\nExecStart=/usr/bin/kubelet\n")
+	n.put("/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf", "[Service]\nEnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env\n"+
+		"ExecStart=\nExecStart=/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml $KUBELET_KUBEADM_ARGS\n")
 	n.put("/usr/lib/systemd/system/"+systemd.ServiceName, systemd.Service())
 	n.put("/usr/lib/systemd/system/"+systemd.SocketName, systemd.Socket())
 	n.link("/etc/systemd/system/multi-user.target.wants/"+systemd.ServiceName, "/usr/lib/systemd/system/"+systemd.ServiceName)

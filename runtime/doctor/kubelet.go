@@ -23,7 +23,7 @@ func (n *node) effective(names [2]string) (s host.Setting, err error) {
 	if n.kubeletErr != nil {
 		return s, fmt.Errorf("no kubelet runs with --%s, and %w", names[0], n.kubeletErr)
 	}
-	for _, of := range n.settings(names) {
+	for _, of := range n.files.Settings(names) {
 		if of.Used && (n.process == nil || !strings.HasPrefix(of.Name, "--")) {
 			s = of
 		}
@@ -35,6 +35,9 @@ func (n *node) effective(names [2]string) (s host.Setting, err error) {
 func (n *node) runtimeEndpoint() (names [2]string, byDefault string) {
 	if n.config.Mode == config.ModeDocker { // it is a flag alone
 		return [2]string{"docker-endpoint", "--docker-endpoint"}, "unix:///var/run/docker.sock"
+	}
+	if n.files != nil {
+		return host.RuntimeEndpoint, n.files.Default()
 	}
 	return host.RuntimeEndpoint, host.DefaultEndpoint
 }
@@ -78,7 +81,7 @@ func findKubeletFiles(_ context.Context, n *node) (all []found, err error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, s := range n.settings(names) {
+		for _, s := range n.files.Settings(names) {
 			if s != counts {
 				all = append(all, n.otherSocket(s)...)
 			}

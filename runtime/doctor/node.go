@@ -36,8 +36,8 @@ type node struct {
 	root   string
 	config *config.Config
 
-	process    *host.Running                        // nil if it does not run, or cannot be seen
-	settings   func(names [2]string) []host.Setting // of kubelet's files
+	process    *host.Running // nil if it does not run, or cannot be seen
+	files      *host.KubeletFiles
 	kubeletErr error
 
 	version    *runtimeapi.VersionResponse
@@ -99,7 +99,7 @@ func (n *node) findKubelet() {
 	if named, ok := n.process.Flag("config"); ok {
 		h.KubeletConfig = named
 	}
-	n.settings, n.kubeletErr = h.KubeletSettings()
+	n.files, n.kubeletErr = h.KubeletFiles()
 }
 
 func (n *node) askBackend(ctx context.Context) {

@@ -18,17 +18,15 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/wasmproxy/wasmproxy/deploy/systemd"
+	"github.com/wasmproxy/wasmproxy/runtime/unitfile"
 )
-
-// unitDirs are where systemd looks for units, from the one that wins.
-var unitDirs = []string{"/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}
 
 // unit returns where a unit is. The error says why systemd does not matter.
 func (n *node) unit(name string) (string, error) {
 	if _, err := os.Stat(n.under("/run/systemd/system")); err != nil {
 		return "", unknown("systemd does not run")
 	}
-	for _, dir := range unitDirs {
+	for _, dir := range unitfile.Dirs() {
 		if _, err := os.Lstat(filepath.Join(n.under(dir), name)); err == nil {
 			return filepath.Join(dir, name), nil
 		}
@@ -45,20 +43,36 @@ func findUnitEnabled(_ context.Context, n *node) (all []found, err error) {
 		if err != nil { // a service without a socket unit makes its socket itself
 			continue
 		}
-		var links []string
-		for _, kind := range []string{"wants", "requires"} {
-			found, _ := filepath.Glob(filepath.Join(n.under(unitDirs[0]), "*."+kind, name))
-			links = append(links, found...)
-		}
 		target, _ := os.Readlink(filepath.Join(n.under(filepath.Dir(at)), name))
 		switch {
 		case target == "/dev/null":
 			all = append(all, found{at, "the unit is masked"})
-		case len(links) == 0:
+		case !n.pulledIn(name):
 			all = append(all, found{at, "the unit is not enabled"})
 		}
 	}
 	return all, nil
+}
+
+// pulledIn reports whether systemd starts a unit with another one: by a link of systemctl enable or of a vendor, or by a
+// drop-in of a target.
+func (n *node) pulledIn(name string) bool {
+	for _, dir := range unitfile.Dirs() {
+		for _, kind := range []string{"wants", "requires", "upholds"} {
+			if links, _ := filepath.Glob(filepath.Join(n.under(dir), "*."+kind, name)); len(links) > 0 {
+				return true
+			}
+		}
+		dropIns, _ := filepath.Glob(filepath.Join(n.under(dir), "*.target.d", "*.conf"))
+		for _, path := range dropIns {
+			for _, key := range []string{"Wants", "Requires", "Upholds"} {
+				if slices.Contains(wordsIn(path, key), name) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // findUnitOrder reads the unit and its drop-ins. kubelet's may have the order, too.
@@ -177,21 +191,18 @@ func digestOf(path string) (sum [sha256.Size]byte, err error) {
 
 // unitValues returns the words of a key that collects them, such as Before.
 func (n *node) unitValues(unit, key string) (words []string) {
-	at, err := n.unit(unit)
-	if err != nil {
-		return nil
+	for _, file := range unitfile.Find(n.under, unit) {
+		words = append(words, wordsIn(n.under(file), key)...)
 	}
-	files := []string{n.under(at)}
-	for _, dir := range unitDirs {
-		dropIns, _ := filepath.Glob(filepath.Join(n.under(dir), unit+".d", "*.conf"))
-		files = append(files, dropIns...)
-	}
-	for _, file := range files {
-		text, _ := os.ReadFile(file)
-		for line := range strings.Lines(string(text)) {
-			if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && strings.TrimSpace(name) == key {
-				words = append(words, strings.Fields(value)...)
-			}
+	return words
+}
+
+// wordsIn returns those of a key in a unit or a drop-in.
+func wordsIn(file, key string) (words []string) {
+	text, _ := os.ReadFile(file)
+	for _, o := range unitfile.Options(file, string(text)) {
+		if o.Name == key {
+			words = append(words, strings.Fields(o.Value.String())...)
 		}
 	}
 	return words

@@ -19,6 +19,8 @@ type Host struct {
 	Root string
 	// KubeletConfig is kubelet's configuration, usually DefaultKubeletConfig.
 	KubeletConfig string
+	// Backend is the endpoint of the container runtime where no file of kubelet names one; empty if one must.
+	Backend string
 	// Program is the file that is installed, usually that of this process.
 	Program string
 	// Out takes what people read: the plan, and what happens.

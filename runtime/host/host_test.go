@@ -285,7 +285,7 @@ func TestRefused(t *testing.T) {
 	node := nodes()["kubeadm 1.34, instance configuration"].files
 	for want, files := range map[string]tree{
 		"finding kubelet's endpoint: there is neither /var/lib/kubelet/config.yaml nor":                                                 {"/etc/hostname": "node\n"},
-		"changing containerRuntimeEndpoint in /var/lib/kubelet/config.yaml: the file is not written as kubeadm writes it":               {configFile: `{"kind": "KubeletConfiguration", "containerRuntimeEndpoint": "unix:///run/a.sock"}`},
+		"changing containerRuntimeEndpoint in /var/lib/kubelet/config.yaml: it is written in a form that this command cannot change":    {configFile: "providerID: &a unix:///run/a.sock\ncontainerRuntimeEndpoint: *a\n"},
 		"reading /var/lib/kubelet/config.yaml: ":                                                                                        {configFile: "a: [\n"},
 		"kubelet's endpoint is " + containerd + ", and backend in /etc/wasmproxy/wasmproxy.yaml is unix:///run/other.sock: set backend": node.with(tree{SettingsFile: "backend: unix:///run/other.sock\n"}),
 		"mode in /etc/wasmproxy/wasmproxy.yaml is docker, and this command changes kubelet's CRI endpoint only: start":                  node.with(tree{SettingsFile: "mode: docker\nbackend: unix:///run/docker.sock\n"}),

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -30,6 +31,7 @@ const (
 	listenDropIn  = unitDir + "/" + systemd.SocketName + ".d/listen.conf"
 	recordDir     = "/var/lib/wasmproxy"
 	logDir        = "/var/log/wasmproxy" // LogsDirectory= of the unit
+	proxyListen   = "unix:///run/wasmproxy/wasmproxy.sock"
 	crioListen    = "unix:///run/wasmproxy/run/crio/crio.sock"
 	hookServerDir = "/etc/runtime/hookserver.d"
 )
@@ -43,6 +45,7 @@ type installation struct {
 	program string // that the units run
 	socket  string // the endpoint of the proxy
 	bypass  string // the file of an unfinished uninstallation; empty if there is none
+	advice  string // on what the operator has to do where kubelet's files stay as they are; empty if they do not
 	used    bool   // kubelet has the endpoint, and is connected
 	read    bool   // kubelet has started with the endpoint in its files: another start changes nothing
 }
@@ -88,6 +91,8 @@ func (h *Host) Install(ctx context.Context, c Consent) error {
 // useEndpoint has kubelet take its new endpoint, if that was asked for and is needed.
 func (h *Host) useEndpoint(ctx context.Context, p *installation, c Consent) error {
 	switch {
+	case p.advice != "":
+		h.say("kubelet's files stay as they are: %s", p.advice)
 	case p.used:
 		h.say("kubelet uses the proxy already, so it is not restarted")
 	case c.RestartKubelet && h.live() && p.read:
@@ -139,22 +144,30 @@ func (h *Host) showInstall(p *installation, c Consent) {
 	if p.bypass != "" {
 		h.say("remove %s: the bypass of an unfinished wasmproxy host uninstall", p.bypass)
 	}
-	if c.RestartKubelet && h.live() && !p.used && !p.read {
+	if p.advice != "" {
+		h.say("leave kubelet's files: %s", p.advice)
+	} else if c.RestartKubelet && h.live() && !p.used && !p.read {
 		h.say("run systemctl restart kubelet")
 	}
 }
 
 func (h *Host) planInstall() (*installation, error) {
-	k, err := h.readKubelet()
-	if err != nil {
-		return nil, err
-	}
 	r, err := h.loadRecord()
 	if err != nil {
 		return nil, err
 	}
+	k, err := h.readKubelet()
+	if errors.Is(err, errNoEndpoint) && h.Backend != "" { // an image that has no kubelet yet
+		k, err = &kubelet{}, nil
+	}
+	if err == nil {
+		err = h.useBackend(k, r)
+	}
+	if err != nil {
+		return nil, err
+	}
 	running := h.RunningKubelet()
-	if err := h.checkConfig(running); err != nil {
+	if err := h.checkConfig(running, k); err != nil {
 		return nil, err
 	}
 	p := &installation{record: r}
@@ -172,8 +185,25 @@ func (h *Host) planInstall() (*installation, error) {
 	}
 	p.used = err == nil && h.inUse(p)
 	p.read = err == nil && len(p.kubelet) == 0 && h.hasRead(running, k)
-	return p, err
+	return p, errors.Join(err, h.checkWritable(p.dirs, slices.Concat(p.own, p.kubelet)))
 }
+
+// useBackend takes the runtime that the operator names for that of kubelet: where no file names one, and where kubelet
+// has the proxy's socket already.
+func (h *Host) useBackend(k *kubelet, r *record) error {
+	switch {
+	case h.Backend == "":
+		return nil
+	case !k.named, SameEndpoint(k.runtime, proxyListen), SameEndpoint(k.runtime, crioListen):
+		k.runtime = h.Backend
+	case !SameEndpoint(k.runtime, h.Backend) && (r == nil || !r.ours(k.runtime)):
+		return fmt.Errorf("kubelet's endpoint is %s, and --backend is %s: leave --backend out, or give kubelet this endpoint first", k.runtime, h.Backend)
+	}
+	return nil
+}
+
+// kubeadmAdvice is for an image in which kubeadm has not written kubelet's files yet.
+const kubeadmAdvice = "no file of kubelet names an endpoint yet: give kubeadm criSocket: %s under nodeRegistration of its InitConfiguration and JoinConfiguration"
 
 // planProxy plans all but the changes of kubelet's files.
 func (h *Host) planProxy(p *installation, k *kubelet, running *Running) error {
@@ -201,9 +231,22 @@ func (h *Host) planProxy(p *installation, k *kubelet, running *Running) error {
 	return nil
 }
 
-// pointKubelet plans the proxy's endpoint for kubelet's files.
+// pointKubelet plans the proxy's endpoint for kubelet's files, or what the operator has to do instead.
 func (h *Host) pointKubelet(p *installation, k *kubelet) error {
-	texts, err := k.pointAt(p.socket, h.KubeletConfig)
+	now, named := k.endpoint(runtimeKey)
+	switch {
+	case k.manager != nil && named && SameEndpoint(now, p.socket):
+		return nil
+	case k.manager != nil && h.Backend == "":
+		return k.manager.errManaged(k, p.socket)
+	case k.manager != nil:
+		p.advice = k.manager.tell(p.socket)
+		return nil
+	case !k.named && h.Backend != "" && k.home() == (text{}):
+		p.advice = fmt.Sprintf(kubeadmAdvice, p.socket)
+		return nil
+	}
+	texts, err := h.pointAt(k, p.socket)
 	if err != nil {
 		return err
 	}
@@ -232,7 +275,7 @@ func (h *Host) settings(p *installation, k *kubelet) (*config.Config, error) {
 	if p.record == nil {
 		p.record = &record{Version: recordVersion, Runtime: k.runtime, Images: k.images}
 	}
-	listen := "unix:///run/wasmproxy/wasmproxy.sock"
+	listen := proxyListen
 	if strings.HasSuffix(p.record.Runtime, CRIOSuffix) {
 		listen = crioListen
 	}

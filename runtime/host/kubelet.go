@@ -1,14 +1,17 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
+	"github.com/wasmproxy/wasmproxy/runtime/unitfile"
 )
 
 // DefaultKubeletConfig is where kubeadm writes kubelet's configuration.
@@ -17,108 +20,259 @@ const DefaultKubeletConfig = "/var/lib/kubelet/config.yaml"
 // DefaultEndpoint is kubelet's own, where neither a flag nor a file has one.
 const DefaultEndpoint = "unix:///run/containerd/containerd.sock"
 
-// Files of kubelet beside its configuration. kubeadm writes the flags before 1.34, and the
-// instance configuration since then: `kubeadm upgrade` copies its endpoint into config.yaml.
-// The last ones hold flags that operators add. A flag wins over the configuration.
+// instanceConfig is what kubeadm writes since 1.34: `kubeadm upgrade` copies its endpoint into config.yaml. kubelet
+// does not read it.
 const instanceConfig = "/var/lib/kubelet/instance-config.yaml"
 
-var flagFiles = []string{
-	"/var/lib/kubelet/kubeadm-flags.env", "/etc/default/kubelet", "/etc/sysconfig/kubelet",
-	"/etc/systemd/system/kubelet.service", "/etc/systemd/system/kubelet.service.d/*.conf",
-}
+// flagFiles hold the flags of a kubelet that no known unit starts: those of kubeadm before 1.34, and of operators.
+var flagFiles = []string{"/var/lib/kubelet/kubeadm-flags.env", "/etc/default/kubelet", "/etc/sysconfig/kubelet"}
+
+const kubeletUnit = "kubelet.service"
 
 // kubelet is what the host's files say about kubelet's endpoints.
 type kubelet struct {
-	texts           []text
+	texts   []text // configurations in the order in which kubelet takes them, then files with flags
+	args    []unitfile.Value
+	manager *manager // nil if its files may be changed
+	config  string   // the configuration that it reads, whether or not there is one; "" if it reads none
+
 	runtime, images string // as kubelet uses them; images is empty if it is the same
+	named           bool   // a flag or a file has the runtime's
 }
 
-// readKubelet reads the files in the order in which kubelet takes them: the last one wins.
-func (h *Host) readKubelet() (*kubelet, error) {
-	k := new(kubelet)
-	for _, path := range []string{instanceConfig, h.KubeletConfig} {
-		if err := h.addText(k, path, true); err != nil {
-			return nil, err
-		}
+// reader reads files of the host, some of them as they are to be.
+type reader struct {
+	host   *Host
+	edited []text
+}
+
+// largest is a limit for kubelet's files and its units.
+const largest = 1 << 20
+
+// text reads a file. It is no error if there is none.
+func (r reader) text(path string, config bool) (t text, has bool, err error) {
+	if i := slices.IndexFunc(r.edited, func(t text) bool { return t.path == path }); i >= 0 {
+		return r.edited[i], true, nil
 	}
-	for _, pattern := range flagFiles {
-		paths, err := filepath.Glob(h.under(pattern))
-		if err != nil {
-			return nil, err
-		}
-		for _, path := range paths {
-			if err := h.addText(k, "/"+strings.TrimPrefix(strings.TrimPrefix(path, h.Root), "/"), false); err != nil {
-				return nil, err
-			}
-		}
+	content, err := regular.Read(r.host.under(path), largest, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, false, nil
 	}
-	if len(k.texts) == 0 {
-		return nil, fmt.Errorf("%w: there is neither %s nor %s; name it with --kubelet-config", errNoEndpoint, h.KubeletConfig, flagFiles[0])
+	if err != nil {
+		return t, false, fmt.Errorf("reading kubelet's files: %s: %w", path, err)
 	}
-	k.runtime, k.images = k.last(runtimeKey), k.last(imageKey)
-	if k.runtime == "" {
-		k.runtime = DefaultEndpoint
+	t = text{path: path, content: string(content), yaml: config}
+	if config {
+		_, err = t.decode()
 	}
+	return t, true, err
+}
+
+// readKubelet finds how kubelet is started, and reads the files that it and systemd read then.
+func (h *Host) readKubelet() (*kubelet, error) { return reader{host: h}.kubelet() }
+
+func (r reader) kubelet() (*kubelet, error) {
+	k := &kubelet{config: r.host.KubeletConfig}
+	s, err := r.service(kubeletUnit)
+	if err != nil {
+		return nil, err
+	}
+	byDefault := DefaultEndpoint
+	switch k.manager = r.host.findManager(len(s.texts) > 0); {
+	case k.manager != nil && k.manager.inUnit:
+		byDefault = cmp.Or(k.manager.endpoint, byDefault)
+		s, err = r.managed(k.manager)
+	case startsKubelet(s.args):
+		s.args = s.args[1:]
+		k.config = ""
+	default:
+		s, err = r.knownFlags(s.texts)
+	}
+	if err != nil {
+		return nil, err
+	}
+	k.args = s.args
+	if err := errors.Join(checkArgs(k.args), r.configurations(k)); err != nil {
+		return nil, err
+	}
+	if k.texts = append(k.texts, s.texts...); len(k.texts) == 0 && k.manager == nil {
+		return nil, fmt.Errorf("%w: there is neither %s nor %s; name it with --kubelet-config, or the runtime with --backend", errNoEndpoint, r.host.KubeletConfig, flagFiles[0])
+	}
+	k.runtime, k.named = k.endpoint(runtimeKey)
+	k.images, _ = k.endpoint(imageKey)
+	k.runtime = cmp.Or(k.runtime, byDefault)
 	if k.images == k.runtime {
 		k.images = ""
 	}
 	return k, nil
 }
 
-func (h *Host) addText(k *kubelet, path string, yaml bool) error {
-	content, err := os.ReadFile(h.under(path))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// startsKubelet reports whether a command line is kubelet's, with what starts it before its flags, such as a container.
+func startsKubelet(args []unitfile.Value) bool {
+	if len(args) == 0 {
+		return false
 	}
-	if err != nil {
-		return fmt.Errorf("reading kubelet's files: %w", err)
+	return filepath.Base(args[0].String()) == "kubelet" || slices.ContainsFunc(args, func(w unitfile.Value) bool {
+		return aFlag.MatchString(w.String())
+	})
+}
+
+// knownFlags takes all flags of the files that usually have them, where nothing tells which of them are kubelet's.
+func (r reader) knownFlags(units []text) (s service, err error) {
+	for _, path := range flagFiles {
+		t, has, err := r.text(path, false)
+		if err != nil {
+			return s, err
+		}
+		if has && !slices.ContainsFunc(units, func(u text) bool { return u.path == path }) {
+			s.texts = append(s.texts, t)
+		}
 	}
-	k.texts = append(k.texts, text{path, string(content), yaml})
+	s.texts = append(s.texts, units...)
+	for _, t := range s.texts {
+		for _, words := range t.words() {
+			s.args = append(s.args, words...)
+		}
+	}
+	return s, nil
+}
+
+// configurations reads what the flags name: --config, and over it --config-dir.
+func (r reader) configurations(k *kubelet) error {
+	for _, name := range []string{"config", "config-dir"} {
+		if path, ok := k.flag(name); ok && !filepath.IsAbs(path) {
+			return fmt.Errorf("reading kubelet's flags: --%s=%s is not an absolute path", name, path)
+		} else if ok && name == "config" {
+			k.config = path
+		}
+	}
+	paths := []string{instanceConfig}
+	if k.config != "" {
+		paths = append(paths, k.config)
+	}
+	dir, _ := k.flag("config-dir")
+	if k.manager != nil {
+		dir = cmp.Or(dir, k.manager.configDir)
+	}
+	for _, path := range append(paths, r.dropIns(dir)...) {
+		t, has, err := r.text(path, true)
+		if err != nil {
+			return err
+		}
+		if has {
+			k.texts = append(k.texts, t)
+		}
+	}
 	return nil
 }
 
-// last returns the value that kubelet uses, and "" if no file has one.
-func (k *kubelet) last(of key) (value string) {
-	for _, t := range k.texts {
-		if all := t.values(of); len(all) > 0 && t.path != instanceConfig { // which kubelet itself does not read
-			value = all[len(all)-1]
-		}
+// dropIns returns the files of --config-dir in the order in which kubelet takes them: the last one wins.
+func (r reader) dropIns(dir string) (all []string) {
+	if dir == "" {
+		return nil
 	}
-	return value
+	at := filepath.Join(r.host.under(filepath.Dir(dir)), filepath.Base(dir)) // kubelet does not follow a link here
+	_ = filepath.WalkDir(at, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && filepath.Ext(path) == ".conf" {
+			all = append(all, filepath.Join(dir, strings.TrimPrefix(path, at)))
+		}
+		return nil
+	})
+	return all
 }
 
-// pointAt returns the files in which the endpoints are others, with endpoint in their place.
-func (k *kubelet) pointAt(endpoint string, config string) (changed []text, err error) {
-	found := false
+// endpoint returns the value that kubelet uses: the last flag, or that of the last configuration that has the key. An
+// empty one is kubelet's default.
+func (k *kubelet) endpoint(of key) (value string, named bool) {
+	if value, ok := k.flag(of.flag); ok {
+		return value, true
+	}
+	if t := k.lastWith(of); t != nil {
+		value, _ = t.has(of)
+	}
+	return value, value != ""
+}
+
+// lastWith returns the configuration whose value of the key counts. kubelet itself does not read kubeadm's.
+func (k *kubelet) lastWith(of key) (last *text) {
+	for i, t := range k.texts {
+		if _, has := t.has(of); has && t.yaml && t.path != instanceConfig {
+			last = &k.texts[i]
+		}
+	}
+	return last
+}
+
+// pointAt returns the files in which the endpoints are others, with endpoint in their place. They are read again, as
+// kubelet and systemd read them: what would not come out as it should is an error.
+func (h *Host) pointAt(k *kubelet, endpoint string) (changed []text, err error) {
 	other := func(value string) bool { return value != "" && !SameEndpoint(value, endpoint) }
 	for _, t := range k.texts {
-		found = found || len(t.values(runtimeKey)) > 0 && t.path != instanceConfig
+		if !t.yaml && !k.flagged(t.path) {
+			continue
+		}
 		after := t.set(runtimeKey, endpoint, other).set(imageKey, endpoint, other)
-		if after != t {
-			changed = append(changed, after)
+		if !k.named && t == k.home() {
+			after = after.write(runtimeKey, endpoint)
 		}
 		if err := after.check(t); err != nil {
 			return nil, err
 		}
-	}
-	if found {
-		return changed, nil
-	}
-	for _, t := range k.texts {
-		if t.path == config {
-			after := t.write(runtimeKey, endpoint)
-			return append(changed, after), after.check(t)
+		if after != t {
+			changed = append(changed, after)
 		}
 	}
-	return nil, fmt.Errorf("no file of kubelet has an endpoint, and there is no %s to add it to; name it with --kubelet-config", config)
+	if !k.named && k.home() == (text{}) {
+		return nil, fmt.Errorf("no flag and no file of kubelet has an endpoint, and there is no configuration %s to add it to; name it with --kubelet-config, or the runtime with --backend", k.config)
+	}
+	return changed, h.checkEdited(k, changed, endpoint)
 }
 
-// write gives a key of a YAML file its value, whether or not it has one.
-func (t text) write(k key, value string) text {
-	if len(t.find(k)) > 0 {
-		return t.set(k, value, func(string) bool { return true })
+// home returns the configuration that gets an endpoint where kubelet has its default.
+func (k *kubelet) home() text {
+	if t := k.lastWith(runtimeKey); t != nil {
+		return *t
 	}
-	return t.add(k, value)
+	if i := slices.IndexFunc(k.texts, func(t text) bool { return t.yaml && t.path == k.config }); i >= 0 {
+		return k.texts[i]
+	}
+	return text{}
+}
+
+// checkEdited requires that kubelet has the endpoint once its files are as planned, and all else as before.
+func (h *Host) checkEdited(k *kubelet, changed []text, endpoint string) error {
+	after, err := reader{h, changed}.kubelet()
+	if err != nil {
+		return fmt.Errorf("changing kubelet's endpoint: %w", err)
+	}
+	images := cmp.Or(after.images, endpoint)
+	if !SameEndpoint(after.runtime, endpoint) || !SameEndpoint(images, endpoint) || !slices.Equal(k.others(), after.others()) {
+		var paths []string
+		for _, t := range k.texts {
+			if t.yaml || k.flagged(t.path) {
+				paths = append(paths, t.path)
+			}
+		}
+		return fmt.Errorf("changing kubelet's endpoint in %s: it is written in a form that this command cannot change; change it to %s by hand", strings.Join(paths, " and "), endpoint)
+	}
+	return nil
+}
+
+// others returns the command line without the values of the endpoints.
+func (k *kubelet) others() (all []string) {
+	skip := false
+	for _, word := range k.args {
+		name, _, inline := strings.Cut(strings.ReplaceAll(word.String(), "_", "-"), "=")
+		of := name == "--"+runtimeKey.flag || name == "--"+imageKey.flag
+		switch {
+		case of:
+			all = append(all, name)
+		case !skip:
+			all = append(all, word.String())
+		}
+		skip = of && !inline
+	}
+	return all
 }
 
 // SameEndpoint reports whether two endpoints name one socket. /var/run is a link to /run.

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/rogpeppe/go-internal/diff"
+	"golang.org/x/sys/unix"
 )
 
 // change is of one file. after is nil where the file is removed, before where there is none.
@@ -80,4 +81,27 @@ func (h *Host) missing(dirs ...string) (all []string) {
 		all = append(all, chain...)
 	}
 	return all
+}
+
+// checkWritable requires that each of these directories can be made and each file be written, before anything is
+// changed: /usr and /etc may be read-only.
+func (h *Host) checkWritable(dirs []string, changes []change) error {
+	for _, c := range changes {
+		dirs = append(dirs, filepath.Dir(c.path))
+	}
+	for _, dir := range append(dirs, unitDir) {
+		at := h.under(dir)
+		for !exists(at) && at != "/" {
+			at = filepath.Dir(at)
+		}
+		if err := unix.Access(at, unix.W_OK); err != nil {
+			return fmt.Errorf("nothing was changed, because a file in %s cannot be written: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

@@ -52,12 +52,12 @@ func (r *Running) Flag(name string) (value string, ok bool) {
 }
 
 // checkConfig requires that the kubelet that runs reads the configuration that would be changed. A flag wins over both.
-func (h *Host) checkConfig(running *Running) error {
-	if _, ok := running.Flag(runtimeKey.flag); ok {
+func (h *Host) checkConfig(running *Running, k *kubelet) error {
+	if _, ok := running.Flag(runtimeKey.flag); ok || k.manager != nil {
 		return nil
 	}
-	if file, ok := running.Flag("config"); ok && h.under(file) != h.under(h.KubeletConfig) {
-		return fmt.Errorf("kubelet runs with --config %s, and this command would change %s: give --kubelet-config %s", file, h.KubeletConfig, file)
+	if file, ok := running.Flag("config"); ok && h.under(file) != h.under(k.config) {
+		return fmt.Errorf("kubelet runs with --config %s, and this command would change %s: give --kubelet-config %s, or restart kubelet if its unit was changed since it started", file, k.config, file)
 	}
 	return nil
 }

@@ -1,5 +1,7 @@
 package host
 
+import "fmt"
+
 // Setting is a value that one of kubelet's files has.
 type Setting struct {
 	File  string // as the host has it
@@ -16,24 +18,49 @@ var (
 	ImageEndpoint   = [2]string{imageKey.flag, imageKey.field}
 )
 
-// KubeletSettings returns a function that finds the values of a setting by the names of its flag
-// and its key, in the order in which kubelet takes them. It reads kubelet's files once.
-func (h *Host) KubeletSettings() (find func(names [2]string) []Setting, err error) {
+// KubeletFiles is what kubelet's files say.
+type KubeletFiles struct{ k *kubelet }
+
+// KubeletFiles reads the files that kubelet is started with.
+func (h *Host) KubeletFiles() (*KubeletFiles, error) {
 	k, err := h.readKubelet()
 	if err != nil {
 		return nil, err
 	}
-	return func(names [2]string) (all []Setting) {
-		of := key{flag: names[0], field: names[1]}
-		for _, t := range k.texts {
-			name := "--" + of.flag
-			if t.yaml {
-				name = of.field
-			}
-			for _, value := range t.values(of) {
-				all = append(all, Setting{File: t.path, Name: name, Value: value, Used: t.path != instanceConfig})
-			}
+	if !k.named && k.config != "" && k.home() == (text{}) && k.manager == nil {
+		return nil, fmt.Errorf("%w: there is no %s, and no flag names it", errNoEndpoint, k.config)
+	}
+	return &KubeletFiles{k}, nil
+}
+
+// Default returns the endpoint that kubelet has where no file names one.
+func (f *KubeletFiles) Default() string {
+	if m := f.k.manager; m != nil && m.endpoint != "" {
+		return m.endpoint
+	}
+	return DefaultEndpoint
+}
+
+// Settings returns the values of a setting by the names of its flag and its key, in the order in which kubelet takes
+// them. Where a program writes kubelet's files, it is the one alone that counts: the others are not the operator's.
+func (f *KubeletFiles) Settings(names [2]string) (all []Setting) {
+	of := key{flag: names[0], field: names[1]}
+	last := f.k.lastWith(of)
+	for _, t := range f.k.texts {
+		value, _ := t.has(of)
+		if !t.yaml || value == "" {
+			continue
 		}
-		return all
-	}, nil
+		counts := last == nil || *last == t || last.values(of) != nil // an empty value over it is kubelet's default
+		all = append(all, Setting{File: t.path, Name: of.field, Value: value, Used: counts && t.path != instanceConfig})
+	}
+	for _, flag := range flagsIn(f.k.args) {
+		if flag.name == of.flag {
+			all = append(all, Setting{File: flag.file, Name: "--" + of.flag, Value: flag.value.String(), Used: true})
+		}
+	}
+	if f.k.manager != nil && len(all) > 1 {
+		all = all[len(all)-1:]
+	}
+	return all
 }

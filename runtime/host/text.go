@@ -1,15 +1,17 @@
 package host
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/wasmproxy/wasmproxy/runtime/unitfile"
 )
 
 // key is a setting of kubelet that names an endpoint: its flag and its key in the file.
@@ -26,98 +28,136 @@ var (
 type text struct {
 	path    string // as the host has it
 	content string
-	yaml    bool // KubeletConfiguration; otherwise flags, in an environment file or a unit
+	yaml    bool // KubeletConfiguration in YAML or JSON; otherwise flags, in an environment file or a unit
 }
 
+// newText is a file of which only its content tells what it is: a configuration has keys with values.
 func newText(path string, content []byte) text {
-	return text{path, string(content), filepath.Ext(path) == ".yaml"}
+	t := text{path: path, content: string(content), yaml: true}
+	all, err := t.decode()
+	t.yaml = err == nil && len(all) > 0
+	return t
 }
 
-// pattern matches a value of the key, which is the group "value". In YAML it is a key at
-// the beginning of a line.
-func (t text) pattern(k key) *regexp.Regexp {
-	if t.yaml {
-		return regexp.MustCompile(`(?m)^` + k.field + `:[ \t]*(?P<value>"[^"\n]*"|'[^'\n]*'|[^\s#][^\s]*)?[ \t]*(?:#.*)?$`)
-	}
-	return regexp.MustCompile(`--` + k.flag + `(?:=|[ \t]+)(?P<value>[^\s"'\\]+)`)
+func (t text) isUnit() bool {
+	return strings.HasSuffix(t.path, ".service") || strings.HasSuffix(filepath.Dir(t.path), "service.d")
 }
 
-// values returns the values of the key that are not empty, in their order. kubelet takes
-// the last flag.
+// place is where a value is in a text. It has the quotes of a configuration, and not those of a flag.
+type place struct {
+	key      int // where the key begins
+	from, to int
+	value    string // without quotes
+}
+
+// values returns the values of the key that are not empty, in their order.
 func (t text) values(k key) (all []string) {
-	for _, at := range t.find(k) {
-		if value := unquoted(t.content[at[0]:at[1]]); value != "" {
-			all = append(all, value)
+	for _, p := range t.find(k) {
+		if p.value != "" {
+			all = append(all, p.value)
 		}
 	}
 	return all
 }
 
-// find returns the places of the key's values, which may be empty. Comments do not count.
-func (t text) find(k key) (all [][2]int) {
-	for _, m := range t.pattern(k).FindAllStringSubmatchIndex(t.content, -1) {
-		line := t.content[strings.LastIndexByte(t.content[:m[0]], '\n')+1 : m[0]]
-		if strings.HasPrefix(strings.TrimSpace(line), "#") {
-			continue
+// find returns the places of the key's values, which may be empty. Those in a form that cannot be edited are left out.
+func (t text) find(k key) (all []place) {
+	if t.yaml {
+		return t.findKey(k.field)
+	}
+	for _, words := range t.words() {
+		for _, f := range flagsIn(words) {
+			if from, to, ok := span(f.value); ok && f.name == k.flag {
+				all = append(all, place{from, from, to, f.value.String()})
+			}
 		}
-		if m[2] < 0 { // a key without a value
-			end := m[0] + len(k.field) + 1
-			m[2], m[3] = end, end
-		}
-		all = append(all, [2]int{m[2], m[3]})
 	}
 	return all
 }
 
-func unquoted(value string) string { return strings.Trim(value, `"'`) }
+// words returns the words of each value that may hold flags, as systemd splits it.
+func (t text) words() (all [][]unitfile.Value) {
+	if !t.isUnit() {
+		for _, v := range unitfile.Variables(t.path, t.content) {
+			all = append(all, v.Value.Fields())
+		}
+		return all
+	}
+	for _, o := range unitfile.Options(t.path, t.content) {
+		words, _ := o.Value.Words()
+		switch {
+		case o.Section != "Service":
+		case o.Name == "ExecStart":
+			all = append(all, words)
+		case o.Name == "Environment":
+			for _, w := range words {
+				_, value, _ := w.Cut('=')
+				all = append(all, value.Fields())
+			}
+		}
+	}
+	return all
+}
+
+// span returns where a value is in its file, if it is there in one piece.
+func span(v unitfile.Value) (from, to int, ok bool) {
+	for i := range len(v) - 1 {
+		if v[i].To != v[i+1].From {
+			return 0, 0, false
+		}
+	}
+	if len(v) == 0 {
+		return 0, 0, false
+	}
+	return v[0].From, v[len(v)-1].To, true
+}
 
 // set gives each value of the key that old accepts the new value.
 func (t text) set(k key, value string, old func(string) bool) text {
-	places := t.find(k)
-	slices.Reverse(places)
-	for _, at := range places {
-		was := t.content[at[0]:at[1]]
-		if !old(unquoted(was)) {
+	for _, p := range slices.Backward(t.find(k)) {
+		if !old(p.value) {
 			continue
 		}
 		put := value
-		switch {
-		case strings.HasPrefix(was, `"`), value == "" && t.yaml:
-			put = `"` + value + `"`
+		switch was := t.content[p.from:p.to]; {
+		case !t.yaml:
 		case strings.HasPrefix(was, `'`):
 			put = `'` + value + `'`
+		case strings.HasPrefix(was, `"`), value == "", t.json():
+			put = `"` + value + `"`
 		}
-		if at[0] > 0 && t.content[at[0]-1] == ':' {
+		if p.from == p.to && t.content[p.from-1] == ':' {
 			put = " " + put
 		}
-		t.content = t.content[:at[0]] + put + t.content[at[1]:]
+		t.content = t.content[:p.from] + put + t.content[p.to:]
 	}
 	return t
 }
 
-// add writes the key at the end of a YAML file.
-func (t text) add(k key, value string) text {
-	if t.content != "" && !strings.HasSuffix(t.content, "\n") {
-		t.content += "\n"
-	}
-	t.content += k.field + ": " + value + "\n"
-	return t
-}
-
-// drop removes the line of a key whose value old accepts.
+// drop removes a key whose value old accepts, with its line or its comma.
 func (t text) drop(k key, old func(string) bool) text {
-	for _, at := range t.find(k) {
-		if old(unquoted(t.content[at[0]:at[1]])) {
-			begin := strings.LastIndexByte(t.content[:at[0]], '\n') + 1
-			_, rest, _ := strings.Cut(t.content[at[0]:], "\n")
-			t.content = t.content[:begin] + rest
-			break
+	for _, p := range t.find(k) {
+		if !old(p.value) {
+			continue
 		}
+		before, after := t.content[:p.key], t.content[p.to:]
+		_, rest, comma := strings.Cut(after, ",")
+		switch {
+		case !t.flow():
+			begin := strings.LastIndexByte(before, '\n') + 1
+			_, rest, _ := strings.Cut(after, "\n")
+			t.content = before[:begin] + rest
+		case comma && strings.TrimSpace(after[:len(after)-len(rest)]) == ",":
+			t.content = before + strings.TrimLeft(rest, " \t\r\n")
+		default:
+			t.content = strings.TrimRight(strings.TrimSpace(before), ",") + after
+		}
+		break
 	}
 	return t
 }
 
-// check compares a YAML file before and after an edit, as kubelet decodes it: nothing but
+// check compares a configuration before and after an edit, as kubelet decodes it: nothing but
 // the endpoints may differ, and they must be what the edit was to make of them.
 func (t text) check(before text) error {
 	if !t.yaml {
@@ -137,7 +177,7 @@ func (t text) check(before text) error {
 			want = values[0]
 		}
 		if got, _ := is[k.field].(string); got != want || len(t.values(k)) > 1 {
-			return fmt.Errorf("changing %s in %s: the file is not written as kubeadm writes it; change it by hand", k.field, t.path)
+			return fmt.Errorf("changing %s in %s: it is written in a form that this command cannot change; change it by hand", k.field, t.path)
 		}
 		delete(was, k.field)
 		delete(is, k.field)
@@ -148,13 +188,21 @@ func (t text) check(before text) error {
 	return nil
 }
 
+// decode reads a configuration as kubelet does: JSON, or else YAML.
 func (t text) decode() (map[string]any, error) {
 	all := map[string]any{}
+	if t.json() {
+		return all, json.Unmarshal([]byte(t.content), &all)
+	}
 	if err := yaml.Unmarshal([]byte(t.content), &all); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", t.path, err)
 	}
 	return all, nil
 }
+
+// json reports whether a configuration is JSON, flow whether it is written as JSON is.
+func (t text) json() bool { return t.flow() && json.Valid([]byte(t.content)) }
+func (t text) flow() bool { return strings.HasPrefix(strings.TrimSpace(t.content), "{") }
 
 // errNoEndpoint is of a host without kubelet's files.
 var errNoEndpoint = errors.New("finding kubelet's endpoint")

@@ -271,7 +271,7 @@ func (r *record) former(t text) (after text, note string) {
 	for _, k := range keys {
 		var before text
 		if f != nil {
-			before = text{f.Path, string(f.Before), t.yaml}
+			before = text{path: f.Path, content: string(f.Before), yaml: t.yaml}
 		}
 		switch values := before.values(k); {
 		case len(values) > 0:

@@ -1,0 +1,124 @@
+package host
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/wasmproxy/wasmproxy/runtime/unitfile"
+)
+
+// manager is a program that has kubelet in a unit of its own, or that writes kubelet's files again and again. To change
+// them would be in vain: the operator tells it the endpoint.
+type manager struct {
+	name      string
+	units     []string // any of which shows that the host has it
+	inUnit    bool     // these units start kubelet, and there is no unit kubelet.service
+	endpoint  string   // kubelet's where none is named; empty for kubelet's own default
+	configDir string   // of kubelet's drop-ins
+	settings  string   // a YAML file with a list kubelet-arg, and a directory of such files with .d
+	advice    string   // on what to do, with the endpoint in the place of %s
+}
+
+func rancher(name, dir string, units ...string) manager {
+	return manager{
+		name: name, units: units, inUnit: true,
+		endpoint:  "unix:///run/k3s/containerd/containerd.sock",
+		configDir: "/var/lib/rancher/" + dir + "/agent/etc/kubelet.conf.d",
+		settings:  "/etc/rancher/" + dir + "/config.yaml",
+		advice:    "write kubelet-arg: [container-runtime-endpoint=%s] into /etc/rancher/" + dir + "/config.yaml (its own key container-runtime-endpoint would turn its containerd off), and restart " + strings.Join(units, " or "),
+	}
+}
+
+const asDocumented = "give kubelet the flag --container-runtime-endpoint=%s in the way that it documents, and restart it"
+
+// managers returns those that are known. The first one that a host has counts.
+func managers() []manager {
+	return []manager{
+		rancher("k3s", "k3s", "k3s.service", "k3s-agent.service"),
+		rancher("RKE2", "rke2", "rke2-server.service", "rke2-agent.service"),
+		{name: "k0s", units: []string{"k0sworker.service", "k0scontroller.service"}, inUnit: true, endpoint: "unix:///run/k0s/containerd.sock", advice: asDocumented},
+		{name: "MicroK8s", units: []string{"snap.microk8s.daemon-kubelite.service"}, inUnit: true, endpoint: "unix:///var/snap/microk8s/common/run/containerd.sock", advice: asDocumented},
+		{name: "the snap kubelet-eks", units: []string{"snap.kubelet-eks.daemon.service"}, inUnit: true, advice: asDocumented},
+		{name: "nodeadm of EKS", units: []string{"nodeadm-run.service"},
+			advice: "set containerRuntimeEndpoint: %s in spec.kubelet.config of the NodeConfig, in the instance's user data or in a file of /etc/eks/nodeadm.d, and start the instance again"},
+		{name: "nodeup of kops", units: []string{"kops-configuration.service"},
+			advice: "add a drop-in to kubelet.service whose ExecStart= is that of the unit with --container-runtime-endpoint=%s at its end, and restart kubelet"},
+	}
+}
+
+// findManager returns nil if the host has none. A unit kubelet.service counts more than that of another program.
+func (h *Host) findManager(kubeletService bool) *manager {
+	for _, m := range managers() {
+		has := func(unit string) bool { return len(unitfile.Find(h.under, unit)) > 0 }
+		if m.inUnit != kubeletService && slices.ContainsFunc(m.units, has) {
+			return &m
+		}
+	}
+	return nil
+}
+
+// errManaged says why kubelet's files cannot be changed, and what to do instead.
+func (m *manager) errManaged(k *kubelet, endpoint string) error {
+	return fmt.Errorf("kubelet's files are written by %s, so that to change them is in vain: first run wasmproxy host install --backend %s, which leaves them as they are; then %s", m.name, k.runtime, m.tell(endpoint))
+}
+
+func (m *manager) tell(endpoint string) string { return fmt.Sprintf(m.advice, endpoint) }
+
+// managed reads the flags that a manager gives kubelet: those that its settings and its command line name.
+func (r reader) managed(m *manager) (s service, err error) {
+	if m.settings == "" {
+		return s, nil
+	}
+	for _, unit := range m.units {
+		its, err := r.service(unit)
+		if err != nil {
+			return s, err
+		}
+		for _, f := range flagsIn(its.args) {
+			if f.name == "kubelet-arg" {
+				s.args = append(s.args, unitfile.Plain(f.file, "--"+f.value.String()))
+			}
+		}
+	}
+	more, _ := filepath.Glob(filepath.Join(r.host.under(m.settings+".d"), "*.yaml"))
+	for i, path := range append([]string{m.settings}, more...) {
+		if i > 0 {
+			path = filepath.Join(m.settings+".d", filepath.Base(path))
+		}
+		t, has, err := r.text(path, true)
+		if err != nil {
+			return s, err
+		}
+		if !has {
+			continue
+		}
+		var of struct {
+			Args any `json:"kubelet-arg"`
+			More any `json:"kubelet-arg+"`
+		}
+		if err := yaml.Unmarshal([]byte(t.content), &of); err != nil {
+			return s, fmt.Errorf("reading %s: %w", path, err)
+		}
+		for _, arg := range append(list(of.Args), list(of.More)...) {
+			s.args = append(s.args, unitfile.Plain(path, "--"+arg))
+		}
+	}
+	return s, nil
+}
+
+// list returns the texts of a key that has one or several.
+func list(value any) (all []string) {
+	switch value := value.(type) {
+	case string:
+		return []string{value}
+	case []any:
+		for _, v := range value {
+			all = append(all, fmt.Sprint(v))
+		}
+	}
+	return all
+}
