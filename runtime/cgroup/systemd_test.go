@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,7 +85,7 @@ exec env -i PATH="$PATH" container=test ` + systemdBinary + ` --system --unit=te
 // cgroups that the test removes.
 func startSystemd(t *testing.T) int {
 	t.Helper()
-	name := fmt.Sprintf("wasmproxy-systemd-%d", os.Getpid())
+	name := fmt.Sprintf("wasmproxy-systemd-%d", rand.Uint64()) // another run has this pid, too, if it is in another pid namespace
 	var dirs []string
 	mounts := must(filepath.Glob(mount + "/*/cgroup.procs"))(t)
 	if _, err := os.Stat(mount + "/cgroup.procs"); err == nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,7 +53,7 @@ func newKernelGroup(t *testing.T, prefix string) kernelGroup {
 	if fs.Version() == 1 {
 		root += "/cpu"
 	}
-	k := kernelGroup{fs: fs, parent: fmt.Sprintf("/wasmproxy-%d-%s", os.Getpid(), strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")))}
+	k := kernelGroup{fs: fs, parent: fmt.Sprintf("/wasmproxy-%d-%s", rand.Uint64(), strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")))}
 	k.dir = filepath.Join(root, k.parent, prefix+containerID)
 	for _, dir := range []string{filepath.Dir(k.dir), k.dir} {
 		if err := os.Mkdir(dir, 0o755); err != nil {

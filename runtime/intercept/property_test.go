@@ -78,7 +78,7 @@ func newKernelWorld(t *testing.T) *kernelWorld {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { files.Close() })
-	w := &kernelWorld{t: t, fs: files, parent: fmt.Sprintf("/wasmproxy-%d-any-sequence", os.Getpid()), state: filepath.Join(t.TempDir(), "state"),
+	w := &kernelWorld{t: t, fs: files, parent: fmt.Sprintf("/wasmproxy-%d-any-sequence", rand.Uint64()), state: filepath.Join(t.TempDir(), "state"),
 		ask: map[string]plugin.Change{}, model: map[string]map[string]*wantedFile{}}
 	w.make("")
 	w.open(nil)
