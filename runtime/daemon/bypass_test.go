@@ -165,13 +165,14 @@ func TestBypassEndsHooksUnderWay(t *testing.T) {
 	n.must(err)
 	container, err := n.createContainer(t.Context(), pod, "app")
 	n.must(err)
-	n.put("10-loop.json", `{"failure-policy": "Fail", "timeout": "1m", "limits": {"fuel": 10000000000}}`)
-	n.put("10-loop.wasm", "loop")
+	n.put("10-loop.json", `{"failure-policy": "Fail", "timeout": "1m", `+endlessFuel+`}`)
+	n.put("10-loop.wasm", "announced-loop")
 	n.awaitActive("10-loop")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_, err = n.kubelet.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: container})
-	n.must(err) // and its post hook loops
+	n.must(err)
+	n.await("plugin log", "hook=PostStopContainer", "text=looping")
 	ended := make(chan error, 2)
 	go func() {
 		_, err := n.runPod(ctx, "new")

@@ -19,8 +19,8 @@ func TestStopWhileAGuestRuns(t *testing.T) {
 		t.Run(hook, func(t *testing.T) {
 			n := newNode(t)
 			n.config.DrainTimeout = drain
-			n.put("10-loop.wasm", "loop")
-			n.put("10-loop.json", `{"failure-policy":"Fail","timeout":"3s","limits":{"fuel":10000000000},"runtime-hooks":["`+hook+`"]}`)
+			n.put("10-loop.wasm", "announced-loop")
+			n.put("10-loop.json", `{"failure-policy":"Fail","timeout":"6s","runtime-hooks":["`+hook+`"],`+endlessFuel+`}`)
 			n.start(daemon.Run)
 			n.await("plugins active", "plugins=[10-loop]")
 			_, err := n.kubelet.Version(t.Context(), &runtimeapi.VersionRequest{}) // so that there is a connection
@@ -34,11 +34,10 @@ func TestStopWhileAGuestRuns(t *testing.T) {
 				answer <- err
 			}()
 			cut := hook == "PreRunPodSandbox"
-			if cut {
-				time.Sleep(time.Second) // for the guest to loop
-			} else if err := <-answer; err != nil {
-				t.Fatal(err)
+			if !cut {
+				n.must(<-answer)
 			}
+			n.await("plugin log", "text=looping")
 			start := time.Now()
 			n.end()
 			if took := time.Since(start); took < drain || took > 15*time.Second && wallClock() {
@@ -52,7 +51,7 @@ func TestStopWhileAGuestRuns(t *testing.T) {
 				return
 			}
 			n.await("work did not end in time at shutdown", `of="post hooks"`)
-			time.Sleep(3 * time.Second) // the guest runs on until its own time is up
+			n.await("plugin failed and was ignored", "ran longer than its time limit of 6s")
 		})
 	}
 }

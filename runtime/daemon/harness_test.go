@@ -21,6 +21,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 // patience is how long tests wait for what comes. On a busy machine, under the race detector, an
@@ -271,3 +272,6 @@ func containsAll(line string, words []string) bool {
 }
 
 func podName(i int) string { return fmt.Sprintf("web-%d", i) }
+
+// endlessFuel is, in a plugin's JSON, as much fuel as a guest that loops cannot use up on any machine.
+var endlessFuel = fmt.Sprintf(`"limits":{"fuel":%d}`, plugin.MaxFuel)

@@ -9,9 +9,9 @@ import (
 
 // The most that an operator can allow one call of a plugin, and one instance of it.
 const (
-	MaxTimeout   = time.Minute // half of what kubelet waits for a call
-	MaxFuel      = 10_000_000_000
-	MaxMemory    = 1 << 30 // bytes
+	MaxTimeout   = time.Minute           // half of what kubelet waits for a call
+	MaxFuel      = 1_000_000_000_000_000 // more than a guest uses in MaxTimeout on any machine: its time alone ends it
+	MaxMemory    = 1 << 30               // bytes
 	MaxHostCalls = 100_000
 )
 

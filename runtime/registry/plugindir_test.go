@@ -107,7 +107,7 @@ func TestBadPluginFiles(t *testing.T) {
 		{"limits no object", `{"limits": 5}`, `10-a.json: limits: 5 is not an object such as {"memory": "64Mi"}`},
 		{"limits of an unknown key", `{"limits": {"cpu": 1}}`, `10-a.json: limits: unknown key "cpu"; known are fuel, host-calls, memory`},
 		{"limits with a timeout", `{"limits": {"timeout": "1s"}}`, `10-a.json: limits: timeout: is a key beside limits, not in it`},
-		{"limits of no fuel", `{"limits": {"fuel": 0}}`, `10-a.json: limits: fuel: 0 is not between 1 and 10000000000`},
+		{"limits of no fuel", `{"limits": {"fuel": 0}}`, `10-a.json: limits: fuel: 0 is not between 1 and 1000000000000000`},
 		{"limits of no calls", `{"limits": {"host-calls": 0}}`, `10-a.json: limits: host-calls: 0 is not between 1 and 100000`},
 		{"limits of fuel as text", `{"limits": {"fuel": "1"}}`, `10-a.json: limits: fuel: "1" is not a whole number`},
 		{"limits of memory as number", `{"limits": {"memory": 64}}`, `10-a.json: limits: memory: 64 is not a size such as "64Mi"`},

@@ -1,4 +1,4 @@
-;; Loops 1,000,000,000 times, which takes a second or so, and then is done: what loop.wat does, for a test
+;; Loops 10,000,000,000 times, which takes seconds, and then is done: what loop.wat does, for a test
 ;; that has to end without a time limit too.
 (module
   (memory (export "memory") 1)
@@ -9,5 +9,5 @@
   (func $wp_hook (export "wp_hook") (param $hook i32) (result i32)
     (local $n i64)
     (loop $again
-      (br_if $again (i64.lt_u (local.tee $n (i64.add (local.get $n) (i64.const 1))) (i64.const 1000000000))))
+      (br_if $again (i64.lt_u (local.tee $n (i64.add (local.get $n) (i64.const 1))) (i64.const 10000000000))))
     (i32.const 0)))
