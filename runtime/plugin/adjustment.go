@@ -138,8 +138,8 @@ func (a *Adjustment) Reject(code uint32, reason string) error {
 	return nil
 }
 
-// Add checks a change, in its place among the others, and keeps it if it is allowed. The
-// other methods are forms of it.
+// Add checks a change, in its place among the others, and keeps a copy of it if it is allowed: its texts
+// may be lent. The other methods are forms of it.
 func (a *Adjustment) Add(c Change) error {
 	if c.Object >= abi.FirstHandle && a.event != nil {
 		if kind := a.event.Kind(c.Object); kind < abi.FirstHandle {
@@ -167,14 +167,17 @@ func (a *Adjustment) Add(c Change) error {
 		if conflict != nil {
 			err = conflict
 			if a.conflict == nil {
+				conflict.Change.own()
 				a.conflict = conflict
 			}
 		}
 	}
 	if err != nil {
+		a.changes[n] = Owned{} // its texts may be a guest's memory, which ends before this slice
 		a.changes = a.changes[:n]
 		return a.keep(err)
 	}
+	added.own()
 	a.bytes += added.size()
 	return nil
 }

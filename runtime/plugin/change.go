@@ -78,6 +78,15 @@ func (c *Change) EndsIdle() bool {
 	return c.Op == WriteFile && c.Key == rules.CPUIdle && c.Text == "0"
 }
 
+// own makes copies of the change's texts, in one piece of memory.
+func (c *Change) own() {
+	var both strings.Builder
+	both.Grow(len(c.Key) + len(c.Text))
+	both.WriteString(c.Key)
+	both.WriteString(c.Text)
+	c.Key, c.Text = both.String()[:len(c.Key)], both.String()[len(c.Key):]
+}
+
 // size is how many bytes the change adds to a request at most.
 func (c *Change) size() int { return len(c.Key) + len(c.Text) }
 

@@ -67,7 +67,9 @@ func (a *Adjustment) checkFormat(c *Change, info *abi.FieldInfo) error {
 }
 
 func refused(c *Change, errno abi.Errno, reason string) error {
-	return &WriteError{Target: c.Target(), Errno: errno, Reason: reason}
+	shown := *c
+	shown.Key = shown.Key[:min(len(shown.Key), maxReason)]
+	return &WriteError{Target: shown.Target(), Errno: errno, Reason: reason}
 }
 
 // quoted shows a value that was refused.

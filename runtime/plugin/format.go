@@ -3,7 +3,6 @@ package plugin
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -91,7 +90,12 @@ func checkRange(_ *Adjustment, c *Change) (abi.Errno, string) {
 
 // checkArguments takes what execve does.
 func checkArguments(_ *Adjustment, c *Change) (abi.Errno, string) {
-	if slices.ContainsFunc(c.Elements(), func(e string) bool { return strings.ContainsRune(e, 0) }) {
+	clean := true
+	abi.EachElement(c.Text, func(e string) bool {
+		clean = !strings.ContainsRune(e, 0)
+		return clean
+	})
+	if !clean {
 		return abi.Invalid, "want elements without NUL bytes"
 	}
 	return abi.OK, ""

@@ -141,7 +141,7 @@ func (d *Txn) get(key string) (string, bool) {
 	return text, ok
 }
 
-// Set gives a key a value.
+// Set gives a key a value, of both of which it keeps copies.
 func (d *Txn) Set(key, value string) abi.Errno {
 	switch {
 	case key == "":
@@ -157,7 +157,7 @@ func (d *Txn) Set(key, value string) abi.Errno {
 		return abi.Limit
 	}
 	d.keys, d.bytes = keys, bytes
-	d.write(key, draftValue{text: value})
+	d.write(key, draftValue{text: strings.Clone(value)})
 	return abi.OK
 }
 
@@ -173,7 +173,7 @@ func (d *Txn) write(key string, v draftValue) {
 	if d.wrote == nil {
 		d.wrote = map[string]draftValue{}
 	}
-	d.wrote[key] = v
+	d.wrote[strings.Clone(key)] = v
 }
 
 // fits reports whether there is room for as much more.

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -76,8 +77,8 @@ func (m *Metrics) add(kind int32, name string) *Series {
 	if len(m.series) >= MaxSeries {
 		return nil
 	}
-	s := &Series{Name: name, Kind: kind}
-	m.series[name] = s
+	s := &Series{Name: strings.Clone(name), Kind: kind} // the caller's may be lent
+	m.series[s.Name] = s
 	return s
 }
 

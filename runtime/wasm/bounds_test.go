@@ -237,3 +237,20 @@ func TestMemoryLimitSaysItsKey(t *testing.T) {
 		}
 	}
 }
+
+// TestFloodsCostNoMemory shows that what a guest asks for, and is refused, is not copied: the garbage of one hook
+// would come to 64 MiB and more, and several are under way at a time.
+func TestFloodsCostNoMemory(t *testing.T) {
+	e := newEngine(t, Options{})
+	for _, guest := range []string{"change-flood", "list-of-empties", "largest-arguments"} {
+		p := load(t, e, guest, PluginOptions{})
+		bytes := allocated(func() {
+			_, err := callPlugin(t.Context(), p, newEvent())
+			wantError(t, err, "called the host more than 1000 times")
+		})
+		t.Logf("%s: %d KiB", guest, bytes>>10)
+		if bytes > 8<<20 {
+			t.Errorf("%s allocated %d MiB", guest, bytes>>20)
+		}
+	}
+}

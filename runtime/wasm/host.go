@@ -3,7 +3,6 @@ package wasm
 import (
 	"context"
 	"fmt"
-	"strings"
 	"unsafe"
 
 	"github.com/tetratelabs/wazero"
@@ -108,7 +107,7 @@ func (f hostFunction) bind(name string) api.GoModuleFunc {
 	}
 }
 
-// maxArgument bounds what is copied out of a guest for one argument, in bytes: as much as a
+// maxArgument bounds what the host looks at of one argument, in bytes: as much as a
 // change may have with its key.
 const maxArgument = 256 << 10
 
@@ -170,36 +169,35 @@ func (f *frame) region(ptr, length uint32) []byte {
 	return b
 }
 
-// withText gives a host function a copy of the string that arguments i and i+1 name.
+// withText lends a host function the string that arguments i and i+1 name; see borrowed.
 func withText(i int, run func(context.Context, *frame, string) int64) func(context.Context, *frame) int64 {
 	return func(ctx context.Context, f *frame) int64 {
-		b := f.bytes(i)
-		if len(b) > maxArgument {
-			return int64(abi.TooLarge)
+		text, errno := f.borrowed(i)
+		if errno != abi.OK {
+			return int64(errno)
 		}
-		f.moved += len(b)
-		return run(ctx, f, string(b))
+		return run(ctx, f, text)
 	}
 }
 
-// withPair gives a host function copies of two strings, made together.
+// withPair lends a host function two strings.
 func withPair(i int, run func(context.Context, *frame, string, string) int64) func(context.Context, *frame) int64 {
 	return func(ctx context.Context, f *frame) int64 {
-		a, b := f.bytes(i), f.bytes(i+2)
-		if len(a) > maxArgument || len(b) > maxArgument {
-			return int64(abi.TooLarge)
+		a, errno := f.borrowed(i)
+		if errno != abi.OK {
+			return int64(errno)
 		}
-		f.moved += len(a) + len(b)
-		var both strings.Builder
-		both.Grow(len(a) + len(b))
-		both.Write(a)
-		both.Write(b)
-		return run(ctx, f, both.String()[:len(a)], both.String()[len(a):])
+		b, errno := f.borrowed(i + 2)
+		if errno != abi.OK {
+			return int64(errno)
+		}
+		return run(ctx, f, a, b)
 	}
 }
 
-// borrowed is the string that arguments i and i+1 name, not copied, for a look-up that keeps
-// nothing of it: it is the guest's memory, and changes when the guest runs on.
+// borrowed is the string that arguments i and i+1 name, not copied: it is the guest's memory, and
+// changes when the guest runs on. What keeps it clones it. A guest that is refused all that it asks for
+// costs no memory so.
 func (f *frame) borrowed(i int) (string, abi.Errno) {
 	b := f.bytes(i)
 	if len(b) > maxArgument {

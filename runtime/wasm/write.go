@@ -29,12 +29,12 @@ func mapDelete(_ context.Context, f *frame, key string) int64 {
 
 // listSet takes a list as listDump writes it.
 func listSet(_ context.Context, f *frame, encoded string) int64 {
-	var list []string
-	if !abi.EachElement(encoded, func(e string) bool { list = append(list, e); return true }) {
+	elements := 0
+	if !abi.EachElement(encoded, func(string) bool { elements++; return true }) {
 		return int64(abi.Invalid)
 	}
-	f.elements(len(list))
-	return done(f.adj.SetList(f.object(0), f.field(1), list))
+	f.elements(elements)
+	return done(f.adj.Add(plugin.Change{Op: plugin.SetList, Object: f.object(0), Field: f.field(1), Text: encoded}))
 }
 
 func listAdd(_ context.Context, f *frame, element string) int64 {
