@@ -16,6 +16,7 @@ type Next func(ctx context.Context, req *Frame) (resp *Frame, err error)
 // Call is one unary call: its request, and what its [Interceptor] reports of it.
 type Call struct {
 	Request  *Frame
+	Unseen   error         // why the request does not show all that it does, so that plugins cannot judge it; nil: it does
 	Followed bool          // the store reads the call
 	Hooked   bool          // plugins have a hook in it
 	Plugins  time.Duration // that plugins took before the answer

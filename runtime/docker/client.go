@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,10 +16,6 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// maxAnswer bounds the answers of Docker that are read as a whole. Ten thousand containers in a
-// list have some 20 MiB.
-const maxAnswer = 256 << 20
-
 // wholeID is how long the IDs of containers are.
 const wholeID = 64
 
@@ -26,23 +23,30 @@ const wholeID = 64
 type Client struct {
 	endpoint  string // as it was given
 	transport *http.Transport
-	all       bool // containers get hooks that Kubernetes did not make
+	all       bool          // containers get hooks that Kubernetes did not make
+	reading   chan struct{} // holds one for each answer that is read and decoded
 }
 
 // NewClient returns a Client of the daemon on a unix socket, "unix://" and an absolute path or the
 // path alone. all says that containers are pods and containers, too, which Kubernetes did not make.
 func NewClient(endpoint string, all bool) *Client {
-	path := strings.TrimPrefix(endpoint, "unix://")
-	return &Client{endpoint: endpoint, all: all, transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", path)
-		},
+	c := &Client{endpoint: endpoint, all: all, reading: make(chan struct{}, maxReading)}
+	c.transport = &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) },
 		// No request meets a connection that a restarted daemon has lost. The header "Connection: close", which
 		// DisableKeepAlives adds, would have dockerd answer some errors and close without reading the body, so
 		// that sending it fails and the answer is lost.
 		MaxIdleConnsPerHost: -1,
 		DisableCompression:  true, // no header is added
-	}}
+
+		MaxResponseHeaderBytes: maxHead,
+	}
+	return c
+}
+
+// dial connects to Docker.
+func (c *Client) dial(ctx context.Context) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(c.endpoint, "unix://"))
 }
 
 // Answers returns why no server of HTTP answers on a socket. dockerd and the proxy answer the
@@ -69,6 +73,20 @@ func (c *Client) get(ctx context.Context, path string, query url.Values, into an
 // do sends a request of the proxy's own, with a body unless it is nil, and decodes the answer. An
 // error is one of CRI's: NotFound if there is no such object, Unavailable without Docker.
 func (c *Client) do(ctx context.Context, method, path string, query url.Values, body, into any) error {
+	return c.ask(ctx, method, path, query, body, func(answer io.Reader) error {
+		text, err := readUpTo(answer, maxAnswer)
+		switch {
+		case errors.Is(err, errTooLarge): // which is the object's, not Docker's
+			return err
+		case err != nil:
+			return c.unreachable(ctx, err)
+		}
+		return decode(text, into)
+	})
+}
+
+// ask does the same, and has read decode an answer that is no error.
+func (c *Client) ask(ctx context.Context, method, path string, query url.Values, body any, read func(io.Reader) error) error {
 	var text []byte
 	if body != nil {
 		var err error
@@ -89,14 +107,20 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 		return c.unreachable(ctx, err)
 	}
 	defer res.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
-	if err != nil {
-		return c.unreachable(ctx, err)
+	select {
+	case c.reading <- struct{}{}:
+		defer func() { <-c.reading }()
+	case <-ctx.Done():
+		return c.unreachable(ctx, ctx.Err())
 	}
 	if res.StatusCode >= http.StatusBadRequest {
+		answer, err := readUpTo(res.Body, maxAnswer)
+		if err != nil {
+			return c.unreachable(ctx, err)
+		}
 		return &answerError{res.StatusCode, messageOf(answer)}
 	}
-	if err := decode(answer, into); err != nil {
+	if err := read(res.Body); err != nil {
 		return fmt.Errorf("reading Docker's answer to %s %s: %w", method, path, err)
 	}
 	return nil
@@ -136,6 +160,9 @@ func (c *Client) list(ctx context.Context, id string) (all []summary, err error)
 		return nil, err
 	}
 	query.Set("filters", string(text))
-	err = c.get(ctx, "/containers/json", query, &all)
+	err = c.ask(ctx, http.MethodGet, "/containers/json", query, nil, func(answer io.Reader) error {
+		all, err = decodeList(answer)
+		return err
+	})
 	return all, err
 }

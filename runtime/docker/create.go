@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"sync"
 	"time"
 
@@ -19,27 +20,46 @@ func (c *call) create() {
 	if !c.read() {
 		return
 	}
-	of := new(container)
-	if decode(c.body, of) != nil { // Docker refuses it, too
-		c.pass()
-		return
+	of, labels := new(container), new(struct{ Labels map[string]string })
+	err := decode(c.body, of)
+	if c.unseen == nil && err != nil {
+		c.unseen = fmt.Errorf("its body cannot be decoded: %w", err)
 	}
 	name := c.r.URL.Query().Get("name")
 	k := kindOf(of.Labels, c.opts.Client.all)
-	if k != notOurs && c.refusesHidden() {
+	if err != nil && decode(c.body, labels) != nil { // it may be of any kind
+		c.hook(making(standalone)...)
 		return
 	}
-	switch k {
-	case ofSandbox:
+	if c.unseen == nil {
+		c.unseen = hidden(c.body)
+	}
+	switch {
+	case k == notOurs:
+		c.pass()
+	case c.unseen != nil:
+		c.hook(making(k)...)
+	case k == ofSandbox:
 		pod, _ := c.podStage(name, of, k)
 		c.hook(pod)
-	case ofPod:
+	case k == ofPod:
 		c.inPod(name, of)
-	case standalone:
-		c.standalone(name, of)
 	default:
-		c.pass()
+		c.standalone(name, of)
 	}
+}
+
+// making are the calls that make a container, without what they say of it: for a request of which
+// plugins cannot be told that.
+func making(k kind) []stage {
+	pod, container := stage{request: &runtimeapi.RunPodSandboxRequest{}}, stage{request: &runtimeapi.CreateContainerRequest{}}
+	switch k {
+	case ofSandbox:
+		return []stage{pod}
+	case ofPod:
+		return []stage{container}
+	}
+	return []stage{pod, container}
 }
 
 // podStage makes RunPodSandbox of the request.
@@ -131,20 +151,24 @@ func (c *call) update() {
 		return
 	}
 	of := new(resources)
-	if decode(c.body, of) != nil { // Docker refuses it, too
-		c.pass()
-		return
+	if err := decode(c.body, of); err != nil && c.unseen == nil {
+		c.unseen = fmt.Errorf("its body cannot be decoded: %w", err)
 	}
 	_, id, k := c.identify()
-	if k != ofPod && k != standalone {
+	request.ContainerId = id
+	switch {
+	case k != ofPod && k != standalone:
 		c.pass()
+		return
+	case c.unseen != nil:
+		c.hook(stage{request: request})
 		return
 	}
 	has := sync.OnceValue(func() *resources { return c.resourcesOf(id) })
 	if of.NanoCpus > 0 && of.CpuQuota == 0 && of.CpuPeriod == 0 && k == standalone && has().hasQuota() {
 		c.asQuota(of)
 	}
-	request.ContainerId, request.Linux = id, of.cri()
+	request.Linux = of.cri()
 	c.hook(stage{request: request, changed: func(to proto.Message, e *changes) {
 		e.cpus = func() int64 { return c.opts.Client.cpus(c.r.Context()) }
 		e.update(has().updatedBy(of), request, to.(*runtimeapi.UpdateContainerResourcesRequest))

@@ -204,3 +204,24 @@ func mainBody(pod string) string {
 	return `{"Env":["A=1","B","C=<&>"],"Future":{"b":1.50,"a":1e2},"Image":"busybox","Labels":{"io.kubernetes.docker.type":"container","io.kubernetes.sandbox.id":"` + pod +
 		`","annotation.x":"y"},"HostConfig":{"CpuPeriod":100000,"CpuQuota":50000 ,"Memory":1048576,"MemorySwap":1048576,"CgroupParent":"kubepods-pod6c1d9f0e.slice","Later":null}}`
 }
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("after half a minute there is still not: %s", what)
+		}
+	}
+}
+
+// dial connects to the proxy.
+func (n *node) dial() *net.UnixConn {
+	n.t.Helper()
+	conn, err := net.Dial("unix", n.socket)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() { conn.Close() })
+	return conn.(*net.UnixConn)
+}

@@ -1,8 +1,8 @@
 package docker
 
 import (
+	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,11 +25,11 @@ const hostFields = ` Binds ContainerIDFile LogConfig NetworkMode PortBindings Re
 var zeros = []string{"null", "0", "false", `""`, "[]", "{}"}
 
 // hidden says which part of the body of ContainerCreate Docker may read and plugins would not see;
-// "" if there is none.
-func hidden(body []byte) string {
+// nil if there is none.
+func hidden(body []byte) error {
 	all, _, err := membersOf(body)
 	if err != nil {
-		return "" // Docker refuses it, too
+		return fmt.Errorf("its body cannot be decoded: %w", err)
 	}
 	configs := 0
 	for _, m := range all {
@@ -38,32 +38,17 @@ func hidden(body []byte) string {
 		}
 		isHost := func(name string) bool { return strings.EqualFold(name, m.name) }
 		if slices.ContainsFunc(strings.Fields(hostFields), isHost) && !slices.Contains(zeros, string(body[m.start:m.end])) {
-			return fmt.Sprintf("%q is outside of HostConfig; put it into HostConfig", m.name)
+			return fmt.Errorf("%q is outside of HostConfig; put it into HostConfig", m.name)
 		}
 	}
 	if configs > 1 {
-		return "HostConfig is there more than once; put all of it into one"
+		return errors.New("HostConfig is there more than once; put all of it into one")
 	}
-	return ""
+	return nil
 }
 
-// refusesHidden answers a request that has what plugins would not see.
-func (c *call) refusesHidden() bool {
-	why := ""
-	switch c.op.name {
-	case "ContainerCreate":
-		why = hidden(c.body)
-	case "ContainerStart":
-		if c.startsWithConfig() {
-			why = "API 1.23 and older can have a HostConfig in the body; put it into the body of the creation"
-		}
-	}
-	if why == "" {
-		return false
-	}
-	refuse(c.w, http.StatusBadRequest, "wasmproxy: plugins cannot check this "+c.op.name+": "+why)
-	return true
-}
+// errStartsWithConfig is why plugins cannot judge a start that changes the container, too.
+var errStartsWithConfig = errors.New("API 1.23 and older can have a HostConfig in the body of a start; put it into the body of the creation")
 
 // startsWithConfig reports whether Docker reads a body of ContainerStart: in old versions of the API,
 // if it is longer than seven bytes. It refuses one in others.

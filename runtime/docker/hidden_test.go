@@ -25,6 +25,13 @@ func TestHiddenHostConfig(t *testing.T) {
 		if refused := code == 400; refused != (want != "") || refused && !strings.Contains(answer, strings.ReplaceAll(want, `"`, `\"`)) || refused == (n.engine.made > 0) {
 			t.Errorf("%s: answers %d %s", body, code, answer)
 		}
+		unhooked := newNode(t, true, on(abi.PostPullImage, func(plugin.Event, *plugin.Adjustment) error { return nil }))
+		if code, answer := unhooked.do("POST", "/v1.41/containers/create?name=web", body); code != 201 || unhooked.engine.last(t, "POST").body != body {
+			t.Errorf("%s without a plugin that hooks it: answers %d %s", body, code, answer)
+		}
+		if _, containers := unhooked.store.Len(); want != "" && containers != 0 {
+			t.Errorf("%s: the store has a container without what plugins do not see", body)
+		}
 		others := newNode(t, false)
 		if code, answer := others.do("POST", "/v1.41/containers/create?name=web", body); code != 201 {
 			t.Errorf("%s of a container without hooks: answers %d %s", body, code, answer)
@@ -32,10 +39,44 @@ func TestHiddenHostConfig(t *testing.T) {
 	}
 }
 
+// TestUndecodable: a request that cannot be decoded, or is too large to be, is refused if plugins hook it. Without
+// them it passes as it is, for Docker to judge.
+func TestUndecodable(t *testing.T) {
+	const create = "/v1.41/containers/create?name=web"
+	large := `{"Image":"b","Labels":{"a":"` + strings.Repeat("a", 8<<20) + `"}}`
+	for _, body := range []string{"", "{", "null", "[]", `{"Env":{"A":"1"}}`, `{"Labels":5}`, `{"Labels":{"a":5}}`, `{"HostConfig":{"Memory":"5"}}`, large} {
+		n := newNode(t, true, on(abi.PreCreateContainer, func(plugin.Event, *plugin.Adjustment) error { return nil }))
+		if code, answer := n.do("POST", create, body); code != 400 || !strings.HasPrefix(answer, `{"message":"wasmproxy: plugins cannot check`) || n.engine.made > 0 {
+			t.Errorf("%.40q: answers %d %s", body, code, answer)
+		}
+		n = newNode(t, true, on(abi.PostStopContainer, func(plugin.Event, *plugin.Adjustment) error { return nil }))
+		if code, answer := n.do("POST", create, body); code != 201 || n.engine.last(t, "POST").body != body {
+			t.Errorf("%.40q without a hook: answers %d %s", body, code, answer)
+		}
+	}
+	n := newNode(t, false, on(abi.PreCreateContainer, func(plugin.Event, *plugin.Adjustment) error { return nil }))
+	if code, answer := n.do("POST", create, `{"Env":{"A":"1"},"Labels":{"a":"b"}}`); code != 201 {
+		t.Errorf("of a container that has no hooks: answers %d %s", code, answer)
+	}
+	n = newNode(t, true, on(abi.PreUpdateContainerResources, func(plugin.Event, *plugin.Adjustment) error { return nil }))
+	id := n.create("web", `{"Image":"b"}`)
+	if code, answer := n.do("POST", "/containers/"+id+"/update", `{"Memory":"5"}`); code != 400 {
+		t.Errorf("an update answers %d %s", code, answer)
+	}
+}
+
 // TestHostConfigAtStart is the same of a start, in versions of the API in which it could have a body.
 func TestHostConfigAtStart(t *testing.T) {
 	n := newNode(t, true, on(abi.PreStartContainer, func(plugin.Event, *plugin.Adjustment) error { return nil }))
 	id := n.create("web", `{"Image":"b"}`)
+	only := newNode(t, true, on(abi.PreCreateContainer, func(plugin.Event, *plugin.Adjustment) error { return nil }))
+	if code, answer := only.do("POST", "/v1.23/containers/"+only.create("web", `{"Image":"b"}`)+"/start", `{"Privileged":true}`); code != 400 {
+		t.Errorf("where plugins check creations alone: answers %d %s", code, answer)
+	}
+	unhooked := newNode(t, true, on(abi.PostPullImage, func(plugin.Event, *plugin.Adjustment) error { return nil }))
+	if code, answer := unhooked.do("POST", "/v1.23/containers/"+unhooked.create("web", `{"Image":"b"}`)+"/start", `{"Privileged":true}`); code != 204 {
+		t.Errorf("without a plugin that hooks it: answers %d %s", code, answer)
+	}
 	for _, test := range []struct {
 		path, body string
 		want       int

@@ -3,6 +3,7 @@ package docker
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -40,6 +41,8 @@ func (c *call) serve() {
 		c.about(&runtimeapi.RemoveContainerRequest{}, &runtimeapi.RemovePodSandboxRequest{})
 	case "ContainerUpdate":
 		c.update()
+	case "ContainerAttach", "ExecStart":
+		c.attach()
 	default:
 		c.pass()
 	}
@@ -100,15 +103,17 @@ func (c *call) about(container proto.Message, pod ...proto.Message) {
 		return
 	}
 	podID, id, k := c.identify()
-	if k != notOurs && c.refusesHidden() {
-		return
-	}
 	cri.SetIDs(container, podID, id)
 	for _, p := range pod {
 		cri.SetIDs(p, podID, id)
 	}
 	switch {
-	case k == notOurs, k == ofSandbox && len(pod) == 0:
+	case k == notOurs:
+		c.pass()
+	case c.op.name == "ContainerStart" && c.startsWithConfig(): // which is a part of its creation
+		c.unseen = errStartsWithConfig
+		c.hook(append(making(k), stage{request: container})...)
+	case k == ofSandbox && len(pod) == 0:
 		c.pass()
 	case k == ofSandbox:
 		c.hook(stage{request: pod[0]})
@@ -176,7 +181,7 @@ func (c *call) hook(stages ...stage) {
 // run takes the request through the first of the stages, and so through all.
 func (c *call) run(ctx context.Context, rec *recorder, stages []stage) error {
 	if len(stages) == 0 {
-		c.ask(rec, c.r.WithContext(ctx))
+		c.ask(c.hooked, rec, c.r.WithContext(ctx))
 		return rec.failure()
 	}
 	st := stages[0]
@@ -195,7 +200,7 @@ func (c *call) run(ctx context.Context, rec *recorder, stages []stage) error {
 		}
 		return cri.NewFrame(answer)
 	}
-	of := cri.Call{Request: frame}
+	of := cri.Call{Request: frame, Unseen: c.unseen}
 	intercept := c.opts.Router(method.Name)
 	if intercept == nil {
 		_, err = next(ctx, frame)
@@ -232,8 +237,8 @@ func (c *call) send(ctx context.Context, rec *recorder, stages []stage, made, se
 	return err
 }
 
-// read reads the request's body, which is restored for whoever sends it. ok is false if the
-// request has been answered, since the body is too large or broke off.
+// read reads the request's body, which is restored for whoever sends it. One that is too large for
+// plugins is not read as a whole. ok is false if the request has been answered, since the body broke off.
 func (c *call) read() (ok bool) {
 	body, err := io.ReadAll(io.LimitReader(c.r.Body, maxBody+1))
 	switch {
@@ -241,8 +246,9 @@ func (c *call) read() (ok bool) {
 		refuse(c.w, http.StatusBadRequest, "wasmproxy: reading the body of the request: "+err.Error())
 		return false
 	case len(body) > maxBody:
-		refuse(c.w, http.StatusRequestEntityTooLarge, "wasmproxy: the body of a request that plugins hook may have 8 MiB")
-		return false
+		c.unseen = errors.New("its body is larger than 8 MiB")
+		c.r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), c.r.Body))
+		return true
 	}
 	c.setBody(body)
 	return true

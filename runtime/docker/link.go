@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/url"
 	"sync"
@@ -123,7 +124,9 @@ func (l *Link) follow(ctx context.Context) bool {
 		return false
 	}
 	l.set(connectivity.Ready)
-	for dec := json.NewDecoder(res.Body); ; {
+	limited := &io.LimitedReader{R: res.Body}
+	for dec := json.NewDecoder(limited); ; {
+		limited.N = maxAnswer // a larger event is not known, so that the store has to be filled anew
 		var e struct {
 			Action Action
 			Actor  struct {

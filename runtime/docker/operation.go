@@ -9,8 +9,9 @@ import (
 
 // An operation is one of the Docker Engine API, by the name that its specification has.
 type operation struct {
-	name    string
-	endless bool // the answer ends when its caller likes; it is not waited for at shutdown
+	name     string
+	endless  bool // the answer ends when its caller likes; it is not waited for at shutdown
+	attaches bool // dockerd takes over the connection for the streams of a process
 }
 
 // other is the name of a request that the table does not have.
@@ -24,11 +25,11 @@ var operations = map[string]operation{
 	"GET containers/*/export": {name: "ContainerExport"}, "GET containers/*/stats": {name: "ContainerStats", endless: true}, "POST containers/*/resize": {name: "ContainerResize"},
 	"POST containers/*/start": {name: "ContainerStart"}, "POST containers/*/stop": {name: "ContainerStop"}, "POST containers/*/restart": {name: "ContainerRestart"},
 	"POST containers/*/kill": {name: "ContainerKill"}, "POST containers/*/update": {name: "ContainerUpdate"}, "POST containers/*/rename": {name: "ContainerRename"},
-	"POST containers/*/pause": {name: "ContainerPause"}, "POST containers/*/unpause": {name: "ContainerUnpause"}, "POST containers/*/attach": {name: "ContainerAttach", endless: true},
+	"POST containers/*/pause": {name: "ContainerPause"}, "POST containers/*/unpause": {name: "ContainerUnpause"}, "POST containers/*/attach": {name: "ContainerAttach", endless: true, attaches: true},
 	"GET containers/*/ws": {name: "ContainerAttachWebsocket", endless: true}, "POST containers/*/wait": {name: "ContainerWait", endless: true}, "DELETE containers/*": {name: "ContainerDelete"},
 	"HEAD containers/*/archive": {name: "ContainerArchiveInfo"}, "GET containers/*/archive": {name: "ContainerArchive"}, "PUT containers/*/archive": {name: "PutContainerArchive"},
 	"POST containers/prune": {name: "ContainerPrune"}, "POST containers/*/exec": {name: "ContainerExec"},
-	"POST exec/*/start": {name: "ExecStart"}, "POST exec/*/resize": {name: "ExecResize"}, "GET exec/*/json": {name: "ExecInspect"},
+	"POST exec/*/start": {name: "ExecStart", attaches: true}, "POST exec/*/resize": {name: "ExecResize"}, "GET exec/*/json": {name: "ExecInspect"},
 	"GET images/json": {name: "ImageList"}, "POST build": {name: "ImageBuild"}, "POST build/prune": {name: "BuildPrune"}, "POST build/cancel": {name: "BuildCancel"},
 	"POST images/create": {name: "ImageCreate"}, "GET images/*/json": {name: "ImageInspect"}, "GET images/*/history": {name: "ImageHistory"}, "POST images/*/push": {name: "ImagePush"},
 	"POST images/*/tag": {name: "ImageTag"}, "DELETE images/*": {name: "ImageDelete"}, "GET images/search": {name: "ImageSearch"}, "POST images/prune": {name: "ImagePrune"},
@@ -38,6 +39,7 @@ var operations = map[string]operation{
 	"GET networks": {name: "NetworkList"}, "GET networks/*": {name: "NetworkInspect"}, "DELETE networks/*": {name: "NetworkDelete"}, "POST networks/create": {name: "NetworkCreate"},
 	"POST networks/*/connect": {name: "NetworkConnect"}, "POST networks/*/disconnect": {name: "NetworkDisconnect"}, "POST networks/prune": {name: "NetworkPrune"},
 	"GET volumes": {name: "VolumeList"}, "POST volumes/create": {name: "VolumeCreate"}, "GET volumes/*": {name: "VolumeInspect"}, "DELETE volumes/*": {name: "VolumeDelete"},
+	"GET services/*/logs": {name: "ServiceLogs", endless: true}, "GET tasks/*/logs": {name: "TaskLogs", endless: true},
 	"GET swarm": {name: "SwarmInspect"}, "GET nodes/*": {name: "NodeInspect"}, "GET services/*": {name: "ServiceInspect"}, "GET tasks/*": {name: "TaskInspect"},
 	"GET secrets/*": {name: "SecretInspect"}, "GET configs/*": {name: "ConfigInspect"}, "GET plugins": {name: "PluginList"}, "GET plugins/*/json": {name: "PluginInspect"},
 	"POST volumes/prune": {name: "VolumePrune"}, "GET distribution/*/json": {name: "DistributionInspect"},

@@ -33,7 +33,8 @@ type Options struct {
 // A Server is the side of the proxy that dockershim and other clients of Docker see.
 type Server struct {
 	opts     Options
-	reverse  *httputil.ReverseProxy
+	reverse  *httputil.ReverseProxy // of answers that pass as they come
+	hooked   *httputil.ReverseProxy // of those to requests that plugins hook
 	http     *http.Server
 	requests sync.WaitGroup
 	open     atomic.Int64       // connections
@@ -52,7 +53,12 @@ func New(opts Options) *Server {
 	s.reverse = &httputil.ReverseProxy{
 		Rewrite: rewrite, Transport: opts.Client.transport, FlushInterval: -1, ErrorHandler: s.unreachable, ErrorLog: discard,
 	}
-	s.http = &http.Server{Handler: s, ErrorLog: discard, ConnState: s.count}
+	s.hooked = &httputil.ReverseProxy{
+		Rewrite: rewrite, Transport: opts.Client.transport, ModifyResponse: readWhole, ErrorHandler: s.unreachable, ErrorLog: discard,
+	}
+	s.http = &http.Server{Handler: s, ErrorLog: discard, ConnState: s.count, ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+		return context.WithValue(ctx, connKey{}, conn)
+	}}
 	return s
 }
 
@@ -122,11 +128,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.requests.Done()
 	op, object := operationOf(r)
 	ctx := traced(r)
-	if r.Header.Get("Upgrade") != "" {
-		ctx = context.WithoutCancel(ctx) // the end of the caller's input is not that of the request
+	if op.attaches {
+		ctx = context.WithoutCancel(ctx) // which ends with the caller's input
 	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()
+	if op.attaches {
+		go endWith(ctx, end)
+	}
 	defer context.AfterFunc(s.cut, end)()
 	if op.endless {
 		defer context.AfterFunc(s.stopping, end)()
@@ -157,6 +166,7 @@ type call struct {
 	w       *writer
 	r       *http.Request
 	body    []byte // of a request whose hooks want it
+	unseen  error  // why plugins cannot judge the request; nil if they can
 	start   time.Time
 	backend time.Duration // that Docker had the request
 	report  cri.Call      // of the outermost route
@@ -191,7 +201,7 @@ func (c *call) finish(ctx context.Context) {
 
 // pass sends the request on, and the answer back as it comes.
 func (c *call) pass() {
-	c.ask(c.w, c.r)
+	c.ask(c.reverse, c.w, c.r)
 }
 
 // The headers of W3C Trace Context.
@@ -206,8 +216,8 @@ func traced(r *http.Request) context.Context {
 	return metadata.NewIncomingContext(r.Context(), md)
 }
 
-// ask sends the request on, below the span that was made of it if there is one, and counts Docker's time.
-func (c *call) ask(w http.ResponseWriter, r *http.Request) {
+// ask sends the request on by one of the server's proxies, below the span that was made of it if there is one, and counts Docker's time.
+func (c *call) ask(by *httputil.ReverseProxy, w http.ResponseWriter, r *http.Request) {
 	if md, _ := metadata.FromOutgoingContext(r.Context()); len(md.Get(traceHeaders[0])) > 0 {
 		r.Header = r.Header.Clone()
 		for _, key := range traceHeaders {
@@ -216,5 +226,5 @@ func (c *call) ask(w http.ResponseWriter, r *http.Request) {
 	}
 	start := time.Now()
 	defer func() { c.backend = time.Since(start) }()
-	c.reverse.ServeHTTP(w, r)
+	by.ServeHTTP(w, r)
 }

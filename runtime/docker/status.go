@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -65,13 +66,16 @@ func (e *answerError) Error() string { return fmt.Sprintf("Docker answers %d: %s
 // GRPCStatus has the store and the hooks see the error as CRI has it.
 func (e *answerError) GRPCStatus() *status.Status { return status.New(codeOf(e.code), e.message) }
 
+// maxMessage bounds a message of Docker's, which goes into logs.
+const maxMessage = 4 << 10
+
 // messageOf returns the message of an error of Docker's, which is JSON.
 func messageOf(body []byte) string {
 	var e struct{ Message string }
 	if json.Unmarshal(body, &e) != nil || e.Message == "" {
 		return string(body[:min(len(body), 256)])
 	}
-	return e.Message
+	return strings.ToValidUTF8(e.Message[:min(len(e.Message), maxMessage)], "")
 }
 
 // refuse answers with an error in Docker's form.

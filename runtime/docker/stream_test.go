@@ -25,53 +25,6 @@ func (e *engine) answers(f http.HandlerFunc) {
 	e.answer = f
 }
 
-// attachEngine answers an attach as dockerd does: it takes over the connection, and echoes the input
-// only when that has ended.
-func attachEngine(w http.ResponseWriter, r *http.Request) {
-	conn, buffered, err := w.(http.Hijacker).Hijack()
-	if err != nil {
-		panic(err)
-	}
-	defer conn.Close()
-	fmt.Fprintf(conn, "HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", r.Header.Get("Upgrade"))
-	input, _ := io.ReadAll(buffered)
-	fmt.Fprintf(conn, "%d bytes: %s", len(input), input)
-}
-
-// TestUpgrade: the input's end reaches Docker while output is still to come, and input that follows
-// the request at once is not lost, also if the input has then ended.
-func TestUpgrade(t *testing.T) {
-	n := newNode(t, false)
-	n.engine.answers(attachEngine)
-	for _, early := range []string{"", "early ", "all"} {
-		conn, err := net.Dial("unix", n.socket)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		fmt.Fprintf(conn, "POST /v1.41/containers/x/attach?stdin=1&stream=1 HTTP/1.1\r\nHost: docker\r\nContent-Type: text/plain\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n%s", early)
-		late := "late"
-		if early == "all" {
-			late = ""
-			conn.(*net.UnixConn).CloseWrite()
-		}
-		reader := bufio.NewReader(conn)
-		res, err := http.ReadResponse(reader, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if res.Status != "101 UPGRADED" || res.Header.Get("Content-Type") != "application/vnd.docker.raw-stream" || res.Header.Get("Upgrade") != "tcp" {
-			t.Errorf("the answer is %s %v", res.Status, res.Header)
-		}
-		io.WriteString(conn, late)
-		conn.(*net.UnixConn).CloseWrite()
-		output, err := io.ReadAll(reader)
-		if want := fmt.Sprintf("%d bytes: %s", len(early+late), early+late); err != nil || string(output) != want {
-			t.Errorf("the output is %q, %v, want %q", output, err, want)
-		}
-	}
-}
-
 // TestFlush: each piece of an answer arrives before the next one is sent.
 func TestFlush(t *testing.T) {
 	n := newNode(t, false)

@@ -62,8 +62,7 @@ func (u *upgraded) CloseWrite() error {
 	return u.Conn.Close()
 }
 
-// recorder keeps the answer to a request that plugins hook, until their hooks have ended. Docker
-// answers such requests in some hundred bytes.
+// recorder keeps the answer to a request that plugins hook, until their hooks have ended.
 type recorder struct {
 	header http.Header
 	code   int

@@ -137,6 +137,9 @@ type call struct {
 // the caller as it came; what the proxy does after that answer cannot change it.
 func (i *interceptor) intercept(ctx context.Context, of *cri.Call, next cri.Next) (*cri.Frame, error) {
 	of.Followed, of.Hooked = i.method.Effect != cri.Nothing, i.Chain.Hooks()&i.method.Hooks() != 0
+	if of.Unseen != nil {
+		return i.unseen(ctx, of, next)
+	}
 	c := &call{interceptor: i, Call: of, req: i.method.NewRequest()}
 	if err := of.Request.Decode(c.req); err != nil {
 		return c.undecodable(ctx, err, next)
@@ -219,6 +222,19 @@ func (c *call) forward(ctx context.Context, out *cri.Frame, next cri.Next) (answ
 		c.settleFiles(ctx, after)
 	}
 	return answer, after, nil
+}
+
+// unseen refuses a call whose request does not show all that it does, if plugins hook it. Without a hook
+// it passes, and the store reads from the backend what it has made.
+func (i *interceptor) unseen(ctx context.Context, of *cri.Call, next cri.Next) (*cri.Frame, error) {
+	if of.Hooked && !i.Cut.hasBegun() {
+		return nil, callError(&unseenError{of.Unseen})
+	}
+	answer, err := next(ctx, of.Request)
+	if i.Lost != nil && (err == nil || unanswered(ctx, err)) {
+		i.Lost()
+	}
+	return answer, err
 }
 
 // undecodable lets a request that this build cannot read go on as it came,
