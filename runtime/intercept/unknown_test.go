@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -71,6 +73,63 @@ func TestUnknownContainer(t *testing.T) {
 			t.Errorf("%d hooks", asked)
 		}
 	})
+}
+
+// A second removal of a container, which runtimes answer as they did the first, has no hooks: nothing is
+// left that plugins could be told of.
+func TestRemovedTwice(t *testing.T) {
+	var asked atomic.Int64
+	n := newNode(t, []plugin.Member{on(abi.PostRemoveContainer, func(context.Context, plugin.Event, *plugin.Adjustment) error {
+		asked.Add(1)
+		return nil
+	})})
+	n.runPod()
+	for range 2 {
+		_, err := n.call(t.Context(), "RemoveContainer", &runtimeapi.RemoveContainerRequest{ContainerId: "c1"}, &runtimeapi.RemoveContainerResponse{})
+		n.must(err)
+		n.must(n.queue.Drain(t.Context()))
+	}
+	if asked.Load() != 1 {
+		t.Errorf("%d hooks ran for two removals of one container", asked.Load())
+	}
+}
+
+// A call of which plugins cannot judge the request is refused where they hook it. Elsewhere it passes, and
+// the store is not told what it does not know, but has to ask.
+func TestUnseenRequest(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		hook    abi.Hook
+		cut     bool
+		refused bool
+	}{
+		{"hooked before", abi.PreCreateContainer, false, true},
+		{"hooked after", abi.PostCreateContainer, false, true},
+		{"not hooked", abi.PreStartContainer, false, false},
+		{"taken out", abi.PreCreateContainer, true, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			lost, cut := 0, intercept.NewCut()
+			n := newNode(t, []plugin.Member{on(test.hook, nothing)}, func(o *intercept.Options) { o.Lost, o.Cut = func() { lost++ }, cut })
+			if test.cut {
+				cut.Begin()
+			}
+			frame, err := cri.NewFrame(createRequest())
+			n.must(err)
+			sent := false
+			call := &cri.Call{Request: frame, Unseen: errors.New("it has more")}
+			_, err = n.route(n.full("CreateContainer"))(t.Context(), call, func(context.Context, *cri.Frame) (*cri.Frame, error) {
+				sent = true
+				return cri.NewFrame(&runtimeapi.CreateContainerResponse{ContainerId: "c1"})
+			})
+			if refused := status.Code(err) == codes.InvalidArgument; refused != test.refused || sent == test.refused || (lost == 0) != test.refused {
+				t.Errorf("error %v, sent %v, the store has to ask %d times", err, sent, lost)
+			}
+			if _, known := n.store.Container("c1"); known {
+				t.Error("the store was told")
+			}
+		})
+	}
 }
 
 // Where no hook is to be told, what the store lacks is not asked of the runtime:
