@@ -72,20 +72,20 @@ func TestHostileAnswers(t *testing.T) {
 	}
 	const tooLarge = "the answer is too large"
 	for name, test := range map[string]struct {
-		answer endless
+		answer *endless
 		ask    func(*node) string
 		limit  int64
 		want   string
 	}{
-		"hooked":         {endless{begin: `{"Id":"`, again: "a"}, create, mib, tooLarge},
-		"hooked head":    {endless{begin: "HTTP/1.1 201 Created\r\n", again: "X: aaaaaaaaaaaaaaaa\r\n", raw: true}, create, mib, "exceeded"},
-		"attach head":    {endless{begin: "HTTP/1.1 101 UPGRADED\r\n", again: "X: aaaaaaaaaaaaaaaa\r\n", raw: true}, attach, mib, tooLarge},
-		"attach 100":     {endless{again: "HTTP/1.1 100 Continue\r\n\r\n", raw: true}, attach, mib, tooLarge},
-		"inspect":        {endless{begin: `{"Id":"`, again: "a"}, status, 4 * mib, tooLarge},
-		"inspect error":  {endless{begin: "HTTP/1.1 500 Error\r\n\r\n" + `{"message":"`, again: "a", raw: true}, status, 4 * mib, tooLarge},
-		"list of many":   {endless{begin: `[{}`, again: `,{}`}, list, mib, tooLarge},
-		"list of one":    {endless{begin: `[{"Id":"`, again: "a"}, list, 32 * mib, tooLarge},
-		"list of labels": {endless{begin: `[`, again: `{"Labels":{"` + strings.Repeat("a", 32<<10) + `":""}},`}, list, 32 * mib, tooLarge},
+		"hooked":         {&endless{begin: `{"Id":"`, again: "a"}, create, mib, tooLarge},
+		"hooked head":    {&endless{begin: "HTTP/1.1 201 Created\r\n", again: "X: aaaaaaaaaaaaaaaa\r\n", raw: true}, create, mib, "exceeded"},
+		"attach head":    {&endless{begin: "HTTP/1.1 101 UPGRADED\r\n", again: "X: aaaaaaaaaaaaaaaa\r\n", raw: true}, attach, mib, tooLarge},
+		"attach 100":     {&endless{again: "HTTP/1.1 100 Continue\r\n\r\n", raw: true}, attach, mib, tooLarge},
+		"inspect":        {&endless{begin: `{"Id":"`, again: "a"}, status, 4 * mib, tooLarge},
+		"inspect error":  {&endless{begin: "HTTP/1.1 500 Error\r\n\r\n" + `{"message":"`, again: "a", raw: true}, status, 4 * mib, tooLarge},
+		"list of many":   {&endless{begin: `[{}`, again: `,{}`}, list, mib, tooLarge},
+		"list of one":    {&endless{begin: `[{"Id":"`, again: "a"}, list, 32 * mib, tooLarge},
+		"list of labels": {&endless{begin: `[`, again: `{"Labels":{"` + strings.Repeat("a", 32<<10) + `":""}},`}, list, 32 * mib, tooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t, true, on(abi.PreCreateContainer, func(plugin.Event, *plugin.Adjustment) error { return nil }))
