@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -71,14 +74,7 @@ func TestCrashWithABadFile(t *testing.T) {
 			u.must(os.WriteFile(module, plugins.QoS, 0o644))
 			u.start()
 			u.status(1)
-			for end := time.Now().Add(upgradePatience); ; time.Sleep(5 * time.Millisecond) {
-				if _, err := os.Stat(u.dir + "/data/plugins/10-qos.json"); err == nil {
-					break
-				}
-				if time.Now().After(end) {
-					t.Fatal("no last good version is saved")
-				}
-			}
+			u.awaitSaved("10-qos")
 			u.must(bad.do())
 			u.kill()
 			u.start()
@@ -91,5 +87,84 @@ func TestCrashWithABadFile(t *testing.T) {
 			u.must(err)
 			u.kill()
 		})
+	}
+}
+
+// awaitSaved waits until a plugin's last good version is saved.
+func (u *upgraded) awaitSaved(id string) {
+	u.t.Helper()
+	for end := time.Now().Add(upgradePatience); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(u.dir + "/data/plugins/" + id + ".json"); err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			u.t.Fatal("no last good version is saved")
+		}
+	}
+}
+
+// TestNewFilesAfterACrash: a version that crashes the proxy whenever it is loaded does not keep out the files that
+// replace it. They are loaded first, and the last good version serves while they cannot be.
+func TestNewFilesAfterACrash(t *testing.T) {
+	u := newUpgraded(t)
+	u.startWithPlugin(build(t, u.dir, "v1"))
+	u.awaitSaved("10-qos")
+	u.kill()
+	refusing, err := os.ReadFile("../../testdata/wat/configure-refuse.wasm")
+	u.must(err)
+	u.must(os.WriteFile(u.dir+"/plugins.d/10-qos.wasm", refusing, 0o644))
+	for _, want := range [][]string{{"plugin not loaded", "plugin loaded"}, {"plugin loaded", "plugin not loaded"}} {
+		u.must(os.Truncate(u.dir+"/log", 0))
+		u.start()
+		u.status(1)
+		u.awaitReason("plugin 10-qos: ", "loading plugin 10-qos: ", " stays active")
+		log, err := os.ReadFile(u.dir + "/log")
+		u.must(err)
+		if first, second := strings.Index(string(log), want[0]), strings.Index(string(log), want[1]); first < 0 || second < first {
+			t.Errorf("the log does not have %q before %q:\n%s", want[0], want[1], log)
+		}
+		u.must(unix.Kill(u.pids[len(u.pids)-1], unix.SIGTERM)) // the next one starts after an orderly end
+		u.awaitEnd(u.pids[len(u.pids)-1])
+	}
+}
+
+// TestReloadWaitsForDataDirAlone: while the last good versions cannot be written, since a disk is slow for instance, a
+// reload waits, and calls do not.
+func TestReloadWaitsForDataDirAlone(t *testing.T) {
+	u := newUpgraded(t)
+	u.startWithPlugin(build(t, u.dir, "v1"))
+	u.awaitSaved("10-qos")
+	lock, err := os.OpenFile(u.dir+"/data/lock", os.O_RDWR, 0)
+	u.must(err)
+	defer lock.Close()
+	u.must(unix.Flock(int(lock.Fd()), unix.LOCK_EX))
+	old := u.pids[0]
+	reloaded := make(chan error, 1)
+	go func() {
+		out, err := u.reload()
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, out)
+		}
+		reloaded <- err
+	}()
+	waiting := regexp.MustCompile(fmt.Sprintf(`-> FLOCK .* %d `, old))
+	for end := time.Now().Add(upgradePatience); ; time.Sleep(5 * time.Millisecond) {
+		locks, err := os.ReadFile("/proc/locks")
+		u.must(err)
+		if waiting.Match(locks) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("process %d does not wait for the directory:\n%s", old, locks)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := u.kubelet.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: podConfig("web")}); err != nil {
+		t.Errorf("a call waits, too: %v", err)
+	}
+	u.must(unix.Flock(int(lock.Fd()), unix.LOCK_UN))
+	if err := <-reloaded; err != nil {
+		t.Error(err)
 	}
 }

@@ -28,6 +28,8 @@ func TestAuditLog(t *testing.T) {
 	n.awaitMetric("wasmproxy_audit_lines_lost_total 0")
 	n.put("20-reject.json", `{"enabled": false}`)
 	n.await("plugin removed", "20-reject")
+	n.put("10-quota.json", `{"match": {"containers": ["main"]}}`)
+	n.await("plugin settings changed", "10-quota")
 	n.put("30-trap.wasm", "trap")
 	n.awaitActive("10-quota", "30-trap")
 	n.must(n.createTraced(t.Context()))
@@ -43,6 +45,7 @@ func TestAuditLog(t *testing.T) {
 		{`"event":"changed"`, `annotations`, `"trace_id":"` + callersTrace + `"`},
 		{`"event":"refused"`, `"plugin":"20-reject"`, `"digest":"`, `"code":"FailedPrecondition"`},
 		{`"event":"loaded"`, `"plugin":"10-quota"`, `"digest":"`, `"new":"1.0.0"`},
+		{`"event":"settings_changed"`, `"plugin":"10-quota"`, `"digest":"`, `"settings_digest":"`},
 		{`"event":"disabled"`, `"plugin":"20-reject"`, `"digest":"`},
 		{`"event":"failed"`, `"plugin":"30-trap"`, `"pod":"web"`, `"hook":"PreCreateContainer"`, `"reason":"`},
 		{`"event":"bypass_on"`, `"by":"file"`, `"reason":"INC 4711"`},

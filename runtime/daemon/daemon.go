@@ -202,7 +202,7 @@ func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 	if d.durable, err = openDurable(c, d.observer); err != nil {
 		return err
 	}
-	d.lastGood = openLastGood(ctx, c, d.observer)
+	d.lastGood = newLastGood(c.DataDir, d.observer)
 	d.store = pods.NewStoreWith(intercept.Kernel(d.cgroups))
 	if d.engine, err = wasm.NewEngine(ctx, o.engine); err != nil {
 		return err
@@ -244,7 +244,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	d.slots.good = d.lastGood.all(ctx, dirsOf(d.config))
+	d.slots.good, d.slots.crashed = d.lastGood.begin(ctx, dirsOf(d.config))
 	watch, err := registry.Open(background, d.observer, dirsOf(d.config), descriptionsOf(d.slots.good))
 	if err != nil {
 		if d.taking == nil { // else the path is that of the other process, which goes on

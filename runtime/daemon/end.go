@@ -100,7 +100,7 @@ func (d *daemon) close() {
 		ends = append(ends, d.durable.close)
 	}
 	if d.lastGood != nil {
-		d.lastGood.save(ctx)
+		d.lastGood.close(ctx)
 	}
 	ends = append(ends, d.closeSinks)
 	for _, conn := range d.conns {

@@ -119,10 +119,17 @@ func (d *daemon) give(ctx context.Context, s *handover.Successor) (err error) {
 			err = context.Cause(ctx)
 		}
 	}()
-	if err = s.AwaitPrepared(ctx, prepareTime); err == nil {
-		err = d.closeGate(ctx)
+	if err = s.AwaitPrepared(ctx, prepareTime); err != nil {
+		s.Kill()
+		return err
 	}
-	if err != nil {
+	d.lastGood.release(ctx) // before calls wait: a disk may be slow
+	defer func() {
+		if err != nil {
+			d.lastGood.resume()
+		}
+	}()
+	if err = d.closeGate(ctx); err != nil {
 		s.Kill()
 		return err
 	}
@@ -198,8 +205,6 @@ func (d *daemon) releaseState(ctx context.Context) error {
 		d.gate.Open()
 		return err
 	}
-	d.lastGood.save(ctx)
-	d.lastGood.release()
 	d.sockets.pause()
 	return nil
 }
@@ -209,7 +214,6 @@ func (d *daemon) releaseState(ctx context.Context) error {
 func (d *daemon) resumeState(ctx context.Context) error {
 	err := d.ledger.Reload(ctx)
 	d.durable.resume()
-	d.lastGood.resume()
 	d.sockets.resume()
 	d.gate.Open()
 	return err

@@ -168,7 +168,11 @@ func (s *slots) failure(p *slot) *status.FileFailure {
 	default:
 		return nil
 	}
-	f.Error = plugin.Printable(f.Error, 1<<10)
+	why := plugin.Printable(f.Error, 1<<10)
+	if last := p.last; last != nil && last.reason != nil && last.reason.Error() != f.Error {
+		why += "; nor can its last good version be loaded: " + plugin.Printable(last.reason.Error(), 1<<10)
+	}
+	f.Error = why
 	return f
 }
 

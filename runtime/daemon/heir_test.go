@@ -68,7 +68,7 @@ func TestUnsavedStateIsNotLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	good := openLastGood(t.Context(), c, observe.Discard())
+	good := newLastGood("", observe.Discard())
 	d := &daemon{config: c, gate: new(intercept.Gate), observer: observe.Discard(), durable: durable, lastGood: good, ledger: l}
 	values := plugin.NewKV()
 	durable.keep(t.Context(), "10-a", "", values, []string{"k"})

@@ -6,52 +6,66 @@ import (
 	"sync"
 	"time"
 
-	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
-// lastGood saves the last good version of each plugin, in the background: the owner of the slots does not wait
-// for a disk. It is safe for concurrent use.
+// survivalTime is how long a process serves until a crash is not taken for one of its start.
+const survivalTime = time.Minute
+
+// lastGood saves the last good version of each plugin in data-dir, in the background: the owner of the slots does not
+// wait for a disk. It is safe for concurrent use.
 type lastGood struct {
 	observer observe.Observer
-	store    *lastgood.Store
+	dir      string // "": nothing is saved
 	changed  trigger
 	saving   sync.Mutex // held while files are written
 
-	mu      sync.Mutex
-	away    bool                        // another process has the directory, in which nothing is written
-	pending map[string]lastgood.Version // to be saved, by id
-	retain  map[string]bool             // the plugins that there are; nil: as before
-	failing bool                        // the last write failed, and that was reported
+	mu       sync.Mutex
+	away     bool                        // another process has the directory, in which nothing is written
+	versions map[string]lastgood.Version // by id
+	unsaved  map[string]bool             // those of them that are to be saved
+	there    map[string]bool             // the plugins that there are; nil: that is not known yet
+	failing  bool                        // the last write failed, and that was reported
 }
 
-// openLastGood opens data-dir. Without it calls are served all the same, and nothing is kept: that is an event.
-func openLastGood(ctx context.Context, c *config.Config, observer observe.Observer) *lastGood {
-	l := &lastGood{observer: observer, changed: newTrigger(), pending: map[string]lastgood.Version{}}
-	var err error
-	if l.store, err = lastgood.Open(c.DataDir); err != nil {
-		observer.Observe(ctx, &observe.LastGoodNotSaved{Err: err})
-		l.store, l.failing, l.away = new(lastgood.Store), true, true
+func newLastGood(dir string, observer observe.Observer) *lastGood {
+	return &lastGood{observer: observer, dir: dir, changed: newTrigger(), versions: map[string]lastgood.Version{}, unsaved: map[string]bool{}}
+}
+
+// begin returns what an earlier process has saved. What is damaged or not trusted is an event. With crashed, the process
+// before this one crashed soon after its start, and one of these versions may be the cause.
+func (l *lastGood) begin(ctx context.Context, dirs registry.Dirs) (all map[string]lastgood.Version, crashed bool) {
+	store, err := lastgood.Open(l.dir)
+	if err != nil {
+		l.observer.Observe(ctx, &observe.LastGoodIgnored{Err: err})
+		return nil, false
 	}
-	return l
-}
-
-// all returns what an earlier process has saved. A file that is lost, damaged or not trusted is an event.
-func (l *lastGood) all(ctx context.Context, dirs registry.Dirs) map[string]lastgood.Version {
-	all, ignored := l.store.All(dirs)
+	all, ignored := store.All(dirs)
 	for _, err := range ignored {
 		l.observer.Observe(ctx, &observe.LastGoodIgnored{Err: err})
 	}
-	return all
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.Copy(l.versions, all)
+	return all, store.Begin()
+}
+
+// copyOf returns the description of a good version with the path of the copy of its module: the file may have another
+// content by now.
+func (l *lastGood) copyOf(d registry.Description) registry.Description {
+	if store, err := lastgood.Open(l.dir); err == nil {
+		d.Copy = store.Copy(d)
+	}
+	return d
 }
 
 // keep has a version saved.
 func (l *lastGood) keep(v lastgood.Version) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pending[v.Description.ID] = v
+	l.versions[v.Description.ID], l.unsaved[v.Description.ID] = v, true
 	l.changed.notify()
 }
 
@@ -59,18 +73,23 @@ func (l *lastGood) keep(v lastgood.Version) {
 func (l *lastGood) forget(there map[string]bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	maps.DeleteFunc(l.pending, func(id string, _ lastgood.Version) bool { return !there[id] })
-	l.retain = there
+	maps.DeleteFunc(l.versions, func(id string, _ lastgood.Version) bool { return !there[id] })
+	maps.DeleteFunc(l.unsaved, func(id string, _ bool) bool { return !there[id] })
+	l.there = there
 	l.changed.notify()
 }
 
 // run saves until ctx is done, and tries again what failed.
 func (l *lastGood) run(ctx context.Context) {
 	var again <-chan time.Time
+	survived := time.After(survivalTime)
 	for {
 		select {
 		case <-l.changed:
 		case <-again:
+		case <-survived:
+			l.survived()
+			continue
 		case <-ctx.Done():
 			return
 		}
@@ -85,34 +104,48 @@ func (l *lastGood) save(ctx context.Context) (all bool) {
 	l.saving.Lock()
 	defer l.saving.Unlock()
 	l.mu.Lock()
-	if l.away {
-		l.mu.Unlock()
+	away, there := l.away, l.there
+	pending := make(map[string]lastgood.Version, len(l.unsaved))
+	for id := range l.unsaved {
+		pending[id] = l.versions[id]
+	}
+	l.mu.Unlock()
+	if away || there == nil && len(pending) == 0 {
 		return true
 	}
-	pending, retain := maps.Clone(l.pending), l.retain
-	l.mu.Unlock()
-	var failed error
-	if retain != nil {
-		failed = l.store.Retain(retain)
-	}
-	done := map[string]bool{}
-	for id, v := range pending {
-		if err := l.store.Keep(v); err != nil {
-			failed = err
-		} else {
-			done[id] = true
-		}
-	}
+	done, failed := l.write(there, pending)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	maps.DeleteFunc(l.pending, func(id string, v lastgood.Version) bool {
-		return done[id] && v.Since.Equal(pending[id].Since) && v.Description.Same(pending[id].Description)
-	})
+	for id := range done {
+		if v, was := l.versions[id], pending[id]; v.Since.Equal(was.Since) && v.Description.Same(was.Description) { // else there is a newer one
+			delete(l.unsaved, id)
+		}
+	}
 	if failed != nil && !l.failing {
 		l.observer.Observe(ctx, &observe.LastGoodNotSaved{Err: failed})
 	}
 	l.failing = failed != nil
 	return failed == nil
+}
+
+// write opens the directory, which may have been lost or mended since, and writes to it.
+func (l *lastGood) write(there map[string]bool, pending map[string]lastgood.Version) (done map[string]bool, failed error) {
+	store, err := lastgood.Open(l.dir)
+	if err != nil {
+		return nil, err
+	}
+	if there != nil {
+		failed = store.Retain(there)
+	}
+	done = map[string]bool{}
+	for id, v := range pending {
+		if err := store.Keep(v); err != nil {
+			failed = err
+		} else {
+			done[id] = true
+		}
+	}
+	return done, failed
 }
 
 // saved reports whether the last write succeeded.
@@ -122,17 +155,41 @@ func (l *lastGood) saved() bool {
 	return !l.failing
 }
 
-// release leaves the directory to another process; resume takes it back.
-func (l *lastGood) release() { l.setAway(true) }
-func (l *lastGood) resume()  { l.setAway(false) }
-
-func (l *lastGood) setAway(away bool) {
+// release saves, and leaves the directory to another process.
+func (l *lastGood) release(ctx context.Context) {
+	l.save(ctx)
+	l.survived()
 	l.saving.Lock() // no write is under way afterwards
 	defer l.saving.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.away = away
+	l.away = true
+}
+
+// resume takes the directory back. All versions are saved, since the other process may have changed the files.
+func (l *lastGood) resume() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.away = false
+	for id := range l.versions {
+		l.unsaved[id] = true
+	}
 	l.changed.notify()
+}
+
+// survived notes that this process has not crashed soon after its start.
+func (l *lastGood) survived() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if store, err := lastgood.Open(l.dir); err == nil && !l.away {
+		store.End()
+	}
+}
+
+// close saves what is left.
+func (l *lastGood) close(ctx context.Context) {
+	l.save(ctx)
+	l.survived()
 }
 
 // descriptionsOf returns the descriptions of versions, by id.

@@ -229,3 +229,28 @@ func TestNewVersionAfterARestart(t *testing.T) {
 	n.await("plugin loaded", "10-quota", "name=quota")
 	n.await("plugin replaced", "10-quota", "name=noop")
 }
+
+// TestBypassWithADamagedModule: when the bypass ends, the last good version is loaded from its copy. Meanwhile its policy
+// is shown. That of files that never were good is not known.
+func TestBypassWithADamagedModule(t *testing.T) {
+	n := bypassable(t)
+	n.config.DataDir = filepath.Join(n.dir, "data")
+	n.put("q.wasm", "quota")
+	n.put("10-quota.json", quotaJSON)
+	n.put("20-none.json", `{"failure-policy": "Fail", "wasm-module`)
+	n.start(daemon.Run)
+	n.awaitActive("10-quota")
+	n.awaitKept("10-quota", `\"Fail\"`)
+	n.must(os.Truncate(filepath.Join(n.config.PluginDir, "q.wasm"), 2))
+	n.awaitProblem("plugin 10-quota: ", " stays active")
+	n.bypass("")
+	n.awaitMetric("wasmproxy_bypass 1")
+	all, err := n.admin().Plugins(t.Context())
+	n.must(err)
+	if p := all.Plugins; len(p) != 2 || p[0].Policy != "Fail" || p[1].Policy != "" {
+		t.Errorf("in the bypass, the plugins are %+v", p)
+	}
+	n.endBypass()
+	n.awaitProblem("plugin 10-quota: ", " stays active")
+	n.quotaServes("web")
+}

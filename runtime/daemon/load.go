@@ -102,6 +102,7 @@ func (s *slots) share(ctx context.Context, p *slot, d registry.Description) {
 	v.description, v.since = d, time.Now()
 	p.active, s.changed = &v, true
 	s.remember(p)
+	s.observer.Observe(ctx, &observe.PluginSettingsChanged{Plugin: p.id, SettingsDigest: d.Settings})
 	s.loader.warnOnce(ctx, p)
 }
 

@@ -185,12 +185,14 @@ func (n *node) awaitPods(name string) {
 // the files: until a version is loaded, or its files are removed.
 func TestLastGoodVersionRefusesUntilItIsLoaded(t *testing.T) {
 	n := newNode(t)
+	n.config.AdminSocket = filepath.Join(n.dir, "admin.sock")
 	n.put("20-quota.wasm", "quota")
 	n.lose("10-guard")
 	n.put("10-guard.json", `{"failure-policy": "Ignore", "runtime-h`)
 	n.start(daemon.Run)
 	n.await("plugin not loaded", "calls are refused in its hooks", "10-guard", "PreRunPodSandbox")
 	n.await("plugins active", "20-quota", "refusing=[10-guard]")
+	n.awaitProblem("plugin 10-guard: ", "10-guard.json: ", "; nor can its last good version be loaded: loading plugin 10-guard: ", "; its hooks are refused until")
 	if got := n.guarded(t); got != "RunPodSandbox" {
 		t.Errorf("refused %q; log:\n%s", got, n.log)
 	}

@@ -60,6 +60,7 @@ type slot struct {
 	active      *version             // nil: there is none
 	last        *version             // of good, to be active until next is; nil once one of them is active
 	next        *version             // as the files said when they were good last; nil if that is active
+	nextFirst   bool                 // next is loaded before last, which may have crashed an earlier process
 	before      string               // source of the version that was active last, maybe in an earlier process; "": not known
 	persistent  persistent
 	warned      []observe.Event    // the warnings that were reported
@@ -100,20 +101,28 @@ func (p *slot) refuses() bool {
 	return v != nil && v.description.Policy == plugin.Fail && refusedHooks(v.description, v.static) != 0
 }
 
-// loads returns the version that is to be loaded now: the last good one goes first. nil: there is none.
+// loads returns the version that is to be loaded now: the last good one goes first, unless it may have crashed an
+// earlier process. nil: there is none.
 func (p *slot) loads() *version {
-	if p.last != nil && (p.next == nil || p.last.state != failed) {
-		return p.last
+	first, second := p.last, p.next
+	if p.nextFirst {
+		first, second = second, first
 	}
-	return p.next
+	if first != nil && (second == nil || first.state != failed) {
+		return first
+	}
+	return second
 }
 
-// shown is the description that stands for the plugin: of what is active, or is to be.
+// shown is the description that stands for the plugin: of what is active, or is to be, also after a bypass.
 func (p *slot) shown() registry.Description {
 	for _, v := range []*version{p.active, p.last, p.next} {
 		if v != nil {
 			return v.description
 		}
+	}
+	if p.description.Problem != nil && p.good != nil {
+		return p.good.Description
 	}
 	return p.description
 }

@@ -27,13 +27,14 @@ type slots struct {
 	ended  chan struct{}  // closed when run has ended
 	jobs   sync.WaitGroup // loads, introductions and fills that are under way
 
-	all   map[string]*slot
-	order []*slot                     // all of them, in the order of the chain
-	off   map[string]*slot            // plugins that are switched off
-	good  map[string]lastgood.Version // of an earlier process, by ids of plugins that have no slot yet
-	busy  [lanes]int                  // loads that are under way
-	store following
-	fills int // how often one was begun
+	all     map[string]*slot
+	order   []*slot                     // all of them, in the order of the chain
+	off     map[string]*slot            // plugins that are switched off
+	good    map[string]lastgood.Version // of an earlier process, by ids of plugins that have no slot yet
+	crashed bool                        // the earlier process did, soon after its start
+	busy    [lanes]int                  // loads that are under way
+	store   following
+	fills   int // how often one was begun
 
 	bypassed bool // no plugin is loaded, whatever the files say
 
@@ -168,8 +169,8 @@ func (s *slots) restore(p *slot, d registry.Description) {
 	if p.good == nil || s.bypassed || p.good.Description.Same(d) || p.good.Description.Disabled {
 		return
 	}
-	p.last = s.version(p.good.Description)
-	p.last.good = true
+	p.last = s.version(s.daemon.lastGood.copyOf(p.good.Description))
+	p.last.good, p.nextFirst = true, s.crashed
 }
 
 // version makes a version that is to be loaded.

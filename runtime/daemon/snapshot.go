@@ -40,6 +40,9 @@ func (s *slots) look() status.Plugins {
 			ID: p.id, File: plugin.Name(p.description.File), Kind: s.loader.kind(d).name(), State: p.met, Since: p.since,
 			Policy: d.Policy.String(), DryRun: d.DryRun, Failure: s.failure(p), Active: p.active.look(), Pending: p.next.look(),
 		}
+		if d.Problem != nil { // nobody knows what it was to be
+			one.Policy = ""
+		}
 		if one.Pending == nil {
 			one.Pending = p.last.look()
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/handover"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
@@ -78,8 +79,11 @@ func (d *daemon) prepare(ctx context.Context, t *takingOver) error {
 	quiet := *d.slots.loader // the plugins are loaded once more
 	quiet.observer = observe.Discard()
 	dirs := dirsOf(d.config)
-	all, _ := d.lastGood.store.All(dirs) // serve reports what is ignored
-	good := descriptionsOf(all)
+	good := map[string]registry.Description{}
+	if store, err := lastgood.Open(d.config.DataDir); err == nil { // serve reports the error, and what is ignored
+		all, _ := store.All(dirs)
+		good = descriptionsOf(all)
+	}
 	descriptions, problems := registry.ReadAfter(dirs, good)
 	for _, id := range t.from.Plugins {
 		described := func(d registry.Description) bool { return d.ID == id }

@@ -25,6 +25,7 @@ const (
 	pluginsDir    = "plugins"
 	modulesDir    = "modules"
 	lockFile      = "lock"
+	startFile     = "starting"
 	entrySuffix   = ".json"
 	moduleSuffix  = ".wasm"
 	formatVersion = 1
@@ -90,7 +91,40 @@ func Remove(dir string) error {
 	if dir == "" {
 		return nil
 	}
-	return errors.Join(os.RemoveAll(filepath.Join(dir, pluginsDir)), os.RemoveAll(filepath.Join(dir, modulesDir)), os.RemoveAll(filepath.Join(dir, lockFile)))
+	var failed error
+	for _, name := range []string{pluginsDir, modulesDir, lockFile, startFile} {
+		failed = errors.Join(failed, os.RemoveAll(filepath.Join(dir, name)))
+	}
+	return failed
+}
+
+// Begin notes that a process starts, and reports whether the one before did not call End: it has crashed, and a
+// version may be the cause.
+func (s *Store) Begin() (crashed bool) {
+	if s.dir == "" {
+		return false
+	}
+	f, err := os.OpenFile(filepath.Join(s.dir, startFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err == nil {
+		f.Close()
+	}
+	return errors.Is(err, fs.ErrExist)
+}
+
+// End removes the note of Begin.
+func (s *Store) End() {
+	if s.dir != "" {
+		_ = os.Remove(filepath.Join(s.dir, startFile)) // it may be gone; else the next process takes this one for crashed
+	}
+}
+
+// Copy returns the path of the copy of a description's module, which there is if the description is kept; "" if there is
+// none.
+func (s *Store) Copy(d registry.Description) string {
+	if s.dir == "" || d.Digest == "" {
+		return ""
+	}
+	return s.modulePath(d.Digest)
 }
 
 // own wants a file or directory that is this process's alone: its content runs in the proxy.

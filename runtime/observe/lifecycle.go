@@ -26,6 +26,14 @@ type PluginReplaced struct {
 	Previous string // the version that it replaces
 }
 
+// PluginSettingsChanged says that the JSON of an active plugin has changed, and counts, in what needs no load: its policy
+// and whether it is in dry-run, for instance.
+type PluginSettingsChanged struct {
+	occurrence
+	Plugin         string
+	SettingsDigest string // of the JSON, SHA-256 in hex; empty without one
+}
+
 // PluginRejected says that a plugin's files could not be loaded.
 type PluginRejected struct {
 	occurrence

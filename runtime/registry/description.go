@@ -26,7 +26,7 @@ type Description struct {
 	Digest   string // of the module, SHA-256 in hex; empty for a hook server
 	Settings string // SHA-256 in hex of the JSON file as it was read; empty without one
 	Text     string // of that file
-	Copy     string // path of a copy of the module, which is read in place of the file; empty if the file is
+	Copy     string // path of a copy of the module, which is read in place of the file, if it can be; empty if there is none
 	Endpoint string // absolute path of the hook server's unix socket; empty for a module
 
 	Policy       plugin.FailurePolicy
@@ -89,7 +89,9 @@ func (d Description) ReadModule() ([]byte, error) {
 // ReadAnyModule returns the module as it is now.
 func (d Description) ReadAnyModule() ([]byte, error) {
 	if d.Copy != "" {
-		return regular.Read(d.Copy, maxModule, pluginFiles.check)
+		if b, err := regular.Read(d.Copy, maxModule, pluginFiles.check); err == nil { // else the file may have the same content
+			return b, nil
+		}
 	}
 	b, err := pluginFiles.readAll(d.modulePath(), maxModule)
 	if err != nil {

@@ -115,6 +115,8 @@ func (l *Log) digest(e observe.Event, maker string) string {
 	case *observe.PluginReplaced:
 		l.digests.Store(e.Plugin, e.Digest)
 		maker = e.Plugin
+	case *observe.PluginSettingsChanged:
+		maker = e.Plugin
 	case *observe.PluginRemoved:
 		defer l.digests.Delete(e.Plugin)
 		maker = e.Plugin

@@ -44,6 +44,7 @@ func TestLines(t *testing.T) {
 		`"event":"disabled","plugin":"a"`:                                                     &observe.PluginRemoved{Plugin: "a", Disabled: true},
 		`"event":"loaded","plugin":"a","settings_digest":"cd","new":"1.0.0"`:                  &observe.PluginLoaded{Plugin: "a", Version: "1.0.0", Digest: "ab", SettingsDigest: "cd"},
 		`"event":"replaced","plugin":"a","old":"1.0.0","new":"1.1.0"`:                         &observe.PluginReplaced{PluginLoaded: observe.PluginLoaded{Plugin: "a", Version: "1.1.0"}, Previous: "1.0.0"},
+		`"event":"settings_changed","plugin":"a","settings_digest":"cd"`:                      &observe.PluginSettingsChanged{Plugin: "a", SettingsDigest: "cd"},
 		`"event":"bypass_on","reason":"INC 4711","by":"command"`:                              &observe.BypassOn{By: "command", Reason: "INC 4711"},
 		`"event":"bypass_off","by":"file"`:                                                    &observe.BypassOff{By: "file"},
 		`"event":"cgroup_undone",ABOUT,"field":"cpu.idle","new":"0"`:                          &observe.CgroupFileUndone{Object: web, File: "cpu.idle", Value: "0"},
@@ -116,7 +117,7 @@ func TestDigests(t *testing.T) {
 		digest string
 	}{
 		{changed, ""}, {&observe.PluginLoaded{Plugin: "a", Digest: "ab"}, "ab"}, {changed, "ab"}, {&observe.FieldChanged{Plugin: "b"}, ""},
-		{&observe.PluginReplaced{PluginLoaded: observe.PluginLoaded{Plugin: "a", Digest: "cd"}}, "cd"}, {changed, "cd"},
+		{&observe.PluginReplaced{PluginLoaded: observe.PluginLoaded{Plugin: "a", Digest: "cd"}}, "cd"}, {changed, "cd"}, {&observe.PluginSettingsChanged{Plugin: "a"}, "cd"},
 		{&observe.PluginRemoved{Plugin: "a"}, "cd"}, {changed, ""},
 	} {
 		l.Observe(t.Context(), e.event)

@@ -63,7 +63,7 @@ func audited(e observe.Event) (maker string, ok bool) {
 		return e.Plugin, true
 	case *observe.CgroupFileFought:
 		return e.Plugin, true
-	case *observe.CgroupFileUndone, *observe.PluginLoaded, *observe.PluginReplaced, *observe.PluginRejected, *observe.PluginRemoved,
+	case *observe.CgroupFileUndone, *observe.PluginLoaded, *observe.PluginReplaced, *observe.PluginSettingsChanged, *observe.PluginRejected, *observe.PluginRemoved,
 		*observe.BypassOn, *observe.BypassOff:
 		return "", true
 	}
@@ -139,6 +139,9 @@ func (l *line) operator(e observe.Event) {
 	case *observe.PluginReplaced:
 		l.about("replaced", e.Plugin, "", observe.Object{})
 		l.Old, l.New, l.Settings = e.Previous, e.Version, e.SettingsDigest
+	case *observe.PluginSettingsChanged:
+		l.about("settings_changed", e.Plugin, "", observe.Object{})
+		l.Settings = e.SettingsDigest
 	case *observe.PluginRejected:
 		l.about("load_failed", e.Plugin, "", observe.Object{})
 		l.Reason = e.Err.Error()

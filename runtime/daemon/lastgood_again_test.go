@@ -1,0 +1,109 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+)
+
+// keeper is a lastGood that has a version of a hook server, whose file it returns.
+func keeper(t *testing.T, ctx context.Context, dir string) (l *lastGood, file string) {
+	t.Helper()
+	l = newLastGood(dir, observe.Discard())
+	l.begin(ctx, registry.Dirs{})
+	go l.run(ctx)
+	l.keep(lastgood.Version{Description: registry.Description{ID: "10-a"}, Since: time.Now()})
+	return l, filepath.Join(dir, "plugins", "10-a.json")
+}
+
+// Versions that could not be saved are saved when they can be. Until then the directory's state counts as not saved.
+func TestFailedSaveOfVersionsIsTriedAgain(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil { // which is not trusted
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		l, file := keeper(t, ctx, dir)
+		synctest.Wait()
+		l.release(ctx) // for a handover that fails
+		l.resume()
+		time.Sleep(2 * saveAgain)
+		synctest.Wait()
+		if _, err := os.Stat(file); l.saved() || !os.IsNotExist(err) {
+			t.Errorf("saved is %v, in a directory of everyone: %v", l.saved(), err)
+		}
+		if err := os.Chmod(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * saveAgain)
+		synctest.Wait()
+		if _, err := os.Stat(file); !l.saved() || err != nil {
+			t.Errorf("saved is %v: %v", l.saved(), err)
+		}
+	})
+}
+
+// Another process that wanted to take the place of this one, and could not, may have removed the versions: it was
+// started with another plugin directory, say. They are saved again, and not before.
+func TestVersionsAreSavedAgainAfterAHandoverThatFailed(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		l, file := keeper(t, ctx, dir)
+		synctest.Wait()
+		l.release(ctx)
+		other, err := lastgood.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Retain(nil); err != nil {
+			t.Fatal(err)
+		}
+		l.forget(map[string]bool{"10-a": true})
+		synctest.Wait()
+		if _, err := os.Stat(file); !os.IsNotExist(err) {
+			t.Errorf("it writes what is the other process's: %v", err)
+		}
+		l.resume()
+		synctest.Wait()
+		if _, err := os.Stat(file); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A process is taken for crashed at its start if it neither ended, nor served for a while, nor left its place to another.
+func TestCrashAtTheStartIsNoticed(t *testing.T) {
+	for name, lives := range map[string]func(ctx context.Context, l *lastGood){
+		"it crashed at once":             func(context.Context, *lastGood) {},
+		"it crashed later":               func(context.Context, *lastGood) { time.Sleep(2 * survivalTime) },
+		"it ended":                       func(ctx context.Context, l *lastGood) { l.close(ctx) },
+		"another one has its place":      func(ctx context.Context, l *lastGood) { l.release(ctx) },
+		"another one has not got it yet": func(ctx context.Context, l *lastGood) { l.release(ctx); l.resume() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				l, _ := keeper(t, ctx, dir)
+				synctest.Wait()
+				lives(ctx, l)
+				synctest.Wait()
+				if _, crashed := newLastGood(dir, observe.Discard()).begin(ctx, registry.Dirs{}); crashed != (name == "it crashed at once") {
+					t.Errorf("crashed is %v", crashed)
+				}
+			})
+		})
+	}
+}
