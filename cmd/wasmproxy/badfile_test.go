@@ -94,7 +94,7 @@ func TestCrashWithABadFile(t *testing.T) {
 func (u *upgraded) awaitSaved(id string) {
 	u.t.Helper()
 	for end := time.Now().Add(upgradePatience); ; time.Sleep(5 * time.Millisecond) {
-		if _, err := os.Stat(u.dir + "/data/plugins/" + id + ".json"); err == nil {
+		if _, err := os.Stat(u.dir + "/data/last-good/plugins/" + id + ".json"); err == nil {
 			return
 		}
 		if time.Now().After(end) {
@@ -134,7 +134,7 @@ func TestReloadWaitsForDataDirAlone(t *testing.T) {
 	u := newUpgraded(t)
 	u.startWithPlugin(build(t, u.dir, "v1"))
 	u.awaitSaved("10-qos")
-	lock, err := os.OpenFile(u.dir+"/data/lock", os.O_RDWR, 0)
+	lock, err := os.OpenFile(u.dir+"/data/last-good/lock", os.O_RDWR, 0)
 	u.must(err)
 	defer lock.Close()
 	u.must(unix.Flock(int(lock.Fd()), unix.LOCK_EX))

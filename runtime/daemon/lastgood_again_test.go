@@ -20,7 +20,7 @@ func keeper(t *testing.T, ctx context.Context, dir string) (l *lastGood, file st
 	l.begin(ctx, registry.Dirs{})
 	go l.run(ctx)
 	l.keep(lastgood.Version{Description: registry.Description{ID: "10-a"}, Since: time.Now()})
-	return l, filepath.Join(dir, "plugins", "10-a.json")
+	return l, filepath.Join(dir, "last-good", "plugins", "10-a.json")
 }
 
 // Versions that could not be saved are saved when they can be. Until then the directory's state counts as not saved.

@@ -31,7 +31,7 @@ func (n *node) awaitKept(id, text string) {
 	n.t.Helper()
 	var b []byte
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if b, _ = os.ReadFile(filepath.Join(n.config.DataDir, "plugins", id+".json")); strings.Contains(string(b), text) {
+		if b, _ = os.ReadFile(filepath.Join(n.config.DataDir, "last-good", "plugins", id+".json")); strings.Contains(string(b), text) {
 			return
 		}
 	}
@@ -175,7 +175,7 @@ func TestRemovedPluginIsForgotten(t *testing.T) {
 	n.remove("10-quota.json")
 	n.start(daemon.Run)
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		plugins, _ := filepath.Glob(filepath.Join(n.config.DataDir, "*", "*"))
+		plugins, _ := filepath.Glob(filepath.Join(n.config.DataDir, "last-good", "*", "*"))
 		if len(plugins) == 0 {
 			break
 		}
@@ -202,11 +202,11 @@ func TestLastGoodThatIsNotTrusted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := keeping(t)
 			n.end()
-			modules, _ := filepath.Glob(filepath.Join(n.config.DataDir, "modules", "*"))
+			modules, _ := filepath.Glob(filepath.Join(n.config.DataDir, "last-good", "modules", "*"))
 			if len(modules) != 1 {
 				t.Fatalf("the modules are %q", modules)
 			}
-			n.must(damage(n, filepath.Join(n.config.DataDir, "plugins", "10-quota.json"), modules[0]))
+			n.must(damage(n, filepath.Join(n.config.DataDir, "last-good", "plugins", "10-quota.json"), modules[0]))
 			n.put("10-quota.json", "{")
 			n.start(daemon.Run)
 			if log := n.log.String(); !strings.Contains(log, `level=WARN msg="last good version of a plugin`) {

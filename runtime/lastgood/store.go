@@ -22,6 +22,7 @@ import (
 const MaxBytes = 256 << 20
 
 const (
+	baseDir       = "last-good" // a name that no directory of an operator's plugins has: what is unknown in it is removed
 	pluginsDir    = "plugins"
 	modulesDir    = "modules"
 	lockFile      = "lock"
@@ -67,8 +68,8 @@ func Open(dir string) (*Store, error) {
 	if err := registry.CheckTrust(dir); err != nil {
 		return nil, fmt.Errorf("directory for the last good versions of plugins: %w", err)
 	}
-	for _, name := range []string{pluginsDir, modulesDir} {
-		path := filepath.Join(dir, name)
+	s.dir = filepath.Join(dir, baseDir)
+	for _, path := range []string{s.dir, filepath.Join(s.dir, pluginsDir), filepath.Join(s.dir, modulesDir)} {
 		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("making the directory for the last good versions of plugins: %w", err)
 		}
@@ -91,11 +92,7 @@ func Remove(dir string) error {
 	if dir == "" {
 		return nil
 	}
-	var failed error
-	for _, name := range []string{pluginsDir, modulesDir, lockFile, startFile} {
-		failed = errors.Join(failed, os.RemoveAll(filepath.Join(dir, name)))
-	}
-	return failed
+	return os.RemoveAll(filepath.Join(dir, baseDir))
 }
 
 // Begin notes that a process starts, and reports whether the one before did not call End: it has crashed, and a

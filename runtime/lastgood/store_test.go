@@ -58,7 +58,7 @@ func (f files) put(t *testing.T, all map[string]string) []registry.Description {
 // modules are the digests of the modules that are kept.
 func (f files) modules(t *testing.T) (names []string) {
 	t.Helper()
-	entries, err := os.ReadDir(filepath.Join(f.data, "modules"))
+	entries, err := os.ReadDir(filepath.Join(f.data, "last-good", "modules"))
 	must(t, err)
 	for _, e := range entries {
 		names = append(names, strings.TrimSuffix(e.Name(), ".wasm"))
@@ -124,7 +124,7 @@ func TestModulesAreCollected(t *testing.T) {
 			t.Errorf("the modules are %q", got)
 		}
 	}
-	must(t, os.WriteFile(filepath.Join(f.data, "modules", "new-123"), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(f.data, "last-good", "modules", "new-123"), nil, 0o600))
 	must(t, s.Retain(map[string]bool{"10-a": true}))
 	if got := f.modules(t); len(got) != 1 {
 		t.Errorf("the modules are %q", got)
@@ -204,9 +204,33 @@ func TestRemove(t *testing.T) {
 	}
 }
 
+// TestPluginsInTheDirectoryAreLeftAlone: a directory of plugins may lie in that of last good versions, by any usual name.
+func TestPluginsInTheDirectoryAreLeftAlone(t *testing.T) {
+	for _, name := range []string{"plugins", "modules", "plugins.d"} {
+		f := newFiles(t)
+		f.dirs.Plugins = filepath.Join(f.data, name)
+		must(t, os.MkdirAll(f.dirs.Plugins, 0o700))
+		want := map[string]string{"10-a.wasm": module, "10-a.json": `{"failure-policy": "Fail"}`}
+		for file, content := range want {
+			must(t, os.WriteFile(filepath.Join(f.dirs.Plugins, file), []byte(content), 0o644))
+		}
+		s := f.open(t)
+		for _, d := range f.put(t, nil) {
+			must(t, s.Keep(lastgood.Version{Description: d}))
+		}
+		must(t, s.Retain(nil))
+		must(t, lastgood.Remove(f.data))
+		for file, content := range want {
+			if got, err := os.ReadFile(filepath.Join(f.dirs.Plugins, file)); string(got) != content {
+				t.Errorf("%s/%s: %q, %v", name, file, got, err)
+			}
+		}
+	}
+}
+
 // TestUntrustedDirectory is refused.
 func TestUntrustedDirectory(t *testing.T) {
-	for _, name := range []string{".", "plugins", "modules"} {
+	for _, name := range []string{".", "last-good", "last-good/plugins", "last-good/modules"} {
 		f := newFiles(t)
 		f.open(t)
 		must(t, os.Chmod(filepath.Join(f.data, name), 0o777))

@@ -96,8 +96,8 @@ func (l *lab) keep(id, module, settings string) {
 	digest := hex.EncodeToString(sum[:])
 	entry, err := json.Marshal(map[string]any{"version": 1, "file": l.path("plugins.d/" + id + ".wasm"), "text": settings, "digest": digest, "since": time.Now()})
 	l.must(err)
-	l.must(os.WriteFile(l.path("data/modules/"+digest+".wasm"), content, 0o600))
-	l.must(os.WriteFile(l.path("data/plugins/"+id+".json"), entry, 0o600))
+	l.must(os.WriteFile(l.path("data/last-good/modules/"+digest+".wasm"), content, 0o600))
+	l.must(os.WriteFile(l.path("data/last-good/plugins/"+id+".json"), entry, 0o600))
 }
 
 // freeAddress returns an address on which nobody listens.

@@ -101,7 +101,7 @@ func (h *host) testReboot(t *testing.T) {
 func (h *host) testBadFile(t *testing.T) {
 	const file = "/etc/wasmproxy/plugins.d/50-qos.json"
 	h.Run(t, `printf '{"failure-policy": "Ignore", "order": "50"}' >`+file)
-	h.Await(t, "grep -q order /var/lib/wasmproxy/plugins/50-qos.json")
+	h.Await(t, "grep -q order /var/lib/wasmproxy/last-good/plugins/50-qos.json")
 	h.Run(t, "truncate -s 20 "+file)
 	h.Await(t, "wasmproxy status | grep -q '! plugin 50-qos: "+file+": is not JSON.*stays active'")
 	h.Reboot(t)

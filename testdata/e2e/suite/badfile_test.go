@@ -23,7 +23,7 @@ func TestBadFile(t *testing.T) {
 	kubelet.AwaitReady(t, first)
 	id := strings.TrimSuffix(node.Noop.File, ".wasm")
 	node.Eventually(t, time.Minute, "the last good version is saved", func() error {
-		_, err := os.Stat(filepath.Join(proxy.DataDir, "plugins", id+".json"))
+		_, err := os.Stat(filepath.Join(proxy.DataDir, "last-good", "plugins", id+".json"))
 		return err
 	})
 	file := filepath.Join(proxy.PluginDir, id+".json")
