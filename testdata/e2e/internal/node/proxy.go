@@ -32,6 +32,7 @@ type Proxy struct {
 	StateDir  string   // of what a restart does not lose
 	DataDir   string   // of what a reboot does not lose
 	backend   string   // endpoint
+	settings  []string // flags beyond those that each has
 	logs      []string // files, one for each start
 }
 
@@ -77,10 +78,21 @@ func StartProxy(t testing.TB, plugins ...Plugin) *Proxy {
 // StartProxyBefore is StartProxy before another endpoint than the container runtime's own.
 func StartProxyBefore(t testing.TB, backend string, plugins ...Plugin) *Proxy {
 	t.Helper()
+	return startProxy(t, backend, nil, plugins)
+}
+
+// StartProxyWith is StartProxy with further flags.
+func StartProxyWith(t testing.TB, settings []string, plugins ...Plugin) *Proxy {
+	t.Helper()
+	return startProxy(t, RuntimeKind().Endpoint, settings, plugins)
+}
+
+func startProxy(t testing.TB, backend string, settings []string, plugins []Plugin) *Proxy {
+	t.Helper()
 	dir := t.TempDir()
 	p := &Proxy{
 		PluginDir: filepath.Join(dir, "plugins.d"), HookDir: filepath.Join(dir, "hookserver.d"),
-		CacheDir: filepath.Join(dir, "cache"), StateDir: filepath.Join(dir, "state"), DataDir: filepath.Join(dir, "data"), backend: backend,
+		CacheDir: filepath.Join(dir, "cache"), StateDir: filepath.Join(dir, "state"), DataDir: filepath.Join(dir, "data"), backend: backend, settings: settings,
 	}
 	if err := errors.Join(os.Mkdir(p.PluginDir, 0o755), os.Mkdir(p.HookDir, 0o755)); err != nil {
 		t.Fatalf("making the plugin directories: %v", err)
@@ -169,6 +181,7 @@ func (p *Proxy) Start(t testing.TB) {
 	if kind.mode != "" {
 		cmd.Args = append(cmd.Args, "--mode", kind.mode)
 	}
+	cmd.Args = append(cmd.Args, p.settings...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")} // it reads WASMPROXY_*, and refuses what it does not know
 	p.process = startProcess(t, fmt.Sprintf("wasmproxy-%d", len(p.logs)+1), cmd)
 	p.logs = append(p.logs, p.process.log)
