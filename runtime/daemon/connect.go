@@ -67,8 +67,11 @@ func (d *daemon) connectDocker() {
 }
 
 // removedTime is how long the answer to a removal may take to reach the store after Docker's event
-// of it.
-const removedTime = time.Second
+// of it. Beyond maxRemovals at a time the store is filled again at once.
+const (
+	removedTime = time.Second
+	maxRemovals = 1024
+)
 
 // containerEvent follows what happens to containers without a request that the proxy sees: with
 // --rm Docker removes them, and with a restart policy it starts them.
@@ -77,8 +80,12 @@ func (d *daemon) containerEvent(e docker.Event) {
 		return
 	}
 	switch {
+	case e.Action == docker.Destroyed && d.removals.Load() >= maxRemovals:
+		d.resyncTrigger.notify()
 	case e.Action == docker.Destroyed:
+		d.removals.Add(1)
 		time.AfterFunc(removedTime, func() {
+			defer d.removals.Add(-1)
 			_, pod := d.store.Pod(e.ID)
 			if _, container := d.store.Container(e.ID); pod || container {
 				d.resyncTrigger.notify()

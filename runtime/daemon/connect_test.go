@@ -32,3 +32,19 @@ func TestStandaloneDies(t *testing.T) {
 		}
 	}
 }
+
+// TestManyRemovals: however many containers Docker says that it has removed, the store looks after a bounded
+// number of them, and is filled again for the rest.
+func TestManyRemovals(t *testing.T) {
+	d := &daemon{store: pods.NewStore(), resyncTrigger: newTrigger()}
+	d.following.Store(true)
+	for range 100 * maxRemovals {
+		d.containerEvent(docker.Event{ID: "c", Action: docker.Destroyed})
+		if n := d.removals.Load(); n > maxRemovals {
+			t.Fatalf("%d removals are waited for", n)
+		}
+	}
+	if len(d.resyncTrigger) == 0 {
+		t.Error("the store is not filled again")
+	}
+}

@@ -133,6 +133,7 @@ type daemon struct {
 	busy      bool                            // post hooks did not end before the daemon had to
 	asking    singleflight.Group              // asks the container runtime whether it answers
 	following atomic.Bool                     // the store follows calls
+	removals  atomic.Int64                    // Docker's events of them that wait for the answer
 	described atomic.Pointer[map[string]bool] // the ids of the plugins that there are, loaded or not; nil until that is known
 	files     atomic.Pointer[registry.List]   // of plugins, as they are now; never nil
 	node      atomic.Pointer[crifield.Node]   // never nil; replaced when the runtime is another

@@ -137,7 +137,7 @@ func (l *Link) follow(ctx context.Context) bool {
 		if dec.Decode(&e) != nil {
 			return true
 		}
-		if k := kindOf(e.Actor.Attributes, l.client.all); k != notOurs {
+		if k := kindOf(e.Actor.Attributes, l.client.all); k != notOurs && len(e.Actor.ID) <= wholeID {
 			l.each(Event{ID: e.Actor.ID, Action: e.Action, Pod: k == ofSandbox, Alone: k == standalone})
 		}
 	}
