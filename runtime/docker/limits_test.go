@@ -16,7 +16,8 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// endless answers with a beginning, and then with the same again and again, until nobody takes it.
+// endless answers with a beginning, and then with the same again and again, until nobody takes it, or somebody has
+// taken far too much.
 type endless struct {
 	begin, again string
 	raw          bool // in the place of HTTP's own head
@@ -38,7 +39,7 @@ func (e *endless) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, err := io.WriteString(to, e.begin)
 	many := bytes.Repeat([]byte(e.again), 1+(32<<10)/len(e.again))
 	var sent int64
-	for n := 0; err == nil; sent += int64(n) {
+	for n := 0; err == nil && sent < 128<<20; sent += int64(n) {
 		n, err = to.Write(many)
 	}
 	e.sent.Store(max(e.sent.Load(), sent))
