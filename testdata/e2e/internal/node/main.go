@@ -81,7 +81,7 @@ func Prepare(ctx context.Context, b *artifact.Builder, w isolation.Workspace, pa
 // OperationsPage is the document, whose examples a test gives to the API server, among the programs.
 const OperationsPage = "operations.md"
 
-// buildPlugins builds the tests' own plugins, and takes the stock one, the endless one and the document as they are committed.
+// buildPlugins builds the tests' own plugins, and takes the stock one, those of testdata/wat and the document as they are committed.
 func buildPlugins(ctx context.Context, b *artifact.Builder, w isolation.Workspace) error {
 	for _, plugin := range []string{"noop", "annotate", "witness"} {
 		if err := b.Plugin(ctx, w.Program(plugin+".wasm"), "./testdata/plugins/"+plugin); err != nil {
@@ -97,5 +97,6 @@ func buildPlugins(ctx context.Context, b *artifact.Builder, w isolation.Workspac
 		os.Symlink(b.ProjectFile("plugins-wasm/qos/qos.wasm"), w.Program("qos.wasm")),
 		os.Symlink(b.ProjectFile("docs/operations.md"), w.Program(OperationsPage)),
 		os.Symlink(b.ProjectFile("testdata/wat/loop.wasm"), w.Program("loop.wasm")),
+		os.Symlink(b.ProjectFile("testdata/wat/fail.wasm"), w.Program("fail.wasm")),
 	)
 }
