@@ -90,8 +90,12 @@ func useProgram(c *core.Container) {
 		c.Image = image.Pause
 		return
 	}
-	c.Image, c.Command = image.Busybox, []string{"/program/wasmproxy"}
-	c.VolumeMounts = append(c.VolumeMounts, core.VolumeMount{Name: "program", MountPath: "/program", ReadOnly: true})
+	const program = "/program/wasmproxy"
+	c.Image, c.Command = image.Busybox, []string{program}
+	if probe := c.ReadinessProbe; probe != nil && probe.Exec != nil {
+		probe.Exec.Command[0] = program
+	}
+	c.VolumeMounts = append(c.VolumeMounts, core.VolumeMount{Name: "program", MountPath: filepath.Dir(program), ReadOnly: true})
 }
 
 // daemonSet is the one of the manifests that delivers plugins.
