@@ -233,3 +233,18 @@ func TestFileOfAnExemptPod(t *testing.T) {
 		t.Errorf("after a scan the file holds %q", content(t, pod, "memory.high"))
 	}
 }
+
+// A container of which neither the store nor the runtime can tell, and a request that cannot be decoded, may be of any
+// namespace.
+func TestCallOfAnUnknownPodIsNotExempt(t *testing.T) {
+	bad, _ := waysToRefuse[0].members(abi.PreStartContainer)
+	n := newNode(t, []plugin.Member{bad}, withExempt("prod", "kube-system"))
+	n.backend.down = true
+	start := &runtimeapi.StartContainerRequest{ContainerId: "c9"}
+	if _, err := n.call(t.Context(), "StartContainer", start, nil); status.Code(err) != codes.Unavailable || n.sent != nil {
+		t.Errorf("an unknown container: answered %v", err)
+	}
+	if err := n.callFrame(t.Context(), "StartContainer", cri.FrameOf([]byte{0x0a, 0xff}), nil); status.Code(err) != codes.Unavailable || n.sent != nil {
+		t.Errorf("a request that cannot be decoded: answered %v", err)
+	}
+}
