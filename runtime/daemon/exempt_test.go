@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -121,7 +122,9 @@ func TestNoNamespaceIsExemptInDocker(t *testing.T) {
 	n.put("20-bad.json", `{"failure-policy": "Fail"}`)
 	n.start(daemon.Run)
 	n.awaitActive("20-bad")
-	client := http.Client{Transport: &http.Transport{Dial: func(string, string) (net.Conn, error) { return net.Dial("unix", n.config.Listen) }}}
+	client := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return net.Dial("unix", n.config.Listen)
+	}}}
 	resp, err := client.Post("http://docker/v1.41/containers/create?name=k8s_POD_agent_kube-system_u1_0", "application/json", strings.NewReader(
 		`{"Image": "pause", "Labels": {"io.kubernetes.docker.type": "podsandbox", "io.kubernetes.pod.name": "agent", "io.kubernetes.pod.namespace": "kube-system", "io.kubernetes.pod.uid": "u1"}}`))
 	n.must(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -50,7 +51,7 @@ func load(t *testing.T, p plugin.Plugin) *loaded {
 func routing(t *testing.T, p plugin.Plugin, intercept cri.Interceptor) *generation {
 	t.Helper()
 	have := load(t, p)
-	d := &daemon{observer: observe.Discard(), backend: new(backend), syncTrigger: newTrigger()}
+	d := &daemon{config: config.Default(), observer: observe.Discard(), backend: new(backend), syncTrigger: newTrigger()}
 	g := d.generation([]member{{loaded: have}})
 	g.route = func(string) cri.Interceptor { return intercept }
 	have.release()

@@ -133,6 +133,9 @@ func TestSnapshot(t *testing.T) {
 		}
 	}
 	good := got.Plugins[0].Active.Digest
+	if with, without := got.Plugins[0].Active.Settings, got.Plugins[1].Pending.Settings; len(with) != 64 || without != "" {
+		t.Errorf("digests of the settings: %q with a JSON file, %q without", with, without)
+	}
 	want := []status.Plugin{
 		{
 			ID: "10-good", File: s.dir + "/10-good.wasm", Kind: "wasm", State: status.Active, Policy: "Ignore", DryRun: true, Breaker: "closed",
@@ -154,7 +157,7 @@ func TestSnapshot(t *testing.T) {
 		},
 		{ID: "40-off", File: s.dir + "/40-off.wasm", Kind: "wasm", State: status.Disabled, Policy: "Ignore"},
 	}
-	if diff := cmp.Diff(want, got.Plugins, timeless, cmpopts.IgnoreFields(status.Version{}, "Digest")); diff != "" {
+	if diff := cmp.Diff(want, got.Plugins, timeless, cmpopts.IgnoreFields(status.Version{}, "Digest", "Settings")); diff != "" {
 		t.Errorf("the snapshot is (-want +got):\n%s", diff)
 	}
 	s.put(map[string]string{"10-good.wasm": "wrong-signature"})
