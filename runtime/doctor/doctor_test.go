@@ -3,6 +3,7 @@ package doctor_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -37,13 +38,15 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// planted are misconfigurations. before changes a node before its daemon starts, after changes
+// plant is a misconfiguration. before changes a node before its daemon starts, after changes
 // it then. want has a line for each finding, in the order of the table: its check, and a part
 // of what it says.
-var planted = map[string]struct {
+type plant struct {
 	before, after func(n *node)
 	want          []string
-}{
+}
+
+var planted = map[string]plant{
 	"the settings are wrong": {after: func(n *node) {
 		n.options.Settings, n.options.SettingsErr = nil, errors.Join(errors.New(`config file /etc/wasmproxy/wasmproxy.yaml: unknown key "backnd"`), errors.New("drain-timeout: -1s is not greater than 0"))
 	}, want: []string{`settings: settings: config file /etc/wasmproxy/wasmproxy.yaml: unknown key "backnd"`, "settings: settings: drain-timeout"}},
@@ -96,9 +99,9 @@ var planted = map[string]struct {
 
 	"everyone may call the proxy":        {after: func(n *node) { n.chmod("/run/wasmproxy/wasmproxy.sock", 0o666) }, want: []string{"socket-permissions: /run/wasmproxy/wasmproxy.sock: its mode is 0666"}},
 	"a group may ask the proxy":          {after: func(n *node) { n.chmod("/run/wasmproxy/admin.sock", 0o660) }, want: []string{"socket-permissions: /run/wasmproxy/admin.sock: its mode is 0660"}},
-	"everyone may add plugins":           {after: func(n *node) { n.chmod("/etc/wasmproxy/plugins.d", 0o777) }, want: []string{"trusted-files: /etc/wasmproxy/plugins.d: .*is writable by everyone", "plugin-files: plugin files: .*is writable by everyone"}},
+	"everyone may add plugins":           openDirectory("/etc/wasmproxy/plugins.d", "proxy-ready: the running proxy: plugin 10-quota: .* stays active"),
 	"a group may register hook servers":  {after: func(n *node) { n.chmod("/etc/wasmproxy/hookserver.d", 0o775) }},
-	"everyone may register hook servers": {after: func(n *node) { n.chmod("/etc/wasmproxy/hookserver.d", 0o777) }, want: []string{"trusted-files: /etc/wasmproxy/hookserver.d: .*is writable by everyone", "plugin-files: plugin files: .*is writable by everyone"}},
+	"everyone may register hook servers": openDirectory("/etc/wasmproxy/hookserver.d"),
 	"a group may change settings":        {after: func(n *node) { n.chmod("/etc/wasmproxy/wasmproxy.yaml", 0o664) }, want: []string{"trusted-files: /etc/wasmproxy/wasmproxy.yaml: .*is writable by its group"}},
 	"the state is readable":              {after: func(n *node) { n.chmod("/run/wasmproxy/state", 0o755) }, want: []string{"private-directories: /run/wasmproxy/state: its mode is 0755"}},
 	"the cache is somebody else's":       {after: func(n *node) { n.must(os.Chown(n.root+"/var/cache/wasmproxy", 65534, 65534)) }, want: []string{"private-directories: /var/cache/wasmproxy: it belongs to user 65534"}},
@@ -110,6 +113,11 @@ var planted = map[string]struct {
 		n.put("/etc/wasmproxy/plugins.d/20-bad.wasm", "text")
 		n.put("/etc/wasmproxy/plugins.d/20-bad.json", `{"failure-policy":"Fail"}`)
 	}, want: []string{"proxy-ready: the running proxy: plugin 20-bad: .*; the plugin is not loaded", "plugin-files: plugin files: .*20-bad", "plugin-state: plugin 20-bad .*: it is inactive"}},
+	"a plugin's JSON file was cut off":               badFile(`{"dry-run": tr`, 0o644, 0, "is not JSON"),
+	"a plugin's JSON file is empty":                  badFile("", 0o644, 0, "is empty"),
+	"a plugin's JSON file has an unknown key":        badFile(`{"dryrun": true}`, 0o644, 0, `"dryrun"`),
+	"a plugin's JSON file is writable for its group": badFile(`{"dry-run": true}`, 0o664, 0, "is writable by its group"),
+	"a plugin's JSON file is somebody's":             badFile(`{"dry-run": true}`, 0o644, 65534, "belongs to user 65534"),
 	"a plugin lacks a right": {before: func(n *node) { n.plugin("20-puller.wasm", "puller") },
 		want: []string{"plugin-reach: plugin 20-puller: .*image"}},
 	"a JSON file has no module": {before: func(n *node) { n.put("/etc/wasmproxy/plugins.d/20-gone.json", `{"enabled": false}`) },
@@ -146,6 +154,31 @@ var planted = map[string]struct {
 	}, want: []string{"unit-order: /usr/lib/systemd/system/wasmproxy.service: Before= does not name kubelet.service"}},
 	"the clock is not synchronized": {after: func(n *node) { n.options.Clock = func() (bool, error) { return false, nil } }, want: []string{"clock: kernel"}},
 	"crictl calls containerd":       {after: func(n *node) { n.put("/etc/crictl.yaml", "runtime-endpoint: "+containerd+"\n") }, want: []string{"crictl: /etc/crictl.yaml: runtime-endpoint is " + containerd}},
+}
+
+// openDirectory lets everyone write into one that plugins come from. ofPlugins is what the proxy says of each of its plugins.
+func openDirectory(dir string, ofPlugins ...string) plant {
+	return plant{after: func(n *node) {
+		n.chmod(dir, 0o777)
+		n.awaitNotReady(dir)
+	}, want: slices.Concat([]string{"proxy-ready: the running proxy: a directory of plugins .*" + dir + ": is writable by everyone"}, ofPlugins, []string{
+		"trusted-files: " + dir + ": .*is writable by everyone",
+		"plugin-files: plugin files: .*is writable by everyone",
+	})}
+}
+
+// badFile replaces the JSON file of an active plugin by one that does not count. The version before it stays.
+func badFile(content string, mode fs.FileMode, owner int, what string) plant {
+	return plant{after: func(n *node) {
+		n.put("/new.json", content)
+		n.chmod("/new.json", mode)
+		n.must(os.Chown(n.root+"/new.json", owner, owner))
+		n.must(os.Rename(n.root+"/new.json", n.root+"/etc/wasmproxy/plugins.d/10-quota.json"))
+		n.awaitNotReady("10-quota.json")
+	}, want: []string{
+		"proxy-ready: the running proxy: plugin 10-quota: .*10-quota.json: .*" + what + ".*; version 1.0.0 of .* stays active",
+		"plugin-files: plugin files: .*10-quota.json: .*" + what,
+	}}
 }
 
 // TestPlanted plants each misconfiguration on a healthy node: exactly it is found, where it is.

@@ -164,6 +164,14 @@ func (n *node) settle() {
 	})
 }
 
+// awaitNotReady waits until the daemon says a part of what is not as it should be.
+func (n *node) awaitNotReady(part string) {
+	n.t.Helper()
+	n.await(func(s *status.Status) bool {
+		return slices.ContainsFunc(s.NotReady, func(line string) bool { return strings.Contains(line, part) })
+	})
+}
+
 // pods makes so many pods, each with a container. A plugin may refuse them.
 func (n *node) pods(count int) {
 	for i := range count {
