@@ -23,7 +23,8 @@ func hostCommand() *cobra.Command {
 		Args:  noSuchCommand,
 		RunE:  showHelp,
 	}
-	install := hostSubcommand("install", "Install the proxy on this host, and point kubelet at it", `Install the proxy on this host, and point kubelet at it.
+	h := &host.Host{Program: host.Self}
+	install := hostSubcommand(h, "install", "Install the proxy on this host, and point kubelet at it", `Install the proxy on this host, and point kubelet at it.
 
 It shows each change, and asks before it makes any:
 
@@ -39,8 +40,14 @@ Running pods are not affected. What is replaced is recorded in `+host.RecordFile
 The command can be run again after it was interrupted, or with a newer program, which must pass
 wasmproxy validate. The service is reloaded if it runs another program. kubelet is not restarted
 again if it has the endpoint already, and is connected. Nor is it if it has started since its
-files changed: then the command waits for two minutes, and fails if it does not connect.`, (*host.Host).Install)
-	uninstall := hostSubcommand("uninstall", "Give kubelet its former endpoint, and remove the proxy from this host", `Give kubelet its former endpoint, and remove the proxy from this host.
+files changed: then the command waits for two minutes, and fails if it does not connect.
+
+In an image no file of kubelet may name an endpoint yet, and on some hosts another program, such
+as k3s or nodeadm of EKS, writes these files again and again. There, --backend names the container
+runtime. The command then leaves kubelet's files as they are, and says what to set where:
+criSocket for kubeadm, and the setting of that program otherwise.`, (*host.Host).Install)
+	install.Flags().StringVar(&h.Backend, "backend", "", "endpoint of the container runtime, where no file of kubelet names it or another program writes them")
+	uninstall := hostSubcommand(&host.Host{Program: host.Self}, "uninstall", "Give kubelet its former endpoint, and remove the proxy from this host", `Give kubelet its former endpoint, and remove the proxy from this host.
 
 It turns the bypass on, which undoes the values that plugins have set, and takes back what
 host install has recorded. It shows each change first. In a file of
@@ -51,8 +58,8 @@ stay, as do plugins. On a host without the proxy it changes nothing. The service
 	return cmd
 }
 
-func hostSubcommand(use, short, long string, do func(*host.Host, context.Context, host.Consent) error) *cobra.Command {
-	h, consent, yes, enter := &host.Host{Program: host.Self}, host.Consent{}, false, false
+func hostSubcommand(h *host.Host, use, short, long string, do func(*host.Host, context.Context, host.Consent) error) *cobra.Command {
+	consent, yes, enter := host.Consent{}, false, false
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: noArguments, RunE: func(cmd *cobra.Command, _ []string) error {
 		if !filepath.IsAbs(h.Root) {
 			return wrongUsage("--root: %q is not an absolute path", h.Root)

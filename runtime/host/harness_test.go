@@ -78,6 +78,15 @@ func (h *Host) same(t *testing.T, want tree) {
 	}
 }
 
+// make writes a file, with its directory.
+func (h *Host) make(t *testing.T, path, content string) {
+	t.Helper()
+	at := filepath.Join(h.Root, path)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(content), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (h *Host) install(t *testing.T) {
 	t.Helper()
 	if err := h.Install(t.Context(), Consent{}); err != nil {

@@ -19,7 +19,8 @@ type Host struct {
 	Root string
 	// KubeletConfig is kubelet's configuration, usually DefaultKubeletConfig.
 	KubeletConfig string
-	// Backend is the endpoint of the container runtime where no file of kubelet names one; empty if one must.
+	// Backend is the endpoint of the container runtime where no file of kubelet names one, or where another program
+	// writes them: then these files stay. It is empty if kubelet's files must name one and may be changed.
 	Backend string
 	// Program is the file that is installed, usually that of this process.
 	Program string

@@ -188,16 +188,22 @@ func (h *Host) planInstall() (*installation, error) {
 	return p, errors.Join(err, h.checkWritable(p.dirs, slices.Concat(p.own, p.kubelet)))
 }
 
-// useBackend takes the runtime that the operator names for that of kubelet: where no file names one, and where kubelet
-// has the proxy's socket already.
+// useBackend takes the runtime that the operator names for that of kubelet: where kubelet has no configuration yet,
+// where another program gives it one, and where it has the proxy's socket already.
 func (h *Host) useBackend(k *kubelet, r *record) error {
 	switch {
 	case h.Backend == "":
 		return nil
-	case !k.named, SameEndpoint(k.runtime, proxyListen), SameEndpoint(k.runtime, crioListen):
+	case SameEndpoint(k.runtime, proxyListen), SameEndpoint(k.runtime, crioListen):
+		k.runtime = h.Backend
+	case !k.named && (k.manager != nil || k.home() == (text{})):
 		k.runtime = h.Backend
 	case !SameEndpoint(k.runtime, h.Backend) && (r == nil || !r.ours(k.runtime)):
-		return fmt.Errorf("kubelet's endpoint is %s, and --backend is %s: leave --backend out, or give kubelet this endpoint first", k.runtime, h.Backend)
+		byDefault := ""
+		if !k.named {
+			byDefault = " by default"
+		}
+		return fmt.Errorf("kubelet's endpoint is %s%s, and --backend is %s: leave --backend out, or give kubelet this endpoint first", k.runtime, byDefault, h.Backend)
 	}
 	return nil
 }
@@ -236,6 +242,9 @@ func (h *Host) pointKubelet(p *installation, k *kubelet) error {
 	now, named := k.endpoint(runtimeKey)
 	switch {
 	case k.manager != nil && named && SameEndpoint(now, p.socket):
+		if k.manager.inUnit && !h.inUse(p) { // there is no kubelet.service to restart
+			p.advice = fmt.Sprintf("they have the proxy's endpoint; kubelet takes it when you restart %s", k.manager.unitNames())
+		}
 		return nil
 	case k.manager != nil && h.Backend == "":
 		return k.manager.errManaged(k, p.socket)

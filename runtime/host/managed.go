@@ -19,8 +19,11 @@ type manager struct {
 	inUnit    bool     // these units start kubelet, and there is no unit kubelet.service
 	endpoint  string   // kubelet's where none is named; empty for kubelet's own default
 	configDir string   // of kubelet's drop-ins
+	flag      string   // of the units' command line, with flags for kubelet
 	settings  string   // a YAML file with a list kubelet-arg, and a directory of such files with .d
-	advice    string   // on what to do, with the endpoint in the place of %s
+	arguments string   // a file of kubelet's flags, in which common stands for ${SNAP_COMMON}
+	common    string
+	advice    string // on what to do, with the endpoint in the place of %s
 }
 
 func rancher(name, dir string, units ...string) manager {
@@ -28,27 +31,44 @@ func rancher(name, dir string, units ...string) manager {
 		name: name, units: units, inUnit: true,
 		endpoint:  "unix:///run/k3s/containerd/containerd.sock",
 		configDir: "/var/lib/rancher/" + dir + "/agent/etc/kubelet.conf.d",
+		flag:      "kubelet-arg",
 		settings:  "/etc/rancher/" + dir + "/config.yaml",
 		advice:    "write kubelet-arg: [container-runtime-endpoint=%s] into /etc/rancher/" + dir + "/config.yaml (its own key container-runtime-endpoint would turn its containerd off), and restart " + strings.Join(units, " or "),
 	}
 }
-
-const asDocumented = "give kubelet the flag --container-runtime-endpoint=%s in the way that it documents, and restart it"
 
 // managers returns those that are known. The first one that a host has counts.
 func managers() []manager {
 	return []manager{
 		rancher("k3s", "k3s", "k3s.service", "k3s-agent.service"),
 		rancher("RKE2", "rke2", "rke2-server.service", "rke2-agent.service"),
-		{name: "k0s", units: []string{"k0sworker.service", "k0scontroller.service"}, inUnit: true, endpoint: "unix:///run/k0s/containerd.sock", advice: asDocumented},
-		{name: "MicroK8s", units: []string{"snap.microk8s.daemon-kubelite.service"}, inUnit: true, endpoint: "unix:///var/snap/microk8s/common/run/containerd.sock", advice: asDocumented},
-		{name: "the snap kubelet-eks", units: []string{"snap.kubelet-eks.daemon.service"}, inUnit: true, advice: asDocumented},
-		{name: "nodeadm of EKS", units: []string{"nodeadm-run.service"},
-			advice: "set containerRuntimeEndpoint: %s in spec.kubelet.config of the NodeConfig, in the instance's user data or in a file of /etc/eks/nodeadm.d, and start the instance again"},
-		{name: "nodeup of kops", units: []string{"kops-configuration.service"},
-			advice: "add a drop-in to kubelet.service whose ExecStart= is that of the unit with --container-runtime-endpoint=%s at its end, and restart kubelet"},
+		{
+			name: "k0s", units: []string{"k0sworker.service", "k0scontroller.service"}, inUnit: true,
+			endpoint: "unix:///run/k0s/containerd.sock", flag: "kubelet-extra-args",
+			advice: "add --kubelet-extra-args=--container-runtime-endpoint=%s to the command of its unit (its own flag --cri-socket would turn its containerd off), and restart k0sworker.service or k0scontroller.service",
+		},
+		{
+			name: "MicroK8s", units: []string{"snap.microk8s.daemon-kubelite.service"}, inUnit: true,
+			endpoint:  "unix:///var/snap/microk8s/common/run/containerd.sock",
+			arguments: "/var/snap/microk8s/current/args/kubelet", common: "/var/snap/microk8s/common",
+			advice: "write --container-runtime-endpoint=%s into /var/snap/microk8s/current/args/kubelet, in the place of the one that is there, and restart snap.microk8s.daemon-kubelite.service",
+		},
+		{
+			name: "the snap kubelet-eks", units: []string{"snap.kubelet-eks.daemon.service"}, inUnit: true,
+			advice: "run snap set kubelet-eks container-runtime-endpoint=%s, and restart snap.kubelet-eks.daemon.service",
+		},
+		{
+			name: "nodeadm of EKS", units: []string{"nodeadm-run.service"},
+			advice: "set containerRuntimeEndpoint: %s in spec.kubelet.config of the NodeConfig, in the instance's user data or in a file of /etc/eks/nodeadm.d, and start the instance again",
+		},
+		{
+			name: "nodeup of kops", units: []string{"kops-configuration.service"},
+			advice: "add a drop-in to kubelet.service whose ExecStart= is that of the unit with --container-runtime-endpoint=%s at its end, and restart kubelet",
+		},
 	}
 }
+
+func (m *manager) unitNames() string { return strings.Join(m.units, " or ") }
 
 // findManager returns nil if the host has none. A unit kubelet.service counts more than that of another program.
 func (h *Host) findManager(kubeletService bool) *manager {
@@ -68,30 +88,58 @@ func (m *manager) errManaged(k *kubelet, endpoint string) error {
 
 func (m *manager) tell(endpoint string) string { return fmt.Sprintf(m.advice, endpoint) }
 
-// managed reads the flags that a manager gives kubelet: those that its settings and its command line name.
-func (r reader) managed(m *manager) (s service, err error) {
-	if m.settings == "" {
-		return s, nil
+// checkManaged requires that kubelet has another endpoint than the proxy's, where uninstalling cannot give it one.
+func (r *record) checkManaged(running *Running, k *kubelet) error {
+	flag, _ := running.Flag(runtimeKey.flag)
+	if !r.ours(k.runtime) && !r.ours(flag) {
+		return nil
 	}
+	return fmt.Errorf("kubelet has the proxy's endpoint %s from %s, which would write it again: first %s; then run the command again", r.Listen, k.manager.name, k.manager.tell(r.Runtime))
+}
+
+// managed reads the flags that a manager gives kubelet: those of its units' command line, its settings and its arguments.
+func (r reader) managed(m *manager) (s service, err error) {
 	for _, unit := range m.units {
 		its, err := r.service(unit)
 		if err != nil {
 			return s, err
 		}
 		for _, f := range flagsIn(its.args) {
-			if f.name == "kubelet-arg" {
+			switch {
+			case f.name != m.flag || len(f.value) == 0:
+			case m.settings != "": // each has one flag, without its dashes
 				s.args = append(s.args, unitfile.Plain(f.file, "--"+f.value.String()))
+			default:
+				s.args = append(s.args, f.value.Fields()...)
 			}
 		}
 	}
-	more, _ := filepath.Glob(filepath.Join(r.host.under(m.settings+".d"), "*.yaml"))
-	for i, path := range append([]string{m.settings}, more...) {
+	if m.arguments != "" {
+		t, _, err := r.text(m.arguments, false)
+		if err != nil {
+			return s, err
+		}
+		words := unitfile.Plain(m.arguments, strings.ReplaceAll(t.content, "${SNAP_COMMON}", m.common))
+		s.args = append(s.args, words.Fields()...)
+	}
+	if m.settings != "" {
+		s.args, err = r.kubeletArgs(m.settings, s.args)
+	}
+	return s, err
+}
+
+// kubeletArgs reads the lists kubelet-arg of a file, and of those in its directory. A later file replaces an earlier one,
+// and the command line wins over all. A list kubelet-arg+ is added to what there is.
+func (r reader) kubeletArgs(settings string, command []unitfile.Value) (args []unitfile.Value, err error) {
+	args = command
+	more, _ := filepath.Glob(filepath.Join(r.host.under(settings+".d"), "*.yaml"))
+	for i, path := range append([]string{settings}, more...) {
 		if i > 0 {
-			path = filepath.Join(m.settings+".d", filepath.Base(path))
+			path = filepath.Join(settings+".d", filepath.Base(path))
 		}
 		t, has, err := r.text(path, true)
 		if err != nil {
-			return s, err
+			return nil, err
 		}
 		if !has {
 			continue
@@ -101,13 +149,17 @@ func (r reader) managed(m *manager) (s service, err error) {
 			More any `json:"kubelet-arg+"`
 		}
 		if err := yaml.Unmarshal([]byte(t.content), &of); err != nil {
-			return s, fmt.Errorf("reading %s: %w", path, err)
+			return nil, fmt.Errorf("reading %s: %w", path, err)
 		}
-		for _, arg := range append(list(of.Args), list(of.More)...) {
-			s.args = append(s.args, unitfile.Plain(path, "--"+arg))
+		all := list(of.More)
+		if of.Args != nil && len(command) == 0 {
+			args, all = nil, append(list(of.Args), all...)
+		}
+		for _, arg := range all {
+			args = append(args, unitfile.Plain(path, "--"+arg))
 		}
 	}
-	return s, nil
+	return args, nil
 }
 
 // list returns the texts of a key that has one or several.

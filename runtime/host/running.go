@@ -66,7 +66,7 @@ func (h *Host) checkConfig(running *Running, k *kubelet) error {
 // Otherwise it would be in vain to change the files.
 func (r *record) checkFlag(running *Running, k *kubelet) error {
 	endpoint, ok := running.Flag(runtimeKey.flag)
-	if !ok || r.ours(endpoint) {
+	if !ok || k.manager != nil || r.ours(endpoint) { // a manager gives kubelet flags of its own
 		return nil
 	}
 	for _, t := range k.texts {
@@ -87,7 +87,7 @@ func errFlag(endpoint string) error {
 // value of a known file does not count, nor does one of a unit that systemd may not have read again.
 func (h *Host) elsewhere(running *Running, k *kubelet) (endpoint string, ok bool) {
 	endpoint, ok = running.Flag(runtimeKey.flag)
-	if !ok || !h.hasRead(running, k) {
+	if !ok || k.manager != nil || !h.hasRead(running, k) {
 		return "", false
 	}
 	for _, t := range k.texts {

@@ -230,8 +230,14 @@ func (h *Host) planKubelet(p *removal) error {
 		return err
 	}
 	var texts []text
-	if k != nil {
+	switch {
+	case k == nil:
+	case k.manager == nil:
 		texts = k.texts
+	default: // its files are not this command's
+		if err := p.record.checkManaged(h.RunningKubelet(), k); err != nil {
+			return err
+		}
 	}
 	for _, f := range p.record.Files {
 		known := slices.ContainsFunc(texts, func(t text) bool { return t.path == f.Path })
