@@ -32,14 +32,16 @@ func (n *node) effective(names [2]string) (s host.Setting, err error) {
 }
 
 // runtimeEndpoint returns the names of the setting that leads kubelet to the proxy, and its default.
-func (n *node) runtimeEndpoint() (names [2]string, byDefault string) {
-	if n.config.Mode == config.ModeDocker { // it is a flag alone
-		return [2]string{"docker-endpoint", "--docker-endpoint"}, "unix:///var/run/docker.sock"
+func (n *node) runtimeEndpoint() (names [2]string, byDefault host.Setting) {
+	byDefault = host.Setting{File: cmp.Or(n.KubeletConfig, host.DefaultKubeletConfig), Name: host.RuntimeEndpoint[1], Value: host.DefaultEndpoint}
+	switch {
+	case n.config.Mode == config.ModeDocker: // it is a flag alone
+		byDefault.Name, byDefault.Value = "--docker-endpoint", "unix:///var/run/docker.sock"
+		return [2]string{"docker-endpoint", "--docker-endpoint"}, byDefault
+	case n.files != nil:
+		byDefault = n.files.Default()
 	}
-	if n.files != nil {
-		return host.RuntimeEndpoint, n.files.Default()
-	}
-	return host.RuntimeEndpoint, host.DefaultEndpoint
+	return host.RuntimeEndpoint, byDefault
 }
 
 func findKubeletEndpoint(_ context.Context, n *node) ([]found, error) {
@@ -49,7 +51,7 @@ func findKubeletEndpoint(_ context.Context, n *node) ([]found, error) {
 		return nil, err
 	}
 	if s.Value == "" {
-		s = host.Setting{File: cmp.Or(n.KubeletConfig, host.DefaultKubeletConfig), Name: names[1], Value: byDefault}
+		s = byDefault
 	}
 	return n.otherSocket(s), nil
 }

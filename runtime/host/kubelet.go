@@ -80,7 +80,7 @@ func (r reader) kubelet() (*kubelet, error) {
 	byDefault := DefaultEndpoint
 	switch k.manager = r.host.findManager(len(s.texts) > 0); {
 	case k.manager != nil && k.manager.inUnit:
-		byDefault = cmp.Or(k.manager.endpoint, byDefault)
+		byDefault, k.config = cmp.Or(k.manager.endpoint, byDefault), "" // unless a flag names one
 		s, err = r.managed(k.manager)
 	case startsKubelet(s.args):
 		s.args = s.args[1:]

@@ -20,6 +20,7 @@ type manager struct {
 	endpoint  string   // kubelet's where none is named; empty for kubelet's own default
 	configDir string   // of kubelet's drop-ins
 	flag      string   // of the units' command line, with flags for kubelet
+	runtime   string   // of the same, with the endpoint of a runtime that is not the manager's own
 	settings  string   // a YAML file with a list kubelet-arg, and a directory of such files with .d
 	arguments string   // a file of kubelet's flags, in which common stands for ${SNAP_COMMON}
 	common    string
@@ -31,9 +32,9 @@ func rancher(name, dir string, units ...string) manager {
 		name: name, units: units, inUnit: true,
 		endpoint:  "unix:///run/k3s/containerd/containerd.sock",
 		configDir: "/var/lib/rancher/" + dir + "/agent/etc/kubelet.conf.d",
-		flag:      "kubelet-arg",
-		settings:  "/etc/rancher/" + dir + "/config.yaml",
-		advice:    "write kubelet-arg: [container-runtime-endpoint=%s] into /etc/rancher/" + dir + "/config.yaml (its own key container-runtime-endpoint would turn its containerd off), and restart " + strings.Join(units, " or "),
+		flag:      "kubelet-arg", runtime: runtimeKey.flag,
+		settings: "/etc/rancher/" + dir + "/config.yaml",
+		advice:   "write kubelet-arg: [container-runtime-endpoint=%s] into /etc/rancher/" + dir + "/config.yaml (its own key container-runtime-endpoint would turn its containerd off), and restart " + strings.Join(units, " or "),
 	}
 }
 
@@ -44,7 +45,7 @@ func managers() []manager {
 		rancher("RKE2", "rke2", "rke2-server.service", "rke2-agent.service"),
 		{
 			name: "k0s", units: []string{"k0sworker.service", "k0scontroller.service"}, inUnit: true,
-			endpoint: "unix:///run/k0s/containerd.sock", flag: "kubelet-extra-args",
+			endpoint: "unix:///run/k0s/containerd.sock", flag: "kubelet-extra-args", runtime: "cri-socket",
 			advice: "add --kubelet-extra-args=--container-runtime-endpoint=%s to the command of its unit (its own flag --cri-socket would turn its containerd off), and restart k0sworker.service or k0scontroller.service",
 		},
 		{
@@ -99,6 +100,7 @@ func (r *record) checkManaged(running *Running, k *kubelet) error {
 
 // managed reads the flags that a manager gives kubelet: those of its units' command line, its settings and its arguments.
 func (r reader) managed(m *manager) (s service, err error) {
+	var runtimes []unitfile.Value // over which those of kubelet's own win
 	for _, unit := range m.units {
 		its, err := r.service(unit)
 		if err != nil {
@@ -106,7 +108,10 @@ func (r reader) managed(m *manager) (s service, err error) {
 		}
 		for _, f := range flagsIn(its.args) {
 			switch {
-			case f.name != m.flag || len(f.value) == 0:
+			case len(f.value) == 0:
+			case f.name == m.runtime:
+				runtimes = append(runtimes, runtimeFlag(f.file, strings.TrimPrefix(f.value.String(), "remote:")))
+			case f.name != m.flag:
 			case m.settings != "": // each has one flag, without its dashes
 				s.args = append(s.args, unitfile.Plain(f.file, "--"+f.value.String()))
 			default:
@@ -123,15 +128,24 @@ func (r reader) managed(m *manager) (s service, err error) {
 		s.args = append(s.args, words.Fields()...)
 	}
 	if m.settings != "" {
-		s.args, err = r.kubeletArgs(m.settings, s.args)
+		if s.args, err = r.kubeletArgs(m.settings, s.args); err != nil {
+			return s, err
+		}
 	}
-	return s, err
+	s.args = append(runtimes, s.args...)
+	return s, nil
+}
+
+func runtimeFlag(file, endpoint string) unitfile.Value {
+	return unitfile.Plain(file, "--"+runtimeKey.flag+"="+endpoint)
 }
 
 // kubeletArgs reads the lists kubelet-arg of a file, and of those in its directory. A later file replaces an earlier one,
-// and the command line wins over all. A list kubelet-arg+ is added to what there is.
+// and the command line wins over all. A list kubelet-arg+ is added to what there is. Before them is the endpoint of a
+// runtime that is not the manager's own.
 func (r reader) kubeletArgs(settings string, command []unitfile.Value) (args []unitfile.Value, err error) {
 	args = command
+	var runtimes []unitfile.Value
 	more, _ := filepath.Glob(filepath.Join(r.host.under(settings+".d"), "*.yaml"))
 	for i, path := range append([]string{settings}, more...) {
 		if i > 0 {
@@ -145,11 +159,15 @@ func (r reader) kubeletArgs(settings string, command []unitfile.Value) (args []u
 			continue
 		}
 		var of struct {
-			Args any `json:"kubelet-arg"`
-			More any `json:"kubelet-arg+"`
+			Runtime string `json:"container-runtime-endpoint"`
+			Args    any    `json:"kubelet-arg"`
+			More    any    `json:"kubelet-arg+"`
 		}
 		if err := yaml.Unmarshal([]byte(t.content), &of); err != nil {
 			return nil, fmt.Errorf("reading %s: %w", path, err)
+		}
+		if of.Runtime != "" {
+			runtimes = append(runtimes, runtimeFlag(path, of.Runtime))
 		}
 		all := list(of.More)
 		if of.Args != nil && len(command) == 0 {
@@ -159,7 +177,7 @@ func (r reader) kubeletArgs(settings string, command []unitfile.Value) (args []u
 			args = append(args, unitfile.Plain(path, "--"+arg))
 		}
 	}
-	return args, nil
+	return append(runtimes, args...), nil
 }
 
 // list returns the texts of a key that has one or several.

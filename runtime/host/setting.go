@@ -1,6 +1,9 @@
 package host
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Setting is a value that one of kubelet's files has.
 type Setting struct {
@@ -34,11 +37,11 @@ func (h *Host) KubeletFiles() (*KubeletFiles, error) {
 }
 
 // Default returns the endpoint that kubelet has where no file names one.
-func (f *KubeletFiles) Default() string {
+func (f *KubeletFiles) Default() Setting {
 	if m := f.k.manager; m != nil && m.endpoint != "" {
-		return m.endpoint
+		return Setting{File: m.unitNames(), Name: "the endpoint that it gives kubelet", Value: m.endpoint, Used: true}
 	}
-	return DefaultEndpoint
+	return Setting{File: cmp.Or(f.k.config, kubeletUnit), Name: runtimeKey.field, Value: DefaultEndpoint, Used: true}
 }
 
 // Settings returns the values of a setting by the names of its flag and its key, in the order in which kubelet takes
