@@ -37,6 +37,7 @@ func pages(t *testing.T) []string {
 //	yaml settings   is a file for --config
 //	yaml prometheus is a part of Prometheus' configuration
 //	yaml kustomization is a kustomization, which testdata/e2e/internal/manifests builds
+//	yaml kubeadm    gives kubeadm the proxy's endpoint; k3s and nodeadm are the same for theirs
 //	yaml manifest   is an object, which testdata/e2e/suite gives to an API server
 //	go main.go      takes the place of the main.go that the block before has made
 //
@@ -71,6 +72,12 @@ func (r *reader) check(t *testing.T, b block, cache string) {
 		makeTargets(t, b.text, cache)
 	case "yaml settings":
 		r.settings(t, b.text)
+	case "yaml kubeadm":
+		namesProxy(t, b.text, "nodeRegistration", "criSocket")
+	case "yaml nodeadm":
+		namesProxy(t, b.text, "spec", "kubelet", "config", "containerRuntimeEndpoint")
+	case "yaml k3s":
+		namesProxy(t, strings.Replace(b.text, "- container-runtime-endpoint=", "  container-runtime-endpoint: ", 1), "kubelet-arg", "container-runtime-endpoint")
 	case "yaml manifest":
 		var object map[string]any
 		if err := yaml.UnmarshalStrict([]byte(b.text), &object); err != nil || object["kind"] == nil || object["metadata"] == nil {
@@ -106,6 +113,24 @@ func (r *reader) check(t *testing.T, b block, cache string) {
 		}
 		if b.language != "json" { // which runtime/registry reads
 			t.Errorf("a block of %q that nothing checks:\n%s", kind, b.text)
+		}
+	}
+}
+
+// namesProxy requires that each document has the proxy's endpoint under these keys.
+func namesProxy(t *testing.T, text string, keys ...string) {
+	t.Helper()
+	for _, document := range strings.Split(text, "\n---\n") {
+		var at any
+		if err := yaml.UnmarshalStrict([]byte(document), &at); err != nil {
+			t.Error(err)
+		}
+		for _, key := range keys {
+			object, _ := at.(map[string]any)
+			at = object[key]
+		}
+		if at != config.Default().Listen {
+			t.Errorf("%s is %v, not the proxy's endpoint:\n%s", strings.Join(keys, "."), at, document)
 		}
 	}
 }
