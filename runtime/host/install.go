@@ -242,8 +242,8 @@ func (h *Host) pointKubelet(p *installation, k *kubelet) error {
 	now, named := k.endpoint(runtimeKey)
 	switch {
 	case k.manager != nil && named && SameEndpoint(now, p.socket):
-		if k.manager.inUnit && !h.inUse(p) { // there is no kubelet.service to restart
-			p.advice = fmt.Sprintf("they have the proxy's endpoint; kubelet takes it when you restart %s", k.manager.unitNames())
+		if k.manager.inUnit { // there is no kubelet.service to restart
+			p.advice = fmt.Sprintf("they have the proxy's endpoint; kubelet takes it when you restart %s, unless it has started since", k.manager.unitNames())
 		}
 		return nil
 	case k.manager != nil && h.Backend == "":

@@ -335,7 +335,8 @@ func (n *node) onlyReads() {
 	n.changesFiles()
 }
 
-// installed is the tree with the proxy's files, as they are. Their names are those that are expected.
+// installed is the tree with the proxy's files, as they are: settings, record and program, its units, their drop-ins and
+// the links that enable them. Another new file is not expected.
 func (n *node) installed() files {
 	names := []string{host.SettingsFile, host.RecordFile, "/etc/systemd/system/multi-user.target.wants/wasmproxy.service", "/etc/systemd/system/sockets.target.wants/wasmproxy.socket"}
 	if n.readOnly == "" {
@@ -345,6 +346,11 @@ func (n *node) installed() files {
 		names = append(names, "/etc/systemd/system/wasmproxy.socket.d/listen.conf")
 	}
 	all, now := maps.Clone(n.before), n.read()
+	for name := range now {
+		if strings.HasPrefix(name, "/etc/systemd/system/wasmproxy.service.d/") {
+			names = append(names, name)
+		}
+	}
 	for _, name := range names {
 		all[name] = now[name]
 	}
