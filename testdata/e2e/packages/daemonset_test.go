@@ -84,7 +84,7 @@ func (h *host) testUninstall(t *testing.T) {
 		dir + "/.modules", dir + "/.modules/" + module + ".wasm", dir + "/10-qos.json"}, "\n"))
 }
 
-// ended waits until the init containers of a pod have ended, which compile plugins on a slow machine.
+// ended waits until the containers of a pod have done their work: plugins are compiled on a slow machine.
 func (h *host) ended(t *testing.T, pod *core.Pod) {
 	t.Helper()
 	node.Eventually(t, 10*time.Minute, "pod "+pod.Name+" is ready", func() error {
