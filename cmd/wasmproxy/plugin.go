@@ -32,6 +32,7 @@ func pluginCommand() *cobra.Command {
   test     runs it on fixtures and compares its answers
   bench    measures it
   install  puts a plugin into the plugin directory: a file, or one that comes with this program
+  remove   removes what install or a person has put there
   deliver  makes an owner's plugins on a node those of a directory, such as a mounted ConfigMap
   list     shows the plugins of the running proxy and their states
   enable, disable  switch a plugin on or off by its JSON file
@@ -41,7 +42,7 @@ not have a plugin as its files say.`,
 		Args: noSuchCommand,
 		RunE: showHelp,
 	}
-	cmd.AddCommand(newCommand(), buildCommand(), inspectCommand(), runCommand(), testCommand(), benchCommand(), installCommand(), deliverCommand(), listCommand(), enableCommand(true), enableCommand(false))
+	cmd.AddCommand(newCommand(), buildCommand(), inspectCommand(), runCommand(), testCommand(), benchCommand(), installCommand(), removeCommand(), deliverCommand(), listCommand(), enableCommand(true), enableCommand(false))
 	return cmd
 }
 

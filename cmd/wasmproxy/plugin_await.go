@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +35,7 @@ func (a following) await(cmd *cobra.Command, ids ...string) error {
 	for {
 		all, err := askEither(ctx, a.config, admin.Client.Plugins)
 		if errors.Is(err, admin.ErrNoProxy) && !a.must {
-			fmt.Fprintf(cmd.OutOrStdout(), "The files are written. No proxy answers (%s); one that is started follows them.\n", printable(err.Error()))
+			fmt.Fprintf(cmd.OutOrStdout(), "The files are changed. No proxy answers (%s); one that is started follows them.\n", printable(err.Error()))
 			return nil
 		}
 		all.Plugins = slices.DeleteFunc(all.Plugins, func(p status.Plugin) bool { return !slices.Contains(ids, p.ID) })
@@ -45,7 +44,7 @@ func (a following) await(cmd *cobra.Command, ids ...string) error {
 			lacks, failed = a.lacks(files, all.Plugins, ids)
 		}
 		if lacks == nil {
-			return a.show(cmd, all)
+			return a.show(cmd, files, all, ids)
 		}
 		if !failed {
 			select {
@@ -55,7 +54,7 @@ func (a following) await(cmd *cobra.Command, ids ...string) error {
 				lacks = fmt.Errorf("after %v %w", a.within, lacks)
 			}
 		}
-		return coded{fmt.Errorf("the files are in place, but %w; see wasmproxy plugin list", lacks), exitNotActive}
+		return coded{fmt.Errorf("the files are as they should be, but %w; see wasmproxy plugin list", lacks), exitNotActive}
 	}
 }
 
@@ -111,9 +110,10 @@ func lack(p *status.Plugin, d registry.Description, has bool) (reason string, fi
 	}
 	reason = fmt.Sprintf("%s is %s", p.ID, p.State)
 	switch v := p.Pending; {
+	case v != nil && is(v, d) && v.State == "failed":
+		reason, final = reason+", since its new version could not be loaded: "+v.Reason, true
 	case v != nil && is(v, d):
-		final = v.State == "failed"
-		reason += fmt.Sprintf(", and its new version is %s", cmp.Or(strings.TrimSpace(v.State+": "+v.Reason), v.State))
+		reason += ", and its new version is " + v.State
 	case p.Failure != nil:
 		reason += ": " + p.Failure.Error
 	case p.State == status.Active:
@@ -127,9 +127,14 @@ func is(v *status.Version, d registry.Description) bool {
 	return v != nil && v.Digest == d.Digest && v.Settings == d.Settings
 }
 
-// show shows the plugins, and what keeps them from being called.
-func (a following) show(cmd *cobra.Command, all status.Plugins) error {
+// show shows the plugins, what keeps them from being called, and which are gone.
+func (a following) show(cmd *cobra.Command, files map[string]registry.Description, all status.Plugins, ids []string) error {
 	out := cmd.OutOrStdout()
+	for _, id := range ids {
+		if _, has := files[id]; !has {
+			fmt.Fprintf(out, "%s: the proxy has unloaded it, and undoes the values that it has set\n", printable(id))
+		}
+	}
 	for i := range all.Plugins {
 		switch p := &all.Plugins[i]; p.State {
 		case status.Bypassed:

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -52,8 +51,8 @@ shows the plugin's state. The values of a plugin that is disabled are undone.`,
 
 // setEnabled writes the key into the JSON file of a plugin.
 func setEnabled(ctx context.Context, c *config.Config, id string, on bool) error {
-	if id != filepath.Base(id) || strings.HasPrefix(id, ".") {
-		return wrongUsage("%q is not the id of a plugin, which is the name of its file without .wasm or .json", id)
+	if err := checkID(id); err != nil {
+		return err
 	}
 	for _, dir := range []string{c.PluginDir, c.HookDir} {
 		if dir == "" || !hasPlugin(dir, id) {

@@ -2,23 +2,28 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
 func inspectCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
-		Use:   "inspect X.wasm",
+		Use:   "inspect NAME|X.wasm",
 		Short: "Print what a plugin is, wants, imports and may do, and what keeps it from loading",
-		Long: `Print what a plugin is, wants, imports and may do, and what keeps it from loading.
+		Long: `Print what a plugin is, wants, imports and may do, and what keeps it from loading: of a file, or of
+one that comes with this program.
 
 X.json beside X.wasm counts as in the plugin directory: what it grants is granted. The
 command fails if the proxy would not load the plugin, whatever its configuration is; for
@@ -43,7 +48,7 @@ func checkFormat(format string) error {
 }
 
 func inspect(cmd *cobra.Command, path, format string) error {
-	p, err := readPlugin(path)
+	p, err := toInspect(path)
 	if err != nil {
 		return err
 	}
@@ -65,6 +70,20 @@ func inspect(cmd *cobra.Command, path, format string) error {
 		return notLoading(path, about.Problems)
 	}
 	return err
+}
+
+// toInspect is a plugin that comes with this program, with no JSON file, or a file.
+func toInspect(arg string) (pluginFile, error) {
+	module, names := bundled(arg)
+	if module != nil {
+		path := "50-" + arg + ".wasm" // as plugin install calls it
+		return pluginFile{path, module, registry.Description{ID: stem(path)}}, nil
+	}
+	p, err := readPlugin(arg)
+	if errors.Is(err, fs.ErrNotExist) && filepath.Base(arg) == arg {
+		err = fmt.Errorf("%w; the bundled plugins are %s", err, strings.Join(names, ", "))
+	}
+	return p, err
 }
 
 func notLoading(path string, problems []string) error {

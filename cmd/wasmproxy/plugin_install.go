@@ -11,11 +11,11 @@ import (
 	"regexp"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	plugins "github.com/wasmproxy/wasmproxy/plugins-wasm"
-	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
@@ -30,12 +30,16 @@ An argument that ends in .wasm or has a / in it is a FILE. A plugin that serve w
 load is refused with the reason. The JSON file of that name in the plugin directory counts
 for that, with its configuration, and stays as it is: write it first.
 
-A proxy that runs takes the plugin up within a second. The file takes the place of an older
-one at once, never half written. The directory must be one that the proxy trusts: root's or
-yours, and writable by nobody else.`
+The file takes the place of an older one at once, never half written. The directory must be one
+that the proxy trusts: root's or yours, and writable by nobody else.
+
+Then the command waits until the running proxy has loaded the plugin, and shows its state. The exit
+code is 6 if it cannot, or the time is over. With --dir it waits only if that is the plugin-dir of
+the settings.`
 
 func installCommand() *cobra.Command {
 	var dir, as string
+	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "install [NAME|FILE]",
 		Short: "Put a plugin into the plugin directory: one that comes with this program, or a file",
@@ -59,29 +63,39 @@ func installCommand() *cobra.Command {
 			if name != filepath.Base(name) || strings.HasPrefix(name, ".") {
 				return wrongUsage("--as: %q is not the name of a file", name)
 			}
-			if dir, err = pluginDir(cmd, dir); err != nil {
-				return err
-			}
-			return install(cmd, module, filepath.Join(dir, name+".wasm"))
+			return installAndAwait(cmd, module, dir, name, wait)
 		},
 	}
-	config.Flags(cmd.Flags())
-	showFlags(cmd, config.FileFlag)
+	adminFlags(cmd, "status-socket")
 	cmd.Flags().StringVar(&dir, "dir", "", "plugin directory (default: plugin-dir of the settings)")
 	cmd.Flags().StringVar(&as, "as", "", "name of the file, by which plugins are ordered (default: 50-NAME; a FILE that begins with a number keeps its name)")
+	waitFlag(cmd, &wait, "has loaded the plugin")
 	return cmd
 }
 
-// pluginDir is the directory that was given, or else that of the settings.
-func pluginDir(cmd *cobra.Command, given string) (string, error) {
-	if given != "" {
-		return given, nil
+// installAndAwait installs a module into a directory, by default plugin-dir, and waits for a proxy that reads that one.
+func installAndAwait(cmd *cobra.Command, module []byte, dir, name string, wait time.Duration) error {
+	c, wrong := adminSettings(cmd, "text")
+	switch {
+	case dir == "" && wrong != nil:
+		return fmt.Errorf("finding the plugin directory: %w; correct the settings, or give --dir", wrong)
+	case dir == "":
+		dir = c.PluginDir
 	}
-	c, err := loadSettings(cmd, "/")
-	if err != nil {
-		return "", fmt.Errorf("finding the plugin directory: %w; correct the settings, or give --dir", err)
+	if err := install(cmd, module, filepath.Join(dir, name+".wasm")); err != nil {
+		return err
 	}
-	return c.PluginDir, nil
+	if wait == 0 || wrong != nil || !sameDir(dir, c.PluginDir) {
+		return nil
+	}
+	return following{c, wait, false}.await(cmd, name)
+}
+
+// sameDir reports whether two paths lead to one directory.
+func sameDir(a, b string) bool {
+	one, err := os.Stat(a)
+	other, err2 := os.Stat(b)
+	return errors.Join(err, err2) == nil && os.SameFile(one, other)
 }
 
 func listStock(cmd *cobra.Command) error {
@@ -109,15 +123,23 @@ func toInstall(arg string) (module []byte, name string, err error) {
 		module, err = readModule(arg)
 		return module, name, err
 	}
-	var names []string
+	module, names := bundled(arg)
+	if module == nil {
+		return nil, "", wrongUsage("unknown plugin %q; the bundled plugins are %s; name a file by its path, such as ./%s.wasm",
+			arg, strings.Join(names, ", "), plugin.Name(arg))
+	}
+	return module, "50-" + arg, nil
+}
+
+// bundled is the module of a plugin that comes with this program, nil if there is none of that name, and the names of all.
+func bundled(name string) (module []byte, names []string) {
 	for _, p := range plugins.All() {
-		if p.Name == arg {
-			return p.Module, "50-" + arg, nil
+		if p.Name == name {
+			module = p.Module
 		}
 		names = append(names, p.Name)
 	}
-	return nil, "", wrongUsage("unknown plugin %q; the bundled plugins are %s; name a file by its path, such as ./%s.wasm",
-		arg, strings.Join(names, ", "), plugin.Name(arg))
+	return module, names
 }
 
 // install writes the module to path, if serve would load it from there.
@@ -155,15 +177,6 @@ func install(cmd *cobra.Command, module []byte, path string) error {
 // does, and loaded it as serve does.
 func (p pluginFile) preflight(ctx context.Context) (in wasm.Inspection, err error) {
 	settings := p.settings()
-	if in, err = wasm.Inspect(ctx, p.module, settings); err != nil {
-		return in, err
-	}
-	if err := p.checkDigest(); err != nil {
-		return in, err
-	}
-	if len(in.Problems) > 0 {
-		return in, errors.New(strings.Join(in.Problems, "; "))
-	}
 	code, err := os.MkdirTemp("", "wasmproxy-install-") // with a directory for it, a process of its own compiles
 	if err != nil {
 		return in, err
@@ -174,6 +187,15 @@ func (p pluginFile) preflight(ctx context.Context) (in wasm.Inspection, err erro
 		return in, err
 	}
 	defer engine.Close(ctx)
+	if in, err = engine.Inspect(ctx, p.module, settings); err != nil { // which may compile the module; to load it takes the same code
+		return in, err
+	}
+	if err := p.checkDigest(); err != nil {
+		return in, err
+	}
+	if len(in.Problems) > 0 {
+		return in, errors.New(strings.Join(in.Problems, "; "))
+	}
 	load := p.loader(ctx, engine)
 	loaded, err := load(simulate.LoadOptions{Features: plugin.Features(2), Config: string(p.beside.Config), Granted: p.granted()})
 	if err != nil {

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/delivery"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+const removeLong = `Remove plugins from the plugin directory that plugin install or a person has put there.
+
+It removes ID.wasm and ID.json, and the module that ID.json names unless another plugin names it. A
+plugin that a delivery has brought is refused: deliver that owner's plugins without it. With --force
+it is removed all the same, and its owner's next delivery brings it again.
+
+Then the command waits until the running proxy has unloaded the plugins. The proxy undoes the values
+that they have set in cgroup files and resources of running containers. Annotations, mounts and what
+else nothing can undo stay as long as the container. The exit code is 6 if the proxy still has one
+of the plugins when the time is over.`
+
+func removeCommand() *cobra.Command {
+	var force bool
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "remove ID...",
+		Short: "Remove plugins that plugin install or a person has put into the plugin directory",
+		Long:  removeLong,
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			c, err := adminSettings(cmd, "text")
+			if err != nil {
+				return err
+			}
+			if err := removable(c, ids); err != nil {
+				return err
+			}
+			removed, err := delivery.Directory(c.PluginDir).Remove(cmd.Context(), ids, force)
+			for _, path := range removed {
+				fmt.Fprintf(cmd.OutOrStdout(), "removed %s\n", plugin.Name(path))
+			}
+			if err != nil {
+				return fmt.Errorf("removing plugins: %w", err)
+			}
+			if wait == 0 {
+				return nil
+			}
+			return following{c, wait, false}.await(cmd, ids...)
+		},
+	}
+	adminFlags(cmd, "plugin-dir", "status-socket")
+	cmd.Flags().BoolVar(&force, "force", false, "remove a plugin that a delivery has brought, too")
+	waitFlag(cmd, &wait, "has unloaded the plugins")
+	return cmd
+}
+
+// waitFlag is how long a command that has changed files of plugins waits for the proxy.
+func waitFlag(cmd *cobra.Command, wait *time.Duration, until string) {
+	cmd.Flags().DurationVar(wait, "wait", followTime, "how long to wait until the running proxy "+until+"; 0: do not wait")
+}
+
+// removable checks that each is a plugin of the plugin directory.
+func removable(c *config.Config, ids []string) error {
+	for _, id := range ids {
+		if err := checkID(id); err != nil {
+			return err
+		}
+		if hasPlugin(c.PluginDir, id) {
+			continue
+		}
+		if c.HookDir != "" && hasPlugin(c.HookDir, id) {
+			return fmt.Errorf("%s is a hook server that %s registers in hook-dir: remove that file", plugin.Name(id), plugin.Name(filepath.Join(c.HookDir, id+".json")))
+		}
+		return fmt.Errorf("there is no plugin %s to remove: %s has neither %s nor %s; wasmproxy plugin list shows the ids",
+			plugin.Name(id), plugin.Name(c.PluginDir), plugin.Name(id+".wasm"), plugin.Name(id+".json"))
+	}
+	return nil
+}
+
+// checkID refuses what cannot be the id of a plugin.
+func checkID(id string) error {
+	if id != filepath.Base(id) || strings.HasPrefix(id, ".") {
+		return wrongUsage("%q is not the id of a plugin, which is the name of its file without .wasm or .json", id)
+	}
+	return nil
+}

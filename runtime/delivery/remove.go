@@ -1,0 +1,85 @@
+package delivery
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+)
+
+// Remove removes the files of plugins, and the modules that they name unless another plugin names them. It refuses those
+// that a delivery has brought, and then removes nothing, unless force is set: their owners' next deliveries bring them
+// again. It returns the paths of what it has removed.
+func (d Directory) Remove(ctx context.Context, ids []string, force bool) (removed []string, err error) {
+	err = d.Edit(ctx, func() error {
+		r, err := d.record()
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if has, ours := r.Plugins[id]; ours && !force {
+				return fmt.Errorf("%s belongs to the owner %q: deliver that owner's plugins without it, or give --force to remove it until the next delivery",
+					d.path(id+".json"), has.Owner)
+			}
+		}
+		for _, id := range ids {
+			files, err := d.remove(id)
+			removed = append(removed, files...)
+			if err != nil {
+				return err
+			}
+			delete(r.Plugins, id)
+		}
+		if _, err := os.Lstat(d.path(ownDir)); errors.Is(err, fs.ErrNotExist) { // nothing was ever delivered
+			return nil
+		}
+		err = d.collect(&r)
+		return errors.Join(err, d.save(r))
+	})
+	return removed, err
+}
+
+// remove removes modules first: a module without its JSON file would be a plugin with other settings.
+func (d Directory) remove(id string) (removed []string, err error) {
+	for _, name := range []string{id + ".wasm", d.alone(id), id + ".json"} {
+		if name == "" {
+			continue
+		}
+		switch err := os.Remove(d.path(name)); {
+		case err == nil:
+			removed = append(removed, d.path(name))
+		case !errors.Is(err, fs.ErrNotExist):
+			return removed, err
+		}
+	}
+	dir, err := os.Open(string(d))
+	if err != nil {
+		return removed, err
+	}
+	return removed, errors.Join(dir.Sync(), dir.Close())
+}
+
+// alone is the module that the JSON file of a plugin names, from the directory; empty if it names none, if another file names
+// it, too, or if one that cannot be read may name it.
+func (d Directory) alone(id string) string {
+	found, _ := registry.ReadUntrusted(string(d)) // a description has the error about its own file
+	i := slices.IndexFunc(found, func(one registry.Description) bool { return one.ID == plugin.Name(id) })
+	if i < 0 || found[i].Module == "" {
+		return ""
+	}
+	module := filepath.Clean(found[i].Module)
+	for j, other := range found {
+		unknown := other.Problem != nil && other.Module == ""
+		if j != i && (unknown || filepath.Clean(cmp.Or(other.Module, ".")) == module) {
+			return ""
+		}
+	}
+	return module
+}
