@@ -72,6 +72,8 @@ func (d Directory) compare(p Plugin, owner string, r record, plan *Plan) error {
 		return err
 	case !ours:
 		return byHand(path)
+	case has == wants && p.Module != nil && !d.has(p.Digest): // somebody has removed it
+		plan.Write = append(plan.Write, p)
 	case has == wants:
 	case slices.Contains(before.Texts, has):
 		plan.Write = append(plan.Write, p)
@@ -156,64 +158,91 @@ func stage(dir string, all []Plugin) error {
 	return nil
 }
 
-// apply puts the staged files into their places. The record says first what may be there, and in the end what is.
+// apply carries a plan out, step by step. A process may be killed between any two.
 func (d Directory) apply(owner string, plan *Plan) error {
 	r, err := d.record()
 	if err != nil {
 		return err
 	}
+	for _, step := range d.steps(owner, plan, r) {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// steps put the staged files into their places. The record says first what may be there, and in the end what is. Modules come
+// before the JSON files that name them.
+func (d Directory) steps(owner string, plan *Plan, r record) (all []func() error) {
+	all = append(all, func() error { return d.announce(owner, plan, &r) })
+	for _, p := range plan.Write {
+		if p.Module == nil {
+			continue
+		}
+		all = append(all, func() error {
+			err := d.rename(d.path(staged, modulePath(p.Digest)), modulePath(p.Digest))
+			if errors.Is(err, fs.ErrNotExist) { // of two plugins with one module the second one finds it in its place
+				_, err = os.Lstat(d.path(modulePath(p.Digest)))
+			}
+			return err
+		})
+	}
+	for _, p := range plan.Write {
+		all = append(all, func() error { return d.rename(d.path(staged, p.ID+".json"), p.ID+".json") })
+	}
+	for _, id := range plan.Remove {
+		all = append(all, func() error {
+			if err := os.Remove(d.path(id + ".json")); !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			return nil
+		})
+	}
+	var left error // a module that cannot be removed is no reason to keep a wrong record
+	return append(all, func() error { left = d.conclude(owner, plan, &r); return nil }, func() error { return errors.Join(left, d.save(r)) })
+}
+
+// announce writes down which files the delivery may leave if it is killed, and makes the directory of modules.
+func (d Directory) announce(owner string, plan *Plan, r *record) error {
 	for _, p := range plan.Write {
 		texts := []string{digest(p.Text)}
 		if now, err := os.ReadFile(d.path(p.ID + ".json")); err == nil {
 			texts = append(texts, digest(now))
 		}
 		r.Plugins[p.ID] = brought{owner, texts}
-		if _, err := os.Lstat(d.path(modulePath(p.Digest))); p.Module != nil && errors.Is(err, fs.ErrNotExist) && !slices.Contains(r.Modules, p.Digest) {
+		if p.Module != nil && !d.has(p.Digest) && !slices.Contains(r.Modules, p.Digest) {
 			r.Modules = append(r.Modules, p.Digest)
 		}
 	}
-	if err := d.save(r); err != nil {
-		return err
-	}
-	if err := d.replace(plan); err != nil {
-		return err
-	}
-	for id, has := range r.Plugins {
-		if has.Owner == owner && !slices.Contains(plan.Kept, id) {
-			r.Plugins[id] = brought{owner, has.Texts[:1]}
-		}
-	}
-	for _, id := range plan.Remove {
-		delete(r.Plugins, id)
-	}
-	err = d.collect(&r)
-	return errors.Join(err, d.save(r))
-}
-
-// replace renames modules first, since a JSON file that names a module finds it then.
-func (d Directory) replace(plan *Plan) error {
 	if err := os.Mkdir(d.path(registry.Modules), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	for _, p := range plan.Write {
-		if p.Module == nil {
+	return d.save(*r)
+}
+
+// conclude makes the record say what is there. A file that was edited on the node keeps the text of its delivery.
+func (d Directory) conclude(owner string, plan *Plan, r *record) error {
+	for _, id := range plan.Remove {
+		delete(r.Plugins, id)
+	}
+	for id, has := range r.Plugins {
+		if has.Owner != owner {
 			continue
 		}
-		if err := d.rename(d.path(staged, modulePath(p.Digest)), modulePath(p.Digest)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err // of two plugins with one module the second one finds it in its place
+		texts := has.Texts[:1]
+		if now, err := os.ReadFile(d.path(id + ".json")); err == nil && !slices.Contains(plan.Kept, id) {
+			texts = []string{digest(now)}
 		}
+		r.Plugins[id] = brought{owner, texts}
 	}
-	for _, p := range plan.Write {
-		if err := d.rename(d.path(staged, p.ID+".json"), p.ID+".json"); err != nil {
-			return err
-		}
-	}
-	for _, id := range plan.Remove {
-		if err := os.Remove(d.path(id + ".json")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
+	return d.collect(r)
+}
+
+// has reports whether a module lies in its place.
+func (d Directory) has(digest string) bool {
+	_, err := os.Lstat(d.path(modulePath(digest)))
+	return err == nil
 }
 
 // collect removes modules that a delivery has written and that no JSON file names. If one cannot be read, it may name
