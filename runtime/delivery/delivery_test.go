@@ -20,16 +20,22 @@ const header = "\x00asm\x01\x00\x00\x00"
 // plugins are those of a delivery in a test: by id, the code and the settings, as in "one {}".
 type plugins map[string]string
 
-// delivery reads plugins of an owner from files, as the command does.
-func (all plugins) delivery(t *testing.T, owner string) Delivery {
+// files writes the plugins into a directory.
+func (all plugins) files(t *testing.T) (dir string) {
 	t.Helper()
-	dir := t.TempDir()
+	dir = t.TempDir()
 	for id, both := range all {
 		code, settings, _ := strings.Cut(both, " ")
 		write(t, filepath.Join(dir, id+".wasm"), header+code)
 		write(t, filepath.Join(dir, id+".json"), settings)
 	}
-	read, err := Read(dir)
+	return dir
+}
+
+// delivery reads plugins of an owner from files, as the command does.
+func (all plugins) delivery(t *testing.T, owner string) Delivery {
+	t.Helper()
+	read, err := Read(all.files(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,57 @@
+package delivery
+
+import (
+	"maps"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+)
+
+// TestRemove: what a delivery has brought is refused with all that was to go with it. By force it goes, but not a module that
+// another plugin names, and then a plugin of that name can be anybody's.
+func TestRemove(t *testing.T) {
+	d := Directory(t.TempDir())
+	deliver(t, d, plugins{"10-a": "same {}", "11-a": "a1 {}"}.delivery(t, "a"))
+	deliver(t, d, plugins{"20-b": "same {}"}.delivery(t, "b"))
+	write(t, d.path("30-hand.wasm"), header+"hand")
+	write(t, d.path("30-hand.json"), "{}")
+	before := files(t, d)
+	removed, err := d.Remove(t.Context(), []string{"30-hand", "10-a"}, false)
+	if err == nil || !strings.Contains(err.Error(), `10-a.json belongs to the owner "a"`) || len(removed) > 0 || !maps.Equal(before, files(t, d)) {
+		t.Errorf("%q is removed, error %v", removed, err)
+	}
+	if removed, err = d.Remove(t.Context(), []string{"30-hand", "10-a"}, true); err != nil || len(removed) != 3 {
+		t.Errorf("%q is removed, error %v", removed, err)
+	}
+	plugins{"11-a": "a1 {}", "20-b": "same {}"}.has(t, d)
+	deliver(t, d, plugins{"10-a": "b1 {}", "20-b": "same {}"}.delivery(t, "b"))
+	plugins{"10-a": "b1 {}", "11-a": "a1 {}", "20-b": "same {}"}.has(t, d)
+	for range 2 { // the second time there is nothing
+		if _, err := d.Remove(t.Context(), []string{"20-b"}, true); err != nil {
+			t.Error(err)
+		}
+		plugins{"10-a": "b1 {}", "11-a": "a1 {}"}.has(t, d)
+	}
+}
+
+// TestRemoveUnreadable: the files of a plugin go that cannot be read. While one of another plugin cannot be, modules stay.
+func TestRemoveUnreadable(t *testing.T) {
+	d := Directory(t.TempDir())
+	if err := os.Mkdir(d.path(registry.Modules), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, d.path(registry.Modules, "code.wasm"), header+"hand")
+	write(t, d.path("10-named.json"), `{"wasm-module": "`+registry.Modules+`/code.wasm"}`)
+	write(t, d.path("20-bad.json"), "{")
+	write(t, d.path("20-bad.wasm"), header)
+	for _, id := range []string{"10-named", "20-bad"} {
+		if _, err := d.Remove(t.Context(), []string{id}, false); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := files(t, d); len(got) != 1 || !d.has("code") {
+		t.Errorf("%q is left", got)
+	}
+}
