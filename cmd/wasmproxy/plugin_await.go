@@ -32,6 +32,7 @@ func (a following) await(cmd *cobra.Command, ids ...string) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), a.within)
 	defer cancel()
 	files := a.files()
+	var last error
 	for {
 		all, err := askEither(ctx, a.config, admin.Client.Plugins)
 		if errors.Is(err, admin.ErrNoProxy) && !a.must {
@@ -46,6 +47,10 @@ func (a following) await(cmd *cobra.Command, ids ...string) error {
 		if lacks == nil {
 			return a.show(cmd, files, all, ids)
 		}
+		if last != nil && ctx.Err() != nil { // which is all that lacks says then
+			lacks = last
+		}
+		last = lacks
 		if !failed {
 			select {
 			case <-time.After(100 * time.Millisecond):
