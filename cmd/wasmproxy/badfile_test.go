@@ -33,14 +33,18 @@ func (u *upgraded) awaitReason(words ...string) {
 	u.t.Helper()
 	var s *status.Status
 	for end := time.Now().Add(upgradePatience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		s = u.status(1)
-		if slices.ContainsFunc(problems(s), func(line string) bool {
-			return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) })
-		}) {
+		if s = u.status(1); hasProblem(s, words...) {
 			return
 		}
 	}
 	u.t.Fatalf("no problem has %q: %q", words, problems(s))
+}
+
+// hasProblem reports whether there is a problem with all these words.
+func hasProblem(s *status.Status, words ...string) bool {
+	return slices.ContainsFunc(problems(s), func(line string) bool {
+		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) })
+	})
 }
 
 // TestCrashWithABadFile: the plugin is active as before with each kind of bad file after a crash, pods start, and

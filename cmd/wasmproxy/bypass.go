@@ -28,8 +28,8 @@ the setting bypass-file exists, whose text is the reason.
 The command asks the running proxy, which makes or removes the file. If no proxy answers, or the
 proxy may not change the file, the command does so itself.
 
-A settings file that cannot be read does not stop the command: it says so, and goes by flags,
-variables and defaults.`
+A settings file that cannot be read does not stop the command: it says so, and goes by the last
+good settings, or else by flags, variables and defaults.`
 
 // bypassTime is how long the proxy may take to answer before the command goes by the file.
 const bypassTime = 5 * time.Second
@@ -79,7 +79,7 @@ func setBypass(cmd *cobra.Command, format string, ask func(admin.Client, context
 	if err := checkFormat(format); err != nil {
 		return err
 	}
-	c, err := bypassSettings(cmd)
+	c, err := knownSettings(cmd)
 	if err != nil {
 		return err
 	}

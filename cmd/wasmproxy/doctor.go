@@ -45,7 +45,9 @@ func doctorCommand() *cobra.Command {
 			if filepath.Clean(o.Root) == "/" {
 				o.Unit = doctor.SystemdUnit
 			}
-			o.Settings, o.SettingsErr = loadSettings(cmd, o.Root)
+			if o.Settings, o.SettingsErr = loadSettings(cmd, o.Root); o.SettingsErr != nil {
+				o.Settings = lastGoodSettings(cmd, o.SettingsErr)
+			}
 			report := doctor.Run(cmd.Context(), o)
 			if err := printDiagnosis(cmd.OutOrStdout(), report, format); err != nil {
 				return err

@@ -82,13 +82,13 @@ func showFlags(cmd *cobra.Command, shown ...string) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shown, f.Name) })
 }
 
-// adminSettings are those of a command with adminFlags and the flag --output. If the command line names one of the
+// adminSettings are those of a command with adminFlags and the flag --output, whatever is wrong with the settings file. If the command line names one of the
 // proxy's two sockets, the other may be another proxy's, and is left out.
 func adminSettings(cmd *cobra.Command, format string) (*config.Config, error) {
 	if err := checkFormat(format); err != nil {
 		return nil, err
 	}
-	c, err := loadSettings(cmd, "/")
+	c, err := knownSettings(cmd)
 	if err != nil {
 		return nil, err
 	}

@@ -33,11 +33,11 @@ A program file or link of the name koord-runtime-proxy is this command. The
 settings of serve that koord-runtime-proxy has no flag for are flags here too.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := config.LoadKoord(cmd.Flags())
+			err := serve(cmd, func(f config.File) (*config.Config, error) { return config.LoadKoord(cmd.Flags(), f) })
 			if errors.Is(err, config.ErrBackendMode) {
 				return coded{err, exitFatal}
 			}
-			return serve(cmd, c, err)
+			return err
 		},
 	}
 	config.KoordFlags(cmd.Flags())

@@ -26,7 +26,7 @@ func reloadCommand() *cobra.Command {
 		Long:  reloadLong,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := adminSettings(cmd, "text")
+			c, err := loadSettings(cmd, "/")
 			if err != nil {
 				return err
 			}

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
+	"github.com/wasmproxy/wasmproxy/runtime/handover"
+	"github.com/wasmproxy/wasmproxy/runtime/settings"
 )
 
 func serveCommand() *cobra.Command {
@@ -15,22 +19,40 @@ func serveCommand() *cobra.Command {
 
 Every setting is a flag, a key of the same name in the YAML file given by
 --config, and an environment variable such as WASMPROXY_LOG_LEVEL; flags win
-over variables, variables over the file. SIGTERM and SIGINT let calls in flight
-finish first.`,
+over variables, variables over the file. If the file cannot be used, the proxy
+serves with the last good settings, which it keeps in data-dir, and says so.
+SIGTERM and SIGINT let calls in flight finish first.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := config.Load(cmd.Flags())
-			return serve(cmd, c, err)
+			return serve(cmd, func(f config.File) (*config.Config, error) { return config.LoadFrom(cmd.Flags(), f) })
 		},
 	}
 	config.Flags(cmd.Flags())
 	return cmd
 }
 
-// serve serves by settings that were loaded, or says what is wrong with them.
-func serve(cmd *cobra.Command, c *config.Config, err error) error {
+// serve serves by the settings that load makes of the settings file, or by the last good ones. A process that is to take the
+// place of another has no use for those: the other one serves on.
+func serve(cmd *cobra.Command, load func(config.File) (*config.Config, error)) error {
+	source := settings.New(func() config.File { return config.ReadFile(cmd.Flags()) }, load)
+	c, err := source.Load()
+	if err != nil && !handover.Asked() {
+		c, err = fallBack(source, err)
+	}
 	if err != nil {
 		return coded{err, exitUsage}
 	}
-	return daemon.RunVersion(cmd.Context(), version, c, newObserver(cmd, c))
+	return daemon.Serve(cmd.Context(), version, c, source, newObserver(cmd, c))
+}
+
+// fallBack returns the last good settings, or what is wrong with the present ones, and why there are no others.
+func fallBack(source *settings.Source, wrong error) (*config.Config, error) {
+	c, err := source.FallBack(wrong)
+	switch {
+	case err == nil:
+		return c, nil
+	case errors.Is(err, settings.ErrNone):
+		return nil, wrong
+	}
+	return nil, errors.Join(wrong, err)
 }

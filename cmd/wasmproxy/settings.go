@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/settings"
 )
 
 // ofNode has commands, and all beneath them, read file unless --config names another one: they
@@ -51,22 +52,35 @@ func loadSettings(cmd *cobra.Command, root string) (*config.Config, error) {
 	return c, nil
 }
 
-// bypassSettings are those of a command that must work whatever is wrong with the settings file:
-// then flags, variables and defaults serve, and the command says so.
-func bypassSettings(cmd *cobra.Command) (*config.Config, error) {
+// lastGoodSettings are those that a start of the proxy takes if its file is wrong; nil if there are none, or they cannot be
+// read.
+func lastGoodSettings(cmd *cobra.Command, wrong error) *config.Config {
+	source := settings.New(func() config.File { return config.ReadFile(cmd.Flags()) },
+		func(f config.File) (*config.Config, error) { return config.LoadFrom(cmd.Flags(), f) })
+	c, err := source.FallBack(wrong)
+	if err != nil {
+		return nil
+	}
+	return c
+}
+
+// knownSettings are those of a command that must work whatever is wrong with the settings file: then the last good ones
+// serve, or else flags, variables and defaults, and the command says so.
+func knownSettings(cmd *cobra.Command) (*config.Config, error) {
 	c, err := loadSettings(cmd, "/")
 	if err == nil || cmd.Flags().Lookup(config.FileFlag).Value.String() == "" {
 		return c, err
 	}
-	if err := cmd.Flags().Set(config.FileFlag, ""); err != nil {
-		return nil, err
-	}
-	c, other := loadSettings(cmd, "/")
-	if other != nil {
-		return nil, other
+	which := "the last good settings"
+	if c = lastGoodSettings(cmd, err); c == nil {
+		which = "flags, variables and defaults"
+		var other error
+		if c, other = config.LoadFrom(cmd.Flags(), config.File{}); other != nil {
+			return nil, err
+		}
 	}
 	printError(cmd.ErrOrStderr(), err)
-	printError(cmd.ErrOrStderr(), fmt.Errorf("the settings cannot be read, so the command goes by admin-socket %s and bypass-file %s: if the proxy has others, name them with --admin-socket and --bypass-file",
-		printable(c.AdminSocket), printable(c.BypassFile)))
+	printError(cmd.ErrOrStderr(), fmt.Errorf("the settings cannot be read, so the command goes by %s: admin-socket %s, status-socket %s, bypass-file %s; if the proxy has others, name them by flags of these names",
+		which, printable(c.AdminSocket), printable(c.StatusSocket), printable(c.BypassFile)))
 	return c, nil
 }

@@ -120,6 +120,9 @@ func problems(s *status.Status) (all []string) {
 		all = append(all, bypassText(s.Bypass, s.Now))
 	}
 	all = append(all, s.NotReady...)
+	if s.Settings.Changed {
+		all = append(all, fmt.Sprintf("the settings file %s has other settings than those in force: wasmproxy reload puts them in force", s.Settings.File))
+	}
 	if !s.Backend.Connected {
 		all = append(all, "there is no connection to the container runtime at "+s.Backend.Endpoint)
 	}

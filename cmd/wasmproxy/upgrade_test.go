@@ -95,6 +95,7 @@ type upgraded struct {
 	kubelet runtimeapi.RuntimeServiceClient
 	admin   admin.Client
 	pids    []int
+	args    []string          // of the program; nil: serve with all settings as flags
 	socket  *net.UnixListener // that a service manager holds; nil: the proxy makes it
 	notify  *net.UnixConn     // on which the service manager takes messages
 
@@ -212,6 +213,9 @@ func (u *upgraded) start() {
 		"--hook-dir", "", "--cache-dir", u.dir + "/cache", "--state-dir", u.dir + "/state", "--data-dir", u.dir + "/data", "--admin-socket", u.admin.Socket,
 		"--status-socket", u.dir + "/status/s", "--bypass-file", u.dir + "/bypass",
 		"--cgroup-root", u.cgroups.Dir, "--cgroup-mode", "v2", "--log-format", "text"}
+	if u.args != nil {
+		args = u.args
+	}
 	cmd := exec.Command(u.program, args...)
 	if u.socket != nil {
 		cmd = exec.Command("sh", append([]string{"-c", `LISTEN_PID=$$ exec "$@"`, "sh", u.program}, args...)...)

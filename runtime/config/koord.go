@@ -47,10 +47,10 @@ func KoordFlags(fs *pflag.FlagSet) {
 	}
 }
 
-// LoadKoord reads the settings as Load does. fs has been parsed, and KoordFlags
+// LoadKoord reads the settings as LoadFrom does. fs has been parsed, and KoordFlags
 // was called on it. The error is an ErrBackendMode if the flags ask for another mode
 // than those two.
-func LoadKoord(fs *pflag.FlagSet) (*Config, error) {
+func LoadKoord(fs *pflag.FlagSet, file File) (*Config, error) {
 	mode, err := modeOfKoord(fs.Lookup(koordMode).Value.String())
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func LoadKoord(fs *pflag.FlagSet) (*Config, error) {
 			return nil, err
 		}
 	}
-	c, err := load(fs, defaults)
+	c, err := load(fs, file, defaults)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ func loadKoord(t *testing.T, args ...string) (*config.Config, error) {
 	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	return config.LoadKoord(fs)
+	return config.LoadKoord(fs, config.ReadFile(fs))
 }
 
 // TestKoordDefaults are those of koord-runtime-proxy v1.8.0; what it does not

@@ -54,9 +54,35 @@ func (s setting) flag(fs *pflag.FlagSet) {
 	}
 }
 
+// File is a settings file as it was read. Without a file its Path is empty.
+type File struct {
+	Path string // as FileFlag gives it
+	Text []byte
+	Err  error // why it could not be read; it names the file
+}
+
+// ReadFile reads the settings file that fs names.
+func ReadFile(fs *pflag.FlagSet) File {
+	path, err := fs.GetString(FileFlag)
+	if err != nil || path == "" {
+		return File{Err: err}
+	}
+	text, err := regular.Read(path, maxFile, nil)
+	if err == nil && len(text) == 0 { // as a file system may leave it after a crash
+		err = errors.New("is empty; write a comment into it if every setting is to have its default")
+	}
+	if err != nil {
+		err = fmt.Errorf("config file %s: %w", path, err)
+	}
+	return File{path, text, err}
+}
+
 // Load reads the settings from their sources. fs has been parsed, and Flags was
 // called on it.
-func Load(fs *pflag.FlagSet) (*Config, error) { return load(fs, nil) }
+func Load(fs *pflag.FlagSet) (*Config, error) { return LoadFrom(fs, ReadFile(fs)) }
+
+// LoadFrom is Load with a file that was read before.
+func LoadFrom(fs *pflag.FlagSet, file File) (*Config, error) { return load(fs, file, nil) }
 
 // Default returns the settings of which no source says anything.
 func Default() *Config {
@@ -68,13 +94,9 @@ func Default() *Config {
 }
 
 // load takes other defaults than the settings' own, where there are any.
-func load(fs *pflag.FlagSet, defaults map[string]any) (*Config, error) {
+func load(fs *pflag.FlagSet, file File, defaults map[string]any) (*Config, error) {
 	k, from := koanf.New("."), origins{}
-	path, err := fs.GetString(FileFlag)
-	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(loadDefaults(k, defaults), loadFile(k, path, from), loadEnv(k, from), loadFlags(k, fs, from)); err != nil {
+	if err := errors.Join(loadDefaults(k, defaults), loadFile(k, file, from), loadEnv(k, from), loadFlags(k, fs, from)); err != nil {
 		return nil, err
 	}
 	c := new(Config)
@@ -98,15 +120,12 @@ func loadDefaults(k *koanf.Koanf, others map[string]any) error {
 // maxFile is in bytes: a hundred times what a file with every setting has.
 const maxFile = 1 << 20
 
-func loadFile(k *koanf.Koanf, path string, from origins) error {
-	if path == "" {
-		return nil
+func loadFile(k *koanf.Koanf, file File, from origins) error {
+	path := file.Path
+	if path == "" || file.Err != nil {
+		return file.Err
 	}
-	text, err := regular.Read(path, maxFile, nil)
-	if err != nil {
-		return fmt.Errorf("config file %s: %w", path, err)
-	}
-	values, err := yaml.Parser().Unmarshal(text)
+	values, err := yaml.Parser().Unmarshal(file.Text)
 	if err != nil {
 		return fmt.Errorf("config file %s: %w", path, err)
 	}

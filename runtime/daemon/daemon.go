@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -27,25 +28,31 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/service"
+	"github.com/wasmproxy/wasmproxy/runtime/settings"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
 // Run serves by these settings until ctx is done and calls in flight have
 // ended. The error says what it could not start with.
 func Run(ctx context.Context, c *config.Config, observer observe.Observer) error {
-	return RunVersion(ctx, "development", c, observer)
+	o := optionsOf(c, observer)
+	o.version = "development"
+	return run(ctx, c, observer, o)
 }
 
-// RunVersion is Run of a version of the program, which metrics show.
-func RunVersion(ctx context.Context, version string, c *config.Config, observer observe.Observer) error {
+// Serve is Run of a version of the program, which metrics show, by the settings in force of a source. If the proxy cannot
+// start with those of its file, it starts with the last good ones.
+func Serve(ctx context.Context, version string, c *config.Config, source *settings.Source, observer observe.Observer) error {
 	o := optionsOf(c, observer)
-	o.version = version
+	o.version, o.settings = version, source
 	return run(ctx, c, observer, o)
 }
 
 // options are what tests run otherwise.
 type options struct {
-	version       string // of the program
+	version       string           // of the program
+	settings      *settings.Source // nil: they are from no file
+	passed        *service.Sockets // by systemd
 	engine        wasm.Options
 	noBreaker     bool          // plugins are called however often they fail
 	firstSyncTime time.Duration // of Synchronize before a plugin is active
@@ -66,15 +73,41 @@ func run(ctx context.Context, c *config.Config, observer observe.Observer, o opt
 	if err != nil {
 		return err
 	}
-	d, err := open(ctx, c, observer, o)
+	o.passed = service.Passed()
+	defer o.passed.Close()
 	if from != nil {
 		defer from.Close()
-		if err != nil {
-			return from.Fail(err)
-		}
+		return runOnce(ctx, c, observer, o, from)
 	}
-	if err != nil {
+	if o.settings != nil {
+		reportLastGood(ctx, o.settings, observer)
+	}
+	err = runOnce(ctx, c, observer, o, nil)
+	if late := (*notStarted)(nil); o.settings == nil || !errors.As(err, &late) {
 		return err
+	}
+	c, none := o.settings.FallBack(err)
+	if none != nil {
+		return err
+	}
+	reportLastGood(ctx, o.settings, observer)
+	o.engine.CacheDir, o.engine.GuestMemory = c.CacheDir, c.GuestBytes()
+	return runOnce(ctx, c, observer, o, nil)
+}
+
+// notStarted is why a process could not begin to serve.
+type notStarted struct{ error }
+
+func (e *notStarted) Unwrap() error { return e.error }
+
+// runOnce serves by settings. from is the process whose place this one takes; nil: there is none.
+func runOnce(ctx context.Context, c *config.Config, observer observe.Observer, o options, from *handover.Predecessor) error {
+	d, err := open(ctx, c, observer, o)
+	switch {
+	case err != nil && from != nil:
+		return from.Fail(err)
+	case err != nil:
+		return &notStarted{err}
 	}
 	defer d.close()
 	if from != nil {
@@ -96,9 +129,11 @@ type daemon struct {
 	backend  *backend
 	cgroups  *cgroup.FS // nil without a cgroup root
 	systemd  *systemd.Manager
-	ledger   *ledger.Ledger // of the values that plugins want
-	durable  *durable       // values that plugins keep
-	lastGood *lastGood      // versions of plugins
+	ledger   *ledger.Ledger   // of the values that plugins want
+	durable  *durable         // values that plugins keep
+	lastGood *lastGood        // versions of plugins
+	settings *settings.Source // nil: they are from no file
+	passed   *service.Sockets // by systemd
 	engine   *wasm.Engine
 	store    *pods.Store
 	queue    *intercept.WorkQueue
@@ -151,6 +186,7 @@ func open(ctx context.Context, c *config.Config, observer observe.Observer, o op
 	d.current.gate = d.gate
 	d.notifier = service.NewNotifier(observer)
 	d.version, d.started = o.version, time.Now()
+	d.settings, d.passed = o.settings, o.passed
 	d.metrics = metrics.New(o.version, d.levels, docker.Shapes())
 	d.observer = d.sinks(ctx, o.version, observe.Sinks{observer, d.metrics, d.notifier})
 	o.engine.Observer = d.observer
@@ -241,7 +277,7 @@ func openLedger(ctx context.Context, c *config.Config, observer observe.Observer
 func (d *daemon) serve(ctx context.Context) error {
 	listener, err := d.listen(ctx)
 	if err != nil {
-		return d.failTakeOver(err)
+		return d.notServing(err)
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -251,7 +287,7 @@ func (d *daemon) serve(ctx context.Context) error {
 		if d.taking == nil { // else the path is that of the other process, which goes on
 			listener.Close()
 		}
-		return d.failTakeOver(err)
+		return d.notServing(err)
 	}
 	list := watch.List()
 	d.files.Store(&list)
@@ -267,6 +303,7 @@ func (d *daemon) serve(ctx context.Context) error {
 		d.handing.listener, d.handing.stop = listener, stop
 		tasks.Go(func() { d.notifier.Run(background, d.selfCheck) })
 		tasks.Go(func() { d.serveOperators(ctx, background) })
+		tasks.Go(func() { d.keepSettings(background) })
 		stopping := d.reportStop(ctx)
 		err = d.server.Serve(ctx, listener)
 		d.drain(background, stopping)

@@ -99,7 +99,7 @@ func (d *daemon) notReady(ctx context.Context, why bool) (reasons []string) {
 }
 
 // unready is notReady without the container runtime's answer. It does not wait for the runtime. Without files, bad
-// files of plugins are none of the reasons.
+// files of settings and plugins are not among the reasons.
 func (d *daemon) unready(why, files bool) (reasons []string) {
 	for _, err := range d.files.Load().Unread {
 		if why {
@@ -110,6 +110,9 @@ func (d *daemon) unready(why, files bool) (reasons []string) {
 	}
 	if d.following.Load() && d.backend.behind() {
 		reasons = append(reasons, "the pods of the container runtime have not been read yet")
+	}
+	if files {
+		reasons = append(reasons, d.settingsReasons(why)...)
 	}
 	missing, _ := ask(d.slots, func() []string { return d.slots.missing(why, files) })
 	return append(reasons, missing...)

@@ -22,6 +22,8 @@ func (d *daemon) levels() (l metrics.Levels) {
 	l.NotHeld, l.StateSaved = d.ledger.NotHeld(), d.ledger.Saved() && d.durable.allSaved() && d.lastGood.saved()
 	l.LedgerObjects, l.LedgerValues = d.ledger.Len()
 	l.QueueLength = d.queue.Len()
+	state := d.settingsState()
+	l.SettingsRefused, l.SettingsChanged = state.Err != nil, state.Changed
 	l.Bypass = d.current.bypassed.Load()
 	if d.audit != nil {
 		l.AuditLost = d.audit.Lost()

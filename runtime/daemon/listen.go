@@ -7,7 +7,6 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
-	"github.com/wasmproxy/wasmproxy/runtime/service"
 )
 
 // listenMode is of the socket for calls: kubelet may run with a group of its own.
@@ -20,7 +19,7 @@ func (d *daemon) listen(ctx context.Context) (net.Listener, error) {
 		return d.taking.inherit()
 	}
 	path := config.Path(d.config.Listen)
-	if l, err := service.Listener(path); l != nil || err != nil {
+	if l, err := d.passed.Listener(path); l != nil || err != nil {
 		return l, err
 	}
 	return proxy.Listen(ctx, path, listenMode)

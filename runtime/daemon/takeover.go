@@ -59,13 +59,13 @@ func (d *daemon) takeOver(ctx context.Context, from *handover.Predecessor) error
 	return nil
 }
 
-// failTakeOver tells the other process, if there is one, why this one cannot take its place, and
-// returns that.
-func (d *daemon) failTakeOver(err error) error {
+// notServing tells the other process, if there is one, why this one cannot take its place, and returns why this one does
+// not serve.
+func (d *daemon) notServing(err error) error {
 	if d.taking != nil {
 		return d.taking.from.Fail(err)
 	}
-	return err
+	return &notStarted{err}
 }
 
 // prepare checks that this process can take the place of the other, and compiles its plugins.

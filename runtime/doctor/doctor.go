@@ -93,7 +93,8 @@ type Options struct {
 	Root string
 	// KubeletConfig is kubelet's configuration, unless kubelet runs and names another.
 	KubeletConfig string
-	// Settings are the proxy's, with paths of the host. SettingsErr is why they are not known.
+	// Settings are the proxy's, with paths of the host; nil if they are not known. SettingsErr is why those of the settings
+	// file are not: Settings are the last good ones then, if there are any.
 	Settings    *config.Config
 	SettingsErr error
 	// Load loads every plugin as the proxy would, and returns its lines: see daemon.Check.

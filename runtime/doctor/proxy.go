@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/bypass"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
@@ -15,6 +16,19 @@ func findSettings(_ context.Context, n *node) (all []found, err error) {
 		all = append(all, found{"settings", line})
 	}
 	return all, nil
+}
+
+func findSettingsInForce(_ context.Context, n *node) ([]found, error) {
+	if n.proxyErr != nil {
+		return nil, n.proxyErr
+	}
+	switch s := n.status.Settings; {
+	case s.Changed:
+		return []found{{s.File, "it has other settings than those in force, which are of " + s.Since.UTC().Format(time.RFC3339)}}, nil
+	case s.Error != "":
+		return []found{{s.File, "it cannot be used: " + s.Error + "; the settings in force are of " + s.Since.UTC().Format(time.RFC3339)}}, nil
+	}
+	return nil, nil
 }
 
 func findProxyServes(ctx context.Context, n *node) ([]found, error) {

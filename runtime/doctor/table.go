@@ -6,8 +6,11 @@ const settingsCheck = "settings"
 // Checks is the table of all checks. docs/operations.md has the same.
 var Checks = []*Check{
 	{settingsCheck, "Can the proxy's settings be read?", Error,
-		"The proxy does not start, and nothing else is checked.",
+		"A start of the proxy takes the last good settings, or fails if there are none. The other checks go by the last good ones, too, or are not made.",
 		"Correct the key that the error names; `wasmproxy validate` reads the settings, too.", findSettings},
+	{"settings-in-force", "Are the settings of the file in force?", Warning,
+		"The running proxy has other settings than its file. Those of the file count at its next start, if they can be used.",
+		"Correct the file if `wasmproxy validate` names an error; then `wasmproxy reload`.", findSettingsInForce},
 
 	{"proxy-serves", "Does the proxy accept calls on its socket?", Error,
 		"kubelet cannot start pods through it.",

@@ -30,11 +30,14 @@ type Predecessor struct {
 	listener net.Listener
 }
 
+// Asked reports whether this process was started to take the place of another, before FromEnvironment is called.
+func Asked() bool { return os.Getenv(variable) != "" }
+
 // FromEnvironment returns the process that has started this one to take its place; nil if this
 // one was started otherwise. It takes that out of the environment, so it is called once. The
 // caller closes the Predecessor.
 func FromEnvironment() (*Predecessor, error) {
-	if os.Getenv(variable) == "" {
+	if !Asked() {
 		return nil, nil
 	}
 	_ = os.Unsetenv(variable)

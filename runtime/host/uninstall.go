@@ -67,8 +67,11 @@ func (h *Host) Uninstall(ctx context.Context, c Consent) error {
 
 // removeMade removes the files that uninstalling and the proxy have made by these settings.
 func (h *Host) removeMade(c *config.Config) error {
-	if c.DataDir != "" {
-		if err := lastgood.Remove(h.under(c.DataDir)); err != nil {
+	for _, dir := range []string{c.DataDir, config.Default().DataDir} { // the proxy keeps its last good settings in both
+		if dir == "" {
+			continue
+		}
+		if err := lastgood.Remove(h.under(dir)); err != nil {
 			return err
 		}
 	}

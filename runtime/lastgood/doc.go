@@ -1,3 +1,3 @@
-// Package lastgood keeps the last good version of each plugin in a directory that outlasts a reboot: the text
+// Package lastgood keeps what was good last in a directory that outlasts a reboot: the settings, and of each plugin the text
 // of its JSON file, and a copy of its module.
 package lastgood

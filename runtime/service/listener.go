@@ -15,28 +15,35 @@ import (
 // which is the unit's own name unless it has that key.
 const SocketName = "wasmproxy.socket"
 
+// Sockets are those that systemd has passed to this process.
+type Sockets struct{ files []*os.File }
+
+// Passed takes the sockets that systemd has passed. It takes them out of the environment, so it is called once. The caller
+// closes them.
+func Passed() *Sockets { return &Sockets{activation.Files(true)} }
+
+// Close closes the sockets, but no Listener of them.
+func (s *Sockets) Close() {
+	for _, f := range s.files {
+		f.Close()
+	}
+}
+
 // Listener returns the listener on path that systemd has passed to this process, and nil if
 // it has passed none. The socket's file is systemd's: closing the listener leaves it, and
 // callers that connect afterwards wait for the next process. A socket with another name or
 // path is an error, since kubelet would wait on one that nobody serves.
-//
-// It takes the descriptors out of the environment, so it is called once.
-func Listener(path string) (net.Listener, error) {
-	files := activation.Files(true)
-	defer func() {
-		for _, f := range files {
-			f.Close()
-		}
-	}()
-	switch {
-	case len(files) == 0:
+func (s *Sockets) Listener(path string) (net.Listener, error) {
+	if s == nil || len(s.files) == 0 {
 		return nil, nil
+	}
+	switch files := s.files; {
 	case len(files) > 1:
 		return nil, fmt.Errorf("taking the socket from systemd: it passed %d sockets, the proxy takes one: leave one ListenStream= in %s", len(files), SocketName)
 	case files[0].Name() != SocketName:
 		return nil, fmt.Errorf("taking the socket from systemd: its name is %q, the proxy takes %q: set FileDescriptorName=%[2]s in the socket unit", files[0].Name(), SocketName)
 	}
-	l, err := listener(files[0], path)
+	l, err := listener(s.files[0], path)
 	if err != nil {
 		return nil, fmt.Errorf("taking the socket %s from systemd: %w", SocketName, err)
 	}

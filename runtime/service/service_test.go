@@ -148,7 +148,7 @@ func TestNoSystemd(t *testing.T) {
 	recorder := new(observe.Recorder)
 	n := start(t, recorder, func(context.Context) error { t.Error("the proxy checks itself"); return nil })
 	n.Observe(t.Context(), &observe.Serving{})
-	if l, err := service.Listener("/run/wasmproxy/wasmproxy.sock"); l != nil || err != nil {
+	if l, err := service.Passed().Listener("/run/wasmproxy/wasmproxy.sock"); l != nil || err != nil {
 		t.Errorf("got %v, %v", l, err)
 	}
 	if got := recorder.Take(); len(got) > 0 {

@@ -12,6 +12,7 @@ type Status struct {
 	Started  time.Time `json:"started"`
 	NotReady []string  `json:"notReady,omitempty"` // why calls do not get what they are to get; empty if they do
 	Bypass   Bypass    `json:"bypass"`
+	Settings Settings  `json:"settings"`
 
 	Listen      string  `json:"listen"`
 	Connections int     `json:"connections"` // to Listen; one is kubelet's
@@ -23,6 +24,15 @@ type Status struct {
 	Cgroup Cgroup `json:"cgroup"`
 	Values Values `json:"values"`
 	Guests Guests `json:"guests"`
+}
+
+// Settings are those in force.
+type Settings struct {
+	File     string    `json:"file,omitempty"`     // empty: they are from flags and variables alone
+	LastGood bool      `json:"lastGood,omitempty"` // the file could not be used at the start, and the last good settings are in force
+	Since    time.Time `json:"since,omitzero"`     // when those in force were read, or the proxy first served with them
+	Error    string    `json:"error,omitempty"`    // why the file, as it is now, cannot be used; empty if it can
+	Changed  bool      `json:"changed,omitempty"`  // the file can be used, and has other settings than those in force
 }
 
 // Backend is the container runtime.

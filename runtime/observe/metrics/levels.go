@@ -22,6 +22,8 @@ type Levels struct {
 	AuditLost        int64 // lines of the audit log
 	SpansLost        int64 // of traces
 	Bypass           bool
+	SettingsRefused  bool // the settings file, as it is now, cannot be used
+	SettingsChanged  bool // it has other settings than those in force
 	Ready            bool // but for what the container runtime would answer
 	StateSaved       bool // state-dir has what it is to have
 
@@ -112,6 +114,8 @@ func (e emitter) node(l Levels) {
 	e.emit("wasmproxy_trace_spans_lost_total", float64(l.SpansLost))
 	e.emit("wasmproxy_bypass", truth(l.Bypass))
 	e.emit("wasmproxy_ready", truth(l.Ready))
+	e.emit("wasmproxy_settings_load_failed", truth(l.SettingsRefused))
+	e.emit("wasmproxy_settings_changed", truth(l.SettingsChanged))
 	e.emit("wasmproxy_state_saved", truth(l.StateSaved))
 	e.emit("wasmproxy_ledger_values_not_held", float64(l.NotHeld[""]), "")
 }

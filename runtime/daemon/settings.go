@@ -1,0 +1,75 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/settings"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
+)
+
+// goodPoll is how often the container runtime is asked until it has answered once.
+const goodPoll = time.Second
+
+// reportLastGood makes an event of a start with the last good settings.
+func reportLastGood(ctx context.Context, source *settings.Source, observer observe.Observer) {
+	if s := source.State(); s.LastGood {
+		observer.Observe(ctx, &observe.SettingsRefused{File: s.File, Since: s.Since, Err: source.Refused()})
+	}
+}
+
+// keepSettings saves the settings in force as good once the container runtime has answered: without an answer their
+// backend may be wrong. It tries again what fails.
+func (d *daemon) keepSettings(ctx context.Context) {
+	if d.settings == nil {
+		return
+	}
+	reported, wait := false, goodPoll
+	for {
+		if _, err := d.askVersion(ctx); err == nil {
+			if err = d.settings.Keep(); err == nil {
+				return
+			}
+			if wait = saveAgain; !reported {
+				d.observer.Observe(ctx, &observe.SettingsNotSaved{Err: err})
+				reported = true
+			}
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// settingsState says what of the settings file is in force.
+func (d *daemon) settingsState() (s settings.State) {
+	if d.settings != nil {
+		s = d.settings.State()
+	}
+	return s
+}
+
+func (d *daemon) settingsStatus() status.Settings {
+	s := d.settingsState()
+	shown := status.Settings{File: s.File, LastGood: s.LastGood, Since: s.Since, Changed: s.Changed}
+	if s.Err != nil {
+		shown.Error = plugin.Printable(s.Err.Error(), 1<<10)
+	}
+	return shown
+}
+
+// settingsReasons says, for notReady, why the settings file is not in force. With why comes what is wrong in it.
+func (d *daemon) settingsReasons(why bool) []string {
+	s := d.settingsState()
+	switch {
+	case s.Err == nil:
+		return nil
+	case why:
+		return []string{plugin.Printable(s.Problem(), 1<<11)}
+	}
+	return []string{"the settings file cannot be used; " + s.Meanwhile()}
+}

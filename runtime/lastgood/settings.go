@@ -1,0 +1,84 @@
+package lastgood
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
+)
+
+const (
+	settingsFile = "settings.json"
+	maxSettings  = 8 << 20 // bytes: a settings file of 1 MiB, each of whose bytes may be escaped
+)
+
+// Settings are those with which the proxy has served.
+type Settings struct {
+	File  string    // that they are from, an absolute path
+	Text  []byte    // its content then
+	Since time.Time // when the proxy first served with them
+}
+
+// savedSettings is the content of settingsFile.
+type savedSettings struct {
+	Version int       `json:"version"`
+	File    string    `json:"file"`
+	Text    []byte    `json:"text"`
+	Since   time.Time `json:"since"`
+}
+
+// KeepSettings makes these the last good settings.
+func (s *Store) KeepSettings(good Settings) error {
+	if s.dir == "" {
+		return nil
+	}
+	text, err := json.Marshal(savedSettings{formatVersion, good.File, good.Text, good.Since})
+	if err != nil {
+		return err
+	}
+	return s.locked(func() error { return write(filepath.Join(s.dir, settingsFile), text) })
+}
+
+// ReadSettings returns the last good settings of a file from the directory of a Store, in which it changes nothing. It
+// is an error if the directory or the copy can be changed by others, and an fs.ErrNotExist if there is no copy.
+func ReadSettings(dir, file string) (good Settings, err error) {
+	path := filepath.Join(dir, baseDir, settingsFile)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("last good settings %s: %w", path, err)
+		}
+	}()
+	if dir == "" {
+		return good, errors.New("data-dir is empty")
+	}
+	if err := registry.CheckTrust(dir); err != nil {
+		return good, err
+	}
+	info, err := os.Lstat(filepath.Dir(path))
+	if err == nil {
+		err = own(info)
+	}
+	if err != nil {
+		return good, regular.Cause(err)
+	}
+	text, err := regular.Read(path, maxSettings, own)
+	if err != nil {
+		return good, err
+	}
+	var saved savedSettings
+	if err := json.Unmarshal(text, &saved); err != nil {
+		return good, err
+	}
+	switch {
+	case saved.Version != formatVersion:
+		return good, fmt.Errorf("its version is %d, and this version of wasmproxy reads %d", saved.Version, formatVersion)
+	case saved.File != file:
+		return good, fmt.Errorf("it is of the settings file %.256q", saved.File)
+	}
+	return Settings{saved.File, saved.Text, saved.Since}, nil
+}

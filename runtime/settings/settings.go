@@ -1,0 +1,198 @@
+// Package settings decides with which settings the proxy serves: those of its settings file, or the last good ones if the
+// file cannot be used. While the proxy serves, it says what of the file is not in force.
+//
+// It is not for reading values, which is package config, nor for keeping files, which is package lastgood.
+package settings
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
+)
+
+// Source is where settings are from. It is safe for concurrent use.
+type Source struct {
+	load func(config.File) (*config.Config, error)
+	read func() config.File
+
+	mu       sync.Mutex // held while a file is parsed
+	file     config.File
+	inForce  *config.Config
+	text     []byte
+	lastGood bool
+	since    time.Time
+	refused  error       // why the file could not be used at the start; nil: it could
+	judged   config.File // what was loaded last
+	verdict  error       // of judged
+	changed  bool        // judged has other settings than those in force
+}
+
+// ErrNone says that there are no last good settings.
+var ErrNone = errors.New("there are no last good settings")
+
+// New reads a settings file. load makes settings of it, and of a File without a Path those without a file.
+func New(read func() config.File, load func(config.File) (*config.Config, error)) *Source {
+	return &Source{read: read, load: load, file: read(), since: time.Now()}
+}
+
+// Load puts the settings of the file in force.
+func (s *Source) Load() (*config.Config, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.load(s.file)
+	if err != nil {
+		return nil, err
+	}
+	s.inForce, s.text, s.judged = c, s.file.Text, s.file
+	return c, nil
+}
+
+// FallBack puts the last good settings in force, since those of the file cannot be used for this cause. The error says why
+// there are none. It is not for the process that takes the place of another.
+func (s *Source) FallBack(cause error) (*config.Config, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file.Path == "" {
+		return nil, ErrNone
+	}
+	path, err := filepath.Abs(s.file.Path)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, dir := range s.dirs() {
+		good, err := lastgood.ReadSettings(dir, path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			if s.file.Err == nil && bytes.Equal(good.Text, s.file.Text) { // which cannot be used
+				continue
+			}
+			var c *config.Config
+			if c, err = s.load(config.File{Path: s.file.Path, Text: good.Text}); err == nil {
+				s.inForce, s.text, s.since, s.lastGood, s.refused = c, good.Text, good.Since, true, cause
+				s.judged, s.verdict = s.file, cause
+				return c, nil
+			}
+		}
+		errs = append(errs, err)
+	}
+	if len(errs) == 0 {
+		return nil, ErrNone
+	}
+	return nil, errors.Join(errs...)
+}
+
+// Refused is why the file could not be used at the start; nil if it could.
+func (s *Source) Refused() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
+}
+
+// dataDir is a line of a settings file, which may be damaged elsewhere.
+var dataDir = regexp.MustCompile(`(?m)^data-dir:[ \t]*["']?(/[^"'#\s]+)["']?[ \t]*(#.*)?$`)
+
+// dirs are the directories that may have the last good settings. That of the file comes first, if it can be told; the
+// other one is that of a start without the file.
+func (s *Source) dirs() (all []string) {
+	c, err := s.load(config.File{})
+	if err != nil { // so that no file helps
+		return nil
+	}
+	if written := dataDir.FindSubmatch(s.file.Text); written != nil {
+		all = append(all, string(written[1]))
+	}
+	if c.DataDir != "" && !slices.Contains(all, c.DataDir) {
+		all = append(all, c.DataDir)
+	}
+	return all
+}
+
+// Keep saves the settings in force as the last good ones, in their data-dir. If that is named in the file, they are saved
+// also where a start finds them that cannot read the file, if that directory exists. An empty data-dir keeps none.
+func (s *Source) Keep() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file.Path == "" || s.lastGood || s.inForce.DataDir == "" {
+		return nil
+	}
+	path, err := filepath.Abs(s.file.Path)
+	if err != nil {
+		return err
+	}
+	dirs := []string{s.inForce.DataDir}
+	if c, err := s.load(config.File{}); err == nil && c.DataDir != "" && c.DataDir != dirs[0] {
+		if info, err := os.Stat(c.DataDir); err == nil && info.IsDir() {
+			dirs = append(dirs, c.DataDir)
+		}
+	}
+	var errs []error
+	for _, dir := range dirs {
+		store, err := lastgood.Open(dir)
+		if err == nil {
+			err = store.KeepSettings(lastgood.Settings{File: path, Text: s.text, Since: s.since})
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// State says what is in force, and what of the settings file is not.
+type State struct {
+	File     string    // "": there is none
+	LastGood bool      // the last good settings are in force
+	Since    time.Time // when those in force were read, or first served with
+	Err      error     // why the file, as it is now, cannot be used; nil: it can
+	Changed  bool      // the file can be used, and has other settings than those in force
+}
+
+// State reads the settings file.
+func (s *Source) State() State {
+	file := s.read()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := State{File: s.file.Path, LastGood: s.lastGood, Since: s.since}
+	switch {
+	case file.Path == "", file.Err == nil && bytes.Equal(file.Text, s.text):
+		return state
+	case file.Err != nil:
+		state.Err = file.Err
+		return state
+	case s.judged.Err != nil || !bytes.Equal(file.Text, s.judged.Text):
+		c, err := s.load(file)
+		s.judged, s.verdict, s.changed = file, err, err == nil && !reflect.DeepEqual(c, s.inForce)
+	}
+	state.Err, state.Changed = s.verdict, s.changed
+	return state
+}
+
+// Meanwhile says which settings are in force.
+func (s *State) Meanwhile() string {
+	which := "settings"
+	if s.LastGood {
+		which = "last good settings"
+	}
+	return fmt.Sprintf("the %s of %s are in force", which, s.Since.UTC().Format(time.RFC3339))
+}
+
+// Problem says in one line why the settings file is not in force; "" if it is, or could be.
+func (s *State) Problem() string {
+	if s.Err == nil {
+		return ""
+	}
+	return fmt.Sprintf("the settings file cannot be used: %s; %s", strings.ReplaceAll(s.Err.Error(), "\n", "; "), s.Meanwhile())
+}
