@@ -2,6 +2,7 @@ package doctor_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -21,7 +23,9 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
 	"github.com/wasmproxy/wasmproxy/runtime/doctor"
+	"github.com/wasmproxy/wasmproxy/runtime/host"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/settings"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
@@ -133,13 +137,23 @@ func (n *node) plugin(name, guest string) {
 func (n *node) start() {
 	n.t.Helper()
 	c := *n.options.Settings
-	for _, path := range []*string{&c.Listen, &c.Backend, &c.AdminSocket, &c.StatusSocket, &c.PluginDir, &c.HookDir, &c.StateDir, &c.DataDir, &c.BypassFile, &c.CgroupRoot} {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	config.Flags(flags)
+	n.must(flags.Set(config.FileFlag, n.root+host.SettingsFile))
+	for key, path := range map[string]*string{
+		"listen": &c.Listen, "backend": &c.Backend, "admin-socket": &c.AdminSocket, "status-socket": &c.StatusSocket, "plugin-dir": &c.PluginDir, "hook-dir": &c.HookDir,
+		"state-dir": &c.StateDir, "data-dir": &c.DataDir, "bypass-file": &c.BypassFile, "cgroup-root": &c.CgroupRoot,
+	} {
 		*path = n.root + config.Path(*path)
+		n.must(flags.Set(key, *path))
 	}
-	c.CacheDir = ""
+	n.must(errors.Join(flags.Set("cache-dir", ""), flags.Set("cgroup-mode", c.CgroupMode)))
+	source := settings.New(func() config.File { return config.ReadFile(flags) }, func(f config.File) (*config.Config, error) { return config.LoadFrom(flags, f) })
+	used, err := source.Load()
+	n.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- daemon.Run(ctx, &c, observe.Discard()) }()
+	go func() { ended <- daemon.Serve(ctx, "development", used, source, observe.Discard()) }()
 	n.stop = func() {
 		_ = n.conn.Close()
 		cancel()
@@ -147,7 +161,6 @@ func (n *node) start() {
 		n.stop = func() {}
 	}
 	n.t.Cleanup(func() { n.stop() })
-	var err error
 	n.conn, err = grpc.NewClient("unix://"+c.Listen, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	n.must(err)
 	n.kubelet = runtimeapi.NewRuntimeServiceClient(n.conn)

@@ -52,6 +52,13 @@ var failures = []failure{
 		l.awaitMetric(`wasmproxy_plugin_load_failed{plugin="20-bad"} 1`, 1)
 	}, alerts: []string{"WasmproxyFailPluginRefusing", "WasmproxyPluginLoadFailed", "WasmproxyNotReady"}},
 
+	{name: "the settings file is bad", flags: []string{"--config", "settings.yaml"}, before: func(l *lab) {
+		l.must(os.WriteFile(l.path("settings.yaml"), []byte("drain-timeout: 4s\n"), 0o644))
+	}, plant: func(l *lab) {
+		l.must(os.WriteFile(l.path("settings.yaml"), []byte("drain-timeout: 4\n"), 0o644))
+		l.awaitMetric("wasmproxy_settings_load_failed 1", 1)
+	}, alerts: []string{"WasmproxySettingsLoadFailed"}},
+
 	{name: "a plugin refuses each pod", before: func(l *lab) { l.plugin("20-strict", refusing, `{}`) }, plant: func(l *lab) {
 		for range 5 {
 			if _, _, _, err := l.runPod("shop"); err == nil {
@@ -132,7 +139,9 @@ func TestFailuresFire(t *testing.T) {
 				f.before(l)
 			}
 			for i := range f.flags {
-				f.flags[i] = strings.Replace(f.flags[i], "audit.json", l.path("audit.json"), 1)
+				if name := f.flags[i]; filepath.Ext(name) != "" { // a file of the lab's
+					f.flags[i] = l.path(name)
+				}
 			}
 			l.startProxy(f.flags...)
 			l.awaitLoaded()

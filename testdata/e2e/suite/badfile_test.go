@@ -75,3 +75,70 @@ func expectNamed(t *testing.T, proxy *node.Proxy, id, file string) {
 		return nil
 	})
 }
+
+// TestBadSettingsFile breaks the settings file, and kills wasmproxy: pods start with the last good settings, and whatever an
+// operator looks at says so.
+func TestBadSettingsFile(t *testing.T) {
+	node.StartRuntime(t)
+	file := filepath.Join(t.TempDir(), "wasmproxy.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("drain-timeout: 4s\n")
+	proxy := node.StartProxyWith(t, []string{"--config", file}, node.Noop)
+	kubelet := node.StartKubelet(t, node.RuntimeKind().ProxyEndpoint, nil)
+	first := staticPod("before", ticking("main", requests("10m", "16Mi")))
+	kubelet.Apply(t, first)
+	kubelet.AwaitReady(t, first)
+	node.Eventually(t, time.Minute, "the last good settings are saved", func() error {
+		_, err := os.Stat(filepath.Join(proxy.DataDir, "last-good", "settings.json"))
+		return err
+	})
+	write("drain-timeuot: 4s\n")
+	expectSettings(t, proxy, false)
+
+	proxy.Kill()
+	proxy.Start(t)
+	second := staticPod("after", ticking("main", requests("10m", "16Mi")))
+	kubelet.Apply(t, second)
+	kubelet.AwaitReady(t, second)
+	expectSettings(t, proxy, true)
+	if found := proxy.Doctor(t); !slices.Contains(found, "settings-in-force "+file) {
+		t.Errorf("doctor finds %q", found)
+	}
+	proxy.Stop(t)
+}
+
+// expectSettings waits until status, /readyz and the metrics tell of the bad settings file.
+func expectSettings(t *testing.T, proxy *node.Proxy, lastGood bool) {
+	t.Helper()
+	const wrong = `unknown key "drain-timeuot"`
+	node.Eventually(t, time.Minute, "wasmproxy tells of the bad settings file", func() error {
+		var status struct {
+			NotReady []string
+			Settings struct {
+				LastGood bool
+				Error    string
+			}
+		}
+		if err := proxy.Ask(t.Context(), &status, "status"); err != nil {
+			return err
+		}
+		if status.Settings.LastGood != lastGood || !strings.Contains(status.Settings.Error, wrong) || len(status.NotReady) == 0 {
+			return fmt.Errorf("status has %+v", status)
+		}
+		for resource, words := range map[string]string{"/readyz": wrong, "/metrics": "wasmproxy_settings_load_failed 1"} {
+			said, err := proxy.Get(t.Context(), resource)
+			if err != nil {
+				return err
+			}
+			if !strings.Contains(said, words) {
+				return fmt.Errorf("%s does not have %q:\n%s", resource, words, said)
+			}
+		}
+		return nil
+	})
+}
