@@ -21,7 +21,8 @@ Every setting is a flag, a key of the same name in the YAML file given by
 --config, and an environment variable such as WASMPROXY_LOG_LEVEL; flags win
 over variables, variables over the file. If the file cannot be used, the proxy
 serves with the last good settings, which it keeps in data-dir, and says so.
-SIGTERM and SIGINT let calls in flight finish first.`,
+SIGTERM, SIGINT and SIGHUP end the proxy, after the calls in flight. A reload is
+wasmproxy reload.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd, func(f config.File) (*config.Config, error) { return config.LoadFrom(cmd.Flags(), f) })

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// TestHangup: when its terminal is closed, the proxy ends after the call in flight, as with SIGTERM.
+func TestHangup(t *testing.T) {
+	u := newUpgraded(t)
+	u.runtime.stops = make(chan chan struct{})
+	u.put(build(t, u.dir, "v1"))
+	u.start()
+	u.status(0)
+	pod, err := u.kubelet.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: podConfig("web")}, grpc.WaitForReady(true))
+	u.must(err)
+	stopped := make(chan error, 1)
+	go func() {
+		_, err := u.kubelet.StopPodSandbox(t.Context(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: pod.GetPodSandboxId()})
+		stopped <- err
+	}()
+	end := <-u.runtime.stops
+	u.must(unix.Kill(u.pids[0], unix.SIGHUP))
+	for late := time.Now().Add(upgradePatience); ; time.Sleep(5 * time.Millisecond) {
+		log, err := os.ReadFile(u.dir + "/log")
+		u.must(err)
+		if strings.Contains(string(log), "stopping") {
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatal("the proxy does not stop")
+		}
+	}
+	close(end)
+	if err := <-stopped; err != nil {
+		t.Errorf("the call in flight fails: %v", err)
+	}
+	if code := u.awaitEnd(u.pids[0]); code != 0 {
+		t.Errorf("the exit code is %d", code)
+	}
+}
+
+// TestNohup: a proxy that was started with SIGHUP ignored ignores it.
+func TestNohup(t *testing.T) {
+	u := newUpgraded(t)
+	program := build(t, u.dir, "v1")
+	u.must(os.WriteFile(u.program, []byte("#!/bin/sh\ntrap '' HUP\nexec "+program+" \"$@\"\n"), 0o755))
+	u.start()
+	u.status(0)
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", u.pids[0]))
+	u.must(err)
+	ignored := regexp.MustCompile(`(?m)^SigIgn:\s*([0-9a-f]+)$`).FindSubmatch(text)
+	if ignored == nil {
+		t.Fatalf("the kernel does not tell:\n%s", text)
+	}
+	set, err := strconv.ParseUint(string(ignored[1]), 16, 64)
+	u.must(err)
+	if set&(1<<(unix.SIGHUP-1)) == 0 {
+		t.Errorf("the ignored signals are %x", set)
+	}
+}
