@@ -22,7 +22,7 @@ var mayImport = map[string]string{
 	"runtime/proxy":            "runtime/cri runtime/observe",
 	"runtime/docker":           "runtime/cri runtime/observe runtime/pods", // it asks the store which pod a container is in
 	"runtime/observe":          "abi",
-	"runtime/observe/audit":    "runtime/observe runtime/observe/tracing",
+	"runtime/observe/audit":    "runtime/observe runtime/observe/tracing runtime/plugin",
 	"runtime/observe/metrics":  "abi runtime/cri runtime/observe runtime/plugin", // plugins count in types of runtime/plugin
 	"runtime/observe/slogsink": "runtime/observe",
 	"runtime/observe/tracing":  "runtime/cri runtime/observe",
@@ -53,7 +53,7 @@ var mayImport = map[string]string{
 	"runtime/bypass":           "runtime/plugin runtime/regular",
 	"runtime/status":           "",
 	"runtime/nodefeatures":     "runtime/status",
-	"runtime/admin":            "runtime/explain runtime/observe runtime/status",
+	"runtime/admin":            "runtime/explain runtime/observe runtime/plugin runtime/status",
 	"runtime/intercept":        "abi runtime/explain runtime/cri runtime/crifield runtime/plugin runtime/pods runtime/cgroup runtime/cgroup/rules runtime/ledger runtime/observe",
 	"runtime/lastgood":         "abi runtime/registry runtime/regular",
 	"runtime/settings":         "runtime/config runtime/lastgood",

@@ -13,6 +13,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 // newObserver returns a sink that writes events to a log: for people on a terminal and for
@@ -20,7 +21,7 @@ import (
 // look like settings and are none.
 func newObserver(cmd *cobra.Command, c *config.Config) observe.Observer {
 	w := cmd.ErrOrStderr()
-	var handler slog.Handler = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: c.Level()})
+	var handler slog.Handler = slog.NewJSONHandler(jsonLines{w}, &slog.HandlerOptions{Level: c.Level()})
 	if terminal := isTerminal(w); c.LogFormat == "text" || c.LogFormat == "auto" && terminal {
 		handler = tint.NewTextHandler(w, &tint.Options{Level: c.Level(), TimeFormat: time.TimeOnly, NoColor: !terminal})
 	}
@@ -29,6 +30,16 @@ func newObserver(cmd *cobra.Command, c *config.Config) observe.Observer {
 		observer.Observe(cmd.Context(), &observe.VariableIgnored{Variable: name})
 	}
 	return observer
+}
+
+// jsonLines writes JSON that a terminal shows as it is.
+type jsonLines struct{ to io.Writer }
+
+func (w jsonLines) Write(line []byte) (int, error) {
+	if _, err := w.to.Write(plugin.PrintableJSON(line)); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }
 
 func isTerminal(w io.Writer) bool {

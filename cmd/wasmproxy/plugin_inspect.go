@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,10 +93,15 @@ func notLoading(path string, problems []string) error {
 
 // encode writes a value as JSON that people can read too.
 func encode(out io.Writer, v any) error {
-	e := json.NewEncoder(out)
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := out.Write(plugin.PrintableJSON(text.Bytes()))
+	return err
 }
 
 // inspection is what the command prints, as JSON has it.

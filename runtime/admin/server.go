@@ -14,6 +14,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
@@ -214,5 +215,6 @@ type problem struct {
 func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body)
+	text, _ := json.Marshal(body) // types of this program: it cannot fail
+	_, _ = w.Write(append(plugin.PrintableJSON(text), '\n'))
 }

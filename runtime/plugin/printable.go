@@ -1,9 +1,12 @@
 package plugin
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // Printable returns a plugin's text as one line that is safe to log and to put into a
@@ -26,4 +29,25 @@ func Name(path string) string {
 		return strconv.Quote(path)
 	}
 	return path
+}
+
+// PrintableJSON returns JSON of the same values that a terminal shows as it is: each rune that is not printable, such as
+// one that controls a terminal or the direction of text, becomes its escape sequence in JSON. encoding/json escapes
+// those of ASCII only.
+func PrintableJSON(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		switch { // what is not ASCII, and the character DEL, stand in texts only
+		case r != 0x7f && r < utf8.RuneSelf, unicode.IsPrint(r):
+			out = append(out, text[:size]...)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+		text = text[size:]
+	}
+	return out
 }

@@ -27,6 +27,8 @@ func TestLines(t *testing.T) {
 			Plugin: "a", Hook: abi.PreCreateContainer, Object: web, OtherName: "x", OtherID: "1", Field: "f", Previous: "1", Value: "2"},
 		`"event":"refused",ABOUT,"plugin":"a","hook":"PreExec","code":"PermissionDenied","reason":"not \"allowed\""`: &observe.CallRefused{
 			Plugin: "a", Hook: abi.PreExec, Object: web, Code: "PermissionDenied", Reason: `not "allowed"`},
+		`"event":"refused",ABOUT,"plugin":"b","hook":"PreExec","code":"Aborted","reason":"\u009b31m \u202etxt.exe"`: &observe.CallRefused{
+			Plugin: "b", Hook: abi.PreExec, Object: web, Code: "Aborted", Reason: "\u009b31m \u202etxt.exe"},
 		`"event":"exempted",ABOUT,"plugin":"a","hook":"PreCreateContainer","reason":"no space"`: &observe.CallExempted{
 			Plugin: "a", Hook: abi.PreCreateContainer, Object: web, Reason: "no space"},
 		`"event":"conflict",ABOUT,"plugin":"b","hook":"PreCreateContainer","field":"f","first":"a"`: &observe.Conflict{

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 // maxText is how many bytes of a text a line has.
@@ -103,6 +104,7 @@ func lineOf(e entry, dropped int) []byte {
 		}
 	}
 	text, _ := json.Marshal(l) // texts alone: it cannot fail
+	text = plugin.PrintableJSON(text)
 	return append(text, '\n')
 }
 
