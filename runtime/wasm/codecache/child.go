@@ -83,6 +83,8 @@ func (l Limits) explain(ctx context.Context, state *os.ProcessState, err error, 
 		return fmt.Errorf("starting the process that compiles: %w", err)
 	case killed(state) && state.UserTime()+state.SystemTime() >= l.CPU/4*3:
 		return fmt.Errorf("took more than the %v of processor time that it may", l.CPU)
+	case killed(state): // by the kernel, as the first process that it ends, or by an operator
+		return &nodeError{"the process that compiles was killed: the node's memory may be used up", syscall.ENOMEM}
 	case strings.Contains(crash, "out of memory"), strings.Contains(crash, "cannot allocate memory"):
 		return fmt.Errorf("took more than the %d MiB of memory that it may", l.Memory>>20)
 	case state.ExitCode() > 0 && said != "":

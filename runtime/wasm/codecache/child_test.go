@@ -63,6 +63,12 @@ func child(argument string) error {
 		return nil
 	case "verbose":
 		module = bytes.Repeat(module, 1<<20)
+	case "killed":
+		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	case "mortal":
+		if module, err = os.ReadFile("/proc/self/oom_score_adj"); err != nil {
+			return err
+		}
 	case "curious":
 		module = []byte(strings.Join(os.Environ(), " ") + fmt.Sprint(len(os.Args)))
 	}
@@ -97,6 +103,36 @@ func code(t *testing.T, e *codecache.Entry) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// TestChildDiesFirst: the kernel ends a compiler before pods, though it does not end the proxy that has started it.
+func TestChildDiesFirst(t *testing.T) {
+	own, err := os.ReadFile("/proc/self/oom_score_adj")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.WriteFile("/proc/self/oom_score_adj", own, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	const score = "500" // lower needs a right
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte(score), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, got := get(t, open(t, codecache.Options{}), "mortal", ""); strings.TrimSpace(got) != "compiled 1000" {
+		t.Errorf("the compiler has %q", got)
+	}
+	if now, err := os.ReadFile("/proc/self/oom_score_adj"); err != nil || strings.TrimSpace(string(now)) != score {
+		t.Errorf("this process has %q, %v", now, err)
+	}
+}
+
+// TestChildIsKilled: that is no fault of the module, so that the error is one of the node.
+func TestChildIsKilled(t *testing.T) {
+	if _, err := open(t, codecache.Options{}).Get(t.Context(), "killed", nil); !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(), "was killed: the node's memory may be used up") {
+		t.Errorf("the error is %v", err)
+	}
 }
 
 // A compiler that does not end well is an error that says which limit it ran
