@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -264,6 +265,10 @@ func openCgroups(c *config.Config) (*cgroup.FS, error) {
 func openLedger(ctx context.Context, c *config.Config, observer observe.Observer) (*ledger.Ledger, error) {
 	if c.StateDir == "" {
 		return ledger.New(), nil
+	}
+	// Records have values written to cgroups. The directory is looked at before its mode is corrected.
+	if err := registry.CheckTrust(c.StateDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("state-dir: %w: give it to the proxy's user with mode 0700, or remove it", err)
 	}
 	l, err := ledger.Open(ctx, c.StateDir, observer)
 	if err != nil {

@@ -250,6 +250,29 @@ func TestRecordsOfContainersThatAreGone(t *testing.T) {
 	}
 }
 
+// TestStateDirectoryOfOthers: what somebody else could have written there is not read, and the start fails.
+func TestStateDirectoryOfOthers(t *testing.T) {
+	for name, give := range map[string]func(dir string) error{
+		"mode":             func(dir string) error { return os.Chmod(dir, 0o770) },
+		"owner":            func(dir string) error { return os.Chown(dir, 12345, -1) },
+		"mode of a parent": func(dir string) error { return os.Chmod(filepath.Dir(dir), 0o777) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "owner" && os.Geteuid() != 0 {
+				t.Skip("only root gives directories away")
+			}
+			n := newNode(t)
+			n.config.StateDir = filepath.Join(n.dir, "parent", "state")
+			n.must(os.MkdirAll(n.config.StateDir, 0o700))
+			n.must(give(n.config.StateDir))
+			err := daemon.Run(t.Context(), n.config, nil)
+			if err == nil || !strings.Contains(err.Error(), "state-dir: "+n.config.StateDir) || !strings.Contains(err.Error(), "0700") {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
 // A state directory that cannot be made is an error that names it.
 func TestStateDirectoryThatCannotBeMade(t *testing.T) {
 	n := newNode(t)

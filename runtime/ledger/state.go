@@ -11,8 +11,11 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
@@ -209,6 +212,9 @@ func (l *Ledger) loadFile(name string) (*state, error) {
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxState) {
 		err = fmt.Errorf("it is not a regular file of at most %d bytes", maxState)
 	}
+	if err == nil {
+		err = own(info)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +236,55 @@ func (l *Ledger) loadFile(name string) (*state, error) {
 	case name != stateFile(s.Pod):
 		return nil, fmt.Errorf("it is that of another pod: %.64q", s.Pod)
 	}
-	return s, nil
+	return s, s.checkGroups()
+}
+
+// own wants a file that nobody but the proxy's user can have written.
+func own(info fs.FileInfo) error {
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("it does not belong to user %d alone (mode %04o)", os.Geteuid(), info.Mode().Perm())
+	}
+	return nil
+}
+
+// checkGroups refuses a record that would have values written to cgroups that are not those of pods.
+func (s *state) checkGroups() error {
+	if !mayBePod(s.Group) {
+		return fmt.Errorf("it says that %.256q is the cgroup of the pod, which cannot be", s.Group)
+	}
+	for id, saved := range s.Containers {
+		if !mayBeContainer(saved.Group, id) {
+			return fmt.Errorf("it says that %.256q is the cgroup of container %.64q, which cannot be", saved.Group, id)
+		}
+	}
+	return nil
+}
+
+// mayBePod reports whether a pod may have this cgroup. Who makes pods without kubelet chooses it, so that only those are
+// refused that systemd has for something else.
+func mayBePod(group string) bool {
+	above, last := path.Split(group)
+	switch {
+	case group == "":
+		return true
+	case !path.IsAbs(group), path.Clean(group) != group, last == "", strings.HasSuffix(last, ".service"), strings.HasSuffix(last, ".scope"):
+		return false
+	case strings.Contains(above, "kubepods"): // above it may be a unit in which kubelet runs
+		return true
+	}
+	return !strings.Contains(above, ".service/") && !slices.Contains([]string{"system.slice", "user.slice", "machine.slice"}, last)
+}
+
+// mayBeContainer reports whether a container may have this cgroup: that has its id, or is one of a pod of kubelet's.
+func mayBeContainer(group, id string) bool {
+	above, last := path.Split(group)
+	switch {
+	case group == "":
+		return true
+	case !path.IsAbs(group), path.Clean(group) != group, last == "", strings.HasSuffix(last, ".service"):
+		return false
+	}
+	return strings.Contains(above, "kubepods") || id != "" && strings.Contains(last, id)
 }
 
 func (s *state) record() *pod {

@@ -112,7 +112,7 @@ var Messages = []Message{
 	{(*observe.AuditLinesLimited)(nil), slog.LevelWarn, "lines of the audit log about a plugin are left out",
 		"A plugin made more lines than a plugin may: see [Audit log](#audit-log). Its calls are not affected.", "Let the plugin change less, or find out why it changes that much."},
 	{(*observe.StateIgnored)(nil), slog.LevelWarn, "state file ignored",
-		"A file in `state-dir` is damaged, or of a later version. Values of its pod stay, but no plugin owns them. If it is in `kv`, a plugin has lost its durable values.", "None. They end with the pod. Until then `wasmproxy status` names the file, and `wasmproxy explain` shows the owner `unknown`."},
+		"A file in `state-dir` is damaged, of another user or of a later version, or names a cgroup that no pod can have. Values of its pod stay, but no plugin owns them. If it is in `kv`, a plugin has lost its durable values.", "None. They end with the pod. Until then `wasmproxy status` names the file, and `wasmproxy explain` shows the owner `unknown`."},
 	{(*observe.StateNotSaved)(nil), slog.LevelWarn, "state file not written",
 		"A file in `state-dir` cannot be replaced. A restart of the proxy loses values of plugins, and a reload fails. Durable values are tried again after 10 seconds.", "Check the directory's file system."},
 	{(*observe.LastGoodIgnored)(nil), slog.LevelWarn, "last good version of a plugin ignored",
