@@ -33,6 +33,6 @@ const ManifestSection = "wp.manifest"
 // MaxManifest is the largest manifest that a host reads, in bytes.
 const MaxManifest = 16 << 10
 
-// MaxEntries is how many entries or elements map_dump and list_dump write at the most. An API
-// server takes no object with more labels or annotations.
+// MaxEntries is how many entries or elements map_dump and list_dump write at the most, and how many all maps and lists
+// of a request may have together for cri_raw. An API server takes no object with more labels or annotations.
 const MaxEntries = 100_000

@@ -15,6 +15,9 @@ func (e *event) Raw(has abi.CapabilitySet) ([]byte, abi.Errno) {
 		return nil, abi.NotFound
 	}
 	req := e.about.req
+	if entries(req.ProtoReflect()) > abi.MaxEntries { // to copy and sort them would take longer than a hook has
+		return nil, abi.TooLarge
+	}
 	if !has.Has(abi.Env) || !has.Has(abi.Credentials) {
 		req = proto.Clone(req)
 		hide(req.ProtoReflect(), has)
@@ -24,6 +27,25 @@ func (e *event) Raw(has abi.CapabilitySet) ([]byte, abi.Errno) {
 		return nil, abi.Invalid
 	}
 	return raw, abi.OK
+}
+
+// entries counts those of maps and lists, wherever they are in m, at least until there are too many.
+func entries(m protoreflect.Message) (n int) {
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.IsMap():
+			n += v.Map().Len()
+		case f.IsList():
+			n += v.List().Len()
+			for i := 0; f.Message() != nil && i < v.List().Len() && n <= abi.MaxEntries; i++ {
+				n += entries(v.List().Get(i).Message())
+			}
+		case f.Message() != nil:
+			n += entries(v.Message())
+		}
+		return n <= abi.MaxEntries
+	})
+	return n
 }
 
 // hide empties, wherever it is in m, what needs a capability that is lacking: the

@@ -37,3 +37,25 @@ func TestMostEntriesOfADump(t *testing.T) {
 		t.Errorf("%d arguments: %v, want %v", len(args), errno, abi.TooLarge)
 	}
 }
+
+// TestMostEntriesOfARequest: one whose maps and lists have more entries together is not encoded for cri_raw either, which
+// would copy and sort them.
+func TestMostEntriesOfARequest(t *testing.T) {
+	config := &runtimeapi.ContainerConfig{Args: make([]string, 10), Annotations: map[string]string{}}
+	for range 20 {
+		config.Envs = append(config.Envs, &runtimeapi.KeyValue{Key: "A"})
+	}
+	pod := &runtimeapi.PodSandboxConfig{Labels: map[string]string{"app": "web"}}
+	for i := range abi.MaxEntries - 31 {
+		config.Annotations[fmt.Sprint(i)] = ""
+	}
+	e := &event{}
+	e.about.req = &runtimeapi.CreateContainerRequest{Config: config, SandboxConfig: pod}
+	if raw, errno := e.Raw(0); errno != abi.OK || len(raw) == 0 {
+		t.Errorf("with the most entries: %d bytes, %v", len(raw), errno)
+	}
+	pod.Labels["tier"] = "front"
+	if _, errno := e.Raw(0); errno != abi.TooLarge {
+		t.Errorf("with one more: %v, want %v", errno, abi.TooLarge)
+	}
+}
