@@ -75,7 +75,7 @@ func valueOf(v reflect.Value) (_ slog.Value, known bool) {
 	}
 	switch of := v.Interface().(type) {
 	case time.Duration:
-		return slog.DurationValue(of), true
+		return slog.StringValue(of.String()), true // in JSON a number would have no unit
 	case time.Time:
 		return slog.TimeValue(of), !of.IsZero()
 	case fmt.Stringer: // a hook

@@ -203,6 +203,15 @@ func TestAttributesThatAreNotKnownAreLeftOut(t *testing.T) {
 	}
 }
 
+// TestSpansHaveAUnit in JSON, too.
+func TestSpansHaveAUnit(t *testing.T) {
+	var b bytes.Buffer
+	slogsink.New(slog.New(slog.NewJSONHandler(&b, nil))).Observe(t.Context(), &observe.HandedOver{PID: 1, Took: 5151648502})
+	if !strings.Contains(b.String(), `"took":"5.151648502s"`) {
+		t.Errorf("the line is %s", b.String())
+	}
+}
+
 func TestLine(t *testing.T) {
 	got := slogsink.Line(&observe.CgroupFileFailed{Plugin: "10-a", File: "cpu.max", Err: errors.New("no room")}, "plugin")
 	if want := "cgroup file not written: file cpu.max, no room"; got != want {
@@ -239,7 +248,7 @@ func TestTableInTheDocuments(t *testing.T) {
 func messageTable(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("Attributes that are not known are left out. `pod` stands for the attributes of an object: " +
+	b.WriteString("Attributes that are not known are left out. Spans of time have a unit, such as `5.15s`. `pod` stands for the attributes of an object: " +
 		"`namespace`, `pod`, `pod_id`, `container`, `container_id` and `image`.\n\n")
 	b.WriteString("| level | message | attributes | when | what to do |\n|---|---|---|---|---|\n")
 	for _, m := range slogsink.Messages {
