@@ -32,6 +32,13 @@ export VERSION OUT PAGES
 
 go test -count=1 ./cmd/wasmproxy -run '^TestPages$' -pages "$PAGES" >/dev/null
 gzip -9n "$PAGES"/man/*.1
+{ # the newest section of CHANGELOG.md, as Debian writes it
+	echo "wasmproxy ($(echo "$VERSION" | sed 's/-/~/')) unstable; urgency=medium"
+	echo
+	awk '/^## /{ n++ } n == 1 && /^- /' CHANGELOG.md | fold -s -w 74 | sed -e 's/ *$//' -e '/^- /!s/^/    /' -e 's/^- /  * /'
+	echo
+	echo " -- The wasmproxy authors <wasmproxy@users.noreply.github.com>  $(date -u -R -d "@$SOURCE_DATE_EPOCH")"
+} | gzip -9n >"$PAGES/changelog.gz"
 set --
 for ARCH in $ARCHES; do
 	export ARCH
@@ -48,6 +55,10 @@ mkdir "$PAGES/manifests"
 cp -r deploy/kustomize "$PAGES/manifests/wasmproxy-kustomize"
 grep -rl localhost/wasmproxy:dev "$PAGES/manifests" | xargs sed -i "s|localhost/wasmproxy:dev|$IMAGE:$VERSION|"
 tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$SOURCE_DATE_EPOCH" -C "$PAGES/manifests" -cf - wasmproxy-kustomize | gzip -9n >"$OUT/wasmproxy-kustomize.tar.gz"
+mkdir "$PAGES/wasmproxy-docs"
+cp -r docs deploy/systemd deploy/prometheus CHANGELOG.md LICENSE "$PAGES/wasmproxy-docs"
+rm "$PAGES"/wasmproxy-docs/systemd/*.go "$PAGES/wasmproxy-docs/prometheus/alerts_test.yaml"
+tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$SOURCE_DATE_EPOCH" -C "$PAGES" -cf - wasmproxy-docs | gzip -9n >"$OUT/wasmproxy-docs.tar.gz"
 tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -C "$PAGES" -cf - man completions | gzip -9n >"$OUT/wasmproxy-man-completions.tar.gz"
 (cd "$OUT" && sha256sum -- * >SHA256SUMS)
 echo "wasmproxy $VERSION is in $OUT:"

@@ -85,7 +85,7 @@ func reproducible(t *testing.T, files map[string][]byte) {
 			t.Errorf("%s differs: %d and %d bytes", name, len(content), len(again[name]))
 		}
 	}
-	if len(again) != len(files) || len(files) != 8 {
+	if len(again) != len(files) || len(files) != 9 {
 		t.Errorf("the builds have %d and %d files", len(files), len(again))
 	}
 }
@@ -151,7 +151,12 @@ func deb(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	var got []string
+	documents := 0
 	for _, m := range column.FindAllStringSubmatch(string(out), -1) {
+		if strings.HasSuffix(m[2], ".md") { // of docs
+			documents++
+			continue
+		}
 		if !strings.HasSuffix(m[2], ".1.gz") || m[2] == "/usr/share/man/man1/wasmproxy.1.gz" {
 			got = append(got, m[1]+" "+m[2])
 		}
@@ -159,13 +164,18 @@ func deb(t *testing.T, path string) {
 	slices.Sort(got)
 	if want := []string{
 		"rw-r--r-- /usr/lib/systemd/system/wasmproxy.service", "rw-r--r-- /usr/lib/systemd/system/wasmproxy.socket",
-		"rw-r--r-- /usr/share/bash-completion/completions/wasmproxy", "rw-r--r-- /usr/share/doc/wasmproxy/copyright",
+		"rw-r--r-- /usr/share/bash-completion/completions/wasmproxy", "rw-r--r-- /usr/share/doc/wasmproxy/changelog.gz", "rw-r--r-- /usr/share/doc/wasmproxy/copyright",
+		"rw-r--r-- /usr/share/doc/wasmproxy/prometheus/alerts.yaml", "rw-r--r-- /usr/share/doc/wasmproxy/prometheus/dashboard.json",
 		"rw-r--r-- /usr/share/doc/wasmproxy/wasmproxy.spdx.json", "rw-r--r-- /usr/share/fish/vendor_completions.d/wasmproxy.fish",
-		"rw-r--r-- /usr/share/man/man1/wasmproxy.1.gz", "rw-r--r-- /usr/share/zsh/vendor-completions/_wasmproxy",
+		"rw-r--r-- /usr/share/lintian/overrides/wasmproxy", "rw-r--r-- /usr/share/man/man1/wasmproxy.1.gz", "rw-r--r-- /usr/share/zsh/vendor-completions/_wasmproxy",
 		"rwxr-xr-x /usr/bin/wasmproxy",
 	}; !slices.Equal(got, want) {
 		t.Errorf("the files are %q\nof\n%s", got, out)
 	}
+	if written, err := filepath.Glob(project + "/docs/*.md"); err != nil || documents != len(written) {
+		t.Errorf("it has %d of %d documents, %v", documents, len(written), err)
+	}
+	debianTexts(t, path)
 	control := t.TempDir()
 	if out, err := exec.CommandContext(t.Context(), "dpkg-deb", "--control", path, control).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -179,6 +189,27 @@ func deb(t *testing.T, path string) {
 		}
 		if strings.HasPrefix(name, "post") && regexp.MustCompile(`systemctl (enable|start)`).Match(content) {
 			t.Errorf("%s enables or starts a unit", name)
+		}
+	}
+}
+
+// debianTexts: the changelog has the form that Debian's tools read, and the license is named as Debian has it.
+func debianTexts(t *testing.T, path string) {
+	unpacked := t.TempDir()
+	script := `dpkg-deb --extract "$1" "$2" && gzip -dc "$2/usr/share/doc/wasmproxy/changelog.gz" && cat "$2/usr/share/doc/wasmproxy/copyright"`
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", script, "sh", path, unpacked).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	changelog, copyright, _ := strings.Cut(string(out), "Format: ")
+	form := regexp.MustCompile(`^wasmproxy \(1\.2\.3~rc\.1\) unstable; urgency=medium\n\n(  \* \S.*\n(    \S.*\n)*)+\n` +
+		` -- The wasmproxy authors <\S+@\S+>  Tue, 14 Nov 2023 22:13:20 \+0000\n$`)
+	if !form.MatchString(changelog) {
+		t.Errorf("the changelog is\n%s", changelog)
+	}
+	for _, want := range []string{"\nLicense: Apache-2.0\n", "/usr/share/common-licenses/Apache-2.0."} {
+		if !strings.Contains(copyright, want) {
+			t.Errorf("the copyright lacks %q:\n%s", want, copyright)
 		}
 	}
 }
