@@ -50,8 +50,14 @@ type installation struct {
 	read    bool   // kubelet has started with the endpoint in its files: another start changes nothing
 }
 
-// Install puts the proxy on the host. It changes kubelet's endpoint when the proxy serves.
+// Install puts the proxy on the host. It changes kubelet's endpoint when the proxy serves. It waits while another run
+// installs or uninstalls on the host.
 func (h *Host) Install(ctx context.Context, c Consent) error {
+	unlock, err := h.lock(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	p, err := h.planInstall()
 	if err != nil {
 		return err

@@ -23,8 +23,13 @@ type removal struct {
 
 // Uninstall takes back what Install did. Values of plugins are undone. kubelet gets the endpoint from before, and the
 // service ends when kubelet does not use it any more. In a file that was edited since, it
-// changes the endpoint alone, and it leaves other files that were edited.
+// changes the endpoint alone, and it leaves other files that were edited. It waits as Install does.
 func (h *Host) Uninstall(ctx context.Context, c Consent) error {
+	unlock, err := h.lock(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	p, err := h.planRemoval()
 	if p == nil || err != nil {
 		return err
