@@ -41,6 +41,7 @@ var mayImport = map[string]string{
 	"runtime/host":             "deploy/systemd runtime/admin runtime/bypass runtime/config runtime/lastgood runtime/proxy runtime/regular runtime/unitfile",
 	"runtime/unitfile":         "",
 	"runtime/doctor":           "deploy/systemd runtime/admin runtime/bypass runtime/cgroup runtime/config runtime/docker runtime/host runtime/plugin runtime/proxy runtime/registry runtime/status runtime/unitfile",
+	"runtime/peers":            "",
 	"runtime/pods":             "abi runtime/cri", // the store follows the rows of cri.Methods
 	"runtime/crifield":         "abi runtime/plugin runtime/pods",
 	"runtime/cgroup":           "abi runtime/cgroup/rules runtime/cgroup/systemd",
@@ -57,7 +58,7 @@ var mayImport = map[string]string{
 	"runtime/intercept":        "abi runtime/explain runtime/cri runtime/crifield runtime/plugin runtime/pods runtime/cgroup runtime/cgroup/rules runtime/ledger runtime/observe",
 	"runtime/lastgood":         "abi runtime/registry runtime/regular",
 	"runtime/settings":         "runtime/config runtime/lastgood",
-	"runtime/daemon":           "abi runtime/settings runtime/lastgood runtime/admin runtime/bypass runtime/status runtime/explain runtime/cri runtime/crifield runtime/docker runtime/proxy runtime/plugin runtime/wasm runtime/remote runtime/registry runtime/pods runtime/cgroup runtime/cgroup/systemd runtime/ledger runtime/intercept runtime/nodefeatures runtime/config runtime/observe runtime/observe/audit runtime/observe/metrics runtime/observe/slogsink runtime/observe/tracing runtime/service runtime/handover",
+	"runtime/daemon":           "abi runtime/settings runtime/lastgood runtime/admin runtime/bypass runtime/status runtime/explain runtime/cri runtime/crifield runtime/docker runtime/proxy runtime/plugin runtime/wasm runtime/remote runtime/registry runtime/peers runtime/pods runtime/cgroup runtime/cgroup/systemd runtime/ledger runtime/intercept runtime/nodefeatures runtime/config runtime/observe runtime/observe/audit runtime/observe/metrics runtime/observe/slogsink runtime/observe/tracing runtime/service runtime/handover",
 	"runtime/simulate":         "abi runtime/cgroup runtime/cri runtime/crifield sdk/fixture runtime/intercept runtime/kubelet runtime/ledger runtime/plugin runtime/pods runtime/observe runtime/observe/slogsink",
 	"cmd/wasmproxy":            "abi runtime/settings runtime/doctor runtime/host plugins-wasm runtime/admin runtime/bypass runtime/status runtime/explain runtime/config runtime/daemon runtime/handover sdk/fixture runtime/delivery runtime/plugin runtime/registry runtime/simulate runtime/wasm cmd/wasmproxy/demo cmd/wasmproxy/scaffold runtime/observe runtime/observe/slogsink runtime/regular",
 	"cmd/wasmproxy/demo":       "plugins-wasm runtime/config runtime/daemon runtime/kubelet runtime/simulate runtime/observe runtime/observe/slogsink runtime/regular",

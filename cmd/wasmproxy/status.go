@@ -28,6 +28,9 @@ const statusLong = `Show the state of the running proxy: problems first, then th
   REFUSALS  of them: the plugin refused the call
   P50, P99  estimates of the time of a call
 
+The line peers has the processes that are connected to the proxy, as the kernel tells them: kubelet,
+and whoever else calls it, such as crictl.
+
 The sockets are found as serve finds them: by --admin-socket, WASMPROXY_ADMIN_SOCKET or the file
 of --config. The admin socket belongs to the proxy's user, usually root. If it cannot be reached,
 the command asks on the status socket, which the proxy's group can use, too.`
@@ -99,6 +102,9 @@ func printStatus(out io.Writer, s *status.Status) error {
 	fmt.Fprintln(out)
 	t := newTable()
 	t.row("listen", fmt.Sprintf("%s, %s, %s answered", printable(s.Listen), number(s.Connections, "connection"), number(int(s.Calls), "call")))
+	if s.Peers != nil {
+		t.row("peers", peersText(s.Peers, s.Now))
+	}
 	t.row("runtime", runtimeText(s.Backend))
 	if handlers := handlersText(s.Backend.Handlers); handlers != "" {
 		t.row("handlers", handlers)
@@ -147,6 +153,25 @@ func ignoredTexts(ignored map[string]string) (all []string) {
 		all = append(all, fmt.Sprintf("state file %s was ignored: %s; owners are unknown of values that its pod had before", name, ignored[name]))
 	}
 	return all
+}
+
+// maxPeers is how many processes are listed that are connected: a node has one or two.
+const maxPeers = 4
+
+func peersText(peers []status.Peer, now time.Time) string {
+	var all []string
+	for i, p := range peers {
+		if i == maxPeers {
+			all = append(all, fmt.Sprintf("%d more", len(peers)-i))
+			break
+		}
+		who := fmt.Sprintf("%s (PID %d", cmp.Or(printable(p.Program), "unknown"), p.PID)
+		if p.UID != 0 {
+			who += fmt.Sprintf(", user %d", p.UID)
+		}
+		all = append(all, fmt.Sprintf("%s) with %s for %s", who, number(p.Connections, "connection"), span(now.Sub(p.Since))))
+	}
+	return cmp.Or(strings.Join(all, ", "), "none: kubelet does not use the proxy")
 }
 
 func runtimeText(b status.Backend) string {

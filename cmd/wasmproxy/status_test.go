@@ -23,6 +23,7 @@ var changing = []struct {
 	{regexp.MustCompile(`\b(\d+m)?\d+s\b`), "1s"},
 	{regexp.MustCompile(`\d+ calls answered`), "9 calls answered"},
 	{regexp.MustCompile(`[\d.]+ MiB of`), "1.0 MiB of"},
+	{regexp.MustCompile(`PID \d+(, user \d+)?`), "PID 1"},
 	{regexp.MustCompile(`  +`), "  "},
 }
 
@@ -47,7 +48,7 @@ func TestStatusOfTheDemo(t *testing.T) {
 	}
 	checkGolden(t, "status-demo.txt", out)
 	var s status.Status
-	if err := json.Unmarshal([]byte(ask("status", "-o", "json")), &s); err != nil || len(s.Plugins.Plugins) != 1 || s.Plugins.Plugins[0].State != status.Active || s.Plugins.Plugins[0].Calls == 0 || s.Plugins.Plugins[0].P99 == 0 {
+	if err := json.Unmarshal([]byte(ask("status", "-o", "json")), &s); err != nil || len(s.Plugins.Plugins) != 1 || s.Plugins.Plugins[0].State != status.Active || s.Plugins.Plugins[0].Calls == 0 || s.Plugins.Plugins[0].P99 == 0 || len(s.Peers) != 1 || s.Peers[0].PID != os.Getpid() {
 		t.Errorf("%v, %+v", err, s)
 	}
 	file := filepath.Join(dir, "plugins.d", "10-qos.json")
@@ -86,7 +87,8 @@ func TestStatusPrints(t *testing.T) {
 			"plugin 30-fail with policy Fail is refusing until it is loaded",
 		},
 		Bypass: status.Bypass{On: true, File: "/etc/wasmproxy/bypass", Since: ago(65 * time.Minute), Reason: "INC 4711"},
-		Listen: "unix:///run/wasmproxy/wasmproxy.sock", Connections: 1, Calls: 12345,
+		Listen: "unix:///run/wasmproxy/wasmproxy.sock", Connections: 2, Calls: 12345,
+		Peers:   []status.Peer{{PID: 812, Program: "kubelet", Since: ago(75 * time.Hour), Connections: 1}, {PID: 40404, Program: "crictl", UID: 1000, Since: ago(time.Second), Connections: 1}},
 		Backend: status.Backend{Endpoint: "unix:///run/containerd/containerd.sock"},
 		Store:   status.Store{State: "filled", Pods: 12, Containers: 30}, Cgroup: status.Cgroup{Root: "/sys/fs/cgroup", Version: 2, Driver: "systemd"},
 		Values: status.Values{StateDir: "/run/wasmproxy/state", Objects: 1, Wanted: 3}, Guests: status.Guests{Memory: 5 << 20, Limit: 256 << 20},
@@ -106,6 +108,23 @@ func TestStatusPrints(t *testing.T) {
 	checkGolden(t, "status-problems.txt", out.String())
 	if strings.Contains(out.String(), "\x1b") {
 		t.Error("an escape sequence of a plugin reaches the terminal")
+	}
+}
+
+// TestStatusPeers: no name of a process reaches the terminal as it is, and many processes have one line.
+func TestStatusPeers(t *testing.T) {
+	now := time.Now()
+	peers := []status.Peer{{PID: 7, Program: "a\x1b[2Jb", Since: now.Add(-time.Second), Connections: 2}, {Since: now, Connections: 1}}
+	want := `a\x1b[2Jb (PID 7) with 2 connections for 1s, unknown (PID 0) with 1 connection for 0s`
+	if got := peersText(peers, now); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	peers = append(peers, peers...)
+	if got := peersText(append(peers, peers...), now); got != want+", "+want+", 4 more" {
+		t.Errorf("got %s", got)
+	}
+	if got, want := peersText(nil, now), "none: kubelet does not use the proxy"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe/audit"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/metrics"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/tracing"
+	"github.com/wasmproxy/wasmproxy/runtime/peers"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
@@ -139,6 +140,7 @@ type daemon struct {
 	store    *pods.Store
 	queue    *intercept.WorkQueue
 	server   server
+	peers    peers.Set                                        // of the socket for calls
 	answers  func(ctx context.Context, endpoint string) error // returns why the server does not answer
 	link     *docker.Link                                     // nil unless the mode is docker
 	notifier *service.Notifier                                // tells systemd
@@ -310,7 +312,7 @@ func (d *daemon) serve(ctx context.Context) error {
 		tasks.Go(func() { d.serveOperators(ctx, background) })
 		tasks.Go(func() { d.keepSettings(background) })
 		stopping := d.reportStop(ctx)
-		err = d.server.Serve(ctx, listener)
+		err = d.server.Serve(ctx, d.peers.Listen(listener))
 		d.drain(background, stopping)
 		d.awaitLeft(ctx)
 	}

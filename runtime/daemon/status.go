@@ -25,7 +25,7 @@ func (d *daemon) status(ctx context.Context) (*status.Status, error) {
 	node := d.node.Load()
 	s := &status.Status{
 		Version: d.version, PID: os.Getpid(), Now: time.Now(), Started: d.started, NotReady: d.notReady(ctx, true), Bypass: d.bypassStatus(), Settings: d.settingsStatus(),
-		Listen: d.config.Listen, Connections: d.server.Connections(), Plugins: all,
+		Listen: d.config.Listen, Connections: d.server.Connections(), Peers: d.connected(), Plugins: all,
 		Backend: status.Backend{
 			Endpoint: d.config.Backend, Connected: d.backend.conn.GetState() == connectivity.Ready, Name: node.RuntimeName, Version: node.RuntimeVersion,
 			Handlers: d.handlers.Load().all,
@@ -54,6 +54,15 @@ func (d *daemon) status(ctx context.Context) (*status.Status, error) {
 	}
 	s.Guests.Memory, s.Guests.Limit = d.engine.Memory()
 	return s, nil
+}
+
+// connected returns who is connected to the socket for calls.
+func (d *daemon) connected() []status.Peer {
+	all := []status.Peer{}
+	for _, p := range d.peers.All() {
+		all = append(all, status.Peer{PID: p.PID, UID: p.UID, Program: plugin.Printable(p.Program, 64), Since: p.Since, Connections: p.Connections})
+	}
+	return all
 }
 
 // plugins returns the state of all plugins.

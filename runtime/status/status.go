@@ -15,7 +15,8 @@ type Status struct {
 	Settings Settings  `json:"settings"`
 
 	Listen      string  `json:"listen"`
-	Connections int     `json:"connections"` // to Listen; one is kubelet's
+	Connections int     `json:"connections"` // to Listen
+	Peers       []Peer  `json:"peers"`       // whose connections these are, by PID; nil from a proxy that does not know
 	Calls       uint64  `json:"calls"`       // of CRI that were answered since Started
 	Backend     Backend `json:"backend"`
 
@@ -33,6 +34,15 @@ type Settings struct {
 	Since    time.Time `json:"since,omitzero"`     // when those in force were read, or the proxy first served with them
 	Error    string    `json:"error,omitempty"`    // why the file, as it is now, cannot be used; empty if it can
 	Changed  bool      `json:"changed,omitempty"`  // the file can be used, and has other settings than those in force
+}
+
+// Peer is a process that is connected to the socket for calls, as the kernel tells it.
+type Peer struct {
+	PID         int       `json:"pid"` // as the proxy sees it; 0 if it does not
+	UID         uint32    `json:"uid"`
+	Program     string    `json:"program"` // the name that it gives itself, such as kubelet
+	Since       time.Time `json:"since"`   // of the oldest connection
+	Connections int       `json:"connections"`
 }
 
 // Backend is the container runtime.

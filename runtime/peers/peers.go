@@ -1,0 +1,126 @@
+// Package peers notes which processes are connected to a socket, as the kernel tells them: a process cannot give itself
+// out for another one. Nothing is refused by that; the mode of the socket decides who may connect.
+package peers
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Peer is a process that is connected.
+type Peer struct {
+	PID         int       // in the namespace of this process; 0 if it is not in it
+	UID         uint32    // that it had when it connected
+	Program     string    // its name, as it has it in /proc/PID/comm: any text; empty if it ended at once
+	Since       time.Time // when the oldest of its connections was accepted
+	Connections int
+}
+
+// Set is those of one socket. The zero value is ready. It is safe for use by several goroutines.
+type Set struct {
+	mu   sync.Mutex
+	open map[*conn]Peer // guarded by mu
+}
+
+// Listen returns a listener that notes the connections of l, a Unix socket.
+func (s *Set) Listen(l net.Listener) net.Listener { return &listener{l, s} }
+
+// All returns the processes by their PIDs.
+func (s *Set) All() []Peer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	type process struct {
+		pid int
+		uid uint32
+	}
+	of := map[process]Peer{}
+	for _, p := range s.open {
+		key := process{p.PID, p.UID}
+		if other, has := of[key]; has {
+			if p.Since.After(other.Since) {
+				p.Program, p.Since = other.Program, other.Since
+			}
+			p.Connections = other.Connections + 1
+		}
+		of[key] = p
+	}
+	all := make([]Peer, 0, len(of))
+	for _, p := range of {
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b Peer) int { return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.UID, b.UID)) })
+	return all
+}
+
+type listener struct {
+	net.Listener
+	set *Set
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	accepted, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	unixConn, ok := accepted.(*net.UnixConn)
+	if !ok {
+		accepted.Close()
+		return nil, fmt.Errorf("accepting a connection at %s: it is a %T, and not of a Unix socket", l.Addr(), accepted)
+	}
+	c := &conn{UnixConn: unixConn, set: l.set}
+	l.set.add(c, peerOf(unixConn))
+	return c, nil
+}
+
+// conn is a connection whose end is noted.
+type conn struct {
+	*net.UnixConn
+	set *Set
+}
+
+func (c *conn) Close() error {
+	c.set.remove(c)
+	return c.UnixConn.Close()
+}
+
+func (s *Set) add(c *conn, p Peer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open == nil {
+		s.open = map[*conn]Peer{}
+	}
+	s.open[c] = p
+}
+
+func (s *Set) remove(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, c)
+}
+
+// peerOf asks the kernel. What it does not tell stays empty: the connection is served all the same.
+func peerOf(c *net.UnixConn) Peer {
+	p := Peer{Since: time.Now(), Connections: 1}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return p
+	}
+	var of *unix.Ucred
+	if err := raw.Control(func(fd uintptr) { of, _ = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil || of == nil {
+		return p
+	}
+	p.PID, p.UID = int(of.Pid), of.Uid
+	if p.PID > 0 {
+		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID))
+		p.Program = strings.TrimSuffix(string(name), "\n")
+	}
+	return p
+}
