@@ -38,7 +38,7 @@ var mayImport = map[string]string{
 	"runtime/service":          "runtime/observe",
 	"runtime/handover":         "",
 	"deploy/systemd":           "",
-	"runtime/host":             "deploy/systemd runtime/admin runtime/bypass runtime/config runtime/lastgood runtime/proxy runtime/regular runtime/unitfile",
+	"runtime/host":             "deploy/systemd runtime/admin runtime/bypass runtime/config runtime/lastgood runtime/proxy runtime/regular runtime/status runtime/unitfile",
 	"runtime/unitfile":         "",
 	"runtime/doctor":           "deploy/systemd runtime/admin runtime/bypass runtime/cgroup runtime/config runtime/docker runtime/host runtime/plugin runtime/proxy runtime/registry runtime/status runtime/unitfile",
 	"runtime/peers":            "",

@@ -43,7 +43,7 @@ func doctorCommand() *cobra.Command {
 				return wrongUsage("--root: %q is not an absolute path", o.Root)
 			}
 			if filepath.Clean(o.Root) == "/" {
-				o.Unit = doctor.SystemdUnit
+				o.Unit = host.SystemdUnit
 			}
 			if o.Settings, o.SettingsErr = loadSettings(cmd, o.Root); o.SettingsErr != nil {
 				o.Settings = lastGoodSettings(cmd, o.SettingsErr)

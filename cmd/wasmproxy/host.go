@@ -34,7 +34,9 @@ It shows each change, and asks before it makes any:
   3. kubelet's endpoint becomes the proxy's socket: in kubeadm's flag file, the kubelet
      configuration, kubeadm's instance configuration, and flags in kubelet's environment files
      and units
-  4. with --restart-kubelet, kubelet is restarted and must connect to the proxy
+  4. with --restart-kubelet, kubelet is restarted and must connect to the proxy in two minutes. If it
+     does not, everything is taken back, kubelet is restarted with its former endpoint, and the
+     command fails with what systemd says of kubelet. --no-rollback keeps the new state
 
 Running pods are not affected. What is replaced is recorded in `+host.RecordFile+`.
 The command can be run again after it was interrupted, or with a newer program, which must pass
@@ -53,7 +55,8 @@ It turns the bypass on, which undoes the values that plugins have set, and takes
 host install has recorded. It shows each change first. In a file of
 kubelet that was edited since, it changes the endpoint alone. Other files that were edited
 stay, as do plugins. On a host without the proxy it changes nothing. The service ends when kubelet does not use it any more: with
---restart-kubelet the command restarts kubelet, and without it the command fails and says so.`, (*host.Host).Uninstall)
+--restart-kubelet the command restarts kubelet, and fails if it does not serve in two minutes.
+Without it the command fails if kubelet uses the proxy, and says so.`, (*host.Host).Uninstall)
 	cmd.AddCommand(install, uninstall)
 	return cmd
 }
@@ -81,6 +84,9 @@ func hostSubcommand(h *host.Host, use, short, long string, do func(*host.Host, c
 	cmd.Flags().BoolVar(&consent.DryRun, "dry-run", false, "only show the changes")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVar(&consent.RestartKubelet, "restart-kubelet", false, "restart kubelet, so that it uses its new endpoint")
+	if use == "install" {
+		cmd.Flags().BoolVar(&consent.NoRollback, "no-rollback", false, "keep the installation also if kubelet does not connect to the proxy")
+	}
 	cmd.Flags().StringVar(&h.Root, "root", "/", "directory of an image, in which units are enabled and nothing is started")
 	cmd.Flags().BoolVar(&enter, "enter-host", false, "work in the namespaces of process 1: for a privileged pod with hostPID")
 	cmd.Flags().StringVar(&h.KubeletConfig, "kubelet-config", host.DefaultKubeletConfig, "kubelet's configuration file")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -77,8 +78,8 @@ var planted = map[string]plant{
 	"no file of kubelet names an endpoint": {after: func(n *node) { n.put("/var/lib/kubelet/config.yaml", "cgroupDriver: systemd\n") },
 		want: []string{"kubelet-endpoint: /var/lib/kubelet/config.yaml: containerRuntimeEndpoint is unix:///run/containerd/containerd.sock"}},
 	"the running kubelet has a flag": {after: func(n *node) {
-		n.put("/proc/123/cmdline", "/usr/bin/kubelet\x00--container-runtime-endpoint\x00"+containerd+"\x00")
-	}, want: []string{"kubelet-endpoint: /proc/123/cmdline: --container-runtime-endpoint is " + containerd}},
+		n.put(n.kubeletProc("cmdline"), "/usr/bin/kubelet\x00--container-runtime-endpoint\x00"+containerd+"\x00")
+	}, want: []string{"kubelet-endpoint: /proc/.*/cmdline: --container-runtime-endpoint is " + containerd}},
 	"a flag of kubeadm wins at the next start": {after: func(n *node) {
 		n.must(os.RemoveAll(n.root + "/proc"))
 		n.put("/var/lib/kubelet/kubeadm-flags.env", `KUBELET_KUBEADM_ARGS="--container-runtime-endpoint=`+containerd+`"`)
@@ -89,7 +90,25 @@ var planted = map[string]plant{
 	"kubelet has another image service": {after: func(n *node) {
 		n.put("/var/lib/kubelet/config.yaml", "cgroupDriver: systemd\ncontainerRuntimeEndpoint: "+ours+"\nimageServiceEndpoint: "+containerd+"\n")
 	}, want: []string{"kubelet-image-endpoint: /var/lib/kubelet/config.yaml: imageServiceEndpoint is " + containerd}},
-	"kubelet was not restarted": {after: func(n *node) { n.disconnect() }, want: []string{"kubelet-connected: " + ours}},
+	"kubelet was not restarted": {after: func(n *node) { n.disconnect() }, want: []string{"kubelet-connected: " + ours + ": kubelet, process .*, is not connected to the proxy"}},
+	"somebody else is connected": {after: func(n *node) {
+		n.must(os.Rename(n.root+filepath.Dir(n.kubeletProc("comm")), n.root+"/proc/999999999"))
+		n.put(fmt.Sprintf("/proc/%d/comm", os.Getpid()), "crictl\n")
+		n.link(fmt.Sprintf("/proc/%d/exe", os.Getpid()), n.root+"/usr/bin/wasmproxy")
+	}, want: []string{"kubelet-connected: " + ours + ": kubelet, process 999999999, is not connected to the proxy; these are: doctor.test (PID "}},
+	"a user has a process called kubelet": {after: func(n *node) {
+		n.put("/proc/12/comm", "kubelet\n")
+		n.put("/proc/12/status", "Name:\tkubelet\nUid:\t1000\t1000\t1000\t1000\n")
+		n.put("/proc/12/cmdline", "kubelet\x00--container-runtime-endpoint="+containerd+"\x00")
+	}},
+	"kubelet of RKE2 restarts again and again": {after: func(n *node) {
+		n.rke2()
+		n.options.Unit = kubeletIs("activating", "auto-restart", 17, 0)
+	}, want: []string{"kubelet-restarts: rke2-agent.service: it is activating (auto-restart)"}},
+	"RKE2 starts before the proxy": {after: func(n *node) {
+		n.rke2()
+		n.must(os.RemoveAll(n.root + "/etc/systemd/system/wasmproxy.service.d"))
+	}, want: []string{"unit-order: /usr/lib/systemd/system/wasmproxy.service: Before= does not name rke2-agent.service"}},
 	"kubelet waits for its next restart": {after: func(n *node) { n.options.Unit = kubeletIs("activating", "auto-restart", 17, 0) },
 		want: []string{"kubelet-restarts: kubelet.service: it is activating (auto-restart), result exit-code, and systemd has restarted it 17 times"}},
 	"kubelet was just restarted again": {after: func(n *node) { n.options.Unit = kubeletIs("active", "running", 17, 5*time.Second) },
@@ -280,6 +299,17 @@ func TestOtherCgroupDriverIsANote(t *testing.T) {
 func (n *node) chmod(path string, mode os.FileMode) {
 	n.t.Helper()
 	n.must(os.Chmod(n.root+path, mode))
+}
+
+// rke2 has kubelet started by RKE2, and the proxy before that.
+func (n *node) rke2() {
+	n.t.Helper()
+	n.must(os.RemoveAll(n.root + "/usr/lib/systemd/system/kubelet.service"))
+	n.must(os.RemoveAll(n.root + "/usr/lib/systemd/system/kubelet.service.d"))
+	n.put("/usr/lib/systemd/system/rke2-agent.service", "[Service]\nExecStart=/usr/bin/rke2 agent\n")
+	n.put(n.kubeletProc("cmdline"), "kubelet\x00--container-runtime-endpoint="+ours+"\x00")
+	n.put("/etc/rancher/rke2/config.yaml", "kubelet-arg: [container-runtime-endpoint="+ours+"]\n")
+	n.put("/etc/systemd/system/wasmproxy.service.d/runtime.conf", "[Unit]\nBefore=rke2-agent.service\n")
 }
 
 // disconnect ends the connection of what stands for kubelet.

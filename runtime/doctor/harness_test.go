@@ -72,8 +72,13 @@ func newNode(t *testing.T) *node {
 	n.must(os.MkdirAll(root+settings.CacheDir, 0o700))
 	n.put("/var/lib/kubelet/config.yaml", "cgroupDriver: systemd\ncontainerRuntimeEndpoint: unix:///var/run/wasmproxy/wasmproxy.sock\n")
 	n.put("/var/lib/kubelet/instance-config.yaml", "containerRuntimeEndpoint: \""+ours+"\"\n")
-	n.put("/proc/123/comm", "kubelet\n")
-	n.put("/proc/123/cmdline", "/usr/bin/kubelet\x00--config=/var/lib/kubelet/config.yaml\x00")
+	n.put(n.kubeletProc("comm"), "kubelet\n")
+	n.put(n.kubeletProc("cmdline"), "/usr/bin/kubelet\x00--config=/var/lib/kubelet/config.yaml\x00")
+	n.put(n.kubeletProc("status"), "Name:\tkubelet\nUid:\t0\t0\t0\t0\n")
+	for _, kind := range []string{"pid", "mnt"} {
+		n.link("/proc/1/ns/"+kind, kind+":[1]")
+		n.link(n.kubeletProc("ns/"+kind), kind+":[1]")
+	}
 	n.put("/usr/bin/wasmproxy", "the program")
 	n.link(fmt.Sprintf("/proc/%d/exe", os.Getpid()), root+"/usr/bin/wasmproxy")
 	n.put("/usr/lib/systemd/system/kubelet.service", "[Service]\nExecStart=/usr/bin/kubelet\n")
@@ -103,6 +108,9 @@ func kubeletIs(active, sub string, restarts int, up time.Duration) func(context.
 		}, err
 	}
 }
+
+// kubeletProc is a file of kubelet's process: this one, which connects to the proxy.
+func (n *node) kubeletProc(name string) string { return fmt.Sprintf("/proc/%d/%s", os.Getpid(), name) }
 
 func (n *node) must(err error) {
 	n.t.Helper()

@@ -23,8 +23,9 @@ func (n *node) effective(names [2]string) (s host.Setting, err error) {
 	if n.kubeletErr != nil {
 		return s, fmt.Errorf("no kubelet runs with --%s, and %w", names[0], n.kubeletErr)
 	}
+	flagsKnown := n.process != nil && n.process.Args != nil
 	for _, of := range n.files.Settings(names) {
-		if of.Used && (n.process == nil || !strings.HasPrefix(of.Name, "--")) {
+		if of.Used && (!flagsKnown || !strings.HasPrefix(of.Name, "--")) {
 			s = of
 		}
 	}
@@ -94,12 +95,16 @@ func findKubeletFiles(_ context.Context, n *node) (all []found, err error) {
 
 func findKubeletConnected(_ context.Context, n *node) ([]found, error) {
 	if n.process == nil {
-		return nil, unknown("no process kubelet is seen in /proc")
+		return nil, unknown("no kubelet of the host is seen: neither the main process of its unit, nor a process of root in the host's namespaces")
 	}
-	if n.proxyErr != nil || n.status.Connections > 0 {
+	if n.proxyErr != nil || n.process.Calls(n.status) {
 		return nil, n.proxyErr
 	}
-	return []found{{n.config.Listen, "kubelet runs, and nothing is connected to the proxy"}}, nil
+	what := fmt.Sprintf("kubelet, process %d, is not connected to the proxy", n.process.ID)
+	for i, p := range n.status.Peers {
+		what += fmt.Sprintf("%s %s (PID %d)", map[bool]string{true: "; these are:", false: ","}[i == 0], p.Program, p.PID)
+	}
+	return []found{{n.config.Listen, what}}, nil
 }
 
 // driver is that of the container runtime, "" if it is not known.

@@ -36,9 +36,10 @@ type node struct {
 	root   string
 	config *config.Config
 
-	process    *host.Running // nil if it does not run, or cannot be seen
-	files      *host.KubeletFiles
-	kubeletErr error
+	process     *host.Running // nil if it does not run, or cannot be seen
+	kubeletUnit string        // that starts kubelet; empty without one
+	files       *host.KubeletFiles
+	kubeletErr  error
 
 	version    *runtimeapi.VersionResponse
 	runtime    *runtimeapi.RuntimeConfigResponse // nil: the runtime does not tell
@@ -58,7 +59,7 @@ func examine(ctx context.Context, o Options) *node {
 	if n.config == nil {
 		return n
 	}
-	n.findKubelet()
+	n.findKubelet(ctx)
 	n.askBackend(ctx)
 	n.askProxy(ctx)
 	n.loadPlugins(ctx)
@@ -92,10 +93,10 @@ func (n *node) sameSocket(a, b string) bool {
 }
 
 // findKubelet finds kubelet's process and reads its files.
-func (n *node) findKubelet() {
+func (n *node) findKubelet(ctx context.Context) {
 	kubeletConfig := cmp.Or(n.KubeletConfig, host.DefaultKubeletConfig)
-	h := host.Host{Root: n.root, KubeletConfig: kubeletConfig}
-	n.process = h.RunningKubelet()
+	h := host.Host{Root: n.root, KubeletConfig: kubeletConfig, Unit: n.Unit}
+	n.process, n.kubeletUnit = h.RunningKubelet(ctx), h.KubeletUnit()
 	if named, ok := n.process.Flag("config"); ok {
 		h.KubeletConfig = named
 	}

@@ -1,13 +1,13 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -81,29 +81,16 @@ func findUnitOrder(_ context.Context, n *node) ([]found, error) {
 	if err != nil {
 		return nil, err
 	}
+	kubelet := cmp.Or(n.kubeletUnit, "kubelet.service")
 	for _, of := range []struct{ unit, key, other string }{
-		{systemd.ServiceName, "Before", "kubelet.service"}, {systemd.SocketName, "Before", "kubelet.service"},
-		{"kubelet.service", "After", systemd.ServiceName}, {"kubelet.service", "After", systemd.SocketName},
+		{systemd.ServiceName, "Before", kubelet}, {systemd.SocketName, "Before", kubelet},
+		{kubelet, "After", systemd.ServiceName}, {kubelet, "After", systemd.SocketName},
 	} {
 		if slices.Contains(n.unitValues(of.unit, of.key), of.other) {
 			return nil, nil
 		}
 	}
-	return []found{{at, "Before= does not name kubelet.service"}}, nil
-}
-
-// SystemdUnit asks systemd for properties of a unit.
-func SystemdUnit(ctx context.Context, name string, properties ...string) (map[string]string, error) {
-	out, err := exec.CommandContext(ctx, "systemctl", "show", "--property="+strings.Join(properties, ","), name).Output()
-	if err != nil {
-		return nil, fmt.Errorf("running systemctl show %s: %w", name, err)
-	}
-	all := map[string]string{}
-	for line := range strings.Lines(string(out)) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		all[key] = value
-	}
-	return all, nil
+	return []found{{at, "Before= does not name " + kubelet}}, nil
 }
 
 const (
@@ -113,9 +100,9 @@ const (
 
 // findKubeletRestarts finds a kubelet that systemd starts again and again.
 func findKubeletRestarts(ctx context.Context, n *node) ([]found, error) {
-	const kubelet = "kubelet.service"
-	if _, err := n.unit(kubelet); err != nil {
-		return nil, unknown("there is no systemd with a unit " + kubelet)
+	kubelet := n.kubeletUnit
+	if _, err := n.unit(kubelet); kubelet == "" || err != nil {
+		return nil, unknown("there is no systemd with a unit that starts kubelet")
 	}
 	if n.Unit == nil {
 		return nil, unknown("systemd of the host is not asked")

@@ -154,26 +154,6 @@ func fakeSystemctl(t *testing.T, script string) (calls string) {
 	return calls
 }
 
-// TestUninstallWithoutKubelet: a kubelet that is not active, or not there, is not restarted.
-func TestUninstallWithoutKubelet(t *testing.T) {
-	for name, c := range map[string]struct{ script, want string }{
-		"not active": {"[ \"$1\" != is-active ] || exit 3\n[ \"$1\" != restart ] || exit 5\n", "is-active --quiet kubelet\ndaemon-reload\n"},
-		"active":     {"", "is-active --quiet kubelet\ndaemon-reload\nrestart kubelet\n"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			calls := fakeSystemctl(t, c.script)
-			h, _ := newHost(t, nil)
-			h.Root = "/"
-			if err := h.leaveKubelet(t.Context(), &record{Listen: "unix:///run/wasmproxy-test-nobody.sock"}, true); err != nil {
-				t.Error(err)
-			}
-			if got, err := os.ReadFile(calls); err != nil || string(got) != c.want {
-				t.Errorf("systemctl was called with\n%s%v", got, err)
-			}
-		})
-	}
-}
-
 // TestPackageRemovalConnected: without a record, a package is not removed while the socket is
 // used.
 func TestPackageRemovalConnected(t *testing.T) {

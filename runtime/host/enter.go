@@ -49,7 +49,7 @@ func sameNamespace(file string) (bool, error) {
 func enter(of string) error {
 	runtime.LockOSThread() // for ever: without exec, the thread must not be used again
 	var files []*os.File
-	for _, name := range []string{"/ns/net", "/ns/mnt"} { // /proc/net/unix is the network namespace's
+	for _, name := range []string{"/ns/net", "/ns/mnt"} { // kubelet answers on /healthz in the network namespace
 		f, err := os.Open(of + name)
 		if err != nil {
 			return err

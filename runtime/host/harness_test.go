@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
@@ -43,7 +44,7 @@ func newHost(t *testing.T, files tree) (*Host, *bytes.Buffer) {
 		t.Fatal(err)
 	}
 	out := new(bytes.Buffer)
-	return &Host{Root: root, KubeletConfig: DefaultKubeletConfig, Program: program, Out: out}, out
+	return &Host{Root: root, KubeletConfig: DefaultKubeletConfig, Program: program, Out: out, patience: 50 * time.Millisecond}, out
 }
 
 // files returns what the host has, without empty directories.

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	securejoin "github.com/cyphar/filepath-securejoin"
 )
@@ -26,14 +28,18 @@ type Host struct {
 	Program string
 	// Out takes what people read: the plan, and what happens.
 	Out io.Writer
+	// Unit asks the host's systemd for properties of a unit, as SystemdUnit does. nil: SystemdUnit, unless Root is an image.
+	Unit func(ctx context.Context, name string, properties ...string) (map[string]string, error)
 
-	step func(name string) error // called before each step, for tests that end in between
+	patience time.Duration           // in place of kubeletTime in tests
+	step     func(name string) error // called before each step, for tests that end in between
 }
 
 // Consent says how far a plan is carried out.
 type Consent struct {
 	DryRun         bool                 // it is only shown
 	RestartKubelet bool                 // which makes kubelet use its new endpoint
+	NoRollback     bool                 // an installation stays also if kubelet does not come up with it
 	Confirm        func() (bool, error) // asks after the plan was shown; nil: yes
 }
 

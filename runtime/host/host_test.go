@@ -3,8 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -336,45 +334,4 @@ func TestInstalledByHand(t *testing.T) {
 	}
 	h.uninstall(t)
 	h.same(t, before.with(tree{configFile: kubeletConfig(containerd)}))
-}
-
-// TestConnections counts those of a real socket. With one, kubelet needs no restart unless its
-// files change.
-func TestConnections(t *testing.T) {
-	dir, err := os.MkdirTemp("", "wp")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	path := dir + "/s"
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	for want := range 3 {
-		live := &Host{Root: "/"}
-		if used := live.inUse(&installation{socket: "unix://" + path}); used != (want > 0) {
-			t.Errorf("in use is %v with %d connections", used, want)
-		}
-		if live.inUse(&installation{socket: "unix://" + path, kubelet: []change{{}}}) {
-			t.Error("kubelet's files change, and it would not be restarted")
-		}
-		if n, err := connections("unix://" + path); n != want || err != nil {
-			t.Errorf("%d connections, %v, want %d", n, err, want)
-		}
-		conn, err := net.Dial("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		accepted, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer accepted.Close()
-	}
-	if err := fmt.Sprint(errKubelet(path, true)); !strings.Contains(err, path) || !strings.Contains(err, "run systemctl daemon-reload && systemctl restart kubelet once") {
-		t.Error(err)
-	}
 }

@@ -44,10 +44,13 @@ type installation struct {
 	kubelet []change
 	program string // that the units run
 	socket  string // the endpoint of the proxy
-	bypass  string // the file of an unfinished uninstallation; empty if there is none
-	advice  string // on what the operator has to do where kubelet's files stay as they are; empty if they do not
-	used    bool   // kubelet has the endpoint, and is connected
-	read    bool   // kubelet has started with the endpoint in its files: another start changes nothing
+
+	settings *config.Config // of the proxy
+	bypass   string         // the file of an unfinished uninstallation; empty if there is none
+	advice   string         // on what the operator has to do where kubelet's files stay as they are; empty if they do not
+	used     bool           // kubelet has the endpoint, and is connected
+	part     bool           // kubelet is in another program, which has a unit of its own
+	read     bool           // kubelet has started with the endpoint in its files: another start changes nothing
 }
 
 // Install puts the proxy on the host. It changes kubelet's endpoint when the proxy serves. It waits while another run
@@ -58,7 +61,7 @@ func (h *Host) Install(ctx context.Context, c Consent) error {
 		return err
 	}
 	defer unlock()
-	p, err := h.planInstall()
+	p, err := h.planInstall(ctx)
 	if err != nil {
 		return err
 	}
@@ -101,11 +104,17 @@ func (h *Host) useEndpoint(ctx context.Context, p *installation, c Consent) erro
 		h.say("kubelet's files stay as they are: %s", p.advice)
 	case p.used:
 		h.say("kubelet uses the proxy already, so it is not restarted")
+	case c.RestartKubelet && h.live() && p.part:
+		h.say("kubelet is a part of %s, which is not restarted by this command: kubelet takes its new endpoint when you do", h.KubeletUnit())
 	case c.RestartKubelet && h.live() && p.read:
 		h.say("kubelet has started with the endpoint in its files, so it is not restarted")
-		return h.awaitKubelet(ctx, true, p.socket)
+		return h.awaitKubelet(ctx, p)
 	case c.RestartKubelet && h.live():
-		return h.restartKubelet(ctx, true, p.socket)
+		err := h.restartKubelet(ctx)
+		if err == nil {
+			err = h.awaitKubelet(ctx, p)
+		}
+		return h.rollBack(ctx, err, c)
 	default:
 		h.say("kubelet takes its new endpoint when it starts the next time: systemctl daemon-reload && systemctl restart kubelet")
 	}
@@ -152,12 +161,12 @@ func (h *Host) showInstall(p *installation, c Consent) {
 	}
 	if p.advice != "" {
 		h.say("leave kubelet's files: %s", p.advice)
-	} else if c.RestartKubelet && h.live() && !p.used && !p.read {
-		h.say("run systemctl restart kubelet")
+	} else if c.RestartKubelet && h.live() && !p.used && !p.read && !p.part {
+		h.say("run systemctl restart kubelet%s", map[bool]string{false: ", and take all of this back if it does not connect to the proxy"}[c.NoRollback])
 	}
 }
 
-func (h *Host) planInstall() (*installation, error) {
+func (h *Host) planInstall(ctx context.Context) (*installation, error) {
 	r, err := h.loadRecord()
 	if err != nil {
 		return nil, err
@@ -172,11 +181,12 @@ func (h *Host) planInstall() (*installation, error) {
 	if err != nil {
 		return nil, err
 	}
-	running := h.RunningKubelet()
+	running := h.RunningKubelet(ctx)
 	if err := h.checkConfig(running, k); err != nil {
 		return nil, err
 	}
-	p := &installation{record: r}
+	unit := h.KubeletUnit()
+	p := &installation{record: r, part: unit != "" && unit != kubeletUnit}
 	flag, elsewhere := h.elsewhere(running, k)
 	if elsewhere {
 		k.runtime = flag
@@ -189,7 +199,7 @@ func (h *Host) planInstall() (*installation, error) {
 	if !elsewhere { // otherwise the flag has the proxy's endpoint, and wins
 		err = h.pointKubelet(p, k)
 	}
-	p.used = err == nil && h.inUse(p)
+	p.used = err == nil && h.inUse(ctx, p)
 	p.read = err == nil && len(p.kubelet) == 0 && h.hasRead(running, k)
 	return p, errors.Join(err, h.checkWritable(p.dirs, slices.Concat(p.own, p.kubelet)))
 }
@@ -223,7 +233,7 @@ func (h *Host) planProxy(p *installation, k *kubelet, running *Running) error {
 	if err != nil {
 		return err
 	}
-	p.socket = p.record.listens(settings.Listen)
+	p.settings, p.socket = settings, p.record.listens(settings.Listen)
 	if err := p.record.checkFlag(running, k); err != nil {
 		return err
 	}

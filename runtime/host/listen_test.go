@@ -1,8 +1,6 @@
 package host
 
 import (
-	"net"
-	"os"
 	"strings"
 	"testing"
 )
@@ -69,41 +67,6 @@ func TestListenChangesErrors(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestUninstallWaitsForFormerSocket: kubelet may still be connected where the proxy listened before.
-func TestUninstallWaitsForFormerSocket(t *testing.T) {
-	dir, err := os.MkdirTemp("", "wp")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	l, err := net.Listen("unix", dir+"/s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	conn, err := net.Dial("unix", dir+"/s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	accepted, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer accepted.Close()
-	h, _ := newHost(t, nil)
-	h.Root = "/"
-	r := &record{Listen: "unix:///run/wasmproxy-test-nobody.sock", Former: []string{"unix:///run/wasmproxy-test-nobody2.sock", "unix://" + dir + "/s"}}
-	if err := h.leaveKubelet(t.Context(), r, false); err == nil || !strings.Contains(err.Error(), "the service stays") {
-		t.Errorf("got %v", err)
-	}
-	accepted.Close()
-	conn.Close()
-	if err := h.leaveKubelet(t.Context(), r, false); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile is locked while a host is changed. /run belongs to root, so that nobody else can hold the lock.
+// lockFile is locked while a host is changed, and is there for so long. /run belongs to root, so that nobody else can
+// hold the lock.
 const lockFile = "/run/wasmproxy-host.lock"
 
 // lockTime is how long a run waits for another one, which may itself wait for the proxy, and twice for kubelet.
@@ -25,35 +26,56 @@ func (h *Host) lock(ctx context.Context, c Consent) (unlock func(), err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lockTime)
 	defer cancel()
-	f, err := h.openLock()
-	if err != nil {
-		return nil, fmt.Errorf("locking the host against another wasmproxy host command: %w", err)
-	}
 	for said := false; ; said = true {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return func() { f.Close() }, nil
+		unlock, where, err := h.tryLock()
+		if err != nil {
+			return nil, fmt.Errorf("locking %s against other wasmproxy host commands: %w", where, err)
 		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
-			f.Close()
-			return nil, fmt.Errorf("locking %s: %w", f.Name(), err)
+		if unlock != nil {
+			return unlock, nil
 		}
 		if !said {
-			h.say("waiting for another wasmproxy host command, which has locked %s", f.Name())
+			h.say("waiting for another wasmproxy host command, which has locked %s", where)
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
-			f.Close()
-			return nil, fmt.Errorf("waiting for another wasmproxy host command, which has locked %s: %w; nothing was changed: run the command again when that one has ended (fuser %s)", f.Name(), context.Cause(ctx), f.Name())
+			return nil, fmt.Errorf("waiting for another wasmproxy host command, which has locked %s: %w; nothing was changed: run the command again when that one has ended (fuser %s)", where, context.Cause(ctx), where)
 		}
 	}
 }
 
-// openLock opens what is locked: of an image its directory, so that no file stays in it.
-func (h *Host) openLock() (*os.File, error) {
-	if !h.live() {
-		return os.Open(h.Root)
+// tryLock returns nil if another run has the lock.
+func (h *Host) tryLock() (unlock func(), where string, err error) {
+	f, where, err := h.openLock()
+	if err != nil {
+		return nil, where, err
 	}
-	return os.OpenFile(lockFile, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	switch {
+	case errors.Is(err, unix.EWOULDBLOCK), errors.Is(err, unix.EINTR):
+		f.Close()
+		return nil, where, nil
+	case err != nil:
+		f.Close()
+		return nil, where, err
+	case !h.live():
+		return func() { f.Close() }, where, nil
+	}
+	held, err := f.Stat()
+	if now, statErr := os.Lstat(where); err != nil || statErr != nil || !os.SameFile(held, now) { // its last holder has removed it
+		f.Close()
+		return nil, where, err
+	}
+	return func() { os.Remove(where); f.Close() }, where, nil
+}
+
+// openLock opens what is locked: of an image its directory, so that no file stays in it.
+func (h *Host) openLock() (f *os.File, where string, err error) {
+	if !h.live() {
+		f, err = os.Open(h.Root)
+		return f, h.Root, err
+	}
+	f, err = os.OpenFile(lockFile, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	return f, lockFile, err
 }

@@ -1,7 +1,7 @@
 package host
 
 import (
-	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,31 +9,111 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/status"
+	"github.com/wasmproxy/wasmproxy/runtime/unitfile"
 )
 
-// Running is a kubelet that runs.
+// Running is the process that kubelet runs in.
 type Running struct {
-	ID   int      // of its process
-	Args []string // with the program's name
+	ID int
+	// Args are kubelet's, with the program's name. They are nil if kubelet is a part of another program, such as k3s.
+	Args []string
 }
 
-// RunningKubelet returns nil if no kubelet runs, or none can be seen.
-func (h *Host) RunningKubelet() *Running {
-	names, _ := filepath.Glob(filepath.Join(h.under("/proc"), "[0-9]*/comm"))
-	id := func(name string) int {
-		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
-		return n
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(id(a), id(b)) })
-	for _, name := range names {
-		if comm, err := os.ReadFile(name); err != nil || strings.TrimSpace(string(comm)) != "kubelet" {
-			continue
+// RunningKubelet returns nil if no kubelet runs, or none can be seen. kubelet is the main process of its unit, or a
+// process of the host itself: any user may call a program kubelet, and a container may have one of its own.
+func (h *Host) RunningKubelet(ctx context.Context) *Running {
+	main := h.mainProcess(ctx, kubeletUnit)
+	if h.procFile(main, "comm") != "kubelet\n" {
+		if process := h.processNamed("kubelet"); process > 0 {
+			main = process
 		}
-		if args, err := os.ReadFile(filepath.Join(filepath.Dir(name), "cmdline")); err == nil {
-			return &Running{id(name), strings.Split(strings.TrimRight(string(args), "\x00"), "\x00")}
+	}
+	if main > 0 {
+		return &Running{main, strings.Split(strings.TrimRight(h.procFile(main, "cmdline"), "\x00"), "\x00")}
+	}
+	for _, m := range managers() {
+		for _, unit := range m.units {
+			if process := h.mainProcess(ctx, unit); m.inUnit && process > 0 {
+				return &Running{ID: process}
+			}
 		}
 	}
 	return nil
+}
+
+// KubeletUnit returns the unit that starts kubelet: kubelet.service, or that of a program which has kubelet in it. It
+// is empty if the host has neither.
+func (h *Host) KubeletUnit() string {
+	if len(unitfile.Find(h.under, kubeletUnit)) > 0 {
+		return kubeletUnit
+	}
+	if m := h.findManager(false); m != nil {
+		return m.units[slices.IndexFunc(m.units, func(unit string) bool { return len(unitfile.Find(h.under, unit)) > 0 })]
+	}
+	return ""
+}
+
+// mainProcess returns that of a unit, and 0 if it does not run or systemd cannot be asked.
+func (h *Host) mainProcess(ctx context.Context, unit string) int {
+	if len(unitfile.Find(h.under, unit)) == 0 {
+		return 0
+	}
+	p, _ := h.unit(ctx, unit, "MainPID")
+	process, _ := strconv.Atoi(p["MainPID"])
+	return process
+}
+
+// processNamed returns the first process of root that has this name, and the namespaces of the host.
+func (h *Host) processNamed(name string) int {
+	names, _ := filepath.Glob(filepath.Join(h.under("/proc"), "[0-9]*/comm"))
+	var all []int
+	for _, file := range names {
+		process, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if h.procFile(process, "comm") == name+"\n" && h.isHosts(process) {
+			all = append(all, process)
+		}
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	return slices.Min(all)
+}
+
+// isHosts reports whether a process belongs to root, and is in the namespaces of process 1.
+func (h *Host) isHosts(process int) bool {
+	_, users, _ := strings.Cut(h.procFile(process, "status"), "\nUid:")
+	if ids := strings.Fields(users); len(ids) < 2 || ids[1] != "0" { // the effective one
+		return false
+	}
+	for _, kind := range []string{"pid", "mnt"} {
+		of, err := os.Readlink(h.procPath(process, "ns/"+kind))
+		first, err1 := os.Readlink(h.procPath(1, "ns/"+kind))
+		if err != nil || err1 != nil || of != first {
+			return false
+		}
+	}
+	return true
+}
+
+func (h *Host) procPath(process int, name string) string {
+	return filepath.Join(h.under("/proc"), strconv.Itoa(process), name)
+}
+
+// procFile returns what the kernel tells of a process; "" if it does not run.
+func (h *Host) procFile(process int, name string) string {
+	content, _ := os.ReadFile(h.procPath(process, name))
+	return string(content)
+}
+
+// Calls reports whether kubelet is connected to the proxy that has this status. A proxy of an earlier version tells
+// only how many are.
+func (r *Running) Calls(s *status.Status) bool {
+	if s.Peers == nil {
+		return s.Connections > 0
+	}
+	return r != nil && slices.ContainsFunc(s.Peers, func(p status.Peer) bool { return p.PID == r.ID })
 }
 
 // Flag returns the value of a flag. The last one counts. A nil kubelet has none.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/config"
 )
 
 // kubeletRuns are files of /proc: a kubelet with these flags, which started at this time.
@@ -16,6 +18,11 @@ func kubeletRuns(started time.Time, flags ...string) tree {
 		"/proc/7/cmdline":  strings.Join(append([]string{"/usr/bin/kubelet"}, flags...), "\x00") + "\x00",
 		"/proc/7/stat":     "7 (kube let) S 1 7 7 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 500 0 0\n", // 5 s after the boot
 		"/proc/stat":       fmt.Sprintf("cpu 1 2\nbtime %d\nprocesses 9\n", started.Unix()-5),
+		"/proc/7/status":   "Name:\tkubelet\nUid:\t0\t0\t0\t0\n",
+		"/proc/7/ns/pid":   "-> pid:[1]",
+		"/proc/7/ns/mnt":   "-> mnt:[1]",
+		"/proc/1/ns/pid":   "-> pid:[1]",
+		"/proc/1/ns/mnt":   "-> mnt:[1]",
 		"/proc/12345/comm": "bash\n",
 	}
 }
@@ -70,15 +77,15 @@ func TestKubeletIsNotRestartedForEver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, out := newHost(t, nodes()["kubeadm 1.34, instance configuration"].files.with(kubeletRuns(c.started)))
-			p, err := h.planInstall()
+			p, err := h.planInstall(t.Context())
 			if err != nil || p.read {
 				t.Fatalf("kubelet has read what the command has not written: %v", err)
 			}
 			h.install(t)
-			if p, err = h.planInstall(); err != nil || p.read != c.read {
+			if p, err = h.planInstall(t.Context()); err != nil || p.read != c.read {
 				t.Fatalf("read is %v, error %v", p.read, err)
 			}
-			h.Root, p.socket = "/", "unix:///run/wasmproxy-test-nobody.sock"
+			h.Root, p.settings = "/", &config.Config{AdminSocket: t.TempDir() + "/admin.sock"}
 			called := false
 			h.step = func(step string) error {
 				called = called || strings.HasPrefix(step, "systemctl")

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,10 +17,8 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
 )
 
-const (
-	proxyTime   = time.Minute     // for the proxy to serve, and the runtime to answer
-	kubeletTime = 2 * time.Minute // for kubelet to connect, or to be gone, after its restart
-)
+// proxyTime is how long the proxy may take to serve, and the runtime to answer.
+const proxyTime = time.Minute
 
 // systemctl runs a command of systemd. In an image it changes links only.
 func (h *Host) systemctl(ctx context.Context, args ...string) error {
@@ -118,66 +115,27 @@ func runtimeBehind(ctx context.Context, socket string) (string, error) {
 	}
 }
 
-// restartKubelet restarts kubelet, and waits until it is connected to one of the sockets, or to
-// none any more.
-func (h *Host) restartKubelet(ctx context.Context, connected bool, sockets ...string) error {
-	h.say("restarting kubelet")
-	for _, args := range [][]string{{"daemon-reload"}, {"restart", "kubelet"}} { // its unit may have changed
-		if err := h.systemctl(ctx, args...); err != nil {
-			return err
-		}
-	}
-	return h.awaitKubelet(ctx, connected, sockets...)
-}
-
-// awaitKubelet waits until kubelet is connected to one of the sockets, or to none any more.
-func (h *Host) awaitKubelet(ctx context.Context, connected bool, sockets ...string) error {
-	for end := time.Now().Add(kubeletTime); ; {
-		n, err := connections(sockets...)
-		if err != nil || (n > 0) == connected {
-			return err
-		}
-		if time.Now().After(end) {
-			return errKubelet(strings.Join(sockets, " or "), connected)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(time.Second):
-		}
-	}
-}
-
-func errKubelet(socket string, wanted bool) error {
-	if wanted {
-		return fmt.Errorf("kubelet has its endpoint in its files, and is not connected to %s: run systemctl daemon-reload && systemctl restart kubelet once, since systemd may have its former unit. If that does not help, see systemctl cat kubelet for another endpoint or configuration (--kubelet-config names that), and journalctl -u kubelet", socket)
-	}
-	return fmt.Errorf("something is still connected to %s, and kubelet was restarted: see ss -xp for who it is, then run the command again", socket)
-}
-
-// inUse reports whether a restart of kubelet would change nothing: its files stay, and it is
-// connected. The command itself must not be connected yet.
-func (h *Host) inUse(p *installation) bool {
-	if len(p.kubelet) > 0 || !h.live() {
-		return false
-	}
-	n, err := connections(p.socket)
-	return err == nil && n > 0
-}
-
-// connections counts those that callers have to sockets.
-func connections(endpoints ...string) (n int, err error) {
-	table, err := os.ReadFile("/proc/net/unix")
+// SystemdUnit asks systemd for properties of a unit.
+func SystemdUnit(ctx context.Context, name string, properties ...string) (map[string]string, error) {
+	out, err := exec.CommandContext(ctx, "systemctl", "show", "--property="+strings.Join(properties, ","), name).Output()
 	if err != nil {
-		return 0, err
+		return nil, fmt.Errorf("running systemctl show %s: %w", name, err)
 	}
-	const connected = "03"
-	for line := range strings.Lines(string(table)) {
-		// Num RefCount Protocol Flags Type St Inode Path
-		f := strings.Fields(line)
-		if len(f) == 8 && f[5] == connected && slices.ContainsFunc(endpoints, func(e string) bool { return SameEndpoint(e, f[7]) }) {
-			n++
-		}
+	all := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		all[key] = value
 	}
-	return n, nil
+	return all, nil
+}
+
+// unit asks the systemd of the host. In an image nothing runs, so that nobody is asked.
+func (h *Host) unit(ctx context.Context, name string, properties ...string) (map[string]string, error) {
+	switch {
+	case h.Unit != nil:
+		return h.Unit(ctx, name, properties...)
+	case h.live():
+		return SystemdUnit(ctx, name, properties...)
+	}
+	return nil, nil
 }

@@ -30,7 +30,7 @@ func (h *Host) Uninstall(ctx context.Context, c Consent) error {
 		return err
 	}
 	defer unlock()
-	p, err := h.planRemoval()
+	p, err := h.planRemoval(ctx)
 	if p == nil || err != nil {
 		return err
 	}
@@ -38,6 +38,15 @@ func (h *Host) Uninstall(ctx context.Context, c Consent) error {
 	if yes, err := h.confirm(c); !yes || err != nil {
 		return err
 	}
+	if err := h.takeBack(ctx, p, c.RestartKubelet); err != nil {
+		return err
+	}
+	h.say("wasmproxy is uninstalled")
+	return nil
+}
+
+// takeBack carries out a plan.
+func (h *Host) takeBack(ctx context.Context, p *removal, restart bool) error {
 	if h.live() {
 		if err := h.undo(ctx, p.settings); err != nil {
 			return err
@@ -47,7 +56,7 @@ func (h *Host) Uninstall(ctx context.Context, c Consent) error {
 		return err
 	}
 	if h.live() {
-		if err := h.leaveKubelet(ctx, p.record, c.RestartKubelet); err != nil {
+		if err := h.leaveKubelet(ctx, p, restart); err != nil {
 			return err
 		}
 	}
@@ -66,7 +75,6 @@ func (h *Host) Uninstall(ctx context.Context, c Consent) error {
 	for _, dir := range slices.Backward(p.record.Dirs) {
 		_ = os.Remove(h.under(dir)) // unless there is something in it
 	}
-	h.say("wasmproxy is uninstalled")
 	return nil
 }
 
@@ -103,25 +111,6 @@ func (h *Host) removeService(ctx context.Context, files []change) error {
 	return h.systemctl(ctx, "daemon-reload")
 }
 
-// leaveKubelet returns when kubelet is not connected to the proxy any more, wherever the proxy has listened.
-func (h *Host) leaveKubelet(ctx context.Context, r *record, restart bool) error {
-	sockets := append([]string{r.Listen}, r.Former...)
-	if restart && h.systemctl(ctx, "is-active", "--quiet", "kubelet") == nil {
-		return h.restartKubelet(ctx, false, sockets...)
-	}
-	if restart { // kubelet does not run, or is not there any more
-		h.say("kubelet is not active, so it is not restarted")
-		if err := h.systemctl(ctx, "daemon-reload"); err != nil {
-			return err
-		}
-	}
-	n, err := connections(sockets...)
-	if err == nil && n > 0 {
-		return fmt.Errorf("kubelet's files have its former endpoint again, and it still uses the proxy until it starts anew, so the service stays: run systemctl daemon-reload && systemctl restart kubelet, then wasmproxy host uninstall again")
-	}
-	return err
-}
-
 func (h *Host) showRemoval(p *removal, c Consent) {
 	if h.live() {
 		h.say("turn the bypass on, which undoes the values that plugins have set")
@@ -145,7 +134,7 @@ func (h *Host) showRemoval(p *removal, c Consent) {
 }
 
 // planRemoval returns nil if there is nothing to take back.
-func (h *Host) planRemoval() (*removal, error) {
+func (h *Host) planRemoval(ctx context.Context) (*removal, error) {
 	r, err := h.loadRecord()
 	if err != nil {
 		return nil, err
@@ -163,7 +152,7 @@ func (h *Host) planRemoval() (*removal, error) {
 		p.settings = config.Default()
 		p.notes = append(p.notes, fmt.Sprintf("use the default admin-socket and bypass-file, because the settings are wrong: %v", wrong))
 	}
-	if err := h.planKubelet(p); err != nil {
+	if err := h.planKubelet(ctx, p); err != nil {
 		return nil, err
 	}
 	if len(flags) > 0 && wrong == nil {
@@ -232,7 +221,7 @@ func (h *Host) planOwn(p *removal) error {
 
 // planKubelet plans the former endpoint for every file of kubelet that has the proxy's:
 // kubeadm may have copied it since into one that the installation did not change.
-func (h *Host) planKubelet(p *removal) error {
+func (h *Host) planKubelet(ctx context.Context, p *removal) error {
 	k, err := h.readKubelet()
 	if err != nil && !errors.Is(err, errNoEndpoint) {
 		return err
@@ -243,7 +232,7 @@ func (h *Host) planKubelet(p *removal) error {
 	case k.manager == nil:
 		texts = k.texts
 	default: // its files are not this command's
-		if err := p.record.checkManaged(h.RunningKubelet(), k); err != nil {
+		if err := p.record.checkManaged(h.RunningKubelet(ctx), k); err != nil {
 			return err
 		}
 	}
@@ -254,7 +243,7 @@ func (h *Host) planKubelet(p *removal) error {
 		}
 	}
 	if k != nil {
-		if flag, ok := h.elsewhere(h.RunningKubelet(), k); ok && p.record.ours(flag) {
+		if flag, ok := h.elsewhere(h.RunningKubelet(ctx), k); ok && p.record.ours(flag) {
 			return fmt.Errorf("%w: give the flag %s by hand, restart kubelet, and run the command again", errFlag(flag), p.record.Runtime)
 		}
 	}

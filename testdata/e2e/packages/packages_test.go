@@ -107,7 +107,7 @@ func (h *host) throughProxy(t *testing.T, version string) {
 		"systemctl is-active wasmproxy.socket wasmproxy.service kubelet": "active\nactive\nactive",
 		"grep ^containerRuntimeEndpoint: /var/lib/kubelet/config.yaml":   "containerRuntimeEndpoint: unix://" + guest.ProxySocket,
 	})
-	h.Await(t, "grep -q ' 03 *[0-9]* "+guest.ProxySocket+"$' /proc/net/unix") // kubelet is connected
+	h.Await(t, "wasmproxy status | grep -q '^ *peers .*kubelet (PID'")
 	var status struct{ Version string }
 	if err := json.Unmarshal([]byte(h.Run(t, "wasmproxy status -o json")), &status); err != nil || status.Version != "v"+version {
 		t.Errorf("the proxy that serves is %s, want v%s, error %v", status.Version, version, err)
