@@ -29,6 +29,7 @@ const (
 	unitDir       = "/etc/systemd/system"
 	packagedDir   = "/usr/lib/systemd/system"
 	listenDropIn  = unitDir + "/" + systemd.SocketName + ".d/listen.conf"
+	runtimeDropIn = unitDir + "/" + systemd.ServiceName + ".d/runtime.conf"
 	recordDir     = "/var/lib/wasmproxy"
 	logDir        = "/var/log/wasmproxy" // LogsDirectory= of the unit
 	proxyListen   = "unix:///run/wasmproxy/wasmproxy.sock"

@@ -56,6 +56,11 @@ func (h *Host) planUnits(p *installation) error {
 	} else if err := h.planStale(p, listenDropIn); err != nil {
 		return err
 	}
+	if order := h.runtimeOrder(p); order != "" {
+		add(runtimeDropIn, order)
+	} else if err := h.planStale(p, runtimeDropIn); err != nil {
+		return err
+	}
 	for _, path := range order {
 		mode := fs.FileMode(0o644)
 		if path == programFile {
@@ -70,4 +75,29 @@ func (h *Host) planUnits(p *installation) error {
 		}
 	}
 	return nil
+}
+
+// runtimeUnits start what listens on these sockets. k3s and others with kubelet in the same unit are left out: their
+// unit is active only when kubelet has called the proxy.
+var runtimeUnits = map[string]string{
+	"/run/containerd/containerd.sock": "containerd.service",
+	"/run/crio/crio.sock":             "crio.service",
+	"/run/cri-dockerd.sock":           "cri-docker.service",
+	"/run/docker.sock":                "docker.service",
+}
+
+// runtimeOrder returns the drop-in that starts the proxy after the runtime of this node alone, and before a kubelet
+// that another unit than kubelet.service starts. It is empty if neither is known.
+func (h *Host) runtimeOrder(p *installation) string {
+	text := ""
+	if unit := runtimeUnits[plain(p.settings.Backend)]; unit != "" {
+		text += "After=" + unit + "\n"
+	}
+	if unit := h.KubeletUnit(); unit != "" && unit != kubeletUnit {
+		text += "Before=" + unit + "\n"
+	}
+	if text == "" {
+		return ""
+	}
+	return "# Written by wasmproxy host install: an order only, by the setting backend.\n[Unit]\n" + text
 }
