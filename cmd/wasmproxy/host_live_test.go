@@ -111,10 +111,20 @@ func TestHostOnANode(t *testing.T) {
 			},
 		},
 		"kubelet does not start through the proxy": {
-			"echo wasmproxy >/var/lib/kubelet/broken; host install --restart-kubelet; state",
+			"echo wasmproxy >/var/lib/kubelet/broken; host install --restart-kubelet; state; rm /var/lib/kubelet/broken; " +
+				"host install --restart-kubelet; state; rm /run/wasmproxy-host.failed; host install --restart-kubelet; state",
 			[]string{
 				"kubelet does not use the proxy, so everything is taken back", "kubelet.service is failed (failed), result exit-code, exit status 1, restarted by systemd 3 times",
-				"Everything was taken back, and kubelet serves with its former endpoint", "exit code 1", "kubelet has runtime.sock, and is active", "units: \n",
+				"Everything was taken back", "/run/wasmproxy-host.failed keeps this program from trying again", "exit code 1", "kubelet has runtime.sock, and is active", "units: \n",
+				"nothing was changed. Correct the cause, remove /run/wasmproxy-host.failed", "exit code 1", "kubelet has runtime.sock, and is active", "units: \n",
+				"wasmproxy is installed", "exit code 0", "kubelet has wasmproxy.sock, and is active",
+			},
+		},
+		"the proxy has no socket on which it can be asked": {
+			`printf 'admin-socket: ""\nstatus-socket: ""\n' >>/etc/wasmproxy/wasmproxy.yaml; host install --restart-kubelet; state; host uninstall --restart-kubelet; state`,
+			[]string{
+				"kubelet serves; the proxy cannot be asked whether kubelet is connected", "wasmproxy is installed", "exit code 0", "kubelet has wasmproxy.sock, and is active",
+				"wasmproxy is uninstalled", "exit code 0", "kubelet has runtime.sock, and is active", "units: \n",
 			},
 		},
 		"the new state is kept": {

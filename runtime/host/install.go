@@ -54,6 +54,9 @@ type installation struct {
 	read     bool           // kubelet has started with the endpoint in its files: another start changes nothing
 }
 
+// restarts reports whether kubelet has to start anew to take its endpoint, and this command can restart it.
+func (p *installation) restarts() bool { return p.advice == "" && !(p.used || p.read || p.part) }
+
 // Install puts the proxy on the host. It changes kubelet's endpoint when the proxy serves. It waits while another run
 // installs or uninstalls on the host.
 func (h *Host) Install(ctx context.Context, c Consent) error {
@@ -65,6 +68,11 @@ func (h *Host) Install(ctx context.Context, c Consent) error {
 	p, err := h.planInstall(ctx)
 	if err != nil {
 		return err
+	}
+	if c.RestartKubelet && h.live() && p.restarts() {
+		if err := h.checkRestart(); err != nil {
+			return err
+		}
 	}
 	h.showInstall(p, c)
 	if yes, err := h.confirm(c); !yes || err != nil {
@@ -111,6 +119,7 @@ func (h *Host) useEndpoint(ctx context.Context, p *installation, c Consent) erro
 		h.say("kubelet has started with the endpoint in its files, so it is not restarted")
 		return h.awaitKubelet(ctx, p)
 	case c.RestartKubelet && h.live():
+		ctx = context.WithoutCancel(ctx) // a terminal that is closed must not leave the node without kubelet; all waits are bounded
 		err := h.restartKubelet(ctx)
 		if err == nil {
 			err = h.awaitKubelet(ctx, p)
@@ -162,7 +171,7 @@ func (h *Host) showInstall(p *installation, c Consent) {
 	}
 	if p.advice != "" {
 		h.say("leave kubelet's files: %s", p.advice)
-	} else if c.RestartKubelet && h.live() && !p.used && !p.read && !p.part {
+	} else if c.RestartKubelet && h.live() && p.restarts() {
 		h.say("run systemctl restart kubelet%s", map[bool]string{false: ", and take all of this back if it does not connect to the proxy"}[c.NoRollback])
 	}
 }
@@ -259,9 +268,11 @@ func (h *Host) pointKubelet(p *installation, k *kubelet) error {
 	now, named := k.endpoint(runtimeKey)
 	switch {
 	case k.manager != nil && named && SameEndpoint(now, p.socket):
-		if k.manager.inUnit { // there is no kubelet.service to restart
-			p.advice = fmt.Sprintf("they have the proxy's endpoint; kubelet takes it when you restart %s, unless it has started since", k.manager.unitNames())
+		units := kubeletUnit
+		if k.manager.inUnit {
+			units = k.manager.unitNames()
 		}
+		p.advice = fmt.Sprintf("they have the proxy's endpoint; kubelet takes it when you restart %s, unless it has started since", units)
 		return nil
 	case k.manager != nil && h.Backend == "":
 		return k.manager.errManaged(k, p.socket)

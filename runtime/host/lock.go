@@ -29,7 +29,7 @@ func (h *Host) lock(ctx context.Context, c Consent) (unlock func(), err error) {
 	for said := false; ; said = true {
 		unlock, where, err := h.tryLock()
 		if err != nil {
-			return nil, fmt.Errorf("locking %s against other wasmproxy host commands: %w", where, err)
+			return nil, fmt.Errorf("locking %s against other wasmproxy host commands: %w: run the command as root, or with --dry-run", where, err)
 		}
 		if unlock != nil {
 			return unlock, nil

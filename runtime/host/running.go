@@ -81,7 +81,8 @@ func (h *Host) processNamed(name string) int {
 	return slices.Min(all)
 }
 
-// isHosts reports whether a process belongs to root, and is in the namespaces of process 1.
+// isHosts reports whether a process belongs to root, and is in the namespaces of process 1, or else in this process's own:
+// some hosts have a mount namespace for kubelet and its administration.
 func (h *Host) isHosts(process int) bool {
 	_, users, _ := strings.Cut(h.procFile(process, "status"), "\nUid:")
 	if ids := strings.Fields(users); len(ids) < 2 || ids[1] != "0" { // the effective one
@@ -89,12 +90,17 @@ func (h *Host) isHosts(process int) bool {
 	}
 	for _, kind := range []string{"pid", "mnt"} {
 		of, err := os.Readlink(h.procPath(process, "ns/"+kind))
-		first, err1 := os.Readlink(h.procPath(1, "ns/"+kind))
-		if err != nil || err1 != nil || of != first {
+		if err != nil || of != h.namespace("1", kind) && of != h.namespace("self", kind) {
 			return false
 		}
 	}
 	return true
+}
+
+// namespace returns the name of a process's namespace; "" if it cannot be told.
+func (h *Host) namespace(process, kind string) string {
+	name, _ := os.Readlink(filepath.Join(h.under("/proc"), process, "ns", kind))
+	return name
 }
 
 func (h *Host) procPath(process int, name string) string {
@@ -107,13 +113,16 @@ func (h *Host) procFile(process int, name string) string {
 	return string(content)
 }
 
-// Calls reports whether kubelet is connected to the proxy that has this status. A proxy of an earlier version tells
-// only how many are.
+// Calls reports whether kubelet is connected to the proxy that has this status. Where kubelet runs in a container, the main
+// process of its unit is another one, so a process of root that is called kubelet counts, too: only root can connect as root.
+// A proxy of an earlier version tells only how many are connected.
 func (r *Running) Calls(s *status.Status) bool {
 	if s.Peers == nil {
 		return s.Connections > 0
 	}
-	return r != nil && slices.ContainsFunc(s.Peers, func(p status.Peer) bool { return p.PID == r.ID })
+	return slices.ContainsFunc(s.Peers, func(p status.Peer) bool {
+		return r != nil && p.PID == r.ID || p.UID == 0 && p.Program == "kubelet"
+	})
 }
 
 // Flag returns the value of a flag. The last one counts. A nil kubelet has none.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,14 +59,21 @@ func (h *Host) hasFailed(ctx context.Context) bool {
 	return p["ActiveState"] == "failed"
 }
 
-// awaitKubelet waits until kubelet is connected to the proxy.
+// awaitKubelet waits until kubelet is connected to the proxy. If the proxy cannot be asked, kubelet has to serve: it does so
+// only when the container runtime of its files has answered.
 func (h *Host) awaitKubelet(ctx context.Context, p *installation) error {
 	err := h.await(ctx, func() error {
 		s, err := askProxy(ctx, p.settings)
-		if err == nil && !h.RunningKubelet(ctx).Calls(s) {
-			err = errors.New("it is not among the peers that wasmproxy status shows")
+		switch {
+		case err != nil:
+			if not := h.serves(ctx); not != nil {
+				return fmt.Errorf("%w (the proxy cannot be asked who is connected: %w)", not, err)
+			}
+			h.say("kubelet serves; the proxy cannot be asked whether kubelet is connected: %v", err)
+		case !h.RunningKubelet(ctx).Calls(s):
+			return errors.New("it is not among the peers that wasmproxy status shows")
 		}
-		return err
+		return nil
 	})
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -81,12 +89,15 @@ func (h *Host) rollBack(ctx context.Context, failed error, c Consent) error {
 	h.say("kubelet does not use the proxy, so everything is taken back")
 	p, err := h.planRemoval(ctx)
 	if err == nil && p != nil {
+		for _, note := range p.notes {
+			h.say("%s", note)
+		}
 		err = h.takeBack(ctx, p, true)
 	}
 	if err != nil {
 		return fmt.Errorf("%w. Taking everything back failed, too: %w. Correct this, then run wasmproxy host uninstall --restart-kubelet", failed, err)
 	}
-	return fmt.Errorf("%w. Everything was taken back, and kubelet serves with its former endpoint: --no-rollback would keep the installation", failed)
+	return fmt.Errorf("%w. Everything was taken back: --no-rollback would keep the installation. %w", failed, h.noteFailure(failed))
 }
 
 // leaveKubelet returns when kubelet does not use the proxy any more. A kubelet that was restarted also has to serve.
@@ -97,6 +108,12 @@ func (h *Host) leaveKubelet(ctx context.Context, p *removal, restart bool) error
 			return err
 		}
 		if active := state["ActiveState"]; active != "" && active != "inactive" {
+			if h.hasLeft(ctx, p) { // an earlier run has restarted it, and failed later
+				return h.awaitLeft(ctx, p)
+			}
+			if running := h.RunningKubelet(ctx); running != nil {
+				p.restarted = running.ID
+			}
 			if err := h.restartKubelet(ctx); err != nil {
 				return err
 			}
@@ -108,9 +125,18 @@ func (h *Host) leaveKubelet(ctx context.Context, p *removal, restart bool) error
 		}
 	}
 	if err := h.uses(ctx, p); err != nil {
-		return fmt.Errorf("kubelet's files have its former endpoint again, and %w, so the service stays: run systemctl daemon-reload && systemctl restart kubelet, then wasmproxy host uninstall again", err)
+		return fmt.Errorf("kubelet's files have its former endpoint again, and %w, so the service stays: run systemctl daemon-reload && systemctl restart %s, then wasmproxy host uninstall again", err, cmp.Or(h.KubeletUnit(), kubeletUnit))
 	}
 	return nil
+}
+
+// hasLeft reports whether kubelet has started with its former endpoint already.
+func (h *Host) hasLeft(ctx context.Context, p *removal) bool {
+	k, err := h.readKubelet()
+	if err != nil || len(p.kubelet) > 0 || !h.hasRead(h.RunningKubelet(ctx), k) {
+		return false
+	}
+	return h.uses(ctx, p) == nil
 }
 
 // awaitLeft waits until kubelet serves, and does not use the proxy.
@@ -133,6 +159,9 @@ func (h *Host) uses(ctx context.Context, p *removal) error {
 	s, err := askProxy(ctx, p.settings)
 	switch {
 	case err != nil: // nobody knows who is connected: kubelet has its new endpoint if it has read its files
+		if p.restarted > 0 && running != nil && running.ID != p.restarted {
+			return nil
+		}
 		k, fileErr := h.readKubelet()
 		if running == nil || fileErr != nil || h.hasRead(running, k) {
 			return nil
@@ -156,15 +185,23 @@ func (h *Host) inUse(ctx context.Context, p *installation) bool {
 	return err == nil && h.RunningKubelet(ctx).Calls(s)
 }
 
-// askProxy asks the proxy that runs for its status.
+// askProxy asks the proxy that runs for its status, on the first of its sockets that answers.
 func askProxy(ctx context.Context, c *config.Config) (*status.Status, error) {
-	switch {
-	case c.AdminSocket != "":
-		return admin.Client{Socket: config.Path(c.AdminSocket)}.Status(ctx)
-	case c.StatusSocket != "":
-		return admin.Client{Socket: config.Path(c.StatusSocket), StatusOnly: true}.Status(ctx)
+	err := errors.New("admin-socket and status-socket are empty")
+	if c.AdminSocket != "" {
+		var s *status.Status
+		if s, err = (admin.Client{Socket: config.Path(c.AdminSocket)}).Status(ctx); err == nil {
+			return s, nil
+		}
 	}
-	return nil, errors.New("admin-socket and status-socket are empty, so that the proxy cannot be asked")
+	if c.StatusSocket != "" {
+		s, other := admin.Client{Socket: config.Path(c.StatusSocket), StatusOnly: true}.Status(ctx)
+		if other == nil {
+			return s, nil
+		}
+		err = cmp.Or(err, other)
+	}
+	return nil, err
 }
 
 // serves returns why kubelet does not serve. kubelet answers on /healthz only after its runtime has answered it.

@@ -148,15 +148,17 @@ func TestNoKubeletOfTheHost(t *testing.T) {
 	}
 }
 
-// TestCalls: kubelet is connected if it is among the proxy's peers, whoever else is. An earlier proxy knows no peers.
+// TestCalls: kubelet is connected if it is among the proxy's peers, whoever else is; a process of another user that is called
+// kubelet does not count. An earlier proxy knows no peers.
 func TestCalls(t *testing.T) {
-	others := []status.Peer{{PID: 8, Program: "kubelet"}, {PID: 9, Program: "crictl"}}
+	others := []status.Peer{{PID: 8, UID: 1000, Program: "kubelet"}, {PID: 9, Program: "crictl"}}
 	for name, c := range map[string]struct {
 		s    status.Status
 		want bool
 	}{
 		"among others":      {status.Status{Connections: 3, Peers: append(others, status.Peer{PID: 7})}, true},
 		"others":            {status.Status{Connections: 2, Peers: others}, false},
+		"in a container":    {status.Status{Connections: 1, Peers: []status.Peer{{PID: 8, Program: "kubelet"}}}, true},
 		"nobody":            {status.Status{Peers: []status.Peer{}}, false},
 		"an earlier proxy":  {status.Status{Connections: 1}, true},
 		"an earlier, alone": {status.Status{}, false},
@@ -164,8 +166,8 @@ func TestCalls(t *testing.T) {
 		if got := (&Running{ID: 7}).Calls(&c.s); got != c.want {
 			t.Errorf("%s: got %v", name, got)
 		}
-		if got := (*Running)(nil).Calls(&c.s); got && c.s.Peers != nil {
-			t.Errorf("%s: no kubelet runs, and it is connected", name)
+		if got := (*Running)(nil).Calls(&c.s); got != c.want && name != "among others" {
+			t.Errorf("%s: got %v for a kubelet that was not found", name, got)
 		}
 	}
 }
@@ -288,7 +290,7 @@ func TestUninstallWithoutProxy(t *testing.T) {
 // TestInstallAwaitsKubelet: another peer than kubelet is not enough, and the error has what systemd says of kubelet.
 func TestInstallAwaitsKubelet(t *testing.T) {
 	h, _, _ := liveHost(t, kubeletIs("activating", "auto-restart"), "")
-	p := &installation{socket: ours, settings: proxyWith(t, &status.Status{Connections: 1, Peers: []status.Peer{{PID: 1, Program: "kubelet"}}})}
+	p := &installation{socket: ours, settings: proxyWith(t, &status.Status{Connections: 1, Peers: []status.Peer{{PID: 1, UID: 1000, Program: "kubelet"}}})}
 	err := h.useEndpoint(t.Context(), p, Consent{RestartKubelet: true, NoRollback: true})
 	for _, want := range []string{"does not use the proxy at " + ours, "it is not among the peers", "kubelet.service is activating (auto-restart), result exit-code, exit status 1"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

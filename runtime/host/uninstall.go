@@ -19,6 +19,8 @@ type removal struct {
 	kubelet  []change
 	own      []change
 	notes    []string // of what is left as it is
+
+	restarted int // kubelet's process before its restart; 0 without a restart
 }
 
 // Uninstall takes back what Install did. Values of plugins are undone. kubelet gets the endpoint from before, and the

@@ -1,0 +1,53 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// failureFile says which program's installation was taken back, and why, until the next boot. Without it, a pod that installs
+// would restart kubelet for ever: each restart ends the back-off of the pod.
+const failureFile = "/run/wasmproxy-host.failed"
+
+// noteFailure writes the file. The error says what it is for.
+func (h *Host) noteFailure(failed error) error {
+	digest, err := h.programDigest()
+	if err == nil {
+		err = os.WriteFile(h.under(failureFile), []byte(digest+"\n"+failed.Error()+"\n"), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("noting this in %s failed, too, so the next run tries again: %w", failureFile, err)
+	}
+	return fmt.Errorf("%s keeps this program from trying again until the next boot", failureFile)
+}
+
+// checkRestart requires that a restart of kubelet is not in vain.
+func (h *Host) checkRestart() error {
+	if h.KubeletUnit() == "" {
+		return errors.New("there is no unit that starts kubelet, so it cannot be restarted: leave --restart-kubelet out, and restart kubelet yourself")
+	}
+	note, err := h.read(failureFile)
+	if err != nil || note == nil {
+		return err
+	}
+	digest, err := h.programDigest()
+	if err != nil {
+		return err
+	}
+	before, failed, _ := strings.Cut(string(note), "\n")
+	if before != digest {
+		return nil
+	}
+	return fmt.Errorf("an installation by this program was taken back since the last boot, because kubelet did not use the proxy; nothing was changed. Correct the cause, remove %s, and run the command again. It was: %s", failureFile, strings.TrimSpace(failed))
+}
+
+// programDigest is the SHA-256 in hex of the program that is installed.
+func (h *Host) programDigest() (string, error) {
+	program, err := os.ReadFile(h.Program)
+	if err != nil {
+		return "", fmt.Errorf("reading the program: %w", err)
+	}
+	return sum(program), nil
+}
