@@ -79,7 +79,7 @@ func setBypass(cmd *cobra.Command, format string, ask func(admin.Client, context
 	if err := checkFormat(format); err != nil {
 		return err
 	}
-	c, err := knownSettings(cmd)
+	c, err := knownSettings(cmd, true)
 	if err != nil {
 		return err
 	}

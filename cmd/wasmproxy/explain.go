@@ -44,7 +44,7 @@ func explainCommand() *cobra.Command {
 			if err := explain.Check(args[0]); err != nil {
 				return coded{err, exitUsage}
 			}
-			c, err := adminSettings(cmd, format)
+			c, err := adminSettings(cmd, format, true)
 			if err != nil {
 				return err
 			}
@@ -82,13 +82,13 @@ func showFlags(cmd *cobra.Command, shown ...string) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shown, f.Name) })
 }
 
-// adminSettings are those of a command with adminFlags and the flag --output, whatever is wrong with the settings file. If the command line names one of the
-// proxy's two sockets, the other may be another proxy's, and is left out.
-func adminSettings(cmd *cobra.Command, format string) (*config.Config, error) {
+// adminSettings are those of a command with adminFlags and the flag --output, whatever is wrong with the settings file.
+// If the command line names one of the proxy's two sockets, the other may be another proxy's, and is left out.
+func adminSettings(cmd *cobra.Command, format string, mayGuess bool) (*config.Config, error) {
 	if err := checkFormat(format); err != nil {
 		return nil, err
 	}
-	c, err := knownSettings(cmd)
+	c, err := knownSettings(cmd, mayGuess)
 	if err != nil {
 		return nil, err
 	}

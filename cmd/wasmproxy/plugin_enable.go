@@ -35,7 +35,7 @@ the owner and the mode stay. Then it waits for at most 30 s until the running pr
 shows the plugin's state. The values of a plugin that is disabled are undone.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := adminSettings(cmd, "text")
+			c, err := adminSettings(cmd, "text", false)
 			if err != nil {
 				return err
 			}

@@ -28,7 +28,7 @@ The proxy is asked on the admin socket, or else on the status socket.
 If no proxy answers, the plugins are read from the directories, and a line says so.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := adminSettings(cmd, format)
+			c, err := adminSettings(cmd, format, true)
 			if err != nil {
 				return err
 			}

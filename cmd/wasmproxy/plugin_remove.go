@@ -33,7 +33,7 @@ func removeCommand() *cobra.Command {
 		Long:  removeLong,
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, ids []string) error {
-			c, err := adminSettings(cmd, "text")
+			c, err := adminSettings(cmd, "text", false)
 			if err != nil {
 				return err
 			}

@@ -65,14 +65,19 @@ func lastGoodSettings(cmd *cobra.Command, wrong error) *config.Config {
 }
 
 // knownSettings are those of a command that must work whatever is wrong with the settings file: then the last good ones
-// serve, or else flags, variables and defaults, and the command says so.
-func knownSettings(cmd *cobra.Command) (*config.Config, error) {
+// serve, or else flags, variables and defaults, and the command says so. A command that changes files needs to know where
+// they are, and must not guess: by the last good settings or not at all.
+func knownSettings(cmd *cobra.Command, mayGuess bool) (*config.Config, error) {
 	c, err := loadSettings(cmd, "/")
 	if err == nil || cmd.Flags().Lookup(config.FileFlag).Value.String() == "" {
 		return c, err
 	}
 	which := "the last good settings"
-	if c = lastGoodSettings(cmd, err); c == nil {
+	c = lastGoodSettings(cmd, err)
+	if c == nil && !mayGuess {
+		return nil, fmt.Errorf("%w; there are no last good settings, so it is not known where files are to be changed: correct the settings", err)
+	}
+	if c == nil {
 		which = "flags, variables and defaults"
 		var other error
 		if c, other = config.LoadFrom(cmd.Flags(), config.File{}); other != nil {
@@ -80,7 +85,7 @@ func knownSettings(cmd *cobra.Command) (*config.Config, error) {
 		}
 	}
 	printError(cmd.ErrOrStderr(), err)
-	printError(cmd.ErrOrStderr(), fmt.Errorf("the settings cannot be read, so the command goes by %s: admin-socket %s, status-socket %s, bypass-file %s; if the proxy has others, name them by flags of these names",
-		which, printable(c.AdminSocket), printable(c.StatusSocket), printable(c.BypassFile)))
+	printError(cmd.ErrOrStderr(), fmt.Errorf("the settings cannot be read, so the command goes by %s: admin-socket %s, status-socket %s, bypass-file %s, plugin-dir %s; if the proxy has others, name them by flags of these names",
+		which, printable(c.AdminSocket), printable(c.StatusSocket), printable(c.BypassFile), printable(c.PluginDir)))
 	return c, nil
 }

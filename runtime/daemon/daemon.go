@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -268,9 +269,16 @@ func openLedger(ctx context.Context, c *config.Config, observer observe.Observer
 	if c.StateDir == "" {
 		return ledger.New(), nil
 	}
-	// Records have values written to cgroups. The directory is looked at before its mode is corrected.
-	if err := registry.CheckTrust(c.StateDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("state-dir: %w: give it to the proxy's user with mode 0700, or remove it", err)
+	// Records have values written to cgroups. The directory is looked at before its mode is corrected, and the way to it also
+	// when it is new: otherwise the next start would fail.
+	err := registry.CheckTrust(c.StateDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(c.StateDir, 0o700); err == nil {
+			err = registry.CheckTrust(c.StateDir)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("state-dir: %w: give it to the proxy's user with mode 0700, or name another directory", err)
 	}
 	l, err := ledger.Open(ctx, c.StateDir, observer)
 	if err != nil {

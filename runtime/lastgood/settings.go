@@ -1,6 +1,7 @@
 package lastgood
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,10 +13,12 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
-const (
-	settingsFile = "settings.json"
-	maxSettings  = 8 << 20 // bytes: a settings file of 1 MiB, each of whose bytes may be escaped
-)
+const maxSettings = 8 << 20 // bytes: a settings file of 1 MiB, each of whose bytes may be escaped
+
+// copyOf is the name of the copy of a settings file. Proxies with other settings files may have the same data-dir.
+func copyOf(file string) string {
+	return fmt.Sprintf("settings-%.8x.json", sha256.Sum256([]byte(file)))
+}
 
 // Settings are those with which the proxy has served.
 type Settings struct {
@@ -24,7 +27,7 @@ type Settings struct {
 	Since time.Time // when the proxy first served with them
 }
 
-// savedSettings is the content of settingsFile.
+// savedSettings is the content of a copy.
 type savedSettings struct {
 	Version int       `json:"version"`
 	File    string    `json:"file"`
@@ -41,13 +44,13 @@ func (s *Store) KeepSettings(good Settings) error {
 	if err != nil {
 		return err
 	}
-	return s.locked(func() error { return write(filepath.Join(s.dir, settingsFile), text) })
+	return s.locked(func() error { return write(filepath.Join(s.dir, copyOf(good.File)), text) })
 }
 
 // ReadSettings returns the last good settings of a file from the directory of a Store, in which it changes nothing. It
 // is an error if the directory or the copy can be changed by others, and an fs.ErrNotExist if there is no copy.
 func ReadSettings(dir, file string) (good Settings, err error) {
-	path := filepath.Join(dir, baseDir, settingsFile)
+	path := filepath.Join(dir, baseDir, copyOf(file))
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("last good settings %s: %w", path, err)

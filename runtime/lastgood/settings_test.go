@@ -1,10 +1,12 @@
 package lastgood_test
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -31,7 +33,12 @@ func TestSettingsComeBack(t *testing.T) {
 	if _, err := lastgood.ReadSettings(f.data, "/etc/other.yaml"); err == nil {
 		t.Error("another file has the same copy")
 	}
-	copied := filepath.Join(f.data, "last-good", "settings.json")
+	must(t, s.KeepSettings(lastgood.Settings{File: "/etc/other.yaml", Text: []byte("mode: cri\n")}))
+	copies, err := filepath.Glob(filepath.Join(f.data, "last-good", "settings-*.json"))
+	if err != nil || len(copies) != 2 {
+		t.Fatalf("the copies are %q, %v", copies, err)
+	}
+	copied := copies[slices.IndexFunc(copies, func(c string) bool { b, _ := os.ReadFile(c); return bytes.Contains(b, []byte(file)) })]
 	content, err := os.ReadFile(copied)
 	must(t, err)
 	for name, damage := range map[string]func() error{

@@ -27,7 +27,7 @@ type Source struct {
 	load func(config.File) (*config.Config, error)
 	read func() config.File
 
-	mu       sync.Mutex // held while a file is parsed
+	mu       sync.Mutex // held while a file is parsed, and never while one is written
 	file     config.File
 	inForce  *config.Config
 	text     []byte
@@ -64,9 +64,27 @@ func (s *Source) Load() (*config.Config, error) {
 func (s *Source) FallBack(cause error) (*config.Config, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.file.Path == "" {
+	if s.file.Path == "" || s.lastGood { // nothing else is left
 		return nil, ErrNone
 	}
+	good, err := s.newest()
+	if err != nil {
+		return nil, err
+	}
+	if good == nil || s.file.Err == nil && bytes.Equal(good.Text, s.file.Text) { // which cannot be used
+		return nil, ErrNone
+	}
+	c, err := s.load(config.File{Path: s.file.Path, Text: good.Text})
+	if err != nil {
+		return nil, err
+	}
+	s.inForce, s.text, s.since, s.lastGood, s.refused = c, good.Text, good.Since, true, cause
+	s.judged, s.verdict = s.file, cause
+	return c, nil
+}
+
+// newest returns the last good settings that were kept last; nil if none were.
+func (s *Source) newest() (newest *lastgood.Settings, err error) {
 	path, err := filepath.Abs(s.file.Path)
 	if err != nil {
 		return nil, err
@@ -74,24 +92,16 @@ func (s *Source) FallBack(cause error) (*config.Config, error) {
 	var errs []error
 	for _, dir := range s.dirs() {
 		good, err := lastgood.ReadSettings(dir, path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			errs = append(errs, err)
+		case newest == nil || good.Since.After(newest.Since):
+			newest = &good
 		}
-		if err == nil {
-			if s.file.Err == nil && bytes.Equal(good.Text, s.file.Text) { // which cannot be used
-				continue
-			}
-			var c *config.Config
-			if c, err = s.load(config.File{Path: s.file.Path, Text: good.Text}); err == nil {
-				s.inForce, s.text, s.since, s.lastGood, s.refused = c, good.Text, good.Since, true, cause
-				s.judged, s.verdict = s.file, cause
-				return c, nil
-			}
-		}
-		errs = append(errs, err)
 	}
-	if len(errs) == 0 {
-		return nil, ErrNone
+	if newest != nil {
+		return newest, nil
 	}
 	return nil, errors.Join(errs...)
 }
@@ -109,45 +119,59 @@ var dataDir = regexp.MustCompile(`(?m)^data-dir:[ \t]*["']?(/[^"'#\s]+)["']?[ \t
 // dirs are the directories that may have the last good settings. That of the file comes first, if it can be told; the
 // other one is that of a start without the file.
 func (s *Source) dirs() (all []string) {
-	c, err := s.load(config.File{})
-	if err != nil { // so that no file helps
-		return nil
-	}
 	if written := dataDir.FindSubmatch(s.file.Text); written != nil {
 		all = append(all, string(written[1]))
 	}
-	if c.DataDir != "" && !slices.Contains(all, c.DataDir) {
-		all = append(all, c.DataDir)
+	if dir := s.withoutFile(); dir != "" && !slices.Contains(all, dir) {
+		all = append(all, dir)
 	}
 	return all
 }
 
+// withoutFile is the data-dir of a start without the file.
+func (s *Source) withoutFile() string {
+	c, err := s.load(config.File{})
+	if err != nil { // flags may need what the file says
+		c = config.Default()
+	}
+	return c.DataDir
+}
+
 // Keep saves the settings in force as the last good ones, in their data-dir. If that is named in the file, they are saved
 // also where a start finds them that cannot read the file, if that directory exists. An empty data-dir keeps none.
+// Settings that were kept before keep their time.
 func (s *Source) Keep() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.file.Path == "" || s.lastGood || s.inForce.DataDir == "" {
+	good, dir, standard := lastgood.Settings{Text: s.text, Since: s.since}, s.inForce.DataDir, s.withoutFile()
+	file, lastGood := s.file.Path, s.lastGood
+	s.mu.Unlock()
+	if file == "" || lastGood || dir == "" {
 		return nil
 	}
-	path, err := filepath.Abs(s.file.Path)
+	path, err := filepath.Abs(file)
 	if err != nil {
 		return err
 	}
-	dirs := []string{s.inForce.DataDir}
-	if c, err := s.load(config.File{}); err == nil && c.DataDir != "" && c.DataDir != dirs[0] {
-		if info, err := os.Stat(c.DataDir); err == nil && info.IsDir() {
-			dirs = append(dirs, c.DataDir)
-		}
+	good.File = path
+	dirs := []string{dir}
+	if info, err := os.Stat(standard); standard != dir && err == nil && info.IsDir() {
+		dirs = append(dirs, standard)
 	}
 	var errs []error
 	for _, dir := range dirs {
+		if kept, err := lastgood.ReadSettings(dir, path); err == nil && bytes.Equal(kept.Text, good.Text) {
+			good.Since = kept.Since
+			continue
+		}
 		store, err := lastgood.Open(dir)
 		if err == nil {
-			err = store.KeepSettings(lastgood.Settings{File: path, Text: s.text, Since: s.since})
+			err = store.KeepSettings(good)
 		}
 		errs = append(errs, err)
 	}
+	s.mu.Lock()
+	s.since = good.Since
+	s.mu.Unlock()
 	return errors.Join(errs...)
 }
 

@@ -155,3 +155,39 @@ func TestNothingIsKept(t *testing.T) {
 		t.Errorf("the same settings: %v", err)
 	}
 }
+
+// TestTheNewestCopyCounts, wherever it is, and only once: it is the last that there is.
+func TestTheNewestCopyCounts(t *testing.T) {
+	h := newHost(t)
+	h.must(os.Mkdir(h.standard, 0o700))
+	h.put("drain-timeout: 3s\ndata-dir: " + h.written + "\n")
+	h.serve()
+	h.put("drain-timeout: 5s\n") // which is kept in the other directory alone
+	h.serve()
+	h.put("drain-timeout: [\ndata-dir: " + h.written + "\n")
+	s := h.source()
+	_, wrong := s.Load()
+	c, err := s.FallBack(wrong)
+	if err != nil || c.DrainTimeout.String() != "5s" {
+		t.Fatalf("the settings are %+v, %v", c, err)
+	}
+	if _, err := s.FallBack(errors.New("a start failed")); !errors.Is(err, settings.ErrNone) || s.Refused() != wrong {
+		t.Errorf("another time: %v, and the file was refused for %v", err, s.Refused())
+	}
+}
+
+// TestTheSameSettingsKeepTheirTime over another start.
+func TestTheSameSettingsKeepTheirTime(t *testing.T) {
+	h := newHost(t)
+	h.put(h.whole())
+	h.serve()
+	first := h.source()
+	_, err := first.Load()
+	h.must(errors.Join(err, first.Keep()))
+	second := h.source()
+	_, err = second.Load()
+	h.must(errors.Join(err, second.Keep()))
+	if a, b := first.State().Since, second.State().Since; !a.Equal(b) {
+		t.Errorf("the same settings are of %v and of %v", a, b)
+	}
+}

@@ -94,7 +94,10 @@ func TestBadSettingsFile(t *testing.T) {
 	kubelet.Apply(t, first)
 	kubelet.AwaitReady(t, first)
 	node.Eventually(t, time.Minute, "the last good settings are saved", func() error {
-		_, err := os.Stat(filepath.Join(proxy.DataDir, "last-good", "settings.json"))
+		all, err := filepath.Glob(filepath.Join(proxy.DataDir, "last-good", "settings-*.json"))
+		if err == nil && len(all) == 0 {
+			err = errors.New("there is no copy")
+		}
 		return err
 	})
 	write("drain-timeuot: 4s\n")
