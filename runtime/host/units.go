@@ -83,7 +83,6 @@ var runtimeUnits = map[string]string{
 	"/run/containerd/containerd.sock": "containerd.service",
 	"/run/crio/crio.sock":             "crio.service",
 	"/run/cri-dockerd.sock":           "cri-docker.service",
-	"/run/docker.sock":                "docker.service",
 }
 
 // runtimeOrder returns the drop-in that starts the proxy after the runtime of this node alone, and before a kubelet
