@@ -16,6 +16,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
 // saveDelay is how long a durable value may have changed before it is saved: a plugin that
@@ -114,6 +115,9 @@ func (d *durable) read(name string) (values map[string]string, source string, er
 	info, err := d.dir.Lstat(name)
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxDurable) {
 		err = fmt.Errorf("it is not a regular file of at most %d bytes", maxDurable)
+	}
+	if err == nil {
+		err = regular.Own(info, 0o022)
 	}
 	if err != nil {
 		return nil, "", err

@@ -188,6 +188,11 @@ func TestDurableFileThatIsDamaged(t *testing.T) {
 		n.wantCount(pod, "a")
 		n.saved("a")
 	}
+	n.end()
+	n.must(os.Chmod(n.durableFile(), 0o620))
+	n.log = newJournal()
+	n.start(daemon.Run)
+	n.warned("state file ignored", "file=kv/10-counter.json", "has mode 0620, and others may use it")
 }
 
 // Values that the plugin's manifest, or the bounds of kv, do not admit any more are dropped with a

@@ -206,7 +206,11 @@ func askProxy(ctx context.Context, c *config.Config) (*status.Status, error) {
 
 // serves returns why kubelet does not serve. kubelet answers on /healthz only after its runtime has answered it.
 func (h *Host) serves(ctx context.Context) error {
-	k, err := h.readKubelet()
+	of := *h
+	if file, ok := h.RunningKubelet(ctx).Flag("config"); ok {
+		of.KubeletConfig = file
+	}
+	k, err := of.readKubelet()
 	if err != nil {
 		return err
 	}

@@ -125,16 +125,7 @@ func (s *Store) Copy(d registry.Description) string {
 }
 
 // own wants a file or directory that is this process's alone: its content runs in the proxy.
-func own(info fs.FileInfo) error {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case !ok || int(st.Uid) != os.Geteuid():
-		return fmt.Errorf("does not belong to user %d", os.Geteuid())
-	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("has mode %04o, and others may use it", info.Mode().Perm())
-	}
-	return nil
-}
+func own(info fs.FileInfo) error { return regular.Own(info, 0o077) }
 
 // All returns the versions by the ids of their plugins. The errors say which could not be read, is not trusted
 // or is damaged: there is none then.

@@ -76,7 +76,7 @@ func TestFilesOfOthers(t *testing.T) {
 	if err := os.Chmod(file, 0o620); err != nil {
 		t.Fatal(err)
 	}
-	if _, reason := openState(t, dir).Ignored("u1"); reason == nil || !strings.Contains(reason.Error(), "does not belong to user") {
+	if _, reason := openState(t, dir).Ignored("u1"); reason == nil || !strings.Contains(reason.Error(), "has mode 0620, and others may use it") {
 		t.Errorf("a file that the group may write is ignored: %v", reason)
 	}
 	if os.Geteuid() != 0 {

@@ -15,9 +15,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
 // stateVersion is that of the state files. A file of a later version is ignored.
@@ -213,7 +213,7 @@ func (l *Ledger) loadFile(name string) (*state, error) {
 		err = fmt.Errorf("it is not a regular file of at most %d bytes", maxState)
 	}
 	if err == nil {
-		err = own(info)
+		err = regular.Own(info, 0o022)
 	}
 	if err != nil {
 		return nil, err
@@ -237,14 +237,6 @@ func (l *Ledger) loadFile(name string) (*state, error) {
 		return nil, fmt.Errorf("it is that of another pod: %.64q", s.Pod)
 	}
 	return s, s.checkGroups()
-}
-
-// own wants a file that nobody but the proxy's user can have written.
-func own(info fs.FileInfo) error {
-	if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("it does not belong to user %d alone (mode %04o)", os.Geteuid(), info.Mode().Perm())
-	}
-	return nil
 }
 
 // checkGroups refuses a record that would have values written to cgroups that are not those of pods.

@@ -1,4 +1,4 @@
-// Package regular reads regular files of a limited size. Nothing that a path can name makes
+// Package regular reads regular files of a limited size, and says whose they are. Nothing that a path can name makes
 // it wait: a pipe, a device and a directory are errors. Its errors do not name the path.
 package regular
 
@@ -65,4 +65,16 @@ func Cause(err error) error {
 		return at.Err
 	}
 	return err
+}
+
+// Own returns why a file is not this process's user's, or others have one of the forbidden bits of its mode.
+func Own(info fs.FileInfo, forbidden fs.FileMode) error {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok || int(st.Uid) != os.Geteuid():
+		return fmt.Errorf("does not belong to user %d", os.Geteuid())
+	case info.Mode().Perm()&forbidden != 0:
+		return fmt.Errorf("has mode %04o, and others may use it", info.Mode().Perm())
+	}
+	return nil
 }

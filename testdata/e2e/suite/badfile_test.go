@@ -1,6 +1,7 @@
 package suite_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
