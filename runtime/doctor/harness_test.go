@@ -75,9 +75,9 @@ func newNode(t *testing.T) *node {
 	n.put(n.kubeletProc("comm"), "kubelet\n")
 	n.put(n.kubeletProc("cmdline"), "/usr/bin/kubelet\x00--config=/var/lib/kubelet/config.yaml\x00")
 	n.put(n.kubeletProc("status"), "Name:\tkubelet\nUid:\t0\t0\t0\t0\n")
-	for _, kind := range []string{"pid", "mnt"} {
-		n.link("/proc/1/ns/"+kind, kind+":[1]")
-		n.link(n.kubeletProc("ns/"+kind), kind+":[1]")
+	for _, process := range []string{"/proc/1/", n.kubeletProc("")} {
+		n.link(process+"ns/pid", "pid:[1]")
+		n.link(process+"root", "/")
 	}
 	n.put("/usr/bin/wasmproxy", "the program")
 	n.link(fmt.Sprintf("/proc/%d/exe", os.Getpid()), root+"/usr/bin/wasmproxy")

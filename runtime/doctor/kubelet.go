@@ -95,7 +95,7 @@ func findKubeletFiles(_ context.Context, n *node) (all []found, err error) {
 
 func findKubeletConnected(_ context.Context, n *node) ([]found, error) {
 	if n.process == nil {
-		return nil, unknown("no kubelet of the host is seen: neither the main process of its unit, nor a process of root in the host's namespaces")
+		return nil, unknown("no kubelet of the host is seen: neither the main process of its unit, nor a process of root that has the host's files and process ids")
 	}
 	if n.proxyErr != nil || n.process.Calls(n.status) {
 		return nil, n.proxyErr

@@ -81,26 +81,21 @@ func (h *Host) processNamed(name string) int {
 	return slices.Min(all)
 }
 
-// isHosts reports whether a process belongs to root, and is in the namespaces of process 1, or else in this process's own:
-// some hosts have a mount namespace for kubelet and its administration.
+// isHosts reports whether a process belongs to root, has the host's process ids, and sees its files. Some hosts have a
+// mount namespace for kubelet, which begins with the same files.
 func (h *Host) isHosts(process int) bool {
 	_, users, _ := strings.Cut(h.procFile(process, "status"), "\nUid:")
 	if ids := strings.Fields(users); len(ids) < 2 || ids[1] != "0" { // the effective one
 		return false
 	}
-	for _, kind := range []string{"pid", "mnt"} {
-		of, err := os.Readlink(h.procPath(process, "ns/"+kind))
-		if err != nil || of != h.namespace("1", kind) && of != h.namespace("self", kind) {
-			return false
-		}
+	pids, err := os.Readlink(h.procPath(process, "ns/pid"))
+	first, err1 := os.Readlink(h.procPath(1, "ns/pid"))
+	if err != nil || err1 != nil || pids != first {
+		return false
 	}
-	return true
-}
-
-// namespace returns the name of a process's namespace; "" if it cannot be told.
-func (h *Host) namespace(process, kind string) string {
-	name, _ := os.Readlink(filepath.Join(h.under("/proc"), process, "ns", kind))
-	return name
+	root, err := os.Stat(h.procPath(process, "root"))
+	host, err1 := os.Stat(h.procPath(1, "root"))
+	return err == nil && err1 == nil && os.SameFile(root, host)
 }
 
 func (h *Host) procPath(process int, name string) string {

@@ -20,9 +20,9 @@ func kubeletRuns(started time.Time, flags ...string) tree {
 		"/proc/stat":       fmt.Sprintf("cpu 1 2\nbtime %d\nprocesses 9\n", started.Unix()-5),
 		"/proc/7/status":   "Name:\tkubelet\nUid:\t0\t0\t0\t0\n",
 		"/proc/7/ns/pid":   "-> pid:[1]",
-		"/proc/7/ns/mnt":   "-> mnt:[1]",
+		"/proc/7/root":     "-> /",
 		"/proc/1/ns/pid":   "-> pid:[1]",
-		"/proc/1/ns/mnt":   "-> mnt:[1]",
+		"/proc/1/root":     "-> /",
 		"/proc/12345/comm": "bash\n",
 	}
 }

@@ -59,7 +59,7 @@ func process(id int, name string, others tree) tree {
 	at := fmt.Sprintf("/proc/%d/", id)
 	all := tree{
 		at + "comm": name + "\n", at + "cmdline": "/usr/bin/" + name + "\x00--v=2\x00", at + "status": "Name:\tx\nUid:\t0\t0\t0\t0\n",
-		at + "ns/pid": "-> pid:[1]", at + "ns/mnt": "-> mnt:[1]",
+		at + "ns/pid": "-> pid:[1]", at + "root": "-> /",
 	}
 	for path, content := range others {
 		all[at+path] = content
@@ -67,12 +67,12 @@ func process(id int, name string, others tree) tree {
 	return all
 }
 
-// TestRunningKubelet: kubelet is the main process of its unit, or a process of root in the host's namespaces. A process
+// TestRunningKubelet: kubelet is the main process of its unit, or a process of root that sees the host. A process
 // of another user or of a container that is called kubelet is not.
 func TestRunningKubelet(t *testing.T) {
 	decoys := process(1, "systemd", nil).
 		with(process(3, "kubelet", tree{"status": "Name:\tkubelet\nUid:\t0\t1000\t0\t0\n"})).
-		with(process(4, "kubelet", tree{"ns/mnt": "-> mnt:[2]"})).
+		with(process(4, "kubelet", tree{"root": "-> /proc"})).
 		with(process(5, "kubelet", tree{"ns/pid": "-> pid:[2]"})).
 		with(process(6, "kubelet2", nil))
 	for name, c := range map[string]struct {
@@ -83,7 +83,7 @@ func TestRunningKubelet(t *testing.T) {
 	}{
 		"nobody's":           {id: 0},
 		"a process of root":  {files: process(7, "kubelet", nil), id: 7, args: "--v=2"},
-		"of its unit":        {files: process(7, "kubelet", nil).with(process(9, "kubelet", tree{"ns/mnt": "-> mnt:[3]"})).with(tree{"/etc/systemd/system/kubelet.service": ""}), units: units{"kubelet.service": {"MainPID": "9"}}, id: 9, args: "--v=2"},
+		"of its unit":        {files: process(7, "kubelet", nil).with(process(9, "kubelet", tree{"root": "-> /proc"})).with(tree{"/etc/systemd/system/kubelet.service": ""}), units: units{"kubelet.service": {"MainPID": "9"}}, id: 9, args: "--v=2"},
 		"started by a shell": {files: process(7, "kubelet", nil).with(process(9, "sh", nil)).with(tree{"/etc/systemd/system/kubelet.service": ""}), units: units{"kubelet.service": {"MainPID": "9"}}, id: 7, args: "--v=2"},
 		"by another name":    {files: process(9, "hyperkube", nil).with(tree{"/etc/systemd/system/kubelet.service": ""}), units: units{"kubelet.service": {"MainPID": "9"}}, id: 9, args: "--v=2"},
 		"its unit has ended": {files: tree{"/etc/systemd/system/kubelet.service": ""}, units: units{"kubelet.service": {"MainPID": "0"}}, id: 0},
@@ -104,8 +104,8 @@ func TestRunningKubelet(t *testing.T) {
 	}
 }
 
-// TestNoKubeletOfTheHost: what the kernel says of processes that are called kubelet, of another user and in another
-// mount namespace.
+// TestNoKubeletOfTheHost: what the kernel says of processes that are called kubelet, of another user and with other
+// process ids.
 func TestNoKubeletOfTheHost(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("root is needed to start a process as another user") // TestEnter fails in CI without it
@@ -128,8 +128,8 @@ func TestNoKubeletOfTheHost(t *testing.T) {
 	}
 	h := &Host{Root: "/", Unit: units{}.show}
 	for name, attr := range map[string]*syscall.SysProcAttr{
-		"another user":            {Credential: &syscall.Credential{Uid: 65534, Gid: 65534}},
-		"another mount namespace": {Unshareflags: syscall.CLONE_NEWNS},
+		"another user":          {Credential: &syscall.Credential{Uid: 65534, Gid: 65534}},
+		"another pid namespace": {Cloneflags: syscall.CLONE_NEWPID},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), dir+"/kubelet", "1000")
