@@ -138,7 +138,7 @@ func TestChildIsKilled(t *testing.T) {
 // A compiler that does not end well is an error that says which limit it ran
 // into, or what it said, and leaves nothing behind.
 func TestChildThatFails(t *testing.T) {
-	limits := codecache.Limits{CPU: time.Second, Wall: 20 * time.Second, Output: 1 << 20}
+	limits := codecache.Limits{CPU: time.Second, Wall: 10 * time.Minute, Output: 1 << 20}
 	short, small := limits, limits
 	small.Memory = 128 << 20
 	short.Wall = 200 * time.Millisecond
