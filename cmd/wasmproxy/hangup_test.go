@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"regexp"
 	"strconv"
 	"strings"
@@ -18,6 +19,9 @@ import (
 func TestHangup(t *testing.T) {
 	u := newUpgraded(t)
 	u.runtime.stops = make(chan chan struct{})
+	handled := make(chan os.Signal, 1) // so that the program has SIGHUP as by default, also in a test that nohup has started
+	signal.Notify(handled, unix.SIGHUP)
+	defer signal.Stop(handled)
 	u.put(build(t, u.dir, "v1"))
 	u.start()
 	u.status(0)

@@ -75,7 +75,7 @@ func knownSettings(cmd *cobra.Command, mayGuess bool) (*config.Config, error) {
 	which := "the last good settings"
 	c = lastGoodSettings(cmd, err)
 	if c == nil && !mayGuess {
-		return nil, fmt.Errorf("%w; there are no last good settings, so it is not known where files are to be changed: correct the settings", err)
+		return nil, fmt.Errorf("%w; there are no last good settings either", err)
 	}
 	if c == nil {
 		which = "flags, variables and defaults"

@@ -30,7 +30,7 @@ func (s *screen) Write(b []byte) (int, error) {
 func (s *screen) want(t *testing.T, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
-		for end := time.Now().Add(patience); !s.find(part); time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(6 * patience); !s.find(part); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("%q is not on the screen:\n%s", part, s.rest())
 			}
