@@ -36,7 +36,7 @@ func diagnose(t *testing.T, files map[string]string, args ...string) (code int, 
 // TestDoctorReadsTheSettings: those of the host's file count, and wrong ones are a finding.
 func TestDoctorReadsTheSettings(t *testing.T) {
 	code, out, errs := diagnose(t, map[string]string{host.SettingsFile: "backnd: unix:///run/x.sock\n"})
-	for _, part := range []string{"ERROR: settings\n", `unknown key "backnd"`, "  remedy: Correct the key", "not checked: settings-in-force, proxy-serves, ", ": the settings are not known\n"} {
+	for _, part := range []string{"ERROR: settings\n", `unknown key "backnd"`, "  remedy: Correct the key", "not checked: settings-active, proxy-serves, ", ": the settings are not known\n"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("the text lacks %q", part)
 		}

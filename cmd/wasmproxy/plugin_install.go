@@ -131,7 +131,7 @@ func toInstall(arg string) (module []byte, name string, err error) {
 	return module, "50-" + arg, nil
 }
 
-// bundled is the module of a plugin that comes with this program, nil if there is none of that name, and the names of all.
+// bundled returns the module of a bundled plugin, which is nil for an unknown name, and the names of all.
 func bundled(name string) (module []byte, names []string) {
 	for _, p := range plugins.All() {
 		if p.Name == name {

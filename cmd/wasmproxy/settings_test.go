@@ -38,7 +38,7 @@ func (u *upgraded) copied() string {
 	return strings.Join(all, " ")
 }
 
-// awaitCopy waits until the settings in force are kept.
+// awaitCopy waits until the active settings are kept.
 func (u *upgraded) awaitCopy() {
 	u.t.Helper()
 	for end := time.Now().Add(upgradePatience); ; time.Sleep(10 * time.Millisecond) {
@@ -87,7 +87,7 @@ func TestCrashWithABadSettingsFile(t *testing.T) {
 			if !s.Settings.LastGood || s.Settings.File != file || !strings.Contains(s.Settings.Error, bad.says) {
 				t.Errorf("the settings are %+v", s.Settings)
 			}
-			if !hasProblem(s, "the settings file cannot be used: ", bad.says, "; the last good settings of ", " are in force") {
+			if !hasProblem(s, "the settings file cannot be used: ", bad.says, "; the last good settings of ", " are active") {
 				t.Errorf("the problems are %q", problems(s))
 			}
 			_, err := u.kubelet.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: podConfig("web" + bad.name)}, grpc.WaitForReady(true))
@@ -110,7 +110,7 @@ func TestCrashWithABadSettingsFile(t *testing.T) {
 	}
 	log, err := os.ReadFile(u.dir + "/log")
 	u.must(err)
-	if n := strings.Count(string(log), "settings file cannot be used, the last good settings are in force"); n != 4 {
+	if n := strings.Count(string(log), "settings file cannot be used, the last good settings are active"); n != 4 {
 		t.Errorf("the log says it %d times", n)
 	}
 

@@ -43,7 +43,7 @@ func Run(ctx context.Context, c *config.Config, observer observe.Observer) error
 	return run(ctx, c, observer, o)
 }
 
-// Serve is Run of a version of the program, which metrics show, by the settings in force of a source. If the proxy cannot
+// Serve is Run of a version of the program, which metrics show, by the active settings of a source. If the proxy cannot
 // start with those of its file, it starts with the last good ones.
 func Serve(ctx context.Context, version string, c *config.Config, source *settings.Source, observer observe.Observer) error {
 	o := optionsOf(c, observer)

@@ -20,7 +20,7 @@ func reportLastGood(ctx context.Context, source *settings.Source, observer obser
 	}
 }
 
-// keepSettings saves the settings in force as good once the container runtime has answered: without an answer their
+// keepSettings saves the active settings as good once the container runtime has answered: without an answer their
 // backend may be wrong. It tries again what fails.
 func (d *daemon) keepSettings(ctx context.Context) {
 	if d.settings == nil {
@@ -45,7 +45,7 @@ func (d *daemon) keepSettings(ctx context.Context) {
 	}
 }
 
-// settingsState says what of the settings file is in force.
+// settingsState says what of the settings file is active.
 func (d *daemon) settingsState() (s settings.State) {
 	if d.settings != nil {
 		s = d.settings.State()
@@ -62,7 +62,7 @@ func (d *daemon) settingsStatus() status.Settings {
 	return shown
 }
 
-// settingsReasons says, for notReady, why the settings file is not in force. With why comes what is wrong in it.
+// settingsReasons says, for notReady, why the settings file is not active. With why comes what is wrong in it.
 func (d *daemon) settingsReasons(why bool) []string {
 	s := d.settingsState()
 	switch {

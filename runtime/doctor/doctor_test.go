@@ -53,10 +53,10 @@ var planted = map[string]plant{
 	}, want: []string{`settings: settings: config file /etc/wasmproxy/wasmproxy.yaml: unknown key "backnd"`, "settings: settings: drain-timeout"}},
 	"the settings file is changed": {after: func(n *node) {
 		n.put("/etc/wasmproxy/wasmproxy.yaml", "drain-timeout: 4s\n")
-	}, want: []string{"settings-in-force: /etc/wasmproxy/wasmproxy.yaml: it has other settings than those in force"}},
+	}, want: []string{"settings-active: /etc/wasmproxy/wasmproxy.yaml: it has other settings than the active ones"}},
 	"the settings file is bad": {after: func(n *node) {
 		n.put("/etc/wasmproxy/wasmproxy.yaml", "drain-timeout: 4\n")
-	}, want: []string{"settings-in-force: /etc/wasmproxy/wasmproxy.yaml: it cannot be used: ", "proxy-ready: the running proxy: the settings file cannot be used: "}},
+	}, want: []string{"settings-active: /etc/wasmproxy/wasmproxy.yaml: it cannot be used: ", "proxy-ready: the running proxy: the settings file cannot be used: "}},
 	"no proxy runs": {after: func(n *node) { n.stop() }, want: []string{"proxy-serves: " + ours}},
 	"the runtime does not run": {after: func(n *node) {
 		n.runtime.Stop()
@@ -257,7 +257,7 @@ func TestWithoutProxy(t *testing.T) {
 	n := newNode(t)
 	r := doctor.Run(t.Context(), n.options)
 	expect(t, r, []string{"proxy-serves: " + ours})
-	want := []string{"settings-in-force", "proxy-ready", "proxy-program", "kubelet-connected", "plugin-state", "plugin-breaker", "plugin-calls", "plugin-uncalled", "plugin-conflicts", "cgroup-fights", "cgroup-writes"}
+	want := []string{"settings-active", "proxy-ready", "proxy-program", "kubelet-connected", "plugin-state", "plugin-breaker", "plugin-calls", "plugin-uncalled", "plugin-conflicts", "cgroup-fights", "cgroup-writes"}
 	var got []string
 	for _, c := range r.NotChecked {
 		got = append(got, c.Check)

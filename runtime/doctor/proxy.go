@@ -24,9 +24,9 @@ func findSettingsInForce(_ context.Context, n *node) ([]found, error) {
 	}
 	switch s := n.status.Settings; {
 	case s.Changed:
-		return []found{{s.File, "it has other settings than those in force, which are of " + s.Since.UTC().Format(time.RFC3339)}}, nil
+		return []found{{s.File, "it has other settings than the active ones, which are of " + s.Since.UTC().Format(time.RFC3339)}}, nil
 	case s.Error != "":
-		return []found{{s.File, "it cannot be used: " + s.Error + "; the settings in force are of " + s.Since.UTC().Format(time.RFC3339)}}, nil
+		return []found{{s.File, "it cannot be used: " + s.Error + "; the active settings are of " + s.Since.UTC().Format(time.RFC3339)}}, nil
 	}
 	return nil, nil
 }

@@ -8,7 +8,7 @@ var Checks = []*Check{
 	{settingsCheck, "Can the proxy's settings be read?", Error,
 		"A start of the proxy takes the last good settings, or fails if there are none. The other checks go by the last good ones, too, or are not made.",
 		"Correct the key that the error names; `wasmproxy validate` reads the settings, too.", findSettings},
-	{"settings-in-force", "Are the settings of the file in force?", Warning,
+	{"settings-active", "Are the settings of the file active?", Warning,
 		"The running proxy has other settings than its file. Those of the file count at its next start, if they can be used.",
 		"Correct the file if `wasmproxy validate` names an error; then `wasmproxy reload`.", findSettingsInForce},
 

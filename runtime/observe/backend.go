@@ -153,15 +153,15 @@ type LastGoodNotSaved struct {
 	Err error // names the file
 }
 
-// SettingsRefused says that the settings file could not be used at a start, and that the last good settings are in force.
+// SettingsRefused says that the settings file could not be used at a start, and that the last good settings are active.
 type SettingsRefused struct {
 	occurrence
 	File  string
-	Since time.Time // when the proxy first served with those in force
+	Since time.Time // when the proxy first served with the active ones
 	Err   error     // names what is wrong in the file
 }
 
-// SettingsNotSaved says that the settings in force could not be saved as good. There is one event until they are.
+// SettingsNotSaved says that the active settings could not be saved as good. There is one event until they are.
 type SettingsNotSaved struct {
 	occurrence
 	Err error // names the file

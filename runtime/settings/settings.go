@@ -1,5 +1,5 @@
 // Package settings decides with which settings the proxy serves: those of its settings file, or the last good ones if the
-// file cannot be used. While the proxy serves, it says what of the file is not in force.
+// file cannot be used. While the proxy serves, it says what of the file is not active.
 //
 // It is not for reading values, which is package config, nor for keeping files, which is package lastgood.
 package settings
@@ -29,14 +29,14 @@ type Source struct {
 
 	mu       sync.Mutex // held while a file is parsed, and never while one is written
 	file     config.File
-	inForce  *config.Config
+	active   *config.Config
 	text     []byte
 	lastGood bool
 	since    time.Time
 	refused  error       // why the file could not be used at the start; nil: it could
 	judged   config.File // what was loaded last
 	verdict  error       // of judged
-	changed  bool        // judged has other settings than those in force
+	changed  bool        // judged has other settings than the active ones
 }
 
 // ErrNone says that there are no last good settings.
@@ -47,7 +47,7 @@ func New(read func() config.File, load func(config.File) (*config.Config, error)
 	return &Source{read: read, load: load, file: read(), since: time.Now()}
 }
 
-// Load puts the settings of the file in force.
+// Load activates the settings of the file.
 func (s *Source) Load() (*config.Config, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,11 +55,11 @@ func (s *Source) Load() (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.inForce, s.text, s.judged = c, s.file.Text, s.file
+	s.active, s.text, s.judged = c, s.file.Text, s.file
 	return c, nil
 }
 
-// FallBack puts the last good settings in force, since those of the file cannot be used for this cause. The error says why
+// FallBack activates the last good settings, since those of the file cannot be used for this cause. The error says why
 // there are none. It is not for the process that takes the place of another.
 func (s *Source) FallBack(cause error) (*config.Config, error) {
 	s.mu.Lock()
@@ -78,7 +78,7 @@ func (s *Source) FallBack(cause error) (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.inForce, s.text, s.since, s.lastGood, s.refused = c, good.Text, good.Since, true, cause
+	s.active, s.text, s.since, s.lastGood, s.refused = c, good.Text, good.Since, true, cause
 	s.judged, s.verdict = s.file, cause
 	return c, nil
 }
@@ -137,12 +137,12 @@ func (s *Source) withoutFile() string {
 	return c.DataDir
 }
 
-// Keep saves the settings in force as the last good ones, in their data-dir. If that is named in the file, they are saved
+// Keep saves the active settings as the last good ones, in their data-dir. If that is named in the file, they are saved
 // also where a start finds them that cannot read the file, if that directory exists. An empty data-dir keeps none.
 // Settings that were kept before keep their time.
 func (s *Source) Keep() error {
 	s.mu.Lock()
-	good, dir, standard := lastgood.Settings{Text: s.text, Since: s.since}, s.inForce.DataDir, s.withoutFile()
+	good, dir, standard := lastgood.Settings{Text: s.text, Since: s.since}, s.active.DataDir, s.withoutFile()
 	file, lastGood := s.file.Path, s.lastGood
 	s.mu.Unlock()
 	if file == "" || lastGood || dir == "" {
@@ -175,13 +175,13 @@ func (s *Source) Keep() error {
 	return errors.Join(errs...)
 }
 
-// State says what is in force, and what of the settings file is not.
+// State says what is active, and what of the settings file is not.
 type State struct {
 	File     string    // "": there is none
-	LastGood bool      // the last good settings are in force
-	Since    time.Time // when those in force were read, or first served with
+	LastGood bool      // the last good settings are active
+	Since    time.Time // when the active ones were read, or first served with
 	Err      error     // why the file, as it is now, cannot be used; nil: it can
-	Changed  bool      // the file can be used, and has other settings than those in force
+	Changed  bool      // the file can be used, and has other settings than the active ones
 }
 
 // State reads the settings file.
@@ -198,22 +198,22 @@ func (s *Source) State() State {
 		return state
 	case s.judged.Err != nil || !bytes.Equal(file.Text, s.judged.Text):
 		c, err := s.load(file)
-		s.judged, s.verdict, s.changed = file, err, err == nil && !reflect.DeepEqual(c, s.inForce)
+		s.judged, s.verdict, s.changed = file, err, err == nil && !reflect.DeepEqual(c, s.active)
 	}
 	state.Err, state.Changed = s.verdict, s.changed
 	return state
 }
 
-// Meanwhile says which settings are in force.
+// Meanwhile says which settings are active.
 func (s *State) Meanwhile() string {
 	which := "settings"
 	if s.LastGood {
 		which = "last good settings"
 	}
-	return fmt.Sprintf("the %s of %s are in force", which, s.Since.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("the %s of %s are active", which, s.Since.UTC().Format(time.RFC3339))
 }
 
-// Problem says in one line why the settings file is not in force; "" if it is, or could be.
+// Problem says in one line why the settings file is not active; "" if it is, or could be.
 func (s *State) Problem() string {
 	if s.Err == nil {
 		return ""

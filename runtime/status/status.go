@@ -27,13 +27,13 @@ type Status struct {
 	Guests Guests `json:"guests"`
 }
 
-// Settings are those in force.
+// Settings are the active ones.
 type Settings struct {
 	File     string    `json:"file,omitempty"`     // empty: they are from flags and variables alone
-	LastGood bool      `json:"lastGood,omitempty"` // the file could not be used at the start, and the last good settings are in force
-	Since    time.Time `json:"since,omitzero"`     // when those in force were read, or the proxy first served with them
+	LastGood bool      `json:"lastGood,omitempty"` // the file could not be used at the start, and the last good settings are active
+	Since    time.Time `json:"since,omitzero"`     // when the active ones were read, or the proxy first served with them
 	Error    string    `json:"error,omitempty"`    // why the file, as it is now, cannot be used; empty if it can
-	Changed  bool      `json:"changed,omitempty"`  // the file can be used, and has other settings than those in force
+	Changed  bool      `json:"changed,omitempty"`  // the file can be used, and has other settings than the active ones
 }
 
 // Peer is a process that is connected to the socket for calls, as the kernel tells it.

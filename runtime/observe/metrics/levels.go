@@ -23,7 +23,7 @@ type Levels struct {
 	SpansLost        int64 // of traces
 	Bypass           bool
 	SettingsRefused  bool // the settings file, as it is now, cannot be used
-	SettingsChanged  bool // it has other settings than those in force
+	SettingsChanged  bool // it has other settings than the active ones
 	Ready            bool // but for what the container runtime would answer
 	StateSaved       bool // state-dir has what it is to have
 

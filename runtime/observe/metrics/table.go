@@ -89,8 +89,8 @@ var Families = []Family{
 	{"wasmproxy_audit_lines_limited_total", Counter, []string{"plugin"}, "Lines of the audit log about a plugin that were left out, since it made more than a plugin may.", false},
 	{"wasmproxy_trace_spans_lost_total", Counter, nil, "Spans of traces that the collector did not take, or that too many waited for.", true},
 
-	{"wasmproxy_settings_load_failed", Gauge, nil, "1 while the settings file, as it is now, cannot be used, else 0. Earlier settings are in force.", true},
-	{"wasmproxy_settings_changed", Gauge, nil, "1 while the settings file has other settings than those in force, and a reload would put them in force; else 0.", true},
+	{"wasmproxy_settings_load_failed", Gauge, nil, "1 while the settings file, as it is now, cannot be used, else 0. Earlier settings are active.", true},
+	{"wasmproxy_settings_changed", Gauge, nil, "1 while the settings file has other settings than the active ones, and a reload would activate them; else 0.", true},
 
 	{"wasmproxy_bypass", Gauge, nil, "1 while every call passes as it came because of the bypass, else 0.", true},
 }

@@ -23,7 +23,7 @@ var Messages = []Message{
 		"A file in a plugin directory is not valid.", "Correct or remove the file that `err` names."},
 	{(*observe.DirectoryNotRead)(nil), slog.LevelError, "plugin directory not read, its plugins stay as they are",
 		"A plugin directory cannot be read. A plugin that was not active before is not loaded.", "Check the directory's permissions. It is read again every ten seconds."},
-	{(*observe.SettingsRefused)(nil), slog.LevelError, "settings file cannot be used, the last good settings are in force",
+	{(*observe.SettingsRefused)(nil), slog.LevelError, "settings file cannot be used, the last good settings are active",
 		"At a start the settings file is missing or not valid, or the proxy cannot start with it, for the reason in `err`. It serves with the settings that it had at `since`.", "Correct what `err` names, check it with `wasmproxy validate`, and run `wasmproxy reload`."},
 	{(*observe.CgroupFileFailed)(nil), slog.LevelError, "cgroup file not written",
 		"The kernel refuses a value that a plugin wants, or there is no such file. With `field`, the runtime took the value and did not write it. Without `plugin`, kubelet's value was to come back.", "Check the plugin's value and the node's cgroup controllers. Each scan tries again."},

@@ -110,7 +110,7 @@ func TestBadSettingsFile(t *testing.T) {
 	kubelet.Apply(t, second)
 	kubelet.AwaitReady(t, second)
 	expectSettings(t, proxy, true)
-	if found := proxy.Doctor(t); !slices.Contains(found, "settings-in-force "+file) {
+	if found := proxy.Doctor(t); !slices.Contains(found, "settings-active "+file) {
 		t.Errorf("doctor finds %q", found)
 	}
 	proxy.Stop(t)
