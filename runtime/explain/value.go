@@ -58,7 +58,6 @@ func (o *Object) over() bool { return !o.Running && (o.State == "exited" || o.St
 // kubelet's value.
 func (o *Object) OfField(name string, v *ledger.Value, held Held, clearable bool) Value {
 	x := newValue(Field, name, v)
-	x.Repairs, x.Found = v.Repairs, v.Found
 	if x.Kernel = held.Value; !v.Lost {
 		x.Sent = &v.Sent
 	}
@@ -74,23 +73,10 @@ func (o *Object) OfField(name string, v *ledger.Value, held Held, clearable bool
 	case undo:
 		x.Condition = Condition{Undoing, "no plugin wants a value any more; kubelet's comes back with the next scan"}
 	case o.Running && held.Value != nil && !held.Meant:
-		x.Condition = drifted(v)
+		x.Condition = Condition{Drift, "the kernel does not hold what the container runtime was sent last; only the runtime's next update of it sets it again"}
 	}
 	x.Differs = x.differs(x.Sent)
 	return x
-}
-
-// drifted tells of a field of which the kernel does not hold what the runtime was sent last.
-func drifted(v *ledger.Value) Condition {
-	switch {
-	case len(v.Wishes) == 0, v.Read != "" && v.Failed == "" && !v.Fight:
-		return Condition{Drift, "the kernel does not hold what the container runtime was sent last"}
-	case v.Fight:
-		return fight(v)
-	case v.Failed != "":
-		return Condition{Failed, v.Failed}
-	}
-	return Condition{Drift, "something else has overwritten it; the next scan has the runtime set it again"}
 }
 
 func newValue(kind Kind, name string, v *ledger.Value) Value {

@@ -168,7 +168,7 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 		note()
 	}
 	if c.method.Effect == cri.Updates {
-		c.resetFields(ctx, id, ledger.Expected, len(c.Ledger.Fields(id)) > 0)
+		c.resetFields(ctx, id)
 	}
 }
 

@@ -149,21 +149,21 @@ func (c *call) repairPod(ctx context.Context, own ledger.ID) {
 		c.Ledger.Note(id, path.Base(c.method.Name))
 	}
 	if own.Container != "" && c.Ledger.Has(own) {
-		c.resetFields(ctx, own, ledger.Expected, false)
+		c.resetFields(ctx, own)
 		ids = slices.DeleteFunc(ids, func(id ledger.ID) bool { return id == own })
 	}
 	c.settle(ctx, ids, ledger.Expected)
 }
 
 // repair is carryOut for an object that the caller does not have.
-func (i *interceptor) repair(ctx context.Context, id ledger.ID, why ledger.Why) (done []ledger.Done, overwritten bool) {
+func (i *interceptor) repair(ctx context.Context, id ledger.ID, why ledger.Why) []ledger.Done {
 	var o crifield.Object
 	if id.Container == "" {
 		if pod, ok := i.podOf(id.Pod); ok {
 			o.Pod = pod
 		}
 		if i.dropGone(id) {
-			return nil, false
+			return nil
 		}
 		if i.vacant(id) {
 			why = ledger.Vacant
@@ -171,7 +171,7 @@ func (i *interceptor) repair(ctx context.Context, id ledger.ID, why ledger.Why) 
 		i.sumLimits(ctx, id.Pod)
 	} else if c, ok := i.Store.Container(id.Container); ok {
 		if o.Container = crifield.ContainerOf(c); !i.started(id.Container) {
-			return nil, false
+			return nil
 		}
 	}
 	return i.carryOut(ctx, id, o, why)
@@ -179,40 +179,35 @@ func (i *interceptor) repair(ctx context.Context, id ledger.ID, why ledger.Why) 
 
 // carry is carryOut for an object that the caller has.
 func (i *interceptor) carry(ctx context.Context, o crifield.Object, why ledger.Why) []ledger.Done {
-	done, _ := i.carryOut(ctx, i.idOf(o), o, why)
-	return done
+	return i.carryOut(ctx, i.idOf(o), o, why)
 }
 
 // carryOut is the one place that writes cgroup files: it writes those of an object that do not
 // hold what the ledger says, and has an event of each. The object is zero if only the ledger
-// knows it. It reports, too, whether something seems to have overwritten a field that plugins want,
-// for resetFields: an update may be under way.
-func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Object, why ledger.Why) (done []ledger.Done, overwritten bool) {
+// knows it.
+func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Object, why ledger.Why) []ledger.Done {
 	stamp := i.Ledger.Stamp(id) // first: what the ledger notes from here on is looked at again
 	files := i.Ledger.Files(id)
-	fields := i.fieldsOf(id, files)
-	if i.Cgroups == nil || len(files)+len(fields) == 0 {
-		return nil, false
+	if i.Cgroups == nil || len(files) == 0 {
+		return nil
 	}
 	ctx = context.WithoutCancel(ctx) // what the runtime has accepted is carried out whether or not the caller waits
 	unlock, ok := i.Ledger.Lock(ctx, id)
 	if !ok {
-		return nil, false
+		return nil
 	}
 	defer unlock()
-	files = withFilesOf(fields, files)
 	g := i.read(ctx, id, o, files)
 	defer g.Close()
-	done = i.writeDue(ctx, id, &g, files, why)
+	done := i.writeDue(ctx, id, &g, files, why)
 	for k := range done {
 		i.fileWritten(ctx, i.about(id, o), &done[k])
 	}
-	overwritten = i.overwritten(id, fields, g)
 	if why == ledger.Drift {
-		right := len(done) == 0 && !overwritten && g.has(files) && len(i.Ledger.Resets(id)) == 0
+		right := len(done) == 0 && g.has(files) && len(i.Ledger.Resets(id)) == 0
 		i.Watch.looked(id, stamp, g.Group, right && i.podFollows(id.Pod))
 	}
-	return done, overwritten
+	return done
 }
 
 // writeDue writes those of the files that do not hold what the ledger says, and has in g.held what they hold then.
@@ -260,11 +255,11 @@ func (i *interceptor) fileWritten(ctx context.Context, about observe.Object, d *
 	switch {
 	case d.Again:
 	case d.Err != nil:
-		i.Observer.Observe(ctx, &observe.CgroupFileFailed{Plugin: d.Plugin, Hook: d.Hook, Object: about, Field: d.Field, File: d.File, Value: d.Value, Err: d.Err})
+		i.Observer.Observe(ctx, &observe.CgroupFileFailed{Plugin: d.Plugin, Hook: d.Hook, Object: about, File: d.File, Value: d.Value, Err: d.Err})
 	case d.Kind == ledger.Repair:
-		i.Observer.Observe(ctx, &observe.CgroupFileRepaired{Plugin: d.Plugin, Object: about, Field: d.Field, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause})
+		i.Observer.Observe(ctx, &observe.CgroupFileRepaired{Plugin: d.Plugin, Object: about, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause})
 	case d.Kind == ledger.Fight:
-		i.Observer.Observe(ctx, &observe.CgroupFileFought{Plugin: d.Plugin, Object: about, Field: d.Field, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause})
+		i.Observer.Observe(ctx, &observe.CgroupFileFought{Plugin: d.Plugin, Object: about, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause})
 	case d.Kind == ledger.Undo:
 		i.Observer.Observe(ctx, &observe.CgroupFileUndone{Object: about, File: d.File, Value: d.Value})
 	case i.Observer.Wants(observe.KindCgroupFileWritten):

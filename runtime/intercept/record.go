@@ -116,8 +116,8 @@ func AfterReload(ctx context.Context, o Options) {
 			return
 		}
 		i.Ledger.Note(id, "a reload of systemd")
-		_, overwritten := i.repair(ctx, id, ledger.Expected)
-		i.resetFields(ctx, id, ledger.Expected, overwritten)
+		i.repair(ctx, id, ledger.Expected)
+		i.resetFields(ctx, id)
 	}
 }
 
@@ -149,20 +149,19 @@ func byPod(ids []ledger.ID) iter.Seq[[]ledger.ID] {
 }
 
 // settle has the values of objects of one pod be what the ledger says: in their files, and in the
-// runtime where no plugin wants another than kubelet's any more, or where something else has
-// overwritten a plugin's in the kernel. When cpu.idle ends, the runtime
+// runtime where no plugin wants another than kubelet's any more. When cpu.idle ends, the runtime
 // is asked for the container's share, too, since some forget it. The limits of the pod follow once.
 func (i *interceptor) settle(ctx context.Context, ids []ledger.ID, why ledger.Why) {
 	raise := false
 	for _, id := range ids {
-		done, overwritten := i.repair(ctx, id, why)
+		done := i.repair(ctx, id, why)
 		if slices.ContainsFunc(done, func(d ledger.Done) bool { return d.Err == nil && endsIdle(d.Write) }) {
 			c, _ := i.Store.Container(id.Container)
 			if shares := c.Config.GetLinux().GetResources().GetCpuShares(); shares != 0 {
 				i.Ledger.Lost(id, fieldTarget(abi.Resources+abi.CPUShares, ""), strconv.FormatInt(shares, 10))
 			}
 		}
-		raise = !i.resetFields(ctx, id, why, overwritten) || raise
+		raise = !i.resetFields(ctx, id) || raise
 	}
 	if raise {
 		i.raisePod(ctx, ids[0].Pod)

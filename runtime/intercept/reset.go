@@ -15,12 +15,24 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
+// fieldResets are the changes of a container's resources that resetFields asks for.
+type fieldResets map[ledger.Target]plugin.Change
+
+// resources is what an update with the changes names.
+func (f fieldResets) resources() *runtimeapi.LinuxContainerResources {
+	r := &runtimeapi.LinuxContainerResources{}
+	o := crifield.Object{Container: &crifield.Container{Resources: crifield.Resources{Now: r, Own: true}}}
+	for _, c := range f {
+		o.Set(&c)
+	}
+	return r
+}
+
 // resetFields asks the runtime for the values of resources that it should have and has not:
-// kubelet's, where no plugin wants another any more, and a plugin's that something else has
-// overwritten in the kernel, after the object's earlier work. Whether there are such is looked for
-// then if overwritten is true. What CRI cannot clear stays. What fails is due again with the next
+// kubelet's, where no plugin wants another any more, and a plugin's that the kernel has lost, after the
+// object's earlier work. What CRI cannot clear stays. What fails is due again with the next
 // call or scan. It reports whether it has begun; the limits of the container's pod follow then.
-func (i *interceptor) resetFields(ctx context.Context, id ledger.ID, why ledger.Why, overwritten bool) (begun bool) {
+func (i *interceptor) resetFields(ctx context.Context, id ledger.ID) (begun bool) {
 	record, ok := i.Store.Container(id.Container)
 	if id.Container == "" || ok && (!i.started(id.Container) || record.State == runtimeapi.ContainerState_CONTAINER_EXITED) {
 		return false
@@ -30,24 +42,11 @@ func (i *interceptor) resetFields(ctx context.Context, id ledger.ID, why ledger.
 		c = &crifield.Container{ID: id.Container}
 	}
 	due := i.resets(id)
-	if len(due) == 0 && !overwritten {
+	if len(due) == 0 {
 		return false
 	}
 	ctx = context.WithoutCancel(ctx)
-	begun = i.Queue.Go(id.Container, func() {
-		if !overwritten {
-			i.reset(ctx, id, c)
-			return
-		}
-		// An update that has just ended has its note in the queue by now.
-		if !i.Queue.Go(id.Container, func() {
-			i.noteOverwritten(ctx, id, c, why)
-			i.reset(ctx, id, c)
-		}) {
-			i.notReset(ctx, id, errBusy, due)
-		}
-	})
-	if !begun {
+	if begun = i.Queue.Go(id.Container, func() { i.reset(ctx, id, c) }); !begun {
 		i.notReset(ctx, id, errBusy, due)
 	}
 	return begun
@@ -74,8 +73,7 @@ func resetTo(t ledger.Target, value string) (plugin.Change, bool) {
 	return c, ok && c.Key == "" && (c.Int != 0 || c.Text != "") && c.Field != abi.Resources+abi.OOMScoreAdj
 }
 
-// reset sends what is due in one update. If the runtime refuses that, and one of the fields may be
-// the reason, the parts are sent on their own: one that is refused does not hold up the others.
+// reset sends what is due in one update.
 func (i *interceptor) reset(ctx context.Context, id ledger.ID, c *crifield.Container) {
 	defer i.raisePod(ctx, id.Pod) // resetFields leaves that to this
 	due := i.resets(id)
@@ -90,31 +88,14 @@ func (i *interceptor) reset(ctx context.Context, id ledger.ID, c *crifield.Conta
 		return
 	}
 	defer done()
-	err = i.sendResets(ctx, id, c, due)
-	if parts := due.parts(); len(parts) > 1 && ofFields(ctx, err) {
-		i.resetApart(ctx, id, c, parts)
-	} else if err != nil {
+	if err := i.sendResets(ctx, id, c, due); err != nil {
 		i.notReset(ctx, id, err, due)
-	}
-}
-
-// resetApart sends each part in an update of its own.
-func (i *interceptor) resetApart(ctx context.Context, id ledger.ID, c *crifield.Container, parts []fieldResets) {
-	for n, part := range parts {
-		err := i.sendResets(ctx, id, c, part)
-		switch {
-		case ofFields(ctx, err):
-			i.notReset(ctx, id, err, part)
-		case err != nil: // the later ones would have the same answer
-			i.notReset(ctx, id, err, parts[n:]...)
-			return
-		}
 	}
 }
 
 // sendResets sends one update to the runtime, and notes what it has accepted.
 func (i *interceptor) sendResets(ctx context.Context, id ledger.ID, c *crifield.Container, due fieldResets) (err error) {
-	r, repairs := due.resources(), i.Ledger.Repairs(id)
+	r := due.resources()
 	record, _ := i.Store.Container(c.ID)
 	namePartners(r, record.Config.GetLinux().GetResources())
 	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.ID, Linux: r}
@@ -130,17 +111,12 @@ func (i *interceptor) sendResets(ctx context.Context, id ledger.ID, c *crifield.
 	}
 	i.Store.Observe(nil, req, resp)
 	i.Ledger.Updated(id, ledger.Update{Sent: resourceValues(r)})
-	i.repaired(ctx, id, c, repairs, due)
 	return nil
 }
 
 // notReset makes one event of the same failure.
-func (i *interceptor) notReset(ctx context.Context, id ledger.ID, err error, parts ...fieldResets) {
-	var all []ledger.Target
-	for _, part := range parts {
-		all = slices.AppendSeq(all, maps.Keys(part))
-	}
-	slices.Sort(all)
+func (i *interceptor) notReset(ctx context.Context, id ledger.ID, err error, due fieldResets) {
+	all := slices.Sorted(maps.Keys(due))
 	if i.Ledger.NotReset(id, all, err) {
 		names := make([]string, len(all))
 		for n, t := range all {
@@ -149,5 +125,27 @@ func (i *interceptor) notReset(ctx context.Context, id ledger.ID, err error, par
 		c, _ := i.Store.Container(id.Container)
 		about := i.about(id, crifield.Object{Container: crifield.ContainerOf(c)})
 		i.Observer.Observe(ctx, &observe.FieldsNotReset{Object: about, Fields: names, Err: err})
+	}
+}
+
+// namePartners has an update of the host's own name what runtimes write together, as the runtime has
+// it. To crun, a period without a quota means that there is no quota, and it does not write a quota
+// of -1 without a period. To containerd, a limit of memory alone means that there is no swap.
+func namePartners(r, has *runtimeapi.LinuxContainerResources) {
+	if r.CpuQuota != 0 || r.CpuPeriod != 0 {
+		setIfZero(&r.CpuQuota, has.GetCpuQuota())
+		setIfZero(&r.CpuPeriod, has.GetCpuPeriod())
+	}
+	if r.MemorySwapLimitInBytes != 0 {
+		setIfZero(&r.MemoryLimitInBytes, has.GetMemoryLimitInBytes())
+	}
+	if swap := has.GetMemorySwapLimitInBytes(); r.MemoryLimitInBytes > 0 && (swap < 0 || swap >= r.MemoryLimitInBytes) {
+		setIfZero(&r.MemorySwapLimitInBytes, swap)
+	}
+}
+
+func setIfZero(n *int64, value int64) {
+	if *n == 0 {
+		*n = value
 	}
 }

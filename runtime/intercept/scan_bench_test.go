@@ -50,33 +50,6 @@ func benchmarkScans(b *testing.B, o Options) {
 	}
 }
 
-// tenFields are values of ten files that plugins want as resources.
-var tenFields = map[ledger.Target]string{
-	"field cpu_quota": "50000", "field cpu_shares": "1290", "field memory_limit_in_bytes": "16777216",
-	"field cpuset_cpus": "0-1", "field cpuset_mems": "0", "field unified[pids.max]": "100", "field unified[memory.high]": "8388608",
-	"field unified[memory.low]": "4194304", "field unified[memory.min]": "1048576", "field unified[memory.swap.max]": "0",
-}
-
-// BenchmarkScanOfFields is the same of ten resources of each container.
-func BenchmarkScanOfFields(b *testing.B) {
-	o := fullNode(b, plainTree(b), 400, 5)
-	for _, id := range o.Ledger.Objects() {
-		u := ledger.Update{Sent: tenFields}
-		for t, value := range tenFields {
-			u.Asked = append(u.Asked, ledger.Asked{Target: t, Wish: ledger.Wish{Plugin: "10-a", Hook: abi.Tick, Value: value, At: time.Now()}})
-		}
-		o.Ledger.Remove(id)
-		o.Ledger.Updated(id, u)
-	}
-	Scan(b.Context(), o)
-	benchmarkScans(b, o)
-	for _, id := range o.Ledger.Objects() {
-		if fields := o.Ledger.Fields(id); len(fields) != len(tenFields) || fields[0].Fresh || fields[0].Shown != "" {
-			b.Fatalf("%v: the fields are %+v", id, fields)
-		}
-	}
-}
-
 func benchmarkScan(b *testing.B, o Options) {
 	b.Helper()
 	b.ReportAllocs()

@@ -63,14 +63,3 @@ func unanswered(ctx context.Context, err error) bool {
 func notFound(err error) bool {
 	return status.Code(err) == codes.NotFound || errors.Is(err, pods.ErrGone)
 }
-
-// ofFields reports whether the runtime may have refused an update because of one of the fields that
-// it names, and not because of itself, the container or the caller. Runtimes answer code Unknown
-// for what the kernel has refused.
-func ofFields(ctx context.Context, err error) bool {
-	switch status.Code(err) {
-	case codes.OK, codes.Unavailable, codes.ResourceExhausted, codes.Unimplemented:
-		return false
-	}
-	return !unanswered(ctx, err) && !notFound(err)
-}

@@ -43,9 +43,6 @@ func (l *Ledger) Updated(id ID, u Update) {
 	}
 	for t, value := range u.Sent {
 		if v := o.values[t]; v != nil {
-			if v.Sent != value || v.Lost {
-				v.Read, v.fresh = "", true
-			}
 			v.Sent, v.Lost, v.Failed = value, false, ""
 			o.tidy(t)
 		}
@@ -166,7 +163,7 @@ func (l *Ledger) Lost(id ID, t Target, value string) {
 	if v.Kubelet == nil && len(v.Wishes) == 0 {
 		v.Kubelet = &value
 	}
-	v.Sent, v.Lost, v.Found = "", true, ""
+	v.Sent, v.Lost = "", true
 	l.changed(id)
 }
 

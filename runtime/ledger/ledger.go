@@ -69,7 +69,7 @@ type Value struct {
 	Sum     int64   `json:"sum,omitempty"`     // limit of a pod: kubelet's by its updates of the containers, which may come before or after its write of the pod's; 0: Kubelet
 	Sent    string  `json:"sent,omitempty"`    // field: what the container runtime got last
 	Written string  `json:"written,omitempty"` // file: the last value that the kernel took
-	Read    string  `json:"read,omitempty"`    // file: what the kernel showed then; field: what it showed after Sent, in another form or of another value
+	Read    string  `json:"read,omitempty"`    // file: what the kernel showed then
 	Writing string  `json:"writing,omitempty"` // file: a value that the kernel may have taken
 
 	// Former is what the kernel showed of a file's last values before Written, the newest last. systemd
@@ -83,8 +83,6 @@ type Value struct {
 	Repairs int    `json:"repairs,omitempty"` // how often it was overwritten and written again
 	Found   string `json:"found,omitempty"`   // what it was overwritten with last
 
-	fresh    bool    // field: the kernel was not looked at since Sent
-	cause    string  // field: the call or reload that shows it overwritten; empty for a scan
 	begun    bool    // a Begin had it written, and its End has not come
 	stuck    *string // what the kernel held when the last write failed
 	row      int     // of repairs, each soon after the one before

@@ -178,7 +178,7 @@ func (v *Value) renew(t Target, later *Value) {
 		}
 	}
 	if later.Sent != "" || later.Lost {
-		v.Sent, v.Lost, v.Read, v.fresh = later.Sent, later.Lost, later.Read, later.fresh
+		v.Sent, v.Lost = later.Sent, later.Lost
 	}
 	v.Failed, v.stuck = later.Failed, later.stuck
 }

@@ -41,12 +41,11 @@ const (
 	Fight                  // it is not written: something else has overwritten it too often
 )
 
-// Write is a write of a cgroup file that is due, by the host or, of a CRI field, by the runtime.
+// Write is a write of a cgroup file that is due.
 type Write struct {
 	Kind   Kind
 	Plugin string   // whose wish it is; empty for Undo
 	Hook   abi.Hook // in which it asked
-	Field  string   // of CRI; empty if the host writes the file
 	File   string
 	Value  string
 	Exact  string // of kubelet's value: see Kernel.Exact

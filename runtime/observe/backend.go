@@ -81,7 +81,6 @@ type CgroupFileFailed struct {
 	Plugin      string   // empty if kubelet's value was to come back
 	Hook        abi.Hook // in which the plugin asked for the value
 	Object               // whose file it is
-	Field       string   // of CRI, as which the container runtime writes the value; empty if the host does
 	File, Value string
 	Err         error
 }
@@ -91,8 +90,7 @@ type CgroupFileFailed struct {
 type CgroupFileRepaired struct {
 	occurrence
 	Plugin      string
-	Object             // whose file it is
-	Field       string // of CRI, as which the container runtime writes the value; empty if the host does
+	Object      // whose file it is
 	File, Value string
 	Found       string // what it held
 	Last        string // call or reload that showed it; empty for a scan
@@ -103,8 +101,7 @@ type CgroupFileRepaired struct {
 type CgroupFileFought struct {
 	occurrence
 	Plugin      string
-	Object             // whose file it is
-	Field       string // of CRI, as which the container runtime writes the value; empty if the host does
+	Object      // whose file it is
 	File, Value string
 	Found       string // what it holds
 	Last        string // call or reload before it; empty if there was none
@@ -118,7 +115,7 @@ type CgroupFileUndone struct {
 }
 
 // FieldsNotReset says that the container runtime could not be asked for kubelet's values of
-// resources that plugins had changed, or for a plugin's that something else has overwritten.
+// resources that plugins had changed, or for a plugin's that the kernel has lost.
 type FieldsNotReset struct {
 	occurrence
 	Object

@@ -172,9 +172,9 @@ func (l *limited) testKill(t *testing.T) {
 	}
 }
 
-// testForeignWrite overwrites every file, also of fields of CRI, which wasmproxy finds out by itself.
+// testForeignWrite overwrites every file that the plugin sets itself, which wasmproxy finds out.
 func (l *limited) testForeignWrite(t *testing.T) {
-	l.overwrite(t, l.settings)
+	l.overwrite(t, settings.Only(l.settings, settings.Setting.OfFile))
 	l.await(t, l.settings, settings.Setting.Expected)
 }
 

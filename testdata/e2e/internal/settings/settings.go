@@ -49,14 +49,11 @@ func Only(all []Setting, is func(Setting) bool) []Setting {
 	return slices.DeleteFunc(slices.Clone(all), func(s Setting) bool { return !is(s) })
 }
 
-// Foreign is the value that somebody else writes to the file: the one without the plugin. Of a wish
-// for the file it becomes kubelet's value. So the cpuset for which kubelet has none is not overwritten.
+// Foreign is the value that somebody else writes to a file: the one without the plugin, which becomes
+// kubelet's value. So the cpuset for which kubelet has none is not overwritten.
 func (s Setting) Foreign() string {
-	switch s.Target {
-	case "nice.file.cpuset.cpus":
+	if s.Target == "nice.file.cpuset.cpus" {
 		return s.With
-	case "main.field.memory_limit": // version 1 refuses more than the limit with swap
-		return "41943040"
 	}
 	switch device, _, _ := strings.Cut(s.With, " "); s.File {
 	case "io.max":
