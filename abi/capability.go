@@ -62,7 +62,7 @@ var Capabilities = []CapabilityInfo{
 	{StateKV, "state.kv", false, "keep values from one call to the next"},
 	{ReadRaw, "cri.raw", false, "read the whole request; without env and credentials unless they are granted too"},
 	{Credentials, "credentials", false, "see the registry credentials of PullImage in cri_raw"},
-	{PodLimits, "pod.limits", false, "set CPU and memory limits of containers above the pod's, which then grows with them"},
+	{PodLimits, "pod.limits", false, "set CPU and memory limits of containers above the pod's, which is lifted then"},
 }
 
 // CapabilityByName finds a capability by its exact name.

@@ -28,5 +28,5 @@ const (
 	CapStateKV        Capability = "state.kv"        // keep values from one call to the next
 	CapCRIRaw         Capability = "cri.raw"         // read the whole request; without env and credentials unless they are granted too
 	CapCredentials    Capability = "credentials"     // see the registry credentials of PullImage in cri_raw
-	CapPodLimits      Capability = "pod.limits"      // set CPU and memory limits of containers above the pod's, which then grows with them
+	CapPodLimits      Capability = "pod.limits"      // set CPU and memory limits of containers above the pod's, which is lifted then
 )

@@ -18,7 +18,7 @@ that a plugin has asked for, a line shows:
 
   KUBELET  what kubelet wants; of a file, what it held before its first write
   PLUGINS  what each plugin wants, with the hook in which it asked and since when; the first
-           one holds. A value with + is what plugins add to kubelet's limit of a pod
+           one holds
   SENT     what the container runtime got last (fields)
   KERNEL   what the kernel holds now
   OWNER    whose value holds; unknown if the pod's state file was ignored

@@ -106,10 +106,10 @@ func TestBurstOfAPodWhoseLimitGoesDown(t *testing.T) {
 	fs, pod, _ := scratchGroup(t)
 	burst := on(abi.PreRunPodSandbox, write(abi.Pod, "cpu.max.burst", "80000"))
 	n := newNode(t, []plugin.Member{burst, doubling(abi.HookSetOf(abi.PreCreateContainer), abi.AllCapabilities)}, withCgroups(fs))
-	n.runPod()
+	n.runPodWith(podWithoutOverhead(), createRequest())
 	n.begin()
 	intercept.Scan(t.Context(), n.options)
-	if limit, got := content(t, pod, "cpu.max"), content(t, pod, "cpu.max.burst"); limit != "100000 100000" || got != "80000" {
+	if limit, got := content(t, pod, "cpu.max"), content(t, pod, "cpu.max.burst"); limit != "max 100000" || got != "80000" {
 		t.Fatalf("cpu.max is %s, cpu.max.burst is %s", limit, got)
 	}
 	_, err := n.call(t.Context(), "StopContainer", &runtimeapi.StopContainerRequest{ContainerId: "c1"}, &runtimeapi.StopContainerResponse{})

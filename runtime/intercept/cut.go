@@ -88,15 +88,12 @@ func (i *interceptor) passUpdate(ctx context.Context, r *runtimeapi.UpdateContai
 	if !ok {
 		return next(ctx, request)
 	}
-	before, _ := i.Store.Container(id.Container)
-	values := resourceValues(r.GetLinux())
-	resized, limits := i.resized(id, values, before.Config.GetLinux().GetResources()), i.limitsBefore(id)
 	answer, err := next(ctx, request)
 	if err == nil {
 		i.Store.Observe(nil, r, nil)
-		i.followLimits(id, limits, values, resized)
-		i.Ledger.Updated(id, ledger.Update{Kubelet: values, Own: ownOf(values, resized), Sent: values})
-		i.named(id, r.GetLinux(), resized)
+		values := resourceValues(r.GetLinux())
+		i.Ledger.Updated(id, ledger.Update{Kubelet: values, Sent: values})
+		i.named(id, r.GetLinux())
 	}
 	return answer, err
 }

@@ -109,11 +109,7 @@ func (i *interceptor) updateResources(ctx context.Context, e *event, c *crifield
 	if known, ok := i.Store.Container(c.ID); ok {
 		nameShares(req, known.Config.GetLinux().GetResources(), changes, changes[0].Change.Object)
 	}
-	uid := i.idOf(crifield.Object{Container: c}).Pod
-	if raised := raisedBy(c.ID, askedFields(e, changes[0].Change.Object, changes)); len(raised) > 0 {
-		i.raisePod(ctx, uid, raised...)
-	}
-	defer i.raisePod(ctx, uid) // the container has its limits then, or does not get them
+	defer i.liftPod(ctx, i.idOf(crifield.Object{Container: c}).Pod)
 	hold := i.suspend(ctx, e, c, req)
 	defer func() { i.restore(ctx, e, c, hold, req, err == nil) }()
 	defer writeFiles()

@@ -28,7 +28,6 @@ type event struct {
 	sent      *crifield.Container // what an update sends of container, which has more
 	before    []fieldBefore       // resources of containers that plugins have changed
 	few       [3]fieldBefore      // where before is, as long as it is short
-	resized   string              // the resource for whose sake kubelet sends an update; "" if that is not known
 	handles   handles             // what the event handed out
 	limits    map[podFile]string  // of pods, as they were read
 }
@@ -175,14 +174,14 @@ func (e *event) Opposed(c *plugin.Change) (first string) {
 		return ""
 	}
 	if !file && e.sent != nil && o.Container.ID == e.container.ID {
-		if kubelet, named := e.kubeletValues()[target]; named && !e.host.Ledger.Repeats(id, target, kubelet, resourceOf(target) == e.resized) {
+		if kubelet, named := e.kubeletValues()[target]; named && !e.host.Ledger.Repeats(id, target, kubelet) {
 			return ""
 		}
 	}
 	return w.Plugin
 }
 
-// PodLimit implements plugin.PodLimiter. The file is read once in an event.
+// PodLimit implements plugin.PodLimiter: kubelet's limit, also while it is lifted. The file is read once in an event.
 func (e *event) PodLimit(container abi.Object, file string) (value string, ok bool) {
 	pod := e.pod
 	if c := e.object(container).Container; c != nil && container >= abi.FirstHandle {
@@ -195,7 +194,10 @@ func (e *event) PodLimit(container abi.Object, file string) (value string, ok bo
 	}
 	key := podFile{pod.ID, file}
 	if value, ok = e.limits[key]; !ok {
-		if group, err := e.host.group(context.Background(), crifield.Object{Pod: pod}); err == nil {
+		known := e.host.Ledger.Record(e.host.idOf(crifield.Object{Pod: pod}))[ledger.File(file)].Kubelet
+		if known != nil {
+			value = *known
+		} else if group, err := e.host.group(context.Background(), crifield.Object{Pod: pod}); err == nil {
 			value, _ = e.host.Cgroups.Get(group, file)
 		}
 		if e.limits == nil {

@@ -103,7 +103,7 @@ func TestEventHasEveryField(t *testing.T) {
 		"container.run_as_user: 0", "container.run_as_group: 7", "container.run_as_username: web", "container.supplemental_groups: [8 9]",
 		"container.privileged: 1", "container.readonly_rootfs: 1", "container.log_path: app/0.log",
 		"node.cgroup_version: 2", "node.runtime_name: containerd", "node.runtime_version: v2",
-		"node.cgroup_driver: systemd", "node.cpus: 8", "node.memory: 1024", "node.kernel: 6.1", "node.runtime_handlers: [kata runc]",
+		"node.cgroup_driver: systemd", "node.cpus: 8", "node.memory: 34359738368", "node.kernel: 6.1", "node.runtime_handlers: [kata runc]",
 	}, resources("pod.overhead"), resources("pod.resources"), resources("container.resources"))
 	if diff := cmp.Diff(want, fields); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)

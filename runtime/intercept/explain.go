@@ -182,7 +182,7 @@ func (i *interceptor) kernelOf(ctx context.Context, x *explain.Object, id ledger
 		}
 		return s
 	}
-	return groupState{groupFiles{Group: i.Cgroups.Group(group), pod: id.Container == ""}, resourceValues(r)}
+	return groupState{groupFiles{Group: i.Cgroups.Group(group)}, resourceValues(r)}
 }
 
 // hasEnded reports whether an object without a cgroup has ended, and notes that in x. Nothing tells the

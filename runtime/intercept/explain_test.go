@@ -152,8 +152,7 @@ func TestExplainFiles(t *testing.T) {
 	n.wantExplained(explain.File, "memory.high", "")
 }
 
-// A limit of a pod that follows its containers' has what plugins add to kubelet's, with a +. A
-// fight over it names the call before.
+// A limit of a pod that is lifted has the plugin for whose container it is. A fight over it names the call before.
 func TestExplainPodLimit(t *testing.T) {
 	n, _ := raising(t)
 	told := func() string {
@@ -162,8 +161,8 @@ func TestExplainPodLimit(t *testing.T) {
 		v := r.Pods[0].Values[0]
 		return v.Name + ", " + valueText(&v) + ", " + v.Detail
 	}
-	const wish = "cpu.max, 10-doubling: 50000 100000 → +50000 100000 by 10-doubling in PreCreateContainer → - → "
-	if got := told(); got != wish+"100000 100000, " {
+	const wish = "cpu.max, 10-doubling: 50000 100000 → max 100000 by 10-doubling in PreCreateContainer → - → "
+	if got := told(); got != wish+"max 100000, " {
 		t.Errorf("it is told as %q", got)
 	}
 	another, pod := ranPod(t)

@@ -106,7 +106,7 @@ func faultyWrites(t *testing.T, inPost func()) []faultyWrite {
 	double := []plugin.Member{doubling(abi.HookSetOf(abi.PreCreateContainer), abi.AllCapabilities)}
 
 	runPod := func(n *node, _ string) error {
-		_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
+		_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podWithoutOverhead()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
 		return err
 	}
 	sandbox := func(n *node, _ string) { n.must(runPod(n, "")) }
@@ -139,7 +139,7 @@ func faultyWrites(t *testing.T, inPost func()) []faultyWrite {
 		{"repair by a scan", pre, no, "memory.high", overwritten, scan, ok, foreign, yes, wish},
 		{"repair after an update", pre, no, "memory.high", started, overwrite, ok, foreign, yes, wish},
 		{"undo", pre, no, "memory.high", started, remove, ok, wish, no, "max"},
-		{"limit of the pod", double, yes, "cpu.max", sandbox, create, ok, "50000 100000", yes, "100000 100000"},
+		{"limit of the pod", double, yes, "cpu.max", sandbox, create, ok, "50000 100000", yes, "max 100000"},
 	}
 }
 

@@ -75,7 +75,7 @@ func (g groupFiles) holdsField(x fieldFile, sent, held string, has *runtimeapi.L
 		swap, known := swapOf(n, memory)
 		return err != nil || !known || holdsBytes(swap, held)
 	}
-	return held == sent || g.Holds(x.file, g.Fit(x.file, sent, ""), held)
+	return held == sent || g.Holds(x.file, g.Fit(x.file, sent), held)
 }
 
 // holdsQuota reports whether cpu.max has a quota, which systemd rounds up to the next 10 ms in a

@@ -141,15 +141,14 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 		return
 	}
 	id := c.idOf(crifield.Object{Container: after.container})
-	if len(c.event.before) == 0 && len(c.limits) == 0 && (c.method.Effect == cri.Makes || !c.Ledger.Has(id)) {
+	if len(c.event.before) == 0 && (c.method.Effect == cri.Makes || !c.Ledger.Has(id)) {
 		return
 	}
-	makes, raises := c.method.Effect == cri.Makes, len(c.raised()) > 0
+	makes := c.method.Effect == cri.Makes
 	note := func() {
 		u := ledger.Update{Asked: askedFields(c.event, abi.Container, c.owned), Before: c.event.valuesBefore(abi.Container)}
 		if c.method.Effect == cri.Updates {
 			u.Sent, u.Kubelet = resourceValues(*c.method.Carries(c.req).Resources), c.event.kubeletValues()
-			u.Own = ownOf(u.Kubelet, c.event.resized)
 		} else {
 			u.Sent = resourceValues(c.event.container.Resources.Now)
 			u.Kubelet = merged(u.Sent, u.Before)
@@ -157,14 +156,11 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 		if makes || c.known(id) { // it may have been removed since
 			c.Ledger.Updated(id, u)
 		}
-		if raises || !makes { // a new container takes nothing from the limits of its pod
-			c.raisePod(ctx, id.Pod)
-		}
+		c.liftPod(ctx, id.Pod)
 	}
-	// The container may start next, and its pod's limits are raised before; or the end of the call
-	// has it undone. A goroutine would cost a new container more than the note does, and the next
-	// call would run beside it.
-	if makes || raises || c.Cut.hasBegun() || !c.Queue.Go(id.Container, note) {
+	// A new container may start next, or the end of the call has it undone. A goroutine would cost a new
+	// container more than the note does, and the next call would run beside it.
+	if makes || c.Cut.hasBegun() || !c.Queue.Go(id.Container, note) {
 		note()
 	}
 	if c.method.Effect == cri.Updates {
@@ -211,7 +207,7 @@ func (c *call) repeatWishes() {
 	var again []plugin.Owned
 	changed := c.event.valuesBefore(abi.Container)
 	for t, kubelet := range c.event.kubeletValues() {
-		if _, ok := changed[t]; ok || !c.Ledger.Repeats(id, t, kubelet, resourceOf(t) == c.event.resized) {
+		if _, ok := changed[t]; ok || !c.Ledger.Repeats(id, t, kubelet) {
 			continue
 		}
 		if w, ok := c.Ledger.Owner(id, t); ok && w.Value != kubelet {
@@ -248,14 +244,6 @@ func changeOf(t ledger.Target, value string) (c plugin.Change, ok bool) {
 		return c, true
 	}
 	return c, false
-}
-
-// raised are the limits that plugins want of the call's container and may raise its pod's with.
-func (c *call) raised() []ledger.Raised {
-	if c.event == nil || c.event.container == nil {
-		return nil
-	}
-	return raisedBy(c.event.container.ID, askedFields(c.event, abi.Container, c.owned))
 }
 
 // notedUpdate has the ledger note an update of the host's own that the runtime has accepted, unless

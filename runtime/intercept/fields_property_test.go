@@ -14,8 +14,8 @@ import (
 )
 
 func (w *fieldWorld) step(r *rand.Rand) string {
-	field, p := setFields[r.IntN(len(setFields))], propertyPlugins[r.IntN(3)]
-	f, value := field.name, valueOf(field.name, r)
+	f, p := setFields[r.IntN(len(setFields))], propertyPlugins[r.IntN(3)]
+	value := valueOf(f, r)
 	m := w.model[f]
 	switch r.IntN(8) {
 	case 0, 1:
@@ -28,9 +28,8 @@ func (w *fieldWorld) step(r *rand.Rand) string {
 		w.update(nil)
 		return fmt.Sprintf("%s asks for %s of %s", p, value, f)
 	case 2, 3, 4, 5:
-		old := r.IntN(2) == 0
-		w.resize(f, field.resource, value, old)
-		return fmt.Sprintf("kubelet, old %v, resizes %s to %s", old, f, value)
+		w.resize(f, value)
+		return fmt.Sprintf("kubelet resizes %s to %s", f, value)
 	case 6:
 		w.open(w.node)
 		return "restart"
@@ -89,8 +88,8 @@ func (w *fieldWorld) check(when string) {
 // left are the fields of which the runtime has the value of a plugin that is gone.
 func (w *fieldWorld) left() (all []string) {
 	for _, f := range setFields {
-		if w.model[f.name].left != "" {
-			all = append(all, f.name)
+		if w.model[f].left != "" {
+			all = append(all, f)
 		}
 	}
 	return all

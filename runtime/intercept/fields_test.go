@@ -131,6 +131,7 @@ func TestPluginsValueIsSentAgain(t *testing.T) {
 	if got := update(m, kubelets); got.GetCpuQuota() != 100_000 {
 		t.Errorf("a plugin that doubles kubelet's quota of 50000 in each update makes it %d", got.GetCpuQuota())
 	}
+	m.must(m.queue.Drain(t.Context()))
 	if got := update(n, &runtimeapi.LinuxContainerResources{CpuQuota: 60_000}); got.GetCpuQuota() != 60_000 {
 		t.Errorf("kubelet's new quota of 60000 is sent as %d", got.GetCpuQuota())
 	}

@@ -33,11 +33,9 @@ type wantedField struct {
 	left          string // of a plugin that is gone, where CRI cannot bring back kubelet's value; "" if there is none
 }
 
-// setFields are what plugins set, by the resource: CRI can bring back the numbers, the cpuset if
-// kubelet has set one, and no entry of unified.
-var setFields = []struct{ name, resource string }{
-	{"cpu_quota", "cpu"}, {"cpu_shares", "cpu"}, {"memory_limit_in_bytes", "memory"}, {"unified[memory.high]", "memory"}, {"cpuset_cpus", "cpuset"},
-}
+// setFields are what plugins set: CRI can bring back the numbers, the cpuset if kubelet has set one, and
+// no entry of unified.
+var setFields = []string{"cpu_quota", "cpu_shares", "memory_limit_in_bytes", "unified[memory.high]", "cpuset_cpus"}
 
 // v2 is a node whose runtime takes entries of unified.
 type v2 struct{}
@@ -102,7 +100,7 @@ func newFieldWorld(t *testing.T, numbers bool) *fieldWorld {
 	w.runSandboxAndContainer(numbers)
 	w.begin()
 	for _, f := range setFields {
-		w.model[f.name] = &wantedField{kubelet: w.runtime[f.name]}
+		w.model[f] = &wantedField{kubelet: w.runtime[f]}
 	}
 	return w
 }
@@ -167,16 +165,11 @@ func (w *fieldWorld) settle() {
 	w.backend.updates = nil
 }
 
-// resize is one of a field by kubelet. An old kubelet names the fields of other resources as the
-// runtime's status has them.
-func (w *fieldWorld) resize(f, resource, value string, old bool) {
+// resize is one of a field by kubelet, which names the others as it wants them.
+func (w *fieldWorld) resize(f, value string) {
 	m, named := w.model[f], map[string]string{}
-	old = old && value != m.kubelet && value != w.runtime[f]
 	for _, other := range setFields {
-		named[other.name] = w.model[other.name].kubelet
-		if old && other.resource != resource {
-			named[other.name] = w.runtime[other.name]
-		}
+		named[other] = w.model[other].kubelet
 	}
 	named[f] = value
 	maps.DeleteFunc(named, func(_, value string) bool { return value == "" })

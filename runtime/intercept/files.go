@@ -54,12 +54,9 @@ func (i *interceptor) applyFiles(ctx context.Context, e *event, of abi.Object, c
 	takeBack = func() {
 		revert()
 		i.carry(ctx, target, ledger.Expected)
-		if target.Container != nil {
-			i.raisePod(ctx, i.idOf(target).Pod)
-		}
 	}
-	if target.Container != nil { // before the container's own, which the kernel may refuse above it
-		i.raisePod(ctx, i.idOf(target).Pod)
+	if target.Container != nil {
+		defer i.liftPod(ctx, i.idOf(target).Pod)
 	}
 	if target.Container != nil && (of >= abi.FirstHandle || e.hook == abi.PostCreateContainer) && !i.started(target.Container.ID) {
 		return takeBack, nil
@@ -109,8 +106,7 @@ func (c *call) settleFiles(ctx context.Context, after *event) {
 		own = crifield.Object{Container: after.container}
 	}
 	if c.method.Effect == cri.Updates && own.Container != nil {
-		c.named(c.idOf(own), *c.method.Carries(c.req).Resources, c.event.resized)
-		c.followLimits(c.idOf(own), c.limits, c.event.kubeletValues(), c.event.resized)
+		c.named(c.idOf(own), *c.method.Carries(c.req).Resources)
 	}
 	switch {
 	case c.method.Effect == cri.Removes:
@@ -119,7 +115,7 @@ func (c *call) settleFiles(ctx context.Context, after *event) {
 	case c.Cut.hasBegun(): // nothing of plugins is to be written any more
 		return
 	case c.method.Effect == cri.Stops:
-		c.raisePod(ctx, c.idOf(own).Pod)
+		c.liftPod(ctx, c.idOf(own).Pod)
 		return
 	case c.method.Effect == cri.Makes:
 		if own.Container != nil { // StartContainer writes them
@@ -131,8 +127,11 @@ func (c *call) settleFiles(ctx context.Context, after *event) {
 	}
 	if own.Container != nil {
 		if _, asked := c.askFiles(c.event, abi.Container, own, c.owned); asked || c.method.Effect == cri.Starts {
-			c.raisePod(ctx, c.idOf(own).Pod)
 			c.carry(ctx, own, ledger.Wanted)
+			c.liftPod(ctx, c.idOf(own).Pod)
+		}
+		if c.method.Effect == cri.Starts {
+			c.limitIsOwn(ctx, own)
 		}
 	}
 	if c.method.Effect == cri.Starts || c.method.Effect == cri.Updates && own.Pod != nil {
@@ -168,7 +167,7 @@ func (i *interceptor) repair(ctx context.Context, id ledger.ID, why ledger.Why) 
 		if i.vacant(id) {
 			why = ledger.Vacant
 		}
-		i.sumLimits(ctx, id.Pod)
+		i.decideLimits(ctx, id.Pod)
 	} else if c, ok := i.Store.Container(id.Container); ok {
 		if o.Container = crifield.ContainerOf(c); !i.started(id.Container) {
 			return nil

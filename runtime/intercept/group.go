@@ -75,7 +75,6 @@ func (i *interceptor) groupByName(record pods.Container, c *crifield.Container) 
 // read finds the cgroup of an object and reads files of it. Where files were written last is right
 // if one can be read there, since a cgroup never moves. The caller closes the group.
 func (i *interceptor) read(ctx context.Context, id ledger.ID, o crifield.Object, files []string) (g groupFiles) {
-	g.pod = id.Container == ""
 	group := i.Ledger.Group(id)
 	if group != "" {
 		g.Group = i.Cgroups.Group(group)

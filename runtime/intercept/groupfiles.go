@@ -13,7 +13,6 @@ import (
 // groupFiles are the files of one cgroup. It implements ledger.Kernel.
 type groupFiles struct {
 	*cgroup.Group
-	pod  bool        // it is a pod's
 	none error       // why there is no such group
 	held ledger.Held // what its files hold, as far as they were read
 }
@@ -60,12 +59,9 @@ func lessBurst(due []ledger.Write) []ledger.Write {
 	return due
 }
 
-// Fit adds what is added to a pod's limit, rounds a quota as systemd does, and cuts a burst to the quota of the moment, as the kernel
+// Fit rounds a quota as systemd does, and cuts a burst to the quota of the moment, as the kernel
 // refuses a larger one. The whole burst comes back with a larger quota.
-func (g groupFiles) Fit(file, value, kubelet string) string {
-	if added, ok := strings.CutPrefix(value, "+"); ok {
-		return g.Rounded(file, g.raised(file, added, kubelet))
-	}
+func (g groupFiles) Fit(file, value string) string {
 	if file != rules.CPUBurst {
 		return g.Rounded(file, value)
 	}

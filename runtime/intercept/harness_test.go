@@ -84,7 +84,7 @@ func newNode(t *testing.T, members []plugin.Member, opts ...option) *node {
 	o := intercept.Options{
 		Observer: log, Store: n.store, Backend: &n.backend,
 		Node: &crifield.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2",
-			CgroupDriver: "systemd", CPUs: 8, Memory: 1024, Kernel: "6.1", RuntimeHandlers: []string{"kata", "runc"}},
+			CgroupDriver: "systemd", CPUs: 8, Memory: 32 << 30, Kernel: "6.1", RuntimeHandlers: []string{"kata", "runc"}},
 		Queue: n.queue, Ledger: ledger.New(), Watch: newWatch(t), Keep: func() func() { return func() {} },
 	}
 	for _, opt := range opts {
@@ -210,6 +210,13 @@ func (n *node) runPodWith(config *runtimeapi.PodSandboxConfig, c *runtimeapi.Cre
 	_, err = n.call(n.t.Context(), "CreateContainer", c, &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
 	n.must(err)
 	n.must(n.queue.Drain(n.t.Context()))
+}
+
+// podWithoutOverhead is podConfig of a pod whose limits are those of its containers.
+func podWithoutOverhead() *runtimeapi.PodSandboxConfig {
+	config := podConfig()
+	config.Linux.Overhead = nil
+	return config
 }
 
 func podConfig() *runtimeapi.PodSandboxConfig {

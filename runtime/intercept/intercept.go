@@ -11,7 +11,6 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
-	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
@@ -118,15 +117,13 @@ func newInterceptor(o Options, m cri.Method) *interceptor {
 // call is one call on its way. It belongs to the goroutine that serves it.
 type call struct {
 	*interceptor
-	*cri.Call                        // Request is as it came
-	req       proto.Message          // Request decoded, and changed by plugins
-	event     *event                 // of the pre hook; nil if the object is not known, or nothing needs it
-	dirty     bool                   // req is no longer as Request
-	owned     []plugin.Owned         // by plugins of the pre hook
-	limits    map[string]rules.Limit // of the container before an update: see limitsBefore
-	takeBack  func()                 // ends what plugins wanted of the pod's cgroup; nil if that is nothing
+	*cri.Call                // Request is as it came
+	req       proto.Message  // Request decoded, and changed by plugins
+	event     *event         // of the pre hook; nil if the object is not known, or nothing needs it
+	dirty     bool           // req is no longer as Request
+	owned     []plugin.Owned // by plugins of the pre hook
+	takeBack  func()         // ends what plugins wanted of the pod's cgroup; nil if that is nothing
 
-	lifted   bool // the pod's limits were raised for the container's
 	missing  bool // the backend does not know the call's object
 	unread   bool // the call's container could not be read from the backend
 	acquired bool // it has its object's queue already
@@ -191,9 +188,6 @@ func (c *call) failed() {
 	if c.takeBack != nil {
 		c.takeBack()
 	}
-	if c.lifted {
-		c.raisePod(context.Background(), c.idOf(crifield.Object{Container: c.event.container}).Pod)
-	}
 }
 
 // forward asks the backend, and brings the store and the container's cgroup to
@@ -202,11 +196,6 @@ func (c *call) failed() {
 func (c *call) forward(ctx context.Context, out *cri.Frame, next cri.Next) (answer *cri.Frame, after *event, err error) {
 	defer c.trackCreations()()
 	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok && c.event != nil {
-		c.limits = c.limitsBefore(c.idOf(crifield.Object{Container: c.event.container}))
-		if raised := c.raised(); len(raised) > 0 {
-			c.lifted = true
-			c.raisePod(ctx, c.idOf(crifield.Object{Container: c.event.container}).Pod, raised...)
-		}
 		hold := c.suspend(ctx, c.event, c.event.container, r)
 		defer func() { c.restore(ctx, c.event, c.event.container, hold, r, answer != nil && err == nil) }() // no answer: next panicked
 	}

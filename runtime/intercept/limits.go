@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,58 +15,64 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
-// raisePod has the limits of a pod's cgroup be kubelet's with what plugins have added to those of
-// its live containers. coming are limits that a container is about to get. On the way up it is
-// called before the container has its limit, on the way down after that.
-func (i *interceptor) raisePod(ctx context.Context, uid string, coming ...ledger.Raised) {
-	if i.sumLimits(ctx, uid, coming...) {
+// liftPod lifts the limits of a pod's cgroup while a plugin has given a live container of it a
+// higher one, and has kubelet's back afterwards. The kernel takes a container's limit above its pod's,
+// so that it does not matter which of the two is written first.
+func (i *interceptor) liftPod(ctx context.Context, uid string) {
+	if i.decideLimits(ctx, uid) {
 		pod, _ := i.podOf(uid)
 		i.carryOut(ctx, ledger.ID{Pod: uid}, crifield.Object{Pod: pod}, ledger.Expected)
 	}
 }
 
-// sumLimits has the ledger note what plugins add to the limits of a pod, and reports whether they
-// do or did. While the store lacks one of the containers, as before it is filled, or knows it by a
-// list alone, what limits kubelet gave it is not known: what plugins add stays as it is.
-func (i *interceptor) sumLimits(ctx context.Context, uid string, coming ...ledger.Raised) bool {
+// decideLimits has the ledger note which limits of a pod are lifted, and reports whether one is or was.
+// While the store lacks one of the containers, as before it is filled, or knows it by a
+// list alone, what limits kubelet gave it is not known: all stays as it is.
+func (i *interceptor) decideLimits(ctx context.Context, uid string) bool {
 	if i.Cgroups.Version() != 2 {
 		return false
 	}
-	raised := append(i.Ledger.Raised(uid), coming...)
-	if len(raised) == 0 && !i.Ledger.Raises(uid) {
+	raised, lifted := i.Ledger.Raised(uid), i.Ledger.Lifted(uid)
+	if len(raised) == 0 && len(lifted) == 0 {
 		return false
 	}
 	if slices.ContainsFunc(raised, func(r ledger.Raised) bool { return !i.described(r.Container) }) {
 		return true
 	}
 	raised = slices.DeleteFunc(raised, func(r ledger.Raised) bool { return !i.live(ctx, r.Container) })
-	record := i.Ledger.Record(ledger.ID{Pod: uid})
 	for _, file := range []string{rules.CPUMax, rules.MemoryMax} {
-		held := ""
-		if known := record[ledger.File(file)].Kubelet; known != nil {
-			held = *known
-		} else if group, err := i.podGroup(ctx, uid); err == nil && len(raised) > 0 {
-			held, _ = i.Cgroups.Get(group, file)
+		pod := i.podLimit(ctx, uid, file)
+		wish := i.lift(file, uid, pod, raised)
+		if wish.Plugin != "" && !slices.Contains(lifted, file) && !i.isSum(uid, file, pod) {
+			wish = ledger.Wish{} // see limitIsOwn
 		}
-		i.Ledger.Raise(uid, file, i.added(file, uid, rules.ParseLimit(file, held), raised))
+		i.Ledger.Lift(uid, file, wish)
 	}
 	return true
+}
+
+// podLimit returns kubelet's limit of a pod; none if that is not known.
+func (i *interceptor) podLimit(ctx context.Context, uid, file string) rules.Limit {
+	if known := i.Ledger.Record(ledger.ID{Pod: uid})[ledger.File(file)].Kubelet; known != nil {
+		return rules.ParseLimit(file, *known)
+	}
+	held := ""
+	if pod, ok := i.podOf(uid); ok {
+		if group, err := i.group(ctx, crifield.Object{Pod: pod}); err == nil {
+			held, _ = i.Cgroups.Get(group, file)
+		}
+	}
+	return rules.ParseLimit(file, held)
 }
 
 // podFollows reports whether a scan that leaves out a pod's containers looks at the limits that they
 // raise: it does if the pod has a record, which it has not while kubelet limits nothing.
 func (i *interceptor) podFollows(uid string) bool {
 	return i.Ledger.Has(ledger.ID{Pod: uid}) || len(i.Ledger.Raised(uid)) == 0
-}
-
-func (i *interceptor) podGroup(ctx context.Context, uid string) (string, error) {
-	pod, ok := i.podOf(uid)
-	if !ok {
-		return "", errNoGroup
-	}
-	return i.group(ctx, crifield.Object{Pod: pod})
 }
 
 // described reports whether the store has a container's resources, or knows that it has ended.
@@ -88,37 +95,51 @@ func (i *interceptor) live(ctx context.Context, id string) bool {
 	return err != nil || i.Cgroups.Exists(group)
 }
 
-// added is the wish for a limit of a pod: the sum of what plugins add to its containers'.
-func (i *interceptor) added(file, uid string, pod rules.Limit, raised []ledger.Raised) (wish ledger.Wish) {
-	containers, plugins := map[string]bool{}, map[string]bool{} // a container is true if its limit is raised, and not its period alone
+// lift is the wish for a limit of a pod of which a container has a higher one; the zero Wish if none has,
+// or the pod has no limit. Of memory it is the node's, and not "max": kubelet reads that as -1, and each
+// resize is growth to it, which it makes without a look at what is in use.
+func (i *interceptor) lift(file, uid string, pod rules.Limit, raised []ledger.Raised) (wish ledger.Wish) {
+	plugins := map[string]bool{}
 	for _, r := range raised {
-		if limitFile(r.Target) == file {
-			containers[r.Container] = containers[r.Container] || r.Target != fieldTarget(abi.Resources+abi.CPUPeriod, "")
-			plugins[r.Wish.Plugin] = true
-			if r.Wish.At.After(wish.At) {
-				wish = r.Wish
-			}
+		if limitFile(r.Target) != file || pod.Amount <= 0 {
+			continue
+		}
+		_, wanted := i.limitsOf(ledger.ID{Pod: uid, Container: r.Container}, file, raised)
+		unlimited := wanted.Amount <= 0 && r.Target != fieldTarget(abi.Resources+abi.CPUPeriod, "")
+		if !unlimited && !wanted.Above(pod) {
+			continue
+		}
+		plugins[r.Wish.Plugin] = true
+		if r.Wish.At.After(wish.At) {
+			wish = r.Wish
 		}
 	}
-	sum, unlimited := int64(0), false
-	for id, amount := range containers {
-		kubelet, wanted := i.limitsOf(ledger.ID{Pod: uid, Container: id}, file, raised)
-		if kubelet.Amount <= 0 { // it has the pod's
-			kubelet = pod
-		}
-		unlimited = unlimited || amount && wanted.Amount <= 0
-		sum += max(wanted.In(pod.Period)-kubelet.In(pod.Period), 0)
-	}
-	switch {
-	case pod.Amount <= 0 || sum == 0 && !unlimited:
+	if len(plugins) == 0 {
 		return ledger.Wish{}
-	case unlimited:
-		wish.Value = "+max"
-	default:
-		wish.Value = "+" + rules.Limit{Amount: sum, Period: pod.Period}.Text(file)
 	}
-	wish.Plugin = strings.Join(slices.Sorted(maps.Keys(plugins)), ", ")
+	lifted := rules.Limit{Period: pod.Period}
+	if file == rules.MemoryMax {
+		lifted.Amount = i.Node.Load().Memory
+	}
+	wish.Plugin, wish.Value = strings.Join(slices.Sorted(maps.Keys(plugins)), ", "), lifted.Text(file)
 	return wish
+}
+
+// limitIsOwn tells of limits of a pod that a container has a higher one than, and that are not lifted, since
+// the pod has resources of its own.
+func (i *interceptor) limitIsOwn(ctx context.Context, o crifield.Object) {
+	id := i.idOf(o)
+	raised := slices.DeleteFunc(i.Ledger.Raised(id.Pod), func(r ledger.Raised) bool { return r.Container != id.Container })
+	if len(raised) == 0 {
+		return
+	}
+	for _, file := range []string{rules.CPUMax, rules.MemoryMax} {
+		pod := i.podLimit(ctx, id.Pod, file)
+		wish := i.lift(file, id.Pod, pod, raised)
+		if wish.Plugin != "" && !slices.Contains(i.Ledger.Lifted(id.Pod), file) {
+			i.Observer.Observe(ctx, &observe.PodLimitStays{Plugin: wish.Plugin, Object: i.about(id, o), File: file, Value: pod.Text(file)})
+		}
+	}
 }
 
 // limitFile is the file of the limit that a target sets; "" if it is none.
@@ -168,33 +189,57 @@ func (i *interceptor) limitsOf(id ledger.ID, file string, raised []ledger.Raised
 	return kubelet, wanted
 }
 
-// raisedBy are the limits of a container among what plugins ask for.
-func raisedBy(container string, asked []ledger.Asked) (all []ledger.Raised) {
-	for _, a := range asked {
-		if a.Raises {
-			all = append(all, ledger.Raised{Container: container, Target: a.Target, Wish: a.Wish})
+// isSum reports whether a limit of a pod may be the sum of those of its containers and its overhead.
+// It has no less than those that run or are about to need, and no more than the newest of each name: init
+// containers have ended, and others may be about to start again. With resources of the pod's own
+// (KEP-2837), the limit is no sum: CRI does not tell of them. kubelet gives each container a limit
+// where the pod has one, but for ephemeral ones.
+func (i *interceptor) isSum(uid, file string, limit rules.Limit) bool {
+	pod, known := i.podOf(uid)
+	if !known {
+		return false
+	}
+	newest := map[string]pods.Container{}
+	for _, c := range i.Store.Containers(pod.ID) {
+		meta := c.Config.GetMetadata()
+		if former, ok := newest[meta.GetName()]; !ok || former.Config.GetMetadata().GetAttempt() <= meta.GetAttempt() {
+			newest[meta.GetName()] = c
 		}
 	}
-	return all
+	overhead := crifield.Object{Container: &crifield.Container{Resources: pod.Overhead}}
+	least := limitIn(overhead, file).In(limit.Period)
+	most, unit := least, max(limit.Period/100, 1) // systemd has whole percents of a CPU
+	if file == rules.MemoryMax {                  // the kernel has whole pages
+		unit = int64(os.Getpagesize())
+	}
+	for _, c := range newest {
+		part, _ := i.limitsOf(ledger.ID{Pod: uid, Container: c.ID}, file, nil)
+		if part.Amount <= 0 {
+			continue
+		}
+		if c.ByListAlone() {
+			return false
+		}
+		most += part.In(limit.Period) + unit
+		if c.State != runtimeapi.ContainerState_CONTAINER_EXITED {
+			least += part.In(limit.Period)
+		}
+	}
+	return least-unit < limit.Amount && limit.Amount <= most
 }
 
-// raised is a limit of a pod's cgroup: what plugins add, and kubelet's; "" if that is not known.
-func (g groupFiles) raised(file, added, kubelet string) string {
-	if kubelet == "" {
-		return ""
+// limitIn is the limit among the resources of an object that a file holds.
+func limitIn(o crifield.Object, file string) rules.Limit {
+	number := func(f abi.Field) int64 { n, _ := o.Int64(abi.Resources + f); return max(n, 0) }
+	if file == rules.MemoryMax {
+		return rules.Limit{Amount: number(abi.MemoryLimit), Period: 1}
 	}
-	limit, more := rules.ParseLimit(file, kubelet), rules.ParseLimit(file, added)
-	if limit.Amount <= 0 || more.Amount <= 0 {
-		limit.Amount = 0
-	} else {
-		limit.Amount += more.In(limit.Period)
-	}
-	return g.FitUndo(file, limit.Text(file))
+	return rules.Limit{Amount: number(abi.CPUQuota), Period: cmp.Or(number(abi.CPUPeriod), rules.DefaultPeriod)}
 }
 
-// FitUndo implements ledger.Kernel: below what the pod uses, the kernel would kill in it.
+// FitUndo implements ledger.Kernel: below what is in use, the kernel would kill.
 func (g groupFiles) FitUndo(file, limit string) string {
-	if most := rules.ParseLimit(file, limit); g.pod && file == rules.MemoryMax && most.Amount > 0 {
+	if most := rules.ParseLimit(file, limit); file == rules.MemoryMax && most.Amount > 0 {
 		text, _ := g.Get("memory.current") // without it nothing is known to be in use
 		used := rules.ParseLimit(file, text)
 		if used.Above(most) {

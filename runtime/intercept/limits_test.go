@@ -2,8 +2,9 @@ package intercept_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -43,10 +45,9 @@ func raising(t *testing.T, opts ...option) (n *node, pod string) {
 	fs, pod, _ := scratchGroup(t)
 	hooks := abi.HookSetOf(abi.PreCreateContainer)
 	n = newNode(t, []plugin.Member{doubling(hooks, abi.AllCapabilities)}, append(opts, withCgroups(fs))...)
-	config := podConfig()
-	config.Linux.Overhead = nil
+	config := podWithoutOverhead()
 	n.runPodWith(config, createRequest())
-	if got := content(t, pod, "cpu.max"); got != "100000 100000" {
+	if got := content(t, pod, "cpu.max"); got != "max 100000" {
 		t.Fatalf("before the container starts the pod has cpu.max %q", got)
 	}
 	n.begin()
@@ -60,13 +61,16 @@ func (n *node) wantCPU(pod, want, when string) {
 	}
 }
 
-// TestPodLimitFollowsItsContainers has the pod's limit end with what needs it.
-func TestPodLimitFollowsItsContainers(t *testing.T) {
+func (n *node) stop(id string) {
+	n.t.Helper()
+	_, err := n.call(n.t.Context(), "StopContainer", &runtimeapi.StopContainerRequest{ContainerId: id}, &runtimeapi.StopContainerResponse{})
+	n.must(err)
+}
+
+// TestPodLimitComesBack has kubelet's limit of the pod come back with what it was lifted for.
+func TestPodLimitComesBack(t *testing.T) {
 	for name, end := range map[string]func(*node){
-		"the container stops": func(n *node) {
-			_, err := n.call(n.t.Context(), "StopContainer", &runtimeapi.StopContainerRequest{ContainerId: "c1"}, &runtimeapi.StopContainerResponse{})
-			n.must(err)
-		},
+		"the container stops": func(n *node) { n.stop("c1") },
 		"the container is removed": func(n *node) {
 			_, err := n.call(n.t.Context(), "RemoveContainer", &runtimeapi.RemoveContainerRequest{ContainerId: "c1"}, &runtimeapi.RemoveContainerResponse{})
 			n.must(err)
@@ -80,7 +84,7 @@ func TestPodLimitFollowsItsContainers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, pod := raising(t)
-			n.backend.hear = func() { n.wantCPU(pod, "100000 100000", "until the container has its quota") }
+			n.backend.hear = func() { n.wantCPU(pod, "max 100000", "until the container has its quota") }
 			end(n)
 			n.must(n.queue.Drain(t.Context()))
 			n.wantCPU(pod, "50000 100000", "in the end")
@@ -88,54 +92,128 @@ func TestPodLimitFollowsItsContainers(t *testing.T) {
 	}
 }
 
-// TestPodLimitOfKubelet has kubelet write the pod's limit while a plugin's is in it: what plugins
-// add stays, and kubelet's new value comes back in the end.
+// TestPodLimitOfKubelet has kubelet write the pod's limit while it is lifted: kubelet's new value comes back
+// in the end. Above the container's it is not lifted.
 func TestPodLimitOfKubelet(t *testing.T) {
 	n, pod := raising(t)
 	put(t, pod, "cpu.max", "80000 100000")
-	intercept.Scan(t.Context(), n.options)
-	n.wantCPU(pod, "130000 100000", "after kubelet's write")
-	intercept.Scan(t.Context(), n.options)
-	n.wantCPU(pod, "130000 100000", "after another scan")
+	for range 2 {
+		intercept.Scan(t.Context(), n.options)
+		n.wantCPU(pod, "max 100000", "after kubelet's write")
+	}
+	put(t, pod, "cpu.max", "200000 100000")
+	for range 2 { // the first finds kubelet's value
+		intercept.Scan(t.Context(), n.options)
+	}
+	n.wantCPU(pod, "200000 100000", "with more than the container has")
+	put(t, pod, "cpu.max", "80000 100000")
 	intercept.Withdraw(t.Context(), n.options, removed("10-doubling"))
 	n.must(n.queue.Drain(t.Context()))
 	n.wantCPU(pod, "80000 100000", "without the plugin")
 }
 
-// TestPodLimitOfTwoContainers sums what plugins add, and counts no container whose quota is
-// kubelet's.
+// resizing is a node whose plugin doubles the quota in updates, too.
+func resizing(t *testing.T) (n *node, pod string) {
+	n, pod = raising(t)
+	return n.with(withCgroups(n.options.Cgroups), doubling(abi.HookSetOf(abi.PreUpdateContainerResources), abi.AllCapabilities)), pod
+}
+
+// TestPodLimitInResizes resizes a container in the orders of kubelet 1.35, which writes the pod's limit
+// and then tells the runtime, and of 1.36, which tells it first. kubelet writes the pod's limit before the
+// container's on the way up, and after it on the way down.
+func TestPodLimitInResizes(t *testing.T) {
+	for name, tellsFirst := range map[string]bool{"1.35": false, "1.36": true} {
+		for _, quota := range []int64{30_000, 50_000, 90_000, 100_000, 120_000} {
+			t.Run(fmt.Sprint(name, " to ", quota), func(t *testing.T) {
+				n, pod := resizing(t)
+				kubelet := fmt.Sprint(quota, " 100000")
+				write := func() {
+					if tellsFirst {
+						r := &runtimeapi.LinuxContainerResources{CpuQuota: quota, CpuPeriod: 100_000}
+						_, err := n.call(t.Context(), "UpdatePodSandboxResources", &runtimeapi.UpdatePodSandboxResourcesRequest{PodSandboxId: "pod1", Resources: r}, &runtimeapi.UpdatePodSandboxResourcesResponse{})
+						n.must(err)
+					}
+					put(t, pod, "cpu.max", kubelet)
+					if !tellsFirst {
+						r := &runtimeapi.LinuxContainerResources{CpuQuota: quota, CpuPeriod: 100_000}
+						_, err := n.call(t.Context(), "UpdatePodSandboxResources", &runtimeapi.UpdatePodSandboxResourcesRequest{PodSandboxId: "pod1", Resources: r}, &runtimeapi.UpdatePodSandboxResourcesResponse{})
+						n.must(err)
+					}
+				}
+				update := func() {
+					n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuQuota: quota, CpuPeriod: 100_000}))
+					n.must(n.queue.Drain(t.Context()))
+				}
+				if quota > 50_000 {
+					write()
+					update()
+				} else {
+					update()
+					write()
+				}
+				intercept.Scan(t.Context(), n.options)
+				n.wantCPU(pod, "max 100000", "while the container has twice as much")
+				intercept.Withdraw(t.Context(), n.options, removed("10-doubling"))
+				n.must(n.queue.Drain(t.Context()))
+				n.wantCPU(pod, kubelet, "without the plugin")
+			})
+		}
+	}
+}
+
+// TestPodLimitOfTwoContainers keeps the limit lifted until no container has a higher one.
 func TestPodLimitOfTwoContainers(t *testing.T) {
 	n, pod := raising(t)
 	put(t, pod, "cpu.max", "90000 100000") // of both
 	second := createRequest()
-	second.Config.Metadata.Name, second.Config.Linux.Resources.CpuQuota = "second", 40_000
+	second.Config.Metadata.Name, second.Config.Linux.Resources.CpuQuota = "second", 60_000
 	_, err := n.call(t.Context(), "CreateContainer", second, &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
 	n.must(err)
-	n.wantCPU(pod, "180000 100000", "with two containers")
-	plain := n.with(withCgroups(n.options.Cgroups))
-	_, err = plain.call(t.Context(), "CreateContainer", second, &runtimeapi.CreateContainerResponse{ContainerId: "c3"})
+	n.wantCPU(pod, "max 100000", "with two containers")
+	n.stop("c1")
+	n.wantCPU(pod, "max 100000", "with the second, which has 120000")
+	n.stop("c2")
+	n.wantCPU(pod, "90000 100000", "without")
+}
+
+// TestPodLimitOfAnEphemeralContainer lifts and resizes a pod with an ephemeral container, which has no limits.
+func TestPodLimitOfAnEphemeralContainer(t *testing.T) {
+	n, pod := resizing(t)
+	debug := createRequest()
+	debug.Config.Metadata.Name, debug.Config.Linux.Resources = "debugger", &runtimeapi.LinuxContainerResources{CpuShares: 2}
+	_, err := n.call(t.Context(), "CreateContainer", debug, &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
 	n.must(err)
-	n.wantCPU(pod, "180000 100000", "with a third")
+	n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuQuota: 20_000, CpuPeriod: 100_000}))
+	put(t, pod, "cpu.max", "20000 100000")
+	intercept.Scan(t.Context(), n.options)
+	n.wantCPU(pod, "max 100000", "with 40000 of the container")
+	intercept.Withdraw(t.Context(), n.options, removed("10-doubling"))
+	n.must(n.queue.Drain(t.Context()))
+	n.wantCPU(pod, "20000 100000", "without the plugin")
 }
 
-// TestPodLimitAroundAnUpdate has the pod's limit raised before the container's, and taken back if
-// the runtime refuses the update.
-func TestPodLimitAroundAnUpdate(t *testing.T) {
-	n, pod := raising(t)
-	m := n.with(withCgroups(n.options.Cgroups), doubling(abi.HookSetOf(abi.PreUpdateContainerResources), abi.AllCapabilities))
-	resize := &runtimeapi.LinuxContainerResources{CpuQuota: 60_000, CpuPeriod: 100_000}
-	m.updating = func() { m.wantCPU(pod, "120000 100000", "during the update") }
-	m.fails = errors.New("refused")
-	if err := m.updateC1(resize); err == nil {
-		t.Fatal("the update is accepted")
+// TestPodWithResourcesOfItsOwn is not lifted: its limit is less than what its container has by kubelet, or
+// more than its containers have together. The log has a line at the container's start.
+func TestPodWithResourcesOfItsOwn(t *testing.T) {
+	for _, own := range []string{"30000 100000", "90000 100000"} {
+		fs, pod, _ := scratchGroup(t)
+		var events observe.Recorder
+		n := newNode(t, []plugin.Member{doubling(abi.HookSetOf(abi.PreCreateContainer), abi.AllCapabilities)}, withCgroups(fs), withObserver(&events))
+		config := podWithoutOverhead()
+		put(t, pod, "cpu.max", own)
+		n.runPodWith(config, createRequest())
+		n.begin()
+		intercept.Scan(t.Context(), n.options)
+		n.wantCPU(pod, own, "with limits of its own")
+		stays := observe.All[*observe.PodLimitStays](events.Take())
+		if len(stays) != 1 || stays[0].File != "cpu.max" || stays[0].Value != own || stays[0].Plugin != "10-doubling" || stays[0].ContainerID != "c1" {
+			t.Errorf("with %s told %+v", own, stays)
+		}
 	}
-	m.wantCPU(pod, "100000 100000", "after the refusal")
-	m.fails = nil
-	m.must(m.updateC1(resize))
-	m.wantCPU(pod, "120000 100000", "with kubelet's new quota of the container")
 }
 
-// TestPodMemoryIsNotBelowUsage ends a raised memory limit while the pod uses more than kubelet's.
+// TestPodMemoryIsNotBelowUsage ends a lifted memory limit while the pod uses more than kubelet's. It was the
+// node's memory: kubelet takes "max" for -1.
 func TestPodMemoryIsNotBelowUsage(t *testing.T) {
 	fs, pod, _ := scratchGroup(t)
 	put(t, pod, "memory.max", "134217728")
@@ -144,9 +222,11 @@ func TestPodMemoryIsNotBelowUsage(t *testing.T) {
 		return adj.SetInt64(abi.Container, abi.Resources+abi.MemoryLimit, 1<<28)
 	})
 	n := newNode(t, []plugin.Member{more}, withCgroups(fs))
-	n.runPod()
+	config, c := podWithoutOverhead(), createRequest()
+	c.Config.Linux.Resources.MemoryLimitInBytes = 134217728
+	n.runPodWith(config, c)
 	n.begin()
-	for _, step := range []struct{ used, want string }{{"4096", "268435456"}, {"200003584", "200003584"}, {"150003712", "150003712"}, {"4096", "134217728"}} {
+	for _, step := range []struct{ used, want string }{{"4096", "34359738368"}, {"200003584", "200003584"}, {"150003712", "150003712"}, {"4096", "134217728"}} {
 		put(t, pod, "memory.current", step.used)
 		if step.used != "4096" {
 			intercept.Withdraw(t.Context(), n.options, removed("10-test"))
@@ -159,7 +239,54 @@ func TestPodMemoryIsNotBelowUsage(t *testing.T) {
 	}
 }
 
-// TestPodWithoutALimit stays without one, and an unlimited container takes the limit from its pod.
+// TestUndoOfMemoryIsNotBelowUsage ends a plugin's limits of a container while that uses more than kubelet's:
+// by the field, and by the file. They come back once it uses less.
+func TestUndoOfMemoryIsNotBelowUsage(t *testing.T) {
+	const kubelet, wanted = 134217728, 1 << 29
+	for name, set := range map[string]function{
+		"field": func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+			return adj.SetInt64(abi.Container, abi.Resources+abi.MemoryLimit, wanted)
+		},
+		"file": write(abi.Container, "memory.max", fmt.Sprint(wanted)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			fs, _, dir := scratchGroup(t)
+			put(t, dir, "memory.max", fmt.Sprint(kubelet))
+			var events observe.Recorder
+			n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, set)}, withCgroups(fs), withObserver(&events))
+			c := createRequest()
+			c.Config.Linux.Resources.MemoryLimitInBytes = kubelet
+			n.runPodWith(podConfig(), c)
+			n.backend.hear = func() {
+				put(t, dir, "memory.max", fmt.Sprint(n.backend.updates[len(n.backend.updates)-1].GetLinux().GetMemoryLimitInBytes()))
+			}
+			n.begin()
+			if name == "field" {
+				put(t, dir, "memory.max", fmt.Sprint(wanted)) // by the runtime
+			}
+			put(t, dir, "memory.current", "400003072")
+			intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+			for range 2 {
+				n.must(n.queue.Drain(t.Context()))
+				if got, err := strconv.Atoi(content(t, dir, "memory.max")); err != nil || got < 400003072 {
+					t.Fatalf("with 400003072 bytes in use memory.max is %d (%v)", got, err)
+				}
+				intercept.Scan(t.Context(), n.options)
+			}
+			if told := observe.All[*observe.FieldsNotReset](events.Take()); name == "field" && (len(told) != 1 || !strings.Contains(told[0].Err.Error(), "400003072")) {
+				t.Errorf("told %v", told)
+			}
+			put(t, dir, "memory.current", "4096")
+			intercept.Scan(t.Context(), n.options)
+			n.must(n.queue.Drain(t.Context()))
+			if got := content(t, dir, "memory.max"); got != fmt.Sprint(kubelet) {
+				t.Errorf("in the end memory.max is %s", got)
+			}
+		})
+	}
+}
+
+// TestPodWithoutALimit stays without one, and an unlimited container lifts its pod's.
 func TestPodWithoutALimit(t *testing.T) {
 	fs, pod, _ := scratchGroup(t)
 	put(t, pod, "cpu.max", "max 100000")
@@ -168,116 +295,124 @@ func TestPodWithoutALimit(t *testing.T) {
 	})
 	unlimited.ID = "10-doubling"
 	n := newNode(t, []plugin.Member{doubling(abi.HookSetOf(abi.PreCreateContainer), abi.AllCapabilities), unlimited}, withCgroups(fs))
-	n.runPod()
+	config := podWithoutOverhead()
+	n.runPodWith(config, createRequest())
 	n.begin()
 	n.wantCPU(pod, "max 100000", "before an update")
 	put(t, pod, "cpu.max", "50000 100000")
 	n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}))
+	n.must(n.queue.Drain(t.Context()))
 	n.wantCPU(pod, "max 100000", "with an unlimited container")
+	n.stop("c1")
+	n.wantCPU(pod, "50000 100000", "without it")
 }
 
-// TestPodGetsALimit has kubelet limit a pod after its last call for that: the next scan adds what
-// plugins do, although it has heard of no write to a container.
+// TestPodGetsALimit has kubelet limit a pod after its last call for that: the next scan lifts it,
+// although it has heard of no write to a container.
 func TestPodGetsALimit(t *testing.T) {
 	fs, pod, _ := scratchGroup(t)
 	put(t, pod, "cpu.max", "max 100000")
 	n := newNode(t, []plugin.Member{doubling(abi.HookSetOf(abi.PreCreateContainer), abi.AllCapabilities)}, withCgroups(fs))
-	n.runPod()
+	config := podWithoutOverhead()
+	n.runPodWith(config, createRequest())
 	n.begin()
 	for range 3 {
 		intercept.Scan(t.Context(), n.options)
 	}
 	put(t, pod, "cpu.max", "50000 100000")
 	intercept.Scan(t.Context(), n.options)
-	n.wantCPU(pod, "100000 100000", "after a scan")
+	n.wantCPU(pod, "max 100000", "after a scan")
 }
 
-// TestPodLimitAfterARestart restarts the proxy: the pod's limit holds, and is kubelet's after the
+// TestPodLimitAfterARestart restarts the proxy: the pod's limit stays lifted, and is kubelet's after the
 // plugin is removed.
 func TestPodLimitAfterARestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	n, pod := raising(t, withLedger(openLedger(t, dir)))
 	m := newNode(t, nil, withLedger(openLedger(t, dir)), func(o *intercept.Options) { o.Store, o.Cgroups = n.store, n.options.Cgroups })
 	intercept.Settle(t.Context(), m.options)
-	m.wantCPU(pod, "100000 100000", "after the restart")
+	m.wantCPU(pod, "max 100000", "after the restart")
 	intercept.Withdraw(t.Context(), m.options, removed("10-doubling"))
 	m.must(m.queue.Drain(t.Context()))
 	m.wantCPU(pod, "50000 100000", "without the plugin")
 }
 
 // A proxy that starts while the container runtime is down knows no container, and then one after
-// the other: the raised limits of pods stay, and are repaired.
+// the other: the lifted limits of pods stay, and are repaired.
 func TestPodLimitStaysUntilTheStoreIsFilled(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	n, pod := raising(t, withLedger(openLedger(t, dir)))
-	second := createRequest()
-	second.Config.Metadata.Name, second.Config.Linux.Resources.CpuQuota = "second", 40_000
-	_, err := n.call(t.Context(), "CreateContainer", second, &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
-	n.must(err)
-	n.wantCPU(pod, "140000 100000", "with two containers")
 	m := newNode(t, nil, withLedger(openLedger(t, dir)), withCgroups(n.options.Cgroups))
 	scan := func(when string) {
 		t.Helper()
 		put(t, pod, "cpu.max", "50000 100000")
 		intercept.Scan(t.Context(), m.options)
-		m.wantCPU(pod, "140000 100000", "after a scan "+when)
+		m.wantCPU(pod, "max 100000", "after a scan "+when)
 		put(t, pod, "cpu.max", "50000 100000")
 		intercept.AfterReload(t.Context(), m.options)
-		m.wantCPU(pod, "140000 100000", "after a reload of systemd "+when)
+		m.wantCPU(pod, "max 100000", "after a reload of systemd "+when)
 	}
 	scan("without a store")
 	m.runSandbox("pod1") // as if it were read from the runtime
 	scan("with the pod")
-	_, err = m.call(t.Context(), "CreateContainer", second, &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
-	m.must(err)
-	scan("with one of two containers")
-	intercept.DropGone(m.options) // the runtime has no other
+	intercept.DropGone(m.options) // the runtime has no container
 	intercept.Scan(t.Context(), m.options)
-	m.wantCPU(pod, "90000 100000", "without the first container")
+	m.wantCPU(pod, "50000 100000", "without the container")
 }
 
-// A file that is written after the container's start raises its pod at once.
+// A file that is written after the container's start lifts its pod's at once.
 func TestPodLimitFollowsAFileOfAPostHook(t *testing.T) {
 	fs, pod, _ := scratchGroup(t)
 	write := on(abi.PostStartContainer, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
 		return adj.WriteFile(abi.Container, "cpu.max", "200000 100000")
 	})
 	n := newNode(t, []plugin.Member{write}, withCgroups(fs))
-	n.runPod()
+	config := podWithoutOverhead()
+	n.runPodWith(config, createRequest())
 	n.begin()
 	n.must(n.queue.Drain(t.Context()))
-	n.wantCPU(pod, "200000 100000", "after the post hook")
+	n.wantCPU(pod, "max 100000", "after the post hook")
 }
 
 // A request without a period has the default one of 100 ms.
 func TestPodLimitOfAQuotaWithoutPeriod(t *testing.T) {
 	fs, pod, _ := scratchGroup(t)
 	n := newNode(t, []plugin.Member{doubling(abi.HookSetOf(abi.PreCreateContainer), abi.AllCapabilities)}, withCgroups(fs))
-	_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig(), RuntimeHandler: "runc"}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
-	n.must(err)
 	c := createRequest()
 	c.Config.Linux.Resources.CpuPeriod = 0
-	_, err = n.call(t.Context(), "CreateContainer", c, &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
-	n.must(err)
-	n.wantCPU(pod, "100000 100000", "after CreateContainer")
+	config := podWithoutOverhead()
+	n.runPodWith(config, c)
+	n.wantCPU(pod, "max 100000", "after CreateContainer")
 }
 
-// A period of a container without a quota raises nothing.
+// A period of a container without a quota lifts nothing.
 func TestPodLimitOfAPeriodAlone(t *testing.T) {
 	fs, pod, _ := scratchGroup(t)
 	period := on(abi.PreCreateContainer, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
 		return adj.SetInt64(abi.Container, abi.Resources+abi.CPUPeriod, 20_000)
 	})
+	config := podWithoutOverhead()
 	n := newNode(t, []plugin.Member{period}, withCgroups(fs))
-	n.runPod()
-	n.wantCPU(pod, "250000 100000", "with a quota of 50 ms in a period of 20 ms")
+	n.runPodWith(config, createRequest())
+	n.wantCPU(pod, "max 100000", "with a quota of 50 ms in a period of 20 ms")
 	put(t, pod, "cpu.max", "50000 100000")
 	c := createRequest()
 	c.Config.Linux.Resources.CpuQuota = 0
 	n = newNode(t, []plugin.Member{period}, withCgroups(fs))
-	_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
-	n.must(err)
-	_, err = n.call(t.Context(), "CreateContainer", c, &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
-	n.must(err)
+	n.runPodWith(config, c)
 	n.wantCPU(pod, "50000 100000", "with a period and no quota")
+}
+
+// kubelet's limit counts for another container while the pod's is lifted: without the grant a plugin gets
+// no more than that.
+func TestQuotaAboveALiftedPodIsRefused(t *testing.T) {
+	n, _ := raising(t)
+	m := n.with(withCgroups(n.options.Cgroups), doubling(abi.HookSetOf(abi.PreCreateContainer), abi.DefaultGrant()))
+	second := createRequest()
+	second.Config.Metadata.Name = "second"
+	_, err := m.call(t.Context(), "CreateContainer", second, &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
+	m.must(err)
+	if sent := decodeSent[runtimeapi.CreateContainerRequest](m); sent.GetConfig().GetLinux().GetResources().GetCpuQuota() != 50_000 {
+		t.Errorf("the runtime gets %v", sent.GetConfig().GetLinux().GetResources())
+	}
 }

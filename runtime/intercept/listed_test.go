@@ -55,39 +55,39 @@ func (n *node) fill() {
 	}
 }
 
-// A plugin has written a file of a container, which has raised its pod. After a restart of the proxy
+// A plugin has written a file of a container, for which its pod was lifted. After a restart of the proxy
 // the runtime lists the container and cannot describe it: its pod keeps the limit.
 func TestPodLimitStaysWhileAContainerIsKnownByAList(t *testing.T) {
 	fs, pod, container := scratchGroup(t)
-	put(t, pod, "cpu.max", "100000 100000") // of two containers
 	dir := filepath.Join(t.TempDir(), "state")
 	file := on(abi.PostStartContainer, write(abi.Container, "cpu.max", "100000 100000"))
 	file.Capabilities, file.Rights = abi.AllCapabilities, plugin.Rights{Declared: abi.AllCapabilities, Granted: abi.AllCapabilities}
 	n := newNode(t, []plugin.Member{file}, withCgroups(fs), withLedger(openLedger(t, dir)))
-	n.runPod()
+	config := podWithoutOverhead()
+	n.runPodWith(config, createRequest())
 	n.begin()
 	n.must(n.queue.Drain(t.Context()))
-	n.wantCPU(pod, "150000 100000", "with the plugin's value")
+	n.wantCPU(pod, "max 100000", "with the plugin's value")
 
 	m := newNode(t, nil, withCgroups(fs), withLedger(openLedger(t, dir)))
 	m.list("c1", "c2")
 	m.describe("c2")
 	m.fill()
 	intercept.Settle(t.Context(), m.options)
-	m.wantCPU(pod, "150000 100000", "while the container is known by a list")
+	m.wantCPU(pod, "max 100000", "while the container is known by a list")
 	if got := content(t, container, "cpu.max"); got != "100000 100000" {
 		t.Errorf("the container has cpu.max %q", got)
 	}
 	m.describe("c1")
 	m.fill()
 	intercept.Settle(t.Context(), m.options)
-	m.wantCPU(pod, "150000 100000", "with the container's status")
+	m.wantCPU(pod, "max 100000", "with the container's status")
 	m.backend.listed[0].State = runtimeapi.ContainerState_CONTAINER_EXITED
 	delete(m.backend.containers, "c1")
 	m.store.Clear()
 	m.fill()
 	intercept.Scan(t.Context(), m.options)
-	m.wantCPU(pod, "100000 100000", "after the list says that the container has ended")
+	m.wantCPU(pod, "50000 100000", "after the list says that the container has ended")
 }
 
 // A hook reads what the runtime could not describe when the store was filled, and is called with what

@@ -164,6 +164,6 @@ func (i *interceptor) settle(ctx context.Context, ids []ledger.ID, why ledger.Wh
 		raise = !i.resetFields(ctx, id) || raise
 	}
 	if raise {
-		i.raisePod(ctx, ids[0].Pod)
+		i.liftPod(ctx, ids[0].Pod)
 	}
 }

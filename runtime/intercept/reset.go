@@ -2,6 +2,7 @@ package intercept
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -75,8 +77,9 @@ func resetTo(t ledger.Target, value string) (plugin.Change, bool) {
 
 // reset sends what is due in one update.
 func (i *interceptor) reset(ctx context.Context, id ledger.ID, c *crifield.Container) {
-	defer i.raisePod(ctx, id.Pod) // resetFields leaves that to this
+	defer i.liftPod(ctx, id.Pod) // resetFields leaves that to this
 	due := i.resets(id)
+	i.keepUsed(ctx, id, c, due)
 	if len(due) == 0 {
 		return // an earlier reset or update has sent it
 	}
@@ -91,6 +94,33 @@ func (i *interceptor) reset(ctx context.Context, id ledger.ID, c *crifield.Conta
 	if err := i.sendResets(ctx, id, c, due); err != nil {
 		i.notReset(ctx, id, err, due)
 	}
+}
+
+// keepUsed takes a limit of memory that is below what is in use out of what is due: the kernel would kill.
+// A later scan has it sent.
+func (i *interceptor) keepUsed(ctx context.Context, id ledger.ID, c *crifield.Container, due fieldResets) {
+	limit, lower := due[fieldTarget(abi.Resources+abi.MemoryLimit, "")]
+	if !lower || i.Cgroups == nil {
+		return
+	}
+	group, err := i.groupOf(ctx, id, crifield.Object{Container: c})
+	if err != nil {
+		return // it has no processes
+	}
+	text, _ := i.Cgroups.Get(group, "memory.current")
+	used := rules.ParseLimit(rules.MemoryMax, text)
+	if !used.Above(rules.Limit{Amount: limit.Int, Period: 1}) {
+		return
+	}
+	kept := fieldResets{}
+	for _, f := range []abi.Field{abi.MemoryLimit, abi.MemorySwap} {
+		t := fieldTarget(abi.Resources+f, "")
+		if change, ok := due[t]; ok {
+			kept[t] = change
+			delete(due, t)
+		}
+	}
+	i.notReset(ctx, id, fmt.Errorf("the container uses %d bytes of memory, and the limit of %d bytes would have the kernel kill processes", used.Amount, limit.Int), kept)
 }
 
 // sendResets sends one update to the runtime, and notes what it has accepted.

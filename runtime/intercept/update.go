@@ -43,9 +43,6 @@ func (c *call) updateEvent(ctx context.Context, carried cri.Carried) *event {
 		return nil
 	}
 	view := e.container
-	if id := c.idOf(crifield.Object{Container: view}); c.Ledger.Has(id) {
-		e.resized = c.resized(id, resourceValues(*carried.Resources), view.Resources.Now)
-	}
 	view.Resources = crifield.Resources{Now: pods.LayResources(view.Resources.Now, *carried.Resources), Own: true}
 	view.Annotations = merged(view.Annotations, *carried.Annotations)
 	e.sent = &crifield.Container{Annotations: *carried.Annotations, Resources: crifield.Resources{Now: *carried.Resources, Own: true}}

@@ -13,7 +13,7 @@ func (i *interceptor) forgetFiles(ctx context.Context, own crifield.Object) {
 	id := i.idOf(own)
 	if own.Container != nil {
 		i.Ledger.Remove(id)
-		i.raisePod(ctx, id.Pod)
+		i.liftPod(ctx, id.Pod)
 		return
 	}
 	switch {

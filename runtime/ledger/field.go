@@ -9,15 +9,13 @@ import (
 // Fields are those of the ABI, each value as text.
 type Update struct {
 	Kubelet map[Target]string // what kubelet asked for; empty if kubelet did not ask
-	Own     map[Target]bool   // those of Kubelet that do not repeat what the runtime got last, even if they are equal
 	Before  map[Target]string // what the runtime had before
 	Asked   []Asked           // what plugins asked for
 	Sent    map[Target]string // what the runtime was sent
 }
 
 // Updated notes an update of fields, and saves it. The wish of a plugin ends when kubelet sends
-// another value and the plugin does not repeat its wish. A value that kubelet sends back as the
-// runtime got it last is no other value, unless it is in Own.
+// another value and the plugin does not repeat its wish.
 func (l *Ledger) Updated(id ID, u Update) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -27,7 +25,7 @@ func (l *Ledger) Updated(id ID, u Update) {
 	o := l.object(id)
 	for t, value := range u.Kubelet {
 		if v := o.values[t]; v != nil {
-			v.hear(t, value, u.Own[t], u.Asked)
+			v.hear(t, value, u.Asked)
 		}
 	}
 	for _, a := range u.Asked {
@@ -50,25 +48,22 @@ func (l *Ledger) Updated(id ID, u Update) {
 	l.changed(id)
 }
 
-// Repeats reports whether a value that kubelet sends for a field is none that ends the wishes of
-// plugins: it is kubelet's last one, or the one that the runtime got last. With own it is not taken
-// for the latter.
-func (l *Ledger) Repeats(id ID, t Target, value string, own bool) bool {
+// Repeats reports whether a value that kubelet sends for a field is kubelet's last one, so that it does not
+// end the wishes of plugins.
+func (l *Ledger) Repeats(id ID, t Target, value string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if o := l.find(id); o != nil && o.values[t] != nil {
-		return o.values[t].repeats(value, own)
+		return o.values[t].repeats(value)
 	}
 	return false
 }
 
-func (v *Value) repeats(value string, own bool) bool {
-	return v.Kubelet != nil && *v.Kubelet == value || !own && v.Sent != "" && v.Sent == value
-}
+func (v *Value) repeats(value string) bool { return v.Kubelet != nil && *v.Kubelet == value }
 
 // hear takes a value that kubelet sends.
-func (v *Value) hear(t Target, value string, own bool, asked []Asked) {
-	if v.repeats(value, own) {
+func (v *Value) hear(t Target, value string, asked []Asked) {
+	if v.repeats(value) {
 		return
 	}
 	v.Kubelet = &value

@@ -48,8 +48,8 @@ type Wish struct {
 	Value  string    `json:"value"`
 	At     time.Time `json:"at"`             // when the plugin asked last
 	Since  time.Time `json:"since,omitzero"` // when it first asked for this value, if that was earlier; the ledger sets it
-	// Raises says that the value is a limit of a container with which its pod's is raised. Of a
-	// pod it says that the value is relative: what is added to kubelet's.
+	// Raises says that the value is a limit of a container for which its pod's is lifted where that is
+	// lower. Of a pod it says that the limit is lifted.
 	Raises bool `json:"raises,omitempty"`
 }
 
@@ -66,15 +66,10 @@ type Value struct {
 	Kubelet *string `json:"kubelet,omitempty"` // what kubelet wants; nil: not known
 	Exact   string  `json:"exact,omitempty"`   // file: Kubelet as Kernel.Exact has it
 	Wishes  []Wish  `json:"wishes,omitempty"`  // in the order in which the plugins first asked; the first one holds
-	Sum     int64   `json:"sum,omitempty"`     // limit of a pod: kubelet's by its updates of the containers, which may come before or after its write of the pod's; 0: Kubelet
 	Sent    string  `json:"sent,omitempty"`    // field: what the container runtime got last
 	Written string  `json:"written,omitempty"` // file: the last value that the kernel took
 	Read    string  `json:"read,omitempty"`    // file: what the kernel showed then
 	Writing string  `json:"writing,omitempty"` // file: a value that the kernel may have taken
-
-	// Former is what the kernel showed of a file's last values before Written, the newest last. systemd
-	// may bring one of them back, and it is not kubelet's.
-	Former []string `json:"former,omitempty"`
 
 	Lost    bool   `json:"lost,omitempty"`    // field: the kernel has lost what was sent
 	Failed  string `json:"failed,omitempty"`  // why the last write failed, or the reset of a field
@@ -192,7 +187,7 @@ func (l *Ledger) Withdraw(end func(ID, Target, Wish) bool) (of []ID) {
 		for container, o := range p.objects {
 			id := ID{uid, container}
 			if o.withdraw(func(t Target, w Wish) bool {
-				return (container != "" || !w.Raises) && end(id, t, w) // see Raise
+				return (container != "" || !w.Raises) && end(id, t, w) // see Lift
 			}) {
 				of, withdrawn, o.text = append(of, id), true, nil
 				l.stamp(o)

@@ -129,19 +129,7 @@ func (v *Value) Holds(file, held string, kernel Kernel) bool {
 		return !ok || held == value
 	}
 	holds := func(value string) bool { return kernel.Holds(file, value, held) }
-	return holds(kernel.Fit(file, value, v.kubelet(held, true, holds))) || v.ours(held, holds)
-}
-
-// kubelet is what kubelet wants, as far as that is known: what the kernel holds if it is not the
-// host's.
-func (v *Value) kubelet(found string, known bool, holds func(value string) bool) string {
-	switch {
-	case known && !v.ours(found, holds) && !slices.Contains(v.Former, found):
-		return found
-	case v.Kubelet != nil:
-		return *v.Kubelet
-	}
-	return ""
+	return holds(kernel.Fit(file, value)) || v.ours(held, holds)
 }
 
 // isKubelets notes what kubelet wants, and reports whether that is another value than before.
@@ -158,13 +146,10 @@ func (v *Value) renew(t Target, later *Value) {
 	for i, w := range later.Wishes {
 		asked[i] = Asked{Target: t, Wish: w}
 	}
-	former := append(v.Former, v.Read)
 	if kubelet := later.Kubelet; kubelet != nil {
-		if _, file := t.File(); !file {
-			v.hear(t, *kubelet, false, asked)
-		} else if v.ours(*kubelet, func(value string) bool { return value == *kubelet }) || slices.Contains(v.Former, *kubelet) {
-			former = append(former, *kubelet)
-		} else {
+		if _, file := t.File(); !file && *kubelet != v.Sent {
+			v.hear(t, *kubelet, asked)
+		} else if file && !v.ours(*kubelet, func(value string) bool { return value == *kubelet }) {
 			v.isKubelets(*kubelet, later.Exact)
 		}
 	}
@@ -172,23 +157,10 @@ func (v *Value) renew(t Target, later *Value) {
 		v.ask(w)
 	}
 	if !later.unwritten() {
-		v.Written, v.Read, v.Writing, v.Former = later.Written, later.Read, later.Writing, nil
-		for _, shown := range append(former, later.Former...) {
-			v.noteFormer(shown)
-		}
+		v.Written, v.Read, v.Writing = later.Written, later.Read, later.Writing
 	}
 	if later.Sent != "" || later.Lost {
 		v.Sent, v.Lost = later.Sent, later.Lost
 	}
 	v.Failed, v.stuck = later.Failed, later.stuck
-}
-
-// noteFormer notes what the kernel showed of a file before Read.
-func (v *Value) noteFormer(shown string) {
-	if shown == "" || shown == v.Read {
-		return
-	}
-	v.Former = slices.DeleteFunc(v.Former, func(f string) bool { return f == shown || f == v.Read })
-	v.Former = append(v.Former, shown)
-	v.Former = v.Former[max(0, len(v.Former)-maxFormer):]
 }

@@ -16,9 +16,6 @@ const (
 	fightTime  = 10 * time.Minute
 )
 
-// maxFormer bounds Value.Former.
-const maxFormer = 4
-
 // Why says why values are looked at.
 type Why uint8
 
@@ -60,9 +57,8 @@ type Held map[string]string
 // Kernel says what the kernel makes of values of an object's files.
 type Kernel interface {
 	// Fit returns the value that the kernel takes at the moment, such as a burst that is not
-	// above the quota; "" if there is none. A value that is added to kubelet's begins with a +,
-	// and kubelet's is "" if it is not known.
-	Fit(file, value, kubelet string) string
+	// above the quota.
+	Fit(file, value string) string
 	// FitUndo returns what the kernel takes in the place of kubelet's value: no memory limit that
 	// is below what is in use.
 	FitUndo(file, kubelet string) string
@@ -168,14 +164,14 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 	holds := func(value string) bool { return kernel.Holds(file, value, found) }
 	if undo {
 		value = kernel.FitUndo(file, value)
-	} else if value = kernel.Fit(file, value, v.kubelet(found, known, holds)); value == "" {
-		return Write{}, false
+	} else {
+		value = kernel.Fit(file, value)
 	}
 	if known && (found == value && (!undo || v.exactly(file, kernel)) || !undo && (holds(value) || v.Read != "" && found == v.Read && v.Written == value)) { // an undo wants no line more
 		return Write{}, v.settle(file, found, value, kernel)
 	}
 	ours := known && v.ours(found, holds)
-	if known && !ours && !slices.Contains(v.Former, found) {
+	if known && !ours {
 		changed = v.isKubelets(found, kernel.Exact(file, v.Exact))
 		if undo && changed { // kubelet has a value of its own by now
 			v.Written, v.Read, v.Writing = "", "", ""
@@ -292,8 +288,6 @@ func (v *Value) end(d *Done) (changed bool) {
 		return true
 	}
 	changed = v.Failed != "" || d.Read != d.Value || v.Read != "" && v.Read != d.Read
-	shown := v.Read
 	v.Written, v.Read, v.Failed, v.stuck = d.Value, d.Read, "", nil
-	v.noteFormer(shown)
 	return changed
 }

@@ -107,6 +107,16 @@ type CgroupFileFought struct {
 	Last        string // call or reload before it; empty if there was none
 }
 
+// PodLimitStays says that a plugin has given a container a higher limit than its pod has, which has no
+// effect: the pod has resources of its own, and its limit is not lifted.
+type PodLimitStays struct {
+	occurrence
+	Plugin string
+	Object        // the container
+	File   string // of the pod
+	Value  string // what it holds
+}
+
 // CgroupFileUndone says that kubelet's value was written back, since no plugin wants another.
 type CgroupFileUndone struct {
 	occurrence

@@ -186,7 +186,7 @@ extern "C" {
 #define WP_CAPABILITY_STATE_KV "state.kv" /* keep values from one call to the next */
 #define WP_CAPABILITY_CRI_RAW "cri.raw" /* read the whole request; without env and credentials unless they are granted too */
 #define WP_CAPABILITY_CREDENTIALS "credentials" /* see the registry credentials of PullImage in cri_raw */
-#define WP_CAPABILITY_POD_LIMITS "pod.limits" /* set CPU and memory limits of containers above the pod's, which then grows with them */
+#define WP_CAPABILITY_POD_LIMITS "pod.limits" /* set CPU and memory limits of containers above the pod's, which is lifted then */
 
 /* Objects. */
 #define WP_OBJECT_EVENT 0 /* the event */

@@ -200,7 +200,7 @@ pub enum Capability {
     CriRaw,
     /// `credentials`: see the registry credentials of PullImage in cri_raw.
     Credentials,
-    /// `pod.limits`: set CPU and memory limits of containers above the pod's, which then grows with them.
+    /// `pod.limits`: set CPU and memory limits of containers above the pod's, which is lifted then.
     PodLimits,
 }
 

@@ -38,9 +38,9 @@ func (l *limited) testPodLimits(t *testing.T) {
 	for _, pod := range pods {
 		groups[pod.Name] = l.Cgroup(t, guest.ContainerID(t, l.AwaitReady(t, pod), "main"))
 	}
-	for name, want := range map[string]string{"granted": "40000 100000", "denied": "20000 100000"} {
-		groups[name].Expect(t, map[string]string{"cpu.max": want})
-		groups[name].Parent().Expect(t, map[string]string{"cpu.max": want})
+	for name, want := range map[string][2]string{"granted": {"40000 100000", "max 100000"}, "denied": {"20000 100000", "20000 100000"}} {
+		groups[name].Expect(t, map[string]string{"cpu.max": want[0]})
+		groups[name].Parent().Expect(t, map[string]string{"cpu.max": want[1]})
 	}
 	node.Eventually(t, repairTimeout, "the kernel gives one container twice as much as the other", func() error {
 		granted, denied := l.perPeriod(t, groups["granted"]), l.perPeriod(t, groups["denied"])

@@ -2,7 +2,7 @@ package ledger
 
 import "slices"
 
-// Raised is a limit of a container that a plugin has set, and with which the pod's is raised.
+// Raised is a limit of a container that a plugin has set, and for which the pod's may be lifted.
 type Raised struct {
 	Container string // the container runtime's ID
 	Target    Target
@@ -31,12 +31,7 @@ func (l *Ledger) Raised(uid string) (all []Raised) {
 
 // mayRaise tells the few values that effective has to look at from the many that it need not.
 func (v *Value) mayRaise() bool {
-	for i := range v.Wishes {
-		if v.Wishes[i].Raises {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.Wishes, func(w Wish) bool { return w.Raises })
 }
 
 // effective is the wish that the container runs with: of a file the first one, of a field the one
@@ -53,33 +48,32 @@ func (v *Value) effective(t Target) (w Wish) {
 	return w
 }
 
-// Raises reports whether plugins add to a limit of a pod.
-func (l *Ledger) Raises(uid string) bool {
+// Lifted returns the files of a pod's limits that are lifted.
+func (l *Ledger) Lifted(uid string) (files []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.find(ID{Pod: uid})
 	if o == nil {
-		return false
+		return nil
 	}
-	for _, v := range o.values {
-		if len(v.Wishes) > 0 && v.Wishes[0].Raises {
-			return true
+	for t, v := range o.values {
+		if file, ok := t.File(); ok && v.mayRaise() {
+			files = append(files, file)
 		}
 	}
-	return false
+	return files
 }
 
-// Raise sets what the plugins that have raised limits of a pod's containers add to a limit of the
-// pod, in the place of what they added before. A wish without a plugin ends it. Withdraw does not:
-// the pod's limit follows those of its containers.
-func (l *Ledger) Raise(uid, file string, wish Wish) {
+// Lift sets what the plugins whose containers have higher limits than a pod want of the pod's, in the
+// place of what they wanted before. A wish without a plugin ends it. Withdraw does not: the pod's limit
+// follows those of its containers.
+func (l *Ledger) Lift(uid, file string, wish Wish) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	id := ID{Pod: uid}
-	t := File(file)
+	id, t := ID{Pod: uid}, File(file)
 	if wish.Plugin == "" {
-		if o := l.find(id); o != nil && o.values[t] != nil && len(o.values[t].Wishes) > 0 {
-			o.values[t].raise(nil)
+		if o := l.find(id); o != nil && o.values[t] != nil && o.values[t].mayRaise() {
+			o.values[t].lift(nil)
 			o.tidy(t)
 			l.changed(id)
 		}
@@ -90,27 +84,11 @@ func (l *Ledger) Raise(uid, file string, wish Wish) {
 	if len(v.Wishes) > 0 && v.Wishes[0].Plugin == wish.Plugin && v.Wishes[0].Value == wish.Value {
 		return
 	}
-	v.raise([]Wish{wish})
+	v.lift([]Wish{wish})
 	l.changed(id)
 }
 
-// Follow notes kubelet's limit of a pod after an update of a container. next, which must not use the
-// ledger, gets that limit and Value.Sum, and returns the new ones.
-func (l *Ledger) Follow(uid, file string, next func(kubelet string, sum int64) (string, int64)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	id := ID{Pod: uid}
-	if o := l.find(id); o != nil && o.values[File(file)] != nil && o.values[File(file)].Kubelet != nil {
-		v := o.values[File(file)]
-		kubelet, sum := next(*v.Kubelet, v.Sum)
-		if v.isKubelets(kubelet, v.Exact) || sum != v.Sum {
-			v.Sum = sum
-			l.changed(id)
-		}
-	}
-}
-
-func (v *Value) raise(wishes []Wish) {
+func (v *Value) lift(wishes []Wish) {
 	v.Wishes = slices.Clip(wishes)
 	v.Fight, v.Repairs, v.stuck = false, 0, nil
 }

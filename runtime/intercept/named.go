@@ -1,0 +1,52 @@
+package intercept
+
+import (
+	"cmp"
+	"strconv"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+)
+
+// fileValues are the values that an update names, by the cgroup file that the runtime writes them
+// to. A share of the CPU may become either of two weights: runc has changed its function.
+func fileValues(r *runtimeapi.LinuxContainerResources) map[string][]string {
+	all := map[string][]string{}
+	for file, value := range r.GetUnified() {
+		all[file] = []string{value}
+	}
+	if r.GetCpuQuota() != 0 {
+		limit := rules.Limit{Amount: max(r.GetCpuQuota(), 0), Period: cmp.Or(r.GetCpuPeriod(), rules.DefaultPeriod)}
+		all[rules.CPUMax] = []string{limit.Text(rules.CPUMax)}
+	}
+	if n := r.GetCpuShares(); n > 0 {
+		all["cpu.weight"] = weights(n)
+	}
+	memory := r.GetMemoryLimitInBytes()
+	if memory != 0 {
+		all[rules.MemoryMax] = []string{rules.Limit{Amount: max(memory, 0)}.Text(rules.MemoryMax)}
+	}
+	if swap, known := swapOf(r.GetMemorySwapLimitInBytes(), memory); known && swap >= 0 {
+		all["memory.swap.max"] = []string{strconv.FormatInt(swap, 10)}
+	}
+	if r.GetCpusetCpus() != "" {
+		all["cpuset.cpus"] = []string{r.GetCpusetCpus()}
+	}
+	if r.GetCpusetMems() != "" {
+		all["cpuset.mems"] = []string{r.GetCpusetMems()}
+	}
+	return all
+}
+
+// named has the ledger note what an accepted update of a container names: a file that shows just that, since
+// a plugin wants the same, is not written. An update of a pod tells nothing: kubelet fills it in from the kernel.
+func (i *interceptor) named(id ledger.ID, r *runtimeapi.LinuxContainerResources) {
+	if i.Cgroups == nil {
+		return
+	}
+	g := groupFiles{Group: i.Cgroups.Group(i.Ledger.Group(id))}
+	defer g.Close()
+	i.Ledger.Named(id, fileValues(r), g)
+}
