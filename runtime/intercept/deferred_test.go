@@ -3,18 +3,27 @@ package intercept_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -64,7 +73,7 @@ func TestWriteToAnotherContainer(t *testing.T) {
 		m.backend.hear = func() { during = content(t, dir, "cpu.max.burst") }
 		m.must(m.second())
 		want := []*runtimeapi.UpdateContainerResourcesRequest{{
-			ContainerId: "c1", Linux: &runtimeapi.LinuxContainerResources{CpuQuota: 20_000, CpusetCpus: "1"},
+			ContainerId: "c1", Linux: &runtimeapi.LinuxContainerResources{CpuQuota: 20_000, CpuPeriod: 100_000, CpusetCpus: "1"},
 		}}
 		if diff := cmp.Diff(want, m.backend.updates, protocmp.Transform()); diff != "" {
 			t.Errorf("%v: updates (-want +got):\n%s", hook, diff)
@@ -160,7 +169,7 @@ func TestWriteToAnotherContainerFails(t *testing.T) {
 	m.fails, m.backend.refuses = nil, errors.New("no such container")
 	m.must(m.second())
 	log := m.log.String()
-	for _, want := range []string{"deferred update failed", `"plugin":"10-test"`, `"field":"other container.resources.cpu_quota"`, "no such container"} {
+	for _, want := range []string{"deferred update failed", `"plugin":"10-test"`, `"field":"container.resources.cpu_quota"`, "no such container"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log lacks %s:\n%s", want, log)
 		}
@@ -321,5 +330,150 @@ func TestConflictOverTheOwnContainerByHandle(t *testing.T) {
 		if len(errs) != 3 || errs[0] != nil || !errors.Is(errs[1], abi.Conflict) || errs[2] != nil {
 			t.Errorf("the first by handle: %v; errors %v", byHandle, errs)
 		}
+	}
+}
+
+// TestFullNodeLosesNoUpdate has Ticks that want a quota of each of 2,000 containers, while the runtime takes 40 ms
+// for an update: it gets all, a few at a time.
+func TestFullNodeLosesNoUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pods, containers = 500, 4
+		n := newNode(t, nil)
+		for p := range pods {
+			pod := fmt.Sprint("pod", p)
+			config := podConfig()
+			config.Metadata.Uid, config.Metadata.Name = pod, pod
+			_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: config}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: pod})
+			n.must(err)
+			for c := range containers {
+				req := createRequest()
+				req.PodSandboxId, req.Config.Metadata.Name = pod, fmt.Sprint("c", c)
+				_, err = n.call(t.Context(), "CreateContainer", req, &runtimeapi.CreateContainerResponse{ContainerId: fmt.Sprint(pod, "-", c)})
+				n.must(err)
+			}
+		}
+		var under, most atomic.Int32
+		slow := func() {
+			most.Store(max(most.Load(), under.Add(1)))
+			time.Sleep(40 * time.Millisecond)
+			under.Add(-1)
+		}
+		m := n.with(func(o *intercept.Options) {
+			o.Backend = &slowBackend{Backend: o.Backend, slow: slow}
+			o.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(o.Observer, nil, m...) }
+		})
+		start := time.Now()
+		var ticks sync.WaitGroup
+		for part := range 10 { // a call makes 256 changes at most
+			ticks.Go(func() {
+				intercept.Tick(t.Context(), m.options, on(abi.Tick, func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) (err error) {
+					all, _ := ev.Containers(abi.Node)
+					for _, c := range all[part*200 : (part+1)*200] {
+						err = errors.Join(err, adj.SetInt64(c, abi.Resources+abi.CPUQuota, 20_000))
+					}
+					return err
+				}))
+			})
+		}
+		ticks.Wait()
+		if took := time.Since(start); took > 20*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		for _, id := range m.options.Ledger.Objects() {
+			if v := m.options.Ledger.Record(id)[ledger.Field("cpu_quota")]; v.Sent != "20000" || *v.Kubelet != "50000" {
+				t.Fatalf("%v: %+v", id, v)
+			}
+		}
+		if objects, values := m.options.Ledger.Len(); objects != pods*containers || values != pods*containers || most.Load() > 8 {
+			t.Errorf("%d containers have %d values, with %d updates at once; the log:\n%s", objects, values, most.Load(), m.log)
+		}
+	})
+}
+
+// slowBackend takes its time for updates, of which there are several at once.
+type slowBackend struct {
+	intercept.Backend
+	slow func()
+}
+
+func (b *slowBackend) UpdateContainerResources(context.Context, *runtimeapi.UpdateContainerResourcesRequest, ...grpc.CallOption) (*runtimeapi.UpdateContainerResourcesResponse, error) {
+	b.slow()
+	return &runtimeapi.UpdateContainerResourcesResponse{}, nil
+}
+
+// TestRefusedUpdateIsTriedAgain keeps what a plugin wants of another container while the runtime refuses it.
+func TestRefusedUpdateIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, []plugin.Member{give(20_000)})
+		n.runPod()
+		n.backend.refuses = errDown
+		n.must(n.second())
+		n.hasField("cpu_quota", "10-test", "20000", "50000", "50000")
+		n.backend.refuses = nil
+		time.Sleep(time.Minute)
+		intercept.Scan(t.Context(), n.options)
+		n.must(n.queue.Drain(t.Context()))
+		n.hasField("cpu_quota", "10-test", "20000", "50000", "20000")
+	})
+}
+
+// TestNextPluginsFieldFollows removes the plugin whose value of a field the runtime has, where another one wants
+// another value: that is sent.
+func TestNextPluginsFieldFollows(t *testing.T) {
+	n := newNode(t, []plugin.Member{give(20_000)})
+	n.runPod()
+	n.must(n.second())
+	id := ledger.ID{Pod: "u1", Container: "c1"}
+	n.options.Ledger.Ask(id, ledger.Asked{Target: ledger.Field("cpu_quota"), Wish: ledger.Wish{Plugin: "20-next", Hook: abi.Tick, Value: "30000"}})
+	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.must(n.queue.Drain(t.Context()))
+	n.hasField("cpu_quota", "20-next", "30000", "50000", "30000")
+}
+
+// TestUpdateOfAContainerThatHasEnded undoes a value of a container that has ended by itself, which the store does not
+// know: a runtime that refuses the update is asked once.
+func TestUpdateOfAContainerThatHasEnded(t *testing.T) {
+	fs, _, dir := scratchGroup(t)
+	n := newNode(t, []plugin.Member{give(20_000)}, withCgroups(fs))
+	n.runPod()
+	n.begin()
+	n.must(n.second())
+	n.must(os.RemoveAll(dir))
+	n.backend.updates, n.backend.refuses = nil, status.Error(codes.Unknown, "container is not running")
+	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.must(n.queue.Drain(t.Context()))
+	for range 3 {
+		intercept.Scan(t.Context(), n.options)
+		n.must(n.queue.Drain(t.Context()))
+	}
+	if len(n.backend.updates) != 1 || !n.options.Ledger.Empty() {
+		t.Errorf("%d updates are sent, and there are records of %v", len(n.backend.updates), n.options.Ledger.Objects())
+	}
+}
+
+// TestKilledInAnUpdate kills the proxy after the runtime has accepted a plugin's value in kubelet's update, and before
+// that is noted: the next process knows that it is the plugin's.
+func TestKilledInAnUpdate(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	set := on(abi.PreUpdateContainerResources, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return adj.SetInt64(abi.Container, abi.Resources+abi.CPUQuota, 20_000)
+	})
+	n := newNode(t, []plugin.Member{set}, withLedger(openLedger(t, dir)))
+	n.runPod()
+	n.begin()
+	var m *node
+	n.updating = func() { // as the next process finds it
+		m = newNode(t, nil, withLedger(openLedger(t, dir)), func(o *intercept.Options) { o.Store = n.store })
+	}
+	n.must(n.update(0))
+	m.hasField("cpu_quota", "10-test", "20000", "50000", "50000")
+	intercept.Settle(t.Context(), m.options)
+	m.must(m.queue.Drain(t.Context()))
+	m.hasField("cpu_quota", "10-test", "20000", "50000", "20000")
+	n.fails, n.updating = errors.New("refused"), nil
+	other := newNode(t, []plugin.Member{set}, func(o *intercept.Options) { o.Store = n.store })
+	other.fails = errors.New("refused")
+	if err := other.update(0); err == nil || !other.options.Ledger.Empty() {
+		t.Errorf("after a refused update (%v) there are records of %v", err, other.options.Ledger.Objects())
 	}
 }

@@ -168,6 +168,32 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 	}
 }
 
+// askAhead has the ledger note what plugins want of a container before the runtime is sent the update: a proxy that
+// is killed before it hears the answer must not take that for kubelet's.
+func (c *call) askAhead() {
+	if c.event == nil || c.event.sent == nil {
+		return
+	}
+	asked := askedFields(c.event, abi.Container, c.owned)
+	before := c.event.valuesBefore(abi.Container)
+	for k := range asked {
+		if value, ok := before[asked[k].Target]; ok {
+			asked[k].Has = &value
+		}
+	}
+	revert, any := c.ask(crifield.Object{Container: c.event.container}, asked)
+	if !any {
+		return
+	}
+	ofPod := c.takeBack
+	c.takeBack = func() {
+		revert()
+		if ofPod != nil {
+			ofPod()
+		}
+	}
+}
+
 // valuesBefore are the resources of an object that plugins have changed, as they were before.
 func (e *event) valuesBefore(of abi.Object) map[ledger.Target]string {
 	all := map[ledger.Target]string{}
@@ -244,13 +270,4 @@ func changeOf(t ledger.Target, value string) (c plugin.Change, ok bool) {
 		return c, true
 	}
 	return c, false
-}
-
-// notedUpdate has the ledger note an update of the host's own that the runtime has accepted, unless
-// the container has been removed since.
-func (i *interceptor) notedUpdate(e *event, of abi.Object, id ledger.ID, changes []plugin.Owned, r *runtimeapi.LinuxContainerResources) {
-	if !i.known(id) {
-		return
-	}
-	i.Ledger.Updated(id, ledger.Update{Before: e.valuesBefore(of), Asked: askedFields(e, of, changes), Sent: resourceValues(r)})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -179,41 +181,49 @@ func TestConflictAcrossHooksOverAField(t *testing.T) {
 	}
 }
 
-// What the runtime refuses to reset is tried again with the next scan and with the next call of
+// What the runtime refuses to reset is tried again by scans, once a minute at most, and with the next call of
 // the pod, and told of once.
 func TestFailedResetIsTriedAgain(t *testing.T) {
 	for _, again := range []string{"scan", "update", "start of a sibling"} {
-		var events observe.Recorder
-		n, _, _ := running(t, withObserver(&events))
-		n.must(n.queue.Drain(t.Context()))
-		n.backend.refuses = errors.New("no")
-		intercept.Withdraw(t.Context(), n.options, removed("10-test"))
-		n.must(n.queue.Drain(t.Context()))
+		synctest.Test(t, func(t *testing.T) { testFailedReset(t, again) })
+	}
+}
+
+func testFailedReset(t *testing.T, again string) {
+	var events observe.Recorder
+	n, _, _ := running(t, withObserver(&events))
+	n.must(n.queue.Drain(t.Context()))
+	n.backend.refuses = errors.New("no")
+	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.must(n.queue.Drain(t.Context()))
+	intercept.Scan(t.Context(), n.options) // within a minute
+	n.must(n.queue.Drain(t.Context()))
+	time.Sleep(time.Minute)
+	intercept.Scan(t.Context(), n.options)
+	n.must(n.queue.Drain(t.Context()))
+	if told := observe.All[*observe.FieldsNotReset](events.Take()); len(told) != 1 || len(n.backend.updates) != 2 {
+		t.Fatalf("%s: %d events of %d failed resets", again, len(told), len(n.backend.updates))
+	}
+	n.backend.refuses = nil
+	switch again {
+	case "scan":
+		time.Sleep(time.Minute)
 		intercept.Scan(t.Context(), n.options)
-		n.must(n.queue.Drain(t.Context()))
-		if told := observe.All[*observe.FieldsNotReset](events.Take()); len(told) != 1 || len(n.backend.updates) != 2 {
-			t.Fatalf("%s: %d events of %d failed resets", again, len(told), len(n.backend.updates))
-		}
-		n.backend.refuses = nil
-		switch again {
-		case "scan":
-			intercept.Scan(t.Context(), n.options)
-		case "update":
-			n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuQuota: 40_000}))
-		default:
-			_, err := n.call(t.Context(), "CreateContainer", createRequest(), &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
-			n.must(err)
-			_, err = n.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c2"}, &runtimeapi.StartContainerResponse{})
-			n.must(err)
-		}
-		n.must(n.queue.Drain(t.Context()))
-		if len(n.backend.updates) != 3 || n.backend.updates[2].GetLinux().GetCpuShares() != 512 {
-			t.Errorf("%s: the resets are %v", again, n.backend.updates)
-		}
-		intercept.Scan(t.Context(), n.options)
-		n.must(n.queue.Drain(t.Context()))
-		if len(n.backend.updates) != 3 {
-			t.Errorf("%s: it was reset once more: %v", again, n.backend.updates)
-		}
+	case "update":
+		n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuQuota: 40_000}))
+	default:
+		_, err := n.call(t.Context(), "CreateContainer", createRequest(), &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
+		n.must(err)
+		_, err = n.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c2"}, &runtimeapi.StartContainerResponse{})
+		n.must(err)
+	}
+	n.must(n.queue.Drain(t.Context()))
+	if len(n.backend.updates) != 3 || n.backend.updates[2].GetLinux().GetCpuShares() != 512 {
+		t.Errorf("%s: the resets are %v", again, n.backend.updates)
+	}
+	intercept.Scan(t.Context(), n.options)
+	n.must(n.queue.Drain(t.Context()))
+	if len(n.backend.updates) != 3 {
+		t.Errorf("%s: it was reset once more: %v", again, n.backend.updates)
 	}
 }

@@ -16,18 +16,21 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// askFiles notes in the ledger the cgroup files among the changes of one object of an event,
-// and reports whether there are any. revert takes them back. The target is that object, which
-// a call may have made since the event. Nothing is noted of a container that has been removed
-// since: nobody would drop the record.
-func (i *interceptor) askFiles(e *event, of abi.Object, target crifield.Object, changes []plugin.Owned) (revert func(), any bool) {
-	var asked []ledger.Asked
+// askedFiles are the wishes for cgroup files among the changes of one object of an event.
+func askedFiles(e *event, of abi.Object, changes []plugin.Owned) (asked []ledger.Asked) {
 	for _, o := range changes {
 		if o.Change.Op == plugin.WriteFile && o.Change.Object == of {
 			wish := ledger.Wish{Plugin: o.Plugin, Hook: e.hook, Value: o.Change.Text, At: e.at, Raises: o.Change.Raises}
 			asked = append(asked, ledger.Asked{Target: ledger.File(o.Change.Key), Wish: wish, Same: sameFile(o.Change.Key)})
 		}
 	}
+	return asked
+}
+
+// ask has the ledger note what plugins want of an object, which a call may have made since the event, and reports
+// whether that is anything. revert takes it back. Nothing is noted of a container that has been removed
+// since: nobody would drop the record.
+func (i *interceptor) ask(target crifield.Object, asked []ledger.Asked) (revert func(), any bool) {
 	if len(asked) == 0 {
 		return nil, false
 	}
@@ -47,7 +50,7 @@ func (i *interceptor) askFiles(e *event, of abi.Object, target crifield.Object, 
 // cannot be written.
 func (i *interceptor) applyFiles(ctx context.Context, e *event, of abi.Object, changes []plugin.Owned) (takeBack func(), err error) {
 	target := e.object(of)
-	revert, any := i.askFiles(e, of, target, changes)
+	revert, any := i.ask(target, askedFiles(e, of, changes))
 	if !any {
 		return func() {}, nil
 	}
@@ -58,7 +61,7 @@ func (i *interceptor) applyFiles(ctx context.Context, e *event, of abi.Object, c
 	if target.Container != nil {
 		defer i.liftPod(ctx, i.idOf(target).Pod)
 	}
-	if target.Container != nil && (of >= abi.FirstHandle || e.hook == abi.PostCreateContainer) && !i.started(target.Container.ID) {
+	if target.Container != nil && e.hook == abi.PostCreateContainer && !i.started(target.Container.ID) {
 		return takeBack, nil
 	}
 	done := i.carry(ctx, target, ledger.Wanted)
@@ -119,14 +122,14 @@ func (c *call) settleFiles(ctx context.Context, after *event) {
 		return
 	case c.method.Effect == cri.Makes:
 		if own.Container != nil { // StartContainer writes them
-			c.askFiles(c.event, abi.Container, own, c.owned)
+			c.ask(own, askedFiles(c.event, abi.Container, c.owned))
 		} else {
 			c.repairPod(ctx, c.idOf(own))
 		}
 		return
 	}
 	if own.Container != nil {
-		if _, asked := c.askFiles(c.event, abi.Container, own, c.owned); asked || c.method.Effect == cri.Starts {
+		if _, asked := c.ask(own, askedFiles(c.event, abi.Container, c.owned)); asked || c.method.Effect == cri.Starts {
 			c.carry(ctx, own, ledger.Wanted)
 			c.liftPod(ctx, c.idOf(own).Pod)
 		}

@@ -2,7 +2,6 @@ package intercept
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"google.golang.org/grpc"
@@ -25,9 +24,6 @@ const (
 	readThroughTime = 2 * time.Second
 	locateTime      = 50 * time.Millisecond
 )
-
-// errBusy is why a deferred update is dropped.
-var errBusy = errors.New("too many post hooks and deferred updates are waiting")
 
 // DefaultCallTime is what all plugins of one call may take together, if nothing
 // else is said.
@@ -150,6 +146,7 @@ func (i *interceptor) intercept(ctx context.Context, of *cri.Call, next cri.Next
 	}
 	if err == nil {
 		c.repeatWishes()
+		c.askAhead()
 	}
 	if c.Cut.hasBegun() {
 		return c.passCut(ctx, next)

@@ -184,6 +184,7 @@ func TestPodLimitOfAnEphemeralContainer(t *testing.T) {
 	_, err := n.call(t.Context(), "CreateContainer", debug, &runtimeapi.CreateContainerResponse{ContainerId: "c2"})
 	n.must(err)
 	n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuQuota: 20_000, CpuPeriod: 100_000}))
+	n.must(n.queue.Drain(t.Context()))
 	put(t, pod, "cpu.max", "20000 100000")
 	intercept.Scan(t.Context(), n.options)
 	n.wantCPU(pod, "max 100000", "with 40000 of the container")

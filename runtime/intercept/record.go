@@ -161,7 +161,9 @@ func (i *interceptor) settle(ctx context.Context, ids []ledger.ID, why ledger.Wh
 				i.Ledger.Lost(id, fieldTarget(abi.Resources+abi.CPUShares, ""), strconv.FormatInt(shares, 10))
 			}
 		}
-		raise = !i.resetFields(ctx, id) || raise
+		if why != ledger.Drift || !i.Ledger.Rests(id) {
+			raise = !i.resetFields(ctx, id) || raise
+		}
 	}
 	if raise {
 		i.liftPod(ctx, ids[0].Pod)

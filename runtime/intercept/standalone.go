@@ -38,9 +38,10 @@ func (i *interceptor) standalone(ctx context.Context, hook abi.Hook, pod *crifie
 		return e, nil, context.Canceled
 	}
 	_, _ = i.applyFiles(ctx, e, abi.Pod, owned) // a failure is an event
-	updates := i.deferUpdates(ctx, e, owned)
-	if hook == abi.Tick { // which is in no queue
-		updates.Wait()
+	for _, done := range i.deferUpdates(ctx, e, owned) {
+		if hook == abi.Tick { // which is in no queue
+			<-done
+		}
 	}
 	return e, owned, err
 }

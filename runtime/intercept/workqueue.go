@@ -8,23 +8,33 @@ import (
 
 // How much may be done at once on a node.
 const (
-	maxItems   = 1024 // post hooks and deferred updates, waiting or running
-	maxPerKey  = 128  // of them of one object: one container that hangs must not take the room of all
-	maxUpdates = 8    // deferred updates that run: the runtime has kubelet to serve beside
+	maxItems      = 1024 // post hooks, waiting or running
+	maxPerKey     = 128  // of them of one object: one container that hangs must not take the room of all
+	maxReconciled = 8    // objects that are reconciled: the runtime has kubelet to serve beside
 )
 
 // maxQueueWait is how long a call without a deadline waits for an object's earlier items:
 // kubelet pulls images without one.
 const maxQueueWait = 10 * time.Second
 
-// WorkQueue runs post hooks and deferred updates: those of one object one after another,
-// those of different objects side by side. The keys are objects. It is safe for concurrent use.
+// WorkQueue runs post hooks, and reconciles objects: what is of one object one after another,
+// and of different objects side by side. The keys are objects. It is safe for concurrent use.
 type WorkQueue struct {
 	mu      sync.Mutex
 	queues  map[string]queue // by key
 	pending int
 	idle    chan struct{} // closed while nothing is pending
-	updates chan struct{} // holds one for each deferred update that runs
+
+	waiting map[string]*reconciliation // those in line, by key
+	line    []*reconciliation
+	workers int // that take from the line
+}
+
+// reconciliation is an object that waits to be reconciled. done is closed when it was.
+type reconciliation struct {
+	key  string
+	f    func()
+	done chan struct{}
 }
 
 // queue is the items of one key that have not ended.
@@ -35,7 +45,7 @@ type queue struct {
 
 // NewWorkQueue returns an empty WorkQueue.
 func NewWorkQueue() *WorkQueue {
-	w := &WorkQueue{queues: map[string]queue{}, idle: make(chan struct{}), updates: make(chan struct{}, maxUpdates)}
+	w := &WorkQueue{queues: map[string]queue{}, idle: make(chan struct{}), waiting: map[string]*reconciliation{}}
 	close(w.idle)
 	return w
 }
@@ -57,6 +67,53 @@ func (w *WorkQueue) Go(key string, f func()) bool {
 		f()
 	}()
 	return true
+}
+
+// Reconcile runs f after the earlier items of the key, once a few others at most are reconciled. A key that waits
+// already does not wait twice: f looks at all that is to be done for its object when it runs. Nothing is turned
+// away. done is closed when f has run.
+func (w *WorkQueue) Reconcile(key string, f func()) (done <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if r := w.waiting[key]; r != nil {
+		return r.done
+	}
+	r := &reconciliation{key, f, make(chan struct{})}
+	w.waiting[key], w.line = r, append(w.line, r)
+	w.add()
+	if w.workers < maxReconciled {
+		w.workers++
+		go w.work()
+	}
+	return r.done
+}
+
+// work takes from the line until it is empty.
+func (w *WorkQueue) work() {
+	for {
+		w.mu.Lock()
+		if len(w.line) == 0 {
+			w.workers--
+			w.mu.Unlock()
+			return
+		}
+		r := w.line[0]
+		w.line = w.line[1:]
+		before, done := w.push(r.key)
+		w.mu.Unlock()
+		if before != nil {
+			<-before
+		}
+		w.mu.Lock()
+		delete(w.waiting, r.key) // what is asked for from here on is another look
+		w.mu.Unlock()
+		r.f()
+		close(r.done)
+		w.end(r.key, done)
+		w.mu.Lock()
+		w.subtract()
+		w.mu.Unlock()
+	}
 }
 
 // Acquire waits as Wait does and then holds back later items of the key until release is
@@ -88,10 +145,7 @@ func (w *WorkQueue) Len() int {
 // nil, and ends with done. The caller holds the lock.
 func (w *WorkQueue) push(key string) (before, done chan struct{}) {
 	q, done := w.queues[key], make(chan struct{})
-	if w.pending == 0 {
-		w.idle = make(chan struct{})
-	}
-	w.pending++
+	w.add()
 	w.queues[key] = queue{q.length + 1, done}
 	return q.last, done
 }
@@ -106,6 +160,18 @@ func (w *WorkQueue) end(key string, done chan struct{}) {
 	} else {
 		w.queues[key] = q
 	}
+	w.subtract()
+}
+
+// add counts what has not ended, and subtract what has. The caller holds the lock.
+func (w *WorkQueue) add() {
+	if w.pending == 0 {
+		w.idle = make(chan struct{})
+	}
+	w.pending++
+}
+
+func (w *WorkQueue) subtract() {
 	if w.pending--; w.pending == 0 {
 		close(w.idle)
 	}
@@ -118,17 +184,6 @@ func (w *WorkQueue) Wait(ctx context.Context, key string) error {
 	last := w.queues[key].last
 	w.mu.Unlock()
 	return awaitItem(ctx, last)
-}
-
-// acquireUpdate waits until one more deferred update may run, which ends with release, or
-// returns errBusy when ctx is done before.
-func (w *WorkQueue) acquireUpdate(ctx context.Context) (release func(), err error) {
-	select {
-	case w.updates <- struct{}{}:
-		return func() { <-w.updates }, nil
-	case <-ctx.Done():
-		return nil, errBusy
-	}
 }
 
 // Drain returns when nothing is waiting or running, or with ctx's error.

@@ -3,6 +3,7 @@ package ledger
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // Update is an update of the CRI fields of an object that the container runtime has accepted.
@@ -114,8 +115,7 @@ func (l *Ledger) Reread(id ID, file string, named bool, kernel Kernel) {
 }
 
 // Resets returns the fields of which the runtime has another value than it should, and that
-// value: kubelet's if no plugin wants the field any more, else the plugin's if the runtime has
-// lost it.
+// value: the plugin's that asked first, or kubelet's if no plugin wants the field.
 func (l *Ledger) Resets(id ID) (due map[Target]string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,9 +140,9 @@ func (l *Ledger) Resets(id ID) (due map[Target]string) {
 // to do with it.
 func (v *Value) reset() (value string, ok bool) {
 	switch {
-	case len(v.Wishes) > 0 && v.Lost:
+	case len(v.Wishes) > 0:
 		return v.Wishes[0].Value, true
-	case len(v.Wishes) == 0 && v.Kubelet != nil:
+	case v.Kubelet != nil:
 		return *v.Kubelet, true
 	}
 	return "", false
@@ -182,6 +182,27 @@ func (l *Ledger) NotReset(id ID, fields []Target, err error) (news bool) {
 	}
 	return news
 }
+
+// Rest notes that the runtime has refused fields of an object.
+func (l *Ledger) Rest(id ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o := l.find(id); o != nil {
+		o.refused = time.Now()
+	}
+}
+
+// Rests reports whether the runtime has refused fields of an object less than a minute ago, so that a scan does not
+// have them sent again yet.
+func (l *Ledger) Rests(id ID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.find(id)
+	return o != nil && time.Since(o.refused) < restTime
+}
+
+// restTime is how long scans leave fields alone that were refused.
+const restTime = time.Minute - time.Second
 
 // sameReason reports whether two texts of errors are equal but for their numbers.
 func sameReason(a, b string) bool {

@@ -115,6 +115,8 @@ type object struct {
 	busy   chan struct{} // holds one while files of the object are written
 	text   []byte        // its part of the state file; nil if it has changed since
 	stamp  uint64        // see Ledger.Stamp
+
+	refused time.Time // when the runtime refused its fields last
 }
 
 // New returns an empty ledger whose records are only in memory.
@@ -125,6 +127,9 @@ type Asked struct {
 	Target Target
 	Wish
 	Same Target // another name for the same value; a wish of the plugin for that ends. Empty: there is none
+	// Has is what the runtime has of a field, which is kubelet's value if that is not known. nil: that is known, or
+	// it is a file.
+	Has *string
 }
 
 // Ask notes what plugins want of an object, and saves it. A later wish of a plugin for the same
@@ -140,7 +145,11 @@ func (l *Ledger) Ask(id ID, asked ...Asked) (revert func()) {
 	former := make([]formerly, len(asked))
 	for i, a := range asked {
 		former[i].same = o.end(a.Same, a.Plugin)
-		former[i].wish = o.value(a.Target).ask(a.Wish)
+		v := o.value(a.Target)
+		if a.Has != nil && v.Kubelet == nil {
+			v.Kubelet, v.Sent = a.Has, *a.Has
+		}
+		former[i].wish = v.ask(a.Wish)
 	}
 	l.changed(id)
 	return func() { l.revert(id, asked, former) }

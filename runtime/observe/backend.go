@@ -294,7 +294,7 @@ type DeferredUpdateFailed struct {
 	occurrence
 	Plugin string
 	Hook   abi.Hook
-	Object // that of the hook
+	Object // the one to change
 	Field  string
 	Err    error
 }

@@ -30,7 +30,7 @@ var Messages = []Message{
 	{(*observe.RestoreFailed)(nil), slog.LevelError, "failed to restore cgroup overrides after update",
 		"Values that plugins have set in cgroup files cannot be written back after an update of the container.", "Check the container's cgroup. The next update writes them again."},
 	{(*observe.DeferredUpdateFailed)(nil), slog.LevelError, "deferred update failed",
-		"A plugin's change of a pod or container other than that of its hook was not carried out.", "See `err`. A plugin with `Tick` tries again by itself."},
+		"A plugin's change of a pod or container other than that of its hook was not carried out.", "See `err`. Scans try again, once a minute at most."},
 	{(*observe.PostHookDropped)(nil), slog.LevelError, "post hook dropped: too many are waiting",
 		"Post hooks take longer than calls come.", "Find the slow plugin in the log at level `debug`."},
 	{(*observe.HandoverFailed)(nil), slog.LevelError, "handover failed, this process goes on",

@@ -1,0 +1,256 @@
+package intercept
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// updateTime is how long an update of the proxy's own may take.
+const updateTime = 10 * time.Second
+
+// deferUpdates notes what plugins want of pods and containers other than the event's own, and has these
+// reconciled. It does not wait, since an object's queue may hold an event that waits for ours; a caller that
+// is in no queue may wait for what it returns.
+func (i *interceptor) deferUpdates(ctx context.Context, e *event, owned []plugin.Owned) (reconciled []<-chan struct{}) {
+	if i.Cut.hasBegun() {
+		return nil
+	}
+	var order []abi.Object // as they were first named
+	changes := map[abi.Object][]plugin.Owned{}
+	for _, o := range owned {
+		if o.Change.Object < abi.FirstHandle {
+			continue
+		}
+		if changes[o.Change.Object] == nil {
+			order = append(order, o.Change.Object)
+		}
+		changes[o.Change.Object] = append(changes[o.Change.Object], o)
+	}
+	for _, handle := range order {
+		o := e.object(handle)
+		if o.Pod != nil && !i.known(i.idOf(o)) { // it has been removed since
+			continue
+		}
+		asked := append(askedFiles(e, handle, changes[handle]), askedFields(e, handle, changes[handle])...)
+		before := e.valuesBefore(handle)
+		for k := range asked {
+			if value, ok := before[asked[k].Target]; ok {
+				asked[k].Has = &value
+			}
+		}
+		if _, any := i.ask(o, asked); any {
+			reconciled = append(reconciled, i.enqueue(ctx, i.idOf(o), keyOf(o)))
+		}
+	}
+	return reconciled
+}
+
+// keyOf is the queue of an object's own events.
+func keyOf(o crifield.Object) string {
+	if o.Container != nil {
+		return o.Container.ID
+	}
+	return o.Pod.ID
+}
+
+// enqueue has an object reconciled in its queue.
+func (i *interceptor) enqueue(ctx context.Context, id ledger.ID, key string) (done <-chan struct{}) {
+	ctx = context.WithoutCancel(ctx)
+	return i.Queue.Reconcile(key, func() { i.reconcile(ctx, id) })
+}
+
+// reconcile has an object be what its record says: the runtime is sent the fields that it should have and has not,
+// in one update, and files are written. What fails is due again with the next call or scan.
+func (i *interceptor) reconcile(ctx context.Context, id ledger.ID) {
+	defer func() {
+		if r := recover(); r != nil {
+			i.Observer.Observe(ctx, &observe.Panicked{During: "an update of the proxy's own", Object: i.about(id, crifield.Object{}), Panic: fmt.Sprint(r), Stack: string(debug.Stack())})
+		}
+	}()
+	if id.Container != "" {
+		i.update(ctx, id)
+	}
+	i.repair(ctx, id, ledger.Wanted)
+	i.liftPod(ctx, id.Pod)
+}
+
+// resetFields has a container reconciled if the runtime has other resources than it should, and reports that.
+func (i *interceptor) resetFields(ctx context.Context, id ledger.ID) bool {
+	if id.Container == "" || len(i.due(id)) == 0 {
+		return false
+	}
+	i.enqueue(ctx, id, id.Container)
+	return true
+}
+
+// fieldChanges are changes of a container's resources.
+type fieldChanges map[ledger.Target]plugin.Change
+
+// resources is what an update with the changes names.
+func (f fieldChanges) resources() *runtimeapi.LinuxContainerResources {
+	r := &runtimeapi.LinuxContainerResources{}
+	o := crifield.Object{Container: &crifield.Container{Resources: crifield.Resources{Now: r, Own: true}}}
+	for _, c := range f {
+		o.Set(&c)
+	}
+	return r
+}
+
+// due returns what the runtime is to be sent of a container: no more once that has ended. What CRI cannot say stays.
+func (i *interceptor) due(id ledger.ID) fieldChanges {
+	due := fieldChanges{}
+	if c, ok := i.Store.Container(id.Container); ok && c.State == runtimeapi.ContainerState_CONTAINER_EXITED {
+		return due
+	}
+	for t, value := range i.Ledger.Resets(id) {
+		c, ok := resetTo(t, value)
+		if _, wish := i.Ledger.Owner(id, t); wish {
+			c, ok = changeOf(t, value)
+			ok = ok && (c.Int != 0 || c.Text != "")
+		}
+		if ok {
+			due[t] = c
+		}
+	}
+	return due
+}
+
+// resetTo is the change that brings back a value of a field; false if an update cannot.
+func resetTo(t ledger.Target, value string) (plugin.Change, bool) {
+	c, ok := changeOf(t, value)
+	return c, ok && c.Key == "" && (c.Int != 0 || c.Text != "") && c.Field != abi.Resources+abi.OOMScoreAdj
+}
+
+// update sends what is due in one update. It calls no hook: a plugin that answers its own update would never
+// come to an end.
+func (i *interceptor) update(ctx context.Context, id ledger.ID) {
+	record, known := i.Store.Container(id.Container)
+	c := crifield.ContainerOf(record)
+	if !known { // the last plugin has gone, and the store with it: the runtime knows the container
+		c = &crifield.Container{ID: id.Container}
+	}
+	due := i.due(id)
+	i.keepUsed(ctx, id, c, due)
+	if len(due) == 0 {
+		return // an earlier update has sent it
+	}
+	ctx, cancel := context.WithTimeout(ctx, updateTime)
+	defer cancel()
+	switch err := i.send(ctx, id, c, due); {
+	case err == nil:
+	case notFound(err) || known && !i.live(ctx, c.ID): // CRI-O answers Unknown for a container that has ended by itself
+		i.Ledger.Remove(id)
+	default:
+		i.Ledger.Rest(id)
+		i.notSent(ctx, id, err, due)
+	}
+}
+
+// keepUsed takes a limit of memory that is below what is in use out of what is due: the kernel would kill.
+// A later scan has it sent.
+func (i *interceptor) keepUsed(ctx context.Context, id ledger.ID, c *crifield.Container, due fieldChanges) {
+	limit, lower := due[fieldTarget(abi.Resources+abi.MemoryLimit, "")]
+	if !lower || i.Cgroups == nil {
+		return
+	}
+	group, err := i.groupOf(ctx, id, crifield.Object{Container: c})
+	if err != nil {
+		return // it has no processes
+	}
+	text, _ := i.Cgroups.Get(group, "memory.current")
+	used := rules.ParseLimit(rules.MemoryMax, text)
+	if !used.Above(rules.Limit{Amount: limit.Int, Period: 1}) {
+		return
+	}
+	kept := fieldChanges{}
+	for _, f := range []abi.Field{abi.MemoryLimit, abi.MemorySwap} {
+		t := fieldTarget(abi.Resources+f, "")
+		if change, ok := due[t]; ok {
+			kept[t] = change
+			delete(due, t)
+		}
+	}
+	i.notSent(ctx, id, fmt.Errorf("the container uses %d bytes of memory, and the limit of %d bytes would have the kernel kill processes", used.Amount, limit.Int), kept)
+}
+
+// send sends one update to the runtime, and notes that it was accepted.
+func (i *interceptor) send(ctx context.Context, id ledger.ID, c *crifield.Container, due fieldChanges) (err error) {
+	r := due.resources()
+	record, _ := i.Store.Container(c.ID)
+	has := record.Config.GetLinux().GetResources()
+	namePartners(r, has)
+	if idle, ok := i.Ledger.Owner(id, ledger.File(rules.CPUIdle)); ok && idle.Value == "0" { // see nameShares
+		r.CpuShares = cmp.Or(r.CpuShares, has.GetCpuShares())
+	}
+	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.ID, Linux: r}
+	hold := i.suspend(ctx, nil, c, req)
+	defer func() { i.restore(ctx, nil, c, hold, req, err == nil) }()
+	defer i.keepOOMGroup(ctx, c, r)() // before the files of plugins are written
+	resp, err := i.Backend.UpdateContainerResources(ctx, req)
+	if err != nil {
+		return err
+	}
+	i.Store.Observe(nil, req, resp)
+	i.Ledger.Updated(id, ledger.Update{Sent: resourceValues(r)})
+	return nil
+}
+
+// notSent makes an event of each plugin's value that could not be sent, and one of kubelet's, once for the same
+// failure.
+func (i *interceptor) notSent(ctx context.Context, id ledger.ID, err error, due fieldChanges) {
+	targets := slices.Sorted(maps.Keys(due))
+	if !i.Ledger.NotReset(id, targets, err) {
+		return
+	}
+	c, _ := i.Store.Container(id.Container)
+	about := i.about(id, crifield.Object{Container: crifield.ContainerOf(c)})
+	var names []string
+	for _, t := range targets {
+		name := strings.TrimPrefix(string(t), string(ledger.Field("")))
+		if w, wish := i.Ledger.Owner(id, t); wish {
+			i.Observer.Observe(ctx, &observe.DeferredUpdateFailed{Plugin: w.Plugin, Hook: w.Hook, Object: about, Field: "container.resources." + name, Err: err})
+		} else {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 0 {
+		i.Observer.Observe(ctx, &observe.FieldsNotReset{Object: about, Fields: names, Err: err})
+	}
+}
+
+// namePartners has an update of the host's own name what runtimes write together, as the runtime has
+// it. To crun, a period without a quota means that there is no quota, and it does not write a quota
+// of -1 without a period. To containerd, a limit of memory alone means that there is no swap.
+func namePartners(r, has *runtimeapi.LinuxContainerResources) {
+	if r.CpuQuota != 0 || r.CpuPeriod != 0 {
+		setIfZero(&r.CpuQuota, has.GetCpuQuota())
+		setIfZero(&r.CpuPeriod, has.GetCpuPeriod())
+	}
+	if r.MemorySwapLimitInBytes != 0 {
+		setIfZero(&r.MemoryLimitInBytes, has.GetMemoryLimitInBytes())
+	}
+	if swap := has.GetMemorySwapLimitInBytes(); r.MemoryLimitInBytes > 0 && (swap < 0 || swap >= r.MemoryLimitInBytes) {
+		setIfZero(&r.MemorySwapLimitInBytes, swap)
+	}
+}
+
+func setIfZero(n *int64, value int64) {
+	if *n == 0 {
+		*n = value
+	}
+}
