@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -34,7 +33,8 @@ func (n *node) runTwoPods() {
 	pod := podConfig()
 	pod.Metadata.Namespace, pod.Metadata.Uid, pod.Labels = "test", "u2", map[string]string{"app": "db"}
 	pod.Linux.CgroupParent = "/kubepods/podu2"
-	_, err := n.call(n.t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: pod}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod2"})
+	_, err := n.call(n.t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: pod},
+		&runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod2"})
 	n.must(err)
 	c := createRequest()
 	c.PodSandboxId, c.SandboxConfig = "pod2", pod
@@ -114,10 +114,11 @@ func TestMatchBoundsWhatATickFinds(t *testing.T) {
 		n := newNode(t, nil)
 		n.runTwoPods()
 		var got list
-		intercept.Tick(t.Context(), n.options, bounded(abi.Tick, tt.match, func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+		m := bounded(abi.Tick, tt.match, func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
 			got = found(ev, adj.ReadBounds())
 			return nil
-		}))
+		})
+		intercept.Tick(t.Context(), n.options, m)
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: found %q, want %q", tt.name, got, tt.want)
 		}
@@ -128,8 +129,8 @@ func TestMatchBoundsWhatATickFinds(t *testing.T) {
 func TestMatchedListsCountAll(t *testing.T) {
 	n := newNode(t, nil)
 	n.runTwoPods()
-	nothing := abi.Match{Namespaces: []string{"other"}}
-	intercept.Tick(t.Context(), n.options, bounded(abi.Tick, nothing, func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+	other := abi.Match{Namespaces: []string{"other"}}
+	intercept.Tick(t.Context(), n.options, bounded(abi.Tick, other, func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
 		pods, ofPods, _ := ev.Pods("", adj.ReadBounds())
 		containers, ofNode, _ := ev.Containers(abi.Node, adj.ReadBounds())
 		if len(pods) != 0 || ofPods != 2 || len(containers) != 0 || ofNode != 3 {
@@ -145,7 +146,8 @@ func TestMatchBoundsHooks(t *testing.T) {
 		n := newNode(t, nil)
 		n.runTwoPods()
 		called := 0
-		m := bounded(hook, abi.Match{Namespaces: []string{"test"}, Containers: []string{"app"}}, func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+		match := abi.Match{Namespaces: []string{"test"}, Containers: []string{"app"}}
+		m := bounded(hook, match, func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
 			called++
 			if got, want := found(ev, adj.ReadBounds()), []string{"pod2", "c3"}; !slices.Equal(got, want) {
 				t.Errorf("%v: found %q, want %q", hook, got, want)
@@ -157,7 +159,8 @@ func TestMatchBoundsHooks(t *testing.T) {
 		} else {
 			other := n.with(withStore(n), m)
 			for _, id := range []string{"c1", "c3"} {
-				_, err := other.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: id}, &runtimeapi.StartContainerResponse{})
+				req := &runtimeapi.StartContainerRequest{ContainerId: id}
+				_, err := other.call(t.Context(), "StartContainer", req, &runtimeapi.StartContainerResponse{})
 				other.must(err)
 			}
 			other.must(other.queue.Drain(t.Context()))
@@ -203,42 +206,38 @@ func TestMatchBoundsWrites(t *testing.T) {
 	_, err := m.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c3"}, &runtimeapi.StartContainerResponse{})
 	m.must(err)
 	m.must(m.queue.Drain(t.Context()))
-	if len(m.backend.updates) != 1 || m.backend.updates[0].GetContainerId() != "c3" || m.wish("c1", "memory.high") != "" || m.wish("", "memory.high") != "" {
-		t.Errorf("updates %v, memory.high is to be %q and %q", m.backend.updates, m.wish("c1", "memory.high"), m.wish("", "memory.high"))
+	if len(m.backend.updates) != 1 || m.backend.updates[0].GetContainerId() != "c3" {
+		t.Errorf("updates %v", m.backend.updates)
+	}
+	if wishes := m.wish("c1", "memory.high") + m.wish("", "memory.high"); wishes != "" {
+		t.Errorf("memory.high outside of the match is to be %s", wishes)
 	}
 }
 
 // A pod that leaves the match while the plugin runs is not written to. One that ends meanwhile does not leave it: the
 // plugin has not failed.
 func TestMatchIsLookedAtAgain(t *testing.T) {
-	for name, tt := range map[string]struct {
-		meanwhile proto.Message
-		config    func(*runtimeapi.PodSandboxConfig)
-		denied    bool
-	}{
-		"it has other labels": {config: func(c *runtimeapi.PodSandboxConfig) { c.Labels = nil }, denied: true},
-		"it ends":             {config: nil},
-	} {
+	for _, ends := range []bool{true, false} {
 		n := newNode(t, nil)
 		n.runTwoPods()
 		var before, after error
-		intercept.Tick(t.Context(), n.options, bounded(abi.Tick, abi.Match{Labels: map[string]string{"app": "web"}},
-			func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
-				o, err := neighbour(ev)
-				n.must(err)
-				before = adj.SetInt64(o, abi.Resources+abi.CPUQuota, 20_000)
-				if tt.config == nil {
-					n.store.Observe(nil, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: "pod1"}, &runtimeapi.RemovePodSandboxResponse{})
-				} else {
-					config := podConfig()
-					tt.config(config)
-					n.store.Observe(nil, &runtimeapi.RunPodSandboxRequest{Config: config}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
-				}
-				after = adj.SetInt64(o, abi.Resources+abi.CPUShares, 20)
-				return nil
-			}))
-		if before != nil || errors.Is(after, abi.Denied) != tt.denied || (len(n.backend.updates) == 0) != tt.denied {
-			t.Errorf("%s: before it %v, after it %v, updates %v", name, before, after, n.backend.updates)
+		match := abi.Match{Labels: map[string]string{"app": "web"}}
+		intercept.Tick(t.Context(), n.options, bounded(abi.Tick, match, func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
+			o, err := neighbour(ev)
+			n.must(err)
+			before = adj.SetInt64(o, abi.Resources+abi.CPUQuota, 20_000)
+			if ends {
+				n.store.Observe(nil, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: "pod1"}, &runtimeapi.RemovePodSandboxResponse{})
+			} else {
+				config := podConfig()
+				config.Labels = nil
+				n.store.Observe(nil, &runtimeapi.RunPodSandboxRequest{Config: config}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
+			}
+			after = adj.SetInt64(o, abi.Resources+abi.CPUShares, 20)
+			return nil
+		}))
+		if before != nil || errors.Is(after, abi.Denied) == ends || len(n.backend.updates) > 0 != ends {
+			t.Errorf("the pod ends: %v; before %v, after %v, updates %v", ends, before, after, n.backend.updates)
 		}
 	}
 }
