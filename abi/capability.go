@@ -27,8 +27,9 @@ const (
 	UpdateOthers // resources and cgroup files of other pods and containers
 	StateKV
 	ReadRaw
-	Credentials // those of a registry, in cri_raw
-	PodLimits   // a container's CPU and memory limits above its pod's
+	Credentials  // those of a registry, in cri_raw
+	PodLimits    // a container's CPU and memory limits above its pod's
+	StoreReadAll // with StoreRead, those outside of the operator's match
 )
 
 // CapabilityInfo is a row of the table of capabilities.
@@ -63,6 +64,7 @@ var Capabilities = []CapabilityInfo{
 	{ReadRaw, "cri.raw", false, "read the whole request; without env and credentials unless they are granted too"},
 	{Credentials, "credentials", false, "see the registry credentials of PullImage in cri_raw"},
 	{PodLimits, "pod.limits", false, "set CPU and memory limits of containers above the pod's, which is lifted then"},
+	{StoreReadAll, "store.read.all", false, "with store.read, find and read pods and containers outside of the operator's match"},
 }
 
 // CapabilityByName finds a capability by its exact name.
@@ -81,7 +83,7 @@ type CapabilitySet uint64
 // The sets with a name.
 const (
 	NoCapabilities  CapabilitySet = 0
-	AllCapabilities CapabilitySet = 1<<(PodLimits+1) - 2
+	AllCapabilities CapabilitySet = 1<<(StoreReadAll+1) - 2
 )
 
 // CapabilitiesNamed returns the capabilities with these names, "*" being all, and the names

@@ -29,4 +29,5 @@ const (
 	CapCRIRaw         Capability = "cri.raw"         // read the whole request; without env and credentials unless they are granted too
 	CapCredentials    Capability = "credentials"     // see the registry credentials of PullImage in cri_raw
 	CapPodLimits      Capability = "pod.limits"      // set CPU and memory limits of containers above the pod's, which is lifted then
+	CapStoreReadAll   Capability = "store.read.all"  // with store.read, find and read pods and containers outside of the operator's match
 )

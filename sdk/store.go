@@ -30,7 +30,7 @@ func (c FoundContainer) SetCgroup(file, value string) error {
 }
 
 // FindPod finds the newest sandbox of a pod by its namespace and name. Looking
-// anything up needs [CapStoreRead].
+// anything up needs [CapStoreRead], and finds what the operator's match accepts, or all with [CapStoreReadAll].
 func FindPod(namespace, name string) (FoundPod, bool) {
 	return findPod("FindPod", abi.ByPodName, namespace+"/"+name)
 }

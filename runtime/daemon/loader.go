@@ -114,7 +114,7 @@ func (l *loader) member(v *version) member {
 		hooks &= d.Hooks
 	}
 	m := member{loaded: v.loaded, dryRun: d.DryRun, Member: plugin.Member{
-		ID: d.ID, Plugin: v.loaded, Policy: d.Policy, Hooks: hooks, Breaker: v.loaded.breaker,
+		ID: d.ID, Plugin: v.loaded, Policy: d.Policy, Hooks: hooks, Breaker: v.loaded.breaker, Bounds: plugin.BoundsOf(d.Match),
 	}}
 	if d.DryRun {
 		m.Plugin = plugin.DryRun(v.loaded, d.ID, l.observer)

@@ -65,6 +65,24 @@ func TestTick(t *testing.T) {
 	}
 }
 
+// Ticks change what the operator's match accepts, and nothing else.
+func TestTickWithinMatch(t *testing.T) {
+	n, burst := ticking(t, `{"grant": ["update.others"], "match": {"namespaces": ["other"]}}`)
+	n.must(n.runLabelled("other", "db", ""))
+	for range 2 { // when the second tick has ended, the first one's changes are carried out
+		n.await("plugin changed field", "plugin=10-ticker", "hook=Tick", `field="other container.resources.cpu_quota"`, "value=70000")
+	}
+	outside := filepath.Base(filepath.Dir(burst))
+	if got, _ := os.ReadFile(burst); strings.TrimSpace(string(got)) != "0" || n.updates() == 0 {
+		t.Errorf("cpu.max.burst outside of the match is %q after %d updates", got, n.updates())
+	}
+	for line := range strings.Lines(n.log.String()) {
+		if strings.Contains(line, "plugin changed field") && strings.Contains(line, outside) {
+			t.Error("outside of the match: " + line)
+		}
+	}
+}
+
 // Ticks end with the plugin, whichever generation is there.
 func TestTicksEnd(t *testing.T) {
 	n, _ := ticking(t, `{"grant": ["update.others"]}`)

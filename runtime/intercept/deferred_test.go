@@ -29,7 +29,7 @@ import (
 
 // neighbour finds the container c1.
 func neighbour(ev plugin.Event) (abi.Object, error) {
-	o, errno := ev.Find(abi.ByContainerID, "c1")
+	o, errno := ev.Find(abi.ByContainerID, "c1", nil)
 	if errno != abi.OK {
 		return 0, errno
 	}
@@ -134,11 +134,11 @@ func TestConflictOverAnotherContainer(t *testing.T) {
 func TestHandlesAreStable(t *testing.T) {
 	n := newNode(t, []plugin.Member{on(abi.PreStartContainer, func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
 		o, _ := neighbour(ev)
-		pod, _ := ev.Find(abi.ByPodName, "prod/web")
-		again, _ := ev.Find(abi.ByPodUID, "u1")
-		all, errno := ev.Pods("prod")
-		in, _ := ev.Containers(again)
-		none, _ := ev.Pods("other")
+		pod, _ := ev.Find(abi.ByPodName, "prod/web", nil)
+		again, _ := ev.Find(abi.ByPodUID, "u1", nil)
+		all, _, errno := ev.Pods("prod", nil)
+		in, _, _ := ev.Containers(again, nil)
+		none, _, _ := ev.Pods("other", nil)
 		if pod != again || errno != abi.OK || !slices.Equal(all, []abi.Object{pod}) || !slices.Equal(in, []abi.Object{o}) || len(none) != 0 {
 			t.Errorf("handles %d, %d, %v, %v, %v", pod, again, all, in, none)
 		}
@@ -367,7 +367,7 @@ func TestFullNodeLosesNoUpdate(t *testing.T) {
 		for part := range 10 { // a call makes 256 changes at most
 			ticks.Go(func() {
 				intercept.Tick(t.Context(), m.options, on(abi.Tick, func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) (err error) {
-					all, _ := ev.Containers(abi.Node)
+					all, _, _ := ev.Containers(abi.Node, nil)
 					for _, c := range all[part*200 : (part+1)*200] {
 						err = errors.Join(err, adj.SetInt64(c, abi.Resources+abi.CPUQuota, 20_000))
 					}

@@ -119,12 +119,12 @@ func TestLookUps(t *testing.T) {
 			t.Errorf("a label that is not there: %v", errno)
 		}
 		for kind, name := range map[int32]string{abi.ByPodID: "pod1", abi.ByPodUID: "u1", abi.ByPodName: "prod/web"} {
-			pod, errno := ev.Find(kind, name)
+			pod, errno := ev.Find(kind, name, nil)
 			if errno != abi.OK {
 				t.Errorf("pod by %q: %v", name, errno)
 				continue
 			}
-			containers, errno := ev.Containers(pod)
+			containers, _, errno := ev.Containers(pod, nil)
 			if errno != abi.OK || len(containers) != 1 {
 				t.Errorf("containers of %q: %v, %v", name, containers, errno)
 				continue
@@ -133,7 +133,7 @@ func TestLookUps(t *testing.T) {
 				t.Errorf("container %q", id)
 			}
 		}
-		if _, errno := ev.Find(abi.ByContainerID, "none"); errno != abi.NotFound {
+		if _, errno := ev.Find(abi.ByContainerID, "none", nil); errno != abi.NotFound {
 			t.Errorf("a container that is not there: %v", errno)
 		}
 		if _, errno := ev.Text(abi.FirstHandle+99, abi.PodName); errno != abi.NotFound {

@@ -275,7 +275,7 @@ func TestSharesComeBackWhenIdleEndsOnDocker(t *testing.T) {
 					return n.with(withCgroups(k.fs), on(abi.PreUpdateContainerResources, write(abi.Container, "cpu.idle", value)))
 				}
 				return n.with(withCgroups(k.fs), on(abi.PreRunPodSandbox, func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
-					o, errno := ev.Find(abi.ByContainerID, containerID)
+					o, errno := ev.Find(abi.ByContainerID, containerID, nil)
 					if errno != abi.OK {
 						return errno
 					}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
@@ -14,8 +15,9 @@ const maxHandles = 4096
 // handles are the objects of the store that an event handed out: each once, so
 // that a second look-up finds what the first one changed.
 type handles struct {
-	all   []crifield.Object     // abi.FirstHandle+i stands for all[i]
-	known map[string]abi.Object // by nameOfObject
+	all   []crifield.Object        // abi.FirstHandle+i stands for all[i]
+	known map[string]abi.Object    // by nameOfObject
+	pods  map[string]*crifield.Pod // those by which matches were judged, by id
 }
 
 func (h *handles) object(o abi.Object) crifield.Object {
@@ -69,20 +71,84 @@ func (e *event) Own(o abi.Object) bool {
 	return name != "" && (name == nameOfObject(crifield.Object{Pod: e.pod}) || name == nameOfObject(crifield.Object{Container: e.container}))
 }
 
+// Within implements plugin.Event.
+func (e *event) Within(handle abi.Object, match *abi.Match) bool {
+	return e.within(e.handles.object(handle), match)
+}
+
+// within reports whether the match accepts a pod or container as the store has it now.
+func (e *event) within(o crifield.Object, match *abi.Match) bool {
+	switch {
+	case match == nil:
+		return true
+	case o.Pod != nil:
+		return accepts(match, e.latest(o.Pod.ID), nil)
+	case o.Container != nil:
+		return accepts(match, e.latest(o.Container.PodID), o.Container)
+	}
+	return false
+}
+
+// accepts reports whether the match accepts a pod that is known, or a container of it.
+func accepts(match *abi.Match, pod *crifield.Pod, c *crifield.Container) bool {
+	return match == nil || pod != nil && plugin.Accepts(match, matched{pod, c})
+}
+
+// latest returns a pod as the store has it, or had it last in this event: what a plugin found does not leave its
+// match because it ends. The event's own is as its hook was matched. It is nil for a pod that the store did not have.
+func (e *event) latest(id string) *crifield.Pod {
+	if e.pod != nil && e.pod.ID == id {
+		return e.pod
+	}
+	if p, ok := e.host.Store.Pod(id); ok {
+		if e.handles.pods == nil {
+			e.handles.pods = map[string]*crifield.Pod{}
+		}
+		e.handles.pods[id] = crifield.PodOf(p)
+	}
+	return e.handles.pods[id]
+}
+
+// matched is a pod, and a container of it or nil. It implements plugin.Matched.
+type matched struct {
+	pod       *crifield.Pod
+	container *crifield.Container
+}
+
+func (m matched) object(o abi.Object) crifield.Object {
+	if o == abi.Container {
+		return crifield.Object{Container: m.container}
+	}
+	return crifield.Object{Pod: m.pod}
+}
+
+// Text implements plugin.Matched.
+func (m matched) Text(o abi.Object, f abi.Field) (string, abi.Errno) { return m.object(o).Text(f) }
+
+// Lookup implements plugin.Matched.
+func (m matched) Lookup(o abi.Object, f abi.Field, key string) (string, abi.Errno) {
+	return m.object(o).Lookup(f, key)
+}
+
 // Find implements plugin.Event.
-func (e *event) Find(kind int32, name string) (abi.Object, abi.Errno) {
+func (e *event) Find(kind int32, name string, match *abi.Match) (abi.Object, abi.Errno) {
+	o, ok := e.find(kind, name)
+	if !ok || !e.within(o, match) {
+		return 0, abi.NotFound
+	}
+	return e.handles.of(o)
+}
+
+func (e *event) find(kind int32, name string) (o crifield.Object, ok bool) {
 	if kind == abi.ByContainerID {
 		c, ok := e.host.Store.Container(name)
-		if !ok {
-			return 0, abi.NotFound
-		}
-		return e.handles.of(crifield.Object{Container: crifield.ContainerOf(c)})
+		return crifield.Object{Container: crifield.ContainerOf(c)}, ok
 	}
 	p, ok := e.findPod(kind, name)
 	if !ok {
-		return 0, abi.NotFound
+		return o, false
 	}
-	return e.handles.of(crifield.Object{Pod: crifield.PodOf(p)})
+	return crifield.Object{Pod: crifield.PodOf(p)}, true
 }
 
 func (e *event) findPod(kind int32, name string) (pods.Pod, bool) {
@@ -99,33 +165,48 @@ func (e *event) findPod(kind int32, name string) (pods.Pod, bool) {
 }
 
 // Pods implements plugin.Event.
-func (e *event) Pods(namespace string) ([]abi.Object, abi.Errno) {
+func (e *event) Pods(namespace string, match *abi.Match) (list []abi.Object, through int, errno abi.Errno) {
 	var objects []crifield.Object
 	for _, p := range e.host.Store.Pods() {
-		if namespace == "" || p.Config.GetMetadata().GetNamespace() == namespace {
-			objects = append(objects, crifield.Object{Pod: crifield.PodOf(p)})
+		if namespace != "" && p.Config.GetMetadata().GetNamespace() != namespace {
+			continue
+		}
+		through++
+		if o := (crifield.Object{Pod: crifield.PodOf(p)}); e.within(o, match) {
+			objects = append(objects, o)
 		}
 	}
-	return e.hand(objects)
+	list, errno = e.hand(objects)
+	return list, through, errno
 }
 
 // Containers implements plugin.Event.
-func (e *event) Containers(pod abi.Object) ([]abi.Object, abi.Errno) {
-	var of []pods.Pod
-	if p := e.object(pod).Pod; p != nil {
-		of = []pods.Pod{{ID: p.ID}}
-	} else if pod == abi.Node {
-		of = e.host.Store.Pods()
+func (e *event) Containers(of abi.Object, match *abi.Match) (list []abi.Object, through int, errno abi.Errno) {
+	var ids []string // of pods
+	if p := e.object(of).Pod; p != nil {
+		ids = []string{p.ID}
+	} else if of == abi.Node {
+		for _, p := range e.host.Store.Pods() {
+			ids = append(ids, p.ID)
+		}
 	} else {
-		return nil, abi.NotFound
+		return nil, 0, abi.NotFound
 	}
 	var objects []crifield.Object
-	for _, p := range of {
-		for _, c := range e.host.Store.Containers(p.ID) {
-			objects = append(objects, crifield.Object{Container: crifield.ContainerOf(c)})
+	for _, id := range ids {
+		var pod *crifield.Pod
+		if match != nil {
+			pod = e.latest(id)
+		}
+		for _, c := range e.host.Store.Containers(id) {
+			through++
+			if c := crifield.ContainerOf(c); accepts(match, pod, c) {
+				objects = append(objects, crifield.Object{Container: c})
+			}
 		}
 	}
-	return e.hand(objects)
+	list, errno = e.hand(objects)
+	return list, through, errno
 }
 
 // hand hands out all of them, in their order.

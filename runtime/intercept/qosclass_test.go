@@ -33,7 +33,7 @@ func TestQOSClassOnTheKernel(t *testing.T) {
 			return adj.SetText(abi.Pod, abi.PodCgroupParent, parent+"/batch")
 		}),
 		on(abi.PreStartContainer, func(ctx context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
-			handle, _ := ev.Find(abi.ByPodID, "pod1")
+			handle, _ := ev.Find(abi.ByPodID, "pod1", nil)
 			for _, o := range []abi.Object{abi.Pod, abi.QOSClass + abi.Pod, abi.QOSClass + handle} {
 				ev.ReadFiles(ctx, o, []string{"pids.max", "pids.current", "cgroup.procs"}, func(text string, errno abi.Errno) {
 					got = append(got, text, fmt.Sprint(int(errno)))

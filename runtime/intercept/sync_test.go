@@ -177,7 +177,7 @@ func TestSynchronizeWrites(t *testing.T) {
 	n, known, m := learning(t, nil, true, withCgroups(fs))
 	n.options.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(n.options.Observer, fs, m...) }
 	m.Plugin = function(func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) error {
-		in, errno := ev.Containers(abi.Pod)
+		in, _, errno := ev.Containers(abi.Pod, nil)
 		if errno != abi.OK || len(in) != 1 {
 			return errno
 		}

@@ -29,6 +29,9 @@ type Member struct {
 	// its limits are not held to theirs.
 	KeepsPodLimits bool
 	Match          Matches // which pods and containers it is called for; nil: all
+	// Bounds is the operator's match, as BoundsOf returns it: the plugin finds and changes no other pods and
+	// containers. nil: all.
+	Bounds *abi.Match
 }
 
 // Subject is an event that changes can be applied to.

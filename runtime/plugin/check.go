@@ -77,12 +77,12 @@ func quoted(value string) string { return strconv.Quote(Printable(value, maxShow
 
 const maxShown = 64 // bytes of a value in an error
 
-// permit refuses a change that needs what the plugin has not.
+// permit refuses a change that needs what the plugin has not, or that is outside of its bounds.
 func (a *Adjustment) permit(c *Change) error {
 	if lacks := a.Lacks(c.needs()); lacks != "" {
 		return refused(c, abi.Denied, lacks)
 	}
-	return nil
+	return a.checkBounds(c)
 }
 
 // permitAll looks again at all changes of a plugin, before any is applied.

@@ -133,8 +133,11 @@ func TestLists(t *testing.T) {
 // store is an event with handles: 16 is its own container, 17 another one, 18 a pod.
 type store struct {
 	plugin.Event
-	hook abi.Hook
+	hook   abi.Hook
+	within func(abi.Object) bool // what the match of a plugin with bounds accepts
 }
+
+func (s store) Within(o abi.Object, _ *abi.Match) bool { return s.within(o) }
 
 func (s store) Hook() abi.Hook        { return s.hook }
 func (s store) Own(o abi.Object) bool { return o == abi.FirstHandle }

@@ -3,6 +3,7 @@ package plugin
 import (
 	"maps"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -38,28 +39,40 @@ func (m Matches) Accept(ev Event) bool {
 	}
 	list := m[ev.Hook()]
 	for i := range list {
-		if !accepts(&list[i], ev) {
+		if !Accepts(&list[i], ev) {
 			return false
 		}
 	}
 	return true
 }
 
-func accepts(m *abi.Match, ev Event) bool {
-	return listAccepts(m.Namespaces, ev, abi.Pod, abi.PodNamespace) &&
-		listAccepts(m.QoS, ev, abi.Pod, abi.PodQoS) &&
-		listAccepts(m.RuntimeHandlers, ev, abi.Pod, abi.PodRuntimeHandler) &&
-		listAccepts(m.Containers, ev, abi.Container, abi.ContainerName) &&
-		mapAccepts(m.Labels, ev, abi.PodLabels) &&
-		mapAccepts(m.Annotations, ev, abi.PodAnnotations)
+// Matched is what a match looks at: abi.Pod, and abi.Container if there is one. Every Event is one.
+type Matched interface {
+	Text(abi.Object, abi.Field) (string, abi.Errno)
+	Lookup(o abi.Object, f abi.Field, key string) (string, abi.Errno)
 }
 
-func listAccepts(globs []string, ev Event, o abi.Object, f abi.Field) bool {
+// Accepts reports whether a match accepts a pod or container. If nobody told the value of a field
+// that the match names, it does not, even if the match only excludes values: it may be one of them.
+func Accepts(m *abi.Match, of Matched) bool {
+	return listAccepts(m.Namespaces, of, abi.Pod, abi.PodNamespace) &&
+		listAccepts(m.QoS, of, abi.Pod, abi.PodQoS) &&
+		listAccepts(m.RuntimeHandlers, of, abi.Pod, abi.PodRuntimeHandler) &&
+		listAccepts(m.Containers, of, abi.Container, abi.ContainerName) &&
+		mapAccepts(m.Labels, of, abi.PodLabels) &&
+		mapAccepts(m.Annotations, of, abi.PodAnnotations)
+}
+
+func listAccepts(globs []string, of Matched, o abi.Object, f abi.Field) bool {
 	if len(globs) == 0 {
 		return true
 	}
-	text, errno := ev.Text(o, f)
-	if errno != abi.OK {
+	text, errno := of.Text(o, f)
+	switch errno {
+	case abi.OK:
+	case abi.Unsupported:
+		return false
+	default:
 		return o == abi.Container || !wants(globs) // the hook is one of pods, or of an image alone
 	}
 	within, asked := false, false
@@ -79,12 +92,12 @@ func wants(globs []string) bool {
 	return slices.ContainsFunc(globs, func(glob string) bool { return !strings.HasPrefix(glob, "!") })
 }
 
-func mapAccepts(wanted map[string]string, ev Event, f abi.Field) bool {
+func mapAccepts(wanted map[string]string, of Matched, f abi.Field) bool {
 	for key, want := range wanted {
-		value, errno := ev.Lookup(abi.Pod, f, key)
+		value, errno := of.Lookup(abi.Pod, f, key)
 		want, not := strings.CutPrefix(want, "!")
 		fits := errno == abi.OK && (want == value || want == "*" || want == "")
-		if fits == not {
+		if fits == not || errno == abi.Unsupported {
 			return false
 		}
 	}
@@ -110,4 +123,28 @@ func NeverFits(hook abi.Hook, m abi.Match) (key string) {
 		return "annotations"
 	}
 	return ""
+}
+
+// BoundsOf returns an operator's match as the Bounds of a member.
+func BoundsOf(m abi.Match) *abi.Match {
+	if reflect.DeepEqual(m, abi.Match{}) {
+		return nil
+	}
+	return &m
+}
+
+// ReadBounds returns the match of what the plugin finds and reads by handles; nil: of all.
+func (a *Adjustment) ReadBounds() *abi.Match {
+	if a.of.Capabilities.Has(abi.StoreReadAll) {
+		return nil
+	}
+	return a.of.Bounds
+}
+
+// checkBounds refuses a change by a handle of what is outside of the operator's match, however the plugin got it.
+func (a *Adjustment) checkBounds(c *Change) error {
+	if a.of.Bounds == nil || c.Of == 0 || a.event.Within(c.Object, a.of.Bounds) {
+		return nil
+	}
+	return refused(c, abi.Denied, "it is outside of the operator's match")
 }

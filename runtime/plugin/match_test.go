@@ -13,12 +13,15 @@ import (
 type described struct {
 	subject
 	texts               map[abi.Field]string // of the pod
+	untold              map[abi.Field]bool   // of the pod, what the runtime did not report
 	container           string
 	labels, annotations map[string]string
 }
 
 func (d *described) Text(o abi.Object, f abi.Field) (string, abi.Errno) {
 	switch {
+	case o == abi.Pod && d.untold[f]:
+		return "", abi.Unsupported
 	case o == abi.Pod:
 		return d.texts[f], abi.OK
 	case o == abi.Container && f == abi.ContainerName && d.container != "":
@@ -34,6 +37,9 @@ func (d *described) Lookup(_ abi.Object, f abi.Field, key string) (string, abi.E
 	}
 	if v, ok := m[key]; ok {
 		return v, abi.OK
+	}
+	if d.untold[f] {
+		return "", abi.Unsupported
 	}
 	return "", abi.NotFound
 }
@@ -97,6 +103,23 @@ func TestMatch(t *testing.T) {
 	} {
 		if got := matches(test.match).Accept(goldPod("app")); got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// What the runtime did not report of a pod may be what the operator excludes, so no match of it accepts the pod.
+func TestMatchOfWhatIsNotTold(t *testing.T) {
+	type list = []string
+	for _, match := range []abi.Match{
+		{QoS: list{"Burstable"}}, {QoS: list{"!Guaranteed"}}, {RuntimeHandlers: list{"!kata"}}, {Labels: map[string]string{"team": "!*"}},
+	} {
+		pod := goldPod("app")
+		if !matches(match).Accept(pod) {
+			t.Errorf("%+v does not accept the pod", match)
+		}
+		pod.untold = map[abi.Field]bool{abi.PodQoS: true, abi.PodRuntimeHandler: true, abi.PodLabels: true}
+		if matches(match).Accept(pod) {
+			t.Errorf("%+v accepts a pod of which that is not known", match)
 		}
 	}
 }

@@ -53,14 +53,18 @@ type Event interface {
 	Kind(abi.Object) abi.Object
 	// Own reports whether a handle stands for the event's own pod or container.
 	Own(abi.Object) bool
-	// Find looks a pod or container up in the store; kind is abi.ByPodID and
-	// its like. The handle is valid while the event is, and the same whenever
+	// Within reports whether a match accepts what a handle stands for, as the store has it now; nil accepts all.
+	Within(handle abi.Object, match *abi.Match) bool
+	// Find looks a pod or container up in the store, which the match must accept as in Within; kind is
+	// abi.ByPodID and its like. The handle is valid while the event is, and the same whenever
 	// the same object is looked up.
-	Find(kind int32, name string) (abi.Object, abi.Errno)
-	// Containers returns handles of the containers of a pod, sorted by id.
-	Containers(pod abi.Object) ([]abi.Object, abi.Errno)
-	// Pods returns handles of the pods of a namespace, of all if it is "", sorted by id.
-	Pods(namespace string) ([]abi.Object, abi.Errno)
+	Find(kind int32, name string, match *abi.Match) (abi.Object, abi.Errno)
+	// Containers returns handles of the containers of a pod, or of the node, that the match accepts, sorted
+	// by id, and how many it went through.
+	Containers(of abi.Object, match *abi.Match) (handles []abi.Object, through int, errno abi.Errno)
+	// Pods returns handles of the pods of a namespace, of all if it is "", that the match accepts, sorted by
+	// id, and how many it went through.
+	Pods(namespace string, match *abi.Match) (handles []abi.Object, through int, errno abi.Errno)
 	// Secrets returns the values of environments and the registry credentials that a
 	// plugin which has these capabilities can have read of the event by now, without
 	// those of an earlier call of Secrets, which returned next; 0 is for the first.

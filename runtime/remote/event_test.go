@@ -121,11 +121,14 @@ func (e *event) ReadFiles(_ context.Context, _ abi.Object, files []string, each 
 		each("", abi.NotFound)
 	}
 }
-func (e *event) Kind(o abi.Object) abi.Object                    { return o }
-func (e *event) Own(abi.Object) bool                             { return false }
-func (e *event) Pods(string) ([]abi.Object, abi.Errno)           { return nil, abi.NotFound }
-func (e *event) Find(int32, string) (abi.Object, abi.Errno)      { return 0, abi.NotFound }
-func (e *event) Containers(abi.Object) ([]abi.Object, abi.Errno) { return nil, abi.NotFound }
+func (e *event) Kind(o abi.Object) abi.Object                           { return o }
+func (e *event) Own(abi.Object) bool                                    { return false }
+func (e *event) Within(abi.Object, *abi.Match) bool                     { return false }
+func (e *event) Pods(string, *abi.Match) ([]abi.Object, int, abi.Errno) { return nil, 0, abi.NotFound }
+func (e *event) Find(int32, string, *abi.Match) (abi.Object, abi.Errno) { return 0, abi.NotFound }
+func (e *event) Containers(abi.Object, *abi.Match) ([]abi.Object, int, abi.Errno) {
+	return nil, 0, abi.NotFound
+}
 
 // Exempt implements plugin.Subject: policy holds.
 func (e *event) Exempt() bool { return false }

@@ -178,12 +178,12 @@ func TestCaseOnTheNode(t *testing.T) {
 			return errno, abi.NotFound
 		},
 		`{"hook": "PreCreateContainer", "siblings": [{"id": "s"}], "cgroup_files": {"s": null}}`: func(ev plugin.Event) (any, any) {
-			h, _ := ev.Find(abi.ByContainerID, "s")
+			h, _ := ev.Find(abi.ByContainerID, "s", nil)
 			_, errno := plugin.ReadFile(t.Context(), ev, h, "cpu.max")
 			return errno, abi.NotFound
 		},
 		`{"hook": "PreCreateContainer", "siblings": [{"id": "s"}], "cgroup": "v2"}`: func(ev plugin.Event) (any, any) {
-			h, _ := ev.Find(abi.ByContainerID, "s")
+			h, _ := ev.Find(abi.ByContainerID, "s", nil)
 			v, _ := plugin.ReadFile(t.Context(), ev, h, "cpu.max")
 			return v, "max 100000"
 		},

@@ -142,7 +142,10 @@ func (s *Simulator) load(o Options) (err error) {
 		return &LoadError{fmt.Errorf("plugin %s has no hook %v; its hooks are %s", manifest.Name, hook, strings.Join(manifest.HookSet().Names(), ", ")), lines(s.events.Take())}
 	}
 	rights := plugin.RightsOf(manifest, grant, o.Beside)
-	s.member = plugin.Member{ID: o.ID, Plugin: s.plugin, Policy: s.policy, Hooks: abi.HookSetOf(hook), Capabilities: rights.Has(), Rights: rights}
+	s.member = plugin.Member{
+		ID: o.ID, Plugin: s.plugin, Policy: s.policy, Hooks: abi.HookSetOf(hook), Capabilities: rights.Has(), Rights: rights,
+		Bounds: plugin.BoundsOf(o.Match),
+	}
 	if !s.event.Time.IsZero() {
 		over := &overlay{Plugin: s.plugin, at: s.event.Time, raw: s.event.Raw}
 		if s.event.Node.CgroupVersion == 1 {

@@ -87,7 +87,7 @@ func TestSiblings(t *testing.T) {
 		t.Run(hook.String(), func(t *testing.T) {
 			var got []string
 			res := play(t, event(t, hook, Setting{}), func(ev plugin.Event, _ *plugin.Adjustment) error {
-				all, _ := ev.Containers(abi.Pod)
+				all, _, _ := ev.Containers(abi.Pod, nil)
 				for _, h := range all {
 					name, _ := ev.Text(h, abi.ContainerName)
 					state, _ := ev.Text(h, abi.ContainerState)
@@ -117,7 +117,7 @@ func TestWrites(t *testing.T) {
 		{abi.PostCreateContainer, write(abi.Container, "cpu.idle", "1"), Write{"kubepods/burstable/podu-1/sandbox-web-app/cpu.idle", "0", "1"}},
 		{abi.PostStartContainer, write(abi.Container, "cpu.idle", "1"), Write{"kubepods/burstable/podu-1/sandbox-web-app/cpu.idle", "0", "1"}},
 		{abi.Tick, func(ev plugin.Event, adj *plugin.Adjustment) error {
-			h, _ := ev.Find(abi.ByContainerID, "sandbox-web-helper")
+			h, _ := ev.Find(abi.ByContainerID, "sandbox-web-helper", nil)
 			return adj.WriteFile(h, "cpu.idle", "1")
 		}, Write{"kubepods/burstable/podu-1/sandbox-web-helper/cpu.idle", "0", "1"}},
 	} {

@@ -163,9 +163,12 @@ func (noEvent) ReadFiles(_ context.Context, _ abi.Object, files []string, each f
 		each("", abi.NotFound)
 	}
 }
-func (noEvent) Kind(o abi.Object) abi.Object                    { return o }
-func (noEvent) Own(abi.Object) bool                             { return false }
-func (noEvent) Secrets(abi.CapabilitySet, int) ([]string, int)  { return nil, 0 }
-func (noEvent) Pods(string) ([]abi.Object, abi.Errno)           { return nil, abi.NotFound }
-func (noEvent) Find(int32, string) (abi.Object, abi.Errno)      { return 0, abi.NotFound }
-func (noEvent) Containers(abi.Object) ([]abi.Object, abi.Errno) { return nil, abi.NotFound }
+func (noEvent) Kind(o abi.Object) abi.Object                           { return o }
+func (noEvent) Within(abi.Object, *abi.Match) bool                     { return false }
+func (noEvent) Own(abi.Object) bool                                    { return false }
+func (noEvent) Secrets(abi.CapabilitySet, int) ([]string, int)         { return nil, 0 }
+func (noEvent) Find(int32, string, *abi.Match) (abi.Object, abi.Errno) { return 0, abi.NotFound }
+func (noEvent) Pods(string, *abi.Match) ([]abi.Object, int, abi.Errno) { return nil, 0, abi.NotFound }
+func (noEvent) Containers(abi.Object, *abi.Match) ([]abi.Object, int, abi.Errno) {
+	return nil, 0, abi.NotFound
+}

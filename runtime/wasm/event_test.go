@@ -35,6 +35,7 @@ type testEvent struct {
 	finds   map[string]abi.Object
 	pods    map[string][]abi.Object // by namespace
 	members map[abi.Object][]abi.Object
+	outside []abi.Object // handles that no match accepts
 }
 
 type slot struct {
@@ -157,19 +158,32 @@ func (e *testEvent) Kind(o abi.Object) abi.Object {
 
 func (e *testEvent) Own(o abi.Object) bool { return o == abi.FirstHandle+2 }
 
-func (e *testEvent) Pods(namespace string) ([]abi.Object, abi.Errno) {
-	return lookup(e.pods, namespace)
+// Within refuses the outside handles to a plugin with bounds.
+func (e *testEvent) Within(o abi.Object, match *abi.Match) bool {
+	return match == nil || !slices.Contains(e.outside, o)
 }
 
-func (e *testEvent) Find(kind int32, name string) (abi.Object, abi.Errno) {
-	if kind != abi.ByPodName {
+func (e *testEvent) within(all []abi.Object, errno abi.Errno, match *abi.Match) ([]abi.Object, int, abi.Errno) {
+	in := slices.DeleteFunc(slices.Clone(all), func(o abi.Object) bool { return !e.Within(o, match) })
+	return in, len(all), errno
+}
+
+func (e *testEvent) Pods(namespace string, match *abi.Match) ([]abi.Object, int, abi.Errno) {
+	all, errno := lookup(e.pods, namespace)
+	return e.within(all, errno, match)
+}
+
+func (e *testEvent) Find(kind int32, name string, match *abi.Match) (abi.Object, abi.Errno) {
+	o, errno := lookup(e.finds, name)
+	if kind != abi.ByPodName || !e.Within(o, match) {
 		return 0, abi.NotFound
 	}
-	return lookup(e.finds, name)
+	return o, errno
 }
 
-func (e *testEvent) Containers(pod abi.Object) ([]abi.Object, abi.Errno) {
-	return lookup(e.members, pod)
+func (e *testEvent) Containers(pod abi.Object, match *abi.Match) ([]abi.Object, int, abi.Errno) {
+	all, errno := lookup(e.members, pod)
+	return e.within(all, errno, match)
 }
 
 func lookup[K comparable, V any](m map[K]V, k K) (V, abi.Errno) {

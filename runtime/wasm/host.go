@@ -135,15 +135,33 @@ func (f *frame) field(i int) abi.Field { return abi.Field(f.i32(i)) }
 
 // object returns an argument that is an object. A guest that may not look others up has no
 // handle: what it guesses belongs to an earlier plugin of the event.
-func (f *frame) object(i int) abi.Object { return f.allowed(abi.Object(f.i32(i))) }
-
-func (f *frame) allowed(o abi.Object) abi.Object {
-	of := o
-	if pod, ok := o.OfQOSClass(); ok {
-		of = pod
-	}
-	if of >= abi.FirstHandle && !f.of.has.Has(abi.StoreRead) {
+func (f *frame) object(i int) abi.Object {
+	o := abi.Object(f.i32(i))
+	if of(o) >= abi.FirstHandle && !f.of.has.Has(abi.StoreRead) {
 		return noObject
+	}
+	return o
+}
+
+// readable returns an argument that is an object, which the guest may find.
+func (f *frame) readable(i int) abi.Object { return f.found(f.object(i)) }
+
+// found returns an object, or noObject if the guest could not have found it: another plugin of the event has.
+func (f *frame) found(o abi.Object) abi.Object {
+	handle := of(o)
+	if handle < abi.FirstHandle {
+		return o
+	}
+	if !f.of.has.Has(abi.StoreRead) || !f.event.Within(handle, f.adj.ReadBounds()) {
+		return noObject
+	}
+	return o
+}
+
+// of returns the pod of a QoS class, and what is no QoS class as it is.
+func of(o abi.Object) abi.Object {
+	if pod, ok := o.OfQOSClass(); ok {
+		return pod
 	}
 	return o
 }

@@ -154,6 +154,43 @@ func TestFuelOfHostFunctions(t *testing.T) {
 	}
 }
 
+// TestBoundsOfGuests: what is outside of the operator's match is neither listed nor found, and a handle of it that an
+// earlier plugin of the event got reads nothing and changes nothing. With store.read.all it reads.
+func TestBoundsOfGuests(t *testing.T) {
+	const first = abi.FirstHandle
+	for _, has := range []abi.CapabilitySet{abi.AllCapabilities, abi.AllCapabilities &^ abi.CapabilitySetOf(abi.StoreReadAll)} {
+		ev := newEvent()
+		ev.outside = []abi.Object{first, first + 1}
+		ev.maps[slot{first, abi.ContainerAnnotations}] = map[string]string{"a": "b"}
+		ev.lists[slot{first, abi.ContainerArgs}] = []string{"x"}
+		c, all := newCaller(t, ev, PluginOptions{Granted: has}), has.Has(abi.StoreReadAll)
+		c.c.adj = (&plugin.Member{Capabilities: has, Bounds: plugin.BoundsOf(abi.Match{Namespaces: []string{"test"}})}).NewAdjustment(ev, v2{})
+		for _, ask := range [][]any{
+			{"get", first, abi.ContainerName, buffer, 0x800}, {"get_i64", first, abi.Resources + abi.CPUQuota, buffer},
+			{"map_get", first, abi.ContainerAnnotations, "a", buffer, 0x800}, {"map_dump", first, abi.ContainerAnnotations, buffer, 0x800},
+			{"list_dump", first, abi.ContainerArgs, buffer, 0x800}, {"cgroup_get", first, "cpu.weight", buffer, 0x800},
+			{"cgroup_get", abi.QOSClass + first + 1, "cpu.weight", buffer, 0x800}, {"container_list", first + 1, buffer, 0x800},
+			{"pod_find", abi.ByPodName, "prod/web-1"},
+		} {
+			if got, err := c.try(ask[0].(string), ask[1:]...); err != nil || (got == int64(abi.NotFound)) == all {
+				t.Errorf("with store.read.all %v: %v: got %d, %v", all, ask, got, err)
+			}
+		}
+		lists, file := []string{"", "\x13\x00\x00\x00", "\x12\x00\x00\x00"}, abi.AppendText(abi.AppendText(nil, "-1"), "")
+		if all {
+			lists = []string{"\x11\x00\x00\x00", "\x11\x00\x00\x00\x13\x00\x00\x00", "\x10\x00\x00\x00\x12\x00\x00\x00"}
+			file = abi.AppendText(abi.AppendText(nil, ""), "100")
+		}
+		c.wantText(lists[0], "pod_list", "prod")
+		c.wantText(lists[1], "pod_list", "")
+		c.wantText(lists[2], "container_list", abi.Pod)
+		c.wantText("\x01\x00\x00\x00"+string(file), "cgroup_read", "\x10\x00\x00\x00", string(abi.AppendList(nil, []string{"cpu.weight"})))
+		c.wantErrno(abi.Denied, "set_i64", first, abi.Resources+abi.CPUQuota, int64(50_000))
+		c.wantErrno(abi.Denied, "cgroup_set", first+1, "memory.high", "8192000")
+		c.want(0, "set_i64", abi.Container, abi.Resources+abi.CPUShares, int64(100))
+	}
+}
+
 // TestHandlesOfOthers: a handle that an earlier plugin of the event looked up is none to a
 // guest that may not look anything up, though numbers are easy to guess.
 func TestHandlesOfOthers(t *testing.T) {

@@ -22,14 +22,16 @@ func (c *call) denied(o abi.Object, f abi.Field, errno abi.Errno) abi.Errno {
 }
 
 func get(_ context.Context, f *frame) int64 {
-	v, errno := f.event.Text(f.object(0), f.field(1))
-	return answer(f, 2, v, f.denied(f.object(0), f.field(1), errno))
+	o := f.readable(0)
+	v, errno := f.event.Text(o, f.field(1))
+	return answer(f, 2, v, f.denied(o, f.field(1), errno))
 }
 
 func getInt64(_ context.Context, f *frame) int64 {
 	out := f.region(uint32(f.stack[2]), 8)
-	v, errno := f.event.Int64(f.object(0), f.field(1))
-	errno = f.denied(f.object(0), f.field(1), errno)
+	o := f.readable(0)
+	v, errno := f.event.Int64(o, f.field(1))
+	errno = f.denied(o, f.field(1), errno)
 	if errno == abi.OK {
 		binary.LittleEndian.PutUint64(out, uint64(v))
 	}
@@ -41,9 +43,9 @@ func mapGet(_ context.Context, f *frame) int64 {
 	if errno != abi.OK {
 		return int64(errno)
 	}
-	v := ""
-	if errno = f.denied(f.object(0), f.field(1), abi.OK); errno == abi.OK {
-		v, errno = f.event.Lookup(f.object(0), f.field(1), key)
+	o, v := f.readable(0), ""
+	if errno = f.denied(o, f.field(1), abi.OK); errno == abi.OK {
+		v, errno = f.event.Lookup(o, f.field(1), key)
 	}
 	return answer(f, 4, v, errno)
 }
@@ -51,10 +53,11 @@ func mapGet(_ context.Context, f *frame) int64 {
 // mapDump writes a whole map as abi.AppendEntries does. The order is that of the
 // request where it has one (env, which may repeat a name), else by key.
 func mapDump(_ context.Context, f *frame) int64 {
-	errno := f.denied(f.object(0), f.field(1), abi.OK)
+	o := f.readable(0)
+	errno := f.denied(o, f.field(1), abi.OK)
 	var entries iter.Seq2[string, string]
 	if errno == abi.OK {
-		entries, errno = f.event.Entries(f.object(0), f.field(1))
+		entries, errno = f.event.Entries(o, f.field(1))
 	}
 	if errno == abi.OK {
 		f.scratch = abi.AppendEntries(f.scratch[:0], entries)
@@ -65,10 +68,11 @@ func mapDump(_ context.Context, f *frame) int64 {
 
 // listDump writes a whole list or set as abi.AppendList does.
 func listDump(_ context.Context, f *frame) int64 {
-	errno := f.denied(f.object(0), f.field(1), abi.OK)
+	o := f.readable(0)
+	errno := f.denied(o, f.field(1), abi.OK)
 	var list []string
 	if errno == abi.OK {
-		list, errno = f.event.List(f.object(0), f.field(1))
+		list, errno = f.event.List(o, f.field(1))
 	}
 	if errno == abi.OK {
 		f.scratch = abi.AppendList(f.scratch[:0], list)
@@ -88,12 +92,12 @@ func criRaw(_ context.Context, f *frame) int64 {
 
 func cgroupGet(ctx context.Context, f *frame, file string) int64 {
 	f.work += fileFuel
-	v, errno := plugin.ReadFile(ctx, f.event, f.object(0), file)
+	v, errno := plugin.ReadFile(ctx, f.event, f.readable(0), file)
 	return answer(f, 3, v, errno)
 }
 
 func podFind(_ context.Context, f *frame, name string) int64 {
-	handle, errno := f.event.Find(f.i32(0), name)
+	handle, errno := f.event.Find(f.i32(0), name, f.adj.ReadBounds())
 	if errno != abi.OK {
 		return int64(errno)
 	}
@@ -102,19 +106,20 @@ func podFind(_ context.Context, f *frame, name string) int64 {
 
 // podList writes the handles of a namespace's pods as containerList does.
 func podList(_ context.Context, f *frame, namespace string) int64 {
-	pods, errno := f.event.Pods(namespace)
+	pods, through, errno := f.event.Pods(namespace, f.adj.ReadBounds())
+	f.elements(through)
 	return f.handles(2, pods, errno)
 }
 
 // containerList writes the handles of a pod's containers, 32 bits each, little
 // endian. The length that it returns is in bytes.
 func containerList(_ context.Context, f *frame) int64 {
-	containers, errno := f.event.Containers(f.object(0))
+	containers, through, errno := f.event.Containers(f.readable(0), f.adj.ReadBounds())
+	f.elements(through)
 	return f.handles(1, containers, errno)
 }
 
 func (f *frame) handles(i int, list []abi.Object, errno abi.Errno) int64 {
-	f.elements(len(list))
 	f.scratch = f.scratch[:0]
 	for _, h := range list {
 		f.scratch = binary.LittleEndian.AppendUint32(f.scratch, uint32(h))

@@ -187,6 +187,7 @@ extern "C" {
 #define WP_CAPABILITY_CRI_RAW "cri.raw" /* read the whole request; without env and credentials unless they are granted too */
 #define WP_CAPABILITY_CREDENTIALS "credentials" /* see the registry credentials of PullImage in cri_raw */
 #define WP_CAPABILITY_POD_LIMITS "pod.limits" /* set CPU and memory limits of containers above the pod's, which is lifted then */
+#define WP_CAPABILITY_STORE_READ_ALL "store.read.all" /* with store.read, find and read pods and containers outside of the operator's match */
 
 /* Objects. */
 #define WP_OBJECT_EVENT 0 /* the event */

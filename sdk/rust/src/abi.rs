@@ -202,6 +202,8 @@ pub enum Capability {
     Credentials,
     /// `pod.limits`: set CPU and memory limits of containers above the pod's, which is lifted then.
     PodLimits,
+    /// `store.read.all`: with store.read, find and read pods and containers outside of the operator's match.
+    StoreReadAll,
 }
 
 impl Capability {
@@ -230,6 +232,7 @@ impl Capability {
             Capability::CriRaw => "cri.raw",
             Capability::Credentials => "credentials",
             Capability::PodLimits => "pod.limits",
+            Capability::StoreReadAll => "store.read.all",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Finding other pods and containers. All of it needs
-//! [`Capability::StoreRead`](crate::Capability::StoreRead).
+//! [`Capability::StoreRead`](crate::Capability::StoreRead), and finds what the operator's match accepts, or all with
+//! [`Capability::StoreReadAll`](crate::Capability::StoreReadAll).
 
 use crate::abi::object;
 use crate::error::{Result, errno, found, refused};

@@ -34,7 +34,7 @@
   (import "wp1" "feature" (func $feature (param i32) (result i32)))
   (import "wp1" "cgroup_read" (func $cgroup_read (param i32 i32 i32 i32 i32 i32) (result i32)))
   (memory (export "memory") 32)
-  (data (i32.const 0) "{\"name\":\"conformance\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\",\"PostRunPodSandbox\",\"PreCreateContainer\",\"PostCreateContainer\",\"PreStartContainer\",\"PostStartContainer\",\"PreUpdateContainerResources\",\"PostUpdateContainerResources\",\"PostStopContainer\",\"PostRemoveContainer\",\"PostStopPodSandbox\",\"PreStopContainer\",\"PreRemoveContainer\",\"PreStopPodSandbox\",\"PreRemovePodSandbox\",\"PostRemovePodSandbox\",\"PreUpdatePodSandboxResources\",\"PostUpdatePodSandboxResources\",\"PreExec\",\"PostExec\",\"PreExecSync\",\"PostExecSync\",\"PreAttach\",\"PostAttach\",\"PrePortForward\",\"PostPortForward\",\"PreCheckpointContainer\",\"PostCheckpointContainer\",\"PreCheckpointPod\",\"PostCheckpointPod\",\"PreRestorePod\",\"PostRestorePod\",\"PrePullImage\",\"PostPullImage\",\"PreRemoveImage\",\"PostRemoveImage\",\"Synchronize\",\"Tick\"],\"tick_ms\":1000,\"capabilities\":[\"store.read\",\"resources\",\"unified\",\"annotations\",\"labels\",\"cgroup.write\",\"metric\",\"env\",\"cgroup.read\",\"cgroup.parent\",\"runtime_handler\",\"image\",\"args\",\"mounts\",\"devices\",\"cdi\",\"user\",\"update.others\",\"state.kv\",\"cri.raw\",\"credentials\",\"pod.limits\"]}")
+  (data (i32.const 0) "{\"name\":\"conformance\",\"version\":\"1.0.0\",\"hooks\":[\"PreRunPodSandbox\",\"PostRunPodSandbox\",\"PreCreateContainer\",\"PostCreateContainer\",\"PreStartContainer\",\"PostStartContainer\",\"PreUpdateContainerResources\",\"PostUpdateContainerResources\",\"PostStopContainer\",\"PostRemoveContainer\",\"PostStopPodSandbox\",\"PreStopContainer\",\"PreRemoveContainer\",\"PreStopPodSandbox\",\"PreRemovePodSandbox\",\"PostRemovePodSandbox\",\"PreUpdatePodSandboxResources\",\"PostUpdatePodSandboxResources\",\"PreExec\",\"PostExec\",\"PreExecSync\",\"PostExecSync\",\"PreAttach\",\"PostAttach\",\"PrePortForward\",\"PostPortForward\",\"PreCheckpointContainer\",\"PostCheckpointContainer\",\"PreCheckpointPod\",\"PostCheckpointPod\",\"PreRestorePod\",\"PostRestorePod\",\"PrePullImage\",\"PostPullImage\",\"PreRemoveImage\",\"PostRemoveImage\",\"Synchronize\",\"Tick\"],\"tick_ms\":1000,\"capabilities\":[\"store.read\",\"resources\",\"unified\",\"annotations\",\"labels\",\"cgroup.write\",\"metric\",\"env\",\"cgroup.read\",\"cgroup.parent\",\"runtime_handler\",\"image\",\"args\",\"mounts\",\"devices\",\"cdi\",\"user\",\"update.others\",\"state.kv\",\"cri.raw\",\"credentials\",\"pod.limits\",\"store.read.all\"]}")
   (global $pc (mut i32) (i32.const 131072)) ;; the next byte of the script
   (global $arg (mut i32) (i32.const 4096)) ;; the next argument, 8 bytes each
   (global $text (mut i32) (i32.const 524288)) ;; where the next repeated text goes
@@ -43,7 +43,7 @@
   (global $line (mut i32) (i32.const 4160)) ;; where the line goes on
 
   (func (export "wp_abi") (result i32) (i32.const 0x10000))
-  (func (export "wp_manifest") (result i64) (i64.const 1064)) ;; pointer 0, length 1064
+  (func (export "wp_manifest") (result i64) (i64.const 1081)) ;; pointer 0, length 1081
 
   ;; The value of a digit that is one of 0-9a-f.
   (func $digit (param $c i32) (result i32)
