@@ -12,22 +12,19 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
-// scanPeriod is how often cgroup files are compared with the ledger. A tenth of it more or
+// scanPeriod is how often a part of the cgroup files is compared with the ledger. A tenth of it more or
 // less keeps the nodes of a cluster apart.
 const scanPeriod = 30 * time.Second
 
 // scanFiles repairs cgroup files, and has systemd keep what it did not yet, until ctx is done.
 func (d *daemon) scanFiles(ctx context.Context) {
-	var watch intercept.Watch
-	defer watch.Close()
-	for {
+	for scan := uint64(0); ; {
 		select {
 		case <-time.After(d.scanPeriod*9/10 + rand.N(d.scanPeriod/5)):
 			d.dropGone(ctx)
 			d.owning(ctx, func() {
-				options := d.options(nil)
-				options.Watch = &watch
-				intercept.Scan(ctx, options)
+				intercept.ScanPart(ctx, d.options(nil), scan)
+				scan++
 				d.systemd.Retry(ctx)
 			})
 		case <-d.reloadTrigger:

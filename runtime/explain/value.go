@@ -37,7 +37,7 @@ func (o *Object) fileCondition(v *ledger.Value, held Held) Condition {
 	case held.Value != nil && v.Written == "":
 		return Condition{Waiting, "it is not written yet"}
 	case held.Value != nil:
-		return Condition{Drift, "something else has overwritten it; the next scan writes it again"}
+		return Condition{Drift, "something else has overwritten it; a scan writes it again within 90 s"}
 	}
 	return Condition{} // Object.Unread says why the kernel's value is not known
 }

@@ -167,7 +167,6 @@ func (w *faultyWrite) test(t *testing.T, errno syscall.Errno, code abi.Errno) {
 	}
 	w.before(n, container)
 	events.Take()
-	intercept.Scan(t.Context(), intercept.Options{Ledger: ledger.New(), Watch: n.options.Watch}) // what a Watch opens stays open
 	leaks := resources(t)
 
 	err := refused(errno, func() error { return w.step(n, container) })

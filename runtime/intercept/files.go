@@ -188,7 +188,6 @@ func (i *interceptor) carry(ctx context.Context, o crifield.Object, why ledger.W
 // hold what the ledger says, and has an event of each. The object is zero if only the ledger
 // knows it.
 func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Object, why ledger.Why) []ledger.Done {
-	stamp := i.Ledger.Stamp(id) // first: what the ledger notes from here on is looked at again
 	files := i.Ledger.Files(id)
 	if i.Cgroups == nil || len(files) == 0 {
 		return nil
@@ -204,10 +203,6 @@ func (i *interceptor) carryOut(ctx context.Context, id ledger.ID, o crifield.Obj
 	done := i.writeDue(ctx, id, &g, files, why)
 	for k := range done {
 		i.fileWritten(ctx, i.about(id, o), &done[k])
-	}
-	if why == ledger.Drift {
-		right := len(done) == 0 && g.has(files) && len(i.Ledger.Resets(id)) == 0
-		i.Watch.looked(id, stamp, g.Group, right && i.podFollows(id.Pod))
 	}
 	return done
 }

@@ -26,11 +26,6 @@ func (g groupFiles) get(file string) string {
 	return held
 }
 
-// has reports whether each of the files could be read.
-func (g groupFiles) has(files []string) bool {
-	return !slices.ContainsFunc(files, func(file string) bool { _, known := g.held[file]; return !known })
-}
-
 // Same implements ledger.Kernel.
 func (g groupFiles) Same(file string) string { return rules.OtherView(file) }
 

@@ -85,7 +85,7 @@ func newNode(t *testing.T, members []plugin.Member, opts ...option) *node {
 		Observer: log, Store: n.store, Backend: &n.backend,
 		Node: &crifield.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2",
 			CgroupDriver: "systemd", CPUs: 8, Memory: 32 << 30, Kernel: "6.1", RuntimeHandlers: []string{"kata", "runc"}},
-		Queue: n.queue, Ledger: ledger.New(), Watch: newWatch(t), Keep: func() func() { return func() {} },
+		Queue: n.queue, Ledger: ledger.New(), Keep: func() func() { return func() {} },
 	}
 	for _, opt := range opts {
 		opt(&o)
@@ -100,17 +100,6 @@ func newNode(t *testing.T, members []plugin.Member, opts ...option) *node {
 	}
 	n.options, n.route = o, intercept.Router(o)
 	return n
-}
-
-func newWatch(t testing.TB) *intercept.Watch {
-	t.Helper()
-	w := new(intercept.Watch)
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return w
 }
 
 type locked struct {

@@ -40,7 +40,6 @@ type Options struct {
 	Cgroups  *cgroup.FS                         // nil on a node without a cgroup file system
 	Node     interface{ Load() *crifield.Node } // an atomic pointer, or a *crifield.Node that stays
 	Queue    *WorkQueue
-	Watch    *Watch // for Scan; nil: it looks at all objects
 	// CallTime is what all plugins of one call may take together, those of its
 	// post hook counted anew; DefaultCallTime if 0.
 	CallTime time.Duration

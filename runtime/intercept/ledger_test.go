@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -481,5 +482,30 @@ func TestRepairAfterAReloadOfSystemd(t *testing.T) {
 	}
 	if fights := observe.All[*observe.CgroupFileFought](events.Take()); len(fights) != 1 || fights[0].Last != "a reload of systemd" {
 		t.Errorf("the fights are %+v", fights)
+	}
+}
+
+// TestScanPart looks at each pod once in three scans, and each time at an object of which something could not be
+// written.
+func TestScanPart(t *testing.T) {
+	n, _, dir := running(t)
+	const foreign = "777"
+	for round := range uint64(3) {
+		put(t, dir, "memory.high", foreign)
+		scans := uint64(0)
+		for ; content(t, dir, "memory.high") == foreign; scans++ {
+			if scans == intercept.ScanParts {
+				t.Fatalf("memory.high is %s after %d scans", foreign, scans)
+			}
+			intercept.ScanPart(t.Context(), n.options, round+scans)
+		}
+		if round == 0 {
+			continue
+		}
+		put(t, dir, "memory.high", foreign)
+		_ = refused(syscall.EROFS, func() error { intercept.Scan(t.Context(), n.options); return nil })
+		if intercept.ScanPart(t.Context(), n.options, round+scans); content(t, dir, "memory.high") == foreign {
+			t.Error("a value that could not be written is left out")
+		}
 	}
 }

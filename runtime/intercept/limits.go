@@ -69,12 +69,6 @@ func (i *interceptor) podLimit(ctx context.Context, uid, file string) rules.Limi
 	return rules.ParseLimit(file, held)
 }
 
-// podFollows reports whether a scan that leaves out a pod's containers looks at the limits that they
-// raise: it does if the pod has a record, which it has not while kubelet limits nothing.
-func (i *interceptor) podFollows(uid string) bool {
-	return i.Ledger.Has(ledger.ID{Pod: uid}) || len(i.Ledger.Raised(uid)) == 0
-}
-
 // described reports whether the store has a container's resources, or knows that it has ended.
 func (i *interceptor) described(id string) bool {
 	c, known := i.Store.Container(id)

@@ -27,26 +27,13 @@ var tenFiles = map[string]string{
 
 // BenchmarkScanOfFiles is a scan of 400 pods with five containers each and ten values of each
 // container, of which nothing has overwritten any: in plain files of v2, and in those of this
-// machine's kernel, whose groups take a minute to make. The scans of a node leave out containers of
-// which nothing was heard; first are those that look at all. cpu-ms is the processor's time.
+// machine's kernel, whose groups take a minute to make. cpu-ms is the processor's time.
 func BenchmarkScanOfFiles(b *testing.B) {
 	for name, tree := range map[string]func(*testing.B) tree{"plain": plainTree, "kernel": kernelTree} {
 		b.Run(name, func(b *testing.B) {
 			o := fullNode(b, tree(b), 400, 5)
-			benchmarkScans(b, o)
+			benchmarkScan(b, o)
 		})
-	}
-}
-
-func benchmarkScans(b *testing.B, o Options) {
-	b.Helper()
-	b.Run("first", func(b *testing.B) { benchmarkScan(b, o) })
-	o.Watch = new(Watch)
-	Scan(b.Context(), o)
-	Scan(b.Context(), o)
-	b.Run("later", func(b *testing.B) { benchmarkScan(b, o) })
-	if err := o.Watch.Close(); err != nil {
-		b.Error(err)
 	}
 }
 
@@ -54,8 +41,8 @@ func benchmarkScan(b *testing.B, o Options) {
 	b.Helper()
 	b.ReportAllocs()
 	before := processorTime()
-	for b.Loop() {
-		Scan(b.Context(), o)
+	for n := uint64(0); b.Loop(); n++ {
+		ScanPart(b.Context(), o, n)
 	}
 	reportProcessorTime(b, before)
 }

@@ -97,7 +97,6 @@ type Ledger struct {
 	unerased map[string]bool  // the pods without a record whose file could not be removed, by UID
 	unsafe   bool             // the last save failed, and an event has said so
 	buffer   []byte           // for what is saved
-	stamps   uint64           // how many there were: see Stamp
 }
 
 // pod is the record of a pod and its containers: what one state file has.
@@ -114,7 +113,6 @@ type object struct {
 	vacant bool          // a pod that has lost its last sandbox; it may have another one since
 	busy   chan struct{} // holds one while files of the object are written
 	text   []byte        // its part of the state file; nil if it has changed since
-	stamp  uint64        // see Ledger.Stamp
 
 	refused time.Time // when the runtime refused its fields last
 }
@@ -199,7 +197,6 @@ func (l *Ledger) Withdraw(end func(ID, Target, Wish) bool) (of []ID) {
 				return (container != "" || !w.Raises) && end(id, t, w) // see Lift
 			}) {
 				of, withdrawn, o.text = append(of, id), true, nil
-				l.stamp(o)
 			}
 		}
 		if withdrawn {
@@ -261,7 +258,6 @@ func (l *Ledger) changed(id ID) {
 	uid, p := id.Pod, l.pods[id.Pod]
 	if o := p.objects[id.Container]; o != nil {
 		o.text = nil
-		l.stamp(o)
 	}
 	for container, o := range p.objects {
 		if len(o.values) == 0 {

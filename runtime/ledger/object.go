@@ -223,23 +223,25 @@ func (l *Ledger) Note(id ID, cause string) {
 	defer l.mu.Unlock()
 	if o := l.find(id); o != nil {
 		o.cause = cause
-		l.stamp(o)
 	}
 }
 
-// Stamp is another number after each change of an object's record, and after each Note.
-func (l *Ledger) Stamp(id ID) uint64 {
+// Unsettled reports whether something of an object is yet to be written or sent, as far as the record tells.
+func (l *Ledger) Unsettled(id ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if o := l.find(id); o != nil {
-		return o.stamp
+	o := l.find(id)
+	if o == nil {
+		return false
 	}
-	return 0
-}
-
-func (l *Ledger) stamp(o *object) {
-	l.stamps++
-	o.stamp = l.stamps
+	for t, v := range o.values {
+		value, due := v.reset()
+		_, file := t.File()
+		if v.Failed != "" || len(v.Wishes) == 0 || !file && due && v.Sent != value {
+			return true
+		}
+	}
+	return false
 }
 
 // Located notes the cgroup of an object, so that its values can be undone when nothing else

@@ -125,11 +125,6 @@ func (l *Ledger) Reload(ctx context.Context) error {
 		}
 	}
 	l.pods, l.ignored = r.pods, r.ignored
-	for _, p := range l.pods {
-		for _, o := range p.objects {
-			l.stamp(o)
-		}
-	}
 	return err
 }
 

@@ -1,7 +1,6 @@
 package ledger_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -180,40 +179,5 @@ func TestIgnoredFiles(t *testing.T) {
 	l.Retain(func(ledger.ID) bool { return false }, gone)
 	if _, reason := l.Ignored("u4"); reason != nil {
 		t.Errorf("the pod is gone, and its file was ignored: %v", reason)
-	}
-}
-
-// TestStamp: what changes a record gives it another stamp, so that a scan looks at the object.
-func TestStamp(t *testing.T) {
-	l := openState(t, filepath.Join(t.TempDir(), "state"))
-	id, other := ledger.ID{Pod: "u1", Container: "c1"}, ledger.ID{Pod: "u1", Container: "c2"}
-	for _, id := range []ledger.ID{id, other} {
-		l.Ask(id, wish("10-a", "cpu.idle", "1"))
-		l.Ask(id, wish("20-b", "pids.max", "7"))
-	}
-	reload := func() error { return errors.Join(l.Release(), l.Reload(t.Context())) }
-	was, others := l.Stamp(id), l.Stamp(other)
-	for _, step := range []struct {
-		what string
-		do   func() error
-	}{
-		{"Note", func() error { l.Note(id, "a test"); return nil }},
-		{"Withdraw", func() error {
-			l.Withdraw(func(of ledger.ID, _ ledger.Target, w ledger.Wish) bool { return of == id && w.Plugin == "10-a" })
-			return nil
-		}},
-		{"Reload", reload}, {"Reload", reload}, // the records of both are new
-	} {
-		if err := step.do(); err != nil {
-			t.Fatal(err)
-		}
-		now := l.Stamp(id)
-		if now == was {
-			t.Errorf("%s leaves the stamp", step.what)
-		}
-		if step.what != "Reload" && l.Stamp(other) != others {
-			t.Errorf("%s of one object gives another one another stamp", step.what)
-		}
-		was = now
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/settings"
 )
 
-// repairTimeout is how long a value may be another's: wasmproxy looks every 30 s, and the guest is slow.
-const repairTimeout = 3 * time.Minute
+// repairTimeout is how long a value may be another's: wasmproxy looks every 90 s, and the guest is slow.
+const repairTimeout = 5 * time.Minute
 
 // compare returns how the settings' files differ from these texts.
 func (l *limited) compare(t *testing.T, all []settings.Setting, text func(settings.Setting) string) error {

@@ -15,7 +15,7 @@ var unitTests = []struct {
 	names []string
 }{
 	{"./runtime/cgroup", []string{
-		"TestKernelRefusals", "TestKernelUndoesTheCpusetOfARunningGroup", "TestWatch", "TestWatchLeavesOthersTheirs",
+		"TestKernelRefusals", "TestKernelUndoesTheCpusetOfARunningGroup",
 		"TestKernelStats", "TestKernelStatistics", "TestGetFromTheKernel", "TestKernelHasEveryFileOfTheTable",
 		"TestSystemdKeepsValuesOverAReload", "TestSystemdPropertyLeavesOOMGroup", "TestSystemdRoundsQuotas", "TestSystemdUnitsThatAreNotThere", "TestSystemdRetriesWhatItRefused",
 	}},

@@ -167,8 +167,8 @@ func (l *limited) expect(t *testing.T, want func(settings.Setting) string) {
 	}
 }
 
-// await waits until wasmproxy has looked at the files, which it does every 30 s.
+// await waits until wasmproxy has looked at the files, which it does every 90 s.
 func (l *limited) await(t *testing.T, all []settings.Setting, want func(settings.Setting) string) {
 	t.Helper()
-	node.Eventually(t, 2*time.Minute, "the files are as they should be", func() error { return l.compare(all, want) })
+	node.Eventually(t, 5*time.Minute, "the files are as they should be", func() error { return l.compare(all, want) })
 }
