@@ -217,6 +217,7 @@ func TestTickCallsOfManifest(t *testing.T) {
 	} {
 		ev := newEvent()
 		ev.hook = abi.Tick
+		tt.o.Fuel = 20_000_000 // for 25,000 calls
 		_, err := callPlugin(t.Context(), loadModule(t, e, manifested(t, "host-call-flood", `,"limits":{`+tt.limits+`}`), tt.o), ev)
 		wantError(t, err, tt.want)
 	}
@@ -236,7 +237,7 @@ func TestManifestAboveTheMaximum(t *testing.T) {
 		{`"time_ms":1001`, "limits.time_ms is 1001, above the maximum of 1000: raise the setting max-plugin-timeout, or set timeout in", PluginOptions{Max: most}},
 		{`"host_calls":5001`, "limits.host_calls is 5001, above the maximum of 5000: raise the setting max-plugin-host-calls, or set limits.host-calls in", PluginOptions{Max: most}},
 		{`"tick_host_calls":20001`, "limits.tick_host_calls is 20001, above the maximum of 20000: raise the setting max-plugin-host-calls", PluginOptions{Max: most}}, // the default is more
-		{`"fuel":20000001`, "limits.fuel is 20000001, above the maximum of 20000000", PluginOptions{}},
+		{fmt.Sprintf(`"fuel":%d`, DefaultFuel+1), fmt.Sprintf("limits.fuel is %d, above the maximum of %d", DefaultFuel+1, DefaultFuel), PluginOptions{}},
 		{`"fuel":700000`, "limits.fuel is 700000, above the maximum of 600000: raise limits.fuel in the plugin's JSON", PluginOptions{Fuel: 600_000, Max: most}},
 		{`"host_calls":10,"tick_host_calls":11`, "limits.tick_host_calls is 11, above the maximum of 10: raise limits.tick-host-calls in", PluginOptions{HostCalls: 10, Max: most}},
 		{`"time_ms":60001`, "limits.time_ms is 60001, above the maximum of 60000: no setting allows more", PluginOptions{Max: most}},
@@ -265,7 +266,7 @@ func TestMemoryLimitOfManifest(t *testing.T) {
 
 	exported := bytes.Replace(wat(t, "alloc"), []byte(`["PreRunPodSandbox","PreCreateContainer","PostStopContainer"]`), []byte(`["PreCreateContainer"],          "limits":{"memory":50331648}`), 1)
 	for _, raised := range [][]byte{manifested(t, "alloc", `,"limits":{"memory":50331648}`), exported} {
-		p = loadModule(t, e, raised, PluginOptions{Max: abi.Limits{Memory: 64 << 20}})
+		p = loadModule(t, e, raised, PluginOptions{Fuel: 20_000_000, Max: abi.Limits{Memory: 64 << 20}})
 		_, err = callPlugin(t.Context(), p, newEvent())
 		wantError(t, err, "its memory has 48 MiB, its limit is 48 MiB: raise limits.memory in its manifest")
 		_, err = e.Load(t.Context(), "p", raised, PluginOptions{})
