@@ -51,6 +51,9 @@ func printObject(out io.Writer, o *explain.Object, diff bool) error {
 		}
 		return nil
 	}
+	if o.Capped != "" {
+		fmt.Fprintf(out, "  a limit has no effect: %s\n", printable(o.Capped))
+	}
 	if o.Unread != "" {
 		fmt.Fprintf(out, "  the kernel's values are not known: %s\n", printable(o.Unread))
 	}

@@ -38,6 +38,7 @@ type Object struct {
 	State   string  `json:"state"`            // of a pod ready or notready; of a container created, running, exited or unknown
 	Cgroup  string  `json:"cgroup,omitempty"` // its path below the cgroup mount; empty if it is not known
 	Unread  string  `json:"unread,omitempty"` // why the kernel's values are not known; empty if they are, or if there is no cgroup
+	Capped  string  `json:"capped,omitempty"` // why a limit of plugins of a container has no effect; empty if each has
 	Values  []Value `json:"values"`           // fields, then files, each by name
 	Running bool    `json:"-"`                // it has its cgroup, or, of a pod, may have it
 }

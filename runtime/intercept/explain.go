@@ -102,6 +102,9 @@ func (i *interceptor) explainPod(ctx context.Context, p pods.Pod, container stri
 		y.ID, y.State, y.Running = c.ID, short(c.State.String()), c.State == runtimeapi.ContainerState_CONTAINER_RUNNING
 		old := c.CgroupParent == "" // it was not seen to be created, so that the file may have had it
 		i.explainObject(ctx, &y.Object, crifield.Object{Container: crifield.ContainerOf(c)}, c.Config.GetLinux().GetResources(), reason != nil && old)
+		for _, l := range i.ownLimits(ctx, i.idOf(crifield.Object{Container: crifield.ContainerOf(c)})) {
+			y.Capped = fmt.Sprintf("the pod has resources of its own, so that its %s is not lifted from %s for %s", l.file, l.value, l.plugin)
+		}
 		x.Containers = append(x.Containers, y)
 	}
 	return x

@@ -134,7 +134,9 @@ func (c *call) settleFiles(ctx context.Context, after *event) {
 			c.liftPod(ctx, c.idOf(own).Pod)
 		}
 		if c.method.Effect == cri.Starts {
-			c.limitIsOwn(ctx, own)
+			for _, l := range c.ownLimits(ctx, c.idOf(own)) {
+				c.Observer.Observe(ctx, &observe.PodLimitStays{Plugin: l.plugin, Object: c.about(c.idOf(own), own), File: l.file, Value: l.value})
+			}
 		}
 	}
 	if c.method.Effect == cri.Starts || c.method.Effect == cri.Updates && own.Pod != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
-	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
@@ -48,7 +47,7 @@ func (i *interceptor) decideLimits(ctx context.Context, uid string) bool {
 		pod := i.podLimit(ctx, uid, file)
 		wish := i.lift(file, uid, pod, raised)
 		if wish.Plugin != "" && !slices.Contains(lifted, file) && !i.isSum(uid, file, pod) {
-			wish = ledger.Wish{} // see limitIsOwn
+			wish = ledger.Wish{} // see ownLimits
 		}
 		i.Ledger.Lift(uid, file, wish)
 	}
@@ -119,21 +118,23 @@ func (i *interceptor) lift(file, uid string, pod rules.Limit, raised []ledger.Ra
 	return wish
 }
 
-// limitIsOwn tells of limits of a pod that a container has a higher one than, and that are not lifted, since
-// the pod has resources of its own.
-func (i *interceptor) limitIsOwn(ctx context.Context, o crifield.Object) {
-	id := i.idOf(o)
+// ownLimit is a limit of a pod that is not lifted, since the pod has resources of its own.
+type ownLimit struct{ file, value, plugin string }
+
+// ownLimits returns those that a container has a higher one than.
+func (i *interceptor) ownLimits(ctx context.Context, id ledger.ID) (all []ownLimit) {
 	raised := slices.DeleteFunc(i.Ledger.Raised(id.Pod), func(r ledger.Raised) bool { return r.Container != id.Container })
 	if len(raised) == 0 {
-		return
+		return nil
 	}
+	lifted := i.Ledger.Lifted(id.Pod)
 	for _, file := range []string{rules.CPUMax, rules.MemoryMax} {
 		pod := i.podLimit(ctx, id.Pod, file)
-		wish := i.lift(file, id.Pod, pod, raised)
-		if wish.Plugin != "" && !slices.Contains(i.Ledger.Lifted(id.Pod), file) {
-			i.Observer.Observe(ctx, &observe.PodLimitStays{Plugin: wish.Plugin, Object: i.about(id, o), File: file, Value: pod.Text(file)})
+		if wish := i.lift(file, id.Pod, pod, raised); wish.Plugin != "" && !slices.Contains(lifted, file) {
+			all = append(all, ownLimit{file, pod.Text(file), wish.Plugin})
 		}
 	}
+	return all
 }
 
 // limitFile is the file of the limit that a target sets; "" if it is none.

@@ -210,6 +210,11 @@ func TestPodWithResourcesOfItsOwn(t *testing.T) {
 		if len(stays) != 1 || stays[0].File != "cpu.max" || stays[0].Value != own || stays[0].Plugin != "10-doubling" || stays[0].ContainerID != "c1" {
 			t.Errorf("with %s told %+v", own, stays)
 		}
+		r, err := intercept.Explain(t.Context(), n.options, "prod/web")
+		n.must(err)
+		if want := "the pod has resources of its own, so that its cpu.max is not lifted from " + own + " for 10-doubling"; r.Pods[0].Containers[0].Capped != want {
+			t.Errorf("explained as %q, want %q", r.Pods[0].Containers[0].Capped, want)
+		}
 	}
 }
 
