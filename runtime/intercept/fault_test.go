@@ -272,7 +272,7 @@ func entries(t *testing.T, dir string) (names []string) {
 }
 
 // TestContainerDiesBeforeAWrite has the cgroup of a container go before each kind of write. The call's outcome
-// is the runtime's, a failed write is said once, and nothing is left once the container is removed.
+// is the runtime's, no write has failed, since the runtime knows the container no more, and nothing is left once it is removed.
 func TestContainerDiesBeforeAWrite(t *testing.T) {
 	dies := func() {}
 	writes := faultyWrites(t, func() { dies() })
@@ -289,24 +289,16 @@ func TestContainerDiesBeforeAWrite(t *testing.T) {
 			events.Take()
 			dies = func() { n.must(os.RemoveAll(container)) }
 			n.updating = dies
-			failures := 1
 			switch w.name {
 			case "repair by a scan", "undo":
 				dies()
-				failures = 0 // there is nothing to compare
 			case "repair after an update":
-				w.step, failures = func(n *node, _ string) error { return n.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}) }, 0
+				w.step = func(n *node, _ string) error { return n.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}) }
 			}
 			n.must(w.step(n, container))
 			intercept.Scan(t.Context(), n.options)
-			failed := observe.All[*observe.CgroupFileFailed](events.Take())
-			if len(failed) != failures {
-				t.Fatalf("%d failures are reported, want %d: %v", len(failed), failures, failed)
-			}
-			for _, e := range failed {
-				if !errors.Is(e.Err, abi.NotFound) || e.ContainerID != "c1" || e.File != w.file {
-					t.Errorf("the event is %+v", e)
-				}
+			if failed := observe.All[*observe.CgroupFileFailed](events.Take()); len(failed) > 0 {
+				t.Errorf("failures are reported: %v", failed)
 			}
 			_, err := n.call(t.Context(), "RemoveContainer", &runtimeapi.RemoveContainerRequest{ContainerId: "c1"}, &runtimeapi.RemoveContainerResponse{})
 			n.must(err)

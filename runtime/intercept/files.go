@@ -222,6 +222,7 @@ func (i *interceptor) writeDue(ctx context.Context, id ledger.ID, g *groupFiles,
 			written = append(written, d)
 			again = again || d.Err == nil && d.Read != "" && letsOthers(w, files)
 		}
+		i.markEnded(ctx, id, g, written)
 		i.Ledger.End(id, written)
 		done = append(done, written...)
 		if again {
@@ -229,6 +230,26 @@ func (i *interceptor) writeDue(ctx context.Context, id ledger.ID, g *groupFiles,
 		}
 	}
 	return done
+}
+
+// markEnded marks the failures of a container that has ended by itself, which is no failure. The runtime is asked:
+// a cgroup may be where nobody looks for it.
+func (i *interceptor) markEnded(ctx context.Context, id ledger.ID, g *groupFiles, done []ledger.Done) {
+	failed := slices.ContainsFunc(done, func(d ledger.Done) bool { return d.Err != nil })
+	if !failed || id.Container == "" || g.none == nil && !i.Cgroups.Gone(g.Path()) || !i.exited(ctx, id.Container) {
+		return
+	}
+	for k := range done {
+		done[k].Ended = done[k].Err != nil
+	}
+}
+
+// exited asks the runtime whether a container has ended.
+func (i *interceptor) exited(ctx context.Context, id string) bool {
+	ctx, cancel := context.WithTimeout(ctx, readThroughTime)
+	defer cancel()
+	c, err := i.Store.Locate(ctx, i.Backend, id)
+	return notFound(err) || err == nil && c.State == runtimeapi.ContainerState_CONTAINER_EXITED
 }
 
 // write carries out what is due for one file of the group.
@@ -252,7 +273,7 @@ func (g groupFiles) write(ctx context.Context, w ledger.Write) ledger.Done {
 // same reason makes none.
 func (i *interceptor) fileWritten(ctx context.Context, about observe.Object, d *ledger.Done) {
 	switch {
-	case d.Again:
+	case d.Again, d.Ended:
 	case d.Err != nil:
 		i.Observer.Observe(ctx, &observe.CgroupFileFailed{Plugin: d.Plugin, Hook: d.Hook, Object: about, File: d.File, Value: d.Value, Err: d.Err})
 	case d.Kind == ledger.Repair:

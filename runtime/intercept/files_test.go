@@ -157,6 +157,7 @@ func TestPodFileThatCannotBeWritten(t *testing.T) {
 func TestFailureOfAKeptFileNamesThePlugin(t *testing.T) {
 	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, write(abi.Container, "memory.high", "4096000"))}, withCgroups(scratch(t, "v2")))
 	n.runPod()
+	n.describe("c1")
 	_, err := n.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c1"}, &runtimeapi.StartContainerResponse{})
 	n.must(err)
 	if got := n.log.String(); !strings.Contains(got, `"plugin":"10-test"`) || !strings.Contains(got, `"file":"memory.high"`) {

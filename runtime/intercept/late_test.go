@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -97,5 +98,23 @@ func TestUpdateThatEndsAfterARemovalLeavesNoRecord(t *testing.T) {
 				t.Errorf("there are records of %v, and cpu.max of the pod is %s", got, content(t, dir, "cpu.max"))
 			}
 		})
+	}
+}
+
+// TestContainerThatEndsBeforeItsFilesAreWritten is no failure: the runtime says that it has ended.
+func TestContainerThatEndsBeforeItsFilesAreWritten(t *testing.T) {
+	for _, state := range []runtimeapi.ContainerState{runtimeapi.ContainerState_CONTAINER_EXITED, runtimeapi.ContainerState_CONTAINER_RUNNING} {
+		fs, _, dir := scratchGroup(t)
+		var events observe.Recorder
+		n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, write(abi.Container, "memory.high", "4096000"))}, withCgroups(fs), withObserver(&events))
+		n.runPod()
+		n.describe("c1")
+		n.backend.containers["c1"].Status.State = state
+		n.must(os.RemoveAll(dir))
+		n.begin()
+		failed := observe.All[*observe.CgroupFileFailed](events.Take())
+		if ended := state == runtimeapi.ContainerState_CONTAINER_EXITED; len(failed) > 0 == ended || len(n.options.Ledger.NotHeld()) > 0 == ended {
+			t.Errorf("%v: the failures are %v, and %v do not hold", state, failed, n.options.Ledger.NotHeld())
+		}
 	}
 }

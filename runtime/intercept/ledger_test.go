@@ -372,6 +372,7 @@ func TestLateFailureNamesEverything(t *testing.T) {
 	var events observe.Recorder
 	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, write(abi.Container, "memory.high", "4096000"))}, withCgroups(scratch(t, "v2")), withObserver(&events))
 	n.runPod()
+	n.describe("c1")
 	n.begin()
 	failed := observe.All[*observe.CgroupFileFailed](events.Take())
 	if len(failed) != 1 {

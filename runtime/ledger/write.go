@@ -250,6 +250,8 @@ type Done struct {
 	Read string // what the kernel shows now; empty if that could not be read
 	Err  error  // why the value was not written
 
+	Ended bool // the container has ended, so that there is nothing to write
+
 	Again bool // it has failed for the same reason before; set by End
 }
 
@@ -282,6 +284,9 @@ func (l *Ledger) End(id ID, done []Done) {
 // to be written.
 func (v *Value) end(d *Done) (changed bool) {
 	v.Writing, v.begun = "", false
+	if d.Ended {
+		return true
+	}
 	if d.Err != nil {
 		d.Again = v.stuck != nil && *v.stuck == d.Found && v.Failed == d.Err.Error()
 		v.Failed, v.stuck = d.Err.Error(), &d.Found
