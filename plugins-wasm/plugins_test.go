@@ -3,8 +3,10 @@ package plugins
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
@@ -76,5 +78,33 @@ func TestAll(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(p.Name, "README.md")); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestValuesOfOlderPods wants of each plugin that sets values of running pods or containers that it asks for them in
+// Synchronize, too: for those that are older than the plugin, or were made in a bypass. Its manual names the
+// grant that this needs.
+func TestValuesOfOlderPods(t *testing.T) {
+	set := 0
+	for _, p := range All() {
+		in, err := wasm.Inspect(t.Context(), p.Module, wasm.PluginOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		declared, _ := in.Manifest.Declared()
+		if !declared.Has(abi.WriteResources) && !declared.Has(abi.WriteUnified) && !declared.Has(abi.CgroupWrite) {
+			continue
+		}
+		set++
+		if !in.Manifest.HookSet().Has(abi.Synchronize) || !declared.Has(abi.UpdateOthers) || !declared.Has(abi.StoreRead) {
+			t.Errorf("%s sets values, and cannot set those of older pods: hooks %v, capabilities %v", p.Name, in.Manifest.HookSet().Names(), declared.Names())
+		}
+		manual, err := os.ReadFile(filepath.Join(p.Name, "README.md"))
+		if err != nil || !strings.Contains(string(manual), "`update.others`") || !strings.Contains(string(manual), "| Synchronize |") {
+			t.Errorf("the README of %s does not name Synchronize and its grant: %v", p.Name, err)
+		}
+	}
+	if set != 4 {
+		t.Errorf("%d plugins set values, want 4", set)
 	}
 }

@@ -147,7 +147,7 @@ func checkImport(t *testing.T, name, imported string) {
 	t.Helper()
 	if dep, ours := strings.CutPrefix(imported, module); ours {
 		plugin := strings.HasPrefix(name, "plugins-wasm/") || strings.HasPrefix(name, "testdata/")
-		if !allowed(mayImport[name], dep) && !(plugin && (dep == "sdk" || dep == "abi" || dep == "plugins-wasm/internal/json")) {
+		if !allowed(mayImport[name], dep) && !(plugin && (dep == "sdk" || dep == "abi" || strings.HasPrefix(dep, "plugins-wasm/internal/"))) {
 			t.Errorf("%s imports %s", name, dep)
 		}
 		return

@@ -5,12 +5,12 @@ package main
 
 import (
 	"github.com/wasmproxy/wasmproxy/plugins-wasm/internal/json"
+	"github.com/wasmproxy/wasmproxy/plugins-wasm/internal/older"
 	wp "github.com/wasmproxy/wasmproxy/sdk"
 )
 
 const (
 	ratioKey = "cpu-normalization.wasmproxy.io/ratio" // of a pod
-	quotaKey = "cpu-normalization.wasmproxy.io/quota" // of a container: what the plugin has made of its quota
 
 	// What Koordinator v1.8.0 writes on a pod.
 	qosLabel  = "koordinator.sh/qosClass"
@@ -26,11 +26,12 @@ func init() {
 	wp.Plugin("cpu-normalization", "1.0.0").
 		Describe("scales CPU quotas by how fast the node's CPUs are").
 		License("Apache-2.0").
-		Needs(wp.CapResources, wp.CapAnnotations).
+		Needs(wp.CapStoreRead, wp.CapCgroupWrite, wp.CapUpdateOthers).
 		ConfigSchema(`{"type":"object","additionalProperties":false,"properties":{"ratio":{"type":"string"}}}`).
 		OnConfigure(configure).
-		OnPreCreateContainer(func(c *wp.PreCreateContainer) error { return normalize(&c.MutableContainer) }).
-		OnPreUpdateContainerResources(update)
+		OnPreCreateContainer(func(c *wp.PreCreateContainer) error { return normalize(c.Container, c.SetCgroup) }).
+		OnPreUpdateContainerResources(func(c *wp.PreUpdateContainerResources) error { return normalize(c.Container, c.SetCgroup) }).
+		OnSynchronize(synchronize)
 }
 
 func configure(config string) error {
@@ -45,28 +46,29 @@ func configure(config string) error {
 	return nil
 }
 
-// update scales again what kubelet sends. A container that the plugin has not made keeps
-// its quota; so does one whose quota the request leaves as it is.
-func update(c *wp.PreUpdateContainerResources) error {
-	made, ok := c.Annotation(quotaKey)
-	if !ok || made == wp.FormatInt(c.Resources().CPUQuota()) {
-		return nil
-	}
-	return normalize(&c.MutableContainer)
+func synchronize(p *wp.Synchronize) error {
+	older.Containers(p, func(c wp.FoundContainer) error { return normalize(c.Container, c.SetCgroup) })
+	return nil
 }
 
-func normalize(c *wp.MutableContainer) error {
+// normalize scales the quota in the container's cgroup. CRI's stays kubelet's, so that the plugin finds it
+// there whenever it is asked again. A quota that kubelet lifts ends the one that the plugin has set.
+func normalize(c wp.Container, to func(file, value string) error) error {
+	if !c.Resources().Reported() { // the kernel's quota, which may be scaled already
+		return nil
+	}
 	quota := c.Resources().CPUQuota()
-	if quota <= 0 {
+	if quota == 0 {
 		return nil
 	}
 	r, err := ratioOf(c.Pod())
 	if err != nil || r == one {
 		return err
 	}
-	scaled := r.scale(quota)
-	c.SetAnnotation(quotaKey, wp.FormatInt(scaled))
-	return c.Resources().SetCPUQuota(scaled)
+	if quota < 0 {
+		return to("cpu.max", "max")
+	}
+	return to("cpu.max", wp.FormatInt(r.scale(quota)))
 }
 
 // ratioOf returns the pod's own ratio, or else the node's.
@@ -81,7 +83,7 @@ func ratioOf(p wp.Pod) (ratio, error) {
 	}
 	r, err := parse(text)
 	if err != nil {
-		return one, wp.Failure("annotation " + ratioKey + ": " + err.Error())
+		return one, &older.Failure{Annotation: ratioKey, Err: err}
 	}
 	return r, nil
 }
@@ -95,7 +97,7 @@ func sharesCPUs(p wp.Pod) (bool, error) {
 	status, _ := p.Annotation(statusKey)
 	cpus, _, err := json.Find(status, "cpuset")
 	if err != nil {
-		return false, wp.Failure("annotation " + statusKey + ": " + err.Error())
+		return false, &older.Failure{Annotation: statusKey, Err: err}
 	}
 	return cpus == "", nil
 }

@@ -5,6 +5,7 @@ package main
 
 import (
 	"github.com/wasmproxy/wasmproxy/plugins-wasm/internal/json"
+	"github.com/wasmproxy/wasmproxy/plugins-wasm/internal/older"
 	wp "github.com/wasmproxy/wasmproxy/sdk"
 )
 
@@ -28,11 +29,12 @@ func init() {
 	wp.Plugin("koordlet", "1.0.0").
 		Describe("koordlet's GroupIdentity, CPUSetAllocator and BatchResource, by labels and annotations of the pod").
 		License("Apache-2.0").
-		Needs(wp.CapResources, wp.CapCgroupWrite).
+		Needs(wp.CapStoreRead, wp.CapResources, wp.CapCgroupWrite, wp.CapUpdateOthers).
 		OnConfigure(configure).
-		OnPreRunPodSandbox(identify).
-		OnPreCreateContainer(func(c *wp.PreCreateContainer) error { return allocate(&c.MutableContainer) }).
-		OnPreUpdateContainerResources(func(c *wp.PreUpdateContainerResources) error { return allocate(&c.MutableContainer) })
+		OnPreRunPodSandbox(func(p *wp.PreRunPodSandbox) error { return identify(p.Pod, p.SetCgroup) }).
+		OnPreCreateContainer(func(c *wp.PreCreateContainer) error { return allocate(c.Container, c.Resources()) }).
+		OnPreUpdateContainerResources(func(c *wp.PreUpdateContainerResources) error { return allocate(c.Container, c.Resources()) }).
+		OnSynchronize(synchronize)
 }
 
 // configure reads {"groupIdentity": true}. A guest cannot look whether the
@@ -49,49 +51,51 @@ func configure(config string) error {
 	return nil
 }
 
+// synchronize gives an older pod and its containers what they have not.
+func synchronize(p *wp.Synchronize) error {
+	older.Containers(p, func(c wp.FoundContainer) error { return allocate(c.Container, c.Resources()) })
+	return identify(p.Pod, p.SetCgroup)
+}
+
 // identify is GroupIdentity.
-func identify(p *wp.PreRunPodSandbox) error {
+func identify(p wp.Pod, to func(file, value string) error) error {
 	class, _ := p.Label(qosLabel)
 	if identity := identities[class]; identity != "" {
-		return p.SetCgroup("cpu.bvt_warp_ns", identity)
+		return to("cpu.bvt_warp_ns", identity)
 	}
 	return nil
 }
 
-func allocate(c *wp.MutableContainer) error {
-	if err := pin(c); err != nil {
-		return failure(statusKey, err)
+func allocate(c wp.Container, r wp.MutableResources) error {
+	if err := pin(c.Pod(), r); err != nil {
+		return &older.Failure{Annotation: statusKey, Err: err}
 	}
 	if class, _ := c.Pod().Label(qosLabel); class != "BE" {
 		return nil
 	}
-	return failure(specKey, batch(c))
-}
-
-func failure(annotation string, err error) error {
-	if err == nil {
-		return nil
+	if err := batch(c, r); err != nil {
+		return &older.Failure{Annotation: specKey, Err: err}
 	}
-	return wp.Failure("annotation " + annotation + ": " + err.Error())
+	return nil
 }
 
 // pin is CPUSetAllocator: the CPUs are the container's own, so no quota throttles
 // it on them.
-func pin(c *wp.MutableContainer) error {
-	status, _ := c.Pod().Annotation(statusKey)
+func pin(p wp.Pod, r wp.MutableResources) error {
+	status, _ := p.Annotation(statusKey)
 	cpus, _, err := json.Find(status, "cpuset")
 	if err != nil || cpus == "" {
 		return err
 	}
-	if err := c.Resources().SetCpusetCPUs(cpus); err != nil {
+	if err := r.SetCpusetCPUs(cpus); err != nil {
 		return err
 	}
-	return c.Resources().SetCPUQuota(-1)
+	return r.SetCPUQuota(-1)
 }
 
 // batch is BatchResource: resources that Kubernetes does not count, and that
 // kubelet therefore sets nothing for.
-func batch(c *wp.MutableContainer) error {
+func batch(c wp.Container, r wp.MutableResources) error {
 	annotation, _ := c.Pod().Annotation(specKey)
 	spec, known, err := json.Find(annotation, "containers", c.Name())
 	if err != nil || !known {
@@ -100,17 +104,18 @@ func batch(c *wp.MutableContainer) error {
 	request, err1 := quantity(spec, "requests", batchCPU)
 	limit, err2 := quantity(spec, "limits", batchCPU)
 	memory, err3 := quantity(spec, "limits", batchMemory)
-	for _, err := range [...]error{
-		err1, err2, err3,
-		c.Resources().SetCPUShares(min(max(request*1024/1000, 2), 262_144)),
-		c.Resources().SetCPUQuota(quota(limit)),
-		setMemory(c, memory),
-	} {
+	for _, err := range [...]error{err1, err2, err3} {
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	if err := r.SetCPUShares(min(max(request*1024/1000, 2), 262_144)); err != nil {
+		return err
+	}
+	if err := r.SetCPUQuota(quota(limit)); err != nil {
+		return err
+	}
+	return setMemory(r, memory)
 }
 
 func quota(milliCPU int64) int64 {
@@ -121,13 +126,13 @@ func quota(milliCPU int64) int64 {
 }
 
 // setMemory leaves a container without a limit as it is: CRI-O refuses to lift
-// what is not there.
-func setMemory(c *wp.MutableContainer, bytes int64) error {
+// what is not there. A limit of -1 may be the plugin's own, which it repeats.
+func setMemory(r wp.MutableResources, bytes int64) error {
 	switch {
 	case bytes > 0:
-		return c.Resources().SetMemoryLimit(bytes)
-	case c.Resources().MemoryLimit() > 0:
-		return c.Resources().SetMemoryLimit(-1)
+		return r.SetMemoryLimit(bytes)
+	case r.Reported() && r.MemoryLimit() != 0:
+		return r.SetMemoryLimit(-1)
 	}
 	return nil
 }

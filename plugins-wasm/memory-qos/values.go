@@ -148,6 +148,9 @@ func protection(r wp.Resources, file string, own int64) int64 {
 // limit to each container that has none. That of the request is an old one after a resize of which the
 // runtime was not told, so that the pod's cgroup comes first, which needs cgroup.read.
 func atMostLimit(p wp.Pod, sum int64) int64 {
+	if !p.Resources().Reported() {
+		return sum
+	}
 	limit := p.Resources().MemoryLimit()
 	if limit <= 0 || sum <= limit {
 		return sum

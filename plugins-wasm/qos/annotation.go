@@ -1,6 +1,9 @@
 package main
 
-import wp "github.com/wasmproxy/wasmproxy/sdk"
+import (
+	"github.com/wasmproxy/wasmproxy/plugins-wasm/internal/older"
+	wp "github.com/wasmproxy/wasmproxy/sdk"
+)
 
 // annotation is one that the plugin understands: a whole number.
 type annotation struct {
@@ -24,7 +27,7 @@ func (a annotation) apply(c wp.Container, set func(v int64) error) error {
 		return err
 	}
 	if err := set(v); err != nil {
-		return wp.Failure("annotation " + a.key + ": " + err.Error())
+		return &older.Failure{Annotation: a.key, Err: err}
 	}
 	return nil
 }

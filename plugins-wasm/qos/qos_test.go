@@ -195,7 +195,7 @@ func TestManifestIsTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := p.Manifest()
-		if m.Name != "qos" || strings.Join(m.HookSet().Names(), " ") != "PreCreateContainer PreUpdateContainerResources" {
+		if m.Name != "qos" || strings.Join(m.HookSet().Names(), " ") != "PreCreateContainer PreUpdateContainerResources Synchronize" {
 			t.Errorf("%s: %+v", file, m)
 		}
 		p.Close(t.Context())
