@@ -32,6 +32,11 @@ func TestFixtures(t *testing.T) {
 		if len(files) == 0 {
 			t.Errorf("%s has no fixtures", p.Name)
 		}
+		kept, err := engine.Load(t.Context(), p.Name, p.Module, wasm.PluginOptions{}) // so that the code is compiled once
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer kept.Close(t.Context())
 		for _, file := range files {
 			play(t, engine, p, file)
 		}

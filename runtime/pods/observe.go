@@ -188,15 +188,10 @@ func (s *Store) removedContainer(id string) {
 	s.removeContainer(id)
 }
 
-// updated follows UpdateContainerResources: what the request sets changes, but
-// for oom_score_adj, which no runtime takes there.
+// updated follows UpdateContainerResources: what the request sets changes. So does oom_score_adj, which
+// no runtime applies there: it is what kubelet wants now, and tells the memory that the container requests.
 func updated(c Container, sent cri.Carried) Container {
-	over := *sent.Resources
-	if over.GetOomScoreAdj() != 0 {
-		over = proto.CloneOf(over)
-		over.OomScoreAdj = 0
-	}
-	c.Config = withResources(c.Config, over)
+	c.Config = withResources(c.Config, *sent.Resources)
 	c.Config = withAnnotations(c.Config, *sent.Annotations)
 	return c
 }

@@ -66,7 +66,9 @@ func TestUpdateLaysWhatIsSet(t *testing.T) {
 			})},
 		{"one unified key", all, &runtimeapi.LinuxContainerResources{Unified: map[string]string{"cpu.idle": "1"}},
 			with(func(r *runtimeapi.LinuxContainerResources) { r.Unified["cpu.idle"] = "1" })},
-		{"oom_score_adj stays, as at the runtime", all, &runtimeapi.LinuxContainerResources{OomScoreAdj: 1, CpuShares: 2},
+		{"oom_score_adj of a resize", all, &runtimeapi.LinuxContainerResources{OomScoreAdj: 1, CpuShares: 2},
+			with(func(r *runtimeapi.LinuxContainerResources) { r.OomScoreAdj, r.CpuShares = 1, 2 })},
+		{"oom_score_adj that is not named", all, &runtimeapi.LinuxContainerResources{CpuShares: 2},
 			with(func(r *runtimeapi.LinuxContainerResources) { r.CpuShares = 2 })},
 		{"no resources before", nil, &runtimeapi.LinuxContainerResources{CpusetCpus: "1"}, &runtimeapi.LinuxContainerResources{CpusetCpus: "1"}},
 	}

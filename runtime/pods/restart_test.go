@@ -22,11 +22,12 @@ type restartCheck struct {
 	tells    func(want, got *snapshot) // drops what the runtime does not tell
 	// keepsRunning: StopPodSandbox leaves the containers running, which kubelet stops before.
 	keepsRunning bool
+	created      map[string]int64 // the oom_score_adj of containers when they were created, which is all that runtimes tell
 }
 
 // newRestartCheck knows what a runtime of this name cannot tell.
 func newRestartCheck(runtimeName string) *restartCheck {
-	c := &restartCheck{observed: NewStore(), resynced: NewStore(), tells: containerdTells}
+	c := &restartCheck{observed: NewStore(), resynced: NewStore(), tells: containerdTells, created: map[string]int64{}}
 	switch {
 	case strings.HasPrefix(runtimeName, "cri-o"):
 		c.tells = crioReports
@@ -170,6 +171,18 @@ func sameEnv(want, got *runtimeapi.ContainerConfig) {
 func (c *restartCheck) observe(req, resp proto.Message) {
 	c.observed.Observe(req, req, resp)
 	c.resynced.Observe(req, req, resp)
+	if made, ok := req.(*runtimeapi.CreateContainerRequest); ok {
+		c.created[resp.(*runtimeapi.CreateContainerResponse).GetContainerId()] = made.GetConfig().GetLinux().GetResources().GetOomScoreAdj()
+	}
+}
+
+// asCreated has the containers of want have the scores that they were created with.
+func (c *restartCheck) asCreated(want *snapshot) {
+	for _, ctr := range want.Containers {
+		if res := ctr.Config.GetLinux().GetResources(); res != nil {
+			res.OomScoreAdj = c.created[ctr.ID]
+		}
+	}
 }
 
 func (c *restartCheck) restart(ctx context.Context, t *testing.T, point string, from Backend) {
@@ -186,6 +199,7 @@ func (c *restartCheck) restart(ctx context.Context, t *testing.T, point string, 
 	if diff := cmp.Diff(want, resynced, protocmp.Transform()); diff != "" {
 		t.Errorf("%s: a store that saw all and synced differs from one that did not (-observed +synced):\n%s", point, diff)
 	}
+	c.asCreated(&want)
 	dropUnreported(t, &want, &got)
 	c.tells(&want, &got)
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
@@ -219,6 +233,7 @@ func (c *restartCheck) readThrough(ctx context.Context, t *testing.T, point stri
 	}
 	got := take(one)
 	c.runOn(&want, got)
+	c.asCreated(&want)
 	dropUnreported(t, &want, &got)
 	c.tells(&want, &got)
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
