@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -72,11 +71,7 @@ func (b bundled) test(t *testing.T) {
 	container, file := b.run(n)
 	has := func(event, want string, quota int64) {
 		t.Helper()
-		n.eventually(event+": "+b.file, want, func() string {
-			text, err := os.ReadFile(file)
-			n.must(err)
-			return strings.TrimSpace(string(text))
-		})
+		n.eventually(event+": "+b.file, want, n.content(file))
 		n.eventually(event+": the runtime's quota", fmt.Sprint(quota), func() string { return fmt.Sprint(runtime.resources(container).GetCpuQuota()) })
 	}
 	set := func(event string) { t.Helper(); has(event, b.after, cmp.Or(b.quota, kubelets.CpuQuota)) }
