@@ -31,7 +31,7 @@ var config settings
 
 // configure begins anew: it also forgets what earlier calls left in memory.
 func configure(text string) (err error) {
-	said, raised, complete = nil, nil, false
+	said, known, next, first, complete, late = nil, table{}, table{}, 0, false, false
 	config = settings{reserve: true}
 	policy, _, err := json.Find(text, "memoryReservationPolicy")
 	if err != nil {

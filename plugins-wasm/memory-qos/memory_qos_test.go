@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -93,8 +95,98 @@ func TestWarnsOnce(t *testing.T) {
 	}
 }
 
-// TestQuietTickIsCheap has the committed plugin look at 250 containers that do not stall. Only the first tick of an
-// instance looks at each of them.
+// containerID is an id as runtimes make them.
+func containerID(i int) string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte{byte(i >> 8), byte(i)}))
+}
+
+// TestManyStall has the committed plugin look at 300 containers that stall for memory, which is more than a call can
+// change. The first tick raises memory.high of those that stall most, and of as many others as it has room for. Those that
+// it has no room for come first in the next ones, until all have their limit.
+func TestManyStall(t *testing.T) {
+	const most = 120 // stall nearly all of the time
+	all, files := make([]fixture.Fields, 300), map[string]map[string]string{}
+	for i := range all {
+		id := containerID(i)
+		all[i] = fixture.Fields{"id": id, "name": "web", "resources.oom_score_adj": int64(999), "resources.memory_limit_in_bytes": int64(40_960_000)}
+		avg := "25.00"
+		if i >= len(all)-most {
+			avg = "97.00"
+		}
+		files[id] = map[string]string{"memory.high": "36864000", "memory.current": "1000000", "memory.pressure": "some avg10=" + avg + " avg60=0.00 avg300=0.00 total=0\n"}
+	}
+	s := simulated(t, fixture.Case{
+		Hook: abi.Tick, Cgroup: "v2", Grant: abi.AllCapabilities, Config: `{"pressure":{}}`,
+		Store: []fixture.Pod{{Fields: fixture.Fields{"qos": "Burstable"}, Containers: all}}, CgroupFiles: files,
+	})
+	last := map[string]string{} // by container: memory.high
+	const ticks = 14            // 3 for each of 4 steps, and 2
+	for n := range ticks {
+		got, err := s.Run(t.Context())
+		if err != nil || got.Err != nil {
+			t.Fatalf("tick %d: %v, %v", n+1, err, got.Err)
+		}
+		if got.Fuel > 16_000_000 {
+			t.Errorf("tick %d used %d units of fuel, and has 20 million", n+1, got.Fuel)
+		}
+		for _, w := range got.Writes {
+			last[filepath.Base(filepath.Dir(w.Path))] = w.After
+		}
+		urgent := 0
+		for i := len(all) - most; i < len(all); i++ {
+			if last[containerID(i)] != "" {
+				urgent++
+			}
+		}
+		if n == 0 && (len(last) < most || urgent < most) {
+			t.Errorf("the first tick has served %d containers, and %d of the %d that stall most", len(last), urgent, most)
+		}
+		if n == 2 && len(last) < len(all) {
+			t.Errorf("three ticks have served %d of %d containers", len(last), len(all))
+		}
+	}
+	for id, high := range last {
+		if high != "40960000" {
+			t.Errorf("after %d ticks memory.high of %s is %s, want the limit", ticks, id, high)
+		}
+	}
+}
+
+// TestManyContainers has the committed plugin look at more containers than one tick reads, of which each twentieth stalls.
+func TestManyContainers(t *testing.T) {
+	all, files := make([]fixture.Fields, 560), map[string]map[string]string{}
+	stall := 0
+	for i := range all {
+		id := containerID(i)
+		all[i] = fixture.Fields{"id": id, "name": "web", "resources.oom_score_adj": int64(999), "resources.memory_limit_in_bytes": int64(40_960_000)}
+		avg := "0.00"
+		if i%20 == 0 {
+			avg = "25.00"
+			stall++
+		}
+		files[id] = map[string]string{"memory.high": "36864000", "memory.current": "1000000", "memory.pressure": "some avg10=" + avg + " avg60=0.00 avg300=0.00 total=0\n"}
+	}
+	s := simulated(t, fixture.Case{
+		Hook: abi.Tick, Cgroup: "v2", Grant: abi.AllCapabilities, Config: `{"pressure":{}}`,
+		Store: []fixture.Pod{{Fields: fixture.Fields{"qos": "Burstable"}, Containers: all}}, CgroupFiles: files,
+	})
+	last := map[string]string{} // by container: memory.high
+	for n := range 2 {
+		got, err := s.Run(t.Context())
+		if err != nil || got.Err != nil || got.Fuel > 16_000_000 {
+			t.Fatalf("tick %d: %v, %v, fuel %d", n+1, err, got.Err, got.Fuel)
+		}
+		for _, w := range got.Writes {
+			last[filepath.Base(filepath.Dir(w.Path))] = w.After
+		}
+	}
+	if len(last) != stall {
+		t.Errorf("two ticks have served %d of %d containers that stall", len(last), stall)
+	}
+}
+
+// TestQuietTickIsCheap has the committed plugin look at 250 containers that do not stall. Only the first ticks of an
+// instance look at each of them.
 func TestQuietTickIsCheap(t *testing.T) {
 	all, files := make([]fixture.Fields, 250), map[string]map[string]string{}
 	for i := range all {
@@ -106,8 +198,10 @@ func TestQuietTickIsCheap(t *testing.T) {
 		Hook: abi.Tick, Cgroup: "v2", Grant: abi.AllCapabilities, Config: `{"pressure":{}}`,
 		Store: []fixture.Pod{{Fields: fixture.Fields{"qos": "Burstable"}, Containers: all}}, CgroupFiles: files,
 	})
-	if err := s.Call(t.Context()); err != nil {
-		t.Fatal(err)
+	for range 2 { // a tick has room for 128
+		if err := s.Call(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	got, err := s.Run(t.Context())
 	if err != nil || got.Err != nil || len(got.Writes) > 0 {

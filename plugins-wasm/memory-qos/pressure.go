@@ -5,21 +5,46 @@ import wp "github.com/wasmproxy/wasmproxy/sdk"
 // steps is in how many ticks memory.high goes from its value by the formula to the ceiling.
 const steps = 4
 
-var (
-	// raised are the ids of the containers whose memory.high is above the formula's.
-	raised []string
-	// complete tells that raised has all of them. A new instance knows none.
-	complete bool
+// The host takes 256 changes of one call, and no more work than its fuel: beyond that nothing of a tick would count.
+const (
+	portion = 512 // containers whose pressure a tick reads; a node with more takes several ticks for a round
+	room    = 128 // those of them that it looks at in detail, and changes, at most
 )
 
-// tick raises memory.high of containers that stall for memory, and lowers it again. It
-// looks at the details of a container only if there is something to do.
+var (
+	first       int   // the container with which the next tick begins
+	known, next table // containers that are raised, have waited, or were looked at: of the round before, and of this one
+	// complete tells that all that are raised are known. A new instance knows none.
+	complete bool
+	// late tells that a tick of this round had no room for all.
+	late bool
+)
+
+// task is a container that a tick has to look at.
+type task struct {
+	container wp.FoundContainer
+	id        string
+	flags     flags
+	stalled   int64 // hundredths of a percent of the time
+}
+
+// ranks is how many kinds of tasks there are: containers that stall and have waited, the longest first, those that stall
+// by tenths of the time, and those that do not stall.
+const ranks = maxWaits + 11
+
+// tick raises memory.high of containers that stall for memory, and lowers it again. What it has no room for comes
+// first in the next one.
 func tick(*wp.Tick) error {
 	if !config.adapt || !supported() {
 		return nil
 	}
 	all := wp.Containers()
-	files, err := wp.ReadCgroups(all, "memory.high", "memory.pressure", "memory.current")
+	if first >= len(all) {
+		first = 0
+	}
+	last := min(first+portion, len(all))
+	some := all[first:last]
+	pressure, err := wp.ReadCgroups(some, "memory.pressure")
 	if wp.Handled(err, wp.ErrDenied) {
 		once("memory.pressure", "is not read: cgroup.read is not granted")
 		return nil
@@ -27,67 +52,110 @@ func tick(*wp.Tick) error {
 	if err != nil {
 		return err
 	}
-	var now []string
-	known := len(all) == 0
-	for i, row := range files {
-		high, limited := wp.ParseInt(row[0].Text)
-		stalled, ok := stall(row[1].Text)
-		known = known || ok || row[1].Errno != wp.ErrUnsupported
-		if !limited || !ok {
-			continue
-		}
-		if quiet := stalled < 100*config.raiseAbove; quiet && complete && !contains(raised, all[i]) {
-			continue
-		}
-		used, _ := wp.ParseInt(row[2].Text)
-		above, err := adapt(all[i], high, used, stalled)
-		if err != nil {
-			return err
-		}
-		if above {
-			now = append(now, all[i].ID())
-		}
-	}
-	if !known {
+	tasks, told := tasksOf(some, pressure)
+	if !told {
 		once("memory.pressure", "is UNSUPPORTED by this node: memory.high stays")
 	}
-	raised, complete = now, true
+	if err := carryOut(tasks); err != nil {
+		return err
+	}
+	if first = last; last == len(all) {
+		complete = complete || !late
+		known, next, first, late = next, table{}, 0, false
+	}
 	return nil
 }
 
-// contains spares the host a call if there is nothing to look for.
-func contains(ids []string, c wp.FoundContainer) bool {
-	if len(ids) == 0 {
-		return false
-	}
-	id := c.ID()
-	for _, other := range ids {
-		if other == id {
-			return true
+// tasksOf returns what there is to do, the most urgent first. told is false if no container's pressure can be told.
+func tasksOf(some []wp.FoundContainer, pressure [][]wp.CgroupFile) (tasks [ranks][]task, told bool) {
+	told = len(some) == 0
+	for i, row := range pressure {
+		stalled, ok := stall(row[0].Text)
+		told = told || ok || row[0].Errno != wp.ErrUnsupported
+		quiet := stalled < 100*config.raiseAbove
+		if !ok {
+			continue
 		}
+		if quiet && complete && !known.some { // spares the host a call
+			continue
+		}
+		id := some[i].ID()
+		f := known.get(id)
+		if quiet && f&raised == 0 && (complete || f&looked != 0) {
+			if !complete {
+				next.add(id, looked)
+			}
+			continue
+		}
+		rank := ranks - 1
+		switch waits := f.waits(); {
+		case quiet:
+		case waits > 0:
+			rank = maxWaits - waits
+		default:
+			rank = maxWaits + int(9-min(stalled/1000, 9))
+		}
+		tasks[rank] = append(tasks[rank], task{some[i], id, f, stalled})
 	}
-	return false
+	return tasks, told
 }
 
-// adapt moves memory.high of a container by a step, and tells whether it is then above the
-// formula's. It is not lowered below what is used: the container would stall at once.
-func adapt(c wp.FoundContainer, high, used, stalled int64) (above bool, err error) {
-	v, err := valuesOf(c.Container)
+// carryOut does as much as there is room for, and notes what waits.
+func carryOut(tasks [ranks][]task) error {
+	var now []task
+	var containers []wp.FoundContainer
+	for _, rank := range tasks {
+		for _, t := range rank {
+			if len(now) < room {
+				now, containers = append(now, t), append(containers, t.container)
+				continue
+			}
+			next.add(t.id, t.flags&raised|waited(min(t.flags.waits()+1, maxWaits)))
+			late = true
+		}
+	}
+	files, err := wp.ReadCgroups(containers, "memory.high", "memory.current")
+	if err != nil {
+		return err
+	}
+	for i, row := range files {
+		f, err := adapt(now[i], row)
+		if err != nil {
+			return err
+		}
+		next.add(now[i].id, f)
+	}
+	return nil
+}
+
+// adapt moves memory.high of a container by a step, and returns what is known of it then. It is not lowered below
+// what is used: the container would stall at once.
+func adapt(t task, files []wp.CgroupFile) (flags, error) {
+	high, limited := wp.ParseInt(files[0].Text)
+	if !limited {
+		return looked, nil
+	}
+	used, _ := wp.ParseInt(files[1].Text)
+	v, err := valuesOf(t.container.Container)
 	if err != nil || v.high == none { // create has reported the error
-		return false, nil
+		return looked, nil
 	}
 	step := max((v.ceiling-v.high)/steps/pageSize, 1) * pageSize
 	next := high
 	switch {
-	case stalled >= 100*config.raiseAbove:
+	case t.stalled >= 100*config.raiseAbove:
 		next = min(high+step, v.ceiling)
-	case stalled < 100*config.lowerBelow && used <= max(high-step, v.high):
+	case t.stalled < 100*config.lowerBelow && used <= max(high-step, v.high):
 		next = high - step
 	}
-	if next = max(next, v.high); next == high {
-		return high > v.high, nil
+	f := looked
+	if next = max(next, v.high); next > v.high {
+		f |= raised
 	}
-	return next > v.high, set(c.Resources().Resources, c.SetCgroup, "memory.high", next)
+	if next == high {
+		return f, nil
+	}
+	return f, set(t.container.Resources().Resources, t.container.SetCgroup, "memory.high", next)
 }
 
 // stall returns for how much of the last ten seconds a process waited for memory, in
@@ -97,11 +165,13 @@ func stall(pressure string) (hundredths int64, ok bool) {
 	if len(pressure) < len(before) || pressure[:len(before)] != before {
 		return 0, false
 	}
-	var digits string
 	for i := len(before); i < len(pressure) && pressure[i] != ' '; i++ {
-		if pressure[i] != '.' {
-			digits += pressure[i : i+1]
+		switch c := pressure[i]; {
+		case '0' <= c && c <= '9':
+			hundredths = hundredths*10 + int64(c-'0')
+		case c != '.':
+			return 0, false
 		}
 	}
-	return wp.ParseInt(digits)
+	return hundredths, true
 }

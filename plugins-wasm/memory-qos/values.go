@@ -215,7 +215,9 @@ func (v values) keepRaised(c wp.Container) values {
 	}
 	text, _ := readFile(c.ReadCgroup, "memory.high")
 	if high, ok := wp.ParseInt(text); ok && v.high < high && high <= v.ceiling {
-		v.high, complete = high, false
+		v.high = high
+		known.add(c.ID(), raised)
+		next.add(c.ID(), raised)
 	}
 	return v
 }
