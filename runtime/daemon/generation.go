@@ -186,7 +186,7 @@ func (c *current) pipe(method string) cri.Interceptor {
 	}
 	pass := c.passUpdate
 	if pass == nil || m.Effect != cri.Updates || m.Object != abi.Container {
-		if c.told && !m.MakesPods() {
+		if c.told && m.Effect != cri.Makes {
 			return nil
 		}
 		pass = func(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
