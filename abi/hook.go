@@ -47,7 +47,8 @@ const (
 	PostRemoveImage               Hook = 36
 
 	// Synchronize tells a plugin of a pod that is older than the plugin's place
-	// in the chain: once for each, before any other event of the pod.
+	// in the chain, or has a container that is, before any other event of these. After
+	// a change of the plugin's files it tells of all pods.
 	Synchronize Hook = 37
 	// Tick comes at the period that the manifest asks for, one at a time.
 	Tick Hook = 38

@@ -129,9 +129,9 @@ type PostRestorePod struct {
 	archive
 }
 
-// Synchronize comes once for each pod that the plugin has missed the beginning of,
-// before any other event of the pod: when the plugin is loaded, and when the proxy
-// finds a pod that it did not know.
+// Synchronize comes for each pod that the plugin has missed the beginning of, or that has a
+// container of which it has, before any other event of these: when the plugin is loaded, and when the proxy
+// finds one that it did not know. After a change of the plugin's files it comes for all pods.
 type Synchronize struct {
 	Pod
 	podFiles

@@ -173,10 +173,12 @@ type daemon struct {
 	asking    singleflight.Group              // asks the container runtime whether it answers
 	following atomic.Bool                     // the store follows calls
 	removals  atomic.Int64                    // Docker's events of them that wait for the answer
-	described atomic.Pointer[map[string]bool] // the ids of the plugins that there are, loaded or not; nil until that is known
 	files     atomic.Pointer[registry.List]   // of plugins, as they are now; never nil
 	node      atomic.Pointer[crifield.Node]   // never nil; replaced when the runtime is another
 	handlers  atomic.Pointer[runtimeHandlers] // likewise
+
+	// present is of each plugin whose files are there, loaded or not, by id; nil until these are known.
+	present atomic.Pointer[map[string]*intercept.Generation]
 }
 
 // open makes the parts, none of which does anything yet.

@@ -33,8 +33,8 @@ const (
 	maxDurable     = 2 << 20 // bytes of a file: plugin.MaxKV in base64, and the rest
 )
 
-// durable saves the durable values of plugins, and what each was made from last, in a file for each
-// plugin. It is safe for concurrent use. Without a directory it saves nothing.
+// durable saves the durable values of plugins, in a file for each plugin. It is safe for concurrent use. Without a directory it
+// saves nothing.
 type durable struct {
 	observer observe.Observer
 	dir      *os.Root // nil: nothing is saved
@@ -48,7 +48,6 @@ type durable struct {
 // savedPlugin is a plugin of which there may be a file.
 type savedPlugin struct {
 	values *plugin.KV
-	source string
 	saved  int  // revision of the values in the file; -1: the file is to be written
 	failed bool // the last write failed, and that was reported
 }
@@ -56,7 +55,6 @@ type savedPlugin struct {
 // durableFile is the content of a file.
 type durableFile struct {
 	Version int            `json:"version"`
-	Source  string         `json:"source,omitempty"` // of the version that was active last
 	Values  []durableValue `json:"values"`
 }
 
@@ -88,21 +86,20 @@ func openDurable(c *config.Config, observer observe.Observer) (*durable, error) 
 	return d, nil
 }
 
-// restore gives a plugin the values that were saved for it, and returns what it was made from then;
-// "" if that is not known. A file that cannot be read is an event, and the plugin begins without values.
-func (d *durable) restore(ctx context.Context, id string, values *plugin.KV) (source string) {
+// restore gives a plugin the values that were saved for it. A file that cannot be read is an event, and the plugin
+// begins without values.
+func (d *durable) restore(ctx context.Context, id string, values *plugin.KV) {
 	if d.dir == nil {
-		return ""
+		return
 	}
-	saved, source, err := d.read(id + durableSuffix)
+	saved, err := d.read(id + durableSuffix)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			d.observer.Observe(ctx, &observe.StateIgnored{File: durableDir + "/" + id + durableSuffix, Err: err})
 		}
-		return ""
+		return
 	}
 	d.drop(ctx, id, values.Restore(saved), "larger than the limits of kv")
-	return source
 }
 
 func (d *durable) drop(ctx context.Context, id string, values int, reason string) {
@@ -111,7 +108,7 @@ func (d *durable) drop(ctx context.Context, id string, values int, reason string
 	}
 }
 
-func (d *durable) read(name string) (values map[string]string, source string, err error) {
+func (d *durable) read(name string) (values map[string]string, err error) {
 	info, err := d.dir.Lstat(name)
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxDurable) {
 		err = fmt.Errorf("it is not a regular file of at most %d bytes", maxDurable)
@@ -120,29 +117,28 @@ func (d *durable) read(name string) (values map[string]string, source string, er
 		err = regular.Own(info, 0o022)
 	}
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	text, err := d.dir.ReadFile(name)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	var file durableFile
 	switch err := json.Unmarshal(text, &file); {
 	case err != nil:
-		return nil, "", err
+		return nil, err
 	case file.Version != durableVersion:
-		return nil, "", fmt.Errorf("its version is %d, and this version of wasmproxy reads %d", file.Version, durableVersion)
+		return nil, fmt.Errorf("its version is %d, and this version of wasmproxy reads %d", file.Version, durableVersion)
 	}
 	values = map[string]string{}
 	for _, v := range file.Values {
 		values[string(v.Key)] = string(v.Value)
 	}
-	return values, file.Source, nil
+	return values, nil
 }
 
-// keep saves the values of a plugin from now on, whose manifest has these prefixes, and what it is
-// made from.
-func (d *durable) keep(ctx context.Context, id, source string, values *plugin.KV, prefixes []string) {
+// keep saves the values of a plugin from now on, whose manifest has these prefixes.
+func (d *durable) keep(ctx context.Context, id string, values *plugin.KV, prefixes []string) {
 	if d.dir == nil {
 		return
 	}
@@ -153,8 +149,8 @@ func (d *durable) keep(ctx context.Context, id, source string, values *plugin.KV
 	d.drop(ctx, id, values.SetDurable(prefixes, changed), "not durable by the plugin's manifest")
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if p := d.plugins[id]; p == nil || p.values != values || p.source != source {
-		d.plugins[id] = &savedPlugin{values: values, source: source, saved: -1}
+	if p := d.plugins[id]; p == nil || p.values != values {
+		d.plugins[id] = &savedPlugin{values: values, saved: -1}
 	}
 	d.changed.notify()
 }
@@ -173,7 +169,7 @@ func (d *durable) forget(ctx context.Context, there map[string]bool) {
 	files, err := fs.ReadDir(d.dir.FS(), ".")
 	for _, f := range files {
 		if id, ours := strings.CutSuffix(f.Name(), durableSuffix); ours && !there[id] {
-			err = errors.Join(err, d.write(id, "", nil))
+			err = errors.Join(err, d.write(id, nil))
 		}
 	}
 	if err != nil {
@@ -228,7 +224,7 @@ func (d *durable) saveAll(ctx context.Context) (failed error) {
 		if values == nil {
 			continue
 		}
-		err := d.write(id, p.source, values)
+		err := d.write(id, values)
 		if err == nil {
 			p.saved = revision
 		} else if failed = errors.Join(failed, err); !p.failed {
@@ -267,14 +263,14 @@ func (d *durable) resume() {
 }
 
 // write replaces a plugin's file, or removes it if values is nil.
-func (d *durable) write(id, source string, values map[string]string) error {
+func (d *durable) write(id string, values map[string]string) error {
 	if values == nil {
 		if err := d.dir.Remove(id + durableSuffix); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		return nil
 	}
-	file := durableFile{Version: durableVersion, Source: source, Values: []durableValue{}}
+	file := durableFile{Version: durableVersion, Values: []durableValue{}}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		file.Values = append(file.Values, durableValue{[]byte(key), []byte(values[key])})
 	}

@@ -33,7 +33,7 @@ func TestFailedSaveOfDurableValuesIsTriedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		kv := plugin.NewKV()
-		d.keep(ctx, "10-a", "sha256:1", kv, []string{""})
+		d.keep(ctx, "10-a", kv, []string{""})
 		txn := kv.Begin()
 		txn.Set("key", "value")
 		if err := txn.Commit(); err != nil {

@@ -2,12 +2,12 @@ package daemon
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/systemd"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
@@ -71,7 +71,12 @@ func (d *daemon) fill(ctx context.Context) {
 	d.backend.fill(ctx)
 	d.describeNode(ctx)
 	if !d.backend.behind() && d.following.Load() {
-		d.owning(ctx, func() { intercept.Settle(ctx, d.options(nil)) })
+		d.owning(ctx, func() {
+			o := d.options(nil)
+			intercept.DropGone(o)
+			d.endWishes(ctx, o) // before Settle would write their values again
+			intercept.Settle(ctx, o)
+		})
 	}
 }
 
@@ -89,8 +94,34 @@ func (d *daemon) settle(ctx context.Context) bool {
 
 func (d *daemon) settled() { <-d.settling }
 
-// describe remembers which plugins there are, loaded or not, once that is known: a directory
-// that cannot be read does not mean that its plugins are removed.
+// tellPresent tells what each plugin may want from now on. It does not until all plugins are known: a
+// directory that cannot be read does not mean that its plugins are removed. Files that are bad change nothing.
+func (s *slots) tellPresent() {
+	d, all := s.daemon, map[string]*intercept.Generation{}
+	if before := d.present.Load(); !s.complete && before == nil {
+		return
+	} else if !s.complete {
+		maps.Copy(all, *before)
+	}
+	for _, p := range s.order {
+		g, shown := new(intercept.Generation), p.shown()
+		if all[p.id] = g; shown.Problem == nil {
+			g.Name, g.Nothing, g.Match = shown.Generation(), shown.DryRun, shown.Match
+		}
+		if p.next != nil {
+			g.Next = p.next.description.Generation()
+		}
+		if p.active != nil {
+			m := s.loader.member(p.active)
+			g.Member = &m.Member
+			m.synchronized.Expect(g.Next)
+		}
+	}
+	d.present.Store(&all)
+	d.syncTrigger.notify()
+}
+
+// describe has what earlier versions have saved forgotten of plugins that are not there any more, once that is known.
 func (d *daemon) describe(ctx context.Context, list registry.List) {
 	if !list.Complete {
 		return
@@ -104,25 +135,29 @@ func (d *daemon) describe(ctx context.Context, list registry.List) {
 		}
 	}
 	d.lastGood.forget(files)
-	d.described.Store(&ids)
 	d.durable.forget(ctx, ids)
-	d.syncTrigger.notify()
 }
 
-// undoRemoved undoes the values of plugins that are removed, and of all plugins while they are
+// undoEnded undoes the values that plugins cannot want any more, and those of all plugins while they are
 // bypassed.
-func (d *daemon) undoRemoved(ctx context.Context) {
-	bypassed := d.current.bypassed.Load()
-	if !bypassed && (d.described.Load() == nil || d.following.Load() && d.backend.behind()) { // the plugins, or the containers, are not known yet
+func (d *daemon) undoEnded(ctx context.Context) {
+	if !d.current.bypassed.Load() && d.following.Load() && d.backend.behind() { // the containers are not known yet
 		return
 	}
 	if !d.settle(ctx) {
 		return
 	}
 	defer d.settled()
-	d.owning(ctx, func() {
-		intercept.Withdraw(ctx, d.options(nil), func(_ ledger.ID, _ ledger.Target, w ledger.Wish) bool {
-			return bypassed || !(*d.described.Load())[w.Plugin]
-		})
-	})
+	d.owning(ctx, func() { d.endWishes(ctx, d.options(nil)) })
+}
+
+// endWishes ends the wishes of plugins that cannot want them any more. The caller owns the state of plugins.
+func (d *daemon) endWishes(ctx context.Context, o intercept.Options) {
+	bypassed, present := d.current.bypassed.Load(), d.present.Load()
+	if bypassed {
+		present = &map[string]*intercept.Generation{}
+	}
+	if present != nil {
+		intercept.End(ctx, o, func(plugin string) *intercept.Generation { return (*present)[plugin] })
+	}
 }

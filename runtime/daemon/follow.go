@@ -50,7 +50,7 @@ func (s *slots) unfollow(ctx context.Context) {
 	}
 	d.bypass.undoing.begin()
 	s.jobs.Go(func() {
-		d.undoRemoved(ctx)
+		d.undoEnded(ctx)
 		d.bypass.undoing.end()
 		s.post(func(context.Context) {
 			if s.store == unfollowed {
@@ -142,7 +142,7 @@ func (d *daemon) refill(ctx context.Context) {
 		d.syncTrigger.notify()
 	} else if d.current.bypassed.Load() && !d.ledger.Empty() {
 		d.dropGone(ctx)
-		d.undoRemoved(ctx)
+		d.undoEnded(ctx)
 		d.owning(ctx, func() { intercept.Scan(ctx, d.options(nil)) })
 	}
 }

@@ -48,8 +48,7 @@ func (c *refCounted) release() {
 type loaded struct {
 	*refCounted
 	plugin.Plugin
-	breaker      *plugin.Breaker         // nil if it is asked whatever it does
-	synchronized *intercept.Synchronized // what it knows; nil unless it has the hook
+	breaker *plugin.Breaker // nil if it is asked whatever it does
 }
 
 // generation is the plugins that calls use at one time, and their routes. It keeps its plugins,
@@ -76,7 +75,7 @@ func (d *daemon) generation(members []member) *generation {
 		m.loaded.acquire()
 		chain[i] = m.Member
 		if m.synchronizes() {
-			chain[i] = m.loaded.synchronized.Member(g.options, m.Member)
+			chain[i] = m.synchronized.Member(g.options, m.Member)
 		}
 	}
 	g.options.Chain = g.options.NewChain(chain...)
@@ -96,6 +95,7 @@ func (d *daemon) options(members []member) intercept.Options {
 		NewChain: func(chain ...plugin.Member) *plugin.Chain { return plugin.NewChain(d.observer, files, chain...) },
 	}
 	if len(members) > 0 {
+		o.Generations = make(map[string]string, len(members))
 		o.Cut, o.Gate = d.bypass.cut.Load(), d.gate
 	}
 	if d.config.Mode != config.ModeDocker { // in which callers choose a container's namespace
@@ -107,11 +107,12 @@ func (d *daemon) options(members []member) intercept.Options {
 	var always []plugin.Member
 	for _, m := range members {
 		o.CallTime = max(o.CallTime, m.time)
+		o.Generations[m.ID] = m.generation
 		if m.always {
 			always = append(always, m.Member)
 		}
 		if m.synchronizes() {
-			o.Synchronized = append(o.Synchronized, m.loaded.synchronized)
+			o.Synchronized = append(o.Synchronized, m.synchronized)
 		}
 	}
 	if always != nil {
@@ -186,7 +187,7 @@ func (c *current) pipe(method string) cri.Interceptor {
 	}
 	pass := c.passUpdate
 	if pass == nil || m.Effect != cri.Updates || m.Object != abi.Container {
-		if c.told && !m.MakesPods() {
+		if c.told && m.Effect != cri.Makes {
 			return nil
 		}
 		pass = func(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {

@@ -154,4 +154,7 @@ func TestCallThatNoGenerationSaw(t *testing.T) {
 	if c.told = true; c.Route("/runtime.v1.RuntimeService/StartContainer") != nil {
 		t.Error("a start of which the runtime tells does not pass as it comes")
 	}
+	if c.missed = func(bool) {}; c.Route("/runtime.v1.RuntimeService/CreateContainer") == nil {
+		t.Error("nobody notices that a container was created of which the runtime does not tell")
+	}
 }

@@ -71,7 +71,7 @@ func TestUnsavedStateIsNotLeft(t *testing.T) {
 	good := newLastGood("", observe.Discard())
 	d := &daemon{config: c, gate: new(intercept.Gate), observer: observe.Discard(), durable: durable, lastGood: good, ledger: l}
 	values := plugin.NewKV()
-	durable.keep(t.Context(), "10-a", "", values, []string{"k"})
+	durable.keep(t.Context(), "10-a", values, []string{"k"})
 	change := values.Begin()
 	change.Set("k", "v")
 	if err := change.Commit(); err != nil {

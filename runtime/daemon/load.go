@@ -75,13 +75,13 @@ func (s *slots) promote(ctx context.Context, p *slot, v *version) {
 		s.discard(p.last)
 		p.next = nil
 	}
-	p.active, p.last, p.before, s.changed = v, nil, v.source, true
+	p.active, p.last, s.changed = v, nil, true
 	v.become(active)
 	v.reason, v.good = nil, true
 	s.remember(p)
 	v.stopTicks = s.daemon.tick(ctx, v.loaded)
 	manifest := v.loaded.Manifest()
-	s.daemon.durable.keep(ctx, p.id, v.source, p.persistent.values, manifest.Durable)
+	s.daemon.durable.keep(ctx, p.id, p.persistent.values, manifest.Durable)
 	loaded := observe.PluginLoaded{Plugin: p.id, Name: manifest.Name, Version: manifest.Version, Hooks: manifest.HookSet().Names(), Took: v.took,
 		Digest: v.description.Digest, SettingsDigest: v.description.Settings}
 	if previous == nil {
@@ -96,10 +96,11 @@ func (s *slots) promote(ctx context.Context, p *slot, v *version) {
 }
 
 // share makes the description that of the active version, from which it differs in nothing that a load needs.
-// Instances of the plugin and their state go on.
+// Instances of the plugin and their state go on. It is told of the pods again, and what it wants no longer is undone.
 func (s *slots) share(ctx context.Context, p *slot, d registry.Description) {
 	v := *p.active
-	v.description, v.since = d, time.Now()
+	v.describe(d)
+	v.since = time.Now()
 	p.active, s.changed = &v, true
 	s.remember(p)
 	s.observer.Observe(ctx, &observe.PluginSettingsChanged{Plugin: p.id, SettingsDigest: d.Settings})
@@ -124,9 +125,6 @@ func (s *slots) synchronize(ctx context.Context, p *slot, v *version, m member) 
 	v.cancel = cancel
 	v.become(loading)
 	m.loaded.acquire()
-	if p.before != "" && p.before != v.source {
-		m.loaded.synchronized.Replaces()
-	}
 	start := time.Now()
 	s.jobs.Go(func() {
 		defer m.loaded.release()
@@ -138,14 +136,14 @@ func (s *slots) synchronize(ctx context.Context, p *slot, v *version, m member) 
 		late := func() bool {
 			return ctx.Err() != nil || s.daemon.gate.Closing() || time.Since(start) >= s.daemon.firstSync()
 		} // or nobody wants it any more
-		left, err := m.loaded.synchronized.Sweep(ctx, s.daemon.options([]member{m}), m.Member, late)
+		left, err := m.synchronized.Sweep(ctx, s.daemon.options([]member{m}), m.Member, late)
 		if err == nil && left > 0 && ctx.Err() == nil {
 			s.observer.Observe(ctx, &observe.SynchronizeIncomplete{Plugin: p.id, Left: left})
 		}
 		s.post(func(context.Context) {
 			v.took += time.Since(start)
 			switch {
-			case v.state == closed:
+			case v.state == closed || v.synchronized != m.synchronized: // the files have changed since
 			case err != nil:
 				s.fail(ctx, p, v, temporaryError{fmt.Errorf("loading plugin %s: %s: %w", p.id, abi.Synchronize, err)})
 			default:

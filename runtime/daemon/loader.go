@@ -64,9 +64,6 @@ func (l *loader) open(ctx context.Context, d registry.Description, k persistent,
 	if have.Plugin, err = l.kind(d).open(ctx, d, k, have.breaker, compiled); err != nil {
 		return nil, err
 	}
-	if manifest := have.Manifest(); manifest.HookSet().Has(abi.Synchronize) {
-		have.synchronized = intercept.NewSynchronized()
-	}
 	have.refCounted = newRefCounted(func() {
 		ctx := context.Background()
 		if err := have.Close(ctx); err != nil {
@@ -82,16 +79,19 @@ func (l *loader) open(ctx context.Context, d registry.Description, k persistent,
 type member struct {
 	plugin.Member
 	loaded   *loaded
-	refusing bool          // the plugin is not loaded, and its hooks are refused
-	dryRun   bool          // its changes are logged and not made
-	always   bool          // it is called after calls that failed, too
-	time     time.Duration // limit of one call of it, whoever enforces it
+	refusing bool // the plugin is not loaded, and its hooks are refused
+	dryRun   bool // its changes are logged and not made
+	always   bool // it is called after calls that failed, too
+
+	generation   string                  // of its files
+	synchronized *intercept.Synchronized // what this generation knows; nil of one that refuses
+	time         time.Duration           // limit of one call of it, whoever enforces it
 }
 
 // equal reports whether calls notice no difference between two members.
 func (m member) equal(o member) bool {
 	return m.loaded == o.loaded && m.dryRun == o.dryRun && m.time == o.time && m.Policy == o.Policy && m.Timeout == o.Timeout &&
-		m.Hooks == o.Hooks && m.Capabilities == o.Capabilities && reflect.DeepEqual(m.Match, o.Match)
+		m.Hooks == o.Hooks && m.Capabilities == o.Capabilities && m.generation == o.generation && reflect.DeepEqual(m.Match, o.Match)
 }
 
 // place returns the slot's member. There is none if the plugin is not loaded and calls pass
@@ -113,7 +113,7 @@ func (l *loader) member(v *version) member {
 	if d.HooksNamed {
 		hooks &= d.Hooks
 	}
-	m := member{loaded: v.loaded, dryRun: d.DryRun, Member: plugin.Member{
+	m := member{loaded: v.loaded, dryRun: d.DryRun, generation: d.Generation(), synchronized: v.synchronized, Member: plugin.Member{
 		ID: d.ID, Plugin: v.loaded, Policy: d.Policy, Hooks: hooks, Breaker: v.loaded.breaker, Bounds: plugin.BoundsOf(d.Match),
 	}}
 	if d.DryRun {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -46,9 +47,12 @@ type version struct {
 	took        time.Duration // to load it and to tell it of pods
 	synced      bool          // with the pods that are older than it
 	loaded      *loaded       // nil until it is loaded
-	cancel      func()        // ends what is under way for it; nil if nothing is
-	stopTicks   func()        // ends its ticks; nil if it has none
-	announced   bool          // the log has that it is loaded
+
+	synchronized *intercept.Synchronized // what its present description's generation knows of pods
+
+	cancel    func() // ends what is under way for it; nil if nothing is
+	stopTicks func() // ends its ticks; nil if it has none
+	announced bool   // the log has that it is loaded
 }
 
 // slot is the place of one plugin, from when its files are there until they go.
@@ -61,7 +65,6 @@ type slot struct {
 	last        *version             // of good, to be active until next is; nil once one of them is active
 	next        *version             // as the files said when they were good last; nil if that is active
 	nextFirst   bool                 // next is loaded before last, which may have crashed an earlier process
-	before      string               // source of the version that was active last, maybe in an earlier process; "": not known
 	persistent  persistent
 	warned      []observe.Event    // the warnings that were reported
 	met         status.PluginState // by calls, in the current generation
@@ -74,6 +77,15 @@ type slot struct {
 func newSlot(id string) *slot {
 	a := &notLoaded{id: id}
 	return &slot{id: id, since: time.Now(), persistent: newPersistent(), notLoaded: a, refusal: &loaded{Plugin: a, refCounted: newRefCounted(func() {})}}
+}
+
+// describe gives the version the files as they are now, from which it differs in nothing that a load needs. They are
+// another generation, which knows no pod.
+func (v *version) describe(d registry.Description) {
+	if d.Generation() != v.description.Generation() {
+		v.synchronized, v.synced = intercept.NewSynchronized(), false
+	}
+	v.description = d
 }
 
 // become puts the version into another state.

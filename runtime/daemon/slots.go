@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -37,6 +38,7 @@ type slots struct {
 	fills   int // how often one was begun
 
 	bypassed bool // no plugin is loaded, whatever the files say
+	complete bool // the files of all plugins are known
 
 	published  []member // those of the current generation
 	changed    bool     // something happened since that members may come of
@@ -92,6 +94,9 @@ func (s *slots) post(event func(context.Context)) bool {
 // reconcile makes loaded plugins active, begins the loads for which there is room, and
 // publishes a generation if the set of active or refusing plugins has changed.
 func (s *slots) reconcile(ctx context.Context) {
+	if s.changed { // what is promoted may be told of pods
+		s.tellPresent()
+	}
 	for _, p := range s.order {
 		for _, v := range []*version{p.last, p.next} {
 			if v != nil && v.state == ready && s.store == filled {
@@ -116,7 +121,7 @@ func (s *slots) reconcile(ctx context.Context) {
 
 // update takes the list of the files as they are now.
 func (s *slots) update(ctx context.Context, list registry.List) {
-	s.changed = true
+	s.changed, s.complete = true, list.Complete
 	s.daemon.describe(ctx, list)
 	gone, off := s.all, s.off
 	s.all, s.order, s.off = make(map[string]*slot, len(list.Plugins)), nil, map[string]*slot{}
@@ -128,7 +133,7 @@ func (s *slots) update(ctx context.Context, list registry.List) {
 		p := gone[d.ID]
 		if p == nil {
 			p = newSlot(d.ID)
-			p.before = s.daemon.durable.restore(ctx, d.ID, p.persistent.values)
+			s.daemon.durable.restore(ctx, d.ID, p.persistent.values)
 			if good, known := s.good[d.ID]; known {
 				p.good = &good
 				s.restore(p, d)
@@ -164,18 +169,23 @@ func (s *slots) switchOff(p *slot, d registry.Description) {
 	s.off[d.ID] = p
 }
 
-// restore has the last good version loaded, if the files have changed since it was active.
+// restore has the last good version loaded, if the files have changed since it was active in what needs a load.
 func (s *slots) restore(p *slot, d registry.Description) {
-	if p.good == nil || s.bypassed || p.good.Description.Same(d) || p.good.Description.Disabled {
+	if p.good == nil || s.bypassed || p.wasActive(d) || p.good.Description.Disabled {
 		return
 	}
 	p.last = s.version(s.daemon.lastGood.copyOf(p.good.Description))
 	p.last.good, p.nextFirst = true, s.crashed
 }
 
+// wasActive reports whether the last good version was made from the same: only settings differ that need no load.
+func (p *slot) wasActive(d registry.Description) bool {
+	return p.good != nil && d.Problem == nil && p.good.Description.Source() == d.Source()
+}
+
 // version makes a version that is to be loaded.
 func (s *slots) version(d registry.Description) *version {
-	v := &version{description: d, source: d.Source(), since: time.Now()}
+	v := &version{description: d, source: d.Source(), since: time.Now(), synchronized: intercept.NewSynchronized()}
 	if d.Policy == plugin.Fail {
 		v.static = s.loader.kind(d).static(d)
 	}
@@ -206,7 +216,7 @@ func (s *slots) describe(ctx context.Context, p *slot, d registry.Description) {
 			s.share(ctx, p, d)
 		}
 	case p.next != nil && p.next.source == from:
-		p.next.description = d
+		s.redescribe(p.next, d)
 		if d.Policy == plugin.Fail && len(p.next.static.Hooks) == 0 {
 			p.next.static = s.loader.kind(d).static(d)
 		}
@@ -214,7 +224,17 @@ func (s *slots) describe(ctx context.Context, p *slot, d registry.Description) {
 		s.discard(p.next)
 		p.notLoaded.reason.Store(nil)
 		p.next = s.version(d)
-		p.next.good = p.good != nil && p.good.Description.Same(d)
+		p.next.good = p.wasActive(d)
+	}
+}
+
+// redescribe gives a version that is on its way the files as they are now. One that is being told of pods begins that anew.
+func (s *slots) redescribe(v *version, d registry.Description) {
+	was := v.synchronized
+	v.describe(d)
+	if v.synchronized != was && v.loaded != nil && v.state == loading {
+		v.cancel()
+		v.become(ready)
 	}
 }
 
@@ -255,6 +275,7 @@ func (s *slots) publish(ctx context.Context) {
 	d, members := s.daemon, s.published
 	if s.changed {
 		members, s.changed = s.members(), false
+		s.tellPresent()
 	}
 	another, begins := !slices.EqualFunc(members, s.published, member.equal), s.store == unfollowed
 	if another {

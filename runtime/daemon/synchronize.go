@@ -30,7 +30,7 @@ func (t trigger) notify() {
 
 // synchronizes reports whether Synchronize of the member's plugin is called for older pods.
 func (m member) synchronizes() bool {
-	return m.loaded.synchronized != nil && m.Hooks.Has(abi.Synchronize)
+	return m.synchronized != nil && m.Hooks.Has(abi.Synchronize)
 }
 
 // syncMissed synchronizes plugins with pods that they do not know, whenever there may be
@@ -50,12 +50,12 @@ func (d *daemon) syncMissed(ctx context.Context) {
 		case <-d.syncTrigger:
 		case <-period.C:
 		}
-		d.undoRemoved(ctx)
+		d.undoEnded(ctx)
 		if g := d.current.acquire(); g != nil {
 			over := func() bool { return d.current.live.Load() != g || d.gate.Closing() }
 			for _, m := range g.members {
 				if m.synchronizes() && !m.tripped() && !over() {
-					d.owning(ctx, func() { _, _ = m.loaded.synchronized.Sweep(ctx, g.options, m.Member, over) }) // the chain reports failures
+					d.owning(ctx, func() { _, _ = m.synchronized.Sweep(ctx, g.options, m.Member, over) }) // the chain reports failures
 				}
 			}
 			g.release()

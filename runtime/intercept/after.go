@@ -95,14 +95,8 @@ func (c *call) post(ctx context.Context, e *event, chain *plugin.Chain) {
 	if e == nil || !chain.Hooks().Has(e.hook) || c.Cut.hasBegun() {
 		return
 	}
-	release := c.Keep()
 	ctx = context.WithoutCancel(ctx)
-	started := c.Queue.Go(e.key(), func() {
-		defer release()
-		c.runPost(ctx, e, chain)
-	})
-	if !started {
-		release()
+	if !c.later(e.key(), func() { c.runPost(ctx, e, chain) }) {
 		c.Observer.Observe(ctx, &observe.PostHookDropped{Hook: e.hook, Object: e.About()})
 	}
 }
@@ -129,4 +123,18 @@ func (c *call) runPost(ctx context.Context, e *event, chain *plugin.Chain) {
 	_, _ = c.applyFiles(ctx, e, abi.Pod, owned) // a failure is an event
 	_, _ = c.applyFiles(ctx, e, abi.Container, owned)
 	c.deferUpdates(ctx, e, owned)
+}
+
+// later has work done in an object's queue, and reports false if that has no room. Until then it keeps the chain's plugins
+// from being closed: work may note wishes of theirs, and whoever ends those of earlier generations waits for that.
+func (i *interceptor) later(key string, work func()) (begun bool) {
+	release := i.Keep()
+	begun = i.Queue.Go(key, func() {
+		defer release()
+		work()
+	})
+	if !begun {
+		release()
+	}
+	return begun
 }

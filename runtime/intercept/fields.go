@@ -125,7 +125,7 @@ func askedFields(e *event, of abi.Object, changes []plugin.Owned) (asked []ledge
 		o := &changes[k]
 		if c := &o.Change; c.Op != plugin.WriteFile && c.Object == of && c.Kind() == abi.Container && c.Field >= abi.Resources {
 			value := held{c.Int, c.Text}.as(c.Op, c.Field)
-			wish := ledger.Wish{Plugin: o.Plugin, Hook: e.hook, Value: value, At: e.at, Raises: c.Raises}
+			wish := ledger.Wish{Plugin: o.Plugin, Generation: e.host.Generations[o.Plugin], Hook: e.hook, Value: value, At: e.at, Raises: c.Raises}
 			asked = append(asked, ledger.Asked{Target: fieldTarget(c.Field, c.Key), Wish: wish})
 		}
 	}
@@ -160,7 +160,7 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 	}
 	// A new container may start next, or the end of the call has it undone. A goroutine would cost a new
 	// container more than the note does, and the next call would run beside it.
-	if makes || c.Cut.hasBegun() || !c.Queue.Go(id.Container, note) {
+	if makes || c.Cut.hasBegun() || !c.later(id.Container, note) {
 		note()
 	}
 	if c.method.Effect == cri.Updates {

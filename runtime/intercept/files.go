@@ -20,7 +20,7 @@ import (
 func askedFiles(e *event, of abi.Object, changes []plugin.Owned) (asked []ledger.Asked) {
 	for _, o := range changes {
 		if o.Change.Op == plugin.WriteFile && o.Change.Object == of {
-			wish := ledger.Wish{Plugin: o.Plugin, Hook: e.hook, Value: o.Change.Text, At: e.at, Raises: o.Change.Raises}
+			wish := ledger.Wish{Plugin: o.Plugin, Generation: e.host.Generations[o.Plugin], Hook: e.hook, Value: o.Change.Text, At: e.at, Raises: o.Change.Raises}
 			asked = append(asked, ledger.Asked{Target: ledger.File(o.Change.Key), Wish: wish, Same: sameFile(o.Change.Key)})
 		}
 	}

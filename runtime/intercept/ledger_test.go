@@ -268,8 +268,11 @@ func TestFilesOfACallThatFails(t *testing.T) {
 	}
 }
 
-// A new version of a plugin that does not repeat a wish at Synchronize loses it; after a restart
-// of the proxy the same version does not.
+// another is a generation of the plugins of running that differs from the one that has set their values.
+func another(o *intercept.Options) { o.Generations = map[string]string{"10-test": "another"} }
+
+// A new generation of a plugin that does not repeat a wish at Synchronize loses it; the same one does not after a restart
+// of the proxy.
 func TestNewVersionThatIsSilentAtSynchronize(t *testing.T) {
 	for _, replaces := range []bool{true, false} {
 		n, _, dir := running(t)
@@ -277,11 +280,10 @@ func TestNewVersionThatIsSilentAtSynchronize(t *testing.T) {
 			o, err := neighbour(ev)
 			return errors.Join(err, adj.WriteFile(o, "cpu.idle", "1"))
 		}
-		s := intercept.NewSynchronized()
 		if replaces {
-			s.Replaces()
+			another(&n.options)
 		}
-		_, err := s.Sweep(t.Context(), n.options, on(abi.Synchronize, idle), nil)
+		_, err := intercept.NewSynchronized().Sweep(t.Context(), n.options, on(abi.Synchronize, idle), nil)
 		n.must(errors.Join(err, n.queue.Drain(t.Context())))
 		want := map[bool]string{true: "max", false: "4096000"}[replaces]
 		if idle, high := content(t, dir, "cpu.idle"), content(t, dir, "memory.high"); idle != "1" || high != want {
@@ -306,8 +308,7 @@ func TestNewVersionThatCannotAskAtSynchronize(t *testing.T) {
 		"no time":       {abi.AllCapabilities, nil, true, "4096000"},
 	} {
 		n, _, dir := running(t)
-		s := intercept.NewSynchronized()
-		s.Replaces()
+		another(&n.options)
 		m := on(abi.Synchronize, func(context.Context, plugin.Event, *plugin.Adjustment) error { return nil })
 		m.Capabilities, m.Match = c.granted, c.match
 		ctx := t.Context()
@@ -316,7 +317,7 @@ func TestNewVersionThatCannotAskAtSynchronize(t *testing.T) {
 			ctx, cancel = context.WithDeadline(ctx, time.Now())
 			defer cancel()
 		}
-		if _, err := s.Sweep(ctx, n.options, m, nil); (err != nil) != c.late {
+		if _, err := intercept.NewSynchronized().Sweep(ctx, n.options, m, nil); (err != nil) != c.late {
 			t.Errorf("%s: error %v", name, err)
 		}
 		n.must(n.queue.Drain(t.Context()))

@@ -123,8 +123,7 @@ func TestHookReadsWhatWasKnownByAList(t *testing.T) {
 func replacing(t *testing.T, containers ...string) (n *node, sweeps func(want int, wish bool, when string)) {
 	before, _, _ := running(t)
 	var told notes
-	n, known, m := learning(t, told.take, false, withCgroups(before.options.Cgroups), withLedger(before.options.Ledger))
-	known.Replaces()
+	n, known, m := learning(t, told.take, false, withCgroups(before.options.Cgroups), withLedger(before.options.Ledger), another)
 	n.list(containers...)
 	n.fill()
 	return n, func(want int, wish bool, when string) {
@@ -148,6 +147,21 @@ func TestSynchronizeAgainWithWhatWasKnownByAList(t *testing.T) {
 	n.describe("c1")
 	n.fill()
 	sweeps(2, false, "with the status of c1")
+}
+
+// So it is if an event of what was only listed has come meanwhile, which has Synchronize called once.
+func TestSynchronizeAgainAfterAnEventOfWhatWasKnownByAList(t *testing.T) {
+	var told notes
+	n, known, m := learning(t, told.take, false)
+	n.list("c1")
+	n.fill()
+	n.must(errors.Join(n.startC1(), n.startC1(), n.sweep(known, m)))
+	n.describe("c1")
+	n.fill()
+	n.must(errors.Join(n.sweep(known, m), n.sweep(known, m), n.startC1()))
+	if want := []string{"Synchronize pod1", "PreStartContainer pod1", "PreStartContainer pod1", "Synchronize pod1", "PreStartContainer pod1"}; !slices.Equal(told.all, want) {
+		t.Errorf("told %q, want %q", told.all, want)
+	}
 }
 
 // The wishes of the earlier version end, too, when what the runtime did not describe has gone.

@@ -17,13 +17,13 @@ import (
 // at a time.
 func Tick(ctx context.Context, o Options, m plugin.Member) {
 	m.Hooks &= abi.HookSetOf(abi.Tick)
-	_, _, _ = newInterceptor(o, cri.Method{}).standalone(ctx, abi.Tick, nil, m) // ctx has ended, or the chain has told of it
+	_ = newInterceptor(o, cri.Method{}).standalone(ctx, abi.Tick, nil, m) // ctx has ended, or the chain has told of it
 }
 
 // standalone calls one plugin in a hook of no call, about a pod or nil, and carries out
-// what it wants, which it returns with its event. The error is ctx's, or a panic's, which no caller would survive.
-func (i *interceptor) standalone(ctx context.Context, hook abi.Hook, pod *crifield.Pod, m plugin.Member) (e *event, owned []plugin.Owned, err error) {
-	e = new(event)
+// what it wants. The error is ctx's, or a panic's, which no caller would survive.
+func (i *interceptor) standalone(ctx context.Context, hook abi.Hook, pod *crifield.Pod, m plugin.Member) (err error) {
+	e := new(event)
 	i.begin(e, hook, pod)
 	defer func() {
 		if r := recover(); r != nil {
@@ -33,9 +33,9 @@ func (i *interceptor) standalone(ctx context.Context, hook abi.Hook, pod *crifie
 	}()
 	ctx, cancel := i.Cut.Context(ctx)
 	defer cancel()
-	owned, err = i.NewChain(m).Dispatch(ctx, plugin.NewBudget(i.CallTime), e)
+	owned, err := i.NewChain(m).Dispatch(ctx, plugin.NewBudget(i.CallTime), e)
 	if i.Cut.hasBegun() {
-		return e, nil, context.Canceled
+		return context.Canceled
 	}
 	_, _ = i.applyFiles(ctx, e, abi.Pod, owned) // a failure is an event
 	for _, done := range i.deferUpdates(ctx, e, owned) {
@@ -43,5 +43,5 @@ func (i *interceptor) standalone(ctx context.Context, hook abi.Hook, pod *crifie
 			<-done
 		}
 	}
-	return e, owned, err
+	return err
 }

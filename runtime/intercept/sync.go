@@ -3,6 +3,7 @@ package intercept
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -12,20 +13,27 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
-// forgetAfter is how long a pod that the store no longer has is remembered: the
+// forgetAfter is how long a pod or container that the store no longer has is remembered: the
 // last events of a removed pod must not begin with Synchronize.
 const forgetAfter = 10 * time.Minute
 
 var errPanicked = errors.New("the plugin panicked")
 
-// Synchronized is the synchronization of one loaded plugin with hook Synchronize: the pods
-// that it was called for, and those that it could see being created. It lives as long as
-// the plugin, over the chains that the plugin is in. Its methods are safe for concurrent use.
+// Synchronized is the synchronization of one generation of a plugin: the pods and containers that hook Synchronize has
+// told it of, and those that it could see being created. It lives as long as the generation, over the chains that
+// this is in. Its methods are safe for concurrent use.
 type Synchronized struct {
-	mu       sync.Mutex
-	pods     map[string]*podSyncState // by id
-	creating map[string]int           // pods that are being created now, by nameOf
-	replaces bool                     // another version of the plugin, whose wishes end unless this one repeats them
+	mu         sync.Mutex
+	pods       map[string]*podSyncState  // by id
+	containers map[string]knownContainer // by id
+	creating   map[string]int            // pods and containers that are being created now, by nameOf and nameIn
+	next       string                    // see Expect
+}
+
+// knownContainer is a container that the plugin was told of, or could see being created.
+type knownContainer struct {
+	described bool      // and not known to the proxy by the runtime's list alone
+	seen      time.Time // when it was known to exist last
 }
 
 // podSyncState is that of one pod. err is for whoever waited for done.
@@ -34,28 +42,30 @@ type podSyncState struct {
 	err  error
 
 	// Guarded by Synchronized.mu:
-	synced bool      // done is closed, and the plugin has not failed
-	byList []string  // of the pod and its containers, the IDs of those that the store knew by a list alone
-	seen   time.Time // when the pod was known to exist last
+	synced     bool      // done is closed, and the plugin has not failed
+	described  bool      // the runtime had described the pod by then
+	containers []string  // IDs of those that it had described by then
+	listed     string    // ID of the event's container, if it had not; "": there is none
+	seen       time.Time // when the pod was known to exist last
 }
 
-// NewSynchronized returns the state of a plugin that was just loaded: it knows no pod.
+// NewSynchronized returns the state of a generation that knows no pod.
 func NewSynchronized() *Synchronized {
-	return &Synchronized{pods: map[string]*podSyncState{}, creating: map[string]int{}}
+	return &Synchronized{pods: map[string]*podSyncState{}, containers: map[string]knownContainer{}, creating: map[string]int{}}
 }
 
-// Replaces says that another version of the plugin was active until now. What that wanted in
-// cgroup files of a pod, and this one does not ask for in Synchronize, is undone.
-func (s *Synchronized) Replaces() {
+// Expect names the generation that is to take the place of this one, and may be told of pods already: its wishes are none of an
+// earlier one. "" is none.
+func (s *Synchronized) Expect(generation string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.replaces = true
+	s.next = generation
 }
 
-func (s *Synchronized) isReplacement() bool {
+func (s *Synchronized) expects(generation string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.replaces
+	return s.next != "" && s.next == generation
 }
 
 // Member returns m such that Synchronize is called for a pod before the pod's first event.
@@ -66,19 +76,24 @@ func (s *Synchronized) Member(o Options, m plugin.Member) plugin.Member {
 	return m
 }
 
-// Sweep calls Synchronize of the member for all pods of the store that its plugin does not
-// know, or that the runtime has described since. It ends with the first error, or after the pod with which enough, if it is not nil,
-// reports true; left is the number of pods that remain. The member is one of the plugin's own,
-// without what Member does to it.
+// Sweep calls Synchronize of the member for all pods of the store that its plugin does not know, or not with all of
+// their containers, and for those in which an earlier generation still has values that may end. A container that the
+// runtime could not describe counts once it has. Sweep ends with the first error, or after the pod with which enough,
+// if it is not nil, reports true; left is the number of pods that remain. The member is one of the plugin's own, without
+// what Member does to it.
 func (s *Synchronized) Sweep(ctx context.Context, o Options, m plugin.Member, enough func() bool) (left int, err error) {
 	all := o.Store.Pods()
-	s.forget(all)
 	caller := newSyncCaller(o, m, s)
+	earlier := caller.earlier()
+	s.forget(o.Store, all)
 	for i, p := range all {
-		if s.isBeingCreated(p) || s.isSynced(o.Store, p.ID) {
+		if earlier[p.ID] {
+			s.forgetPod(p.ID)
+		}
+		if s.isBeingCreated(p) || s.isSynced(o.Store, p.ID, s.created(o.Store, p.ID)...) {
 			continue
 		}
-		if err := s.sync(ctx, o.Store, p.ID, func() error { return caller.call(ctx, crifield.PodOf(p)) }); err != nil {
+		if err := s.sync(ctx, o.Store, p.ID, "", func() error { return caller.call(ctx, crifield.PodOf(p)) }); err != nil {
 			return len(all) - i, err
 		}
 		if enough != nil && enough() {
@@ -88,11 +103,12 @@ func (s *Synchronized) Sweep(ctx context.Context, o Options, m plugin.Member, en
 	return 0, nil
 }
 
-// sync runs call if the plugin does not know the pod as the store does. Other callers wait meanwhile. If the one
-// that they waited for ended because its own caller went away, they begin anew.
-func (s *Synchronized) sync(ctx context.Context, store *pods.Store, id string, call func() error) error {
+// sync runs call if the plugin does not know the pod as the store does, or this container of it, if that is not "". Other
+// callers wait meanwhile. If the one that they waited for ended because its own caller went away, or before this container
+// was there, they begin anew.
+func (s *Synchronized) sync(ctx context.Context, store *pods.Store, id, container string, call func() error) error {
 	for {
-		p, first := s.begin(store, id)
+		p, first := s.begin(store, id, container)
 		if first {
 			defer func() { s.finish(id, p) }()
 			p.err = call()
@@ -101,6 +117,9 @@ func (s *Synchronized) sync(ctx context.Context, store *pods.Store, id string, c
 		if err := await(ctx, p.done); err != nil {
 			return err
 		}
+		if p.err == nil && container != "" && !s.isSynced(store, id, container) {
+			continue
+		}
 		if !errors.Is(p.err, context.Canceled) || ctx.Err() != nil {
 			return p.err
 		}
@@ -108,13 +127,17 @@ func (s *Synchronized) sync(ctx context.Context, store *pods.Store, id string, c
 }
 
 // begin returns the state of the pod, and whether the caller is the one to call the plugin.
-func (s *Synchronized) begin(store *pods.Store, id string) (p *podSyncState, first bool) {
+func (s *Synchronized) begin(store *pods.Store, id, container string) (p *podSyncState, first bool) {
+	containers := describedIn(store, id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p = s.pods[id]; p != nil && !(p.synced && s.outdated(p, store, id)) {
+	if p = s.pods[id]; p != nil && !(p.synced && s.outdated(p, store, id, append(containers, container))) {
 		return p, false
 	}
-	p = &podSyncState{done: make(chan struct{}), byList: store.IDsByListAlone(id), seen: time.Now(), err: errPanicked}
+	p = &podSyncState{done: make(chan struct{}), described: store.Described(id), containers: containers, seen: time.Now(), err: errPanicked}
+	if !slices.Contains(containers, container) {
+		p.listed = container
+	}
 	s.pods[id] = p
 	return p, true
 }
@@ -124,36 +147,61 @@ func (s *Synchronized) finish(id string, p *podSyncState) {
 	defer s.mu.Unlock()
 	if p.synced = p.err == nil; !p.synced {
 		delete(s.pods, id)
+	} else {
+		if p.listed != "" {
+			s.containers[p.listed] = knownContainer{false, p.seen}
+		}
+		for _, container := range p.containers {
+			s.containers[container] = knownContainer{true, p.seen}
+		}
 	}
+	p.containers = nil
 	close(p.done)
 }
 
-// isSynced reports whether the plugin knows the pod by now, as the store does.
-func (s *Synchronized) isSynced(store *pods.Store, id string) bool {
+// isSynced reports whether the plugin knows the pod by now, as the store does, and these containers of it; "" is none.
+func (s *Synchronized) isSynced(store *pods.Store, id string, containers ...string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.pods[id]
-	return p != nil && p.synced && !s.outdated(p, store, id)
+	return p != nil && p.synced && !s.outdated(p, store, id, containers)
 }
 
-// outdated reports whether the runtime has described since what it had only listed when the plugin
-// was called for the pod: the plugin could not read what lists leave out. What has gone since does not
-// count, but for a version that replaces another: the other's wishes ended only if nothing was left
-// out. Synchronized.mu guards it.
-func (s *Synchronized) outdated(p *podSyncState, store *pods.Store, id string) bool {
-	if len(p.byList) == 0 {
-		return false
+// outdated reports whether the plugin was not told of one of these containers, or the runtime has described it or the pod
+// since: the plugin could not read what lists leave out. Synchronized.mu guards it.
+func (s *Synchronized) outdated(p *podSyncState, store *pods.Store, id string, containers []string) bool {
+	unknown := func(container string) bool {
+		c, known := s.containers[container]
+		return container != "" && !(known && (c.described || !store.Described(container)))
 	}
-	if slices.ContainsFunc(p.byList, store.Described) {
-		return true
-	}
-	_, known := store.Pod(id)
-	return s.replaces && known && len(store.IDsByListAlone(id)) == 0
+	return !p.described && store.Described(id) || slices.ContainsFunc(containers, unknown)
 }
 
-// markCreated says that the plugin could see the pod being created.
-func (s *Synchronized) markCreated(id string) {
-	p := &podSyncState{done: make(chan struct{}), synced: true, seen: time.Now()}
+// describedIn returns the IDs of the containers of a pod that the runtime has described.
+func describedIn(store *pods.Store, id string) (ids []string) {
+	for _, c := range store.Containers(id) {
+		if !c.ByListAlone() {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+// created is describedIn without containers whose creation the plugin sees.
+func (s *Synchronized) created(store *pods.Store, id string) (ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range store.Containers(id) {
+		if !c.ByListAlone() && s.creating[nameIn(id, c.Config)] == 0 {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+// markPod says that the plugin could see the pod being created.
+func (s *Synchronized) markPod(id string) {
+	p := &podSyncState{done: make(chan struct{}), synced: true, described: true, seen: time.Now()}
 	close(p.done)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +210,14 @@ func (s *Synchronized) markCreated(id string) {
 	}
 }
 
-// trackCreation says that a pod is being created, with 1, and not any more, with -1: the store
+// markContainer is markPod for a container.
+func (s *Synchronized) markContainer(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.containers[id] = knownContainer{true, time.Now()}
+}
+
+// trackCreation says that a pod or container is being created, with 1, and not any more, with -1: the store
 // may hear of it from the runtime before the caller does.
 func (s *Synchronized) trackCreation(name string, n int) {
 	s.mu.Lock()
@@ -178,8 +233,17 @@ func (s *Synchronized) isBeingCreated(p pods.Pod) bool {
 	return s.creating[nameOf(p.Config)] > 0
 }
 
-// forget drops the pods that are long gone.
-func (s *Synchronized) forget(all []pods.Pod) {
+// forgetPod has the plugin told of a pod again, unless it is being told.
+func (s *Synchronized) forgetPod(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.pods[id]; p != nil && p.synced {
+		delete(s.pods, id)
+	}
+}
+
+// forget drops the pods and containers that are long gone.
+func (s *Synchronized) forget(store *pods.Store, all []pods.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -187,10 +251,12 @@ func (s *Synchronized) forget(all []pods.Pod) {
 		if known := s.pods[p.ID]; known != nil {
 			known.seen = now
 		}
-	}
-	for id, p := range s.pods {
-		if now.Sub(p.seen) > forgetAfter {
-			delete(s.pods, id)
+		for _, c := range store.Containers(p.ID) {
+			if known, ok := s.containers[c.ID]; ok {
+				s.containers[c.ID] = knownContainer{known.described, now}
+			}
 		}
 	}
+	maps.DeleteFunc(s.pods, func(_ string, p *podSyncState) bool { return now.Sub(p.seen) > forgetAfter })
+	maps.DeleteFunc(s.containers, func(_ string, c knownContainer) bool { return now.Sub(c.seen) > forgetAfter })
 }

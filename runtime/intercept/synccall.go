@@ -3,7 +3,8 @@ package intercept
 import (
 	"context"
 	"fmt"
-	"time"
+	"slices"
+	"strconv"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -15,7 +16,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// syncCaller calls hook Synchronize of one plugin.
+// syncCaller calls hook Synchronize of one generation of a plugin.
 type syncCaller struct {
 	*interceptor
 	member plugin.Member
@@ -36,48 +37,74 @@ func (s *syncCaller) call(ctx context.Context, pod *crifield.Pod) error {
 		pod = crifield.PodOf(known)
 	}
 	complete := len(s.Store.IDsByListAlone(pod.ID)) == 0
+	told := describedIn(s.Store, pod.ID)
 	kept := &errorKeeper{Plugin: s.member.Plugin}
 	m := s.member
 	m.Plugin = kept
-	start := time.Now()
-	e, owned, err := s.standalone(ctx, abi.Synchronize, pod, m)
-	if err != nil {
+	if err := s.standalone(ctx, abi.Synchronize, pod, m); err != nil {
 		return err
 	}
-	if err = kept.err; !kept.called { // its match excludes the pod, or ctx has ended
+	err := kept.err
+	if !kept.called { // its match excludes the pod, or ctx has ended
 		err = context.Cause(ctx)
 	}
-	if err == nil && complete && s.state.isReplacement() { // else it may not know yet what to ask for
-		s.endSilent(ctx, e, owned, start, !kept.called || s.mayAskForContainers())
+	if err == nil && complete { // else it may not know yet what to ask for
+		s.endSilent(ctx, pod.ID, told, !kept.called || mayAskForContainers(&s.member))
 	}
 	return err
 }
 
-// mayAskForContainers reports whether the plugin can repeat a wish for a container in Synchronize,
-// which is an event of the pod.
-func (s *syncCaller) mayAskForContainers() bool {
-	return s.member.Capabilities.Has(abi.UpdateOthers) && s.member.Capabilities.Has(abi.StoreRead)
+// mayAskForContainers reports whether a plugin can ask for values of containers in Synchronize, which is an event of the
+// pod.
+func mayAskForContainers(m *plugin.Member) bool {
+	return m.Capabilities.Has(abi.UpdateOthers) && m.Capabilities.Has(abi.StoreRead)
 }
 
-// endSilent ends the wishes of the plugin's earlier version for a pod that the plugin has not
-// repeated, and those for its containers, too, if containers says so.
-func (s *syncCaller) endSilent(ctx context.Context, e *event, owned []plugin.Owned, start time.Time, containers bool) {
-	type wanted struct {
-		of     ledger.ID
-		target ledger.Target
-	}
-	repeated := map[wanted]bool{}
-	for _, o := range owned {
-		if o.Change.Op == plugin.WriteFile {
-			repeated[wanted{s.idOf(e.object(o.Change.Object)), ledger.File(o.Change.Key)}] = true
+// endSilent ends the wishes of the plugin's earlier generations for a pod: it has not repeated them. Those for containers
+// end if containers says so, and the plugin was told of them.
+func (s *syncCaller) endSilent(ctx context.Context, pod string, told []string, containers bool) {
+	s.withdraw(ctx, func(of ledger.ID, _ ledger.Target, w ledger.Wish) bool {
+		may := of.Container == "" || containers && slices.Contains(told, of.Container)
+		if !may || !s.isEarlier(w) {
+			return false
 		}
-	}
-	uid := s.idOf(crifield.Object{Pod: e.pod}).Pod
-	s.withdraw(ctx, func(of ledger.ID, t ledger.Target, w ledger.Wish) bool {
-		_, file := t.File()
-		mayEnd := file && of.Pod == uid && (containers || of.Container == "")
-		return mayEnd && w.Plugin == s.member.ID && w.At.Before(start) && !repeated[wanted{of, t}]
+		sandbox, ok := s.sandboxOf(of)
+		return ok && sandbox == pod
 	})
+}
+
+// isEarlier reports whether a wish is one of the plugin's earlier generations.
+func (s *syncCaller) isEarlier(w ledger.Wish) bool {
+	return w.Plugin == s.member.ID && w.Generation != s.Generations[w.Plugin] && !s.state.expects(w.Generation)
+}
+
+// earlier returns the IDs of the sandboxes of which the plugin is to be told again, since wishes of an earlier
+// generation are there that may end then: a call of that has noted them after the plugin was told, or the runtime
+// had not described all containers.
+func (s *syncCaller) earlier() map[string]bool {
+	all := map[string]bool{}
+	s.Ledger.Wishes(func(of ledger.ID, _ ledger.Target, w ledger.Wish) {
+		if !s.isEarlier(w) || of.Container != "" && !mayAskForContainers(&s.member) {
+			return
+		}
+		if sandbox, ok := s.sandboxOf(of); ok && len(s.Store.IDsByListAlone(sandbox)) == 0 {
+			all[sandbox] = true
+		}
+	})
+	return all
+}
+
+// sandboxOf returns the ID of a container's sandbox, or of a pod's newest one; false if the store has none.
+func (i *interceptor) sandboxOf(of ledger.ID) (id string, ok bool) {
+	if of.Container != "" {
+		c, known := i.Store.Container(of.Container)
+		return c.PodID, known
+	}
+	pod, known := i.podOf(of.Pod)
+	if !known {
+		return "", false
+	}
+	return pod.ID, true
 }
 
 // errorKeeper keeps a plugin's error, which a chain ignores in hooks that cannot refuse.
@@ -105,35 +132,44 @@ type syncedPlugin struct {
 func (p *syncedPlugin) Call(ctx context.Context, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
 	e, ok := ev.(*event)
 	if ok && e.pod != nil && e.pod.ID != "" && e.hook != abi.Synchronize {
-		if err := p.ensureSynced(ctx, budget, e.pod); err != nil {
+		if err := p.ensureSynced(ctx, budget, e); err != nil {
 			return fmt.Errorf("the pod is not synchronized: %w", err)
 		}
 	}
 	return p.Plugin.Call(ctx, budget, ev, adj)
 }
 
-// ensureSynced calls Synchronize for a pod that the plugin does not know. The event's plugins
-// do not pay for that with their time, unless it fails, which is the event's failure.
-func (p *syncedPlugin) ensureSynced(ctx context.Context, budget *plugin.Budget, pod *crifield.Pod) error {
-	if p.state.isSynced(p.caller.Store, pod.ID) {
+// ensureSynced calls Synchronize for a pod that the plugin does not know, or not with the event's container. The event's
+// plugins do not pay for that with their time, unless it fails, which is the event's failure.
+func (p *syncedPlugin) ensureSynced(ctx context.Context, budget *plugin.Budget, e *event) error {
+	var container string
+	if e.container != nil {
+		container = e.container.ID // "" while it is made
+	}
+	if p.state.isSynced(p.caller.Store, e.pod.ID, container) {
 		return nil
 	}
 	wait := budget.Wait()
 	ctx, end := budget.WaitContext(ctx)
 	defer end()
-	err := p.state.sync(ctx, p.caller.Store, pod.ID, func() error { return p.caller.call(ctx, pod) })
+	err := p.state.sync(ctx, p.caller.Store, e.pod.ID, container, func() error { return p.caller.call(ctx, e.pod) })
 	if err == nil {
 		budget.Waited(wait)
 	}
 	return err
 }
 
-// trackCreations tells the plugins that the call creates a pod, until done is called.
+// trackCreations tells the plugins that the call creates a pod or container, until done is called.
 func (c *call) trackCreations() (done func()) {
-	if !c.method.MakesPods() || len(c.Synchronized) == 0 {
+	if c.method.Effect != cri.Makes || len(c.Synchronized) == 0 {
 		return func() {}
 	}
-	name := nameOf(*c.method.Carries(c.req).Pod)
+	var name string
+	if carried := c.method.Carries(c.req); c.method.MakesPods() {
+		name = nameOf(*carried.Pod)
+	} else {
+		name = nameIn(c.event.pod.ID, *carried.Container)
+	}
 	track := func(n int) {
 		for _, s := range c.Synchronized {
 			s.trackCreation(name, n)
@@ -143,11 +179,16 @@ func (c *call) trackCreations() (done func()) {
 	return func() { track(-1) }
 }
 
-// markCreated tells the plugins of a pod that the call has created, before the store knows it.
+// markCreated tells the plugins of a pod or container that the call has created, before the store knows it.
 func (c *call) markCreated(resp proto.Message) {
-	if c.method.MakesPods() {
-		for _, s := range c.Synchronized {
-			s.markCreated(cri.PodID(resp))
+	if c.method.Effect != cri.Makes {
+		return
+	}
+	for _, s := range c.Synchronized {
+		if c.method.MakesPods() {
+			s.markPod(cri.PodID(resp))
+		} else {
+			s.markContainer(cri.ContainerID(resp))
 		}
 	}
 }
@@ -156,4 +197,10 @@ func (c *call) markCreated(resp proto.Message) {
 func nameOf(config *runtimeapi.PodSandboxConfig) string {
 	m := config.GetMetadata()
 	return fmt.Sprint(m.GetUid(), "/", m.GetNamespace(), "/", m.GetName(), "/", m.GetAttempt())
+}
+
+// nameIn does the same for the containers of a sandbox, which has an id.
+func nameIn(sandbox string, config *runtimeapi.ContainerConfig) string {
+	m := config.GetMetadata()
+	return sandbox + "/" + m.GetName() + "/" + strconv.FormatUint(uint64(m.GetAttempt()), 10)
 }

@@ -48,6 +48,8 @@ type Wish struct {
 	Value  string    `json:"value"`
 	At     time.Time `json:"at"`             // when the plugin asked last
 	Since  time.Time `json:"since,omitzero"` // when it first asked for this value, if that was earlier; the ledger sets it
+	// Generation is the plugin's when it asked last: each change of its files makes another one. It is no order.
+	Generation string `json:"generation,omitempty"`
 	// Raises says that the value is a limit of a container for which its pod's is lifted where that is
 	// lower. Of a pod it says that the limit is lifted.
 	Raises bool `json:"raises,omitempty"`
@@ -205,6 +207,23 @@ func (l *Ledger) Withdraw(end func(ID, Target, Wish) bool) (of []ID) {
 	}
 	slices.SortFunc(of, ID.compare)
 	return of
+}
+
+// Wishes calls each for every wish that Withdraw may end. It must not use the ledger.
+func (l *Ledger) Wishes(each func(ID, Target, Wish)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for uid, p := range l.pods {
+		for container, o := range p.objects {
+			for t, v := range o.values {
+				for _, w := range v.Wishes {
+					if container != "" || !w.Raises {
+						each(ID{uid, container}, t, w)
+					}
+				}
+			}
+		}
+	}
 }
 
 // Remove drops the record of an object that is gone; that of a pod with its containers'.

@@ -402,6 +402,7 @@ func full(tb testing.TB) *ledger.Ledger {
 			for f := range 10 {
 				file := fmt.Sprintf("memory.file%d", f)
 				asked = append(asked, wish(fmt.Sprintf("%d-plugin", f%3), file, fmt.Sprint(1<<30+c)))
+				asked[f].Generation = "0123456789abcdef"
 				held[file] = "max"
 			}
 			l.Ask(id, asked...)

@@ -73,6 +73,13 @@ func (d Description) Source() string {
 	return fmt.Sprintf("sha256:%s %x %v %v %x %v %s", d.Digest, sha256.Sum256(d.Config), d.Timeout, d.Interpret, uint64(d.Grant), d.Limits, d.State)
 }
 
+// Generation tells what the plugin's files say from what they said before and will say, in all that they say: it is
+// another one after each change of them, and the same after a restart of the proxy.
+func (d Description) Generation() string {
+	sum := sha256.Sum256([]byte(d.Digest + " " + d.Settings))
+	return hex.EncodeToString(sum[:8])
+}
+
 // ReadModule returns the module that the description was made for. It fails if
 // the file has another content by now: then another description is on its way.
 func (d Description) ReadModule() ([]byte, error) {

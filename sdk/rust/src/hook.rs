@@ -176,8 +176,8 @@ events! {
     PreRemoveImage { reject others pulled_image }
     /// After an image was removed.
     PostRemoveImage { others pulled_image }
-    /// A pod that is older than the plugin's place in the chain: once for each, before any
-    /// other event of the pod.
+    /// A pod that is older than the plugin's place in the chain, or has a container that is, before
+    /// any other event of these. After a change of the plugin's files it comes for all pods.
     Synchronize: Pod { others pod_files }
     /// Comes at the period that the plugin asks for with `tick_ms`, one at a time.
     Tick { others }

@@ -1,0 +1,35 @@
+package ledger_test
+
+import (
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+// A wish keeps the generation that asked for it over a restart, until another one asks.
+func TestGenerationsAreSaved(t *testing.T) {
+	dir := t.TempDir()
+	again := func() *ledger.Ledger {
+		l, err := ledger.Open(t.Context(), dir, observe.Discard())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		return l
+	}
+	for _, generation := range []string{"1", "2"} {
+		asked := wish("a", "memory.high", "1")
+		asked.Generation = generation
+		again().Ask(c1, asked)
+		found := 0
+		again().Wishes(func(id ledger.ID, target ledger.Target, w ledger.Wish) {
+			if found++; id != c1 || target != asked.Target || w.Generation != generation {
+				t.Errorf("%v has a wish for %s of generation %q, want %q", id, target, w.Generation, generation)
+			}
+		})
+		if found != 1 {
+			t.Errorf("there are %d wishes", found)
+		}
+	}
+}
