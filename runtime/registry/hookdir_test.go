@@ -122,7 +122,7 @@ func TestDocumentedFiles(t *testing.T) {
 	for _, doc := range []string{"../../docs/koordinator.md", "../../docs/configuration.md", "../../plugins-wasm/koordlet/README.md"} {
 		text, err := os.ReadFile(doc)
 		must(t, err)
-		for _, example := range regexp.MustCompile("(?s)```json[^\n]*\n(.*?)```|\n({\"config\".*?)\nEND").FindAllStringSubmatch(string(text), -1) {
+		for _, example := range regexp.MustCompile("(?s)```json[^\n]*\n(.*?)```|\n({\".*?)\nEND").FindAllStringSubmatch(string(text), -1) {
 			found++
 			dirs, content := newDirs(t), example[1]+example[2]
 			write(t, dirs.Plugins, "10-a.json", content)
