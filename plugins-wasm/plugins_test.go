@@ -90,19 +90,26 @@ func TestAll(t *testing.T) {
 // Synchronize, too: for those that are older than the plugin, or were made in a bypass. Its manual names the
 // grant that this needs.
 func TestValuesOfOlderPods(t *testing.T) {
+	engine, err := wasm.NewEngine(t.Context(), wasm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close(t.Context())
 	set := 0
 	for _, p := range All() {
-		in, err := wasm.Inspect(t.Context(), p.Module, wasm.PluginOptions{})
+		loaded, err := engine.Load(t.Context(), p.Name, p.Module, wasm.PluginOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		declared, _ := in.Manifest.Declared()
+		manifest := loaded.Manifest()
+		loaded.Close(t.Context())
+		declared, _ := manifest.Declared()
 		if !declared.Has(abi.WriteResources) && !declared.Has(abi.WriteUnified) && !declared.Has(abi.CgroupWrite) {
 			continue
 		}
 		set++
-		if !in.Manifest.HookSet().Has(abi.Synchronize) || !declared.Has(abi.UpdateOthers) || !declared.Has(abi.StoreRead) {
-			t.Errorf("%s sets values, and cannot set those of older pods: hooks %v, capabilities %v", p.Name, in.Manifest.HookSet().Names(), declared.Names())
+		if !manifest.HookSet().Has(abi.Synchronize) || !declared.Has(abi.UpdateOthers) || !declared.Has(abi.StoreRead) {
+			t.Errorf("%s sets values, and cannot set those of older pods: hooks %v, capabilities %v", p.Name, manifest.HookSet().Names(), declared.Names())
 		}
 		manual, err := os.ReadFile(filepath.Join(p.Name, "README.md"))
 		if err != nil || !strings.Contains(string(manual), "`update.others`") || !strings.Contains(string(manual), "| Synchronize |") {
