@@ -119,7 +119,7 @@ type call struct {
 	event     *event         // of the pre hook; nil if the object is not known, or nothing needs it
 	dirty     bool           // req is no longer as Request
 	owned     []plugin.Owned // by plugins of the pre hook
-	takeBack  func()         // ends what plugins wanted of the pod's cgroup; nil if that is nothing
+	takeBack  func()         // ends what plugins wanted before the runtime was asked; nil if that is nothing
 
 	missing  bool // the backend does not know the call's object
 	unread   bool // the call's container could not be read from the backend
