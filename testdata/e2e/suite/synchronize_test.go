@@ -18,7 +18,8 @@ import (
 // TestSynchronize adds plugins to a running node, on which pods are made and removed
 // all the while. What each plugin wrote down must begin, for every pod, with
 // Synchronize if the pod was there before the plugin, else with the pod's making,
-// and there must be no second of either.
+// and there must be no second of either, but for a container that was being made when the plugin came:
+// it is told of the pod again.
 func TestSynchronize(t *testing.T) {
 	t.Run("kubelet", func(t *testing.T) {
 		node.StartRuntime(t)
@@ -210,6 +211,9 @@ func checkRoster(t *testing.T, r roster, existing []string, passed int64) {
 	found, fresh := 0, 0
 	for pod, hooks := range r.hooks {
 		begins := func(hook string) bool { return hook == "Synchronize" || hook == "PreRunPodSandbox" }
+		if len(hooks) > 1 && hooks[0] == "Synchronize" && hooks[1] == "Synchronize" {
+			hooks = hooks[1:]
+		}
 		if !begins(hooks[0]) || slices.ContainsFunc(hooks[1:], begins) {
 			t.Errorf("%s heard of %s as %v", r.plugin, pod, hooks)
 		}
