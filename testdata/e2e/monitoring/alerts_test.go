@@ -45,8 +45,9 @@ var failures = []failure{
 	{name: "a plugin that must not be ignored fails to load after a restart", plant: func(l *lab) {
 		l.must(l.proxy.Process.Signal(syscall.SIGTERM))
 		_, _ = l.proxy.Process.Wait()
-		l.plugin("20-bad", broken, `{}`)
-		l.keep("20-bad", broken, `{"failure-policy": "Fail", "match": {"namespaces": ["none"]}}`)
+		const fails = `{"failure-policy": "Fail", "match": {"namespaces": ["none"]}}`
+		l.plugin("20-bad", broken, fails)
+		l.keep("20-bad", broken, fails)
 		l.startProxy()
 		l.awaitMetric(`wasmproxy_plugin_state{plugin="20-bad",state="refusing"} 1`, 1)
 		l.awaitMetric(`wasmproxy_plugin_load_failed{plugin="20-bad"} 1`, 1)
