@@ -20,8 +20,8 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// updateTime is how long an update of the proxy's own may take.
-const updateTime = 10 * time.Second
+// updateTime is how long an update of the proxy's own may take: a busy node needs many seconds to start runc.
+const updateTime = time.Minute
 
 // deferUpdates notes what plugins want of pods and containers other than the event's own, and has these
 // reconciled. It does not wait, since an object's queue may hold an event that waits for ours; a caller that
