@@ -86,6 +86,7 @@ type session struct {
 	kubelet     runtimeapi.RuntimeServiceClient
 	installed   []string // plugins, in their order
 	brief       bool     // requests are not printed
+	changed     bool     // other plugins are active than when that was looked at
 }
 
 func (s *session) path(name string) string { return filepath.Join(s.dir, name) }
@@ -208,9 +209,13 @@ func request[Q, A proto.Message](ctx context.Context, s *session, name string, c
 	if err != nil {
 		return answer, t, err
 	}
-	s.events.Take()
+	for _, e := range s.take() {
+		if s.brief {
+			s.event(e)
+		}
+	}
 	answer, failed := call(ctx, asked)
-	t.events = s.events.Take()
+	t.events = s.take()
 	for _, e := range t.events {
 		s.event(e)
 	}
@@ -222,6 +227,18 @@ func request[Q, A proto.Message](ctx context.Context, s *session, name string, c
 		s.files(before, t.files)
 	}
 	return answer, t, err
+}
+
+// take takes the events that have come, and notes whether other plugins are active since.
+func (s *session) take() []observe.Event {
+	all := s.events.Take()
+	for _, e := range all {
+		switch e.(type) {
+		case *observe.GenerationActive, *observe.NoPlugins:
+			s.changed = true
+		}
+	}
+	return all
 }
 
 // outcome is what came of a call.

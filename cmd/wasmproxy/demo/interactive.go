@@ -12,7 +12,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/kubelet"
-	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
@@ -65,6 +64,8 @@ func (h *interactive) play(ctx context.Context) error {
 	if err := h.remove(ctx); err != nil {
 		return err
 	}
+	h.take()
+	h.changed = false
 	h.printInstructions()
 	h.brief = true // the requests are long, and in the user's own file
 	for ctx.Err() == nil {
@@ -101,15 +102,12 @@ func (h *interactive) await(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		next, changed := h.events.Next(), false
-		for _, e := range h.events.Take() {
+		next := h.events.Next()
+		for _, e := range h.take() {
 			h.event(e)
-			switch e.(type) {
-			case *observe.GenerationActive, *observe.NoPlugins:
-				changed = true
-			}
 		}
-		if changed || h.edited() {
+		if h.changed || h.edited() {
+			h.changed = false
 			return
 		}
 		select {
