@@ -466,6 +466,7 @@ func TestKilledInAnUpdate(t *testing.T) {
 		m = newNode(t, nil, withLedger(openLedger(t, dir)), func(o *intercept.Options) { o.Store = n.store })
 	}
 	n.must(n.update(0))
+	n.must(n.queue.Drain(t.Context()))
 	m.hasField("cpu_quota", "10-test", "20000", "50000", "50000")
 	intercept.Settle(t.Context(), m.options)
 	m.must(m.queue.Drain(t.Context()))
