@@ -73,7 +73,8 @@ func (o *Object) OfField(name string, v *ledger.Value, held Held, clearable bool
 	case undo:
 		x.Condition = Condition{Undoing, "no plugin wants a value any more; kubelet's comes back with the next scan"}
 	case o.Running && held.Value != nil && !held.Meant:
-		x.Condition = Condition{Drift, "the kernel does not hold what the container runtime was sent last; only the runtime's next update of it sets it again"}
+		const detail = "the kernel does not hold what the container runtime was sent last; only the runtime's next update of it sets it again"
+		x.Condition = Condition{Drift, detail}
 	}
 	x.Differs = x.differs(x.Sent)
 	return x

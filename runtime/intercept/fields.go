@@ -168,20 +168,25 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 	}
 }
 
+// askedAhead is askedFields before the runtime is sent the values, with those that it has.
+func askedAhead(e *event, of abi.Object, changes []plugin.Owned) (asked []ledger.Asked) {
+	before := e.valuesBefore(of)
+	for _, a := range askedFields(e, of, changes) {
+		if value, ok := before[a.Target]; ok {
+			a.Has = &value
+		}
+		asked = append(asked, a)
+	}
+	return asked
+}
+
 // askAhead has the ledger note what plugins want of a container before the runtime is sent the update: a proxy that
 // is killed before it hears the answer must not take that for kubelet's.
 func (c *call) askAhead() {
 	if c.event == nil || c.event.sent == nil {
 		return
 	}
-	asked := askedFields(c.event, abi.Container, c.owned)
-	before := c.event.valuesBefore(abi.Container)
-	for k := range asked {
-		if value, ok := before[asked[k].Target]; ok {
-			asked[k].Has = &value
-		}
-	}
-	revert, any := c.ask(crifield.Object{Container: c.event.container}, asked)
+	revert, any := c.ask(crifield.Object{Container: c.event.container}, askedAhead(c.event, abi.Container, c.owned))
 	if !any {
 		return
 	}

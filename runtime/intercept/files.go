@@ -20,7 +20,9 @@ import (
 func askedFiles(e *event, of abi.Object, changes []plugin.Owned) (asked []ledger.Asked) {
 	for _, o := range changes {
 		if o.Change.Op == plugin.WriteFile && o.Change.Object == of {
-			wish := ledger.Wish{Plugin: o.Plugin, Generation: e.host.Generations[o.Plugin], Hook: e.hook, Value: o.Change.Text, At: e.at, Raises: o.Change.Raises}
+			wish := ledger.Wish{
+				Plugin: o.Plugin, Generation: e.host.Generations[o.Plugin], Hook: e.hook, Value: o.Change.Text, At: e.at, Raises: o.Change.Raises,
+			}
 			asked = append(asked, ledger.Asked{Target: ledger.File(o.Change.Key), Wish: wish, Same: sameFile(o.Change.Key)})
 		}
 	}
@@ -236,7 +238,11 @@ func (i *interceptor) writeDue(ctx context.Context, id ledger.ID, g *groupFiles,
 // a cgroup may be where nobody looks for it.
 func (i *interceptor) markEnded(ctx context.Context, id ledger.ID, g *groupFiles, done []ledger.Done) {
 	failed := slices.ContainsFunc(done, func(d ledger.Done) bool { return d.Err != nil })
-	if !failed || id.Container == "" || g.none == nil && !i.Cgroups.Gone(g.Path()) || !i.exited(ctx, id.Container) {
+	if !failed || id.Container == "" {
+		return
+	}
+	gone := g.none != nil || i.Cgroups.Gone(g.Path())
+	if !gone || !i.exited(ctx, id.Container) {
 		return
 	}
 	for k := range done {
@@ -275,11 +281,17 @@ func (i *interceptor) fileWritten(ctx context.Context, about observe.Object, d *
 	switch {
 	case d.Again, d.Ended:
 	case d.Err != nil:
-		i.Observer.Observe(ctx, &observe.CgroupFileFailed{Plugin: d.Plugin, Hook: d.Hook, Object: about, File: d.File, Value: d.Value, Err: d.Err})
+		i.Observer.Observe(ctx, &observe.CgroupFileFailed{
+			Plugin: d.Plugin, Hook: d.Hook, Object: about, File: d.File, Value: d.Value, Err: d.Err,
+		})
 	case d.Kind == ledger.Repair:
-		i.Observer.Observe(ctx, &observe.CgroupFileRepaired{Plugin: d.Plugin, Object: about, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause})
+		i.Observer.Observe(ctx, &observe.CgroupFileRepaired{
+			Plugin: d.Plugin, Object: about, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause,
+		})
 	case d.Kind == ledger.Fight:
-		i.Observer.Observe(ctx, &observe.CgroupFileFought{Plugin: d.Plugin, Object: about, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause})
+		i.Observer.Observe(ctx, &observe.CgroupFileFought{
+			Plugin: d.Plugin, Object: about, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause,
+		})
 	case d.Kind == ledger.Undo:
 		i.Observer.Observe(ctx, &observe.CgroupFileUndone{Object: about, File: d.File, Value: d.Value})
 	case i.Observer.Wants(observe.KindCgroupFileWritten):

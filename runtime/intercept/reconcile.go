@@ -46,13 +46,7 @@ func (i *interceptor) deferUpdates(ctx context.Context, e *event, owned []plugin
 		if o.Pod != nil && !i.known(i.idOf(o)) { // it has been removed since
 			continue
 		}
-		asked := append(askedFiles(e, handle, changes[handle]), askedFields(e, handle, changes[handle])...)
-		before := e.valuesBefore(handle)
-		for k := range asked {
-			if value, ok := before[asked[k].Target]; ok {
-				asked[k].Has = &value
-			}
-		}
+		asked := append(askedFiles(e, handle, changes[handle]), askedAhead(e, handle, changes[handle])...)
 		if _, any := i.ask(o, asked); any {
 			reconciled = append(reconciled, i.enqueue(ctx, i.idOf(o), keyOf(o)))
 		}
@@ -79,7 +73,9 @@ func (i *interceptor) enqueue(ctx context.Context, id ledger.ID, key string) (do
 func (i *interceptor) reconcile(ctx context.Context, id ledger.ID) {
 	defer func() {
 		if r := recover(); r != nil {
-			i.Observer.Observe(ctx, &observe.Panicked{During: "an update of the proxy's own", Object: i.about(id, crifield.Object{}), Panic: fmt.Sprint(r), Stack: string(debug.Stack())})
+			i.Observer.Observe(ctx, &observe.Panicked{
+				During: "an update of the proxy's own", Object: i.about(id, crifield.Object{}), Panic: fmt.Sprint(r), Stack: string(debug.Stack()),
+			})
 		}
 	}()
 	if id.Container != "" {
@@ -118,22 +114,29 @@ func (i *interceptor) due(id ledger.ID) fieldChanges {
 		return due
 	}
 	for t, value := range i.Ledger.Resets(id) {
-		c, ok := resetTo(t, value)
+		send := resetTo
 		if _, wish := i.Ledger.Owner(id, t); wish {
-			c, ok = changeOf(t, value)
-			ok = ok && (c.Int != 0 || c.Text != "")
+			send = updateTo
 		}
-		if ok {
+		if c, ok := send(t, value); ok {
 			due[t] = c
 		}
 	}
 	return due
 }
 
-// resetTo is the change that brings back a value of a field; false if an update cannot.
-func resetTo(t ledger.Target, value string) (plugin.Change, bool) {
+// updateTo is the change that gives a field a value; false if an update cannot, which says nothing with 0 or an empty text.
+func updateTo(t ledger.Target, value string) (plugin.Change, bool) {
 	c, ok := changeOf(t, value)
-	return c, ok && c.Key == "" && (c.Int != 0 || c.Text != "") && c.Field != abi.Resources+abi.OOMScoreAdj
+	named := c.Int != 0 || c.Text != ""
+	return c, ok && named
+}
+
+// resetTo is the change that brings back kubelet's value of a field; false if an update cannot.
+func resetTo(t ledger.Target, value string) (plugin.Change, bool) {
+	c, ok := updateTo(t, value)
+	stays := c.Key != "" || c.Field == abi.Resources+abi.OOMScoreAdj
+	return c, ok && !stays
 }
 
 // update sends what is due in one update. It calls no hook: a plugin that answers its own update would never
@@ -185,7 +188,8 @@ func (i *interceptor) keepUsed(ctx context.Context, id ledger.ID, c *crifield.Co
 			delete(due, t)
 		}
 	}
-	i.notSent(ctx, id, fmt.Errorf("the container uses %d bytes of memory, and the limit of %d bytes would have the kernel kill processes", used.Amount, limit.Int), kept)
+	err = fmt.Errorf("the container uses %d bytes of memory, and the limit of %d bytes would have the kernel kill processes", used.Amount, limit.Int)
+	i.notSent(ctx, id, err, kept)
 }
 
 // send sends one update to the runtime, and notes that it was accepted.
