@@ -11,8 +11,8 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
@@ -65,7 +65,7 @@ func (d *daemon) explain(ctx context.Context, name string) (*explain.Report, err
 	if !d.following.Load() {
 		return d.explainLeft(ctx, name)
 	}
-	report, err := intercept.Explain(ctx, d.options(nil), name)
+	report, err := d.enforcer().Explain(ctx, name)
 	if errors.Is(err, explain.ErrNotFound) && d.backend.behind() {
 		return nil, admin.NotReady("the proxy has not read the pods of the container runtime yet; " + err.Error())
 	}
@@ -82,12 +82,12 @@ func (d *daemon) explainLeft(ctx context.Context, name string) (*explain.Report,
 	default:
 		return nil, admin.NotReady("no plugin is loaded and none has left a value, so the proxy passes every call as it comes and knows of no pod")
 	}
-	o := d.options(nil)
-	o.Store = pods.NewStoreWith(intercept.Kernel(d.cgroups))
+	left := d.enforcer()
+	left.Store = pods.NewStoreWith(enforce.Kernel(d.cgroups))
 	ctx, cancel := context.WithTimeout(ctx, syncTime)
 	defer cancel()
-	syncErr := o.Store.Sync(ctx, o.Backend)
-	report, err := intercept.Explain(ctx, o, name)
+	syncErr := left.Store.Sync(ctx, left.Backend)
+	report, err := left.Explain(ctx, name)
 	if errors.Is(err, explain.ErrNotFound) && !complete(syncErr) {
 		return nil, admin.NotReady("the container runtime does not tell of its pods: " + syncErr.Error())
 	}

@@ -203,5 +203,5 @@ func (d *daemon) passUpdate(ctx context.Context, call *cri.Call, next cri.Next) 
 	defer d.gate.Leave()
 	hold, cancel := d.bypass.undoing.wait(ctx)
 	defer cancel()
-	return intercept.PassUpdate(ctx, hold, d.options(nil), call.Request, next)
+	return intercept.PassUpdate(ctx, hold, d.enforcer(), call.Request, next)
 }

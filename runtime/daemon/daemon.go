@@ -19,6 +19,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/docker"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/handover"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
@@ -33,6 +34,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/service"
 	"github.com/wasmproxy/wasmproxy/runtime/settings"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
 )
 
 // Run serves by these settings until ctx is done and calls in flight have
@@ -139,7 +141,7 @@ type daemon struct {
 	passed   *service.Sockets // by systemd
 	engine   *wasm.Engine
 	store    *pods.Store
-	queue    *intercept.WorkQueue
+	queue    *workqueue.Queue
 	server   server
 	peers    peers.Set                                        // of the socket for calls
 	answers  func(ctx context.Context, endpoint string) error // returns why the server does not answer
@@ -184,7 +186,7 @@ type daemon struct {
 // open makes the parts, none of which does anything yet.
 func open(ctx context.Context, c *config.Config, observer observe.Observer, o options) (*daemon, error) {
 	d := &daemon{
-		config: c, queue: intercept.NewWorkQueue(), stopping: ctx.Done(), firstSyncTime: o.firstSyncTime, adminRetry: o.adminRetry, startFills: o.startFills, scanPeriod: o.scanPeriod,
+		config: c, queue: workqueue.New(), stopping: ctx.Done(), firstSyncTime: o.firstSyncTime, adminRetry: o.adminRetry, startFills: o.startFills, scanPeriod: o.scanPeriod,
 		syncTrigger: newTrigger(), resyncTrigger: newTrigger(), lostTrigger: newTrigger(), reloadTrigger: newTrigger(), settling: make(chan struct{}, 1),
 	}
 	d.handing.program, d.handing.noPath = handover.Program()
@@ -246,7 +248,7 @@ func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 		return err
 	}
 	d.lastGood = newLastGood(c.DataDir, d.observer)
-	d.store = pods.NewStoreWith(intercept.Kernel(d.cgroups))
+	d.store = pods.NewStoreWith(enforce.Kernel(d.cgroups))
 	if d.engine, err = wasm.NewEngine(ctx, o.engine); err != nil {
 		return err
 	}

@@ -23,12 +23,12 @@ func (d *daemon) scanFiles(ctx context.Context) {
 		case <-time.After(d.scanPeriod*9/10 + rand.N(d.scanPeriod/5)):
 			d.dropGone(ctx)
 			d.owning(ctx, func() {
-				intercept.ScanPart(ctx, d.options(nil), scan)
+				d.enforcer().ScanPart(ctx, scan)
 				scan++
 				d.systemd.Retry(ctx)
 			})
 		case <-d.reloadTrigger:
-			d.owning(ctx, func() { intercept.AfterReload(ctx, d.options(nil)) })
+			d.owning(ctx, func() { d.enforcer().AfterReload(ctx) })
 		case <-ctx.Done():
 			return
 		}
@@ -72,10 +72,9 @@ func (d *daemon) fill(ctx context.Context) {
 	d.describeNode(ctx)
 	if !d.backend.behind() && d.following.Load() {
 		d.owning(ctx, func() {
-			o := d.options(nil)
-			intercept.DropGone(o)
-			d.endWishes(ctx, o) // before Settle would write their values again
-			intercept.Settle(ctx, o)
+			d.enforcer().DropGone()
+			d.endWishes(ctx) // before Settle would write their values again
+			d.enforcer().Settle(ctx)
 		})
 	}
 }
@@ -148,16 +147,16 @@ func (d *daemon) undoEnded(ctx context.Context) {
 		return
 	}
 	defer d.settled()
-	d.owning(ctx, func() { d.endWishes(ctx, d.options(nil)) })
+	d.owning(ctx, func() { d.endWishes(ctx) })
 }
 
 // endWishes ends the wishes of plugins that cannot want them any more. The caller owns the state of plugins.
-func (d *daemon) endWishes(ctx context.Context, o intercept.Options) {
+func (d *daemon) endWishes(ctx context.Context) {
 	bypassed, present := d.current.bypassed.Load(), d.present.Load()
 	if bypassed {
 		present = &map[string]*intercept.Generation{}
 	}
 	if present != nil {
-		intercept.End(ctx, o, func(plugin string) *intercept.Generation { return (*present)[plugin] })
+		intercept.End(ctx, d.enforcer(), func(plugin string) *intercept.Generation { return (*present)[plugin] })
 	}
 }

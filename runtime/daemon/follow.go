@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -143,7 +143,7 @@ func (d *daemon) refill(ctx context.Context) {
 	} else if d.current.bypassed.Load() && !d.ledger.Empty() {
 		d.dropGone(ctx)
 		d.undoEnded(ctx)
-		d.owning(ctx, func() { intercept.Scan(ctx, d.options(nil)) })
+		d.owning(ctx, func() { d.enforcer().Scan(ctx) })
 	}
 }
 
@@ -154,11 +154,11 @@ func (d *daemon) dropGone(ctx context.Context) {
 		return
 	}
 	defer d.settled() // till then no plugin becomes active and leaves a record
-	o := d.options(nil)
-	o.Store = pods.NewStoreWith(intercept.Kernel(d.cgroups))
+	left := d.enforcer()
+	left.Store = pods.NewStoreWith(enforce.Kernel(d.cgroups))
 	ctx, cancel := context.WithTimeout(ctx, syncTime)
 	defer cancel()
-	if complete(o.Store.Sync(ctx, o.Backend)) && !d.following.Load() {
-		d.owning(ctx, func() { intercept.DropGone(o) })
+	if complete(left.Store.Sync(ctx, left.Backend)) && !d.following.Load() {
+		d.owning(ctx, left.DropGone)
 	}
 }

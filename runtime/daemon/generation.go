@@ -7,6 +7,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -83,6 +84,11 @@ func (d *daemon) generation(members []member) *generation {
 	return g
 }
 
+// enforcer has the values of plugins hold.
+func (d *daemon) enforcer() *enforce.Enforcer {
+	return &enforce.Enforcer{Observer: d.observer, Store: d.store, Backend: d.backend.client, Ledger: d.ledger, Cgroups: d.cgroups, Node: &d.node, Queue: d.queue}
+}
+
 // options are what these members' calls are intercepted with, but for the chain. All plugins
 // of one call together have at least the longest timeout of one of them.
 func (d *daemon) options(members []member) intercept.Options {
@@ -91,7 +97,7 @@ func (d *daemon) options(members []member) intercept.Options {
 		files = d.cgroups
 	}
 	o := intercept.Options{
-		Observer: d.observer, Store: d.store, Backend: d.backend.client, Ledger: d.ledger, Cgroups: d.cgroups, Node: &d.node, Queue: d.queue, CallTime: intercept.DefaultCallTime, Lost: d.lostTrigger.notify,
+		Enforcer: *d.enforcer(), CallTime: intercept.DefaultCallTime, Lost: d.lostTrigger.notify,
 		NewChain: func(chain ...plugin.Member) *plugin.Chain { return plugin.NewChain(d.observer, files, chain...) },
 	}
 	if len(members) > 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
 )
 
 // slowHeir is another process to which each message takes a moment.
@@ -34,7 +35,7 @@ func (h slowHeir) Leave(l handover.Left) error {
 // that after the release, without which it fails and ends.
 func TestHeirIsReleasedFirst(t *testing.T) {
 	d := &daemon{gate: new(intercept.Gate), observer: observe.Discard()}
-	if err := d.gate.Close(t.Context(), intercept.NewWorkQueue()); err != nil {
+	if err := d.gate.Close(t.Context(), workqueue.New()); err != nil {
 		t.Fatal(err)
 	}
 	h := slowHeir{make(chan string, 2)}
@@ -84,7 +85,7 @@ func TestUnsavedStateIsNotLeft(t *testing.T) {
 			}
 		}
 		l.Ask(ledger.ID{Pod: "u1"}, ledger.Asked{Target: ledger.File("cpu.idle"), Wish: ledger.Wish{Plugin: "10-a", Value: "1"}})
-		if err := d.gate.Close(t.Context(), intercept.NewWorkQueue()); err != nil {
+		if err := d.gate.Close(t.Context(), workqueue.New()); err != nil {
 			t.Fatal(err)
 		}
 		switch err := d.releaseState(t.Context()); {
@@ -106,7 +107,7 @@ func TestUnsavedStateIsNotLeft(t *testing.T) {
 // one attempt at most, and the handover goes on when the call has ended.
 func TestSlowCallHoldsOthersBriefly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &daemon{gate: new(intercept.Gate), queue: intercept.NewWorkQueue()}
+		d := &daemon{gate: new(intercept.Gate), queue: workqueue.New()}
 		d.gate.Enter(t.Context())
 		time.AfterFunc(firstQuiet+2*openTime, d.gate.Leave)
 		closed, start := make(chan error, 1), time.Now()
@@ -137,7 +138,7 @@ func TestRetiringProcessAwaitsItsPredecessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &daemon{gate: new(intercept.Gate), taking: &takingOver{ended: make(chan struct{})}}
 		d.awaitLeft(t.Context()) // without another process
-		if err := d.gate.Close(t.Context(), intercept.NewWorkQueue()); err != nil {
+		if err := d.gate.Close(t.Context(), workqueue.New()); err != nil {
 			t.Fatal(err)
 		}
 		d.handing.retires.Store(true)

@@ -10,10 +10,10 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
+	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
 )
 
 // clock counts its ticks.
@@ -37,7 +37,7 @@ func TestNoTickWhileDraining(t *testing.T) {
 		log := observe.Discard()
 		told, stop := context.WithCancel(t.Context())
 		d := &daemon{
-			config: new(config.Config), observer: log, store: pods.NewStore(), queue: intercept.NewWorkQueue(), syncTrigger: newTrigger(),
+			config: new(config.Config), observer: log, store: pods.NewStore(), queue: workqueue.New(), syncTrigger: newTrigger(),
 			backend: new(backend), stopping: told.Done(),
 		}
 		d.node.Store(new(crifield.Node))

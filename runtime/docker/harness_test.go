@@ -19,11 +19,13 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/docker"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
+	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
 )
 
 // function is a plugin whose Call is a Go function.
@@ -136,9 +138,9 @@ func newNode(t *testing.T, all bool, members ...plugin.Member) *node {
 	backend.Start()
 	t.Cleanup(backend.Close)
 	n.client = docker.NewClient("unix://"+n.direct, all)
-	o := intercept.Options{
-		Observer: n, Store: n.store, Backend: n.client, Node: &crifield.Node{}, Queue: intercept.NewWorkQueue(), Ledger: n.ledger, Keep: func() func() { return func() {} },
-	}
+	o := intercept.Options{Keep: func() func() { return func() {} }, Enforcer: enforce.Enforcer{
+		Observer: n, Store: n.store, Backend: n.client, Node: &crifield.Node{}, Queue: workqueue.New(), Ledger: n.ledger,
+	}}
 	o.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(n, nil, m...) }
 	o.Chain = o.NewChain(members...)
 	n.server = docker.New(docker.Options{Client: n.client, Router: intercept.Router(o), Store: n.store, Observer: n, DrainTimeout: 2 * time.Second})

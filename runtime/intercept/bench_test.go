@@ -15,12 +15,14 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
 )
 
 // v2 is a node that takes every cgroup file.
@@ -100,8 +102,10 @@ func creating(b *testing.B, members ...plugin.Member) *call {
 	store.Observe(nil, run, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
 	log := slogsink.New(slog.New(slog.NewTextHandler(b.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})))
 	i := &interceptor{Options: Options{
-		Observer: log, Chain: plugin.NewChain(log, v2{}, members...), Store: store, Ledger: ledger.New(), Queue: NewWorkQueue(), Keep: keep,
-		Node: &crifield.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2"}, CallTime: DefaultCallTime,
+		Enforcer: enforce.Enforcer{
+			Observer: log, Store: store, Ledger: ledger.New(), Queue: workqueue.New(), Node: &crifield.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2"},
+		},
+		Chain: plugin.NewChain(log, v2{}, members...), Keep: keep, CallTime: DefaultCallTime,
 	}}
 	for _, m := range cri.Methods {
 		if m.Pre == abi.PreCreateContainer {

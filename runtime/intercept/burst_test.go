@@ -10,7 +10,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -52,7 +51,7 @@ func TestQuotaAndBurstAtOnce(t *testing.T) {
 	want("30000", "20000", "with less of both")
 	update(100_000, 80_000)
 	want("100000", "80000", "with more of both")
-	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.options.Withdraw(t.Context(), removed("10-test"))
 	want("50000", "0", "without the plugin")
 	if log := n.log.String(); strings.Contains(log, "invalid") {
 		t.Errorf("the log has\n%s", log)
@@ -77,7 +76,7 @@ func TestRepairsOfQuotaAndBurstAreCountedOnce(t *testing.T) {
 				if quotaToo {
 					put(t, dir, "cpu.max", "50000 100000")
 				}
-				intercept.Scan(t.Context(), n.options)
+				n.options.Scan(t.Context())
 				return content(t, dir, "cpu.max"), content(t, dir, "cpu.max.burst")
 			}
 			for k := range 5 {
@@ -108,7 +107,7 @@ func TestBurstOfAPodWhoseLimitGoesDown(t *testing.T) {
 	n := newNode(t, []plugin.Member{burst, doubling(abi.HookSetOf(abi.PreCreateContainer), abi.AllCapabilities)}, withCgroups(fs))
 	n.runPodWith(podWithoutOverhead(), createRequest())
 	n.begin()
-	intercept.Scan(t.Context(), n.options)
+	n.options.Scan(t.Context())
 	if limit, got := content(t, pod, "cpu.max"), content(t, pod, "cpu.max.burst"); limit != "max 100000" || got != "80000" {
 		t.Fatalf("cpu.max is %s, cpu.max.burst is %s", limit, got)
 	}
@@ -117,7 +116,7 @@ func TestBurstOfAPodWhoseLimitGoesDown(t *testing.T) {
 	if limit, got := content(t, pod, "cpu.max"), content(t, pod, "cpu.max.burst"); limit != "50000 100000" || got != "50000" {
 		t.Errorf("without the container cpu.max is %s, cpu.max.burst is %s", limit, got)
 	}
-	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.options.Withdraw(t.Context(), removed("10-test"))
 	if got := content(t, pod, "cpu.max.burst"); got != "0" {
 		t.Errorf("without the plugin cpu.max.burst is %s", got)
 	}

@@ -2,12 +2,13 @@ package intercept
 
 import (
 	"context"
+	"path"
 	"sync/atomic"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 )
 
 // Cut takes the plugins of chains out of what is under way. Hooks that run or wait end at once,
@@ -57,43 +58,41 @@ func (c *call) passCut(ctx context.Context, next cri.Next) (answer *cri.Frame, e
 	if _, updates := c.req.(*runtimeapi.UpdateContainerResourcesRequest); !updates || c.Request.Decode(r) != nil {
 		return next(ctx, c.Request)
 	}
-	if c.event != nil { // values of plugins are yet to be undone
-		hold := c.suspend(ctx, c.event, c.event.container, r)
-		defer func() { c.restore(ctx, c.event, c.event.container, hold, r, answer != nil && err == nil) }() // no answer: next panicked
+	pass := func() error {
+		answer, err = passUpdate(ctx, &c.Enforcer, r, c.Request, next)
+		return err
 	}
-	return c.passUpdate(ctx, r, c.Request, next)
+	if c.event == nil {
+		err = pass()
+		return answer, err
+	}
+	err = c.Enforcer.Around(ctx, c.event.About(), c.event.container, r, path.Base(c.method.Name), pass) // values of plugins are yet to be undone
+	return answer, err
 }
 
 // PassUpdate sends an update of a container's resources on as it came, after what is under way
 // for the container, and has the ledger note what kubelet wants: values of plugins that are yet to
 // be undone must not come to undo kubelet's new ones. hold ends the wait; it is no bound of the call.
-func PassUpdate(ctx, hold context.Context, o Options, request *cri.Frame, next cri.Next) (*cri.Frame, error) {
-	i := &interceptor{Options: o}
+func PassUpdate(ctx, hold context.Context, values *enforce.Enforcer, request *cri.Frame, next cri.Next) (*cri.Frame, error) {
 	r := new(runtimeapi.UpdateContainerResourcesRequest)
 	if request.Decode(r) != nil {
 		return next(ctx, request)
 	}
 	id := r.GetContainerId()
-	if known, ok := i.Ledger.Find(id); ok {
+	if known, ok := values.Ledger.Find(id); ok {
 		id = known.Container // the queue goes by whole IDs
 	}
-	release, _ := i.Queue.Acquire(hold, id) // after an error the call goes on all the same
+	release, _ := values.Queue.Acquire(hold, id) // after an error the call goes on all the same
 	defer release()
-	return i.passUpdate(ctx, r, request, next)
+	return passUpdate(ctx, values, r, request, next)
 }
 
-// passUpdate sends an update on as kubelet sent it, and has the ledger note it.
-func (i *interceptor) passUpdate(ctx context.Context, r *runtimeapi.UpdateContainerResourcesRequest, request *cri.Frame, next cri.Next) (*cri.Frame, error) {
-	id, ok := i.Ledger.Find(r.GetContainerId())
-	if !ok {
-		return next(ctx, request)
-	}
+// passUpdate sends an update on as kubelet sent it, and has it noted.
+func passUpdate(ctx context.Context, values *enforce.Enforcer, r *runtimeapi.UpdateContainerResourcesRequest, request *cri.Frame, next cri.Next) (*cri.Frame, error) {
+	id, ok := values.Ledger.Find(r.GetContainerId())
 	answer, err := next(ctx, request)
-	if err == nil {
-		i.Store.Observe(nil, r, nil)
-		values := resourceValues(r.GetLinux())
-		i.Ledger.Updated(id, ledger.Update{Kubelet: values, Sent: values})
-		i.named(id, r.GetLinux())
+	if ok && err == nil {
+		values.Updated(id, r)
 	}
 	return answer, err
 }

@@ -22,6 +22,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -392,7 +393,7 @@ func TestFullNodeLosesNoUpdate(t *testing.T) {
 
 // slowBackend takes its time for updates, of which there are several at once.
 type slowBackend struct {
-	intercept.Backend
+	enforce.Backend
 	slow func()
 }
 
@@ -411,7 +412,7 @@ func TestRefusedUpdateIsTriedAgain(t *testing.T) {
 		n.hasField("cpu_quota", "10-test", "20000", "50000", "50000")
 		n.backend.refuses = nil
 		time.Sleep(time.Minute)
-		intercept.Scan(t.Context(), n.options)
+		n.options.Scan(t.Context())
 		n.must(n.queue.Drain(t.Context()))
 		n.hasField("cpu_quota", "10-test", "20000", "50000", "20000")
 	})
@@ -425,7 +426,7 @@ func TestNextPluginsFieldFollows(t *testing.T) {
 	n.must(n.second())
 	id := ledger.ID{Pod: "u1", Container: "c1"}
 	n.options.Ledger.Ask(id, ledger.Asked{Target: ledger.Field("cpu_quota"), Wish: ledger.Wish{Plugin: "20-next", Hook: abi.Tick, Value: "30000"}})
-	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.options.Withdraw(t.Context(), removed("10-test"))
 	n.must(n.queue.Drain(t.Context()))
 	n.hasField("cpu_quota", "20-next", "30000", "50000", "30000")
 }
@@ -440,10 +441,10 @@ func TestUpdateOfAContainerThatHasEnded(t *testing.T) {
 	n.must(n.second())
 	n.must(os.RemoveAll(dir))
 	n.backend.updates, n.backend.refuses = nil, status.Error(codes.Unknown, "container is not running")
-	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.options.Withdraw(t.Context(), removed("10-test"))
 	n.must(n.queue.Drain(t.Context()))
 	for range 3 {
-		intercept.Scan(t.Context(), n.options)
+		n.options.Scan(t.Context())
 		n.must(n.queue.Drain(t.Context()))
 	}
 	if len(n.backend.updates) != 1 || !n.options.Ledger.Empty() {
@@ -468,7 +469,7 @@ func TestKilledInAnUpdate(t *testing.T) {
 	n.must(n.update(0))
 	n.must(n.queue.Drain(t.Context()))
 	m.hasField("cpu_quota", "10-test", "20000", "50000", "50000")
-	intercept.Settle(t.Context(), m.options)
+	m.options.Settle(t.Context())
 	m.must(m.queue.Drain(t.Context()))
 	m.hasField("cpu_quota", "10-test", "20000", "50000", "20000")
 	n.fails, n.updating = errors.New("refused"), nil

@@ -8,9 +8,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -61,13 +60,6 @@ func (e *event) About() (o observe.Object) {
 		o.Container, o.ContainerID = e.container.Config.GetMetadata().GetName(), e.container.ID
 	}
 	o.Image, _ = e.Text(abi.Event, abi.EventImage)
-	return o
-}
-
-// aboutContainer is About of work on a container, which need not be the event's.
-func (e *event) aboutContainer(c *crifield.Container) observe.Object {
-	o := e.About()
-	o.ContainerID = c.ID
 	return o
 }
 
@@ -139,12 +131,12 @@ func (e *event) readableGroup(ctx context.Context, o abi.Object) (string, abi.Er
 	case e.host.Cgroups == nil:
 		return "", abi.Unsupported
 	case ofClass:
-		group, err := qosClassGroup(obj.Pod)
+		group, err := enforce.QOSClassGroup(obj.Pod)
 		return group, plugin.ErrnoOf(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, locateTime)
 	defer cancel()
-	group, err := e.host.group(ctx, obj)
+	group, err := e.host.Enforcer.Group(ctx, obj)
 	return group, plugin.ErrnoOf(err)
 }
 
@@ -152,33 +144,21 @@ func (e *event) readableGroup(ctx context.Context, o abi.Object) (string, abi.Er
 // has no plugin's any more.
 func (e *event) Opposed(c *plugin.Change) (first string) {
 	file := c.Op == plugin.WriteFile
-	if !file && (c.Kind() != abi.Container || c.Field < abi.Resources) {
+	if !file && !enforce.OfResource(c) {
 		return ""
 	}
 	o := e.object(c.Object)
 	if o.Pod == nil && (o.Container == nil || o.Container.ID == "") { // it is yet to be made
 		return ""
 	}
-	target, value := ledger.File(c.Key), c.Text
-	if !file {
-		target, value = fieldTarget(c.Field, c.Key), held{c.Int, c.Text}.as(c.Op, c.Field)
-	}
-	id := e.host.idOf(o)
-	if other := rules.OtherView(c.Key); file && other != "" {
-		if w, ok := e.host.Ledger.Owner(id, ledger.File(other)); ok {
-			return w.Plugin
-		}
-	}
-	w, ok := e.host.Ledger.Owner(id, target)
-	if !ok || w.Value == value {
-		return ""
-	}
-	if !file && e.sent != nil && o.Container.ID == e.container.ID {
-		if kubelet, named := e.kubeletValues()[target]; named && !e.host.Ledger.Repeats(id, target, kubelet) {
+	first = e.host.Enforcer.Opposed(o, c)
+	if first != "" && !file && e.sent != nil && o.Container.ID == e.container.ID {
+		target := enforce.TargetOf(c)
+		if kubelet, named := e.kubeletValues()[target]; named && !e.host.Ledger.Repeats(e.host.Enforcer.ID(o), target, kubelet) {
 			return ""
 		}
 	}
-	return w.Plugin
+	return first
 }
 
 // PodLimit implements plugin.PodLimiter: kubelet's limit, also while it is lifted. The file is read once in an event.
@@ -194,12 +174,7 @@ func (e *event) PodLimit(container abi.Object, file string) (value string, ok bo
 	}
 	key := podFile{pod.ID, file}
 	if value, ok = e.limits[key]; !ok {
-		known := e.host.Ledger.Record(e.host.idOf(crifield.Object{Pod: pod}))[ledger.File(file)].Kubelet
-		if known != nil {
-			value = *known
-		} else if group, err := e.host.group(context.Background(), crifield.Object{Pod: pod}); err == nil {
-			value, _ = e.host.Cgroups.Get(group, file)
-		}
+		value = e.host.Enforcer.PodLimit(context.Background(), e.host.Enforcer.ID(crifield.Object{Pod: pod}), pod, file)
 		if e.limits == nil {
 			e.limits = map[podFile]string{}
 		}

@@ -229,7 +229,7 @@ func TestFileOfAnExemptPod(t *testing.T) {
 	if failed := observe.All[*observe.CgroupFileFailed](all); len(failed) != 1 {
 		t.Errorf("failures %+v", failed)
 	}
-	if intercept.Scan(t.Context(), n.options); content(t, pod, "memory.high") != wish {
+	if n.options.Scan(t.Context()); content(t, pod, "memory.high") != wish {
 		t.Errorf("after a scan the file holds %q", content(t, pod, "memory.high"))
 	}
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -23,7 +22,7 @@ import (
 func (n *node) explained(kind explain.Kind, name string) string {
 	n.t.Helper()
 	n.must(n.queue.Drain(n.t.Context()))
-	r, err := intercept.Explain(n.t.Context(), n.options, "prod/web/app")
+	r, err := n.options.Explain(n.t.Context(), "prod/web/app")
 	n.must(err)
 	if len(r.Pods) != 1 || len(r.Pods[0].Containers) != 1 || r.Pods[0].Containers[0].ID != "c1" {
 		n.t.Fatalf("the report is %+v", r)
@@ -115,7 +114,7 @@ func TestExplainFieldsOfARemovedPlugin(t *testing.T) {
 	n.begin()
 	n.must(n.queue.Drain(t.Context()))
 	n.backend.refuses = errDown
-	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.options.Withdraw(t.Context(), removed("10-test"))
 	n.wantExplained(explain.Field, "unified[memory.high]", "kubelet: 100 →  → 200 → max stays")
 	n.wantExplained(explain.Field, "cpu_quota", "kubelet: 50000 →  → 100000 → 50000 failed")
 }
@@ -135,10 +134,10 @@ func TestExplainFiles(t *testing.T) {
 	n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}))
 	for range 8 {
 		put(t, dir, "memory.high", "777")
-		intercept.Scan(t.Context(), n.options)
+		n.options.Scan(t.Context())
 	}
 	n.wantExplained(explain.File, "memory.high", "10-test: 777 → 4096000 by 10-test in PreCreateContainer → - → 777 fight")
-	r, err := intercept.Explain(t.Context(), n.options, "web")
+	r, err := n.options.Explain(t.Context(), "web")
 	n.must(err)
 	values := r.Pods[0].Containers[0].Values
 	v := values[len(values)-1]
@@ -148,7 +147,7 @@ func TestExplainFiles(t *testing.T) {
 	if since := v.Wishes[0].Since; since.IsZero() || !since.Equal(n.options.Ledger.Record(ledger.ID{Pod: "u1", Container: "c1"})[ledger.File("memory.high")].Wishes[0].At) {
 		t.Errorf("since is %v", since)
 	}
-	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.options.Withdraw(t.Context(), removed("10-test"))
 	n.wantExplained(explain.File, "memory.high", "")
 }
 
@@ -156,7 +155,7 @@ func TestExplainFiles(t *testing.T) {
 func TestExplainPodLimit(t *testing.T) {
 	n, _ := raising(t)
 	told := func() string {
-		r, err := intercept.Explain(t.Context(), n.options, "prod/web")
+		r, err := n.options.Explain(t.Context(), "prod/web")
 		n.must(err)
 		v := r.Pods[0].Values[0]
 		return v.Name + ", " + valueText(&v) + ", " + v.Detail
@@ -169,7 +168,7 @@ func TestExplainPodLimit(t *testing.T) {
 	n = another
 	for range 8 {
 		put(t, pod, "memory.high", "777")
-		intercept.Scan(t.Context(), n.options)
+		n.options.Scan(t.Context())
 	}
 	if got := told(); !strings.HasSuffix(got, "; the last call or reload before it was RunPodSandbox") {
 		t.Errorf("the fight is told as %q", got)
@@ -204,7 +203,7 @@ func TestExplainWhatHasEnded(t *testing.T) {
 	n.must(os.RemoveAll(dir))
 	n.wantExplained(explain.File, "memory.high", "10-test: max → 4096000 by 10-test in PreCreateContainer → - → -")
 	n.wantExplained(explain.Field, "cpu_quota", "kubelet: 50000 →  → 50000 → -")
-	r, err := intercept.Explain(t.Context(), n.options, "web")
+	r, err := n.options.Explain(t.Context(), "web")
 	n.must(err)
 	if c := r.Pods[0].Containers[0]; c.State != "exited" || c.Unread != "" || c.Cgroup != "" {
 		t.Errorf("the container is %+v", c.Object)
@@ -216,7 +215,7 @@ func TestExplainWhatHasEnded(t *testing.T) {
 		if kernel == "-" {
 			n.must(os.RemoveAll(pod))
 		}
-		r, err := intercept.Explain(t.Context(), n.options, "web")
+		r, err := n.options.Explain(t.Context(), "web")
 		n.must(err)
 		p := r.Pods[0]
 		if got, want := valueText(&p.Values[0]), "10-test: max → 8192000 by 10-test in PreRunPodSandbox → - → "+kernel; got != want || p.Unread != "" || p.State != "notready" {
@@ -230,7 +229,7 @@ func TestExplainWithoutCgroups(t *testing.T) {
 	n := newNode(t, nil)
 	n.runPod()
 	n.begin()
-	r, err := intercept.Explain(t.Context(), n.options, "web")
+	r, err := n.options.Explain(t.Context(), "web")
 	n.must(err)
 	if c := r.Pods[0].Containers[0]; c.Unread != "cgroup-root is empty" || c.Cgroup != "" || c.State != "running" {
 		t.Errorf("the container is %+v", c)
@@ -256,7 +255,7 @@ func TestExplainNewest(t *testing.T) {
 		_, err := n.call(t.Context(), "CreateContainer", req, &runtimeapi.CreateContainerResponse{ContainerId: id})
 		n.must(err)
 	}
-	r, err := intercept.Explain(t.Context(), n.options, "prod/web")
+	r, err := n.options.Explain(t.Context(), "prod/web")
 	n.must(err)
 	if len(r.Pods) != 2 || r.Pods[0].ID != "pod2" || r.Pods[1].ID != "pod3" || len(r.Pods[0].Containers) != 1 || r.Pods[0].Containers[0].ID != "c3" {
 		t.Errorf("the report is %+v", r)
@@ -267,7 +266,7 @@ func TestExplainNewest(t *testing.T) {
 func TestExplainTellsNoSecret(t *testing.T) {
 	n := newNode(t, nil)
 	n.runPod()
-	r, err := intercept.Explain(t.Context(), n.options, "web")
+	r, err := n.options.Explain(t.Context(), "web")
 	n.must(err)
 	text, err := json.Marshal(r)
 	n.must(err)
@@ -304,7 +303,7 @@ func TestExplainUnownedValues(t *testing.T) {
 	put(t, group, "cpu.max.burst", "7")
 	m.wantExplained(explain.File, "cpu.max.burst", "unknown: - →  → - → 7")
 
-	r, err := intercept.Explain(t.Context(), m.options, "prod/web")
+	r, err := m.options.Explain(t.Context(), "prod/web")
 	m.must(err)
 	if want := "state file u1.json was ignored: unexpected end of JSON input"; r.Pods[0].Unowned != want {
 		t.Errorf("the reason is %q, want %q", r.Pods[0].Unowned, want)

@@ -20,7 +20,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -123,9 +122,9 @@ func faultyWrites(t *testing.T, inPost func()) []faultyWrite {
 		n.updating = func() { put(t, container, "memory.high", foreign) }
 		return resize(n, container)
 	}
-	scan := func(n *node, _ string) error { intercept.Scan(t.Context(), n.options); return nil }
+	scan := func(n *node, _ string) error { n.options.Scan(t.Context()); return nil }
 	remove := func(n *node, _ string) error {
-		intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+		n.options.Withdraw(t.Context(), removed("10-test"))
 		return nil
 	}
 	nothing := func(*node, string) {}
@@ -178,13 +177,13 @@ func (w *faultyWrite) test(t *testing.T, errno syscall.Errno, code abi.Errno) {
 		t.Errorf("the file holds %q, want %q", got, w.held)
 	}
 	w.wantRecord(t, n, state)
-	_ = refused(errno, func() error { intercept.Scan(t.Context(), n.options); return nil })
+	_ = refused(errno, func() error { n.options.Scan(t.Context()); return nil })
 	if again := observe.All[*observe.CgroupFileFailed](events.Take()); len(again) > 0 {
 		t.Errorf("the scan says it again: %v", again)
 	}
 	leaks()
 
-	intercept.Scan(t.Context(), n.options)
+	n.options.Scan(t.Context())
 	if got := content(t, dir, w.file); got != w.healthy {
 		t.Errorf("without the fault the scan leaves %q, want %q", got, w.healthy)
 	}
@@ -296,7 +295,7 @@ func TestContainerDiesBeforeAWrite(t *testing.T) {
 				w.step = func(n *node, _ string) error { return n.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}) }
 			}
 			n.must(w.step(n, container))
-			intercept.Scan(t.Context(), n.options)
+			n.options.Scan(t.Context())
 			if failed := observe.All[*observe.CgroupFileFailed](events.Take()); len(failed) > 0 {
 				t.Errorf("failures are reported: %v", failed)
 			}

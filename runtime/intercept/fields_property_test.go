@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 )
 
 func (w *fieldWorld) step(r *rand.Rand) string {
@@ -49,14 +48,14 @@ func (w *fieldWorld) remove(ids ...string) {
 			}
 		}
 	}
-	intercept.Withdraw(w.t.Context(), w.options, removed(ids...))
+	w.options.Withdraw(w.t.Context(), removed(ids...))
 	w.settle()
 }
 
 // check compares the runtime, and what is explained of the container, with the model.
 func (w *fieldWorld) check(when string) {
 	w.t.Helper()
-	report, err := intercept.Explain(w.t.Context(), w.options, "prod/web/app")
+	report, err := w.options.Explain(w.t.Context(), "prod/web/app")
 	w.must(err)
 	told := map[string]string{}
 	for _, v := range report.Pods[0].Containers[0].Values {
@@ -122,7 +121,7 @@ func TestAnySequenceOfFields(t *testing.T) {
 // record, but what CRI cannot clear.
 func (w *fieldWorld) onlyLeft() {
 	w.t.Helper()
-	report, err := intercept.Explain(w.t.Context(), w.options, "prod/web/app")
+	report, err := w.options.Explain(w.t.Context(), "prod/web/app")
 	w.must(err)
 	report.Diff()
 	var differs, recorded []string

@@ -78,7 +78,7 @@ func TestFieldsOfARemovedPluginAreReset(t *testing.T) {
 	n.runPod()
 	n.begin()
 	n.must(n.queue.Drain(t.Context()))
-	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.options.Withdraw(t.Context(), removed("10-test"))
 	n.hasField("cpu_quota", "", "", "", "")
 	n.hasField("unified[memory.high]", "", "", "100", "200")
 	want := []*runtimeapi.UpdateContainerResourcesRequest{{ContainerId: "c1", Linux: &runtimeapi.LinuxContainerResources{CpuQuota: 50_000, CpuPeriod: 100_000, CpusetCpus: "0-1"}}}
@@ -101,7 +101,7 @@ func TestFieldsOfAnotherContainerAreReset(t *testing.T) {
 	m.must(m.second())
 	m.hasField("cpu_quota", "10-test", "20000", "-1", "20000")
 	m.backend.refuses = errors.New("no")
-	intercept.Withdraw(t.Context(), m.options, removed("10-test"))
+	m.options.Withdraw(t.Context(), removed("10-test"))
 	m.hasField("cpu_quota", "", "", "-1", "20000")
 	last := m.backend.updates[len(m.backend.updates)-1]
 	if last.GetLinux().GetCpuQuota() != -1 {
@@ -194,12 +194,12 @@ func testFailedReset(t *testing.T, again string) {
 	n, _, _ := running(t, withObserver(&events))
 	n.must(n.queue.Drain(t.Context()))
 	n.backend.refuses = errors.New("no")
-	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.options.Withdraw(t.Context(), removed("10-test"))
 	n.must(n.queue.Drain(t.Context()))
-	intercept.Scan(t.Context(), n.options) // within a minute
+	n.options.Scan(t.Context()) // within a minute
 	n.must(n.queue.Drain(t.Context()))
 	time.Sleep(time.Minute)
-	intercept.Scan(t.Context(), n.options)
+	n.options.Scan(t.Context())
 	n.must(n.queue.Drain(t.Context()))
 	if told := observe.All[*observe.FieldsNotReset](events.Take()); len(told) != 1 || len(n.backend.updates) != 2 {
 		t.Fatalf("%s: %d events of %d failed resets", again, len(told), len(n.backend.updates))
@@ -208,7 +208,7 @@ func testFailedReset(t *testing.T, again string) {
 	switch again {
 	case "scan":
 		time.Sleep(time.Minute)
-		intercept.Scan(t.Context(), n.options)
+		n.options.Scan(t.Context())
 	case "update":
 		n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuQuota: 40_000}))
 	default:
@@ -221,7 +221,7 @@ func testFailedReset(t *testing.T, again string) {
 	if len(n.backend.updates) != 3 || n.backend.updates[2].GetLinux().GetCpuShares() != 512 {
 		t.Errorf("%s: the resets are %v", again, n.backend.updates)
 	}
-	intercept.Scan(t.Context(), n.options)
+	n.options.Scan(t.Context())
 	n.must(n.queue.Drain(t.Context()))
 	if len(n.backend.updates) != 3 {
 		t.Errorf("%s: it was reset once more: %v", again, n.backend.updates)

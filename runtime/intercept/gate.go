@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
 )
 
 // Gate keeps the state of plugins, which are the ledger, cgroup files and what plugins remember,
@@ -106,7 +107,7 @@ func (g *Gate) HandedOver() bool {
 
 // Close closes the gate, and returns when nothing is inside and the queue is empty. With ctx's
 // end it opens again, and the error is ctx's.
-func (g *Gate) Close(ctx context.Context, queue *WorkQueue) error {
+func (g *Gate) Close(ctx context.Context, queue *workqueue.Queue) error {
 	g.set(gateClosed)
 	err := g.awaitEmpty(ctx)
 	if err == nil {
@@ -211,7 +212,7 @@ func Finish(ctx context.Context, o Options, l Left) {
 	}
 	after := c.observe(ctx, l.Answer)
 	if after != nil {
-		c.settleFiles(ctx, after)
+		c.settle(ctx, after)
 	}
 	c.post(ctx, after, c.Chain)
 }

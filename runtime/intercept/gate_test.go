@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
 )
 
 // TestGate: a gate closes when nothing is inside and the queue is empty, opens again if that takes
 // too long, and lets nobody in once it is handed over.
 func TestGate(t *testing.T) {
-	g, queue := new(intercept.Gate), intercept.NewWorkQueue()
+	g, queue := new(intercept.Gate), workqueue.New()
 	short := func() context.Context {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		t.Cleanup(cancel)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -23,24 +24,23 @@ type Generation struct {
 // those that the present one may not have, or could not ask for again. Others of earlier generations end when the
 // present one has not repeated them in Synchronize. Those of the next one stay. present returns nil if there is no
 // generation of the plugin. It must not use the ledger.
-func End(ctx context.Context, o Options, present func(plugin string) *Generation) {
-	i := &interceptor{Options: o}
-	i.withdraw(ctx, func(of ledger.ID, t ledger.Target, w ledger.Wish) bool {
+func End(ctx context.Context, values *enforce.Enforcer, present func(plugin string) *Generation) {
+	values.Withdraw(ctx, func(of ledger.ID, t ledger.Target, w ledger.Wish) bool {
 		switch g := present(w.Plugin); {
 		case g == nil:
 			return true
 		case g.Next != "" && w.Generation == g.Next:
 			return false
 		default:
-			return g.Nothing || w.Generation != g.Name && i.excludes(g, of, t, w)
+			return g.Nothing || w.Generation != g.Name && excludes(values, g, of, t, w)
 		}
 	})
 }
 
 // excludes reports whether a generation cannot repeat a wish of an earlier one.
-func (i *interceptor) excludes(g *Generation, of ledger.ID, t ledger.Target, w ledger.Wish) bool {
+func excludes(values *enforce.Enforcer, g *Generation, of ledger.ID, t ledger.Target, w ledger.Wish) bool {
 	switch m := g.Member; {
-	case i.outside(g.Match, of):
+	case outside(values, g.Match, of):
 		return true
 	case m == nil:
 		return false
@@ -54,15 +54,15 @@ func (i *interceptor) excludes(g *Generation, of ledger.ID, t ledger.Target, w l
 
 // outside reports whether a match excludes a pod or container. Of what the store lacks, or the runtime could not
 // describe, that is not known yet.
-func (i *interceptor) outside(match abi.Match, of ledger.ID) bool {
-	sandbox, ok := i.sandboxOf(of)
-	pod, known := i.Store.Pod(sandbox)
+func outside(values *enforce.Enforcer, match abi.Match, of ledger.ID) bool {
+	sandbox, ok := values.Sandbox(of)
+	pod, known := values.Store.Pod(sandbox)
 	if !ok || !known || pod.ByListAlone() {
 		return false
 	}
 	o := matched{pod: crifield.PodOf(pod)}
 	if of.Container != "" {
-		c, known := i.Store.Container(of.Container)
+		c, known := values.Store.Container(of.Container)
 		if !known || c.ByListAlone() {
 			return false
 		}
@@ -75,7 +75,7 @@ func (i *interceptor) outside(match abi.Match, of ledger.ID) bool {
 func needs(of ledger.ID, t ledger.Target, w ledger.Wish) (all abi.CapabilitySet) {
 	if _, file := t.File(); file {
 		all |= abi.CapabilitySetOf(abi.CgroupWrite)
-	} else if change, ok := changeOf(t, w.Value); ok {
+	} else if change, ok := enforce.ChangeTo(t, w.Value); ok {
 		all |= abi.CapabilitySetOf(plugin.FieldOf(abi.Container, change.Field).Writing)
 	}
 	if w.Raises {

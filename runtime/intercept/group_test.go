@@ -19,6 +19,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -244,7 +245,7 @@ func TestUpdatesOnDockerAfterARestart(t *testing.T) {
 				_, podFile := plugin.ReadFile(ctx, ev, abi.Pod, "cpu.idle")
 				saw["got"] = fmt.Sprintln(parent, period, periodErr, shares, env, home, args, overhead, logs, user, name, burst, podFile)
 				return nil
-			})}, withCgroups(k.fs), func(o *intercept.Options) { o.Store = pods.NewStoreWith(intercept.Kernel(k.fs)) })
+			})}, withCgroups(k.fs), func(o *intercept.Options) { o.Store = pods.NewStoreWith(enforce.Kernel(k.fs)) })
 			n.backend.tellContainer(containerID, map[string]any{"sandboxID": "pod1", "pid": k.pid})
 			n.backend.pods = map[string]*runtimeapi.PodSandboxStatusResponse{
 				"pod1": {Status: &runtimeapi.PodSandboxStatus{Id: "pod1", Metadata: podConfig().Metadata}},

@@ -21,11 +21,13 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
+	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
 )
 
 // function is a plugin whose Call is a Go function.
@@ -56,7 +58,7 @@ func on(hook abi.Hook, f function) plugin.Member {
 type node struct {
 	t       *testing.T
 	store   *pods.Store
-	queue   *intercept.WorkQueue
+	queue   *workqueue.Queue
 	backend runtimeBackend
 	log     *bytes.Buffer
 	options intercept.Options
@@ -79,14 +81,13 @@ func withStore(n *node) option {
 // newNode returns a node whose calls go through the members.
 func newNode(t *testing.T, members []plugin.Member, opts ...option) *node {
 	t.Helper()
-	n := &node{t: t, store: pods.NewStore(), queue: intercept.NewWorkQueue(), log: new(bytes.Buffer)}
+	n := &node{t: t, store: pods.NewStore(), queue: workqueue.New(), log: new(bytes.Buffer)}
 	log := slogsink.New(slog.New(slog.NewJSONHandler(&locked{w: n.log}, nil)))
-	o := intercept.Options{
-		Observer: log, Store: n.store, Backend: &n.backend,
+	o := intercept.Options{Keep: func() func() { return func() {} }, Enforcer: enforce.Enforcer{
+		Observer: log, Store: n.store, Backend: &n.backend, Queue: n.queue, Ledger: ledger.New(),
 		Node: &crifield.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2",
 			CgroupDriver: "systemd", CPUs: 8, Memory: 32 << 30, Kernel: "6.1", RuntimeHandlers: []string{"kata", "runc"}},
-		Queue: n.queue, Ledger: ledger.New(), Keep: func() func() { return func() {} },
-	}
+	}}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -267,7 +268,7 @@ func fullResources() *runtimeapi.LinuxContainerResources {
 // runtimeBackend answers the questions of the store, from a table, with
 // NotFound for what is not in it.
 type runtimeBackend struct {
-	intercept.Backend
+	enforce.Backend
 	pods       map[string]*runtimeapi.PodSandboxStatusResponse
 	containers map[string]*runtimeapi.ContainerStatusResponse
 	down       bool

@@ -10,7 +10,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -46,7 +45,7 @@ func newIdle(t *testing.T, o abi.Object) *idle {
 // undo removes the plugin when the proxy knows no pods.
 func (i *idle) undo() {
 	i.options.Store = pods.NewStore()
-	intercept.Withdraw(i.t.Context(), i.options, removed("10-test"))
+	i.options.Withdraw(i.t.Context(), removed("10-test"))
 }
 
 func (i *idle) want(share, when string) {
@@ -76,7 +75,7 @@ func TestUndoOfIdleBringsBackTheShare(t *testing.T) {
 func TestUndoOfIdleAfterARepair(t *testing.T) {
 	i := newIdle(t, abi.Pod)
 	i.write(t, "cpu.idle", "0")
-	intercept.Scan(t.Context(), i.options)
+	i.options.Scan(t.Context())
 	if got := content(t, i.dir, i.shareFile()); got != i.idle {
 		t.Fatalf("%s is %s after the repair", i.shareFile(), got)
 	}
@@ -128,7 +127,7 @@ func TestUndoOfIdleAndAWeight(t *testing.T) {
 	if got := content(t, i.dir, i.shareFile()); got != i.idle {
 		t.Fatalf("%s is %s", i.shareFile(), got)
 	}
-	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.options.Withdraw(t.Context(), removed("10-test"))
 	i.want(i.before, "without the plugin")
 	if log := n.log.String(); strings.Contains(log, "error") {
 		t.Errorf("the log has\n%s", log)

@@ -2,20 +2,17 @@ package intercept
 
 import (
 	"context"
+	"path"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
-	"github.com/wasmproxy/wasmproxy/runtime/crifield"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
-	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
 // How long host work may take that no plugin's own limit bounds. locateTime is spent
@@ -30,16 +27,10 @@ const (
 const DefaultCallTime = time.Second
 
 // Options are the parts that calls are intercepted with. All are required but
-// Cgroups, CallTime and AfterFailure.
+// CallTime, AfterFailure, and those whose comments say so.
 type Options struct {
-	Observer observe.Observer
-	Chain    *plugin.Chain
-	Store    *pods.Store
-	Backend  Backend
-	Ledger   *ledger.Ledger
-	Cgroups  *cgroup.FS                         // nil on a node without a cgroup file system
-	Node     interface{ Load() *crifield.Node } // an atomic pointer, or a *crifield.Node that stays
-	Queue    *WorkQueue
+	enforce.Enforcer // the parts of the node, and what has the values of plugins hold
+	Chain            *plugin.Chain
 	// CallTime is what all plugins of one call may take together, those of its
 	// post hook counted anew; DefaultCallTime if 0.
 	CallTime time.Duration
@@ -72,13 +63,6 @@ type Options struct {
 	// Gate is where a call is inside while it is intercepted; nil if the state of plugins stays
 	// with this process.
 	Gate *Gate
-}
-
-// Backend is what is asked of the container runtime besides the calls that pass.
-// Every [runtimeapi.RuntimeServiceClient] is one.
-type Backend interface {
-	pods.Backend
-	UpdateContainerResources(context.Context, *runtimeapi.UpdateContainerResourcesRequest, ...grpc.CallOption) (*runtimeapi.UpdateContainerResourcesResponse, error)
 }
 
 // Router returns the routes of the chain: an interceptor for every method that
@@ -188,27 +172,28 @@ func (c *call) failed() {
 	}
 }
 
-// forward asks the backend, and brings the store and the container's cgroup to
-// where its answer leaves them. It returns the event of the post hook, nil if there is none.
-// Values that were suspended come back whatever happens.
+// forward asks the backend, and brings the store and the values of plugins to where its answer leaves them. It returns
+// the event of the post hook, nil if there is none.
 func (c *call) forward(ctx context.Context, out *cri.Frame, next cri.Next) (answer *cri.Frame, after *event, err error) {
 	defer c.trackCreations()()
+	pass := func() error {
+		answer, c.left, err = c.outside(ctx, out, next)
+		if err != nil && !c.left && c.Lost != nil && c.method.Effect != cri.Nothing && unanswered(ctx, err) {
+			c.Lost()
+		}
+		if err == nil && !c.left {
+			if after = c.observe(ctx, answer); after != nil {
+				c.settle(ctx, after)
+			}
+		}
+		return err
+	}
 	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok && c.event != nil {
-		hold := c.suspend(ctx, c.event, c.event.container, r)
-		defer func() { c.restore(ctx, c.event, c.event.container, hold, r, answer != nil && err == nil) }() // no answer: next panicked
+		err = c.Enforcer.Around(ctx, c.event.About(), c.event.container, r, path.Base(c.method.Name), pass)
+	} else {
+		err = pass()
 	}
-	answer, c.left, err = c.outside(ctx, out, next)
-	if err != nil && !c.left && c.Lost != nil && c.method.Effect != cri.Nothing && unanswered(ctx, err) {
-		c.Lost()
-	}
-	if err != nil || c.left {
-		return answer, nil, err
-	}
-	after = c.observe(ctx, answer)
-	if after != nil {
-		c.settleFiles(ctx, after)
-	}
-	return answer, after, nil
+	return answer, after, err
 }
 
 // unseen refuses a call whose request does not show all that it does, if plugins hook it. Without a hook

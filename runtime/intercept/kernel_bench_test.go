@@ -18,10 +18,12 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
+	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
 )
 
 const kernelRoot = "/sys/fs/cgroup"
@@ -182,10 +184,9 @@ func benchmarkStart(b *testing.B, l *ledger.Ledger, f *fourFiles) {
 	if err := makeKernelGroup(b, fs.Version(), parent+"/c1"); err != nil {
 		b.Fatal(err)
 	}
-	o := Options{
-		Observer: observe.Discard(), Store: pods.NewStore(), Ledger: l, Cgroups: fs, Queue: NewWorkQueue(), Keep: keep,
-		Node: &crifield.Node{CgroupVersion: fs.Version()}, CallTime: DefaultCallTime,
-	}
+	o := Options{Keep: keep, CallTime: DefaultCallTime, Enforcer: enforce.Enforcer{
+		Observer: observe.Discard(), Store: pods.NewStore(), Ledger: l, Cgroups: fs, Queue: workqueue.New(), Node: &crifield.Node{CgroupVersion: fs.Version()},
+	}}
 	var members []plugin.Member
 	if f != nil {
 		members = append(members, plugin.Member{ID: "10-four", Plugin: f, Hooks: abi.HookSetOf(abi.PreCreateContainer), Capabilities: abi.AllCapabilities})

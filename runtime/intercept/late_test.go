@@ -8,7 +8,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -63,7 +62,7 @@ func TestHooksThatEndAfterARemovalLeaveNoRecord(t *testing.T) {
 				t.Errorf("there are records of %v", got)
 			}
 			n.must(os.RemoveAll(dir))
-			intercept.Scan(t.Context(), n.options)
+			n.options.Scan(t.Context())
 			if got := n.options.Ledger.Objects(); len(got) > 0 {
 				t.Errorf("without the pod's cgroup there are records of %v", got)
 			}

@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -117,7 +118,7 @@ func TestRestartOfTheProxy(t *testing.T) {
 	put(t, group, "memory.high", "max")
 	m := newNode(t, nil, withLedger(openLedger(t, dir)), func(o *intercept.Options) { o.Store, o.Cgroups = n.store, n.options.Cgroups })
 	m.store = n.store
-	intercept.Settle(t.Context(), m.options)
+	m.options.Settle(t.Context())
 	if idle, high := content(t, group, "cpu.idle"), content(t, group, "memory.high"); idle != "1" || high != "4096000" {
 		t.Errorf("after the restart cpu.idle is %s, memory.high is %s", idle, high)
 	}
@@ -126,7 +127,7 @@ func TestRestartOfTheProxy(t *testing.T) {
 	if high := content(t, group, "memory.high"); high != "4096000" {
 		t.Errorf("after an update memory.high is %s", high)
 	}
-	intercept.Withdraw(t.Context(), m.options, removed("10-test"))
+	m.options.Withdraw(t.Context(), removed("10-test"))
 	if idle, high := content(t, group, "cpu.idle"), content(t, group, "memory.high"); idle != "0" || high != "max" {
 		t.Errorf("without the plugin cpu.idle is %s, memory.high is %s", idle, high)
 	}
@@ -156,7 +157,7 @@ func TestRecordsOfRemovedObjects(t *testing.T) {
 	}
 	n, _, _ = running(t)
 	n.options.Store = pods.NewStore()
-	intercept.Settle(t.Context(), n.options)
+	n.options.Settle(t.Context())
 	if all := n.options.Ledger.Objects(); len(all) != 1 {
 		t.Errorf("a pod that may be in the making was dropped: %v remain", all)
 	}
@@ -204,7 +205,7 @@ func TestScanRepairsAndGivesUp(t *testing.T) {
 	events.Take()
 	for range 8 {
 		put(t, dir, "memory.high", "777")
-		intercept.Scan(t.Context(), n.options)
+		n.options.Scan(t.Context())
 	}
 	all := events.Take()
 	fights := observe.All[*observe.CgroupFileFought](all)
@@ -214,7 +215,7 @@ func TestScanRepairsAndGivesUp(t *testing.T) {
 	if e := fights[0]; e.Last != "UpdateContainerResources" || e.Found != "777" || e.Value != "4096000" || e.ContainerID != "c1" {
 		t.Errorf("the event is %+v", e)
 	}
-	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.options.Withdraw(t.Context(), removed("10-test"))
 	if got := content(t, dir, "memory.high"); got != "777" {
 		t.Errorf("memory.high is %s without the plugin, and kubelet or another wrote 777 last", got)
 	}
@@ -230,8 +231,8 @@ func TestNoWriteOfAValueThatIsThere(t *testing.T) {
 	var events observe.Recorder
 	m := n.with(func(o *intercept.Options) { o.Cgroups = n.options.Cgroups; withObserver(&events)(o) }, on(abi.PreUpdateContainerResources, write(abi.Container, "memory.high", "4096000")))
 	m.must(m.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}))
-	intercept.Scan(t.Context(), m.options)
-	intercept.Settle(t.Context(), m.options)
+	m.options.Scan(t.Context())
+	m.options.Settle(t.Context())
 	after, err := os.Stat(filepath.Join(dir, "memory.high"))
 	n.must(err)
 	if told := observe.All[*observe.CgroupFileWritten](events.Take()); len(told) > 0 || !after.ModTime().Equal(before.ModTime()) {
@@ -337,7 +338,7 @@ func TestUndoOfAFileWithLines(t *testing.T) {
 	n.runPod()
 	n.begin()
 	put(t, dir, "io.max", kubelet+"\n8:16 rbps=5 wbps=max riops=max wiops=max") // as the kernel shows it
-	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.options.Withdraw(t.Context(), removed("10-test"))
 	if got, want := content(t, dir, "io.max"), "8:16 rbps=max wbps=max riops=max wiops=max"; got != want {
 		t.Errorf("io.max was written as %q, want %q", got, want)
 	}
@@ -355,13 +356,13 @@ func TestWeightOfAnIdleGroupIsNotRepaired(t *testing.T) {
 	put(t, dir, "cpu.idle", "1")
 	put(t, dir, "cpu.weight", "0")
 	events.Take()
-	intercept.Scan(t.Context(), n.options)
+	n.options.Scan(t.Context())
 	if told := observe.All[*observe.CgroupFileRepaired](events.Take()); len(told) > 0 || content(t, dir, "cpu.weight") != "0" {
 		t.Errorf("cpu.weight is %s, and the events are %v", content(t, dir, "cpu.weight"), told)
 	}
 	put(t, dir, "cpu.idle", "0")
 	put(t, dir, "cpu.weight", "50")
-	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.options.Withdraw(t.Context(), removed("10-test"))
 	if got := content(t, dir, "cpu.weight"); got != "100" {
 		t.Errorf("without the plugin cpu.weight is %s, want kubelet's 100", got)
 	}
@@ -384,7 +385,7 @@ func TestLateFailureNamesEverything(t *testing.T) {
 		t.Errorf("got %s, %v; want %s", got, failed[0].Err, want)
 	}
 	n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}))
-	intercept.Scan(t.Context(), n.options)
+	n.options.Scan(t.Context())
 	if again := observe.All[*observe.CgroupFileFailed](events.Take()); len(again) > 0 {
 		t.Errorf("the same failure is reported again: %v", again)
 	}
@@ -415,7 +416,7 @@ func TestSuspendedValuesComeBackAfterAPanic(t *testing.T) {
 // kernel has given the container its default share.
 func TestUndoOfIdleNamesTheShares(t *testing.T) {
 	n, _, dir := running(t)
-	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.options.Withdraw(t.Context(), removed("10-test"))
 	n.must(n.queue.Drain(t.Context()))
 	if got := content(t, dir, "cpu.idle"); got != "0" || len(n.backend.updates) != 1 || n.backend.updates[0].GetLinux().GetCpuShares() != 512 {
 		t.Errorf("cpu.idle is %s, and the updates are %v", got, n.backend.updates)
@@ -431,12 +432,12 @@ func TestRoundedValueIsNotRepaired(t *testing.T) {
 	n.begin()
 	put(t, dir, "memory.high", "8192") // as the kernel shows it
 	events.Take()
-	intercept.Scan(t.Context(), n.options)
+	n.options.Scan(t.Context())
 	n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}))
 	if told := observe.All[*observe.CgroupFileRepaired](events.Take()); len(told) > 0 {
 		t.Errorf("repaired: %v", told)
 	}
-	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.options.Withdraw(t.Context(), removed("10-test"))
 	if got := content(t, dir, "memory.high"); got != "max" {
 		t.Errorf("memory.high is %s without the plugin, want kubelet's max", got)
 	}
@@ -473,14 +474,14 @@ func TestRepairAfterAReloadOfSystemd(t *testing.T) {
 	events.Take()
 	for range 7 {
 		put(t, dir, "memory.high", "777")
-		intercept.AfterReload(t.Context(), n.options)
+		n.options.AfterReload(t.Context())
 	}
 	if again := observe.All[*observe.CgroupFileRepaired](events.Take()); len(again) != 7 || content(t, dir, "memory.high") != "4096000" {
 		t.Errorf("%d repairs after 7 reloads, memory.high is %s", len(again), content(t, dir, "memory.high"))
 	}
 	for range 6 {
 		put(t, dir, "memory.high", "777")
-		intercept.Scan(t.Context(), n.options)
+		n.options.Scan(t.Context())
 	}
 	if fights := observe.All[*observe.CgroupFileFought](events.Take()); len(fights) != 1 || fights[0].Last != "a reload of systemd" {
 		t.Errorf("the fights are %+v", fights)
@@ -496,17 +497,17 @@ func TestScanPart(t *testing.T) {
 		put(t, dir, "memory.high", foreign)
 		scans := uint64(0)
 		for ; content(t, dir, "memory.high") == foreign; scans++ {
-			if scans == intercept.ScanParts {
+			if scans == enforce.ScanParts {
 				t.Fatalf("memory.high is %s after %d scans", foreign, scans)
 			}
-			intercept.ScanPart(t.Context(), n.options, round+scans)
+			n.options.ScanPart(t.Context(), round+scans)
 		}
 		if round == 0 {
 			continue
 		}
 		put(t, dir, "memory.high", foreign)
-		_ = refused(syscall.EROFS, func() error { intercept.Scan(t.Context(), n.options); return nil })
-		if intercept.ScanPart(t.Context(), n.options, round+scans); content(t, dir, "memory.high") == foreign {
+		_ = refused(syscall.EROFS, func() error { n.options.Scan(t.Context()); return nil })
+		if n.options.ScanPart(t.Context(), round+scans); content(t, dir, "memory.high") == foreign {
 			t.Error("a value that could not be written is left out")
 		}
 	}

@@ -79,7 +79,7 @@ func TestPodLimitComesBack(t *testing.T) {
 			n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuQuota: 40_000, CpuPeriod: 100_000}))
 		},
 		"the plugin is removed": func(n *node) {
-			intercept.Withdraw(n.t.Context(), n.options, removed("10-doubling"))
+			n.options.Withdraw(n.t.Context(), removed("10-doubling"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,16 +98,16 @@ func TestPodLimitOfKubelet(t *testing.T) {
 	n, pod := raising(t)
 	put(t, pod, "cpu.max", "80000 100000")
 	for range 2 {
-		intercept.Scan(t.Context(), n.options)
+		n.options.Scan(t.Context())
 		n.wantCPU(pod, "max 100000", "after kubelet's write")
 	}
 	put(t, pod, "cpu.max", "200000 100000")
 	for range 2 { // the first finds kubelet's value
-		intercept.Scan(t.Context(), n.options)
+		n.options.Scan(t.Context())
 	}
 	n.wantCPU(pod, "200000 100000", "with more than the container has")
 	put(t, pod, "cpu.max", "80000 100000")
-	intercept.Withdraw(t.Context(), n.options, removed("10-doubling"))
+	n.options.Withdraw(t.Context(), removed("10-doubling"))
 	n.must(n.queue.Drain(t.Context()))
 	n.wantCPU(pod, "80000 100000", "without the plugin")
 }
@@ -151,9 +151,9 @@ func TestPodLimitInResizes(t *testing.T) {
 					update()
 					write()
 				}
-				intercept.Scan(t.Context(), n.options)
+				n.options.Scan(t.Context())
 				n.wantCPU(pod, "max 100000", "while the container has twice as much")
-				intercept.Withdraw(t.Context(), n.options, removed("10-doubling"))
+				n.options.Withdraw(t.Context(), removed("10-doubling"))
 				n.must(n.queue.Drain(t.Context()))
 				n.wantCPU(pod, kubelet, "without the plugin")
 			})
@@ -186,9 +186,9 @@ func TestPodLimitOfAnEphemeralContainer(t *testing.T) {
 	n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuQuota: 20_000, CpuPeriod: 100_000}))
 	n.must(n.queue.Drain(t.Context()))
 	put(t, pod, "cpu.max", "20000 100000")
-	intercept.Scan(t.Context(), n.options)
+	n.options.Scan(t.Context())
 	n.wantCPU(pod, "max 100000", "with 40000 of the container")
-	intercept.Withdraw(t.Context(), n.options, removed("10-doubling"))
+	n.options.Withdraw(t.Context(), removed("10-doubling"))
 	n.must(n.queue.Drain(t.Context()))
 	n.wantCPU(pod, "20000 100000", "without the plugin")
 }
@@ -204,13 +204,13 @@ func TestPodWithResourcesOfItsOwn(t *testing.T) {
 		put(t, pod, "cpu.max", own)
 		n.runPodWith(config, createRequest())
 		n.begin()
-		intercept.Scan(t.Context(), n.options)
+		n.options.Scan(t.Context())
 		n.wantCPU(pod, own, "with limits of its own")
 		stays := observe.All[*observe.PodLimitStays](events.Take())
 		if len(stays) != 1 || stays[0].File != "cpu.max" || stays[0].Value != own || stays[0].Plugin != "10-doubling" || stays[0].ContainerID != "c1" {
 			t.Errorf("with %s told %+v", own, stays)
 		}
-		r, err := intercept.Explain(t.Context(), n.options, "prod/web")
+		r, err := n.options.Explain(t.Context(), "prod/web")
 		n.must(err)
 		if want := "the pod has resources of its own, so that its cpu.max is not lifted from " + own + " for 10-doubling"; r.Pods[0].Containers[0].Capped != want {
 			t.Errorf("explained as %q, want %q", r.Pods[0].Containers[0].Capped, want)
@@ -235,10 +235,10 @@ func TestPodMemoryIsNotBelowUsage(t *testing.T) {
 	for _, step := range []struct{ used, want string }{{"4096", "34359738368"}, {"200003584", "200003584"}, {"150003712", "150003712"}, {"4096", "134217728"}} {
 		put(t, pod, "memory.current", step.used)
 		if step.used != "4096" {
-			intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+			n.options.Withdraw(t.Context(), removed("10-test"))
 			n.must(n.queue.Drain(t.Context()))
 		}
-		intercept.Scan(t.Context(), n.options)
+		n.options.Scan(t.Context())
 		if got := content(t, pod, "memory.max"); got != step.want {
 			t.Errorf("with %s in use memory.max is %s, want %s", step.used, got, step.want)
 		}
@@ -271,19 +271,19 @@ func TestUndoOfMemoryIsNotBelowUsage(t *testing.T) {
 				put(t, dir, "memory.max", fmt.Sprint(wanted)) // by the runtime
 			}
 			put(t, dir, "memory.current", "400003072")
-			intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+			n.options.Withdraw(t.Context(), removed("10-test"))
 			for range 2 {
 				n.must(n.queue.Drain(t.Context()))
 				if got, err := strconv.Atoi(content(t, dir, "memory.max")); err != nil || got < 400003072 {
 					t.Fatalf("with 400003072 bytes in use memory.max is %d (%v)", got, err)
 				}
-				intercept.Scan(t.Context(), n.options)
+				n.options.Scan(t.Context())
 			}
 			if told := observe.All[*observe.FieldsNotReset](events.Take()); name == "field" && (len(told) != 1 || !strings.Contains(told[0].Err.Error(), "400003072")) {
 				t.Errorf("told %v", told)
 			}
 			put(t, dir, "memory.current", "4096")
-			intercept.Scan(t.Context(), n.options)
+			n.options.Scan(t.Context())
 			n.must(n.queue.Drain(t.Context()))
 			if got := content(t, dir, "memory.max"); got != fmt.Sprint(kubelet) {
 				t.Errorf("in the end memory.max is %s", got)
@@ -323,10 +323,10 @@ func TestPodGetsALimit(t *testing.T) {
 	n.runPodWith(config, createRequest())
 	n.begin()
 	for range 3 {
-		intercept.Scan(t.Context(), n.options)
+		n.options.Scan(t.Context())
 	}
 	put(t, pod, "cpu.max", "50000 100000")
-	intercept.Scan(t.Context(), n.options)
+	n.options.Scan(t.Context())
 	n.wantCPU(pod, "max 100000", "after a scan")
 }
 
@@ -336,9 +336,9 @@ func TestPodLimitAfterARestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	n, pod := raising(t, withLedger(openLedger(t, dir)))
 	m := newNode(t, nil, withLedger(openLedger(t, dir)), func(o *intercept.Options) { o.Store, o.Cgroups = n.store, n.options.Cgroups })
-	intercept.Settle(t.Context(), m.options)
+	m.options.Settle(t.Context())
 	m.wantCPU(pod, "max 100000", "after the restart")
-	intercept.Withdraw(t.Context(), m.options, removed("10-doubling"))
+	m.options.Withdraw(t.Context(), removed("10-doubling"))
 	m.must(m.queue.Drain(t.Context()))
 	m.wantCPU(pod, "50000 100000", "without the plugin")
 }
@@ -352,17 +352,17 @@ func TestPodLimitStaysUntilTheStoreIsFilled(t *testing.T) {
 	scan := func(when string) {
 		t.Helper()
 		put(t, pod, "cpu.max", "50000 100000")
-		intercept.Scan(t.Context(), m.options)
+		m.options.Scan(t.Context())
 		m.wantCPU(pod, "max 100000", "after a scan "+when)
 		put(t, pod, "cpu.max", "50000 100000")
-		intercept.AfterReload(t.Context(), m.options)
+		m.options.AfterReload(t.Context())
 		m.wantCPU(pod, "max 100000", "after a reload of systemd "+when)
 	}
 	scan("without a store")
 	m.runSandbox("pod1") // as if it were read from the runtime
 	scan("with the pod")
-	intercept.DropGone(m.options) // the runtime has no container
-	intercept.Scan(t.Context(), m.options)
+	m.options.DropGone() // the runtime has no container
+	m.options.Scan(t.Context())
 	m.wantCPU(pod, "50000 100000", "without the container")
 }
 

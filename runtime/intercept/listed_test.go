@@ -13,7 +13,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -73,20 +72,20 @@ func TestPodLimitStaysWhileAContainerIsKnownByAList(t *testing.T) {
 	m.list("c1", "c2")
 	m.describe("c2")
 	m.fill()
-	intercept.Settle(t.Context(), m.options)
+	m.options.Settle(t.Context())
 	m.wantCPU(pod, "max 100000", "while the container is known by a list")
 	if got := content(t, container, "cpu.max"); got != "100000 100000" {
 		t.Errorf("the container has cpu.max %q", got)
 	}
 	m.describe("c1")
 	m.fill()
-	intercept.Settle(t.Context(), m.options)
+	m.options.Settle(t.Context())
 	m.wantCPU(pod, "max 100000", "with the container's status")
 	m.backend.listed[0].State = runtimeapi.ContainerState_CONTAINER_EXITED
 	delete(m.backend.containers, "c1")
 	m.store.Clear()
 	m.fill()
-	intercept.Scan(t.Context(), m.options)
+	m.options.Scan(t.Context())
 	m.wantCPU(pod, "50000 100000", "after the list says that the container has ended")
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -161,4 +162,28 @@ func TestEachHookHasItsOwnEvent(t *testing.T) {
 			t.Errorf("the event of %v is one of %v and pod %q", want.hook, events[i].Hook(), id)
 		}
 	}
+}
+
+// kubelet pulls images without a deadline. A post hook that hangs holds up the next
+// pull of the image for a while, and not for ever.
+func TestCallWithoutDeadlineWaitsForItsQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		n := newNode(t, []plugin.Member{
+			on(abi.PostPullImage, func(context.Context, plugin.Event, *plugin.Adjustment) error { <-gate; return nil }),
+			on(abi.PrePullImage, nothing),
+		})
+		pull := func() {
+			_, err := n.call(t.Context(), "PullImage", &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: "web:1"}}, &runtimeapi.PullImageResponse{})
+			n.must(err)
+		}
+		pull()
+		start := time.Now()
+		pull()
+		if waited := time.Since(start); waited != 10*time.Second || !strings.Contains(n.log.String(), "earlier post hooks have not ended") {
+			t.Errorf("waited %v; the log:\n%s", waited, n.log)
+		}
+		close(gate)
+		n.must(n.queue.Drain(t.Context()))
+	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -30,7 +30,7 @@ func (c *call) prepare(ctx context.Context) error {
 	case m.Effect == cri.Updates:
 		c.event = c.updatePodEvent(ctx, carried)
 	case m.Effect == cri.Makes:
-		c.dropGone(ledger.ID{Pod: uidOf(*carried.Pod)})
+		c.Enforcer.Reuse(enforce.UID(*carried.Pod))
 		c.event = c.newEvent(crifield.NewPod("", *carried.RuntimeHandler, made(carried.Pod)), nil)
 	case m.Object == abi.Event:
 		c.event = c.imageEvent(carried)
@@ -67,7 +67,7 @@ func (e *event) key() string {
 		name, _ := e.Text(abi.Event, abi.EventImage)
 		return "image " + name
 	case e.pod.ID == "": // while it is made, and when it was not
-		return "pod " + nameOf(e.pod.Config)
+		return "pod " + enforce.SandboxName(e.pod.Config)
 	}
 	return e.pod.ID
 }
@@ -173,7 +173,7 @@ func readThrough[T any](ctx context.Context, c *call, id string, read func(conte
 	ctx, cancel := context.WithTimeout(ctx, readThroughTime)
 	defer cancel()
 	v, err := read(ctx, c.Backend, id)
-	c.missing = notFound(err)
+	c.missing = pods.Gone(err)
 	if err != nil && !c.missing {
 		c.Observer.Observe(ctx, &observe.ReadThroughFailed{Method: c.method.Name, ID: id, Err: err})
 	}

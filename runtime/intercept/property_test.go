@@ -176,7 +176,7 @@ func (w *kernelWorld) open(before *node) {
 	opts = append(opts, withCgroups(w.fs), withLedger(openLedger(w.t, w.state)))
 	w.node = newNode(w.t, members, opts...)
 	if before != nil {
-		intercept.Settle(w.t.Context(), w.options)
+		w.options.Settle(w.t.Context())
 	}
 }
 
@@ -269,10 +269,10 @@ func (w *kernelWorld) step(r *rand.Rand) (what string) {
 				}
 			}
 		}
-		intercept.Withdraw(w.t.Context(), w.options, removed(p))
+		w.options.Withdraw(w.t.Context(), removed(p))
 		return p + " removed"
 	case 8:
-		intercept.Scan(w.t.Context(), w.options)
+		w.options.Scan(w.t.Context())
 		return "scan"
 	}
 	if id != "" {
@@ -304,7 +304,7 @@ func (w *kernelWorld) check(when string) {
 // plugin wants, with that plugin and what the kernel holds, and no other.
 func (w *kernelWorld) told(when string) {
 	w.t.Helper()
-	report, err := intercept.Explain(w.t.Context(), w.options, "prod/web")
+	report, err := w.options.Explain(w.t.Context(), "prod/web")
 	w.must(err)
 	told, want := map[string]string{}, map[string]string{}
 	note := func(id string, o *explain.Object) {
@@ -343,7 +343,7 @@ func TestAnySequenceOnTheKernel(t *testing.T) {
 				w.check(when)
 				w.told(when)
 			}
-			intercept.Withdraw(t.Context(), w.options, removed(propertyPlugins...))
+			w.options.Withdraw(t.Context(), removed(propertyPlugins...))
 			for _, files := range w.model {
 				for _, m := range files {
 					m.owner = ""

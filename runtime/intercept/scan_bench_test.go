@@ -14,9 +14,11 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
+	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
 )
 
 // tenFiles are values of ten files, in the kernel's form.
@@ -42,7 +44,7 @@ func benchmarkScan(b *testing.B, o Options) {
 	b.ReportAllocs()
 	before := processorTime()
 	for n := uint64(0); b.Loop(); n++ {
-		ScanPart(b.Context(), o, n)
+		o.ScanPart(b.Context(), n)
 	}
 	reportProcessorTime(b, before)
 }
@@ -93,10 +95,9 @@ func plainTree(b *testing.B) tree {
 // fullNode is a node with so many containers in each of its pods, whose values are in place.
 func fullNode(b *testing.B, in tree, inNode, inPod int) Options {
 	b.Helper()
-	o := Options{
-		Observer: observe.Discard(), Store: pods.NewStore(), Ledger: ledger.New(), Cgroups: in.fs, Queue: NewWorkQueue(), Keep: keep,
-		Node: &crifield.Node{CgroupVersion: in.fs.Version()}, CallTime: DefaultCallTime,
-	}
+	o := Options{Keep: keep, CallTime: DefaultCallTime, Enforcer: enforce.Enforcer{
+		Observer: observe.Discard(), Store: pods.NewStore(), Ledger: ledger.New(), Cgroups: in.fs, Queue: workqueue.New(), Node: &crifield.Node{CgroupVersion: in.fs.Version()},
+	}}
 	for p := range inNode {
 		uid := fmt.Sprint("u", p)
 		pod := &runtimeapi.PodSandboxConfig{
@@ -127,8 +128,7 @@ func fullContainer(b *testing.B, o Options, in tree, pod *runtimeapi.PodSandboxC
 		wish := ledger.Wish{Plugin: "10-a", Hook: abi.Tick, Value: value, At: time.Now()}
 		o.Ledger.Ask(ledger.ID{Pod: uid, Container: id}, ledger.Asked{Target: ledger.File(file), Wish: wish})
 	}
-	i := &interceptor{Options: o}
-	i.repair(b.Context(), ledger.ID{Pod: uid, Container: id}, ledger.Wanted)
+	<-o.Enforcer.Reconcile(b.Context(), ledger.ID{Pod: uid, Container: id})
 	for file, value := range in.values {
 		held, err := in.fs.Get(filepath.Join(pod.Linux.CgroupParent, id), file)
 		if v := o.Ledger.Record(ledger.ID{Pod: uid, Container: id})[ledger.File(file)]; err != nil || v.Failed != "" || held != value {

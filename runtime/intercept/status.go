@@ -9,7 +9,6 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
-	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
 // callError is the status that kubelet gets for a call that hooks did not let
@@ -57,9 +56,4 @@ func (c *call) refuse(ctx context.Context, err error) error {
 func unanswered(ctx context.Context, err error) bool {
 	code := status.Code(err)
 	return ctx.Err() != nil || code == codes.Canceled || code == codes.DeadlineExceeded
-}
-
-// notFound reports whether the backend says that it does not know an object.
-func notFound(err error) bool {
-	return status.Code(err) == codes.NotFound || errors.Is(err, pods.ErrGone)
 }

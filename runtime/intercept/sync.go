@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -26,7 +27,7 @@ type Synchronized struct {
 	mu         sync.Mutex
 	pods       map[string]*podSyncState  // by id
 	containers map[string]knownContainer // by id
-	creating   map[string]int            // pods and containers that are being created now, by nameOf and nameIn
+	creating   map[string]int            // pods and containers that are being created now, by enforce.SandboxName and nameIn
 	next       string                    // see Expect
 }
 
@@ -114,8 +115,14 @@ func (s *Synchronized) sync(ctx context.Context, store *pods.Store, id, containe
 			p.err = call()
 			return p.err
 		}
-		if err := await(ctx, p.done); err != nil {
-			return err
+		select {
+		case <-p.done: // that counts, whatever ctx says
+		default:
+			select {
+			case <-p.done:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
 		if p.err == nil && container != "" && !s.isSynced(store, id, container) {
 			continue
@@ -230,7 +237,7 @@ func (s *Synchronized) trackCreation(name string, n int) {
 func (s *Synchronized) isBeingCreated(p pods.Pod) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.creating[nameOf(p.Config)] > 0
+	return s.creating[enforce.SandboxName(p.Config)] > 0
 }
 
 // forgetPod has the plugin told of a pod again, unless it is being told.

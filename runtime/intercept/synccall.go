@@ -12,6 +12,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -63,12 +64,12 @@ func mayAskForContainers(m *plugin.Member) bool {
 // endSilent ends the wishes of the plugin's earlier generations for a pod: it has not repeated them. Those for containers
 // end if containers says so, and the plugin was told of them.
 func (s *syncCaller) endSilent(ctx context.Context, pod string, told []string, containers bool) {
-	s.withdraw(ctx, func(of ledger.ID, _ ledger.Target, w ledger.Wish) bool {
+	s.Enforcer.Withdraw(ctx, func(of ledger.ID, _ ledger.Target, w ledger.Wish) bool {
 		may := of.Container == "" || containers && slices.Contains(told, of.Container)
 		if !may || !s.isEarlier(w) {
 			return false
 		}
-		sandbox, ok := s.sandboxOf(of)
+		sandbox, ok := s.Enforcer.Sandbox(of)
 		return ok && sandbox == pod
 	})
 }
@@ -87,24 +88,11 @@ func (s *syncCaller) earlier() map[string]bool {
 		if !s.isEarlier(w) || of.Container != "" && !mayAskForContainers(&s.member) {
 			return
 		}
-		if sandbox, ok := s.sandboxOf(of); ok && len(s.Store.IDsByListAlone(sandbox)) == 0 {
+		if sandbox, ok := s.Enforcer.Sandbox(of); ok && len(s.Store.IDsByListAlone(sandbox)) == 0 {
 			all[sandbox] = true
 		}
 	})
 	return all
-}
-
-// sandboxOf returns the ID of a container's sandbox, or of a pod's newest one; false if the store has none.
-func (i *interceptor) sandboxOf(of ledger.ID) (id string, ok bool) {
-	if of.Container != "" {
-		c, known := i.Store.Container(of.Container)
-		return c.PodID, known
-	}
-	pod, known := i.podOf(of.Pod)
-	if !known {
-		return "", false
-	}
-	return pod.ID, true
 }
 
 // errorKeeper keeps a plugin's error, which a chain ignores in hooks that cannot refuse.
@@ -166,7 +154,7 @@ func (c *call) trackCreations() (done func()) {
 	}
 	var name string
 	if carried := c.method.Carries(c.req); c.method.MakesPods() {
-		name = nameOf(*carried.Pod)
+		name = enforce.SandboxName(*carried.Pod)
 	} else {
 		name = nameIn(c.event.pod.ID, *carried.Container)
 	}
@@ -193,13 +181,7 @@ func (c *call) markCreated(resp proto.Message) {
 	}
 }
 
-// nameOf tells the sandboxes of a node apart before they have an id.
-func nameOf(config *runtimeapi.PodSandboxConfig) string {
-	m := config.GetMetadata()
-	return fmt.Sprint(m.GetUid(), "/", m.GetNamespace(), "/", m.GetName(), "/", m.GetAttempt())
-}
-
-// nameIn does the same for the containers of a sandbox, which has an id.
+// nameIn tells the containers of a sandbox apart before they have an ID.
 func nameIn(sandbox string, config *runtimeapi.ContainerConfig) string {
 	m := config.GetMetadata()
 	return sandbox + "/" + m.GetName() + "/" + strconv.FormatUint(uint64(m.GetAttempt()), 10)

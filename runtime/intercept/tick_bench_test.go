@@ -15,10 +15,12 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
 )
 
 // calledObserver keeps what the last call of a plugin cost.
@@ -67,9 +69,9 @@ func reader(tb testing.TB, fs *cgroup.FS) (tick func() *observe.HookCalled, stor
 	tb.Cleanup(func() { p.Close(context.Background()) })
 	log := new(calledObserver)
 	o := Options{
-		Observer: log, Store: store, Queue: NewWorkQueue(), Keep: keep, CallTime: DefaultCallTime, Cgroups: fs,
+		Enforcer: enforce.Enforcer{Observer: log, Store: store, Queue: workqueue.New(), Cgroups: fs, Node: &crifield.Node{CgroupVersion: fs.Version()}},
+		Keep:     keep, CallTime: DefaultCallTime,
 		Chain: plugin.NewChain(log, fs), NewChain: func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(log, fs, m...) },
-		Node: &crifield.Node{CgroupVersion: fs.Version()},
 	}
 	m := plugin.Member{
 		ID: "reader", Plugin: p, Metered: true, Hooks: abi.HookSetOf(abi.Tick),

@@ -9,7 +9,6 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -53,11 +52,11 @@ func TestRecordOfAPodOutlivesItsSandboxes(t *testing.T) {
 	if got := n.kubelets(); got != "max" {
 		t.Fatalf("without a sandbox kubelet's value is %s", got)
 	}
-	if _, err := intercept.Explain(t.Context(), n.options, "web"); err == nil {
+	if _, err := n.options.Explain(t.Context(), "web"); err == nil {
 		t.Error("a pod without a sandbox is explained")
 	}
 	put(t, dir, "memory.high", "777")
-	intercept.Scan(t.Context(), n.options)
+	n.options.Scan(t.Context())
 	if got := content(t, dir, "memory.high"); got != "777" {
 		t.Errorf("a scan has repaired a pod without a sandbox: memory.high is %s", got)
 	}
@@ -67,12 +66,12 @@ func TestRecordOfAPodOutlivesItsSandboxes(t *testing.T) {
 		t.Errorf("with another sandbox kubelet's value is %s", got)
 	}
 	put(t, dir, "memory.high", "777")
-	intercept.Scan(t.Context(), n.options)
+	n.options.Scan(t.Context())
 	if got := content(t, dir, "memory.high"); got != "8192000" {
 		t.Errorf("with another sandbox memory.high is %s", got)
 	}
 	n.removeSandbox("pod3")
-	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.options.Withdraw(t.Context(), removed("10-test"))
 	if got := content(t, dir, "memory.high"); got != "777" || n.options.Ledger.Has(podU1) {
 		t.Errorf("without the plugin memory.high is %s, and the record %v", got, n.options.Ledger.Record(podU1))
 	}
@@ -95,12 +94,12 @@ func TestNextSandboxHasTheValuesOfItsPod(t *testing.T) {
 // scan, with the pod's next sandbox, and at a start.
 func TestRecordOfAPodEndsWithItsCgroup(t *testing.T) {
 	for name, seen := range map[string]func(n *node){
-		"by a scan": func(n *node) { intercept.Scan(n.t.Context(), n.options) },
+		"by a scan": func(n *node) { n.options.Scan(n.t.Context()) },
 		"by the next sandbox": func(n *node) {
 			m := n.with(withCgroups(n.options.Cgroups))
 			m.runSandbox("pod2")
 		},
-		"at a start": func(n *node) { intercept.Settle(n.t.Context(), n.options) },
+		"at a start": func(n *node) { n.options.Settle(n.t.Context()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, _, dir := highOfPod(t)
@@ -133,12 +132,12 @@ func TestRecordOfAPodWithoutASandboxAfterARestart(t *testing.T) {
 	n.runSandbox("pod1")
 	m := newNode(t, nil, withCgroups(fs), withLedger(openLedger(t, state)))
 	put(t, dir, "memory.high", "777")
-	intercept.Settle(t.Context(), m.options)
+	m.options.Settle(t.Context())
 	if got := content(t, dir, "memory.high"); got != "777" || m.kubelets() != "max" {
 		t.Errorf("memory.high is %s, kubelet's is %s", got, m.kubelets())
 	}
 	n.must(os.RemoveAll(dir))
-	intercept.Scan(t.Context(), m.options)
+	m.options.Scan(t.Context())
 	if m.options.Ledger.Has(podU1) {
 		t.Errorf("the record is %v", m.options.Ledger.Record(podU1))
 	}
@@ -151,9 +150,9 @@ func TestPodWhoseNextSandboxWasMadeByABypassedCall(t *testing.T) {
 	n.runSandbox("pod1")
 	n.removeSandbox("pod1")
 	n.options.Store.Observe(nil, &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod2"})
-	intercept.Settle(t.Context(), n.options)
+	n.options.Settle(t.Context())
 	put(t, dir, "memory.high", "777")
-	intercept.Scan(t.Context(), n.options)
+	n.options.Scan(t.Context())
 	if got := content(t, dir, "memory.high"); got != "8192000" {
 		t.Errorf("with another sandbox memory.high is %s", got)
 	}
@@ -167,7 +166,7 @@ func TestRecordOfAPodWhoseCgroupCannotBeLookedUp(t *testing.T) {
 	n.must(os.Rename(dir, aside))
 	n.must(os.Symlink(filepath.Base(dir), dir)) // to itself: the kernel answers ELOOP
 	n.removeSandbox("pod1")
-	intercept.Scan(t.Context(), n.options)
+	n.options.Scan(t.Context())
 	n.must(os.Remove(dir))
 	n.must(os.Rename(aside, dir))
 	if got := n.kubelets(); got != "max" {
@@ -205,12 +204,12 @@ func TestRecordOfAContainerWhosePodHasAnotherName(t *testing.T) {
 	n.store.Observe(nil, &runtimeapi.RunPodSandboxRequest{Config: config}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
 	for range 2 {
 		n.options.Ledger = openLedger(t, state)
-		intercept.Settle(t.Context(), n.options)
+		n.options.Settle(t.Context())
 		if l := n.options.Ledger; !l.Has(now) || l.Has(old) {
 			t.Fatalf("the records are those of %v, want %v", l.Objects(), now)
 		}
 	}
-	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.options.Withdraw(t.Context(), removed("10-test"))
 	if idle, high := content(t, dir, "cpu.idle"), content(t, dir, "memory.high"); idle != "0" || high != "max" {
 		t.Errorf("without the plugin cpu.idle is %s, memory.high is %s", idle, high)
 	}
@@ -220,7 +219,7 @@ func TestRecordOfAContainerWhosePodHasAnotherName(t *testing.T) {
 func TestRecordsOfContainersEndWithTheirSandbox(t *testing.T) {
 	n, _, _ := running(t)
 	n.options.Ledger.Ask(podU1, ledger.Asked{Target: ledger.File("memory.high"), Wish: ledger.Wish{Plugin: "10-test", Value: "8192000"}})
-	intercept.Scan(t.Context(), n.options)
+	n.options.Scan(t.Context())
 	n.removeSandbox("pod1")
 	if got := n.options.Ledger.Objects(); len(got) != 1 || got[0] != podU1 {
 		t.Errorf("the records are those of %v", got)

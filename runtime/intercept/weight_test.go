@@ -9,7 +9,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -25,7 +24,7 @@ func TestUndoOfAWeightIsExact(t *testing.T) {
 	if got := content(t, k.dir, k.shareFile()); got == before {
 		t.Fatalf("%s is %s with the plugin, too", k.shareFile(), got)
 	}
-	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.options.Withdraw(t.Context(), removed("10-test"))
 	if got := content(t, k.dir, k.shareFile()); got != before {
 		t.Errorf("%s is %s, want %s", k.shareFile(), got, before)
 	}
@@ -41,7 +40,7 @@ func TestUndoOfNiceIsExact(t *testing.T) {
 	n.runPod()
 	n.begin()
 	put(t, dir, "cpu.weight", "33") // as the kernel shows it then
-	intercept.Withdraw(t.Context(), n.options, removed("10-test"))
+	n.options.Withdraw(t.Context(), removed("10-test"))
 	if got := content(t, dir, "cpu.weight"); got != "59" || n.options.Ledger.Has(ledger.ID{Pod: "u1", Container: "c1"}) {
 		t.Errorf("cpu.weight is %s, want 59", got)
 	}
@@ -68,7 +67,7 @@ func TestOnePluginSetsBothViewsOfTheWeight(t *testing.T) {
 		t.Errorf("cpu.weight is %s, and the records are %v", got, n.options.Ledger.Record(ledger.ID{Pod: "u1", Container: "c1"}))
 	}
 	for range 8 {
-		intercept.Scan(t.Context(), n.options)
+		n.options.Scan(t.Context())
 	}
 	if log := n.log.String(); strings.Contains(log, "repaired") || strings.Contains(log, "again and again") {
 		t.Errorf("the log has\n%s", log)

@@ -116,7 +116,7 @@ func (s *Store) syncPod(ctx context.Context, from Backend, r reads, listed *runt
 	switch {
 	case listed.GetState() == runtimeapi.PodSandboxState_SANDBOX_NOTREADY && (byList || errors.Is(err, ErrGone)):
 		reported, err = podOfList(listed), nil
-	case gone(err):
+	case Gone(err):
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.pods.outlived(r.pods, listed.GetId()) {
@@ -132,8 +132,8 @@ func (s *Store) syncPod(ctx context.Context, from Backend, r reads, listed *runt
 	return err
 }
 
-// gone reports whether a read failed because the backend does not have the object.
-func gone(err error) bool { return status.Code(err) == codes.NotFound || errors.Is(err, ErrGone) }
+// Gone reports whether the runtime says that it does not know an object.
+func Gone(err error) bool { return status.Code(err) == codes.NotFound || errors.Is(err, ErrGone) }
 
 func podOfList(p *runtimeapi.PodSandbox) reportedPod {
 	config := &runtimeapi.PodSandboxConfig{Metadata: p.GetMetadata(), Labels: p.GetLabels(), Annotations: p.GetAnnotations()}
@@ -149,7 +149,7 @@ func containerOfList(c *runtimeapi.Container) reportedContainer {
 
 func (s *Store) syncContainer(ctx context.Context, from Backend, r reads, c *runtimeapi.Container) error {
 	reported, err := s.fetchContainer(ctx, from, c.GetId())
-	if gone(err) {
+	if Gone(err) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.containers.outlived(r.containers, c.GetId()) {

@@ -27,6 +27,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -34,6 +35,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/remote"
+	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
 )
 
 // TestKoordinator holds the package against Koordinator v1.8.0 itself, which
@@ -139,8 +141,8 @@ func newProxy(p *remote.Plugin) *proxy {
 	log := slogsink.New(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	member := plugin.Member{ID: "koordlet", Plugin: p, Policy: plugin.Fail, Hooks: remote.Hooks(), Capabilities: abi.AllCapabilities}
 	return &proxy{intercept.Router(intercept.Options{
-		Observer: log, Chain: plugin.NewChain(log, files{}, member), Store: pods.NewStore(),
-		Node: &crifield.Node{CgroupVersion: 2}, Queue: intercept.NewWorkQueue(), Ledger: ledger.New(), Keep: func() func() { return func() {} },
+		Enforcer: enforce.Enforcer{Observer: log, Store: pods.NewStore(), Node: &crifield.Node{CgroupVersion: 2}, Queue: workqueue.New(), Ledger: ledger.New()},
+		Chain:    plugin.NewChain(log, files{}, member), Keep: func() func() { return func() {} },
 	})}
 }
 

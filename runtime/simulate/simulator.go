@@ -12,11 +12,13 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
+	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
 )
 
 // Options are what a simulation has besides its event.
@@ -61,7 +63,7 @@ type Simulator struct {
 	backend *backend
 	events  *observe.Recorder
 	store   *pods.Store
-	queue   *intercept.WorkQueue
+	queue   *workqueue.Queue
 	options intercept.Options
 	route   cri.Router
 	frame   *cri.Frame // the event's request
@@ -72,7 +74,7 @@ type Simulator struct {
 // Open loads the plugin and makes what the event finds. The error is of type
 // *LoadError if it is the plugin's.
 func Open(ctx context.Context, e *Event, o Options) (_ *Simulator, err error) {
-	s := &Simulator{event: e, shown: o.ShowSecrets, policy: o.Policy, backend: &backend{}, events: &observe.Recorder{}, store: storeOf(e.Before), queue: intercept.NewWorkQueue()}
+	s := &Simulator{event: e, shown: o.ShowSecrets, policy: o.Policy, backend: &backend{}, events: &observe.Recorder{}, store: storeOf(e.Before), queue: workqueue.New()}
 	if e.Node.CgroupVersion > 0 {
 		if s.tree, err = newTree(e.Node.CgroupVersion); err != nil {
 			return nil, err
@@ -176,8 +178,8 @@ func (s *Simulator) fill() error {
 func (s *Simulator) connect() (err error) {
 	var files plugin.Files
 	s.options = intercept.Options{
-		Observer: s.loaded.Observer, Store: s.store, Backend: s.backend, Node: &s.event.Node, Queue: s.queue, Ledger: ledger.New(),
-		Keep: func() func() { return func() {} }, ShowSecrets: s.shown,
+		Enforcer: enforce.Enforcer{Observer: s.loaded.Observer, Store: s.store, Backend: s.backend, Node: &s.event.Node, Queue: s.queue, Ledger: ledger.New()},
+		Keep:     func() func() { return func() {} }, ShowSecrets: s.shown,
 		NewChain: func(members ...plugin.Member) *plugin.Chain {
 			return plugin.NewChain(s.loaded.Observer, files, members...)
 		},

@@ -1,24 +1,19 @@
-package intercept_test
+package workqueue_test
 
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
-	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
-	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
 )
 
 // Items of one object run one after another, those of another beside them; more
 // than a node can bear are not taken, and Drain waits for all that were.
 func TestWorkQueue(t *testing.T) {
-	queue := intercept.NewWorkQueue()
+	queue := workqueue.New()
 	gate := make(chan struct{})
 	var order []int // of one object: no two write at a time
 	taken := 0
@@ -62,7 +57,7 @@ func TestWorkQueue(t *testing.T) {
 
 // An object whose queue do not end leaves room for those of all others.
 func TestWorkQueueOfOneObject(t *testing.T) {
-	queue := intercept.NewWorkQueue()
+	queue := workqueue.New()
 	gate := make(chan struct{})
 	for range 2000 {
 		queue.Go("stuck", func() { <-gate })
@@ -82,35 +77,11 @@ func TestWorkQueueOfOneObject(t *testing.T) {
 	}
 }
 
-// kubelet pulls images without a deadline. A post hook that hangs holds up the next
-// pull of the image for a while, and not for ever.
-func TestCallWithoutDeadlineWaitsForItsQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		gate := make(chan struct{})
-		n := newNode(t, []plugin.Member{
-			on(abi.PostPullImage, func(context.Context, plugin.Event, *plugin.Adjustment) error { <-gate; return nil }),
-			on(abi.PrePullImage, nothing),
-		})
-		pull := func() {
-			_, err := n.call(t.Context(), "PullImage", &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: "web:1"}}, &runtimeapi.PullImageResponse{})
-			n.must(err)
-		}
-		pull()
-		start := time.Now()
-		pull()
-		if waited := time.Since(start); waited != 10*time.Second || !strings.Contains(n.log.String(), "earlier post hooks have not ended") {
-			t.Errorf("waited %v; the log:\n%s", waited, n.log)
-		}
-		close(gate)
-		n.must(n.queue.Drain(t.Context()))
-	})
-}
-
 // A call that could not wait in its queue holds up later items as long as what it
 // could not wait for does, and as it does itself.
 func TestTakeWithoutWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		queue, gate, ran := intercept.NewWorkQueue(), make(chan struct{}), false
+		queue, gate, ran := workqueue.New(), make(chan struct{}), false
 		queue.Go("slow", func() { <-gate })
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()

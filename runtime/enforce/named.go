@@ -1,4 +1,4 @@
-package intercept
+package enforce
 
 import (
 	"cmp"
@@ -40,13 +40,21 @@ func fileValues(r *runtimeapi.LinuxContainerResources) map[string][]string {
 	return all
 }
 
-// named has the ledger note what an accepted update of a container names: a file that shows just that, since
+// Named has the ledger note what an accepted update of a container names: a file that shows just that, since
 // a plugin wants the same, is not written. An update of a pod tells nothing: kubelet fills it in from the kernel.
-func (i *interceptor) named(id ledger.ID, r *runtimeapi.LinuxContainerResources) {
-	if i.Cgroups == nil {
+func (e *Enforcer) Named(id ledger.ID, r *runtimeapi.LinuxContainerResources) {
+	if e.Cgroups == nil {
 		return
 	}
-	g := groupFiles{Group: i.Cgroups.Group(i.Ledger.Group(id))}
+	g := groupFiles{Group: e.Cgroups.Group(e.Ledger.Group(id))}
 	defer g.Close()
-	i.Ledger.Named(id, fileValues(r), g)
+	e.Ledger.Named(id, fileValues(r), g)
+}
+
+// Updated notes an update of a container that the runtime has accepted as kubelet sent it.
+func (e *Enforcer) Updated(id ledger.ID, r *runtimeapi.UpdateContainerResourcesRequest) {
+	e.Store.Observe(nil, r, nil)
+	values := Values(r.GetLinux())
+	e.Ledger.Updated(id, ledger.Update{Kubelet: values, Sent: values})
+	e.Named(id, r.GetLinux())
 }

@@ -1,4 +1,6 @@
-package intercept
+// Package workqueue has the work on pods and containers done in order: one object's pieces one after another, and those of different
+// objects side by side. It knows of no object but its key, and never says what work is.
+package workqueue
 
 import (
 	"context"
@@ -17,11 +19,11 @@ const (
 // kubelet pulls images without one.
 const maxQueueWait = 10 * time.Second
 
-// WorkQueue runs post hooks, and reconciles objects: what is of one object one after another,
+// Queue runs post hooks, and reconciles objects: what is of one object one after another,
 // and of different objects side by side. The keys are objects. It is safe for concurrent use.
-type WorkQueue struct {
+type Queue struct {
 	mu      sync.Mutex
-	queues  map[string]queue // by key
+	queues  map[string]items // by key
 	pending int
 	idle    chan struct{} // closed while nothing is pending
 
@@ -37,22 +39,22 @@ type reconciliation struct {
 	done chan struct{}
 }
 
-// queue is the items of one key that have not ended.
-type queue struct {
+// items is the items of one key that have not ended.
+type items struct {
 	length int
 	last   chan struct{} // closed when the newest has ended
 }
 
-// NewWorkQueue returns an empty WorkQueue.
-func NewWorkQueue() *WorkQueue {
-	w := &WorkQueue{queues: map[string]queue{}, idle: make(chan struct{}), waiting: map[string]*reconciliation{}}
+// New returns an empty Queue.
+func New() *Queue {
+	w := &Queue{queues: map[string]items{}, idle: make(chan struct{}), waiting: map[string]*reconciliation{}}
 	close(w.idle)
 	return w
 }
 
 // Go runs f after all earlier items of the key. It returns false, and does not run f, if too
 // much is waiting already.
-func (w *WorkQueue) Go(key string, f func()) bool {
+func (w *Queue) Go(key string, f func()) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pending >= maxItems || w.queues[key].length >= maxPerKey {
@@ -72,7 +74,7 @@ func (w *WorkQueue) Go(key string, f func()) bool {
 // Reconcile runs f after the earlier items of the key, once a few others at most are reconciled. A key that waits
 // already does not wait twice: f looks at all that is to be done for its object when it runs. Nothing is turned
 // away. done is closed when f has run.
-func (w *WorkQueue) Reconcile(key string, f func()) (done <-chan struct{}) {
+func (w *Queue) Reconcile(key string, f func()) (done <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if r := w.waiting[key]; r != nil {
@@ -89,7 +91,7 @@ func (w *WorkQueue) Reconcile(key string, f func()) (done <-chan struct{}) {
 }
 
 // work takes from the line until it is empty.
-func (w *WorkQueue) work() {
+func (w *Queue) work() {
 	for {
 		w.mu.Lock()
 		if len(w.line) == 0 {
@@ -119,7 +121,7 @@ func (w *WorkQueue) work() {
 // Acquire waits as Wait does and then holds back later items of the key until release is
 // called. After an error it does not wait any more, and later items still wait for the earlier
 // ones. It is for calls, none of which is turned away.
-func (w *WorkQueue) Acquire(ctx context.Context, key string) (release func(), err error) {
+func (w *Queue) Acquire(ctx context.Context, key string) (release func(), err error) {
 	w.mu.Lock()
 	before, done := w.push(key)
 	w.mu.Unlock()
@@ -135,7 +137,7 @@ func (w *WorkQueue) Acquire(ctx context.Context, key string) (release func(), er
 }
 
 // Len returns how many items have not ended.
-func (w *WorkQueue) Len() int {
+func (w *Queue) Len() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.pending
@@ -143,14 +145,14 @@ func (w *WorkQueue) Len() int {
 
 // push adds an item to a queue. The item begins when before is closed, at once if before is
 // nil, and ends with done. The caller holds the lock.
-func (w *WorkQueue) push(key string) (before, done chan struct{}) {
+func (w *Queue) push(key string) (before, done chan struct{}) {
 	q, done := w.queues[key], make(chan struct{})
 	w.add()
-	w.queues[key] = queue{q.length + 1, done}
+	w.queues[key] = items{q.length + 1, done}
 	return q.last, done
 }
 
-func (w *WorkQueue) end(key string, done chan struct{}) {
+func (w *Queue) end(key string, done chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	close(done)
@@ -164,14 +166,14 @@ func (w *WorkQueue) end(key string, done chan struct{}) {
 }
 
 // add counts what has not ended, and subtract what has. The caller holds the lock.
-func (w *WorkQueue) add() {
+func (w *Queue) add() {
 	if w.pending == 0 {
 		w.idle = make(chan struct{})
 	}
 	w.pending++
 }
 
-func (w *WorkQueue) subtract() {
+func (w *Queue) subtract() {
 	if w.pending--; w.pending == 0 {
 		close(w.idle)
 	}
@@ -179,7 +181,7 @@ func (w *WorkQueue) subtract() {
 
 // Wait returns when all items of the key have ended, or with ctx's error, or with
 // context.DeadlineExceeded after 10 s if ctx has no deadline.
-func (w *WorkQueue) Wait(ctx context.Context, key string) error {
+func (w *Queue) Wait(ctx context.Context, key string) error {
 	w.mu.Lock()
 	last := w.queues[key].last
 	w.mu.Unlock()
@@ -187,7 +189,7 @@ func (w *WorkQueue) Wait(ctx context.Context, key string) error {
 }
 
 // Drain returns when nothing is waiting or running, or with ctx's error.
-func (w *WorkQueue) Drain(ctx context.Context) error {
+func (w *Queue) Drain(ctx context.Context) error {
 	w.mu.Lock()
 	idle := w.idle
 	w.mu.Unlock()

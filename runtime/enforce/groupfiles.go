@@ -1,4 +1,4 @@
-package intercept
+package enforce
 
 import (
 	"slices"
@@ -28,14 +28,6 @@ func (g groupFiles) get(file string) string {
 
 // Same implements ledger.Kernel.
 func (g groupFiles) Same(file string) string { return rules.OtherView(file) }
-
-// sameFile is the target that is another name of a file's value; empty if there is none.
-func sameFile(name string) ledger.Target {
-	if other := rules.OtherView(name); other != "" {
-		return ledger.File(other)
-	}
-	return ""
-}
 
 // Holds implements ledger.Kernel.
 func (g groupFiles) Holds(file, value, held string) bool {

@@ -1,4 +1,4 @@
-package intercept
+package enforce
 
 import (
 	"context"
@@ -21,14 +21,13 @@ import (
 // Explain tells which values the pod, or one container of it, has that the text names, in the
 // form explain.Form: from the ledger, the store and the kernel. An error of the text is an
 // *explain.Error.
-func Explain(ctx context.Context, o Options, text string) (*explain.Report, error) {
-	i := &interceptor{Options: o}
-	all := i.newest()
+func (e *Enforcer) Explain(ctx context.Context, text string) (*explain.Report, error) {
+	all := e.newest()
 	var names []explain.Name
 	for _, p := range all {
 		pod := nameInReport(p.Config)
 		names = append(names, pod)
-		for _, c := range newestOf(i.Store.Containers(p.ID)) {
+		for _, c := range newestOf(e.Store.Containers(p.ID)) {
 			names = append(names, explain.Name{Namespace: pod.Namespace, Pod: pod.Pod, Container: c.Config.GetMetadata().GetName()})
 		}
 	}
@@ -39,7 +38,7 @@ func Explain(ctx context.Context, o Options, text string) (*explain.Report, erro
 	r := &explain.Report{Pods: []explain.Pod{}}
 	for _, p := range all {
 		if n := nameInReport(p.Config); n.Namespace == meant.Namespace && n.Pod == meant.Pod {
-			r.Pods = append(r.Pods, i.explainPod(ctx, p, meant.Container))
+			r.Pods = append(r.Pods, e.explainPod(ctx, p, meant.Container))
 		}
 	}
 	return r, nil
@@ -50,16 +49,16 @@ func nameInReport(config *runtimeapi.PodSandboxConfig) explain.Name {
 }
 
 // newest are the newest sandboxes of all pods.
-func (i *interceptor) newest() (all []pods.Pod) {
+func (e *Enforcer) newest() (all []pods.Pod) {
 	seen := map[string]bool{}
-	for _, p := range i.Store.Pods() {
-		uid := uidOf(p.Config)
+	for _, p := range e.Store.Pods() {
+		uid := UID(p.Config)
 		if seen[uid] {
 			continue
 		}
 		seen[uid] = true
-		if newest, ok := i.podOf(uid); ok {
-			if p, ok := i.Store.Pod(newest.ID); ok {
+		if newest, ok := e.pod(uid); ok {
+			if p, ok := e.Store.Pod(newest.ID); ok {
 				all = append(all, p)
 			}
 		}
@@ -84,16 +83,16 @@ func newestOf(all []pods.Container) []pods.Container {
 }
 
 // explainPod explains a pod with its containers, or with the one of this name.
-func (i *interceptor) explainPod(ctx context.Context, p pods.Pod, container string) explain.Pod {
+func (e *Enforcer) explainPod(ctx context.Context, p pods.Pod, container string) explain.Pod {
 	meta, pod := p.Config.GetMetadata(), crifield.PodOf(p)
 	x := explain.Pod{Namespace: meta.GetNamespace(), Name: meta.GetName(), UID: meta.GetUid(), Containers: []explain.Container{}}
 	x.ID, x.State, x.Running = p.ID, short(p.State.String()), true // kubelet keeps a pod's cgroup for its next sandbox
-	file, reason := i.Ledger.Ignored(uidOf(p.Config))
+	file, reason := e.Ledger.Ignored(UID(p.Config))
 	if reason != nil {
 		x.Unowned = fmt.Sprintf("state file %s was ignored: %v", file, reason)
 	}
-	i.explainObject(ctx, &x.Object, crifield.Object{Pod: pod}, nil, reason != nil)
-	for _, c := range newestOf(i.Store.Containers(p.ID)) {
+	e.explainObject(ctx, &x.Object, crifield.Object{Pod: pod}, nil, reason != nil)
+	for _, c := range newestOf(e.Store.Containers(p.ID)) {
 		name := c.Config.GetMetadata().GetName()
 		if container != "" && container != name {
 			continue
@@ -101,8 +100,8 @@ func (i *interceptor) explainPod(ctx context.Context, p pods.Pod, container stri
 		y := explain.Container{Name: name}
 		y.ID, y.State, y.Running = c.ID, short(c.State.String()), c.State == runtimeapi.ContainerState_CONTAINER_RUNNING
 		old := c.CgroupParent == "" // it was not seen to be created, so that the file may have had it
-		i.explainObject(ctx, &y.Object, crifield.Object{Container: crifield.ContainerOf(c)}, c.Config.GetLinux().GetResources(), reason != nil && old)
-		for _, l := range i.ownLimits(ctx, i.idOf(crifield.Object{Container: crifield.ContainerOf(c)})) {
+		e.explainObject(ctx, &y.Object, crifield.Object{Container: crifield.ContainerOf(c)}, c.Config.GetLinux().GetResources(), reason != nil && old)
+		for _, l := range e.ownLimits(ctx, e.ID(crifield.Object{Container: crifield.ContainerOf(c)})) {
 			y.Capped = fmt.Sprintf("the pod has resources of its own, so that its %s is not lifted from %s for %s", l.file, l.value, l.plugin)
 		}
 		x.Containers = append(x.Containers, y)
@@ -115,14 +114,14 @@ func short(state string) string { return strings.ToLower(state[strings.LastIndex
 
 // explainObject has the values of an object in x. has are the resources that the runtime has. unowned says that
 // the object has values of which neither the owner nor kubelet's value is known.
-func (i *interceptor) explainObject(ctx context.Context, x *explain.Object, o crifield.Object, has *runtimeapi.LinuxContainerResources, unowned bool) {
-	id := i.idOf(o)
-	record := i.Ledger.Record(id)
-	kernel := i.kernelOf(ctx, x, id, o)
+func (e *Enforcer) explainObject(ctx context.Context, x *explain.Object, o crifield.Object, has *runtimeapi.LinuxContainerResources, unowned bool) {
+	id := e.ID(o)
+	record := e.Ledger.Record(id)
+	kernel := e.kernelOf(ctx, x, id, o)
 	defer kernel.Close()
 	fields := map[ledger.Target]*ledger.Value{}
 	if has != nil {
-		for t, value := range resourceValues(has) {
+		for t, value := range Values(has) {
 			fields[t] = &ledger.Value{Kubelet: &value, Sent: value} // if no plugin has changed it
 			if unowned {
 				fields[t].Kubelet = nil
@@ -164,38 +163,38 @@ type groupState struct {
 
 // kernelOf reads what the kernel holds, and notes in x where that is, or why it is not known. The
 // caller closes it.
-func (i *interceptor) kernelOf(ctx context.Context, x *explain.Object, id ledger.ID, o crifield.Object) (s groupState) {
+func (e *Enforcer) kernelOf(ctx context.Context, x *explain.Object, id ledger.ID, o crifield.Object) (s groupState) {
 	if !x.Running {
 		return s
 	}
-	if i.Cgroups == nil {
+	if e.Cgroups == nil {
 		x.Unread = "cgroup-root is empty"
 		return s
 	}
-	group, err := i.groupOf(ctx, id, o)
+	group, err := e.groupOf(ctx, id, o)
 	if err != nil {
 		x.Unread = err.Error()
 		return s
 	}
 	x.Cgroup = group
-	r, _, err := kernel{i.Cgroups}.Resources(group)
+	r, _, err := kernel{e.Cgroups}.Resources(group)
 	if err != nil {
-		if plugin.ErrnoOf(err) != abi.NotFound || !i.hasEnded(ctx, x, o) {
+		if plugin.ErrnoOf(err) != abi.NotFound || !e.hasEnded(ctx, x, o) {
 			x.Unread = err.Error()
 		}
 		return s
 	}
-	return groupState{groupFiles{Group: i.Cgroups.Group(group)}, resourceValues(r)}
+	return groupState{groupFiles{Group: e.Cgroups.Group(group)}, Values(r)}
 }
 
 // hasEnded reports whether an object without a cgroup has ended, and notes that in x. Nothing tells the
 // store that a container has ended by itself, so that the runtime is asked.
-func (i *interceptor) hasEnded(ctx context.Context, x *explain.Object, o crifield.Object) bool {
+func (e *Enforcer) hasEnded(ctx context.Context, x *explain.Object, o crifield.Object) bool {
 	ended := o.Pod != nil && o.Pod.State == "notready"
 	if o.Container != nil {
-		ctx, cancel := context.WithTimeout(ctx, readThroughTime)
+		ctx, cancel := context.WithTimeout(ctx, readTime)
 		defer cancel()
-		c, err := i.Store.Locate(ctx, i.Backend, o.Container.ID)
+		c, err := e.Store.Locate(ctx, e.Backend, o.Container.ID)
 		if ended = err == nil && c.State == runtimeapi.ContainerState_CONTAINER_EXITED; ended {
 			x.State = short(c.State.String())
 		}
@@ -244,7 +243,7 @@ func (s *groupState) heldFile(name string, v *ledger.Value) (h explain.Held) {
 // resources that it was sent. An idle group shows no weight of its own.
 func (s *groupState) heldField(t ledger.Target, sent string, has *runtimeapi.LinuxContainerResources) (h explain.Held) {
 	x, ok := fileOf(t)
-	if _, valid := changeOf(t, sent); !ok || !valid {
+	if _, valid := ChangeTo(t, sent); !ok || !valid {
 		return h
 	}
 	text := s.read(x.file)

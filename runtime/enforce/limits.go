@@ -1,4 +1,4 @@
-package intercept
+package enforce
 
 import (
 	"cmp"
@@ -18,86 +18,87 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
-// liftPod lifts the limits of a pod's cgroup while a plugin has given a live container of it a
+// Lift lifts the limits of a pod's cgroup while a plugin has given a live container of it a
 // higher one, and has kubelet's back afterwards. The kernel takes a container's limit above its pod's,
 // so that it does not matter which of the two is written first.
-func (i *interceptor) liftPod(ctx context.Context, uid string) {
-	if i.decideLimits(ctx, uid) {
-		pod, _ := i.podOf(uid)
-		i.carryOut(ctx, ledger.ID{Pod: uid}, crifield.Object{Pod: pod}, ledger.Expected)
+func (e *Enforcer) Lift(ctx context.Context, uid string) {
+	if len(e.Ledger.Raised(uid)) > 0 || len(e.Ledger.Lifted(uid)) > 0 {
+		e.repair(ctx, ledger.ID{Pod: uid}, ledger.Expected)
 	}
 }
 
-// decideLimits has the ledger note which limits of a pod are lifted, and reports whether one is or was.
+// decideLimits has the ledger note which limits of a pod are lifted.
 // While the store lacks one of the containers, as before it is filled, or knows it by a
 // list alone, what limits kubelet gave it is not known: all stays as it is.
-func (i *interceptor) decideLimits(ctx context.Context, uid string) bool {
-	if i.Cgroups.Version() != 2 {
-		return false
+func (e *Enforcer) decideLimits(ctx context.Context, uid string) {
+	raised, lifted := e.Ledger.Raised(uid), e.Ledger.Lifted(uid)
+	nothing := len(raised) == 0 && len(lifted) == 0
+	if nothing || e.Cgroups.Version() != 2 {
+		return
 	}
-	raised, lifted := i.Ledger.Raised(uid), i.Ledger.Lifted(uid)
-	if len(raised) == 0 && len(lifted) == 0 {
-		return false
+	if slices.ContainsFunc(raised, func(r ledger.Raised) bool { return !e.described(r.Container) }) {
+		return
 	}
-	if slices.ContainsFunc(raised, func(r ledger.Raised) bool { return !i.described(r.Container) }) {
-		return true
-	}
-	raised = slices.DeleteFunc(raised, func(r ledger.Raised) bool { return !i.live(ctx, r.Container) })
+	raised = slices.DeleteFunc(raised, func(r ledger.Raised) bool { return !e.live(ctx, r.Container) })
 	for _, file := range []string{rules.CPUMax, rules.MemoryMax} {
-		pod := i.podLimit(ctx, uid, file)
-		wish := i.lift(file, uid, pod, raised)
-		if wish.Plugin != "" && !slices.Contains(lifted, file) && !i.isSum(uid, file, pod) {
+		pod := e.podLimit(ctx, uid, file)
+		wish := e.lift(file, uid, pod, raised)
+		if wish.Plugin != "" && !slices.Contains(lifted, file) && !e.isSum(uid, file, pod) {
 			wish = ledger.Wish{} // see ownLimits
 		}
-		i.Ledger.Lift(uid, file, wish)
+		e.Ledger.Lift(uid, file, wish)
 	}
-	return true
 }
 
-// podLimit returns kubelet's limit of a pod; none if that is not known.
-func (i *interceptor) podLimit(ctx context.Context, uid, file string) rules.Limit {
-	if known := i.Ledger.Record(ledger.ID{Pod: uid})[ledger.File(file)].Kubelet; known != nil {
-		return rules.ParseLimit(file, *known)
+// PodLimit returns kubelet's limit of a pod, also while it is lifted, as the file shows it; "" if that is not known.
+func (e *Enforcer) PodLimit(ctx context.Context, id ledger.ID, pod *crifield.Pod, file string) (value string) {
+	if known := e.Ledger.Record(id)[ledger.File(file)].Kubelet; known != nil {
+		return *known
 	}
-	held := ""
-	if pod, ok := i.podOf(uid); ok {
-		if group, err := i.group(ctx, crifield.Object{Pod: pod}); err == nil {
-			held, _ = i.Cgroups.Get(group, file)
-		}
+	if pod == nil || e.Cgroups == nil {
+		return ""
 	}
-	return rules.ParseLimit(file, held)
+	if group, err := e.Group(ctx, crifield.Object{Pod: pod}); err == nil {
+		value, _ = e.Cgroups.Get(group, file)
+	}
+	return value
+}
+
+func (e *Enforcer) podLimit(ctx context.Context, uid, file string) rules.Limit {
+	pod, _ := e.pod(uid)
+	return rules.ParseLimit(file, e.PodLimit(ctx, ledger.ID{Pod: uid}, pod, file))
 }
 
 // described reports whether the store has a container's resources, or knows that it has ended.
-func (i *interceptor) described(id string) bool {
-	c, known := i.Store.Container(id)
+func (e *Enforcer) described(id string) bool {
+	c, known := e.Store.Container(id)
 	return known && (!c.ByListAlone() || c.State == runtimeapi.ContainerState_CONTAINER_EXITED)
 }
 
 // live reports whether a container runs or is about to. That one has exited by itself shows in
 // the kernel alone.
-func (i *interceptor) live(ctx context.Context, id string) bool {
-	c, _ := i.Store.Container(id)
+func (e *Enforcer) live(ctx context.Context, id string) bool {
+	c, _ := e.Store.Container(id)
 	switch c.State {
 	case runtimeapi.ContainerState_CONTAINER_EXITED:
 		return false
 	case runtimeapi.ContainerState_CONTAINER_CREATED:
 		return true
 	}
-	group, err := i.containerGroup(ctx, crifield.ContainerOf(c))
-	return err != nil || i.Cgroups.Exists(group)
+	group, err := e.containerGroup(ctx, crifield.ContainerOf(c))
+	return err != nil || e.Cgroups.Exists(group)
 }
 
 // lift is the wish for a limit of a pod of which a container has a higher one; the zero Wish if none has,
 // or the pod has no limit. Of memory it is the node's, and not "max": kubelet reads that as -1, and each
 // resize is growth to it, which it makes without a look at what is in use.
-func (i *interceptor) lift(file, uid string, pod rules.Limit, raised []ledger.Raised) (wish ledger.Wish) {
+func (e *Enforcer) lift(file, uid string, pod rules.Limit, raised []ledger.Raised) (wish ledger.Wish) {
 	plugins := map[string]bool{}
 	for _, r := range raised {
 		if limitFile(r.Target) != file || pod.Amount <= 0 {
 			continue
 		}
-		_, wanted := i.limitsOf(ledger.ID{Pod: uid, Container: r.Container}, file, raised)
+		_, wanted := e.limitsOf(ledger.ID{Pod: uid, Container: r.Container}, file, raised)
 		unlimited := wanted.Amount <= 0 && r.Target != fieldTarget(abi.Resources+abi.CPUPeriod, "")
 		if !unlimited && !wanted.Above(pod) {
 			continue
@@ -112,7 +113,7 @@ func (i *interceptor) lift(file, uid string, pod rules.Limit, raised []ledger.Ra
 	}
 	lifted := rules.Limit{Period: pod.Period}
 	if file == rules.MemoryMax {
-		lifted.Amount = i.Node.Load().Memory
+		lifted.Amount = e.Node.Load().Memory
 	}
 	wish.Plugin, wish.Value = strings.Join(slices.Sorted(maps.Keys(plugins)), ", "), lifted.Text(file)
 	return wish
@@ -122,15 +123,15 @@ func (i *interceptor) lift(file, uid string, pod rules.Limit, raised []ledger.Ra
 type ownLimit struct{ file, value, plugin string }
 
 // ownLimits returns those that a container has a higher one than.
-func (i *interceptor) ownLimits(ctx context.Context, id ledger.ID) (all []ownLimit) {
-	raised := slices.DeleteFunc(i.Ledger.Raised(id.Pod), func(r ledger.Raised) bool { return r.Container != id.Container })
+func (e *Enforcer) ownLimits(ctx context.Context, id ledger.ID) (all []ownLimit) {
+	raised := slices.DeleteFunc(e.Ledger.Raised(id.Pod), func(r ledger.Raised) bool { return r.Container != id.Container })
 	if len(raised) == 0 {
 		return nil
 	}
-	lifted := i.Ledger.Lifted(id.Pod)
+	lifted := e.Ledger.Lifted(id.Pod)
 	for _, file := range []string{rules.CPUMax, rules.MemoryMax} {
-		pod := i.podLimit(ctx, id.Pod, file)
-		if wish := i.lift(file, id.Pod, pod, raised); wish.Plugin != "" && !slices.Contains(lifted, file) {
+		pod := e.podLimit(ctx, id.Pod, file)
+		if wish := e.lift(file, id.Pod, pod, raised); wish.Plugin != "" && !slices.Contains(lifted, file) {
 			all = append(all, ownLimit{file, pod.Text(file), wish.Plugin})
 		}
 	}
@@ -150,9 +151,9 @@ func limitFile(t ledger.Target) string {
 }
 
 // limitsOf returns a container's limit as kubelet wants it, and as plugins do.
-func (i *interceptor) limitsOf(id ledger.ID, file string, raised []ledger.Raised) (kubelet, wanted rules.Limit) {
-	record := i.Ledger.Record(id)
-	c, _ := i.Store.Container(id.Container)
+func (e *Enforcer) limitsOf(id ledger.ID, file string, raised []ledger.Raised) (kubelet, wanted rules.Limit) {
+	record := e.Ledger.Record(id)
+	c, _ := e.Store.Container(id.Container)
 	now := crifield.Object{Container: crifield.ContainerOf(c)}
 	number := func(f abi.Field) (kubelet, wanted int64) {
 		t := fieldTarget(abi.Resources+f, "")
@@ -189,13 +190,13 @@ func (i *interceptor) limitsOf(id ledger.ID, file string, raised []ledger.Raised
 // containers have ended, and others may be about to start again. With resources of the pod's own
 // (KEP-2837), the limit is no sum: CRI does not tell of them. kubelet gives each container a limit
 // where the pod has one, but for ephemeral ones.
-func (i *interceptor) isSum(uid, file string, limit rules.Limit) bool {
-	pod, known := i.podOf(uid)
+func (e *Enforcer) isSum(uid, file string, limit rules.Limit) bool {
+	pod, known := e.pod(uid)
 	if !known {
 		return false
 	}
 	newest := map[string]pods.Container{}
-	for _, c := range i.Store.Containers(pod.ID) {
+	for _, c := range e.Store.Containers(pod.ID) {
 		meta := c.Config.GetMetadata()
 		if former, ok := newest[meta.GetName()]; !ok || former.Config.GetMetadata().GetAttempt() <= meta.GetAttempt() {
 			newest[meta.GetName()] = c
@@ -208,7 +209,7 @@ func (i *interceptor) isSum(uid, file string, limit rules.Limit) bool {
 		unit = int64(os.Getpagesize())
 	}
 	for _, c := range newest {
-		part, _ := i.limitsOf(ledger.ID{Pod: uid, Container: c.ID}, file, nil)
+		part, _ := e.limitsOf(ledger.ID{Pod: uid, Container: c.ID}, file, nil)
 		if part.Amount <= 0 {
 			continue
 		}

@@ -1,4 +1,4 @@
-package intercept
+package enforce
 
 import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"

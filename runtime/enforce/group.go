@@ -1,4 +1,4 @@
-package intercept
+package enforce
 
 import (
 	"context"
@@ -19,10 +19,10 @@ import (
 // errNoGroup is why there is no path to a cgroup that may well be there.
 var errNoGroup = fmt.Errorf("%w: neither the runtime nor the kernel tells where the cgroup is", abi.Unsupported)
 
-// group returns the cgroup of a pod, which kubelet made, or of a container.
-func (i *interceptor) group(ctx context.Context, o crifield.Object) (string, error) {
+// Group returns the cgroup of a pod, which kubelet made, or of a container.
+func (e *Enforcer) Group(ctx context.Context, o crifield.Object) (string, error) {
 	if o.Pod == nil {
-		return i.containerGroup(ctx, o.Container)
+		return e.containerGroup(ctx, o.Container)
 	}
 	if o.Pod.Cgroup == "" && o.Pod.Unreported != 0 {
 		return "", errNoGroup
@@ -30,8 +30,8 @@ func (i *interceptor) group(ctx context.Context, o crifield.Object) (string, err
 	return cgroup.PodPath(o.Pod.Cgroup)
 }
 
-// qosClassGroup returns the cgroup of a pod's QoS class, which kubelet made.
-func qosClassGroup(p *crifield.Pod) (string, error) {
+// QOSClassGroup returns the cgroup of a pod's QoS class, which kubelet made.
+func QOSClassGroup(p *crifield.Pod) (string, error) {
 	if p.Cgroup == "" && p.Unreported != 0 {
 		return "", errNoGroup
 	}
@@ -40,53 +40,53 @@ func qosClassGroup(p *crifield.Pod) (string, error) {
 
 // containerGroup returns where the runtime or the kernel has reported the container, else the
 // one of the runtimes' names that exists. If none does, the runtime is asked once.
-func (i *interceptor) containerGroup(ctx context.Context, c *crifield.Container) (string, error) {
-	record, known := i.Store.Container(c.ID)
+func (e *Enforcer) containerGroup(ctx context.Context, c *crifield.Container) (string, error) {
+	record, known := e.Store.Container(c.ID)
 	if record.CgroupsPath != "" {
 		return cgroup.ReportedPath(record.CgroupsPath)
 	}
-	group, exists, err := i.groupByName(record, c)
+	group, exists, err := e.groupByName(record, c)
 	if exists && known {
-		i.Store.Located(c.ID, group)
+		e.Store.Located(c.ID, group)
 	}
 	if exists || !known || record.State == runtimeapi.ContainerState_CONTAINER_EXITED {
 		return group, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, readThroughTime)
+	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	if record, askErr := i.Store.Locate(ctx, i.Backend, c.ID); askErr == nil && record.CgroupsPath != "" {
+	if record, askErr := e.Store.Locate(ctx, e.Backend, c.ID); askErr == nil && record.CgroupsPath != "" {
 		return cgroup.ReportedPath(record.CgroupsPath)
 	}
 	return group, err
 }
 
-func (i *interceptor) groupByName(record pods.Container, c *crifield.Container) (group string, exists bool, err error) {
+func (e *Enforcer) groupByName(record pods.Container, c *crifield.Container) (group string, exists bool, err error) {
 	parent := record.CgroupParent
 	if parent == "" {
-		pod, _ := i.Store.Pod(c.PodID)
+		pod, _ := e.Store.Pod(c.PodID)
 		parent = crifield.PodOf(pod).Parent()
 		if parent == "" && pod.Unreported != 0 {
 			return "", false, errNoGroup
 		}
 	}
-	return i.Cgroups.FindContainer(parent, c.ID)
+	return e.Cgroups.FindContainer(parent, c.ID)
 }
 
 // read finds the cgroup of an object and reads files of it. Where files were written last is right
 // if one can be read there, since a cgroup never moves. The caller closes the group.
-func (i *interceptor) read(ctx context.Context, id ledger.ID, o crifield.Object, files []string) (g groupFiles) {
-	group := i.Ledger.Group(id)
+func (e *Enforcer) read(ctx context.Context, id ledger.ID, o crifield.Object, files []string) (g groupFiles) {
+	group := e.Ledger.Group(id)
 	if group != "" {
-		g.Group = i.Cgroups.Group(group)
+		g.Group = e.Cgroups.Group(group)
 		if g.held = heldFiles(g.Group, files); len(g.held) > 0 {
 			return g
 		}
 		g.Close()
 	}
-	group, g.none = i.groupOf(ctx, id, o)
-	g.Group = i.Cgroups.Group(group)
+	group, g.none = e.groupOf(ctx, id, o)
+	g.Group = e.Cgroups.Group(group)
 	if g.none == nil {
-		i.Ledger.Located(id, group)
+		e.Ledger.Located(id, group)
 		g.held = heldFiles(g.Group, files)
 	}
 	return g
@@ -112,12 +112,12 @@ func heldFiles(g *cgroup.Group, files []string) ledger.Held {
 
 // groupOf returns the cgroup of an object: where its files were written last, if that is there,
 // since a cgroup never moves.
-func (i *interceptor) groupOf(ctx context.Context, id ledger.ID, o crifield.Object) (string, error) {
-	if group := i.Ledger.Group(id); group != "" && i.Cgroups.Exists(group) {
+func (e *Enforcer) groupOf(ctx context.Context, id ledger.ID, o crifield.Object) (string, error) {
+	if group := e.Ledger.Group(id); group != "" && e.Cgroups.Exists(group) {
 		return group, nil
 	}
 	if o.Pod == nil && o.Container == nil {
 		return "", errNoGroup
 	}
-	return i.group(ctx, o)
+	return e.Group(ctx, o)
 }

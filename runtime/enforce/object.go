@@ -1,0 +1,132 @@
+package enforce
+
+import (
+	"context"
+	"fmt"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+// ID is the ledger's name of a pod or container.
+func (e *Enforcer) ID(o crifield.Object) ledger.ID {
+	if o.Container == nil {
+		return ledger.ID{Pod: UID(o.Pod.Config)}
+	}
+	pod, ok := e.Store.Pod(o.Container.PodID)
+	if !ok {
+		return ledger.ID{Pod: "sandbox " + o.Container.PodID, Container: o.Container.ID}
+	}
+	return ledger.ID{Pod: UID(pod.Config), Container: o.Container.ID}
+}
+
+// UID returns the UID of a pod, or another text that tells it apart, since not every client
+// of CRI gives its pods one.
+func UID(config *runtimeapi.PodSandboxConfig) string {
+	if uid := config.GetMetadata().GetUid(); uid != "" {
+		return uid
+	}
+	return SandboxName(config)
+}
+
+// pod returns the newest sandbox of a pod by the ledger's name of it.
+func (e *Enforcer) pod(uid string) (*crifield.Pod, bool) {
+	if p, ok := e.Store.FindPodByUID(uid); ok {
+		return crifield.PodOf(p), true
+	}
+	for _, p := range e.Store.Pods() {
+		if p.Config.GetMetadata().GetUid() == "" && SandboxName(p.Config) == uid {
+			return crifield.PodOf(p), true
+		}
+	}
+	return nil, false
+}
+
+// SandboxName tells the sandboxes of a node apart before they have an ID.
+func SandboxName(config *runtimeapi.PodSandboxConfig) string {
+	m := config.GetMetadata()
+	return fmt.Sprint(m.GetUid(), "/", m.GetNamespace(), "/", m.GetName(), "/", m.GetAttempt())
+}
+
+// Sandbox returns the ID of a container's sandbox, or of a pod's newest one; false if the store has none.
+func (e *Enforcer) Sandbox(of ledger.ID) (id string, ok bool) {
+	if of.Container != "" {
+		c, known := e.Store.Container(of.Container)
+		return c.PodID, known
+	}
+	pod, known := e.pod(of.Pod)
+	if !known {
+		return "", false
+	}
+	return pod.ID, true
+}
+
+// about names an object of the ledger for an event.
+func (e *Enforcer) about(id ledger.ID, o crifield.Object) (a observe.Object) {
+	pod := o.Pod
+	if o.Container != nil {
+		a.Container, a.ContainerID = o.Container.Config.GetMetadata().GetName(), o.Container.ID
+		if p, ok := e.Store.Pod(o.Container.PodID); ok {
+			pod = crifield.PodOf(p)
+		}
+	} else if a.ContainerID = id.Container; pod == nil {
+		a.PodID = id.Pod
+	}
+	if pod != nil {
+		meta := pod.Config.GetMetadata()
+		a.Namespace, a.Pod, a.PodID = meta.GetNamespace(), meta.GetName(), pod.ID
+	}
+	return a
+}
+
+// Forget drops the ledger's record of a container that has been removed, and of a pod that the
+// store lacks. The cgroup of a pod is that of all its sandboxes, also of those to come.
+func (e *Enforcer) Forget(ctx context.Context, own crifield.Object) {
+	id := e.ID(own)
+	if own.Container != nil {
+		e.Ledger.Remove(id)
+		e.Lift(ctx, id.Pod)
+		return
+	}
+	switch {
+	case e.Known(id): // it has another sandbox
+	case own.Pod.Config.GetMetadata().GetUid() == "": // its next sandbox has another ID in the ledger
+		e.Ledger.Remove(id)
+	default:
+		e.Ledger.Vacate(id, e.Known, e.hasGroup)
+	}
+}
+
+// Known reports whether the store has an object of the ledger.
+func (e *Enforcer) Known(id ledger.ID) (ok bool) {
+	if id.Container == "" {
+		_, ok = e.pod(id.Pod)
+	} else {
+		_, ok = e.Store.Container(id.Container)
+	}
+	return ok
+}
+
+// hasGroup reports whether a cgroup is there, or may be.
+func (e *Enforcer) hasGroup(group string) bool { return e.Cgroups != nil && !e.Cgroups.Gone(group) }
+
+// vacant reports whether a pod has lost its last sandbox and has no other one yet. The store alone
+// knows of a sandbox that was made while no call was intercepted.
+func (e *Enforcer) vacant(id ledger.ID) bool {
+	return e.Ledger.Vacant(id) && !e.Known(id)
+}
+
+// dropGone drops the record of a pod without a sandbox if its cgroup is gone, and reports that.
+func (e *Enforcer) dropGone(id ledger.ID) bool {
+	gone := e.vacant(id) && !e.hasGroup(e.Ledger.Group(id))
+	if gone {
+		e.Ledger.Remove(id)
+	}
+	return gone
+}
+
+// Reuse drops the record of a pod whose cgroup is gone, before another sandbox of it is made.
+func (e *Enforcer) Reuse(uid string) { e.dropGone(ledger.ID{Pod: uid}) }

@@ -1,0 +1,99 @@
+package enforce
+
+import (
+	"context"
+	"slices"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+// Around has send send an update r of a container's resources to the runtime. What the kernel would refuse it for is cleared meanwhile, and
+// comes back whatever happens; what an accepted update has overwritten is written again. cause is the call that it is,
+// "" of an update of the proxy's own: that is not the reason for the next one.
+func (e *Enforcer) Around(
+	ctx context.Context, about observe.Object, c *crifield.Container, r *runtimeapi.UpdateContainerResourcesRequest, cause string, send func() error,
+) error {
+	hold := e.suspend(ctx, about, c, r)
+	accepted := false
+	defer func() { e.restore(ctx, about, c, hold, r, cause, accepted) }() // send may panic
+	err := send()
+	accepted = err == nil
+	return err
+}
+
+// suspend clears cgroup values of a container that would make the kernel refuse an update. It
+// returns nil if there are none.
+func (e *Enforcer) suspend(ctx context.Context, about observe.Object, c *crifield.Container, r *runtimeapi.UpdateContainerResourcesRequest) *cgroup.Suspension {
+	if e.Cgroups == nil {
+		return nil
+	}
+	group, err := e.Group(ctx, crifield.Object{Container: c})
+	if err != nil && !e.Started(c.ID) { // it has nothing that was written
+		return nil
+	}
+	var hold *cgroup.Suspension
+	if err == nil {
+		hold, err = e.Cgroups.SuspendForUpdate(ctx, group, cgroup.Update{Quota: r.GetLinux().GetCpuQuota(), Unified: r.GetLinux().GetUnified()})
+	}
+	if err != nil {
+		e.Observer.Observe(ctx, &observe.SuspendFailed{Object: about, Err: err})
+	}
+	return hold
+}
+
+// restore writes back what suspend cleared, and repairs what the update r has overwritten.
+func (e *Enforcer) restore(
+	ctx context.Context, about observe.Object, c *crifield.Container, hold *cgroup.Suspension, r *runtimeapi.UpdateContainerResourcesRequest, cause string, accepted bool,
+) {
+	own := crifield.Object{Container: c}
+	if accepted && hold != nil { // while the group is not idle
+		id := e.ID(own)
+		_, weight := r.GetLinux().GetUnified()["cpu.weight"]
+		named := weight || r.GetLinux().GetCpuShares() != 0
+		g := groupFiles{Group: e.Cgroups.Group(e.Ledger.Group(id))}
+		e.Ledger.Reread(id, rules.CPUIdle, named, g)
+		g.Close()
+	}
+	if err := hold.Restore(ctx, accepted); err != nil {
+		e.Observer.Observe(ctx, &observe.RestoreFailed{Object: about, Err: err})
+		e.Ledger.Note(e.ID(own), "UpdateContainerResources") // the next scan looks at it
+	}
+	if accepted {
+		if cause != "" {
+			e.Ledger.Note(e.ID(own), cause)
+		}
+		e.Write(ctx, own, ledger.Expected)
+	}
+}
+
+// keepOOMGroup is for an update r of the host's own, which names only what it changes. runc has systemd
+// set properties of the container's unit then, for which systemd writes 0 to memory.oom.group.
+// containerd names it again, and CRI-O does not. restore brings back what it held, unless a plugin
+// wants the file: then that is written anyway.
+func (e *Enforcer) keepOOMGroup(ctx context.Context, c *crifield.Container, r *runtimeapi.LinuxContainerResources) (restore func()) {
+	const file = "memory.oom.group"
+	own := crifield.Object{Container: c}
+	_, named := r.GetUnified()[file]
+	if e.Cgroups == nil || named || slices.Contains(e.Ledger.Files(e.ID(own)), file) {
+		return func() {}
+	}
+	group, err := e.Group(ctx, own)
+	if err != nil {
+		return func() {}
+	}
+	before, err := e.Cgroups.Read(group, file)
+	return func() {
+		if now, lost := e.Cgroups.Read(group, file); err != nil || lost != nil || now == before {
+			return // there is no such file, or the container has ended
+		}
+		if err := e.Cgroups.Write(ctx, group, file, before); err != nil {
+			e.Observer.Observe(ctx, &observe.RestoreFailed{Object: e.about(e.ID(own), own), Err: err})
+		}
+	}
+}

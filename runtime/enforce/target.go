@@ -1,0 +1,162 @@
+package enforce
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// Origin is where plugins have asked for values.
+type Origin struct {
+	Hook        abi.Hook
+	At          time.Time
+	Generations map[string]string // of the plugins, by their ids: see ledger.Wish
+}
+
+// Files are the wishes for cgroup files among the changes of one object.
+func (o Origin) Files(changes []plugin.Owned, of abi.Object) (asked []ledger.Asked) {
+	for k := range changes {
+		if c := &changes[k].Change; c.Op == plugin.WriteFile && c.Object == of {
+			asked = append(asked, ledger.Asked{Target: TargetOf(c), Wish: o.wish(&changes[k]), Same: sameFile(c.Key)})
+		}
+	}
+	return asked
+}
+
+// Fields are the wishes for resources among the changes of one container. has are those that the runtime has, if kubelet's
+// values are not known by them.
+func (o Origin) Fields(changes []plugin.Owned, of abi.Object, has map[ledger.Target]string) (asked []ledger.Asked) {
+	for k := range changes {
+		c := &changes[k].Change
+		if c.Object != of || !OfResource(c) {
+			continue
+		}
+		a := ledger.Asked{Target: TargetOf(c), Wish: o.wish(&changes[k])}
+		if value, ok := has[a.Target]; ok {
+			a.Has = &value
+		}
+		asked = append(asked, a)
+	}
+	return asked
+}
+
+func (o Origin) wish(of *plugin.Owned) ledger.Wish {
+	c := &of.Change
+	return ledger.Wish{Plugin: of.Plugin, Generation: o.Generations[of.Plugin], Hook: o.Hook, Value: ValueOf(c), At: o.At, Raises: c.Raises}
+}
+
+// OfResource reports whether a change is one of a container's resources, and not of a file.
+func OfResource(c *plugin.Change) bool {
+	return c.Op != plugin.WriteFile && c.Kind() == abi.Container && c.Field >= abi.Resources
+}
+
+// TargetOf is the ledger's name of what a change of a file or resource sets.
+func TargetOf(c *plugin.Change) ledger.Target {
+	if c.Op == plugin.WriteFile {
+		return ledger.File(c.Key)
+	}
+	return fieldTarget(c.Field, c.Key)
+}
+
+// ValueOf is what it sets, as the ledger has it. CRI says both 0 and -1 for no quota, and an update can only say -1.
+func ValueOf(c *plugin.Change) string {
+	switch {
+	case c.Op != plugin.SetInt64:
+		return c.Text
+	case c.Field == abi.Resources+abi.CPUQuota:
+		return strconv.FormatInt(cmp.Or(c.Int, -1), 10)
+	}
+	return strconv.FormatInt(c.Int, 10)
+}
+
+// fieldTarget is the ledger's name of a resource, such as "field cpu_quota".
+func fieldTarget(f abi.Field, key string) ledger.Target {
+	name := strings.TrimPrefix(plugin.FieldOf(abi.Container, f).Name, "resources.")
+	if key != "" {
+		name += "[" + key + "]"
+	}
+	return ledger.Field(name)
+}
+
+// sameFile is the target that is another name of a file's value; empty if there is none.
+func sameFile(name string) ledger.Target {
+	if other := rules.OtherView(name); other != "" {
+		return ledger.File(other)
+	}
+	return ""
+}
+
+// Opposed returns the plugin whose wish holds for what a change sets, if that wants another value; "" if there is none.
+func (e *Enforcer) Opposed(o crifield.Object, c *plugin.Change) (first string) {
+	id := e.ID(o)
+	if same := sameFile(c.Key); c.Op == plugin.WriteFile && same != "" {
+		if w, ok := e.Ledger.Owner(id, same); ok {
+			return w.Plugin
+		}
+	}
+	if w, ok := e.Ledger.Owner(id, TargetOf(c)); ok && w.Value != ValueOf(c) {
+		return w.Plugin
+	}
+	return ""
+}
+
+// Values are the resources that a request names.
+func Values(r *runtimeapi.LinuxContainerResources) map[ledger.Target]string {
+	all := map[ledger.Target]string{}
+	o := crifield.Object{Container: &crifield.Container{Resources: crifield.Resources{Now: r}}}
+	for _, row := range abi.Fields {
+		if row.Object != abi.Container || row.Field < abi.Resources {
+			continue
+		}
+		switch row.Type {
+		case abi.Int64:
+			if n, _ := o.Int64(row.Field); n != 0 {
+				all[fieldTarget(row.Field, "")] = strconv.FormatInt(n, 10)
+			}
+		case abi.String:
+			if text, _ := o.Text(row.Field); text != "" {
+				all[fieldTarget(row.Field, "")] = text
+			}
+		case abi.Map:
+			if entries, errno := o.Entries(row.Field); errno == abi.OK {
+				for k, v := range entries {
+					all[fieldTarget(row.Field, k)] = v
+				}
+			}
+		}
+	}
+	return all
+}
+
+// ChangeTo is the change that gives a resource of a container a value of the ledger; false if
+// there is none.
+func ChangeTo(t ledger.Target, value string) (c plugin.Change, ok bool) {
+	name, key, _ := strings.Cut(strings.TrimPrefix(string(t), string(ledger.Field(""))), "[")
+	for _, row := range abi.Fields {
+		if row.Object != abi.Container || row.Field < abi.Resources || row.Name != "resources."+name {
+			continue
+		}
+		c = plugin.Change{Op: plugin.SetText, Object: abi.Container, Field: row.Field, Key: strings.TrimSuffix(key, "]"), Text: value}
+		switch {
+		case row.Type == abi.Int64:
+			n, err := strconv.ParseInt(value, 10, 64)
+			c.Op, c.Text, c.Int = plugin.SetInt64, "", n
+			return c, err == nil
+		case row.Type == abi.Map && value == "":
+			c.Op = plugin.DeleteEntry
+		case row.Type == abi.Map:
+			c.Op = plugin.SetEntry
+		}
+		return c, true
+	}
+	return c, false
+}

@@ -1,0 +1,189 @@
+package enforce
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
+)
+
+// updateTime is how long an update of the proxy's own may take: a busy node needs many seconds to start runc.
+const updateTime = time.Minute
+
+// fieldChanges are changes of a container's resources.
+type fieldChanges map[ledger.Target]plugin.Change
+
+// resources is what an update with the changes names.
+func (f fieldChanges) resources() *runtimeapi.LinuxContainerResources {
+	r := &runtimeapi.LinuxContainerResources{}
+	o := crifield.Object{Container: &crifield.Container{Resources: crifield.Resources{Now: r, Own: true}}}
+	for _, c := range f {
+		o.Set(&c)
+	}
+	return r
+}
+
+// due returns what the runtime is to be sent of a container: no more once that has ended. What CRI cannot say stays.
+func (e *Enforcer) due(id ledger.ID) fieldChanges {
+	due := fieldChanges{}
+	if c, ok := e.Store.Container(id.Container); ok && c.State == runtimeapi.ContainerState_CONTAINER_EXITED {
+		return due
+	}
+	for t, value := range e.Ledger.Resets(id) {
+		send := resetTo
+		if _, wish := e.Ledger.Owner(id, t); wish {
+			send = updateTo
+		}
+		if c, ok := send(t, value); ok {
+			due[t] = c
+		}
+	}
+	return due
+}
+
+// updateTo is the change that gives a field a value; false if an update cannot, which says nothing with 0 or an empty text.
+func updateTo(t ledger.Target, value string) (plugin.Change, bool) {
+	c, ok := ChangeTo(t, value)
+	named := c.Int != 0 || c.Text != ""
+	return c, ok && named
+}
+
+// resetTo is the change that brings back kubelet's value of a field; false if an update cannot.
+func resetTo(t ledger.Target, value string) (plugin.Change, bool) {
+	c, ok := updateTo(t, value)
+	stays := c.Key != "" || c.Field == abi.Resources+abi.OOMScoreAdj
+	return c, ok && !stays
+}
+
+// update sends what is due in one update. It calls no hook: a plugin that answers its own update would never
+// come to an end.
+func (e *Enforcer) update(ctx context.Context, id ledger.ID) {
+	record, known := e.Store.Container(id.Container)
+	c := crifield.ContainerOf(record)
+	if !known { // the last plugin has gone, and the store with it: the runtime knows the container
+		c = &crifield.Container{ID: id.Container}
+	}
+	due := e.due(id)
+	e.keepUsed(ctx, id, c, due)
+	if len(due) == 0 {
+		return // an earlier update has sent it
+	}
+	ctx, cancel := context.WithTimeout(ctx, updateTime)
+	defer cancel()
+	switch err := e.send(ctx, id, c, due); {
+	case err == nil:
+	case pods.Gone(err) || known && !e.live(ctx, c.ID): // CRI-O answers Unknown for a container that has ended by itself
+		e.Ledger.Remove(id)
+	default:
+		e.Ledger.Rest(id)
+		e.notSent(ctx, id, err, due)
+	}
+}
+
+// keepUsed takes a limit of memory that is below what is in use out of what is due: the kernel would kill.
+// A later scan has it sent.
+func (e *Enforcer) keepUsed(ctx context.Context, id ledger.ID, c *crifield.Container, due fieldChanges) {
+	limit, lower := due[fieldTarget(abi.Resources+abi.MemoryLimit, "")]
+	if !lower || e.Cgroups == nil {
+		return
+	}
+	group, err := e.groupOf(ctx, id, crifield.Object{Container: c})
+	if err != nil {
+		return // it has no processes
+	}
+	text, _ := e.Cgroups.Get(group, "memory.current")
+	used := rules.ParseLimit(rules.MemoryMax, text)
+	if !used.Above(rules.Limit{Amount: limit.Int, Period: 1}) {
+		return
+	}
+	kept := fieldChanges{}
+	for _, f := range []abi.Field{abi.MemoryLimit, abi.MemorySwap} {
+		t := fieldTarget(abi.Resources+f, "")
+		if change, ok := due[t]; ok {
+			kept[t] = change
+			delete(due, t)
+		}
+	}
+	err = fmt.Errorf("the container uses %d bytes of memory, and the limit of %d bytes would have the kernel kill processes", used.Amount, limit.Int)
+	e.notSent(ctx, id, err, kept)
+}
+
+// send sends one update to the runtime, and notes that it was accepted.
+func (e *Enforcer) send(ctx context.Context, id ledger.ID, c *crifield.Container, due fieldChanges) error {
+	r := due.resources()
+	record, _ := e.Store.Container(c.ID)
+	has := record.Config.GetLinux().GetResources()
+	namePartners(r, has)
+	if idle, ok := e.Ledger.Owner(id, ledger.File(rules.CPUIdle)); ok && idle.Value == "0" { // see nameShares
+		r.CpuShares = cmp.Or(r.CpuShares, has.GetCpuShares())
+	}
+	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.ID, Linux: r}
+	return e.Around(ctx, e.about(id, crifield.Object{Container: c}), c, req, "", func() error {
+		defer e.keepOOMGroup(ctx, c, r)() // before the files of plugins are written
+		resp, err := e.Backend.UpdateContainerResources(ctx, req)
+		if err != nil {
+			return err
+		}
+		e.Store.Observe(nil, req, resp)
+		e.Ledger.Updated(id, ledger.Update{Sent: Values(r)})
+		return nil
+	})
+}
+
+// notSent makes an event of each plugin's value that could not be sent, and one of kubelet's, once for the same
+// failure.
+func (e *Enforcer) notSent(ctx context.Context, id ledger.ID, err error, due fieldChanges) {
+	targets := slices.Sorted(maps.Keys(due))
+	if !e.Ledger.NotReset(id, targets, err) {
+		return
+	}
+	c, _ := e.Store.Container(id.Container)
+	about := e.about(id, crifield.Object{Container: crifield.ContainerOf(c)})
+	var names []string
+	for _, t := range targets {
+		name := strings.TrimPrefix(string(t), string(ledger.Field("")))
+		if w, wish := e.Ledger.Owner(id, t); wish {
+			e.Observer.Observe(ctx, &observe.DeferredUpdateFailed{Plugin: w.Plugin, Hook: w.Hook, Object: about, Field: "container.resources." + name, Err: err})
+		} else {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 0 {
+		e.Observer.Observe(ctx, &observe.FieldsNotReset{Object: about, Fields: names, Err: err})
+	}
+}
+
+// namePartners has an update of the host's own name what runtimes write together, as the runtime has
+// it. To crun, a period without a quota means that there is no quota, and it does not write a quota
+// of -1 without a period. To containerd, a limit of memory alone means that there is no swap.
+func namePartners(r, has *runtimeapi.LinuxContainerResources) {
+	if r.CpuQuota != 0 || r.CpuPeriod != 0 {
+		setIfZero(&r.CpuQuota, has.GetCpuQuota())
+		setIfZero(&r.CpuPeriod, has.GetCpuPeriod())
+	}
+	if r.MemorySwapLimitInBytes != 0 {
+		setIfZero(&r.MemoryLimitInBytes, has.GetMemoryLimitInBytes())
+	}
+	if swap := has.GetMemorySwapLimitInBytes(); r.MemoryLimitInBytes > 0 && (swap < 0 || swap >= r.MemoryLimitInBytes) {
+		setIfZero(&r.MemorySwapLimitInBytes, swap)
+	}
+}
+
+func setIfZero(n *int64, value int64) {
+	if *n == 0 {
+		*n = value
+	}
+}

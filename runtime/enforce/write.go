@@ -1,0 +1,208 @@
+package enforce
+
+import (
+	"context"
+	"slices"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
+)
+
+// Ask has the ledger note what plugins want of an object, which a call may have made since the event, and reports
+// whether that is anything. revert takes it back. Nothing is noted of a container that has been removed
+// since: nobody would drop the record.
+func (e *Enforcer) Ask(target crifield.Object, asked []ledger.Asked) (revert func(), any bool) {
+	if len(asked) == 0 {
+		return nil, false
+	}
+	id := e.ID(target)
+	revert = e.Ledger.Ask(id, asked...)
+	if target.Container != nil && !e.Known(id) { // a removal that the store hears of from here on drops the record
+		revert()
+		return nil, false
+	}
+	return revert, true
+}
+
+// Started reports whether the container has left the state in which it has no
+// cgroup yet. A caller has the ledger note its files before it asks, and StartContainer reads
+// them after the store has its new state: so one of the two writes them.
+func (e *Enforcer) Started(id string) bool {
+	record, known := e.Store.Container(id)
+	return known && record.State != runtimeapi.ContainerState_CONTAINER_CREATED
+}
+
+// Write writes those of an object's cgroup files that do not hold what they should, and has the limits of its pod
+// follow. The caller has the object, which the store may not know yet.
+func (e *Enforcer) Write(ctx context.Context, o crifield.Object, why ledger.Why) []ledger.Done {
+	id := e.ID(o)
+	done := e.carryOut(ctx, id, o, why)
+	if o.Container != nil {
+		e.Lift(ctx, id.Pod)
+	}
+	return done
+}
+
+// Start writes the files of a container that has started, and repairs those of its pod. An event tells of limits of the
+// pod that are below the container's and stay.
+func (e *Enforcer) Start(ctx context.Context, o crifield.Object, cause string) {
+	id := e.ID(o)
+	e.Write(ctx, o, ledger.Wanted)
+	for _, l := range e.ownLimits(ctx, id) {
+		e.Observer.Observe(ctx, &observe.PodLimitStays{Plugin: l.plugin, Object: e.about(id, o), File: l.file, Value: l.value})
+	}
+	e.RepairPod(ctx, id, cause)
+}
+
+// RepairPod has the files of a pod and its containers written again that a call of the object may have
+// overwritten: when a container starts, systemd may write its siblings' again. Its own files have just been
+// written then.
+func (e *Enforcer) RepairPod(ctx context.Context, own ledger.ID, cause string) {
+	ids := e.Ledger.Of(own.Pod)
+	for _, id := range ids {
+		e.Ledger.Note(id, cause)
+	}
+	if own.Container != "" && e.Ledger.Has(own) {
+		e.Reset(ctx, own)
+		ids = slices.DeleteFunc(ids, func(id ledger.ID) bool { return id == own })
+	}
+	e.settle(ctx, ids, ledger.Expected)
+}
+
+// repair is carryOut for an object that the caller does not have.
+func (e *Enforcer) repair(ctx context.Context, id ledger.ID, why ledger.Why) []ledger.Done {
+	var o crifield.Object
+	if id.Container == "" {
+		if pod, ok := e.pod(id.Pod); ok {
+			o.Pod = pod
+		}
+		if e.dropGone(id) {
+			return nil
+		}
+		if e.vacant(id) {
+			why = ledger.Vacant
+		}
+		e.decideLimits(ctx, id.Pod)
+	} else if c, ok := e.Store.Container(id.Container); ok {
+		if o.Container = crifield.ContainerOf(c); !e.Started(id.Container) {
+			return nil
+		}
+	}
+	return e.carryOut(ctx, id, o, why)
+}
+
+// carryOut is the one place that writes cgroup files: it writes those of an object that do not
+// hold what the ledger says, and has an event of each. The object is zero if only the ledger
+// knows it.
+func (e *Enforcer) carryOut(ctx context.Context, id ledger.ID, o crifield.Object, why ledger.Why) []ledger.Done {
+	files := e.Ledger.Files(id)
+	if e.Cgroups == nil || len(files) == 0 {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx) // what the runtime has accepted is carried out whether or not the caller waits
+	unlock, ok := e.Ledger.Lock(ctx, id)
+	if !ok {
+		return nil
+	}
+	defer unlock()
+	g := e.read(ctx, id, o, files)
+	defer g.Close()
+	done := e.writeDue(ctx, id, &g, files, why)
+	for k := range done {
+		e.fileWritten(ctx, e.about(id, o), &done[k])
+	}
+	return done
+}
+
+// writeDue writes those of the files that do not hold what the ledger says, and has in g.held what they hold then.
+func (e *Enforcer) writeDue(ctx context.Context, id ledger.ID, g *groupFiles, files []string, why ledger.Why) (done []ledger.Done) {
+	for again := true; again; {
+		var written []ledger.Done
+		again = false
+		for _, w := range lessBurst(e.Ledger.Begin(id, g.held, why, g)) {
+			if again && w.File == rules.CPUBurst && w.Kind != ledger.Fight { // the next Begin fits it to the new quota
+				continue
+			}
+			d := g.write(ctx, w)
+			written = append(written, d)
+			again = again || d.Err == nil && d.Read != "" && letsOthers(w, files)
+		}
+		e.markEnded(ctx, id, g, written)
+		e.Ledger.End(id, written)
+		done = append(done, written...)
+		if again {
+			g.held = heldFiles(g.Group, files)
+		}
+	}
+	return done
+}
+
+// markEnded marks the failures of a container that has ended by itself, which is no failure. The runtime is asked:
+// a cgroup may be where nobody looks for it.
+func (e *Enforcer) markEnded(ctx context.Context, id ledger.ID, g *groupFiles, done []ledger.Done) {
+	failed := slices.ContainsFunc(done, func(d ledger.Done) bool { return d.Err != nil })
+	if !failed || id.Container == "" {
+		return
+	}
+	gone := g.none != nil || e.Cgroups.Gone(g.Path())
+	if !gone || !e.exited(ctx, id.Container) {
+		return
+	}
+	for k := range done {
+		done[k].Ended = done[k].Err != nil
+	}
+}
+
+// exited asks the runtime whether a container has ended.
+func (e *Enforcer) exited(ctx context.Context, id string) bool {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	c, err := e.Store.Locate(ctx, e.Backend, id)
+	return pods.Gone(err) || err == nil && c.State == runtimeapi.ContainerState_CONTAINER_EXITED
+}
+
+// write carries out what is due for one file of the group.
+func (g groupFiles) write(ctx context.Context, w ledger.Write) ledger.Done {
+	d := ledger.Done{Write: w, Err: g.none}
+	if w.Kind == ledger.Fight || d.Err != nil {
+		return d
+	}
+	if w.Kind == ledger.Undo || w.Exact != "" && endsIdle(w) {
+		d.Err = g.Restore(ctx, w.File, w.Value, w.Exact)
+	} else {
+		d.Err = g.Write(ctx, w.File, w.Value)
+	}
+	if d.Err == nil {
+		d.Read, _ = g.Read(w.File)
+	}
+	return d
+}
+
+// fileWritten makes the event of a file that was written, or was not. A scan's next failure for the
+// same reason makes none.
+func (e *Enforcer) fileWritten(ctx context.Context, about observe.Object, d *ledger.Done) {
+	switch {
+	case d.Again, d.Ended:
+	case d.Err != nil:
+		e.Observer.Observe(ctx, &observe.CgroupFileFailed{
+			Plugin: d.Plugin, Hook: d.Hook, Object: about, File: d.File, Value: d.Value, Err: d.Err,
+		})
+	case d.Kind == ledger.Repair:
+		e.Observer.Observe(ctx, &observe.CgroupFileRepaired{
+			Plugin: d.Plugin, Object: about, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause,
+		})
+	case d.Kind == ledger.Fight:
+		e.Observer.Observe(ctx, &observe.CgroupFileFought{
+			Plugin: d.Plugin, Object: about, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause,
+		})
+	case d.Kind == ledger.Undo:
+		e.Observer.Observe(ctx, &observe.CgroupFileUndone{Object: about, File: d.File, Value: d.Value})
+	case e.Observer.Wants(observe.KindCgroupFileWritten):
+		e.Observer.Observe(ctx, &observe.CgroupFileWritten{Plugin: d.Plugin, Hook: d.Hook, Object: about, File: d.File, Value: d.Value})
+	}
+}
