@@ -16,7 +16,7 @@ import (
 )
 
 // repairTimeout is how long a value may be another's: wasmproxy looks every 90 s, and the guest is slow.
-const repairTimeout = 5 * time.Minute
+const repairTimeout = 10 * time.Minute
 
 // compare returns how the settings' files differ from these texts.
 func (l *limited) compare(t *testing.T, all []settings.Setting, text func(settings.Setting) string) error {

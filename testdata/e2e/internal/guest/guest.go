@@ -12,9 +12,9 @@ import "time"
 
 const (
 	// bootTimeout is how long the guest may take until it answers. It takes 20 s on two idle CPUs.
-	bootTimeout = 5 * time.Minute
+	bootTimeout = 10 * time.Minute
 	// commandTimeout is how long a command in the guest may take.
-	commandTimeout = 3 * time.Minute
+	commandTimeout = 10 * time.Minute
 	// readyTimeout is how long a pod may take. It takes 10 s on two idle CPUs.
-	readyTimeout = 5 * time.Minute
+	readyTimeout = 15 * time.Minute
 )
