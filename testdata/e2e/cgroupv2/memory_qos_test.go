@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
-	"time"
 
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -43,7 +42,7 @@ func (l *limited) testMemoryQoS(t *testing.T) {
 	n.Apply(t, pod)
 	ready := n.AwaitReady(t, pod)
 	first, second := n.Cgroup(t, guest.ContainerID(t, ready, "main")), n.Cgroup(t, guest.ContainerID(t, ready, "aside"))
-	node.Eventually(t, time.Minute, "the pod has the sum of its containers' memory.low", func() error {
+	node.Eventually(t, repairTimeout, "the pod has the sum of its containers' memory.low", func() error {
 		if low := first.Parent().Read(t, "memory.low")["memory.low"]; low != strconv.Itoa(48*mebi) {
 			return fmt.Errorf("memory.low is %s", low)
 		}
@@ -51,7 +50,7 @@ func (l *limited) testMemoryQoS(t *testing.T) {
 	})
 	first.Expect(t, map[string]string{"memory.min": "0", "memory.low": strconv.Itoa(16 * mebi), "memory.max": strconv.Itoa(96 * mebi)})
 	second.Expect(t, map[string]string{"memory.min": "0", "memory.low": strconv.Itoa(32 * mebi), "memory.high": "max"})
-	node.Eventually(t, 3*time.Minute, "memory.high of the container that stalls is raised", func() error {
+	node.Eventually(t, 2*repairTimeout, "memory.high of the container that stalls is raised", func() error {
 		high, err := strconv.Atoi(first.Read(t, "memory.high")["memory.high"])
 		if formula := 24 * mebi; err != nil || high <= formula {
 			return fmt.Errorf("memory.high is %d, and %d by the formula (%v); it stalled: %s", high, formula, err, first.Read(t, "memory.pressure")["memory.pressure"])
@@ -60,7 +59,7 @@ func (l *limited) testMemoryQoS(t *testing.T) {
 	})
 
 	n.Run(t, "rm /etc/wasmproxy/plugins.d/"+memoryQoS.Name+".wasm")
-	node.Eventually(t, time.Minute, "the removed plugin's values are undone", func() error {
+	node.Eventually(t, repairTimeout, "the removed plugin's values are undone", func() error {
 		for _, group := range []guest.Cgroup{first, first.Parent(), second} {
 			if v := group.Read(t, "memory.low", "memory.high"); v["memory.low"] != "0" || v["memory.high"] != "max" {
 				return fmt.Errorf("%s has %v", group.Path, v)

@@ -163,7 +163,7 @@ func (l *limited) testDaemonReload(t *testing.T) {
 // wasmproxy goes on where the last one ended.
 func (l *limited) testKill(t *testing.T) {
 	l.KillProxy(t)
-	l.expect(t, l.settings, settings.Setting.Expected)
+	l.await(t, l.settings, settings.Setting.Expected) // it looks at all values once it has read the pods
 	l.testUpdate(t)
 	for _, pod := range l.pods {
 		if now, before := guest.ContainerID(t, l.AwaitReady(t, pod), "main"), l.ids[object{pod.Name, "main"}]; now != before {

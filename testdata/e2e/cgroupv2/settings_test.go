@@ -38,12 +38,11 @@ func (l *limited) compare(t *testing.T, all []settings.Setting, text func(settin
 	return errors.Join(errs...)
 }
 
-// expect checks that the settings' files show these texts, and await waits until they do.
+// expect waits until the settings' files show these texts: systemd applies properties after it has answered, and reading
+// takes seconds. await also waits for scans, each of which looks at a third of the pods.
 func (l *limited) expect(t *testing.T, all []settings.Setting, text func(settings.Setting) string) {
 	t.Helper()
-	if err := l.compare(t, all, text); err != nil {
-		t.Error(err)
-	}
+	node.Eventually(t, 40*time.Second, "the files are as they should be", func() error { return l.compare(t, all, text) })
 }
 
 func (l *limited) await(t *testing.T, all []settings.Setting, text func(settings.Setting) string) {
