@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"path"
 	"strconv"
 	"strings"
 
@@ -157,9 +158,27 @@ func (g *Group) cutBurst(limit string) (undo func() error) {
 // put writes a value that the table's parser returned to the files alone.
 func (g *Group) put(x *rules.File, value string) error {
 	if g.fs.version == 2 {
-		return g.writeFile("", x.Name, x.Needs, value)
+		return g.writeBoth(x.Name, x.Needs, value)
 	}
 	return g.put1(x, value)
+}
+
+// innerGroup is the group that crun makes in the scope of a container on v2, for its processes. crun writes each value
+// to both, so that a limit in it which is lower than the scope's is the one that counts.
+const innerGroup = "container"
+
+// writeBoth writes a file of v2, and that of innerGroup, if there is one.
+func (g *Group) writeBoth(name, needs, value string) error {
+	err := g.writeFile("", name, needs, value)
+	if err != nil || !strings.HasSuffix(g.rel, ".scope") {
+		return err
+	}
+	inner := g.fs.at(path.Join(g.rel, innerGroup))
+	defer inner.Close()
+	if err = inner.writeFile("", name, needs, value); absent(err) {
+		return nil
+	}
+	return err
 }
 
 func (g *Group) readFile(controller, name, needs string) (string, error) {

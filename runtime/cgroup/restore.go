@@ -95,7 +95,11 @@ func (g *Group) restoreExact(ctx context.Context, file, value string) error {
 	}
 	if err == nil {
 		controller, name := x.Exact(g.fs.version)
-		err = g.writeFile(controller, name, "", value)
+		if g.fs.version == 2 {
+			err = g.writeBoth(name, "", value)
+		} else {
+			err = g.writeFile(controller, name, "", value)
+		}
 	}
 	if err != nil {
 		return rules.Fail("restore", g.path, file, value, err)

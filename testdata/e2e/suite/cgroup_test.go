@@ -108,7 +108,7 @@ func cgroups(t *testing.T, pod *core.Pod) map[string]string {
 	sandbox, err := cgroupfs.Find(node.RuntimeKind().CgroupName(sandboxes.Items[0].Id))
 	if err == nil {
 		groups["sandbox"] = sandbox
-	} else if node.RuntimeKind().ID != "crio" {
+	} else if node.RuntimeKind().Name != "cri-o" {
 		t.Error(err)
 	}
 	return groups

@@ -156,6 +156,10 @@ func (l *limited) compare(all []settings.Setting, want func(settings.Setting) st
 		if got, err := cgroupfs.Read(l.groups[s.Pod][s.Object()], s.File); err != nil || got != want(s) {
 			errs = append(errs, fmt.Errorf("%s of %s/%s is %q, want %q (%v)", s.File, s.Pod, s.Object(), got, want(s), err))
 		}
+		got, err := cgroupfs.Read(l.groups[s.Pod][s.Object()]+"/container", s.File) // where crun has the processes, on version 2
+		if s.Object() != "pod" && err == nil && got != want(s) {
+			errs = append(errs, fmt.Errorf("%s of the processes of %s/%s is %q, want %q", s.File, s.Pod, s.Object(), got, want(s)))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -29,6 +29,15 @@ func (b *Builder) CRIO(ctx context.Context, dir string) error {
 	)
 }
 
+// CRIOCrun is CRIO with Debian's crun beside runc.
+func (b *Builder) CRIOCrun(ctx context.Context, dir string) error {
+	return errors.Join(
+		b.CRIO(ctx, dir),
+		InstallDebianPackages(ctx, "libyajl2"),
+		b.debianPrograms(ctx, dir, map[string][]string{"crun": {"usr/bin/crun"}}),
+	)
+}
+
 // CRIDockerd puts a link to cri-dockerd into dir, and those of Docker.
 func (b *Builder) CRIDockerd(ctx context.Context, dir string) error {
 	return errors.Join(

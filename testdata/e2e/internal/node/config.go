@@ -17,15 +17,16 @@ import (
 var configs embed.FS
 
 // writeConfigs fills in the templates of a runtime, by the file's name in dir, and
-// that of CNI, which all have.
-func writeConfigs(dir string, files map[string]string) error {
+// that of CNI, which all have. ociRuntime is the program that makes containers, where a template names it.
+func writeConfigs(dir, ociRuntime string, files map[string]string) error {
 	files["cni/10-e2e.conflist"] = "cni.conflist"
 	values := struct {
 		Dir, Bin, Registry string
 		Registries         []string
 		Systemd            bool   // whether it is the cgroup driver
 		CgroupDriver       string // its name
-	}{dir, isolation.Current().Bin(), RegistryAddress, image.Registries, CgroupDriver() == Systemd, CgroupDriver()}
+		OCIRuntime         string // program that makes containers
+	}{dir, isolation.Current().Bin(), RegistryAddress, image.Registries, CgroupDriver() == Systemd, CgroupDriver(), ociRuntime}
 	for file, name := range files {
 		text, err := template.ParseFS(configs, "config/"+name)
 		if err != nil {

@@ -37,7 +37,7 @@ func configureContainerd(dir, config string) error {
 	for _, registry := range image.Registries { // where to pull from instead
 		files[filepath.Join("certs.d", registry, "hosts.toml")] = "hosts.toml"
 	}
-	return writeConfigs(dir, files)
+	return writeConfigs(dir, "", files)
 }
 
 const containerdConfig = "containerd.toml"

@@ -14,7 +14,7 @@ mkdir -p "$debs/partial"
 fetch() {
 	apt-get -o Dir::State::status="$debs/status" -o Dir::Cache::archives="$debs" -o Dir::Cache::pkgcache= \
 		-o APT::Sandbox::User=root -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 --quiet --no-install-recommends --download-only --yes install \
-		'?essential' systemd-sysv dbus openssh-server iproute2 iptables kmod containernetworking-plugins libglib2.0-0 linux-image-cloud-amd64 tiny-initramfs
+		'?essential' systemd-sysv dbus openssh-server iproute2 iptables kmod containernetworking-plugins libglib2.0-0 libyajl2 linux-image-cloud-amd64 tiny-initramfs
 }
 fetch || { apt-get --quiet update && fetch; }
 
