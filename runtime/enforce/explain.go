@@ -122,7 +122,7 @@ func (e *Enforcer) explainObject(ctx context.Context, x *explain.Object, o crifi
 	fields := map[ledger.Target]*ledger.Value{}
 	if has != nil {
 		for t, value := range Values(has) {
-			fields[t] = &ledger.Value{Kubelet: &value, Sent: value} // if no plugin has changed it
+			fields[t] = &ledger.Value{Kubelet: &value, Last: value} // if no plugin has changed it
 			if unowned {
 				fields[t].Kubelet = nil
 			}
@@ -143,7 +143,7 @@ func (e *Enforcer) explainObject(ctx context.Context, x *explain.Object, o crifi
 		if v.Kubelet != nil {
 			_, clearable = resetTo(t, *v.Kubelet)
 		}
-		x.Values = append(x.Values, x.OfField(strings.TrimPrefix(string(t), string(ledger.Field(""))), v, kernel.heldField(t, v.Sent, has), clearable))
+		x.Values = append(x.Values, x.OfField(strings.TrimPrefix(string(t), string(ledger.Field(""))), v, kernel.heldField(t, v.Last, has), clearable))
 	}
 	if unowned {
 		files = append(files, kernel.unowned(x, record, fields)...)

@@ -67,7 +67,7 @@ func (e *Enforcer) scan(ctx context.Context, due func(ledger.ID) bool) {
 		if ctx.Err() != nil {
 			return
 		}
-		e.settle(ctx, ids, ledger.Drift)
+		e.settle(ctx, ids, ledger.Scan)
 	}
 }
 
@@ -119,7 +119,7 @@ func (e *Enforcer) settle(ctx context.Context, ids []ledger.ID, why ledger.Why) 
 				e.Ledger.Lost(id, fieldTarget(abi.Resources+abi.CPUShares, ""), strconv.FormatInt(shares, 10))
 			}
 		}
-		if why != ledger.Drift || !e.Ledger.Rests(id) {
+		if why != ledger.Scan || !e.Ledger.Rests(id) {
 			queued = e.Reset(ctx, id) || queued
 		}
 	}

@@ -11,9 +11,9 @@ type Held struct {
 // OfFile judges a cgroup file.
 func (o *Object) OfFile(name string, v *ledger.Value, held Held) Value {
 	x := newValue(File, name, v)
-	x.Kernel, x.Repairs, x.Found = held.Value, v.Repairs, v.Found
-	if v.Written != "" {
-		x.Written = &v.Written
+	x.Kernel, x.Repairs, x.Found = held.Value, v.Drift.Repairs, v.Drift.Found
+	if v.Last != "" {
+		x.Written = &v.Last
 	}
 	x.Condition = o.fileCondition(v, held)
 	x.Differs = x.differs(held.Value)
@@ -26,15 +26,15 @@ func (o *Object) fileCondition(v *ledger.Value, held Held) Condition {
 		return Condition{}
 	case o.over():
 		return Condition{}
-	case v.Fight:
+	case v.Drift.Fight:
 		return fight(v)
-	case v.Failed != "":
-		return Condition{Failed, v.Failed}
+	case v.Failed != nil:
+		return Condition{Failed, v.Failed.Reason}
 	case len(v.Wishes) == 0:
 		return Condition{Undoing, "no plugin wants a value any more; kubelet's comes back with the next scan"}
 	case !o.Running:
 		return Condition{Waiting, "it is written when the container starts"}
-	case held.Value != nil && v.Written == "":
+	case held.Value != nil && v.Last == "":
 		return Condition{Waiting, "it is not written yet"}
 	case held.Value != nil:
 		return Condition{Drift, "something else has overwritten it; a scan writes it again within 90 s"}
@@ -45,8 +45,8 @@ func (o *Object) fileCondition(v *ledger.Value, held Held) Condition {
 // fight tells of a value that is left alone.
 func fight(v *ledger.Value) Condition {
 	last := "; no call or reload came before it"
-	if v.Cause != "" {
-		last = "; the last call or reload before it was " + v.Cause
+	if v.Drift.Cause != "" {
+		last = "; the last call or reload before it was " + v.Drift.Cause
 	}
 	return Condition{Fight, "something else overwrites it again and again, so it is left alone until the plugin asks again" + last}
 }
@@ -58,20 +58,21 @@ func (o *Object) over() bool { return !o.Running && (o.State == "exited" || o.St
 // kubelet's value.
 func (o *Object) OfField(name string, v *ledger.Value, held Held, clearable bool) Value {
 	x := newValue(Field, name, v)
-	if x.Kernel = held.Value; !v.Lost {
-		x.Sent = &v.Sent
+	if x.Kernel = held.Value; v.Last != "" {
+		x.Sent = &v.Last
 	}
-	undo := len(v.Wishes) == 0 && v.Kubelet != nil && *v.Kubelet != v.Sent
+	undo := len(v.Wishes) == 0 && v.Kubelet != nil && *v.Kubelet != v.Last
+	due := undo || len(v.Wishes) > 0 && v.Wishes[0].Value != v.Last
 	switch {
 	case o.over():
 	case undo && !clearable:
 		x.Condition = Condition{Stays, "no plugin wants it any more; CRI cannot clear it, so it stays until the container restarts"}
-	case (undo || v.Lost) && v.Failed != "":
-		x.Condition = Condition{Failed, "the runtime was to get it again, and is asked again with the next scan: " + v.Failed}
-	case v.Lost:
-		x.Condition = Condition{Drift, "the kernel has lost it; the next scan has the runtime set it again"}
+	case due && v.Failed != nil:
+		x.Condition = Condition{Failed, "the runtime was to get it, and is asked again with the next scan: " + v.Failed.Reason}
 	case undo:
 		x.Condition = Condition{Undoing, "no plugin wants a value any more; kubelet's comes back with the next scan"}
+	case due:
+		x.Condition = Condition{Waiting, "the runtime gets it with an update of the proxy's own"}
 	case o.Running && held.Value != nil && !held.Meant:
 		const detail = "the kernel does not hold what the container runtime was sent last; only the runtime's next update of it sets it again"
 		x.Condition = Condition{Drift, detail}

@@ -30,20 +30,20 @@ func TestFileConditions(t *testing.T) {
 		want    explain.State
 		differs bool
 	}{
-		{"holds", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("1"), Written: "1", Read: "1"}, text("1"), true, "", true},
+		{"holds", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("1"), Last: "1", Read: "1"}, text("1"), true, "", true},
 		{"was there", running, ledger.Value{Kubelet: text("1"), Wishes: wishes("1")}, text("1"), true, "", false},
-		{"cut to the quota", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("9"), Written: "5", Read: "5"}, text("5"), true, "", true},
-		{"drift", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("1"), Written: "1", Read: "1"}, text("0"), false, explain.Drift, true},
-		{"fight", running, ledger.Value{Kubelet: text("7"), Wishes: wishes("1"), Written: "1", Read: "1", Fight: true}, text("7"), false, explain.Fight, true},
-		{"fight that is over", running, ledger.Value{Kubelet: text("7"), Wishes: wishes("1"), Written: "1", Read: "1", Fight: true}, text("1"), true, "", true},
-		{"failed", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("x"), Failed: "EINVAL"}, text("0"), false, explain.Failed, true},
-		{"undo is due", running, ledger.Value{Kubelet: text("0"), Written: "1", Read: "1"}, text("1"), false, explain.Undoing, true},
+		{"cut to the quota", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("9"), Last: "5", Read: "5"}, text("5"), true, "", true},
+		{"drift", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("1"), Last: "1", Read: "1"}, text("0"), false, explain.Drift, true},
+		{"fight", running, ledger.Value{Kubelet: text("7"), Wishes: wishes("1"), Last: "1", Read: "1", Drift: ledger.Drift{Fight: true}}, text("7"), false, explain.Fight, true},
+		{"fight that is over", running, ledger.Value{Kubelet: text("7"), Wishes: wishes("1"), Last: "1", Read: "1", Drift: ledger.Drift{Fight: true}}, text("1"), true, "", true},
+		{"failed", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("x"), Failed: &ledger.Failure{Reason: "EINVAL"}}, text("0"), false, explain.Failed, true},
+		{"undo is due", running, ledger.Value{Kubelet: text("0"), Last: "1", Read: "1"}, text("1"), false, explain.Undoing, true},
 		{"not started", &explain.Object{}, ledger.Value{Wishes: wishes("1")}, nil, false, explain.Waiting, true},
-		{"ended", &explain.Object{State: "exited"}, ledger.Value{Wishes: wishes("1"), Failed: "EINVAL"}, nil, false, "", true},
-		{"ended before the undo", &explain.Object{State: "exited"}, ledger.Value{Kubelet: text("0"), Written: "1", Read: "1"}, nil, false, "", false},
+		{"ended", &explain.Object{State: "exited"}, ledger.Value{Wishes: wishes("1"), Failed: &ledger.Failure{Reason: "EINVAL"}}, nil, false, "", true},
+		{"ended before the undo", &explain.Object{State: "exited"}, ledger.Value{Kubelet: text("0"), Last: "1", Read: "1"}, nil, false, "", false},
 		{"pod without a group", &explain.Object{State: "notready"}, ledger.Value{Wishes: wishes("1")}, nil, false, "", true},
-		{"pod with a group", &explain.Object{State: "notready", Running: true}, ledger.Value{Kubelet: text("0"), Wishes: wishes("1"), Written: "1", Read: "1"}, text("0"), false, explain.Drift, true},
-		{"not known", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("1"), Written: "1"}, nil, false, "", true},
+		{"pod with a group", &explain.Object{State: "notready", Running: true}, ledger.Value{Kubelet: text("0"), Wishes: wishes("1"), Last: "1", Read: "1"}, text("0"), false, explain.Drift, true},
+		{"not known", running, ledger.Value{Kubelet: text("0"), Wishes: wishes("1"), Last: "1"}, nil, false, "", true},
 	} {
 		got := c.object.OfFile("cpu.idle", &c.value, explain.Held{Value: c.kernel, Meant: c.meant})
 		if got.State != c.want || got.Differs != c.differs {
@@ -55,7 +55,7 @@ func TestFileConditions(t *testing.T) {
 // A fight names the last call or reload before it, or says that there was none.
 func TestFightNamesItsCause(t *testing.T) {
 	for cause, want := range map[string]string{"": "; no call or reload came before it", "RunPodSandbox": "; the last call or reload before it was RunPodSandbox"} {
-		got := running.OfFile("cpu.idle", &ledger.Value{Wishes: wishes("1"), Written: "1", Fight: true, Cause: cause}, explain.Held{Value: text("0")})
+		got := running.OfFile("cpu.idle", &ledger.Value{Wishes: wishes("1"), Last: "1", Drift: ledger.Drift{Fight: true, Cause: cause}}, explain.Held{Value: text("0")})
 		if got.State != explain.Fight || !strings.HasSuffix(got.Detail, want) {
 			t.Errorf("%q: %+v", cause, got.Condition)
 		}
@@ -72,8 +72,9 @@ func TestFieldConditions(t *testing.T) {
 		{"100000", "100000", true, false, explain.Drift},
 		{"", "100000", true, true, explain.Undoing},
 		{"", "100000", false, true, explain.Stays},
+		{"200000", "100000", true, true, explain.Waiting},
 	} {
-		v := ledger.Value{Kubelet: text("50000"), Sent: c.sent}
+		v := ledger.Value{Kubelet: text("50000"), Last: c.sent}
 		if c.wish != "" {
 			v.Wishes = wishes(c.wish)
 		}
@@ -81,7 +82,7 @@ func TestFieldConditions(t *testing.T) {
 			t.Errorf("%+v: state %q, differs %t: %s", c, got.State, got.Differs, got.Detail)
 		}
 	}
-	if got := running.OfField("cpu_quota", &ledger.Value{Kubelet: text("1"), Sent: "1"}, explain.Held{}, true); got.State != "" || got.Differs || got.Owner != explain.Kubelet {
+	if got := running.OfField("cpu_quota", &ledger.Value{Kubelet: text("1"), Last: "1"}, explain.Held{}, true); got.State != "" || got.Differs || got.Owner != explain.Kubelet {
 		t.Errorf("a value that no plugin wants is %+v", got)
 	}
 }
@@ -89,11 +90,11 @@ func TestFieldConditions(t *testing.T) {
 // A value that the kernel has lost is shown, and a reset that the runtime refuses with its
 // reason.
 func TestFieldsThatAreResetAgain(t *testing.T) {
-	got := running.OfField("cpu_shares", &ledger.Value{Kubelet: text("256"), Lost: true}, explain.Held{}, true)
-	if got.State != explain.Drift || got.Sent != nil {
+	got := running.OfField("cpu_shares", &ledger.Value{Kubelet: text("256")}, explain.Held{}, true)
+	if got.State != explain.Undoing || got.Sent != nil {
 		t.Errorf("%+v", got)
 	}
-	got = running.OfField("cpu_quota", &ledger.Value{Kubelet: text("50000"), Sent: "100000", Failed: "no connection"}, explain.Held{Value: text("100000"), Meant: true}, true)
+	got = running.OfField("cpu_quota", &ledger.Value{Kubelet: text("50000"), Last: "100000", Failed: &ledger.Failure{Reason: "no connection"}}, explain.Held{Value: text("100000"), Meant: true}, true)
 	if got.State != explain.Failed || !strings.HasSuffix(got.Detail, ": no connection") {
 		t.Errorf("%+v", got)
 	}
@@ -102,7 +103,7 @@ func TestFieldsThatAreResetAgain(t *testing.T) {
 // A container that has ended waits for no reset.
 func TestFieldsOfAnEndedContainer(t *testing.T) {
 	o := &explain.Object{State: "exited"}
-	for _, v := range []ledger.Value{{Kubelet: text("1"), Sent: "2"}, {Kubelet: text("1"), Lost: true}} {
+	for _, v := range []ledger.Value{{Kubelet: text("1"), Last: "2"}, {Kubelet: text("1")}} {
 		if got := o.OfField("cpu_quota", &v, explain.Held{}, true); got.State != "" {
 			t.Errorf("state %q: %s", got.State, got.Detail)
 		}
@@ -115,7 +116,7 @@ func TestOwner(t *testing.T) {
 	if got.Owner != "a" || len(got.Wishes) != 2 || got.Wishes[1].Plugin != "b" || got.Wishes[0].Hook != "Tick" {
 		t.Errorf("%+v", got)
 	}
-	if got := running.OfFile("cpu.idle", &ledger.Value{Kubelet: text("0"), Written: "1"}, explain.Held{}); got.Owner != explain.Kubelet {
+	if got := running.OfFile("cpu.idle", &ledger.Value{Kubelet: text("0"), Last: "1"}, explain.Held{}); got.Owner != explain.Kubelet {
 		t.Errorf("%+v", got)
 	}
 }

@@ -381,7 +381,7 @@ func TestFullNodeLosesNoUpdate(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		for _, id := range m.options.Ledger.Objects() {
-			if v := m.options.Ledger.Record(id)[ledger.Field("cpu_quota")]; v.Sent != "20000" || *v.Kubelet != "50000" {
+			if v := m.options.Ledger.Record(id)[ledger.Field("cpu_quota")]; v.Last != "20000" || *v.Kubelet != "50000" {
 				t.Fatalf("%v: %+v", id, v)
 			}
 		}

@@ -188,7 +188,7 @@ func (w *faultyWrite) test(t *testing.T, errno syscall.Errno, code abi.Errno) {
 		t.Errorf("without the fault the scan leaves %q, want %q", got, w.healthy)
 	}
 	v, known := n.options.Ledger.Record(w.id())[ledger.File(w.file)]
-	if known != w.wished || v.Failed != "" || known && v.Read != w.healthy {
+	if known != w.wished || v.Failed != nil || known && v.Read != w.healthy {
 		t.Errorf("then the record is %+v", v)
 	}
 }
@@ -227,7 +227,7 @@ func (w *faultyWrite) wantRecord(t *testing.T, n *node, state string) {
 			}
 			continue
 		}
-		if (len(v.Wishes) > 0) != w.wished || v.Failed == "" || v.Writing != "" || v.Kubelet == nil {
+		if (len(v.Wishes) > 0) != w.wished || v.Failed == nil || v.Writing != "" || v.Kubelet == nil {
 			t.Errorf("the record is %+v", v)
 		} else if *v.Kubelet != w.held && v.Read != w.held {
 			t.Errorf("the kernel holds %q, and the record is %+v", w.held, v)

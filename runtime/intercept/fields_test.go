@@ -37,7 +37,7 @@ func (n *node) field(name string) (owner, wish, kubelet, sent string) {
 	if v.Kubelet != nil {
 		kubelet = *v.Kubelet
 	}
-	return owner, wish, kubelet, v.Sent
+	return owner, wish, kubelet, v.Last
 }
 
 func (n *node) hasField(name string, want ...string) {

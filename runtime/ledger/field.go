@@ -42,7 +42,7 @@ func (l *Ledger) Updated(id ID, u Update) {
 	}
 	for t, value := range u.Sent {
 		if v := o.values[t]; v != nil {
-			v.Sent, v.Lost, v.Failed = value, false, ""
+			v.Last, v.Failed = value, nil
 			o.tidy(t)
 		}
 	}
@@ -125,7 +125,7 @@ func (l *Ledger) Resets(id ID) (due map[Target]string) {
 	}
 	for t, v := range o.values {
 		value, ok := v.reset()
-		if _, file := t.File(); file || !ok || v.Sent == value && !v.Lost {
+		if _, file := t.File(); file || !ok || v.Last == value {
 			continue
 		}
 		if due == nil {
@@ -158,7 +158,7 @@ func (l *Ledger) Lost(id ID, t Target, value string) {
 	if v.Kubelet == nil && len(v.Wishes) == 0 {
 		v.Kubelet = &value
 	}
-	v.Sent, v.Lost = "", true
+	v.Last = ""
 	l.changed(id)
 }
 
@@ -173,8 +173,8 @@ func (l *Ledger) NotReset(id ID, fields []Target, err error) (news bool) {
 		return false
 	}
 	for _, t := range fields {
-		if v := o.values[t]; v != nil && (v.Failed == "" || !sameReason(v.Failed, err.Error())) {
-			v.Failed, news = err.Error(), true
+		if v := o.values[t]; v != nil && (v.Failed == nil || !sameReason(v.Failed.Reason, err.Error())) {
+			v.Failed, news = &Failure{Reason: err.Error()}, true
 		}
 	}
 	if news {

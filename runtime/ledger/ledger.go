@@ -65,25 +65,21 @@ func (w Wish) First() time.Time {
 
 // Value is what is known of one target. Texts of files are as the kernel shows them.
 type Value struct {
-	Kubelet *string `json:"kubelet,omitempty"` // what kubelet wants; nil: not known
-	Exact   string  `json:"exact,omitempty"`   // file: Kubelet as Kernel.Exact has it
-	Wishes  []Wish  `json:"wishes,omitempty"`  // in the order in which the plugins first asked; the first one holds
-	Sent    string  `json:"sent,omitempty"`    // field: what the container runtime got last
-	Written string  `json:"written,omitempty"` // file: the last value that the kernel took
-	Read    string  `json:"read,omitempty"`    // file: what the kernel showed then
-	Writing string  `json:"writing,omitempty"` // file: a value that the kernel may have taken
+	Kubelet *string  `json:"kubelet,omitempty"` // what kubelet wants; nil: not known
+	Exact   string   `json:"exact,omitempty"`   // file: Kubelet as Kernel.Exact has it
+	Wishes  []Wish   `json:"wishes,omitempty"`  // in the order in which the plugins first asked; the first one holds
+	Last    string   `json:"last,omitempty"`    // the last value that the kernel or the container runtime took; of a field "" if the kernel has lost it
+	Read    string   `json:"read,omitempty"`    // file: what the kernel showed then
+	Writing string   `json:"writing,omitempty"` // file: a value that the kernel may have taken
+	Failed  *Failure `json:"failed,omitempty"`  // why the last write or update failed; nil: it did not
+	Drift   Drift    `json:"drift,omitzero"`    // file: what others have done to it
+}
 
-	Lost    bool   `json:"lost,omitempty"`    // field: the kernel has lost what was sent
-	Failed  string `json:"failed,omitempty"`  // why the last write failed, or the reset of a field
-	Fight   bool   `json:"fight,omitempty"`   // something else keeps on overwriting it, and it is left alone
-	Cause   string `json:"cause,omitempty"`   // the last call or reload before the fight; empty if there was none
-	Repairs int    `json:"repairs,omitempty"` // how often it was overwritten and written again
-	Found   string `json:"found,omitempty"`   // what it was overwritten with last
-
-	begun    bool    // a Begin had it written, and its End has not come
-	stuck    *string // what the kernel held when the last write failed
-	row      int     // of repairs, each soon after the one before
-	repaired time.Time
+// Failure is that of a write or update.
+type Failure struct {
+	Reason string `json:"reason"`
+	held   string // what the file showed then
+	stuck  bool   // it is not written again while it shows that
 }
 
 // Ledger holds the records of all objects of a node. Its methods are safe for concurrent use.
@@ -147,7 +143,7 @@ func (l *Ledger) Ask(id ID, asked ...Asked) (revert func()) {
 		former[i].same = o.end(a.Same, a.Plugin)
 		v := o.value(a.Target)
 		if a.Has != nil && v.Kubelet == nil {
-			v.Kubelet, v.Sent = a.Has, *a.Has
+			v.Kubelet, v.Last = a.Has, *a.Has
 		}
 		former[i].wish = v.ask(a.Wish)
 	}

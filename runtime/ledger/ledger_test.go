@@ -92,7 +92,7 @@ func TestKubeletsWriteOfAnEarlierValue(t *testing.T) {
 		t.Fatalf("%+v was due, and the kernel has %s", due, held["memory.high"])
 	}
 	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
-	if written(l, c1, held, ledger.Drift); held["memory.high"] != "78" {
+	if written(l, c1, held, ledger.Scan); held["memory.high"] != "78" {
 		t.Errorf("the undo wrote %s, kubelet's is 78", held["memory.high"])
 	}
 }
@@ -130,10 +130,10 @@ func TestFailedWriteIsTriedAgainByTheScan(t *testing.T) {
 	}{
 		{"0", ledger.Wanted, "busy", "tried, again false"},
 		{"0", ledger.Expected, "busy", ""},
-		{"0", ledger.Drift, "busy", "tried, again true"},
-		{"0", ledger.Drift, "invalid", "tried, again false"},
-		{"5", ledger.Drift, "invalid", "tried, again false"},
-		{"5", ledger.Drift, "invalid", "tried, again true"},
+		{"0", ledger.Scan, "busy", "tried, again true"},
+		{"0", ledger.Scan, "invalid", "tried, again false"},
+		{"5", ledger.Scan, "invalid", "tried, again false"},
+		{"5", ledger.Scan, "invalid", "tried, again true"},
 	} {
 		if got := try(step.held, step.why, step.err); got != step.want {
 			t.Errorf("step %d: %q, want %q", i, got, step.want)
@@ -143,7 +143,7 @@ func TestFailedWriteIsTriedAgainByTheScan(t *testing.T) {
 	if got := try("5", ledger.Wanted, "invalid"); got != "tried, again false" {
 		t.Errorf("when the plugin asked again: %q", got)
 	}
-	if v := l.Record(c1)[ledger.File("cpu.max.burst")]; v.Failed != "invalid" || *v.Kubelet != "5" {
+	if v := l.Record(c1)[ledger.File("cpu.max.burst")]; v.Failed == nil || v.Failed.Reason != "invalid" || *v.Kubelet != "5" {
 		t.Errorf("the record is %+v", v)
 	}
 }
@@ -170,17 +170,17 @@ func TestFailedRepairIsNoFight(t *testing.T) {
 	l.Ask(c1, wish("10-a", "memory.high", "1"))
 	written(l, c1, ledger.Held{"memory.high": "max"}, ledger.Wanted)
 	for range 8 {
-		due := l.Begin(c1, ledger.Held{"memory.high": "7"}, ledger.Drift, plain{})
+		due := l.Begin(c1, ledger.Held{"memory.high": "7"}, ledger.Scan, plain{})
 		if len(due) != 1 || due[0].Kind != ledger.Repair {
 			t.Fatalf("%+v is due", due)
 		}
 		l.End(c1, []ledger.Done{{Write: due[0], Err: errors.New("read-only")}})
 	}
-	if v := l.Record(c1)[ledger.File("memory.high")]; v.Repairs != 1 || v.Fight {
+	if v := l.Record(c1)[ledger.File("memory.high")]; v.Drift.Repairs != 1 || v.Drift.Fight {
 		t.Errorf("the record is %+v", v)
 	}
 	held := ledger.Held{"memory.high": "7"}
-	if due := written(l, c1, held, ledger.Drift); len(due) != 1 || held["memory.high"] != "1" {
+	if due := written(l, c1, held, ledger.Scan); len(due) != 1 || held["memory.high"] != "1" {
 		t.Errorf("%+v was due, and the kernel has %s", due, held["memory.high"])
 	}
 }
@@ -194,7 +194,7 @@ func TestFightEndsAfterFiveRepairs(t *testing.T) {
 		var kinds []ledger.Kind
 		var cause string
 		for range 8 {
-			for _, w := range written(l, c1, ledger.Held{"memory.high": "7"}, ledger.Drift) {
+			for _, w := range written(l, c1, ledger.Held{"memory.high": "7"}, ledger.Scan) {
 				kinds, cause = append(kinds, w.Kind), w.Cause
 			}
 			time.Sleep(30 * time.Second)
@@ -216,7 +216,7 @@ func TestRepairsFarApartAreNoFight(t *testing.T) {
 		l.Ask(c1, wish("10-a", "memory.high", "1"))
 		written(l, c1, ledger.Held{"memory.high": "max"}, ledger.Wanted)
 		for range 8 {
-			if due := written(l, c1, ledger.Held{"memory.high": "7"}, ledger.Drift); len(due) != 1 || due[0].Kind != ledger.Repair {
+			if due := written(l, c1, ledger.Held{"memory.high": "7"}, ledger.Scan); len(due) != 1 || due[0].Kind != ledger.Repair {
 				t.Fatalf("%+v is due", due)
 			}
 			time.Sleep(11 * time.Minute)
@@ -446,7 +446,7 @@ func BenchmarkScan(b *testing.B) {
 	for b.Loop() {
 		for _, id := range l.Objects() {
 			l.Files(id)
-			l.Begin(id, held[id], ledger.Drift, plain{})
+			l.Begin(id, held[id], ledger.Scan, plain{})
 		}
 	}
 }

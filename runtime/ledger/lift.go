@@ -37,11 +37,11 @@ func (v *Value) mayRaise() bool {
 // effective is the wish that the container runs with: of a file the first one, of a field the one
 // that was sent last, or is about to be sent again.
 func (v *Value) effective(t Target) (w Wish) {
-	if _, file := t.File(); (file || v.Lost) && len(v.Wishes) > 0 {
+	if _, file := t.File(); (file || v.Last == "") && len(v.Wishes) > 0 {
 		return v.Wishes[0]
 	}
 	for _, wish := range v.Wishes {
-		if wish.Value == v.Sent && !wish.At.Before(w.At) {
+		if wish.Value == v.Last && !wish.At.Before(w.At) {
 			w = wish
 		}
 	}
@@ -90,5 +90,5 @@ func (l *Ledger) Lift(uid, file string, wish Wish) {
 
 func (v *Value) lift(wishes []Wish) {
 	v.Wishes = slices.Clip(wishes)
-	v.Fight, v.Repairs, v.stuck = false, 0, nil
+	v.renewed()
 }

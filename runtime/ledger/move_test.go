@@ -44,7 +44,7 @@ func TestMoveToANameThatHasARecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.Move(old, now.Pod)
-		if due := written(l, now, held, ledger.Drift); len(due) > 0 || l.Has(old) {
+		if due := written(l, now, held, ledger.Scan); len(due) > 0 || l.Has(old) {
 			t.Fatalf("%+v is due, and the records are those of %v", due, l.Objects())
 		}
 	}

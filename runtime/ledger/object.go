@@ -143,7 +143,7 @@ func (l *Ledger) NotHeld() map[string]int {
 	for _, p := range l.pods {
 		for _, o := range p.objects {
 			for _, v := range o.values {
-				if v.Fight || v.Failed != "" {
+				if v.Drift.Fight || v.Failed != nil {
 					plugin, _ := v.owner()
 					all[plugin]++
 				}
@@ -237,7 +237,7 @@ func (l *Ledger) Unsettled(id ID) bool {
 	for t, v := range o.values {
 		value, due := v.reset()
 		_, file := t.File()
-		if v.Failed != "" || len(v.Wishes) == 0 || !file && due && v.Sent != value {
+		if v.Failed != nil || len(v.Wishes) == 0 || !file && due && v.Last != value {
 			return true
 		}
 	}

@@ -199,7 +199,7 @@ func TestKilledAtAnyWrite(t *testing.T) {
 			w.kernel[id]["cpu.max"] = "200"
 		}
 		w.open()
-		w.carry(id, ledger.Drift)
+		w.carry(id, ledger.Scan)
 		w.check(killed)
 		w.removePlugin("10-a")
 		w.check(killed + ", the plugin removed")

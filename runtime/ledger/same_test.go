@@ -36,7 +36,7 @@ func (k *weighted) carry(l *ledger.Ledger) {
 			held[file] = k.held()[file]
 		}
 		var done []ledger.Done
-		for _, w := range l.Begin(c1, held, ledger.Drift, k) {
+		for _, w := range l.Begin(c1, held, ledger.Scan, k) {
 			n, _ := strconv.Atoi(w.Value)
 			if k.weight = n; w.File == "cpu.weight.nice" {
 				k.weight = 100 - 10*n

@@ -8,7 +8,7 @@ import (
 
 // ask notes a wish, and returns the earlier one of the same plugin.
 func (v *Value) ask(w Wish) (former *Wish) {
-	v.Fight, v.row, v.stuck = false, 0, nil
+	v.renewed()
 	for i := range v.Wishes {
 		if v.Wishes[i].Plugin == w.Plugin {
 			was := v.Wishes[i]
@@ -23,6 +23,17 @@ func (v *Value) ask(w Wish) (former *Wish) {
 	return nil
 }
 
+// renewed has a value be written that was refused, or left alone: something else is wanted now.
+func (v *Value) renewed() {
+	v.Drift.forgive()
+	if v.Failed != nil {
+		v.Failed.stuck = false
+	}
+}
+
+// stuckAt reports whether the last write failed while the file showed this.
+func (v *Value) stuckAt(held string) bool { return v.Failed != nil && v.Failed.stuck && v.Failed.held == held }
+
 // end ends the wish of a plugin for a target, and returns it; nil if there was none.
 func (o *object) end(t Target, plugin string) (former *Wish) {
 	v := o.values[t]
@@ -35,7 +46,7 @@ func (o *object) end(t Target, plugin string) (former *Wish) {
 	}
 	w := v.Wishes[i]
 	v.Wishes = slices.Delete(v.Wishes, i, i+1)
-	v.Fight, v.row, v.stuck = false, 0, nil
+	v.renewed()
 	o.tidy(t)
 	return &w
 }
@@ -65,7 +76,7 @@ func (o *object) withdraw(end func(Target, Wish) bool) (any bool) {
 		v.Wishes = slices.DeleteFunc(v.Wishes, func(w Wish) bool { return end(t, w) })
 		if len(v.Wishes) < before {
 			any = true
-			v.Fight, v.row, v.stuck = false, 0, nil
+			v.renewed()
 			o.tidy(t)
 		}
 	}
@@ -75,16 +86,17 @@ func (o *object) withdraw(end func(Target, Wish) bool) (any bool) {
 // tidy drops a target of which there is nothing to undo and nothing wished.
 func (o *object) tidy(t Target) {
 	v := o.values[t]
-	if v == nil || len(v.Wishes) > 0 || v.Lost || !v.unwritten() {
+	if v == nil || len(v.Wishes) > 0 {
 		return
 	}
-	if v.Sent == "" || v.Kubelet != nil && v.Sent == *v.Kubelet {
+	_, file := t.File()
+	if file && v.unwritten() || !file && (v.Kubelet == nil || v.Last == *v.Kubelet) {
 		delete(o.values, t)
 	}
 }
 
 // unwritten reports whether the host has not written the file.
-func (v *Value) unwritten() bool { return v.Written == "" && v.Writing == "" }
+func (v *Value) unwritten() bool { return v.Last == "" && v.Writing == "" }
 
 // undoing reports whether kubelet's value of a file is yet to be written.
 func (o *object) undoing(file string) bool {
@@ -118,7 +130,7 @@ func (v *Value) owner() (plugin string, hook abi.Hook) {
 
 // ours reports whether the kernel may hold this because the host wrote it.
 func (v *Value) ours(held string, holds func(value string) bool) bool {
-	return v.Read != "" && held == v.Read || v.Written != "" && holds(v.Written) || v.Writing != "" && holds(v.Writing)
+	return v.Read != "" && held == v.Read || v.Last != "" && holds(v.Last) || v.Writing != "" && holds(v.Writing)
 }
 
 // Holds reports whether a file that shows held has the value that it is to have: that of the
@@ -147,7 +159,7 @@ func (v *Value) renew(t Target, later *Value) {
 		asked[i] = Asked{Target: t, Wish: w}
 	}
 	if kubelet := later.Kubelet; kubelet != nil {
-		if _, file := t.File(); !file && *kubelet != v.Sent {
+		if _, file := t.File(); !file && *kubelet != v.Last {
 			v.hear(t, *kubelet, asked)
 		} else if file && !v.ours(*kubelet, func(value string) bool { return value == *kubelet }) {
 			v.isKubelets(*kubelet, later.Exact)
@@ -157,10 +169,7 @@ func (v *Value) renew(t Target, later *Value) {
 		v.ask(w)
 	}
 	if !later.unwritten() {
-		v.Written, v.Read, v.Writing = later.Written, later.Read, later.Writing
+		v.Last, v.Read, v.Writing = later.Last, later.Read, later.Writing
 	}
-	if later.Sent != "" || later.Lost {
-		v.Sent, v.Lost = later.Sent, later.Lost
-	}
-	v.Failed, v.stuck = later.Failed, later.stuck
+	v.Failed = later.Failed
 }

@@ -4,16 +4,8 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-)
-
-// fightAfter is how many repairs in a row make a fight, if each comes within fightTime after
-// the one before.
-const (
-	fightAfter = 5
-	fightTime  = 10 * time.Minute
 )
 
 // Why says why values are looked at.
@@ -23,7 +15,7 @@ type Why uint8
 const (
 	Wanted   Why = iota // a plugin has asked: a file that cannot be read is written all the same
 	Expected            // the container runtime was asked for something that overwrites values, so that a repair is no fight
-	Drift               // values may differ without a known cause
+	Scan                // values may differ without a known cause
 	Vacant              // the pod has no sandbox: nothing is written but kubelet's values
 )
 
@@ -134,8 +126,8 @@ func (l *Ledger) Begin(id ID, held Held, why Why, kernel Kernel) (due []Write) {
 		w, changed := v.begin(file, found, known, why, kernel)
 		save = save || changed
 		if w.Kind == Fight {
-			w.Cause, v.Cause = o.cause, o.cause
-		} else if why != Drift { // a scan has no cause
+			w.Cause, v.Drift.Cause = o.cause, o.cause
+		} else if why != Scan { // a scan has no cause
 			w.Cause = o.cause
 		}
 		if w.Kind != 0 {
@@ -167,19 +159,19 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 	} else {
 		value = kernel.Fit(file, value)
 	}
-	if known && (found == value && (!undo || v.exactly(file, kernel)) || !undo && (holds(value) || v.Read != "" && found == v.Read && v.Written == value)) { // an undo wants no line more
+	if known && (found == value && (!undo || v.exactly(file, kernel)) || !undo && (holds(value) || v.Read != "" && found == v.Read && v.Last == value)) { // an undo wants no line more
 		return Write{}, v.settle(file, found, value, kernel)
 	}
 	ours := known && v.ours(found, holds)
 	if known && !ours {
 		changed = v.isKubelets(found, kernel.Exact(file, v.Exact))
 		if undo && changed { // kubelet has a value of its own by now
-			v.Written, v.Read, v.Writing = "", "", ""
+			v.Last, v.Read, v.Writing = "", "", ""
 			return Write{}, true
 		}
 	}
-	failed := v.stuck != nil && *v.stuck == found
-	if v.Fight || failed && why != Drift && why != Vacant {
+	failed := v.stuckAt(found)
+	if v.Drift.Fight || failed && why != Scan && why != Vacant {
 		return Write{}, changed
 	}
 	w = Write{Kind: First, File: file, Value: value, Exact: v.Exact, Found: found}
@@ -188,11 +180,14 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 	case undo:
 		w.Kind = Undo
 	case known && !ours && !v.unwritten():
-		if w.Kind = v.overwritten(found, failed, why); w.Kind == Fight {
+		w.Kind = Repair
+		counted := failed || v.Writing != "" // it failed, or is under way
+		if fight := v.Drift.overwritten(found, counted, why); fight {
+			w.Kind = Fight
 			return w, true
 		}
 	}
-	v.Writing, v.begun = value, true
+	v.Writing = value
 	return w, true
 }
 
@@ -201,47 +196,20 @@ func (v *Value) exactly(file string, kernel Kernel) bool {
 	return v.Exact == "" || kernel.Exact(file, "") == v.Exact
 }
 
-// overwritten notes what a value was overwritten with. A repair that failed or is under way was counted.
-func (v *Value) overwritten(found string, failed bool, why Why) Kind {
-	v.Found = found
-	switch {
-	case failed || v.begun:
-	case v.fought(why):
-		v.Fight = true
-		return Fight
-	default:
-		v.Repairs++
-	}
-	return Repair
-}
-
 // settle notes that the kernel holds the value, which it shows as found, and reports whether
 // the record has changed.
 func (v *Value) settle(file, found, value string, kernel Kernel) (changed bool) {
-	v.stuck, v.begun = nil, false
-	if v.Written == "" && v.Writing == "" { // it was there before anybody wrote it
+	if v.unwritten() { // it was there before anybody wrote it
 		if v.Kubelet == nil {
 			changed = v.isKubelets(found, kernel.Exact(file, v.Exact))
 		}
+		changed = changed || v.Failed != nil
+		v.Failed = nil
 		return changed
 	}
-	changed = v.Written != value || v.Read != found || v.Failed != ""
-	v.Written, v.Writing, v.Read, v.Failed = value, "", found, ""
+	changed = v.Last != value || v.Read != found || v.Failed != nil
+	v.Last, v.Writing, v.Read, v.Failed = value, "", found, nil
 	return changed
-}
-
-// fought counts a repair, and reports whether it is one too many.
-func (v *Value) fought(why Why) bool {
-	if why != Drift {
-		return false
-	}
-	now := time.Now()
-	if now.Sub(v.repaired) > fightTime {
-		v.row = 0
-	}
-	v.repaired = now
-	v.row++
-	return v.row > fightAfter
 }
 
 // Done is the outcome of a Write.
@@ -283,16 +251,16 @@ func (l *Ledger) End(id ID, done []Done) {
 // end reports whether the state file has to say more than it does: it has the value that was
 // to be written.
 func (v *Value) end(d *Done) (changed bool) {
-	v.Writing, v.begun = "", false
+	v.Writing = ""
 	if d.Ended {
 		return true
 	}
 	if d.Err != nil {
-		d.Again = v.stuck != nil && *v.stuck == d.Found && v.Failed == d.Err.Error()
-		v.Failed, v.stuck = d.Err.Error(), &d.Found
+		d.Again = v.stuckAt(d.Found) && v.Failed.Reason == d.Err.Error()
+		v.Failed = &Failure{d.Err.Error(), d.Found, true}
 		return true
 	}
-	changed = v.Failed != "" || d.Read != d.Value || v.Read != "" && v.Read != d.Read
-	v.Written, v.Read, v.Failed, v.stuck = d.Value, d.Read, "", nil
+	changed = v.Failed != nil || d.Read != d.Value || v.Read != "" && v.Read != d.Read
+	v.Last, v.Read, v.Failed = d.Value, d.Read, nil
 	return changed
 }
