@@ -19,7 +19,7 @@ import (
 )
 
 // setter sets what a pod's annotations ask for.
-var setter = guest.Plugin{Name: "10-setter", Dir: "testdata/plugins/setter"}
+var setter = guest.Plugin{Name: "10-setter", Dir: "testdata/plugins/setter", Grant: []string{"pod.limits"}}
 
 // limited is a node with the pods whose cgroup files the plugin sets.
 type limited struct {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/cgroupfs"
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/node"
 )
 
@@ -52,6 +53,9 @@ func TestResize(t *testing.T) {
 			if policy == "none" { // one API server is enough
 				t.Run("scheduler", func(t *testing.T) { testScheduler(t, api) })
 				t.Run("beside a plugin's values", func(t *testing.T) { testResizeBesidePluginsValues(t, proxy, api) })
+				if cgroupfs.Version() == 2 { // there a pod can be lifted
+					t.Run("of a lifted pod", func(t *testing.T) { testResizeOfALiftedPod(t, proxy, api) })
+				}
 				t.Run("to a plugin's values", func(t *testing.T) { testResizeToPluginsValues(t, proxy, api) })
 			} else {
 				t.Run("exclusive", func(t *testing.T) { testExclusive(t, proxy, api) })

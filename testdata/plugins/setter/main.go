@@ -18,7 +18,7 @@ const prefix = "set.wasmproxy.io/"
 func main() {} // never runs
 
 func init() {
-	wp.Plugin("setter", "1.0.0").Needs(wp.CapResources, wp.CapUnified, wp.CapCgroupWrite).
+	wp.Plugin("setter", "1.0.0").Needs(wp.CapResources, wp.CapUnified, wp.CapCgroupWrite, wp.CapPodLimits).
 		OnPreRunPodSandbox(setPod).
 		OnPreCreateContainer(func(c *wp.PreCreateContainer) error { return setContainer(&c.MutableContainer) }).
 		OnPreUpdateContainerResources(func(c *wp.PreUpdateContainerResources) error { return setContainer(&c.MutableContainer) })

@@ -47,11 +47,11 @@ type Plugin struct {
 
 // The plugins that the tests use.
 var (
-	QoS      = Plugin{File: "10-qos.wasm", Program: "qos.wasm", Grant: []string{"update.others"}} // the stock plugin
-	Noop     = Plugin{File: "20-noop.wasm", Program: "noop.wasm"}                                 // every hook, does nothing
-	Setter   = Plugin{File: "15-setter.wasm", Program: "setter.wasm"}                             // sets what annotations ask for
-	Annotate = Plugin{File: "30-annotate.wasm", Program: "annotate.wasm"}                         // every hook that can change annotations, does
-	Overhead = Plugin{File: "50-overhead.wasm", Program: "overhead.wasm"}                         // annotates pods of one runtime handler
+	QoS      = Plugin{File: "10-qos.wasm", Program: "qos.wasm", Grant: []string{"update.others"}}    // the stock plugin
+	Noop     = Plugin{File: "20-noop.wasm", Program: "noop.wasm"}                                    // every hook, does nothing
+	Setter   = Plugin{File: "15-setter.wasm", Program: "setter.wasm", Grant: []string{"pod.limits"}} // sets what annotations ask for
+	Annotate = Plugin{File: "30-annotate.wasm", Program: "annotate.wasm"}                            // every hook that can change annotations, does
+	Overhead = Plugin{File: "50-overhead.wasm", Program: "overhead.wasm"}                            // annotates pods of one runtime handler
 
 	// Loop never returns. Its time ends before its fuel.
 	Loop = Plugin{File: "70-loop.wasm", Program: "loop.wasm", Timeout: "300ms", Fuel: 10_000_000_000}
