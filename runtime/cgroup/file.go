@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"path"
 	"strconv"
 	"strings"
 
@@ -163,22 +162,21 @@ func (g *Group) put(x *rules.File, value string) error {
 	return g.put1(x, value)
 }
 
-// innerGroup is the group that crun makes in the scope of a container on v2, for its processes. crun writes each value
-// to both, so that a limit in it which is lower than the scope's is the one that counts.
-const innerGroup = "container"
-
 // writeBoth writes a file of v2, and that of innerGroup, if there is one.
 func (g *Group) writeBoth(name, needs, value string) error {
 	err := g.writeFile("", name, needs, value)
-	if err != nil || !strings.HasSuffix(g.rel, ".scope") {
+	inner := g.within()
+	if err != nil || inner < 0 {
 		return err
 	}
-	inner := g.fs.at(path.Join(g.rel, innerGroup))
-	defer inner.Close()
-	if err = inner.writeFile("", name, needs, value); absent(err) {
+	fd, err := openAt(inner, name, unix.O_WRONLY|unix.O_TRUNC)
+	if errors.Is(err, unix.ENOENT) { // the controller is off there
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return writeLines(fd, value)
 }
 
 func (g *Group) readFile(controller, name, needs string) (string, error) {
@@ -220,7 +218,12 @@ func (g *Group) writeFile(controller, name, needs, value string) error {
 	if err != nil {
 		return err
 	}
-	for line := range strings.SplitAfterSeq(value, "\n") { // the kernel takes one at a time
+	return writeLines(fd, value)
+}
+
+// writeLines writes lines to a file, one at a time as the kernel takes them, and closes it.
+func writeLines(fd int, value string) (err error) {
+	for line := range strings.SplitAfterSeq(value, "\n") {
 		if err = writeLine(fd, line); err != nil {
 			break
 		}

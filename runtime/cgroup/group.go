@@ -2,6 +2,8 @@ package cgroup
 
 import (
 	"errors"
+	"path"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -20,6 +22,10 @@ type Group struct {
 	dirs  []openedDir  // few
 	files []openedFile // for reading; few
 }
+
+// innerGroup is the name of the group that crun makes in the scope of a container on v2, for its processes. crun writes
+// each value there, and some of them to the scope, too: what it shows is the container's, and a limit holds if both have it.
+const innerGroup = "container"
 
 type openedDir struct {
 	controller string
@@ -57,7 +63,7 @@ func (g *Group) Close() {
 		_ = unix.Close(file.fd)
 	}
 	for _, dir := range g.dirs {
-		_ = unix.Close(dir.fd)
+		_ = unix.Close(dir.fd) // EBADF without a group in it
 	}
 	g.files, g.dirs = nil, nil
 }
@@ -88,13 +94,30 @@ func (g *Group) dir(controller string) (fd int, err error) {
 	return fd, err
 }
 
+// within opens the directory of innerGroup; -1 if there is none.
+func (g *Group) within() (fd int) {
+	for _, d := range g.dirs {
+		if d.controller == innerGroup {
+			return d.fd
+		}
+	}
+	fd = -1
+	if g.fs.version == 2 && strings.HasSuffix(g.rel, ".scope") {
+		if opened, err := g.fs.dirs[""].open(path.Join(g.rel, innerGroup)); err == nil {
+			fd = opened
+		}
+	}
+	g.dirs = append(g.dirs, openedDir{innerGroup, fd})
+	return fd
+}
+
 // open opens a file of the group. needs says which kernel has it. The caller closes it.
 func (g *Group) open(controller, name, needs string, flag int) (fd int, err error) {
 	dir, err := g.dir(controller)
 	if err != nil {
 		return -1, err
 	}
-	fd, err = again(func() (int, error) { return unix.Openat(dir, name, flag|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0) })
+	fd, err = openAt(dir, name, flag)
 	if !errors.Is(err, unix.ENOENT) {
 		return fd, err
 	}
@@ -105,6 +128,11 @@ func (g *Group) open(controller, name, needs string, flag int) (fd int, err erro
 	return -1, err
 }
 
+// openAt opens a file of a directory; the error is EBADF without one.
+func openAt(dir int, name string, flag int) (fd int, err error) {
+	return again(func() (int, error) { return unix.Openat(dir, name, flag|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0) })
+}
+
 // reader is open for reading. Close closes it.
 func (g *Group) reader(controller, name, needs string) (fd int, err error) {
 	for _, f := range g.files {
@@ -112,7 +140,10 @@ func (g *Group) reader(controller, name, needs string) (fd int, err error) {
 			return f.fd, nil
 		}
 	}
-	if fd, err = g.open(controller, name, needs, unix.O_RDONLY); err == nil {
+	if fd, err = openAt(g.within(), name, unix.O_RDONLY); err != nil {
+		fd, err = g.open(controller, name, needs, unix.O_RDONLY)
+	}
+	if err == nil {
 		if g.files == nil {
 			g.files = make([]openedFile, 0, 12) // what few groups exceed
 		}

@@ -7,7 +7,8 @@ import (
 )
 
 // crun has a container's processes in a group below the scope: a limit that is raised in the scope alone would not hold
-// for them. What is cleared for an update would make the kernel refuse crun's write to that group.
+// for them. What is cleared for an update would make the kernel refuse crun's write to that group. Some versions of crun
+// write kubelet's limits there alone.
 func TestGroupThatCrunMakesInAScope(t *testing.T) {
 	const scope = "/kubepods.slice/kubepods-pod1.slice/crio-c1.scope"
 	f := tree(t, 2, map[string]string{"cpu.max": "max 100000"})
@@ -24,11 +25,23 @@ func TestGroupThatCrunMakesInAScope(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, file := range files {
+			if group == "" && file == "cpu.max" {
+				if err := os.WriteFile(filepath.Join(f.path, scope, file), []byte("max 100000"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
 			text := map[string]string{"cpu.max": "20000 100000", "cpu.max.burst": "0", "pids.max": "10"}[file]
 			if err := os.WriteFile(filepath.Join(f.path, scope, group, file), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
+	}
+	if quota, err := f.Read(scope, "cpu.max"); err != nil || quota != "20000 100000" {
+		t.Errorf("cpu.max of the container is %q (%v)", quota, err)
+	}
+	if limit, err := f.Read(scope, "pids.max"); err != nil || limit != "10" { // the scope's alone
+		t.Errorf("pids.max of the container is %q (%v)", limit, err)
 	}
 	for file, value := range map[string]string{"cpu.max": "50000 100000", "pids.max": "20"} { // the group has no pids.max
 		if err := f.Write(t.Context(), scope, file, value); err != nil {

@@ -102,8 +102,8 @@ func cgroups(t *testing.T, pod *core.Pod) map[string]string {
 	}
 	groups := map[string]string{}
 	for _, c := range containers.Containers {
-		groups[c.Metadata.Name] = find(t, c.Id)
-		groups["pod"] = path.Dir(groups[c.Metadata.Name])
+		groups[c.Metadata.Name] = cgroupfs.Inner(find(t, c.Id))
+		groups["pod"] = path.Dir(find(t, c.Id))
 	}
 	sandbox, err := cgroupfs.Find(node.RuntimeKind().CgroupName(sandboxes.Items[0].Id))
 	if err == nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -156,9 +157,10 @@ func (l *limited) compare(all []settings.Setting, want func(settings.Setting) st
 		if got, err := cgroupfs.Read(l.groups[s.Pod][s.Object()], s.File); err != nil || got != want(s) {
 			errs = append(errs, fmt.Errorf("%s of %s/%s is %q, want %q (%v)", s.File, s.Pod, s.Object(), got, want(s), err))
 		}
-		got, err := cgroupfs.Read(l.groups[s.Pod][s.Object()]+"/container", s.File) // where crun has the processes, on version 2
-		if s.Object() != "pod" && err == nil && got != want(s) {
-			errs = append(errs, fmt.Errorf("%s of the processes of %s/%s is %q, want %q", s.File, s.Pod, s.Object(), got, want(s)))
+		if scope, inner := path.Split(l.groups[s.Pod][s.Object()]); inner == "container" && s.OfFile() { // a limit holds if both have it
+			if got, err := cgroupfs.Read(scope, s.File); err != nil || got != want(s) {
+				errs = append(errs, fmt.Errorf("%s of the scope of %s/%s is %q, want %q (%v)", s.File, s.Pod, s.Object(), got, want(s), err))
+			}
 		}
 	}
 	return errors.Join(errs...)

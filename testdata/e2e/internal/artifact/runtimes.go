@@ -18,6 +18,14 @@ func (b *Builder) DebianContainerd(ctx context.Context, dir string) error {
 	return b.debianPrograms(ctx, dir, debianContainerd)
 }
 
+// DebianCrun does the same with crun in the place of runc.
+func (b *Builder) DebianCrun(ctx context.Context, dir string) error {
+	return errors.Join(
+		InstallDebianPackages(ctx, "libyajl2"), // of crun
+		b.debianPrograms(ctx, dir, map[string][]string{"containerd": debianContainerd["containerd"], "crun": {"usr/bin/crun"}}),
+	)
+}
+
 // CRIO puts links to CRI-O, its pinns, conmon and runc into dir, and ClampedRunc.
 func (b *Builder) CRIO(ctx context.Context, dir string) error {
 	return errors.Join(
@@ -26,15 +34,6 @@ func (b *Builder) CRIO(ctx context.Context, dir string) error {
 		b.pinns(ctx, dir),
 		b.debianPrograms(ctx, dir, map[string][]string{"conmon": {"usr/bin/conmon"}}),
 		b.clampedRunc(ctx, dir),
-	)
-}
-
-// CRIOCrun is CRIO with Debian's crun beside runc.
-func (b *Builder) CRIOCrun(ctx context.Context, dir string) error {
-	return errors.Join(
-		b.CRIO(ctx, dir),
-		InstallDebianPackages(ctx, "libyajl2"),
-		b.debianPrograms(ctx, dir, map[string][]string{"crun": {"usr/bin/crun"}}),
 	)
 }
 

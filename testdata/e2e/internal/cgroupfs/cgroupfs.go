@@ -50,6 +50,15 @@ func Find(name string) (string, error) {
 	return found, nil
 }
 
+// Inner returns the cgroup in which crun has the processes of a container of this one on version 2; else this one.
+func Inner(cgroup string) string {
+	inner := cgroup + "/container"
+	if _, err := os.Stat(mount + inner); err == nil {
+		return inner
+	}
+	return cgroup
+}
+
 // Read returns what a file of a cgroup holds, without the last newline. In version 1 file is
 // the controller's hierarchy and the file's name: cpu/cpu.shares.
 func Read(cgroup, file string) (string, error) {

@@ -17,7 +17,7 @@ import (
 var configs embed.FS
 
 // writeConfigs fills in the templates of a runtime, by the file's name in dir, and
-// that of CNI, which all have. ociRuntime is the program that makes containers, where a template names it.
+// that of CNI, which all have. ociRuntime is the program that makes containers.
 func writeConfigs(dir, ociRuntime string, files map[string]string) error {
 	files["cni/10-e2e.conflist"] = "cni.conflist"
 	values := struct {

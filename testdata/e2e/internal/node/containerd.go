@@ -16,7 +16,7 @@ func containerd() Kind {
 		Endpoint: "unix:///run/containerd/containerd.sock", ProxyEndpoint: "unix:///run/wasmproxy/wasmproxy.sock",
 		scopePrefix: "cri-containerd-",
 		install:     (*artifact.Builder).Containerd,
-		configure:   func(dir string) error { return configureContainerd(dir, "containerd.toml") },
+		configure:   func(dir string) error { return configureContainerd(dir, "containerd.toml", "runc") },
 		parts:       []part{{program: "containerd", args: containerdArgs}},
 		state:       []string{"/run/containerd", "/var/lib/containerd"},
 		cgroups:     []string{"k8s.io"},
@@ -28,16 +28,26 @@ func debianContainerd() Kind {
 	kind := containerd()
 	kind.ID, kind.Version, kind.NoRuntimeConfig = "containerd-1.6", "1.6.", true
 	kind.install = (*artifact.Builder).DebianContainerd
-	kind.configure = func(dir string) error { return configureContainerd(dir, "containerd-1.6.toml") }
+	kind.configure = func(dir string) error { return configureContainerd(dir, "containerd-1.6.toml", "runc") }
 	return kind
 }
 
-func configureContainerd(dir, config string) error {
+// debianCrun is the same with Debian's crun. Later runtimes ask for a version of the OCI's specification that this one
+// does not know.
+func debianCrun() Kind {
+	kind := debianContainerd()
+	kind.ID = "containerd-1.6-crun"
+	kind.install = (*artifact.Builder).DebianCrun
+	kind.configure = func(dir string) error { return configureContainerd(dir, "containerd-1.6.toml", "crun") }
+	return kind
+}
+
+func configureContainerd(dir, config, ociRuntime string) error {
 	files := map[string]string{containerdConfig: config}
 	for _, registry := range image.Registries { // where to pull from instead
 		files[filepath.Join("certs.d", registry, "hosts.toml")] = "hosts.toml"
 	}
-	return writeConfigs(dir, "", files)
+	return writeConfigs(dir, ociRuntime, files)
 }
 
 const containerdConfig = "containerd.toml"

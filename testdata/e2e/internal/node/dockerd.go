@@ -24,7 +24,7 @@ func dockerd() Kind {
 		NoRuntimeHandlers: true, NoEnv: true, NoResources: true,
 		install: (*artifact.Builder).CRIDockerd,
 		configure: func(dir string) error {
-			return writeConfigs(dir, "", map[string]string{containerdConfig: "containerd-of-docker.toml", "daemon.json": "daemon.json"})
+			return writeConfigs(dir, artifact.ClampedRunc, map[string]string{containerdConfig: "containerd-of-docker.toml", "daemon.json": "daemon.json"})
 		},
 		parts: []part{
 			{program: "containerd", args: containerdArgs, answers: answersAt("/run/containerd/containerd.sock"), stays: true},

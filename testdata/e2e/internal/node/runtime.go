@@ -82,7 +82,7 @@ type part struct {
 // RuntimeKind returns the kind that E2E_RUNTIME names, containerd unless set.
 func RuntimeKind() Kind {
 	var ids []string
-	for _, kind := range []Kind{containerd(), debianContainerd(), crio(), crioCrun(), dockerd(), docker()} {
+	for _, kind := range []Kind{containerd(), debianContainerd(), debianCrun(), crio(), dockerd(), docker()} {
 		if kind.ID == cmp.Or(os.Getenv("E2E_RUNTIME"), containerdID) {
 			return kind
 		}
