@@ -30,7 +30,7 @@ func (s *slots) fill(ctx context.Context) {
 		s.post(func(context.Context) {
 			switch {
 			case s.store == unfollowed:
-				d.store.Clear()
+				s.forget(ctx)
 			case fill == s.fills: // else another one began since
 				s.store = filled
 			}
@@ -52,6 +52,22 @@ func (s *slots) unfollow(ctx context.Context) {
 	s.jobs.Go(func() {
 		d.undoEnded(ctx)
 		d.bypass.undoing.end()
+		s.forget(ctx)
+	})
+}
+
+// forgetTime is how long the store stays for updates that bring kubelet's values back. Eight run at a time: those of a full
+// node may take a second each.
+const forgetTime = 5 * time.Minute
+
+// forget clears the store in the background, if there is no plugin, once the updates that are queued have ended: they name
+// what the store has of their containers.
+func (s *slots) forget(ctx context.Context) {
+	d := s.daemon
+	s.jobs.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, forgetTime)
+		defer cancel()
+		_ = d.queue.Drain(ctx) // an update that does not end must not keep the store for ever
 		s.post(func(context.Context) {
 			if s.store == unfollowed {
 				d.store.Clear()
