@@ -21,7 +21,7 @@ that a plugin has asked for, a line shows:
            one holds
   SENT     what the container runtime got last (fields)
   KERNEL   what the kernel holds now
-  OWNER    whose value holds; unknown if the pod's state file was ignored
+  OWNER    whose value holds; unknown if a record of the pod was ignored
 
 - is a value that is not known or does not apply. Below a value that is not as it is meant to
 be stands the reason: waiting (not written yet), drift (the kernel holds another value), fight

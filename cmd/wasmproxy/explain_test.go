@@ -162,7 +162,7 @@ func TestExplainPrints(t *testing.T) {
 			{Name: "lost", Object: explain.Object{ID: "c3", State: "running", Unread: "the container is gone", Values: values[:1]}},
 		}},
 		{Namespace: "shop", Name: "web", Object: explain.Object{State: "notready"}},
-		{Namespace: "shop", Name: "db", UID: "u2", Unowned: "state file u2.json was ignored: its version is 2\x1b[31m", Object: explain.Object{State: "ready"}, Containers: []explain.Container{
+		{Namespace: "shop", Name: "db", UID: "u2", Unowned: "a record in state-dir was ignored: line 7: its version is 2\x1b[31m", Object: explain.Object{State: "ready"}, Containers: []explain.Container{
 			{Name: "db", Object: explain.Object{ID: "c4", State: "running", Cgroup: "/kubepods/podu2/c4", Values: []explain.Value{
 				{Kind: explain.Field, Name: "cpu_quota", Owner: explain.Unknown, Sent: text("100000"), Kernel: text("100000")},
 				{Kind: explain.File, Name: "cpu.idle", Owner: explain.Unknown, Kernel: text("1")},

@@ -142,15 +142,19 @@ func problems(s *status.Status) (all []string) {
 	return all
 }
 
-// maxIgnored is how many state files are listed that were ignored: a version may read none of a later one's.
+// maxIgnored is how many pods are listed whose records were ignored: a version may read none of a later one's.
 const maxIgnored = 3
 
 func ignoredTexts(ignored map[string]string) (all []string) {
-	for i, name := range slices.Sorted(maps.Keys(ignored)) {
+	for i, uid := range slices.Sorted(maps.Keys(ignored)) {
 		if i == maxIgnored {
-			return append(all, fmt.Sprintf("%d more state files were ignored", len(ignored)-i))
+			return append(all, fmt.Sprintf("records in state-dir of %d more pods were ignored", len(ignored)-i))
 		}
-		all = append(all, fmt.Sprintf("state file %s was ignored: %s; owners are unknown of values that its pod had before", name, ignored[name]))
+		pod := "the pod with UID " + uid
+		if uid == "" {
+			pod = "a pod that is not known"
+		}
+		all = append(all, fmt.Sprintf("a record in state-dir of %s was ignored: %s; owners are unknown of values that the pod had before", pod, ignored[uid]))
 	}
 	return all
 }

@@ -128,22 +128,22 @@ func TestStatusPeers(t *testing.T) {
 	}
 }
 
-// TestStatusNamesIgnoredStateFiles: each has a line with the reason, but for those after the first three.
-func TestStatusNamesIgnoredStateFiles(t *testing.T) {
+// TestStatusNamesPodsOfIgnoredRecords: each has a line with the reason, but for those after the first three.
+func TestStatusNamesPodsOfIgnoredRecords(t *testing.T) {
 	s := status.Status{Backend: status.Backend{Connected: true}, Values: status.Values{Ignored: map[string]string{
-		"u1.json": "its version is 2", "u2.json": "unexpected end of JSON input",
+		"u1": "line 1: its version is 2", "": "line 2: unexpected end of JSON input",
 	}}}
 	want := []string{
-		"state file u1.json was ignored: its version is 2; owners are unknown of values that its pod had before",
-		"state file u2.json was ignored: unexpected end of JSON input; owners are unknown of values that its pod had before",
+		"a record in state-dir of a pod that is not known was ignored: line 2: unexpected end of JSON input; owners are unknown of values that the pod had before",
+		"a record in state-dir of the pod with UID u1 was ignored: line 1: its version is 2; owners are unknown of values that the pod had before",
 	}
 	if got := problems(&s); !slices.Equal(got, want) {
 		t.Errorf("the problems are %q, want %q", got, want)
 	}
-	for _, name := range []string{"u3.json", "u4.json", "u5.json"} {
-		s.Values.Ignored[name] = "it is damaged"
+	for _, uid := range []string{"u3", "u4", "u5"} {
+		s.Values.Ignored[uid] = "it is damaged"
 	}
-	if got := problems(&s); len(got) != 4 || got[3] != "2 more state files were ignored" {
-		t.Errorf("of five files the problems are %q", got)
+	if got := problems(&s); len(got) != 4 || got[3] != "records in state-dir of 2 more pods were ignored" {
+		t.Errorf("of five pods the problems are %q", got)
 	}
 }

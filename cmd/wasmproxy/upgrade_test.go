@@ -24,6 +24,8 @@ import (
 	"github.com/wasmproxy/wasmproxy/plugins-wasm"
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/handover"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
@@ -587,9 +589,10 @@ func (u *upgraded) agree() {
 	if n == 0 || s.Store.Pods != len(pods.GetItems()) || s.Store.Containers != n || s.Values.Objects != n {
 		u.t.Errorf("the runtime has %d pods and %d containers, the store %d and %d, the ledger %d objects", len(pods.GetItems()), n, s.Store.Pods, s.Store.Containers, s.Values.Objects)
 	}
-	files, err := filepath.Glob(u.dir + "/state/*.json")
+	l, err := ledger.Open(u.t.Context(), u.dir+"/state", observe.Discard())
 	u.must(err)
-	if len(files) != n {
-		u.t.Errorf("there are %d state files for %d containers", len(files), n)
+	defer l.Close()
+	if saved := len(l.Objects()); saved != n {
+		u.t.Errorf("there are records of %d objects for %d containers", saved, n)
 	}
 }

@@ -76,7 +76,7 @@ func (d *daemon) explain(ctx context.Context, name string) (*explain.Report, err
 // follows no pods then, so that the runtime is asked for them.
 func (d *daemon) explainLeft(ctx context.Context, name string) (*explain.Report, error) {
 	switch {
-	case !d.ledger.Empty(), len(d.ledger.IgnoredFiles()) > 0:
+	case !d.ledger.Empty(), len(d.ledger.IgnoredPods()) > 0:
 	case d.current.bypassed.Load():
 		return nil, admin.NotReady("plugins are bypassed and none has left a value, so the proxy passes every call as it comes and knows of no pod")
 	default:

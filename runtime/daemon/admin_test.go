@@ -233,15 +233,15 @@ func TestExplainValuesThatTheLastPluginLeft(t *testing.T) {
 	}
 }
 
-// TestExplainAfterAnIgnoredStateFile: the reason for which owners are not known is told, with plugins and without.
-func TestExplainAfterAnIgnoredStateFile(t *testing.T) {
+// TestExplainAfterIgnoredRecords: the reason for which owners are not known is told, with plugins and without.
+func TestExplainAfterIgnoredRecords(t *testing.T) {
 	n, _, c := administered(t)
-	for _, step := range []struct{ state, remove, reason string }{
-		{`{"version":`, "10-qos.wasm", "unexpected end of JSON input"},
-		{`{"version":2,"pod":"web"}`, "20-quota.wasm", "its version is 2, and this version of wasmproxy reads 1"},
+	for _, step := range []struct{ state, remove, pod, reason string }{
+		{`{"version":`, "10-qos.wasm", "", "line 1: unexpected end of JSON input"},
+		{`{"version":2,"pod":"web"}`, "20-quota.wasm", "web", "line 1: its version is 2, and this version of wasmproxy reads 1"},
 	} {
 		n.end()
-		n.must(os.WriteFile(filepath.Join(n.config.StateDir, "web.json"), []byte(step.state), 0o600))
+		n.must(os.WriteFile(filepath.Join(n.config.StateDir, "journal"), []byte(step.state+"\n"), 0o600))
 		n.remove(step.remove)
 		n.start(daemon.Run)
 		n.awaitSocket()
@@ -250,13 +250,13 @@ func TestExplainAfterAnIgnoredStateFile(t *testing.T) {
 			r, err = c.Explain(t.Context(), "test/web")
 		}
 		n.must(err)
-		if want := "state file web.json was ignored: " + step.reason; len(r.Pods) != 1 || r.Pods[0].Unowned != want {
+		if want := "a record in state-dir was ignored: " + step.reason; len(r.Pods) != 1 || r.Pods[0].Unowned != want {
 			t.Fatalf("the proxy tells %+v, want %s", r.Pods, want)
 		}
 		s, err := c.Status(t.Context())
 		n.must(err)
-		if len(s.Values.Ignored) != 1 || s.Values.Ignored["web.json"] != step.reason {
-			t.Errorf("the state is %+v, want %s of web.json", s.Values, step.reason)
+		if len(s.Values.Ignored) != 1 || s.Values.Ignored[step.pod] != step.reason {
+			t.Errorf("the state is %+v, want %s of pod %q", s.Values, step.reason, step.pod)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func (n *node) staysUndone(idle string) {
 	if log := n.log.String(); strings.Contains(log, "file=cpu.idle") {
 		n.t.Errorf("cpu.idle was written:\n%s", log)
 	}
-	if state, err := os.ReadFile(filepath.Join(n.config.StateDir, "web.json")); strings.Contains(string(state), "10-qos") {
-		n.t.Errorf("the state is still %s, %v", state, err)
+	if state := n.recorded(); strings.Contains(state, "10-qos") {
+		n.t.Errorf("the state is still %s", state)
 	}
 }

@@ -78,7 +78,7 @@ func TestUnsavedStateIsNotLeft(t *testing.T) {
 	if err := change.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	for _, inTheWay := range []string{dir + "/kv/new", dir + "/u1.json.new", ""} {
+	for _, inTheWay := range []string{dir + "/journal.new", dir + "/kv/new", ""} {
 		if inTheWay != "" {
 			if err := os.Mkdir(inTheWay, 0o700); err != nil {
 				t.Fatal(err)

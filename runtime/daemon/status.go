@@ -47,11 +47,11 @@ func (d *daemon) status(ctx context.Context) (*status.Status, error) {
 	}
 	s.Store.Pods, s.Store.Containers = d.store.Len()
 	s.Values.Objects, s.Values.Wanted = d.ledger.Len()
-	for name, reason := range d.ledger.IgnoredFiles() {
+	for uid, reason := range d.ledger.IgnoredPods() {
 		if s.Values.Ignored == nil {
 			s.Values.Ignored = map[string]string{}
 		}
-		s.Values.Ignored[name] = reason.Error()
+		s.Values.Ignored[uid] = reason.Error()
 	}
 	s.Guests.Memory, s.Guests.Limit = d.engine.Memory()
 	return s, nil

@@ -87,9 +87,9 @@ func (e *Enforcer) explainPod(ctx context.Context, p pods.Pod, container string)
 	meta, pod := p.Config.GetMetadata(), crifield.PodOf(p)
 	x := explain.Pod{Namespace: meta.GetNamespace(), Name: meta.GetName(), UID: meta.GetUid(), Containers: []explain.Container{}}
 	x.ID, x.State, x.Running = p.ID, short(p.State.String()), true // kubelet keeps a pod's cgroup for its next sandbox
-	file, reason := e.Ledger.Ignored(UID(p.Config))
+	reason := e.Ledger.Ignored(UID(p.Config))
 	if reason != nil {
-		x.Unowned = fmt.Sprintf("state file %s was ignored: %v", file, reason)
+		x.Unowned = fmt.Sprintf("a record in state-dir was ignored: %v", reason)
 	}
 	e.explainObject(ctx, &x.Object, crifield.Object{Pod: pod}, nil, reason != nil)
 	for _, c := range newestOf(e.Store.Containers(p.ID)) {

@@ -277,12 +277,12 @@ func TestExplainTellsNoSecret(t *testing.T) {
 	}
 }
 
-// TestExplainUnownedValues: neither the owner nor kubelet's value is known of what a container had before its
-// pod's state file was ignored. A value that a plugin asks for later has its owner, and so has a later container.
+// TestExplainUnownedValues: neither the owner nor kubelet's value is known of what a container had before the record
+// of its pod was ignored. A value that a plugin asks for later has its owner, and so has a later container.
 func TestExplainUnownedValues(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	n, _, group := running(t, withLedger(openLedger(t, dir)))
-	n.must(os.WriteFile(filepath.Join(dir, "u1.json"), []byte("{"), 0o600))
+	n.must(os.WriteFile(filepath.Join(dir, "journal"), []byte(`{"version":2,"pod":"u1"}`+"\n"), 0o600))
 	m := newNode(t, nil, withLedger(openLedger(t, dir)), withCgroups(n.options.Cgroups))
 	m.store.Observe(nil, &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
 	for id, sent := range map[string]*runtimeapi.PodSandboxConfig{"c1": nil, "c2": podConfig()} {
@@ -305,7 +305,7 @@ func TestExplainUnownedValues(t *testing.T) {
 
 	r, err := m.options.Explain(t.Context(), "prod/web")
 	m.must(err)
-	if want := "state file u1.json was ignored: unexpected end of JSON input"; r.Pods[0].Unowned != want {
+	if want := "a record in state-dir was ignored: line 1: its version is 2, and this version of wasmproxy reads 1"; r.Pods[0].Unowned != want {
 		t.Errorf("the reason is %q, want %q", r.Pods[0].Unowned, want)
 	}
 	files := map[string]string{}

@@ -1,11 +1,14 @@
 package ledger_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -44,9 +47,11 @@ func TestForgedRecords(t *testing.T) {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		const values = `"values": {"file memory.max": {"wishes": [{"plugin": "10-a", "value": "4096"}]}}`
-		text := fmt.Sprintf(`{"version": 1, "pod": %q, "group": %q, %s, "containers": {%q: {"group": %q, %[3]s}}}`, uid, test.pod, values, id, test.container)
-		if err := os.WriteFile(filepath.Join(dir, uid+".json"), []byte(text), 0o600); err != nil {
+		text := ""
+		for container, group := range map[string]string{"": test.pod, id: test.container} {
+			text += fmt.Sprintf(`{"version":1,"pod":%q,"container":%q,"group":%q,"values":{"file memory.max":{"wishes":[{"plugin":"10-a","value":"4096"}]}}}`+"\n", uid, container, group)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "journal"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		recorder := new(observe.Recorder)
@@ -54,7 +59,7 @@ func TestForgedRecords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, reason := l.Ignored(uid)
+		reason := l.Ignored(uid)
 		events := recorder.Take()
 		if objects, _ := l.Len(); test.good != (reason == nil && objects == 2 && len(events) == 0) {
 			t.Errorf("pod %s, container %s: %d objects, ignored: %v, %d events", test.pod, test.container, objects, reason, len(events))
@@ -68,30 +73,39 @@ func TestForgedRecords(t *testing.T) {
 	}
 }
 
-// TestFilesOfOthers: a file that another user may have written is ignored.
-func TestFilesOfOthers(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "state")
-	openState(t, dir).Ask(ledger.ID{Pod: "u1"}, wish("10-a", "cpu.idle", "1"))
-	file := filepath.Join(dir, "u1.json")
-	if err := os.Chmod(file, 0o620); err != nil {
-		t.Fatal(err)
-	}
-	if _, reason := openState(t, dir).Ignored("u1"); reason == nil || !strings.Contains(reason.Error(), "has mode 0620, and others may use it") {
-		t.Errorf("a file that the group may write is ignored: %v", reason)
-	}
-	if os.Geteuid() != 0 {
-		return // only root gives files away
-	}
-	if err := os.Chmod(file, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, reason := openState(t, dir).Ignored("u1"); reason != nil {
-		t.Errorf("an own file is ignored: %v", reason)
-	}
-	if err := os.Chown(file, 12345, -1); err != nil {
-		t.Fatal(err)
-	}
-	if _, reason := openState(t, dir).Ignored("u1"); reason == nil {
-		t.Error("a file of another user is read")
+// TestJournalOfOthers: a journal that another user may have written is ignored, and one that is a pipe. The next change makes another
+// one, and it stays known that owners of values are not.
+func TestJournalOfOthers(t *testing.T) {
+	for name, test := range map[string]struct {
+		give func(file string) error
+		want string
+	}{
+		"mode":  {func(file string) error { return os.Chmod(file, 0o620) }, "the journal has mode 0620, and others may use it"},
+		"owner": {func(file string) error { return os.Chown(file, 12345, -1) }, "the journal does not belong to user 0"},
+		"pipe":  {func(file string) error { return errors.Join(os.Remove(file), unix.Mkfifo(file, 0o600)) }, "the journal is not a regular file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "owner" && os.Geteuid() != 0 {
+				t.Skip("only root gives files away")
+			}
+			dir := filepath.Join(t.TempDir(), "state")
+			u1, u2 := ledger.ID{Pod: "u1"}, ledger.ID{Pod: "u2"}
+			openState(t, dir).Ask(u1, wish("10-a", "cpu.idle", "1"))
+			if l := openState(t, dir); l.Ignored("u1") != nil || !l.Has(u1) {
+				t.Fatalf("an own journal was ignored: %v", l.Ignored("u1"))
+			}
+			if err := test.give(filepath.Join(dir, "journal")); err != nil {
+				t.Fatal(err)
+			}
+			l := openState(t, dir)
+			if reason := l.Ignored("u1"); reason == nil || !strings.Contains(reason.Error(), test.want) || l.Has(u1) {
+				t.Errorf("the journal was ignored: %v; want %s", reason, test.want)
+			}
+			l.Ask(u2, wish("10-a", "cpu.idle", "1"))
+			l = openState(t, dir)
+			if reason := l.Ignored("u1"); reason == nil || !strings.Contains(reason.Error(), test.want) || !l.Has(u2) {
+				t.Errorf("after a change and a restart the journal was ignored: %v; the records are those of %v", reason, l.Objects())
+			}
+		})
 	}
 }

@@ -4,7 +4,7 @@
 // the kernel and read back.
 //
 // It is bookkeeping: it decides which value holds and which write is due, but opens no cgroup
-// file and calls no container runtime. Package intercept carries the writes out. Each record is
+// file and calls no container runtime. Package intercept carries the writes out. Each change is
 // saved in a state directory before the kernel gets a value, so that a restart of the proxy
 // loses none. See RATIONALE.md.
 package ledger
@@ -85,23 +85,24 @@ type Failure struct {
 // Ledger holds the records of all objects of a node. Its methods are safe for concurrent use.
 type Ledger struct {
 	observer observe.Observer
-	dir      *os.Root // nil: the records are only in memory
-	files    *os.File // the same directory
+	dir      string // of the journal; empty: the records are only in memory
 
-	mu       sync.Mutex
-	away     bool             // another process has the state directory, in which nothing is written
-	pods     map[string]*pod  // by UID
-	ignored  map[string]error // why state files were ignored, by their names
-	unerased map[string]bool  // the pods without a record whose file could not be removed, by UID
-	unsafe   bool             // the last save failed, and an event has said so
-	buffer   []byte           // for what is saved
+	mu      sync.Mutex
+	pods    map[string]*pod  // by UID
+	ignored map[string]error // why lines of the journal were ignored, by the UIDs of pods; "": that is not known
+
+	away    bool     // another process has the state directory, in which nothing is written
+	journal *os.File // changes are added to it; nil: the next one writes it anew
+	size    int64    // of the journal in bytes
+	most    int64    // the size from which on it is written anew
+	unsaved error    // why the last change could not be saved
 }
 
-// pod is the record of a pod and its containers: what one state file has.
+// pod is the record of a pod and its containers.
 type pod struct {
 	objects map[string]*object // by container ID; "" is the pod itself
-	changed time.Time          // zero: read from a state file, and not changed since
-	unsaved bool               // the last save failed
+	raising map[string]bool    // the containers with limits for which the pod's may be lifted
+	changed time.Time          // zero: read from the journal, and not changed since
 }
 
 type object struct {
@@ -110,13 +111,14 @@ type object struct {
 	cause  string        // the last call or reload after which values may be overwritten
 	vacant bool          // a pod that has lost its last sandbox; it may have another one since
 	busy   chan struct{} // holds one while files of the object are written
-	text   []byte        // its part of the state file; nil if it has changed since
 
 	refused time.Time // when the runtime refused its fields last
 }
 
 // New returns an empty ledger whose records are only in memory.
-func New() *Ledger { return &Ledger{observer: observe.Discard(), pods: map[string]*pod{}} }
+func New() *Ledger {
+	return &Ledger{observer: observe.Discard(), pods: map[string]*pod{}, ignored: map[string]error{}}
+}
 
 // Asked is a wish for a target.
 type Asked struct {
@@ -188,20 +190,17 @@ func (l *Ledger) Withdraw(end func(ID, Target, Wish) bool) (of []ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for uid, p := range l.pods {
-		withdrawn := false
 		for container, o := range p.objects {
 			id := ID{uid, container}
 			if o.withdraw(func(t Target, w Wish) bool {
 				return (container != "" || !w.Raises) && end(id, t, w) // see Lift
 			}) {
-				of, withdrawn, o.text = append(of, id), true, nil
+				of = append(of, id)
 			}
-		}
-		if withdrawn {
-			l.changed(ID{Pod: uid})
 		}
 	}
 	slices.SortFunc(of, ID.compare)
+	l.changed(of...)
 	return of
 }
 
@@ -245,7 +244,7 @@ func (l *Ledger) find(id ID) *object {
 func (l *Ledger) object(id ID) *object {
 	p := l.pods[id.Pod]
 	if p == nil {
-		p = &pod{objects: map[string]*object{}}
+		p = &pod{objects: map[string]*object{}, raising: map[string]bool{}}
 		l.pods[id.Pod] = p
 	}
 	o := p.objects[id.Container]
@@ -267,38 +266,41 @@ func (o *object) value(t Target) *Value {
 	return v
 }
 
-// changed saves the record of a pod after a change of one object, without the objects of which
-// nothing is left to know.
-func (l *Ledger) changed(id ID) {
-	uid, p := id.Pod, l.pods[id.Pod]
-	if o := p.objects[id.Container]; o != nil {
-		o.text = nil
-	}
-	for container, o := range p.objects {
-		if len(o.values) == 0 {
-			delete(p.objects, container)
+// changed saves what is known of objects after a change.
+func (l *Ledger) changed(ids ...ID) {
+	for _, id := range ids {
+		if p := l.pods[id.Pod]; p != nil {
+			p.changed = time.Now()
+			l.prune(id)
 		}
 	}
-	if len(p.objects) == 0 {
-		delete(l.pods, uid)
-		_ = l.erase(uid) // an event has said so
-		return
+	if len(ids) > 0 {
+		l.save(ids...)
 	}
-	p.changed = time.Now()
-	_ = l.save(uid, p) // likewise
+}
+
+// prune drops an object of which nothing is left to know, and its pod if that was the last one. Else the pod's index follows it.
+func (l *Ledger) prune(id ID) {
+	p, o := l.pods[id.Pod], l.find(id)
+	if delete(p.raising, id.Container); o == nil || len(o.values) == 0 {
+		delete(p.objects, id.Container)
+	} else if id.Container != "" && o.mayRaise() {
+		p.raising[id.Container] = true
+	}
+	if len(p.objects) == 0 {
+		delete(l.pods, id.Pod)
+	}
 }
 
 func (l *Ledger) remove(id ID) {
+	ids := []ID{id}
 	if id.Container == "" {
-		delete(l.ignored, stateFile(id.Pod))
+		delete(l.ignored, id.Pod)
+		ids = l.of(id.Pod)
 	}
-	p := l.pods[id.Pod]
-	if p == nil || p.objects[id.Container] == nil && id.Container != "" {
-		return
+	ids = slices.DeleteFunc(ids, func(id ID) bool { return l.find(id) == nil })
+	for _, id := range ids {
+		delete(l.pods[id.Pod].objects, id.Container)
 	}
-	if id.Container == "" {
-		clear(p.objects)
-	}
-	delete(p.objects, id.Container)
-	l.changed(id)
+	l.changed(ids...)
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -316,47 +315,6 @@ func TestFieldIsResetWhenNoPluginWantsIt(t *testing.T) {
 	}
 }
 
-// A state file that cannot be read is reported, and the others are.
-func TestStateFilesThatAreIgnored(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "state")
-	l, err := ledger.Open(t.Context(), dir, observe.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Ask(c1, wish("10-a", "memory.high", "1"))
-	l.Ask(ledger.ID{Pod: "../../etc/passwd"}, wish("10-a", "memory.high", "1"))
-	l.Close()
-	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("the directory is %v, %v", info, err)
-	}
-	for name, text := range map[string]string{
-		"corrupt.json": `{"version":`, "later.json": `{"version":2,"pod":"later"}`, "other.json": `{"version":1,"pod":"u1"}`, "half.json.new": "{",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink("u1.json", filepath.Join(dir, "link.json")); err != nil {
-		t.Fatal(err)
-	}
-	var events observe.Recorder
-	l, err = ledger.Open(t.Context(), dir, &events)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	var ignored []string
-	for _, e := range observe.All[*observe.StateIgnored](events.Take()) {
-		ignored = append(ignored, e.File)
-	}
-	if got := strings.Join(ignored, " "); got != "corrupt.json later.json link.json other.json" {
-		t.Errorf("ignored are %s", got)
-	}
-	if got := l.Objects(); len(got) != 2 {
-		t.Errorf("the objects are %v", got)
-	}
-}
-
 // TestRetain also holds that the record of a pod that is being made stays.
 func TestRetain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -380,9 +338,8 @@ func TestRetain(t *testing.T) {
 			t.Errorf("the objects are %s, want the pod whose cgroup exists", got)
 		}
 		l.Retain(func(ledger.ID) bool { return false }, func(string) bool { return false })
-		files, err := os.ReadDir(dir)
-		if got := l.Objects(); len(got) > 0 || len(files) > 0 || err != nil {
-			t.Errorf("the objects are %v, the files %v, %v", got, files, err)
+		if got, saved := l.Objects(), openState(t, dir).Objects(); len(got) > 0 || len(saved) > 0 {
+			t.Errorf("the objects are %v, and %v after a restart", got, saved)
 		}
 	})
 }
@@ -412,8 +369,7 @@ func full(tb testing.TB) *ledger.Ledger {
 	return l
 }
 
-// TestMemoryOfAFullNode holds that 2,000 containers with 10 values each take less than 20 MB, with
-// what is kept of their state files.
+// TestMemoryOfAFullNode holds that 2,000 containers with 10 values each take less than 20 MB.
 func TestMemoryOfAFullNode(t *testing.T) {
 	heap := func() uint64 {
 		var m runtime.MemStats
@@ -451,15 +407,15 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
-// BenchmarkSave is four wishes of one container, saved and written, in a pod with so many
-// containers. The directory is in memory, as on a node.
-func BenchmarkSave(b *testing.B) {
-	for _, containers := range []int{1, 5, 80} {
-		b.Run(fmt.Sprintf("containers=%d", containers), func(b *testing.B) { benchmarkSave(b, containers) })
+// BenchmarkChange is what a new container costs whose quota a plugin sets, and its end, in a pod with so many containers.
+// The directory is in memory, as on a node.
+func BenchmarkChange(b *testing.B) {
+	for _, containers := range []int{1, 50, 4500} {
+		b.Run(fmt.Sprintf("containers=%d", containers), func(b *testing.B) { benchmarkChange(b, containers) })
 	}
 }
 
-func benchmarkSave(b *testing.B, containers int) {
+func benchmarkChange(b *testing.B, containers int) {
 	dir := filepath.Join("/dev/shm", fmt.Sprint("ledger-", os.Getpid()))
 	l, err := ledger.Open(b.Context(), dir, observe.Discard())
 	if err != nil {
@@ -467,22 +423,24 @@ func benchmarkSave(b *testing.B, containers int) {
 	}
 	defer os.RemoveAll(dir)
 	defer l.Close()
-	save := func(container, value string) {
-		id, held := ledger.ID{Pod: "u1", Container: container}, ledger.Held{}
-		var asked []ledger.Asked
-		for f := range 4 {
-			file := fmt.Sprintf("memory.file%d", f)
-			asked, held[file] = append(asked, wish("10-a", file, value)), "max"
+	quota, period := ledger.Field("cpu_quota"), ledger.Field("cpu_period")
+	create := func(container string) ledger.ID {
+		id := ledger.ID{Pod: "u1", Container: container}
+		asked := []ledger.Asked{wish("10-a", "", "50000"), wish("10-a", "", "100000")}
+		asked[0].Target, asked[1].Target = quota, period
+		sent := map[ledger.Target]string{quota: "50000", period: "100000", ledger.Field("cpu_shares"): "2"}
+		l.Updated(id, ledger.Update{Asked: asked, Sent: sent, Before: map[ledger.Target]string{quota: "0", period: "0"}})
+		if len(l.Raised("u1")) > 0 || len(l.Lifted("u1")) > 0 {
+			b.Fatal("limits of the pod are lifted")
 		}
-		l.Ask(id, asked...)
-		written(l, id, held, ledger.Wanted)
+		return id
 	}
-	for c := range containers {
-		save(fmt.Sprint("c", c), "1")
+	for c := range containers - 1 {
+		create(fmt.Sprint("c", c))
 	}
 	b.ReportAllocs()
-	for n := 0; b.Loop(); n++ {
-		save("c0", fmt.Sprint(n+2))
+	for b.Loop() {
+		l.Remove(create("new"))
 	}
 }
 

@@ -17,19 +17,26 @@ func (l *Ledger) Raised(uid string) (all []Raised) {
 	if p == nil {
 		return nil
 	}
-	for container, o := range p.objects {
-		for t, v := range o.values {
-			if container != "" && v.mayRaise() {
-				if w := v.effective(t); w.Raises {
-					all = append(all, Raised{container, t, w})
-				}
+	for container := range p.raising {
+		for t, v := range p.objects[container].values {
+			if w := v.effective(t); w.Raises {
+				all = append(all, Raised{container, t, w})
 			}
 		}
 	}
 	return all
 }
 
-// mayRaise tells the few values that effective has to look at from the many that it need not.
+// mayRaise tells the few objects that Raised has to look at from the many that it need not.
+func (o *object) mayRaise() bool {
+	for _, v := range o.values {
+		if v.mayRaise() {
+			return true
+		}
+	}
+	return false
+}
+
 func (v *Value) mayRaise() bool {
 	return slices.ContainsFunc(v.Wishes, func(w Wish) bool { return w.Raises })
 }

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -34,16 +35,27 @@ func TestMoveToANameThatHasARecord(t *testing.T) {
 	ask(now, "20-b", "memory.high", "90")
 	ask(now, "10-a", "pids.max", "3")
 	ask(now, "10-a", "cpu.max", "6")
-	file := filepath.Join(dir, old.Pod+".json")
+	file := filepath.Join(dir, "journal")
 	state, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second after a proxy that was killed before it removed the old record
-		if err := errors.Join(os.WriteFile(file, state, 0o600), l.Reload(t.Context())); err != nil {
+	var unmoved []byte // the last line of the old record
+	for line := range bytes.Lines(state) {
+		if bytes.Contains(line, []byte(old.Pod)) {
+			unmoved = line
+		}
+	}
+	for range 2 { // the second after a proxy that was killed before it said that the old record is gone
+		if err := errors.Join(l.Release(), os.WriteFile(file, state, 0o600), l.Reload(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		l.Move(old, now.Pod)
+		moved, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		state = append(moved, unmoved...)
 		if due := written(l, now, held, ledger.Scan); len(due) > 0 || l.Has(old) {
 			t.Fatalf("%+v is due, and the records are those of %v", due, l.Objects())
 		}

@@ -31,12 +31,9 @@ func (l *Ledger) Retain(live func(ID) bool, exists func(group string) bool) {
 			}
 		}
 	}
-	for name := range l.ignored {
-		uid := strings.TrimSuffix(name, stateSuffix)
-		if l.pods[uid] == nil && stateFile(uid) == name && !live(ID{Pod: uid}) {
-			delete(l.ignored, name) // the file stays: a later version may read it
-		}
-	}
+	maps.DeleteFunc(l.ignored, func(uid string, _ error) bool {
+		return uid != "" && l.pods[uid] == nil && !live(ID{Pod: uid})
+	})
 }
 
 // Move gives the record of a container to another pod: the ledger's name of its pod has changed.
@@ -55,8 +52,8 @@ func (l *Ledger) Move(id ID, pod string) {
 		l.object(to)
 		l.pods[pod].objects[id.Container] = o
 	}
-	l.changed(to) // first: a proxy that is killed now has the record twice, and moves it again
-	l.remove(id)
+	delete(l.pods[id.Pod].objects, id.Container)
+	l.changed(to, id) // in this order: a proxy that is killed meanwhile has the record twice, and moves it again
 }
 
 // join adds what an earlier record of the same object knows.
@@ -188,9 +185,13 @@ func (l *Ledger) Has(id ID) bool {
 }
 
 // Of returns the objects of one pod that have records, the pod first.
-func (l *Ledger) Of(uid string) (all []ID) {
+func (l *Ledger) Of(uid string) []ID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.of(uid)
+}
+
+func (l *Ledger) of(uid string) (all []ID) {
 	if p := l.pods[uid]; p != nil {
 		for _, container := range slices.Sorted(maps.Keys(p.objects)) {
 			all = append(all, ID{uid, container})
@@ -249,8 +250,8 @@ func (l *Ledger) Unsettled(id ID) bool {
 func (l *Ledger) Located(id ID, group string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if o := l.find(id); o != nil && o.group != group {
-		o.group, o.text = group, nil
+	if o := l.find(id); o != nil {
+		o.group = group
 	}
 }
 

@@ -1,8 +1,12 @@
 package ledger_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +27,7 @@ func openState(t *testing.T, dir string) *ledger.Ledger {
 	return l
 }
 
-// Values of objects whose names JSON or a file's name cannot have as they are survive a restart.
+// Values of objects whose names JSON cannot have as they are survive a restart.
 func TestStateOfOddNames(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	open := func() *ledger.Ledger { return openState(t, dir) }
@@ -78,8 +82,8 @@ func TestReloadWithoutDescriptors(t *testing.T) {
 		t.Errorf("the record is lost: %+v, %v", w, ok)
 	}
 	l.Ask(ledger.ID{Pod: "u2"}, wish("10-a", "cpu.idle", "1"))
-	if _, err := os.Stat(dir + "/u2.json"); err != nil {
-		t.Errorf("a change is not saved: %v", err)
+	if got := openState(t, dir).Objects(); len(got) != 2 || !l.Saved() {
+		t.Errorf("the records that are saved are those of %v", got)
 	}
 }
 
@@ -92,7 +96,7 @@ func TestReleaseSavesAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	id, inTheWay := ledger.ID{Pod: "u1"}, dir+"/u1.json.new"
+	id, inTheWay := ledger.ID{Pod: "u1"}, dir+"/journal.new"
 	if err := os.Mkdir(inTheWay, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -114,70 +118,205 @@ func TestReleaseSavesAgain(t *testing.T) {
 	}
 }
 
-// TestIgnoredFiles: it stays known which pods' files were ignored, and why, also when the file is replaced and
-// after a restart.
-func TestIgnoredFiles(t *testing.T) {
+// TestIgnoredLines: what a journal has beside a line that cannot be read is read, and an event tells of that. It stays known of which pods
+// lines were ignored, and why, also when the journal is written anew and after a restart, until the pod ends.
+func TestIgnoredLines(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	open := func() *ledger.Ledger { return openState(t, dir) }
-	if all := open().IgnoredFiles(); len(all) > 0 {
-		t.Errorf("of an empty directory %v were ignored", all)
+	id := ledger.ID{Pod: "u0", Container: "c0"}
+	openState(t, dir).Ask(id, wish("10-a", "cpu.idle", "1"))
+	add(t, dir, `{"version":2,"pod":"u2"}`+"\n"+`{"version":1,"pod":"u3","values":[]}`+"\n"+`{"version":2,"pod":"u4"}`+"\n"+`{"version":1,"pod":"u5","val`)
+	var events observe.Recorder
+	l, err := ledger.Open(t.Context(), dir, &events)
+	if err != nil {
+		t.Fatal(err)
 	}
-	odd := ledger.ID{Pod: "No UID of Kubernetes"}
-	open().Ask(odd, wish("10-a", "cpu.idle", "1"))
-	files, err := filepath.Glob(dir + "/x_*.json")
-	if err != nil || len(files) != 1 {
-		t.Fatal(files, err)
+	var told []string
+	for _, e := range observe.All[*observe.StateIgnored](events.Take()) {
+		told = append(told, e.File+": "+e.Err.Error())
 	}
-	for name, text := range map[string]string{dir + "/u1.json": `{"version":`, dir + "/u2.json": `{"version":2,"pod":"u2"}`, files[0]: "[]"} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	want := []string{
+		"journal: line 2: its version is 2, and this version of wasmproxy reads 1", "journal: 2 more lines are ignored",
+		"journal: line 5 has no end: the proxy was killed while it wrote it",
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("the events are %q, want %q", told, want)
 	}
 	check := func(when string, l *ledger.Ledger) {
 		t.Helper()
-		for uid, want := range map[string]string{"u1": "unexpected end of JSON input", "u2": "its version is 2, and this version of wasmproxy reads 1", odd.Pod: "cannot unmarshal array"} {
-			file, reason := l.Ignored(uid)
-			if reason == nil || !strings.Contains(reason.Error(), want) {
-				t.Errorf("%s: file %s of pod %s was ignored: %v; want %s", when, file, uid, reason, want)
+		for uid, want := range map[string]string{"u2": "line 2: its version is 2, and this version of wasmproxy reads 1", "u3": "line 3: json: cannot unmarshal array", "u4": "line 4: "} {
+			if reason := l.Ignored(uid); reason == nil || !strings.Contains(reason.Error(), want) {
+				t.Errorf("%s: of pod %s was ignored: %v; want %s", when, uid, reason, want)
 			}
 		}
-		if file, reason := l.Ignored("u3"); file != "u3.json" || reason != nil || len(l.IgnoredFiles()) != 3 {
-			t.Errorf("%s: file %s was ignored: %v; all are %v", when, file, reason, l.IgnoredFiles())
+		if all := l.IgnoredPods(); len(all) != 3 || l.Ignored("u0") != nil || l.Ignored("u5") != nil || !l.Has(id) {
+			t.Errorf("%s: of these pods lines were ignored: %v; the records are those of %v", when, all, l.Objects())
 		}
 	}
-	l := open()
 	check("at the start", l)
-	for _, id := range []ledger.ID{{Pod: "u1"}, {Pod: "u2", Container: "c1"}, {Pod: "u3"}, odd} {
-		l.Ask(id, wish("10-a", "cpu.idle", "1"))
-	}
+	l.Ask(ledger.ID{Pod: "u2", Container: "c1"}, wish("10-a", "cpu.idle", "1"))
 	check("after a change", l)
-	if err := l.Release(); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Reload(t.Context()); err != nil {
+	if err := errors.Join(l.Release(), l.Reload(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	check("after another process", l)
-	l = open()
-	check("after a restart", l)
-	if objects, _ := l.Len(); objects != 4 {
-		t.Errorf("after a restart there are %d objects, want 4", objects)
+	if l = openState(t, dir); !l.Has(ledger.ID{Pod: "u2", Container: "c1"}) {
+		t.Error("what was changed after the start is lost")
 	}
-	if err := os.WriteFile(dir+"/u4.json", nil, 0o600); err != nil {
+	check("after a restart", l)
+	gone := func(string) bool { return false }
+	l.Vacate(ledger.ID{Pod: "u2"}, func(ledger.ID) bool { return false }, gone)
+	l.Retain(func(id ledger.ID) bool { return id.Pod != "u3" }, gone)
+	if all := l.IgnoredPods(); len(all) != 1 || all["u4"] == nil {
+		t.Errorf("pods have ended, and of these lines were ignored: %v", all)
+	}
+}
+
+// TestLineWithoutAPod: of a line that does not say of which pod it is, any pod may have been.
+func TestLineWithoutAPod(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	openState(t, dir)
+	add(t, dir, "\x00\x00\n")
+	for range 2 {
+		l := openState(t, dir)
+		if reason := l.Ignored("u1"); reason == nil || !strings.HasPrefix(reason.Error(), "line 1: invalid character") || len(l.IgnoredPods()) != 1 {
+			t.Errorf("what was ignored of a pod is %v", reason)
+		}
+		l.Ask(ledger.ID{Pod: "u1"}, wish("10-a", "cpu.idle", "1"))
+		l.Retain(func(ledger.ID) bool { return false }, func(string) bool { return true })
+	}
+}
+
+// add adds a text to the journal in a state directory.
+func add(t *testing.T, dir, text string) {
+	t.Helper()
+	f, err := os.OpenFile(dir+"/journal", os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err == nil {
+		_, err = f.WriteString(text)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	l = open()
-	gone := func(string) bool { return false }
-	l.Vacate(ledger.ID{Pod: "u1"}, func(ledger.ID) bool { return false }, gone)
-	if _, reason := l.Ignored("u1"); reason != nil {
-		t.Errorf("the pod has ended, and its file was ignored: %v", reason)
+}
+
+// TestJournalStaysShort: the journal has a bounded length, whatever number of changes there are, and all that is known.
+func TestJournalStaysShort(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	l := openState(t, dir)
+	stays := ledger.ID{Pod: "stays"}
+	l.Ask(stays, wish("10-a", "cpu.idle", "1"))
+	longest := int64(0)
+	for n := range 5000 {
+		id := ledger.ID{Pod: "u1", Container: fmt.Sprint(n)}
+		l.Ask(id, wish("10-a", "cpu.idle", "1"))
+		if n%2 == 0 {
+			l.Remove(id)
+		} else if n%10 == 9 {
+			l.Remove(ledger.ID{Pod: "u1"})
+		}
+		info, err := os.Stat(dir + "/journal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		longest = max(longest, info.Size())
 	}
-	l.Retain(func(id ledger.ID) bool { return id.Pod != "u2" }, gone)
-	if _, reason := l.Ignored("u4"); reason == nil {
-		t.Error("the pod is there, and its file was not ignored")
+	if longest < 64<<10 || longest > 80<<10 {
+		t.Errorf("the journal had up to %d bytes", longest)
 	}
-	l.Retain(func(ledger.ID) bool { return false }, gone)
-	if _, reason := l.Ignored("u4"); reason != nil {
-		t.Errorf("the pod is gone, and its file was ignored: %v", reason)
+	if got := openState(t, dir); fmt.Sprint(got.Objects()) != fmt.Sprint(l.Objects()) || !got.Has(stays) {
+		t.Errorf("the records that are saved are those of %v, want %v", got.Objects(), l.Objects())
+	}
+}
+
+// TestJournalIsRemoved: somebody removes the journal, and then the directory. The first is made good by the next change, and the second is
+// told once.
+func TestJournalIsRemoved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	var events observe.Recorder
+	l, err := ledger.Open(t.Context(), dir, &events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ask := func(pod string) { t.Helper(); l.Ask(ledger.ID{Pod: pod}, wish("10-a", "cpu.idle", "1")) }
+	ask("u1")
+	if err := os.Remove(dir + "/journal"); err != nil {
+		t.Fatal(err)
+	}
+	ask("u2")
+	if got := openState(t, dir).Objects(); len(got) != 2 || !l.Saved() {
+		t.Errorf("the records that are saved are those of %v", got)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	ask("u3")
+	ask("u4")
+	if failures := observe.All[*observe.StateNotSaved](events.Take()); len(failures) != 1 || l.Saved() {
+		t.Errorf("%d failures are told, and all is saved: %v", len(failures), l.Saved())
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ask("u5")
+	if got := openState(t, dir).Objects(); len(got) != 5 || !l.Saved() {
+		t.Errorf("the records that are saved are those of %v", got)
+	}
+}
+
+// TestPartOfALineIsWritten: the file system is full in the middle of a line. What comes later is not added to that.
+func TestPartOfALineIsWritten(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	l := openState(t, dir)
+	l.Ask(ledger.ID{Pod: "u1"}, wish("10-a", "cpu.idle", "1"))
+	info, err := os.Stat(dir + "/journal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limitFiles(t, uint64(info.Size())+10, func() { l.Ask(ledger.ID{Pod: "u2"}, wish("10-a", "cpu.idle", "1")) })
+	if l.Saved() {
+		t.Error("a part of a change counts as saved")
+	}
+	l.Ask(ledger.ID{Pod: "u3"}, wish("10-a", "cpu.idle", "1"))
+	var events observe.Recorder
+	again, err := ledger.Open(t.Context(), dir, &events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if got := again.Objects(); len(got) != 3 || len(events.Take()) > 0 || !l.Saved() {
+		t.Errorf("the records that are saved are those of %v", got)
+	}
+}
+
+// limitFiles runs f while no file of the process can be longer than so many bytes.
+func limitFiles(t *testing.T, size uint64, f func()) {
+	t.Helper()
+	signal.Ignore(unix.SIGXFSZ)
+	defer signal.Reset(unix.SIGXFSZ)
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &was); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size, Max: was.Max}); err != nil {
+		t.Fatal(err)
+	}
+	f()
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &was); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNoRecordIsSavedAfterAClose: what a process does at its end must not replace the journal of the next one.
+func TestNoRecordIsSavedAfterAClose(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	l := openState(t, dir)
+	l.Ask(ledger.ID{Pod: "u1"}, wish("10-a", "cpu.idle", "1"))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l.Ask(ledger.ID{Pod: "u2"}, wish("10-a", "cpu.idle", "1"))
+	if got := openState(t, dir).Objects(); len(got) != 1 {
+		t.Errorf("the records that are saved are those of %v", got)
 	}
 }

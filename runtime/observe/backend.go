@@ -133,8 +133,8 @@ type FieldsNotReset struct {
 	Err    error
 }
 
-// StateIgnored says that a state file was not read. The values of its pod stay as they are, and
-// their owner is not known; the durable values of its plugin are lost.
+// StateIgnored says that a state file was not read, or lines of the journal. The values of its pods stay as they are, and
+// their owners are not known; the durable values of its plugin are lost.
 type StateIgnored struct {
 	occurrence
 	File string // its name in the state directory

@@ -91,7 +91,7 @@ type Values struct {
 	Objects  int    `json:"objects"`            // pods and containers with a value
 	Wanted   int    `json:"wanted"`             // values that plugins want
 
-	Ignored map[string]string `json:"ignored,omitempty"` // why state files were ignored, by their names; until their pods end
+	Ignored map[string]string `json:"ignored,omitempty"` // why records were ignored, by the UIDs of pods that have not ended; "": of which pod is not known
 }
 
 // Guests are the instances of WebAssembly plugins.

@@ -1,9 +1,13 @@
 package faults_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -150,7 +154,7 @@ func (c *cluster) checkStore(ctx context.Context) error {
 	return nil
 }
 
-// checkLeft demands that there is one process of the program, and no state file of a pod.
+// checkLeft demands that there is one process of the program, and no record of a pod.
 func (c *cluster) checkLeft() error {
 	processes, err := processesOf(isolation.Current().Program("wasmproxy"))
 	if err != nil {
@@ -159,13 +163,25 @@ func (c *cluster) checkLeft() error {
 	if want := []string{fmt.Sprint(c.proxy.PID())}; !slices.Equal(processes, want) {
 		return fmt.Errorf("wasmproxy runs as the processes %q, want %q", processes, want)
 	}
-	files, err := filepath.Glob(filepath.Join(c.proxy.StateDir, "*"))
-	if err != nil {
+	journal, err := os.ReadFile(filepath.Join(c.proxy.StateDir, "journal"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	files = slices.DeleteFunc(files, func(f string) bool { return filepath.Base(f) == "kv" })
-	if len(files) > 0 {
-		return fmt.Errorf("the state directory has %q after the last pod", files)
+	type object struct{ Pod, Container string }
+	last := map[object]string{} // what the journal says of each, which is nothing of one that is gone
+	for text := range bytes.Lines(journal) {
+		var line struct {
+			object
+			Values json.RawMessage
+		}
+		if err := json.Unmarshal(text, &line); err != nil {
+			return fmt.Errorf("the journal has %q: %w", text, err)
+		}
+		last[line.object] = string(line.Values)
+	}
+	maps.DeleteFunc(last, func(_ object, values string) bool { return values == "" })
+	if len(last) > 0 {
+		return fmt.Errorf("the state directory has %v after the last pod", last)
 	}
 	return nil
 }

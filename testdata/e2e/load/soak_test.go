@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -170,7 +169,8 @@ var few = map[string]float64{"goroutines": 5, "file descriptors": 2}
 
 // bounds are of what follows the number of pods, which goes up and down. Each sample is held against them.
 var bounds = map[string]float64{
-	"pods": slots, "containers": slots, "objects with values": slots, "values": 2 * slots, "state-dir's files": slots + 10, "state-dir's bytes": slots << 10,
+	"pods": slots, "containers": slots, "objects with values": slots, "values": 2 * slots, "state-dir's files": 10,
+	"state-dir's bytes": 3*slots<<10 + 64<<10, // the journal has up to twice what it needs, and is written anew beside itself
 }
 
 func (l *lab) checkFlat(seen tracks) {
@@ -235,9 +235,6 @@ func (l *lab) checkNothingLeft(before map[string]float64) {
 			if s[name] != 0 {
 				left = append(left, fmt.Errorf("%.0f %s", s[name], name))
 			}
-		}
-		if files, _ := filepath.Glob(l.path("state", "*.json")); len(files) > 0 {
-			left = append(left, fmt.Errorf("files of the state-dir: %q", files))
 		}
 		if s["goroutines"] > before["goroutines"]+few["goroutines"] || s["file descriptors"] > before["file descriptors"]+few["file descriptors"] {
 			left = append(left, fmt.Errorf("%.0f goroutines and %.0f file descriptors, before %.0f and %.0f", s["goroutines"], s["file descriptors"], before["goroutines"], before["file descriptors"]))

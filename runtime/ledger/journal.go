@@ -1,0 +1,223 @@
+package ledger
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
+)
+
+// journalFile is the file of the state directory that has the records. Each change is a line at its end.
+const journalFile = "journal"
+
+// stateVersion is that of the lines. One of another version is ignored.
+const stateVersion = 1
+
+// maxJournal bounds the file, in bytes. That of a node with 2,000 containers and 10 values each has at most 12 MiB.
+const maxJournal = 256 << 20
+
+// slack is how much longer, in bytes, the journal may be than twice what it had when it was last written anew.
+const slack = 64 << 10
+
+// line is a line of the journal: all that is known of one object. One without values is gone. It has no
+// environment variable, and nothing else of a container's config but resources.
+type line struct {
+	Version   int               `json:"version"`
+	Pod       string            `json:"pod"`                 // UID
+	Container string            `json:"container,omitempty"` // ID; empty: the pod itself
+	Ignored   string            `json:"ignored,omitempty"`   // why an earlier line of the pod was ignored; of the object the line says nothing
+	Group     string            `json:"group,omitempty"`
+	Values    map[Target]*Value `json:"values,omitempty"`
+}
+
+func (l *Ledger) line(id ID) line {
+	s := line{Version: stateVersion, Pod: id.Pod, Container: id.Container}
+	if o := l.find(id); o != nil {
+		s.Group, s.Values = o.group, o.values
+	}
+	return s
+}
+
+// lines are those of a journal that has nothing but what is known now.
+func (l *Ledger) lines() iter.Seq[line] {
+	return func(yield func(line) bool) {
+		for uid, reason := range l.ignored {
+			if !yield(line{Version: stateVersion, Pod: uid, Ignored: reason.Error()}) {
+				return
+			}
+		}
+		for uid, p := range l.pods {
+			for container := range p.objects {
+				if !yield(l.line(ID{uid, container})) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// save has the journal say what is known of objects. A failure is an event, once until it succeeds again: the values are
+// written nevertheless. The next change, or Release, tries again. The caller has the lock.
+func (l *Ledger) save(ids ...ID) {
+	if l.dir == "" || l.away || l.append(ids) {
+		return
+	}
+	err := l.rewrite()
+	if err != nil && l.unsaved == nil {
+		l.observer.Observe(context.Background(), &observe.StateNotSaved{File: journalFile, Err: err})
+	}
+	l.unsaved = err
+}
+
+// append adds the lines of objects to the journal. It reports false if that has to be written anew: it is too long, somebody
+// has removed it, or a part of a line may be at its end.
+func (l *Ledger) append(ids []ID) bool {
+	if l.journal == nil || l.size > l.most {
+		return false
+	}
+	if info, err := l.journal.Stat(); err != nil || info.Sys().(*syscall.Stat_t).Nlink == 0 {
+		return false
+	}
+	var text bytes.Buffer
+	for _, id := range ids {
+		if json.NewEncoder(&text).Encode(l.line(id)) != nil {
+			return false
+		}
+	}
+	n, err := l.journal.Write(text.Bytes())
+	l.size += int64(n)
+	return err == nil
+}
+
+// rewrite writes a journal beside the one that is there, and puts it in its place.
+func (l *Ledger) rewrite() error {
+	l.leave()
+	name := filepath.Join(l.dir, journalFile)
+	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(f)
+	for s := range l.lines() {
+		if err = json.NewEncoder(out).Encode(s); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = out.Flush()
+	}
+	if err == nil {
+		err = os.Rename(name+".new", name)
+	}
+	if err == nil {
+		l.size, err = f.Seek(0, io.SeekCurrent)
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	l.journal, l.most = f, 2*l.size+slack
+	return nil
+}
+
+// leave closes the journal. The next change writes it anew.
+func (l *Ledger) leave() {
+	if l.journal != nil {
+		l.journal.Close() // what was written is in the file
+		l.journal = nil
+	}
+}
+
+// load has the records be those of the journal. An event tells of what it ignores. After an error, the journal could not be
+// read, and the records stay as they are.
+func (l *Ledger) load(ctx context.Context) error {
+	own := func(info fs.FileInfo) error { return regular.Own(info, 0o022) }
+	f, err := regular.Open(filepath.Join(l.dir, journalFile), maxJournal, own)
+	read := New()
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // nothing is known
+	case errors.As(err, new(syscall.Errno)):
+		return err
+	case err != nil:
+		err = fmt.Errorf("the journal %w", err)
+		read.ignored[""] = err
+		l.observer.Observe(ctx, &observe.StateIgnored{File: journalFile, Err: err})
+	default:
+		defer f.Close()
+		bad, err := read.from(f)
+		if err != nil {
+			return err
+		}
+		for _, err := range bad {
+			l.observer.Observe(ctx, &observe.StateIgnored{File: journalFile, Err: err})
+		}
+	}
+	l.pods, l.ignored = read.pods, read.ignored
+	return nil
+}
+
+// from reads the lines of a journal. bad says which were ignored: the first one, how many more, and a last one without an end. That
+// was being written when the proxy was killed, so that its change was not carried out.
+func (l *Ledger) from(f io.Reader) (bad []error, err error) {
+	in, more := bufio.NewReader(f), 0
+	for n := 1; ; n++ {
+		text, err := in.ReadBytes('\n')
+		if err != nil && err != io.EOF {
+			return nil, err
+		}
+		if err == io.EOF {
+			if more > 0 {
+				bad = append(bad, fmt.Errorf("%d more lines are ignored", more))
+			}
+			if len(text) > 0 {
+				bad = append(bad, fmt.Errorf("line %d has no end: the proxy was killed while it wrote it", n))
+			}
+			return bad, nil
+		}
+		switch uid, err := l.read(text); {
+		case err == nil:
+		case len(bad) == 0:
+			l.ignored[uid] = fmt.Errorf("line %d: %w", n, err)
+			bad = append(bad, l.ignored[uid])
+		default:
+			l.ignored[uid] = fmt.Errorf("line %d: %w", n, err)
+			more++
+		}
+	}
+}
+
+// read takes what a line says. An error says why that is ignored, of the pod if the line names it.
+func (l *Ledger) read(text []byte) (uid string, err error) {
+	var s line
+	if err = json.Unmarshal(text, &s); err == nil {
+		err = s.check()
+	}
+	if err != nil {
+		return s.Pod, err
+	}
+	if s.Ignored != "" {
+		l.ignored[s.Pod] = errors.New(s.Ignored)
+		return "", nil
+	}
+	id := ID{s.Pod, s.Container}
+	o := l.object(id)
+	o.group = s.Group
+	clear(o.values)
+	for t, v := range s.Values {
+		if v != nil {
+			o.values[t] = v
+		}
+	}
+	l.prune(id)
+	return "", nil
+}
