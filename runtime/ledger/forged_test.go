@@ -49,7 +49,8 @@ func TestForgedRecords(t *testing.T) {
 		}
 		text := ""
 		for container, group := range map[string]string{"": test.pod, id: test.container} {
-			text += fmt.Sprintf(`{"version":1,"pod":%q,"container":%q,"group":%q,"values":{"file memory.max":{"wishes":[{"plugin":"10-a","value":"4096"}]}}}`+"\n", uid, container, group)
+			const values = `"values":{"file memory.max":{"wishes":[{"plugin":"10-a","value":"4096"}]}}`
+			text += fmt.Sprintf(`{"version":1,"pod":%q,"container":%q,"group":%q,%s}`+"\n", uid, container, group, values)
 		}
 		if err := os.WriteFile(filepath.Join(dir, "journal"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -41,25 +41,30 @@ type line struct {
 	Values    map[Target]*Value `json:"values,omitempty"`
 }
 
-func (l *Ledger) line(id ID) line {
-	s := line{Version: stateVersion, Pod: id.Pod, Container: id.Container}
-	if o := l.find(id); o != nil {
-		s.Group, s.Values = o.group, o.values
+// text is the line of an object as it was saved last, without its end. It is kept, so that no change waits long for a journal that is
+// written anew.
+func (l *Ledger) text(id ID) (text []byte, err error) {
+	o := l.find(id)
+	if o == nil {
+		return json.Marshal(line{Version: stateVersion, Pod: id.Pod, Container: id.Container})
 	}
-	return s
+	if o.text == nil {
+		o.text, err = json.Marshal(line{Version: stateVersion, Pod: id.Pod, Container: id.Container, Group: o.group, Values: o.values})
+	}
+	return o.text, err
 }
 
-// lines are those of a journal that has nothing but what is known now.
-func (l *Ledger) lines() iter.Seq[line] {
-	return func(yield func(line) bool) {
+// texts are the lines of a journal that has nothing but what is known.
+func (l *Ledger) texts() iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
 		for uid, reason := range l.ignored {
-			if !yield(line{Version: stateVersion, Pod: uid, Ignored: reason.Error()}) {
+			if !yield(json.Marshal(line{Version: stateVersion, Pod: uid, Ignored: reason.Error()})) {
 				return
 			}
 		}
 		for uid, p := range l.pods {
 			for container := range p.objects {
-				if !yield(l.line(ID{uid, container})) {
+				if !yield(l.text(ID{uid, container})) {
 					return
 				}
 			}
@@ -81,7 +86,7 @@ func (l *Ledger) save(ids ...ID) {
 }
 
 // append adds the lines of objects to the journal. It reports false if that has to be written anew: it is too long, somebody
-// has removed it, or a part of a line may be at its end.
+// has removed it, or nothing can be added.
 func (l *Ledger) append(ids []ID) bool {
 	if l.journal == nil || l.size > l.most {
 		return false
@@ -89,15 +94,20 @@ func (l *Ledger) append(ids []ID) bool {
 	if info, err := l.journal.Stat(); err != nil || info.Sys().(*syscall.Stat_t).Nlink == 0 {
 		return false
 	}
-	var text bytes.Buffer
+	var lines []byte
 	for _, id := range ids {
-		if json.NewEncoder(&text).Encode(l.line(id)) != nil {
+		text, err := l.text(id)
+		if err != nil {
 			return false
 		}
+		lines = append(append(lines, text...), '\n')
 	}
-	n, err := l.journal.Write(text.Bytes())
-	l.size += int64(n)
-	return err == nil
+	if _, err := l.journal.Write(lines); err != nil {
+		l.journal.Truncate(l.size) // a part of them may be there, and be all that is left if the journal cannot be written anew
+		return false
+	}
+	l.size += int64(len(lines))
+	return true
 }
 
 // rewrite writes a journal beside the one that is there, and puts it in its place.
@@ -108,11 +118,13 @@ func (l *Ledger) rewrite() error {
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriter(f)
-	for s := range l.lines() {
-		if err = json.NewEncoder(out).Encode(s); err != nil {
+	out := bufio.NewWriterSize(f, slack)
+	for text, failed := range l.texts() {
+		if err = failed; err != nil {
 			break
 		}
+		out.Write(text)
+		out.WriteByte('\n') // Flush returns what fails
 	}
 	if err == nil {
 		err = out.Flush()
@@ -211,7 +223,7 @@ func (l *Ledger) read(text []byte) (uid string, err error) {
 	}
 	id := ID{s.Pod, s.Container}
 	o := l.object(id)
-	o.group = s.Group
+	o.group, o.text = s.Group, bytes.TrimSpace(text)
 	clear(o.values)
 	for t, v := range s.Values {
 		if v != nil {

@@ -111,6 +111,7 @@ type object struct {
 	cause  string        // the last call or reload after which values may be overwritten
 	vacant bool          // a pod that has lost its last sandbox; it may have another one since
 	busy   chan struct{} // holds one while files of the object are written
+	text   []byte        // its line in the journal; nil if it has changed since
 
 	refused time.Time // when the runtime refused its fields last
 }
@@ -269,6 +270,9 @@ func (o *object) value(t Target) *Value {
 // changed saves what is known of objects after a change.
 func (l *Ledger) changed(ids ...ID) {
 	for _, id := range ids {
+		if o := l.find(id); o != nil {
+			o.text = nil
+		}
 		if p := l.pods[id.Pod]; p != nil {
 			p.changed = time.Now()
 			l.prune(id)

@@ -250,8 +250,8 @@ func (l *Ledger) Unsettled(id ID) bool {
 func (l *Ledger) Located(id ID, group string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if o := l.find(id); o != nil {
-		o.group = group
+	if o := l.find(id); o != nil && o.group != group {
+		o.group, o.text = group, nil
 	}
 }
 

@@ -124,7 +124,10 @@ func TestIgnoredLines(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	id := ledger.ID{Pod: "u0", Container: "c0"}
 	openState(t, dir).Ask(id, wish("10-a", "cpu.idle", "1"))
-	add(t, dir, `{"version":2,"pod":"u2"}`+"\n"+`{"version":1,"pod":"u3","values":[]}`+"\n"+`{"version":2,"pod":"u4"}`+"\n"+`{"version":1,"pod":"u5","val`)
+	add(t, dir, `{"version":2,"pod":"u2"}
+{"version":1,"pod":"u3","values":[]}
+{"version":2,"pod":"u4"}
+{"version":1,"pod":"u5","val`)
 	var events observe.Recorder
 	l, err := ledger.Open(t.Context(), dir, &events)
 	if err != nil {
@@ -143,7 +146,7 @@ func TestIgnoredLines(t *testing.T) {
 	}
 	check := func(when string, l *ledger.Ledger) {
 		t.Helper()
-		for uid, want := range map[string]string{"u2": "line 2: its version is 2, and this version of wasmproxy reads 1", "u3": "line 3: json: cannot unmarshal array", "u4": "line 4: "} {
+		for uid, want := range map[string]string{"u2": "line 2: its version is 2", "u3": "line 3: json: cannot unmarshal", "u4": "line 4: "} {
 			if reason := l.Ignored(uid); reason == nil || !strings.Contains(reason.Error(), want) {
 				t.Errorf("%s: of pod %s was ignored: %v; want %s", when, uid, reason, want)
 			}
@@ -178,7 +181,7 @@ func TestLineWithoutAPod(t *testing.T) {
 	add(t, dir, "\x00\x00\n")
 	for range 2 {
 		l := openState(t, dir)
-		if reason := l.Ignored("u1"); reason == nil || !strings.HasPrefix(reason.Error(), "line 1: invalid character") || len(l.IgnoredPods()) != 1 {
+		if reason := fmt.Sprint(l.Ignored("u1")); !strings.HasPrefix(reason, "line 1: invalid character") || len(l.IgnoredPods()) != 1 {
 			t.Errorf("what was ignored of a pod is %v", reason)
 		}
 		l.Ask(ledger.ID{Pod: "u1"}, wish("10-a", "cpu.idle", "1"))
@@ -228,8 +231,8 @@ func TestJournalStaysShort(t *testing.T) {
 	}
 }
 
-// TestJournalIsRemoved: somebody removes the journal, and then the directory. The first is made good by the next change, and the second is
-// told once.
+// TestJournalIsRemoved: somebody removes the journal, and then the directory. The next change makes another journal. That there is no
+// directory is told once.
 func TestJournalIsRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	var events observe.Recorder
@@ -276,6 +279,9 @@ func TestPartOfALineIsWritten(t *testing.T) {
 	limitFiles(t, uint64(info.Size())+10, func() { l.Ask(ledger.ID{Pod: "u2"}, wish("10-a", "cpu.idle", "1")) })
 	if l.Saved() {
 		t.Error("a part of a change counts as saved")
+	}
+	if after, err := os.Stat(dir + "/journal"); err != nil || after.Size() != info.Size() {
+		t.Errorf("a part of a line stays: %v", err)
 	}
 	l.Ask(ledger.ID{Pod: "u3"}, wish("10-a", "cpu.idle", "1"))
 	var events observe.Recorder

@@ -248,7 +248,7 @@ func (l *Ledger) End(id ID, done []Done) {
 	}
 }
 
-// end reports whether the state file has to say more than it does: it has the value that was
+// end reports whether the journal has to say more than it does: it has the value that was
 // to be written.
 func (v *Value) end(d *Done) (changed bool) {
 	v.Writing = ""
