@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -441,6 +442,43 @@ func benchmarkChange(b *testing.B, containers int) {
 	b.ReportAllocs()
 	for b.Loop() {
 		l.Remove(create("new"))
+	}
+}
+
+// TestRaised: the limits for which a pod's may be lifted are those that plugins want now, also after a restart.
+func TestRaised(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	l := openState(t, dir)
+	c2 := ledger.ID{Pod: c1.Pod, Container: "c2"}
+	raises := wish("10-a", "memory.max", "max")
+	raises.Raises = true
+	l.Ask(c1, raises, wish("10-a", "cpu.idle", "1"))
+	l.Ask(c2, raises, wish("20-b", "cpu.idle", "1"))
+	l.Lift(c1.Pod, "memory.max", raises.Wish)
+	check := func(when string, want ...string) {
+		t.Helper()
+		var got []string
+		for _, r := range l.Raised(c1.Pod) {
+			got = append(got, r.Container+" "+string(r.Target))
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q are raised, want %q", when, got, want)
+		}
+	}
+	check("at first", "c1 file memory.max", "c2 file memory.max")
+	l = openState(t, dir)
+	check("after a restart", "c1 file memory.max", "c2 file memory.max")
+	l.Withdraw(func(id ledger.ID, _ ledger.Target, w ledger.Wish) bool { return id == c2 && w.Plugin == "10-a" })
+	check("one is withdrawn", "c1 file memory.max")
+	l.Move(c1, "another")
+	check("a container has moved")
+	if got := l.Raised("another"); len(got) != 1 {
+		t.Errorf("in the other pod %v are raised", got)
+	}
+	l.Remove(ledger.ID{Pod: "another", Container: "c1"})
+	if got := l.Raised("another"); len(got) != 0 {
+		t.Errorf("in the other pod %v are raised, and there is none", got)
 	}
 }
 

@@ -246,12 +246,12 @@ func (l *Ledger) Unsettled(id ID) bool {
 }
 
 // Located notes the cgroup of an object, so that its values can be undone when nothing else
-// tells any more where it is.
+// tells any more where it is. It is saved with the object's next change.
 func (l *Ledger) Located(id ID, group string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if o := l.find(id); o != nil && o.group != group {
-		o.group, o.text = group, nil
+	if o := l.find(id); o != nil {
+		o.group = group
 	}
 }
 

@@ -186,6 +186,9 @@ func TestLineWithoutAPod(t *testing.T) {
 		}
 		l.Ask(ledger.ID{Pod: "u1"}, wish("10-a", "cpu.idle", "1"))
 		l.Retain(func(ledger.ID) bool { return false }, func(string) bool { return true })
+		if len(l.IgnoredPods()) != 1 {
+			t.Error("it is not known any more that a line was ignored")
+		}
 	}
 }
 
