@@ -32,7 +32,9 @@ func (v *Value) renewed() {
 }
 
 // stuckAt reports whether the last write failed while the file showed this.
-func (v *Value) stuckAt(held string) bool { return v.Failed != nil && v.Failed.stuck && v.Failed.held == held }
+func (v *Value) stuckAt(held string) bool {
+	return v.Failed != nil && v.Failed.stuck && v.Failed.held == held
+}
 
 // end ends the wish of a plugin for a target, and returns it; nil if there was none.
 func (o *object) end(t Target, plugin string) (former *Wish) {
