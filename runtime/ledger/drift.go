@@ -16,7 +16,7 @@ type Drift struct {
 	Fight   bool   `json:"fight,omitempty"`   // it is overwritten again and again, and left alone
 	Cause   string `json:"cause,omitempty"`   // the last call or reload before the fight; empty if there was none
 
-	counted  bool // a repair was counted that is under way
+	pending  bool // a write is under way
 	row      int  // of repairs by scans, each soon after the one before
 	repaired time.Time
 }
@@ -25,7 +25,7 @@ type Drift struct {
 // or is under way was counted. One after a call or a reload does not count: the cause is known.
 func (d *Drift) overwritten(found string, failed bool, why Why) (fight bool) {
 	d.Found = found
-	if failed || d.counted {
+	if failed || d.pending {
 		return false
 	}
 	if why == Scan {
@@ -39,7 +39,6 @@ func (d *Drift) overwritten(found string, failed bool, why Why) (fight bool) {
 	}
 	if !d.Fight {
 		d.Repairs++
-		d.counted = true
 	}
 	return d.Fight
 }

@@ -186,7 +186,7 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 			return w, true
 		}
 	}
-	v.Writing = value
+	v.Writing, v.Drift.pending = value, true
 	return w, true
 }
 
@@ -198,7 +198,7 @@ func (v *Value) exactly(file string, kernel Kernel) bool {
 // settle notes that the kernel holds the value, which it shows as found, and reports whether
 // the record has changed.
 func (v *Value) settle(file, found, value string, kernel Kernel) (changed bool) {
-	v.Drift.counted = false
+	v.Drift.pending = false
 	if v.unwritten() { // it was there before anybody wrote it
 		if v.Kubelet == nil {
 			changed = v.isKubelets(found, kernel.Exact(file, v.Exact))
@@ -251,7 +251,7 @@ func (l *Ledger) End(id ID, done []Done) {
 // end reports whether the journal has to say more than it does: it has the value that was
 // to be written.
 func (v *Value) end(d *Done) (changed bool) {
-	v.Writing, v.Drift.counted = "", false
+	v.Writing, v.Drift.pending = "", false
 	if d.Ended {
 		return true
 	}
