@@ -1,0 +1,122 @@
+package intercept_test
+
+import (
+	"strings"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+)
+
+// check is for what holds after each step, also while the runtime refuses what the proxy sends.
+func (w *modelWorld) check(when string) {
+	w.t.Helper()
+	for _, wrong := range w.runtime.wrong {
+		w.t.Errorf("%s: %s", when, wrong)
+	}
+	w.runtime.wrong = nil
+	for _, c := range w.runtime.all() {
+		if c.state == runtimeapi.ContainerState_CONTAINER_EXITED {
+			continue
+		}
+		if c.state == runtimeapi.ContainerState_CONTAINER_RUNNING && number(c.read(w.runtime, "memory.max")) < c.used(w.runtime) {
+			w.t.Errorf("%s: memory.max of %s is %s, below the %d bytes in use", when, c.id, c.read(w.runtime, "memory.max"), c.used(w.runtime))
+		}
+		reasons := c.changes
+		if c.unsettled {
+			reasons++
+		}
+		if c.attempts > reasons {
+			w.t.Errorf("%s: the proxy has sent %d updates of %s, for %d reasons", when, c.attempts, c.id, reasons)
+		}
+		if w.runtime.refuses == nil && !c.unsettled {
+			w.checkFields(when, c)
+		}
+		c.unsettled = c.unsettled || w.runtime.refuses != nil
+	}
+}
+
+// checkFields compares what the runtime has of a container with the model.
+func (w *modelWorld) checkFields(when string, c *modelContainer) {
+	w.t.Helper()
+	for _, f := range setFields {
+		want, wishes, has := c.kubelet[f], c.wishes["field "+f], c.has[f]
+		if len(wishes) > 0 {
+			want = wishes[0].value
+		}
+		kept := f == "memory_limit_in_bytes" && c.state == runtimeapi.ContainerState_CONTAINER_RUNNING && c.used(w.runtime) > number(want)
+		if has != want && !kept && !(len(wishes) == 0 && c.former[f][has]) {
+			w.t.Errorf("%s: the runtime has %s = %q of %s, want %q: kubelet's is %q, and the wishes are %v", when, f, has, c.id, want, c.kubelet[f], wishes)
+		}
+	}
+}
+
+// rest lets the proxy finish: what was refused is sent again by a scan. Then it is where it is to be, and does nothing more.
+func (w *modelWorld) rest() {
+	w.t.Helper()
+	w.runtime.refuses, w.refused = nil, false
+	time.Sleep(time.Minute)
+	w.sweep()
+	intercept.Scan(w.t.Context(), w.options)
+	w.drain()
+	for _, p := range w.pods {
+		if p.sandbox != "" {
+			w.checkFiles("at rest", &p.modelObject, nil)
+		}
+	}
+	for _, c := range w.runtime.all() {
+		c.unsettled, c.attempts = false, 0
+		if c.state != runtimeapi.ContainerState_CONTAINER_EXITED {
+			w.checkFields("at rest", c)
+		}
+		if c.state == runtimeapi.ContainerState_CONTAINER_RUNNING {
+			w.checkFiles("at rest", &c.modelObject, c)
+		}
+	}
+	intercept.Scan(w.t.Context(), w.options)
+	w.drain()
+	for _, c := range w.runtime.all() {
+		if c.attempts > 0 {
+			w.t.Errorf("at rest, a scan sends %d updates of %s", c.attempts, c.id)
+		}
+	}
+}
+
+// checkFiles compares the files of a pod, or a container, with the model.
+func (w *modelWorld) checkFiles(when string, o *modelObject, c *modelContainer) {
+	w.t.Helper()
+	for f, foreign := range o.foreign {
+		want, wishes, has := foreign, o.wishes["file "+f], o.read(w.runtime, f)
+		if len(wishes) > 0 {
+			want = wishes[0].value
+		}
+		if c != nil && f == "memory.max" && len(wishes) == 0 && c.used(w.runtime) > number(want) {
+			want = c.read(w.runtime, "memory.current")
+		}
+		if has != want {
+			w.t.Errorf("%s: %s of %s is %q, want %q: without plugins it is %q, and the wishes are %v", when, f, o.group, has, want, foreign, wishes)
+		}
+	}
+}
+
+// alone is the state without plugins: when the memory in use falls, all values are kubelet's.
+func (w *modelWorld) alone() {
+	w.t.Helper()
+	for _, c := range w.runtime.all() {
+		if c.state == runtimeapi.ContainerState_CONTAINER_RUNNING {
+			c.use(w.runtime, 0)
+		}
+	}
+	w.rest()
+	for _, id := range w.options.Ledger.Objects() {
+		for target, v := range w.options.Ledger.Record(id) {
+			c := w.runtime.container(id.Container)
+			field, ok := strings.CutPrefix(string(target), "field ")
+			if c != nil && c.state == runtimeapi.ContainerState_CONTAINER_EXITED || c != nil && ok && c.former[field] != nil {
+				continue
+			}
+			w.t.Errorf("without plugins the record of %v has %s: %+v", id, target, v)
+		}
+	}
+}

@@ -1,0 +1,394 @@
+package intercept_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+)
+
+var (
+	modelSeeds = flag.Uint64("model-seeds", 200, "how many sequences TestModel runs")
+	modelSeed  = flag.Uint64("model-seed", 0, "the first one")
+)
+
+const modelSteps = 500
+
+// TestModel holds that after any sequence of what kubelet, the runtime, the operator and others do, and of deaths of the
+// proxy, the kernel and the runtime hold the first wish of a plugin that lives, else kubelet's value. The clock is not the
+// machine's. A sequence is repeated with -model-seed=N -model-seeds=1; map order and goroutines may differ.
+func TestModel(t *testing.T) {
+	base := modelDir(t)
+	for seed := range *modelSeeds {
+		seed += *modelSeed
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			dir := filepath.Join(base, strconv.FormatUint(seed, 10))
+			defer os.RemoveAll(dir)
+			synctest.Test(t, func(t *testing.T) { modelSequence(t, seed, dir) })
+		})
+	}
+}
+
+// modelDir is a directory in memory, if there is one: the state is saved at each change.
+func modelDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("/dev/shm", "model")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func modelSequence(t *testing.T, seed uint64, dir string) {
+	w := newModelWorld(t, seed, dir)
+	defer func() {
+		if r := recover(); r != nil {
+			t.Errorf("panic: %v, after %q\n%s", r, w.runtime.wrong, debug.Stack())
+		}
+		if t.Failed() {
+			t.Logf("seed %d, the last steps:\n%s", seed, strings.Join(w.steps[max(len(w.steps)-40, 0):], "\n"))
+		}
+	}()
+	for range modelSteps {
+		w.step()
+		if t.Failed() {
+			return
+		}
+	}
+	for _, p := range w.plugins {
+		p.present = false
+	}
+	if w.bypassed {
+		w.bypass()
+	}
+	w.change()
+	w.rest()
+	w.alone()
+	w.stop()
+}
+
+// step is one of anything.
+func (w *modelWorld) step() {
+	time.Sleep(time.Duration(1+w.r.IntN(3000)) * time.Millisecond)
+	for _, c := range w.runtime.all() {
+		c.attempts, c.changes = 0, 0
+	}
+	if w.r.IntN(15) == 0 {
+		w.points = 1 + w.r.IntN(4)
+	}
+	p := w.pods[w.r.IntN(len(w.pods))]
+	name := []string{"a", "b"}[w.r.IntN(2)]
+	what := ""
+	switch n := w.r.IntN(100); {
+	case n < 50:
+		what = w.kubelet(p, name)
+	case n < 53:
+		what = w.removeSandbox(p)
+	case n < 62:
+		what = w.others(p, name)
+	case n < 70:
+		what = w.useMemory(p, name)
+	case n < 82:
+		what = w.plugin(w.plugins[w.r.IntN(len(w.plugins))])
+	case n < 84:
+		what = w.bypass()
+	case n < 87:
+		what = "the runtime refuses"
+		if w.runtime.refuses != nil {
+			what = "the runtime takes updates again"
+			w.runtime.refuses = nil
+		} else {
+			w.runtime.refuses = errRefused
+		}
+	case n < 90:
+		what = "kubelet's next call is refused"
+		w.refused = true
+	case n < 92:
+		what = "restart"
+		w.restart()
+	case n < 94:
+		what = "a new connection to the runtime"
+		w.connect()
+	case n < 96:
+		what = "reload of systemd"
+		w.reload()
+	default:
+		what = "scan"
+		intercept.ScanPart(w.t.Context(), w.options, w.r.Uint64())
+		w.drain()
+	}
+	w.steps = append(w.steps, what)
+	w.revive()
+	w.check(what)
+	if w.r.IntN(3) == 0 {
+		w.rest()
+	}
+}
+
+// kubelet takes a container of a pod one step on.
+func (w *modelWorld) kubelet(p *modelPod, name string) string {
+	c := p.containers[name]
+	switch {
+	case p.sandbox == "":
+		return w.runSandbox(p)
+	case c == nil:
+		return w.create(p, name, 0)
+	case c.state == runtimeapi.ContainerState_CONTAINER_CREATED:
+		w.call("StartContainer", p, c, &runtimeapi.StartContainerRequest{ContainerId: c.id}, &runtimeapi.StartContainerResponse{})
+		return "start " + c.id
+	case c.state == runtimeapi.ContainerState_CONTAINER_EXITED:
+		if w.r.IntN(2) == 0 {
+			return w.remove(p, c)
+		}
+		return w.create(p, name, c.attempt+1)
+	}
+	switch w.r.IntN(20) {
+	case 0:
+		w.runtime.mu.Lock()
+		c.end(w.runtime)
+		w.runtime.mu.Unlock()
+		return c.id + " ends by itself"
+	case 1:
+		w.call("StopContainer", p, c, &runtimeapi.StopContainerRequest{ContainerId: c.id}, &runtimeapi.StopContainerResponse{})
+		return "stop " + c.id
+	}
+	for _, old := range w.runtime.containersOf(p) {
+		if p.containers[old.name] != old && w.r.IntN(2) == 0 {
+			return w.remove(p, old)
+		}
+	}
+	return w.resize(p, c)
+}
+
+func (w *modelWorld) runSandbox(p *modelPod) string {
+	p.sandbox = w.name("sandbox")
+	req := &runtimeapi.RunPodSandboxRequest{Config: p.config()}
+	for !w.call("RunPodSandbox", p, nil, req, &runtimeapi.RunPodSandboxResponse{PodSandboxId: p.sandbox}) {
+		if w.revive() && w.runtime.sandboxes[p.sandbox] != nil {
+			w.sweep()
+			return "run, killed: " + p.sandbox
+		}
+	}
+	w.grant(w.asked)
+	return "run " + p.sandbox + " of " + p.uid
+}
+
+func (w *modelWorld) create(p *modelPod, name string, attempt uint32) string {
+	c := &modelContainer{id: w.name("c"), name: name, attempt: attempt, pod: p, kubelet: map[string]string{}, former: map[string]map[string]bool{}}
+	c.modelObject = modelObject{group: filepath.Join(p.group, c.id), foreign: map[string]string{}, wishes: map[string][]modelWish{}}
+	fields := setFields[:3]
+	if w.r.IntN(2) == 0 {
+		fields = setFields
+	}
+	for _, f := range fields {
+		c.kubelet[f] = fieldValue(f, w.r.IntN(4))
+	}
+	req := &runtimeapi.CreateContainerRequest{PodSandboxId: p.sandbox, SandboxConfig: p.config(), Config: &runtimeapi.ContainerConfig{
+		Metadata: &runtimeapi.ContainerMetadata{Name: name, Attempt: attempt}, Linux: &runtimeapi.LinuxContainerConfig{Resources: request(c.kubelet)},
+	}}
+	if !w.call("CreateContainer", p, c, req, &runtimeapi.CreateContainerResponse{ContainerId: c.id}) {
+		w.revive()
+		if w.runtime.container(c.id) != nil { // kubelet does not know it
+			w.remove(p, c)
+		}
+		return "create, without an answer: " + c.id
+	}
+	for i := range w.asked {
+		w.asked[i].of = &c.modelObject
+	}
+	w.grant(w.asked)
+	c.changes = 0 // the call has set them
+	return fmt.Sprintf("create %s, attempt %d of %s of %s, with %v", c.id, attempt, name, p.uid, c.kubelet)
+}
+
+func (w *modelWorld) remove(p *modelPod, c *modelContainer) string {
+	req := &runtimeapi.RemoveContainerRequest{ContainerId: c.id}
+	for !w.call("RemoveContainer", p, c, req, &runtimeapi.RemoveContainerResponse{}) {
+		w.revive()
+	}
+	if p.containers[c.name] == c {
+		delete(p.containers, c.name)
+	}
+	return "remove " + c.id
+}
+
+// resize is an update by kubelet of the CPU or the memory, which may change nothing.
+func (w *modelWorld) resize(p *modelPod, c *modelContainer) string {
+	fields := [][]string{{"cpu_quota", "cpu_shares"}, {"memory_limit_in_bytes", "unified[memory.high]"}, {"cpuset_cpus"}}[w.r.IntN(3)]
+	named := c.resources(fields...)
+	if w.r.IntN(2) == 0 {
+		f := fields[w.r.IntN(len(fields))]
+		named[f] = fieldValue(f, w.r.IntN(4))
+	}
+	w.naming = map[string]bool{}
+	for f, value := range named {
+		w.naming["field "+f] = c.kubelet[f] != value
+	}
+	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.id}
+	what := fmt.Sprintf("kubelet updates %s: %v", c.id, named)
+	for {
+		req.Linux = request(named)
+		if w.call("UpdateContainerResources", p, c, req, &runtimeapi.UpdateContainerResourcesResponse{}) {
+			break
+		}
+		c.unsettled = true
+		w.revive()
+	}
+	for f, value := range named {
+		w.hear(c, f, value)
+	}
+	before := c.changes
+	w.grant(w.asked)
+	c.changes, w.naming = before, nil // the call has set them
+	return what
+}
+
+// hear notes a value that kubelet has sent: another one than before ends the wishes that are not repeated.
+func (w *modelWorld) hear(c *modelContainer, f, value string) {
+	t := "field " + f
+	if c.kubelet[f] != value {
+		c.kubelet[f] = value
+		c.wishes[t] = slices.DeleteFunc(c.wishes[t], func(wish modelWish) bool {
+			return !slices.ContainsFunc(w.asked, func(a modelAsk) bool { return a.of == &c.modelObject && a.target == t && a.wish.plugin == wish.plugin })
+		})
+	}
+	delete(c.former, f)
+}
+
+// removeSandbox removes a pod's sandbox, and perhaps the pod, in whose place another one comes.
+func (w *modelWorld) removeSandbox(p *modelPod) string {
+	if p.sandbox == "" {
+		return "nothing to remove"
+	}
+	for !w.call("StopPodSandbox", p, nil, &runtimeapi.StopPodSandboxRequest{PodSandboxId: p.sandbox}, &runtimeapi.StopPodSandboxResponse{}) {
+		w.revive()
+	}
+	for _, c := range w.runtime.containersOf(p) {
+		w.remove(p, c)
+	}
+	for !w.call("RemovePodSandbox", p, nil, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: p.sandbox}, &runtimeapi.RemovePodSandboxResponse{}) {
+		w.revive()
+	}
+	what := "remove " + p.sandbox
+	p.sandbox = ""
+	p.attempt++
+	if w.r.IntN(2) == 0 {
+		check(os.RemoveAll(filepath.Join(w.runtime.cgroups, p.group)))
+		w.pods[slices.Index(w.pods, p)] = w.newPod()
+		what += ", and the pod"
+	}
+	return what
+}
+
+// others write a file, which is what kubelet wants from then on.
+func (w *modelWorld) others(p *modelPod, name string) string {
+	time.Sleep(11 * time.Minute) // else it would be a fight
+	n := strconv.Itoa(90_000 + w.r.IntN(1000))
+	c := p.containers[name]
+	if c == nil || c.state != runtimeapi.ContainerState_CONTAINER_RUNNING || w.r.IntN(3) == 0 {
+		p.write(w.runtime, "pids.max", n)
+		return "somebody writes pids.max of " + p.uid + ": " + n
+	}
+	f := w.files[w.r.IntN(len(w.files))]
+	if f == "cpu.max" {
+		n += " 100000"
+	}
+	c.write(w.runtime, f, n)
+	c.use(w.runtime, c.used(w.runtime))
+	return "somebody writes " + f + " of " + c.id + ": " + n
+}
+
+func (w *modelWorld) useMemory(p *modelPod, name string) string {
+	c := p.containers[name]
+	if c == nil || c.state != runtimeapi.ContainerState_CONTAINER_RUNNING {
+		return "no memory to use"
+	}
+	c.use(w.runtime, w.r.IntN(120_000))
+	c.unsettled = true // what waits for that may be sent
+	return fmt.Sprintf("%s uses %d bytes of memory", c.id, c.used(w.runtime))
+}
+
+// plugin is a change of the files of a plugin, or a Tick of it.
+func (w *modelWorld) plugin(p *modelPlugin) (what string) {
+	switch n := w.r.IntN(10); {
+	case !p.present, n < 3:
+		p.present, p.dry = true, false
+		p.next()
+		what = fmt.Sprint(p.id, " has generation ", p.generation, " and wants ", p.wants)
+	case n < 5:
+		p.present = false
+		what = p.id + " is removed"
+	case n < 6:
+		p.dry = true
+		p.next()
+		what = p.id + " is in dry-run"
+	case !p.active() || len(p.wants) == 0:
+		return p.id + " has no Tick"
+	default:
+		wants := slices.Sorted(maps.Keys(p.wants))
+		want := wants[w.r.IntN(len(wants))]
+		p.wants[want] = p.another(want)
+		w.steps = append(w.steps, fmt.Sprint(p.id, " has a Tick and wants ", p.wants))
+		intercept.Tick(w.t.Context(), w.options, p.member())
+		w.drain()
+		return "that was Tick"
+	}
+	w.steps = append(w.steps, what)
+	w.change()
+	return "so it is"
+}
+
+func (p *modelPlugin) another(want string) string {
+	kind, name, _ := strings.Cut(want, " ")
+	if kind == "field" {
+		return fieldValue(name, p.r.IntN(4))
+	}
+	return fileValue(name, p.r.IntN(4))
+}
+
+// bypass begins or ends the bypass, in which the proxy does not follow calls.
+func (w *modelWorld) bypass() string {
+	w.bypassed = !w.bypassed
+	w.steps = append(w.steps, fmt.Sprint("bypass: ", w.bypassed))
+	for _, p := range w.plugins {
+		p.synchronized = intercept.NewSynchronized()
+	}
+	w.load()
+	if w.bypassed {
+		w.end()
+	} else {
+		w.connect()
+	}
+	return "so it is"
+}
+
+// change carries out a change of the plugin set.
+func (w *modelWorld) change() {
+	w.load()
+	w.end()
+	w.sweep()
+}
+
+// reload is one of systemd, which writes what it knows of containers.
+func (w *modelWorld) reload() {
+	time.Sleep(11 * time.Minute)
+	for _, c := range w.runtime.all() {
+		if c.state == runtimeapi.ContainerState_CONTAINER_RUNNING {
+			c.write(w.runtime, "pids.max", c.foreign["pids.max"])
+		}
+	}
+	intercept.AfterReload(w.t.Context(), w.options)
+	w.drain()
+}

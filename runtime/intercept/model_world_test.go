@@ -1,0 +1,361 @@
+package intercept_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
+)
+
+// modelWorld is a node: kubelet with two pods, the runtime, two plugins, and the proxy, which may be killed and started again.
+type modelWorld struct {
+	t       *testing.T
+	r       *rand.Rand
+	runtime *modelRuntime
+	plugins []*modelPlugin
+	pods    []*modelPod
+	files   []string // of containers, which plugins may want
+	serial  int      // of all that has a name
+
+	dir     string // has the state directory and the cgroups of this run of the proxy
+	fs      *cgroup.FS
+	options intercept.Options
+	route   cri.Router
+
+	bypassed bool
+	refused  bool // kubelet's next call is
+
+	mu     sync.Mutex
+	asked  []modelAsk      // in the call that is under way
+	naming map[string]bool // the fields that kubelet changes in it
+
+	killing sync.Mutex
+	points  int    // until the proxy is killed; 0: it is not
+	killed  string // what there was when it was killed: a directory; "": it lives
+	where   string
+
+	steps []string
+}
+
+// violated notes what the proxy has done that it must not.
+func (w *modelWorld) violated(format string, args ...any) {
+	w.runtime.mu.Lock()
+	defer w.runtime.mu.Unlock()
+	w.runtime.wrong = append(w.runtime.wrong, fmt.Sprintf(format, args...))
+}
+
+func fieldValue(field string, n int) string {
+	if field == "cpuset_cpus" {
+		return []string{"0", "1", "0-1", "2-3"}[n]
+	}
+	return strconv.Itoa(40_000 + 4096*n)
+}
+
+// fileValue is one of a plugin's, which nobody else writes.
+func fileValue(file string, n int) string {
+	switch file {
+	case "cpu.max":
+		return strconv.Itoa(10_000+n) + " 100000"
+	case "memory.max":
+		return strconv.Itoa(100_000 + 4096*n)
+	}
+	return strconv.Itoa(5000 + n)
+}
+
+func newModelWorld(t *testing.T, seed uint64, base string) *modelWorld {
+	w := &modelWorld{t: t, r: rand.New(rand.NewPCG(seed, 22)), files: []string{"pids.max", "memory.low", "cpu.max"}}
+	w.dir = filepath.Join(base, "0")
+	w.runtime = &modelRuntime{
+		cgroups: filepath.Join(w.dir, "cgroup"), whole: seed%2 == 0, point: w.point,
+		sandboxes: map[string]*modelPod{}, containers: map[string]*modelContainer{},
+	}
+	if !w.runtime.whole { // else any update lowers it below what is in use
+		w.files = append(w.files, "memory.max")
+	}
+	check(os.MkdirAll(w.runtime.cgroups, 0o755))
+	for _, id := range []string{"10-a", "20-b"} {
+		p := &modelPlugin{modelWorld: w, id: id}
+		w.plugins = append(w.plugins, p)
+	}
+	for range 2 {
+		w.pods = append(w.pods, w.newPod())
+	}
+	w.start()
+	return w
+}
+
+func (w *modelWorld) name(prefix string) string {
+	w.serial++
+	return prefix + strconv.Itoa(w.serial)
+}
+
+// newPod is a pod that kubelet has made the cgroup of.
+func (w *modelWorld) newPod() *modelPod {
+	p := &modelPod{uid: w.name("u"), containers: map[string]*modelContainer{}}
+	p.modelObject = modelObject{group: "kubepods/pod" + p.uid, foreign: map[string]string{}, wishes: map[string][]modelWish{}}
+	check(os.MkdirAll(filepath.Join(w.runtime.cgroups, p.group), 0o755))
+	for file, text := range map[string]string{"pids.max": "max", "memory.max": "max", "cpu.max": "max 100000"} {
+		p.write(w.runtime, file, text)
+	}
+	return p
+}
+
+func (w *modelWorld) podOf(uid string) *modelPod {
+	for _, p := range w.pods {
+		if p.uid == uid {
+			return p
+		}
+	}
+	panic("no pod " + uid)
+}
+
+func (r *modelRuntime) container(id string) *modelContainer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.containers[id]
+}
+
+func (r *modelRuntime) containersOf(p *modelPod) []*modelContainer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.of(p)
+}
+
+func (r *modelRuntime) all() (all []*modelContainer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.containers {
+		all = append(all, c)
+	}
+	return all
+}
+
+// modelObserver is where the proxy may be killed after it has written a file.
+type modelObserver struct{ *modelWorld }
+
+func (o modelObserver) Wants(k observe.Kind) bool { return k == observe.KindCgroupFileWritten }
+
+func (o modelObserver) Observe(_ context.Context, e observe.Event) {
+	switch e := e.(type) {
+	case *observe.CgroupFileWritten, *observe.CgroupFileUndone, *observe.CgroupFileRepaired:
+		o.point("after a write")
+	case *observe.Panicked:
+		o.violated("a panic in %s: %s\n%s", e.During, e.Panic, e.Stack)
+	}
+}
+
+// start starts the proxy, which has nothing but the state directory.
+func (w *modelWorld) start() {
+	var err error
+	w.fs, err = cgroup.Open(w.runtime.cgroups, "v2")
+	check(err)
+	records, err := ledger.Open(w.t.Context(), filepath.Join(w.dir, "state"), observe.Discard())
+	check(err)
+	w.options = intercept.Options{
+		Observer: modelObserver{w}, Store: pods.NewStore(), Backend: w.runtime, Ledger: records, Cgroups: w.fs, Queue: intercept.NewWorkQueue(),
+		Node: &crifield.Node{CgroupVersion: 2, Memory: 32 << 30}, Keep: func() func() { return func() {} }, CallTime: time.Hour,
+	}
+	for _, p := range w.plugins {
+		p.synchronized = intercept.NewSynchronized()
+	}
+	w.load()
+	w.connect()
+}
+
+// stop ends the proxy.
+func (w *modelWorld) stop() {
+	w.drain()
+	check(w.options.Ledger.Close())
+	check(w.fs.Close())
+}
+
+func (w *modelWorld) drain() { check(w.options.Queue.Drain(context.Background())) }
+
+// load has calls go through the plugins of the moment.
+func (w *modelWorld) load() {
+	o := &w.options
+	o.NewChain = func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(o.Observer, w.fs, m...) }
+	o.Generations, o.Synchronized = map[string]string{}, nil
+	for _, p := range w.plugins {
+		o.Generations[p.id] = p.generation
+		if p.active() {
+			o.Synchronized = append(o.Synchronized, p.synchronized)
+		}
+	}
+	var members []plugin.Member
+	for _, p := range w.plugins {
+		if p.active() {
+			members = append(members, p.synchronized.Member(*o, p.member()))
+		}
+	}
+	o.Chain = o.NewChain(members...)
+	w.route = intercept.Router(*o)
+}
+
+// connect is a new connection to the runtime.
+func (w *modelWorld) connect() {
+	check(w.options.Store.Sync(w.t.Context(), w.runtime))
+	intercept.DropGone(w.options)
+	w.end()
+	intercept.Settle(w.t.Context(), w.options)
+	w.sweep()
+}
+
+// end ends the wishes of plugins that are not there any more.
+func (w *modelWorld) end() {
+	gone := func(wish modelWish) bool { g := w.presentOf(wish.plugin); return g == nil || g.Nothing }
+	for _, p := range w.pods {
+		p.withdraw(gone)
+	}
+	for _, c := range w.runtime.all() {
+		c.endWishes(gone)
+	}
+	intercept.End(w.t.Context(), w.options, w.presentOf)
+	w.drain()
+}
+
+// sweep tells the plugins of the pods that they do not know.
+func (w *modelWorld) sweep() {
+	for _, p := range w.plugins {
+		if p.active() {
+			_, err := p.synchronized.Sweep(w.t.Context(), w.options, p.member(), nil)
+			check(err)
+			w.drain()
+		}
+	}
+}
+
+// point is where the proxy may be killed: what it has saved, and what the kernel holds, are kept as they are.
+func (w *modelWorld) point(at string) {
+	w.killing.Lock()
+	defer w.killing.Unlock()
+	if w.points == 0 {
+		return
+	}
+	if w.points--; w.points > 0 {
+		return
+	}
+	w.runtime.mu.Lock()
+	w.runtime.dead = true
+	w.runtime.mu.Unlock()
+	w.serial++
+	w.where, w.killed = at, filepath.Join(filepath.Dir(w.dir), strconv.Itoa(w.serial))
+	for same := false; !same; { // others go on meanwhile
+		check(os.RemoveAll(w.killed))
+		before := copyTree(filepath.Join(w.dir, "state"), filepath.Join(w.killed, "state"))
+		copyTree(w.runtime.cgroups, filepath.Join(w.killed, "cgroup"))
+		same = before == copyTree(filepath.Join(w.dir, "state"), "")
+	}
+}
+
+// copyTree copies files to a directory, if it is not "", and returns their contents in one text.
+func copyTree(from, to string) (all string) {
+	check(filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) == ".new" {
+			return nil // it has just been renamed
+		}
+		rel, _ := filepath.Rel(from, path)
+		target := filepath.Join(to, rel)
+		if d.IsDir() {
+			if to == "" {
+				return nil
+			}
+			return os.MkdirAll(target, 0o755)
+		}
+		text, err := os.ReadFile(path)
+		for range 100 { // it is being written
+			if len(text) > 0 || err != nil {
+				break
+			}
+			text, err = os.ReadFile(path)
+		}
+		all += rel + string(text)
+		if err != nil || to == "" {
+			return nil
+		}
+		return os.WriteFile(target, text, 0o600)
+	}))
+	return all
+}
+
+// restart starts the proxy again, after it was killed or has ended.
+func (w *modelWorld) restart() {
+	w.stop()
+	if w.killed != "" {
+		check(os.RemoveAll(w.dir))
+		w.dir, w.killed, w.runtime.dead = w.killed, "", false
+		w.runtime.cgroups = filepath.Join(w.dir, "cgroup")
+		w.steps = append(w.steps, "  killed "+w.where)
+		for _, c := range w.runtime.all() {
+			c.unsettled = true
+		}
+	}
+	w.start()
+}
+
+// call is one of kubelet's. It reports false if kubelet gets no answer, or a refusal.
+func (w *modelWorld) call(method string, p *modelPod, c *modelContainer, req, answer proto.Message) (ok bool) {
+	w.asked = nil
+	next := func(_ context.Context, sent *cri.Frame) (*cri.Frame, error) {
+		w.point("before " + method)
+		decoded := req.ProtoReflect().New().Interface()
+		check(sent.Decode(decoded))
+		if w.refused {
+			return nil, errRefused
+		}
+		if err := w.runtime.serve(p, c, decoded); err != nil {
+			return nil, err
+		}
+		w.point("after " + method)
+		return cri.NewFrame(answer)
+	}
+	frame, err := cri.NewFrame(req)
+	check(err)
+	through := w.route(service + method)
+	if through == nil || w.bypassed && w.options.Ledger.Empty() {
+		_, err = next(w.t.Context(), frame)
+	} else {
+		_, err = through(w.t.Context(), &cri.Call{Request: frame}, next)
+	}
+	w.drain()
+	w.refused = false
+	return err == nil && w.killed == ""
+}
+
+// revive starts the proxy again if it was killed, and reports that.
+func (w *modelWorld) revive() bool {
+	w.points = 0
+	if w.killed == "" {
+		return false
+	}
+	w.restart()
+	return true
+}
+
+// resources are those of a request with kubelet's values of the fields.
+func (c *modelContainer) resources(fields ...string) map[string]string {
+	named := map[string]string{}
+	for _, f := range fields {
+		if c.kubelet[f] != "" {
+			named[f] = c.kubelet[f]
+		}
+	}
+	return named
+}
