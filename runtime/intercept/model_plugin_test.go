@@ -176,7 +176,7 @@ func (c *modelContainer) keep(target, value string) {
 		if c.former[field] == nil {
 			c.former[field] = map[string]bool{}
 		}
-		c.former[field][value] = true
+		c.former[field][value], c.former[field][c.has[field]] = true, true
 	}
 }
 

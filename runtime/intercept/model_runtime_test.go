@@ -110,6 +110,7 @@ type modelContainer struct {
 	former  map[string]map[string]bool // by field: values of plugins that may stay, as CRI cannot bring back kubelet's
 	attempts,
 	changes int // of the proxy's own updates and of their reasons, since the step began
+	used      int  // memory, in bytes
 	unsettled bool // before the step something was yet to be sent
 }
 
@@ -153,11 +154,9 @@ func number(text string) int {
 
 // use sets the memory in use, of which the kernel lets a container have no more than its limit.
 func (c *modelContainer) use(r *modelRuntime, n int) {
-	n = min(n, number(c.read(r, "memory.max")))
-	check(os.WriteFile(c.path(r, "memory.current"), []byte(strconv.Itoa(n)+"\n"), 0o644))
+	c.used = min(n, number(c.read(r, "memory.max")))
+	check(os.WriteFile(c.path(r, "memory.current"), []byte(strconv.Itoa(c.used)+"\n"), 0o644))
 }
-
-func (c *modelContainer) used(r *modelRuntime) int { return number(c.read(r, "memory.current")) }
 
 // begin makes the container's cgroup.
 func (c *modelContainer) begin(r *modelRuntime) {
@@ -193,9 +192,7 @@ func (c *modelContainer) apply(r *modelRuntime, named map[string]string) {
 	}
 	if limit, ok := named["memory_limit_in_bytes"]; ok {
 		c.write(r, "memory.max", limit)
-		if _, err := os.Stat(c.path(r, "memory.current")); err == nil {
-			c.use(r, c.used(r))
-		}
+		c.use(r, c.used)
 	}
 }
 
@@ -222,8 +219,8 @@ func (r *modelRuntime) UpdateContainerResources(
 		return nil, r.refuses
 	}
 	named := values(req.GetLinux())
-	if limit, ok := named["memory_limit_in_bytes"]; ok && c.state == runtimeapi.ContainerState_CONTAINER_RUNNING && number(limit) < c.used(r) {
-		r.wrong = append(r.wrong, fmt.Sprintf("an update of the proxy's own sets the memory limit of %s to %s, below the %d bytes in use", c.id, limit, c.used(r)))
+	if limit, ok := named["memory_limit_in_bytes"]; ok && c.state == runtimeapi.ContainerState_CONTAINER_RUNNING && number(limit) < c.used {
+		r.wrong = append(r.wrong, fmt.Sprintf("an update of the proxy's own sets the memory limit of %s to %s, below the %d bytes in use", c.id, limit, c.used))
 	}
 	c.apply(r, named)
 	r.mu.Unlock()

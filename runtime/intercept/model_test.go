@@ -21,6 +21,7 @@ import (
 
 var (
 	modelSeeds = flag.Uint64("model-seeds", 200, "how many sequences TestModel runs")
+	modelLog   = flag.Int("model-log", 40, "how many of the last steps it shows")
 	modelSeed  = flag.Uint64("model-seed", 0, "the first one")
 )
 
@@ -58,7 +59,7 @@ func modelSequence(t *testing.T, seed uint64, dir string) {
 			t.Errorf("panic: %v, after %q\n%s", r, w.runtime.wrong, debug.Stack())
 		}
 		if t.Failed() {
-			t.Logf("seed %d, the last steps:\n%s", seed, strings.Join(w.steps[max(len(w.steps)-40, 0):], "\n"))
+			t.Logf("seed %d, the last steps:\n%s", seed, strings.Join(w.steps[max(len(w.steps)-*modelLog, 0):], "\n"))
 		}
 	}()
 	for range modelSteps {
@@ -306,7 +307,7 @@ func (w *modelWorld) others(p *modelPod, name string) string {
 		n += " 100000"
 	}
 	c.write(w.runtime, f, n)
-	c.use(w.runtime, c.used(w.runtime))
+	c.use(w.runtime, c.used)
 	return "somebody writes " + f + " of " + c.id + ": " + n
 }
 
@@ -317,7 +318,7 @@ func (w *modelWorld) useMemory(p *modelPod, name string) string {
 	}
 	c.use(w.runtime, w.r.IntN(120_000))
 	c.unsettled = true // what waits for that may be sent
-	return fmt.Sprintf("%s uses %d bytes of memory", c.id, c.used(w.runtime))
+	return fmt.Sprintf("%s uses %d bytes of memory", c.id, c.used)
 }
 
 // plugin is a change of the files of a plugin, or a Tick of it.

@@ -7,7 +7,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -211,6 +213,11 @@ func (w *modelWorld) load() {
 
 // connect is a new connection to the runtime.
 func (w *modelWorld) connect() {
+	for _, c := range w.runtime.all() {
+		if c.unsettled {
+			c.changes += 2 // what was refused is sent again, and asked for again
+		}
+	}
 	check(w.options.Store.Sync(w.t.Context(), w.runtime))
 	intercept.DropGone(w.options)
 	w.end()
@@ -336,6 +343,9 @@ func (w *modelWorld) call(method string, p *modelPod, c *modelContainer, req, an
 	}
 	w.drain()
 	w.refused = false
+	if w.killed != "" { // it was saved before anything was sent
+		w.grant(slices.DeleteFunc(w.asked, func(a modelAsk) bool { return a.of == nil || c != nil && !strings.HasPrefix(a.target, "field ") }))
+	}
 	return err == nil && w.killed == ""
 }
 

@@ -154,15 +154,17 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 		return Write{}, false
 	}
 	holds := func(value string) bool { return kernel.Holds(file, value, found) }
+	ours := known && v.ours(found, holds)
+	kubelets := false // a new value that is just what is in use
 	if undo {
 		value = kernel.FitUndo(file, value)
+		kubelets = value != *v.Kubelet && !ours
 	} else {
 		value = kernel.Fit(file, value)
 	}
-	if known && (found == value && (!undo || v.exactly(file, kernel)) || !undo && (holds(value) || v.Read != "" && found == v.Read && v.Last == value)) { // an undo wants no line more
+	if known && !kubelets && (found == value && (!undo || v.exactly(file, kernel)) || !undo && (holds(value) || v.Read != "" && found == v.Read && v.Last == value)) { // an undo wants no line more
 		return Write{}, v.settle(file, found, value, kernel)
 	}
-	ours := known && v.ours(found, holds)
 	if known && !ours {
 		changed = v.isKubelets(found, kernel.Exact(file, v.Exact))
 		if undo && changed { // kubelet has a value of its own by now
