@@ -113,13 +113,19 @@ func (p *modelPlugin) ask(adj *plugin.Adjustment, o abi.Object, of *modelObject)
 
 // told notes what the plugin was told: no plugin gets what another one that has asked before has with another value.
 func (p *modelPlugin) told(asked []modelAsk, of *modelObject, target, value string, err error) []modelAsk {
+	first := modelWish{plugin: p.id}
+	if of != nil && len(of.wishes[target]) > 0 {
+		first = of.wishes[target][0]
+	}
+	switch {
+	case p.reviving:
+	case err != nil && first.plugin == p.id && p == p.plugins[0]: // a later plugin may meet one of the same call
+		p.violated("%s does not get %s = %s of a container or pod, which nobody has before it: %v", p.id, target, value, err)
+	case err == nil && first.plugin != p.id && first.value != value && !p.naming[target]:
+		p.violated("%s gets %s = %s of %s, which %s has with %s", p.id, target, value, of.group, first.plugin, first.value)
+	}
 	if err != nil {
 		return asked
-	}
-	if of != nil && len(of.wishes[target]) > 0 {
-		if first := of.wishes[target][0]; first.plugin != p.id && first.value != value && !p.naming[target] {
-			p.violated("%s gets %s = %s of %s, which %s has with %s", p.id, target, value, of.group, first.plugin, first.value)
-		}
 	}
 	return append(asked, modelAsk{of, target, modelWish{p.id, value, p.generation}})
 }

@@ -244,8 +244,10 @@ func (w *modelWorld) resize(p *modelPod, c *modelContainer) string {
 		if w.call("UpdateContainerResources", p, c, req, &runtimeapi.UpdateContainerResourcesResponse{}) {
 			break
 		}
-		c.unsettled = true
-		w.revive()
+		if !w.revive() && w.r.IntN(2) == 0 {
+			w.naming = nil
+			return what + ", which is refused"
+		}
 	}
 	for f, value := range named {
 		w.hear(c, f, value)
@@ -341,6 +343,9 @@ func (w *modelWorld) plugin(p *modelPlugin) (what string) {
 		wants := slices.Sorted(maps.Keys(p.wants))
 		want := wants[w.r.IntN(len(wants))]
 		p.wants[want] = p.another(want)
+		if w.r.IntN(2) == 0 {
+			return fmt.Sprint(p.id, " wants ", p.wants, " from now on")
+		}
 		w.steps = append(w.steps, fmt.Sprint(p.id, " has a Tick and wants ", p.wants))
 		intercept.Tick(w.t.Context(), w.options, p.member())
 		w.drain()

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ type modelWorld struct {
 	runtime *modelRuntime
 	plugins []*modelPlugin
 	pods    []*modelPod
-	files   []string // of containers, which plugins may want
+	files   []string // of containers
 	serial  int      // of all that has a name
 
 	dir     string // has the state directory and the cgroups of this run of the proxy
@@ -43,6 +44,7 @@ type modelWorld struct {
 
 	bypassed bool
 	refused  bool // kubelet's next call is
+	reviving bool // what the proxy has saved last may be earlier than what the model knows
 
 	mu     sync.Mutex
 	asked  []modelAsk      // in the call that is under way
@@ -93,8 +95,7 @@ func newModelWorld(t *testing.T, seed uint64, base string) *modelWorld {
 	}
 	check(os.MkdirAll(w.runtime.cgroups, 0o755))
 	for _, id := range []string{"10-a", "20-b"} {
-		p := &modelPlugin{modelWorld: w, id: id}
-		w.plugins = append(w.plugins, p)
+		w.plugins = append(w.plugins, &modelPlugin{modelWorld: w, id: id})
 	}
 	for range 2 {
 		w.pods = append(w.pods, w.newPod())
@@ -215,7 +216,7 @@ func (w *modelWorld) load() {
 func (w *modelWorld) connect() {
 	for _, c := range w.runtime.all() {
 		if c.unsettled {
-			c.changes += 2 // what was refused is sent again, and asked for again
+			c.changes += 1 + len(w.plugins) // what was refused is sent again, and again when a plugin asks
 		}
 	}
 	check(w.options.Store.Sync(w.t.Context(), w.runtime))
@@ -242,7 +243,9 @@ func (w *modelWorld) end() {
 func (w *modelWorld) sweep() {
 	for _, p := range w.plugins {
 		if p.active() {
+			open := w.runtime.shut()
 			_, err := p.synchronized.Sweep(w.t.Context(), w.options, p.member(), nil)
+			open()
 			check(err)
 			w.drain()
 		}
@@ -287,10 +290,11 @@ func copyTree(from, to string) (all string) {
 			return os.MkdirAll(target, 0o755)
 		}
 		text, err := os.ReadFile(path)
-		for range 100 { // it is being written
+		for range 1000 { // it is being written, by somebody who does not wait for the clock of the test
 			if len(text) > 0 || err != nil {
 				break
 			}
+			check(syscall.Nanosleep(&syscall.Timespec{Nsec: 100_000}, nil))
 			text, err = os.ReadFile(path)
 		}
 		all += rel + string(text)
@@ -313,8 +317,10 @@ func (w *modelWorld) restart() {
 		for _, c := range w.runtime.all() {
 			c.unsettled = true
 		}
+		w.reviving = true
 	}
 	w.start()
+	w.reviving = false
 }
 
 // call is one of kubelet's. It reports false if kubelet gets no answer, or a refusal.
@@ -339,7 +345,9 @@ func (w *modelWorld) call(method string, p *modelPod, c *modelContainer, req, an
 	if through == nil || w.bypassed && w.options.Ledger.Empty() {
 		_, err = next(w.t.Context(), frame)
 	} else {
+		open := w.runtime.shut()
 		_, err = through(w.t.Context(), &cri.Call{Request: frame}, next)
+		open()
 	}
 	w.drain()
 	w.refused = false
