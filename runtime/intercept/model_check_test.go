@@ -1,12 +1,15 @@
 package intercept_test
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/wasmproxy/wasmproxy/runtime/explain"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 )
 
@@ -88,6 +91,11 @@ func (w *modelWorld) rest() {
 			w.checkFiles("at rest", &c.modelObject, c)
 		}
 	}
+	for _, p := range w.pods {
+		if p.sandbox != "" && !w.bypassed && w.r.IntN(3) == 0 {
+			w.explained(p)
+		}
+	}
 	intercept.Scan(w.t.Context(), w.options)
 	w.drain()
 	for _, c := range w.runtime.all() {
@@ -111,6 +119,51 @@ func (w *modelWorld) checkFiles(when string, o *modelObject, c *modelContainer) 
 		if has != want {
 			w.t.Errorf("%s: %s of %s is %q, want %q: without plugins it is %q, and the wishes are %v", when, f, o.group, has, want, foreign, wishes)
 		}
+	}
+}
+
+// explained compares what is explained of a pod with the model: the wishes for each value, and what stays though no plugin
+// wants it any more.
+func (w *modelWorld) explained(p *modelPod) {
+	w.t.Helper()
+	report, err := intercept.Explain(w.t.Context(), w.options, "prod/"+p.uid)
+	check(err)
+	told, want := map[string]string{}, map[string]string{}
+	note := func(id string, values []explain.Value) {
+		for _, v := range values {
+			key := fmt.Sprint(id, " ", v.Kind, " ", v.Name)
+			for _, wish := range v.Wishes {
+				told[key] += fmt.Sprint(wish.Plugin, " wants ", wish.Value, ", ")
+			}
+			if v.State == explain.Stays {
+				told[key] += string(v.State)
+			}
+		}
+	}
+	note("", report.Pods[0].Values)
+	for _, c := range report.Pods[0].Containers {
+		if c.State != "exited" {
+			note(c.ID, c.Values)
+		}
+	}
+	expect := func(id string, o *modelObject) {
+		for target, wishes := range o.wishes {
+			for _, wish := range wishes {
+				want[id+" "+target] += fmt.Sprint(wish.plugin, " wants ", wish.value, ", ")
+			}
+		}
+	}
+	expect("", &p.modelObject)
+	for _, c := range p.containers {
+		expect(c.id, &c.modelObject)
+		for _, f := range setFields {
+			if c.state != runtimeapi.ContainerState_CONTAINER_EXITED && len(c.wishes["field "+f]) == 0 && c.has[f] != c.kubelet[f] && c.former[f] != nil {
+				want[c.id+" field "+f] = string(explain.Stays)
+			}
+		}
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		w.t.Errorf("what is explained of %s (-want +got):\n%s", p.uid, diff)
 	}
 }
 

@@ -95,13 +95,13 @@ type modelPod struct {
 	sandbox    string // ID; "": there is none
 	attempt    uint32
 	containers map[string]*modelContainer // the newest of each name
+	attempts   map[string]uint32          // of the next one
 }
 
 // modelContainer is a container.
 type modelContainer struct {
 	modelObject
 	id, name string
-	attempt  uint32
 	pod      *modelPod
 	config   *runtimeapi.ContainerConfig // as it was created
 	has      map[string]string           // its resources, into which the runtime merges updates

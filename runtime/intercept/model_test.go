@@ -145,7 +145,7 @@ func (w *modelWorld) kubelet(p *modelPod, name string) string {
 	case p.sandbox == "":
 		return w.runSandbox(p)
 	case c == nil:
-		return w.create(p, name, 0)
+		return w.create(p, name)
 	case c.state == runtimeapi.ContainerState_CONTAINER_CREATED:
 		w.call("StartContainer", p, c, &runtimeapi.StartContainerRequest{ContainerId: c.id}, &runtimeapi.StartContainerResponse{})
 		return "start " + c.id
@@ -153,7 +153,7 @@ func (w *modelWorld) kubelet(p *modelPod, name string) string {
 		if w.r.IntN(2) == 0 {
 			return w.remove(p, c)
 		}
-		return w.create(p, name, c.attempt+1)
+		return w.create(p, name)
 	}
 	switch w.r.IntN(20) {
 	case 0:
@@ -186,8 +186,10 @@ func (w *modelWorld) runSandbox(p *modelPod) string {
 	return "run " + p.sandbox + " of " + p.uid
 }
 
-func (w *modelWorld) create(p *modelPod, name string, attempt uint32) string {
-	c := &modelContainer{id: w.name("c"), name: name, attempt: attempt, pod: p, kubelet: map[string]string{}, former: map[string]map[string]bool{}}
+func (w *modelWorld) create(p *modelPod, name string) string {
+	attempt := p.attempts[name]
+	p.attempts[name]++
+	c := &modelContainer{id: w.name("c"), name: name, pod: p, kubelet: map[string]string{}, former: map[string]map[string]bool{}}
 	c.modelObject = modelObject{group: filepath.Join(p.group, c.id), foreign: map[string]string{}, wishes: map[string][]modelWish{}}
 	fields := setFields[:3]
 	if w.r.IntN(2) == 0 {

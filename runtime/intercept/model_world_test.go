@@ -111,7 +111,7 @@ func (w *modelWorld) name(prefix string) string {
 
 // newPod is a pod that kubelet has made the cgroup of.
 func (w *modelWorld) newPod() *modelPod {
-	p := &modelPod{uid: w.name("u"), containers: map[string]*modelContainer{}}
+	p := &modelPod{uid: w.name("u"), containers: map[string]*modelContainer{}, attempts: map[string]uint32{}}
 	p.modelObject = modelObject{group: "kubepods/pod" + p.uid, foreign: map[string]string{}, wishes: map[string][]modelWish{}}
 	check(os.MkdirAll(filepath.Join(w.runtime.cgroups, p.group), 0o755))
 	for file, text := range map[string]string{"pids.max": "max", "memory.max": "max", "cpu.max": "max 100000"} {
