@@ -53,9 +53,9 @@ func inverse(o crifield.Object, c *plugin.Change) plugin.Change {
 	return was
 }
 
-// noteFields has the ledger note what the call says of its container's resources: of a new
-// container before the caller has its answer, else after it. A later update of the container
-// waits for that.
+// noteFields has the ledger note what the call says of its container's resources, while the call
+// keeps others from the container: an update of the proxy's own that waits for that would send
+// what was before the call, and would not be known to have done so.
 func (c *call) noteFields(ctx context.Context, after *event) {
 	ctx = context.WithoutCancel(ctx)
 	if after == nil || after.container == nil || c.method.Effect != cri.Makes && c.method.Effect != cri.Updates {
@@ -66,24 +66,17 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 		return
 	}
 	makes := c.method.Effect == cri.Makes
-	note := func() {
-		u := ledger.Update{Asked: c.event.origin().Fields(c.owned, abi.Container, nil), Before: c.event.valuesBefore(abi.Container)}
-		if c.method.Effect == cri.Updates {
-			u.Sent, u.Kubelet = enforce.Values(*c.method.Carries(c.req).Resources), c.event.kubeletValues()
-		} else {
-			u.Sent = enforce.Values(c.event.container.Resources.Now)
-			u.Kubelet = merged(u.Sent, u.Before)
-		}
-		if makes || c.Enforcer.Known(id) { // it may have been removed since
-			c.Ledger.Updated(id, u)
-		}
-		c.Enforcer.Lift(ctx, id.Pod)
+	u := ledger.Update{Asked: c.event.origin().Fields(c.owned, abi.Container, nil), Before: c.event.valuesBefore(abi.Container)}
+	if c.method.Effect == cri.Updates {
+		u.Sent, u.Kubelet = enforce.Values(*c.method.Carries(c.req).Resources), c.event.kubeletValues()
+	} else {
+		u.Sent = enforce.Values(c.event.container.Resources.Now)
+		u.Kubelet = merged(u.Sent, u.Before)
 	}
-	// A new container may start next, or the end of the call has it undone. A goroutine would cost a new
-	// container more than the note does, and the next call would run beside it.
-	if makes || c.Cut.hasBegun() || !c.later(id.Container, note) {
-		note()
+	if makes || c.Enforcer.Known(id) { // it may have been removed since
+		c.Ledger.Updated(id, u)
 	}
+	c.Enforcer.Lift(ctx, id.Pod)
 	if c.method.Effect == cri.Updates {
 		c.Enforcer.Reset(ctx, id)
 	}
