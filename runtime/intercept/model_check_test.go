@@ -92,7 +92,7 @@ func (w *modelWorld) rest() {
 		}
 	}
 	for _, p := range w.pods {
-		if p.sandbox != "" && !w.bypassed && w.r.IntN(3) == 0 {
+		if p.sandbox != "" && !w.bypassed && w.r.IntN(6) == 0 {
 			w.explained(p)
 		}
 	}

@@ -84,8 +84,9 @@ type modelRuntime struct {
 	refuses    error           // what the proxy's own updates are answered
 	dead       bool            // the proxy was killed: what it does has no effect
 	point      func(at string) // where the proxy may be killed
-	wrong      []string        // what the proxy has done that it must not
-	gate       chan struct{}   // closed when it takes updates of the proxy's own; nil: it does
+	slow       func(*modelPod, *modelContainer, bool)
+	wrong      []string      // what the proxy has done that it must not
+	gate       chan struct{} // closed when it takes updates of the proxy's own; nil: it does
 }
 
 // modelPod is a pod of kubelet's.
@@ -210,6 +211,9 @@ func (r *modelRuntime) UpdateContainerResources(
 		<-gate
 	}
 	r.point("before an update of the proxy's own")
+	if c := r.container(req.GetContainerId()); c != nil {
+		r.slow(c.pod, c, true)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c, ok := r.containers[req.GetContainerId()]
@@ -231,6 +235,7 @@ func (r *modelRuntime) UpdateContainerResources(
 	}
 	c.apply(r, named)
 	r.mu.Unlock()
+	r.slow(c.pod, c, true)
 	r.point("after an update of the proxy's own")
 	r.mu.Lock()
 	if r.dead {

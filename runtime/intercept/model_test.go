@@ -89,6 +89,9 @@ func (w *modelWorld) step() {
 	if w.r.IntN(15) == 0 {
 		w.points = 1 + w.r.IntN(4)
 	}
+	if w.r.IntN(10) == 0 {
+		w.meanwhile = w.another(w.r.IntN(3), w.plugins[w.r.IntN(len(w.plugins))])
+	}
 	p := w.pods[w.r.IntN(len(w.pods))]
 	name := []string{"a", "b"}[w.r.IntN(2)]
 	what := ""
@@ -132,9 +135,39 @@ func (w *modelWorld) step() {
 	}
 	w.steps = append(w.steps, what)
 	w.revive()
+	if w.meanwhile = nil; w.removed {
+		w.removed = false
+		w.change() // with what the call has noted after that
+	}
 	w.check(what)
-	if w.r.IntN(3) == 0 {
+	if w.r.IntN(4) == 0 {
 		w.rest()
+	}
+}
+
+// another is what happens while the runtime has a call, or an update of the proxy's own.
+func (w *modelWorld) another(kind int, plugin *modelPlugin) func(*modelPod, *modelContainer, bool) {
+	return func(_ *modelPod, c *modelContainer, own bool) {
+		switch {
+		case kind == 0 && !own:
+			w.steps = append(w.steps, "  meanwhile "+plugin.id+" is removed")
+			plugin.present, w.removed = false, true
+			w.load()
+			w.end()
+		case kind == 1 && own && c.state == runtimeapi.ContainerState_CONTAINER_RUNNING:
+			w.steps = append(w.steps, "  meanwhile "+c.id+" ends by itself")
+			w.runtime.mu.Lock()
+			defer w.runtime.mu.Unlock()
+			c.end(w.runtime)
+		default:
+			w.steps = append(w.steps, "  meanwhile files are looked at")
+			for _, c := range w.runtime.all() {
+				if c.unsettled {
+					c.changes++
+				}
+			}
+			intercept.AfterReload(w.t.Context(), w.options)
+		}
 	}
 }
 
@@ -344,7 +377,7 @@ func (w *modelWorld) plugin(p *modelPlugin) (what string) {
 	default:
 		wants := slices.Sorted(maps.Keys(p.wants))
 		want := wants[w.r.IntN(len(wants))]
-		p.wants[want] = p.another(want)
+		p.wants[want] = p.otherwise(want)
 		if w.r.IntN(2) == 0 {
 			return fmt.Sprint(p.id, " wants ", p.wants, " from now on")
 		}
@@ -358,7 +391,7 @@ func (w *modelWorld) plugin(p *modelPlugin) (what string) {
 	return "so it is"
 }
 
-func (p *modelPlugin) another(want string) string {
+func (p *modelPlugin) otherwise(want string) string {
 	kind, name, _ := strings.Cut(want, " ")
 	if kind == "field" {
 		return fieldValue(name, p.r.IntN(4))

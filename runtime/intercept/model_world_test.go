@@ -44,11 +44,15 @@ type modelWorld struct {
 
 	bypassed bool
 	refused  bool // kubelet's next call is
+	removed  bool // a plugin was while a call was under way
 	reviving bool // what the proxy has saved last may be earlier than what the model knows
 
 	mu     sync.Mutex
 	asked  []modelAsk      // in the call that is under way
 	naming map[string]bool // the fields that kubelet changes in it
+
+	meanwhile func(p *modelPod, c *modelContainer, own bool) // what else happens while the runtime has a call or an update; nil: nothing
+	inside    bool                                           // that is under way, so that nothing can be waited for
 
 	killing sync.Mutex
 	points  int    // until the proxy is killed; 0: it is not
@@ -87,7 +91,7 @@ func newModelWorld(t *testing.T, seed uint64, base string) *modelWorld {
 	w := &modelWorld{t: t, r: rand.New(rand.NewPCG(seed, 22)), files: []string{"pids.max", "memory.low", "cpu.max"}}
 	w.dir = filepath.Join(base, "0")
 	w.runtime = &modelRuntime{
-		cgroups: filepath.Join(w.dir, "cgroup"), whole: seed%2 == 0, point: w.point,
+		cgroups: filepath.Join(w.dir, "cgroup"), whole: seed%2 == 0, point: w.point, slow: w.slow,
 		sandboxes: map[string]*modelPod{}, containers: map[string]*modelContainer{},
 	}
 	if !w.runtime.whole { // else any update lowers it below what is in use
@@ -189,7 +193,26 @@ func (w *modelWorld) stop() {
 	check(w.fs.Close())
 }
 
-func (w *modelWorld) drain() { check(w.options.Queue.Drain(context.Background())) }
+func (w *modelWorld) drain() {
+	if !w.inside {
+		check(w.options.Queue.Drain(context.Background()))
+	}
+}
+
+// slow is a call or an update that the runtime has for a while.
+func (w *modelWorld) slow(p *modelPod, c *modelContainer, own bool) {
+	w.killing.Lock()
+	defer w.killing.Unlock()
+	if do := w.meanwhile; do != nil && !w.runtime.dead {
+		w.meanwhile, w.inside = nil, !own
+		points := w.points
+		w.points = 0
+		w.killing.Unlock()
+		do(p, c, own)
+		w.killing.Lock()
+		w.inside, w.points = false, points
+	}
+}
 
 // load has calls go through the plugins of the moment.
 func (w *modelWorld) load() {
@@ -328,6 +351,7 @@ func (w *modelWorld) call(method string, p *modelPod, c *modelContainer, req, an
 	w.asked = nil
 	next := func(_ context.Context, sent *cri.Frame) (*cri.Frame, error) {
 		w.point("before " + method)
+		w.slow(p, c, false)
 		decoded := req.ProtoReflect().New().Interface()
 		check(sent.Decode(decoded))
 		if w.refused {
@@ -336,6 +360,7 @@ func (w *modelWorld) call(method string, p *modelPod, c *modelContainer, req, an
 		if err := w.runtime.serve(p, c, decoded); err != nil {
 			return nil, err
 		}
+		w.slow(p, c, false)
 		w.point("after " + method)
 		return cri.NewFrame(answer)
 	}
