@@ -10,7 +10,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 )
 
 // check is for what holds after each step, also while the runtime refuses what the proxy sends.
@@ -75,7 +74,7 @@ func (w *modelWorld) rest() {
 	w.runtime.refuses, w.refused = nil, false
 	time.Sleep(time.Minute)
 	w.sweep()
-	intercept.Scan(w.t.Context(), w.options)
+	w.options.Scan(w.t.Context())
 	w.drain()
 	for _, p := range w.pods {
 		if p.sandbox != "" {
@@ -96,7 +95,7 @@ func (w *modelWorld) rest() {
 			w.explained(p)
 		}
 	}
-	intercept.Scan(w.t.Context(), w.options)
+	w.options.Scan(w.t.Context())
 	w.drain()
 	for _, c := range w.runtime.all() {
 		if c.attempts > 0 {
@@ -126,7 +125,7 @@ func (w *modelWorld) checkFiles(when string, o *modelObject, c *modelContainer) 
 // wants it any more.
 func (w *modelWorld) explained(p *modelPod) {
 	w.t.Helper()
-	report, err := intercept.Explain(w.t.Context(), w.options, "prod/"+p.uid)
+	report, err := w.options.Explain(w.t.Context(), "prod/"+p.uid)
 	check(err)
 	told, want := map[string]string{}, map[string]string{}
 	note := func(id string, values []explain.Value) {

@@ -19,7 +19,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -75,7 +75,7 @@ func values(r *runtimeapi.LinuxContainerResources) map[string]string {
 
 // modelRuntime is a container runtime and the cgroups of its containers, and what the model knows of them.
 type modelRuntime struct {
-	intercept.Backend
+	enforce.Backend
 	mu         sync.Mutex
 	cgroups    string // the directory
 	whole      bool   // an update has all files written that a container's resources have, as with containerd

@@ -130,7 +130,7 @@ func (w *modelWorld) step() {
 		w.reload()
 	default:
 		what = "scan"
-		intercept.ScanPart(w.t.Context(), w.options, w.r.Uint64())
+		w.options.ScanPart(w.t.Context(), w.r.Uint64())
 		w.drain()
 	}
 	w.steps = append(w.steps, what)
@@ -166,7 +166,7 @@ func (w *modelWorld) another(kind int, plugin *modelPlugin) func(*modelPod, *mod
 					c.changes++
 				}
 			}
-			intercept.AfterReload(w.t.Context(), w.options)
+			w.options.AfterReload(w.t.Context())
 		}
 	}
 }
@@ -430,6 +430,6 @@ func (w *modelWorld) reload() {
 			c.write(w.runtime, "pids.max", c.foreign["pids.max"])
 		}
 	}
-	intercept.AfterReload(w.t.Context(), w.options)
+	w.options.AfterReload(w.t.Context())
 	w.drain()
 }

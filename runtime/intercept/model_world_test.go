@@ -20,11 +20,13 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
+	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
 )
 
 // modelWorld is a node: kubelet with two pods, the runtime, two plugins, and the proxy, which may be killed and started again.
@@ -175,10 +177,10 @@ func (w *modelWorld) start() {
 	check(err)
 	records, err := ledger.Open(w.t.Context(), filepath.Join(w.dir, "state"), observe.Discard())
 	check(err)
-	w.options = intercept.Options{
-		Observer: modelObserver{w}, Store: pods.NewStore(), Backend: w.runtime, Ledger: records, Cgroups: w.fs, Queue: intercept.NewWorkQueue(),
-		Node: &crifield.Node{CgroupVersion: 2, Memory: 32 << 30}, Keep: func() func() { return func() {} }, CallTime: time.Hour,
-	}
+	w.options = intercept.Options{Keep: func() func() { return func() {} }, CallTime: time.Hour, Enforcer: enforce.Enforcer{
+		Observer: modelObserver{w}, Store: pods.NewStore(), Backend: w.runtime, Ledger: records, Cgroups: w.fs, Queue: workqueue.New(),
+		Node: &crifield.Node{CgroupVersion: 2, Memory: 32 << 30},
+	}}
 	for _, p := range w.plugins {
 		p.synchronized = intercept.NewSynchronized()
 	}
@@ -243,9 +245,9 @@ func (w *modelWorld) connect() {
 		}
 	}
 	check(w.options.Store.Sync(w.t.Context(), w.runtime))
-	intercept.DropGone(w.options)
+	w.options.DropGone()
 	w.end()
-	intercept.Settle(w.t.Context(), w.options)
+	w.options.Settle(w.t.Context())
 	w.sweep()
 }
 
@@ -258,7 +260,7 @@ func (w *modelWorld) end() {
 	for _, c := range w.runtime.all() {
 		c.endWishes(gone)
 	}
-	intercept.End(w.t.Context(), w.options, w.presentOf)
+	intercept.End(w.t.Context(), &w.options.Enforcer, w.presentOf)
 	w.drain()
 }
 
