@@ -227,3 +227,27 @@ func testFailedReset(t *testing.T, again string) {
 		t.Errorf("%s: it was reset once more: %v", again, n.backend.updates)
 	}
 }
+
+// While the runtime has kubelet's update, a plugin is removed that has just asked again: what the runtime is then sent is
+// not kubelet's value of before the update.
+func TestPluginIsRemovedWhileKubeletUpdates(t *testing.T) {
+	n := newNode(t, []plugin.Member{on(abi.PreUpdateContainerResources, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
+		return adj.SetInt64(abi.Container, abi.Resources+abi.CPUQuota, 70_000)
+	})})
+	n.runPod()
+	n.begin()
+	n.must(n.update(60_000))
+	n.must(n.queue.Drain(t.Context()))
+	n.updating = func() { n.options.Withdraw(t.Context(), removed("10-test")) }
+	n.must(n.update(65_000))
+	n.must(n.queue.Drain(t.Context()))
+	n.options.Withdraw(t.Context(), removed("10-test"))
+	n.must(n.queue.Drain(t.Context()))
+	var sent []int64
+	for _, u := range n.backend.updates {
+		sent = append(sent, u.GetLinux().GetCpuQuota())
+	}
+	if diff := cmp.Diff([]int64{65_000}, sent); diff != "" {
+		t.Errorf("quotas that the proxy has sent (-want +got):\n%s", diff)
+	}
+}

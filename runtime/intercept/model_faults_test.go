@@ -21,7 +21,7 @@ var modelFaults = []modelFault{
 	{"a wish is not saved before it is sent",
 		"	l.changed(id)\n	return func() { l.revert(id, asked, former) }\n",
 		"	if !FAULT {\n		l.changed(id)\n	}\n	return func() { l.revert(id, asked, former) }\n"},
-	{"what was sent is forgotten", "v.Sent == value && !v.Lost {", "!FAULT && v.Sent == value && !v.Lost {"},
+	{"what was sent is forgotten", "|| !ok || v.Last == value {", "|| !ok || v.Last == value && !FAULT {"},
 	{"the end of a plugin is skipped", "		case g == nil:\n			return true\n", "		case g == nil:\n			return !FAULT\n"},
 	{"a busy queue drops an object", "	if r := w.waiting[key]; r != nil {\n",
 		"	if FAULT && w.workers > 0 {\n		return w.idle\n	}\n	if r := w.waiting[key]; r != nil {\n"},
@@ -30,6 +30,8 @@ var modelFaults = []modelFault{
 		`if container != "" && (FAULT || !live(ID{uid, container})) {`},
 	{"the last wish is the first", "	v.Wishes = append(v.Wishes, w)\n	return nil\n",
 		"	if v.Wishes = append(v.Wishes, w); FAULT {\n		slices.Reverse(v.Wishes)\n	}\n	return nil\n"},
+	{"what kubelet has sent is noted after what waits for the call",
+		"		c.Ledger.Updated(id, u)\n", "		note := func() { c.Ledger.Updated(id, u) }\n		if !FAULT || makes || !c.later(id.Container, note) {\n			note()\n		}\n"},
 	{"a repeated value of kubelet's overwrites a wish", "		c.repeatWishes()\n", "		if !FAULT {\n			c.repeatWishes()\n		}\n"},
 }
 
@@ -62,7 +64,7 @@ func TestModelFindsFaults(t *testing.T) {
 // plantFaults returns an overlay of the sources in which FAULT goes by an environment variable.
 func plantFaults(t *testing.T) (overlay string) {
 	var files []string
-	for _, pattern := range []string{"../intercept/*.go", "../enforce/*.go", "../ledger/*.go"} {
+	for _, pattern := range []string{"../intercept/*.go", "../enforce/*.go", "../ledger/*.go", "../workqueue/*.go"} {
 		all, err := filepath.Glob(pattern)
 		check(err)
 		files = append(files, all...)

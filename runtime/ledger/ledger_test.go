@@ -522,3 +522,32 @@ func TestFindContainer(t *testing.T) {
 		t.Error("a ledger with records is empty, or an empty one is not")
 	}
 }
+
+// inUse is a kernel with memory in use, below which no limit is undone.
+type inUse struct {
+	plain
+	bytes string
+}
+
+func (k inUse) FitUndo(string, string) string { return k.bytes }
+
+// While an undo waits for memory in use, kubelet sets a limit, to which the kernel brings the use down at once: it is kubelet's.
+func TestLimitOfKubeletsThatIsJustWhatIsInUse(t *testing.T) {
+	l, id := ledger.New(), ledger.ID{Pod: "u1", Container: "c1"}
+	carry := func(held, used string) {
+		due := l.Begin(id, ledger.Held{"memory.max": held}, ledger.Expected, inUse{bytes: used})
+		done := make([]ledger.Done, len(due))
+		for i, w := range due {
+			done[i] = ledger.Done{Write: w, Read: w.Value}
+		}
+		l.End(id, done)
+	}
+	l.Ask(id, ledger.Asked{Target: ledger.File("memory.max"), Wish: ledger.Wish{Plugin: "10-a", Value: "900"}})
+	carry("400", "300")
+	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
+	carry("900", "800")
+	carry("500", "500")
+	if l.Has(id) {
+		t.Errorf("the record is %+v, and kubelet's limit is there", l.Record(id))
+	}
+}
