@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	modelSeeds = flag.Uint64("model-seeds", 200, "how many sequences TestModel runs")
+	modelSeeds = flag.Uint64("model-seeds", 0, "how many sequences TestModel runs; 0: 200, and 20 under the race detector")
 	modelLog   = flag.Int("model-log", 40, "how many of the last steps it shows")
 	modelSeed  = flag.Uint64("model-seed", 0, "the first one")
 )
@@ -31,8 +31,14 @@ const modelSteps = 500
 // proxy, the kernel and the runtime hold the first wish of a plugin that lives, else kubelet's value. The clock is not the
 // machine's. A sequence is repeated with -model-seed=N -model-seeds=1; map order and goroutines may differ.
 func TestModel(t *testing.T) {
-	base := modelDir(t)
-	for seed := range *modelSeeds {
+	base, seeds := modelDir(t), *modelSeeds
+	if info, _ := debug.ReadBuildInfo(); seeds == 0 {
+		seeds = 200
+		if slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+			seeds = 20
+		}
+	}
+	for seed := range seeds {
 		seed += *modelSeed
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			dir := filepath.Join(base, strconv.FormatUint(seed, 10))

@@ -204,16 +204,23 @@ func (w *modelWorld) drain() {
 // slow is a call or an update that the runtime has for a while.
 func (w *modelWorld) slow(p *modelPod, c *modelContainer, own bool) {
 	w.killing.Lock()
-	defer w.killing.Unlock()
-	if do := w.meanwhile; do != nil && !w.runtime.dead {
-		w.meanwhile, w.inside = nil, !own
-		points := w.points
-		w.points = 0
+	do, points := w.meanwhile, w.points
+	if do == nil || w.runtime.dead {
 		w.killing.Unlock()
-		do(p, c, own)
-		w.killing.Lock()
-		w.inside, w.points = false, points
+		return
 	}
+	w.meanwhile, w.points = nil, 0
+	w.killing.Unlock()
+	if !own {
+		w.inside = true
+	}
+	do(p, c, own)
+	if !own {
+		w.inside = false
+	}
+	w.killing.Lock()
+	defer w.killing.Unlock()
+	w.points = points
 }
 
 // load has calls go through the plugins of the moment.
@@ -248,6 +255,7 @@ func (w *modelWorld) connect() {
 	w.options.DropGone()
 	w.end()
 	w.options.Settle(w.t.Context())
+	w.drain()
 	w.sweep()
 }
 
