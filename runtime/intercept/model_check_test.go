@@ -63,7 +63,8 @@ func (w *modelWorld) checkFields(when string, c *modelContainer) {
 		}
 		kept := f == "memory_limit_in_bytes" && c.state == runtimeapi.ContainerState_CONTAINER_RUNNING && c.used > number(want)
 		if has != want && !kept && !(len(wishes) == 0 && c.former[f][has]) {
-			w.t.Errorf("%s: the runtime has %s = %q of %s, want %q: kubelet's is %q, and the wishes are %v", when, f, has, c.id, want, c.kubelet[f], wishes)
+			w.t.Errorf("%s: the runtime has %s = %q of %s, want %q: kubelet's is %q, and the wishes are %v",
+				when, f, has, c.id, want, c.kubelet[f], wishes)
 		}
 	}
 }
@@ -116,7 +117,8 @@ func (w *modelWorld) checkFiles(when string, o *modelObject, c *modelContainer) 
 			want = strconv.Itoa(c.used)
 		}
 		if has != want {
-			w.t.Errorf("%s: %s of %s is %q, want %q: without plugins it is %q, and the wishes are %v", when, f, o.group, has, want, foreign, wishes)
+			w.t.Errorf("%s: %s of %s is %q, want %q: without plugins it is %q, and the wishes are %v",
+				when, f, o.group, has, want, foreign, wishes)
 		}
 	}
 }
@@ -156,7 +158,8 @@ func (w *modelWorld) explained(p *modelPod) {
 	for _, c := range p.containers {
 		expect(c.id, &c.modelObject)
 		for _, f := range setFields {
-			if c.state != runtimeapi.ContainerState_CONTAINER_EXITED && len(c.wishes["field "+f]) == 0 && c.has[f] != c.kubelet[f] && c.former[f] != nil {
+			lives, wanted := c.state != runtimeapi.ContainerState_CONTAINER_EXITED, len(c.wishes["field "+f]) > 0
+			if stays := c.former[f] != nil && c.has[f] != c.kubelet[f]; lives && !wanted && stays {
 				want[c.id+" field "+f] = string(explain.Stays)
 			}
 		}

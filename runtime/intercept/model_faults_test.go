@@ -31,7 +31,8 @@ var modelFaults = []modelFault{
 	{"the last wish is the first", "	v.Wishes = append(v.Wishes, w)\n	return nil\n",
 		"	if v.Wishes = append(v.Wishes, w); FAULT {\n		slices.Reverse(v.Wishes)\n	}\n	return nil\n"},
 	{"what kubelet has sent is noted after what waits for the call",
-		"		c.Ledger.Updated(id, u)\n", "		note := func() { c.Ledger.Updated(id, u) }\n		if !FAULT || makes || !c.later(id.Container, note) {\n			note()\n		}\n"},
+		"		c.Ledger.Updated(id, u)\n",
+		"		note := func() { c.Ledger.Updated(id, u) }\n		if !FAULT || makes || !c.later(id.Container, note) {\n			note()\n		}\n"},
 	{"a repeated value of kubelet's overwrites a wish", "		c.repeatWishes()\n", "		if !FAULT {\n			c.repeatWishes()\n		}\n"},
 }
 
@@ -86,13 +87,19 @@ func plantFaults(t *testing.T) (overlay string) {
 			}
 		}
 		if len(in) != 1 {
-			t.Fatalf("the fault %q cannot be planted: its text is in %d places, %v. Give it a text that is in one place:\n%s", f.name, len(in), in, f.text)
+			t.Fatalf("the fault %q cannot be planted: its text is in %d places, %v. Give it a text that is in one place:\n%s",
+				f.name, len(in), in, f.text)
 		}
 		planted := strings.ReplaceAll(f.planted, "FAULT", fmt.Sprintf("(plantedFault == %q)", f.name))
 		sources[in[0]] = strings.ReplaceAll(sources[in[0]], f.text, planted)
 		changed[in[0]] = sources[in[0]]
-		pkg := filepath.Base(filepath.Dir(in[0]))
-		changed[filepath.Join(filepath.Dir(in[0]), "planted.go")] = "package " + pkg + "\n\nimport \"os\"\n\nvar plantedFault = os.Getenv(\"PLANTED_FAULT\")\n"
+		dir := filepath.Dir(in[0])
+		changed[filepath.Join(dir, "planted.go")] = "package " + filepath.Base(dir) + `
+
+import "os"
+
+var plantedFault = os.Getenv("PLANTED_FAULT")
+`
 	}
 	dir, replace := t.TempDir(), map[string]string{}
 	for file, text := range changed {

@@ -31,12 +31,14 @@ type modelAsk struct {
 	wish   modelWish
 }
 
-const modelHooks = 1<<abi.PreRunPodSandbox | 1<<abi.PreCreateContainer | 1<<abi.PreUpdateContainerResources | 1<<abi.Synchronize | 1<<abi.Tick
+const modelHooks = 1<<abi.PreRunPodSandbox | 1<<abi.PreCreateContainer | 1<<abi.PreUpdateContainerResources |
+	1<<abi.Synchronize | 1<<abi.Tick
 
 func (p *modelPlugin) active() bool { return p.present && !p.dry && !p.bypassed }
 
 func (p *modelPlugin) member() plugin.Member {
-	return plugin.Member{ID: p.id, Plugin: function(p.call), Hooks: modelHooks, Capabilities: abi.AllCapabilities &^ abi.CapabilitySetOf(abi.PodLimits)}
+	granted := abi.AllCapabilities &^ abi.CapabilitySetOf(abi.PodLimits)
+	return plugin.Member{ID: p.id, Plugin: function(p.call), Hooks: modelHooks, Capabilities: granted}
 }
 
 // call is any hook of the plugin.

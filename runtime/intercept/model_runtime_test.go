@@ -59,7 +59,8 @@ func request(values map[string]string) *runtimeapi.LinuxContainerResources {
 // values is the reverse of request.
 func values(r *runtimeapi.LinuxContainerResources) map[string]string {
 	all := map[string]string{}
-	for f, n := range map[string]int64{"cpu_quota": r.GetCpuQuota(), "cpu_shares": r.GetCpuShares(), "memory_limit_in_bytes": r.GetMemoryLimitInBytes()} {
+	numbers := map[string]int64{"cpu_quota": r.GetCpuQuota(), "cpu_shares": r.GetCpuShares(), "memory_limit_in_bytes": r.GetMemoryLimitInBytes()}
+	for f, n := range numbers {
 		if n != 0 {
 			all[f] = strconv.FormatInt(n, 10)
 		}
@@ -230,8 +231,10 @@ func (r *modelRuntime) UpdateContainerResources(
 		return nil, r.refuses
 	}
 	named := values(req.GetLinux())
-	if limit, ok := named["memory_limit_in_bytes"]; ok && c.state == runtimeapi.ContainerState_CONTAINER_RUNNING && number(limit) < c.used {
-		r.wrong = append(r.wrong, fmt.Sprintf("an update of the proxy's own sets the memory limit of %s to %s, below the %d bytes in use", c.id, limit, c.used))
+	limit, ok := named["memory_limit_in_bytes"]
+	if ok && c.state == runtimeapi.ContainerState_CONTAINER_RUNNING && number(limit) < c.used {
+		wrong := fmt.Sprintf("an update of the proxy's own sets the memory limit of %s to %s, below the %d bytes in use", c.id, limit, c.used)
+		r.wrong = append(r.wrong, wrong)
 	}
 	c.apply(r, named)
 	r.mu.Unlock()
@@ -260,7 +263,9 @@ func (r *modelRuntime) shut() (open func()) {
 }
 
 // ListPodSandbox and the others are what the store asks.
-func (r *modelRuntime) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
+func (r *modelRuntime) ListPodSandbox(
+	context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption,
+) (*runtimeapi.ListPodSandboxResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	list := &runtimeapi.ListPodSandboxResponse{}
@@ -270,7 +275,9 @@ func (r *modelRuntime) ListPodSandbox(context.Context, *runtimeapi.ListPodSandbo
 	return list, nil
 }
 
-func (r *modelRuntime) ListContainers(context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error) {
+func (r *modelRuntime) ListContainers(
+	context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption,
+) (*runtimeapi.ListContainersResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	list := &runtimeapi.ListContainersResponse{}
