@@ -157,7 +157,7 @@ func number(text string) int {
 
 // use sets the memory in use, of which the kernel lets a container have no more than its limit.
 func (c *modelContainer) use(r *modelRuntime, n int) {
-	c.used = min(n, number(c.read(r, "memory.max")))
+	c.used = min(n, number(c.read(r, "memory.max"))) / page * page
 	check(os.WriteFile(c.path(r, "memory.current"), []byte(strconv.Itoa(c.used)+"\n"), 0o644))
 }
 

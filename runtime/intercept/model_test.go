@@ -180,7 +180,7 @@ func (w *modelWorld) another(kind int, plugin *modelPlugin) func(*modelPod, *mod
 // others write a file, which is what kubelet wants from then on.
 func (w *modelWorld) others(p *modelPod, name string) string {
 	time.Sleep(11 * time.Minute) // else it would be a fight
-	n := strconv.Itoa(90_000 + w.r.IntN(1000))
+	n := strconv.Itoa((100 + w.r.IntN(900)) * page)
 	c := p.containers[name]
 	if c == nil || c.state != runtimeapi.ContainerState_CONTAINER_RUNNING || w.r.IntN(3) == 0 {
 		p.write(w.runtime, "pids.max", n)

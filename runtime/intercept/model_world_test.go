@@ -69,11 +69,14 @@ func (w *modelWorld) violated(format string, args ...any) {
 	w.runtime.wrong = append(w.runtime.wrong, fmt.Sprintf(format, args...))
 }
 
+// page is what the kernel counts memory in, in bytes.
+const page = 4096
+
 func fieldValue(field string, n int) string {
 	if field == "cpuset_cpus" {
 		return []string{"0", "1", "0-1", "2-3"}[n]
 	}
-	return strconv.Itoa(40_000 + 4096*n)
+	return strconv.Itoa((10 + n) * page)
 }
 
 // fileValue is one of a plugin's, which nobody else writes.
@@ -82,7 +85,9 @@ func fileValue(file string, n int) string {
 	case "cpu.max":
 		return strconv.Itoa(10_000+n) + " 100000"
 	case "memory.max":
-		return strconv.Itoa(100_000 + 4096*n)
+		return strconv.Itoa((25 + n) * page)
+	case "memory.low":
+		return strconv.Itoa((1 + n) * page)
 	}
 	return strconv.Itoa(5000 + n)
 }
