@@ -66,7 +66,7 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 		return
 	}
 	makes := c.method.Effect == cri.Makes
-	u := ledger.Update{Asked: c.event.origin().Fields(c.owned, abi.Container, nil), Before: c.event.valuesBefore(abi.Container)}
+	u := ledger.Update{Asked: c.event.origin().Fields(c.owned, abi.Container, nil), Before: c.event.valuesBefore(abi.Container), At: c.event.at}
 	if c.method.Effect == cri.Updates {
 		u.Sent, u.Kubelet = enforce.Values(*c.method.Carries(c.req).Resources), c.event.kubeletValues()
 	} else {

@@ -322,9 +322,10 @@ func TestResourcesThatAGenerationDoesNotRepeatEnd(t *testing.T) {
 // all of its wishes.
 func TestQueuedWorkKeepsThePlugins(t *testing.T) {
 	var held atomic.Int32
+	after := on(abi.PostUpdateContainerResources, func(context.Context, plugin.Event, *plugin.Adjustment) error { return nil })
 	n := newNode(t, []plugin.Member{on(abi.PreUpdateContainerResources, func(_ context.Context, _ plugin.Event, adj *plugin.Adjustment) error {
 		return adj.SetInt64(abi.Container, abi.Resources+abi.CPUQuota, 60_000)
-	})}, func(o *intercept.Options) {
+	}), after}, func(o *intercept.Options) {
 		o.Keep = func() func() { held.Add(1); return func() { held.Add(-1) } }
 	})
 	n.runPod()
@@ -337,7 +338,7 @@ func TestQueuedWorkKeepsThePlugins(t *testing.T) {
 	}
 	n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuQuota: 30_000}))
 	if n := held.Load(); n != 1 {
-		t.Errorf("%d things keep the plugins while the call's fields are yet to be noted", n)
+		t.Errorf("%d things keep the plugins while a post hook is yet to run", n)
 	}
 	close(noted)
 	n.must(n.queue.Drain(t.Context()))

@@ -12,6 +12,7 @@ type Update struct {
 	Kubelet map[Target]string // what kubelet asked for; empty if kubelet did not ask
 	Before  map[Target]string // what the runtime had before
 	Asked   []Asked           // what plugins asked for
+	At      time.Time         // when the update began; what plugins asked for since stays. Zero: nothing does
 	Sent    map[Target]string // what the runtime was sent
 }
 
@@ -26,7 +27,7 @@ func (l *Ledger) Updated(id ID, u Update) {
 	o := l.object(id)
 	for t, value := range u.Kubelet {
 		if v := o.values[t]; v != nil {
-			v.hear(t, value, u.Asked)
+			v.hear(t, value, u.Asked, u.At)
 		}
 	}
 	for _, a := range u.Asked {
@@ -63,13 +64,14 @@ func (l *Ledger) Repeats(id ID, t Target, value string) bool {
 func (v *Value) repeats(value string) bool { return v.Kubelet != nil && *v.Kubelet == value }
 
 // hear takes a value that kubelet sends.
-func (v *Value) hear(t Target, value string, asked []Asked) {
+func (v *Value) hear(t Target, value string, asked []Asked, began time.Time) {
 	if v.repeats(value) {
 		return
 	}
 	v.Kubelet = &value
 	v.Wishes = slices.DeleteFunc(v.Wishes, func(w Wish) bool {
-		return !slices.ContainsFunc(asked, func(a Asked) bool { return a.Target == t && a.Plugin == w.Plugin })
+		earlier := began.IsZero() || w.At.Before(began)
+		return earlier && !slices.ContainsFunc(asked, func(a Asked) bool { return a.Target == t && a.Plugin == w.Plugin })
 	})
 }
 

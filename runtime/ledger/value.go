@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"slices"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 )
@@ -162,7 +163,7 @@ func (v *Value) renew(t Target, later *Value) {
 	}
 	if kubelet := later.Kubelet; kubelet != nil {
 		if _, file := t.File(); !file && *kubelet != v.Last {
-			v.hear(t, *kubelet, asked)
+			v.hear(t, *kubelet, asked, time.Time{})
 		} else if file && !v.ours(*kubelet, func(value string) bool { return value == *kubelet }) {
 			v.isKubelets(*kubelet, later.Exact)
 		}
