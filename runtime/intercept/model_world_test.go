@@ -291,6 +291,7 @@ func (w *modelWorld) sweep() {
 // call is one of kubelet's. It reports false if kubelet gets no answer, or a refusal.
 func (w *modelWorld) call(method string, p *modelPod, c *modelContainer, req, answer proto.Message) (ok bool) {
 	w.asked = nil
+	time.Sleep(time.Millisecond) // what plugins have asked for is earlier than the call
 	next := func(_ context.Context, sent *cri.Frame) (*cri.Frame, error) {
 		w.point("before " + method)
 		w.slow(p, c, false)
