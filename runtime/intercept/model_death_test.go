@@ -50,7 +50,7 @@ func copyTree(from, to string) (all string) {
 			if len(text) > 0 || err != nil {
 				break
 			}
-			check(syscall.Nanosleep(&syscall.Timespec{Nsec: 100_000}, nil))
+			_ = syscall.Nanosleep(&syscall.Timespec{Nsec: 100_000}, nil) // a signal may end it early
 			text, err = os.ReadFile(path)
 		}
 		all += rel + string(text)
