@@ -97,10 +97,20 @@ func startLimited(t *testing.T) *limited {
 
 // tableOf is the table of this machine's cgroup version.
 func tableOf(device string) []settings.Setting {
-	if cgroupfs.Version() == 2 {
-		return settings.V2(device)
+	if cgroupfs.Version() == 1 {
+		return settings.V1(device)
 	}
-	return settings.V1(device)
+	table := settings.V2(device)
+	for k := range table {
+		s := &table[k]
+		if weight, differs := node.RuntimeKind().Weights[s.Without]; differs && strings.HasPrefix(s.File, "cpu.weight") && s.Object() != "pod" {
+			s.Without = weight
+		}
+		if weight, differs := node.RuntimeKind().Weights[s.With]; differs && s.File == "cpu.weight" && !s.OfFile() {
+			s.With = weight
+		}
+	}
+	return table
 }
 
 // blockDevice returns the numbers of a block device of this machine, such as 8:0.

@@ -36,7 +36,7 @@ func debianContainerd() Kind {
 // does not know.
 func debianCrun() Kind {
 	kind := debianContainerd()
-	kind.ID = "containerd-1.6-crun"
+	kind.ID, kind.Weights = "containerd-1.6-crun", map[string]string{"17": "4", "8": "14", "35": "10"}
 	kind.install = (*artifact.Builder).DebianCrun
 	kind.configure = func(dir string) error { return configureContainerd(dir, "containerd-1.6.toml", "crun") }
 	return kind

@@ -49,6 +49,9 @@ type Kind struct {
 	NoEnv       bool
 	NoResources bool
 
+	// Weights are those of cgroup v2, and their nice values, that it makes of CPU shares, by what runc makes of them.
+	Weights map[string]string
+
 	// mode is wasmproxy's, empty for CRI. Then these two do in its stead as is done with CRI.
 	mode    string
 	program string // of wasmproxy, if it is another than usual
