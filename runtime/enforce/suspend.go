@@ -13,9 +13,9 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
-// Around has send send an update r of a container's resources to the runtime. What the kernel would refuse it for is cleared meanwhile, and
-// comes back whatever happens; what an accepted update has overwritten is written again. cause is the call that it is,
-// "" of an update of the proxy's own: that is not the reason for the next one.
+// Around calls send, which sends the update r of a container's resources to the runtime. Values for which the kernel would
+// refuse it are cleared meanwhile, and come back whatever happens; what an accepted update has overwritten is written
+// again. cause is the call that the update is; "" is one of the proxy's own, which is no reason for the next one.
 func (e *Enforcer) Around(
 	ctx context.Context, about observe.Object, c *crifield.Container, r *runtimeapi.UpdateContainerResourcesRequest, cause string, send func() error,
 ) error {
