@@ -38,7 +38,6 @@ func TestEveryChangeTellsOfThePods(t *testing.T) {
 		`{"config": "a", "runtime-hooks": ["Synchronize"]}`, `{"config": "a", "dry-run": true}`, `{"config": "a", "dry-run": false}`,
 	} {
 		n.put("10-witness.json", files)
-		n.await("plugins active", "10-witness")
 		n.await("plugin log", "plugin=10-witness", "hook=Synchronize", "pod=web")
 		if got := witness(n.log.String())["a"]["web"]; len(got) != i+1 {
 			t.Errorf("%s: the plugin has heard %v", files, got)
