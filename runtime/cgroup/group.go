@@ -24,7 +24,8 @@ type Group struct {
 }
 
 // innerGroup is the name of the group that crun makes in the scope of a container on v2, for its processes. crun writes
-// each value there, and some of them to the scope, too: what it shows is the container's, and a limit holds if both have it.
+// each value there, and some of them to the scope, too. So a limit that it shows is the container's, and one that is
+// written holds if both have it; of weights, that of the scope counts.
 const innerGroup = "container"
 
 type openedDir struct {
@@ -140,7 +141,11 @@ func (g *Group) reader(controller, name, needs string) (fd int, err error) {
 			return f.fd, nil
 		}
 	}
-	if fd, err = openAt(g.within(), name, unix.O_RDONLY); err != nil {
+	inner := -1
+	if weighs := strings.Contains(name, "weight") || name == rules.CPUIdle; !weighs { // those of the scope count among containers
+		inner = g.within()
+	}
+	if fd, err = openAt(inner, name, unix.O_RDONLY); err != nil {
 		fd, err = g.open(controller, name, needs, unix.O_RDONLY)
 	}
 	if err == nil {

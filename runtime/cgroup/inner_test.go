@@ -20,7 +20,7 @@ func TestGroupThatCrunMakesInAScope(t *testing.T) {
 		}
 		return string(text)
 	}
-	for group, files := range map[string][]string{"": {"cpu.max", "cpu.max.burst", "pids.max"}, innerGroup: {"cpu.max", "cpu.max.burst"}, "other": {"cpu.max"}} {
+	for group, files := range map[string][]string{"": {"cpu.max", "cpu.max.burst", "pids.max", "cpu.weight"}, innerGroup: {"cpu.max", "cpu.max.burst", "cpu.weight"}, "other": {"cpu.max"}} {
 		if err := os.MkdirAll(filepath.Join(f.path, scope, group), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +31,7 @@ func TestGroupThatCrunMakesInAScope(t *testing.T) {
 				}
 				continue
 			}
-			text := map[string]string{"cpu.max": "20000 100000", "cpu.max.burst": "0", "pids.max": "10"}[file]
+			text := map[string]string{"cpu.max": "20000 100000", "cpu.max.burst": "0", "pids.max": "10", "cpu.weight": map[string]string{"": "50", innerGroup: "100"}[group]}[file]
 			if err := os.WriteFile(filepath.Join(f.path, scope, group, file), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -42,6 +42,9 @@ func TestGroupThatCrunMakesInAScope(t *testing.T) {
 	}
 	if limit, err := f.Read(scope, "pids.max"); err != nil || limit != "10" { // the scope's alone
 		t.Errorf("pids.max of the container is %q (%v)", limit, err)
+	}
+	if weight, err := f.Read(scope, "cpu.weight"); err != nil || weight != "50" {
+		t.Errorf("cpu.weight of the container is %q (%v)", weight, err)
 	}
 	for file, value := range map[string]string{"cpu.max": "50000 100000", "pids.max": "20"} { // the group has no pids.max
 		if err := f.Write(t.Context(), scope, file, value); err != nil {
