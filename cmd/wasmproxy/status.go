@@ -154,7 +154,8 @@ func ignoredTexts(ignored map[string]string) (all []string) {
 		if uid == "" {
 			pod = "a pod that is not known"
 		}
-		all = append(all, fmt.Sprintf("a record in state-dir of %s was ignored: %s; owners are unknown of values that the pod had before", pod, ignored[uid]))
+		all = append(all, fmt.Sprintf("a record in state-dir of %s was ignored: %s; owners are unknown of values that the pod had before",
+			pod, ignored[uid]))
 	}
 	return all
 }

@@ -64,7 +64,9 @@ func (g *Group) Close() {
 		_ = unix.Close(file.fd)
 	}
 	for _, dir := range g.dirs {
-		_ = unix.Close(dir.fd) // EBADF without a group in it
+		if dir.fd >= 0 {
+			_ = unix.Close(dir.fd)
+		}
 	}
 	g.files, g.dirs = nil, nil
 }

@@ -186,7 +186,8 @@ type daemon struct {
 // open makes the parts, none of which does anything yet.
 func open(ctx context.Context, c *config.Config, observer observe.Observer, o options) (*daemon, error) {
 	d := &daemon{
-		config: c, queue: workqueue.New(), stopping: ctx.Done(), firstSyncTime: o.firstSyncTime, adminRetry: o.adminRetry, startFills: o.startFills, scanPeriod: o.scanPeriod,
+		config: c, queue: workqueue.New(), stopping: ctx.Done(),
+		firstSyncTime: o.firstSyncTime, adminRetry: o.adminRetry, startFills: o.startFills, scanPeriod: o.scanPeriod,
 		syncTrigger: newTrigger(), resyncTrigger: newTrigger(), lostTrigger: newTrigger(), reloadTrigger: newTrigger(), settling: make(chan struct{}, 1),
 	}
 	d.handing.program, d.handing.noPath = handover.Program()

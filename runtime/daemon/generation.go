@@ -86,7 +86,9 @@ func (d *daemon) generation(members []member) *generation {
 
 // enforcer has the values of plugins hold.
 func (d *daemon) enforcer() *enforce.Enforcer {
-	return &enforce.Enforcer{Observer: d.observer, Store: d.store, Backend: d.backend.client, Ledger: d.ledger, Cgroups: d.cgroups, Node: &d.node, Queue: d.queue}
+	return &enforce.Enforcer{
+		Observer: d.observer, Store: d.store, Backend: d.backend.client, Ledger: d.ledger, Cgroups: d.cgroups, Node: &d.node, Queue: d.queue,
+	}
 }
 
 // options are what these members' calls are intercepted with, but for the chain. All plugins

@@ -37,7 +37,9 @@ type Enforcer struct {
 // Every [runtimeapi.RuntimeServiceClient] is one.
 type Backend interface {
 	pods.Backend
-	UpdateContainerResources(context.Context, *runtimeapi.UpdateContainerResourcesRequest, ...grpc.CallOption) (*runtimeapi.UpdateContainerResourcesResponse, error)
+	UpdateContainerResources(
+		context.Context, *runtimeapi.UpdateContainerResourcesRequest, ...grpc.CallOption,
+	) (*runtimeapi.UpdateContainerResourcesResponse, error)
 }
 
 // readTime is how long the runtime may take to tell of a container.

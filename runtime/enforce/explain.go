@@ -100,8 +100,9 @@ func (e *Enforcer) explainPod(ctx context.Context, p pods.Pod, container string)
 		y := explain.Container{Name: name}
 		y.ID, y.State, y.Running = c.ID, short(c.State.String()), c.State == runtimeapi.ContainerState_CONTAINER_RUNNING
 		old := c.CgroupParent == "" // it was not seen to be created, so that the file may have had it
-		e.explainObject(ctx, &y.Object, crifield.Object{Container: crifield.ContainerOf(c)}, c.Config.GetLinux().GetResources(), reason != nil && old)
-		for _, l := range e.ownLimits(ctx, e.ID(crifield.Object{Container: crifield.ContainerOf(c)})) {
+		own := crifield.Object{Container: crifield.ContainerOf(c)}
+		e.explainObject(ctx, &y.Object, own, c.Config.GetLinux().GetResources(), reason != nil && old)
+		for _, l := range e.ownLimits(ctx, e.ID(own)) {
 			y.Capped = fmt.Sprintf("the pod has resources of its own, so that its %s is not lifted from %s for %s", l.file, l.value, l.plugin)
 		}
 		x.Containers = append(x.Containers, y)
@@ -114,7 +115,9 @@ func short(state string) string { return strings.ToLower(state[strings.LastIndex
 
 // explainObject has the values of an object in x. has are the resources that the runtime has. unowned says that
 // the object has values of which neither the owner nor kubelet's value is known.
-func (e *Enforcer) explainObject(ctx context.Context, x *explain.Object, o crifield.Object, has *runtimeapi.LinuxContainerResources, unowned bool) {
+func (e *Enforcer) explainObject(
+	ctx context.Context, x *explain.Object, o crifield.Object, has *runtimeapi.LinuxContainerResources, unowned bool,
+) {
 	id := e.ID(o)
 	record := e.Ledger.Record(id)
 	kernel := e.kernelOf(ctx, x, id, o)
@@ -143,7 +146,8 @@ func (e *Enforcer) explainObject(ctx context.Context, x *explain.Object, o crifi
 		if v.Kubelet != nil {
 			_, clearable = resetTo(t, *v.Kubelet)
 		}
-		x.Values = append(x.Values, x.OfField(strings.TrimPrefix(string(t), string(ledger.Field(""))), v, kernel.heldField(t, v.Last, has), clearable))
+		name := strings.TrimPrefix(string(t), string(ledger.Field("")))
+		x.Values = append(x.Values, x.OfField(name, v, kernel.heldField(t, v.Last, has), clearable))
 	}
 	if unowned {
 		files = append(files, kernel.unowned(x, record, fields)...)

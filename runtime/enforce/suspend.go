@@ -13,11 +13,14 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
+// updateRequest asks the runtime for other resources of a container.
+type updateRequest = runtimeapi.UpdateContainerResourcesRequest
+
 // Around calls send, which sends the update r of a container's resources to the runtime. Values for which the kernel would
 // refuse it are cleared meanwhile, and come back whatever happens; what an accepted update has overwritten is written
 // again. cause is the call that the update is; "" is one of the proxy's own, which is no reason for the next one.
 func (e *Enforcer) Around(
-	ctx context.Context, about observe.Object, c *crifield.Container, r *runtimeapi.UpdateContainerResourcesRequest, cause string, send func() error,
+	ctx context.Context, about observe.Object, c *crifield.Container, r *updateRequest, cause string, send func() error,
 ) error {
 	hold := e.suspend(ctx, about, c, r)
 	accepted := false
@@ -29,7 +32,7 @@ func (e *Enforcer) Around(
 
 // suspend clears cgroup values of a container that would make the kernel refuse an update. It
 // returns nil if there are none.
-func (e *Enforcer) suspend(ctx context.Context, about observe.Object, c *crifield.Container, r *runtimeapi.UpdateContainerResourcesRequest) *cgroup.Suspension {
+func (e *Enforcer) suspend(ctx context.Context, about observe.Object, c *crifield.Container, r *updateRequest) *cgroup.Suspension {
 	if e.Cgroups == nil {
 		return nil
 	}
@@ -49,7 +52,7 @@ func (e *Enforcer) suspend(ctx context.Context, about observe.Object, c *crifiel
 
 // restore writes back what suspend cleared, and repairs what the update r has overwritten.
 func (e *Enforcer) restore(
-	ctx context.Context, about observe.Object, c *crifield.Container, hold *cgroup.Suspension, r *runtimeapi.UpdateContainerResourcesRequest, cause string, accepted bool,
+	ctx context.Context, about observe.Object, c *crifield.Container, hold *cgroup.Suspension, r *updateRequest, cause string, accepted bool,
 ) {
 	own := crifield.Object{Container: c}
 	if accepted && hold != nil { // while the group is not idle

@@ -117,7 +117,8 @@ func (e *Enforcer) keepUsed(ctx context.Context, id ledger.ID, c *crifield.Conta
 			delete(due, t)
 		}
 	}
-	err = fmt.Errorf("the container uses %d bytes of memory, and the limit of %d bytes would have the kernel kill processes", used.Amount, limit.Int)
+	const why = "the container uses %d bytes of memory, and the limit of %d bytes would have the kernel kill processes"
+	err = fmt.Errorf(why, used.Amount, limit.Int)
 	e.notSent(ctx, id, err, kept)
 }
 
@@ -156,7 +157,9 @@ func (e *Enforcer) notSent(ctx context.Context, id ledger.ID, err error, due fie
 	for _, t := range targets {
 		name := strings.TrimPrefix(string(t), string(ledger.Field("")))
 		if w, wish := e.Ledger.Owner(id, t); wish {
-			e.Observer.Observe(ctx, &observe.DeferredUpdateFailed{Plugin: w.Plugin, Hook: w.Hook, Object: about, Field: "container.resources." + name, Err: err})
+			e.Observer.Observe(ctx, &observe.DeferredUpdateFailed{
+				Plugin: w.Plugin, Hook: w.Hook, Object: about, Field: "container.resources." + name, Err: err,
+			})
 		} else {
 			names = append(names, name)
 		}
