@@ -157,6 +157,6 @@ func (d *daemon) endWishes(ctx context.Context) {
 		present = &map[string]*intercept.Generation{}
 	}
 	if present != nil {
-		intercept.End(ctx, d.enforcer(), func(plugin string) *intercept.Generation { return (*present)[plugin] })
+		intercept.End(ctx, d.enforcer(), func(plugin string) *intercept.Generation { return (*present)[plugin] }).Wait(ctx)
 	}
 }

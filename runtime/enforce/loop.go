@@ -4,28 +4,34 @@ import (
 	"context"
 	"fmt"
 	"hash/crc32"
-	"iter"
 	"runtime/debug"
 	"slices"
-	"strconv"
 
-	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
+
+// Queued are objects that are about to be reconciled. Each is closed when one was, and its pod if that follows.
+type Queued []<-chan struct{}
+
+// Wait returns when all were reconciled, or ctx is done. Whoever waits is in no object's queue.
+func (q Queued) Wait(ctx context.Context) {
+	for _, done := range q {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
 
 // Settle brings the ledger and the cgroup files to where the container runtime is, after it was
 // connected: the records of objects that are gone are dropped, and values that were overwritten
 // meanwhile are written again. The store has all pods and containers of the runtime.
 func (e *Enforcer) Settle(ctx context.Context) {
 	e.DropGone()
-	for ids := range byPod(e.Ledger.Objects()) {
-		for _, id := range ids {
-			e.Ledger.Note(id, "a new connection to the container runtime")
-		}
-		e.settle(ctx, ids, ledger.Expected)
-	}
+	e.queue(ctx, e.Ledger.Objects(), "a new connection to the container runtime").Wait(ctx)
 }
 
 // DropGone drops the records of objects that the store lacks, which has all pods and containers of
@@ -46,95 +52,44 @@ func (e *Enforcer) DropGone() {
 const ScanParts = 3
 
 // Scan looks for values that something else has overwritten, and writes them again, and asks
-// the runtime again for what it has refused. It ends early if ctx is done.
-func (e *Enforcer) Scan(ctx context.Context) {
-	e.scan(ctx, func(ledger.ID) bool { return true })
-}
+// the runtime again for what it has refused. It does not wait any longer if ctx is done.
+func (e *Enforcer) Scan(ctx context.Context) { e.queue(ctx, e.Ledger.Objects(), "").Wait(ctx) }
 
 // ScanPart is Scan of one pod in ScanParts, others with each number, and of all objects of which something is not
 // as it should be.
 func (e *Enforcer) ScanPart(ctx context.Context, number uint64) {
-	e.scan(ctx, func(id ledger.ID) bool {
-		return crc32.ChecksumIEEE([]byte(id.Pod))%ScanParts == uint32(number%ScanParts) || e.Ledger.Unsettled(id)
+	due := slices.DeleteFunc(e.Ledger.Objects(), func(id ledger.ID) bool {
+		return crc32.ChecksumIEEE([]byte(id.Pod))%ScanParts != uint32(number%ScanParts) && !e.Ledger.Unsettled(id)
 	})
-}
-
-func (e *Enforcer) scan(ctx context.Context, due func(ledger.ID) bool) {
-	for ids := range byPod(e.Ledger.Objects()) {
-		if ids = slices.DeleteFunc(ids, func(id ledger.ID) bool { return !due(id) }); len(ids) == 0 {
-			continue
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		e.settle(ctx, ids, ledger.Scan)
-	}
+	e.queue(ctx, due, "").Wait(ctx)
 }
 
 // AfterReload repairs the values that systemd has overwritten with its own when it was reloaded:
-// those of files that it does not know. It ends early if ctx is done.
+// those of files that it does not know. It does not wait any longer if ctx is done.
 func (e *Enforcer) AfterReload(ctx context.Context) {
-	for _, id := range e.Ledger.Objects() {
-		if ctx.Err() != nil {
-			return
-		}
-		e.Ledger.Note(id, "a reload of systemd")
-		e.settle(ctx, []ledger.ID{id}, ledger.Expected)
-	}
+	e.queue(ctx, e.Ledger.Objects(), "a reload of systemd").Wait(ctx)
 }
 
 // Withdraw ends the wishes for which end returns true, and has kubelet's values written back.
-func (e *Enforcer) Withdraw(ctx context.Context, end func(ledger.ID, ledger.Target, ledger.Wish) bool) {
-	for ids := range byPod(e.Ledger.Withdraw(end)) {
-		e.settle(ctx, ids, ledger.Expected)
-	}
+func (e *Enforcer) Withdraw(ctx context.Context, end func(ledger.ID, ledger.Target, ledger.Wish) bool) Queued {
+	return e.queue(ctx, e.Ledger.Withdraw(end), "")
 }
 
-// byPod returns the objects of one pod after the other. They are sorted by pod.
-func byPod(ids []ledger.ID) iter.Seq[[]ledger.ID] {
-	return func(yield func([]ledger.ID) bool) {
-		for len(ids) > 0 {
-			n := slices.IndexFunc(ids, func(id ledger.ID) bool { return id.Pod != ids[0].Pod })
-			if n < 0 {
-				n = len(ids)
-			}
-			if !yield(ids[:n]) {
-				return
-			}
-			ids = ids[n:]
-		}
-	}
+// RepairPod has a pod and its containers reconciled after a call that may have overwritten values of any: when a container
+// starts, systemd may write its siblings' again.
+func (e *Enforcer) RepairPod(ctx context.Context, uid, cause string) {
+	e.queue(ctx, e.Ledger.Of(uid), cause)
 }
 
-// settle has objects of one pod be what the ledger says: their files at once, and what the runtime is to be sent in
-// their queues. When cpu.idle ends, the runtime is asked for the container's share, too, since some forget it. The
-// limits of the pod follow once, and not before the containers'.
-func (e *Enforcer) settle(ctx context.Context, ids []ledger.ID, why ledger.Why) {
-	queued := false
+// queue has objects reconciled. cause is a call or reload that may have overwritten values of them; "" is none.
+func (e *Enforcer) queue(ctx context.Context, ids []ledger.ID, cause string) (all Queued) {
 	for _, id := range ids {
-		done := e.repair(ctx, id, why)
-		if slices.ContainsFunc(done, func(d ledger.Done) bool { return d.Err == nil && endsIdle(d.Write) }) {
-			c, _ := e.Store.Container(id.Container)
-			if shares := c.Config.GetLinux().GetResources().GetCpuShares(); shares != 0 {
-				e.Ledger.Lost(id, fieldTarget(abi.Resources+abi.CPUShares, ""), strconv.FormatInt(shares, 10))
-			}
+		if cause != "" {
+			e.Ledger.Note(id, cause)
 		}
-		if why != ledger.Scan || !e.Ledger.Rests(id) {
-			queued = e.Reset(ctx, id) || queued
-		}
+		all = append(all, e.Reconcile(ctx, id))
 	}
-	if len(ids) > 0 && !queued {
-		e.Lift(ctx, ids[0].Pod)
-	}
-}
-
-// Reset has a container reconciled if the runtime has other resources of it than it should, and reports that.
-func (e *Enforcer) Reset(ctx context.Context, id ledger.ID) (queued bool) {
-	queued = id.Container != "" && len(e.due(id)) > 0
-	if queued {
-		e.Reconcile(ctx, id)
-	}
-	return queued
+	return all
 }
 
 // Reconcile has an object reconciled in its queue: after what its calls do, and once however often it is asked for. done
@@ -142,15 +97,17 @@ func (e *Enforcer) Reset(ctx context.Context, id ledger.ID) (queued bool) {
 func (e *Enforcer) Reconcile(ctx context.Context, id ledger.ID) (done <-chan struct{}) {
 	key := id.Container
 	if key == "" {
-		key, _ = e.Sandbox(id)
+		if key, _ = e.Sandbox(id); key == "" {
+			key = id.Pod
+		}
 	}
 	ctx = context.WithoutCancel(ctx)
-	return e.Queue.Reconcile(key, func() { e.reconcile(ctx, id) })
+	return e.Queue.Reconcile(key, func() []<-chan struct{} { return e.reconcile(ctx, id) })
 }
 
-// reconcile has an object be what its record says: the runtime is sent the fields that it should have and has not,
-// in one update, and files are written. What fails is due again with the next call or scan.
-func (e *Enforcer) reconcile(ctx context.Context, id ledger.ID) {
+// reconcile has an object be what its record says: files are written, and the runtime is sent the fields that it should
+// have and has not, in one update. What fails is due again with the next call or scan. The limits of its pod follow.
+func (e *Enforcer) reconcile(ctx context.Context, id ledger.ID) (pod Queued) {
 	defer func() {
 		if r := recover(); r != nil {
 			e.Observer.Observe(ctx, &observe.Panicked{
@@ -158,9 +115,17 @@ func (e *Enforcer) reconcile(ctx context.Context, id ledger.ID) {
 			})
 		}
 	}()
-	if id.Container != "" {
+	why := e.Ledger.Look(id)
+	if id.Container == "" {
+		e.repairPod(ctx, id, why)
+		return nil
+	}
+	e.repairContainer(ctx, id, why)
+	if why != ledger.Scan || !e.Ledger.Rests(id) {
 		e.update(ctx, id)
 	}
-	e.repair(ctx, id, ledger.Wanted)
-	e.Lift(ctx, id.Pod)
+	if why == ledger.Scan {
+		return e.lifts(ctx, id.Pod, "")
+	}
+	return e.Lift(ctx, id.Pod)
 }

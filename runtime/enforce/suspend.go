@@ -9,7 +9,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
@@ -71,7 +70,7 @@ func (e *Enforcer) restore(
 		if cause != "" {
 			e.Ledger.Note(e.ID(own), cause)
 		}
-		e.Write(ctx, own, ledger.Expected)
+		e.Write(ctx, own)
 	}
 }
 

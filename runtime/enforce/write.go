@@ -3,9 +3,11 @@ package enforce
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
@@ -37,63 +39,59 @@ func (e *Enforcer) Started(id string) bool {
 	return known && record.State != runtimeapi.ContainerState_CONTAINER_CREATED
 }
 
-// Write writes those of an object's cgroup files that do not hold what they should, and has the limits of its pod
-// follow. The caller has the object, which the store may not know yet.
-func (e *Enforcer) Write(ctx context.Context, o crifield.Object, why ledger.Why) []ledger.Done {
+// Write writes those of an object's cgroup files that do not hold what they should, at once: the caller is in a call of the
+// object, which the store may not know yet. The limits of its pod follow.
+func (e *Enforcer) Write(ctx context.Context, o crifield.Object) []ledger.Done {
 	id := e.ID(o)
-	done := e.carryOut(ctx, id, o, why)
+	done := e.carryOut(ctx, id, o, ledger.Called)
 	if o.Container != nil {
 		e.Lift(ctx, id.Pod)
 	}
 	return done
 }
 
-// Start writes the files of a container that has started, and repairs those of its pod. An event tells of limits of the
+// Start writes the files of a container that has started, and has its pod repaired. An event tells of limits of the
 // pod that are below the container's and stay.
 func (e *Enforcer) Start(ctx context.Context, o crifield.Object, cause string) {
 	id := e.ID(o)
-	e.Write(ctx, o, ledger.Wanted)
+	e.Write(ctx, o)
+	e.decideLimits(ctx, id.Pod)
 	for _, l := range e.ownLimits(ctx, id) {
 		e.Observer.Observe(ctx, &observe.PodLimitStays{Plugin: l.plugin, Object: e.about(id, o), File: l.file, Value: l.value})
 	}
-	e.RepairPod(ctx, id, cause)
+	e.RepairPod(ctx, id.Pod, cause)
 }
 
-// RepairPod has the files of a pod and its containers written again that a call of the object may have
-// overwritten: when a container starts, systemd may write its siblings' again. Its own files have just been
-// written then.
-func (e *Enforcer) RepairPod(ctx context.Context, own ledger.ID, cause string) {
-	ids := e.Ledger.Of(own.Pod)
-	for _, id := range ids {
-		e.Ledger.Note(id, cause)
+// repairPod decides on a pod's limits, and writes its files.
+func (e *Enforcer) repairPod(ctx context.Context, id ledger.ID, why ledger.Why) {
+	if e.dropGone(id) {
+		return
 	}
-	if own.Container != "" && e.Ledger.Has(own) {
-		e.Reset(ctx, own)
-		ids = slices.DeleteFunc(ids, func(id ledger.ID) bool { return id == own })
+	if e.vacant(id) {
+		why = ledger.Vacant
 	}
-	e.settle(ctx, ids, ledger.Expected)
+	e.decideLimits(ctx, id.Pod)
+	pod, _ := e.pod(id.Pod)
+	e.carryOut(ctx, id, crifield.Object{Pod: pod}, why)
 }
 
-// repair is carryOut for an object that the caller does not have.
-func (e *Enforcer) repair(ctx context.Context, id ledger.ID, why ledger.Why) []ledger.Done {
+// repairContainer writes the files of a container that has a cgroup. When cpu.idle ends, the runtime is to be sent the
+// container's share too, since some forget it.
+func (e *Enforcer) repairContainer(ctx context.Context, id ledger.ID, why ledger.Why) {
 	var o crifield.Object
-	if id.Container == "" {
-		if pod, ok := e.pod(id.Pod); ok {
-			o.Pod = pod
-		}
-		if e.dropGone(id) {
-			return nil
-		}
-		if e.vacant(id) {
-			why = ledger.Vacant
-		}
-		e.decideLimits(ctx, id.Pod)
-	} else if c, ok := e.Store.Container(id.Container); ok {
-		if o.Container = crifield.ContainerOf(c); !e.Started(id.Container) {
-			return nil
-		}
+	c, known := e.Store.Container(id.Container)
+	if known {
+		o.Container = crifield.ContainerOf(c)
 	}
-	return e.carryOut(ctx, id, o, why)
+	ended := c.State == runtimeapi.ContainerState_CONTAINER_EXITED
+	if ended || known && !e.Started(id.Container) { // it has no cgroup
+		return
+	}
+	done := e.carryOut(ctx, id, o, why)
+	shares := c.Config.GetLinux().GetResources().GetCpuShares()
+	if shares != 0 && slices.ContainsFunc(done, func(d ledger.Done) bool { return d.Err == nil && endsIdle(d.Write) }) {
+		e.Ledger.Lost(id, fieldTarget(abi.Resources+abi.CPUShares, ""), strconv.FormatInt(shares, 10))
+	}
 }
 
 // carryOut is the one place that writes cgroup files: it writes those of an object that do not

@@ -51,7 +51,7 @@ func TestQuotaAndBurstAtOnce(t *testing.T) {
 	want("30000", "20000", "with less of both")
 	update(100_000, 80_000)
 	want("100000", "80000", "with more of both")
-	n.options.Withdraw(t.Context(), removed("10-test"))
+	n.withdraw("10-test")
 	want("50000", "0", "without the plugin")
 	if log := n.log.String(); strings.Contains(log, "invalid") {
 		t.Errorf("the log has\n%s", log)
@@ -116,7 +116,7 @@ func TestBurstOfAPodWhoseLimitGoesDown(t *testing.T) {
 	if limit, got := content(t, pod, "cpu.max"), content(t, pod, "cpu.max.burst"); limit != "50000 100000" || got != "50000" {
 		t.Errorf("without the container cpu.max is %s, cpu.max.burst is %s", limit, got)
 	}
-	n.options.Withdraw(t.Context(), removed("10-test"))
+	n.withdraw("10-test")
 	if got := content(t, pod, "cpu.max.burst"); got != "0" {
 		t.Errorf("without the plugin cpu.max.burst is %s", got)
 	}

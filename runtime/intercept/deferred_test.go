@@ -259,6 +259,7 @@ func TestWriteWhileKubeletUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, []plugin.Member{give(20_000)})
 		n.runPod()
+		n.late = true
 		n.updating = func() {
 			n.updating = nil
 			if _, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod2"}); err != nil {
@@ -287,6 +288,7 @@ func TestKubeletUpdatesWhileAPluginWrites(t *testing.T) {
 			return nil
 		})})
 		n.runPod()
+		n.late = true
 		gate, came := make(chan struct{}), false
 		n.backend.hear = func() { <-gate }
 		_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod2"})
@@ -426,7 +428,7 @@ func TestNextPluginsFieldFollows(t *testing.T) {
 	n.must(n.second())
 	id := ledger.ID{Pod: "u1", Container: "c1"}
 	n.options.Ledger.Ask(id, ledger.Asked{Target: ledger.Field("cpu_quota"), Wish: ledger.Wish{Plugin: "20-next", Hook: abi.Tick, Value: "30000"}})
-	n.options.Withdraw(t.Context(), removed("10-test"))
+	n.withdraw("10-test")
 	n.must(n.queue.Drain(t.Context()))
 	n.hasField("cpu_quota", "20-next", "30000", "50000", "30000")
 }
@@ -441,7 +443,7 @@ func TestUpdateOfAContainerThatHasEnded(t *testing.T) {
 	n.must(n.second())
 	n.must(os.RemoveAll(dir))
 	n.backend.updates, n.backend.refuses = nil, status.Error(codes.Unknown, "container is not running")
-	n.options.Withdraw(t.Context(), removed("10-test"))
+	n.withdraw("10-test")
 	n.must(n.queue.Drain(t.Context()))
 	for range 3 {
 		n.options.Scan(t.Context())

@@ -114,7 +114,7 @@ func TestExplainFieldsOfARemovedPlugin(t *testing.T) {
 	n.begin()
 	n.must(n.queue.Drain(t.Context()))
 	n.backend.refuses = errDown
-	n.options.Withdraw(t.Context(), removed("10-test"))
+	n.withdraw("10-test")
 	n.wantExplained(explain.Field, "unified[memory.high]", "kubelet: 100 →  → 200 → max stays")
 	n.wantExplained(explain.Field, "cpu_quota", "kubelet: 50000 →  → 100000 → 50000 failed")
 }
@@ -147,7 +147,7 @@ func TestExplainFiles(t *testing.T) {
 	if since := v.Wishes[0].Since; since.IsZero() || !since.Equal(n.options.Ledger.Record(ledger.ID{Pod: "u1", Container: "c1"})[ledger.File("memory.high")].Wishes[0].At) {
 		t.Errorf("since is %v", since)
 	}
-	n.options.Withdraw(t.Context(), removed("10-test"))
+	n.withdraw("10-test")
 	n.wantExplained(explain.File, "memory.high", "")
 }
 

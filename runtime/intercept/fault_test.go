@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -25,39 +27,67 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// refuseWrites has the kernel answer errno to whoever opens a file for writing that is there, as
-// those of cgroups are; state files are made. It holds for the goroutine that calls it: its thread has a
-// filter of system calls, and ends with the goroutine.
-func refuseWrites(errno syscall.Errno) {
-	runtime.LockOSThread()
+// refusing is the error that the kernel answers to whoever in this process opens a file for writing that is there, as those
+// of cgroups are; state files are made. 0: the kernel does as it is asked.
+var refusing atomic.Int32
+
+// notification and response are struct seccomp_notif and seccomp_notif_resp of linux/seccomp.h.
+type notification struct {
+	id         uint64
+	pid, flags uint32
+	_          [64]byte
+}
+
+type response struct {
+	id         uint64
+	val        int64
+	err, flags int32
+}
+
+// askBeforeWrites has the kernel ask this process before each such open, which answers as refusing says.
+var askBeforeWrites = sync.OnceValue(func() error {
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the number of the call
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_OPENAT, Jf: 4},
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 32}, // its third argument
 		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: unix.O_ACCMODE | unix.O_CREAT},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.O_WRONLY, Jf: 1},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(errno)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF},
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	err := errors.Join(
-		unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
-		unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0),
-	)
-	if err != nil {
-		panic(fmt.Errorf("installing a filter of system calls: %w", err))
+	const flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_TSYNC | unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
 	}
-}
+	listener, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&program)))
+	if errno != 0 {
+		return fmt.Errorf("installing a filter of system calls: %w", errno)
+	}
+	go func() {
+		for {
+			var asked notification
+			if _, _, errno := unix.Syscall(unix.SYS_IOCTL, listener, unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&asked))); errno != 0 {
+				continue // a signal, or the caller has gone
+			}
+			answer := response{id: asked.id, err: -refusing.Load()}
+			if answer.err == 0 {
+				answer.flags = unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE
+			}
+			_, _, _ = unix.Syscall(unix.SYS_IOCTL, listener, unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&answer)))
+		}
+	}()
+	return nil
+})
 
 // refused runs a step while the kernel refuses writes.
 func refused(errno syscall.Errno, step func() error) error {
-	ended := make(chan error)
-	go func() {
-		defer close(ended)
-		refuseWrites(errno)
-		ended <- step()
-	}()
-	return <-ended
+	if err := askBeforeWrites(); err != nil {
+		return err
+	}
+	refusing.Store(int32(errno))
+	defer refusing.Store(0)
+	return step()
 }
 
 // faults are errors of the kernel, and the codes that ABI.md has for them. An open that answers ENOENT
@@ -88,8 +118,7 @@ func (w *faultyWrite) id() ledger.ID {
 	return ledger.ID{Pod: "u1", Container: "c1"}
 }
 
-// faultyWrites returns the kinds of writes. A post hook calls inPost before its write, since it has a
-// goroutine of its own.
+// faultyWrites returns the kinds of writes. A post hook calls inPost before its write.
 func faultyWrites(t *testing.T, inPost func()) []faultyWrite {
 	const wish, podWish, foreign = "4096000", "8192000", "777"
 	high := write(abi.Container, "memory.high", wish)
@@ -111,12 +140,14 @@ func faultyWrites(t *testing.T, inPost func()) []faultyWrite {
 	sandbox := func(n *node, _ string) { n.must(runPod(n, "")) }
 	create := func(n *node, _ string) error {
 		_, err := n.call(t.Context(), "CreateContainer", createRequest(), &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
-		return err
+		return errors.Join(err, n.queue.Drain(t.Context()))
 	}
 	created := func(n *node, _ string) { n.runPod() }
 	start := func(n *node, _ string) error { return errors.Join(n.startC1(), n.queue.Drain(t.Context())) }
 	started := func(n *node, container string) { n.runPod(); n.must(start(n, container)) }
-	resize := func(n *node, _ string) error { return n.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}) }
+	resize := func(n *node, _ string) error {
+		return errors.Join(n.updateC1(&runtimeapi.LinuxContainerResources{CpuShares: 7}), n.queue.Drain(t.Context()))
+	}
 	overwritten := func(n *node, container string) { started(n, container); put(t, container, "memory.high", foreign) }
 	overwrite := func(n *node, container string) error {
 		n.updating = func() { put(t, container, "memory.high", foreign) }
@@ -124,7 +155,7 @@ func faultyWrites(t *testing.T, inPost func()) []faultyWrite {
 	}
 	scan := func(n *node, _ string) error { n.options.Scan(t.Context()); return nil }
 	remove := func(n *node, _ string) error {
-		n.options.Withdraw(t.Context(), removed("10-test"))
+		n.withdraw("10-test")
 		return nil
 	}
 	nothing := func(*node, string) {}
@@ -148,7 +179,7 @@ func faultyWrites(t *testing.T, inPost func()) []faultyWrite {
 func TestFaultsAtEachWrite(t *testing.T) {
 	for errno, code := range faults {
 		t.Run(unix.ErrnoName(errno), func(t *testing.T) {
-			for _, w := range faultyWrites(t, func() { refuseWrites(errno) }) {
+			for _, w := range faultyWrites(t, func() {}) {
 				t.Run(w.name, func(t *testing.T) { w.test(t, errno, code) })
 			}
 		})

@@ -78,7 +78,7 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 	}
 	c.Enforcer.Lift(ctx, id.Pod)
 	if c.method.Effect == cri.Updates {
-		c.Enforcer.Reset(ctx, id)
+		c.Enforcer.Reconcile(ctx, id)
 	}
 }
 

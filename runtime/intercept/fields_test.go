@@ -78,7 +78,7 @@ func TestFieldsOfARemovedPluginAreReset(t *testing.T) {
 	n.runPod()
 	n.begin()
 	n.must(n.queue.Drain(t.Context()))
-	n.options.Withdraw(t.Context(), removed("10-test"))
+	n.withdraw("10-test")
 	n.hasField("cpu_quota", "", "", "", "")
 	n.hasField("unified[memory.high]", "", "", "100", "200")
 	want := []*runtimeapi.UpdateContainerResourcesRequest{{ContainerId: "c1", Linux: &runtimeapi.LinuxContainerResources{CpuQuota: 50_000, CpuPeriod: 100_000, CpusetCpus: "0-1"}}}
@@ -101,7 +101,7 @@ func TestFieldsOfAnotherContainerAreReset(t *testing.T) {
 	m.must(m.second())
 	m.hasField("cpu_quota", "10-test", "20000", "-1", "20000")
 	m.backend.refuses = errors.New("no")
-	m.options.Withdraw(t.Context(), removed("10-test"))
+	m.withdraw("10-test")
 	m.hasField("cpu_quota", "", "", "-1", "20000")
 	last := m.backend.updates[len(m.backend.updates)-1]
 	if last.GetLinux().GetCpuQuota() != -1 {
@@ -194,7 +194,7 @@ func testFailedReset(t *testing.T, again string) {
 	n, _, _ := running(t, withObserver(&events))
 	n.must(n.queue.Drain(t.Context()))
 	n.backend.refuses = errors.New("no")
-	n.options.Withdraw(t.Context(), removed("10-test"))
+	n.withdraw("10-test")
 	n.must(n.queue.Drain(t.Context()))
 	n.options.Scan(t.Context()) // within a minute
 	n.must(n.queue.Drain(t.Context()))
@@ -241,7 +241,7 @@ func TestPluginIsRemovedWhileKubeletUpdates(t *testing.T) {
 	n.updating = func() { n.options.Withdraw(t.Context(), removed("10-test")) }
 	n.must(n.update(65_000))
 	n.must(n.queue.Drain(t.Context()))
-	n.options.Withdraw(t.Context(), removed("10-test"))
+	n.withdraw("10-test")
 	n.must(n.queue.Drain(t.Context()))
 	var sent []int64
 	for _, u := range n.backend.updates {

@@ -21,7 +21,7 @@ func (e *event) origin() enforce.Origin {
 // deferUpdates notes what plugins want of pods and containers other than the event's own, and has these
 // reconciled. It does not wait, since an object's queue may hold an event that waits for ours; a caller that
 // is in no queue may wait for what it returns.
-func (i *interceptor) deferUpdates(ctx context.Context, e *event, owned []plugin.Owned) (reconciled []<-chan struct{}) {
+func (i *interceptor) deferUpdates(ctx context.Context, e *event, owned []plugin.Owned) (reconciled enforce.Queued) {
 	if i.Cut.hasBegun() {
 		return nil
 	}
@@ -58,12 +58,12 @@ func (i *interceptor) applyFiles(ctx context.Context, e *event, of abi.Object, c
 	}
 	takeBack = func() {
 		revert()
-		i.Enforcer.Write(ctx, target, ledger.Expected)
+		i.Enforcer.Write(ctx, target)
 	}
 	if target.Container != nil && e.hook == abi.PostCreateContainer && !i.Enforcer.Started(target.Container.ID) {
 		return takeBack, nil
 	}
-	done := i.Enforcer.Write(ctx, target, ledger.Wanted)
+	done := i.Enforcer.Write(ctx, target)
 	if target.Container == nil && target.Pod.ID != "" { // it may have been removed since the event
 		i.Enforcer.Forget(ctx, target)
 	}
@@ -123,8 +123,8 @@ func (c *call) settle(ctx context.Context, after *event) {
 	case effect == cri.Starts:
 		values.Start(ctx, own, cause)
 	case own.Pod != nil:
-		values.RepairPod(ctx, id, cause)
+		values.RepairPod(ctx, id.Pod, cause)
 	case effect == cri.Updates && asked: // those of a new container are written when it starts
-		values.Write(ctx, own, ledger.Wanted)
+		values.Write(ctx, own)
 	}
 }

@@ -116,6 +116,7 @@ func TestFilesOfAHookThatIsLate(t *testing.T) {
 		<-started
 		return adj.WriteFile(abi.Container, "memory.high", "4096000")
 	})}, withCgroups(fs))
+	n.late = true
 	_, err := n.call(t.Context(), "RunPodSandbox", &runtimeapi.RunPodSandboxRequest{Config: podConfig()}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
 	n.must(err)
 	_, err = n.call(t.Context(), "CreateContainer", createRequest(), &runtimeapi.CreateContainerResponse{ContainerId: "c1"})

@@ -19,13 +19,13 @@ type Generation struct {
 	Member  *plugin.Member // its place; nil until it is active
 }
 
-// End ends the wishes of plugins that cannot want them any more, whatever they do, and has kubelet's values written back:
+// End ends the wishes of plugins that cannot want them any more, whatever they do, and has kubelet's values brought back:
 // those of a plugin of which there is no generation, or one that wants nothing, and of earlier generations of a plugin
 // those that the present one may not have, or could not ask for again. Others of earlier generations end when the
 // present one has not repeated them in Synchronize. Those of the next one stay. present returns nil if there is no
 // generation of the plugin. It must not use the ledger.
-func End(ctx context.Context, values *enforce.Enforcer, present func(plugin string) *Generation) {
-	values.Withdraw(ctx, func(of ledger.ID, t ledger.Target, w ledger.Wish) bool {
+func End(ctx context.Context, values *enforce.Enforcer, present func(plugin string) *Generation) enforce.Queued {
+	return values.Withdraw(ctx, func(of ledger.ID, t ledger.Target, w ledger.Wish) bool {
 		switch g := present(w.Plugin); {
 		case g == nil:
 			return true

@@ -55,7 +55,7 @@ func TestValuesThatAGenerationCannotWantEnd(t *testing.T) {
 		"which cannot ask for containers": {&intercept.Generation{Name: "2", Member: place(without(abi.UpdateOthers), abi.Synchronize)}, true},
 	} {
 		n, _, dir := running(t)
-		intercept.End(t.Context(), &n.options.Enforcer, present(c.present))
+		intercept.End(t.Context(), &n.options.Enforcer, present(c.present)).Wait(t.Context())
 		want := map[bool]string{true: "0 max", false: "1 4096000"}[c.ends]
 		if got := content(t, dir, "cpu.idle") + " " + content(t, dir, "memory.high"); got != want {
 			t.Errorf("%s: cpu.idle and memory.high are %s, want %s", name, got, want)
@@ -87,7 +87,7 @@ func TestResourcesThatAGenerationCannotWantEnd(t *testing.T) {
 			Asked: []ledger.Asked{{Target: quota, Wish: c.wish}}, Before: map[ledger.Target]string{quota: "50000"}, Sent: map[ledger.Target]string{quota: "70000"},
 		})
 		m := place(abi.AllCapabilities&^abi.CapabilitySetOf(c.lacks), c.wish.Hook)
-		intercept.End(t.Context(), &n.options.Enforcer, present(&intercept.Generation{Name: "2", Member: m}))
+		intercept.End(t.Context(), &n.options.Enforcer, present(&intercept.Generation{Name: "2", Member: m})).Wait(t.Context())
 		n.must(n.queue.Drain(t.Context()))
 		if got := n.backend.updates; len(got) != c.resets || c.resets > 0 && got[0].GetLinux().GetCpuQuota() != 50_000 {
 			t.Errorf("%s: the runtime got %v, want %d updates with kubelet's quota", name, got, c.resets)
@@ -102,7 +102,7 @@ func TestValuesStayWhileTheMatchIsNotKnown(t *testing.T) {
 	narrowed := present(&intercept.Generation{Name: "2", Match: abi.Match{Containers: []string{"other"}}})
 	ends := func(want bool, when string) {
 		t.Helper()
-		intercept.End(t.Context(), &n.options.Enforcer, narrowed)
+		intercept.End(t.Context(), &n.options.Enforcer, narrowed).Wait(t.Context())
 		if got := n.wish("c1", "cpu.idle") == ""; got != want {
 			t.Errorf("%s the wish has ended: %v, want %v", when, got, want)
 		}
@@ -226,6 +226,7 @@ func TestEarlierGenerationEndsWhateverTheClockSays(t *testing.T) {
 	n.options.Ledger.Ask(id, ledger.Asked{Target: ledger.File("cpu.idle"), Wish: later})
 	another(&n.options)
 	n.must(n.sweep(intercept.NewSynchronized(), on(abi.Synchronize, func(context.Context, plugin.Event, *plugin.Adjustment) error { return nil })))
+	n.must(n.queue.Drain(t.Context()))
 	if got := content(t, dir, "cpu.idle"); got != "0" {
 		t.Errorf("cpu.idle is %s after a generation that does not want it", got)
 	}
@@ -279,12 +280,11 @@ func TestRepeatedWishStays(t *testing.T) {
 	})
 	hold, err := n.queue.Acquire(t.Context(), "c1") // nothing of c1 is carried out
 	n.must(errors.Join(err, n.sweep(known, m), n.sweep(known, m)))
+	hold()
 	n.options.Scan(t.Context())
 	if idle, high := content(t, dir, "cpu.idle"), content(t, dir, "memory.high"); idle != "1" || high != "max" || tells != 1 {
 		t.Errorf("cpu.idle is %s, memory.high is %s, and Synchronize was called %d times", idle, high, tells)
 	}
-	hold()
-	n.must(n.queue.Drain(t.Context()))
 }
 
 // Resources of CRI that a generation does not repeat in Synchronize end as files do, with an update; those that it repeats stay,
@@ -331,6 +331,7 @@ func TestQueuedWorkKeepsThePlugins(t *testing.T) {
 	n.runPod()
 	n.begin()
 	noted := make(chan struct{})
+	n.late = true
 	n.updating = func() {
 		if !n.queue.Go("c1", func() { <-noted }) { // what follows the answer waits for that
 			t.Error("the queue has no room")
@@ -355,7 +356,7 @@ func TestWishesOfTheNextGenerationStay(t *testing.T) {
 	for _, g := range []*intercept.Generation{
 		{Name: "present", Next: "next", Nothing: true}, {Name: "present", Next: "next", Match: abi.Match{Namespaces: []string{"elsewhere"}}},
 	} {
-		intercept.End(t.Context(), &n.options.Enforcer, present(g))
+		intercept.End(t.Context(), &n.options.Enforcer, present(g)).Wait(t.Context())
 	}
 	silent := on(abi.Synchronize, func(context.Context, plugin.Event, *plugin.Adjustment) error { return nil })
 	n.options.Generations["10-test"] = "present"
@@ -366,7 +367,7 @@ func TestWishesOfTheNextGenerationStay(t *testing.T) {
 		t.Errorf("cpu.idle is %s, memory.high is %s", idle, high)
 	}
 	known.Expect("") // the next one is not to come any more
-	n.must(n.sweep(known, silent))
+	n.must(errors.Join(n.sweep(known, silent), n.queue.Drain(t.Context())))
 	if idle, high := content(t, dir, "cpu.idle"), content(t, dir, "memory.high"); idle != "0" || high != "max" {
 		t.Errorf("without a next generation cpu.idle is %s, memory.high is %s", idle, high)
 	}

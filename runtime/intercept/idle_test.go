@@ -45,7 +45,7 @@ func newIdle(t *testing.T, o abi.Object) *idle {
 // undo removes the plugin when the proxy knows no pods.
 func (i *idle) undo() {
 	i.options.Store = pods.NewStore()
-	i.options.Withdraw(i.t.Context(), removed("10-test"))
+	i.withdraw("10-test")
 }
 
 func (i *idle) want(share, when string) {
@@ -127,7 +127,7 @@ func TestUndoOfIdleAndAWeight(t *testing.T) {
 	if got := content(t, i.dir, i.shareFile()); got != i.idle {
 		t.Fatalf("%s is %s", i.shareFile(), got)
 	}
-	n.options.Withdraw(t.Context(), removed("10-test"))
+	n.withdraw("10-test")
 	i.want(i.before, "without the plugin")
 	if log := n.log.String(); strings.Contains(log, "error") {
 		t.Errorf("the log has\n%s", log)

@@ -43,6 +43,7 @@ func TestHooksThatEndAfterARemovalLeaveNoRecord(t *testing.T) {
 				<-removed
 				return err
 			})}, withCgroups(fs))
+			n.late = true
 			n.runSandbox("pod1")
 			_, err := n.call(t.Context(), "CreateContainer", createRequest(), &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
 			n.must(err)
@@ -86,6 +87,7 @@ func TestUpdateThatEndsAfterARemovalLeavesNoRecord(t *testing.T) {
 			n.runPod()
 			n.begin()
 			limit := content(t, dir, "cpu.max")
+			n.late = true
 			n.updating = func() {
 				n.updating = nil
 				_, err := n.call(t.Context(), "RemoveContainer", &runtimeapi.RemoveContainerRequest{ContainerId: "c1"}, &runtimeapi.RemoveContainerResponse{})

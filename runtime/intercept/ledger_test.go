@@ -82,6 +82,12 @@ func removed(ids ...string) func(ledger.ID, ledger.Target, ledger.Wish) bool {
 	}
 }
 
+// withdraw ends the wishes of plugins, and waits for what follows.
+func (n *node) withdraw(ids ...string) {
+	n.options.Withdraw(n.t.Context(), removed(ids...))
+	n.must(n.queue.Drain(n.t.Context()))
+}
+
 // A plugin that wants another value than a plugin of an earlier hook gets CONFLICT from the
 // setter; one that wants the same, or is the first one itself, does not.
 func TestConflictAcrossHooks(t *testing.T) {
@@ -127,7 +133,7 @@ func TestRestartOfTheProxy(t *testing.T) {
 	if high := content(t, group, "memory.high"); high != "4096000" {
 		t.Errorf("after an update memory.high is %s", high)
 	}
-	m.options.Withdraw(t.Context(), removed("10-test"))
+	m.withdraw("10-test")
 	if idle, high := content(t, group, "cpu.idle"), content(t, group, "memory.high"); idle != "0" || high != "max" {
 		t.Errorf("without the plugin cpu.idle is %s, memory.high is %s", idle, high)
 	}
@@ -215,7 +221,7 @@ func TestScanRepairsAndGivesUp(t *testing.T) {
 	if e := fights[0]; e.Last != "UpdateContainerResources" || e.Found != "777" || e.Value != "4096000" || e.ContainerID != "c1" {
 		t.Errorf("the event is %+v", e)
 	}
-	n.options.Withdraw(t.Context(), removed("10-test"))
+	n.withdraw("10-test")
 	if got := content(t, dir, "memory.high"); got != "777" {
 		t.Errorf("memory.high is %s without the plugin, and kubelet or another wrote 777 last", got)
 	}
@@ -338,7 +344,7 @@ func TestUndoOfAFileWithLines(t *testing.T) {
 	n.runPod()
 	n.begin()
 	put(t, dir, "io.max", kubelet+"\n8:16 rbps=5 wbps=max riops=max wiops=max") // as the kernel shows it
-	n.options.Withdraw(t.Context(), removed("10-test"))
+	n.withdraw("10-test")
 	if got, want := content(t, dir, "io.max"), "8:16 rbps=max wbps=max riops=max wiops=max"; got != want {
 		t.Errorf("io.max was written as %q, want %q", got, want)
 	}
@@ -362,7 +368,7 @@ func TestWeightOfAnIdleGroupIsNotRepaired(t *testing.T) {
 	}
 	put(t, dir, "cpu.idle", "0")
 	put(t, dir, "cpu.weight", "50")
-	n.options.Withdraw(t.Context(), removed("10-test"))
+	n.withdraw("10-test")
 	if got := content(t, dir, "cpu.weight"); got != "100" {
 		t.Errorf("without the plugin cpu.weight is %s, want kubelet's 100", got)
 	}
@@ -416,7 +422,7 @@ func TestSuspendedValuesComeBackAfterAPanic(t *testing.T) {
 // kernel has given the container its default share.
 func TestUndoOfIdleNamesTheShares(t *testing.T) {
 	n, _, dir := running(t)
-	n.options.Withdraw(t.Context(), removed("10-test"))
+	n.withdraw("10-test")
 	n.must(n.queue.Drain(t.Context()))
 	if got := content(t, dir, "cpu.idle"); got != "0" || len(n.backend.updates) != 1 || n.backend.updates[0].GetLinux().GetCpuShares() != 512 {
 		t.Errorf("cpu.idle is %s, and the updates are %v", got, n.backend.updates)
@@ -437,7 +443,7 @@ func TestRoundedValueIsNotRepaired(t *testing.T) {
 	if told := observe.All[*observe.CgroupFileRepaired](events.Take()); len(told) > 0 {
 		t.Errorf("repaired: %v", told)
 	}
-	n.options.Withdraw(t.Context(), removed("10-test"))
+	n.withdraw("10-test")
 	if got := content(t, dir, "memory.high"); got != "max" {
 		t.Errorf("memory.high is %s without the plugin, want kubelet's max", got)
 	}

@@ -79,7 +79,7 @@ func TestPodLimitComesBack(t *testing.T) {
 			n.must(n.updateC1(&runtimeapi.LinuxContainerResources{CpuQuota: 40_000, CpuPeriod: 100_000}))
 		},
 		"the plugin is removed": func(n *node) {
-			n.options.Withdraw(n.t.Context(), removed("10-doubling"))
+			n.withdraw("10-doubling")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestPodLimitOfKubelet(t *testing.T) {
 	}
 	n.wantCPU(pod, "200000 100000", "with more than the container has")
 	put(t, pod, "cpu.max", "80000 100000")
-	n.options.Withdraw(t.Context(), removed("10-doubling"))
+	n.withdraw("10-doubling")
 	n.must(n.queue.Drain(t.Context()))
 	n.wantCPU(pod, "80000 100000", "without the plugin")
 }
@@ -153,7 +153,7 @@ func TestPodLimitInResizes(t *testing.T) {
 				}
 				n.options.Scan(t.Context())
 				n.wantCPU(pod, "max 100000", "while the container has twice as much")
-				n.options.Withdraw(t.Context(), removed("10-doubling"))
+				n.withdraw("10-doubling")
 				n.must(n.queue.Drain(t.Context()))
 				n.wantCPU(pod, kubelet, "without the plugin")
 			})
@@ -188,7 +188,7 @@ func TestPodLimitOfAnEphemeralContainer(t *testing.T) {
 	put(t, pod, "cpu.max", "20000 100000")
 	n.options.Scan(t.Context())
 	n.wantCPU(pod, "max 100000", "with 40000 of the container")
-	n.options.Withdraw(t.Context(), removed("10-doubling"))
+	n.withdraw("10-doubling")
 	n.must(n.queue.Drain(t.Context()))
 	n.wantCPU(pod, "20000 100000", "without the plugin")
 }
@@ -235,7 +235,7 @@ func TestPodMemoryIsNotBelowUsage(t *testing.T) {
 	for _, step := range []struct{ used, want string }{{"4096", "34359738368"}, {"200003584", "200003584"}, {"150003712", "150003712"}, {"4096", "134217728"}} {
 		put(t, pod, "memory.current", step.used)
 		if step.used != "4096" {
-			n.options.Withdraw(t.Context(), removed("10-test"))
+			n.withdraw("10-test")
 			n.must(n.queue.Drain(t.Context()))
 		}
 		n.options.Scan(t.Context())
@@ -271,7 +271,7 @@ func TestUndoOfMemoryIsNotBelowUsage(t *testing.T) {
 				put(t, dir, "memory.max", fmt.Sprint(wanted)) // by the runtime
 			}
 			put(t, dir, "memory.current", "400003072")
-			n.options.Withdraw(t.Context(), removed("10-test"))
+			n.withdraw("10-test")
 			for range 2 {
 				n.must(n.queue.Drain(t.Context()))
 				if got, err := strconv.Atoi(content(t, dir, "memory.max")); err != nil || got < 400003072 {
@@ -338,7 +338,7 @@ func TestPodLimitAfterARestart(t *testing.T) {
 	m := newNode(t, nil, withLedger(openLedger(t, dir)), func(o *intercept.Options) { o.Store, o.Cgroups = n.store, n.options.Cgroups })
 	m.options.Settle(t.Context())
 	m.wantCPU(pod, "max 100000", "after the restart")
-	m.options.Withdraw(t.Context(), removed("10-doubling"))
+	m.withdraw("10-doubling")
 	m.must(m.queue.Drain(t.Context()))
 	m.wantCPU(pod, "50000 100000", "without the plugin")
 }

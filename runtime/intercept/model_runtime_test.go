@@ -86,8 +86,7 @@ type modelRuntime struct {
 	dead       bool            // the proxy was killed: what it does has no effect
 	point      func(at string) // where the proxy may be killed
 	slow       func(*modelPod, *modelContainer, bool)
-	wrong      []string      // what the proxy has done that it must not
-	gate       chan struct{} // closed when it takes updates of the proxy's own; nil: it does
+	wrong      []string // what the proxy has done that it must not
 }
 
 // modelPod is a pod of kubelet's.
@@ -205,12 +204,6 @@ var errRefused = status.Error(codes.Unknown, "the runtime refuses that")
 func (r *modelRuntime) UpdateContainerResources(
 	_ context.Context, req *runtimeapi.UpdateContainerResourcesRequest, _ ...grpc.CallOption,
 ) (*runtimeapi.UpdateContainerResourcesResponse, error) {
-	r.mu.Lock()
-	gate := r.gate
-	r.mu.Unlock()
-	if gate != nil {
-		<-gate
-	}
 	r.point("before an update of the proxy's own")
 	if c := r.container(req.GetContainerId()); c != nil {
 		r.slow(c.pod, c, true)
@@ -245,21 +238,6 @@ func (r *modelRuntime) UpdateContainerResources(
 		return nil, errDown
 	}
 	return &runtimeapi.UpdateContainerResourcesResponse{}, nil
-}
-
-// shut has updates of the proxy's own wait until open is called: while kubelet has a call answered, or plugins are told of
-// pods. What the proxy does beside its updates of a container, such as to undo files of it, has then come first.
-func (r *modelRuntime) shut() (open func()) {
-	gate := make(chan struct{})
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.gate = gate
-	return func() {
-		close(gate)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.gate = nil
-	}
 }
 
 // ListPodSandbox and the others are what the store asks.

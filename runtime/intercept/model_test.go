@@ -172,7 +172,9 @@ func (w *modelWorld) another(kind int, plugin *modelPlugin) func(*modelPod, *mod
 					c.changes++
 				}
 			}
-			w.options.AfterReload(w.t.Context())
+			for _, p := range w.pods {
+				w.options.RepairPod(w.t.Context(), p.uid, "another call")
+			}
 		}
 	}
 }

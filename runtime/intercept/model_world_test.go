@@ -279,9 +279,7 @@ func (w *modelWorld) end() {
 func (w *modelWorld) sweep() {
 	for _, p := range w.plugins {
 		if p.active() {
-			open := w.runtime.shut()
 			_, err := p.synchronized.Sweep(w.t.Context(), w.options, p.member(), nil)
-			open()
 			check(err)
 			w.drain()
 		}
@@ -313,9 +311,7 @@ func (w *modelWorld) call(method string, p *modelPod, c *modelContainer, req, an
 	if through == nil || w.bypassed && w.options.Ledger.Empty() {
 		_, err = next(w.t.Context(), frame)
 	} else {
-		open := w.runtime.shut()
 		_, err = through(w.t.Context(), &cri.Call{Request: frame}, next)
-		open()
 	}
 	w.drain()
 	w.refused = false

@@ -34,6 +34,7 @@ func TestPostHooks(t *testing.T) {
 	remove := on(abi.PostRemoveContainer, tell)
 	pre := on(abi.PreUpdateContainerResources, tell)
 	n := newNode(t, []plugin.Member{m, remove, pre})
+	n.late = true
 	n.runPod()
 	_, err := n.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c1"}, &runtimeapi.StartContainerResponse{})
 	n.must(err) // although the post hook has not run
@@ -104,6 +105,7 @@ func TestFailedSandboxHoldsUpNoOther(t *testing.T) {
 	slow := on(abi.PostRunPodSandbox, func(context.Context, plugin.Event, *plugin.Adjustment) error { <-gate; return nil })
 	pre := on(abi.PreRunPodSandbox, func(context.Context, plugin.Event, *plugin.Adjustment) error { return nil })
 	n := newNode(t, []plugin.Member{pre}, func(o *intercept.Options) { o.AfterFailure = plugin.NewChain(o.Observer, nil, slow) })
+	n.late = true
 	run := func(name string) {
 		config := podConfig()
 		config.Metadata.Name, config.Metadata.Uid = name, name
@@ -173,6 +175,7 @@ func TestCallWithoutDeadlineWaitsForItsQueue(t *testing.T) {
 			on(abi.PostPullImage, func(context.Context, plugin.Event, *plugin.Adjustment) error { <-gate; return nil }),
 			on(abi.PrePullImage, nothing),
 		})
+		n.late = true
 		pull := func() {
 			_, err := n.call(t.Context(), "PullImage", &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: "web:1"}}, &runtimeapi.PullImageResponse{})
 			n.must(err)

@@ -269,7 +269,7 @@ func (w *kernelWorld) step(r *rand.Rand) (what string) {
 				}
 			}
 		}
-		w.options.Withdraw(w.t.Context(), removed(p))
+		w.withdraw(p)
 		return p + " removed"
 	case 8:
 		w.options.Scan(w.t.Context())
@@ -343,7 +343,7 @@ func TestAnySequenceOnTheKernel(t *testing.T) {
 				w.check(when)
 				w.told(when)
 			}
-			w.options.Withdraw(t.Context(), removed(propertyPlugins...))
+			w.withdraw(propertyPlugins...)
 			for _, files := range w.model {
 				for _, m := range files {
 					m.owner = ""

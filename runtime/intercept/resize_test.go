@@ -35,7 +35,7 @@ func TestResizeToThePluginsValue(t *testing.T) {
 			if sent := decodeSent[runtimeapi.UpdateContainerResourcesRequest](n); sent.GetLinux().GetCpuQuota() != plugins {
 				t.Errorf("the runtime was sent %v", sent.GetLinux())
 			}
-			n.options.Withdraw(t.Context(), removed("10-doubling"))
+			n.withdraw("10-doubling")
 			n.must(n.queue.Drain(t.Context()))
 			quota := test.update.CpuQuota
 			for _, u := range n.backend.updates {
@@ -56,7 +56,7 @@ func TestResizeToThePluginsValueInABypass(t *testing.T) {
 	n.must(err)
 	_, err = intercept.PassUpdate(t.Context(), t.Context(), &n.options.Enforcer, request, func(context.Context, *cri.Frame) (*cri.Frame, error) { return new(cri.Frame), nil })
 	n.must(err)
-	n.options.Withdraw(t.Context(), removed("10-doubling"))
+	n.withdraw("10-doubling")
 	n.must(n.queue.Drain(t.Context()))
 	if len(n.backend.updates) > 0 {
 		t.Errorf("the quota is reset: %v", n.backend.updates)
@@ -73,7 +73,7 @@ func TestResizeToThePluginsFileThatIsCut(t *testing.T) {
 	n.begin()
 	n.updating = cut.Begin
 	n.must(n.updateC1(&runtimeapi.LinuxContainerResources{MemoryLimitInBytes: 104_857_600}))
-	n.options.Withdraw(t.Context(), removed("10-test"))
+	n.withdraw("10-test")
 	if got := content(t, dir, "memory.max"); got != "104857600" {
 		t.Errorf("without the plugin the container has %s", got)
 	}

@@ -38,10 +38,9 @@ func (i *interceptor) standalone(ctx context.Context, hook abi.Hook, pod *crifie
 		return context.Canceled
 	}
 	_, _ = i.applyFiles(ctx, e, abi.Pod, owned) // a failure is an event
-	for _, done := range i.deferUpdates(ctx, e, owned) {
-		if hook == abi.Tick { // which is in no queue
-			<-done
-		}
+	reconciled := i.deferUpdates(ctx, e, owned)
+	if hook == abi.Tick { // which is in no queue
+		reconciled.Wait(context.WithoutCancel(ctx))
 	}
 	return err
 }

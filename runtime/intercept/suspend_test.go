@@ -19,7 +19,7 @@ func TestOwnUpdateLeavesOOMGroup(t *testing.T) {
 		n.begin()
 		n.backend.refuses = refuses
 		n.backend.hear = func() { put(t, dir, "memory.oom.group", "0") }
-		n.options.Withdraw(t.Context(), removed("10-doubling"))
+		n.withdraw("10-doubling")
 		n.must(n.queue.Drain(t.Context()))
 		if got := content(t, dir, "memory.oom.group"); got != "1" || len(n.backend.updates) != 1 {
 			t.Errorf("after %d updates memory.oom.group is %s", len(n.backend.updates), got)

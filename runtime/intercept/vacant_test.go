@@ -71,7 +71,7 @@ func TestRecordOfAPodOutlivesItsSandboxes(t *testing.T) {
 		t.Errorf("with another sandbox memory.high is %s", got)
 	}
 	n.removeSandbox("pod3")
-	n.options.Withdraw(t.Context(), removed("10-test"))
+	n.withdraw("10-test")
 	if got := content(t, dir, "memory.high"); got != "777" || n.options.Ledger.Has(podU1) {
 		t.Errorf("without the plugin memory.high is %s, and the record %v", got, n.options.Ledger.Record(podU1))
 	}
@@ -209,7 +209,7 @@ func TestRecordOfAContainerWhosePodHasAnotherName(t *testing.T) {
 			t.Fatalf("the records are those of %v, want %v", l.Objects(), now)
 		}
 	}
-	n.options.Withdraw(t.Context(), removed("10-test"))
+	n.withdraw("10-test")
 	if idle, high := content(t, dir, "cpu.idle"), content(t, dir, "memory.high"); idle != "0" || high != "max" {
 		t.Errorf("without the plugin cpu.idle is %s, memory.high is %s", idle, high)
 	}

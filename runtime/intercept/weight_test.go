@@ -24,7 +24,7 @@ func TestUndoOfAWeightIsExact(t *testing.T) {
 	if got := content(t, k.dir, k.shareFile()); got == before {
 		t.Fatalf("%s is %s with the plugin, too", k.shareFile(), got)
 	}
-	n.options.Withdraw(t.Context(), removed("10-test"))
+	n.withdraw("10-test")
 	if got := content(t, k.dir, k.shareFile()); got != before {
 		t.Errorf("%s is %s, want %s", k.shareFile(), got, before)
 	}
@@ -40,7 +40,7 @@ func TestUndoOfNiceIsExact(t *testing.T) {
 	n.runPod()
 	n.begin()
 	put(t, dir, "cpu.weight", "33") // as the kernel shows it then
-	n.options.Withdraw(t.Context(), removed("10-test"))
+	n.withdraw("10-test")
 	if got := content(t, dir, "cpu.weight"); got != "59" || n.options.Ledger.Has(ledger.ID{Pod: "u1", Container: "c1"}) {
 		t.Errorf("cpu.weight is %s, want 59", got)
 	}

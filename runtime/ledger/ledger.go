@@ -4,7 +4,7 @@
 // the kernel and read back.
 //
 // It is bookkeeping: it decides which value holds and which write is due, but opens no cgroup
-// file and calls no container runtime. Package intercept carries the writes out. Each change is
+// file and calls no container runtime. Package enforce carries the writes out. Each change is
 // saved in a state directory before the kernel gets a value, so that a restart of the proxy
 // loses none. See RATIONALE.md.
 package ledger
@@ -109,6 +109,7 @@ type object struct {
 	group  string // its cgroup, where files were written last
 	values map[Target]*Value
 	cause  string        // the last call or reload after which values may be overwritten
+	called bool          // there was one since the object was looked at, or something else is wanted
 	vacant bool          // a pod that has lost its last sandbox; it may have another one since
 	busy   chan struct{} // holds one while files of the object are written
 	text   []byte        // its line in the journal; nil if it has changed since
@@ -141,6 +142,7 @@ func (l *Ledger) Ask(id ID, asked ...Asked) (revert func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.object(id)
+	o.called = true
 	former := make([]formerly, len(asked))
 	for i, a := range asked {
 		former[i].same = o.end(a.Same, a.Plugin)
@@ -164,6 +166,7 @@ func (l *Ledger) revert(id ID, asked []Asked, former []formerly) {
 	if o == nil {
 		return
 	}
+	o.called = true
 	for i, a := range slices.Backward(asked) {
 		if v := o.values[a.Target]; v != nil && v.revert(a.Wish, former[i].wish) && former[i].same != nil {
 			o.value(a.Same).ask(*former[i].same)
@@ -196,6 +199,7 @@ func (l *Ledger) Withdraw(end func(ID, Target, Wish) bool) (of []ID) {
 			if o.withdraw(func(t Target, w Wish) bool {
 				return (container != "" || !w.Raises) && end(id, t, w) // see Lift
 			}) {
+				o.called = true
 				of = append(of, id)
 			}
 		}

@@ -69,7 +69,7 @@ func TestFirstOwnerKeepsTheTarget(t *testing.T) {
 func TestValueThatIsThereIsNotWritten(t *testing.T) {
 	l := ledger.New()
 	l.Ask(c1, wish("10-a", "cpu.idle", "1"))
-	if due := written(l, c1, ledger.Held{"cpu.idle": "1"}, ledger.Wanted); len(due) > 0 {
+	if due := written(l, c1, ledger.Held{"cpu.idle": "1"}, ledger.Called); len(due) > 0 {
 		t.Errorf("%+v is due", due)
 	}
 	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
@@ -85,10 +85,10 @@ func TestKubeletsWriteOfAnEarlierValue(t *testing.T) {
 	held := ledger.Held{"memory.high": "max"}
 	for _, value := range []string{"78", "60"} {
 		l.Ask(c1, wish("10-a", "memory.high", value))
-		written(l, c1, held, ledger.Wanted)
+		written(l, c1, held, ledger.Called)
 	}
 	held["memory.high"] = "78"
-	if due := written(l, c1, held, ledger.Expected); len(due) != 1 || due[0].Kind != ledger.Repair || held["memory.high"] != "60" {
+	if due := written(l, c1, held, ledger.Called); len(due) != 1 || due[0].Kind != ledger.Repair || held["memory.high"] != "60" {
 		t.Fatalf("%+v was due, and the kernel has %s", due, held["memory.high"])
 	}
 	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
@@ -101,10 +101,10 @@ func TestKubeletsWriteOfAnEarlierValue(t *testing.T) {
 func TestNoRecordIsLeftOfAValueThatKubeletReplaced(t *testing.T) {
 	l, held := ledger.New(), ledger.Held{"memory.high": "max"}
 	l.Ask(c1, wish("10-a", "memory.high", "1"))
-	written(l, c1, held, ledger.Wanted)
+	written(l, c1, held, ledger.Called)
 	held["memory.high"] = "7"
 	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
-	if due := written(l, c1, held, ledger.Expected); len(due) > 0 || l.Has(c1) {
+	if due := written(l, c1, held, ledger.Called); len(due) > 0 || l.Has(c1) {
 		t.Errorf("%+v is due, and the record is %+v", due, l.Record(c1))
 	}
 }
@@ -128,8 +128,8 @@ func TestFailedWriteIsTriedAgainByTheScan(t *testing.T) {
 		err  string
 		want string
 	}{
-		{"0", ledger.Wanted, "busy", "tried, again false"},
-		{"0", ledger.Expected, "busy", ""},
+		{"0", ledger.Called, "busy", "tried, again false"},
+		{"0", ledger.Called, "busy", ""},
 		{"0", ledger.Scan, "busy", "tried, again true"},
 		{"0", ledger.Scan, "invalid", "tried, again false"},
 		{"5", ledger.Scan, "invalid", "tried, again false"},
@@ -140,7 +140,7 @@ func TestFailedWriteIsTriedAgainByTheScan(t *testing.T) {
 		}
 	}
 	l.Ask(c1, wish("10-a", "cpu.max.burst", "1"))
-	if got := try("5", ledger.Wanted, "invalid"); got != "tried, again false" {
+	if got := try("5", ledger.Called, "invalid"); got != "tried, again false" {
 		t.Errorf("when the plugin asked again: %q", got)
 	}
 	if v := l.Record(c1)[ledger.File("cpu.max.burst")]; v.Failed == nil || v.Failed.Reason != "invalid" || *v.Kubelet != "5" {
@@ -152,7 +152,7 @@ func TestFailedWriteIsTriedAgainByTheScan(t *testing.T) {
 func TestFailedUndoOfAVacantPodIsTriedAgain(t *testing.T) {
 	l, pod := ledger.New(), ledger.ID{Pod: "u"}
 	l.Ask(pod, wish("10-a", "memory.high", "5"))
-	written(l, pod, ledger.Held{"memory.high": "max"}, ledger.Wanted)
+	written(l, pod, ledger.Held{"memory.high": "max"}, ledger.Called)
 	l.Vacate(pod, func(ledger.ID) bool { return false }, func(string) bool { return true })
 	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
 	for n := range 3 {
@@ -168,7 +168,7 @@ func TestFailedUndoOfAVacantPodIsTriedAgain(t *testing.T) {
 func TestFailedRepairIsNoFight(t *testing.T) {
 	l := ledger.New()
 	l.Ask(c1, wish("10-a", "memory.high", "1"))
-	written(l, c1, ledger.Held{"memory.high": "max"}, ledger.Wanted)
+	written(l, c1, ledger.Held{"memory.high": "max"}, ledger.Called)
 	for range 8 {
 		due := l.Begin(c1, ledger.Held{"memory.high": "7"}, ledger.Scan, plain{})
 		if len(due) != 1 || due[0].Kind != ledger.Repair {
@@ -189,7 +189,7 @@ func TestFightEndsAfterFiveRepairs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := ledger.New()
 		l.Ask(c1, wish("10-a", "memory.high", "1"))
-		written(l, c1, ledger.Held{"memory.high": "max"}, ledger.Wanted)
+		written(l, c1, ledger.Held{"memory.high": "max"}, ledger.Called)
 		l.Note(c1, "UpdateContainerResources")
 		var kinds []ledger.Kind
 		var cause string
@@ -204,7 +204,7 @@ func TestFightEndsAfterFiveRepairs(t *testing.T) {
 			t.Errorf("got %v, cause %q; want %v", kinds, cause, want)
 		}
 		l.Ask(c1, wish("10-a", "memory.high", "1"))
-		if due := written(l, c1, ledger.Held{"memory.high": "7"}, ledger.Wanted); len(due) != 1 {
+		if due := written(l, c1, ledger.Held{"memory.high": "7"}, ledger.Called); len(due) != 1 {
 			t.Error("the plugin's next wish is not written")
 		}
 	})
@@ -214,7 +214,7 @@ func TestRepairsFarApartAreNoFight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := ledger.New()
 		l.Ask(c1, wish("10-a", "memory.high", "1"))
-		written(l, c1, ledger.Held{"memory.high": "max"}, ledger.Wanted)
+		written(l, c1, ledger.Held{"memory.high": "max"}, ledger.Called)
 		for range 8 {
 			if due := written(l, c1, ledger.Held{"memory.high": "7"}, ledger.Scan); len(due) != 1 || due[0].Kind != ledger.Repair {
 				t.Fatalf("%+v is due", due)
@@ -228,14 +228,14 @@ func TestRepairsFarApartAreNoFight(t *testing.T) {
 func TestFittedValueComesBackWhole(t *testing.T) {
 	l := ledger.New()
 	l.Ask(c1, wish("10-a", "cpu.max.burst", "20000"))
-	written(l, c1, ledger.Held{"cpu.max.burst": "0"}, ledger.Wanted)
+	written(l, c1, ledger.Held{"cpu.max.burst": "0"}, ledger.Called)
 	quota := "10000"
 	fit := plain{func() string { return quota }}
-	if due := l.Begin(c1, ledger.Held{"cpu.max.burst": "10000"}, ledger.Expected, fit); len(due) > 0 {
+	if due := l.Begin(c1, ledger.Held{"cpu.max.burst": "10000"}, ledger.Called, fit); len(due) > 0 {
 		t.Errorf("%+v is due", due)
 	}
 	quota = "20000"
-	if due := l.Begin(c1, ledger.Held{"cpu.max.burst": "10000"}, ledger.Expected, fit); len(due) != 1 || due[0].Value != "20000" {
+	if due := l.Begin(c1, ledger.Held{"cpu.max.burst": "10000"}, ledger.Called, fit); len(due) != 1 || due[0].Value != "20000" {
 		t.Errorf("%+v is due", due)
 	}
 	if v := l.Record(c1)[ledger.File("cpu.max.burst")]; *v.Kubelet != "0" {
@@ -251,7 +251,7 @@ func TestAskAtOnce(t *testing.T) {
 		all.Go(func() {
 			l.Ask(c1, wish("10-a", fmt.Sprint("f", i), "1"))
 			if unlock, ok := l.Lock(t.Context(), c1); ok {
-				written(l, c1, ledger.Held{fmt.Sprint("f", i): "0"}, ledger.Wanted)
+				written(l, c1, ledger.Held{fmt.Sprint("f", i): "0"}, ledger.Called)
 				unlock()
 			}
 		})
@@ -364,7 +364,7 @@ func full(tb testing.TB) *ledger.Ledger {
 				held[file] = "max"
 			}
 			l.Ask(id, asked...)
-			written(l, id, held, ledger.Wanted)
+			written(l, id, held, ledger.Called)
 		}
 	}
 	return l
@@ -535,7 +535,7 @@ func (k inUse) FitUndo(string, string) string { return k.bytes }
 func TestLimitOfKubeletsThatIsJustWhatIsInUse(t *testing.T) {
 	l, id := ledger.New(), ledger.ID{Pod: "u1", Container: "c1"}
 	carry := func(held, used string) {
-		due := l.Begin(id, ledger.Held{"memory.max": held}, ledger.Expected, inUse{bytes: used})
+		due := l.Begin(id, ledger.Held{"memory.max": held}, ledger.Called, inUse{bytes: used})
 		done := make([]ledger.Done, len(due))
 		for i, w := range due {
 			done[i] = ledger.Done{Write: w, Read: w.Value}

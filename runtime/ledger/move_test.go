@@ -24,7 +24,7 @@ func TestMoveToANameThatHasARecord(t *testing.T) {
 	held := ledger.Held{"memory.high": "max", "cpu.idle": "0", "pids.max": "7", "cpu.max": "max"}
 	ask := func(id ledger.ID, plugin, file, value string) {
 		l.Ask(id, wish(plugin, file, value))
-		written(l, id, held, ledger.Wanted)
+		written(l, id, held, ledger.Called)
 	}
 	ask(old, "10-a", "memory.high", "60")
 	ask(old, "10-a", "memory.high", "70")
@@ -64,7 +64,7 @@ func TestMoveToANameThatHasARecord(t *testing.T) {
 		t.Errorf("the first wish is %+v", w)
 	}
 	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
-	written(l, now, held, ledger.Expected)
+	written(l, now, held, ledger.Called)
 	for file, want := range map[string]string{"memory.high": "max", "cpu.idle": "0", "pids.max": "7", "cpu.max": "9"} {
 		if held[file] != want {
 			t.Errorf("without the plugins %s is %s, want %s", file, held[file], want)

@@ -217,14 +217,25 @@ func (l *Ledger) Record(id ID) map[Target]Value {
 	return all
 }
 
-// Note remembers a call or reload after which values of the object may be overwritten, to be
-// named if there is a fight.
+// Note remembers a call or reload after which values of the object may be overwritten. Its name is told if there is a fight.
 func (l *Ledger) Note(id ID, cause string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if o := l.find(id); o != nil {
-		o.cause = cause
+		o.cause, o.called = cause, true
 	}
+}
+
+// Look returns why an object is looked at: Called once after something was asked or noted, else Scan.
+func (l *Ledger) Look(id ID) Why {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.find(id)
+	if o == nil || !o.called {
+		return Scan
+	}
+	o.called = false
+	return Called
 }
 
 // Unsettled reports whether something of an object is yet to be written or sent, as far as the record tells.

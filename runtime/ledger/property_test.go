@@ -112,7 +112,7 @@ func (w *world) removePlugin(plugin string) {
 		}
 	}
 	for _, id := range w.ledger.Withdraw(func(_ ledger.ID, _ ledger.Target, v ledger.Wish) bool { return v.Plugin == plugin }) {
-		w.carry(id, ledger.Expected)
+		w.carry(id, ledger.Called)
 	}
 }
 
@@ -146,12 +146,12 @@ func TestAnySequence(t *testing.T) {
 			case 0, 1, 2, 3:
 				what += " ask"
 				w.ask(id, f, p, strconv.Itoa(1000+r.IntN(100)))
-				w.carry(id, ledger.Wanted)
+				w.carry(id, ledger.Called)
 			case 4, 5, 6:
 				what += " kubelet"
 				value := strconv.Itoa(10 * (1000 + r.IntN(100)))
 				w.kernel[id][f], w.model[id][f].kubelet = value, value
-				w.carry(id, ledger.Expected)
+				w.carry(id, ledger.Called)
 				if len(w.ledger.Files(id)) > 0 && len(w.model[id][f].wishes) == 0 && w.kernel[id][f] != value {
 					t.Errorf("%s: a file that no plugin wants was written", what)
 				}
@@ -159,7 +159,7 @@ func TestAnySequence(t *testing.T) {
 				what += " restart"
 				w.open()
 				for _, id := range objects {
-					w.carry(id, ledger.Expected)
+					w.carry(id, ledger.Called)
 				}
 			case 8:
 				what += " plugin removed"
@@ -190,10 +190,10 @@ func TestKilledAtAnyWrite(t *testing.T) {
 	for _, killed := range []string{"after the wish", "before the write", "after the write"} {
 		w := newWorld(t)
 		w.ask(id, "cpu.max", "10-a", "100")
-		w.carry(id, ledger.Wanted)
+		w.carry(id, ledger.Called)
 		w.ask(id, "cpu.max", "10-a", "205") // the kernel shows 200
 		if killed != "after the wish" {
-			w.ledger.Begin(id, ledger.Held{"cpu.max": "100"}, ledger.Wanted, rounding{})
+			w.ledger.Begin(id, ledger.Held{"cpu.max": "100"}, ledger.Called, rounding{})
 		}
 		if killed == "after the write" {
 			w.kernel[id]["cpu.max"] = "200"

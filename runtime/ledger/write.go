@@ -13,10 +13,9 @@ type Why uint8
 
 // The reasons.
 const (
-	Wanted   Why = iota // a plugin has asked: a file that cannot be read is written all the same
-	Expected            // the container runtime was asked for something that overwrites values, so that a repair is no fight
-	Scan                // values may differ without a known cause
-	Vacant              // the pod has no sandbox: nothing is written but kubelet's values
+	Called Why = iota // a plugin has asked, or a call may have overwritten values: a repair is no fight, and a file that cannot be read is written
+	Scan              // values may differ without a known cause
+	Vacant            // the pod has no sandbox: nothing is written but kubelet's values
 )
 
 // Kind says what a write is for.
@@ -123,8 +122,8 @@ func (l *Ledger) Begin(id ID, held Held, why Why, kernel Kernel) (due []Write) {
 			continue // kubelet's value shows when that is undone
 		}
 		found, known := held[file]
-		w, changed := v.begin(file, found, known, why, kernel)
-		save = save || changed
+		w, next, changed := v.decide(file, found, known, why, kernel)
+		*v, save = next, save || changed
 		if w.Kind == Fight {
 			w.Cause, v.Drift.Cause = o.cause, o.cause
 		} else if why != Scan { // a scan has no cause
@@ -146,35 +145,39 @@ func (l *Ledger) Begin(id ID, held Held, why Why, kernel Kernel) (due []Write) {
 	return due
 }
 
-// begin returns the write that is due for one file, of no kind if there is none, and whether
-// the record has changed.
-func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w Write, changed bool) {
+// decide compares what is to be in a file with what it shows: found, if that is known. It returns the write that is due, of no
+// kind if there is none, and the record from then on. changed says that the record is to be saved first.
+func (v Value) decide(file, found string, known bool, why Why, kernel Kernel) (w Write, next Value, changed bool) {
 	value, undo, ok := v.wanted()
-	if !ok || !known && why != Wanted || !undo && why == Vacant {
-		return Write{}, false
+	if !ok || !known && why != Called || !undo && why == Vacant {
+		return Write{}, v, false
 	}
 	holds := func(value string) bool { return kernel.Holds(file, value, found) }
 	ours := known && v.ours(found, holds)
-	kubelets := false // a new value that is just what is in use
+	var shows bool // the file has the value already
 	if undo {
 		value = kernel.FitUndo(file, value)
-		kubelets = value != *v.Kubelet && !ours
+		another := value != *v.Kubelet && !ours // a new value of kubelet's may be just what is in use
+		shows = found == value && v.exactly(file, kernel) && !another
 	} else {
 		value = kernel.Fit(file, value)
+		asBefore := v.Read != "" && found == v.Read && v.Last == value
+		shows = found == value || holds(value) || asBefore
 	}
-	if known && !kubelets && (found == value && (!undo || v.exactly(file, kernel)) || !undo && (holds(value) || v.Read != "" && found == v.Read && v.Last == value)) { // an undo wants no line more
-		return Write{}, v.settle(file, found, value, kernel)
+	if known && shows {
+		changed = v.settle(file, found, value, kernel)
+		return Write{}, v, changed
 	}
 	if known && !ours {
 		changed = v.isKubelets(found, kernel.Exact(file, v.Exact))
 		if undo && changed { // kubelet has a value of its own by now
 			v.Last, v.Read, v.Writing = "", "", ""
-			return Write{}, true
+			return Write{}, v, true
 		}
 	}
 	failed := v.stuckAt(found)
 	if v.Drift.Fight || failed && why != Scan && why != Vacant {
-		return Write{}, changed
+		return Write{}, v, changed
 	}
 	w = Write{Kind: First, File: file, Value: value, Exact: v.Exact, Found: found}
 	w.Plugin, w.Hook = v.owner()
@@ -185,11 +188,11 @@ func (v *Value) begin(file, found string, known bool, why Why, kernel Kernel) (w
 		w.Kind = Repair
 		if v.Drift.overwritten(found, failed, why) {
 			w.Kind = Fight
-			return w, true
+			return w, v, true
 		}
 	}
 	v.Writing, v.Drift.pending = value, true
-	return w, true
+	return w, v, true
 }
 
 // exactly reports whether the kernel, which shows kubelet's value, holds it to the last digit.

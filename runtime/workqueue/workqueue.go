@@ -12,7 +12,7 @@ import (
 const (
 	maxItems      = 1024 // post hooks, waiting or running
 	maxPerKey     = 128  // of them of one object: one container that hangs must not take the room of all
-	maxReconciled = 8    // objects that are reconciled: the runtime has kubelet to serve beside
+	maxReconciled = 8    // objects that are reconciled, and have waited for no call: the runtime has kubelet to serve beside
 )
 
 // maxQueueWait is how long a call without a deadline waits for an object's earlier items:
@@ -27,16 +27,8 @@ type Queue struct {
 	pending int
 	idle    chan struct{} // closed while nothing is pending
 
-	waiting map[string]*reconciliation // those in line, by key
-	line    []*reconciliation
-	workers int // that take from the line
-}
-
-// reconciliation is an object that waits to be reconciled. done is closed when it was.
-type reconciliation struct {
-	key  string
-	f    func()
-	done chan struct{}
+	waiting map[string]chan struct{} // closed when they were reconciled; those that wait for it, by key
+	slots   chan struct{}            // holds one for each object that is reconciled
 }
 
 // items is the items of one key that have not ended.
@@ -47,7 +39,9 @@ type items struct {
 
 // New returns an empty Queue.
 func New() *Queue {
-	w := &Queue{queues: map[string]items{}, idle: make(chan struct{}), waiting: map[string]*reconciliation{}}
+	w := &Queue{
+		queues: map[string]items{}, idle: make(chan struct{}), waiting: map[string]chan struct{}{}, slots: make(chan struct{}, maxReconciled),
+	}
 	close(w.idle)
 	return w
 }
@@ -73,49 +67,44 @@ func (w *Queue) Go(key string, f func()) bool {
 
 // Reconcile runs f after the earlier items of the key, once a few others at most are reconciled. A key that waits
 // already does not wait twice: f looks at all that is to be done for its object when it runs. Nothing is turned
-// away. done is closed when f has run.
-func (w *Queue) Reconcile(key string, f func()) (done <-chan struct{}) {
+// away. done is closed when f has run, and so has what f says that follows from it.
+func (w *Queue) Reconcile(key string, f func() (then []<-chan struct{})) (done <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if r := w.waiting[key]; r != nil {
-		return r.done
+	if waits := w.waiting[key]; waits != nil {
+		return waits
 	}
-	r := &reconciliation{key, f, make(chan struct{})}
-	w.waiting[key], w.line = r, append(w.line, r)
+	reconciled := make(chan struct{})
+	w.waiting[key] = reconciled
 	w.add()
-	if w.workers < maxReconciled {
-		w.workers++
-		go w.work()
-	}
-	return r.done
+	go w.reconcile(key, f, reconciled)
+	return reconciled
 }
 
-// work takes from the line until it is empty.
-func (w *Queue) work() {
-	for {
-		w.mu.Lock()
-		if len(w.line) == 0 {
-			w.workers--
-			w.mu.Unlock()
-			return
-		}
-		r := w.line[0]
-		w.line = w.line[1:]
-		before, done := w.push(r.key)
-		w.mu.Unlock()
-		if before != nil {
-			<-before
-		}
-		w.mu.Lock()
-		delete(w.waiting, r.key) // what is asked for from here on is another look
-		w.mu.Unlock()
-		r.f()
-		close(r.done)
-		w.end(r.key, done)
-		w.mu.Lock()
-		w.subtract()
-		w.mu.Unlock()
+func (w *Queue) reconcile(key string, f func() (then []<-chan struct{}), reconciled chan struct{}) {
+	w.slots <- struct{}{}
+	w.mu.Lock()
+	before, done := w.push(key)
+	w.mu.Unlock()
+	if before != nil { // a call that hangs must not keep others from being reconciled
+		<-w.slots
+		<-before
 	}
+	w.mu.Lock()
+	delete(w.waiting, key) // what is asked for from here on is another look
+	w.mu.Unlock()
+	then := f()
+	w.end(key, done)
+	if before == nil {
+		<-w.slots
+	}
+	for _, follows := range then {
+		<-follows
+	}
+	close(reconciled)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.subtract()
 }
 
 // Acquire waits as Wait does and then holds back later items of the key until release is

@@ -3,6 +3,8 @@ package workqueue_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,18 +25,18 @@ func TestWorkQueue(t *testing.T) {
 		}
 	}
 	if taken == 0 || taken == 2000 {
-		t.Errorf("%d queue were taken", taken)
+		t.Errorf("%d items were taken", taken)
 	}
 	soon, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if err := queue.Wait(soon, "slow"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("waiting for queue that do not end: %v", err)
+		t.Errorf("waiting for items that do not end: %v", err)
 	}
 	if err := queue.Wait(t.Context(), "other"); err != nil {
-		t.Errorf("waiting for an object without queue: %v", err)
+		t.Errorf("waiting for an object without items: %v", err)
 	}
 	if err := queue.Drain(soon); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("drained with queue that do not end: %v", err)
+		t.Errorf("drained with items that do not end: %v", err)
 	}
 	close(gate)
 	if err := queue.Drain(t.Context()); err != nil {
@@ -55,7 +57,7 @@ func TestWorkQueue(t *testing.T) {
 	}
 }
 
-// An object whose queue do not end leaves room for those of all others.
+// An object whose items do not end leaves room for those of all others.
 func TestWorkQueueOfOneObject(t *testing.T) {
 	queue := workqueue.New()
 	gate := make(chan struct{})
@@ -98,6 +100,48 @@ func TestTakeWithoutWaiting(t *testing.T) {
 		close(gate)
 		if err := queue.Drain(t.Context()); err != nil || !ran {
 			t.Errorf("the last item ran: %v, error %v", ran, err)
+		}
+	})
+}
+
+// However many objects wait for calls of theirs, another one is reconciled. They follow, each once, when their calls have ended.
+func TestReconcileBesideHangingCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue, looked := workqueue.New(), atomic.Int32{}
+		look := func() []<-chan struct{} { looked.Add(1); return nil }
+		gate := make(chan struct{})
+		for i := range 20 {
+			key := fmt.Sprint("hangs", i)
+			queue.Go(key, func() { <-gate })
+			queue.Reconcile(key, look)
+			queue.Reconcile(key, look)
+		}
+		<-queue.Reconcile("another", look)
+		if n := looked.Load(); n != 1 {
+			t.Errorf("%d objects were reconciled, want the one without a call", n)
+		}
+		close(gate)
+		if err := queue.Drain(t.Context()); err != nil || looked.Load() != 21 {
+			t.Errorf("%d objects were reconciled, want 21: %v", looked.Load(), err)
+		}
+	})
+}
+
+// An object has been reconciled when that of which it says that it follows has, which may need the room of the first.
+func TestReconcileWithWhatFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue, pods := workqueue.New(), atomic.Int32{}
+		var all []<-chan struct{}
+		for i := range 20 {
+			all = append(all, queue.Reconcile(fmt.Sprint("container", i), func() []<-chan struct{} {
+				return []<-chan struct{}{queue.Reconcile(fmt.Sprint("pod", i), func() []<-chan struct{} { pods.Add(1); return nil })}
+			}))
+		}
+		for _, done := range all {
+			<-done
+		}
+		if n := pods.Load(); n != 20 {
+			t.Errorf("%d pods were reconciled before their containers were done", n)
 		}
 	})
 }
