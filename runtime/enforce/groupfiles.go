@@ -37,9 +37,12 @@ func (g groupFiles) Holds(file, value, held string) bool {
 // lessBurst has a burst go down before the quota, to which it would be cut otherwise.
 func lessBurst(due []ledger.Write) []ledger.Write {
 	for k, w := range due {
+		if w.File != rules.CPUBurst {
+			continue
+		}
 		value, err := strconv.ParseInt(w.Value, 10, 64)
 		found, foundErr := strconv.ParseInt(w.Found, 10, 64)
-		if w.File == rules.CPUBurst && err == nil && foundErr == nil && value < found {
+		if err == nil && foundErr == nil && value < found {
 			due[0], due[k] = due[k], due[0]
 		}
 	}
@@ -64,8 +67,13 @@ func (g groupFiles) Fit(file, value string) string {
 // letsOthers reports whether a write lets other files of the group have a value that they could
 // not have before.
 func letsOthers(w ledger.Write, files []string) bool {
-	return w.Kind == ledger.Undo && slices.Contains(files, rules.OtherView(w.File)) || endsIdle(w) ||
-		w.File == rules.CPUMax && slices.Contains(files, rules.CPUBurst)
+	switch {
+	case endsIdle(w):
+		return true
+	case w.File == rules.CPUMax:
+		return slices.Contains(files, rules.CPUBurst)
+	}
+	return w.Kind == ledger.Undo && slices.Contains(files, rules.OtherView(w.File))
 }
 
 // endsIdle reports whether the group of a write gets a share of the CPU again.

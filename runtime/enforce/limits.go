@@ -168,7 +168,10 @@ func (e *Enforcer) limitsOf(id ledger.ID, file string, raised []ledger.Raised) (
 			kubelet, _ = strconv.ParseInt(*v.Kubelet, 10, 64)
 		}
 		for _, r := range raised {
-			if n, err := strconv.ParseInt(r.Wish.Value, 10, 64); err == nil && r.Container == id.Container && r.Target == t && (n > wanted || n <= 0) {
+			if r.Container != id.Container || r.Target != t {
+				continue
+			}
+			if n, err := strconv.ParseInt(r.Wish.Value, 10, 64); err == nil && (n > wanted || n <= 0) {
 				wanted = n
 			}
 		}

@@ -128,7 +128,8 @@ func (e *Enforcer) writeDue(ctx context.Context, id ledger.ID, g *groupFiles, fi
 			}
 			d := g.write(ctx, w)
 			written = append(written, d)
-			again = again || d.Err == nil && d.Read != "" && letsOthers(w, files)
+			holds := d.Err == nil && d.Read != ""
+			again = again || holds && letsOthers(w, files)
 		}
 		e.markEnded(ctx, id, g, written)
 		e.Ledger.End(id, written)

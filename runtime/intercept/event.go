@@ -124,9 +124,11 @@ func (e *event) readableGroup(ctx context.Context, o abi.Object) (string, abi.Er
 	}
 	obj := e.object(o)
 	switch {
-	case o == abi.Event || o == abi.Node || ofClass && (o == abi.Container || obj.Container != nil):
+	case o == abi.Event, o == abi.Node:
 		return "", abi.Invalid
-	case obj.Pod == nil && (obj.Container == nil || obj.Container.ID == ""): // it is yet to be made
+	case ofClass && (o == abi.Container || obj.Container != nil):
+		return "", abi.Invalid
+	case unmade(obj):
 		return "", abi.NotFound
 	case e.host.Cgroups == nil:
 		return "", abi.Unsupported
@@ -140,6 +142,11 @@ func (e *event) readableGroup(ctx context.Context, o abi.Object) (string, abi.Er
 	return group, plugin.ErrnoOf(err)
 }
 
+// unmade reports whether an object is a container, or nothing, that is yet to be made.
+func unmade(o crifield.Object) bool {
+	return o.Pod == nil && (o.Container == nil || o.Container.ID == "")
+}
+
 // Opposed implements plugin.Remembering. A resource that kubelet gives a new value in this call
 // has no plugin's any more.
 func (e *event) Opposed(c *plugin.Change) (first string) {
@@ -148,11 +155,12 @@ func (e *event) Opposed(c *plugin.Change) (first string) {
 		return ""
 	}
 	o := e.object(c.Object)
-	if o.Pod == nil && (o.Container == nil || o.Container.ID == "") { // it is yet to be made
+	if unmade(o) {
 		return ""
 	}
 	first = e.host.Enforcer.Opposed(o, c)
-	if first != "" && !file && e.sent != nil && o.Container.ID == e.container.ID {
+	updated := e.sent != nil && !file && o.Container.ID == e.container.ID
+	if updated && first != "" {
 		target := enforce.TargetOf(c)
 		if kubelet, named := e.kubeletValues()[target]; named && !e.host.Ledger.Repeats(e.host.Enforcer.ID(o), target, kubelet) {
 			return ""

@@ -58,16 +58,19 @@ func inverse(o crifield.Object, c *plugin.Change) plugin.Change {
 // what was before the call, and would not be known to have done so.
 func (c *call) noteFields(ctx context.Context, after *event) {
 	ctx = context.WithoutCancel(ctx)
-	if after == nil || after.container == nil || c.method.Effect != cri.Makes && c.method.Effect != cri.Updates {
+	makes, updates := c.method.Effect == cri.Makes, c.method.Effect == cri.Updates
+	if after == nil || after.container == nil {
+		return
+	}
+	if !makes && !updates {
 		return
 	}
 	id := c.Enforcer.ID(crifield.Object{Container: after.container})
-	if len(c.event.before) == 0 && (c.method.Effect == cri.Makes || !c.Ledger.Has(id)) {
+	if len(c.event.before) == 0 && (makes || !c.Ledger.Has(id)) {
 		return
 	}
-	makes := c.method.Effect == cri.Makes
 	u := ledger.Update{Asked: c.event.origin().Fields(c.owned, abi.Container, nil), Before: c.event.valuesBefore(abi.Container), At: c.event.at}
-	if c.method.Effect == cri.Updates {
+	if updates {
 		u.Sent, u.Kubelet = enforce.Values(*c.method.Carries(c.req).Resources), c.event.kubeletValues()
 	} else {
 		u.Sent = enforce.Values(c.event.container.Resources.Now)
@@ -77,7 +80,7 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 		c.Ledger.Updated(id, u)
 	}
 	c.Enforcer.Lift(ctx, id.Pod)
-	if c.method.Effect == cri.Updates {
+	if updates {
 		c.Enforcer.Reconcile(ctx, id)
 	}
 }

@@ -78,7 +78,8 @@ func (i *interceptor) applyFiles(ctx context.Context, e *event, of abi.Object, c
 func (i *interceptor) refusal(ctx context.Context, e *event, changes []plugin.Owned, done []ledger.Done) error {
 	for _, d := range done {
 		fails := slices.ContainsFunc(changes, func(o plugin.Owned) bool {
-			return o.Policy == plugin.Fail && o.Plugin == d.Plugin && o.Change.Op == plugin.WriteFile && o.Change.Key == d.File
+			its := o.Plugin == d.Plugin && o.Change.Op == plugin.WriteFile
+			return its && o.Change.Key == d.File && o.Policy == plugin.Fail
 		})
 		if d.Err == nil || !fails {
 			continue

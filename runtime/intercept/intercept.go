@@ -178,15 +178,17 @@ func (c *call) forward(ctx context.Context, out *cri.Frame, next cri.Next) (answ
 	defer c.trackCreations()()
 	pass := func() error {
 		answer, c.left, err = c.outside(ctx, out, next)
-		if err != nil && !c.left && c.Lost != nil && c.method.Effect != cri.Nothing && unanswered(ctx, err) {
-			c.Lost()
+		if c.left {
+			return err
 		}
-		if err == nil && !c.left {
-			if after = c.observe(ctx, answer); after != nil {
-				c.settle(ctx, after)
-			}
+		if err != nil {
+			c.lost(ctx, err)
+			return err
 		}
-		return err
+		if after = c.observe(ctx, answer); after != nil {
+			c.settle(ctx, after)
+		}
+		return nil
 	}
 	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok && c.event != nil {
 		err = c.Enforcer.Around(ctx, c.event.About(), c.event.container, r, path.Base(c.method.Name), pass)
@@ -194,6 +196,13 @@ func (c *call) forward(ctx context.Context, out *cri.Frame, next cri.Next) (answ
 		err = pass()
 	}
 	return answer, after, err
+}
+
+// lost reports a call that the runtime has not answered, and may have carried out.
+func (c *call) lost(ctx context.Context, err error) {
+	if c.Lost != nil && c.method.Effect != cri.Nothing && unanswered(ctx, err) {
+		c.Lost()
+	}
 }
 
 // unseen refuses a call whose request does not show all that it does, if plugins hook it. Without a hook

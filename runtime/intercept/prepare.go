@@ -137,8 +137,10 @@ func (c *call) containerEvent(ctx context.Context, id string) *event {
 // by a list alone, and a hook is to be told of it, or its cgroup may hold what is in an update's way.
 func (c *call) container(ctx context.Context, id string) (pods.Container, bool) {
 	container, ok := c.Store.Container(id)
-	update := c.method.Effect == cri.Updates
-	if ok && !container.ByListAlone() || c.unread || !c.hooked() && (!update || c.Cgroups == nil) {
+	described := ok && !container.ByListAlone()
+	inTheWay := c.method.Effect == cri.Updates && c.Cgroups != nil
+	wanted := c.hooked() || inTheWay
+	if described || c.unread || !wanted {
 		return container, ok
 	}
 	container, ok = readThrough(ctx, c, id, c.Store.ReadContainer)
@@ -205,9 +207,10 @@ func overlay(config *runtimeapi.PodSandboxConfig, pod pods.Pod) bool {
 
 func overlayMap(config *map[string]string, asked, sent map[string]string) (changed bool) {
 	for k, v := range sent {
-		was, known := asked[k]
-		now, present := (*config)[k]
-		if known && was == v || present && now == v {
+		if was, known := asked[k]; known && was == v {
+			continue
+		}
+		if now, present := (*config)[k]; present && now == v {
 			continue
 		}
 		if *config == nil {

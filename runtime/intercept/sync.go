@@ -179,7 +179,10 @@ func (s *Synchronized) isSynced(store *pods.Store, id string, containers ...stri
 func (s *Synchronized) outdated(p *podSyncState, store *pods.Store, id string, containers []string) bool {
 	unknown := func(container string) bool {
 		c, known := s.containers[container]
-		return container != "" && !(known && (c.described || !store.Described(container)))
+		if container == "" || known && c.described {
+			return false
+		}
+		return !known || store.Described(container)
 	}
 	return !p.described && store.Described(id) || slices.ContainsFunc(containers, unknown)
 }

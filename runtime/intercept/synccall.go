@@ -119,7 +119,8 @@ type syncedPlugin struct {
 // Call implements plugin.Plugin.
 func (p *syncedPlugin) Call(ctx context.Context, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
 	e, ok := ev.(*event)
-	if ok && e.pod != nil && e.pod.ID != "" && e.hook != abi.Synchronize {
+	ofPod := ok && e.pod != nil && e.pod.ID != ""
+	if ofPod && e.hook != abi.Synchronize {
 		if err := p.ensureSynced(ctx, budget, e); err != nil {
 			return fmt.Errorf("the pod is not synchronized: %w", err)
 		}

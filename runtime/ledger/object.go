@@ -249,7 +249,8 @@ func (l *Ledger) Unsettled(id ID) bool {
 	for t, v := range o.values {
 		value, due := v.reset()
 		_, file := t.File()
-		if v.Failed != nil || len(v.Wishes) == 0 || !file && due && v.Last != value {
+		unsent := !file && due && v.Last != value
+		if v.Failed != nil || len(v.Wishes) == 0 || unsent {
 			return true
 		}
 	}

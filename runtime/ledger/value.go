@@ -92,8 +92,11 @@ func (o *object) tidy(t Target) {
 	if v == nil || len(v.Wishes) > 0 {
 		return
 	}
-	_, file := t.File()
-	if file && v.unwritten() || !file && (v.Kubelet == nil || v.Last == *v.Kubelet) {
+	kubelets := v.Kubelet == nil || v.Last == *v.Kubelet
+	if _, file := t.File(); file {
+		kubelets = v.unwritten()
+	}
+	if kubelets {
 		delete(o.values, t)
 	}
 }
@@ -133,7 +136,9 @@ func (v *Value) owner() (plugin string, hook abi.Hook) {
 
 // ours reports whether the kernel may hold this because the host wrote it.
 func (v *Value) ours(held string, holds func(value string) bool) bool {
-	return v.Read != "" && held == v.Read || v.Last != "" && holds(v.Last) || v.Writing != "" && holds(v.Writing)
+	written := func(value string) bool { return value != "" && holds(value) }
+	readBack := v.Read != "" && held == v.Read
+	return readBack || written(v.Last) || written(v.Writing)
 }
 
 // Holds reports whether a file that shows held has the value that it is to have: that of the

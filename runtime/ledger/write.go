@@ -132,9 +132,11 @@ func (l *Ledger) Begin(id ID, held Held, why Why, kernel Kernel) (due []Write) {
 		if w.Kind != 0 {
 			due = append(due, w)
 		}
-		if value, undo, ok := v.wanted(); ok && undo && known && found == value && v.exactly(file, kernel) {
-			delete(o.values, t)
-			save = true
+		if value, undo, _ := v.wanted(); undo && known && found == value {
+			if v.exactly(file, kernel) {
+				delete(o.values, t)
+				save = true
+			}
 		}
 		o.tidy(t) // a value that became kubelet's own needs no undo
 	}
@@ -149,7 +151,8 @@ func (l *Ledger) Begin(id ID, held Held, why Why, kernel Kernel) (due []Write) {
 // kind if there is none, and the record from then on. changed says that the record is to be saved first.
 func (v Value) decide(file, found string, known bool, why Why, kernel Kernel) (w Write, next Value, changed bool) {
 	value, undo, ok := v.wanted()
-	if !ok || !known && why != Called || !undo && why == Vacant {
+	unreadable, vacant := !known && why != Called, !undo && why == Vacant
+	if !ok || unreadable || vacant {
 		return Write{}, v, false
 	}
 	holds := func(value string) bool { return kernel.Holds(file, value, found) }
@@ -176,7 +179,7 @@ func (v Value) decide(file, found string, known bool, why Why, kernel Kernel) (w
 		}
 	}
 	failed := v.stuckAt(found)
-	if v.Drift.Fight || failed && why != Scan && why != Vacant {
+	if v.Drift.Fight || failed && why == Called {
 		return Write{}, v, changed
 	}
 	w = Write{Kind: First, File: file, Value: value, Exact: v.Exact, Found: found}
@@ -242,7 +245,8 @@ func (l *Ledger) End(id ID, done []Done) {
 		t := File(d.File)
 		if v := o.values[t]; v != nil && d.Kind != Fight {
 			save = v.end(d) || save
-			if d.Kind == Undo && d.Err == nil && len(v.Wishes) == 0 && d.Value == *v.Kubelet {
+			undone := d.Kind == Undo && d.Err == nil
+			if undone && len(v.Wishes) == 0 && d.Value == *v.Kubelet {
 				delete(o.values, t)
 				save = true
 			}
@@ -265,7 +269,8 @@ func (v *Value) end(d *Done) (changed bool) {
 		v.Failed = &Failure{d.Err.Error(), d.Found, true}
 		return true
 	}
-	changed = v.Failed != nil || d.Read != d.Value || v.Read != "" && v.Read != d.Read
+	another := v.Read != "" && v.Read != d.Read
+	changed = v.Failed != nil || d.Read != d.Value || another
 	v.Last, v.Read, v.Failed = d.Value, d.Read, nil
 	return changed
 }
