@@ -15,7 +15,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
-	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
 // Lift lifts the limits of a pod's cgroup while a plugin has given a live container of it a
@@ -203,20 +202,13 @@ func (e *Enforcer) isSum(uid, file string, limit rules.Limit) bool {
 	if !known {
 		return false
 	}
-	newest := map[string]pods.Container{}
-	for _, c := range e.Store.Containers(pod.ID) {
-		meta := c.Config.GetMetadata()
-		if former, ok := newest[meta.GetName()]; !ok || former.Config.GetMetadata().GetAttempt() <= meta.GetAttempt() {
-			newest[meta.GetName()] = c
-		}
-	}
 	overhead := crifield.Object{Container: &crifield.Container{Resources: pod.Overhead}}
 	least := limitIn(overhead, file).In(limit.Period)
 	most, unit := least, max(limit.Period/100, 1) // systemd has whole percents of a CPU
 	if file == rules.MemoryMax {                  // the kernel has whole pages
 		unit = int64(os.Getpagesize())
 	}
-	for _, c := range newest {
+	for _, c := range newestOf(e.Store.Containers(pod.ID)) {
 		part, _ := e.limitsOf(ledger.ID{Pod: uid, Container: c.ID}, file, nil)
 		if part.Amount <= 0 {
 			continue
