@@ -52,12 +52,12 @@ type FS struct {
 // hybrid layout. A mode of v1 or v2 also takes a tree of plain files, but not a
 // mounted hierarchy of the other version. The caller closes the FS.
 func Open(root, mode string) (*FS, error) {
-	version, mounted, err := choose(root, mode)
-	if err != nil {
-		return nil, fmt.Errorf("open cgroup root %s: %w", root, err)
+	f := &FS{path: root, dirs: map[string]*topDir{}, groups: map[string]*inUse{}}
+	err := f.choose(mode)
+	if err == nil {
+		err = f.openDirs()
 	}
-	f := &FS{path: root, version: version, mounted: mounted, dirs: map[string]*topDir{}, groups: map[string]*inUse{}}
-	if err := f.openDirs(); err != nil {
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open cgroup root %s: %w", root, err), f.Close())
 	}
 	return f, nil
@@ -81,7 +81,10 @@ func (f *FS) Close() error {
 	return errors.Join(errs...)
 }
 
-// openDirs opens a directory for each controller of the table. A v1 controller
+// controllers are the v1 controllers of the files in the tables of package rules.
+var controllers = []string{"cpu", "cpuacct", "cpuset", "memory", "blkio", "pids", "hugetlb", "rdma", "misc"}
+
+// openDirs opens a directory for each of controllers. A v1 controller
 // that is not mounted is left out; its files are then unsupported. systemd makes directories
 // also for controllers that it cannot mount.
 func (f *FS) openDirs() error {
@@ -95,7 +98,7 @@ func (f *FS) openDirs() error {
 	}
 	defer root.Close()
 	f.shown = shownBy(filepath.Join(f.path, "cpu"))
-	for _, name := range controllers() {
+	for _, name := range controllers {
 		if magic, err := fsMagic(filepath.Join(f.path, name)); err == nil && f.mounted && magic != unix.CGROUP_SUPER_MAGIC {
 			continue
 		}
@@ -122,21 +125,23 @@ func (f *FS) add(controller string, root *os.Root) error {
 	return err
 }
 
-func choose(root, mode string) (version int, isMount bool, err error) {
-	mounted, err := detect(root)
+// choose finds the version that the mode means.
+func (f *FS) choose(mode string) error {
+	mounted, err := detect(f.path)
 	if err != nil {
-		return 0, false, err
+		return err
 	}
-	want := map[string]int{"auto": mounted, "v1": 1, "v2": 2}[mode]
+	want, known := map[string]int{"auto": mounted, "v1": 1, "v2": 2}[mode]
 	switch {
-	case want == 0 && mode == "auto":
-		return 0, false, errors.New("no cgroup file system is mounted there; name the mode, v1 or v2, to use plain files")
+	case !known:
+		return fmt.Errorf("cgroup mode %q is not auto, v1 or v2", mode)
 	case want == 0:
-		return 0, false, fmt.Errorf("cgroup mode %q is not auto, v1 or v2", mode)
+		return errors.New("no cgroup file system is mounted there; name the mode, v1 or v2, to use plain files")
 	case mounted != 0 && mounted != want:
-		return 0, false, fmt.Errorf("cgroup mode is %s, but cgroup v%d is mounted there", mode, mounted)
+		return fmt.Errorf("cgroup mode is %s, but cgroup v%d is mounted there", mode, mounted)
 	}
-	return want, mounted != 0, nil
+	f.version, f.mounted = want, mounted != 0
+	return nil
 }
 
 // detect returns the version mounted at root, or 0 if there is none. The cgroup
@@ -149,7 +154,7 @@ func detect(root string) (int, error) {
 	if magic == unix.CGROUP2_SUPER_MAGIC {
 		return 2, nil
 	}
-	for _, name := range controllers() {
+	for _, name := range controllers {
 		if magic, err := fsMagic(filepath.Join(root, name)); err == nil && magic == unix.CGROUP_SUPER_MAGIC {
 			return 1, nil
 		}

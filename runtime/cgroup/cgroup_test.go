@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,7 +45,13 @@ func plainPath(t *testing.T, f *FS, name string) string {
 	if f.version == 2 {
 		return filepath.Join(f.path, pod, name)
 	}
-	return filepath.Join(f.path, x.V1.Controller, pod, x.V1.Names[0])
+	return v1Path(f, pod, x.V1.Names[0])
+}
+
+// v1Path is where v1 has a file of a group.
+func v1Path(f *FS, group, name string) string {
+	controller, _, _ := strings.Cut(name, ".")
+	return filepath.Join(f.path, controller, group, name)
 }
 
 func plain(t *testing.T, f *FS, name, value string) {
@@ -161,5 +168,19 @@ func TestOpenRefusesControllerOutside(t *testing.T) {
 	}
 	if _, err := Open(root, "v1"); err == nil || !strings.Contains(err.Error(), "escapes") {
 		t.Errorf("got %v, want an error about the path that escapes", err)
+	}
+}
+
+// Each file of v1 is in a controller that is opened.
+func TestControllersAreThoseOfTheTables(t *testing.T) {
+	for _, x := range slices.Concat(rules.Files, rules.Statistics) {
+		if x.V1 == nil {
+			continue
+		}
+		for _, name := range x.V1.Files() {
+			if controller, _, _ := strings.Cut(name, "."); !slices.Contains(controllers, controller) {
+				t.Errorf("%s of %s is in the controller %q", name, x.Name, controller)
+			}
+		}
 	}
 }

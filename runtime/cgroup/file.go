@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -19,20 +17,29 @@ import (
 // each device.
 const maxRead = 64 << 10
 
-// Read returns what the group's file holds, without the final newline. The file
-// goes by its v2 name. During an update (see SuspendForUpdate), it is the value
-// that will be put back. The error's code is abi.NotFound if the group is not
-// there, abi.Unsupported if this cgroup version or kernel has no such file.
+// Read returns what the group's file holds, without the final newline: one of those that Write
+// takes, or of those that tell what the group uses. The file goes by its v2 name, and on v1 the text
+// is as v2 would put it. At most 64 KiB are read. During an update (see SuspendForUpdate), it is the
+// value that will be put back. The error's code is abi.NotFound if the group is not there,
+// abi.Unsupported if this cgroup version or kernel has no such file, and abi.Denied for a file that is
+// not in the tables.
 func (g *Group) Read(file string) (string, error) {
 	x, err := g.find(file)
+	if err == nil && suspendable(file) {
+		use := g.fs.enter(g.rel)
+		defer g.fs.leave(g.rel, use)
+		if v, ok := use.kept[file]; ok && use.updates > 0 {
+			return v, nil
+		}
+	}
+	value := ""
+	if err == nil {
+		value, err = g.get(x)
+	}
 	if err != nil {
 		return "", rules.Fail("read", g.path, file, "", err)
 	}
-	v, err := g.read(x)
-	if err != nil {
-		return "", rules.Fail("read", g.path, file, "", err)
-	}
-	return v, nil
+	return value, nil
 }
 
 // Read is [Group.Read] of one file.
@@ -57,22 +64,18 @@ func (f *FS) Read(group, file string) (string, error) {
 // asked for only returns with the update.
 func (g *Group) Write(ctx context.Context, file, value string) error {
 	x, err := g.find(file)
-	if err != nil {
-		return rules.Fail("write", g.path, file, value, err)
+	v := ""
+	if err == nil {
+		v, err = x.Parse(value)
 	}
-	v, err := x.Parse(value)
-	if err != nil {
-		return rules.Fail("write", g.path, file, value, err)
-	}
-	if suspendable(file) {
+	switch {
+	case err != nil:
+	case suspendable(file):
 		err = g.writeSuspendable(ctx, x, v)
-	} else {
+	default:
 		err = g.set(ctx, x, v)
 	}
-	if err != nil {
-		return rules.Fail("write", g.path, file, value, err)
-	}
-	return nil
+	return rules.Fail("write", g.path, file, value, err)
 }
 
 // Write is [Group.Write] of one file.
@@ -82,30 +85,14 @@ func (f *FS) Write(ctx context.Context, group, file, value string) error {
 	return g.Write(ctx, file, value)
 }
 
-// read is get, but for a value that will be put back.
-func (g *Group) read(x *rules.File) (string, error) {
-	if !suspendable(x.Name) {
-		return g.get(x)
-	}
-	use := g.fs.enter(g.rel)
-	defer g.fs.leave(g.rel, use)
-	if v, ok := use.kept[x.Name]; ok && use.updates > 0 {
-		return v, nil
-	}
-	return g.get(x)
-}
-
 // get returns what a file of the table holds, in v2's form.
 func (g *Group) get(x *rules.File) (string, error) {
 	if g.fs.version == 2 {
-		v, err := g.readFile("", x.Name, x.Needs)
+		v, err := g.readFile(x.Name, x.Needs)
 		return x.Read(v), err
 	}
-	if err := x.In(1); err != nil {
-		return "", err
-	}
 	if x.V1.Renamed() {
-		return g.readFile(x.V1.Controller, x.V1.Names[0], x.V1.Needs)
+		return g.readFile(x.V1.Names[0], x.V1.Needs)
 	}
 	held, err := g.held(x, x.V1.Names)
 	if err != nil {
@@ -128,59 +115,36 @@ func (g *Group) set(ctx context.Context, x *rules.File, value string) error {
 	return nil
 }
 
-// putQuota is put of cpu.max. Its group is locked, since an update may suspend the burst just then.
+// putQuota is put of cpu.max. The kernel refuses a quota below the burst, which is cut to it first, and
+// comes back if the quota is refused all the same. The group is locked, since an update may suspend the
+// burst just then.
 func (g *Group) putQuota(x *rules.File, value string) error {
 	use := g.fs.enter(g.rel)
 	defer g.fs.leave(g.rel, use)
-	undo := g.cutBurst(value)
-	if err := g.put(x, value); err != nil {
-		return errors.Join(err, undo())
+	burst := rules.Find(rules.CPUBurst)
+	held, _ := g.get(burst) // "" is no number, and not cut
+	cut := rules.FitBurst(held, value)
+	if cut != held {
+		_ = g.put(burst, cut) // what fails shows in the write of the quota
 	}
-	return nil
-}
-
-// cutBurst lowers a burst that is above the quota of a cpu.max to come, since the kernel refuses
-// that quota otherwise. undo puts it back. What fails shows in the write of the quota.
-func (g *Group) cutBurst(limit string) (undo func() error) {
-	quota, _, _ := strings.Cut(limit, " ")
-	q, err := strconv.ParseInt(quota, 10, 64)
-	x, _ := rules.Find(rules.CPUBurst)
-	held, heldErr := g.get(x)
-	b, burstErr := strconv.ParseInt(held, 10, 64)
-	if errors.Join(err, heldErr, burstErr) != nil || b <= q { // without a limit, any burst is valid
-		return func() error { return nil }
+	err := g.put(x, value)
+	if err != nil && cut != held {
+		err = errors.Join(err, g.put(burst, held))
 	}
-	_ = g.put(x, quota)
-	return func() error { return g.put(x, held) }
+	return err
 }
 
 // put writes a value that the table's parser returned to the files alone.
 func (g *Group) put(x *rules.File, value string) error {
 	if g.fs.version == 2 {
-		return g.writeBoth(x.Name, x.Needs, value)
+		return g.writeFile(x.Name, x.Needs, value)
 	}
 	return g.put1(x, value)
 }
 
-// writeBoth writes a file of v2, and that of innerGroup, if there is one.
-func (g *Group) writeBoth(name, needs, value string) error {
-	err := g.writeFile("", name, needs, value)
-	inner := g.within()
-	if err != nil || inner < 0 {
-		return err
-	}
-	fd, err := openAt(inner, name, unix.O_WRONLY|unix.O_TRUNC)
-	if errors.Is(err, unix.ENOENT) { // the controller is off there
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return writeLines(fd, value)
-}
-
-func (g *Group) readFile(controller, name, needs string) (string, error) {
-	fd, err := g.reader(controller, name, needs)
+// readFile reads a file by the kernel's name. needs says which kernel has it.
+func (g *Group) readFile(name, needs string) (string, error) {
+	fd, err := g.reader(name, needs)
 	if err != nil {
 		return "", err
 	}
@@ -212,33 +176,41 @@ func readAll(fd int, buffer []byte) (text []byte, err error) {
 	}
 }
 
-func (g *Group) writeFile(controller, name, needs, value string) error {
-	// Truncating means nothing to the kernel's files, and keeps plain ones right.
-	fd, err := g.open(controller, name, needs, unix.O_WRONLY|unix.O_TRUNC)
-	if err != nil {
+// writeFile writes a file by the kernel's name, and that of innerGroup, if there is one.
+func (g *Group) writeFile(name, needs, value string) error {
+	const flags = unix.O_WRONLY | unix.O_TRUNC // truncating means nothing to the kernel's files, and keeps plain ones right
+	fd, err := g.open(name, needs, flags)
+	if err == nil {
+		err = writeLines(fd, value)
+	}
+	inner := g.within()
+	if err != nil || inner < 0 {
 		return err
 	}
-	return writeLines(fd, value)
+	fd, err = openAt(inner, name, flags)
+	if errors.Is(err, unix.ENOENT) { // the controller is off there
+		return nil
+	}
+	if err == nil {
+		err = writeLines(fd, value)
+	}
+	return err
 }
 
-// writeLines writes lines to a file, one at a time as the kernel takes them, and closes it.
+// writeLines writes lines to a file, one at a time as the kernel takes them, and closes it. A line is
+// one system call: to the kernel, a second one would be another value.
 func writeLines(fd int, value string) (err error) {
 	for line := range strings.SplitAfterSeq(value, "\n") {
-		if err = writeLine(fd, line); err != nil {
+		n, writeErr := again(func() (int, error) { return unix.Write(fd, []byte(line)) })
+		if err = writeErr; err == nil && n < len(line) {
+			err = io.ErrShortWrite
+		}
+		if err != nil {
 			break
 		}
 	}
 	if closeErr := unix.Close(fd); err == nil {
 		err = closeErr
-	}
-	return err
-}
-
-// writeLine writes a line with one system call: to the kernel, a second one would be another value.
-func writeLine(fd int, line string) error {
-	n, err := again(func() (int, error) { return unix.Write(fd, []byte(line)) })
-	if err == nil && n < len(line) {
-		err = io.ErrShortWrite
 	}
 	return err
 }
@@ -251,12 +223,4 @@ func lacking(name, needs string) error {
 		return rules.Reason(abi.Unsupported, "this kernel has no %s for this cgroup; the %s controller may be off", name, controller)
 	}
 	return rules.Reason(abi.Unsupported, "this kernel has no %s for this cgroup; it needs %s, and the %s controller", name, needs, controller)
-}
-
-// bare drops the path from an error: Error names the group and the file.
-func bare(err error) error {
-	if e, ok := err.(*fs.PathError); ok {
-		return e.Err
-	}
-	return err
 }

@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"cmp"
 	"errors"
 	"path"
 	"strings"
@@ -16,27 +17,17 @@ import (
 // each use. It belongs to one goroutine, which closes it soon.
 type Group struct {
 	fs    *FS
-	path  string       // as the caller gave it
-	rel   string       // clean
-	wrong error        // why the path names no group that may be used
-	dirs  []openedDir  // few
-	files []openedFile // for reading; few
+	path  string         // as the caller gave it
+	rel   string         // clean
+	wrong error          // why the path names no group that may be used
+	dirs  map[string]int // directories, by controller
+	files map[string]int // open for reading, by the kernel's name
 }
 
 // innerGroup is the name of the group that crun makes in the scope of a container on v2, for its processes. crun writes
 // each value there, and some of them to the scope, too. So a limit that it shows is the container's, and one that is
 // written holds if both have it; of weights, that of the scope counts.
 const innerGroup = "container"
-
-type openedDir struct {
-	controller string
-	fd         int
-}
-
-type openedFile struct {
-	controller, name string
-	fd               int
-}
 
 // Group returns a group, which need not exist. A path that names none, see [PodPath], is an error of
 // each use. The caller closes it.
@@ -60,62 +51,76 @@ func (g *Group) Close() {
 	if g == nil {
 		return
 	}
-	for _, file := range g.files {
-		_ = unix.Close(file.fd)
+	for _, fd := range g.files {
+		_ = unix.Close(fd)
 	}
-	for _, dir := range g.dirs {
-		if dir.fd >= 0 {
-			_ = unix.Close(dir.fd)
+	for _, fd := range g.dirs {
+		if fd >= 0 {
+			_ = unix.Close(fd)
 		}
 	}
 	g.files, g.dirs = nil, nil
 }
 
-// find returns a file of the table that Write and Read take.
+// find returns a file of the tables, if this version of cgroups has it.
 func (g *Group) find(file string) (*rules.File, error) {
 	x, err := rules.Lookup(file)
-	if err == nil {
-		err = g.wrong
+	if err != nil {
+		return nil, err
 	}
-	return x, err
+	return x, cmp.Or(g.wrong, x.In(g.fs.version))
 }
 
-// dir returns the group's directory of a controller; "" on v2.
+// controller is where v1 mounts a file, whose name begins with it. On v2 it is "".
+func (g *Group) controller(name string) string {
+	if g.fs.version == 2 {
+		return ""
+	}
+	controller, _, _ := strings.Cut(name, ".")
+	return controller
+}
+
+// dir returns the group's directory of a controller.
 func (g *Group) dir(controller string) (fd int, err error) {
-	for _, d := range g.dirs {
-		if d.controller == controller {
-			return d.fd, nil
-		}
+	if fd, opened := g.dirs[controller]; opened {
+		return fd, nil
 	}
 	top, ok := g.fs.dirs[controller]
 	if !ok {
 		return -1, rules.Reason(abi.Unsupported, "the %s controller is not mounted", controller)
 	}
 	if fd, err = top.open(g.rel); err == nil {
-		g.dirs = append(g.dirs, openedDir{controller, fd})
+		g.opened(controller, fd)
 	}
 	return fd, err
 }
 
 // within opens the directory of innerGroup; -1 if there is none.
 func (g *Group) within() (fd int) {
-	for _, d := range g.dirs {
-		if d.controller == innerGroup {
-			return d.fd
-		}
+	fd, looked := g.dirs[innerGroup]
+	if looked {
+		return fd
 	}
 	fd = -1
-	if g.fs.version == 2 && strings.HasSuffix(g.rel, ".scope") {
+	if g.fs.version == 2 && strings.HasSuffix(g.rel, scope) {
 		if opened, err := g.fs.dirs[""].open(path.Join(g.rel, innerGroup)); err == nil {
 			fd = opened
 		}
 	}
-	g.dirs = append(g.dirs, openedDir{innerGroup, fd})
+	g.opened(innerGroup, fd)
 	return fd
 }
 
+func (g *Group) opened(dir string, fd int) {
+	if g.dirs == nil {
+		g.dirs = map[string]int{}
+	}
+	g.dirs[dir] = fd
+}
+
 // open opens a file of the group. needs says which kernel has it. The caller closes it.
-func (g *Group) open(controller, name, needs string, flag int) (fd int, err error) {
+func (g *Group) open(name, needs string, flag int) (fd int, err error) {
+	controller := g.controller(name)
 	dir, err := g.dir(controller)
 	if err != nil {
 		return -1, err
@@ -137,24 +142,22 @@ func openAt(dir int, name string, flag int) (fd int, err error) {
 }
 
 // reader is open for reading. Close closes it.
-func (g *Group) reader(controller, name, needs string) (fd int, err error) {
-	for _, f := range g.files {
-		if f.name == name && f.controller == controller {
-			return f.fd, nil
-		}
+func (g *Group) reader(name, needs string) (fd int, err error) {
+	if fd, opened := g.files[name]; opened {
+		return fd, nil
 	}
 	inner := -1
 	if weighs := strings.Contains(name, "weight") || name == rules.CPUIdle; !weighs { // those of the scope count among containers
 		inner = g.within()
 	}
 	if fd, err = openAt(inner, name, unix.O_RDONLY); err != nil {
-		fd, err = g.open(controller, name, needs, unix.O_RDONLY)
+		fd, err = g.open(name, needs, unix.O_RDONLY)
 	}
 	if err == nil {
 		if g.files == nil {
-			g.files = make([]openedFile, 0, 12) // what few groups exceed
+			g.files = map[string]int{}
 		}
-		g.files = append(g.files, openedFile{controller, name, fd})
+		g.files[name] = fd
 	}
 	return fd, err
 }

@@ -157,7 +157,7 @@ func TestKernelStats(t *testing.T) {
 	busy(t, k)
 	counts := map[string]int64{}
 	for deadline := time.Now().Add(10 * time.Second); counts["throttled_usec"] == 0 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		for line := range strings.Lines(must(k.Get(k.group, "cpu.stat"))(t)) {
+		for line := range strings.Lines(must(k.Read(k.group, "cpu.stat"))(t)) {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 			counts[name] = must(strconv.ParseInt(value, 10, 64))(t)
 		}
@@ -168,14 +168,14 @@ func TestKernelStats(t *testing.T) {
 		}
 	}
 	for _, file := range []string{"memory.current", "pids.current"} {
-		if got := must(k.Get(k.group, file))(t); got == "0" {
+		if got := must(k.Read(k.group, file))(t); got == "0" {
 			t.Errorf("%s of a busy group is 0", file)
 		}
 	}
-	if got := must(k.Get(k.group, "memory.max"))(t); got != "max" {
+	if got := must(k.Read(k.group, "memory.max"))(t); got != "max" {
 		t.Errorf("memory.max of a group without a limit is %q", got)
 	}
-	_, err := k.Get(k.group+"/none", "cpu.stat")
+	_, err := k.Read(k.group+"/none", "cpu.stat")
 	wantCode(t, err, abi.NotFound)
 }
 
@@ -200,7 +200,7 @@ func busy(t *testing.T, k *kernel) {
 }
 
 // The kernel's own files are read as v2 has them, whichever version it is.
-func TestGetFromTheKernel(t *testing.T) {
+func TestReadFromTheKernel(t *testing.T) {
 	k := newKernel(t)
 	for _, controller := range []string{"cpuacct", "memory", "pids"} { // on v1, where they are mounted apart
 		if err := os.Mkdir(k.dir(controller), 0o755); err == nil {
@@ -215,7 +215,7 @@ func TestGetFromTheKernel(t *testing.T) {
 	for file, want := range map[string]string{
 		"cpu.weight": "59", "cpu.max": "max 100000", "cpu.idle": "0", "memory.current": "0", "memory.max": "max", "pids.current": "0", "pids.max": "max",
 	} {
-		got, err := k.Get(k.group, file)
+		got, err := k.Read(k.group, file)
 		if !k.controls(t, file) {
 			if !errors.Is(err, abi.Unsupported) {
 				t.Errorf("%s without its controller: %q, %v", file, got, err)
@@ -226,7 +226,7 @@ func TestGetFromTheKernel(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %q", file, got, err, want)
 		}
 	}
-	stat, err := k.Get(k.group, "cpu.stat")
+	stat, err := k.Read(k.group, "cpu.stat")
 	if err != nil || !strings.HasPrefix(stat, "usage_usec ") || !strings.Contains(stat, "\nnr_throttled 0\n") {
 		t.Errorf("cpu.stat: %q, %v", stat, err)
 	}

@@ -29,21 +29,15 @@ var (
 // the root or holds ".." is refused with abi.Invalid.
 func PodPath(cgroupParent string) (string, error) {
 	group, err := podPath(cgroupParent)
-	if err != nil {
-		return "", rules.Fail("find", cgroupParent, "", "", err)
-	}
-	return group, nil
+	return group, rules.Fail("find", cgroupParent, "", "", err)
 }
 
 func podPath(cgroupParent string) (string, error) {
 	rel, err := clean(cgroupParent)
-	if err != nil {
-		return "", err
-	}
-	if strings.HasSuffix(rel, slice) {
+	if err == nil && strings.HasSuffix(rel, slice) {
 		return slicePath(path.Base(rel))
 	}
-	return "/" + rel, nil
+	return absolute(rel, err)
 }
 
 // QOSClassPath returns the cgroup of a pod's QoS class, which is the parent of the pod's cgroup:
@@ -51,10 +45,7 @@ func podPath(cgroupParent string) (string, error) {
 // abi.NotFound if the pod's cgroup is elsewhere, and else that of PodPath.
 func QOSClassPath(cgroupParent string) (string, error) {
 	group, err := qosClassPath(cgroupParent)
-	if err != nil {
-		return "", rules.Fail("find the QoS class of", cgroupParent, "", "", err)
-	}
-	return group, nil
+	return group, rules.Fail("find the QoS class of", cgroupParent, "", "", err)
 }
 
 func qosClassPath(cgroupParent string) (string, error) {
@@ -91,8 +82,7 @@ func slicePath(name string) (string, error) {
 	if err != nil {
 		return "", rules.Reason(abi.Invalid, "%.256q is not the name of a systemd slice", name)
 	}
-	rel, err := clean(group)
-	return "/" + rel, err
+	return absolute(clean(group))
 }
 
 // ContainerPaths returns the cgroups that a container may have beneath its cgroup parent. Only
@@ -125,8 +115,10 @@ func (f *FS) FindContainer(cgroupParent, id string) (group string, exists bool, 
 	if err != nil {
 		return "", false, err
 	}
-	if i := slices.IndexFunc(groups, f.Exists); i >= 0 {
-		return groups[i], true, nil
+	for _, group := range groups {
+		if f.exists(group[1:]) == nil {
+			return group, true, nil
+		}
 	}
 	return groups[0], false, nil
 }
@@ -136,17 +128,13 @@ func (f *FS) FindContainer(cgroupParent, id string) (group string, exists bool, 
 // and crun call prefix-name.scope. It refuses what PodPath refuses.
 func ReportedPath(reported string) (string, error) {
 	group, err := reportedPath(reported)
-	if err != nil {
-		return "", rules.Fail("find", reported, "", "", err)
-	}
-	return group, nil
+	return group, rules.Fail("find", reported, "", "", err)
 }
 
 func reportedPath(reported string) (string, error) {
 	parts := strings.Split(reported, ":")
 	if len(parts) != 3 || strings.Contains(reported, "/") {
-		rel, err := clean(reported)
-		return "/" + rel, err
+		return absolute(clean(reported))
 	}
 	parent, prefix, unit := parts[0], parts[1], parts[2]
 	if parent == "" { // runc's and crun's default
@@ -162,8 +150,15 @@ func reportedPath(reported string) (string, error) {
 		}
 		unit += scope
 	}
-	rel, err := clean(parent + "/" + unit)
-	return "/" + rel, err
+	return absolute(clean(parent + "/" + unit))
+}
+
+// absolute is a path from the hierarchy's root, of what clean returns.
+func absolute(rel string, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	return "/" + rel, nil
 }
 
 // maxPath is Linux's PATH_MAX.

@@ -254,7 +254,7 @@ func TestNothingLeavesTheRoot(t *testing.T) {
 			wantCode(t, f.Write(t.Context(), tt.group, rules.CPUIdle, "1"), tt.code)
 			_, err := f.Read(tt.group, rules.CPUIdle)
 			wantCode(t, err, tt.code)
-			if stat, err := f.Get(tt.group, "cpu.stat"); err == nil && tt.group != "/file" {
+			if stat, err := f.Read(tt.group, "cpu.stat"); err == nil && tt.group != "/file" {
 				t.Errorf("statistics %q of group %.80q", stat, tt.group)
 			}
 			if hold, err := f.SuspendForUpdate(t.Context(), tt.group, Update{}); tt.code == abi.NotFound {

@@ -16,14 +16,24 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
-// Exists reports whether the group is there.
-func (f *FS) Exists(group string) bool {
-	rel, err := clean(group)
-	return err == nil && f.exists(rel) == nil
+// exists reports why a group is not there; nil if a controller has it. It refuses a path that
+// leaves the root.
+func (f *FS) exists(rel string) error {
+	err := rules.Reason(abi.Unsupported, "no controller is mounted")
+	for _, h := range f.dirs {
+		fd, openErr := h.open(rel)
+		if openErr == nil {
+			return unix.Close(fd)
+		}
+		if err = openErr; !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+	}
+	return err
 }
 
 // Gone reports whether the kernel says that there is no such group. Where it cannot tell, such as
-// without a free file descriptor, the group may be there.
+// without a free file descriptor, the group may be there. One whose path is wrong is gone.
 func (f *FS) Gone(group string) bool {
 	rel, err := clean(group)
 	if err == nil {
@@ -40,20 +50,14 @@ func (f *FS) Gone(group string) bool {
 // cgroup mount does not show.
 func (f *FS) GroupOfProcess(pid int, id string) (string, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-	group, ok := "", false
-	if err == nil {
-		group, ok = groupIn(string(b), f.version, f.shown, id)
-	}
-	switch {
-	case err != nil:
-		err = bare(err)
-	case !ok:
-		err = rules.Reason(abi.NotFound, "process %d is not in a cgroup of container %.64q", pid, id)
-	}
 	if err != nil {
 		return "", rules.Fail("find", "", "", "", err)
 	}
-	return group, nil
+	group, ok := groupIn(string(b), f.version, f.shown, id)
+	if !ok {
+		err = rules.Reason(abi.NotFound, "process %d is not in a cgroup of container %.64q", pid, id)
+	}
+	return group, rules.Fail("find", "", "", "", err)
 }
 
 // groupIn finds the container's cgroup in the text of a /proc/PID/cgroup, whose
@@ -76,11 +80,8 @@ func groupIn(text string, version int, shown, id string) (group string, ok bool)
 	if err != nil || at < 0 {
 		return "", false
 	}
-	rel, err := clean(strings.Join(elements[:at+1], "/"))
-	if err != nil {
-		return "", false
-	}
-	return "/" + rel, true
+	group, err = absolute(clean(strings.Join(elements[:at+1], "/")))
+	return group, err == nil
 }
 
 // shownBy returns the group that the mount at a directory shows at its top, as

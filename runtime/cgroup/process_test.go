@@ -47,8 +47,8 @@ func TestGroupIn(t *testing.T) {
 	}
 }
 
-// TestKernelTellsTheGroupAndItsResources asks for a real process.
-func TestKernelTellsTheGroupAndItsResources(t *testing.T) {
+// TestKernelTellsTheGroup asks for a real process.
+func TestKernelTellsTheGroup(t *testing.T) {
 	k := newKernel(t)
 	k.set(t, "0", "0", 25000)
 	if err := k.shares(204); err != nil {
@@ -70,44 +70,5 @@ func TestKernelTellsTheGroupAndItsResources(t *testing.T) {
 	for _, pid := range []int{os.Getpid(), 1 << 30} {
 		_, err := k.GroupOfProcess(pid, id)
 		wantCode(t, err, abi.NotFound)
-	}
-	r, err := k.Resources(k.group)
-	shares := map[int]int64{1: 204}[k.Version()]
-	if err != nil || r.CPUQuota != 25000 || r.CPUPeriod != 100000 || r.CPUShares != shares {
-		t.Errorf("%+v, %v", r, err)
-	}
-	k.set(t, "1", "0", -1)
-	if r, err = k.Resources(k.group); err != nil || r.CPUQuota != -1 || r.CPUShares != 0 {
-		t.Errorf("idle and without a quota: %+v, %v", r, err)
-	}
-	_, err = k.Resources(k.group + "-gone")
-	wantCode(t, err, abi.NotFound)
-}
-
-func TestResourcesOfPlainFiles(t *testing.T) {
-	root := t.TempDir()
-	f := openMode(t, root, 2)
-	if err := os.Mkdir(filepath.Join(root, "g"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		files map[string]string
-		want  Resources
-	}{
-		{map[string]string{
-			"cpu.max": "max 100000", "memory.max": "1000", "memory.swap.max": "500", "cpuset.cpus": "", "cpuset.cpus.effective": "0-3", "cpuset.mems": "1",
-		}, Resources{CPUPeriod: 100000, CPUQuota: -1, MemoryLimit: 1000, MemorySwap: 1500, CpusetCPUs: "0-3", CpusetMems: "1"}},
-		{map[string]string{"cpu.max": "5000 100000", "memory.max": "max", "memory.swap.max": "0"},
-			Resources{CPUPeriod: 100000, CPUQuota: 5000, MemoryLimit: -1, MemorySwap: -1, CpusetCPUs: "0-3", CpusetMems: "1"}},
-		{map[string]string{"cpu.max": "garbage", "memory.max": "", "memory.swap.max": "max"}, Resources{CpusetCPUs: "0-3", CpusetMems: "1"}},
-	} {
-		for name, value := range tt.files {
-			if err := os.WriteFile(filepath.Join(root, "g", name), []byte(value+"\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got, err := f.Resources("/g"); err != nil || got != tt.want {
-			t.Errorf("%v: %+v, %v, want %+v", tt.files, got, err, tt.want)
-		}
 	}
 }

@@ -73,14 +73,14 @@ func TestKernelRefusals(t *testing.T) {
 			if r.errno == syscall.EACCES { // a child may not exceed its parent
 				group += "/child"
 			}
-			before, _ := f.Get(group, r.file)
+			before, _ := f.Read(group, r.file)
 			at := from.at(must(clean(group))(t))
 			defer at.Close()
 			err := at.put(must(rules.Lookup(r.file))(t), r.value)
 			if code := rules.CodeOf(err); code != r.code || !errors.Is(err, r.errno) {
 				t.Errorf("the code is %v, the error %v; want %v, %v", code, err, r.code, r.errno)
 			}
-			if after, _ := f.Get(group, r.file); after != before {
+			if after, _ := f.Read(group, r.file); after != before {
 				t.Errorf("it reads %q, and %q before", after, before)
 			}
 		})
@@ -107,7 +107,7 @@ func TestKernelUndoesTheCpusetOfARunningGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := strings.TrimSpace(string(must(os.ReadFile(filepath.Join(f.path, "cpuset.cpus.effective")))(t)))
-	if got := must(f.Get(group, "cpuset.cpus"))(t); got != want || got == "0" {
+	if got := must(f.Read(group, "cpuset.cpus"))(t); got != want || got == "0" {
 		t.Errorf("it reads %q, want %q", got, want)
 	}
 }

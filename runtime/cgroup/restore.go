@@ -17,22 +17,17 @@ import (
 // It is "" for other files, of an idle group, and if it cannot be read.
 func (g *Group) Exact(file, known string) string {
 	x, err := g.find(file)
-	if err != nil {
+	if err != nil || x.Exact(g.fs.version) == "" {
 		return ""
 	}
-	controller, name := x.Exact(g.fs.version)
-	if name == "" {
-		return ""
-	}
-	value, _ := g.readFile(controller, name, "")
-	if file != rules.CPUIdle {
-		return value
-	}
-	if idle, err := g.get(x); err != nil || idle != "0" {
-		return ""
-	}
-	if value == defaultShare[g.fs.version] && known != "" {
-		return known
+	value, _ := g.readFile(x.Exact(g.fs.version), "")
+	if file == rules.CPUIdle {
+		if idle, _ := g.get(x); idle != "0" {
+			return ""
+		}
+		if value == defaultShare[g.fs.version] && known != "" {
+			return known
+		}
 	}
 	return value
 }
@@ -45,45 +40,45 @@ var defaultShare = [...]string{1: "1024", 2: "100"}
 // codes of its error are Write's.
 func (g *Group) Restore(ctx context.Context, file, before, exact string) error {
 	if exact != "" {
-		return g.restoreExact(ctx, file, exact)
+		return rules.Fail("restore", g.path, file, exact, g.restoreExact(ctx, file, exact))
 	}
 	now, err := g.Read(file)
 	if err != nil {
 		return err
 	}
 	value := rules.Set(g.fs.version).Undo(file, before, now)
-	if value == "" {
+	switch value {
+	case "":
 		return nil
+	case "\n":
+		return rules.Fail("restore", g.path, file, value, g.empty(ctx, file))
 	}
-	if value != "\n" {
-		return g.Write(ctx, file, value)
-	}
+	return g.Write(ctx, file, value)
+}
+
+// empty makes a cpuset empty again.
+func (g *Group) empty(ctx context.Context, file string) error {
 	x, err := g.find(file)
-	if err != nil {
-		return rules.Fail("restore", g.path, file, value, err)
+	if err == nil {
+		err = g.set(ctx, x, "\n")
 	}
-	err = g.set(ctx, x, value)
 	if errors.Is(err, unix.ENOSPC) {
 		// Linux refuses to empty the cpuset of a group of v2 that has processes. The parent's
 		// list means the same, until the parent's changes.
 		parent := g.fs.at(path.Dir(g.rel))
 		defer parent.Close()
-		if value, err = parent.readFile("", file+".effective", ""); err == nil {
-			err = g.set(ctx, x, value)
+		list, readErr := parent.readFile(file+".effective", "")
+		if err = readErr; err == nil {
+			err = g.set(ctx, x, list)
 		}
 	}
-	if err != nil {
-		return rules.Fail("restore", g.path, file, value, err)
-	}
-	return nil
+	return err
 }
 
+// restoreExact writes the kernel's file that holds exactly what the file shows.
 func (g *Group) restoreExact(ctx context.Context, file, value string) error {
 	x, err := g.find(file)
-	if err != nil {
-		return rules.Fail("restore", g.path, file, value, err)
-	}
-	if file == rules.CPUIdle { // the kernel takes no share before it is 0
+	if err == nil && file == rules.CPUIdle { // the kernel takes no share before it is 0
 		use := g.fs.enter(g.rel)
 		defer g.fs.leave(g.rel, use)
 		if use.updates > 0 { // the update writes the share
@@ -94,16 +89,10 @@ func (g *Group) restoreExact(ctx context.Context, file, value string) error {
 		err = g.put(x, "0")
 	}
 	if err == nil {
-		controller, name := x.Exact(g.fs.version)
-		if g.fs.version == 2 {
-			err = g.writeBoth(name, "", value)
-		} else {
-			err = g.writeFile(controller, name, "", value)
-		}
+		err = g.writeFile(x.Exact(g.fs.version), "", value)
 	}
-	if err != nil {
-		return rules.Fail("restore", g.path, file, value, err)
+	if err == nil {
+		g.keep(ctx, x)
 	}
-	g.keep(ctx, x)
-	return nil
+	return err
 }

@@ -36,14 +36,14 @@ func TestKernelStatistics(t *testing.T) {
 	busy(t, k)
 	readDisk(t, k)
 	shows := func(file string) bool {
-		return regexp.MustCompile(statistics[file]).MatchString(must(k.Get(k.group, file))(t))
+		return regexp.MustCompile(statistics[file]).MatchString(must(k.Read(k.group, file))(t))
 	}
 	for end := time.Now().Add(30 * time.Second); !(shows("cpu.stat") && shows("memory.current")) && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		// the process has not begun
 	}
 	for i := range rules.Statistics {
 		name := rules.Statistics[i].Name
-		got, err := k.Get(k.group, name)
+		got, err := k.Read(k.group, name)
 		_, statErr := os.Stat(filepath.Join(k.dir("none"), name))
 		switch there := k.Version() == 2 && statErr == nil; {
 		case errors.Is(err, abi.Unsupported) && !there:

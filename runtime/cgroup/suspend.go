@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -23,12 +22,9 @@ type Update struct {
 // Suspension is the values of a group that are suspended while a resource update is under
 // way. A nil Suspension has none.
 type Suspension struct {
-	fs     *FS
-	path   string // as the caller gave it
-	rel    string
+	group  *Group
 	update Update
-	group  *inUse
-	once   sync.Once
+	use    *inUse // nil once it has ended
 }
 
 // inUse is what is remembered of one cgroup while anybody uses it.
@@ -49,140 +45,110 @@ type inUse struct {
 // The caller runs the update and then always calls Restore. It writes its own values of
 // these files before Restore.
 func (f *FS) SuspendForUpdate(ctx context.Context, group string, update Update) (*Suspension, error) {
-	rel, err := clean(group)
-	if err != nil {
-		return nil, rules.Fail("suspend", group, "", "", err)
+	g := f.Group(group)
+	defer g.Close() // until Restore, too
+	if g.wrong != nil {
+		return nil, rules.Fail("suspend", group, "", "", g.wrong)
 	}
-	h := &Suspension{fs: f, path: group, rel: rel, update: update, group: f.enter(rel)}
-	h.group.updates++
-	g := f.at(rel)
-	defer g.Close()
+	h := &Suspension{group: g, update: update, use: f.enter(g.rel)}
+	h.use.updates++
 	for _, name := range suspendedFiles {
-		if err := h.clear(g, name); err != nil {
-			err = errors.Join(rules.Fail("suspend", group, name, "", err), h.end(ctx))
-			f.leave(rel, h.group)
-			return nil, err
+		if err := h.clear(name); err != nil {
+			return nil, errors.Join(rules.Fail("suspend", group, name, "", err), h.end(ctx))
 		}
 	}
-	h.group.mu.Unlock() // it stays a user until Restore
+	h.use.mu.Unlock() // it stays a user until Restore
 	return h, nil
 }
 
 // Restore ends the suspension. With accepted the backend took the update: the burst comes
 // back no larger than the quota then allows, and a file that Update.Unified names stays as
 // the backend wrote it. Otherwise the old values come back as they were. A group that no
-// longer exists is no error. ctx bounds what systemd is asked, and not the files. On another error the value is kept, and written when the
-// group's next suspension ends. Only the first call has an effect.
+// longer exists is no error. ctx bounds what systemd is asked, and not the files. On another error the
+// value is kept, and written when the group's next suspension ends. Only the first call has an effect.
 func (h *Suspension) Restore(ctx context.Context, accepted bool) (err error) {
-	if h == nil {
+	if h == nil || h.use == nil {
 		return nil
 	}
-	h.once.Do(func() {
-		h.group.mu.Lock()
-		if accepted {
-			for name := range h.update.Unified {
-				delete(h.group.kept, name)
-			}
+	h.use.mu.Lock()
+	if accepted {
+		for name := range h.update.Unified {
+			delete(h.use.kept, name)
 		}
-		err = h.end(ctx)
-		h.fs.leave(h.rel, h.group)
-	})
-	return err
+	}
+	return h.end(ctx)
 }
 
 // clear sets one file to 0 and keeps its value. A value that a Write kept during another
 // suspension is newer than the kernel's, and stays.
-func (h *Suspension) clear(g *Group, name string) error {
-	x, err := rules.Lookup(name)
-	if err != nil {
-		return err
+func (h *Suspension) clear(name string) error {
+	x, err := h.group.find(name)
+	value := ""
+	if err == nil {
+		value, err = h.group.get(x)
 	}
-	value, err := g.get(x)
+	if err == nil && h.update.conflictsWith(name, value) {
+		if err = h.group.put(x, "0"); err == nil {
+			if _, kept := h.use.kept[name]; !kept || h.use.updates == 1 {
+				h.use.keep(name, value)
+			}
+		}
+	}
 	if absent(err) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	if value == "0" || name == rules.CPUBurst && !h.update.conflictsWith(value) {
-		return nil
-	}
-	if err := g.put(x, "0"); err != nil && !absent(err) {
-		return err
-	}
-	if _, kept := h.group.kept[name]; !kept || h.group.updates == 1 {
-		h.group.keep(name, value)
-	}
-	return nil
+	return err
 }
 
-// conflictsWith reports whether the kernel might refuse the update because of this burst.
+// conflictsWith reports whether the kernel might refuse the update because of what a file holds.
 // A runtime may also write files that the update does not name: containerd hands runc the
 // whole spec.
-func (u Update) conflictsWith(burst string) bool {
-	_, named := u.Unified["cpu.max"]
-	b, err := strconv.ParseInt(burst, 10, 64)
-	return named || err != nil || u.Quota == 0 || u.Quota > 0 && u.Quota < b
+func (u Update) conflictsWith(file, value string) bool {
+	if value == "0" || file != rules.CPUBurst {
+		return value != "0"
+	}
+	_, named := u.Unified[rules.CPUMax]
+	burst, err := strconv.ParseInt(value, 10, 64)
+	return named || err != nil || u.Quota == 0 || u.Quota > 0 && u.Quota < burst
 }
 
-// end writes the kept values back if this was the group's last suspension. The caller has
-// locked the group.
+// end writes the kept values back if this was the group's last suspension, and leaves the group, which
+// the caller has locked.
 func (h *Suspension) end(ctx context.Context) error {
-	h.group.updates--
-	if h.group.updates > 0 {
+	g, use := h.group, h.use
+	defer g.Close()
+	defer g.fs.leave(g.rel, use)
+	h.use = nil
+	use.updates--
+	if use.updates > 0 {
 		return nil
 	}
-	g := h.fs.at(h.rel)
-	defer g.Close()
 	var errs []error
 	for _, name := range suspendedFiles {
-		value, ok := h.group.kept[name]
+		value, ok := use.kept[name]
 		if !ok {
 			continue
 		}
 		err := g.putBack(ctx, name, value)
 		if err == nil || absent(err) {
-			delete(h.group.kept, name)
+			delete(use.kept, name)
 			continue
 		}
-		errs = append(errs, rules.Fail("restore", h.path, name, value, err))
+		errs = append(errs, rules.Fail("restore", g.path, name, value, err))
 	}
 	return errors.Join(errs...)
 }
 
+// putBack writes a kept value, a burst no larger than the kernel's present quota.
 func (g *Group) putBack(ctx context.Context, name, value string) error {
-	x, err := rules.Lookup(name)
-	if err != nil {
-		return err
-	}
 	if name == rules.CPUBurst {
-		if value, err = g.clamp(value); err != nil {
+		limit, err := g.get(rules.Find(rules.CPUMax))
+		if err != nil && !absent(err) {
 			return err
 		}
+		value = rules.FitBurst(value, limit)
 	}
-	return g.set(ctx, x, value)
-}
-
-// clamp lowers a burst to the kernel's present quota. Without a quota any burst is valid.
-func (g *Group) clamp(burst string) (string, error) {
-	x, err := rules.Lookup("cpu.max")
-	if err != nil {
-		return "", err
-	}
-	held, err := g.get(x)
-	quota, _, _ := strings.Cut(held, " ")
-	if absent(err) || quota == "max" {
-		return burst, nil
-	}
-	if err != nil {
-		return "", err
-	}
-	q, err := strconv.ParseInt(quota, 10, 64)
-	b, burstErr := strconv.ParseInt(burst, 10, 64)
-	if err := errors.Join(err, burstErr); err != nil {
-		return "", err
-	}
-	return strconv.FormatInt(min(b, q), 10), nil
+	return g.set(ctx, rules.Find(name), value)
 }
 
 // writeSuspendable writes one of suspendedFiles, or keeps the value during a suspension.

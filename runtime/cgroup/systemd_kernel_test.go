@@ -263,7 +263,7 @@ func (u *units) keepsOverAReload(t *testing.T, all []value) {
 		got := u.held(t, v.group, v.file)
 		if want == "" && got != "" { // a cpuset that the kernel does not empty has the parent's
 			parent := u.at(path.Dir(must(clean(v.group))(t)))
-			want = must(parent.readFile("", v.file+".effective", ""))(t)
+			want = must(parent.readFile(v.file+".effective", ""))(t)
 			parent.Close()
 		}
 		if got != want {
@@ -343,7 +343,7 @@ func TestSystemdUnitsThatAreNotThere(t *testing.T) {
 		t.Fatal("systemd keeps no file of a unit that has a property")
 	}
 	u.kill()
-	for deadline := time.Now().Add(30 * time.Second); u.Exists(u.scope); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !u.Gone(u.scope); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the scope is still there")
 		}

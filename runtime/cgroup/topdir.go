@@ -55,7 +55,7 @@ func (t *topDir) open(rel string) (fd int, err error) {
 func (t *topDir) openByRoot(rel string) (fd int, err error) {
 	dir, err := t.root.OpenFile(rel, unix.O_DIRECTORY, 0)
 	if err != nil {
-		return -1, bare(err)
+		return -1, err
 	}
 	defer dir.Close()
 	return unix.FcntlInt(dir.Fd(), unix.F_DUPFD_CLOEXEC, 0)

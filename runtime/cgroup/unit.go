@@ -3,7 +3,6 @@ package cgroup
 import (
 	"context"
 	"path"
-	"strconv"
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
@@ -32,12 +31,12 @@ func (f *FS) filesOf(rel string) systemd.Files {
 		Read: func(name string) (string, error) {
 			g := f.at(rel)
 			defer g.Close()
-			return g.raw(name)
+			return g.readFile(name, "")
 		},
 		Write: func(name, value string) error {
 			g := f.at(rel)
 			defer g.Close()
-			return g.writeFile("", name, "", value)
+			return g.writeFile(name, "", value)
 		},
 	}
 }
@@ -52,35 +51,21 @@ func (f *FS) full(rel string) string {
 	return path.Join(f.shown, "/", rel)
 }
 
-// raw reads a file by the kernel's name, which begins with its controller.
-func (g *Group) raw(name string) (string, error) {
-	controller := ""
-	if g.fs.version == 1 {
-		controller, _, _ = strings.Cut(name, ".")
-	}
-	return g.readFile(controller, name, "")
-}
-
 // Rounded returns the value that Write gives a file for one that [rules.Set.Parse] has
 // returned: of a systemd unit, systemd rounds a quota. The period is the group's if the value
 // names none.
 func (g *Group) Rounded(file, value string) string {
-	if file != rules.CPUMax || !systemd.IsUnit(g.rel) {
+	limit := rules.ParseLimit(file, value)
+	if file != rules.CPUMax || limit.Amount <= 0 || !systemd.IsUnit(g.rel) {
 		return value
 	}
-	quota, period, _ := strings.Cut(value, " ")
-	if period == "" {
-		held, err := g.Get(file)
+	if !strings.Contains(value, " ") {
+		held, err := g.Read(file)
 		if err != nil {
 			return value // the write fails, too
 		}
-		_, period, _ = strings.Cut(held, " ")
+		limit.Period = rules.ParseLimit(file, held).Period
 	}
-	q, err := strconv.ParseUint(quota, 10, 64)
-	p, errPeriod := strconv.ParseUint(period, 10, 64)
-	if err != nil || errPeriod != nil {
-		return value
-	}
-	q, p = systemd.RoundQuota(q, p)
-	return strconv.FormatUint(q, 10) + " " + strconv.FormatUint(p, 10)
+	quota, period := systemd.RoundQuota(uint64(limit.Amount), uint64(limit.Period))
+	return rules.Limit{Amount: int64(quota), Period: int64(period)}.Text(file)
 }

@@ -4,18 +4,20 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
-// held reads files by which cgroup v1 has a file of v2. One that the kernel lacks and may
-// lack is left out.
+// held reads files by which cgroup v1 has a file of v2. One that is optional and that the node lacks is
+// left out.
 func (g *Group) held(x *rules.File, names []string) (rules.Held, error) {
 	held := make(rules.Held, len(names))
 	for _, name := range names {
-		value, err := g.readFile(x.V1.Controller, name, x.V1.Needs)
-		if err == nil {
+		value, err := g.readFile(name, x.V1.Needs)
+		switch lacks := err != nil && rules.CodeOf(err) == abi.Unsupported; {
+		case err == nil:
 			held[name] = value
-		} else if !absent(err) || !slices.Contains(x.V1.Optional, name) {
+		case !lacks || !slices.Contains(x.V1.Optional, name):
 			return nil, err
 		}
 	}
@@ -25,9 +27,6 @@ func (g *Group) held(x *rules.File, names []string) (rules.Held, error) {
 // put1 writes a value to the files of cgroup v1. If one of several refuses it, those before
 // it get back what they held.
 func (g *Group) put1(x *rules.File, value string) (err error) {
-	if err := x.In(1); err != nil {
-		return err
-	}
 	var held rules.Held
 	if !x.V1.Direct() {
 		if held, err = g.held(x, x.V1.Files()); err != nil {
@@ -39,12 +38,12 @@ func (g *Group) put1(x *rules.File, value string) (err error) {
 		return err
 	}
 	for i, w := range writes {
-		err := g.writeFile(x.V1.Controller, w.Name, x.V1.Needs, w.Value)
+		err := g.writeFile(w.Name, x.V1.Needs, w.Value)
 		if err == nil {
 			continue
 		}
 		for _, done := range slices.Backward(writes[:i]) {
-			err = errors.Join(err, g.writeFile(x.V1.Controller, done.Name, x.V1.Needs, done.Undo))
+			err = errors.Join(err, g.writeFile(done.Name, x.V1.Needs, done.Undo))
 		}
 		return err
 	}

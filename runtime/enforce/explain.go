@@ -213,7 +213,7 @@ func (s *groupState) read(file string) *string {
 	if s.Group == nil {
 		return nil
 	}
-	value, err := s.Get(file)
+	value, err := s.Read(file)
 	if err != nil {
 		return nil
 	}

@@ -95,12 +95,12 @@ func (e *Enforcer) read(ctx context.Context, id ledger.ID, o crifield.Object, fi
 // heldFiles reads files. One that shows no value of its own while the group is idle is left out.
 func heldFiles(g *cgroup.Group, files []string) ledger.Held {
 	held := make(ledger.Held, len(files)+1)
-	ofIdle := func(file string) bool { x, _ := rules.Find(file); return x != nil && x.Idle }
+	ofIdle := func(file string) bool { x := rules.Find(file); return x != nil && x.Idle }
 	if slices.ContainsFunc(files, ofIdle) && !slices.Contains(files, rules.CPUIdle) {
 		files = append(files, rules.CPUIdle)
 	}
 	for _, file := range files {
-		if value, err := g.Get(file); err == nil {
+		if value, err := g.Read(file); err == nil {
 			held[file] = value
 		}
 	}
@@ -113,7 +113,7 @@ func heldFiles(g *cgroup.Group, files []string) ledger.Held {
 // groupOf returns the cgroup of an object: where its files were written last, if that is there,
 // since a cgroup never moves.
 func (e *Enforcer) groupOf(ctx context.Context, id ledger.ID, o crifield.Object) (string, error) {
-	if group := e.Ledger.Group(id); group != "" && e.Cgroups.Exists(group) {
+	if group := e.Ledger.Group(id); group != "" && !e.Cgroups.Gone(group) {
 		return group, nil
 	}
 	if o.Pod == nil && o.Container == nil {

@@ -3,7 +3,6 @@ package enforce
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
@@ -21,7 +20,7 @@ type groupFiles struct {
 func (g groupFiles) get(file string) string {
 	held, known := g.held[file]
 	if !known {
-		held, _ = g.Get(file)
+		held, _ = g.Read(file)
 	}
 	return held
 }
@@ -55,13 +54,7 @@ func (g groupFiles) Fit(file, value string) string {
 	if file != rules.CPUBurst {
 		return g.Rounded(file, value)
 	}
-	quota, _, _ := strings.Cut(g.get(rules.CPUMax), " ")
-	q, errQuota := strconv.ParseInt(quota, 10, 64) // it is not a number without a limit
-	b, errBurst := strconv.ParseInt(value, 10, 64)
-	if errQuota != nil || errBurst != nil {
-		return value
-	}
-	return strconv.FormatInt(min(b, q), 10)
+	return rules.FitBurst(value, g.get(rules.CPUMax))
 }
 
 // letsOthers reports whether a write lets other files of the group have a value that they could

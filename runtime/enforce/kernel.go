@@ -1,10 +1,15 @@
 package enforce
 
 import (
+	"cmp"
+	"strconv"
+	"strings"
+
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -22,12 +27,27 @@ type kernel struct{ *cgroup.FS }
 // Group implements pods.Kernel.
 func (k kernel) Group(pid int, id string) (string, error) { return k.GroupOfProcess(pid, id) }
 
-// Resources implements pods.Kernel.
+// Resources implements pods.Kernel. A file that the kernel lacks tells nothing.
 func (k kernel) Resources(group string) (*runtimeapi.LinuxContainerResources, pods.Parts, error) {
-	r, err := k.FS.Resources(group)
+	g := k.FS.Group(group)
+	defer g.Close()
+	limit, err := g.Read(rules.CPUMax)
+	if err != nil && rules.CodeOf(err) != abi.Unsupported {
+		return nil, 0, err
+	}
+	get := func(file string) string {
+		text, _ := g.Read(file)
+		return text
+	}
+	quota, period, _ := strings.Cut(limit, " ")
 	res := &runtimeapi.LinuxContainerResources{
-		CpuPeriod: r.CPUPeriod, CpuQuota: r.CPUQuota, CpuShares: r.CPUShares, MemoryLimitInBytes: r.MemoryLimit,
-		MemorySwapLimitInBytes: r.MemorySwap, CpusetCpus: r.CpusetCPUs, CpusetMems: r.CpusetMems,
+		CpuPeriod: number(period), CpuQuota: number(quota), MemoryLimitInBytes: number(get(rules.MemoryMax)),
+		CpusetCpus: cmp.Or(get("cpuset.cpus"), get("cpuset.cpus.effective")), // a group of v2 has its parent's
+		CpusetMems: cmp.Or(get("cpuset.mems"), get("cpuset.mems.effective")),
+	}
+	res.MemorySwapLimitInBytes = sum(res.MemoryLimitInBytes, get("memory.swap.max"))
+	if k.Version() == 1 && get(rules.CPUIdle) != "1" { // an idle group has the kernel's own shares; a weight of v2 is of several
+		res.CpuShares = number(g.Exact("cpu.weight", ""))
 	}
 	var told pods.Parts
 	container := crifield.Object{Container: &crifield.Container{Resources: crifield.Resources{Now: res}}}
@@ -38,5 +58,31 @@ func (k kernel) Resources(group string) (*runtimeapi.LinuxContainerResources, po
 			told |= pods.PartOf(abi.Resources + f)
 		}
 	}
-	return res, told, err
+	return res, told, nil
+}
+
+// sum is CRI's limit of memory and swap together, for the limit of memory.swap.max.
+func sum(memory int64, swapText string) int64 {
+	swap := number(swapText)
+	switch {
+	case swapText == "" || memory == 0:
+		return 0
+	case swapText == "0":
+		return memory
+	case swap <= 0 || memory < 0:
+		return swap
+	}
+	return memory + swap
+}
+
+// number reads a number of a cgroup file as CRI has it: -1 is none, 0 what is not a number.
+func number(text string) int64 {
+	if text == "max" {
+		return -1
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }

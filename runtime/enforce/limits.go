@@ -63,7 +63,7 @@ func (e *Enforcer) PodLimit(ctx context.Context, id ledger.ID, pod *crifield.Pod
 		return ""
 	}
 	if group, err := e.Group(ctx, crifield.Object{Pod: pod}); err == nil {
-		value, _ = e.Cgroups.Get(group, file)
+		value, _ = e.Cgroups.Read(group, file)
 	}
 	return value
 }
@@ -90,7 +90,7 @@ func (e *Enforcer) live(ctx context.Context, id string) bool {
 		return true
 	}
 	group, err := e.containerGroup(ctx, crifield.ContainerOf(c))
-	return err != nil || e.Cgroups.Exists(group)
+	return err != nil || !e.Cgroups.Gone(group)
 }
 
 // lift is the wish for a limit of a pod of which a container has a higher one; the zero Wish if none has,
@@ -236,7 +236,7 @@ func limitIn(o crifield.Object, file string) rules.Limit {
 // FitUndo implements ledger.Kernel: below what is in use, the kernel would kill.
 func (g groupFiles) FitUndo(file, limit string) string {
 	if most := rules.ParseLimit(file, limit); file == rules.MemoryMax && most.Amount > 0 {
-		text, _ := g.Get("memory.current") // without it nothing is known to be in use
+		text, _ := g.Read("memory.current") // without it nothing is known to be in use
 		used := rules.ParseLimit(file, text)
 		if used.Above(most) {
 			return text

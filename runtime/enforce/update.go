@@ -104,7 +104,7 @@ func (e *Enforcer) keepUsed(ctx context.Context, id ledger.ID, c *crifield.Conta
 	if err != nil {
 		return // it has no processes
 	}
-	text, _ := e.Cgroups.Get(group, "memory.current")
+	text, _ := e.Cgroups.Read(group, "memory.current")
 	used := rules.ParseLimit(rules.MemoryMax, text)
 	if !used.Above(rules.Limit{Amount: limit.Int, Period: 1}) {
 		return

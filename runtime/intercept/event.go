@@ -112,7 +112,7 @@ func (e *event) ReadFiles(ctx context.Context, o abi.Object, files []string, eac
 	g := e.host.Cgroups.Group(group)
 	defer g.Close()
 	for _, file := range files {
-		value, err := g.Get(file)
+		value, err := g.Read(file)
 		each(value, plugin.ErrnoOf(err))
 	}
 }

@@ -216,7 +216,7 @@ func benchmarkStart(b *testing.B, l *ledger.Ledger, f *fourFiles) {
 		all = append(all, time.Since(start))
 		if f != nil {
 			for file, want := range f.values() {
-				if got, err := fs.Get(parent+"/c1", file); got != want {
+				if got, err := fs.Read(parent+"/c1", file); got != want {
 					b.Fatalf("%s is %q, %v, want %q", file, got, err, want)
 				}
 			}

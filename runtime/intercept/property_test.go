@@ -290,7 +290,7 @@ func (w *kernelWorld) check(when string) {
 			m := files[f.name]
 			got, want := w.raw(id, f), m.kubelet
 			if m.owner != "" {
-				got, _ = w.fs.Get(filepath.Join(w.parent, id), f.name)
+				got, _ = w.fs.Read(filepath.Join(w.parent, id), f.name)
 				want = m.wish
 			}
 			if got != want {

@@ -130,7 +130,7 @@ func fullContainer(b *testing.B, o Options, in tree, pod *runtimeapi.PodSandboxC
 	}
 	<-o.Enforcer.Reconcile(b.Context(), ledger.ID{Pod: uid, Container: id})
 	for file, value := range in.values {
-		held, err := in.fs.Get(filepath.Join(pod.Linux.CgroupParent, id), file)
+		held, err := in.fs.Read(filepath.Join(pod.Linux.CgroupParent, id), file)
 		if v := o.Ledger.Record(ledger.ID{Pod: uid, Container: id})[ledger.File(file)]; err != nil || v.Failed != nil || held != value {
 			b.Fatalf("%s is %q, %v, want %q; the record is %+v", file, held, err, value, v)
 		}

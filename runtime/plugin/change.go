@@ -179,13 +179,13 @@ func (c *Change) slots(claims []slot) []slot {
 	if !file {
 		return append(claims, slot{object, c.Field, c.Key})
 	}
-	x, size := rules.Find(c.Key)
+	x := rules.Find(c.Key)
 	if x == nil {
 		return append(claims, slot{object, 0, c.Key})
 	}
 	claims = append(claims, slot{object, 0, cmp.Or(x.Same, c.Key)})
 	for _, f := range x.Fields {
-		claims = append(claims, slot{object, base + f, size})
+		claims = append(claims, slot{object, base + f, x.Size})
 	}
 	return claims
 }

@@ -59,8 +59,11 @@ func Reason(code abi.Errno, format string, args ...any) error {
 }
 
 // Fail returns an [Error] with the code that err has; what has no better code, such as a
-// path that leaves the root, is denied.
+// path that leaves the root, is denied. Without an error it returns nil.
 func Fail(op, group, file, value string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return &Error{Op: op, Group: group, File: file, Value: value, Code: CodeOf(err), Err: err}
 }
 

@@ -62,3 +62,15 @@ func (l Limit) Text(file string) string {
 	}
 	return fmt.Sprintf("%s %d", amount, l.Period)
 }
+
+// FitBurst returns a burst that is no larger than the quota of a cpu.max, as the kernel wants it. Without a
+// quota any burst is valid.
+func FitBurst(burst, limit string) string {
+	quota, _, _ := strings.Cut(limit, " ")
+	q, noQuota := strconv.ParseInt(quota, 10, 64)
+	b, noBurst := strconv.ParseInt(burst, 10, 64)
+	if noQuota != nil || noBurst != nil || b <= q {
+		return burst
+	}
+	return quota
+}

@@ -12,9 +12,6 @@ import (
 // Set are the rules of one cgroup version, 1 or 2.
 type Set int
 
-// Version returns the version.
-func (s Set) Version() int { return int(s) }
-
 // Parse returns the value as it is written to the file of a pod or container: without
 // spaces around it, leading zeros or a plus sign. Two values that mean the same come out
 // equal. way is CgroupSet or Unified. Its error is an [*Error], whose code is
@@ -27,18 +24,13 @@ func (s Set) Parse(way Ways, o abi.Object, file, value string) (string, error) {
 		return "", Fail("check", "", file, "", err)
 	}
 	v, err := x.Parse(value)
-	if err != nil {
-		return "", Fail("check", "", file, value, err)
-	}
-	return v, nil
+	return v, Fail("check", "", file, value, err)
 }
 
 // Check is Parse for a file whose value is not at hand, such as one that is taken away.
 func (s Set) Check(way Ways, o abi.Object, file string) error {
-	if _, err := s.find(way, o, file); err != nil {
-		return Fail("check", "", file, "", err)
-	}
-	return nil
+	_, err := s.find(way, o, file)
+	return Fail("check", "", file, "", err)
 }
 
 func (s Set) find(way Ways, o abi.Object, file string) (*File, error) {
@@ -50,7 +42,7 @@ func (s Set) find(way Ways, o abi.Object, file string) (*File, error) {
 			return nil, Reason(abi.Invalid, "not the name of a cgroup v2 file")
 		}
 	}
-	x, _ := Find(file)
+	x := Find(file)
 	if x == nil || x.Ways(o)&way == 0 {
 		return nil, unlisted(way, o, x)
 	}

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,35 +13,37 @@ import (
 var Statistics = []File{
 	{Name: "cpu.stat", Value: "time used and throttled, in µs", Needs: "Linux 4.15", V1: cpuStat},
 	{Name: "cpu.pressure", Value: pressure, Needs: "Linux 4.20 with CONFIG_PSI"},
-	{Name: "cpuset.cpus.effective", Value: "the CPUs in use", Needs: "Linux 5.0", V1: renamed("cpuset", "cpuset.effective_cpus", "")},
-	{Name: "cpuset.mems.effective", Value: "the memory nodes in use", Needs: "Linux 5.0", V1: renamed("cpuset", "cpuset.effective_mems", "")},
-	{Name: "memory.current", Value: "bytes", Needs: "Linux 4.5", V1: renamed("memory", "memory.usage_in_bytes", "")},
-	{Name: "memory.peak", Value: "bytes", Needs: "Linux 5.19", V1: renamed("memory", "memory.max_usage_in_bytes", "")},
+	{Name: "cpuset.cpus.effective", Value: "the CPUs in use", Needs: "Linux 5.0", V1: renamed("cpuset.effective_cpus", "")},
+	{Name: "cpuset.mems.effective", Value: "the memory nodes in use", Needs: "Linux 5.0", V1: renamed("cpuset.effective_mems", "")},
+	{Name: "memory.current", Value: "bytes", Needs: "Linux 4.5", V1: renamed("memory.usage_in_bytes", "")},
+	{Name: "memory.peak", Value: "bytes", Needs: "Linux 5.19", V1: renamed("memory.max_usage_in_bytes", "")},
 	{Name: "memory.stat", Value: "bytes and events by kind", Needs: "Linux 4.5", V1: memoryStat},
 	{Name: "memory.events", Value: "how often limits were reached", Needs: "Linux 4.5", V1: memoryEvents},
 	{Name: "memory.swap.current", Value: "bytes", Needs: "Linux 4.5 with CONFIG_SWAP", V1: swapCurrent},
 	{Name: "memory.pressure", Value: pressure, Needs: "Linux 4.20 with CONFIG_PSI"},
 	{Name: "io.stat", Value: "bytes and operations by device", Needs: "Linux 4.5", V1: ioStat},
 	{Name: "io.pressure", Value: pressure, Needs: "Linux 4.20 with CONFIG_PSI"},
-	{Name: "pids.current", Value: "processes and threads", Needs: "Linux 4.5", V1: renamed("pids", "pids.current", "Linux 4.3")},
-	{Name: "pids.peak", Value: "processes and threads", Needs: "Linux 6.1", V1: renamed("pids", "pids.peak", "Linux 6.1")},
-	{Name: "pids.events", Value: "how often the limit was reached", Needs: "Linux 4.9", V1: renamed("pids", "pids.events", "Linux 4.9")},
+	{Name: "pids.current", Value: "processes and threads", Needs: "Linux 4.5", V1: renamed("pids.current", "Linux 4.3")},
+	{Name: "pids.peak", Value: "processes and threads", Needs: "Linux 6.1", V1: renamed("pids.peak", "Linux 6.1")},
+	{Name: "pids.events", Value: "how often the limit was reached", Needs: "Linux 4.9", V1: renamed("pids.events", "Linux 4.9")},
 }
 
 const pressure = "the time that processes stalled, in percent and µs"
 
-// Statistic returns the row of a file of Statistics by its v2 name, nil if there is none.
-func Statistic(name string) *File {
-	for i := range Statistics {
-		if x := &Statistics[i]; x.Name == name {
-			return x
+// cpuStat is in two controllers. What the node does not account is zero.
+var cpuStat = &V1{
+	Names: []string{"cpu.stat", "cpuacct.usage"}, Optional: []string{"cpu.stat", "cpuacct.usage"},
+	read: func(held Held) (string, error) {
+		counts := map[string]string{"usage": held["cpuacct.usage"]}
+		for line := range strings.SplitSeq(held["cpu.stat"], "\n") {
+			name, value, _ := strings.Cut(line, " ")
+			counts[name] = value
 		}
-	}
-	return nil
+		micros := func(name string) int64 { n, _ := strconv.ParseInt(counts[name], 10, 64); return n / 1000 }
+		return fmt.Sprintf("usage_usec %d\nnr_periods %s\nnr_throttled %s\nthrottled_usec %d", micros("usage"),
+			cmp.Or(counts["nr_periods"], "0"), cmp.Or(counts["nr_throttled"], "0"), micros("throttled_time")), nil
+	},
 }
-
-// cpuStat is in two controllers: package cgroup reads it.
-var cpuStat = &V1{Controller: "cpu", Names: []string{"cpu.stat", "cpuacct.usage"}}
 
 // memoryStats are the lines of v2's memory.stat that v1 has, by v1's names.
 var memoryStats = map[string]string{
@@ -52,7 +55,7 @@ var memoryStats = map[string]string{
 }
 
 var memoryStat = &V1{
-	Controller: "memory", Names: []string{"memory.stat"},
+	Names: []string{"memory.stat"},
 	read: func(held Held) (string, error) {
 		var lines []string
 		for line := range strings.SplitSeq(held["memory.stat"], "\n") {
@@ -67,7 +70,7 @@ var memoryStat = &V1{
 
 // memoryEvents are how often the limit was reached, and how many processes were killed.
 var memoryEvents = &V1{
-	Controller: "memory", Names: []string{"memory.failcnt", "memory.oom_control"},
+	Names: []string{"memory.failcnt", "memory.oom_control"},
 	read: func(held Held) (string, error) {
 		events := "max " + held["memory.failcnt"]
 		if _, kills, ok := strings.Cut(held["memory.oom_control"], "oom_kill "); ok {
@@ -79,7 +82,7 @@ var memoryEvents = &V1{
 
 // swapCurrent is the swap alone: v1 counts it together with memory.
 var swapCurrent = &V1{
-	Controller: "memory", Names: []string{"memory.memsw.usage_in_bytes", "memory.usage_in_bytes"}, Needs: "swap accounting",
+	Names: []string{"memory.memsw.usage_in_bytes", "memory.usage_in_bytes"}, Needs: "swap accounting",
 	read: func(held Held) (string, error) {
 		sum, err := held.number("memory.memsw.usage_in_bytes")
 		if err != nil {
@@ -94,7 +97,7 @@ var ioFiles = []string{"blkio.throttle.io_service_bytes_recursive", "blkio.throt
 
 // ioStat counts what a group and those below it did.
 var ioStat = &V1{
-	Controller: "blkio", Names: ioFiles,
+	Names: ioFiles,
 	Needs: "CONFIG_BLK_DEV_THROTTLING",
 	read: func(held Held) (string, error) {
 		var devices []string

@@ -55,6 +55,7 @@ const pageSize = "<size>"
 // File is a cgroup file that a plugin may write.
 type File struct {
 	Name      string      // the cgroup v2 name, by which it goes everywhere; <size> in it is a size of huge pages
+	Size      string      // of huge pages, of a row that Find returned; empty if the name has none
 	Pod       Ways        // to write it for a pod
 	Container Ways        // to write it for a container
 	Fields    []abi.Field // of LinuxContainerResources: those that runtimes write to this file
@@ -66,7 +67,7 @@ type File struct {
 	Needs     string      // the kernel that has it in cgroup v2, for people
 	V1        *V1         // how cgroup v1 has it; nil if v1 has nothing like it
 	parse     parser      // of one line
-	shown     shower      // of one line; nil if the kernel shows what was written
+	same      same        // of one line; nil if the kernel shows what was written
 	none      int64       // bytes that v2 shows where it means max; 0 if it shows max
 }
 
@@ -83,64 +84,64 @@ var Files = []File{
 	{Name: "cpu.weight.nice", Pod: both, Container: both, Fields: []abi.Field{abi.CPUShares}, Writers: Kubelet | Runtime | Systemd, Idle: true, Same: "cpu.weight",
 		Value: "-20 to 19", parse: integer(-20, 19), Needs: "Linux 4.15"},
 	{Name: "cpu.max", Pod: Unified, Container: both, Fields: []abi.Field{abi.CPUQuota, abi.CPUPeriod}, Writers: Kubelet | Runtime | Systemd,
-		Value: "QUOTA or QUOTA PERIOD in µs; QUOTA is 1000 to 17592186044415, or max; PERIOD is 1000 to 1000000", parse: bandwidth, shown: withPeriod,
+		Value: "QUOTA or QUOTA PERIOD in µs; QUOTA is 1000 to 17592186044415, or max; PERIOD is 1000 to 1000000", parse: bandwidth, same: withPeriod,
 		Needs: "Linux 4.15 with CONFIG_CFS_BANDWIDTH", V1: cpuQuota},
 	{Name: CPUBurst, Pod: both, Container: both,
 		Value: "µs, 0 to 17592186044415, at most the quota", parse: integer(0, maxBandwidth), Needs: "Linux 5.14 with CONFIG_CFS_BANDWIDTH",
-		V1: renamed("cpu", "cpu.cfs_burst_us", "Linux 5.14 with CONFIG_CFS_BANDWIDTH")},
+		V1: renamed("cpu.cfs_burst_us", "Linux 5.14 with CONFIG_CFS_BANDWIDTH")},
 	// 1: runs only when nobody else wants the CPU
 	{Name: CPUIdle, Pod: both, Container: both, Writers: Systemd,
-		Value: "0 or 1", parse: integer(0, 1), Needs: "Linux 5.15", V1: renamed("cpu", "cpu.idle", "Linux 5.15")},
-	{Name: "cpu.uclamp.min", Pod: both, Container: both, Value: percentText, parse: percent, shown: clamped,
-		Needs: "Linux 5.4 with CONFIG_UCLAMP_TASK_GROUP", V1: renamed("cpu", "cpu.uclamp.min", "Linux 5.4 with CONFIG_UCLAMP_TASK_GROUP")},
-	{Name: "cpu.uclamp.max", Pod: both, Container: both, Value: percentText, parse: percent, shown: clamped,
-		Needs: "Linux 5.4 with CONFIG_UCLAMP_TASK_GROUP", V1: renamed("cpu", "cpu.uclamp.max", "Linux 5.4 with CONFIG_UCLAMP_TASK_GROUP")},
+		Value: "0 or 1", parse: integer(0, 1), Needs: "Linux 5.15", V1: renamed("cpu.idle", "Linux 5.15")},
+	{Name: "cpu.uclamp.min", Pod: both, Container: both, Value: percentText, parse: percent, same: clamped,
+		Needs: "Linux 5.4 with CONFIG_UCLAMP_TASK_GROUP", V1: renamed("cpu.uclamp.min", "Linux 5.4 with CONFIG_UCLAMP_TASK_GROUP")},
+	{Name: "cpu.uclamp.max", Pod: both, Container: both, Value: percentText, parse: percent, same: clamped,
+		Needs: "Linux 5.4 with CONFIG_UCLAMP_TASK_GROUP", V1: renamed("cpu.uclamp.max", "Linux 5.4 with CONFIG_UCLAMP_TASK_GROUP")},
 	// Group identity, -1 lowest to 2 highest
 	{Name: "cpu.bvt_warp_ns", Pod: both, Container: both,
-		Value: "-1 to 2", parse: integer(-1, 2), Needs: "the kernel of Anolis OS or Alibaba Cloud Linux", V1: renamed("cpu", "cpu.bvt_warp_ns", "the kernel of Anolis OS or Alibaba Cloud Linux")},
+		Value: "-1 to 2", parse: integer(-1, 2), Needs: "the kernel of Anolis OS or Alibaba Cloud Linux", V1: renamed("cpu.bvt_warp_ns", "the kernel of Anolis OS or Alibaba Cloud Linux")},
 
-	{Name: "memory.min", Pod: both, Container: both, Writers: Kubelet | Runtime | Systemd, Value: bytesText, parse: bytesOrMax, shown: pages, Needs: "Linux 4.18"},
-	{Name: "memory.low", Pod: both, Container: both, Writers: Kubelet | Runtime | Systemd, Value: bytesText, parse: bytesOrMax, shown: pages, Needs: "Linux 4.5"},
-	{Name: "memory.high", Pod: both, Container: both, Writers: Kubelet | Runtime | Systemd, Value: bytesText, parse: bytesOrMax, shown: pages, Needs: "Linux 4.5"},
+	{Name: "memory.min", Pod: both, Container: both, Writers: Kubelet | Runtime | Systemd, Value: bytesText, parse: bytesOrMax, same: inPages, Needs: "Linux 4.18"},
+	{Name: "memory.low", Pod: both, Container: both, Writers: Kubelet | Runtime | Systemd, Value: bytesText, parse: bytesOrMax, same: inPages, Needs: "Linux 4.5"},
+	{Name: "memory.high", Pod: both, Container: both, Writers: Kubelet | Runtime | Systemd, Value: bytesText, parse: bytesOrMax, same: inPages, Needs: "Linux 4.5"},
 	{Name: "memory.max", Pod: Unified, Container: both, Fields: []abi.Field{abi.MemoryLimit}, Writers: Kubelet | Runtime | Systemd,
-		Value: bytesText, parse: bytesOrMax, shown: pages, Needs: "Linux 4.5", V1: memoryLimit},
-	{Name: "memory.swap.high", Pod: both, Container: both, Value: bytesText, parse: bytesOrMax, shown: pages, Needs: "Linux 5.8 with CONFIG_SWAP"},
+		Value: bytesText, parse: bytesOrMax, same: inPages, Needs: "Linux 4.5", V1: memoryLimit},
+	{Name: "memory.swap.high", Pod: both, Container: both, Value: bytesText, parse: bytesOrMax, same: inPages, Needs: "Linux 5.8 with CONFIG_SWAP"},
 	{Name: "memory.swap.max", Pod: Unified, Container: both, Fields: []abi.Field{abi.MemorySwap}, Writers: Runtime | Systemd,
-		Value: bytesText, parse: bytesOrMax, shown: pages, Needs: "Linux 4.5 with CONFIG_SWAP", V1: swapLimit},
-	{Name: "memory.zswap.max", Pod: both, Container: both, Writers: Systemd, Value: bytesText, parse: bytesOrMax, shown: pages, Needs: "Linux 5.19 with CONFIG_ZSWAP"},
+		Value: bytesText, parse: bytesOrMax, same: inPages, Needs: "Linux 4.5 with CONFIG_SWAP", V1: swapLimit},
+	{Name: "memory.zswap.max", Pod: both, Container: both, Writers: Systemd, Value: bytesText, parse: bytesOrMax, same: inPages, Needs: "Linux 5.19 with CONFIG_ZSWAP"},
 	{Name: "memory.oom.group", Pod: both, Container: both, Writers: Runtime | Systemd, Value: "0 or 1", parse: integer(0, 1), Needs: "Linux 4.19"},
 
 	{Name: "io.weight", Pod: both, Container: both, Writers: Runtime | Systemd, Lines: true,
-		Value: "default WEIGHT, MAJOR:MINOR WEIGHT or MAJOR:MINOR default; WEIGHT is 1 to 10000", parse: weight(10_000), shown: noDefault,
+		Value: "default WEIGHT, MAJOR:MINOR WEIGHT or MAJOR:MINOR default; WEIGHT is 1 to 10000", parse: weight(10_000), same: weighed,
 		Needs: "Linux 5.4 with CONFIG_BLK_CGROUP_IOCOST", V1: blkioWeight},
 	{Name: "io.bfq.weight", Pod: both, Container: both, Writers: Runtime | Systemd, Lines: true,
-		Value: "default WEIGHT, MAJOR:MINOR WEIGHT or MAJOR:MINOR default; WEIGHT is 1 to 1000", parse: weight(1_000), shown: noDefault,
+		Value: "default WEIGHT, MAJOR:MINOR WEIGHT or MAJOR:MINOR default; WEIGHT is 1 to 1000", parse: weight(1_000), same: weighed,
 		Needs: "Linux 5.0 with CONFIG_BFQ_GROUP_IOSCHED", V1: bfqWeight},
 	{Name: "io.max", Pod: both, Container: both, Writers: Runtime | Systemd, Lines: true,
 		Value: "MAJOR:MINOR and any of rbps=, wbps= (bytes a second), riops=, wiops= (operations a second); each 1 or more, or max",
-		parse: keyed(device, one, ioKeys...), shown: ioLimits, Needs: "Linux 4.5 with CONFIG_BLK_DEV_THROTTLING", V1: throttle},
+		parse: keyed(device, one, ioKeys...), same: limited, Needs: "Linux 4.5 with CONFIG_BLK_DEV_THROTTLING", V1: throttle},
 	{Name: "io.latency", Pod: both, Container: both, Writers: Systemd, Lines: true, Value: "MAJOR:MINOR target=MICROSECONDS, or target=max",
-		parse: keyed(device, target, "target"), shown: noTarget, Needs: "Linux 4.19 with CONFIG_BLK_CGROUP_IOLATENCY"},
+		parse: keyed(device, target, "target"), same: limited, Needs: "Linux 4.19 with CONFIG_BLK_CGROUP_IOLATENCY"},
 	{Name: "io.prio.class", Pod: both, Container: both, Value: "no-change, promote-to-rt, restrict-to-be, idle or none-to-rt",
 		parse: words("no-change", "promote-to-rt", "restrict-to-be", "idle", "none-to-rt"), Needs: "Linux 5.14 with CONFIG_BLK_CGROUP_IOPRIO",
-		V1: renamed("blkio", "blkio.prio.class", "Linux 5.14 with CONFIG_BLK_CGROUP_IOPRIO")},
+		V1: renamed("blkio.prio.class", "Linux 5.14 with CONFIG_BLK_CGROUP_IOPRIO")},
 
 	{Name: "pids.max", Pod: both, Container: both, Writers: Kubelet | Runtime | Systemd, Value: "0 to 4194304, or max", parse: orMax(0, maxPIDs),
-		Needs: "Linux 4.5", V1: renamed("pids", "pids.max", "Linux 4.3")},
+		Needs: "Linux 4.5", V1: renamed("pids.max", "Linux 4.3")},
 	{Name: "cpuset.cpus", Pod: Unified, Container: both, Fields: []abi.Field{abi.CpusetCpus}, Writers: Runtime | Systemd,
-		Value: "numbers and ranges such as 0-3,7", parse: list, shown: sorted, Needs: "Linux 5.0", V1: renamed("cpuset", "cpuset.cpus", "")},
+		Value: "numbers and ranges such as 0-3,7", parse: list, same: inOrder, Needs: "Linux 5.0", V1: renamed("cpuset.cpus", "")},
 	{Name: "cpuset.mems", Pod: Unified, Container: both, Fields: []abi.Field{abi.CpusetMems}, Writers: Runtime | Systemd,
-		Value: "numbers and ranges such as 0-1", parse: list, shown: sorted, Needs: "Linux 5.0", V1: renamed("cpuset", "cpuset.mems", "")},
+		Value: "numbers and ranges such as 0-1", parse: list, same: inOrder, Needs: "Linux 5.0", V1: renamed("cpuset.mems", "")},
 	{Name: "hugetlb." + pageSize + ".max", Pod: Unified, Container: both, Fields: []abi.Field{abi.HugepageLimits}, Writers: Kubelet | Runtime,
-		Value: bytesText, parse: bytesOrMax, Needs: "Linux 5.6 with CONFIG_CGROUP_HUGETLB", V1: hugetlb("hugetlb."+pageSize+".limit_in_bytes", "")},
+		Value: bytesText, parse: bytesOrMax, Needs: "Linux 5.6 with CONFIG_CGROUP_HUGETLB", V1: renamed("hugetlb."+pageSize+".limit_in_bytes", "CONFIG_CGROUP_HUGETLB")},
 	{Name: "hugetlb." + pageSize + ".rsvd.max", Pod: Unified, Container: both, Fields: []abi.Field{abi.HugepageLimits}, Writers: Runtime,
 		Value: bytesText, parse: bytesOrMax, Needs: "Linux 5.7 with CONFIG_CGROUP_HUGETLB",
-		V1: hugetlb("hugetlb."+pageSize+".rsvd.limit_in_bytes", "Linux 5.7")},
+		V1: renamed("hugetlb."+pageSize+".rsvd.limit_in_bytes", "Linux 5.7 with CONFIG_CGROUP_HUGETLB")},
 	{Name: "rdma.max", Pod: both, Container: both, Writers: Runtime, Lines: true,
-		Value: "DEVICE and any of hca_handle=, hca_object=; each 0 to 2147483647, or max", parse: keyed(name, handles, rdmaKeys...), shown: rdmaLimits,
-		Needs: "Linux 4.11 with CONFIG_CGROUP_RDMA", V1: renamed("rdma", "rdma.max", "Linux 4.11 with CONFIG_CGROUP_RDMA")},
-	{Name: "misc.max", Pod: both, Container: both, Lines: true, Value: "RESOURCE NUMBER or RESOURCE max", parse: resource,
-		Needs: "Linux 5.13 with CONFIG_CGROUP_MISC", V1: renamed("misc", "misc.max", "Linux 5.13 with CONFIG_CGROUP_MISC")},
+		Value: "DEVICE and any of hca_handle=, hca_object=; each 0 to 2147483647, or max", parse: keyed(name, handles, rdmaKeys...), same: limited,
+		Needs: "Linux 4.11 with CONFIG_CGROUP_RDMA", V1: renamed("rdma.max", "Linux 4.11 with CONFIG_CGROUP_RDMA")},
+	{Name: "misc.max", Pod: both, Container: both, Lines: true, Value: "RESOURCE NUMBER or RESOURCE max", parse: pair(name, bytesOrMax),
+		Needs: "Linux 5.13 with CONFIG_CGROUP_MISC", V1: renamed("misc.max", "Linux 5.13 with CONFIG_CGROUP_MISC")},
 }
 
 // The keys of lines, in the order in which they are written and shown.
@@ -183,27 +184,26 @@ func (x *File) Ways(o abi.Object) Ways {
 	return 0
 }
 
-// Find returns the row of a file's v2 name, nil if there is none. size is the size of
-// huge pages that the name has in it, if it has one.
-func Find(name string) (x *File, size string) {
-	for i := range Files {
-		if x := &Files[i]; x.Name == name && !strings.Contains(name, pageSize) {
-			return x, ""
-		}
+// Find returns the row of a file's v2 name, of Files or Statistics; nil if there is none. A size of huge
+// pages in the name is in the place of <size>.
+func Find(name string) *File {
+	listed, size := name, ""
+	if parts := strings.Split(name, "."); parts[0] == "hugetlb" && len(parts) > 2 {
+		size = parts[1]
+		listed = strings.Replace(name, size, pageSize, 1)
 	}
-	for i := range Files {
-		x := &Files[i]
-		before, after, sized := strings.Cut(x.Name, pageSize)
-		if !sized {
-			continue
-		}
-		if rest, ok := strings.CutPrefix(name, before); ok {
-			if size, ok := strings.CutSuffix(rest, after); ok && IsPageSize(size) {
-				return x, size
+	for _, table := range [][]File{Files, Statistics} {
+		for i := range table {
+			switch x := &table[i]; {
+			case x.Name != listed:
+			case size == "":
+				return x
+			case IsPageSize(size):
+				return x.sized(size)
 			}
 		}
 	}
-	return nil, ""
+	return nil
 }
 
 // OtherView returns the file that shows the same value of the kernel in another unit; "" if
@@ -223,29 +223,25 @@ func OtherView(name string) string {
 
 // Exact returns the kernel's file that holds exactly what this one shows rounded; of cpu.idle that
 // of the weight, which the kernel forgets while the group is idle. It is "" if this one is exact.
-func (x *File) Exact(version int) (controller, name string) {
+func (x *File) Exact(version int) string {
 	switch {
 	case version == 1 && (x.V1 == cpuShares || x.Name == CPUIdle):
-		return cpuShares.Controller, cpuShares.Names[0]
+		return cpuShares.Names[0]
 	case version == 2 && x.Name == CPUIdle:
-		return "", "cpu.weight"
+		return "cpu.weight"
 	case version == 2:
-		return "", x.Same
+		return x.Same
 	}
-	return "", ""
+	return ""
 }
 
-// Lookup finds a file by its v2 name, with its size of huge pages in the place of <size>.
-// An unknown one is denied.
+// Lookup is Find, and an error for an unknown file, which is denied.
 func Lookup(name string) (*File, error) {
-	x, size := Find(name)
+	x := Find(name)
 	if x == nil {
 		return nil, unlisted(CgroupSet, abi.Container, nil)
 	}
-	if size == "" {
-		return x, nil
-	}
-	return x.sized(size), nil
+	return x, nil
 }
 
 // unlisted is the refusal of a file that may not be written in this way; x is its row,

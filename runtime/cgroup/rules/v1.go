@@ -9,16 +9,16 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 )
 
-// V1 is how cgroup v1 has a file of v2: under one or more names, in other units.
+// V1 is how cgroup v1 has a file of v2: under one or more names, in other units. A name begins with
+// that of its controller.
 type V1 struct {
-	Controller string
-	Names      []string // the files that a value is read from and written to
-	Also       []string // those that a write has to look at, or to change, besides
-	Optional   []string // those of Names and Also that the kernel may lack
-	Needs      string   // the kernel that has them, for people; empty if every supported one has
-	read       func(Held) (string, error)
-	write      func(value string, held Held) ([]Write, error)
-	round      func(value string) string // to what can be read back; nil if any value can
+	Names    []string // the files that a value is read from and written to
+	Also     []string // those that a write has to look at, or to change, besides
+	Optional []string // those of Names and Also that the kernel may lack
+	Needs    string   // the kernel that has them, for people; empty if every supported one has
+	read     func(Held) (string, error)
+	write    func(value string, held Held) ([]Write, error)
+	round    func(value string) string // to what can be read back; nil if any value can
 }
 
 // Held is the content of files of cgroup v1, by name, without the final newline. A file that
@@ -55,14 +55,12 @@ func (v *V1) Writes(value string, held Held) ([]Write, error) {
 }
 
 // renamed is a file that holds the same under another name.
-func renamed(controller, name, needs string) *V1 {
-	return &V1{Controller: controller, Names: []string{name}, Needs: needs}
-}
+func renamed(name, needs string) *V1 { return &V1{Names: []string{name}, Needs: needs} }
 
 // sized returns the row with a size of huge pages in its names.
 func (x *File) sized(size string) *File {
 	sized, v1 := *x, *x.V1
-	sized.Name = strings.Replace(x.Name, pageSize, size, 1)
+	sized.Name, sized.Size = strings.Replace(x.Name, pageSize, size, 1), size
 	v1.Names = []string{strings.Replace(x.V1.Names[0], pageSize, size, 1)}
 	bytes := pageBytes(size)
 	sized.none = math.MaxInt64 / bytes * bytes // a group that nobody has limited has no max in v2, too
@@ -71,15 +69,8 @@ func (x *File) sized(size string) *File {
 		return []Write{held.change(v1.Names[0], minusOne(value))}, nil
 	}
 	sized.V1 = &v1
-	sized.shown = func(value, _ string) string { return rounded(value, bytes) }
+	sized.same = func(value, held string) bool { return rounded(value, bytes) == held }
 	return &sized
-}
-
-// hugetlb is a limit of huge pages. sized adds what depends on the size.
-func hugetlb(name, needs string) *V1 {
-	v1 := renamed("hugetlb", name, needs)
-	v1.Needs = strings.TrimSpace(needs + " with CONFIG_CGROUP_HUGETLB")
-	return v1
 }
 
 func (h Held) change(name, value string) Write { return Write{name, value, h[name]} }
@@ -115,7 +106,7 @@ func minusOne(value string) string {
 
 // cpuShares is the weight as shares.
 var cpuShares = &V1{
-	Controller: "cpu", Names: []string{"cpu.shares"},
+	Names: []string{"cpu.shares"},
 	read: func(held Held) (string, error) {
 		shares, err := held.number("cpu.shares")
 		if err == nil && shares < 2 {
@@ -167,7 +158,7 @@ const (
 // cpuQuota is cpu.max in two files. A longer period goes first and a shorter one last: what
 // is between allows the group less than either, which its parent's limit never forbids.
 var cpuQuota = &V1{
-	Controller: "cpu", Names: []string{quotaFile, periodFile}, Needs: "CONFIG_CFS_BANDWIDTH",
+	Names: []string{quotaFile, periodFile}, Needs: "CONFIG_CFS_BANDWIDTH",
 	read: func(held Held) (string, error) {
 		quota := held[quotaFile]
 		if strings.HasPrefix(quota, "-") {
@@ -199,7 +190,7 @@ const (
 // memoryLimit keeps the swap that the group may use, as v2 does, so that it moves the limit of
 // both together. That one is never below the memory's.
 var memoryLimit = &V1{
-	Controller: "memory", Names: []string{memoryFile}, Also: []string{swapFile}, Optional: []string{swapFile},
+	Names: []string{memoryFile}, Also: []string{swapFile}, Optional: []string{swapFile},
 	read: func(held Held) (string, error) { return limit(held, memoryFile, noLimit) },
 	write: func(value string, held Held) ([]Write, error) {
 		memory := held.change(memoryFile, minusOne(value))
@@ -226,7 +217,7 @@ var memoryLimit = &V1{
 }
 
 var swapLimit = &V1{
-	Controller: "memory", Names: []string{memoryFile, swapFile}, Needs: "CONFIG_MEMCG_V1 and swap accounting",
+	Names: []string{memoryFile, swapFile}, Needs: "CONFIG_MEMCG_V1 and swap accounting",
 	read: swapOf,
 	write: func(value string, held Held) ([]Write, error) {
 		memory, err := limit(held, memoryFile, noLimit)

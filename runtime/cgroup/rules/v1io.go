@@ -17,7 +17,7 @@ var blkioWeight = weights("blkio.weight", "the CFQ scheduler of Linux before 5.0
 func weights(name, needs string, to, from func(int64) int64) *V1 {
 	devices := name + "_device"
 	return &V1{
-		Controller: "blkio", Names: []string{name, devices}, Optional: []string{devices}, Needs: needs,
+		Names: []string{name, devices}, Optional: []string{devices}, Needs: needs,
 		read: func(held Held) (string, error) {
 			lines := []string{"default " + convert(held[name], from)}
 			for device, weight := range devicesIn(held[devices]) {
@@ -62,7 +62,7 @@ var throttleFiles = []string{
 
 // throttle is io.max in four files, in which 0 is no limit.
 var throttle = &V1{
-	Controller: "blkio", Names: throttleFiles, Needs: "CONFIG_BLK_DEV_THROTTLING",
+	Names: throttleFiles, Needs: "CONFIG_BLK_DEV_THROTTLING",
 	read: func(held Held) (string, error) {
 		var devices []string
 		limits := map[string][]string{}
@@ -137,10 +137,12 @@ func keyIn(words, key string) (value string, ok bool) {
 }
 
 // capped is a limit as the kernel keeps it: operations a second are 32 bits and RDMA's numbers
-// 31, of which the largest is no limit.
+// 31, of which the largest is no limit. Of io.latency 0 is none.
 func capped(key, limit string) string {
 	n, err := strconv.ParseUint(limit, 10, 64)
-	if err == nil && (strings.HasSuffix(key, "iops") && n >= math.MaxUint32 || strings.HasPrefix(key, "hca") && n >= math.MaxInt32) {
+	switch {
+	case err != nil:
+	case strings.HasSuffix(key, "iops") && n >= math.MaxUint32, strings.HasPrefix(key, "hca") && n >= math.MaxInt32, key == "target" && n == 0:
 		return "max"
 	}
 	return limit

@@ -27,12 +27,12 @@ type parser func(line string) (string, bool)
 
 // Parse is that of [Set] for one file, which the cgroup version is known to have.
 func (x *File) Parse(value string) (string, error) {
-	if len(value) > MaxValue && !x.Lines {
-		return "", Reason(abi.TooLarge, "%d bytes, the limit is %d", len(value), MaxValue)
+	if x.parse == nil { // one of Statistics
+		return "", unlisted(CgroupSet, abi.Container, x)
 	}
-	lines := []string{value}
+	lines, want := []string{value}, x.Value
 	if x.Lines {
-		lines = strings.SplitN(strings.TrimSpace(value), "\n", MaxLines+1)
+		lines, want = strings.SplitN(strings.TrimSpace(value), "\n", MaxLines+1), x.Value+"; one line for each device or resource"
 	}
 	if len(lines) > MaxLines {
 		return "", Reason(abi.TooLarge, "more than %d lines", MaxLines)
@@ -43,18 +43,11 @@ func (x *File) Parse(value string) (string, error) {
 		}
 		v, ok := x.parse(strings.TrimSpace(line))
 		if !ok {
-			return "", Reason(abi.Invalid, "want %s%s", x.Value, x.each())
+			return "", Reason(abi.Invalid, "want %s", want)
 		}
 		lines[i] = v
 	}
 	return strings.Join(lines, "\n"), nil
-}
-
-func (x *File) each() string {
-	if x.Lines {
-		return "; one line for each device or resource"
-	}
-	return ""
 }
 
 func integer(low, high int64) parser {
@@ -64,16 +57,17 @@ func integer(low, high int64) parser {
 	}
 }
 
-// orMax takes the word max besides.
-func orMax(low, high int64) parser {
-	number := integer(low, high)
+// or takes a word besides.
+func or(word string, number parser) parser {
 	return func(value string) (string, bool) {
-		if value == "max" {
+		if value == word {
 			return value, true
 		}
 		return number(value)
 	}
 }
+
+func orMax(low, high int64) parser { return or("max", integer(low, high)) }
 
 const bytesText = "bytes, or max"
 
@@ -120,27 +114,30 @@ func percent(value string) (string, bool) {
 	return units + "." + decimals, ok && (units != "100" || decimals == "00")
 }
 
-// weight parses those of io.weight and io.bfq.weight.
+// weight parses those of io.weight and io.bfq.weight. A number alone is the default.
 func weight(most int64) parser {
-	number := integer(1, most)
-	return func(value string) (string, bool) {
-		parts := strings.Fields(value)
-		switch len(parts) {
-		case 1:
-			parts = []string{"default", parts[0]}
-		case 2:
-		default:
+	standard, devices := pair(words("default"), integer(1, most)), pair(device, or("default", integer(1, most)))
+	return func(line string) (string, bool) {
+		if !strings.ContainsAny(line, " \t") {
+			line = "default " + line
+		}
+		if v, ok := standard(line); ok {
+			return v, true
+		}
+		return devices(line)
+	}
+}
+
+// pair parses a name and a value.
+func pair(of, value parser) parser {
+	return func(line string) (string, bool) {
+		parts := strings.Fields(line)
+		if len(parts) != 2 {
 			return "", false
 		}
-		v, ok := number(parts[1])
-		if parts[0] == "default" {
-			return "default " + v, ok
-		}
-		of, known := device(parts[0])
-		if parts[1] == "default" {
-			v, ok = parts[1], true
-		}
-		return of + " " + v, ok && known
+		name, ok := of(parts[0])
+		v, fits := value(parts[1])
+		return name + " " + v, ok && fits
 	}
 }
 
@@ -194,17 +191,6 @@ func name(value string) (string, bool) {
 		}
 	}
 	return value, value != ""
-}
-
-// resource parses misc.max's RESOURCE NUMBER.
-func resource(line string) (string, bool) {
-	parts := strings.Fields(line)
-	if len(parts) != 2 {
-		return "", false
-	}
-	of, ok := name(parts[0])
-	v, fits := bytesOrMax(parts[1])
-	return of + " " + v, ok && fits
 }
 
 // list parses the kernel's list format, "0-3,7".

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"path"
-	"reflect"
 
 	escape "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
@@ -50,16 +49,42 @@ type due struct {
 // a call that systemd did not answer in time, as while it is being reloaded, Keep leaves what it is
 // to do to Retry until systemd answers again: the starts of containers wait for Keep.
 func (m *Manager) Keep(ctx context.Context, version int, k Kept, files Files) {
-	if !known(version, k.File) {
+	if _, known := table(version)[k.File]; !known {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
+	d := due{Files: files, version: version}
 	select {
 	case <-m.tried:
-		m.keep(ctx, k, due{Files: files, version: version})
 	case <-ctx.Done():
-		m.postpone(k, due{Files: files, version: version})
+		m.postpone(k, d)
+		return
+	}
+	m.mu.Lock()
+	conn, systemdVersion, lastErr, silent := m.conn, m.version, m.lastErr, m.silent
+	delete(m.due, k)
+	m.mu.Unlock()
+	if conn == nil {
+		m.unavailable(lastErr)
+	}
+	set := func() { m.set(ctx, conn, k, d, d.properties(systemdVersion, k.File)) }
+	if conn == nil || silent || !m.alone(ctx, set) {
+		m.postpone(k, d)
+	}
+}
+
+// alone calls set while nobody else sets properties: what set reads of the unit's files is not what a
+// property of another call has made of them, and the last call has the newest value. It reports false
+// if ctx has ended before that.
+func (m *Manager) alone(ctx context.Context, set func()) bool {
+	select {
+	case m.turn <- struct{}{}:
+		defer func() { <-m.turn }()
+		set()
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -68,11 +93,10 @@ func (m *Manager) Keep(ctx context.Context, version int, k Kept, files Files) {
 func (m *Manager) Retry(ctx context.Context) {
 	m.mu.Lock()
 	all, conn, systemdVersion := maps.Clone(m.due), m.conn, m.version
+	m.mu.Unlock()
 	if conn == nil {
-		m.mu.Unlock()
 		return
 	}
-	m.mu.Unlock()
 	held := make(map[Kept][]escape.Property, len(all))
 	for k, d := range all { // first all of them: with a property, systemd writes other files of the unit, too
 		held[k] = d.properties(systemdVersion, k.File)
@@ -82,11 +106,12 @@ func (m *Manager) Retry(ctx context.Context) {
 		if !answers {
 			return
 		}
-		if !m.take(k, d) { // the file was written meanwhile, and Keep has seen to it
-			continue
-		}
 		ctx, cancel := context.WithTimeout(ctx, callTime)
-		m.set(ctx, conn, systemdVersion, k, *d, held[k])
+		m.alone(ctx, func() {
+			if m.take(k, d) { // else the file was written meanwhile, and Keep sees to it
+				m.set(ctx, conn, k, *d, held[k])
+			}
+		})
 		answers = ctx.Err() == nil
 		cancel()
 	}
@@ -107,51 +132,36 @@ func (d due) properties(systemdVersion int, file string) []escape.Property {
 	return propertiesOf(d.version, systemdVersion, file, d.Read)
 }
 
-// keep sets the properties that say what the file holds, or notes that they are due.
-func (m *Manager) keep(ctx context.Context, k Kept, d due) {
-	m.mu.Lock()
-	conn, systemdVersion, lastErr, silent := m.conn, m.version, m.lastErr, m.silent
-	delete(m.due, k)
-	m.mu.Unlock()
-	if conn == nil {
-		m.unavailable(lastErr)
-	}
-	if conn == nil || silent {
-		m.postpone(k, d)
-		return
-	}
-	m.set(ctx, conn, systemdVersion, k, d, d.properties(systemdVersion, k.File))
-}
+// oomGroup is a file of cgroup v2 that no property is of. kubelet has runc set it to 1 for containers. With a
+// property of whatever controller systemd writes it, too, by the unit's OOMPolicy=, which makes it 0.
+const oomGroup = "memory.oom.group"
 
-// set sets properties until they say what the file holds: whoever writes it meanwhile keeps the new
-// value, but maybe before this call sets the old one.
-func (m *Manager) set(ctx context.Context, conn *dbus.Conn, systemdVersion int, k Kept, d due, properties []escape.Property) {
+// set sets properties of a unit, and brings back what systemd overwrites with them. It makes one event of the
+// same refusal, and has it tried again.
+func (m *Manager) set(ctx context.Context, conn *dbus.Conn, k Kept, d due, properties []escape.Property) {
 	if len(properties) == 0 {
 		return
 	}
-	held := m.enter(k.Group, d)
-	defer m.leave(k.Group)
-	for len(properties) > 0 {
-		err := setProperties(ctx, conn, k.Group, properties)
-		d.restoreOOMGroup(ctx, conn, held)
-		m.mu.Lock()
-		m.silent = ctx.Err() != nil
-		m.mu.Unlock()
-		if err != nil {
-			m.refuse(k, d, properties[len(properties)-1].Name, err)
-			return
-		}
-		done := properties
-		if properties = d.properties(systemdVersion, k.File); reflect.DeepEqual(done, properties) {
-			return
+	before := ""
+	if d.version == 2 {
+		before, _ = d.Read(oomGroup) // fails where the group has gone
+	}
+	err := setProperties(ctx, conn, k.Group, properties)
+	if before != "" {
+		// systemd answers a ping after it has written the files of a property that it was sent before.
+		_ = conn.Object(service, object).CallWithContext(ctx, "org.freedesktop.DBus.Peer.Ping", 0).Err // without an answer, it may have
+		if now, _ := d.Read(oomGroup); now != "" && now != before {
+			_ = d.Write(oomGroup, before) // fails where the group has gone
 		}
 	}
-}
-
-// refuse makes one event of the same refusal, and has it tried again.
-func (m *Manager) refuse(k Kept, d due, property string, err error) {
+	m.mu.Lock()
+	m.silent = ctx.Err() != nil
+	m.mu.Unlock()
+	if err == nil {
+		return
+	}
 	if news := d.refused == nil || d.refused.Error() != err.Error(); news && m.events.Refused != nil {
-		m.events.Refused(path.Base(k.Group), property, err)
+		m.events.Refused(path.Base(k.Group), properties[len(properties)-1].Name, err)
 	}
 	d.refused = err
 	m.postpone(k, d)

@@ -7,6 +7,7 @@
 package systemd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,10 +43,7 @@ type Address struct {
 // Addresses returns those of the node's systemd, in the order in which to try them: the system
 // bus, and systemd's own socket for root, which needs no bus.
 func Addresses() []Address {
-	bus := os.Getenv("DBUS_SYSTEM_BUS_ADDRESS")
-	if bus == "" {
-		bus = "unix:path=/run/dbus/system_bus_socket"
-	}
+	bus := cmp.Or(os.Getenv("DBUS_SYSTEM_BUS_ADDRESS"), "unix:path=/run/dbus/system_bus_socket")
 	return []Address{{DBus: bus}, {DBus: "unix:path=/run/systemd/private", Direct: true}}
 }
 
@@ -70,21 +68,26 @@ type Manager struct {
 	addresses []Address
 	events    Events
 	tried     chan struct{} // closed once Run has tried to connect
+	hasTried  func()        // closes it
+	turn      chan struct{} // filled while properties are set: see alone
 
 	mu       sync.Mutex
 	conn     *dbus.Conn // nil: not connected
 	version  int
-	lastErr  error               // why there is no connection
-	reported bool                // as unavailable, since the last connection
-	silent   bool                // systemd did not answer the last call in time
-	setting  map[string]*setting // by group, while properties of its unit are set
+	lastErr  error // why there is no connection
+	reported bool  // as unavailable, since the last connection
+	silent   bool  // systemd did not answer the last call in time
 	due      map[Kept]*due
 	maxDue   int // how much may be due before it is looked through
 }
 
 // New returns a Manager without a connection: Run makes it.
 func New(addresses []Address, events Events) *Manager {
-	return &Manager{addresses: addresses, events: events, tried: make(chan struct{}), setting: map[string]*setting{}, due: map[Kept]*due{}, maxDue: minDue}
+	tried := make(chan struct{})
+	return &Manager{
+		addresses: addresses, events: events, tried: tried, hasTried: sync.OnceFunc(func() { close(tried) }),
+		turn: make(chan struct{}, 1), due: map[Kept]*due{}, maxDue: minDue,
+	}
 }
 
 // Run connects to systemd, again after a while when that fails or the connection ends, and
@@ -124,21 +127,12 @@ func (m *Manager) serve(ctx context.Context) (connected bool, err error) {
 		m.events.Connected(version)
 	}
 	for s := range signals { // it is closed with the connection
-		if active, ok := reloading(s); ok && !active && m.events.Reloaded != nil {
+		ended := s.Name == manager+".Reloading" && len(s.Body) == 1 && s.Body[0] == false // it is true at the beginning
+		if ended && m.events.Reloaded != nil {
 			m.events.Reloaded()
 		}
 	}
 	return true, errors.New("the connection to systemd has ended")
-}
-
-// reloading reports whether a signal is systemd's Reloading, and what it says: true at the
-// beginning and false at the end.
-func reloading(s *dbus.Signal) (active, ok bool) {
-	if s.Name != manager+".Reloading" || len(s.Body) != 1 {
-		return false, false
-	}
-	active, ok = s.Body[0].(bool)
-	return active, ok
 }
 
 // connect tries each address.
@@ -198,14 +192,8 @@ func versionOf(ctx context.Context, conn *dbus.Conn) (int, error) {
 }
 
 // parseVersion reads the number of "252.38-1~deb12u1" and "v245.4-1.fc32".
-func parseVersion(text string) (int, error) {
-	digits := strings.TrimPrefix(text, "v")
-	end := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
-	if end >= 0 {
-		digits = digits[:end]
-	}
-	version, err := strconv.Atoi(digits)
-	if err != nil {
+func parseVersion(text string) (version int, err error) {
+	if _, err := fmt.Sscanf(strings.TrimPrefix(text, "v"), "%d", &version); err != nil {
 		return 0, fmt.Errorf("read the version of systemd: %.64q does not begin with a number", text)
 	}
 	return version, nil
@@ -218,15 +206,6 @@ func (m *Manager) disconnected(ctx context.Context, connected bool, err error) {
 	m.hasTried()
 	if connected && ctx.Err() == nil {
 		m.unavailable(err)
-	}
-}
-
-// hasTried is called by Run alone.
-func (m *Manager) hasTried() {
-	select {
-	case <-m.tried:
-	default:
-		close(m.tried)
 	}
 }
 

@@ -61,12 +61,6 @@ func table(version int) map[string]property {
 	return onV2
 }
 
-// known reports whether any version of systemd has a property for the file.
-func known(version int, name string) bool {
-	_, ok := table(version)[name]
-	return ok
-}
-
 // propertiesOf returns the properties that say what a file holds; none if this version of
 // systemd has none, or none for this value.
 func propertiesOf(version, systemdVersion int, name string, read func(string) (string, error)) []escape.Property {

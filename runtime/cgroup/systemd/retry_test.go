@@ -128,14 +128,23 @@ func TestRetryLeavesANewerValueAlone(t *testing.T) {
 	}
 	keep("/a.slice") // without a connection it is due
 	keep("/b.slice")
-	other := ""
+	other, kept := "", make(chan struct{})
 	d.during = func(first string) {
 		other = map[string]string{"/a.slice": "/b.slice", "/b.slice": "/a.slice"}[first]
 		d.write(other, "99")
-		keep(other)
+		go func() {
+			keep(other)
+			close(kept)
+		}()
+		for due := true; due; time.Sleep(time.Millisecond) { // until Keep waits for its turn
+			m.mu.Lock()
+			_, due = m.due[Kept{other, "pids.max"}]
+			m.mu.Unlock()
+		}
 	}
 	m.conn, m.version = d.connect(t), 255
 	m.Retry(t.Context())
+	<-kept
 	if got := d.read(other); got != "99" || len(m.due) > 0 {
 		t.Errorf("pids.max of %s is %s, want 99; due is %v", other, got, m.due)
 	}

@@ -29,7 +29,7 @@ func hierarchy(t *testing.T, version int, held map[string]string) *FS {
 	return openMode(t, root, version)
 }
 
-func TestGet(t *testing.T) {
+func TestReadInTheFormOfV2(t *testing.T) {
 	v1 := hierarchy(t, 1, map[string]string{
 		"cpu/cpu.shares": "1024", "cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000", "cpu/cpu.idle": "1",
 		"cpuset/cpuset.effective_cpus": "0-3", "memory/memory.usage_in_bytes": "4096", "memory/memory.limit_in_bytes": "9223372036854771712",
@@ -44,13 +44,13 @@ func TestGet(t *testing.T) {
 		{v1, "memory.current", "4096"}, {v1, "memory.max", "max"}, {v1, "pids.max", "max"},
 		{v2, "cpu.stat", "usage_usec 5\nuser_usec 3"}, {v2, "memory.pressure", "some avg10=0.00"}, {v2, "cpu.max", "50000 100000"}, {v2, "memory.high", "max"},
 	} {
-		if got, err := test.fs.Get(pod, test.file); got != test.want || err != nil {
+		if got, err := test.fs.Read(pod, test.file); got != test.want || err != nil {
 			t.Errorf("v%d %s: %q, %v, want %q", test.fs.version, test.file, got, err, test.want)
 		}
 	}
 }
 
-func TestGetRefused(t *testing.T) {
+func TestReadRefused(t *testing.T) {
 	v1, v2 := hierarchy(t, 1, map[string]string{"cpu/cpu.shares": "x", "memory/x": ""}), hierarchy(t, 2, map[string]string{"cpu.stat": ""})
 	for _, test := range []struct {
 		fs          *FS
@@ -62,20 +62,20 @@ func TestGetRefused(t *testing.T) {
 		{v1, pod, "memory.pressure", abi.Unsupported}, {v1, pod, "cpu.weight", abi.Invalid}, {v1, pod, "pids.current", abi.Unsupported},
 		{v1, pod + "/none", "cpu.stat", abi.NotFound}, {v1, pod + "/none", "cpu.max", abi.NotFound}, {v1, pod, "memory.max", abi.Unsupported},
 	} {
-		if _, err := test.fs.Get(test.group, test.file); !errors.Is(err, test.want) {
+		if _, err := test.fs.Read(test.group, test.file); !errors.Is(err, test.want) {
 			t.Errorf("v%d %s %q: %v, want %v", test.fs.version, test.group, test.file, err, test.want)
 		}
 	}
 }
 
 // A long file is cut, not refused.
-func TestGetIsBounded(t *testing.T) {
+func TestReadIsBounded(t *testing.T) {
 	long := make([]byte, maxRead+100)
 	for i := range long {
 		long[i] = 'x'
 	}
 	fs := hierarchy(t, 2, map[string]string{"cpu.stat": string(long)})
-	if got, err := fs.Get(pod, "cpu.stat"); len(got) != maxRead || err != nil {
+	if got, err := fs.Read(pod, "cpu.stat"); len(got) != maxRead || err != nil {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }
