@@ -91,9 +91,6 @@ func (g *Group) get(x *rules.File) (string, error) {
 		v, err := g.readFile(x.Name, x.Needs)
 		return x.Read(v), err
 	}
-	if x.V1.Renamed() {
-		return g.readFile(x.V1.Names[0], x.V1.Needs)
-	}
 	held, err := g.held(x, x.V1.Names)
 	if err != nil {
 		return "", err

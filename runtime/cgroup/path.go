@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -43,15 +44,10 @@ func podPath(cgroupParent string) (string, error) {
 // QOSClassPath returns the cgroup of a pod's QoS class, which is the parent of the pod's cgroup:
 // kubelet's kubepods, or burstable or besteffort beneath it. The code of its error is
 // abi.NotFound if the pod's cgroup is elsewhere, and else that of PodPath.
-func QOSClassPath(cgroupParent string) (string, error) {
-	group, err := qosClassPath(cgroupParent)
-	return group, rules.Fail("find the QoS class of", cgroupParent, "", "", err)
-}
-
-func qosClassPath(cgroupParent string) (string, error) {
+func QOSClassPath(cgroupParent string) (group string, err error) {
+	defer func() { err = rules.Fail("find the QoS class of", cgroupParent, "", "", err) }()
 	pod := "/"
 	if strings.Trim(cgroupParent, "/") != "" {
-		var err error
 		if pod, err = podPath(cgroupParent); err != nil {
 			return "", err
 		}
@@ -126,21 +122,14 @@ func (f *FS) FindContainer(cgroupParent, id string) (group string, exists bool, 
 // ReportedPath returns the cgroup that the kernel or the container runtime reports of a
 // container: a path, or the runtime spec's slice:prefix:name for a unit of systemd, which runc
 // and crun call prefix-name.scope. It refuses what PodPath refuses.
-func ReportedPath(reported string) (string, error) {
-	group, err := reportedPath(reported)
-	return group, rules.Fail("find", reported, "", "", err)
-}
-
-func reportedPath(reported string) (string, error) {
+func ReportedPath(reported string) (group string, err error) {
+	defer func() { err = rules.Fail("find", reported, "", "", err) }()
 	parts := strings.Split(reported, ":")
 	if len(parts) != 3 || strings.Contains(reported, "/") {
 		return absolute(clean(reported))
 	}
 	parent, prefix, unit := parts[0], parts[1], parts[2]
-	if parent == "" { // runc's and crun's default
-		parent = "system.slice"
-	}
-	parent, err := slicePath(parent)
+	parent, err = slicePath(cmp.Or(parent, "system.slice")) // runc's and crun's default
 	if err != nil {
 		return "", err
 	}

@@ -82,7 +82,7 @@ func (g *Group) restoreExact(ctx context.Context, file, value string) error {
 		use := g.fs.enter(g.rel)
 		defer g.fs.leave(g.rel, use)
 		if use.updates > 0 { // the update writes the share
-			use.keep(file, "0")
+			use.kept[file] = "0"
 			return nil
 		}
 		delete(use.kept, file)

@@ -90,7 +90,7 @@ func (h *Suspension) clear(name string) error {
 	if err == nil && h.update.conflictsWith(name, value) {
 		if err = h.group.put(x, "0"); err == nil {
 			if _, kept := h.use.kept[name]; !kept || h.use.updates == 1 {
-				h.use.keep(name, value)
+				h.use.kept[name] = value
 			}
 		}
 	}
@@ -162,18 +162,11 @@ func (g *Group) writeSuspendable(ctx context.Context, x *rules.File, value strin
 	if _, err := g.get(x); err != nil {
 		return err
 	}
-	use.keep(x.Name, value)
+	use.kept[x.Name] = value
 	return nil
 }
 
 func suspendable(name string) bool { return name == rules.CPUIdle || name == rules.CPUBurst }
-
-func (use *inUse) keep(name, value string) {
-	if use.kept == nil {
-		use.kept = map[string]string{}
-	}
-	use.kept[name] = value
-}
 
 // absent reports whether the group or the file does not exist.
 func absent(err error) bool {
@@ -190,7 +183,7 @@ func (f *FS) enter(rel string) *inUse {
 	f.mu.Lock()
 	use := f.groups[rel]
 	if use == nil {
-		use = &inUse{}
+		use = &inUse{kept: map[string]string{}}
 		f.groups[rel] = use
 	}
 	use.users++

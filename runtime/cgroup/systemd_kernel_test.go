@@ -349,7 +349,7 @@ func TestSystemdUnitsThatAreNotThere(t *testing.T) {
 		}
 	}
 	wantCode(t, u.Write(t.Context(), u.scope, "pids.max", "78"), abi.NotFound)
-	u.FS.systemd.Keep(t.Context(), u.version, systemd.Kept{Group: u.scope, File: "pids.max"}, systemd.Files{Read: func(string) (string, error) { return "78", nil }})
+	u.FS.systemd.Keep(t.Context(), u.version, systemd.Kept{Group: u.scope, File: "pids.max"}, systemd.Files{Read: func(string) string { return "78" }})
 
 	other := "/wasmproxy-other.slice"
 	dir := filepath.Join(mount, map[int]string{1: "pids"}[u.version], other)

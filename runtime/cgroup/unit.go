@@ -28,16 +28,18 @@ func (g *Group) keep(ctx context.Context, x *rules.File) {
 // filesOf opens the group for each use: systemd may be sent a value later.
 func (f *FS) filesOf(rel string) systemd.Files {
 	return systemd.Files{
-		Read: func(name string) (string, error) {
+		Read: func(name string) string {
 			g := f.at(rel)
 			defer g.Close()
-			return g.readFile(name, "")
+			text, _ := g.readFile(name, "")
+			return text
 		},
 		Write: func(name, value string) error {
 			g := f.at(rel)
 			defer g.Close()
 			return g.writeFile(name, "", value)
 		},
+		Gone: func() bool { return f.Gone(rel) },
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
-	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
@@ -50,11 +49,9 @@ func (k kernel) Resources(group string) (*runtimeapi.LinuxContainerResources, po
 		res.CpuShares = number(g.Exact("cpu.weight", ""))
 	}
 	var told pods.Parts
-	container := crifield.Object{Container: &crifield.Container{Resources: crifield.Resources{Now: res}}}
+	values := Values(res)
 	for f := range abi.MemorySwap + 1 {
-		n, _ := container.Int64(abi.Resources + f)
-		text, _ := container.Text(abi.Resources + f)
-		if n != 0 || text != "" {
+		if _, tells := values[fieldTarget(abi.Resources+f, "")]; tells {
 			told |= pods.PartOf(abi.Resources + f)
 		}
 	}

@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"cmp"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -57,7 +59,7 @@ func (s Set) Undo(file, before, now string) string {
 	var lines []string
 	for _, line := range keyedLines(now) {
 		if of := firstWord(line); lineOf(of, was) == "" {
-			lines = append(lines, x.unset(of))
+			lines = append(lines, of+" "+x.unset)
 		}
 	}
 	for _, line := range was {
@@ -66,21 +68,6 @@ func (s Set) Undo(file, before, now string) string {
 		}
 	}
 	return strings.Join(lines, "\n")
-}
-
-// unset is the line that takes the value of a device or resource away.
-func (x *File) unset(of string) string {
-	switch x.Name {
-	case "io.weight", "io.bfq.weight":
-		return of + " default"
-	case "io.latency":
-		return of + " target=max"
-	case "misc.max":
-		return of + " max"
-	case "rdma.max":
-		return of + " " + strings.Join(rdmaKeys, "=max ") + "=max"
-	}
-	return of + " " + strings.Join(ioKeys, "=max ") + "=max"
 }
 
 // keyedLines are the lines of a file, without spaces around them.
@@ -133,39 +120,23 @@ func clamped(value, held string) bool {
 	return value == held
 }
 
-// inOrder is same for a list.
-func inOrder(value, held string) bool { return sorted(value) == held }
+// sameNumbers is same for a list, which the kernel shows in order.
+func sameNumbers(value, held string) bool {
+	return value == held || IsList(held) && maps.Equal(numbersIn(value), numbersIn(held))
+}
 
-// sorted is a list in the kernel's form: ascending, with the longest ranges.
-func sorted(value string) string {
-	var all []int
-	for part := range strings.SplitSeq(value, ",") {
-		first, last, ranged := strings.Cut(part, "-")
-		if !ranged {
-			last = first
-		}
+// numbersIn are the numbers of a text that IsList takes.
+func numbersIn(text string) map[int]bool {
+	all := map[int]bool{}
+	for part := range strings.SplitSeq(text, ",") {
+		first, last, _ := strings.Cut(part, "-")
 		from, _ := strconv.Atoi(first)
-		to, _ := strconv.Atoi(last)
+		to, _ := strconv.Atoi(cmp.Or(last, first))
 		for n := from; n <= to; n++ {
-			all = append(all, n)
+			all[n] = true
 		}
 	}
-	slices.Sort(all)
-	all = slices.Compact(all)
-	var parts []string
-	for i := 0; i < len(all); {
-		last := i
-		for last+1 < len(all) && all[last+1] == all[last]+1 {
-			last++
-		}
-		part := strconv.Itoa(all[i])
-		if last > i {
-			part += "-" + strconv.Itoa(all[last])
-		}
-		parts = append(parts, part)
-		i = last + 1
-	}
-	return strings.Join(parts, ",")
+	return all
 }
 
 // weighed is same for a weight, of which a device that has the default has no line.

@@ -68,6 +68,7 @@ type File struct {
 	V1        *V1         // how cgroup v1 has it; nil if v1 has nothing like it
 	parse     parser      // of one line
 	same      same        // of one line; nil if the kernel shows what was written
+	unset     string      // what takes the value of a device or resource away, of a file with Lines
 	none      int64       // bytes that v2 shows where it means max; 0 if it shows max
 }
 
@@ -112,16 +113,16 @@ var Files = []File{
 	{Name: "memory.oom.group", Pod: both, Container: both, Writers: Runtime | Systemd, Value: "0 or 1", parse: integer(0, 1), Needs: "Linux 4.19"},
 
 	{Name: "io.weight", Pod: both, Container: both, Writers: Runtime | Systemd, Lines: true,
-		Value: "default WEIGHT, MAJOR:MINOR WEIGHT or MAJOR:MINOR default; WEIGHT is 1 to 10000", parse: weight(10_000), same: weighed,
+		Value: "default WEIGHT, MAJOR:MINOR WEIGHT or MAJOR:MINOR default; WEIGHT is 1 to 10000", parse: weight(10_000), same: weighed, unset: "default",
 		Needs: "Linux 5.4 with CONFIG_BLK_CGROUP_IOCOST", V1: blkioWeight},
 	{Name: "io.bfq.weight", Pod: both, Container: both, Writers: Runtime | Systemd, Lines: true,
-		Value: "default WEIGHT, MAJOR:MINOR WEIGHT or MAJOR:MINOR default; WEIGHT is 1 to 1000", parse: weight(1_000), same: weighed,
+		Value: "default WEIGHT, MAJOR:MINOR WEIGHT or MAJOR:MINOR default; WEIGHT is 1 to 1000", parse: weight(1_000), same: weighed, unset: "default",
 		Needs: "Linux 5.0 with CONFIG_BFQ_GROUP_IOSCHED", V1: bfqWeight},
 	{Name: "io.max", Pod: both, Container: both, Writers: Runtime | Systemd, Lines: true,
 		Value: "MAJOR:MINOR and any of rbps=, wbps= (bytes a second), riops=, wiops= (operations a second); each 1 or more, or max",
-		parse: keyed(device, one, ioKeys...), same: limited, Needs: "Linux 4.5 with CONFIG_BLK_DEV_THROTTLING", V1: throttle},
+		parse: keyed(device, one, ioKeys...), same: limited, unset: "rbps=max wbps=max riops=max wiops=max", Needs: "Linux 4.5 with CONFIG_BLK_DEV_THROTTLING", V1: throttle},
 	{Name: "io.latency", Pod: both, Container: both, Writers: Systemd, Lines: true, Value: "MAJOR:MINOR target=MICROSECONDS, or target=max",
-		parse: keyed(device, target, "target"), same: limited, Needs: "Linux 4.19 with CONFIG_BLK_CGROUP_IOLATENCY"},
+		parse: keyed(device, target, "target"), same: limited, unset: "target=max", Needs: "Linux 4.19 with CONFIG_BLK_CGROUP_IOLATENCY"},
 	{Name: "io.prio.class", Pod: both, Container: both, Value: "no-change, promote-to-rt, restrict-to-be, idle or none-to-rt",
 		parse: words("no-change", "promote-to-rt", "restrict-to-be", "idle", "none-to-rt"), Needs: "Linux 5.14 with CONFIG_BLK_CGROUP_IOPRIO",
 		V1: renamed("blkio.prio.class", "Linux 5.14 with CONFIG_BLK_CGROUP_IOPRIO")},
@@ -129,32 +130,23 @@ var Files = []File{
 	{Name: "pids.max", Pod: both, Container: both, Writers: Kubelet | Runtime | Systemd, Value: "0 to 4194304, or max", parse: orMax(0, maxPIDs),
 		Needs: "Linux 4.5", V1: renamed("pids.max", "Linux 4.3")},
 	{Name: "cpuset.cpus", Pod: Unified, Container: both, Fields: []abi.Field{abi.CpusetCpus}, Writers: Runtime | Systemd,
-		Value: "numbers and ranges such as 0-3,7", parse: list, same: inOrder, Needs: "Linux 5.0", V1: renamed("cpuset.cpus", "")},
+		Value: "numbers and ranges such as 0-3,7", parse: list, same: sameNumbers, Needs: "Linux 5.0", V1: renamed("cpuset.cpus", "")},
 	{Name: "cpuset.mems", Pod: Unified, Container: both, Fields: []abi.Field{abi.CpusetMems}, Writers: Runtime | Systemd,
-		Value: "numbers and ranges such as 0-1", parse: list, same: inOrder, Needs: "Linux 5.0", V1: renamed("cpuset.mems", "")},
+		Value: "numbers and ranges such as 0-1", parse: list, same: sameNumbers, Needs: "Linux 5.0", V1: renamed("cpuset.mems", "")},
 	{Name: "hugetlb." + pageSize + ".max", Pod: Unified, Container: both, Fields: []abi.Field{abi.HugepageLimits}, Writers: Kubelet | Runtime,
 		Value: bytesText, parse: bytesOrMax, Needs: "Linux 5.6 with CONFIG_CGROUP_HUGETLB", V1: renamed("hugetlb."+pageSize+".limit_in_bytes", "CONFIG_CGROUP_HUGETLB")},
 	{Name: "hugetlb." + pageSize + ".rsvd.max", Pod: Unified, Container: both, Fields: []abi.Field{abi.HugepageLimits}, Writers: Runtime,
 		Value: bytesText, parse: bytesOrMax, Needs: "Linux 5.7 with CONFIG_CGROUP_HUGETLB",
 		V1: renamed("hugetlb."+pageSize+".rsvd.limit_in_bytes", "Linux 5.7 with CONFIG_CGROUP_HUGETLB")},
 	{Name: "rdma.max", Pod: both, Container: both, Writers: Runtime, Lines: true,
-		Value: "DEVICE and any of hca_handle=, hca_object=; each 0 to 2147483647, or max", parse: keyed(name, handles, rdmaKeys...), same: limited,
+		Value: "DEVICE and any of hca_handle=, hca_object=; each 0 to 2147483647, or max", parse: keyed(name, handles, "hca_handle", "hca_object"), same: limited, unset: "hca_handle=max hca_object=max",
 		Needs: "Linux 4.11 with CONFIG_CGROUP_RDMA", V1: renamed("rdma.max", "Linux 4.11 with CONFIG_CGROUP_RDMA")},
-	{Name: "misc.max", Pod: both, Container: both, Lines: true, Value: "RESOURCE NUMBER or RESOURCE max", parse: pair(name, bytesOrMax),
+	{Name: "misc.max", Pod: both, Container: both, Lines: true, Value: "RESOURCE NUMBER or RESOURCE max", parse: pair(name, bytesOrMax), unset: "max",
 		Needs: "Linux 5.13 with CONFIG_CGROUP_MISC", V1: renamed("misc.max", "Linux 5.13 with CONFIG_CGROUP_MISC")},
 }
 
-// The keys of lines, in the order in which they are written and shown.
-var (
-	ioKeys   = []string{"rbps", "wbps", "riops", "wiops"}
-	rdmaKeys = []string{"hca_handle", "hca_object"}
-)
-
-// Controller is the controller of cgroup v2 that the file is of.
-func (x *File) Controller() string {
-	controller, _, _ := strings.Cut(x.Name, ".")
-	return controller
-}
+// ioKeys are the keys of io.max, in the order in which they are written and shown.
+var ioKeys = []string{"rbps", "wbps", "riops", "wiops"}
 
 // In reports whether the cgroup version has the file: the error is unsupported where it has
 // none, and says what the file needs.

@@ -3,6 +3,7 @@ package rules
 import (
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -38,9 +39,6 @@ func (v *V1) Read(held Held) (string, error) {
 
 // Files are Names and Also.
 func (v *V1) Files() []string { return slices.Concat(v.Names, v.Also) }
-
-// Renamed reports whether v1 shows the same in a file of another name.
-func (v *V1) Renamed() bool { return v.read == nil }
 
 // Direct reports whether a value is written without a look at the files.
 func (v *V1) Direct() bool { return v.write == nil }
@@ -136,18 +134,11 @@ func Weight(shares uint64) uint64 {
 
 // shares returns the fewest shares of a weight. Each weight has some.
 func shares(weight uint64) uint64 {
-	low, high := uint64(2), uint64(262144)
 	if weight == 100 {
 		return 1024 // the default
 	}
-	for low < high {
-		if middle := (low + high) / 2; Weight(middle) < weight {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	return low
+	more := sort.Search(262142, func(n int) bool { return Weight(uint64(2+n)) >= weight })
+	return uint64(2 + more)
 }
 
 const (

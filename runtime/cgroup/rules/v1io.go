@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -105,13 +106,8 @@ var throttle = &V1{
 
 // device changes the line of a device. none is what it has without a line.
 func (h Held) device(name, device, value, none string) Write {
-	before := none
-	for d, v := range devicesIn(h[name]) {
-		if d == device {
-			before = v
-		}
-	}
-	return Write{name, device + " " + value, device + " " + before}
+	_, before, _ := strings.Cut(lineOf(device, keyedLines(h[name])), " ")
+	return Write{name, device + " " + value, device + " " + cmp.Or(before, none)}
 }
 
 // devicesIn goes through the lines of a text, each a device and a value.

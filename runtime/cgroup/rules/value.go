@@ -204,9 +204,9 @@ func IsList(text string) bool {
 		if !ranged {
 			last = first
 		}
-		from, err1 := strconv.ParseUint(first, 10, 16)
-		to, err2 := strconv.ParseUint(last, 10, 16)
-		if err1 != nil || err2 != nil || from > to {
+		from, noFirst := strconv.ParseUint(first, 10, 16)
+		to, noLast := strconv.ParseUint(last, 10, 16)
+		if noFirst != nil || noLast != nil || from > to {
 			return false
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"math"
 	"path"
 
 	escape "github.com/coreos/go-systemd/v22/dbus"
@@ -29,8 +28,9 @@ type Kept struct {
 
 // Files are those of a unit's cgroup, by the kernel's names.
 type Files struct {
-	Read  func(name string) (string, error)
+	Read  func(name string) string // "" if it cannot be read
 	Write func(name, value string) error
+	Gone  func() bool // whether there is no such cgroup
 }
 
 // due is what systemd is to keep and does not yet.
@@ -144,13 +144,13 @@ func (m *Manager) set(ctx context.Context, conn *dbus.Conn, k Kept, d due, prope
 	}
 	before := ""
 	if d.version == 2 {
-		before, _ = d.Read(oomGroup) // fails where the group has gone
+		before = d.Read(oomGroup)
 	}
 	err := setProperties(ctx, conn, k.Group, properties)
 	if before != "" {
 		// systemd answers a ping after it has written the files of a property that it was sent before.
 		_ = conn.Object(service, object).CallWithContext(ctx, "org.freedesktop.DBus.Peer.Ping", 0).Err // without an answer, it may have
-		if now, _ := d.Read(oomGroup); now != "" && now != before {
+		if now := d.Read(oomGroup); now != "" && now != before {
 			_ = d.Write(oomGroup, before) // fails where the group has gone
 		}
 	}
@@ -174,19 +174,9 @@ func (m *Manager) postpone(k Kept, d due) {
 	defer m.mu.Unlock()
 	m.due[k] = &d
 	if len(m.due) > m.maxDue {
-		maps.DeleteFunc(m.due, func(k Kept, d *due) bool { return !d.readable(k.File) })
+		maps.DeleteFunc(m.due, func(_ Kept, d *due) bool { return d.Gone() })
 		m.maxDue = 2*len(m.due) + minDue
 	}
-}
-
-// readable reports whether there is a file of those that make the properties.
-func (d due) readable(file string) (any bool) {
-	propertiesOf(d.version, math.MaxInt, file, func(name string) (string, error) {
-		text, err := d.Read(name)
-		any = any || err == nil
-		return text, err
-	})
-	return any
 }
 
 // minDue is how much may be due before units that have gone are looked for.

@@ -2,9 +2,7 @@ package systemd
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"testing"
 )
 
@@ -16,19 +14,19 @@ func TestDueIsThatOfUnitsWhichAreThere(t *testing.T) {
 	cancel()
 	m.Run(ctx)
 	m.hasTried()
-	keep := func(group string, read func(string) (string, error)) {
-		m.Keep(t.Context(), 2, Kept{group, "pids.max"}, Files{Read: read})
+	keep := func(group string, gone bool) {
+		m.Keep(t.Context(), 2, Kept{group, "pids.max"}, Files{Gone: func() bool { return gone }})
 	}
 	for i := range 3 {
-		keep(fmt.Sprintf("/there%d.slice", i), func(string) (string, error) { return "7", nil })
+		keep(fmt.Sprintf("/there%d.slice", i), false)
 	}
 	for i := range 10 * minDue {
-		keep(fmt.Sprintf("/gone%d.slice", i), func(string) (string, error) { return "", fs.ErrNotExist })
+		keep(fmt.Sprintf("/gone%d.slice", i), true)
 	}
 	m.Retry(t.Context())
 	there := 0
-	for k := range m.due {
-		if _, err := m.due[k].Read(""); !errors.Is(err, fs.ErrNotExist) {
+	for _, d := range m.due {
+		if !d.Gone() {
 			there++
 		}
 	}

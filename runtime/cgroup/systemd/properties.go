@@ -63,18 +63,12 @@ func table(version int) map[string]property {
 
 // propertiesOf returns the properties that say what a file holds; none if this version of
 // systemd has none, or none for this value.
-func propertiesOf(version, systemdVersion int, name string, read func(string) (string, error)) []escape.Property {
+func propertiesOf(version, systemdVersion int, name string, read reader) []escape.Property {
 	p, ok := table(version)[name]
 	if !ok || systemdVersion < p.since {
 		return nil
 	}
-	return p.of(func(name string) string {
-		text, err := read(name)
-		if err != nil {
-			return ""
-		}
-		return text
-	})
+	return p.of(read)
 }
 
 func set(name string, value any) escape.Property {

@@ -124,7 +124,7 @@ func TestRetryLeavesANewerValueAlone(t *testing.T) {
 	m := New(nil, Events{Refused: func(unit, property string, err error) { t.Errorf("%s: %s was refused: %v", unit, property, err) }})
 	m.hasTried()
 	keep := func(group string) {
-		m.Keep(t.Context(), 2, Kept{group, "pids.max"}, Files{Read: func(string) (string, error) { return d.read(group), nil }})
+		m.Keep(t.Context(), 2, Kept{group, "pids.max"}, Files{Read: func(string) string { return d.read(group) }})
 	}
 	keep("/a.slice") // without a connection it is due
 	keep("/b.slice")
@@ -161,7 +161,7 @@ func TestKeepWaitsOnceForASystemdThatDoesNotAnswer(t *testing.T) {
 		keep := func(group string) (waited time.Duration) {
 			d.write(group, "99")
 			start := time.Now()
-			m.Keep(t.Context(), 2, Kept{group, "pids.max"}, Files{Read: func(string) (string, error) { return d.read(group), nil }})
+			m.Keep(t.Context(), 2, Kept{group, "pids.max"}, Files{Read: func(string) string { return d.read(group) }})
 			return time.Since(start)
 		}
 		start := time.Now()
