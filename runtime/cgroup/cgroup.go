@@ -72,7 +72,7 @@ func (f *FS) Version() int {
 	return f.version
 }
 
-// Close releases the directories that the FS holds open. Suspensions must have ended.
+// Close releases the directories that the FS holds open. Nobody uses the FS any more.
 func (f *FS) Close() error {
 	var errs []error
 	for _, dir := range f.dirs {

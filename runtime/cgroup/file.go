@@ -180,16 +180,14 @@ func (g *Group) writeFile(name, needs, value string) error {
 	if err == nil {
 		err = writeLines(fd, value)
 	}
-	inner := g.within()
-	if err != nil || inner < 0 {
-		return err
-	}
-	fd, err = openAt(inner, name, flags)
-	if errors.Is(err, unix.ENOENT) { // the controller is off there
-		return nil
-	}
-	if err == nil {
-		err = writeLines(fd, value)
+	if err == nil && g.within() >= 0 {
+		fd, err = openAt(g.within(), name, flags)
+		switch {
+		case errors.Is(err, unix.ENOENT): // the controller is off there
+			return nil
+		case err == nil:
+			err = writeLines(fd, value)
+		}
 	}
 	return err
 }

@@ -33,11 +33,8 @@ const innerGroup = "container"
 // each use. The caller closes it.
 func (f *FS) Group(path string) *Group {
 	rel, err := clean(path)
-	return &Group{fs: f, path: path, rel: rel, wrong: err}
+	return &Group{fs: f, path: path, rel: rel, wrong: err, dirs: map[string]int{}, files: map[string]int{}}
 }
-
-// at is Group of a clean path.
-func (f *FS) at(rel string) *Group { return &Group{fs: f, path: "/" + rel, rel: rel} }
 
 // Path is what Group was given.
 func (g *Group) Path() string { return g.path }
@@ -59,7 +56,8 @@ func (g *Group) Close() {
 			_ = unix.Close(fd)
 		}
 	}
-	g.files, g.dirs = nil, nil
+	clear(g.files)
+	clear(g.dirs)
 }
 
 // find returns a file of the tables, if this version of cgroups has it.
@@ -90,15 +88,14 @@ func (g *Group) dir(controller string) (fd int, err error) {
 		return -1, rules.Reason(abi.Unsupported, "the %s controller is not mounted", controller)
 	}
 	if fd, err = top.open(g.rel); err == nil {
-		g.opened(controller, fd)
+		g.dirs[controller] = fd
 	}
 	return fd, err
 }
 
 // within opens the directory of innerGroup; -1 if there is none.
 func (g *Group) within() (fd int) {
-	fd, looked := g.dirs[innerGroup]
-	if looked {
+	if fd, looked := g.dirs[innerGroup]; looked {
 		return fd
 	}
 	fd = -1
@@ -107,15 +104,8 @@ func (g *Group) within() (fd int) {
 			fd = opened
 		}
 	}
-	g.opened(innerGroup, fd)
+	g.dirs[innerGroup] = fd
 	return fd
-}
-
-func (g *Group) opened(dir string, fd int) {
-	if g.dirs == nil {
-		g.dirs = map[string]int{}
-	}
-	g.dirs[dir] = fd
 }
 
 // open opens a file of the group. needs says which kernel has it. The caller closes it.
@@ -154,9 +144,6 @@ func (g *Group) reader(name, needs string) (fd int, err error) {
 		fd, err = g.open(name, needs, unix.O_RDONLY)
 	}
 	if err == nil {
-		if g.files == nil {
-			g.files = map[string]int{}
-		}
 		g.files[name] = fd
 	}
 	return fd, err

@@ -74,7 +74,7 @@ func TestKernelRefusals(t *testing.T) {
 				group += "/child"
 			}
 			before, _ := f.Read(group, r.file)
-			at := from.at(must(clean(group))(t))
+			at := from.Group(must(clean(group))(t))
 			defer at.Close()
 			err := at.put(must(rules.Lookup(r.file))(t), r.value)
 			if code := rules.CodeOf(err); code != r.code || !errors.Is(err, r.errno) {

@@ -65,7 +65,7 @@ func (g *Group) empty(ctx context.Context, file string) error {
 	if errors.Is(err, unix.ENOSPC) {
 		// Linux refuses to empty the cpuset of a group of v2 that has processes. The parent's
 		// list means the same, until the parent's changes.
-		parent := g.fs.at(path.Dir(g.rel))
+		parent := g.fs.Group(path.Dir(g.rel))
 		defer parent.Close()
 		list, readErr := parent.readFile(file+".effective", "")
 		if err = readErr; err == nil {

@@ -262,7 +262,7 @@ func (u *units) keepsOverAReload(t *testing.T, all []value) {
 		want := before[v]
 		got := u.held(t, v.group, v.file)
 		if want == "" && got != "" { // a cpuset that the kernel does not empty has the parent's
-			parent := u.at(path.Dir(must(clean(v.group))(t)))
+			parent := u.Group(path.Dir(v.group))
 			want = must(parent.readFile(v.file+".effective", ""))(t)
 			parent.Close()
 		}

@@ -3,7 +3,6 @@ package cgroup
 import (
 	"errors"
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -11,8 +10,7 @@ import (
 // topDir is the directory of a mount, or of a v1 controller, beneath which groups are opened.
 type topDir struct {
 	root *os.Root
-	dir  *os.File        // the same directory
-	conn syscall.RawConn // that of dir, which Close does not take away from who uses it
+	dir  *os.File // the same directory
 }
 
 func openTop(root *os.Root) (*topDir, error) {
@@ -20,11 +18,7 @@ func openTop(root *os.Root) (*topDir, error) {
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
-	conn, err := dir.SyscallConn()
-	if err != nil {
-		return nil, errors.Join(err, dir.Close(), root.Close())
-	}
-	return &topDir{root, dir, conn}, nil
+	return &topDir{root, dir}, nil
 }
 
 func (t *topDir) close() error { return errors.Join(t.dir.Close(), t.root.Close()) }
@@ -38,12 +32,7 @@ var beneath = unix.OpenHow{
 
 // open opens a group's directory. The caller closes it.
 func (t *topDir) open(rel string) (fd int, err error) {
-	closed := t.conn.Control(func(dir uintptr) {
-		fd, err = again(func() (int, error) { return unix.Openat2(int(dir), rel, &beneath) })
-	})
-	if closed != nil {
-		return -1, closed
-	}
+	fd, err = again(func() (int, error) { return unix.Openat2(int(t.dir.Fd()), rel, &beneath) })
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
 		return t.openByRoot(rel)
 	}

@@ -29,13 +29,13 @@ func (g *Group) keep(ctx context.Context, x *rules.File) {
 func (f *FS) filesOf(rel string) systemd.Files {
 	return systemd.Files{
 		Read: func(name string) string {
-			g := f.at(rel)
+			g := f.Group(rel)
 			defer g.Close()
 			text, _ := g.readFile(name, "")
 			return text
 		},
 		Write: func(name, value string) error {
-			g := f.at(rel)
+			g := f.Group(rel)
 			defer g.Close()
 			return g.writeFile(name, "", value)
 		},

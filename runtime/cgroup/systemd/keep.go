@@ -68,7 +68,7 @@ func (m *Manager) Keep(ctx context.Context, version int, k Kept, files Files) {
 	if conn == nil {
 		m.unavailable(lastErr)
 	}
-	set := func() { m.set(ctx, conn, k, d, d.properties(systemdVersion, k.File)) }
+	set := func() { m.set(ctx, conn, k, d, propertiesOf(version, systemdVersion, k.File, d.Read)) }
 	if conn == nil || silent || !m.alone(ctx, set) {
 		m.postpone(k, d)
 	}
@@ -99,7 +99,7 @@ func (m *Manager) Retry(ctx context.Context) {
 	}
 	held := make(map[Kept][]escape.Property, len(all))
 	for k, d := range all { // first all of them: with a property, systemd writes other files of the unit, too
-		held[k] = d.properties(systemdVersion, k.File)
+		held[k] = propertiesOf(d.version, systemdVersion, k.File, d.Read)
 	}
 	answers := true
 	for k, d := range all {
@@ -108,28 +108,19 @@ func (m *Manager) Retry(ctx context.Context) {
 		}
 		ctx, cancel := context.WithTimeout(ctx, callTime)
 		m.alone(ctx, func() {
-			if m.take(k, d) { // else the file was written meanwhile, and Keep sees to it
+			m.mu.Lock()
+			still := m.due[k] == d // else the file was written meanwhile, and Keep sees to it
+			if still {
+				delete(m.due, k)
+			}
+			m.mu.Unlock()
+			if still {
 				m.set(ctx, conn, k, *d, held[k])
 			}
 		})
 		answers = ctx.Err() == nil
 		cancel()
 	}
-}
-
-// take takes d from what is due. It reports false if d is not due any more.
-func (m *Manager) take(k Kept, d *due) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.due[k] != d {
-		return false
-	}
-	delete(m.due, k)
-	return true
-}
-
-func (d due) properties(systemdVersion int, file string) []escape.Property {
-	return propertiesOf(d.version, systemdVersion, file, d.Read)
 }
 
 // oomGroup is a file of cgroup v2 that no property is of. kubelet has runc set it to 1 for containers. With a

@@ -96,10 +96,16 @@ func (m *Manager) Run(ctx context.Context) {
 	retry := minRetry
 	for ctx.Err() == nil {
 		connected, err := m.serve(ctx)
+		m.mu.Lock()
+		m.conn, m.lastErr = nil, err
+		m.mu.Unlock()
+		m.hasTried()
 		if connected {
 			retry = minRetry
 		}
-		m.disconnected(ctx, connected, err)
+		if connected && ctx.Err() == nil {
+			m.unavailable(err)
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(retry/2 + rand.N(retry/2)):
@@ -197,16 +203,6 @@ func parseVersion(text string) (version int, err error) {
 		return 0, fmt.Errorf("read the version of systemd: %.64q does not begin with a number", text)
 	}
 	return version, nil
-}
-
-func (m *Manager) disconnected(ctx context.Context, connected bool, err error) {
-	m.mu.Lock()
-	m.conn, m.lastErr = nil, err
-	m.mu.Unlock()
-	m.hasTried()
-	if connected && ctx.Err() == nil {
-		m.unavailable(err)
-	}
 }
 
 // unavailable reports it, if that was not done since the last connection.

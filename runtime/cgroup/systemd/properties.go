@@ -133,11 +133,8 @@ func perSecondOf(quota, period uint64) uint64 {
 }
 
 // RoundQuota returns the quota and the period, in microseconds, that the kernel has when
-// systemd sets these. A quota that is not rounded would change with the next reload.
+// systemd sets these, which are not 0. A quota that is not rounded would change with the next reload.
 func RoundQuota(quota, period uint64) (uint64, uint64) {
-	if quota == 0 || period == 0 {
-		return quota, period
-	}
 	const (
 		least = 1_000 // of the kernel's quota and period
 		most  = 1_000_000
