@@ -2,6 +2,7 @@ package rules
 
 import (
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -151,27 +152,20 @@ var (
 // keyed parses a name and at least one KEY=VALUE, which come out in the order of keys.
 func keyed(of, value parser, keys ...string) parser {
 	return func(line string) (string, bool) {
-		parts := strings.Fields(line)
-		if len(parts) < 2 {
+		words := strings.Fields(line)
+		if len(words) < 2 {
 			return "", false
 		}
-		out, ok := of(parts[0])
-		given := map[string]string{}
-		for _, part := range parts[1:] {
-			key, v, _ := strings.Cut(part, "=")
-			if _, twice := given[key]; twice {
-				return "", false
-			}
-			parsed, fits := value(v)
-			given[key], ok = parsed, ok && fits
-		}
+		out, ok := of(words[0])
+		given := 1
 		for _, key := range keys {
-			if v, there := given[key]; there {
-				out += " " + key + "=" + v
-				delete(given, key)
+			if v, there := keyIn(line, key); there {
+				parsed, fits := value(v)
+				out, ok = out+" "+key+"="+parsed, ok && fits
+				given++
 			}
 		}
-		return out, ok && len(given) == 0
+		return out, ok && given == len(words) // each key is known, and given once
 	}
 }
 
@@ -183,15 +177,10 @@ func device(value string) (string, bool) {
 	return major + ":" + minor, colon && ok && fits
 }
 
-// name takes what the kernel names devices and resources by.
-func name(value string) (string, bool) {
-	for _, c := range []byte(value) {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' {
-			return "", false
-		}
-	}
-	return value, value != ""
-}
+// names are what the kernel has for devices and resources.
+var names = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+
+func name(value string) (string, bool) { return value, names.MatchString(value) }
 
 // list parses the kernel's list format, "0-3,7".
 func list(value string) (string, bool) { return value, IsList(value) }
@@ -213,15 +202,10 @@ func IsList(text string) bool {
 	return true
 }
 
+var pageSizes = regexp.MustCompile(`^[1-9][0-9]{0,8}[KMG]B$`)
+
 // IsPageSize reports whether a text is a size of huge pages as the kernel writes it, such as 2MB.
-func IsPageSize(text string) bool {
-	number, ok := strings.CutSuffix(text, "B")
-	if !ok || number == "" || !strings.ContainsRune("KMG", rune(number[len(number)-1])) {
-		return false
-	}
-	n, err := strconv.ParseUint(number[:len(number)-1], 10, 32)
-	return err == nil && strconv.FormatUint(n, 10) == number[:len(number)-1]
-}
+func IsPageSize(text string) bool { return pageSizes.MatchString(text) }
 
 // pageBytes is a size of huge pages that IsPageSize takes, in bytes.
 func pageBytes(size string) int64 {

@@ -77,7 +77,7 @@ func TestNoPluginWritesFilesOfTheCgroupCore(t *testing.T) {
 		"cgroup.procs", "cgroup.threads", "cgroup.kill", "cgroup.freeze", "cgroup.type", "cgroup.subtree_control",
 		"cgroup.max.depth", "cgroup.max.descendants", "cgroup.pressure", "memory.reclaim", "foo.bar", "cpu.shares", "cpu.Weight",
 		"memory.hihg", "cgroup.procs ", "cpu.weight.", "hugetlb.max", "hugetlb.2MB.rsvd", "hugetlb.2M.max", "hugetlb.cgroup.procs.max",
-		"hugetlb.02MB.max", "hugetlb.-2MB.max", "hugetlb.2MB.rsvd.rsvd.max",
+		"hugetlb.02MB.max", "hugetlb.-2MB.max", "hugetlb.0MB.max", "hugetlb.2MB.rsvd.rsvd.max",
 	}
 	for _, file := range core {
 		for _, way := range []rules.Ways{rules.CgroupSet, rules.Unified} {
