@@ -177,7 +177,7 @@ func TestControllersAreThoseOfTheTables(t *testing.T) {
 		if x.V1 == nil {
 			continue
 		}
-		for _, name := range x.V1.Files() {
+		for _, name := range x.V1.Names {
 			if controller, _, _ := strings.Cut(name, "."); !slices.Contains(controllers, controller) {
 				t.Errorf("%s of %s is in the controller %q", name, x.Name, controller)
 			}

@@ -91,7 +91,7 @@ func (g *Group) get(x *rules.File) (string, error) {
 		v, err := g.readFile(x.Name, x.Needs)
 		return x.Read(v), err
 	}
-	held, err := g.held(x, x.V1.Names)
+	held, err := g.held(x)
 	if err != nil {
 		return "", err
 	}

@@ -39,8 +39,12 @@ var defaultShare = [...]string{1: "1024", 2: "100"}
 // only adds to the others, and where no cpuset was set. exact is what Exact returned then. The
 // codes of its error are Write's.
 func (g *Group) Restore(ctx context.Context, file, before, exact string) error {
-	if exact != "" {
-		return rules.Fail("restore", g.path, file, exact, g.restoreExact(ctx, file, exact))
+	x, err := g.find(file)
+	switch {
+	case err != nil:
+		return rules.Fail("restore", g.path, file, before, err)
+	case exact != "":
+		return rules.Fail("restore", g.path, file, exact, g.restoreExact(ctx, x, exact))
 	}
 	now, err := g.Read(file)
 	if err != nil {
@@ -51,23 +55,20 @@ func (g *Group) Restore(ctx context.Context, file, before, exact string) error {
 	case "":
 		return nil
 	case "\n":
-		return rules.Fail("restore", g.path, file, value, g.empty(ctx, file))
+		return rules.Fail("restore", g.path, file, value, g.empty(ctx, x))
 	}
 	return g.Write(ctx, file, value)
 }
 
 // empty makes a cpuset empty again.
-func (g *Group) empty(ctx context.Context, file string) error {
-	x, err := g.find(file)
-	if err == nil {
-		err = g.set(ctx, x, "\n")
-	}
+func (g *Group) empty(ctx context.Context, x *rules.File) error {
+	err := g.set(ctx, x, "\n")
 	if errors.Is(err, unix.ENOSPC) {
 		// Linux refuses to empty the cpuset of a group of v2 that has processes. The parent's
 		// list means the same, until the parent's changes.
 		parent := g.fs.Group(path.Dir(g.rel))
 		defer parent.Close()
-		list, readErr := parent.readFile(file+".effective", "")
+		list, readErr := parent.readFile(x.Name+".effective", "")
 		if err = readErr; err == nil {
 			err = g.set(ctx, x, list)
 		}
@@ -76,16 +77,15 @@ func (g *Group) empty(ctx context.Context, file string) error {
 }
 
 // restoreExact writes the kernel's file that holds exactly what the file shows.
-func (g *Group) restoreExact(ctx context.Context, file, value string) error {
-	x, err := g.find(file)
-	if err == nil && file == rules.CPUIdle { // the kernel takes no share before it is 0
+func (g *Group) restoreExact(ctx context.Context, x *rules.File, value string) (err error) {
+	if x.Name == rules.CPUIdle { // the kernel takes no share before it is 0
 		use := g.fs.enter(g.rel)
 		defer g.fs.leave(g.rel, use)
 		if use.updates > 0 { // the update writes the share
-			use.kept[file] = "0"
+			use.kept[x.Name] = "0"
 			return nil
 		}
-		delete(use.kept, file)
+		delete(use.kept, x.Name)
 		err = g.put(x, "0")
 	}
 	if err == nil {

@@ -10,9 +10,9 @@ import (
 
 // held reads files by which cgroup v1 has a file of v2. One that is optional and that the node lacks is
 // left out.
-func (g *Group) held(x *rules.File, names []string) (rules.Held, error) {
-	held := make(rules.Held, len(names))
-	for _, name := range names {
+func (g *Group) held(x *rules.File) (rules.Held, error) {
+	held := make(rules.Held, len(x.V1.Names))
+	for _, name := range x.V1.Names {
 		value, err := g.readFile(name, x.V1.Needs)
 		switch lacks := err != nil && rules.CodeOf(err) == abi.Unsupported; {
 		case err == nil:
@@ -29,7 +29,7 @@ func (g *Group) held(x *rules.File, names []string) (rules.Held, error) {
 func (g *Group) put1(x *rules.File, value string) (err error) {
 	var held rules.Held
 	if !x.V1.Direct() {
-		if held, err = g.held(x, x.V1.Files()); err != nil {
+		if held, err = g.held(x); err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
-	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
 // errNoGroup is why there is no path to a cgroup that may well be there.
@@ -45,7 +44,15 @@ func (e *Enforcer) containerGroup(ctx context.Context, c *crifield.Container) (s
 	if record.CgroupsPath != "" {
 		return cgroup.ReportedPath(record.CgroupsPath)
 	}
-	group, exists, err := e.groupByName(record, c)
+	parent := record.CgroupParent
+	pod, _ := e.Store.Pod(c.PodID)
+	if parent == "" {
+		parent = crifield.PodOf(pod).Parent()
+	}
+	group, exists, err := "", false, errNoGroup
+	if parent != "" || pod.Unreported == 0 {
+		group, exists, err = e.Cgroups.FindContainer(parent, c.ID)
+	}
 	if exists && known {
 		e.Store.Located(c.ID, group)
 	}
@@ -58,18 +65,6 @@ func (e *Enforcer) containerGroup(ctx context.Context, c *crifield.Container) (s
 		return cgroup.ReportedPath(record.CgroupsPath)
 	}
 	return group, err
-}
-
-func (e *Enforcer) groupByName(record pods.Container, c *crifield.Container) (group string, exists bool, err error) {
-	parent := record.CgroupParent
-	if parent == "" {
-		pod, _ := e.Store.Pod(c.PodID)
-		parent = crifield.PodOf(pod).Parent()
-		if parent == "" && pod.Unreported != 0 {
-			return "", false, errNoGroup
-		}
-	}
-	return e.Cgroups.FindContainer(parent, c.ID)
 }
 
 // read finds the cgroup of an object and reads files of it. Where files were written last is right

@@ -14,8 +14,7 @@ import (
 // that of its controller.
 type V1 struct {
 	Names    []string // the files that a value is read from and written to
-	Also     []string // those that a write has to look at, or to change, besides
-	Optional []string // those of Names and Also that the kernel may lack
+	Optional []string // those of Names that the kernel may lack
 	Needs    string   // the kernel that has them, for people; empty if every supported one has
 	read     func(Held) (string, error)
 	write    func(value string, held Held) ([]Write, error)
@@ -36,9 +35,6 @@ func (v *V1) Read(held Held) (string, error) {
 	}
 	return v.read(held)
 }
-
-// Files are Names and Also.
-func (v *V1) Files() []string { return slices.Concat(v.Names, v.Also) }
 
 // Direct reports whether a value is written without a look at the files.
 func (v *V1) Direct() bool { return v.write == nil }
@@ -181,7 +177,7 @@ const (
 // memoryLimit keeps the swap that the group may use, as v2 does, so that it moves the limit of
 // both together. That one is never below the memory's.
 var memoryLimit = &V1{
-	Names: []string{memoryFile}, Also: []string{swapFile}, Optional: []string{swapFile},
+	Names: []string{memoryFile, swapFile}, Optional: []string{swapFile},
 	read: func(held Held) (string, error) { return limit(held, memoryFile, noLimit) },
 	write: func(value string, held Held) ([]Write, error) {
 		memory := held.change(memoryFile, minusOne(value))
