@@ -34,7 +34,7 @@ import (
 type FS struct {
 	path    string
 	version int
-	dirs    map[string]*topDir // by v1 controller; v2 has one, named ""
+	dirs    map[string]*os.File // directories that hold groups, by v1 controller; v2 has one: see whole
 
 	mounted bool             // and not plain files
 	shown   string           // the group that the mount has at its top, as in mountinfo
@@ -52,7 +52,7 @@ type FS struct {
 // hybrid layout. A mode of v1 or v2 also takes a tree of plain files, but not a
 // mounted hierarchy of the other version. The caller closes the FS.
 func Open(root, mode string) (*FS, error) {
-	f := &FS{path: root, dirs: map[string]*topDir{}, groups: map[string]*inUse{}}
+	f := &FS{path: root, dirs: map[string]*os.File{}, groups: map[string]*inUse{}}
 	err := f.choose(mode)
 	if err == nil {
 		err = f.openDirs()
@@ -76,7 +76,7 @@ func (f *FS) Version() int {
 func (f *FS) Close() error {
 	var errs []error
 	for _, dir := range f.dirs {
-		errs = append(errs, dir.close())
+		errs = append(errs, dir.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -84,45 +84,38 @@ func (f *FS) Close() error {
 // controllers are the v1 controllers of the files in the tables of package rules.
 var controllers = []string{"cpu", "cpuacct", "cpuset", "memory", "blkio", "pids", "hugetlb", "rdma", "misc"}
 
-// openDirs opens a directory for each of controllers. A v1 controller
-// that is not mounted is left out; its files are then unsupported. systemd makes directories
-// also for controllers that it cannot mount.
+// whole is the directory of v2.
+const whole = "."
+
+// openDirs opens a directory for each of controllers, or the one of v2. A v1 controller that is not
+// mounted is left out; its files are then unsupported. systemd makes directories also for controllers
+// that it cannot mount.
 func (f *FS) openDirs() error {
 	root, err := os.OpenRoot(f.path)
 	if err != nil {
 		return err
 	}
-	if f.version == 2 {
-		f.shown = shownBy(f.path)
-		return f.add("", root)
-	}
 	defer root.Close()
-	f.shown = shownBy(filepath.Join(f.path, "cpu"))
-	for _, name := range controllers {
-		if magic, err := fsMagic(filepath.Join(f.path, name)); err == nil && f.mounted && magic != unix.CGROUP_SUPER_MAGIC {
+	names, magic := controllers, int64(unix.CGROUP_SUPER_MAGIC)
+	if f.version == 2 {
+		names, magic = []string{whole}, unix.CGROUP2_SUPER_MAGIC
+	}
+	f.shown = shownBy(filepath.Join(f.path, names[0]))
+	for _, name := range names {
+		if found, err := fsMagic(filepath.Join(f.path, name)); err == nil && f.mounted && found != magic {
 			continue
 		}
 		// On many nodes cpu is a link to cpu,cpuacct beside it: os.Root follows it.
-		dir, err := root.OpenRoot(name)
+		dir, err := root.OpenFile(name, unix.O_DIRECTORY, 0)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if err := f.add(name, dir); err != nil {
-			return err
-		}
+		f.dirs[name] = dir
 	}
 	return nil
-}
-
-func (f *FS) add(controller string, root *os.Root) error {
-	h, err := openTop(root)
-	if err == nil {
-		f.dirs[controller] = h
-	}
-	return err
 }
 
 // choose finds the version that the mode means.

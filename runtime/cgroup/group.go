@@ -69,10 +69,10 @@ func (g *Group) find(file string) (*rules.File, error) {
 	return x, cmp.Or(g.wrong, x.In(g.fs.version))
 }
 
-// controller is where v1 mounts a file, whose name begins with it. On v2 it is "".
+// controller is where v1 mounts a file, whose name begins with it. On v2 it is whole.
 func (g *Group) controller(name string) string {
 	if g.fs.version == 2 {
-		return ""
+		return whole
 	}
 	controller, _, _ := strings.Cut(name, ".")
 	return controller
@@ -87,7 +87,7 @@ func (g *Group) dir(controller string) (fd int, err error) {
 	if !ok {
 		return -1, rules.Reason(abi.Unsupported, "the %s controller is not mounted", controller)
 	}
-	if fd, err = top.open(g.rel); err == nil {
+	if fd, err = openBeneath(top, g.rel); err == nil {
 		g.dirs[controller] = fd
 	}
 	return fd, err
@@ -100,7 +100,7 @@ func (g *Group) within() (fd int) {
 	}
 	fd = -1
 	if g.fs.version == 2 && strings.HasSuffix(g.rel, scope) {
-		if opened, err := g.fs.dirs[""].open(path.Join(g.rel, innerGroup)); err == nil {
+		if opened, err := openBeneath(g.fs.dirs[whole], path.Join(g.rel, innerGroup)); err == nil {
 			fd = opened
 		}
 	}
@@ -119,7 +119,7 @@ func (g *Group) open(name, needs string, flag int) (fd int, err error) {
 	if !errors.Is(err, unix.ENOENT) {
 		return fd, err
 	}
-	if still, gone := g.fs.dirs[controller].open(g.rel); gone == nil {
+	if still, gone := openBeneath(g.fs.dirs[controller], g.rel); gone == nil {
 		_ = unix.Close(still)
 		return -1, lacking(name, needs)
 	}

@@ -278,8 +278,8 @@ func TestNothingLeavesTheRootOfOldKernels(t *testing.T) {
 	for group, want := range map[string]abi.Errno{
 		pod: abi.OK, "/evil": abi.Denied, "/file": abi.Denied, pod + "/cpu.idle": abi.NotFound, "/none": abi.NotFound, strings.Repeat("a", 300): abi.Invalid,
 	} {
-		for name, open := range map[string]func(string) (int, error){"openat2": f.dirs[""].open, "os.Root": f.dirs[""].openByRoot} {
-			fd, err := open(must(clean(group))(t))
+		for name, open := range map[string]func(*os.File, string) (int, error){"openat2": openBeneath, "os.Root": openByRoot} {
+			fd, err := open(f.dirs[whole], must(clean(group))(t))
 			if err == nil {
 				err = unix.Close(fd)
 			}

@@ -20,8 +20,8 @@ import (
 // leaves the root.
 func (f *FS) exists(rel string) error {
 	err := rules.Reason(abi.Unsupported, "no controller is mounted")
-	for _, h := range f.dirs {
-		fd, openErr := h.open(rel)
+	for _, top := range f.dirs {
+		fd, openErr := openBeneath(top, rel)
 		if openErr == nil {
 			return unix.Close(fd)
 		}

@@ -28,7 +28,7 @@ func (g *Group) held(x *rules.File) (rules.Held, error) {
 // it get back what they held.
 func (g *Group) put1(x *rules.File, value string) (err error) {
 	var held rules.Held
-	if !x.V1.Direct() {
+	if len(x.V1.Names) > 1 {
 		if held, err = g.held(x); err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ const pressure = "the time that processes stalled, in percent and µs"
 // cpuStat is in two controllers. What the node does not account is zero.
 var cpuStat = &V1{
 	Names: []string{"cpu.stat", "cpuacct.usage"}, Optional: []string{"cpu.stat", "cpuacct.usage"},
-	read: func(held Held) (string, error) {
+	Read: func(held Held) (string, error) {
 		counts := map[string]string{"usage": held["cpuacct.usage"]}
 		for line := range strings.SplitSeq(held["cpu.stat"], "\n") {
 			name, value, _ := strings.Cut(line, " ")
@@ -56,7 +56,7 @@ var memoryStats = map[string]string{
 
 var memoryStat = &V1{
 	Names: []string{"memory.stat"},
-	read: func(held Held) (string, error) {
+	Read: func(held Held) (string, error) {
 		var lines []string
 		for line := range strings.SplitSeq(held["memory.stat"], "\n") {
 			name, value, _ := strings.Cut(line, " ")
@@ -71,7 +71,7 @@ var memoryStat = &V1{
 // memoryEvents are how often the limit was reached, and how many processes were killed.
 var memoryEvents = &V1{
 	Names: []string{"memory.failcnt", "memory.oom_control"},
-	read: func(held Held) (string, error) {
+	Read: func(held Held) (string, error) {
 		events := "max " + held["memory.failcnt"]
 		if _, kills, ok := strings.Cut(held["memory.oom_control"], "oom_kill "); ok {
 			events += "\noom_kill " + kills
@@ -83,7 +83,7 @@ var memoryEvents = &V1{
 // swapCurrent is the swap alone: v1 counts it together with memory.
 var swapCurrent = &V1{
 	Names: []string{"memory.memsw.usage_in_bytes", "memory.usage_in_bytes"}, Needs: "swap accounting",
-	read: func(held Held) (string, error) {
+	Read: func(held Held) (string, error) {
 		sum, err := held.number("memory.memsw.usage_in_bytes")
 		if err != nil {
 			return "", err
@@ -99,7 +99,7 @@ var ioFiles = []string{"blkio.throttle.io_service_bytes_recursive", "blkio.throt
 var ioStat = &V1{
 	Names: ioFiles,
 	Needs: "CONFIG_BLK_DEV_THROTTLING",
-	read: func(held Held) (string, error) {
+	Read: func(held Held) (string, error) {
 		var devices []string
 		counts := map[string]string{} // by "DEVICE WORD=" with v2's word
 		for i, words := range []map[string]string{

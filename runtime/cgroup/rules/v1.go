@@ -16,9 +16,14 @@ type V1 struct {
 	Names    []string // the files that a value is read from and written to
 	Optional []string // those of Names that the kernel may lack
 	Needs    string   // the kernel that has them, for people; empty if every supported one has
-	read     func(Held) (string, error)
-	write    func(value string, held Held) ([]Write, error)
-	round    func(value string) string // to what can be read back; nil if any value can
+
+	// Read puts what the files hold into the form of the file of v2.
+	Read func(Held) (string, error)
+	// Writes returns the writes that give the file a value which [Set.Parse] returned, in an order
+	// in which the kernel refuses none because of another. One file is written whatever it holds.
+	Writes func(value string, held Held) ([]Write, error)
+
+	round func(value string) string // to what can be read back; nil if any value can
 }
 
 // Held is the content of files of cgroup v1, by name, without the final newline. A file that
@@ -28,28 +33,14 @@ type Held map[string]string
 // Write is one write to a file of cgroup v1. Undo is the value that takes it back.
 type Write struct{ Name, Value, Undo string }
 
-// Read puts what v1's files hold into the form of the file of v2.
-func (v *V1) Read(held Held) (string, error) {
-	if v.read == nil {
-		return held[v.Names[0]], nil
-	}
-	return v.read(held)
-}
-
-// Direct reports whether a value is written without a look at the files.
-func (v *V1) Direct() bool { return v.write == nil }
-
-// Writes returns the writes that give the file a value which [Set.Parse] returned, in an order
-// in which the kernel refuses none because of another.
-func (v *V1) Writes(value string, held Held) ([]Write, error) {
-	if v.write == nil {
-		return []Write{{v.Names[0], value, held[v.Names[0]]}}, nil
-	}
-	return v.write(value, held)
-}
-
 // renamed is a file that holds the same under another name.
-func renamed(name, needs string) *V1 { return &V1{Names: []string{name}, Needs: needs} }
+func renamed(name, needs string) *V1 {
+	return &V1{
+		Names: []string{name}, Needs: needs,
+		Read:   func(held Held) (string, error) { return held[name], nil },
+		Writes: func(value string, held Held) ([]Write, error) { return []Write{held.change(name, value)}, nil },
+	}
+}
 
 // sized returns the row with a size of huge pages in its names.
 func (x *File) sized(size string) *File {
@@ -58,8 +49,8 @@ func (x *File) sized(size string) *File {
 	v1.Names = []string{strings.Replace(x.V1.Names[0], pageSize, size, 1)}
 	bytes := pageBytes(size)
 	sized.none = math.MaxInt64 / bytes * bytes // a group that nobody has limited has no max in v2, too
-	v1.read = func(held Held) (string, error) { return limit(held, v1.Names[0], sized.none) }
-	v1.write = func(value string, held Held) ([]Write, error) {
+	v1.Read = func(held Held) (string, error) { return limit(held, v1.Names[0], sized.none) }
+	v1.Writes = func(value string, held Held) ([]Write, error) {
 		return []Write{held.change(v1.Names[0], minusOne(value))}, nil
 	}
 	sized.V1 = &v1
@@ -101,14 +92,11 @@ func minusOne(value string) string {
 // cpuShares is the weight as shares.
 var cpuShares = &V1{
 	Names: []string{"cpu.shares"},
-	read: func(held Held) (string, error) {
+	Read: func(held Held) (string, error) {
 		shares, err := held.number("cpu.shares")
-		if err == nil && shares < 2 {
-			err = Reason(abi.Invalid, "cpu.shares holds %d", shares)
-		}
 		return strconv.FormatUint(Weight(uint64(max(shares, 2))), 10), err
 	},
-	write: func(value string, held Held) ([]Write, error) {
+	Writes: func(value string, held Held) ([]Write, error) {
 		weight, err := strconv.ParseUint(value, 10, 64)
 		return []Write{held.change("cpu.shares", strconv.FormatUint(shares(weight), 10))}, err
 	},
@@ -146,14 +134,14 @@ const (
 // is between allows the group less than either, which its parent's limit never forbids.
 var cpuQuota = &V1{
 	Names: []string{quotaFile, periodFile}, Needs: "CONFIG_CFS_BANDWIDTH",
-	read: func(held Held) (string, error) {
+	Read: func(held Held) (string, error) {
 		quota := held[quotaFile]
 		if strings.HasPrefix(quota, "-") {
 			quota = "max"
 		}
 		return quota + " " + held[periodFile], nil
 	},
-	write: func(value string, held Held) ([]Write, error) {
+	Writes: func(value string, held Held) ([]Write, error) {
 		quota, period, _ := strings.Cut(value, " ")
 		writes := []Write{held.change(quotaFile, minusOne(quota))}
 		if period == "" || period == held[periodFile] {
@@ -178,8 +166,8 @@ const (
 // both together. That one is never below the memory's.
 var memoryLimit = &V1{
 	Names: []string{memoryFile, swapFile}, Optional: []string{swapFile},
-	read: func(held Held) (string, error) { return limit(held, memoryFile, noLimit) },
-	write: func(value string, held Held) ([]Write, error) {
+	Read: func(held Held) (string, error) { return limit(held, memoryFile, noLimit) },
+	Writes: func(value string, held Held) ([]Write, error) {
 		memory := held.change(memoryFile, minusOne(value))
 		if _, counted := held[swapFile]; !counted {
 			return []Write{memory}, nil
@@ -205,8 +193,8 @@ var memoryLimit = &V1{
 
 var swapLimit = &V1{
 	Names: []string{memoryFile, swapFile}, Needs: "CONFIG_MEMCG_V1 and swap accounting",
-	read: swapOf,
-	write: func(value string, held Held) ([]Write, error) {
+	Read: swapOf,
+	Writes: func(value string, held Held) ([]Write, error) {
 		memory, err := limit(held, memoryFile, noLimit)
 		if err == nil && memory == "max" && value != "max" {
 			err = Reason(abi.Unsupported, "cgroup v1 limits swap only together with memory, and the group has no memory limit")

@@ -19,7 +19,7 @@ func weights(name, needs string, to, from func(int64) int64) *V1 {
 	devices := name + "_device"
 	return &V1{
 		Names: []string{name, devices}, Optional: []string{devices}, Needs: needs,
-		read: func(held Held) (string, error) {
+		Read: func(held Held) (string, error) {
 			lines := []string{"default " + convert(held[name], from)}
 			for device, weight := range devicesIn(held[devices]) {
 				if device == "default" { // the kernel repeats it there
@@ -29,7 +29,7 @@ func weights(name, needs string, to, from func(int64) int64) *V1 {
 			}
 			return strings.Join(lines, "\n"), nil
 		},
-		write: func(value string, held Held) (writes []Write, err error) {
+		Writes: func(value string, held Held) (writes []Write, err error) {
 			for line := range strings.SplitSeq(value, "\n") {
 				of, weight, _ := strings.Cut(line, " ")
 				if of == "default" {
@@ -64,7 +64,7 @@ var throttleFiles = []string{
 // throttle is io.max in four files, in which 0 is no limit.
 var throttle = &V1{
 	Names: throttleFiles, Needs: "CONFIG_BLK_DEV_THROTTLING",
-	read: func(held Held) (string, error) {
+	Read: func(held Held) (string, error) {
 		var devices []string
 		limits := map[string][]string{}
 		for i, name := range throttleFiles {
@@ -86,7 +86,7 @@ var throttle = &V1{
 		}
 		return strings.Join(devices, "\n"), nil
 	},
-	write: func(value string, held Held) (writes []Write, err error) {
+	Writes: func(value string, held Held) (writes []Write, err error) {
 		for line := range strings.SplitSeq(value, "\n") {
 			device, limits, _ := strings.Cut(line, " ")
 			for i, key := range ioKeys {
