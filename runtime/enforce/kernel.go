@@ -28,24 +28,20 @@ func (k kernel) Group(pid int, id string) (string, error) { return k.GroupOfProc
 
 // Resources implements pods.Kernel. A file that the kernel lacks tells nothing.
 func (k kernel) Resources(group string) (*runtimeapi.LinuxContainerResources, pods.Parts, error) {
-	g := k.FS.Group(group)
+	g := groupFiles{Group: k.FS.Group(group)}
 	defer g.Close()
 	limit, err := g.Read(rules.CPUMax)
 	if err != nil && rules.CodeOf(err) != abi.Unsupported {
 		return nil, 0, err
 	}
-	get := func(file string) string {
-		text, _ := g.Read(file)
-		return text
-	}
 	quota, period, _ := strings.Cut(limit, " ")
 	res := &runtimeapi.LinuxContainerResources{
-		CpuPeriod: number(period), CpuQuota: number(quota), MemoryLimitInBytes: number(get(rules.MemoryMax)),
-		CpusetCpus: cmp.Or(get("cpuset.cpus"), get("cpuset.cpus.effective")), // a group of v2 has its parent's
-		CpusetMems: cmp.Or(get("cpuset.mems"), get("cpuset.mems.effective")),
+		CpuPeriod: number(period), CpuQuota: number(quota), MemoryLimitInBytes: number(g.get(rules.MemoryMax)),
+		CpusetCpus: cmp.Or(g.get("cpuset.cpus"), g.get("cpuset.cpus.effective")), // a group of v2 has its parent's
+		CpusetMems: cmp.Or(g.get("cpuset.mems"), g.get("cpuset.mems.effective")),
 	}
-	res.MemorySwapLimitInBytes = sum(res.MemoryLimitInBytes, get("memory.swap.max"))
-	if k.Version() == 1 && get(rules.CPUIdle) != "1" { // an idle group has the kernel's own shares; a weight of v2 is of several
+	res.MemorySwapLimitInBytes = sum(res.MemoryLimitInBytes, g.get("memory.swap.max"))
+	if k.Version() == 1 && g.get(rules.CPUIdle) != "1" { // an idle group has the kernel's own shares; a weight of v2 is of several
 		res.CpuShares = number(g.Exact("cpu.weight", ""))
 	}
 	var told pods.Parts

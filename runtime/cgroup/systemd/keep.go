@@ -68,15 +68,17 @@ func (m *Manager) Keep(ctx context.Context, version int, k Kept, files Files) {
 	if conn == nil {
 		m.unavailable(lastErr)
 	}
-	set := func() { m.set(ctx, conn, k, d, propertiesOf(version, systemdVersion, k.File, d.Read)) }
-	if conn == nil || silent || !m.alone(ctx, set) {
-		m.postpone(k, d)
+	if conn != nil && !silent {
+		properties := propertiesOf(version, systemdVersion, k.File, d.Read) // at once: for another call, systemd may overwrite the file
+		if m.alone(ctx, func() { m.set(ctx, conn, k, d, properties) }) {
+			return
+		}
 	}
+	m.postpone(k, d)
 }
 
-// alone calls set while nobody else sets properties: what set reads of the unit's files is not what a
-// property of another call has made of them, and the last call has the newest value. It reports false
-// if ctx has ended before that.
+// alone calls set while nobody else sets properties, so that memory.oom.group is not what systemd has made
+// of it for another call. It reports false if ctx has ended before that.
 func (m *Manager) alone(ctx context.Context, set func()) bool {
 	select {
 	case m.turn <- struct{}{}:

@@ -118,13 +118,20 @@ func (d *delayed) connect(t *testing.T) *dbus.Conn {
 }
 
 // While Retry waits for systemd, a file of another unit may be written, and systemd be told: Retry
-// then leaves that unit alone.
+// then leaves that unit alone. What systemd makes of the file before it is told does not count.
 func TestRetryLeavesANewerValueAlone(t *testing.T) {
 	d := &delayed{files: map[string]string{"/a.slice": "71", "/b.slice": "71"}}
 	m := New(nil, Events{Refused: func(unit, property string, err error) { t.Errorf("%s: %s was refused: %v", unit, property, err) }})
 	m.hasTried()
+	var reads atomic.Int32
 	keep := func(group string) {
-		m.Keep(t.Context(), 2, Kept{group, "pids.max"}, Files{Read: func(string) string { return d.read(group) }})
+		m.Keep(t.Context(), 2, Kept{group, "pids.max"}, Files{Read: func(name string) string {
+			if name == oomGroup {
+				return ""
+			}
+			defer reads.Add(1)
+			return d.read(group)
+		}})
 	}
 	keep("/a.slice") // without a connection it is due
 	keep("/b.slice")
@@ -132,15 +139,15 @@ func TestRetryLeavesANewerValueAlone(t *testing.T) {
 	d.during = func(first string) {
 		other = map[string]string{"/a.slice": "/b.slice", "/b.slice": "/a.slice"}[first]
 		d.write(other, "99")
+		seen := reads.Load()
 		go func() {
 			keep(other)
 			close(kept)
 		}()
-		for due := true; due; time.Sleep(time.Millisecond) { // until Keep waits for its turn
-			m.mu.Lock()
-			_, due = m.due[Kept{other, "pids.max"}]
-			m.mu.Unlock()
+		for reads.Load() == seen {
+			time.Sleep(time.Millisecond)
 		}
+		d.write(other, "71")
 	}
 	m.conn, m.version = d.connect(t), 255
 	m.Retry(t.Context())
