@@ -90,7 +90,8 @@ func ContainerPaths(cgroupParent, id string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if id == "" || id == "." || id == ".." || strings.ContainsAny(id, "/\x00") {
+	special := id == "" || id == "." || id == ".."
+	if special || strings.ContainsAny(id, "/\x00") {
 		return nil, rules.Fail("find", cgroupParent, "", "", rules.Reason(abi.Invalid, "container id %.64q is not one path element", id))
 	}
 	names := cgroupfsNames

@@ -107,9 +107,11 @@ func (u Update) conflictsWith(file, value string) bool {
 	if value == "0" || file != rules.CPUBurst {
 		return value != "0"
 	}
-	_, named := u.Unified[rules.CPUMax]
+	if _, named := u.Unified[rules.CPUMax]; named || u.Quota == 0 {
+		return true
+	}
 	burst, err := strconv.ParseInt(value, 10, 64)
-	return named || err != nil || u.Quota == 0 || u.Quota > 0 && u.Quota < burst
+	return err != nil || u.Quota > 0 && u.Quota < burst
 }
 
 // end writes the kept values back if this was the group's last suspension, and leaves the group, which

@@ -222,7 +222,9 @@ func (s *groupState) read(file string) *string {
 
 // unowned are the files that plugins may write, as the kernel has them: of those without a record, and
 // without a field that has the same value.
-func (s *groupState) unowned(x *explain.Object, record map[ledger.Target]ledger.Value, fields map[ledger.Target]*ledger.Value) (all []explain.Value) {
+func (s *groupState) unowned(
+	x *explain.Object, record map[ledger.Target]ledger.Value, fields map[ledger.Target]*ledger.Value,
+) (all []explain.Value) {
 	for k := range rules.Files {
 		f := &rules.Files[k]
 		_, recorded := record[ledger.File(f.Name)]

@@ -145,11 +145,15 @@ func (e *Enforcer) ownLimits(ctx context.Context, id ledger.ID) (all []ownLimit)
 // limitFile is the file of the limit that a target sets; "" if it is none.
 func limitFile(t ledger.Target) string {
 	switch t {
-	case fieldTarget(abi.Resources+abi.CPUQuota, ""), fieldTarget(abi.Resources+abi.CPUPeriod, ""),
-		ledger.File(rules.CPUMax), fieldTarget(abi.Resources+abi.Unified, rules.CPUMax):
+	case fieldTarget(abi.Resources+abi.CPUQuota, ""), fieldTarget(abi.Resources+abi.CPUPeriod, ""):
 		return rules.CPUMax
-	case fieldTarget(abi.Resources+abi.MemoryLimit, ""), ledger.File(rules.MemoryMax), fieldTarget(abi.Resources+abi.Unified, rules.MemoryMax):
+	case fieldTarget(abi.Resources+abi.MemoryLimit, ""):
 		return rules.MemoryMax
+	}
+	for _, file := range []string{rules.CPUMax, rules.MemoryMax} {
+		if t == ledger.File(file) || t == fieldTarget(abi.Resources+abi.Unified, file) {
+			return file
+		}
 	}
 	return ""
 }

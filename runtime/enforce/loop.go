@@ -110,9 +110,9 @@ func (e *Enforcer) Reconcile(ctx context.Context, id ledger.ID) (done <-chan str
 func (e *Enforcer) reconcile(ctx context.Context, id ledger.ID) (pod Queued) {
 	defer func() {
 		if r := recover(); r != nil {
-			e.Observer.Observe(ctx, &observe.Panicked{
-				During: "an update of the proxy's own", Object: e.about(id, crifield.Object{}), Panic: fmt.Sprint(r), Stack: string(debug.Stack()),
-			})
+			const during = "an update of the proxy's own"
+			about := e.about(id, crifield.Object{})
+			e.Observer.Observe(ctx, &observe.Panicked{During: during, Object: about, Panic: fmt.Sprint(r), Stack: string(debug.Stack())})
 		}
 	}()
 	why := e.Ledger.Look(id)

@@ -41,7 +41,8 @@ func (e *Enforcer) suspend(ctx context.Context, about observe.Object, c *crifiel
 	}
 	var hold *cgroup.Suspension
 	if err == nil {
-		hold, err = e.Cgroups.SuspendForUpdate(ctx, group, cgroup.Update{Quota: r.GetLinux().GetCpuQuota(), Unified: r.GetLinux().GetUnified()})
+		update := cgroup.Update{Quota: r.GetLinux().GetCpuQuota(), Unified: r.GetLinux().GetUnified()}
+		hold, err = e.Cgroups.SuspendForUpdate(ctx, group, update)
 	}
 	if err != nil {
 		e.Observer.Observe(ctx, &observe.SuspendFailed{Object: about, Err: err})
@@ -51,7 +52,8 @@ func (e *Enforcer) suspend(ctx context.Context, about observe.Object, c *crifiel
 
 // restore writes back what suspend cleared, and repairs what the update r has overwritten.
 func (e *Enforcer) restore(
-	ctx context.Context, about observe.Object, c *crifield.Container, hold *cgroup.Suspension, r *updateRequest, cause string, accepted bool,
+	ctx context.Context, about observe.Object, c *crifield.Container, hold *cgroup.Suspension,
+	r *updateRequest, cause string, accepted bool,
 ) {
 	own := crifield.Object{Container: c}
 	if accepted && hold != nil { // while the group is not idle

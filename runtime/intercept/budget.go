@@ -21,5 +21,6 @@ func hookContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 	now := time.Now()
 	half := max(0, (deadline.Sub(now)-reserve)/2)
-	return context.WithDeadlineCause(ctx, now.Add(half), &plugin.TimeError{Of: "what the caller's deadline leaves for hooks", Limit: half.Round(time.Millisecond)})
+	late := &plugin.TimeError{Of: "what the caller's deadline leaves for hooks", Limit: half.Round(time.Millisecond)}
+	return context.WithDeadlineCause(ctx, now.Add(half), late)
 }

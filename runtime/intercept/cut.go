@@ -66,7 +66,8 @@ func (c *call) passCut(ctx context.Context, next cri.Next) (answer *cri.Frame, e
 		err = pass()
 		return answer, err
 	}
-	err = c.Enforcer.Around(ctx, c.event.About(), c.event.container, r, path.Base(c.method.Name), pass) // values of plugins are yet to be undone
+	// Values of plugins are yet to be undone.
+	err = c.Enforcer.Around(ctx, c.event.About(), c.event.container, r, path.Base(c.method.Name), pass)
 	return answer, err
 }
 
@@ -88,7 +89,9 @@ func PassUpdate(ctx, hold context.Context, values *enforce.Enforcer, request *cr
 }
 
 // passUpdate sends an update on as kubelet sent it, and has it noted.
-func passUpdate(ctx context.Context, values *enforce.Enforcer, r *runtimeapi.UpdateContainerResourcesRequest, request *cri.Frame, next cri.Next) (*cri.Frame, error) {
+func passUpdate(
+	ctx context.Context, values *enforce.Enforcer, r *runtimeapi.UpdateContainerResourcesRequest, request *cri.Frame, next cri.Next,
+) (*cri.Frame, error) {
 	id, ok := values.Ledger.Find(r.GetContainerId())
 	answer, err := next(ctx, request)
 	if ok && err == nil {

@@ -69,7 +69,8 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 	if len(c.event.before) == 0 && (makes || !c.Ledger.Has(id)) {
 		return
 	}
-	u := ledger.Update{Asked: c.event.origin().Fields(c.owned, abi.Container, nil), Before: c.event.valuesBefore(abi.Container), At: c.event.at}
+	asked := c.event.origin().Fields(c.owned, abi.Container, nil)
+	u := ledger.Update{Asked: asked, Before: c.event.valuesBefore(abi.Container), At: c.event.at}
 	if updates {
 		u.Sent, u.Kubelet = enforce.Values(*c.method.Carries(c.req).Resources), c.event.kubeletValues()
 	} else {
@@ -91,7 +92,8 @@ func (c *call) askAhead() {
 	if c.event == nil || c.event.sent == nil {
 		return
 	}
-	revert, any := c.Enforcer.Ask(crifield.Object{Container: c.event.container}, c.event.origin().Fields(c.owned, abi.Container, c.event.valuesBefore(abi.Container)))
+	asked := c.event.origin().Fields(c.owned, abi.Container, c.event.valuesBefore(abi.Container))
+	revert, any := c.Enforcer.Ask(crifield.Object{Container: c.event.container}, asked)
 	if !any {
 		return
 	}

@@ -68,7 +68,8 @@ func (e *event) Kind(o abi.Object) abi.Object {
 // Own implements plugin.Event.
 func (e *event) Own(o abi.Object) bool {
 	name := nameOfObject(e.handles.object(o))
-	return name != "" && (name == nameOfObject(crifield.Object{Pod: e.pod}) || name == nameOfObject(crifield.Object{Container: e.container}))
+	pod, container := nameOfObject(crifield.Object{Pod: e.pod}), nameOfObject(crifield.Object{Container: e.container})
+	return name != "" && (name == pod || name == container)
 }
 
 // Within implements plugin.Event.

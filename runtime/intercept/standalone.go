@@ -27,7 +27,9 @@ func (i *interceptor) standalone(ctx context.Context, hook abi.Hook, pod *crifie
 	i.begin(e, hook, pod)
 	defer func() {
 		if r := recover(); r != nil {
-			i.Observer.Observe(ctx, &observe.Panicked{During: "a hook", Hook: hook, Object: e.About(), Panic: fmt.Sprint(r), Stack: string(debug.Stack())})
+			i.Observer.Observe(ctx, &observe.Panicked{
+				During: "a hook", Hook: hook, Object: e.About(), Panic: fmt.Sprint(r), Stack: string(debug.Stack()),
+			})
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()

@@ -52,7 +52,9 @@ func (c *call) updateEvent(ctx context.Context, carried cri.Carried) *event {
 // nameShares has an update with which plugins end the container's cpu.idle name its CPU
 // shares too, and reports whether it changed the request. When idle ends, the kernel gives
 // the container its default share, and Docker writes only those fields that an update names.
-func nameShares(r *runtimeapi.UpdateContainerResourcesRequest, known *runtimeapi.LinuxContainerResources, changes []plugin.Owned, of abi.Object) bool {
+func nameShares(
+	r *runtimeapi.UpdateContainerResourcesRequest, known *runtimeapi.LinuxContainerResources, changes []plugin.Owned, of abi.Object,
+) bool {
 	ends := func(o plugin.Owned) bool {
 		return o.Change.Object == of && o.Change.EndsIdle()
 	}

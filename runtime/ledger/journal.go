@@ -36,7 +36,7 @@ type line struct {
 	Version   int               `json:"version"`
 	Pod       string            `json:"pod"`                 // UID
 	Container string            `json:"container,omitempty"` // ID; empty: the pod itself
-	Ignored   string            `json:"ignored,omitempty"`   // why an earlier line of the pod was ignored; of the object the line says nothing
+	Ignored   string            `json:"ignored,omitempty"`   // why an earlier line of the pod was ignored; nothing else is said then
 	Group     string            `json:"group,omitempty"`
 	Values    map[Target]*Value `json:"values,omitempty"`
 }

@@ -68,7 +68,7 @@ type Value struct {
 	Kubelet *string  `json:"kubelet,omitempty"` // what kubelet wants; nil: not known
 	Exact   string   `json:"exact,omitempty"`   // file: Kubelet as Kernel.Exact has it
 	Wishes  []Wish   `json:"wishes,omitempty"`  // in the order in which the plugins first asked; the first one holds
-	Last    string   `json:"last,omitempty"`    // the last value that the kernel or the container runtime took; of a field "" if the kernel has lost it
+	Last    string   `json:"last,omitempty"`    // the last that the kernel or the runtime took; of a field "" if the kernel has lost it
 	Read    string   `json:"read,omitempty"`    // file: what the kernel showed then
 	Writing string   `json:"writing,omitempty"` // file: a value that the kernel may have taken
 	Failed  *Failure `json:"failed,omitempty"`  // why the last write or update failed; nil: it did not

@@ -13,9 +13,11 @@ type Why uint8
 
 // The reasons.
 const (
-	Called Why = iota // a plugin has asked, or a call may have overwritten values: a repair is no fight, and a file that cannot be read is written
-	Scan              // values may differ without a known cause
-	Vacant            // the pod has no sandbox: nothing is written but kubelet's values
+	// Called: a plugin has asked, or a call may have overwritten values. A repair is no fight, and a file that cannot be
+	// read is written.
+	Called Why = iota
+	Scan       // values may differ without a known cause
+	Vacant     // the pod has no sandbox: nothing is written but kubelet's values
 )
 
 // Kind says what a write is for.

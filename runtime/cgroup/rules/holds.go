@@ -33,10 +33,13 @@ func (s Set) Holds(file, value, held string) bool {
 
 // holds is Holds of one line. An unknown file, which is nil, shows what was written.
 func (x *File) holds(s Set, line, held string) bool {
-	if x != nil && x.V1 != nil && x.V1.round != nil && s == 1 {
-		line = x.V1.round(line)
+	if x == nil {
+		return line == held
 	}
-	if x == nil || x.same == nil {
+	if v1 := x.V1; s == 1 && v1 != nil && v1.round != nil {
+		line = v1.round(line)
+	}
+	if x.same == nil {
 		return line == held
 	}
 	return x.same(line, held)

@@ -8,7 +8,9 @@ import (
 )
 
 // bfqWeight has the default in one file and the devices' in another.
-var bfqWeight = weights("blkio.bfq.weight", "Linux 5.0 with CONFIG_BFQ_GROUP_IOSCHED", func(w int64) int64 { return w }, func(w int64) int64 { return w })
+var bfqWeight = weights("blkio.bfq.weight", "Linux 5.0 with CONFIG_BFQ_GROUP_IOSCHED", asIs, asIs)
+
+func asIs(weight int64) int64 { return weight }
 
 // blkioWeight is that of the CFQ scheduler, 10 to 1000, in runc's proportion.
 var blkioWeight = weights("blkio.weight", "the CFQ scheduler of Linux before 5.0; set io.bfq.weight for BFQ's",
@@ -138,7 +140,9 @@ func capped(key, limit string) string {
 	n, err := strconv.ParseUint(limit, 10, 64)
 	switch {
 	case err != nil:
-	case strings.HasSuffix(key, "iops") && n >= math.MaxUint32, strings.HasPrefix(key, "hca") && n >= math.MaxInt32, key == "target" && n == 0:
+	case strings.HasSuffix(key, "iops") && n >= math.MaxUint32, strings.HasPrefix(key, "hca") && n >= math.MaxInt32:
+		return "max"
+	case key == "target" && n == 0:
 		return "max"
 	}
 	return limit

@@ -107,7 +107,10 @@ func percent(value string) (string, bool) {
 		return value, true
 	}
 	units, decimals, point := strings.Cut(value, ".")
-	if point && (decimals == "" || len(decimals) > 2) || strings.Trim(units+decimals, "0123456789") != "" {
+	if point && (decimals == "" || len(decimals) > 2) {
+		return "", false
+	}
+	if strings.Trim(units+decimals, "0123456789") != "" {
 		return "", false
 	}
 	units, ok := integer(0, 100)(units)

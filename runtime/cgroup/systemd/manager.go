@@ -180,7 +180,8 @@ func dial(ctx context.Context, address Address, signals chan<- *dbus.Signal) (_ 
 	if err := conn.Hello(); err != nil {
 		return nil, err
 	}
-	if err := conn.AddMatchSignalContext(ctx, dbus.WithMatchSender(service), dbus.WithMatchInterface(manager), dbus.WithMatchMember("Reloading")); err != nil {
+	reloading := []dbus.MatchOption{dbus.WithMatchSender(service), dbus.WithMatchInterface(manager), dbus.WithMatchMember("Reloading")}
+	if err := conn.AddMatchSignalContext(ctx, reloading...); err != nil {
 		return nil, err
 	}
 	return conn, conn.Object(service, object).CallWithContext(ctx, manager+".Subscribe", 0).Err

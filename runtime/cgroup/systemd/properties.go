@@ -195,7 +195,9 @@ func ioWeight(read reader) (properties []escape.Property) {
 }
 
 func ioMax(read reader) (properties []escape.Property) {
-	for _, p := range [][2]string{{"rbps", "IOReadBandwidthMax"}, {"wbps", "IOWriteBandwidthMax"}, {"riops", "IOReadIOPSMax"}, {"wiops", "IOWriteIOPSMax"}} {
+	for _, p := range [][2]string{
+		{"rbps", "IOReadBandwidthMax"}, {"wbps", "IOWriteBandwidthMax"}, {"riops", "IOReadIOPSMax"}, {"wiops", "IOWriteIOPSMax"},
+	} {
 		properties = append(properties, perDevice(p[1], keyed(read("io.max"), p[0]))...)
 	}
 	return properties
