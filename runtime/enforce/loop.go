@@ -110,7 +110,7 @@ func (e *Enforcer) Reconcile(ctx context.Context, id ledger.ID) (done <-chan str
 func (e *Enforcer) reconcile(ctx context.Context, id ledger.ID) (pod Queued) {
 	defer func() {
 		if r := recover(); r != nil {
-			const during = "an update of the proxy's own"
+			const during = "a comparison of values with what is"
 			about := e.about(id, crifield.Object{})
 			e.Observer.Observe(ctx, &observe.Panicked{During: during, Object: about, Panic: fmt.Sprint(r), Stack: string(debug.Stack())})
 		}
