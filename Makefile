@@ -125,6 +125,13 @@ e2e-v2-cgroupfs: ## The same with the cgroupfs driver; root
 e2e-v2-suite: ## Run the tests of e2e in that machine, by hand: some two hours on two idle CPUs. RUN=TestSettings runs one, E2E_RUNTIME=crio is for CRI-O; root
 	nice go -C $(E2E) test -count=1 -timeout 240m -v -run 'TestSuite/^$(RUN)' ./suitev2
 
+# Specs by regular expressions of ginkgo; unset: those of resizes and of the life of containers.
+FOCUS ?=
+SKIP  ?=
+.PHONY: e2e-node
+e2e-node: ## Run Kubernetes' own e2e_node suite directly and through plugins that set values of each pod; FOCUS and SKIP choose specs; by hand; root
+	FOCUS='$(FOCUS)' SKIP='$(SKIP)' nice go -C $(E2E) test -count=1 -timeout 0 -v ./e2enode
+
 .PHONY: soak soak-3m
 soak: ## Run pods through the proxy for DURATION while plugins, the hook server and the runtime fail, and look for growth; then overload it
 soak-3m: DURATION := 3m

@@ -18,6 +18,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/artifact"
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/isolation"
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/node"
+	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/specs"
 )
 
 func TestMain(m *testing.M) { node.Main(m, node.Programs(artifact.Critest)) }
@@ -93,7 +94,7 @@ func TestNoop(t *testing.T) {
 
 func TestFourWays(t *testing.T) {
 	expected := readExpected(t)
-	var direct results
+	var direct specs.Results
 	t.Run("direct", func(t *testing.T) {
 		direct = run(t, node.StartRuntime(t).Endpoint)
 		holdAgainst(t, direct, expected)
@@ -104,7 +105,7 @@ func TestFourWays(t *testing.T) {
 }
 
 // run runs critest on a node of its own, and checks wasmproxy's account.
-func (v variant) run(t *testing.T) results {
+func (v variant) run(t *testing.T) specs.Results {
 	t.Helper()
 	endpoint := node.StartRuntime(t).ProxyEndpoint
 	proxy := node.StartProxy(t, v.plugins...)
@@ -117,7 +118,7 @@ func (v variant) run(t *testing.T) results {
 }
 
 // run runs critest against an endpoint.
-func run(t *testing.T, endpoint string) results {
+func run(t *testing.T, endpoint string) specs.Results {
 	t.Helper()
 	start := time.Now()
 	report := filepath.Join(t.TempDir(), "junit.xml")
@@ -130,18 +131,18 @@ func run(t *testing.T, endpoint string) results {
 		t.Fatalf("%v; critest ended with %v, its output is in %s", err, failure, log)
 	}
 	t.Logf("critest: %d passed, %d failed, %d skipped in %.0f s",
-		got.count(passed), got.count(failed), got.count(skipped), time.Since(start).Seconds())
+		got.Count(specs.Passed), got.Count(specs.Failed), got.Count(specs.Skipped), time.Since(start).Seconds())
 	return got
 }
 
 // holdAgainst compares a run with the committed table. A spec that the table
 // has as skipped may pass: a kernel may have more than that of the table.
-func holdAgainst(t *testing.T, got, want results) {
+func holdAgainst(t *testing.T, got, want specs.Results) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(want)) {
-		mayPass := want[name] == skipped || want[name] == varies
+		mayPass := want[name] == specs.Skipped || want[name] == varies
 		mayFail := want[name] == varies
-		if got[name] != want[name] && !(got[name] == passed && mayPass) && !(got[name] == failed && mayFail) {
+		if got[name] != want[name] && !(got[name] == specs.Passed && mayPass) && !(got[name] == specs.Failed && mayFail) {
 			t.Errorf("%s: got %q, want %q", name, got[name], want[name])
 		}
 	}
@@ -154,17 +155,17 @@ func holdAgainst(t *testing.T, got, want results) {
 
 // reportLost fails for every spec that passed directly and not through the proxy,
 // unless it may fail directly as well.
-func reportLost(t *testing.T, direct, proxied, expected results) {
+func reportLost(t *testing.T, direct, proxied, expected specs.Results) {
 	t.Helper()
 	lost := 0
 	for _, name := range slices.Sorted(maps.Keys(direct)) {
-		if direct[name] == passed && proxied[name] != passed && expected[name] != varies {
+		if direct[name] == specs.Passed && proxied[name] != specs.Passed && expected[name] != varies {
 			t.Errorf("lost through wasmproxy: %s: %s", name, proxied[name])
 			lost++
 		}
 	}
-	t.Logf("lost: %d of %d", lost, direct.count(passed))
-	if direct.count(passed) == 0 {
+	t.Logf("lost: %d of %d", lost, direct.Count(specs.Passed))
+	if direct.Count(specs.Passed) == 0 {
 		t.Error("no spec passed directly: there is nothing to compare with")
 	}
 }

@@ -69,6 +69,16 @@ func APIServer() []Program {
 	return []Program{server, {Name: "etcd", Package: etcdModule, Module: server.Module, Of: etcdModule}}
 }
 
+// E2ENode returns Kubernetes' tests of a node, of the same version as the kubelet, with the program that runs them in parallel
+// and that of the image that most of them run.
+func E2ENode() []Program {
+	tests := kubernetes("e2e_node.test", kubernetesVersion())
+	tests.Module, tests.Package, tests.Test = "e2e-node-"+kubernetesVersion(), "k8s.io/kubernetes/test/e2e_node", true
+	agnhost := Program{Name: "agnhost", Package: "k8s.io/kubernetes/test/images/agnhost", Module: tests.Module, Of: tests.Of}
+	const ginkgo = "github.com/onsi/ginkgo/v2"
+	return []Program{tests, agnhost, {Name: "ginkgo", Package: ginkgo + "/ginkgo", Module: tests.Module, Of: ginkgo}}
+}
+
 const etcdModule = "go.etcd.io/etcd/server/v3"
 
 func kubernetesVersion() string {

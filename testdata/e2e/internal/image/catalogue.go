@@ -33,7 +33,7 @@ func catalogue(p parts) map[string]recipe {
 	hostNginx.config = v1.Config{Entrypoint: []string{"/usr/sbin/nginx"}, Env: []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "PORT=12003"}}
 	// It sleeps: a command that ended at once would race with the removal of its container.
 	sleeping := recipe{config: v1.Config{Cmd: []string{"sleep", "3600"}}, layers: []v1.Layer{p.base}, marker: "test-image-tag"}
-	return map[string]recipe{
+	images := map[string]recipe{
 		Pause:                                       pause,
 		registry + "pause:3.10.1":                   pause,
 		registry + "pause:3.10.2":                   pause,
@@ -57,7 +57,14 @@ func catalogue(p parts) map[string]recipe {
 		criTools + "test-image-user-username-group": as("www-data:1004"),
 		criTools + "test-image-predefined-group":    {config: v1.Config{Cmd: []string{"sh"}, User: "1000"}, layers: []v1.Layer{p.base, p.groups}},
 		criTools + "hostnet-nginx-amd64":            hostNginx,
+		tests + "busybox:1.37.0-1":                  {config: shell, layers: []v1.Layer{p.base}}, // of Kubernetes 1.36
 	}
+	if p.agnhost != nil { // 1.36 has both
+		config := v1.Config{Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}}
+		agnhost := recipe{config: config, layers: []v1.Layer{p.base, p.agnhost}}
+		images[tests+"agnhost:2.55"], images[tests+"agnhost:2.63.0"] = agnhost, agnhost
+	}
+	return images
 }
 
 var port80 = map[string]struct{}{"80/tcp": {}}

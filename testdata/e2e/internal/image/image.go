@@ -5,7 +5,9 @@
 package image
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,9 +37,10 @@ type parts struct {
 	groups                   v1.Layer // a user with a group defined in the image
 	nginx, httpd, nonewprivs v1.Layer // multicall under these names
 	pause                    v1.Layer
+	agnhost                  v1.Layer // nil without the program
 }
 
-// newParts makes the layers of the static programs multicall and pause, which lie in bin.
+// newParts makes the layers of the static programs multicall and pause, which lie in bin, and of agnhost, which some runs have.
 func newParts(bin string) (parts, error) {
 	program, err := os.ReadFile(filepath.Join(bin, "multicall"))
 	if err != nil {
@@ -67,7 +70,23 @@ func newParts(bin string) (parts, error) {
 			return parts{}, err
 		}
 	}
-	return p, nil
+	p.agnhost, err = agnhostLayer(filepath.Join(bin, "agnhost"))
+	return p, err
+}
+
+// curl is the image agnhost's, as far as specs of e2e_node call it: with the URL as the last argument.
+const curl = "#!/bin/bash\nexec wget -q -O - \"${!#}\"\n"
+
+// agnhostLayer has the program under both names that specs call it by, and curl.
+func agnhostLayer(path string) (v1.Layer, error) {
+	program, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the program of the image agnhost: %w", err)
+	}
+	return layer(file("agnhost", 0o755, program), hardLink("agnhost-2", "agnhost"), file("usr/bin/curl", 0o755, []byte(curl)))
 }
 
 const (
@@ -90,6 +109,7 @@ func baseEntries(program []byte) ([]entry, error) {
 		file("usr/bin/multicall", 0o755, program),
 		hardLink("usr/bin/pgrep", "usr/bin/multicall"),
 		hardLink("usr/bin/ipcs", "usr/bin/multicall"),
+		hardLink("usr/bin/nmeter", "usr/bin/multicall"),
 	)
 	shell, err := os.ReadFile(bashFile)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -48,23 +49,11 @@ func StartKubelet(t testing.TB, endpoint string, configure func(*kubeletconfig.K
 	k := &Kubelet{manifests: filepath.Join(dir, "manifests")}
 	// Its certificate is its own; nobody else is on this network.
 	k.client.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
-	config := kubeletConfiguration(dir, endpoint)
-	if configure != nil {
-		configure(config)
-	}
-	file := filepath.Join(dir, "config.yaml")
-	k.ConfigFile = file
-	data, err := yaml.Marshal(config)
-	err = errors.Join(err, os.Mkdir(k.manifests, 0o755), os.WriteFile(file, data, 0o644))
-	if err != nil {
+	k.ConfigFile = ConfigureKubelet(t, dir, endpoint, configure)
+	if err := os.Mkdir(k.manifests, 0o755); err != nil {
 		t.Fatalf("configuring kubelet: %v", err)
 	}
-	t.Cleanup(func() {
-		if err := removeKubeletState(); err != nil {
-			t.Errorf("cleaning up after kubelet: %v", err)
-		}
-	})
-	k.flags = append([]string{"--config=" + file, "--hostname-override=" + NodeName, "--node-ip=" + isolation.NodeAddress}, flags...)
+	k.flags = append([]string{"--config=" + k.ConfigFile, "--hostname-override=" + NodeName, "--node-ip=" + isolation.NodeAddress}, flags...)
 	k.StartAgain(t)
 	return k
 }
@@ -75,9 +64,7 @@ func (k *Kubelet) Kill() { k.process.kill() }
 // StartAgain starts a killed kubelet over the state that it had.
 func (k *Kubelet) StartAgain(t testing.TB) {
 	t.Helper()
-	w := isolation.Current()
-	cmd := isolation.CommandWithSysctls(context.Background(), w, kubeletSysctls, w.Program("kubelet"), k.flags...)
-	process := startProcess(t, "kubelet", cmd)
+	process := startProcess(t, "kubelet", KubeletCommand("kubelet", k.flags...))
 	k.process = process
 	t.Cleanup(func() {
 		if err := process.stop(); err != nil {
@@ -90,6 +77,34 @@ func (k *Kubelet) StartAgain(t testing.TB) {
 		}
 		return k.Healthy(t.Context())
 	})
+}
+
+// ConfigureKubelet writes kubelet's configuration into dir, and returns the file. Its arguments are those of StartKubelet.
+// When the test ends kubelet's state is removed.
+func ConfigureKubelet(t testing.TB, dir, endpoint string, configure func(*kubeletconfig.KubeletConfiguration)) (file string) {
+	t.Helper()
+	config := kubeletConfiguration(dir, endpoint)
+	if configure != nil {
+		configure(config)
+	}
+	file = filepath.Join(dir, "config.yaml")
+	data, err := yaml.Marshal(config)
+	if err := errors.Join(err, os.WriteFile(file, data, 0o644)); err != nil {
+		t.Fatalf("configuring kubelet: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := removeKubeletState(); err != nil {
+			t.Errorf("cleaning up after kubelet: %v", err)
+		}
+	})
+	return file
+}
+
+// KubeletCommand returns the command of a program that is kubelet, or starts it: kernel parameters that kubelet sets are
+// not the machine's.
+func KubeletCommand(program string, args ...string) *exec.Cmd {
+	w := isolation.Current()
+	return isolation.CommandWithSysctls(context.Background(), w, kubeletSysctls, w.Program(program), args...)
 }
 
 // kubeletConfiguration is a standalone kubelet's on a small machine.

@@ -27,6 +27,20 @@ func HookServers(ctx context.Context, b *artifact.Builder, w isolation.Workspace
 	return errors.Join(b.Koordinator(ctx, w.Bin()), b.Koordlet(ctx, w.Bin()))
 }
 
+// Bundled is a part of plugins that ship with wasmproxy, as they are committed.
+func Bundled(names ...string) Part {
+	return func(_ context.Context, b *artifact.Builder, w isolation.Workspace) error {
+		var errs []error
+		for _, name := range names {
+			if name == "qos" {
+				continue // each run has it
+			}
+			errs = append(errs, os.Symlink(b.ProjectFile("plugins-wasm/"+name+"/"+name+".wasm"), w.Program(name+".wasm")))
+		}
+		return errors.Join(errs...)
+	}
+}
+
 // Whole is the parts of tests that need all that there is.
 func Whole() []Part {
 	return []Part{Programs(append(artifact.APIServer(), artifact.Kubelet(), artifact.Crictl)...), HookServers}

@@ -43,6 +43,7 @@ type Plugin struct {
 	Grant   []string // capabilities beyond those that a plugin gets without a word
 	Timeout string   // of a hook; "": hookTime
 	Fuel    int      // of a hook; 0: what plugins get
+	Config  any      // becomes JSON; nil: it gets none
 }
 
 // The plugins that the tests use.
@@ -152,6 +153,9 @@ func (p *Proxy) describe(plugin Plugin) error {
 	}
 	if plugin.Fuel != 0 {
 		keys["limits"] = map[string]int{"fuel": plugin.Fuel}
+	}
+	if plugin.Config != nil {
+		keys["config"] = plugin.Config
 	}
 	description, err := json.Marshal(keys)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 var applets = map[string]func() error{
@@ -14,6 +15,7 @@ var applets = map[string]func() error{
 	"nonewprivs": printEffectiveUser,
 	"pgrep":      pgrep,
 	"ipcs":       ipcs,
+	"nmeter":     timeOfDay,
 }
 
 func main() {
@@ -30,6 +32,12 @@ func main() {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		os.Exit(1)
 	}
+}
+
+// timeOfDay is busybox's `nmeter -d0 '%3t' | head -n1`: specs of e2e_node write logs with it.
+func timeOfDay() error {
+	_, err := fmt.Println(time.Now().UTC().Format("15:04:05.000"))
+	return err
 }
 
 // printEffectiveUser is the program of the nonewprivs image, in which it is set-uid root.
