@@ -6,7 +6,7 @@ const (
 	ExportMemory     = "memory"       // the only one; the guest's own, not imported
 	ExportInitialize = "_initialize"  // called once, before anything else
 	ExportABI        = "wp_abi"       // `major << 16 | minor` of the ABI that the guest was built for, now 65536
-	ExportManifest   = "wp_manifest"  // required without the custom section; `pointer << 32 | length` of the [manifest](#manifest), which stays valid while the instance lives
+	ExportManifest   = "wp_manifest"  // required without the custom section; `pointer << 32 | length` of the [manifest](#manifest), kept while the instance lives
 	ExportConfigure  = "wp_configure" // 0, or negative with the reason given to `fail`
 	ExportHook       = "wp_hook"      // takes the number of a hook; 0, 1, or negative with the reason given to `fail`
 )

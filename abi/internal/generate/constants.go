@@ -117,9 +117,12 @@ func snake(name string) string {
 	var b strings.Builder
 	runes := []rune(strings.ReplaceAll(strings.ReplaceAll(name, ".", "_"), " ", "_"))
 	for i, r := range runes {
-		if i > 0 && unicode.IsUpper(r) && runes[i-1] != '_' &&
-			(!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])) {
-			b.WriteByte('_')
+		if i > 0 && unicode.IsUpper(r) && runes[i-1] != '_' {
+			afterLower := !unicode.IsUpper(runes[i-1])
+			beforeLower := i+1 < len(runes) && unicode.IsLower(runes[i+1])
+			if afterLower || beforeLower {
+				b.WriteByte('_')
+			}
 		}
 		b.WriteRune(unicode.ToLower(r))
 	}
