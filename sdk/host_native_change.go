@@ -81,7 +81,10 @@ func change(o abi.Object, f abi.Field, t abi.Type, key, v string) int32 {
 func inRange(f abi.Format, v string) bool {
 	n, _ := ParseInt(v)
 	least, most, unlimited := f.Range()
-	return most == 0 || n >= least && n <= most || n == -1 && unlimited
+	if most == 0 || n == -1 && unlimited {
+		return true
+	}
+	return n >= least && n <= most
 }
 
 // abovePod reports whether a CPU quota or memory limit of the container is above what the test
@@ -132,8 +135,14 @@ func hostCgroupSet(o abi.Object, file, v string) int32 {
 func ask(o abi.Object, target, v string, needs abi.Capability, hooks abi.HookSet, handles bool, errno abi.Errno) int32 {
 	name, writable := o.String(), hooks.Has(host().Hook)
 	if of := object(o); o >= abi.FirstHandle && of != nil {
-		phase := host().Hook.Info().Phase
-		writable = handles && phase != abi.BeforeNoReject && (phase != abi.Before || !of.Own)
+		switch host().Hook.Info().Phase {
+		case abi.BeforeNoReject:
+			writable = false
+		case abi.Before:
+			writable = handles && !of.Own
+		default:
+			writable = handles
+		}
 		name = of.Kind.String() + "(" + of.ID() + ")"
 	}
 	first, taken := host().Earlier[name+target]

@@ -93,8 +93,11 @@ func Writes(vectors []Vector) map[abi.Hook]map[abi.FieldInfo]bool {
 	writes := map[abi.Hook]map[abi.FieldInfo]bool{}
 	for _, v := range vectors {
 		for _, c := range v.Calls {
+			if _, handle := c.handle(); handle || c.Error != "" {
+				continue
+			}
 			info, ok := c.Field()
-			if _, handle := c.handle(); handle || !ok || c.Error != "" || !c.writes() {
+			if !ok || !c.writes() {
 				continue
 			}
 			if writes[v.Hook] == nil {
