@@ -80,7 +80,10 @@ func parseFactor(text string) (factor int64, ok bool) {
 	if n, ok := wp.ParseInt(text); ok {
 		return n * whole, n == 1
 	}
-	if len(text) < 3 || len(text) > 6 || text[:2] != "0." && text[:2] != "1." {
+	if len(text) < 3 || len(text) > 6 {
+		return 0, false
+	}
+	if text[:2] != "0." && text[:2] != "1." {
 		return 0, false
 	}
 	decimals := text[2:] + "0000"

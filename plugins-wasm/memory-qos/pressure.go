@@ -81,7 +81,8 @@ func tasksOf(some []wp.FoundContainer, pressure [][]wp.CgroupFile) (tasks [ranks
 		}
 		id := some[i].ID()
 		f := known.get(id)
-		if quiet && f&raised == 0 && (complete || f&looked != 0) {
+		seen := complete || f&looked != 0
+		if quiet && seen && f&raised == 0 {
 			if !complete {
 				next.add(id, looked)
 			}

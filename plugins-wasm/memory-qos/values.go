@@ -77,7 +77,8 @@ func requestOf(p wp.Pod, c wp.Container, class string, limit int64) (request int
 	key := requestKey + c.Name()
 	if text, ok := p.Annotation(key); ok {
 		request, ok := wp.ParseInt(text)
-		if !ok || request < 0 || limit > 0 && request > limit {
+		above := limit > 0 && request > limit
+		if !ok || request < 0 || above {
 			return 0, false, wp.Failure("annotation " + key + ": \"" + text + "\" is not a number of bytes from 0 to the container's limit")
 		}
 		return request, true, nil

@@ -56,11 +56,19 @@ type scanner struct {
 
 // token passes white space and, if it comes next, the byte.
 func (s *scanner) token(want byte) bool {
-	for s.at < len(s.text) && (s.text[s.at] == ' ' || s.text[s.at] == '\n' || s.text[s.at] == '\t' || s.text[s.at] == '\r') {
+	for s.at < len(s.text) && isSpace(s.text[s.at]) {
 		s.at++
 	}
 	if s.at < len(s.text) && s.text[s.at] == want {
 		s.at++
+		return true
+	}
+	return false
+}
+
+func isSpace(b byte) bool {
+	switch b {
+	case ' ', '\n', '\t', '\r':
 		return true
 	}
 	return false
