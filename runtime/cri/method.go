@@ -61,10 +61,12 @@ var Methods = []Method{
 	}),
 	row[runtimeapi.StopPodSandboxRequest, runtimeapi.StopPodSandboxResponse]("StopPodSandbox", Stops, nil),
 	row[runtimeapi.RemovePodSandboxRequest, runtimeapi.RemovePodSandboxResponse]("RemovePodSandbox", Removes, nil),
-	row[runtimeapi.UpdatePodSandboxResourcesRequest, runtimeapi.UpdatePodSandboxResourcesResponse]("UpdatePodSandboxResources", Updates, func(req proto.Message) Carried {
-		r := req.(*runtimeapi.UpdatePodSandboxResourcesRequest)
-		return Carried{Overhead: &r.Overhead, Resources: &r.Resources}
-	}),
+	row[runtimeapi.UpdatePodSandboxResourcesRequest, runtimeapi.UpdatePodSandboxResourcesResponse](
+		"UpdatePodSandboxResources", Updates, func(req proto.Message) Carried {
+			r := req.(*runtimeapi.UpdatePodSandboxResourcesRequest)
+			return Carried{Overhead: &r.Overhead, Resources: &r.Resources}
+		},
+	),
 	row[runtimeapi.CreateContainerRequest, runtimeapi.CreateContainerResponse]("CreateContainer", Makes, func(req proto.Message) Carried {
 		r := req.(*runtimeapi.CreateContainerRequest)
 		return Carried{Pod: &r.SandboxConfig, Container: &r.Config}
@@ -72,10 +74,12 @@ var Methods = []Method{
 	row[runtimeapi.StartContainerRequest, runtimeapi.StartContainerResponse]("StartContainer", Starts, nil),
 	row[runtimeapi.StopContainerRequest, runtimeapi.StopContainerResponse]("StopContainer", Stops, nil),
 	row[runtimeapi.RemoveContainerRequest, runtimeapi.RemoveContainerResponse]("RemoveContainer", Removes, nil),
-	row[runtimeapi.UpdateContainerResourcesRequest, runtimeapi.UpdateContainerResourcesResponse]("UpdateContainerResources", Updates, func(req proto.Message) Carried {
-		r := req.(*runtimeapi.UpdateContainerResourcesRequest)
-		return Carried{Resources: &r.Linux, Annotations: &r.Annotations}
-	}),
+	row[runtimeapi.UpdateContainerResourcesRequest, runtimeapi.UpdateContainerResourcesResponse](
+		"UpdateContainerResources", Updates, func(req proto.Message) Carried {
+			r := req.(*runtimeapi.UpdateContainerResourcesRequest)
+			return Carried{Resources: &r.Linux, Annotations: &r.Annotations}
+		},
+	),
 	row[runtimeapi.RestorePodRequest, runtimeapi.RestorePodResponse]("RestorePod", Makes, func(req proto.Message) Carried {
 		r := req.(*runtimeapi.RestorePodRequest)
 		return Carried{Pod: &r.Config, RuntimeHandler: &r.RuntimeHandler}

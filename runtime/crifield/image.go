@@ -44,7 +44,8 @@ func withImage(spec *runtimeapi.ImageSpec, name string) *runtimeapi.ImageSpec {
 // first slash, if it cannot be part of a path.
 func registryOf(image string) string {
 	host, _, ok := strings.Cut(image, "/")
-	if !ok || !strings.ContainsAny(host, ".:") && host != "localhost" && host == strings.ToLower(host) {
+	inPath := !strings.ContainsAny(host, ".:") && host != "localhost" && host == strings.ToLower(host)
+	if !ok || inPath {
 		return "docker.io"
 	}
 	return host

@@ -10,6 +10,20 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
+// Short names, for tables in which a field is one line.
+type (
+	containerConfig   = runtimeapi.ContainerConfig
+	containerSecurity = runtimeapi.LinuxContainerSecurityContext
+	keyValue          = runtimeapi.KeyValue
+	namespaceMode     = runtimeapi.NamespaceMode
+)
+
+// The modes of namespaces that a pod without namespace options has.
+const (
+	ofPod  = runtimeapi.NamespaceMode_POD
+	ofNode = runtimeapi.NamespaceMode_NODE
+)
+
 // row is one field.
 type row struct {
 	access
@@ -53,10 +67,10 @@ var (
 	podResources = resources(func(o Object) *Resources { return &o.Pod.Resources })
 
 	container      = always(func(o Object) *Container { return o.Container })
-	config         = inside(container, func(c *Container) **runtimeapi.ContainerConfig { return &c.Config })
-	containerMeta  = inside(config, func(c *runtimeapi.ContainerConfig) **runtimeapi.ContainerMetadata { return &c.Metadata })
-	containerLinux = inside(config, func(c *runtimeapi.ContainerConfig) **runtimeapi.LinuxContainerConfig { return &c.Linux })
-	security       = inside(containerLinux, func(l *runtimeapi.LinuxContainerConfig) **runtimeapi.LinuxContainerSecurityContext {
+	config         = inside(container, func(c *Container) **containerConfig { return &c.Config })
+	containerMeta  = inside(config, func(c *containerConfig) **runtimeapi.ContainerMetadata { return &c.Metadata })
+	containerLinux = inside(config, func(c *containerConfig) **runtimeapi.LinuxContainerConfig { return &c.Linux })
+	security       = inside(containerLinux, func(l *runtimeapi.LinuxContainerConfig) **containerSecurity {
 		return &l.SecurityContext
 	})
 	containerResources = resources(func(o Object) *Resources { return &o.Container.Resources })
@@ -86,10 +100,10 @@ var podRows = map[abi.Field]access{
 	abi.PodState:            text(pod, func(p *Pod) *string { return &p.State }),
 	abi.PodSysctls:          stringMap(podLinux, func(l *runtimeapi.LinuxPodSandboxConfig) *map[string]string { return &l.Sysctls }),
 	abi.PodLogDirectory:     text(podConfig, func(c *runtimeapi.PodSandboxConfig) *string { return &c.LogDirectory }),
-	abi.PodNetworkNamespace: namespace(namespaces, func(n *runtimeapi.NamespaceOption) *runtimeapi.NamespaceMode { return &n.Network }, runtimeapi.NamespaceMode_POD),
-	abi.PodPIDNamespace:     namespace(namespaces, func(n *runtimeapi.NamespaceOption) *runtimeapi.NamespaceMode { return &n.Pid }, runtimeapi.NamespaceMode_POD),
-	abi.PodIPCNamespace:     namespace(namespaces, func(n *runtimeapi.NamespaceOption) *runtimeapi.NamespaceMode { return &n.Ipc }, runtimeapi.NamespaceMode_POD),
-	abi.PodUserNamespace:    namespace(users, func(u *runtimeapi.UserNamespace) *runtimeapi.NamespaceMode { return &u.Mode }, runtimeapi.NamespaceMode_NODE),
+	abi.PodNetworkNamespace: namespace(namespaces, func(n *runtimeapi.NamespaceOption) *namespaceMode { return &n.Network }, ofPod),
+	abi.PodPIDNamespace:     namespace(namespaces, func(n *runtimeapi.NamespaceOption) *namespaceMode { return &n.Pid }, ofPod),
+	abi.PodIPCNamespace:     namespace(namespaces, func(n *runtimeapi.NamespaceOption) *namespaceMode { return &n.Ipc }, ofPod),
+	abi.PodUserNamespace:    namespace(users, func(u *runtimeapi.UserNamespace) *namespaceMode { return &u.Mode }, ofNode),
 	abi.PodPrivileged:       flag(podSecurity, func(s *runtimeapi.LinuxSandboxSecurityContext) *bool { return &s.Privileged }),
 }
 
@@ -99,23 +113,23 @@ var containerRows = map[abi.Field]access{
 	abi.ContainerAttempt:            number(containerMeta, func(m *runtimeapi.ContainerMetadata) *uint32 { return &m.Attempt }),
 	abi.ContainerImage:              containerImage(),
 	abi.ContainerPodID:              text(container, func(c *Container) *string { return &c.PodID }),
-	abi.ContainerLabels:             stringMap(config, func(c *runtimeapi.ContainerConfig) *map[string]string { return &c.Labels }),
+	abi.ContainerLabels:             stringMap(config, func(c *containerConfig) *map[string]string { return &c.Labels }),
 	abi.ContainerAnnotations:        stringMap(container, func(c *Container) *map[string]string { return &c.Annotations }),
-	abi.ContainerEnv:                pairs(config, func(c *runtimeapi.ContainerConfig) *[]*runtimeapi.KeyValue { return &c.Envs }, variable, setVariable),
+	abi.ContainerEnv:                pairs(config, func(c *containerConfig) *[]*keyValue { return &c.Envs }, variable, setVariable),
 	abi.ContainerState:              text(container, func(c *Container) *string { return &c.State }),
-	abi.ContainerCommand:            stringList(config, func(c *runtimeapi.ContainerConfig) *[]string { return &c.Command }),
-	abi.ContainerArgs:               stringList(config, func(c *runtimeapi.ContainerConfig) *[]string { return &c.Args }),
-	abi.ContainerWorkingDir:         text(config, func(c *runtimeapi.ContainerConfig) *string { return &c.WorkingDir }),
-	abi.ContainerMounts:             set(config, func(c *runtimeapi.ContainerConfig) *[]*runtimeapi.Mount { return &c.Mounts }, mounts),
-	abi.ContainerDevices:            set(config, func(c *runtimeapi.ContainerConfig) *[]*runtimeapi.Device { return &c.Devices }, devices),
-	abi.ContainerCDIDevices:         set(config, func(c *runtimeapi.ContainerConfig) *[]*runtimeapi.CDIDevice { return &c.CDIDevices }, cdiDevices),
-	abi.ContainerRunAsUser:          user(optional(security, func(s *runtimeapi.LinuxContainerSecurityContext) **runtimeapi.Int64Value { return &s.RunAsUser })),
-	abi.ContainerRunAsGroup:         optional(security, func(s *runtimeapi.LinuxContainerSecurityContext) **runtimeapi.Int64Value { return &s.RunAsGroup }),
-	abi.ContainerRunAsUsername:      user(text(security, func(s *runtimeapi.LinuxContainerSecurityContext) *string { return &s.RunAsUsername })),
-	abi.ContainerSupplementalGroups: set(security, func(s *runtimeapi.LinuxContainerSecurityContext) *[]int64 { return &s.SupplementalGroups }, groups),
-	abi.ContainerPrivileged:         flag(security, func(s *runtimeapi.LinuxContainerSecurityContext) *bool { return &s.Privileged }),
-	abi.ContainerReadonlyRootfs:     flag(security, func(s *runtimeapi.LinuxContainerSecurityContext) *bool { return &s.ReadonlyRootfs }),
-	abi.ContainerLogPath:            text(config, func(c *runtimeapi.ContainerConfig) *string { return &c.LogPath }),
+	abi.ContainerCommand:            stringList(config, func(c *containerConfig) *[]string { return &c.Command }),
+	abi.ContainerArgs:               stringList(config, func(c *containerConfig) *[]string { return &c.Args }),
+	abi.ContainerWorkingDir:         text(config, func(c *containerConfig) *string { return &c.WorkingDir }),
+	abi.ContainerMounts:             set(config, func(c *containerConfig) *[]*runtimeapi.Mount { return &c.Mounts }, mounts),
+	abi.ContainerDevices:            set(config, func(c *containerConfig) *[]*runtimeapi.Device { return &c.Devices }, devices),
+	abi.ContainerCDIDevices:         set(config, func(c *containerConfig) *[]*runtimeapi.CDIDevice { return &c.CDIDevices }, cdiDevices),
+	abi.ContainerRunAsUser:          user(optional(security, func(s *containerSecurity) **runtimeapi.Int64Value { return &s.RunAsUser })),
+	abi.ContainerRunAsGroup:         optional(security, func(s *containerSecurity) **runtimeapi.Int64Value { return &s.RunAsGroup }),
+	abi.ContainerRunAsUsername:      user(text(security, func(s *containerSecurity) *string { return &s.RunAsUsername })),
+	abi.ContainerSupplementalGroups: set(security, func(s *containerSecurity) *[]int64 { return &s.SupplementalGroups }, groups),
+	abi.ContainerPrivileged:         flag(security, func(s *containerSecurity) *bool { return &s.Privileged }),
+	abi.ContainerReadonlyRootfs:     flag(security, func(s *containerSecurity) *bool { return &s.ReadonlyRootfs }),
+	abi.ContainerLogPath:            text(config, func(c *containerConfig) *string { return &c.LogPath }),
 }
 
 // resourceRows are those of one LinuxContainerResources.
