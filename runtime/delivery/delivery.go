@@ -200,7 +200,10 @@ func (d Directory) steps(owner string, plan *Plan, r record) (all []func() error
 		})
 	}
 	var left error // a module that cannot be removed is no reason to keep a wrong record
-	return append(all, func() error { left = d.conclude(owner, plan, &r); return nil }, func() error { return errors.Join(left, d.save(r)) })
+	return append(all,
+		func() error { left = d.conclude(owner, plan, &r); return nil },
+		func() error { return errors.Join(left, d.save(r)) },
+	)
 }
 
 // announce writes down which files the delivery may leave if it is killed, and makes the directory of modules.

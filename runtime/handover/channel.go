@@ -96,7 +96,8 @@ func (c *channel) await(ctx context.Context, step string, within time.Duration) 
 		return m, ctx.Err()
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return m, fmt.Errorf("it was not %s within %v", step, within)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET): // a reset, if it has left a message unread
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, syscall.ECONNRESET): // it has left a message unread
 		return m, errEnded
 	case err != nil:
 		return m, err

@@ -270,7 +270,11 @@ func (s *Store) collect() (used int64) {
 		for _, f := range files {
 			info, err := f.Info()
 			path := filepath.Join(s.dir, dir, f.Name())
-			switch keep := dir == modulesDir && needed[f.Name()] || dir == pluginsDir && strings.HasSuffix(f.Name(), entrySuffix); {
+			keep := strings.HasSuffix(f.Name(), entrySuffix)
+			if dir == modulesDir {
+				keep = needed[f.Name()]
+			}
+			switch {
 			case err != nil:
 			case keep:
 				used += info.Size()

@@ -35,7 +35,10 @@ func NewWriter(path string) *Writer { return &Writer{path: path} }
 // Write replaces the file if the node has changed, or the file is to be renewed. It is whole at any
 // moment, and anyone may read it. While the container runtime does not answer, the file stays.
 func (w *Writer) Write(s *status.Status) error {
-	if !s.Backend.Connected || s.Backend.Name == "" || w.written.IsZero() && starting(s) {
+	if !s.Backend.Connected || s.Backend.Name == "" {
+		return nil
+	}
+	if w.written.IsZero() && starting(s) {
 		return nil
 	}
 	text := Text(s, time.Time{})

@@ -114,7 +114,8 @@ func peerOf(c *net.UnixConn) Peer {
 		return p
 	}
 	var of *unix.Ucred
-	if err := raw.Control(func(fd uintptr) { of, _ = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil || of == nil {
+	err = raw.Control(func(fd uintptr) { of, _ = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if err != nil || of == nil {
 		return p
 	}
 	p.PID, p.UID = int(of.Pid), of.Uid

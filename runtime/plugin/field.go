@@ -31,7 +31,8 @@ func guardedFields() (all [MaxField]bool) {
 // FieldOf returns a field's row of the table, nil if there is none. The object is
 // no handle. The row is not to be changed.
 func FieldOf(o abi.Object, f abi.Field) *abi.FieldInfo {
-	if o < 0 || int(o) >= len(fields) || f < 0 || f >= MaxField {
+	known := o >= 0 && int(o) < len(fields)
+	if !known || f < 0 || f >= MaxField {
 		return nil
 	}
 	return fields[o][f]

@@ -72,7 +72,8 @@ func isGroup(s string) bool {
 func checkRange(_ *Adjustment, c *Change) (abi.Errno, string) {
 	info := FieldOf(c.Kind(), c.Field)
 	least, most, unlimited := info.Format.Range()
-	if c.Int >= least && c.Int <= most || c.Int == -1 && unlimited {
+	within := c.Int >= least && c.Int <= most
+	if within || c.Int == -1 && unlimited {
 		return abi.OK, ""
 	}
 	reason := fmt.Sprintf("%d: want %d to %d", c.Int, least, most)

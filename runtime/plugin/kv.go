@@ -206,7 +206,9 @@ func (kv *KV) commit(wrote map[string]draftValue) (changed func(), err error) {
 	}
 	kv.bytes += bytes
 	for key, v := range wrote {
-		if before, had := kv.values[key]; (had == v.gone || before != v.text) && (kv.restored[key] || hasPrefix(key, kv.durable)) {
+		before, had := kv.values[key]
+		differs := had == v.gone || before != v.text
+		if differs && (kv.restored[key] || hasPrefix(key, kv.durable)) {
 			kv.revision++
 			changed = kv.changed
 		}

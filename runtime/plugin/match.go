@@ -55,12 +55,14 @@ type Matched interface {
 // Accepts reports whether a match accepts a pod or container. If nobody told the value of a field
 // that the match names, it does not, even if the match only excludes values: it may be one of them.
 func Accepts(m *abi.Match, of Matched) bool {
-	return listAccepts(m.Namespaces, of, abi.Pod, abi.PodNamespace) &&
-		listAccepts(m.QoS, of, abi.Pod, abi.PodQoS) &&
-		listAccepts(m.RuntimeHandlers, of, abi.Pod, abi.PodRuntimeHandler) &&
-		listAccepts(m.Containers, of, abi.Container, abi.ContainerName) &&
-		mapAccepts(m.Labels, of, abi.PodLabels) &&
-		mapAccepts(m.Annotations, of, abi.PodAnnotations)
+	switch {
+	case !listAccepts(m.Namespaces, of, abi.Pod, abi.PodNamespace),
+		!listAccepts(m.QoS, of, abi.Pod, abi.PodQoS),
+		!listAccepts(m.RuntimeHandlers, of, abi.Pod, abi.PodRuntimeHandler),
+		!listAccepts(m.Containers, of, abi.Container, abi.ContainerName):
+		return false
+	}
+	return mapAccepts(m.Labels, of, abi.PodLabels) && mapAccepts(m.Annotations, of, abi.PodAnnotations)
 }
 
 func listAccepts(globs []string, of Matched, o abi.Object, f abi.Field) bool {
@@ -96,7 +98,8 @@ func mapAccepts(wanted map[string]string, of Matched, f abi.Field) bool {
 	for key, want := range wanted {
 		value, errno := of.Lookup(abi.Pod, f, key)
 		want, not := strings.CutPrefix(want, "!")
-		fits := errno == abi.OK && (want == value || want == "*" || want == "")
+		any := want == "*" || want == ""
+		fits := errno == abi.OK && (any || want == value)
 		if fits == not || errno == abi.Unsupported {
 			return false
 		}

@@ -49,7 +49,10 @@ var seriesName = regexp.MustCompile(`^[a-z_][a-z0-9_]*(\{` + labelPattern + `(,`
 // read in it what it counted for another pod: a value for a name that has another kind, or
 // for one name too many, is dropped and counted, and the answer is abi.OK.
 func (m *Metrics) Update(kind int32, name string, v int64) abi.Errno {
-	if kind < abi.MetricAdd || kind > abi.MetricObserve || kind == abi.MetricAdd && v < 0 {
+	if kind < abi.MetricAdd || kind > abi.MetricObserve {
+		return abi.Invalid
+	}
+	if kind == abi.MetricAdd && v < 0 {
 		return abi.Invalid
 	}
 	if len(name) > MaxSeriesName {

@@ -25,7 +25,8 @@ func Printable[T string | []byte](text T, limit int) string {
 // it is, or as a Go string where it holds anything that is not printable. Different names
 // stay different.
 func Name(path string) string {
-	if strings.HasPrefix(path, `"`) || strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+	unsafe := func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
+	if strings.HasPrefix(path, `"`) || strings.ContainsFunc(path, unsafe) {
 		return strconv.Quote(path)
 	}
 	return path

@@ -177,9 +177,15 @@ func commonPrefix(a, b string) int {
 
 // isWord reports whether text[from:to] is no part of a longer word or number.
 func isWord(text string, from, to int) bool {
-	return (from == 0 || !inWord(text[from-1]) || !inWord(text[from])) && (to == len(text) || !inWord(text[to]) || !inWord(text[to-1]))
+	begins := from == 0 || !inWord(text[from-1]) || !inWord(text[from])
+	ends := to == len(text) || !inWord(text[to]) || !inWord(text[to-1])
+	return begins && ends
 }
 
 func inWord(b byte) bool {
-	return b >= '0' && b <= '9' || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z' || b >= 0x80
+	switch {
+	case b >= '0' && b <= '9', b >= 'A' && b <= 'Z', b >= 'a' && b <= 'z', b >= 0x80:
+		return true
+	}
+	return false
 }

@@ -45,9 +45,11 @@ const (
 
 // The parts that a runtime may leave out of its report of a container.
 const (
-	notInSpec Parts = 1<<abi.ContainerArgs | 1<<abi.ContainerReadonlyRootfs | 1<<abi.ContainerDevices | 1<<abi.ContainerCDIDevices | 1<<abi.ContainerLogPath |
+	notInSpec Parts = 1<<abi.ContainerArgs | 1<<abi.ContainerReadonlyRootfs | 1<<abi.ContainerLogPath |
+		1<<abi.ContainerDevices | 1<<abi.ContainerCDIDevices |
 		1<<abi.ContainerRunAsUser | 1<<abi.ContainerRunAsGroup | 1<<abi.ContainerRunAsUsername | 1<<abi.ContainerSupplementalGroups
-	allOfContainer = notInSpec | allResources | 1<<abi.ContainerEnv | 1<<abi.ContainerCommand | 1<<abi.ContainerWorkingDir | 1<<abi.ContainerPrivileged
+	allOfContainer = notInSpec | allResources |
+		1<<abi.ContainerEnv | 1<<abi.ContainerCommand | 1<<abi.ContainerWorkingDir | 1<<abi.ContainerPrivileged
 )
 
 // readKernel finds the cgroup of a container's process, and, if the runtime did not report

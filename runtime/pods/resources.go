@@ -103,7 +103,9 @@ func withAnnotations(config *runtimeapi.ContainerConfig, over map[string]string)
 
 // withPodResources returns config with this overhead and these resources; nil
 // leaves what is there.
-func withPodResources(config *runtimeapi.PodSandboxConfig, overhead, resources *runtimeapi.LinuxContainerResources) *runtimeapi.PodSandboxConfig {
+func withPodResources(
+	config *runtimeapi.PodSandboxConfig, overhead, resources *runtimeapi.LinuxContainerResources,
+) *runtimeapi.PodSandboxConfig {
 	if overhead == nil && resources == nil {
 		return config
 	}

@@ -82,7 +82,9 @@ func (s *runtimeSpec) annotated(names []string) *runtimeapi.LinuxContainerResour
 // containerConfigOf makes a config of what the status and the runtime spec tell.
 // Command is the whole argument vector, and env has the image's variables too:
 // a spec does not tell them apart.
-func containerConfigOf(st *runtimeapi.ContainerStatus, spec *runtimeSpec, now *runtimeapi.LinuxContainerResources) *runtimeapi.ContainerConfig {
+func containerConfigOf(
+	st *runtimeapi.ContainerStatus, spec *runtimeSpec, now *runtimeapi.LinuxContainerResources,
+) *runtimeapi.ContainerConfig {
 	c := &runtimeapi.ContainerConfig{
 		Metadata:    st.GetMetadata(),
 		Image:       st.GetImage(),

@@ -137,7 +137,10 @@ func Gone(err error) bool { return status.Code(err) == codes.NotFound || errors.
 
 func podOfList(p *runtimeapi.PodSandbox) reportedPod {
 	config := &runtimeapi.PodSandboxConfig{Metadata: p.GetMetadata(), Labels: p.GetLabels(), Annotations: p.GetAnnotations()}
-	return reportedPod{Pod: Pod{ID: p.GetId(), Config: config, RuntimeHandler: p.GetRuntimeHandler(), State: p.GetState(), Unreported: allOfPod | unread}}
+	return reportedPod{Pod: Pod{
+		ID: p.GetId(), Config: config, RuntimeHandler: p.GetRuntimeHandler(), State: p.GetState(),
+		Unreported: allOfPod | unread,
+	}}
 }
 
 func containerOfList(c *runtimeapi.Container) reportedContainer {

@@ -24,6 +24,8 @@ var (
 // panicked tells of a panic with the stack of the goroutine that it is called on,
 // and returns the status of the call. The panic's value stays in the log.
 func (s *Server) panicked(method string, value any) error {
-	s.opts.Observer.Observe(context.Background(), &observe.Panicked{During: "a call", Method: method, Panic: fmt.Sprint(value), Stack: string(debug.Stack())})
+	s.opts.Observer.Observe(context.Background(), &observe.Panicked{
+		During: "a call", Method: method, Panic: fmt.Sprint(value), Stack: string(debug.Stack()),
+	})
 	return errPanic
 }

@@ -92,7 +92,10 @@ func request(down grpc.ServerStream, req *cri.Frame) error {
 // invoke calls the backend and hands its headers and trailers to down, those of
 // a failed call too. The backend's status is the error, untouched. held is what the
 // answer takes of the caller's share.
-func invoke(ctx context.Context, method string, req *cri.Frame, down grpc.ServerStream, conn grpc.ClientConnInterface, answers *share) (resp *cri.Frame, held int64, err error) {
+func invoke(
+	ctx context.Context, method string, req *cri.Frame,
+	down grpc.ServerStream, conn grpc.ClientConnInterface, answers *share,
+) (resp *cri.Frame, held int64, err error) {
 	ctx, arrived := withArrival(ctx)
 	up, err := conn.NewStream(ctx, &unaryStream, method, callOptions(down.Context())...)
 	if err != nil {

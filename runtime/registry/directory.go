@@ -24,7 +24,8 @@ func (d Dirs) Distinct() error {
 	a, err1 := os.Stat(d.Plugins)
 	b, err2 := os.Stat(d.Hooks)
 	same := d.Plugins != "" && d.Hooks != "" && filepath.Clean(d.Plugins) == filepath.Clean(d.Hooks) // and may not be there yet
-	if same || err1 == nil && err2 == nil && os.SameFile(a, b) {
+	there := err1 == nil && err2 == nil
+	if same || there && os.SameFile(a, b) {
 		return fmt.Errorf("plugin-dir %s and hook-dir %s are one directory, where files have to follow the rules of one of them: name two, or an empty hook-dir", d.Plugins, d.Hooks)
 	}
 	return nil

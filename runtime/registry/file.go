@@ -41,7 +41,11 @@ func (t trust) check(info fs.FileInfo) error {
 		}
 		return fmt.Errorf("is writable by %s (mode %04o), so its content cannot be trusted: use chmod go-w", who, info.Mode().Perm())
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok && t.owned && st.Uid != 0 && int(st.Uid) != os.Geteuid() {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !t.owned {
+		return nil
+	}
+	if st.Uid != 0 && int(st.Uid) != os.Geteuid() {
 		return fmt.Errorf("belongs to user %d, not to root or user %d, so its content cannot be trusted: use chown root", st.Uid, os.Geteuid())
 	}
 	return nil

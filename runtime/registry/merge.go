@@ -130,7 +130,7 @@ func byID(list []Description) map[string]Description {
 func claim(d, had Description) int {
 	own := d.File == had.File
 	switch {
-	case d.Disabled || own && d.Problem != nil && had.Disabled:
+	case d.Disabled, own && d.Problem != nil && had.Disabled:
 		return 0
 	case own:
 		return 3

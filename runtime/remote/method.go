@@ -11,7 +11,9 @@ import (
 // The hooks that the protocol has a method for, by what the method is sent.
 var (
 	podHooks       = abi.HookSetOf(abi.PreRunPodSandbox, abi.PostStopPodSandbox)
-	containerHooks = abi.HookSetOf(abi.PreCreateContainer, abi.PreStartContainer, abi.PostStartContainer, abi.PostStopContainer, abi.PreUpdateContainerResources)
+	containerHooks = abi.HookSetOf(
+		abi.PreCreateContainer, abi.PreStartContainer, abi.PostStartContainer, abi.PostStopContainer, abi.PreUpdateContainerResources,
+	)
 )
 
 // Hooks returns the hooks that the protocol has a method for.

@@ -23,7 +23,9 @@ func podChanges(adj *plugin.Adjustment, hook abi.Hook, sent *pb.PodSandboxHookRe
 }
 
 // containerChanges asks for what got has other than sent.
-func (p *Plugin) containerChanges(adj *plugin.Adjustment, hook abi.Hook, sent *pb.ContainerResourceHookRequest, got *pb.ContainerResourceHookResponse) error {
+func (p *Plugin) containerChanges(
+	adj *plugin.Adjustment, hook abi.Hook, sent *pb.ContainerResourceHookRequest, got *pb.ContainerResourceHookResponse,
+) error {
 	d := differences{adj: adj, hook: hook}
 	d.entries(abi.Container, abi.ContainerAnnotations, sent.GetContainerAnnotations(), got.GetContainerAnnotations())
 	if r := got.GetContainerResources(); r != nil {
@@ -95,7 +97,8 @@ func (d *differences) resources(sent, got crifield.Object, whole bool) {
 			if f == abi.Resources+abi.MemoryLimit && was == 0 && is == -1 {
 				continue // there is no limit to lift, and CRI-O refuses -1 as too low
 			}
-			if is != was && counts(f, is) && (is != 0 || whole) && d.can(abi.Container, f) {
+			differs := is != was && (is != 0 || whole)
+			if differs && counts(f, is) && d.can(abi.Container, f) {
 				d.err = d.adj.SetInt64(abi.Container, f, is)
 			}
 		case abi.String:
