@@ -174,7 +174,11 @@ func (c Client) refused(status int, body []byte) error {
 	if json.Unmarshal(body, &p) != nil || p.Error == "" {
 		return fmt.Errorf("what listens on %s answers with status %d: check that it is the %s of a wasmproxy of this version", c.Socket, status, name)
 	}
-	kinds := map[int]error{http.StatusBadRequest: explain.ErrInvalid, http.StatusNotFound: explain.ErrNotFound, http.StatusConflict: explain.ErrAmbiguous}
+	kinds := map[int]error{
+		http.StatusBadRequest: explain.ErrInvalid,
+		http.StatusNotFound:   explain.ErrNotFound,
+		http.StatusConflict:   explain.ErrAmbiguous,
+	}
 	if kind := kinds[status]; kind != nil {
 		return &explain.Error{Kind: kind, Text: p.Error}
 	}

@@ -99,9 +99,11 @@ func ServePublic(ctx context.Context, l net.Listener, s Sources) error {
 
 func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime, IdleTimeout: headerTime, MaxHeaderBytes: maxHeader,
-		ErrorLog:    log.New(io.Discard, "", 0), // it says what clients do wrong
-		BaseContext: func(net.Listener) context.Context { return ctx },
+		Handler:           h,
+		ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime, IdleTimeout: headerTime,
+		MaxHeaderBytes: maxHeader,
+		ErrorLog:       log.New(io.Discard, "", 0), // it says what clients do wrong
+		BaseContext:    func(net.Listener) context.Context { return ctx },
 	}
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

@@ -154,12 +154,15 @@ func (p *Pod) mounts(c *Container) []*runtimeapi.Mount {
 			source = path.Join(p.dir(), "volume-subpaths", m.Name, c.Name, strconv.Itoa(i))
 		}
 		hosts = hosts && m.MountPath != "/etc/hosts"
-		all = append(all, &runtimeapi.Mount{ContainerPath: m.MountPath, HostPath: source, Readonly: m.ReadOnly, Propagation: propagations[m.Propagation]})
+		all = append(all, &runtimeapi.Mount{
+			ContainerPath: m.MountPath, HostPath: source, Readonly: m.ReadOnly, Propagation: propagations[m.Propagation],
+		})
 	}
 	if hosts {
 		all = append(all, &runtimeapi.Mount{ContainerPath: "/etc/hosts", HostPath: p.dir() + "/etc-hosts", SelinuxRelabel: true})
 	}
-	return append(all, &runtimeapi.Mount{ContainerPath: c.TerminationPath, HostPath: path.Join(p.dir(), "containers", c.Name, "00000000"), SelinuxRelabel: true})
+	message := path.Join(p.dir(), "containers", c.Name, "00000000")
+	return append(all, &runtimeapi.Mount{ContainerPath: c.TerminationPath, HostPath: message, SelinuxRelabel: true})
 }
 
 // dir is what kubelet has of the Pod on disk.

@@ -155,7 +155,8 @@ func (n Node) containerResources(p *Pod, c *Container) *runtimeapi.LinuxContaine
 	r := n.linux(request, cpu, memory)
 	r.OomScoreAdj = n.oomScore(p, c)
 	for _, name := range []string{"hugepages-1Gi", "hugepages-2Mi"} {
-		r.HugepageLimits = append(r.HugepageLimits, &runtimeapi.HugepageLimit{PageSize: pageSizes[name], Limit: uint64(of.Limits.value(name))})
+		limit := uint64(of.Limits.value(name))
+		r.HugepageLimits = append(r.HugepageLimits, &runtimeapi.HugepageLimit{PageSize: pageSizes[name], Limit: limit})
 	}
 	n.noSwap(r)
 	return r

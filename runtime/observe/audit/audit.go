@@ -78,7 +78,10 @@ func New(o Options) *Log {
 }
 
 func start(observer observe.Observer, out output) *Log {
-	l := &Log{observer: observer, out: out, queue: make(chan entry, queueLength), closing: make(chan struct{}), closed: make(chan struct{}), budgets: map[string]*budget{}}
+	l := &Log{
+		observer: observer, out: out, queue: make(chan entry, queueLength), budgets: map[string]*budget{},
+		closing: make(chan struct{}), closed: make(chan struct{}),
+	}
 	go l.run()
 	return l
 }

@@ -64,8 +64,8 @@ func audited(e observe.Event) (maker string, ok bool) {
 		return e.Plugin, true
 	case *observe.CgroupFileFought:
 		return e.Plugin, true
-	case *observe.CgroupFileUndone, *observe.PluginLoaded, *observe.PluginReplaced, *observe.PluginSettingsChanged, *observe.PluginRejected, *observe.PluginRemoved,
-		*observe.BypassOn, *observe.BypassOff:
+	case *observe.CgroupFileUndone, *observe.BypassOn, *observe.BypassOff, *observe.PluginLoaded, *observe.PluginReplaced,
+		*observe.PluginSettingsChanged, *observe.PluginRejected, *observe.PluginRemoved:
 		return "", true
 	}
 	return "", false

@@ -27,7 +27,12 @@ type dropper interface {
 }
 
 func newFamilies() families {
-	f := families{map[string]*prometheus.CounterVec{}, map[string]*prometheus.HistogramVec{}, map[string]*prometheus.GaugeVec{}, map[string]level{}, nil}
+	f := families{
+		counters:   map[string]*prometheus.CounterVec{},
+		histograms: map[string]*prometheus.HistogramVec{},
+		gauges:     map[string]*prometheus.GaugeVec{},
+		levels:     map[string]level{},
+	}
 	for _, row := range Families {
 		var vec dropper
 		switch {
@@ -40,7 +45,8 @@ func newFamilies() families {
 			v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: row.Name, Help: row.Help}, row.Labels)
 			f.gauges[row.Name], vec = v, v
 		default:
-			v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: row.Name, Help: row.Help, Buckets: buckets[row.Name]}, row.Labels)
+			opts := prometheus.HistogramOpts{Name: row.Name, Help: row.Help, Buckets: buckets[row.Name]}
+			v := prometheus.NewHistogramVec(opts, row.Labels)
 			f.histograms[row.Name], vec = v, v
 		}
 		if vec != nil && slices.Contains(row.Labels, "plugin") {
@@ -59,7 +65,11 @@ func (f families) begin(plugin ...string) {
 		if strings.Contains(row.Name, "_dry_run_") {
 			continue
 		}
-		if c := f.counters[row.Name]; c != nil && len(row.Labels) == len(plugin) && (plugin == nil || row.Labels[0] == "plugin") {
+		c := f.counters[row.Name]
+		if c == nil || len(row.Labels) != len(plugin) {
+			continue
+		}
+		if plugin == nil || row.Labels[0] == "plugin" {
 			c.WithLabelValues(plugin...)
 		}
 	}

@@ -51,7 +51,8 @@ func New(version string, levels func() Levels, methods ...map[string]cri.Shape) 
 	m.overhead = m.families.histogram("wasmproxy_call_overhead_seconds").WithLabelValues()
 	m.add("wasmproxy_cgroup_write_failures_total", 0, "") // of values that are no plugin's any more
 	m.families.gauge("wasmproxy_build_info").WithLabelValues(version, goVersion(), abiVersion()).Set(1)
-	m.registry.MustRegister(collectors.NewGoCollector(collectors.WithGoCollectorMemStatsMetricsDisabled()), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(collectors.NewGoCollector(collectors.WithGoCollectorMemStatsMetricsDisabled()))
+	m.registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.registry.MustRegister(&scrape{m})
 	return m
 }
@@ -59,7 +60,11 @@ func New(version string, levels func() Levels, methods ...map[string]cri.Shape) 
 // Handler serves the metrics, as text, OpenMetrics or protobuf. A metric that cannot be
 // collected is left out.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		EnableOpenMetrics:   true,
+		ErrorHandling:       promhttp.ContinueOnError,
+		MaxRequestsInFlight: 4,
+	})
 }
 
 // Wants implements observe.Observer.

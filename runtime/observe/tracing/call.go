@@ -137,7 +137,10 @@ func TraceID(ctx context.Context) string {
 	}
 	const version, id, span, all = 3, 35, 52, 55 // where they end
 	parent := metadata.ValueFromIncomingContext(ctx, traceparent)
-	if len(parent) != 1 || len(parent[0]) < all || parent[0][version-1] != '-' || parent[0][id] != '-' || parent[0][span] != '-' {
+	if len(parent) != 1 || len(parent[0]) < all {
+		return ""
+	}
+	if p := parent[0]; p[version-1] != '-' || p[id] != '-' || p[span] != '-' {
 		return ""
 	}
 	if _, err := trace.TraceIDFromHex(parent[0][version:id]); err != nil {

@@ -47,7 +47,9 @@ func checkEndpoint(endpoint string) error {
 	if endpoint == "" {
 		return nil
 	}
-	if u, err := url.Parse(endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+	u, err := url.Parse(endpoint)
+	known := err == nil && (u.Scheme == "http" || u.Scheme == "https")
+	if !known || u.Host == "" {
 		return fmt.Errorf("%s: the value is not a URL such as http://localhost:4317", set("ENDPOINT"))
 	}
 	return nil
@@ -69,7 +71,9 @@ func checkHeaders() error {
 		}
 		for i, header := range strings.Split(headers, ",") {
 			key, value, ok := strings.Cut(header, "=")
-			if _, err := url.PathUnescape(value); !ok || err != nil || strings.Trim(strings.TrimSpace(key), headerKey) != "" || strings.TrimSpace(key) == "" {
+			key = strings.TrimSpace(key)
+			_, err := url.PathUnescape(value)
+			if named := key != "" && strings.Trim(key, headerKey) == ""; !ok || !named || err != nil {
 				return fmt.Errorf("%s: header %d of the list is not key=value with a value as in a URL", name, i+1)
 			}
 		}

@@ -80,7 +80,8 @@ func (t *Traces) make(s *span) {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, s.parent)
 	}
 	text := textOf(s.code)
-	_, made := t.tracer.Start(context.WithValue(ctx, idKey{}, s.of), s.method, trace.WithTimestamp(s.start), trace.WithSpanKind(trace.SpanKindServer),
+	_, made := t.tracer.Start(context.WithValue(ctx, idKey{}, s.of), s.method,
+		trace.WithTimestamp(s.start), trace.WithSpanKind(trace.SpanKindServer),
 		trace.WithAttributes(semconv.RPCSystemNameGRPC, semconv.RPCMethod(s.method), semconv.RPCResponseStatusCode(text)))
 	switch s.code { // of which OpenTelemetry says that they are the server's errors
 	case codes.Unknown, codes.DeadlineExceeded, codes.Unimplemented, codes.Internal, codes.Unavailable, codes.DataLoss:
