@@ -66,8 +66,9 @@ func (c *changes) hostChanges(h *edit, of *container, a, b *runtimeapi.Container
 	if !equal(a.GetDevices(), b.GetDevices()) {
 		h.set("Devices", kept(h, elementsOf(h.value("Devices")), a.GetDevices(), b.GetDevices(), deviceOf))
 	}
-	if x, y := a.GetLinux().GetSecurityContext().GetSupplementalGroups(), b.GetLinux().GetSecurityContext().GetSupplementalGroups(); !slices.Equal(x, y) {
-		h.set("GroupAdd", groups(of.HostConfig.GroupAdd, y))
+	was := a.GetLinux().GetSecurityContext().GetSupplementalGroups()
+	if is := b.GetLinux().GetSecurityContext().GetSupplementalGroups(); !slices.Equal(was, is) {
+		h.set("GroupAdd", groups(of.HostConfig.GroupAdd, is))
 	}
 	if !equal(a.GetCDIDevices(), b.GetCDIDevices()) {
 		c.left = append(c.left, "cdi_devices")
@@ -107,14 +108,17 @@ func (c *changes) environment(of *container, was, is []*runtimeapi.KeyValue) {
 			bare = append(bare, text)
 		}
 	}
-	c.set("Env", append(bare, kept(&c.edit, texts, was, is, func(kv *runtimeapi.KeyValue) any { return kv.GetKey() + "=" + string(kv.GetValue()) })...))
+	line := func(kv *runtimeapi.KeyValue) any { return kv.GetKey() + "=" + string(kv.GetValue()) }
+	c.set("Env", append(bare, kept(&c.edit, texts, was, is, line)...))
 }
 
 // user keeps a group that is a name, for which CRI has no field.
 func (c *changes) user(of *container, was, is *runtimeapi.LinuxContainerSecurityContext) {
 	before, _ := userOf(was)
 	user, ok := userOf(is)
-	if _, group, named := strings.Cut(of.User, ":"); ok && named && user != before && is.GetRunAsGroup() == nil && was.GetRunAsGroup() == nil {
+	changed := ok && user != before
+	inCRI := is.GetRunAsGroup() != nil || was.GetRunAsGroup() != nil
+	if _, group, named := strings.Cut(of.User, ":"); named && changed && !inCRI {
 		user, ok = user+":"+group, user != ""
 	}
 	switch {

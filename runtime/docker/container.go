@@ -23,7 +23,9 @@ func containerConfig(name string, c *container, k kind) *runtimeapi.ContainerCon
 	}
 	config.Mounts = h.mounts()
 	for _, d := range h.Devices {
-		config.Devices = append(config.Devices, &runtimeapi.Device{HostPath: d.PathOnHost, ContainerPath: d.PathInContainer, Permissions: d.CgroupPermissions})
+		config.Devices = append(config.Devices, &runtimeapi.Device{
+			HostPath: d.PathOnHost, ContainerPath: d.PathInContainer, Permissions: d.CgroupPermissions,
+		})
 	}
 	setUser(config.Linux.SecurityContext, c.User, h.GroupAdd)
 	return config

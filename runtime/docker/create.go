@@ -73,7 +73,9 @@ func (c *call) podStage(name string, of *container, k kind) (stage, *runtimeapi.
 }
 
 // containerStage makes CreateContainer of the request.
-func (c *call) containerStage(name string, of *container, k kind, podID string, pod *runtimeapi.PodSandboxConfig) (stage, *runtimeapi.CreateContainerRequest) {
+func (c *call) containerStage(
+	name string, of *container, k kind, podID string, pod *runtimeapi.PodSandboxConfig,
+) (stage, *runtimeapi.CreateContainerRequest) {
 	request := &runtimeapi.CreateContainerRequest{PodSandboxId: podID, SandboxConfig: pod, Config: containerConfig(name, of, k)}
 	return stage{
 		request: request,
@@ -165,7 +167,8 @@ func (c *call) update() {
 		return
 	}
 	has := sync.OnceValue(func() *resources { return c.resourcesOf(id) })
-	if of.NanoCpus > 0 && of.CpuQuota == 0 && of.CpuPeriod == 0 && k == standalone && has().hasQuota() {
+	onlyNano := of.NanoCpus > 0 && of.CpuQuota == 0 && of.CpuPeriod == 0
+	if onlyNano && k == standalone && has().hasQuota() {
 		c.asQuota(of)
 	}
 	request.Linux = of.cri()

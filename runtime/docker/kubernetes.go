@@ -83,7 +83,8 @@ func namesOf(name string, labels map[string]string, k kind) (n names) {
 		}}
 	}
 	attempt, _ := strconv.ParseUint(parts[5], 10, 32)
-	n = names{container: parts[1], attempt: uint32(attempt), pod: &runtimeapi.PodSandboxMetadata{Name: parts[2], Namespace: parts[3], Uid: parts[4]}}
+	n = names{container: parts[1], attempt: uint32(attempt)}
+	n.pod = &runtimeapi.PodSandboxMetadata{Name: parts[2], Namespace: parts[3], Uid: parts[4]}
 	if k == ofSandbox {
 		n.pod.Attempt = n.attempt
 	}

@@ -16,7 +16,10 @@ func (h *hostConfig) mounts() (all []*runtimeapi.Mount) {
 	}
 	for _, m := range h.Mounts {
 		if m.isBind() {
-			all = append(all, &runtimeapi.Mount{HostPath: m.Source, ContainerPath: m.Target, Readonly: m.ReadOnly, Propagation: propagationOf(m.BindOptions.Propagation)})
+			all = append(all, &runtimeapi.Mount{
+				HostPath: m.Source, ContainerPath: m.Target, Readonly: m.ReadOnly,
+				Propagation: propagationOf(m.BindOptions.Propagation),
+			})
 		}
 	}
 	return all

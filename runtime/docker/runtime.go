@@ -40,7 +40,9 @@ func (c *Client) cpus(ctx context.Context) int64 {
 }
 
 // RuntimeConfig implements the method of CRI's RuntimeService.
-func (c *Client) RuntimeConfig(ctx context.Context, _ *runtimeapi.RuntimeConfigRequest, _ ...grpc.CallOption) (*runtimeapi.RuntimeConfigResponse, error) {
+func (c *Client) RuntimeConfig(
+	ctx context.Context, _ *runtimeapi.RuntimeConfigRequest, _ ...grpc.CallOption,
+) (*runtimeapi.RuntimeConfigResponse, error) {
 	var i info
 	err := c.get(ctx, "/info", nil, &i)
 	driver := runtimeapi.CgroupDriver_CGROUPFS
@@ -66,7 +68,9 @@ func (c *Client) Status(ctx context.Context, _ *runtimeapi.StatusRequest, _ ...g
 }
 
 // ListPodSandbox implements the method of CRI's RuntimeService.
-func (c *Client) ListPodSandbox(ctx context.Context, r *runtimeapi.ListPodSandboxRequest, _ ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
+func (c *Client) ListPodSandbox(
+	ctx context.Context, r *runtimeapi.ListPodSandboxRequest, _ ...grpc.CallOption,
+) (*runtimeapi.ListPodSandboxResponse, error) {
 	all, err := c.list(ctx, r.GetFilter().GetId())
 	answer := new(runtimeapi.ListPodSandboxResponse)
 	for _, s := range all {
@@ -83,7 +87,9 @@ func (c *Client) ListPodSandbox(ctx context.Context, r *runtimeapi.ListPodSandbo
 }
 
 // ListContainers implements the method of CRI's RuntimeService.
-func (c *Client) ListContainers(ctx context.Context, r *runtimeapi.ListContainersRequest, _ ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error) {
+func (c *Client) ListContainers(
+	ctx context.Context, r *runtimeapi.ListContainersRequest, _ ...grpc.CallOption,
+) (*runtimeapi.ListContainersResponse, error) {
 	all, err := c.list(ctx, r.GetFilter().GetId())
 	answer := new(runtimeapi.ListContainersResponse)
 	for _, s := range all {
@@ -117,7 +123,9 @@ func podID(id string, labels map[string]string, k kind) string {
 
 // PodSandboxStatus implements the method of CRI's RuntimeService. The answer is verbose, as
 // containerd's.
-func (c *Client) PodSandboxStatus(ctx context.Context, r *runtimeapi.PodSandboxStatusRequest, _ ...grpc.CallOption) (*runtimeapi.PodSandboxStatusResponse, error) {
+func (c *Client) PodSandboxStatus(
+	ctx context.Context, r *runtimeapi.PodSandboxStatusRequest, _ ...grpc.CallOption,
+) (*runtimeapi.PodSandboxStatusResponse, error) {
 	of, k, err := c.inspect(ctx, r.GetPodSandboxId())
 	if err == nil && k != ofSandbox && k != standalone {
 		err = status.Errorf(codes.NotFound, "container %s of Docker is no pod", r.GetPodSandboxId())
@@ -137,7 +145,9 @@ func (c *Client) PodSandboxStatus(ctx context.Context, r *runtimeapi.PodSandboxS
 }
 
 // ContainerStatus implements the method of CRI's RuntimeService, in the same way.
-func (c *Client) ContainerStatus(ctx context.Context, r *runtimeapi.ContainerStatusRequest, _ ...grpc.CallOption) (*runtimeapi.ContainerStatusResponse, error) {
+func (c *Client) ContainerStatus(
+	ctx context.Context, r *runtimeapi.ContainerStatusRequest, _ ...grpc.CallOption,
+) (*runtimeapi.ContainerStatusResponse, error) {
 	of, k, err := c.inspect(ctx, r.GetContainerId())
 	if err == nil && k != ofPod && k != standalone {
 		err = status.Errorf(codes.NotFound, "container %s of Docker is in no pod", r.GetContainerId())
@@ -159,7 +169,9 @@ func (c *Client) ContainerStatus(ctx context.Context, r *runtimeapi.ContainerSta
 
 // UpdateContainerResources implements the method of CRI's RuntimeService. Of a container without
 // swap, memory and swap together are set as well, as cri-dockerd does.
-func (c *Client) UpdateContainerResources(ctx context.Context, r *runtimeapi.UpdateContainerResourcesRequest, _ ...grpc.CallOption) (*runtimeapi.UpdateContainerResourcesResponse, error) {
+func (c *Client) UpdateContainerResources(
+	ctx context.Context, r *runtimeapi.UpdateContainerResourcesRequest, _ ...grpc.CallOption,
+) (*runtimeapi.UpdateContainerResourcesResponse, error) {
 	edit, has := newChanges([]byte("{}")), new(resources)
 	edit.cpus = func() int64 { return c.cpus(ctx) }
 	if c.all || r.GetLinux().GetMemoryLimitInBytes() < 0 { // dockershim uses no NanoCpus and no swap

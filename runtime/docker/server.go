@@ -56,9 +56,10 @@ func New(opts Options) *Server {
 	s.hooked = &httputil.ReverseProxy{
 		Rewrite: rewrite, Transport: opts.Client.transport, ModifyResponse: readWhole, ErrorHandler: s.unreachable, ErrorLog: discard,
 	}
-	s.http = &http.Server{Handler: s, ErrorLog: discard, ConnState: s.count, ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+	withConn := func(ctx context.Context, conn net.Conn) context.Context {
 		return context.WithValue(ctx, connKey{}, conn)
-	}}
+	}
+	s.http = &http.Server{Handler: s, ErrorLog: discard, ConnState: s.count, ConnContext: withConn}
 	return s
 }
 
@@ -189,7 +190,10 @@ func (c *call) finish(ctx context.Context) {
 		return
 	}
 	took := time.Since(c.start)
-	done := &observe.CallFinished{Method: c.op.name, Code: codeOf(c.w.code).String(), Route: observe.Passed, Start: c.start, Duration: took, Backend: c.backend, Plugins: c.report.Plugins}
+	done := &observe.CallFinished{
+		Method: c.op.name, Code: codeOf(c.w.code).String(), Route: observe.Passed,
+		Start: c.start, Duration: took, Backend: c.backend, Plugins: c.report.Plugins,
+	}
 	switch {
 	case c.report.Hooked:
 		done.Route = observe.Hooked
