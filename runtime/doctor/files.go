@@ -100,7 +100,9 @@ const (
 )
 
 func findDiskSpace(_ context.Context, n *node) (all []found, err error) {
-	for _, of := range []struct{ key, dir string }{{"state-dir", n.config.StateDir}, {"data-dir", n.config.DataDir}, {"cache-dir", n.config.CacheDir}} {
+	for _, of := range []struct{ key, dir string }{
+		{"state-dir", n.config.StateDir}, {"data-dir", n.config.DataDir}, {"cache-dir", n.config.CacheDir},
+	} {
 		if of.dir == "" {
 			continue
 		}

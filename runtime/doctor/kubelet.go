@@ -34,7 +34,11 @@ func (n *node) effective(names [2]string) (s host.Setting, err error) {
 
 // runtimeEndpoint returns the names of the setting that leads kubelet to the proxy, and its default.
 func (n *node) runtimeEndpoint() (names [2]string, byDefault host.Setting) {
-	byDefault = host.Setting{File: cmp.Or(n.KubeletConfig, host.DefaultKubeletConfig), Name: host.RuntimeEndpoint[1], Value: host.DefaultEndpoint}
+	byDefault = host.Setting{
+		File:  cmp.Or(n.KubeletConfig, host.DefaultKubeletConfig),
+		Name:  host.RuntimeEndpoint[1],
+		Value: host.DefaultEndpoint,
+	}
 	switch {
 	case n.config.Mode == config.ModeDocker: // it is a flag alone
 		byDefault.Name, byDefault.Value = "--docker-endpoint", "unix:///var/run/docker.sock"

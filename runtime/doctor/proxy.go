@@ -58,7 +58,8 @@ func findBypass(_ context.Context, n *node) ([]found, error) {
 	if err != nil || !s.On {
 		return nil, err
 	}
-	return []found{{n.config.BypassFile, strings.TrimSuffix(fmt.Sprintf("plugins are bypassed since %s: %s", s.Since.UTC().Format("2006-01-02 15:04:05Z"), s.Reason), ": ")}}, nil
+	what := fmt.Sprintf("plugins are bypassed since %s: %s", s.Since.UTC().Format("2006-01-02 15:04:05Z"), s.Reason)
+	return []found{{n.config.BypassFile, strings.TrimSuffix(what, ": ")}}, nil
 }
 
 // series is one value of a metric.

@@ -46,8 +46,10 @@ func (k *kubelet) flag(name string) (value string, ok bool) {
 // flagged reports whether the endpoints of the command line come from a file.
 func (k *kubelet) flagged(path string) bool {
 	return slices.ContainsFunc(flagsIn(k.args), func(f flag) bool {
-		known := f.name == runtimeKey.flag || f.name == imageKey.flag
-		return known && (f.file == path || len(f.value) > 0 && f.value[0].File == path)
+		if f.name != runtimeKey.flag && f.name != imageKey.flag {
+			return false
+		}
+		return f.file == path || len(f.value) > 0 && f.value[0].File == path
 	})
 }
 

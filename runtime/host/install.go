@@ -55,7 +55,10 @@ type installation struct {
 }
 
 // restarts reports whether kubelet has to start anew to take its endpoint, and this command can restart it.
-func (p *installation) restarts() bool { return p.advice == "" && !(p.used || p.read || p.part) }
+func (p *installation) restarts() bool {
+	has := p.used || p.read // the endpoint
+	return !has && !p.part && p.advice == ""
+}
 
 // Install puts the proxy on the host. It changes kubelet's endpoint when the proxy serves. It waits while another run
 // installs or uninstalls on the host.

@@ -116,7 +116,10 @@ func (r *Running) Calls(s *status.Status) bool {
 		return s.Connections > 0
 	}
 	return slices.ContainsFunc(s.Peers, func(p status.Peer) bool {
-		return r != nil && p.PID == r.ID || p.UID == 0 && p.Program == "kubelet"
+		if r != nil && p.PID == r.ID {
+			return true
+		}
+		return p.UID == 0 && p.Program == "kubelet"
 	})
 }
 

@@ -254,7 +254,10 @@ func (k *kubelet) setting(of key, byDefault string) string {
 		return value
 	}
 	for _, t := range k.texts {
-		if all, err := t.decode(); t.yaml && t.path != instanceConfig && err == nil && all[of.field] != nil {
+		if !t.yaml || t.path == instanceConfig {
+			continue
+		}
+		if all, err := t.decode(); err == nil && all[of.field] != nil {
 			byDefault = fmt.Sprint(all[of.field])
 		}
 	}

@@ -30,7 +30,8 @@ func (h *Host) KubeletFiles() (*KubeletFiles, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !k.named && k.config != "" && k.home() == (text{}) && k.manager == nil {
+	byDefault := !k.named && k.config != ""
+	if byDefault && k.manager == nil && k.home() == (text{}) {
 		return nil, fmt.Errorf("%w: there is no %s, and no flag names it", errNoEndpoint, k.config)
 	}
 	return &KubeletFiles{k}, nil

@@ -240,7 +240,10 @@ func (h *Host) planKubelet(ctx context.Context, p *removal) error {
 	}
 	for _, f := range p.record.Files {
 		known := slices.ContainsFunc(texts, func(t text) bool { return t.path == f.Path })
-		if b, err := h.read(f.Path); f.Kubelet && !known && b != nil && err == nil {
+		if known || !f.Kubelet {
+			continue
+		}
+		if b, err := h.read(f.Path); b != nil && err == nil {
 			texts = append(texts, newText(f.Path, b))
 		}
 	}

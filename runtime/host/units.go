@@ -23,7 +23,10 @@ func (h *Host) planStale(p *installation, paths ...string) error {
 		if err != nil {
 			return err
 		}
-		if f != nil && !f.Existed && now != nil && sum(now) == f.After {
+		if f == nil || f.Existed {
+			continue
+		}
+		if now != nil && sum(now) == f.After {
 			p.own = append(p.own, change{path: path, before: now, program: path == programFile})
 		}
 	}
