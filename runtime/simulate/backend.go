@@ -20,25 +20,35 @@ type backend struct {
 
 var errUnknown = status.Error(codes.NotFound, "the event has no such object")
 
-func (b *backend) UpdateContainerResources(_ context.Context, r *runtimeapi.UpdateContainerResourcesRequest, _ ...grpc.CallOption) (*runtimeapi.UpdateContainerResourcesResponse, error) {
+func (b *backend) UpdateContainerResources(
+	_ context.Context, r *runtimeapi.UpdateContainerResourcesRequest, _ ...grpc.CallOption,
+) (*runtimeapi.UpdateContainerResourcesResponse, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.updates = append(b.updates, proto.CloneOf(r))
 	return &runtimeapi.UpdateContainerResourcesResponse{}, nil
 }
 
-func (b *backend) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
+func (b *backend) ListPodSandbox(
+	context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption,
+) (*runtimeapi.ListPodSandboxResponse, error) {
 	return &runtimeapi.ListPodSandboxResponse{}, nil
 }
 
-func (b *backend) PodSandboxStatus(context.Context, *runtimeapi.PodSandboxStatusRequest, ...grpc.CallOption) (*runtimeapi.PodSandboxStatusResponse, error) {
+func (b *backend) PodSandboxStatus(
+	context.Context, *runtimeapi.PodSandboxStatusRequest, ...grpc.CallOption,
+) (*runtimeapi.PodSandboxStatusResponse, error) {
 	return nil, errUnknown
 }
 
-func (b *backend) ListContainers(context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error) {
+func (b *backend) ListContainers(
+	context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption,
+) (*runtimeapi.ListContainersResponse, error) {
 	return &runtimeapi.ListContainersResponse{}, nil
 }
 
-func (b *backend) ContainerStatus(context.Context, *runtimeapi.ContainerStatusRequest, ...grpc.CallOption) (*runtimeapi.ContainerStatusResponse, error) {
+func (b *backend) ContainerStatus(
+	context.Context, *runtimeapi.ContainerStatusRequest, ...grpc.CallOption,
+) (*runtimeapi.ContainerStatusResponse, error) {
 	return nil, errUnknown
 }

@@ -129,9 +129,12 @@ func (e overlaid) file(o abi.Object, file, content string, errno abi.Errno) (str
 	if pod, ok := o.OfQOSClass(); ok {
 		o, name = pod, abi.PodQoS
 	}
+	if errno != abi.OK && errno != abi.NotFound {
+		return content, errno
+	}
 	for id, files := range e.by.files {
 		given, ok := files[file]
-		if own, _ := e.Event.Text(o, name); ok && own == id && (errno == abi.OK || errno == abi.NotFound) { // PodID is ContainerID, too
+		if own, _ := e.Event.Text(o, name); ok && own == id { // PodID is ContainerID, too
 			return given, abi.OK
 		}
 	}

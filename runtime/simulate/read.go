@@ -52,7 +52,8 @@ func readFixture(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	}
 	var names []string
 	for _, c := range cases {
-		if (hook == 0 || c.Hook == hook) && (s.Case == "" || s.Case == c.Name) {
+		named := s.Case == "" || s.Case == c.Name
+		if named && (hook == 0 || c.Hook == hook) {
 			return FromFixture(c, s.CgroupVersion)
 		}
 		names = append(names, fmt.Sprintf("%s (%v)", c.Name, c.Hook))

@@ -25,16 +25,17 @@ type Result struct {
 	Answer    error             // what kubelet is answered, nil for the backend's answer
 	Policy    plugin.FailurePolicy
 
-	Request, Sent proto.Message                                 // as it came, and as the backend got it: nil in hooks apart from calls, or if it got nothing
-	Updates       []*runtimeapi.UpdateContainerResourcesRequest // of other containers
-	Writes        []Write
-	Lines         []Line
-	Refused       []string // host functions that answered an error
-	Remarks       []string // of the proxy
-	Metrics       []plugin.Series
-	Dropped       int64             // values of metrics that had no place
-	KV            map[string]string // before the event and after
-	KVBefore      map[string]string
+	Request, Sent proto.Message // as it came, and as the backend got it; nil in hooks apart from calls, or if it got nothing
+
+	Updates  []*runtimeapi.UpdateContainerResourcesRequest // of other containers
+	Writes   []Write
+	Lines    []Line
+	Refused  []string // host functions that answered an error
+	Remarks  []string // of the proxy
+	Metrics  []plugin.Series
+	Dropped  int64             // values of metrics that had no place
+	KV       map[string]string // before the event and after
+	KVBefore map[string]string
 
 	Fuel, HostCalls int64
 	Took            time.Duration
@@ -45,7 +46,10 @@ type Result struct {
 // Run lets the event happen once and gathers what came of it. The error is not the
 // plugin's.
 func (s *Simulator) Run(ctx context.Context) (Result, error) {
-	res := Result{Title: s.event.Title(), Hook: s.event.Hook, Policy: s.policy, Manifest: s.plugin.Manifest(), Rights: s.member.Rights, KVBefore: s.loaded.KV.All(), Remarks: s.event.Notes}
+	res := Result{
+		Title: s.event.Title(), Hook: s.event.Hook, Policy: s.policy, Manifest: s.plugin.Manifest(), Rights: s.member.Rights,
+		KVBefore: s.loaded.KV.All(), Remarks: s.event.Notes,
+	}
 	res.Lines = lines(s.events.Take()) // of the load
 	res.Answer = s.Call(ctx)
 	if err := errors.Join(ctx.Err(), s.start(ctx)); err != nil {

@@ -74,7 +74,10 @@ type Simulator struct {
 // Open loads the plugin and makes what the event finds. The error is of type
 // *LoadError if it is the plugin's.
 func Open(ctx context.Context, e *Event, o Options) (_ *Simulator, err error) {
-	s := &Simulator{event: e, shown: o.ShowSecrets, policy: o.Policy, backend: &backend{}, events: &observe.Recorder{}, store: storeOf(e.Before), queue: workqueue.New()}
+	s := &Simulator{
+		event: e, shown: o.ShowSecrets, policy: o.Policy, backend: &backend{},
+		events: &observe.Recorder{}, store: storeOf(e.Before), queue: workqueue.New(),
+	}
 	if e.Node.CgroupVersion > 0 {
 		if s.tree, err = newTree(e.Node.CgroupVersion); err != nil {
 			return nil, err
@@ -126,7 +129,10 @@ func (e *LoadError) Unwrap() error { return e.Err }
 
 func (s *Simulator) load(o Options) (err error) {
 	grant := s.event.Grant | o.Grant
-	s.loaded = LoadOptions{Config: o.Config, Granted: grant, Features: plugin.Features(s.event.Node.CgroupVersion), Observer: s.events, KV: plugin.NewKV(), Metrics: plugin.NewMetrics()}
+	s.loaded = LoadOptions{
+		Config: o.Config, Granted: grant, Features: plugin.Features(s.event.Node.CgroupVersion),
+		Observer: s.events, KV: plugin.NewKV(), Metrics: plugin.NewMetrics(),
+	}
 	if o.Quiet {
 		s.loaded.Observer = observe.Discard()
 	}
@@ -178,8 +184,11 @@ func (s *Simulator) fill() error {
 func (s *Simulator) connect() (err error) {
 	var files plugin.Files
 	s.options = intercept.Options{
-		Enforcer: enforce.Enforcer{Observer: s.loaded.Observer, Store: s.store, Backend: s.backend, Node: &s.event.Node, Queue: s.queue, Ledger: ledger.New()},
-		Keep:     func() func() { return func() {} }, ShowSecrets: s.shown,
+		Enforcer: enforce.Enforcer{
+			Observer: s.loaded.Observer, Store: s.store, Backend: s.backend,
+			Node: &s.event.Node, Queue: s.queue, Ledger: ledger.New(),
+		},
+		Keep: func() func() { return func() {} }, ShowSecrets: s.shown,
 		NewChain: func(members ...plugin.Member) *plugin.Chain {
 			return plugin.NewChain(s.loaded.Observer, files, members...)
 		},
@@ -233,7 +242,10 @@ func (s *Simulator) send(ctx context.Context, method string, frame *cri.Frame, n
 // files are written which wait for that.
 func (s *Simulator) start(ctx context.Context) error {
 	m := s.event.Call.Method
-	if m == nil || m.Effect != cri.Makes || m.Object != abi.Container || s.sent == nil {
+	if m == nil || s.sent == nil {
+		return nil
+	}
+	if m.Effect != cri.Makes || m.Object != abi.Container {
 		return nil
 	}
 	c := newCall(&runtimeapi.StartContainerRequest{ContainerId: cri.ContainerID(s.event.Call.Response)})
