@@ -184,7 +184,8 @@ func (e *Engine) interpreted(module []byte) (codeRef, error) {
 		return codeRef{}, fmt.Errorf("interpreting its code: %w", err)
 	}
 	unpay := sync.OnceFunc(func() { e.memory.give(size * interpretedCost) })
-	return codeRef{cache: e.cache, making: e.interpreting, gc: interpretingGC, unpay: unpay, end: func(context.Context) error { unpay(); return nil }}, nil
+	end := func(context.Context) error { unpay(); return nil }
+	return codeRef{cache: e.cache, making: e.interpreting, gc: interpretingGC, unpay: unpay, end: end}, nil
 }
 
 // interpretingGC is the collector's GOGC while the code of an interpreted module is made:

@@ -43,7 +43,10 @@ func (c *call) explain(ctx context.Context, err error) error {
 	text, panicked := strings.CutSuffix(text, " (recovered by wazero)")
 	if panicked {
 		hook, _, about := c.output.about()
-		c.output.observer.Observe(ctx, &observe.Panicked{During: "a host function", Plugin: c.id, Hook: hook, Object: about, Panic: plugin.Printable(text, maxReason), Stack: trace})
+		c.output.observer.Observe(ctx, &observe.Panicked{
+			During: "a host function", Plugin: c.id, Hook: hook, Object: about,
+			Panic: plugin.Printable(text, maxReason), Stack: trace,
+		})
 		return fmt.Errorf("a host function panicked: %s", plugin.Printable(text, maxReason))
 	}
 	if _, reason, ok := strings.Cut(text, "wasm error: "); ok {
@@ -52,7 +55,8 @@ func (c *call) explain(ctx context.Context, err error) error {
 	if c.meter.overflowed() {
 		text = fmt.Sprintf("stack overflow: used more than %d bytes of stack", fuel.DefaultStack)
 	}
-	return &plugin.ClassError{Class: observe.ClassTrap, Err: errors.New("trapped: " + plugin.Printable(text+innermost(trace), maxReason) + c.output.printed())}
+	text = plugin.Printable(text+innermost(trace), maxReason)
+	return &plugin.ClassError{Class: observe.ClassTrap, Err: errors.New("trapped: " + text + c.output.printed())}
 }
 
 // innermost names the function at the top of wazero's stack trace, as

@@ -31,7 +31,11 @@ var hostFunctions = map[string]map[string]hostFunction{
 func wp1() map[string]hostFunction {
 	functions := map[string]hostFunction{}
 	for _, row := range abi.Functions {
-		functions[row.Name] = hostFunction{signature: signatureOf(types(row.Params), row.Result), needs: row.Needs, run: implementations[row.Name]}
+		functions[row.Name] = hostFunction{
+			signature: signatureOf(types(row.Params), row.Result),
+			needs:     row.Needs,
+			run:       implementations[row.Name],
+		}
 	}
 	return functions
 }

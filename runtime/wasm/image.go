@@ -47,7 +47,10 @@ func (g *guest) snapshot() *image {
 
 // equal reports whether two images are the same.
 func (i *image) equal(j *image) bool {
-	return i.size == j.size && i.clock == j.clock && slices.Equal(i.globals, j.globals) && slices.EqualFunc(i.memory, j.memory, bytes.Equal)
+	if i.size != j.size || i.clock != j.clock {
+		return false
+	}
+	return slices.Equal(i.globals, j.globals) && slices.EqualFunc(i.memory, j.memory, bytes.Equal)
 }
 
 // bytes is how much of the memory is kept.
@@ -108,8 +111,10 @@ func (p *guests) release(i *image) {
 // reusable reports whether an instance can be reset after what it did. Its memory
 // cannot shrink, so it is given up if it grew too far, or as far as the budget let it.
 func (g *guest) reusable() bool {
-	size := uint64(g.instance.Memory().Size())
-	return !g.broken && !g.instance.IsClosed() && g.memory.denied == nil && size <= uint64(g.image.size)+maxGrown
+	if g.broken || g.instance.IsClosed() || g.memory.denied != nil {
+		return false
+	}
+	return uint64(g.instance.Memory().Size()) <= uint64(g.image.size)+maxGrown
 }
 
 // markDirty notes that an instance served a call.

@@ -88,7 +88,12 @@ func (e *LoadError) Unwrap() error { return e.Err }
 // Temporary reports whether a Load that failed with err may succeed later, with the same
 // module and options: what it met was the state of the node.
 func Temporary(err error) bool {
-	return errors.As(err, new(*plugin.TimeError)) || errors.Is(err, plugin.ErrBusy) || errors.Is(err, errNoRoom) || errors.As(err, new(*codecache.WallError)) || errors.As(err, new(syscall.Errno))
+	switch {
+	case errors.Is(err, plugin.ErrBusy), errors.Is(err, errNoRoom), errors.As(err, new(*plugin.TimeError)),
+		errors.As(err, new(*codecache.WallError)), errors.As(err, new(syscall.Errno)):
+		return true
+	}
+	return false
 }
 
 // Compilers is how many modules an Engine compiles at a time.

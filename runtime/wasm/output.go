@@ -139,7 +139,9 @@ func (o *output) finish(ctx context.Context) {
 	}
 	if o.dropped > 0 {
 		hook, export, about := o.about()
-		o.observer.Observe(ctx, &observe.PluginLogCut{Plugin: o.plugin, Hook: hook, Function: export, Object: about, DroppedBytes: o.dropped})
+		o.observer.Observe(ctx, &observe.PluginLogCut{
+			Plugin: o.plugin, Hook: hook, Function: export, Object: about, DroppedBytes: o.dropped,
+		})
 		o.dropped = 0
 	}
 }

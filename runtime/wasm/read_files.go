@@ -54,7 +54,7 @@ func (f *frame) readAll(ctx context.Context, objects, list []byte) ([]byte, abi.
 	switch {
 	case len(objects)/4*len(files) > maxReads || len(files) > maxReads:
 		return nil, abi.TooLarge
-	case !valid || len(objects) == 0 || len(objects)%4 != 0 || len(files) == 0:
+	case !valid, len(objects) == 0, len(objects)%4 != 0, len(files) == 0:
 		return nil, abi.Invalid
 	}
 	handles := bytes.Clone(objects) // the guest's memory is not ours when it is charged

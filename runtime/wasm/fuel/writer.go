@@ -53,7 +53,11 @@ func (w *writer) signed(v int64) {
 	for {
 		low := byte(v & 0x7f)
 		v >>= 7
-		if v == 0 && low&0x40 == 0 || v == -1 && low&0x40 != 0 {
+		extended := int64(0) // what a reader makes of the last byte's sign
+		if low&0x40 != 0 {
+			extended = -1
+		}
+		if v == extended {
 			w.b = append(w.b, low)
 			return
 		}

@@ -132,7 +132,10 @@ func (b *body) checkIndex(r *binary.Reader, in binary.Instruction) {
 func constant(code []byte) *int32 {
 	r := binary.NewReader(code, 0)
 	push, end := r.Instruction(), r.Instruction()
-	if r.Err() != nil || r.Len() > 0 || push.Op != binary.I32Const || end.Op != binary.End {
+	if r.Err() != nil || r.Len() > 0 {
+		return nil
+	}
+	if push.Op != binary.I32Const || end.Op != binary.End {
 		return nil
 	}
 	digits, v := push.Raw[1:], int32(0)

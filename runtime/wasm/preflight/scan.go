@@ -132,8 +132,9 @@ func (s *scanner) readCustom(whole []byte, r *binary.Reader) {
 		r.Fail("is a second %s", name)
 	case name == abi.ManifestSection:
 		s.Manifest = content
-	case name == "name" && !s.named && len(content) <= maxNames && soundNames(content):
-		s.named = true // a second one is an error to wazero
+	case name != "name", s.named, len(content) > maxNames: // a second one is an error to wazero
+	case soundNames(content):
+		s.named = true
 		s.Code = append(s.Code, whole...)
 	}
 }

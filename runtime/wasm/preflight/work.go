@@ -104,10 +104,12 @@ const (
 
 // divides reports whether an instruction divides integers.
 func divides(op binary.Opcode) bool {
-	return op >= 0x6d && op <= 0x70 || op >= 0x7f && op <= 0x82
+	return between(op, 0x6d, 0x70) || between(op, 0x7f, 0x82)
 }
 
 // converts reports whether an instruction makes an integer of a float.
 func converts(op binary.Opcode) bool {
-	return op >= 0xa8 && op <= 0xab || op >= 0xae && op <= 0xb1 || op >= 0xfc00 && op <= 0xfc07
+	return between(op, 0xa8, 0xab) || between(op, 0xae, 0xb1) || between(op, 0xfc00, 0xfc07)
 }
+
+func between(op, first, last binary.Opcode) bool { return first <= op && op <= last }

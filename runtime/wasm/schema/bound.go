@@ -181,7 +181,8 @@ func (b *bounder) follow(ref string) (int, error) {
 // resolve finds what a JSON pointer in a fragment names.
 func (b *bounder) resolve(ref string) (any, error) {
 	pointer, ok := strings.CutPrefix(ref, "#")
-	if !ok || pointer != "" && pointer[0] != '/' || strings.Contains(pointer, "%") {
+	sound := pointer == "" || pointer[0] == '/'
+	if !ok || !sound || strings.Contains(pointer, "%") {
 		return nil, errors.New("only references such as #/$defs/name are supported")
 	}
 	node := b.root
