@@ -32,7 +32,9 @@ const adminRetry = 10 * time.Second
 // serveAdmin serves the admin socket until one of the contexts is done.
 func (d *daemon) serveAdmin(ctx, background context.Context) {
 	path := config.Path(d.config.AdminSocket)
-	d.serveSocket(ctx, background, path, adminMode, admin.Serve, func(err error) observe.Event { return &observe.AdminSocketFailed{Socket: path, Err: err} })
+	d.serveSocket(ctx, background, path, adminMode, admin.Serve, func(err error) observe.Event {
+		return &observe.AdminSocketFailed{Socket: path, Err: err}
+	})
 }
 
 // serveStatus serves the status socket until one of the contexts is done.
@@ -41,7 +43,9 @@ func (d *daemon) serveStatus(ctx, background context.Context) {
 	limited := func(ctx context.Context, l net.Listener, s admin.Sources) error {
 		return admin.ServeStatus(ctx, netutil.LimitListener(l, maxScrapers), s)
 	}
-	d.serveSocket(ctx, background, path, statusMode, limited, func(err error) observe.Event { return &observe.StatusSocketFailed{Socket: path, Err: err} })
+	d.serveSocket(ctx, background, path, statusMode, limited, func(err error) observe.Event {
+		return &observe.StatusSocketFailed{Socket: path, Err: err}
+	})
 }
 
 // serveSocket serves a unix socket, if path is not empty. Calls do not depend on it. The next proxy wants the socket when

@@ -145,7 +145,13 @@ func (d *daemon) bypassStatus() status.Bypass {
 	b := &d.bypass
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return status.Bypass{On: b.state.On, File: d.config.BypassFile, Since: b.state.Since, Reason: b.state.Reason, Undone: b.state.On && d.ledger.Empty()}
+	return status.Bypass{
+		On:     b.state.On,
+		File:   d.config.BypassFile,
+		Since:  b.state.Since,
+		Reason: b.state.Reason,
+		Undone: b.state.On && d.ledger.Empty(),
+	}
 }
 
 // undoing is the time in which values of plugins are being undone, and no plugin is there any

@@ -343,7 +343,9 @@ func (d *daemon) reportServing(ctx context.Context) {
 func (d *daemon) work(ctx context.Context, tasks *sync.WaitGroup, watch *registry.Watcher) {
 	tasks.Go(func() { d.followFiles(ctx, watch) })
 	tasks.Go(func() { d.backend.watch(ctx, d.refill) })
-	for _, run := range []func(context.Context){d.slots.run, d.syncMissed, d.followLost, d.scanFiles, d.watchBypass, d.durable.run, d.lastGood.run, d.writeNodeFeatures} {
+	for _, run := range []func(context.Context){
+		d.slots.run, d.syncMissed, d.followLost, d.scanFiles, d.watchBypass, d.durable.run, d.lastGood.run, d.writeNodeFeatures,
+	} {
 		tasks.Go(func() { run(ctx) })
 	}
 	if d.cgroups != nil {

@@ -39,7 +39,9 @@ func (d *daemon) drain(ctx context.Context, stopping <-chan time.Time) {
 // report says what the run has served.
 func (d *daemon) report() {
 	called, failed := d.metrics.HookCalls()
-	d.observer.Observe(context.Background(), &observe.Served{Calls: d.metrics.Calls(), Hooks: called, HookFailures: failed, Metrics: d.slots.metrics()})
+	d.observer.Observe(context.Background(), &observe.Served{
+		Calls: d.metrics.Calls(), Hooks: called, HookFailures: failed, Metrics: d.slots.metrics(),
+	})
 }
 
 // await waits for what is under way. It must not keep the process: a tick may wait for a

@@ -107,7 +107,11 @@ func (s *slots) bypass(ctx context.Context, on bool) {
 // notice: it has cut the plugins of this one for good, and may have ended the fill of the store.
 func (s *slots) renewCut(on bool) {
 	d := s.daemon
-	if g := d.current.live.Load(); !on && g != nil && g.options.Cut != nil && g.options.Cut != d.bypass.cut.Load() {
+	g := d.current.live.Load()
+	if on || g == nil || g.options.Cut == nil {
+		return
+	}
+	if g.options.Cut != d.bypass.cut.Load() {
 		s.published, s.changed = nil, true
 		d.resyncTrigger.notify()
 	}

@@ -26,7 +26,8 @@ const maxScrapers = 32
 // sources are what the sockets for operators and metrics-listen answer from.
 func (d *daemon) sources() admin.Sources {
 	return admin.Sources{
-		Observer: d.observer, Explain: d.explain, Metrics: d.metrics.Handler(), Healthy: d.selfCheck, NotReady: func(ctx context.Context) []string { return d.notReady(ctx, true) },
+		Observer: d.observer, Explain: d.explain, Metrics: d.metrics.Handler(),
+		Healthy: d.selfCheck, NotReady: func(ctx context.Context) []string { return d.notReady(ctx, true) },
 		Bypass: d.bypassStatus, SetBypass: d.setBypass, Status: d.status, Plugins: d.plugins, Reload: d.reload,
 	}
 }

@@ -31,7 +31,10 @@ type lastGood struct {
 }
 
 func newLastGood(dir string, observer observe.Observer) *lastGood {
-	return &lastGood{observer: observer, dir: dir, changed: newTrigger(), versions: map[string]lastgood.Version{}, unsaved: map[string]bool{}}
+	return &lastGood{
+		observer: observer, dir: dir, changed: newTrigger(),
+		versions: map[string]lastgood.Version{}, unsaved: map[string]bool{},
+	}
 }
 
 // begin returns what an earlier process has saved. What is damaged or not trusted is an event. With crashed, the process

@@ -46,8 +46,10 @@ func (s *slots) levels() []metrics.PluginLevels {
 		}
 	}
 	for _, p := range shown {
-		one := metrics.PluginLevels{ID: p.id, State: string(p.met), Own: p.persistent.metrics.All(), OwnDropped: p.persistent.metrics.Dropped()}
-		one.LoadFailed = s.failure(p) != nil
+		one := metrics.PluginLevels{
+			ID: p.id, State: string(p.met), LoadFailed: s.failure(p) != nil,
+			Own: p.persistent.metrics.All(), OwnDropped: p.persistent.metrics.Dropped(),
+		}
 		if p.active != nil {
 			one.Active = s.loader.info(p.active)
 		}

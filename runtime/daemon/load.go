@@ -82,8 +82,10 @@ func (s *slots) promote(ctx context.Context, p *slot, v *version) {
 	v.stopTicks = s.daemon.tick(ctx, v.loaded)
 	manifest := v.loaded.Manifest()
 	s.daemon.durable.keep(ctx, p.id, p.persistent.values, manifest.Durable)
-	loaded := observe.PluginLoaded{Plugin: p.id, Name: manifest.Name, Version: manifest.Version, Hooks: manifest.HookSet().Names(), Took: v.took,
-		Digest: v.description.Digest, SettingsDigest: v.description.Settings}
+	loaded := observe.PluginLoaded{
+		Plugin: p.id, Name: manifest.Name, Version: manifest.Version, Hooks: manifest.HookSet().Names(), Took: v.took,
+		Digest: v.description.Digest, SettingsDigest: v.description.Settings,
+	}
 	if previous == nil {
 		s.observer.Observe(ctx, &loaded)
 	} else {

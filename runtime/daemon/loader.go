@@ -90,8 +90,12 @@ type member struct {
 
 // equal reports whether calls notice no difference between two members.
 func (m member) equal(o member) bool {
-	return m.loaded == o.loaded && m.dryRun == o.dryRun && m.time == o.time && m.Policy == o.Policy && m.Timeout == o.Timeout &&
-		m.Hooks == o.Hooks && m.Capabilities == o.Capabilities && m.generation == o.generation && reflect.DeepEqual(m.Match, o.Match)
+	switch {
+	case m.loaded != o.loaded, m.generation != o.generation, m.dryRun != o.dryRun, m.time != o.time,
+		m.Policy != o.Policy, m.Timeout != o.Timeout, m.Hooks != o.Hooks, m.Capabilities != o.Capabilities:
+		return false
+	}
+	return reflect.DeepEqual(m.Match, o.Match)
 }
 
 // place returns the slot's member. There is none if the plugin is not loaded and calls pass

@@ -76,7 +76,8 @@ type slot struct {
 
 func newSlot(id string) *slot {
 	a := &notLoaded{id: id}
-	return &slot{id: id, since: time.Now(), persistent: newPersistent(), notLoaded: a, refusal: &loaded{Plugin: a, refCounted: newRefCounted(func() {})}}
+	refusal := &loaded{Plugin: a, refCounted: newRefCounted(func() {})}
+	return &slot{id: id, since: time.Now(), persistent: newPersistent(), notLoaded: a, refusal: refusal}
 }
 
 // describe gives the version the files as they are now, from which it differs in nothing that a load needs. They are

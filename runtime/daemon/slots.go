@@ -56,7 +56,10 @@ const (
 )
 
 func newSlots(d *daemon, l *loader) *slots {
-	return &slots{daemon: d, observer: l.observer, loader: l, events: make(chan func(context.Context)), ended: make(chan struct{}), all: map[string]*slot{}}
+	return &slots{
+		daemon: d, observer: l.observer, loader: l,
+		events: make(chan func(context.Context)), ended: make(chan struct{}), all: map[string]*slot{},
+	}
 }
 
 // run serves events until ctx is done. Several that wait are one change.
@@ -171,7 +174,10 @@ func (s *slots) switchOff(p *slot, d registry.Description) {
 
 // restore has the last good version loaded, if the files have changed since it was active in what needs a load.
 func (s *slots) restore(p *slot, d registry.Description) {
-	if p.good == nil || s.bypassed || p.wasActive(d) || p.good.Description.Disabled {
+	if p.good == nil || s.bypassed {
+		return
+	}
+	if p.wasActive(d) || p.good.Description.Disabled {
 		return
 	}
 	p.last = s.version(s.daemon.lastGood.copyOf(p.good.Description))
@@ -243,7 +249,10 @@ func (s *slots) redescribe(v *version, d registry.Description) {
 func (s *slots) compiles(digest string) bool {
 	return slices.ContainsFunc(s.order, func(p *slot) bool {
 		v := p.loads()
-		return v != nil && v.state == loading && v.loaded == nil && v.lane == heavy && v.description.Digest == digest
+		if v == nil || v.description.Digest != digest {
+			return false
+		}
+		return v.state == loading && v.loaded == nil && v.lane == heavy
 	})
 }
 

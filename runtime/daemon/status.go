@@ -38,7 +38,8 @@ func (d *daemon) status(ctx context.Context) (*status.Status, error) {
 		s.Calls += n
 	}
 	if err == nil {
-		s.Backend.Name, s.Backend.Version = cmp.Or(version.GetRuntimeName(), s.Backend.Name), cmp.Or(version.GetRuntimeVersion(), s.Backend.Version)
+		s.Backend.Name = cmp.Or(version.GetRuntimeName(), s.Backend.Name)
+		s.Backend.Version = cmp.Or(version.GetRuntimeVersion(), s.Backend.Version)
 	}
 	if d.following.Load() {
 		if s.Store.State = "filled"; d.backend.behind() {
@@ -61,7 +62,8 @@ func (d *daemon) status(ctx context.Context) (*status.Status, error) {
 func (d *daemon) connected() []status.Peer {
 	all := []status.Peer{}
 	for _, p := range d.peers.All() {
-		all = append(all, status.Peer{PID: p.PID, UID: p.UID, Program: plugin.Printable(p.Program, 64), Since: p.Since, Connections: p.Connections})
+		program := plugin.Printable(p.Program, 64)
+		all = append(all, status.Peer{PID: p.PID, UID: p.UID, Program: program, Since: p.Since, Connections: p.Connections})
 	}
 	return all
 }
@@ -77,9 +79,17 @@ func (d *daemon) plugins(ctx context.Context) (status.Plugins, error) {
 
 func (d *daemon) countsOf(id string) status.Counts {
 	t := d.metrics.Plugin(id)
-	c := status.Counts{Calls: t.Calls, Failures: t.Failures, Rejections: t.Rejections, Exempted: t.Exempted, P50: t.P50.Seconds(), P99: t.P99.Seconds()}
+	c := status.Counts{
+		Calls: t.Calls, Failures: t.Failures, Rejections: t.Rejections, Exempted: t.Exempted,
+		P50: t.P50.Seconds(), P99: t.P99.Seconds(),
+	}
 	if t.Last != nil {
-		c.LastError = &status.Failure{At: t.Last.At, Hook: t.Last.Hook.String(), Class: string(t.Last.Class), Error: plugin.Printable(t.Last.Err.Error(), 1<<10)}
+		c.LastError = &status.Failure{
+			At:    t.Last.At,
+			Hook:  t.Last.Hook.String(),
+			Class: string(t.Last.Class),
+			Error: plugin.Printable(t.Last.Err.Error(), 1<<10),
+		}
 	}
 	return c
 }
