@@ -75,7 +75,10 @@ func bypassCommand() *cobra.Command {
 }
 
 // setBypass asks the proxy, or does it itself, and shows what the bypass is then.
-func setBypass(cmd *cobra.Command, format string, ask func(admin.Client, context.Context) (status.Bypass, error), self func(file string) error) error {
+func setBypass(
+	cmd *cobra.Command, format string,
+	ask func(admin.Client, context.Context) (status.Bypass, error), self func(file string) error,
+) error {
 	if err := checkFormat(format); err != nil {
 		return err
 	}

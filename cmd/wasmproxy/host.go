@@ -49,7 +49,8 @@ as k3s or nodeadm of EKS, writes these files again and again. There, --backend n
 runtime. The command then leaves kubelet's files as they are, and says what to set where:
 criSocket for kubeadm, and the setting of that program otherwise.`, (*host.Host).Install)
 	install.Flags().StringVar(&h.Backend, "backend", "", "endpoint of the container runtime, where no file of kubelet names it or another program writes them")
-	uninstall := hostSubcommand(&host.Host{Program: host.Self}, "uninstall", "Give kubelet its former endpoint, and remove the proxy from this host", `Give kubelet its former endpoint, and remove the proxy from this host.
+	uninstall := hostSubcommand(&host.Host{Program: host.Self}, "uninstall",
+		"Give kubelet its former endpoint, and remove the proxy from this host", `Give kubelet its former endpoint, and remove the proxy from this host.
 
 It turns the bypass on, which undoes the values that plugins have set, and takes back what
 host install has recorded. It shows each change first. In a file of

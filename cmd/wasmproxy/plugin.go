@@ -42,7 +42,8 @@ not have a plugin as its files say.`,
 		Args: noSuchCommand,
 		RunE: showHelp,
 	}
-	cmd.AddCommand(newCommand(), buildCommand(), inspectCommand(), runCommand(), testCommand(), benchCommand(), installCommand(), removeCommand(), deliverCommand(), listCommand(), enableCommand(true), enableCommand(false))
+	cmd.AddCommand(newCommand(), buildCommand(), inspectCommand(), runCommand(), testCommand(), benchCommand())
+	cmd.AddCommand(installCommand(), removeCommand(), deliverCommand(), listCommand(), enableCommand(true), enableCommand(false))
 	return cmd
 }
 
@@ -116,7 +117,12 @@ func (p pluginFile) rights(m abi.Manifest) plugin.Rights {
 // settings are what the proxy would load the plugin with, as far as its files say. Its own
 // settings are the defaults.
 func (p pluginFile) settings() wasm.PluginOptions {
-	o := wasm.PluginOptions{Timeout: p.beside.Timeout, Interpret: p.beside.Interpret, State: p.beside.State, Max: config.Default().MaxLimits()}
+	o := wasm.PluginOptions{
+		Timeout:   p.beside.Timeout,
+		Interpret: p.beside.Interpret,
+		State:     p.beside.State,
+		Max:       config.Default().MaxLimits(),
+	}
 	o.SetLimits(p.beside.Limits)
 	return o
 }

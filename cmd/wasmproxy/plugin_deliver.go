@@ -159,7 +159,8 @@ func limitsIn(file string) (*config.Config, error) {
 		return nil, err
 	}
 	c.PluginDir, c.AdminSocket, c.StatusSocket = of.PluginDir, of.AdminSocket, of.StatusSocket
-	c.GuestMemory, c.MaxMemory, c.MaxTimeout, c.MaxFuel, c.MaxHostCalls = of.GuestMemory, of.MaxMemory, of.MaxTimeout, of.MaxFuel, of.MaxHostCalls
+	c.GuestMemory, c.MaxMemory, c.MaxTimeout = of.GuestMemory, of.MaxMemory, of.MaxTimeout
+	c.MaxFuel, c.MaxHostCalls = of.MaxFuel, of.MaxHostCalls
 	return c, nil
 }
 

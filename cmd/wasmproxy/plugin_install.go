@@ -161,7 +161,8 @@ func install(cmd *cobra.Command, module []byte, path string) error {
 	in, err := p.preflight(cmd.Context())
 	if err != nil {
 		_, missing := os.Stat(beside)
-		if fine := in.Manifest.Name != "" && len(in.Problems) == 0; fine && errors.Is(missing, fs.ErrNotExist) { // and a configuration may be all that it lacks
+		fine := in.Manifest.Name != "" && len(in.Problems) == 0
+		if fine && errors.Is(missing, fs.ErrNotExist) { // a configuration may be all that it lacks
 			return fmt.Errorf("the proxy would not load it: %w; write its configuration to %s before you install it", err, plugin.Name(beside))
 		}
 		return fmt.Errorf("the proxy would not load it: %w", err)

@@ -54,7 +54,9 @@ warnings, 5 errors.`,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(serveCommand(), koordCommand(), versionCommand(), demoCommand(), hostCommand(), compileCommand())
-	root.AddCommand(ofNode(settings, validateCommand(), pluginCommand(), bypassCommand(), reloadCommand(), statusCommand(), explainCommand(), doctorCommand())...)
+	root.AddCommand(ofNode(settings,
+		validateCommand(), pluginCommand(), bypassCommand(), reloadCommand(), statusCommand(), explainCommand(), doctorCommand(),
+	)...)
 	root.SetHelpCommand(helpCommand())
 	strict(root)
 	return root

@@ -72,7 +72,10 @@ func askEither[T any](ctx context.Context, c *config.Config, ask func(admin.Clie
 }
 
 // askProxy asks the proxy and shows the answer.
-func askProxy[T any](cmd *cobra.Command, format string, ask func(admin.Client, context.Context) (T, error), show func(io.Writer, T) error) error {
+func askProxy[T any](
+	cmd *cobra.Command, format string,
+	ask func(admin.Client, context.Context) (T, error), show func(io.Writer, T) error,
+) error {
 	c, err := adminSettings(cmd, format, true)
 	if err != nil {
 		return err

@@ -200,7 +200,10 @@ func wait[E observe.Event](ctx context.Context, events *observe.Recorder, match 
 
 // request makes a call of kubelet's and says what came of it: what kubelet asked, what
 // plugins did, what the runtime got, which cgroup files are different.
-func request[Q, A proto.Message](ctx context.Context, s *session, name string, call func(context.Context, Q, ...grpc.CallOption) (A, error), asked Q) (answer A, t outcome, err error) {
+func request[Q, A proto.Message](
+	ctx context.Context, s *session, name string,
+	call func(context.Context, Q, ...grpc.CallOption) (A, error), asked Q,
+) (answer A, t outcome, err error) {
 	s.line(bold, "kubelet", "%s", s.paint(bold, name))
 	if !s.brief {
 		s.request(asked)

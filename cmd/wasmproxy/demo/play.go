@@ -72,7 +72,9 @@ func (s *session) podConfig() *runtimeapi.PodSandboxConfig {
 }
 
 // runPod makes the pod's cgroup with these limits, as kubelet does, and runs its sandbox.
-func (s *session) runPod(ctx context.Context, name string, limits *runtimeapi.LinuxContainerResources, req *runtimeapi.RunPodSandboxRequest) (id string, err error) {
+func (s *session) runPod(
+	ctx context.Context, name string, limits *runtimeapi.LinuxContainerResources, req *runtimeapi.RunPodSandboxRequest,
+) (id string, err error) {
 	if err := s.cgroups.Make(req.GetConfig().GetLinux().GetCgroupParent(), limits); err != nil {
 		return "", err
 	}
@@ -120,7 +122,10 @@ func (want expect) check(name, group string, created, started outcome) error {
 
 // update lowers the quota below the burst.
 func (s *session) update(ctx context.Context, id string) error {
-	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: id, Linux: &runtimeapi.LinuxContainerResources{CpuPeriod: 100_000, CpuQuota: 10_000}}
+	req := &runtimeapi.UpdateContainerResourcesRequest{
+		ContainerId: id,
+		Linux:       &runtimeapi.LinuxContainerResources{CpuPeriod: 100_000, CpuQuota: 10_000},
+	}
 	_, updated, err := request(ctx, s, "UpdateContainerResources", s.kubelet.UpdateContainerResources, req)
 	if err != nil {
 		return err

@@ -71,7 +71,9 @@ func (r *memoryRuntime) received(asked proto.Message) proto.Message {
 func typeOf(m proto.Message) string { return string(m.ProtoReflect().Descriptor().FullName()) }
 
 // RunPodSandbox also keeps the config for a verbose status.
-func (r *memoryRuntime) RunPodSandbox(ctx context.Context, req *runtimeapi.RunPodSandboxRequest) (*runtimeapi.RunPodSandboxResponse, error) {
+func (r *memoryRuntime) RunPodSandbox(
+	ctx context.Context, req *runtimeapi.RunPodSandboxRequest,
+) (*runtimeapi.RunPodSandboxResponse, error) {
 	resp, err := r.RemoteRuntime.RunPodSandbox(ctx, req)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +83,9 @@ func (r *memoryRuntime) RunPodSandbox(ctx context.Context, req *runtimeapi.RunPo
 
 // PodSandboxStatus also has the verbose info that containerd gives: the
 // sandbox's config, from which the proxy learns of pods older than itself.
-func (r *memoryRuntime) PodSandboxStatus(ctx context.Context, req *runtimeapi.PodSandboxStatusRequest) (*runtimeapi.PodSandboxStatusResponse, error) {
+func (r *memoryRuntime) PodSandboxStatus(
+	ctx context.Context, req *runtimeapi.PodSandboxStatusRequest,
+) (*runtimeapi.PodSandboxStatusResponse, error) {
 	resp, err := r.RemoteRuntime.PodSandboxStatus(ctx, req)
 	if err != nil || !req.GetVerbose() {
 		return resp, err
@@ -95,7 +99,9 @@ func (r *memoryRuntime) PodSandboxStatus(ctx context.Context, req *runtimeapi.Po
 }
 
 // CreateContainer also decides on the container's cgroup, as containerd does.
-func (r *memoryRuntime) CreateContainer(ctx context.Context, req *runtimeapi.CreateContainerRequest) (*runtimeapi.CreateContainerResponse, error) {
+func (r *memoryRuntime) CreateContainer(
+	ctx context.Context, req *runtimeapi.CreateContainerRequest,
+) (*runtimeapi.CreateContainerResponse, error) {
 	resp, err := r.RemoteRuntime.CreateContainer(ctx, req)
 	if err != nil {
 		return nil, err
@@ -108,7 +114,9 @@ func (r *memoryRuntime) CreateContainer(ctx context.Context, req *runtimeapi.Cre
 }
 
 // UpdateContainerResources also writes the container's cgroup.
-func (r *memoryRuntime) UpdateContainerResources(ctx context.Context, req *runtimeapi.UpdateContainerResourcesRequest) (*runtimeapi.UpdateContainerResourcesResponse, error) {
+func (r *memoryRuntime) UpdateContainerResources(
+	ctx context.Context, req *runtimeapi.UpdateContainerResourcesRequest,
+) (*runtimeapi.UpdateContainerResourcesResponse, error) {
 	resp, err := r.RemoteRuntime.UpdateContainerResources(ctx, req)
 	if err != nil {
 		return nil, err
@@ -117,7 +125,9 @@ func (r *memoryRuntime) UpdateContainerResources(ctx context.Context, req *runti
 }
 
 // RemoveContainer also removes the container's cgroup.
-func (r *memoryRuntime) RemoveContainer(ctx context.Context, req *runtimeapi.RemoveContainerRequest) (*runtimeapi.RemoveContainerResponse, error) {
+func (r *memoryRuntime) RemoveContainer(
+	ctx context.Context, req *runtimeapi.RemoveContainerRequest,
+) (*runtimeapi.RemoveContainerResponse, error) {
 	if err := os.RemoveAll(filepath.Join(r.cgroups.Dir, r.group(req.GetContainerId()))); err != nil {
 		return nil, err
 	}
