@@ -15,20 +15,29 @@ var beneath = unix.OpenHow{
 	Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
 }
 
-// openBeneath opens a group's directory beneath that of a mount, or of a v1 controller. The caller
-// closes it.
+// openBeneath opens a group's directory beneath that of a mount, or of a v1 controller, which somebody
+// may close meanwhile: its number must not be that of another file by then. The caller closes what it gets.
 func openBeneath(top *os.File, rel string) (fd int, err error) {
-	fd, err = again(func() (int, error) { return unix.Openat2(int(top.Fd()), rel, &beneath) })
-	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
-		return openByRoot(top, rel)
+	conn, err := top.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	closed := conn.Control(func(dir uintptr) {
+		fd, err = again(func() (int, error) { return unix.Openat2(int(dir), rel, &beneath) })
+		if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+			fd, err = openByRoot(dir, rel)
+		}
+	})
+	if closed != nil {
+		return -1, closed
 	}
 	return fd, err
 }
 
 // openByRoot is openBeneath on Linux before 5.6, or where a seccomp profile of that time forbids
 // openat2. It takes three times as long.
-func openByRoot(top *os.File, rel string) (fd int, err error) {
-	root, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", top.Fd()))
+func openByRoot(top uintptr, rel string) (fd int, err error) {
+	root, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", top))
 	if err != nil {
 		return -1, err
 	}

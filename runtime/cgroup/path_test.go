@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -278,8 +279,12 @@ func TestNothingLeavesTheRootOfOldKernels(t *testing.T) {
 	for group, want := range map[string]abi.Errno{
 		pod: abi.OK, "/evil": abi.Denied, "/file": abi.Denied, pod + "/cpu.idle": abi.NotFound, "/none": abi.NotFound, strings.Repeat("a", 300): abi.Invalid,
 	} {
-		for name, open := range map[string]func(*os.File, string) (int, error){"openat2": openBeneath, "os.Root": openByRoot} {
-			fd, err := open(f.dirs[whole], must(clean(group))(t))
+		top := f.dirs[whole]
+		for name, open := range map[string]func(rel string) (int, error){
+			"openat2": func(rel string) (int, error) { return openBeneath(top, rel) },
+			"os.Root": func(rel string) (int, error) { return openByRoot(top.Fd(), rel) },
+		} {
+			fd, err := open(must(clean(group))(t))
 			if err == nil {
 				err = unix.Close(fd)
 			}
@@ -288,6 +293,32 @@ func TestNothingLeavesTheRootOfOldKernels(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What opens groups while the tree is closed gets errors, and no other file that has the number of its directory by then. The
+// race detector finds the latter.
+func TestCloseWhileGroupsAreOpened(t *testing.T) {
+	f, _ := outside(t, 2)
+	var readers sync.WaitGroup
+	opened := make(chan struct{}, 8)
+	for range cap(opened) {
+		readers.Go(func() {
+			for fd, err := openBeneath(f.dirs[whole], "."); err == nil; fd, err = openBeneath(f.dirs[whole], ".") {
+				unix.Close(fd)
+				select {
+				case opened <- struct{}{}:
+				default:
+				}
+			}
+		})
+	}
+	for range cap(opened) {
+		<-opened
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	readers.Wait()
 }
 
 // FuzzGroup tries to leave the root by the names that a request or a runtime gives.

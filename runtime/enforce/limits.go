@@ -21,14 +21,10 @@ import (
 // higher one, and has kubelet's back afterwards. The kernel takes a container's limit above its pod's,
 // so that it does not matter which of the two is written first.
 func (e *Enforcer) Lift(ctx context.Context, uid string) Queued {
-	return e.lifts(ctx, uid, "a change of a container's limit")
-}
-
-func (e *Enforcer) lifts(ctx context.Context, uid, cause string) Queued {
 	if len(e.Ledger.Raised(uid)) == 0 && len(e.Ledger.Lifted(uid)) == 0 {
 		return nil
 	}
-	return e.queue(ctx, []ledger.ID{{Pod: uid}}, cause)
+	return e.queue(ctx, []ledger.ID{{Pod: uid}}, "a change of a container's limit")
 }
 
 // decideLimits has the ledger note which limits of a pod are lifted.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"runtime/debug"
-	"slices"
 
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
@@ -53,15 +52,36 @@ const ScanParts = 3
 
 // Scan looks for values that something else has overwritten, and writes them again, and asks
 // the runtime again for what it has refused. It does not wait any longer if ctx is done.
-func (e *Enforcer) Scan(ctx context.Context) { e.queue(ctx, e.Ledger.Objects(), "").Wait(ctx) }
+func (e *Enforcer) Scan(ctx context.Context) {
+	e.scan(ctx, func(ledger.ID) bool { return true })
+}
 
 // ScanPart is Scan of one pod in ScanParts, others with each number, and of all objects of which something is not
 // as it should be.
 func (e *Enforcer) ScanPart(ctx context.Context, number uint64) {
-	due := slices.DeleteFunc(e.Ledger.Objects(), func(id ledger.ID) bool {
-		return crc32.ChecksumIEEE([]byte(id.Pod))%ScanParts != uint32(number%ScanParts) && !e.Ledger.Unsettled(id)
+	e.scan(ctx, func(id ledger.ID) bool {
+		return crc32.ChecksumIEEE([]byte(id.Pod))%ScanParts == uint32(number%ScanParts) || e.Ledger.Unsettled(id)
 	})
-	e.queue(ctx, due, "").Wait(ctx)
+}
+
+// scan has those objects reconciled that are due, and the pod of each, once: a limit of a container may be above one that the
+// pod has by now.
+func (e *Enforcer) scan(ctx context.Context, due func(ledger.ID) bool) {
+	var ids []ledger.ID
+	pod := ledger.ID{}
+	for _, id := range e.Ledger.Objects() { // sorted by pod
+		if !due(id) {
+			continue
+		}
+		if id.Pod != pod.Pod {
+			pod.Pod = id.Pod
+			ids = append(ids, pod)
+		}
+		if id != pod {
+			ids = append(ids, id)
+		}
+	}
+	e.queue(ctx, ids, "").Wait(ctx)
 }
 
 // AfterReload repairs the values that systemd has overwritten with its own when it was reloaded:
@@ -121,11 +141,12 @@ func (e *Enforcer) reconcile(ctx context.Context, id ledger.ID) (pod Queued) {
 		return nil
 	}
 	e.repairContainer(ctx, id, why)
+	sent := false
 	if why != ledger.Scan || !e.Ledger.Rests(id) {
-		e.update(ctx, id)
+		sent = e.update(ctx, id)
 	}
-	if why == ledger.Scan {
-		return e.lifts(ctx, id.Pod, "")
+	if why == ledger.Scan && !sent { // the scan looks at the pod
+		return nil
 	}
 	return e.Lift(ctx, id.Pod)
 }

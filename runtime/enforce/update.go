@@ -68,9 +68,9 @@ func resetTo(t ledger.Target, value string) (plugin.Change, bool) {
 	return c, ok && !stays
 }
 
-// update sends what is due in one update. It calls no hook: a plugin that answers its own update would never
-// come to an end.
-func (e *Enforcer) update(ctx context.Context, id ledger.ID) {
+// update sends what is due in one update, and reports whether the runtime has accepted one. It calls no hook: a plugin that
+// answers its own update would never come to an end.
+func (e *Enforcer) update(ctx context.Context, id ledger.ID) (sent bool) {
 	record, known := e.Store.Container(id.Container)
 	c := crifield.ContainerOf(record)
 	if !known { // the last plugin has gone, and the store with it: the runtime knows the container
@@ -79,18 +79,20 @@ func (e *Enforcer) update(ctx context.Context, id ledger.ID) {
 	due := e.due(id)
 	e.keepUsed(ctx, id, c, due)
 	if len(due) == 0 {
-		return // an earlier update has sent it
+		return false // an earlier update has sent it
 	}
 	ctx, cancel := context.WithTimeout(ctx, updateTime)
 	defer cancel()
 	switch err := e.send(ctx, id, c, due); {
 	case err == nil:
+		return true
 	case pods.Gone(err) || known && !e.live(ctx, c.ID): // CRI-O answers Unknown for a container that has ended by itself
 		e.Ledger.Remove(id)
 	default:
 		e.Ledger.Rest(id)
 		e.notSent(ctx, id, err, due)
 	}
+	return false
 }
 
 // keepUsed takes a limit of memory that is below what is in use out of what is due: the kernel would kill.

@@ -127,8 +127,7 @@ func replacing(t *testing.T, containers ...string) (n *node, sweeps func(want in
 	n.fill()
 	return n, func(want int, wish bool, when string) {
 		t.Helper()
-		n.must(n.sweep(known, m))
-		n.must(n.sweep(known, m))
+		n.must(errors.Join(n.sweep(known, m), n.sweep(known, m), n.queue.Drain(t.Context())))
 		if len(told.all) != want {
 			t.Errorf("%s Synchronize was called %d times, want %d", when, len(told.all), want)
 		}

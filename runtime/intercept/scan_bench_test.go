@@ -29,9 +29,15 @@ var tenFiles = map[string]string{
 
 // BenchmarkScanOfFiles is a scan of 400 pods with five containers each and ten values of each
 // container, of which nothing has overwritten any: in plain files of v2, and in those of this
-// machine's kernel, whose groups take a minute to make. cpu-ms is the processor's time.
+// machine's kernel, whose groups take a minute to make; and in plain files of pods that are lifted, since their
+// containers have more than they. cpu-ms is the processor's time.
 func BenchmarkScanOfFiles(b *testing.B) {
-	for name, tree := range map[string]func(*testing.B) tree{"plain": plainTree, "kernel": kernelTree} {
+	lifted := func(b *testing.B) tree {
+		in := plainTree(b)
+		in.lifted = true
+		return in
+	}
+	for name, tree := range map[string]func(*testing.B) tree{"plain": plainTree, "kernel": kernelTree, "lifted": lifted} {
 		b.Run(name, func(b *testing.B) {
 			o := fullNode(b, tree(b), 400, 5)
 			benchmarkScan(b, o)
@@ -68,6 +74,7 @@ type tree struct {
 	parent string                   // of the cgroups of pods, and the beginning of their names
 	make   func(group string) error // makes the cgroup of a container
 	values map[string]string        // of ten files
+	lifted bool                     // each pod has the sum of its containers' quotas, and these more by a plugin
 }
 
 // plainTree is of plain files of v2.
@@ -79,7 +86,7 @@ func plainTree(b *testing.B) tree {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { fs.Close() })
-	return tree{fs, "/kubepods/burstable/pod", func(group string) error {
+	return tree{fs: fs, parent: "/kubepods/burstable/pod", values: tenFiles, make: func(group string) error {
 		dir := filepath.Join(root, group)
 		err := os.MkdirAll(dir, 0o755)
 		for file, value := range map[string]string{"cpuset.cpus": "0-1\n", "cpuset.mems": "0\n"} {
@@ -89,7 +96,7 @@ func plainTree(b *testing.B) tree {
 			err = errors.Join(err, os.WriteFile(filepath.Join(dir, file), []byte("7\n"), 0o644))
 		}
 		return err
-	}, tenFiles}
+	}}
 }
 
 // fullNode is a node with so many containers in each of its pods, whose values are in place.
@@ -105,11 +112,27 @@ func fullNode(b *testing.B, in tree, inNode, inPod int) Options {
 			Linux:    &runtimeapi.LinuxPodSandboxConfig{CgroupParent: in.parent + uid},
 		}
 		o.Store.Observe(nil, &runtimeapi.RunPodSandboxRequest{Config: pod}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "sandbox " + uid})
+		if in.lifted {
+			limitPod(b, in, pod.Linux.CgroupParent, inPod*quota)
+		}
 		for c := range inPod {
 			fullContainer(b, o, in, pod, fmt.Sprint(uid, "-", c))
 		}
+		if limit, _ := in.fs.Read(pod.Linux.CgroupParent, "cpu.max"); in.lifted && limit != "max 100000" {
+			b.Fatalf("%s has cpu.max %s", pod.Linux.CgroupParent, limit)
+		}
 	}
 	return o
+}
+
+// quota is kubelet's of each container of a pod that is lifted.
+const quota = 5000
+
+func limitPod(b *testing.B, in tree, group string, quota int) {
+	b.Helper()
+	if err := errors.Join(in.make(group), in.fs.Write(b.Context(), group, "cpu.max", fmt.Sprint(quota, " 100000"))); err != nil {
+		b.Fatal(err)
+	}
 }
 
 // fullContainer adds a container with ten values to a pod of fullNode.
@@ -119,13 +142,16 @@ func fullContainer(b *testing.B, o Options, in tree, pod *runtimeapi.PodSandboxC
 	create := &runtimeapi.CreateContainerRequest{
 		PodSandboxId: "sandbox " + uid, SandboxConfig: pod, Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: id}},
 	}
+	if in.lifted {
+		create.Config.Linux = &runtimeapi.LinuxContainerConfig{Resources: &runtimeapi.LinuxContainerResources{CpuQuota: quota, CpuPeriod: 100_000}}
+	}
 	o.Store.Observe(nil, create, &runtimeapi.CreateContainerResponse{ContainerId: id})
 	o.Store.Observe(nil, &runtimeapi.StartContainerRequest{ContainerId: id}, &runtimeapi.StartContainerResponse{})
 	if err := in.make(filepath.Join(pod.Linux.CgroupParent, id)); err != nil {
 		b.Fatal(err)
 	}
 	for file, value := range in.values {
-		wish := ledger.Wish{Plugin: "10-a", Hook: abi.Tick, Value: value, At: time.Now()}
+		wish := ledger.Wish{Plugin: "10-a", Hook: abi.Tick, Value: value, At: time.Now(), Raises: in.lifted && file == "cpu.max"}
 		o.Ledger.Ask(ledger.ID{Pod: uid, Container: id}, ledger.Asked{Target: ledger.File(file), Wish: wish})
 	}
 	<-o.Enforcer.Reconcile(b.Context(), ledger.ID{Pod: uid, Container: id})
