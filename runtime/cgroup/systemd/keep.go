@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"path"
+	"time"
 
 	escape "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
@@ -52,42 +53,65 @@ func (m *Manager) Keep(ctx context.Context, version int, k Kept, files Files) {
 	if _, known := table(version)[k.File]; !known {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	d := due{Files: files, version: version}
 	select {
 	case <-m.tried:
-	case <-ctx.Done():
+	case <-time.After(callTime):
 		m.postpone(k, d)
 		return
 	}
 	m.mu.Lock()
-	conn, systemdVersion, lastErr, silent := m.conn, m.version, m.lastErr, m.silent
+	conn, systemdVersion, lastErr := m.conn, m.version, m.lastErr
 	delete(m.due, k)
+	along := m.dueOf(k.Group)
 	m.mu.Unlock()
 	if conn == nil {
 		m.unavailable(lastErr)
+		m.postpone(k, d)
+		return
 	}
-	if conn != nil && !silent {
-		properties := propertiesOf(version, systemdVersion, k.File, d.Read) // at once: for another call, systemd may overwrite the file
-		if m.alone(ctx, func() { m.set(ctx, conn, k, d, properties) }) {
+	properties := propertiesOf(version, systemdVersion, k.File, d.Read) // at once: for another call, systemd may overwrite the file
+	if len(properties) == 0 {
+		return
+	}
+	for file, d := range along { // these are overwritten with what systemd had before, unless they go along
+		properties = append(propertiesOf(d.version, systemdVersion, file, d.Read), properties...)
+	}
+	m.alone(func() {
+		if m.isSilent() {
+			m.postpone(k, d)
 			return
 		}
+		ctx, cancel := context.WithTimeout(ctx, callTime)
+		defer cancel()
+		m.set(ctx, conn, k, d, properties)
+	})
+}
+
+// dueOf is what is due of a unit, by file, without what systemd has refused. The caller has the lock.
+func (m *Manager) dueOf(group string) map[string]*due {
+	all := map[string]*due{}
+	for k, d := range m.due {
+		if k.Group == group && d.refused == nil {
+			all[k.File] = d
+		}
 	}
-	m.postpone(k, d)
+	return all
+}
+
+func (m *Manager) isSilent() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.silent
 }
 
 // alone calls set while nobody else sets properties, so that memory.oom.group is not what systemd has made
-// of it for another call. It reports false if ctx has ended before that.
-func (m *Manager) alone(ctx context.Context, set func()) bool {
-	select {
-	case m.turn <- struct{}{}:
-		defer func() { <-m.turn }()
-		set()
-		return true
-	case <-ctx.Done():
-		return false
-	}
+// of it for another call. The wait is no part of the call's time: systemd has other units to see to, and when it does
+// not answer those who wait hear of it from the first.
+func (m *Manager) alone(set func()) {
+	m.turn <- struct{}{}
+	defer func() { <-m.turn }()
+	set()
 }
 
 // Retry has systemd keep what it was to keep and does not yet: there was no connection, or
@@ -108,8 +132,9 @@ func (m *Manager) Retry(ctx context.Context) {
 		if !answers {
 			return
 		}
-		ctx, cancel := context.WithTimeout(ctx, callTime)
-		m.alone(ctx, func() {
+		m.alone(func() {
+			ctx, cancel := context.WithTimeout(ctx, callTime)
+			defer cancel()
 			m.mu.Lock()
 			still := m.due[k] == d // else the file was written meanwhile, and Keep sees to it
 			if still {
@@ -118,10 +143,9 @@ func (m *Manager) Retry(ctx context.Context) {
 			m.mu.Unlock()
 			if still {
 				m.set(ctx, conn, k, *d, held[k])
+				answers = ctx.Err() == nil
 			}
 		})
-		answers = ctx.Err() == nil
-		cancel()
 	}
 }
 

@@ -72,6 +72,11 @@ func (d *delayed) serve(c net.Conn) {
 			go d.answer(c, m, unit)
 		case "SetProperties":
 			group := units[m.Headers[dbus.FieldPath].Value().(dbus.ObjectPath)]
+			var names []string
+			for _, p := range m.Body[1].([][]any) {
+				names = append(names, fmt.Sprint(p[0]))
+			}
+			d.write("properties of "+group, strings.Join(names, " "))
 			value := fmt.Sprint(m.Body[1].([][]any)[0][1].(dbus.Variant).Value())
 			go func() {
 				d.write(group, value)
@@ -154,6 +159,25 @@ func TestRetryLeavesANewerValueAlone(t *testing.T) {
 	<-kept
 	if got := d.read(other); got != "99" || len(m.due) > 0 {
 		t.Errorf("pids.max of %s is %s, want 99; due is %v", other, got, m.due)
+	}
+}
+
+// What is due of a unit goes along with its next property: with that, systemd writes all files of the unit, and would
+// overwrite one of which it has an earlier value.
+func TestWhatIsDueGoesAlong(t *testing.T) {
+	d := &delayed{files: map[string]string{}}
+	m := New(nil, Events{})
+	m.hasTried()
+	keep := func(file, value string) {
+		m.Keep(t.Context(), 2, Kept{"/a.slice", file}, Files{Read: func(name string) string {
+			return map[string]string{file: value}[name]
+		}})
+	}
+	keep("cpu.weight", "50") // without a connection it is due
+	m.conn, m.version = d.connect(t), 255
+	keep("pids.max", "99")
+	if got := d.read("properties of /a.slice"); got != "CPUWeight TasksMax" {
+		t.Errorf("systemd was told of %q", got)
 	}
 }
 
