@@ -89,11 +89,8 @@ func (o *overload) check(capacity, served, memory float64) {
 	if o.codes[codes.DeadlineExceeded] == 0 {
 		o.t.Error("all calls succeed: there was no overload")
 	}
-	least := 1.0
-	if wallClock { // on a busy machine the capacity is that of another moment
-		least = capacity * overloaded.Seconds() / 5
-	}
-	if served < least {
+	least := capacity * overloaded.Seconds() / 5
+	if wallClock && served < least { // on a busy machine each of its calls may take longer than its time limit
 		o.t.Errorf("10-slow served %.0f calls during the overload, want at least %.0f", served, least)
 	}
 	// A call in flight has some goroutines, here and in gRPC, and its message.
