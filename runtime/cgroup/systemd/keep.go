@@ -88,11 +88,12 @@ func (m *Manager) Keep(ctx context.Context, version int, k Kept, files Files) {
 	})
 }
 
-// dueOf is what is due of a unit, by file, without what systemd has refused. The caller has the lock.
+// dueOf is what is due of a unit, by file, without what systemd has answered that it refuses. The caller has the lock.
 func (m *Manager) dueOf(group string) map[string]*due {
 	all := map[string]*due{}
 	for k, d := range m.due {
-		if k.Group == group && d.refused == nil {
+		answered := errors.As(d.refused, new(dbus.Error))
+		if k.Group == group && !answered {
 			all[k.File] = d
 		}
 	}
