@@ -16,7 +16,7 @@ var unitTests = []struct {
 }{
 	{"./runtime/cgroup", []string{
 		"TestKernelRefusals", "TestKernelUndoesTheCpusetOfARunningGroup",
-		"TestKernelStats", "TestKernelStatistics", "TestGetFromTheKernel", "TestKernelHasEveryFileOfTheTable",
+		"TestKernelStats", "TestKernelStatistics", "TestReadFromTheKernel", "TestKernelHasEveryFileOfTheTable",
 		"TestSystemdKeepsValuesOverAReload", "TestSystemdPropertyLeavesOOMGroup", "TestSystemdRoundsQuotas", "TestSystemdUnitsThatAreNotThere", "TestSystemdRetriesWhatItRefused",
 	}},
 	{"./runtime/intercept", []string{"TestAnySequenceOnTheKernel"}},
