@@ -86,7 +86,8 @@ type modelRuntime struct {
 	dead       bool            // the proxy was killed: what it does has no effect
 	point      func(at string) // where the proxy may be killed
 	slow       func(*modelPod, *modelContainer, bool)
-	wrong      []string // what the proxy has done that it must not
+	wrong      []string      // what the proxy has done that it must not
+	gate       chan struct{} // closed when it takes updates of the proxy's own; nil: it does
 }
 
 // modelPod is a pod of kubelet's.
@@ -204,6 +205,12 @@ var errRefused = status.Error(codes.Unknown, "the runtime refuses that")
 func (r *modelRuntime) UpdateContainerResources(
 	_ context.Context, req *runtimeapi.UpdateContainerResourcesRequest, _ ...grpc.CallOption,
 ) (*runtimeapi.UpdateContainerResourcesResponse, error) {
+	r.mu.Lock()
+	gate := r.gate
+	r.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
 	r.point("before an update of the proxy's own")
 	if c := r.container(req.GetContainerId()); c != nil {
 		r.slow(c.pod, c, true)
@@ -238,6 +245,21 @@ func (r *modelRuntime) UpdateContainerResources(
 		return nil, errDown
 	}
 	return &runtimeapi.UpdateContainerResourcesResponse{}, nil
+}
+
+// shut has updates of the proxy's own wait until open is called: while plugins are told of pods. A proxy that is killed in one
+// has then saved all that they were told.
+func (r *modelRuntime) shut() (open func()) {
+	gate := make(chan struct{})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gate = gate
+	return func() {
+		close(gate)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.gate = nil
+	}
 }
 
 // ListPodSandbox and the others are what the store asks.

@@ -279,7 +279,9 @@ func (w *modelWorld) end() {
 func (w *modelWorld) sweep() {
 	for _, p := range w.plugins {
 		if p.active() {
+			open := w.runtime.shut()
 			_, err := p.synchronized.Sweep(w.t.Context(), w.options, p.member(), nil)
+			open()
 			check(err)
 			w.drain()
 		}
