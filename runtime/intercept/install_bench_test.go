@@ -16,7 +16,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// BenchmarkInstall is what follows when a plugin is installed on a node with 500 pods of four containers: it is told of each
+// BenchmarkInstall installs a plugin on a node with 500 pods of four containers: Synchronize is called for each
 // pod, and wants a file and a CRI field of each container. The runtime takes 40 ms for an update. cpu-ms is the processor's time.
 func BenchmarkInstall(b *testing.B) {
 	var used time.Duration
