@@ -17,7 +17,7 @@ import (
 )
 
 // BenchmarkInstall installs a plugin on a node with 500 pods of four containers: Synchronize is called for each
-// pod, and wants a file and a CRI field of each container. The runtime takes 40 ms for an update. cpu-ms is the processor's time.
+// pod, in which the plugin sets a file and a CRI field of each container. The runtime takes 40 ms for an update. cpu-ms is the processor's time.
 func BenchmarkInstall(b *testing.B) {
 	var used time.Duration
 	for b.Loop() {
