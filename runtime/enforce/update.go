@@ -134,6 +134,7 @@ func (e *Enforcer) send(ctx context.Context, id ledger.ID, c *crifield.Container
 		r.CpuShares = cmp.Or(r.CpuShares, has.GetCpuShares())
 	}
 	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.ID, Linux: r}
+	e.Ledger.Sending(id, Values(r))
 	return e.Around(ctx, e.about(id, crifield.Object{Container: c}), c, req, "", func() error {
 		defer e.keepOOMGroup(ctx, c, r)() // before the files of plugins are written
 		resp, err := e.Backend.UpdateContainerResources(ctx, req)
@@ -142,6 +143,7 @@ func (e *Enforcer) send(ctx context.Context, id ledger.ID, c *crifield.Container
 		}
 		e.Store.Observe(nil, req, resp)
 		e.Ledger.Updated(id, ledger.Update{Sent: Values(r)})
+		e.Named(id, r)
 		return nil
 	})
 }

@@ -51,29 +51,23 @@ func (e *Enforcer) Write(ctx context.Context, o crifield.Object) []ledger.Done {
 }
 
 // Start writes the files of a container that has started, and has its pod repaired. An event tells of limits of the
-// pod that are below the container's and stay.
+// pod that are below the container's and stay. An update of the proxy's own must not come between the read of a file and
+// the write, since what the runtime has written would be lost: so the files are written in the container's queue, or, behind
+// an item that takes too long, when the container is reconciled.
 func (e *Enforcer) Start(ctx context.Context, o crifield.Object, cause string) {
 	id := e.ID(o)
-	e.writeInTurn(ctx, id, o)
+	if len(e.Ledger.Files(id)) > 0 {
+		release, err := e.Queue.Acquire(context.WithoutCancel(ctx), id.Container)
+		if err == nil {
+			e.Write(ctx, o)
+		}
+		release()
+	}
 	e.decideLimits(ctx, id.Pod)
 	for _, l := range e.ownLimits(ctx, id) {
 		e.Observer.Observe(ctx, &observe.PodLimitStays{Plugin: l.plugin, Object: e.about(id, o), File: l.file, Value: l.value})
 	}
 	e.RepairPod(ctx, id.Pod, cause)
-}
-
-// writeInTurn writes the files of a container whose call is not in its queue. An update of the proxy's own must not come between
-// the read of a file and the write: what the runtime has written would be lost. Behind one that takes too long, the files
-// are written when the container is reconciled.
-func (e *Enforcer) writeInTurn(ctx context.Context, id ledger.ID, o crifield.Object) {
-	if len(e.Ledger.Files(id)) == 0 {
-		return
-	}
-	release, err := e.Queue.Acquire(context.WithoutCancel(ctx), id.Container)
-	defer release()
-	if err == nil {
-		e.Write(ctx, o)
-	}
 }
 
 // repairPod decides on a pod's limits, and writes its files.

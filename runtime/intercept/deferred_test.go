@@ -433,6 +433,25 @@ func TestNextPluginsFieldFollows(t *testing.T) {
 	n.hasField("cpu_quota", "20-next", "30000", "50000", "30000")
 }
 
+// TestPluginGoesWhileItsFieldIsSent removes a plugin while the runtime has the update with its value: kubelet's is sent after it.
+func TestPluginGoesWhileItsFieldIsSent(t *testing.T) {
+	n := newNode(t, []plugin.Member{give(20_000)})
+	n.runPod()
+	n.backend.hear = func() {
+		n.backend.hear = nil
+		n.options.Withdraw(t.Context(), removed("10-test"))
+	}
+	n.must(n.second())
+	n.must(n.queue.Drain(t.Context()))
+	var sent []int64
+	for _, u := range n.backend.updates {
+		sent = append(sent, u.GetLinux().GetCpuQuota())
+	}
+	if !slices.Equal(sent, []int64{20_000, 50_000}) || !n.options.Ledger.Empty() {
+		t.Errorf("the runtime is sent %d, and there are records of %v", sent, n.options.Ledger.Objects())
+	}
+}
+
 // TestUpdateOfAContainerThatHasEnded undoes a value of a container that has ended by itself, which the store does not
 // know: a runtime that refuses the update is asked once.
 func TestUpdateOfAContainerThatHasEnded(t *testing.T) {

@@ -93,6 +93,9 @@ func (c *call) askAhead() {
 		return
 	}
 	asked := c.event.origin().Fields(c.owned, abi.Container, c.event.valuesBefore(abi.Container))
+	for k := range asked {
+		asked[k].Sent = true
+	}
 	revert, any := c.Enforcer.Ask(crifield.Object{Container: c.event.container}, asked)
 	if !any {
 		return

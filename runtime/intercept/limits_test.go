@@ -12,6 +12,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -289,6 +290,40 @@ func TestUndoOfMemoryIsNotBelowUsage(t *testing.T) {
 				t.Errorf("in the end memory.max is %s", got)
 			}
 		})
+	}
+}
+
+// TestFieldThatShowsWhatIsInUse ends wishes for a file and a field of a container that uses as much memory as kubelet's limit is:
+// memory.max, which was kept at what is in use, is kubelet's once the runtime has written the same.
+func TestFieldThatShowsWhatIsInUse(t *testing.T) {
+	const kubelet, field = "134217728", "67108864"
+	fs, _, dir := scratchGroup(t)
+	put(t, dir, "memory.max", kubelet)
+	n := newNode(t, []plugin.Member{on(abi.PreCreateContainer, write(abi.Container, "memory.max", "536870912"))}, withCgroups(fs))
+	c := createRequest()
+	c.Config.Linux.Resources.MemoryLimitInBytes = 134217728
+	n.runPodWith(podConfig(), c)
+	n.backend.hear = func() {
+		put(t, dir, "memory.max", fmt.Sprint(n.backend.updates[len(n.backend.updates)-1].GetLinux().GetMemoryLimitInBytes()))
+	}
+	n.begin()
+	id, limit := ledger.ID{Pod: "u1", Container: "c1"}, ledger.Field("memory_limit_in_bytes")
+	has := kubelet
+	n.options.Ledger.Ask(id, ledger.Asked{Target: limit, Wish: ledger.Wish{Plugin: "20-next", Hook: abi.Tick, Value: field}, Has: &has})
+	n.options.Scan(t.Context())
+	put(t, dir, "memory.current", kubelet)
+	n.withdraw("10-test")
+	n.must(n.queue.Drain(t.Context()))
+	if got := content(t, dir, "memory.max"); got != kubelet {
+		t.Fatalf("with %s bytes in use memory.max is %s", kubelet, got)
+	}
+	n.withdraw("20-next")
+	n.must(n.queue.Drain(t.Context()))
+	put(t, dir, "memory.current", "4096")
+	n.options.Scan(t.Context())
+	n.must(n.queue.Drain(t.Context()))
+	if got := content(t, dir, "memory.max"); got != kubelet {
+		t.Errorf("in the end memory.max is %s", got)
 	}
 }
 

@@ -22,6 +22,7 @@ func (w *modelWorld) point(at string) {
 	w.runtime.dead = true
 	w.runtime.mu.Unlock()
 	w.serial++
+	w.between = w.telling
 	w.where, w.killed = at, filepath.Join(filepath.Dir(w.dir), strconv.Itoa(w.serial))
 	for same := false; !same; { // others go on meanwhile
 		check(os.RemoveAll(w.killed))

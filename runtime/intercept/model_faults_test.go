@@ -21,7 +21,7 @@ var modelFaults = []modelFault{
 	{"a wish is not saved before it is sent",
 		"	l.changed(id)\n	return func() { l.revert(id, asked, former) }\n",
 		"	if !FAULT {\n		l.changed(id)\n	}\n	return func() { l.revert(id, asked, former) }\n"},
-	{"what was sent is forgotten", "|| !ok || v.Last == value {", "|| !ok || v.Last == value && !FAULT {"},
+	{"what was sent is forgotten", "ok && (v.Last != value || ", "ok && (v.Last != value || FAULT || "},
 	{"the end of a plugin is skipped", "		case g == nil:\n			return true\n", "		case g == nil:\n			return !FAULT\n"},
 	{"a busy queue drops an object", "	if waits := w.waiting[key]; waits != nil {\n",
 		"	if FAULT && w.pending > 0 {\n		return w.idle\n	}\n	if waits := w.waiting[key]; waits != nil {\n"},

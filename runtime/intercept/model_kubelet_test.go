@@ -118,6 +118,11 @@ func (w *modelWorld) resize(p *modelPod, c *modelContainer) string {
 		if w.call("UpdateContainerResources", p, c, req, &runtimeapi.UpdateContainerResourcesResponse{}) {
 			break
 		}
+		for f, value := range named { // a proxy that comes to know the field now has this for kubelet's
+			if w.killed != "" && c.has[f] == value && len(c.wishes["field "+f]) == 0 && !c.unsettled {
+				c.kubelet[f] = value
+			}
+		}
 		if !w.revive() && w.r.IntN(2) == 0 {
 			w.naming = nil
 			return what + ", which is refused"

@@ -46,6 +46,8 @@ type modelWorld struct {
 	refused  bool // kubelet's next call is
 	removed  bool // a plugin was while a call was under way
 	reviving bool // what the proxy has saved last may be earlier than what the model knows
+	telling  bool // plugins are told of pods
+	between  bool // the proxy was killed then: it may have told a plugin what it has not saved
 
 	mu     sync.Mutex
 	asked  []modelAsk      // in the call that is under way
@@ -187,8 +189,31 @@ func (w *modelWorld) start() {
 	for _, p := range w.plugins {
 		p.synchronized = intercept.NewSynchronized()
 	}
+	if w.between {
+		w.between = false
+		w.forget(records)
+	}
 	w.load()
 	w.connect()
+}
+
+// forget ends the wishes that are not in the records.
+func (w *modelWorld) forget(records *ledger.Ledger) {
+	lost := func(o *modelObject, id ledger.ID) {
+		record := records.Record(id)
+		for target, wishes := range o.wishes {
+			o.wishes[target] = slices.DeleteFunc(wishes, func(wish modelWish) bool {
+				saved := func(has ledger.Wish) bool { return has.Plugin == wish.plugin }
+				return !slices.ContainsFunc(record[ledger.Target(target)].Wishes, saved)
+			})
+		}
+	}
+	for _, p := range w.pods {
+		lost(&p.modelObject, ledger.ID{Pod: p.uid})
+	}
+	for _, c := range w.runtime.all() {
+		lost(&c.modelObject, ledger.ID{Pod: c.pod.uid, Container: c.id})
+	}
 }
 
 // stop ends the proxy.
@@ -277,6 +302,8 @@ func (w *modelWorld) end() {
 
 // sweep tells the plugins of the pods that they do not know.
 func (w *modelWorld) sweep() {
+	w.telling = true
+	defer func() { w.telling = false }()
 	for _, p := range w.plugins {
 		if p.active() {
 			open := w.runtime.shut()

@@ -43,11 +43,36 @@ func (l *Ledger) Updated(id ID, u Update) {
 	}
 	for t, value := range u.Sent {
 		if v := o.values[t]; v != nil {
-			v.Last, v.Failed = value, nil
+			v.Last, v.Writing, v.Failed = value, "", nil
 			o.tidy(t)
 		}
 	}
 	l.changed(id)
+}
+
+// Sending notes, and saves, what the runtime is about to be sent of an object, which it may have taken also if no answer comes. A
+// plugin may withdraw its wish before there is one.
+func (l *Ledger) Sending(id ID, values map[Target]string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o, save := l.find(id), false
+	for t, value := range values {
+		if o != nil && o.values[t] != nil {
+			save = o.values[t].sending(value) || save
+		}
+	}
+	if save {
+		l.changed(id)
+	}
+}
+
+// sending reports whether the value is another one than the runtime has.
+func (v *Value) sending(value string) (another bool) {
+	another = v.Last != value
+	if another {
+		v.Writing = value
+	}
+	return another
 }
 
 // Repeats reports whether a value that kubelet sends for a field is kubelet's last one, so that it does not
@@ -126,16 +151,21 @@ func (l *Ledger) Resets(id ID) (due map[Target]string) {
 		return nil
 	}
 	for t, v := range o.values {
-		value, ok := v.reset()
-		if _, file := t.File(); file || !ok || v.Last == value {
+		if _, file := t.File(); file || !v.unsent() {
 			continue
 		}
 		if due == nil {
 			due = map[Target]string{}
 		}
-		due[t] = value
+		due[t], _ = v.reset()
 	}
 	return due
+}
+
+// unsent reports whether the runtime has, or may have, another value of a field than it should.
+func (v *Value) unsent() bool {
+	value, ok := v.reset()
+	return ok && (v.Last != value || v.Writing != "")
 }
 
 // reset returns the value that the runtime should have of a field; false if the host has nothing

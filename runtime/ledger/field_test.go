@@ -7,6 +7,48 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 )
 
+// TestWishThatEndsWhileItIsSent ends the wish before the runtime has answered: it may have taken the value, also if the
+// proxy is killed then, and is to be sent kubelet's again.
+func TestWishThatEndsWhileItIsSent(t *testing.T) {
+	limit, kubelet := ledger.Field("memory_limit_in_bytes"), "4096"
+	wish := ledger.Asked{Target: limit, Wish: ledger.Wish{Plugin: "10-a", Value: "8192"}, Has: &kubelet}
+	for name, send := range map[string]func(*ledger.Ledger){
+		"in kubelet's update": func(l *ledger.Ledger) {
+			sent := wish
+			sent.Sent = true
+			l.Ask(c1, sent)
+		},
+		"in the proxy's own": func(l *ledger.Ledger) {
+			l.Ask(c1, wish)
+			l.Sending(c1, map[ledger.Target]string{limit: "8192"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			l := openState(t, dir)
+			send(l)
+			l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
+			l = openState(t, dir)
+			if due := l.Resets(c1); due[limit] != kubelet {
+				t.Errorf("due is %v", due)
+			}
+			l.Updated(c1, ledger.Update{Sent: map[ledger.Target]string{limit: kubelet}})
+			if !l.Empty() {
+				t.Errorf("after that there is a record: %v", l.Record(c1))
+			}
+		})
+	}
+}
+
+// TestRefusedUpdateLeavesNoRecord takes back what was asked for in an update that the runtime has refused.
+func TestRefusedUpdateLeavesNoRecord(t *testing.T) {
+	l, limit, kubelet := ledger.New(), ledger.Field("memory_limit_in_bytes"), "4096"
+	revert := l.Ask(c1, ledger.Asked{Target: limit, Wish: ledger.Wish{Plugin: "10-a", Value: "8192"}, Has: &kubelet, Sent: true})
+	if revert(); !l.Empty() {
+		t.Errorf("there is a record: %v", l.Record(c1))
+	}
+}
+
 // That the runtime refuses a field for another reason is news. Another number in the error is not: some
 // runtimes put the time in it, or the memory in use.
 func TestReasonOfAFieldThatIsNotReset(t *testing.T) {

@@ -70,7 +70,7 @@ type Value struct {
 	Wishes  []Wish   `json:"wishes,omitempty"`  // in the order in which the plugins first asked; the first one holds
 	Last    string   `json:"last,omitempty"`    // the last that the kernel or the runtime took; of a field "" if the kernel has lost it
 	Read    string   `json:"read,omitempty"`    // file: what the kernel showed then
-	Writing string   `json:"writing,omitempty"` // file: a value that the kernel may have taken
+	Writing string   `json:"writing,omitempty"` // a value that the kernel or the runtime may have taken
 	Failed  *Failure `json:"failed,omitempty"`  // why the last write or update failed; nil: it did not
 	Drift   Drift    `json:"drift,omitzero"`    // file: what others have done to it
 }
@@ -127,6 +127,7 @@ type Asked struct {
 	Target Target
 	Wish
 	Same Target // another name for the same value; a wish of the plugin for that ends. Empty: there is none
+	Sent bool   // it is a field, and the runtime is about to be sent the value
 	// Has is what the runtime has of a field, which is kubelet's value if that is not known. nil: that is known, or
 	// it is a file.
 	Has *string
@@ -151,6 +152,9 @@ func (l *Ledger) Ask(id ID, asked ...Asked) (revert func()) {
 			v.Kubelet, v.Last = a.Has, *a.Has
 		}
 		former[i].wish = v.ask(a.Wish)
+		if a.Sent {
+			v.sending(a.Value)
+		}
 	}
 	l.changed(id)
 	return func() { l.revert(id, asked, former) }
@@ -168,8 +172,12 @@ func (l *Ledger) revert(id ID, asked []Asked, former []formerly) {
 	}
 	o.called = true
 	for i, a := range slices.Backward(asked) {
-		if v := o.values[a.Target]; v != nil && v.revert(a.Wish, former[i].wish) && former[i].same != nil {
+		v := o.values[a.Target]
+		if v != nil && v.revert(a.Wish, former[i].wish) && former[i].same != nil {
 			o.value(a.Same).ask(*former[i].same)
+		}
+		if v != nil && a.Sent {
+			v.Writing = ""
 		}
 		o.tidy(a.Target)
 	}

@@ -247,9 +247,8 @@ func (l *Ledger) Unsettled(id ID) bool {
 		return false
 	}
 	for t, v := range o.values {
-		value, due := v.reset()
 		_, file := t.File()
-		unsent := !file && due && v.Last != value
+		unsent := !file && v.unsent()
 		if v.Failed != nil || len(v.Wishes) == 0 || unsent {
 			return true
 		}

@@ -92,7 +92,7 @@ func (o *object) tidy(t Target) {
 	if v == nil || len(v.Wishes) > 0 {
 		return
 	}
-	kubelets := v.Kubelet == nil || v.Last == *v.Kubelet
+	kubelets := v.Kubelet == nil || !v.unsent()
 	if _, file := t.File(); file {
 		kubelets = v.unwritten()
 	}
