@@ -13,10 +13,6 @@ import (
 
 // create serves ContainerCreate, which is RunPodSandbox for a sandbox.
 func (c *call) create() {
-	if !c.routed(&runtimeapi.RunPodSandboxRequest{}, &runtimeapi.CreateContainerRequest{}) {
-		c.pass()
-		return
-	}
 	if !c.read() {
 		return
 	}
@@ -47,19 +43,6 @@ func (c *call) create() {
 	default:
 		c.standalone(name, of)
 	}
-}
-
-// making are the calls that make a container, without what they say of it: for a request of which
-// plugins cannot be told that.
-func making(k kind) []stage {
-	pod, container := stage{request: &runtimeapi.RunPodSandboxRequest{}}, stage{request: &runtimeapi.CreateContainerRequest{}}
-	switch k {
-	case ofSandbox:
-		return []stage{pod}
-	case ofPod:
-		return []stage{container}
-	}
-	return []stage{pod, container}
 }
 
 // podStage makes RunPodSandbox of the request.
@@ -144,11 +127,6 @@ func (r *recorder) madeID() string {
 
 // update serves ContainerUpdate.
 func (c *call) update() {
-	request := &runtimeapi.UpdateContainerResourcesRequest{}
-	if !c.routed(request) {
-		c.pass()
-		return
-	}
 	if !c.read() {
 		return
 	}
@@ -157,7 +135,7 @@ func (c *call) update() {
 		c.unseen = fmt.Errorf("its body cannot be decoded: %w", err)
 	}
 	_, id, k := c.identify()
-	request.ContainerId = id
+	request := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: id}
 	switch {
 	case k != ofPod && k != standalone:
 		c.pass()

@@ -4,12 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// Docker up to 25.0 takes limits and privileges of a container also from places where plugins do
-// not see them. No client uses them that is younger than API 1.24, of 2016.
+// In each version of the API, Docker up to 25.0 takes limits and privileges of a container also from
+// places where plugins do not see them. No client uses them that is younger than Docker 1.12, of 2016.
 
 // hostFields are the fields of HostConfig, and Cpuset, which Docker reads at the top of the body of
 // ContainerCreate, too. They are those of github.com/moby/moby/api/types/container.
@@ -45,20 +44,4 @@ func hidden(body []byte) error {
 		return errors.New("HostConfig is there more than once; put all of it into one")
 	}
 	return nil
-}
-
-// errStartsWithConfig is why plugins cannot judge a start that changes the container, too.
-var errStartsWithConfig = errors.New("API 1.23 and older can have a HostConfig in the body of a start; put it into the body of the creation")
-
-// startsWithConfig reports whether Docker reads a body of ContainerStart: in old versions of the API,
-// if it is longer than seven bytes. It refuses one in others.
-func (c *call) startsWithConfig() bool {
-	version, _, _ := strings.Cut(strings.Trim(c.r.URL.Path, "/"), "/")
-	if !isVersion(version) || c.r.ContentLength >= 0 && c.r.ContentLength <= 7 {
-		return false
-	}
-	first, second, _ := strings.Cut(version[1:], ".")
-	major, _ := strconv.Atoi(first) // as Docker, which takes 0 for the rest
-	minor, _ := strconv.Atoi(second)
-	return major < 1 || major == 1 && minor < 24
 }

@@ -65,26 +65,35 @@ func TestUndecodable(t *testing.T) {
 	}
 }
 
-// TestHostConfigAtStart is the same of a start, in versions of the API in which it could have a body.
-func TestHostConfigAtStart(t *testing.T) {
-	n := newNode(t, true, on(abi.PreStartContainer, func(plugin.Event, *plugin.Adjustment) error { return nil }))
-	id := n.create("web", `{"Image":"b"}`)
-	only := newNode(t, true, on(abi.PreCreateContainer, func(plugin.Event, *plugin.Adjustment) error { return nil }))
-	if code, answer := only.do("POST", "/v1.23/containers/"+only.create("web", `{"Image":"b"}`)+"/start", `{"Privileged":true}`); code != 400 {
-		t.Errorf("where plugins check creations alone: answers %d %s", code, answer)
-	}
-	unhooked := newNode(t, true, on(abi.PostPullImage, func(plugin.Event, *plugin.Adjustment) error { return nil }))
-	if code, answer := unhooked.do("POST", "/v1.23/containers/"+unhooked.create("web", `{"Image":"b"}`)+"/start", `{"Privileged":true}`); code != 204 {
-		t.Errorf("without a plugin that hooks it: answers %d %s", code, answer)
-	}
+// TestOldVersion: a request of a version of the API that plugins are not shown is refused if they hook it, and
+// passes as it is otherwise. A start can have a HostConfig then, so that it is refused if they hook the creation, too.
+func TestOldVersion(t *testing.T) {
+	const body = `{"Image":"b"}`
+	old := map[string]bool{"/v1.23": true, "/v1.3": true, "/v0.99": true, "/v1": true, "/v1.23.5": true, "/v1.24": false, "/v1.41.0": false, "/v2.0": false, "": false}
 	for _, test := range []struct {
-		path, body string
-		want       int
+		request string
+		hook    abi.Hook
 	}{
-		{"/v1.23", `{"Privileged":true}`, 400}, {"/v1.23", "", 204}, {"/v1.23", "{}", 204}, {"/v1.24", `{"Privileged":true}`, 204}, {"", `{"Privileged":true}`, 204},
-	} { // Docker itself refuses the last two
-		if code, answer := n.do("POST", test.path+"/containers/"+id+"/start", test.body); code != test.want {
-			t.Errorf("%s with %s: answers %d %s", test.path, test.body, code, answer)
+		{"POST /containers/create", abi.PreCreateContainer}, {"POST /containers/create", abi.PreRunPodSandbox}, {"POST /containers/ID/start", abi.PreStartContainer},
+		{"POST /containers/ID/start", abi.PreCreateContainer}, {"POST /containers/ID/restart", abi.PreStartContainer}, {"POST /containers/ID/stop", abi.PreStopContainer},
+		{"POST /containers/ID/kill", abi.PostStopContainer}, {"POST /containers/ID/update", abi.PreUpdateContainerResources}, {"DELETE /containers/ID", abi.PreRemovePodSandbox},
+	} {
+		member := on(test.hook, func(plugin.Event, *plugin.Adjustment) error { return nil })
+		hooked, unhooked, notOurs := newNode(t, true, member), newNode(t, true, on(abi.PostPullImage, nil)), newNode(t, false, member)
+		for version, isOld := range old {
+			for n, refused := range map[*node]bool{hooked: isOld, unhooked: false, notOurs: false} {
+				id := n.create("web", body)
+				n.engine.inspect[id] = `{"Id":"` + id + `"}`
+				method, path, _ := strings.Cut(strings.ReplaceAll(test.request, "ID", id), " ")
+				code, answer := n.do(method, version+path, body)
+				why := "it is of version " + strings.TrimPrefix(version, "/v") + " of Docker's API, and plugins are shown version 1.24 and newer; use a newer client"
+				if refused != (code == 400) || refused && !strings.Contains(answer, why) {
+					t.Errorf("%s of %s answers %d %s", test.request, version, code, answer)
+				}
+				if !refused && n.engine.last(t, method+" "+version+path).body != body {
+					t.Errorf("%s of %s does not pass as it is", test.request, version)
+				}
+			}
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,108 +22,58 @@ import (
 
 // serve answers the request: by its routes, if it has any.
 func (c *call) serve() {
-	switch c.op.name {
-	case "ContainerCreate":
-		c.create()
-	case "ContainerStart", "ContainerRestart":
-		c.about(&runtimeapi.StartContainerRequest{})
-	case "ContainerStop":
-		c.about(&runtimeapi.StopContainerRequest{Timeout: c.grace()}, &runtimeapi.StopPodSandboxRequest{})
-	case "ContainerKill":
-		if c.kills() {
-			c.about(&runtimeapi.StopContainerRequest{}, &runtimeapi.StopPodSandboxRequest{})
-		} else {
-			c.pass()
-		}
-	case "ContainerDelete":
-		if c.unlinks() {
-			c.pass()
-			return
-		}
-		c.about(&runtimeapi.RemoveContainerRequest{}, &runtimeapi.RemovePodSandboxRequest{})
-	case "ContainerUpdate":
-		c.update()
-	case "ContainerAttach", "ExecStart":
+	switch {
+	case c.op.attaches:
 		c.attach()
-	default:
+	case c.op.serve == nil, c.op.when != nil && !c.op.when(c.r.URL.Query()), !c.routed():
 		c.pass()
+	default:
+		c.op.serve(c)
 	}
 }
 
-// Methods returns the calls of CRI that serve makes of requests.
-func Methods() (all []*cri.Method) {
-	for _, r := range []proto.Message{
-		&runtimeapi.RunPodSandboxRequest{}, &runtimeapi.StopPodSandboxRequest{}, &runtimeapi.RemovePodSandboxRequest{},
-		&runtimeapi.CreateContainerRequest{}, &runtimeapi.StartContainerRequest{}, &runtimeapi.StopContainerRequest{},
-		&runtimeapi.RemoveContainerRequest{}, &runtimeapi.UpdateContainerResourcesRequest{},
-	} {
-		all = append(all, cri.MethodOf(r))
-	}
-	return all
-}
-
-// grace is how many seconds a container has to stop.
-func (c *call) grace() int64 {
-	seconds, _ := strconv.ParseInt(c.r.URL.Query().Get("t"), 10, 64)
-	return seconds
+// routed reports whether a call that the request can be has a route.
+func (c *call) routed() bool {
+	return slices.ContainsFunc(c.op.methods(), func(m *cri.Method) bool { return c.opts.Router(m.Name) != nil })
 }
 
 // kills reports whether the signal ends the container without its help. Others are messages to it.
-func (c *call) kills() bool {
-	switch signal := strings.TrimPrefix(strings.ToUpper(c.r.URL.Query().Get("signal")), "SIG"); signal {
+func kills(query url.Values) bool {
+	switch signal := strings.TrimPrefix(strings.ToUpper(query.Get("signal")), "SIG"); signal {
 	case "", "KILL", "9":
 		return true
 	}
 	return false
 }
 
-// unlinks reports whether ContainerDelete removes a link to the container, which stays. Docker takes all other
-// words for true.
-func (c *call) unlinks() bool {
-	switch strings.ToLower(strings.TrimSpace(c.r.URL.Query().Get("link"))) {
+// removes reports whether ContainerDelete removes the container, and not a link to it. Docker takes all
+// other words for true.
+func removes(query url.Values) bool {
+	switch strings.ToLower(strings.TrimSpace(query.Get("link"))) {
 	case "", "0", "no", "false", "none":
-		return false
-	}
-	return true
-}
-
-// routed reports whether one of the requests' methods has a route.
-func (c *call) routed(requests ...proto.Message) bool {
-	for _, r := range requests {
-		if c.opts.Router(cri.MethodOf(r).Name) != nil {
-			return true
-		}
+		return true
 	}
 	return false
 }
 
-// about serves a request about a container that exists: as a call of CRI about a container, or
-// about a pod, if there is such a call. A standalone container stops and goes with its pod.
-func (c *call) about(container proto.Message, pod ...proto.Message) {
-	if !c.routed(append(pod, container)...) {
+// about serves a request about a container that exists.
+func (c *call) about() {
+	podID, id, k := c.identify()
+	stages := stagesOf(k, c.op.sandbox, c.op.container)
+	if c.unseen != nil && c.op.name == "ContainerStart" { // it may change what the container was made with
+		stages = append(making(k), stages...)
+	}
+	if len(stages) == 0 {
 		c.pass()
 		return
 	}
-	podID, id, k := c.identify()
-	cri.SetIDs(container, podID, id)
-	for _, p := range pod {
-		cri.SetIDs(p, podID, id)
+	for _, st := range stages {
+		cri.SetIDs(st.request, podID, id)
+		if stop, ok := st.request.(*runtimeapi.StopContainerRequest); ok {
+			stop.Timeout, _ = strconv.ParseInt(c.r.URL.Query().Get("t"), 10, 64)
+		}
 	}
-	switch {
-	case k == notOurs:
-		c.pass()
-	case c.op.name == "ContainerStart" && c.startsWithConfig(): // which is a part of its creation
-		c.unseen = errStartsWithConfig
-		c.hook(append(making(k), stage{request: container})...)
-	case k == ofSandbox && len(pod) == 0:
-		c.pass()
-	case k == ofSandbox:
-		c.hook(stage{request: pod[0]})
-	case k == standalone && len(pod) > 0:
-		c.hook(stage{request: pod[0]}, stage{request: container})
-	default:
-		c.hook(stage{request: container})
-	}
+	c.hook(stages...)
 }
 
 // identify tells which container the path names, and which pod it is in. Docker is asked about one
@@ -162,6 +114,22 @@ type stage struct {
 	failed  func()                             // called after a later stage that failed; may be nil
 	answer  func(*recorder) proto.Message      // nil: an empty one
 }
+
+// stagesOf are the calls of these methods about a container, by its kind. A standalone one is made, stops
+// and goes with its pod.
+func stagesOf(k kind, sandbox, container string) (all []stage) {
+	if sandbox != "" && (k == ofSandbox || k == standalone) {
+		all = append(all, stage{request: cri.MethodNamed(sandbox).NewRequest()})
+	}
+	if container != "" && (k == ofPod || k == standalone) {
+		all = append(all, stage{request: cri.MethodNamed(container).NewRequest()})
+	}
+	return all
+}
+
+// making are the calls that make a container, without what they say of it: for a request of which
+// plugins cannot be told that.
+func making(k kind) []stage { return stagesOf(k, "RunPodSandbox", "CreateContainer") }
 
 // hook takes the request through the routes of its stages, the first one outermost, and answers
 // it.

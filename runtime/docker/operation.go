@@ -1,7 +1,10 @@
 package docker
 
 import (
+	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
@@ -12,6 +15,13 @@ type operation struct {
 	name     string
 	endless  bool // the answer ends when its caller likes; it is not waited for at shutdown
 	attaches bool // dockerd takes over the connection for the streams of a process
+
+	// Plugins are shown a request as calls of CRI, about the container that it makes or names:
+	since     string                // the oldest version of the API that they are shown
+	sandbox   string                // the method, if the container is a pod's sandbox; "": the request passes then
+	container string                // the method, if it is another one
+	when      func(url.Values) bool // which parameters make the request such a call; nil: all
+	serve     func(*call)           // nil: it passes
 }
 
 // other is the name of a request that the table does not have.
@@ -19,16 +29,22 @@ var other = operation{name: "other"}
 
 // operations are those of the Docker Engine API, by method and path. A * stands for what lies
 // between the first and the last part of a path, or for all after the first: names have slashes.
+// Those that plugins are shown come first.
 var operations = map[string]operation{
-	"GET containers/json": {name: "ContainerList"}, "POST containers/create": {name: "ContainerCreate"}, "GET containers/*/json": {name: "ContainerInspect"},
+	"POST containers/create":    {name: "ContainerCreate", since: "1.24", sandbox: "RunPodSandbox", container: "CreateContainer", serve: (*call).create},
+	"POST containers/*/start":   {name: "ContainerStart", since: "1.24", container: "StartContainer", serve: (*call).about},
+	"POST containers/*/restart": {name: "ContainerRestart", since: "1.24", container: "StartContainer", serve: (*call).about},
+	"POST containers/*/stop":    {name: "ContainerStop", since: "1.24", sandbox: "StopPodSandbox", container: "StopContainer", serve: (*call).about},
+	"POST containers/*/kill":    {name: "ContainerKill", since: "1.24", sandbox: "StopPodSandbox", container: "StopContainer", when: kills, serve: (*call).about},
+	"POST containers/*/update":  {name: "ContainerUpdate", since: "1.24", container: "UpdateContainerResources", serve: (*call).update},
+	"DELETE containers/*":       {name: "ContainerDelete", since: "1.24", sandbox: "RemovePodSandbox", container: "RemoveContainer", when: removes, serve: (*call).about},
+
+	"GET containers/json": {name: "ContainerList"}, "GET containers/*/json": {name: "ContainerInspect"},
 	"GET containers/*/top": {name: "ContainerTop"}, "GET containers/*/logs": {name: "ContainerLogs", endless: true}, "GET containers/*/changes": {name: "ContainerChanges"},
 	"GET containers/*/export": {name: "ContainerExport"}, "GET containers/*/stats": {name: "ContainerStats", endless: true}, "POST containers/*/resize": {name: "ContainerResize"},
-	"POST containers/*/start": {name: "ContainerStart"}, "POST containers/*/stop": {name: "ContainerStop"}, "POST containers/*/restart": {name: "ContainerRestart"},
-	"POST containers/*/kill": {name: "ContainerKill"}, "POST containers/*/update": {name: "ContainerUpdate"}, "POST containers/*/rename": {name: "ContainerRename"},
-	"POST containers/*/pause": {name: "ContainerPause"}, "POST containers/*/unpause": {name: "ContainerUnpause"}, "POST containers/*/attach": {name: "ContainerAttach", endless: true, attaches: true},
-	"GET containers/*/ws": {name: "ContainerAttachWebsocket", endless: true}, "POST containers/*/wait": {name: "ContainerWait", endless: true}, "DELETE containers/*": {name: "ContainerDelete"},
-	"HEAD containers/*/archive": {name: "ContainerArchiveInfo"}, "GET containers/*/archive": {name: "ContainerArchive"}, "PUT containers/*/archive": {name: "PutContainerArchive"},
-	"POST containers/prune": {name: "ContainerPrune"}, "POST containers/*/exec": {name: "ContainerExec"},
+	"POST containers/*/rename": {name: "ContainerRename"}, "POST containers/*/pause": {name: "ContainerPause"}, "POST containers/*/unpause": {name: "ContainerUnpause"},
+	"POST containers/*/attach": {name: "ContainerAttach", endless: true, attaches: true}, "GET containers/*/ws": {name: "ContainerAttachWebsocket", endless: true},
+	"POST containers/*/wait": {name: "ContainerWait", endless: true}, "HEAD containers/*/archive": {name: "ContainerArchiveInfo"}, "GET containers/*/archive": {name: "ContainerArchive"}, "PUT containers/*/archive": {name: "PutContainerArchive"}, "POST containers/prune": {name: "ContainerPrune"}, "POST containers/*/exec": {name: "ContainerExec"},
 	"POST exec/*/start": {name: "ExecStart", attaches: true}, "POST exec/*/resize": {name: "ExecResize"}, "GET exec/*/json": {name: "ExecInspect"},
 	"GET images/json": {name: "ImageList"}, "POST build": {name: "ImageBuild"}, "POST build/prune": {name: "BuildPrune"}, "POST build/cancel": {name: "BuildCancel"},
 	"POST images/create": {name: "ImageCreate"}, "GET images/*/json": {name: "ImageInspect"}, "GET images/*/history": {name: "ImageHistory"}, "POST images/*/push": {name: "ImagePush"},
@@ -45,32 +61,60 @@ var operations = map[string]operation{
 	"POST volumes/prune": {name: "VolumePrune"}, "GET distribution/*/json": {name: "DistributionInspect"},
 }
 
-// operationOf returns the operation of a request, and the part of its path that names the
-// container or other object; "" if there is none.
-func operationOf(r *http.Request) (op operation, object string) {
+// operationOf returns the operation of a request, the part of its path that names the container or
+// other object, and the version of the API that it names, such as 1.41; "" where there is none.
+func operationOf(r *http.Request) (op operation, object, version string) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	if len(parts) > 1 && isVersion(parts[0]) {
-		parts = parts[1:]
+	if v, ok := strings.CutPrefix(parts[0], "v"); ok && len(parts) > 1 && v != "" && strings.Trim(v, "0123456789.") == "" {
+		version, parts = v, parts[1:]
 	}
 	if op, ok := operations[r.Method+" "+strings.Join(parts, "/")]; ok && len(parts) < 3 {
-		return op, ""
+		return op, "", version
 	}
 	pattern := r.Method + " " + parts[0] + "/*"
 	if last := len(parts) - 1; last > 1 {
 		if op, ok := operations[pattern+"/"+parts[last]]; ok {
-			return op, strings.Join(parts[1:last], "/")
+			return op, strings.Join(parts[1:last], "/"), version
 		}
 	}
 	if op, ok := operations[pattern]; ok {
-		return op, strings.Join(parts[1:], "/")
+		return op, strings.Join(parts[1:], "/"), version
 	}
-	return other, ""
+	return other, "", version
 }
 
-// isVersion reports whether a part of a path is a version of the API, such as v1.41.
-func isVersion(part string) bool {
-	digits, ok := strings.CutPrefix(part, "v")
-	return ok && digits != "" && strings.Trim(digits, "0123456789.") == ""
+// unseenIn returns why plugins cannot judge a request of this version of the API; nil if they can. In old
+// ones Docker may read what they do not see, such as a HostConfig in the body of a start.
+func (op operation) unseenIn(version string) error {
+	if version == "" || slices.Compare(numbersOf(version), numbersOf(op.since)) >= 0 {
+		return nil
+	}
+	return fmt.Errorf("it is of version %s of Docker's API, and plugins are shown version %s and newer; use a newer client", version, op.since)
+}
+
+// numbersOf returns major and minor version, 0 for what is not a number, as Docker has it.
+func numbersOf(version string) []int {
+	var major, minor int
+	_, _ = fmt.Sscanf(version, "%d.%d", &major, &minor)
+	return []int{major, minor}
+}
+
+// methods are the calls of CRI that a request can be.
+func (op operation) methods() (all []*cri.Method) {
+	for _, name := range []string{op.sandbox, op.container} {
+		if name != "" {
+			all = append(all, cri.MethodNamed(name))
+		}
+	}
+	return all
+}
+
+// Methods returns the calls of CRI that are made of requests, some of them twice.
+func Methods() (all []*cri.Method) {
+	for _, op := range operations {
+		all = append(all, op.methods()...)
+	}
+	return all
 }
 
 // Shapes returns the names of all operations, for metrics. Of those whose answer has no end of its

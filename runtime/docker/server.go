@@ -127,7 +127,7 @@ func (s *Server) shutdown() {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.requests.Add(1)
 	defer s.requests.Done()
-	op, object := operationOf(r)
+	op, object, version := operationOf(r)
 	ctx := traced(r)
 	if op.attaches {
 		ctx = context.WithoutCancel(ctx) // which ends with the caller's input
@@ -143,7 +143,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// dockerd reads the context of a build while it answers.
 	_ = http.NewResponseController(w).EnableFullDuplex()
-	c := &call{Server: s, op: op, object: object, w: &writer{ResponseWriter: w, server: s}, r: r.WithContext(ctx), start: time.Now()}
+	c := &call{Server: s, op: op, object: object, unseen: op.unseenIn(version), r: r.WithContext(ctx), start: time.Now()}
+	c.w = &writer{ResponseWriter: w, server: s}
 	c.w.Header()["Content-Type"], c.w.Header()["Date"] = nil, nil // not to be made up where Docker sends none
 	defer c.finish(ctx)
 	c.serve()

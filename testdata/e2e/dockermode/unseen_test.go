@@ -7,7 +7,7 @@ import (
 )
 
 // TestUnseenCreation: what plugins would not see of a creation is the Engine's business alone, unless a plugin
-// is asked about creations and not bypassed.
+// is asked about creations and not bypassed. In old versions of the API a start can be a part of the creation.
 func TestUnseenCreation(t *testing.T) {
 	engine := startDocker(t)
 	const (
@@ -22,6 +22,16 @@ func TestUnseenCreation(t *testing.T) {
 			t.Errorf("%s %s answers %d %s, want %d", when, body, code, answer, want)
 		}
 	}
+	start := func(when string, want int) {
+		t.Helper()
+		id := direct.make(t, create, `{"Image":"busybox"}`)
+		for _, version := range []string{"/v1.23", "/v1.24"} { // in the second one the Engine refuses a body
+			if code, answer := proxied.post(t, version+"/containers/"+id+"/start", `{"Memory":67108864}`); code != want {
+				t.Errorf("%s a start of %s with a HostConfig answers %d %s, want %d", when, version, code, answer, want)
+			}
+			want = 400
+		}
+	}
 	refused, answer := direct.post(t, create, undecoded)
 	if refused < 400 {
 		t.Fatalf("the Engine takes %s", undecoded)
@@ -31,7 +41,9 @@ func TestUnseenCreation(t *testing.T) {
 	if _, got := proxied.post(t, create, undecoded); got != answer {
 		t.Errorf("without a plugin the error is %s, want the Engine's %s", got, answer)
 	}
+	start("without a plugin", 204)
 	proxy.Add(t, node.Noop)
+	start("with a plugin", 400)
 	expect("with a plugin", outside, 400)
 	expect("with a plugin", undecoded, 400)
 	if _, got := proxied.post(t, create, undecoded); got == answer {
@@ -40,5 +52,6 @@ func TestUnseenCreation(t *testing.T) {
 	proxy.Bypass(t)
 	expect("in a bypass", outside, 201)
 	expect("in a bypass", undecoded, refused)
+	start("in a bypass", 204)
 	proxy.Stop(t)
 }
