@@ -2,12 +2,18 @@ package docker
 
 import (
 	"net/http"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 )
 
-// TestOperations: the pattern of a row leads to this row, and a row that plugins are shown is whole.
+// TestOperations: the pattern of a row leads to this row, and a row that plugins are shown is whole and documented.
 func TestOperations(t *testing.T) {
+	page, err := os.ReadFile("../../docs/compatibility.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for pattern, op := range operations {
 		method, path, _ := strings.Cut(pattern, " ")
 		for _, version := range []string{"", "/v1.41"} {
@@ -24,8 +30,14 @@ func TestOperations(t *testing.T) {
 				t.Errorf("%s%s is %s of %q in version %q", version, pattern, got.name, of, v)
 			}
 		}
-		if shown := op.serve != nil; shown != (len(op.methods()) > 0) || shown != (numbersOf(op.since)[0] > 0) {
-			t.Errorf("%s has calls without a version or a function that serves them, or these without calls: %+v", pattern, op.name)
+		shown := op.serve != nil
+		if shown != (len(op.methods()) > 0) || shown != (numbersOf(op.since)[0] > 0) {
+			t.Errorf("%s has calls without a version or a function that serves them, or these without calls", pattern)
+		}
+		word := strings.NewReplacer("DELETE containers/*", "remove", "POST containers/", "", "*/", "").Replace(pattern)
+		row := regexp.MustCompile(`(?m)^\|[^|]*\b` + word + `\b[^|]*\| ?` + op.sandbox + ` \| ` + op.container + ` \|$`)
+		if shown && !row.Match(page) {
+			t.Errorf("no row of Compatibility matches %s", row)
 		}
 	}
 }
