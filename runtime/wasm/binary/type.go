@@ -45,6 +45,12 @@ const (
 	DataCountSection
 )
 
+// Order holds the sections as they follow each other in a module. A custom one may come anywhere.
+var Order = [...]SectionID{
+	TypeSection, ImportSection, FunctionSection, TableSection, MemorySection, GlobalSection,
+	ExportSection, StartSection, ElementSection, DataCountSection, CodeSection, DataSection,
+}
+
 // Kind is what an import or export is.
 type Kind = byte
 

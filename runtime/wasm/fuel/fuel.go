@@ -73,11 +73,11 @@ func Instrument(m *preflight.Outline, o Options) ([]byte, error) {
 	o.Stack = cmp.Or(o.Stack, DefaultStack)
 	w := rewriter{Outline: m, options: o, limit: longest(len(m.Code))}
 	w.out.b = append(make([]byte, 0, len(m.Code)+len(m.Code)/2), binary.Magic...)
-	sections := [len(order) + 1]binary.Reader{}
+	sections := [len(binary.Order) + 1]binary.Reader{}
 	for id, content := range binary.Sections(m.Code) {
 		sections[id] = content
 	}
-	for _, id := range order {
+	for _, id := range binary.Order {
 		w.section(id, sections[id])
 	}
 	w.names(sections[binary.CustomSection])

@@ -7,13 +7,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/preflight"
 )
 
-// order holds the sections as they follow each other in a module. Custom ones come last.
-var order = [...]binary.SectionID{
-	binary.TypeSection, binary.ImportSection, binary.FunctionSection, binary.TableSection, binary.MemorySection,
-	binary.GlobalSection, binary.ExportSection, binary.StartSection, binary.ElementSection,
-	binary.DataCountSection, binary.CodeSection, binary.DataSection,
-}
-
 // rewriter is the state of one Instrument.
 type rewriter struct {
 	*preflight.Outline

@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -11,32 +12,30 @@ import (
 // scanner reads one module.
 type scanner struct {
 	*Outline
-	last     int  // place in sectionKinds of the last section that was no custom one
+	last     int  // place in binary.Order of the last section that was no custom one
 	named    bool // Code holds a name section
 	function int  // whose body is being read, -1 if none
 	bodies   int
 	segments int // data segments, -1 before they are counted
 }
 
-// sectionKinds are the sections in the order in which they must come. A custom
-// section may come anywhere and is read apart.
-var sectionKinds = []struct {
-	id   binary.SectionID
+// sections are read by their numbers. A custom one is read apart.
+var sections = [...]struct {
 	name string
 	read func(*scanner, *binary.Reader)
 }{
-	{binary.TypeSection, "type", (*scanner).readTypes},
-	{binary.ImportSection, "import", (*scanner).readImports},
-	{binary.FunctionSection, "function", (*scanner).readFunctions},
-	{binary.TableSection, "table", (*scanner).readTable},
-	{binary.MemorySection, "memory", (*scanner).readMemory},
-	{binary.GlobalSection, "global", (*scanner).readGlobals},
-	{binary.ExportSection, "export", (*scanner).readExports},
-	{binary.StartSection, "start", (*scanner).readStart},
-	{binary.ElementSection, "element", (*scanner).readElements},
-	{binary.DataCountSection, "data count", (*scanner).readDataCount},
-	{binary.CodeSection, "code", (*scanner).readCode},
-	{binary.DataSection, "data", (*scanner).readData},
+	binary.TypeSection:      {"type", (*scanner).readTypes},
+	binary.ImportSection:    {"import", (*scanner).readImports},
+	binary.FunctionSection:  {"function", (*scanner).readFunctions},
+	binary.TableSection:     {"table", (*scanner).readTable},
+	binary.MemorySection:    {"memory", (*scanner).readMemory},
+	binary.GlobalSection:    {"global", (*scanner).readGlobals},
+	binary.ExportSection:    {"export", (*scanner).readExports},
+	binary.StartSection:     {"start", (*scanner).readStart},
+	binary.ElementSection:   {"element", (*scanner).readElements},
+	binary.DataCountSection: {"data count", (*scanner).readDataCount},
+	binary.CodeSection:      {"code", (*scanner).readCode},
+	binary.DataSection:      {"data", (*scanner).readData},
 }
 
 // Scan reads a module and refuses it with an *Error, or returns its outline. With
@@ -72,7 +71,7 @@ func (s *scanner) readSection(r *binary.Reader) error {
 		if reason != "" {
 			return &Error{Function: -1, Offset: start, Reason: reason}
 		}
-		name, read, s.last = sectionKinds[place].name, sectionKinds[place].read, place
+		name, read, s.last = sections[id].name, sections[id].read, place
 		s.Sections = append(s.Sections, Section{name, inner.Len()})
 		s.Code = append(s.Code, whole...)
 	}
@@ -84,21 +83,19 @@ func (s *scanner) readSection(r *binary.Reader) error {
 	return nil
 }
 
-// place finds a section in sectionKinds, or says why it may not come here. Each
+// place finds a section in binary.Order, or says why it may not come here. Each
 // comes at most once and in order, so that everybody reads the same module.
 func (s *scanner) place(id binary.SectionID) (place int, reason string) {
-	for place, kind := range sectionKinds {
-		switch {
-		case kind.id != id:
-		case place == s.last:
-			return 0, "has a second " + kind.name + " section"
-		case place < s.last:
-			return 0, fmt.Sprintf("has its %s section after the %s section", kind.name, sectionKinds[s.last].name)
-		default:
-			return place, ""
-		}
+	place = slices.Index(binary.Order[:], id)
+	switch {
+	case place < 0:
+		reason = fmt.Sprintf("has a section of unknown kind %d", id)
+	case place == s.last:
+		reason = "has a second " + sections[id].name + " section"
+	case place < s.last:
+		reason = fmt.Sprintf("has its %s section after the %s section", sections[id].name, sections[binary.Order[s.last]].name)
 	}
-	return 0, fmt.Sprintf("has a section of unknown kind %d", id)
+	return place, reason
 }
 
 // finish checks what only the whole module shows.
