@@ -65,8 +65,8 @@ var operations = map[string]operation{
 // other object, and the version of the API that it names, such as 1.41; "" where there is none.
 func operationOf(r *http.Request) (op operation, object, version string) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	if v, ok := strings.CutPrefix(parts[0], "v"); ok && len(parts) > 1 && v != "" && strings.Trim(v, "0123456789.") == "" {
-		version, parts = v, parts[1:]
+	if len(parts) > 1 && isVersion(parts[0]) {
+		version, parts = parts[0][1:], parts[1:]
 	}
 	if op, ok := operations[r.Method+" "+strings.Join(parts, "/")]; ok && len(parts) < 3 {
 		return op, "", version
@@ -81,6 +81,12 @@ func operationOf(r *http.Request) (op operation, object, version string) {
 		return op, strings.Join(parts[1:], "/"), version
 	}
 	return other, "", version
+}
+
+// isVersion reports whether a part of a path is a version of the API, such as v1.41.
+func isVersion(part string) bool {
+	digits, ok := strings.CutPrefix(part, "v")
+	return ok && digits != "" && strings.Trim(digits, "0123456789.") == ""
 }
 
 // unseenIn returns why plugins cannot judge a request of this version of the API; nil if they can. In old
