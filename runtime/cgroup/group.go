@@ -10,6 +10,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
+	"github.com/wasmproxy/wasmproxy/runtime/dialect"
 )
 
 // Group is one cgroup, for several uses in a row: each directory and file of it is opened once,
@@ -24,10 +25,8 @@ type Group struct {
 	files map[string]int // open for reading, by the kernel's name
 }
 
-// innerGroup is the name of the group that crun makes in the scope of a container on v2, for its processes. crun writes
-// each value there, and some of them to the scope, too. So a limit that it shows is the container's, and one that is
-// written holds if both have it; of weights, that of the scope counts.
-const innerGroup = "container"
+// inner is the key of the group for processes in the scope of a container, of a runtime that makes one.
+const inner = "inner"
 
 // Group returns a group, which need not exist. A path that names none, see [PodPath], is an error of
 // each use. The caller closes it.
@@ -93,18 +92,21 @@ func (g *Group) dir(controller string) (fd int, err error) {
 	return fd, err
 }
 
-// within opens the directory of innerGroup; -1 if there is none.
+// within opens the directory of the inner group; -1 if there is none.
 func (g *Group) within() (fd int) {
-	if fd, looked := g.dirs[innerGroup]; looked {
+	if fd, looked := g.dirs[inner]; looked {
 		return fd
 	}
 	fd = -1
 	if g.fs.version == 2 && strings.HasSuffix(g.rel, scope) {
-		if opened, err := openBeneath(g.fs.dirs[whole], path.Join(g.rel, innerGroup)); err == nil {
-			fd = opened
+		for _, name := range dialect.Union(func(r dialect.Runtime) []string { return []string{r.Inner} }) {
+			if opened, err := openBeneath(g.fs.dirs[whole], path.Join(g.rel, name)); err == nil {
+				fd = opened
+				break
+			}
 		}
 	}
-	g.dirs[innerGroup] = fd
+	g.dirs[inner] = fd
 	return fd
 }
 
@@ -136,11 +138,11 @@ func (g *Group) reader(name, needs string) (fd int, err error) {
 	if fd, opened := g.files[name]; opened {
 		return fd, nil
 	}
-	inner := -1
+	within := -1
 	if weighs := strings.Contains(name, "weight") || name == rules.CPUIdle; !weighs { // those of the scope count among containers
-		inner = g.within()
+		within = g.within()
 	}
-	if fd, err = openAt(inner, name, unix.O_RDONLY); err != nil {
+	if fd, err = openAt(within, name, unix.O_RDONLY); err != nil {
 		fd, err = g.open(name, needs, unix.O_RDONLY)
 	}
 	if err == nil {

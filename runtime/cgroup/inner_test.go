@@ -10,7 +10,7 @@ import (
 // for them. What is cleared for an update would make the kernel refuse crun's write to that group. Some versions of crun
 // write kubelet's limits there alone.
 func TestGroupThatCrunMakesInAScope(t *testing.T) {
-	const scope = "/kubepods.slice/kubepods-pod1.slice/crio-c1.scope"
+	const scope, innerGroup = "/kubepods.slice/kubepods-pod1.slice/crio-c1.scope", "container"
 	f := tree(t, 2, map[string]string{"cpu.max": "max 100000"})
 	held := func(group, file string) string {
 		t.Helper()

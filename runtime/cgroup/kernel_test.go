@@ -15,6 +15,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
+	"github.com/wasmproxy/wasmproxy/runtime/dialect"
 )
 
 const mount = "/sys/fs/cgroup"
@@ -79,7 +80,7 @@ func (k *kernel) raw(name, value string) error {
 // shares writes CPU shares; v2 takes their weight.
 func (k *kernel) shares(shares int) error {
 	if k.Version() == 2 {
-		return k.raw("cpu.weight", strconv.FormatUint(rules.Weight(uint64(shares)), 10))
+		return k.raw("cpu.weight", strconv.FormatUint(dialect.Weight(uint64(shares)), 10))
 	}
 	return k.raw("cpu.shares", strconv.Itoa(shares))
 }

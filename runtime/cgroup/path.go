@@ -10,18 +10,12 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
+	"github.com/wasmproxy/wasmproxy/runtime/dialect"
 )
 
 const (
 	slice = ".slice"
 	scope = ".scope"
-)
-
-// The names that container runtimes give a container's cgroup beneath its parent, before and
-// after its id. The first one of each driver is containerd's.
-var (
-	cgroupfsNames = [][2]string{{"", ""}, {"crio-", ""}}
-	systemdNames  = [][2]string{{"cri-containerd-", scope}, {"crio-", scope}, {"docker-", scope}}
 )
 
 // PodPath returns the cgroup of a pod, which is the cgroup parent that kubelet gave its
@@ -82,9 +76,8 @@ func slicePath(name string) (string, error) {
 }
 
 // ContainerPaths returns the cgroups that a container may have beneath its cgroup parent. Only
-// the container runtime decides which: containerd and Docker, CRI-O, and with the systemd
-// driver each of the three, have a name of their own. containerd's is the first. It refuses
-// the parents that PodPath refuses, and an id that is not a single path element.
+// the container runtime decides which, see package dialect. It refuses the parents that PodPath
+// refuses, and an id that is not a single path element.
 func ContainerPaths(cgroupParent, id string) ([]string, error) {
 	pod, err := PodPath(cgroupParent)
 	if err != nil {
@@ -94,13 +87,14 @@ func ContainerPaths(cgroupParent, id string) ([]string, error) {
 	if special || strings.ContainsAny(id, "/\x00") {
 		return nil, rules.Fail("find", cgroupParent, "", "", rules.Reason(abi.Invalid, "container id %.64q is not one path element", id))
 	}
-	names := cgroupfsNames
-	if strings.HasSuffix(pod, slice) {
-		names = systemdNames
-	}
-	groups := make([]string, len(names))
-	for i, name := range names {
-		groups[i] = pod + "/" + name[0] + id + name[1]
+	groups := dialect.Union(func(r dialect.Runtime) []string {
+		if strings.HasSuffix(pod, slice) {
+			return []string{r.Scope}
+		}
+		return []string{r.Cgroup}
+	})
+	for i, name := range groups {
+		groups[i] = pod + "/" + strings.Replace(name, "ID", id, 1)
 	}
 	return groups, nil
 }

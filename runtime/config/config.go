@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/dialect"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -124,14 +125,17 @@ const allContainers = "all"
 // AllContainers reports whether plugins see the containers of Docker that Kubernetes did not make.
 func (c *Config) AllContainers() bool { return c.Containers == allContainers }
 
-// backendOfMode refuses containerd's socket, which is the default, in the place of Docker's.
+// backendOfMode refuses the socket of a runtime that kubelet calls by CRI in the place of Docker's. The default is one.
 func (c *Config) backendOfMode() error {
-	switch {
-	case c.Mode != ModeDocker:
+	if c.Mode != ModeDocker {
 		return nil
-	case filepath.Base(Path(c.Backend)) == "containerd.sock":
-		return wrong("backend", "%q is containerd's socket, and mode is docker: name Docker's, such as unix:///run/docker.sock", c.Backend)
-	case c.ImageEndpoint != "" && filepath.Clean(Path(c.ImageEndpoint)) != filepath.Clean(Path(c.Backend)):
+	}
+	for _, r := range dialect.Runtimes {
+		if r.Socket != "" && filepath.Base(Path(c.Backend)) == filepath.Base(r.Socket) {
+			return wrong("backend", "%q is the socket of %s, and mode is docker: name Docker's, such as unix:///run/docker.sock", c.Backend, r.Title)
+		}
+	}
+	if c.ImageEndpoint != "" && filepath.Clean(Path(c.ImageEndpoint)) != filepath.Clean(Path(c.Backend)) {
 		return wrong("image-endpoint", "%q: in mode docker there is no service of images of its own; leave it empty", c.ImageEndpoint)
 	}
 	return nil

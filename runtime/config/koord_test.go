@@ -92,8 +92,13 @@ func TestKoordBackendModes(t *testing.T) {
 	if err != nil || c.Mode != config.ModeDocker || c.Backend != "/run/docker.sock" {
 		t.Errorf("Docker: %+v, %v", c, err)
 	}
-	if _, err := loadKoord(t, "--backend-runtime-mode=Docker"); err == nil || !strings.Contains(err.Error(), "unix:///run/docker.sock") {
-		t.Errorf("Docker at containerd's socket: error %v", err)
+	for socket, runtime := range map[string]string{
+		"/var/run/containerd/containerd.sock": "containerd", "/run/k3s/containerd/containerd.sock": "containerd", "/run/cri-dockerd.sock": "cri-dockerd",
+	} {
+		_, err := loadKoord(t, "--backend-runtime-mode=Docker", "--remote-runtime-service-endpoint="+socket)
+		if err == nil || !strings.Contains(err.Error(), "is the socket of "+runtime+", and mode is docker: name Docker's, such as unix:///run/docker.sock") {
+			t.Errorf("Docker at %s: error %v", socket, err)
+		}
 	}
 	if _, err := loadKoord(t, "--runtime-hook-server-key="); err == nil || !strings.Contains(err.Error(), "skip-label") {
 		t.Errorf("label without a key: %v", err)

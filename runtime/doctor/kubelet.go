@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/dialect"
 	"github.com/wasmproxy/wasmproxy/runtime/host"
 )
 
@@ -153,26 +154,27 @@ func findBackendSelf(_ context.Context, n *node) (all []found, err error) {
 	return all, nil
 }
 
-func findCRIOSocket(_ context.Context, n *node) ([]found, error) {
-	crio := strings.HasSuffix(n.config.Backend, host.CRIOSuffix)
+func findSocketEnd(_ context.Context, n *node) ([]found, error) {
+	r := dialect.KnownBy(n.config.Backend)
 	if n.version != nil {
-		crio = n.version.GetRuntimeName() == "cri-o"
+		r = dialect.Named(n.version.GetRuntimeName())
 	}
-	if !crio || strings.HasSuffix(n.config.Listen, host.CRIOSuffix) {
+	if strings.HasSuffix(n.config.Listen, r.SocketEnd) {
 		return nil, nil
 	}
-	return []found{{"listen", fmt.Sprintf("the container runtime is CRI-O, and %s does not end in %s", n.config.Listen, host.CRIOSuffix)}}, nil
+	return []found{{"listen", fmt.Sprintf("the container runtime is %s, and %s does not end in %s", r.Title, n.config.Listen, r.SocketEnd)}}, nil
 }
 
-// containerdSocket is where cAdvisor looks for containerd.
-const containerdSocket = "/run/containerd/containerd.sock"
-
-func findContainerdSocket(_ context.Context, n *node) ([]found, error) {
-	if n.sameSocket(containerdSocket, n.config.Listen) {
-		return []found{{containerdSocket, "it is the proxy's socket"}}, nil
+func findCadvisorSocket(_ context.Context, n *node) (all []found, err error) {
+	for _, r := range dialect.Runtimes {
+		_, missing := os.Stat(n.under(r.Cadvisor))
+		switch {
+		case r.Cadvisor == "":
+		case n.sameSocket(r.Cadvisor, n.config.Listen):
+			all = append(all, found{r.Cadvisor, "it is the proxy's socket"})
+		case missing != nil && n.version.GetRuntimeName() == r.Name:
+			all = append(all, found{r.Cadvisor, fmt.Sprintf("the container runtime is %s, whose socket is %s", r.Title, n.config.Backend)})
+		}
 	}
-	if _, err := os.Stat(n.under(containerdSocket)); err != nil && n.version.GetRuntimeName() == "containerd" {
-		return []found{{containerdSocket, fmt.Sprintf("the container runtime is containerd, whose socket is %s", n.config.Backend)}}, nil
-	}
-	return nil, nil
+	return all, nil
 }

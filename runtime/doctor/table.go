@@ -52,10 +52,10 @@ var Checks = []*Check{
 		"Set `backend` to the container runtime's own socket.", findBackendSelf},
 	{"crio-socket", "Does kubelet know CRI-O by the end of the proxy's socket?", Error,
 		"kubelet takes statistics of containers and of the image file system from the wrong source.",
-		"Set `listen` to `unix:///run/wasmproxy/run/crio/crio.sock`, with the socket unit and kubelet's endpoint.", findCRIOSocket},
+		"Set `listen` to `unix:///run/wasmproxy/run/crio/crio.sock`, with the socket unit and kubelet's endpoint.", findSocketEnd},
 	{"containerd-socket", "Is /run/containerd/containerd.sock containerd's own?", Warning,
 		"cAdvisor in kubelet dials that path with containerd's API: metrics of containers lack labels.",
-		"Leave containerd's socket at its path, and have the proxy listen on its own.", findContainerdSocket},
+		"Leave containerd's socket at its path, and have the proxy listen on its own.", findCadvisorSocket},
 
 	{"cgroup-root", "Are cgroups mounted as `cgroup-root` and `cgroup-mode` say?", Error,
 		"The proxy does not start, or no cgroup file is written.",

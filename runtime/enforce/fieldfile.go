@@ -10,6 +10,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
+	"github.com/wasmproxy/wasmproxy/runtime/dialect"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 )
 
@@ -64,7 +65,7 @@ func (g groupFiles) holdsField(x fieldFile, sent, held string, has *runtimeapi.L
 		if g.Version() == 1 {
 			return g.Exact(x.file, "") == sent
 		}
-		return slices.Contains(weights(n), held)
+		return slices.Contains(dialect.Weights(n), held)
 	case abi.Resources + abi.MemoryLimit:
 		return err != nil || holdsBytes(n, held)
 	case abi.Resources + abi.MemorySwap:
@@ -96,12 +97,6 @@ func holdsBytes(n int64, held string) bool {
 		return n < 0 && held == "max"
 	}
 	return has <= n && n-has < int64(os.Getpagesize())
-}
-
-// weights are what a share of the CPU may become in cgroup v2: runc has changed its function.
-func weights(shares int64) []string {
-	shares = min(max(shares, 2), 262144)
-	return []string{strconv.FormatUint(rules.Weight(uint64(shares)), 10), strconv.FormatInt(1+(shares-2)*9999/262142, 10)}
 }
 
 // swapOf is the limit of swap alone of CRI's limit of memory and swap together; -1 is none. It is

@@ -7,11 +7,12 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
+	"github.com/wasmproxy/wasmproxy/runtime/dialect"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 )
 
 // fileValues are the values that an update names, by the cgroup file that the runtime writes them
-// to. A share of the CPU may become either of two weights: runc has changed its function.
+// to. A share of the CPU may become one of several weights.
 func fileValues(r *runtimeapi.LinuxContainerResources) map[string][]string {
 	all := map[string][]string{}
 	for file, value := range r.GetUnified() {
@@ -22,7 +23,7 @@ func fileValues(r *runtimeapi.LinuxContainerResources) map[string][]string {
 		all[rules.CPUMax] = []string{limit.Text(rules.CPUMax)}
 	}
 	if n := r.GetCpuShares(); n > 0 {
-		all["cpu.weight"] = weights(n)
+		all["cpu.weight"] = dialect.Weights(n)
 	}
 	memory := r.GetMemoryLimitInBytes()
 	if memory != 0 {

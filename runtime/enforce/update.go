@@ -1,7 +1,6 @@
 package enforce
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -9,11 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/reflect/protoreflect"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/dialect"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -130,13 +131,15 @@ func (e *Enforcer) send(ctx context.Context, id ledger.ID, c *crifield.Container
 	record, _ := e.Store.Container(c.ID)
 	has := record.Config.GetLinux().GetResources()
 	namePartners(r, has)
-	if idle, ok := e.Ledger.Owner(id, ledger.File(rules.CPUIdle)); ok && idle.Value == "0" { // see nameShares
-		r.CpuShares = cmp.Or(r.CpuShares, has.GetCpuShares())
+	if idle, ok := e.Ledger.Owner(id, ledger.File(rules.CPUIdle)); ok && idle.Value == "0" {
+		NameWithIdle(r, has)
 	}
 	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.ID, Linux: r}
 	e.Ledger.Sending(id, Values(r))
 	return e.Around(ctx, e.about(id, crifield.Object{Container: c}), c, req, "", func() error {
-		defer e.keepOOMGroup(ctx, c, r)() // before the files of plugins are written
+		for _, file := range dialect.Union(func(r dialect.Runtime) []string { return r.Lost }) {
+			defer e.keepFile(ctx, c, r, file)() // before the files of plugins are written
+		}
 		resp, err := e.Backend.UpdateContainerResources(ctx, req)
 		if err != nil {
 			return err
@@ -173,24 +176,36 @@ func (e *Enforcer) notSent(ctx context.Context, id ledger.ID, err error, due fie
 	}
 }
 
-// namePartners has an update of the host's own name what runtimes write together, as the runtime has
-// it. To crun, a period without a quota means that there is no quota, and it does not write a quota
-// of -1 without a period. To containerd, a limit of memory alone means that there is no swap.
+// namePartners has an update of the host's own name what a runtime takes together with what it names. The sum of memory
+// and swap is left out where the update's limit of memory is none, or above it.
 func namePartners(r, has *runtimeapi.LinuxContainerResources) {
-	if r.CpuQuota != 0 || r.CpuPeriod != 0 {
-		setIfZero(&r.CpuQuota, has.GetCpuQuota())
-		setIfZero(&r.CpuPeriod, has.GetCpuPeriod())
+	named, fields := r.MemorySwapLimitInBytes, r.ProtoReflect().Descriptor().Fields()
+	for i := range fields.Len() {
+		if f := fields.Get(i); r.ProtoReflect().Has(f) {
+			nameWith(string(f.Name()), r, has)
+		}
 	}
-	if r.MemorySwapLimitInBytes != 0 {
-		setIfZero(&r.MemoryLimitInBytes, has.GetMemoryLimitInBytes())
-	}
-	if swap := has.GetMemorySwapLimitInBytes(); r.MemoryLimitInBytes > 0 && (swap < 0 || swap >= r.MemoryLimitInBytes) {
-		setIfZero(&r.MemorySwapLimitInBytes, swap)
+	limit, sum := r.MemoryLimitInBytes, r.MemorySwapLimitInBytes
+	if fits := sum < 0 || sum >= limit; named == 0 && (limit <= 0 || !fits) {
+		r.MemorySwapLimitInBytes = 0
 	}
 }
 
-func setIfZero(n *int64, value int64) {
-	if *n == 0 {
-		*n = value
+// NameWithIdle has an update with which a container's cpu.idle ends name what a runtime would lose then, as the runtime has it.
+// It reports whether it has added something.
+func NameWithIdle(update, has *runtimeapi.LinuxContainerResources) (added bool) {
+	return nameWith(rules.CPUIdle, update, has)
+}
+
+// nameWith does so for any resource or cgroup file that an update changes. See package dialect.
+func nameWith(changed string, update, has *runtimeapi.LinuxContainerResources) (added bool) {
+	to, from := update.ProtoReflect(), has.ProtoReflect()
+	for _, name := range dialect.Partners(changed) {
+		f := to.Descriptor().Fields().ByName(protoreflect.Name(name))
+		if !to.Has(f) && from.Has(f) {
+			to.Set(f, from.Get(f))
+			added = true
+		}
 	}
+	return added
 }

@@ -140,6 +140,7 @@ func kubeadmFlags(flags ...string) string {
 const (
 	containerd = "unix:///var/run/containerd/containerd.sock" // as kubeadm has it
 	crio       = "unix:///var/run/crio/crio.sock"
+	crioListen = "unix:///run/wasmproxy/run/crio/crio.sock"
 	pause      = "--pod-infra-container-image=registry.k8s.io/pause:3.9"
 	ours       = "unix:///run/wasmproxy/wasmproxy.sock"
 )

@@ -8,19 +8,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/wasmproxy/wasmproxy/deploy/systemd"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/dialect"
 )
 
 // SettingsFile is the file of settings that the service unit names.
 const SettingsFile = "/etc/wasmproxy/wasmproxy.yaml"
-
-// CRIOSuffix is the end of an endpoint by which kubelet knows CRI-O.
-const CRIOSuffix = "run/crio/crio.sock"
 
 // Files of the installation. A package for a distribution has the program and the units
 // itself; then they are not written.
@@ -33,7 +30,6 @@ const (
 	recordDir     = "/var/lib/wasmproxy"
 	logDir        = "/var/log/wasmproxy" // LogsDirectory= of the unit
 	proxyListen   = "unix:///run/wasmproxy/wasmproxy.sock"
-	crioListen    = "unix:///run/wasmproxy/run/crio/crio.sock"
 	hookServerDir = "/etc/runtime/hookserver.d"
 )
 
@@ -223,7 +219,7 @@ func (h *Host) useBackend(k *kubelet, r *record) error {
 	switch {
 	case h.Backend == "":
 		return nil
-	case SameEndpoint(k.runtime, proxyListen), SameEndpoint(k.runtime, crioListen):
+	case SameEndpoint(k.runtime, listenFor(k.runtime)):
 		k.runtime = h.Backend
 	case !k.named && (k.manager != nil || k.home() == (text{})):
 		k.runtime = h.Backend
@@ -315,10 +311,7 @@ func (h *Host) settings(p *installation, k *kubelet) (*config.Config, error) {
 	if p.record == nil {
 		p.record = &record{Version: recordVersion, Runtime: k.runtime, Images: k.images}
 	}
-	listen := proxyListen
-	if strings.HasSuffix(p.record.Runtime, CRIOSuffix) {
-		listen = crioListen
-	}
+	listen := listenFor(p.record.Runtime)
 	if SameEndpoint(p.record.Runtime, listen) {
 		return nil, fmt.Errorf("kubelet's endpoint is the proxy's already, %s, and there is no %s: write it with the runtime's socket as backend", listen, SettingsFile)
 	}
@@ -353,6 +346,14 @@ func (h *Host) checkSettings(p *installation, k *kubelet) (*config.Config, error
 		p.record = &record{Version: recordVersion, Runtime: runtime, Images: c.ImageEndpoint}
 	}
 	return c, nil
+}
+
+// listenFor returns the proxy's endpoint in front of a runtime.
+func listenFor(runtime string) string {
+	if end := dialect.KnownBy(runtime).SocketEnd; end != "" {
+		return "unix:///run/wasmproxy/" + end
+	}
+	return proxyListen
 }
 
 // load reads settings as serve does, from flags.

@@ -113,7 +113,7 @@ func layouts() map[string]layout {
 
 func rancher(name, dir, counts, backend string) layout {
 	listen := ours
-	if strings.HasSuffix(backend, host.CRIOSuffix) {
+	if strings.HasSuffix(backend, "/crio.sock") {
 		listen = oursCRIO
 	}
 	settings := "/etc/rancher/" + dir + "/config.yaml"
@@ -127,7 +127,7 @@ func rancher(name, dir, counts, backend string) layout {
 
 // listen is the proxy's endpoint on the node.
 func (l layout) listen() string {
-	if strings.HasSuffix(l.backend, host.CRIOSuffix) {
+	if strings.HasSuffix(l.backend, "/crio.sock") {
 		return oursCRIO
 	}
 	return ours

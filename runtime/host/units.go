@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/deploy/systemd"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/dialect"
 )
 
 // shadows are the program and the units that an installation without a package has made: systemd and a shell would
@@ -80,19 +81,12 @@ func (h *Host) planUnits(p *installation) error {
 	return nil
 }
 
-// runtimeUnits start what listens on these sockets. k3s and others with kubelet in the same unit are left out: their
-// unit is active only when kubelet has called the proxy.
-var runtimeUnits = map[string]string{
-	"/run/containerd/containerd.sock": "containerd.service",
-	"/run/crio/crio.sock":             "crio.service",
-	"/run/cri-dockerd.sock":           "cri-docker.service",
-}
-
 // runtimeOrder returns the drop-in that starts the proxy after the runtime of this node alone, and before a kubelet
-// that another unit than kubelet.service starts. It is empty if neither is known.
+// that another unit than kubelet.service starts. It is empty if neither is known. A runtime in kubelet's unit, as that of
+// k3s, has no row in package dialect: its unit is active only when kubelet has called the proxy.
 func (h *Host) runtimeOrder(p *installation) string {
 	text := ""
-	if unit := runtimeUnits[plain(p.settings.Backend)]; unit != "" {
+	if unit := dialect.At(plain(p.settings.Backend)).Unit; unit != "" {
 		text += "After=" + unit + "\n"
 	}
 	if unit := h.KubeletUnit(); unit != "" && unit != kubeletUnit {

@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/dialect"
 )
 
 // Secrets implements plugin.Event: of the call's messages and the event's own container
@@ -70,10 +71,6 @@ func Secrets(m proto.Message, has abi.CapabilitySet) (values []string) {
 	return values
 }
 
-// ofRuntimes are variables that runtimes add. CRI-O reports them with kubelet's, and the name of the pod or
-// node is in one.
-var ofRuntimes = []string{"HOSTNAME", "HOME", "PATH", "TERM"}
-
 func environment(has abi.CapabilitySet, c *runtimeapi.ContainerConfig) (values []string) {
 	if !has.Has(abi.Env) {
 		return nil
@@ -84,8 +81,9 @@ func environment(has abi.CapabilitySet, c *runtimeapi.ContainerConfig) (values [
 			names = append(names, name)
 		}
 	}
+	added := dialect.Union(func(r dialect.Runtime) []string { return r.Env })
 	for _, variable := range c.GetEnvs() {
-		if slices.Contains(ofRuntimes, variable.GetKey()) {
+		if slices.Contains(added, variable.GetKey()) {
 			names = append(names, string(variable.GetValue()))
 		}
 	}

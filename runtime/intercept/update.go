@@ -1,6 +1,7 @@
 package intercept
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -36,7 +38,7 @@ func (c *call) acquire(ctx context.Context) (release func()) {
 
 // updateEvent is about a container whose resources change: its values with
 // the request applied. Only what the request names or a plugin sets is
-// sent to the backend, and the shares where nameShares adds them.
+// sent to the backend, and what NameWithIdle adds.
 func (c *call) updateEvent(ctx context.Context, carried cri.Carried) *event {
 	e := c.containerEvent(ctx, cri.ContainerID(c.req))
 	if e == nil {
@@ -49,22 +51,22 @@ func (c *call) updateEvent(ctx context.Context, carried cri.Carried) *event {
 	return e
 }
 
-// nameShares has an update with which plugins end the container's cpu.idle name its CPU
-// shares too, and reports whether it changed the request. When idle ends, the kernel gives
-// the container its default share, and Docker writes only those fields that an update names.
-func nameShares(
+// nameWithIdle has an update with which plugins end the container's cpu.idle name what a runtime
+// would lose then, and reports whether it changed the request.
+func nameWithIdle(
 	r *runtimeapi.UpdateContainerResourcesRequest, known *runtimeapi.LinuxContainerResources, changes []plugin.Owned, of abi.Object,
 ) bool {
 	ends := func(o plugin.Owned) bool {
 		return o.Change.Object == of && o.Change.EndsIdle()
 	}
-	if r.GetLinux().GetCpuShares() != 0 || known.GetCpuShares() == 0 || !slices.ContainsFunc(changes, ends) {
+	if !slices.ContainsFunc(changes, ends) {
 		return false
 	}
-	if r.Linux == nil {
-		r.Linux = &runtimeapi.LinuxContainerResources{}
+	linux := cmp.Or(r.Linux, &runtimeapi.LinuxContainerResources{})
+	if !enforce.NameWithIdle(linux, known) {
+		return false
 	}
-	r.Linux.CpuShares = known.GetCpuShares()
+	r.Linux = linux
 	return true
 }
 

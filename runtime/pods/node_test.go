@@ -64,6 +64,9 @@ func (n *node) remove(id string) {
 	delete(n.containers, id)
 }
 
+// infoKey is where the runtimes have the object.
+const infoKey = "info"
+
 func info(v any) map[string]string {
 	b, err := json.Marshal(v)
 	if err != nil {

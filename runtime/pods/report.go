@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/dialect"
 )
 
 // reportedPod is a pod as the backend reports it.
@@ -72,7 +74,7 @@ func readPodStatus(resp *runtimeapi.PodSandboxStatusResponse) (reportedPod, erro
 		t.Config, t.Unreported = podConfigOf(st, &info.RuntimeSpec), info.RuntimeSpec.unreportedOfPod()
 	}
 	if t.RuntimeHandler == "" {
-		t.RuntimeHandler = info.RuntimeSpec.Annotations[crioRuntimeHandler]
+		t.RuntimeHandler = cmp.Or(info.RuntimeSpec.annotated(func(r dialect.Runtime) []string { return r.RuntimeHandler })...)
 	}
 	return t, nil
 }

@@ -1,24 +1,14 @@
 package pods
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"strings"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-)
 
-// CRI-O keeps what the runtime spec has no place for in annotations of the spec
-// (internal/annotations and pkg/annotations/v2 in its source; the last two have
-// had two names).
-const (
-	crioCgroupParent   = "io.kubernetes.cri-o.CgroupParent"
-	crioRuntimeHandler = "io.kubernetes.cri-o.RuntimeHandler"
-	containerNameLabel = "io.kubernetes.container.name"
-)
-
-var (
-	crioPodOverhead  = [...]string{"pod-linux-overhead.crio.io", "io.kubernetes.cri-o.PodLinuxOverhead"}
-	crioPodResources = [...]string{"pod-linux-resources.crio.io", "io.kubernetes.cri-o.PodLinuxResources"}
+	"github.com/wasmproxy/wasmproxy/runtime/dialect"
 )
 
 // podConfigOf makes a config of what the status and the runtime spec tell.
@@ -28,14 +18,13 @@ func podConfigOf(st *runtimeapi.PodSandboxStatus, spec *runtimeSpec) *runtimeapi
 		Labels:      st.GetLabels(),
 		Annotations: st.GetAnnotations(),
 		Linux: &runtimeapi.LinuxPodSandboxConfig{
-			CgroupParent: spec.Annotations[crioCgroupParent],
-			Overhead:     spec.annotated(crioPodOverhead[:]),
-			Resources:    spec.annotated(crioPodResources[:]),
+			CgroupParent: cmp.Or(spec.annotated(func(r dialect.Runtime) []string { return r.CgroupParent })...),
+			Overhead:     resourcesIn(spec.annotated(func(r dialect.Runtime) []string { return r.PodOverhead })),
+			Resources:    resourcesIn(spec.annotated(func(r dialect.Runtime) []string { return r.PodResources })),
 		},
 	}
-	// CRI-O adds a label of its own.
-	if c.Labels[containerNameLabel] == "POD" {
-		delete(c.Labels, containerNameLabel)
+	for _, r := range dialect.Runtimes {
+		maps.DeleteFunc(c.Labels, func(label, value string) bool { return value != "" && r.PodLabels[label] == value })
 	}
 	opts := st.GetLinux().GetNamespaces().GetOptions()
 	if opts != nil {
@@ -67,12 +56,19 @@ func (i *containerInfo) unreported() Parts {
 	return notInSpec
 }
 
-// annotated reads the resources that an annotation of one of these names has,
-// or nil.
-func (s *runtimeSpec) annotated(names []string) *runtimeapi.LinuxContainerResources {
-	for _, name := range names {
+// annotated returns what the annotations have that a column of the dialects names.
+func (s *runtimeSpec) annotated(column func(dialect.Runtime) []string) (values []string) {
+	for _, name := range dialect.Union(column) {
+		values = append(values, s.Annotations[name])
+	}
+	return values
+}
+
+// resourcesIn returns the resources of the first text that has some, or nil.
+func resourcesIn(texts []string) *runtimeapi.LinuxContainerResources {
+	for _, text := range texts {
 		var res *runtimeapi.LinuxContainerResources
-		if err := json.Unmarshal([]byte(s.Annotations[name]), &res); err == nil && res != nil {
+		if err := json.Unmarshal([]byte(text), &res); err == nil && res != nil {
 			return res
 		}
 	}

@@ -7,13 +7,11 @@ import (
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/dialect"
 )
 
-// infoKey is where containerd and CRI-O put their one JSON object in the info of
-// a verbose status.
-const infoKey = "info"
-
-// podInfo is that object for a pod. CRI-O has no config, overhead nor resources;
+// podInfo is the JSON object of a verbose status for a pod. CRI-O has no config, overhead nor resources;
 // containerd has the latter two after UpdatePodSandboxResources, from 2.1 on.
 type podInfo struct {
 	Config      *runtimeapi.PodSandboxConfig   `json:"config"`
@@ -55,12 +53,15 @@ type runtimeSpec struct {
 // the zero value.
 func parseInfo[T podInfo | containerInfo](info map[string]string) (T, error) {
 	var t T
-	text, ok := info[infoKey]
-	if !ok {
+	for _, key := range dialect.Union(func(r dialect.Runtime) []string { return []string{r.Verbose} }) {
+		text, ok := info[key]
+		if !ok {
+			continue
+		}
+		if err := json.Unmarshal([]byte(text), &t); err != nil {
+			return t, fmt.Errorf("the verbose info is not the JSON it should be: %w", err)
+		}
 		return t, nil
-	}
-	if err := json.Unmarshal([]byte(text), &t); err != nil {
-		return t, fmt.Errorf("the verbose info is not the JSON it should be: %w", err)
 	}
 	return t, nil
 }

@@ -95,7 +95,7 @@ func (d *differences) resources(sent, got crifield.Object, whole bool) {
 			was, _ := sent.Int64(f)
 			is, _ := got.Int64(f)
 			if f == abi.Resources+abi.MemoryLimit && was == 0 && is == -1 {
-				continue // there is no limit to lift, and CRI-O refuses -1 as too low
+				continue // there is no limit to lift, and not every runtime takes -1
 			}
 			differs := is != was && (is != 0 || whole)
 			if differs && counts(f, is) && d.can(abi.Container, f) {

@@ -16,8 +16,8 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
-	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/dialect"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
@@ -80,7 +80,7 @@ func (c *Cgroups) Update(group string, r *runtimeapi.LinuxContainerResources) er
 		files["cpu.max"] = fmt.Sprint(orMax(quota), " ", period)
 	}
 	if shares := r.GetCpuShares(); shares > 0 {
-		put("cpu.weight", int64(rules.Weight(uint64(shares))))
+		put("cpu.weight", int64(dialect.Weight(uint64(shares))))
 	}
 	if limit := r.GetMemoryLimitInBytes(); limit != 0 {
 		files["memory.max"] = orMax(limit)

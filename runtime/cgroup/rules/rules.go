@@ -1,6 +1,5 @@
 // Package rules says which cgroup files a plugin may write, which values they take, and
-// what an error means to a plugin. It touches no file, and takes nothing but the standard
-// library and package abi: package sdktest brings it to the tests of plugins.
+// what an error means to a plugin. It touches no file.
 package rules
 
 import (

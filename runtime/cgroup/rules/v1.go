@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/dialect"
 )
 
 // V1 is how cgroup v1 has a file of v2: under one or more names, in other units. A name begins with
@@ -94,7 +95,7 @@ var cpuShares = &V1{
 	Names: []string{"cpu.shares"},
 	Read: func(held Held) (string, error) {
 		shares, err := held.number("cpu.shares")
-		return strconv.FormatUint(Weight(uint64(max(shares, 2))), 10), err
+		return strconv.FormatUint(dialect.Weight(uint64(max(shares, 2))), 10), err
 	},
 	Writes: func(value string, held Held) ([]Write, error) {
 		weight, err := strconv.ParseUint(value, 10, 64)
@@ -102,26 +103,12 @@ var cpuShares = &V1{
 	},
 }
 
-// Weight returns the cpu.weight of cgroup v2 for CPU shares, of which 2 to 262144 are valid:
-// the function of runc since 1.3.2. It maps the kernel's defaults, 1024 shares and a weight of
-// 100, to each other.
-func Weight(shares uint64) uint64 {
-	switch {
-	case shares <= 2:
-		return 1
-	case shares >= 262144:
-		return 10_000
-	}
-	l := math.Log2(float64(shares))
-	return uint64(math.Ceil(math.Pow(10, (l*l+125*l)/612-7.0/34)))
-}
-
 // shares returns the fewest shares of a weight. Each weight has some.
 func shares(weight uint64) uint64 {
 	if weight == 100 {
 		return 1024 // the default
 	}
-	more := sort.Search(262142, func(n int) bool { return Weight(uint64(2+n)) >= weight })
+	more := sort.Search(262142, func(n int) bool { return dialect.Weight(uint64(2+n)) >= weight })
 	return uint64(2 + more)
 }
 
