@@ -18,6 +18,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/dialect"
 	"github.com/wasmproxy/wasmproxy/runtime/doctor"
@@ -144,7 +145,7 @@ func youkiPods(t *testing.T) {
 
 func youkiResources(t *testing.T) {
 	update := &runtimeapi.LinuxContainerResources{}
-	added := enforce.NameWithIdle(update, &runtimeapi.LinuxContainerResources{CpusetCpus: "0-1", CpuShares: 512, CpuQuota: 1000})
+	added := enforce.NameWith(rules.CPUIdle, update, &runtimeapi.LinuxContainerResources{CpusetCpus: "0-1", CpuShares: 512, CpuQuota: 1000})
 	if want := (&runtimeapi.LinuxContainerResources{CpusetCpus: "0-1", CpuShares: 512}); !added || !proto.Equal(update, want) {
 		t.Errorf("the update that ends cpu.idle is %v", update)
 	}

@@ -78,7 +78,9 @@ func (e *Enforcer) restore(
 
 // keepFile is for an update r of the host's own, which names only what it changes, and with which a runtime may overwrite
 // a file. restore brings back what it held, unless a plugin wants the file: then that is written anyway.
-func (e *Enforcer) keepFile(ctx context.Context, c *crifield.Container, r *runtimeapi.LinuxContainerResources, file string) (restore func()) {
+func (e *Enforcer) keepFile(
+	ctx context.Context, c *crifield.Container, r *runtimeapi.LinuxContainerResources, file string,
+) (restore func()) {
 	own := crifield.Object{Container: c}
 	_, named := r.GetUnified()[file]
 	if e.Cgroups == nil || named || slices.Contains(e.Ledger.Files(e.ID(own)), file) {

@@ -132,7 +132,7 @@ func (e *Enforcer) send(ctx context.Context, id ledger.ID, c *crifield.Container
 	has := record.Config.GetLinux().GetResources()
 	namePartners(r, has)
 	if idle, ok := e.Ledger.Owner(id, ledger.File(rules.CPUIdle)); ok && idle.Value == "0" {
-		NameWithIdle(r, has)
+		NameWith(rules.CPUIdle, r, has)
 	}
 	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.ID, Linux: r}
 	e.Ledger.Sending(id, Values(r))
@@ -182,7 +182,7 @@ func namePartners(r, has *runtimeapi.LinuxContainerResources) {
 	named, fields := r.MemorySwapLimitInBytes, r.ProtoReflect().Descriptor().Fields()
 	for i := range fields.Len() {
 		if f := fields.Get(i); r.ProtoReflect().Has(f) {
-			nameWith(string(f.Name()), r, has)
+			NameWith(string(f.Name()), r, has)
 		}
 	}
 	limit, sum := r.MemoryLimitInBytes, r.MemorySwapLimitInBytes
@@ -191,14 +191,9 @@ func namePartners(r, has *runtimeapi.LinuxContainerResources) {
 	}
 }
 
-// NameWithIdle has an update with which a container's cpu.idle ends name what a runtime would lose then, as the runtime has it.
-// It reports whether it has added something.
-func NameWithIdle(update, has *runtimeapi.LinuxContainerResources) (added bool) {
-	return nameWith(rules.CPUIdle, update, has)
-}
-
-// nameWith does so for any resource or cgroup file that an update changes. See package dialect.
-func nameWith(changed string, update, has *runtimeapi.LinuxContainerResources) (added bool) {
+// NameWith has an update that changes a resource or a cgroup file name what a runtime takes together with it, as the runtime
+// has it, and reports whether it has added something. See package dialect.
+func NameWith(changed string, update, has *runtimeapi.LinuxContainerResources) (added bool) {
 	to, from := update.ProtoReflect(), has.ProtoReflect()
 	for _, name := range dialect.Partners(changed) {
 		f := to.Descriptor().Fields().ByName(protoreflect.Name(name))

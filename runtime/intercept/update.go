@@ -8,6 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
@@ -38,7 +39,7 @@ func (c *call) acquire(ctx context.Context) (release func()) {
 
 // updateEvent is about a container whose resources change: its values with
 // the request applied. Only what the request names or a plugin sets is
-// sent to the backend, and what NameWithIdle adds.
+// sent to the backend, and what nameWithIdle adds.
 func (c *call) updateEvent(ctx context.Context, carried cri.Carried) *event {
 	e := c.containerEvent(ctx, cri.ContainerID(c.req))
 	if e == nil {
@@ -63,7 +64,7 @@ func nameWithIdle(
 		return false
 	}
 	linux := cmp.Or(r.Linux, &runtimeapi.LinuxContainerResources{})
-	if !enforce.NameWithIdle(linux, known) {
+	if !enforce.NameWith(rules.CPUIdle, linux, known) {
 		return false
 	}
 	r.Linux = linux

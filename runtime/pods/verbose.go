@@ -58,10 +58,11 @@ func parseInfo[T podInfo | containerInfo](info map[string]string) (T, error) {
 		if !ok {
 			continue
 		}
-		if err := json.Unmarshal([]byte(text), &t); err != nil {
-			return t, fmt.Errorf("the verbose info is not the JSON it should be: %w", err)
+		err := json.Unmarshal([]byte(text), &t)
+		if err != nil {
+			err = fmt.Errorf("the verbose info is not the JSON it should be: %w", err)
 		}
-		return t, nil
+		return t, err
 	}
 	return t, nil
 }
