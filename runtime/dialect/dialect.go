@@ -1,9 +1,10 @@
 // Package dialect is what is peculiar to a container runtime: what kubelet calls, and the program that this runs to make
-// containers. Each has one row in Runtimes, and a new one needs nothing else in the proxy.
+// containers. Each has one row in Runtimes, which is all that the proxy has of it. Only the members of a verbose status, of all
+// runtimes together, are in runtime/pods.
 //
 // The row is known where the runtime has told its name (Named) or by its socket (At, KnownBy). Elsewhere all rows count
-// together (Union, Partners, Weights): CRI does not tell which program makes the containers, and what a node's former
-// runtime has made is still there when another one answers. So a row must be harmless with other runtimes.
+// together (Union, Weights): CRI does not tell which program makes the containers, and what a node's former runtime has
+// made is still there when another one answers. So a row must be harmless with other runtimes.
 //
 // What CRI has for all runtimes is in runtime/cri and runtime/crifield, and Docker's own API is in runtime/docker.
 package dialect
@@ -21,7 +22,7 @@ func Named(name string) Runtime { return find(func(r Runtime) bool { return r.Na
 // At returns the row of the runtime whose socket is at this path; an empty one if there is none.
 func At(path string) Runtime { return find(func(r Runtime) bool { return r.Socket == path }) }
 
-// KnownBy returns the row of the runtime that kubelet takes the endpoint for by its end; an empty one if there is none.
+// KnownBy returns the row of the runtime as which kubelet treats an endpoint, by its end; an empty one if there is none.
 func KnownBy(endpoint string) Runtime {
 	return find(func(r Runtime) bool { return r.SocketEnd != "" && strings.HasSuffix(endpoint, r.SocketEnd) })
 }
@@ -45,11 +46,6 @@ func Union(column func(Runtime) []string) (all []string) {
 	return all
 }
 
-// Partners returns what an update has to name with a resource or cgroup file that it changes.
-func Partners(changed string) []string {
-	return Union(func(r Runtime) []string { return []string{r.Partners[changed]} })
-}
-
 // Weights returns the values of cpu.weight that CPU shares may become in cgroup v2.
 func Weights(shares int64) []string {
 	shares = min(max(shares, minShares), maxShares)
@@ -61,11 +57,7 @@ func Weights(shares int64) []string {
 	})
 }
 
-// The CPU shares that the kernel takes.
-const (
-	minShares = 2
-	maxShares = 262144
-)
+const minShares, maxShares = 2, 262144 // those that the kernel takes
 
 // Weight returns the cpu.weight of cgroup v2 for CPU shares, of which 2 to 262144 are valid: the function of runc since
 // 1.3.2. It maps the kernel's defaults, 1024 shares and a weight of 100, to each other.

@@ -195,7 +195,7 @@ func namePartners(r, has *runtimeapi.LinuxContainerResources) {
 // has it, and reports whether it has added something. See package dialect.
 func NameWith(changed string, update, has *runtimeapi.LinuxContainerResources) (added bool) {
 	to, from := update.ProtoReflect(), has.ProtoReflect()
-	for _, name := range dialect.Partners(changed) {
+	for _, name := range dialect.Union(func(r dialect.Runtime) []string { return []string{r.Partners[changed]} }) {
 		f := to.Descriptor().Fields().ByName(protoreflect.Name(name))
 		if !to.Has(f) && from.Has(f) {
 			to.Set(f, from.Get(f))

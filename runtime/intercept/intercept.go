@@ -264,7 +264,7 @@ func (c *call) pre(ctx, hookCtx context.Context) error {
 		c.dirty = c.dirty || o.Change.Op != plugin.WriteFile && o.Change.Object < abi.FirstHandle
 	}
 	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok {
-		c.dirty = nameWithIdle(r, c.event.container.Resources.Now, owned, abi.Container) || c.dirty
+		c.dirty = nameWithIdle(r, c.event.container.Resources.Now, owned) || c.dirty
 	}
 	c.takeBack, err = c.applyFiles(ctx, c.event, abi.Pod, owned)
 	return err

@@ -55,16 +55,11 @@ func (c *call) updateEvent(ctx context.Context, carried cri.Carried) *event {
 // nameWithIdle has an update with which plugins end the container's cpu.idle name what a runtime
 // would lose then, and reports whether it changed the request.
 func nameWithIdle(
-	r *runtimeapi.UpdateContainerResourcesRequest, known *runtimeapi.LinuxContainerResources, changes []plugin.Owned, of abi.Object,
+	r *runtimeapi.UpdateContainerResourcesRequest, known *runtimeapi.LinuxContainerResources, changes []plugin.Owned,
 ) bool {
-	ends := func(o plugin.Owned) bool {
-		return o.Change.Object == of && o.Change.EndsIdle()
-	}
-	if !slices.ContainsFunc(changes, ends) {
-		return false
-	}
+	ends := func(o plugin.Owned) bool { return o.Change.Object == abi.Container && o.Change.EndsIdle() }
 	linux := cmp.Or(r.Linux, &runtimeapi.LinuxContainerResources{})
-	if !enforce.NameWith(rules.CPUIdle, linux, known) {
+	if !slices.ContainsFunc(changes, ends) || !enforce.NameWith(rules.CPUIdle, linux, known) {
 		return false
 	}
 	r.Linux = linux
