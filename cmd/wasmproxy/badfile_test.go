@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -48,7 +45,7 @@ func hasProblem(s *status.Status, words ...string) bool {
 }
 
 // TestCrashWithABadFile: the plugin is active as before with each kind of bad file after a crash, pods start, and
-// status names the file. A reload does not fail for it.
+// status names the file. So it is after a restart.
 func TestCrashWithABadFile(t *testing.T) {
 	u := newUpgraded(t)
 	u.put(build(t, u.dir, "v1"))
@@ -83,9 +80,7 @@ func TestCrashWithABadFile(t *testing.T) {
 			u.kill()
 			u.start()
 			u.awaitReason("plugin 10-qos: ", bad.says, "; version ", " stays active")
-			if out, err := u.reload(); err != nil {
-				t.Errorf("a reload fails: %v: %s", err, out)
-			}
+			u.restart()
 			u.awaitReason("plugin 10-qos: ", bad.says, "; version ", " stays active")
 			_, err := u.kubelet.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: podConfig("web" + bad.name)}, grpc.WaitForReady(true))
 			u.must(err)
@@ -129,46 +124,5 @@ func TestNewFilesAfterACrash(t *testing.T) {
 		}
 		u.must(unix.Kill(u.pids[len(u.pids)-1], unix.SIGTERM)) // the next one starts after an orderly end
 		u.awaitEnd(u.pids[len(u.pids)-1])
-	}
-}
-
-// TestReloadWaitsForDataDirAlone: while the last good versions cannot be written, since a disk is slow for instance, a
-// reload waits, and calls do not.
-func TestReloadWaitsForDataDirAlone(t *testing.T) {
-	u := newUpgraded(t)
-	u.startWithPlugin(build(t, u.dir, "v1"))
-	u.awaitSaved("10-qos")
-	lock, err := os.OpenFile(u.dir+"/data/last-good/lock", os.O_RDWR, 0)
-	u.must(err)
-	defer lock.Close()
-	u.must(unix.Flock(int(lock.Fd()), unix.LOCK_EX))
-	old := u.pids[0]
-	reloaded := make(chan error, 1)
-	go func() {
-		out, err := u.reload()
-		if err != nil {
-			err = fmt.Errorf("%w: %s", err, out)
-		}
-		reloaded <- err
-	}()
-	waiting := regexp.MustCompile(fmt.Sprintf(`-> FLOCK .* %d `, old))
-	for end := time.Now().Add(upgradePatience); ; time.Sleep(5 * time.Millisecond) {
-		locks, err := os.ReadFile("/proc/locks")
-		u.must(err)
-		if waiting.Match(locks) {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("process %d does not wait for the directory:\n%s", old, locks)
-		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	if _, err := u.kubelet.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: podConfig("web")}); err != nil {
-		t.Errorf("a call waits, too: %v", err)
-	}
-	u.must(unix.Flock(int(lock.Fd()), unix.LOCK_UN))
-	if err := <-reloaded; err != nil {
-		t.Error(err)
 	}
 }

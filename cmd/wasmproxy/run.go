@@ -6,8 +6,6 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-
-	"github.com/wasmproxy/wasmproxy/runtime/handover"
 )
 
 // run executes one command line of root and returns the exit code. Errors go to stderr,
@@ -18,22 +16,12 @@ func run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 	root.SetErr(stderr)
 	if err := root.ExecuteContext(ctx); err != nil {
 		printError(stderr, err)
-		failHandover(err)
 		if own := (coded{}); errors.As(err, &own) {
 			return own.code
 		}
 		return exitFailure
 	}
 	return exitOK
-}
-
-// failHandover tells the process that has started this one to take its place, if there is one, why
-// that is not possible: what is wrong with a flag or a setting. Of later errors package daemon tells.
-func failHandover(err error) {
-	if from, _ := handover.FromEnvironment(); from != nil {
-		_ = from.Fail(err)
-		_ = from.Close()
-	}
 }
 
 // newRoot returns the program's command with all others beneath it. settings is the settings file
@@ -55,7 +43,7 @@ warnings, 5 errors.`,
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(serveCommand(), koordCommand(), versionCommand(), demoCommand(), hostCommand(), compileCommand())
 	root.AddCommand(ofNode(settings,
-		validateCommand(), pluginCommand(), bypassCommand(), reloadCommand(), statusCommand(), explainCommand(), doctorCommand(),
+		validateCommand(), pluginCommand(), bypassCommand(), statusCommand(), explainCommand(), doctorCommand(),
 	)...)
 	root.SetHelpCommand(helpCommand())
 	strict(root)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -21,7 +20,7 @@ func TestMain(m *testing.M) {
 		defer stop()
 		os.Exit(run(ctx, newRoot(os.Getenv("NODE_SETTINGS")), commandLine(os.Args), os.Stdout, os.Stderr))
 	}
-	testscript.Main(m, map[string]func(){"wasmproxy": program, koordName: program, "kubelet": playKubelet, "successor-ends": func() { takeState(0) }, "successor-hangs": func() { takeState(time.Hour) }, "successor-serves": serveAndEnd})
+	testscript.Main(m, map[string]func(){"wasmproxy": program, koordName: program, "kubelet": playKubelet})
 }
 
 // TestScripts runs the program as its users do. A script is a story: commands,

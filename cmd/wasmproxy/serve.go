@@ -7,7 +7,6 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
-	"github.com/wasmproxy/wasmproxy/runtime/handover"
 	"github.com/wasmproxy/wasmproxy/runtime/settings"
 )
 
@@ -21,8 +20,7 @@ Every setting is a flag, a key of the same name in the YAML file given by
 --config, and an environment variable such as WASMPROXY_LOG_LEVEL; flags win
 over variables, variables over the file. If the file cannot be used, the proxy
 serves with the last good settings, which it keeps in data-dir, and says so.
-SIGTERM, SIGINT and SIGHUP end the proxy, after the calls in flight. A reload is
-wasmproxy reload.`,
+SIGTERM, SIGINT and SIGHUP end the proxy, after the calls in flight.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd, func(f config.File) (*config.Config, error) { return config.LoadFrom(cmd.Flags(), f) })
@@ -32,12 +30,11 @@ wasmproxy reload.`,
 	return cmd
 }
 
-// serve serves by the settings that load makes of the settings file, or by the last good ones. A process that is to take the
-// place of another has no use for those: the other one serves on.
+// serve serves by the settings that load makes of the settings file, or by the last good ones.
 func serve(cmd *cobra.Command, load func(config.File) (*config.Config, error)) error {
 	source := settings.New(func() config.File { return config.ReadFile(cmd.Flags()) }, load)
 	c, err := source.Load()
-	if err != nil && !handover.Asked() {
+	if err != nil {
 		c, err = fallBack(source, err)
 	}
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"syscall"
-	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
@@ -68,13 +67,6 @@ func (c Client) SetBypass(ctx context.Context, on bool, reason string) (now stat
 	return now, err
 }
 
-// Reload has another process take the place of the proxy, and returns its PID.
-func (c Client) Reload(ctx context.Context) (pid int, err error) {
-	var r Reloaded
-	err = c.askWithin(ctx, ReloadTime+answerTime, http.MethodPost, "/reload", nil, &r)
-	return r.PID, err
-}
-
 // Metrics asks for the metrics, in a form that Prometheus reads.
 func (c Client) Metrics(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
@@ -103,11 +95,7 @@ func (e noPermission) Is(target error) bool { return target == fs.ErrPermission 
 
 // ask has the answer, which is JSON, decoded.
 func (c Client) ask(ctx context.Context, method, resource string, body, into any) error {
-	return c.askWithin(ctx, answerTime, method, resource, body, into)
-}
-
-func (c Client) askWithin(ctx context.Context, within time.Duration, method, resource string, body, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	status, got, err := c.fetch(ctx, method, resource, body)
 	if err != nil {

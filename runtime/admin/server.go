@@ -57,8 +57,6 @@ type Sources struct {
 	// SetBypass turns the bypass on, for a reason that may be empty, or off. It returns when that
 	// counts for every call.
 	SetBypass func(ctx context.Context, on bool, reason string) (status.Bypass, error)
-	// Reload has another process take the place of this one, and returns its PID.
-	Reload func() (pid int, err error)
 }
 
 // Handler has a handler for each resource:
@@ -67,7 +65,6 @@ type Sources struct {
 //	GET /debug/pprof/                                Go's profiles of the process
 //	GET /bypass                                      a status.Bypass
 //	PUT /bypass                                      the same; the body is a BypassRequest
-//	POST /reload                                     a Reloaded
 //
 // and those of Status.
 // An error is a problem with its text.
@@ -79,7 +76,6 @@ func Handler(s Sources) http.Handler {
 	addProfiles(mux)
 	mux.HandleFunc("GET /bypass", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.Bypass()) })
 	mux.HandleFunc("PUT /bypass", s.setBypass)
-	mux.HandleFunc("POST /reload", s.reload)
 	return s.guard(mux)
 }
 
@@ -159,26 +155,6 @@ func (s *Sources) setBypass(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answerWith(w, r, func(ctx context.Context) (status.Bypass, error) { return s.SetBypass(ctx, request.On, request.Reason) })
-}
-
-// ReloadTime is how long a reload may take: to load plugins, to let calls with hooks end, and to
-// read the pods of the container runtime.
-const ReloadTime = 110 * time.Second
-
-// Reloaded says which process has taken the place of the one that was asked.
-type Reloaded struct {
-	PID int `json:"pid"`
-}
-
-// reload goes on if the client leaves.
-func (s *Sources) reload(w http.ResponseWriter, _ *http.Request) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(ReloadTime + answerTime))
-	pid, err := s.Reload()
-	if err != nil {
-		answer(w, http.StatusInternalServerError, problem{err.Error()})
-		return
-	}
-	answer(w, http.StatusOK, Reloaded{pid})
 }
 
 // answerWith answers with what ask returns, in a part of the time that the client waits.

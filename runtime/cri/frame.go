@@ -42,9 +42,6 @@ func (f *Frame) Decode(m proto.Message) error {
 	return nil
 }
 
-// FrameOf returns the frame of a message with these bytes, which nobody changes any more.
-func FrameOf(b []byte) *Frame { return &Frame{data: mem.BufferSlice{mem.SliceBuffer(b)}} }
-
 // Bytes returns a copy of the message.
 func (f *Frame) Bytes() []byte { return f.data.Materialize() }
 

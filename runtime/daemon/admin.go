@@ -60,7 +60,6 @@ func (d *daemon) serveSocket(ctx, background context.Context, path string, mode 
 		if err != nil {
 			return err
 		}
-		defer d.sockets.add(l)()
 		return serve(ctx, l, d.sources())
 	}, failed)
 }

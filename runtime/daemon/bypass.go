@@ -102,9 +102,6 @@ func (d *daemon) beginBypass() {
 	d.bypass.undoing.begin()
 	d.current.bypassed.Store(true)
 	d.bypass.cut.Load().Begin()
-	if cancel := d.handing.cancel.Load(); cancel != nil {
-		(*cancel)(errBypassed) // else calls wait until another process serves
-	}
 	d.followBypass()
 }
 
@@ -203,10 +200,9 @@ func (u *undoing) wait(ctx context.Context) (hold context.Context, cancel contex
 // passUpdate passes an update of a container that comes while there is no plugin. The kernel may
 // refuse it until the values of plugins are undone, for which it waits, but not for long.
 func (d *daemon) passUpdate(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
-	if d.ledger.Empty() || !d.gate.Enter(ctx) {
+	if d.ledger.Empty() {
 		return next(ctx, call.Request)
 	}
-	defer d.gate.Leave()
 	hold, cancel := d.bypass.undoing.wait(ctx)
 	defer cancel()
 	return intercept.PassUpdate(ctx, hold, d.enforcer(), call.Request, next)

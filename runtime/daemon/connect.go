@@ -40,8 +40,7 @@ func (d *daemon) connect() error {
 	d.backend = newBackend(runtime, runtimeapi.NewRuntimeServiceClient(runtime), d.store, d.observer)
 	d.answers = proxy.Answers
 	d.server = proxy.New(proxy.Options{
-		Backend: relay{runtime, &d.successor}, ImageBackend: relay{images, &d.successor}, Router: d.current.Route, Observer: d.observer,
-		DrainTimeout: c.DrainTimeout, RetireTime: retireTime,
+		Backend: runtime, ImageBackend: images, Router: d.current.Route, Observer: d.observer, DrainTimeout: c.DrainTimeout,
 	})
 	return nil
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/docker"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
-	"github.com/wasmproxy/wasmproxy/runtime/handover"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -60,6 +59,7 @@ type options struct {
 	passed        *service.Sockets // by systemd
 	engine        wasm.Options
 	noBreaker     bool          // plugins are called however often they fail
+	startTime     time.Duration // for which calls wait for plugins at the start
 	firstSyncTime time.Duration // of Synchronize before a plugin is active
 	adminRetry    time.Duration
 	startFills    []time.Duration // after the start: then the store is filled again
@@ -68,26 +68,18 @@ type options struct {
 
 func optionsOf(c *config.Config, observer observe.Observer) options {
 	return options{
-		engine:        wasm.Options{Observer: observer, CacheDir: c.CacheDir, GuestMemory: c.GuestBytes()},
-		firstSyncTime: firstSyncTime, adminRetry: adminRetry, startFills: lostDelays, scanPeriod: scanPeriod,
+		engine:    wasm.Options{Observer: observer, CacheDir: c.CacheDir, GuestMemory: c.GuestBytes()},
+		startTime: startTime, firstSyncTime: firstSyncTime, adminRetry: adminRetry, startFills: lostDelays, scanPeriod: scanPeriod,
 	}
 }
 
 func run(ctx context.Context, c *config.Config, observer observe.Observer, o options) error {
-	from, err := handover.FromEnvironment()
-	if err != nil {
-		return err
-	}
 	o.passed = service.Passed()
 	defer o.passed.Close()
-	if from != nil {
-		defer from.Close()
-		return runOnce(ctx, c, observer, o, from)
-	}
 	if o.settings != nil {
 		reportLastGood(ctx, o.settings, observer)
 	}
-	err = runOnce(ctx, c, observer, o, nil)
+	err := runOnce(ctx, c, observer, o)
 	if late := (*notStarted)(nil); o.settings == nil || !errors.As(err, &late) {
 		return err
 	}
@@ -97,7 +89,7 @@ func run(ctx context.Context, c *config.Config, observer observe.Observer, o opt
 	}
 	reportLastGood(ctx, o.settings, observer)
 	o.engine.CacheDir, o.engine.GuestMemory = c.CacheDir, c.GuestBytes()
-	return runOnce(ctx, c, observer, o, nil)
+	return runOnce(ctx, c, observer, o)
 }
 
 // notStarted is why a process could not begin to serve.
@@ -105,21 +97,13 @@ type notStarted struct{ error }
 
 func (e *notStarted) Unwrap() error { return e.error }
 
-// runOnce serves by settings. from is the process whose place this one takes; nil: there is none.
-func runOnce(ctx context.Context, c *config.Config, observer observe.Observer, o options, from *handover.Predecessor) error {
+// runOnce serves by settings.
+func runOnce(ctx context.Context, c *config.Config, observer observe.Observer, o options) error {
 	d, err := open(ctx, c, observer, o)
-	switch {
-	case err != nil && from != nil:
-		return from.Fail(err)
-	case err != nil:
+	if err != nil {
 		return &notStarted{err}
 	}
 	defer d.close()
-	if from != nil {
-		if err := d.takeOver(ctx, from); err != nil {
-			return err
-		}
-	}
 	return d.serve(ctx)
 }
 
@@ -153,12 +137,7 @@ type daemon struct {
 	version  string // of the program
 	started  time.Time
 
-	gate      *intercept.Gate // of the state of plugins
-	handing   handingOver
-	taking    *takingOver // nil if this process has not taken the place of another
-	sockets   sockets     // for operators
-	successor atomic.Pointer[grpc.ClientConn]
-
+	startTime     time.Duration   // for which calls wait for plugins at the start
 	firstSyncTime time.Duration   // of Synchronize before a plugin is active
 	adminRetry    time.Duration   // of sockets other than that for calls, and of node-features-file
 	startFills    []time.Duration // when the store is filled again after the start
@@ -187,12 +166,9 @@ type daemon struct {
 func open(ctx context.Context, c *config.Config, observer observe.Observer, o options) (*daemon, error) {
 	d := &daemon{
 		config: c, queue: workqueue.New(), stopping: ctx.Done(),
-		firstSyncTime: o.firstSyncTime, adminRetry: o.adminRetry, startFills: o.startFills, scanPeriod: o.scanPeriod,
+		startTime: o.startTime, firstSyncTime: o.firstSyncTime, adminRetry: o.adminRetry, startFills: o.startFills, scanPeriod: o.scanPeriod,
 		syncTrigger: newTrigger(), resyncTrigger: newTrigger(), lostTrigger: newTrigger(), reloadTrigger: newTrigger(), settling: make(chan struct{}, 1),
 	}
-	d.handing.program, d.handing.noPath = handover.Program()
-	d.gate = new(intercept.Gate)
-	d.current.gate = d.gate
 	d.notifier = service.NewNotifier(observer)
 	d.version, d.started = o.version, time.Now()
 	d.settings, d.passed = o.settings, o.passed
@@ -292,51 +268,53 @@ func openLedger(ctx context.Context, c *config.Config, observer observe.Observer
 	return l, nil
 }
 
-// serve answers calls. What must not be ignored refuses its hooks from the
-// first call on; plugins are loaded while calls pass.
+// serve answers calls once plugins are loaded, which wait in the socket's queue until then, but not for long. What must
+// not be ignored refuses its hooks from the first call on; other plugins that take longer are loaded while calls pass.
 func (d *daemon) serve(ctx context.Context) error {
 	listener, err := d.listen(ctx)
 	if err != nil {
-		return d.notServing(err)
+		return &notStarted{err}
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	d.slots.good, d.slots.crashed = d.lastGood.begin(ctx, dirsOf(d.config))
 	watch, err := registry.Open(background, d.observer, dirsOf(d.config), descriptionsOf(d.slots.good))
 	if err != nil {
-		if d.taking == nil { // else the path is that of the other process, which goes on
-			listener.Close()
-		}
-		return d.notServing(err)
+		listener.Close()
+		return &notStarted{err}
 	}
 	list := watch.List()
 	d.files.Store(&list)
 	d.bypassAtStart(background)
 	d.slots.update(background, list)
 	d.slots.reconcile(background)
-	if d.taking == nil { // else another process serves until begin
-		d.reportServing(ctx)
-	}
 	var tasks sync.WaitGroup
 	d.work(background, &tasks, watch)
-	if err = d.begin(ctx, background); err == nil {
-		d.handing.listener, d.handing.stop = listener, stop
-		tasks.Go(func() { d.notifier.Run(background, d.selfCheck) })
-		tasks.Go(func() { d.serveOperators(ctx, background) })
-		tasks.Go(func() { d.keepSettings(background) })
-		stopping := d.reportStop(ctx)
-		err = d.server.Serve(ctx, d.peers.Listen(listener))
-		d.drain(background, stopping)
-		d.awaitLeft(ctx)
-	}
+	d.awaitPlugins(ctx)
+	d.observer.Observe(ctx, &observe.Serving{Listen: d.config.Listen, Backend: d.config.Backend})
+	tasks.Go(func() { d.notifier.Run(background, d.selfCheck) })
+	tasks.Go(func() { d.serveOperators(ctx, background) })
+	tasks.Go(func() { d.keepSettings(background) })
+	stopping := d.reportStop(ctx)
+	err = d.server.Serve(ctx, d.peers.Listen(listener))
+	d.drain(background, stopping)
 	stop()
 	tasks.Wait()
 	d.report()
 	return err
 }
 
-func (d *daemon) reportServing(ctx context.Context) {
-	d.observer.Observe(ctx, &observe.Serving{Listen: d.config.Listen, Backend: d.config.Backend})
+// startTime is how long calls wait at the start for plugins to be loaded. kubelet's connection waits for 5 s in a restart, of
+// which the process before may use drain-timeout and closeTime.
+const startTime = time.Second
+
+// awaitPlugins returns when each plugin is active or cannot be loaded, or the time for that is over.
+func (d *daemon) awaitPlugins(ctx context.Context) {
+	select {
+	case <-d.slots.begun:
+	case <-time.After(d.startTime):
+	case <-ctx.Done():
+	}
 }
 
 // work begins what is done beside calls, until ctx is done.

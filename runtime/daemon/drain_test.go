@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -63,4 +64,28 @@ func (n *node) stopContainer(t *testing.T) error {
 		_, err = n.kubelet.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id})
 	}
 	return err
+}
+
+// A call that comes while plugins are loaded at the start waits for them, and not for one that cannot be loaded.
+func TestCallsWaitForPluginsAtTheStart(t *testing.T) {
+	n := newNode(t)
+	n.put("10-quota.wasm", "quota")
+	n.put("20-bad.wasm", "wrong-signature")
+	n.start(daemon.RunAwaitingPlugins)
+	loaded, serving := strings.Index(n.log.String(), "plugins=[10-quota]"), strings.Index(n.log.String(), "msg=serving")
+	if loaded < 0 || serving < loaded {
+		t.Errorf("the log is\n%s", n.log)
+	}
+	n.await("plugin not loaded", "20-bad")
+}
+
+// A plugin that waits for the container runtime does not keep the daemon from serving.
+func TestCallsWaitBrieflyAtTheStart(t *testing.T) {
+	n := newNode(t)
+	n.runtime.Stop()
+	n.put("10-quota.wasm", "quota")
+	n.start(daemon.Run)
+	if strings.Contains(n.log.String(), "plugins=[10-quota]") {
+		t.Error("a plugin is active though the runtime has not told of its pods")
+	}
 }

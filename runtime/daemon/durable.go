@@ -41,7 +41,6 @@ type durable struct {
 	changed  trigger
 
 	mu      sync.Mutex              // no call waits for it
-	away    bool                    // another process has the directory, in which nothing is written
 	plugins map[string]*savedPlugin // by id
 }
 
@@ -162,9 +161,6 @@ func (d *durable) forget(ctx context.Context, there map[string]bool) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.away {
-		return
-	}
 	maps.DeleteFunc(d.plugins, func(id string, _ *savedPlugin) bool { return !there[id] })
 	files, err := fs.ReadDir(d.dir.FS(), ".")
 	for _, f := range files {
@@ -202,7 +198,21 @@ func (d *durable) run(ctx context.Context) {
 func (d *durable) save(ctx context.Context) (all bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.away || d.saveAll(ctx) == nil
+	all = true
+	for id, p := range d.plugins {
+		values, revision := p.values.Durable(p.saved)
+		if values == nil {
+			continue
+		}
+		err := d.write(id, values)
+		if err == nil {
+			p.saved = revision
+		} else if all = false; !p.failed {
+			d.observer.Observe(ctx, &observe.StateNotSaved{File: durableDir + "/" + id + durableSuffix, Err: err})
+		}
+		p.failed = err != nil
+	}
+	return all
 }
 
 // allSaved reports whether the last write of each file succeeded.
@@ -215,51 +225,6 @@ func (d *durable) allSaved() bool {
 		}
 	}
 	return true
-}
-
-// saveAll is save for a caller that has the lock.
-func (d *durable) saveAll(ctx context.Context) (failed error) {
-	for id, p := range d.plugins {
-		values, revision := p.values.Durable(p.saved)
-		if values == nil {
-			continue
-		}
-		err := d.write(id, values)
-		if err == nil {
-			p.saved = revision
-		} else if failed = errors.Join(failed, err); !p.failed {
-			d.observer.Observe(ctx, &observe.StateNotSaved{File: durableDir + "/" + id + durableSuffix, Err: err})
-		}
-		p.failed = err != nil
-	}
-	return failed
-}
-
-// release saves what has changed, and leaves the directory to another process. After an error it
-// does not.
-func (d *durable) release(ctx context.Context) error {
-	if d.dir == nil {
-		return nil
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.saveAll(ctx); err != nil {
-		return fmt.Errorf("saving durable values of plugins in state-dir: %w", err)
-	}
-	d.away = true
-	return nil
-}
-
-// resume takes the directory back. All values are saved, since the other process may have changed
-// the files.
-func (d *durable) resume() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.away = false
-	for _, p := range d.plugins {
-		p.saved = -1
-	}
-	d.changed.notify()
 }
 
 // write replaces a plugin's file, or removes it if values is nil.

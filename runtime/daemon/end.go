@@ -25,8 +25,10 @@ func (d *daemon) reportStop(ctx context.Context) <-chan time.Time {
 // began when the daemon was told to stop.
 func (d *daemon) drain(ctx context.Context, stopping <-chan time.Time) {
 	start := time.Now()
-	if d.isStopping() { // else the listener failed, or another process has it
+	select {
+	case <-d.stopping:
 		start = <-stopping
+	default: // the listener failed
 	}
 	ctx, cancel := context.WithDeadline(ctx, start.Add(d.config.DrainTimeout))
 	defer cancel()

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
@@ -22,6 +21,13 @@ func RunWithoutTimeLimit(ctx context.Context, c *config.Config, observer observe
 func RunWithoutBreaker(ctx context.Context, c *config.Config, observer observe.Observer) error {
 	o := optionsOf(c, observer)
 	o.noBreaker = true
+	return run(ctx, c, observer, o)
+}
+
+// RunAwaitingPlugins is Run in which calls wait for plugins as long as it takes.
+func RunAwaitingPlugins(ctx context.Context, c *config.Config, observer observe.Observer) error {
+	o := optionsOf(c, observer)
+	o.startTime = time.Hour
 	return run(ctx, c, observer, o)
 }
 
@@ -86,5 +92,5 @@ func (s *slots) settle() {
 }
 
 func (s *slots) underWay() bool {
-	return s.store == filling || slices.ContainsFunc(s.order, func(p *slot) bool { return p.loads() != nil && p.loads().state != failed })
+	return s.store == filling || s.awaits()
 }

@@ -22,24 +22,14 @@ func (d *daemon) scanFiles(ctx context.Context) {
 		select {
 		case <-time.After(d.scanPeriod*9/10 + rand.N(d.scanPeriod/5)):
 			d.dropGone(ctx)
-			d.owning(ctx, func() {
-				d.enforcer().ScanPart(ctx, scan)
-				scan++
-				d.systemd.Retry(ctx)
-			})
+			d.enforcer().ScanPart(ctx, scan)
+			scan++
+			d.systemd.Retry(ctx)
 		case <-d.reloadTrigger:
-			d.owning(ctx, func() { d.enforcer().AfterReload(ctx) })
+			d.enforcer().AfterReload(ctx)
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-// owning does work that changes the state of plugins, unless another process has that.
-func (d *daemon) owning(ctx context.Context, work func()) {
-	if d.gate.Enter(ctx) {
-		defer d.gate.Leave()
-		work()
 	}
 }
 
@@ -71,11 +61,9 @@ func (d *daemon) fill(ctx context.Context) {
 	d.backend.fill(ctx)
 	d.describeNode(ctx)
 	if !d.backend.behind() && d.following.Load() {
-		d.owning(ctx, func() {
-			d.enforcer().DropGone()
-			d.endWishes(ctx) // before Settle would write their values again
-			d.enforcer().Settle(ctx)
-		})
+		d.enforcer().DropGone()
+		d.endWishes(ctx) // before Settle would write their values again
+		d.enforcer().Settle(ctx)
 	}
 }
 
@@ -147,10 +135,10 @@ func (d *daemon) undoEnded(ctx context.Context) {
 		return
 	}
 	defer d.settled()
-	d.owning(ctx, func() { d.endWishes(ctx) })
+	d.endWishes(ctx)
 }
 
-// endWishes ends the wishes of plugins that cannot want them any more. The caller owns the state of plugins.
+// endWishes ends the wishes of plugins that cannot want them any more.
 func (d *daemon) endWishes(ctx context.Context) {
 	bypassed, present := d.current.bypassed.Load(), d.present.Load()
 	if bypassed {

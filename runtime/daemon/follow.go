@@ -163,7 +163,7 @@ func (d *daemon) refill(ctx context.Context) {
 	} else if d.current.bypassed.Load() && !d.ledger.Empty() {
 		d.dropGone(ctx)
 		d.undoEnded(ctx)
-		d.owning(ctx, func() { d.enforcer().Scan(ctx) })
+		d.enforcer().Scan(ctx)
 	}
 }
 
@@ -179,6 +179,6 @@ func (d *daemon) dropGone(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, syncTime)
 	defer cancel()
 	if complete(left.Store.Sync(ctx, left.Backend)) && !d.following.Load() {
-		d.owning(ctx, left.DropGone)
+		left.DropGone()
 	}
 }

@@ -104,7 +104,7 @@ func (d *daemon) options(members []member) intercept.Options {
 	}
 	if len(members) > 0 {
 		o.Generations = make(map[string]string, len(members))
-		o.Cut, o.Gate = d.bypass.cut.Load(), d.gate
+		o.Cut = d.bypass.cut.Load()
 	}
 	if d.config.Mode != config.ModeDocker { // in which callers choose a container's namespace
 		o.ExemptNamespaces = d.config.Exempt
@@ -134,7 +134,6 @@ type current struct {
 	live       atomic.Pointer[generation]
 	bypassed   atomic.Bool         // live counts for nothing
 	passUpdate cri.Interceptor     // passes an update of a container while there is no generation; may be nil
-	gate       *intercept.Gate     // in which calls are intercepted; nil: they always are
 	missed     func(answered bool) // called after a call that the generation of the moment did not see; may be nil
 	told       bool                // the runtime tells of containers that start, stop and go
 }
@@ -158,18 +157,13 @@ func (c *current) Route(method string) cri.Interceptor {
 		return nil
 	}
 	return func(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
-		if !c.gate.Enter(ctx) {
-			return next(ctx, call.Request)
-		}
 		g := c.acquire()
 		if g == nil { // the last plugin went meanwhile
-			c.gate.Leave() // since the pipe enters by itself
 			if pipe := c.pipe(method); pipe != nil {
 				return pipe(ctx, call, next)
 			}
 			return next(ctx, call.Request)
 		}
-		defer c.gate.Leave()
 		defer g.release()
 		if intercept := g.route(method); intercept != nil {
 			return intercept(ctx, call, next)
@@ -180,7 +174,7 @@ func (c *current) Route(method string) cri.Interceptor {
 
 // load returns the generation of the moment; nil if there is none, or all plugins are bypassed.
 func (c *current) load() *generation {
-	if c.bypassed.Load() || c.gate.HandedOver() {
+	if c.bypassed.Load() {
 		return nil
 	}
 	return c.live.Load()
@@ -190,7 +184,7 @@ func (c *current) load() *generation {
 // came before the answer may have filled the store before the runtime had done what was asked.
 func (c *current) pipe(method string) cri.Interceptor {
 	m := cri.MethodNamed(method)
-	if m == nil || m.Effect == cri.Nothing || c.gate.HandedOver() {
+	if m == nil || m.Effect == cri.Nothing {
 		return nil
 	}
 	pass := c.passUpdate

@@ -71,10 +71,13 @@ func (n *node) start(run runner) {
 	n.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop, n.ended = stop, make(chan error, 1)
+	begun := n.log.end()
+	n.log.seek(begun) // what an earlier daemon has logged is of no interest
 	go func() {
 		n.ended <- run(ctx, n.config, slogsink.New(slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 	}()
 	n.await("msg=serving")
+	n.log.seek(begun) // plugins are loaded before
 	conn, err := grpc.NewClient("unix://"+n.config.Listen, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	n.must(err)
 	n.conn, n.kubelet = conn, runtimeapi.NewRuntimeServiceClient(conn)
@@ -233,6 +236,19 @@ func (j *journal) await(words []string, patience time.Duration) bool {
 			return false
 		}
 	}
+}
+
+// end is where the next line will be, and seek has await look from there on.
+func (j *journal) end() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Len()
+}
+
+func (j *journal) seek(at int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.read = at
 }
 
 // find looks for a line with all the words in what no earlier find has passed.

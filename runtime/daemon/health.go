@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -28,7 +27,7 @@ func (d *daemon) sources() admin.Sources {
 	return admin.Sources{
 		Observer: d.observer, Explain: d.explain, Metrics: d.metrics.Handler(),
 		Healthy: d.selfCheck, NotReady: func(ctx context.Context) []string { return d.notReady(ctx, true) },
-		Bypass: d.bypassStatus, SetBypass: d.setBypass, Status: d.status, Plugins: d.plugins, Reload: d.reload,
+		Bypass: d.bypassStatus, SetBypass: d.setBypass, Status: d.status, Plugins: d.plugins,
 	}
 }
 
@@ -53,7 +52,6 @@ func (d *daemon) serveMetrics(ctx, background context.Context) {
 		if err != nil {
 			return err
 		}
-		defer d.sockets.add(l)()
 		d.observer.Observe(ctx, &observe.ServingMetrics{Address: l.Addr().String()})
 		public := d.sources()
 		public.NotReady = func(ctx context.Context) []string { return d.notReady(ctx, false) }
@@ -73,10 +71,6 @@ func (d *daemon) keepServing(ctx, background context.Context, serve func(context
 		err := serve(ctx)
 		if err == nil || ctx.Err() != nil {
 			return
-		}
-		if errors.Is(err, net.ErrClosed) { // by another process' attempt to take the place of this one
-			d.sockets.await(ctx)
-			continue
 		}
 		if !reported || time.Since(start) > d.adminRetry {
 			d.observer.Observe(ctx, failed(err))

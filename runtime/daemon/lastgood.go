@@ -23,7 +23,6 @@ type lastGood struct {
 	saving   sync.Mutex // held while files are written
 
 	mu       sync.Mutex
-	away     bool                        // another process has the directory, in which nothing is written
 	versions map[string]lastgood.Version // by id
 	unsaved  map[string]bool             // those of them that are to be saved
 	there    map[string]bool             // the plugins that there are; nil: that is not known yet
@@ -107,13 +106,13 @@ func (l *lastGood) save(ctx context.Context) (all bool) {
 	l.saving.Lock()
 	defer l.saving.Unlock()
 	l.mu.Lock()
-	away, there := l.away, l.there
+	there := l.there
 	pending := make(map[string]lastgood.Version, len(l.unsaved))
 	for id := range l.unsaved {
 		pending[id] = l.versions[id]
 	}
 	l.mu.Unlock()
-	if away || there == nil && len(pending) == 0 {
+	if there == nil && len(pending) == 0 {
 		return true
 	}
 	done, failed := l.write(there, pending)
@@ -158,33 +157,11 @@ func (l *lastGood) saved() bool {
 	return !l.failing
 }
 
-// release saves, and leaves the directory to another process.
-func (l *lastGood) release(ctx context.Context) {
-	l.save(ctx)
-	l.survived()
-	l.saving.Lock() // no write is under way afterwards
-	defer l.saving.Unlock()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.away = true
-}
-
-// resume takes the directory back. All versions are saved, since the other process may have changed the files.
-func (l *lastGood) resume() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.away = false
-	for id := range l.versions {
-		l.unsaved[id] = true
-	}
-	l.changed.notify()
-}
-
 // survived notes that this process has not crashed soon after its start.
 func (l *lastGood) survived() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if store, err := lastgood.Open(l.dir); err == nil && !l.away {
+	if store, err := lastgood.Open(l.dir); err == nil {
 		store.End()
 	}
 }

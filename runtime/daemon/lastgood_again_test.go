@@ -34,8 +34,6 @@ func TestFailedSaveOfVersionsIsTriedAgain(t *testing.T) {
 		defer stop()
 		l, file := keeper(t, ctx, dir)
 		synctest.Wait()
-		l.release(ctx) // for a handover that fails
-		l.resume()
 		time.Sleep(2 * saveAgain)
 		synctest.Wait()
 		if _, err := os.Stat(file); l.saved() || !os.IsNotExist(err) {
@@ -52,44 +50,12 @@ func TestFailedSaveOfVersionsIsTriedAgain(t *testing.T) {
 	})
 }
 
-// Another process that wanted to take the place of this one, and could not, may have removed the versions: it was
-// started with another plugin directory, say. They are saved again, and not before.
-func TestVersionsAreSavedAgainAfterAHandoverThatFailed(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
-		l, file := keeper(t, ctx, dir)
-		synctest.Wait()
-		l.release(ctx)
-		other, err := lastgood.Open(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := other.Retain(nil); err != nil {
-			t.Fatal(err)
-		}
-		l.forget(map[string]bool{"10-a": true})
-		synctest.Wait()
-		if _, err := os.Stat(file); !os.IsNotExist(err) {
-			t.Errorf("it writes what is the other process's: %v", err)
-		}
-		l.resume()
-		synctest.Wait()
-		if _, err := os.Stat(file); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// A process is taken for crashed at its start if it neither ended, nor served for a while, nor left its place to another.
+// A process is taken for crashed at its start if it neither ended nor served for a while.
 func TestCrashAtTheStartIsNoticed(t *testing.T) {
 	for name, lives := range map[string]func(ctx context.Context, l *lastGood){
-		"it crashed at once":             func(context.Context, *lastGood) {},
-		"it crashed later":               func(context.Context, *lastGood) { time.Sleep(2 * survivalTime) },
-		"it ended":                       func(ctx context.Context, l *lastGood) { l.close(ctx) },
-		"another one has its place":      func(ctx context.Context, l *lastGood) { l.release(ctx) },
-		"another one has not got it yet": func(ctx context.Context, l *lastGood) { l.release(ctx); l.resume() },
+		"it crashed at once": func(context.Context, *lastGood) {},
+		"it crashed later":   func(context.Context, *lastGood) { time.Sleep(2 * survivalTime) },
+		"it ended":           func(ctx context.Context, l *lastGood) { l.close(ctx) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -12,12 +12,8 @@ import (
 // listenMode is of the socket for calls: kubelet may run with a group of its own.
 const listenMode = 0o660
 
-// listen returns the socket of the process whose place this one takes, or that systemd has passed,
-// or makes one.
+// listen returns the socket that systemd has passed, or makes one.
 func (d *daemon) listen(ctx context.Context) (net.Listener, error) {
-	if d.taking != nil {
-		return d.taking.inherit()
-	}
 	path := config.Path(d.config.Listen)
 	if l, err := d.passed.Listener(path); l != nil || err != nil {
 		return l, err

@@ -131,13 +131,7 @@ func (s *slots) synchronize(ctx context.Context, p *slot, v *version, m member) 
 	s.jobs.Go(func() {
 		defer m.loaded.release()
 		defer cancel()
-		if !s.daemon.gate.Enter(ctx) {
-			return
-		}
-		defer s.daemon.gate.Leave()
-		late := func() bool {
-			return ctx.Err() != nil || s.daemon.gate.Closing() || time.Since(start) >= s.daemon.firstSync()
-		} // or nobody wants it any more
+		late := func() bool { return ctx.Err() != nil || time.Since(start) >= s.daemon.firstSyncTime } // or nobody wants it any more
 		left, err := m.synchronized.Sweep(ctx, s.daemon.options([]member{m}), m.Member, late)
 		if err == nil && left > 0 && ctx.Err() == nil {
 			s.observer.Observe(ctx, &observe.SynchronizeIncomplete{Plugin: p.id, Left: left})

@@ -26,6 +26,7 @@ type slots struct {
 
 	events chan func(context.Context)
 	ended  chan struct{}  // closed when run has ended
+	begun  chan struct{}  // closed when each plugin of the start is active, or cannot be loaded
 	jobs   sync.WaitGroup // loads, introductions and fills that are under way
 
 	all     map[string]*slot
@@ -58,7 +59,7 @@ const (
 func newSlots(d *daemon, l *loader) *slots {
 	return &slots{
 		daemon: d, observer: l.observer, loader: l,
-		events: make(chan func(context.Context)), ended: make(chan struct{}), all: map[string]*slot{},
+		events: make(chan func(context.Context)), ended: make(chan struct{}), begun: make(chan struct{}), all: map[string]*slot{},
 	}
 }
 
@@ -120,6 +121,18 @@ func (s *slots) reconcile(ctx context.Context) {
 		}
 	}
 	s.publish(ctx)
+	select {
+	case <-s.begun:
+	default:
+		if !s.awaits() {
+			close(s.begun)
+		}
+	}
+}
+
+// awaits reports whether a plugin is on its way to be active.
+func (s *slots) awaits() bool {
+	return slices.ContainsFunc(s.order, func(p *slot) bool { return p.loads() != nil && p.loads().state != failed })
 }
 
 // update takes the list of the files as they are now.

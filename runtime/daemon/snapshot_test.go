@@ -36,7 +36,9 @@ func (s *sequence) put(files map[string]string) status.Plugins {
 	for name, content := range files {
 		s.file(name, content)
 	}
-	list, _ := registry.ReadAfter(registry.Dirs{Plugins: s.dir}, nil)
+	dirs := registry.Dirs{Plugins: s.dir}
+	list, _ := registry.Read(dirs)
+	list = append(list, registry.Disabled(dirs)...)
 	s.daemon.slots.post(func(ctx context.Context) { s.daemon.slots.update(ctx, registry.List{Plugins: list, Complete: true}) })
 	s.daemon.slots.settle()
 	snapshot, err := s.daemon.slots.snapshot(context.Background())

@@ -52,10 +52,10 @@ func (d *daemon) syncMissed(ctx context.Context) {
 		}
 		d.undoEnded(ctx)
 		if g := d.current.acquire(); g != nil {
-			over := func() bool { return d.current.live.Load() != g || d.gate.Closing() }
+			over := func() bool { return d.current.live.Load() != g }
 			for _, m := range g.members {
 				if m.synchronizes() && !m.tripped() && !over() {
-					d.owning(ctx, func() { _, _ = m.synchronized.Sweep(ctx, g.options, m.Member, over) }) // the chain reports failures
+					_, _ = m.synchronized.Sweep(ctx, g.options, m.Member, over) // the chain reports failures
 				}
 			}
 			g.release()

@@ -36,10 +36,6 @@ func (d *daemon) tick(ctx context.Context, of *loaded) (end func()) {
 // tickOnce calls the plugin with the options of the present generation, if it is in that.
 // A plugin whose breaker is open is not called.
 func (d *daemon) tickOnce(ctx context.Context, of *loaded) {
-	if !d.gate.Enter(ctx) {
-		return
-	}
-	defer d.gate.Leave()
 	g := d.current.acquire()
 	if g == nil {
 		return

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -244,7 +245,9 @@ func TestCallOfAnUnknownPodIsNotExempt(t *testing.T) {
 	if _, err := n.call(t.Context(), "StartContainer", start, nil); status.Code(err) != codes.Unavailable || n.sent != nil {
 		t.Errorf("an unknown container: answered %v", err)
 	}
-	if err := n.callFrame(t.Context(), "StartContainer", cri.FrameOf([]byte{0x0a, 0xff}), nil); status.Code(err) != codes.Unavailable || n.sent != nil {
+	bytes, err := cri.NewFrame(wrapperspb.Bytes([]byte{0xff})) // where the request has text
+	n.must(err)
+	if err := n.callFrame(t.Context(), "StartContainer", bytes, nil); status.Code(err) != codes.Unavailable || n.sent != nil {
 		t.Errorf("a request that cannot be decoded: answered %v", err)
 	}
 }

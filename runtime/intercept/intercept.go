@@ -60,9 +60,6 @@ type Options struct {
 	Around func(method string, inner cri.Interceptor) cri.Interceptor
 	// ExemptNamespaces are those whose pods no plugin can keep from running; none if empty.
 	ExemptNamespaces []string
-	// Gate is where a call is inside while it is intercepted; nil if the state of plugins stays
-	// with this process.
-	Gate *Gate
 }
 
 // Router returns the routes of the chain: an interceptor for every method that
@@ -108,7 +105,6 @@ type call struct {
 	missing  bool // the backend does not know the call's object
 	unread   bool // the call's container could not be read from the backend
 	acquired bool // it has its object's queue already
-	left     bool // another process does what follows the answer
 }
 
 // intercept takes one call through its hooks. What the backend answers goes to
@@ -145,17 +141,15 @@ func (i *interceptor) intercept(ctx context.Context, of *cri.Call, next cri.Next
 		return nil, c.refuse(ctx, err)
 	}
 	answer, after, err := c.forward(ctx, out, next)
-	switch {
-	case c.left:
-	case err == nil:
-		c.noteFields(ctx, after)
-		c.deferUpdates(ctx, c.event, c.owned)
-		c.post(ctx, after, c.Chain)
-	default:
+	if err != nil {
 		c.failed()
 		c.postFailure(ctx)
+		return answer, err
 	}
-	return answer, err
+	c.noteFields(ctx, after)
+	c.deferUpdates(ctx, c.event, c.owned)
+	c.post(ctx, after, c.Chain)
+	return answer, nil
 }
 
 // postFailure runs the post hooks of a call that failed.
@@ -177,11 +171,7 @@ func (c *call) failed() {
 func (c *call) forward(ctx context.Context, out *cri.Frame, next cri.Next) (answer *cri.Frame, after *event, err error) {
 	defer c.trackCreations()()
 	pass := func() error {
-		answer, c.left, err = c.outside(ctx, out, next)
-		if c.left {
-			return err
-		}
-		if err != nil {
+		if answer, err = next(ctx, out); err != nil {
 			c.lost(ctx, err)
 			return err
 		}

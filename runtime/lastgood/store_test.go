@@ -51,8 +51,8 @@ func (f files) put(t *testing.T, all map[string]string) []registry.Description {
 	for name, content := range all {
 		must(t, os.WriteFile(filepath.Join(filepath.Dir(f.dirs.Plugins), name), []byte(content), 0o644))
 	}
-	list, _ := registry.ReadAfter(f.dirs, nil)
-	return list
+	list, _ := registry.Read(f.dirs)
+	return append(list, registry.Disabled(f.dirs)...)
 }
 
 // modules are the digests of the modules that are kept.

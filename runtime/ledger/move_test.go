@@ -8,18 +8,13 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/runtime/ledger"
-	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 // A call may find the pod's new name before the records of its containers follow. The wish of that call
 // holds after the move, its value is the host's, and the undo brings back kubelet's from before.
 func TestMoveToANameThatHasARecord(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	l, err := ledger.Open(t.Context(), dir, observe.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	l := openState(t, dir)
 	old, now := ledger.ID{Pod: "unnamed-x", Container: "c1"}, ledger.ID{Pod: "happy_bell", Container: "c1"}
 	held := ledger.Held{"memory.high": "max", "cpu.idle": "0", "pids.max": "7", "cpu.max": "max"}
 	ask := func(id ledger.ID, plugin, file, value string) {
@@ -47,9 +42,10 @@ func TestMoveToANameThatHasARecord(t *testing.T) {
 		}
 	}
 	for range 2 { // the second after a proxy that was killed before it said that the old record is gone
-		if err := errors.Join(l.Release(), os.WriteFile(file, state, 0o600), l.Reload(t.Context())); err != nil {
+		if err := errors.Join(l.Close(), os.WriteFile(file, state, 0o600)); err != nil {
 			t.Fatal(err)
 		}
+		l = openState(t, dir)
 		l.Move(old, now.Pod)
 		moved, err := os.ReadFile(file)
 		if err != nil {

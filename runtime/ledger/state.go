@@ -45,38 +45,6 @@ func (l *Ledger) Close() error {
 	return nil
 }
 
-// Release leaves the state directory to another process. Changes from now on are only in memory.
-// What could not be saved is tried again first. After an error, which names it, nothing is left.
-func (l *Ledger) Release() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.unsaved != nil {
-		l.save()
-	}
-	if l.unsaved != nil {
-		return fmt.Errorf("saving the values of plugins in state-dir: %w", l.unsaved)
-	}
-	l.leave()
-	l.away = true
-	return nil
-}
-
-// Reload reads the records again, which another process has changed, and saves changes from now
-// on. What was in memory alone is gone. After an error the records could not be read, and stay as they are
-// in memory.
-func (l *Ledger) Reload(ctx context.Context) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.away = false
-	if l.dir == "" {
-		return nil
-	}
-	if err := l.load(ctx); err != nil {
-		return fmt.Errorf("reading the journal in state-dir again: %w", err)
-	}
-	return nil
-}
-
 // Saved reports whether the state directory has all that it is to have, or there is none.
 func (l *Ledger) Saved() bool {
 	l.mu.Lock()

@@ -50,74 +50,6 @@ func TestStateOfOddNames(t *testing.T) {
 	}
 }
 
-// TestReloadWithoutDescriptors: records that cannot be read again stay as they are in memory, and
-// changes are saved.
-func TestReloadWithoutDescriptors(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "state")
-	l, err := ledger.Open(t.Context(), dir, observe.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	id := ledger.ID{Pod: "u1"}
-	l.Ask(id, wish("10-a", "cpu.idle", "1"))
-	if err := l.Release(); err != nil {
-		t.Fatal(err)
-	}
-	var was unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: was.Max}); err != nil {
-		t.Fatal(err)
-	}
-	failed := l.Reload(t.Context())
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
-		t.Fatal(err)
-	}
-	if failed == nil {
-		t.Error("the directory was read without a descriptor")
-	}
-	if w, ok := l.Owner(id, ledger.File("cpu.idle")); !ok || w.Value != "1" {
-		t.Errorf("the record is lost: %+v, %v", w, ok)
-	}
-	l.Ask(ledger.ID{Pod: "u2"}, wish("10-a", "cpu.idle", "1"))
-	if got := openState(t, dir).Objects(); len(got) != 2 || !l.Saved() {
-		t.Errorf("the records that are saved are those of %v", got)
-	}
-}
-
-// TestReleaseSavesAgain: records that could not be saved are not left to another process, but saved
-// as soon as that is possible.
-func TestReleaseSavesAgain(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "state")
-	l, err := ledger.Open(t.Context(), dir, observe.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	id, inTheWay := ledger.ID{Pod: "u1"}, dir+"/journal.new"
-	if err := os.Mkdir(inTheWay, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	l.Ask(id, wish("10-a", "cpu.idle", "1"))
-	if err := l.Release(); err == nil {
-		t.Error("a record that is not saved is left to another process")
-	}
-	if err := os.Remove(inTheWay); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Release(); err != nil {
-		t.Errorf("the record is not saved again: %v", err)
-	}
-	if err := l.Reload(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if w, ok := l.Owner(id, ledger.File("cpu.idle")); !ok || w.Value != "1" {
-		t.Errorf("the record is lost: %+v, %v", w, ok)
-	}
-}
-
 // TestIgnoredLines: what a journal has beside a line that cannot be read is read, and an event tells of that. It stays known of which pods
 // lines were ignored, and why, also when the journal is written anew and after a restart, until the pod ends.
 func TestIgnoredLines(t *testing.T) {
@@ -158,10 +90,6 @@ func TestIgnoredLines(t *testing.T) {
 	check("at the start", l)
 	l.Ask(ledger.ID{Pod: "u2", Container: "c1"}, wish("10-a", "cpu.idle", "1"))
 	check("after a change", l)
-	if err := errors.Join(l.Release(), l.Reload(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	check("after another process", l)
 	if l = openState(t, dir); !l.Has(ledger.ID{Pod: "u2", Container: "c1"}) {
 		t.Error("what was changed after the start is lost")
 	}

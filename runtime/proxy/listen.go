@@ -142,34 +142,6 @@ func (s *socket) publish(draft string, mode fs.FileMode) (err error) {
 	return os.Rename(draft, s.path)
 }
 
-// Inherited returns a listener that another process has made by [Listen] at the path, and which
-// owns the path from now on.
-func Inherited(l net.Listener, path string) (net.Listener, error) {
-	unix, ok := l.(*net.UnixListener)
-	if !ok {
-		return nil, fmt.Errorf("the socket for %s is no unix socket", path)
-	}
-	inode, err := os.Lstat(path)
-	if err != nil {
-		return nil, fmt.Errorf("taking over the socket: %w", err)
-	}
-	unix.SetUnlinkOnClose(false)
-	return &socket{UnixListener: unix, path: path, inode: inode}, nil
-}
-
-// Disown leaves the path of a listener to another process, so that Close does not remove it.
-func Disown(l net.Listener) {
-	if s, owns := l.(*socket); owns {
-		s.once.Do(func() {})
-	}
-}
-
-// Owns reports whether the listener has its path, which Close removes.
-func Owns(l net.Listener) bool {
-	_, owns := l.(*socket)
-	return owns
-}
-
 // Addr returns the path that callers use.
 func (s *socket) Addr() net.Addr { return &net.UnixAddr{Name: s.path, Net: "unix"} }
 

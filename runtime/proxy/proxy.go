@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -26,7 +25,6 @@ type Options struct {
 	Router       cri.Router               // nil: every call passes
 	Observer     observe.Observer         // nil: nobody
 	DrainTimeout time.Duration            // how long calls may take to finish at shutdown
-	RetireTime   time.Duration            // how long they may take after Retire, unless shutdown comes
 }
 
 // A Server is the kubelet's side of the proxy.
@@ -35,8 +33,6 @@ type Server struct {
 	shapes   map[string]cri.Shape
 	callers  *callers
 	grpc     *grpc.Server
-	retired  chan struct{} // closed by Retire
-	deaf     chan struct{} // closed when the listener is
 	stopping chan struct{} // closed when shutdown has begun
 }
 
@@ -52,14 +48,12 @@ func New(opts Options) *Server {
 		opts.Observer = observe.Discard()
 	}
 	shapes := cri.Shapes()
-	s := &Server{opts: opts, shapes: shapes, callers: newCallers(insecure.NewCredentials())}
-	s.retired, s.deaf, s.stopping = make(chan struct{}), make(chan struct{}), make(chan struct{})
+	s := &Server{opts: opts, shapes: shapes, callers: newCallers(insecure.NewCredentials()), stopping: make(chan struct{})}
 	s.grpc = grpc.NewServer(append(serverOptions(s.callers), grpc.UnknownServiceHandler(s.handle))...)
 	return s
 }
 
-// Serve answers calls on l until ctx is done, the server is retired, or l fails. It then closes
-// l, ends event streams with Unavailable, gives other calls their time to finish before it cuts
+// Serve answers calls on l until ctx is done or l fails. It then closes l, ends event streams with Unavailable, gives other calls their time to finish before it cuts
 // them, and returns when no call runs any more. The error is that of a listener that failed, nil
 // otherwise. A Server serves once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
@@ -68,52 +62,23 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		defer close(stopped)
 		select {
 		case <-ctx.Done():
-		case <-s.retired:
 		case <-failed:
 		}
-		s.shutdown(ctx)
+		s.shutdown()
 	}()
-	err := s.grpc.Serve(&announced{Listener: l, closed: sync.OnceFunc(func() { close(s.deaf) })})
+	err := s.grpc.Serve(l)
 	close(failed)
 	<-stopped
 	return err
 }
 
-// Retire has Serve end, and returns when the listener is closed. Calls in flight then have
-// RetireTime to finish. It is called once, while the server serves.
-func (s *Server) Retire() {
-	close(s.retired)
-	<-s.deaf
-}
-
-// announced is a listener that tells when it is closed.
-type announced struct {
-	net.Listener
-	closed func()
-}
-
-func (a *announced) Close() error {
-	defer a.closed()
-	return a.Listener.Close()
-}
-
-func (s *Server) shutdown(ctx context.Context) {
+func (s *Server) shutdown() {
 	close(s.stopping)
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
 		s.grpc.GracefulStop()
 	}()
-	select {
-	case <-s.retired:
-		select {
-		case <-drained:
-			return
-		case <-time.After(s.opts.RetireTime):
-		case <-ctx.Done():
-		}
-	default:
-	}
 	select {
 	case <-drained:
 	case <-time.After(s.opts.DrainTimeout):

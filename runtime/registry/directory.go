@@ -155,17 +155,6 @@ func (d Dirs) Restore(file, text, digest, copied string) (Description, error) {
 // directoryError is what is wrong with a whole directory.
 type directoryError struct{ fileError }
 
-// Unread returns those of the errors of Read that are of whole directories, of whose plugins nothing
-// is known; nil if there are none.
-func Unread(problems []error) (err error) {
-	for _, p := range problems {
-		if errors.As(p, new(*directoryError)) {
-			err = errors.Join(err, p)
-		}
-	}
-	return err
-}
-
 // names returns the names of what is not a directory, sorted.
 func (s source) names() ([]string, error) {
 	f, err := os.Open(s.dir)

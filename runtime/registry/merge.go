@@ -33,12 +33,6 @@ func Read(dirs Dirs) ([]Description, []error) {
 	return slices.DeleteFunc(list, func(d Description) bool { return d.Disabled }), problems
 }
 
-// ReadAfter is Read for who knows the last good descriptions of plugins, by id: of what lies in a directory that
-// cannot be read those are in the list that were known. Those that are switched off are in it, too.
-func ReadAfter(dirs Dirs, good map[string]Description) ([]Description, []error) {
-	return merge(good, dirs.sources())
-}
-
 // Disabled reads the directories once, and returns the plugins that their files switch
 // off, in the order of ids.
 func Disabled(dirs Dirs) (list []Description) {

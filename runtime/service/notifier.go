@@ -30,9 +30,6 @@ type Notifier struct {
 	states   []string // to be sent, guarded by mu
 	stopping bool     // guarded by mu
 
-	sending  sync.Mutex
-	replaced bool // another process sends messages; guarded by sending
-
 	bypassed atomic.Bool // plugins are
 }
 
@@ -63,16 +60,6 @@ func (n *Notifier) Observe(_ context.Context, e observe.Event) {
 		n.post(true, sd.SdNotifyStopping, "STATUS=Stopping. Calls in flight have "+e.DrainTimeout.String()+" to finish.",
 			fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (e.DrainTimeout+closeTime).Microseconds()))
 	}
-}
-
-// Replaced tells systemd that another process has taken the place of this one, which is the last
-// message. It returns when the message is in systemd's socket, after those before. A message of the
-// other process comes after it.
-func (n *Notifier) Replaced(pid int) {
-	n.sending.Lock()
-	defer n.sending.Unlock()
-	n.replaced = true
-	n.deliver(context.Background(), append(n.take(), fmt.Sprintf("MAINPID=%d", pid))...)
 }
 
 // noPlugins is also what the status says until the first plugin is loaded, which may never come.
@@ -178,14 +165,6 @@ func (n *Notifier) isStopping() bool {
 }
 
 func (n *Notifier) send(ctx context.Context, states ...string) {
-	n.sending.Lock()
-	defer n.sending.Unlock()
-	if !n.replaced {
-		n.deliver(ctx, states...)
-	}
-}
-
-func (n *Notifier) deliver(ctx context.Context, states ...string) {
 	for _, state := range states {
 		if _, err := sd.SdNotify(false, state); err != nil {
 			n.observer.Observe(ctx, &observe.NotifyFailed{Err: err})

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
-	"sync"
 
 	"github.com/tetratelabs/wazero"
 
@@ -102,7 +101,6 @@ type codeRef struct {
 	cache  wazero.CompilationCache
 	making chan struct{} // holds a token for each module whose code is made, or read from disk
 	gc     int           // the collector's GOGC meanwhile; 0 leaves it
-	unpay  func()        // gives back what the code takes of the budget of all guests, once; nil: nothing
 	end    func(context.Context) error
 }
 
@@ -183,9 +181,8 @@ func (e *Engine) interpreted(module []byte) (codeRef, error) {
 	if err := e.memory.take(size * interpretedCost); err != nil {
 		return codeRef{}, fmt.Errorf("interpreting its code: %w", err)
 	}
-	unpay := sync.OnceFunc(func() { e.memory.give(size * interpretedCost) })
-	end := func(context.Context) error { unpay(); return nil }
-	return codeRef{cache: e.cache, making: e.interpreting, gc: interpretingGC, unpay: unpay, end: end}, nil
+	end := func(context.Context) error { e.memory.give(size * interpretedCost); return nil }
+	return codeRef{cache: e.cache, making: e.interpreting, gc: interpretingGC, end: end}, nil
 }
 
 // interpretingGC is the collector's GOGC while the code of an interpreted module is made:

@@ -184,21 +184,6 @@ func (p *guests) Close(ctx context.Context) error {
 	return p.compiledCode.Close(ctx)
 }
 
-// KeepCode ends the instances of a plugin that an Engine loaded, and gives back what it takes of
-// Options.GuestMemory. Its code stays until Close, for a plugin that is loaded from the same module.
-// No call of the plugin is under way, and none follows.
-func KeepCode(p plugin.Plugin) {
-	of, ok := p.(*guests)
-	if !ok {
-		return
-	}
-	of.resets.Wait()
-	of.pool.Close()
-	if of.ref.unpay != nil {
-		of.ref.unpay()
-	}
-}
-
 // open makes an instance and runs all that it runs before its first event: what initializes
 // it, wp_manifest unless a custom section has the manifest, and wp_configure, by which it may
 // refuse its configuration. All instances run the same, so that all begin alike. Each counts as

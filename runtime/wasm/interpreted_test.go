@@ -108,29 +108,3 @@ func TestN80InspectCompilesElsewhere(t *testing.T) {
 		t.Errorf("this process took %v of processor time", took)
 	}
 }
-
-// TestKeepCode: a plugin of which only the code is kept takes nothing of the budget of all guests,
-// compiled or interpreted, so that the same module can be loaded again.
-func TestKeepCode(t *testing.T) {
-	for _, interpret := range []bool{false, true} {
-		e := newEngine(t, Options{})
-		before := e.memory.used.Load()
-		var taken int64
-		for range 2 {
-			p, err := e.Load(t.Context(), "p", wat(t, "everything"), PluginOptions{Interpret: interpret})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer p.Close(t.Context())
-			if used := e.memory.used.Load(); used == before || taken != 0 && used != taken {
-				t.Errorf("interpreted %v: %d bytes are taken, and %d before", interpret, used, taken)
-			} else {
-				taken = used
-			}
-			KeepCode(p)
-			if used := e.memory.used.Load(); used != before {
-				t.Errorf("interpreted %v: %d bytes are taken for the code, and %d without", interpret, used, before)
-			}
-		}
-	}
-}

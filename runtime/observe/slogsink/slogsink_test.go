@@ -206,7 +206,7 @@ func TestAttributesThatAreNotKnownAreLeftOut(t *testing.T) {
 // TestSpansHaveAUnit in JSON, too.
 func TestSpansHaveAUnit(t *testing.T) {
 	var b bytes.Buffer
-	slogsink.New(slog.New(slog.NewJSONHandler(&b, nil))).Observe(t.Context(), &observe.HandedOver{PID: 1, Took: 5151648502})
+	slogsink.New(slog.New(slog.NewJSONHandler(&b, nil))).Observe(t.Context(), &observe.PluginLoaded{Took: 5151648502})
 	if !strings.Contains(b.String(), `"took":"5.151648502s"`) {
 		t.Errorf("the line is %s", b.String())
 	}
