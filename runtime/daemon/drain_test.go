@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -79,10 +80,13 @@ func TestCallsWaitForPluginsAtTheStart(t *testing.T) {
 	n.await("plugin not loaded", "20-bad")
 }
 
-// A plugin that waits for the container runtime does not keep the daemon from serving.
+// A plugin that waits for a container runtime that does not answer does not keep the daemon from serving.
 func TestCallsWaitBrieflyAtTheStart(t *testing.T) {
 	n := newNode(t)
-	n.runtime.Stop()
+	n.config.Backend = n.dir + "/mute.sock"
+	mute, err := net.Listen("unix", n.config.Backend) // which answers nothing
+	n.must(err)
+	defer mute.Close()
 	n.put("10-quota.wasm", "quota")
 	n.start(daemon.Run)
 	if strings.Contains(n.log.String(), "plugins=[10-quota]") {
