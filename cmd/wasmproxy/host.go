@@ -40,7 +40,7 @@ It shows each change, and asks before it makes any:
 
 Running pods are not affected. What is replaced is recorded in `+host.RecordFile+`.
 The command can be run again after it was interrupted, or with a newer program, which must pass
-wasmproxy validate. The service is reloaded if it runs another program. kubelet is not restarted
+wasmproxy validate. The service is restarted if it runs another program. kubelet is not restarted
 again if it has the endpoint already, and is connected. Nor is it if it has started since its
 files changed: then the command waits for two minutes, and fails if it does not connect.
 

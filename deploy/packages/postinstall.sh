@@ -20,14 +20,13 @@ wasmproxy is installed, and nothing uses it yet. To start it and to make kubelet
     wasmproxy host install --restart-kubelet   # asks before it changes anything
 TEXT
 elif [ -d "${DPKG_ROOT:-}/run/systemd/system" ] && systemctl --quiet is-active wasmproxy.service; then
-	# Without a failed call. If the new program does not accept the settings or plugins, the one from before goes on.
-	former='wasmproxy goes on with the program from before the upgrade.'
+	# If the new program does not accept the settings or plugins, the one from before goes on.
 	if ! "${DPKG_ROOT:-}/usr/bin/wasmproxy" validate --config /etc/wasmproxy/wasmproxy.yaml >/dev/null; then
-		echo "$former Correct what is said above, then: systemctl reload wasmproxy. With mode docker: systemctl restart wasmproxy"
-	elif systemctl reload wasmproxy.service; then
+		echo 'wasmproxy goes on with the program from before the upgrade. Correct what is said above, then: systemctl restart wasmproxy'
+	elif systemctl restart wasmproxy.service; then
 		echo 'wasmproxy serves with the new program.'
 	else
 		journalctl --unit wasmproxy.service --lines 5 --no-pager --output cat || true
-		echo "$former The lines of its log above say why. Correct that, then: systemctl reload wasmproxy. With mode docker: systemctl restart wasmproxy"
+		echo 'wasmproxy does not start, and kubelet cannot start pods until it does. The lines of its log above say why. Correct that, or install the package from before. systemd starts it again and again.'
 	fi
 fi

@@ -10,7 +10,7 @@ var Checks = []*Check{
 		"Correct the key that the error names; `wasmproxy validate` reads the settings, too.", findSettings},
 	{"settings-active", "Are the settings of the file active?", Warning,
 		"The running proxy has other settings than its file. Those of the file count at its next start, if they can be used.",
-		"Correct the file if `wasmproxy validate` names an error; then `wasmproxy reload`.", findSettingsInForce},
+		"Correct the file if `wasmproxy validate` names an error; then `systemctl restart wasmproxy`.", findSettingsInForce},
 
 	{"proxy-serves", "Does the proxy accept calls on its socket?", Error,
 		"kubelet cannot start pods through it.",
@@ -20,7 +20,7 @@ var Checks = []*Check{
 		"Remove the cause that is named; `wasmproxy validate` says why a plugin does not load.", findProxyReady},
 	{"proxy-program", "Does the installed program run?", Warning,
 		"An update has no effect: the process before it still serves.",
-		"`systemctl reload wasmproxy`; see [Upgrade](install.md#upgrade).", findProgram},
+		"`systemctl restart wasmproxy`; see [Upgrade](install.md#upgrade).", findProgram},
 	{"bypass", "Is the bypass off?", Warning,
 		"No plugin is called.",
 		"When the cause of the bypass is removed: `wasmproxy bypass off`.", findBypass},

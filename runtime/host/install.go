@@ -163,7 +163,7 @@ func (h *Host) showInstall(p *installation, c Consent) {
 	}
 	h.say("run systemctl enable --now %s %s", systemd.SocketName, systemd.ServiceName)
 	if h.live() && replacesProgram(p.own) {
-		h.say("run wasmproxy validate of the new program before, and systemctl reload %s at the end", systemd.ServiceName)
+		h.say("run wasmproxy validate of the new program before, and systemctl restart %s at the end", systemd.ServiceName)
 	}
 	if p.bypass != "" {
 		h.say("remove %s: the bypass of an unfinished wasmproxy host uninstall", p.bypass)

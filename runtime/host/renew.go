@@ -33,30 +33,29 @@ func replacesProgram(own []change) bool {
 	return slices.ContainsFunc(own, func(c change) bool { return c.program && c.before != nil && c.after != nil })
 }
 
-// renew has the service change to the program of the host, without a failed call, if it runs another file. What runs
-// decides, and not what this command has written: an earlier one may have ended before it came here. A new unit
-// counts with its next restart only.
+// renew restarts the service if it runs another file than the program of the host. What runs decides, and not what this
+// command has written: an earlier one may have ended before it came here. Other files that have changed count with the next
+// restart.
 func (h *Host) renew(ctx context.Context, p *installation) error {
+	if h.live() {
+		running, same, err := runs(ctx, p.program)
+		switch {
+		case err != nil:
+			return fmt.Errorf("finding the program that %s runs: %w; see systemctl status %s, then run the command again", systemd.ServiceName, err, systemd.ServiceName)
+		case !same && running == p.program:
+			if err := h.systemctl(ctx, "restart", systemd.ServiceName); err != nil {
+				return fmt.Errorf("restarting the service with the new program: %w; kubelet cannot start pods until it serves: see journalctl -u wasmproxy, and correct that or call the program from before with host install", err)
+			}
+			h.say("the service has the new program")
+			return nil
+		case !same: // whoever starts that path may do so again
+			h.sayRestart("the service runs " + running)
+			return nil
+		}
+	}
 	if slices.ContainsFunc(p.own, func(c change) bool { return c.before != nil && !(c.program && h.live()) }) {
 		h.sayRestart("the service has the former files")
 	}
-	if !h.live() {
-		return nil
-	}
-	running, same, err := runs(ctx, p.program)
-	switch {
-	case err != nil:
-		return fmt.Errorf("finding the program that %s runs: %w; see systemctl status %s, then run the command again", systemd.ServiceName, err, systemd.ServiceName)
-	case same:
-		return nil
-	case running != p.program: // a reload starts the same path again
-		h.sayRestart("the service runs " + running)
-		return nil
-	}
-	if err := h.systemctl(ctx, "reload", systemd.ServiceName); err != nil {
-		return fmt.Errorf("changing the service to the new program: %w; it goes on with the former one: see journalctl -u wasmproxy, then run the command again", err)
-	}
-	h.say("the service has the new program")
 	return nil
 }
 
@@ -77,7 +76,7 @@ func runs(ctx context.Context, program string) (path string, same bool, err erro
 		return "", false, err
 	}
 	wanted, err := os.Stat(program)
-	if errors.Is(err, fs.ErrNotExist) { // a package has it elsewhere, and renews the service itself
+	if errors.Is(err, fs.ErrNotExist) { // a package has it elsewhere, and restarts the service itself
 		return program, true, nil
 	}
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // running starts a process of a copy of sleep, at a path that systemctl reports as the service's.
-func running(t *testing.T, reload string) (program, calls string) {
+func running(t *testing.T, restart string) (program, calls string) {
 	t.Helper()
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
@@ -29,7 +29,7 @@ func running(t *testing.T, reload string) (program, calls string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	return program, fakeSystemctl(t, "[ \"$1\" != show ] || echo "+strconv.Itoa(cmd.Process.Pid)+"\n[ \"$1\" != reload ] || "+reload+"\n")
+	return program, fakeSystemctl(t, "[ \"$1\" != show ] || echo "+strconv.Itoa(cmd.Process.Pid)+"\n[ \"$1\" != restart ] || "+restart+"\n")
 }
 
 // replace puts another file in the place of a program, as an installation does.
@@ -43,23 +43,23 @@ func replace(t *testing.T, program string) {
 	}
 }
 
-// TestRenewByTheProcess: the service is reloaded if it runs another file than the host has, also if an earlier
-// installation wrote it. A reload that fails is an error.
+// TestRenewByTheProcess: the service is restarted if it runs another file than the host has, also if an earlier
+// installation wrote it. A restart that fails is an error.
 func TestRenewByTheProcess(t *testing.T) {
-	const reload = "reload wasmproxy.service\n"
+	const restart = "restart wasmproxy.service\n"
 	for name, c := range map[string]struct {
-		reload                       string
+		restart                      string
 		replaced, elsewhere, missing bool
 		says, err                    string
 	}{
-		"the same program":        {reload: "true"},
-		"a new program":           {reload: "true", replaced: true, says: "the service has the new program\n"},
-		"a program that does not": {reload: "{ echo no >&2; exit 1; }", replaced: true, err: "it goes on with the former one"},
-		"a program elsewhere":     {reload: "true", elsewhere: true, says: "sleep until it restarts: systemctl restart wasmproxy.service\n"},
-		"a package's elsewhere":   {reload: "true", missing: true},
+		"the same program":        {restart: "true"},
+		"a new program":           {restart: "true", replaced: true, says: "the service has the new program\n"},
+		"a program that does not": {restart: "{ echo no >&2; exit 1; }", replaced: true, err: "kubelet cannot start pods until it serves"},
+		"a program elsewhere":     {restart: "true", elsewhere: true, says: "sleep until it restarts: systemctl restart wasmproxy.service\n"},
+		"a package's elsewhere":   {restart: "true", missing: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			program, calls := running(t, c.reload)
+			program, calls := running(t, c.restart)
 			if c.replaced {
 				replace(t, program)
 			}
@@ -80,7 +80,7 @@ func TestRenewByTheProcess(t *testing.T) {
 				t.Errorf("it says %q, want %q", got, c.says)
 			}
 			called, err := os.ReadFile(calls)
-			if err != nil || strings.Contains(string(called), reload) != c.replaced {
+			if err != nil || strings.Contains(string(called), restart) != c.replaced {
 				t.Errorf("systemctl was called with\n%s%v", called, err)
 			}
 		})
@@ -130,21 +130,20 @@ func TestProgramIsCheckedBeforeItReplaces(t *testing.T) {
 
 // TestPackageUpgradeSaysWhy: a package whose program is not taken says why, and which commands help.
 func TestPackageUpgradeSaysWhy(t *testing.T) {
-	const former = "wasmproxy goes on with the program from before the upgrade. "
 	for name, c := range map[string]struct {
-		validate, reload string
-		want             []string
+		validate, restart string
+		want              []string
 	}{
 		"taken":          {"true", "true", []string{"wasmproxy serves with the new program.\n"}},
-		"not valid":      {"false", "true", []string{former + "Correct what is said above, then: systemctl reload wasmproxy. With mode docker: systemctl restart"}},
-		"not reloadable": {"true", "exit 1", []string{"handover failed: it has mode docker\n" + former, "With mode docker: systemctl restart wasmproxy\n"}},
+		"not valid":      {"false", "true", []string{"wasmproxy goes on with the program from before the upgrade. Correct what is said above, then: systemctl restart wasmproxy\n"}},
+		"does not start": {"true", "exit 1", []string{"no cgroups\nwasmproxy does not start", "install the package from before"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			calls := fakeSystemctl(t, "[ \"$1\" != reload ] || "+c.reload+"\n")
+			calls := fakeSystemctl(t, "[ \"$1\" != restart ] || "+c.restart+"\n")
 			root := t.TempDir()
 			for path, text := range map[string]string{
 				root + "/usr/bin/wasmproxy":                      c.validate,
-				filepath.Join(filepath.Dir(calls), "journalctl"): "echo 'handover failed: it has mode docker'",
+				filepath.Join(filepath.Dir(calls), "journalctl"): "echo 'no cgroups'",
 			} {
 				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 					t.Fatal(err)

@@ -236,9 +236,9 @@ func TestListenForeign(t *testing.T) {
 	}
 }
 
-// TestHandover: a new proxy takes the path while the old one still finishes a
+// TestAnotherProxyTakesThePath: a new proxy takes the path while the old one still finishes a
 // call, and keeps it.
-func TestHandover(t *testing.T) {
+func TestAnotherProxyTakesThePath(t *testing.T) {
 	backend := newSlow()
 	path, stop := startDraining(t, backend, time.Minute)
 	answer := make(chan error, 1)

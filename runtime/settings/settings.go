@@ -60,7 +60,7 @@ func (s *Source) Load() (*config.Config, error) {
 }
 
 // FallBack activates the last good settings, since those of the file cannot be used for this cause. The error says why
-// there are none. It is not for the process that takes the place of another.
+// there are none.
 func (s *Source) FallBack(cause error) (*config.Config, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -109,7 +109,7 @@ func TestTheCopyIsFound(t *testing.T) {
 	}
 }
 
-// TestState says what of the file counts now: a comment changes nothing, a value waits for a reload, and a bad file says
+// TestState says what of the file counts now: a comment changes nothing, a value waits for a restart, and a bad file says
 // what is wrong in it.
 func TestState(t *testing.T) {
 	h := newHost(t)

@@ -90,7 +90,7 @@ var Families = []Family{
 	{"wasmproxy_trace_spans_lost_total", Counter, nil, "Spans of traces that the collector did not take, or that too many waited for.", true},
 
 	{"wasmproxy_settings_load_failed", Gauge, nil, "1 while the settings file, as it is now, cannot be used, else 0. Earlier settings are active.", true},
-	{"wasmproxy_settings_changed", Gauge, nil, "1 while the settings file has other settings than the active ones, and a reload would activate them; else 0.", true},
+	{"wasmproxy_settings_changed", Gauge, nil, "1 while the settings file has other settings than the active ones, and a restart would activate them; else 0.", true},
 
 	{"wasmproxy_bypass", Gauge, nil, "1 while every call passes as it came because of the bypass, else 0.", true},
 }

@@ -63,7 +63,7 @@ var parts = []struct {
 }{
 	{"boot", (*limited).testBoot, true},
 	{"service", (*limited).testService, false},
-	{"reload", (*limited).testReload, false},
+	{"restart", (*limited).testRestart, false},
 	{"pods", (*limited).testPods, true},
 	{"update", (*limited).testUpdate, true},
 	{"daemon-reload", (*limited).testDaemonReload, true},

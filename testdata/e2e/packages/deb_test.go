@@ -43,13 +43,13 @@ func (h *host) testRestart(t *testing.T) {
 	h.Await(t, "wasmproxy plugin list -o json | grep -q '\"state\": \"active\"'")
 }
 
-// testUpgrade: while dpkg replaces the package, which reloads the service, every call succeeds. Then
-// the new program serves.
+// testUpgrade: while dpkg replaces the package, which restarts the service, every call succeeds, since all
+// are short. Then the new program serves.
 func (h *host) testUpgrade(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	calls := h.call(ctx, t)
 	out := h.Run(t, "dpkg --install /mnt/wasmproxy_"+newVersion+"_amd64.deb")
-	time.Sleep(5 * time.Second) // the old process may still end
+	time.Sleep(5 * time.Second) // calls go on with the new process
 	stop()
 	made, failed := calls()
 	t.Logf("%d calls, %d failed; dpkg says\n%s", made, len(failed), out)
