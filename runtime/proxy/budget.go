@@ -131,7 +131,8 @@ func callerOf(ctx context.Context) *caller {
 type callers struct {
 	credentials.TransportCredentials
 	compressed, answers budget
-	open                atomic.Int64 // connections
+	open                atomic.Int64   // connections
+	arriving            sync.WaitGroup // connections that were accepted and have had no ServerHandshake yet
 }
 
 func newCallers(none credentials.TransportCredentials) *callers {
@@ -143,6 +144,7 @@ func newCallers(none credentials.TransportCredentials) *callers {
 }
 
 func (c *callers) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	defer c.arriving.Done()
 	who := &caller{compressed: c.compressed.share(compressedPerCaller), answers: c.answers.share(answersPerCaller)}
 	c.open.Add(1)
 	return &closing{Conn: conn, closed: sync.OnceFunc(func() {

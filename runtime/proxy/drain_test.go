@@ -3,10 +3,12 @@ package proxy_test
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -211,5 +213,57 @@ func TestSilentConnectionAtShutdown(t *testing.T) {
 	case <-stopped:
 	case <-time.After(60 * time.Second):
 		t.Fatal("the server has not ended after a minute")
+	}
+}
+
+// lateListener accepts one connection, while the server closes it.
+type lateListener struct {
+	net.Listener
+	conn   net.Conn
+	stop   func()
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (l *lateListener) Accept() (net.Conn, error) {
+	if l.conn == nil {
+		return nil, net.ErrClosed
+	}
+	conn := l.conn
+	l.conn = nil
+	l.stop()
+	<-l.closed
+	return conn, nil
+}
+
+func (l *lateListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+// TestConnectionAtTheStop: a connection that the kernel has accepted when the server is told to stop is served, so that its
+// caller is told to connect again.
+func TestConnectionAtTheStop(t *testing.T) {
+	theirs, ours := net.Pipe()
+	ctx, stop := context.WithCancel(t.Context())
+	backend := socketPath(t)
+	startBackend(t, backend, echo)
+	s := proxy.New(proxy.Options{Backend: dial(t, backend), DrainTimeout: time.Minute})
+	l := &lateListener{Listener: listen(t, socketPath(t)), conn: ours, stop: stop, closed: make(chan struct{})}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, l) }()
+	if err := theirs.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_, _ = io.WriteString(theirs, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+	}() // HTTP/2's preface
+	var frame [9]byte
+	if _, err := io.ReadFull(theirs, frame[:]); err != nil || frame[3] != 4 {
+		t.Errorf("the first frame is %q, want SETTINGS: %v", frame, err)
+	}
+	theirs.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

@@ -53,23 +53,32 @@ func New(opts Options) *Server {
 	return s
 }
 
-// Serve answers calls on l until ctx is done or l fails. It then closes l, ends event streams with Unavailable, gives other calls their time to finish before it cuts
-// them, and returns when no call runs any more. The error is that of a listener that failed, nil
-// otherwise. A Server serves once.
+// Serve answers calls on l until ctx is done or l fails. It then closes l, ends event streams with
+// Unavailable, gives other calls their time to finish before it cuts them, and returns when no call
+// runs any more. The error is that of a listener that failed, nil otherwise. A Server serves once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	failed, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		select {
-		case <-ctx.Done():
-		case <-failed:
-		}
-		s.shutdown()
-	}()
-	err := s.grpc.Serve(l)
-	close(failed)
-	<-stopped
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	err := s.grpc.Serve(&countedListener{l, s.callers})
+	if !stop() {
+		err = nil // it was closed
+	}
+	s.callers.arriving.Wait() // gRPC closes a connection that it has not begun to serve when it is told to stop
+	s.shutdown()
 	return err
+}
+
+// countedListener is a listener whose connections are counted until they are served.
+type countedListener struct {
+	net.Listener
+	of *callers
+}
+
+func (l *countedListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		l.of.arriving.Add(1)
+	}
+	return conn, err
 }
 
 func (s *Server) shutdown() {
