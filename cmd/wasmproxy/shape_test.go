@@ -34,8 +34,8 @@ var manyMethods = map[string]struct {
 	"runtime/intercept.call":    {34, "too many"},
 	"runtime/enforce.Enforcer":  {64, "too many"},
 	"runtime/ledger.Ledger":     {61, "too many"},
-	"runtime/daemon.daemon":     {91, "too many"},
-	"runtime/daemon.slots":      {40, "too many"},
+	"runtime/daemon.daemon":     {69, "too many"},
+	"runtime/daemon.slots":      {38, "too many"},
 	"runtime/host.Host":         {84, "too many"},
 }
 
