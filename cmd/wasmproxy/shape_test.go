@@ -33,7 +33,7 @@ var manyMethods = map[string]struct {
 	"runtime/pods.Store":        {43, "too many: one lock is around all that is known of pods"},
 	"runtime/intercept.call":    {34, "too many"},
 	"runtime/enforce.Enforcer":  {64, "too many"},
-	"runtime/ledger.Ledger":     {61, "too many"},
+	"runtime/enforce.Ledger":    {60, "too many"},
 	"runtime/daemon.daemon":     {69, "too many"},
 	"runtime/daemon.slots":      {38, "too many"},
 	"runtime/host.Host":         {84, "too many"},

@@ -23,7 +23,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/plugins-wasm"
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
@@ -476,7 +476,7 @@ func (u *upgraded) agree() {
 	if n == 0 || s.Store.Pods != len(pods.GetItems()) || s.Store.Containers != n || s.Values.Objects != n {
 		u.t.Errorf("the runtime has %d pods and %d containers, the store %d and %d, the ledger %d objects", len(pods.GetItems()), n, s.Store.Pods, s.Store.Containers, s.Values.Objects)
 	}
-	l, err := ledger.Open(u.t.Context(), u.dir+"/state", observe.Discard())
+	l, err := enforce.OpenLedger(u.t.Context(), u.dir+"/state", observe.Discard())
 	u.must(err)
 	defer l.Close()
 	if saved := len(l.Objects()); saved != n {

@@ -86,7 +86,7 @@ func (d *daemon) explainLeft(ctx context.Context, name string) (*explain.Report,
 		return nil, admin.NotReady("no plugin is loaded and none has left a value, so the proxy passes every call as it comes and knows of no pod")
 	}
 	left := d.enforcer()
-	left.Store = pods.NewStoreWith(enforce.Kernel(d.cgroups))
+	left.Store = pods.NewStoreWith(enforce.KernelOf(d.cgroups))
 	ctx, cancel := context.WithTimeout(ctx, syncTime)
 	defer cancel()
 	syncErr := left.Store.Sync(ctx, left.Backend)

@@ -21,7 +21,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/docker"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/audit"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/metrics"
@@ -118,7 +117,7 @@ type daemon struct {
 	backend  *backend
 	cgroups  *cgroup.FS // nil without a cgroup root
 	systemd  *systemd.Manager
-	ledger   *ledger.Ledger   // of the values that plugins want
+	ledger   *enforce.Ledger  // of the values that plugins want
 	durable  *durable         // values that plugins keep
 	lastGood *lastGood        // versions of plugins
 	settings *settings.Source // nil: they are from no file
@@ -225,7 +224,7 @@ func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 		return err
 	}
 	d.lastGood = newLastGood(c.DataDir, d.observer)
-	d.store = pods.NewStoreWith(enforce.Kernel(d.cgroups))
+	d.store = pods.NewStoreWith(enforce.KernelOf(d.cgroups))
 	if d.engine, err = wasm.NewEngine(ctx, o.engine); err != nil {
 		return err
 	}
@@ -246,9 +245,9 @@ func openCgroups(c *config.Config) (*cgroup.FS, error) {
 	return cgroup.Open(c.CgroupRoot, c.CgroupMode)
 }
 
-func openLedger(ctx context.Context, c *config.Config, observer observe.Observer) (*ledger.Ledger, error) {
+func openLedger(ctx context.Context, c *config.Config, observer observe.Observer) (*enforce.Ledger, error) {
 	if c.StateDir == "" {
-		return ledger.New(), nil
+		return enforce.NewLedger(), nil
 	}
 	// Records have values written to cgroups. The directory is looked at before its mode is corrected, and the way to it also
 	// when it is new: otherwise the next start would fail.
@@ -261,7 +260,7 @@ func openLedger(ctx context.Context, c *config.Config, observer observe.Observer
 	if err != nil {
 		return nil, fmt.Errorf("state-dir: %w: give it to the proxy's user with mode 0700, or name another directory", err)
 	}
-	l, err := ledger.Open(ctx, c.StateDir, observer)
+	l, err := enforce.OpenLedger(ctx, c.StateDir, observer)
 	if err != nil {
 		return nil, fmt.Errorf("state-dir %s: %w", c.StateDir, err)
 	}

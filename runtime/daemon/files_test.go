@@ -11,7 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
@@ -99,7 +99,7 @@ func TestValuesOfARemovedPluginAreUndone(t *testing.T) {
 // recorded is what a start of the proxy would know of values.
 func (n *node) recorded() (text string) {
 	n.t.Helper()
-	l, err := ledger.Open(n.t.Context(), n.config.StateDir, observe.Discard())
+	l, err := enforce.OpenLedger(n.t.Context(), n.config.StateDir, observe.Discard())
 	n.must(err)
 	defer l.Close()
 	for _, id := range l.Objects() {

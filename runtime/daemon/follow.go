@@ -175,7 +175,7 @@ func (d *daemon) dropGone(ctx context.Context) {
 	}
 	defer d.settled() // till then no plugin becomes active and leaves a record
 	left := d.enforcer()
-	left.Store = pods.NewStoreWith(enforce.Kernel(d.cgroups))
+	left.Store = pods.NewStoreWith(enforce.KernelOf(d.cgroups))
 	ctx, cancel := context.WithTimeout(ctx, syncTime)
 	defer cancel()
 	if complete(left.Store.Sync(ctx, left.Backend)) && !d.following.Load() {

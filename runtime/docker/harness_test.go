@@ -21,7 +21,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/docker"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -114,7 +113,7 @@ type node struct {
 	server *docker.Server
 	store  *pods.Store
 	client *docker.Client
-	ledger *ledger.Ledger
+	ledger *enforce.Ledger
 	stop   func()
 	mu     sync.Mutex
 	events []observe.Event
@@ -131,7 +130,7 @@ func (n *node) Wants(observe.Kind) bool { return true }
 func newNode(t *testing.T, all bool, members ...plugin.Member) *node {
 	t.Helper()
 	dir := t.TempDir()
-	n := &node{t: t, engine: &engine{inspect: map[string]string{}}, socket: filepath.Join(dir, "p.sock"), direct: filepath.Join(dir, "d.sock"), store: pods.NewStore(), ledger: ledger.New()}
+	n := &node{t: t, engine: &engine{inspect: map[string]string{}}, socket: filepath.Join(dir, "p.sock"), direct: filepath.Join(dir, "d.sock"), store: pods.NewStore(), ledger: enforce.NewLedger()}
 	backend := httptest.NewUnstartedServer(n.engine)
 	backend.Listener.Close()
 	backend.Listener = listen(t, n.direct)

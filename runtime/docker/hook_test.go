@@ -9,7 +9,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/docker"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -222,7 +222,7 @@ func TestStandaloneLedger(t *testing.T) {
 	if got := n.engine.last(t, "POST /v1.41/containers/create").body; got != `{"Image":"busybox","HostConfig":{"NanoCpus":0,"CpuPeriod":100000,"CpuQuota":80000}}` {
 		t.Errorf("the body is %s", got)
 	}
-	if !n.ledger.Has(ledger.ID{Pod: "/docker/web/0", Container: id}) {
+	if !n.ledger.Has(enforce.ID{Pod: "/docker/web/0", Container: id}) {
 		t.Errorf("the ledger has %v", n.ledger.Objects())
 	}
 	n.engine.answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusConflict) })

@@ -1,9 +1,9 @@
 // Package enforce has pods and containers have the values that plugins want: cgroup files in the kernel, and CRI
-// fields in the container runtime. It compares what the ledger says with what is, and writes or sends the difference;
-// when no plugin wants a value any more, kubelet's comes back.
+// fields in the container runtime. A [Ledger] has one record of what plugins and kubelet want of each object, and decides. An
+// [Enforcer] compares that with what is, and writes or sends the difference; when no plugin wants a value any more,
+// kubelet's comes back. See RATIONALE.md.
 //
-// It gets objects and changes, and knows of no hook, chain or message: package intercept asks plugins. Which value
-// holds, and which write is due, package ledger decides.
+// It gets objects and changes, and knows of no hook, chain or message: package intercept asks plugins.
 package enforce
 
 import (
@@ -15,7 +15,6 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
@@ -27,7 +26,7 @@ type Enforcer struct {
 	Observer observe.Observer
 	Store    *pods.Store
 	Backend  Backend
-	Ledger   *ledger.Ledger
+	Ledger   *Ledger
 	Cgroups  *cgroup.FS                         // nil on a node without a cgroup file system
 	Node     interface{ Load() *crifield.Node } // an atomic pointer, or a *crifield.Node that stays
 	Queue    *workqueue.Queue

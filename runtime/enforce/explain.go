@@ -13,7 +13,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -122,10 +121,10 @@ func (e *Enforcer) explainObject(
 	record := e.Ledger.Record(id)
 	kernel := e.kernelOf(ctx, x, id, o)
 	defer kernel.Close()
-	fields := map[ledger.Target]*ledger.Value{}
+	fields := map[Target]*Value{}
 	if has != nil {
 		for t, value := range Values(has) {
-			fields[t] = &ledger.Value{Kubelet: &value, Last: value} // if no plugin has changed it
+			fields[t] = &Value{Kubelet: &value, Last: value} // if no plugin has changed it
 			if unowned {
 				fields[t].Kubelet = nil
 			}
@@ -135,7 +134,7 @@ func (e *Enforcer) explainObject(
 	for _, t := range slices.Sorted(maps.Keys(record)) {
 		v := record[t]
 		if file, ok := t.File(); ok {
-			files = append(files, x.OfFile(file, &v, kernel.heldFile(file, &v)))
+			files = append(files, judgeFile(x, file, &v, kernel.heldFile(file, &v)))
 		} else {
 			fields[t] = &v
 		}
@@ -146,8 +145,8 @@ func (e *Enforcer) explainObject(
 		if v.Kubelet != nil {
 			_, clearable = resetTo(t, *v.Kubelet)
 		}
-		name := strings.TrimPrefix(string(t), string(ledger.Field("")))
-		x.Values = append(x.Values, x.OfField(name, v, kernel.heldField(t, v.Last, has), clearable))
+		name := strings.TrimPrefix(string(t), string(Field("")))
+		x.Values = append(x.Values, judgeField(x, name, v, kernel.heldField(t, v.Last, has), clearable))
 	}
 	if unowned {
 		files = append(files, kernel.unowned(x, record, fields)...)
@@ -161,13 +160,13 @@ func (e *Enforcer) explainObject(
 
 // groupState is what the kernel holds of an object.
 type groupState struct {
-	groupFiles                          // without a Group there is none
-	fields     map[ledger.Target]string // those that CRI and the kernel share
+	groupFiles                   // without a Group there is none
+	fields     map[Target]string // those that CRI and the kernel share
 }
 
 // kernelOf reads what the kernel holds, and notes in x where that is, or why it is not known. The
 // caller closes it.
-func (e *Enforcer) kernelOf(ctx context.Context, x *explain.Object, id ledger.ID, o crifield.Object) (s groupState) {
+func (e *Enforcer) kernelOf(ctx context.Context, x *explain.Object, id ID, o crifield.Object) (s groupState) {
 	if !x.Running {
 		return s
 	}
@@ -223,31 +222,31 @@ func (s *groupState) read(file string) *string {
 // unowned are the files that plugins may write, as the kernel has them: of those without a record, and
 // without a field that has the same value.
 func (s *groupState) unowned(
-	x *explain.Object, record map[ledger.Target]ledger.Value, fields map[ledger.Target]*ledger.Value,
+	x *explain.Object, record map[Target]Value, fields map[Target]*Value,
 ) (all []explain.Value) {
 	for k := range rules.Files {
 		f := &rules.Files[k]
-		_, recorded := record[ledger.File(f.Name)]
+		_, recorded := record[File(f.Name)]
 		if recorded || fields[fieldTarget(abi.Resources+abi.Unified, f.Name)] != nil || len(f.Fields) > 0 {
 			continue
 		}
 		if value := s.read(f.Name); value != nil && *value != "" {
-			all = append(all, x.OfFile(f.Name, &ledger.Value{}, explain.Held{Value: value, Meant: true}))
+			all = append(all, judgeFile(x, f.Name, &Value{}, shown{value: value, meant: true}))
 		}
 	}
 	return all
 }
 
-func (s *groupState) heldFile(name string, v *ledger.Value) (h explain.Held) {
-	if h.Value = s.read(name); h.Value != nil {
-		h.Meant = v.Holds(name, *h.Value, s)
+func (s *groupState) heldFile(name string, v *Value) (h shown) {
+	if h.value = s.read(name); h.value != nil {
+		h.meant = v.Holds(name, *h.value, s)
 	}
 	return h
 }
 
 // heldField compares what the kernel holds for a field with what the runtime was sent. has are all
 // resources that it was sent. An idle group shows no weight of its own.
-func (s *groupState) heldField(t ledger.Target, sent string, has *runtimeapi.LinuxContainerResources) (h explain.Held) {
+func (s *groupState) heldField(t Target, sent string, has *runtimeapi.LinuxContainerResources) (h shown) {
 	x, ok := fileOf(t)
 	if _, valid := ChangeTo(t, sent); !ok || !valid {
 		return h
@@ -256,15 +255,15 @@ func (s *groupState) heldField(t ledger.Target, sent string, has *runtimeapi.Lin
 	if text == nil {
 		return h
 	}
-	h = explain.Held{Value: text, Meant: s.holdsField(x, sent, *text, has)}
+	h = shown{value: text, meant: s.holdsField(x, sent, *text, has)}
 	value, told := s.fields[t]
 	switch {
 	case told:
-		h.Value = &value
-		h.Meant = h.Meant || x.text() && s.holdsField(x, sent, value, has) // a group of v2 may have its parent's cpuset
+		h.value = &value
+		h.meant = h.meant || x.text() && s.holdsField(x, sent, value, has) // a group of v2 may have its parent's cpuset
 	case x.field == abi.Resources+abi.CPUShares:
 		weight, idle := "weight "+*text, s.read(rules.CPUIdle)
-		h = explain.Held{Value: &weight, Meant: h.Meant || idle != nil && *idle == "1"}
+		h = shown{value: &weight, meant: h.meant || idle != nil && *idle == "1"}
 	}
 	return h
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/dialect"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 )
 
 // fieldFile is a resource, and the cgroup file that runtimes write it to.
@@ -27,8 +26,8 @@ func (x fieldFile) text() bool {
 
 // fieldFiles are the resources of one file, by the ledger's names. Huge pages have one for each
 // size.
-var fieldFiles = func() map[ledger.Target]fieldFile {
-	all := map[ledger.Target]fieldFile{}
+var fieldFiles = func() map[Target]fieldFile {
+	all := map[Target]fieldFile{}
 	for _, x := range rules.Files {
 		for _, f := range x.Fields {
 			if f != abi.HugepageLimits && x.Same == "" {
@@ -40,7 +39,7 @@ var fieldFiles = func() map[ledger.Target]fieldFile {
 }()
 
 // fileOf returns the file of a resource; false if it has none, or several.
-func fileOf(t ledger.Target) (x fieldFile, ok bool) {
+func fileOf(t Target) (x fieldFile, ok bool) {
 	if x, ok = fieldFiles[t]; ok {
 		return x, true
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 )
 
 // Each resource that the table has a file for is looked for there, and a key of unified in its own.
@@ -27,7 +26,7 @@ func TestFileOfEachField(t *testing.T) {
 	if !ok || got.file != "memory.high" {
 		t.Errorf("unified[memory.high] is in %q, %v", got.file, ok)
 	}
-	if got, ok := fileOf(ledger.Field("oom_score_adj")); ok {
+	if got, ok := fileOf(Field("oom_score_adj")); ok {
 		t.Errorf("oom_score_adj is in %q", got.file)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 )
 
 // errNoGroup is why there is no path to a cgroup that may well be there.
@@ -69,7 +68,7 @@ func (e *Enforcer) containerGroup(ctx context.Context, c *crifield.Container) (s
 
 // read finds the cgroup of an object and reads files of it. Where files were written last is right
 // if one can be read there, since a cgroup never moves. The caller closes the group.
-func (e *Enforcer) read(ctx context.Context, id ledger.ID, o crifield.Object, files []string) (g groupFiles) {
+func (e *Enforcer) read(ctx context.Context, id ID, o crifield.Object, files []string) (g groupFiles) {
 	group := e.Ledger.Group(id)
 	if group != "" {
 		g.Group = e.Cgroups.Group(group)
@@ -88,8 +87,8 @@ func (e *Enforcer) read(ctx context.Context, id ledger.ID, o crifield.Object, fi
 }
 
 // heldFiles reads files. One that shows no value of its own while the group is idle is left out.
-func heldFiles(g *cgroup.Group, files []string) ledger.Held {
-	held := make(ledger.Held, len(files)+1)
+func heldFiles(g *cgroup.Group, files []string) Held {
+	held := make(Held, len(files)+1)
 	ofIdle := func(file string) bool { x := rules.Find(file); return x != nil && x.Idle }
 	if slices.ContainsFunc(files, ofIdle) && !slices.Contains(files, rules.CPUIdle) {
 		files = append(files, rules.CPUIdle)
@@ -107,7 +106,7 @@ func heldFiles(g *cgroup.Group, files []string) ledger.Held {
 
 // groupOf returns the cgroup of an object: where its files were written last, if that is there,
 // since a cgroup never moves.
-func (e *Enforcer) groupOf(ctx context.Context, id ledger.ID, o crifield.Object) (string, error) {
+func (e *Enforcer) groupOf(ctx context.Context, id ID, o crifield.Object) (string, error) {
 	if group := e.Ledger.Group(id); group != "" && !e.Cgroups.Gone(group) {
 		return group, nil
 	}

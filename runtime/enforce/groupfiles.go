@@ -6,14 +6,13 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 )
 
-// groupFiles are the files of one cgroup. It implements ledger.Kernel.
+// groupFiles are the files of one cgroup. It implements Kernel.
 type groupFiles struct {
 	*cgroup.Group
-	none error       // why there is no such group
-	held ledger.Held // what its files hold, as far as they were read
+	none error // why there is no such group
+	held Held  // what its files hold, as far as they were read
 }
 
 // get returns what a file of the group holds; "" if that is not known.
@@ -25,16 +24,16 @@ func (g groupFiles) get(file string) string {
 	return held
 }
 
-// Same implements ledger.Kernel.
+// Same implements Kernel.
 func (g groupFiles) Same(file string) string { return rules.OtherView(file) }
 
-// Holds implements ledger.Kernel.
+// Holds implements Kernel.
 func (g groupFiles) Holds(file, value, held string) bool {
 	return rules.Set(g.Version()).Holds(file, value, held)
 }
 
 // lessBurst has a burst go down before the quota, to which it would be cut otherwise.
-func lessBurst(due []ledger.Write) []ledger.Write {
+func lessBurst(due []Write) []Write {
 	for k, w := range due {
 		if w.File != rules.CPUBurst {
 			continue
@@ -59,15 +58,15 @@ func (g groupFiles) Fit(file, value string) string {
 
 // letsOthers reports whether a write lets other files of the group have a value that they could
 // not have before.
-func letsOthers(w ledger.Write, files []string) bool {
+func letsOthers(w Write, files []string) bool {
 	switch {
 	case endsIdle(w):
 		return true
 	case w.File == rules.CPUMax:
 		return slices.Contains(files, rules.CPUBurst)
 	}
-	return w.Kind == ledger.Undo && slices.Contains(files, rules.OtherView(w.File))
+	return w.Kind == Undo && slices.Contains(files, rules.OtherView(w.File))
 }
 
 // endsIdle reports whether the group of a write gets a share of the CPU again.
-func endsIdle(w ledger.Write) bool { return w.File == rules.CPUIdle && w.Value == "0" }
+func endsIdle(w Write) bool { return w.File == rules.CPUIdle && w.Value == "0" }

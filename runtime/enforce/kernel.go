@@ -13,8 +13,8 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
-// Kernel is what the node's cgroups tell the store; nil without any.
-func Kernel(fs *cgroup.FS) pods.Kernel {
+// KernelOf is what the node's cgroups tell the store; nil without any.
+func KernelOf(fs *cgroup.FS) pods.Kernel {
 	if fs == nil {
 		return nil
 	}

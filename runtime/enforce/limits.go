@@ -14,7 +14,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 )
 
 // Lift lifts the limits of a pod's cgroup while a plugin has given a live container of it a
@@ -24,7 +23,7 @@ func (e *Enforcer) Lift(ctx context.Context, uid string) Queued {
 	if len(e.Ledger.Raised(uid)) == 0 && len(e.Ledger.Lifted(uid)) == 0 {
 		return nil
 	}
-	return e.queue(ctx, []ledger.ID{{Pod: uid}}, "a change of a container's limit")
+	return e.queue(ctx, []ID{{Pod: uid}}, "a change of a container's limit")
 }
 
 // decideLimits has the ledger note which limits of a pod are lifted.
@@ -36,23 +35,23 @@ func (e *Enforcer) decideLimits(ctx context.Context, uid string) {
 	if nothing || e.Cgroups.Version() != 2 {
 		return
 	}
-	if slices.ContainsFunc(raised, func(r ledger.Raised) bool { return !e.described(r.Container) }) {
+	if slices.ContainsFunc(raised, func(r Raised) bool { return !e.described(r.Container) }) {
 		return
 	}
-	raised = slices.DeleteFunc(raised, func(r ledger.Raised) bool { return !e.live(ctx, r.Container) })
+	raised = slices.DeleteFunc(raised, func(r Raised) bool { return !e.live(ctx, r.Container) })
 	for _, file := range []string{rules.CPUMax, rules.MemoryMax} {
 		pod := e.podLimit(ctx, uid, file)
 		wish := e.lift(file, uid, pod, raised)
 		if wish.Plugin != "" && !slices.Contains(lifted, file) && !e.isSum(uid, file, pod) {
-			wish = ledger.Wish{} // see ownLimits
+			wish = Wish{} // see ownLimits
 		}
 		e.Ledger.Lift(uid, file, wish)
 	}
 }
 
 // PodLimit returns kubelet's limit of a pod, also while it is lifted, as the file shows it; "" if that is not known.
-func (e *Enforcer) PodLimit(ctx context.Context, id ledger.ID, pod *crifield.Pod, file string) (value string) {
-	if known := e.Ledger.Record(id)[ledger.File(file)].Kubelet; known != nil {
+func (e *Enforcer) PodLimit(ctx context.Context, id ID, pod *crifield.Pod, file string) (value string) {
+	if known := e.Ledger.Record(id)[File(file)].Kubelet; known != nil {
 		return *known
 	}
 	if pod == nil || e.Cgroups == nil {
@@ -66,7 +65,7 @@ func (e *Enforcer) PodLimit(ctx context.Context, id ledger.ID, pod *crifield.Pod
 
 func (e *Enforcer) podLimit(ctx context.Context, uid, file string) rules.Limit {
 	pod, _ := e.pod(uid)
-	return rules.ParseLimit(file, e.PodLimit(ctx, ledger.ID{Pod: uid}, pod, file))
+	return rules.ParseLimit(file, e.PodLimit(ctx, ID{Pod: uid}, pod, file))
 }
 
 // described reports whether the store has a container's resources, or knows that it has ended.
@@ -92,13 +91,13 @@ func (e *Enforcer) live(ctx context.Context, id string) bool {
 // lift is the wish for a limit of a pod of which a container has a higher one; the zero Wish if none has,
 // or the pod has no limit. Of memory it is the node's, and not "max": kubelet reads that as -1, and each
 // resize is growth to it, which it makes without a look at what is in use.
-func (e *Enforcer) lift(file, uid string, pod rules.Limit, raised []ledger.Raised) (wish ledger.Wish) {
+func (e *Enforcer) lift(file, uid string, pod rules.Limit, raised []Raised) (wish Wish) {
 	plugins := map[string]bool{}
 	for _, r := range raised {
 		if limitFile(r.Target) != file || pod.Amount <= 0 {
 			continue
 		}
-		_, wanted := e.limitsOf(ledger.ID{Pod: uid, Container: r.Container}, file, raised)
+		_, wanted := e.limitsOf(ID{Pod: uid, Container: r.Container}, file, raised)
 		unlimited := wanted.Amount <= 0 && r.Target != fieldTarget(abi.Resources+abi.CPUPeriod, "")
 		if !unlimited && !wanted.Above(pod) {
 			continue
@@ -109,7 +108,7 @@ func (e *Enforcer) lift(file, uid string, pod rules.Limit, raised []ledger.Raise
 		}
 	}
 	if len(plugins) == 0 {
-		return ledger.Wish{}
+		return Wish{}
 	}
 	lifted := rules.Limit{Period: pod.Period}
 	if file == rules.MemoryMax {
@@ -123,8 +122,8 @@ func (e *Enforcer) lift(file, uid string, pod rules.Limit, raised []ledger.Raise
 type ownLimit struct{ file, value, plugin string }
 
 // ownLimits returns those that a container has a higher one than.
-func (e *Enforcer) ownLimits(ctx context.Context, id ledger.ID) (all []ownLimit) {
-	raised := slices.DeleteFunc(e.Ledger.Raised(id.Pod), func(r ledger.Raised) bool { return r.Container != id.Container })
+func (e *Enforcer) ownLimits(ctx context.Context, id ID) (all []ownLimit) {
+	raised := slices.DeleteFunc(e.Ledger.Raised(id.Pod), func(r Raised) bool { return r.Container != id.Container })
 	if len(raised) == 0 {
 		return nil
 	}
@@ -139,7 +138,7 @@ func (e *Enforcer) ownLimits(ctx context.Context, id ledger.ID) (all []ownLimit)
 }
 
 // limitFile is the file of the limit that a target sets; "" if it is none.
-func limitFile(t ledger.Target) string {
+func limitFile(t Target) string {
 	switch t {
 	case fieldTarget(abi.Resources+abi.CPUQuota, ""), fieldTarget(abi.Resources+abi.CPUPeriod, ""):
 		return rules.CPUMax
@@ -147,7 +146,7 @@ func limitFile(t ledger.Target) string {
 		return rules.MemoryMax
 	}
 	for _, file := range []string{rules.CPUMax, rules.MemoryMax} {
-		if t == ledger.File(file) || t == fieldTarget(abi.Resources+abi.Unified, file) {
+		if t == File(file) || t == fieldTarget(abi.Resources+abi.Unified, file) {
 			return file
 		}
 	}
@@ -155,7 +154,7 @@ func limitFile(t ledger.Target) string {
 }
 
 // limitsOf returns a container's limit as kubelet wants it, and as plugins do.
-func (e *Enforcer) limitsOf(id ledger.ID, file string, raised []ledger.Raised) (kubelet, wanted rules.Limit) {
+func (e *Enforcer) limitsOf(id ID, file string, raised []Raised) (kubelet, wanted rules.Limit) {
 	record := e.Ledger.Record(id)
 	c, _ := e.Store.Container(id.Container)
 	now := crifield.Object{Container: crifield.ContainerOf(c)}
@@ -185,7 +184,7 @@ func (e *Enforcer) limitsOf(id ledger.ID, file string, raised []ledger.Raised) (
 		kubelet.Period, wanted.Period = cmp.Or(kubelet.Period, rules.DefaultPeriod), cmp.Or(wanted.Period, rules.DefaultPeriod)
 	}
 	for _, r := range raised { // a file, or a key of unified, counts more than the fields
-		if r.Container == id.Container && (r.Target == ledger.File(file) || r.Target == fieldTarget(abi.Resources+abi.Unified, file)) {
+		if r.Container == id.Container && (r.Target == File(file) || r.Target == fieldTarget(abi.Resources+abi.Unified, file)) {
 			wanted = rules.ParseLimit(file, r.Wish.Value)
 		}
 	}
@@ -209,7 +208,7 @@ func (e *Enforcer) isSum(uid, file string, limit rules.Limit) bool {
 		unit = int64(os.Getpagesize())
 	}
 	for _, c := range newestOf(e.Store.Containers(pod.ID)) {
-		part, _ := e.limitsOf(ledger.ID{Pod: uid, Container: c.ID}, file, nil)
+		part, _ := e.limitsOf(ID{Pod: uid, Container: c.ID}, file, nil)
 		if part.Amount <= 0 {
 			continue
 		}
@@ -233,7 +232,7 @@ func limitIn(o crifield.Object, file string) rules.Limit {
 	return rules.Limit{Amount: number(abi.CPUQuota), Period: cmp.Or(number(abi.CPUPeriod), rules.DefaultPeriod)}
 }
 
-// FitUndo implements ledger.Kernel: below what is in use, the kernel would kill.
+// FitUndo implements Kernel: below what is in use, the kernel would kill.
 func (g groupFiles) FitUndo(file, limit string) string {
 	if most := rules.ParseLimit(file, limit); file == rules.MemoryMax && most.Amount > 0 {
 		text, _ := g.Read("memory.current") // without it nothing is known to be in use

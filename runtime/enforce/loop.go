@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
@@ -53,22 +52,22 @@ const ScanParts = 3
 // Scan looks for values that something else has overwritten, and writes them again, and asks
 // the runtime again for what it has refused. It does not wait any longer if ctx is done.
 func (e *Enforcer) Scan(ctx context.Context) {
-	e.scan(ctx, func(ledger.ID) bool { return true })
+	e.scan(ctx, func(ID) bool { return true })
 }
 
 // ScanPart is Scan of one pod in ScanParts, others with each number, and of all objects of which something is not
 // as it should be.
 func (e *Enforcer) ScanPart(ctx context.Context, number uint64) {
-	e.scan(ctx, func(id ledger.ID) bool {
+	e.scan(ctx, func(id ID) bool {
 		return crc32.ChecksumIEEE([]byte(id.Pod))%ScanParts == uint32(number%ScanParts) || e.Ledger.Unsettled(id)
 	})
 }
 
 // scan has those objects reconciled that are due, and the pod of each, once: a limit of a container may be above one that the
 // pod has by now.
-func (e *Enforcer) scan(ctx context.Context, due func(ledger.ID) bool) {
-	var ids []ledger.ID
-	pod := ledger.ID{}
+func (e *Enforcer) scan(ctx context.Context, due func(ID) bool) {
+	var ids []ID
+	pod := ID{}
 	for _, id := range e.Ledger.Objects() { // sorted by pod
 		if !due(id) {
 			continue
@@ -91,7 +90,7 @@ func (e *Enforcer) AfterReload(ctx context.Context) {
 }
 
 // Withdraw ends the wishes for which end returns true, and has kubelet's values written back.
-func (e *Enforcer) Withdraw(ctx context.Context, end func(ledger.ID, ledger.Target, ledger.Wish) bool) Queued {
+func (e *Enforcer) Withdraw(ctx context.Context, end func(ID, Target, Wish) bool) Queued {
 	return e.queue(ctx, e.Ledger.Withdraw(end), "")
 }
 
@@ -102,7 +101,7 @@ func (e *Enforcer) RepairPod(ctx context.Context, uid, cause string) {
 }
 
 // queue has objects reconciled. cause is a call or reload that may have overwritten values of them; "" is none.
-func (e *Enforcer) queue(ctx context.Context, ids []ledger.ID, cause string) (all Queued) {
+func (e *Enforcer) queue(ctx context.Context, ids []ID, cause string) (all Queued) {
 	for _, id := range ids {
 		if cause != "" {
 			e.Ledger.Note(id, cause)
@@ -114,7 +113,7 @@ func (e *Enforcer) queue(ctx context.Context, ids []ledger.ID, cause string) (al
 
 // Reconcile has an object reconciled in its queue: after what its calls do, and once however often it is asked for. done
 // is closed then.
-func (e *Enforcer) Reconcile(ctx context.Context, id ledger.ID) (done <-chan struct{}) {
+func (e *Enforcer) Reconcile(ctx context.Context, id ID) (done <-chan struct{}) {
 	key := id.Container
 	if key == "" {
 		if key, _ = e.Sandbox(id); key == "" {
@@ -127,7 +126,7 @@ func (e *Enforcer) Reconcile(ctx context.Context, id ledger.ID) (done <-chan str
 
 // reconcile has an object be what its record says: files are written, and the runtime is sent the fields that it should
 // have and has not, in one update. What fails is due again with the next call or scan. The limits of its pod follow.
-func (e *Enforcer) reconcile(ctx context.Context, id ledger.ID) (pod Queued) {
+func (e *Enforcer) reconcile(ctx context.Context, id ID) (pod Queued) {
 	defer func() {
 		if r := recover(); r != nil {
 			const during = "a comparison of values with what is"
@@ -142,10 +141,10 @@ func (e *Enforcer) reconcile(ctx context.Context, id ledger.ID) (pod Queued) {
 	}
 	e.repairContainer(ctx, id, why)
 	sent := false
-	if why != ledger.Scan || !e.Ledger.Rests(id) {
+	if why != Scan || !e.Ledger.Rests(id) {
 		sent = e.update(ctx, id)
 	}
-	if why == ledger.Scan && !sent { // the scan looks at the pod
+	if why == Scan && !sent { // the scan looks at the pod
 		return nil
 	}
 	return e.Lift(ctx, id.Pod)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/dialect"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 )
 
 // fileValues are the values that an update names, by the cgroup file that the runtime writes them
@@ -43,7 +42,7 @@ func fileValues(r *runtimeapi.LinuxContainerResources) map[string][]string {
 
 // Named has the ledger note what an accepted update of a container names: a file that shows just that, since
 // a plugin wants the same, is not written. An update of a pod tells nothing: kubelet fills it in from the kernel.
-func (e *Enforcer) Named(id ledger.ID, r *runtimeapi.LinuxContainerResources) {
+func (e *Enforcer) Named(id ID, r *runtimeapi.LinuxContainerResources) {
 	if e.Cgroups == nil {
 		return
 	}
@@ -53,9 +52,9 @@ func (e *Enforcer) Named(id ledger.ID, r *runtimeapi.LinuxContainerResources) {
 }
 
 // Updated notes an update of a container that the runtime has accepted as kubelet sent it.
-func (e *Enforcer) Updated(id ledger.ID, r *runtimeapi.UpdateContainerResourcesRequest) {
+func (e *Enforcer) Updated(id ID, r *runtimeapi.UpdateContainerResourcesRequest) {
 	e.Store.Observe(nil, r, nil)
 	values := Values(r.GetLinux())
-	e.Ledger.Updated(id, ledger.Update{Kubelet: values, Sent: values})
+	e.Ledger.Updated(id, Update{Kubelet: values, Sent: values})
 	e.Named(id, r.GetLinux())
 }

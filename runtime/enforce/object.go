@@ -7,20 +7,19 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 // ID is the ledger's name of a pod or container.
-func (e *Enforcer) ID(o crifield.Object) ledger.ID {
+func (e *Enforcer) ID(o crifield.Object) ID {
 	if o.Container == nil {
-		return ledger.ID{Pod: UID(o.Pod.Config)}
+		return ID{Pod: UID(o.Pod.Config)}
 	}
 	pod, ok := e.Store.Pod(o.Container.PodID)
 	if !ok {
-		return ledger.ID{Pod: "sandbox " + o.Container.PodID, Container: o.Container.ID}
+		return ID{Pod: "sandbox " + o.Container.PodID, Container: o.Container.ID}
 	}
-	return ledger.ID{Pod: UID(pod.Config), Container: o.Container.ID}
+	return ID{Pod: UID(pod.Config), Container: o.Container.ID}
 }
 
 // UID returns the UID of a pod, or another text that tells it apart, since not every client
@@ -52,7 +51,7 @@ func SandboxName(config *runtimeapi.PodSandboxConfig) string {
 }
 
 // Sandbox returns the ID of a container's sandbox, or of a pod's newest one; false if the store has none.
-func (e *Enforcer) Sandbox(of ledger.ID) (id string, ok bool) {
+func (e *Enforcer) Sandbox(of ID) (id string, ok bool) {
 	if of.Container != "" {
 		c, known := e.Store.Container(of.Container)
 		return c.PodID, known
@@ -65,7 +64,7 @@ func (e *Enforcer) Sandbox(of ledger.ID) (id string, ok bool) {
 }
 
 // about names an object of the ledger for an event.
-func (e *Enforcer) about(id ledger.ID, o crifield.Object) (a observe.Object) {
+func (e *Enforcer) about(id ID, o crifield.Object) (a observe.Object) {
 	pod := o.Pod
 	if o.Container != nil {
 		a.Container, a.ContainerID = o.Container.Config.GetMetadata().GetName(), o.Container.ID
@@ -101,7 +100,7 @@ func (e *Enforcer) Forget(ctx context.Context, own crifield.Object) {
 }
 
 // Known reports whether the store has an object of the ledger.
-func (e *Enforcer) Known(id ledger.ID) (ok bool) {
+func (e *Enforcer) Known(id ID) (ok bool) {
 	if id.Container == "" {
 		_, ok = e.pod(id.Pod)
 	} else {
@@ -115,12 +114,12 @@ func (e *Enforcer) hasGroup(group string) bool { return e.Cgroups != nil && !e.C
 
 // vacant reports whether a pod has lost its last sandbox and has no other one yet. The store alone
 // knows of a sandbox that was made while no call was intercepted.
-func (e *Enforcer) vacant(id ledger.ID) bool {
+func (e *Enforcer) vacant(id ID) bool {
 	return e.Ledger.Vacant(id) && !e.Known(id)
 }
 
 // dropGone drops the record of a pod without a sandbox if its cgroup is gone, and reports that.
-func (e *Enforcer) dropGone(id ledger.ID) bool {
+func (e *Enforcer) dropGone(id ID) bool {
 	gone := e.vacant(id) && !e.hasGroup(e.Ledger.Group(id))
 	if gone {
 		e.Ledger.Remove(id)
@@ -129,4 +128,4 @@ func (e *Enforcer) dropGone(id ledger.ID) bool {
 }
 
 // Reuse drops the record of a pod whose cgroup is gone, before another sandbox of it is made.
-func (e *Enforcer) Reuse(uid string) { e.dropGone(ledger.ID{Pod: uid}) }
+func (e *Enforcer) Reuse(uid string) { e.dropGone(ID{Pod: uid}) }

@@ -11,7 +11,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -19,14 +18,14 @@ import (
 type Origin struct {
 	Hook        abi.Hook
 	At          time.Time
-	Generations map[string]string // of the plugins, by their ids: see ledger.Wish
+	Generations map[string]string // of the plugins, by their ids: see Wish
 }
 
 // Files are the wishes for cgroup files among the changes of one object.
-func (o Origin) Files(changes []plugin.Owned, of abi.Object) (asked []ledger.Asked) {
+func (o Origin) Files(changes []plugin.Owned, of abi.Object) (asked []Asked) {
 	for k := range changes {
 		if c := &changes[k].Change; c.Op == plugin.WriteFile && c.Object == of {
-			asked = append(asked, ledger.Asked{Target: TargetOf(c), Wish: o.wish(&changes[k]), Same: sameFile(c.Key)})
+			asked = append(asked, Asked{Target: TargetOf(c), Wish: o.wish(&changes[k]), Same: sameFile(c.Key)})
 		}
 	}
 	return asked
@@ -34,13 +33,13 @@ func (o Origin) Files(changes []plugin.Owned, of abi.Object) (asked []ledger.Ask
 
 // Fields are the wishes for resources among the changes of one container. has are those that the runtime has, if kubelet's
 // values are not known by them.
-func (o Origin) Fields(changes []plugin.Owned, of abi.Object, has map[ledger.Target]string) (asked []ledger.Asked) {
+func (o Origin) Fields(changes []plugin.Owned, of abi.Object, has map[Target]string) (asked []Asked) {
 	for k := range changes {
 		c := &changes[k].Change
 		if c.Object != of || !OfResource(c) {
 			continue
 		}
-		a := ledger.Asked{Target: TargetOf(c), Wish: o.wish(&changes[k])}
+		a := Asked{Target: TargetOf(c), Wish: o.wish(&changes[k])}
 		if value, ok := has[a.Target]; ok {
 			a.Has = &value
 		}
@@ -49,9 +48,9 @@ func (o Origin) Fields(changes []plugin.Owned, of abi.Object, has map[ledger.Tar
 	return asked
 }
 
-func (o Origin) wish(of *plugin.Owned) ledger.Wish {
+func (o Origin) wish(of *plugin.Owned) Wish {
 	c := &of.Change
-	return ledger.Wish{Plugin: of.Plugin, Generation: o.Generations[of.Plugin], Hook: o.Hook, Value: ValueOf(c), At: o.At, Raises: c.Raises}
+	return Wish{Plugin: of.Plugin, Generation: o.Generations[of.Plugin], Hook: o.Hook, Value: ValueOf(c), At: o.At, Raises: c.Raises}
 }
 
 // OfResource reports whether a change is one of a container's resources, and not of a file.
@@ -60,9 +59,9 @@ func OfResource(c *plugin.Change) bool {
 }
 
 // TargetOf is the ledger's name of what a change of a file or resource sets.
-func TargetOf(c *plugin.Change) ledger.Target {
+func TargetOf(c *plugin.Change) Target {
 	if c.Op == plugin.WriteFile {
-		return ledger.File(c.Key)
+		return File(c.Key)
 	}
 	return fieldTarget(c.Field, c.Key)
 }
@@ -79,18 +78,18 @@ func ValueOf(c *plugin.Change) string {
 }
 
 // fieldTarget is the ledger's name of a resource, such as "field cpu_quota".
-func fieldTarget(f abi.Field, key string) ledger.Target {
+func fieldTarget(f abi.Field, key string) Target {
 	name := strings.TrimPrefix(plugin.FieldOf(abi.Container, f).Name, "resources.")
 	if key != "" {
 		name += "[" + key + "]"
 	}
-	return ledger.Field(name)
+	return Field(name)
 }
 
 // sameFile is the target that is another name of a file's value; empty if there is none.
-func sameFile(name string) ledger.Target {
+func sameFile(name string) Target {
 	if other := rules.OtherView(name); other != "" {
-		return ledger.File(other)
+		return File(other)
 	}
 	return ""
 }
@@ -110,8 +109,8 @@ func (e *Enforcer) Opposed(o crifield.Object, c *plugin.Change) (first string) {
 }
 
 // Values are the resources that a request names.
-func Values(r *runtimeapi.LinuxContainerResources) map[ledger.Target]string {
-	all := map[ledger.Target]string{}
+func Values(r *runtimeapi.LinuxContainerResources) map[Target]string {
+	all := map[Target]string{}
 	o := crifield.Object{Container: &crifield.Container{Resources: crifield.Resources{Now: r}}}
 	for _, row := range abi.Fields {
 		if row.Object != abi.Container || row.Field < abi.Resources {
@@ -139,8 +138,8 @@ func Values(r *runtimeapi.LinuxContainerResources) map[ledger.Target]string {
 
 // ChangeTo is the change that gives a resource of a container a value of the ledger; false if
 // there is none.
-func ChangeTo(t ledger.Target, value string) (c plugin.Change, ok bool) {
-	name, key, _ := strings.Cut(strings.TrimPrefix(string(t), string(ledger.Field(""))), "[")
+func ChangeTo(t Target, value string) (c plugin.Change, ok bool) {
+	name, key, _ := strings.Cut(strings.TrimPrefix(string(t), string(Field(""))), "[")
 	for _, row := range abi.Fields {
 		if row.Object != abi.Container || row.Field < abi.Resources || row.Name != "resources."+name {
 			continue

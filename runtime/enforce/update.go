@@ -15,7 +15,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/dialect"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -25,7 +24,7 @@ import (
 const updateTime = time.Minute
 
 // fieldChanges are changes of a container's resources.
-type fieldChanges map[ledger.Target]plugin.Change
+type fieldChanges map[Target]plugin.Change
 
 // resources is what an update with the changes names.
 func (f fieldChanges) resources() *runtimeapi.LinuxContainerResources {
@@ -38,7 +37,7 @@ func (f fieldChanges) resources() *runtimeapi.LinuxContainerResources {
 }
 
 // due returns what the runtime is to be sent of a container: no more once that has ended. What CRI cannot say stays.
-func (e *Enforcer) due(id ledger.ID) fieldChanges {
+func (e *Enforcer) due(id ID) fieldChanges {
 	due := fieldChanges{}
 	if c, ok := e.Store.Container(id.Container); ok && c.State == runtimeapi.ContainerState_CONTAINER_EXITED {
 		return due
@@ -56,14 +55,14 @@ func (e *Enforcer) due(id ledger.ID) fieldChanges {
 }
 
 // updateTo is the change that gives a field a value; false if an update cannot, which says nothing with 0 or an empty text.
-func updateTo(t ledger.Target, value string) (plugin.Change, bool) {
+func updateTo(t Target, value string) (plugin.Change, bool) {
 	c, ok := ChangeTo(t, value)
 	named := c.Int != 0 || c.Text != ""
 	return c, ok && named
 }
 
 // resetTo is the change that brings back kubelet's value of a field; false if an update cannot.
-func resetTo(t ledger.Target, value string) (plugin.Change, bool) {
+func resetTo(t Target, value string) (plugin.Change, bool) {
 	c, ok := updateTo(t, value)
 	stays := c.Key != "" || c.Field == abi.Resources+abi.OOMScoreAdj
 	return c, ok && !stays
@@ -71,7 +70,7 @@ func resetTo(t ledger.Target, value string) (plugin.Change, bool) {
 
 // update sends what is due in one update, and reports whether the runtime has accepted one. It calls no hook: a plugin that
 // answers its own update would never come to an end.
-func (e *Enforcer) update(ctx context.Context, id ledger.ID) (sent bool) {
+func (e *Enforcer) update(ctx context.Context, id ID) (sent bool) {
 	record, known := e.Store.Container(id.Container)
 	c := crifield.ContainerOf(record)
 	if !known { // the last plugin has gone, and the store with it: the runtime knows the container
@@ -98,7 +97,7 @@ func (e *Enforcer) update(ctx context.Context, id ledger.ID) (sent bool) {
 
 // keepUsed takes a limit of memory that is below what is in use out of what is due: the kernel would kill.
 // A later scan has it sent.
-func (e *Enforcer) keepUsed(ctx context.Context, id ledger.ID, c *crifield.Container, due fieldChanges) {
+func (e *Enforcer) keepUsed(ctx context.Context, id ID, c *crifield.Container, due fieldChanges) {
 	limit, lower := due[fieldTarget(abi.Resources+abi.MemoryLimit, "")]
 	if !lower || e.Cgroups == nil {
 		return
@@ -126,12 +125,12 @@ func (e *Enforcer) keepUsed(ctx context.Context, id ledger.ID, c *crifield.Conta
 }
 
 // send sends one update to the runtime, and notes that it was accepted.
-func (e *Enforcer) send(ctx context.Context, id ledger.ID, c *crifield.Container, due fieldChanges) error {
+func (e *Enforcer) send(ctx context.Context, id ID, c *crifield.Container, due fieldChanges) error {
 	r := due.resources()
 	record, _ := e.Store.Container(c.ID)
 	has := record.Config.GetLinux().GetResources()
 	namePartners(r, has)
-	if idle, ok := e.Ledger.Owner(id, ledger.File(rules.CPUIdle)); ok && idle.Value == "0" {
+	if idle, ok := e.Ledger.Owner(id, File(rules.CPUIdle)); ok && idle.Value == "0" {
 		NameWith(rules.CPUIdle, r, has)
 	}
 	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.ID, Linux: r}
@@ -145,7 +144,7 @@ func (e *Enforcer) send(ctx context.Context, id ledger.ID, c *crifield.Container
 			return err
 		}
 		e.Store.Observe(nil, req, resp)
-		e.Ledger.Updated(id, ledger.Update{Sent: Values(r)})
+		e.Ledger.Updated(id, Update{Sent: Values(r)})
 		e.Named(id, r)
 		return nil
 	})
@@ -153,7 +152,7 @@ func (e *Enforcer) send(ctx context.Context, id ledger.ID, c *crifield.Container
 
 // notSent makes an event of each plugin's value that could not be sent, and one of kubelet's, once for the same
 // failure.
-func (e *Enforcer) notSent(ctx context.Context, id ledger.ID, err error, due fieldChanges) {
+func (e *Enforcer) notSent(ctx context.Context, id ID, err error, due fieldChanges) {
 	targets := slices.Sorted(maps.Keys(due))
 	if !e.Ledger.NotReset(id, targets, err) {
 		return
@@ -162,7 +161,7 @@ func (e *Enforcer) notSent(ctx context.Context, id ledger.ID, err error, due fie
 	about := e.about(id, crifield.Object{Container: crifield.ContainerOf(c)})
 	var names []string
 	for _, t := range targets {
-		name := strings.TrimPrefix(string(t), string(ledger.Field("")))
+		name := strings.TrimPrefix(string(t), string(Field("")))
 		if w, wish := e.Ledger.Owner(id, t); wish {
 			e.Observer.Observe(ctx, &observe.DeferredUpdateFailed{
 				Plugin: w.Plugin, Hook: w.Hook, Object: about, Field: "container.resources." + name, Err: err,

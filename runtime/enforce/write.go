@@ -10,7 +10,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -18,7 +17,7 @@ import (
 // Ask has the ledger note what plugins want of an object, which a call may have made since the event, and reports
 // whether that is anything. revert takes it back. Nothing is noted of a container that has been removed
 // since: nobody would drop the record.
-func (e *Enforcer) Ask(target crifield.Object, asked []ledger.Asked) (revert func(), any bool) {
+func (e *Enforcer) Ask(target crifield.Object, asked []Asked) (revert func(), any bool) {
 	if len(asked) == 0 {
 		return nil, false
 	}
@@ -41,9 +40,9 @@ func (e *Enforcer) Started(id string) bool {
 
 // Write writes those of an object's cgroup files that do not hold what they should, at once: the caller is in a call of the
 // object, which the store may not know yet. The limits of its pod follow.
-func (e *Enforcer) Write(ctx context.Context, o crifield.Object) []ledger.Done {
+func (e *Enforcer) Write(ctx context.Context, o crifield.Object) []Done {
 	id := e.ID(o)
-	done := e.carryOut(ctx, id, o, ledger.Called)
+	done := e.carryOut(ctx, id, o, Called)
 	if o.Container != nil {
 		e.Lift(ctx, id.Pod)
 	}
@@ -71,12 +70,12 @@ func (e *Enforcer) Start(ctx context.Context, o crifield.Object, cause string) {
 }
 
 // repairPod decides on a pod's limits, and writes its files.
-func (e *Enforcer) repairPod(ctx context.Context, id ledger.ID, why ledger.Why) {
+func (e *Enforcer) repairPod(ctx context.Context, id ID, why Why) {
 	if e.dropGone(id) {
 		return
 	}
 	if e.vacant(id) {
-		why = ledger.Vacant
+		why = Vacant
 	}
 	e.decideLimits(ctx, id.Pod)
 	pod, _ := e.pod(id.Pod)
@@ -85,7 +84,7 @@ func (e *Enforcer) repairPod(ctx context.Context, id ledger.ID, why ledger.Why) 
 
 // repairContainer writes the files of a container that has a cgroup. When cpu.idle ends, the runtime is to be sent the
 // container's share too, since some forget it.
-func (e *Enforcer) repairContainer(ctx context.Context, id ledger.ID, why ledger.Why) {
+func (e *Enforcer) repairContainer(ctx context.Context, id ID, why Why) {
 	var o crifield.Object
 	c, known := e.Store.Container(id.Container)
 	if known {
@@ -97,7 +96,7 @@ func (e *Enforcer) repairContainer(ctx context.Context, id ledger.ID, why ledger
 	}
 	done := e.carryOut(ctx, id, o, why)
 	shares := c.Config.GetLinux().GetResources().GetCpuShares()
-	if shares != 0 && slices.ContainsFunc(done, func(d ledger.Done) bool { return d.Err == nil && endsIdle(d.Write) }) {
+	if shares != 0 && slices.ContainsFunc(done, func(d Done) bool { return d.Err == nil && endsIdle(d.Write) }) {
 		e.Ledger.Lost(id, fieldTarget(abi.Resources+abi.CPUShares, ""), strconv.FormatInt(shares, 10))
 	}
 }
@@ -105,7 +104,7 @@ func (e *Enforcer) repairContainer(ctx context.Context, id ledger.ID, why ledger
 // carryOut is the one place that writes cgroup files: it writes those of an object that do not
 // hold what the ledger says, and has an event of each. The object is zero if only the ledger
 // knows it.
-func (e *Enforcer) carryOut(ctx context.Context, id ledger.ID, o crifield.Object, why ledger.Why) []ledger.Done {
+func (e *Enforcer) carryOut(ctx context.Context, id ID, o crifield.Object, why Why) []Done {
 	files := e.Ledger.Files(id)
 	if e.Cgroups == nil || len(files) == 0 {
 		return nil
@@ -126,12 +125,12 @@ func (e *Enforcer) carryOut(ctx context.Context, id ledger.ID, o crifield.Object
 }
 
 // writeDue writes those of the files that do not hold what the ledger says, and has in g.held what they hold then.
-func (e *Enforcer) writeDue(ctx context.Context, id ledger.ID, g *groupFiles, files []string, why ledger.Why) (done []ledger.Done) {
+func (e *Enforcer) writeDue(ctx context.Context, id ID, g *groupFiles, files []string, why Why) (done []Done) {
 	for again := true; again; {
-		var written []ledger.Done
+		var written []Done
 		again = false
 		for _, w := range lessBurst(e.Ledger.Begin(id, g.held, why, g)) {
-			if again && w.File == rules.CPUBurst && w.Kind != ledger.Fight { // the next Begin fits it to the new quota
+			if again && w.File == rules.CPUBurst && w.Kind != Fight { // the next Begin fits it to the new quota
 				continue
 			}
 			d := g.write(ctx, w)
@@ -151,8 +150,8 @@ func (e *Enforcer) writeDue(ctx context.Context, id ledger.ID, g *groupFiles, fi
 
 // markEnded marks the failures of a container that has ended by itself, which is no failure. The runtime is asked:
 // a cgroup may be where nobody looks for it.
-func (e *Enforcer) markEnded(ctx context.Context, id ledger.ID, g *groupFiles, done []ledger.Done) {
-	failed := slices.ContainsFunc(done, func(d ledger.Done) bool { return d.Err != nil })
+func (e *Enforcer) markEnded(ctx context.Context, id ID, g *groupFiles, done []Done) {
+	failed := slices.ContainsFunc(done, func(d Done) bool { return d.Err != nil })
 	if !failed || id.Container == "" {
 		return
 	}
@@ -174,12 +173,12 @@ func (e *Enforcer) exited(ctx context.Context, id string) bool {
 }
 
 // write carries out what is due for one file of the group.
-func (g groupFiles) write(ctx context.Context, w ledger.Write) ledger.Done {
-	d := ledger.Done{Write: w, Err: g.none}
-	if w.Kind == ledger.Fight || d.Err != nil {
+func (g groupFiles) write(ctx context.Context, w Write) Done {
+	d := Done{Write: w, Err: g.none}
+	if w.Kind == Fight || d.Err != nil {
 		return d
 	}
-	if w.Kind == ledger.Undo || w.Exact != "" && endsIdle(w) {
+	if w.Kind == Undo || w.Exact != "" && endsIdle(w) {
 		d.Err = g.Restore(ctx, w.File, w.Value, w.Exact)
 	} else {
 		d.Err = g.Write(ctx, w.File, w.Value)
@@ -192,22 +191,22 @@ func (g groupFiles) write(ctx context.Context, w ledger.Write) ledger.Done {
 
 // fileWritten makes the event of a file that was written, or was not. A scan's next failure for the
 // same reason makes none.
-func (e *Enforcer) fileWritten(ctx context.Context, about observe.Object, d *ledger.Done) {
+func (e *Enforcer) fileWritten(ctx context.Context, about observe.Object, d *Done) {
 	switch {
 	case d.Again, d.Ended:
 	case d.Err != nil:
 		e.Observer.Observe(ctx, &observe.CgroupFileFailed{
 			Plugin: d.Plugin, Hook: d.Hook, Object: about, File: d.File, Value: d.Value, Err: d.Err,
 		})
-	case d.Kind == ledger.Repair:
+	case d.Kind == Repair:
 		e.Observer.Observe(ctx, &observe.CgroupFileRepaired{
 			Plugin: d.Plugin, Object: about, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause,
 		})
-	case d.Kind == ledger.Fight:
+	case d.Kind == Fight:
 		e.Observer.Observe(ctx, &observe.CgroupFileFought{
 			Plugin: d.Plugin, Object: about, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause,
 		})
-	case d.Kind == ledger.Undo:
+	case d.Kind == Undo:
 		e.Observer.Observe(ctx, &observe.CgroupFileUndone{Object: about, File: d.File, Value: d.Value})
 	case e.Observer.Wants(observe.KindCgroupFileWritten):
 		e.Observer.Observe(ctx, &observe.CgroupFileWritten{Plugin: d.Plugin, Hook: d.Hook, Object: about, File: d.File, Value: d.Value})

@@ -1,8 +1,7 @@
 // Package explain has the form of what the proxy tells about the resources of a pod: of each CRI
 // field and cgroup file kubelet's value, what plugins want, what the container runtime was sent,
-// and what the kernel holds. It judges these values, and finds pods by their names. It reads
-// neither the ledger nor the kernel: package intercept does. Package admin serves reports, and
-// `wasmproxy explain` prints them.
+// and what the kernel holds. It finds pods by their names. It makes no report: package enforce does. Package admin serves
+// reports, and `wasmproxy explain` prints them.
 package explain
 
 import (

@@ -16,7 +16,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -103,7 +102,7 @@ func creating(b *testing.B, members ...plugin.Member) *call {
 	log := slogsink.New(slog.New(slog.NewTextHandler(b.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})))
 	i := &interceptor{Options: Options{
 		Enforcer: enforce.Enforcer{
-			Observer: log, Store: store, Ledger: ledger.New(), Queue: workqueue.New(), Node: &crifield.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2"},
+			Observer: log, Store: store, Ledger: enforce.NewLedger(), Queue: workqueue.New(), Node: &crifield.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2"},
 		},
 		Chain: plugin.NewChain(log, v2{}, members...), Keep: keep, CallTime: DefaultCallTime,
 	}}

@@ -10,7 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -93,7 +93,7 @@ func TestRepairsOfQuotaAndBurstAreCountedOnce(t *testing.T) {
 					fights++
 				}
 			}
-			if got := n.options.Ledger.Record(ledger.ID{Pod: "u1", Container: "c1"})[ledger.File("cpu.max.burst")].Drift.Repairs; got != 5 || fights != 1 {
+			if got := n.options.Ledger.Record(enforce.ID{Pod: "u1", Container: "c1"})[enforce.File("cpu.max.burst")].Drift.Repairs; got != 5 || fights != 1 {
 				t.Errorf("%d repairs of the burst, and %d fights", got, fights)
 			}
 		})

@@ -24,7 +24,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -383,7 +382,7 @@ func TestFullNodeLosesNoUpdate(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		for _, id := range m.options.Ledger.Objects() {
-			if v := m.options.Ledger.Record(id)[ledger.Field("cpu_quota")]; v.Last != "20000" || *v.Kubelet != "50000" {
+			if v := m.options.Ledger.Record(id)[enforce.Field("cpu_quota")]; v.Last != "20000" || *v.Kubelet != "50000" {
 				t.Fatalf("%v: %+v", id, v)
 			}
 		}
@@ -426,8 +425,8 @@ func TestNextPluginsFieldFollows(t *testing.T) {
 	n := newNode(t, []plugin.Member{give(20_000)})
 	n.runPod()
 	n.must(n.second())
-	id := ledger.ID{Pod: "u1", Container: "c1"}
-	n.options.Ledger.Ask(id, ledger.Asked{Target: ledger.Field("cpu_quota"), Wish: ledger.Wish{Plugin: "20-next", Hook: abi.Tick, Value: "30000"}})
+	id := enforce.ID{Pod: "u1", Container: "c1"}
+	n.options.Ledger.Ask(id, enforce.Asked{Target: enforce.Field("cpu_quota"), Wish: enforce.Wish{Plugin: "20-next", Hook: abi.Tick, Value: "30000"}})
 	n.withdraw("10-test")
 	n.must(n.queue.Drain(t.Context()))
 	n.hasField("cpu_quota", "20-next", "30000", "50000", "30000")

@@ -22,7 +22,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -111,11 +111,11 @@ type faultyWrite struct {
 	healthy string                                // what the file holds after a scan without the fault
 }
 
-func (w *faultyWrite) id() ledger.ID {
+func (w *faultyWrite) id() enforce.ID {
 	if w.pod {
-		return ledger.ID{Pod: "u1"}
+		return enforce.ID{Pod: "u1"}
 	}
-	return ledger.ID{Pod: "u1", Container: "c1"}
+	return enforce.ID{Pod: "u1", Container: "c1"}
 }
 
 // faultyWrites returns the kinds of writes. A post hook calls inPost before its write.
@@ -197,8 +197,8 @@ func (w *faultyWrite) test(t *testing.T, errno syscall.Errno, code abi.Errno) {
 	}
 	w.before(n, container)
 	events.Take()
-	n.options.Ledger.Ask(ledger.ID{Pod: "other"}, ledger.Asked{Target: ledger.File("cpu.idle")}) // the journal is open from here on
-	n.options.Ledger.Remove(ledger.ID{Pod: "other"})
+	n.options.Ledger.Ask(enforce.ID{Pod: "other"}, enforce.Asked{Target: enforce.File("cpu.idle")}) // the journal is open from here on
+	n.options.Ledger.Remove(enforce.ID{Pod: "other"})
 	leaks := resources(t)
 
 	err := refused(errno, func() error { return w.step(n, container) })
@@ -220,7 +220,7 @@ func (w *faultyWrite) test(t *testing.T, errno syscall.Errno, code abi.Errno) {
 	if got := content(t, dir, w.file); got != w.healthy {
 		t.Errorf("without the fault the scan leaves %q, want %q", got, w.healthy)
 	}
-	v, known := n.options.Ledger.Record(w.id())[ledger.File(w.file)]
+	v, known := n.options.Ledger.Record(w.id())[enforce.File(w.file)]
 	if known != w.wished || v.Failed != nil || known && v.Read != w.healthy {
 		t.Errorf("then the record is %+v", v)
 	}
@@ -249,11 +249,11 @@ func (w *faultyWrite) wantFailure(t *testing.T, events []observe.Event, errno sy
 // wantRecord compares the record, also as a restarted proxy reads it, with what the kernel holds.
 func (w *faultyWrite) wantRecord(t *testing.T, n *node, state string) {
 	t.Helper()
-	restarted, err := ledger.Open(t.Context(), state, observe.Discard())
+	restarted, err := enforce.OpenLedger(t.Context(), state, observe.Discard())
 	n.must(err)
 	defer restarted.Close()
-	for _, l := range []*ledger.Ledger{n.options.Ledger, restarted} {
-		v, known := l.Record(w.id())[ledger.File(w.file)]
+	for _, l := range []*enforce.Ledger{n.options.Ledger, restarted} {
+		v, known := l.Record(w.id())[enforce.File(w.file)]
 		if w.answer != codes.OK { // no such pod is there
 			if known {
 				t.Errorf("of a refused pod is left %+v", v)
@@ -266,7 +266,7 @@ func (w *faultyWrite) wantRecord(t *testing.T, n *node, state string) {
 			t.Errorf("the kernel holds %q, and the record is %+v", w.held, v)
 		}
 	}
-	if objects := restarted.Objects(); (len(objects) > 0) != (w.answer == codes.OK) || slices.ContainsFunc(objects, func(id ledger.ID) bool { return id.Pod != "u1" }) {
+	if objects := restarted.Objects(); (len(objects) > 0) != (w.answer == codes.OK) || slices.ContainsFunc(objects, func(id enforce.ID) bool { return id.Pod != "u1" }) {
 		t.Errorf("the state directory has records of %v", objects)
 	}
 }

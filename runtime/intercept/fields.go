@@ -7,7 +7,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -70,7 +69,7 @@ func (c *call) noteFields(ctx context.Context, after *event) {
 		return
 	}
 	asked := c.event.origin().Fields(c.owned, abi.Container, nil)
-	u := ledger.Update{Asked: asked, Before: c.event.valuesBefore(abi.Container), At: c.event.at}
+	u := enforce.Update{Asked: asked, Before: c.event.valuesBefore(abi.Container), At: c.event.at}
 	if updates {
 		u.Sent, u.Kubelet = enforce.Values(*c.method.Carries(c.req).Resources), c.event.kubeletValues()
 	} else {
@@ -110,8 +109,8 @@ func (c *call) askAhead() {
 }
 
 // valuesBefore are the resources of an object that plugins have changed, as they were before.
-func (e *event) valuesBefore(of abi.Object) map[ledger.Target]string {
-	all := map[ledger.Target]string{}
+func (e *event) valuesBefore(of abi.Object) map[enforce.Target]string {
+	all := map[enforce.Target]string{}
 	for k := range e.before {
 		if b := &e.before[k]; b.Object == of && !b.named {
 			all[enforce.TargetOf(&b.Change)] = enforce.ValueOf(&b.Change)
@@ -121,7 +120,7 @@ func (e *event) valuesBefore(of abi.Object) map[ledger.Target]string {
 }
 
 // kubeletValues are the resources that kubelet's update of the container names.
-func (e *event) kubeletValues() map[ledger.Target]string {
+func (e *event) kubeletValues() map[enforce.Target]string {
 	all := enforce.Values(e.sent.Resources.Now)
 	for k := range e.before {
 		switch b := &e.before[k]; {

@@ -9,7 +9,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -75,7 +74,7 @@ func (i *interceptor) applyFiles(ctx context.Context, e *event, of abi.Object, c
 
 // refusal is the error of a plugin with policy Fail of which a file could not be written; nil
 // if there is none, or the event is exempt, where such a plugin is as one with policy Ignore.
-func (i *interceptor) refusal(ctx context.Context, e *event, changes []plugin.Owned, done []ledger.Done) error {
+func (i *interceptor) refusal(ctx context.Context, e *event, changes []plugin.Owned, done []enforce.Done) error {
 	for _, d := range done {
 		fails := slices.ContainsFunc(changes, func(o plugin.Owned) bool {
 			its := o.Plugin == d.Plugin && o.Change.Op == plugin.WriteFile

@@ -6,13 +6,12 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 // Generation is what the files of a plugin say at one time of the values that it may want.
 type Generation struct {
-	Name    string         // see ledger.Wish
+	Name    string         // see enforce.Wish
 	Nothing bool           // it wants none, as in dry-run
 	Match   abi.Match      // the operator's
 	Next    string         // name of the generation that is to take its place, and may be told of pods already; "": there is none
@@ -25,7 +24,7 @@ type Generation struct {
 // present one has not repeated them in Synchronize. Those of the next one stay. present returns nil if there is no
 // generation of the plugin. It must not use the ledger.
 func End(ctx context.Context, values *enforce.Enforcer, present func(plugin string) *Generation) enforce.Queued {
-	return values.Withdraw(ctx, func(of ledger.ID, t ledger.Target, w ledger.Wish) bool {
+	return values.Withdraw(ctx, func(of enforce.ID, t enforce.Target, w enforce.Wish) bool {
 		switch g := present(w.Plugin); {
 		case g == nil:
 			return true
@@ -38,7 +37,7 @@ func End(ctx context.Context, values *enforce.Enforcer, present func(plugin stri
 }
 
 // excludes reports whether a generation cannot repeat a wish of an earlier one.
-func excludes(values *enforce.Enforcer, g *Generation, of ledger.ID, t ledger.Target, w ledger.Wish) bool {
+func excludes(values *enforce.Enforcer, g *Generation, of enforce.ID, t enforce.Target, w enforce.Wish) bool {
 	switch m := g.Member; {
 	case outside(values, g.Match, of):
 		return true
@@ -54,7 +53,7 @@ func excludes(values *enforce.Enforcer, g *Generation, of ledger.ID, t ledger.Ta
 
 // outside reports whether a match excludes a pod or container. Of what the store lacks, or the runtime could not
 // describe, that is not known yet.
-func outside(values *enforce.Enforcer, match abi.Match, of ledger.ID) bool {
+func outside(values *enforce.Enforcer, match abi.Match, of enforce.ID) bool {
 	sandbox, ok := values.Sandbox(of)
 	pod, known := values.Store.Pod(sandbox)
 	if !ok || !known || pod.ByListAlone() {
@@ -72,7 +71,7 @@ func outside(values *enforce.Enforcer, match abi.Match, of ledger.ID) bool {
 }
 
 // needs returns the capabilities that a wish needs.
-func needs(of ledger.ID, t ledger.Target, w ledger.Wish) (all abi.CapabilitySet) {
+func needs(of enforce.ID, t enforce.Target, w enforce.Wish) (all abi.CapabilitySet) {
 	if _, file := t.File(); file {
 		all |= abi.CapabilitySetOf(abi.CgroupWrite)
 	} else if change, ok := enforce.ChangeTo(t, w.Value); ok {

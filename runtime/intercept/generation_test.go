@@ -11,8 +11,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -67,24 +67,24 @@ func TestValuesThatAGenerationCannotWantEnd(t *testing.T) {
 // pod.limits. Resources get kubelet's value by an update.
 func TestResourcesThatAGenerationCannotWantEnd(t *testing.T) {
 	for name, c := range map[string]struct {
-		wish   ledger.Wish
+		wish   enforce.Wish
 		lacks  abi.Capability
 		resets int
 	}{
-		"its own event":           {ledger.Wish{Hook: abi.PreCreateContainer}, abi.UpdateOthers, 0},
-		"another event":           {ledger.Wish{Hook: abi.PostRunPodSandbox}, abi.UpdateOthers, 1},
-		"Tick":                    {ledger.Wish{Hook: abi.Tick}, abi.UpdateOthers, 1},
-		"a limit":                 {ledger.Wish{Hook: abi.PreCreateContainer}, abi.PodLimits, 0},
-		"a limit above the pod's": {ledger.Wish{Hook: abi.PreCreateContainer, Raises: true}, abi.PodLimits, 1},
-		"resources":               {ledger.Wish{Hook: abi.PreCreateContainer}, abi.WriteResources, 1},
+		"its own event":           {enforce.Wish{Hook: abi.PreCreateContainer}, abi.UpdateOthers, 0},
+		"another event":           {enforce.Wish{Hook: abi.PostRunPodSandbox}, abi.UpdateOthers, 1},
+		"Tick":                    {enforce.Wish{Hook: abi.Tick}, abi.UpdateOthers, 1},
+		"a limit":                 {enforce.Wish{Hook: abi.PreCreateContainer}, abi.PodLimits, 0},
+		"a limit above the pod's": {enforce.Wish{Hook: abi.PreCreateContainer, Raises: true}, abi.PodLimits, 1},
+		"resources":               {enforce.Wish{Hook: abi.PreCreateContainer}, abi.WriteResources, 1},
 	} {
 		n := newNode(t, nil)
 		n.runPod()
 		n.begin()
 		c.wish.Plugin, c.wish.Value, c.wish.At = "10-test", "70000", time.Now()
-		quota := ledger.Field("cpu_quota")
-		n.options.Ledger.Updated(ledger.ID{Pod: "u1", Container: "c1"}, ledger.Update{
-			Asked: []ledger.Asked{{Target: quota, Wish: c.wish}}, Before: map[ledger.Target]string{quota: "50000"}, Sent: map[ledger.Target]string{quota: "70000"},
+		quota := enforce.Field("cpu_quota")
+		n.options.Ledger.Updated(enforce.ID{Pod: "u1", Container: "c1"}, enforce.Update{
+			Asked: []enforce.Asked{{Target: quota, Wish: c.wish}}, Before: map[enforce.Target]string{quota: "50000"}, Sent: map[enforce.Target]string{quota: "70000"},
 		})
 		m := place(abi.AllCapabilities&^abi.CapabilitySetOf(c.lacks), c.wish.Hook)
 		intercept.End(t.Context(), &n.options.Enforcer, present(&intercept.Generation{Name: "2", Member: m})).Wait(t.Context())
@@ -221,9 +221,9 @@ func TestNoSweepOfAContainerThatIsBeingCreated(t *testing.T) {
 // A wish of an earlier generation ends also if the clock was set back since it was noted.
 func TestEarlierGenerationEndsWhateverTheClockSays(t *testing.T) {
 	n, _, dir := running(t, func(o *intercept.Options) { o.Generations = map[string]string{"10-test": "1"} })
-	id := ledger.ID{Pod: "u1", Container: "c1"}
-	later := ledger.Wish{Plugin: "10-test", Generation: "1", Hook: abi.PostStartContainer, Value: "1", At: time.Now().Add(time.Hour)}
-	n.options.Ledger.Ask(id, ledger.Asked{Target: ledger.File("cpu.idle"), Wish: later})
+	id := enforce.ID{Pod: "u1", Container: "c1"}
+	later := enforce.Wish{Plugin: "10-test", Generation: "1", Hook: abi.PostStartContainer, Value: "1", At: time.Now().Add(time.Hour)}
+	n.options.Ledger.Ask(id, enforce.Asked{Target: enforce.File("cpu.idle"), Wish: later})
 	another(&n.options)
 	n.must(n.sweep(intercept.NewSynchronized(), on(abi.Synchronize, func(context.Context, plugin.Event, *plugin.Adjustment) error { return nil })))
 	n.must(n.queue.Drain(t.Context()))

@@ -245,7 +245,7 @@ func TestUpdatesOnDockerAfterARestart(t *testing.T) {
 				_, podFile := plugin.ReadFile(ctx, ev, abi.Pod, "cpu.idle")
 				saw["got"] = fmt.Sprintln(parent, period, periodErr, shares, env, home, args, overhead, logs, user, name, burst, podFile)
 				return nil
-			})}, withCgroups(k.fs), func(o *intercept.Options) { o.Store = pods.NewStoreWith(enforce.Kernel(k.fs)) })
+			})}, withCgroups(k.fs), func(o *intercept.Options) { o.Store = pods.NewStoreWith(enforce.KernelOf(k.fs)) })
 			n.backend.tellContainer(containerID, map[string]any{"sandboxID": "pod1", "pid": k.pid})
 			n.backend.pods = map[string]*runtimeapi.PodSandboxStatusResponse{
 				"pod1": {Status: &runtimeapi.PodSandboxStatus{Id: "pod1", Metadata: podConfig().Metadata}},

@@ -23,7 +23,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -85,7 +84,7 @@ func newNode(t *testing.T, members []plugin.Member, opts ...option) *node {
 	n := &node{t: t, store: pods.NewStore(), queue: workqueue.New(), log: new(bytes.Buffer)}
 	log := slogsink.New(slog.New(slog.NewJSONHandler(&locked{w: n.log}, nil)))
 	o := intercept.Options{Keep: func() func() { return func() {} }, Enforcer: enforce.Enforcer{
-		Observer: log, Store: n.store, Backend: &n.backend, Queue: n.queue, Ledger: ledger.New(),
+		Observer: log, Store: n.store, Backend: &n.backend, Queue: n.queue, Ledger: enforce.NewLedger(),
 		Node: &crifield.Node{CgroupVersion: 2, RuntimeName: "containerd", RuntimeVersion: "v2",
 			CgroupDriver: "systemd", CPUs: 8, Memory: 32 << 30, Kernel: "6.1", RuntimeHandlers: []string{"kata", "runc"}},
 	}}
@@ -117,7 +116,7 @@ func (l *locked) Write(b []byte) (int, error) {
 
 // wish is the value that a plugin wants in a file of a container of pod u1; "" if none does.
 func (n *node) wish(container, file string) string {
-	w, _ := n.options.Ledger.Owner(ledger.ID{Pod: "u1", Container: container}, ledger.File(file))
+	w, _ := n.options.Ledger.Owner(enforce.ID{Pod: "u1", Container: container}, enforce.File(file))
 	return w.Value
 }
 

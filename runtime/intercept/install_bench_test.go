@@ -11,7 +11,6 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -27,7 +26,7 @@ func BenchmarkInstall(b *testing.B) {
 		o := fullNode(b, in, 500, 4)
 		o.Backend, o.NewChain = slowRuntime{}, func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(observe.Discard(), in.fs, m...) }
 		var err error
-		if o.Ledger, err = ledger.Open(b.Context(), b.TempDir(), observe.Discard()); err != nil {
+		if o.Ledger, err = enforce.OpenLedger(b.Context(), b.TempDir(), observe.Discard()); err != nil {
 			b.Fatal(err)
 		}
 		m := plugin.Member{
@@ -43,7 +42,7 @@ func BenchmarkInstall(b *testing.B) {
 		}
 		for _, id := range o.Ledger.Objects() {
 			r := o.Ledger.Record(id)
-			if file, field := r[ledger.File("memory.high")], r[ledger.Field("cpu_quota")]; file.Read != "8388608" || field.Last != "20000" {
+			if file, field := r[enforce.File("memory.high")], r[enforce.Field("cpu_quota")]; file.Read != "8388608" || field.Last != "20000" {
 				b.Fatalf("the record of %v is %+v", id, r)
 			}
 		}

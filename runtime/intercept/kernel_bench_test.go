@@ -19,7 +19,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -128,16 +127,16 @@ func (f *fourFiles) Call(_ context.Context, _ *plugin.Budget, _ plugin.Event, ad
 // What the host adds to a container's start beyond the writes is state-dir - plain - writes. A hook
 // of a plugin in WebAssembly costs more by what BenchmarkHook says. µs-median is the median of all.
 func BenchmarkStartWithFourFiles(b *testing.B) {
-	b.Run("plain", func(b *testing.B) { benchmarkStart(b, ledger.New(), nil) })
+	b.Run("plain", func(b *testing.B) { benchmarkStart(b, enforce.NewLedger(), nil) })
 	b.Run("writes", benchmarkWrites)
-	b.Run("memory", func(b *testing.B) { benchmarkStart(b, ledger.New(), new(fourFiles)) })
+	b.Run("memory", func(b *testing.B) { benchmarkStart(b, enforce.NewLedger(), new(fourFiles)) })
 	b.Run("state-dir", func(b *testing.B) {
 		dir, err := os.MkdirTemp("/dev/shm", "wasmproxy-")
 		if err != nil {
 			b.Skip(err)
 		}
 		b.Cleanup(func() { os.RemoveAll(dir) })
-		l, err := ledger.Open(b.Context(), filepath.Join(dir, "state"), observe.Discard())
+		l, err := enforce.OpenLedger(b.Context(), filepath.Join(dir, "state"), observe.Discard())
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -179,7 +178,7 @@ func reportMedian(b *testing.B, all []time.Duration) {
 }
 
 // benchmarkStart starts a container again and again; its removal in between is not in the median.
-func benchmarkStart(b *testing.B, l *ledger.Ledger, f *fourFiles) {
+func benchmarkStart(b *testing.B, l *enforce.Ledger, f *fourFiles) {
 	fs, parent := kernelFS(b), benchParent()
 	if err := makeKernelGroup(b, fs.Version(), parent+"/c1"); err != nil {
 		b.Fatal(err)

@@ -15,7 +15,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -25,7 +24,7 @@ func withObserver(r *observe.Recorder) option {
 	return func(o *intercept.Options) { o.Observer = observe.Sinks{o.Observer, r} }
 }
 
-func withLedger(l *ledger.Ledger) option { return func(o *intercept.Options) { o.Ledger = l } }
+func withLedger(l *enforce.Ledger) option { return func(o *intercept.Options) { o.Ledger = l } }
 
 func (n *node) begin() {
 	n.t.Helper()
@@ -46,9 +45,9 @@ func put(t *testing.T, dir, file, value string) {
 	}
 }
 
-func openLedger(t *testing.T, dir string) *ledger.Ledger {
+func openLedger(t *testing.T, dir string) *enforce.Ledger {
 	t.Helper()
-	l, err := ledger.Open(t.Context(), dir, observe.Discard())
+	l, err := enforce.OpenLedger(t.Context(), dir, observe.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +70,8 @@ func running(t *testing.T, opts ...option) (n *node, pod, container string) {
 	return n, pod, container
 }
 
-func removed(ids ...string) func(ledger.ID, ledger.Target, ledger.Wish) bool {
-	return func(_ ledger.ID, _ ledger.Target, w ledger.Wish) bool {
+func removed(ids ...string) func(enforce.ID, enforce.Target, enforce.Wish) bool {
+	return func(_ enforce.ID, _ enforce.Target, w enforce.Wish) bool {
 		for _, id := range ids {
 			if w.Plugin == id {
 				return true

@@ -11,8 +11,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
@@ -307,9 +307,9 @@ func TestFieldThatShowsWhatIsInUse(t *testing.T) {
 		put(t, dir, "memory.max", fmt.Sprint(n.backend.updates[len(n.backend.updates)-1].GetLinux().GetMemoryLimitInBytes()))
 	}
 	n.begin()
-	id, limit := ledger.ID{Pod: "u1", Container: "c1"}, ledger.Field("memory_limit_in_bytes")
+	id, limit := enforce.ID{Pod: "u1", Container: "c1"}, enforce.Field("memory_limit_in_bytes")
 	has := kubelet
-	n.options.Ledger.Ask(id, ledger.Asked{Target: limit, Wish: ledger.Wish{Plugin: "20-next", Hook: abi.Tick, Value: field}, Has: &has})
+	n.options.Ledger.Ask(id, enforce.Asked{Target: limit, Wish: enforce.Wish{Plugin: "20-next", Hook: abi.Tick, Value: field}, Has: &has})
 	n.options.Scan(t.Context())
 	put(t, dir, "memory.current", kubelet)
 	n.withdraw("10-test")

@@ -13,7 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
@@ -131,7 +131,7 @@ func replacing(t *testing.T, containers ...string) (n *node, sweeps func(want in
 		if len(told.all) != want {
 			t.Errorf("%s Synchronize was called %d times, want %d", when, len(told.all), want)
 		}
-		if _, ok := n.options.Ledger.Owner(ledger.ID{Pod: "u1", Container: "c1"}, ledger.File("cpu.idle")); ok != wish {
+		if _, ok := n.options.Ledger.Owner(enforce.ID{Pod: "u1", Container: "c1"}, enforce.File("cpu.idle")); ok != wish {
 			t.Errorf("%s the earlier wish is there: %v, want %v", when, ok, wish)
 		}
 	}

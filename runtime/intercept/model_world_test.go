@@ -20,7 +20,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -180,7 +179,7 @@ func (w *modelWorld) start() {
 	var err error
 	w.fs, err = cgroup.Open(w.runtime.cgroups, "v2")
 	check(err)
-	records, err := ledger.Open(w.t.Context(), filepath.Join(w.dir, "state"), observe.Discard())
+	records, err := enforce.OpenLedger(w.t.Context(), filepath.Join(w.dir, "state"), observe.Discard())
 	check(err)
 	w.options = intercept.Options{Keep: func() func() { return func() {} }, CallTime: time.Hour, Enforcer: enforce.Enforcer{
 		Observer: modelObserver{w}, Store: pods.NewStore(), Backend: w.runtime, Ledger: records, Cgroups: w.fs, Queue: workqueue.New(),
@@ -198,21 +197,21 @@ func (w *modelWorld) start() {
 }
 
 // forget ends the wishes that are not in the records.
-func (w *modelWorld) forget(records *ledger.Ledger) {
-	lost := func(o *modelObject, id ledger.ID) {
+func (w *modelWorld) forget(records *enforce.Ledger) {
+	lost := func(o *modelObject, id enforce.ID) {
 		record := records.Record(id)
 		for target, wishes := range o.wishes {
 			o.wishes[target] = slices.DeleteFunc(wishes, func(wish modelWish) bool {
-				saved := func(has ledger.Wish) bool { return has.Plugin == wish.plugin }
-				return !slices.ContainsFunc(record[ledger.Target(target)].Wishes, saved)
+				saved := func(has enforce.Wish) bool { return has.Plugin == wish.plugin }
+				return !slices.ContainsFunc(record[enforce.Target(target)].Wishes, saved)
 			})
 		}
 	}
 	for _, p := range w.pods {
-		lost(&p.modelObject, ledger.ID{Pod: p.uid})
+		lost(&p.modelObject, enforce.ID{Pod: p.uid})
 	}
 	for _, c := range w.runtime.all() {
-		lost(&c.modelObject, ledger.ID{Pod: c.pod.uid, Container: c.id})
+		lost(&c.modelObject, enforce.ID{Pod: c.pod.uid, Container: c.id})
 	}
 }
 

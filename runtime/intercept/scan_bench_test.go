@@ -15,7 +15,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
@@ -103,7 +102,7 @@ func plainTree(b *testing.B) tree {
 func fullNode(b *testing.B, in tree, inNode, inPod int) Options {
 	b.Helper()
 	o := Options{Keep: keep, CallTime: DefaultCallTime, Enforcer: enforce.Enforcer{
-		Observer: observe.Discard(), Store: pods.NewStore(), Ledger: ledger.New(), Cgroups: in.fs, Queue: workqueue.New(), Node: &crifield.Node{CgroupVersion: in.fs.Version()},
+		Observer: observe.Discard(), Store: pods.NewStore(), Ledger: enforce.NewLedger(), Cgroups: in.fs, Queue: workqueue.New(), Node: &crifield.Node{CgroupVersion: in.fs.Version()},
 	}}
 	for p := range inNode {
 		uid := fmt.Sprint("u", p)
@@ -151,13 +150,13 @@ func fullContainer(b *testing.B, o Options, in tree, pod *runtimeapi.PodSandboxC
 		b.Fatal(err)
 	}
 	for file, value := range in.values {
-		wish := ledger.Wish{Plugin: "10-a", Hook: abi.Tick, Value: value, At: time.Now(), Raises: in.lifted && file == "cpu.max"}
-		o.Ledger.Ask(ledger.ID{Pod: uid, Container: id}, ledger.Asked{Target: ledger.File(file), Wish: wish})
+		wish := enforce.Wish{Plugin: "10-a", Hook: abi.Tick, Value: value, At: time.Now(), Raises: in.lifted && file == "cpu.max"}
+		o.Ledger.Ask(enforce.ID{Pod: uid, Container: id}, enforce.Asked{Target: enforce.File(file), Wish: wish})
 	}
-	<-o.Enforcer.Reconcile(b.Context(), ledger.ID{Pod: uid, Container: id})
+	<-o.Enforcer.Reconcile(b.Context(), enforce.ID{Pod: uid, Container: id})
 	for file, value := range in.values {
 		held, err := in.fs.Read(filepath.Join(pod.Linux.CgroupParent, id), file)
-		if v := o.Ledger.Record(ledger.ID{Pod: uid, Container: id})[ledger.File(file)]; err != nil || v.Failed != nil || held != value {
+		if v := o.Ledger.Record(enforce.ID{Pod: uid, Container: id})[enforce.File(file)]; err != nil || v.Failed != nil || held != value {
 			b.Fatalf("%s is %q, %v, want %q; the record is %+v", file, held, err, value, v)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
@@ -64,7 +63,7 @@ func mayAskForContainers(m *plugin.Member) bool {
 // endSilent ends the wishes of the plugin's earlier generations for a pod: it has not repeated them. Those for containers
 // end if containers says so, and the plugin was told of them.
 func (s *syncCaller) endSilent(ctx context.Context, pod string, told []string, containers bool) {
-	s.Enforcer.Withdraw(ctx, func(of ledger.ID, _ ledger.Target, w ledger.Wish) bool {
+	s.Enforcer.Withdraw(ctx, func(of enforce.ID, _ enforce.Target, w enforce.Wish) bool {
 		may := of.Container == "" || containers && slices.Contains(told, of.Container)
 		if !may || !s.isEarlier(w) {
 			return false
@@ -75,7 +74,7 @@ func (s *syncCaller) endSilent(ctx context.Context, pod string, told []string, c
 }
 
 // isEarlier reports whether a wish is one of the plugin's earlier generations.
-func (s *syncCaller) isEarlier(w ledger.Wish) bool {
+func (s *syncCaller) isEarlier(w enforce.Wish) bool {
 	return w.Plugin == s.member.ID && w.Generation != s.Generations[w.Plugin] && !s.state.expects(w.Generation)
 }
 
@@ -84,7 +83,7 @@ func (s *syncCaller) isEarlier(w ledger.Wish) bool {
 // had not described all containers.
 func (s *syncCaller) earlier() map[string]bool {
 	all := map[string]bool{}
-	s.Ledger.Wishes(func(of ledger.ID, _ ledger.Target, w ledger.Wish) {
+	s.Ledger.Wishes(func(of enforce.ID, _ enforce.Target, w enforce.Wish) {
 		if !s.isEarlier(w) || of.Container != "" && !mayAskForContainers(&s.member) {
 			return
 		}

@@ -9,11 +9,11 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-var podU1 = ledger.ID{Pod: "u1"}
+var podU1 = enforce.ID{Pod: "u1"}
 
 // highOfPod is a node whose plugin sets memory.high of pods, and the cgroup of pod u1.
 func highOfPod(t *testing.T, opts ...option) (n *node, fs *cgroup.FS, dir string) {
@@ -35,7 +35,7 @@ func (n *node) removeSandbox(id string) {
 
 // kubelets is what the ledger has as kubelet's memory.high of pod u1.
 func (n *node) kubelets() string {
-	if v := n.options.Ledger.Record(podU1)[ledger.File("memory.high")].Kubelet; v != nil {
+	if v := n.options.Ledger.Record(podU1)[enforce.File("memory.high")].Kubelet; v != nil {
 		return *v
 	}
 	return "not known"
@@ -194,11 +194,11 @@ func TestRecordOfAPodWithoutAUID(t *testing.T) {
 // The values of its container are still known, and undone without the plugin.
 func TestRecordOfAContainerWhosePodHasAnotherName(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
-	old := ledger.ID{Pod: "/docker/unnamed-x/0", Container: "c1"}
-	now := ledger.ID{Pod: "/docker/happy_bell/0", Container: "c1"}
+	old := enforce.ID{Pod: "/docker/unnamed-x/0", Container: "c1"}
+	now := enforce.ID{Pod: "/docker/happy_bell/0", Container: "c1"}
 	l := openLedger(t, state)
 	n, _, dir := running(t, withLedger(l))
-	l.Move(ledger.ID{Pod: "u1", Container: "c1"}, old.Pod)
+	l.Move(enforce.ID{Pod: "u1", Container: "c1"}, old.Pod)
 	config := podConfig()
 	config.Metadata = &runtimeapi.PodSandboxMetadata{Name: "happy_bell", Namespace: "docker"}
 	n.store.Observe(nil, &runtimeapi.RunPodSandboxRequest{Config: config}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "pod1"})
@@ -218,7 +218,7 @@ func TestRecordOfAContainerWhosePodHasAnotherName(t *testing.T) {
 // The records of a sandbox's containers end with it.
 func TestRecordsOfContainersEndWithTheirSandbox(t *testing.T) {
 	n, _, _ := running(t)
-	n.options.Ledger.Ask(podU1, ledger.Asked{Target: ledger.File("memory.high"), Wish: ledger.Wish{Plugin: "10-test", Value: "8192000"}})
+	n.options.Ledger.Ask(podU1, enforce.Asked{Target: enforce.File("memory.high"), Wish: enforce.Wish{Plugin: "10-test", Value: "8192000"}})
 	n.options.Scan(t.Context())
 	n.removeSandbox("pod1")
 	if got := n.options.Ledger.Objects(); len(got) != 1 || got[0] != podU1 {

@@ -29,7 +29,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -141,7 +140,7 @@ func newProxy(p *remote.Plugin) *proxy {
 	log := slogsink.New(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	member := plugin.Member{ID: "koordlet", Plugin: p, Policy: plugin.Fail, Hooks: remote.Hooks(), Capabilities: abi.AllCapabilities}
 	return &proxy{intercept.Router(intercept.Options{
-		Enforcer: enforce.Enforcer{Observer: log, Store: pods.NewStore(), Node: &crifield.Node{CgroupVersion: 2}, Queue: workqueue.New(), Ledger: ledger.New()},
+		Enforcer: enforce.Enforcer{Observer: log, Store: pods.NewStore(), Node: &crifield.Node{CgroupVersion: 2}, Queue: workqueue.New(), Ledger: enforce.NewLedger()},
 		Chain:    plugin.NewChain(log, files{}, member), Keep: func() func() { return func() {} },
 	})}
 }

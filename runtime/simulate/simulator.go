@@ -14,7 +14,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -186,7 +185,7 @@ func (s *Simulator) connect() (err error) {
 	s.options = intercept.Options{
 		Enforcer: enforce.Enforcer{
 			Observer: s.loaded.Observer, Store: s.store, Backend: s.backend,
-			Node: &s.event.Node, Queue: s.queue, Ledger: ledger.New(),
+			Node: &s.event.Node, Queue: s.queue, Ledger: enforce.NewLedger(),
 		},
 		Keep: func() func() { return func() {} }, ShowSecrets: s.shown,
 		NewChain: func(members ...plugin.Member) *plugin.Chain {

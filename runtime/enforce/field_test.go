@@ -1,38 +1,38 @@
-package ledger_test
+package enforce_test
 
 import (
 	"errors"
 	"testing"
 
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 )
 
 // TestWishThatEndsWhileItIsSent ends the wish before the runtime has answered: it may have taken the value, also if the
 // proxy is killed then, and is to be sent kubelet's again.
 func TestWishThatEndsWhileItIsSent(t *testing.T) {
-	limit, kubelet := ledger.Field("memory_limit_in_bytes"), "4096"
-	wish := ledger.Asked{Target: limit, Wish: ledger.Wish{Plugin: "10-a", Value: "8192"}, Has: &kubelet}
-	for name, send := range map[string]func(*ledger.Ledger){
-		"in kubelet's update": func(l *ledger.Ledger) {
+	limit, kubelet := enforce.Field("memory_limit_in_bytes"), "4096"
+	wish := enforce.Asked{Target: limit, Wish: enforce.Wish{Plugin: "10-a", Value: "8192"}, Has: &kubelet}
+	for name, send := range map[string]func(*enforce.Ledger){
+		"in kubelet's update": func(l *enforce.Ledger) {
 			sent := wish
 			sent.Sent = true
 			l.Ask(c1, sent)
 		},
-		"in the proxy's own": func(l *ledger.Ledger) {
+		"in the proxy's own": func(l *enforce.Ledger) {
 			l.Ask(c1, wish)
-			l.Sending(c1, map[ledger.Target]string{limit: "8192"})
+			l.Sending(c1, map[enforce.Target]string{limit: "8192"})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			l := openState(t, dir)
 			send(l)
-			l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
+			l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
 			l = openState(t, dir)
 			if due := l.Resets(c1); due[limit] != kubelet {
 				t.Errorf("due is %v", due)
 			}
-			l.Updated(c1, ledger.Update{Sent: map[ledger.Target]string{limit: kubelet}})
+			l.Updated(c1, enforce.Update{Sent: map[enforce.Target]string{limit: kubelet}})
 			if !l.Empty() {
 				t.Errorf("after that there is a record: %v", l.Record(c1))
 			}
@@ -42,8 +42,8 @@ func TestWishThatEndsWhileItIsSent(t *testing.T) {
 
 // TestRefusedUpdateLeavesNoRecord takes back what was asked for in an update that the runtime has refused.
 func TestRefusedUpdateLeavesNoRecord(t *testing.T) {
-	l, limit, kubelet := ledger.New(), ledger.Field("memory_limit_in_bytes"), "4096"
-	revert := l.Ask(c1, ledger.Asked{Target: limit, Wish: ledger.Wish{Plugin: "10-a", Value: "8192"}, Has: &kubelet, Sent: true})
+	l, limit, kubelet := enforce.NewLedger(), enforce.Field("memory_limit_in_bytes"), "4096"
+	revert := l.Ask(c1, enforce.Asked{Target: limit, Wish: enforce.Wish{Plugin: "10-a", Value: "8192"}, Has: &kubelet, Sent: true})
 	if revert(); !l.Empty() {
 		t.Errorf("there is a record: %v", l.Record(c1))
 	}
@@ -52,10 +52,10 @@ func TestRefusedUpdateLeavesNoRecord(t *testing.T) {
 // That the runtime refuses a field for another reason is news. Another number in the error is not: some
 // runtimes put the time in it, or the memory in use.
 func TestReasonOfAFieldThatIsNotReset(t *testing.T) {
-	l, limit := ledger.New(), ledger.Field("memory_limit_in_bytes")
-	l.Updated(c1, ledger.Update{
-		Asked: []ledger.Asked{{Target: limit, Wish: ledger.Wish{Plugin: "10-a", Value: "8192"}}},
-		Sent:  map[ledger.Target]string{limit: "8192"},
+	l, limit := enforce.NewLedger(), enforce.Field("memory_limit_in_bytes")
+	l.Updated(c1, enforce.Update{
+		Asked: []enforce.Asked{{Target: limit, Wish: enforce.Wish{Plugin: "10-a", Value: "8192"}}},
+		Sent:  map[enforce.Target]string{limit: "8192"},
 	})
 	for _, step := range []struct {
 		reason string
@@ -68,7 +68,7 @@ func TestReasonOfAFieldThatIsNotReset(t *testing.T) {
 		{"time=10:00:37: no such unit", true},
 		{"time=10:01:07: usage of 4096 is above the limit", true},
 	} {
-		if news := l.NotReset(c1, []ledger.Target{limit}, errors.New(step.reason)); news != step.news {
+		if news := l.NotReset(c1, []enforce.Target{limit}, errors.New(step.reason)); news != step.news {
 			t.Errorf("%q is news: %v, want %v", step.reason, news, step.news)
 		}
 	}

@@ -1,4 +1,4 @@
-package ledger_test
+package enforce_test
 
 import (
 	"bytes"
@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 )
 
 // A call may find the pod's new name before the records of its containers follow. The wish of that call
@@ -15,11 +15,11 @@ import (
 func TestMoveToANameThatHasARecord(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l := openState(t, dir)
-	old, now := ledger.ID{Pod: "unnamed-x", Container: "c1"}, ledger.ID{Pod: "happy_bell", Container: "c1"}
-	held := ledger.Held{"memory.high": "max", "cpu.idle": "0", "pids.max": "7", "cpu.max": "max"}
-	ask := func(id ledger.ID, plugin, file, value string) {
+	old, now := enforce.ID{Pod: "unnamed-x", Container: "c1"}, enforce.ID{Pod: "happy_bell", Container: "c1"}
+	held := enforce.Held{"memory.high": "max", "cpu.idle": "0", "pids.max": "7", "cpu.max": "max"}
+	ask := func(id enforce.ID, plugin, file, value string) {
 		l.Ask(id, wish(plugin, file, value))
-		written(l, id, held, ledger.Called)
+		written(l, id, held, enforce.Called)
 	}
 	ask(old, "10-a", "memory.high", "60")
 	ask(old, "10-a", "memory.high", "70")
@@ -52,15 +52,15 @@ func TestMoveToANameThatHasARecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		state = append(moved, unmoved...)
-		if due := written(l, now, held, ledger.Scan); len(due) > 0 || l.Has(old) {
+		if due := written(l, now, held, enforce.Scan); len(due) > 0 || l.Has(old) {
 			t.Fatalf("%+v is due, and the records are those of %v", due, l.Objects())
 		}
 	}
-	if w, _ := l.Owner(now, ledger.File("memory.high")); w.Plugin != "10-a" || w.Value != "80" {
+	if w, _ := l.Owner(now, enforce.File("memory.high")); w.Plugin != "10-a" || w.Value != "80" {
 		t.Errorf("the first wish is %+v", w)
 	}
-	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
-	written(l, now, held, ledger.Called)
+	l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
+	written(l, now, held, enforce.Called)
 	for file, want := range map[string]string{"memory.high": "max", "cpu.idle": "0", "pids.max": "7", "cpu.max": "9"} {
 		if held[file] != want {
 			t.Errorf("without the plugins %s is %s, want %s", file, held[file], want)
@@ -73,20 +73,20 @@ func TestMoveToANameThatHasARecord(t *testing.T) {
 
 // The same of a field. A later value of kubelet ends the wishes of plugins that do not repeat theirs.
 func TestMoveOfFieldsToANameThatHasARecord(t *testing.T) {
-	quota := ledger.Field("cpu_quota")
-	asked := func(plugin, value string) []ledger.Asked {
-		return []ledger.Asked{{Target: quota, Wish: ledger.Wish{Plugin: plugin, Value: value}}}
+	quota := enforce.Field("cpu_quota")
+	asked := func(plugin, value string) []enforce.Asked {
+		return []enforce.Asked{{Target: quota, Wish: enforce.Wish{Plugin: plugin, Value: value}}}
 	}
-	old, now := ledger.ID{Pod: "unnamed-x", Container: "c1"}, ledger.ID{Pod: "happy_bell", Container: "c1"}
+	old, now := enforce.ID{Pod: "unnamed-x", Container: "c1"}, enforce.ID{Pod: "happy_bell", Container: "c1"}
 	for name, test := range map[string]struct{ kubelet, owner string }{
 		"kubelet's value is that of before":    {"50", "20-b"},
 		"kubelet's value is the plugin's":      {"100", "20-b"},
 		"kubelet's value is another meanwhile": {"70", "10-a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := ledger.New()
-			l.Updated(old, ledger.Update{Kubelet: map[ledger.Target]string{quota: "50"}, Asked: append(asked("20-b", "100"), asked("10-a", "60")...), Sent: map[ledger.Target]string{quota: "100"}})
-			l.Updated(now, ledger.Update{Kubelet: map[ledger.Target]string{quota: test.kubelet}, Asked: asked("10-a", "80"), Sent: map[ledger.Target]string{quota: "80"}})
+			l := enforce.NewLedger()
+			l.Updated(old, enforce.Update{Kubelet: map[enforce.Target]string{quota: "50"}, Asked: append(asked("20-b", "100"), asked("10-a", "60")...), Sent: map[enforce.Target]string{quota: "100"}})
+			l.Updated(now, enforce.Update{Kubelet: map[enforce.Target]string{quota: test.kubelet}, Asked: asked("10-a", "80"), Sent: map[enforce.Target]string{quota: "80"}})
 			l.Move(old, now.Pod)
 			if w, _ := l.Owner(now, quota); w.Plugin != test.owner {
 				t.Errorf("the first wish is %+v, want that of %s", w, test.owner)
@@ -95,7 +95,7 @@ func TestMoveOfFieldsToANameThatHasARecord(t *testing.T) {
 			if test.owner == "20-b" {
 				want = "50"
 			}
-			l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
+			l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
 			if due := l.Resets(now); due[quota] != want {
 				t.Errorf("without the plugins %v is due, want %s", due, want)
 			}

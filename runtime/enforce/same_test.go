@@ -1,10 +1,10 @@
-package ledger_test
+package enforce_test
 
 import (
 	"strconv"
 	"testing"
 
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 )
 
 // weighted is a kernel with one value of two names: a weight, and a nice that shows it rounded.
@@ -13,8 +13,8 @@ type weighted struct {
 	weight int
 }
 
-func (k *weighted) held() ledger.Held {
-	return ledger.Held{"cpu.weight": strconv.Itoa(k.weight), "cpu.weight.nice": strconv.Itoa((100 - k.weight) / 10)}
+func (k *weighted) held() enforce.Held {
+	return enforce.Held{"cpu.weight": strconv.Itoa(k.weight), "cpu.weight.nice": strconv.Itoa((100 - k.weight) / 10)}
 }
 
 func (k *weighted) Same(file string) string {
@@ -29,37 +29,37 @@ func (k *weighted) Exact(file, _ string) string {
 }
 
 // carry does what package intercept does.
-func (k *weighted) carry(l *ledger.Ledger) {
+func (k *weighted) carry(l *enforce.Ledger) {
 	for range 2 {
-		held := ledger.Held{}
+		held := enforce.Held{}
 		for _, file := range l.Files(c1) {
 			held[file] = k.held()[file]
 		}
-		var done []ledger.Done
-		for _, w := range l.Begin(c1, held, ledger.Scan, k) {
+		var done []enforce.Done
+		for _, w := range l.Begin(c1, held, enforce.Scan, k) {
 			n, _ := strconv.Atoi(w.Value)
 			if k.weight = n; w.File == "cpu.weight.nice" {
 				k.weight = 100 - 10*n
 			}
-			if w.Kind == ledger.Undo && w.Exact != "" {
+			if w.Kind == enforce.Undo && w.Exact != "" {
 				k.weight, _ = strconv.Atoi(w.Exact)
 			}
-			done = append(done, ledger.Done{Write: w, Read: k.held()[w.File]})
+			done = append(done, enforce.Done{Write: w, Read: k.held()[w.File]})
 		}
 		l.End(c1, done)
 	}
 }
 
-func sameWish(plugin, file, value string) ledger.Asked {
+func sameWish(plugin, file, value string) enforce.Asked {
 	a := wish(plugin, file, value)
-	a.Same = ledger.File(new(weighted).Same(file))
+	a.Same = enforce.File(new(weighted).Same(file))
 	return a
 }
 
 // The last wish of a plugin for a value of two names holds, by whichever name. kubelet's value
 // comes back exactly.
 func TestOneValueOfTwoNames(t *testing.T) {
-	for name, order := range map[string][]ledger.Asked{
+	for name, order := range map[string][]enforce.Asked{
 		"nice last":       {sameWish("10-a", "cpu.weight", "200"), sameWish("10-a", "cpu.weight.nice", "5")},
 		"weight last":     {sameWish("10-a", "cpu.weight.nice", "5"), sameWish("10-a", "cpu.weight", "200")},
 		"there and back":  {sameWish("10-a", "cpu.weight.nice", "5"), sameWish("10-a", "cpu.weight", "200"), sameWish("10-a", "cpu.weight.nice", "7")},
@@ -67,7 +67,7 @@ func TestOneValueOfTwoNames(t *testing.T) {
 		"the same weight": {sameWish("10-a", "cpu.weight.nice", "5"), sameWish("10-a", "cpu.weight", "59")},
 	} {
 		for _, atOnce := range []bool{false, true} {
-			l, k := ledger.New(), &weighted{weight: 59}
+			l, k := enforce.NewLedger(), &weighted{weight: 59}
 			if atOnce {
 				l.Ask(c1, order...)
 				k.carry(l)
@@ -84,7 +84,7 @@ func TestOneValueOfTwoNames(t *testing.T) {
 			if got := k.held()[file]; got != last.Value || k.weight != before {
 				t.Errorf("%s: %s is %s, want %s; the weight was %d and is %d", name, file, got, last.Value, before, k.weight)
 			}
-			l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
+			l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
 			if k.carry(l); k.weight != 59 || l.Has(c1) {
 				t.Errorf("%s: without the plugin the weight is %d, want 59; left is %+v", name, k.weight, l.Record(c1))
 			}
@@ -94,12 +94,12 @@ func TestOneValueOfTwoNames(t *testing.T) {
 
 // kubelet's next value may be another one that the file shows in the same way.
 func TestExactValueOfALaterUpdate(t *testing.T) {
-	l, k := ledger.New(), &weighted{weight: 59}
+	l, k := enforce.NewLedger(), &weighted{weight: 59}
 	l.Ask(c1, sameWish("10-a", "cpu.weight.nice", "5"))
 	k.carry(l)
 	k.weight = 58
 	k.carry(l)
-	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
+	l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
 	if k.carry(l); k.weight != 58 {
 		t.Errorf("the weight is %d, want 58", k.weight)
 	}
@@ -107,7 +107,7 @@ func TestExactValueOfALaterUpdate(t *testing.T) {
 
 // A plugin's last value may be one that the file shows like kubelet's.
 func TestExactValueAfterAPluginSetBackWhatItRead(t *testing.T) {
-	l, k := ledger.New(), &weighted{weight: 59}
+	l, k := enforce.NewLedger(), &weighted{weight: 59}
 	before := k.held()["cpu.weight.nice"]
 	for _, nice := range []string{"5", before} {
 		l.Ask(c1, sameWish("10-a", "cpu.weight.nice", nice))
@@ -116,7 +116,7 @@ func TestExactValueAfterAPluginSetBackWhatItRead(t *testing.T) {
 	if k.weight == 59 || k.held()["cpu.weight.nice"] != before {
 		t.Fatalf("the plugin has set the weight %d, want another one than 59 that is shown as %s", k.weight, before)
 	}
-	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
+	l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
 	if k.carry(l); k.weight != 59 || l.Has(c1) {
 		t.Errorf("the weight is %d, want 59; left is %+v", k.weight, l.Record(c1))
 	}
@@ -124,14 +124,14 @@ func TestExactValueAfterAPluginSetBackWhatItRead(t *testing.T) {
 
 // A wish that is taken back gives the other name its wish again.
 func TestRevertOfAnotherName(t *testing.T) {
-	l := ledger.New()
+	l := enforce.NewLedger()
 	l.Ask(c1, sameWish("10-a", "cpu.weight", "200"))
 	revert := l.Ask(c1, sameWish("10-a", "cpu.weight.nice", "5"))
-	if _, ok := l.Owner(c1, ledger.File("cpu.weight")); ok {
+	if _, ok := l.Owner(c1, enforce.File("cpu.weight")); ok {
 		t.Error("the plugin wants cpu.weight, too")
 	}
 	revert()
-	if w, _ := l.Owner(c1, ledger.File("cpu.weight")); w.Value != "200" || len(l.Record(c1)) != 1 {
+	if w, _ := l.Owner(c1, enforce.File("cpu.weight")); w.Value != "200" || len(l.Record(c1)) != 1 {
 		t.Errorf("the records are %+v", l.Record(c1))
 	}
 }

@@ -1,4 +1,4 @@
-package ledger_test
+package enforce_test
 
 import (
 	"errors"
@@ -13,14 +13,14 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
-var c1 = ledger.ID{Pod: "u1", Container: "c1"}
+var c1 = enforce.ID{Pod: "u1", Container: "c1"}
 
-func wish(plugin, file, value string) ledger.Asked {
-	return ledger.Asked{Target: ledger.File(file), Wish: ledger.Wish{Plugin: plugin, Hook: abi.Tick, Value: value, At: time.Unix(1, 0)}}
+func wish(plugin, file, value string) enforce.Asked {
+	return enforce.Asked{Target: enforce.File(file), Wish: enforce.Wish{Plugin: plugin, Hook: abi.Tick, Value: value, At: time.Unix(1, 0)}}
 }
 
 // plain is a kernel that shows what was written; fit, if not nil, is its Fit.
@@ -40,12 +40,12 @@ func (k plain) Fit(_, value string) string {
 func (plain) Holds(_, value, held string) bool { return value == held }
 
 // written carries out what is due, on a kernel that takes everything.
-func written(l *ledger.Ledger, id ledger.ID, held ledger.Held, why ledger.Why) []ledger.Write {
+func written(l *enforce.Ledger, id enforce.ID, held enforce.Held, why enforce.Why) []enforce.Write {
 	due := l.Begin(id, held, why, plain{})
-	done := make([]ledger.Done, len(due))
+	done := make([]enforce.Done, len(due))
 	for i, w := range due {
-		done[i] = ledger.Done{Write: w, Read: w.Value}
-		if w.Kind != ledger.Fight {
+		done[i] = enforce.Done{Write: w, Read: w.Value}
+		if w.Kind != enforce.Fight {
 			held[w.File] = w.Value
 		}
 	}
@@ -54,25 +54,25 @@ func written(l *ledger.Ledger, id ledger.ID, held ledger.Held, why ledger.Why) [
 }
 
 func TestFirstOwnerKeepsTheTarget(t *testing.T) {
-	l := ledger.New()
+	l := enforce.NewLedger()
 	l.Ask(c1, wish("20-b", "cpu.idle", "1"))
 	l.Ask(c1, wish("10-a", "cpu.idle", "0"))
-	if w, ok := l.Owner(c1, ledger.File("cpu.idle")); !ok || w.Plugin != "20-b" || w.Value != "1" {
+	if w, ok := l.Owner(c1, enforce.File("cpu.idle")); !ok || w.Plugin != "20-b" || w.Value != "1" {
 		t.Errorf("the owner is %+v", w)
 	}
-	l.Withdraw(func(_ ledger.ID, _ ledger.Target, w ledger.Wish) bool { return w.Plugin == "20-b" })
-	if w, ok := l.Owner(c1, ledger.File("cpu.idle")); !ok || w.Plugin != "10-a" {
+	l.Withdraw(func(_ enforce.ID, _ enforce.Target, w enforce.Wish) bool { return w.Plugin == "20-b" })
+	if w, ok := l.Owner(c1, enforce.File("cpu.idle")); !ok || w.Plugin != "10-a" {
 		t.Errorf("without it the owner is %+v", w)
 	}
 }
 
 func TestValueThatIsThereIsNotWritten(t *testing.T) {
-	l := ledger.New()
+	l := enforce.NewLedger()
 	l.Ask(c1, wish("10-a", "cpu.idle", "1"))
-	if due := written(l, c1, ledger.Held{"cpu.idle": "1"}, ledger.Called); len(due) > 0 {
+	if due := written(l, c1, enforce.Held{"cpu.idle": "1"}, enforce.Called); len(due) > 0 {
 		t.Errorf("%+v is due", due)
 	}
-	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
+	l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
 	if files := l.Files(c1); len(files) > 0 {
 		t.Errorf("%v is to be undone, and nobody wrote it", files)
 	}
@@ -81,30 +81,30 @@ func TestValueThatIsThereIsNotWritten(t *testing.T) {
 // kubelet may write just what a plugin has set before. The plugin's last value holds, and the undo brings
 // kubelet's back.
 func TestKubeletsWriteOfAnEarlierValue(t *testing.T) {
-	l := ledger.New()
-	held := ledger.Held{"memory.high": "max"}
+	l := enforce.NewLedger()
+	held := enforce.Held{"memory.high": "max"}
 	for _, value := range []string{"78", "60"} {
 		l.Ask(c1, wish("10-a", "memory.high", value))
-		written(l, c1, held, ledger.Called)
+		written(l, c1, held, enforce.Called)
 	}
 	held["memory.high"] = "78"
-	if due := written(l, c1, held, ledger.Called); len(due) != 1 || due[0].Kind != ledger.Repair || held["memory.high"] != "60" {
+	if due := written(l, c1, held, enforce.Called); len(due) != 1 || due[0].Kind != enforce.Repair || held["memory.high"] != "60" {
 		t.Fatalf("%+v was due, and the kernel has %s", due, held["memory.high"])
 	}
-	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
-	if written(l, c1, held, ledger.Scan); held["memory.high"] != "78" {
+	l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
+	if written(l, c1, held, enforce.Scan); held["memory.high"] != "78" {
 		t.Errorf("the undo wrote %s, kubelet's is 78", held["memory.high"])
 	}
 }
 
 // A file that kubelet has written since is not undone, and of it nothing is left to know.
 func TestNoRecordIsLeftOfAValueThatKubeletReplaced(t *testing.T) {
-	l, held := ledger.New(), ledger.Held{"memory.high": "max"}
+	l, held := enforce.NewLedger(), enforce.Held{"memory.high": "max"}
 	l.Ask(c1, wish("10-a", "memory.high", "1"))
-	written(l, c1, held, ledger.Called)
+	written(l, c1, held, enforce.Called)
 	held["memory.high"] = "7"
-	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
-	if due := written(l, c1, held, ledger.Called); len(due) > 0 || l.Has(c1) {
+	l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
+	if due := written(l, c1, held, enforce.Called); len(due) > 0 || l.Has(c1) {
 		t.Errorf("%+v is due, and the record is %+v", due, l.Record(c1))
 	}
 }
@@ -112,11 +112,11 @@ func TestNoRecordIsLeftOfAValueThatKubeletReplaced(t *testing.T) {
 // A write that failed is tried again by each scan, since the reason may be gone. It is said once, and
 // no call tries it again before the plugin asks again or something else has changed the file.
 func TestFailedWriteIsTriedAgainByTheScan(t *testing.T) {
-	l := ledger.New()
+	l := enforce.NewLedger()
 	l.Ask(c1, wish("10-a", "cpu.max.burst", "1"))
-	try := func(held string, why ledger.Why, err string) (outcome string) {
-		for _, w := range l.Begin(c1, ledger.Held{"cpu.max.burst": held}, why, plain{}) {
-			done := []ledger.Done{{Write: w, Err: errors.New(err)}}
+	try := func(held string, why enforce.Why, err string) (outcome string) {
+		for _, w := range l.Begin(c1, enforce.Held{"cpu.max.burst": held}, why, plain{}) {
+			done := []enforce.Done{{Write: w, Err: errors.New(err)}}
 			l.End(c1, done)
 			outcome = fmt.Sprintf("tried, again %v", done[0].Again)
 		}
@@ -124,87 +124,87 @@ func TestFailedWriteIsTriedAgainByTheScan(t *testing.T) {
 	}
 	for i, step := range []struct {
 		held string
-		why  ledger.Why
+		why  enforce.Why
 		err  string
 		want string
 	}{
-		{"0", ledger.Called, "busy", "tried, again false"},
-		{"0", ledger.Called, "busy", ""},
-		{"0", ledger.Scan, "busy", "tried, again true"},
-		{"0", ledger.Scan, "invalid", "tried, again false"},
-		{"5", ledger.Scan, "invalid", "tried, again false"},
-		{"5", ledger.Scan, "invalid", "tried, again true"},
+		{"0", enforce.Called, "busy", "tried, again false"},
+		{"0", enforce.Called, "busy", ""},
+		{"0", enforce.Scan, "busy", "tried, again true"},
+		{"0", enforce.Scan, "invalid", "tried, again false"},
+		{"5", enforce.Scan, "invalid", "tried, again false"},
+		{"5", enforce.Scan, "invalid", "tried, again true"},
 	} {
 		if got := try(step.held, step.why, step.err); got != step.want {
 			t.Errorf("step %d: %q, want %q", i, got, step.want)
 		}
 	}
 	l.Ask(c1, wish("10-a", "cpu.max.burst", "1"))
-	if got := try("5", ledger.Called, "invalid"); got != "tried, again false" {
+	if got := try("5", enforce.Called, "invalid"); got != "tried, again false" {
 		t.Errorf("when the plugin asked again: %q", got)
 	}
-	if v := l.Record(c1)[ledger.File("cpu.max.burst")]; v.Failed == nil || v.Failed.Reason != "invalid" || *v.Kubelet != "5" {
+	if v := l.Record(c1)[enforce.File("cpu.max.burst")]; v.Failed == nil || v.Failed.Reason != "invalid" || *v.Kubelet != "5" {
 		t.Errorf("the record is %+v", v)
 	}
 }
 
 // A scan tries a failed undo again, also of a pod without a sandbox.
 func TestFailedUndoOfAVacantPodIsTriedAgain(t *testing.T) {
-	l, pod := ledger.New(), ledger.ID{Pod: "u"}
+	l, pod := enforce.NewLedger(), enforce.ID{Pod: "u"}
 	l.Ask(pod, wish("10-a", "memory.high", "5"))
-	written(l, pod, ledger.Held{"memory.high": "max"}, ledger.Called)
-	l.Vacate(pod, func(ledger.ID) bool { return false }, func(string) bool { return true })
-	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
+	written(l, pod, enforce.Held{"memory.high": "max"}, enforce.Called)
+	l.Vacate(pod, func(enforce.ID) bool { return false }, func(string) bool { return true })
+	l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
 	for n := range 3 {
-		due := l.Begin(pod, ledger.Held{"memory.high": "5"}, ledger.Vacant, plain{})
-		if len(due) != 1 || due[0].Kind != ledger.Undo {
+		due := l.Begin(pod, enforce.Held{"memory.high": "5"}, enforce.Vacant, plain{})
+		if len(due) != 1 || due[0].Kind != enforce.Undo {
 			t.Fatalf("at scan %d %+v is due, want an undo", n, due)
 		}
-		l.End(pod, []ledger.Done{{Write: due[0], Err: errors.New("read-only")}})
+		l.End(pod, []enforce.Done{{Write: due[0], Err: errors.New("read-only")}})
 	}
 }
 
 // A repair that fails is one repair, however often the scan tries it, and no fight.
 func TestFailedRepairIsNoFight(t *testing.T) {
-	l := ledger.New()
+	l := enforce.NewLedger()
 	l.Ask(c1, wish("10-a", "memory.high", "1"))
-	written(l, c1, ledger.Held{"memory.high": "max"}, ledger.Called)
+	written(l, c1, enforce.Held{"memory.high": "max"}, enforce.Called)
 	for range 8 {
-		due := l.Begin(c1, ledger.Held{"memory.high": "7"}, ledger.Scan, plain{})
-		if len(due) != 1 || due[0].Kind != ledger.Repair {
+		due := l.Begin(c1, enforce.Held{"memory.high": "7"}, enforce.Scan, plain{})
+		if len(due) != 1 || due[0].Kind != enforce.Repair {
 			t.Fatalf("%+v is due", due)
 		}
-		l.End(c1, []ledger.Done{{Write: due[0], Err: errors.New("read-only")}})
+		l.End(c1, []enforce.Done{{Write: due[0], Err: errors.New("read-only")}})
 	}
-	if v := l.Record(c1)[ledger.File("memory.high")]; v.Drift.Repairs != 1 || v.Drift.Fight {
+	if v := l.Record(c1)[enforce.File("memory.high")]; v.Drift.Repairs != 1 || v.Drift.Fight {
 		t.Errorf("the record is %+v", v)
 	}
-	held := ledger.Held{"memory.high": "7"}
-	if due := written(l, c1, held, ledger.Scan); len(due) != 1 || held["memory.high"] != "1" {
+	held := enforce.Held{"memory.high": "7"}
+	if due := written(l, c1, held, enforce.Scan); len(due) != 1 || held["memory.high"] != "1" {
 		t.Errorf("%+v was due, and the kernel has %s", due, held["memory.high"])
 	}
 }
 
 func TestFightEndsAfterFiveRepairs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := ledger.New()
+		l := enforce.NewLedger()
 		l.Ask(c1, wish("10-a", "memory.high", "1"))
-		written(l, c1, ledger.Held{"memory.high": "max"}, ledger.Called)
+		written(l, c1, enforce.Held{"memory.high": "max"}, enforce.Called)
 		l.Note(c1, "UpdateContainerResources")
-		var kinds []ledger.Kind
+		var kinds []enforce.Kind
 		var cause string
 		for range 8 {
-			for _, w := range written(l, c1, ledger.Held{"memory.high": "7"}, ledger.Scan) {
+			for _, w := range written(l, c1, enforce.Held{"memory.high": "7"}, enforce.Scan) {
 				kinds, cause = append(kinds, w.Kind), w.Cause
 			}
 			time.Sleep(30 * time.Second)
 		}
-		want := []ledger.Kind{ledger.Repair, ledger.Repair, ledger.Repair, ledger.Repair, ledger.Repair, ledger.Fight}
+		want := []enforce.Kind{enforce.Repair, enforce.Repair, enforce.Repair, enforce.Repair, enforce.Repair, enforce.Fight}
 		if fmt.Sprint(kinds) != fmt.Sprint(want) || cause != "UpdateContainerResources" {
 			t.Errorf("got %v, cause %q; want %v", kinds, cause, want)
 		}
 		l.Ask(c1, wish("10-a", "memory.high", "1"))
-		if due := written(l, c1, ledger.Held{"memory.high": "7"}, ledger.Called); len(due) != 1 {
+		if due := written(l, c1, enforce.Held{"memory.high": "7"}, enforce.Called); len(due) != 1 {
 			t.Error("the plugin's next wish is not written")
 		}
 	})
@@ -212,11 +212,11 @@ func TestFightEndsAfterFiveRepairs(t *testing.T) {
 
 func TestRepairsFarApartAreNoFight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := ledger.New()
+		l := enforce.NewLedger()
 		l.Ask(c1, wish("10-a", "memory.high", "1"))
-		written(l, c1, ledger.Held{"memory.high": "max"}, ledger.Called)
+		written(l, c1, enforce.Held{"memory.high": "max"}, enforce.Called)
 		for range 8 {
-			if due := written(l, c1, ledger.Held{"memory.high": "7"}, ledger.Scan); len(due) != 1 || due[0].Kind != ledger.Repair {
+			if due := written(l, c1, enforce.Held{"memory.high": "7"}, enforce.Scan); len(due) != 1 || due[0].Kind != enforce.Repair {
 				t.Fatalf("%+v is due", due)
 			}
 			time.Sleep(11 * time.Minute)
@@ -226,32 +226,32 @@ func TestRepairsFarApartAreNoFight(t *testing.T) {
 
 // A burst that was cut to the quota of the moment comes back whole with a larger quota.
 func TestFittedValueComesBackWhole(t *testing.T) {
-	l := ledger.New()
+	l := enforce.NewLedger()
 	l.Ask(c1, wish("10-a", "cpu.max.burst", "20000"))
-	written(l, c1, ledger.Held{"cpu.max.burst": "0"}, ledger.Called)
+	written(l, c1, enforce.Held{"cpu.max.burst": "0"}, enforce.Called)
 	quota := "10000"
 	fit := plain{func() string { return quota }}
-	if due := l.Begin(c1, ledger.Held{"cpu.max.burst": "10000"}, ledger.Called, fit); len(due) > 0 {
+	if due := l.Begin(c1, enforce.Held{"cpu.max.burst": "10000"}, enforce.Called, fit); len(due) > 0 {
 		t.Errorf("%+v is due", due)
 	}
 	quota = "20000"
-	if due := l.Begin(c1, ledger.Held{"cpu.max.burst": "10000"}, ledger.Called, fit); len(due) != 1 || due[0].Value != "20000" {
+	if due := l.Begin(c1, enforce.Held{"cpu.max.burst": "10000"}, enforce.Called, fit); len(due) != 1 || due[0].Value != "20000" {
 		t.Errorf("%+v is due", due)
 	}
-	if v := l.Record(c1)[ledger.File("cpu.max.burst")]; *v.Kubelet != "0" {
+	if v := l.Record(c1)[enforce.File("cpu.max.burst")]; *v.Kubelet != "0" {
 		t.Errorf("kubelet's value is %s", *v.Kubelet)
 	}
 }
 
 // Many who each want one file lose none of them.
 func TestAskAtOnce(t *testing.T) {
-	l := ledger.New()
+	l := enforce.NewLedger()
 	var all sync.WaitGroup
 	for i := range 64 {
 		all.Go(func() {
 			l.Ask(c1, wish("10-a", fmt.Sprint("f", i), "1"))
 			if unlock, ok := l.Lock(t.Context(), c1); ok {
-				written(l, c1, ledger.Held{fmt.Sprint("f", i): "0"}, ledger.Called)
+				written(l, c1, enforce.Held{fmt.Sprint("f", i): "0"}, enforce.Called)
 				unlock()
 			}
 		})
@@ -263,54 +263,54 @@ func TestAskAtOnce(t *testing.T) {
 }
 
 func TestRevert(t *testing.T) {
-	l := ledger.New()
+	l := enforce.NewLedger()
 	l.Ask(c1, wish("10-a", "memory.high", "1"))
 	revert := l.Ask(c1, wish("10-a", "memory.high", "2"), wish("10-a", "cpu.idle", "1"))
 	revert()
-	w, _ := l.Owner(c1, ledger.File("memory.high"))
-	if _, idle := l.Owner(c1, ledger.File("cpu.idle")); w.Value != "1" || idle {
+	w, _ := l.Owner(c1, enforce.File("memory.high"))
+	if _, idle := l.Owner(c1, enforce.File("cpu.idle")); w.Value != "1" || idle {
 		t.Errorf("memory.high is %v, cpu.idle is wished: %v", w, idle)
 	}
 	l.Ask(c1, wish("10-a", "memory.high", "3"))
 	revert()
-	if w, _ := l.Owner(c1, ledger.File("memory.high")); w.Value != "3" {
+	if w, _ := l.Owner(c1, enforce.File("memory.high")); w.Value != "3" {
 		t.Errorf("a later wish was taken back: %+v", w)
 	}
 }
 
 func TestFieldWishEndsWithAnotherValueOfKubelet(t *testing.T) {
-	l, quota := ledger.New(), ledger.Field("cpu_quota")
-	asked := []ledger.Asked{{Target: quota, Wish: ledger.Wish{Plugin: "10-a", Value: "200"}}}
-	kubelet := func(v string) map[ledger.Target]string { return map[ledger.Target]string{quota: v} }
-	l.Updated(c1, ledger.Update{Kubelet: kubelet("100"), Asked: asked, Sent: kubelet("200")})
-	l.Updated(c1, ledger.Update{Kubelet: kubelet("100"), Sent: kubelet("200")})
+	l, quota := enforce.NewLedger(), enforce.Field("cpu_quota")
+	asked := []enforce.Asked{{Target: quota, Wish: enforce.Wish{Plugin: "10-a", Value: "200"}}}
+	kubelet := func(v string) map[enforce.Target]string { return map[enforce.Target]string{quota: v} }
+	l.Updated(c1, enforce.Update{Kubelet: kubelet("100"), Asked: asked, Sent: kubelet("200")})
+	l.Updated(c1, enforce.Update{Kubelet: kubelet("100"), Sent: kubelet("200")})
 	if _, ok := l.Owner(c1, quota); !ok {
 		t.Fatal("the wish ended when kubelet repeated its value")
 	}
-	l.Updated(c1, ledger.Update{Kubelet: kubelet("300"), Asked: asked, Sent: kubelet("200")})
+	l.Updated(c1, enforce.Update{Kubelet: kubelet("300"), Asked: asked, Sent: kubelet("200")})
 	if _, ok := l.Owner(c1, quota); !ok {
 		t.Error("a wish that is repeated ended")
 	}
-	l.Updated(c1, ledger.Update{Kubelet: kubelet("200"), Sent: kubelet("200")}) // just the plugin's
+	l.Updated(c1, enforce.Update{Kubelet: kubelet("200"), Sent: kubelet("200")}) // just the plugin's
 	if _, ok := l.Owner(c1, quota); ok || len(l.Record(c1)) > 0 {
 		t.Errorf("the record is %+v", l.Record(c1))
 	}
 }
 
 func TestFieldIsResetWhenNoPluginWantsIt(t *testing.T) {
-	l, quota := ledger.New(), ledger.Field("cpu_quota")
-	l.Updated(c1, ledger.Update{
-		Before: map[ledger.Target]string{quota: "100"}, Sent: map[ledger.Target]string{quota: "200"},
-		Asked: []ledger.Asked{{Target: quota, Wish: ledger.Wish{Plugin: "10-a", Value: "200"}}},
+	l, quota := enforce.NewLedger(), enforce.Field("cpu_quota")
+	l.Updated(c1, enforce.Update{
+		Before: map[enforce.Target]string{quota: "100"}, Sent: map[enforce.Target]string{quota: "200"},
+		Asked: []enforce.Asked{{Target: quota, Wish: enforce.Wish{Plugin: "10-a", Value: "200"}}},
 	})
 	if r := l.Resets(c1); r != nil {
 		t.Errorf("%v is reset while a plugin wants it", r)
 	}
-	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
+	l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
 	if r := l.Resets(c1); r[quota] != "100" {
 		t.Errorf("the resets are %v", r)
 	}
-	l.Updated(c1, ledger.Update{Sent: map[ledger.Target]string{quota: "100"}})
+	l.Updated(c1, enforce.Update{Sent: map[enforce.Target]string{quota: "100"}})
 	if all := l.Objects(); len(all) > 0 {
 		t.Errorf("%v remain", all)
 	}
@@ -320,25 +320,25 @@ func TestFieldIsResetWhenNoPluginWantsIt(t *testing.T) {
 func TestRetain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "state")
-		l, err := ledger.Open(t.Context(), dir, observe.Discard())
+		l, err := enforce.OpenLedger(t.Context(), dir, observe.Discard())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer l.Close()
 		l.Ask(c1, wish("10-a", "memory.high", "1"))
-		l.Ask(ledger.ID{Pod: "u1"}, wish("10-a", "memory.high", "1"))
-		l.Ask(ledger.ID{Pod: "new"}, wish("10-a", "memory.high", "1"))
-		l.Retain(func(id ledger.ID) bool { return id == ledger.ID{Pod: "u1"} }, nil)
+		l.Ask(enforce.ID{Pod: "u1"}, wish("10-a", "memory.high", "1"))
+		l.Ask(enforce.ID{Pod: "new"}, wish("10-a", "memory.high", "1"))
+		l.Retain(func(id enforce.ID) bool { return id == enforce.ID{Pod: "u1"} }, nil)
 		if got := fmt.Sprint(l.Objects()); got != "[{new } {u1 }]" {
 			t.Errorf("the objects are %s", got)
 		}
 		time.Sleep(time.Hour)
-		l.Located(ledger.ID{Pod: "new"}, "/podnew")
-		l.Retain(func(ledger.ID) bool { return false }, func(group string) bool { return group == "/podnew" })
-		if got := fmt.Sprint(l.Objects()); got != "[{new }]" || !l.Vacant(ledger.ID{Pod: "new"}) {
+		l.Located(enforce.ID{Pod: "new"}, "/podnew")
+		l.Retain(func(enforce.ID) bool { return false }, func(group string) bool { return group == "/podnew" })
+		if got := fmt.Sprint(l.Objects()); got != "[{new }]" || !l.Vacant(enforce.ID{Pod: "new"}) {
 			t.Errorf("the objects are %s, want the pod whose cgroup exists", got)
 		}
-		l.Retain(func(ledger.ID) bool { return false }, func(string) bool { return false })
+		l.Retain(func(enforce.ID) bool { return false }, func(string) bool { return false })
 		if got, saved := l.Objects(), openState(t, dir).Objects(); len(got) > 0 || len(saved) > 0 {
 			t.Errorf("the objects are %v, and %v after a restart", got, saved)
 		}
@@ -346,17 +346,17 @@ func TestRetain(t *testing.T) {
 }
 
 // full is a ledger with 2,000 containers and 10 values each.
-func full(tb testing.TB) *ledger.Ledger {
-	l, err := ledger.Open(tb.Context(), tb.TempDir(), observe.Discard())
+func full(tb testing.TB) *enforce.Ledger {
+	l, err := enforce.OpenLedger(tb.Context(), tb.TempDir(), observe.Discard())
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { l.Close() })
 	for pod := range 500 {
 		for c := range 4 {
-			id := ledger.ID{Pod: fmt.Sprintf("0a1b2c3d-0000-4000-8000-%012d", pod), Container: fmt.Sprintf("%064d", pod*4+c)}
-			var asked []ledger.Asked
-			held := ledger.Held{}
+			id := enforce.ID{Pod: fmt.Sprintf("0a1b2c3d-0000-4000-8000-%012d", pod), Container: fmt.Sprintf("%064d", pod*4+c)}
+			var asked []enforce.Asked
+			held := enforce.Held{}
 			for f := range 10 {
 				file := fmt.Sprintf("memory.file%d", f)
 				asked = append(asked, wish(fmt.Sprintf("%d-plugin", f%3), file, fmt.Sprint(1<<30+c)))
@@ -364,7 +364,7 @@ func full(tb testing.TB) *ledger.Ledger {
 				held[file] = "max"
 			}
 			l.Ask(id, asked...)
-			written(l, id, held, ledger.Called)
+			written(l, id, held, enforce.Called)
 		}
 	}
 	return l
@@ -391,9 +391,9 @@ func TestMemoryOfAFullNode(t *testing.T) {
 // BenchmarkScan compares the values of a full node with what the kernel holds.
 func BenchmarkScan(b *testing.B) {
 	l := full(b)
-	held := map[ledger.ID]ledger.Held{}
+	held := map[enforce.ID]enforce.Held{}
 	for _, id := range l.Objects() {
-		h := ledger.Held{}
+		h := enforce.Held{}
 		for t, v := range l.Record(id) {
 			f, _ := t.File()
 			h[f] = v.Read
@@ -403,7 +403,7 @@ func BenchmarkScan(b *testing.B) {
 	for b.Loop() {
 		for _, id := range l.Objects() {
 			l.Files(id)
-			l.Begin(id, held[id], ledger.Scan, plain{})
+			l.Begin(id, held[id], enforce.Scan, plain{})
 		}
 	}
 }
@@ -418,19 +418,19 @@ func BenchmarkChange(b *testing.B) {
 
 func benchmarkChange(b *testing.B, containers int) {
 	dir := filepath.Join("/dev/shm", fmt.Sprint("ledger-", os.Getpid()))
-	l, err := ledger.Open(b.Context(), dir, observe.Discard())
+	l, err := enforce.OpenLedger(b.Context(), dir, observe.Discard())
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
 	defer l.Close()
-	quota, period := ledger.Field("cpu_quota"), ledger.Field("cpu_period")
-	create := func(container string) ledger.ID {
-		id := ledger.ID{Pod: "u1", Container: container}
-		asked := []ledger.Asked{wish("10-a", "", "50000"), wish("10-a", "", "100000")}
+	quota, period := enforce.Field("cpu_quota"), enforce.Field("cpu_period")
+	create := func(container string) enforce.ID {
+		id := enforce.ID{Pod: "u1", Container: container}
+		asked := []enforce.Asked{wish("10-a", "", "50000"), wish("10-a", "", "100000")}
 		asked[0].Target, asked[1].Target = quota, period
-		sent := map[ledger.Target]string{quota: "50000", period: "100000", ledger.Field("cpu_shares"): "2"}
-		l.Updated(id, ledger.Update{Asked: asked, Sent: sent, Before: map[ledger.Target]string{quota: "0", period: "0"}})
+		sent := map[enforce.Target]string{quota: "50000", period: "100000", enforce.Field("cpu_shares"): "2"}
+		l.Updated(id, enforce.Update{Asked: asked, Sent: sent, Before: map[enforce.Target]string{quota: "0", period: "0"}})
 		if len(l.Raised("u1")) > 0 || len(l.Lifted("u1")) > 0 {
 			b.Fatal("limits of the pod are lifted")
 		}
@@ -449,7 +449,7 @@ func benchmarkChange(b *testing.B, containers int) {
 func TestRaised(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l := openState(t, dir)
-	c2 := ledger.ID{Pod: c1.Pod, Container: "c2"}
+	c2 := enforce.ID{Pod: c1.Pod, Container: "c2"}
 	raises := wish("10-a", "memory.max", "max")
 	raises.Raises = true
 	l.Ask(c1, raises, wish("10-a", "cpu.idle", "1"))
@@ -469,14 +469,14 @@ func TestRaised(t *testing.T) {
 	check("at first", "c1 file memory.max", "c2 file memory.max")
 	l = openState(t, dir)
 	check("after a restart", "c1 file memory.max", "c2 file memory.max")
-	l.Withdraw(func(id ledger.ID, _ ledger.Target, w ledger.Wish) bool { return id == c2 && w.Plugin == "10-a" })
+	l.Withdraw(func(id enforce.ID, _ enforce.Target, w enforce.Wish) bool { return id == c2 && w.Plugin == "10-a" })
 	check("one is withdrawn", "c1 file memory.max")
 	l.Move(c1, "another")
 	check("a container has moved")
 	if got := l.Raised("another"); len(got) != 1 {
 		t.Errorf("in the other pod %v are raised", got)
 	}
-	l.Remove(ledger.ID{Pod: "another", Container: "c1"})
+	l.Remove(enforce.ID{Pod: "another", Container: "c1"})
 	if got := l.Raised("another"); len(got) != 0 {
 		t.Errorf("in the other pod %v are raised, and there is none", got)
 	}
@@ -484,12 +484,12 @@ func TestRaised(t *testing.T) {
 
 // A plugin that repeats a wish keeps the time of its first one; another value begins anew.
 func TestTimeOfARepeatedWish(t *testing.T) {
-	l := ledger.New()
-	ask := func(value string, second int64) ledger.Wish {
+	l := enforce.NewLedger()
+	ask := func(value string, second int64) enforce.Wish {
 		w := wish("10-a", "cpu.idle", value)
 		w.At = time.Unix(second, 0)
 		l.Ask(c1, w)
-		got, _ := l.Owner(c1, ledger.File("cpu.idle"))
+		got, _ := l.Owner(c1, enforce.File("cpu.idle"))
 		return got
 	}
 	ask("1", 1)
@@ -502,23 +502,23 @@ func TestTimeOfARepeatedWish(t *testing.T) {
 	}
 	revert := l.Ask(c1, wish("10-a", "cpu.idle", "0"))
 	revert()
-	if w, _ := l.Owner(c1, ledger.File("cpu.idle")); w.First() != time.Unix(4, 0) || w.At != time.Unix(4, 0) {
+	if w, _ := l.Owner(c1, enforce.File("cpu.idle")); w.First() != time.Unix(4, 0) || w.At != time.Unix(4, 0) {
 		t.Errorf("after the revert the wish is %+v", w)
 	}
 }
 
 // A container is found by its ID, or by the beginning of it if that is no other's.
 func TestFindContainer(t *testing.T) {
-	l := ledger.New()
-	for _, id := range []ledger.ID{{"p", ""}, {"p", "abc"}, {"q", "abd"}, {"q", "ab"}} {
-		l.Ask(id, ledger.Asked{Target: ledger.File("cpu.idle"), Wish: ledger.Wish{Plugin: "10-test", Value: "1"}})
+	l := enforce.NewLedger()
+	for _, id := range []enforce.ID{{"p", ""}, {"p", "abc"}, {"q", "abd"}, {"q", "ab"}} {
+		l.Ask(id, enforce.Asked{Target: enforce.File("cpu.idle"), Wish: enforce.Wish{Plugin: "10-test", Value: "1"}})
 	}
-	for container, want := range map[string]ledger.ID{"abc": {"p", "abc"}, "abd": {"q", "abd"}, "ab": {"q", "ab"}, "a": {}, "": {}, "x": {}, "abcd": {}} {
-		if got, ok := l.Find(container); got != want && ok || ok != (want != ledger.ID{}) {
+	for container, want := range map[string]enforce.ID{"abc": {"p", "abc"}, "abd": {"q", "abd"}, "ab": {"q", "ab"}, "a": {}, "": {}, "x": {}, "abcd": {}} {
+		if got, ok := l.Find(container); got != want && ok || ok != (want != enforce.ID{}) {
 			t.Errorf("%q is %v, %t; want %v", container, got, ok, want)
 		}
 	}
-	if l.Empty() || !ledger.New().Empty() {
+	if l.Empty() || !enforce.NewLedger().Empty() {
 		t.Error("a ledger with records is empty, or an empty one is not")
 	}
 }
@@ -533,18 +533,18 @@ func (k inUse) FitUndo(string, string) string { return k.bytes }
 
 // While an undo waits for memory in use, kubelet sets a limit, to which the kernel brings the use down at once: it is kubelet's.
 func TestLimitOfKubeletsThatIsJustWhatIsInUse(t *testing.T) {
-	l, id := ledger.New(), ledger.ID{Pod: "u1", Container: "c1"}
+	l, id := enforce.NewLedger(), enforce.ID{Pod: "u1", Container: "c1"}
 	carry := func(held, used string) {
-		due := l.Begin(id, ledger.Held{"memory.max": held}, ledger.Called, inUse{bytes: used})
-		done := make([]ledger.Done, len(due))
+		due := l.Begin(id, enforce.Held{"memory.max": held}, enforce.Called, inUse{bytes: used})
+		done := make([]enforce.Done, len(due))
 		for i, w := range due {
-			done[i] = ledger.Done{Write: w, Read: w.Value}
+			done[i] = enforce.Done{Write: w, Read: w.Value}
 		}
 		l.End(id, done)
 	}
-	l.Ask(id, ledger.Asked{Target: ledger.File("memory.max"), Wish: ledger.Wish{Plugin: "10-a", Value: "900"}})
+	l.Ask(id, enforce.Asked{Target: enforce.File("memory.max"), Wish: enforce.Wish{Plugin: "10-a", Value: "900"}})
 	carry("400", "300")
-	l.Withdraw(func(ledger.ID, ledger.Target, ledger.Wish) bool { return true })
+	l.Withdraw(func(enforce.ID, enforce.Target, enforce.Wish) bool { return true })
 	carry("900", "800")
 	carry("500", "500")
 	if l.Has(id) {

@@ -1,17 +1,17 @@
-package ledger_test
+package enforce_test
 
 import (
 	"testing"
 
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 // A wish keeps the generation that asked for it over a restart, until another one asks.
 func TestGenerationsAreSaved(t *testing.T) {
 	dir := t.TempDir()
-	again := func() *ledger.Ledger {
-		l, err := ledger.Open(t.Context(), dir, observe.Discard())
+	again := func() *enforce.Ledger {
+		l, err := enforce.OpenLedger(t.Context(), dir, observe.Discard())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -23,7 +23,7 @@ func TestGenerationsAreSaved(t *testing.T) {
 		asked.Generation = generation
 		again().Ask(c1, asked)
 		found := 0
-		again().Wishes(func(id ledger.ID, target ledger.Target, w ledger.Wish) {
+		again().Wishes(func(id enforce.ID, target enforce.Target, w enforce.Wish) {
 			if found++; id != c1 || target != asked.Target || w.Generation != generation {
 				t.Errorf("%v has a wish for %s of generation %q, want %q", id, target, w.Generation, generation)
 			}

@@ -1,4 +1,4 @@
-package ledger
+package enforce
 
 import (
 	"context"
@@ -15,10 +15,10 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
-// Open returns the ledger whose records are in the directory, which it makes with mode 0700. Events tell of what it ignores
+// OpenLedger returns the ledger whose records are in the directory, which it makes with mode 0700. Events tell of what it ignores
 // there. It writes nothing before the first change. The caller closes the ledger.
-func Open(ctx context.Context, dir string, observer observe.Observer) (*Ledger, error) {
-	l := New()
+func OpenLedger(ctx context.Context, dir string, observer observe.Observer) (*Ledger, error) {
+	l := NewLedger()
 	l.observer, l.dir = observer, dir
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return nil, fmt.Errorf("making the directory: %w", err)

@@ -1,4 +1,4 @@
-package ledger
+package enforce
 
 import (
 	"bufio"
@@ -155,7 +155,7 @@ func (l *Ledger) leave() {
 func (l *Ledger) load(ctx context.Context) error {
 	own := func(info fs.FileInfo) error { return regular.Own(info, 0o022) }
 	f, err := regular.Open(filepath.Join(l.dir, journalFile), maxJournal, own)
-	read := New()
+	read := NewLedger()
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // nothing is known
 	case errors.As(err, new(syscall.Errno)):

@@ -1,13 +1,4 @@
-// Package ledger keeps, for each pod and container, one record of the values that plugins
-// want: of cgroup files, and of CRI fields. A record has the value of kubelet, the wish of each
-// plugin with its hook and time, what the container runtime was sent, and what was written to
-// the kernel and read back.
-//
-// It is bookkeeping: it decides which value holds and which write is due, but opens no cgroup
-// file and calls no container runtime. Package enforce carries the writes out. Each change is
-// saved in a state directory before the kernel gets a value, so that a restart of the proxy
-// loses none. See RATIONALE.md.
-package ledger
+package enforce
 
 import (
 	"cmp"
@@ -82,7 +73,13 @@ type Failure struct {
 	stuck  bool   // it is not written again while it shows that
 }
 
-// Ledger holds the records of all objects of a node. Its methods are safe for concurrent use.
+// Ledger holds the records of all objects of a node: for each pod and container, and each of its cgroup files and CRI fields
+// that plugins want, the value of kubelet, the wish of each plugin with its hook and time, what the container runtime was
+// sent, and what was written to the kernel and read back.
+//
+// It is bookkeeping: it decides which value holds and which write is due, but opens no cgroup file and calls no
+// container runtime. Each change is saved in a state directory before the kernel or the runtime gets a value, so that a
+// restart of the proxy loses none. Its methods are safe for concurrent use.
 type Ledger struct {
 	observer observe.Observer
 	dir      string // of the journal; empty: the records are only in memory
@@ -117,8 +114,8 @@ type object struct {
 	refused time.Time // when the runtime refused its fields last
 }
 
-// New returns an empty ledger whose records are only in memory.
-func New() *Ledger {
+// NewLedger returns an empty ledger whose records are only in memory.
+func NewLedger() *Ledger {
 	return &Ledger{observer: observe.Discard(), pods: map[string]*pod{}, ignored: map[string]error{}}
 }
 

@@ -1,4 +1,4 @@
-package ledger_test
+package enforce_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
@@ -19,9 +19,9 @@ import (
 type world struct {
 	t      *testing.T
 	dir    string
-	ledger *ledger.Ledger
-	kernel map[ledger.ID]map[string]string
-	model  map[ledger.ID]map[string]*wanted
+	ledger *enforce.Ledger
+	kernel map[enforce.ID]map[string]string
+	model  map[enforce.ID]map[string]*wanted
 }
 
 type wanted struct {
@@ -30,13 +30,13 @@ type wanted struct {
 }
 
 var (
-	objects = []ledger.ID{{Pod: "u1"}, {Pod: "u1", Container: "a"}, {Pod: "u1", Container: "b"}}
+	objects = []enforce.ID{{Pod: "u1"}, {Pod: "u1", Container: "a"}, {Pod: "u1", Container: "b"}}
 	files   = []string{"cpu.max", "memory.high", "pids.max"}
 	plugins = []string{"10-a", "20-b", "30-c"}
 )
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, dir: filepath.Join(t.TempDir(), "state"), kernel: map[ledger.ID]map[string]string{}, model: map[ledger.ID]map[string]*wanted{}}
+	w := &world{t: t, dir: filepath.Join(t.TempDir(), "state"), kernel: map[enforce.ID]map[string]string{}, model: map[enforce.ID]map[string]*wanted{}}
 	for _, id := range objects {
 		w.born(id)
 	}
@@ -44,7 +44,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) born(id ledger.ID) {
+func (w *world) born(id enforce.ID) {
 	w.kernel[id], w.model[id] = map[string]string{}, map[string]*wanted{}
 	for _, f := range files {
 		w.kernel[id][f], w.model[id][f] = "max", &wanted{kubelet: "max"}
@@ -56,7 +56,7 @@ func (w *world) open() {
 	if w.ledger != nil {
 		w.ledger.Close()
 	}
-	l, err := ledger.Open(w.t.Context(), w.dir, observe.Discard())
+	l, err := enforce.OpenLedger(w.t.Context(), w.dir, observe.Discard())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -78,23 +78,23 @@ type rounding struct{ plain }
 func (rounding) Holds(_, value, held string) bool { return show(value) == held }
 
 // carry does what package intercept does.
-func (w *world) carry(id ledger.ID, why ledger.Why) {
-	held := ledger.Held{}
+func (w *world) carry(id enforce.ID, why enforce.Why) {
+	held := enforce.Held{}
 	for _, f := range w.ledger.Files(id) {
 		held[f] = w.kernel[id][f]
 	}
-	var done []ledger.Done
+	var done []enforce.Done
 	for _, due := range w.ledger.Begin(id, held, why, rounding{}) {
 		if show(due.Value) == w.kernel[id][due.File] {
 			w.t.Errorf("%v %s: %s is written, and is there", id, due.File, due.Value)
 		}
 		w.kernel[id][due.File] = show(due.Value)
-		done = append(done, ledger.Done{Write: due, Read: show(due.Value)})
+		done = append(done, enforce.Done{Write: due, Read: show(due.Value)})
 	}
 	w.ledger.End(id, done)
 }
 
-func (w *world) ask(id ledger.ID, file, plugin, value string) {
+func (w *world) ask(id enforce.ID, file, plugin, value string) {
 	m := w.model[id][file]
 	i := slices.IndexFunc(m.wishes, func(s string) bool { return s[:len(plugin)] == plugin })
 	if i < 0 {
@@ -102,7 +102,7 @@ func (w *world) ask(id ledger.ID, file, plugin, value string) {
 	} else {
 		m.wishes[i] = plugin + " " + value
 	}
-	w.ledger.Ask(id, ledger.Asked{Target: ledger.File(file), Wish: ledger.Wish{Plugin: plugin, Hook: abi.Tick, Value: value, At: time.Now()}})
+	w.ledger.Ask(id, enforce.Asked{Target: enforce.File(file), Wish: enforce.Wish{Plugin: plugin, Hook: abi.Tick, Value: value, At: time.Now()}})
 }
 
 func (w *world) removePlugin(plugin string) {
@@ -111,8 +111,8 @@ func (w *world) removePlugin(plugin string) {
 			m.wishes = slices.DeleteFunc(m.wishes, func(s string) bool { return s[:len(plugin)] == plugin })
 		}
 	}
-	for _, id := range w.ledger.Withdraw(func(_ ledger.ID, _ ledger.Target, v ledger.Wish) bool { return v.Plugin == plugin }) {
-		w.carry(id, ledger.Called)
+	for _, id := range w.ledger.Withdraw(func(_ enforce.ID, _ enforce.Target, v enforce.Wish) bool { return v.Plugin == plugin }) {
+		w.carry(id, enforce.Called)
 	}
 }
 
@@ -126,7 +126,7 @@ func (w *world) check(step string) {
 				want = show(m.wishes[0][len(plugins[0])+1:])
 			}
 			if got := w.kernel[id][f]; got != want {
-				w.t.Fatalf("%s: %v %s is %s, want %s; the ledger has %+v", step, id, f, got, want, w.ledger.Record(id)[ledger.File(f)])
+				w.t.Fatalf("%s: %v %s is %s, want %s; the ledger has %+v", step, id, f, got, want, w.ledger.Record(id)[enforce.File(f)])
 			}
 		}
 	}
@@ -146,12 +146,12 @@ func TestAnySequence(t *testing.T) {
 			case 0, 1, 2, 3:
 				what += " ask"
 				w.ask(id, f, p, strconv.Itoa(1000+r.IntN(100)))
-				w.carry(id, ledger.Called)
+				w.carry(id, enforce.Called)
 			case 4, 5, 6:
 				what += " kubelet"
 				value := strconv.Itoa(10 * (1000 + r.IntN(100)))
 				w.kernel[id][f], w.model[id][f].kubelet = value, value
-				w.carry(id, ledger.Called)
+				w.carry(id, enforce.Called)
 				if len(w.ledger.Files(id)) > 0 && len(w.model[id][f].wishes) == 0 && w.kernel[id][f] != value {
 					t.Errorf("%s: a file that no plugin wants was written", what)
 				}
@@ -159,7 +159,7 @@ func TestAnySequence(t *testing.T) {
 				what += " restart"
 				w.open()
 				for _, id := range objects {
-					w.carry(id, ledger.Called)
+					w.carry(id, enforce.Called)
 				}
 			case 8:
 				what += " plugin removed"
@@ -190,16 +190,16 @@ func TestKilledAtAnyWrite(t *testing.T) {
 	for _, killed := range []string{"after the wish", "before the write", "after the write"} {
 		w := newWorld(t)
 		w.ask(id, "cpu.max", "10-a", "100")
-		w.carry(id, ledger.Called)
+		w.carry(id, enforce.Called)
 		w.ask(id, "cpu.max", "10-a", "205") // the kernel shows 200
 		if killed != "after the wish" {
-			w.ledger.Begin(id, ledger.Held{"cpu.max": "100"}, ledger.Called, rounding{})
+			w.ledger.Begin(id, enforce.Held{"cpu.max": "100"}, enforce.Called, rounding{})
 		}
 		if killed == "after the write" {
 			w.kernel[id]["cpu.max"] = "200"
 		}
 		w.open()
-		w.carry(id, ledger.Scan)
+		w.carry(id, enforce.Scan)
 		w.check(killed)
 		w.removePlugin("10-a")
 		w.check(killed + ", the plugin removed")

@@ -1,4 +1,4 @@
-package ledger_test
+package enforce_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
@@ -56,7 +56,7 @@ func TestForgedRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		recorder := new(observe.Recorder)
-		l, err := ledger.Open(t.Context(), dir, recorder)
+		l, err := enforce.OpenLedger(t.Context(), dir, recorder)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func TestJournalOfOthers(t *testing.T) {
 				t.Skip("only root gives files away")
 			}
 			dir := filepath.Join(t.TempDir(), "state")
-			u1, u2 := ledger.ID{Pod: "u1"}, ledger.ID{Pod: "u2"}
+			u1, u2 := enforce.ID{Pod: "u1"}, enforce.ID{Pod: "u2"}
 			openState(t, dir).Ask(u1, wish("10-a", "cpu.idle", "1"))
 			if l := openState(t, dir); l.Ignored("u1") != nil || !l.Has(u1) {
 				t.Fatalf("an own journal was ignored: %v", l.Ignored("u1"))

@@ -1,4 +1,4 @@
-package ledger_test
+package enforce_test
 
 import (
 	"errors"
@@ -12,14 +12,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/wasmproxy/wasmproxy/runtime/ledger"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
 // openState is a start of the proxy.
-func openState(t *testing.T, dir string) *ledger.Ledger {
+func openState(t *testing.T, dir string) *enforce.Ledger {
 	t.Helper()
-	l, err := ledger.Open(t.Context(), dir, observe.Discard())
+	l, err := enforce.OpenLedger(t.Context(), dir, observe.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,8 +30,8 @@ func openState(t *testing.T, dir string) *ledger.Ledger {
 // Values of objects whose names JSON cannot have as they are survive a restart.
 func TestStateOfOddNames(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	open := func() *ledger.Ledger { return openState(t, dir) }
-	ids := []ledger.ID{{Pod: `a"b\/../c`}, {Pod: `a"b\/../c`, Container: "c\n\"\u2028"}, {Pod: "u1", Container: "\\"}, {Pod: "u2"}}
+	open := func() *enforce.Ledger { return openState(t, dir) }
+	ids := []enforce.ID{{Pod: `a"b\/../c`}, {Pod: `a"b\/../c`, Container: "c\n\"\u2028"}, {Pod: "u1", Container: "\\"}, {Pod: "u2"}}
 	l := open()
 	for _, id := range ids {
 		l.Ask(id, wish("10-a", "cpu.idle", "1"))
@@ -41,7 +41,7 @@ func TestStateOfOddNames(t *testing.T) {
 	}
 	l = open()
 	for _, id := range ids {
-		if w, ok := l.Owner(id, ledger.File("cpu.idle")); !ok || w.Plugin != "10-a" || w.Value != "1" {
+		if w, ok := l.Owner(id, enforce.File("cpu.idle")); !ok || w.Plugin != "10-a" || w.Value != "1" {
 			t.Errorf("%q: %+v, %v", id, w, ok)
 		}
 	}
@@ -54,14 +54,14 @@ func TestStateOfOddNames(t *testing.T) {
 // lines were ignored, and why, also when the journal is written anew and after a restart, until the pod ends.
 func TestIgnoredLines(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	id := ledger.ID{Pod: "u0", Container: "c0"}
+	id := enforce.ID{Pod: "u0", Container: "c0"}
 	openState(t, dir).Ask(id, wish("10-a", "cpu.idle", "1"))
 	add(t, dir, `{"version":2,"pod":"u2"}
 {"version":1,"pod":"u3","values":[]}
 {"version":2,"pod":"u4"}
 {"version":1,"pod":"u5","val`)
 	var events observe.Recorder
-	l, err := ledger.Open(t.Context(), dir, &events)
+	l, err := enforce.OpenLedger(t.Context(), dir, &events)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestIgnoredLines(t *testing.T) {
 	if !slices.Equal(told, want) {
 		t.Errorf("the events are %q, want %q", told, want)
 	}
-	check := func(when string, l *ledger.Ledger) {
+	check := func(when string, l *enforce.Ledger) {
 		t.Helper()
 		for uid, want := range map[string]string{"u2": "line 2: its version is 2", "u3": "line 3: json: cannot unmarshal", "u4": "line 4: "} {
 			if reason := l.Ignored(uid); reason == nil || !strings.Contains(reason.Error(), want) {
@@ -88,15 +88,15 @@ func TestIgnoredLines(t *testing.T) {
 		}
 	}
 	check("at the start", l)
-	l.Ask(ledger.ID{Pod: "u2", Container: "c1"}, wish("10-a", "cpu.idle", "1"))
+	l.Ask(enforce.ID{Pod: "u2", Container: "c1"}, wish("10-a", "cpu.idle", "1"))
 	check("after a change", l)
-	if l = openState(t, dir); !l.Has(ledger.ID{Pod: "u2", Container: "c1"}) {
+	if l = openState(t, dir); !l.Has(enforce.ID{Pod: "u2", Container: "c1"}) {
 		t.Error("what was changed after the start is lost")
 	}
 	check("after a restart", l)
 	gone := func(string) bool { return false }
-	l.Vacate(ledger.ID{Pod: "u2"}, func(ledger.ID) bool { return false }, gone)
-	l.Retain(func(id ledger.ID) bool { return id.Pod != "u3" }, gone)
+	l.Vacate(enforce.ID{Pod: "u2"}, func(enforce.ID) bool { return false }, gone)
+	l.Retain(func(id enforce.ID) bool { return id.Pod != "u3" }, gone)
 	if all := l.IgnoredPods(); len(all) != 1 || all["u4"] == nil {
 		t.Errorf("pods have ended, and of these lines were ignored: %v", all)
 	}
@@ -112,8 +112,8 @@ func TestLineWithoutAPod(t *testing.T) {
 		if reason := fmt.Sprint(l.Ignored("u1")); !strings.HasPrefix(reason, "line 1: invalid character") || len(l.IgnoredPods()) != 1 {
 			t.Errorf("what was ignored of a pod is %v", reason)
 		}
-		l.Ask(ledger.ID{Pod: "u1"}, wish("10-a", "cpu.idle", "1"))
-		l.Retain(func(ledger.ID) bool { return false }, func(string) bool { return true })
+		l.Ask(enforce.ID{Pod: "u1"}, wish("10-a", "cpu.idle", "1"))
+		l.Retain(func(enforce.ID) bool { return false }, func(string) bool { return true })
 		if len(l.IgnoredPods()) != 1 {
 			t.Error("it is not known any more that a line was ignored")
 		}
@@ -137,16 +137,16 @@ func add(t *testing.T, dir, text string) {
 func TestJournalStaysShort(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l := openState(t, dir)
-	stays := ledger.ID{Pod: "stays"}
+	stays := enforce.ID{Pod: "stays"}
 	l.Ask(stays, wish("10-a", "cpu.idle", "1"))
 	longest := int64(0)
 	for n := range 5000 {
-		id := ledger.ID{Pod: "u1", Container: fmt.Sprint(n)}
+		id := enforce.ID{Pod: "u1", Container: fmt.Sprint(n)}
 		l.Ask(id, wish("10-a", "cpu.idle", "1"))
 		if n%2 == 0 {
 			l.Remove(id)
 		} else if n%10 == 9 {
-			l.Remove(ledger.ID{Pod: "u1"})
+			l.Remove(enforce.ID{Pod: "u1"})
 		}
 		info, err := os.Stat(dir + "/journal")
 		if err != nil {
@@ -167,12 +167,12 @@ func TestJournalStaysShort(t *testing.T) {
 func TestJournalIsRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	var events observe.Recorder
-	l, err := ledger.Open(t.Context(), dir, &events)
+	l, err := enforce.OpenLedger(t.Context(), dir, &events)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	ask := func(pod string) { t.Helper(); l.Ask(ledger.ID{Pod: pod}, wish("10-a", "cpu.idle", "1")) }
+	ask := func(pod string) { t.Helper(); l.Ask(enforce.ID{Pod: pod}, wish("10-a", "cpu.idle", "1")) }
 	ask("u1")
 	if err := os.Remove(dir + "/journal"); err != nil {
 		t.Fatal(err)
@@ -202,21 +202,21 @@ func TestJournalIsRemoved(t *testing.T) {
 func TestPartOfALineIsWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l := openState(t, dir)
-	l.Ask(ledger.ID{Pod: "u1"}, wish("10-a", "cpu.idle", "1"))
+	l.Ask(enforce.ID{Pod: "u1"}, wish("10-a", "cpu.idle", "1"))
 	info, err := os.Stat(dir + "/journal")
 	if err != nil {
 		t.Fatal(err)
 	}
-	limitFiles(t, uint64(info.Size())+10, func() { l.Ask(ledger.ID{Pod: "u2"}, wish("10-a", "cpu.idle", "1")) })
+	limitFiles(t, uint64(info.Size())+10, func() { l.Ask(enforce.ID{Pod: "u2"}, wish("10-a", "cpu.idle", "1")) })
 	if l.Saved() {
 		t.Error("a part of a change counts as saved")
 	}
 	if after, err := os.Stat(dir + "/journal"); err != nil || after.Size() != info.Size() {
 		t.Errorf("a part of a line stays: %v", err)
 	}
-	l.Ask(ledger.ID{Pod: "u3"}, wish("10-a", "cpu.idle", "1"))
+	l.Ask(enforce.ID{Pod: "u3"}, wish("10-a", "cpu.idle", "1"))
 	var events observe.Recorder
-	again, err := ledger.Open(t.Context(), dir, &events)
+	again, err := enforce.OpenLedger(t.Context(), dir, &events)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,11 +248,11 @@ func limitFiles(t *testing.T, size uint64, f func()) {
 func TestNoRecordIsSavedAfterAClose(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l := openState(t, dir)
-	l.Ask(ledger.ID{Pod: "u1"}, wish("10-a", "cpu.idle", "1"))
+	l.Ask(enforce.ID{Pod: "u1"}, wish("10-a", "cpu.idle", "1"))
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	l.Ask(ledger.ID{Pod: "u2"}, wish("10-a", "cpu.idle", "1"))
+	l.Ask(enforce.ID{Pod: "u2"}, wish("10-a", "cpu.idle", "1"))
 	if got := openState(t, dir).Objects(); len(got) != 1 {
 		t.Errorf("the records that are saved are those of %v", got)
 	}
