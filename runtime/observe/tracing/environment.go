@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +20,7 @@ var samplers = []string{"always_on", "always_off", "traceidratio", "parentbased_
 // wrong. It quotes no header, which may hold a secret.
 //
 // The SDK reads the variables by itself. It writes those that it cannot read to stderr, headers
-// too, and goes on; so they are checked before.
+// too, and goes on, or panics; so they are checked before.
 func wanted() (bool, error) {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return false, nil
@@ -31,8 +32,7 @@ func wanted() (bool, error) {
 	case e != "" && e != "otlp":
 		return false, fmt.Errorf("OTEL_TRACES_EXPORTER: %q is neither otlp nor none", e)
 	}
-	_, badSampler := sampler()
-	return true, errors.Join(checkEndpoint(endpoint), checkProtocol(), checkHeaders(), checkFiles(), badSampler)
+	return true, errors.Join(checkEndpoint(endpoint), checkProtocol(), checkHeaders(), checkFiles(), checkSampler(), checkNumbers())
 }
 
 // set returns the name of an exporter's variable: that for traces, if it is set.
@@ -96,49 +96,38 @@ func checkFiles() error {
 	return nil
 }
 
-// sampler returns the sampler that the environment names. The SDK does not tell which one it has
-// made of the same variables.
-func sampler() (sdktrace.Sampler, error) {
-	wanted := cmp.Or(strings.ToLower(os.Getenv("OTEL_TRACES_SAMPLER")), "parentbased_always_on")
-	name, ofParent := strings.CutPrefix(wanted, "parentbased_")
-	var root sdktrace.Sampler
-	switch name {
-	case "always_on":
-		root = sdktrace.AlwaysSample()
-	case "always_off":
-		root = sdktrace.NeverSample()
-	case "traceidratio":
-		ratio, err := ratio()
-		if err != nil {
-			return nil, err
+func checkSampler() error {
+	name := cmp.Or(strings.ToLower(strings.TrimSpace(os.Getenv("OTEL_TRACES_SAMPLER"))), "parentbased_always_on")
+	if !slices.Contains(samplers, name) {
+		return fmt.Errorf("OTEL_TRACES_SAMPLER: %q is not one of %s", name, strings.Join(samplers, ", "))
+	}
+	arg := strings.TrimSpace(os.Getenv("OTEL_TRACES_SAMPLER_ARG"))
+	if arg == "" || !strings.HasSuffix(name, "traceidratio") {
+		return nil
+	}
+	if ratio, err := strconv.ParseFloat(arg, 64); err != nil || !(ratio >= 0 && ratio <= 1) {
+		return fmt.Errorf("OTEL_TRACES_SAMPLER_ARG: %q is not a number from 0 to 1", arg)
+	}
+	return nil
+}
+
+// maxNumber is the most that a variable may say: spans, or milliseconds.
+const maxNumber = 1_000_000
+
+func checkNumbers() error {
+	for _, name := range []string{"OTEL_BSP_MAX_QUEUE_SIZE", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "OTEL_BSP_SCHEDULE_DELAY", set("TIMEOUT")} {
+		if value := os.Getenv(name); value != "" {
+			if n, err := strconv.Atoi(value); err != nil || n < 1 || n > maxNumber {
+				return fmt.Errorf("%s: %q is not a number from 1 to %d", name, value, maxNumber)
+			}
 		}
-		root = sdktrace.TraceIDRatioBased(ratio)
-	default:
-		return nil, fmt.Errorf("OTEL_TRACES_SAMPLER: %q is not one of %s", wanted, strings.Join(samplers, ", "))
 	}
-	if ofParent {
-		return sdktrace.ParentBased(root), nil
-	}
-	return root, nil
+	return nil
 }
 
-// ratio returns the part of traces that are sampled: all, unless the variable says otherwise.
-func ratio() (float64, error) {
-	const name = "OTEL_TRACES_SAMPLER_ARG"
-	arg := strings.TrimSpace(os.Getenv(name))
-	if arg == "" {
-		return 1, nil
-	}
-	ratio, err := strconv.ParseFloat(arg, 64)
-	if err != nil || !(ratio >= 0 && ratio <= 1) {
-		return 0, fmt.Errorf("%s: %q is not a number from 0 to 1", name, arg)
-	}
-	return ratio, nil
-}
-
-// queueLength is how many spans may wait to be made and sent.
-func queueLength() int {
-	if n, err := strconv.Atoi(os.Getenv("OTEL_BSP_MAX_QUEUE_SIZE")); err == nil && n > 0 {
+// queueSize is how many spans may wait to be sent.
+func queueSize() int {
+	if n, err := strconv.Atoi(os.Getenv("OTEL_BSP_MAX_QUEUE_SIZE")); err == nil {
 		return n
 	}
 	return sdktrace.DefaultMaxQueueSize

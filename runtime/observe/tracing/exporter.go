@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,10 +15,31 @@ import (
 // repeatTime is the time between two events about spans that cannot be sent.
 const repeatTime = time.Minute
 
+// errFull is why a span is lost that was not tried.
+var errFull = errors.New("spans come faster than they can be sent")
+
+// batcher is the SDK's, but for spans that come while its queue is full: the SDK would not tell how many it drops.
+type batcher struct {
+	sdktrace.SpanProcessor
+	exporter *exporter
+	most     int64 // spans that may wait
+}
+
+// OnEnd implements sdktrace.SpanProcessor. It waits for nothing.
+func (b *batcher) OnEnd(s sdktrace.ReadOnlySpan) {
+	if b.exporter.waiting.Add(1) > b.most {
+		b.exporter.waiting.Add(-1)
+		b.exporter.notSent(context.Background(), 1, errFull)
+		return
+	}
+	b.SpanProcessor.OnEnd(s)
+}
+
 // exporter makes events of errors, which the SDK would give to a handler of the whole process.
 type exporter struct {
 	sdktrace.SpanExporter
 	observer observe.Observer
+	waiting  atomic.Int64 // spans that the batcher has
 	all      atomic.Int64 // spans that were lost since the start
 
 	mu    sync.Mutex
@@ -29,15 +51,16 @@ type exporter struct {
 
 // ExportSpans implements sdktrace.SpanExporter.
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	e.waiting.Add(-int64(len(spans)))
 	if err := e.SpanExporter.ExportSpans(ctx, spans); err != nil {
-		e.all.Add(int64(len(spans)))
 		e.notSent(ctx, len(spans), err)
 	}
 	return nil
 }
 
-// notSent makes an event of spans that were lost, if one is due.
+// notSent counts spans that were lost, and makes an event of them if one is due.
 func (e *exporter) notSent(ctx context.Context, spans int, err error) {
+	e.all.Add(int64(spans))
 	if lost := e.failed(spans, err); lost > 0 {
 		e.observer.Observe(ctx, &observe.SpansNotSent{Spans: lost, Err: err})
 	}

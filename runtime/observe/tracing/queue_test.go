@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/metadata"
 
@@ -41,12 +42,8 @@ func from(t *testing.T, parent string) context.Context {
 	return metadata.NewIncomingContext(ctx, metadata.Pairs(traceparent, parent))
 }
 
-func startedWith(t *testing.T, e sdktrace.SpanExporter, observer observe.Observer) (traces *Traces, call func(context.Context)) {
-	t.Helper()
-	traces, err := start(&exporter{SpanExporter: e, observer: observer}, resource.Empty(), "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+func startedWith(e sdktrace.SpanExporter, observer observe.Observer) (traces *Traces, call func(context.Context)) {
+	traces = start(&exporter{SpanExporter: e, observer: observer}, resource.Empty(), "v1")
 	return traces, traces.around()
 }
 
@@ -62,7 +59,7 @@ func TestSpansOfAFullQueueAreCounted(t *testing.T) {
 	t.Setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")
 	var seen observe.Recorder
 	to := &held{release: make(chan struct{})}
-	traces, call := startedWith(t, to, &seen)
+	traces, call := startedWith(to, &seen)
 	const calls = 50
 	for range calls {
 		call(from(t, "00-"+aTrace+"-00f067aa0ba902b7-01"))
@@ -80,20 +77,16 @@ func TestSpansOfAFullQueueAreCounted(t *testing.T) {
 	}
 }
 
-// A call only notes what its span is made of: making it takes 40 allocations more.
-func TestSampledCallMakesNoSpan(t *testing.T) {
-	s, err := sampler()
-	if err != nil {
-		t.Fatal(err)
-	}
-	traces := &Traces{sampler: s, queue: make(chan *span, 1000), exporter: new(exporter)} // nobody makes spans meanwhile
+// A call waits for little on account of its span.
+func TestAllocationsOfASampledCall(t *testing.T) {
+	traces := &Traces{tracer: sdktrace.NewTracerProvider().Tracer("")} // which sends nothing meanwhile
 	call := traces.around()
-	sampled, other := from(t, "00-"+aTrace+"-00f067aa0ba902b7-01"), from(t, "00-"+aTrace+"-00f067aa0ba902b7-00")
-	allocations := func(ctx context.Context) float64 {
+	allocations := func(flags string) float64 {
+		ctx := from(t, "00-"+aTrace+"-00f067aa0ba902b7-"+flags)
 		return testing.AllocsPerRun(100, func() { call(ctx) })
 	}
-	if n := allocations(sampled) - allocations(other); n > 20 || len(traces.queue) < 100 {
-		t.Errorf("a sampled call has %v allocations more than another; %d spans wait", n, len(traces.queue))
+	if sampled, other := allocations("01"), allocations("00"); sampled-other > 20 || sampled <= other {
+		t.Errorf("a sampled call has %v allocations, another %v", sampled, other)
 	}
 }
 
@@ -114,28 +107,31 @@ func TestSampler(t *testing.T) {
 		{"parentbased_traceidratio", "0.0", false, true, false, ""},
 		{"parentbased_traceidratio", "1.5", false, false, false, "OTEL_TRACES_SAMPLER_ARG"},
 		{"traceidratio", "NaN", false, false, false, "OTEL_TRACES_SAMPLER_ARG"},
+		{" always_on", "", true, true, true, ""},
 		{"parentbased_", "", false, false, false, "OTEL_TRACES_SAMPLER: \"parentbased_\""},
 	} {
 		t.Run(c.name+" "+c.arg, func(t *testing.T) {
 			t.Setenv("OTEL_TRACES_SAMPLER", c.name)
 			t.Setenv("OTEL_TRACES_SAMPLER_ARG", c.arg)
-			s, err := sampler()
-			if c.err != "" {
+			if err := checkSampler(); c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("%v, want %s", err, c.err)
 				}
 				return
-			}
-			if err != nil {
+			} else if err != nil {
 				t.Fatal(err)
 			}
-			traces := &Traces{sampler: s}
-			id, _ := trace.TraceIDFromHex(aTrace)
-			caller := trace.SpanContextConfig{TraceID: id, SpanID: newSpanID(), Remote: true}
-			_, root := traces.begin(trace.SpanContext{}, method)
-			_, ofOthers := traces.begin(trace.NewSpanContext(caller), method)
-			caller.TraceFlags = trace.FlagsSampled
-			_, ofSampled := traces.begin(trace.NewSpanContext(caller), method)
+			traces, _ := startedWith(tracetest.NewNoopExporter(), observe.Discard())
+			defer func() { _ = traces.Close() }()
+			sampled := func(ctx context.Context) (is bool) {
+				_, _ = traces.Around(method, func(ctx context.Context, _ *cri.Call, _ cri.Next) (*cri.Frame, error) {
+					is = trace.SpanContextFromContext(ctx).IsSampled()
+					return nil, nil
+				})(ctx, nil, nil)
+				return is
+			}
+			const caller = "00-" + aTrace + "-00f067aa0ba902b7-"
+			root, ofSampled, ofOthers := sampled(t.Context()), sampled(from(t, caller+"01")), sampled(from(t, caller+"00"))
 			if root != c.root || ofSampled != c.ofSampled || ofOthers != c.ofOthers {
 				t.Errorf("root %v, of a sampled caller %v, of another %v", root, ofSampled, ofOthers)
 			}

@@ -9,8 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
@@ -31,16 +29,9 @@ const closeTime = time.Second
 // Traces makes spans of calls and of plugins in them. It is an [observe.Observer], and safe for
 // concurrent use. The caller must Close it.
 type Traces struct {
-	sampler  sdktrace.Sampler
-	tracer   trace.Tracer // samples all: it is given what is sampled
+	tracer   trace.Tracer
 	provider *sdktrace.TracerProvider
 	exporter *exporter
-
-	queue   chan *span
-	dropped atomic.Int64 // by a full queue, since the last event
-	closing chan struct{}
-	closed  chan struct{} // once all spans of the queue are made
-	end     sync.Once
 }
 
 // New returns Traces as the OTEL_ variables of the environment want them, or nil if they want
@@ -62,25 +53,17 @@ func New(ctx context.Context, version string, observer observe.Observer) (*Trace
 	if err != nil {
 		return nil, fmt.Errorf("making the exporter of traces: %w", err)
 	}
-	return start(&exporter{SpanExporter: otlp, observer: observer}, about, version)
+	return start(&exporter{SpanExporter: otlp, observer: observer}, about, version), nil
 }
 
-// start returns Traces that end in the exporter. Spans wait in their queue alone: the SDK's is one
-// long, and its end waits for room, so that each span which is lost is counted.
-func start(e *exporter, about *resource.Resource, version string) (*Traces, error) {
-	sampler, err := sampler()
-	if err != nil {
-		return nil, err
+// start returns Traces that end in the exporter.
+func start(e *exporter, about *resource.Resource, version string) *Traces {
+	provider := sdktrace.NewTracerProvider(sdktrace.WithResource(about),
+		sdktrace.WithSpanProcessor(&batcher{sdktrace.NewBatchSpanProcessor(e), e, int64(queueSize())}))
+	return &Traces{
+		provider: provider, exporter: e,
+		tracer: provider.Tracer(scope, trace.WithInstrumentationVersion(version), trace.WithSchemaURL(semconv.SchemaURL)),
 	}
-	t := &Traces{
-		sampler: sampler, exporter: e, queue: make(chan *span, queueLength()), closing: make(chan struct{}), closed: make(chan struct{}),
-		provider: sdktrace.NewTracerProvider(
-			sdktrace.WithBatcher(e, sdktrace.WithMaxQueueSize(1), sdktrace.WithBlocking()), sdktrace.WithResource(about),
-			sdktrace.WithSampler(sdktrace.AlwaysSample()), sdktrace.WithIDGenerator(ids{})),
-	}
-	t.tracer = t.provider.Tracer(scope, trace.WithInstrumentationVersion(version), trace.WithSchemaURL(semconv.SchemaURL))
-	go t.run()
-	return t, nil
 }
 
 // Lost returns how many spans were lost since the start, because they could not be sent or too
@@ -92,11 +75,6 @@ func (t *Traces) Lost() int64 { return t.exporter.all.Load() }
 func (t *Traces) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	t.end.Do(func() { close(t.closing) })
-	select {
-	case <-t.closed:
-	case <-ctx.Done():
-	}
 	err := t.provider.Shutdown(ctx)
 	if ctx.Err() != nil { // then the exporter still tries
 		err = errors.Join(err, t.exporter.SpanExporter.Shutdown(ctx))
@@ -105,17 +83,4 @@ func (t *Traces) Close() error {
 		return fmt.Errorf("sending the last spans to the collector of traces: %w", err)
 	}
 	return nil
-}
-
-// Wants implements observe.Observer.
-func (t *Traces) Wants(k observe.Kind) bool { return k == observe.KindHookCalled }
-
-// Observe implements observe.Observer. A plugin's span has that of its call as parent, which
-// ctx has. A post hook's span begins after its parent has ended.
-func (t *Traces) Observe(ctx context.Context, e observe.Event) {
-	called, ok := e.(*observe.HookCalled)
-	if !ok || !trace.SpanContextFromContext(ctx).IsSampled() {
-		return
-	}
-	t.add(&span{parent: trace.SpanContextFromContext(ctx), called: observe.Keep(called).(*observe.HookCalled)})
 }

@@ -10,7 +10,6 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
@@ -40,6 +39,11 @@ func TestWanted(t *testing.T) {
 		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_CERTIFICATE": "/none"}, true, "OTEL_EXPORTER_OTLP_CERTIFICATE"},
 		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_TRACES_SAMPLER": "sometimes"}, true, "OTEL_TRACES_SAMPLER"},
 		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_TRACES_SAMPLER": "parentbased_traceidratio"}, true, ""},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_BSP_MAX_QUEUE_SIZE": "1"}, true, ""},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_BSP_MAX_QUEUE_SIZE": "-1"}, true, "OTEL_BSP_MAX_QUEUE_SIZE"},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "2x"}, true, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE"},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_BSP_SCHEDULE_DELAY": "0"}, true, "OTEL_BSP_SCHEDULE_DELAY"},
+		{variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_TIMEOUT": "10s"}, true, "OTEL_EXPORTER_OTLP_TIMEOUT"},
 	} {
 		t.Run("", func(t *testing.T) {
 			for name, value := range c.set {
@@ -90,17 +94,6 @@ func TestSpansNotSentOnceAMinute(t *testing.T) {
 	}
 }
 
-// Codes are spelled as in gRPC's documents.
-func TestTextOf(t *testing.T) {
-	for code, want := range map[codes.Code]string{
-		codes.OK: "OK", codes.Canceled: "CANCELLED", codes.DeadlineExceeded: "DEADLINE_EXCEEDED", codes.Internal: "INTERNAL", codes.NotFound: "NOT_FOUND",
-	} {
-		if got := textOf(code); got != want {
-			t.Errorf("%v: %s, want %s", code, got, want)
-		}
-	}
-}
-
 // The id of a trace is read from a traceparent, and from nothing that is none.
 func TestTraceID(t *testing.T) {
 	const id = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -131,8 +124,9 @@ func TestTraceID(t *testing.T) {
 func TestCallInACall(t *testing.T) {
 	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs(traceparent, parent))
-	outer := callerOf(ctx).WithSpanID(trace.SpanID{1})
-	if got := callerOf(trace.ContextWithSpanContext(ctx, outer)); !got.Equal(outer) {
+	outer := trace.SpanContextFromContext(ofCaller(ctx)).WithSpanID(trace.SpanID{1})
+	inner := ofCaller(trace.ContextWithSpanContext(ctx, outer))
+	if got := trace.SpanContextFromContext(inner); !got.Equal(outer) {
 		t.Errorf("the parent is %v, want %v", got, outer)
 	}
 }
