@@ -76,7 +76,7 @@ var mayImport = map[string]string{
 // onlyImporters are the packages that may import something from outside the module
 // which the rest must not know: everything else goes through them.
 var onlyImporters = map[string]string{
-	"log/slog":                          "cmd/wasmproxy runtime/config runtime/observe/slogsink sdk sdk/internal/native sdk/sdktest", // what happens is an event: see runtime/observe
+	"log/slog":                          "cmd/wasmproxy runtime/config runtime/observe/audit runtime/observe/slogsink sdk sdk/internal/native sdk/sdktest", // what happens is an event: see runtime/observe
 	"github.com/tetratelabs/wazero":     "runtime/wasm",
 	"github.com/santhosh-tekuri":        "runtime/wasm/schema",
 	"k8s.io/cri-api":                    "runtime/cri runtime/docker runtime/crifield runtime/pods runtime/enforce runtime/intercept runtime/daemon runtime/kubelet runtime/simulate runtime/remote runtime/remote/runtimehook runtime/host runtime/doctor cmd/wasmproxy/demo",

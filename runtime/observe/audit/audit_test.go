@@ -27,8 +27,8 @@ func TestLines(t *testing.T) {
 			Plugin: "a", Hook: abi.PreCreateContainer, Object: web, OtherName: "x", OtherID: "1", Field: "f", Previous: "1", Value: "2"},
 		`"event":"refused",ABOUT,"plugin":"a","hook":"PreExec","code":"PermissionDenied","reason":"not \"allowed\""`: &observe.CallRefused{
 			Plugin: "a", Hook: abi.PreExec, Object: web, Code: "PermissionDenied", Reason: `not "allowed"`},
-		`"event":"refused",ABOUT,"plugin":"b","hook":"PreExec","code":"Aborted","reason":"\u009b31m \u202etxt.exe"`: &observe.CallRefused{
-			Plugin: "b", Hook: abi.PreExec, Object: web, Code: "Aborted", Reason: "\u009b31m \u202etxt.exe"},
+		`"event":"refused",ABOUT,"plugin":"b","hook":"PreExec","code":"Aborted","reason":"\u009b31m \u202etxt.exe \u007f\u2028\n a < b"`: &observe.CallRefused{
+			Plugin: "b", Hook: abi.PreExec, Object: web, Code: "Aborted", Reason: "\u009b31m \u202etxt.exe \u007f\u2028\n a < b"},
 		`"event":"exempted",ABOUT,"plugin":"a","hook":"PreCreateContainer","reason":"no space"`: &observe.CallExempted{
 			Plugin: "a", Hook: abi.PreCreateContainer, Object: web, Reason: "no space"},
 		`"event":"conflict",ABOUT,"plugin":"b","hook":"PreCreateContainer","field":"f","first":"a"`: &observe.Conflict{
@@ -76,15 +76,22 @@ func TestLineInTheDocuments(t *testing.T) {
 	}
 }
 
+// read is what tests want to know of a line.
+type read struct {
+	Event   string `json:"event"`
+	TraceID string `json:"trace_id"`
+	Digest  string `json:"digest"`
+}
+
 // written are the lines of a file, each of which must be whole.
-func written(t *testing.T, file string) (all []line) {
+func written(t *testing.T, file string) (all []read) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for text := range strings.Lines(string(text)) {
-		var l line
+		var l read
 		if err := json.Unmarshal([]byte(text), &l); err != nil || !strings.HasSuffix(text, "\n") {
 			t.Fatalf("%s has the line %q: %v", file, text, err)
 		}

@@ -1,9 +1,11 @@
 package audit
 
 import (
-	"encoding/json"
+	"bytes"
+	"context"
+	"log/slog"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -11,34 +13,6 @@ import (
 
 // maxText is how many bytes of a text a line has.
 const maxText = 1 << 10
-
-// line is a line of the log. docs/operations.md has the meaning of its keys.
-type line struct {
-	Time        time.Time `json:"time"`
-	Event       string    `json:"event"`
-	TraceID     string    `json:"trace_id,omitempty"`
-	Namespace   string    `json:"namespace,omitempty"`
-	Pod         string    `json:"pod,omitempty"`
-	PodID       string    `json:"pod_id,omitempty"`
-	Container   string    `json:"container,omitempty"`
-	ContainerID string    `json:"container_id,omitempty"`
-	Image       string    `json:"image,omitempty"`
-	Plugin      string    `json:"plugin,omitempty"`
-	Digest      string    `json:"digest,omitempty"`
-	Settings    string    `json:"settings_digest,omitempty"`
-	Hook        string    `json:"hook,omitempty"`
-	OtherName   string    `json:"other_name,omitempty"`
-	OtherID     string    `json:"other_id,omitempty"`
-	Field       string    `json:"field,omitempty"`
-	Old         string    `json:"old,omitempty"`
-	New         string    `json:"new,omitempty"`
-	First       string    `json:"first,omitempty"`
-	Code        string    `json:"code,omitempty"`
-	Reason      string    `json:"reason,omitempty"`
-	By          string    `json:"by,omitempty"`
-	Cut         int       `json:"cut,omitempty"`
-	Dropped     int       `json:"dropped,omitempty"`
-}
 
 // audited reports whether an event is a line, and returns the plugin that can make as many as it likes; "" if
 // none can.
@@ -71,94 +45,103 @@ func audited(e observe.Event) (maker string, ok bool) {
 	return "", false
 }
 
+// line is what a line tells of an event. docs/operations.md has the meaning of its keys.
+type line struct {
+	event, plugin, hook string
+	object              observe.Object
+	more                []string // keys and their values, in turn
+}
+
+// of returns what an event tells that is audited.
+func of(e observe.Event) line {
+	var none observe.Object
+	switch e := e.(type) {
+	case *observe.FieldChanged:
+		return line{"changed", e.Plugin, e.Hook.String(), e.Object,
+			[]string{"other_name", e.OtherName, "other_id", e.OtherID, "field", e.Field, "old", e.Previous, "new", e.Value}}
+	case *observe.CallRefused:
+		return line{"refused", e.Plugin, e.Hook.String(), e.Object, []string{"code", e.Code, "reason", e.Reason}}
+	case *observe.CallExempted:
+		return line{"exempted", e.Plugin, e.Hook.String(), e.Object, []string{"reason", e.Reason}}
+	case *observe.Conflict:
+		return line{"conflict", e.Plugin, e.Hook.String(), e.Object, []string{"field", e.Field, "first", e.First}}
+	case *observe.DeferredUpdateFailed:
+		return line{"update_failed", e.Plugin, e.Hook.String(), e.Object, []string{"field", e.Field, "reason", e.Err.Error()}}
+	case *observe.PluginFailed:
+		return line{"failed", e.Plugin, e.Hook.String(), e.Object, []string{"reason", e.Err.Error()}}
+	case *observe.CgroupFileWritten:
+		return line{"cgroup_written", e.Plugin, e.Hook.String(), e.Object, []string{"field", e.File, "new", e.Value}}
+	case *observe.CgroupFileFailed:
+		hook := ""
+		if e.Plugin != "" {
+			hook = e.Hook.String()
+		}
+		return line{"cgroup_failed", e.Plugin, hook, e.Object, []string{"field", e.File, "new", e.Value, "reason", e.Err.Error()}}
+	case *observe.CgroupFileRepaired:
+		return line{"cgroup_repaired", e.Plugin, "", e.Object, []string{"field", e.File, "old", e.Found, "new", e.Value}}
+	case *observe.CgroupFileFought:
+		return line{"cgroup_left", e.Plugin, "", e.Object, []string{"field", e.File, "old", e.Value, "new", e.Found}}
+	case *observe.CgroupFileUndone:
+		return line{"cgroup_undone", "", "", e.Object, []string{"field", e.File, "new", e.Value}}
+	case *observe.PluginLoaded:
+		return line{"loaded", e.Plugin, "", none, []string{"settings_digest", e.SettingsDigest, "new", e.Version}}
+	case *observe.PluginReplaced:
+		return line{"replaced", e.Plugin, "", none, []string{"settings_digest", e.SettingsDigest, "old", e.Previous, "new", e.Version}}
+	case *observe.PluginSettingsChanged:
+		return line{"settings_changed", e.Plugin, "", none, []string{"settings_digest", e.SettingsDigest}}
+	case *observe.PluginRejected:
+		return line{"load_failed", e.Plugin, "", none, []string{"reason", e.Err.Error()}}
+	case *observe.PluginRemoved:
+		if e.Disabled {
+			return line{"disabled", e.Plugin, "", none, nil}
+		}
+		return line{"removed", e.Plugin, "", none, nil}
+	case *observe.BypassOn:
+		return line{"bypass_on", "", "", none, []string{"reason", e.Reason, "by", e.By}}
+	case *observe.BypassOff:
+		return line{"bypass_off", "", "", none, []string{"by", e.By}}
+	}
+	return line{}
+}
+
 // lineOf returns the line of an event that is audited, with its end. dropped is how many lines of the plugin were left
 // out before it.
 func lineOf(e entry, dropped int) []byte {
-	l := line{Time: e.at.UTC(), TraceID: e.trace, Digest: e.digest, Dropped: dropped}
-	switch e := e.event.(type) {
-	case *observe.FieldChanged:
-		l.about("changed", e.Plugin, e.Hook.String(), e.Object)
-		l.OtherName, l.OtherID, l.Field, l.Old, l.New = e.OtherName, e.OtherID, e.Field, e.Previous, e.Value
-	case *observe.CallRefused:
-		l.about("refused", e.Plugin, e.Hook.String(), e.Object)
-		l.Code, l.Reason = e.Code, e.Reason
-	case *observe.CallExempted:
-		l.about("exempted", e.Plugin, e.Hook.String(), e.Object)
-		l.Reason = e.Reason
-	case *observe.Conflict:
-		l.about("conflict", e.Plugin, e.Hook.String(), e.Object)
-		l.First, l.Field = e.First, e.Field
-	case *observe.DeferredUpdateFailed:
-		l.about("update_failed", e.Plugin, e.Hook.String(), e.Object)
-		l.Field, l.Reason = e.Field, e.Err.Error()
-	case *observe.PluginFailed:
-		l.about("failed", e.Plugin, e.Hook.String(), e.Object)
-		l.Reason = e.Err.Error()
-	default:
-		l.file(e)
-		l.operator(e)
-	}
-	for _, text := range []*string{&l.Field, &l.Old, &l.New, &l.Reason, &l.Namespace, &l.Pod, &l.Container, &l.Image, &l.OtherName} {
-		if n := len(*text) - maxText; n > 0 {
-			*text, l.Cut = strings.ToValidUTF8((*text)[:maxText], ""), l.Cut+n
+	l := of(e.event)
+	texts := append([]string{
+		"trace_id", e.trace, "namespace", l.object.Namespace, "pod", l.object.Pod, "pod_id", l.object.PodID,
+		"container", l.object.Container, "container_id", l.object.ContainerID, "image", l.object.Image,
+		"plugin", l.plugin, "digest", e.digest, "hook", l.hook,
+	}, l.more...)
+	r, cut := slog.NewRecord(e.at.UTC(), slog.LevelInfo, l.event, 0), 0
+	for pair := range slices.Chunk(texts, 2) {
+		value := pair[1]
+		if n := len(value) - maxText; n > 0 {
+			value, cut = strings.ToValidUTF8(value[:maxText], ""), cut+n
+		}
+		if value != "" {
+			r.AddAttrs(slog.String(pair[0], value))
 		}
 	}
-	text, _ := json.Marshal(l) // texts alone: it cannot fail
-	text = plugin.PrintableJSON(text)
-	return append(text, '\n')
-}
-
-// file completes the line of an event of a cgroup file.
-func (l *line) file(e observe.Event) {
-	switch e := e.(type) {
-	case *observe.CgroupFileWritten:
-		l.about("cgroup_written", e.Plugin, e.Hook.String(), e.Object)
-		l.Field, l.New = e.File, e.Value
-	case *observe.CgroupFileFailed:
-		l.about("cgroup_failed", e.Plugin, "", e.Object)
-		if e.Plugin != "" {
-			l.Hook = e.Hook.String()
-		}
-		l.Field, l.New, l.Reason = e.File, e.Value, e.Err.Error()
-	case *observe.CgroupFileRepaired:
-		l.about("cgroup_repaired", e.Plugin, "", e.Object)
-		l.Field, l.Old, l.New = e.File, e.Found, e.Value
-	case *observe.CgroupFileFought:
-		l.about("cgroup_left", e.Plugin, "", e.Object)
-		l.Field, l.Old, l.New = e.File, e.Value, e.Found
-	case *observe.CgroupFileUndone:
-		l.about("cgroup_undone", "", "", e.Object)
-		l.Field, l.New = e.File, e.Value
+	if cut > 0 {
+		r.AddAttrs(slog.Int("cut", cut))
 	}
-}
-
-// operator completes the line of what somebody did with plugins.
-func (l *line) operator(e observe.Event) {
-	switch e := e.(type) {
-	case *observe.PluginLoaded:
-		l.about("loaded", e.Plugin, "", observe.Object{})
-		l.New, l.Settings = e.Version, e.SettingsDigest
-	case *observe.PluginReplaced:
-		l.about("replaced", e.Plugin, "", observe.Object{})
-		l.Old, l.New, l.Settings = e.Previous, e.Version, e.SettingsDigest
-	case *observe.PluginSettingsChanged:
-		l.about("settings_changed", e.Plugin, "", observe.Object{})
-		l.Settings = e.SettingsDigest
-	case *observe.PluginRejected:
-		l.about("load_failed", e.Plugin, "", observe.Object{})
-		l.Reason = e.Err.Error()
-	case *observe.PluginRemoved:
-		if l.about("removed", e.Plugin, "", observe.Object{}); e.Disabled {
-			l.Event = "disabled"
-		}
-	case *observe.BypassOn:
-		l.Event, l.By, l.Reason = "bypass_on", e.By, e.Reason
-	case *observe.BypassOff:
-		l.Event, l.By = "bypass_off", e.By
+	if dropped > 0 {
+		r.AddAttrs(slog.Int("dropped", dropped))
 	}
+	var text bytes.Buffer
+	handler := slog.NewJSONHandler(&text, &slog.HandlerOptions{ReplaceAttr: keyOf})
+	_ = handler.Handle(context.Background(), r) // texts and a buffer: it cannot fail
+	return plugin.PrintableJSON(text.Bytes())
 }
 
-func (l *line) about(event, plugin, hook string, o observe.Object) {
-	l.Event, l.Plugin, l.Hook = event, plugin, hook
-	l.Namespace, l.Pod, l.PodID, l.Container, l.ContainerID, l.Image = o.Namespace, o.Pod, o.PodID, o.Container, o.ContainerID, o.Image
+// keyOf leaves out the level, and makes the message the event.
+func keyOf(_ []string, a slog.Attr) slog.Attr {
+	switch a.Key {
+	case slog.LevelKey:
+		return slog.Attr{}
+	case slog.MessageKey:
+		a.Key = "event"
+	}
+	return a
 }
