@@ -3,15 +3,18 @@ package tracing
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
@@ -128,5 +131,19 @@ func TestCallInACall(t *testing.T) {
 	inner := ofCaller(trace.ContextWithSpanContext(ctx, outer))
 	if got := trace.SpanContextFromContext(inner); !got.Equal(outer) {
 		t.Errorf("the parent is %v, want %v", got, outer)
+	}
+}
+
+// A call that panics has a span, which does not quote what the panic says.
+func TestSpanOfAPanic(t *testing.T) {
+	to := tracetest.NewInMemoryExporter()
+	traces := &Traces{tracer: sdktrace.NewTracerProvider(sdktrace.WithSyncer(to)).Tracer("")}
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = traces.Around(method, func(context.Context, *cri.Call, cri.Next) (*cri.Frame, error) { panic("hunter2") })(t.Context(), nil, nil)
+	}()
+	all := to.GetSpans()
+	if len(all) != 1 || all[0].Status.Code != codes.Error || strings.Contains(fmt.Sprintf("%+v", all), "hunter2") {
+		t.Errorf("the spans are %+v", all)
 	}
 }
