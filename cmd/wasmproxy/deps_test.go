@@ -56,7 +56,7 @@ var mayImport = map[string]string{
 	"runtime/admin":            "runtime/explain runtime/observe runtime/plugin runtime/status",
 	"runtime/workqueue":        "",
 	"runtime/enforce":          "abi runtime/dialect runtime/cgroup runtime/cgroup/rules runtime/crifield runtime/explain runtime/observe runtime/plugin runtime/pods runtime/workqueue runtime/regular",
-	"runtime/intercept":        "abi runtime/dialect runtime/cgroup/rules runtime/cri runtime/crifield runtime/enforce runtime/observe runtime/plugin runtime/pods runtime/workqueue",
+	"runtime/intercept":        "abi runtime/dialect runtime/cgroup/rules runtime/cri runtime/crifield runtime/enforce runtime/observe runtime/plugin runtime/pods",
 	"runtime/lastgood":         "abi runtime/registry runtime/regular",
 	"runtime/settings":         "runtime/config runtime/lastgood",
 	"runtime/daemon":           "abi runtime/settings runtime/lastgood runtime/admin runtime/bypass runtime/status runtime/explain runtime/cri runtime/crifield runtime/docker runtime/proxy runtime/plugin runtime/wasm runtime/remote runtime/registry runtime/regular runtime/peers runtime/pods runtime/cgroup runtime/cgroup/systemd runtime/enforce runtime/intercept runtime/workqueue runtime/nodefeatures runtime/config runtime/observe runtime/observe/audit runtime/observe/metrics runtime/observe/slogsink runtime/observe/tracing runtime/service",
