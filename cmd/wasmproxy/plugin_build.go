@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -232,7 +233,7 @@ func (b *builder) collect() error {
 	if err != nil {
 		return err
 	}
-	return writeFile(b.out, module, 0o644)
+	return regular.Replace(b.out, module, 0o644)
 }
 
 // detect finds out a plugin's language.

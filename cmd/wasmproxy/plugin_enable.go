@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -88,33 +87,9 @@ func writeEnabled(path string, hooks, on bool) error {
 	if text, err = delivery.SetKey(text, "enabled", on); err != nil {
 		return fmt.Errorf("%s: %w; correct the file first", plugin.Name(path+".json"), err)
 	}
-	return replaceFile(path+".json", text)
-}
-
-// replaceFile replaces a file at once, and keeps its owner and mode.
-func replaceFile(path string, text []byte) error {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
+	file := path + ".json"
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		file = target
 	}
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return writeFile(path, text, 0o644)
-	}
-	if err != nil {
-		return err
-	}
-	temporary := filepath.Join(filepath.Dir(path), ".wasmproxy-enable-"+stem(path)) // no name that is read as a plugin
-	if err := writeFile(temporary, text, info.Mode().Perm()); err != nil {
-		return err
-	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		err = os.Chown(temporary, int(st.Uid), int(st.Gid))
-	}
-	if err == nil {
-		err = os.Rename(temporary, path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temporary))
-	}
-	return nil
+	return regular.Rewrite(file, text, 0o644)
 }

@@ -18,6 +18,7 @@ import (
 	plugins "github.com/wasmproxy/wasmproxy/plugins-wasm"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
@@ -167,7 +168,7 @@ func install(cmd *cobra.Command, module []byte, path string) error {
 		}
 		return fmt.Errorf("the proxy would not load it: %w", err)
 	}
-	if err := writeFile(path, module, 0o644); err != nil {
+	if err := regular.Replace(path, module, 0o644); err != nil {
 		return err
 	}
 	p.advise(cmd.OutOrStdout(), in)
@@ -215,22 +216,4 @@ func (p pluginFile) advise(out io.Writer, in wasm.Inspection) {
 	for _, warning := range p.warnings(in.Manifest) {
 		fmt.Fprintf(out, "warning: %s\n", printable(warning))
 	}
-}
-
-// writeFile replaces a file at once: whoever reads it finds the old content or the
-// new one.
-func writeFile(path string, b []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".wasmproxy-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }

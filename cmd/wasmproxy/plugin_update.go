@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
@@ -43,7 +44,7 @@ func updateFixtures(file string, cases []fixture.Case, answers []fixture.Answer)
 		return err
 	}
 	out.WriteByte('\n')
-	return writeFile(file, out.Bytes(), 0o644)
+	return regular.Replace(file, out.Bytes(), 0o644)
 }
 
 // withWant replaces the key want of a case, in its place or at the end.

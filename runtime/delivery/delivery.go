@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
 // Delivery is what an owner's plugins are to be, all of them.
@@ -147,9 +148,9 @@ func stage(dir string, all []Plugin) error {
 		return err
 	}
 	for _, p := range all {
-		err := writeSynced(filepath.Join(dir, p.ID+".json"), p.Text)
+		err := regular.Replace(filepath.Join(dir, p.ID+".json"), p.Text, 0o644)
 		if err == nil && p.Module != nil {
-			err = writeSynced(filepath.Join(dir, modulePath(p.Digest)), p.Module)
+			err = regular.Replace(filepath.Join(dir, modulePath(p.Digest)), p.Module, 0o644)
 		}
 		if err != nil {
 			return err

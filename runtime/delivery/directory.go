@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
 // Names in the plugin directory. The proxy reads nothing there that begins with a dot, but for modules that are named.
@@ -61,11 +62,7 @@ func (d Directory) save(r record) error {
 	if err != nil {
 		return err
 	}
-	staged := d.path(ownDir, recordFile+".new")
-	if err := writeSynced(staged, append(text, '\n')); err != nil {
-		return err
-	}
-	return d.rename(staged, ownDir, recordFile)
+	return regular.Replace(d.path(ownDir, recordFile), append(text, '\n'), 0o644)
 }
 
 // rename puts a file into the place of another one, for good.
@@ -74,21 +71,7 @@ func (d Directory) rename(staged string, name ...string) error {
 	if err := os.Rename(staged, path); err != nil {
 		return err
 	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
-}
-
-// writeSynced writes a new file that everyone may read. It is on the disk when this returns.
-func writeSynced(path string, content []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	return errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	return regular.SyncDir(filepath.Dir(path))
 }
 
 // Owner returns whose delivery has brought a plugin; "" if none has.

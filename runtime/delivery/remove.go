@@ -12,6 +12,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
 // Remove removes the files of plugins, and the modules that they name unless another plugin names them. It refuses those
@@ -59,11 +60,7 @@ func (d Directory) remove(id string) (removed []string, err error) {
 			return removed, err
 		}
 	}
-	dir, err := os.Open(string(d))
-	if err != nil {
-		return removed, err
-	}
-	return removed, errors.Join(dir.Sync(), dir.Close())
+	return removed, regular.SyncDir(string(d))
 }
 
 // alone is the module that the JSON file of a plugin names, from the directory; empty if it names none, if another file names

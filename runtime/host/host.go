@@ -9,10 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	securejoin "github.com/cyphar/filepath-securejoin"
+
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
 // Host is what the proxy is installed on.
@@ -94,23 +95,7 @@ func (h *Host) read(path string) ([]byte, error) {
 
 // write replaces a file of the host at once. An existing file keeps its owner and mode.
 func (h *Host) write(path string, content []byte, mode fs.FileMode) error {
-	at := h.under(path)
-	f, err := os.CreateTemp(filepath.Dir(at), ".wasmproxy-*")
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	defer os.Remove(f.Name()) // which fails once it was renamed
-	_, err = f.Write(content)
-	if info, statErr := os.Stat(at); statErr == nil {
-		mode = info.Mode().Perm()
-		if owner, ok := info.Sys().(*syscall.Stat_t); ok && (owner.Uid != uint32(os.Geteuid()) || owner.Gid != uint32(os.Getegid())) {
-			err = errors.Join(err, f.Chown(int(owner.Uid), int(owner.Gid)))
-		}
-	}
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), at)
-	}
-	if err != nil {
+	if err := regular.Rewrite(h.under(path), content, mode); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil

@@ -229,11 +229,11 @@ func (s *Store) Keep(v Version) error {
 			return fmt.Errorf("the last good versions of plugins have more than %d MiB together", s.max>>20)
 		}
 		if module != nil {
-			if err := write(s.modulePath(d.Digest), module); err != nil {
+			if err := regular.Replace(s.modulePath(d.Digest), module, 0o600); err != nil {
 				return err
 			}
 		}
-		if err := write(s.entryPath(d.ID), text); err != nil {
+		if err := regular.Replace(s.entryPath(d.ID), text, 0o600); err != nil {
 			return err
 		}
 		s.collect()
@@ -300,34 +300,6 @@ func (s *Store) locked(work func() error) error {
 		return fmt.Errorf("locking %s: %w", f.Name(), err)
 	}
 	return work()
-}
-
-// write replaces a file. It is on the disk when this returns.
-func write(path string, content []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "new-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 func (s *Store) entryPath(id string) string { return filepath.Join(s.dir, pluginsDir, id+entrySuffix) }

@@ -1,5 +1,5 @@
-// Package regular reads regular files of a limited size, and says whose they are. Nothing that a path can name makes
-// it wait: a pipe, a device and a directory are errors. Its errors do not name the path.
+// Package regular reads regular files of a limited size, says whose they are, and replaces files at once. Nothing that a
+// path can name makes a reader wait: a pipe, a device and a directory are errors, which do not name the path.
 package regular
 
 import (

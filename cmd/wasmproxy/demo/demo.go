@@ -19,6 +19,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 )
 
@@ -146,11 +147,7 @@ func (s *session) serve(ctx context.Context, c *config.Config) (<-chan error, er
 // once, and waits until the proxy has it.
 func (s *session) install(ctx context.Context, id string, module []byte) error {
 	s.line(yellow, "operator", "cp %s.wasm plugins.d/   (%d KiB; the proxy keeps running)", id, (len(module)+1023)/1024)
-	draft := s.path(id + ".part")
-	if err := os.WriteFile(draft, module, 0o644); err != nil {
-		return err
-	}
-	if err := os.Rename(draft, filepath.Join(s.plugins(), id+".wasm")); err != nil {
+	if err := regular.Replace(filepath.Join(s.plugins(), id+".wasm"), module, 0o644); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
