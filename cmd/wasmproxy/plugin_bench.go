@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
@@ -51,59 +50,42 @@ The event is as in plugin run. Allocations are the proxy's, not the guest's.`,
 
 // bencher measures one plugin.
 type bencher struct {
-	out      io.Writer
-	name     string
-	n        int
-	plugin   pluginFile
-	config   string
-	features []abi.Feature // of the event's node
-	timed    *timedPlugin
+	trial
+	out    io.Writer
+	n      int
+	timed  *timedPlugin
+	loaded simulate.LoadOptions // what it was loaded with
 }
 
 func bench(cmd *cobra.Command, f *eventFlags, path string, n int) error {
-	p, err := readPlugin(path)
+	t, err := f.try(cmd, path)
 	if err != nil {
 		return err
 	}
-	event, err := f.read(cmd.Context(), cmd.InOrStdin())
-	if err != nil {
+	ctx := cmd.Context()
+	defer t.engine.Close(ctx)
+	b := &bencher{trial: t, out: cmd.OutOrStdout(), n: n}
+	fmt.Fprintf(b.out, "goos: %s\ngoarch: %s\npkg: %s\n", runtime.GOOS, runtime.GOARCH, t.plugin.beside.ID)
+	if err := b.calls(ctx); err != nil {
 		return err
 	}
-	ctx, b := cmd.Context(), &bencher{out: cmd.OutOrStdout(), n: n, plugin: p}
-	fmt.Fprintf(b.out, "goos: %s\ngoarch: %s\npkg: %s\n", runtime.GOOS, runtime.GOARCH, p.beside.ID)
-	engine, err := wasm.NewEngine(ctx, wasm.Options{})
-	if err != nil {
-		return err
-	}
-	defer engine.Close(ctx)
-	o, err := f.options(ctx, p, engine)
-	if err != nil {
-		return err
-	}
-	b.name, b.config, b.features = event.Hook.String(), o.Config, plugin.Features(event.Node.CgroupVersion)
-	if b.config == "" {
-		b.config = event.Config
-	}
-	if err := b.event(ctx, event, o); err != nil {
-		return err
-	}
-	return b.loads(ctx, o)
+	return b.loads(ctx)
 }
 
-// event measures the call and, in the same calls, the hook.
-func (b *bencher) event(ctx context.Context, event *simulate.Event, o simulate.Options) error {
-	cost, err := b.cost(ctx, event, o)
+// calls measures the call and, in the same calls, the hook.
+func (b *bencher) calls(ctx context.Context) error {
+	cost, err := b.cost(ctx)
 	if err != nil {
 		return err
 	}
-	load := o.Load
+	o, load := b.options, b.options.Load
 	o.Quiet = true
 	o.Load = func(of simulate.LoadOptions) (plugin.Plugin, error) {
 		p, err := load(of)
-		b.timed = &timedPlugin{Plugin: p}
+		b.timed, b.loaded = &timedPlugin{Plugin: p}, of
 		return b.timed, err
 	}
-	sim, err := simulate.Open(ctx, event, o)
+	sim, err := simulate.Open(ctx, b.event, o)
 	if err != nil {
 		return err
 	}
@@ -118,19 +100,14 @@ func (b *bencher) event(ctx context.Context, event *simulate.Event, o simulate.O
 			calls = append(calls, time.Since(start))
 		}
 	})
-	b.line("Call/"+b.name, calls, mem, nil)
-	b.line("Hook/"+b.name, b.timed.took, memory{}, map[string]float64{"fuel/op": float64(cost.Fuel), "hostcalls/op": float64(cost.HostCalls)})
+	b.line("Call/"+b.event.Hook.String(), calls, mem, nil)
+	b.line("Hook/"+b.event.Hook.String(), b.timed.took, memory{}, map[string]float64{"fuel/op": float64(cost.Fuel), "hostcalls/op": float64(cost.HostCalls)})
 	return b.steps(ctx, b.timed.Plugin)
 }
 
 // cost lets the event happen once, and fails if the plugin does.
-func (b *bencher) cost(ctx context.Context, event *simulate.Event, o simulate.Options) (res simulate.Result, err error) {
-	sim, err := simulate.Open(ctx, event, o)
-	if err != nil {
-		return res, err
-	}
-	defer sim.Close(ctx)
-	if res, err = sim.Run(ctx); err != nil {
+func (b *bencher) cost(ctx context.Context) (res simulate.Result, err error) {
+	if res, err = b.once(ctx); err != nil {
 		return res, err
 	}
 	if !res.Called {
@@ -164,7 +141,7 @@ func (b *bencher) steps(ctx context.Context, p plugin.Plugin) error {
 
 // loads measures loading with a directory of compiled code that is empty, and again
 // with what that left, each in an engine of its own, as at a start of the proxy.
-func (b *bencher) loads(ctx context.Context, o simulate.Options) error {
+func (b *bencher) loads(ctx context.Context) error {
 	var cold, warm []time.Duration
 	for range min(loadTimes, b.n) {
 		dir, err := os.MkdirTemp("", "wasmproxy-bench-")
@@ -173,7 +150,7 @@ func (b *bencher) loads(ctx context.Context, o simulate.Options) error {
 		}
 		defer os.RemoveAll(dir)
 		for _, took := range []*[]time.Duration{&cold, &warm} {
-			d, err := b.load(ctx, dir, o)
+			d, err := b.load(ctx, dir)
 			if err != nil {
 				return err
 			}
@@ -185,14 +162,14 @@ func (b *bencher) loads(ctx context.Context, o simulate.Options) error {
 	return nil
 }
 
-func (b *bencher) load(ctx context.Context, dir string, o simulate.Options) (time.Duration, error) {
+func (b *bencher) load(ctx context.Context, dir string) (time.Duration, error) {
 	e, err := wasm.NewEngine(ctx, wasm.Options{CacheDir: dir})
 	if err != nil {
 		return 0, err
 	}
 	defer e.Close(ctx)
 	start := time.Now()
-	p, err := b.plugin.loader(ctx, e)(simulate.LoadOptions{Features: b.features, Config: b.config, Granted: b.plugin.granted() | o.Grant})
+	p, err := b.plugin.loader(ctx, e)(b.loaded)
 	took := time.Since(start)
 	if err != nil {
 		return 0, err

@@ -46,10 +46,10 @@ type updateJSON struct {
 }
 
 // encodeResult writes what came of an event, for programs.
-func encodeResult(out io.Writer, _ pluginFile, res simulate.Result) error {
+func encodeResult(out io.Writer, res simulate.Result) error {
 	r := resultJSON{
 		Plugin: res.Manifest.Name, Version: res.Manifest.Version, Event: res.Title, Outcome: verdict(res), Called: res.Called,
-		Changes: changesJSON(res.Changes()), Updates: []updateJSON{}, Cgroups: []changeJSON{}, Log: append([]string{}, texts(res.Lines, simulate.Line.String)...),
+		Changes: changesJSON(res.Changes()), Updates: []updateJSON{}, Cgroups: []changeJSON{}, Log: append([]string{}, res.Lines...),
 		Refused: res.Refused, Missing: res.Rights.Lacks().Names(), Notes: res.Remarks,
 		Fuel: res.Fuel, HostCalls: res.HostCalls, TookNS: res.Took.Nanoseconds(),
 	}

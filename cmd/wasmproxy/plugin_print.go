@@ -16,7 +16,7 @@ import (
 )
 
 // printResult writes what came of an event, for people.
-func printResult(out io.Writer, p pluginFile, res simulate.Result) error {
+func printResult(out io.Writer, res simulate.Result) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "plugin\t%s %s\n", res.Manifest.Name, res.Manifest.Version)
 	fmt.Fprintf(w, "event\t%s\n", printable(res.Title))
@@ -40,7 +40,7 @@ func printResult(out io.Writer, p pluginFile, res simulate.Result) error {
 		section("other container "+u.GetContainerId()+": "+name(u), texts(res.Fields(u), difference))
 	}
 	section("cgroup files", texts(res.Writes, func(w simulate.Write) string { return fmt.Sprintf("~ %s: %s -> %s", w.Path, w.Before, w.After) }))
-	section("log", texts(res.Lines, simulate.Line.String))
+	section("log", res.Lines)
 	section("metrics", texts(res.Metrics, func(s plugin.Series) string { return fmt.Sprintf("%s %d", s.Name, s.Value) }))
 	section("key-value state", kept(res))
 	section("refused by the host", res.Refused)

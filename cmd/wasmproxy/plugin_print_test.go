@@ -23,14 +23,14 @@ func TestSecretsAreHidden(t *testing.T) {
 	for _, res := range []simulate.Result{
 		{Request: env("secret-1"), Sent: env("secret-2")}, {Request: auth("secret-1"), Sent: auth("secret-2")},
 	} {
-		for _, write := range []func(io.Writer, pluginFile, simulate.Result) error{printResult, encodeResult} {
+		for _, write := range []func(io.Writer, simulate.Result) error{printResult, encodeResult} {
 			for _, show := range []bool{false, true} {
 				var out bytes.Buffer
 				shown := res
 				if !show {
 					shown = res.Redact()
 				}
-				if err := write(&out, pluginFile{}, shown); err != nil {
+				if err := write(&out, shown); err != nil {
 					t.Fatal(err)
 				}
 				if strings.Contains(out.String(), "secret") != show || strings.Contains(out.String(), "(hidden)") == show {

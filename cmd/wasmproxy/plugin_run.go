@@ -105,28 +105,40 @@ func (f *eventFlags) options(ctx context.Context, p pluginFile, e *wasm.Engine) 
 	return o, nil
 }
 
-// open loads the plugin for the event. The caller calls end.
-func (f *eventFlags) open(cmd *cobra.Command, path string) (r *simulate.Simulator, p pluginFile, end func(), err error) {
+// trial is a plugin, and an event that it is to get.
+type trial struct {
+	plugin  pluginFile
+	event   *simulate.Event
+	options simulate.Options
+	engine  *wasm.Engine
+}
+
+// try reads the plugin and the event. The caller closes the engine.
+func (f *eventFlags) try(cmd *cobra.Command, path string) (t trial, err error) {
 	ctx := cmd.Context()
-	if p, err = readPlugin(path); err != nil {
-		return nil, p, nil, err
+	if t.plugin, err = readPlugin(path); err != nil {
+		return t, err
 	}
-	event, err := f.read(ctx, cmd.InOrStdin())
+	if t.event, err = f.read(ctx, cmd.InOrStdin()); err != nil {
+		return t, err
+	}
+	if t.engine, err = wasm.NewEngine(ctx, wasm.Options{}); err != nil {
+		return t, err
+	}
+	if t.options, err = f.options(ctx, t.plugin, t.engine); err != nil {
+		return t, errors.Join(err, t.engine.Close(ctx))
+	}
+	return t, nil
+}
+
+// once loads the plugin and lets the event happen once.
+func (t trial) once(ctx context.Context) (res simulate.Result, err error) {
+	s, err := simulate.Open(ctx, t.event, t.options)
 	if err != nil {
-		return nil, p, nil, err
+		return res, err
 	}
-	engine, err := wasm.NewEngine(ctx, wasm.Options{})
-	if err != nil {
-		return nil, p, nil, err
-	}
-	o, err := f.options(ctx, p, engine)
-	if err == nil {
-		r, err = simulate.Open(ctx, event, o)
-	}
-	if err != nil {
-		return nil, p, nil, errors.Join(err, engine.Close(ctx))
-	}
-	return r, p, func() { _ = errors.Join(r.Close(ctx), engine.Close(ctx)) }, nil // what is left is a temporary directory
+	defer s.Close(ctx) // what is left is a temporary directory
+	return s.Run(ctx)
 }
 
 // runHelp is the long help of plugin run.
@@ -164,15 +176,16 @@ func runCommand() *cobra.Command {
 			if err := checkFormat(format); err != nil {
 				return err
 			}
-			sim, p, end, err := f.open(cmd, args[0])
+			t, err := f.try(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			defer end()
-			result, err := sim.Run(cmd.Context())
+			defer t.engine.Close(cmd.Context())
+			result, err := t.once(cmd.Context())
 			if err != nil {
 				return err
 			}
+			p := t.plugin
 			result.Remarks = append(result.Remarks, p.warnings(result.Manifest)...)
 			if p.beside.HooksNamed && !p.beside.Hooks.Has(result.Hook) {
 				result.Remarks = append(result.Remarks, fmt.Sprintf("runtime-hooks of %s does not include %v: serve does not call the plugin in it", p.describing(), result.Hook))
@@ -181,7 +194,7 @@ func runCommand() *cobra.Command {
 			if format == "json" {
 				write = encodeResult
 			}
-			return errors.Join(write(cmd.OutOrStdout(), p, result), outcome(args[0], result))
+			return errors.Join(write(cmd.OutOrStdout(), result), outcome(args[0], result))
 		},
 	}
 	f.register(cmd)

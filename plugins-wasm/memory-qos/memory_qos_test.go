@@ -90,7 +90,7 @@ func TestWarnsOnce(t *testing.T) {
 	if err != nil || got.Err != nil || len(got.Writes) > 0 {
 		t.Errorf("on cgroup v1 the plugin writes %v, error %v, %v", got.Writes, got.Err, err)
 	}
-	if len(got.Lines) != 1 || !strings.Contains(got.Lines[0].Text, "UNSUPPORTED") {
+	if len(got.Lines) != 1 || !strings.Contains(got.Lines[0], "UNSUPPORTED") {
 		t.Errorf("three calls log %v, want one line", got.Lines)
 	}
 }

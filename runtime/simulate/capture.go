@@ -8,18 +8,10 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe/slogsink"
 )
 
-// Line is what the plugin logged.
-type Line struct {
-	Level observe.Level
-	Text  string
-}
-
-func (l Line) String() string { return l.Level.String() + ": " + l.Text }
-
-// lines returns those that a plugin has logged.
-func lines(events []observe.Event) (all []Line) {
+// lines are those that a plugin has logged.
+func lines(events []observe.Event) (all []string) {
 	for _, line := range observe.All[*observe.PluginLog](events) {
-		all = append(all, Line{line.Level, line.Text})
+		all = append(all, line.Level.String()+": "+line.Text)
 	}
 	return all
 }

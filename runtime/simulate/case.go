@@ -13,21 +13,13 @@ import (
 // RunCase takes a fixture's case through the proxy, on a node that has cgroup files only
 // if the case says so. The error is the case's own; that of the plugin is in the answer.
 func RunCase(ctx context.Context, c fixture.Case, load Loader) (a fixture.Answer, err error) {
-	called := &recorder{}
 	event, err := FromFixture(c, 0)
 	if err != nil {
 		return a, err
 	}
-	s, err := Open(ctx, event, Options{ID: "10-fixture", Beside: "the case", ShowSecrets: true, Load: func(o LoadOptions) (plugin.Plugin, error) {
-		loaded, err := load(o)
-		if err != nil {
-			return nil, err
-		}
-		called.Plugin = loaded
-		return called, nil
-	}})
+	s, err := Open(ctx, event, Options{ID: "10-fixture", Beside: "the case", ShowSecrets: true, Load: load})
 	if failed := new(LoadError); errors.As(err, &failed) {
-		return fixture.Answer{Err: failed.Err, Log: texts(failed.Lines)}, nil
+		return fixture.Answer{Err: failed.Err, Log: failed.Lines}, nil
 	}
 	if err != nil {
 		return a, err
@@ -38,14 +30,14 @@ func RunCase(ctx context.Context, c fixture.Case, load Loader) (a fixture.Answer
 		return a, err
 	}
 	if a = res.answer(); a.Err == nil && a.Reject == nil {
-		a.Changes = called.changes
+		a.Changes = s.player.changes
 	}
 	return a, nil
 }
 
 // answer is what came of a case, but for the changes.
 func (res Result) answer() fixture.Answer {
-	a := fixture.Answer{Err: res.Err, Log: texts(res.Lines), KV: res.KV, Metrics: map[string]int64{}, Fuel: res.Fuel}
+	a := fixture.Answer{Err: res.Err, Log: res.Lines, KV: res.KV, Metrics: map[string]int64{}, Fuel: res.Fuel}
 	if !res.Called {
 		a.Err = errors.New("not called: the plugin's match does not select this pod or container")
 	}
@@ -61,55 +53,43 @@ func (res Result) answer() fixture.Answer {
 	return a
 }
 
-func texts(lines []Line) []string {
-	var all []string
-	for _, l := range lines {
-		all = append(all, l.String())
-	}
-	return all
-}
-
-// recorder keeps what its plugin has asked for in its last call.
-type recorder struct {
+// player plays an event to its plugin: with what a fixture says and no call can. It keeps what the plugin asks for.
+type player struct {
 	plugin.Plugin
-	changes fixture.Changes
+	event   *Event
+	quiet   bool            // nothing is kept
+	changes fixture.Changes // of the last call
 }
 
 // Call implements plugin.Plugin.
-func (r *recorder) Call(ctx context.Context, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
-	err := r.Plugin.Call(ctx, budget, ev, adj)
-	r.changes = fixture.Changes{}
+func (p *player) Call(ctx context.Context, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
+	if !p.event.Time.IsZero() {
+		ev = overlaid{ev, p.event}
+	}
+	err := p.Plugin.Call(ctx, budget, ev, adj)
+	if p.quiet {
+		return err
+	}
+	p.changes = fixture.Changes{}
 	for _, change := range adj.Changes() {
-		r.changes[changeTarget(ev, change)] = changeText(change)
+		p.changes[changeTarget(ev, change)] = changeText(change)
 	}
 	return err
 }
 
-// overlay is an event with what a fixture says and no call can.
-type overlay struct {
-	plugin.Plugin
-	at    time.Time
-	raw   []byte                       // nil: the call's own request
-	files map[string]map[string]string // of cgroup v1, by id or QoS class, and v2 name
-}
-
-// Call implements plugin.Plugin.
-func (o *overlay) Call(ctx context.Context, budget *plugin.Budget, ev plugin.Event, adj *plugin.Adjustment) error {
-	return o.Plugin.Call(ctx, budget, overlaid{ev, o}, adj)
-}
-
+// overlaid has the time, the request and the cgroup files of its event in the place of those of the call.
 type overlaid struct {
 	plugin.Event
-	by *overlay
+	by *Event
 }
 
 // Time implements plugin.Event.
-func (e overlaid) Time() time.Time { return e.by.at }
+func (e overlaid) Time() time.Time { return e.by.Time }
 
 // Int64 implements plugin.Event.
 func (e overlaid) Int64(o abi.Object, f abi.Field) (int64, abi.Errno) {
 	if o == abi.Event && f == abi.EventTime {
-		return e.by.at.UnixNano(), abi.OK
+		return e.by.Time.UnixNano(), abi.OK
 	}
 	return e.Event.Int64(o, f)
 }
@@ -129,10 +109,10 @@ func (e overlaid) file(o abi.Object, file, content string, errno abi.Errno) (str
 	if pod, ok := o.OfQOSClass(); ok {
 		o, name = pod, abi.PodQoS
 	}
-	if errno != abi.OK && errno != abi.NotFound {
+	if failed := errno != abi.OK && errno != abi.NotFound; failed || e.by.Node.CgroupVersion != 1 {
 		return content, errno
 	}
-	for id, files := range e.by.files {
+	for id, files := range e.by.Files {
 		given, ok := files[file]
 		if own, _ := e.Event.Text(o, name); ok && own == id { // PodID is ContainerID, too
 			return given, abi.OK
@@ -143,8 +123,8 @@ func (e overlaid) file(o abi.Object, file, content string, errno abi.Errno) (str
 
 // Raw implements plugin.Event.
 func (e overlaid) Raw(has abi.CapabilitySet) ([]byte, abi.Errno) {
-	if e.by.raw != nil {
-		return e.by.raw, abi.OK
+	if e.by.Raw != nil {
+		return e.by.Raw, abi.OK
 	}
 	return e.Event.Raw(has)
 }

@@ -29,7 +29,7 @@ type Result struct {
 
 	Updates  []*runtimeapi.UpdateContainerResourcesRequest // of other containers
 	Writes   []Write
-	Lines    []Line
+	Lines    []string // that the plugin logged, as "warn: text"
 	Refused  []string // host functions that answered an error
 	Remarks  []string // of the proxy
 	Metrics  []plugin.Series

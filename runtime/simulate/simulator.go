@@ -55,6 +55,7 @@ type Simulator struct {
 	shown   bool // Options.ShowSecrets
 	policy  plugin.FailurePolicy
 	plugin  plugin.Plugin
+	player  *player // of the plugin
 	member  plugin.Member
 	earlier *earlierPlugin // nil if the event has none
 	loaded  LoadOptions
@@ -118,7 +119,7 @@ func (s *Simulator) makeGroups() error {
 // LoadError is why a plugin was not loaded, with the lines that it logged.
 type LoadError struct {
 	Err   error
-	Lines []Line
+	Lines []string
 }
 
 func (e *LoadError) Error() string { return e.Err.Error() }
@@ -148,17 +149,11 @@ func (s *Simulator) load(o Options) (err error) {
 	if !manifest.HookSet().Has(hook) {
 		return &LoadError{fmt.Errorf("plugin %s has no hook %v; its hooks are %s", manifest.Name, hook, strings.Join(manifest.HookSet().Names(), ", ")), lines(s.events.Take())}
 	}
+	s.player = &player{Plugin: s.plugin, event: s.event, quiet: o.Quiet}
 	rights := plugin.RightsOf(manifest, grant, o.Beside)
 	s.member = plugin.Member{
-		ID: o.ID, Plugin: s.plugin, Policy: s.policy, Hooks: abi.HookSetOf(hook), Capabilities: rights.Has(), Rights: rights,
+		ID: o.ID, Plugin: s.player, Policy: s.policy, Hooks: abi.HookSetOf(hook), Capabilities: rights.Has(), Rights: rights,
 		Bounds: plugin.BoundsOf(o.Match),
-	}
-	if !s.event.Time.IsZero() {
-		over := &overlay{Plugin: s.plugin, at: s.event.Time, raw: s.event.Raw}
-		if s.event.Node.CgroupVersion == 1 {
-			over.files = s.event.Files
-		}
-		s.member.Plugin = over
 	}
 	for _, wanted := range manifest.Hooks {
 		if wanted.Hook == hook.String() {
