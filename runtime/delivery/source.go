@@ -68,10 +68,13 @@ func digest(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(cont
 
 // SetKey sets a key of a JSON object, of which all else stays as it is written.
 func SetKey(text []byte, key string, to any) ([]byte, error) {
-	value, err := json.Marshal(to)
-	if err != nil {
+	var encoded bytes.Buffer
+	e := json.NewEncoder(&encoded)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(to); err != nil {
 		return nil, err
 	}
+	value := bytes.TrimSpace(encoded.Bytes())
 	var whole map[string]json.RawMessage
 	if err := json.Unmarshal(text, &whole); err != nil {
 		return nil, err
