@@ -11,7 +11,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 )
 
@@ -34,14 +33,16 @@ func printResult(out io.Writer, res simulate.Result) error {
 		}
 	}
 	if res.Sent != nil {
-		section("request "+name(res.Request), texts(res.Changes(), difference))
+		section("request "+name(res.Request), texts(res.Changes(), simulate.Difference.String))
 	}
 	for _, u := range res.Updates {
-		section("other container "+u.GetContainerId()+": "+name(u), texts(res.Fields(u), difference))
+		section("other container "+u.GetContainerId()+": "+name(u), texts(res.Fields(u), simulate.Difference.String))
 	}
-	section("cgroup files", texts(res.Writes, func(w simulate.Write) string { return fmt.Sprintf("~ %s: %s -> %s", w.Path, w.Before, w.After) }))
+	section("cgroup files", texts(res.Writes, simulate.Write.String))
 	section("log", res.Lines)
-	section("metrics", texts(res.Metrics, func(s plugin.Series) string { return fmt.Sprintf("%s %d", s.Name, s.Value) }))
+	section("metrics", texts(slices.Sorted(maps.Keys(res.Metrics)), func(name string) string {
+		return fmt.Sprintf("%s %d", name, res.Metrics[name])
+	}))
 	section("key-value state", kept(res))
 	section("refused by the host", res.Refused)
 	if rights := res.Rights; rights.Lacks() != 0 {
@@ -81,16 +82,6 @@ func consequence(res simulate.Result) string {
 		return fmt.Sprintf("; the call fails (failure-policy %v)", res.Policy)
 	}
 	return fmt.Sprintf("; the call proceeds without it (failure-policy %v)", res.Policy)
-}
-
-func difference(d simulate.Difference) string {
-	switch {
-	case !d.HadBefore:
-		return fmt.Sprintf("+ %s: %s", d.Path, d.After)
-	case !d.HasNow:
-		return fmt.Sprintf("- %s: %s", d.Path, d.Before)
-	}
-	return fmt.Sprintf("~ %s: %s -> %s", d.Path, d.Before, d.After)
 }
 
 // kept tells what the call left among the values that the plugin keeps.

@@ -30,8 +30,8 @@ func (e *Error) Exempted(o observe.Object) *observe.CallExempted {
 
 // Rejection is a plugin's decision to refuse a call. It is not a fault.
 type Rejection struct {
-	Code   uint32 // a gRPC code, one of abi.RejectFailedPrecondition and its like
-	Reason string
+	Code   uint32 `json:"code"` // a gRPC code, one of abi.RejectFailedPrecondition and its like
+	Reason string `json:"reason"`
 }
 
 // Error returns the plugin's reason.

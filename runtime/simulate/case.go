@@ -37,15 +37,12 @@ func RunCase(ctx context.Context, c fixture.Case, load Loader) (a fixture.Answer
 
 // answer is what came of a case, but for the changes.
 func (res Result) answer() fixture.Answer {
-	a := fixture.Answer{Err: res.Err, Log: res.Lines, KV: res.KV, Metrics: map[string]int64{}, Fuel: res.Fuel}
+	a := fixture.Answer{Err: res.Err, Log: res.Lines, KV: res.KV, Metrics: res.Metrics, Fuel: res.Fuel}
 	if !res.Called {
 		a.Err = errors.New("not called: the plugin's match does not select this pod or container")
 	}
 	if r := res.Rejection; r != nil {
 		a.Reject = &fixture.Rejection{Code: r.Code, Reason: r.Reason}
-	}
-	for _, s := range res.Metrics {
-		a.Metrics[s.Name] = s.Value
 	}
 	if res.Dropped > 0 {
 		a.Metrics["(dropped)"] = res.Dropped

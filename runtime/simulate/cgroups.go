@@ -129,8 +129,13 @@ func (c *Cgroups) Files() (map[string]string, error) {
 
 // Write is a cgroup file that was written, by its path beneath the cgroup mount.
 type Write struct {
-	Path, Before, After string
+	Path   string `json:"path"`
+	Before string `json:"before"`
+	After  string `json:"after"`
 }
+
+// String returns the write as a line for people.
+func (w Write) String() string { return fmt.Sprintf("~ %s: %s -> %s", w.Path, w.Before, w.After) }
 
 // Writes returns the files that were there before and have another content now, sorted by path.
 func Writes(before, after map[string]string) (all []Write) {

@@ -13,21 +13,41 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// Difference is one field that differs, by its path. A field that a message does not
-// have is "" there, and not had.
+// Difference is one field that differs, by its path. A value is nil where a message does not have the field.
 type Difference struct {
-	Path              string
-	Before, After     string
-	HadBefore, HasNow bool
-	Secret            bool // an environment's value, or a registry's credentials
+	Path   string  `json:"path"`
+	Before *string `json:"before"`
+	After  *string `json:"after"`
+	Secret bool    `json:"-"` // an environment's value, or a registry's credentials
+}
+
+// String returns the difference as a line for people.
+func (d Difference) String() string {
+	switch {
+	case d.Before == nil:
+		return fmt.Sprintf("+ %s: %s", d.Path, *d.After)
+	case d.After == nil:
+		return fmt.Sprintf("- %s: %s", d.Path, *d.Before)
+	}
+	return fmt.Sprintf("~ %s: %s -> %s", d.Path, *d.Before, *d.After)
 }
 
 // Redacted returns the difference without the values of a secret.
 func (d Difference) Redacted() Difference {
 	if d.Secret {
-		d.Before, d.After = plugin.Redacted, plugin.Redacted
+		d.rewrite(func(string) string { return plugin.Redacted })
 	}
 	return d
+}
+
+// rewrite gives the difference other values.
+func (d *Difference) rewrite(other func(string) string) {
+	for _, v := range []**string{&d.Before, &d.After} {
+		if *v != nil {
+			text := other(**v)
+			*v = &text
+		}
+	}
 }
 
 // Diff returns the fields in which two messages of one type differ, in the order of
@@ -37,15 +57,17 @@ func Diff(before, after proto.Message) []Difference {
 	old, young := flatten(before), flatten(after)
 	var all []Difference
 	for _, path := range old.order {
-		is, has := young.values[path]
-		if was := old.values[path]; !has || was.text != is.text {
-			all = append(all, Difference{path, was.text, is.text, true, has, was.secret})
+		was := old.values[path]
+		if is, has := young.values[path]; !has {
+			all = append(all, Difference{path, &was.text, nil, was.secret})
+		} else if was.text != is.text {
+			all = append(all, Difference{path, &was.text, &is.text, was.secret})
 		}
 	}
 	for _, path := range young.order {
 		if _, had := old.values[path]; !had {
 			is := young.values[path]
-			all = append(all, Difference{path, "", is.text, false, true, is.secret})
+			all = append(all, Difference{path, nil, &is.text, is.secret})
 		}
 	}
 	return all

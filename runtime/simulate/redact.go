@@ -52,9 +52,12 @@ func (res Result) differences(all []Difference) []Difference {
 		return all
 	}
 	for i, d := range all {
-		if strings.HasPrefix(d.Before+d.After, `"`) { // a text
-			d.Before, d.After = res.redactor.Text(d.Before), res.redactor.Text(d.After)
-		}
+		d.rewrite(func(value string) string {
+			if strings.HasPrefix(value, `"`) { // a text
+				return res.redactor.Text(value)
+			}
+			return value
+		})
 		all[i] = d.Redacted()
 	}
 	return all

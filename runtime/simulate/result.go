@@ -29,10 +29,10 @@ type Result struct {
 
 	Updates  []*runtimeapi.UpdateContainerResourcesRequest // of other containers
 	Writes   []Write
-	Lines    []string // that the plugin logged, as "warn: text"
-	Refused  []string // host functions that answered an error
-	Remarks  []string // of the proxy
-	Metrics  []plugin.Series
+	Lines    []string          // that the plugin logged, as "warn: text"
+	Refused  []string          // host functions that answered an error
+	Remarks  []string          // of the proxy
+	Metrics  map[string]int64  // of a histogram the sum
 	Dropped  int64             // values of metrics that had no place
 	KV       map[string]string // before the event and after
 	KVBefore map[string]string
@@ -65,7 +65,11 @@ func (s *Simulator) Run(ctx context.Context) (Result, error) {
 			return res, err
 		}
 	}
-	res.Updates, res.Metrics, res.Dropped, res.KV = s.backend.updates, s.loaded.Metrics.All(), s.loaded.Metrics.Dropped(), s.loaded.KV.All()
+	res.Metrics = map[string]int64{}
+	for _, series := range s.loaded.Metrics.All() {
+		res.Metrics[series.Name] = series.Value
+	}
+	res.Updates, res.Dropped, res.KV = s.backend.updates, s.loaded.Metrics.Dropped(), s.loaded.KV.All()
 	if err := s.messages(&res); err != nil || s.shown {
 		return res, err
 	}

@@ -57,17 +57,17 @@ func TestRequest(t *testing.T) {
 	}
 	var got []string
 	for _, d := range Diff(res.Request, res.Sent) {
-		text := d.Path + "=" + d.Before + ">" + d.After
+		text := d.String()
 		if d.Secret {
 			text += " secret"
 		}
 		got = append(got, text)
 	}
 	want := []string{
-		`config.envs[PASSWORD]="secret">"more" secret`, `config.envs[OLD]="x"> secret`,
-		"config.linux.resources.cpu_quota=50000>100000",
-		`sandbox_config.linux.cgroup_parent="/kubepods/burstable/podu-1">"/kubepods/burstable/podu-1/batch"`,
-		`config.args[0]=>"-v"`, `config.envs[NEW]=>"x" secret`,
+		`~ config.envs[PASSWORD]: "secret" -> "more" secret`, `- config.envs[OLD]: "x" secret`,
+		"~ config.linux.resources.cpu_quota: 50000 -> 100000",
+		`~ sandbox_config.linux.cgroup_parent: "/kubepods/burstable/podu-1" -> "/kubepods/burstable/podu-1/batch"`,
+		`+ config.args[0]: "-v"`, `+ config.envs[NEW]: "x" secret`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -208,7 +208,7 @@ func TestRequestForms(t *testing.T) {
 			return adj.SetText(abi.Pod, abi.PodRuntimeHandler, "runc")
 		})
 		got := Diff(res.Request, res.Sent)
-		if want := (Difference{Path: "runtime_handler", Before: `"kata"`, After: `"runc"`, HadBefore: true, HasNow: true}); len(got) != 1 || got[0] != want {
+		if want := `~ runtime_handler: "kata" -> "runc"`; len(got) != 1 || got[0].String() != want {
 			t.Errorf("got %v, want %v", got, want)
 		}
 	}

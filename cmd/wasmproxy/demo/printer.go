@@ -47,7 +47,7 @@ func (p *printer) line(code, who, format string, args ...any) {
 func (p *printer) request(m proto.Message) {
 	for _, f := range simulate.Fields(m) {
 		if !strings.HasPrefix(f.Path, "sandbox_config.") {
-			fmt.Fprintf(p.w, "           %s\n", p.paint(dim, f.Path+" = "+f.Redacted().After))
+			fmt.Fprintf(p.w, "           %s\n", p.paint(dim, f.Path+" = "+*f.Redacted().After))
 		}
 	}
 }
@@ -58,12 +58,12 @@ func (p *printer) difference(asked, received proto.Message) (differ bool) {
 	for _, f := range all {
 		f = f.Redacted()
 		switch {
-		case !f.HasNow:
-			p.line(green, "runtime", "got no %s, not %s", f.Path, f.Before)
-		case !f.HadBefore:
-			p.line(green, "runtime", "got %s = %s", f.Path, p.paint(bold, f.After))
+		case f.After == nil:
+			p.line(green, "runtime", "got no %s, not %s", f.Path, *f.Before)
+		case f.Before == nil:
+			p.line(green, "runtime", "got %s = %s", f.Path, p.paint(bold, *f.After))
 		default:
-			p.line(green, "runtime", "got %s = %s, not %s", f.Path, p.paint(bold, f.After), f.Before)
+			p.line(green, "runtime", "got %s = %s, not %s", f.Path, p.paint(bold, *f.After), *f.Before)
 		}
 	}
 	if len(all) == 0 {
