@@ -67,7 +67,7 @@ func bypassCommand() *cobra.Command {
 	}
 	for _, c := range []*cobra.Command{cmd, on, off} {
 		adminFlags(c, "bypass-file")
-		c.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+		outputFlag(c, &format)
 	}
 	on.Flags().StringVar(&reason, "reason", "", "text for the log and for wasmproxy status")
 	cmd.AddCommand(on, off)
@@ -79,9 +79,6 @@ func setBypass(
 	cmd *cobra.Command, format string,
 	ask func(admin.Client, context.Context) (status.Bypass, error), self func(file string) error,
 ) error {
-	if err := checkFormat(format); err != nil {
-		return err
-	}
 	c, err := knownSettings(cmd, true)
 	if err != nil {
 		return err

@@ -36,9 +36,6 @@ func doctorCommand() *cobra.Command {
 		Long:  doctorLong,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkFormat(format); err != nil {
-				return err
-			}
 			if !filepath.IsAbs(o.Root) {
 				return wrongUsage("--root: %q is not an absolute path", o.Root)
 			}
@@ -56,7 +53,7 @@ func doctorCommand() *cobra.Command {
 		},
 	}
 	adminFlags(cmd)
-	cmd.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	outputFlag(cmd, &format)
 	cmd.Flags().StringVar(&o.Root, "root", "/", "directory in which a container has the host's files")
 	cmd.Flags().StringVar(&o.KubeletConfig, "kubelet-config", host.DefaultKubeletConfig, "kubelet's configuration file, unless kubelet runs and names another")
 	return cmd

@@ -44,7 +44,7 @@ func explainCommand() *cobra.Command {
 			if err := explain.Check(args[0]); err != nil {
 				return coded{err, exitUsage}
 			}
-			c, err := adminSettings(cmd, format, true)
+			c, err := adminSettings(cmd, true)
 			if err != nil {
 				return err
 			}
@@ -65,7 +65,7 @@ func explainCommand() *cobra.Command {
 		},
 	}
 	adminFlags(cmd)
-	cmd.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	outputFlag(cmd, &format)
 	cmd.Flags().BoolVar(&diff, "diff", false, "show only what differs from kubelet's values, or is not as it is meant to be")
 	return cmd
 }
@@ -82,12 +82,9 @@ func showFlags(cmd *cobra.Command, shown ...string) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shown, f.Name) })
 }
 
-// adminSettings are those of a command with adminFlags and the flag --output, whatever is wrong with the settings file.
+// adminSettings are those of a command with adminFlags, whatever is wrong with the settings file.
 // If the command line names one of the proxy's two sockets, the other may be another proxy's, and is left out.
-func adminSettings(cmd *cobra.Command, format string, mayGuess bool) (*config.Config, error) {
-	if err := checkFormat(format); err != nil {
-		return nil, err
-	}
+func adminSettings(cmd *cobra.Command, mayGuess bool) (*config.Config, error) {
 	c, err := knownSettings(cmd, mayGuess)
 	if err != nil {
 		return nil, err

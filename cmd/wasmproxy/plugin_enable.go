@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -34,7 +35,7 @@ the owner and the mode stay. Then it waits for at most 30 s until the running pr
 shows the plugin's state. The values of a plugin that is disabled are undone.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := adminSettings(cmd, "text", false)
+			c, err := adminSettings(cmd, false)
 			if err != nil {
 				return err
 			}
@@ -50,18 +51,26 @@ shows the plugin's state. The values of a plugin that is disabled are undone.`,
 
 // setEnabled writes the key into the JSON file of a plugin.
 func setEnabled(ctx context.Context, c *config.Config, id string, on bool) error {
-	if err := checkID(id); err != nil {
+	dir, err := dirOf(c, id)
+	if err != nil {
 		return err
 	}
-	for _, dir := range []string{c.PluginDir, c.HookDir} {
-		if dir == "" || !hasPlugin(dir, id) {
-			continue
-		}
-		return delivery.Directory(dir).Edit(ctx, func() error {
-			return writeEnabled(filepath.Join(dir, id), dir == c.HookDir, on)
-		})
+	return delivery.Directory(dir).Edit(ctx, func() error {
+		return writeEnabled(filepath.Join(dir, id), dir == c.HookDir, on)
+	})
+}
+
+// dirOf returns the directory that has the files of a plugin.
+func dirOf(c *config.Config, id string) (string, error) {
+	if id != filepath.Base(id) || strings.HasPrefix(id, ".") {
+		return "", wrongUsage("%q is not the id of a plugin, which is the name of its file without .wasm or .json", id)
 	}
-	return fmt.Errorf("there is no plugin %s: neither %s nor hook-dir has %s or %s; wasmproxy plugin list shows the ids",
+	for _, dir := range []string{c.PluginDir, c.HookDir} {
+		if dir != "" && hasPlugin(dir, id) {
+			return dir, nil
+		}
+	}
+	return "", fmt.Errorf("there is no plugin %s: neither %s nor hook-dir has %s or %s; wasmproxy plugin list shows the ids",
 		plugin.Name(id), plugin.Name(c.PluginDir), plugin.Name(id+".wasm"), plugin.Name(id+".json"))
 }
 

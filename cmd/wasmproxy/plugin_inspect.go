@@ -31,21 +31,22 @@ command fails if the proxy would not load the plugin, whatever its configuration
 that see wasmproxy validate.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkFormat(format); err != nil {
-				return err
-			}
 			return inspect(cmd, args[0], format)
 		},
 	}
-	cmd.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	outputFlag(cmd, &format)
 	return cmd
 }
 
-func checkFormat(format string) error {
-	if format != "text" && format != "json" {
-		return wrongUsage("--output: must be text or json, got %q", format)
+// outputFlag gives a command the flag --output, and refuses other values before it runs.
+func outputFlag(cmd *cobra.Command, format *string) {
+	cmd.Flags().StringVarP(format, "output", "o", "text", "text or json")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if *format != "text" && *format != "json" {
+			return wrongUsage("--output: must be text or json, got %q", *format)
+		}
+		return nil
 	}
-	return nil
 }
 
 func inspect(cmd *cobra.Command, path, format string) error {

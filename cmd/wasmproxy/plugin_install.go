@@ -76,7 +76,7 @@ func installCommand() *cobra.Command {
 
 // installAndAwait installs a module into a directory, by default plugin-dir, and waits for a proxy that reads that one.
 func installAndAwait(cmd *cobra.Command, module []byte, dir, name string, wait time.Duration) error {
-	c, wrong := adminSettings(cmd, "text", false)
+	c, wrong := adminSettings(cmd, false)
 	switch {
 	case dir == "" && wrong != nil:
 		return fmt.Errorf("finding the plugin directory: %w; correct the settings, or give --dir", wrong)

@@ -28,7 +28,7 @@ The proxy is asked on the admin socket, or else on the status socket.
 If no proxy answers, the plugins are read from the directories, and a line says so.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := adminSettings(cmd, format, true)
+			c, err := adminSettings(cmd, true)
 			if err != nil {
 				return err
 			}
@@ -46,7 +46,7 @@ If no proxy answers, the plugins are read from the directories, and a line says 
 		},
 	}
 	adminFlags(cmd, "plugin-dir", "hook-dir", "status-socket")
-	cmd.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	outputFlag(cmd, &format)
 	return cmd
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,7 +32,7 @@ func removeCommand() *cobra.Command {
 		Long:  removeLong,
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, ids []string) error {
-			c, err := adminSettings(cmd, "text", false)
+			c, err := adminSettings(cmd, false)
 			if err != nil {
 				return err
 			}
@@ -67,25 +66,13 @@ func waitFlag(cmd *cobra.Command, wait *time.Duration, until string) {
 // removable checks that each is a plugin of the plugin directory.
 func removable(c *config.Config, ids []string) error {
 	for _, id := range ids {
-		if err := checkID(id); err != nil {
+		dir, err := dirOf(c, id)
+		if err != nil {
 			return err
 		}
-		if hasPlugin(c.PluginDir, id) {
-			continue
+		if dir == c.HookDir {
+			return fmt.Errorf("%s is a hook server that %s registers in hook-dir: remove that file", plugin.Name(id), plugin.Name(filepath.Join(dir, id+".json")))
 		}
-		if c.HookDir != "" && hasPlugin(c.HookDir, id) {
-			return fmt.Errorf("%s is a hook server that %s registers in hook-dir: remove that file", plugin.Name(id), plugin.Name(filepath.Join(c.HookDir, id+".json")))
-		}
-		return fmt.Errorf("there is no plugin %s to remove: %s has neither %s nor %s; wasmproxy plugin list shows the ids",
-			plugin.Name(id), plugin.Name(c.PluginDir), plugin.Name(id+".wasm"), plugin.Name(id+".json"))
-	}
-	return nil
-}
-
-// checkID refuses what cannot be the id of a plugin.
-func checkID(id string) error {
-	if id != filepath.Base(id) || strings.HasPrefix(id, ".") {
-		return wrongUsage("%q is not the id of a plugin, which is the name of its file without .wasm or .json", id)
 	}
 	return nil
 }

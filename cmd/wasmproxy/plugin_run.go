@@ -163,7 +163,7 @@ plugin refused the call.`
 
 func runCommand() *cobra.Command {
 	var f eventFlags
-	format := "text"
+	var format string
 	cmd := &cobra.Command{
 		Use:   "run X.wasm --event FILE [--hook HOOK]",
 		Short: "Show what a plugin makes of one event, and what the runtime would get",
@@ -173,9 +173,6 @@ func runCommand() *cobra.Command {
   kubectl get pod web -o yaml | wasmproxy plugin run x.wasm --hook PreRunPodSandbox --event -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkFormat(format); err != nil {
-				return err
-			}
 			t, err := f.try(cmd, args[0])
 			if err != nil {
 				return err
@@ -198,7 +195,7 @@ func runCommand() *cobra.Command {
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().StringVarP(&format, "output", "o", format, "text or json")
+	outputFlag(cmd, &format)
 	cmd.Flags().BoolVar(&f.show, "show-env", false, "show the values of environment variables and credentials")
 	return cmd
 }

@@ -47,7 +47,7 @@ func statusCommand() *cobra.Command {
 		},
 	}
 	adminFlags(cmd, "status-socket")
-	cmd.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	outputFlag(cmd, &format)
 	return cmd
 }
 
@@ -76,7 +76,7 @@ func askProxy[T any](
 	cmd *cobra.Command, format string,
 	ask func(admin.Client, context.Context) (T, error), show func(io.Writer, T) error,
 ) error {
-	c, err := adminSettings(cmd, format, true)
+	c, err := adminSettings(cmd, true)
 	if err != nil {
 		return err
 	}
