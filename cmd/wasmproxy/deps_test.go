@@ -52,7 +52,7 @@ var mayImport = map[string]string{
 	"runtime/explain":          "",
 	"runtime/bypass":           "runtime/plugin runtime/regular",
 	"runtime/status":           "",
-	"runtime/nodefeatures":     "runtime/status",
+	"runtime/nodefeatures":     "runtime/regular runtime/status",
 	"runtime/admin":            "runtime/explain runtime/observe runtime/plugin runtime/status",
 	"runtime/workqueue":        "",
 	"runtime/enforce":          "abi runtime/dialect runtime/cgroup runtime/cgroup/rules runtime/crifield runtime/explain runtime/observe runtime/plugin runtime/pods runtime/workqueue runtime/regular",

@@ -92,18 +92,15 @@ func deliver(cmd *cobra.Command, from string, o deliverFlags) error {
 		return fmt.Errorf("the proxy's settings cannot be read, so nothing was changed: %w", err)
 	}
 	c.PluginDir = cmp.Or(o.dir, c.PluginDir)
-	directory, of := delivery.Directory(c.PluginDir), delivery.Delivery{Owner: o.owner, MayEmpty: o.allowEmpty}
+	directory, of := delivery.Directory(c.PluginDir), delivery.Delivery{Owner: o.owner, MayEmpty: o.allowEmpty, CheckOnly: o.checkOnly}
 	if of.Plugins, err = delivery.Read(from); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
 	check := func(plugins, scratch string) error { return tryPlugins(cmd, *c, plugins, scratch, o.anyName) }
 	var plan *delivery.Plan
-	switch {
-	case o.checkOnly && o.wait > 0:
+	if o.checkOnly && o.wait > 0 {
 		plan, err = directory.Plan(of)
-	case o.checkOnly:
-		plan, err = directory.Try(cmd.Context(), of, check)
-	default:
+	} else {
 		plan, err = directory.Deliver(cmd.Context(), of, check)
 	}
 	if err != nil {

@@ -17,9 +17,10 @@ import (
 
 // Delivery is what an owner's plugins are to be, all of them.
 type Delivery struct {
-	Owner    string
-	Plugins  []Plugin
-	MayEmpty bool // the delivery may have no plugin, where that removes some
+	Owner     string
+	Plugins   []Plugin
+	MayEmpty  bool // the delivery may have no plugin, where that removes some
+	CheckOnly bool // the plugins are checked, and none is changed
 }
 
 // Plan is what a delivery would change.
@@ -90,8 +91,8 @@ func byHand(path string) error {
 	return fmt.Errorf("%s is there, and no delivery has brought it: remove it, or deliver the plugin under another name", path)
 }
 
-// Deliver makes an owner's plugins those of a delivery, if Try succeeds. A process that is killed leaves each plugin as
-// it was or as it is to be, as a whole, and the next delivery goes on from there.
+// Deliver makes an owner's plugins those of a delivery, if check accepts those that are to be written. A process that is
+// killed leaves each plugin as it was or as it is to be, as a whole, and the next delivery goes on from there.
 func (d Directory) Deliver(ctx context.Context, of Delivery, check Check) (*Plan, error) {
 	end, err := d.begin(ctx)
 	if err != nil {
@@ -99,8 +100,8 @@ func (d Directory) Deliver(ctx context.Context, of Delivery, check Check) (*Plan
 	}
 	defer end()
 	tried, err := d.try(of, check)
-	if err != nil {
-		return nil, err
+	if err != nil || of.CheckOnly {
+		return tried, err
 	}
 	var plan *Plan
 	err = d.Edit(ctx, func() (err error) {
@@ -120,16 +121,6 @@ func (d Directory) Deliver(ctx context.Context, of Delivery, check Check) (*Plan
 // Check gets a plugin directory with the plugins that are to be written, exactly as they are to be, and the path of a
 // directory for files of its own.
 type Check func(plugins, scratch string) error
-
-// Try does what Deliver does, but for changing the plugins. If check fails, so does it.
-func (d Directory) Try(ctx context.Context, of Delivery, check Check) (*Plan, error) {
-	end, err := d.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	return d.try(of, check)
-}
 
 func (d Directory) try(of Delivery, check Check) (*Plan, error) {
 	plan, err := d.Plan(of)

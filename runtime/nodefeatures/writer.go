@@ -2,13 +2,13 @@ package nodefeatures
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
@@ -45,8 +45,11 @@ func (w *Writer) Write(s *status.Status) error {
 	if bytes.Equal(text, w.text) && s.Now.Sub(w.written) < renewal {
 		return nil
 	}
-	if err := replace(w.path, Text(s, s.Now.Add(lifetime))); err != nil {
-		return err
+	if err := os.MkdirAll(filepath.Dir(w.path), 0o755); err != nil {
+		return fmt.Errorf("making the directory of %s: %w", w.path, err)
+	}
+	if err := regular.Replace(w.path, Text(s, s.Now.Add(lifetime)), 0o644); err != nil { // NFD ignores its hidden draft
+		return fmt.Errorf("writing %s: %w", w.path, err)
 	}
 	w.text, w.written = text, s.Now
 	return nil
@@ -59,29 +62,4 @@ func starting(s *status.Status) bool {
 		return p.State != status.Active && p.Pending != nil && p.Pending.State != "failed"
 	}
 	return s.Now.Sub(s.Started) < startTime && slices.ContainsFunc(s.Plugins.Plugins, loading)
-}
-
-// replace makes the file beside its place, under a name that NFD ignores, and renames it.
-func replace(path string, text []byte) error {
-	dir, name := filepath.Split(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("making the directory of %s: %w", path, err)
-	}
-	draft := filepath.Join(dir, "."+name)
-	if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("removing an unfinished %s: %w", path, err)
-	}
-	f, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err == nil {
-		_, err = f.Write(text)
-		err = errors.Join(err, f.Close())
-	}
-	if err == nil {
-		err = os.Rename(draft, path)
-	}
-	if err != nil {
-		os.Remove(draft)
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return nil
 }
