@@ -72,14 +72,11 @@ func readPlugin(path string) (pluginFile, error) {
 	return pluginFile{path, module, beside}, err
 }
 
-// describing is the name of the file that says, or can say, what the plugin may do.
-func (p pluginFile) describing() string { return plugin.Name(stem(p.path) + ".json") }
-
 // checkDigest compares the module with the sha256 of the file beside it.
 func (p pluginFile) checkDigest() error {
 	sum := sha256.Sum256(p.module)
 	if has := hex.EncodeToString(sum[:]); p.beside.Digest != "" && p.beside.Digest != has {
-		return fmt.Errorf("%s: sha256: want %s, the module has %s", p.describing(), p.beside.Digest, has)
+		return fmt.Errorf("%s: sha256: want %s, the module has %s", p.beside.JSONName(), p.beside.Digest, has)
 	}
 	return nil
 }
@@ -88,30 +85,22 @@ func (p pluginFile) checkDigest() error {
 // and where serve does not do what is shown.
 func (p pluginFile) warnings(m abi.Manifest) (all []string) {
 	if p.beside.Disabled {
-		all = append(all, fmt.Sprintf("%s disables the plugin: serve does not load it", p.describing()))
+		all = append(all, fmt.Sprintf("%s disables the plugin: serve does not load it", p.beside.JSONName()))
 	}
 	if p.beside.DryRun {
-		all = append(all, fmt.Sprintf("%s sets dry-run: serve logs the changes of the plugin and applies none", p.describing()))
+		all = append(all, fmt.Sprintf("%s sets dry-run: serve logs the changes of the plugin and applies none", p.beside.JSONName()))
 	}
 	if err := p.checkDigest(); err != nil {
 		all = append(all, fmt.Sprintf("serve does not load it: %v", err))
 	}
 	declared, unknown := m.Declared()
 	if vain := p.beside.Grant &^ declared; vain != 0 {
-		all = append(all, fmt.Sprintf("grant of %s names %s, which the plugin does not declare: it has no effect", p.describing(), strings.Join(vain.Names(), ", ")))
+		all = append(all, fmt.Sprintf("grant of %s names %s, which the plugin does not declare: it has no effect", p.beside.JSONName(), strings.Join(vain.Names(), ", ")))
 	}
 	for _, name := range unknown {
 		all = append(all, fmt.Sprintf("the plugin declares the unknown capability %q; this version has %s", name, strings.Join(abi.AllCapabilities.Names(), ", ")))
 	}
 	return all
-}
-
-// granted is what the operator gives the plugin as things are.
-func (p pluginFile) granted() abi.CapabilitySet { return abi.DefaultGrant() | p.beside.Grant }
-
-// rights are what the plugin may do as things are.
-func (p pluginFile) rights(m abi.Manifest) plugin.Rights {
-	return plugin.RightsOf(m, p.granted(), p.describing())
 }
 
 // settings are what the proxy would load the plugin with, as far as its files say. Its own

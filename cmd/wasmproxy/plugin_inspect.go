@@ -79,7 +79,7 @@ func toInspect(arg string) (pluginFile, error) {
 	module, names := bundled(arg)
 	if module != nil {
 		path := "50-" + arg + ".wasm" // as plugin install calls it
-		return pluginFile{path, module, registry.Description{ID: stem(path)}}, nil
+		return pluginFile{path, module, registry.Description{ID: stem(path), File: path}}, nil
 	}
 	p, err := readPlugin(arg)
 	if errors.Is(err, fs.ErrNotExist) && filepath.Base(arg) == arg {
@@ -199,10 +199,10 @@ func newInspection(p pluginFile, in wasm.Inspection, limits []limit) inspection 
 
 func (p pluginFile) capabilities(in wasm.Inspection) capabilities {
 	declared, unknown := in.Manifest.Declared()
-	rights := p.rights(in.Manifest)
+	rights := p.beside.Rights(in.Manifest)
 	c := capabilities{Declared: declared.Names(), Granted: rights.Has().Names(), Unknown: unknown}
 	if missing := rights.Lacks(); missing != 0 {
-		c.Missing, c.Add, c.To = missing.Names(), rights.Line(), p.describing()
+		c.Missing, c.Add, c.To = missing.Names(), rights.Line(), p.beside.JSONName()
 	}
 	for _, i := range in.Imports {
 		if needs := needs(i.Module, i.Name); !declared.Has(needs) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -43,7 +44,7 @@ func TestLimitsThatHold(t *testing.T) {
 
 // A capability that is misspelt is denied at each call, so it is said before.
 func TestWarningOfAnUnknownCapability(t *testing.T) {
-	got := pluginFile{path: "10-x.wasm"}.warnings(abi.Manifest{Capabilities: []string{"resource", "annotations"}})
+	got := pluginFile{beside: registry.Description{File: "10-x.wasm"}}.warnings(abi.Manifest{Capabilities: []string{"resource", "annotations"}})
 	if len(got) != 1 || !strings.HasPrefix(got[0], `the plugin declares the unknown capability "resource"; this version has `) || !strings.Contains(got[0], "resources") {
 		t.Errorf("warnings %q", got)
 	}

@@ -199,7 +199,7 @@ func (p pluginFile) preflight(ctx context.Context) (in wasm.Inspection, err erro
 		return in, errors.New(strings.Join(in.Problems, "; "))
 	}
 	load := p.loader(ctx, engine)
-	loaded, err := load(simulate.LoadOptions{Features: plugin.Features(2), Config: string(p.beside.Config), Granted: p.granted()})
+	loaded, err := load(simulate.LoadOptions{Features: plugin.Features(2), Config: string(p.beside.Config), Granted: p.beside.Granted()})
 	if err != nil {
 		return in, err
 	}

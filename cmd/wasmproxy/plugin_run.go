@@ -87,8 +87,9 @@ func (f *eventFlags) options(ctx context.Context, p pluginFile, e *wasm.Engine) 
 	if err != nil {
 		return simulate.Options{}, err
 	}
+	d := p.beside
 	o := simulate.Options{
-		ID: p.beside.ID, Config: string(p.beside.Config), Grant: p.beside.Grant | more, Beside: p.describing(), Match: p.beside.Match, Policy: p.beside.Policy,
+		ID: d.ID, Config: string(d.Config), Grant: d.Grant | more, Beside: d.JSONName(), Match: d.Match, Policy: d.Policy,
 		Load: p.loader(ctx, e), ShowSecrets: f.show,
 	}
 	if f.config != "" {
@@ -185,7 +186,7 @@ func runCommand() *cobra.Command {
 			p := t.plugin
 			result.Remarks = append(result.Remarks, p.warnings(result.Manifest)...)
 			if p.beside.HooksNamed && !p.beside.Hooks.Has(result.Hook) {
-				result.Remarks = append(result.Remarks, fmt.Sprintf("runtime-hooks of %s does not include %v: serve does not call the plugin in it", p.describing(), result.Hook))
+				result.Remarks = append(result.Remarks, fmt.Sprintf("runtime-hooks of %s does not include %v: serve does not call the plugin in it", p.beside.JSONName(), result.Hook))
 			}
 			write := printResult
 			if format == "json" {

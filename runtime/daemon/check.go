@@ -44,7 +44,7 @@ func Check(ctx context.Context, c *config.Config) (plugins []string, err error) 
 	}
 	plugins = append(plugins, alone...)
 	for _, off := range registry.Disabled(dirs) {
-		plugins = append(plugins, fmt.Sprintf("%s: disabled by %s", off.ID, describing(off)))
+		plugins = append(plugins, fmt.Sprintf("%s: disabled by %s", off.ID, off.JSONName()))
 	}
 	return plugins, errors.Join(errs...)
 }

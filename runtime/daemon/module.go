@@ -2,8 +2,6 @@ package daemon
 
 import (
 	"context"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -33,7 +31,7 @@ func (k modules) open(ctx context.Context, d registry.Description, of persistent
 // options are a module's by its description.
 func (k modules) options(d registry.Description) wasm.PluginOptions {
 	o := wasm.PluginOptions{
-		Config: d.Config, Timeout: d.Timeout, Interpret: d.Interpret, Granted: granted(d), State: d.State, Features: k.features, Max: k.max,
+		Config: d.Config, Timeout: d.Timeout, Interpret: d.Interpret, Granted: d.Granted(), State: d.State, Features: k.features, Max: k.max,
 	}
 	o.SetLimits(d.Limits)
 	return o
@@ -52,7 +50,7 @@ func (k modules) static(d registry.Description) abi.Manifest {
 // place implements kind. A guest's engine has its own way to stop it.
 func (k modules) place(m *member, d registry.Description) {
 	m.Metered = true
-	m.Rights = rights(d, m.loaded.Manifest())
+	m.Rights = d.Rights(m.loaded.Manifest())
 	m.Capabilities = m.Rights.Has()
 	hold, _, _ := k.engine.Limits(k.options(d), m.loaded.Manifest().Limits)
 	m.time = time.Duration(hold.TimeMS) * time.Millisecond
@@ -63,16 +61,3 @@ func (k modules) name() string { return "wasm" }
 
 // title implements kind.
 func (k modules) title(manifest abi.Manifest) string { return manifest.Name + " " + manifest.Version }
-
-// granted is what a module may have of what it declares.
-func granted(d registry.Description) abi.CapabilitySet { return abi.DefaultGrant() | d.Grant }
-
-// rights are those of a module by its description.
-func rights(d registry.Description, manifest abi.Manifest) plugin.Rights {
-	return plugin.RightsOf(manifest, granted(d), describing(d))
-}
-
-// describing is the name of the JSON file that says, or can say, what a module may do.
-func describing(d registry.Description) string {
-	return plugin.Name(strings.TrimSuffix(filepath.Base(d.File), filepath.Ext(d.File)) + ".json")
-}

@@ -27,7 +27,7 @@ func (l *loader) warnOnce(ctx context.Context, p *slot) {
 
 // warnings implements kind.
 func (k modules) warnings(d registry.Description, manifest abi.Manifest) (all []observe.Event) {
-	r := rights(d, manifest)
+	r := d.Rights(manifest)
 	if missing := r.Lacks(); missing != 0 {
 		all = append(all, &observe.CapabilityMissing{Plugin: d.ID, Capabilities: missing.Names(), Remedy: r.Remedy()})
 	}
@@ -63,7 +63,7 @@ func (l *loader) warnings(d registry.Description, manifest abi.Manifest) []obser
 		for _, of := range []struct {
 			whose string
 			match abi.Match
-		}{{"manifest", wanted.Match}, {describing(d), d.Match}} {
+		}{{"manifest", wanted.Match}, {d.JSONName(), d.Match}} {
 			if key := plugin.NeverFits(hook, of.match); key != "" {
 				warnings = append(warnings, &observe.MatchNeverFits{Plugin: d.ID, Hook: wanted.Hook, Key: key, MatchOf: of.whose})
 			}

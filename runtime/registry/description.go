@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -63,6 +64,19 @@ func (d Description) Same(o Description) bool {
 // IsHookServer reports whether the file is one of a hook server, be it a bad one:
 // it is JSON and names no module.
 func (d Description) IsHookServer() bool { return d.Module == "" && filepath.Ext(d.File) != ".wasm" }
+
+// JSONName is the name of the JSON file that describes the plugin, or can do so, safe to print.
+func (d Description) JSONName() string {
+	return plugin.Name(strings.TrimSuffix(filepath.Base(d.File), filepath.Ext(d.File)) + ".json")
+}
+
+// Granted is what a module may have of what it declares.
+func (d Description) Granted() abi.CapabilitySet { return abi.DefaultGrant() | d.Grant }
+
+// Rights are those of a module that has this manifest.
+func (d Description) Rights(manifest abi.Manifest) plugin.Rights {
+	return plugin.RightsOf(manifest, d.Granted(), d.JSONName())
+}
 
 // Source identifies what a plugin is made from. Descriptions with the same
 // Source can share a loaded plugin, whatever else they say.
