@@ -100,8 +100,9 @@ func (b *bencher) calls(ctx context.Context) error {
 			calls = append(calls, time.Since(start))
 		}
 	})
-	b.line("Call/"+b.event.Hook.String(), calls, mem, nil)
-	b.line("Hook/"+b.event.Hook.String(), b.timed.took, memory{}, map[string]float64{"fuel/op": float64(cost.Fuel), "hostcalls/op": float64(cost.HostCalls)})
+	hook := b.event.Hook.String()
+	b.line("Call/"+hook, calls, mem, nil)
+	b.line("Hook/"+hook, b.timed.took, memory{}, map[string]float64{"fuel/op": float64(cost.Fuel), "hostcalls/op": float64(cost.HostCalls)})
 	return b.steps(ctx, b.timed.Plugin)
 }
 
