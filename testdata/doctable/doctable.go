@@ -27,6 +27,6 @@ func Check(t testing.TB, update bool, file, name, table string) {
 			t.Fatal(err)
 		}
 	case found != table:
-		t.Errorf("the table of %s in %s is another than the code's; run the package's tests with -update", name, file)
+		t.Errorf("the table of %s in %s is another than the code's: run make generate", name, file)
 	}
 }
