@@ -76,7 +76,9 @@ func expectServedUpdates(t *testing.T, proxy *node.Proxy) {
 	}
 	failed := map[string]int{}
 	if node.RuntimeKind().NoResources {
-		failed["PreUpdateContainerResources"] = 4 // of the shared container; those of others were created since
+		// Those of the shared container; others were created since. kubelet makes the last one before the kill again if the
+		// answer was lost with the process.
+		failed["PreUpdateContainerResources"] = min(max(4, served.HookFailures["PreUpdateContainerResources"]), 5)
 	}
 	if !maps.Equal(served.HookFailures, failed) {
 		t.Errorf("hooks failed: %v, want %v", served.HookFailures, failed)
