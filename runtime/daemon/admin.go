@@ -80,7 +80,7 @@ func (d *daemon) explain(ctx context.Context, name string) (*explain.Report, err
 func (d *daemon) explainLeft(ctx context.Context, name string) (*explain.Report, error) {
 	switch {
 	case !d.ledger.Empty(), len(d.ledger.IgnoredPods()) > 0:
-	case d.current.bypassed.Load():
+	case d.bypass.state.Load().On:
 		return nil, admin.NotReady("plugins are bypassed and none has left a value, so the proxy passes every call as it comes and knows of no pod")
 	default:
 		return nil, admin.NotReady("no plugin is loaded and none has left a value, so the proxy passes every call as it comes and knows of no pod")

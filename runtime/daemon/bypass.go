@@ -9,6 +9,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/bypass"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -24,14 +25,19 @@ const (
 // bypassReminder is how often the log says that the bypass lasts.
 const bypassReminder = time.Hour
 
-// bypassing is the state of the bypass.
+// bypassing follows the bypass file. Calls depend on cut and current alone, which no defect can hold; the slots follow.
 type bypassing struct {
-	mu       sync.Mutex                    // held while the file is looked at, and its state is carried out
-	state    bypass.State                  // guarded by mu
-	unknown  bool                          // the file could not be looked at, and an event has said so; guarded by mu
-	reminded time.Time                     // guarded by mu
-	cut      atomic.Pointer[intercept.Cut] // of the plugins since the last bypass
+	file     string // "": there is no bypass
+	observer observe.Observer
+	ledger   *enforce.Ledger
+	current  *current
+	cut      atomic.Pointer[intercept.Cut] // of all plugins since the last bypass; begun while there is one
 	undoing  undoing
+	state    atomic.Pointer[bypass.State] // never nil
+
+	mu       sync.Mutex // held while the file is looked at, and its state is carried out
+	unknown  bool       // the file could not be looked at, and an event has said so
+	reminded time.Time
 }
 
 // By what a bypass began or ended.
@@ -40,17 +46,16 @@ const (
 	byCommand = "command"
 )
 
-// bypassAtStart begins with the bypass if it is on, before any plugin is loaded.
-func (d *daemon) bypassAtStart(ctx context.Context) {
-	if d.config.BypassFile != "" {
-		d.lookForBypass(ctx, byFile)
-		d.slots.bypass(ctx, d.current.bypassed.Load())
-	}
+func newBypassing(file string, observer observe.Observer, ledger *enforce.Ledger, current *current) *bypassing {
+	b := &bypassing{file: file, observer: observer, ledger: ledger, current: current}
+	b.cut.Store(intercept.NewCut())
+	b.state.Store(&bypass.State{})
+	return b
 }
 
-// watchBypass looks at the bypass file until ctx is done.
-func (d *daemon) watchBypass(ctx context.Context) {
-	if d.config.BypassFile == "" {
+// watch looks at the file until ctx is done, and tells the slots.
+func (b *bypassing) watch(ctx context.Context, slots *slots) {
+	if b.file == "" {
 		return
 	}
 	ticker := time.NewTicker(bypassPoll)
@@ -58,97 +63,69 @@ func (d *daemon) watchBypass(ctx context.Context) {
 	for {
 		select {
 		case <-ticker.C:
-			d.lookForBypass(ctx, byFile)
+			b.look(ctx, byFile, slots.postBypass)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// lookForBypass looks at the file, and carries out what it says.
-func (d *daemon) lookForBypass(ctx context.Context, by string) {
-	b := &d.bypass
+// look looks at the file, and carries out what it says: first for calls, and then for the slots, which learn of each change.
+func (b *bypassing) look(ctx context.Context, by string, tell func(context.Context, bool)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now, err := bypass.Read(d.config.BypassFile)
+	was := b.state.Load()
+	now, err := bypass.Read(b.file)
 	if err != nil { // it stays as it is
 		if !b.unknown {
-			d.observer.Observe(ctx, &observe.BypassUnknown{On: d.current.bypassed.Load(), Err: err})
+			b.observer.Observe(ctx, &observe.BypassUnknown{On: was.On, Err: err})
 		}
 		b.unknown = true
 		return
 	}
 	b.unknown = false
-	was := b.state
-	b.state = now
+	b.state.Store(&now)
 	switch {
 	case now.On && !was.On:
 		b.reminded = time.Now()
-		d.beginBypass()
-		d.observer.Observe(ctx, &observe.BypassOn{By: by, File: d.config.BypassFile, Reason: now.Reason, Since: now.Since})
+		b.undoing.begin()
+		b.cut.Load().Begin()
+		b.current.swap(nil)
+		b.observer.Observe(ctx, &observe.BypassOn{By: by, File: b.file, Reason: now.Reason, Since: now.Since})
+		tell(ctx, true)
 	case !now.On && was.On:
-		d.endBypass()
-		d.observer.Observe(ctx, &observe.BypassOff{By: by, File: d.config.BypassFile, Since: was.Since})
-		d.followBypass()
+		b.cut.Store(intercept.NewCut())
+		b.observer.Observe(ctx, &observe.BypassOff{By: by, File: b.file, Since: was.Since})
+		tell(ctx, false)
 	case now.On && time.Since(b.reminded) >= bypassReminder:
 		b.reminded = time.Now()
-		d.observer.Observe(ctx, &observe.BypassLasts{File: d.config.BypassFile, Reason: now.Reason, Since: now.Since})
+		b.observer.Observe(ctx, &observe.BypassLasts{File: b.file, Reason: now.Reason, Since: now.Since})
 	}
 }
 
-// beginBypass has every call pass from now on, and every hook that runs end. It depends on nothing
-// that may wait: the slots follow.
-func (d *daemon) beginBypass() {
-	d.bypass.undoing.begin()
-	d.current.bypassed.Store(true)
-	d.bypass.cut.Load().Begin()
-	d.followBypass()
-}
-
-// endBypass has calls get plugins again, as soon as there are any.
-func (d *daemon) endBypass() {
-	d.bypass.cut.Store(intercept.NewCut())
-	d.current.bypassed.Store(false)
-}
-
-// followBypass has the slots do what the bypass of the moment wants. The order of several is
-// all the same.
-func (d *daemon) followBypass() {
-	go d.slots.post(func(ctx context.Context) { d.slots.bypass(ctx, d.current.bypassed.Load()) })
-}
-
-// setBypass makes or removes the file, and returns what has come of it, if the time allows when
-// the values of plugins are undone.
-func (d *daemon) setBypass(ctx context.Context, on bool, reason string) (status.Bypass, error) {
-	var err error
-	if d.config.BypassFile == "" {
+// set makes or removes the file, and returns what has come of it, if the time allows when the values of plugins are undone.
+func (b *bypassing) set(ctx context.Context, on bool, reason string, slots *slots) (status.Bypass, error) {
+	if b.file == "" {
 		return status.Bypass{}, admin.NotReady("the proxy has no bypass file: name one with the setting bypass-file")
 	}
+	var err error
 	if on {
-		err = bypass.Make(d.config.BypassFile, plugin.Printable(reason, len(reason)))
+		err = bypass.Make(b.file, plugin.Printable(reason, len(reason)))
 	} else {
-		err = bypass.Remove(d.config.BypassFile)
+		err = bypass.Remove(b.file)
 	}
 	if err != nil {
 		return status.Bypass{}, err
 	}
-	d.lookForBypass(ctx, byCommand)
-	_, cancel := d.bypass.undoing.wait(ctx)
+	b.look(ctx, byCommand, slots.postBypass)
+	_, cancel := b.undoing.wait(ctx)
 	cancel()
-	return d.bypassStatus(), nil
+	return b.status(), nil
 }
 
-func (d *daemon) bypassStatus() status.Bypass {
-	b := &d.bypass
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return status.Bypass{
-		On:     b.state.On,
-		File:   d.config.BypassFile,
-		Since:  b.state.Since,
-		Reason: b.state.Reason,
-		Undone: b.state.On && d.ledger.Empty(),
-	}
+func (b *bypassing) status() status.Bypass {
+	s := b.state.Load()
+	return status.Bypass{On: s.On, File: b.file, Since: s.Since, Reason: s.Reason, Undone: s.On && b.ledger.Empty()}
 }
 
 // undoing is the time in which values of plugins are being undone, and no plugin is there any

@@ -132,7 +132,7 @@ type daemon struct {
 	notifier *service.Notifier                                // tells systemd
 	current  current
 	slots    *slots
-	bypass   bypassing
+	bypass   *bypassing
 	version  string // of the program
 	started  time.Time
 
@@ -175,7 +175,6 @@ func open(ctx context.Context, c *config.Config, observer observe.Observer, o op
 	d.observer = d.sinks(ctx, o.version, observe.Sinks{observer, d.metrics, d.notifier})
 	o.engine.Observer = d.observer
 	d.current.missed, d.current.passUpdate = d.missed, d.passUpdate
-	d.bypass.cut.Store(intercept.NewCut())
 	d.node.Store(&crifield.Node{})
 	d.handlers.Store(&runtimeHandlers{})
 	d.files.Store(&registry.List{})
@@ -223,6 +222,7 @@ func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 	if d.durable, err = openDurable(c, d.observer); err != nil {
 		return err
 	}
+	d.bypass = newBypassing(c.BypassFile, d.observer, d.ledger, &d.current)
 	d.lastGood = newLastGood(c.DataDir, d.observer)
 	d.store = pods.NewStoreWith(enforce.KernelOf(d.cgroups))
 	if d.engine, err = wasm.NewEngine(ctx, o.engine); err != nil {
@@ -284,7 +284,9 @@ func (d *daemon) serve(ctx context.Context) error {
 	}
 	list := watch.List()
 	d.files.Store(&list)
-	d.bypassAtStart(background)
+	if d.config.BypassFile != "" {
+		d.bypass.look(background, byFile, d.slots.bypass)
+	}
 	d.slots.update(background, list)
 	d.slots.reconcile(background)
 	var tasks sync.WaitGroup
@@ -320,8 +322,9 @@ func (d *daemon) awaitPlugins(ctx context.Context) {
 func (d *daemon) work(ctx context.Context, tasks *sync.WaitGroup, watch *registry.Watcher) {
 	tasks.Go(func() { d.followFiles(ctx, watch) })
 	tasks.Go(func() { d.backend.watch(ctx, d.refill) })
+	tasks.Go(func() { d.bypass.watch(ctx, d.slots) })
 	for _, run := range []func(context.Context){
-		d.slots.run, d.syncMissed, d.followLost, d.scanFiles, d.watchBypass, d.durable.run, d.lastGood.run, d.writeNodeFeatures,
+		d.slots.run, d.syncMissed, d.followLost, d.scanFiles, d.durable.run, d.lastGood.run, d.writeNodeFeatures,
 	} {
 		tasks.Go(func() { run(ctx) })
 	}

@@ -82,9 +82,15 @@ func (d *daemon) settle(ctx context.Context) bool {
 func (d *daemon) settled() { <-d.settling }
 
 // tellPresent tells what each plugin may want from now on. It does not until all plugins are known: a
-// directory that cannot be read does not mean that its plugins are removed. Files that are bad change nothing.
+// directory that cannot be read does not mean that its plugins are removed. Files that are bad change nothing. In a
+// bypass no plugin may want anything.
 func (s *slots) tellPresent() {
 	d, all := s.daemon, map[string]*intercept.Generation{}
+	if s.bypassed {
+		d.present.Store(&all)
+		d.syncTrigger.notify()
+		return
+	}
 	if before := d.present.Load(); !s.complete && before == nil {
 		return
 	} else if !s.complete {
@@ -125,10 +131,9 @@ func (d *daemon) describe(ctx context.Context, list registry.List) {
 	d.durable.forget(ctx, ids)
 }
 
-// undoEnded undoes the values that plugins cannot want any more, and those of all plugins while they are
-// bypassed.
+// undoEnded undoes the values that plugins cannot want any more.
 func (d *daemon) undoEnded(ctx context.Context) {
-	if !d.current.bypassed.Load() && d.following.Load() && d.backend.behind() { // the containers are not known yet
+	if d.following.Load() && d.backend.behind() { // the containers are not known yet
 		return
 	}
 	if !d.settle(ctx) {
@@ -140,11 +145,7 @@ func (d *daemon) undoEnded(ctx context.Context) {
 
 // endWishes ends the wishes of plugins that cannot want them any more.
 func (d *daemon) endWishes(ctx context.Context) {
-	bypassed, present := d.current.bypassed.Load(), d.present.Load()
-	if bypassed {
-		present = &map[string]*intercept.Generation{}
-	}
-	if present != nil {
+	if present := d.present.Load(); present != nil {
 		intercept.End(ctx, d.enforcer(), func(plugin string) *intercept.Generation { return (*present)[plugin] }).Wait(ctx)
 	}
 }

@@ -38,10 +38,13 @@ func (s *slots) fill(ctx context.Context) {
 	})
 }
 
-// unfollow forgets everything, since the last plugin is gone. Its values are undone first, for
+// unfollow forgets everything, since the last plugin is gone or all are bypassed. Their values are undone first, for
 // which the store has to know the containers.
 func (s *slots) unfollow(ctx context.Context) {
 	d := s.daemon
+	if len(s.published) > 0 {
+		s.generation++
+	}
 	s.store, s.published = unfollowed, nil
 	d.current.swap(nil)
 	d.following.Store(false)
@@ -78,43 +81,23 @@ func (s *slots) forget(ctx context.Context) {
 
 // bypass takes all plugins out of the way, or loads them as at a start. Their key-value state and metrics go on.
 func (s *slots) bypass(ctx context.Context, on bool) {
-	if s.bypassed == on {
-		s.renewCut(on)
-		return
-	}
 	s.bypassed, s.changed = on, true
 	for _, p := range s.order {
-		if !on {
-			s.restore(p, p.description)
+		if on {
+			s.unload(p)
+		} else {
 			s.describe(ctx, p, p.description)
-			continue
 		}
-		s.discard(p.last)
-		s.discard(p.next)
-		s.retire(p.active)
-		p.active, p.last, p.next = nil, nil, nil
 	}
-	if !on {
-		return
+	if on {
+		s.tellPresent()
+		s.unfollow(ctx)
 	}
-	if len(s.published) > 0 {
-		s.generation++
-	}
-	s.unfollow(ctx)
 }
 
-// renewCut makes the current generation anew if a bypass has come and gone before the slots took
-// notice: it has cut the plugins of this one for good, and may have ended the fill of the store.
-func (s *slots) renewCut(on bool) {
-	d := s.daemon
-	g := d.current.live.Load()
-	if on || g == nil || g.options.Cut == nil {
-		return
-	}
-	if g.options.Cut != d.bypass.cut.Load() {
-		s.published, s.changed = nil, true
-		d.resyncTrigger.notify()
-	}
+// postBypass has the owner of the slots begin or end the bypass.
+func (s *slots) postBypass(_ context.Context, on bool) {
+	s.post(func(ctx context.Context) { s.bypass(ctx, on) })
 }
 
 // lostDelays are when the store is filled again after a call that the runtime did not answer: it
@@ -154,23 +137,29 @@ func (d *daemon) followLost(ctx context.Context) {
 }
 
 // refill brings the store up to date after the backend came back, which may be
-// another version of itself by now. In a bypass it asks again for what the backend could not
+// another version of itself by now. Without plugins it asks again for what the backend could not
 // undo.
 func (d *daemon) refill(ctx context.Context) {
 	if d.following.Load() {
 		d.fill(ctx)
 		d.syncTrigger.notify()
-	} else if d.current.bypassed.Load() && !d.ledger.Empty() {
+	} else if d.left() {
 		d.dropGone(ctx)
 		d.undoEnded(ctx)
 		d.enforcer().Scan(ctx)
 	}
 }
 
-// dropGone drops the records of pods and containers that have gone in a bypass, where the daemon's
-// store follows none. The runtime is asked for those that there are.
+// left reports whether there are values to be undone, and no plugin may want any: there is none, or all are bypassed.
+func (d *daemon) left() bool {
+	present := d.present.Load()
+	return present != nil && len(*present) == 0 && !d.ledger.Empty()
+}
+
+// dropGone drops the records of pods and containers that have gone while values are left: the daemon's
+// store follows none then. The runtime is asked for those that there are.
 func (d *daemon) dropGone(ctx context.Context) {
-	if !d.current.bypassed.Load() || d.ledger.Empty() || !d.settle(ctx) {
+	if !d.left() || !d.settle(ctx) {
 		return
 	}
 	defer d.settled() // till then no plugin becomes active and leaves a record

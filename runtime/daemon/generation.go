@@ -131,11 +131,10 @@ func (d *daemon) options(members []member) intercept.Options {
 
 // current is the generation that new calls use. The zero value routes nothing.
 type current struct {
-	live       atomic.Pointer[generation]
-	bypassed   atomic.Bool         // live counts for nothing
-	passUpdate cri.Interceptor     // passes an update of a container while there is no generation; may be nil
-	missed     func(answered bool) // called after a call that the generation of the moment did not see; may be nil
-	told       bool                // the runtime tells of containers that start, stop and go
+	live       atomic.Pointer[generation] // nil: there is no plugin, or all are bypassed
+	passUpdate cri.Interceptor            // passes an update of a container while there is no generation; may be nil
+	missed     func(answered bool)        // called after a call that the generation of the moment did not see; may be nil
+	told       bool                       // the runtime tells of containers that start, stop and go
 }
 
 // swap makes g the generation of every call from now on.
@@ -149,7 +148,7 @@ func (c *current) swap(g *generation) {
 // that was routed ever sends its request is the caller's choice, so a
 // generation is kept only from there on, until the call has ended.
 func (c *current) Route(method string) cri.Interceptor {
-	g := c.load()
+	g := c.live.Load()
 	if g == nil {
 		return c.pipe(method)
 	}
@@ -172,14 +171,6 @@ func (c *current) Route(method string) cri.Interceptor {
 	}
 }
 
-// load returns the generation of the moment; nil if there is none, or all plugins are bypassed.
-func (c *current) load() *generation {
-	if c.bypassed.Load() {
-		return nil
-	}
-	return c.live.Load()
-}
-
 // pipe is the route of a method while there is no generation: its bytes pass. A generation that
 // came before the answer may have filled the store before the runtime had done what was asked.
 func (c *current) pipe(method string) cri.Interceptor {
@@ -198,7 +189,7 @@ func (c *current) pipe(method string) cri.Interceptor {
 	}
 	return func(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
 		resp, err := pass(ctx, call, next)
-		if c.missed != nil && c.load() != nil {
+		if c.missed != nil && c.live.Load() != nil {
 			c.missed(err == nil)
 		}
 		return resp, err
@@ -207,7 +198,7 @@ func (c *current) pipe(method string) cri.Interceptor {
 
 func (c *current) acquire() *generation {
 	for {
-		g := c.load()
+		g := c.live.Load()
 		if g == nil || g.acquire() {
 			return g
 		}

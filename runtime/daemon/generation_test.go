@@ -51,7 +51,7 @@ func load(t *testing.T, p plugin.Plugin) *loaded {
 func routing(t *testing.T, p plugin.Plugin, intercept cri.Interceptor) *generation {
 	t.Helper()
 	have := load(t, p)
-	d := &daemon{config: config.Default(), observer: observe.Discard(), backend: new(backend), syncTrigger: newTrigger()}
+	d := &daemon{config: config.Default(), observer: observe.Discard(), backend: new(backend), bypass: new(bypassing), syncTrigger: newTrigger()}
 	g := d.generation([]member{{loaded: have}})
 	g.route = func(string) cri.Interceptor { return intercept }
 	have.release()

@@ -27,7 +27,10 @@ func (d *daemon) sources() admin.Sources {
 	return admin.Sources{
 		Observer: d.observer, Explain: d.explain, Metrics: d.metrics.Handler(),
 		Healthy: d.selfCheck, NotReady: func(ctx context.Context) []string { return d.notReady(ctx, true) },
-		Bypass: d.bypassStatus, SetBypass: d.setBypass, Status: d.status, Plugins: d.plugins,
+		Bypass: d.bypass.status, Status: d.status, Plugins: d.plugins,
+		SetBypass: func(ctx context.Context, on bool, reason string) (status.Bypass, error) {
+			return d.bypass.set(ctx, on, reason, d.slots)
+		},
 	}
 }
 
@@ -146,7 +149,7 @@ func (s *slots) missing(why, files bool) (reasons []string) {
 				reason += ": its files cannot be loaded"
 			}
 			reasons = append(reasons, fmt.Sprintf("%s, since %s; %s", reason, failure.Since.UTC().Format(time.RFC3339), failure.Meanwhile))
-		case !s.bypassed && v != nil && v.description.Policy == plugin.Fail:
+		case v != nil && v.description.Policy == plugin.Fail:
 			reasons = append(reasons, fmt.Sprintf("%s with policy Fail is %s until it is loaded", name, s.state(p)))
 		}
 	}

@@ -24,7 +24,7 @@ func (d *daemon) levels() (l metrics.Levels) {
 	l.QueueLength = d.queue.Len()
 	state := d.settingsState()
 	l.SettingsRefused, l.SettingsChanged = state.Err != nil, state.Changed
-	l.Bypass = d.current.bypassed.Load()
+	l.Bypass = d.bypass.state.Load().On
 	if d.audit != nil {
 		l.AuditLost = d.audit.Lost()
 	}
@@ -59,7 +59,7 @@ func (s *slots) levels() []metrics.PluginLevels {
 				one.Instances, one.Memory = one.Instances+instances, one.Memory+memory
 			}
 		}
-		if m, there := s.place(p); there && m.Breaker != nil {
+		if m, there := s.loader.place(p); there && m.Breaker != nil {
 			one.BreakerOpen = m.Breaker.Status().State != plugin.Closed
 		}
 		all = append(all, one)

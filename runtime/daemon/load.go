@@ -214,3 +214,11 @@ func (s *slots) retire(v *version) {
 	v.become(draining)
 	v.loaded.release()
 }
+
+// unload ends every version of a plugin.
+func (s *slots) unload(p *slot) {
+	s.discard(p.last)
+	s.discard(p.next)
+	s.retire(p.active)
+	p.active, p.last, p.next = nil, nil, nil
+}

@@ -127,6 +127,9 @@ func (p *slot) loads() *version {
 	return second
 }
 
+// empty reports whether no version of the plugin is loaded, or is to be.
+func (p *slot) empty() bool { return p.active == nil && p.last == nil && p.next == nil }
+
 // shown is the description that stands for the plugin: of what is active, or is to be, also after a bypass.
 func (p *slot) shown() registry.Description {
 	for _, v := range []*version{p.active, p.last, p.next} {

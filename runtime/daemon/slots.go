@@ -38,7 +38,7 @@ type slots struct {
 	store   following
 	fills   int // how often one was begun
 
-	bypassed bool // no plugin is loaded, whatever the files say
+	bypassed bool // plugins are not loaded, whatever the files say
 	complete bool // the files of all plugins are known
 
 	published  []member // those of the current generation
@@ -152,7 +152,6 @@ func (s *slots) update(ctx context.Context, list registry.List) {
 			s.daemon.durable.restore(ctx, d.ID, p.persistent.values)
 			if good, known := s.good[d.ID]; known {
 				p.good = &good
-				s.restore(p, d)
 			}
 		}
 		delete(gone, d.ID)
@@ -164,9 +163,7 @@ func (s *slots) update(ctx context.Context, list registry.List) {
 		s.good = nil
 	}
 	for _, p := range gone {
-		s.discard(p.last)
-		s.discard(p.next)
-		s.retire(p.active)
+		s.unload(p)
 		s.observer.Observe(ctx, &observe.PluginRemoved{Plugin: p.id, Disabled: s.off[p.id] != nil})
 	}
 }
@@ -187,10 +184,7 @@ func (s *slots) switchOff(p *slot, d registry.Description) {
 
 // restore has the last good version loaded, if the files have changed since it was active in what needs a load.
 func (s *slots) restore(p *slot, d registry.Description) {
-	if p.good == nil || s.bypassed {
-		return
-	}
-	if p.wasActive(d) || p.good.Description.Disabled {
+	if p.good == nil || p.wasActive(d) || p.good.Description.Disabled {
 		return
 	}
 	p.last = s.version(s.daemon.lastGood.copyOf(p.good.Description))
@@ -223,7 +217,13 @@ func (p *slot) describe(d registry.Description) {
 // stays valid as long as the module and settings are the same. Files that are bad change nothing.
 func (s *slots) describe(ctx context.Context, p *slot, d registry.Description) {
 	p.describe(d)
-	if s.bypassed || d.Problem != nil {
+	if s.bypassed {
+		return
+	}
+	if p.empty() { // at a start, or after a bypass
+		s.restore(p, d)
+	}
+	if d.Problem != nil {
 		return
 	}
 	from := d.Source()
@@ -273,7 +273,7 @@ func (s *slots) compiles(digest string) bool {
 func (s *slots) members() (all []member) {
 	slices.SortFunc(s.order, compareSlots)
 	for _, p := range s.order {
-		if m, ok := s.place(p); ok {
+		if m, ok := s.loader.place(p); ok {
 			all = append(all, m)
 		}
 		if met := s.state(p); met != p.met {
@@ -281,14 +281,6 @@ func (s *slots) members() (all []member) {
 		}
 	}
 	return all
-}
-
-// place returns the slot's member, as the loader does; none while plugins are bypassed.
-func (s *slots) place(p *slot) (m member, ok bool) {
-	if s.bypassed {
-		return m, false
-	}
-	return s.loader.place(p)
 }
 
 // publish makes the members those that calls meet, if they differ from the published ones. With
@@ -300,9 +292,6 @@ func (s *slots) publish(ctx context.Context) {
 		s.tellPresent()
 	}
 	another, begins := !slices.EqualFunc(members, s.published, member.equal), s.store == unfollowed
-	if another {
-		s.generation++
-	}
 	loaded := func(p *slot) bool { return p.loads() != nil && p.loads().loaded != nil }
 	if len(members) == 0 && !slices.ContainsFunc(s.order, loaded) {
 		if !begins {
@@ -311,6 +300,9 @@ func (s *slots) publish(ctx context.Context) {
 		return
 	}
 	d.following.Store(true)
+	if another {
+		s.generation++
+	}
 	if another || begins {
 		s.published = members
 		d.current.swap(d.generation(members))
@@ -340,9 +332,7 @@ func activeOf(members []member) *observe.GenerationActive {
 // close releases every plugin. Events that are posted now are dropped.
 func (s *slots) close() {
 	for _, p := range s.order {
-		s.discard(p.last)
-		s.discard(p.next)
-		s.retire(p.active)
+		s.unload(p)
 	}
 	s.all, s.order = nil, nil
 }

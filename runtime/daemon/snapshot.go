@@ -46,7 +46,7 @@ func (s *slots) look() status.Plugins {
 		if one.Pending == nil {
 			one.Pending = p.last.look()
 		}
-		if m, there := s.place(p); there {
+		if m, there := s.loader.place(p); there {
 			one.Hooks = m.Hooks.Names()
 			if m.Breaker != nil {
 				breaker := m.Breaker.Status()

@@ -25,7 +25,7 @@ func (d *daemon) status(ctx context.Context) (*status.Status, error) {
 	node := d.node.Load()
 	s := &status.Status{
 		Version: d.version, PID: os.Getpid(), Now: time.Now(), Started: d.started, NotReady: d.notReady(ctx, true),
-		Bypass: d.bypassStatus(), Settings: d.settingsStatus(),
+		Bypass: d.bypass.status(), Settings: d.settingsStatus(),
 		Listen: d.config.Listen, Connections: d.server.Connections(), Peers: d.connected(), Plugins: all,
 		Backend: status.Backend{
 			Endpoint: d.config.Backend, Connected: d.backend.conn.GetState() == connectivity.Ready, Name: node.RuntimeName, Version: node.RuntimeVersion,

@@ -38,7 +38,7 @@ func TestNoTickWhileDraining(t *testing.T) {
 		told, stop := context.WithCancel(t.Context())
 		d := &daemon{
 			config: new(config.Config), observer: log, store: pods.NewStore(), queue: workqueue.New(), syncTrigger: newTrigger(),
-			backend: new(backend), stopping: told.Done(),
+			backend: new(backend), bypass: new(bypassing), stopping: told.Done(),
 		}
 		d.node.Store(new(crifield.Node))
 		c := new(clock)
