@@ -2,19 +2,16 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"net"
+	"sync"
 	"time"
 
 	"golang.org/x/net/netutil"
 
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
-	"github.com/wasmproxy/wasmproxy/runtime/enforce"
-	"github.com/wasmproxy/wasmproxy/runtime/explain"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
-	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
 )
 
@@ -29,70 +26,82 @@ const statusMode = 0o660
 // have it.
 const adminRetry = 10 * time.Second
 
-// serveAdmin serves the admin socket until one of the contexts is done.
-func (d *daemon) serveAdmin(ctx, background context.Context) {
-	path := config.Path(d.config.AdminSocket)
-	d.serveSocket(ctx, background, path, adminMode, admin.Serve, func(err error) observe.Event {
-		return &observe.AdminSocketFailed{Socket: path, Err: err}
-	})
+// maxScrapers is how many connections to metrics-listen, and to status-socket, are served at a time. A node has one or
+// two Prometheus servers, and as many probes.
+const maxScrapers = 32
+
+// operators serves what operators ask for, beside calls, which do not depend on it.
+type operators struct {
+	config  *config.Config
+	retry   time.Duration // of a socket that could not be made
+	sources admin.Sources // of the sockets
+	public  admin.Sources // of metrics-listen
 }
 
-// serveStatus serves the status socket until one of the contexts is done.
-func (d *daemon) serveStatus(ctx, background context.Context) {
-	path := config.Path(d.config.StatusSocket)
-	limited := func(ctx context.Context, l net.Listener, s admin.Sources) error {
-		return admin.ServeStatus(ctx, netutil.LimitListener(l, maxScrapers), s)
-	}
-	d.serveSocket(ctx, background, path, statusMode, limited, func(err error) observe.Event {
-		return &observe.StatusSocketFailed{Socket: path, Err: err}
-	})
-}
-
-// serveSocket serves a unix socket, if path is not empty. Calls do not depend on it. The next proxy wants the socket when
-// this one begins to stop, which is the end of ctx.
-func (d *daemon) serveSocket(ctx, background context.Context, path string, mode fs.FileMode,
-	serve func(context.Context, net.Listener, admin.Sources) error, failed func(error) observe.Event) {
-	if path == "" {
-		return
-	}
-	d.keepServing(ctx, background, func(ctx context.Context) error {
-		l, err := proxy.Listen(ctx, path, mode)
-		if err != nil {
-			return err
-		}
-		return serve(ctx, l, d.sources())
-	}, failed)
-}
-
-func (d *daemon) explain(ctx context.Context, name string) (*explain.Report, error) {
-	if !d.following.Load() {
-		return d.explainLeft(ctx, name)
-	}
-	report, err := d.enforcer().Explain(ctx, name)
-	if errors.Is(err, explain.ErrNotFound) && d.backend.behind() {
-		return nil, admin.NotReady("the proxy has not read the pods of the container runtime yet; " + err.Error())
-	}
-	return report, err
-}
-
-// explainLeft tells of the values that plugins have left, while none is loaded. The daemon's store
-// follows no pods then, so that the runtime is asked for them.
-func (d *daemon) explainLeft(ctx context.Context, name string) (*explain.Report, error) {
-	switch {
-	case !d.ledger.Empty(), len(d.ledger.IgnoredPods()) > 0:
-	case d.bypass.state.Load().On:
-		return nil, admin.NotReady("plugins are bypassed and none has left a value, so the proxy passes every call as it comes and knows of no pod")
-	default:
-		return nil, admin.NotReady("no plugin is loaded and none has left a value, so the proxy passes every call as it comes and knows of no pod")
-	}
-	left := d.enforcer()
-	left.Store = pods.NewStoreWith(enforce.KernelOf(d.cgroups))
-	ctx, cancel := context.WithTimeout(ctx, syncTime)
+// serve serves all sockets that the settings name until one of the contexts is done. The next proxy wants them when this
+// one begins to stop, which is the end of ctx.
+func (o *operators) serve(ctx, background context.Context) {
+	var servers sync.WaitGroup
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	syncErr := left.Store.Sync(ctx, left.Backend)
-	report, err := left.Explain(ctx, name)
-	if errors.Is(err, explain.ErrNotFound) && !complete(syncErr) {
-		return nil, admin.NotReady("the container runtime does not tell of its pods: " + syncErr.Error())
+	defer context.AfterFunc(background, cancel)()
+	if path := config.Path(o.config.AdminSocket); path != "" {
+		servers.Go(func() {
+			o.keepServing(ctx, func(ctx context.Context) error {
+				return o.serveSocket(ctx, path, adminMode, admin.Serve)
+			}, func(err error) observe.Event { return &observe.AdminSocketFailed{Socket: path, Err: err} })
+		})
 	}
-	return report, err
+	if path := config.Path(o.config.StatusSocket); path != "" {
+		servers.Go(func() {
+			o.keepServing(ctx, func(ctx context.Context) error {
+				return o.serveSocket(ctx, path, statusMode, func(ctx context.Context, l net.Listener, s admin.Sources) error {
+					return admin.ServeStatus(ctx, netutil.LimitListener(l, maxScrapers), s)
+				})
+			}, func(err error) observe.Event { return &observe.StatusSocketFailed{Socket: path, Err: err} })
+		})
+	}
+	if address := o.config.MetricsListen; address != "" {
+		servers.Go(func() {
+			o.keepServing(ctx, func(ctx context.Context) error {
+				l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+				if err != nil {
+					return err
+				}
+				o.public.Observer.Observe(ctx, &observe.ServingMetrics{Address: l.Addr().String()})
+				return admin.ServePublic(ctx, netutil.LimitListener(l, maxScrapers), o.public)
+			}, func(err error) observe.Event { return &observe.MetricsListenFailed{Address: address, Err: err} })
+		})
+	}
+	servers.Wait()
+}
+
+func (o *operators) serveSocket(
+	ctx context.Context, path string, mode fs.FileMode, serve func(context.Context, net.Listener, admin.Sources) error,
+) error {
+	l, err := proxy.Listen(ctx, path, mode)
+	if err != nil {
+		return err
+	}
+	return serve(ctx, l, o.sources)
+}
+
+// keepServing calls serve again and again until ctx is done. If it fails, an event says so, and it is tried again later;
+// there is one event until an attempt took longer than that.
+func (o *operators) keepServing(ctx context.Context, serve func(context.Context) error, failed func(error) observe.Event) {
+	for reported := false; ; {
+		start := time.Now()
+		err := serve(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if !reported || time.Since(start) > o.retry {
+			o.sources.Observer.Observe(ctx, failed(err))
+			reported = true
+		}
+		select {
+		case <-time.After(o.retry):
+		case <-ctx.Done():
+		}
+	}
 }

@@ -6,10 +6,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/pods"
@@ -37,6 +40,11 @@ type backend struct {
 
 	failures repeats // of filling the store
 	unread   unread
+
+	asking   singleflight.Group              // for the version
+	cgroups  *cgroup.FS                      // nil without a cgroup root
+	node     atomic.Pointer[crifield.Node]   // never nil; replaced when the runtime is another
+	handlers atomic.Pointer[runtimeHandlers] // likewise
 }
 
 // unread has the store filled again until the runtime describes what it lists. It is for whoever
@@ -88,9 +96,11 @@ type connection interface {
 	WaitForStateChange(context.Context, connectivity.State) bool
 }
 
-func newBackend(conn connection, client runtimeClient, store *pods.Store, observer observe.Observer) *backend {
-	b := &backend{conn: conn, client: client, store: store, observer: observer}
+func newBackend(conn connection, client runtimeClient, store *pods.Store, cgroups *cgroup.FS, observer observe.Observer) *backend {
+	b := &backend{conn: conn, client: client, store: store, cgroups: cgroups, observer: observer}
 	b.life.Store(1)
+	b.node.Store(&crifield.Node{})
+	b.handlers.Store(&runtimeHandlers{})
 	return b
 }
 
@@ -175,3 +185,22 @@ func (b *backend) fill(ctx context.Context) {
 	pods, containers := b.store.Len()
 	b.observer.Observe(ctx, &observe.StoreFilled{Pods: pods, Containers: containers, Took: time.Since(start)})
 }
+
+// version makes the smallest call to the container runtime. Several at once are one.
+func (b *backend) version(ctx context.Context) (*runtimeapi.VersionResponse, error) {
+	answered := b.asking.DoChan("version", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), versionTime)
+		defer cancel()
+		return b.client.Version(ctx, &runtimeapi.VersionRequest{})
+	})
+	select {
+	case r := <-answered:
+		v, _ := r.Val.(*runtimeapi.VersionResponse)
+		return v, r.Err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// versionTime is less than a check may take, so that its other reasons are told, too.
+const versionTime = 2 * time.Second

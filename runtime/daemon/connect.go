@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/docker"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
 )
 
@@ -37,7 +39,7 @@ func (d *daemon) connect() error {
 			return err
 		}
 	}
-	d.backend = newBackend(runtime, runtimeapi.NewRuntimeServiceClient(runtime), d.store, d.observer)
+	d.backend = newBackend(runtime, runtimeapi.NewRuntimeServiceClient(runtime), d.store, d.cgroups, d.observer)
 	d.answers = proxy.Answers
 	d.server = proxy.New(proxy.Options{
 		Backend: runtime, ImageBackend: images, Router: d.current.Route, Observer: d.observer, DrainTimeout: c.DrainTimeout,
@@ -57,8 +59,9 @@ func (d *daemon) connectDocker() {
 	c := d.config
 	d.current.told = true // by events
 	client := docker.NewClient(c.Backend, c.AllContainers())
-	d.link = docker.NewLink(client, d.containerEvent)
-	d.backend = newBackend(d.link, client, d.store, d.observer)
+	events := &containerEvents{store: d.store, following: &d.following, refill: d.resyncTrigger}
+	d.link = docker.NewLink(client, events.follow)
+	d.backend = newBackend(d.link, client, d.store, d.cgroups, d.observer)
 	d.answers = docker.Answers
 	d.server = docker.New(docker.Options{
 		Client: client, Router: d.current.Route, Store: d.store, Observer: d.observer, DrainTimeout: c.DrainTimeout,
@@ -72,32 +75,39 @@ const (
 	maxRemovals = 1024
 )
 
-// containerEvent follows what happens to containers without a request that the proxy sees: with
+// containerEvents brings to the store what happens to containers without a request that the proxy sees: with
 // --rm Docker removes them, and with a restart policy it starts them.
-func (d *daemon) containerEvent(e docker.Event) {
-	if !d.following.Load() {
+type containerEvents struct {
+	store     *pods.Store
+	following *atomic.Bool // the store follows calls
+	refill    trigger      // fills the store again
+	removals  atomic.Int64 // that wait for the answer
+}
+
+func (c *containerEvents) follow(e docker.Event) {
+	if !c.following.Load() {
 		return
 	}
 	switch {
-	case e.Action == docker.Destroyed && d.removals.Load() >= maxRemovals:
-		d.resyncTrigger.notify()
+	case e.Action == docker.Destroyed && c.removals.Load() >= maxRemovals:
+		c.refill.notify()
 	case e.Action == docker.Destroyed:
-		d.removals.Add(1)
+		c.removals.Add(1)
 		time.AfterFunc(removedTime, func() {
-			defer d.removals.Add(-1)
-			_, pod := d.store.Pod(e.ID)
-			if _, container := d.store.Container(e.ID); pod || container {
-				d.resyncTrigger.notify()
+			defer c.removals.Add(-1)
+			_, pod := c.store.Pod(e.ID)
+			if _, container := c.store.Container(e.ID); pod || container {
+				c.refill.notify()
 			}
 		})
 	case e.Action == docker.Started && !e.Pod:
-		d.store.Observe(nil, &runtimeapi.StartContainerRequest{ContainerId: e.ID}, nil)
+		c.store.Observe(nil, &runtimeapi.StartContainerRequest{ContainerId: e.ID}, nil)
 	case e.Action == docker.Died && e.Alone: // with its pod
-		of, _ := d.store.Container(e.ID)
-		d.store.Observe(nil, &runtimeapi.StopPodSandboxRequest{PodSandboxId: cmp.Or(of.PodID, e.ID)}, nil)
+		of, _ := c.store.Container(e.ID)
+		c.store.Observe(nil, &runtimeapi.StopPodSandboxRequest{PodSandboxId: cmp.Or(of.PodID, e.ID)}, nil)
 	case e.Action == docker.Died && !e.Pod:
-		d.store.Observe(nil, &runtimeapi.StopContainerRequest{ContainerId: e.ID}, nil)
+		c.store.Observe(nil, &runtimeapi.StopContainerRequest{ContainerId: e.ID}, nil)
 	case e.Action == docker.Died:
-		d.store.Observe(nil, &runtimeapi.StopPodSandboxRequest{PodSandboxId: e.ID}, nil)
+		c.store.Observe(nil, &runtimeapi.StopPodSandboxRequest{PodSandboxId: e.ID}, nil)
 	}
 }

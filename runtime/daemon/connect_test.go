@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"sync/atomic"
 	"testing"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -12,7 +13,7 @@ import (
 // TestStandaloneDies: a container that Kubernetes did not make stops with its pod, whichever ID that has, and
 // is ready again when Docker's restart policy starts it.
 func TestStandaloneDies(t *testing.T) {
-	d := &daemon{store: pods.NewStore()}
+	d := &containerEvents{store: pods.NewStore(), following: new(atomic.Bool)}
 	d.following.Store(true)
 	d.store.Observe(nil, &runtimeapi.RunPodSandboxRequest{}, &runtimeapi.RunPodSandboxResponse{PodSandboxId: "random"})
 	d.store.Observe(nil, &runtimeapi.CreateContainerRequest{PodSandboxId: "random"}, &runtimeapi.CreateContainerResponse{ContainerId: "c"})
@@ -25,7 +26,7 @@ func TestStandaloneDies(t *testing.T) {
 		{docker.Died, runtimeapi.PodSandboxState_SANDBOX_NOTREADY, runtimeapi.ContainerState_CONTAINER_EXITED},
 		{docker.Started, runtimeapi.PodSandboxState_SANDBOX_READY, runtimeapi.ContainerState_CONTAINER_RUNNING},
 	} {
-		d.containerEvent(docker.Event{ID: "c", Action: test.action, Alone: true})
+		d.follow(docker.Event{ID: "c", Action: test.action, Alone: true})
 		p, _ := d.store.Pod("random")
 		if c, _ := d.store.Container("c"); p.State != test.pod || c.State != test.container {
 			t.Errorf("after %s the pod is %v and the container %v", test.action, p.State, c.State)
@@ -36,15 +37,15 @@ func TestStandaloneDies(t *testing.T) {
 // TestManyRemovals: however many containers Docker says that it has removed, the store looks after a bounded
 // number of them, and is filled again for the rest.
 func TestManyRemovals(t *testing.T) {
-	d := &daemon{store: pods.NewStore(), resyncTrigger: newTrigger()}
+	d := &containerEvents{store: pods.NewStore(), following: new(atomic.Bool), refill: newTrigger()}
 	d.following.Store(true)
 	for range 100 * maxRemovals {
-		d.containerEvent(docker.Event{ID: "c", Action: docker.Destroyed})
+		d.follow(docker.Event{ID: "c", Action: docker.Destroyed})
 		if n := d.removals.Load(); n > maxRemovals {
 			t.Fatalf("%d removals are waited for", n)
 		}
 	}
-	if len(d.resyncTrigger) == 0 {
+	if len(d.refill) == 0 {
 		t.Error("the store is not filled again")
 	}
 }

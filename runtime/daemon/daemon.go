@@ -11,13 +11,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/singleflight"
 	"google.golang.org/grpc"
 
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/systemd"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
-	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/docker"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
@@ -141,21 +139,16 @@ type daemon struct {
 	adminRetry    time.Duration   // of sockets other than that for calls, and of node-features-file
 	startFills    []time.Duration // when the store is filled again after the start
 	scanPeriod    time.Duration
-	syncTrigger   trigger         // synchronize plugins with pods that they do not know
-	resyncTrigger trigger         // fill the store again
-	lostTrigger   trigger         // the runtime may have done what it did not answer
-	reloadTrigger trigger         // systemd has reloaded
-	settling      chan struct{}   // holds a token while the store is filled, or values are undone
-	ticking       sync.WaitGroup  // the ticks of all plugins
-	stopping      <-chan struct{} // closed when the daemon has to stop
+	syncTrigger   trigger       // synchronize plugins with pods that they do not know
+	resyncTrigger trigger       // fill the store again
+	lostTrigger   trigger       // the runtime may have done what it did not answer
+	reloadTrigger trigger       // systemd has reloaded
+	settling      chan struct{} // holds a token while the store is filled, or values are undone
+	ticks         ticks
 
-	busy      bool                            // post hooks did not end before the daemon had to
-	asking    singleflight.Group              // asks the container runtime whether it answers
-	following atomic.Bool                     // the store follows calls
-	removals  atomic.Int64                    // Docker's events of them that wait for the answer
-	files     atomic.Pointer[registry.List]   // of plugins, as they are now; never nil
-	node      atomic.Pointer[crifield.Node]   // never nil; replaced when the runtime is another
-	handlers  atomic.Pointer[runtimeHandlers] // likewise
+	busy      bool                          // post hooks did not end before the daemon had to
+	following atomic.Bool                   // the store follows calls
+	files     atomic.Pointer[registry.List] // of plugins, as they are now; never nil
 
 	// present is of each plugin whose files are there, loaded or not, by id; nil until these are known.
 	present atomic.Pointer[map[string]*intercept.Generation]
@@ -164,19 +157,18 @@ type daemon struct {
 // open makes the parts, none of which does anything yet.
 func open(ctx context.Context, c *config.Config, observer observe.Observer, o options) (*daemon, error) {
 	d := &daemon{
-		config: c, queue: workqueue.New(), stopping: ctx.Done(),
+		config: c, queue: workqueue.New(),
 		startTime: o.startTime, firstSyncTime: o.firstSyncTime, adminRetry: o.adminRetry, startFills: o.startFills, scanPeriod: o.scanPeriod,
 		syncTrigger: newTrigger(), resyncTrigger: newTrigger(), lostTrigger: newTrigger(), reloadTrigger: newTrigger(), settling: make(chan struct{}, 1),
 	}
 	d.notifier = service.NewNotifier(observer)
+	d.ticks.current, d.ticks.stopping = &d.current, ctx.Done()
 	d.version, d.started = o.version, time.Now()
 	d.settings, d.passed = o.settings, o.passed
 	d.metrics = metrics.New(o.version, d.levels, docker.Shapes())
 	d.observer = d.sinks(ctx, o.version, observe.Sinks{observer, d.metrics, d.notifier})
 	o.engine.Observer = d.observer
 	d.current.missed, d.current.passUpdate = d.missed, d.passUpdate
-	d.node.Store(&crifield.Node{})
-	d.handlers.Store(&runtimeHandlers{})
 	d.files.Store(&registry.List{})
 	if err := d.assemble(ctx, o); err != nil {
 		d.close()
@@ -212,7 +204,7 @@ func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 	if d.cgroups, err = openCgroups(c); err != nil {
 		return err
 	}
-	d.systemd = systemd.New(systemd.Addresses(), d.systemdEvents())
+	d.systemd = systemd.New(systemd.Addresses(), systemdEvents(d.observer, d.reloadTrigger))
 	if d.cgroups != nil {
 		d.cgroups.UseSystemd(d.systemd)
 	}
@@ -291,11 +283,15 @@ func (d *daemon) serve(ctx context.Context) error {
 	d.slots.reconcile(background)
 	var tasks sync.WaitGroup
 	d.work(background, &tasks, watch)
-	d.awaitPlugins(ctx)
+	select { // until each plugin is active or cannot be loaded
+	case <-d.slots.begun:
+	case <-time.After(d.startTime):
+	case <-ctx.Done():
+	}
 	d.observer.Observe(ctx, &observe.Serving{Listen: d.config.Listen, Backend: d.config.Backend})
 	tasks.Go(func() { d.notifier.Run(background, d.selfCheck) })
-	tasks.Go(func() { d.serveOperators(ctx, background) })
-	tasks.Go(func() { d.keepSettings(background) })
+	tasks.Go(func() { d.operators().serve(ctx, background) })
+	tasks.Go(func() { keepSettings(background, d.settings, d.backend, d.observer) })
 	stopping := d.reportStop(ctx)
 	err = d.server.Serve(ctx, d.peers.Listen(listener))
 	d.drain(background, stopping)
@@ -309,22 +305,14 @@ func (d *daemon) serve(ctx context.Context) error {
 // which the process before may use drain-timeout and closeTime.
 const startTime = time.Second
 
-// awaitPlugins returns when each plugin is active or cannot be loaded, or the time for that is over.
-func (d *daemon) awaitPlugins(ctx context.Context) {
-	select {
-	case <-d.slots.begun:
-	case <-time.After(d.startTime):
-	case <-ctx.Done():
-	}
-}
-
 // work begins what is done beside calls, until ctx is done.
 func (d *daemon) work(ctx context.Context, tasks *sync.WaitGroup, watch *registry.Watcher) {
 	tasks.Go(func() { d.followFiles(ctx, watch) })
 	tasks.Go(func() { d.backend.watch(ctx, d.refill) })
 	tasks.Go(func() { d.bypass.watch(ctx, d.slots) })
+	tasks.Go(func() { writeNodeFeatures(ctx, d.config.NodeFeatures, d.adminRetry, d.status, d.observer) })
 	for _, run := range []func(context.Context){
-		d.slots.run, d.syncMissed, d.followLost, d.scanFiles, d.durable.run, d.lastGood.run, d.writeNodeFeatures,
+		d.slots.run, d.syncMissed, d.followLost, d.scanFiles, d.durable.run, d.lastGood.run,
 	} {
 		tasks.Go(func() { run(ctx) })
 	}

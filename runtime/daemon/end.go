@@ -26,7 +26,7 @@ func (d *daemon) reportStop(ctx context.Context) <-chan time.Time {
 func (d *daemon) drain(ctx context.Context, stopping <-chan time.Time) {
 	start := time.Now()
 	select {
-	case <-d.stopping:
+	case <-d.ticks.stopping:
 		start = <-stopping
 	default: // the listener failed
 	}
@@ -87,7 +87,7 @@ func (d *daemon) close() {
 	d.current.swap(nil)
 	if d.slots != nil {
 		d.slots.close()
-		d.await(ctx, &d.ticking, "ticks")
+		d.await(ctx, &d.ticks.running, "ticks")
 		d.await(ctx, &d.slots.jobs, "loads of plugins")
 	}
 	var ends []func() error

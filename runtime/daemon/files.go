@@ -35,17 +35,17 @@ func (d *daemon) scanFiles(ctx context.Context) {
 
 // systemdEvents are what systemd's connection reports, of which a reload has the files repaired
 // that systemd has overwritten.
-func (d *daemon) systemdEvents() systemd.Events {
+func systemdEvents(observer observe.Observer, reloaded trigger) systemd.Events {
 	ctx := context.Background() // no call causes them
 	return systemd.Events{
-		Connected:   func(version int) { d.observer.Observe(ctx, &observe.SystemdConnected{Version: version}) },
-		Unavailable: func(err error) { d.observer.Observe(ctx, &observe.SystemdUnavailable{Err: err}) },
+		Connected:   func(version int) { observer.Observe(ctx, &observe.SystemdConnected{Version: version}) },
+		Unavailable: func(err error) { observer.Observe(ctx, &observe.SystemdUnavailable{Err: err}) },
 		Refused: func(unit, property string, err error) {
-			d.observer.Observe(ctx, &observe.SystemdPropertyRefused{Unit: unit, Property: property, Err: err})
+			observer.Observe(ctx, &observe.SystemdPropertyRefused{Unit: unit, Property: property, Err: err})
 		},
 		Reloaded: func() {
-			d.observer.Observe(ctx, &observe.SystemdReloaded{})
-			d.reloadTrigger.notify()
+			observer.Observe(ctx, &observe.SystemdReloaded{})
+			reloaded.notify()
 		},
 	}
 }
@@ -59,7 +59,7 @@ func (d *daemon) fill(ctx context.Context) {
 	}
 	defer d.settled()
 	d.backend.fill(ctx)
-	d.describeNode(ctx)
+	d.backend.describe(ctx)
 	if !d.backend.behind() && d.following.Load() {
 		d.enforcer().DropGone()
 		d.endWishes(ctx) // before Settle would write their values again
@@ -114,8 +114,8 @@ func (s *slots) tellPresent() {
 	d.syncTrigger.notify()
 }
 
-// describe has what earlier versions have saved forgotten of plugins that are not there any more, once that is known.
-func (d *daemon) describe(ctx context.Context, list registry.List) {
+// forget removes what earlier versions have saved of plugins that are not there any more, once that is known.
+func forget(ctx context.Context, list registry.List, versions *lastGood, values *durable) {
 	if !list.Complete {
 		return
 	}
@@ -127,8 +127,8 @@ func (d *daemon) describe(ctx context.Context, list registry.List) {
 			ids[p.ID] = true
 		}
 	}
-	d.lastGood.forget(files)
-	d.durable.forget(ctx, ids)
+	versions.forget(files)
+	values.forget(ctx, ids)
 }
 
 // undoEnded undoes the values that plugins cannot want any more.

@@ -143,15 +143,15 @@ func (d *daemon) refill(ctx context.Context) {
 	if d.following.Load() {
 		d.fill(ctx)
 		d.syncTrigger.notify()
-	} else if d.left() {
+	} else if d.valuesLeft() {
 		d.dropGone(ctx)
 		d.undoEnded(ctx)
 		d.enforcer().Scan(ctx)
 	}
 }
 
-// left reports whether there are values to be undone, and no plugin may want any: there is none, or all are bypassed.
-func (d *daemon) left() bool {
+// valuesLeft reports whether there are values to be undone, and no plugin may want any: there is none, or all are bypassed.
+func (d *daemon) valuesLeft() bool {
 	present := d.present.Load()
 	return present != nil && len(*present) == 0 && !d.ledger.Empty()
 }
@@ -159,7 +159,7 @@ func (d *daemon) left() bool {
 // dropGone drops the records of pods and containers that have gone while values are left: the daemon's
 // store follows none then. The runtime is asked for those that there are.
 func (d *daemon) dropGone(ctx context.Context) {
-	if !d.left() || !d.settle(ctx) {
+	if !d.valuesLeft() || !d.settle(ctx) {
 		return
 	}
 	defer d.settled() // till then no plugin becomes active and leaves a record

@@ -87,7 +87,7 @@ func (d *daemon) generation(members []member) *generation {
 // enforcer has the values of plugins hold.
 func (d *daemon) enforcer() *enforce.Enforcer {
 	return &enforce.Enforcer{
-		Observer: d.observer, Store: d.store, Backend: d.backend.client, Ledger: d.ledger, Cgroups: d.cgroups, Node: &d.node, Queue: d.queue,
+		Observer: d.observer, Store: d.store, Backend: d.backend.client, Ledger: d.ledger, Cgroups: d.cgroups, Node: &d.backend.node, Queue: d.queue,
 	}
 }
 

@@ -4,27 +4,17 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
-	"sync"
 	"time"
 
-	"golang.org/x/net/netutil"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
-	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
-// maxScrapers is how many connections to metrics-listen, and to status-socket, are served at a time. A node has one or
-// two Prometheus servers, and as many probes.
-const maxScrapers = 32
-
-// sources are what the sockets for operators and metrics-listen answer from.
-func (d *daemon) sources() admin.Sources {
-	return admin.Sources{
+// operators serve from the daemon's state. On metrics-listen, reasons have no errors of plugins.
+func (d *daemon) operators() *operators {
+	all := admin.Sources{
 		Observer: d.observer, Explain: d.explain, Metrics: d.metrics.Handler(),
 		Healthy: d.selfCheck, NotReady: func(ctx context.Context) []string { return d.notReady(ctx, true) },
 		Bypass: d.bypass.status, Status: d.status, Plugins: d.plugins,
@@ -32,65 +22,16 @@ func (d *daemon) sources() admin.Sources {
 			return d.bypass.set(ctx, on, reason, d.slots)
 		},
 	}
-}
-
-// serveOperators serves what operators ask for, beside calls.
-func (d *daemon) serveOperators(ctx, background context.Context) {
-	var servers sync.WaitGroup
-	servers.Go(func() { d.serveAdmin(ctx, background) })
-	servers.Go(func() { d.serveStatus(ctx, background) })
-	servers.Go(func() { d.serveMetrics(ctx, background) })
-	servers.Wait()
-}
-
-// serveMetrics serves metrics and health on metrics-listen until one of the contexts is done.
-// Calls do not depend on it.
-func (d *daemon) serveMetrics(ctx, background context.Context) {
-	address := d.config.MetricsListen
-	if address == "" {
-		return
-	}
-	d.keepServing(ctx, background, func(ctx context.Context) error {
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-		if err != nil {
-			return err
-		}
-		d.observer.Observe(ctx, &observe.ServingMetrics{Address: l.Addr().String()})
-		public := d.sources()
-		public.NotReady = func(ctx context.Context) []string { return d.notReady(ctx, false) }
-		return admin.ServePublic(ctx, netutil.LimitListener(l, maxScrapers), public)
-	}, func(err error) observe.Event { return &observe.MetricsListenFailed{Address: address, Err: err} })
-}
-
-// keepServing calls serve again and again until one of the contexts is done. If it fails, an
-// event says so, and it is tried again later; there is one event until an attempt took longer
-// than that.
-func (d *daemon) keepServing(ctx, background context.Context, serve func(context.Context) error, failed func(error) observe.Event) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer context.AfterFunc(background, cancel)()
-	defer cancel()
-	for reported := false; ; {
-		start := time.Now()
-		err := serve(ctx)
-		if err == nil || ctx.Err() != nil {
-			return
-		}
-		if !reported || time.Since(start) > d.adminRetry {
-			d.observer.Observe(ctx, failed(err))
-			reported = true
-		}
-		select {
-		case <-time.After(d.adminRetry):
-		case <-ctx.Done():
-		}
-	}
+	public := all
+	public.NotReady = func(ctx context.Context) []string { return d.notReady(ctx, false) }
+	return &operators{d.config, d.adminRetry, all, public}
 }
 
 // notReady returns the reasons for which calls do not get what they are to get: the container
 // runtime does not answer, its pods are not known, or a plugin that must not be ignored is not
 // active. With why come the errors of plugins, whose text may be a guest's.
 func (d *daemon) notReady(ctx context.Context, why bool) (reasons []string) {
-	if _, err := d.askVersion(ctx); err != nil {
+	if _, err := d.backend.version(ctx); err != nil {
 		reasons = append(reasons, "the container runtime does not answer: "+plugin.Printable(err.Error(), 1<<10))
 	}
 	return append(reasons, d.unready(why, true)...)
@@ -110,30 +51,11 @@ func (d *daemon) unready(why, files bool) (reasons []string) {
 		reasons = append(reasons, "the pods of the container runtime have not been read yet")
 	}
 	if files {
-		reasons = append(reasons, d.settingsReasons(why)...)
+		reasons = append(reasons, settingsReasons(d.settings.State(), why)...)
 	}
 	missing, _ := ask(d.slots, func() []string { return d.slots.missing(why, files) })
 	return append(reasons, missing...)
 }
-
-// askVersion makes the smallest call to the container runtime. Several at once are one.
-func (d *daemon) askVersion(ctx context.Context) (*runtimeapi.VersionResponse, error) {
-	answered := d.asking.DoChan("version", func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), versionTime)
-		defer cancel()
-		return d.backend.client.Version(ctx, &runtimeapi.VersionRequest{})
-	})
-	select {
-	case r := <-answered:
-		v, _ := r.Val.(*runtimeapi.VersionResponse)
-		return v, r.Err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// versionTime is less than a check may take, so that its other reasons are told, too.
-const versionTime = 2 * time.Second
 
 // missing says which plugins are not as their files say, what runs instead, and why if asked. It is for the
 // goroutine of run. Without files it names only those with policy Fail that are not active.

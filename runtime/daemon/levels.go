@@ -22,7 +22,7 @@ func (d *daemon) levels() (l metrics.Levels) {
 	l.NotHeld, l.StateSaved = d.ledger.NotHeld(), d.ledger.Saved() && d.durable.allSaved() && d.lastGood.saved()
 	l.LedgerObjects, l.LedgerValues = d.ledger.Len()
 	l.QueueLength = d.queue.Len()
-	state := d.settingsState()
+	state := d.settings.State()
 	l.SettingsRefused, l.SettingsChanged = state.Err != nil, state.Changed
 	l.Bypass = d.bypass.state.Load().On
 	if d.audit != nil {

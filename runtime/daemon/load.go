@@ -79,7 +79,7 @@ func (s *slots) promote(ctx context.Context, p *slot, v *version) {
 	v.become(active)
 	v.reason, v.good = nil, true
 	s.remember(p)
-	v.stopTicks = s.daemon.tick(ctx, v.loaded)
+	v.stopTicks = s.daemon.ticks.begin(ctx, v.loaded)
 	manifest := v.loaded.Manifest()
 	s.daemon.durable.keep(ctx, p.id, p.persistent.values, manifest.Durable)
 	loaded := observe.PluginLoaded{

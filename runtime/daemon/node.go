@@ -22,21 +22,20 @@ type runtimeHandlers struct {
 	all  []status.Handler
 }
 
-// describeNode finds out what plugins and operators may know of the node.
-func (d *daemon) describeNode(ctx context.Context) {
-	handlers := runtimeHandlers{life: d.backend.life.Load()}
+// describe finds out what plugins and operators may know of the node.
+func (b *backend) describe(ctx context.Context) {
+	handlers := runtimeHandlers{life: b.life.Load()}
 	node := machine()
-	node.CgroupVersion = d.cgroups.Version()
+	node.CgroupVersion = b.cgroups.Version()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	backend := d.backend.client // older runtimes do not answer everything
-	if v, err := backend.Version(ctx, &runtimeapi.VersionRequest{}); err == nil {
+	defer cancel() // older runtimes do not answer everything
+	if v, err := b.client.Version(ctx, &runtimeapi.VersionRequest{}); err == nil {
 		node.RuntimeName, node.RuntimeVersion = v.GetRuntimeName(), v.GetRuntimeVersion()
 	}
-	if c, err := backend.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{}); err == nil && c.GetLinux() != nil {
+	if c, err := b.client.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{}); err == nil && c.GetLinux() != nil {
 		node.CgroupDriver = strings.ToLower(c.GetLinux().GetCgroupDriver().String())
 	}
-	if s, err := backend.Status(ctx, &runtimeapi.StatusRequest{}); err == nil {
+	if s, err := b.client.Status(ctx, &runtimeapi.StatusRequest{}); err == nil {
 		for _, h := range s.GetRuntimeHandlers() {
 			features := h.GetFeatures()
 			handlers.all = append(handlers.all, status.Handler{
@@ -46,16 +45,16 @@ func (d *daemon) describeNode(ctx context.Context) {
 		}
 		slices.Sort(node.RuntimeHandlers)
 		slices.SortFunc(handlers.all, func(a, b status.Handler) int { return cmp.Compare(a.Name, b.Name) })
-		d.handlers.Store(&handlers)
+		b.handlers.Store(&handlers)
 	}
-	d.node.Store(&node)
+	b.node.Store(&node)
 }
 
-// describeChanged is describeNode if the runtime may be another than the one that was asked, or nobody
+// describeChanged is describe if the runtime may be another than the one that was asked, or nobody
 // has asked it, since there is no plugin.
-func (d *daemon) describeChanged(ctx context.Context) {
-	if d.handlers.Load().life != d.backend.life.Load() {
-		d.describeNode(ctx)
+func (b *backend) describeChanged(ctx context.Context) {
+	if b.handlers.Load().life != b.life.Load() {
+		b.describe(ctx)
 	}
 }
 

@@ -73,14 +73,14 @@ func TestDescribe(t *testing.T) {
 	t.Cleanup(d.close)
 	var node crifield.Node
 	for end := time.Now().Add(30 * time.Second); node.CgroupDriver == "" && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		d.describeNode(t.Context()) // until the connection is up
-		node = *d.node.Load()
+		d.backend.describe(t.Context()) // until the connection is up
+		node = *d.backend.node.Load()
 	}
 	if node.CgroupDriver != "cgroupfs" || !slices.Equal(node.RuntimeHandlers, []string{"", "kata", "runc"}) || node.RuntimeName != "" {
 		t.Errorf("the node is %+v", node)
 	}
 	want := []status.Handler{{}, {Name: "kata", UserNamespaces: true}, {Name: "runc", RecursiveReadOnlyMounts: true}}
-	if got := d.handlers.Load().all; !slices.Equal(got, want) {
+	if got := d.backend.handlers.Load().all; !slices.Equal(got, want) {
 		t.Errorf("the handlers are %+v, want %+v", got, want)
 	}
 }

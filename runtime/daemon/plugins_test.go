@@ -53,8 +53,8 @@ func TestNodeIsDescribedAgain(t *testing.T) {
 	}
 	t.Cleanup(d.close)
 	d.following.Store(true)
-	d.describeNode(t.Context())
-	if got := *d.node.Load(); got.RuntimeName != "" {
+	d.backend.describe(t.Context())
+	if got := *d.backend.node.Load(); got.RuntimeName != "" {
 		t.Errorf("without a runtime: %+v", got)
 	}
 	runtime := fake.NewFakeRemoteRuntime()
@@ -62,10 +62,10 @@ func TestNodeIsDescribedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(runtime.Stop)
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end) && d.node.Load().RuntimeName == ""; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end) && d.backend.node.Load().RuntimeName == ""; time.Sleep(10 * time.Millisecond) {
 		d.refill(t.Context()) // until the connection is up
 	}
-	if got := *d.node.Load(); got.RuntimeName != apitest.FakeRuntimeName {
+	if got := *d.backend.node.Load(); got.RuntimeName != apitest.FakeRuntimeName {
 		t.Errorf("with a runtime: %+v", got)
 	}
 }

@@ -22,18 +22,18 @@ func reportLastGood(ctx context.Context, source *settings.Source, observer obser
 
 // keepSettings saves the active settings as good once the container runtime has answered: without an answer their
 // backend may be wrong. It tries again what fails.
-func (d *daemon) keepSettings(ctx context.Context) {
-	if d.settings == nil {
+func keepSettings(ctx context.Context, source *settings.Source, runtime *backend, observer observe.Observer) {
+	if source == nil {
 		return
 	}
 	reported, wait := false, goodPoll
 	for {
-		if _, err := d.askVersion(ctx); err == nil {
-			if err = d.settings.Keep(); err == nil {
+		if _, err := runtime.version(ctx); err == nil {
+			if err = source.Keep(); err == nil {
 				return
 			}
 			if wait = saveAgain; !reported {
-				d.observer.Observe(ctx, &observe.SettingsNotSaved{Err: err})
+				observer.Observe(ctx, &observe.SettingsNotSaved{Err: err})
 				reported = true
 			}
 		}
@@ -45,16 +45,7 @@ func (d *daemon) keepSettings(ctx context.Context) {
 	}
 }
 
-// settingsState says what of the settings file is active.
-func (d *daemon) settingsState() (s settings.State) {
-	if d.settings != nil {
-		s = d.settings.State()
-	}
-	return s
-}
-
-func (d *daemon) settingsStatus() status.Settings {
-	s := d.settingsState()
+func settingsStatus(s settings.State) status.Settings {
 	shown := status.Settings{File: s.File, LastGood: s.LastGood, Since: s.Since, Changed: s.Changed}
 	if s.Err != nil {
 		shown.Error = plugin.Printable(s.Err.Error(), 1<<10)
@@ -63,8 +54,7 @@ func (d *daemon) settingsStatus() status.Settings {
 }
 
 // settingsReasons says, for notReady, why the settings file is not active. With why comes what is wrong in it.
-func (d *daemon) settingsReasons(why bool) []string {
-	s := d.settingsState()
+func settingsReasons(s settings.State, why bool) []string {
 	switch {
 	case s.Err == nil:
 		return nil

@@ -138,7 +138,7 @@ func (s *slots) awaits() bool {
 // update takes the list of the files as they are now.
 func (s *slots) update(ctx context.Context, list registry.List) {
 	s.changed, s.complete = true, list.Complete
-	s.daemon.describe(ctx, list)
+	forget(ctx, list, s.daemon.lastGood, s.daemon.durable)
 	gone, off := s.all, s.off
 	s.all, s.order, s.off = make(map[string]*slot, len(list.Plugins)), nil, map[string]*slot{}
 	for _, d := range list.Plugins {

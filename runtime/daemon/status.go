@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc/connectivity"
 
+	"github.com/wasmproxy/wasmproxy/runtime/observe/metrics"
+	"github.com/wasmproxy/wasmproxy/runtime/peers"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
@@ -18,18 +20,18 @@ func (d *daemon) status(ctx context.Context) (*status.Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	version, err := d.askVersion(ctx)
+	version, err := d.backend.version(ctx)
 	if err == nil {
-		d.describeChanged(ctx)
+		d.backend.describeChanged(ctx)
 	}
-	node := d.node.Load()
+	node := d.backend.node.Load()
 	s := &status.Status{
 		Version: d.version, PID: os.Getpid(), Now: time.Now(), Started: d.started, NotReady: d.notReady(ctx, true),
-		Bypass: d.bypass.status(), Settings: d.settingsStatus(),
-		Listen: d.config.Listen, Connections: d.server.Connections(), Peers: d.connected(), Plugins: all,
+		Bypass: d.bypass.status(), Settings: settingsStatus(d.settings.State()),
+		Listen: d.config.Listen, Connections: d.server.Connections(), Peers: connected(d.peers.All()), Plugins: all,
 		Backend: status.Backend{
 			Endpoint: d.config.Backend, Connected: d.backend.conn.GetState() == connectivity.Ready, Name: node.RuntimeName, Version: node.RuntimeVersion,
-			Handlers: d.handlers.Load().all,
+			Handlers: d.backend.handlers.Load().all,
 		},
 		Cgroup: status.Cgroup{Root: d.config.CgroupRoot, Version: d.cgroups.Version(), Driver: node.CgroupDriver},
 		Values: status.Values{StateDir: d.config.StateDir},
@@ -58,10 +60,10 @@ func (d *daemon) status(ctx context.Context) (*status.Status, error) {
 	return s, nil
 }
 
-// connected returns who is connected to the socket for calls.
-func (d *daemon) connected() []status.Peer {
+// connected shows who is connected to the socket for calls.
+func connected(now []peers.Peer) []status.Peer {
 	all := []status.Peer{}
-	for _, p := range d.peers.All() {
+	for _, p := range now {
 		program := plugin.Printable(p.Program, 64)
 		all = append(all, status.Peer{PID: p.PID, UID: p.UID, Program: program, Since: p.Since, Connections: p.Connections})
 	}
@@ -72,13 +74,12 @@ func (d *daemon) connected() []status.Peer {
 func (d *daemon) plugins(ctx context.Context) (status.Plugins, error) {
 	all, err := d.slots.snapshot(ctx)
 	for i := range all.Plugins {
-		all.Plugins[i].Counts = d.countsOf(all.Plugins[i].ID)
+		all.Plugins[i].Counts = counts(d.metrics.Plugin(all.Plugins[i].ID))
 	}
 	return all, err
 }
 
-func (d *daemon) countsOf(id string) status.Counts {
-	t := d.metrics.Plugin(id)
+func counts(t metrics.Totals) status.Counts {
 	c := status.Counts{
 		Calls: t.Calls, Failures: t.Failures, Rejections: t.Rejections, Exempted: t.Exempted,
 		P50: t.P50.Seconds(), P99: t.P99.Seconds(),

@@ -2,41 +2,49 @@ package daemon
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/intercept"
 )
 
-// tick begins the ticks of a plugin, over all generations that it is in, and returns a
+// ticks calls plugins again and again, beside calls.
+type ticks struct {
+	current  *current
+	running  sync.WaitGroup  // the ticks of all plugins
+	stopping <-chan struct{} // closed when the daemon has to stop
+}
+
+// begin begins the ticks of a plugin, over all generations that it is in, and returns a
 // function that ends them. A tick that has begun is not cut short. None begins once the
 // daemon is stopping.
-func (d *daemon) tick(ctx context.Context, of *loaded) (end func()) {
+func (t *ticks) begin(ctx context.Context, of *loaded) (end func()) {
 	manifest := of.Manifest()
 	period := time.Duration(manifest.TickMS) * time.Millisecond
 	if !manifest.HookSet().Has(abi.Tick) || period <= 0 {
 		return func() {}
 	}
 	ended := make(chan struct{})
-	d.ticking.Go(func() {
+	t.running.Go(func() {
 		for {
 			select {
 			case <-ended:
 				return
-			case <-d.stopping:
+			case <-t.stopping:
 				return
 			case <-time.After(period):
-				d.tickOnce(context.WithoutCancel(ctx), of)
+				t.once(context.WithoutCancel(ctx), of)
 			}
 		}
 	})
 	return func() { close(ended) }
 }
 
-// tickOnce calls the plugin with the options of the present generation, if it is in that.
+// once calls the plugin with the options of the present generation, if it is in that.
 // A plugin whose breaker is open is not called.
-func (d *daemon) tickOnce(ctx context.Context, of *loaded) {
-	g := d.current.acquire()
+func (t *ticks) once(ctx context.Context, of *loaded) {
+	g := t.current.acquire()
 	if g == nil {
 		return
 	}

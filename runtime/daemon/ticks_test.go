@@ -38,13 +38,14 @@ func TestNoTickWhileDraining(t *testing.T) {
 		told, stop := context.WithCancel(t.Context())
 		d := &daemon{
 			config: new(config.Config), observer: log, store: pods.NewStore(), queue: workqueue.New(), syncTrigger: newTrigger(),
-			backend: new(backend), bypass: new(bypassing), stopping: told.Done(),
+			backend: new(backend), bypass: new(bypassing),
 		}
-		d.node.Store(new(crifield.Node))
+		d.ticks.current, d.ticks.stopping = &d.current, told.Done()
+		d.backend.node.Store(new(crifield.Node))
 		c := new(clock)
 		of := load(t, c)
 		d.current.swap(d.generation([]member{{loaded: of, Member: plugin.Member{ID: "10-clock", Plugin: c, Hooks: abi.HookSetOf(abi.Tick)}}}))
-		end := d.tick(t.Context(), of)
+		end := d.ticks.begin(t.Context(), of)
 		time.Sleep(2500 * time.Millisecond)
 		stop()
 		time.Sleep(time.Minute)
@@ -53,6 +54,6 @@ func TestNoTickWhileDraining(t *testing.T) {
 		}
 		end()
 		d.current.swap(nil)
-		d.ticking.Wait()
+		d.ticks.running.Wait()
 	})
 }

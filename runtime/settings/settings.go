@@ -184,12 +184,15 @@ type State struct {
 	Changed  bool      // the file can be used, and has other settings than the active ones
 }
 
-// State reads the settings file.
-func (s *Source) State() State {
+// State reads the settings file. A nil Source has none.
+func (s *Source) State() (state State) {
+	if s == nil {
+		return state
+	}
 	file := s.read()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	state := State{File: s.file.Path, LastGood: s.lastGood, Since: s.since}
+	state = State{File: s.file.Path, LastGood: s.lastGood, Since: s.since}
 	switch {
 	case file.Path == "", file.Err == nil && bytes.Equal(file.Text, s.text):
 		return state

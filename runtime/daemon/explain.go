@@ -1,0 +1,44 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+
+	"github.com/wasmproxy/wasmproxy/runtime/admin"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
+	"github.com/wasmproxy/wasmproxy/runtime/explain"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
+)
+
+func (d *daemon) explain(ctx context.Context, name string) (*explain.Report, error) {
+	if !d.following.Load() {
+		return d.explainLeft(ctx, name)
+	}
+	report, err := d.enforcer().Explain(ctx, name)
+	if errors.Is(err, explain.ErrNotFound) && d.backend.behind() {
+		return nil, admin.NotReady("the proxy has not read the pods of the container runtime yet; " + err.Error())
+	}
+	return report, err
+}
+
+// explainLeft tells of the values that plugins have left, while none is loaded. The daemon's store
+// follows no pods then, so that the runtime is asked for them.
+func (d *daemon) explainLeft(ctx context.Context, name string) (*explain.Report, error) {
+	switch {
+	case !d.ledger.Empty(), len(d.ledger.IgnoredPods()) > 0:
+	case d.bypass.state.Load().On:
+		return nil, admin.NotReady("plugins are bypassed and none has left a value, so the proxy passes every call as it comes and knows of no pod")
+	default:
+		return nil, admin.NotReady("no plugin is loaded and none has left a value, so the proxy passes every call as it comes and knows of no pod")
+	}
+	left := d.enforcer()
+	left.Store = pods.NewStoreWith(enforce.KernelOf(d.cgroups))
+	ctx, cancel := context.WithTimeout(ctx, syncTime)
+	defer cancel()
+	syncErr := left.Store.Sync(ctx, left.Backend)
+	report, err := left.Explain(ctx, name)
+	if errors.Is(err, explain.ErrNotFound) && !complete(syncErr) {
+		return nil, admin.NotReady("the container runtime does not tell of its pods: " + syncErr.Error())
+	}
+	return report, err
+}
