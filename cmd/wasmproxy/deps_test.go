@@ -93,7 +93,6 @@ var onlyImporters = map[string]string{
 	"github.com/lmittmann/tint":         "cmd/wasmproxy",
 	"github.com/fsnotify/fsnotify":      "runtime/registry",
 	"k8s.io/apimachinery":               "runtime/kubelet runtime/config",
-	"go.yaml.in/yaml":                   "runtime/host", // for where in a file a value is
 	"sigs.k8s.io/yaml":                  "runtime/kubelet runtime/host runtime/doctor",
 }
 

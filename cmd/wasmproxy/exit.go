@@ -19,6 +19,8 @@ const (
 
 	exitNotActive = 6 // the files of plugins are in place, and the proxy does not have them active
 
+	exitByHand = 7 // host uninstall: nothing was changed, and the operator has to change kubelet's files
+
 	exitFatal = 255 // of klog.Fatal, by which koord-runtime-proxy ended
 )
 

@@ -53,9 +53,11 @@ criSocket for kubeadm, and the setting of that program otherwise.`, (*host.Host)
 		"Give kubelet its former endpoint, and remove the proxy from this host", `Give kubelet its former endpoint, and remove the proxy from this host.
 
 It turns the bypass on, which undoes the values that plugins have set, and takes back what
-host install has recorded. It shows each change first. In a file of
-kubelet that was edited since, it changes the endpoint alone. Other files that were edited
-stay, as do plugins. On a host without the proxy it changes nothing. The service ends when kubelet does not use it any more: with
+host install has recorded. It shows each change first. kubelet's files that are as host install
+left them get back every byte. If another one has the proxy's endpoint, such as one that was
+edited since, nothing is changed: the command shows the change that is to be made by hand, and
+its exit code is 7. Other files that were edited stay, as do plugins. On a host without the
+proxy it changes nothing. The service ends when kubelet does not use it any more: with
 --restart-kubelet the command restarts kubelet, and fails if it does not serve in two minutes.
 Without it the command fails if kubelet uses the proxy, and says so.`, (*host.Host).Uninstall)
 	cmd.AddCommand(install, uninstall)
@@ -80,7 +82,11 @@ func hostSubcommand(h *host.Host, use, short, long string, do func(*host.Host, c
 			consent.Confirm = func() (bool, error) { return ask(cmd) }
 		}
 		h.Out = cmd.OutOrStdout()
-		return do(h, cmd.Context(), consent)
+		err := do(h, cmd.Context(), consent)
+		if errors.As(err, new(host.ByHand)) {
+			return coded{err, exitByHand}
+		}
+		return err
 	}}
 	cmd.Flags().BoolVar(&consent.DryRun, "dry-run", false, "only show the changes")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")

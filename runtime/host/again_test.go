@@ -27,11 +27,12 @@ func TestUninstallWrongSettings(t *testing.T) {
 }
 
 // TestInstallAfterRewrite: a file of kubelet that was written again with the runtime's endpoint,
-// and then changed by a second installation, comes back as it was written again.
+// and then changed by a second installation, comes back as it was written again. One that kept the proxy's endpoint
+// somewhere is left to the operator.
 func TestInstallAfterRewrite(t *testing.T) {
 	images := func(s string) string { return "imageServiceEndpoint: " + s + "\n" }
 	docker := "unix:///run/cri-dockerd.sock"
-	for name, c := range map[string]struct{ before, rewritten, want tree }{
+	for name, c := range map[string]struct{ before, rewritten, want, byHand tree }{
 		"by kubeadm": {
 			before:    tree{configFile: kubeletConfig(containerd), instanceConfig: instance(containerd)},
 			rewritten: tree{configFile: kubeletConfig(containerd) + "maxPods: 50\n"},
@@ -45,17 +46,19 @@ func TestInstallAfterRewrite(t *testing.T) {
 			before: tree{configFile: kubeletConfig(docker)},
 			rewritten: tree{configFile: kubeletConfig(containerd), instanceConfig: instance(ours),
 				SettingsFile: "listen: " + ours + "\nbackend: " + containerd + "\n"},
+			byHand: tree{instanceConfig: instance(containerd)},
 			want: tree{configFile: kubeletConfig(containerd), instanceConfig: instance(containerd),
 				SettingsFile: "listen: " + ours + "\nbackend: " + containerd + "\n"},
 		},
 		"one key has the proxy's endpoint": {
 			before:    tree{configFile: kubeletConfig(containerd) + images("unix:///run/images.sock")},
 			rewritten: tree{configFile: kubeletConfig(containerd) + images(ours) + "maxPods: 50\n"},
+			byHand:    tree{configFile: kubeletConfig(containerd) + images("unix:///run/images.sock") + "maxPods: 50\n"},
 			want:      tree{configFile: kubeletConfig(containerd) + images("unix:///run/images.sock") + "maxPods: 50\n"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, _ := newHost(t, c.before)
+			h, out := newHost(t, c.before)
 			h.install(t)
 			for path, content := range c.rewritten {
 				h.put(path, content)
@@ -63,6 +66,10 @@ func TestInstallAfterRewrite(t *testing.T) {
 			h.install(t)
 			if got, _ := effective(t, h.files(t)); got != ours {
 				t.Fatalf("kubelet's endpoint is %s", got)
+			}
+			for path, content := range c.byHand {
+				h.byHand(t, out, "+++ "+path+"\n", "+containerRuntimeEndpoint: ")
+				h.put(path, content)
 			}
 			h.uninstall(t)
 			want := c.want

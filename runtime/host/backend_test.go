@@ -38,7 +38,7 @@ func TestBackendGoldenImage(t *testing.T) {
 }
 
 // TestBackendAfterKubeadm: on a node from an image, kubeadm has written the proxy's endpoint into its files. Another
-// installation changes nothing of them, and uninstalling gives kubelet the runtime that --backend has named.
+// installation changes nothing of them, and uninstalling asks for the runtime that --backend has named.
 func TestBackendAfterKubeadm(t *testing.T) {
 	for name, files := range map[string]func(endpoint string) tree{
 		"kubeadm 1.33": func(e string) tree {
@@ -59,6 +59,10 @@ func TestBackendAfterKubeadm(t *testing.T) {
 				if strings.Contains(out.String(), "criSocket") {
 					t.Errorf("it says\n%s", out)
 				}
+			}
+			node.byHand(t, out, "-", containerd)
+			for path, content := range files(containerd) {
+				node.put(path, content)
 			}
 			node.uninstall(t)
 			node.same(t, kubeadmUnit.with(files(containerd)))

@@ -102,6 +102,23 @@ func (h *Host) uninstall(t *testing.T) {
 	}
 }
 
+// byHand requires that uninstalling changes nothing and shows these lines, which name what the operator has to change.
+func (h *Host) byHand(t *testing.T, out *bytes.Buffer, shown ...string) {
+	t.Helper()
+	installed := h.files(t)
+	out.Reset()
+	err := h.Uninstall(t.Context(), Consent{})
+	if !errors.As(err, new(ByHand)) {
+		t.Errorf("got %v, want an error that says what to do by hand", err)
+	}
+	for _, want := range shown {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+	h.same(t, installed)
+}
+
 // with is the tree with other files.
 func (a tree) with(others tree) tree {
 	b := maps.Clone(a)

@@ -222,8 +222,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestUninstallEdited: what was edited since the installation keeps its edits, and the
-// endpoint alone goes back.
+// TestUninstallEdited: a file of kubelet that was edited since the installation, and has the proxy's endpoint, is left to
+// the operator, with all others. The change that is shown is what is needed. Other edited files stay.
 func TestUninstallEdited(t *testing.T) {
 	old := nodes()["kubeadm 1.28, containerd"].files
 	upgraded := func(h *Host) { // kubeadm upgrade to 1.34 moves the flag's value
@@ -236,31 +236,38 @@ func TestUninstallEdited(t *testing.T) {
 		edit   func(*Host)
 		want   tree
 		says   string
+		byHand tree // which the operator makes of files that have the proxy's endpoint
 	}{
 		"a flag was added": {old, func(h *Host) {
 			h.put(flagsFile, kubeadmFlags("--container-runtime-endpoint="+ours, pause, "--v=4"))
-		}, old.with(tree{flagsFile: kubeadmFlags("--container-runtime-endpoint="+containerd, pause, "--v=4")}), flagsFile + " was changed since the installation: only the endpoint is taken back"},
+		}, old.with(tree{flagsFile: kubeadmFlags("--container-runtime-endpoint="+containerd, pause, "--v=4")}), "", tree{flagsFile: kubeadmFlags("--container-runtime-endpoint="+containerd, pause, "--v=4")}},
 		"the endpoint is another already": {old, func(h *Host) {
 			h.put(flagsFile, kubeadmFlags("--container-runtime-endpoint=unix:///run/third.sock"))
-		}, old.with(tree{flagsFile: kubeadmFlags("--container-runtime-endpoint=unix:///run/third.sock")}), ""},
+		}, old.with(tree{flagsFile: kubeadmFlags("--container-runtime-endpoint=unix:///run/third.sock")}), "", nil},
 		"kubeadm upgrade": {old, upgraded, tree{
 			flagsFile: kubeadmFlags(pause), instanceConfig: instance(containerd), configFile: kubeletConfig(containerd),
-		}, instanceConfig + " was changed"},
+		}, "", tree{instanceConfig: instance(containerd), configFile: kubeletConfig(containerd)}},
 		"the configuration had no endpoint": {tree{configFile: "cgroupDriver: systemd\n"}, func(h *Host) {
 			h.put(configFile, "containerRuntimeEndpoint: \""+ours+"\" # edited\ncgroupDriver: cgroupfs\n")
-		}, tree{configFile: "cgroupDriver: cgroupfs\n"}, "only the endpoint"},
+		}, tree{configFile: "containerRuntimeEndpoint: \"" + DefaultEndpoint + "\" # edited\ncgroupDriver: cgroupfs\n"}, "", tree{configFile: "containerRuntimeEndpoint: \"" + DefaultEndpoint + "\" # edited\ncgroupDriver: cgroupfs\n"}},
 		"a file of kubelet is gone": {nodes()["kubeadm 1.34, instance configuration"].files, func(h *Host) {
 			os.Remove(filepath.Join(h.Root, instanceConfig))
-		}, tree{configFile: kubeletConfig(containerd), flagsFile: kubeadmFlags(pause)}, ""},
+		}, tree{configFile: kubeletConfig(containerd), flagsFile: kubeadmFlags(pause)}, "", nil},
 		"the settings were edited": {old, func(h *Host) { h.put(SettingsFile, "listen: "+ours+"\nlog-level: debug\n") },
-			old.with(tree{SettingsFile: "listen: " + ours + "\nlog-level: debug\n"}), "leave " + SettingsFile + ": it was changed"},
+			old.with(tree{SettingsFile: "listen: " + ours + "\nlog-level: debug\n"}), "leave " + SettingsFile + ": it was changed", nil},
 		"a plugin is there": {old, func(h *Host) { h.put("/etc/wasmproxy/plugins.d/10-a.wasm", "a") },
-			old.with(tree{"/etc/wasmproxy/plugins.d/10-a.wasm": "a"}), ""},
+			old.with(tree{"/etc/wasmproxy/plugins.d/10-a.wasm": "a"}), "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, out := newHost(t, c.before)
 			h.install(t)
 			c.edit(h)
+			for path, content := range c.byHand {
+				h.byHand(t, out, "+++ "+path+"\n", changed(h.files(t)[path], content))
+			}
+			for path, content := range c.byHand {
+				h.put(path, content)
+			}
 			out.Reset()
 			h.uninstall(t)
 			h.same(t, c.want)
@@ -269,6 +276,17 @@ func TestUninstallEdited(t *testing.T) {
 			}
 		})
 	}
+}
+
+// changed returns the one line that differs, as a diff has it.
+func changed(before, after string) string {
+	was, is := strings.Split(before, "\n"), strings.Split(after, "\n")
+	for i := range was {
+		if was[i] != is[i] {
+			return "-" + was[i] + "\n+" + is[i] + "\n"
+		}
+	}
+	return "no line"
 }
 
 func (h *Host) put(path, content string) {
@@ -283,7 +301,7 @@ func TestRefused(t *testing.T) {
 	node := nodes()["kubeadm 1.34, instance configuration"].files
 	for want, files := range map[string]tree{
 		"finding kubelet's endpoint: there is neither /var/lib/kubelet/config.yaml nor":                                                 {"/etc/hostname": "node\n"},
-		"changing containerRuntimeEndpoint in /var/lib/kubelet/config.yaml: it is written in a form that this command cannot change":    {configFile: "providerID: &a unix:///run/a.sock\ncontainerRuntimeEndpoint: *a\n"},
+		"changing containerRuntimeEndpoint in /var/lib/kubelet/config.yaml: it is written in a form that this command cannot change":    {configFile: "containerRuntimeEndpoint: &a unix:///run/a.sock\nproviderID: *a\n"},
 		"reading /var/lib/kubelet/config.yaml: ":                                                                                        {configFile: "a: [\n"},
 		"kubelet's endpoint is " + containerd + ", and backend in /etc/wasmproxy/wasmproxy.yaml is unix:///run/other.sock: set backend": node.with(tree{SettingsFile: "backend: unix:///run/other.sock\n"}),
 		"mode in /etc/wasmproxy/wasmproxy.yaml is docker, and this command changes kubelet's CRI endpoint only: start":                  node.with(tree{SettingsFile: "mode: docker\nbackend: unix:///run/docker.sock\n"}),
@@ -323,15 +341,17 @@ func TestUninstallWithoutRecord(t *testing.T) {
 	}
 }
 
-// TestInstalledByHand: the proxy is in kubelet's way already. Nothing of kubelet's changes, and
-// uninstalling gives it the runtime of the proxy's settings.
+// TestInstalledByHand: the proxy is in kubelet's way already. Nothing of kubelet's changes, and uninstalling asks for the
+// runtime of the proxy's settings.
 func TestInstalledByHand(t *testing.T) {
 	before := tree{configFile: kubeletConfig(ours), SettingsFile: "listen: " + ours + "\nbackend: " + containerd + "\n"}
-	h, _ := newHost(t, before)
+	h, out := newHost(t, before)
 	h.install(t)
 	if got := h.files(t); got[configFile] != before[configFile] || got[SettingsFile] != before[SettingsFile] {
 		t.Errorf("the files are %q", got)
 	}
+	h.byHand(t, out, "+containerRuntimeEndpoint: "+containerd+"\n")
+	h.put(configFile, kubeletConfig(containerd))
 	h.uninstall(t)
 	h.same(t, before.with(tree{configFile: kubeletConfig(containerd)}))
 }

@@ -282,20 +282,9 @@ func (h *Host) pointKubelet(p *installation, k *kubelet) error {
 		p.advice = fmt.Sprintf(kubeadmAdvice, p.socket)
 		return nil
 	}
-	texts, err := h.pointAt(k, p.socket)
-	if err != nil {
-		return err
-	}
-	for _, t := range texts {
-		c, changed, err := h.planned(t.path, []byte(t.content), 0o644)
-		if err != nil {
-			return err
-		}
-		if c.kubelet = true; changed {
-			p.kubelet = append(p.kubelet, c)
-		}
-	}
-	return nil
+	var err error
+	p.kubelet, err = h.pointAt(k, p.record)
+	return err
 }
 
 // settings returns those that the proxy will have, and plans their file if there is none. It

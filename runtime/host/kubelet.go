@@ -43,7 +43,7 @@ type kubelet struct {
 // reader reads files of the host, some of them as they are to be.
 type reader struct {
 	host   *Host
-	edited []text
+	edited map[string]string // contents by paths
 }
 
 // largest is a limit for kubelet's files and its units.
@@ -51,17 +51,18 @@ const largest = 1 << 20
 
 // text reads a file. It is no error if there is none.
 func (r reader) text(path string, config bool) (t text, has bool, err error) {
-	if i := slices.IndexFunc(r.edited, func(t text) bool { return t.path == path }); i >= 0 {
-		return r.edited[i], true, nil
+	edited, has := r.edited[path]
+	t = text{path: path, content: edited, yaml: config}
+	if !has {
+		content, err := regular.Read(r.host.under(path), largest, nil)
+		if errors.Is(err, fs.ErrNotExist) {
+			return text{}, false, nil
+		}
+		if err != nil {
+			return text{}, false, fmt.Errorf("reading kubelet's files: %s: %w", path, err)
+		}
+		t.content = string(content)
 	}
-	content, err := regular.Read(r.host.under(path), largest, nil)
-	if errors.Is(err, fs.ErrNotExist) {
-		return t, false, nil
-	}
-	if err != nil {
-		return t, false, fmt.Errorf("reading kubelet's files: %s: %w", path, err)
-	}
-	t = text{path: path, content: string(content), yaml: config}
 	if config {
 		_, err = t.decode()
 	}
@@ -203,29 +204,33 @@ func (k *kubelet) lastWith(of key) (last *text) {
 	return last
 }
 
-// pointAt returns the files in which the endpoints are others, with endpoint in their place. They are read again, as
-// kubelet and systemd read them: what would not come out as it should is an error.
-func (h *Host) pointAt(k *kubelet, endpoint string) (changed []text, err error) {
-	other := func(value string) bool { return value != "" && !SameEndpoint(value, endpoint) }
+// pointAt returns the changes that give kubelet's files the proxy's endpoint. They are read again, as kubelet and systemd
+// read them: what would not come out as it should is an error.
+func (h *Host) pointAt(k *kubelet, r *record) (changed []change, err error) {
+	other := func(value string) bool { return value != "" && !SameEndpoint(value, r.Listen) }
+	edited := map[string]string{}
 	for _, t := range k.texts {
 		if !t.yaml && !k.flagged(t.path) {
 			continue
 		}
-		after := t.set(runtimeKey, endpoint, other).set(imageKey, endpoint, other)
+		after := t.set(runtimeKey, r.Listen, other).set(imageKey, r.Listen, other)
 		if !k.named && t == k.home() {
-			after = after.write(runtimeKey, endpoint)
+			after = after.write(runtimeKey, r.Listen)
 		}
 		if err := after.check(t); err != nil {
 			return nil, err
 		}
-		if after != t {
-			changed = append(changed, after)
+		if after == t {
+			continue
 		}
+		edited[t.path] = after.content
+		ours := slices.ContainsFunc(append(t.values(runtimeKey), t.values(imageKey)...), r.ours)
+		changed = append(changed, change{path: t.path, before: []byte(t.content), after: []byte(after.content), kubelet: true, ours: ours})
 	}
 	if !k.named && k.home() == (text{}) {
 		return nil, fmt.Errorf("no flag and no file of kubelet has an endpoint, and there is no configuration %s to add it to; name it with --kubelet-config, or the runtime with --backend", k.config)
 	}
-	return changed, h.checkEdited(k, changed, endpoint)
+	return changed, h.checkEdited(k, edited, r.Listen)
 }
 
 // home returns the configuration that gets an endpoint where kubelet has its default.
@@ -240,8 +245,8 @@ func (k *kubelet) home() text {
 }
 
 // checkEdited requires that kubelet has the endpoint once its files are as planned, and all else as before.
-func (h *Host) checkEdited(k *kubelet, changed []text, endpoint string) error {
-	after, err := reader{h, changed}.kubelet()
+func (h *Host) checkEdited(k *kubelet, edited map[string]string, endpoint string) error {
+	after, err := reader{h, edited}.kubelet()
 	if err != nil {
 		return fmt.Errorf("changing kubelet's endpoint: %w", err)
 	}

@@ -95,7 +95,7 @@ func (r *record) checkManaged(running *Running, k *kubelet) error {
 	if !r.ours(k.runtime) && !r.ours(flag) {
 		return nil
 	}
-	return fmt.Errorf("kubelet has the proxy's endpoint %s from %s, which would write it again: first %s; then run the command again", r.Listen, k.manager.name, k.manager.tell(r.Runtime))
+	return ByHand{fmt.Errorf("kubelet has the proxy's endpoint %s from %s, which would write it again: first %s; then run the command again", r.Listen, k.manager.name, k.manager.tell(r.Runtime))}
 }
 
 // managed reads the flags that a manager gives kubelet: those of its units' command line, its settings and its arguments.

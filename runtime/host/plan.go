@@ -19,6 +19,7 @@ type change struct {
 	mode          fs.FileMode // of a new file
 	program       bool        // which is not shown as text
 	kubelet       bool
+	ours          bool // it has the proxy's endpoint before
 }
 
 func (h *Host) show(c change) {

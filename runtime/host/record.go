@@ -27,7 +27,7 @@ type recordedFile struct {
 	Path    string `json:"path"`
 	Kubelet bool   `json:"kubelet,omitempty"` // it is one of kubelet's
 	Existed bool   `json:"existed"`
-	Before  []byte `json:"before,omitempty"` // its content, unless it was a program
+	Before  []byte `json:"before,omitempty"` // the copy of its whole content, unless it was a program
 	After   string `json:"after"`            // SHA-256 of what was written
 }
 
@@ -91,9 +91,8 @@ func (r *record) learn(k *kubelet) {
 	}
 }
 
-// note adds planned changes. The content from before the first installation stays recorded,
-// unless a file of kubelet was written again since: then that content, without the proxy's
-// endpoint.
+// note adds planned changes. The copy from before the first installation stays, unless another program has written a file
+// of kubelet again since, without the proxy's endpoint: then that is the copy.
 func (r *record) note(dirs []string, changes []change) {
 	for _, dir := range dirs {
 		if !slices.Contains(r.Dirs, dir) {
@@ -101,21 +100,18 @@ func (r *record) note(dirs []string, changes []change) {
 		}
 	}
 	for _, c := range changes {
-		if f := r.file(c.path); f != nil {
-			if c.after == nil { // its removal may yet fail
-				continue
+		switch f := r.file(c.path); {
+		case f == nil:
+			add := recordedFile{Path: c.path, Kubelet: c.kubelet, Existed: c.before != nil, After: sum(c.after)}
+			if !c.program {
+				add.Before = c.before
 			}
-			if c.kubelet && c.before != nil && sum(c.before) != f.After {
-				former, _ := r.former(newText(c.path, c.before))
-				f.Before = []byte(former.content)
-			}
+			r.Files = append(r.Files, add)
+		case c.after == nil: // its removal may yet fail
+		case !c.kubelet || sum(c.before) == f.After:
 			f.After = sum(c.after)
-			continue
-		}
-		f := recordedFile{Path: c.path, Kubelet: c.kubelet, Existed: c.before != nil, After: sum(c.after)}
-		if !c.program {
-			f.Before = c.before
-		}
-		r.Files = append(r.Files, f)
+		case !c.ours:
+			f.Before, f.After = c.before, sum(c.after)
+		} // else it was edited since: uninstalling leaves it to the operator
 	}
 }

@@ -31,21 +31,12 @@ type text struct {
 	yaml    bool // KubeletConfiguration in YAML or JSON; otherwise flags, in an environment file or a unit
 }
 
-// newText is a file of which only its content tells what it is: a configuration has keys with values.
-func newText(path string, content []byte) text {
-	t := text{path: path, content: string(content), yaml: true}
-	all, err := t.decode()
-	t.yaml = err == nil && len(all) > 0
-	return t
-}
-
 func (t text) isUnit() bool {
 	return strings.HasSuffix(t.path, ".service") || strings.HasSuffix(filepath.Dir(t.path), "service.d")
 }
 
 // place is where a value is in a text. It has the quotes of a configuration, and not those of a flag.
 type place struct {
-	key      int // where the key begins
 	from, to int
 	value    string // without quotes
 }
@@ -68,7 +59,7 @@ func (t text) find(k key) (all []place) {
 	for _, words := range t.words() {
 		for _, f := range flagsIn(words) {
 			if from, to, ok := span(f.value); ok && f.name == k.flag {
-				all = append(all, place{from, from, to, f.value.String()})
+				all = append(all, place{from, to, f.value.String()})
 			}
 		}
 	}
@@ -123,36 +114,13 @@ func (t text) set(k key, value string, old func(string) bool) text {
 		case !t.yaml:
 		case strings.HasPrefix(was, `'`):
 			put = `'` + value + `'`
-		case strings.HasPrefix(was, `"`), value == "", t.json():
+		case strings.HasPrefix(was, `"`), t.json():
 			put = `"` + value + `"`
 		}
 		if p.from == p.to && t.content[p.from-1] == ':' {
 			put = " " + put
 		}
 		t.content = t.content[:p.from] + put + t.content[p.to:]
-	}
-	return t
-}
-
-// drop removes a key whose value old accepts, with its line or its comma.
-func (t text) drop(k key, old func(string) bool) text {
-	for _, p := range t.find(k) {
-		if !old(p.value) {
-			continue
-		}
-		before, after := t.content[:p.key], t.content[p.to:]
-		_, rest, comma := strings.Cut(after, ",")
-		switch {
-		case !t.flow():
-			begin := strings.LastIndexByte(before, '\n') + 1
-			_, rest, _ := strings.Cut(after, "\n")
-			t.content = before[:begin] + rest
-		case comma && strings.TrimSpace(after[:len(after)-len(rest)]) == ",":
-			t.content = before + strings.TrimLeft(rest, " \t\r\n")
-		default:
-			t.content = strings.TrimRight(strings.TrimSpace(before), ",") + after
-		}
-		break
 	}
 	return t
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,13 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
 )
+
+// ByHand is the error of an uninstallation that has changed nothing, because kubelet has the proxy's endpoint in a way
+// that it cannot take back: the operator has to. The text says how.
+type ByHand struct{ error }
+
+// Unwrap returns what keeps it from taking back.
+func (b ByHand) Unwrap() error { return b.error }
 
 // removal is a plan.
 type removal struct {
@@ -23,9 +31,9 @@ type removal struct {
 	restarted int // kubelet's process before its restart; 0 without a restart
 }
 
-// Uninstall takes back what Install did. Values of plugins are undone. kubelet gets the endpoint from before, and the
-// service ends when kubelet does not use it any more. In a file that was edited since, it
-// changes the endpoint alone, and it leaves other files that were edited. It waits as Install does.
+// Uninstall takes back what Install did. Values of plugins are undone. kubelet's files get back their copies, and the
+// service ends when kubelet does not use it any more. It leaves files that were edited since: if one of kubelet's has the
+// proxy's endpoint, it changes nothing, shows the difference, and returns a [ByHand]. It waits as Install does.
 func (h *Host) Uninstall(ctx context.Context, c Consent) error {
 	unlock, err := h.lock(ctx, c)
 	if err != nil {
@@ -175,7 +183,7 @@ func (p *removal) checkRuntime() error {
 	for _, c := range p.kubelet {
 		files = append(files, c.path)
 	}
-	return fmt.Errorf("kubelet's endpoint before the installation was %s, and backend in %s is %s: give kubelet the endpoint of the runtime that it is to have, by hand in %s, restart kubelet, and run the command again", former, SettingsFile, now, strings.Join(files, " and "))
+	return ByHand{fmt.Errorf("kubelet's endpoint before the installation was %s, and backend in %s is %s: give kubelet the endpoint of the runtime that it is to have, by hand in %s, restart kubelet, and run the command again", former, SettingsFile, now, strings.Join(files, " and "))}
 }
 
 // withoutRecord is an error unless kubelet's files surely have another endpoint than the proxy's.
@@ -193,7 +201,7 @@ func (h *Host) withoutRecord(flags map[string]string) error {
 	if err != nil {
 		why = err.Error()
 	}
-	return fmt.Errorf("there is no record of an installation, %s, and %s: change kubelet's endpoint by hand", RecordFile, why)
+	return ByHand{fmt.Errorf("there is no record of an installation, %s, and %s: change kubelet's endpoint by hand", RecordFile, why)}
 }
 
 // planOwn plans the removal of the proxy's files that are as the installation left them.
@@ -221,87 +229,55 @@ func (h *Host) planOwn(p *removal) error {
 	return nil
 }
 
-// planKubelet plans the former endpoint for every file of kubelet that has the proxy's:
-// kubeadm may have copied it since into one that the installation did not change.
+// planKubelet plans the copies for the files of kubelet that are as the installation left them. No other one may have the
+// proxy's endpoint: kubeadm may have copied it since into one that the installation did not change.
 func (h *Host) planKubelet(ctx context.Context, p *removal) error {
 	k, err := h.readKubelet()
 	if err != nil && !errors.Is(err, errNoEndpoint) {
 		return err
 	}
-	var texts []text
-	switch {
-	case k == nil:
-	case k.manager == nil:
-		texts = k.texts
-	default: // its files are not this command's
-		if err := p.record.checkManaged(h.RunningKubelet(ctx), k); err != nil {
-			return err
-		}
-	}
-	for _, f := range p.record.Files {
-		known := slices.ContainsFunc(texts, func(t text) bool { return t.path == f.Path })
-		if known || !f.Kubelet {
-			continue
-		}
-		if b, err := h.read(f.Path); b != nil && err == nil {
-			texts = append(texts, newText(f.Path, b))
-		}
-	}
 	if k != nil {
 		if flag, ok := h.elsewhere(h.RunningKubelet(ctx), k); ok && p.record.ours(flag) {
-			return fmt.Errorf("%w: give the flag %s by hand, restart kubelet, and run the command again", errFlag(flag), p.record.Runtime)
+			return ByHand{fmt.Errorf("%w: give the flag %s by hand, restart kubelet, and run the command again", errFlag(flag), p.record.Runtime)}
 		}
 	}
-	for _, t := range texts {
-		after, note := p.record.former(t)
-		if note != "" {
-			p.notes = append(p.notes, note)
-		}
-		if err := after.check(t); err != nil {
+	back := map[string]string{}
+	for _, f := range p.record.Files {
+		now, err := h.read(f.Path)
+		if err != nil {
 			return err
 		}
+		if f.Kubelet && now != nil && sum(now) == f.After {
+			back[f.Path] = string(f.Before)
+			p.kubelet = append(p.kubelet, change{path: f.Path, before: now, after: []byte(back[f.Path]), kubelet: true}) // not nil if it was empty
+		}
+	}
+	switch {
+	case k == nil:
+		return nil
+	case k.manager != nil: // kubelet's files are not this command's
+		return p.record.checkManaged(h.RunningKubelet(ctx), k)
+	}
+	if k, err = (reader{h, back}).kubelet(); err != nil {
+		return err
+	}
+	return h.checkLeft(k, p.record)
+}
+
+// checkLeft requires that no file of kubelet has the proxy's endpoint once the copies are back. It shows what is to be
+// changed by hand.
+func (h *Host) checkLeft(k *kubelet, r *record) error {
+	images := cmp.Or(r.Images, r.Runtime)
+	var paths []string
+	for _, t := range k.texts {
+		after := t.set(runtimeKey, r.Runtime, r.ours).set(imageKey, images, r.ours)
 		if after != t {
-			p.kubelet = append(p.kubelet, change{path: t.path, before: []byte(t.content), after: []byte(after.content), kubelet: true})
+			paths = append(paths, t.path)
+			h.show(change{path: t.path, before: []byte(t.content), after: []byte(after.content)})
 		}
 	}
-	return nil
-}
-
-// former returns a file of kubelet as it was before, if it is as the installation left it.
-// Otherwise it changes the endpoints alone, and says so.
-func (r *record) former(t text) (after text, note string) {
-	f := r.file(t.path)
-	if f != nil && sum([]byte(t.content)) == f.After {
-		t.content = string(f.Before)
-		return t, ""
+	if len(paths) == 0 && !r.ours(k.runtime) && !r.ours(k.images) {
+		return nil
 	}
-	after = t
-	for _, k := range keys {
-		var before text
-		if f != nil {
-			before = text{path: f.Path, content: string(f.Before), yaml: t.yaml}
-		}
-		switch values := before.values(k); {
-		case len(values) > 0:
-			after = after.set(k, values[len(values)-1], r.ours)
-		case f == nil || !t.yaml:
-			after = after.set(k, r.otherwise(k), r.ours)
-		case len(before.find(k)) > 0:
-			after = after.set(k, "", r.ours)
-		default:
-			after = after.drop(k, r.ours)
-		}
-	}
-	if after != t {
-		note = t.path + " was changed since the installation: only the endpoint is taken back"
-	}
-	return after, note
-}
-
-// otherwise is the value for a file that the installation did not change.
-func (r *record) otherwise(k key) string {
-	if k == imageKey && r.Images != "" {
-		return r.Images
-	}
-	return r.Runtime
+	return ByHand{fmt.Errorf("kubelet's endpoint is the proxy's in %s, which is not as the installation left it, so nothing was changed: make the change that is shown by hand, restart kubelet, and run the command again", cmp.Or(strings.Join(paths, " and "), "its files"))}
 }
