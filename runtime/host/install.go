@@ -185,7 +185,7 @@ func (h *Host) planInstall(ctx context.Context) (*installation, error) {
 		k, err = &kubelet{}, nil
 	}
 	if err == nil {
-		err = h.useBackend(k, r)
+		err = k.useBackend(h.Backend, r)
 	}
 	if err != nil {
 		return nil, err
@@ -215,20 +215,20 @@ func (h *Host) planInstall(ctx context.Context) (*installation, error) {
 
 // useBackend takes the runtime that the operator names for that of kubelet: where kubelet has no configuration yet,
 // where another program gives it one, and where it has the proxy's socket already.
-func (h *Host) useBackend(k *kubelet, r *record) error {
+func (k *kubelet) useBackend(backend string, r *record) error {
 	switch {
-	case h.Backend == "":
+	case backend == "":
 		return nil
 	case SameEndpoint(k.runtime, listenFor(k.runtime)):
-		k.runtime = h.Backend
+		k.runtime = backend
 	case !k.named && (k.manager != nil || k.home() == (text{})):
-		k.runtime = h.Backend
-	case !SameEndpoint(k.runtime, h.Backend) && (r == nil || !r.ours(k.runtime)):
+		k.runtime = backend
+	case !SameEndpoint(k.runtime, backend) && (r == nil || !r.ours(k.runtime)):
 		byDefault := ""
 		if !k.named {
 			byDefault = " by default"
 		}
-		return fmt.Errorf("kubelet's endpoint is %s%s, and --backend is %s: leave --backend out, or give kubelet this endpoint first", k.runtime, byDefault, h.Backend)
+		return fmt.Errorf("kubelet's endpoint is %s%s, and --backend is %s: leave --backend out, or give kubelet this endpoint first", k.runtime, byDefault, backend)
 	}
 	return nil
 }

@@ -179,11 +179,7 @@ func (p *removal) checkRuntime() error {
 	if len(p.kubelet) == 0 || p.settings.Mode == config.ModeDocker || SameEndpoint(former, now) {
 		return nil
 	}
-	var files []string
-	for _, c := range p.kubelet {
-		files = append(files, c.path)
-	}
-	return ByHand{fmt.Errorf("kubelet's endpoint before the installation was %s, and backend in %s is %s: give kubelet the endpoint of the runtime that it is to have, by hand in %s, restart kubelet, and run the command again", former, SettingsFile, now, strings.Join(files, " and "))}
+	return ByHand{fmt.Errorf("kubelet's endpoint before the installation was %s, and backend in %s is %s: give kubelet the endpoint of the runtime that it is to have, by hand in %s, restart kubelet, and run the command again", former, SettingsFile, now, paths(p.kubelet))}
 }
 
 // withoutRecord is an error unless kubelet's files surely have another endpoint than the proxy's.
@@ -261,23 +257,32 @@ func (h *Host) planKubelet(ctx context.Context, p *removal) error {
 	if k, err = (reader{h, back}).kubelet(); err != nil {
 		return err
 	}
-	return h.checkLeft(k, p.record)
+	left := p.record.left(k)
+	for _, c := range left {
+		h.show(c)
+	}
+	if len(left) == 0 && !p.record.ours(k.runtime) && !p.record.ours(k.images) {
+		return nil
+	}
+	return ByHand{fmt.Errorf("kubelet's endpoint is the proxy's in %s, which is not as the installation left it, so nothing was changed: make the change that is shown by hand, restart kubelet, and run the command again", cmp.Or(paths(left), "its files"))}
 }
 
-// checkLeft requires that no file of kubelet has the proxy's endpoint once the copies are back. It shows what is to be
-// changed by hand.
-func (h *Host) checkLeft(k *kubelet, r *record) error {
+// left returns what is to be changed by hand, where kubelet's files have the proxy's endpoint.
+func (r *record) left(k *kubelet) (all []change) {
 	images := cmp.Or(r.Images, r.Runtime)
-	var paths []string
 	for _, t := range k.texts {
 		after := t.set(runtimeKey, r.Runtime, r.ours).set(imageKey, images, r.ours)
 		if after != t {
-			paths = append(paths, t.path)
-			h.show(change{path: t.path, before: []byte(t.content), after: []byte(after.content)})
+			all = append(all, change{path: t.path, before: []byte(t.content), after: []byte(after.content)})
 		}
 	}
-	if len(paths) == 0 && !r.ours(k.runtime) && !r.ours(k.images) {
-		return nil
+	return all
+}
+
+func paths(changes []change) string {
+	var all []string
+	for _, c := range changes {
+		all = append(all, c.path)
 	}
-	return ByHand{fmt.Errorf("kubelet's endpoint is the proxy's in %s, which is not as the installation left it, so nothing was changed: make the change that is shown by hand, restart kubelet, and run the command again", cmp.Or(strings.Join(paths, " and "), "its files"))}
+	return strings.Join(all, " and ")
 }
