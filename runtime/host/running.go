@@ -25,13 +25,13 @@ type Running struct {
 // process of the host itself: any user may call a program kubelet, and a container may have one of its own.
 func (h *Host) RunningKubelet(ctx context.Context) *Running {
 	main := h.mainProcess(ctx, kubeletUnit)
-	if h.procFile(main, "comm") != "kubelet\n" {
-		if process := h.processNamed("kubelet"); process > 0 {
+	if h.proc().file(main, "comm") != "kubelet\n" {
+		if process := h.proc().named("kubelet"); process > 0 {
 			main = process
 		}
 	}
 	if main > 0 {
-		return &Running{main, strings.Split(strings.TrimRight(h.procFile(main, "cmdline"), "\x00"), "\x00")}
+		return &Running{main, strings.Split(strings.TrimRight(h.proc().file(main, "cmdline"), "\x00"), "\x00")}
 	}
 	for _, m := range managers() {
 		for _, unit := range m.units {
@@ -66,12 +66,12 @@ func (h *Host) mainProcess(ctx context.Context, unit string) int {
 }
 
 // processNamed returns the first process of root that has this name, and the namespaces of the host.
-func (h *Host) processNamed(name string) int {
-	names, _ := filepath.Glob(filepath.Join(h.under("/proc"), "[0-9]*/comm"))
+func (p proc) named(name string) int {
+	names, _ := filepath.Glob(filepath.Join(string(p), "[0-9]*/comm"))
 	var all []int
 	for _, file := range names {
 		process, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if h.procFile(process, "comm") == name+"\n" && h.isHosts(process) {
+		if p.file(process, "comm") == name+"\n" && p.isHosts(process) {
 			all = append(all, process)
 		}
 	}
@@ -83,28 +83,33 @@ func (h *Host) processNamed(name string) int {
 
 // isHosts reports whether a process belongs to root, has the host's process ids, and sees its files. Some hosts have a
 // mount namespace for kubelet, which begins with the same files.
-func (h *Host) isHosts(process int) bool {
-	_, users, _ := strings.Cut(h.procFile(process, "status"), "\nUid:")
+func (p proc) isHosts(process int) bool {
+	_, users, _ := strings.Cut(p.file(process, "status"), "\nUid:")
 	if ids := strings.Fields(users); len(ids) < 2 || ids[1] != "0" { // the effective one
 		return false
 	}
-	pids, err := os.Readlink(h.procPath(process, "ns/pid"))
-	first, err1 := os.Readlink(h.procPath(1, "ns/pid"))
+	pids, err := os.Readlink(p.path(process, "ns/pid"))
+	first, err1 := os.Readlink(p.path(1, "ns/pid"))
 	if err != nil || err1 != nil || pids != first {
 		return false
 	}
-	root, err := os.Stat(h.procPath(process, "root"))
-	host, err1 := os.Stat(h.procPath(1, "root"))
+	root, err := os.Stat(p.path(process, "root"))
+	host, err1 := os.Stat(p.path(1, "root"))
 	return err == nil && err1 == nil && os.SameFile(root, host)
 }
 
-func (h *Host) procPath(process int, name string) string {
-	return filepath.Join(h.under("/proc"), strconv.Itoa(process), name)
+// proc is the directory in which the kernel tells of processes.
+type proc string
+
+func (h *Host) proc() proc { return proc(h.under("/proc")) }
+
+func (p proc) path(process int, name string) string {
+	return filepath.Join(string(p), strconv.Itoa(process), name)
 }
 
 // procFile returns what the kernel tells of a process; "" if it does not run.
-func (h *Host) procFile(process int, name string) string {
-	content, _ := os.ReadFile(h.procPath(process, name))
+func (p proc) file(process int, name string) string {
+	content, _ := os.ReadFile(p.path(process, name))
 	return string(content)
 }
 
@@ -192,7 +197,7 @@ func (h *Host) hasRead(running *Running, k *kubelet) bool {
 	if running == nil {
 		return false
 	}
-	started, err := h.started(running.ID)
+	started, err := h.proc().started(running.ID)
 	if err != nil {
 		return false
 	}
@@ -205,13 +210,12 @@ func (h *Host) hasRead(running *Running, k *kubelet) bool {
 }
 
 // started returns when a process started, at most a second too early.
-func (h *Host) started(process int) (at time.Time, err error) {
-	proc := h.under("/proc")
-	system, err := os.ReadFile(filepath.Join(proc, "stat"))
+func (p proc) started(process int) (at time.Time, err error) {
+	system, err := os.ReadFile(filepath.Join(string(p), "stat"))
 	if err != nil {
 		return at, err
 	}
-	stat, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(process), "stat"))
+	stat, err := os.ReadFile(p.path(process, "stat"))
 	if err != nil {
 		return at, err
 	}

@@ -242,7 +242,7 @@ func (h *Host) isSteady(ctx context.Context) error {
 	if running == nil {
 		return errors.New("it does not run")
 	}
-	if at, err := h.started(running.ID); err != nil || time.Since(at) < steadyTime {
+	if at, err := h.proc().started(running.ID); err != nil || time.Since(at) < steadyTime {
 		return fmt.Errorf("it has run for less than %v", steadyTime)
 	}
 	return nil

@@ -138,7 +138,7 @@ func TestNoKubeletOfTheHost(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-			if got := h.procFile(cmd.Process.Pid, "comm"); got != "kubelet\n" {
+			if got := h.proc().file(cmd.Process.Pid, "comm"); got != "kubelet\n" {
 				t.Fatalf("the process is called %q", got)
 			}
 			if k := h.RunningKubelet(t.Context()); k != nil {
