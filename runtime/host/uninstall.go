@@ -245,7 +245,8 @@ func (h *Host) planKubelet(ctx context.Context, p *removal) error {
 		}
 		if f.Kubelet && now != nil && sum(now) == f.After {
 			back[f.Path] = string(f.Before)
-			p.kubelet = append(p.kubelet, change{path: f.Path, before: now, after: []byte(back[f.Path]), kubelet: true}) // not nil if it was empty
+			former := []byte(back[f.Path]) // not nil if it was empty
+			p.kubelet = append(p.kubelet, change{path: f.Path, before: now, after: former, kubelet: true})
 		}
 	}
 	switch {
