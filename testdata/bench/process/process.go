@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A Process is one that the harness started and ends. What it writes goes to a file.
@@ -54,12 +56,9 @@ func (p *Process) Stop() error {
 
 // Exited reports whether the process has ended. It stays a zombie until Stop.
 func (p *Process) Exited() bool {
-	stat, err := p.proc("stat")
-	if err != nil {
-		return true
-	}
-	_, after, _ := bytes.Cut(stat, []byte(") ")) // the program's name may hold blanks
-	return bytes.HasPrefix(after, []byte("Z"))
+	var child unix.Siginfo // /proc shows a process whose thread calls exec as a zombie, too, for a moment
+	err := unix.Waitid(unix.P_PID, p.Cmd.Process.Pid, &child, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return err != nil || child.Signo != 0
 }
 
 func (p *Process) proc(file string) ([]byte, error) {
