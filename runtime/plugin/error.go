@@ -30,7 +30,7 @@ func (e *Error) Exempted(o observe.Object) *observe.CallExempted {
 
 // Rejection is a plugin's decision to refuse a call. It is not a fault.
 type Rejection struct {
-	Code   uint32 `json:"code"` // a gRPC code, one of abi.RejectFailedPrecondition and its like
+	Code   uint32 `json:"code"` // a gRPC code: one of the abi.Reject constants
 	Reason string `json:"reason"`
 }
 
