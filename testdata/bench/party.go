@@ -45,6 +45,9 @@ type party struct {
 	asked   map[string]int   // calls that each hook is for
 }
 
+// logs is a directory below the node's: a wasmproxy watches those above its plugins, and what a proxy logs is to wake no other one.
+const logs = "logs"
+
 // A node is all processes of one run and what they share.
 type node struct {
 	dir     string // sockets, logs and plugin directories
@@ -94,6 +97,9 @@ func (n *node) stop() error {
 // startNode starts every party. The caller stops the node, also after an error.
 func startNode(ctx context.Context, dir, memory string, bin *binaries, root string) (*node, error) {
 	n := &node{dir: dir, memory: memory, bin: bin, parties: map[string]*party{}, missing: map[string]string{}}
+	if err := os.Mkdir(n.path(logs), 0o755); err != nil {
+		return n, err
+	}
 	for _, step := range []func(context.Context) error{n.startBackend, n.startRelay, n.startHookServer, n.startCollector, n.startKoord} {
 		if err := step(ctx); err != nil {
 			return n, err
@@ -108,19 +114,19 @@ func (n *node) hookSocket() string { return n.path("hooks.sock") }
 
 func (n *node) startBackend(ctx context.Context) error {
 	return n.add(ctx, &party{name: direct}, n.backendSocket(), func() (*process.Process, error) {
-		return process.Start(n.dir, direct, nil, n.bin.self, cmdBackend, n.backendSocket())
+		return process.Start(n.path(logs), direct, nil, n.bin.self, cmdBackend, n.backendSocket())
 	})
 }
 
 func (n *node) startRelay(ctx context.Context) error {
 	socket := n.path("relay.sock")
 	return n.add(ctx, &party{name: rawRelay}, socket, func() (*process.Process, error) {
-		return process.Start(n.dir, rawRelay, nil, n.bin.self, cmdRelay, socket, n.backendSocket())
+		return process.Start(n.path(logs), rawRelay, nil, n.bin.self, cmdRelay, socket, n.backendSocket())
 	})
 }
 
 func (n *node) startHookServer(ctx context.Context) error {
-	p, err := process.Start(n.dir, "hookserver", nil, n.bin.hookServer, n.hookSocket())
+	p, err := process.Start(n.path(logs), "hookserver", nil, n.bin.hookServer, n.hookSocket())
 	if err != nil {
 		return err
 	}
@@ -149,7 +155,7 @@ func (n *node) startKoord(ctx context.Context) error {
 }
 
 func (n *node) tryEtc() error {
-	p, err := process.Start(n.dir, "try-etc", incumbent.InEtc(), n.bin.self, cmdWithEtc, n.dir, "/bin/true")
+	p, err := process.Start(n.path(logs), "try-etc", incumbent.InEtc(), n.bin.self, cmdWithEtc, n.dir, "/bin/true")
 	if err != nil {
 		return err
 	}
@@ -169,7 +175,7 @@ func (n *node) startOneKoord(ctx context.Context, name, hookServer string) error
 		p.plugins, p.hooks = 1, []string{preRun, preCreate}
 	}
 	return n.add(ctx, p, socket, func() (*process.Process, error) {
-		return process.Start(n.dir, name, incumbent.InEtc(), n.bin.self, cmdWithEtc, etc, n.bin.koord,
+		return process.Start(n.path(logs), name, incumbent.InEtc(), n.bin.self, cmdWithEtc, etc, n.bin.koord,
 			"--koord-runtimeproxy-endpoint="+socket, "--remote-runtime-service-endpoint="+n.backendSocket())
 	})
 }

@@ -13,7 +13,7 @@ import (
 // startCollector starts the collector of traces, which takes those of the party with all sinks.
 func (n *node) startCollector(ctx context.Context) error {
 	file := n.path("collector.url")
-	p, err := process.Start(n.dir, "collector", nil, n.bin.self, cmdCollector, file)
+	p, err := process.Start(n.path(logs), "collector", nil, n.bin.self, cmdCollector, file)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func (n *node) startWasmproxy(ctx context.Context, p *party, module []byte) erro
 // sinks are the flags that turn on each sink of events which the other parties do not have. Metrics
 // are counted in all; here they can also be asked for. A new sink has its flag here.
 func sinks(n *node) []string {
-	return []string{"--admin-socket=" + n.path(withSinks, "admin.sock"), "--audit-log=" + n.path(withSinks, "audit.json")}
+	return []string{"--admin-socket=" + n.path(withSinks, "admin.sock"), "--audit-log=" + n.path(logs, "audit.json")}
 }
 
 // traced are the variables that turn on traces. The sampler is the default: kubelet sends no trace, so
@@ -67,7 +67,7 @@ func (n *node) exec(p *party) (*process.Process, error) {
 	argv := append(append([]string{"/usr/bin/env"}, p.env...), n.bin.wasmproxy, "serve", "--listen=unix://"+n.socketOf(p), "--backend=unix://"+n.backendSocket(),
 		"--plugin-dir="+n.path(p.name, "plugins.d"), "--cache-dir="+n.path(p.name, "cache"), "--state-dir="+filepath.Join(n.memory, p.name), "--data-dir="+n.path(p.name, "data"), "--admin-socket=", "--status-socket=", "--hook-dir="+n.path(p.name, "hookserver.d"),
 		"--cgroup-root="+n.path(p.name, "cgroup"), "--cgroup-mode=v2", "--log-format=json")
-	return process.Start(n.dir, p.name, nil, append(argv, p.flags...)...)
+	return process.Start(n.path(logs), p.name, nil, append(argv, p.flags...)...)
 }
 
 // loaded tells whether wasmproxy says that it has loaded all plugins of the party. It answers calls before that.
