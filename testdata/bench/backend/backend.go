@@ -37,8 +37,13 @@ type runtime struct {
 	cri.UnimplementedRuntimeServiceServer
 	last       atomic.Uint64 // the number in the last id given
 	pods       sync.Map      // id -> *cri.PodSandboxConfig
-	containers sync.Map      // id -> *cri.ContainerConfig
+	containers sync.Map      // id -> *created
 	large      *cri.ListContainersResponse
+}
+
+type created struct {
+	pod    string
+	config *cri.ContainerConfig
 }
 
 // id returns a new one of containerd's length.
@@ -69,9 +74,34 @@ func (r *runtime) RemovePodSandbox(_ context.Context, req *cri.RemovePodSandboxR
 	return &cri.RemovePodSandboxResponse{}, nil
 }
 
-// ListPodSandbox says that there is none: a proxy that starts has nothing to catch up with.
-func (*runtime) ListPodSandbox(context.Context, *cri.ListPodSandboxRequest) (*cri.ListPodSandboxResponse, error) {
-	return &cri.ListPodSandboxResponse{}, nil
+// ListPodSandbox lists the pods of all parties, as a node has those of all users: a proxy forgets what it does not find here.
+func (r *runtime) ListPodSandbox(_ context.Context, req *cri.ListPodSandboxRequest) (*cri.ListPodSandboxResponse, error) {
+	resp := &cri.ListPodSandboxResponse{}
+	r.pods.Range(func(id, config any) bool {
+		if want := req.GetFilter().GetId(); want == "" || want == id {
+			pod := config.(*cri.PodSandboxConfig)
+			resp.Items = append(resp.Items, &cri.PodSandbox{Id: id.(string), Metadata: pod.GetMetadata(), Labels: pod.GetLabels(), Annotations: pod.GetAnnotations()})
+		}
+		return true
+	})
+	return resp, nil
+}
+
+// PodSandboxStatus shows the config as it arrived, at the place where containerd shows it.
+func (r *runtime) PodSandboxStatus(_ context.Context, req *cri.PodSandboxStatusRequest) (*cri.PodSandboxStatusResponse, error) {
+	config, ok := r.pods.Load(req.GetPodSandboxId())
+	if !ok {
+		return nil, status.Errorf(codes.NotFound, "pod sandbox %q", req.GetPodSandboxId())
+	}
+	info, err := json.Marshal(map[string]any{"config": config})
+	if err != nil {
+		return nil, err
+	}
+	pod := config.(*cri.PodSandboxConfig)
+	return &cri.PodSandboxStatusResponse{
+		Status: &cri.PodSandboxStatus{Id: req.GetPodSandboxId(), Metadata: pod.GetMetadata(), Labels: pod.GetLabels(), Annotations: pod.GetAnnotations()},
+		Info:   map[string]string{"info": string(info)},
+	}, nil
 }
 
 func (r *runtime) CreateContainer(_ context.Context, req *cri.CreateContainerRequest) (*cri.CreateContainerResponse, error) {
@@ -79,22 +109,23 @@ func (r *runtime) CreateContainer(_ context.Context, req *cri.CreateContainerReq
 		return nil, status.Errorf(codes.NotFound, "pod sandbox %q", req.GetPodSandboxId())
 	}
 	id := r.id()
-	r.containers.Store(id, req.GetConfig())
+	r.containers.Store(id, &created{req.GetPodSandboxId(), req.GetConfig()})
 	return &cri.CreateContainerResponse{ContainerId: id}, nil
 }
 
 // ContainerStatus shows the config as it arrived, at the place where containerd shows it.
 func (r *runtime) ContainerStatus(_ context.Context, req *cri.ContainerStatusRequest) (*cri.ContainerStatusResponse, error) {
-	config, ok := r.containers.Load(req.GetContainerId())
+	found, ok := r.containers.Load(req.GetContainerId())
 	if !ok {
 		return nil, status.Errorf(codes.NotFound, "container %q", req.GetContainerId())
 	}
-	info, err := json.Marshal(map[string]any{"config": config})
+	c := found.(*created)
+	info, err := json.Marshal(map[string]any{"sandboxID": c.pod, "config": c.config})
 	if err != nil {
 		return nil, err
 	}
 	return &cri.ContainerStatusResponse{
-		Status: &cri.ContainerStatus{Id: req.GetContainerId()},
+		Status: &cri.ContainerStatus{Id: req.GetContainerId(), Metadata: c.config.GetMetadata(), Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations()},
 		Info:   map[string]string{"info": string(info)},
 	}, nil
 }
@@ -153,11 +184,20 @@ func (r *runtime) RemoveContainer(_ context.Context, req *cri.RemoveContainerReq
 	return &cri.RemoveContainerResponse{}, nil
 }
 
-// ListContainers answers the large list to who asks for it by LargeListLabel, else none,
-// as ListPodSandbox.
+// ListContainers answers the large list to who asks for it by LargeListLabel, else the containers that there are.
 func (r *runtime) ListContainers(_ context.Context, req *cri.ListContainersRequest) (*cri.ListContainersResponse, error) {
 	if _, ok := req.GetFilter().GetLabelSelector()[LargeListLabel]; ok {
 		return r.large, nil
 	}
-	return &cri.ListContainersResponse{}, nil
+	resp := &cri.ListContainersResponse{}
+	r.containers.Range(func(id, found any) bool {
+		if want := req.GetFilter().GetId(); want == "" || want == id {
+			c := found.(*created)
+			resp.Containers = append(resp.Containers, &cri.Container{
+				Id: id.(string), PodSandboxId: c.pod, Metadata: c.config.GetMetadata(), Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(),
+			})
+		}
+		return true
+	})
+	return resp, nil
 }
