@@ -23,7 +23,7 @@ var mayImport = map[string]string{
 	"runtime/docker":           "runtime/cri runtime/observe runtime/pods", // it asks the store which pod a container is in
 	"runtime/observe":          "abi",
 	"runtime/observe/audit":    "runtime/observe runtime/observe/tracing runtime/plugin",
-	"runtime/observe/metrics":  "abi runtime/cri runtime/observe runtime/plugin", // plugins count in types of runtime/plugin
+	"runtime/observe/metrics":  "abi runtime/cri runtime/observe runtime/plugin runtime/status", // plugins count in types of runtime/plugin
 	"runtime/observe/slogsink": "runtime/observe",
 	"runtime/observe/tracing":  "runtime/cri runtime/observe",
 	"runtime/plugin":           "abi runtime/cgroup/rules runtime/observe",
@@ -87,7 +87,7 @@ var onlyImporters = map[string]string{
 	"gopkg.in/natefinch/lumberjack":     "runtime/observe/audit",
 	"github.com/godbus/dbus":            "runtime/cgroup/systemd",
 	"github.com/moby/sys/mountinfo":     "runtime/cgroup",
-	"github.com/prometheus":             "runtime/observe/metrics runtime/doctor", // which reads what a running proxy exports
+	"github.com/prometheus":             "runtime/observe/metrics",
 	"go.opentelemetry.io":               "runtime/observe/tracing",
 	"golang.org/x/net":                  "runtime/daemon",
 	"github.com/lmittmann/tint":         "cmd/wasmproxy",

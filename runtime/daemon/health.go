@@ -17,7 +17,7 @@ func (d *daemon) operators() *operators {
 	all := admin.Sources{
 		Observer: d.observer, Explain: d.explain, Metrics: d.metrics.Handler(),
 		Healthy: d.selfCheck, NotReady: func(ctx context.Context) []string { return d.notReady(ctx, true) },
-		Bypass: d.bypass.status, Status: d.status, Plugins: d.plugins,
+		Bypass: d.bypass.status, Status: d.status, Plugins: d.slots.snapshot,
 		SetBypass: func(ctx context.Context, on bool, reason string) (status.Bypass, error) {
 			return d.bypass.set(ctx, on, reason, d.slots)
 		},

@@ -9,6 +9,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
 // snapshot returns the state at the moment. The error is that the slots have ended, or do not
@@ -39,6 +40,7 @@ func (s *slots) look() status.Plugins {
 		one := status.Plugin{
 			ID: p.id, File: plugin.Name(p.description.File), Kind: s.loader.kind(d).name(), State: p.met, Since: p.since,
 			Policy: d.Policy.String(), DryRun: d.DryRun, Failure: s.failure(p), Active: p.active.look(), Pending: p.next.look(),
+			Counts: counts(s.daemon.metrics.Plugin(p.id)),
 		}
 		if d.Problem != nil { // nobody knows what it was to be
 			one.Policy = ""
@@ -51,6 +53,12 @@ func (s *slots) look() status.Plugins {
 			if m.Breaker != nil {
 				breaker := m.Breaker.Status()
 				one.Breaker, one.BreakerUntil = breaker.State.String(), breaker.Until
+			}
+		}
+		for _, v := range []*version{p.active, p.last, p.next} {
+			if v != nil && v.loaded != nil {
+				instances, memory := wasm.Usage(v.loaded.Plugin)
+				one.Instances, one.Memory = one.Instances+instances, one.Memory+memory
 			}
 		}
 		all.Plugins = append(all.Plugins, one)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/connectivity"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe/metrics"
 	"github.com/wasmproxy/wasmproxy/runtime/peers"
@@ -16,32 +17,43 @@ import (
 
 // status returns the state of the moment. It waits for the container runtime, but not for long.
 func (d *daemon) status(ctx context.Context) (*status.Status, error) {
-	all, err := d.plugins(ctx)
-	if err != nil {
-		return nil, err
-	}
 	version, err := d.backend.version(ctx)
 	if err == nil {
 		d.backend.describeChanged(ctx)
 	}
+	s, failed := d.snapshot(ctx)
+	if failed != nil {
+		return nil, failed
+	}
+	s.NotReady = d.notReady(ctx, true)
+	if err == nil {
+		s.Backend.Name = cmp.Or(version.GetRuntimeName(), s.Backend.Name)
+		s.Backend.Version = cmp.Or(version.GetRuntimeVersion(), s.Backend.Version)
+	}
+	return s, nil
+}
+
+// snapshot returns the state of the moment, as far as it is known without asking the container runtime: NotReady is
+// empty. With the error that the plugins are not known comes all but them.
+func (d *daemon) snapshot(ctx context.Context) (*status.Status, error) {
+	all, err := d.slots.snapshot(ctx)
 	node := d.backend.node.Load()
 	s := &status.Status{
-		Version: d.version, PID: os.Getpid(), Now: time.Now(), Started: d.started, NotReady: d.notReady(ctx, true),
+		Version: d.version, PID: os.Getpid(), Now: time.Now(), Started: d.started,
 		Bypass: d.bypass.status(), Settings: settingsStatus(d.settings.State()),
 		Listen: d.config.Listen, Connections: d.server.Connections(), Peers: connected(d.peers.All()), Plugins: all,
+		Created: d.metrics.Succeeded(runtimeapi.RuntimeService_CreateContainer_FullMethodName), Queued: d.queue.Len(),
 		Backend: status.Backend{
 			Endpoint: d.config.Backend, Connected: d.backend.conn.GetState() == connectivity.Ready, Name: node.RuntimeName, Version: node.RuntimeVersion,
 			Handlers: d.backend.handlers.Load().all,
 		},
 		Cgroup: status.Cgroup{Root: d.config.CgroupRoot, Version: d.cgroups.Version(), Driver: node.CgroupDriver},
-		Values: status.Values{StateDir: d.config.StateDir},
+		Values: status.Values{
+			StateDir: d.config.StateDir, NotHeld: d.ledger.NotHeld(), Saved: d.ledger.Saved() && d.durable.allSaved() && d.lastGood.saved(),
+		},
 	}
 	for _, n := range d.metrics.Calls() {
 		s.Calls += n
-	}
-	if err == nil {
-		s.Backend.Name = cmp.Or(version.GetRuntimeName(), s.Backend.Name)
-		s.Backend.Version = cmp.Or(version.GetRuntimeVersion(), s.Backend.Version)
 	}
 	if d.following.Load() {
 		if s.Store.State = "filled"; d.backend.behind() {
@@ -57,7 +69,13 @@ func (d *daemon) status(ctx context.Context) (*status.Status, error) {
 		s.Values.Ignored[uid] = reason.Error()
 	}
 	s.Guests.Memory, s.Guests.Limit = d.engine.Memory()
-	return s, nil
+	if d.audit != nil {
+		s.Lost.AuditLines = d.audit.Lost()
+	}
+	if d.traces != nil {
+		s.Lost.Spans = d.traces.Lost()
+	}
+	return s, err
 }
 
 // connected shows who is connected to the socket for calls.
@@ -70,18 +88,10 @@ func connected(now []peers.Peer) []status.Peer {
 	return all
 }
 
-// plugins returns the state of all plugins.
-func (d *daemon) plugins(ctx context.Context) (status.Plugins, error) {
-	all, err := d.slots.snapshot(ctx)
-	for i := range all.Plugins {
-		all.Plugins[i].Counts = counts(d.metrics.Plugin(all.Plugins[i].ID))
-	}
-	return all, err
-}
-
 func counts(t metrics.Totals) status.Counts {
 	c := status.Counts{
 		Calls: t.Calls, Failures: t.Failures, Rejections: t.Rejections, Exempted: t.Exempted,
+		Conflicts: t.Conflicts, Fights: t.Fights, WriteFailures: t.WriteFailures,
 		P50: t.P50.Seconds(), P99: t.P99.Seconds(),
 	}
 	if t.Last != nil {

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"net"
@@ -13,9 +12,6 @@ import (
 	"time"
 
 	securejoin "github.com/cyphar/filepath-securejoin"
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -47,7 +43,6 @@ type node struct {
 	backendErr error
 
 	status   *status.Status // of the running proxy
-	metrics  map[string]*dto.MetricFamily
 	proxyErr error
 
 	pluginLines []string
@@ -166,17 +161,7 @@ func (n *node) askProxy(ctx context.Context) {
 		n.proxyErr = unknown("admin-socket is empty, so that the proxy cannot be asked")
 		return
 	}
-	client := admin.Client{Socket: n.socket(n.config.AdminSocket)}
-	if n.status, n.proxyErr = client.Status(ctx); n.proxyErr != nil {
-		return
-	}
-	text, err := client.Metrics(ctx)
-	if err != nil {
-		n.proxyErr = err
-		return
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	n.metrics, n.proxyErr = parser.TextToMetricFamilies(bytes.NewReader(text))
+	n.status, n.proxyErr = admin.Client{Socket: n.socket(n.config.AdminSocket)}.Status(ctx)
 }
 
 // loadPlugins loads them beside the running proxy: without its state, and with its cache.

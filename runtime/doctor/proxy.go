@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -62,41 +61,6 @@ func findBypass(_ context.Context, n *node) ([]found, error) {
 	return []found{{n.config.BypassFile, strings.TrimSuffix(what, ": ")}}, nil
 }
 
-// series is one value of a metric.
-type series struct {
-	labels map[string]string
-	value  float64
-}
-
-// metric returns the series of one of the proxy's metrics. The error says why they are not known.
-func (n *node) metric(name string) (all []series, err error) {
-	if n.proxyErr != nil {
-		return nil, n.proxyErr
-	}
-	for _, m := range n.metrics[name].GetMetric() {
-		s := series{labels: map[string]string{}, value: m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()}
-		for _, l := range m.GetLabel() {
-			s.labels[l.GetName()] = l.GetValue()
-		}
-		all = append(all, s)
-	}
-	slices.SortFunc(all, func(a, b series) int { return strings.Compare(a.labels["plugin"], b.labels["plugin"]) })
-	return all, nil
-}
-
-// counted finds the series of a metric that are not 0.
-func counted(name, format string) func(context.Context, *node) ([]found, error) {
-	return func(_ context.Context, n *node) (all []found, err error) {
-		values, err := n.metric(name)
-		for _, s := range values {
-			if s.value > 0 && s.labels["plugin"] != "" {
-				all = append(all, found{"plugin " + s.labels["plugin"], fmt.Sprintf(format, s.value)})
-			}
-		}
-		return all, err
-	}
-}
-
 func findBreakers(_ context.Context, n *node) (all []found, err error) {
 	if n.proxyErr != nil {
 		return nil, n.proxyErr
@@ -114,16 +78,20 @@ func findBreakers(_ context.Context, n *node) (all []found, err error) {
 	return all, nil
 }
 
-func findConflicts(ctx context.Context, n *node) ([]found, error) {
-	return counted("wasmproxy_plugin_conflicts_total", "%v times since the proxy was started it wanted another value than an earlier plugin")(ctx, n)
-}
-
-func findFights(ctx context.Context, n *node) ([]found, error) {
-	return counted("wasmproxy_cgroup_fights_total", "%v of its cgroup files are left alone, since something else overwrites them")(ctx, n)
-}
-
-func findWriteFailures(ctx context.Context, n *node) ([]found, error) {
-	return counted("wasmproxy_cgroup_write_failures_total", "%v of its writes to cgroup files failed since the proxy was started")(ctx, n)
+// counted finds the plugins of the running proxy that have a count.
+func counted(format string, of func(*status.Counts) uint64) func(context.Context, *node) ([]found, error) {
+	return func(_ context.Context, n *node) (all []found, err error) {
+		if n.proxyErr != nil {
+			return nil, n.proxyErr
+		}
+		for i := range n.status.Plugins.Plugins {
+			p := &n.status.Plugins.Plugins[i]
+			if count := of(&p.Counts); count > 0 {
+				all = append(all, found{"plugin " + p.ID, fmt.Sprintf(format, count)})
+			}
+		}
+		return all, nil
+	}
 }
 
 func findPluginState(_ context.Context, n *node) (all []found, err error) {
@@ -163,22 +131,16 @@ func findPluginCalls(_ context.Context, n *node) (all []found, err error) {
 const enoughCalls = 20
 
 func findUncalled(_ context.Context, n *node) (all []found, err error) {
-	made, err := n.metric("wasmproxy_calls_total")
-	if err != nil {
-		return nil, err
+	if n.proxyErr != nil {
+		return nil, n.proxyErr
 	}
-	containers := 0.0
-	for _, s := range made {
-		if s.labels["method"] == "CreateContainer" && s.labels["code"] == "OK" {
-			containers += s.value
-		}
-	}
-	if containers < enoughCalls {
-		return nil, unknown(fmt.Sprintf("only %v containers were created since the proxy was started", containers))
+	created := n.status.Created
+	if created < enoughCalls {
+		return nil, unknown(fmt.Sprintf("only %d containers were created since the proxy was started", created))
 	}
 	for _, p := range n.status.Plugins.Plugins {
 		if p.State == status.Active && p.Calls == 0 {
-			all = append(all, found{"plugin " + p.ID, fmt.Sprintf("no hook of it was called, and %v containers were created", containers)})
+			all = append(all, found{"plugin " + p.ID, fmt.Sprintf("no hook of it was called, and %d containers were created", created)})
 		}
 	}
 	return all, nil

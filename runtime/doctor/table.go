@@ -1,5 +1,7 @@
 package doctor
 
+import "github.com/wasmproxy/wasmproxy/runtime/status"
+
 // settingsCheck is the one that needs no settings.
 const settingsCheck = "settings"
 
@@ -96,13 +98,16 @@ var Checks = []*Check{
 		"Compare `match` of its manifest and its JSON file with the labels of the pods.", findUncalled},
 	{"plugin-conflicts", "Do plugins want different values?", Warning,
 		"Of two plugins that set one field, the earlier one wins, and the other has no effect.",
-		"`wasmproxy explain POD` shows both; narrow one plugin's `match`, or remove it.", findConflicts},
+		"`wasmproxy explain POD` shows both; narrow one plugin's `match`, or remove it.",
+		counted("%d times since the proxy was started it wanted another value than an earlier plugin", func(c *status.Counts) uint64 { return c.Conflicts })},
 	{"cgroup-fights", "Are values in cgroup files left alone by others?", Warning,
 		"The value does not hold: another program overwrites it again and again.",
-		"`wasmproxy explain POD` shows the file; stop the other program, or the plugin.", findFights},
+		"`wasmproxy explain POD` shows the file; stop the other program, or the plugin.",
+		counted("%d of its cgroup files are left alone, since something else overwrites them", func(c *status.Counts) uint64 { return c.Fights })},
 	{"cgroup-writes", "Does the kernel take the cgroup files that plugins write?", Warning,
 		"The value does not hold: the kernel lacks the file, or refuses the value.",
-		"`wasmproxy explain POD` and the log have the file and the kernel's error.", findWriteFailures},
+		"`wasmproxy explain POD` and the log have the file and the kernel's error.",
+		counted("%d of its writes to cgroup files failed since the proxy was started", func(c *status.Counts) uint64 { return c.WriteFailures })},
 
 	{"unit-enabled", "Does systemd start the proxy with the host?", Error,
 		"After a reboot no proxy runs, and kubelet starts no pod.",

@@ -18,6 +18,8 @@ type Status struct {
 	Connections int     `json:"connections"` // to Listen
 	Peers       []Peer  `json:"peers"`       // whose connections these are, by PID; nil from a proxy that does not know
 	Calls       uint64  `json:"calls"`       // of CRI that were answered since Started
+	Created     uint64  `json:"created"`     // containers, by those of these calls that succeeded
+	Queued      int     `json:"queued"`      // post hooks and other work after calls that have not ended
 	Backend     Backend `json:"backend"`
 
 	Plugins
@@ -25,6 +27,7 @@ type Status struct {
 	Cgroup Cgroup `json:"cgroup"`
 	Values Values `json:"values"`
 	Guests Guests `json:"guests"`
+	Lost   Lost   `json:"lost"`
 }
 
 // Settings are the active ones.
@@ -90,7 +93,9 @@ type Values struct {
 	StateDir string `json:"stateDir,omitempty"` // empty: a restart of the proxy loses them
 	Objects  int    `json:"objects"`            // pods and containers with a value
 	Wanted   int    `json:"wanted"`             // values that plugins want
+	Saved    bool   `json:"saved"`              // StateDir and data-dir have what they are to have
 
+	NotHeld map[string]int    `json:"notHeld,omitempty"` // values that do not hold, by the ids of plugins; "": those of kubelet
 	Ignored map[string]string `json:"ignored,omitempty"` // why records were ignored, by the UIDs of pods that have not ended; "": of which pod is not known
 }
 
@@ -98,6 +103,12 @@ type Values struct {
 type Guests struct {
 	Memory int64 `json:"memory"` // bytes
 	Limit  int64 `json:"limit"`  // bytes
+}
+
+// Lost is what sinks could not take since Started.
+type Lost struct {
+	AuditLines int64 `json:"auditLines"`
+	Spans      int64 `json:"spans"` // of traces
 }
 
 // Plugins is the state of all plugins at one moment. It holds no configuration.
@@ -136,6 +147,9 @@ type Plugin struct {
 
 	Breaker      string    `json:"breaker,omitempty"` // closed, open or half-open; empty if the plugin has none
 	BreakerUntil time.Time `json:"breakerUntil,omitzero"`
+
+	Instances int   `json:"instances"` // of all its versions
+	Memory    int64 `json:"memory"`    // bytes, of these
 	Counts
 }
 
@@ -160,13 +174,18 @@ type Version struct {
 
 // Counts are of the calls of a plugin since the proxy was started, or the plugin was installed.
 type Counts struct {
-	Calls      uint64   `json:"calls"`
-	Failures   uint64   `json:"failures"`   // with those that its circuit breaker did not let through
-	Rejections uint64   `json:"rejections"` // calls that the plugin refused
-	Exempted   uint64   `json:"exempted"`   // failures with policy Fail and refusals that were ignored in exempt namespaces
-	P50        float64  `json:"p50Seconds"` // estimates of the time of a call
-	P99        float64  `json:"p99Seconds"`
-	LastError  *Failure `json:"lastError,omitempty"`
+	Calls      uint64 `json:"calls"`
+	Failures   uint64 `json:"failures"`   // with those that its circuit breaker did not let through
+	Rejections uint64 `json:"rejections"` // calls that the plugin refused
+	Exempted   uint64 `json:"exempted"`   // failures with policy Fail and refusals that were ignored in exempt namespaces
+
+	Conflicts     uint64 `json:"conflicts"`     // it wanted another value than an earlier plugin
+	Fights        uint64 `json:"fights"`        // cgroup files that are left alone since something else overwrites them
+	WriteFailures uint64 `json:"writeFailures"` // writes of its values to cgroup files that failed
+
+	P50       float64  `json:"p50Seconds"` // estimates of the time of a call
+	P99       float64  `json:"p99Seconds"`
+	LastError *Failure `json:"lastError,omitempty"`
 }
 
 // Failure is one that a plugin had.

@@ -117,13 +117,21 @@ func (m *Metrics) Calls() map[string]uint64 {
 	return all
 }
 
-func (s *methodSeries) total() (n uint64) {
+// Succeeded returns how many calls of a method, by its full name, were answered without an error.
+func (m *Metrics) Succeeded(method string) uint64 { return m.methods[method].answered(int(codes.OK)) }
+
+func (s *methodSeries) answered(code int) (n uint64) {
 	for route := range s.finished {
-		for code := range s.finished[route] {
-			if c := s.finished[route][code].Load(); c != nil {
-				n += uint64(valueOf(*c))
-			}
+		if c := s.finished[route][code].Load(); c != nil {
+			n += uint64(valueOf(*c))
 		}
+	}
+	return n
+}
+
+func (s *methodSeries) total() (n uint64) {
+	for code := range s.finished[0] {
+		n += s.answered(code)
 	}
 	return n
 }

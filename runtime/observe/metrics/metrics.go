@@ -28,7 +28,7 @@ import (
 type Metrics struct {
 	registry *prometheus.Registry
 	families families
-	levels   func() Levels
+	levels   Levels
 
 	methods map[string]*methodSeries // by full name; it does not change
 	other   *methodSeries            // of all that are not in methods
@@ -42,9 +42,8 @@ type Metrics struct {
 }
 
 // New returns a Metrics that has counted nothing. methods are those that calls may have beside
-// CRI's. levels returns the state of the moment, and
-// is called whenever somebody asks; it must not wait for a plugin or the backend.
-func New(version string, levels func() Levels, methods ...map[string]cri.Shape) *Metrics {
+// CRI's. levels is called whenever somebody asks; it must not wait for a plugin or the backend.
+func New(version string, levels Levels, methods ...map[string]cri.Shape) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), families: newFamilies(), levels: levels}
 	m.plugins.Store(&map[string]*pluginSeries{})
 	m.methods, m.other = m.families.methods(append(methods, cri.Shapes()))

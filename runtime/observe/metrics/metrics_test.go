@@ -15,6 +15,8 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/metrics"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
 // scraped returns the families that a scrape gets, by name.
@@ -47,15 +49,17 @@ func series(f *dto.MetricFamily, labels string) *dto.Metric {
 	return nil
 }
 
-func none() metrics.Levels { return metrics.Levels{} }
+func none() (*status.Status, map[string]*plugin.Metrics) { return &status.Status{}, nil }
 
 // with is the levels of these plugins, all active.
-func with(ids ...string) func() metrics.Levels {
-	return func() (l metrics.Levels) {
+func with(ids ...string) metrics.Levels {
+	return func() (*status.Status, map[string]*plugin.Metrics) {
+		s, own := &status.Status{}, map[string]*plugin.Metrics{}
 		for _, id := range ids {
-			l.Plugins = append(l.Plugins, metrics.PluginLevels{ID: id, State: "active"})
+			s.Plugins.Plugins = append(s.Plugins.Plugins, status.Plugin{ID: id, State: status.Active})
+			own[id] = plugin.NewMetrics()
 		}
-		return l
+		return s, own
 	}
 }
 
@@ -200,7 +204,7 @@ func TestCountersBeginAtZero(t *testing.T) {
 // The series of a plugin end with its files, also if a call ends later.
 func TestARemovedPluginHasNoSeries(t *testing.T) {
 	left := []string{"10-a", "20-b"}
-	m := metrics.New("v1", func() metrics.Levels { return with(left...)() })
+	m := metrics.New("v1", func() (*status.Status, map[string]*plugin.Metrics) { return with(left...)() })
 	for _, id := range left {
 		m.Observe(t.Context(), called(id, abi.PreCreateContainer, observe.OK, time.Millisecond))
 		m.Observe(t.Context(), &observe.CgroupFileFought{Plugin: id})

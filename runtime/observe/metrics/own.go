@@ -10,6 +10,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
 // OwnPrefix comes before the names of plugins' own metrics, and of no other.
@@ -32,16 +33,21 @@ type ownFamily struct {
 
 // own exports plugins' own metrics. The first plugin of the chain that has a name decides its
 // type; series of others with another one are left out, and counted.
-func (e emitter) own(all []PluginLevels) {
+func (e emitter) own(plugins []status.Plugin, own map[string]*plugin.Metrics) {
 	families := map[string]*ownFamily{}
-	for i := range all {
-		p, exported := &all[i], 0
-		for j := range p.Own {
-			if e.ownSeries(families, p.ID, &p.Own[j]) {
-				exported++
+	for i := range plugins {
+		id, m := clean(plugins[i].ID), own[plugins[i].ID]
+		if m == nil {
+			continue
+		}
+		left := 0
+		for _, s := range m.All() {
+			if !e.ownSeries(families, id, &s) {
+				left++
 			}
 		}
-		e.emit("wasmproxy_plugin_own_series_dropped", float64(len(p.Own)-exported), p.ID)
+		e.emit("wasmproxy_plugin_own_series_dropped", float64(left), id)
+		e.emit("wasmproxy_plugin_own_values_dropped_total", float64(m.Dropped()), id)
 	}
 }
 

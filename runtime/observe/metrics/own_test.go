@@ -10,10 +10,11 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/metrics"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
 // own is a plugin's own metrics after these updates.
-func own(t *testing.T, updates ...any) []plugin.Series {
+func own(t *testing.T, updates ...any) *plugin.Metrics {
 	t.Helper()
 	m := plugin.NewMetrics()
 	for i := 0; i < len(updates); i += 3 {
@@ -21,16 +22,19 @@ func own(t *testing.T, updates ...any) []plugin.Series {
 			t.Fatalf("%v: %v", updates[i+1], e)
 		}
 	}
-	return m.All()
+	return m
 }
 
 // owning is a Metrics of plugins with these metrics of their own, by id in order.
 func owning(all ...any) *metrics.Metrics {
-	return metrics.New("v1", func() (l metrics.Levels) {
+	return metrics.New("v1", func() (*status.Status, map[string]*plugin.Metrics) {
+		s, own := &status.Status{}, map[string]*plugin.Metrics{}
 		for i := 0; i < len(all); i += 2 {
-			l.Plugins = append(l.Plugins, metrics.PluginLevels{ID: all[i].(string), State: "active", Own: all[i+1].([]plugin.Series)})
+			id := all[i].(string)
+			s.Plugins.Plugins = append(s.Plugins.Plugins, status.Plugin{ID: id, State: status.Active})
+			own[id] = all[i+1].(*plugin.Metrics)
 		}
-		return l
+		return s, own
 	})
 }
 
@@ -110,7 +114,7 @@ func TestPluginsMakeBoundedSeries(t *testing.T) {
 			hostile.Update(kind, fmt.Sprintf(`m%d{pod="%d"}`, i, i), int64(i))
 		}
 	}
-	all := scraped(t, owning("66-hostile", hostile.All()))
+	all := scraped(t, owning("66-hostile", hostile))
 	n := 0
 	for name, f := range all {
 		if strings.HasPrefix(name, metrics.OwnPrefix) {

@@ -148,6 +148,9 @@ type Totals struct {
 	Calls, Failures uint64        // with those that its circuit breaker did not let through
 	Rejections      uint64        // of calls
 	Exempted        uint64        // of these failures and rejections: their calls went on, in exempt namespaces
+	Conflicts       uint64        // fields that it wanted to have another value than an earlier plugin
+	Fights          uint64        // cgroup files that are left alone since something else overwrites them
+	WriteFailures   uint64        // of cgroup files
 	P50, P99        time.Duration // estimates of how long a call takes, in any hook; 0 if there was none
 	Last            *Failure      // nil if there was none
 }
@@ -159,7 +162,9 @@ func (m *Metrics) Plugin(id string) (t Totals) {
 		return t
 	}
 	t.Last = p.failure.Load()
-	t.Exempted = uint64(valueOf(p.families.counter("wasmproxy_calls_exempted_total").WithLabelValues(p.id)))
+	counted := func(name string) uint64 { return uint64(valueOf(p.families.counter(name).WithLabelValues(p.id))) }
+	t.Exempted, t.Conflicts = counted("wasmproxy_calls_exempted_total"), counted("wasmproxy_plugin_conflicts_total")
+	t.Fights, t.WriteFailures = counted("wasmproxy_cgroup_fights_total"), counted("wasmproxy_cgroup_write_failures_total")
 	for i, c := range p.calls {
 		n := uint64(valueOf(c))
 		t.Calls += n

@@ -17,6 +17,8 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/metrics"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
 	"github.com/wasmproxy/wasmproxy/testdata/doctable"
 )
 
@@ -60,10 +62,11 @@ func everything() []observe.Event {
 // process' metrics. All are as Prometheus' linter wants them.
 func TestEachRowIsExported(t *testing.T) {
 	levels := with("10-a")
-	m := metrics.New("v1", func() metrics.Levels {
-		l := levels()
-		l.AuditLost, l.SpansLost, l.Plugins[0].Active = 1, 1, &metrics.Info{Kind: "wasm", Version: "1.0.0", Digest: "ab", SettingsDigest: "cd"}
-		return l
+	m := metrics.New("v1", func() (*status.Status, map[string]*plugin.Metrics) {
+		s, own := levels()
+		s.Lost = status.Lost{AuditLines: 1, Spans: 1}
+		s.Plugins.Plugins[0].Active = &status.Version{Version: "1.0.0", Digest: "ab", Settings: "cd"}
+		return s, own
 	})
 	for _, e := range everything() {
 		m.Observe(t.Context(), e)
@@ -185,7 +188,7 @@ func TestFrequentEventsTakeNoMemory(t *testing.T) {
 func TestConcurrentUse(t *testing.T) {
 	var mu sync.Mutex
 	ids := []string{"10-a", "20-b"}
-	m := metrics.New("v1", func() metrics.Levels {
+	m := metrics.New("v1", func() (*status.Status, map[string]*plugin.Metrics) {
 		mu.Lock()
 		defer mu.Unlock()
 		return with(ids...)()
