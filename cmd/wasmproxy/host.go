@@ -67,11 +67,11 @@ Without it the command fails if kubelet uses the proxy, and says so.`, (*host.Ho
 func hostSubcommand(h *host.Host, use, short, long string, do func(*host.Host, context.Context, host.Consent) error) *cobra.Command {
 	consent, yes, enter := host.Consent{}, false, false
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: noArguments, RunE: func(cmd *cobra.Command, _ []string) error {
-		if !filepath.IsAbs(h.Root) {
+		if !filepath.IsAbs(string(h.Root)) {
 			return wrongUsage("--root: %q is not an absolute path", h.Root)
 		}
 		if enter {
-			if filepath.Clean(h.Root) != "/" {
+			if filepath.Clean(string(h.Root)) != "/" {
 				return wrongUsage("--enter-host installs on the host that runs, and --root %s in an image: give one of them", h.Root)
 			}
 			if err := host.Enter(1); err != nil {
@@ -94,7 +94,7 @@ func hostSubcommand(h *host.Host, use, short, long string, do func(*host.Host, c
 	if use == "install" {
 		cmd.Flags().BoolVar(&consent.NoRollback, "no-rollback", false, "keep the installation also if kubelet does not connect to the proxy")
 	}
-	cmd.Flags().StringVar(&h.Root, "root", "/", "directory of an image, in which units are enabled and nothing is started")
+	cmd.Flags().StringVar((*string)(&h.Root), "root", "/", "directory of an image, in which units are enabled and nothing is started")
 	cmd.Flags().BoolVar(&enter, "enter-host", false, "work in the namespaces of process 1: for a privileged pod with hostPID")
 	cmd.Flags().StringVar(&h.KubeletConfig, "kubelet-config", host.DefaultKubeletConfig, "kubelet's configuration file")
 	return cmd

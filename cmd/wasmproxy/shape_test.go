@@ -36,7 +36,6 @@ var manyMethods = map[string]struct {
 	"runtime/enforce.Ledger":    {60, "too many"},
 	"runtime/daemon.daemon":     {40, "it puts the parts together"},
 	"runtime/daemon.slots":      {38, "too many"},
-	"runtime/host.Host":         {79, "too many"},
 }
 
 // TestShape measures what is neither a test nor generated.

@@ -163,7 +163,7 @@ func youkiHost(t *testing.T) {
 	root, out := t.TempDir(), new(bytes.Buffer)
 	put(t, filepath.Join(root, "program"), "#!/bin/sh\n")
 	put(t, filepath.Join(root, host.DefaultKubeletConfig), "containerRuntimeEndpoint: unix:///run/youki/youki.sock\n")
-	h := host.Host{Root: root, KubeletConfig: host.DefaultKubeletConfig, Program: filepath.Join(root, "program"), Out: out}
+	h := host.Host{Root: host.Root(root), KubeletConfig: host.DefaultKubeletConfig, Program: filepath.Join(root, "program"), Out: out}
 	if err := h.Install(t.Context(), host.Consent{}); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -90,7 +90,7 @@ func (n *node) sameSocket(a, b string) bool {
 // findKubelet finds kubelet's process and reads its files.
 func (n *node) findKubelet(ctx context.Context) {
 	kubeletConfig := cmp.Or(n.KubeletConfig, host.DefaultKubeletConfig)
-	h := host.Host{Root: n.root, KubeletConfig: kubeletConfig, Unit: n.Unit}
+	h := host.Host{Root: host.Root(n.root), KubeletConfig: kubeletConfig, Unit: n.Unit}
 	n.process, n.kubeletUnit = h.RunningKubelet(ctx), h.KubeletUnit()
 	if named, ok := n.process.Flag("config"); ok {
 		h.KubeletConfig = named

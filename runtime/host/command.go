@@ -94,7 +94,7 @@ func (r reader) service(unit string) (s service, err error) {
 	var units []text
 	var environment, environmentFiles, start []unitfile.Value
 	lists := map[string]*[]unitfile.Value{"Environment": &environment, "EnvironmentFile": &environmentFiles, "ExecStart": &start}
-	for _, path := range unitfile.Find(r.host.under, unit) {
+	for _, path := range unitfile.Find(r.root.under, unit) {
 		t, has, err := r.text(path, false)
 		if err != nil {
 			return s, err
@@ -148,7 +148,7 @@ func (r reader) environmentFiles(unit string, variables map[string]unitfile.Valu
 	specifiers := strings.NewReplacer("%%", "%", "%n", unit, "%N", name, "%p", name)
 	for _, line := range lines {
 		pattern := specifiers.Replace(strings.TrimPrefix(line.String(), "-"))
-		paths, err := filepath.Glob(r.host.under(pattern))
+		paths, err := filepath.Glob(r.root.under(pattern))
 		if err != nil {
 			return nil, fmt.Errorf("reading EnvironmentFile=%s in %s: %w", pattern, line[0].File, err)
 		}

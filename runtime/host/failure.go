@@ -12,10 +12,10 @@ import (
 const failureFile = "/run/wasmproxy-host.failed"
 
 // noteFailure writes the file. The error says what it is for.
-func (h *Host) noteFailure(failed error) error {
-	digest, err := h.programDigest()
+func (p *installation) noteFailure(failed error) error {
+	digest, err := programDigest(p.host.Program)
 	if err == nil {
-		err = os.WriteFile(h.under(failureFile), []byte(digest+"\n"+failed.Error()+"\n"), 0o600)
+		err = os.WriteFile(p.host.Root.under(failureFile), []byte(digest+"\n"+failed.Error()+"\n"), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("noting this in %s failed, too, so the next run tries again: %w", failureFile, err)
@@ -24,15 +24,15 @@ func (h *Host) noteFailure(failed error) error {
 }
 
 // checkRestart requires that a restart of kubelet is not in vain.
-func (h *Host) checkRestart() error {
-	if h.KubeletUnit() == "" {
+func (p *installation) checkRestart() error {
+	if p.host.KubeletUnit() == "" {
 		return errors.New("there is no unit that starts kubelet, so it cannot be restarted: leave --restart-kubelet out, and restart kubelet yourself")
 	}
-	note, err := h.read(failureFile)
+	note, err := p.host.Root.read(failureFile)
 	if err != nil || note == nil {
 		return err
 	}
-	digest, err := h.programDigest()
+	digest, err := programDigest(p.host.Program)
 	if err != nil {
 		return err
 	}
@@ -44,8 +44,8 @@ func (h *Host) checkRestart() error {
 }
 
 // programDigest is the SHA-256 in hex of the program that is installed.
-func (h *Host) programDigest() (string, error) {
-	program, err := os.ReadFile(h.Program)
+func programDigest(path string) (string, error) {
+	program, err := os.ReadFile(path)
 	if err != nil {
 		return "", fmt.Errorf("reading the program: %w", err)
 	}

@@ -44,18 +44,18 @@ func newHost(t *testing.T, files tree) (*Host, *bytes.Buffer) {
 		t.Fatal(err)
 	}
 	out := new(bytes.Buffer)
-	return &Host{Root: root, KubeletConfig: DefaultKubeletConfig, Program: program, Out: out, patience: 50 * time.Millisecond}, out
+	return &Host{Root: Root(root), KubeletConfig: DefaultKubeletConfig, Program: program, Out: out, patience: 50 * time.Millisecond}, out
 }
 
 // files returns what the host has, without empty directories.
 func (h *Host) files(t *testing.T) tree {
 	t.Helper()
 	all := tree{}
-	err := filepath.WalkDir(h.Root, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(string(h.Root), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		name := strings.TrimPrefix(path, h.Root)
+		name := strings.TrimPrefix(path, string(h.Root))
 		if d.Type() == fs.ModeSymlink {
 			target, err := os.Readlink(path)
 			all[name] = "-> " + target
@@ -82,7 +82,7 @@ func (h *Host) same(t *testing.T, want tree) {
 // make writes a file, with its directory.
 func (h *Host) make(t *testing.T, path, content string) {
 	t.Helper()
-	at := filepath.Join(h.Root, path)
+	at := filepath.Join(string(h.Root), path)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(content), 0o644)); err != nil {
 		t.Fatal(err)
 	}

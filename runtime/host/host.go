@@ -2,24 +2,15 @@ package host
 
 import (
 	"context"
-	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
-
-	securejoin "github.com/cyphar/filepath-securejoin"
-
-	"github.com/wasmproxy/wasmproxy/runtime/regular"
 )
 
 // Host is what the proxy is installed on.
 type Host struct {
 	// Root is the directory of the host's files: "/", or that of an image in which nothing runs.
-	Root string
+	Root Root
 	// KubeletConfig is kubelet's configuration, usually DefaultKubeletConfig.
 	KubeletConfig string
 	// Backend is the endpoint of the container runtime where no file of kubelet names one, or where another program
@@ -42,21 +33,6 @@ type Consent struct {
 	RestartKubelet bool                 // which makes kubelet use its new endpoint
 	NoRollback     bool                 // an installation stays also if kubelet does not come up with it
 	Confirm        func() (bool, error) // asks after the plan was shown; nil: yes
-}
-
-// live reports whether the host is this one, on which systemd runs.
-func (h *Host) live() bool { return h.Root == "" || filepath.Clean(h.Root) == "/" }
-
-// under returns where a file of the host is. Links in it lead to files of the host.
-func (h *Host) under(path string) string {
-	if h.live() {
-		h.Root = "/"
-	}
-	at, err := securejoin.SecureJoin(h.Root, path)
-	if err != nil {
-		return filepath.Join(h.Root, path)
-	}
-	return at
 }
 
 func (h *Host) say(format string, args ...any) { fmt.Fprintf(h.Out, format+"\n", args...) }
@@ -83,30 +59,3 @@ func (h *Host) confirm(c Consent) (bool, error) {
 	}
 	return yes, err
 }
-
-// read returns a file of the host, and nil if there is none.
-func (h *Host) read(path string) ([]byte, error) {
-	b, err := os.ReadFile(h.under(path))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return b, err
-}
-
-// write replaces a file of the host at once. An existing file keeps its owner and mode.
-func (h *Host) write(path string, content []byte, mode fs.FileMode) error {
-	if err := regular.Rewrite(h.under(path), content, mode); err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return nil
-}
-
-// remove removes a file of the host, if there is one.
-func (h *Host) remove(path string) error {
-	if err := os.Remove(h.under(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing %s: %w", path, err)
-	}
-	return nil
-}
-
-func sum(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }

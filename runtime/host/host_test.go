@@ -39,7 +39,7 @@ func TestInstall(t *testing.T) {
 				if was := strings.Contains(strings.Join(node.changed, " ")+" ", path+" "); (files[path] != content) != was {
 					t.Errorf("%s is\n%s", path, files[path])
 				}
-				if info, err := os.Stat(filepath.Join(h.Root, path)); err != nil || info.Mode() != 0o640 {
+				if info, err := os.Stat(filepath.Join(string(h.Root), path)); err != nil || info.Mode() != 0o640 {
 					t.Errorf("%s has mode %v, %v", path, info.Mode(), err)
 				}
 			}
@@ -47,7 +47,7 @@ func TestInstall(t *testing.T) {
 			h.uninstall(t)
 			h.same(t, node.files)
 			for _, dir := range []string{"etc/wasmproxy", "var/lib/wasmproxy"} {
-				if _, err := os.Stat(filepath.Join(h.Root, dir)); err == nil {
+				if _, err := os.Stat(filepath.Join(string(h.Root), dir)); err == nil {
 					t.Errorf("%s is left", dir)
 				}
 			}
@@ -75,7 +75,7 @@ func proxySettings(t *testing.T, h *Host, backend, listen, images string) {
 	t.Helper()
 	fs := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	config.Flags(fs)
-	if err := fs.Set("config", filepath.Join(h.Root, "/etc/wasmproxy/wasmproxy.yaml")); err != nil {
+	if err := fs.Set("config", filepath.Join(string(h.Root), "/etc/wasmproxy/wasmproxy.yaml")); err != nil {
 		t.Fatal(err)
 	}
 	c, err := config.Load(fs)
@@ -194,7 +194,7 @@ func TestInterrupted(t *testing.T) {
 		} else if !errors.Is(err, errCrash) {
 			t.Fatal(err)
 		}
-		if r, err := again.loadRecord(); err != nil {
+		if r, err := loadRecord(again.Root); err != nil {
 			t.Fatal(err)
 		} else if r != nil {
 			back, _ := newHost(t, again.files(t))
@@ -251,7 +251,7 @@ func TestUninstallEdited(t *testing.T) {
 			h.put(configFile, "containerRuntimeEndpoint: \""+ours+"\" # edited\ncgroupDriver: cgroupfs\n")
 		}, tree{configFile: "containerRuntimeEndpoint: \"" + DefaultEndpoint + "\" # edited\ncgroupDriver: cgroupfs\n"}, "", tree{configFile: "containerRuntimeEndpoint: \"" + DefaultEndpoint + "\" # edited\ncgroupDriver: cgroupfs\n"}},
 		"a file of kubelet is gone": {nodes()["kubeadm 1.34, instance configuration"].files, func(h *Host) {
-			os.Remove(filepath.Join(h.Root, instanceConfig))
+			os.Remove(filepath.Join(string(h.Root), instanceConfig))
 		}, tree{configFile: kubeletConfig(containerd), flagsFile: kubeadmFlags(pause)}, "", nil},
 		"the settings were edited": {old, func(h *Host) { h.put(SettingsFile, "listen: "+ours+"\nlog-level: debug\n") },
 			old.with(tree{SettingsFile: "listen: " + ours + "\nlog-level: debug\n"}), "leave " + SettingsFile + ": it was changed", nil},
@@ -290,7 +290,7 @@ func changed(before, after string) string {
 }
 
 func (h *Host) put(path, content string) {
-	if err := os.WriteFile(filepath.Join(h.Root, path), []byte(content), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(string(h.Root), path), []byte(content), 0o644); err != nil {
 		panic(err)
 	}
 }

@@ -35,6 +35,8 @@ const (
 
 // installation is a plan.
 type installation struct {
+	host    *Host
+	consent Consent
 	record  *record
 	dirs    []string // to be made
 	own     []change // files of the proxy
@@ -50,10 +52,12 @@ type installation struct {
 	read     bool           // kubelet has started with the endpoint in its files: another start changes nothing
 }
 
-// restarts reports whether kubelet has to start anew to take its endpoint, and this command can restart it.
+// restarts reports whether kubelet has to start anew to take its endpoint, and this command can restart it and is to.
 func (p *installation) restarts() bool {
-	has := p.used || p.read // the endpoint
-	return !has && !p.part && p.advice == ""
+	if p.used || p.read || p.part || p.advice != "" {
+		return false
+	}
+	return p.consent.RestartKubelet && p.host.Root.live()
 }
 
 // Install puts the proxy on the host. It changes kubelet's endpoint when the proxy serves. It waits while another run
@@ -64,41 +68,41 @@ func (h *Host) Install(ctx context.Context, c Consent) error {
 		return err
 	}
 	defer unlock()
-	p, err := h.planInstall(ctx)
-	if err != nil {
+	p := &installation{host: h, consent: c}
+	if err := p.plan(ctx); err != nil {
 		return err
 	}
-	if c.RestartKubelet && h.live() && p.restarts() {
-		if err := h.checkRestart(); err != nil {
+	if p.restarts() {
+		if err := p.checkRestart(); err != nil {
 			return err
 		}
 	}
-	h.showInstall(p, c)
+	p.show()
 	if yes, err := h.confirm(c); !yes || err != nil {
 		return err
 	}
-	if err := h.checkProgram(ctx, p.own); err != nil {
+	if err := p.checkProgram(ctx); err != nil {
 		return err
 	}
-	if err := h.prepare(p); err != nil {
+	if err := p.prepare(); err != nil {
 		return err
 	}
 	if err := h.apply(p.own); err != nil {
 		return err
 	}
-	if err := h.start(ctx, p.socket); err != nil {
+	if err := p.start(ctx); err != nil {
 		return err
 	}
-	if err := h.endBypass(p.bypass); err != nil {
+	if err := h.Root.endBypass(p.bypass); err != nil {
 		return err
 	}
 	if err := h.apply(p.kubelet); err != nil {
 		return err
 	}
-	if err := h.useEndpoint(ctx, p, c); err != nil {
+	if err := p.useEndpoint(ctx); err != nil {
 		return err
 	}
-	if err := h.renew(ctx, p); err != nil {
+	if err := p.renew(ctx); err != nil {
 		return err
 	}
 	h.say("wasmproxy is installed; wasmproxy host uninstall takes it back")
@@ -106,24 +110,25 @@ func (h *Host) Install(ctx context.Context, c Consent) error {
 }
 
 // useEndpoint has kubelet take its new endpoint, if that was asked for and is needed.
-func (h *Host) useEndpoint(ctx context.Context, p *installation, c Consent) error {
+func (p *installation) useEndpoint(ctx context.Context) error {
+	h, restart := p.host, p.consent.RestartKubelet && p.host.Root.live()
 	switch {
 	case p.advice != "":
 		h.say("kubelet's files stay as they are: %s", p.advice)
 	case p.used:
 		h.say("kubelet uses the proxy already, so it is not restarted")
-	case c.RestartKubelet && h.live() && p.part:
+	case restart && p.part:
 		h.say("kubelet is a part of %s, which is not restarted by this command: kubelet takes its new endpoint when you do", h.KubeletUnit())
-	case c.RestartKubelet && h.live() && p.read:
+	case restart && p.read:
 		h.say("kubelet has started with the endpoint in its files, so it is not restarted")
-		return h.awaitKubelet(ctx, p)
-	case c.RestartKubelet && h.live():
+		return p.awaitKubelet(ctx)
+	case restart:
 		ctx = context.WithoutCancel(ctx) // a terminal that is closed must not leave the node without kubelet; all waits are bounded
-		err := h.restartKubelet(ctx)
+		err := kubeletService{h}.restart(ctx)
 		if err == nil {
-			err = h.awaitKubelet(ctx, p)
+			err = p.awaitKubelet(ctx)
 		}
-		return h.rollBack(ctx, err, c)
+		return p.rollBack(ctx, err)
 	default:
 		h.say("kubelet takes its new endpoint when it starts the next time: systemctl daemon-reload && systemctl restart kubelet")
 	}
@@ -131,12 +136,17 @@ func (h *Host) useEndpoint(ctx context.Context, p *installation, c Consent) erro
 }
 
 // prepare makes directories, and records all changes before the first one.
-func (h *Host) prepare(p *installation) error {
+func (p *installation) prepare() error {
+	h := p.host
 	if err := h.begin("directories"); err != nil {
 		return err
 	}
 	for _, dir := range p.dirs {
-		if err := os.MkdirAll(h.under(dir), modeOf(dir)); err != nil {
+		mode := fs.FileMode(0o755)
+		if dir == recordDir {
+			mode = 0o700
+		}
+		if err := os.MkdirAll(h.Root.under(dir), mode); err != nil {
 			return fmt.Errorf("making directory %s: %w", dir, err)
 		}
 	}
@@ -144,25 +154,19 @@ func (h *Host) prepare(p *installation) error {
 	if err := h.begin("record"); err != nil {
 		return err
 	}
-	return h.saveRecord(p.record)
+	return p.record.save(h.Root)
 }
 
-func modeOf(dir string) fs.FileMode {
-	if dir == recordDir {
-		return 0o700
-	}
-	return 0o755
-}
-
-func (h *Host) showInstall(p *installation, c Consent) {
+func (p *installation) show() {
+	h := p.host
 	for _, dir := range p.dirs {
 		h.say("make directory %s", dir)
 	}
 	for _, change := range slices.Concat(p.own, p.kubelet) {
-		h.show(change)
+		h.say("%s", change)
 	}
 	h.say("run systemctl enable --now %s %s", systemd.SocketName, systemd.ServiceName)
-	if h.live() && replacesProgram(p.own) {
+	if h.Root.live() && p.replacesProgram() {
 		h.say("run wasmproxy validate of the new program before, and systemctl restart %s at the end", systemd.ServiceName)
 	}
 	if p.bypass != "" {
@@ -170,15 +174,16 @@ func (h *Host) showInstall(p *installation, c Consent) {
 	}
 	if p.advice != "" {
 		h.say("leave kubelet's files: %s", p.advice)
-	} else if c.RestartKubelet && h.live() && p.restarts() {
-		h.say("run systemctl restart kubelet%s", map[bool]string{false: ", and take all of this back if it does not connect to the proxy"}[c.NoRollback])
+	} else if p.restarts() {
+		h.say("run systemctl restart kubelet%s", map[bool]string{false: ", and take all of this back if it does not connect to the proxy"}[p.consent.NoRollback])
 	}
 }
 
-func (h *Host) planInstall(ctx context.Context) (*installation, error) {
-	r, err := h.loadRecord()
+func (p *installation) plan(ctx context.Context) error {
+	h := p.host
+	r, err := loadRecord(h.Root)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	k, err := h.readKubelet()
 	if errors.Is(err, errNoEndpoint) && h.Backend != "" { // an image that has no kubelet yet
@@ -188,29 +193,32 @@ func (h *Host) planInstall(ctx context.Context) (*installation, error) {
 		err = k.useBackend(h.Backend, r)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	running := h.RunningKubelet(ctx)
-	if err := h.checkConfig(running, k); err != nil {
-		return nil, err
+	if err := running.checkConfig(h.Root, k); err != nil {
+		return err
 	}
 	unit := h.KubeletUnit()
-	p := &installation{record: r, part: unit != "" && unit != kubeletUnit}
-	flag, elsewhere := h.elsewhere(running, k)
+	p.record, p.part = r, unit != "" && unit != kubeletUnit
+	flag, elsewhere := running.elsewhere(h.Root, k)
 	if elsewhere {
 		k.runtime = flag
 	} else if r != nil {
 		r.learn(k)
 	}
-	if err := h.planProxy(p, k, running); err != nil {
-		return nil, err
+	if err := p.planProxy(k, running); err != nil {
+		return err
 	}
 	if !elsewhere { // otherwise the flag has the proxy's endpoint, and wins
-		err = h.pointKubelet(p, k)
+		if err := p.pointKubelet(k); err != nil {
+			return err
+		}
 	}
-	p.used = err == nil && h.inUse(ctx, p)
-	p.read = err == nil && len(p.kubelet) == 0 && h.hasRead(running, k)
-	return p, errors.Join(err, h.checkWritable(p.dirs, slices.Concat(p.own, p.kubelet)))
+	if len(p.kubelet) == 0 {
+		p.used, p.read = p.inUse(ctx), running.hasRead(h.Root, k)
+	}
+	return h.Root.checkWritable(p.dirs, slices.Concat(p.own, p.kubelet))
 }
 
 // useBackend takes the runtime that the operator names for that of kubelet: where kubelet has no configuration yet,
@@ -237,33 +245,33 @@ func (k *kubelet) useBackend(backend string, r *record) error {
 const kubeadmAdvice = "no file of kubelet names an endpoint yet: give kubeadm criSocket: %s under nodeRegistration of its InitConfiguration and JoinConfiguration"
 
 // planProxy plans all but the changes of kubelet's files.
-func (h *Host) planProxy(p *installation, k *kubelet, running *Running) error {
-	settings, err := h.settings(p, k)
-	if err != nil {
+func (p *installation) planProxy(k *kubelet, running *Running) (err error) {
+	if p.settings, err = p.planSettings(k); err != nil {
 		return err
 	}
-	p.settings, p.socket = settings, p.record.listens(settings.Listen)
+	p.socket = p.record.listens(p.settings.Listen)
 	if err := p.record.checkFlag(running, k); err != nil {
 		return err
 	}
-	if own, err := h.ownBypass(settings.BypassFile); err != nil {
+	if own, err := p.host.Root.ownBypass(p.settings.BypassFile); err != nil {
 		return err
 	} else if own {
-		p.bypass = settings.BypassFile
+		p.bypass = p.settings.BypassFile
 	}
-	if err := h.planUnits(p); err != nil {
+	if err := p.planUnits(); err != nil {
 		return err
 	}
-	dirs := []string{recordDir, settings.PluginDir}
+	dirs := []string{recordDir, p.settings.PluginDir}
 	for _, c := range p.own {
 		dirs = append(dirs, filepath.Dir(c.path))
 	}
-	p.dirs = h.missing(dirs...)
+	p.dirs = p.host.Root.missing(dirs...)
 	return nil
 }
 
 // pointKubelet plans the proxy's endpoint for kubelet's files, or what the operator has to do instead.
-func (h *Host) pointKubelet(p *installation, k *kubelet) error {
+func (p *installation) pointKubelet(k *kubelet) (err error) {
+	backend := p.host.Backend
 	now, named := k.endpoint(runtimeKey)
 	switch {
 	case k.manager != nil && named && SameEndpoint(now, p.socket):
@@ -273,29 +281,24 @@ func (h *Host) pointKubelet(p *installation, k *kubelet) error {
 		}
 		p.advice = fmt.Sprintf("they have the proxy's endpoint; kubelet takes it when you restart %s, unless it has started since", units)
 		return nil
-	case k.manager != nil && h.Backend == "":
+	case k.manager != nil && backend == "":
 		return k.manager.errManaged(k, p.socket)
 	case k.manager != nil:
 		p.advice = k.manager.tell(p.socket)
 		return nil
-	case !k.named && h.Backend != "" && k.home() == (text{}):
+	case !k.named && backend != "" && k.home() == (text{}):
 		p.advice = fmt.Sprintf(kubeadmAdvice, p.socket)
 		return nil
 	}
-	var err error
-	p.kubelet, err = h.pointAt(k, p.record)
+	p.kubelet, err = p.host.reader(nil).pointAt(k, p.record)
 	return err
 }
 
-// settings returns those that the proxy will have, and plans their file if there is none. It
+// planSettings returns those that the proxy will have, and plans their file if there is none. It
 // begins a record if there is none.
-func (h *Host) settings(p *installation, k *kubelet) (*config.Config, error) {
-	written, err := h.read(SettingsFile)
-	if err != nil {
-		return nil, err
-	}
-	if written != nil {
-		return h.checkSettings(p, k)
+func (p *installation) planSettings(k *kubelet) (*config.Config, error) {
+	if p.host.Root.has(SettingsFile) {
+		return p.checkSettings(k)
 	}
 	if p.record == nil {
 		p.record = &record{Version: recordVersion, Runtime: k.runtime, Images: k.images}
@@ -308,7 +311,7 @@ func (h *Host) settings(p *installation, k *kubelet) (*config.Config, error) {
 	if p.record.Images != "" {
 		text += "image-endpoint: " + p.record.Images + "\n"
 	}
-	if _, err := os.Stat(h.under(hookServerDir)); err != nil {
+	if !p.host.Root.has(hookServerDir) {
 		text += "hook-dir: \"\" # no hook server is registered on this host\n"
 	}
 	p.own = append(p.own, change{path: SettingsFile, after: []byte(text), mode: 0o644})
@@ -316,8 +319,8 @@ func (h *Host) settings(p *installation, k *kubelet) (*config.Config, error) {
 }
 
 // checkSettings requires that the proxy calls the runtime that kubelet calls.
-func (h *Host) checkSettings(p *installation, k *kubelet) (*config.Config, error) {
-	c, err := load(map[string]string{config.FileFlag: h.under(SettingsFile)})
+func (p *installation) checkSettings(k *kubelet) (*config.Config, error) {
+	c, err := load(map[string]string{config.FileFlag: p.host.Root.under(SettingsFile)})
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,8 @@ type kubelet struct {
 
 // reader reads files of the host, some of them as they are to be.
 type reader struct {
-	host   *Host
+	root   Root
+	config string            // kubelet's configuration, unless a flag names another
 	edited map[string]string // contents by paths
 }
 
@@ -54,7 +55,7 @@ func (r reader) text(path string, config bool) (t text, has bool, err error) {
 	edited, has := r.edited[path]
 	t = text{path: path, content: edited, yaml: config}
 	if !has {
-		content, err := regular.Read(r.host.under(path), largest, nil)
+		content, err := regular.Read(r.root.under(path), largest, nil)
 		if errors.Is(err, fs.ErrNotExist) {
 			return text{}, false, nil
 		}
@@ -70,16 +71,20 @@ func (r reader) text(path string, config bool) (t text, has bool, err error) {
 }
 
 // readKubelet finds how kubelet is started, and reads the files that it and systemd read then.
-func (h *Host) readKubelet() (*kubelet, error) { return reader{host: h}.kubelet() }
+func (h *Host) readKubelet() (*kubelet, error) { return h.reader(nil).kubelet() }
+
+func (h *Host) reader(edited map[string]string) reader {
+	return reader{h.Root, h.KubeletConfig, edited}
+}
 
 func (r reader) kubelet() (*kubelet, error) {
-	k := &kubelet{config: r.host.KubeletConfig}
+	k := &kubelet{config: r.config}
 	s, err := r.service(kubeletUnit)
 	if err != nil {
 		return nil, err
 	}
 	byDefault := DefaultEndpoint
-	switch k.manager = r.host.findManager(len(s.texts) > 0); {
+	switch k.manager = findManager(r.root, len(s.texts) > 0); {
 	case k.manager != nil && k.manager.inUnit:
 		byDefault, k.config = cmp.Or(k.manager.endpoint, byDefault), "" // unless a flag names one
 		s, err = r.managed(k.manager)
@@ -97,7 +102,7 @@ func (r reader) kubelet() (*kubelet, error) {
 		return nil, err
 	}
 	if k.texts = append(k.texts, s.texts...); len(k.texts) == 0 && k.manager == nil {
-		return nil, fmt.Errorf("%w: there is neither %s nor %s; name it with --kubelet-config, or the runtime with --backend", errNoEndpoint, r.host.KubeletConfig, flagFiles[0])
+		return nil, fmt.Errorf("%w: there is neither %s nor %s; name it with --kubelet-config, or the runtime with --backend", errNoEndpoint, r.config, flagFiles[0])
 	}
 	k.runtime, k.named = k.endpoint(runtimeKey)
 	k.images, _ = k.endpoint(imageKey)
@@ -172,7 +177,7 @@ func (r reader) dropIns(dir string) (all []string) {
 	if dir == "" {
 		return nil
 	}
-	at := filepath.Join(r.host.under(filepath.Dir(dir)), filepath.Base(dir)) // kubelet does not follow a link here
+	at := filepath.Join(r.root.under(filepath.Dir(dir)), filepath.Base(dir)) // kubelet does not follow a link here
 	_ = filepath.WalkDir(at, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && filepath.Ext(path) == ".conf" {
 			all = append(all, filepath.Join(dir, strings.TrimPrefix(path, at)))
@@ -206,16 +211,16 @@ func (k *kubelet) lastWith(of key) (last *text) {
 
 // pointAt returns the changes that give kubelet's files the proxy's endpoint. They are read again, as kubelet and systemd
 // read them: what would not come out as it should is an error.
-func (h *Host) pointAt(k *kubelet, r *record) (changed []change, err error) {
-	other := func(value string) bool { return value != "" && !SameEndpoint(value, r.Listen) }
+func (r reader) pointAt(k *kubelet, by *record) (changed []change, err error) {
+	other := func(value string) bool { return value != "" && !SameEndpoint(value, by.Listen) }
 	edited := map[string]string{}
 	for _, t := range k.texts {
 		if !t.yaml && !k.flagged(t.path) {
 			continue
 		}
-		after := t.set(runtimeKey, r.Listen, other).set(imageKey, r.Listen, other)
+		after := t.set(runtimeKey, by.Listen, other).set(imageKey, by.Listen, other)
 		if !k.named && t == k.home() {
-			after = after.write(runtimeKey, r.Listen)
+			after = after.write(runtimeKey, by.Listen)
 		}
 		if err := after.check(t); err != nil {
 			return nil, err
@@ -224,13 +229,13 @@ func (h *Host) pointAt(k *kubelet, r *record) (changed []change, err error) {
 			continue
 		}
 		edited[t.path] = after.content
-		ours := slices.ContainsFunc(append(t.values(runtimeKey), t.values(imageKey)...), r.ours)
+		ours := slices.ContainsFunc(append(t.values(runtimeKey), t.values(imageKey)...), by.ours)
 		changed = append(changed, change{path: t.path, before: []byte(t.content), after: []byte(after.content), kubelet: true, ours: ours})
 	}
 	if !k.named && k.home() == (text{}) {
 		return nil, fmt.Errorf("no flag and no file of kubelet has an endpoint, and there is no configuration %s to add it to; name it with --kubelet-config, or the runtime with --backend", k.config)
 	}
-	return changed, h.checkEdited(k, edited, r.Listen)
+	return changed, r.checkEdited(k, edited, by.Listen)
 }
 
 // home returns the configuration that gets an endpoint where kubelet has its default.
@@ -245,8 +250,8 @@ func (k *kubelet) home() text {
 }
 
 // checkEdited requires that kubelet has the endpoint once its files are as planned, and all else as before.
-func (h *Host) checkEdited(k *kubelet, edited map[string]string, endpoint string) error {
-	after, err := reader{h, edited}.kubelet()
+func (r reader) checkEdited(k *kubelet, edited map[string]string, endpoint string) error {
+	after, err := reader{r.root, r.config, edited}.kubelet()
 	if err != nil {
 		return fmt.Errorf("changing kubelet's endpoint: %w", err)
 	}

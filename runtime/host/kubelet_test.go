@@ -169,7 +169,7 @@ func TestConfigDir(t *testing.T) {
 			if k, err := h.readKubelet(); err != nil || !strings.HasPrefix(k.runtime, "unix:///run/wasmproxy/") {
 				t.Errorf("kubelet has %+v, %v", k, err)
 			}
-			if r, err := h.loadRecord(); err != nil || r.Runtime != c.runtime {
+			if r, err := loadRecord(h.Root); err != nil || r.Runtime != c.runtime {
 				t.Errorf("the runtime is %+v, %v", r, err)
 			}
 			h.uninstall(t)
@@ -226,7 +226,7 @@ func TestReadOnly(t *testing.T) {
 	before := nodes()["kubeadm 1.34, instance configuration"].files.with(kubeadmUnit).with(tree{"/usr/local/bin/x": "", "/etc/x": ""})
 	for _, dir := range []string{"/etc", "/var/lib"} {
 		h, _ := newHost(t, before)
-		readOnly(t, h.Root+dir)
+		readOnly(t, string(h.Root)+dir)
 		if err := h.Install(t.Context(), Consent{}); err == nil || !strings.Contains(err.Error(), "nothing was changed, because a file in "+dir) || !strings.Contains(err.Error(), "read-only file system") {
 			t.Errorf("%s: got %v", dir, err)
 		}

@@ -246,7 +246,7 @@ func (n *node) host(backend string) *host.Host {
 	program := filepath.Join(n.t.TempDir(), "program")
 	n.must(os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755))
 	n.out.Reset()
-	return &host.Host{Root: n.root, KubeletConfig: host.DefaultKubeletConfig, Backend: backend, Program: program, Out: &n.out}
+	return &host.Host{Root: host.Root(n.root), KubeletConfig: host.DefaultKubeletConfig, Backend: backend, Program: program, Out: &n.out}
 }
 
 func (n *node) install(backend string) error {

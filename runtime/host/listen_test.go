@@ -60,7 +60,7 @@ func TestListenChangesErrors(t *testing.T) {
 			fakeSystemctl(t, c.script)
 			h, _ := newHost(t, nil)
 			h.Root = "/"
-			err := h.start(t.Context(), c.socket)
+			err := (&installation{host: h, socket: c.socket}).start(t.Context())
 			for _, want := range []string{c.want, "systemctl restart wasmproxy.socket wasmproxy.service"} {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("got %v, want %q", err, want)

@@ -27,7 +27,7 @@ func (h *Host) lock(ctx context.Context, c Consent) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockTime)
 	defer cancel()
 	for said := false; ; said = true {
-		unlock, where, err := h.tryLock()
+		unlock, where, err := h.Root.tryLock()
 		if err != nil {
 			return nil, fmt.Errorf("locking %s against other wasmproxy host commands: %w: run the command as root, or with --dry-run", where, err)
 		}
@@ -46,8 +46,8 @@ func (h *Host) lock(ctx context.Context, c Consent) (unlock func(), err error) {
 }
 
 // tryLock returns nil if another run has the lock.
-func (h *Host) tryLock() (unlock func(), where string, err error) {
-	f, where, err := h.openLock()
+func (r Root) tryLock() (unlock func(), where string, err error) {
+	f, where, err := r.openLock()
 	if err != nil {
 		return nil, where, err
 	}
@@ -59,7 +59,7 @@ func (h *Host) tryLock() (unlock func(), where string, err error) {
 	case err != nil:
 		f.Close()
 		return nil, where, err
-	case !h.live():
+	case !r.live():
 		return func() { f.Close() }, where, nil
 	}
 	held, err := f.Stat()
@@ -71,10 +71,10 @@ func (h *Host) tryLock() (unlock func(), where string, err error) {
 }
 
 // openLock opens what is locked: of an image its directory, so that no file stays in it.
-func (h *Host) openLock() (f *os.File, where string, err error) {
-	if !h.live() {
-		f, err = os.Open(h.Root)
-		return f, h.Root, err
+func (r Root) openLock() (f *os.File, where string, err error) {
+	if !r.live() {
+		f, err = os.Open(string(r))
+		return f, string(r), err
 	}
 	f, err = os.OpenFile(lockFile, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	return f, lockFile, err

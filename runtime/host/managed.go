@@ -72,10 +72,9 @@ func managers() []manager {
 func (m *manager) unitNames() string { return strings.Join(m.units, " or ") }
 
 // findManager returns nil if the host has none. A unit kubelet.service counts more than that of another program.
-func (h *Host) findManager(kubeletService bool) *manager {
+func findManager(root Root, kubeletService bool) *manager {
 	for _, m := range managers() {
-		has := func(unit string) bool { return len(unitfile.Find(h.under, unit)) > 0 }
-		if m.inUnit != kubeletService && slices.ContainsFunc(m.units, has) {
+		if m.inUnit != kubeletService && slices.ContainsFunc(m.units, root.hasUnit) {
 			return &m
 		}
 	}
@@ -146,7 +145,7 @@ func runtimeFlag(file, endpoint string) unitfile.Value {
 func (r reader) kubeletArgs(settings string, command []unitfile.Value) (args []unitfile.Value, err error) {
 	args = command
 	var runtimes []unitfile.Value
-	more, _ := filepath.Glob(filepath.Join(r.host.under(settings+".d"), "*.yaml"))
+	more, _ := filepath.Glob(filepath.Join(r.root.under(settings+".d"), "*.yaml"))
 	for i, path := range append([]string{settings}, more...) {
 		if i > 0 {
 			path = filepath.Join(settings+".d", filepath.Base(path))

@@ -45,7 +45,7 @@ func TestRuntimeOrder(t *testing.T) {
 // listens returns the proxy's endpoint.
 func (h *Host) listens(t *testing.T) string {
 	t.Helper()
-	r, err := h.loadRecord()
+	r, err := loadRecord(h.Root)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,12 +20,12 @@ func TestPackagePurge(t *testing.T) {
 		"/etc/systemd/system/k.service": "[Service]\n",
 	})
 	cmd := exec.CommandContext(t.Context(), "sh", "../../deploy/packages/postremove.sh", "purge")
-	cmd.Env = append(os.Environ(), "DPKG_ROOT="+h.Root)
+	cmd.Env = append(os.Environ(), "DPKG_ROOT="+string(h.Root))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("error %v: %s", err, out)
 	}
 	h.same(t, tree{"/etc/hostname": "node\n", "/etc/systemd/system/k.service": "[Service]\n"})
-	if _, err := os.Stat(filepath.Join(h.Root, "/etc/systemd/system/wasmproxy.service.d")); err == nil {
+	if _, err := os.Stat(filepath.Join(string(h.Root), "/etc/systemd/system/wasmproxy.service.d")); err == nil {
 		t.Error("the directory of drop-ins is left")
 	}
 }

@@ -39,8 +39,8 @@ func (r *record) file(path string) *recordedFile {
 }
 
 // loadRecord returns nil if there is none.
-func (h *Host) loadRecord() (*record, error) {
-	b, err := h.read(RecordFile)
+func loadRecord(root Root) (*record, error) {
+	b, err := root.read(RecordFile)
 	if b == nil || err != nil {
 		return nil, err
 	}
@@ -54,12 +54,12 @@ func (h *Host) loadRecord() (*record, error) {
 	return r, nil
 }
 
-func (h *Host) saveRecord(r *record) error {
+func (r *record) save(root Root) error {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	return h.write(RecordFile, append(b, '\n'), 0o600)
+	return root.write(RecordFile, append(b, '\n'), 0o600)
 }
 
 // ours reports whether a value of kubelet's is the proxy's endpoint, or was it before.

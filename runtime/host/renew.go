@@ -17,50 +17,47 @@ import (
 
 // checkProgram has a program that is to replace another one read the settings and load the plugins. One that
 // cannot would not start again after its next restart.
-func (h *Host) checkProgram(ctx context.Context, own []change) error {
-	settings := !slices.ContainsFunc(own, func(c change) bool { return c.path == SettingsFile })
-	if !replacesProgram(own) || !settings || !h.live() {
+func (p *installation) checkProgram(ctx context.Context) error {
+	settings := !slices.ContainsFunc(p.own, func(c change) bool { return c.path == SettingsFile })
+	if !p.replacesProgram() || !settings || !p.host.Root.live() {
 		return nil
 	}
-	out, err := exec.CommandContext(ctx, h.Program, "validate", "--config", SettingsFile).CombinedOutput()
+	out, err := exec.CommandContext(ctx, p.host.Program, "validate", "--config", SettingsFile).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("checking the new program, wasmproxy validate --config %s: %w; nothing was changed: correct this first:\n%s", SettingsFile, err, bytes.TrimSpace(out))
 	}
 	return nil
 }
 
-func replacesProgram(own []change) bool {
-	return slices.ContainsFunc(own, func(c change) bool { return c.program && c.before != nil && c.after != nil })
+func (p *installation) replacesProgram() bool {
+	return slices.ContainsFunc(p.own, func(c change) bool { return c.program && c.before != nil && c.after != nil })
 }
 
 // renew restarts the service if it runs another file than the program of the host. What runs decides, and not what this
 // command has written: an earlier one may have ended before it came here. Other files that have changed count with the next
 // restart.
-func (h *Host) renew(ctx context.Context, p *installation) error {
-	if h.live() {
+func (p *installation) renew(ctx context.Context) error {
+	h := p.host
+	if h.Root.live() {
 		running, same, err := runs(ctx, p.program)
 		switch {
 		case err != nil:
 			return fmt.Errorf("finding the program that %s runs: %w; see systemctl status %s, then run the command again", systemd.ServiceName, err, systemd.ServiceName)
 		case !same && running == p.program:
-			if err := h.systemctl(ctx, "restart", systemd.ServiceName); err != nil {
+			if err := h.systemctl().do(ctx, "restart", systemd.ServiceName); err != nil {
 				return fmt.Errorf("restarting the service with the new program: %w; kubelet cannot start pods until it serves: see journalctl -u wasmproxy, and correct that or call the program from before with host install", err)
 			}
 			h.say("the service has the new program")
 			return nil
 		case !same: // whoever starts that path may do so again
-			h.sayRestart("the service runs " + running)
+			h.say("the service runs %s until it restarts: systemctl restart %s", running, systemd.ServiceName)
 			return nil
 		}
 	}
-	if slices.ContainsFunc(p.own, func(c change) bool { return c.before != nil && !(c.program && h.live()) }) {
-		h.sayRestart("the service has the former files")
+	if slices.ContainsFunc(p.own, func(c change) bool { return c.before != nil && !(c.program && h.Root.live()) }) {
+		h.say("the service has the former files until it restarts: systemctl restart %s", systemd.ServiceName)
 	}
 	return nil
-}
-
-func (h *Host) sayRestart(state string) {
-	h.say("%s until it restarts: systemctl restart %s", state, systemd.ServiceName)
 }
 
 // runs returns the path of the program that the service runs, and whether it is that file of the host.

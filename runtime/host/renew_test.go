@@ -72,7 +72,7 @@ func TestRenewByTheProcess(t *testing.T) {
 			}
 			h, out := newHost(t, nil)
 			h.Root = "/"
-			err := h.renew(t.Context(), &installation{program: program})
+			err := (&installation{host: h, program: program}).renew(t.Context())
 			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("got %v, want %q", err, c.err)
 			}
@@ -92,7 +92,7 @@ func TestRenewWithoutProcess(t *testing.T) {
 	fakeSystemctl(t, "echo 0\n")
 	h, _ := newHost(t, nil)
 	h.Root = "/"
-	if err := h.renew(t.Context(), &installation{program: h.Program}); err == nil || !strings.Contains(err.Error(), "finding the program that wasmproxy.service runs") {
+	if err := (&installation{host: h, program: h.Program}).renew(t.Context()); err == nil || !strings.Contains(err.Error(), "finding the program that wasmproxy.service runs") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -117,7 +117,7 @@ func TestProgramIsCheckedBeforeItReplaces(t *testing.T) {
 			if err := os.WriteFile(h.Program, []byte("#!/bin/sh\necho \"10-a: not loaded: $*\"\nexit 1\n"), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			err := h.checkProgram(t.Context(), c.own)
+			err := (&installation{host: h, own: c.own}).checkProgram(t.Context())
 			if !c.fail && err != nil {
 				t.Error(err)
 			}

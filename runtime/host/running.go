@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/status"
-	"github.com/wasmproxy/wasmproxy/runtime/unitfile"
 )
 
 // Running is the process that kubelet runs in.
@@ -24,18 +23,19 @@ type Running struct {
 // RunningKubelet returns nil if no kubelet runs, or none can be seen. kubelet is the main process of its unit, or a
 // process of the host itself: any user may call a program kubelet, and a container may have one of its own.
 func (h *Host) RunningKubelet(ctx context.Context) *Running {
-	main := h.mainProcess(ctx, kubeletUnit)
-	if h.proc().file(main, "comm") != "kubelet\n" {
-		if process := h.proc().named("kubelet"); process > 0 {
+	s, proc := h.systemctl(), h.Root.proc()
+	main := s.mainProcess(ctx, kubeletUnit)
+	if proc.file(main, "comm") != "kubelet\n" {
+		if process := proc.named("kubelet"); process > 0 {
 			main = process
 		}
 	}
 	if main > 0 {
-		return &Running{main, strings.Split(strings.TrimRight(h.proc().file(main, "cmdline"), "\x00"), "\x00")}
+		return &Running{main, strings.Split(strings.TrimRight(proc.file(main, "cmdline"), "\x00"), "\x00")}
 	}
 	for _, m := range managers() {
 		for _, unit := range m.units {
-			if process := h.mainProcess(ctx, unit); m.inUnit && process > 0 {
+			if process := s.mainProcess(ctx, unit); m.inUnit && process > 0 {
 				return &Running{ID: process}
 			}
 		}
@@ -46,26 +46,16 @@ func (h *Host) RunningKubelet(ctx context.Context) *Running {
 // KubeletUnit returns the unit that starts kubelet: kubelet.service, or that of a program which has kubelet in it. It
 // is empty if the host has neither.
 func (h *Host) KubeletUnit() string {
-	if len(unitfile.Find(h.under, kubeletUnit)) > 0 {
+	if h.Root.hasUnit(kubeletUnit) {
 		return kubeletUnit
 	}
-	if m := h.findManager(false); m != nil {
-		return m.units[slices.IndexFunc(m.units, func(unit string) bool { return len(unitfile.Find(h.under, unit)) > 0 })]
+	if m := findManager(h.Root, false); m != nil {
+		return m.units[slices.IndexFunc(m.units, h.Root.hasUnit)]
 	}
 	return ""
 }
 
-// mainProcess returns that of a unit, and 0 if it does not run or systemd cannot be asked.
-func (h *Host) mainProcess(ctx context.Context, unit string) int {
-	if len(unitfile.Find(h.under, unit)) == 0 {
-		return 0
-	}
-	p, _ := h.unit(ctx, unit, "MainPID")
-	process, _ := strconv.Atoi(p["MainPID"])
-	return process
-}
-
-// processNamed returns the first process of root that has this name, and the namespaces of the host.
+// named returns the first process of root that has this name, and the namespaces of the host.
 func (p proc) named(name string) int {
 	names, _ := filepath.Glob(filepath.Join(string(p), "[0-9]*/comm"))
 	var all []int
@@ -101,13 +91,13 @@ func (p proc) isHosts(process int) bool {
 // proc is the directory in which the kernel tells of processes.
 type proc string
 
-func (h *Host) proc() proc { return proc(h.under("/proc")) }
+func (r Root) proc() proc { return proc(r.under("/proc")) }
 
 func (p proc) path(process int, name string) string {
 	return filepath.Join(string(p), strconv.Itoa(process), name)
 }
 
-// procFile returns what the kernel tells of a process; "" if it does not run.
+// file returns what the kernel tells of a process; "" if it does not run.
 func (p proc) file(process int, name string) string {
 	content, _ := os.ReadFile(p.path(process, name))
 	return string(content)
@@ -144,11 +134,11 @@ func (r *Running) Flag(name string) (value string, ok bool) {
 }
 
 // checkConfig requires that the kubelet that runs reads the configuration that would be changed. A flag wins over both.
-func (h *Host) checkConfig(running *Running, k *kubelet) error {
-	if _, ok := running.Flag(runtimeKey.flag); ok || k.manager != nil {
+func (r *Running) checkConfig(root Root, k *kubelet) error {
+	if _, ok := r.Flag(runtimeKey.flag); ok || k.manager != nil {
 		return nil
 	}
-	if file, ok := running.Flag("config"); ok && h.under(file) != h.under(k.config) {
+	if file, ok := r.Flag("config"); ok && root.under(file) != root.under(k.config) {
 		return fmt.Errorf("kubelet runs with --config %s, and this command would change %s: give --kubelet-config %s, or restart kubelet if its unit was changed since it started", file, k.config, file)
 	}
 	return nil
@@ -177,9 +167,9 @@ func errFlag(endpoint string) error {
 
 // elsewhere returns the endpoint of a kubelet that has its flag from a file that the command does not know. An earlier
 // value of a known file does not count, nor does one of a unit that systemd may not have read again.
-func (h *Host) elsewhere(running *Running, k *kubelet) (endpoint string, ok bool) {
-	endpoint, ok = running.Flag(runtimeKey.flag)
-	if !ok || k.manager != nil || !h.hasRead(running, k) {
+func (r *Running) elsewhere(root Root, k *kubelet) (endpoint string, ok bool) {
+	endpoint, ok = r.Flag(runtimeKey.flag)
+	if !ok || k.manager != nil || !r.hasRead(root, k) {
 		return "", false
 	}
 	for _, t := range k.texts {
@@ -192,17 +182,17 @@ func (h *Host) elsewhere(running *Running, k *kubelet) (endpoint string, ok bool
 	return endpoint, true
 }
 
-// hasRead reports whether the kubelet that runs started after its files were last changed.
-func (h *Host) hasRead(running *Running, k *kubelet) bool {
-	if running == nil {
+// hasRead reports whether the kubelet that runs started after its files were last changed. A nil one has not.
+func (r *Running) hasRead(root Root, k *kubelet) bool {
+	if r == nil {
 		return false
 	}
-	started, err := h.proc().started(running.ID)
+	started, err := root.proc().started(r.ID)
 	if err != nil {
 		return false
 	}
 	for _, t := range k.texts {
-		if info, err := os.Stat(h.under(t.path)); err != nil || !started.After(info.ModTime()) {
+		if info, err := os.Stat(root.under(t.path)); err != nil || !started.After(info.ModTime()) {
 			return false
 		}
 	}

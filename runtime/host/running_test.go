@@ -77,12 +77,13 @@ func TestKubeletIsNotRestartedForEver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, out := newHost(t, nodes()["kubeadm 1.34, instance configuration"].files.with(kubeletRuns(c.started)))
-			p, err := h.planInstall(t.Context())
-			if err != nil || p.read {
-				t.Fatalf("kubelet has read what the command has not written: %v", err)
+			p := &installation{host: h}
+			if err := p.plan(t.Context()); err != nil || p.read {
+				t.Fatalf("kubelet has read what the command has not written: %v, error %v", p.read, err)
 			}
 			h.install(t)
-			if p, err = h.planInstall(t.Context()); err != nil || p.read != c.read {
+			p = &installation{host: h, consent: Consent{RestartKubelet: true}}
+			if err := p.plan(t.Context()); err != nil || p.read != c.read {
 				t.Fatalf("read is %v, error %v", p.read, err)
 			}
 			h.Root, p.settings = "/", &config.Config{AdminSocket: t.TempDir() + "/admin.sock"}
@@ -93,7 +94,7 @@ func TestKubeletIsNotRestartedForEver(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel() // so that it does not wait
-			if err := h.useEndpoint(ctx, p, Consent{RestartKubelet: true}); err == nil || called == c.read {
+			if err := p.useEndpoint(ctx); err == nil || called == c.read {
 				t.Errorf("error %v, systemctl was called: %v\n%s", err, called, out)
 			}
 		})

@@ -22,11 +22,14 @@ const (
 	steadyTime  = 10 * time.Second // after which a kubelet without /healthz counts as one that serves
 )
 
-// restartKubelet restarts kubelet. Its unit may have changed.
-func (h *Host) restartKubelet(ctx context.Context) error {
-	h.say("restarting kubelet")
+// kubeletService is kubelet as systemd runs it, whose restart is awaited.
+type kubeletService struct{ host *Host }
+
+// restart restarts kubelet. Its unit may have changed.
+func (k kubeletService) restart(ctx context.Context) error {
+	k.host.say("restarting kubelet")
 	for _, args := range [][]string{{"daemon-reload"}, {"restart", "kubelet"}} {
-		if err := h.systemctl(ctx, args...); err != nil {
+		if err := k.host.systemctl().do(ctx, args...); err != nil {
 			return err
 		}
 	}
@@ -35,14 +38,11 @@ func (h *Host) restartKubelet(ctx context.Context) error {
 
 // await looks once a second until done, for as long as kubelet may take and systemd has not given kubelet up. The error
 // is that of the last look.
-func (h *Host) await(ctx context.Context, done func() error) error {
-	patience := kubeletTime
-	if h.patience > 0 {
-		patience = h.patience
-	}
+func (k kubeletService) await(ctx context.Context, done func() error) error {
+	patience := cmp.Or(k.host.patience, kubeletTime)
 	for end := time.Now().Add(patience); ; {
 		err := done()
-		if err == nil || time.Now().After(end) || h.hasFailed(ctx) {
+		if err == nil || time.Now().After(end) || k.hasFailed(ctx) {
 			return err
 		}
 		select {
@@ -54,19 +54,20 @@ func (h *Host) await(ctx context.Context, done func() error) error {
 }
 
 // hasFailed reports whether systemd does not start kubelet again.
-func (h *Host) hasFailed(ctx context.Context) bool {
-	p, _ := h.unit(ctx, kubeletUnit, "ActiveState")
+func (k kubeletService) hasFailed(ctx context.Context) bool {
+	p, _ := k.host.systemctl().show(ctx, kubeletUnit, "ActiveState")
 	return p["ActiveState"] == "failed"
 }
 
 // awaitKubelet waits until kubelet is connected to the proxy. If the proxy cannot be asked, kubelet has to serve: it does so
 // only when the container runtime of its files has answered.
-func (h *Host) awaitKubelet(ctx context.Context, p *installation) error {
-	err := h.await(ctx, func() error {
+func (p *installation) awaitKubelet(ctx context.Context) error {
+	h, kubelet := p.host, kubeletService{p.host}
+	err := kubelet.await(ctx, func() error {
 		s, err := askProxy(ctx, p.settings)
 		switch {
 		case err != nil:
-			if not := h.serves(ctx); not != nil {
+			if not := kubelet.serves(ctx); not != nil {
 				return fmt.Errorf("%w (the proxy cannot be asked who is connected: %w)", not, err)
 			}
 			h.say("kubelet serves; the proxy cannot be asked whether kubelet is connected: %v", err)
@@ -78,83 +79,89 @@ func (h *Host) awaitKubelet(ctx context.Context, p *installation) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	return fmt.Errorf("kubelet has its endpoint in its files, and does not use the proxy at %s: %w; %s. See journalctl -u kubelet. If it runs, see systemctl cat kubelet for another endpoint or configuration (--kubelet-config names that); systemd may also have its former unit until systemctl daemon-reload && systemctl restart kubelet", p.socket, err, h.kubeletState(ctx))
+	return fmt.Errorf("kubelet has its endpoint in its files, and does not use the proxy at %s: %w; %s. See journalctl -u kubelet. If it runs, see systemctl cat kubelet for another endpoint or configuration (--kubelet-config names that); systemd may also have its former unit until systemctl daemon-reload && systemctl restart kubelet", p.socket, err, kubelet.state(ctx))
 }
 
 // rollBack takes everything back after an error of kubelet's restart: the node would be without a kubelet.
-func (h *Host) rollBack(ctx context.Context, failed error, c Consent) error {
-	if failed == nil || c.NoRollback || ctx.Err() != nil {
+func (p *installation) rollBack(ctx context.Context, failed error) error {
+	h := p.host
+	if failed == nil || p.consent.NoRollback || ctx.Err() != nil {
 		return failed
 	}
 	h.say("kubelet does not use the proxy, so everything is taken back")
-	p, err := h.planRemoval(ctx)
-	if err == nil && p != nil {
-		for _, note := range p.notes {
+	back := &removal{host: h, consent: Consent{RestartKubelet: true}}
+	due, err := back.plan(ctx)
+	if due && err == nil {
+		for _, note := range back.notes {
 			h.say("%s", note)
 		}
-		err = h.takeBack(ctx, p, true)
+		err = back.takeBack(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("%w. Taking everything back failed, too: %w. Correct this, then run wasmproxy host uninstall --restart-kubelet", failed, err)
 	}
-	return fmt.Errorf("%w. Everything was taken back: --no-rollback would keep the installation. %w", failed, h.noteFailure(failed))
+	return fmt.Errorf("%w. Everything was taken back: --no-rollback would keep the installation. %w", failed, p.noteFailure(failed))
 }
 
 // leaveKubelet returns when kubelet does not use the proxy any more. A kubelet that was restarted also has to serve.
-func (h *Host) leaveKubelet(ctx context.Context, p *removal, restart bool) error {
-	if restart {
-		state, err := h.unit(ctx, kubeletUnit, "ActiveState")
+func (p *removal) leaveKubelet(ctx context.Context) error {
+	h := p.host
+	if p.consent.RestartKubelet {
+		state, err := h.systemctl().show(ctx, kubeletUnit, "ActiveState")
 		if err != nil {
 			return err
 		}
 		if active := state["ActiveState"]; active != "" && active != "inactive" {
-			if h.hasLeft(ctx, p) { // an earlier run has restarted it, and failed later
-				return h.awaitLeft(ctx, p)
+			if p.hasLeft(ctx) { // an earlier run has restarted it, and failed later
+				return p.awaitLeft(ctx)
 			}
 			if running := h.RunningKubelet(ctx); running != nil {
 				p.restarted = running.ID
 			}
-			if err := h.restartKubelet(ctx); err != nil {
+			if err := (kubeletService{h}).restart(ctx); err != nil {
 				return err
 			}
-			return h.awaitLeft(ctx, p)
+			return p.awaitLeft(ctx)
 		}
 		h.say("kubelet is not active, so it is not restarted") // or not there any more
-		if err := h.systemctl(ctx, "daemon-reload"); err != nil {
+		if err := h.systemctl().do(ctx, "daemon-reload"); err != nil {
 			return err
 		}
 	}
-	if err := h.uses(ctx, p); err != nil {
+	if err := p.uses(ctx); err != nil {
 		return fmt.Errorf("kubelet's files have its former endpoint again, and %w, so the service stays: run systemctl daemon-reload && systemctl restart %s, then wasmproxy host uninstall again", err, cmp.Or(h.KubeletUnit(), kubeletUnit))
 	}
 	return nil
 }
 
 // hasLeft reports whether kubelet has started with its former endpoint already.
-func (h *Host) hasLeft(ctx context.Context, p *removal) bool {
+func (p *removal) hasLeft(ctx context.Context) bool {
+	h := p.host
 	k, err := h.readKubelet()
-	if err != nil || len(p.kubelet) > 0 || !h.hasRead(h.RunningKubelet(ctx), k) {
+	if err != nil || len(p.kubelet) > 0 || !h.RunningKubelet(ctx).hasRead(h.Root, k) {
 		return false
 	}
-	return h.uses(ctx, p) == nil
+	return p.uses(ctx) == nil
 }
 
 // awaitLeft waits until kubelet serves, and does not use the proxy.
-func (h *Host) awaitLeft(ctx context.Context, p *removal) error {
-	err := h.await(ctx, func() error {
-		if err := h.serves(ctx); err != nil {
+func (p *removal) awaitLeft(ctx context.Context) error {
+	kubelet := kubeletService{p.host}
+	err := kubelet.await(ctx, func() error {
+		if err := kubelet.serves(ctx); err != nil {
 			return err
 		}
-		return h.uses(ctx, p)
+		return p.uses(ctx)
 	})
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	return fmt.Errorf("kubelet was restarted with its former endpoint, and %w; %s. wasmproxy is not uninstalled: correct this, and run the command again. It does not restart and wait for a kubelet that was ended by systemctl stop kubelet", err, h.kubeletState(ctx))
+	return fmt.Errorf("kubelet was restarted with its former endpoint, and %w; %s. wasmproxy is not uninstalled: correct this, and run the command again. It does not restart and wait for a kubelet that was ended by systemctl stop kubelet", err, kubelet.state(ctx))
 }
 
 // uses returns nil if kubelet surely does not use the proxy.
-func (h *Host) uses(ctx context.Context, p *removal) error {
+func (p *removal) uses(ctx context.Context) error {
+	h := p.host
 	running := h.RunningKubelet(ctx)
 	s, err := askProxy(ctx, p.settings)
 	switch {
@@ -163,7 +170,7 @@ func (h *Host) uses(ctx context.Context, p *removal) error {
 			return nil
 		}
 		k, fileErr := h.readKubelet()
-		if running == nil || fileErr != nil || h.hasRead(running, k) {
+		if running == nil || fileErr != nil || running.hasRead(h.Root, k) {
 			return nil
 		}
 		return fmt.Errorf("it has not started anew since they changed (the proxy cannot be asked who is connected: %w)", err)
@@ -176,13 +183,13 @@ func (h *Host) uses(ctx context.Context, p *removal) error {
 	return nil
 }
 
-// inUse reports whether a restart of kubelet would change nothing: its files stay, and it is connected.
-func (h *Host) inUse(ctx context.Context, p *installation) bool {
-	if len(p.kubelet) > 0 || !h.live() {
+// inUse reports whether kubelet is connected to the proxy.
+func (p *installation) inUse(ctx context.Context) bool {
+	if !p.host.Root.live() {
 		return false
 	}
 	s, err := askProxy(ctx, p.settings)
-	return err == nil && h.RunningKubelet(ctx).Calls(s)
+	return err == nil && p.host.RunningKubelet(ctx).Calls(s)
 }
 
 // askProxy asks the proxy that runs for its status, on the first of its sockets that answers.
@@ -205,18 +212,18 @@ func askProxy(ctx context.Context, c *config.Config) (*status.Status, error) {
 }
 
 // serves returns why kubelet does not serve. kubelet answers on /healthz only after its runtime has answered it.
-func (h *Host) serves(ctx context.Context) error {
-	of := *h
-	if file, ok := h.RunningKubelet(ctx).Flag("config"); ok {
-		of.KubeletConfig = file
+func (k kubeletService) serves(ctx context.Context) error {
+	of := k.host.reader(nil)
+	if file, ok := k.host.RunningKubelet(ctx).Flag("config"); ok {
+		of.config = file
 	}
-	k, err := of.readKubelet()
+	files, err := of.kubelet()
 	if err != nil {
 		return err
 	}
-	host, port := k.setting(key{"healthz-bind-address", "healthzBindAddress"}, "127.0.0.1"), k.setting(key{"healthz-port", "healthzPort"}, "10248")
+	host, port := files.setting(key{"healthz-bind-address", "healthzBindAddress"}, "127.0.0.1"), files.setting(key{"healthz-port", "healthzPort"}, "10248")
 	if port == "0" {
-		return h.isSteady(ctx)
+		return k.isSteady(ctx)
 	}
 	at := "http://" + net.JoinHostPort(host, port) + "/healthz"
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -237,12 +244,12 @@ func (h *Host) serves(ctx context.Context) error {
 }
 
 // isSteady returns why kubelet, which has no /healthz, does not seem to serve: it ends at once without its runtime.
-func (h *Host) isSteady(ctx context.Context) error {
-	running := h.RunningKubelet(ctx)
+func (k kubeletService) isSteady(ctx context.Context) error {
+	running := k.host.RunningKubelet(ctx)
 	if running == nil {
 		return errors.New("it does not run")
 	}
-	if at, err := h.proc().started(running.ID); err != nil || time.Since(at) < steadyTime {
+	if at, err := k.host.Root.proc().started(running.ID); err != nil || time.Since(at) < steadyTime {
 		return fmt.Errorf("it has run for less than %v", steadyTime)
 	}
 	return nil
@@ -264,9 +271,9 @@ func (k *kubelet) setting(of key, byDefault string) string {
 	return byDefault
 }
 
-// kubeletState is what systemd says of kubelet, and the last lines of its log.
-func (h *Host) kubeletState(ctx context.Context) string {
-	p, err := h.unit(ctx, kubeletUnit, "ActiveState", "SubState", "Result", "ExecMainStatus", "NRestarts")
+// state is what systemd says of kubelet, and the last lines of its log.
+func (k kubeletService) state(ctx context.Context) string {
+	p, err := k.host.systemctl().show(ctx, kubeletUnit, "ActiveState", "SubState", "Result", "ExecMainStatus", "NRestarts")
 	if err != nil {
 		return err.Error()
 	}

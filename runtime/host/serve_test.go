@@ -138,7 +138,7 @@ func TestNoKubeletOfTheHost(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-			if got := h.proc().file(cmd.Process.Pid, "comm"); got != "kubelet\n" {
+			if got := h.Root.proc().file(cmd.Process.Pid, "comm"); got != "kubelet\n" {
 				t.Fatalf("the process is called %q", got)
 			}
 			if k := h.RunningKubelet(t.Context()); k != nil {
@@ -176,7 +176,7 @@ func TestCalls(t *testing.T) {
 func liveHost(t *testing.T, of units, kubelet string) (h *Host, out interface{ String() string }, calls string) {
 	t.Helper()
 	h, out = newHost(t, tree{"/config.yaml": kubelet})
-	h.KubeletConfig, h.Root, h.Unit = filepath.Join(h.Root, "config.yaml"), "/", of.show
+	h.KubeletConfig, h.Root, h.Unit = filepath.Join(string(h.Root), "config.yaml"), "/", of.show
 	return h, out, fakeSystemctl(t, "")
 }
 
@@ -209,7 +209,8 @@ func TestUninstallAwaitsKubelet(t *testing.T) {
 			}
 			_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
 			h, _, calls := liveHost(t, c.units, "healthzPort: "+port+"\n")
-			err := h.leaveKubelet(t.Context(), &removal{record: &record{}, settings: proxyWith(t, &status.Status{Peers: []status.Peer{}})}, true)
+			p := &removal{host: h, consent: Consent{RestartKubelet: true}, record: &record{}, settings: proxyWith(t, &status.Status{Peers: []status.Peer{}})}
+			err := p.leaveKubelet(t.Context())
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -236,7 +237,7 @@ func TestKubeletWithoutHealthz(t *testing.T) {
 				files = files.with(kubeletRuns(c.started))
 			}
 			h, _ := newHost(t, files)
-			if err := h.serves(t.Context()); (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
+			if err := (kubeletService{h}).serves(t.Context()); (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
@@ -259,8 +260,8 @@ func TestUninstallWithoutRestart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, _ := newHost(t, c.files)
-			p := &removal{record: &record{}, settings: proxyWith(t, &status.Status{Connections: len(c.peers), Peers: c.peers})}
-			if err := h.leaveKubelet(t.Context(), p, false); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			p := &removal{host: h, record: &record{}, settings: proxyWith(t, &status.Status{Connections: len(c.peers), Peers: c.peers})}
+			if err := p.leaveKubelet(t.Context()); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
@@ -279,8 +280,8 @@ func TestUninstallWithoutProxy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, _ := newHost(t, tree{configFile: kubeletConfig(containerd)}.with(kubeletRuns(c.started)))
-			p := &removal{record: &record{}, settings: &config.Config{AdminSocket: t.TempDir() + "/admin.sock"}}
-			if err := h.leaveKubelet(t.Context(), p, false); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			p := &removal{host: h, record: &record{}, settings: &config.Config{AdminSocket: t.TempDir() + "/admin.sock"}}
+			if err := p.leaveKubelet(t.Context()); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
@@ -290,14 +291,15 @@ func TestUninstallWithoutProxy(t *testing.T) {
 // TestInstallAwaitsKubelet: another peer than kubelet is not enough, and the error has what systemd says of kubelet.
 func TestInstallAwaitsKubelet(t *testing.T) {
 	h, _, _ := liveHost(t, kubeletIs("activating", "auto-restart"), "")
-	p := &installation{socket: ours, settings: proxyWith(t, &status.Status{Connections: 1, Peers: []status.Peer{{PID: 1, UID: 1000, Program: "kubelet"}}})}
-	err := h.useEndpoint(t.Context(), p, Consent{RestartKubelet: true, NoRollback: true})
+	others := &status.Status{Connections: 1, Peers: []status.Peer{{PID: 1, UID: 1000, Program: "kubelet"}}}
+	p := &installation{host: h, consent: Consent{RestartKubelet: true, NoRollback: true}, socket: ours, settings: proxyWith(t, others)}
+	err := p.useEndpoint(t.Context())
 	for _, want := range []string{"does not use the proxy at " + ours, "it is not among the peers", "kubelet.service is activating (auto-restart), result exit-code, exit status 1"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	if h.inUse(t.Context(), p) {
+	if p.inUse(t.Context()) {
 		t.Error("the proxy is in use by kubelet")
 	}
 }
@@ -308,7 +310,8 @@ func TestKubeletInAnotherProgram(t *testing.T) {
 	calls := fakeSystemctl(t, "")
 	h.Unit = units{}.show
 	h.Root = "/"
-	if err := h.useEndpoint(t.Context(), &installation{part: true}, Consent{RestartKubelet: true}); err != nil || !strings.Contains(out.String(), "which is not restarted by this command") {
+	p := &installation{host: h, consent: Consent{RestartKubelet: true}, part: true}
+	if err := p.useEndpoint(t.Context()); err != nil || !strings.Contains(out.String(), "which is not restarted by this command") {
 		t.Errorf("error %v, it says %s", err, out)
 	}
 	if got, err := os.ReadFile(calls); err == nil {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,12 +22,21 @@ import (
 // proxyTime is how long the proxy may take to serve, and the runtime to answer.
 const proxyTime = time.Minute
 
-// systemctl runs a command of systemd. In an image it changes links only.
-func (h *Host) systemctl(ctx context.Context, args ...string) error {
-	if !h.live() {
-		args = append([]string{"--root=" + h.Root}, args...)
+// systemctl is how the host's systemd is asked and told.
+type systemctl struct {
+	root  Root
+	ask   func(ctx context.Context, name string, properties ...string) (map[string]string, error) // see Host.Unit
+	begin func(step string) error
+}
+
+func (h *Host) systemctl() systemctl { return systemctl{h.Root, h.Unit, h.begin} }
+
+// do runs a command of systemd. In an image it changes links only.
+func (s systemctl) do(ctx context.Context, args ...string) error {
+	if !s.root.live() {
+		args = append([]string{"--root=" + string(s.root)}, args...)
 	}
-	if err := h.begin("systemctl " + strings.Join(args, " ")); err != nil {
+	if err := s.begin("systemctl " + strings.Join(args, " ")); err != nil {
 		return err
 	}
 	out, err := exec.CommandContext(ctx, "systemctl", args...).CombinedOutput()
@@ -35,62 +46,75 @@ func (h *Host) systemctl(ctx context.Context, args ...string) error {
 	return nil
 }
 
+// show returns properties of a unit. In an image nothing runs, so that nobody is asked.
+func (s systemctl) show(ctx context.Context, name string, properties ...string) (map[string]string, error) {
+	switch {
+	case s.ask != nil:
+		return s.ask(ctx, name, properties...)
+	case s.root.live():
+		return SystemdUnit(ctx, name, properties...)
+	}
+	return nil, nil
+}
+
+// mainProcess returns that of a unit, and 0 if it does not run or systemd cannot be asked.
+func (s systemctl) mainProcess(ctx context.Context, unit string) int {
+	if !s.root.hasUnit(unit) {
+		return 0
+	}
+	p, _ := s.show(ctx, unit, "MainPID")
+	process, _ := strconv.Atoi(p["MainPID"])
+	return process
+}
+
+// disable has systemd stop the proxy's units, if the host has them, and not start them again. The directories that systemd
+// has made for the service go, but not its logs.
+func (s systemctl) disable(ctx context.Context) error {
+	var units []string
+	for _, name := range []string{systemd.SocketName, systemd.ServiceName} {
+		if s.root.has(filepath.Join(unitDir, name)) || s.root.has(filepath.Join(packagedDir, name)) {
+			units = append(units, name)
+		}
+	}
+	if len(units) == 0 {
+		return nil
+	}
+	if !s.root.live() {
+		return s.do(ctx, append([]string{"disable"}, units...)...)
+	}
+	err := s.do(ctx, append([]string{"disable", "--now"}, units...)...)
+	if err != nil || !slices.Contains(units, systemd.ServiceName) {
+		return err
+	}
+	err = s.do(ctx, "clean", "--what=cache", "--what=runtime", systemd.ServiceName)
+	if err == nil {
+		_ = os.Remove(s.root.under(logDir)) // unless it has logs
+	}
+	return err
+}
+
 // start has systemd start the units, now and with the host, and waits until the proxy and the
 // container runtime behind it answer.
-func (h *Host) start(ctx context.Context, socket string) error {
-	if !h.live() {
-		return h.systemctl(ctx, "enable", systemd.SocketName, systemd.ServiceName)
+func (p *installation) start(ctx context.Context) error {
+	s := p.host.systemctl()
+	if !p.host.Root.live() {
+		return s.do(ctx, "enable", systemd.SocketName, systemd.ServiceName)
 	}
 	for _, args := range [][]string{{"daemon-reload"}, {"enable", "--now", systemd.SocketName}, {"enable", "--now", systemd.ServiceName}} {
-		if err := h.systemctl(ctx, args...); err != nil {
+		if err := s.do(ctx, args...); err != nil {
 			return errStart(err)
 		}
 	}
-	name, err := runtimeBehind(ctx, socket)
+	name, err := runtimeBehind(ctx, p.socket)
 	if err != nil {
-		return errStart(fmt.Errorf("waiting for the proxy to serve on %s: %w", socket, err))
+		return errStart(fmt.Errorf("waiting for the proxy to serve on %s: %w", p.socket, err))
 	}
-	h.say("the proxy serves %s", name)
+	p.host.say("the proxy serves %s", name)
 	return nil
 }
 
 func errStart(err error) error {
 	return fmt.Errorf("%w; kubelet's files were not changed: see journalctl -u wasmproxy, then run the command again. After a change of listen, first run systemctl restart %s %s: kubelet has no runtime from then until wasmproxy host install --restart-kubelet", err, systemd.SocketName, systemd.ServiceName)
-}
-
-// disable has systemd stop the units that there are, and not start them again.
-func (h *Host) disable(ctx context.Context) error {
-	units := h.units(systemd.SocketName, systemd.ServiceName)
-	if len(units) == 0 {
-		return nil
-	}
-	args := []string{"disable"}
-	if h.live() {
-		args = append(args, "--now")
-	}
-	return h.systemctl(ctx, append(args, units...)...)
-}
-
-// clean removes the directories that systemd has made for the service, but not its logs.
-func (h *Host) clean(ctx context.Context) error {
-	if !h.live() || len(h.units(systemd.ServiceName)) == 0 {
-		return nil
-	}
-	if err := h.systemctl(ctx, "clean", "--what=cache", "--what=runtime", systemd.ServiceName); err != nil {
-		return err
-	}
-	_ = os.Remove(h.under(logDir)) // unless it has logs
-	return nil
-}
-
-// units returns those of the units that the host has.
-func (h *Host) units(names ...string) (have []string) {
-	for _, name := range names {
-		if len(h.missing(filepath.Join(unitDir, name))) == 0 || len(h.missing(filepath.Join(packagedDir, name))) == 0 {
-			have = append(have, name)
-		}
-	}
-	return have
 }
 
 // runtimeBehind asks the proxy for the name and version of the container runtime.
@@ -127,15 +151,4 @@ func SystemdUnit(ctx context.Context, name string, properties ...string) (map[st
 		all[key] = value
 	}
 	return all, nil
-}
-
-// unit asks the systemd of the host. In an image nothing runs, so that nobody is asked.
-func (h *Host) unit(ctx context.Context, name string, properties ...string) (map[string]string, error) {
-	switch {
-	case h.Unit != nil:
-		return h.Unit(ctx, name, properties...)
-	case h.live():
-		return SystemdUnit(ctx, name, properties...)
-	}
-	return nil, nil
 }

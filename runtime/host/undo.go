@@ -19,7 +19,8 @@ const reason = "wasmproxy host uninstall"
 
 // undo takes all plugins out of the way, and waits until their values are undone: nobody
 // could undo them later. A proxy that does not run cannot, and is no reason to stop.
-func (h *Host) undo(ctx context.Context, c *config.Config) error {
+func (p *removal) undo(ctx context.Context) error {
+	h, c := p.host, p.settings
 	if c.AdminSocket == "" {
 		h.say("admin-socket is empty, so the values that plugins have set stay")
 		return nil
@@ -55,19 +56,19 @@ func (h *Host) undo(ctx context.Context, c *config.Config) error {
 }
 
 // endBypass removes the file that undo has made. One of the operator's stays.
-func (h *Host) endBypass(file string) error {
-	own, err := h.ownBypass(file)
+func (r Root) endBypass(file string) error {
+	own, err := r.ownBypass(file)
 	if err != nil || !own {
 		return err
 	}
-	return h.remove(file)
+	return r.remove(file)
 }
 
-// ownBypass reports whether undo has made the file.
-func (h *Host) ownBypass(file string) (bool, error) {
+// ownBypass reports whether undo has made the file, and not the operator.
+func (r Root) ownBypass(file string) (bool, error) {
 	if file == "" {
 		return false, nil
 	}
-	s, err := bypass.Read(h.under(file))
+	s, err := bypass.Read(r.under(file))
 	return s.Reason == reason, err
 }

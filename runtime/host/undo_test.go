@@ -49,8 +49,8 @@ func TestUndo(t *testing.T) {
 				})
 			}()
 			out := new(bytes.Buffer)
-			h := &Host{Root: "/", Out: out}
-			if err := h.undo(t.Context(), c); err != nil || !strings.Contains(out.String(), "are undone") {
+			p := &removal{host: &Host{Root: "/", Out: out}, settings: c}
+			if err := p.undo(t.Context()); err != nil || !strings.Contains(out.String(), "are undone") {
 				t.Errorf("error %v, it says %q", err, out)
 			}
 			cancel()
@@ -61,7 +61,7 @@ func TestUndo(t *testing.T) {
 				t.Errorf("the bypass is %+v, asked %d times", state, asked)
 			}
 			out.Reset()
-			if err := h.undo(t.Context(), c); err != nil || !strings.Contains(out.String(), "no proxy runs, so the values that plugins have set stay") {
+			if err := p.undo(t.Context()); err != nil || !strings.Contains(out.String(), "no proxy runs, so the values that plugins have set stay") {
 				t.Errorf("error %v, it says %q", err, out)
 			}
 		})
@@ -70,13 +70,13 @@ func TestUndo(t *testing.T) {
 
 // TestEndBypass: the file of uninstalling goes, and one of the operator's stays.
 func TestEndBypass(t *testing.T) {
-	h := &Host{Root: t.TempDir()}
+	root := Root(t.TempDir())
 	for why, stays := range map[string]bool{reason: false, "INC-1": true, "": true} {
-		file := filepath.Join(h.Root, "bypass")
+		file := filepath.Join(string(root), "bypass")
 		if err := bypass.Make(file, why); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.endBypass("/bypass"); err != nil {
+		if err := root.endBypass("/bypass"); err != nil {
 			t.Error(err)
 		}
 		if _, err := os.Stat(file); (err == nil) != stays {
@@ -84,7 +84,7 @@ func TestEndBypass(t *testing.T) {
 		}
 		os.Remove(file)
 	}
-	if err := h.endBypass("/bypass"); err != nil {
+	if err := root.endBypass("/bypass"); err != nil {
 		t.Error(err)
 	}
 }

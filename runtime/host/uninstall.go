@@ -22,6 +22,8 @@ func (b ByHand) Unwrap() error { return b.error }
 
 // removal is a plan.
 type removal struct {
+	host     *Host
+	consent  Consent
 	record   *record
 	settings *config.Config // of the proxy
 	kubelet  []change
@@ -40,95 +42,93 @@ func (h *Host) Uninstall(ctx context.Context, c Consent) error {
 		return err
 	}
 	defer unlock()
-	p, err := h.planRemoval(ctx)
-	if p == nil || err != nil {
+	p := &removal{host: h, consent: c}
+	if due, err := p.plan(ctx); !due || err != nil {
 		return err
 	}
-	h.showRemoval(p, c)
+	p.show()
 	if yes, err := h.confirm(c); !yes || err != nil {
 		return err
 	}
-	if err := h.takeBack(ctx, p, c.RestartKubelet); err != nil {
+	if err := p.takeBack(ctx); err != nil {
 		return err
 	}
 	h.say("wasmproxy is uninstalled")
 	return nil
 }
 
-// takeBack carries out a plan.
-func (h *Host) takeBack(ctx context.Context, p *removal, restart bool) error {
-	if h.live() {
-		if err := h.undo(ctx, p.settings); err != nil {
+// takeBack carries out the plan.
+func (p *removal) takeBack(ctx context.Context) error {
+	h := p.host
+	if h.Root.live() {
+		if err := p.undo(ctx); err != nil {
 			return err
 		}
 	}
 	if err := h.apply(p.kubelet); err != nil {
 		return err
 	}
-	if h.live() {
-		if err := h.leaveKubelet(ctx, p, restart); err != nil {
+	if h.Root.live() {
+		if err := p.leaveKubelet(ctx); err != nil {
 			return err
 		}
 	}
-	if err := h.removeService(ctx, p.own); err != nil {
+	if err := p.removeService(ctx); err != nil {
 		return err
 	}
-	if err := h.removeMade(p.settings); err != nil {
+	if err := p.removeMade(); err != nil {
 		return err
 	}
 	if err := h.begin("record"); err != nil {
 		return err
 	}
-	if err := h.remove(RecordFile); err != nil {
+	if err := h.Root.remove(RecordFile); err != nil {
 		return err
 	}
 	for _, dir := range slices.Backward(p.record.Dirs) {
-		_ = os.Remove(h.under(dir)) // unless there is something in it
+		_ = os.Remove(h.Root.under(dir)) // unless there is something in it
 	}
 	return nil
 }
 
-// removeMade removes the files that uninstalling and the proxy have made by these settings.
-func (h *Host) removeMade(c *config.Config) error {
+// removeMade removes the files that uninstalling and the proxy have made by its settings.
+func (p *removal) removeMade() error {
+	root, c := p.host.Root, p.settings
 	for _, dir := range []string{c.DataDir, config.Default().DataDir} { // the proxy keeps its last good settings in both
 		if dir == "" {
 			continue
 		}
-		if err := lastgood.Remove(h.under(dir)); err != nil {
+		if err := lastgood.Remove(root.under(dir)); err != nil {
 			return err
 		}
 	}
-	if err := h.endBypass(c.BypassFile); err != nil || c.NodeFeatures == "" {
+	if err := root.endBypass(c.BypassFile); err != nil || c.NodeFeatures == "" {
 		return err
 	}
-	return h.remove(c.NodeFeatures)
+	return root.remove(c.NodeFeatures)
 }
 
 // removeService ends the service, and removes its files.
-func (h *Host) removeService(ctx context.Context, files []change) error {
-	if err := h.disable(ctx); err != nil {
+func (p *removal) removeService(ctx context.Context) error {
+	s := p.host.systemctl()
+	if err := s.disable(ctx); err != nil {
 		return err
 	}
-	if err := h.clean(ctx); err != nil {
+	if err := p.host.apply(p.own); err != nil || !p.host.Root.live() {
 		return err
 	}
-	if err := h.apply(files); err != nil {
-		return err
-	}
-	if !h.live() {
-		return nil
-	}
-	return h.systemctl(ctx, "daemon-reload")
+	return s.do(ctx, "daemon-reload")
 }
 
-func (h *Host) showRemoval(p *removal, c Consent) {
-	if h.live() {
+func (p *removal) show() {
+	h := p.host
+	if h.Root.live() {
 		h.say("turn the bypass on, which undoes the values that plugins have set")
 	}
 	for _, change := range p.kubelet {
-		h.show(change)
+		h.say("%s", change)
 	}
-	if c.RestartKubelet && h.live() {
+	if p.consent.RestartKubelet && h.Root.live() {
 		h.say("run systemctl restart kubelet, if it is active")
 	}
 	h.say("run systemctl disable --now of the units")
@@ -136,41 +136,40 @@ func (h *Host) showRemoval(p *removal, c Consent) {
 		h.say("remove %s, and with it the node's labels", file)
 	}
 	for _, change := range p.own {
-		h.show(change)
+		h.say("%s", change)
 	}
 	for _, note := range p.notes {
 		h.say("%s", note)
 	}
 }
 
-// planRemoval returns nil if there is nothing to take back.
-func (h *Host) planRemoval(ctx context.Context) (*removal, error) {
-	r, err := h.loadRecord()
-	if err != nil {
-		return nil, err
+// plan reports whether there is something to take back.
+func (p *removal) plan(ctx context.Context) (due bool, err error) {
+	root := p.host.Root
+	if p.record, err = loadRecord(root); err != nil {
+		return false, err
 	}
-	p := &removal{record: r}
 	flags := map[string]string{}
-	if len(h.missing(SettingsFile)) == 0 {
-		flags[config.FileFlag] = h.under(SettingsFile)
+	if root.has(SettingsFile) {
+		flags[config.FileFlag] = root.under(SettingsFile)
 	}
-	if r == nil {
-		return nil, h.withoutRecord(flags)
+	if p.record == nil {
+		return false, p.host.withoutRecord(flags)
 	}
 	wrong := error(nil)
 	if p.settings, wrong = load(flags); wrong != nil { // the proxy must go all the same
 		p.settings = config.Default()
 		p.notes = append(p.notes, fmt.Sprintf("use the default admin-socket and bypass-file, because the settings are wrong: %v", wrong))
 	}
-	if err := h.planKubelet(ctx, p); err != nil {
-		return nil, err
+	if err := p.planKubelet(ctx); err != nil {
+		return false, err
 	}
 	if len(flags) > 0 && wrong == nil {
 		if err := p.checkRuntime(); err != nil {
-			return nil, err
+			return false, err
 		}
 	}
-	return p, h.planOwn(p)
+	return true, p.planOwn()
 }
 
 // checkRuntime requires that kubelet's former endpoint is that of the runtime which has the pods now.
@@ -201,12 +200,12 @@ func (h *Host) withoutRecord(flags map[string]string) error {
 }
 
 // planOwn plans the removal of the proxy's files that are as the installation left them.
-func (h *Host) planOwn(p *removal) error {
+func (p *removal) planOwn() error {
 	for _, f := range slices.Backward(p.record.Files) {
 		if f.Kubelet {
 			continue
 		}
-		now, err := h.read(f.Path)
+		now, err := p.host.Root.read(f.Path)
 		if err != nil {
 			return err
 		}
@@ -227,19 +226,20 @@ func (h *Host) planOwn(p *removal) error {
 
 // planKubelet plans the copies for the files of kubelet that are as the installation left them. No other one may have the
 // proxy's endpoint: kubeadm may have copied it since into one that the installation did not change.
-func (h *Host) planKubelet(ctx context.Context, p *removal) error {
+func (p *removal) planKubelet(ctx context.Context) error {
+	h := p.host
 	k, err := h.readKubelet()
 	if err != nil && !errors.Is(err, errNoEndpoint) {
 		return err
 	}
 	if k != nil {
-		if flag, ok := h.elsewhere(h.RunningKubelet(ctx), k); ok && p.record.ours(flag) {
+		if flag, ok := h.RunningKubelet(ctx).elsewhere(h.Root, k); ok && p.record.ours(flag) {
 			return ByHand{fmt.Errorf("%w: give the flag %s by hand, restart kubelet, and run the command again", errFlag(flag), p.record.Runtime)}
 		}
 	}
 	back := map[string]string{}
 	for _, f := range p.record.Files {
-		now, err := h.read(f.Path)
+		now, err := h.Root.read(f.Path)
 		if err != nil {
 			return err
 		}
@@ -255,12 +255,12 @@ func (h *Host) planKubelet(ctx context.Context, p *removal) error {
 	case k.manager != nil: // kubelet's files are not this command's
 		return p.record.checkManaged(h.RunningKubelet(ctx), k)
 	}
-	if k, err = (reader{h, back}).kubelet(); err != nil {
+	if k, err = h.reader(back).kubelet(); err != nil {
 		return err
 	}
 	left := p.record.left(k)
 	for _, c := range left {
-		h.show(c)
+		h.say("%s", c)
 	}
 	if len(left) == 0 && !p.record.ours(k.runtime) && !p.record.ours(k.images) {
 		return nil

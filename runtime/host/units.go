@@ -17,10 +17,10 @@ import (
 var shadows = []string{filepath.Join(unitDir, systemd.ServiceName), filepath.Join(unitDir, systemd.SocketName), programFile}
 
 // planStale plans the removal of files that an earlier installation has made, and that are as it left them.
-func (h *Host) planStale(p *installation, paths ...string) error {
+func (p *installation) planStale(paths ...string) error {
 	for _, path := range paths {
 		f := p.record.file(path)
-		now, err := h.read(path)
+		now, err := p.host.Root.read(path)
 		if err != nil {
 			return err
 		}
@@ -35,7 +35,7 @@ func (h *Host) planStale(p *installation, paths ...string) error {
 }
 
 // planUnits plans the program and the units, unless a package has brought them.
-func (h *Host) planUnits(p *installation) error {
+func (p *installation) planUnits() error {
 	files := map[string]string{}
 	var order []string
 	add := func(path, content string) {
@@ -43,8 +43,8 @@ func (h *Host) planUnits(p *installation) error {
 		files[path] = content
 	}
 	p.program = systemd.Program
-	if _, err := os.Stat(h.under(filepath.Join(packagedDir, systemd.ServiceName))); err != nil {
-		program, err := os.ReadFile(h.Program)
+	if !p.host.Root.has(filepath.Join(packagedDir, systemd.ServiceName)) {
+		program, err := os.ReadFile(p.host.Program)
 		if err != nil {
 			return fmt.Errorf("reading the program: %w", err)
 		}
@@ -52,17 +52,17 @@ func (h *Host) planUnits(p *installation) error {
 		add(programFile, string(program))
 		add(filepath.Join(unitDir, systemd.SocketName), systemd.Socket())
 		add(filepath.Join(unitDir, systemd.ServiceName), strings.ReplaceAll(systemd.Service(), systemd.Program+" ", programFile+" "))
-	} else if err := h.planStale(p, shadows...); err != nil {
+	} else if err := p.planStale(shadows...); err != nil {
 		return err
 	}
 	if path := config.Path(p.socket); !strings.Contains(systemd.Socket(), "\nListenStream="+path+"\n") {
 		add(listenDropIn, "# Written by wasmproxy host install: the setting listen.\n[Socket]\nListenStream=\nListenStream="+path+"\n")
-	} else if err := h.planStale(p, listenDropIn); err != nil {
+	} else if err := p.planStale(listenDropIn); err != nil {
 		return err
 	}
-	if order := h.runtimeOrder(p); order != "" {
+	if order := p.runtimeOrder(); order != "" {
 		add(runtimeDropIn, order)
-	} else if err := h.planStale(p, runtimeDropIn); err != nil {
+	} else if err := p.planStale(runtimeDropIn); err != nil {
 		return err
 	}
 	for _, path := range order {
@@ -70,7 +70,7 @@ func (h *Host) planUnits(p *installation) error {
 		if path == programFile {
 			mode = 0o755
 		}
-		c, changed, err := h.planned(path, []byte(files[path]), mode)
+		c, changed, err := p.host.Root.planned(path, []byte(files[path]), mode)
 		if err != nil {
 			return err
 		}
@@ -84,12 +84,12 @@ func (h *Host) planUnits(p *installation) error {
 // runtimeOrder returns the drop-in that starts the proxy after the runtime of this node alone, and before a kubelet
 // that another unit than kubelet.service starts. It is empty if neither is known. A runtime in kubelet's unit, as that of
 // k3s, has no row in package dialect: its unit is active only when kubelet has called the proxy.
-func (h *Host) runtimeOrder(p *installation) string {
+func (p *installation) runtimeOrder() string {
 	text := ""
 	if unit := dialect.At(plain(p.settings.Backend)).Unit; unit != "" {
 		text += "After=" + unit + "\n"
 	}
-	if unit := h.KubeletUnit(); unit != "" && unit != kubeletUnit {
+	if unit := p.host.KubeletUnit(); unit != "" && unit != kubeletUnit {
 		text += "Before=" + unit + "\n"
 	}
 	if text == "" {

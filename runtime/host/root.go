@@ -1,0 +1,114 @@
+package host
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	securejoin "github.com/cyphar/filepath-securejoin"
+	"golang.org/x/sys/unix"
+
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
+	"github.com/wasmproxy/wasmproxy/runtime/unitfile"
+)
+
+// Root is the directory of a host's files: "/" or "" for this host, on which systemd runs, or that of an image in which
+// nothing runs. Methods take paths as the host has them. Links in these lead to files of the host.
+type Root string
+
+func (r Root) live() bool { return r == "" || filepath.Clean(string(r)) == "/" }
+
+// under returns where a file of the host is.
+func (r Root) under(path string) string {
+	if r.live() {
+		r = "/"
+	}
+	at, err := securejoin.SecureJoin(string(r), path)
+	if err != nil {
+		return filepath.Join(string(r), path)
+	}
+	return at
+}
+
+func (r Root) has(path string) bool {
+	_, err := os.Stat(r.under(path))
+	return err == nil
+}
+
+// hasUnit reports whether systemd finds a unit.
+func (r Root) hasUnit(name string) bool { return len(unitfile.Find(r.under, name)) > 0 }
+
+// read returns a file of the host, and nil if there is none.
+func (r Root) read(path string) ([]byte, error) {
+	b, err := os.ReadFile(r.under(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return b, err
+}
+
+// write replaces a file of the host at once. An existing file keeps its owner and mode.
+func (r Root) write(path string, content []byte, mode fs.FileMode) error {
+	if err := regular.Rewrite(r.under(path), content, mode); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}
+
+// remove removes a file of the host, if there is one.
+func (r Root) remove(path string) error {
+	if err := os.Remove(r.under(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing %s: %w", path, err)
+	}
+	return nil
+}
+
+// planned returns the change that gives a file this content, and false if it has it.
+func (r Root) planned(path string, after []byte, mode fs.FileMode) (change, bool, error) {
+	before, err := r.read(path)
+	if err != nil {
+		return change{}, false, err
+	}
+	return change{path: path, before: before, after: after, mode: mode}, before == nil || !bytes.Equal(before, after), nil
+}
+
+// missing returns those of the directories, and of the ones above them, that the host does
+// not have, from the outer ones.
+func (r Root) missing(dirs ...string) (all []string) {
+	for _, dir := range dirs {
+		var chain []string
+		for ; dir != "/"; dir = filepath.Dir(dir) {
+			if !r.has(dir) && !slices.Contains(all, dir) {
+				chain = append(chain, dir)
+			}
+		}
+		slices.Reverse(chain)
+		all = append(all, chain...)
+	}
+	return all
+}
+
+// checkWritable requires that each of these directories can be made and each file be written, before anything is
+// changed: /usr and /etc may be read-only.
+func (r Root) checkWritable(dirs []string, changes []change) error {
+	for _, c := range changes {
+		dirs = append(dirs, filepath.Dir(c.path))
+	}
+	for _, dir := range append(dirs, unitDir) {
+		there := dir
+		for !r.has(there) && there != "/" {
+			there = filepath.Dir(there)
+		}
+		if err := unix.Access(r.under(there), unix.W_OK); err != nil {
+			return fmt.Errorf("nothing was changed, because a file in %s cannot be written: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+func sum(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
