@@ -34,7 +34,7 @@ func (a following) await(cmd *cobra.Command, ids ...string) error {
 	files := a.files()
 	var last error
 	for {
-		all, err := askEither(ctx, a.config, admin.Client.Plugins)
+		all, err := admin.Ask(ctx, config.Path(a.config.AdminSocket), config.Path(a.config.StatusSocket), admin.Client.Plugins)
 		if errors.Is(err, admin.ErrNoProxy) && !a.must {
 			fmt.Fprintf(cmd.OutOrStdout(), "The files are changed. No proxy answers (%s); one that is started follows them.\n", printable(err.Error()))
 			return nil

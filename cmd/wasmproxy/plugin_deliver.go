@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -87,7 +86,7 @@ func deliverCommand() *cobra.Command {
 }
 
 func deliver(cmd *cobra.Command, from string, o deliverFlags) error {
-	c, err := limitsIn(settingsFile(cmd, "/"))
+	c, err := settingsIn(settingsFile(cmd, "/"))
 	if err != nil {
 		return fmt.Errorf("the proxy's settings cannot be read, so nothing was changed: %w", err)
 	}
@@ -96,7 +95,15 @@ func deliver(cmd *cobra.Command, from string, o deliverFlags) error {
 	if of.Plugins, err = delivery.Read(from); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	check := func(plugins, scratch string) error { return tryPlugins(cmd, *c, plugins, scratch, o.anyName) }
+	check := func(plugins, scratch string) error {
+		if err := tryPlugins(cmd, c, plugins, scratch); err != nil {
+			return fmt.Errorf("the proxy would not load all of them, so nothing was changed: %w", err)
+		}
+		if o.anyName {
+			return nil
+		}
+		return checkNames(cmd, plugins, scratch)
+	}
 	var plan *delivery.Plan
 	if o.checkOnly && o.wait > 0 {
 		plan, err = directory.Plan(of)
@@ -139,64 +146,54 @@ func printPlan(cmd *cobra.Command, plan *delivery.Plan, only bool) {
 	}
 }
 
-// limitsIn returns default settings with what is about plugins from a file of the proxy's settings, if there is one. Others
-// name what a pod does not have.
-func limitsIn(file string) (*config.Config, error) {
-	c := config.Default()
+// settingsIn returns the proxy's settings of a file, and the default ones if there is none.
+func settingsIn(file string) (*config.Config, error) {
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) { // as of ""
-		return c, nil
+		return config.Default(), nil
 	}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	config.Flags(flags)
 	if err := flags.Set(config.FileFlag, file); err != nil {
 		return nil, err
 	}
-	of, err := config.Load(flags)
-	if err != nil {
-		return nil, err
-	}
-	c.PluginDir, c.AdminSocket, c.StatusSocket = of.PluginDir, of.AdminSocket, of.StatusSocket
-	c.GuestMemory, c.MaxMemory, c.MaxTimeout = of.GuestMemory, of.MaxMemory, of.MaxTimeout
-	c.MaxFuel, c.MaxHostCalls = of.MaxFuel, of.MaxHostCalls
-	return c, nil
+	return config.Load(flags)
 }
 
-// tryPlugins loads the plugins of a directory as the proxy would. Its files are in a directory that is trusted: anyone
-// may write to a temporary one that kubelet makes.
-func tryPlugins(cmd *cobra.Command, c config.Config, dir, scratch string, anyName bool) error {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return err
-	}
-	c.PluginDir, c.HookDir, c.StateDir, c.CgroupRoot = dir, "", "", ""
-	if c.CacheDir, err = filepath.Abs(scratch); err != nil { // with it, a process of its own compiles
-		return err
-	}
-	lines, err := daemon.Check(cmd.Context(), &c)
+// tryPlugins loads the plugins of a directory as the proxy would with these limits, and shows what they are. Other settings
+// do not count: they may name what a pod does not have. The directory is one that is trusted: anyone may write to a temporary
+// one that kubelet makes.
+func tryPlugins(cmd *cobra.Command, limits *config.Config, dir, scratch string) error {
+	c := config.Default()
+	c.GuestMemory, c.MaxMemory, c.MaxTimeout = limits.GuestMemory, limits.MaxMemory, limits.MaxTimeout
+	c.MaxFuel, c.MaxHostCalls = limits.MaxFuel, limits.MaxHostCalls
+	c.PluginDir, c.CacheDir = dir, scratch // with a cache, a process of its own compiles
+	c.HookDir, c.StateDir, c.CgroupRoot = "", "", ""
+	lines, err := daemon.Check(cmd.Context(), c)
 	for _, line := range lines {
 		fmt.Fprintln(cmd.OutOrStdout(), printable(line))
 	}
-	if err != nil {
-		return fmt.Errorf("the proxy would not load all of them, so nothing was changed: %w", err)
-	}
-	if anyName {
-		return nil
-	}
-	engine, err := wasm.NewEngine(cmd.Context(), wasm.Options{CacheDir: c.CacheDir})
+	return err
+}
+
+// checkNames compares the ids of plugins with the names of their modules.
+func checkNames(cmd *cobra.Command, dir, scratch string) error {
+	engine, err := wasm.NewEngine(cmd.Context(), wasm.Options{CacheDir: scratch})
 	if err != nil {
 		return err
 	}
 	defer engine.Close(cmd.Context())
 	all, _ := registry.Read(registry.Dirs{Plugins: dir}) // what is wrong was found before
 	for _, d := range all {
-		if err == nil && !d.IsHookServer() {
-			err = checkName(cmd, engine, d)
+		if d.IsHookServer() {
+			continue
+		}
+		if err := checkName(cmd, engine, d); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
-// checkName compares the id of a plugin with the name of its module.
 func checkName(cmd *cobra.Command, engine *wasm.Engine, d registry.Description) error {
 	module, err := d.ReadModule()
 	if err != nil {

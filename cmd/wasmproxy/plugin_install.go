@@ -1,10 +1,9 @@
 package main
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,10 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	plugins "github.com/wasmproxy/wasmproxy/plugins-wasm"
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/delivery"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
-	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
 
@@ -28,8 +28,9 @@ const installHelp = `Put a plugin into the plugin directory: one that comes with
 Without an argument those that come with the program are listed.
 
 An argument that ends in .wasm or has a / in it is a FILE. A plugin that serve would not
-load is refused with the reason. The JSON file of that name in the plugin directory counts
-for that, with its configuration, and stays as it is: write it first.
+load is refused with the reason; of one that it would, the lines of wasmproxy validate are shown.
+The JSON file of that name in the plugin directory counts for that, with its configuration, and
+stays as it is: write it first.
 
 The file takes the place of an older one at once, never half written. The directory must be one
 that the proxy trusts: root's or yours, and writable by nobody else.
@@ -83,7 +84,7 @@ func installAndAwait(cmd *cobra.Command, module []byte, dir, name string, wait t
 	case dir == "":
 		dir = c.PluginDir
 	}
-	if err := install(cmd, module, filepath.Join(dir, name+".wasm")); err != nil {
+	if err := install(cmd, cmp.Or(c, config.Default()), module, filepath.Join(dir, name+".wasm")); err != nil {
 		return err
 	}
 	if wait == 0 || wrong != nil || !sameDir(dir, c.PluginDir) {
@@ -143,8 +144,8 @@ func bundled(name string) (module []byte, names []string) {
 	return module, names
 }
 
-// install writes the module to path, if serve would load it from there.
-func install(cmd *cobra.Command, module []byte, path string) error {
+// install writes the module to path, if the proxy would load it from there.
+func install(cmd *cobra.Command, limits *config.Config, module []byte, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -155,14 +156,16 @@ func install(cmd *cobra.Command, module []byte, path string) error {
 		}
 	}
 	description, err := registry.Beside(path)
+	if err == nil {
+		err = pluginFile{path, module, description}.checkDigest()
+	}
 	if err != nil {
 		return fmt.Errorf("the proxy would not load it: %w", err)
 	}
-	p := pluginFile{path, module, description}
-	in, err := p.preflight(cmd.Context())
-	if err != nil {
-		_, missing := os.Stat(beside)
-		fine := in.Manifest.Name != "" && len(in.Problems) == 0
+	settings, missing := regular.Read(beside, maxPluginJSON, nil)
+	if err := tryModule(cmd, limits, stem(path), module, settings); err != nil {
+		in, inspected := wasm.Inspect(cmd.Context(), module, wasm.PluginOptions{})
+		fine := inspected == nil && len(in.Problems) == 0
 		if fine && errors.Is(missing, fs.ErrNotExist) { // a configuration may be all that it lacks
 			return fmt.Errorf("the proxy would not load it: %w; write its configuration to %s before you install it", err, plugin.Name(beside))
 		}
@@ -171,49 +174,25 @@ func install(cmd *cobra.Command, module []byte, path string) error {
 	if err := regular.Replace(path, module, 0o644); err != nil {
 		return err
 	}
-	p.advise(cmd.OutOrStdout(), in)
+	fmt.Fprintln(cmd.OutOrStdout(), plugin.Name(path))
 	return nil
 }
 
-// preflight says why serve would not load the plugin, after it has examined it as inspect
-// does, and loaded it as serve does.
-func (p pluginFile) preflight(ctx context.Context) (in wasm.Inspection, err error) {
-	settings := p.settings()
-	code, err := os.MkdirTemp("", "wasmproxy-install-") // with a directory for it, a process of its own compiles
+// tryModule loads a module with its JSON file, which is nil if there is none, also one that this switches off.
+func tryModule(cmd *cobra.Command, limits *config.Config, id string, module, settings []byte) error {
+	dir, err := os.MkdirTemp("", "wasmproxy-install-")
 	if err != nil {
-		return in, err
+		return err
 	}
-	defer os.RemoveAll(code)
-	engine, err := wasm.NewEngine(ctx, wasm.Options{CacheDir: code})
-	if err != nil {
-		return in, err
+	defer os.RemoveAll(dir)
+	if settings != nil {
+		if settings, err = delivery.SetKey(settings, "enabled", true); err != nil {
+			return err
+		}
+		err = os.WriteFile(filepath.Join(dir, id+".json"), settings, 0o600)
 	}
-	defer engine.Close(ctx)
-	if in, err = engine.Inspect(ctx, p.module, settings); err != nil { // which may compile the module; to load it takes the same code
-		return in, err
+	if err = errors.Join(err, os.WriteFile(filepath.Join(dir, id+".wasm"), module, 0o600)); err != nil {
+		return err
 	}
-	if err := p.checkDigest(); err != nil {
-		return in, err
-	}
-	if len(in.Problems) > 0 {
-		return in, errors.New(strings.Join(in.Problems, "; "))
-	}
-	load := p.loader(ctx, engine)
-	loaded, err := load(simulate.LoadOptions{Features: plugin.Features(2), Config: string(p.beside.Config), Granted: p.beside.Granted()})
-	if err != nil {
-		return in, err
-	}
-	return in, loaded.Close(ctx)
-}
-
-// advise says where the plugin is, and what the operator must still do.
-func (p pluginFile) advise(out io.Writer, in wasm.Inspection) {
-	fmt.Fprintf(out, "%s\n", plugin.Name(p.path))
-	if c := p.capabilities(in); len(c.Missing) > 0 {
-		beside := strings.TrimSuffix(p.path, ".wasm") + ".json"
-		fmt.Fprintf(out, "it needs %s: add  %s  to %s\n", strings.Join(c.Missing, ", "), c.Add, plugin.Name(beside))
-	}
-	for _, warning := range p.warnings(in.Manifest) {
-		fmt.Fprintf(out, "warning: %s\n", printable(warning))
-	}
+	return tryPlugins(cmd, limits, dir, filepath.Join(dir, ".code"))
 }

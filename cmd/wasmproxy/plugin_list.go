@@ -52,7 +52,7 @@ If no proxy answers, the plugins are read from the directories, and a line says 
 
 // listPlugins asks the proxy, or reads the directories if none answers. silent is why.
 func listPlugins(ctx context.Context, c *config.Config) (all status.Plugins, silent string, err error) {
-	all, err = askEither(ctx, c, admin.Client.Plugins)
+	all, err = admin.Ask(ctx, config.Path(c.AdminSocket), config.Path(c.StatusSocket), admin.Client.Plugins)
 	if !errors.Is(err, admin.ErrNoProxy) {
 		return all, "", err
 	}

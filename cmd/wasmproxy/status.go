@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -51,26 +49,6 @@ func statusCommand() *cobra.Command {
 	return cmd
 }
 
-// askEither asks the proxy on the admin socket, or on the status socket if that one cannot be reached. The error is
-// admin.ErrNoProxy if neither can.
-func askEither[T any](ctx context.Context, c *config.Config, ask func(admin.Client, context.Context) (T, error)) (answer T, err error) {
-	err = admin.ErrNoProxy
-	if c.AdminSocket != "" {
-		answer, err = ask(admin.Client{Socket: config.Path(c.AdminSocket)}, ctx)
-	}
-	if c.StatusSocket == "" || !errors.Is(err, admin.ErrNoProxy) && !errors.Is(err, fs.ErrPermission) {
-		return answer, err
-	}
-	other, second := ask(admin.Client{Socket: config.Path(c.StatusSocket), StatusOnly: true}, ctx)
-	switch {
-	case second == nil, c.AdminSocket == "":
-		return other, second
-	case errors.Is(second, admin.ErrNoProxy):
-		return answer, fmt.Errorf("%w; nor does a proxy answer on the status socket %s", err, config.Path(c.StatusSocket))
-	}
-	return answer, fmt.Errorf("%w; %w", err, second)
-}
-
 // askProxy asks the proxy and shows the answer.
 func askProxy[T any](
 	cmd *cobra.Command, format string,
@@ -83,7 +61,7 @@ func askProxy[T any](
 	if c.AdminSocket == "" && c.StatusSocket == "" {
 		return wrongUsage("admin-socket and status-socket are empty: name one of the proxy's sockets with --admin-socket or --status-socket")
 	}
-	answer, err := askEither(cmd.Context(), c, ask)
+	answer, err := admin.Ask(cmd.Context(), config.Path(c.AdminSocket), config.Path(c.StatusSocket), ask)
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,26 @@ type Client struct {
 	StatusOnly bool
 }
 
+// Ask asks the proxy on its admin socket, or on its status socket if that one cannot be reached. A path that is empty is of
+// no socket. The error is ErrNoProxy if no proxy can be reached.
+func Ask[T any](ctx context.Context, adminSocket, statusSocket string, ask func(Client, context.Context) (T, error)) (answer T, err error) {
+	err = noProxy("admin-socket and status-socket are empty, so that no proxy can be asked")
+	if adminSocket != "" {
+		answer, err = ask(Client{Socket: adminSocket}, ctx)
+	}
+	if statusSocket == "" || !errors.Is(err, ErrNoProxy) && !errors.Is(err, fs.ErrPermission) {
+		return answer, err
+	}
+	other, second := ask(Client{Socket: statusSocket, StatusOnly: true}, ctx)
+	switch {
+	case second == nil, adminSocket == "":
+		return other, second
+	case errors.Is(second, ErrNoProxy):
+		return answer, fmt.Errorf("%w; nor does a proxy answer on the status socket %s", err, statusSocket)
+	}
+	return answer, fmt.Errorf("%w; %w", err, second)
+}
+
 // setting is the one that has the path of the socket, and what the socket is called.
 func (c Client) setting() (key, name string) {
 	if c.StatusOnly {

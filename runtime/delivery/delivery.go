@@ -119,7 +119,7 @@ func (d Directory) Deliver(ctx context.Context, of Delivery, check Check) (*Plan
 }
 
 // Check gets a plugin directory with the plugins that are to be written, exactly as they are to be, and the path of a
-// directory for files of its own.
+// directory for files of its own. Both are absolute.
 type Check func(plugins, scratch string) error
 
 func (d Directory) try(of Delivery, check Check) (*Plan, error) {
@@ -130,7 +130,11 @@ func (d Directory) try(of Delivery, check Check) (*Plan, error) {
 	if err := stage(d.path(staged), plan.Write); err != nil {
 		return nil, err
 	}
-	return plan, check(d.path(staged), d.path(scratch))
+	whole, err := filepath.Abs(string(d))
+	if err != nil {
+		return nil, err
+	}
+	return plan, check(filepath.Join(whole, staged), filepath.Join(whole, scratch))
 }
 
 // stage writes the files of plugins into a directory of their own, as they are to be.

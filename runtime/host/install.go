@@ -241,9 +241,6 @@ func (k *kubelet) useBackend(backend string, r *record) error {
 	return nil
 }
 
-// kubeadmAdvice is for an image in which kubeadm has not written kubelet's files yet.
-const kubeadmAdvice = "no file of kubelet names an endpoint yet: give kubeadm criSocket: %s under nodeRegistration of its InitConfiguration and JoinConfiguration"
-
 // planProxy plans all but the changes of kubelet's files.
 func (p *installation) planProxy(k *kubelet, running *Running) (err error) {
 	if p.settings, err = p.planSettings(k); err != nil {
@@ -287,7 +284,7 @@ func (p *installation) pointKubelet(k *kubelet) (err error) {
 		p.advice = k.manager.tell(p.socket)
 		return nil
 	case !k.named && backend != "" && k.home() == (text{}):
-		p.advice = fmt.Sprintf(kubeadmAdvice, p.socket)
+		p.advice = fmt.Sprintf("no file of kubelet names an endpoint yet: give kubeadm criSocket: %s under nodeRegistration of its InitConfiguration and JoinConfiguration", p.socket)
 		return nil
 	}
 	p.kubelet, err = p.host.reader(nil).pointAt(k, p.record)

@@ -63,11 +63,11 @@ func (p *installation) renew(ctx context.Context) error {
 // runs returns the path of the program that the service runs, and whether it is that file of the host.
 // The path is as given where it leads to the same place.
 func runs(ctx context.Context, program string) (path string, same bool, err error) {
-	out, err := exec.CommandContext(ctx, "systemctl", "show", "--property=MainPID", "--value", systemd.ServiceName).Output()
+	unit, err := SystemdUnit(ctx, systemd.ServiceName, "MainPID")
 	if err != nil {
-		return "", false, fmt.Errorf("running systemctl show: %w", err)
+		return "", false, err
 	}
-	exe := "/proc/" + string(bytes.TrimSpace(out)) + "/exe"
+	exe := "/proc/" + unit["MainPID"] + "/exe"
 	running, err := os.Stat(exe)
 	if err != nil {
 		return "", false, err

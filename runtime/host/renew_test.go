@@ -29,7 +29,7 @@ func running(t *testing.T, restart string) (program, calls string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	return program, fakeSystemctl(t, "[ \"$1\" != show ] || echo "+strconv.Itoa(cmd.Process.Pid)+"\n[ \"$1\" != restart ] || "+restart+"\n")
+	return program, fakeSystemctl(t, "[ \"$1\" != show ] || echo MainPID="+strconv.Itoa(cmd.Process.Pid)+"\n[ \"$1\" != restart ] || "+restart+"\n")
 }
 
 // replace puts another file in the place of a program, as an installation does.
@@ -89,7 +89,7 @@ func TestRenewByTheProcess(t *testing.T) {
 
 // TestRenewWithoutProcess: a service without a process is an error, since nobody knows what it would run.
 func TestRenewWithoutProcess(t *testing.T) {
-	fakeSystemctl(t, "echo 0\n")
+	fakeSystemctl(t, "echo MainPID=0\n")
 	h, _ := newHost(t, nil)
 	h.Root = "/"
 	if err := (&installation{host: h, program: h.Program}).renew(t.Context()); err == nil || !strings.Contains(err.Error(), "finding the program that wasmproxy.service runs") {

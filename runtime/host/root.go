@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -66,15 +65,6 @@ func (r Root) remove(path string) error {
 		return fmt.Errorf("removing %s: %w", path, err)
 	}
 	return nil
-}
-
-// planned returns the change that gives a file this content, and false if it has it.
-func (r Root) planned(path string, after []byte, mode fs.FileMode) (change, bool, error) {
-	before, err := r.read(path)
-	if err != nil {
-		return change{}, false, err
-	}
-	return change{path: path, before: before, after: after, mode: mode}, before == nil || !bytes.Equal(before, after), nil
 }
 
 // missing returns those of the directories, and of the ones above them, that the host does

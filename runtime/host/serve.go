@@ -42,8 +42,11 @@ func (k kubeletService) await(ctx context.Context, done func() error) error {
 	patience := cmp.Or(k.host.patience, kubeletTime)
 	for end := time.Now().Add(patience); ; {
 		err := done()
-		if err == nil || time.Now().After(end) || k.hasFailed(ctx) {
+		if err == nil || time.Now().After(end) {
 			return err
+		}
+		if unit, _ := k.host.systemctl().show(ctx, kubeletUnit, "ActiveState"); unit["ActiveState"] == "failed" {
+			return err // systemd does not start it again
 		}
 		select {
 		case <-ctx.Done():
@@ -51,12 +54,6 @@ func (k kubeletService) await(ctx context.Context, done func() error) error {
 		case <-time.After(min(time.Second, patience)):
 		}
 	}
-}
-
-// hasFailed reports whether systemd does not start kubelet again.
-func (k kubeletService) hasFailed(ctx context.Context) bool {
-	p, _ := k.host.systemctl().show(ctx, kubeletUnit, "ActiveState")
-	return p["ActiveState"] == "failed"
 }
 
 // awaitKubelet waits until kubelet is connected to the proxy. If the proxy cannot be asked, kubelet has to serve: it does so
@@ -192,23 +189,8 @@ func (p *installation) inUse(ctx context.Context) bool {
 	return err == nil && p.host.RunningKubelet(ctx).Calls(s)
 }
 
-// askProxy asks the proxy that runs for its status, on the first of its sockets that answers.
 func askProxy(ctx context.Context, c *config.Config) (*status.Status, error) {
-	err := errors.New("admin-socket and status-socket are empty")
-	if c.AdminSocket != "" {
-		var s *status.Status
-		if s, err = (admin.Client{Socket: config.Path(c.AdminSocket)}).Status(ctx); err == nil {
-			return s, nil
-		}
-	}
-	if c.StatusSocket != "" {
-		s, other := admin.Client{Socket: config.Path(c.StatusSocket), StatusOnly: true}.Status(ctx)
-		if other == nil {
-			return s, nil
-		}
-		err = cmp.Or(err, other)
-	}
-	return nil, err
+	return admin.Ask(ctx, config.Path(c.AdminSocket), config.Path(c.StatusSocket), admin.Client.Status)
 }
 
 // serves returns why kubelet does not serve. kubelet answers on /healthz only after its runtime has answered it.
@@ -260,12 +242,9 @@ func (k *kubelet) setting(of key, byDefault string) string {
 	if value, ok := k.flag(of.flag); ok {
 		return value
 	}
-	for _, t := range k.texts {
-		if !t.yaml || t.path == instanceConfig {
-			continue
-		}
+	if t := k.lastWith(of); t != nil {
 		if all, err := t.decode(); err == nil && all[of.field] != nil {
-			byDefault = fmt.Sprint(all[of.field])
+			return fmt.Sprint(all[of.field])
 		}
 	}
 	return byDefault

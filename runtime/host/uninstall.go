@@ -73,8 +73,16 @@ func (p *removal) takeBack(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := p.removeService(ctx); err != nil {
+	if err := h.systemctl().disable(ctx); err != nil {
 		return err
+	}
+	if err := h.apply(p.own); err != nil {
+		return err
+	}
+	if h.Root.live() {
+		if err := h.systemctl().do(ctx, "daemon-reload"); err != nil {
+			return err
+		}
 	}
 	if err := p.removeMade(); err != nil {
 		return err
@@ -106,18 +114,6 @@ func (p *removal) removeMade() error {
 		return err
 	}
 	return root.remove(c.NodeFeatures)
-}
-
-// removeService ends the service, and removes its files.
-func (p *removal) removeService(ctx context.Context) error {
-	s := p.host.systemctl()
-	if err := s.disable(ctx); err != nil {
-		return err
-	}
-	if err := p.host.apply(p.own); err != nil || !p.host.Root.live() {
-		return err
-	}
-	return s.do(ctx, "daemon-reload")
 }
 
 func (p *removal) show() {

@@ -1,8 +1,8 @@
 package host
 
 import (
+	"bytes"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,11 +36,9 @@ func (p *installation) planStale(paths ...string) error {
 
 // planUnits plans the program and the units, unless a package has brought them.
 func (p *installation) planUnits() error {
-	files := map[string]string{}
-	var order []string
-	add := func(path, content string) {
-		order = append(order, path)
-		files[path] = content
+	var wanted []change
+	want := func(path, content string) {
+		wanted = append(wanted, change{path: path, after: []byte(content), mode: 0o644})
 	}
 	p.program = systemd.Program
 	if !p.host.Root.has(filepath.Join(packagedDir, systemd.ServiceName)) {
@@ -49,32 +47,28 @@ func (p *installation) planUnits() error {
 			return fmt.Errorf("reading the program: %w", err)
 		}
 		p.program = programFile
-		add(programFile, string(program))
-		add(filepath.Join(unitDir, systemd.SocketName), systemd.Socket())
-		add(filepath.Join(unitDir, systemd.ServiceName), strings.ReplaceAll(systemd.Service(), systemd.Program+" ", programFile+" "))
+		wanted = append(wanted, change{path: programFile, after: program, mode: 0o755, program: true})
+		want(filepath.Join(unitDir, systemd.SocketName), systemd.Socket())
+		want(filepath.Join(unitDir, systemd.ServiceName), strings.ReplaceAll(systemd.Service(), systemd.Program+" ", programFile+" "))
 	} else if err := p.planStale(shadows...); err != nil {
 		return err
 	}
 	if path := config.Path(p.socket); !strings.Contains(systemd.Socket(), "\nListenStream="+path+"\n") {
-		add(listenDropIn, "# Written by wasmproxy host install: the setting listen.\n[Socket]\nListenStream=\nListenStream="+path+"\n")
+		want(listenDropIn, "# Written by wasmproxy host install: the setting listen.\n[Socket]\nListenStream=\nListenStream="+path+"\n")
 	} else if err := p.planStale(listenDropIn); err != nil {
 		return err
 	}
 	if order := p.runtimeOrder(); order != "" {
-		add(runtimeDropIn, order)
+		want(runtimeDropIn, order)
 	} else if err := p.planStale(runtimeDropIn); err != nil {
 		return err
 	}
-	for _, path := range order {
-		mode := fs.FileMode(0o644)
-		if path == programFile {
-			mode = 0o755
-		}
-		c, changed, err := p.host.Root.planned(path, []byte(files[path]), mode)
-		if err != nil {
+	for _, c := range wanted {
+		var err error
+		if c.before, err = p.host.Root.read(c.path); err != nil {
 			return err
 		}
-		if c.program = path == programFile; changed {
+		if c.before == nil || !bytes.Equal(c.before, c.after) {
 			p.own = append(p.own, c)
 		}
 	}
