@@ -91,10 +91,10 @@ func TestHold(t *testing.T) {
 
 	dropped := filepath.Join(front, "plugins.d", "10-qos.wasm")
 	write(t, dropped, string(plugins.QoS))
-	s.want(t, "plugin loaded: qos", "The pod ends", "Pod shop/api", "StartContainer api", "cpu.max.burst: 0 → 10000")
+	s.want(t, "plugin loaded: qos", "The pod ends", "Pod shop/api", "StartContainer api", "cpu.max.burst: 0 -> 10000")
 
 	write(t, pod, strings.ReplaceAll(podFile, "BURST", "20000"))
-	s.want(t, "The pod ends", "StartContainer api", "cpu.max.burst: 0 → 20000")
+	s.want(t, "The pod ends", "StartContainer api", "cpu.max.burst: 0 -> 20000")
 
 	write(t, pod, "kind: Pod\nmetadata: {name: web}\n")
 	s.want(t, "failed", "the Pod needs metadata.name and spec.containers")

@@ -52,19 +52,11 @@ func (p *printer) request(m proto.Message) {
 	}
 }
 
-// difference prints which fields of a request differ from what was asked.
+// difference prints which fields of a request differ from what was asked, as plugin run does.
 func (p *printer) difference(asked, received proto.Message) (differ bool) {
 	all := simulate.Diff(asked, received)
 	for _, f := range all {
-		f = f.Redacted()
-		switch {
-		case f.After == nil:
-			p.line(green, "runtime", "got no %s, not %s", f.Path, *f.Before)
-		case f.Before == nil:
-			p.line(green, "runtime", "got %s = %s", f.Path, p.paint(bold, *f.After))
-		default:
-			p.line(green, "runtime", "got %s = %s, not %s", f.Path, p.paint(bold, *f.After), *f.Before)
-		}
+		p.line(green, "runtime", "got %s", f.Redacted())
 	}
 	if len(all) == 0 {
 		p.line(green, "runtime", "got the request as kubelet sent it")
@@ -105,6 +97,6 @@ func (p *printer) loaded(how string, e *observe.PluginLoaded) {
 // files prints which cgroup files changed.
 func (p *printer) files(before, after map[string]string) {
 	for _, w := range simulate.Writes(before, after) {
-		p.line(cyan, "cgroup", "%s: %s → %s", w.Path, w.Before, p.paint(bold, w.After))
+		p.line(cyan, "cgroup", "%s", w)
 	}
 }
