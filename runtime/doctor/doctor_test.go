@@ -1,9 +1,11 @@
 package doctor_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmproxy/wasmproxy/deploy/systemd"
+	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/doctor"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
@@ -324,4 +328,35 @@ func (n *node) mountSmall(path string) {
 	n.t.Helper()
 	n.must(unix.Mount("none", n.root+path, "tmpfs", 0, "size=1m,mode=0700"))
 	n.t.Cleanup(func() { n.must(unix.Unmount(n.root+path, 0)) })
+}
+
+// TestCounts: what a proxy has counted of a plugin is found. Here something stands in for it, since the kernel refuses no plain
+// file, and nothing fights for one.
+func TestCounts(t *testing.T) {
+	n := newNode(t)
+	l, err := net.Listen("unix", n.root+"/run/wasmproxy/admin.sock")
+	n.must(err)
+	counted := func(context.Context) (*status.Status, error) {
+		one, other := status.Plugin{ID: "10-a", State: status.Active}, status.Plugin{ID: "20-b", State: status.Active}
+		one.Conflicts, one.Fights, one.WriteFailures = 1, 2, 3
+		return &status.Status{Plugins: status.Plugins{Plugins: []status.Plugin{one, other}}}, nil
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- admin.Serve(ctx, l, admin.Sources{Observer: observe.Discard(), Status: counted}) }()
+	r := doctor.Run(t.Context(), n.options)
+	cancel()
+	n.must(<-ended)
+	for _, want := range []string{
+		"warning plugin-conflicts: plugin 10-a: 1 times since the proxy was started it wanted another value than an earlier plugin\n",
+		"warning cgroup-fights: plugin 10-a: 2 of its cgroup files are left alone, since something else overwrites them\n",
+		"warning cgroup-writes: plugin 10-a: 3 of its writes to cgroup files failed since the proxy was started\n",
+	} {
+		if !strings.Contains(findings(r), want) {
+			t.Errorf("%q is not in\n%s", want, findings(r))
+		}
+	}
+	if strings.Contains(findings(r), "20-b") {
+		t.Errorf("a plugin without counts is in\n%s", findings(r))
+	}
 }

@@ -17,17 +17,25 @@ func findSettings(_ context.Context, n *node) (all []found, err error) {
 	return all, nil
 }
 
-func findSettingsInForce(_ context.Context, n *node) ([]found, error) {
-	if n.proxyErr != nil {
-		return nil, n.proxyErr
+// running has a check that looks at what the running proxy tells.
+func running(find func(*status.Status) []found) func(context.Context, *node) ([]found, error) {
+	return func(_ context.Context, n *node) ([]found, error) {
+		if n.proxyErr != nil {
+			return nil, n.proxyErr
+		}
+		return find(n.status), nil
 	}
-	switch s := n.status.Settings; {
-	case s.Changed:
-		return []found{{s.File, "it has other settings than the active ones, which are of " + s.Since.UTC().Format(time.RFC3339)}}, nil
-	case s.Error != "":
-		return []found{{s.File, "it cannot be used: " + s.Error + "; the active settings are of " + s.Since.UTC().Format(time.RFC3339)}}, nil
+}
+
+func findSettingsInForce(s *status.Status) []found {
+	since := s.Settings.Since.UTC().Format(time.RFC3339)
+	switch {
+	case s.Settings.Changed:
+		return []found{{s.Settings.File, "it has other settings than the active ones, which are of " + since}}
+	case s.Settings.Error != "":
+		return []found{{s.Settings.File, "it cannot be used: " + s.Settings.Error + "; the active settings are of " + since}}
 	}
-	return nil, nil
+	return nil
 }
 
 func findProxyServes(ctx context.Context, n *node) ([]found, error) {
@@ -39,14 +47,11 @@ func findProxyServes(ctx context.Context, n *node) ([]found, error) {
 	return nil, nil
 }
 
-func findProxyReady(_ context.Context, n *node) (all []found, err error) {
-	if n.proxyErr != nil {
-		return nil, n.proxyErr
-	}
-	for _, reason := range n.status.NotReady {
+func findProxyReady(s *status.Status) (all []found) {
+	for _, reason := range s.NotReady {
 		all = append(all, found{"the running proxy", reason})
 	}
-	return all, nil
+	return all
 }
 
 func findBypass(_ context.Context, n *node) ([]found, error) {
@@ -61,11 +66,8 @@ func findBypass(_ context.Context, n *node) ([]found, error) {
 	return []found{{n.config.BypassFile, strings.TrimSuffix(what, ": ")}}, nil
 }
 
-func findBreakers(_ context.Context, n *node) (all []found, err error) {
-	if n.proxyErr != nil {
-		return nil, n.proxyErr
-	}
-	for _, p := range n.status.Plugins.Plugins {
+func findBreakers(s *status.Status) (all []found) {
+	for _, p := range s.Plugins.Plugins {
 		if p.Breaker == "" || p.Breaker == "closed" {
 			continue
 		}
@@ -75,43 +77,34 @@ func findBreakers(_ context.Context, n *node) (all []found, err error) {
 		}
 		all = append(all, f)
 	}
-	return all, nil
+	return all
 }
 
 // counted finds the plugins of the running proxy that have a count.
 func counted(format string, of func(*status.Counts) uint64) func(context.Context, *node) ([]found, error) {
-	return func(_ context.Context, n *node) (all []found, err error) {
-		if n.proxyErr != nil {
-			return nil, n.proxyErr
-		}
-		for i := range n.status.Plugins.Plugins {
-			p := &n.status.Plugins.Plugins[i]
+	return running(func(s *status.Status) (all []found) {
+		for i := range s.Plugins.Plugins {
+			p := &s.Plugins.Plugins[i]
 			if count := of(&p.Counts); count > 0 {
 				all = append(all, found{"plugin " + p.ID, fmt.Sprintf(format, count)})
 			}
 		}
-		return all, nil
-	}
+		return all
+	})
 }
 
-func findPluginState(_ context.Context, n *node) (all []found, err error) {
-	if n.proxyErr != nil {
-		return nil, n.proxyErr
-	}
-	for _, p := range n.status.Plugins.Plugins {
+func findPluginState(s *status.Status) (all []found) {
+	for _, p := range s.Plugins.Plugins {
 		if p.State == status.Inactive || p.State == status.Refusing { // files that are bad are among the reasons of proxy-ready
 			all = append(all, found{"plugin " + p.ID + " " + p.File, fmt.Sprintf("it is %s", p.State)})
 		}
 	}
-	return all, nil
+	return all
 }
 
 // findPluginCalls finds plugins of which more than a twentieth of the calls fail, or more than half are refused.
-func findPluginCalls(_ context.Context, n *node) (all []found, err error) {
-	if n.proxyErr != nil {
-		return nil, n.proxyErr
-	}
-	for _, p := range n.status.Plugins.Plugins {
+func findPluginCalls(s *status.Status) (all []found) {
+	for _, p := range s.Plugins.Plugins {
 		if p.Failures*20 > p.Calls {
 			f := found{"plugin " + p.ID, fmt.Sprintf("%d of its %d calls failed", p.Failures, p.Calls)}
 			if p.LastError != nil {
@@ -123,7 +116,7 @@ func findPluginCalls(_ context.Context, n *node) (all []found, err error) {
 			all = append(all, found{"plugin " + p.ID, fmt.Sprintf("it refused %d of its %d calls", p.Rejections, p.Calls)})
 		}
 	}
-	return all, nil
+	return all
 }
 
 // enoughCalls is after how many calls of a kind that most plugins hook into a plugin should have

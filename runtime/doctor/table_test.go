@@ -22,7 +22,7 @@ func TestTableInTheDocuments(t *testing.T) {
 	doctable.Check(t, *update, "../../docs/operations.md", "checks", want.String())
 }
 
-// counters cannot be made to count here without kernel files and another program.
+// counters cannot be made to count here without kernel files and another program: see TestCounts.
 var counters = []string{"cgroup-fights", "cgroup-writes"}
 
 // TestEveryCheckHasAPlantedFinding: each row of the table finds something in TestPlanted.

@@ -101,6 +101,9 @@ func TestCallsAreCounted(t *testing.T) {
 	if h := series(all["wasmproxy_call_overhead_seconds"], "").GetHistogram(); h.GetSampleCount() != 3 || math.Abs(h.GetSampleSum()-1.011) > 1e-9 {
 		t.Errorf("seconds in the proxy are %v", h)
 	}
+	if n := m.Succeeded(createContainer); n != 2 {
+		t.Errorf("%d containers were created, want 2", n)
+	}
 	if got := m.Calls(); got["CreateContainer"] != 3 || got["GetContainerEvents"] != 1 {
 		t.Errorf("Calls are %v", got)
 	}
@@ -176,6 +179,15 @@ func TestHooksAreCounted(t *testing.T) {
 	}
 	if got.Last == nil || got.Last.Err != failed.Err || got.Last.Hook != abi.PreRunPodSandbox || got.Last.Class != observe.ClassFuel {
 		t.Errorf("its last failure is %+v", got.Last)
+	}
+	for _, e := range []observe.Event{
+		&observe.Conflict{Plugin: "10-a"}, &observe.CgroupFileFought{Plugin: "10-a"}, &observe.CgroupFileFought{Plugin: "10-a"},
+		&observe.CgroupFileFailed{Plugin: "10-a"}, &observe.CgroupFileFailed{Plugin: "10-a"}, &observe.CgroupFileFailed{Plugin: "10-a"},
+	} {
+		m.Observe(t.Context(), e)
+	}
+	if got := m.Plugin("10-a"); got.Conflicts != 1 || got.Fights != 2 || got.WriteFailures != 3 {
+		t.Errorf("10-a: %+v", got)
 	}
 	if got := m.Plugin("20-b"); got.Calls != 1 || got.Failures != 1 || got.P50 != 0 || got.Last != nil {
 		t.Errorf("20-b: %+v", got)
