@@ -83,9 +83,7 @@ func printStatus(out io.Writer, s *status.Status) error {
 	fmt.Fprintln(out)
 	t := newTable()
 	t.row("listen", fmt.Sprintf("%s, %s, %s answered", printable(s.Listen), number(s.Connections, "connection"), number(int(s.Calls), "call")))
-	if s.Peers != nil {
-		t.row("peers", peersText(s.Peers, s.Now))
-	}
+	t.row("peers", peersText(s.Peers, s.Now))
 	t.row("runtime", runtimeText(s.Backend))
 	if handlers := handlersText(s.Backend.Handlers); handlers != "" {
 		t.row("handlers", handlers)

@@ -33,9 +33,9 @@ func flagsIn(words []unitfile.Value) (all []flag) {
 	return all
 }
 
-// flag returns the last one of a name.
-func (k *kubelet) flag(name string) (value string, ok bool) {
-	for _, f := range flagsIn(k.args) {
+// lastFlag returns the value of the flag that counts, of those of a name.
+func lastFlag(words []unitfile.Value, name string) (value string, ok bool) {
+	for _, f := range flagsIn(words) {
 		if f.name == name {
 			value, ok = f.value.String(), true
 		}

@@ -17,11 +17,13 @@ const Self = "/proc/self/exe"
 // the program is there already. It is for a container that installs on its host.
 func Enter(pid int) error {
 	of := fmt.Sprintf("/proc/%d", pid)
-	there, err := sameNamespace(of + "/ns/mnt")
+	own, err := os.Stat("/proc/thread-self/ns/mnt")
+	other, err1 := os.Stat(of + "/ns/mnt")
+	err = errors.Join(err, err1)
 	switch {
 	case os.Getpid() == pid:
 		err = errors.New("it is this program itself, in a pid namespace of its own")
-	case err == nil && there:
+	case err == nil && os.SameFile(own, other):
 		return nil
 	case err == nil:
 		_, err = os.Stat(of + "/root/run/systemd/system")
@@ -33,15 +35,6 @@ func Enter(pid int) error {
 		return fmt.Errorf("entering the namespaces of process %d: %w; the container needs privileged: true", pid, err)
 	}
 	return nil
-}
-
-func sameNamespace(file string) (bool, error) {
-	own, err := os.Stat("/proc/thread-self/ns/mnt")
-	if err != nil {
-		return false, err
-	}
-	other, err := os.Stat(file)
-	return err == nil && os.SameFile(own, other), err
 }
 
 // enter replaces this process. Namespaces belong to a thread, and the one that calls exec keeps

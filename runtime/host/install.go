@@ -54,7 +54,8 @@ type installation struct {
 
 // restarts reports whether kubelet has to start anew to take its endpoint, and this command can restart it and is to.
 func (p *installation) restarts() bool {
-	if p.used || p.read || p.part || p.advice != "" {
+	has := p.used || p.read // the endpoint
+	if has || p.part || p.advice != "" {
 		return false
 	}
 	return p.consent.RestartKubelet && p.host.Root.live()

@@ -146,7 +146,7 @@ func (r reader) knownFlags(units []text) (s service, err error) {
 // configurations reads what the flags name: --config, and over it --config-dir.
 func (r reader) configurations(k *kubelet) error {
 	for _, name := range []string{"config", "config-dir"} {
-		if path, ok := k.flag(name); ok && !filepath.IsAbs(path) {
+		if path, ok := lastFlag(k.args, name); ok && !filepath.IsAbs(path) {
 			return fmt.Errorf("reading kubelet's flags: --%s=%s is not an absolute path", name, path)
 		} else if ok && name == "config" {
 			k.config = path
@@ -156,7 +156,7 @@ func (r reader) configurations(k *kubelet) error {
 	if k.config != "" {
 		paths = append(paths, k.config)
 	}
-	dir, _ := k.flag("config-dir")
+	dir, _ := lastFlag(k.args, "config-dir")
 	if k.manager != nil {
 		dir = cmp.Or(dir, k.manager.configDir)
 	}
@@ -190,7 +190,7 @@ func (r reader) dropIns(dir string) (all []string) {
 // endpoint returns the value that kubelet uses: the last flag, or that of the last configuration that has the key. An
 // empty one is kubelet's default.
 func (k *kubelet) endpoint(of key) (value string, named bool) {
-	if value, ok := k.flag(of.flag); ok {
+	if value, ok := lastFlag(k.args, of.flag); ok {
 		return value, true
 	}
 	if t := k.lastWith(of); t != nil {
@@ -268,19 +268,13 @@ func (r reader) checkEdited(k *kubelet, edited map[string]string, endpoint strin
 	return nil
 }
 
-// others returns the command line without the values of the endpoints.
+// others returns the command line's flags, with the endpoints left out of those that have them.
 func (k *kubelet) others() (all []string) {
-	skip := false
-	for _, word := range k.args {
-		name, _, inline := strings.Cut(strings.ReplaceAll(word.String(), "_", "-"), "=")
-		of := name == "--"+runtimeKey.flag || name == "--"+imageKey.flag
-		switch {
-		case of:
-			all = append(all, name)
-		case !skip:
-			all = append(all, word.String())
+	for _, f := range flagsIn(k.args) {
+		if f.name == runtimeKey.flag || f.name == imageKey.flag {
+			f.value = nil
 		}
-		skip = of && !inline
+		all = append(all, f.name+"="+f.value.String())
 	}
 	return all
 }

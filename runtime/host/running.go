@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/status"
+	"github.com/wasmproxy/wasmproxy/runtime/unitfile"
 )
 
 // Running is the process that kubelet runs in.
@@ -105,11 +106,7 @@ func (p proc) file(process int, name string) string {
 
 // Calls reports whether kubelet is connected to the proxy that has this status. Where kubelet runs in a container, the main
 // process of its unit is another one, so a process of root that is called kubelet counts, too: only root can connect as root.
-// A proxy of an earlier version tells only how many are connected.
 func (r *Running) Calls(s *status.Status) bool {
-	if s.Peers == nil {
-		return s.Connections > 0
-	}
 	return slices.ContainsFunc(s.Peers, func(p status.Peer) bool {
 		if r != nil && p.PID == r.ID {
 			return true
@@ -123,14 +120,11 @@ func (r *Running) Flag(name string) (value string, ok bool) {
 	if r == nil {
 		return "", false
 	}
-	for i, arg := range r.Args {
-		if v, is := strings.CutPrefix(arg, "--"+name+"="); is {
-			value, ok = v, true
-		} else if arg == "--"+name && i+1 < len(r.Args) {
-			value, ok = r.Args[i+1], true
-		}
+	var words []unitfile.Value
+	for _, arg := range r.Args {
+		words = append(words, unitfile.Plain("", arg))
 	}
-	return value, ok
+	return lastFlag(words, name)
 }
 
 // checkConfig requires that the kubelet that runs reads the configuration that would be changed. A flag wins over both.

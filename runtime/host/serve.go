@@ -239,7 +239,7 @@ func (k kubeletService) isSteady(ctx context.Context) error {
 
 // setting returns what kubelet has of a setting: the flag, or the value of the last configuration with the key.
 func (k *kubelet) setting(of key, byDefault string) string {
-	if value, ok := k.flag(of.flag); ok {
+	if value, ok := lastFlag(k.args, of.flag); ok {
 		return value
 	}
 	if t := k.lastWith(of); t != nil {

@@ -149,19 +149,17 @@ func TestNoKubeletOfTheHost(t *testing.T) {
 }
 
 // TestCalls: kubelet is connected if it is among the proxy's peers, whoever else is; a process of another user that is called
-// kubelet does not count. An earlier proxy knows no peers.
+// kubelet does not count.
 func TestCalls(t *testing.T) {
 	others := []status.Peer{{PID: 8, UID: 1000, Program: "kubelet"}, {PID: 9, Program: "crictl"}}
 	for name, c := range map[string]struct {
 		s    status.Status
 		want bool
 	}{
-		"among others":      {status.Status{Connections: 3, Peers: append(others, status.Peer{PID: 7})}, true},
-		"others":            {status.Status{Connections: 2, Peers: others}, false},
-		"in a container":    {status.Status{Connections: 1, Peers: []status.Peer{{PID: 8, Program: "kubelet"}}}, true},
-		"nobody":            {status.Status{Peers: []status.Peer{}}, false},
-		"an earlier proxy":  {status.Status{Connections: 1}, true},
-		"an earlier, alone": {status.Status{}, false},
+		"among others":   {status.Status{Connections: 3, Peers: append(others, status.Peer{PID: 7})}, true},
+		"others":         {status.Status{Connections: 2, Peers: others}, false},
+		"in a container": {status.Status{Connections: 1, Peers: []status.Peer{{PID: 8, Program: "kubelet"}}}, true},
+		"nobody":         {status.Status{Peers: []status.Peer{}}, false},
 	} {
 		if got := (&Running{ID: 7}).Calls(&c.s); got != c.want {
 			t.Errorf("%s: got %v", name, got)

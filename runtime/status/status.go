@@ -16,7 +16,7 @@ type Status struct {
 
 	Listen      string  `json:"listen"`
 	Connections int     `json:"connections"` // to Listen
-	Peers       []Peer  `json:"peers"`       // whose connections these are, by PID; nil from a proxy that does not know
+	Peers       []Peer  `json:"peers"`       // whose connections these are, by PID
 	Calls       uint64  `json:"calls"`       // of CRI that were answered since Started
 	Created     uint64  `json:"created"`     // containers, by those of these calls that succeeded
 	Queued      int     `json:"queued"`      // post hooks and other work after calls that have not ended
