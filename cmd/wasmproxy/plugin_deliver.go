@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
@@ -86,7 +85,11 @@ func deliverCommand() *cobra.Command {
 }
 
 func deliver(cmd *cobra.Command, from string, o deliverFlags) error {
-	c, err := settingsIn(settingsFile(cmd, "/"))
+	file := settingsFile(cmd, "/")
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		file = ""
+	}
+	c, err := config.With(map[string]string{config.FileFlag: file})
 	if err != nil {
 		return fmt.Errorf("the proxy's settings cannot be read, so nothing was changed: %w", err)
 	}
@@ -144,19 +147,6 @@ func printPlan(cmd *cobra.Command, plan *delivery.Plan, only bool) {
 	for _, id := range plan.Kept {
 		fmt.Fprintf(cmd.OutOrStdout(), "leave %s: it was edited on this node\n", id)
 	}
-}
-
-// settingsIn returns the proxy's settings of a file, and the default ones if there is none.
-func settingsIn(file string) (*config.Config, error) {
-	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) { // as of ""
-		return config.Default(), nil
-	}
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	config.Flags(flags)
-	if err := flags.Set(config.FileFlag, file); err != nil {
-		return nil, err
-	}
-	return config.Load(flags)
 }
 
 // tryPlugins loads the plugins of a directory as the proxy would with these limits, and shows what they are. Other settings

@@ -81,6 +81,18 @@ func ReadFile(fs *pflag.FlagSet) File {
 // called on it.
 func Load(fs *pflag.FlagSet) (*Config, error) { return LoadFrom(fs, ReadFile(fs)) }
 
+// With is Load with these values of flags, of which FileFlag may be one, and no others.
+func With(flags map[string]string) (*Config, error) {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	Flags(fs)
+	for name, value := range flags {
+		if err := fs.Set(name, value); err != nil {
+			return nil, err
+		}
+	}
+	return Load(fs)
+}
+
 // LoadFrom is Load with a file that was read before.
 func LoadFrom(fs *pflag.FlagSet, file File) (*Config, error) { return load(fs, file, nil) }
 

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/spf13/pflag"
-
 	"github.com/wasmproxy/wasmproxy/deploy/systemd"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/dialect"
@@ -313,12 +311,12 @@ func (p *installation) planSettings(k *kubelet) (*config.Config, error) {
 		text += "hook-dir: \"\" # no hook server is registered on this host\n"
 	}
 	p.own = append(p.own, change{path: SettingsFile, after: []byte(text), mode: 0o644})
-	return load(map[string]string{"listen": listen, "backend": p.record.Runtime, "image-endpoint": p.record.Images})
+	return config.With(map[string]string{"listen": listen, "backend": p.record.Runtime, "image-endpoint": p.record.Images})
 }
 
 // checkSettings requires that the proxy calls the runtime that kubelet calls.
 func (p *installation) checkSettings(k *kubelet) (*config.Config, error) {
-	c, err := load(map[string]string{config.FileFlag: p.host.Root.under(SettingsFile)})
+	c, err := config.With(map[string]string{config.FileFlag: p.host.Root.under(SettingsFile)})
 	if err != nil {
 		return nil, err
 	}
@@ -344,16 +342,4 @@ func listenFor(runtime string) string {
 		return "unix:///run/wasmproxy/" + end
 	}
 	return proxyListen
-}
-
-// load reads settings as serve does, from flags.
-func load(flags map[string]string) (*config.Config, error) {
-	fs := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	config.Flags(fs)
-	for name, value := range flags {
-		if err := fs.Set(name, value); err != nil {
-			return nil, err
-		}
-	}
-	return config.Load(fs)
 }

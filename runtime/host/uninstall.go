@@ -153,7 +153,7 @@ func (p *removal) plan(ctx context.Context) (due bool, err error) {
 		return false, p.host.withoutRecord(flags)
 	}
 	wrong := error(nil)
-	if p.settings, wrong = load(flags); wrong != nil { // the proxy must go all the same
+	if p.settings, wrong = config.With(flags); wrong != nil { // the proxy must go all the same
 		p.settings = config.Default()
 		p.notes = append(p.notes, fmt.Sprintf("use the default admin-socket and bypass-file, because the settings are wrong: %v", wrong))
 	}
@@ -180,7 +180,7 @@ func (p *removal) checkRuntime() error {
 // withoutRecord is an error unless kubelet's files surely have another endpoint than the proxy's.
 // Then there is nothing to take back, however often it is asked for.
 func (h *Host) withoutRecord(flags map[string]string) error {
-	c, err := load(flags)
+	c, err := config.With(flags)
 	if err == nil {
 		var k *kubelet
 		if k, err = h.readKubelet(); err == nil && !SameEndpoint(k.runtime, c.Listen) && !SameEndpoint(k.images, c.Listen) {
