@@ -96,7 +96,7 @@ func With(flags map[string]string) (*Config, error) {
 // LoadFrom is Load with a file that was read before.
 func LoadFrom(fs *pflag.FlagSet, file File) (*Config, error) { return load(fs, file, nil) }
 
-// Default returns the settings of which no source says anything.
+// Default returns the settings that hold if no source sets them.
 func Default() *Config {
 	k, c := koanf.New("."), new(Config)
 	if err := errors.Join(loadDefaults(k, nil), k.Unmarshal("", c)); err != nil {

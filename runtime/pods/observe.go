@@ -49,7 +49,13 @@ func (s *Store) Observe(requested, sent, resp proto.Message) {
 		if ofPod {
 			s.updatedPod(pod, m.Carries(sent))
 		} else {
-			s.editContainer(container, func(c Container) Container { return updated(c, m.Carries(sent)) })
+			// What the request sets changes. So does oom_score_adj, which no runtime applies there: it is what kubelet wants now,
+			// and tells the memory that the container requests.
+			carried := m.Carries(sent)
+			s.editContainer(container, func(c Container) Container {
+				c.Config = withAnnotations(withResources(c.Config, *carried.Resources), *carried.Annotations)
+				return c
+			})
 		}
 	}
 }
@@ -186,14 +192,6 @@ func (s *Store) removedContainer(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.removeContainer(id)
-}
-
-// updated follows UpdateContainerResources: what the request sets changes. So does oom_score_adj, which
-// no runtime applies there: it is what kubelet wants now, and tells the memory that the container requests.
-func updated(c Container, sent cri.Carried) Container {
-	c.Config = withResources(c.Config, *sent.Resources)
-	c.Config = withAnnotations(c.Config, *sent.Annotations)
-	return c
 }
 
 // restored follows RestorePod, which makes a sandbox and its containers at

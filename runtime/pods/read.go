@@ -172,7 +172,7 @@ func (s *Store) fetchContainer(ctx context.Context, from Backend, id string) (re
 
 // ofObject reports whether a status call failed because of the object that it asks
 // for, and not because of the backend or the caller. cri-dockerd answers code Unknown
-// for a sandbox of which nothing but its checkpoint is left.
+// for a sandbox that has only its checkpoint left.
 func ofObject(err error) bool {
 	switch status.Code(err) {
 	case codes.OK, codes.NotFound, codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Unimplemented:

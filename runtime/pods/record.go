@@ -43,7 +43,7 @@ type Container struct {
 	CgroupParent string
 	// CgroupsPath is the container's cgroup as the kernel has it of the process that
 	// the backend names, else linux.cgroupsPath of its runtime spec. Only a record read
-	// from the backend has it, or one of which [Store.Locate] or [Store.Located] was called.
+	// from the backend has it, or [Store.Locate] or [Store.Located] was called for it.
 	CgroupsPath string
 	// Unreported are the parts of Config that the backend did not report, as for a [Pod].
 	Unreported Parts

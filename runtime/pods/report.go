@@ -48,7 +48,7 @@ func (t reportedContainer) mergeInto(old Container, known bool) Container {
 	return t.withKernel(c)
 }
 
-// withKernel fills what nobody reported with the kernel's values.
+// withKernel fills what was not reported with the kernel's values.
 func (t reportedContainer) withKernel(c Container) Container {
 	if c.Unreported&allResources != 0 && t.ofKernel != nil {
 		c.Config = withResources(c.Config, t.ofKernel)

@@ -22,7 +22,7 @@ type Store struct {
 	members    map[string]map[string]struct{} // container IDs by pod ID
 
 	flights singleflight.Group // reads of one ID from the backend
-	kernel  Kernel             // nil: nobody knows more than the backend
+	kernel  Kernel             // nil: all that is known is from the backend
 }
 
 // NewStore returns an empty store that knows what the backend reports.
@@ -181,8 +181,7 @@ func (s *Store) editContainer(id string, f func(Container) Container) {
 
 // The methods below need the lock.
 
-// addParent fills in the cgroup parent of a pod of which the backend did not tell
-// it: it is where the kernel has the pod's containers.
+// addParent fills in the cgroup parent of a pod if the backend did not report it: it is where the kernel has the pod's containers.
 func (s *Store) addParent(p *Pod) {
 	if p.Unreported&PodCgroupParent == 0 {
 		return

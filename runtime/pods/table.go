@@ -71,7 +71,7 @@ func (t *table[T]) remove(id string) {
 	t.record(id, t.begun, func(c *changes[T]) { *c = changes[T]{removed: true} })
 }
 
-// record notes that a record changed, in the readings under way of which last is the youngest.
+// record notes that a record changed, in the readings under way. last is the youngest of them.
 func (t *table[T]) record(id string, last int, change func(*changes[T])) {
 	for r := range t.reads {
 		if r.order > last || !strings.HasPrefix(id, r.of) {

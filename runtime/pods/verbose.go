@@ -94,7 +94,7 @@ func (i *containerInfo) config() *runtimeapi.ContainerConfig {
 	return i.Config
 }
 
-// plain reports whether the env values, which could all be base64, are none. The
+// plain reports whether the env values are plain text, though all could be base64. The
 // spec's process has them as they really are, though of a name that comes twice
 // perhaps only the last: whichever reading of the config agrees with it more often
 // is right. With no spec to compare, that they could all be base64 says that they are.

@@ -66,25 +66,18 @@ type dialer struct {
 }
 
 func (d *dialer) dial(ctx context.Context, _ string) (net.Conn, error) {
-	if short, wait := d.pause(); wait > 0 {
+	d.mu.Lock()
+	short, wait := d.short, time.Until(d.next)
+	d.mu.Unlock()
+	if wait > 0 {
 		return nil, fmt.Errorf("%s: the last %d connections ended soon after they were accepted; the next is made in %v", d.path, short, wait)
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", d.path)
 	if err != nil {
 		return nil, err
 	}
-	return &dialed{Conn: conn, ended: sync.OnceFunc(d.life(time.Now()))}, nil
-}
-
-func (d *dialer) pause() (short int, wait time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.short, time.Until(d.next)
-}
-
-// life returns the function that notes the end of a connection made at start.
-func (d *dialer) life(start time.Time) func() {
-	return func() {
+	start := time.Now()
+	return &dialed{Conn: conn, ended: sync.OnceFunc(func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if time.Since(start) >= steadyTime {
@@ -94,7 +87,7 @@ func (d *dialer) life(start time.Time) func() {
 		if d.short++; d.short >= shortLives {
 			d.next = time.Now().Add(min(firstPause<<min(d.short-shortLives, 10), lastPause))
 		}
-	}
+	})}, nil
 }
 
 // dialed is a connection whose end is noted.

@@ -11,7 +11,7 @@ import (
 const maxSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 
 // socketPath returns the path in endpoint, "unix://" and an absolute path or
-// the path alone, of which a suffix of room bytes still makes a socket's path.
+// the path alone, short enough that a suffix of room bytes still makes a socket's path.
 func socketPath(endpoint string, room int) (string, error) {
 	path := strings.TrimPrefix(endpoint, "unix://")
 	if !filepath.IsAbs(path) {

@@ -42,8 +42,16 @@ func Listen(ctx context.Context, endpoint string, mode fs.FileMode) (net.Listene
 }
 
 func listen(ctx context.Context, path string, mode fs.FileMode) (net.Listener, error) {
-	if err := makeDir(filepath.Dir(path)); err != nil {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if mode := info.Mode(); mode.Perm()&0o002 != 0 && mode&fs.ModeSticky == 0 {
+		return nil, fmt.Errorf("directory %s has mode %v: anybody could replace the socket", dir, mode)
 	}
 	ctx, cancel := context.WithTimeout(ctx, lockTime)
 	defer cancel()
@@ -56,20 +64,6 @@ func listen(ctx context.Context, path string, mode fs.FileMode) (net.Listener, e
 		return nil, err
 	}
 	return bind(path, mode) // which replaces a stale socket
-}
-
-func makeDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	info, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
-	if mode := info.Mode(); mode.Perm()&0o002 != 0 && mode&fs.ModeSticky == 0 {
-		return fmt.Errorf("directory %s has mode %v: anybody could replace the socket", dir, mode)
-	}
-	return nil
 }
 
 // stale reports whether there is a socket at path that nobody listens on. If
@@ -100,7 +94,11 @@ func stale(path string) (bool, error) {
 // one with another mode or without a listener. To be called with the lock held.
 func bind(path string, mode fs.FileMode) (net.Listener, error) {
 	draft := path + newSuffix
-	if err := removeStale(draft); err != nil {
+	left, err := stale(draft)
+	if err == nil && left {
+		err = os.Remove(draft)
+	}
+	if err != nil {
 		return nil, err
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: draft, Net: "unix"})
@@ -115,13 +113,6 @@ func bind(path string, mode fs.FileMode) (net.Listener, error) {
 		return nil, err
 	}
 	return s, nil
-}
-
-func removeStale(path string) error {
-	if is, err := stale(path); !is {
-		return err
-	}
-	return os.Remove(path)
 }
 
 // A socket is a listener that owns a path for as long as the path leads to it.
@@ -148,19 +139,17 @@ func (s *socket) Addr() net.Addr { return &net.UnixAddr{Name: s.path, Net: "unix
 // Close stops listening. While this socket is open its inode's number belongs
 // to no other file, so the path is looked at before.
 func (s *socket) Close() error {
-	s.once.Do(s.unlink)
+	s.once.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), lockTime)
+		defer cancel()
+		unlock, err := lock(ctx, s.path)
+		if err != nil {
+			return // the directory is gone, and the path with it, or the next process replaces the path
+		}
+		defer unlock()
+		if info, err := os.Lstat(s.path); err == nil && os.SameFile(info, s.inode) {
+			os.Remove(s.path)
+		}
+	})
 	return s.UnixListener.Close()
-}
-
-func (s *socket) unlink() {
-	ctx, cancel := context.WithTimeout(context.Background(), lockTime)
-	defer cancel()
-	unlock, err := lock(ctx, s.path)
-	if err != nil {
-		return // the directory is gone, and the path with it, or the next process replaces the path
-	}
-	defer unlock()
-	if info, err := os.Lstat(s.path); err == nil && os.SameFile(info, s.inode) {
-		os.Remove(s.path)
-	}
 }

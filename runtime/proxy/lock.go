@@ -24,7 +24,12 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 			f.Close()
 			return nil, fmt.Errorf("locking %s: %w", name, err)
 		}
-		if isAt(f, name) {
+		held, err := f.Stat()
+		if err != nil {
+			f.Close()
+			return nil, fmt.Errorf("locking %s: %w", name, err)
+		}
+		if there, err := os.Lstat(name); err == nil && os.SameFile(held, there) {
 			return func() {
 				os.Remove(name)
 				f.Close()
@@ -81,14 +86,4 @@ func flock(ctx context.Context, f *os.File) error {
 			return fmt.Errorf("another process holds the lock: %w", context.Cause(ctx))
 		}
 	}
-}
-
-// isAt reports whether f is still the file called name.
-func isAt(f *os.File, name string) bool {
-	held, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	there, err := os.Lstat(name)
-	return err == nil && os.SameFile(held, there)
 }

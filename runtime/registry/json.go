@@ -74,7 +74,7 @@ func read(keys []key, file map[string]json.RawMessage) (s settings, first error)
 	return s, first
 }
 
-// given reports whether a key has a value: null is none.
+// given reports whether a key has a value: null is no value.
 func given(v json.RawMessage) bool { return len(v) > 0 && string(v) != "null" }
 
 // parse reads a JSON object.

@@ -27,10 +27,6 @@ type notifier struct {
 	warned   bool
 }
 
-func newNotifier(observer observe.Observer) *notifier {
-	return &notifier{observer: observer, woken: make(chan struct{}, 1), watched: map[string]fs.FileInfo{}}
-}
-
 // cover watches every directory that exists, and all on the ways to it and from its links, until ctx is done, and
 // reports whether it could. The next call tries again.
 func (n *notifier) cover(ctx context.Context, sources []source) bool {
@@ -82,14 +78,6 @@ func (n *notifier) watch(ctx context.Context, wanted ways) bool {
 		n.watched[dir] = info
 	}
 	return all
-}
-
-// appeared reports whether a directory is there that was missing.
-func (n *notifier) appeared() bool {
-	return slices.ContainsFunc(n.missing, func(dir string) bool {
-		_, err := os.Stat(dir)
-		return err == nil
-	})
 }
 
 func (n *notifier) warn(ctx context.Context, err error, dir string) {

@@ -113,7 +113,7 @@ func readEndpoint(s *settings, text string) error {
 	return nil
 }
 
-// Modules is the directory, in one of plugins, of modules that are none by themselves: a JSON file names each, as
+// Modules is the directory, in one of plugins, of modules that are no plugins by themselves: a JSON file names each, as
 // ".modules/NAME.wasm". So code and settings change with that one file.
 const Modules = ".modules"
 
@@ -193,7 +193,7 @@ func readGrant(s *settings, v json.RawMessage) error {
 	return nil
 }
 
-// hookSet returns the hooks among names, and the names that are none.
+// hookSet returns the hooks among names, and the names that are no hooks.
 func hookSet(names []string) (set abi.HookSet, unknown []string) {
 	for _, name := range names {
 		if h, ok := abi.HookByName(name); ok {

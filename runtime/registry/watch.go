@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"reflect"
 	"slices"
@@ -44,7 +45,8 @@ type problem struct {
 // that is not there is made, with mode 0755, and else waited for. What is wrong
 // with a file goes to the observer, not into the error.
 func Open(ctx context.Context, observer observe.Observer, dirs Dirs, good map[string]Description) (*Watcher, error) {
-	w := &Watcher{observer: observer, sources: dirs.sources(), notify: newNotifier(observer), unread: map[string]bool{}, good: good}
+	notify := &notifier{observer: observer, woken: make(chan struct{}, 1), watched: map[string]fs.FileInfo{}}
+	w := &Watcher{observer: observer, sources: dirs.sources(), notify: notify, unread: map[string]bool{}, good: good}
 	for _, s := range w.sources {
 		w.unread[s.dir] = true
 		if err := os.MkdirAll(s.dir, 0o755); err != nil {
@@ -134,25 +136,19 @@ func (w *Watcher) report(ctx context.Context, problems []error) {
 		if p == nil || !p.reported && p.state != state {
 			p = &problem{since: time.Now(), state: state}
 		}
-		if e, wait := refusal(err); !p.reported && time.Since(p.since) >= wait {
+		e, wait := observe.Event(&observe.FileRejected{Err: err}), settleTime
+		if errors.As(err, new(*directoryError)) { // which nobody is writing
+			e, wait = &observe.DirectoryNotRead{Err: err}, 0
+		} else if _, alone := Alone(err); alone {
+			e = &observe.FileAlone{Err: err}
+		}
+		if !p.reported && time.Since(p.since) >= wait {
 			p.reported = true
 			w.observer.Observe(ctx, e)
 		}
 		bad[err.Error()] = p
 	}
 	w.bad = bad
-}
-
-// refusal says what a problem means, and how long it must last. Nobody is writing a
-// directory.
-func refusal(err error) (e observe.Event, wait time.Duration) {
-	if errors.As(err, new(*directoryError)) {
-		return &observe.DirectoryNotRead{Err: err}, 0
-	}
-	if _, alone := Alone(err); alone {
-		return &observe.FileAlone{Err: err}, settleTime
-	}
-	return &observe.FileRejected{Err: err}, settleTime
 }
 
 // wait returns when it is time to read again, after a series of events for instance; false
@@ -172,8 +168,10 @@ func (w *Watcher) wait(ctx context.Context) bool {
 		case <-due.C:
 			return true
 		case <-look:
-			if w.notify.appeared() {
-				return true
+			for _, dir := range w.notify.missing {
+				if _, err := os.Stat(dir); err == nil {
+					return true
+				}
 			}
 		case <-w.notify.woken:
 			if first.IsZero() {

@@ -16,7 +16,7 @@ import (
 )
 
 // callContext is the context that a guest runs in. Its one value is the frame: wazero asks for
-// several of its own in each call, of which a caller's contexts know none.
+// several of its own in each call, which are in none of the caller's contexts.
 type callContext struct {
 	context.Context
 	frame *frame

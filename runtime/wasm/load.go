@@ -42,7 +42,7 @@ type PluginOptions struct {
 	Timeout     time.Duration // of one hook, from when it runs
 	Instances   int           // how many may exist at a time
 	HostCalls   int           // of one hook; by default Tick and Synchronize have more
-	State       string        // abi.StateNone or its like, if it is not to be the manifest's
+	State       string        // abi.StateNone or another state, if it is not to be the manifest's
 
 	TickHostCalls int        // of Tick and Synchronize; HostCalls if 0
 	Max           abi.Limits // the most that a manifest may ask for where the operator sets no limit; at least the default

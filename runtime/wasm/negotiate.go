@@ -69,7 +69,7 @@ func (o *PluginOptions) given() abi.Limits {
 }
 
 // Limits returns what a plugin may use whose manifest asks for these limits, and the most that
-// it may ask for. The error names each limit of which it asks for more.
+// it may ask for. The error names each limit that it exceeds.
 func (o PluginOptions) Limits(asked abi.Limits) (hold, most abi.Limits, err error) {
 	given, usual := o.given(), usualLimits
 	if o.Interpret {

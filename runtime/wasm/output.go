@@ -50,7 +50,7 @@ func (o *output) about() (hook abi.Hook, export string, about observe.Object) {
 // streamLevels are the levels of stdout and stderr.
 var streamLevels = [2]observe.Level{observe.Info, observe.Warn}
 
-// log is the host function. A level that is none counts as the nearest.
+// log is the host function. A number that is no level counts as the nearest level.
 func log(ctx context.Context, f *frame) int64 {
 	level := observe.Level(min(max(f.i32(0), abi.LogDebug), abi.LogError))
 	text := f.bytes(1)

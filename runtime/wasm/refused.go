@@ -43,7 +43,7 @@ func (f *frame) refused(ctx context.Context, errno abi.Errno) {
 	})
 }
 
-// row returns the function's row of the ABI's table, nil if it is none of the ABI's.
+// row returns the function's row of the ABI's table, nil if it is not a function of the ABI.
 func (f *frame) row() *abi.Function {
 	i := slices.IndexFunc(abi.Functions, func(row abi.Function) bool { return row.Name == f.name })
 	if i < 0 {

@@ -8,7 +8,7 @@ import (
 // signature is the type of a function.
 type signature = binary.Signature
 
-// signatureOf turns a row of the ABI's table into a type. A result of 0 is none.
+// signatureOf turns a row of the ABI's table into a type. 0 is no result.
 func signatureOf(params []abi.ValueType, result abi.ValueType) signature {
 	s := signature{Params: valueString(params)}
 	if result != 0 {

@@ -58,7 +58,7 @@ func clockResolution(_ context.Context, f *frame) int64 {
 const maxSubscriptions = 16
 
 // poll waits for nothing: a guest that sleeps finds that the time has passed, and
-// one that waits for a file that it is none. Go sleeps before it prints a panic.
+// one that waits for a file that there is no such file. Go sleeps before it prints a panic.
 // It answers the subscription that would end first.
 func poll(_ context.Context, f *frame) int64 {
 	in, out, n := uint32(f.stack[0]), uint32(f.stack[1]), uint32(f.stack[2])

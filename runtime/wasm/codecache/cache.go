@@ -75,7 +75,7 @@ type Entry struct {
 	cache *Cache
 }
 
-// Release says that nobody uses the entry any more; it may be pruned. It stays
+// Release says that the entry is not used any more; it may be pruned. It stays
 // valid for what was loaded from it already.
 func (e *Entry) Release() {
 	e.cache.mu.Lock()

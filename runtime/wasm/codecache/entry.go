@@ -23,7 +23,7 @@ import (
 // which children fill.
 const (
 	draftPrefix = "draft-"
-	draftTime   = 10 * time.Minute // nobody works at a draft for so long
+	draftTime   = 10 * time.Minute // no compilation takes so long
 	sumFile     = "sha256"         // of an entry: digest of all else in it
 )
 
@@ -114,7 +114,9 @@ func (c *Cache) prune() error {
 	slices.SortFunc(entries, func(a, b stored) int { return b.used.Compare(a.used) })
 	left := c.maxBytes
 	unused := slices.DeleteFunc(entries, func(e stored) bool {
-		used := c.inUse(e.key)
+		c.mu.Lock()
+		used := c.users[e.key] > 0
+		c.mu.Unlock()
 		if used {
 			left -= e.size
 		}
@@ -129,12 +131,6 @@ func (c *Cache) prune() error {
 		}
 	}
 	return nil
-}
-
-func (c *Cache) inUse(key string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.users[key] > 0
 }
 
 // list returns the entries, and removes drafts that were left behind. What else

@@ -53,8 +53,9 @@ func Confine(l Limits) error {
 			return fmt.Errorf("confining the process that compiles: setting limit %d to %d: %w", r.resource, r.limit, err)
 		}
 	}
-	if err := dieFirst(); err != nil {
-		return err
+	// The kernel ends this process before pods, if the node's memory is used up.
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(oomScore)), 0); err != nil {
+		return fmt.Errorf("confining the process that compiles: raising its oom_score_adj to %d: %w", oomScore, err)
 	}
 	runtime.GOMAXPROCS(1)
 	debug.SetMemoryLimit(int64(l.Memory / 4 * 3)) // collect sooner rather than fail
@@ -64,14 +65,6 @@ func Confine(l Limits) error {
 // oomScore is the most that there is, that of pods without a request: the plugin is loaded again later, and a container's
 // work may be lost. The proxy itself has -999 by its unit, which a child inherits.
 const oomScore = 1000
-
-// dieFirst has the kernel end this process before pods, if the node's memory is used up.
-func dieFirst() error {
-	if err := os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(oomScore)), 0); err != nil {
-		return fmt.Errorf("confining the process that compiles: raising its oom_score_adj to %d: %w", oomScore, err)
-	}
-	return nil
-}
 
 // giveWay lowers the priority of every thread there is; new ones inherit it.
 func giveWay() error {
@@ -92,7 +85,7 @@ func giveWay() error {
 }
 
 // addressSpace is that of this process, in bytes. Go reserves more than a GiB
-// of it at its start, of which it uses next to nothing.
+// of it at its start, and uses little of it.
 func addressSpace() (uint64, error) {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

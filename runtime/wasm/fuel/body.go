@@ -61,7 +61,15 @@ type body struct {
 func (w *rewriter) body(function int, r binary.Reader, out *writer) {
 	params, results := w.Type(w.TypeOf(function))
 	b := body{rewriter: w, locals: uint32(len(params)), mode: checked}
-	locals := b.declareLocals(&r)
+	locals := writer{} // the groups of locals, with ours added
+	n := r.U32()
+	locals.u32(n + 2)
+	for range n {
+		b.locals += locals.count(&r)
+		locals.byte(r.Byte())
+	}
+	locals.byte(1, binary.I64, 1, binary.I32)
+	b.cost = entryCost + int64(b.locals)/localsPerUnit
 	b.push(binary.Block, resultOf(results))
 	for len(b.labels) > 0 {
 		b.instruction(r.Instruction())
@@ -76,20 +84,6 @@ func resultOf(results []byte) byte {
 		return binary.NoResult
 	}
 	return results[0]
-}
-
-// declareLocals reads the groups of locals and returns them with ours added.
-func (b *body) declareLocals(r *binary.Reader) writer {
-	groups := writer{}
-	n := r.U32()
-	groups.u32(n + 2)
-	for range n {
-		b.locals += groups.count(r)
-		groups.byte(r.Byte())
-	}
-	groups.byte(1, binary.I64, 1, binary.I32)
-	b.cost = entryCost + int64(b.locals)/localsPerUnit
-	return groups
 }
 
 // Our own locals, behind the function's.

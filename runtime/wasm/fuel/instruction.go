@@ -165,7 +165,7 @@ func (b *body) bulk(in binary.Instruction) {
 }
 
 // grow leaves the old size in length, and on the stack what the new pages cost: nothing if there
-// are none, since growing failed.
+// were not added, since growing failed.
 func (b *body) grow(in binary.Instruction) {
 	b.region.op(i64ExtendI32)
 	b.region.index(binary.LocalSet, b.left())

@@ -92,7 +92,7 @@ func (w *rewriter) exports(out *writer) {
 	}
 }
 
-// elements copies active segments, of which those of kind 0 do not name their table.
+// elements copies active segments. Those of kind 0 do not name their table.
 func (w *rewriter) elements(r *binary.Reader, out *writer) {
 	for range out.count(r) {
 		kind := r.U32()

@@ -91,8 +91,8 @@ func (p *Pool[G]) Put(g G) { p.put(g, true) }
 // PutLast gives an instance back for the caller who finds no other idle.
 func (p *Pool[G]) PutLast(g G) { p.put(g, false) }
 
-// Promote makes an instance that is idle the next that is given out. One that is not
-// idle is none of its business.
+// Promote makes an idle instance the next that is given out. It does nothing to one that is
+// not idle.
 func (p *Pool[G]) Promote(g G) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -40,7 +40,17 @@ func (b *body) read(r *binary.Reader) {
 		r.FailAt(at, "has %d bytes of code, the limit is %d", inner.Len(), maxBody)
 		return
 	}
-	b.readLocals(&inner)
+	params, _ := b.Type(b.functions[b.function])
+	b.locals = len(params)
+	for range inner.Count("groups of locals", maxLocals) {
+		at := inner.Offset()
+		if n := inner.U32(); uint64(b.locals)+uint64(n) > maxLocals {
+			inner.FailAt(at, "has more than %d locals", maxLocals)
+		} else {
+			b.locals += int(n)
+		}
+		valueType(&inner)
+	}
 	if e, ok := b.Export(abi.ExportABI); ok && e.Index == uint32(b.function) {
 		b.ABI = constant(inner.Rest())
 	}
@@ -53,20 +63,6 @@ func (b *body) read(r *binary.Reader) {
 	b.checkWork(r, at)
 }
 
-func (b *body) readLocals(r *binary.Reader) {
-	params, _ := b.Type(b.functions[b.function])
-	b.locals = len(params)
-	for range r.Count("groups of locals", maxLocals) {
-		at := r.Offset()
-		if n := r.U32(); uint64(b.locals)+uint64(n) > maxLocals {
-			r.FailAt(at, "has more than %d locals", maxLocals)
-		} else {
-			b.locals += int(n)
-		}
-		valueType(r)
-	}
-}
-
 // readInstructions reads up to the end that closes the function.
 func (b *body) readInstructions(r *binary.Reader) {
 	b.jumps, b.exits, b.own, b.open = 0, 0, functionWork+b.mutable/globalsUnit, b.open[:0]
@@ -77,9 +73,16 @@ func (b *body) readInstructions(r *binary.Reader) {
 		}
 		switch in.Op {
 		case binary.Block, binary.Loop, binary.If:
-			b.enter(r, in)
+			b.open = append(b.open, in.Op == binary.If)
+			if len(b.open) > maxDepth {
+				r.FailAt(in.Offset, "nests more than %d blocks; split it", maxDepth)
+			}
 		case binary.Else:
-			b.otherwise(r, in)
+			if last := len(b.open) - 1; last < 0 || !b.open[last] {
+				r.FailAt(in.Offset, "has an else without an if")
+			} else {
+				b.open[last] = false
+			}
 		case binary.End:
 			if len(b.open) == 0 {
 				return
@@ -92,23 +95,6 @@ func (b *body) readInstructions(r *binary.Reader) {
 			b.weigh(in)
 		}
 	}
-}
-
-func (b *body) enter(r *binary.Reader, in binary.Instruction) {
-	b.open = append(b.open, in.Op == binary.If)
-	if len(b.open) > maxDepth {
-		r.FailAt(in.Offset, "nests more than %d blocks; split it", maxDepth)
-	}
-}
-
-// otherwise reads the else of an if.
-func (b *body) otherwise(r *binary.Reader, in binary.Instruction) {
-	last := len(b.open) - 1
-	if last < 0 || !b.open[last] {
-		r.FailAt(in.Offset, "has an else without an if")
-		return
-	}
-	b.open[last] = false
 }
 
 // checkIndex holds what an instruction names to what there is. What is added to

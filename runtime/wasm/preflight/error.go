@@ -5,7 +5,7 @@ import "fmt"
 // Error is why a module was refused.
 type Error struct {
 	Section  string // "code"; "" if it is the module as a whole
-	Function int    // index of the function, -1 if it is none
+	Function int    // index of the function, -1 if it is in no function
 	Offset   int    // in bytes from the beginning of the module
 	Reason   string // what is wrong and, where there is something, what its author can do
 }

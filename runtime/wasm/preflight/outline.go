@@ -3,7 +3,7 @@ package preflight
 import "github.com/wasmproxy/wasmproxy/runtime/wasm/binary"
 
 // Outline is what the scan of a module found. It holds parts of the module's
-// bytes, which nobody may change.
+// bytes, which must not be changed.
 type Outline struct {
 	Sections []Section
 	Imports  []Import

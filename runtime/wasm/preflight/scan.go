@@ -12,7 +12,7 @@ import (
 // scanner reads one module.
 type scanner struct {
 	*Outline
-	last     int  // place in binary.Order of the last section that was no custom one
+	last     int  // index in binary.Order of the last section that was no custom one
 	named    bool // Code holds a name section
 	function int  // whose body is being read, -1 if none
 	bodies   int
@@ -67,11 +67,11 @@ func (s *scanner) readSection(r *binary.Reader) error {
 	whole := s.module[start:r.Offset()]
 	name, read := "custom", func(s *scanner, r *binary.Reader) { s.readCustom(whole, r) }
 	if id != binary.CustomSection {
-		place, reason := s.place(id)
+		order, reason := s.orderOf(id)
 		if reason != "" {
 			return &Error{Function: -1, Offset: start, Reason: reason}
 		}
-		name, read, s.last = sections[id].name, sections[id].read, place
+		name, read, s.last = sections[id].name, sections[id].read, order
 		s.Sections = append(s.Sections, Section{name, inner.Len()})
 		s.Code = append(s.Code, whole...)
 	}
@@ -83,19 +83,19 @@ func (s *scanner) readSection(r *binary.Reader) error {
 	return nil
 }
 
-// place finds a section in binary.Order, or says why it may not come here. Each
+// orderOf finds a section in binary.Order, or says why it may not come here. Each
 // comes at most once and in order, so that everybody reads the same module.
-func (s *scanner) place(id binary.SectionID) (place int, reason string) {
-	place = slices.Index(binary.Order[:], id)
+func (s *scanner) orderOf(id binary.SectionID) (order int, reason string) {
+	order = slices.Index(binary.Order[:], id)
 	switch {
-	case place < 0:
+	case order < 0:
 		reason = fmt.Sprintf("has a section of unknown kind %d", id)
-	case place == s.last:
+	case order == s.last:
 		reason = "has a second " + sections[id].name + " section"
-	case place < s.last:
+	case order < s.last:
 		reason = fmt.Sprintf("has its %s section after the %s section", sections[id].name, sections[binary.Order[s.last]].name)
 	}
-	return place, reason
+	return order, reason
 }
 
 // finish checks what only the whole module shows.

@@ -42,29 +42,25 @@ func valueType(r *binary.Reader) binary.ValueType {
 func (s *scanner) readImports(r *binary.Reader) {
 	for range r.Count("imports", maxImports) {
 		i := Import{Module: readName(r), Name: readName(r), Kind: r.Byte()}
-		s.readImport(r, &i)
+		switch i.Kind {
+		case binary.KindFunction:
+			s.functions = append(s.functions, s.readType(r))
+			s.Imported.Functions++
+			i.Signature, _ = s.Signature(uint32(len(s.functions) - 1))
+		case binary.KindTable:
+			s.Imported.Tables++
+			r.Byte()
+			r.Limits()
+		case binary.KindMemory:
+			s.Imported.Memories++
+			r.Limits()
+		case binary.KindGlobal:
+			s.Imported.Globals++
+			readGlobalType(r)
+		default:
+			r.Fail("imports something of unknown kind %d", i.Kind)
+		}
 		s.Imports = append(s.Imports, i)
-	}
-}
-
-func (s *scanner) readImport(r *binary.Reader, i *Import) {
-	switch i.Kind {
-	case binary.KindFunction:
-		s.functions = append(s.functions, s.readType(r))
-		s.Imported.Functions++
-		i.Signature, _ = s.Signature(uint32(len(s.functions) - 1))
-	case binary.KindTable:
-		s.Imported.Tables++
-		r.Byte()
-		r.Limits()
-	case binary.KindMemory:
-		s.Imported.Memories++
-		r.Limits()
-	case binary.KindGlobal:
-		s.Imported.Globals++
-		readGlobalType(r)
-	default:
-		r.Fail("imports something of unknown kind %d", i.Kind)
 	}
 }
 
