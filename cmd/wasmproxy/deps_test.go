@@ -20,7 +20,7 @@ const module = "github.com/wasmproxy/wasmproxy/"
 var mayImport = map[string]string{
 	"runtime/cri":              "abi",
 	"runtime/proxy":            "runtime/cri runtime/observe",
-	"runtime/docker":           "runtime/cri runtime/observe runtime/pods", // it asks the store which pod a container is in
+	"runtime/docker":           "abi runtime/cri runtime/observe runtime/pods", // it asks the store which pod a container is in
 	"runtime/observe":          "abi",
 	"runtime/observe/audit":    "runtime/observe runtime/observe/tracing runtime/plugin",
 	"runtime/observe/metrics":  "abi runtime/cri runtime/observe runtime/plugin runtime/status", // plugins count in types of runtime/plugin
@@ -57,9 +57,14 @@ var mayImport = map[string]string{
 	"runtime/workqueue":        "",
 	"runtime/enforce":          "abi runtime/dialect runtime/cgroup runtime/cgroup/rules runtime/crifield runtime/explain runtime/observe runtime/plugin runtime/pods runtime/workqueue runtime/regular",
 	"runtime/intercept":        "abi runtime/dialect runtime/cgroup/rules runtime/cri runtime/crifield runtime/enforce runtime/observe runtime/plugin runtime/pods",
-	"runtime/lastgood":         "abi runtime/registry runtime/regular",
+	"runtime/lastgood":         "abi runtime/observe runtime/registry runtime/regular runtime/workqueue",
 	"runtime/settings":         "runtime/config runtime/lastgood",
-	"runtime/daemon":           "abi runtime/settings runtime/lastgood runtime/admin runtime/bypass runtime/status runtime/explain runtime/cri runtime/crifield runtime/docker runtime/proxy runtime/plugin runtime/wasm runtime/remote runtime/registry runtime/regular runtime/peers runtime/pods runtime/cgroup runtime/cgroup/systemd runtime/enforce runtime/intercept runtime/workqueue runtime/nodefeatures runtime/config runtime/observe runtime/observe/audit runtime/observe/metrics runtime/observe/slogsink runtime/observe/tracing runtime/service",
+	"runtime/backend":          "runtime/cgroup runtime/crifield runtime/enforce runtime/observe runtime/pods runtime/status runtime/workqueue",
+	"runtime/reconcile":        "runtime/backend runtime/cgroup runtime/cgroup/systemd runtime/config runtime/enforce runtime/intercept runtime/observe runtime/pods runtime/registry runtime/workqueue",
+	"runtime/durable":          "runtime/observe runtime/plugin runtime/regular runtime/workqueue",
+	"runtime/loader":           "abi runtime/config runtime/intercept runtime/observe runtime/observe/slogsink runtime/plugin runtime/registry runtime/remote runtime/wasm",
+	"runtime/slots":            "abi runtime/admin runtime/bypass runtime/config runtime/cri runtime/durable runtime/intercept runtime/lastgood runtime/loader runtime/observe runtime/plugin runtime/reconcile runtime/registry runtime/status runtime/wasm",
+	"runtime/daemon":           "runtime/admin runtime/backend runtime/config runtime/docker runtime/explain runtime/loader runtime/nodefeatures runtime/observe runtime/observe/audit runtime/observe/metrics runtime/observe/tracing runtime/peers runtime/plugin runtime/proxy runtime/reconcile runtime/service runtime/settings runtime/slots runtime/status runtime/wasm",
 	"runtime/simulate":         "abi runtime/dialect runtime/cgroup runtime/cri runtime/crifield sdk/fixture runtime/enforce runtime/intercept runtime/workqueue runtime/kubelet runtime/plugin runtime/pods runtime/observe runtime/observe/slogsink",
 	"cmd/wasmproxy":            "abi runtime/settings runtime/doctor runtime/host plugins-wasm runtime/admin runtime/bypass runtime/status runtime/explain runtime/config runtime/daemon sdk/fixture runtime/delivery runtime/plugin runtime/registry runtime/simulate runtime/wasm cmd/wasmproxy/demo cmd/wasmproxy/scaffold runtime/observe runtime/observe/slogsink runtime/regular",
 	"cmd/wasmproxy/demo":       "plugins-wasm runtime/config runtime/daemon runtime/kubelet runtime/simulate runtime/observe runtime/observe/slogsink runtime/regular",
@@ -79,7 +84,7 @@ var onlyImporters = map[string]string{
 	"log/slog":                          "cmd/wasmproxy runtime/config runtime/observe/audit runtime/observe/slogsink sdk sdk/internal/native sdk/sdktest", // what happens is an event: see runtime/observe
 	"github.com/tetratelabs/wazero":     "runtime/wasm",
 	"github.com/santhosh-tekuri":        "runtime/wasm/schema",
-	"k8s.io/cri-api":                    "runtime/cri runtime/docker runtime/crifield runtime/pods runtime/enforce runtime/intercept runtime/daemon runtime/kubelet runtime/simulate runtime/remote runtime/remote/runtimehook runtime/host runtime/doctor cmd/wasmproxy/demo",
+	"k8s.io/cri-api":                    "runtime/cri runtime/docker runtime/crifield runtime/pods runtime/enforce runtime/intercept runtime/backend runtime/daemon runtime/kubelet runtime/simulate runtime/remote runtime/remote/runtimehook runtime/host runtime/doctor cmd/wasmproxy/demo",
 	"github.com/knadh/koanf":            "runtime/config",
 	"github.com/containerd/cgroups":     "runtime/cgroup",
 	"github.com/opencontainers/cgroups": "runtime/cgroup runtime/cgroup/systemd",

@@ -1,18 +1,14 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"net"
-	"sync/atomic"
-	"time"
 
 	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/docker"
-	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
 )
 
@@ -26,7 +22,14 @@ type server interface {
 func (d *daemon) connect() error {
 	c := d.config
 	if c.Mode == config.ModeDocker {
-		d.connectDocker()
+		client := docker.NewClient(c.Backend, c.AllContainers())
+		events := docker.NewEvents(d.reconciler.Store, &d.reconciler.Following, d.reconciler.Resync.Notify)
+		d.link = docker.NewLink(client, events.Follow)
+		d.reconciler.Connect(d.link, client)
+		d.answers = docker.Answers
+		d.server = docker.New(docker.Options{
+			Client: client, Router: d.slots.Route, Store: d.reconciler.Store, Observer: d.observer, DrainTimeout: c.DrainTimeout,
+		})
 		return nil
 	}
 	runtime, err := d.dial(c.Backend)
@@ -39,10 +42,10 @@ func (d *daemon) connect() error {
 			return err
 		}
 	}
-	d.backend = newBackend(runtime, runtimeapi.NewRuntimeServiceClient(runtime), d.store, d.cgroups, d.observer)
+	d.reconciler.Connect(runtime, runtimeapi.NewRuntimeServiceClient(runtime))
 	d.answers = proxy.Answers
 	d.server = proxy.New(proxy.Options{
-		Backend: runtime, ImageBackend: images, Router: d.current.Route, Observer: d.observer, DrainTimeout: c.DrainTimeout,
+		Backend: runtime, ImageBackend: images, Router: d.slots.Route, Observer: d.observer, DrainTimeout: c.DrainTimeout,
 	})
 	return nil
 }
@@ -53,61 +56,4 @@ func (d *daemon) dial(endpoint string) (*grpc.ClientConn, error) {
 		d.conns = append(d.conns, conn)
 	}
 	return conn, err
-}
-
-func (d *daemon) connectDocker() {
-	c := d.config
-	d.current.told = true // by events
-	client := docker.NewClient(c.Backend, c.AllContainers())
-	events := &containerEvents{store: d.store, following: &d.following, refill: d.resyncTrigger}
-	d.link = docker.NewLink(client, events.follow)
-	d.backend = newBackend(d.link, client, d.store, d.cgroups, d.observer)
-	d.answers = docker.Answers
-	d.server = docker.New(docker.Options{
-		Client: client, Router: d.current.Route, Store: d.store, Observer: d.observer, DrainTimeout: c.DrainTimeout,
-	})
-}
-
-// removedTime is how long the answer to a removal may take to reach the store after Docker's event
-// of it. Beyond maxRemovals at a time the store is filled again at once.
-const (
-	removedTime = time.Second
-	maxRemovals = 1024
-)
-
-// containerEvents brings to the store what happens to containers without a request that the proxy sees: with
-// --rm Docker removes them, and with a restart policy it starts them.
-type containerEvents struct {
-	store     *pods.Store
-	following *atomic.Bool // the store follows calls
-	refill    trigger      // fills the store again
-	removals  atomic.Int64 // that wait for the answer
-}
-
-func (c *containerEvents) follow(e docker.Event) {
-	if !c.following.Load() {
-		return
-	}
-	switch {
-	case e.Action == docker.Destroyed && c.removals.Load() >= maxRemovals:
-		c.refill.notify()
-	case e.Action == docker.Destroyed:
-		c.removals.Add(1)
-		time.AfterFunc(removedTime, func() {
-			defer c.removals.Add(-1)
-			_, pod := c.store.Pod(e.ID)
-			if _, container := c.store.Container(e.ID); pod || container {
-				c.refill.notify()
-			}
-		})
-	case e.Action == docker.Started && !e.Pod:
-		c.store.Observe(nil, &runtimeapi.StartContainerRequest{ContainerId: e.ID}, nil)
-	case e.Action == docker.Died && e.Alone: // with its pod
-		of, _ := c.store.Container(e.ID)
-		c.store.Observe(nil, &runtimeapi.StopPodSandboxRequest{PodSandboxId: cmp.Or(of.PodID, e.ID)}, nil)
-	case e.Action == docker.Died && !e.Pod:
-		c.store.Observe(nil, &runtimeapi.StopContainerRequest{ContainerId: e.ID}, nil)
-	case e.Action == docker.Died:
-		c.store.Observe(nil, &runtimeapi.StopPodSandboxRequest{PodSandboxId: e.ID}, nil)
-	}
 }

@@ -3,34 +3,26 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 
-	"github.com/wasmproxy/wasmproxy/runtime/cgroup"
-	"github.com/wasmproxy/wasmproxy/runtime/cgroup/systemd"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/docker"
-	"github.com/wasmproxy/wasmproxy/runtime/enforce"
-	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/loader"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/audit"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/metrics"
 	"github.com/wasmproxy/wasmproxy/runtime/observe/tracing"
 	"github.com/wasmproxy/wasmproxy/runtime/peers"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
-	"github.com/wasmproxy/wasmproxy/runtime/pods"
-	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/reconcile"
 	"github.com/wasmproxy/wasmproxy/runtime/service"
 	"github.com/wasmproxy/wasmproxy/runtime/settings"
+	"github.com/wasmproxy/wasmproxy/runtime/slots"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
-	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
 )
 
 // Run serves by these settings until ctx is done and calls in flight have
@@ -59,14 +51,13 @@ type options struct {
 	startTime     time.Duration // for which calls wait for plugins at the start
 	firstSyncTime time.Duration // of Synchronize before a plugin is active
 	adminRetry    time.Duration
-	startFills    []time.Duration // after the start: then the store is filled again
-	scanPeriod    time.Duration
+	reconcile     reconcile.Timing
 }
 
 func optionsOf(c *config.Config, observer observe.Observer) options {
 	return options{
 		engine:    wasm.Options{Observer: observer, CacheDir: c.CacheDir, GuestMemory: c.GuestBytes()},
-		startTime: startTime, firstSyncTime: firstSyncTime, adminRetry: adminRetry, startFills: lostDelays, scanPeriod: scanPeriod,
+		startTime: startTime, firstSyncTime: slots.FirstSyncTime, adminRetry: adminRetry, reconcile: reconcile.DefaultTiming(),
 	}
 }
 
@@ -106,75 +97,45 @@ func runOnce(ctx context.Context, c *config.Config, observer observe.Observer, o
 
 // daemon is everything that one run holds.
 type daemon struct {
-	config   *config.Config
-	observer observe.Observer // of all sinks
-	metrics  *metrics.Metrics
-	traces   *tracing.Traces // nil if the environment asks for none
-	audit    *audit.Log      // nil if the operator asks for none
-	conns    []*grpc.ClientConn
-	backend  *backend
-	cgroups  *cgroup.FS // nil without a cgroup root
-	systemd  *systemd.Manager
-	ledger   *enforce.Ledger  // of the values that plugins want
-	durable  *durable         // values that plugins keep
-	lastGood *lastGood        // versions of plugins
-	settings *settings.Source // nil: they are from no file
-	passed   *service.Sockets // by systemd
-	engine   *wasm.Engine
-	store    *pods.Store
-	queue    *workqueue.Queue
-	server   server
-	peers    peers.Set                                        // of the socket for calls
-	answers  func(ctx context.Context, endpoint string) error // returns why the server does not answer
-	link     *docker.Link                                     // nil unless the mode is docker
-	notifier *service.Notifier                                // tells systemd
-	current  current
-	slots    *slots
-	bypass   *bypassing
-	version  string // of the program
-	started  time.Time
+	config     *config.Config
+	observer   observe.Observer // of all sinks
+	metrics    *metrics.Metrics
+	traces     *tracing.Traces // nil if the environment asks for none
+	audit      *audit.Log      // nil if the operator asks for none
+	conns      []*grpc.ClientConn
+	reconciler *reconcile.Reconciler
+	settings   *settings.Source // nil: they are from no file
+	passed     *service.Sockets // by systemd
+	engine     *wasm.Engine
+	server     server
+	peers      peers.Set                                        // of the socket for calls
+	answers    func(ctx context.Context, endpoint string) error // returns why the server does not answer
+	link       *docker.Link                                     // nil unless the mode is docker
+	notifier   *service.Notifier                                // tells systemd
+	slots      *slots.Slots                                     // nil until they are made
+	version    string                                           // of the program
+	started    time.Time
 
-	startTime     time.Duration   // for which calls wait for plugins at the start
-	firstSyncTime time.Duration   // of Synchronize before a plugin is active
-	adminRetry    time.Duration   // of sockets other than that for calls, and of node-features-file
-	startFills    []time.Duration // when the store is filled again after the start
-	scanPeriod    time.Duration
-	syncTrigger   trigger       // synchronize plugins with pods that they do not know
-	resyncTrigger trigger       // fill the store again
-	lostTrigger   trigger       // the runtime may have done what it did not answer
-	reloadTrigger trigger       // systemd has reloaded
-	settling      chan struct{} // holds a token while the store is filled, or values are undone
-	ticks         ticks
-
-	busy      bool                          // post hooks did not end before the daemon had to
-	following atomic.Bool                   // the store follows calls
-	files     atomic.Pointer[registry.List] // of plugins, as they are now; never nil
-
-	// present is of each plugin whose files are there, loaded or not, by id; nil until these are known.
-	present atomic.Pointer[map[string]*intercept.Generation]
+	startTime  time.Duration // for which calls wait for plugins at the start
+	adminRetry time.Duration // of sockets other than that for calls, and of node-features-file
+	busy       bool          // post hooks did not end before the daemon had to
 }
 
-// open makes the parts, none of which does anything yet.
+// open makes the parts. They do nothing yet.
 func open(ctx context.Context, c *config.Config, observer observe.Observer, o options) (*daemon, error) {
 	d := &daemon{
-		config: c, queue: workqueue.New(),
-		startTime: o.startTime, firstSyncTime: o.firstSyncTime, adminRetry: o.adminRetry, startFills: o.startFills, scanPeriod: o.scanPeriod,
-		syncTrigger: newTrigger(), resyncTrigger: newTrigger(), lostTrigger: newTrigger(), reloadTrigger: newTrigger(), settling: make(chan struct{}, 1),
+		config: c, startTime: o.startTime, adminRetry: o.adminRetry,
 	}
 	d.notifier = service.NewNotifier(observer)
-	d.ticks.current, d.ticks.stopping = &d.current, ctx.Done()
 	d.version, d.started = o.version, time.Now()
 	d.settings, d.passed = o.settings, o.passed
 	d.metrics = metrics.New(o.version, d.levels, docker.Shapes())
 	d.observer = d.sinks(ctx, o.version, observe.Sinks{observer, d.metrics, d.notifier})
 	o.engine.Observer = d.observer
-	d.current.missed, d.current.passUpdate = d.missed, d.passUpdate
-	d.files.Store(&registry.List{})
 	if err := d.assemble(ctx, o); err != nil {
 		d.close()
 		return nil, err
 	}
-	d.backend.unread.again = d.resyncTrigger.notify
 	return d, nil
 }
 
@@ -198,65 +159,30 @@ func (d *daemon) sinks(ctx context.Context, version string, always observe.Sinks
 
 func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 	c := d.config
-	if err = dirsOf(c).Distinct(); err != nil {
+	if d.reconciler, err = reconcile.Open(ctx, c, o.reconcile, d.observer); err != nil {
 		return err
 	}
-	if d.cgroups, err = openCgroups(c); err != nil {
-		return err
-	}
-	d.systemd = systemd.New(systemd.Addresses(), systemdEvents(d.observer, d.reloadTrigger))
-	if d.cgroups != nil {
-		d.cgroups.UseSystemd(d.systemd)
-	}
-	if d.ledger, err = openLedger(ctx, c, d.observer); err != nil {
-		return err
-	}
-	if d.durable, err = openDurable(c, d.observer); err != nil {
-		return err
-	}
-	d.bypass = newBypassing(c.BypassFile, d.observer, d.ledger, &d.current)
-	d.lastGood = newLastGood(c.DataDir, d.observer)
-	d.store = pods.NewStoreWith(enforce.KernelOf(d.cgroups))
 	if d.engine, err = wasm.NewEngine(ctx, o.engine); err != nil {
 		return err
 	}
-	d.slots = newSlots(d, &loader{
-		observer: d.observer, noBreaker: o.noBreaker, uncalled: uncalledIn(c.Mode), modules: modules{d.engine, plugin.Features(d.cgroups.Version()), c.MaxLimits()}, servers: newHookServers(c, d.observer),
-	})
+	load := loader.Options{
+		Config: c, Engine: d.engine, Features: plugin.Features(d.reconciler.Cgroups.Version()), NoBreaker: o.noBreaker, Observer: d.observer,
+	}
+	docked := c.Mode == config.ModeDocker
+	if docked {
+		load.Uncalled = docker.UncalledHooks()
+	}
+	options := slots.Options{
+		Config: c, Observer: d.observer, Loader: loader.New(load), Reconciler: d.reconciler, FirstSyncTime: o.firstSyncTime,
+		Stopping: ctx.Done(), Reported: docked,
+	}
+	if d.traces != nil {
+		options.Around = d.traces.Around
+	}
+	if d.slots, err = slots.New(options); err != nil {
+		return err
+	}
 	return d.connect()
-}
-
-func dirsOf(c *config.Config) registry.Dirs {
-	return registry.Dirs{Plugins: c.PluginDir, Hooks: c.HookDir}
-}
-
-func openCgroups(c *config.Config) (*cgroup.FS, error) {
-	if c.CgroupRoot == "" {
-		return nil, nil
-	}
-	return cgroup.Open(c.CgroupRoot, c.CgroupMode)
-}
-
-func openLedger(ctx context.Context, c *config.Config, observer observe.Observer) (*enforce.Ledger, error) {
-	if c.StateDir == "" {
-		return enforce.NewLedger(), nil
-	}
-	// Records have values written to cgroups. The directory is looked at before its mode is corrected, and the way to it also
-	// when it is new: otherwise the next start would fail.
-	err := registry.CheckTrust(c.StateDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(c.StateDir, 0o700); err == nil {
-			err = registry.CheckTrust(c.StateDir)
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("state-dir: %w: give it to the proxy's user with mode 0700, or name another directory", err)
-	}
-	l, err := enforce.OpenLedger(ctx, c.StateDir, observer)
-	if err != nil {
-		return nil, fmt.Errorf("state-dir %s: %w", c.StateDir, err)
-	}
-	return l, nil
 }
 
 // serve answers calls once plugins are loaded, which wait in the socket's queue until then, but not for long. What must
@@ -268,66 +194,38 @@ func (d *daemon) serve(ctx context.Context) error {
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	d.slots.good, d.slots.crashed = d.lastGood.begin(ctx, dirsOf(d.config))
-	watch, err := registry.Open(background, d.observer, dirsOf(d.config), descriptionsOf(d.slots.good))
-	if err != nil {
+	if err := d.slots.Start(background); err != nil {
 		listener.Close()
 		return &notStarted{err}
 	}
-	list := watch.List()
-	d.files.Store(&list)
-	if d.config.BypassFile != "" {
-		d.bypass.look(background, byFile, d.slots.bypass)
-	}
-	d.slots.update(background, list)
-	d.slots.reconcile(background)
 	var tasks sync.WaitGroup
-	d.work(background, &tasks, watch)
+	tasks.Go(func() { d.reconciler.Run(background) })
+	tasks.Go(func() { d.slots.Run(background) })
+	tasks.Go(func() { writeNodeFeatures(background, d.config.NodeFeatures, d.adminRetry, d.status, d.observer) })
+	if d.link != nil {
+		tasks.Go(func() { d.link.Run(background) })
+	}
 	select { // until each plugin is active or cannot be loaded
-	case <-d.slots.begun:
+	case <-d.slots.Begun():
 	case <-time.After(d.startTime):
 	case <-ctx.Done():
 	}
 	d.observer.Observe(ctx, &observe.Serving{Listen: d.config.Listen, Backend: d.config.Backend})
 	tasks.Go(func() { d.notifier.Run(background, d.selfCheck) })
 	tasks.Go(func() { d.operators().serve(ctx, background) })
-	tasks.Go(func() { keepSettings(background, d.settings, d.backend, d.observer) })
+	tasks.Go(func() { keepSettings(background, d.settings, d.reconciler.Backend, d.observer) })
 	stopping := d.reportStop(ctx)
 	err = d.server.Serve(ctx, d.peers.Listen(listener))
-	d.drain(background, stopping)
+	d.drain(ctx, background, stopping)
 	stop()
 	tasks.Wait()
-	d.report()
+	called, failed := d.metrics.HookCalls()
+	d.observer.Observe(context.Background(), &observe.Served{
+		Calls: d.metrics.Calls(), Hooks: called, HookFailures: failed, Metrics: d.slots.Counted(),
+	})
 	return err
 }
 
 // startTime is how long calls wait at the start for plugins to be loaded. kubelet's connection waits for 5 s in a restart, of
 // which the process before may use drain-timeout and closeTime.
 const startTime = time.Second
-
-// work begins what is done beside calls, until ctx is done.
-func (d *daemon) work(ctx context.Context, tasks *sync.WaitGroup, watch *registry.Watcher) {
-	tasks.Go(func() { d.followFiles(ctx, watch) })
-	tasks.Go(func() { d.backend.watch(ctx, d.refill) })
-	tasks.Go(func() { d.bypass.watch(ctx, d.slots) })
-	tasks.Go(func() { writeNodeFeatures(ctx, d.config.NodeFeatures, d.adminRetry, d.status, d.observer) })
-	for _, run := range []func(context.Context){
-		d.slots.run, d.syncMissed, d.followLost, d.scanFiles, d.durable.run, d.lastGood.run,
-	} {
-		tasks.Go(func() { run(ctx) })
-	}
-	if d.cgroups != nil {
-		tasks.Go(func() { d.systemd.Run(ctx) })
-	}
-	if d.link != nil {
-		tasks.Go(func() { d.link.Run(ctx) })
-	}
-}
-
-// followFiles tells the slots of changes of the plugins' files until ctx is done.
-func (d *daemon) followFiles(ctx context.Context, watch *registry.Watcher) {
-	watch.Run(ctx, func(list registry.List) {
-		d.files.Store(&list)
-		d.slots.post(func(ctx context.Context) { d.slots.update(ctx, list) })
-	})
-}

@@ -1,7 +1,6 @@
-// Package daemon puts the parts together: sockets, the proxy, the store, the
-// plugins and what changes them while calls go on. It is the only package that
-// knows them all, so only cmd imports it.
+// Package daemon puts the parts together: sockets, the proxy, the store, the plugins, and what serves operators. It starts
+// them in order, and ends them when calls have been drained. It is the only package that knows them all, so only cmd
+// imports it.
 //
-// It decides when things happen (a generation of plugins replaces another, the
-// store is filled, calls are drained), not what they do.
+// What happens meanwhile is for the parts: see package slots for plugins, and package reconcile for pods and values.
 package daemon

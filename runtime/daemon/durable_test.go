@@ -153,9 +153,10 @@ func TestDurableValuesOfARemovedPlugin(t *testing.T) {
 	n.saved("a")
 	n.remove("10-counter.wasm")
 	n.await("plugin removed", "10-counter")
-	if _, err := os.Stat(n.durableFile()); !os.IsNotExist(err) {
-		t.Errorf("the file of a plugin that is removed: %v", err)
-	}
+	n.eventually("the file of a plugin that is removed", "true", func() string {
+		_, err := os.Stat(n.durableFile())
+		return fmt.Sprint(os.IsNotExist(err))
+	})
 	n.putRaw("10-counter.wasm", counting(t, "1", "n"))
 	n.awaitLoad("10-counter")
 	n.wantCount(pod, "a")

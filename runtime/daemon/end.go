@@ -22,43 +22,19 @@ func (d *daemon) reportStop(ctx context.Context) <-chan time.Time {
 }
 
 // drain lets post hooks end, within what calls have left of the drain timeout, which
-// began when the daemon was told to stop.
-func (d *daemon) drain(ctx context.Context, stopping <-chan time.Time) {
+// began when the daemon was told to stop: serving is done then.
+func (d *daemon) drain(serving, ctx context.Context, stopping <-chan time.Time) {
 	start := time.Now()
 	select {
-	case <-d.ticks.stopping:
+	case <-serving.Done():
 		start = <-stopping
 	default: // the listener failed
 	}
 	ctx, cancel := context.WithDeadline(ctx, start.Add(d.config.DrainTimeout))
 	defer cancel()
-	if err := d.queue.Drain(ctx); err != nil {
+	if err := d.reconciler.Queue.Drain(ctx); err != nil {
 		d.busy = true
 		d.observer.Observe(ctx, &observe.ShutdownLate{Of: "post hooks", After: time.Since(start)})
-	}
-}
-
-// report says what the run has served.
-func (d *daemon) report() {
-	called, failed := d.metrics.HookCalls()
-	d.observer.Observe(context.Background(), &observe.Served{
-		Calls: d.metrics.Calls(), Hooks: called, HookFailures: failed, Metrics: d.slots.metrics(),
-	})
-}
-
-// await waits for what is under way. It must not keep the process: a tick may wait for a
-// runtime that does not answer, and a compiler in this process cannot be stopped.
-func (d *daemon) await(ctx context.Context, tasks *sync.WaitGroup, of string) {
-	ended, start := make(chan struct{}), time.Now()
-	go func() {
-		tasks.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-		d.busy = true
-		d.observer.Observe(ctx, &observe.ShutdownLate{Of: of, After: time.Since(start)})
 	}
 }
 
@@ -84,27 +60,18 @@ func (d *daemon) closeSinks() error {
 func (d *daemon) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	d.current.swap(nil)
-	if d.slots != nil {
-		d.slots.close()
-		d.await(ctx, &d.ticks.running, "ticks")
-		d.await(ctx, &d.slots.jobs, "loads of plugins")
+	if d.slots != nil && !d.slots.Close(ctx) {
+		d.busy = true
 	}
 	var ends []func() error
 	if d.engine != nil && !d.busy { // whose code may be running
 		ends = append(ends, func() error { return d.engine.Close(ctx) })
 	}
-	if d.cgroups != nil {
-		ends = append(ends, d.cgroups.Close)
+	if d.reconciler != nil {
+		ends = append(ends, d.reconciler.Close)
 	}
-	if d.ledger != nil {
-		ends = append(ends, d.ledger.Close)
-	}
-	if d.durable != nil {
-		ends = append(ends, d.durable.close)
-	}
-	if d.lastGood != nil {
-		d.lastGood.close(ctx)
+	if d.slots != nil {
+		ends = append(ends, func() error { return d.slots.Save(ctx) })
 	}
 	ends = append(ends, d.closeSinks)
 	for _, conn := range d.conns {

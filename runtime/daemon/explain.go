@@ -5,17 +5,16 @@ import (
 	"errors"
 
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
-	"github.com/wasmproxy/wasmproxy/runtime/enforce"
+	"github.com/wasmproxy/wasmproxy/runtime/backend"
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
-	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
 func (d *daemon) explain(ctx context.Context, name string) (*explain.Report, error) {
-	if !d.following.Load() {
+	if !d.reconciler.Following.Load() {
 		return d.explainLeft(ctx, name)
 	}
-	report, err := d.enforcer().Explain(ctx, name)
-	if errors.Is(err, explain.ErrNotFound) && d.backend.behind() {
+	report, err := d.reconciler.Enforcer().Explain(ctx, name)
+	if errors.Is(err, explain.ErrNotFound) && d.reconciler.Backend.Behind() {
 		return nil, admin.NotReady("the proxy has not read the pods of the container runtime yet; " + err.Error())
 	}
 	return report, err
@@ -25,19 +24,15 @@ func (d *daemon) explain(ctx context.Context, name string) (*explain.Report, err
 // follows no pods then, so that the runtime is asked for them.
 func (d *daemon) explainLeft(ctx context.Context, name string) (*explain.Report, error) {
 	switch {
-	case !d.ledger.Empty(), len(d.ledger.IgnoredPods()) > 0:
-	case d.bypass.state.Load().On:
+	case !d.reconciler.Ledger.Empty(), len(d.reconciler.Ledger.IgnoredPods()) > 0:
+	case d.slots.Bypass.Status().On:
 		return nil, admin.NotReady("plugins are bypassed and none has left a value, so the proxy passes every call as it comes and knows of no pod")
 	default:
 		return nil, admin.NotReady("no plugin is loaded and none has left a value, so the proxy passes every call as it comes and knows of no pod")
 	}
-	left := d.enforcer()
-	left.Store = pods.NewStoreWith(enforce.KernelOf(d.cgroups))
-	ctx, cancel := context.WithTimeout(ctx, syncTime)
-	defer cancel()
-	syncErr := left.Store.Sync(ctx, left.Backend)
+	left, syncErr := d.reconciler.EnforcerOfRuntime(ctx)
 	report, err := left.Explain(ctx, name)
-	if errors.Is(err, explain.ErrNotFound) && !complete(syncErr) {
+	if errors.Is(err, explain.ErrNotFound) && !backend.Complete(syncErr) {
 		return nil, admin.NotReady("the container runtime does not tell of its pods: " + syncErr.Error())
 	}
 	return report, err

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"net"
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
@@ -24,12 +23,8 @@ func (d *daemon) listen(ctx context.Context) (net.Listener, error) {
 // selfCheck succeeds if the owner of the slots and the listener answer. It makes no call of
 // CRI and asks no plugin.
 func (d *daemon) selfCheck(ctx context.Context) error {
-	answered := make(chan struct{})
-	go d.slots.post(func(context.Context) { close(answered) })
-	select {
-	case <-answered:
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for the owner of the plugins: %w", ctx.Err())
+	if err := d.slots.Answer(ctx); err != nil {
+		return err
 	}
 	return d.answers(ctx, d.config.Listen)
 }

@@ -4,14 +4,17 @@ import (
 	"context"
 	"time"
 
+	"github.com/wasmproxy/wasmproxy/runtime/backend"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/settings"
-	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
 // goodPoll is how often the container runtime is asked until it has answered once.
 const goodPoll = time.Second
+
+// saveAgain is how long after a failed save the next one is tried.
+const saveAgain = 10 * time.Second
 
 // reportLastGood makes an event of a start with the last good settings.
 func reportLastGood(ctx context.Context, source *settings.Source, observer observe.Observer) {
@@ -22,13 +25,13 @@ func reportLastGood(ctx context.Context, source *settings.Source, observer obser
 
 // keepSettings saves the active settings as good once the container runtime has answered: without an answer their
 // backend may be wrong. It tries again what fails.
-func keepSettings(ctx context.Context, source *settings.Source, runtime *backend, observer observe.Observer) {
+func keepSettings(ctx context.Context, source *settings.Source, runtime *backend.Backend, observer observe.Observer) {
 	if source == nil {
 		return
 	}
 	reported, wait := false, goodPoll
 	for {
-		if _, err := runtime.version(ctx); err == nil {
+		if _, err := runtime.Version(ctx); err == nil {
 			if err = source.Keep(); err == nil {
 				return
 			}
@@ -43,14 +46,6 @@ func keepSettings(ctx context.Context, source *settings.Source, runtime *backend
 			return
 		}
 	}
-}
-
-func settingsStatus(s settings.State) status.Settings {
-	shown := status.Settings{File: s.File, LastGood: s.LastGood, Since: s.Since, Changed: s.Changed}
-	if s.Err != nil {
-		shown.Error = plugin.Printable(s.Err.Error(), 1<<10)
-	}
-	return shown
 }
 
 // settingsReasons says, for notReady, why the settings file is not active. With why comes what is wrong in it.

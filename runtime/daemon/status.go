@@ -6,7 +6,6 @@ import (
 	"os"
 	"time"
 
-	"google.golang.org/grpc/connectivity"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/runtime/observe/metrics"
@@ -17,9 +16,9 @@ import (
 
 // status returns the state of the moment. It waits for the container runtime, but not for long.
 func (d *daemon) status(ctx context.Context) (*status.Status, error) {
-	version, err := d.backend.version(ctx)
+	version, err := d.reconciler.Backend.Version(ctx)
 	if err == nil {
-		d.backend.describeChanged(ctx)
+		d.reconciler.Backend.DescribeChanged(ctx)
 	}
 	s, failed := d.snapshot(ctx)
 	if failed != nil {
@@ -36,33 +35,38 @@ func (d *daemon) status(ctx context.Context) (*status.Status, error) {
 // snapshot returns the state of the moment, as far as it is known without asking the container runtime: NotReady is
 // empty. With the error that the plugins are not known comes all but them.
 func (d *daemon) snapshot(ctx context.Context) (*status.Status, error) {
-	all, err := d.slots.snapshot(ctx)
-	node := d.backend.node.Load()
+	all, err := d.plugins(ctx)
+	node := d.reconciler.Backend.Node.Load()
+	settings := d.settings.State()
 	s := &status.Status{
 		Version: d.version, PID: os.Getpid(), Now: time.Now(), Started: d.started,
-		Bypass: d.bypass.status(), Settings: settingsStatus(d.settings.State()),
-		Listen: d.config.Listen, Connections: d.server.Connections(), Peers: connected(d.peers.All()), Plugins: all,
-		Created: d.metrics.Succeeded(runtimeapi.RuntimeService_CreateContainer_FullMethodName), Queued: d.queue.Len(),
+		Bypass:   d.slots.Bypass.Status(),
+		Settings: status.Settings{File: settings.File, LastGood: settings.LastGood, Since: settings.Since, Changed: settings.Changed},
+		Listen:   d.config.Listen, Connections: d.server.Connections(), Peers: connected(d.peers.All()), Plugins: all,
+		Created: d.metrics.Succeeded(runtimeapi.RuntimeService_CreateContainer_FullMethodName), Queued: d.reconciler.Queue.Len(),
 		Backend: status.Backend{
-			Endpoint: d.config.Backend, Connected: d.backend.conn.GetState() == connectivity.Ready, Name: node.RuntimeName, Version: node.RuntimeVersion,
-			Handlers: d.backend.handlers.Load().all,
+			Endpoint: d.config.Backend, Connected: d.reconciler.Backend.Connected(), Name: node.RuntimeName, Version: node.RuntimeVersion,
+			Handlers: d.reconciler.Backend.Handlers(),
 		},
-		Cgroup: status.Cgroup{Root: d.config.CgroupRoot, Version: d.cgroups.Version(), Driver: node.CgroupDriver},
+		Cgroup: status.Cgroup{Root: d.config.CgroupRoot, Version: d.reconciler.Cgroups.Version(), Driver: node.CgroupDriver},
 		Values: status.Values{
-			StateDir: d.config.StateDir, NotHeld: d.ledger.NotHeld(), Saved: d.ledger.Saved() && d.durable.allSaved() && d.lastGood.saved(),
+			StateDir: d.config.StateDir, NotHeld: d.reconciler.Ledger.NotHeld(), Saved: d.reconciler.Ledger.Saved() && d.slots.Saved(),
 		},
+	}
+	if settings.Err != nil {
+		s.Settings.Error = plugin.Printable(settings.Err.Error(), 1<<10)
 	}
 	for _, n := range d.metrics.Calls() {
 		s.Calls += n
 	}
-	if d.following.Load() {
-		if s.Store.State = "filled"; d.backend.behind() {
+	if d.reconciler.Following.Load() {
+		if s.Store.State = "filled"; d.reconciler.Backend.Behind() {
 			s.Store.State = "filling"
 		}
 	}
-	s.Store.Pods, s.Store.Containers = d.store.Len()
-	s.Values.Objects, s.Values.Wanted = d.ledger.Len()
-	for uid, reason := range d.ledger.IgnoredPods() {
+	s.Store.Pods, s.Store.Containers = d.reconciler.Store.Len()
+	s.Values.Objects, s.Values.Wanted = d.reconciler.Ledger.Len()
+	for uid, reason := range d.reconciler.Ledger.IgnoredPods() {
 		if s.Values.Ignored == nil {
 			s.Values.Ignored = map[string]string{}
 		}
@@ -86,6 +90,15 @@ func connected(now []peers.Peer) []status.Peer {
 		all = append(all, status.Peer{PID: p.PID, UID: p.UID, Program: program, Since: p.Since, Connections: p.Connections})
 	}
 	return all
+}
+
+// plugins returns the state of all plugins.
+func (d *daemon) plugins(ctx context.Context) (status.Plugins, error) {
+	all, err := d.slots.Plugins(ctx)
+	for i := range all.Plugins {
+		all.Plugins[i].Counts = counts(d.metrics.Plugin(all.Plugins[i].ID))
+	}
+	return all, err
 }
 
 func counts(t metrics.Totals) status.Counts {

@@ -40,9 +40,17 @@ func (c *call) attach() {
 		docker.Close()
 		<-done // the caller's connection is net/http's again, or closed
 	}()
+	request := c.r.Clone(ctx) // with all headers, also those of a connection
+	request.URL.Scheme, request.URL.Host = "http", "docker"
+	if _, ok := request.Header["User-Agent"]; !ok {
+		request.Header.Set("User-Agent", "") // none is made up
+	}
+	if request.Body = io.NopCloser(c.r.Body); c.r.ContentLength == 0 {
+		request.Body = nil
+	}
 	go func() {
 		defer close(done)
-		_ = c.outgoing().Write(docker) // whether dockerd has it is seen by the answer
+		_ = request.Write(docker) // whether dockerd has it is seen by the answer
 		if caller := <-taken; caller != nil {
 			copyInput(docker, caller)
 		}
@@ -81,19 +89,6 @@ func copyInput(docker net.Conn, caller io.Reader) {
 		_ = half.CloseWrite()
 	}
 	_, _ = io.Copy(io.Discard, caller)
-}
-
-// outgoing is the request as dockerd gets it: with all headers, also those of a connection.
-func (c *call) outgoing() *http.Request {
-	out := c.r.Clone(c.r.Context())
-	out.URL.Scheme, out.URL.Host = "http", "docker"
-	if _, ok := out.Header["User-Agent"]; !ok {
-		out.Header.Set("User-Agent", "") // none is made up
-	}
-	if out.Body = io.NopCloser(c.r.Body); c.r.ContentLength == 0 {
-		out.Body = nil
-	}
-	return out
 }
 
 // readHead reads the head of dockerd's answer, and what has come behind it. Informational ones before
@@ -142,7 +137,7 @@ func (c *call) answer(from io.Reader) {
 type connKey struct{}
 
 // endWith calls end when the caller has closed its connection, until ctx is done. To close the
-// side that it sends on is to end the input alone: the request goes on.
+// side that it sends on is to end the input alone: the answer still comes.
 func endWith(ctx context.Context, end context.CancelFunc) {
 	conn, _ := ctx.Value(connKey{}).(syscall.Conn)
 	if conn == nil {

@@ -71,7 +71,7 @@ func (c *call) containerStage(
 
 // standalone serves a container that Kubernetes did not make: it is a pod and its container. Until
 // the store reads the pod from Docker again, its ID is another one than the container's, since
-// nobody knows that before the container is made.
+// that is not known before the container is made.
 func (c *call) standalone(name string, of *container) {
 	id := rand.Text()
 	if name == "" { // Docker makes one up
@@ -144,39 +144,31 @@ func (c *call) update() {
 		c.hook(stage{request: request})
 		return
 	}
-	has := sync.OnceValue(func() *resources { return c.resourcesOf(id) })
+	has := sync.OnceValue(func() *resources { // empty if Docker does not tell
+		ctx, cancel := context.WithTimeout(c.r.Context(), readTime)
+		defer cancel()
+		found, _, err := c.opts.Client.inspect(ctx, id)
+		if err != nil {
+			return new(resources)
+		}
+		return &found.HostConfig.resources
+	})
 	onlyNano := of.NanoCpus > 0 && of.CpuQuota == 0 && of.CpuPeriod == 0
-	if onlyNano && k == standalone && has().hasQuota() {
-		c.asQuota(of)
+	// The container may have a quota by a plugin. Docker takes no NanoCpus then: the update sets period and quota.
+	if onlyNano && k == standalone && max(has().CpuQuota, has().CpuPeriod) > 0 {
+		as := of.cri()
+		e := newChanges(c.body)
+		e.set("NanoCpus", 0)
+		e.set("CpuPeriod", as.GetCpuPeriod())
+		e.set("CpuQuota", as.GetCpuQuota())
+		if e.err == nil {
+			of.NanoCpus, of.CpuPeriod, of.CpuQuota = 0, as.GetCpuPeriod(), as.GetCpuQuota()
+			c.setBody(e.text)
+		}
 	}
 	request.Linux = of.cri()
 	c.hook(stage{request: request, changed: func(to proto.Message, e *changes) {
 		e.cpus = func() int64 { return c.opts.Client.cpus(c.r.Context()) }
 		e.update(has().updatedBy(of), request, to.(*runtimeapi.UpdateContainerResourcesRequest))
 	}})
-}
-
-// resourcesOf asks Docker for the resources of a container. They are empty if it does not tell.
-func (c *call) resourcesOf(id string) *resources {
-	ctx, cancel := context.WithTimeout(c.r.Context(), readTime)
-	defer cancel()
-	found, _, err := c.opts.Client.inspect(ctx, id)
-	if err != nil {
-		return new(resources)
-	}
-	return &found.HostConfig.resources
-}
-
-// asQuota has an update by NanoCpus set period and quota. The container has a quota, which a plugin
-// may have given it, and Docker then takes no NanoCpus.
-func (c *call) asQuota(of *resources) {
-	as := of.cri()
-	e := newChanges(c.body)
-	e.set("NanoCpus", 0)
-	e.set("CpuPeriod", as.GetCpuPeriod())
-	e.set("CpuQuota", as.GetCpuQuota())
-	if e.err == nil {
-		of.NanoCpus, of.CpuPeriod, of.CpuQuota = 0, as.GetCpuPeriod(), as.GetCpuQuota()
-		c.setBody(e.text)
-	}
 }

@@ -56,8 +56,8 @@ func removes(query url.Values) bool {
 	return false
 }
 
-// about serves a request about a container that exists.
-func (c *call) about() {
+// serveExisting serves a request about a container that exists.
+func (c *call) serveExisting() {
 	podID, id, k := c.identify()
 	stages := stagesOf(k, c.op.sandbox, c.op.container)
 	if c.unseen != nil && c.op.name == "ContainerStart" { // it may change what the container was made with
@@ -205,7 +205,7 @@ func (c *call) send(ctx context.Context, rec *recorder, stages []stage, made, se
 	return err
 }
 
-// read reads the request's body, which is restored for whoever sends it. One that is too large for
+// read reads the request's body, which is restored to be sent. One that is too large for
 // plugins is not read as a whole. ok is false if the request has been answered, since the body broke off.
 func (c *call) read() (ok bool) {
 	body, err := io.ReadAll(io.LimitReader(c.r.Body, maxBody+1))
@@ -241,8 +241,8 @@ func (c *call) edit(st stage, to proto.Message) {
 		return
 	}
 	if len(e.left) > 0 {
-		about := observe.Object{Container: c.r.URL.Query().Get("name"), ContainerID: c.object}
-		c.opts.Observer.Observe(c.r.Context(), &observe.ChangesNotSent{Method: c.op.name, Object: about, Fields: e.left})
+		obj := observe.Object{Container: c.r.URL.Query().Get("name"), ContainerID: c.object}
+		c.opts.Observer.Observe(c.r.Context(), &observe.ChangesNotSent{Method: c.op.name, Object: obj, Fields: e.left})
 	}
 	c.setBody(e.text)
 }

@@ -19,7 +19,7 @@ const (
 	// maxAnswer bounds an answer to the proxy itself but for lists, and an event. A container is told in
 	// some 10 KiB, or as much more as its labels and environment have.
 	maxAnswer = 4 << 20
-	// maxList and maxListed bound a list of containers, of which each has some 2 KiB.
+	// maxList and maxListed bound a list of containers. Each has some 2 KiB.
 	maxList   = 32 << 20
 	maxListed = 16 << 10
 	// maxReading bounds how many answers to the proxy itself are read at a time. As Go's values

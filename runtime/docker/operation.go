@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 )
 
@@ -32,12 +33,12 @@ var other = operation{name: "other"}
 // Those that plugins are shown come first.
 var operations = map[string]operation{
 	"POST containers/create":    {name: "ContainerCreate", since: "1.24", sandbox: "RunPodSandbox", container: "CreateContainer", serve: (*call).create},
-	"POST containers/*/start":   {name: "ContainerStart", since: "1.24", container: "StartContainer", serve: (*call).about},
-	"POST containers/*/restart": {name: "ContainerRestart", since: "1.24", container: "StartContainer", serve: (*call).about},
-	"POST containers/*/stop":    {name: "ContainerStop", since: "1.24", sandbox: "StopPodSandbox", container: "StopContainer", serve: (*call).about},
-	"POST containers/*/kill":    {name: "ContainerKill", since: "1.24", sandbox: "StopPodSandbox", container: "StopContainer", when: kills, serve: (*call).about},
+	"POST containers/*/start":   {name: "ContainerStart", since: "1.24", container: "StartContainer", serve: (*call).serveExisting},
+	"POST containers/*/restart": {name: "ContainerRestart", since: "1.24", container: "StartContainer", serve: (*call).serveExisting},
+	"POST containers/*/stop":    {name: "ContainerStop", since: "1.24", sandbox: "StopPodSandbox", container: "StopContainer", serve: (*call).serveExisting},
+	"POST containers/*/kill":    {name: "ContainerKill", since: "1.24", sandbox: "StopPodSandbox", container: "StopContainer", when: kills, serve: (*call).serveExisting},
 	"POST containers/*/update":  {name: "ContainerUpdate", since: "1.24", container: "UpdateContainerResources", serve: (*call).update},
-	"DELETE containers/*":       {name: "ContainerDelete", since: "1.24", sandbox: "RemovePodSandbox", container: "RemoveContainer", when: removes, serve: (*call).about},
+	"DELETE containers/*":       {name: "ContainerDelete", since: "1.24", sandbox: "RemovePodSandbox", container: "RemoveContainer", when: removes, serve: (*call).serveExisting},
 
 	"GET containers/json": {name: "ContainerList"}, "GET containers/*/json": {name: "ContainerInspect"},
 	"GET containers/*/top": {name: "ContainerTop"}, "GET containers/*/logs": {name: "ContainerLogs", endless: true}, "GET containers/*/changes": {name: "ContainerChanges"},
@@ -121,6 +122,15 @@ func Methods() (all []*cri.Method) {
 		all = append(all, op.methods()...)
 	}
 	return all
+}
+
+// UncalledHooks are the hooks for which there is no call in this mode.
+func UncalledHooks() abi.HookSet {
+	called := abi.HookSetOf(abi.Synchronize, abi.Tick)
+	for _, m := range Methods() {
+		called |= m.Hooks()
+	}
+	return ^called
 }
 
 // Shapes returns the names of all operations, for metrics. Of those whose answer has no end of its

@@ -25,7 +25,7 @@ func (c *changes) created(h *edit, of *resources, was, is *runtimeapi.LinuxConta
 		h.set("CpuPeriod", is.GetCpuPeriod())
 		h.set("CpuQuota", is.GetCpuQuota())
 	}
-	if is.GetMemoryLimitInBytes() < 0 { // there is none to lift
+	if is.GetMemoryLimitInBytes() < 0 { // there is no limit to raise
 		had.Memory = 0
 	}
 	c.resources(h, &had, was, is)
@@ -54,9 +54,6 @@ func (r *resources) updatedBy(of *resources) *resources {
 	}
 	return &had
 }
-
-// hasQuota reports whether Docker refuses an update of the container by NanoCpus.
-func (r *resources) hasQuota() bool { return r.CpuQuota > 0 || r.CpuPeriod > 0 }
 
 // swapFor returns the limit of memory and swap together that goes with a new limit of memory: swap,
 // which the request has, if that may stay. Docker refuses a limit of memory above both together,

@@ -78,7 +78,7 @@ func (s *Server) count(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		s.open.Add(1)
-	case http.StateClosed, http.StateHijacked: // the request of which goes on
+	case http.StateClosed, http.StateHijacked: // its request is still served
 		s.open.Add(-1)
 	}
 }

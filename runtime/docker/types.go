@@ -8,7 +8,7 @@ import (
 // The parts of Docker's messages that a CRI message is made of. The names are those of
 // github.com/moby/moby/api/types; what is not here is never decoded.
 
-// container is the body of ContainerCreate, without the parts that nobody asks for.
+// container is the body of ContainerCreate, without the parts that the proxy does not use.
 type container struct {
 	Hostname, User, Image, WorkingDir string
 	Env                               []string

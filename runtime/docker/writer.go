@@ -86,7 +86,7 @@ func (r *recorder) WriteHeader(code int) {
 // Flush implements http.Flusher, and does nothing.
 func (r *recorder) Flush() {}
 
-// failure is the error that the answer is, nil if it is none.
+// failure is the error that the answer is, nil if it is no error.
 func (r *recorder) failure() error {
 	switch {
 	case r.err != nil:

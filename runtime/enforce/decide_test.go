@@ -25,7 +25,7 @@ func TestDecide(t *testing.T) {
 		}
 		return all
 	}
-	stuck := &Failure{Reason: "busy", held: "1", stuck: true}
+	stuck := &Failure{Reason: "busy", held: "1", noRetry: true}
 	fights := Drift{row: fightAfter, repaired: time.Now()}
 	for _, c := range []struct {
 		what          string

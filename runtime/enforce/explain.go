@@ -113,7 +113,7 @@ func (e *Enforcer) explainPod(ctx context.Context, p pods.Pod, container string)
 func short(state string) string { return strings.ToLower(state[strings.LastIndexByte(state, '_')+1:]) }
 
 // explainObject has the values of an object in x. has are the resources that the runtime has. unowned says that
-// the object has values of which neither the owner nor kubelet's value is known.
+// the object has values whose owner and whose value of kubelet are not known.
 func (e *Enforcer) explainObject(
 	ctx context.Context, x *explain.Object, o crifield.Object, has *runtimeapi.LinuxContainerResources, unowned bool,
 ) {

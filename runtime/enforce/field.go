@@ -44,7 +44,7 @@ func (l *Ledger) Updated(id ID, u Update) {
 	for t, value := range u.Sent {
 		if v := o.values[t]; v != nil {
 			v.Last, v.Writing, v.Failed = value, "", nil
-			o.tidy(t)
+			o.dropUnused(t)
 		}
 	}
 	l.changed(id)

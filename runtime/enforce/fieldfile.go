@@ -98,7 +98,7 @@ func holdsBytes(n int64, held string) bool {
 	return has <= n && n-has < int64(os.Getpagesize())
 }
 
-// swapOf is the limit of swap alone of CRI's limit of memory and swap together; -1 is none. It is
+// swapOf is the limit of swap alone of CRI's limit of memory and swap together; -1 is no limit. It is
 // false without a limit of memory.
 func swapOf(sum, memory int64) (swap int64, known bool) {
 	if sum < 0 {

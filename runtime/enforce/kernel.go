@@ -44,14 +44,14 @@ func (k kernel) Resources(group string) (*runtimeapi.LinuxContainerResources, po
 	if k.Version() == 1 && g.get(rules.CPUIdle) != "1" { // an idle group has the kernel's own shares; a weight of v2 is of several
 		res.CpuShares = number(g.Exact("cpu.weight", ""))
 	}
-	var told pods.Parts
+	var reported pods.Parts
 	values := Values(res)
 	for f := range abi.MemorySwap + 1 {
 		if _, tells := values[fieldTarget(abi.Resources+f, "")]; tells {
-			told |= pods.PartOf(abi.Resources + f)
+			reported |= pods.PartOf(abi.Resources + f)
 		}
 	}
-	return res, told, nil
+	return res, reported, nil
 }
 
 // sum is CRI's limit of memory and swap together, for the limit of memory.swap.max.
@@ -68,7 +68,7 @@ func sum(memory int64, swapText string) int64 {
 	return memory + swap
 }
 
-// number reads a number of a cgroup file as CRI has it: -1 is none, 0 what is not a number.
+// number reads a number of a cgroup file as CRI has it: -1 is no limit, 0 what is not a number.
 func number(text string) int64 {
 	if text == "max" {
 		return -1

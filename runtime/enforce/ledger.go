@@ -68,9 +68,9 @@ type Value struct {
 
 // Failure is that of a write or update.
 type Failure struct {
-	Reason string `json:"reason"`
-	held   string // what the file showed then
-	stuck  bool   // it is not written again while it shows that
+	Reason  string `json:"reason"`
+	held    string // what the file showed then
+	noRetry bool   // it is not written again while it shows that
 }
 
 // Ledger holds the records of all objects of a node: for each pod and container, and each of its cgroup files and CRI fields
@@ -176,7 +176,7 @@ func (l *Ledger) revert(id ID, asked []Asked, former []formerly) {
 		if v != nil && a.Sent {
 			v.Writing = ""
 		}
-		o.tidy(a.Target)
+		o.dropUnused(a.Target)
 	}
 	l.changed(id)
 }
@@ -292,7 +292,7 @@ func (l *Ledger) changed(ids ...ID) {
 	}
 }
 
-// prune drops an object of which nothing is left to know, and its pod if that was the last one. Else the pod's index follows it.
+// prune drops an object without records, and its pod if that was the last one. Else the pod's index follows it.
 func (l *Ledger) prune(id ID) {
 	p, o := l.pods[id.Pod], l.find(id)
 	if delete(p.raising, id.Container); o == nil || len(o.values) == 0 {

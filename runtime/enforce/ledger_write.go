@@ -140,7 +140,7 @@ func (l *Ledger) Begin(id ID, held Held, why Why, kernel Kernel) (due []Write) {
 				save = true
 			}
 		}
-		o.tidy(t) // a value that became kubelet's own needs no undo
+		o.dropUnused(t) // a value that became kubelet's own needs no undo
 	}
 	if save {
 		l.changed(id)
@@ -170,7 +170,7 @@ func (v Value) decide(file, found string, known bool, why Why, kernel Kernel) (w
 		shows = found == value || holds(value) || asBefore
 	}
 	if known && shows {
-		changed = v.settle(file, found, value, kernel)
+		changed = v.confirm(file, found, value, kernel)
 		return Write{}, v, changed
 	}
 	if known && !ours {
@@ -180,7 +180,7 @@ func (v Value) decide(file, found string, known bool, why Why, kernel Kernel) (w
 			return Write{}, v, true
 		}
 	}
-	failed := v.stuckAt(found)
+	failed := v.refusedAt(found)
 	if v.Drift.Fight || failed && why == Called {
 		return Write{}, v, changed
 	}
@@ -205,9 +205,9 @@ func (v *Value) exactly(file string, kernel Kernel) bool {
 	return v.Exact == "" || kernel.Exact(file, "") == v.Exact
 }
 
-// settle notes that the kernel holds the value, which it shows as found, and reports whether
+// confirm notes that the kernel holds the value, which it shows as found, and reports whether
 // the record has changed.
-func (v *Value) settle(file, found, value string, kernel Kernel) (changed bool) {
+func (v *Value) confirm(file, found, value string, kernel Kernel) (changed bool) {
 	v.Drift.pending = false
 	if v.unwritten() { // it was there before anybody wrote it
 		if v.Kubelet == nil {
@@ -267,7 +267,7 @@ func (v *Value) end(d *Done) (changed bool) {
 		return true
 	}
 	if d.Err != nil {
-		d.Again = v.stuckAt(d.Found) && v.Failed.Reason == d.Err.Error()
+		d.Again = v.refusedAt(d.Found) && v.Failed.Reason == d.Err.Error()
 		v.Failed = &Failure{d.Err.Error(), d.Found, true}
 		return true
 	}

@@ -81,7 +81,7 @@ func (l *Ledger) Lift(uid, file string, wish Wish) {
 	if wish.Plugin == "" {
 		if o := l.find(id); o != nil && o.values[t] != nil && o.values[t].mayRaise() {
 			o.values[t].lift(nil)
-			o.tidy(t)
+			o.dropUnused(t)
 			l.changed(id)
 		}
 		return

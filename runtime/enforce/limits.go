@@ -88,7 +88,7 @@ func (e *Enforcer) live(ctx context.Context, id string) bool {
 	return err != nil || !e.Cgroups.Gone(group)
 }
 
-// lift is the wish for a limit of a pod of which a container has a higher one; the zero Wish if none has,
+// lift is the wish for a limit of a pod one of whose containers has a higher one; the zero Wish if no container has,
 // or the pod has no limit. Of memory it is the node's, and not "max": kubelet reads that as -1, and each
 // resize is growth to it, which it makes without a look at what is in use.
 func (e *Enforcer) lift(file, uid string, pod rules.Limit, raised []Raised) (wish Wish) {
@@ -137,7 +137,7 @@ func (e *Enforcer) ownLimits(ctx context.Context, id ID) (all []ownLimit) {
 	return all
 }
 
-// limitFile is the file of the limit that a target sets; "" if it is none.
+// limitFile is the file of the limit that a target sets; "" if it sets no limit.
 func limitFile(t Target) string {
 	switch t {
 	case fieldTarget(abi.Resources+abi.CPUQuota, ""), fieldTarget(abi.Resources+abi.CPUPeriod, ""):

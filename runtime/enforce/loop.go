@@ -24,10 +24,10 @@ func (q Queued) Wait(ctx context.Context) {
 	}
 }
 
-// Settle brings the ledger and the cgroup files to where the container runtime is, after it was
+// Resync brings the ledger and the cgroup files to where the container runtime is, after it was
 // connected: the records of objects that are gone are dropped, and values that were overwritten
 // meanwhile are written again. The store has all pods and containers of the runtime.
-func (e *Enforcer) Settle(ctx context.Context) {
+func (e *Enforcer) Resync(ctx context.Context) {
 	e.DropGone()
 	e.queue(ctx, e.Ledger.Objects(), "a new connection to the container runtime").Wait(ctx)
 }
@@ -100,7 +100,7 @@ func (e *Enforcer) RepairPod(ctx context.Context, uid, cause string) {
 	e.queue(ctx, e.Ledger.Of(uid), cause)
 }
 
-// queue has objects reconciled. cause is a call or reload that may have overwritten values of them; "" is none.
+// queue has objects reconciled. cause is a call or reload that may have overwritten values of them; "" is no cause.
 func (e *Enforcer) queue(ctx context.Context, ids []ID, cause string) (all Queued) {
 	for _, id := range ids {
 		if cause != "" {
@@ -130,8 +130,8 @@ func (e *Enforcer) reconcile(ctx context.Context, id ID) (pod Queued) {
 	defer func() {
 		if r := recover(); r != nil {
 			const during = "a comparison of values with what is"
-			about := e.about(id, crifield.Object{})
-			e.Observer.Observe(ctx, &observe.Panicked{During: during, Object: about, Panic: fmt.Sprint(r), Stack: string(debug.Stack())})
+			obj := e.objectOf(id, crifield.Object{})
+			e.Observer.Observe(ctx, &observe.Panicked{During: during, Object: obj, Panic: fmt.Sprint(r), Stack: string(debug.Stack())})
 		}
 	}()
 	why := e.Ledger.Look(id)

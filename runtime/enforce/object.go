@@ -63,8 +63,8 @@ func (e *Enforcer) Sandbox(of ID) (id string, ok bool) {
 	return pod.ID, true
 }
 
-// about names an object of the ledger for an event.
-func (e *Enforcer) about(id ID, o crifield.Object) (a observe.Object) {
+// objectOf names an object of the ledger for an event.
+func (e *Enforcer) objectOf(id ID, o crifield.Object) (a observe.Object) {
 	pod := o.Pod
 	if o.Container != nil {
 		a.Container, a.ContainerID = o.Container.Config.GetMetadata().GetName(), o.Container.ID

@@ -19,11 +19,11 @@ type updateRequest = runtimeapi.UpdateContainerResourcesRequest
 // refuse it are cleared meanwhile, and come back whatever happens; what an accepted update has overwritten is written
 // again. cause is the call that the update is; "" is one of the proxy's own, which is no reason for the next one.
 func (e *Enforcer) Around(
-	ctx context.Context, about observe.Object, c *crifield.Container, r *updateRequest, cause string, send func() error,
+	ctx context.Context, obj observe.Object, c *crifield.Container, r *updateRequest, cause string, send func() error,
 ) error {
-	hold := e.suspend(ctx, about, c, r)
+	hold := e.suspend(ctx, obj, c, r)
 	accepted := false
-	defer func() { e.restore(ctx, about, c, hold, r, cause, accepted) }() // send may panic
+	defer func() { e.restore(ctx, obj, c, hold, r, cause, accepted) }() // send may panic
 	err := send()
 	accepted = err == nil
 	return err
@@ -31,7 +31,7 @@ func (e *Enforcer) Around(
 
 // suspend clears cgroup values of a container that would make the kernel refuse an update. It
 // returns nil if there are none.
-func (e *Enforcer) suspend(ctx context.Context, about observe.Object, c *crifield.Container, r *updateRequest) *cgroup.Suspension {
+func (e *Enforcer) suspend(ctx context.Context, obj observe.Object, c *crifield.Container, r *updateRequest) *cgroup.Suspension {
 	if e.Cgroups == nil {
 		return nil
 	}
@@ -45,14 +45,14 @@ func (e *Enforcer) suspend(ctx context.Context, about observe.Object, c *crifiel
 		hold, err = e.Cgroups.SuspendForUpdate(ctx, group, update)
 	}
 	if err != nil {
-		e.Observer.Observe(ctx, &observe.SuspendFailed{Object: about, Err: err})
+		e.Observer.Observe(ctx, &observe.SuspendFailed{Object: obj, Err: err})
 	}
 	return hold
 }
 
 // restore writes back what suspend cleared, and repairs what the update r has overwritten.
 func (e *Enforcer) restore(
-	ctx context.Context, about observe.Object, c *crifield.Container, hold *cgroup.Suspension,
+	ctx context.Context, obj observe.Object, c *crifield.Container, hold *cgroup.Suspension,
 	r *updateRequest, cause string, accepted bool,
 ) {
 	own := crifield.Object{Container: c}
@@ -65,7 +65,7 @@ func (e *Enforcer) restore(
 		g.Close()
 	}
 	if err := hold.Restore(ctx, accepted); err != nil {
-		e.Observer.Observe(ctx, &observe.RestoreFailed{Object: about, Err: err})
+		e.Observer.Observe(ctx, &observe.RestoreFailed{Object: obj, Err: err})
 		e.Ledger.Note(e.ID(own), "UpdateContainerResources") // the next scan looks at it
 	}
 	if accepted {
@@ -96,7 +96,7 @@ func (e *Enforcer) keepFile(
 			return // there is no such file, or the container has ended
 		}
 		if err := e.Cgroups.Write(ctx, group, file, before); err != nil {
-			e.Observer.Observe(ctx, &observe.RestoreFailed{Object: e.about(e.ID(own), own), Err: err})
+			e.Observer.Observe(ctx, &observe.RestoreFailed{Object: e.objectOf(e.ID(own), own), Err: err})
 		}
 	}
 }

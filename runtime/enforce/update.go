@@ -135,7 +135,7 @@ func (e *Enforcer) send(ctx context.Context, id ID, c *crifield.Container, due f
 	}
 	req := &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.ID, Linux: r}
 	e.Ledger.Sending(id, Values(r))
-	return e.Around(ctx, e.about(id, crifield.Object{Container: c}), c, req, "", func() error {
+	return e.Around(ctx, e.objectOf(id, crifield.Object{Container: c}), c, req, "", func() error {
 		for _, file := range dialect.Union(func(r dialect.Runtime) []string { return r.Lost }) {
 			defer e.keepFile(ctx, c, r, file)() // before the files of plugins are written
 		}
@@ -158,25 +158,25 @@ func (e *Enforcer) notSent(ctx context.Context, id ID, err error, due fieldChang
 		return
 	}
 	c, _ := e.Store.Container(id.Container)
-	about := e.about(id, crifield.Object{Container: crifield.ContainerOf(c)})
+	obj := e.objectOf(id, crifield.Object{Container: crifield.ContainerOf(c)})
 	var names []string
 	for _, t := range targets {
 		name := strings.TrimPrefix(string(t), string(Field("")))
 		if w, wish := e.Ledger.Owner(id, t); wish {
 			e.Observer.Observe(ctx, &observe.DeferredUpdateFailed{
-				Plugin: w.Plugin, Hook: w.Hook, Object: about, Field: "container.resources." + name, Err: err,
+				Plugin: w.Plugin, Hook: w.Hook, Object: obj, Field: "container.resources." + name, Err: err,
 			})
 		} else {
 			names = append(names, name)
 		}
 	}
 	if len(names) > 0 {
-		e.Observer.Observe(ctx, &observe.FieldsNotReset{Object: about, Fields: names, Err: err})
+		e.Observer.Observe(ctx, &observe.FieldsNotReset{Object: obj, Fields: names, Err: err})
 	}
 }
 
 // namePartners has an update of the host's own name what a runtime takes together with what it names. The sum of memory
-// and swap is left out where the update's limit of memory is none, or above it.
+// and swap is left out where the update has no limit of memory, or one above it.
 func namePartners(r, has *runtimeapi.LinuxContainerResources) {
 	named, fields := r.MemorySwapLimitInBytes, r.ProtoReflect().Descriptor().Fields()
 	for i := range fields.Len() {

@@ -28,13 +28,13 @@ func (v *Value) ask(w Wish) (former *Wish) {
 func (v *Value) renewed() {
 	v.Drift.forgive()
 	if v.Failed != nil {
-		v.Failed.stuck = false
+		v.Failed.noRetry = false
 	}
 }
 
-// stuckAt reports whether the last write failed while the file showed this.
-func (v *Value) stuckAt(held string) bool {
-	return v.Failed != nil && v.Failed.stuck && v.Failed.held == held
+// refusedAt reports whether the last write failed while the file showed this.
+func (v *Value) refusedAt(held string) bool {
+	return v.Failed != nil && v.Failed.noRetry && v.Failed.held == held
 }
 
 // end ends the wish of a plugin for a target, and returns it; nil if there was none.
@@ -50,7 +50,7 @@ func (o *object) end(t Target, plugin string) (former *Wish) {
 	w := v.Wishes[i]
 	v.Wishes = slices.Delete(v.Wishes, i, i+1)
 	v.renewed()
-	o.tidy(t)
+	o.dropUnused(t)
 	return &w
 }
 
@@ -80,14 +80,14 @@ func (o *object) withdraw(end func(Target, Wish) bool) (any bool) {
 		if len(v.Wishes) < before {
 			any = true
 			v.renewed()
-			o.tidy(t)
+			o.dropUnused(t)
 		}
 	}
 	return any
 }
 
-// tidy drops a target of which there is nothing to undo and nothing wished.
-func (o *object) tidy(t Target) {
+// dropUnused drops a target that no plugin wants to set, and that has nothing to be undone.
+func (o *object) dropUnused(t Target) {
 	v := o.values[t]
 	if v == nil || len(v.Wishes) > 0 {
 		return

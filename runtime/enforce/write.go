@@ -16,7 +16,7 @@ import (
 
 // Ask has the ledger note what plugins want of an object, which a call may have made since the event, and reports
 // whether that is anything. revert takes it back. Nothing is noted of a container that has been removed
-// since: nobody would drop the record.
+// since: its record would never be dropped.
 func (e *Enforcer) Ask(target crifield.Object, asked []Asked) (revert func(), any bool) {
 	if len(asked) == 0 {
 		return nil, false
@@ -64,7 +64,7 @@ func (e *Enforcer) Start(ctx context.Context, o crifield.Object, cause string) {
 	}
 	e.decideLimits(ctx, id.Pod)
 	for _, l := range e.ownLimits(ctx, id) {
-		e.Observer.Observe(ctx, &observe.PodLimitStays{Plugin: l.plugin, Object: e.about(id, o), File: l.file, Value: l.value})
+		e.Observer.Observe(ctx, &observe.PodLimitStays{Plugin: l.plugin, Object: e.objectOf(id, o), File: l.file, Value: l.value})
 	}
 	e.RepairPod(ctx, id.Pod, cause)
 }
@@ -119,7 +119,7 @@ func (e *Enforcer) carryOut(ctx context.Context, id ID, o crifield.Object, why W
 	defer g.Close()
 	done := e.writeDue(ctx, id, &g, files, why)
 	for k := range done {
-		e.fileWritten(ctx, e.about(id, o), &done[k])
+		e.fileWritten(ctx, e.objectOf(id, o), &done[k])
 	}
 	return done
 }
@@ -191,24 +191,24 @@ func (g groupFiles) write(ctx context.Context, w Write) Done {
 
 // fileWritten makes the event of a file that was written, or was not. A scan's next failure for the
 // same reason makes none.
-func (e *Enforcer) fileWritten(ctx context.Context, about observe.Object, d *Done) {
+func (e *Enforcer) fileWritten(ctx context.Context, obj observe.Object, d *Done) {
 	switch {
 	case d.Again, d.Ended:
 	case d.Err != nil:
 		e.Observer.Observe(ctx, &observe.CgroupFileFailed{
-			Plugin: d.Plugin, Hook: d.Hook, Object: about, File: d.File, Value: d.Value, Err: d.Err,
+			Plugin: d.Plugin, Hook: d.Hook, Object: obj, File: d.File, Value: d.Value, Err: d.Err,
 		})
 	case d.Kind == Repair:
 		e.Observer.Observe(ctx, &observe.CgroupFileRepaired{
-			Plugin: d.Plugin, Object: about, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause,
+			Plugin: d.Plugin, Object: obj, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause,
 		})
 	case d.Kind == Fight:
 		e.Observer.Observe(ctx, &observe.CgroupFileFought{
-			Plugin: d.Plugin, Object: about, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause,
+			Plugin: d.Plugin, Object: obj, File: d.File, Value: d.Value, Found: d.Found, Last: d.Cause,
 		})
 	case d.Kind == Undo:
-		e.Observer.Observe(ctx, &observe.CgroupFileUndone{Object: about, File: d.File, Value: d.Value})
+		e.Observer.Observe(ctx, &observe.CgroupFileUndone{Object: obj, File: d.File, Value: d.Value})
 	case e.Observer.Wants(observe.KindCgroupFileWritten):
-		e.Observer.Observe(ctx, &observe.CgroupFileWritten{Plugin: d.Plugin, Hook: d.Hook, Object: about, File: d.File, Value: d.Value})
+		e.Observer.Observe(ctx, &observe.CgroupFileWritten{Plugin: d.Plugin, Hook: d.Hook, Object: obj, File: d.File, Value: d.Value})
 	}
 }

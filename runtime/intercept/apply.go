@@ -7,7 +7,7 @@ import (
 )
 
 // Apply implements plugin.Subject. Cgroup files are no part of a message: they
-// are written by whoever runs the call.
+// are written by the caller.
 func (e *event) Apply(changes []plugin.Owned) {
 	for i := range changes {
 		c := &changes[i].Change
@@ -21,6 +21,6 @@ func (e *event) Apply(changes []plugin.Owned) {
 		}
 	}
 	if m := &e.host.method; e.hook == m.Pre {
-		e.writeTo(m.Carries(e.about.req))
+		e.writeTo(m.Carries(e.messages.req))
 	}
 }

@@ -19,7 +19,7 @@ import (
 type event struct {
 	hook      abi.Hook
 	at        time.Time
-	about     messages
+	messages  messages
 	host      *interceptor // whose hook it is
 	node      *crifield.Node
 	pod       *crifield.Pod       // nil if there is none or it is not known
@@ -79,7 +79,7 @@ func (e *event) object(o abi.Object) crifield.Object {
 }
 
 // Messages implements crifield.Event.
-func (e *event) Messages() (req, resp proto.Message) { return e.about.req, e.about.resp }
+func (e *event) Messages() (req, resp proto.Message) { return e.messages.req, e.messages.resp }
 
 // Int64 implements plugin.Event.
 func (e *event) Int64(o abi.Object, f abi.Field) (int64, abi.Errno) { return e.object(o).Int64(f) }

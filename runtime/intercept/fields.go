@@ -99,8 +99,8 @@ func (c *call) askAhead() {
 	if !any {
 		return
 	}
-	ofPod := c.takeBack
-	c.takeBack = func() {
+	ofPod := c.rollback
+	c.rollback = func() {
 		revert()
 		if ofPod != nil {
 			ofPod()

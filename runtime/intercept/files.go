@@ -45,22 +45,22 @@ func (i *interceptor) deferUpdates(ctx context.Context, e *event, owned []plugin
 }
 
 // applyFiles has the cgroup files among the changes of one object of an event written. Those
-// of a container that has not started are written by StartContainer. takeBack ends these wishes
+// of a container that has not started are written by StartContainer. rollback ends these wishes
 // and restores the values that were before. The error is a *plugin.Error, for a pod that is about to
 // run: kubelet has made its cgroup, and a plugin with policy Fail refuses the pod if a file of it
 // cannot be written.
-func (i *interceptor) applyFiles(ctx context.Context, e *event, of abi.Object, changes []plugin.Owned) (takeBack func(), err error) {
+func (i *interceptor) applyFiles(ctx context.Context, e *event, of abi.Object, changes []plugin.Owned) (rollback func(), err error) {
 	target := e.object(of)
 	revert, any := i.Enforcer.Ask(target, e.origin().Files(changes, of))
 	if !any {
 		return func() {}, nil
 	}
-	takeBack = func() {
+	rollback = func() {
 		revert()
 		i.Enforcer.Write(ctx, target)
 	}
 	if target.Container != nil && e.hook == abi.PostCreateContainer && !i.Enforcer.Started(target.Container.ID) {
-		return takeBack, nil
+		return rollback, nil
 	}
 	done := i.Enforcer.Write(ctx, target)
 	if target.Container == nil && target.Pod.ID != "" { // it may have been removed since the event
@@ -69,11 +69,11 @@ func (i *interceptor) applyFiles(ctx context.Context, e *event, of abi.Object, c
 	if of == abi.Pod && e.hook.Info().Phase == abi.Before {
 		err = i.refusal(ctx, e, changes, done)
 	}
-	return takeBack, err
+	return rollback, err
 }
 
-// refusal is the error of a plugin with policy Fail of which a file could not be written; nil
-// if there is none, or the event is exempt, where such a plugin is as one with policy Ignore.
+// refusal is the error of a plugin with policy Fail one of whose files could not be written; nil
+// if there is no such plugin, or the event is exempt, where such a plugin is as one with policy Ignore.
 func (i *interceptor) refusal(ctx context.Context, e *event, changes []plugin.Owned, done []enforce.Done) error {
 	for _, d := range done {
 		fails := slices.ContainsFunc(changes, func(o plugin.Owned) bool {
@@ -92,9 +92,9 @@ func (i *interceptor) refusal(ctx context.Context, e *event, changes []plugin.Ow
 	return nil
 }
 
-// settle has the values enforced that the call's own object is to have, now that the runtime has accepted the call,
+// enforceOwn has the values enforced that the call's own object is to have, now that the runtime has accepted the call,
 // and those repaired that it may have overwritten.
-func (c *call) settle(ctx context.Context, after *event) {
+func (c *call) enforceOwn(ctx context.Context, after *event) {
 	if c.method.Effect == cri.Nothing {
 		return
 	}

@@ -19,7 +19,7 @@ type Generation struct {
 }
 
 // End ends the wishes of plugins that cannot want them any more, whatever they do, and has kubelet's values brought back:
-// those of a plugin of which there is no generation, or one that wants nothing, and of earlier generations of a plugin
+// those of a plugin without a generation, or with one that wants nothing, and of earlier generations of a plugin
 // those that the present one may not have, or could not ask for again. Others of earlier generations end when the
 // present one has not repeated them in Synchronize. Those of the next one stay. present returns nil if there is no
 // generation of the plugin. It must not use the ledger.

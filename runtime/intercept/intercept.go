@@ -35,7 +35,7 @@ type Options struct {
 	// post hook counted anew; DefaultCallTime if 0.
 	CallTime time.Duration
 	// AfterFailure are the plugins whose post hooks run after calls that failed,
-	// too; nil: nobody's do.
+	// too; nil: no others do.
 	AfterFailure *plugin.Chain
 	// Keep keeps the chain's plugins from being closed until release is called.
 	Keep func() (release func())
@@ -100,7 +100,7 @@ type call struct {
 	event     *event         // of the pre hook; nil if the object is not known, or nothing needs it
 	dirty     bool           // req is no longer as Request
 	owned     []plugin.Owned // by plugins of the pre hook
-	takeBack  func()         // ends what plugins wanted before the runtime was asked; nil if that is nothing
+	rollback  func()         // ends what plugins wanted before the runtime was asked; nil if that is nothing
 
 	missing  bool // the backend does not know the call's object
 	unread   bool // the call's container could not be read from the backend
@@ -161,8 +161,8 @@ func (c *call) postFailure(ctx context.Context) {
 
 // failed takes back what was done before the backend was to be asked.
 func (c *call) failed() {
-	if c.takeBack != nil {
-		c.takeBack()
+	if c.rollback != nil {
+		c.rollback()
 	}
 }
 
@@ -176,7 +176,7 @@ func (c *call) forward(ctx context.Context, out *cri.Frame, next cri.Next) (answ
 			return err
 		}
 		if after = c.observe(ctx, answer); after != nil {
-			c.settle(ctx, after)
+			c.enforceOwn(ctx, after)
 		}
 		return nil
 	}
@@ -208,8 +208,8 @@ func (i *interceptor) unseen(ctx context.Context, of *cri.Call, next cri.Next) (
 	return answer, err
 }
 
-// undecodable lets a request that this build cannot read go on as it came,
-// unless a plugin that must not be passed by hooks it.
+// undecodable passes a request that this build cannot read as it came, unless a plugin with policy Fail hooks it and no
+// bypass has begun.
 func (c *call) undecodable(ctx context.Context, err error, next cri.Next) (*cri.Frame, error) {
 	if id, refuses := c.refuses(c.method.Pre); refuses {
 		return nil, c.refuse(ctx, &plugin.Error{Plugin: id, Hook: c.method.Pre, Err: err})
@@ -256,7 +256,7 @@ func (c *call) pre(ctx, hookCtx context.Context) error {
 	if r, ok := c.req.(*runtimeapi.UpdateContainerResourcesRequest); ok {
 		c.dirty = nameWithIdle(r, c.event.container.Resources.Now, owned) || c.dirty
 	}
-	c.takeBack, err = c.applyFiles(ctx, c.event, abi.Pod, owned)
+	c.rollback, err = c.applyFiles(ctx, c.event, abi.Pod, owned)
 	return err
 }
 

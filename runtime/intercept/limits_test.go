@@ -371,7 +371,7 @@ func TestPodLimitAfterARestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	n, pod := raising(t, withLedger(openLedger(t, dir)))
 	m := newNode(t, nil, withLedger(openLedger(t, dir)), func(o *intercept.Options) { o.Store, o.Cgroups = n.store, n.options.Cgroups })
-	m.options.Settle(t.Context())
+	m.options.Resync(t.Context())
 	m.wantCPU(pod, "max 100000", "after the restart")
 	m.withdraw("10-doubling")
 	m.must(m.queue.Drain(t.Context()))

@@ -31,13 +31,13 @@ func (e *event) Secrets(has abi.CapabilitySet, from int) (values []string, next 
 }
 
 func (e *event) ownSecrets(has abi.CapabilitySet) (values []string) {
-	if e.about.req != nil {
-		values = Secrets(e.about.req, has)
+	if e.messages.req != nil {
+		values = Secrets(e.messages.req, has)
 	}
 	if e.container == nil {
 		return values
 	}
-	if r, ok := e.about.req.(*runtimeapi.CreateContainerRequest); ok && r.GetConfig() == e.container.Config {
+	if r, ok := e.messages.req.(*runtimeapi.CreateContainerRequest); ok && r.GetConfig() == e.container.Config {
 		return values
 	}
 	return append(values, Secrets(e.container.Config, has)...)
@@ -95,7 +95,7 @@ func environment(has abi.CapabilitySet, c *runtimeapi.ContainerConfig) (values [
 	return values
 }
 
-// credentials are those of a registry, whose address is none. Auth is the user and the
+// credentials are those of a registry. Its address is not secret. Auth is the user and the
 // password in base64, which is easily read.
 func credentials(has abi.CapabilitySet, a *runtimeapi.AuthConfig) []string {
 	if a == nil || !has.Has(abi.Credentials) {

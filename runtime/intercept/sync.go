@@ -37,7 +37,7 @@ type knownContainer struct {
 	seen      time.Time // when it was known to exist last
 }
 
-// podSyncState is that of one pod. err is for whoever waited for done.
+// podSyncState is that of one pod. Callers that have waited for done read err.
 type podSyncState struct {
 	done chan struct{} // closed when the plugin was called for the pod
 	err  error
@@ -55,8 +55,8 @@ func NewSynchronized() *Synchronized {
 	return &Synchronized{pods: map[string]*podSyncState{}, containers: map[string]knownContainer{}, creating: map[string]int{}}
 }
 
-// Expect names the generation that is to take the place of this one, and may be told of pods already: its wishes are none of an
-// earlier one. "" is none.
+// Expect names the generation that is to take the place of this one, and may be told of pods already: its wishes are not those of an
+// earlier one. "" is no generation.
 func (s *Synchronized) Expect(generation string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +166,7 @@ func (s *Synchronized) finish(id string, p *podSyncState) {
 	close(p.done)
 }
 
-// isSynced reports whether the plugin knows the pod by now, as the store does, and these containers of it; "" is none.
+// isSynced reports whether the plugin knows the pod by now, as the store does, and these containers of it; "" is no container.
 func (s *Synchronized) isSynced(store *pods.Store, id string, containers ...string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -37,7 +37,7 @@ func (s *syncCaller) call(ctx context.Context, pod *crifield.Pod) error {
 		pod = crifield.PodOf(known)
 	}
 	complete := len(s.Store.IDsByListAlone(pod.ID)) == 0
-	told := describedIn(s.Store, pod.ID)
+	described := describedIn(s.Store, pod.ID)
 	kept := &errorKeeper{Plugin: s.member.Plugin}
 	m := s.member
 	m.Plugin = kept
@@ -49,7 +49,7 @@ func (s *syncCaller) call(ctx context.Context, pod *crifield.Pod) error {
 		err = context.Cause(ctx)
 	}
 	if err == nil && complete { // else it may not know yet what to ask for
-		s.endSilent(ctx, pod.ID, told, !kept.called || mayAskForContainers(&s.member))
+		s.endSilent(ctx, pod.ID, described, !kept.called || mayAskForContainers(&s.member))
 	}
 	return err
 }
@@ -62,9 +62,9 @@ func mayAskForContainers(m *plugin.Member) bool {
 
 // endSilent ends the wishes of the plugin's earlier generations for a pod: it has not repeated them. Those for containers
 // end if containers says so, and the plugin was told of them.
-func (s *syncCaller) endSilent(ctx context.Context, pod string, told []string, containers bool) {
+func (s *syncCaller) endSilent(ctx context.Context, pod string, described []string, containers bool) {
 	s.Enforcer.Withdraw(ctx, func(of enforce.ID, _ enforce.Target, w enforce.Wish) bool {
-		may := of.Container == "" || containers && slices.Contains(told, of.Container)
+		may := of.Container == "" || containers && slices.Contains(described, of.Container)
 		if !may || !s.isEarlier(w) {
 			return false
 		}

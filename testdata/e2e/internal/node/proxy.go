@@ -28,7 +28,7 @@ type Proxy struct {
 	process   *process
 	PluginDir string   // watched by it
 	HookDir   string   // watched by it
-	CacheDir  string   // of compiled plugins; the same for all proxies of a run, so that each plugin is compiled once
+	CacheDir  string   // of compiled plugins
 	StateDir  string   // of what a restart does not lose
 	DataDir   string   // of what a reboot does not lose
 	backend   string   // endpoint
@@ -93,7 +93,7 @@ func startProxy(t testing.TB, backend string, settings []string, plugins []Plugi
 	dir := t.TempDir()
 	p := &Proxy{
 		PluginDir: filepath.Join(dir, "plugins.d"), HookDir: filepath.Join(dir, "hookserver.d"),
-		CacheDir: isolation.Current().Path("compiled"), StateDir: filepath.Join(dir, "state"), DataDir: filepath.Join(dir, "data"), backend: backend, settings: settings,
+		CacheDir: filepath.Join(dir, "cache"), StateDir: filepath.Join(dir, "state"), DataDir: filepath.Join(dir, "data"), backend: backend, settings: settings,
 	}
 	if err := errors.Join(os.Mkdir(p.PluginDir, 0o755), os.Mkdir(p.HookDir, 0o755)); err != nil {
 		t.Fatalf("making the plugin directories: %v", err)

@@ -1,0 +1,96 @@
+package backend
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
+)
+
+// Handlers returns the runtime handlers that the container runtime has told of, by name. They are the Backend's.
+func (b *Backend) Handlers() []status.Handler { return b.handlers.Load().all }
+
+// runtimeHandlers are those that the container runtime has told of.
+type runtimeHandlers struct {
+	life uint64 // of the connection; 0 if it has not been asked
+	all  []status.Handler
+}
+
+// Describe finds out what plugins and operators may know of the node.
+func (b *Backend) Describe(ctx context.Context) {
+	handlers := runtimeHandlers{life: b.life.Load()}
+	node := machine()
+	node.CgroupVersion = b.cgroups.Version()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel() // older runtimes do not answer everything
+	if v, err := b.Client.Version(ctx, &runtimeapi.VersionRequest{}); err == nil {
+		node.RuntimeName, node.RuntimeVersion = v.GetRuntimeName(), v.GetRuntimeVersion()
+	}
+	if c, err := b.Client.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{}); err == nil && c.GetLinux() != nil {
+		node.CgroupDriver = strings.ToLower(c.GetLinux().GetCgroupDriver().String())
+	}
+	if s, err := b.Client.Status(ctx, &runtimeapi.StatusRequest{}); err == nil {
+		for _, h := range s.GetRuntimeHandlers() {
+			features := h.GetFeatures()
+			handlers.all = append(handlers.all, status.Handler{
+				Name: h.GetName(), RecursiveReadOnlyMounts: features.GetRecursiveReadOnlyMounts(), UserNamespaces: features.GetUserNamespaces(),
+			})
+			node.RuntimeHandlers = append(node.RuntimeHandlers, h.GetName())
+		}
+		slices.Sort(node.RuntimeHandlers)
+		slices.SortFunc(handlers.all, func(a, b status.Handler) int { return cmp.Compare(a.Name, b.Name) })
+		b.handlers.Store(&handlers)
+	}
+	b.Node.Store(&node)
+}
+
+// DescribeChanged is Describe if the runtime may be another than the one that was asked, or was not asked yet, since there
+// is no plugin.
+func (b *Backend) DescribeChanged(ctx context.Context) {
+	if b.handlers.Load().life != b.life.Load() {
+		b.Describe(ctx)
+	}
+}
+
+// machine tells what the kernel says.
+func machine() (node crifield.Node) {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		node.Memory = int64(info.Totalram) * int64(info.Unit) // the fields' types differ between architectures
+	}
+	var name unix.Utsname
+	if unix.Uname(&name) == nil {
+		node.Kernel = unix.ByteSliceToString(name.Release[:])
+	}
+	online, err := os.ReadFile("/sys/devices/system/cpu/online")
+	if err == nil {
+		node.CPUs = countCPUs(strings.TrimSpace(string(online)))
+	}
+	return node
+}
+
+// countCPUs counts a list such as "0-3,7". It returns 0 for any other text.
+func countCPUs(list string) (n int) {
+	for part := range strings.SplitSeq(list, ",") {
+		first, last, ranged := strings.Cut(part, "-")
+		if !ranged {
+			last = first
+		}
+		from, err1 := strconv.Atoi(first)
+		to, err2 := strconv.Atoi(last)
+		if err1 != nil || err2 != nil || to < from {
+			return 0
+		}
+		n += to - from + 1
+	}
+	return n
+}

@@ -1,0 +1,301 @@
+// Package durable saves the key-value state of plugins that is to outlast the proxy, in a file for each plugin below state-dir. It
+// does not decide which values these are: a plugin's manifest does.
+package durable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
+	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
+)
+
+// saveDelay is how long a durable value may have changed before it is saved: a plugin that
+// changes 1 MiB of them in each call costs less than a hundredth of a processor.
+const saveDelay = 500 * time.Millisecond
+
+// saveAgain is how long after a failed save the next one is tried, without another change.
+const saveAgain = 10 * time.Second
+
+const (
+	subDir        = "kv" // in the state directory
+	suffix        = ".json"
+	formatVersion = 1
+	maxFile       = 2 << 20 // bytes of a file: plugin.MaxKV in base64, and the rest
+)
+
+// Store saves the durable values of plugins, in a file for each plugin, in the background: only Restore and Close wait for the
+// disk. It is safe for concurrent use. Without a directory it saves nothing.
+type Store struct {
+	observer observe.Observer
+	dir      *os.Root // nil: nothing is saved
+	changed  workqueue.Trigger
+
+	saving     sync.Mutex // held while files are written and removed
+	notRemoved bool       // the last removal failed, and that was reported
+
+	mu      sync.Mutex
+	plugins map[string]*savedPlugin // by id
+	stay    map[string]bool         // the plugins whose files are not to be removed; nil: none is to be removed
+	forgets int                     // counts calls of Forget
+}
+
+// savedPlugin is a plugin that may have a file.
+type savedPlugin struct {
+	values *plugin.KV
+	saved  int  // revision of the values in the file; -1: there is no file of the plugin yet. save writes it, under mu
+	failed bool // the last write failed, and that was reported. save writes it, under mu
+}
+
+// file is the content of a file.
+type file struct {
+	Version int     `json:"version"`
+	Values  []value `json:"values"`
+}
+
+// value has bytes, since neither keys nor values need be UTF-8.
+type value struct {
+	Key   []byte `json:"key"`
+	Value []byte `json:"value"`
+}
+
+// Open opens the directory of durable values, below the state directory, which exists. Without one, "", nothing is saved.
+func Open(stateDir string, observer observe.Observer) (*Store, error) {
+	s := &Store{observer: observer, changed: workqueue.NewTrigger(), plugins: map[string]*savedPlugin{}}
+	if stateDir == "" {
+		return s, nil
+	}
+	state, err := os.OpenRoot(stateDir)
+	if err == nil {
+		if err = state.Mkdir(subDir, 0o700); errors.Is(err, fs.ErrExist) {
+			err = nil
+		}
+		if err == nil {
+			s.dir, err = state.OpenRoot(subDir)
+		}
+		err = errors.Join(err, state.Close())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("state-dir %s: opening the directory %s: %w", stateDir, subDir, err)
+	}
+	return s, nil
+}
+
+// Restore gives a plugin the values that were saved for it. A file that cannot be read is an event, and the plugin
+// begins without values.
+func (s *Store) Restore(ctx context.Context, id string, values *plugin.KV) {
+	if s.dir == nil {
+		return
+	}
+	s.mu.Lock()
+	removed := s.stay != nil && !s.stay[id]
+	s.mu.Unlock()
+	if removed {
+		return // the file is of the plugin that was there before
+	}
+	saved, err := s.read(id + suffix)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			s.observer.Observe(ctx, &observe.StateIgnored{File: subDir + "/" + id + suffix, Err: err})
+		}
+		return
+	}
+	s.drop(ctx, id, values.Restore(saved), "larger than the limits of kv")
+}
+
+func (s *Store) drop(ctx context.Context, id string, values int, reason string) {
+	if values > 0 {
+		s.observer.Observe(ctx, &observe.ValuesDropped{Plugin: id, Values: values, Reason: reason})
+	}
+}
+
+func (s *Store) read(name string) (values map[string]string, err error) {
+	info, err := s.dir.Lstat(name)
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxFile) {
+		err = fmt.Errorf("it is not a regular file of at most %d bytes", maxFile)
+	}
+	if err == nil {
+		err = regular.Own(info, 0o022)
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, err := s.dir.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var content file
+	switch err := json.Unmarshal(text, &content); {
+	case err != nil:
+		return nil, err
+	case content.Version != formatVersion:
+		return nil, fmt.Errorf("its version is %d, and this version of wasmproxy reads %d", content.Version, formatVersion)
+	}
+	values = map[string]string{}
+	for _, v := range content.Values {
+		values[string(v.Key)] = string(v.Value)
+	}
+	return values, nil
+}
+
+// Keep saves the values of a plugin from now on, whose manifest has these prefixes.
+func (s *Store) Keep(ctx context.Context, id string, values *plugin.KV, prefixes []string) {
+	if s.dir == nil {
+		return
+	}
+	changed := s.changed.Notify
+	if len(prefixes) == 0 {
+		changed = nil
+	}
+	s.drop(ctx, id, values.SetDurable(prefixes, changed), "not durable by the plugin's manifest")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.plugins[id]; p == nil || p.values != values {
+		s.plugins[id] = &savedPlugin{values: values, saved: -1}
+	}
+	s.changed.Notify()
+}
+
+// Forget has the files removed of plugins that are not there any more. A plugin with such an ID that comes later begins
+// without values.
+func (s *Store) Forget(there map[string]bool) {
+	if s.dir == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.plugins, func(id string, _ *savedPlugin) bool { return !there[id] })
+	stay := maps.Clone(there)
+	if s.stay != nil { // files are yet to be removed
+		maps.DeleteFunc(stay, func(id string, _ bool) bool { return !s.stay[id] })
+	}
+	s.stay = stay
+	s.forgets++
+	s.changed.Notify()
+}
+
+// Run saves values that have changed until ctx is done, and tries again if that failed.
+func (s *Store) Run(ctx context.Context) {
+	var again <-chan time.Time
+	for {
+		select {
+		case <-s.changed:
+		case <-again:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-time.After(saveDelay):
+			if again = nil; !s.save(ctx) {
+				again = time.After(saveAgain)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// save removes the files of plugins that are gone, and saves the values that have changed since they were last saved. It
+// reports whether all is done.
+func (s *Store) save(ctx context.Context) (all bool) {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	s.mu.Lock()
+	plugins, stay, forgets := maps.Clone(s.plugins), maps.Clone(s.stay), s.forgets
+	s.mu.Unlock()
+	all = true
+	if stay != nil {
+		for id, p := range plugins {
+			stay[id] = stay[id] || p.saved >= 0 // the file is of this plugin already
+		}
+		err := s.remove(stay)
+		if err != nil && !s.notRemoved {
+			s.observer.Observe(ctx, &observe.StateNotSaved{File: subDir, Err: err})
+		}
+		all, s.notRemoved = err == nil, err != nil
+		s.mu.Lock()
+		if err == nil && s.forgets == forgets {
+			s.stay = nil
+		}
+		s.mu.Unlock()
+	}
+	for id, p := range plugins {
+		values, revision := p.values.Durable(p.saved)
+		if values == nil {
+			continue
+		}
+		err := s.write(id, values)
+		if err != nil && !p.failed {
+			s.observer.Observe(ctx, &observe.StateNotSaved{File: subDir + "/" + id + suffix, Err: err})
+		}
+		s.mu.Lock()
+		if p.failed = err != nil; !p.failed {
+			p.saved = revision
+		}
+		s.mu.Unlock()
+		all = all && err == nil
+	}
+	return all
+}
+
+// remove removes all files but those of these plugins.
+func (s *Store) remove(stay map[string]bool) error {
+	files, err := fs.ReadDir(s.dir.FS(), ".")
+	for _, f := range files {
+		if id, ours := strings.CutSuffix(f.Name(), suffix); ours && !stay[id] {
+			if failed := s.dir.Remove(f.Name()); !errors.Is(failed, fs.ErrNotExist) {
+				err = errors.Join(err, failed)
+			}
+		}
+	}
+	return err
+}
+
+// Saved reports whether the last write of each file succeeded.
+func (s *Store) Saved() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.plugins {
+		if p.failed {
+			return false
+		}
+	}
+	return true
+}
+
+// write replaces a plugin's file.
+func (s *Store) write(id string, values map[string]string) error {
+	content := file{Version: formatVersion, Values: []value{}}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		content.Values = append(content.Values, value{[]byte(key), []byte(values[key])})
+	}
+	text, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	const temporary = "new"
+	if err := s.dir.WriteFile(temporary, text, 0o600); err != nil {
+		return err
+	}
+	return s.dir.Rename(temporary, id+suffix)
+}
+
+// Close saves what has changed, and releases the directory.
+func (s *Store) Close() error {
+	if s.dir == nil {
+		return nil
+	}
+	s.save(context.Background())
+	return s.dir.Close()
+}

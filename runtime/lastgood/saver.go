@@ -1,0 +1,177 @@
+package lastgood
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/workqueue"
+)
+
+// survivalTime is how long a process serves until a crash is not taken for one of its start.
+const survivalTime = time.Minute
+
+// saveAgain is how long after a failed save the next one is tried, without another change.
+const saveAgain = 10 * time.Second
+
+// Saver saves the last good version of each plugin in data-dir, in the background: the owner of the slots does not
+// wait for a disk. It is safe for concurrent use.
+type Saver struct {
+	observer observe.Observer
+	dir      string // "": nothing is saved
+	changed  workqueue.Trigger
+	saving   sync.Mutex // held while files are written
+
+	mu       sync.Mutex
+	versions map[string]Version // by id
+	unsaved  map[string]bool    // those of them that are to be saved
+	there    map[string]bool    // the plugins that there are; nil: that is not known yet
+	failing  bool               // the last write failed, and that was reported
+}
+
+// NewSaver returns a Saver of a directory. Without one, "", nothing is saved.
+func NewSaver(dir string, observer observe.Observer) *Saver {
+	return &Saver{
+		observer: observer, dir: dir, changed: workqueue.NewTrigger(),
+		versions: map[string]Version{}, unsaved: map[string]bool{},
+	}
+}
+
+// Begin returns what an earlier process has saved. What is damaged or not trusted is an event. With crashed, the process
+// before this one crashed soon after its start, and one of these versions may be the cause.
+func (s *Saver) Begin(ctx context.Context, dirs registry.Dirs) (all map[string]Version, crashed bool) {
+	store, err := Open(s.dir)
+	if err != nil {
+		s.observer.Observe(ctx, &observe.LastGoodIgnored{Err: err})
+		return nil, false
+	}
+	all, ignored := store.All(dirs)
+	for _, err := range ignored {
+		s.observer.Observe(ctx, &observe.LastGoodIgnored{Err: err})
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.Copy(s.versions, all)
+	return all, store.Begin()
+}
+
+// Copy returns the description of a good version with the path of the copy of its module: the file may have another
+// content by now.
+func (s *Saver) Copy(d registry.Description) registry.Description {
+	if store, err := Open(s.dir); err == nil {
+		d.Copy = store.Copy(d)
+	}
+	return d
+}
+
+// Keep has a version saved.
+func (s *Saver) Keep(v Version) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.versions[v.Description.ID], s.unsaved[v.Description.ID] = v, true
+	s.changed.Notify()
+}
+
+// Retain has the versions of all plugins removed but of these.
+func (s *Saver) Retain(there map[string]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.versions, func(id string, _ Version) bool { return !there[id] })
+	maps.DeleteFunc(s.unsaved, func(id string, _ bool) bool { return !there[id] })
+	s.there = there
+	s.changed.Notify()
+}
+
+// Run saves until ctx is done, and tries again what failed.
+func (s *Saver) Run(ctx context.Context) {
+	var again <-chan time.Time
+	survived := time.After(survivalTime)
+	for {
+		select {
+		case <-s.changed:
+		case <-again:
+		case <-survived:
+			s.survived()
+			continue
+		case <-ctx.Done():
+			return
+		}
+		if again = nil; !s.save(ctx) {
+			again = time.After(saveAgain)
+		}
+	}
+}
+
+// save saves what is to be saved, and reports whether nothing is left.
+func (s *Saver) save(ctx context.Context) (all bool) {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	s.mu.Lock()
+	there := s.there
+	pending := make(map[string]Version, len(s.unsaved))
+	for id := range s.unsaved {
+		pending[id] = s.versions[id]
+	}
+	s.mu.Unlock()
+	if there == nil && len(pending) == 0 {
+		return true
+	}
+	done, failed := s.write(there, pending)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range done {
+		if v, was := s.versions[id], pending[id]; v.Since.Equal(was.Since) && v.Description.Same(was.Description) { // else there is a newer one
+			delete(s.unsaved, id)
+		}
+	}
+	if failed != nil && !s.failing {
+		s.observer.Observe(ctx, &observe.LastGoodNotSaved{Err: failed})
+	}
+	s.failing = failed != nil
+	return failed == nil
+}
+
+// write opens the directory, which may have been lost or mended since, and writes to it.
+func (s *Saver) write(there map[string]bool, pending map[string]Version) (done map[string]bool, failed error) {
+	store, err := Open(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	if there != nil {
+		failed = store.Retain(there)
+	}
+	done = map[string]bool{}
+	for id, v := range pending {
+		if err := store.Keep(v); err != nil {
+			failed = err
+		} else {
+			done[id] = true
+		}
+	}
+	return done, failed
+}
+
+// Saved reports whether the last write succeeded.
+func (s *Saver) Saved() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.failing
+}
+
+// survived notes that this process has not crashed soon after its start.
+func (s *Saver) survived() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if store, err := Open(s.dir); err == nil {
+		store.End()
+	}
+}
+
+// Close saves what is left.
+func (s *Saver) Close(ctx context.Context) {
+	s.save(ctx)
+	s.survived()
+}

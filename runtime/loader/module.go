@@ -1,0 +1,63 @@
+package loader
+
+import (
+	"context"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// modules are the plugins that are WebAssembly modules.
+type modules struct {
+	engine   *wasm.Engine
+	features []abi.Feature // of the node
+	max      abi.Limits    // that a manifest may ask for
+}
+
+// open implements kind.
+func (k modules) open(ctx context.Context, d registry.Description, of Persistent, _ *plugin.Breaker, compiled bool) (plugin.Plugin, error) {
+	module, err := d.ReadModule()
+	if err != nil {
+		return nil, TemporaryError{err}
+	}
+	options := k.options(d)
+	options.KV, options.Metrics, options.Compiled = of.Values, of.Metrics, compiled
+	return k.engine.Load(ctx, d.ID, module, options)
+}
+
+// options are a module's by its description.
+func (k modules) options(d registry.Description) wasm.PluginOptions {
+	o := wasm.PluginOptions{
+		Config: d.Config, Timeout: d.Timeout, Interpret: d.Interpret, Granted: d.Granted(), State: d.State, Features: k.features, Max: k.max,
+	}
+	o.SetLimits(d.Limits)
+	return o
+}
+
+// static implements kind.
+func (k modules) static(d registry.Description) abi.Manifest {
+	module, err := d.ReadAnyModule()
+	if err != nil {
+		return abi.Manifest{}
+	}
+	manifest, _ := wasm.StaticManifest(module)
+	return manifest
+}
+
+// configure implements kind. A guest's engine has its own way to stop it.
+func (k modules) configure(m *Member, d registry.Description) {
+	m.Metered = true
+	m.Rights = d.Rights(m.Loaded.Manifest())
+	m.Capabilities = m.Rights.Has()
+	hold, _, _ := k.engine.Limits(k.options(d), m.Loaded.Manifest().Limits)
+	m.Time = time.Duration(hold.TimeMS) * time.Millisecond
+}
+
+// name implements kind.
+func (k modules) name() string { return "wasm" }
+
+// title implements kind.
+func (k modules) title(manifest abi.Manifest) string { return manifest.Name + " " + manifest.Version }

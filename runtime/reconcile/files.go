@@ -1,0 +1,98 @@
+package reconcile
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/cgroup/systemd"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+// scanPeriod is how often a part of the cgroup files is compared with the ledger. A tenth of it more or
+// less keeps the nodes of a cluster apart.
+const scanPeriod = 30 * time.Second
+
+// scanFiles repairs cgroup files, and has systemd keep what it did not yet, until ctx is done.
+func (r *Reconciler) scanFiles(ctx context.Context) {
+	for scan := uint64(0); ; {
+		select {
+		case <-time.After(r.timing.ScanPeriod*9/10 + rand.N(r.timing.ScanPeriod/5)):
+			r.dropGone(ctx)
+			r.Enforcer().ScanPart(ctx, scan)
+			scan++
+			r.systemd.Retry(ctx)
+		case <-r.reloaded:
+			r.Enforcer().AfterReload(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// systemdEvents are what systemd's connection reports. After a reload the files are repaired that systemd has overwritten.
+func (r *Reconciler) systemdEvents() systemd.Events {
+	ctx := context.Background() // no call causes them
+	return systemd.Events{
+		Connected:   func(version int) { r.observer.Observe(ctx, &observe.SystemdConnected{Version: version}) },
+		Unavailable: func(err error) { r.observer.Observe(ctx, &observe.SystemdUnavailable{Err: err}) },
+		Refused: func(unit, property string, err error) {
+			r.observer.Observe(ctx, &observe.SystemdPropertyRefused{Unit: unit, Property: property, Err: err})
+		},
+		Reloaded: func() {
+			r.observer.Observe(ctx, &observe.SystemdReloaded{})
+			r.reloaded.Notify()
+		},
+	}
+}
+
+// Fill fills the store, and brings the ledger and the cgroup files to where the runtime is.
+func (r *Reconciler) Fill(ctx context.Context) {
+	ctx, cancel := r.Cut.Load().Context(ctx)
+	defer cancel()
+	if !r.acquire(ctx) {
+		return
+	}
+	defer r.release()
+	r.Backend.Fill(ctx)
+	r.Backend.Describe(ctx)
+	if !r.Backend.Behind() && r.Following.Load() {
+		r.Enforcer().DropGone()
+		r.endWishes(ctx) // before Resync would write their values again
+		r.Enforcer().Resync(ctx)
+	}
+}
+
+// acquire waits until nobody else fills the store or undoes values, and keeps others from it until
+// release is called: the records of pods that the store lacks are dropped, and resources of
+// containers that it lacks are not reset. It reports false if ctx is done.
+func (r *Reconciler) acquire(ctx context.Context) bool {
+	select {
+	case r.exclusive <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (r *Reconciler) release() { <-r.exclusive }
+
+// UndoEnded undoes the values that plugins cannot want any more.
+func (r *Reconciler) UndoEnded(ctx context.Context) {
+	if r.Following.Load() && r.Backend.Behind() { // the containers are not known yet
+		return
+	}
+	if !r.acquire(ctx) {
+		return
+	}
+	defer r.release()
+	r.endWishes(ctx)
+}
+
+// endWishes ends the wishes of plugins that cannot want them any more.
+func (r *Reconciler) endWishes(ctx context.Context) {
+	if present := r.Present.Load(); present != nil {
+		intercept.End(ctx, r.Enforcer(), func(plugin string) *intercept.Generation { return (*present)[plugin] }).Wait(ctx)
+	}
+}

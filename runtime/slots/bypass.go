@@ -1,0 +1,186 @@
+package slots
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/admin"
+	"github.com/wasmproxy/wasmproxy/runtime/bypass"
+	"github.com/wasmproxy/wasmproxy/runtime/cri"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/reconcile"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
+)
+
+// How soon a bypass counts. Together they are less than the second in which every call is to pass.
+const (
+	bypassPoll = 250 * time.Millisecond // between two looks at the file
+	undoHold   = 600 * time.Millisecond // for which updates of containers wait until values are undone
+)
+
+// bypassReminder is how often the log says that the bypass lasts.
+const bypassReminder = time.Hour
+
+// Bypass follows the bypass file. Calls depend on the cut and the generation alone, which no defect can hold; the slots follow.
+// It is safe for concurrent use.
+type Bypass struct {
+	file       string // "": there is no bypass
+	observer   observe.Observer
+	reconciler *reconcile.Reconciler
+	slots      *Slots
+	undoing    undoing
+	state      atomic.Pointer[bypass.State] // never nil
+
+	mu       sync.Mutex // held while the file is looked at, and its state is carried out
+	unknown  bool       // the file could not be looked at, and an event has said so
+	reminded time.Time
+}
+
+// By what a bypass began or ended.
+const (
+	byFile    = "file"
+	byCommand = "command"
+)
+
+func newBypass(s *Slots) *Bypass {
+	b := &Bypass{file: s.config.BypassFile, observer: s.observer, reconciler: s.reconciler, slots: s}
+	b.state.Store(&bypass.State{})
+	return b
+}
+
+// watch looks at the file until ctx is done, and tells the slots.
+func (b *Bypass) watch(ctx context.Context) {
+	if b.file == "" {
+		return
+	}
+	ticker := time.NewTicker(bypassPoll)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			b.look(ctx, byFile, b.slots.postBypass)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look looks at the file, and carries out what it says: first for calls, and then for the slots, which learn of each change.
+func (b *Bypass) look(ctx context.Context, by string, tell func(context.Context, bool)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was := b.state.Load()
+	now, err := bypass.Read(b.file)
+	if err != nil { // it stays as it is
+		if !b.unknown {
+			b.observer.Observe(ctx, &observe.BypassUnknown{On: was.On, Err: err})
+		}
+		b.unknown = true
+		return
+	}
+	b.unknown = false
+	b.state.Store(&now)
+	switch {
+	case now.On && !was.On:
+		b.reminded = time.Now()
+		b.undoing.begin()
+		b.reconciler.Cut.Load().Begin()
+		b.slots.generations.swap(nil)
+		b.observer.Observe(ctx, &observe.BypassOn{By: by, File: b.file, Reason: now.Reason, Since: now.Since})
+		tell(ctx, true)
+	case !now.On && was.On:
+		b.reconciler.Cut.Store(intercept.NewCut())
+		b.observer.Observe(ctx, &observe.BypassOff{By: by, File: b.file, Since: was.Since})
+		tell(ctx, false)
+	case now.On && time.Since(b.reminded) >= bypassReminder:
+		b.reminded = time.Now()
+		b.observer.Observe(ctx, &observe.BypassLasts{File: b.file, Reason: now.Reason, Since: now.Since})
+	}
+}
+
+// Set makes or removes the file, and returns what has come of it, if the time allows when the values of plugins are undone.
+func (b *Bypass) Set(ctx context.Context, on bool, reason string) (status.Bypass, error) {
+	if b.file == "" {
+		return status.Bypass{}, admin.NotReady("the proxy has no bypass file: name one with the setting bypass-file")
+	}
+	var err error
+	if on {
+		err = bypass.Make(b.file, plugin.Printable(reason, len(reason)))
+	} else {
+		err = bypass.Remove(b.file)
+	}
+	if err != nil {
+		return status.Bypass{}, err
+	}
+	b.look(ctx, byCommand, b.slots.postBypass)
+	_, cancel := b.undoing.wait(ctx)
+	cancel()
+	return b.Status(), nil
+}
+
+// Status returns whether plugins are bypassed, and why.
+func (b *Bypass) Status() status.Bypass {
+	s := b.state.Load()
+	return status.Bypass{On: s.On, File: b.file, Since: s.Since, Reason: s.Reason, Undone: s.On && b.reconciler.Ledger.Empty()}
+}
+
+// undoing is the time in which values of plugins are being undone, and no plugin is there any
+// more. The zero value is ready.
+type undoing struct {
+	now atomic.Pointer[undo]
+}
+
+// undo is one such time.
+type undo struct {
+	until time.Time
+	done  chan struct{}
+	end   func() // closes done
+}
+
+// begin begins the time, if it has not begun, or nothing waits for it any more: a bypass that is
+// soon over may have begun it, and undone nothing.
+func (u *undoing) begin() {
+	now := u.now.Load()
+	if now != nil && time.Now().Before(now.until) {
+		return
+	}
+	done := make(chan struct{})
+	u.now.CompareAndSwap(now, &undo{until: time.Now().Add(undoHold), done: done, end: sync.OnceFunc(func() { close(done) })})
+}
+
+// end ends the time, if it has begun.
+func (u *undoing) end() {
+	if now := u.now.Swap(nil); now != nil {
+		now.end()
+	}
+}
+
+// wait returns when the time is over, or a part of it that calls may wait for, or ctx. hold ends
+// then at the latest.
+func (u *undoing) wait(ctx context.Context) (hold context.Context, cancel context.CancelFunc) {
+	now := u.now.Load()
+	if now == nil {
+		return context.WithDeadline(ctx, time.Time{})
+	}
+	hold, cancel = context.WithDeadline(ctx, now.until)
+	select {
+	case <-now.done:
+	case <-hold.Done():
+	}
+	return hold, cancel
+}
+
+// passUpdate passes an update of a container that comes while there is no plugin. The kernel may
+// refuse it until the values of plugins are undone, for which it waits, but not for long.
+func (b *Bypass) passUpdate(ctx context.Context, call *cri.Call, next cri.Next) (*cri.Frame, error) {
+	if b.reconciler.Ledger.Empty() {
+		return next(ctx, call.Request)
+	}
+	hold, cancel := b.undoing.wait(ctx)
+	defer cancel()
+	return intercept.PassUpdate(ctx, hold, b.reconciler.Enforcer(), call.Request, next)
+}

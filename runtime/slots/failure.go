@@ -1,0 +1,76 @@
+package slots
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
+)
+
+// Missing says which plugins are not as their files say, what runs instead, and why if asked. Without files it names
+// only those with policy Fail that are not active. There is none if the slots have ended.
+func (s *Slots) Missing(why, files bool) []string {
+	reasons, _ := ask(s, func() []string { return s.missing(why, files) })
+	return reasons
+}
+
+// missing is Missing in the goroutine of run.
+func (s *Slots) missing(why, files bool) (reasons []string) {
+	for _, p := range slices.Concat(s.order, slices.Collect(maps.Values(s.off))) {
+		name, failure := "plugin "+plugin.Printable(p.id, 1<<8), s.failure(p)
+		switch v := p.awaited(); {
+		case files && failure != nil:
+			reason := name
+			if why {
+				reason += ": " + failure.Error
+			} else {
+				reason += ": its files cannot be loaded"
+			}
+			reasons = append(reasons, fmt.Sprintf("%s, since %s; %s", reason, failure.Since.UTC().Format(time.RFC3339), failure.Meanwhile))
+		case v != nil && v.description.Policy == plugin.Fail:
+			reasons = append(reasons, fmt.Sprintf("%s with policy Fail is %s until it is loaded", name, s.state(p)))
+		}
+	}
+	return reasons
+}
+
+// failure says why a plugin is not as its files say; nil if it is, or is on its way to be.
+func (s *Slots) failure(p *slot) *status.FileFailure {
+	f := &status.FileFailure{Since: p.bad, Meanwhile: s.meanwhile(p)}
+	switch v := p.loads(); {
+	case p.description.Problem != nil:
+		f.Error = p.description.Problem.Error()
+	case p.next != nil && p.next.reason != nil:
+		f.Error, f.Since = p.next.reason.Error(), p.next.failedSince
+	case v != nil && v.reason != nil:
+		f.Error, f.Since = v.reason.Error(), v.failedSince
+	default:
+		return nil
+	}
+	why := plugin.Printable(f.Error, 1<<10)
+	if last := p.last; last != nil && last.reason != nil && last.reason.Error() != f.Error {
+		why += "; nor can its last good version be loaded: " + plugin.Printable(last.reason.Error(), 1<<10)
+	}
+	f.Error = why
+	return f
+}
+
+// meanwhile says what runs while the files of a plugin cannot be loaded.
+func (s *Slots) meanwhile(p *slot) string {
+	switch {
+	case s.off[p.id] != nil:
+		return "the plugin stays disabled"
+	case s.bypassed:
+		return "plugins are bypassed"
+	case p.active != nil:
+		return fmt.Sprintf("version %s of %s stays active", plugin.Printable(p.active.loaded.Manifest().Version, 1<<8), p.good.Since.UTC().Format(time.RFC3339))
+	case p.refuses():
+		return "its hooks are refused until its last good version is loaded"
+	case p.last != nil && p.last.state != failed:
+		return "its last good version is being loaded"
+	}
+	return "the plugin is not loaded"
+}

@@ -1,0 +1,95 @@
+package slots
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/wasmproxy/wasmproxy/runtime/admin"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// Plugins returns the state at the moment. The error is that the slots have ended, or do not
+// answer before ctx is done.
+func (s *Slots) Plugins(ctx context.Context) (all status.Plugins, err error) {
+	answered := make(chan status.Plugins, 1)
+	go func() {
+		if all, ok := ask(s, s.look); ok {
+			answered <- all
+		}
+	}()
+	select {
+	case all = <-answered:
+		return all, nil
+	case <-s.ended:
+		return all, admin.NotReady("the proxy stops")
+	case <-ctx.Done():
+		return all, fmt.Errorf("waiting for the owner of the plugins: %w", ctx.Err())
+	}
+}
+
+// look takes the snapshot. It is for the goroutine of run.
+func (s *Slots) look() status.Plugins {
+	all := status.Plugins{Generation: s.generation, Plugins: []status.Plugin{}}
+	off := slices.SortedFunc(maps.Values(s.off), compareSlots)
+	for _, p := range slices.Concat(s.order, off) {
+		d := p.shown()
+		one := status.Plugin{
+			ID: p.id, File: plugin.Name(p.description.File), Kind: s.loader.Kind(d), State: p.met, Since: p.since,
+			Policy: d.Policy.String(), DryRun: d.DryRun, Failure: s.failure(p), Active: p.active.look(), Pending: p.next.look(),
+		}
+		if d.Problem != nil { // its policy is not known
+			one.Policy = ""
+		}
+		if one.Pending == nil {
+			one.Pending = p.last.look()
+		}
+		if m, there := s.member(p); there {
+			one.Hooks = m.Hooks.Names()
+			if m.Breaker != nil {
+				breaker := m.Breaker.Status()
+				one.Breaker, one.BreakerUntil = breaker.State.String(), breaker.Until
+			}
+		}
+		for _, v := range []*version{p.active, p.last, p.next} {
+			if v != nil && v.loaded != nil {
+				instances, memory := wasm.Usage(v.loaded.Plugin)
+				one.Instances, one.Memory = one.Instances+instances, one.Memory+memory
+			}
+		}
+		all.Plugins = append(all.Plugins, one)
+	}
+	return all
+}
+
+// look returns nil for no version.
+func (v *version) look() *status.Version {
+	if v == nil {
+		return nil
+	}
+	one := &status.Version{Digest: v.description.Digest, Settings: v.description.Settings, State: v.state.String(), Since: v.since}
+	if v.loaded != nil {
+		manifest := v.loaded.Manifest()
+		one.Name, one.Version = manifest.Name, manifest.Version
+	}
+	if v.reason != nil {
+		one.Reason = plugin.Printable(v.reason.Error(), 1<<10)
+	}
+	return one
+}
+
+// state is what calls meet of the plugin.
+func (s *Slots) state(p *slot) status.PluginState {
+	switch {
+	case s.bypassed:
+		return status.Bypassed
+	case p.active != nil:
+		return status.Active
+	case p.refuses():
+		return status.Refusing
+	}
+	return status.Inactive
+}

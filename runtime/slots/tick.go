@@ -1,0 +1,58 @@
+package slots
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/intercept"
+	"github.com/wasmproxy/wasmproxy/runtime/loader"
+)
+
+// ticks calls plugins again and again, beside calls.
+type ticks struct {
+	generations *generations
+	running     sync.WaitGroup  // the ticks of all plugins
+	stopping    <-chan struct{} // closed when the daemon has to stop
+}
+
+// begin begins the ticks of a plugin, over all generations that it is in, and returns a
+// function that ends them. A tick that has begun is not cut short. None begins once the
+// daemon is stopping.
+func (t *ticks) begin(ctx context.Context, of *loader.Loaded) (end func()) {
+	manifest := of.Manifest()
+	period := time.Duration(manifest.TickMS) * time.Millisecond
+	if !manifest.HookSet().Has(abi.Tick) || period <= 0 {
+		return func() {}
+	}
+	ended := make(chan struct{})
+	t.running.Go(func() {
+		for {
+			select {
+			case <-ended:
+				return
+			case <-t.stopping:
+				return
+			case <-time.After(period):
+				t.once(context.WithoutCancel(ctx), of)
+			}
+		}
+	})
+	return func() { close(ended) }
+}
+
+// once calls the plugin with the options of the present generation, if it is in that.
+// A plugin whose breaker is open is not called.
+func (t *ticks) once(ctx context.Context, of *loader.Loaded) {
+	g := t.generations.acquire()
+	if g == nil {
+		return
+	}
+	defer g.Release()
+	for _, m := range g.members {
+		if m.Loaded == of && m.Hooks.Has(abi.Tick) && !m.Tripped() {
+			intercept.Tick(ctx, g.options, m.Member)
+		}
+	}
+}
