@@ -251,3 +251,20 @@ func TestCallOfAnUnknownPodIsNotExempt(t *testing.T) {
 		t.Errorf("a request that cannot be decoded: answered %v", err)
 	}
 }
+
+// A request that cannot be decoded passes once a bypass has begun, also the one that was on its way then.
+func TestUndecodableRequestPassesInABypass(t *testing.T) {
+	bad, _ := waysToRefuse[0].members(abi.PreStartContainer)
+	cut := intercept.NewCut()
+	n := newNode(t, []plugin.Member{bad}, func(o *intercept.Options) { o.Cut = cut })
+	bytes, err := cri.NewFrame(wrapperspb.Bytes([]byte{0xff})) // where the request has text
+	n.must(err)
+	answer := new(runtimeapi.StartContainerResponse)
+	if err := n.callFrame(t.Context(), "StartContainer", bytes, answer); status.Code(err) != codes.Unavailable {
+		t.Errorf("before the bypass: answered %v", err)
+	}
+	cut.Begin()
+	if err := n.callFrame(t.Context(), "StartContainer", bytes, answer); err != nil || n.sent != bytes {
+		t.Errorf("in the bypass: answered %v, sent %v", err, n.sent)
+	}
+}

@@ -211,7 +211,7 @@ func (i *interceptor) unseen(ctx context.Context, of *cri.Call, next cri.Next) (
 // undecodable passes a request that this build cannot read as it came, unless a plugin with policy Fail hooks it and no
 // bypass has begun.
 func (c *call) undecodable(ctx context.Context, err error, next cri.Next) (*cri.Frame, error) {
-	if id, refuses := c.refuses(c.method.Pre); refuses {
+	if id, refuses := c.refuses(c.method.Pre); refuses && !c.Cut.hasBegun() {
 		return nil, c.refuse(ctx, &plugin.Error{Plugin: id, Hook: c.method.Pre, Err: err})
 	}
 	c.Observer.Observe(ctx, &observe.HooksSkipped{Method: c.method.Name, Err: err})
