@@ -55,6 +55,9 @@ type call struct {
 	unread    unread
 	output    output
 	random    *rand.ChaCha8 // nil until it is used
+
+	watch plugin.CallWatcher // nil: nobody watches the call
+	noted []byte             // of what a host function has written last, if somebody does
 }
 
 // newCall returns the state of one call; budget, ev and adj are nil outside hooks. It is the

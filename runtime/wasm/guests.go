@@ -25,6 +25,7 @@ type guests struct {
 	config   []byte
 	options  PluginOptions // that the limits come from
 	effectiveLimits
+	plugin.Watches
 	begin    allowance // of each function before the first event
 	static   bool      // the manifest is in a custom section
 	kv       *plugin.KV
@@ -51,7 +52,10 @@ type guests struct {
 	dirty  []*guest // that are to be reset
 }
 
-var _ plugin.Plugin = (*guests)(nil)
+var (
+	_ plugin.Plugin  = (*guests)(nil)
+	_ plugin.Watched = (*guests)(nil)
+)
 
 // Manifest implements plugin.Plugin.
 func (p *guests) Manifest() abi.Manifest { return p.manifest }
@@ -78,12 +82,16 @@ func (p *guests) run(ctx context.Context, budget *plugin.Budget, g *guest, ev pl
 	}
 	defer s.release()
 	c := g.newCall(ctx, abi.ExportHook, budget, ev, adj)
+	c.watch = p.Begin(ev, adj)
 	code, err := g.enter(ctx, c, g.hook, uint64(ev.Hook()))
 	if err == nil {
 		err = c.verdict(int32(code))
 	}
 	if err == nil && c.kv != nil {
 		err = c.kv.Commit()
+	}
+	if c.watch != nil {
+		c.watch.End(err)
 	}
 	return err
 }
@@ -177,6 +185,7 @@ func (p *guests) get(ctx context.Context, budget *plugin.Budget) (*guest, error)
 
 // Close implements plugin.Plugin.
 func (p *guests) Close(ctx context.Context) error {
+	p.Watches.Close()
 	p.resets.Wait()
 	if p.pool != nil {
 		p.pool.Close()

@@ -19,6 +19,7 @@ type hostFunction struct {
 	run    func(context.Context, *frame) int64 // its result, ignored if it has none
 	needs  abi.Capability                      // without which it answers DENIED and looks at no argument
 	denied bool                                // it does nothing but answer an error
+	asks   *abi.Function                       // its row, if watchers of a call are told what it was asked
 }
 
 // hostFunctions holds them by module and name.
@@ -30,11 +31,13 @@ var hostFunctions = map[string]map[string]hostFunction{
 // wp1 gives each row of the ABI's table its implementation.
 func wp1() map[string]hostFunction {
 	functions := map[string]hostFunction{}
-	for _, row := range abi.Functions {
+	for i := range abi.Functions {
+		row := &abi.Functions[i]
 		functions[row.Name] = hostFunction{
 			signature: signatureOf(types(row.Params), row.Result),
 			needs:     row.Needs,
 			run:       implementations[row.Name],
+			asks:      question(row),
 		}
 	}
 	return functions
@@ -95,7 +98,9 @@ func (f hostFunction) bind(name string) api.GoModuleFunc {
 		at.name, at.stack = name, stack
 		at.count()
 		result := int64(abi.Denied)
-		if at.of.has.Has(f.needs) {
+		if at.watch != nil {
+			result = f.watched(ctx, at)
+		} else if at.of.has.Has(f.needs) {
 			result = f.run(ctx, at)
 		}
 		if result < 0 {
@@ -241,5 +246,8 @@ func answer[T string | []byte](f *frame, i int, v T, errno abi.Errno) int64 {
 		copy(buf, v)
 	}
 	f.moved += len(v) // to find it took the host as long
+	if f.watch != nil {
+		f.noted = append([]byte{}, v...)
+	}
 	return int64(len(v))
 }

@@ -1,0 +1,224 @@
+package recording
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// Asked is a question and its answer, in the spelling of the ABI's vectors:
+//
+//	{"get": ["pod", "name"], "is": "web-0"}
+//	{"set_i64": ["container", "resources.cpu_quota", 999], "error": "INVALID"}
+type Asked struct {
+	Question plugin.Question
+	Hidden   bool // a part of the question or of the answer was a secret, and is left out
+	args     []any
+	is       any
+}
+
+// Spell spells a question. Without env, names of environment variables are hidden; their values always are, and so is
+// what the redactor knows as a secret.
+func Spell(q plugin.Question, env bool, r *plugin.Redactor) Asked {
+	a := Asked{Question: q}
+	a.hide(env)
+	a.args, a.is = spellArgs(&a.Question), spellAnswer(&a.Question)
+	for i, arg := range a.args {
+		a.args[i] = a.redact(arg, r)
+	}
+	a.is = a.redact(a.is, r)
+	return a
+}
+
+// Key is equal for equal questions.
+func (a *Asked) Key() string {
+	text, _ := json.Marshal(a.args) // texts, numbers, lists and maps of them: it cannot fail
+	return a.Question.Function.Name + string(text)
+}
+
+// Writes reports whether the question was to change something.
+func (a *Asked) Writes() bool { return Writes(&a.Question) }
+
+// Writes reports whether a question is to change something, the plugin's own values included.
+func Writes(q *plugin.Question) bool {
+	return slices.Contains([]string{
+		"set_i64", "set_bytes", "map_set", "map_del", "list_set", "list_add", "list_del", "cgroup_set", "kv_set", "kv_del",
+	}, q.Function.Name)
+}
+
+// hide leaves out what is of the environment, and requests as a whole.
+func (a *Asked) hide(env bool) {
+	q := &a.Question
+	isEnv := q.Kind == abi.Container && len(q.Args) > 1 && abi.Field(q.Args[1].Number) == abi.ContainerEnv
+	switch q.Function.Name {
+	case "cri_raw":
+		a.Hidden = q.Data != nil
+		q.Data = nil
+		return
+	case "map_get", "map_dump", "map_set", "map_del":
+	default:
+		isEnv = false
+	}
+	if !isEnv {
+		return
+	}
+	q.Args = slices.Clone(q.Args)
+	switch q.Function.Name {
+	case "map_dump":
+		a.Hidden = q.Data != nil
+		q.Data = names(q.Data, env)
+		return
+	case "map_get":
+		a.Hidden = !env || q.Data != nil
+		q.Data = nil
+	case "map_set":
+		q.Args[3].Text = plugin.Redacted
+	}
+	if !env {
+		q.Args[2].Text = plugin.Redacted
+	}
+}
+
+// names are the entries of an environment without their values.
+func names(entries []byte, env bool) []byte {
+	if !env || entries == nil {
+		return nil
+	}
+	return abi.AppendEntries(nil, func(yield func(k, v string) bool) {
+		abi.EachEntry(string(entries), func(k, _ string) bool { return yield(k, plugin.Redacted) })
+	})
+}
+
+// lastApplied is the annotation in which kubectl keeps the whole manifest, environment included.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// redact returns a value without secrets, and notes if it had one.
+func (a *Asked) redact(v any, r *plugin.Redactor) any {
+	switch v := v.(type) {
+	case string:
+		shown := r.Text(v)
+		a.Hidden = a.Hidden || shown != v
+		return shown
+	case []any:
+		for i := range v {
+			v[i] = a.redact(v[i], r)
+		}
+		if len(v) == 2 && v[0] == lastApplied {
+			v[1] = plugin.Redacted
+		}
+	case map[string]any:
+		if digits, ok := v["hex"].(string); ok && len(v) == 1 {
+			if b, err := unhex(digits); err == nil && r.Text(string(b)) != string(b) {
+				a.Hidden = true
+				return plugin.Redacted
+			}
+		}
+		shown := map[string]any{}
+		for key, value := range v {
+			if key == lastApplied {
+				value = plugin.Redacted
+			}
+			name, _ := a.redact(key, r).(string)
+			shown[name] = a.redact(value, r)
+		}
+		return shown
+	}
+	return v
+}
+
+// MarshalJSON implements json.Marshaler.
+func (a Asked) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	put := func(before string, v any) error {
+		var text bytes.Buffer
+		e := json.NewEncoder(&text)
+		e.SetEscapeHTML(false)
+		err := e.Encode(v)
+		b.WriteString(before)
+		b.Write(bytes.TrimSuffix(text.Bytes(), []byte("\n")))
+		return err
+	}
+	err := put(`{"`+a.Question.Function.Name+`":`, append([]any{}, a.args...))
+	switch {
+	case a.Question.Errno != abi.OK:
+		err = errors.Join(err, put(`,"error":`, ErrorName(a.Question.Errno)))
+	case a.is != nil:
+		err = errors.Join(err, put(`,"is":`, a.is))
+	}
+	if a.Hidden {
+		b.WriteString(`,"hidden":true`)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), err
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *Asked) UnmarshalJSON(b []byte) error {
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(b, &keys); err != nil {
+		return err
+	}
+	var name, failed string
+	args, is := []any{}, any(nil)
+	for key, text := range keys {
+		var err error
+		switch key {
+		case "is":
+			err = number(text, &is)
+		case "error":
+			err = json.Unmarshal(text, &failed)
+		case "hidden":
+			err = json.Unmarshal(text, &a.Hidden)
+		default:
+			if name != "" {
+				return fmt.Errorf("asked: %s and %s in one question", min(name, key), max(name, key))
+			}
+			name = key
+			err = number(text, &args)
+		}
+		if err != nil {
+			return fmt.Errorf("asked: %s: %w", key, err)
+		}
+	}
+	q, err := parse(name, args, is, failed, a.Hidden)
+	if err != nil {
+		return fmt.Errorf("asked: %s: %w", shown(b), err)
+	}
+	a.Question, a.args, a.is = *q, spellArgs(q), spellAnswer(q)
+	return nil
+}
+
+// shown is a text of a recording in an error.
+func shown(b []byte) string { return plugin.Printable(b, 120) }
+
+func number(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return d.Decode(into)
+}
+
+// ErrorName is an error's name, as ABI.md writes it in its text.
+func ErrorName(e abi.Errno) string {
+	switch e {
+	case abi.Limit:
+		return "LIMIT"
+	case abi.ReadOnly:
+		return "READ_ONLY"
+	}
+	return strings.ToUpper(strings.ReplaceAll(e.Error(), " ", "_"))
+}
+
+func errorNamed(name string) (abi.Errno, bool) {
+	for e := abi.NotFound; e >= abi.Conflict; e-- {
+		if ErrorName(e) == name {
+			return e, true
+		}
+	}
+	return abi.OK, name == ""
+}

@@ -1,0 +1,111 @@
+package recording
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// parse reads a question with its answer.
+func parse(name string, args []any, is any, failed string, hidden bool) (*plugin.Question, error) {
+	i := slices.IndexFunc(abi.Functions, func(f abi.Function) bool { return f.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("there is no host function %q", name)
+	}
+	q := &plugin.Question{Function: &abi.Functions[i]}
+	want := params(q.Function)
+	if len(args) != len(want) {
+		return nil, fmt.Errorf("it has %d arguments, want %d", len(args), len(want))
+	}
+	for i, p := range want {
+		if err := parseArg(q, p, args[i]); err != nil {
+			return nil, fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	var known bool
+	if q.Errno, known = errorNamed(failed); !known {
+		return nil, fmt.Errorf("error: there is no error %q", failed)
+	}
+	if err := parseAnswer(q, is, hidden); err != nil {
+		return nil, fmt.Errorf("is: %w", err)
+	}
+	return q, nil
+}
+
+func parseArg(q *plugin.Question, p param, v any) (err error) {
+	var arg plugin.Arg
+	switch {
+	case p.text:
+		var b []byte
+		b, err = unspell(shapes[p.name], v, recordKeys(q))
+		arg = plugin.Arg{Text: string(b), IsText: true}
+	case p.name == "object", p.name == "pod":
+		q.Kind, err = objectOf(v)
+		arg.Number = int64(q.Kind)
+	case p.name == "field":
+		arg.Number, err = fieldOf(q, v)
+	default:
+		arg.Number, err = integer(v)
+	}
+	q.Args = append(q.Args, arg)
+	return err
+}
+
+func objectOf(v any) (abi.Object, error) {
+	name, ok := v.(string)
+	if !ok {
+		n, err := integer(v)
+		return abi.Object(n), err
+	}
+	for o := abi.Event; o <= abi.Node; o++ {
+		if o.String() == name {
+			return o, nil
+		}
+	}
+	return 0, fmt.Errorf("there is no object %q: want event, pod, container, node or the number of a handle", name)
+}
+
+// fieldOf reads a field's name, or its number. The name on a handle says what that stands for: container.id.
+func fieldOf(q *plugin.Question, v any) (int64, error) {
+	name, ok := v.(string)
+	if !ok {
+		return integer(v)
+	}
+	if q.Kind >= abi.FirstHandle {
+		object, field, _ := strings.Cut(name, ".")
+		kind, err := objectOf(object)
+		if err != nil {
+			return 0, fmt.Errorf("%q: the field of a handle begins with pod. or container.", name)
+		}
+		q.Kind, name = kind, field
+	}
+	info, ok := abi.FieldByName(q.Kind, name)
+	if !ok {
+		return 0, fmt.Errorf("%v has no field %q", q.Kind, name)
+	}
+	return int64(info.Field), nil
+}
+
+func parseAnswer(q *plugin.Question, is any, hidden bool) (err error) {
+	name := q.Function.Name
+	silent := Writes(q) || name == "reject"
+	switch {
+	case is == nil && !hidden && !silent && q.Errno == abi.OK:
+		return errors.New("there is no answer: give the key is or the key error")
+	case is == nil:
+		return nil
+	case q.Errno != abi.OK:
+		return errors.New("there are both an answer and an error")
+	case silent:
+		return fmt.Errorf("%s answers nothing but errors", name)
+	case name == "get_i64", name == "pod_find":
+		q.Number, err = integer(is)
+	default:
+		q.Data, err = unspell(shapes[name], is, recordKeys(q))
+	}
+	return err
+}

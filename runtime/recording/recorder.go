@@ -1,0 +1,279 @@
+package recording
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// Options bound a recording.
+type Options struct {
+	For   time.Duration // how long it takes
+	Max   int64         // bytes of all lines
+	Rate  int           // calls in a second
+	Call  int64         // bytes that a plugin asks and is answered in a call
+	Env   bool          // with the names of environment variables
+	Ticks bool          // with Tick and Synchronize
+}
+
+// DefaultOptions are those of the command.
+func DefaultOptions() Options {
+	return Options{For: 10 * time.Minute, Max: 16 << 20, Rate: 50, Call: 64 << 10}
+}
+
+// maxWaiting bounds what waits for the reader, in bytes as the plugin asked and was answered, and in calls.
+const (
+	maxWaiting      = 2 << 20
+	maxWaitingCalls = 1024
+)
+
+// Recorder is told of a plugin's calls, and writes them down. What the reader does not take in time is dropped and counted.
+// A call of the plugin never waits.
+type Recorder struct {
+	options Options
+	calls   chan *recorded
+	waiting atomic.Int64 // bytes in calls
+	closed  chan struct{}
+	end     sync.Once
+
+	mu      sync.Mutex
+	second  time.Time // that is counted in begun
+	begun   int
+	dropped Dropped
+}
+
+// NewRecorder returns a Recorder. It records nothing until a plugin has it as a watcher.
+func NewRecorder(o Options) *Recorder {
+	return &Recorder{options: o, calls: make(chan *recorded, maxWaitingCalls), closed: make(chan struct{})}
+}
+
+// Closed implements plugin.Watcher.
+func (r *Recorder) Closed() { r.end.Do(func() { close(r.closed) }) }
+
+// Begin implements plugin.Watcher.
+func (r *Recorder) Begin(ev plugin.Event, adj *plugin.Adjustment) plugin.CallWatcher {
+	if ev.Hook().Info().Phase == abi.Standalone && !r.options.Ticks {
+		return nil
+	}
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.second) >= time.Second {
+		r.second, r.begun = now, 0
+	}
+	if r.begun == r.options.Rate {
+		r.dropped.Rate++
+		return nil
+	}
+	r.begun++
+	return &recorded{of: r, event: ev, adj: adj, begun: now}
+}
+
+// recorded is a call, with the event as long as it lasts.
+type recorded struct {
+	of    *Recorder
+	event plugin.Event
+	adj   *plugin.Adjustment
+	begun time.Time
+
+	call    Call
+	asked   []plugin.Question
+	bytes   int64
+	secrets []string
+}
+
+// Ask implements plugin.CallWatcher.
+func (*recorded) Ask(*plugin.Question) bool { return false }
+
+// Answered implements plugin.CallWatcher. A guest whose buffer was too small asks again, which tells nothing more.
+func (c *recorded) Answered(q *plugin.Question) {
+	c.bytes += sizeOf(q)
+	if c.bytes > c.of.options.Call {
+		c.asked = nil
+		return
+	}
+	if n := len(c.asked); n > 0 && !Writes(q) && same(&c.asked[n-1], q) {
+		return
+	}
+	c.asked = append(c.asked, *q)
+	if len(q.Args) > 0 && !q.Args[0].IsText && abi.Object(q.Args[0].Number) >= abi.FirstHandle && q.Kind < abi.FirstHandle {
+		c.name(abi.Object(q.Args[0].Number), q.Kind)
+	}
+}
+
+// questionBytes is what a question has beside its texts, about.
+const questionBytes = 100
+
+func sizeOf(q *plugin.Question) int64 {
+	n := int64(questionBytes + len(q.Data))
+	for _, arg := range q.Args {
+		n += int64(len(arg.Text))
+	}
+	return n
+}
+
+func same(a, b *plugin.Question) bool {
+	return a.Function == b.Function && slices.Equal(a.Args, b.Args) && a.Errno == b.Errno && a.Number == b.Number && string(a.Data) == string(b.Data)
+}
+
+// name notes what a handle stands for.
+func (c *recorded) name(handle, kind abi.Object) {
+	id, _ := c.event.Text(handle, map[abi.Object]abi.Field{abi.Pod: abi.PodID, abi.Container: abi.ContainerID}[kind])
+	if c.call.Handles == nil {
+		c.call.Handles = map[string]string{}
+	}
+	c.call.Handles[HandleKey(handle)] = kind.String() + "(" + id + ")"
+}
+
+// End implements plugin.CallWatcher.
+func (c *recorded) End(err error) {
+	r := c.of
+	if c.bytes > r.options.Call {
+		r.drop(func(d *Dropped) { d.Size++ })
+		return
+	}
+	if r.waiting.Add(c.bytes) > maxWaiting {
+		r.waiting.Add(-c.bytes)
+		r.drop(func(d *Dropped) { d.Reader++ })
+		return
+	}
+	ev := c.event
+	c.call.Name, c.call.Hook, c.call.Time, c.call.Took = ev.Hook().String(), ev.Hook(), ev.Time().UnixNano(), time.Since(c.begun)
+	c.call.Fuel, _ = c.adj.Used()
+	c.call.Pod, c.call.Container = about(ev)
+	c.call.Reject = c.adj.Rejection()
+	if err != nil {
+		c.call.Reject, c.call.Error = nil, c.adj.Sanitize(err.Error(), maxError)
+	}
+	c.secrets, _ = ev.Secrets(abi.AllCapabilities, 0)
+	c.event, c.adj = nil, nil // which end with the call
+	select {
+	case r.calls <- c:
+	default:
+		r.waiting.Add(-c.bytes)
+		r.drop(func(d *Dropped) { d.Reader++ })
+	}
+}
+
+const maxError = 4 << 10
+
+func about(ev plugin.Event) (pod, container *Object) {
+	text := func(o abi.Object, f abi.Field) string { v, _ := ev.Text(o, f); return v }
+	kind := ev.Hook().Info().Object
+	if namespace, errno := ev.Text(abi.Pod, abi.PodNamespace); errno == abi.OK {
+		pod = &Object{Namespace: namespace, Name: text(abi.Pod, abi.PodName), UID: text(abi.Pod, abi.PodUID), ID: text(abi.Pod, abi.PodID)}
+	}
+	if kind == abi.Container {
+		container = &Object{Name: text(abi.Container, abi.ContainerName), ID: text(abi.Container, abi.ContainerID)}
+	}
+	return pod, container
+}
+
+func (r *Recorder) drop(count func(*Dropped)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	count(&r.dropped)
+}
+
+// Write writes the header, each call, and the last line, until the recording ends or ctx is done. Each line is one Write
+// of out, whose error ends the recording, too.
+func (r *Recorder) Write(ctx context.Context, out io.Writer, h Header) error {
+	h.Version, h.Env, h.Ticks = Version, r.options.Env, r.options.Ticks
+	w := &writer{recorder: r, out: out}
+	if err := w.line(h); err != nil {
+		return err
+	}
+	timer := time.NewTimer(r.options.For)
+	defer timer.Stop()
+	for {
+		select {
+		case c := <-r.calls:
+			if more, err := w.call(c); err != nil || !more {
+				return errors.Join(err, w.end(EndBytes))
+			}
+		case <-timer.C:
+			return w.rest(EndTime)
+		case <-r.closed:
+			return w.rest(EndClosed)
+		case <-ctx.Done():
+			return w.end(EndStopped)
+		}
+	}
+}
+
+// writer writes the lines of a recorder.
+type writer struct {
+	recorder *Recorder
+	out      io.Writer
+	bytes    int64
+	calls    int
+}
+
+func (w *writer) line(v any) error {
+	text, err := encode(v)
+	if err != nil {
+		return err
+	}
+	w.bytes += int64(len(text))
+	_, err = w.out.Write(text)
+	return err
+}
+
+// call writes a call. With false, there was no room for it.
+func (w *writer) call(c *recorded) (more bool, err error) {
+	r := w.recorder
+	r.waiting.Add(-c.bytes)
+	redactor := plugin.NewRedactor(c.secrets...)
+	for _, q := range c.asked {
+		c.call.Asked = append(c.call.Asked, Spell(q, r.options.Env, redactor))
+	}
+	c.call.Error = redactor.Text(c.call.Error)
+	if reject := c.call.Reject; reject != nil {
+		c.call.Reject = &plugin.Rejection{Code: reject.Code, Reason: redactor.Text(reject.Reason)}
+	}
+	c.call.Dropped = r.Dropped()
+	text, err := encode(&c.call)
+	if err != nil || w.bytes+int64(len(text)) > r.options.Max {
+		return false, err
+	}
+	w.bytes += int64(len(text))
+	w.calls++
+	_, err = w.out.Write(text)
+	return true, err
+}
+
+// rest writes the calls that have ended before the recording, and its last line.
+func (w *writer) rest(reason string) error {
+	for {
+		select {
+		case c := <-w.recorder.calls:
+			if more, err := w.call(c); err != nil || !more {
+				return errors.Join(err, w.end(EndBytes))
+			}
+		default:
+			return w.end(reason)
+		}
+	}
+}
+
+func (w *writer) end(reason string) error {
+	return w.line(End{reason, w.calls, w.recorder.Dropped()})
+}
+
+// Dropped returns how many calls were dropped by now.
+func (r *Recorder) Dropped() Dropped {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.dropped
+}
+
+// HandleKey is the key of a handle in Call.Handles.
+func HandleKey(handle abi.Object) string { return strconv.Itoa(int(handle)) }

@@ -1,0 +1,265 @@
+package recording
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// shape is how bytes are written in JSON, where they can be: else in hexadecimal.
+type shape uint8
+
+const (
+	text    shape = iota
+	list          // of texts, or of records
+	element       // a text, or a record
+	entries       // an object, or pairs
+	handles       // numbers
+	octets        // always in hexadecimal
+)
+
+// shapes are those of arguments that are not text, by the names of parameters, and of answers, by those of functions.
+var shapes = map[string]shape{
+	"list": list, "files": list, "element": element, "objects": octets,
+	"map_dump": entries, "cgroup_read": entries, "list_dump": list, "pod_list": handles, "container_list": handles,
+}
+
+// param is a parameter of a function that is an argument of a question.
+type param struct {
+	name string
+	text bool
+}
+
+func params(f *abi.Function) (all []param) {
+	for i, p := range f.Params {
+		switch {
+		case p.Name == "buf":
+			return all
+		case p.Name != "out" && !strings.HasSuffix(p.Name, "_len"):
+			all = append(all, param{p.Name, i+1 < len(f.Params) && f.Params[i+1].Name == p.Name+"_len"})
+		}
+	}
+	return all
+}
+
+// recordKeys are the keys of the records that the elements of the question's field are; nil if they are none.
+func recordKeys(q *plugin.Question) []string {
+	if len(q.Args) < 2 {
+		return nil
+	}
+	info, _ := abi.FieldOf(q.Kind, abi.Field(q.Args[1].Number))
+	return info.RecordKeys()
+}
+
+func spellArgs(q *plugin.Question) []any {
+	all := make([]any, len(q.Args))
+	for i, p := range params(q.Function) {
+		arg := q.Args[i]
+		switch {
+		case arg.IsText:
+			all[i] = spell(shapes[p.name], []byte(arg.Text), recordKeys(q))
+		case p.name == "object", p.name == "pod":
+			all[i] = spellObject(abi.Object(arg.Number))
+		case p.name == "field":
+			all[i] = spellField(q, abi.Field(arg.Number))
+		default:
+			all[i] = arg.Number
+		}
+	}
+	return all
+}
+
+func spellObject(o abi.Object) any {
+	if o >= abi.Event && o <= abi.Node {
+		return o.String()
+	}
+	return int64(o)
+}
+
+func spellField(q *plugin.Question, f abi.Field) any {
+	info, ok := abi.FieldOf(q.Kind, f)
+	switch {
+	case !ok:
+		return int64(f)
+	case abi.Object(q.Args[0].Number) >= abi.FirstHandle:
+		return q.Kind.String() + "." + info.Name
+	}
+	return info.Name
+}
+
+// spellAnswer returns nil for an error, for what was hidden, and where there is nothing to answer.
+func spellAnswer(q *plugin.Question) any {
+	switch name := q.Function.Name; {
+	case q.Errno != abi.OK:
+		return nil
+	case name == "get_i64", name == "pod_find":
+		return q.Number
+	case q.Data == nil:
+		return nil
+	default:
+		return spell(shapes[name], q.Data, recordKeys(q))
+	}
+}
+
+// spell writes bytes in the first form that can be read again.
+func spell(s shape, b []byte, keys []string) any {
+	for _, v := range forms(s, b, keys) {
+		if again, err := unspell(s, v, keys); err == nil && bytes.Equal(again, b) {
+			return v
+		}
+	}
+	return map[string]any{"hex": hex.EncodeToString(b)}
+}
+
+func forms(s shape, b []byte, keys []string) []any {
+	switch s {
+	case list:
+		all := []any{}
+		abi.EachElement(string(b), func(e string) bool { all = append(all, record(e, keys)); return true })
+		return []any{all}
+	case element:
+		return []any{record(string(b), keys), string(b)}
+	case entries:
+		object, pairs := map[string]any{}, []any{}
+		abi.EachEntry(string(b), func(k, v string) bool {
+			object[k] = v
+			pairs = append(pairs, []any{k, v})
+			return true
+		})
+		return []any{object, map[string]any{"pairs": pairs}}
+	case handles:
+		all := []any{}
+		for ; len(b) >= 4; b = b[4:] {
+			all = append(all, int64(int32(binary.LittleEndian.Uint32(b))))
+		}
+		return []any{all}
+	case octets:
+		return nil
+	}
+	return []any{string(b)}
+}
+
+// record is an element: an object if there are keys.
+func record(e string, keys []string) any {
+	if keys == nil {
+		return e
+	}
+	all := map[string]any{}
+	abi.EachEntry(e, func(k, v string) bool { all[k] = v; return true })
+	return all
+}
+
+var errForm = errors.New("want a text, a list of texts, an object of texts, or an object with the one key hex or pairs")
+
+// unspell returns the bytes that are written so.
+func unspell(s shape, v any, keys []string) ([]byte, error) {
+	switch v := v.(type) {
+	case string:
+		if !utf8.ValidString(v) {
+			return nil, errForm
+		}
+		return []byte(v), nil
+	case []any:
+		return unspellList(s, v, keys)
+	case map[string]any:
+		if digits, ok := v["hex"].(string); ok && len(v) == 1 {
+			return unhex(digits)
+		}
+		if pairs, ok := v["pairs"].([]any); ok && len(v) == 1 {
+			return unspellPairs(pairs)
+		}
+		names := slices.Sorted(maps.Keys(v))
+		if keys != nil && s != entries {
+			names = keys
+		}
+		return unspellObject(v, names, s == entries)
+	}
+	return nil, errForm
+}
+
+func unhex(digits string) ([]byte, error) { return hex.DecodeString(digits) }
+
+func unspellList(s shape, all []any, keys []string) ([]byte, error) {
+	var numbers []byte
+	elements := make([]string, 0, len(all))
+	for _, v := range all {
+		if s == handles {
+			n, err := integer(v)
+			if err != nil {
+				return nil, err
+			}
+			numbers = binary.LittleEndian.AppendUint32(numbers, uint32(n))
+			continue
+		}
+		b, err := unspell(element, v, keys)
+		if err != nil {
+			return nil, err
+		}
+		elements = append(elements, string(b))
+	}
+	if s == handles {
+		return append([]byte{}, numbers...), nil
+	}
+	return abi.AppendList(nil, elements), nil
+}
+
+func unspellPairs(pairs []any) ([]byte, error) {
+	var flat []string
+	for _, p := range pairs {
+		pair, ok := p.([]any)
+		if !ok || len(pair) != 2 {
+			return nil, errForm
+		}
+		for _, v := range pair {
+			b, err := unspell(text, v, nil)
+			if err != nil {
+				return nil, err
+			}
+			flat = append(flat, string(b))
+		}
+	}
+	return abi.AppendEntries(nil, func(yield func(k, v string) bool) {
+		for pair := range slices.Chunk(flat, 2) {
+			if !yield(pair[0], pair[1]) {
+				return
+			}
+		}
+	}), nil
+}
+
+// unspellObject is an object whose values are texts. In a record empty ones are left out.
+func unspellObject(v map[string]any, names []string, empty bool) ([]byte, error) {
+	for name := range v {
+		if _, ok := v[name].(string); !ok || !slices.Contains(names, name) {
+			return nil, errForm
+		}
+	}
+	return abi.AppendEntries(nil, func(yield func(k, v string) bool) {
+		for _, name := range names {
+			value, _ := v[name].(string)
+			if (value != "" || empty) && !yield(name, value) {
+				return
+			}
+		}
+	}), nil
+}
+
+func integer(v any) (int64, error) {
+	switch v := v.(type) {
+	case int64:
+		return v, nil
+	case json.Number:
+		return v.Int64()
+	}
+	return 0, fmt.Errorf("%v is no number", v)
+}

@@ -1,0 +1,122 @@
+package wasm
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+// unasked are the functions that are no questions to the event or the plugin's values: what they answer follows from the
+// settings, the node and the time of the event, or is nothing.
+var unasked = []string{"fail", "abort", "config", "log", "log_level", "metric", "now", "random", "feature"}
+
+// question returns the function's row if it is a question to what watchers know, else nil.
+func question(row *abi.Function) *abi.Function {
+	if slices.Contains(unasked, row.Name) {
+		return nil
+	}
+	return row
+}
+
+// watched is a host function whose call somebody watches, or answers.
+func (h *hostFunction) watched(ctx context.Context, f *frame) int64 {
+	has := f.of.has.Has(h.needs)
+	if h.asks == nil {
+		return h.answered(ctx, f, has)
+	}
+	q := f.question(h.asks)
+	f.noted = nil
+	if has && f.watch.Ask(q) {
+		result := f.give(q)
+		f.watch.Answered(q)
+		return result
+	}
+	result := h.answered(ctx, f, has)
+	switch {
+	case result < 0:
+		q.Errno = abi.Errno(result)
+	case h.asks.Name == "get_i64":
+		q.Number = int64(binary.LittleEndian.Uint64(f.region(uint32(f.stack[2]), 8)))
+	case f.noted != nil:
+		q.Data = f.noted
+	default:
+		q.Number = result
+	}
+	f.watch.Answered(q)
+	return result
+}
+
+// answered calls the function, or denies what it needs.
+func (h *hostFunction) answered(ctx context.Context, f *frame, has bool) int64 {
+	if !has {
+		return int64(abi.Denied)
+	}
+	return h.run(ctx, f)
+}
+
+// question copies what the guest asks. What is too long to be an argument is cut.
+func (f *frame) question(row *abi.Function) *plugin.Question {
+	q := &plugin.Question{Function: row}
+	for i := 0; i < len(row.Params); i++ {
+		switch name := row.Params[i].Name; {
+		case name == "buf":
+			return q
+		case name == "out":
+		case i+1 < len(row.Params) && row.Params[i+1].Name == name+"_len":
+			b, _ := f.memory.Read(uint32(f.stack[i]), min(uint32(f.stack[i+1]), maxArgument+1)) // the function itself traps
+			q.Args = append(q.Args, plugin.Arg{Text: string(b), IsText: true})
+			i++
+		case row.Params[i].Type == abi.I64:
+			q.Args = append(q.Args, plugin.Arg{Number: int64(f.stack[i])})
+		default:
+			q.Args = append(q.Args, plugin.Arg{Number: int64(f.i32(i))})
+		}
+		if i == 0 && (row.Params[0].Name == "object" || row.Params[0].Name == "pod") {
+			q.Kind = f.event.Kind(abi.Object(f.i32(0)))
+		}
+	}
+	return q
+}
+
+// give gives the guest the answer of a watcher, at the price of the host's own.
+func (f *frame) give(q *plugin.Question) int64 {
+	for _, arg := range q.Args {
+		f.moved += len(arg.Text)
+	}
+	switch name := q.Function.Name; name {
+	case "cgroup_get", "cri_raw":
+		f.work += fileFuel
+	case "cgroup_read":
+		f.work += fileFuel * len(q.Args[0].Text) / 4 * elementsOf(q.Args[1].Text)
+	case "list_set":
+		f.elements(elementsOf(q.Args[2].Text))
+	case "map_dump", "list_dump":
+		if len(q.Data) >= 4 {
+			f.elements(int(binary.LittleEndian.Uint32(q.Data)))
+		}
+	case "pod_list", "container_list":
+		f.elements(len(q.Data) / 4)
+	case "get_i64":
+		if out := f.region(uint32(f.stack[2]), 8); q.Errno == abi.OK {
+			binary.LittleEndian.PutUint64(out, uint64(q.Number))
+			return 0
+		}
+	}
+	buf := slices.IndexFunc(q.Function.Params, func(p abi.Param) bool { return p.Name == "buf" })
+	switch {
+	case buf >= 0:
+		return answer(f, buf, q.Data, q.Errno)
+	case q.Errno != abi.OK:
+		return int64(q.Errno)
+	}
+	return q.Number
+}
+
+// elementsOf counts the elements of an encoded list.
+func elementsOf(list string) (n int) {
+	abi.EachElement(list, func(string) bool { n++; return true })
+	return n
+}
