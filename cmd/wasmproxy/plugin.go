@@ -31,6 +31,8 @@ func pluginCommand() *cobra.Command {
   run      shows what it changes in one event: of a Pod, a fixture, a recorded request
   test     runs it on fixtures and compares its answers
   bench    measures it
+  record   writes down what a plugin of the running proxy asks, and what it is answered
+  replay   plays a recording to another version, and shows what it would do otherwise
   install  puts a plugin into the plugin directory: a file, or one that comes with this program
   remove   removes what install or a person has put there
   deliver  makes an owner's plugins on a node those of a directory, such as a mounted ConfigMap
@@ -43,6 +45,7 @@ not have a plugin as its files say.`,
 		RunE: showHelp,
 	}
 	cmd.AddCommand(newCommand(), buildCommand(), inspectCommand(), runCommand(), testCommand(), benchCommand())
+	cmd.AddCommand(recordCommand(), replayCommand())
 	cmd.AddCommand(installCommand(), removeCommand(), deliverCommand(), listCommand(), enableCommand(true), enableCommand(false))
 	return cmd
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -93,15 +91,9 @@ func (f *eventFlags) options(ctx context.Context, p pluginFile, e *wasm.Engine) 
 		Load: p.loader(ctx, e), ShowSecrets: f.show,
 	}
 	if f.config != "" {
-		b, err := readInput(ctx, f.config)
-		if err != nil {
-			return o, fmt.Errorf("--config: %w", err)
+		if o.Config, err = compactFile(ctx, f.config); err != nil {
+			return o, err
 		}
-		var compact bytes.Buffer // as the proxy passes it on
-		if err := json.Compact(&compact, b); err != nil {
-			return o, fmt.Errorf("--config %s: is not JSON: %w", f.config, err)
-		}
-		o.Config = compact.String()
 	}
 	return o, nil
 }

@@ -132,29 +132,43 @@ func (c Client) ask(ctx context.Context, method, resource string, body, into any
 
 // fetch returns the status and the body of an answer. A body to send becomes JSON.
 func (c Client) fetch(ctx context.Context, method, resource string, body any) (status int, got []byte, err error) {
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) }}
-	defer transport.CloseIdleConnections()
-	var send io.Reader
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return 0, nil, err
-		}
-		send = bytes.NewReader(text)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://admin"+resource, send)
+	resp, end, err := c.send(ctx, method, resource, body)
 	if err != nil {
 		return 0, nil, err
 	}
-	resp, err := transport.RoundTrip(req)
-	if err != nil {
-		return 0, nil, c.unreachable(err)
-	}
+	defer end()
 	defer resp.Body.Close()
 	if got, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer)); err != nil {
 		return 0, nil, fmt.Errorf("reading the answer of %s: %w", c.Socket, err)
 	}
 	return resp.StatusCode, got, nil
+}
+
+// send returns an answer, whose body the caller closes, and after that the connection with end.
+func (c Client) send(ctx context.Context, method, resource string, body any) (_ *http.Response, end func(), err error) {
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) }}
+	defer func() {
+		if err != nil {
+			transport.CloseIdleConnections()
+		}
+	}()
+	var send io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, nil, err
+		}
+		send = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://admin"+resource, send)
+	if err != nil {
+		return nil, nil, err
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return nil, nil, c.unreachable(err)
+	}
+	return resp, transport.CloseIdleConnections, nil
 }
 
 func (c Client) dial(ctx context.Context) (net.Conn, error) {

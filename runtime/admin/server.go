@@ -15,6 +15,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/recording"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
@@ -57,6 +58,8 @@ type Sources struct {
 	// SetBypass turns the bypass on, for a reason that may be empty, or off. It returns when that
 	// counts for every call.
 	SetBypass func(ctx context.Context, on bool, reason string) (status.Bypass, error)
+	// Record writes what a plugin asks in its calls to out, a line in each Write, until the recording ends or ctx is done.
+	Record func(ctx context.Context, id string, o recording.Options, out io.Writer) error
 }
 
 // Handler has a handler for each resource:
@@ -65,6 +68,7 @@ type Sources struct {
 //	GET /debug/pprof/                                Go's profiles of the process
 //	GET /bypass                                      a status.Bypass
 //	PUT /bypass                                      the same; the body is a BypassRequest
+//	POST /plugins/{id}/recording                     lines of a recording; the body is a recording.Options
 //
 // and those of Status.
 // An error is a problem with its text.
@@ -76,6 +80,7 @@ func Handler(s Sources) http.Handler {
 	addProfiles(mux)
 	mux.HandleFunc("GET /bypass", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.Bypass()) })
 	mux.HandleFunc("PUT /bypass", s.setBypass)
+	mux.HandleFunc("POST /plugins/{id}/recording", s.record)
 	return s.guard(mux)
 }
 

@@ -189,8 +189,24 @@ func (r *Recording) add(line []byte) error {
 	if c.Hook, known = abi.HookByName(c.Name); !known {
 		return fmt.Errorf("hook: unknown hook %q", c.Name)
 	}
+	c.nameHandles()
 	r.Calls = append(r.Calls, c)
 	return nil
+}
+
+// nameHandles names the handles that a recording by hand does not name.
+func (c *Call) nameHandles() {
+	for _, a := range c.Asked {
+		if kind := a.Question.Kind; len(a.args) > 0 && (kind == abi.Pod || kind == abi.Container) {
+			handle := abi.Object(a.Question.Args[0].Number)
+			if key := HandleKey(handle); handle >= abi.FirstHandle && c.Handles[key] == "" {
+				if c.Handles == nil {
+					c.Handles = map[string]string{}
+				}
+				c.Handles[key] = kind.String() + "(" + key + ")"
+			}
+		}
+	}
 }
 
 // strict refuses keys that it does not know.

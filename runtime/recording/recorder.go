@@ -2,7 +2,6 @@ package recording
 
 import (
 	"context"
-	"errors"
 	"io"
 	"slices"
 	"strconv"
@@ -14,22 +13,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
-// Options bound a recording.
-type Options struct {
-	For   time.Duration // how long it takes
-	Max   int64         // bytes of all lines
-	Rate  int           // calls in a second
-	Call  int64         // bytes that a plugin asks and is answered in a call
-	Env   bool          // with the names of environment variables
-	Ticks bool          // with Tick and Synchronize
-}
-
-// DefaultOptions are those of the command.
-func DefaultOptions() Options {
-	return Options{For: 10 * time.Minute, Max: 16 << 20, Rate: 50, Call: 64 << 10}
-}
-
-// maxWaiting bounds what waits for the reader, in bytes as the plugin asked and was answered, and in calls.
+// These bound what waits for the reader: bytes that plugins asked and were answered, and calls.
 const (
 	maxWaiting      = 2 << 20
 	maxWaitingCalls = 1024
@@ -196,8 +180,10 @@ func (r *Recorder) Write(ctx context.Context, out io.Writer, h Header) error {
 	for {
 		select {
 		case c := <-r.calls:
-			if more, err := w.call(c); err != nil || !more {
-				return errors.Join(err, w.end(EndBytes))
+			if more, err := w.call(c); err != nil {
+				return err
+			} else if !more {
+				return w.end(EndBytes)
 			}
 		case <-timer.C:
 			return w.rest(EndTime)
@@ -255,8 +241,10 @@ func (w *writer) rest(reason string) error {
 	for {
 		select {
 		case c := <-w.recorder.calls:
-			if more, err := w.call(c); err != nil || !more {
-				return errors.Join(err, w.end(EndBytes))
+			if more, err := w.call(c); err != nil {
+				return err
+			} else if !more {
+				return w.end(EndBytes)
 			}
 		default:
 			return w.end(reason)

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmproxy/wasmproxy/runtime/recording"
+	"github.com/wasmproxy/wasmproxy/runtime/simulate"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// replayHelp is the long help of plugin replay.
+const replayHelp = `Play a recording to another version of the plugin, and show what it would do otherwise.
+
+Each call is played with the answers that the recorded plugin got. They are found by the question
+and not by the order, so that a version may ask in another order. A call is
+
+  same       it wants what the recorded version wanted; both may have failed
+  different  it wants something else: a table shows target, was and is
+  failed     it failed, and the recorded version did not
+  unknown    it asked what the recording does not answer, or what was hidden
+
+The plugin has the configuration and capabilities of the recording, unless --config and --grant say
+otherwise. Limits and timeout are those of X.json beside X.wasm. Nothing runs, and no cgroup is touched.
+Values of environment variables are not compared.
+
+Exit codes: 0 all calls are the same, 1 at least one is not, 2 wrong usage.`
+
+// replayer is a command.
+type replayer struct {
+	config, format, junit, fixtures string
+	grant                           []string
+}
+
+func replayCommand() *cobra.Command {
+	var r replayer
+	cmd := &cobra.Command{
+		Use:   "replay RECORDING X.wasm",
+		Short: "Play a recording to another version of the plugin, and show what it would do otherwise",
+		Long:  replayHelp,
+		Example: `  wasmproxy plugin replay rec.jsonl new.wasm
+  wasmproxy plugin replay rec.jsonl new.wasm --config new.json --junit report.xml
+  wasmproxy plugin replay rec.jsonl new.wasm --fixtures testdata    # for plugin test`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error { return r.run(cmd, args[0], args[1]) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&r.config, "config", "", "JSON file of the plugin's configuration (default: that of the recording)")
+	flags.StringSliceVar(&r.grant, "grant", nil, "capabilities beside those of the recording, such as env,store.read; * is all")
+	flags.StringVar(&r.junit, "junit", "", "file for a report in JUnit's XML")
+	flags.StringVar(&r.fixtures, "fixtures", "", "directory for a file of fixtures that are made of the recording, for plugin test")
+	outputFlag(cmd, &r.format)
+	return cmd
+}
+
+func (r *replayer) run(cmd *cobra.Command, file, module string) error {
+	ctx := cmd.Context()
+	text, err := readInput(ctx, file)
+	if err != nil {
+		return err
+	}
+	rec, err := recording.Read(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	p, err := readPlugin(module)
+	if err != nil {
+		return err
+	}
+	p.beside.ID = rec.Plugin // from which its random numbers follow
+	options := simulate.ReplayOptions{}
+	if options.Grant, err = grants(r.grant); err != nil {
+		return err
+	}
+	if options.Config, err = compactFile(ctx, r.config); err != nil {
+		return err
+	}
+	engine, err := wasm.NewEngine(ctx, wasm.Options{})
+	if err != nil {
+		return err
+	}
+	defer engine.Close(ctx)
+	options.Load = p.loader(ctx, engine)
+	played, notes, err := r.play(cmd, rec, options)
+	if err != nil {
+		return err
+	}
+	report := newReport(file, module, rec, played, notes)
+	if r.fixtures != "" {
+		if err := r.writeFixtures(&report, file, rec); err != nil {
+			return err
+		}
+	}
+	if r.junit != "" {
+		if err := writeJUnit(r.junit, []suite{report.suite()}); err != nil {
+			return err
+		}
+	}
+	write := report.print
+	if r.format == "json" {
+		write = func(out io.Writer) error { return encode(out, report) }
+	}
+	return errors.Join(write(cmd.OutOrStdout()), report.verdict())
+}
+
+// compactFile reads a configuration as the proxy passes it on; "" if there is no file.
+func compactFile(ctx context.Context, file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	b, err := readInput(ctx, file)
+	if err != nil {
+		return "", fmt.Errorf("--config: %w", err)
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, b); err != nil {
+		return "", fmt.Errorf("--config %s: is not JSON: %w", file, err)
+	}
+	return compact.String(), nil
+}
+
+// play plays all calls. On a terminal it shows how many it has played.
+func (r *replayer) play(cmd *cobra.Command, rec *recording.Recording, o simulate.ReplayOptions) (all []simulate.Played, notes []string, err error) {
+	s, err := simulate.OpenReplay(&rec.Header, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer s.Close(context.WithoutCancel(cmd.Context()))
+	progress := newProgress(cmd.ErrOrStderr(), len(rec.Calls))
+	defer progress.end()
+	for i := range rec.Calls {
+		res, err := s.Play(cmd.Context(), &rec.Calls[i])
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, res)
+		progress.show(i + 1)
+	}
+	return all, s.Notes(), nil
+}
+
+// progress is a bar on a terminal; nothing elsewhere.
+type progress struct {
+	out   io.Writer // nil: it is no terminal
+	all   int
+	shown time.Time
+}
+
+func newProgress(out io.Writer, all int) *progress {
+	if !isTerminal(out) {
+		out = nil
+	}
+	return &progress{out: out, all: all}
+}
+
+const (
+	barWidth  = 40
+	barPeriod = 100 * time.Millisecond
+)
+
+func (p *progress) show(done int) {
+	if p.out == nil || time.Since(p.shown) < barPeriod {
+		return
+	}
+	p.shown = time.Now()
+	n := barWidth * done / p.all
+	fmt.Fprintf(p.out, "\r[%s%s] %d of %d calls", strings.Repeat("#", n), strings.Repeat(" ", barWidth-n), done, p.all)
+}
+
+// end takes the bar away.
+func (p *progress) end() {
+	if p.out != nil {
+		fmt.Fprint(p.out, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/recording"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
+	"github.com/wasmproxy/wasmproxy/runtime/simulate"
+)
+
+// replayReport is what came of a recording, as JSON has it.
+type replayReport struct {
+	Recording string                   `json:"recording"`
+	Recorded  string                   `json:"recorded"` // the plugin that was recorded
+	Module    string                   `json:"module"`
+	Outcomes  map[simulate.Outcome]int `json:"outcomes"`
+	Fuel      average                  `json:"fuel"`    // of a call, on average
+	Took      average                  `json:"took_ns"` // likewise
+	Notes     []string                 `json:"notes"`
+	Calls     []simulate.Played        `json:"calls"`
+}
+
+// average is of the recorded plugin and the other one.
+type average struct {
+	Was int64 `json:"was"`
+	Is  int64 `json:"is"`
+}
+
+func newReport(file, module string, rec *recording.Recording, played []simulate.Played, notes []string) replayReport {
+	r := replayReport{
+		Recording: file, Recorded: strings.TrimSpace(rec.Plugin + " " + rec.Release), Module: module, Notes: list(notes), Calls: list(played),
+		Outcomes: map[simulate.Outcome]int{simulate.Same: 0, simulate.Different: 0, simulate.Failed: 0, simulate.Unknown: 0},
+	}
+	switch {
+	case rec.End == nil:
+		r.Notes = append(r.Notes, "the recording has no last line: it was cut")
+	case rec.End.Dropped.All() > 0:
+		r.Notes = append(r.Notes, fmt.Sprintf("the recording has not all calls: %d were left out", rec.End.Dropped.All()))
+	}
+	for _, c := range played {
+		r.Outcomes[c.Outcome]++
+		r.Fuel.Was, r.Fuel.Is = r.Fuel.Was+c.WasFuel, r.Fuel.Is+c.Fuel
+		r.Took.Was, r.Took.Is = r.Took.Was+int64(c.WasTook), r.Took.Is+int64(c.Took)
+	}
+	if n := int64(len(played)); n > 0 {
+		r.Fuel, r.Took = average{r.Fuel.Was / n, r.Fuel.Is / n}, average{r.Took.Was / n, r.Took.Is / n}
+	}
+	return r
+}
+
+// verdict is the command's error.
+func (r *replayReport) verdict() error {
+	if len(r.Calls) == 0 {
+		return errors.New("the recording has no call")
+	}
+	if n := len(r.Calls) - r.Outcomes[simulate.Same]; n > 0 {
+		return fmt.Errorf("%d of %d calls are not the same", n, len(r.Calls))
+	}
+	return nil
+}
+
+// maxShownCalls is how many calls of an outcome are shown to people.
+const maxShownCalls = 20
+
+// print writes the report for people.
+func (r *replayReport) print(out io.Writer) error {
+	for _, outcome := range []simulate.Outcome{simulate.Different, simulate.Failed, simulate.Unknown} {
+		left := r.Outcomes[outcome]
+		for i := 0; i < len(r.Calls) && r.Outcomes[outcome]-left < maxShownCalls; i++ {
+			if r.Calls[i].Outcome != outcome {
+				continue
+			}
+			left--
+			if err := printPlayed(out, i+2, &r.Calls[i]); err != nil {
+				return err
+			}
+		}
+		if left > 0 {
+			fmt.Fprintf(out, "%d more calls are %s; -o json has all\n\n", left, outcome)
+		}
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintln(out, "note: "+printable(note))
+	}
+	_, err := fmt.Fprintf(out, "%d calls: %d same, %d different, %d failed, %d unknown\nfuel of a call: was %d, is %d\ntime of a call: was %v, is %v\n",
+		len(r.Calls), r.Outcomes[simulate.Same], r.Outcomes[simulate.Different], r.Outcomes[simulate.Failed], r.Outcomes[simulate.Unknown],
+		r.Fuel.Was, r.Fuel.Is, time.Duration(r.Took.Was).Round(time.Microsecond), time.Duration(r.Took.Is).Round(time.Microsecond))
+	return err
+}
+
+func printPlayed(out io.Writer, line int, c *simulate.Played) error {
+	fmt.Fprintf(out, "line %d: %s: %s\n", line, printable(c.Title), c.Outcome)
+	if c.Error != "" {
+		fmt.Fprintf(out, "  %s\n", printable(c.Error))
+	}
+	for _, asked := range c.Unknown {
+		fmt.Fprintf(out, "  asked %s\n", printable(asked))
+	}
+	if len(c.Changes) > 0 {
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		fmt.Fprintf(w, "  TARGET\tWAS\tIS\n")
+		for _, row := range c.Changes {
+			fmt.Fprintf(w, "  %s\t%s\t%s\n", printable(row.Target), wanted(row.Was), wanted(row.Is))
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(out)
+	return err
+}
+
+// maxWanted is how much of a value is shown, in bytes.
+const maxWanted = 200
+
+// wanted is a value of the table.
+func wanted(v *string) string {
+	switch {
+	case v == nil:
+		return "-"
+	case *v == "":
+		return `""`
+	case len(*v) > maxWanted:
+		return printable((*v)[:maxWanted]) + "..."
+	}
+	return printable(*v)
+}
+
+// suite is the report as JUnit has it.
+func (r *replayReport) suite() suite {
+	s := suite{Name: r.Recording}
+	for i := range r.Calls {
+		c := &r.Calls[i]
+		var failure error
+		if c.Outcome != simulate.Same {
+			var text strings.Builder
+			_ = printPlayed(&text, i+2, c) // to memory: it cannot fail
+			failure = errors.New(text.String())
+		}
+		s.add(fmt.Sprintf("line %d: %s", i+2, c.Title), c.Took, failure)
+	}
+	return s
+}
+
+// writeFixtures makes fixtures of the calls that can be one.
+func (r *replayer) writeFixtures(report *replayReport, file string, rec *recording.Recording) error {
+	all, skipped := simulate.Fixtures(rec)
+	if len(skipped) > 0 {
+		report.Notes = append(report.Notes, fmt.Sprintf("%d of %d calls are no fixture: %s", len(skipped), len(rec.Calls), skipped[0]))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	var text strings.Builder
+	if err := encode(&text, all); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(r.fixtures, 0o755); err != nil {
+		return err
+	}
+	return regular.Replace(filepath.Join(r.fixtures, stem(file)+".json"), []byte(text.String()), 0o644)
+}

@@ -1,0 +1,321 @@
+package simulate
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/recording"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
+)
+
+// answers answer a plugin as another one was answered in a recorded call: by the question, not by the order. A question
+// that was asked several times has its answers in their order, and the last one again.
+type answers struct {
+	call     *recording.Call
+	env      bool
+	has      abi.CapabilitySet
+	recorded map[string][]*recording.Asked
+	conflict map[string]bool // targets that an earlier plugin had set
+	values   *plugin.Txn     // that the plugin has written in this call
+	wrote    map[string]bool // their keys
+
+	is      want
+	unknown []string
+}
+
+func newAnswers(h *recording.Header, c *recording.Call, has abi.CapabilitySet) *answers {
+	a := &answers{
+		call: c, env: h.Env, has: has, recorded: map[string][]*recording.Asked{}, conflict: map[string]bool{},
+		values: plugin.NewKV().Begin(), wrote: map[string]bool{}, is: want{changes: map[string]string{}},
+	}
+	for i := range c.Asked {
+		asked := &c.Asked[i]
+		a.recorded[asked.Key()] = append(a.recorded[asked.Key()], asked)
+		if asked.Question.Errno == abi.Conflict {
+			target, _ := askedChange(&asked.Question, a.env, c.Handles)
+			a.conflict[target] = true
+		}
+	}
+	return a
+}
+
+// Ask implements plugin.CallWatcher.
+func (a *answers) Ask(q *plugin.Question) bool {
+	asked := recording.Spell(*q, a.env, nil)
+	known := a.find(&asked)
+	switch name := q.Function.Name; {
+	case name == "reject":
+		return false
+	case strings.HasPrefix(name, "kv_"):
+		a.askValue(q, known)
+	case known != nil:
+		q.Errno, q.Number, q.Data = known.Question.Errno, known.Question.Number, known.Question.Data
+	case recording.Writes(q):
+		return a.askChange(q)
+	case name == "map_get" && a.lookUp(q):
+	default:
+		a.miss(q)
+	}
+	return true
+}
+
+// find returns the next answer to a question; nil if there is none that counts for this plugin.
+func (a *answers) find(asked *recording.Asked) *recording.Asked {
+	key := asked.Key()
+	all := a.recorded[key]
+	if len(all) == 0 {
+		return nil
+	}
+	if len(all) > 1 {
+		a.recorded[key] = all[1:]
+	}
+	first := all[0]
+	secret := first.Hidden && !first.Writes()
+	if secret || first.Question.Errno == abi.Denied && !a.isDenied(&first.Question) {
+		return nil
+	}
+	return first
+}
+
+// isDenied reports whether the plugin, too, lacks what a question needs.
+func (a *answers) isDenied(q *plugin.Question) bool {
+	if !a.has.Has(q.Function.Needs) {
+		return true
+	}
+	if len(q.Args) < 2 {
+		return false
+	}
+	info := plugin.FieldOf(q.Kind, abi.Field(q.Args[1].Number))
+	if info == nil {
+		return true
+	}
+	needs := info.Reading
+	if recording.Writes(q) {
+		needs = info.Writing
+	}
+	return needs == 0 || !a.has.Has(needs)
+}
+
+// miss notes a question that nobody can answer.
+func (a *answers) miss(q *plugin.Question) {
+	asked := recording.Spell(*q, a.env, nil)
+	text, _ := json.Marshal(asked) // of texts and numbers: it cannot fail
+	a.unknown = append(a.unknown, plugin.Printable(text, maxAsked))
+	q.Errno = abi.NotFound
+}
+
+const maxAsked = 200 // bytes that are shown of a question
+
+// askValue answers from what the plugin has written in this call, and else from what was read.
+func (a *answers) askValue(q *plugin.Question, known *recording.Asked) {
+	key := q.Args[0].Text
+	switch name := q.Function.Name; {
+	case name != "kv_get" && known != nil && known.Question.Errno != abi.OK:
+		q.Errno = known.Question.Errno
+	case name == "kv_set":
+		if q.Errno = a.values.Set(key, q.Args[1].Text); q.Errno == abi.OK {
+			a.wrote[key] = true
+		}
+	case name == "kv_del":
+		a.values.Delete(key)
+		a.wrote[key] = true
+	case a.wrote[key]:
+		var value string
+		value, q.Errno = a.values.Get(key)
+		q.Data = []byte(value)
+	case known != nil:
+		q.Errno, q.Data = known.Question.Errno, known.Question.Data
+	default:
+		a.miss(q)
+	}
+}
+
+// askChange leaves a change that nobody asked for before to the host's checks. An earlier plugin that had set the target
+// has set it for this one, too.
+func (a *answers) askChange(q *plugin.Question) bool {
+	object := abi.Object(q.Args[0].Number)
+	if object >= abi.FirstHandle && a.call.Handles[recording.HandleKey(object)] == "" {
+		a.miss(q)
+		return true
+	}
+	target, _ := askedChange(q, a.env, a.call.Handles)
+	if a.conflict[target] {
+		q.Errno = abi.Conflict
+		return true
+	}
+	return false
+}
+
+// lookUp answers map_get from the whole map, if that was read.
+func (a *answers) lookUp(q *plugin.Question) bool {
+	for i := range a.call.Asked {
+		asked := &a.call.Asked[i]
+		of := &asked.Question
+		if of.Function.Name != "map_dump" || asked.Hidden || of.Errno != abi.OK || !slices.Equal(of.Args, q.Args[:2]) {
+			continue
+		}
+		q.Errno = abi.NotFound
+		abi.EachEntry(string(of.Data), func(k, v string) bool {
+			if k == q.Args[2].Text {
+				q.Errno, q.Data = abi.OK, []byte(v)
+			}
+			return true
+		})
+		return true
+	}
+	return false
+}
+
+// Answered implements plugin.CallWatcher.
+func (a *answers) Answered(q *plugin.Question) { a.is.add(q, a.env, a.call.Handles) }
+
+// End implements plugin.CallWatcher.
+func (a *answers) End(error) {}
+
+// askedChange returns the target and the value of a change, as fixtures have them.
+func askedChange(of *plugin.Question, env bool, handles map[string]string) (target, value string) {
+	q := recording.Spell(*of, env, nil).Question
+	text := func(i int) string { return q.Args[i].Text }
+	c := plugin.Change{Object: abi.Object(q.Args[0].Number)}
+	if c.Object >= abi.FirstHandle {
+		c.Of = q.Kind
+	}
+	if q.Function.Name != "cgroup_set" && len(q.Args) > 1 {
+		c.Field = abi.Field(q.Args[1].Number)
+	}
+	switch q.Function.Name {
+	case "kv_set":
+		return "kv[" + strconv.Quote(text(0)) + "]", text(1)
+	case "kv_del":
+		return "kv[" + strconv.Quote(text(0)) + "]", fixture.Deleted
+	case "set_i64":
+		c.Op, c.Int = plugin.SetInt64, q.Args[2].Number
+	case "set_bytes":
+		c.Op, c.Text = plugin.SetText, text(2)
+	case "map_set":
+		c.Op, c.Key, c.Text = plugin.SetEntry, text(2), text(3)
+	case "map_del":
+		c.Op, c.Key = plugin.DeleteEntry, text(2)
+	case "list_set":
+		c.Op, c.Text = plugin.SetList, text(2)
+	case "list_add":
+		c.Op, c.Text = plugin.AddElement, text(2)
+		c.Key = elementKey(&c)
+	case "list_del":
+		c.Op, c.Key = plugin.DeleteElement, text(2)
+	case "cgroup_set":
+		c.Op, c.Key, c.Text = plugin.WriteFile, text(1), text(2)
+	}
+	target = c.Target()
+	if name := handles[recording.HandleKey(c.Object)]; name != "" {
+		target = strings.Replace(target, "other "+c.Kind().String(), name, 1)
+	}
+	return target, changeText(c)
+}
+
+// elementKey is the key of an element of a set.
+func elementKey(c *plugin.Change) (key string) {
+	for _, r := range abi.Records {
+		if r.Object == c.Kind() && r.Field == c.Field {
+			abi.EachEntry(c.Text, func(k, v string) bool {
+				if k == r.Key {
+					key = v
+				}
+				return true
+			})
+			return key
+		}
+	}
+	return c.Text
+}
+
+// playedEvent is what the host itself knows of a recorded call. What a plugin asks is answered by answers.
+type playedEvent struct{ call *recording.Call }
+
+// Hook implements plugin.Event.
+func (e playedEvent) Hook() abi.Hook { return e.call.Hook }
+
+// Time implements plugin.Event.
+func (e playedEvent) Time() time.Time { return time.Unix(0, e.call.Time) }
+
+// Text implements plugin.Event. The plugin's random numbers follow from these two.
+func (e playedEvent) Text(o abi.Object, f abi.Field) (string, abi.Errno) {
+	switch c := e.call; {
+	case o == abi.Pod && f == abi.PodUID && c.Pod != nil:
+		return c.Pod.UID, abi.OK
+	case o == abi.Container && f == abi.ContainerName && c.Container != nil:
+		return c.Container.Name, abi.OK
+	}
+	return "", abi.NotFound
+}
+
+// Kind implements plugin.Event.
+func (e playedEvent) Kind(o abi.Object) abi.Object {
+	name := e.call.Handles[recording.HandleKey(o)]
+	for _, kind := range []abi.Object{abi.Pod, abi.Container} {
+		if strings.HasPrefix(name, kind.String()+"(") {
+			return kind
+		}
+	}
+	return o
+}
+
+// Own implements plugin.Event.
+func (e playedEvent) Own(o abi.Object) bool {
+	own, name := e.call.Pod, e.call.Handles[recording.HandleKey(o)]
+	kind := e.Kind(o)
+	if kind == abi.Container {
+		own = e.call.Container
+	}
+	return own != nil && own.ID != "" && name == kind.String()+"("+own.ID+")"
+}
+
+// Within implements plugin.Event.
+func (playedEvent) Within(abi.Object, *abi.Match) bool { return true }
+
+// Int64 implements plugin.Event.
+func (playedEvent) Int64(abi.Object, abi.Field) (int64, abi.Errno) { return 0, abi.NotFound }
+
+// Lookup implements plugin.Event.
+func (playedEvent) Lookup(abi.Object, abi.Field, string) (string, abi.Errno) { return "", abi.NotFound }
+
+// Entries implements plugin.Event.
+func (playedEvent) Entries(abi.Object, abi.Field) (iter.Seq2[string, string], abi.Errno) {
+	return nil, abi.NotFound
+}
+
+// List implements plugin.Event.
+func (playedEvent) List(abi.Object, abi.Field) ([]string, abi.Errno) { return nil, abi.NotFound }
+
+// Raw implements plugin.Event.
+func (playedEvent) Raw(abi.CapabilitySet) ([]byte, abi.Errno) { return nil, abi.NotFound }
+
+// ReadFiles implements plugin.Event.
+func (playedEvent) ReadFiles(_ context.Context, _ abi.Object, files []string, each func(string, abi.Errno)) {
+	for range files {
+		each("", abi.NotFound)
+	}
+}
+
+// Find implements plugin.Event.
+func (playedEvent) Find(int32, string, *abi.Match) (abi.Object, abi.Errno) { return 0, abi.NotFound }
+
+// Containers implements plugin.Event.
+func (playedEvent) Containers(abi.Object, *abi.Match) ([]abi.Object, int, abi.Errno) {
+	return nil, 0, abi.NotFound
+}
+
+// Pods implements plugin.Event.
+func (playedEvent) Pods(string, *abi.Match) ([]abi.Object, int, abi.Errno) {
+	return nil, 0, abi.NotFound
+}
+
+// Secrets implements plugin.Event.
+func (playedEvent) Secrets(abi.CapabilitySet, int) ([]string, int) { return nil, 0 }

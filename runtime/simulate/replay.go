@@ -1,0 +1,224 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/recording"
+)
+
+// Outcome is what came of a call of a recording that was played to another plugin.
+type Outcome string
+
+// The outcomes.
+const (
+	Same      Outcome = "same"      // it wants what the recorded plugin wanted
+	Different Outcome = "different" // it wants something else
+	Failed    Outcome = "failed"    // it failed, and the recorded plugin did not
+	Unknown   Outcome = "unknown"   // it asked what the recording does not answer, so that nobody knows what it would do on the node
+)
+
+// Played is what came of a call.
+type Played struct {
+	Title   string        `json:"call"`
+	Outcome Outcome       `json:"outcome"`
+	Changes []Changed     `json:"changes,omitempty"` // what differs, by target
+	Unknown []string      `json:"unknown,omitempty"` // questions that have no answer
+	Error   string        `json:"error,omitempty"`   // why the plugin failed
+	Fuel    int64         `json:"fuel"`
+	WasFuel int64         `json:"was_fuel"`
+	Took    time.Duration `json:"took_ns"`
+	WasTook time.Duration `json:"was_took_ns"`
+}
+
+// Changed is a target that the two plugins want otherwise.
+type Changed struct {
+	Target string  `json:"target"`
+	Was    *string `json:"was"` // what the recorded plugin wanted; nil: no change
+	Is     *string `json:"is"`  // what the other one wants; nil: no change
+}
+
+// ReplayOptions are what a plugin is played a recording with.
+type ReplayOptions struct {
+	Config string            // JSON, in place of the recording's; "" for that
+	Grant  abi.CapabilitySet // beside the recording's
+	Load   Loader
+}
+
+// Replay is a plugin that calls of a recording are played to. It is for one goroutine. The caller closes it.
+type Replay struct {
+	header *recording.Header
+	plugin plugin.Plugin
+	member plugin.Member
+	files  plugin.Files
+	now    *answers // of the call that is played
+}
+
+// OpenReplay loads the plugin as the recorded one was. The error is of type *LoadError if it is the plugin's.
+func OpenReplay(header *recording.Header, o ReplayOptions) (*Replay, error) {
+	p := &Replay{header: header}
+	if header.Node.CgroupVersion > 0 {
+		p.files = cgroupVersion(header.Node.CgroupVersion)
+	}
+	events := &observe.Recorder{}
+	load := LoadOptions{
+		Config: o.Config, Granted: header.Granted() | o.Grant, Features: featuresNamed(header.Features),
+		Observer: events, KV: plugin.NewKV(), Metrics: plugin.NewMetrics(),
+	}
+	if o.Config == "" {
+		load.Config = string(header.Config)
+	}
+	var err error
+	if p.plugin, err = o.Load(load); err != nil {
+		return nil, &LoadError{err, lines(events.Take())}
+	}
+	watched, ok := p.plugin.(plugin.Watched)
+	if !ok {
+		return nil, errors.Join(errors.New("only a plugin that is a WebAssembly module can be played a recording"), p.plugin.Close(context.Background()))
+	}
+	watched.Watch(p)
+	rights := plugin.RightsOf(p.plugin.Manifest(), load.Granted, "")
+	p.member = plugin.Member{ID: header.Plugin, Plugin: p.plugin, Capabilities: rights.Has(), Rights: rights}
+	return p, nil
+}
+
+func featuresNamed(names []string) (all []abi.Feature) {
+	for _, info := range abi.Features {
+		if slices.Contains(names, info.Name) {
+			all = append(all, info.Feature)
+		}
+	}
+	return all
+}
+
+// cgroupVersion is the recorded node's.
+type cgroupVersion int
+
+// Version implements plugin.Files.
+func (v cgroupVersion) Version() int { return int(v) }
+
+// Close closes the plugin.
+func (p *Replay) Close(ctx context.Context) error { return p.plugin.Close(ctx) }
+
+// Manifest is the plugin's.
+func (p *Replay) Manifest() abi.Manifest { return p.plugin.Manifest() }
+
+// Notes are for people: what the replay cannot tell.
+func (p *Replay) Notes() (all []string) {
+	manifest := p.plugin.Manifest()
+	for _, was := range p.header.Hooks {
+		i := slices.IndexFunc(manifest.Hooks, func(is abi.ManifestHook) bool { return is.Hook == was.Hook })
+		if i >= 0 && !reflect.DeepEqual(manifest.Hooks[i], was) {
+			all = append(all, fmt.Sprintf("the match of hook %s has changed: the plugin is played all recorded calls, also those that its match may leave out", was.Hook))
+		}
+	}
+	for _, is := range manifest.Hooks {
+		if len(p.header.Hooks) > 0 && !slices.ContainsFunc(p.header.Hooks, func(was abi.ManifestHook) bool { return is.Hook == was.Hook }) {
+			all = append(all, fmt.Sprintf("hook %s is new: the recording has no call of it", is.Hook))
+		}
+	}
+	return all
+}
+
+// Begin implements plugin.Watcher.
+func (p *Replay) Begin(plugin.Event, *plugin.Adjustment) plugin.CallWatcher { return p.now }
+
+// Closed implements plugin.Watcher.
+func (p *Replay) Closed() {}
+
+// Play plays a call of the recording. The error is that of ctx.
+func (p *Replay) Play(ctx context.Context, c *recording.Call) (Played, error) {
+	res := Played{Title: c.Title(), WasFuel: c.Fuel, WasTook: c.Took}
+	was := want{changes: map[string]string{}, failed: c.Error != "", reject: c.Reject}
+	for i := range c.Asked {
+		was.add(&c.Asked[i].Question, p.header.Env, c.Handles)
+	}
+	p.now = newAnswers(p.header, c, p.member.Capabilities)
+	if manifest := p.plugin.Manifest(); manifest.HookSet().Has(c.Hook) {
+		ev := playedEvent{c}
+		adj := p.member.NewAdjustment(ev, p.files)
+		start := time.Now()
+		err := p.plugin.Call(ctx, nil, ev, adj)
+		res.Took = time.Since(start)
+		if ctx.Err() != nil {
+			return res, ctx.Err()
+		}
+		res.Fuel, _ = adj.Used()
+		p.now.is.failed, p.now.is.reject = err != nil, adj.Rejection()
+		if err != nil {
+			res.Error = plugin.Printable(err.Error(), maxPlayedError)
+		}
+	}
+	res.Changes, res.Unknown = compare(was.rows(), p.now.is.rows()), p.now.unknown
+	switch {
+	case len(res.Unknown) > 0:
+		res.Outcome = Unknown
+	case p.now.is.failed && !was.failed:
+		res.Outcome = Failed
+	case len(res.Changes) > 0:
+		res.Outcome = Different
+	default:
+		res.Outcome = Same
+	}
+	return res, nil
+}
+
+const maxPlayedError = 4 << 10 // bytes
+
+// want is what a plugin wants in a call.
+type want struct {
+	changes map[string]string
+	failed  bool
+	reject  *plugin.Rejection
+}
+
+// outcomeRow is the target of a row that tells that a call did not go on with changes.
+const outcomeRow = "outcome"
+
+// rows are what counts of it, by target: the changes of a call that fails or is refused do not.
+func (w *want) rows() map[string]string {
+	switch {
+	case w.failed:
+		return map[string]string{outcomeRow: "failed"}
+	case w.reject != nil:
+		return map[string]string{outcomeRow: fmt.Sprintf("refused with code %d: %s", w.reject.Code, w.reject.Reason)}
+	}
+	return w.changes
+}
+
+// add notes a change that was accepted.
+func (w *want) add(q *plugin.Question, env bool, handles map[string]string) {
+	if recording.Writes(q) && q.Errno == abi.OK {
+		target, value := askedChange(q, env, handles)
+		w.changes[target] = value
+	}
+}
+
+func compare(was, is map[string]string) (all []Changed) {
+	targets := maps.Clone(was)
+	maps.Copy(targets, is)
+	for _, target := range slices.Sorted(maps.Keys(targets)) {
+		before, had := was[target]
+		after, has := is[target]
+		if had == has && before == after {
+			continue
+		}
+		row := Changed{Target: target}
+		if had {
+			row.Was = &before
+		}
+		if has {
+			row.Is = &after
+		}
+		all = append(all, row)
+	}
+	return all
+}

@@ -1,0 +1,155 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/recording"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
+)
+
+// Fixtures makes a case for plugin test of each call of a recording that can be one, in the form of JSON. skipped says of
+// each other call why it cannot: a fixture has no handles, no secrets and no conflicts.
+func Fixtures(rec *recording.Recording) (all []map[string]any, skipped []string) {
+	for i := range rec.Calls {
+		c := &rec.Calls[i]
+		f := fixtureOf{values: map[abi.Object]fixture.Fields{}, kv: map[string]string{}, files: map[string]map[string]string{}}
+		if err := f.fill(c); err != nil {
+			skipped = append(skipped, fmt.Sprintf("line %d: %s: %v", i+2, c.Title(), err))
+			continue
+		}
+		all = append(all, f.json(&rec.Header, c, fmt.Sprintf("line %d: %s", i+2, c.Title())))
+	}
+	return all, skipped
+}
+
+// fixtureOf gathers what a call has read.
+type fixtureOf struct {
+	values map[abi.Object]fixture.Fields
+	kv     map[string]string
+	files  map[string]map[string]string
+}
+
+func (f *fixtureOf) fill(c *recording.Call) error {
+	wrote := map[string]bool{}
+	for i := range c.Asked {
+		a := &c.Asked[i]
+		q := &a.Question
+		switch name := q.Function.Name; {
+		case a.Hidden:
+			return errors.New("it has read what is hidden")
+		case len(q.Args) > 0 && !q.Args[0].IsText && q.Args[0].Number >= int64(abi.FirstHandle):
+			return errors.New("it has looked at other pods or containers, or at a QoS class")
+		case q.Errno == abi.Conflict:
+			return errors.New("an earlier plugin had set what it set")
+		case name == "kv_set", name == "kv_del":
+			wrote[q.Args[0].Text] = true
+		case name == "kv_get":
+			if _, known := f.kv[q.Args[0].Text]; q.Errno == abi.OK && !known && !wrote[q.Args[0].Text] {
+				f.kv[q.Args[0].Text] = string(q.Data)
+			}
+		case a.Writes(), name == "reject":
+		case name == "cgroup_get" && q.Kind <= abi.Container:
+			f.file(q)
+		case q.Kind < abi.Event || q.Kind > abi.Node, len(q.Args) < 2:
+			return fmt.Errorf("it asked %s, which a fixture has no place for", name)
+		case q.Errno == abi.OK:
+			f.read(q)
+		}
+	}
+	return nil
+}
+
+func (f *fixtureOf) file(q *plugin.Question) {
+	if object := q.Kind.String(); q.Errno == abi.OK {
+		if f.files[object] == nil {
+			f.files[object] = map[string]string{}
+		}
+		f.files[object][q.Args[1].Text] = string(q.Data)
+	}
+}
+
+// read notes the value of a field.
+func (f *fixtureOf) read(q *plugin.Question) {
+	info, ok := abi.FieldOf(q.Kind, abi.Field(q.Args[1].Number))
+	if !ok || q.Kind == abi.Event && (info.Field == abi.EventHook || info.Field == abi.EventTime) {
+		return
+	}
+	of := f.values[q.Kind]
+	if of == nil {
+		of = fixture.Fields{}
+		f.values[q.Kind] = of
+	}
+	switch q.Function.Name {
+	case "get_i64":
+		of[info.Name] = q.Number
+	case "get":
+		of[info.Name] = string(q.Data)
+	case "map_get":
+		entries, _ := of[info.Name].(map[string]string)
+		if entries == nil {
+			entries = map[string]string{}
+		}
+		entries[q.Args[2].Text] = string(q.Data)
+		of[info.Name] = entries
+	case "map_dump":
+		entries := map[string]string{}
+		abi.EachEntry(string(q.Data), func(k, v string) bool { entries[k] = v; return true })
+		of[info.Name] = entries
+	case "list_dump":
+		of[info.Name] = elements(info, string(q.Data))
+	}
+}
+
+// elements are texts, or records.
+func elements(info abi.FieldInfo, data string) any {
+	texts, records := []string{}, []map[string]string{}
+	abi.EachElement(data, func(e string) bool {
+		record := map[string]string{}
+		abi.EachEntry(e, func(k, v string) bool { record[k] = v; return true })
+		texts, records = append(texts, e), append(records, record)
+		return true
+	})
+	if info.RecordKeys() != nil {
+		return records
+	}
+	return texts
+}
+
+func (f *fixtureOf) json(h *recording.Header, c *recording.Call, name string) map[string]any {
+	out := map[string]any{"name": name, "hook": c.Name, "time": c.Time, "grant": h.Grant}
+	for _, o := range []abi.Object{abi.Event, abi.Pod, abi.Container, abi.Node} {
+		if len(f.values[o]) > 0 {
+			out[o.String()] = f.values[o]
+		}
+	}
+	if h.Node.CgroupVersion > 0 {
+		out["cgroup"] = fmt.Sprint("v", h.Node.CgroupVersion)
+	}
+	if len(h.Config) > 0 {
+		out["config"] = h.Config
+	}
+	if len(f.kv) > 0 {
+		out["kv"] = f.kv
+	}
+	if len(f.files) > 0 {
+		out["cgroup_files"] = f.files
+	}
+	was := want{changes: map[string]string{}}
+	for i := range c.Asked {
+		was.add(&c.Asked[i].Question, h.Env, c.Handles)
+	}
+	wants := fixture.Want{Error: c.Error}
+	if c.Reject != nil {
+		wants.Reject = &fixture.Rejection{Code: c.Reject.Code, Reason: c.Reject.Reason}
+	} else if c.Error == "" {
+		wants.Changes = was.changes
+		maps.DeleteFunc(wants.Changes, func(target, _ string) bool { return strings.HasPrefix(target, "kv[") })
+	}
+	out["want"] = wants
+	return out
+}

@@ -1,0 +1,288 @@
+package simulate
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/recording"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
+)
+
+// bundled are the modules that come with the program.
+var bundled = []string{"audit", "cpu-normalization", "default-annotations", "exec-guard", "koordlet", "memory-qos", "qos"}
+
+// recordings has the engine and, of each bundled plugin, the recordings of its fixtures.
+type recordings struct {
+	engine *wasm.Engine
+}
+
+func newRecordings(t *testing.T) *recordings {
+	t.Helper()
+	e, err := wasm.NewEngine(t.Context(), wasm.Options{Interpret: true}) // it loads each of them many times
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close(context.Background()) })
+	return &recordings{e}
+}
+
+func (r *recordings) loader(t *testing.T, code []byte) Loader {
+	return func(o LoadOptions) (plugin.Plugin, error) {
+		return r.engine.Load(t.Context(), "10-fixture", code, wasm.PluginOptions{
+			Config: []byte(o.Config), Granted: o.Granted, KV: o.KV, Metrics: o.Metrics, Features: o.Features, Observer: o.Observer,
+		})
+	}
+}
+
+// record returns the recording of a case, nil if the plugin is not loaded or not called.
+func (r *recordings) record(t *testing.T, code []byte, c fixture.Case, options recording.Options) *recording.Recording {
+	t.Helper()
+	options.For, options.Ticks = 0, true
+	recorder := recording.NewRecorder(options)
+	header := recording.Header{Plugin: "10-fixture"}
+	_, err := RunCase(t.Context(), c, func(o LoadOptions) (plugin.Plugin, error) {
+		p, err := r.loader(t, code)(o)
+		if err == nil {
+			p.(plugin.Watched).Watch(recorder)
+			header.Config, header.Grant, header.Hooks = []byte(o.Config), o.Granted.Names(), p.Manifest().Hooks
+			header.Node.CgroupVersion = c.CgroupVersion()
+			for _, f := range abi.Features {
+				if slices.Contains(o.Features, f.Feature) {
+					header.Features = append(header.Features, f.Name)
+				}
+			}
+		}
+		return p, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if header.Grant == nil {
+		return nil
+	}
+	var text bytes.Buffer
+	if err := recorder.Write(t.Context(), &text, header); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := recording.Read(text.Bytes())
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, text.Bytes())
+	}
+	return rec
+}
+
+// replay plays all calls of a recording.
+func (r *recordings) replay(t *testing.T, rec *recording.Recording, code []byte, m *mutant) (all []Played) {
+	t.Helper()
+	p, err := OpenReplay(&rec.Header, ReplayOptions{Load: func(o LoadOptions) (plugin.Plugin, error) {
+		p, err := r.loader(t, code)(o)
+		if m != nil && err == nil {
+			p.(plugin.Watched).Watch(m)
+		}
+		return p, err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close(context.Background())
+	for i := range rec.Calls {
+		if m != nil {
+			m.choose(&rec.Calls[i])
+		}
+		res, err := p.Play(t.Context(), &rec.Calls[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, res)
+	}
+	return all
+}
+
+func module(t *testing.T, name string) []byte {
+	t.Helper()
+	code, err := os.ReadFile(filepath.Join("../../plugins-wasm", name, name+".wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
+func fixtures(t *testing.T, name string) (all []fixture.Case) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("../../plugins-wasm", name, "testdata/*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s has the fixtures %q, %v", name, files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cases, err := fixture.Parse(file, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, cases...)
+	}
+	return all
+}
+
+// The bundled plugins' fixtures, recorded and played to the same module, are all the same, and cost about as much fuel.
+func TestBundledPluginsReplayTheSame(t *testing.T) {
+	r := newRecordings(t)
+	for _, name := range bundled {
+		code, calls := module(t, name), 0
+		for _, c := range fixtures(t, name) {
+			rec := r.record(t, code, c, recording.DefaultOptions())
+			if rec == nil {
+				continue
+			}
+			if rec.End == nil || rec.End.Dropped.All() > 0 {
+				t.Errorf("%s: %s: the recording ends with %+v", name, c.Name, rec.End)
+			}
+			for _, got := range r.replay(t, rec, code, nil) {
+				calls++
+				if got.Outcome != Same {
+					t.Errorf("%s: %s: %+v", name, c.Name, got)
+				}
+				if off := got.Fuel - got.WasFuel; max(off, -off)*50 > got.WasFuel { // what a list goes through is not recorded
+					t.Errorf("%s: %s: the fuel is %d, it was %d", name, c.Name, got.Fuel, got.WasFuel)
+				}
+			}
+		}
+		if calls < 5 {
+			t.Errorf("%s: only %d calls were played", name, calls)
+		}
+	}
+}
+
+// A mutant of each bundled plugin asks as the plugin does, but wants something else.
+func TestMutantsDiffer(t *testing.T) {
+	r := newRecordings(t)
+	for _, name := range bundled {
+		code, found := module(t, name), map[string]bool{}
+		for _, c := range fixtures(t, name) {
+			rec := r.record(t, code, c, recording.DefaultOptions())
+			if rec == nil {
+				continue
+			}
+			for mutation, wants := range map[string]func(Changed) bool{
+				"constant": func(row Changed) bool { return row.Was != nil && row.Is != nil && *row.Is != *row.Was },
+				"dropped":  func(row Changed) bool { return row.Was != nil && row.Is == nil },
+			} {
+				m := &mutant{mutation: mutation}
+				for i, got := range r.replay(t, rec, code, m) {
+					if m.keys[i] == "" {
+						continue
+					}
+					found[mutation] = true
+					if got.Outcome != Different || len(got.Changes) != 1 || !wants(got.Changes[0]) {
+						t.Errorf("%s: %s: %s of %s: %+v", name, c.Name, mutation, m.keys[i], got)
+					}
+				}
+			}
+			for i, got := range r.replay(t, rec, trapping(t, code), nil) {
+				found["trap"] = true
+				if rec.Calls[i].Error == "" && (got.Outcome != Failed || !strings.Contains(got.Error, "unreachable")) {
+					t.Errorf("%s: %s: a trap: %+v", name, c.Name, got)
+				}
+			}
+		}
+		if writes := name != "audit" && name != "exec-guard"; !found["trap"] || writes && len(found) < 3 {
+			t.Errorf("%s: only the mutations %v happened", name, found)
+		}
+	}
+}
+
+// mutant alters what a plugin asks before the answers see it: the last change of each call that was accepted.
+type mutant struct {
+	mutation string
+	keys     []string // of the changes, by call; "" if it has none that counts
+}
+
+func (m *mutant) choose(c *recording.Call) {
+	key := ""
+	for i := range c.Asked {
+		a := &c.Asked[i]
+		switch name := a.Question.Function.Name; {
+		case !a.Writes() || a.Question.Errno != abi.OK || c.Error != "" || c.Reject != nil:
+		case m.mutation == "constant" && !slices.Contains([]string{"set_i64", "set_bytes", "map_set", "cgroup_set", "kv_set"}, name):
+		default:
+			key = a.Key()
+		}
+	}
+	m.keys = append(m.keys, key)
+}
+
+func (m *mutant) Begin(plugin.Event, *plugin.Adjustment) plugin.CallWatcher { return m }
+func (m *mutant) Closed()                                                   {}
+func (m *mutant) Answered(*plugin.Question)                                 {}
+func (m *mutant) End(error)                                                 {}
+
+func (m *mutant) Ask(q *plugin.Question) bool {
+	asked := recording.Spell(*q, false, nil)
+	if asked.Key() != m.keys[len(m.keys)-1] {
+		return false
+	}
+	if m.mutation == "dropped" {
+		q.Function = &abi.Functions[slices.IndexFunc(abi.Functions, func(f abi.Function) bool { return f.Name == "reject" })]
+		return true
+	}
+	if last := &q.Args[len(q.Args)-1]; last.IsText {
+		last.Text += "1"
+	} else {
+		last.Number++
+	}
+	return false
+}
+
+// trapping returns the module with a wp_hook that is the instruction unreachable alone.
+func trapping(t *testing.T, code []byte) []byte {
+	t.Helper()
+	imports, hook := 0, -1
+	out := slices.Clone(code[:8])
+	for rest := code[8:]; len(rest) > 0; {
+		id := rest[0]
+		size, n := binary.Uvarint(rest[1:])
+		body := rest[1+n : 1+n+int(size)]
+		rest = rest[1+n+int(size):]
+		switch id {
+		case 2: // imports: all are functions
+			count, _ := binary.Uvarint(body)
+			imports = int(count)
+		case 7:
+			at := bytes.Index(body, []byte("\x07wp_hook\x00"))
+			number, _ := binary.Uvarint(body[at+9:])
+			hook = int(number)
+		case 10:
+			body = trapAt(body, hook-imports)
+		}
+		out = append(binary.AppendUvarint(append(out, id), uint64(len(body))), body...)
+	}
+	return out
+}
+
+// trapAt replaces the body of a function in a section of code.
+func trapAt(section []byte, function int) []byte {
+	count, n := binary.Uvarint(section)
+	out := binary.AppendUvarint(nil, count)
+	for i := range int(count) {
+		size, m := binary.Uvarint(section[n:])
+		body := section[n+m : n+m+int(size)]
+		n += m + int(size)
+		if i == function {
+			body = []byte{0, 0, 0x0b} // no locals; unreachable; end
+		}
+		out = append(binary.AppendUvarint(out, uint64(len(body))), body...)
+	}
+	return out
+}

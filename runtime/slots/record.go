@@ -1,0 +1,69 @@
+package slots
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/admin"
+	"github.com/wasmproxy/wasmproxy/runtime/loader"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/recording"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+)
+
+// Record writes the calls of the active version of a plugin to out, until the recording ends or ctx is done. version is that of
+// the program. The error is an admin.NotReady, or that of out.
+func (s *Slots) Record(ctx context.Context, version, id string, o recording.Options, out io.Writer) error {
+	type found struct {
+		description registry.Description
+		loaded      *loader.Loaded
+		known       bool
+	}
+	p, ok := ask(s, func() (f found) {
+		slot := s.all[id]
+		if f.known = slot != nil || s.off[id] != nil; slot != nil && slot.active != nil {
+			f.description, f.loaded = slot.active.description, slot.active.loaded
+		}
+		return f
+	})
+	switch {
+	case !ok:
+		return admin.NotReady("the proxy stops")
+	case !p.known:
+		return admin.NotReady(fmt.Sprintf("there is no plugin %q; wasmproxy plugin list shows the ids", id))
+	case p.loaded == nil:
+		return admin.NotReady(fmt.Sprintf("plugin %s is not active: wasmproxy plugin list shows why", id))
+	}
+	watched, ok := p.loaded.Plugin.(plugin.Watched)
+	if !ok {
+		return admin.NotReady(fmt.Sprintf("plugin %s is a hook server: only plugins that are WebAssembly modules can be recorded", id))
+	}
+	recorder := recording.NewRecorder(o)
+	defer watched.Watch(recorder)()
+	return recorder.Write(ctx, out, s.header(version, p.description, p.loaded.Manifest()))
+}
+
+// header tells of a plugin and this node.
+func (s *Slots) header(version string, of registry.Description, manifest abi.Manifest) recording.Header {
+	h := recording.Header{
+		Plugin: of.ID, Name: manifest.Name, Release: manifest.Version, Digest: of.Digest, Config: of.Config, Grant: of.Granted().Names(),
+		State: of.State, Limits: of.Limits, Hooks: manifest.Hooks, Proxy: version, Time: time.Now().UTC(),
+	}
+	node := s.reconciler.Backend.Node.Load()
+	h.Node = recording.Node{
+		CgroupVersion: node.CgroupVersion, RuntimeName: node.RuntimeName, RuntimeVersion: node.RuntimeVersion, Kernel: node.Kernel,
+	}
+	h.Node.Host, _ = os.Hostname() // for people
+	features := plugin.Features(s.reconciler.Cgroups.Version())
+	for _, info := range abi.Features {
+		if slices.Contains(features, info.Feature) {
+			h.Features = append(h.Features, info.Name)
+		}
+	}
+	return h
+}
