@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/config"
@@ -77,11 +77,13 @@ func recordCommand() *cobra.Command {
 
 // bytesOf reads a size, such as 16Mi.
 func bytesOf(flag, text string) (int64, error) {
-	q, err := resource.ParseQuantity(text)
-	if err != nil || q.Value() <= 0 || q.Value() == math.MaxInt64 {
-		return 0, wrongUsage("%s: must be a size such as 16Mi, got %q", flag, text)
+	for unit, factor := range map[string]int64{"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30} {
+		digits, ok := strings.CutSuffix(text, unit)
+		if n, err := strconv.ParseInt(digits, 10, 32); ok && err == nil {
+			return n * factor, nil
+		}
 	}
-	return q.Value(), nil
+	return 0, wrongUsage("%s: must be a size such as 64Ki or 16Mi, got %q", flag, text)
 }
 
 // record copies the lines to stdout. If it is interrupted it writes the last one itself.

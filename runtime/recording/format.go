@@ -23,7 +23,7 @@ type Header struct {
 	Release  string             `json:"version,omitempty"` // of the manifest
 	Digest   string             `json:"digest,omitempty"`  // of the module: SHA-256 in hexadecimal
 	Config   json.RawMessage    `json:"config,omitempty"`
-	Grant    []string           `json:"grant"` // all capabilities that the operator grants, those granted by default among them
+	Grant    []string           `json:"grant,omitempty"` // capabilities that the operator grants; those by default are granted anyway
 	State    string             `json:"state,omitempty"`
 	Limits   abi.Limits         `json:"limits,omitzero"`
 	Hooks    []abi.ManifestHook `json:"hooks,omitempty"` // of the manifest
@@ -44,10 +44,10 @@ type Node struct {
 	Kernel         string `json:"kernel,omitempty"`
 }
 
-// Granted returns the capabilities of the header.
+// Granted returns the capabilities of the header, with those that are granted by default.
 func (h *Header) Granted() abi.CapabilitySet {
 	all, _ := abi.CapabilitiesNamed(h.Grant)
-	return all
+	return all | abi.DefaultGrant()
 }
 
 // Call is one call of the plugin.
