@@ -128,7 +128,9 @@ func compactFile(ctx context.Context, file string) (string, error) {
 }
 
 // play plays all calls. On a terminal it shows how many it has played.
-func (r *replayer) play(cmd *cobra.Command, rec *recording.Recording, o simulate.ReplayOptions) (all []simulate.Played, notes []string, err error) {
+func (r *replayer) play(
+	cmd *cobra.Command, rec *recording.Recording, o simulate.ReplayOptions,
+) (all []simulate.Played, notes []string, err error) {
 	s, err := simulate.OpenReplay(&rec.Header, o)
 	if err != nil {
 		return nil, nil, err

@@ -197,14 +197,12 @@ func (r *Recording) add(line []byte) error {
 // nameHandles names the handles that a recording by hand does not name.
 func (c *Call) nameHandles() {
 	for _, a := range c.Asked {
-		if kind := a.Question.Kind; len(a.args) > 0 && (kind == abi.Pod || kind == abi.Container) {
-			handle := abi.Object(a.Question.Args[0].Number)
-			if key := HandleKey(handle); handle >= abi.FirstHandle && c.Handles[key] == "" {
-				if c.Handles == nil {
-					c.Handles = map[string]string{}
-				}
-				c.Handles[key] = kind.String() + "(" + key + ")"
+		handle, kind := handleOf(&a.Question), a.Question.Kind
+		if key := HandleKey(handle); handle != 0 && kind < abi.FirstHandle && c.Handles[key] == "" {
+			if c.Handles == nil {
+				c.Handles = map[string]string{}
 			}
+			c.Handles[key] = kind.String() + "(" + key + ")"
 		}
 	}
 }

@@ -93,8 +93,9 @@ func fieldOf(q *plugin.Question, v any) (int64, error) {
 func parseAnswer(q *plugin.Question, is any, hidden bool) (err error) {
 	name := q.Function.Name
 	silent := Writes(q) || name == "reject"
+	excused := hidden || silent || q.Errno != abi.OK
 	switch {
-	case is == nil && !hidden && !silent && q.Errno == abi.OK:
+	case is == nil && !excused:
 		return errors.New("there is no answer: give the key is or the key error")
 	case is == nil:
 		return nil

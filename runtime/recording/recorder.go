@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"slices"
@@ -88,8 +89,8 @@ func (c *recorded) Answered(q *plugin.Question) {
 		return
 	}
 	c.asked = append(c.asked, *q)
-	if len(q.Args) > 0 && !q.Args[0].IsText && abi.Object(q.Args[0].Number) >= abi.FirstHandle && q.Kind < abi.FirstHandle {
-		c.name(abi.Object(q.Args[0].Number), q.Kind)
+	if handle := handleOf(q); handle != 0 && q.Kind < abi.FirstHandle {
+		c.name(handle, q.Kind)
 	}
 }
 
@@ -104,8 +105,20 @@ func sizeOf(q *plugin.Question) int64 {
 	return n
 }
 
+// same reports whether two questions, and their answers, are equal.
 func same(a, b *plugin.Question) bool {
-	return a.Function == b.Function && slices.Equal(a.Args, b.Args) && a.Errno == b.Errno && a.Number == b.Number && string(a.Data) == string(b.Data)
+	if a.Function != b.Function || !slices.Equal(a.Args, b.Args) {
+		return false
+	}
+	return a.Errno == b.Errno && a.Number == b.Number && bytes.Equal(a.Data, b.Data)
+}
+
+// handleOf is the handle that a question is about; 0 if it is about none.
+func handleOf(q *plugin.Question) abi.Object {
+	if q.Kind == 0 || len(q.Args) == 0 || q.Args[0].Number < int64(abi.FirstHandle) {
+		return 0
+	}
+	return abi.Object(q.Args[0].Number)
 }
 
 // name notes what a handle stands for.

@@ -158,7 +158,8 @@ func (a *answers) lookUp(q *plugin.Question) bool {
 	for i := range a.call.Asked {
 		asked := &a.call.Asked[i]
 		of := &asked.Question
-		if of.Function.Name != "map_dump" || asked.Hidden || of.Errno != abi.OK || !slices.Equal(of.Args, q.Args[:2]) {
+		whole := of.Function.Name == "map_dump" && of.Errno == abi.OK
+		if !whole || asked.Hidden || !slices.Equal(of.Args, q.Args[:2]) {
 			continue
 		}
 		q.Errno = abi.NotFound

@@ -76,7 +76,7 @@ func (f *fixtureOf) file(q *plugin.Question) {
 // read notes the value of a field.
 func (f *fixtureOf) read(q *plugin.Question) {
 	info, ok := abi.FieldOf(q.Kind, abi.Field(q.Args[1].Number))
-	if !ok || q.Kind == abi.Event && (info.Field == abi.EventHook || info.Field == abi.EventTime) {
+	if given := info.Field == abi.EventHook || info.Field == abi.EventTime; !ok || given && q.Kind == abi.Event {
 		return
 	}
 	of := f.values[q.Kind]
@@ -121,7 +121,10 @@ func elements(info abi.FieldInfo, data string) any {
 }
 
 func (f *fixtureOf) json(h *recording.Header, c *recording.Call, name string) map[string]any {
-	out := map[string]any{"name": name, "hook": c.Name, "time": c.Time, "grant": h.Grant}
+	out := map[string]any{"name": name, "hook": c.Name, "time": c.Time}
+	if len(h.Grant) > 0 {
+		out["grant"] = h.Grant
+	}
 	for _, o := range []abi.Object{abi.Event, abi.Pod, abi.Container, abi.Node} {
 		if len(f.values[o]) > 0 {
 			out[o.String()] = f.values[o]
