@@ -74,8 +74,9 @@ func TestRecordingEndsWithItsVersion(t *testing.T) {
 		t.Errorf("the first line is %+v", rec.Header)
 	}
 	for i, c := range rec.Calls {
-		if c.Title() != fmt.Sprintf("PreCreateContainer of test/web/app-%d", i) || len(c.Asked) != 2 || c.Fuel == 0 || c.Took == 0 || c.Time == 0 {
-			t.Errorf("call %d is %+v", i, c)
+		about := fmt.Sprintf("PreCreateContainer app-%d %s", i, pod)
+		if got := c.Name + " " + c.Container.Name + " " + c.Pod.ID; got != about || len(c.Asked) != 2 || c.Fuel == 0 || c.Took == 0 || c.Time == 0 {
+			t.Errorf("call %d is %s, %+v", i, got, c)
 		}
 	}
 }

@@ -52,23 +52,28 @@ func Writes(q *plugin.Question) bool {
 	}, q.Function.Name)
 }
 
-// hide leaves out what is of the environment, and requests as a whole.
+// hide leaves out what is of the environment or lastApplied, and requests as a whole.
 func (a *Asked) hide(env bool) {
 	q := &a.Question
-	isEnv := q.Kind == abi.Container && len(q.Args) > 1 && abi.Field(q.Args[1].Number) == abi.ContainerEnv
+	secret := q.Kind == abi.Container && len(q.Args) > 1 && abi.Field(q.Args[1].Number) == abi.ContainerEnv
 	switch q.Function.Name {
 	case "cri_raw":
 		a.Hidden = q.Data != nil
 		q.Data = nil
 		return
-	case "map_get", "map_dump", "map_set", "map_del":
+	case "map_get", "map_set", "map_del":
+		secret = secret || q.Args[2].Text == lastApplied
+	case "map_dump":
 	default:
-		isEnv = false
+		secret = false
 	}
-	if !isEnv {
+	if !secret {
 		return
 	}
 	q.Args = slices.Clone(q.Args)
+	if len(q.Args) > 2 && q.Args[2].Text == lastApplied {
+		env = true // its name is no secret
+	}
 	switch q.Function.Name {
 	case "map_dump":
 		a.Hidden = q.Data != nil
@@ -109,7 +114,7 @@ func (a *Asked) redact(v any, r *plugin.Redactor) any {
 		for i := range v {
 			v[i] = a.redact(v[i], r)
 		}
-		if len(v) == 2 && v[0] == lastApplied {
+		if len(v) == 2 && v[0] == lastApplied { // a pair
 			v[1] = plugin.Redacted
 		}
 	case map[string]any:

@@ -143,6 +143,7 @@ func TestSecretsAreHidden(t *testing.T) {
 		{plugin.Question{Function: function(t, "map_get"), Kind: abi.Container, Args: append(on(abi.Container, abi.ContainerEnv), text("TOKEN_NAME")), Data: []byte("s3cr3t-value")}, true, "TOKEN_NAME"},
 		{plugin.Question{Function: function(t, "map_set"), Kind: abi.Container, Args: append(on(abi.Container, abi.ContainerEnv), text("TOKEN_NAME"), text("new-value"))}, false, "TOKEN_NAME"},
 		{plugin.Question{Function: function(t, "map_dump"), Kind: abi.Pod, Args: on(abi.Pod, abi.PodAnnotations), Data: annotations}, true, "x (hidden) y"},
+		{plugin.Question{Function: function(t, "map_get"), Kind: abi.Pod, Args: append(on(abi.Pod, abi.PodAnnotations), text(lastApplied)), Data: []byte("whole manifest")}, true, lastApplied},
 		{plugin.Question{Function: function(t, "list_dump"), Kind: abi.Container, Args: on(abi.Container, abi.ContainerArgs), Data: abi.AppendList(nil, []string{"--t=s3cr3t-value"})}, true, "--t=(hidden)"},
 		{plugin.Question{Function: function(t, "cri_raw"), Data: []byte("request s3cr3t-value")}, true, "cri_raw"},
 		{plugin.Question{Function: function(t, "kv_get"), Args: []plugin.Arg{text("k")}, Data: []byte("\xffs3cr3t-value")}, true, "(hidden)"},

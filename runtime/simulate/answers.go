@@ -169,7 +169,7 @@ func (a *answers) lookUp(q *plugin.Question) bool {
 			}
 			return true
 		})
-		return true
+		return string(q.Data) != plugin.Redacted
 	}
 	return false
 }

@@ -73,17 +73,19 @@ func TestStalledReader(t *testing.T) {
 	}
 }
 
-// BenchmarkCreateContainer is a call with one plugin that nobody records, and that somebody does.
+// BenchmarkCreateContainer is a call with one plugin that nobody records, that somebody records and does not read, and that somebody does.
 func BenchmarkCreateContainer(b *testing.B) {
-	for _, name := range []string{"nobody", "recorded"} {
+	for _, name := range []string{"nobody", "stalled", "recorded"} {
 		b.Run(name, func(b *testing.B) {
-			var w plugin.Watcher
-			if name == "recorded" {
-				o := recording.DefaultOptions()
-				o.Rate, o.Max, o.For = 1<<30, 1<<40, 1<<40
-				recorder := recording.NewRecorder(o)
+			o := recording.DefaultOptions()
+			o.Rate, o.Max, o.For = 1<<30, 1<<40, 1<<40
+			recorder := recording.NewRecorder(o)
+			var w plugin.Watcher = recorder
+			switch name {
+			case "nobody":
+				w = nil
+			case "recorded":
 				go recorder.Write(b.Context(), io.Discard, recording.Header{})
-				w = recorder
 			}
 			s := watchedCalls(b, w)
 			for b.Loop() {
