@@ -36,10 +36,10 @@ func Spell(q plugin.Question, env bool, r *plugin.Redactor) Asked {
 	return a
 }
 
-// Key is equal for equal questions.
+// Key is the question without its answer. It is equal for equal questions.
 func (a *Asked) Key() string {
-	text, _ := json.Marshal(a.args) // texts, numbers, lists and maps of them: it cannot fail
-	return a.Question.Function.Name + string(text)
+	text, _ := json.Marshal(append([]any{}, a.args...)) // texts, numbers, lists and maps of them: it cannot fail
+	return `{"` + a.Question.Function.Name + `":` + string(text) + "}"
 }
 
 // Writes reports whether the question was to change something.

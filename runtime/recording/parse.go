@@ -79,7 +79,7 @@ func fieldOf(q *plugin.Question, v any) (int64, error) {
 		object, field, _ := strings.Cut(name, ".")
 		kind, err := objectOf(object)
 		if err != nil {
-			return 0, fmt.Errorf("%q: the field of a handle begins with pod. or container.", name)
+			return 0, fmt.Errorf("%q: want the kind before the field of a handle, as in container.id", name)
 		}
 		q.Kind, name = kind, field
 	}

@@ -96,7 +96,7 @@ func TestBadRecordings(t *testing.T) {
 		"large-number":               "is: strconv.ParseInt",
 		"nested":                     "exceeded max depth",
 		"record-with-an-unknown-key": "element: want a text",
-		"handle-without-kind":        `"name": the field of a handle begins with pod. or container.`,
+		"handle-without-kind":        `"name": want the kind before the field of a handle`,
 		"half-a-line":                "line 2: ",
 	}
 	for _, file := range files(t, "testdata/bad/*.jsonl") {

@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
 	"slices"
 	"strconv"
@@ -106,8 +105,7 @@ func (a *answers) isDenied(q *plugin.Question) bool {
 // miss notes a question that nobody can answer.
 func (a *answers) miss(q *plugin.Question) {
 	asked := recording.Spell(*q, a.env, nil)
-	text, _ := json.Marshal(asked) // of texts and numbers: it cannot fail
-	a.unknown = append(a.unknown, plugin.Printable(text, maxAsked))
+	a.unknown = append(a.unknown, plugin.Printable(asked.Key(), maxAsked))
 	q.Errno = abi.NotFound
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,7 +51,11 @@ func (r *recordings) record(t *testing.T, code []byte, c fixture.Case, options r
 	options.For, options.Ticks = 0, true
 	recorder := recording.NewRecorder(options)
 	header := recording.Header{Plugin: "10-fixture"}
-	_, err := RunCase(t.Context(), c, func(o LoadOptions) (plugin.Plugin, error) {
+	event, err := FromFixture(c, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), event, Options{ID: "10-fixture", Load: func(o LoadOptions) (plugin.Plugin, error) {
 		p, err := r.loader(t, code)(o)
 		if err == nil {
 			p.(plugin.Watched).Watch(recorder)
@@ -62,13 +68,17 @@ func (r *recordings) record(t *testing.T, code []byte, c fixture.Case, options r
 			}
 		}
 		return p, err
-	})
+	}})
+	if errors.As(err, new(*LoadError)) {
+		return nil
+	}
+	if err == nil {
+		_, err = s.Run(t.Context())
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if header.Grant == nil {
-		return nil
-	}
+	defer s.Close(context.Background())
 	var text bytes.Buffer
 	if err := recorder.Write(t.Context(), &text, header); err != nil {
 		t.Fatal(err)
@@ -285,4 +295,105 @@ func trapAt(section []byte, function int) []byte {
 		out = append(binary.AppendUvarint(out, uint64(len(body))), body...)
 	}
 	return out
+}
+
+// A plugin that reads everything, the environment included, has no secret in its recording. What was hidden is unknown when
+// it is asked again; without the capability the recording answers everything.
+func TestSecretsAreNotRecorded(t *testing.T) {
+	r := newRecordings(t)
+	code, err := os.ReadFile("../../testdata/wat/everything.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := recording.DefaultOptions()
+	options.Call = recording.MaxCall
+	for _, names := range []bool{false, true} {
+		for grant, want := range map[string]Outcome{`["env"]`: Unknown, `[]`: Same} {
+			note := map[Outcome]string{Unknown: "it is s3cr3t-value", Same: "it is (hidden)"}[want]
+			cases, err := fixture.Parse("secrets", []byte(`{"hook": "PreCreateContainer", "grant": `+grant+`, "cgroup": "v2",
+				"pod": {"name": "web", "annotations": {"note": "`+note+`"}},
+				"container": {"name": "app", "env": {"TOKEN_NAME": "s3cr3t-value"}}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			options.Env = names
+			rec := r.record(t, code, cases[0], options)
+			if len(rec.Calls) != 1 || len(rec.Calls[0].Asked) < 500 {
+				t.Fatalf("the recording has %d calls, and ends with %+v", len(rec.Calls), rec.End)
+			}
+			text, err := json.Marshal(rec.Calls)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Contains(text, []byte("s3cr3t")) || !names && bytes.Contains(text, []byte("TOKEN_NAME")) {
+				t.Errorf("granted %s, with names %t: the recording has a secret", grant, names)
+			}
+			if !bytes.Contains(text, []byte("it is (hidden)")) {
+				t.Errorf("granted %s: the annotation is not hidden", grant)
+			}
+			got := r.replay(t, rec, code, nil)
+			if got[0].Outcome == want {
+				continue
+			}
+			t.Errorf("granted %s, with names %t: the outcome is %s, want %s: %q, %+v", grant, names, got[0].Outcome, want, got[0].Unknown, got[0].Changes)
+		}
+	}
+}
+
+// The calls of the ABI's own vectors, each function with all its answers and errors, are recorded and played the same,
+// but where something was hidden.
+func TestVectorsReplayTheSame(t *testing.T) {
+	r := newRecordings(t)
+	const golden = "../../testdata/abi/golden/1.0/"
+	code, err := os.ReadFile(golden + "wat.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := 0
+	for _, c := range goldenCases(t, golden+"vectors.json") {
+		options := recording.DefaultOptions()
+		options.Call, options.Env = recording.MaxCall, true
+		rec := r.record(t, code, c, options)
+		if rec == nil || len(rec.Calls) == 0 {
+			continue // it is larger than what is recorded
+		}
+		for i, got := range r.replay(t, rec, code, nil) {
+			calls++
+			hidden := slices.ContainsFunc(rec.Calls[i].Asked, func(a recording.Asked) bool { return a.Hidden })
+			if got.Outcome != Same && (got.Outcome != Unknown || !hidden) {
+				t.Errorf("%s: %s: unknown %q, changes %+v, error %s", c.Name, got.Outcome, got.Unknown, got.Changes, got.Error)
+			}
+		}
+	}
+	if calls < 50 {
+		t.Errorf("only %d calls were played", calls)
+	}
+}
+
+// goldenCases are the vectors as fixtures, without what only vectors have.
+func goldenCases(t *testing.T, file string) (all []fixture.Case) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []map[string]json.RawMessage
+	if err := json.Unmarshal(text, &list); err != nil {
+		t.Fatal(err)
+	}
+	for _, keys := range list {
+		for _, key := range []string{"calls", "configure", "matrix", "withheld"} {
+			delete(keys, key)
+		}
+		text, err := json.Marshal(keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cases, err := fixture.Parse("vector", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, cases...)
+	}
+	return all
 }

@@ -27,7 +27,10 @@ func (h *hostFunction) watched(ctx context.Context, f *frame) int64 {
 	if h.asks == nil {
 		return h.answered(ctx, f, has)
 	}
-	q := f.question(h.asks)
+	q, ok := f.question(h.asks)
+	if !ok { // it traps
+		return h.answered(ctx, f, has)
+	}
 	f.noted = nil
 	if has && f.watch.Ask(q) {
 		result := f.give(q)
@@ -57,17 +60,25 @@ func (h *hostFunction) answered(ctx context.Context, f *frame, has bool) int64 {
 	return h.run(ctx, f)
 }
 
-// question copies what the guest asks. What is too long to be an argument is cut.
-func (f *frame) question(row *abi.Function) *plugin.Question {
-	q := &plugin.Question{Function: row}
+// question copies what the guest asks. What is too long to be an argument is cut. With false, a pointer is outside the
+// guest's memory.
+func (f *frame) question(row *abi.Function) (q *plugin.Question, ok bool) {
+	q = &plugin.Question{Function: row}
 	for i := 0; i < len(row.Params); i++ {
 		switch name := row.Params[i].Name; {
 		case name == "buf":
-			return q
+			_, ok := f.inMemory(i)
+			return q, ok
 		case name == "out":
+			if _, ok := f.memory.Read(uint32(f.stack[i]), 8); !ok {
+				return nil, false
+			}
 		case i+1 < len(row.Params) && row.Params[i+1].Name == name+"_len":
-			b, _ := f.memory.Read(uint32(f.stack[i]), min(uint32(f.stack[i+1]), maxArgument+1)) // the function itself traps
-			q.Args = append(q.Args, plugin.Arg{Text: string(b), IsText: true})
+			b, ok := f.inMemory(i)
+			if !ok {
+				return nil, false
+			}
+			q.Args = append(q.Args, plugin.Arg{Text: string(b[:min(len(b), maxArgument+1)]), IsText: true})
 			i++
 		case row.Params[i].Type == abi.I64:
 			q.Args = append(q.Args, plugin.Arg{Number: int64(f.stack[i])})
@@ -78,7 +89,15 @@ func (f *frame) question(row *abi.Function) *plugin.Question {
 			q.Kind = f.event.Kind(abi.Object(f.i32(0)))
 		}
 	}
-	return q
+	return q, true
+}
+
+// inMemory is bytes for who must not trap. A length of 0 is in memory wherever it is.
+func (f *frame) inMemory(i int) ([]byte, bool) {
+	if uint32(f.stack[i+1]) == 0 {
+		return nil, true
+	}
+	return f.memory.Read(uint32(f.stack[i]), uint32(f.stack[i+1]))
 }
 
 // give gives the guest the answer of a watcher, at the price of the host's own.
