@@ -137,7 +137,8 @@ func (c *recorded) End(err error) {
 		r.drop(func(d *Dropped) { d.Size++ })
 		return
 	}
-	if r.waiting.Add(c.bytes) > maxWaiting {
+	full := len(r.calls) == cap(r.calls) // then nothing is gathered in vain
+	if r.waiting.Add(c.bytes) > maxWaiting || full {
 		r.waiting.Add(-c.bytes)
 		r.drop(func(d *Dropped) { d.Reader++ })
 		return
