@@ -2,11 +2,10 @@ package daemon
 
 import (
 	"context"
-	"io"
 
 	"github.com/wasmproxy/wasmproxy/runtime/admin"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
-	"github.com/wasmproxy/wasmproxy/runtime/recording"
+	"github.com/wasmproxy/wasmproxy/runtime/slots"
 )
 
 // operators serve from the daemon's state. On metrics-listen, reasons have no errors of plugins.
@@ -16,9 +15,7 @@ func (d *daemon) operators() *operators {
 		Healthy: d.selfCheck, NotReady: func(ctx context.Context) []string { return d.notReady(ctx, true) },
 		Bypass: d.slots.Bypass.Status, Status: d.status, Plugins: d.plugins,
 		SetBypass: d.slots.Bypass.Set,
-		Record: func(ctx context.Context, id string, o recording.Options, out io.Writer) error {
-			return d.slots.Record(ctx, d.version, id, o, out)
-		},
+		Record:    slots.Recordings{Slots: d.slots, Version: d.version}.Record,
 	}
 	public := all
 	public.NotReady = func(ctx context.Context) []string { return d.notReady(ctx, false) }

@@ -16,17 +16,23 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
 
-// Record writes the calls of the active version of a plugin to out, until the recording ends or ctx is done. version is that of
-// the program. The error is an admin.NotReady, or that of out.
-func (s *Slots) Record(ctx context.Context, version, id string, o recording.Options, out io.Writer) error {
+// Recordings makes recordings of plugins.
+type Recordings struct {
+	Slots   *Slots
+	Version string // of the program
+}
+
+// Record writes the calls of the active version of a plugin to out, until the recording ends or ctx is done. The error is
+// an admin.NotReady, or that of out.
+func (r Recordings) Record(ctx context.Context, id string, o recording.Options, out io.Writer) error {
 	type found struct {
 		description registry.Description
 		loaded      *loader.Loaded
 		known       bool
 	}
-	p, ok := ask(s, func() (f found) {
-		slot := s.all[id]
-		if f.known = slot != nil || s.off[id] != nil; slot != nil && slot.active != nil {
+	p, ok := ask(r.Slots, func() (f found) {
+		slot := r.Slots.all[id]
+		if f.known = slot != nil || r.Slots.off[id] != nil; slot != nil && slot.active != nil {
 			f.description, f.loaded = slot.active.description, slot.active.loaded
 		}
 		return f
@@ -45,21 +51,21 @@ func (s *Slots) Record(ctx context.Context, version, id string, o recording.Opti
 	}
 	recorder := recording.NewRecorder(o)
 	defer watched.Watch(recorder)()
-	return recorder.Write(ctx, out, s.header(version, p.description, p.loaded.Manifest()))
+	return recorder.Write(ctx, out, r.header(p.description, p.loaded.Manifest()))
 }
 
 // header tells of a plugin and this node.
-func (s *Slots) header(version string, of registry.Description, manifest abi.Manifest) recording.Header {
+func (r Recordings) header(of registry.Description, manifest abi.Manifest) recording.Header {
 	h := recording.Header{
 		Plugin: of.ID, Name: manifest.Name, Release: manifest.Version, Digest: of.Digest, Config: of.Config, Grant: of.Granted().Names(),
-		State: of.State, Limits: of.Limits, Hooks: manifest.Hooks, Proxy: version, Time: time.Now().UTC(),
+		State: of.State, Limits: of.Limits, Hooks: manifest.Hooks, Proxy: r.Version, Time: time.Now().UTC(),
 	}
-	node := s.reconciler.Backend.Node.Load()
+	node := r.Slots.reconciler.Backend.Node.Load()
 	h.Node = recording.Node{
 		CgroupVersion: node.CgroupVersion, RuntimeName: node.RuntimeName, RuntimeVersion: node.RuntimeVersion, Kernel: node.Kernel,
 	}
 	h.Node.Host, _ = os.Hostname() // for people
-	features := plugin.Features(s.reconciler.Cgroups.Version())
+	features := plugin.Features(r.Slots.reconciler.Cgroups.Version())
 	for _, info := range abi.Features {
 		if slices.Contains(features, info.Feature) {
 			h.Features = append(h.Features, info.Name)
