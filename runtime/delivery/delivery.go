@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/regular"
@@ -21,6 +22,8 @@ type Delivery struct {
 	Plugins   []Plugin
 	MayEmpty  bool // the delivery may have no plugin, where that removes some
 	CheckOnly bool // the plugins are checked, and none is changed
+
+	Probation time.Duration // of each plugin that changes; 0: none
 }
 
 // Plan is what a delivery would change.
@@ -113,7 +116,7 @@ func (d Directory) Deliver(ctx context.Context, of Delivery, check Check) (*Plan
 				return fmt.Errorf("%s was changed while the plugins were checked: try again", d.path(p.ID+".json"))
 			}
 		}
-		return d.apply(of.Owner, plan)
+		return d.apply(of, plan)
 	})
 	return plan, err
 }
@@ -155,12 +158,12 @@ func stage(dir string, all []Plugin) error {
 }
 
 // apply carries a plan out, step by step. A process may be killed between any two.
-func (d Directory) apply(owner string, plan *Plan) error {
+func (d Directory) apply(of Delivery, plan *Plan) error {
 	r, err := d.record()
 	if err != nil {
 		return err
 	}
-	for _, step := range d.steps(owner, plan, r) {
+	for _, step := range d.steps(of, plan, r) {
 		if err := step(); err != nil {
 			return err
 		}
@@ -170,8 +173,8 @@ func (d Directory) apply(owner string, plan *Plan) error {
 
 // steps put the staged files into their places. The record says first what may be there, and in the end what is. Modules come
 // before the JSON files that name them.
-func (d Directory) steps(owner string, plan *Plan, r record) (all []func() error) {
-	all = append(all, func() error { return d.announce(owner, plan, &r) })
+func (d Directory) steps(of Delivery, plan *Plan, r record) (all []func() error) {
+	all = append(all, func() error { return d.announce(of, plan, &r) })
 	for _, p := range plan.Write {
 		if p.Module == nil {
 			continue
@@ -197,19 +200,23 @@ func (d Directory) steps(owner string, plan *Plan, r record) (all []func() error
 	}
 	var left error // a module that cannot be removed is no reason to keep a wrong record
 	return append(all,
-		func() error { left = d.conclude(owner, plan, &r); return nil },
+		func() error { left = d.conclude(of.Owner, plan, &r); return nil },
 		func() error { return errors.Join(left, d.save(r)) },
 	)
 }
 
 // announce writes down which files the delivery may leave if it is killed, and makes the directory of modules.
-func (d Directory) announce(owner string, plan *Plan, r *record) error {
+func (d Directory) announce(of Delivery, plan *Plan, r *record) error {
+	probation := ""
+	if of.Probation > 0 {
+		probation = of.Probation.String()
+	}
 	for _, p := range plan.Write {
 		texts := []string{digest(p.Text)}
 		if now, err := os.ReadFile(d.path(p.ID + ".json")); err == nil {
 			texts = append(texts, digest(now))
 		}
-		r.Plugins[p.ID] = brought{owner, texts}
+		r.Plugins[p.ID] = brought{of.Owner, texts, probation}
 		if p.Module != nil && !d.has(p.Digest) && !slices.Contains(r.Modules, p.Digest) {
 			r.Modules = append(r.Modules, p.Digest)
 		}
@@ -233,7 +240,7 @@ func (d Directory) conclude(owner string, plan *Plan, r *record) error {
 		if now, err := os.ReadFile(d.path(id + ".json")); err == nil && !slices.Contains(plan.Kept, id) {
 			texts = []string{digest(now)}
 		}
-		r.Plugins[id] = brought{owner, texts}
+		r.Plugins[id] = brought{owner, texts, has.Probation}
 	}
 	return d.collect(r)
 }

@@ -321,7 +321,7 @@ func killed(t *testing.T, d Directory, of Delivery, n int) (more bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps := d.steps(of.Owner, plan, r)
+	steps := d.steps(of, plan, r)
 	for _, step := range steps[:min(n, len(steps))] {
 		if err := step(); err != nil {
 			t.Fatal(err)

@@ -54,6 +54,39 @@ const (
 	CallsRefused   Meanwhile = "calls are refused in its hooks"
 )
 
+// ProbationBegun says that a new version of a plugin is active, and that the node goes back to the one before if it fails.
+type ProbationBegun struct {
+	occurrence
+	Plugin string
+	Ends   time.Time
+}
+
+// ProbationPassed says that a version of a plugin has not failed in its probation, and is the last good one now.
+type ProbationPassed struct {
+	occurrence
+	Plugin string
+}
+
+// ProbationFailed says that a version of a plugin has failed in its probation, and that the node goes back to the one before.
+// It is not loaded again.
+type ProbationFailed struct {
+	occurrence
+	Plugin string
+	Reason string
+}
+
+// ProbationIgnored says that what an earlier process knew of probations was not read: new versions count as those that have passed.
+type ProbationIgnored struct {
+	occurrence
+	Err error // names the file
+}
+
+// ProbationNotSaved says that what is known of probations could not be saved. There is one event until it can.
+type ProbationNotSaved struct {
+	occurrence
+	Err error // names the file
+}
+
 // PluginRemoved says that a plugin's files are gone, or switch it off, and that no new call uses it.
 type PluginRemoved struct {
 	occurrence

@@ -2,6 +2,7 @@ package slots
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"time"
 
@@ -119,6 +120,8 @@ func (s *Slots) tellPresent() {
 		g, shown := new(intercept.Generation), p.shown()
 		if all[p.id] = g; shown.Problem == nil {
 			g.Name, g.Nothing, g.Match = shown.Generation(), shown.DryRun, shown.Match
+		} else if errors.As(shown.Problem, new(*failedTrial)) { // there was no version before
+			g.Name, g.Nothing = shown.Generation(), true
 		}
 		if p.next != nil {
 			g.Next = p.next.description.Generation()

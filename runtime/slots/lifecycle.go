@@ -12,6 +12,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
 	"github.com/wasmproxy/wasmproxy/runtime/loader"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/probation"
 	"github.com/wasmproxy/wasmproxy/runtime/reconcile"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 )
@@ -22,9 +23,10 @@ type Options struct {
 	Observer      observe.Observer
 	Loader        *loader.Loader
 	Reconciler    *reconcile.Reconciler
-	FirstSyncTime time.Duration   // for which a new plugin is synchronized with pods before it becomes active
-	Stopping      <-chan struct{} // closed when no tick may begin any more
-	Reported      bool            // the runtime tells of containers that start, stop and go
+	FirstSyncTime time.Duration                    // for which a new plugin is synchronized with pods before it becomes active
+	Stopping      <-chan struct{}                  // closed when no tick may begin any more
+	Reported      bool                             // the runtime tells of containers that start, stop and go
+	Counts        func(id string) probation.Counts // of a plugin, since the start
 	// Around is as in [intercept.Options]; may be nil.
 	Around func(method string, inner cri.Interceptor) cri.Interceptor
 }
@@ -43,7 +45,7 @@ func New(o Options) (*Slots, error) {
 	if s.durable, err = durable.Open(c.StateDir, o.Observer); err != nil {
 		return nil, err
 	}
-	s.lastGood = lastgood.NewSaver(c.DataDir, o.Observer)
+	s.lastGood, s.counts = lastgood.NewSaver(c.DataDir, o.Observer), o.Counts
 	s.Bypass = newBypass(s)
 	s.generations = generations{
 		config: c, observer: o.Observer, reconciler: o.Reconciler, around: o.Around,
@@ -70,7 +72,9 @@ func (s *Slots) Start(ctx context.Context) (err error) {
 	if s.watcher, err = registry.Open(ctx, s.observer, dirsOf(s.config), descriptions); err != nil {
 		return err
 	}
+	s.trials = probation.Open(ctx, s.config.DataDir, s.observer)
 	list := s.watcher.List()
+	s.found(ctx, list)
 	s.files.Store(&list)
 	if s.config.BypassFile != "" {
 		s.Bypass.look(ctx, byFile, s.bypass)
@@ -85,6 +89,7 @@ func (s *Slots) Run(ctx context.Context) {
 	var tasks sync.WaitGroup
 	tasks.Go(func() {
 		s.watcher.Run(ctx, func(list registry.List) {
+			s.found(ctx, list)
 			s.files.Store(&list)
 			s.post(func(ctx context.Context) { s.update(ctx, list) })
 		})
@@ -153,5 +158,6 @@ func await(ctx context.Context, tasks *sync.WaitGroup, of string, observer obser
 func (s *Slots) Save(ctx context.Context) error {
 	err := s.durable.Close()
 	s.lastGood.Close(ctx)
+	s.trials.Close(ctx)
 	return err
 }

@@ -74,7 +74,7 @@ func (s *Slots) promote(ctx context.Context, p *slot, v *version) {
 	p.active, p.last, s.changed = v, nil, true
 	v.become(active)
 	v.reason, v.good = nil, true
-	s.remember(p)
+	s.remember(ctx, p)
 	v.stopTicks = s.ticks.begin(ctx, v.loaded)
 	manifest := v.loaded.Manifest()
 	s.durable.Keep(ctx, p.id, p.persistent.Values, manifest.Durable)
@@ -100,15 +100,15 @@ func (s *Slots) share(ctx context.Context, p *slot, d registry.Description) {
 	v.describe(d)
 	v.since = time.Now()
 	p.active, s.changed = &v, true
-	s.remember(p)
+	s.remember(ctx, p)
 	s.observer.Observe(ctx, &observe.PluginSettingsChanged{Plugin: p.id, SettingsDigest: d.Settings})
 	s.warnOnce(ctx, p)
 }
 
-// remember has the active version saved as the last good one.
-func (s *Slots) remember(p *slot) {
+// remember has the active version saved as the last good one, if it is not on probation.
+func (s *Slots) remember(ctx context.Context, p *slot) {
 	d := p.active.description
-	if p.good != nil && p.good.Description.Same(d) {
+	if p.good != nil && p.good.Description.Same(d) || s.onProbation(ctx, p) {
 		return
 	}
 	p.good = &lastgood.Version{Description: d, Since: time.Now()}

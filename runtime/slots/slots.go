@@ -18,6 +18,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/loader"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/probation"
 	"github.com/wasmproxy/wasmproxy/runtime/reconcile"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
@@ -37,6 +38,8 @@ type Slots struct {
 	reconciler *reconcile.Reconciler
 	durable    *durable.Store    // values that plugins keep
 	lastGood   *lastgood.Saver   // versions of plugins
+	trials     *probation.Trials // set by Start
+	counts     func(id string) probation.Counts
 	watcher    *registry.Watcher // of the plugins' files
 
 	firstSyncTime time.Duration // of Synchronize before a plugin is active
@@ -170,7 +173,7 @@ func (s *Slots) update(ctx context.Context, list registry.List) {
 		delete(gone, d.ID)
 		delete(s.good, d.ID)
 		s.all[d.ID], s.order = p, append(s.order, p)
-		s.describe(ctx, p, d)
+		s.describe(ctx, p, s.judged(d))
 	}
 	if list.Complete {
 		s.good = nil
@@ -201,7 +204,8 @@ func (s *Slots) restore(p *slot, d registry.Description) {
 		return
 	}
 	p.last = s.version(s.lastGood.Copy(p.good.Description))
-	p.last.good, p.nextFirst = true, s.crashed
+	t := s.trials.Get(d.ID, d.Generation())
+	p.last.good, p.nextFirst = true, s.crashed || t != nil && !t.Ends.IsZero() // calls have met the version that is on probation
 }
 
 // wasActive reports whether the last good version was made from the same: only settings differ that need no load.

@@ -1,0 +1,169 @@
+package probation_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/probation"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+)
+
+// node is a node's data directory, with one plugin that is delivered for an hour of probation.
+type node struct {
+	dir    string
+	events observe.Recorder
+}
+
+func newNode(t *testing.T) *node {
+	dir := filepath.Join(t.TempDir(), "data")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return &node{dir: dir}
+}
+
+func (n *node) start(t *testing.T) *probation.Trials {
+	return probation.Open(t.Context(), n.dir, &n.events)
+}
+
+func one(settings string) registry.Description {
+	return registry.Description{ID: "50-qos", File: "/plugins.d/50-qos.json", Digest: "ab", Settings: settings}
+}
+
+func found(t *testing.T, all *probation.Trials, d ...registry.Description) {
+	t.Helper()
+	all.Found(t.Context(), registry.List{Plugins: d, Complete: true}, func(registry.Description) time.Duration { return time.Hour })
+}
+
+// TestJudge has a row for each reason, and for what is none.
+func TestJudge(t *testing.T) {
+	for name, row := range map[string]struct {
+		before, after probation.Counts // the second since the trial began
+		want          string           // a part of the reason; "": it does not fail
+	}{
+		"nothing happened":                {},
+		"no call fails":                   {after: probation.Counts{Calls: 1000}},
+		"one of 19 calls fails":           {after: probation.Counts{Calls: 19, Failures: 19}},
+		"one of 20 calls fails":           {after: probation.Counts{Calls: 20, Failures: 1}},
+		"two of 20 calls fail":            {after: probation.Counts{Calls: 20, Failures: 2}, want: "2 of its 20 calls failed; 0 of 0 failed before"},
+		"as many failed before":           {before: probation.Counts{Calls: 100, Failures: 10}, after: probation.Counts{Calls: 20, Failures: 2}},
+		"fewer failed before":             {before: probation.Counts{Calls: 100, Failures: 9}, after: probation.Counts{Calls: 20, Failures: 2}, want: "9 of 100 failed before"},
+		"its breaker opened":              {after: probation.Counts{Calls: 5, Failures: 5, Openings: 1}, want: "circuit breaker"},
+		"its breaker opened before":       {before: probation.Counts{Openings: 1}},
+		"a write fails":                   {after: probation.Counts{WriteFailures: 1}, want: "1 of its writes"},
+		"writes failed before as well":    {before: probation.Counts{WriteFailures: 1}, after: probation.Counts{WriteFailures: 3}},
+		"a file is fought for":            {after: probation.Counts{Fights: 1}, want: "1 of its cgroup files"},
+		"a file was fought for before it": {before: probation.Counts{Fights: 2}, after: probation.Counts{Fights: 1}},
+	} {
+		n := newNode(t)
+		all := n.start(t)
+		d := one("1")
+		found(t, all, d)
+		all.Begin(d.ID, d.Generation(), row.before)
+		sum := probation.Counts{
+			Calls: row.before.Calls + row.after.Calls, Failures: row.before.Failures + row.after.Failures, Openings: row.before.Openings + row.after.Openings,
+			WriteFailures: row.before.WriteFailures + row.after.WriteFailures, Fights: row.before.Fights + row.after.Fights,
+		}
+		got := all.Get(d.ID, d.Generation()).Judge(sum)
+		if !strings.Contains(got, row.want) || (got == "") != (row.want == "") {
+			t.Errorf("%s: %q, want %q", name, got, row.want)
+		}
+	}
+}
+
+// TestThirdStart: a version under which the proxy is started three times without an orderly stop has failed, before it is loaded.
+func TestThirdStart(t *testing.T) {
+	n, d := newNode(t), one("1")
+	found(t, n.start(t), d)
+	for start := 1; start <= 2; start++ {
+		if one := n.start(t).Get(d.ID, d.Generation()); one == nil || !one.Open() {
+			t.Fatalf("start %d: %+v", start, one)
+		}
+	}
+	all := n.start(t)
+	if one := all.Get(d.ID, d.Generation()); one == nil || one.Failure == nil || !strings.Contains(one.Failure.Reason, "started 3 times") {
+		t.Fatalf("%+v", one)
+	}
+	all.Close(context.Background())
+	if one := n.start(t).Get(d.ID, d.Generation()); one == nil || one.Failure == nil {
+		t.Errorf("after an orderly stop it is %+v", one)
+	}
+	again := n.start(t)
+	if !again.Retry(t.Context(), d.ID) || again.Retry(t.Context(), d.ID) || !n.start(t).Get(d.ID, d.Generation()).Open() {
+		t.Error("it is not tried once more when told")
+	}
+}
+
+// TestOrderlyStops: restarts alone fail no version.
+func TestOrderlyStops(t *testing.T) {
+	n, d := newNode(t), one("1")
+	found(t, n.start(t), d)
+	for range 5 {
+		all := n.start(t)
+		if one := all.Get(d.ID, d.Generation()); one == nil || !one.Open() {
+			t.Fatalf("%+v", one)
+		}
+		all.Close(t.Context())
+	}
+}
+
+// TestTrialsOfFiles: a trial is of one content of the files. What has passed stays so, and a change by hand has no trial.
+func TestTrialsOfFiles(t *testing.T) {
+	n, d := newNode(t), one("1")
+	all := n.start(t)
+	found(t, all, d)
+	all.Begin(d.ID, d.Generation(), probation.Counts{})
+	ends := all.Get(d.ID, d.Generation()).Ends
+	if left := time.Until(ends); left < 50*time.Minute || left > time.Hour {
+		t.Errorf("it ends in %s", left)
+	}
+	all.Save(t.Context())
+	later := n.start(t)
+	later.Begin(d.ID, d.Generation(), probation.Counts{})
+	if again := later.Get(d.ID, d.Generation()); !again.Ends.Equal(ends) {
+		t.Errorf("a restart moves its end from %s to %s", ends, again.Ends)
+	}
+	all.Pass(d.ID, d.Generation())
+	found(t, all, d)
+	if one := all.Get(d.ID, d.Generation()); one == nil || one.Open() {
+		t.Errorf("what has passed is %+v", one)
+	}
+	hand := one("2")
+	all.Found(t.Context(), registry.List{Plugins: []registry.Description{hand}, Complete: true}, func(registry.Description) time.Duration { return 0 })
+	if was, now := all.Get(d.ID, d.Generation()), all.Get(hand.ID, hand.Generation()); was != nil || now != nil {
+		t.Errorf("after a change by hand there are %+v and %+v", was, now)
+	}
+	found(t, all, one("3"))
+	found(t, all)
+	if one := all.Get(d.ID, one("3").Generation()); one != nil {
+		t.Errorf("of a plugin that is gone there is %+v", one)
+	}
+}
+
+// TestBadFiles: what cannot be trusted or read is told of, and there are no trials.
+func TestBadFiles(t *testing.T) {
+	for name, damage := range map[string]func(path string) error{
+		"cut off":         func(path string) error { return os.Truncate(path, 20) },
+		"others write it": func(path string) error { return os.Chmod(path, 0o602) },
+		"later format":    func(path string) error { return os.WriteFile(path, []byte(`{"version": 2}`), 0o600) },
+		"no object":       func(path string) error { return os.WriteFile(path, []byte(`[]`), 0o600) },
+	} {
+		n, d := newNode(t), one("1")
+		found(t, n.start(t), d)
+		if err := damage(filepath.Join(n.dir, "probation.json")); err != nil {
+			t.Fatal(err)
+		}
+		if one := n.start(t).Get(d.ID, d.Generation()); one != nil {
+			t.Errorf("%s: %+v", name, one)
+		}
+		told := n.events.Take()
+		if _, ignored := told[len(told)-1].(*observe.ProbationIgnored); len(told) != 1 || !ignored {
+			t.Errorf("%s: it tells of %v", name, told)
+		}
+	}
+}

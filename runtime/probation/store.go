@@ -1,0 +1,230 @@
+package probation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/regular"
+)
+
+const (
+	fileName      = "probation.json" // in the data directory
+	formatVersion = 1
+	maxFile       = 4 << 20 // bytes: thousands of plugins
+)
+
+// Trials are those of the node's plugins, in a file of the data directory. They are safe for concurrent use. Changes are saved
+// by Save alone, but for those that say so: who calls the others does not wait for a disk.
+type Trials struct {
+	observer observe.Observer
+	dir      string // "": nothing is saved
+
+	saving  sync.Mutex // held while the file is written
+	mu      sync.Mutex
+	all     map[string]*Trial // by ids of plugins
+	failing bool              // the last write failed, and that was reported
+}
+
+// file is the content of the file.
+type file struct {
+	Version int               `json:"version"`
+	Trials  map[string]*Trial `json:"trials"`
+}
+
+// Open reads the trials, and counts the start of this process in those that are open: a version that ends the proxy each time
+// fails here, before it is loaded. That is saved. A file that cannot be read is an event, and there are no trials then.
+func Open(ctx context.Context, dir string, observer observe.Observer) *Trials {
+	t := &Trials{observer: observer, dir: dir, all: map[string]*Trial{}}
+	if dir == "" {
+		return t
+	}
+	all, err := read(filepath.Join(dir, fileName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return t
+	}
+	if err != nil {
+		observer.Observe(ctx, &observe.ProbationIgnored{Err: err})
+		return t
+	}
+	t.all = all
+	for id, one := range t.all {
+		if !one.Open() {
+			continue
+		}
+		one.Starts++
+		if one.Starts > maxStarts {
+			t.fail(ctx, id, one, fmt.Sprintf("the proxy was started %d times without an orderly stop", one.Starts))
+		}
+	}
+	t.Save(ctx)
+	return t
+}
+
+func read(path string) (map[string]*Trial, error) {
+	if _, err := os.Lstat(path); err != nil {
+		return nil, err
+	}
+	if err := registry.CheckTrust(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	text, err := regular.Read(path, maxFile, func(info fs.FileInfo) error { return regular.Own(info, 0o077) })
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	var f file
+	if err := json.Unmarshal(text, &f); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if f.Version != formatVersion {
+		return nil, fmt.Errorf("%s: its version is %d, and this version of wasmproxy reads %d", path, f.Version, formatVersion)
+	}
+	maps.DeleteFunc(f.Trials, func(_ string, one *Trial) bool { return one == nil })
+	if f.Trials == nil {
+		f.Trials = map[string]*Trial{}
+	}
+	return f.Trials, nil
+}
+
+// Found takes the files as they are now, and what terms says of them: for how long a file's version is to be on probation. New
+// trials are saved when Found returns, so that a version cannot end the proxy again and again. A file of another content ends
+// the trial of the one before.
+func (t *Trials) Found(ctx context.Context, list registry.List, terms func(registry.Description) time.Duration) {
+	t.mu.Lock()
+	there, changed := map[string]bool{}, false
+	for i := range list.Plugins {
+		d := &list.Plugins[i]
+		there[d.ID] = true
+		if d.Problem != nil || d.Disabled { // the trial goes on when the file is good, or enabled again
+			continue
+		}
+		known := t.all[d.ID]
+		if known != nil && known.Generation == d.Generation() {
+			continue
+		}
+		delete(t.all, d.ID)
+		changed = changed || known != nil
+		if length := terms(*d); length > 0 {
+			t.all[d.ID], changed = &Trial{Generation: d.Generation(), For: length}, true
+		}
+	}
+	if list.Complete {
+		for id := range t.all {
+			if !there[id] {
+				delete(t.all, id)
+				changed = true
+			}
+		}
+	}
+	t.mu.Unlock()
+	if changed {
+		t.Save(ctx)
+	}
+}
+
+// Get returns a copy of the trial of a plugin's files; nil if this generation of them has none.
+func (t *Trials) Get(id, generation string) *Trial {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	one := t.all[id]
+	if one == nil || one.Generation != generation {
+		return nil
+	}
+	copied := *one
+	return &copied
+}
+
+// Begin notes that the version has become active, with the plugin's counts. It does so once in a process: a trial that an
+// earlier one began ends when that one said.
+func (t *Trials) Begin(id, generation string, now Counts) {
+	t.change(id, generation, func(one *Trial) {
+		if one.Ends.IsZero() {
+			one.Ends, one.Before, one.from = time.Now().Add(one.For), now, now
+		}
+	})
+}
+
+// Pass notes that the version has passed.
+func (t *Trials) Pass(id, generation string) {
+	t.change(id, generation, func(one *Trial) { one.Passed = true })
+}
+
+// Fail notes that the version has failed, and tells of it.
+func (t *Trials) Fail(ctx context.Context, id, generation, reason string) {
+	t.change(id, generation, func(one *Trial) { t.fail(ctx, id, one, reason) })
+}
+
+func (t *Trials) fail(ctx context.Context, id string, one *Trial, reason string) {
+	one.Failure = &Failure{Reason: reason, At: time.Now()}
+	t.observer.Observe(ctx, &observe.ProbationFailed{Plugin: id, Reason: reason})
+}
+
+func (t *Trials) change(id, generation string, how func(*Trial)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if one := t.all[id]; one != nil && one.Generation == generation && one.Open() {
+		how(one)
+	}
+}
+
+// Retry has the version of a plugin that has failed loaded once more, with a new probation, and reports whether there is one.
+// That is saved.
+func (t *Trials) Retry(ctx context.Context, id string) bool {
+	t.mu.Lock()
+	one := t.all[id]
+	failed := one != nil && one.Failure != nil
+	if failed {
+		t.all[id] = &Trial{Generation: one.Generation, For: one.For}
+	}
+	t.mu.Unlock()
+	if failed {
+		t.Save(ctx)
+	}
+	return failed
+}
+
+// Close notes that the process stops in order, and saves that.
+func (t *Trials) Close(ctx context.Context) {
+	t.mu.Lock()
+	for _, one := range t.all {
+		one.Starts = 0
+	}
+	empty := len(t.all) == 0
+	t.mu.Unlock()
+	if !empty {
+		t.Save(ctx)
+	}
+}
+
+// Save writes the file. A failure is an event; there is one until the file could be written.
+func (t *Trials) Save(ctx context.Context) {
+	if t.dir == "" {
+		return
+	}
+	t.saving.Lock()
+	defer t.saving.Unlock()
+	t.mu.Lock()
+	text, err := json.MarshalIndent(file{formatVersion, t.all}, "", "  ")
+	t.mu.Unlock()
+	if err == nil {
+		err = os.MkdirAll(t.dir, 0o700)
+	}
+	if err == nil {
+		err = regular.Replace(filepath.Join(t.dir, fileName), append(text, '\n'), 0o600)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil && !t.failing {
+		t.observer.Observe(ctx, &observe.ProbationNotSaved{Err: err})
+	}
+	t.failing = err != nil
+}

@@ -1,0 +1,115 @@
+package slots
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/delivery"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/probation"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+)
+
+// judgeEvery is how often a version on probation is judged.
+const judgeEvery = time.Second
+
+// found has new versions put on probation that a delivery has asked it for.
+func (s *Slots) found(ctx context.Context, list registry.List) {
+	s.trials.Found(ctx, list, func(d registry.Description) time.Duration {
+		return delivery.Directory(s.config.PluginDir).Probation(d.ID, d.Settings)
+	})
+}
+
+// failedTrial is what is wrong with files whose version has failed its probation.
+type failedTrial struct {
+	id      string
+	failure probation.Failure
+}
+
+func (f *failedTrial) Error() string {
+	return fmt.Sprintf("it failed its probation at %s: %s; it is not loaded again: deliver another version or other settings, or run  wasmproxy plugin retry %s",
+		f.failure.At.UTC().Format(time.RFC3339), f.failure.Reason, f.id)
+}
+
+// judged returns the description with a Problem if its version has failed its probation: files that are bad change nothing.
+func (s *Slots) judged(d registry.Description) registry.Description {
+	if t := s.trials.Get(d.ID, d.Generation()); t != nil && t.Failure != nil && d.Problem == nil {
+		d.Problem = &failedTrial{plugin.Name(d.ID), *t.Failure}
+	}
+	return d
+}
+
+// onProbation reports whether the active version is on probation, which begins with the first call of this.
+func (s *Slots) onProbation(ctx context.Context, p *slot) bool {
+	generation := p.active.description.Generation()
+	t := s.trials.Get(p.id, generation)
+	if t == nil || !t.Open() {
+		return false
+	}
+	if t.Ends.IsZero() {
+		s.trials.Begin(p.id, generation, s.counts(p.id))
+		s.saveTrials(ctx)
+		s.observer.Observe(ctx, &observe.ProbationBegun{Plugin: p.id, Ends: s.trials.Get(p.id, generation).Ends})
+	}
+	if p.judging != generation {
+		p.judging = generation
+		s.judgeLater(p, generation)
+	}
+	return true
+}
+
+func (s *Slots) saveTrials(ctx context.Context) { s.jobs.Go(func() { s.trials.Save(ctx) }) }
+
+func (s *Slots) judgeLater(p *slot, generation string) {
+	time.AfterFunc(judgeEvery, func() { s.post(func(ctx context.Context) { s.judge(ctx, p, generation) }) })
+}
+
+// judge has a version go on, pass or fail that is on probation.
+func (s *Slots) judge(ctx context.Context, p *slot, generation string) {
+	t := s.trials.Get(p.id, generation)
+	if t == nil || !t.Open() || p.active == nil || p.active.description.Generation() != generation { // another one has come, or a bypass
+		p.judging = ""
+		return
+	}
+	switch reason := t.Judge(s.counts(p.id)); {
+	case reason != "":
+		s.trials.Fail(ctx, p.id, generation, reason)
+		s.goBack(ctx, p)
+	case time.Now().Before(t.Ends):
+		s.judgeLater(p, generation)
+		return
+	default:
+		s.trials.Pass(p.id, generation)
+		s.observer.Observe(ctx, &observe.ProbationPassed{Plugin: p.id})
+		s.remember(ctx, p)
+	}
+	p.judging = ""
+	s.saveTrials(ctx)
+}
+
+// goBack has the version before be active again: the last good one, or none.
+func (s *Slots) goBack(ctx context.Context, p *slot) {
+	p.describe(s.judged(p.description))
+	s.discard(p.next)
+	p.next, s.changed = nil, true
+	switch {
+	case p.good == nil || p.good.Description.Disabled:
+		s.unload(p)
+	case p.good.Description.Source() == p.active.source:
+		s.share(ctx, p, p.good.Description)
+	default:
+		p.last = s.version(s.lastGood.Copy(p.good.Description))
+		p.last.good = true
+	}
+}
+
+// Retry has the version of a plugin loaded once more that failed its probation. The error says that there is none.
+func (s *Slots) Retry(ctx context.Context, id string) error {
+	if !s.trials.Retry(ctx, id) {
+		return fmt.Errorf("plugin %s has no version that failed its probation", plugin.Name(id))
+	}
+	s.post(func(ctx context.Context) { s.update(ctx, *s.files.Load()) })
+	return nil
+}
