@@ -37,6 +37,7 @@ func pluginCommand() *cobra.Command {
   remove   removes what install or a person has put there
   deliver  makes an owner's plugins on a node those of a directory, such as a mounted ConfigMap
   list     shows the plugins of the running proxy and their states
+  retry    has a version loaded once more that failed its probation
   enable, disable  switch a plugin on or off by its JSON file
 
 Exit codes: 0 success, 1 failure, 2 wrong usage, 3 the plugin refused the call (run), 6 the proxy does
@@ -46,7 +47,7 @@ not have a plugin as its files say.`,
 	}
 	cmd.AddCommand(newCommand(), buildCommand(), inspectCommand(), runCommand(), testCommand(), benchCommand())
 	cmd.AddCommand(recordCommand(), replayCommand())
-	cmd.AddCommand(installCommand(), removeCommand(), deliverCommand(), listCommand(), enableCommand(true), enableCommand(false))
+	cmd.AddCommand(installCommand(), removeCommand(), deliverCommand(), listCommand(), retryCommand(), enableCommand(true), enableCommand(false))
 	return cmd
 }
 

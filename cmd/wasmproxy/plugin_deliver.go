@@ -32,6 +32,11 @@ A delivered JSON file that was edited on the node stays as it is until DIR has o
 settings for the plugin. So a plugin that was disabled on a node stays disabled when its
 DaemonSet's pod restarts.
 
+With --probation, each plugin that changes is on probation from when it is active: if its circuit
+breaker opens, more of its calls fail than before, or a write of its values does, or if the proxy
+has to be started three times without an orderly stop, the node goes back to the version before by
+itself, and does not load this one again. A JSON file that is changed by hand ends the probation.
+
 With --wait, the command then waits until the running proxy has these modules and settings active.
 It asks on the admin socket, or on the status socket. If plugins are bypassed on the node, or one is
 disabled there, it says so and succeeds. The exit code is 6 if the proxy cannot load a plugin, or
@@ -46,7 +51,7 @@ the proxy, too.`
 type deliverFlags struct {
 	dir, owner                             string
 	allowEmpty, anyName, checkOnly, stayOn bool
-	wait                                   time.Duration
+	wait, probation                        time.Duration
 }
 
 // ownerName is what an owner may be called.
@@ -79,6 +84,7 @@ func deliverCommand() *cobra.Command {
 	f.BoolVar(&o.anyName, "any-name", false, "let a file have another name than its module: qos is 50-qos or 50-qos-batch otherwise")
 	f.BoolVar(&o.checkOnly, "check-only", false, "change no plugin: say whether the proxy would load them, or with --wait whether it has them active")
 	f.DurationVar(&o.wait, "wait", 0, "how long to wait until the running proxy has the plugins active; 0: do not wait")
+	f.DurationVar(&o.probation, "probation", 0, "how long a plugin that changes may be taken back by the node itself; 0: not at all")
 	f.BoolVar(&o.stayOn, "stay", false, "do not end when all is done, for the container of a DaemonSet")
 	f.String(config.FileFlag, "", "YAML file with the proxy's settings, for its plugin-dir, sockets and limits of plugins")
 	return cmd
@@ -94,7 +100,7 @@ func deliver(cmd *cobra.Command, from string, o deliverFlags) error {
 		return fmt.Errorf("the proxy's settings cannot be read, so nothing was changed: %w", err)
 	}
 	c.PluginDir = cmp.Or(o.dir, c.PluginDir)
-	directory, of := delivery.Directory(c.PluginDir), delivery.Delivery{Owner: o.owner, MayEmpty: o.allowEmpty, CheckOnly: o.checkOnly}
+	directory, of := delivery.Directory(c.PluginDir), delivery.Delivery{Owner: o.owner, MayEmpty: o.allowEmpty, CheckOnly: o.checkOnly, Probation: o.probation}
 	if of.Plugins, err = delivery.Read(from); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}

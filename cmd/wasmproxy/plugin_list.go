@@ -109,6 +109,9 @@ func (t *table) plugin(p *status.Plugin, now time.Time) {
 	if f := p.Failure; f != nil {
 		t.note("%s, since %s; %s", f.Error, f.Since.UTC().Format(time.RFC3339), f.Meanwhile)
 	}
+	if !p.Probation.IsZero() {
+		t.note("on probation until %s: the node goes back to the version before if this one fails", p.Probation.UTC().Format(time.RFC3339))
+	}
 	if v := p.Pending; v != nil && v.State != "failed" {
 		t.note("%s since %s", v.State, span(now.Sub(v.Since)))
 	}

@@ -87,6 +87,11 @@ func (c Client) SetBypass(ctx context.Context, on bool, reason string) (now stat
 	return now, err
 }
 
+// Retry has the version of a plugin loaded once more that failed its probation.
+func (c Client) Retry(ctx context.Context, plugin string) error {
+	return c.ask(ctx, http.MethodPost, "/plugins/"+url.PathEscape(plugin)+"/retry", nil, new(struct{}))
+}
+
 // Metrics asks for the metrics, in a form that Prometheus reads.
 func (c Client) Metrics(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)

@@ -60,6 +60,8 @@ type Sources struct {
 	SetBypass func(ctx context.Context, on bool, reason string) (status.Bypass, error)
 	// Record writes what a plugin asks in its calls to out, a line in each Write, until the recording ends or ctx is done.
 	Record func(ctx context.Context, id string, o recording.Options, out io.Writer) error
+	// Retry has the version of a plugin loaded once more that failed its probation.
+	Retry func(ctx context.Context, plugin string) error
 }
 
 // Handler has a handler for each resource:
@@ -69,6 +71,7 @@ type Sources struct {
 //	GET /bypass                                      a status.Bypass
 //	PUT /bypass                                      the same; the body is a BypassRequest
 //	POST /plugins/{id}/recording                     lines of a recording; the body is a recording.Options
+//	POST /plugins/{id}/retry                         nothing: the version that failed its probation is loaded once more
 //
 // and those of Status.
 // An error is a problem with its text.
@@ -81,6 +84,11 @@ func Handler(s Sources) http.Handler {
 	mux.HandleFunc("GET /bypass", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.Bypass()) })
 	mux.HandleFunc("PUT /bypass", s.setBypass)
 	mux.HandleFunc("POST /plugins/{id}/recording", s.record)
+	mux.HandleFunc("POST /plugins/{id}/retry", func(w http.ResponseWriter, r *http.Request) {
+		answerWith(w, r, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, s.Retry(ctx, r.PathValue("id"))
+		})
+	})
 	return s.guard(mux)
 }
 

@@ -14,8 +14,8 @@ func (d *daemon) operators() *operators {
 		Observer: d.observer, Explain: d.explain, Metrics: d.metrics.Handler(),
 		Healthy: d.selfCheck, NotReady: func(ctx context.Context) []string { return d.notReady(ctx, true) },
 		Bypass: d.slots.Bypass.Status, Status: d.status, Plugins: d.plugins,
-		SetBypass: d.slots.Bypass.Set,
-		Record:    slots.Recordings{Slots: d.slots, Version: d.version}.Record,
+		SetBypass: d.slots.Bypass.Set, Retry: d.slots.Retry,
+		Record: slots.Recordings{Slots: d.slots, Version: d.version}.Record,
 	}
 	public := all
 	public.NotReady = func(ctx context.Context) []string { return d.notReady(ctx, false) }

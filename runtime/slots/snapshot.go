@@ -47,6 +47,11 @@ func (s *Slots) look() status.Plugins {
 		if one.Pending == nil {
 			one.Pending = p.last.look()
 		}
+		if p.judging != "" {
+			if t := s.trials.Get(p.id, p.judging); t != nil {
+				one.Probation = t.Ends
+			}
+		}
 		if m, there := s.member(p); there {
 			one.Hooks = m.Hooks.Names()
 			if m.Breaker != nil {

@@ -142,6 +142,8 @@ type Plugin struct {
 
 	Failure *FileFailure `json:"failure,omitempty"` // nil if it is as its files say, or is on its way to be
 
+	Probation time.Time `json:"probation,omitzero"` // when that of the active version ends; zero if it has none, or has passed
+
 	Active  *Version `json:"active,omitempty"`  // nil unless State is Active
 	Pending *Version `json:"pending,omitempty"` // what the files describe now, if that is not the active version
 
