@@ -174,7 +174,7 @@ func (d *daemon) assemble(ctx context.Context, o options) (err error) {
 	}
 	options := slots.Options{
 		Config: c, Observer: d.observer, Loader: loader.New(load), Reconciler: d.reconciler, FirstSyncTime: o.firstSyncTime,
-		Stopping: ctx.Done(), Reported: docked,
+		Stopping: ctx.Done(), Reported: docked, Counts: d.ofProbation,
 	}
 	if d.traces != nil {
 		options.Around = d.traces.Around

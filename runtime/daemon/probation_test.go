@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/daemon"
 	"github.com/wasmproxy/wasmproxy/runtime/delivery"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
 // deliver has a delivery bring the guest as the plugin 10-quota, with this probation.
@@ -45,6 +46,20 @@ func delivered(t *testing.T, run func(*node) runner, good bool, policy string) *
 	return n
 }
 
+// plugin is the state of one plugin, as the proxy tells it.
+func (n *node) plugin(id string) (p status.Plugin) {
+	n.t.Helper()
+	all, err := n.admin().Plugins(n.t.Context())
+	n.must(err)
+	for _, p := range all.Plugins {
+		if p.ID == id {
+			return p
+		}
+	}
+	n.t.Fatalf("there is no plugin %s in %+v", id, all)
+	return p
+}
+
 // failing creates containers until the node has gone back, and returns how many were refused.
 func (n *node) failing() (refused int) {
 	n.t.Helper()
@@ -53,7 +68,7 @@ func (n *node) failing() (refused int) {
 		refused++
 	}
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if n.plugin("10-quota").Failure != nil {
+		if p := n.plugin("10-quota"); p.Failure != nil && p.Pending == nil {
 			return refused
 		}
 		if pod == "" {
@@ -118,17 +133,25 @@ func TestFirstVersionGoesBackToNone(t *testing.T) {
 	}
 }
 
+// crash kills the proxy, and starts it again.
+func (n *node) crash() {
+	n.t.Helper()
+	n.end()
+	n.log = newJournal()
+	n.start(n.asProcess)
+}
+
 // TestCrashesOfAVersionOnProbation: at the third start after no orderly stop, the version before is loaded.
 func TestCrashesOfAVersionOnProbation(t *testing.T) {
 	n := delivered(t, func(n *node) runner { return n.asProcess }, true, "Ignore")
 	for range 2 {
-		n.again(n.asProcess)
+		n.crash()
 		n.awaitSocket()
 		if p := n.plugin("10-quota"); p.Failure != nil {
 			t.Fatalf("%+v", p.Failure)
 		}
 	}
-	n.again(n.asProcess)
+	n.crash()
 	n.awaitProblem("it failed its probation at ", "the proxy was started 3 times without an orderly stop")
 	n.awaitActive("10-quota")
 	n.quotaServes("after three crashes")

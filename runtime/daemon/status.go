@@ -11,6 +11,7 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/observe/metrics"
 	"github.com/wasmproxy/wasmproxy/runtime/peers"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/probation"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
@@ -99,6 +100,12 @@ func (d *daemon) plugins(ctx context.Context) (status.Plugins, error) {
 		all.Plugins[i].Counts = counts(d.metrics.Plugin(all.Plugins[i].ID))
 	}
 	return all, err
+}
+
+// ofProbation counts what a version on probation is judged by.
+func (d *daemon) ofProbation(id string) probation.Counts {
+	t := d.metrics.Plugin(id)
+	return probation.Counts{Calls: t.Calls, Failures: t.Failures, WriteFailures: t.WriteFailures, Fights: t.Fights, Openings: t.Openings}
 }
 
 func counts(t metrics.Totals) status.Counts {

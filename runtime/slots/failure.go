@@ -66,7 +66,11 @@ func (s *Slots) meanwhile(p *slot) string {
 	case s.bypassed:
 		return "plugins are bypassed"
 	case p.active != nil:
-		return fmt.Sprintf("version %s of %s stays active", plugin.Printable(p.active.loaded.Manifest().Version, 1<<8), p.good.Since.UTC().Format(time.RFC3339))
+		since := p.active.since
+		if p.good != nil && p.good.Description.Same(p.active.description) {
+			since = p.good.Since
+		}
+		return fmt.Sprintf("version %s of %s stays active", plugin.Printable(p.active.loaded.Manifest().Version, 1<<8), since.UTC().Format(time.RFC3339))
 	case p.refuses():
 		return "its hooks are refused until its last good version is loaded"
 	case p.last != nil && p.last.state != failed:

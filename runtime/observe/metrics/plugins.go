@@ -151,6 +151,7 @@ type Totals struct {
 	Conflicts       uint64        // fields that it wanted to have another value than an earlier plugin
 	Fights          uint64        // cgroup files that are left alone since something else overwrites them
 	WriteFailures   uint64        // of cgroup files
+	Openings        uint64        // of its circuit breaker
 	P50, P99        time.Duration // estimates of how long a call takes, in any hook; 0 if there was none
 	Last            *Failure      // nil if there was none
 }
@@ -164,6 +165,7 @@ func (m *Metrics) Plugin(id string) (t Totals) {
 	t.Last = p.failure.Load()
 	counted := func(name string) uint64 { return uint64(valueOf(p.families.counter(name).WithLabelValues(p.id))) }
 	t.Exempted, t.Conflicts = counted("wasmproxy_calls_exempted_total"), counted("wasmproxy_plugin_conflicts_total")
+	t.Openings = counted("wasmproxy_plugin_breaker_openings_total")
 	t.Fights, t.WriteFailures = counted("wasmproxy_cgroup_fights_total"), counted("wasmproxy_cgroup_write_failures_total")
 	for i, c := range p.calls {
 		n := uint64(valueOf(c))
