@@ -47,7 +47,8 @@ not have a plugin as its files say.`,
 	}
 	cmd.AddCommand(newCommand(), buildCommand(), inspectCommand(), runCommand(), testCommand(), benchCommand())
 	cmd.AddCommand(recordCommand(), replayCommand())
-	cmd.AddCommand(installCommand(), removeCommand(), deliverCommand(), listCommand(), retryCommand(), enableCommand(true), enableCommand(false))
+	cmd.AddCommand(installCommand(), removeCommand(), deliverCommand(), listCommand(), retryCommand())
+	cmd.AddCommand(enableCommand(true), enableCommand(false))
 	return cmd
 }
 

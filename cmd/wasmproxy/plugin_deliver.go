@@ -100,7 +100,8 @@ func deliver(cmd *cobra.Command, from string, o deliverFlags) error {
 		return fmt.Errorf("the proxy's settings cannot be read, so nothing was changed: %w", err)
 	}
 	c.PluginDir = cmp.Or(o.dir, c.PluginDir)
-	directory, of := delivery.Directory(c.PluginDir), delivery.Delivery{Owner: o.owner, MayEmpty: o.allowEmpty, CheckOnly: o.checkOnly, Probation: o.probation}
+	directory := delivery.Directory(c.PluginDir)
+	of := delivery.Delivery{Owner: o.owner, MayEmpty: o.allowEmpty, CheckOnly: o.checkOnly, Probation: o.probation}
 	if of.Plugins, err = delivery.Read(from); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}

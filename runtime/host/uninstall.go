@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/lastgood"
+	"github.com/wasmproxy/wasmproxy/runtime/probation"
 )
 
 // ByHand is the error of an uninstallation that has changed nothing, because kubelet has the proxy's endpoint in a way
@@ -106,7 +107,7 @@ func (p *removal) removeMade() error {
 		if dir == "" {
 			continue
 		}
-		if err := lastgood.Remove(root.under(dir)); err != nil {
+		if err := errors.Join(lastgood.Remove(root.under(dir)), probation.Remove(root.under(dir))); err != nil {
 			return err
 		}
 	}

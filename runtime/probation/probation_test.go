@@ -28,7 +28,9 @@ func newNode(t *testing.T) *node {
 }
 
 func (n *node) start(t *testing.T) *probation.Trials {
-	return probation.Open(t.Context(), n.dir, &n.events)
+	all := probation.New(n.dir, &n.events)
+	all.Begin(t.Context())
+	return all
 }
 
 func one(settings string) registry.Description {
@@ -64,7 +66,7 @@ func TestJudge(t *testing.T) {
 		all := n.start(t)
 		d := one("1")
 		found(t, all, d)
-		all.Begin(d.ID, d.Generation(), row.before)
+		all.Activate(d.ID, d.Generation(), row.before)
 		sum := probation.Counts{
 			Calls: row.before.Calls + row.after.Calls, Failures: row.before.Failures + row.after.Failures, Openings: row.before.Openings + row.after.Openings,
 			WriteFailures: row.before.WriteFailures + row.after.WriteFailures, Fights: row.before.Fights + row.after.Fights,
@@ -117,14 +119,14 @@ func TestTrialsOfFiles(t *testing.T) {
 	n, d := newNode(t), one("1")
 	all := n.start(t)
 	found(t, all, d)
-	all.Begin(d.ID, d.Generation(), probation.Counts{})
+	all.Activate(d.ID, d.Generation(), probation.Counts{})
 	ends := all.Get(d.ID, d.Generation()).Ends
 	if left := time.Until(ends); left < 50*time.Minute || left > time.Hour {
 		t.Errorf("it ends in %s", left)
 	}
 	all.Save(t.Context())
 	later := n.start(t)
-	later.Begin(d.ID, d.Generation(), probation.Counts{})
+	later.Activate(d.ID, d.Generation(), probation.Counts{})
 	if again := later.Get(d.ID, d.Generation()); !again.Ends.Equal(ends) {
 		t.Errorf("a restart moves its end from %s to %s", ends, again.Ends)
 	}

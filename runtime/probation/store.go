@@ -41,20 +41,25 @@ type file struct {
 	Trials  map[string]*Trial `json:"trials"`
 }
 
-// Open reads the trials, and counts the start of this process in those that are open: a version that ends the proxy each time
-// fails here, before it is loaded. That is saved. A file that cannot be read is an event, and there are no trials then.
-func Open(ctx context.Context, dir string, observer observe.Observer) *Trials {
-	t := &Trials{observer: observer, dir: dir, all: map[string]*Trial{}}
-	if dir == "" {
-		return t
+// New returns no trials, which are saved in a directory; "": nowhere.
+func New(dir string, observer observe.Observer) *Trials {
+	return &Trials{observer: observer, dir: dir, all: map[string]*Trial{}}
+}
+
+// Begin reads the trials, before they are used, and counts the start of this process in those that are open: a version that ends
+// the proxy each time fails here, before it is loaded. That is saved. A file that cannot be read is an event, and there are no
+// trials then.
+func (t *Trials) Begin(ctx context.Context) {
+	if t.dir == "" {
+		return
 	}
-	all, err := read(filepath.Join(dir, fileName))
+	all, err := read(filepath.Join(t.dir, fileName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return t
+		return
 	}
 	if err != nil {
-		observer.Observe(ctx, &observe.ProbationIgnored{Err: err})
-		return t
+		t.observer.Observe(ctx, &observe.ProbationIgnored{Err: err})
+		return
 	}
 	t.all = all
 	for id, one := range t.all {
@@ -67,7 +72,6 @@ func Open(ctx context.Context, dir string, observer observe.Observer) *Trials {
 		}
 	}
 	t.Save(ctx)
-	return t
 }
 
 func read(path string) (map[string]*Trial, error) {
@@ -93,6 +97,14 @@ func read(path string) (map[string]*Trial, error) {
 		f.Trials = map[string]*Trial{}
 	}
 	return f.Trials, nil
+}
+
+// Remove removes what Trials have saved in a directory, which may hold other things.
+func Remove(dir string) error {
+	if err := os.Remove(filepath.Join(dir, fileName)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // Found takes the files as they are now, and what terms says of them: for how long a file's version is to be on probation. New
@@ -143,9 +155,9 @@ func (t *Trials) Get(id, generation string) *Trial {
 	return &copied
 }
 
-// Begin notes that the version has become active, with the plugin's counts. It does so once in a process: a trial that an
+// Activate notes that the version has become active, with the plugin's counts. It does so once in a process: a trial that an
 // earlier one began ends when that one said.
-func (t *Trials) Begin(id, generation string, now Counts) {
+func (t *Trials) Activate(id, generation string, now Counts) {
 	t.change(id, generation, func(one *Trial) {
 		if one.Ends.IsZero() {
 			one.Ends, one.Before, one.from = time.Now().Add(one.For), now, now

@@ -45,7 +45,7 @@ func New(o Options) (*Slots, error) {
 	if s.durable, err = durable.Open(c.StateDir, o.Observer); err != nil {
 		return nil, err
 	}
-	s.lastGood, s.counts = lastgood.NewSaver(c.DataDir, o.Observer), o.Counts
+	s.lastGood, s.trials, s.counts = lastgood.NewSaver(c.DataDir, o.Observer), probation.New(c.DataDir, o.Observer), o.Counts
 	s.Bypass = newBypass(s)
 	s.generations = generations{
 		config: c, observer: o.Observer, reconciler: o.Reconciler, around: o.Around,
@@ -72,9 +72,9 @@ func (s *Slots) Start(ctx context.Context) (err error) {
 	if s.watcher, err = registry.Open(ctx, s.observer, dirsOf(s.config), descriptions); err != nil {
 		return err
 	}
-	s.trials = probation.Open(ctx, s.config.DataDir, s.observer)
+	s.trials.Begin(ctx)
 	list := s.watcher.List()
-	s.found(ctx, list)
+	found(ctx, s.trials, list, s.config.PluginDir)
 	s.files.Store(&list)
 	if s.config.BypassFile != "" {
 		s.Bypass.look(ctx, byFile, s.bypass)
@@ -89,7 +89,7 @@ func (s *Slots) Run(ctx context.Context) {
 	var tasks sync.WaitGroup
 	tasks.Go(func() {
 		s.watcher.Run(ctx, func(list registry.List) {
-			s.found(ctx, list)
+			found(ctx, s.trials, list, s.config.PluginDir)
 			s.files.Store(&list)
 			s.post(func(ctx context.Context) { s.update(ctx, list) })
 		})

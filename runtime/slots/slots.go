@@ -38,7 +38,7 @@ type Slots struct {
 	reconciler *reconcile.Reconciler
 	durable    *durable.Store    // values that plugins keep
 	lastGood   *lastgood.Saver   // versions of plugins
-	trials     *probation.Trials // set by Start
+	trials     *probation.Trials // of new versions
 	counts     func(id string) probation.Counts
 	watcher    *registry.Watcher // of the plugins' files
 
@@ -173,7 +173,7 @@ func (s *Slots) update(ctx context.Context, list registry.List) {
 		delete(gone, d.ID)
 		delete(s.good, d.ID)
 		s.all[d.ID], s.order = p, append(s.order, p)
-		s.describe(ctx, p, s.judged(d))
+		s.describe(ctx, p, judged(s.trials, d))
 	}
 	if list.Complete {
 		s.good = nil

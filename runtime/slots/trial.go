@@ -15,10 +15,10 @@ import (
 // judgeEvery is how often a version on probation is judged.
 const judgeEvery = time.Second
 
-// found has new versions put on probation that a delivery has asked it for.
-func (s *Slots) found(ctx context.Context, list registry.List) {
-	s.trials.Found(ctx, list, func(d registry.Description) time.Duration {
-		return delivery.Directory(s.config.PluginDir).Probation(d.ID, d.Settings)
+// found has new versions put on probation that a delivery to the plugin directory has asked it for.
+func found(ctx context.Context, trials *probation.Trials, list registry.List, pluginDir string) {
+	trials.Found(ctx, list, func(d registry.Description) time.Duration {
+		return delivery.Directory(pluginDir).Probation(d.ID, d.Settings)
 	})
 }
 
@@ -34,8 +34,8 @@ func (f *failedTrial) Error() string {
 }
 
 // judged returns the description with a Problem if its version has failed its probation: files that are bad change nothing.
-func (s *Slots) judged(d registry.Description) registry.Description {
-	if t := s.trials.Get(d.ID, d.Generation()); t != nil && t.Failure != nil && d.Problem == nil {
+func judged(trials *probation.Trials, d registry.Description) registry.Description {
+	if t := trials.Get(d.ID, d.Generation()); t != nil && t.Failure != nil && d.Problem == nil {
 		d.Problem = &failedTrial{plugin.Name(d.ID), *t.Failure}
 	}
 	return d
@@ -49,8 +49,8 @@ func (s *Slots) onProbation(ctx context.Context, p *slot) bool {
 		return false
 	}
 	if t.Ends.IsZero() {
-		s.trials.Begin(p.id, generation, s.counts(p.id))
-		s.saveTrials(ctx)
+		s.trials.Activate(p.id, generation, s.counts(p.id))
+		s.jobs.Go(func() { s.trials.Save(ctx) })
 		s.observer.Observe(ctx, &observe.ProbationBegun{Plugin: p.id, Ends: s.trials.Get(p.id, generation).Ends})
 	}
 	if p.judging != generation {
@@ -60,8 +60,6 @@ func (s *Slots) onProbation(ctx context.Context, p *slot) bool {
 	return true
 }
 
-func (s *Slots) saveTrials(ctx context.Context) { s.jobs.Go(func() { s.trials.Save(ctx) }) }
-
 func (s *Slots) judgeLater(p *slot, generation string) {
 	time.AfterFunc(judgeEvery, func() { s.post(func(ctx context.Context) { s.judge(ctx, p, generation) }) })
 }
@@ -69,7 +67,8 @@ func (s *Slots) judgeLater(p *slot, generation string) {
 // judge has a version go on, pass or fail that is on probation.
 func (s *Slots) judge(ctx context.Context, p *slot, generation string) {
 	t := s.trials.Get(p.id, generation)
-	if t == nil || !t.Open() || p.active == nil || p.active.description.Generation() != generation { // another one has come, or a bypass
+	there := p.active != nil && p.active.description.Generation() == generation
+	if !there || t == nil || !t.Open() { // another version has come, or a bypass
 		p.judging = ""
 		return
 	}
@@ -86,12 +85,12 @@ func (s *Slots) judge(ctx context.Context, p *slot, generation string) {
 		s.remember(ctx, p)
 	}
 	p.judging = ""
-	s.saveTrials(ctx)
+	s.jobs.Go(func() { s.trials.Save(ctx) })
 }
 
 // goBack has the version before be active again: the last good one, or none.
 func (s *Slots) goBack(ctx context.Context, p *slot) {
-	p.describe(s.judged(p.description))
+	p.describe(judged(s.trials, p.description))
 	s.discard(p.next)
 	p.next, s.changed = nil, true
 	switch {

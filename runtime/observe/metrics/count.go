@@ -57,6 +57,8 @@ func (m *Metrics) countPlugin(e observe.Event) {
 		m.addOf(e.Plugin, "wasmproxy_plugin_loads_total", 1, "failed")
 	case *observe.AuditLinesLimited:
 		m.addOf(e.Plugin, "wasmproxy_audit_lines_limited_total", e.Lines)
+	case *observe.ProbationFailed:
+		m.addOf(e.Plugin, "wasmproxy_plugin_probations_failed_total", 1)
 	case *observe.BreakerOpened:
 		m.addOf(e.Plugin, "wasmproxy_plugin_breaker_openings_total", 1)
 	}
