@@ -68,7 +68,7 @@ func (t *Trials) Begin(ctx context.Context) {
 		}
 		one.Starts++
 		if one.Starts > maxStarts {
-			t.fail(ctx, id, one, fmt.Sprintf("the proxy was started %d times without an orderly stop", one.Starts))
+			t.Fail(ctx, id, one.Generation, fmt.Sprintf("the proxy was started %d times without an orderly stop", one.Starts))
 		}
 	}
 	t.Save(ctx)
@@ -172,20 +172,21 @@ func (t *Trials) Pass(id, generation string) {
 
 // Fail notes that the version has failed, and tells of it.
 func (t *Trials) Fail(ctx context.Context, id, generation, reason string) {
-	t.change(id, generation, func(one *Trial) { t.fail(ctx, id, one, reason) })
+	if t.change(id, generation, func(one *Trial) { one.Failure = &Failure{Reason: reason, At: time.Now()} }) {
+		t.observer.Observe(ctx, &observe.ProbationFailed{Plugin: id, Reason: reason})
+	}
 }
 
-func (t *Trials) fail(ctx context.Context, id string, one *Trial, reason string) {
-	one.Failure = &Failure{Reason: reason, At: time.Now()}
-	t.observer.Observe(ctx, &observe.ProbationFailed{Plugin: id, Reason: reason})
-}
-
-func (t *Trials) change(id, generation string, how func(*Trial)) {
+// change changes a trial that is open, and reports whether there is one.
+func (t *Trials) change(id, generation string, how func(*Trial)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if one := t.all[id]; one != nil && one.Generation == generation && one.Open() {
-		how(one)
+	one := t.all[id]
+	if one == nil || one.Generation != generation || !one.Open() {
+		return false
 	}
+	how(one)
+	return true
 }
 
 // Retry has the version of a plugin that has failed loaded once more, with a new probation, and reports whether there is one.
