@@ -23,6 +23,7 @@ const (
 	wasmproxy8  = "wasmproxy+8wasm"
 	wasmproxy10 = "wasmproxy+10wasm"
 	withSinks   = "wasmproxy+1wasm+sinks"
+	recorded    = "wasmproxy+1wasm+record"
 	noopWasm    = "wasmproxy+1noop"
 	remoteHook  = "wasmproxy+1remote"
 )
@@ -57,6 +58,8 @@ type node struct {
 	missing map[string]string  // parties that cannot run here, and why
 	started []*process.Process // in the order in which they depend on one another
 	hooks   *process.Process   // the hook server
+
+	recorder *process.Process // of the plugin of one party
 
 	traces    *process.Process // the collector of traces
 	tracesURL string
@@ -105,7 +108,10 @@ func startNode(ctx context.Context, dir, memory string, bin *binaries, root stri
 			return n, err
 		}
 	}
-	return n, n.startWasmproxies(ctx, root)
+	if err := n.startWasmproxies(ctx, root); err != nil {
+		return n, err
+	}
+	return n, n.startRecorder(ctx)
 }
 
 func (n *node) backendSocket() string { return n.path("backend.sock") }

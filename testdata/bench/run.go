@@ -31,7 +31,7 @@ func run(ctx context.Context, o *options) error {
 	if err := errors.Join(err, n.stop()); err != nil {
 		return err
 	}
-	if err := errors.Join(n.checkHooks(), n.checkTraces()); err != nil {
+	if err := errors.Join(n.checkHooks(), n.checkTraces(), n.checkRecording()); err != nil {
 		return err
 	}
 	return write(ctx, o, r)

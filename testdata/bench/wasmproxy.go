@@ -27,6 +27,7 @@ func (n *node) startWasmproxies(ctx context.Context, root string) error {
 	create, run := []string{preCreate}, []string{preRun}
 	for _, p := range []*party{
 		{name: wasmproxy}, {name: wasmproxy1, plugins: 1, hooks: create}, {name: wasmproxy5, plugins: 5, hooks: create}, {name: wasmproxy8, plugins: 8, hooks: create},
+		{name: recorded, plugins: 1, hooks: create, flags: []string{"--admin-socket=" + n.path(recorded, "admin.sock")}},
 		{name: withSinks, plugins: 1, hooks: create, flags: sinks(n), env: n.traced()}, {name: noopWasm, plugins: 1, hooks: run}, {name: remoteHook, plugins: 1, hooks: []string{preRun, preCreate}},
 	} {
 		module := qos
@@ -84,7 +85,7 @@ func (p *party) loaded(context.Context) error {
 
 // checkChange tells whether what the wasm plugins ask for reaches the backend.
 func (n *node) checkChange(ctx context.Context) error {
-	for _, name := range []string{wasmproxy1, withSinks, wasmproxy5, wasmproxy8} {
+	for _, name := range []string{wasmproxy1, recorded, withSinks, wasmproxy5, wasmproxy8} {
 		p := n.parties[name]
 		if err := p.checkChange(ctx); err != nil {
 			return fmt.Errorf("party %s: %w", name, err)
