@@ -58,7 +58,7 @@ case "$*" in
 	/usr/local/bin/wasmproxy serve --config /etc/wasmproxy/wasmproxy.yaml >>$DIR/proxy.log 2>&1 </dev/null &
 	echo $! >$DIR/proxy.pid ;;
 "disable --now "*) end $DIR/proxy.pid ;;
-"show --property=MainPID --value wasmproxy.service") cat $DIR/proxy.pid ;;
+"show --property=MainPID wasmproxy.service") echo "MainPID=$(cat $DIR/proxy.pid)" ;;
 show*" kubelet.service")
 	if alive $DIR/kubelet.pid; then
 		printf 'MainPID=%s\nActiveState=active\nSubState=running\nResult=success\nExecMainStatus=0\nNRestarts=0\n' $(cat $DIR/kubelet.pid)
