@@ -32,7 +32,7 @@ func (n *node) checkRecording() error {
 	if err != nil {
 		return err
 	}
-	got, want := bytes.Count(said, []byte(`"hook":"`+preCreate+`"`)), n.parties[recorded].asked[preCreate]
+	got, want := bytes.Count(said, []byte(`"hook":"`+preCreate+`","time"`)), n.parties[recorded].asked[preCreate]
 	if got > want || got < want*9/10 {
 		return fmt.Errorf("%d calls were recorded, want %d", got, want)
 	}
