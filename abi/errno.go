@@ -28,3 +28,26 @@ func (e Errno) Error() string {
 	}
 	return errnoNames[-e]
 }
+
+var errnoCapitals = [...]string{
+	"OK", "NOT_FOUND", "UNSUPPORTED", "DENIED", "INVALID", "TOO_LARGE", "LIMIT", "READ_ONLY", "CONFLICT",
+}
+
+// ErrnoName returns an error's name in capitals, such as READ_ONLY, as ABI.md has it in its text, and fixtures and recordings
+// write it; "" for no error of the ABI.
+func ErrnoName(e Errno) string {
+	if e > 0 || int(-e) >= len(errnoCapitals) {
+		return ""
+	}
+	return errnoCapitals[-e]
+}
+
+// ErrnoByName finds an error by its name in capitals. OK is none.
+func ErrnoByName(name string) (Errno, bool) {
+	for e := NotFound; e >= Conflict; e-- {
+		if ErrnoName(e) == name {
+			return e, true
+		}
+	}
+	return OK, false
+}

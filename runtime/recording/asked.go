@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
@@ -152,7 +151,7 @@ func (a Asked) MarshalJSON() ([]byte, error) {
 	err := put(`{"`+a.Question.Function.Name+`":`, append([]any{}, a.args...))
 	switch {
 	case a.Question.Errno != abi.OK:
-		err = errors.Join(err, put(`,"error":`, ErrorName(a.Question.Errno)))
+		err = errors.Join(err, put(`,"error":`, abi.ErrnoName(a.Question.Errno)))
 	case a.is != nil:
 		err = errors.Join(err, put(`,"is":`, a.is))
 	}
@@ -206,24 +205,4 @@ func number(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	return d.Decode(into)
-}
-
-// ErrorName is an error's name, as ABI.md writes it in its text.
-func ErrorName(e abi.Errno) string {
-	switch e {
-	case abi.Limit:
-		return "LIMIT"
-	case abi.ReadOnly:
-		return "READ_ONLY"
-	}
-	return strings.ToUpper(strings.ReplaceAll(e.Error(), " ", "_"))
-}
-
-func errorNamed(name string) (abi.Errno, bool) {
-	for e := abi.NotFound; e >= abi.Conflict; e-- {
-		if ErrorName(e) == name {
-			return e, true
-		}
-	}
-	return abi.OK, name == ""
 }

@@ -27,7 +27,7 @@ func parse(name string, args []any, is any, failed string, hidden bool) (*plugin
 		}
 	}
 	var known bool
-	if q.Errno, known = errorNamed(failed); !known {
+	if q.Errno, known = abi.ErrnoByName(failed); !known && failed != "" {
 		return nil, fmt.Errorf("error: there is no error %q", failed)
 	}
 	if err := parseAnswer(q, is, hidden); err != nil {

@@ -72,33 +72,10 @@ func (c *Call) set(key string, text json.RawMessage) error {
 	if c.Is == nil && key == "is" {
 		return fmt.Errorf("null")
 	}
-	if c.Error != "" && errnoOf(c.Error) == 0 {
+	if _, known := abi.ErrnoByName(c.Error); c.Error != "" && !known {
 		return fmt.Errorf("there is no error %q", c.Error)
 	}
 	return nil
-}
-
-// errnoOf finds an error by its name in capitals, as ABI.md writes it in its text.
-func errnoOf(name string) abi.Errno {
-	for e := abi.Errno(-1); ; e-- {
-		switch text := e.Error(); {
-		case ErrorName(e) == name:
-			return e
-		case text == "unknown error":
-			return 0
-		}
-	}
-}
-
-// ErrorName is an error's name as ABI.md writes it in its text.
-func ErrorName(e abi.Errno) string {
-	switch e {
-	case abi.Limit:
-		return "LIMIT"
-	case abi.ReadOnly:
-		return "READ_ONLY"
-	}
-	return strings.ToUpper(strings.ReplaceAll(e.Error(), " ", "_"))
 }
 
 // compile returns the instructions of the call, and the lines that come of it.

@@ -82,8 +82,8 @@ func TestErrorsAreCovered(t *testing.T) {
 		}
 	}
 	for e := abi.Errno(-1); e.Error() != "unknown error"; e-- {
-		if !seen[ErrorName(e)] {
-			t.Errorf("no vector for %s", ErrorName(e))
+		if !seen[abi.ErrnoName(e)] {
+			t.Errorf("no vector for %s", abi.ErrnoName(e))
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/wasmproxy/wasmproxy/abi"
 )
 
 var (
@@ -31,7 +33,7 @@ func documentedErrors(t *testing.T) map[string][]string {
 		name, body := string(text[at[2]:at[3]]), string(text[at[1]:end])
 		body, _, _ = strings.Cut(body, "\n## ")
 		for _, word := range errorWord.FindAllString(body, -1) {
-			if errnoOf(word) != 0 && !slices.Contains(errors[name], word) {
+			if _, known := abi.ErrnoByName(word); known && !slices.Contains(errors[name], word) {
 				errors[name] = append(errors[name], word)
 			}
 		}

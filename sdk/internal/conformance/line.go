@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/wasmproxy/wasmproxy/abi"
 )
 
 // configLength stands for the length of the configuration, which is known last.
@@ -29,7 +31,8 @@ func (e *encoder) line() (string, error) {
 	case name == "fail", name == "abort":
 		return "", nil
 	case c.Error != "":
-		return "info: " + strconv.Itoa(int(errnoOf(c.Error))) + e.untouchedPlace(), nil
+		errno, _ := abi.ErrnoByName(c.Error) // checked when it was read
+		return "info: " + strconv.Itoa(int(errno)) + e.untouchedPlace(), nil
 	case c.Length != nil:
 		return "info: " + strconv.FormatInt(*c.Length, 10) + shown(strings.Repeat(untouched, int(e.cap()))), nil
 	case c.Is == nil:
