@@ -32,21 +32,21 @@ type Watched interface {
 	Watch(w Watcher) (stop func())
 }
 
-// Watcher is told of the calls of one plugin, of several at a time. It must not wait.
+// Watcher watches the calls of one plugin, several at a time. It must not wait.
 type Watcher interface {
-	// Begin is told that a call begins, and returns who is told of it; nil: nobody is.
+	// Begin is called when a call begins, and returns what watches it; nil: nothing does.
 	Begin(ev Event, adj *Adjustment) CallWatcher
-	// Closed is told that the plugin gets no more calls: another version has replaced it, or its files have gone.
+	// Closed is called when the plugin gets no more calls: another version has replaced it, or its files have gone.
 	Closed()
 }
 
-// CallWatcher is told of one call, by the goroutine of that call. It must not wait.
+// CallWatcher watches one call, in the goroutine of that call. It must not wait.
 type CallWatcher interface {
-	// Ask is told what the plugin asks. With true it has answered in the host's place.
+	// Ask gets a question of the plugin. With true it has answered in the host's place.
 	Ask(q *Question) (answered bool)
-	// Answered is told what the host has answered.
+	// Answered gets the question with the host's answer.
 	Answered(q *Question)
-	// End is told that the call has ended. The event and the adjustment of Begin are valid until it returns.
+	// End is called when the call has ended. The event and the adjustment of Begin are valid until it returns.
 	End(err error)
 }
 
@@ -89,7 +89,7 @@ func (s *Watches) watchers() []Watcher {
 	return nil
 }
 
-// Begin returns who is told of a call that begins; nil if nobody is.
+// Begin returns what watches a call that begins; nil if nothing does.
 func (s *Watches) Begin(ev Event, adj *Adjustment) CallWatcher {
 	all := s.all.Load()
 	if all == nil {

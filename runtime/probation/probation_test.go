@@ -147,7 +147,7 @@ func TestTrialsOfFiles(t *testing.T) {
 	}
 }
 
-// TestBadFiles: what cannot be trusted or read is told of, and there are no trials.
+// TestBadFiles: what cannot be trusted or read is an event, and there are no trials.
 func TestBadFiles(t *testing.T) {
 	for name, damage := range map[string]func(path string) error{
 		"cut off":         func(path string) error { return os.Truncate(path, 20) },

@@ -20,7 +20,7 @@ const (
 	maxWaitingCalls = 1024
 )
 
-// Recorder is told of a plugin's calls, and writes them down. What the reader does not take in time is dropped and counted.
+// Recorder watches a plugin's calls, and writes them down. What the reader does not take in time is dropped and counted.
 // A call of the plugin never waits.
 type Recorder struct {
 	options Options
