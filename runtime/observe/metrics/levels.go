@@ -88,7 +88,9 @@ func (e emitter) plugin(p *status.Plugin, notHeld int) {
 		e.emit("wasmproxy_plugin_info", 1, id, p.Kind, clean(a.Version), a.Digest, a.Settings)
 	}
 	e.emit("wasmproxy_plugin_load_failed", truth(p.Failure != nil), id)
-	e.emit("wasmproxy_plugin_on_probation", truth(!p.Probation.IsZero()), id)
+	if !p.Probation.IsZero() {
+		e.emit("wasmproxy_plugin_on_probation", 1, id)
+	}
 	e.emit("wasmproxy_plugin_breaker_open", truth(p.Breaker != "" && p.Breaker != "closed"), id)
 	e.emit("wasmproxy_plugin_instances", float64(p.Instances), id)
 	e.emit("wasmproxy_plugin_memory_bytes", float64(p.Memory), id)

@@ -55,7 +55,7 @@ var Families = []Family{
 	{"wasmproxy_plugin_log_dropped_bytes_total", Counter, []string{"plugin"}, "Bytes of a plugin's log that were dropped.", false},
 	{"wasmproxy_plugin_loads_total", Counter, []string{"plugin", "result"}, "Loads of a plugin's files. result is loaded, replaced or failed.", false},
 	{"wasmproxy_plugin_load_failed", Gauge, []string{"plugin"}, "1 while the present files of a plugin cannot be loaded, else 0. An earlier version may be active.", true},
-	{"wasmproxy_plugin_on_probation", Gauge, []string{"plugin"}, "1 while the active version of a plugin is on probation, else 0.", true},
+	{"wasmproxy_plugin_on_probation", Gauge, []string{"plugin"}, "1 while the active version of a plugin is on probation; at other times there is no series.", true},
 	{"wasmproxy_plugin_probations_failed_total", Counter, []string{"plugin"}, "Versions of a plugin that failed their probation, so that the node went back to the one before.", false},
 	{"wasmproxy_plugin_breaker_openings_total", Counter, []string{"plugin"}, "Times that a plugin's circuit breaker opened.", false},
 	{"wasmproxy_plugin_breaker_open", Gauge, []string{"plugin"}, "1 while a plugin is not called since it failed too often, else 0.", true},

@@ -65,6 +65,7 @@ func TestEachRowIsExported(t *testing.T) {
 	m := metrics.New("v1", func() (*status.Status, map[string]*plugin.Metrics) {
 		s, own := levels()
 		s.Lost = status.Lost{AuditLines: 1, Spans: 1}
+		s.Plugins.Plugins[0].Probation = time.Now()
 		s.Plugins.Plugins[0].Active = &status.Version{Version: "1.0.0", Digest: "ab", Settings: "cd"}
 		return s, own
 	})

@@ -23,6 +23,7 @@ var notProduced = map[string]string{
 	"wasmproxy_hooks_skipped_total":   "every request can be decoded",
 	"wasmproxy_post_hooks_late_total": "no post hook takes long",
 
+	"wasmproxy_plugin_on_probation":             "no plugin is delivered with a probation",
 	"wasmproxy_plugin_dry_run_rejections_total": "the plugin in dry-run changes containers",
 }
 
