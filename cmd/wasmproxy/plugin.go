@@ -37,6 +37,7 @@ func pluginCommand() *cobra.Command {
   remove   removes what install or a person has put there
   deliver  makes an owner's plugins on a node those of a directory, such as a mounted ConfigMap
   list     shows the plugins of the running proxy and their states
+  shadow   shows what a version that is called beside a plugin would do otherwise
   retry    has a version loaded once more that failed its probation
   enable, disable  switch a plugin on or off by its JSON file
 
@@ -47,7 +48,7 @@ not have a plugin as its files say.`,
 	}
 	cmd.AddCommand(newCommand(), buildCommand(), inspectCommand(), runCommand(), testCommand(), benchCommand())
 	cmd.AddCommand(recordCommand(), replayCommand())
-	cmd.AddCommand(installCommand(), removeCommand(), deliverCommand(), listCommand(), retryCommand())
+	cmd.AddCommand(installCommand(), removeCommand(), deliverCommand(), listCommand(), shadowCommand(), retryCommand())
 	cmd.AddCommand(enableCommand(true), enableCommand(false))
 	return cmd
 }

@@ -112,6 +112,9 @@ func (t *table) plugin(p *status.Plugin, now time.Time) {
 	if !p.Probation.IsZero() {
 		t.note("on probation until %s: the node goes back to the version before if this one fails", p.Probation.UTC().Format(time.RFC3339))
 	}
+	if s := p.Shadow; s != nil {
+		t.note("%s", shadowNote(p.ID, s))
+	}
 	if v := p.Pending; v != nil && v.State != "failed" {
 		t.note("%s since %s", v.State, span(now.Sub(v.Since)))
 	}
@@ -121,6 +124,22 @@ func (t *table) plugin(p *status.Plugin, now time.Time) {
 	if f := p.LastError; f != nil {
 		t.note("last error %s ago in %s: %s", span(now.Sub(f.At)), f.Hook, f.Error)
 	}
+}
+
+// shadowNote tells of the shadow of a plugin.
+func shadowNote(id string, s *status.Shadow) string {
+	switch {
+	case s.State == "failed":
+		return fmt.Sprintf("its shadow is not loaded, since %s: %s; the plugin itself is as it was", s.Since.UTC().Format(time.RFC3339), s.Reason)
+	case s.State != "active":
+		return "its shadow is " + s.State
+	}
+	breaker := ""
+	if s.Breaker != "" && s.Breaker != "closed" {
+		breaker = "; it fails too often, and its circuit breaker is " + s.Breaker
+	}
+	return fmt.Sprintf("its shadow, version %s: %d calls same, %d different, %d failed, %d refused%s; wasmproxy plugin shadow %s shows them",
+		cmp.Or(s.Version, "-"), s.Outcomes["same"], s.Outcomes["different"], s.Outcomes["failed"], s.Outcomes["refused"], breaker, id)
 }
 
 // quick is a time of a call in seconds; - if there was none.

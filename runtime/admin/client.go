@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/wasmproxy/wasmproxy/runtime/explain"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
@@ -90,6 +91,12 @@ func (c Client) SetBypass(ctx context.Context, on bool, reason string) (now stat
 // Retry has the version of a plugin loaded once more that failed its probation.
 func (c Client) Retry(ctx context.Context, plugin string) error {
 	return c.ask(ctx, http.MethodPost, "/plugins/"+url.PathEscape(plugin)+"/retry", nil, new(struct{}))
+}
+
+// Shadow asks what came of the calls of a plugin's shadow.
+func (c Client) Shadow(ctx context.Context, id string) (r plugin.ShadowReport, err error) {
+	err = c.ask(ctx, http.MethodGet, "/plugins/"+url.PathEscape(id)+"/shadow", nil, &r)
+	return r, err
 }
 
 // Metrics asks for the metrics, in a form that Prometheus reads.

@@ -62,6 +62,8 @@ type Sources struct {
 	Record func(ctx context.Context, id string, o recording.Options, out io.Writer) error
 	// Retry has the version of a plugin loaded once more that failed its probation.
 	Retry func(ctx context.Context, plugin string) error
+	// Shadow tells what came of the calls of a plugin's shadow.
+	Shadow func(ctx context.Context, plugin string) (plugin.ShadowReport, error)
 }
 
 // Handler has a handler for each resource:
@@ -72,6 +74,7 @@ type Sources struct {
 //	PUT /bypass                                      the same; the body is a BypassRequest
 //	POST /plugins/{id}/recording                     lines of a recording; the body is a recording.Options
 //	POST /plugins/{id}/retry                         nothing: the version that failed its probation is loaded once more
+//	GET /plugins/{id}/shadow                         a plugin.ShadowReport
 //
 // and those of Status.
 // An error is a problem with its text.
@@ -88,6 +91,9 @@ func Handler(s Sources) http.Handler {
 		answerWith(w, r, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, s.Retry(ctx, r.PathValue("id"))
 		})
+	})
+	mux.HandleFunc("GET /plugins/{id}/shadow", func(w http.ResponseWriter, r *http.Request) {
+		answerWith(w, r, func(ctx context.Context) (plugin.ShadowReport, error) { return s.Shadow(ctx, r.PathValue("id")) })
 	})
 	return s.guard(mux)
 }

@@ -261,6 +261,9 @@ func (d Directory) collect(r *record) error {
 			return nil
 		}
 		named[one.Module] = true
+		if one.Shadow != nil {
+			named[one.Shadow.Module] = true
+		}
 	}
 	var errs error
 	r.Modules = slices.DeleteFunc(r.Modules, func(digest string) bool {

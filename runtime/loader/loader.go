@@ -36,11 +36,26 @@ type Options struct {
 	Observer  observe.Observer
 }
 
+// Shadows returns a Loader of shadows of plugins.
+func (l *Loader) Shadows() *Loader {
+	of := *l
+	of.observer = plugin.ShadowObserver(l.observer)
+	k := l.modules.(modules) // hook servers have no shadow
+	k.observer = of.observer
+	of.modules = k
+	return &of
+}
+
+// Shadow is how a chain calls a loaded shadow, by its description, for the observer of its outcomes.
+func (l *Loader) Shadow(d registry.Description, have *Loaded, outcomes observe.Observer) *plugin.Shadow {
+	return plugin.NewShadow(l.Member(d, have, nil).Member, d.Sample, outcomes)
+}
+
 // New returns a Loader. The caller closes the engine, after every plugin.
 func New(o Options) *Loader {
 	return &Loader{
 		observer: o.Observer, noBreaker: o.NoBreaker, uncalled: o.Uncalled,
-		modules: modules{o.Engine, o.Features, o.Config.MaxLimits()}, servers: newHookServers(o.Config, o.Observer),
+		modules: modules{o.Engine, o.Features, o.Config.MaxLimits(), nil}, servers: newHookServers(o.Config, o.Observer),
 	}
 }
 

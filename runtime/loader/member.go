@@ -12,10 +12,11 @@ import (
 // Member is a place in the chain and the shared plugin that fills it.
 type Member struct {
 	plugin.Member
-	Loaded   *Loaded
-	Refusing bool // the plugin is not loaded, and its hooks are refused
-	DryRun   bool // its changes are logged and not made
-	Always   bool // it is called after calls that failed, too
+	Loaded       *Loaded
+	LoadedShadow *Loaded // the plugin of Shadow; nil if there is none
+	Refusing     bool    // the plugin is not loaded, and its hooks are refused
+	DryRun       bool    // its changes are logged and not made
+	Always       bool    // it is called after calls that failed, too
 
 	Generation   string                  // of its files
 	Synchronized *intercept.Synchronized // what this generation knows of pods; nil of one that refuses
@@ -25,7 +26,7 @@ type Member struct {
 // Equal reports whether calls notice no difference between two members.
 func (m Member) Equal(o Member) bool {
 	switch {
-	case m.Loaded != o.Loaded, m.Generation != o.Generation, m.DryRun != o.DryRun, m.Time != o.Time,
+	case m.Loaded != o.Loaded, m.Generation != o.Generation, m.DryRun != o.DryRun, m.Time != o.Time, m.Shadow != o.Shadow,
 		m.Policy != o.Policy, m.Timeout != o.Timeout, m.Hooks != o.Hooks, m.Capabilities != o.Capabilities:
 		return false
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
@@ -13,8 +14,9 @@ import (
 // modules are the plugins that are WebAssembly modules.
 type modules struct {
 	engine   *wasm.Engine
-	features []abi.Feature // of the node
-	max      abi.Limits    // that a manifest may ask for
+	features []abi.Feature    // of the node
+	max      abi.Limits       // that a manifest may ask for
+	observer observe.Observer // nil: the engine's
 }
 
 // open implements kind.
@@ -32,6 +34,7 @@ func (k modules) open(ctx context.Context, d registry.Description, of Persistent
 func (k modules) options(d registry.Description) wasm.PluginOptions {
 	o := wasm.PluginOptions{
 		Config: d.Config, Timeout: d.Timeout, Interpret: d.Interpret, Granted: d.Granted(), State: d.State, Features: k.features, Max: k.max,
+		Observer: k.observer,
 	}
 	o.SetLimits(d.Limits)
 	return o

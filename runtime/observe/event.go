@@ -207,6 +207,26 @@ type DryRunRejection struct {
 	Reason string
 }
 
+// ShadowOutcome is what came of a call of a plugin's shadow beside that of the plugin.
+type ShadowOutcome string
+
+// The outcomes.
+const (
+	ShadowSame      ShadowOutcome = "same"      // both want the same
+	ShadowDifferent ShadowOutcome = "different" // the shadow wants something else, and did not refuse the call
+	ShadowFailed    ShadowOutcome = "failed"    // the shadow failed
+	ShadowRefused   ShadowOutcome = "refused"   // the shadow would have refused the call, other than the plugin
+)
+
+// ShadowCalled says that a plugin's shadow was called, and what came of it.
+type ShadowCalled struct {
+	occurrence
+	Plugin string
+	Hook   abi.Hook
+	Object
+	Outcome ShadowOutcome
+}
+
 // HostCallRefused says that a host function answered a guest with an error.
 type HostCallRefused struct {
 	occurrence

@@ -54,6 +54,13 @@ const (
 	CallsRefused   Meanwhile = "calls are refused in its hooks"
 )
 
+// ShadowNotLoaded says that the shadow of a plugin cannot be loaded. The plugin itself is as it was.
+type ShadowNotLoaded struct {
+	occurrence
+	Plugin string
+	Err    error
+}
+
 // ProbationBegun says that a new version of a plugin is active, and that the node goes back to the one before if it fails.
 type ProbationBegun struct {
 	occurrence

@@ -20,6 +20,7 @@ type Budget struct {
 	waited time.Duration // by all plugins so far
 	called time.Time     // when the current plugin was called, plus its waits; zero before the first
 	ended  time.Time     // when the plugin before it ended
+	shadow time.Duration // that all shadows of the call had so far
 }
 
 // NewBudget returns a budget that begins now.
@@ -152,6 +153,32 @@ func (b *Budget) Spent() time.Duration {
 		return 0
 	}
 	return b.ended.Sub(b.begun)
+}
+
+// shadowShare is the part of the time of all plugins of a call that all its shadows have beside them.
+const shadowShare = 4
+
+// forShadow returns a budget for a shadow, which begins now, between two plugins: what is left of the time for shadows, waits
+// included. It is nil if that is too little to judge the shadow by. The caller says when the shadow has ended, so that the
+// plugins lose nothing by it.
+func (b *Budget) forShadow() (own *Budget, ended func()) {
+	now := time.Now()
+	if b == nil {
+		return &Budget{limit: maxWait, begun: now, last: now.Add(maxWait), called: now}, func() {}
+	}
+	left := b.limit/shadowShare - b.shadow
+	if left < fairTime {
+		return nil, nil
+	}
+	own = &Budget{limit: left - left/4, begun: now, last: now.Add(left), called: now} // a quarter is for waiting
+	return own, func() {
+		took := time.Since(now)
+		b.shadow += took
+		b.last = b.last.Add(took)
+		if b.called.IsZero() { // the first plugin's time begins with the budget, that of others when they are called
+			b.begun = b.begun.Add(took)
+		}
+	}
 }
 
 // beside returns a budget as large as b was at first, which begins now. It ends with b.

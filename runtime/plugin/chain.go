@@ -32,6 +32,7 @@ type Member struct {
 	// Bounds is the operator's match, as BoundsOf returns it: the plugin finds and changes no other pods and
 	// containers. nil: all.
 	Bounds *abi.Match
+	Shadow *Shadow // another version, which is called before it; nil: there is none
 }
 
 // Subject is an event that changes can be applied to.
@@ -50,6 +51,7 @@ type Subject interface {
 type Chain struct {
 	observer observe.Observer
 	files    Files
+	shadows  *Chain // calls shadows
 	members  map[abi.Hook][]Member
 	hooks    abi.HookSet
 }
@@ -58,6 +60,7 @@ type Chain struct {
 // where there is no cgroup file system.
 func NewChain(observer observe.Observer, files Files, all ...Member) *Chain {
 	c := &Chain{observer: observer, files: files, members: map[abi.Hook][]Member{}}
+	c.shadows = &Chain{observer: ShadowObserver(observer), files: files}
 	for _, m := range all {
 		c.hooks |= m.Hooks
 		for _, info := range abi.Hooks {
@@ -102,10 +105,12 @@ func (c *Chain) Dispatch(ctx context.Context, budget *Budget, s Subject) ([]Owne
 		}
 		adj := m.NewAdjustment(s, c.files)
 		adj.owned = owned
+		shadow := c.callShadow(ctx, budget, m.Shadow, s, owned)
 		err := c.callMember(ctx, budget, m, s, adj)
 		if Gone(ctx) {
 			return done, context.Canceled // ctx may be about to hear of it
 		}
+		shadow.compare(ctx, adj, err)
 		if err = c.resolve(ctx, m, s, adj, err); err != nil {
 			return done, err
 		}

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -26,6 +27,7 @@ type Description struct {
 
 	Digest   string // of the module, SHA-256 in hex; empty for a hook server
 	Settings string // SHA-256 in hex of the JSON file as it was read; empty without one
+	Alone    string // Settings as they would be without the shadow; empty if there is none
 	Text     string // of that file
 	Copy     string // path of a copy of the module, which is read in place of the file, if it can be; empty if there is none
 	Endpoint string // absolute path of the hook server's unix socket; empty for a module
@@ -43,6 +45,9 @@ type Description struct {
 	Limits abi.Limits        // what one call of a module may use; 0 where nothing is said. Its time is Timeout
 	State  string            // the module's mode of state; "" leaves it to the module
 	DryRun bool              // what it wants is logged, and nothing is changed
+
+	Shadow *Description // another version, which is called beside it and changes nothing; nil if there is none
+	Sample int          // of a shadow: the percent of pods for which it is called
 
 	Disabled bool // its file switches it off; [Read] leaves such out
 
@@ -87,10 +92,10 @@ func (d Description) Source() string {
 	return fmt.Sprintf("sha256:%s %x %v %v %x %v %s", d.Digest, sha256.Sum256(d.Config), d.Timeout, d.Interpret, uint64(d.Grant), d.Limits, d.State)
 }
 
-// Generation tells what the plugin's files say from what they said before and will say, in all that they say: it is
-// another one after each change of them, and the same after a restart of the proxy.
+// Generation tells what the plugin's files say from what they said before and will say, in all that they say but
+// of a shadow: it is another one after each such change of them, and the same after a restart of the proxy.
 func (d Description) Generation() string {
-	sum := sha256.Sum256([]byte(d.Digest + " " + d.Settings))
+	sum := sha256.Sum256([]byte(d.Digest + " " + cmp.Or(d.Alone, d.Settings)))
 	return hex.EncodeToString(sum[:8])
 }
 

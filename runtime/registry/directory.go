@@ -116,7 +116,7 @@ func (s source) read(f files) (r reading) {
 
 // Restore returns the description of a plugin as its files were once: that of the file, with this text
 // of its JSON, empty for a module without one, and a copy of its module with this digest, empty for a hook
-// server or a plugin that is switched off. The error says why the files are not those of a plugin.
+// server or a plugin that is switched off. It has no shadow. The error says why the files are not those of a plugin.
 func (d Dirs) Restore(file, text, digest, copied string) (Description, error) {
 	sources := d.sources()
 	i := slices.IndexFunc(sources, func(s source) bool { return s.dir == filepath.Dir(file) })
@@ -148,7 +148,7 @@ func (d Dirs) Restore(file, text, digest, copied string) (Description, error) {
 	case !registered:
 		return is, &fileError{file, errors.New("describes no plugin")}
 	}
-	is.Copy = copied
+	is.Copy, is.Shadow = copied, nil // there is no copy of its module
 	return is, nil
 }
 

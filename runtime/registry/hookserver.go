@@ -20,7 +20,7 @@ func (s source) readJSON(path string, f files) (d Description, registers bool, p
 	var from settings
 	if err == nil {
 		from, err = s.parse(b)
-		from.Settings, from.Text = sumOf(b), string(b)
+		from.note(b)
 	}
 	from.ID, from.File = id(path), path
 	if from.Module != "" {
@@ -72,7 +72,7 @@ func (s *settings) checkHookServer() error {
 		given bool
 	}{
 		{"config", s.Config != nil}, {"sha256", s.sha256 != ""}, {"engine", s.engine != ""},
-		{"grant", s.Grant != 0}, {"limits", s.Limits != abi.Limits{}}, {"state", s.State != ""},
+		{shadowKey, s.shadow != nil}, {"grant", s.Grant != 0}, {"limits", s.Limits != abi.Limits{}}, {"state", s.State != ""},
 	} {
 		if is.given {
 			return fmt.Errorf("%s: is for modules, and this is a hook server", is.key)

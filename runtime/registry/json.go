@@ -43,9 +43,14 @@ func parsePlugin(b []byte) (settings, error) {
 	if err := parse(b, &file); err != nil {
 		return settings{}, err
 	}
-	s, err := read(pluginKeys, file)
+	return readKnown(pluginKeys, file)
+}
+
+// readKnown is read of an object that may have no other keys.
+func readKnown(keys []key, file map[string]json.RawMessage) (settings, error) {
+	s, err := read(keys, file)
 	var known []string
-	for _, k := range pluginKeys {
+	for _, k := range keys {
 		known = append(known, k.name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(file)) {

@@ -25,7 +25,7 @@ func (f files) readBeside(module string) (s settings) {
 	b, err := f.text(pluginFiles, path)
 	if err == nil {
 		s, err = parsePlugin(b)
-		s.Settings, s.Text = sumOf(b), string(b)
+		s.note(b)
 	}
 	if vanished(path, err) {
 		err = nil
@@ -85,6 +85,8 @@ func (s *settings) find(path, json string, sum func(path string) (string, error)
 		s.Problem = &fileError{path, err}
 	case s.sha256 != "" && s.sha256 != have:
 		s.Problem = &fileError{json, fmt.Errorf("sha256: %s is wanted, and %s has %s", s.sha256, plugin.Name(filepath.Base(path)), have)}
+	default:
+		s.findShadow(json, sum)
 	}
 	return true
 }
@@ -113,6 +115,14 @@ func (t trust) digest(path string) (string, error) {
 		return "", regular.Cause(err)
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// note notes the text of the JSON file.
+func (s *settings) note(b []byte) {
+	s.Settings, s.Text = sumOf(b), string(b)
+	if s.shadow != nil {
+		s.Alone = sumOf(withoutShadow(b))
+	}
 }
 
 // sumOf returns the SHA-256 of a file's content in hex.

@@ -20,6 +20,7 @@ type settings struct {
 	hooks  []string // that it names; nil if it names none
 	sha256 string   // that the module must have; "" if it may have any
 	engine string   // "" if none is named
+	shadow *settings
 }
 
 // key reads one key's value into settings. A value of null is an absent key.
@@ -55,6 +56,7 @@ var pluginKeys = slices.Concat(hookserverKeys, moduleKeys, []key{
 	{"wasm-module", text(aString, readModuleName)},
 	{"enabled", readEnabled},
 	{"dry-run", value("true or false", func(s *settings) *bool { return &s.DryRun })},
+	{shadowKey, readShadow},
 })
 
 // What runs a module, as an operator names it.

@@ -41,6 +41,9 @@ func (c *generations) generation(members []loader.Member) *generation {
 	g := &generation{members: members, RefCounted: loader.NewRefCounted(func() {
 		for _, m := range members {
 			m.Loaded.Release()
+			if m.LoadedShadow != nil {
+				m.LoadedShadow.Release()
+			}
 		}
 		c.reconciler.Sync.Notify()
 	})}
@@ -49,6 +52,9 @@ func (c *generations) generation(members []loader.Member) *generation {
 	chain := make([]plugin.Member, len(members))
 	for i, m := range members {
 		m.Loaded.Acquire()
+		if m.LoadedShadow != nil {
+			m.LoadedShadow.Acquire()
+		}
 		chain[i] = m.Member
 		if m.Synchronizes() {
 			chain[i] = m.Synchronized.Member(g.options, m.Member)

@@ -35,7 +35,7 @@ type Options struct {
 func New(o Options) (*Slots, error) {
 	c := o.Config
 	s := &Slots{
-		config: c, observer: o.Observer, loader: o.Loader, reconciler: o.Reconciler, firstSyncTime: o.FirstSyncTime,
+		config: c, observer: o.Observer, loader: o.Loader, shadows: o.Loader.Shadows(), reconciler: o.Reconciler, firstSyncTime: o.FirstSyncTime,
 		events: make(chan func(context.Context)), ended: make(chan struct{}), begun: make(chan struct{}), all: map[string]*slot{},
 	}
 	if err := dirsOf(c).Distinct(); err != nil {

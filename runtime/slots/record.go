@@ -41,7 +41,7 @@ func (r Recordings) Record(ctx context.Context, id string, o recording.Options, 
 	case !ok:
 		return admin.NotReady("the proxy stops")
 	case !p.known:
-		return admin.NotReady(fmt.Sprintf("there is no plugin %q; wasmproxy plugin list shows the ids", id))
+		return noSuchPlugin(id)
 	case p.loaded == nil:
 		return admin.NotReady(fmt.Sprintf("plugin %s is not active: wasmproxy plugin list shows why", id))
 	}
@@ -52,6 +52,10 @@ func (r Recordings) Record(ctx context.Context, id string, o recording.Options, 
 	recorder := recording.NewRecorder(o)
 	defer watched.Watch(recorder)()
 	return recorder.Write(ctx, out, r.header(p.description, p.loaded.Manifest()))
+}
+
+func noSuchPlugin(id string) error {
+	return admin.NotReady(fmt.Sprintf("there is no plugin %q; wasmproxy plugin list shows the ids", id))
 }
 
 // header tells of a plugin and this node.

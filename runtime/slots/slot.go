@@ -67,6 +67,7 @@ type slot struct {
 	next        *version             // as the files said when they were good last; nil if that is active
 	nextFirst   bool                 // next is loaded before last, which may have crashed an earlier process
 	persistent  loader.Persistent
+	shadow      *shadow            // of the active version; nil: there is none
 	judging     string             // the generation of its files that is on probation and judged again and again
 	warned      []observe.Event    // the warnings that were reported
 	met         status.PluginState // by calls, in the current generation

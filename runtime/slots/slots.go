@@ -35,6 +35,7 @@ type Slots struct {
 	config     *config.Config
 	observer   observe.Observer
 	loader     *loader.Loader
+	shadows    *loader.Loader // of shadows
 	reconciler *reconcile.Reconciler
 	durable    *durable.Store    // values that plugins keep
 	lastGood   *lastgood.Saver   // versions of plugins
@@ -135,6 +136,9 @@ func (s *Slots) reconcile(ctx context.Context) {
 				s.load(ctx, p, v)
 			}
 		}
+	}
+	for _, p := range s.order {
+		s.followShadow(ctx, p)
 	}
 	s.publish(ctx)
 	select {
@@ -291,7 +295,11 @@ func (s *Slots) compiles(digest string) bool {
 func (s *Slots) member(p *slot) (m loader.Member, ok bool) {
 	switch {
 	case p.active != nil:
-		return s.loader.Member(p.active.description, p.active.loaded, p.active.synchronized), true
+		m = s.loader.Member(p.active.description, p.active.loaded, p.active.synchronized)
+		if p.shadow != nil && p.shadow.called != nil {
+			m.Shadow, m.LoadedShadow = p.shadow.called, p.shadow.loaded
+		}
+		return m, true
 	case p.refuses():
 		return s.loader.Refusing(p.refusal, p.awaited().description, p.awaited().static), true
 	}

@@ -47,6 +47,7 @@ func (s *Slots) look() status.Plugins {
 		if one.Pending == nil {
 			one.Pending = p.last.look()
 		}
+		one.Shadow = p.shadow.look()
 		if p.judging != "" {
 			if t := s.trials.Get(p.id, p.judging); t != nil {
 				one.Probation = t.Ends

@@ -144,6 +144,8 @@ type Plugin struct {
 
 	Probation time.Time `json:"probation,omitzero"` // when that of the active version ends; zero if it has none, or has passed
 
+	Shadow *Shadow `json:"shadow,omitempty"` // nil if it has none
+
 	Active  *Version `json:"active,omitempty"`  // nil unless State is Active
 	Pending *Version `json:"pending,omitempty"` // what the files describe now, if that is not the active version
 
@@ -160,6 +162,17 @@ type FileFailure struct {
 	Error     string    `json:"error"` // names the file, if it is bad
 	Since     time.Time `json:"since"`
 	Meanwhile string    `json:"meanwhile"` // what runs instead
+}
+
+// Shadow is the state of another version of a plugin, which is called beside it and changes nothing.
+type Shadow struct {
+	Version  string            `json:"version,omitempty"` // of its manifest; empty if that is not known
+	Digest   string            `json:"digest,omitempty"`  // of the module, SHA-256 in hex
+	State    string            `json:"state"`             // queued, loading, failed or active
+	Since    time.Time         `json:"since"`             // of State
+	Reason   string            `json:"reason,omitempty"`  // why it is not loaded
+	Breaker  string            `json:"breaker,omitempty"` // closed, open or half-open
+	Outcomes map[string]uint64 `json:"outcomes,omitempty"`
 }
 
 // Version is the state of one version of a plugin.

@@ -50,6 +50,7 @@ var Families = []Family{
 	{"wasmproxy_plugin_changes_total", Counter, []string{"plugin"}, "Fields that a plugin changed.", false},
 	{"wasmproxy_plugin_dry_run_changes_total", Counter, []string{"plugin"}, "Fields that a plugin in dry-run would have changed.", false},
 	{"wasmproxy_plugin_dry_run_rejections_total", Counter, []string{"plugin"}, "Calls that a plugin in dry-run would have refused.", false},
+	{"wasmproxy_plugin_shadow_total", Counter, []string{"plugin", "outcome"}, "Calls of a plugin in which its shadow was called, too. outcome is same, different, failed or refused, by what the shadow would have done.", false},
 	{"wasmproxy_plugin_conflicts_total", Counter, []string{"plugin"}, "Fields that a plugin wanted to change and that an earlier plugin had set to another value.", false},
 	{"wasmproxy_plugin_deferred_update_failures_total", Counter, []string{"plugin"}, "Changes of other pods and containers that could not be carried out.", false},
 	{"wasmproxy_plugin_log_dropped_bytes_total", Counter, []string{"plugin"}, "Bytes of a plugin's log that were dropped.", false},

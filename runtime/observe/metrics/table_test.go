@@ -49,6 +49,7 @@ func everything() []observe.Event {
 		&observe.CallRefused{Plugin: "10-a", Hook: abi.PreCreateContainer}, &observe.CallExempted{Plugin: "10-a", Hook: abi.PreCreateContainer}, &observe.HooksSkipped{Hook: abi.PreCreateContainer},
 		&observe.PostHookDropped{Hook: abi.PostCreateContainer}, &observe.PostHooksLate{Hook: abi.PreCreateContainer}, &observe.Panicked{},
 		&observe.DryRunChange{Plugin: "10-a"}, &observe.DryRunRejection{Plugin: "10-a"}, &observe.Conflict{Plugin: "10-a"},
+		&observe.ShadowCalled{Plugin: "10-a", Outcome: observe.ShadowSame},
 		&observe.DeferredUpdateFailed{Plugin: "10-a"}, &observe.PluginLogCut{Plugin: "10-a", DroppedBytes: 5},
 		&observe.PluginLoaded{Plugin: "10-a"}, &observe.PluginReplaced{PluginLoaded: observe.PluginLoaded{Plugin: "10-a"}}, &observe.PluginRejected{Plugin: "10-a"},
 		&observe.BreakerOpened{Plugin: "10-a"}, &observe.ProbationFailed{Plugin: "10-a"}, &observe.BackendLost{}, &observe.BackendUnsteady{Lost: 3}, &observe.StoreNotFilled{Failures: 2},

@@ -160,6 +160,9 @@ var Messages = []Message{
 	{(*observe.CloseFailed)(nil), slog.LevelWarn, "failed to close",
 		"A plugin, or at shutdown another part, could not be closed.", "See `err`."},
 
+	{(*observe.ShadowNotLoaded)(nil), slog.LevelWarn, "shadow of a plugin not loaded",
+		"The key `shadow` of a plugin's JSON is wrong, or its module cannot be loaded. The plugin itself is as it was.", "See `err`."},
+
 	{(*observe.Serving)(nil), slog.LevelInfo, "serving", "The proxy answers calls.", ""},
 	{(*observe.Stopping)(nil), slog.LevelInfo, "stopping", "The proxy was told to stop. Calls in flight have `drain_timeout` to finish.", ""},
 	{(*observe.ServingMetrics)(nil), slog.LevelInfo, "serving metrics", "Metrics and health are served on a TCP address.", ""},
@@ -188,6 +191,7 @@ var Messages = []Message{
 	{(*observe.DryRunRejection)(nil), slog.LevelInfo, "plugin would refuse the call", "A plugin in dry-run wants to refuse a call.", ""},
 	{(*observe.PluginLog)(nil), slog.LevelInfo, "plugin log", "A line of the plugin's own, at the plugin's level. What it prints to stdout is info, to stderr warn.", "See the plugin's documentation."},
 
+	{(*observe.ShadowCalled)(nil), slog.LevelDebug, "shadow called", "The shadow of a plugin was called before it. `outcome` is `same`, `different`, `failed` or `refused`.", "`wasmproxy plugin shadow ID` shows what differed."},
 	{(*observe.HookCalled)(nil), slog.LevelDebug, "plugin called", "A plugin was called in a hook.", ""},
 	{(*observe.FunctionCalled)(nil), slog.LevelDebug, "plugin function called", "A function of a module was called outside hooks.", ""},
 	{(*observe.FieldChanged)(nil), slog.LevelDebug, "plugin changed field", "A plugin's change is part of the call.", ""},

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmproxy/wasmproxy/runtime/admin"
+	"github.com/wasmproxy/wasmproxy/runtime/config"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+)
+
+func shadowCommand() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "shadow ID",
+		Short: "Show what the shadow of a plugin would have done otherwise",
+		Long: `Show what the shadow of a plugin would have done otherwise.
+
+The shadow is the version that the key shadow of the plugin's JSON names. It is called with the same
+events as the plugin, and changes nothing. The last 100 calls are shown in which it wanted something
+else, failed or would have refused the call, and below them how many calls had which outcome since
+the shadow was loaded. Values of environment variables and other secrets are (hidden).
+The proxy is asked on the admin socket.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := adminSettings(cmd, true)
+			if err != nil {
+				return err
+			}
+			r, err := admin.Client{Socket: config.Path(c.AdminSocket)}.Shadow(cmd.Context(), args[0])
+			if err != nil {
+				return fmt.Errorf("asking for the shadow of plugin %s: %w", printable(args[0]), err)
+			}
+			if format == "json" {
+				return encode(cmd.OutOrStdout(), r)
+			}
+			return printShadow(cmd.OutOrStdout(), &r)
+		},
+	}
+	adminFlags(cmd)
+	outputFlag(cmd, &format)
+	return cmd
+}
+
+// printShadow writes a report for people.
+func printShadow(out io.Writer, r *plugin.ShadowReport) error {
+	for i := range r.Calls {
+		c := &r.Calls[i]
+		fmt.Fprintf(out, "%s %s of %s: %s\n", c.Time.UTC().Format(time.RFC3339), printable(c.Hook), printable(c.Object), c.Outcome)
+		if c.Error != "" {
+			fmt.Fprintf(out, "  %s\n", printable(c.Error))
+		}
+		if len(c.Rows) > 0 {
+			w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+			fmt.Fprintf(w, "  TARGET\tWAS\tIS\n")
+			for _, row := range c.Rows {
+				fmt.Fprintf(w, "  %s\t%s\t%s\n", printable(row.Target), wanted(row.Was), wanted(row.Is))
+			}
+			if err := w.Flush(); err != nil {
+				return err
+			}
+		}
+		if c.More > 0 {
+			fmt.Fprintf(out, "  and %d more\n", c.More)
+		}
+		fmt.Fprintln(out)
+	}
+	_, err := fmt.Fprintf(out, "calls of the shadow: %d same, %d different, %d failed, %d refused\n", r.Outcomes[observe.ShadowSame],
+		r.Outcomes[observe.ShadowDifferent], r.Outcomes[observe.ShadowFailed], r.Outcomes[observe.ShadowRefused])
+	return err
+}

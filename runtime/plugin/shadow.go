@@ -1,0 +1,306 @@
+package plugin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+// Bounds of what a Shadow keeps.
+const (
+	maxShadowCalls = 100 // that were not the same: the last ones
+	maxShadowRows  = 16  // of one call
+	maxShadowText  = 256 // bytes of a target, and of a value
+)
+
+// Shadow is another version of a plugin, its twin. A Chain calls it just before the twin, with the same event, and compares
+// what the two want. What the shadow wants is not done: it changes and refuses nothing. It is not called in Standalone
+// hooks, such as Tick, nor where its twin is not called. It is safe for concurrent use.
+type Shadow struct {
+	member   Member
+	sample   int
+	observer observe.Observer
+
+	mu     sync.Mutex
+	report ShadowReport // whose calls are a ring
+	oldest int          // of the calls, once there are maxShadowCalls
+}
+
+// ShadowReport is what came of the calls of a shadow since it was loaded.
+type ShadowReport struct {
+	Plugin   string                           `json:"plugin"`
+	Outcomes map[observe.ShadowOutcome]uint64 `json:"outcomes"`
+	Calls    []ShadowCall                     `json:"calls"` // the last 100 that were not the same, the oldest first
+}
+
+// ShadowCall is a call in which a shadow did not want the same as its twin. Its texts hold no secret.
+type ShadowCall struct {
+	Time    time.Time             `json:"time"`
+	Hook    string                `json:"hook"`
+	Object  string                `json:"object"` // NAMESPACE/POD, with /CONTAINER, or an image
+	Outcome observe.ShadowOutcome `json:"outcome"`
+	Error   string                `json:"error,omitempty"` // why the shadow failed
+	Rows    []ShadowRow           `json:"rows,omitempty"`  // what differs, by target
+	More    int                   `json:"more,omitempty"`  // rows that are left out
+}
+
+// ShadowRow is a target that the two want otherwise. Values are those of logs: those of environment variables are hidden.
+type ShadowRow struct {
+	Target string  `json:"target"`
+	Was    *string `json:"was"` // what the twin wants; nil: no change
+	Is     *string `json:"is"`  // what the shadow wants; nil: no change
+}
+
+// NewShadow returns a shadow, which is called as the member says for so many percent of pods. The member has the twin's id.
+func NewShadow(m Member, sample int, observer observe.Observer) *Shadow {
+	return &Shadow{member: m, sample: sample, observer: observer, report: ShadowReport{
+		Plugin:   m.ID,
+		Outcomes: map[observe.ShadowOutcome]uint64{observe.ShadowSame: 0, observe.ShadowDifferent: 0, observe.ShadowFailed: 0, observe.ShadowRefused: 0},
+	}}
+}
+
+// ShadowObserver passes on to an observer what it is to learn of a shadow beside its outcomes: what it logs, under a name of
+// its own, and panics of the proxy's code.
+func ShadowObserver(to observe.Observer) observe.Observer { return shadowObserver{to} }
+
+type shadowObserver struct{ to observe.Observer }
+
+// Wants implements observe.Observer.
+func (o shadowObserver) Wants(k observe.Kind) bool {
+	return k >= observe.KindPluginLog(observe.Debug) && o.to.Wants(k)
+}
+
+// Observe implements observe.Observer.
+func (o shadowObserver) Observe(ctx context.Context, e observe.Event) {
+	switch e := e.(type) {
+	case *observe.PluginLog:
+		line := *e
+		line.Plugin += " (shadow)"
+		o.to.Observe(ctx, &line)
+	case *observe.Panicked:
+		o.to.Observe(ctx, e)
+	}
+}
+
+// Report returns what came of the calls by now.
+func (s *Shadow) Report() ShadowReport {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.report
+	r.Outcomes = maps.Clone(r.Outcomes)
+	r.Calls = slices.Concat([]ShadowCall{}, r.Calls[s.oldest:], r.Calls[:s.oldest])
+	return r
+}
+
+// Outcomes counts the calls by now.
+func (s *Shadow) Outcomes() map[observe.ShadowOutcome]uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.report.Outcomes)
+}
+
+// Breaker returns the shadow's own; nil if it has none.
+func (s *Shadow) Breaker() *Breaker { return s.member.Breaker }
+
+// samples reports whether the shadow is called for the event's pod: for all of its calls, or for none.
+func (s *Shadow) samples(ev Event) bool {
+	uid, _ := ev.Text(abi.Pod, abi.PodUID)
+	if uid == "" || s.sample >= 100 {
+		return rand.IntN(100) < s.sample
+	}
+	h := fnv.New32a()
+	h.Write([]byte(uid))
+	return int(h.Sum32()%100) < s.sample
+}
+
+// shadowed is a call of a shadow that has ended, and that of its twin is yet to come.
+type shadowed struct {
+	of      *Shadow
+	subject Subject
+	adj     *Adjustment
+	err     error
+}
+
+// callShadow calls the member's shadow, within its share of the call's time. It returns nil if there is none or nothing to
+// compare: calls that have no time left, or for which no guest was free, tell nothing of the shadow.
+func (c *Chain) callShadow(ctx context.Context, budget *Budget, of *Shadow, s Subject, owned owners) *shadowed {
+	if of == nil || s.Hook().Info().Phase == abi.Standalone || !of.samples(s) {
+		return nil
+	}
+	m := &of.member
+	called := &shadowed{of: of, subject: s, adj: m.NewAdjustment(s, c.files)}
+	called.adj.owned = owned
+	if !m.Hooks.Has(s.Hook()) || !m.Match.Accept(s) {
+		return called // it wants nothing
+	}
+	share, ended := budget.forShadow()
+	if share == nil {
+		return nil
+	}
+	defer ended()
+	ctx, cancel := context.WithDeadlineCause(ctx, share.last, share.exhausted(share.last))
+	defer cancel()
+	called.err = c.shadows.callMember(ctx, share, m, s, called.adj)
+	if errors.Is(called.err, ErrBusy) {
+		return nil
+	}
+	return called
+}
+
+// compare compares what the shadow wanted with what its twin wants, before that is applied.
+func (d *shadowed) compare(ctx context.Context, twin *Adjustment, err error) {
+	if d == nil {
+		return
+	}
+	was, is := wishes(twin, err), wishes(d.adj, d.err)
+	targets := make([]shadowTarget, 0, len(was)+len(is))
+	for target, wish := range was {
+		if other, also := is[target]; !also || !wish.same(other) {
+			targets = append(targets, target)
+		}
+	}
+	for target := range is {
+		if _, also := was[target]; !also {
+			targets = append(targets, target)
+		}
+	}
+	call := ShadowCall{Time: d.subject.Time(), Hook: d.subject.Hook().String(), Object: nameOf(d.subject.About()), Outcome: observe.ShadowSame}
+	switch refused := errors.As(d.err, new(*Rejection)); {
+	case d.err != nil && !refused:
+		call.Outcome = observe.ShadowFailed
+	case refused && len(targets) > 0:
+		call.Outcome = observe.ShadowRefused
+	case len(targets) > 0:
+		call.Outcome = observe.ShadowDifferent
+	}
+	if call.Outcome != observe.ShadowSame {
+		d.describe(&call, twin, targets, was, is)
+	}
+	d.of.note(call)
+	d.of.observer.Observe(ctx, &observe.ShadowCalled{Plugin: d.of.member.ID, Hook: d.subject.Hook(), Object: d.subject.About(), Outcome: call.Outcome})
+}
+
+// nameOf names a pod, container or image for people.
+func nameOf(o observe.Object) string {
+	switch {
+	case o.Container != "":
+		return o.Namespace + "/" + o.Pod + "/" + o.Container
+	case o.Pod != "":
+		return o.Namespace + "/" + o.Pod
+	}
+	return o.Image
+}
+
+// note counts a call, and keeps it if it was not the same.
+func (s *Shadow) note(call ShadowCall) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.report.Outcomes[call.Outcome]++
+	switch {
+	case call.Outcome == observe.ShadowSame:
+	case len(s.report.Calls) < maxShadowCalls:
+		s.report.Calls = append(s.report.Calls, call)
+	default:
+		s.report.Calls[s.oldest] = call
+		s.oldest = (s.oldest + 1) % maxShadowCalls
+	}
+}
+
+// shadowTarget is what a change is about. The zero value stands for how the call ended.
+type shadowTarget struct {
+	object abi.Object
+	field  abi.Field
+	key    string
+}
+
+// shadowWish is what a plugin wants of a target: a change, or else an end of the call.
+type shadowWish struct {
+	change *Change
+	end    string
+}
+
+func (w shadowWish) same(o shadowWish) bool {
+	if w.change == nil || o.change == nil {
+		return w.change == o.change && w.end == o.end
+	}
+	return w.change.Op == o.change.Op && w.change.Int == o.change.Int && w.change.Text == o.change.Text
+}
+
+// wishes are what a plugin wants in all, by target. The changes of a call that fails or is refused do not count.
+func wishes(adj *Adjustment, err error) map[shadowTarget]shadowWish {
+	var refused *Rejection
+	switch {
+	case errors.As(err, &refused):
+		return map[shadowTarget]shadowWish{{}: {end: fmt.Sprintf("refused with code %d: %s", refused.Code, refused.Reason)}}
+	case err != nil:
+		return map[shadowTarget]shadowWish{{}: {end: "failed"}}
+	}
+	all := make(map[shadowTarget]shadowWish, len(adj.changes))
+	for i := range adj.changes {
+		c := &adj.changes[i].Change
+		target := shadowTarget{c.Object, c.Field, c.Key}
+		if c.Own {
+			target.object = c.Of
+		}
+		all[target] = shadowWish{change: c}
+	}
+	return all
+}
+
+// describe writes down what differs, for people.
+func (d *shadowed) describe(call *ShadowCall, twin *Adjustment, targets []shadowTarget, was, is map[shadowTarget]shadowWish) {
+	secrets, _ := d.subject.Secrets(abi.AllCapabilities, 0)
+	for _, all := range []map[shadowTarget]shadowWish{was, is} {
+		for _, wish := range all {
+			if wish.change != nil && wish.change.isEnv() {
+				secrets = append(secrets, wish.change.Text)
+			}
+		}
+	}
+	redactor := NewRedactor(secrets...)
+	if call.Outcome == observe.ShadowFailed {
+		call.Error = redactor.Text(d.adj.Sanitize(d.err.Error(), maxRefused))
+	}
+	show := func(adj *Adjustment, all map[shadowTarget]shadowWish, target shadowTarget, row *ShadowRow) *string {
+		wish, wanted := all[target]
+		if !wanted {
+			return nil
+		}
+		value := wish.end
+		if c := wish.change; c != nil {
+			row.Target, value = d.target(adj, c), c.value(adj.Sanitize)
+			if c.Op == DeleteEntry || c.Op == DeleteElement {
+				value = "(deleted)"
+			}
+		}
+		value = Printable(redactor.Text(value), maxShadowText)
+		return &value
+	}
+	for _, target := range targets[:min(len(targets), maxShadowRows)] {
+		row := ShadowRow{Target: "outcome"}
+		row.Was, row.Is = show(twin, was, target, &row), show(d.adj, is, target, &row)
+		row.Target = Printable(redactor.Text(row.Target), maxShadowText)
+		call.Rows = append(call.Rows, row)
+	}
+	call.More = len(targets) - len(call.Rows)
+	slices.SortFunc(call.Rows, func(a, b ShadowRow) int { return cmp.Compare(a.Target, b.Target) })
+}
+
+// target names what a change is about, and which other pod or container.
+func (d *shadowed) target(adj *Adjustment, c *Change) string {
+	text := adj.Redact(c.Target())
+	if name := adj.changed(d.subject, c).OtherName; name != "" && !c.Own {
+		text += " of " + name
+	}
+	return text
+}

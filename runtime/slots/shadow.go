@@ -1,0 +1,154 @@
+package slots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/runtime/admin"
+	"github.com/wasmproxy/wasmproxy/runtime/loader"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
+	"github.com/wasmproxy/wasmproxy/runtime/wasm"
+)
+
+// shadow is another version beside the active one, which calls are shown and which changes nothing. Each change of its
+// settings or its twin's match makes another one.
+type shadow struct {
+	description registry.Description
+	state       state // queued, loading, failed or active
+	since       time.Time
+	reason      error         // of its last failure
+	backoff     time.Duration // until a failed one is loaded again
+	loaded      *loader.Loaded
+	called      *plugin.Shadow // nil until it is loaded
+}
+
+func (sh *shadow) become(s state) { sh.state, sh.since = s, time.Now() }
+
+// followShadow has the slot's shadow be what the active version's files say, if there is room for its load. The twin never
+// waits for it.
+func (s *Slots) followShadow(ctx context.Context, p *slot) {
+	var want *registry.Description
+	if p.active != nil {
+		want = p.active.description.Shadow
+	}
+	if p.shadow != nil && (want == nil || !p.shadow.description.Same(*want)) {
+		s.endShadow(p)
+	}
+	if want != nil && p.shadow == nil {
+		p.shadow = &shadow{description: *want, since: time.Now()}
+		if want.Problem != nil {
+			s.failShadow(ctx, p, want.Problem)
+		}
+	}
+	if p.shadow != nil && p.shadow.state == queued && s.busy[heavy] < wasm.Compilers() {
+		s.loadShadow(ctx, p, p.shadow)
+	}
+}
+
+// loadShadow loads a shadow in the background, with a copy of the values that its twin keeps.
+func (s *Slots) loadShadow(ctx context.Context, p *slot, sh *shadow) {
+	sh.become(loading)
+	s.busy[heavy]++
+	s.jobs.Go(func() {
+		own := loader.NewPersistent()
+		own.Values.Restore(p.persistent.Values.All())
+		have, err := s.shadows.Open(ctx, sh.description, own, false)
+		posted := s.post(func(ctx context.Context) {
+			s.busy[heavy]--
+			switch {
+			case err != nil && p.shadow == sh:
+				s.failShadow(ctx, p, err)
+			case err != nil:
+			case p.shadow != sh: // nobody wants it any more
+				have.Release()
+			default:
+				sh.loaded, sh.called, sh.reason = have, s.shadows.Shadow(sh.description, have, s.observer), nil
+				sh.become(active)
+				s.changed = true
+			}
+		})
+		if !posted && err == nil {
+			have.Release()
+		}
+	})
+}
+
+// failShadow notes why the shadow is not loaded. It is loaded again if that was temporary.
+func (s *Slots) failShadow(ctx context.Context, p *slot, err error) {
+	sh := p.shadow
+	if sh.reason == nil || sh.reason.Error() != err.Error() {
+		s.observer.Observe(ctx, &observe.ShadowNotLoaded{Plugin: p.id, Err: err})
+	}
+	sh.reason = err
+	sh.become(failed)
+	if errors.As(err, new(loader.TemporaryError)) || wasm.Temporary(err) {
+		sh.backoff = min(max(2*sh.backoff, minRetry), maxRetry)
+		time.AfterFunc(sh.backoff, func() { s.post(func(context.Context) { sh.become(queued) }) })
+	}
+}
+
+// endShadow ends the shadow of a slot, once the last call that uses it has ended.
+func (s *Slots) endShadow(p *slot) {
+	if p.shadow != nil && p.shadow.loaded != nil {
+		p.shadow.loaded.Release()
+		s.changed = true
+	}
+	p.shadow = nil
+}
+
+// look returns nil for no shadow.
+func (sh *shadow) look() *status.Shadow {
+	if sh == nil {
+		return nil
+	}
+	one := &status.Shadow{State: sh.state.String(), Since: sh.since, Digest: sh.description.Digest}
+	if sh.reason != nil {
+		one.Reason = plugin.Printable(sh.reason.Error(), 1<<10)
+	}
+	if sh.called == nil {
+		return one
+	}
+	one.Version = sh.loaded.Manifest().Version
+	one.Outcomes = map[string]uint64{}
+	for outcome, n := range sh.called.Outcomes() {
+		one.Outcomes[string(outcome)] = n
+	}
+	if b := sh.called.Breaker(); b != nil {
+		one.Breaker = b.Status().State.String()
+	}
+	return one
+}
+
+// Shadow returns what came of the calls of a plugin's shadow. The error is an admin.NotReady.
+func (s *Slots) Shadow(_ context.Context, id string) (plugin.ShadowReport, error) {
+	type found struct {
+		known  bool
+		shadow *shadow
+	}
+	f, ok := ask(s, func() (f found) {
+		p := s.all[id]
+		if f.known = p != nil || s.off[id] != nil; p != nil && p.shadow != nil {
+			now := *p.shadow
+			f.shadow = &now
+		}
+		return f
+	})
+	switch {
+	case !ok:
+		return plugin.ShadowReport{}, admin.NotReady("the proxy stops")
+	case !f.known:
+		return plugin.ShadowReport{}, noSuchPlugin(id)
+	case f.shadow == nil:
+		return plugin.ShadowReport{}, admin.NotReady(fmt.Sprintf("plugin %s has no shadow: its JSON has no key shadow, or the plugin is not active", id))
+	case f.shadow.called == nil && f.shadow.reason != nil:
+		return plugin.ShadowReport{}, admin.NotReady(fmt.Sprintf("the shadow of plugin %s is not loaded: %v", id, f.shadow.reason))
+	case f.shadow.called == nil:
+		return plugin.ShadowReport{}, admin.NotReady(fmt.Sprintf("the shadow of plugin %s is not loaded yet", id))
+	}
+	return f.shadow.called.Report(), nil
+}
