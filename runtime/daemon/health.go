@@ -14,7 +14,7 @@ func (d *daemon) operators() *operators {
 		Observer: d.observer, Explain: d.explain, Metrics: d.metrics.Handler(),
 		Healthy: d.selfCheck, NotReady: func(ctx context.Context) []string { return d.notReady(ctx, true) },
 		Bypass: d.slots.Bypass.Status, Status: d.status, Plugins: d.plugins,
-		SetBypass: d.slots.Bypass.Set, Retry: d.slots.Retry, Shadow: d.slots.Shadow,
+		SetBypass: d.slots.Bypass.Set, Retry: d.slots.Retry, Shadow: d.slots.Shadows.Report,
 		Record: slots.Recordings{Slots: d.slots, Version: d.version}.Record,
 	}
 	public := all

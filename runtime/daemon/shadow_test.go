@@ -102,9 +102,9 @@ func TestShadow(t *testing.T) {
 		{"conflict", "", observe.ShadowDifferent, []string{quota, "container.resources.cpu_quota: 200000, 150000"}, ""},
 		{"noop", "", observe.ShadowDifferent, []string{quota, "container.resources.cpu_quota: 200000, -"}, ""},
 		{"witness", `, "config": "a"`, observe.ShadowDifferent, []string{quota, "container.resources.cpu_quota: 200000, -"}, ""},
-		{"trap", "", observe.ShadowFailed, []string{quota, "container.resources.cpu_quota: 200000, -", "outcome: -, failed"}, "unreachable"},
-		{"loop", `, "timeout": "100ms"`, observe.ShadowFailed, []string{quota, "container.resources.cpu_quota: 200000, -", "outcome: -, failed"}, ""},
-		{"reject", "", observe.ShadowRefused, []string{quota, "container.resources.cpu_quota: 200000, -", "outcome: -, refused with code 9: not on this node"}, ""},
+		{"trap", "", observe.ShadowFailed, []string{"outcome: -, failed", quota, "container.resources.cpu_quota: 200000, -"}, "unreachable"},
+		{"loop", `, "timeout": "100ms"`, observe.ShadowFailed, []string{"outcome: -, failed", quota, "container.resources.cpu_quota: 200000, -"}, ""},
+		{"reject", "", observe.ShadowRefused, []string{"outcome: -, refused with code 9: not on this node", quota, "container.resources.cpu_quota: 200000, -"}, ""},
 	} {
 		t.Run(test.guest, func(t *testing.T) {
 			n, pod := shadowed(t, "quota", `"failure-policy": "Fail", `, test.guest, test.settings)

@@ -64,8 +64,10 @@ type ShadowRow struct {
 // NewShadow returns a shadow, which is called as the member says for so many percent of pods. The member has the twin's id.
 func NewShadow(m Member, sample int, observer observe.Observer) *Shadow {
 	return &Shadow{member: m, sample: sample, observer: observer, report: ShadowReport{
-		Plugin:   m.ID,
-		Outcomes: map[observe.ShadowOutcome]uint64{observe.ShadowSame: 0, observe.ShadowDifferent: 0, observe.ShadowFailed: 0, observe.ShadowRefused: 0},
+		Plugin: m.ID,
+		Outcomes: map[observe.ShadowOutcome]uint64{
+			observe.ShadowSame: 0, observe.ShadowDifferent: 0, observe.ShadowFailed: 0, observe.ShadowRefused: 0,
+		},
 	}}
 }
 
@@ -174,7 +176,8 @@ func (d *shadowed) compare(ctx context.Context, twin *Adjustment, err error) {
 			targets = append(targets, target)
 		}
 	}
-	call := ShadowCall{Time: d.subject.Time(), Hook: d.subject.Hook().String(), Object: nameOf(d.subject.About()), Outcome: observe.ShadowSame}
+	hook, about := d.subject.Hook(), d.subject.About()
+	call := ShadowCall{Time: d.subject.Time(), Hook: hook.String(), Object: nameOf(about), Outcome: observe.ShadowSame}
 	switch refused := errors.As(d.err, new(*Rejection)); {
 	case d.err != nil && !refused:
 		call.Outcome = observe.ShadowFailed
@@ -184,10 +187,11 @@ func (d *shadowed) compare(ctx context.Context, twin *Adjustment, err error) {
 		call.Outcome = observe.ShadowDifferent
 	}
 	if call.Outcome != observe.ShadowSame {
+		slices.SortFunc(targets, compareTargets)
 		d.describe(&call, twin, targets, was, is)
 	}
 	d.of.note(call)
-	d.of.observer.Observe(ctx, &observe.ShadowCalled{Plugin: d.of.member.ID, Hook: d.subject.Hook(), Object: d.subject.About(), Outcome: call.Outcome})
+	d.of.observer.Observe(ctx, &observe.ShadowCalled{Plugin: d.of.member.ID, Hook: hook, Object: about, Outcome: call.Outcome})
 }
 
 // nameOf names a pod, container or image for people.
@@ -223,11 +227,18 @@ type shadowTarget struct {
 	key    string
 }
 
+func compareTargets(a, b shadowTarget) int {
+	return cmp.Or(cmp.Compare(a.object, b.object), cmp.Compare(a.field, b.field), cmp.Compare(a.key, b.key))
+}
+
 // shadowWish is what a plugin wants of a target: a change, or else an end of the call.
 type shadowWish struct {
 	change *Change
 	end    string
 }
+
+// shadowWishes are what a plugin wants in a call.
+type shadowWishes map[shadowTarget]shadowWish
 
 func (w shadowWish) same(o shadowWish) bool {
 	if w.change == nil || o.change == nil {
@@ -237,15 +248,15 @@ func (w shadowWish) same(o shadowWish) bool {
 }
 
 // wishes are what a plugin wants in all, by target. The changes of a call that fails or is refused do not count.
-func wishes(adj *Adjustment, err error) map[shadowTarget]shadowWish {
+func wishes(adj *Adjustment, err error) shadowWishes {
 	var refused *Rejection
 	switch {
 	case errors.As(err, &refused):
-		return map[shadowTarget]shadowWish{{}: {end: fmt.Sprintf("refused with code %d: %s", refused.Code, refused.Reason)}}
+		return shadowWishes{{}: {end: fmt.Sprintf("refused with code %d: %s", refused.Code, refused.Reason)}}
 	case err != nil:
-		return map[shadowTarget]shadowWish{{}: {end: "failed"}}
+		return shadowWishes{{}: {end: "failed"}}
 	}
-	all := make(map[shadowTarget]shadowWish, len(adj.changes))
+	all := make(shadowWishes, len(adj.changes))
 	for i := range adj.changes {
 		c := &adj.changes[i].Change
 		target := shadowTarget{c.Object, c.Field, c.Key}
@@ -258,9 +269,9 @@ func wishes(adj *Adjustment, err error) map[shadowTarget]shadowWish {
 }
 
 // describe writes down what differs, for people.
-func (d *shadowed) describe(call *ShadowCall, twin *Adjustment, targets []shadowTarget, was, is map[shadowTarget]shadowWish) {
+func (d *shadowed) describe(call *ShadowCall, twin *Adjustment, targets []shadowTarget, was, is shadowWishes) {
 	secrets, _ := d.subject.Secrets(abi.AllCapabilities, 0)
-	for _, all := range []map[shadowTarget]shadowWish{was, is} {
+	for _, all := range []shadowWishes{was, is} {
 		for _, wish := range all {
 			if wish.change != nil && wish.change.isEnv() {
 				secrets = append(secrets, wish.change.Text)
@@ -271,7 +282,7 @@ func (d *shadowed) describe(call *ShadowCall, twin *Adjustment, targets []shadow
 	if call.Outcome == observe.ShadowFailed {
 		call.Error = redactor.Text(d.adj.Sanitize(d.err.Error(), maxRefused))
 	}
-	show := func(adj *Adjustment, all map[shadowTarget]shadowWish, target shadowTarget, row *ShadowRow) *string {
+	show := func(adj *Adjustment, all shadowWishes, target shadowTarget, row *ShadowRow) *string {
 		wish, wanted := all[target]
 		if !wanted {
 			return nil
@@ -293,7 +304,6 @@ func (d *shadowed) describe(call *ShadowCall, twin *Adjustment, targets []shadow
 		call.Rows = append(call.Rows, row)
 	}
 	call.More = len(targets) - len(call.Rows)
-	slices.SortFunc(call.Rows, func(a, b ShadowRow) int { return cmp.Compare(a.Target, b.Target) })
 }
 
 // target names what a change is about, and which other pod or container.

@@ -35,7 +35,7 @@ type Options struct {
 func New(o Options) (*Slots, error) {
 	c := o.Config
 	s := &Slots{
-		config: c, observer: o.Observer, loader: o.Loader, shadows: o.Loader.Shadows(), reconciler: o.Reconciler, firstSyncTime: o.FirstSyncTime,
+		config: c, observer: o.Observer, loader: o.Loader, reconciler: o.Reconciler, firstSyncTime: o.FirstSyncTime,
 		events: make(chan func(context.Context)), ended: make(chan struct{}), begun: make(chan struct{}), all: map[string]*slot{},
 	}
 	if err := dirsOf(c).Distinct(); err != nil {
@@ -46,7 +46,7 @@ func New(o Options) (*Slots, error) {
 		return nil, err
 	}
 	s.lastGood, s.trials, s.counts = lastgood.NewSaver(c.DataDir, o.Observer), probation.New(c.DataDir, o.Observer), o.Counts
-	s.Bypass = newBypass(s)
+	s.Bypass, s.Shadows = newBypass(s), &Shadows{s, o.Loader.Shadows()}
 	s.generations = generations{
 		config: c, observer: o.Observer, reconciler: o.Reconciler, around: o.Around,
 		passUpdate: s.Bypass.passUpdate, missed: o.Reconciler.Missed, reported: o.Reported,

@@ -216,6 +216,6 @@ func (s *Slots) unload(p *slot) {
 	s.discard(p.last)
 	s.discard(p.next)
 	s.retire(p.active)
-	s.endShadow(p)
+	s.Shadows.end(p)
 	p.active, p.last, p.next = nil, nil, nil
 }

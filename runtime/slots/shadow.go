@@ -27,49 +27,55 @@ type shadow struct {
 	called      *plugin.Shadow // nil until it is loaded
 }
 
+// Shadows load and end shadows of plugins. They belong to the owner of the slots, but for Report.
+type Shadows struct {
+	slots  *Slots
+	loader *loader.Loader
+}
+
 func (sh *shadow) become(s state) { sh.state, sh.since = s, time.Now() }
 
-// followShadow has the slot's shadow be what the active version's files say, if there is room for its load. The twin never
+// follow has the slot's shadow be what the active version's files say, if there is room for its load. The twin never
 // waits for it.
-func (s *Slots) followShadow(ctx context.Context, p *slot) {
+func (s *Shadows) follow(ctx context.Context, p *slot) {
 	var want *registry.Description
 	if p.active != nil {
 		want = p.active.description.Shadow
 	}
 	if p.shadow != nil && (want == nil || !p.shadow.description.Same(*want)) {
-		s.endShadow(p)
+		s.end(p)
 	}
 	if want != nil && p.shadow == nil {
 		p.shadow = &shadow{description: *want, since: time.Now()}
 		if want.Problem != nil {
-			s.failShadow(ctx, p, want.Problem)
+			s.fail(ctx, p, want.Problem)
 		}
 	}
-	if p.shadow != nil && p.shadow.state == queued && s.busy[heavy] < wasm.Compilers() {
-		s.loadShadow(ctx, p, p.shadow)
+	if p.shadow != nil && p.shadow.state == queued && s.slots.busy[heavy] < wasm.Compilers() {
+		s.load(ctx, p, p.shadow)
 	}
 }
 
-// loadShadow loads a shadow in the background, with a copy of the values that its twin keeps.
-func (s *Slots) loadShadow(ctx context.Context, p *slot, sh *shadow) {
+// load loads a shadow in the background, with a copy of the values that its twin keeps.
+func (s *Shadows) load(ctx context.Context, p *slot, sh *shadow) {
 	sh.become(loading)
-	s.busy[heavy]++
-	s.jobs.Go(func() {
+	s.slots.busy[heavy]++
+	s.slots.jobs.Go(func() {
 		own := loader.NewPersistent()
 		own.Values.Restore(p.persistent.Values.All())
-		have, err := s.shadows.Open(ctx, sh.description, own, false)
-		posted := s.post(func(ctx context.Context) {
-			s.busy[heavy]--
+		have, err := s.loader.Open(ctx, sh.description, own, false)
+		posted := s.slots.post(func(ctx context.Context) {
+			s.slots.busy[heavy]--
 			switch {
 			case err != nil && p.shadow == sh:
-				s.failShadow(ctx, p, err)
+				s.fail(ctx, p, err)
 			case err != nil:
 			case p.shadow != sh: // nobody wants it any more
 				have.Release()
 			default:
-				sh.loaded, sh.called, sh.reason = have, s.shadows.Shadow(sh.description, have, s.observer), nil
+				sh.loaded, sh.called, sh.reason = have, s.loader.Shadow(sh.description, have, s.slots.observer), nil
 				sh.become(active)
-				s.changed = true
+				s.slots.changed = true
 			}
 		})
 		if !posted && err == nil {
@@ -78,25 +84,25 @@ func (s *Slots) loadShadow(ctx context.Context, p *slot, sh *shadow) {
 	})
 }
 
-// failShadow notes why the shadow is not loaded. It is loaded again if that was temporary.
-func (s *Slots) failShadow(ctx context.Context, p *slot, err error) {
+// fail notes why the shadow is not loaded. It is loaded again if that was temporary.
+func (s *Shadows) fail(ctx context.Context, p *slot, err error) {
 	sh := p.shadow
 	if sh.reason == nil || sh.reason.Error() != err.Error() {
-		s.observer.Observe(ctx, &observe.ShadowNotLoaded{Plugin: p.id, Err: err})
+		s.slots.observer.Observe(ctx, &observe.ShadowNotLoaded{Plugin: p.id, Err: err})
 	}
 	sh.reason = err
 	sh.become(failed)
 	if errors.As(err, new(loader.TemporaryError)) || wasm.Temporary(err) {
 		sh.backoff = min(max(2*sh.backoff, minRetry), maxRetry)
-		time.AfterFunc(sh.backoff, func() { s.post(func(context.Context) { sh.become(queued) }) })
+		time.AfterFunc(sh.backoff, func() { s.slots.post(func(context.Context) { sh.become(queued) }) })
 	}
 }
 
-// endShadow ends the shadow of a slot, once the last call that uses it has ended.
-func (s *Slots) endShadow(p *slot) {
+// end ends the shadow of a slot, once the last call that uses it has ended.
+func (s *Shadows) end(p *slot) {
 	if p.shadow != nil && p.shadow.loaded != nil {
 		p.shadow.loaded.Release()
-		s.changed = true
+		s.slots.changed = true
 	}
 	p.shadow = nil
 }
@@ -124,15 +130,15 @@ func (sh *shadow) look() *status.Shadow {
 	return one
 }
 
-// Shadow returns what came of the calls of a plugin's shadow. The error is an admin.NotReady.
-func (s *Slots) Shadow(_ context.Context, id string) (plugin.ShadowReport, error) {
+// Report returns what came of the calls of a plugin's shadow. The error is an admin.NotReady.
+func (s *Shadows) Report(_ context.Context, id string) (plugin.ShadowReport, error) {
 	type found struct {
 		known  bool
 		shadow *shadow
 	}
-	f, ok := ask(s, func() (f found) {
-		p := s.all[id]
-		if f.known = p != nil || s.off[id] != nil; p != nil && p.shadow != nil {
+	f, ok := ask(s.slots, func() (f found) {
+		p := s.slots.all[id]
+		if f.known = p != nil || s.slots.off[id] != nil; p != nil && p.shadow != nil {
 			now := *p.shadow
 			f.shadow = &now
 		}

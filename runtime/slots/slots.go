@@ -30,12 +30,12 @@ import (
 // never waits for a plugin, a compiler or the backend, so that a change of the files counts
 // at once. Their exported methods are safe for concurrent use.
 type Slots struct {
-	Bypass *Bypass
+	Bypass  *Bypass
+	Shadows *Shadows
 
 	config     *config.Config
 	observer   observe.Observer
 	loader     *loader.Loader
-	shadows    *loader.Loader // of shadows
 	reconciler *reconcile.Reconciler
 	durable    *durable.Store    // values that plugins keep
 	lastGood   *lastgood.Saver   // versions of plugins
@@ -138,7 +138,7 @@ func (s *Slots) reconcile(ctx context.Context) {
 		}
 	}
 	for _, p := range s.order {
-		s.followShadow(ctx, p)
+		s.Shadows.follow(ctx, p)
 	}
 	s.publish(ctx)
 	select {

@@ -66,6 +66,10 @@ func (s *Slots) look() status.Plugins {
 				one.Instances, one.Memory = one.Instances+instances, one.Memory+memory
 			}
 		}
+		if p.shadow != nil && p.shadow.loaded != nil {
+			instances, memory := wasm.Usage(p.shadow.loaded.Plugin)
+			one.Instances, one.Memory = one.Instances+instances, one.Memory+memory
+		}
 		all.Plugins = append(all.Plugins, one)
 	}
 	return all

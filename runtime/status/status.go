@@ -152,7 +152,7 @@ type Plugin struct {
 	Breaker      string    `json:"breaker,omitempty"` // closed, open or half-open; empty if the plugin has none
 	BreakerUntil time.Time `json:"breakerUntil,omitzero"`
 
-	Instances int   `json:"instances"` // of all its versions
+	Instances int   `json:"instances"` // of all its versions, and its shadow
 	Memory    int64 `json:"memory"`    // bytes, of these
 	Counts
 }
