@@ -20,6 +20,10 @@ const (
 	maxWaitingCalls = 1024
 )
 
+// period is how often calls are written that have ended. Who writes and reads each by itself takes from the calls, when they
+// are many, the processor that they need.
+const period = 100 * time.Millisecond
+
 // Recorder watches a plugin's calls, and writes them down. What the reader does not take in time is dropped and counted.
 // A call of the plugin never waits.
 type Recorder struct {
@@ -181,30 +185,41 @@ func (r *Recorder) drop(count func(*Dropped)) {
 	count(&r.dropped)
 }
 
-// Write writes the header, each call, and the last line, until the recording ends or ctx is done. Each line is one Write
-// of out, whose error ends the recording, too.
+// Write writes the header, each call, and the last line, until the recording ends or ctx is done. Calls are written ten times
+// a second, all with one Write of out, whose error ends the recording, too.
 func (r *Recorder) Write(ctx context.Context, out io.Writer, h Header) error {
 	h.Version, h.Env, h.Ticks = Version, r.options.Env, r.options.Ticks
 	w := &writer{recorder: r, out: out}
-	if err := w.line(h); err != nil {
+	if err := w.add(h); err != nil {
 		return err
 	}
-	timer := time.NewTimer(r.options.For)
-	defer timer.Stop()
-	for {
+	if err := w.flush(); err != nil {
+		return err
+	}
+	over := time.NewTimer(r.options.For)
+	defer over.Stop()
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for reason := ""; ; {
 		select {
-		case c := <-r.calls:
-			if more, err := w.call(c); err != nil {
-				return err
-			} else if !more {
-				return w.end(EndBytes)
-			}
-		case <-timer.C:
-			return w.rest(EndTime)
+		case <-tick.C:
+		case <-over.C:
+			reason = EndTime
 		case <-r.closed:
-			return w.rest(EndClosed)
+			reason = EndClosed
 		case <-ctx.Done():
 			return w.end(EndStopped)
+		}
+		if more, err := w.ended(); err != nil {
+			return err
+		} else if !more {
+			reason = EndBytes
+		}
+		if reason != "" {
+			return w.end(reason)
+		}
+		if err := w.flush(); err != nil {
+			return err
 		}
 	}
 }
@@ -213,21 +228,45 @@ func (r *Recorder) Write(ctx context.Context, out io.Writer, h Header) error {
 type writer struct {
 	recorder *Recorder
 	out      io.Writer
-	bytes    int64
+	lines    []byte // that are not written yet
+	bytes    int64  // of all lines
 	calls    int
 }
 
-func (w *writer) line(v any) error {
-	text, err := encode(v)
-	if err != nil {
-		return err
-	}
+// add adds a line.
+func (w *writer) add(line any) error {
+	text, err := encode(line)
 	w.bytes += int64(len(text))
-	_, err = w.out.Write(text)
+	w.lines = append(w.lines, text...)
 	return err
 }
 
-// call writes a call. With false, there was no room for it.
+// flush writes the lines that were added.
+func (w *writer) flush() error {
+	if len(w.lines) == 0 {
+		return nil
+	}
+	_, err := w.out.Write(w.lines)
+	w.lines = w.lines[:0]
+	return err
+}
+
+// ended adds the calls that have ended. With false, there was no room for one.
+func (w *writer) ended() (more bool, err error) {
+	for range maxWaitingCalls { // others may end meanwhile
+		select {
+		case c := <-w.recorder.calls:
+			if more, err := w.call(c); err != nil || !more {
+				return more, err
+			}
+		default:
+			return true, nil
+		}
+	}
+	return true, nil
+}
+
+// call adds a call. With false, there was no room for it.
 func (w *writer) call(c *recorded) (more bool, err error) {
 	r := w.recorder
 	r.waiting.Add(-c.bytes)
@@ -245,29 +284,17 @@ func (w *writer) call(c *recorded) (more bool, err error) {
 		return false, err
 	}
 	w.bytes += int64(len(text))
+	w.lines = append(w.lines, text...)
 	w.calls++
-	_, err = w.out.Write(text)
-	return true, err
+	return true, nil
 }
 
-// rest writes the calls that have ended before the recording, and its last line.
-func (w *writer) rest(reason string) error {
-	for {
-		select {
-		case c := <-w.recorder.calls:
-			if more, err := w.call(c); err != nil {
-				return err
-			} else if !more {
-				return w.end(EndBytes)
-			}
-		default:
-			return w.end(reason)
-		}
-	}
-}
-
+// end writes what was added, and the last line.
 func (w *writer) end(reason string) error {
-	return w.line(End{reason, w.calls, w.recorder.Dropped()})
+	if err := w.add(End{reason, w.calls, w.recorder.Dropped()}); err != nil {
+		return err
+	}
+	return w.flush()
 }
 
 // Dropped returns how many calls were dropped by now.

@@ -24,7 +24,7 @@ func benchmarks() []benchmark {
 		{name: "Version", calls: 200, call: version,
 			parties: []string{direct, rawRelay, koord, wasmproxy, wasmproxy5, wasmproxy8}},
 		{name: "CreateContainer", calls: 150, call: createIn(plain),
-			parties: []string{direct, rawRelay, koord, koordHook, wasmproxy, wasmproxy1, recorded, withSinks, wasmproxy8, remoteHook}},
+			parties: []string{direct, rawRelay, koord, koordHook, wasmproxy, wasmproxy1, recorded, shadowed, withSinks, wasmproxy8, remoteHook}},
 		{name: "RunPodSandbox", calls: 150, call: runPod,
 			parties: []string{direct, rawRelay, koord, koordHook, wasmproxy, noopWasm, remoteHook}},
 		{name: "CreateContainerChanged", calls: 150, call: createIn(annotated),

@@ -24,6 +24,7 @@ const (
 	wasmproxy10 = "wasmproxy+10wasm"
 	withSinks   = "wasmproxy+1wasm+sinks"
 	recorded    = "wasmproxy+1wasm+record"
+	shadowed    = "wasmproxy+1wasm+shadow"
 	noopWasm    = "wasmproxy+1noop"
 	remoteHook  = "wasmproxy+1remote"
 )
@@ -111,7 +112,10 @@ func startNode(ctx context.Context, dir, memory string, bin *binaries, root stri
 	if err := n.startWasmproxies(ctx, root); err != nil {
 		return n, err
 	}
-	return n, n.startRecorder(ctx)
+	if err := n.startRecorder(ctx); err != nil {
+		return n, err
+	}
+	return n, n.awaitShadow(ctx)
 }
 
 func (n *node) backendSocket() string { return n.path("backend.sock") }

@@ -28,7 +28,7 @@ func run(ctx context.Context, o *options) error {
 		return errors.Join(err, n.stop())
 	}
 	r, err := n.run(ctx, o)
-	if err := errors.Join(err, n.stop()); err != nil {
+	if err := errors.Join(err, n.checkShadow(ctx), n.stop()); err != nil {
 		return err
 	}
 	if err := errors.Join(n.checkHooks(), n.checkTraces(), n.checkRecording()); err != nil {

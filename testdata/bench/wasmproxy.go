@@ -28,6 +28,7 @@ func (n *node) startWasmproxies(ctx context.Context, root string) error {
 	for _, p := range []*party{
 		{name: wasmproxy}, {name: wasmproxy1, plugins: 1, hooks: create}, {name: wasmproxy5, plugins: 5, hooks: create}, {name: wasmproxy8, plugins: 8, hooks: create},
 		{name: recorded, plugins: 1, hooks: create, flags: []string{"--admin-socket=" + n.path(recorded, "admin.sock")}},
+		{name: shadowed, plugins: 1, hooks: create, flags: []string{"--admin-socket=" + n.path(shadowed, "admin.sock")}},
 		{name: withSinks, plugins: 1, hooks: create, flags: sinks(n), env: n.traced()}, {name: noopWasm, plugins: 1, hooks: run}, {name: remoteHook, plugins: 1, hooks: []string{preRun, preCreate}},
 	} {
 		module := qos
@@ -85,7 +86,7 @@ func (p *party) loaded(context.Context) error {
 
 // checkChange tells whether what the wasm plugins ask for reaches the backend.
 func (n *node) checkChange(ctx context.Context) error {
-	for _, name := range []string{wasmproxy1, recorded, withSinks, wasmproxy5, wasmproxy8} {
+	for _, name := range []string{wasmproxy1, recorded, shadowed, withSinks, wasmproxy5, wasmproxy8} {
 		p := n.parties[name]
 		if err := p.checkChange(ctx); err != nil {
 			return fmt.Errorf("party %s: %w", name, err)
@@ -119,13 +120,17 @@ func (n *node) install(p *party, module []byte) error {
 	if p.name == remoteHook {
 		return os.WriteFile(filepath.Join(hooks, "10-noop.json"), hookServerJSON(n.hookSocket()), 0o600)
 	}
-	keep, err := json.Marshal(map[string][]string{"runtime-hooks": p.hooks}) // of those that the module has
+	settings := map[string]any{"runtime-hooks": p.hooks} // of those that the module has
+	if p.name == shadowed {
+		settings["shadow"] = map[string]string{"wasm-module": "01-measured.wasm"}
+	}
+	file, err := json.Marshal(settings)
 	if err != nil {
 		return err
 	}
 	for i := range p.plugins {
 		name := filepath.Join(plugins, fmt.Sprintf("%02d-measured", i+1))
-		if err := os.WriteFile(name+".json", keep, 0o600); err != nil {
+		if err := os.WriteFile(name+".json", file, 0o600); err != nil {
 			return err
 		}
 		if err := os.WriteFile(name+".wasm", module, 0o600); err != nil {
