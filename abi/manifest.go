@@ -42,6 +42,8 @@ type Limits struct {
 	HostCalls int64 `json:"host_calls,omitempty"` // also in Tick and Synchronize, unless TickHostCalls is given
 	// TickHostCalls are calls of host functions in Tick and Synchronize.
 	TickHostCalls int64 `json:"tick_host_calls,omitempty"`
+	TickFuel      int64 `json:"tick_fuel,omitempty"`    // of Tick; Fuel if 0 and that is given
+	TickTimeMS    int64 `json:"tick_time_ms,omitempty"` // of Tick; TimeMS if 0 and that is given
 }
 
 // Modes of a plugin's state.

@@ -51,6 +51,8 @@ func (w *writer) limits(l abi.Limits) {
 	w.number("time_ms", l.TimeMS)
 	w.number("host_calls", l.HostCalls)
 	w.number("tick_host_calls", l.TickHostCalls)
+	w.number("tick_fuel", l.TickFuel)
+	w.number("tick_time_ms", l.TickTimeMS)
 	w.raw("}")
 }
 

@@ -22,7 +22,7 @@ func FuzzManifest(f *testing.F) {
 		if word != "" {
 			m.Capabilities = []string{version, word}
 			m.Durable = []string{"", word}
-			m.Limits = abi.Limits{Fuel: n, Memory: n / 2, TimeMS: 7, HostCalls: -n, TickHostCalls: n / 3}
+			m.Limits = abi.Limits{Fuel: n, Memory: n / 2, TimeMS: 7, HostCalls: -n, TickHostCalls: n / 3, TickFuel: n / 5, TickTimeMS: 9}
 			m.ConfigSchema = `{"type":"object"}`
 		}
 		match := Match{Namespaces: []string{word, name}, Containers: []string{name}, RuntimeHandlers: []string{key}, QoS: []string{"Burstable", word}, Labels: []string{key, "x=" + word}}

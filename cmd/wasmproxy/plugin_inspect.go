@@ -230,7 +230,7 @@ func limits(settings wasm.PluginOptions, in wasm.Inspection) []limit {
 	hooks := in.Manifest.HookSet()
 	var all []limit
 	for _, l := range plugin.Limits {
-		if l.Key == "tick_host_calls" && !hooks.Has(abi.Tick) && !hooks.Has(abi.Synchronize) {
+		if strings.HasPrefix(l.Key, "tick_") && !hooks.Has(abi.Tick) && (l.Key != "tick_host_calls" || !hooks.Has(abi.Synchronize)) {
 			continue
 		}
 		needs, gets := *l.Of(&asked), *l.Of(&hold)

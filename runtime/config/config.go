@@ -161,6 +161,7 @@ func (c *Config) AuditBytes() int64 { return bytesOf(c.AuditLogSize) }
 func (c *Config) MaxLimits() abi.Limits {
 	return abi.Limits{
 		Fuel: c.MaxFuel, Memory: bytesOf(c.MaxMemory), TimeMS: c.MaxTimeout.Milliseconds(), HostCalls: c.MaxHostCalls, TickHostCalls: c.MaxHostCalls,
+		TickFuel: c.MaxFuel, TickTimeMS: c.MaxTimeout.Milliseconds(),
 	}
 }
 

@@ -118,7 +118,7 @@ func TestMatchBoundsWhatATickFinds(t *testing.T) {
 			got = found(ev, adj.ReadBounds())
 			return nil
 		})
-		intercept.Tick(t.Context(), n.options, m)
+		intercept.Tick(t.Context(), n.options, m, "")
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: found %q, want %q", tt.name, got, tt.want)
 		}
@@ -137,7 +137,7 @@ func TestMatchedListsCountAll(t *testing.T) {
 			t.Errorf("went through %d pods and %d containers, and found %v and %v", ofPods, ofNode, pods, containers)
 		}
 		return nil
-	}))
+	}), "")
 }
 
 // In a hook a plugin finds the event's own pod and those of its match. Synchronize is not called for others.
@@ -235,7 +235,8 @@ func TestMatchIsLookedAtAgain(t *testing.T) {
 			}
 			after = adj.SetInt64(o, abi.Resources+abi.CPUShares, 20)
 			return nil
-		}))
+		}), "")
+
 		if before != nil || errors.Is(after, abi.Denied) == ends || len(n.backend.updates) > 0 {
 			t.Errorf("the pod ends: %v; before %v, after %v, updates %v", ends, before, after, n.backend.updates)
 		}
@@ -260,7 +261,7 @@ func TestUndescribedPodIsOutsideOfAMatchOfQoS(t *testing.T) {
 			got = nil
 			n.fill()
 			if hook == abi.Tick {
-				intercept.Tick(t.Context(), n.options, m)
+				intercept.Tick(t.Context(), n.options, m, "")
 			} else {
 				n.must(n.sweep(known, m))
 			}

@@ -366,7 +366,7 @@ func TestFullNodeLosesNoUpdate(t *testing.T) {
 		})
 		start := time.Now()
 		var ticks sync.WaitGroup
-		for part := range 10 { // a call makes 256 changes at most
+		for part := range 10 {
 			ticks.Go(func() {
 				intercept.Tick(t.Context(), m.options, on(abi.Tick, func(_ context.Context, ev plugin.Event, adj *plugin.Adjustment) (err error) {
 					all, _, _ := ev.Containers(abi.Node, nil)
@@ -374,7 +374,7 @@ func TestFullNodeLosesNoUpdate(t *testing.T) {
 						err = errors.Join(err, adj.SetInt64(c, abi.Resources+abi.CPUQuota, 20_000))
 					}
 					return err
-				}))
+				}), "")
 			})
 		}
 		ticks.Wait()

@@ -28,6 +28,7 @@ type event struct {
 	before    []fieldBefore       // resources of containers that plugins have changed
 	few       [3]fieldBefore      // where before is, as long as it is short
 	handles   handles             // what the event handed out
+	round     round               // of the node's pods
 	limits    map[podFile]string  // of pods, as they were read
 }
 
@@ -75,6 +76,7 @@ func (e *event) object(o abi.Object) crifield.Object {
 	case abi.Node:
 		return crifield.Object{Node: e.node}
 	}
+	e.round.look(o)
 	return e.handles.object(o)
 }
 

@@ -168,7 +168,7 @@ func (e *event) findPod(kind int32, name string) (pods.Pod, bool) {
 // Pods implements plugin.Event.
 func (e *event) Pods(namespace string, match *abi.Match) (list []abi.Object, through int, errno abi.Errno) {
 	var objects []crifield.Object
-	for _, p := range e.host.Store.Pods() {
+	for _, p := range e.round.order(e.host.Store.Pods()) {
 		if namespace != "" && p.Config.GetMetadata().GetNamespace() != namespace {
 			continue
 		}
@@ -187,7 +187,7 @@ func (e *event) Containers(of abi.Object, match *abi.Match) (list []abi.Object, 
 	if p := e.object(of).Pod; p != nil {
 		ids = []string{p.ID}
 	} else if of == abi.Node {
-		for _, p := range e.host.Store.Pods() {
+		for _, p := range e.round.order(e.host.Store.Pods()) {
 			ids = append(ids, p.ID)
 		}
 	} else {

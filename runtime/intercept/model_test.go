@@ -231,7 +231,7 @@ func (w *modelWorld) plugin(p *modelPlugin) (what string) {
 			return fmt.Sprint(p.id, " wants ", p.wants, " from now on")
 		}
 		w.steps = append(w.steps, fmt.Sprint(p.id, " has a Tick and wants ", p.wants))
-		intercept.Tick(w.t.Context(), w.options, p.member())
+		intercept.Tick(w.t.Context(), w.options, p.member(), "")
 		w.drain()
 		return "that was Tick"
 	}

@@ -135,7 +135,7 @@ func TestPanicApartFromCalls(t *testing.T) {
 	n.options.NewChain = func(m ...plugin.Member) *plugin.Chain {
 		return plugin.NewChain(observe.Func(func(context.Context, observe.Event) { panic("oh") }), nil, m...)
 	}
-	intercept.Tick(t.Context(), n.options, on(abi.Tick, func(context.Context, plugin.Event, *plugin.Adjustment) error { return nil }))
+	intercept.Tick(t.Context(), n.options, on(abi.Tick, func(context.Context, plugin.Event, *plugin.Adjustment) error { return nil }), "")
 	if log := n.log.String(); !strings.Contains(log, `"panic","during":"a hook"`) || !strings.Contains(log, `"hook":"Tick"`) {
 		t.Errorf("the log does not say so:\n%s", log)
 	}

@@ -8,22 +8,40 @@ import (
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/cri"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
+	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 )
 
 // Tick calls hook Tick of a member once, and returns when what it wants of pods and
 // containers has been carried out. A failure is an event. Only one Tick of a plugin may run
-// at a time.
-func Tick(ctx context.Context, o Options, m plugin.Member) {
-	m.Hooks &= abi.HookSetOf(abi.Tick)
-	_ = newInterceptor(o, cri.Method{}).standalone(ctx, abi.Tick, nil, m) // ctx has ended, or the chain has told of it
+// at a time. Lists begin with the pod that has the ID from, or the first one after that. If a limit stops the plugin, next is
+// where the next Tick is to begin, else "".
+func Tick(ctx context.Context, o Options, m plugin.Member, from string) (next string) {
+	kept := &errorKeeper{Plugin: m.Plugin}
+	m.Hooks, m.Plugin = m.Hooks&abi.HookSetOf(abi.Tick), kept
+	e, i := &event{round: round{from: from}}, newInterceptor(o, cri.Method{})
+	err := i.standalone(ctx, e, abi.Tick, nil, m) // else ctx has ended, or the chain has told of it
+	if err == nil && kept.called && kept.err == nil {
+		i.endUnrepeated(ctx, m.ID)
+	}
+	return e.round.next
+}
+
+// endUnrepeated ends the wishes of a plugin's earlier generations that were made in Tick: a whole Tick has not repeated them.
+func (i *interceptor) endUnrepeated(ctx context.Context, id string) {
+	i.Withdraw(ctx, func(of enforce.ID, _ enforce.Target, w enforce.Wish) bool {
+		if w.Plugin != id || w.Hook != abi.Tick || w.Generation == i.Generations[id] {
+			return false
+		}
+		sandbox, ok := i.Enforcer.Sandbox(of)
+		return ok && len(i.Store.IDsByListAlone(sandbox)) == 0 // else the plugin may not have known what to ask for
+	})
 }
 
 // standalone calls one plugin in a hook of no call, about a pod or nil, and carries out
 // what it wants. The error is ctx's, or a panic's, which no caller would survive.
-func (i *interceptor) standalone(ctx context.Context, hook abi.Hook, pod *crifield.Pod, m plugin.Member) (err error) {
-	e := new(event)
+func (i *interceptor) standalone(ctx context.Context, e *event, hook abi.Hook, pod *crifield.Pod, m plugin.Member) (err error) {
 	i.begin(e, hook, pod)
 	defer func() {
 		if r := recover(); r != nil {
@@ -35,7 +53,11 @@ func (i *interceptor) standalone(ctx context.Context, hook abi.Hook, pod *crifie
 	}()
 	ctx, cancel := i.Cut.Context(ctx)
 	defer cancel()
-	owned, err := i.NewChain(m).Dispatch(ctx, plugin.NewBudget(i.CallTime), e)
+	budget := i.CallTime
+	if hook == abi.Tick { // nobody waits for it, and its plugin has a limit of its own
+		budget = plugin.MaxTimeout
+	}
+	owned, err := i.NewChain(m).Dispatch(ctx, plugin.NewBudget(budget), e)
 	if i.Cut.hasBegun() {
 		return context.Canceled
 	}

@@ -21,13 +21,15 @@ type syncCaller struct {
 	*interceptor
 	member plugin.Member
 	state  *Synchronized
+	ticks  bool // the plugin has Tick, in which it repeats what it asked for there
 }
 
 func newSyncCaller(o Options, m plugin.Member, state *Synchronized) *syncCaller {
 	// An event's failure counts for the breaker, which must not count it twice; a
 	// sweep leaves a plugin alone whose breaker is open.
+	ticks := m.Hooks.Has(abi.Tick)
 	m.Breaker, m.Hooks = nil, m.Hooks&abi.HookSetOf(abi.Synchronize)
-	return &syncCaller{interceptor: newInterceptor(o, cri.Method{}), member: m, state: state}
+	return &syncCaller{interceptor: newInterceptor(o, cri.Method{}), member: m, state: state, ticks: ticks}
 }
 
 // call calls the plugin, with the store's own view of the pod if it has one, and carries
@@ -41,7 +43,7 @@ func (s *syncCaller) call(ctx context.Context, pod *crifield.Pod) error {
 	kept := &errorKeeper{Plugin: s.member.Plugin}
 	m := s.member
 	m.Plugin = kept
-	if err := s.standalone(ctx, abi.Synchronize, pod, m); err != nil {
+	if err := s.standalone(ctx, new(event), abi.Synchronize, pod, m); err != nil {
 		return err
 	}
 	err := kept.err
@@ -73,8 +75,11 @@ func (s *syncCaller) endSilent(ctx context.Context, pod string, described []stri
 	})
 }
 
-// isEarlier reports whether a wish is one of the plugin's earlier generations.
+// isEarlier reports whether a wish is one of the plugin's earlier generations, which ends with Synchronize.
 func (s *syncCaller) isEarlier(w enforce.Wish) bool {
+	if w.Hook == abi.Tick && s.ticks {
+		return false
+	}
 	return w.Plugin == s.member.ID && w.Generation != s.Generations[w.Plugin] && !s.state.expects(w.Generation)
 }
 

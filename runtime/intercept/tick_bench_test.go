@@ -69,7 +69,7 @@ func reader(tb testing.TB, fs *cgroup.FS) (tick func() *observe.HookCalled, stor
 	tb.Cleanup(func() { p.Close(context.Background()) })
 	log := new(calledObserver)
 	o := Options{
-		Enforcer: enforce.Enforcer{Observer: log, Store: store, Queue: workqueue.New(), Cgroups: fs, Node: &crifield.Node{CgroupVersion: fs.Version()}},
+		Enforcer: enforce.Enforcer{Observer: log, Store: store, Ledger: enforce.NewLedger(), Queue: workqueue.New(), Cgroups: fs, Node: &crifield.Node{CgroupVersion: fs.Version()}},
 		Keep:     keep, CallTime: DefaultCallTime,
 		Chain: plugin.NewChain(log, fs), NewChain: func(m ...plugin.Member) *plugin.Chain { return plugin.NewChain(log, fs, m...) },
 	}
@@ -78,7 +78,7 @@ func reader(tb testing.TB, fs *cgroup.FS) (tick func() *observe.HookCalled, stor
 		Breaker: plugin.NewBreaker(observe.Discard(), "reader", nil), Capabilities: granted,
 	}
 	return func() *observe.HookCalled {
-		Tick(tb.Context(), o, m)
+		Tick(tb.Context(), o, m, "")
 		if log.called == nil || log.called.Err != nil {
 			tb.Fatalf("the tick failed: %+v", log.called)
 		}

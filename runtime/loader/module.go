@@ -33,7 +33,7 @@ func (k modules) open(ctx context.Context, d registry.Description, of Persistent
 // options are a module's by its description.
 func (k modules) options(d registry.Description) wasm.PluginOptions {
 	o := wasm.PluginOptions{
-		Config: d.Config, Timeout: d.Timeout, Interpret: d.Interpret, Granted: d.Granted(), State: d.State, Features: k.features, Max: k.max,
+		Config: d.Config, Timeout: d.Timeout, TickTimeout: d.TickTimeout, Interpret: d.Interpret, Granted: d.Granted(), State: d.State, Features: k.features, Max: k.max,
 		Observer: k.observer,
 	}
 	o.SetLimits(d.Limits)

@@ -94,6 +94,14 @@ type ProbationNotSaved struct {
 	Err error // names the file
 }
 
+// TickStopped says that a limit has stopped a plugin in a Tick after it was done with some pods. What it wants of them is done.
+type TickStopped struct {
+	occurrence
+	Plugin  string
+	Changes int // that are kept
+	Err     error
+}
+
 // PluginRemoved says that a plugin's files are gone, or switch it off, and that no new call uses it.
 type PluginRemoved struct {
 	occurrence

@@ -11,6 +11,7 @@ import (
 // Limits of one call of one plugin.
 const (
 	maxChanges = 256
+	tickMost   = 8192      // changes of a Tick: two of each of a node's containers
 	maxValue   = 256 << 10 // bytes of one key and value
 	maxTotal   = 1 << 20   // bytes of all of them: runtimes refuse a request of more than 16 MiB
 	maxReason  = 1 << 10   // bytes of a rejection's reason that are kept
@@ -146,8 +147,12 @@ func (a *Adjustment) Add(c Change) error {
 			c.Of, c.Own = kind, a.event.Own(c.Object)
 		}
 	}
-	if len(a.changes) >= maxChanges {
-		return a.keep(refused(&c, abi.Limit, fmt.Sprintf("more than %d changes in one call", maxChanges)))
+	most := maxChanges
+	if a.hook == abi.Tick {
+		most = tickMost
+	}
+	if len(a.changes) >= most {
+		return a.keep(refused(&c, abi.Limit, fmt.Sprintf("more than %d changes in one call", most)))
 	}
 	n := len(a.changes)
 	switch {

@@ -135,6 +135,9 @@ func (c *Chain) callMember(ctx context.Context, budget *Budget, m *Member, s Sub
 	called := err == nil
 	if called {
 		err = c.run(ctx, budget, m, s, adj, start)
+		if err != nil && c.keepFinished(ctx, s, adj, err) {
+			err = nil
+		}
 		if err == nil {
 			err = adj.permitAll()
 		}

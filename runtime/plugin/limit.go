@@ -31,6 +31,8 @@ var Limits = []Limit{
 	{"time_ms", "timeout", "max-plugin-timeout", MaxTimeout.Milliseconds(), func(l *abi.Limits) *int64 { return &l.TimeMS }},
 	{"host_calls", "limits.host-calls", "max-plugin-host-calls", MaxHostCalls, func(l *abi.Limits) *int64 { return &l.HostCalls }},
 	{"tick_host_calls", "limits.tick-host-calls", "max-plugin-host-calls", MaxHostCalls, func(l *abi.Limits) *int64 { return &l.TickHostCalls }},
+	{"tick_fuel", "limits.tick-fuel", "max-plugin-fuel", MaxFuel, func(l *abi.Limits) *int64 { return &l.TickFuel }},
+	{"tick_time_ms", "tick-timeout", "max-plugin-timeout", MaxTimeout.Milliseconds(), func(l *abi.Limits) *int64 { return &l.TickTimeMS }},
 }
 
 // Overrun is the error of a manifest that asks for more of a limit than it may have.

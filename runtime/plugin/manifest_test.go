@@ -13,13 +13,13 @@ func TestManifest(t *testing.T) {
 	got, err := plugin.ParseManifest([]byte(`{
 		"name":"a","version":"1","sdk":"go","later":{"minor":1},
 		"hooks":["PreCreateContainer",{"hook":"Tick"},{"hook":"PreRunPodSandbox","match":{"namespaces":["prod-*"],"labels":{"tier":"gold"}}}],
-		"capabilities":["env","teleport"],"limits":{"fuel":1,"memory":2,"time_ms":3,"host_calls":4,"tick_host_calls":5},
+		"capabilities":["env","teleport"],"limits":{"fuel":1,"memory":2,"time_ms":3,"host_calls":4,"tick_host_calls":5,"tick_fuel":6,"tick_time_ms":7},
 		"state":"instance","tick_ms":1000,"durable":["seen/",""],"optional":["random"],"config_schema":{"type":"object"}}`))
 	want := abi.Manifest{
 		Name: "a", Version: "1", SDK: "go",
 		Hooks: []abi.ManifestHook{{Hook: "PreCreateContainer"}, {Hook: "Tick"},
 			{Hook: "PreRunPodSandbox", Match: abi.Match{Namespaces: []string{"prod-*"}, Labels: map[string]string{"tier": "gold"}}}},
-		Capabilities: []string{"env", "teleport"}, Limits: abi.Limits{Fuel: 1, Memory: 2, TimeMS: 3, HostCalls: 4, TickHostCalls: 5},
+		Capabilities: []string{"env", "teleport"}, Limits: abi.Limits{Fuel: 1, Memory: 2, TimeMS: 3, HostCalls: 4, TickHostCalls: 5, TickFuel: 6, TickTimeMS: 7},
 		State: abi.StateInstance, TickMS: 1000, Durable: []string{"seen/", ""}, Optional: []string{"random"}, ConfigSchema: `{"type":"object"}`,
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {

@@ -37,6 +37,8 @@ type Description struct {
 	HooksNamed   bool        // whether it names hooks at all
 	UnknownHooks []string    // names of a hook server's file that are no hook here; they do no harm
 	Timeout      time.Duration
+	TickTimeout  time.Duration   // Timeout of a module's Tick; 0: nothing is said
+	TickPeriod   time.Duration   // of a module; 0 leaves it to the module
 	Match        abi.Match       // which pods and containers the plugin is asked about
 	Order        string          // takes the place of ID in the order of the list; "" if it does not
 	Config       json.RawMessage // for the module, compact JSON; nil if there is none
@@ -89,7 +91,8 @@ func (d Description) Source() string {
 	if d.Endpoint != "" {
 		return fmt.Sprintf("unix:%s %v %v", d.Endpoint, d.Hooks.Names(), d.Timeout)
 	}
-	return fmt.Sprintf("sha256:%s %x %v %v %x %v %s", d.Digest, sha256.Sum256(d.Config), d.Timeout, d.Interpret, uint64(d.Grant), d.Limits, d.State)
+	return fmt.Sprintf("sha256:%s %x %v %v %v %v %x %v %s", d.Digest, sha256.Sum256(d.Config), d.Timeout, d.TickTimeout, d.TickPeriod,
+		d.Interpret, uint64(d.Grant), d.Limits, d.State)
 }
 
 // Generation tells what the plugin's files say from what they said before and will say, in all that they say but

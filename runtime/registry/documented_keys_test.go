@@ -41,7 +41,7 @@ func TestConfigurationPage(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	if fields := reflect.TypeFor[abi.Limits]().NumField() - 1; len(limits) != fields { // the time is the key timeout
+	if fields := reflect.TypeFor[abi.Limits]().NumField() - 2; len(limits) != fields { // the times are the keys timeout and tick-timeout
 		t.Errorf("the page has %d keys of limits, there are %d", len(limits), fields)
 	}
 }

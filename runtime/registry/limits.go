@@ -23,6 +23,7 @@ var limitKeys = map[string]func(*abi.Limits, json.RawMessage) error{
 	"tick-host-calls": func(l *abi.Limits, v json.RawMessage) error {
 		return readLimit(&l.TickHostCalls, v, plugin.MaxHostCalls)
 	},
+	"tick-fuel": func(l *abi.Limits, v json.RawMessage) error { return readLimit(&l.TickFuel, v, plugin.MaxFuel) },
 }
 
 // readLimits reads what one call of a module may use. Its time is the key timeout.

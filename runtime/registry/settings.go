@@ -35,7 +35,7 @@ var hookserverKeys = []key{
 	{"remote-endpoint", text(aString, readEndpoint)},
 	{"failure-policy", readPolicy},
 	{"runtime-hooks", value("a list of hook names", func(s *settings) *[]string { return &s.hooks })},
-	{"timeout", text(`a duration such as "500ms"`, readTimeout)},
+	{"timeout", text(aTimeout, readTimeout(hookTimeout))},
 	{"match", readMatch},
 	{"order", value(`a string such as "15", which is compared as names of files are`, func(s *settings) *string { return &s.Order })}, // as a number 5 would come after 10
 }
@@ -45,6 +45,8 @@ var hookserverKeys = []key{
 var moduleKeys = []key{
 	{"grant", readGrant},
 	{"limits", readLimits},
+	{"tick-timeout", text(aTimeout, readTimeout(func(s *settings) *time.Duration { return &s.TickTimeout }))},
+	{"tick-period", text(`a duration such as "10s"`, readTickPeriod)},
 	{"state", text(aString, oneOf(func(s *settings) *string { return &s.State }, abi.StateNone, abi.StateInstance))},
 	{"config", func(s *settings, v json.RawMessage) error { s.Config = compact(v); return nil }},
 	{"sha256", text(aString, readDigest)},
@@ -146,17 +148,35 @@ func readPolicy(s *settings, v json.RawMessage) error {
 	return fmt.Errorf("%.64q is neither \"Ignore\" nor \"Fail\"", text)
 }
 
-func readTimeout(s *settings, text string) error {
+const aTimeout = `a duration such as "500ms"`
+
+func hookTimeout(s *settings) *time.Duration { return &s.Timeout }
+
+func readTimeout(of func(*settings) *time.Duration) func(*settings, string) error {
+	return func(s *settings, text string) error {
+		d, err := time.ParseDuration(text)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%.64q is not %s", text, aTimeout)
+		case d <= 0:
+			return fmt.Errorf("%.64q is not greater than 0", text)
+		case d > plugin.MaxTimeout:
+			return fmt.Errorf("%.64q is more than %v, the most that a plugin can have", text, plugin.MaxTimeout)
+		}
+		*of(s) = d
+		return nil
+	}
+}
+
+func readTickPeriod(s *settings, text string) error {
 	d, err := time.ParseDuration(text)
 	switch {
 	case err != nil:
-		return fmt.Errorf(`%.64q is not a duration such as "500ms"`, text)
-	case d <= 0:
-		return fmt.Errorf("%.64q is not greater than 0", text)
-	case d > plugin.MaxTimeout:
-		return fmt.Errorf("%.64q is more than %v, the most that a plugin can have", text, plugin.MaxTimeout)
+		return fmt.Errorf(`%.64q is not a duration such as "10s"`, text)
+	case d < abi.MinTickMS*time.Millisecond:
+		return fmt.Errorf("%.64q is less than %v, the shortest period", text, abi.MinTickMS*time.Millisecond)
 	}
-	s.Timeout = d
+	s.TickPeriod = d
 	return nil
 }
 

@@ -18,7 +18,7 @@ const shadowKey = "shadow"
 // shadowKeys are those of a shadow. All that the file says of other things, such as match, holds for both versions.
 var shadowKeys = slices.Concat(moduleKeys, []key{
 	{"wasm-module", text(aString, readModuleName)},
-	{"timeout", text(`a duration such as "500ms"`, readTimeout)},
+	{"timeout", text(aTimeout, readTimeout(hookTimeout))},
 	{"sample", readSample},
 })
 

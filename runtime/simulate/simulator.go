@@ -210,7 +210,7 @@ func (s *Simulator) connect() (err error) {
 func (s *Simulator) Call(ctx context.Context) error {
 	switch s.event.Hook {
 	case abi.Tick:
-		intercept.Tick(ctx, s.options, s.member)
+		intercept.Tick(ctx, s.options, s.member, "")
 		return nil
 	case abi.Synchronize:
 		defer s.queue.Drain(ctx)

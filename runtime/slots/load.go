@@ -75,7 +75,7 @@ func (s *Slots) promote(ctx context.Context, p *slot, v *version) {
 	v.become(active)
 	v.reason, v.good = nil, true
 	s.remember(ctx, p)
-	v.stopTicks = s.ticks.begin(ctx, v.loaded)
+	v.stopTicks = s.ticks.begin(ctx, v.loaded, v.description.TickPeriod)
 	manifest := v.loaded.Manifest()
 	s.durable.Keep(ctx, p.id, p.persistent.Values, manifest.Durable)
 	loaded := observe.PluginLoaded{

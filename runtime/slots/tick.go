@@ -1,6 +1,7 @@
 package slots
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -18,24 +19,24 @@ type ticks struct {
 }
 
 // begin begins the ticks of a plugin, over all generations that it is in, and returns a
-// function that ends them. A tick that has begun is not cut short. None begins once the
-// daemon is stopping.
-func (t *ticks) begin(ctx context.Context, of *loader.Loaded) (end func()) {
+// function that ends them. The period is the operator's; 0 leaves it to the plugin. A tick that has begun is not cut short.
+// None begins once the daemon is stopping.
+func (t *ticks) begin(ctx context.Context, of *loader.Loaded, period time.Duration) (end func()) {
 	manifest := of.Manifest()
-	period := time.Duration(manifest.TickMS) * time.Millisecond
+	period = cmp.Or(period, time.Duration(manifest.TickMS)*time.Millisecond)
 	if !manifest.HookSet().Has(abi.Tick) || period <= 0 {
 		return func() {}
 	}
 	ended := make(chan struct{})
 	t.running.Go(func() {
-		for {
+		for next := ""; ; {
 			select {
 			case <-ended:
 				return
 			case <-t.stopping:
 				return
 			case <-time.After(period):
-				t.once(context.WithoutCancel(ctx), of)
+				next = t.once(context.WithoutCancel(ctx), of, next)
 			}
 		}
 	})
@@ -43,16 +44,17 @@ func (t *ticks) begin(ctx context.Context, of *loader.Loaded) (end func()) {
 }
 
 // once calls the plugin with the options of the present generation, if it is in that.
-// A plugin whose breaker is open is not called.
-func (t *ticks) once(ctx context.Context, of *loader.Loaded) {
+// A plugin whose breaker is open is not called. from and next are those of intercept.Tick.
+func (t *ticks) once(ctx context.Context, of *loader.Loaded, from string) (next string) {
 	g := t.generations.acquire()
 	if g == nil {
-		return
+		return from
 	}
 	defer g.Release()
 	for _, m := range g.members {
 		if m.Loaded == of && m.Hooks.Has(abi.Tick) && !m.Tripped() {
-			intercept.Tick(ctx, g.options, m.Member)
+			return intercept.Tick(ctx, g.options, m.Member, from)
 		}
 	}
+	return from
 }

@@ -36,7 +36,7 @@ func TestNoTickWhileDraining(t *testing.T) {
 		c := new(clock)
 		of := load(c)
 		s.generations.swap(s.generations.generation([]loader.Member{{Loaded: of, Member: plugin.Member{ID: "10-clock", Plugin: c, Hooks: abi.HookSetOf(abi.Tick)}}}))
-		end := s.ticks.begin(t.Context(), of)
+		end := s.ticks.begin(t.Context(), of, 0)
 		time.Sleep(2500 * time.Millisecond)
 		stop()
 		time.Sleep(time.Minute)
@@ -44,6 +44,25 @@ func TestNoTickWhileDraining(t *testing.T) {
 			t.Errorf("%d ticks, of which 2 before the daemon was told to stop", n)
 		}
 		end()
+		s.generations.swap(nil)
+		s.ticks.running.Wait()
+	})
+}
+
+// The operator's period takes the place of the manifest's.
+func TestTickPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := unconnected(t)
+		s.ticks.generations, s.ticks.stopping = &s.generations, t.Context().Done()
+		c := new(clock)
+		of := load(c)
+		s.generations.swap(s.generations.generation([]loader.Member{{Loaded: of, Member: plugin.Member{ID: "10-clock", Plugin: c, Hooks: abi.HookSetOf(abi.Tick)}}}))
+		end := s.ticks.begin(t.Context(), of, 3*time.Second)
+		time.Sleep(7 * time.Second)
+		end()
+		if n := c.ticks.Load(); n != 2 {
+			t.Errorf("%d ticks in 7 s with a period of 3 s", n)
+		}
 		s.generations.swap(nil)
 		s.ticks.running.Wait()
 	})

@@ -102,6 +102,29 @@ func TestDeniedIsNotRead(t *testing.T) {
 	}
 }
 
+// TestTickLimits shows that Tick has limits of its own, and that the error says which key raises them.
+func TestTickLimits(t *testing.T) {
+	e := newEngine(t, Options{})
+	for _, tt := range []struct {
+		hook    abi.Hook
+		options PluginOptions
+		want    string
+	}{
+		{abi.PreCreateContainer, PluginOptions{Fuel: 50_000, TickFuel: 90_000}, "limit is 50000:.*raise limits.fuel$"},
+		{abi.Tick, PluginOptions{Fuel: 50_000, TickFuel: 90_000}, "limit is 90000:.*raise limits.tick-fuel$"},
+		{abi.Tick, PluginOptions{Fuel: 50_000}, "limit is 50000:.*raise limits.tick-fuel$"},
+		{abi.Tick, PluginOptions{Fuel: plugin.MaxFuel, Timeout: 10 * time.Millisecond}, "time limit of 10ms.*raise tick-timeout$"},
+		{abi.Tick, PluginOptions{TickFuel: plugin.MaxFuel, Timeout: 10 * time.Millisecond, TickTimeout: 20 * time.Millisecond}, "time limit of 20ms.*raise tick-timeout$"},
+	} {
+		ev := newEvent()
+		ev.hook = tt.hook
+		_, err := callPlugin(t.Context(), load(t, e, "endless", tt.options), ev)
+		if err == nil || !regexp.MustCompile(tt.want).MatchString(err.Error()) {
+			t.Errorf("%v with %+v: %v, want %s", tt.hook, tt.options, err, tt.want)
+		}
+	}
+}
+
 // TestHostCalls shows how often a guest may call the host, and that the error says which key
 // raises that: Tick and Synchronize go through all of a node's containers.
 func TestHostCalls(t *testing.T) {

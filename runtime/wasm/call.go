@@ -98,7 +98,7 @@ func (c *call) count() {
 func (c *call) tooManyCalls() *trap {
 	most := c.meter.hostCalls
 	file, key, of := "limits.host-calls", "limits.host_calls", func(l *abi.Limits) bool { return l.HostCalls == int64(most) }
-	if usesTickCalls(c.event.Hook()) {
+	if hook := c.event.Hook(); hook == abi.Tick || hook == abi.Synchronize { // which go through all of a node's containers
 		file, key, of = "limits.tick-host-calls", "limits.tick_host_calls", func(l *abi.Limits) bool {
 			return cmp.Or(l.TickHostCalls, l.HostCalls) == int64(most)
 		}

@@ -16,20 +16,20 @@ import (
 
 // guest is one instance of a plugin's module. It serves one call at a time.
 type guest struct {
-	of        *guests
-	id        string // the plugin's
-	observer  observe.Observer
-	config    []byte
-	instance  api.Module
-	hook      api.Function // kept, because a look-up costs more than a call
-	allowance allowance    // of a hook
-	begin     allowance    // of each function before its first event
-	fuel      api.MutableGlobal
-	frames    api.MutableGlobal // what is left of its stack
-	clock     clock
-	memory    *memory
-	globals   []api.MutableGlobal
-	image     *image // nil until it is ready for events
+	of       *guests
+	id       string // the plugin's
+	observer observe.Observer
+	config   []byte
+	instance api.Module
+	hook     api.Function // kept, because a look-up costs more than a call
+	hooks    allowances
+	begin    allowance // of each function before its first event
+	fuel     api.MutableGlobal
+	frames   api.MutableGlobal // what is left of its stack
+	clock    clock
+	memory   *memory
+	globals  []api.MutableGlobal
+	image    *image // nil until it is ready for events
 
 	// broken means that it cannot be reset: wazero panicked in it, or ran out of
 	// stack, of which the function then holds many megabytes.
@@ -170,7 +170,7 @@ func (p *guests) learn(ctx context.Context, g *guest) error {
 	if p.effectiveLimits, err = p.options.negotiate(&m); err != nil {
 		return err
 	}
-	g.allowance = p.hook
+	g.hooks = p.hooks
 	if err := g.memory.cap(int64(p.limit) << 16); err != nil {
 		return fmt.Errorf("%w: raise %s", err, p.memoryKey())
 	}

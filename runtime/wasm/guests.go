@@ -87,8 +87,8 @@ func (p *guests) run(ctx context.Context, budget *plugin.Budget, g *guest, ev pl
 	if err == nil {
 		err = c.verdict(int32(code))
 	}
-	if err == nil && c.kv != nil {
-		err = c.kv.Commit()
+	if c.kv != nil && (err == nil || ev.Hook() == abi.Tick && plugin.ByLimit(err)) { // a tick that is stopped has been at some pods
+		err = errors.Join(err, c.kv.Commit())
 	}
 	if c.watch != nil {
 		c.watch.End(err)
@@ -257,7 +257,7 @@ func (p *guests) instantiate(ctx context.Context) (_ *guest, err error) {
 		return nil, errors.New(plugin.Printable(err.Error(), maxReason))
 	}
 	g := &guest{
-		of: p, id: p.id, observer: p.observer, config: p.config, allowance: p.hook, begin: p.begin,
+		of: p, id: p.id, observer: p.observer, config: p.config, hooks: p.hooks, begin: p.begin,
 		instance: m, memory: memory, hook: m.ExportedFunction(abi.ExportHook), frame: frame{memory: m.Memory()},
 	}
 	g.fuel, _ = m.ExportedGlobal(fuel.Fuel).(api.MutableGlobal)

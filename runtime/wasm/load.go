@@ -26,6 +26,8 @@ const (
 	DefaultTimeout       = 500 * time.Millisecond
 	DefaultInstances     = 4
 	DefaultHostCalls     = 1000
+	DefaultTickFuel      = 100_000_000 // of Tick: some 80,000 for each of 1,200 containers
+	DefaultTickTimeout   = time.Second
 	DefaultTickHostCalls = 20_000 // of the host in Tick and Synchronize: 15 of them for each of 1,300 containers
 	MaxConfig            = 1 << 20
 	MaxModule            = abi.MaxModule
@@ -44,8 +46,10 @@ type PluginOptions struct {
 	HostCalls   int           // of one hook; by default Tick and Synchronize have more
 	State       string        // abi.StateNone or another state, if it is not to be the manifest's
 
-	TickHostCalls int        // of Tick and Synchronize; HostCalls if 0
-	Max           abi.Limits // the most that a manifest may ask for where the operator sets no limit; at least the default
+	TickHostCalls int           // of Tick and Synchronize; HostCalls if 0
+	TickFuel      int64         // of Tick; Fuel if 0
+	TickTimeout   time.Duration // of Tick; Timeout if 0
+	Max           abi.Limits    // the most that a manifest may ask for where the operator sets no limit; at least the default
 
 	// Granted is what the plugin may have of what it declares; abi.DefaultGrant() if 0.
 	Granted  abi.CapabilitySet

@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,19 @@ type allowance struct {
 	slice     int64 // of fuel, at the most
 	time      time.Duration
 	hostCalls int
-	tickCalls int // of the host, in Tick and Synchronize
+}
+
+// allowances are those of hooks.
+type allowances struct{ usual, synchronize, tick allowance }
+
+func (a *allowances) of(hook abi.Hook) allowance {
+	switch hook {
+	case abi.Tick:
+		return a.tick
+	case abi.Synchronize:
+		return a.synchronize
+	}
+	return a.usual
 }
 
 // What a guest may use if nobody says otherwise. A unit of fuel takes 0.3 to 6 ns where
@@ -40,9 +53,10 @@ var (
 	usualLimits = abi.Limits{
 		Fuel: DefaultFuel, Memory: DefaultMemoryPages << 16, TimeMS: DefaultTimeout.Milliseconds(),
 		HostCalls: DefaultHostCalls, TickHostCalls: DefaultTickHostCalls,
+		TickFuel: DefaultTickFuel, TickTimeMS: DefaultTickTimeout.Milliseconds(),
 	}
-	compiledStart    = allowance{500_000_000, fuel.MaxSlice, startTimeout, DefaultHostCalls, 0}
-	interpretedStart = allowance{25_000_000, interpretedSlice, startTimeout, DefaultHostCalls, 0}
+	compiledStart    = allowance{500_000_000, fuel.MaxSlice, startTimeout, DefaultHostCalls}
+	interpretedStart = allowance{25_000_000, interpretedSlice, startTimeout, DefaultHostCalls}
 )
 
 const interpretedSlice = 2_000
@@ -55,18 +69,25 @@ func (o *PluginOptions) start() allowance {
 	return compiledStart
 }
 
-// allowance returns what a plugin with these limits may use in a hook.
-func (o *PluginOptions) allowance(l abi.Limits) allowance {
-	a := allowance{l.Fuel, o.start().slice, time.Duration(l.TimeMS) * time.Millisecond, int(l.HostCalls), int(l.TickHostCalls)}
-	if o.Timeout > 0 { // which may be a part of a millisecond
-		a.time = min(a.time, o.Timeout)
+// allowances returns what a plugin with these limits may use in its hooks.
+func (o *PluginOptions) allowances(l abi.Limits) (all allowances) {
+	of := func(fuel, ms, hostCalls int64, timeout time.Duration) allowance {
+		a := allowance{fuel, o.start().slice, time.Duration(ms) * time.Millisecond, int(hostCalls)}
+		if timeout > 0 { // which may be a part of a millisecond
+			a.time = min(a.time, timeout)
+		}
+		return a
 	}
-	return a
+	all.usual = of(l.Fuel, l.TimeMS, l.HostCalls, o.Timeout)
+	all.synchronize = of(l.Fuel, l.TimeMS, l.TickHostCalls, o.Timeout)
+	all.tick = of(l.TickFuel, l.TickTimeMS, l.TickHostCalls, cmp.Or(o.TickTimeout, o.Timeout))
+	return all
 }
 
 // meter keeps account of one call.
 type meter struct {
 	allowance
+	tick    bool           // the call is a Tick, with limits of its own
 	limits  *abi.Limits    // of the plugin's manifest; nil before the first event, when nobody can set limits
 	budget  *plugin.Budget // of all plugins of the call; nil if there is none
 	start   time.Time      // when the guest's time began
@@ -90,15 +111,9 @@ const (
 // serve begins the account of a guest's hook. Its time began when it was called, less what it
 // waited since: the chain knows that without another look at the clock.
 func (m *meter) serve(budget *plugin.Budget, g *guest, hook abi.Hook) {
-	m.allowance, m.limits, m.budget = g.allowance, &g.of.manifest.Limits, budget
-	if usesTickCalls(hook) {
-		m.hostCalls = m.tickCalls
-	}
+	m.allowance, m.limits, m.budget, m.tick = g.hooks.of(hook), &g.of.manifest.Limits, budget, hook == abi.Tick
 	m.start = budget.Running()
 }
-
-// usesTickCalls reports whether a hook goes through all of a node's containers.
-func usesTickCalls(hook abi.Hook) bool { return hook == abi.Tick || hook == abi.Synchronize }
 
 // begin gives the guest its first fuel and all of its stack.
 func (m *meter) begin() {
@@ -164,9 +179,7 @@ func (m *meter) ended(ctx context.Context, took time.Duration) error {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return stopped(ctx)
 	case took >= m.time:
-		return &timeLimitError{limit: m.time, took: took, fuel: m.used(), remedy: m.remedy("timeout", "limits.time_ms", func(l *abi.Limits) bool {
-			return l.TimeMS == m.time.Milliseconds()
-		})}
+		return &timeLimitError{limit: m.time, took: took, fuel: m.used(), remedy: m.timeRemedy()}
 	case m.budget.Err() != nil:
 		return fmt.Errorf("%w; it ran %v with %d units of fuel", m.budget.Err(), took.Round(time.Millisecond), m.used())
 	case ctx.Err() != nil:
@@ -207,10 +220,21 @@ func (m *meter) settle() error {
 // spent adds to the error of a call that used all its fuel what to do about it.
 func (m *meter) spent(err error) error {
 	remedy := m.remedy("limits.fuel", "limits.fuel", func(l *abi.Limits) bool { return l.Fuel == m.fuel })
+	if m.tick {
+		remedy = m.remedy("limits.tick-fuel", "limits.tick_fuel", func(l *abi.Limits) bool { return cmp.Or(l.TickFuel, l.Fuel) == m.fuel })
+	}
 	if remedy != "" {
 		remedy = ", or " + remedy
 	}
 	return &plugin.ClassError{Class: observe.ClassFuel, Err: fmt.Errorf("%w: the plugin may loop without end%s", err, remedy)}
+}
+
+func (m *meter) timeRemedy() string {
+	ms := m.time.Milliseconds()
+	if m.tick {
+		return m.remedy("tick-timeout", "limits.tick_time_ms", func(l *abi.Limits) bool { return cmp.Or(l.TickTimeMS, l.TimeMS) == ms })
+	}
+	return m.remedy("timeout", "limits.time_ms", func(l *abi.Limits) bool { return l.TimeMS == ms })
 }
 
 // remedy says which key raises a limit, the plugin's JSON's or its manifest's if that is as

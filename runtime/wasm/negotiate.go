@@ -19,6 +19,8 @@ func (o *PluginOptions) SetLimits(l abi.Limits) {
 	o.Timeout = cmp.Or(time.Duration(l.TimeMS)*time.Millisecond, o.Timeout)
 	o.HostCalls = cmp.Or(int(l.HostCalls), o.HostCalls)
 	o.TickHostCalls = cmp.Or(int(l.TickHostCalls), o.TickHostCalls)
+	o.TickFuel = cmp.Or(l.TickFuel, o.TickFuel)
+	o.TickTimeout = cmp.Or(time.Duration(l.TickTimeMS)*time.Millisecond, o.TickTimeout)
 }
 
 // pagesOf returns how many pages of memory a number of bytes needs.
@@ -28,9 +30,9 @@ func pagesOf(bytes int64) uint32 { return uint32((bytes + 1<<16 - 1) >> 16) }
 type effectiveLimits struct {
 	manifest abi.Manifest // empty until it is known
 	has      abi.CapabilitySet
-	hook     allowance // of one hook
-	limit    uint32    // of pages of memory
-	keeps    bool      // there is one instance, which keeps its memory
+	hooks    allowances
+	limit    uint32 // of pages of memory
+	keeps    bool   // there is one instance, which keeps its memory
 }
 
 // negotiate returns the limits of a plugin with this manifest, unless it asks for more than it
@@ -39,10 +41,10 @@ type effectiveLimits struct {
 func (o *PluginOptions) negotiate(m *abi.Manifest) (effectiveLimits, error) {
 	if m == nil {
 		hold, most, _ := o.Limits(abi.Limits{})
-		return effectiveLimits{limit: pagesOf(most.Memory), hook: o.allowance(hold)}, nil
+		return effectiveLimits{limit: pagesOf(most.Memory), hooks: o.allowances(hold)}, nil
 	}
 	hold, _, err := o.Limits(m.Limits)
-	t := effectiveLimits{manifest: *m, limit: pagesOf(hold.Memory), hook: o.allowance(hold)} // also with an error, which names its hooks
+	t := effectiveLimits{manifest: *m, limit: pagesOf(hold.Memory), hooks: o.allowances(hold)} // also with an error, which names its hooks
 	if err != nil {
 		return t, err
 	}
@@ -63,17 +65,21 @@ func (o *PluginOptions) negotiate(m *abi.Manifest) (effectiveLimits, error) {
 // given are the limits that the operator set for the plugin; 0 where there is none.
 func (o *PluginOptions) given() abi.Limits {
 	return abi.Limits{
-		Fuel: o.Fuel, Memory: int64(o.MemoryPages) << 16, TimeMS: int64((o.Timeout + time.Millisecond - 1) / time.Millisecond),
+		Fuel: o.Fuel, Memory: int64(o.MemoryPages) << 16, TimeMS: milliseconds(o.Timeout),
 		HostCalls: int64(o.HostCalls), TickHostCalls: int64(cmp.Or(o.TickHostCalls, o.HostCalls)),
+		TickFuel: cmp.Or(o.TickFuel, o.Fuel), TickTimeMS: milliseconds(cmp.Or(o.TickTimeout, o.Timeout)),
 	}
 }
+
+// milliseconds rounds up.
+func milliseconds(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
 // Limits returns what a plugin may use whose manifest asks for these limits, and the most that
 // it may ask for. The error names each limit that it exceeds.
 func (o PluginOptions) Limits(asked abi.Limits) (hold, most abi.Limits, err error) {
 	given, usual := o.given(), usualLimits
 	if o.Interpret {
-		usual.Fuel = InterpretedFuel
+		usual.Fuel, usual.TickFuel = InterpretedFuel, InterpretedFuel
 	}
 	var errs []error
 	for _, l := range plugin.Limits {
@@ -84,10 +90,18 @@ func (o PluginOptions) Limits(asked abi.Limits) (hold, most abi.Limits, err erro
 		}
 		*l.Of(&most), *l.Of(&hold) = top, min(cmp.Or(want, set, *l.Of(&usual)), top)
 	}
-	if asked.TickHostCalls == 0 && asked.HostCalls > 0 {
-		hold.TickHostCalls = min(asked.HostCalls, most.TickHostCalls)
-	}
+	hold.TickHostCalls = ofTick(asked.TickHostCalls, asked.HostCalls, hold.TickHostCalls, most.TickHostCalls)
+	hold.TickFuel = ofTick(asked.TickFuel, asked.Fuel, hold.TickFuel, most.TickFuel)
+	hold.TickTimeMS = ofTick(asked.TickTimeMS, asked.TimeMS, hold.TickTimeMS, most.TickTimeMS)
 	return hold, most, errors.Join(errs...)
+}
+
+// ofTick returns what Tick may use, which is what all hooks may where a manifest says that alone.
+func ofTick(asked, ofAll, hold, most int64) int64 {
+	if asked == 0 && ofAll > 0 {
+		return min(ofAll, most)
+	}
+	return hold
 }
 
 // Limits is PluginOptions' for a plugin that the engine loads.

@@ -43,6 +43,8 @@ func (m *Metrics) countPlugin(e observe.Event) {
 		m.addOf(e.Plugin, "wasmproxy_plugin_dry_run_changes_total", 1)
 	case *observe.DryRunRejection:
 		m.addOf(e.Plugin, "wasmproxy_plugin_dry_run_rejections_total", 1)
+	case *observe.TickStopped:
+		m.addOf(e.Plugin, "wasmproxy_plugin_ticks_stopped_total", 1)
 	case *observe.ShadowCalled:
 		m.addOf(e.Plugin, "wasmproxy_plugin_shadow_total", 1, string(e.Outcome))
 	case *observe.Conflict:

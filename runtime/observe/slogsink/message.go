@@ -38,6 +38,8 @@ var Messages = []Message{
 
 	{(*observe.PluginFailed)(nil), slog.LevelWarn, "plugin failed and was ignored",
 		"A plugin ended with an error in a hook, and its `failure-policy` is `Ignore`.", "See `err`. The call went on without the plugin."},
+	{(*observe.TickStopped)(nil), slog.LevelWarn, "tick stopped by a limit",
+		"A plugin reached a limit in Tick after it was done with some pods. What it asked for them, and its kv, is kept; the next tick begins with the pod that it was at.", "If pods wait too long for their turn, raise the limit that `err` names, or shorten `tick-period`."},
 	{(*observe.CallRefused)(nil), slog.LevelWarn, "call refused",
 		"A plugin refused a call, or failed with `failure-policy` `Fail`. `reason` is the error that the caller got.", "Read `reason`: it names the plugin and the cause."},
 	{(*observe.CallExempted)(nil), slog.LevelWarn, "plugin refused or failed and was ignored: the namespace is exempt",

@@ -14,7 +14,7 @@ wasmproxy::plugin! {
     },
     config_schema: r#"{"type": ["integer", "object"]}"#,
     state: Instance,
-    limits: { fuel: 100_000, time_ms: 70, tick_host_calls: 30 },
+    limits: { fuel: 100_000, time_ms: 70, tick_host_calls: 30, tick_fuel: 200_000, tick_time_ms: 90 },
     durable: ["seen/"],
     optional: ["random"],
     needs: [Resources, Unified, Annotations],
@@ -90,7 +90,7 @@ mod tests {
             r#"{"name":"caller","version":"1.2.3","description":"says \"everything\"\u000a","license":"Apache-2.0","#,
             r#""sdk":"rust 0.1.0","hooks":[{"hook":"PreCreateContainer","match":{ "namespaces":["prod-*","default"],"#,
             r#""containers":["!sidecar-*"],"labels":{"tier":"gold","team":"*"}}},"PostStopContainer"],"#,
-            r#""capabilities":["resources","unified","annotations"],"limits":{ "fuel":100000,"time_ms":70,"tick_host_calls":30},"#,
+            r#""capabilities":["resources","unified","annotations"],"limits":{ "fuel":100000,"time_ms":70,"tick_host_calls":30,"tick_fuel":200000,"tick_time_ms":90},"#,
             r#""state":"instance","durable":["seen/"],"optional":["random"],"config_schema":{"type": ["integer", "object"]}}"#,
         );
         assert_eq!(PLUGIN.manifest(), want);

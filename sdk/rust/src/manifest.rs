@@ -29,11 +29,16 @@ pub struct Limits {
     pub host_calls: u64,
     /// Calls of host functions in Tick and Synchronize.
     pub tick_host_calls: u64,
+    /// Fuel of a Tick; `fuel` if 0 and that is given.
+    pub tick_fuel: u64,
+    /// Wall time of a Tick in milliseconds; `time_ms` if 0 and that is given.
+    pub tick_time_ms: u64,
 }
 
 impl Limits {
     /// The host's.
-    pub const DEFAULT: Limits = Limits { fuel: 0, memory: 0, time_ms: 0, host_calls: 0, tick_host_calls: 0 };
+    pub const DEFAULT: Limits =
+        Limits { fuel: 0, memory: 0, time_ms: 0, host_calls: 0, tick_host_calls: 0, tick_fuel: 0, tick_time_ms: 0 };
 }
 
 /// Narrows a hook to some pods and containers. The host evaluates it, so that an event

@@ -93,7 +93,7 @@ pub const fn hook_of<E: Event>() -> Hook {
 /// | `config_schema` | a JSON schema that the host holds the configuration to before |
 /// | `state` | [`None`](crate::State::None) or [`Instance`](crate::State::Instance) |
 /// | `tick_ms` | the period of [`Tick`](crate::Tick), 1000 or more |
-/// | `limits` | `{ fuel: …, memory: …, time_ms: …, host_calls: …, tick_host_calls: … }`, see [`Limits`](crate::Limits) |
+/// | `limits` | `{ fuel: …, memory: …, time_ms: …, host_calls: …, tick_host_calls: …, tick_fuel: …, tick_time_ms: … }`, see [`Limits`](crate::Limits) |
 /// | `durable` | prefixes of keys whose values in [`kv`](crate::kv) outlive a restart of the proxy, but not of the node; `""` stands for all keys |
 /// | `optional` | names of host functions that it can do without |
 /// | `on Hook(handler)` | has the handler called; `matching { … }` narrows it, see [`Match`](crate::Match) |

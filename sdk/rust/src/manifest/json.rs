@@ -172,7 +172,7 @@ impl Json {
     }
 
     pub(super) const fn limits(&mut self, l: &Limits) {
-        if l.fuel + l.memory + l.time_ms + l.host_calls + l.tick_host_calls == 0 {
+        if l.fuel + l.memory + l.time_ms + l.host_calls + l.tick_host_calls + l.tick_fuel + l.tick_time_ms == 0 {
             return;
         }
         self.raw(",\"limits\":{");
@@ -182,6 +182,8 @@ impl Json {
         self.count(",\"time_ms\":", l.time_ms);
         self.count(",\"host_calls\":", l.host_calls);
         self.count(",\"tick_host_calls\":", l.tick_host_calls);
+        self.count(",\"tick_fuel\":", l.tick_fuel);
+        self.count(",\"tick_time_ms\":", l.tick_time_ms);
         self.bytes[start] = b' '; // instead of the first comma
         self.raw("}");
     }

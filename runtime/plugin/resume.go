@@ -1,0 +1,42 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/runtime/observe"
+)
+
+// Resuming is a Subject that goes through a node's pods, and begins where the one before was stopped.
+type Resuming interface {
+	// Stop notes that the next one begins with the pod that the plugin looked at last. unfinished reports whether an
+	// object is that pod or one of its containers. With false the plugin got no further than the first pod.
+	Stop() (unfinished func(abi.Object) bool, further bool)
+}
+
+// ByLimit reports whether a limit of the fuel, the time or the host calls of a call ended it with this error.
+func ByLimit(err error) bool {
+	var known *ClassError
+	if errors.As(err, &known) {
+		return known.Class == observe.ClassFuel || known.Class == observe.ClassHostCalls
+	}
+	return errors.Is(err, context.DeadlineExceeded)
+}
+
+// keepFinished keeps what a plugin wants of the pods that it was done with when a limit stopped its Tick with err, and
+// reports whether there may be any.
+func (c *Chain) keepFinished(ctx context.Context, s Subject, adj *Adjustment, err error) bool {
+	of, ok := s.(Resuming)
+	if !ok || adj.hook != abi.Tick || !ByLimit(err) {
+		return false
+	}
+	unfinished, further := of.Stop()
+	if !further {
+		return false
+	}
+	adj.changes = slices.DeleteFunc(adj.changes, func(o Owned) bool { return unfinished(o.Change.Object) })
+	c.observer.Observe(ctx, &observe.TickStopped{Plugin: adj.of.ID, Changes: len(adj.changes), Err: adj.redactError(err)})
+	return true
+}
