@@ -93,6 +93,51 @@ func TestHandledRefusal(t *testing.T) {
 	}
 }
 
+// A plugin without CapEnv may not read the environment.
+func TestReadError(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		f    func(*PreCreateContainer) error
+		want string // of the error
+	}{
+		{"reads", func(c *PreCreateContainer) error {
+			if ReadError() != nil {
+				return errors.New("nothing was read")
+			}
+			c.Env("A")
+			c.Envs()
+			c.Container.Label("not there")
+			if Handled(ReadError(), ErrUnsupported) || !Handled(ReadError(), ErrDenied) || ReadError() != nil {
+				return errors.New("not handled")
+			}
+			return nil
+		}, ""},
+		{"a read and a setter", func(c *PreCreateContainer) error {
+			c.SetArgs("b")
+			c.Env("A")
+			Handled(ReadError(), ErrDenied)
+			return nil
+		}, "SetArgs: denied"},
+		{"a read after one that was handled", func(c *PreCreateContainer) error {
+			c.Env("A")
+			Handled(ReadError(), ErrDenied)
+			c.Env("B")
+			return nil
+		}, "Env B: denied"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			register(t, func() { Plugin("p", "1").OnPreCreateContainer(tc.f) })
+			event := sdktest.Case{
+				Hook: abi.PreCreateContainer, Pod: sdktest.Fields{"id": "pod1", "namespace": "prod", "name": "web", "uid": "u1"},
+				Container: sdktest.Fields{"name": "app"},
+			}
+			if _, err := event.Call(t, sdktest.Native(t, "", nil)); text(err) != tc.want {
+				t.Errorf("got %q, want %q", text(err), tc.want)
+			}
+		})
+	}
+}
+
 type wrapped struct{ error }
 
 func (w wrapped) Unwrap() error { return w.error }

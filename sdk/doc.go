@@ -34,7 +34,8 @@
 // A setter returns the host's refusal, and also remembers it: a handler that
 // ignores it, as boost does, still fails. All changes of a failed handler are
 // dropped. A plugin that can do without says so with [Handled]. A getter returns
-// nothing for what is not there; if the host refuses a read, the handler fails.
+// nothing for what is not there. If the host refuses a read, the handler fails, too,
+// unless the plugin asks [ReadError] for it.
 //
 // Reads show the event as earlier plugins left it. What this plugin sets is not
 // visible to its own getters.

@@ -27,6 +27,7 @@ type Error struct {
 	Op      string // the method, such as "SetCPUQuota"
 	Key     string // its key or file, if it has one
 	Errno   Errno
+	read    bool // a method that returns no error
 	handled bool
 }
 
@@ -50,6 +51,7 @@ func (e *Error) Unwrap() error { return e.Errno }
 //	}
 //	return err
 //
+// An err of [ReadError] stands for all reads before that failed for this reason.
 // With any other err, nil among them, it changes nothing and reports false.
 func Handled(err error, reason Errno) bool {
 	e := asError(err)
@@ -57,7 +59,30 @@ func Handled(err error, reason Errno) bool {
 		return false
 	}
 	e.handled = true
+	if e.read {
+		for _, other := range refused {
+			other.handled = other.handled || other.read && other.Errno == reason
+		}
+	}
 	return true
+}
+
+// ReadError returns the *[Error] of the first read of the call that failed and was not [Handled],
+// nil if there is none. A read is a method that returns a value and no error. What a pod or container
+// does not have is no failure.
+//
+//	for _, c := range sdk.Containers() {
+//		quota := c.Resources().CPUQuota()
+//		if sdk.Handled(sdk.ReadError(), sdk.ErrUnsupported) {
+//			continue // the runtime does not report this container's resources
+//		}
+func ReadError() error {
+	for _, e := range refused {
+		if e.read && !e.handled {
+			return e
+		}
+	}
+	return nil
 }
 
 // asError finds the *Error in err's chain. Package errors would do it by reflection.
@@ -83,14 +108,14 @@ func check(op, key string, result int32) error {
 	if result >= 0 {
 		return nil
 	}
-	return refuse(op, key, result)
+	return refuse(op, key, result, false)
 }
 
 // refuse is the part of check that few calls come to. In line it would cost all of them.
 //
 //go:noinline
-func refuse(op, key string, result int32) error {
-	e := &Error{Op: op, Key: key, Errno: Errno(result)}
+func refuse(op, key string, result int32, read bool) error {
+	e := &Error{Op: op, Key: key, Errno: Errno(result), read: read}
 	refused = append(refused, e)
 	return e
 }

@@ -14,7 +14,7 @@ import (
 // gets is empty, and the hook does not fail.
 func missing(op, key string, result int32) {
 	if result < 0 && Errno(result) != abi.NotFound {
-		refuse(op, key, result)
+		refuse(op, key, result, true)
 	}
 }
 

@@ -27,6 +27,7 @@ struct Failure {
 struct Refusal {
     text: String,
     errno: Errno,
+    read: bool, // of a method that gives a value and no error
     handled: bool,
 }
 
@@ -59,11 +60,16 @@ impl Error {
     ///     }
     /// }
     /// ```
+    ///
+    /// An error of [`read_error`] stands for all reads before that failed for this reason.
     pub fn handled(&self, reason: Errno) -> bool {
         let Some(place) = self.0.refusal else { return false };
-        REFUSALS.with_borrow_mut(|all| match all.get_mut(place) {
+        REFUSALS.with_borrow_mut(|all| match all.get(place) {
             Some(refusal) if refusal.errno == reason => {
-                refusal.handled = true;
+                let reads = refusal.read;
+                for (i, other) in all.iter_mut().enumerate() {
+                    other.handled |= i == place || reads && other.read && other.errno == reason;
+                }
                 true
             }
             _ => false,
@@ -109,14 +115,38 @@ impl From<std::num::ParseIntError> for Error {
     }
 }
 
+/// The error of the first read of the call that failed and was not [handled](Error::handled). A read is a method that
+/// gives a value and no [`Result`]. What a pod or container does not have is no failure.
+///
+/// ```
+/// # use wasmproxy::{Container, Errno, Result, read_error};
+/// fn quota(c: &Container) -> Result<Option<i64>> {
+///     let quota = c.resources().cpu_quota();
+///     match read_error() {
+///         Err(e) if e.handled(Errno::Unsupported) => Ok(None), // the runtime does not report this container's resources
+///         other => other.map(|()| Some(quota)),
+///     }
+/// }
+/// ```
+pub fn read_error() -> Result {
+    let first = REFUSALS.with_borrow(|all| {
+        let place = all.iter().position(|r| r.read && !r.handled)?;
+        Some((place, all[place].text.clone(), all[place].errno))
+    });
+    match first {
+        Some((place, text, errno)) => Err(Error(Box::new(Failure { text, errno: Some(errno), refusal: Some(place) }))),
+        None => Ok(()),
+    }
+}
+
 /// Makes an error of what a host function refused, and remembers it.
 #[cold]
-pub(crate) fn refused(op: &str, key: &str, result: i32) -> Error {
+pub(crate) fn refused(op: &str, key: &str, result: i32, read: bool) -> Error {
     let errno = errno(result);
     let space = if key.is_empty() { "" } else { " " };
     let text = [op, space, key, ": ", errno.name()].concat();
     let place = REFUSALS.with_borrow_mut(|all| {
-        all.push(Refusal { text: text.clone(), errno, handled: false });
+        all.push(Refusal { text: text.clone(), errno, read, handled: false });
         all.len() - 1
     });
     Error(Box::new(Failure { text, errno: Some(errno), refusal: Some(place) }))
@@ -125,7 +155,7 @@ pub(crate) fn refused(op: &str, key: &str, result: i32) -> Error {
 /// What a host function came to of which only success matters.
 #[inline]
 pub(crate) fn done(op: &str, key: &str, result: i32) -> Result {
-    if result < 0 { Err(refused(op, key, result)) } else { Ok(()) }
+    if result < 0 { Err(refused(op, key, result, false)) } else { Ok(()) }
 }
 
 /// The same where NOT_FOUND is an answer.
@@ -134,7 +164,7 @@ pub(crate) fn found(op: &str, key: &str, result: i32) -> Result<Option<i32>> {
     match result {
         n if n >= 0 => Ok(Some(n)),
         n if n == Errno::NotFound as i32 => Ok(None),
-        n => Err(refused(op, key, n)),
+        n => Err(refused(op, key, n, true)),
     }
 }
 
@@ -178,4 +208,41 @@ fn conclude(result: Result) -> i32 {
 
 fn unhandled() -> Option<(String, Errno)> {
     REFUSALS.with_borrow(|all| all.iter().find(|r| !r.handled).map(|r| (r.text.clone(), r.errno)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads that the host refuses fail the hook until they are handled, all of one reason at once.
+    #[test]
+    fn reads() {
+        let (unsupported, not_found) = (Errno::Unsupported as i32, Errno::NotFound as i32);
+        assert_eq!(answer(|| { read_error() }), 0);
+        let quota = || found("cpu_quota", "", unsupported).ok();
+        assert_eq!(
+            answer(|| {
+                quota();
+                Ok(())
+            }),
+            unsupported
+        );
+        let skipped = answer(|| {
+            let _ = found("label", "x", not_found);
+            quota();
+            quota();
+            let error = read_error().unwrap_err();
+            assert!(!error.handled(Errno::Denied));
+            assert!(error.handled(Errno::Unsupported) && read_error().is_ok());
+            Ok(())
+        });
+        assert_eq!(skipped, 0);
+        let set = answer(|| {
+            let _ = done("set_cpu_quota", "", unsupported);
+            quota();
+            assert!(read_error().unwrap_err().handled(Errno::Unsupported));
+            Ok(())
+        });
+        assert_eq!(set, unsupported);
+    }
 }

@@ -72,5 +72,5 @@ impl Pod {
 
 pub(crate) fn cgroup(object: i32, file: &str) -> Result<String> {
     let bytes = read::fill(|buf| host::cgroup_get(object, file, buf));
-    bytes.map(codec::string).map_err(|n| error::refused("cgroup", file, n))
+    bytes.map(codec::string).map_err(|n| error::refused("cgroup", file, n, false))
 }

@@ -66,7 +66,7 @@ impl Container {
                     step = some.len() / 2;
                     continue;
                 }
-                dump => dump.map_err(|n| refused("read_all", "", n))?,
+                dump => dump.map_err(|n| refused("read_all", "", n, false))?,
             };
             let read: Vec<File> = codec::entries(&dump).map(|(errno, text)| one(errno, text)).collect();
             rows.extend(read.chunks(files.len().max(1)).map(<[File]>::to_vec));
