@@ -14,7 +14,7 @@ import (
 )
 
 // maxSize is what a plugin may have, in bytes.
-const maxSize = 52 << 10
+const maxSize = 54 << 10
 
 // TestFixtures plays the fixtures of each plugin, which its own tests play to the
 // source, to the committed plugin in the proxy's own engine, with the default grant.
