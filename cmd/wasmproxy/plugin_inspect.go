@@ -230,7 +230,8 @@ func limits(settings wasm.PluginOptions, in wasm.Inspection) []limit {
 	hooks := in.Manifest.HookSet()
 	var all []limit
 	for _, l := range plugin.Limits {
-		if strings.HasPrefix(l.Key, "tick_") && !hooks.Has(abi.Tick) && (l.Key != "tick_host_calls" || !hooks.Has(abi.Synchronize)) {
+		ticks := hooks.Has(abi.Tick) || l.Key == "tick_host_calls" && hooks.Has(abi.Synchronize)
+		if strings.HasPrefix(l.Key, "tick_") && !ticks {
 			continue
 		}
 		needs, gets := *l.Of(&asked), *l.Of(&hold)

@@ -27,6 +27,17 @@ func (h *handles) object(o abi.Object) crifield.Object {
 	return crifield.Object{}
 }
 
+// podOf returns the ID of the pod that a handle is, or is in; "" if it is none.
+func (h *handles) podOf(handle abi.Object) string {
+	switch o := h.object(handle); {
+	case o.Pod != nil:
+		return o.Pod.ID
+	case o.Container != nil:
+		return o.Container.PodID
+	}
+	return ""
+}
+
 func (h *handles) of(o crifield.Object) (abi.Object, abi.Errno) {
 	name := nameOfObject(o)
 	if handle, ok := h.known[name]; ok {

@@ -36,21 +36,10 @@ func (r *round) order(all []pods.Pod) []pods.Pod {
 
 // Stop implements plugin.Resuming.
 func (e *event) Stop() (unfinished func(abi.Object) bool, further bool) {
-	pod := e.podIDOf(e.round.last)
-	if pod == "" || pod == e.podIDOf(e.round.first) {
+	pod := e.handles.podOf(e.round.last)
+	if pod == "" || pod == e.handles.podOf(e.round.first) {
 		return nil, false
 	}
 	e.round.next = pod
-	return func(o abi.Object) bool { return e.podIDOf(o) == pod }, true
-}
-
-// podIDOf returns the ID of the pod that a handle is, or is in; "" if it is none.
-func (e *event) podIDOf(handle abi.Object) string {
-	switch o := e.handles.object(handle); {
-	case o.Pod != nil:
-		return o.Pod.ID
-	case o.Container != nil:
-		return o.Container.PodID
-	}
-	return ""
+	return func(o abi.Object) bool { return e.handles.podOf(o) == pod }, true
 }

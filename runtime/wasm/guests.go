@@ -87,7 +87,8 @@ func (p *guests) run(ctx context.Context, budget *plugin.Budget, g *guest, ev pl
 	if err == nil {
 		err = c.verdict(int32(code))
 	}
-	if c.kv != nil && (err == nil || ev.Hook() == abi.Tick && plugin.ByLimit(err)) { // a tick that is stopped has been at some pods
+	some := ev.Hook() == abi.Tick && plugin.ByLimit(err) // it was stopped after it has been at some pods
+	if c.kv != nil && (err == nil || some) {
 		err = errors.Join(err, c.kv.Commit())
 	}
 	if c.watch != nil {
