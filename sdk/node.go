@@ -7,6 +7,10 @@ func CgroupVersion() int {
 	return int(readInt64("CgroupVersion", abi.Node, abi.NodeCgroupVersion))
 }
 
+// ReadNodeCgroup reads a file of the node's root cgroup by its v2 name, such as cpu.stat or cpu.pressure. It needs
+// [CapCgroupRead]. A file that the kernel does not have there is [ErrUnsupported].
+func ReadNodeCgroup(file string) (string, error) { return readCgroup(abi.Node, file) }
+
 // CgroupDriver returns "systemd" or "cgroupfs", "" where the runtime does not say.
 func CgroupDriver() string { return readText("CgroupDriver", abi.Node, abi.NodeCgroupDriver) }
 

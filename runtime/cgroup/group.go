@@ -35,6 +35,11 @@ func (f *FS) Group(path string) *Group {
 	return &Group{fs: f, path: path, rel: rel, wrong: err, dirs: map[string]int{}, files: map[string]int{}}
 }
 
+// Node returns the root group, whose files tell of the whole node. Nothing may be written there. The caller closes it.
+func (f *FS) Node() *Group {
+	return &Group{fs: f, path: "/", rel: ".", dirs: map[string]int{}, files: map[string]int{}}
+}
+
 // Path is what Group was given.
 func (g *Group) Path() string { return g.path }
 

@@ -57,6 +57,24 @@ func TestKernelStatistics(t *testing.T) {
 	}
 }
 
+// The root group tells of the whole node. What the kernel does not have there is unsupported.
+func TestKernelStatisticsOfTheNode(t *testing.T) {
+	k := newKernel(t)
+	node := k.Node()
+	defer node.Close()
+	if got, err := node.Read("cpu.stat"); err != nil || !regexp.MustCompile(statistics["cpu.stat"]).MatchString(got) {
+		t.Errorf("cpu.stat reads %q, %v", got, err)
+	}
+	if k.Version() == 2 {
+		if got, err := node.Read("cpu.pressure"); err != nil || !regexp.MustCompile(statistics["cpu.pressure"]).MatchString(got) {
+			t.Errorf("cpu.pressure reads %q, %v", got, err)
+		}
+		if got, err := node.Read("pids.max"); !errors.Is(err, abi.Unsupported) {
+			t.Errorf("pids.max reads %q, %v", got, err)
+		}
+	}
+}
+
 // readDisk has a process in the group read from a disk, past the cache.
 func readDisk(t *testing.T, k *kernel) {
 	t.Helper()

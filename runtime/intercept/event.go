@@ -112,6 +112,9 @@ func (e *event) ReadFiles(ctx context.Context, o abi.Object, files []string, eac
 		return
 	}
 	g := e.host.Cgroups.Group(group)
+	if o == abi.Node {
+		g = e.host.Cgroups.Node()
+	}
 	defer g.Close()
 	for _, file := range files {
 		value, err := g.Read(file)
@@ -126,8 +129,12 @@ func (e *event) readableGroup(ctx context.Context, o abi.Object) (string, abi.Er
 	}
 	obj := e.object(o)
 	switch {
-	case o == abi.Event, o == abi.Node:
+	case o == abi.Event:
 		return "", abi.Invalid
+	case o == abi.Node && e.host.Cgroups == nil:
+		return "", abi.Unsupported
+	case o == abi.Node:
+		return "", abi.OK
 	case ofClass && (o == abi.Container || obj.Container != nil):
 		return "", abi.Invalid
 	case unmade(obj):

@@ -106,6 +106,9 @@ func (e overlaid) file(o abi.Object, file, content string, errno abi.Errno) (str
 	if pod, ok := o.OfQOSClass(); ok {
 		o, name = pod, abi.PodQoS
 	}
+	if given, ok := e.by.Files[o.String()][file]; ok && o == abi.Node && e.by.Node.CgroupVersion == 1 {
+		return given, abi.OK
+	}
 	if failed := errno != abi.OK && errno != abi.NotFound; failed || e.by.Node.CgroupVersion != 1 {
 		return content, errno
 	}

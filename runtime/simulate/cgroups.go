@@ -176,6 +176,9 @@ func (t *tree) close() error { return errors.Join(t.fs.Close(), os.RemoveAll(t.D
 func (t *tree) fill(store *pods.Store, e *Event) (err error) {
 	var errs []error
 	files := e.Files
+	if t.Version == 2 {
+		errs = append(errs, t.Write("/", files[abi.Node.String()]))
+	}
 	for _, p := range store.Pods() {
 		parent := p.Config.GetLinux().GetCgroupParent()
 		class, _ := crifield.Object{Pod: crifield.PodOf(p)}.Text(abi.PodQoS)

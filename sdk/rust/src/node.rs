@@ -41,6 +41,13 @@ impl Node {
         read::number("memory", object::NODE, field::NODE_MEMORY)
     }
 
+    /// A file of the root cgroup by its cgroup v2 name, such as `cpu.stat` or `cpu.pressure`. It needs
+    /// [`Capability::CgroupRead`](crate::Capability::CgroupRead). A file that the kernel does not have there is
+    /// [`Errno::Unsupported`](crate::Errno::Unsupported).
+    pub fn cgroup(&self, file: &str) -> crate::Result<String> {
+        crate::pod::cgroup(object::NODE, file)
+    }
+
     /// The kernel's release, as `uname -r` has it.
     pub fn kernel(&self) -> String {
         read::text("kernel", object::NODE, field::NODE_KERNEL)
