@@ -111,7 +111,7 @@ func (l limit) String() string {
 // amount writes a number with its unit.
 func (l limit) amount(n int64) string {
 	switch {
-	case l.Of == "time_ms":
+	case strings.HasSuffix(l.Of, "_ms"):
 		return fmt.Sprintf("%d ms", n)
 	case l.Of != "memory":
 		return strconv.FormatInt(n, 10)

@@ -21,15 +21,15 @@ func TestLimitsThatHold(t *testing.T) {
 	}{
 		{wasm.PluginOptions{}, []string{
 			"fuel 1000000, as its manifest says; the maximum is 20000000", "memory 1 MiB, as its manifest says; the maximum is 32 MiB",
-			"time 500 ms", "host_calls 1000, too low for the 5000 that it needs", "tick_host_calls 5000",
+			"time 500 ms", "host_calls 1000, too low for the 5000 that it needs", "tick_host_calls 5000", "tick_fuel 1000000", "tick_time 1000 ms",
 		}},
 		{wasm.PluginOptions{Interpret: true, Fuel: 1_000_000, HostCalls: 5000, MemoryPages: 1}, []string{
 			"fuel 1000000, as its manifest says; the maximum is 1000000", "memory 64 KiB, too low for the 1 MiB that it needs",
-			"time 500 ms", "host_calls 5000, as its manifest says; the maximum is 5000", "tick_host_calls 5000",
+			"time 500 ms", "host_calls 5000, as its manifest says; the maximum is 5000", "tick_host_calls 5000", "tick_fuel 1000000", "tick_time 1000 ms",
 		}},
 		{wasm.PluginOptions{Interpret: true, Max: abi.Limits{HostCalls: 6000}}, []string{
 			"fuel 1000000, as its manifest says; the maximum is 5000000", "memory 1 MiB, as its manifest says; the maximum is 32 MiB",
-			"time 500 ms", "host_calls 5000, as its manifest says; the maximum is 6000", "tick_host_calls 5000",
+			"time 500 ms", "host_calls 5000, as its manifest says; the maximum is 6000", "tick_host_calls 5000", "tick_fuel 1000000", "tick_time 1000 ms",
 		}},
 	} {
 		var got []string

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmproxy/wasmproxy/runtime/registry"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
 )
@@ -32,7 +33,7 @@ func (f *eventFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.setting.Container, "container", "", "container of the Pod (default: the first)")
 	flags.StringVar(&f.setting.Handler, "runtime-handler", "", "runtime handler of the Pod (default: its RuntimeClass's)")
 	flags.StringSliceVar(&f.setting.Command, "command", nil, "what Exec and ExecSync run in the Pod, such as sh,-c,ls")
-	flags.StringVar(&f.cgroup, "cgroup", "v2", "cgroup version of the node: v1 or v2; a fixture may say it itself")
+	flags.StringVar(&f.cgroup, "cgroup", "", "cgroup version of the node: v1 or v2 (default: what a fixture says, else v2)")
 	flags.StringVar(&f.driver, "cgroup-driver", "cgroupfs", "how kubelet names cgroups: cgroupfs or systemd")
 	flags.Int64Var(&f.memory, "node-memory", 16<<30, "memory of the node in bytes, by which kubelet sets OOM scores")
 }
@@ -48,7 +49,7 @@ func (f *eventFlags) read(ctx context.Context, in io.Reader) (*simulate.Event, e
 	}
 	versions, drivers := map[string]int{"v1": 1, "v2": 2}, map[string]bool{"cgroupfs": false, "systemd": true}
 	var known bool
-	if f.setting.CgroupVersion, known = versions[f.cgroup]; !known {
+	if f.setting.CgroupVersion, known = versions[f.cgroup]; !known && f.cgroup != "" {
 		return nil, wrongUsage("--cgroup: must be v1 or v2, got %q", f.cgroup)
 	}
 	if f.setting.Systemd, known = drivers[f.driver]; !known {
@@ -80,12 +81,15 @@ func (f *eventFlags) text(ctx context.Context, in io.Reader) ([]byte, error) {
 }
 
 // options are what the simulation of a plugin has besides the event.
-func (f *eventFlags) options(ctx context.Context, p pluginFile, e *wasm.Engine) (simulate.Options, error) {
+func (f *eventFlags) options(ctx context.Context, p pluginFile, event *simulate.Event, e *wasm.Engine) (simulate.Options, error) {
 	more, err := grants(f.grant)
 	if err != nil {
 		return simulate.Options{}, err
 	}
 	d := p.beside
+	if event.Fixture {
+		d = registry.Description{ID: d.ID, File: d.File}
+	}
 	o := simulate.Options{
 		ID: d.ID, Config: string(d.Config), Grant: d.Grant | more, Beside: d.JSONName(), Match: d.Match, Policy: d.Policy,
 		Load: p.loader(ctx, e), ShowSecrets: f.show,
@@ -118,7 +122,7 @@ func (f *eventFlags) try(cmd *cobra.Command, path string) (t trial, err error) {
 	if t.engine, err = wasm.NewEngine(ctx, wasm.Options{}); err != nil {
 		return t, err
 	}
-	if t.options, err = f.options(ctx, t.plugin, t.engine); err != nil {
+	if t.options, err = f.options(ctx, t.plugin, t.event, t.engine); err != nil {
 		return t, errors.Join(err, t.engine.Close(ctx))
 	}
 	return t, nil
@@ -149,7 +153,7 @@ own engine and code. Nothing runs, and no cgroup is touched. FILE is one of
   a request     of the hook's method, as protojson or as it is on the wire
 
 X.json beside X.wasm counts as in the plugin directory: its config, grant, limits, state,
-match and failure-policy. Values of environment variables and registry credentials are shown as (hidden),
+match and failure-policy. A fixture says all but limits and state itself, as in plugin test. Values of environment variables and registry credentials are shown as (hidden),
 also where the plugin says them, as in the proxy's log.
 Exit codes: 0 the call proceeds, 1 the plugin failed or the call fails, 2 wrong usage, 3 the
 plugin refused the call.`

@@ -36,6 +36,7 @@ func FromFixture(c fixture.Case, cgroupVersion int) (*Event, error) {
 	if c.Pod == nil {
 		e.forget(own)
 	}
+	e.Fixture = true
 	e.Files, e.Config, e.Grant, e.KV = c.CgroupFiles, c.Config, c.Grant, c.KV
 	e.Node, e.Earlier, e.Time, e.Raw = newNode(c.Node), c.Earlier, time.Unix(0, c.Time), c.Request
 	e.rename(own, a)

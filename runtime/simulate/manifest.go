@@ -17,14 +17,16 @@ type Setting struct {
 	Container     string // of a Pod; its first one if ""
 	Handler       string // the runtime handler of a Pod; that of its RuntimeClass if ""
 	Case          string // of a file of fixtures; the first one of the hook if ""
-	CgroupVersion int    // 1 or 2
+	CgroupVersion int    // 1 or 2; 0: what a fixture says, else 2
 	Systemd       bool   // names cgroups
 	Memory        int64  // bytes of the node
 	Command       []string
 }
 
+func (s Setting) cgroup() int { return cmp.Or(s.CgroupVersion, 2) }
+
 func (s Setting) node() kubelet.Node {
-	return kubelet.Node{CgroupVersion: s.CgroupVersion, Systemd: s.Systemd, Memory: s.Memory}
+	return kubelet.Node{CgroupVersion: s.cgroup(), Systemd: s.Systemd, Memory: s.Memory}
 }
 
 // FromPod returns the event of a Pod's manifest, as kubelet would make it come about.
@@ -56,7 +58,7 @@ func FromPod(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	}
 	e := own.event(hook, a, fixture.Fields{"command": slices.Clone(s.Command), "timeout": int64(*p.Spec.GracePeriod)})
 	e.Notes, e.Grant, e.PodGroup = notes, abi.DefaultGrant(), n.PodCgroup(p)
-	e.Node = DefaultNode(s.CgroupVersion)
+	e.Node = DefaultNode(s.cgroup())
 	if e.Node.Memory = s.Memory; s.Systemd {
 		e.Node.CgroupDriver = "systemd"
 	}

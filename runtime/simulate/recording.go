@@ -36,7 +36,7 @@ func FromRecording(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 			last = i
 		}
 	}
-	e := &Event{Hook: hook, Node: DefaultNode(s.CgroupVersion), Grant: abi.DefaultGrant()}
+	e := &Event{Hook: hook, Node: DefaultNode(s.cgroup()), Grant: abi.DefaultGrant()}
 	if method != nil && last == len(entries) {
 		return nil, fmt.Errorf("the recording has no call of %s", method.Name)
 	}
@@ -90,7 +90,7 @@ func FromRequest(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	if err != nil {
 		return nil, fmt.Errorf("it is not a Pod, a fixture, a recording or a %s: %w", name, err)
 	}
-	e := &Event{Hook: hook, Node: DefaultNode(s.CgroupVersion), Grant: abi.DefaultGrant()}
+	e := &Event{Hook: hook, Node: DefaultNode(s.cgroup()), Grant: abi.DefaultGrant()}
 	e.Call = newCall(request).answer("sandbox", "container")
 	switch carried := method.Carries(request); {
 	case carried.Container != nil:
