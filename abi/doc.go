@@ -16,8 +16,7 @@ const Module = "wp1"
 //go:generate go run ./internal/generate
 
 // Version is the ABI version that this source describes, as wp_abi returns it:
-// major<<16 | minor. A host accepts a guest of its own major version and of a
-// minor version up to its own.
+// major<<16 | minor. A host accepts a guest of its own major version.
 const Version = Major<<16 | Minor
 
 // Major and Minor are the two halves of Version.

@@ -16,8 +16,8 @@ type Manifest struct {
 	// Durable are prefixes of the keys whose values in kv outlive a restart of the proxy; the
 	// empty one is that of all keys.
 	Durable []string `json:"durable,omitempty"`
-	// Optional are names of host functions that the guest can do without. One that
-	// the host lacks answers UNSUPPORTED. Only the manifest of a custom section
+	// Optional are names of host functions and hooks that the guest can do without. A hook that the host lacks is
+	// never called, and a function answers UNSUPPORTED. Only the manifest of a custom section
 	// can say so: the other kind is read by running the guest.
 	Optional []string `json:"optional,omitempty"`
 	// ConfigSchema is a JSON schema that the operator's config must fulfil before

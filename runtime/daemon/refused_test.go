@@ -112,7 +112,6 @@ var refused = []struct{ name, says string }{
 	{"vectors", "SIMD"},
 	{"externref", "value type 0x6f"},
 	{"abi-major", "ABI"},
-	{"abi-minor", "ABI"},
 	{"command", "c-shared"},
 	{"empty", "it does not export"},
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
@@ -81,10 +82,11 @@ func checkManifest(m *abi.Manifest) error {
 			return fmt.Errorf("durable holds a prefix of %d bytes, a key of kv has at most %d", len(prefix), MaxKVKey)
 		}
 	}
-	return errors.Join(checkHooks(m.Hooks), checkTick(m), checkLimits(m.Limits))
+	return errors.Join(checkHooks(m.Hooks, m.Optional), checkTick(m), checkLimits(m.Limits))
 }
 
-func checkHooks(hooks []abi.ManifestHook) error {
+// checkHooks lets hooks pass that this host does not have if the plugin can do without them.
+func checkHooks(hooks []abi.ManifestHook, optional []string) error {
 	if len(hooks) == 0 {
 		return errors.New("hooks is empty, so it would never be called")
 	}
@@ -92,6 +94,8 @@ func checkHooks(hooks []abi.ManifestHook) error {
 	for _, wanted := range hooks {
 		h, ok := abi.HookByName(wanted.Hook)
 		switch {
+		case !ok && slices.Contains(optional, wanted.Hook):
+			continue
 		case !ok:
 			return fmt.Errorf("hooks holds %q, which this host does not have", wanted.Hook)
 		case seen.Has(h):
@@ -101,6 +105,9 @@ func checkHooks(hooks []abi.ManifestHook) error {
 			return fmt.Errorf("hooks: %s: match: %w", wanted.Hook, err)
 		}
 		seen |= abi.HookSetOf(h)
+	}
+	if seen == 0 {
+		return errors.New("hooks holds none that this host has, so it would never be called")
 	}
 	return nil
 }

@@ -33,12 +33,22 @@ func TestManifest(t *testing.T) {
 	}
 }
 
+// A hook that the host does not have is no reason to refuse a plugin that can do without it.
+func TestOptionalHook(t *testing.T) {
+	m, err := plugin.ParseManifest([]byte(`{"name":"a","version":"1","hooks":["PreLunch","PreExec"],"optional":["PreLunch"]}`))
+	if err != nil || m.HookSet() != abi.HookSetOf(abi.PreExec) {
+		t.Errorf("got %+v, %v", m, err)
+	}
+}
+
 func TestManifestRefused(t *testing.T) {
 	for more, want := range map[string]string{
 		`"hooks":["PreCreateContainer","PreCreateContainer"]`: "hooks holds PreCreateContainer twice",
 		`"hooks":[{"hook":"PreLunch"}]`:                       `hooks holds "PreLunch", which this host does not have`,
-		`"hooks":[{}]`:                                        `hooks holds "", which`,
-		`"hooks":[7]`:                                         "not the JSON it should be",
+		`"hooks":["PreLunch"],"optional":["PreLunch"]`:        "hooks holds none that this host has",
+		`"hooks":["PreLunch","PreExec"],"optional":["lunch"]`: `hooks holds "PreLunch", which this host does not have`,
+		`"hooks":[{}]`: `hooks holds "", which`,
+		`"hooks":[7]`:  "not the JSON it should be",
 		`"hooks":[{"hook":"PreExec","match":{"namespaces":["["]}}]`: "hooks: PreExec: match: namespaces",
 		`"hooks":["Tick"]`:                                                                 "tick_ms is 0, hook Tick needs 1000 or more",
 		`"hooks":["Tick"],"tick_ms":999`:                                                   "tick_ms is 999, hook Tick needs 1000 or more",

@@ -42,10 +42,11 @@ func StaticManifest(module []byte) (m abi.Manifest, ok bool) {
 	return m, false
 }
 
-// checkVersion compares a guest's version of the ABI with the host's.
+// checkVersion compares a guest's version of the ABI with the host's. A later minor version is that of the guest's SDK: what
+// the guest uses of it, and this host does not have, shows by itself.
 func checkVersion(v uint32) error {
 	major, minor := v>>16, v&0xffff
-	if major == abi.Major && minor <= abi.Minor {
+	if major == abi.Major {
 		return nil
 	}
 	const wants = "it was built for version %d.%d of the plugin ABI, this host has %d.%d"

@@ -95,7 +95,7 @@ pub const fn hook_of<E: Event>() -> Hook {
 /// | `tick_ms` | the period of [`Tick`](crate::Tick), 1000 or more |
 /// | `limits` | `{ fuel: …, memory: …, time_ms: …, host_calls: …, tick_host_calls: …, tick_fuel: …, tick_time_ms: … }`, see [`Limits`](crate::Limits) |
 /// | `durable` | prefixes of keys whose values in [`kv`](crate::kv) outlive a restart of the proxy, but not of the node; `""` stands for all keys |
-/// | `optional` | names of host functions that it can do without |
+/// | `optional` | names of host functions and hooks that it can do without |
 /// | `on Hook(handler)` | has the handler called; `matching { … }` narrows it, see [`Match`](crate::Match) |
 ///
 /// Keys may come in any order. What the host would refuse, such as a name with a space or
