@@ -91,7 +91,7 @@ func (f *eventFlags) options(ctx context.Context, p pluginFile, event *simulate.
 		d = registry.Description{ID: d.ID, File: d.File}
 	}
 	o := simulate.Options{
-		ID: d.ID, Config: string(d.Config), Grant: d.Grant | more, Beside: d.JSONName(), Match: d.Match, Policy: d.Policy,
+		ID: d.ID, Config: string(d.Config), Grant: d.Grant | more, Bounds: d.Bounds, Beside: d.JSONName(), Match: d.Match, Policy: d.Policy,
 		Load: p.loader(ctx, e), ShowSecrets: f.show,
 	}
 	if f.config != "" {

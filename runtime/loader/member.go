@@ -30,7 +30,7 @@ func (m Member) Equal(o Member) bool {
 		m.Policy != o.Policy, m.Timeout != o.Timeout, m.Hooks != o.Hooks, m.Capabilities != o.Capabilities:
 		return false
 	}
-	return reflect.DeepEqual(m.Match, o.Match)
+	return reflect.DeepEqual(m.Match, o.Match) && reflect.DeepEqual(m.Rights.Bounds, o.Rights.Bounds)
 }
 
 // Synchronizes reports whether Synchronize of the member's plugin is called for older pods.

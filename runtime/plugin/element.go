@@ -23,7 +23,10 @@ func (a *Adjustment) checkElement(c *Change, info *abi.FieldInfo) error {
 	}
 	if record == nil {
 		c.Key = c.Text
-		return a.checkFormat(c, info)
+		if err := a.checkFormat(c, info); err != nil {
+			return err
+		}
+		return a.of.Rights.Bounds.check(c, info.Writing, "")
 	}
 	values, reason := readRecord(record, c.Text)
 	if reason == "" {
@@ -34,7 +37,7 @@ func (a *Adjustment) checkElement(c *Change, info *abi.FieldInfo) error {
 	if reason != "" {
 		return refused(c, abi.Invalid, reason)
 	}
-	return nil
+	return a.of.Rights.Bounds.check(c, info.Writing, values["host_path"])
 }
 
 func checkKey(c *Change) error {

@@ -11,13 +11,14 @@ import (
 type Rights struct {
 	Declared abi.CapabilitySet // in its manifest
 	Granted  abi.CapabilitySet // by the operator, and by default
+	Bounds   GrantBounds       // of what is granted
 	File     string            // the JSON in which the operator grants more; "" where nobody knows
 }
 
 // RightsOf returns the rights of a plugin with this manifest.
 func RightsOf(m abi.Manifest, granted abi.CapabilitySet, file string) Rights {
 	declared, _ := m.Declared()
-	return Rights{declared, granted, file}
+	return Rights{Declared: declared, Granted: granted, File: file}
 }
 
 // Has returns the capabilities that the plugin has.
@@ -29,8 +30,11 @@ func (r Rights) Lacks() abi.CapabilitySet { return r.Declared &^ r.Granted }
 // Line returns the line of the plugin's JSON that grants all that it lacks, beside what is
 // granted there already.
 func (r Rights) Line() string {
-	names := (r.Lacks() | r.Granted&^abi.DefaultGrant()).Names()
-	return fmt.Sprintf(`"grant": ["%s"]`, strings.Join(names, `", "`))
+	var all []string
+	for _, name := range (r.Lacks() | r.Granted&^abi.DefaultGrant()).Names() {
+		all = append(all, r.Bounds.line(name))
+	}
+	return fmt.Sprintf(`"grant": [%s]`, strings.Join(all, ", "))
 }
 
 // Remedy says what the operator has to do for the plugin to have all that it declares; ""

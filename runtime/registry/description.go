@@ -43,10 +43,11 @@ type Description struct {
 	Order        string          // takes the place of ID in the order of the list; "" if it does not
 	Config       json.RawMessage // for the module, compact JSON; nil if there is none
 
-	Grant  abi.CapabilitySet // what a module may do beyond abi.DefaultGrant
-	Limits abi.Limits        // what one call of a module may use; 0 where nothing is said. Its time is Timeout
-	State  string            // the module's mode of state; "" leaves it to the module
-	DryRun bool              // what it wants is logged, and nothing is changed
+	Grant  abi.CapabilitySet  // what a module may do beyond abi.DefaultGrant
+	Bounds plugin.GrantBounds // of Grant
+	Limits abi.Limits         // what one call of a module may use; 0 where nothing is said. Its time is Timeout
+	State  string             // the module's mode of state; "" leaves it to the module
+	DryRun bool               // what it wants is logged, and nothing is changed
 
 	Shadow *Description // another version, which is called beside it and changes nothing; nil if there is none
 	Sample int          // of a shadow: the percent of pods for which it is called
@@ -82,7 +83,9 @@ func (d Description) Granted() abi.CapabilitySet { return abi.DefaultGrant() | d
 
 // Rights are those of a module that has this manifest.
 func (d Description) Rights(manifest abi.Manifest) plugin.Rights {
-	return plugin.RightsOf(manifest, d.Granted(), d.JSONName())
+	r := plugin.RightsOf(manifest, d.Granted(), d.JSONName())
+	r.Bounds = d.Bounds
+	return r
 }
 
 // Source identifies what a plugin is made from. Descriptions with the same

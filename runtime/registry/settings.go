@@ -200,9 +200,22 @@ func readMatch(s *settings, v json.RawMessage) (err error) {
 }
 
 func readGrant(s *settings, v json.RawMessage) error {
-	names, err := decode[[]string](v, "a list of capabilities")
+	list, err := decode[[]json.RawMessage](v, "a list of capabilities")
 	if err != nil {
 		return err
+	}
+	var names []string
+	for _, one := range list {
+		var name string
+		if json.Unmarshal(one, &name) != nil {
+			if name, err = s.readBounds(one); err != nil {
+				return err
+			}
+		}
+		if slices.Contains(names, name) {
+			return fmt.Errorf("%s is there twice", plugin.Printable(name, 64))
+		}
+		names = append(names, name)
 	}
 	granted, wrong := abi.CapabilitiesNamed(names)
 	if slices.Contains(names, "*") { // an operator names what a plugin gets
@@ -213,6 +226,38 @@ func readGrant(s *settings, v json.RawMessage) error {
 	}
 	s.Grant = granted
 	return nil
+}
+
+// readBounds reads a grant that is bound to some paths or kinds, and returns its name.
+func (s *settings) readBounds(v json.RawMessage) (name string, err error) {
+	const want = `a capability such as "env", or one with what it is bound to, such as {"mounts": ["/opt/tools"]}`
+	bound, err := decode[map[string][]string](v, want)
+	if err != nil || len(bound) != 1 {
+		return "", fmt.Errorf("%.64s is not %s", compact(v), want)
+	}
+	for of, patterns := range bound {
+		name = of
+		known, _ := abi.CapabilitiesNamed([]string{of})
+		for one, what := range plugin.Bindable {
+			if abi.CapabilitySetOf(one) != known {
+				continue
+			}
+			if len(patterns) == 0 {
+				return "", fmt.Errorf("%s: want %s", of, what)
+			}
+			for _, pattern := range patterns {
+				if wrong := plugin.CheckPattern(one, pattern); wrong != "" {
+					return "", fmt.Errorf("%s: %s: want %s", of, wrong, what)
+				}
+			}
+			if s.Bounds == nil {
+				s.Bounds = plugin.GrantBounds{}
+			}
+			s.Bounds[one] = patterns
+			return name, nil
+		}
+	}
+	return "", fmt.Errorf("%.64q cannot be bound: mounts, devices and cdi can", name)
 }
 
 // hookSet returns the hooks among names, and the names that are no hooks.

@@ -25,6 +25,7 @@ type Options struct {
 	ID     string               // the plugin's, as the file name gives it
 	Config string               // in place of the event's, if it is not ""
 	Grant  abi.CapabilitySet    // beside the default and the event's
+	Bounds plugin.GrantBounds   // of Grant
 	Beside string               // the name of the JSON that grants more
 	Match  abi.Match            // the operator's
 	Policy plugin.FailurePolicy // of the plugin: what becomes of the call if it fails
@@ -151,6 +152,7 @@ func (s *Simulator) load(o Options) (err error) {
 	}
 	s.player = &player{Plugin: s.plugin, event: s.event, quiet: o.Quiet}
 	rights := plugin.RightsOf(manifest, grant, o.Beside)
+	rights.Bounds = o.Bounds
 	s.member = plugin.Member{
 		ID: o.ID, Plugin: s.player, Policy: s.policy, Hooks: abi.HookSetOf(hook), Capabilities: rights.Has(), Rights: rights,
 		Bounds: plugin.BoundsOf(o.Match),
