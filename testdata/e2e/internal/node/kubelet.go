@@ -55,7 +55,23 @@ func StartKubelet(t testing.TB, endpoint string, configure func(*kubeletconfig.K
 	}
 	k.flags = append([]string{"--config=" + k.ConfigFile, "--hostname-override=" + NodeName, "--node-ip=" + isolation.NodeAddress}, flags...)
 	k.StartAgain(t)
+	t.Cleanup(func() { showContainers(t) })
 	return k
+}
+
+// showContainers prints what containers of a failed test said last.
+func showContainers(t testing.TB) {
+	if !t.Failed() {
+		return
+	}
+	logs, err := filepath.Glob("/var/log/pods/*/*/*.log")
+	if err != nil {
+		t.Errorf("looking for logs of containers: %v", err)
+	}
+	for _, log := range logs[max(0, len(logs)-20):] {
+		text, err := os.ReadFile(log)
+		t.Logf("%s ends (%v):\n%s", log, err, text[max(0, len(text)-1<<10):])
+	}
 }
 
 // Kill ends kubelet without warning. Its pods live on.
