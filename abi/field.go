@@ -83,14 +83,15 @@ const (
 	PodIPCNamespace     Field = 17 // whose IPC the containers have: pod, container, node or target
 	PodUserNamespace    Field = 18 // whose users the pod has: pod, container, node or target
 	PodPrivileged       Field = 19 // whether the pod may hold privileged containers
+	PodPortMappings     Field = 20 // the pod's ports, each as HOST_IP:HOST_PORT:CONTAINER_PORT/PROTOCOL
 )
 
-// Fields of a container, likewise. The numbers 64–79 are its resources.
+// Fields of a container, likewise. The numbers 32–47 are what it may do, and 64–79 its resources.
 const (
 	ContainerID                 Field = 1 // the container's id, "" before it is created
 	ContainerName               Field = 2 // the container's name in its pod
 	ContainerAttempt            Field = 3 // how often the container was created before
-	ContainerImage              Field = 4 // the image as the request names it
+	ContainerImage              Field = 4 // the image as its user wrote it, "" if nobody told its name
 	ContainerPodID              Field = 5
 	ContainerLabels             Field = 9
 	ContainerAnnotations        Field = 10
@@ -109,6 +110,16 @@ const (
 	ContainerPrivileged         Field = 23 // whether the container is privileged
 	ContainerReadonlyRootfs     Field = 24 // whether the container cannot write to its root
 	ContainerLogPath            Field = 25 // the container's log, relative to the pod's directory
+	ContainerImageID            Field = 26 // the image's id as the request has it, "" if it has the name alone
+	ContainerImageRepoDigests   Field = 27 // the image in the registries that it was pulled from: registry/repository@digest
+
+	ContainerAddCapabilities        Field = 32 // the Linux capabilities that the container gets beside the usual ones, such as NET_ADMIN; ALL is all
+	ContainerDropCapabilities       Field = 33 // the usual Linux capabilities that the container does not get, such as NET_RAW; ALL is all
+	ContainerAddAmbientCapabilities Field = 34 // the ambient Linux capabilities that the container gets
+	ContainerNoNewPrivs             Field = 35 // whether no program of the container can gain privileges, such as by setuid
+	ContainerSeccomp                Field = 36 // the seccomp profile: runtime/default, unconfined or localhost/FILE, "" if nobody says
+	ContainerApparmor               Field = 37 // the AppArmor profile: runtime/default, unconfined or localhost/NAME, "" if nobody says
+	ContainerImageVolumes           Field = 38
 )
 
 // Fields of LinuxContainerResources, relative to Overhead or Resources:
@@ -247,6 +258,7 @@ var Fields = []FieldInfo{
 	{Pod, PodIPCNamespace, "ipc_namespace", String, "", 0, 0, 0, 0},
 	{Pod, PodUserNamespace, "user_namespace", String, "", 0, 0, 0, 0},
 	{Pod, PodPrivileged, "privileged", Int64, "", 0, 0, 0, 0},
+	{Pod, PodPortMappings, "port_mappings", List, "", 0, 0, 0, 0},
 
 	{Container, ContainerID, "id", String, "", 0, 0, 0, 0},
 	{Container, ContainerName, "name", String, "", 0, 0, 0, 0},
@@ -270,6 +282,15 @@ var Fields = []FieldInfo{
 	{Container, ContainerPrivileged, "privileged", Int64, "", 0, 0, 0, 0},
 	{Container, ContainerReadonlyRootfs, "readonly_rootfs", Int64, "", 0, 0, 0, 0},
 	{Container, ContainerLogPath, "log_path", String, "", 0, 0, 0, 0},
+	{Container, ContainerImageID, "image_id", String, "", 0, 0, 0, 0},
+	{Container, ContainerImageRepoDigests, "image_repo_digests", List, "", 0, 0, 0, 0},
+	{Container, ContainerAddCapabilities, "add_capabilities", List, "", 0, 0, 0, 0},
+	{Container, ContainerDropCapabilities, "drop_capabilities", List, "", 0, 0, 0, 0},
+	{Container, ContainerAddAmbientCapabilities, "add_ambient_capabilities", List, "", 0, 0, 0, 0},
+	{Container, ContainerNoNewPrivs, "no_new_privs", Int64, "", 0, 0, 0, 0},
+	{Container, ContainerSeccomp, "seccomp", String, "", 0, 0, 0, 0},
+	{Container, ContainerApparmor, "apparmor", String, "", 0, 0, 0, 0},
+	{Container, ContainerImageVolumes, "image_volumes", Map, "", 0, 0, 0, 0},
 
 	{Node, NodeCgroupVersion, "cgroup_version", Int64, "", 0, 0, 0, 0},
 	{Node, NodeRuntimeName, "runtime_name", String, "", 0, 0, 0, 0},

@@ -50,6 +50,17 @@ func (c Container) Mounts() []Mount {
 	return readRecords[Mount]("Mounts", c.object(), abi.ContainerMounts)
 }
 
+// ImageVolume returns the image that is mounted at a path of the container, as its user wrote it, and whether there is one.
+func (c Container) ImageVolume(containerPath string) (string, bool) {
+	return readEntry("ImageVolume", c.object(), abi.ContainerImageVolumes, containerPath)
+}
+
+// ImageVolumes ranges over the images that are mounted, by their paths in the container. An image of which nobody told
+// the name is "".
+func (c Container) ImageVolumes() Entries {
+	return readEntries("ImageVolumes", c.object(), abi.ContainerImageVolumes)
+}
+
 // Devices returns the devices that the request asks for.
 func (c Container) Devices() []Device {
 	return readRecords[Device]("Devices", c.object(), abi.ContainerDevices)

@@ -58,6 +58,11 @@ func (p Pod) UserNamespace() string {
 // Privileged tells whether the pod may hold privileged containers.
 func (p Pod) Privileged() bool { return readInt64("Privileged", p.object(), abi.PodPrivileged) != 0 }
 
+// PortMappings returns the pod's ports, each as HOST_IP:HOST_PORT:CONTAINER_PORT/PROTOCOL.
+func (p Pod) PortMappings() []string {
+	return readList("PortMappings", p.object(), abi.PodPortMappings)
+}
+
 // ID returns the container's id, "" before it is created.
 func (c Container) ID() string { return readText("ID", c.object(), abi.ContainerID) }
 
@@ -67,7 +72,7 @@ func (c Container) Name() string { return readText("Name", c.object(), abi.Conta
 // Attempt returns how often the container was created before.
 func (c Container) Attempt() int64 { return readInt64("Attempt", c.object(), abi.ContainerAttempt) }
 
-// Image returns the image as the request names it.
+// Image returns the image as its user wrote it, "" if nobody told its name.
 func (c Container) Image() string { return readText("Image", c.object(), abi.ContainerImage) }
 
 // State returns "created", "running", "exited" or "unknown", "" before the container is created.
@@ -101,3 +106,37 @@ func (c Container) ReadonlyRootfs() bool {
 
 // LogPath returns the container's log, relative to the pod's directory.
 func (c Container) LogPath() string { return readText("LogPath", c.object(), abi.ContainerLogPath) }
+
+// ImageID returns the image's id as the request has it, "" if it has the name alone.
+func (c Container) ImageID() string { return readText("ImageID", c.object(), abi.ContainerImageID) }
+
+// ImageRepoDigests returns the image in the registries that it was pulled from: registry/repository@digest.
+func (c Container) ImageRepoDigests() []string {
+	return readList("ImageRepoDigests", c.object(), abi.ContainerImageRepoDigests)
+}
+
+// AddCapabilities returns the Linux capabilities that the container gets beside the usual ones, such as NET_ADMIN; ALL is all.
+func (c Container) AddCapabilities() []string {
+	return readList("AddCapabilities", c.object(), abi.ContainerAddCapabilities)
+}
+
+// DropCapabilities returns the usual Linux capabilities that the container does not get, such as NET_RAW; ALL is all.
+func (c Container) DropCapabilities() []string {
+	return readList("DropCapabilities", c.object(), abi.ContainerDropCapabilities)
+}
+
+// AddAmbientCapabilities returns the ambient Linux capabilities that the container gets.
+func (c Container) AddAmbientCapabilities() []string {
+	return readList("AddAmbientCapabilities", c.object(), abi.ContainerAddAmbientCapabilities)
+}
+
+// NoNewPrivs tells whether no program of the container can gain privileges, such as by setuid.
+func (c Container) NoNewPrivs() bool {
+	return readInt64("NoNewPrivs", c.object(), abi.ContainerNoNewPrivs) != 0
+}
+
+// Seccomp returns the seccomp profile: runtime/default, unconfined or localhost/FILE, "" if nobody says.
+func (c Container) Seccomp() string { return readText("Seccomp", c.object(), abi.ContainerSeccomp) }
+
+// Apparmor returns the AppArmor profile: runtime/default, unconfined or localhost/NAME, "" if nobody says.
+func (c Container) Apparmor() string { return readText("Apparmor", c.object(), abi.ContainerApparmor) }

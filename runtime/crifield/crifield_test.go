@@ -21,7 +21,6 @@ import (
 // excluded are fields of CRI's messages that no row has, or all fields below them, with the reason.
 var excluded = map[string]string{
 	"pod.dns_config":              networking,
-	"pod.port_mappings":           networking,
 	"pod.windows":                 windows,
 	"container.windows":           windows,
 	"container.stdin":             terminal,
@@ -31,13 +30,16 @@ var excluded = map[string]string{
 	"container.image.annotations": image,
 	"container.image.image_ref":   image,
 
-	"container.image.user_specified_image": "it is read and set as container.image",
-	"container.image.runtime_handler":      image,
-	"container.mounts.uidMappings":         mount,
-	"container.mounts.gidMappings":         mount,
-	"container.mounts.image":               mount,
-	"container.mounts.image_sub_path":      mount,
-	"container.mounts.mount_options":       mount,
+	"container.image.user_specified_image":        "it is read and set as container.image",
+	"container.image.runtime_handler":             image,
+	"container.mounts.uidMappings":                mount,
+	"container.mounts.gidMappings":                mount,
+	"container.mounts.image.user_specified_image": "it is read as container.image_volumes",
+	"container.mounts.image.annotations":          image,
+	"container.mounts.image.image_ref":            image,
+	"container.mounts.image.runtime_handler":      image,
+	"container.mounts.image_sub_path":             mount,
+	"container.mounts.mount_options":              mount,
 
 	"pod.linux.security_context.selinux_options":                       confinement,
 	"pod.linux.security_context.seccomp":                               confinement,
@@ -53,21 +55,18 @@ var excluded = map[string]string{
 	"pod.linux.security_context.namespace_options.userns_options.gids": namespaces,
 
 	"container.linux.security_context.namespace_options":          namespaces,
-	"container.linux.security_context.capabilities":               confinement,
 	"container.linux.security_context.selinux_options":            confinement,
-	"container.linux.security_context.no_new_privs":               confinement,
 	"container.linux.security_context.masked_paths":               confinement,
 	"container.linux.security_context.readonly_paths":             confinement,
-	"container.linux.security_context.seccomp":                    confinement,
-	"container.linux.security_context.seccomp_profile_path":       confinement,
-	"container.linux.security_context.apparmor":                   confinement,
-	"container.linux.security_context.apparmor_profile":           confinement,
+	"container.linux.security_context.seccomp_profile_path":       older,
+	"container.linux.security_context.apparmor_profile":           older,
 	"container.linux.security_context.supplemental_groups_policy": "it says whether groups of the image count, which no plugin has asked for",
 }
 
 // Reasons that several fields have.
 const (
-	networking  = "the network of a pod is the CNI plugins' to set up, after DNS and ports that kubelet chose"
+	networking  = "the network of a pod is the CNI plugins' to set up, after the DNS that kubelet chose"
+	older       = "another field has replaced it, without which it is read"
 	windows     = "the proxy is for Linux"
 	terminal    = "a caller attaches to the streams that it asked for: a plugin that changed them would break the attachment"
 	image       = "the runtime resolved the image before, and a plugin sets another one by its name"
@@ -80,7 +79,8 @@ const (
 // samples are values of the fields that do not take the sample of their type.
 var samples = map[string]string{
 	"pod.network_namespace": "node", "pod.pid_namespace": "node", "pod.ipc_namespace": "node", "pod.user_namespace": "node",
-	"container.supplemental_groups": "1",
+	"container.supplemental_groups": "1", "container.seccomp": "localhost/1", "container.apparmor": "localhost/1",
+	"container.image_id": "sha256:" + strings.Repeat("1", 64), "pod.port_mappings": "[::1]:1:1/udp",
 }
 
 // change is one that gives a field a value which is not zero.
@@ -97,7 +97,7 @@ func change(info abi.FieldInfo) *plugin.Change {
 	case abi.Map:
 		c.Op = plugin.SetEntry
 	case abi.List:
-		c.Op, c.Text = plugin.SetList, string(abi.AppendList(nil, []string{"1"}))
+		c.Op, c.Text = plugin.SetList, string(abi.AppendList(nil, []string{c.Text}))
 	case abi.Set:
 		c.Op = plugin.AddElement
 		if keys := info.RecordKeys(); keys != nil {

@@ -138,7 +138,7 @@ func requestedImage(o Object) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	return imageOf(r.GetImage()), true
+	return imageOf(r.GetImage())
 }
 
 // requestImage asks for another image. The caller's credentials are for the registry of the

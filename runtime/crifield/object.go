@@ -51,6 +51,9 @@ type Container struct {
 	Annotations map[string]string
 	Resources   Resources
 	Unreported  pods.Parts // see [pods.Container]
+	// ImageRepoDigests are those of the image that the config names. They are in no message of the container: who reads them
+	// asks the runtime first.
+	ImageRepoDigests []string
 }
 
 // Resources are those of a pod or a container.
@@ -132,6 +135,7 @@ var (
 	podStates       = namesOf(runtimeapi.PodSandboxState_name, "SANDBOX_")
 	containerStates = namesOf(runtimeapi.ContainerState_name, "CONTAINER_")
 	namespaceModes  = namesOf(runtimeapi.NamespaceMode_name, "")
+	protocols       = namesOf(runtimeapi.Protocol_name, "")
 	propagations    = namesOf(runtimeapi.MountPropagation_name, "PROPAGATION_")
 )
 

@@ -73,6 +73,8 @@ var (
 	security       = inside(containerLinux, func(l *runtimeapi.LinuxContainerConfig) **containerSecurity {
 		return &l.SecurityContext
 	})
+	capabilities = inside(security, func(s *containerSecurity) **runtimeapi.Capability { return &s.Capabilities })
+
 	containerResources = resources(func(o Object) *Resources { return &o.Container.Resources })
 
 	node = always(func(o Object) *Node { return o.Node })
@@ -105,6 +107,7 @@ var podRows = map[abi.Field]access{
 	abi.PodIPCNamespace:     namespace(namespaces, func(n *runtimeapi.NamespaceOption) *namespaceMode { return &n.Ipc }, ofPod),
 	abi.PodUserNamespace:    namespace(users, func(u *runtimeapi.UserNamespace) *namespaceMode { return &u.Mode }, ofNode),
 	abi.PodPrivileged:       flag(podSecurity, func(s *runtimeapi.LinuxSandboxSecurityContext) *bool { return &s.Privileged }),
+	abi.PodPortMappings:     portMappings(),
 }
 
 var containerRows = map[abi.Field]access{
@@ -130,6 +133,16 @@ var containerRows = map[abi.Field]access{
 	abi.ContainerPrivileged:         flag(security, func(s *containerSecurity) *bool { return &s.Privileged }),
 	abi.ContainerReadonlyRootfs:     flag(security, func(s *containerSecurity) *bool { return &s.ReadonlyRootfs }),
 	abi.ContainerLogPath:            text(config, func(c *containerConfig) *string { return &c.LogPath }),
+	abi.ContainerImageID:            imageID(),
+	abi.ContainerImageRepoDigests:   stringList(container, func(c *Container) *[]string { return &c.ImageRepoDigests }),
+
+	abi.ContainerAddCapabilities:        stringList(capabilities, func(c *runtimeapi.Capability) *[]string { return &c.AddCapabilities }),
+	abi.ContainerDropCapabilities:       stringList(capabilities, func(c *runtimeapi.Capability) *[]string { return &c.DropCapabilities }),
+	abi.ContainerAddAmbientCapabilities: stringList(capabilities, func(c *runtimeapi.Capability) *[]string { return &c.AddAmbientCapabilities }),
+	abi.ContainerNoNewPrivs:             flag(security, func(s *containerSecurity) *bool { return &s.NoNewPrivs }),
+	abi.ContainerSeccomp:                seccomp(),
+	abi.ContainerApparmor:               apparmor(),
+	abi.ContainerImageVolumes:           imageVolumes(),
 }
 
 // resourceRows are those of one LinuxContainerResources.

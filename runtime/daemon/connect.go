@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy/runtime/config"
 	"github.com/wasmproxy/wasmproxy/runtime/docker"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
 	"github.com/wasmproxy/wasmproxy/runtime/proxy"
 )
 
@@ -26,6 +27,7 @@ func (d *daemon) connect() error {
 		events := docker.NewEvents(d.reconciler.Store, &d.reconciler.Following, d.reconciler.Resync.Notify)
 		d.link = docker.NewLink(client, events.Follow)
 		d.reconciler.Connect(d.link, client)
+		d.reconciler.Images = pods.NewImages(client)
 		d.answers = docker.Answers
 		d.server = docker.New(docker.Options{
 			Client: client, Router: d.slots.Route, Store: d.reconciler.Store, Observer: d.observer, DrainTimeout: c.DrainTimeout,
@@ -43,6 +45,7 @@ func (d *daemon) connect() error {
 		}
 	}
 	d.reconciler.Connect(runtime, runtimeapi.NewRuntimeServiceClient(runtime))
+	d.reconciler.Images = pods.NewImages(runtimeapi.NewImageServiceClient(images))
 	d.answers = proxy.Answers
 	d.server = proxy.New(proxy.Options{
 		Backend: runtime, ImageBackend: images, Router: d.slots.Route, Observer: d.observer, DrainTimeout: c.DrainTimeout,

@@ -19,7 +19,7 @@ type Runtime struct {
 	// Verbose is the key of a verbose status at which its JSON object is. runtime/pods has the members of it.
 	Verbose string
 	// Annotations of the runtime spec in that object that have what CRI shows nowhere else, the first one first.
-	CgroupParent, RuntimeHandler, PodOverhead, PodResources []string
+	CgroupParent, RuntimeHandler, PodOverhead, PodResources, Image []string
 	// PodLabels are labels that a pod has in its status only.
 	PodLabels map[string]string
 	// Env are variables that are added to those of containers. They are no secrets: the name of the pod or node is in one.
@@ -53,6 +53,7 @@ var Runtimes = []Runtime{
 		CgroupParent: []string{"io.kubernetes.cri-o.CgroupParent"}, RuntimeHandler: []string{"io.kubernetes.cri-o.RuntimeHandler"},
 		PodOverhead:  []string{"pod-linux-overhead.crio.io", "io.kubernetes.cri-o.PodLinuxOverhead"},
 		PodResources: []string{"pod-linux-resources.crio.io", "io.kubernetes.cri-o.PodLinuxResources"},
+		Image:        []string{"io.kubernetes.cri-o.Image"}, // of a container: as its request named it
 		PodLabels:    map[string]string{"io.kubernetes.container.name": "POD"},
 		Env:          []string{"HOSTNAME", "HOME", "PATH", "TERM"}, // its status has them among kubelet's
 		// runc has systemd set properties of the container's unit, for which systemd writes 0 to this file. containerd names

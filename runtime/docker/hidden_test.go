@@ -119,7 +119,7 @@ func TestMounts(t *testing.T) {
 // mountsPlugin takes a mount away and adds another one, each if it is not "". It sees those of the request.
 func mountsPlugin(t *testing.T, remove, add string) function {
 	return func(ev plugin.Event, adj *plugin.Adjustment) error {
-		if all, _ := ev.List(abi.Container, abi.ContainerMounts); len(all) != 3 || !strings.Contains(all[2], "/etc") {
+		if all, _ := ev.List(t.Context(), abi.Container, abi.ContainerMounts); len(all) != 3 || !strings.Contains(all[2], "/etc") {
 			t.Errorf("the plugin sees %q", all)
 		}
 		if remove != "" {

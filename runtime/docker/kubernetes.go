@@ -135,6 +135,7 @@ func podConfig(name string, c *container, k kind) *runtimeapi.PodSandboxConfig {
 	h := &c.HostConfig
 	config := &runtimeapi.PodSandboxConfig{
 		Metadata: namesOf(name, c.Labels, k).pod, Hostname: c.Hostname, Labels: labels, Annotations: annotations,
+		PortMappings: h.ports(),
 		Linux: &runtimeapi.LinuxPodSandboxConfig{
 			CgroupParent: parentOf(h.CgroupParent), Sysctls: h.Sysctls,
 			SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{

@@ -156,6 +156,9 @@ func (c *Client) ContainerStatus(
 		return nil, err
 	}
 	config := containerConfig(of.Name, &of.Config, k)
+	if name := config.Image.GetUserSpecifiedImage(); name != "" && of.Image != "" {
+		config.Image.Image = of.Image
+	}
 	detail, err := json.Marshal(map[string]any{"sandboxID": podID(of.ID, of.Config.Labels, k), "pid": of.State.Pid, "config": config})
 	return &runtimeapi.ContainerStatusResponse{
 		Status: &runtimeapi.ContainerStatus{
@@ -165,6 +168,24 @@ func (c *Client) ContainerStatus(
 		},
 		Info: map[string]string{"info": string(detail)},
 	}, err
+}
+
+// ImageStatus implements the method of CRI's ImageService, as far as names and digests go.
+func (c *Client) ImageStatus(
+	ctx context.Context, r *runtimeapi.ImageStatusRequest, _ ...grpc.CallOption,
+) (*runtimeapi.ImageStatusResponse, error) {
+	var of struct {
+		ID                    string `json:"Id"`
+		RepoTags, RepoDigests []string
+	}
+	err := c.get(ctx, "/images/"+r.GetImage().GetImage()+"/json", nil, &of)
+	switch {
+	case status.Code(err) == codes.NotFound:
+		return &runtimeapi.ImageStatusResponse{}, nil
+	case err != nil:
+		return nil, err
+	}
+	return &runtimeapi.ImageStatusResponse{Image: &runtimeapi.Image{Id: of.ID, RepoTags: of.RepoTags, RepoDigests: of.RepoDigests}}, nil
 }
 
 // UpdateContainerResources implements the method of CRI's RuntimeService. Of a container without

@@ -23,6 +23,8 @@ type hostConfig struct {
 	CgroupParent, Runtime         string
 	NetworkMode, PidMode, IpcMode string
 	Binds, GroupAdd               []string
+	CapAdd, CapDrop, SecurityOpt  []string
+	PortBindings                  map[string][]binding // by the container's port and protocol, as 80/tcp
 	Sysctls                       map[string]string
 	Privileged, ReadonlyRootfs    bool
 	OomScoreAdj                   int64
@@ -36,6 +38,8 @@ type resources struct {
 	CpusetCpus, CpusetMems                   string
 	Memory, MemorySwap                       int64
 }
+
+type binding struct{ HostIp, HostPort string }
 
 type device struct{ PathOnHost, PathInContainer, CgroupPermissions string }
 
@@ -55,6 +59,7 @@ type inspection struct {
 		Status string
 		Pid    int
 	}
+	Image      string    // its id
 	Config     container // its HostConfig is empty
 	HostConfig hostConfig
 }

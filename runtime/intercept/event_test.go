@@ -38,7 +38,7 @@ func read(ev plugin.Event) (fields, missing []string) {
 			}
 			value = text
 		default:
-			value, errno = ev.List(f.Object, f.Field)
+			value, errno = ev.List(context.Background(), f.Object, f.Field)
 			if r := slices.IndexFunc(abi.Records, func(r abi.RecordInfo) bool { return r.Object == f.Object && r.Field == f.Field }); r >= 0 {
 				value = readRecords(value.([]string))
 			}
@@ -74,8 +74,9 @@ func TestEventHasEveryField(t *testing.T) {
 	n.runPod()
 	_, err := n.call(t.Context(), "StartContainer", &runtimeapi.StartContainerRequest{ContainerId: "c1"}, &runtimeapi.StartContainerResponse{})
 	n.must(err)
-	calls := []string{ // what other calls have: see TestEventsOfEveryCall
+	calls := []string{ // what other calls have: see TestEventsOfEveryCall; and what a runtime tells: see TestImages
 		"event.image", "event.image_ref", "event.command", "event.tty", "event.stdin", "event.timeout", "event.exit_code", "event.ports", "event.location",
+		"container.image_repo_digests",
 	}
 	if diff := cmp.Diff(calls, missing); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)
@@ -94,6 +95,7 @@ func TestEventHasEveryField(t *testing.T) {
 		`pod.annotations: [example.com/tier="gold"]`, "pod.hostname: web",
 		"pod.state: ready", `pod.sysctls: [net.core.somaxconn="1024"]`, "pod.log_directory: /var/log/pods/web", "pod.network_namespace: node",
 		"pod.pid_namespace: container", "pod.ipc_namespace: pod", "pod.user_namespace: node", "pod.privileged: 1",
+		"pod.port_mappings: [10.0.0.1:8080:80/tcp 0:53/udp]",
 		"container.id: c1", "container.name: app", "container.attempt: 2", "container.image: web:1", "container.pod_sandbox_id: pod1",
 		`container.labels: [l="1"]`, `container.annotations: [a="1"]`,
 		`container.env: [Z="1" A="first" BIN="\xff\xfe" A="second"]`,
@@ -102,6 +104,9 @@ func TestEventHasEveryField(t *testing.T) {
 		"container.devices: [container_path=/dev/a host_path=/dev/b permissions=rwm]", "container.cdi_devices: [example.com/gpu=0]",
 		"container.run_as_user: 0", "container.run_as_group: 7", "container.run_as_username: web", "container.supplemental_groups: [8 9]",
 		"container.privileged: 1", "container.readonly_rootfs: 1", "container.log_path: app/0.log",
+		"container.image_id: " + imageID, "container.add_capabilities: [NET_ADMIN]", "container.drop_capabilities: [ALL]",
+		"container.add_ambient_capabilities: [CHOWN]", "container.no_new_privs: 1", "container.seccomp: localhost//x.json",
+		"container.apparmor: runtime/default", "container.image_volumes: []",
 		"node.cgroup_version: 2", "node.runtime_name: containerd", "node.runtime_version: v2",
 		"node.cgroup_driver: systemd", "node.cpus: 8", "node.memory: 34359738368", "node.kernel: 6.1", "node.runtime_handlers: [kata runc]",
 	}, resources("pod.overhead"), resources("pod.resources"), resources("container.resources"))

@@ -236,7 +236,7 @@ func TestUpdatesOnDockerAfterARestart(t *testing.T) {
 				_, shares := ev.Int64(abi.Container, abi.Resources+abi.CPUShares) // an idle group has not its own
 				_, env := ev.Entries(abi.Container, abi.ContainerEnv)
 				_, home := ev.Lookup(abi.Container, abi.ContainerEnv, "HOME")
-				_, args := ev.List(abi.Container, abi.ContainerArgs)
+				_, args := ev.List(t.Context(), abi.Container, abi.ContainerArgs)
 				_, overhead := ev.Int64(abi.Pod, abi.Overhead+abi.MemoryLimit)
 				_, logs := ev.Text(abi.Pod, abi.PodLogDirectory)
 				_, user := ev.Int64(abi.Container, abi.ContainerRunAsUser)

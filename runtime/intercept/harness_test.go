@@ -216,8 +216,9 @@ func podConfig() *runtimeapi.PodSandboxConfig {
 	return &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: "web", Namespace: "prod", Uid: "u1", Attempt: 3},
 		Hostname: "web", LogDirectory: "/var/log/pods/web",
-		Labels:      map[string]string{"app": "web"},
-		Annotations: map[string]string{"example.com/tier": "gold"},
+		PortMappings: []*runtimeapi.PortMapping{{HostIp: "10.0.0.1", HostPort: 8080, ContainerPort: 80}, {ContainerPort: 53, Protocol: runtimeapi.Protocol_UDP}},
+		Labels:       map[string]string{"app": "web"},
+		Annotations:  map[string]string{"example.com/tier": "gold"},
 		Linux: &runtimeapi.LinuxPodSandboxConfig{
 			CgroupParent: "/kubepods/burstable/podu1",
 			Overhead:     fullResources(),
@@ -231,13 +232,16 @@ func podConfig() *runtimeapi.PodSandboxConfig {
 	}
 }
 
+// imageID is that of web:1.
+var imageID = "sha256:" + strings.Repeat("1", 64)
+
 func createRequest() *runtimeapi.CreateContainerRequest {
 	return &runtimeapi.CreateContainerRequest{
 		PodSandboxId:  "pod1",
 		SandboxConfig: podConfig(),
 		Config: &runtimeapi.ContainerConfig{
 			Metadata:    &runtimeapi.ContainerMetadata{Name: "app", Attempt: 2},
-			Image:       &runtimeapi.ImageSpec{Image: "sha256:1", UserSpecifiedImage: "web:1"},
+			Image:       &runtimeapi.ImageSpec{Image: imageID, UserSpecifiedImage: "web:1"},
 			Labels:      map[string]string{"l": "1"},
 			Annotations: map[string]string{"a": "1"},
 			Envs: []*runtimeapi.KeyValue{
@@ -253,7 +257,12 @@ func createRequest() *runtimeapi.CreateContainerRequest {
 			CDIDevices: []*runtimeapi.CDIDevice{{Name: "example.com/gpu=0"}},
 			Linux: &runtimeapi.LinuxContainerConfig{Resources: fullResources(), SecurityContext: &runtimeapi.LinuxContainerSecurityContext{
 				RunAsUser: &runtimeapi.Int64Value{}, RunAsGroup: &runtimeapi.Int64Value{Value: 7}, RunAsUsername: "web", SupplementalGroups: []int64{8, 9},
-				Privileged: true, ReadonlyRootfs: true,
+				Privileged: true, ReadonlyRootfs: true, NoNewPrivs: true,
+				Capabilities: &runtimeapi.Capability{
+					AddCapabilities: []string{"NET_ADMIN"}, DropCapabilities: []string{"ALL"}, AddAmbientCapabilities: []string{"CHOWN"},
+				},
+				Seccomp:         &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: "/x.json"},
+				ApparmorProfile: "runtime/default",
 			}},
 		},
 	}

@@ -13,13 +13,15 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
+	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
-// How long host work may take that no plugin's own limit bounds. locateTime is spent
+// How long host work may take that no plugin's own limit bounds. locateTime and imageTime are spent
 // while a plugin waits for what it reads; the runtime's answer comes for later reads.
 const (
 	readThroughTime = 2 * time.Second
 	locateTime      = 50 * time.Millisecond
+	imageTime       = 300 * time.Millisecond
 )
 
 // DefaultCallTime is what all plugins of one call may take together, if nothing
@@ -44,6 +46,8 @@ type Options struct {
 	ShowSecrets bool
 	// NewChain makes a chain like Chain of one member, for hooks apart from calls.
 	NewChain func(...plugin.Member) *plugin.Chain
+	// Images tells of images what no call of a container has; nil: nobody does.
+	Images *pods.Images
 	// Synchronized are those of the chain's plugins that are told of pods older
 	// than they are.
 	Synchronized []*Synchronized

@@ -33,7 +33,7 @@ func TestMostEntriesOfADump(t *testing.T) {
 			t.Errorf("%d annotations of a %v: %v", len(annotations), o, errno)
 		}
 	}
-	if _, errno := e.List(abi.Container, abi.ContainerArgs); errno != abi.TooLarge {
+	if _, errno := e.List(t.Context(), abi.Container, abi.ContainerArgs); errno != abi.TooLarge {
 		t.Errorf("%d arguments: %v, want %v", len(args), errno, abi.TooLarge)
 	}
 }

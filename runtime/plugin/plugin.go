@@ -41,8 +41,8 @@ type Event interface {
 	// where it has one (env, which may repeat a name), else sorted by key.
 	Entries(abi.Object, abi.Field) (iter.Seq2[string, string], abi.Errno)
 	// List returns a field of type abi.List or abi.Set; of a Set of records, each
-	// record as abi.AppendEntries writes it.
-	List(abi.Object, abi.Field) ([]string, abi.Errno)
+	// record as abi.AppendEntries writes it. It may have to ask the runtime about an image, which ends with ctx.
+	List(context.Context, abi.Object, abi.Field) ([]string, abi.Errno)
 	// Raw returns the request's protobuf, without what has does not allow to see.
 	Raw(has abi.CapabilitySet) ([]byte, abi.Errno)
 	// ReadFiles tells each of some files of the object's cgroup in turn, by their v2 names. It

@@ -18,7 +18,7 @@ type Kernel interface {
 // Parts is a set of fields of a pod's or a container's config. See [PartOf].
 type Parts uint64
 
-// PartOf returns the part that a field is: its overhead is one part of a pod.
+// PartOf returns the part that a field is: its overhead is one part of a pod, and what it may do one part of a container.
 func PartOf(f abi.Field) Parts {
 	switch {
 	case f >= abi.Resources:
@@ -39,14 +39,15 @@ const (
 	firstResource   Parts = PodOverhead << 1
 	allResources    Parts = firstResource<<(abi.MemorySwap+1) - firstResource
 
-	notInPodSpec = 1<<abi.PodLogDirectory | 1<<abi.PodPrivileged
+	notInPodSpec = 1<<abi.PodLogDirectory | 1<<abi.PodPrivileged | 1<<abi.PodPortMappings
 	allOfPod     = notInPodSpec | PodCgroupParent | PodOverhead | allResources | 1<<abi.PodHostname | 1<<abi.PodSysctls
 )
 
 // The parts that a runtime may leave out of its report of a container.
 const (
-	notInSpec Parts = 1<<abi.ContainerArgs | 1<<abi.ContainerReadonlyRootfs | 1<<abi.ContainerLogPath |
-		1<<abi.ContainerDevices | 1<<abi.ContainerCDIDevices |
+	confinement Parts = 1 << abi.ContainerAddCapabilities // and all that follow
+	notInSpec   Parts = 1<<abi.ContainerArgs | 1<<abi.ContainerReadonlyRootfs | 1<<abi.ContainerLogPath |
+		1<<abi.ContainerDevices | 1<<abi.ContainerCDIDevices | confinement |
 		1<<abi.ContainerRunAsUser | 1<<abi.ContainerRunAsGroup | 1<<abi.ContainerRunAsUsername | 1<<abi.ContainerSupplementalGroups
 	allOfContainer = notInSpec | allResources |
 		1<<abi.ContainerEnv | 1<<abi.ContainerCommand | 1<<abi.ContainerWorkingDir | 1<<abi.ContainerPrivileged

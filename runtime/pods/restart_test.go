@@ -68,6 +68,7 @@ func crioReports(want, got *snapshot) {
 	}
 	for i, c := range got.Containers {
 		c.Config.WorkingDir = ""
+		c.Config.Image = &runtimeapi.ImageSpec{Image: c.Config.Image.UserSpecifiedImage} // and the id, which no request had
 		sameEnv(want.Containers[i].Config, c.Config)
 	}
 }

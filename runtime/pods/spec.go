@@ -83,7 +83,7 @@ func containerConfigOf(
 ) *runtimeapi.ContainerConfig {
 	c := &runtimeapi.ContainerConfig{
 		Metadata:    st.GetMetadata(),
-		Image:       st.GetImage(),
+		Image:       imageReported(st.GetImageId(), imageNameOf(st, spec)),
 		Mounts:      st.GetMounts(),
 		Labels:      st.GetLabels(),
 		Annotations: st.GetAnnotations(),
@@ -100,6 +100,12 @@ func containerConfigOf(
 		c.Linux.Resources = &runtimeapi.LinuxContainerResources{OomScoreAdj: adj}
 	}
 	return c
+}
+
+// imageNameOf is the image's name as the container's request had it. CRI-O keeps that in an annotation, and tells in the status
+// any name that the image has. Others tell one name, of whichever they know.
+func imageNameOf(st *runtimeapi.ContainerStatus, spec *runtimeSpec) string {
+	return cmp.Or(append(spec.annotated(func(r dialect.Runtime) []string { return r.Image }), st.GetImage().GetImage())...)
 }
 
 // resources returns what the spec says in CRI's terms, or nil if it says nothing.

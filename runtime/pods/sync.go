@@ -145,7 +145,7 @@ func podOfList(p *runtimeapi.PodSandbox) reportedPod {
 
 func containerOfList(c *runtimeapi.Container) reportedContainer {
 	config := &runtimeapi.ContainerConfig{
-		Metadata: c.GetMetadata(), Image: c.GetImage(), Labels: c.GetLabels(), Annotations: c.GetAnnotations(), Linux: &runtimeapi.LinuxContainerConfig{},
+		Metadata: c.GetMetadata(), Image: imageReported(c.GetImageId(), c.GetImage().GetImage()), Labels: c.GetLabels(), Annotations: c.GetAnnotations(), Linux: &runtimeapi.LinuxContainerConfig{},
 	}
 	return reportedContainer{Container: Container{ID: c.GetId(), Config: config, State: c.GetState(), Unreported: allOfContainer | unread}}
 }

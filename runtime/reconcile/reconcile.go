@@ -32,6 +32,7 @@ type Reconciler struct {
 	Ledger  *enforce.Ledger // of the values that plugins want
 	Queue   *workqueue.Queue
 	Backend *backend.Backend // nil before Connect
+	Images  *pods.Images     // of the runtime's image service; nil: there is none
 
 	// Following is true while the store follows calls: there is a plugin.
 	Following atomic.Bool

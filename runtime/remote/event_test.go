@@ -114,8 +114,10 @@ func (e *event) Lookup(o abi.Object, f abi.Field, key string) (string, abi.Errno
 	return "", abi.NotFound
 }
 
-func (e *event) List(abi.Object, abi.Field) ([]string, abi.Errno) { return nil, abi.NotFound }
-func (e *event) Raw(abi.CapabilitySet) ([]byte, abi.Errno)        { return nil, abi.NotFound }
+func (e *event) List(context.Context, abi.Object, abi.Field) ([]string, abi.Errno) {
+	return nil, abi.NotFound
+}
+func (e *event) Raw(abi.CapabilitySet) ([]byte, abi.Errno) { return nil, abi.NotFound }
 func (e *event) ReadFiles(_ context.Context, _ abi.Object, files []string, each func(string, abi.Errno)) {
 	for range files {
 		each("", abi.NotFound)

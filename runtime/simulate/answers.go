@@ -291,7 +291,9 @@ func (playedEvent) Entries(abi.Object, abi.Field) (iter.Seq2[string, string], ab
 }
 
 // List implements plugin.Event.
-func (playedEvent) List(abi.Object, abi.Field) ([]string, abi.Errno) { return nil, abi.NotFound }
+func (playedEvent) List(context.Context, abi.Object, abi.Field) ([]string, abi.Errno) {
+	return nil, abi.NotFound
+}
 
 // Raw implements plugin.Event.
 func (playedEvent) Raw(abi.CapabilitySet) ([]byte, abi.Errno) { return nil, abi.NotFound }

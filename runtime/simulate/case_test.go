@@ -109,7 +109,7 @@ func TestEarlier(t *testing.T) {
 		"earlier": {"container.resources.cpu_shares": 2, "container.annotations[\"a\"]": "b", "container.args": ["x"],
 			"container.cdi_devices[\"v.com/c=n\"]": true, "container cgroup file cpu.idle": "1"}}`
 	_, answer, err := runCase(t, before, func(_ LoadOptions, ev plugin.Event, adj *plugin.Adjustment) error {
-		if args, _ := ev.List(abi.Container, abi.ContainerArgs); !slices.Equal(args, []string{"x"}) {
+		if args, _ := ev.List(context.Background(), abi.Container, abi.ContainerArgs); !slices.Equal(args, []string{"x"}) {
 			t.Errorf("the plugin finds args %q", args)
 		}
 		return errors.Join(

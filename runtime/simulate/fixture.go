@@ -32,6 +32,7 @@ func FromFixture(c fixture.Case, cgroupVersion int) (*Event, error) {
 	for _, p := range c.Store {
 		other := newPodFixture(p)
 		e.Before = append(other.earlier(other.containers), e.Before...)
+		other.addDigests(e)
 	}
 	if c.Pod == nil {
 		e.forget(own)
@@ -101,7 +102,7 @@ func newPodFixture(of fixture.Pod) *podFixture {
 
 func (p *podFixture) add(fields fixture.Fields) *containerFixture {
 	v := newContainer(fields)
-	c := &containerFixture{id: v.ID, state: v.State}
+	c := &containerFixture{id: v.ID, state: v.State, digests: v.ImageRepoDigests}
 	c.create = &runtimeapi.CreateContainerRequest{PodSandboxId: p.id, Config: v.Config, SandboxConfig: p.run.GetConfig()}
 	c.update = &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.id, Linux: v.Resources.Now}
 	p.containers = append(p.containers, c)

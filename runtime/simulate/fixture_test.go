@@ -193,7 +193,7 @@ func value(ev plugin.Event, info abi.FieldInfo) string {
 		v, errno := ev.Entries(info.Object, info.Field)
 		return fmt.Sprint(entries(v), errno)
 	}
-	v, errno := ev.List(info.Object, info.Field)
+	v, errno := ev.List(context.Background(), info.Object, info.Field)
 	if len(v) == 0 {
 		v = nil
 	}

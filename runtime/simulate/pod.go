@@ -16,7 +16,8 @@ import (
 
 // containerFixture is a container of an event, with the requests of its life.
 type containerFixture struct {
-	id, state string // state as the ABI has it; "" is what the hook finds
+	id, state string   // state as the ABI has it; "" is what the hook finds
+	digests   []string // of its image
 	create    *runtimeapi.CreateContainerRequest
 	update    *runtimeapi.UpdateContainerResourcesRequest
 }
@@ -49,7 +50,8 @@ func (p *podFixture) earlier(containers []*containerFixture) []Call {
 
 // event tells of the pod, or of its container a, which is the first in the list or nil.
 func (p *podFixture) event(hook abi.Hook, a *containerFixture, about fixture.Fields) *Event {
-	e := &Event{Hook: hook, Call: p.call(hook, a, about)}
+	e := &Event{Hook: hook, Call: p.call(hook, a, about), Digests: map[string][]string{}}
+	p.addDigests(e)
 	before := p.containers
 	switch m := e.Call.Method; {
 	case m == nil:
@@ -64,6 +66,20 @@ func (p *podFixture) event(hook abi.Hook, a *containerFixture, about fixture.Fie
 	return e
 }
 
+// addDigests tells the event of the digests of the containers' images.
+func (p *podFixture) addDigests(e *Event) {
+	for _, c := range p.containers {
+		if len(c.digests) > 0 {
+			e.Digests[c.create.GetConfig().GetImage().GetImage()] = c.digests
+		}
+	}
+}
+
+// imageName is how kubelet has an image pulled of which a container's request has the id.
+func imageName(spec *runtimeapi.ImageSpec) string {
+	return cmp.Or(spec.GetUserSpecifiedImage(), spec.GetImage())
+}
+
 // call makes the call of the hook with what the event says of it, the zero Call if the
 // hook is apart from calls. c may be nil: its id is not known then.
 func (p *podFixture) call(hook abi.Hook, c *containerFixture, about fixture.Fields) Call {
@@ -75,7 +91,7 @@ func (p *podFixture) call(hook abi.Hook, c *containerFixture, about fixture.Fiel
 		c = &containerFixture{}
 	}
 	call := newCall(p.request(method, c)).answer(p.id, c.id)
-	set(call.object(), abi.Event, fixture.Fields{"image": c.create.GetConfig().GetImage().GetImage()})
+	set(call.object(), abi.Event, fixture.Fields{"image": imageName(c.create.GetConfig().GetImage())})
 	set(call.object(), abi.Event, about)
 	return call
 }

@@ -184,7 +184,7 @@ func (s *Simulator) connect() (err error) {
 			Observer: s.loaded.Observer, Store: s.store, Backend: s.backend,
 			Node: &s.event.Node, Queue: s.queue, Ledger: enforce.NewLedger(),
 		},
-		Keep: func() func() { return func() {} }, ShowSecrets: s.shown,
+		Keep: func() func() { return func() {} }, ShowSecrets: s.shown, Images: pods.NewImages(images(s.event.Digests)),
 		NewChain: func(members ...plugin.Member) *plugin.Chain {
 			return plugin.NewChain(s.loaded.Observer, files, members...)
 		},

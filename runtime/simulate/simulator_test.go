@@ -133,7 +133,7 @@ func TestWrites(t *testing.T) {
 // TestOutcomes are the ends that a call can come to.
 func TestOutcomes(t *testing.T) {
 	res := play(t, event(t, abi.PreExec, Setting{Command: []string{"sh"}}), func(ev plugin.Event, adj *plugin.Adjustment) error {
-		if command, _ := ev.List(abi.Event, abi.EventCommand); slices.Equal(command, []string{"sh"}) {
+		if command, _ := ev.List(t.Context(), abi.Event, abi.EventCommand); slices.Equal(command, []string{"sh"}) {
 			return adj.Reject(abi.RejectPermissionDenied, "no shell")
 		}
 		return nil

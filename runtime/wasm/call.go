@@ -159,8 +159,10 @@ func (noEvent) Lookup(abi.Object, abi.Field, string) (string, abi.Errno) {
 func (noEvent) Entries(abi.Object, abi.Field) (iter.Seq2[string, string], abi.Errno) {
 	return nil, abi.NotFound
 }
-func (noEvent) List(abi.Object, abi.Field) ([]string, abi.Errno) { return nil, abi.NotFound }
-func (noEvent) Raw(abi.CapabilitySet) ([]byte, abi.Errno)        { return nil, abi.NotFound }
+func (noEvent) List(context.Context, abi.Object, abi.Field) ([]string, abi.Errno) {
+	return nil, abi.NotFound
+}
+func (noEvent) Raw(abi.CapabilitySet) ([]byte, abi.Errno) { return nil, abi.NotFound }
 func (noEvent) ReadFiles(_ context.Context, _ abi.Object, files []string, each func(string, abi.Errno)) {
 	for range files {
 		each("", abi.NotFound)

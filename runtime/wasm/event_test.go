@@ -131,7 +131,7 @@ func (e *testEvent) Entries(o abi.Object, f abi.Field) (iter.Seq2[string, string
 	}, errno
 }
 
-func (e *testEvent) List(o abi.Object, f abi.Field) ([]string, abi.Errno) {
+func (e *testEvent) List(_ context.Context, o abi.Object, f abi.Field) ([]string, abi.Errno) {
 	return lookup(e.lists, slot{o, f})
 }
 

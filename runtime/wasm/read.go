@@ -67,12 +67,12 @@ func mapDump(_ context.Context, f *frame) int64 {
 }
 
 // listDump writes a whole list or set as abi.AppendList does.
-func listDump(_ context.Context, f *frame) int64 {
+func listDump(ctx context.Context, f *frame) int64 {
 	o := f.readable(0)
 	errno := f.denied(o, f.field(1), abi.OK)
 	var list []string
 	if errno == abi.OK {
-		list, errno = f.event.List(o, f.field(1))
+		list, errno = f.event.List(ctx, o, f.field(1))
 	}
 	if errno == abi.OK {
 		f.scratch = abi.AppendList(f.scratch[:0], list)

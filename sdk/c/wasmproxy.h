@@ -103,6 +103,7 @@ extern "C" {
 #define WP_POD_IPC_NAMESPACE 17 /* string */
 #define WP_POD_USER_NAMESPACE 18 /* string */
 #define WP_POD_PRIVILEGED 19 /* i64 */
+#define WP_POD_PORT_MAPPINGS 20 /* list */
 #define WP_CONTAINER_ID 1 /* string */
 #define WP_CONTAINER_NAME 2 /* string */
 #define WP_CONTAINER_ATTEMPT 3 /* i64 */
@@ -125,6 +126,15 @@ extern "C" {
 #define WP_CONTAINER_PRIVILEGED 23 /* i64 */
 #define WP_CONTAINER_READONLY_ROOTFS 24 /* i64 */
 #define WP_CONTAINER_LOG_PATH 25 /* string */
+#define WP_CONTAINER_IMAGE_ID 26 /* string */
+#define WP_CONTAINER_IMAGE_REPO_DIGESTS 27 /* list */
+#define WP_CONTAINER_ADD_CAPABILITIES 32 /* list */
+#define WP_CONTAINER_DROP_CAPABILITIES 33 /* list */
+#define WP_CONTAINER_ADD_AMBIENT_CAPABILITIES 34 /* list */
+#define WP_CONTAINER_NO_NEW_PRIVS 35 /* i64 */
+#define WP_CONTAINER_SECCOMP 36 /* string */
+#define WP_CONTAINER_APPARMOR 37 /* string */
+#define WP_CONTAINER_IMAGE_VOLUMES 38 /* map */
 #define WP_NODE_CGROUP_VERSION 1 /* i64 */
 #define WP_NODE_RUNTIME_NAME 2 /* string */
 #define WP_NODE_RUNTIME_VERSION 3 /* string */

@@ -45,6 +45,7 @@ fn pod(p: Pod) {
     ]);
     note(&[&p.user_namespace(), &p.privileged(), &p.labels(), &p.label("l"), &p.label("none"), &p.annotations()]);
     note(&[&p.annotation("a"), &p.annotation("none"), &p.sysctls(), &p.sysctl("s"), &p.sysctl("none")]);
+    note(&[&p.port_mappings()]);
     resources(p.overhead());
     resources(p.resources());
 }
@@ -66,6 +67,9 @@ fn container(c: Container) {
     note(&[&c.log_path(), &c.mounts(), &c.devices(), &c.cdi_devices(), &c.run_as_user(), &c.run_as_group()]);
     note(&[&c.run_as_username(), &c.supplemental_groups(), &c.privileged(), &c.readonly_rootfs(), &c.labels()]);
     note(&[&c.label("l"), &c.label("none"), &c.annotations(), &c.annotation("a"), &c.annotation("none")]);
+    note(&[&c.image_id(), &c.image_repo_digests(), &c.image_volumes(), &c.image_volume("i"), &c.image_volume("none")]);
+    note(&[&c.add_capabilities(), &c.drop_capabilities(), &c.add_ambient_capabilities(), &c.no_new_privs()]);
+    note(&[&c.seccomp(), &c.apparmor()]);
     note(&[&c.env("E"), &c.env("none"), &c.envs(), &c.pod().id()]);
     resources(c.resources());
 }

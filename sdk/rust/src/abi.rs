@@ -366,6 +366,8 @@ pub mod field {
     pub const POD_USER_NAMESPACE: i32 = 18;
     /// `pod.privileged`, i64.
     pub const POD_PRIVILEGED: i32 = 19;
+    /// `pod.port_mappings`, list.
+    pub const POD_PORT_MAPPINGS: i32 = 20;
     /// `container.id`, string.
     pub const CONTAINER_ID: i32 = 1;
     /// `container.name`, string.
@@ -410,6 +412,24 @@ pub mod field {
     pub const CONTAINER_READONLY_ROOTFS: i32 = 24;
     /// `container.log_path`, string.
     pub const CONTAINER_LOG_PATH: i32 = 25;
+    /// `container.image_id`, string.
+    pub const CONTAINER_IMAGE_ID: i32 = 26;
+    /// `container.image_repo_digests`, list.
+    pub const CONTAINER_IMAGE_REPO_DIGESTS: i32 = 27;
+    /// `container.add_capabilities`, list.
+    pub const CONTAINER_ADD_CAPABILITIES: i32 = 32;
+    /// `container.drop_capabilities`, list.
+    pub const CONTAINER_DROP_CAPABILITIES: i32 = 33;
+    /// `container.add_ambient_capabilities`, list.
+    pub const CONTAINER_ADD_AMBIENT_CAPABILITIES: i32 = 34;
+    /// `container.no_new_privs`, i64.
+    pub const CONTAINER_NO_NEW_PRIVS: i32 = 35;
+    /// `container.seccomp`, string.
+    pub const CONTAINER_SECCOMP: i32 = 36;
+    /// `container.apparmor`, string.
+    pub const CONTAINER_APPARMOR: i32 = 37;
+    /// `container.image_volumes`, map.
+    pub const CONTAINER_IMAGE_VOLUMES: i32 = 38;
     /// `node.cgroup_version`, i64.
     pub const NODE_CGROUP_VERSION: i32 = 1;
     /// `node.runtime_name`, string.
@@ -489,7 +509,7 @@ pub struct FieldInfo {
 
 /// The table of fields.
 #[rustfmt::skip]
-pub static FIELDS: [FieldInfo; 91] = [
+pub static FIELDS: [FieldInfo; 101] = [
     FieldInfo { object: 0, field: 1, name: "hook", kind: Type::Int64, writable: 0x0, writing: None, reading: None, handle: false },
     FieldInfo { object: 0, field: 2, name: "time", kind: Type::Int64, writable: 0x0, writing: None, reading: None, handle: false },
     FieldInfo { object: 0, field: 3, name: "method", kind: Type::String, writable: 0x0, writing: None, reading: None, handle: false },
@@ -521,6 +541,7 @@ pub static FIELDS: [FieldInfo; 91] = [
     FieldInfo { object: 1, field: 17, name: "ipc_namespace", kind: Type::String, writable: 0x0, writing: None, reading: None, handle: false },
     FieldInfo { object: 1, field: 18, name: "user_namespace", kind: Type::String, writable: 0x0, writing: None, reading: None, handle: false },
     FieldInfo { object: 1, field: 19, name: "privileged", kind: Type::Int64, writable: 0x0, writing: None, reading: None, handle: false },
+    FieldInfo { object: 1, field: 20, name: "port_mappings", kind: Type::List, writable: 0x0, writing: None, reading: None, handle: false },
     FieldInfo { object: 2, field: 1, name: "id", kind: Type::String, writable: 0x0, writing: None, reading: None, handle: false },
     FieldInfo { object: 2, field: 2, name: "name", kind: Type::String, writable: 0x0, writing: None, reading: None, handle: false },
     FieldInfo { object: 2, field: 3, name: "attempt", kind: Type::Int64, writable: 0x0, writing: None, reading: None, handle: false },
@@ -543,6 +564,15 @@ pub static FIELDS: [FieldInfo; 91] = [
     FieldInfo { object: 2, field: 23, name: "privileged", kind: Type::Int64, writable: 0x0, writing: None, reading: None, handle: false },
     FieldInfo { object: 2, field: 24, name: "readonly_rootfs", kind: Type::Int64, writable: 0x0, writing: None, reading: None, handle: false },
     FieldInfo { object: 2, field: 25, name: "log_path", kind: Type::String, writable: 0x0, writing: None, reading: None, handle: false },
+    FieldInfo { object: 2, field: 26, name: "image_id", kind: Type::String, writable: 0x0, writing: None, reading: None, handle: false },
+    FieldInfo { object: 2, field: 27, name: "image_repo_digests", kind: Type::List, writable: 0x0, writing: None, reading: None, handle: false },
+    FieldInfo { object: 2, field: 32, name: "add_capabilities", kind: Type::List, writable: 0x0, writing: None, reading: None, handle: false },
+    FieldInfo { object: 2, field: 33, name: "drop_capabilities", kind: Type::List, writable: 0x0, writing: None, reading: None, handle: false },
+    FieldInfo { object: 2, field: 34, name: "add_ambient_capabilities", kind: Type::List, writable: 0x0, writing: None, reading: None, handle: false },
+    FieldInfo { object: 2, field: 35, name: "no_new_privs", kind: Type::Int64, writable: 0x0, writing: None, reading: None, handle: false },
+    FieldInfo { object: 2, field: 36, name: "seccomp", kind: Type::String, writable: 0x0, writing: None, reading: None, handle: false },
+    FieldInfo { object: 2, field: 37, name: "apparmor", kind: Type::String, writable: 0x0, writing: None, reading: None, handle: false },
+    FieldInfo { object: 2, field: 38, name: "image_volumes", kind: Type::Map, writable: 0x0, writing: None, reading: None, handle: false },
     FieldInfo { object: 3, field: 1, name: "cgroup_version", kind: Type::Int64, writable: 0x0, writing: None, reading: None, handle: false },
     FieldInfo { object: 3, field: 2, name: "runtime_name", kind: Type::String, writable: 0x0, writing: None, reading: None, handle: false },
     FieldInfo { object: 3, field: 3, name: "runtime_version", kind: Type::String, writable: 0x0, writing: None, reading: None, handle: false },

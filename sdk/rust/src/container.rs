@@ -22,6 +22,16 @@ impl Container {
         read::list("mounts", self.0, field::CONTAINER_MOUNTS, Mount::decode)
     }
 
+    /// The image that is mounted at a path, as its user wrote it.
+    pub fn image_volume(&self, container_path: &str) -> Option<String> {
+        read::entry("image_volume", self.0, field::CONTAINER_IMAGE_VOLUMES, container_path)
+    }
+
+    /// The images that are mounted, by their paths. An image of which nobody told the name is "".
+    pub fn image_volumes(&self) -> Vec<(String, String)> {
+        read::entries("image_volumes", self.0, field::CONTAINER_IMAGE_VOLUMES)
+    }
+
     /// The devices it may use.
     pub fn devices(&self) -> Vec<Device> {
         read::list("devices", self.0, field::CONTAINER_DEVICES, Device::decode)

@@ -83,6 +83,11 @@ impl Pod {
     pub fn privileged(&self) -> bool {
         read::number("privileged", self.0, field::POD_PRIVILEGED) == 1
     }
+
+    /// The pod's ports, each as HOST_IP:HOST_PORT:CONTAINER_PORT/PROTOCOL.
+    pub fn port_mappings(&self) -> Vec<String> {
+        read::texts("port_mappings", self.0, field::POD_PORT_MAPPINGS)
+    }
 }
 
 impl Container {
@@ -101,7 +106,7 @@ impl Container {
         read::number("attempt", self.0, field::CONTAINER_ATTEMPT)
     }
 
-    /// The image as the request names it.
+    /// The image as its user wrote it, "" if nobody told its name.
     pub fn image(&self) -> String {
         read::text("image", self.0, field::CONTAINER_IMAGE)
     }
@@ -144,5 +149,45 @@ impl Container {
     /// The container's log, relative to the pod's directory.
     pub fn log_path(&self) -> String {
         read::text("log_path", self.0, field::CONTAINER_LOG_PATH)
+    }
+
+    /// The image's id as the request has it, "" if it has the name alone.
+    pub fn image_id(&self) -> String {
+        read::text("image_id", self.0, field::CONTAINER_IMAGE_ID)
+    }
+
+    /// The image in the registries that it was pulled from: registry/repository@digest.
+    pub fn image_repo_digests(&self) -> Vec<String> {
+        read::texts("image_repo_digests", self.0, field::CONTAINER_IMAGE_REPO_DIGESTS)
+    }
+
+    /// The Linux capabilities that the container gets beside the usual ones, such as NET_ADMIN; ALL is all.
+    pub fn add_capabilities(&self) -> Vec<String> {
+        read::texts("add_capabilities", self.0, field::CONTAINER_ADD_CAPABILITIES)
+    }
+
+    /// The usual Linux capabilities that the container does not get, such as NET_RAW; ALL is all.
+    pub fn drop_capabilities(&self) -> Vec<String> {
+        read::texts("drop_capabilities", self.0, field::CONTAINER_DROP_CAPABILITIES)
+    }
+
+    /// The ambient Linux capabilities that the container gets.
+    pub fn add_ambient_capabilities(&self) -> Vec<String> {
+        read::texts("add_ambient_capabilities", self.0, field::CONTAINER_ADD_AMBIENT_CAPABILITIES)
+    }
+
+    /// Whether no program of the container can gain privileges, such as by setuid.
+    pub fn no_new_privs(&self) -> bool {
+        read::number("no_new_privs", self.0, field::CONTAINER_NO_NEW_PRIVS) == 1
+    }
+
+    /// The seccomp profile: runtime/default, unconfined or localhost/FILE, "" if nobody says.
+    pub fn seccomp(&self) -> String {
+        read::text("seccomp", self.0, field::CONTAINER_SECCOMP)
+    }
+
+    /// The AppArmor profile: runtime/default, unconfined or localhost/NAME, "" if nobody says.
+    pub fn apparmor(&self) -> String {
+        read::text("apparmor", self.0, field::CONTAINER_APPARMOR)
     }
 }

@@ -1,0 +1,64 @@
+package docker
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// TestWhatAContainerMayDo reads options of security as Docker's clients and dockershim write them, and published ports.
+func TestWhatAContainerMayDo(t *testing.T) {
+	profile := func(kind runtimeapi.SecurityProfile_ProfileType, name string) *runtimeapi.SecurityProfile {
+		return &runtimeapi.SecurityProfile{ProfileType: kind, LocalhostRef: name}
+	}
+	const own, unconfined, file = runtimeapi.SecurityProfile_RuntimeDefault, runtimeapi.SecurityProfile_Unconfined, runtimeapi.SecurityProfile_Localhost
+	for body, want := range map[string]*runtimeapi.LinuxContainerSecurityContext{
+		`{}`: {Capabilities: &runtimeapi.Capability{}},
+		`{"CapAdd": ["NET_ADMIN"], "CapDrop": ["ALL"]}`: {
+			Capabilities: &runtimeapi.Capability{AddCapabilities: []string{"NET_ADMIN"}, DropCapabilities: []string{"ALL"}},
+		},
+		`{"SecurityOpt": ["no-new-privileges", "seccomp=unconfined", "apparmor=docker-default", "label=disable"]}`: {
+			Capabilities: &runtimeapi.Capability{}, NoNewPrivs: true, Seccomp: profile(unconfined, ""), Apparmor: profile(own, ""),
+		},
+		`{"SecurityOpt": ["no-new-privileges:false", "seccomp={\"defaultAction\": \"x\"}", "apparmor=mine"]}`: {
+			Capabilities: &runtimeapi.Capability{}, Seccomp: profile(file, ""), Apparmor: profile(file, "mine"),
+		},
+		`{"SecurityOpt": ["no-new-privileges=true", "seccomp=builtin", "apparmor:unconfined"]}`: {
+			Capabilities: &runtimeapi.Capability{}, NoNewPrivs: true, Seccomp: profile(own, ""), Apparmor: profile(unconfined, ""),
+		},
+	} {
+		of := new(container)
+		if err := json.Unmarshal([]byte(`{"Image": "web:1", "HostConfig": `+body+`}`), of); err != nil {
+			t.Fatal(err)
+		}
+		got := containerConfig("web", of, standalone)
+		if diff := cmp.Diff(want, got.GetLinux().GetSecurityContext(), protocmp.Transform()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", body, diff)
+		}
+	}
+	of := new(container)
+	text := `{"HostConfig": {"PortBindings": {"80/tcp": [{"HostIp": "10.0.0.1", "HostPort": "8080"}, {"HostPort": ""}], "53/udp": [{"HostPort": "53"}]}}}`
+	if err := json.Unmarshal([]byte(text), of); err != nil {
+		t.Fatal(err)
+	}
+	want := []*runtimeapi.PortMapping{
+		{Protocol: runtimeapi.Protocol_UDP, ContainerPort: 53, HostPort: 53}, {ContainerPort: 80, HostPort: 8080, HostIp: "10.0.0.1"}, {ContainerPort: 80},
+	}
+	if diff := cmp.Diff(want, podConfig("web", of, standalone).GetPortMappings(), protocmp.Transform()); diff != "" {
+		t.Errorf("ports (-want +got):\n%s", diff)
+	}
+}
+
+// TestImageOfARequest: dockershim names an image by its id, and people by a name.
+func TestImageOfARequest(t *testing.T) {
+	id := "sha256:" + strings.Repeat("1", 64)
+	for image, want := range map[string]string{id: "", "web:1": "web:1", "111111111111": "111111111111"} {
+		if spec := imageOf(image); spec.GetImage() != image || spec.GetUserSpecifiedImage() != want {
+			t.Errorf("%s is %v", image, spec)
+		}
+	}
+}
