@@ -13,6 +13,7 @@ func All() []Plugin {
 		{"cpu-normalization", CPUNormalization},
 		{"default-annotations", DefaultAnnotations},
 		{"exec-guard", ExecGuard},
+		{"image-policy", ImagePolicy},
 		{"koordlet", Koordlet},
 		{"memory-qos", MemoryQoS},
 		{"qos", QoS},

@@ -24,6 +24,11 @@ var DefaultAnnotations []byte
 //go:embed exec-guard/exec-guard.wasm
 var ExecGuard []byte
 
+// ImagePolicy is the plugin of folder image-policy.
+//
+//go:embed image-policy/image-policy.wasm
+var ImagePolicy []byte
+
 // Koordlet is the plugin of folder koordlet.
 //
 //go:embed koordlet/koordlet.wasm

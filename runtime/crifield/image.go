@@ -1,6 +1,7 @@
 package crifield
 
 import (
+	"cmp"
 	"iter"
 	"strings"
 
@@ -47,7 +48,7 @@ func imageID() access {
 			if spec.Image == nil {
 				spec.Image = &runtimeapi.ImageSpec{}
 			}
-			spec.Image.UserSpecifiedImage, _ = imageOf(spec.Image)
+			spec.Image.UserSpecifiedImage = cmp.Or(spec.Image.UserSpecifiedImage, spec.Image.Image)
 			spec.Image.Image = c.Text
 		},
 	}

@@ -2,7 +2,9 @@ package kubelet
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"path"
 	"strconv"
 	"strings"
@@ -17,7 +19,7 @@ func (n Node) CreateContainer(p *Pod, c *Container, sandbox string) (r *runtimea
 	env, values, lacking := p.env(c)
 	config := &runtimeapi.ContainerConfig{
 		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name},
-		Image:       &runtimeapi.ImageSpec{Image: c.Image, UserSpecifiedImage: c.Image},
+		Image:       imageSpec(c.Image),
 		Command:     expandAll(c.Command, values),
 		Args:        expandAll(c.Args, values),
 		WorkingDir:  c.WorkingDir,
@@ -34,10 +36,28 @@ func (n Node) CreateContainer(p *Pod, c *Container, sandbox string) (r *runtimea
 				RunAsUser:          number(cmp.Or(c.Security.RunAsUser, p.Spec.Security.RunAsUser)),
 				RunAsGroup:         number(cmp.Or(c.Security.RunAsGroup, p.Spec.Security.RunAsGroup)),
 				SupplementalGroups: p.groups(),
+				Capabilities:       c.Security.capabilities(),
+				NoNewPrivs:         c.Security.AllowEscalation != nil && !*c.Security.AllowEscalation,
+				Seccomp:            seccomp(cmp.Or(c.Security.Seccomp, p.Spec.Security.Seccomp)),
 			},
 		},
 	}
+	s := config.Linux.SecurityContext
+	s.Apparmor, s.ApparmorProfile = p.apparmor(c)
 	return &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox, Config: config, SandboxConfig: n.SandboxConfig(p)}, lacking
+}
+
+// imageSpec is an image as kubelet asks for it: by the id that the runtime has told, which is made up here.
+func imageSpec(name string) *runtimeapi.ImageSpec {
+	return &runtimeapi.ImageSpec{Image: ImageID(name), UserSpecifiedImage: name}
+}
+
+// ImageID is an id such as a runtime tells of an image, always the same for a name. It is "" without one.
+func ImageID(name string) string {
+	if name == "" {
+		return ""
+	}
+	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(name)))
 }
 
 // UpdateContainerResources is the request of an in-place resize to what the Pod says.
@@ -149,11 +169,17 @@ func (p *Pod) mounts(c *Container) []*runtimeapi.Mount {
 	var all []*runtimeapi.Mount
 	hosts := true
 	for i, m := range c.VolumeMounts {
+		hosts = hosts && m.MountPath != "/etc/hosts"
+		if image := p.imageVolume(m.Name); image != "" {
+			all = append(all, &runtimeapi.Mount{
+				ContainerPath: m.MountPath, Readonly: true, Image: imageSpec(image), ImageSubPath: m.SubPath, Propagation: propagations[m.Propagation],
+			})
+			continue
+		}
 		source := p.volume(m.Name)
 		if m.SubPath != "" {
 			source = path.Join(p.dir(), "volume-subpaths", m.Name, c.Name, strconv.Itoa(i))
 		}
-		hosts = hosts && m.MountPath != "/etc/hosts"
 		all = append(all, &runtimeapi.Mount{
 			ContainerPath: m.MountPath, HostPath: source, Readonly: m.ReadOnly, Propagation: propagations[m.Propagation],
 		})
@@ -163,6 +189,17 @@ func (p *Pod) mounts(c *Container) []*runtimeapi.Mount {
 	}
 	message := path.Join(p.dir(), "containers", c.Name, "00000000")
 	return append(all, &runtimeapi.Mount{ContainerPath: c.TerminationPath, HostPath: message, SelinuxRelabel: true})
+}
+
+// imageVolume is the image that a volume is, "" for another volume.
+func (p *Pod) imageVolume(name string) string {
+	for _, v := range p.Spec.Volumes {
+		if image, ok := v["image"].(map[string]any); ok && v["name"] == name {
+			reference, _ := image["reference"].(string)
+			return reference
+		}
+	}
+	return ""
 }
 
 // dir is what kubelet has of the Pod on disk.

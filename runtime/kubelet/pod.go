@@ -118,6 +118,14 @@ type PodSecurity struct {
 		Name  string `json:"name"`
 		Value string `json:"value"`
 	} `json:"sysctls"`
+	Seccomp  *Profile `json:"seccompProfile"`
+	AppArmor *Profile `json:"appArmorProfile"`
+}
+
+// Profile is one of seccomp or AppArmor: RuntimeDefault, Unconfined or Localhost.
+type Profile struct {
+	Type      string `json:"type"`
+	Localhost string `json:"localhostProfile"`
 }
 
 // Security is the security context of a container.
@@ -126,6 +134,14 @@ type Security struct {
 	RunAsUser      *int64 `json:"runAsUser"`
 	RunAsGroup     *int64 `json:"runAsGroup"`
 	ReadOnlyRootFS bool   `json:"readOnlyRootFilesystem"`
+
+	AllowEscalation *bool    `json:"allowPrivilegeEscalation"`
+	Seccomp         *Profile `json:"seccompProfile"`
+	AppArmor        *Profile `json:"appArmorProfile"`
+	Capabilities    *struct {
+		Add  []string `json:"add"`
+		Drop []string `json:"drop"`
+	} `json:"capabilities"`
 }
 
 // runtimeClass is a RuntimeClass, whose overhead the API server adds to its Pods.

@@ -41,9 +41,12 @@ func TestRecorded(t *testing.T) {
 
 // hostnames are what GeneratePodHostNameAndDomain makes of the Pods.
 var hostnames = map[string]string{
-	"web-0": "web-0", "mesh": "mesh", "whole": "whole",
+	"web-0": "web-0", "mesh": "mesh", "whole": "whole", "confined": "confined",
 	"a-name-that-is-longer-than-the-sixty-three-bytes-that-a-host-name-may-have": "a-name-that-is-longer-than-the-sixty-three-bytes-that-a-host-na",
 }
+
+// recordedSeccomp is where the fakes have profiles of seccomp.
+const recordedSeccomp = "/fakeSeccompProfileRoot"
 
 func compare(t *testing.T, pod, recording string, n Node) {
 	p, _, err := Read(read(t, pod))
@@ -77,7 +80,8 @@ func compare(t *testing.T, pod, recording string, n Node) {
 		kubelets := message(t, want.Containers[name], &runtimeapi.ContainerConfig{})
 		delete(kubelets.Annotations, "io.kubernetes.container.hash")
 		s := kubelets.GetLinux().GetSecurityContext()
-		s.MaskedPaths, s.ReadonlyPaths, s.Seccomp, s.NoNewPrivs = nil, nil, nil, false
+		s.MaskedPaths, s.ReadonlyPaths = nil, nil
+		s.Seccomp.LocalhostRef = strings.Replace(s.Seccomp.LocalhostRef, recordedSeccomp, seccompRoot, 1)
 		r.Config.Mounts, r.Config.Envs = nil, nil // the fakes have none
 		r.Config.Command, r.Config.Args = kubelets.GetCommand(), kubelets.GetArgs()
 		same(t, "container "+name, r.Config, kubelets)

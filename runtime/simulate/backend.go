@@ -53,12 +53,12 @@ func (b *backend) ContainerStatus(
 	return nil, errUnknown
 }
 
-// images is an image service that has all images, with these digests.
+// images is an image service that has all images, with the digests of these.
 type images map[string][]string
 
 func (i images) ImageStatus(
 	_ context.Context, r *runtimeapi.ImageStatusRequest, _ ...grpc.CallOption,
 ) (*runtimeapi.ImageStatusResponse, error) {
-	name := r.GetImage().GetImage()
-	return &runtimeapi.ImageStatusResponse{Image: &runtimeapi.Image{Id: name, RepoDigests: i[name]}}, nil
+	image := r.GetImage()
+	return &runtimeapi.ImageStatusResponse{Image: &runtimeapi.Image{Id: image.GetImage(), RepoDigests: i[imageName(image)]}}, nil
 }

@@ -22,7 +22,7 @@ type Event struct {
 	// Files are cgroup files that plugins may read, by the id of the pod or
 	// container and their v2 names.
 	Files map[string]map[string]string
-	// Digests are what the runtime tells of images, by what requests name them.
+	// Digests are what the runtime tells of images, by their users' names.
 	Digests map[string][]string
 	// PodGroup is what kubelet has written to the cgroup of the event's own pod; nil: what the
 	// sandbox's config says.

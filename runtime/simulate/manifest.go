@@ -69,11 +69,24 @@ func FromPod(file []byte, hook abi.Hook, s Setting) (*Event, error) {
 	return e, nil
 }
 
+// digestIn is what a runtime tells of an image that is named with a digest: nothing else is known of an image.
+func digestIn(name string) []string {
+	repository, digest, ok := strings.Cut(name, "@")
+	if !ok {
+		return nil
+	}
+	if colon := strings.LastIndexByte(repository, ':'); colon > strings.LastIndexByte(repository, '/') {
+		repository = repository[:colon] // the tag does not count
+	}
+	return []string{repository + "@" + digest}
+}
+
 func (s Setting) container(p *kubelet.Pod, c *kubelet.Container, own *podFixture) (a *containerFixture, notes []string) {
 	a = &containerFixture{id: own.id + "-" + c.Name}
 	var lacking []string
 	a.create, lacking = s.node().CreateContainer(p, c, own.id)
 	a.update = s.node().UpdateContainerResources(p, c, a.id)
+	a.digests = digestIn(c.Image)
 	if len(lacking) > 0 {
 		notes = []string{fmt.Sprintf("container %s lacks the variables %s, whose values are elsewhere in the cluster", c.Name, strings.Join(lacking, ", "))}
 	}

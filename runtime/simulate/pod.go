@@ -70,7 +70,7 @@ func (p *podFixture) event(hook abi.Hook, a *containerFixture, about fixture.Fie
 func (p *podFixture) addDigests(e *Event) {
 	for _, c := range p.containers {
 		if len(c.digests) > 0 {
-			e.Digests[c.create.GetConfig().GetImage().GetImage()] = c.digests
+			e.Digests[imageName(c.create.GetConfig().GetImage())] = c.digests
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // bundled are the modules that come with the program.
-var bundled = []string{"audit", "cpu-normalization", "default-annotations", "exec-guard", "koordlet", "memory-qos", "qos"}
+var bundled = []string{"audit", "cpu-normalization", "default-annotations", "exec-guard", "image-policy", "koordlet", "memory-qos", "qos"}
 
 // recordings has the engine and, of each bundled plugin, the recordings of its fixtures.
 type recordings struct {
@@ -207,7 +207,7 @@ func TestMutantsDiffer(t *testing.T) {
 				}
 			}
 		}
-		if writes := name != "audit" && name != "exec-guard"; !found["trap"] || writes && len(found) < 3 {
+		if writes := !slices.Contains([]string{"audit", "exec-guard", "image-policy"}, name); !found["trap"] || writes && len(found) < 3 {
 			t.Errorf("%s: only the mutations %v happened", name, found)
 		}
 	}

@@ -8,10 +8,14 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	plugins "github.com/wasmproxy/wasmproxy/plugins-wasm"
+	"github.com/wasmproxy/wasmproxy/runtime/kubelet"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 )
 
-const podCgroup = "/kubepods/burstable/pod4f1c"
+const (
+	podCgroup = "/kubepods/burstable/pod4f1c"
+	image     = "registry.example/web:1"
+)
 
 // Limits of each container of the show: µs of CPU in 100 ms, and bytes.
 const (
@@ -89,7 +93,7 @@ func (s *session) runContainer(ctx context.Context, pod, name string, want expec
 		PodSandboxId: pod,
 		Config: &runtimeapi.ContainerConfig{
 			Metadata: &runtimeapi.ContainerMetadata{Name: name},
-			Image:    &runtimeapi.ImageSpec{Image: "registry.example/web:1"},
+			Image:    &runtimeapi.ImageSpec{Image: kubelet.ImageID(image), UserSpecifiedImage: image},
 			Linux: &runtimeapi.LinuxContainerConfig{Resources: &runtimeapi.LinuxContainerResources{
 				CpuPeriod: 100_000, CpuQuota: quota, CpuShares: 512, MemoryLimitInBytes: memory,
 			}},

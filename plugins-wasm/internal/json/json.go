@@ -123,3 +123,26 @@ func (s *scanner) quoted() bool {
 	}
 	return false
 }
+
+// Elements returns the elements of a list, strings without their quotes. Empty text has none.
+func Elements(json string) (all []string, err error) {
+	if json == "" {
+		return nil, nil
+	}
+	s := scanner{text: json}
+	if !s.token('[') {
+		return nil, errJSON
+	}
+	for !s.token(']') {
+		element, ok := s.value()
+		if !ok {
+			return nil, errJSON
+		}
+		if element[0] == '"' {
+			element = element[1 : len(element)-1]
+		}
+		all = append(all, element)
+		s.token(',')
+	}
+	return all, nil
+}

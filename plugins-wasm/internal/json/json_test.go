@@ -1,10 +1,24 @@
 package json_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/wasmproxy/wasmproxy/plugins-wasm/internal/json"
 )
+
+func TestElements(t *testing.T) {
+	for text, want := range map[string]string{``: "", `[]`: "", `["a", "b/c:1" ,2]`: "a|b/c:1|2", ` [ [1,2] ]`: "[1,2]"} {
+		if got, err := json.Elements(text); strings.Join(got, "|") != want || err != nil {
+			t.Errorf("%s: %q, %v", text, got, err)
+		}
+	}
+	for _, wrong := range []string{`{}`, `["a`, `["a"`, `x`} {
+		if got, err := json.Elements(wrong); err == nil {
+			t.Errorf("%s: %q", wrong, got)
+		}
+	}
+}
 
 func TestFind(t *testing.T) {
 	const text = `{"a": {"b": [1, {"c": "}"}], "d": "x\"y"}, "e":-1.5 ,"f":true}`

@@ -5,6 +5,9 @@ use crate::codec;
 use crate::error::Result;
 use crate::json::Value;
 
+/// The id of an image of which the fixture says the name alone.
+const IMAGE_ID: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
 /// The value of a field.
 #[derive(Clone, Debug)]
 pub enum Data {
@@ -42,6 +45,10 @@ impl Object {
             let data = data(info, value);
             let data = data.ok_or_else(|| format!("{}.{name}: not of the field's type", kind_name(kind)))?;
             o.fields.insert(info.field, data);
+        }
+        if kind == object::CONTAINER && !o.text(field::CONTAINER_IMAGE).is_empty() {
+            // kubelet asks for an image by its id
+            o.fields.entry(field::CONTAINER_IMAGE_ID).or_insert_with(|| Data::Text(IMAGE_ID.into()));
         }
         Ok(o)
     }

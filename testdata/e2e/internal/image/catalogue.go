@@ -39,6 +39,7 @@ func catalogue(p parts) map[string]recipe {
 		registry + "pause:3.10.2":                   pause,
 		Busybox:                                     {config: shell, layers: []v1.Layer{p.base}},
 		Nginx:                                       nginx,
+		Short:                                       marked("short"),
 		tests + "httpd:2.4.39-4":                    {config: v1.Config{Cmd: []string{"httpd"}, ExposedPorts: port80}, layers: []v1.Layer{p.base, p.httpd}},
 		tests + "nonewprivs:1.3":                    {config: v1.Config{Entrypoint: []string{"/nonewprivs"}}, layers: []v1.Layer{p.base, p.nonewprivs}},
 		criTools + "test-image-1":                   marked("test-image-1"),

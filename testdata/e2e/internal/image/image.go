@@ -17,11 +17,12 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Pause and Busybox are the names of the images that the tests ask for themselves.
+// These are the names of the images that the tests ask for themselves. A user may write Short without docker.io/library.
 const (
 	Pause   = "registry.k8s.io/pause:3.9"
 	Busybox = "registry.k8s.io/e2e-test-images/busybox:1.29-2"
 	Nginx   = "registry.k8s.io/e2e-test-images/nginx:1.14-2"
+	Short   = "docker.io/library/short:1"
 )
 
 // Debian's static programs. Its busybox is not used as the shell: that one runs

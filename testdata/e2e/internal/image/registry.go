@@ -17,7 +17,7 @@ import (
 
 // Registries are the hosts of the images' names. The runtime must be told to
 // pull from the address of Serve instead.
-var Registries = []string{"registry.k8s.io", "k8s.gcr.io", "gcr.io"}
+var Registries = []string{"registry.k8s.io", "k8s.gcr.io", "gcr.io", "docker.io"}
 
 // Serve makes all images and serves them over HTTP at a loopback address, under
 // their names without the host, until ctx ends. The programs multicall and pause

@@ -44,6 +44,7 @@ type Plugin struct {
 	Timeout string   // of a hook; "": hookTime
 	Fuel    int      // of a hook; 0: what plugins get
 	Config  any      // becomes JSON; nil: it gets none
+	Policy  string   // for a failure; "": Ignore
 }
 
 // The plugins that the tests use.
@@ -153,6 +154,9 @@ func (p *Proxy) describe(plugin Plugin) error {
 	}
 	if plugin.Fuel != 0 {
 		keys["limits"] = map[string]int{"fuel": plugin.Fuel}
+	}
+	if plugin.Policy != "" {
+		keys["failure-policy"] = plugin.Policy
 	}
 	if plugin.Config != nil {
 		keys["config"] = plugin.Config
