@@ -3,6 +3,7 @@ package simulate
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -75,9 +76,19 @@ func (p *podFixture) addDigests(e *Event) {
 	}
 }
 
-// imageName is how kubelet has an image pulled of which a container's request has the id.
+// imageName is an image's name, of which a container's request may have the id.
 func imageName(spec *runtimeapi.ImageSpec) string {
 	return cmp.Or(spec.GetUserSpecifiedImage(), spec.GetImage())
+}
+
+// pulledName is how kubelet has an image pulled: with a tag, if the user wrote neither a tag nor a digest.
+func pulledName(spec *runtimeapi.ImageSpec) string {
+	name := imageName(spec)
+	tagged := strings.LastIndexByte(name, ':') > strings.LastIndexByte(name, '/')
+	if name == "" || tagged || strings.Contains(name, "@") {
+		return name
+	}
+	return name + ":latest"
 }
 
 // call makes the call of the hook with what the event says of it, the zero Call if the
@@ -91,7 +102,7 @@ func (p *podFixture) call(hook abi.Hook, c *containerFixture, about fixture.Fiel
 		c = &containerFixture{}
 	}
 	call := newCall(p.request(method, c)).answer(p.id, c.id)
-	set(call.object(), abi.Event, fixture.Fields{"image": imageName(c.create.GetConfig().GetImage())})
+	set(call.object(), abi.Event, fixture.Fields{"image": pulledName(c.create.GetConfig().GetImage())})
 	set(call.object(), abi.Event, about)
 	return call
 }
