@@ -18,11 +18,17 @@ const (
 )
 
 func seccomp() access {
-	return profile(func(s *containerSecurity) **runtimeapi.SecurityProfile { return &s.Seccomp }, (*containerSecurity).GetSeccompProfilePath)
+	return profile(
+		func(s *containerSecurity) **runtimeapi.SecurityProfile { return &s.Seccomp },
+		//lint:ignore SA1019 older callers send it
+		(*containerSecurity).GetSeccompProfilePath)
 }
 
 func apparmor() access {
-	return profile(func(s *containerSecurity) **runtimeapi.SecurityProfile { return &s.Apparmor }, (*containerSecurity).GetApparmorProfile)
+	return profile(
+		func(s *containerSecurity) **runtimeapi.SecurityProfile { return &s.Apparmor },
+		//lint:ignore SA1019 older callers send it
+		(*containerSecurity).GetApparmorProfile)
 }
 
 // profile is one of the message, or, of a caller that sends none, the older text.

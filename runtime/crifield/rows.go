@@ -15,6 +15,7 @@ type (
 	containerConfig   = runtimeapi.ContainerConfig
 	containerSecurity = runtimeapi.LinuxContainerSecurityContext
 	keyValue          = runtimeapi.KeyValue
+	capability        = runtimeapi.Capability
 	namespaceMode     = runtimeapi.NamespaceMode
 )
 
@@ -73,7 +74,7 @@ var (
 	security       = inside(containerLinux, func(l *runtimeapi.LinuxContainerConfig) **containerSecurity {
 		return &l.SecurityContext
 	})
-	capabilities = inside(security, func(s *containerSecurity) **runtimeapi.Capability { return &s.Capabilities })
+	capabilities = inside(security, func(s *containerSecurity) **capability { return &s.Capabilities })
 
 	containerResources = resources(func(o Object) *Resources { return &o.Container.Resources })
 
@@ -136,9 +137,9 @@ var containerRows = map[abi.Field]access{
 	abi.ContainerImageID:            imageID(),
 	abi.ContainerImageRepoDigests:   stringList(container, func(c *Container) *[]string { return &c.ImageRepoDigests }),
 
-	abi.ContainerAddCapabilities:        stringList(capabilities, func(c *runtimeapi.Capability) *[]string { return &c.AddCapabilities }),
-	abi.ContainerDropCapabilities:       stringList(capabilities, func(c *runtimeapi.Capability) *[]string { return &c.DropCapabilities }),
-	abi.ContainerAddAmbientCapabilities: stringList(capabilities, func(c *runtimeapi.Capability) *[]string { return &c.AddAmbientCapabilities }),
+	abi.ContainerAddCapabilities:        stringList(capabilities, func(c *capability) *[]string { return &c.AddCapabilities }),
+	abi.ContainerDropCapabilities:       stringList(capabilities, func(c *capability) *[]string { return &c.DropCapabilities }),
+	abi.ContainerAddAmbientCapabilities: stringList(capabilities, func(c *capability) *[]string { return &c.AddAmbientCapabilities }),
 	abi.ContainerNoNewPrivs:             flag(security, func(s *containerSecurity) *bool { return &s.NoNewPrivs }),
 	abi.ContainerSeccomp:                seccomp(),
 	abi.ContainerApparmor:               apparmor(),

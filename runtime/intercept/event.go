@@ -2,19 +2,16 @@ package intercept
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"time"
 
 	"google.golang.org/protobuf/proto"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
 	"github.com/wasmproxy/wasmproxy/runtime/crifield"
 	"github.com/wasmproxy/wasmproxy/runtime/enforce"
 	"github.com/wasmproxy/wasmproxy/runtime/observe"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
-	"github.com/wasmproxy/wasmproxy/runtime/pods"
 )
 
 // event is one hook of one call, or one apart from calls. It implements
@@ -106,31 +103,9 @@ func (e *event) Lookup(o abi.Object, f abi.Field, key string) (string, abi.Errno
 func (e *event) List(ctx context.Context, o abi.Object, f abi.Field) ([]string, abi.Errno) {
 	obj := e.object(o)
 	if f == abi.ContainerImageRepoDigests && obj.Container != nil {
-		return e.imageRepoDigests(ctx, obj.Container.Config.GetImage())
+		return repoDigests(ctx, e.host.Images, obj.Container.Config.GetImage())
 	}
 	return obj.List(f)
-}
-
-// imageRepoDigests asks the runtime for the digests of an image, unless it has told them.
-func (e *event) imageRepoDigests(ctx context.Context, image *runtimeapi.ImageSpec) ([]string, abi.Errno) {
-	switch {
-	case image.GetImage() == "":
-		return nil, abi.OK
-	case e.host.Images == nil:
-		return nil, abi.Unsupported
-	}
-	ctx, cancel := context.WithTimeout(ctx, imageTime)
-	defer cancel()
-	digests, err := e.host.Images.RepoDigests(ctx, image.GetImage(), image.GetUserSpecifiedImage())
-	switch {
-	case errors.Is(err, pods.ErrNoImage):
-		return nil, abi.NotFound
-	case err != nil:
-		return nil, abi.Unsupported
-	case len(digests) > abi.MaxEntries:
-		return nil, abi.TooLarge
-	}
-	return digests, abi.OK
 }
 
 // ReadFiles implements plugin.Event.

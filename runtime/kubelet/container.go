@@ -43,6 +43,7 @@ func (n Node) CreateContainer(p *Pod, c *Container, sandbox string) (r *runtimea
 		},
 	}
 	s := config.Linux.SecurityContext
+	//lint:ignore SA1019 kubelet sends both
 	s.Apparmor, s.ApparmorProfile = p.apparmor(c)
 	return &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox, Config: config, SandboxConfig: n.SandboxConfig(p)}, lacking
 }

@@ -72,7 +72,8 @@ func (i *Images) RepoDigests(ctx context.Context, image, name string) ([]string,
 	}
 	return shared(ctx, &i.flights, "image "+image+" "+name, func(ctx context.Context) (_ []string, err error) {
 		defer wrap(&err, "image", image)
-		resp, err := i.from.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: image, UserSpecifiedImage: name}})
+		spec := &runtimeapi.ImageSpec{Image: image, UserSpecifiedImage: name}
+		resp, err := i.from.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: spec})
 		if err != nil {
 			return nil, err
 		}

@@ -73,7 +73,8 @@ func (c *generations) options(members []loader.Member) intercept.Options {
 		files = c.reconciler.Cgroups
 	}
 	o := intercept.Options{
-		Enforcer: *c.reconciler.Enforcer(), Images: c.reconciler.Images, CallTime: intercept.DefaultCallTime, Lost: func() { c.reconciler.Missed(false) },
+		Enforcer: *c.reconciler.Enforcer(), Images: c.reconciler.Images,
+		CallTime: intercept.DefaultCallTime, Lost: func() { c.reconciler.Missed(false) },
 		NewChain: func(chain ...plugin.Member) *plugin.Chain { return plugin.NewChain(c.observer, files, chain...) },
 	}
 	if len(members) > 0 {
