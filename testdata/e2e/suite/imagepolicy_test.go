@@ -54,7 +54,8 @@ func TestImagePolicy(t *testing.T) {
 		}
 	}
 	busybox, pulled := n.pull(image.Busybox), n.pull(pulledImage)
-	const only = " is not from a registry that namespace default allows: registry.k8s.io/e2e-test-images"
+	const allows = "not from a registry that namespace default allows: registry.k8s.io/e2e-test-images"
+	const only = " is " + allows
 
 	// All pods are made at once: most of the time is kubelet's waiting.
 	allowed := n.run(policedPod("default", "allowed", image.Busybox))
