@@ -57,15 +57,27 @@ func (p *modelPlugin) call(_ context.Context, ev plugin.Event, adj *plugin.Adjus
 		pod := p.podOf(text(ev, abi.Pod, abi.PodUID))
 		told := p.askContainers(ev, adj, abi.Pod)
 		p.grant(append(asked, told...))
-		earlier := func(w modelWish) bool { return w.plugin == p.id && w.generation != p.generation }
-		pod.withdraw(earlier)
-		for _, c := range p.runtime.containersOf(pod) {
-			c.endWishes(earlier)
-		}
+		p.endUnrepeated(pod, false)
 	case abi.Tick:
-		p.grant(p.askContainers(ev, adj, abi.Node))
+		asked := p.askContainers(ev, adj, abi.Node)
+		for i := range asked {
+			asked[i].wish.tick = true
+		}
+		p.grant(asked)
+		for _, pod := range p.pods {
+			p.endUnrepeated(pod, true)
+		}
 	}
 	return nil
+}
+
+// endUnrepeated ends what earlier generations of the plugin have asked for in Tick, or in other hooks.
+func (p *modelPlugin) endUnrepeated(pod *modelPod, tick bool) {
+	earlier := func(w modelWish) bool { return w.plugin == p.id && w.generation != p.generation && w.tick == tick }
+	pod.withdraw(earlier)
+	for _, c := range p.runtime.containersOf(pod) {
+		c.endWishes(earlier)
+	}
 }
 
 func text(ev plugin.Event, o abi.Object, f abi.Field) string {
@@ -129,7 +141,7 @@ func (p *modelPlugin) told(asked []modelAsk, of *modelObject, target, value stri
 	if err != nil {
 		return asked
 	}
-	return append(asked, modelAsk{of, target, modelWish{p.id, value, p.generation}})
+	return append(asked, modelAsk{of, target, modelWish{plugin: p.id, value: value, generation: p.generation}})
 }
 
 // grant notes wishes that count from now on.

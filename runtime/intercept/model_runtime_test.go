@@ -124,7 +124,10 @@ type modelObject struct {
 	wishes  map[string][]modelWish // by target: "field cpu_quota", "file pids.max"
 }
 
-type modelWish struct{ plugin, value, generation string }
+type modelWish struct {
+	plugin, value, generation string
+	tick                      bool // it was asked for in Tick
+}
 
 func (o *modelObject) path(r *modelRuntime, file string) string {
 	return filepath.Join(r.cgroups, o.group, file)
