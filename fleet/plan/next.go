@@ -1,0 +1,214 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
+)
+
+// Silence is how long a node that is ready may take to switch.
+const Silence = 5 * time.Minute
+
+// maxCanaries bounds the list that all nodes read.
+const maxCanaries = 100
+
+// The steps before those of spec.rollout.steps.
+const (
+	stepFetch  = 0
+	stepCanary = 1
+	firstStep  = 2
+)
+
+// Node is a node that is to have the plugin.
+type Node struct {
+	Name     string
+	Labels   map[string]string
+	Ready    bool
+	Changed  time.Time              // when Ready changed last
+	Bypassed bool                   // it has taken all plugins out of the way
+	Report   *v1alpha1.PluginReport // nil: it has not got the plugin, or has not said so
+}
+
+// Input is what a decision is made of.
+type Input struct {
+	Now        time.Time
+	Generation int64
+	Rollout    v1alpha1.Rollout
+	Desired    string // revision of spec; v1alpha1.NoRevision: the plugin is to be removed
+	Status     v1alpha1.NodePluginStatus
+	Nodes      []Node // all that the plugin's selector selects; in any order
+}
+
+// Next returns the status that follows. It goes on by a step at the most.
+func Next(in Input) v1alpha1.NodePluginStatus {
+	s := in.Status.DeepCopy()
+	s.ObservedGeneration = in.Generation
+	nodes := slices.SortedFunc(slices.Values(in.Nodes), func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+	if s.Stable == nil {
+		s.Stable = &v1alpha1.Stable{Revision: common(nodes)}
+	}
+	follow(s, in)
+	t := count(s, nodes, in.Now)
+	if u := s.Update; u != nil && u.Halted == "" {
+		if t.stops(in.Rollout.MaxFailing) {
+			stop(s, in.Rollout, t)
+		} else if !in.Rollout.Paused {
+			advance(s, in, nodes, t)
+		}
+		if s.Update == nil { // what nodes are to have is another revision now
+			t = count(s, nodes, in.Now)
+		}
+	}
+	s.Nodes = t.Nodes
+	if s.Update != nil || s.RolledBack == "" { // nodes that go back have no more examples, and somebody wants to know why
+		s.Examples = t.examples
+	}
+	setConditions(s, in)
+	return *s
+}
+
+// common is the revision that most nodes have. An object that was deleted and made again takes nothing from nodes.
+func common(nodes []Node) string {
+	times, most := map[string]int{}, v1alpha1.NoRevision
+	for _, n := range nodes {
+		if n.Report == nil || n.Report.Revision == "" {
+			continue
+		}
+		r := n.Report.Revision
+		if times[r]++; times[r] > times[most] {
+			most = r
+		}
+	}
+	return most
+}
+
+// follow makes the update that of the desired revision.
+func follow(s *v1alpha1.NodePluginStatus, in Input) {
+	if s.RolledBack != in.Desired {
+		s.RolledBack = ""
+	}
+	switch {
+	case in.Desired == s.Stable.Revision, in.Desired == s.RolledBack: // the first is a rollback by hand, which has no steps
+		s.Update = nil
+	case s.Update == nil || s.Update.Revision != in.Desired:
+		s.Update = &v1alpha1.Update{Revision: in.Desired, StepSince: metav1.NewTime(in.Now)}
+	}
+	if u := s.Update; u != nil {
+		u.BakeSeconds = in.Rollout.BakeSeconds
+		u.Step = stepName(in.Rollout, u.StepIndex)
+	}
+}
+
+func stop(s *v1alpha1.NodePluginStatus, r v1alpha1.Rollout, t tally) {
+	if r.OnFailure == v1alpha1.Halt {
+		s.Update.Halted = fmt.Sprintf("%d of %d nodes failed and %d were silent at step %s", t.Failing, t.judged, t.Silent, s.Update.Step)
+		return
+	}
+	s.Examples = t.examples
+	s.RolledBack, s.Update = s.Update.Revision, nil
+}
+
+// advance goes on to the next step if this one is over.
+func advance(s *v1alpha1.NodePluginStatus, in Input, nodes []Node, t tally) {
+	u := s.Update
+	last := u.StepIndex >= firstStep-1+int32(len(in.Rollout.Steps))
+	switch baked := in.Now.Sub(u.StepSince.Time) >= time.Duration(u.BakeSeconds)*time.Second; {
+	case u.StepIndex == stepFetch:
+		if t.expected > 0 && enough(int(t.Fetched), t.expected) {
+			begin(u, in, nodes, stepCanary)
+		}
+	case t.expected == 0 && u.StepIndex == stepCanary: // all are away: others take their place
+		begin(u, in, nodes, stepCanary)
+	case t.expected == 0 && last, !baked, !enough(t.healthyOfExpected, t.expected):
+	case last:
+		s.Stable, s.Update = &v1alpha1.Stable{Revision: u.Revision}, nil
+	default:
+		step := u.StepIndex + 1
+		for step-firstStep+1 < int32(len(in.Rollout.Steps)) && share(in.Rollout.Steps[step-firstStep], len(nodes)) <= t.reached {
+			step++ // it would add no node
+		}
+		begin(u, in, nodes, step)
+	}
+}
+
+// enough reports whether 95 % of the expected nodes are there.
+func enough(are, expected int) bool { return are >= expected-expected/20 }
+
+// share is how many of all nodes a percent is, rounded up.
+func share(percent int32, all int) int { return (int(percent)*all + 99) / 100 }
+
+// begin begins a step: it says which nodes have the update from now on.
+func begin(u *v1alpha1.Update, in Input, nodes []Node, step int32) {
+	if step == stepCanary {
+		canaries := pick(u.Revision, in.Rollout.Canary, nodes)
+		if len(canaries) == 0 {
+			return
+		}
+		u.Canaries = canaries
+	} else {
+		u.Threshold = max(u.Threshold, threshold(u, nodes, share(in.Rollout.Steps[step-firstStep], len(nodes))))
+	}
+	u.StepIndex, u.StepSince, u.Step = step, metav1.NewTime(in.Now), stepName(in.Rollout, step)
+}
+
+// pick chooses canaries among the nodes that are there: all that the selector selects, or the first one.
+func pick(revision string, selector *metav1.LabelSelector, nodes []Node) (names []string) {
+	for _, n := range nodes {
+		if selects, err := Selects(selector, n.Labels); err == nil && selects && n.Ready && !n.Bypassed && !apart(n.Report) {
+			names = append(names, n.Name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(rank(revision, a), rank(revision, b)) })
+	most := maxCanaries
+	if selector == nil {
+		most = 1
+	}
+	return names[:min(most, len(names))]
+}
+
+// threshold is above the ranks of so many nodes that these and the canaries are count nodes; of nodes with one rank
+// either all are below it or none.
+func threshold(u *v1alpha1.Update, nodes []Node, count int) int64 {
+	var others []int64
+	for _, n := range nodes {
+		if !slices.Contains(u.Canaries, n.Name) {
+			others = append(others, rank(u.Revision, n.Name))
+		}
+	}
+	slices.Sort(others)
+	count -= len(nodes) - len(others)
+	switch {
+	case count >= len(others):
+		return ranks
+	case count <= 0:
+		return 0
+	}
+	return others[count]
+}
+
+func stepName(r v1alpha1.Rollout, step int32) string {
+	switch {
+	case step == stepFetch:
+		return "Fetch"
+	case step == stepCanary:
+		return "Canary"
+	case int(step-firstStep) < len(r.Steps):
+		return fmt.Sprintf("%d%%", r.Steps[step-firstStep])
+	}
+	return "100%" // spec has fewer steps than it had
+}
+
+// allowed is how many of all nodes may fail: a percent is rounded down.
+func allowed(most intstr.IntOrString, all int) int {
+	n, err := intstr.GetScaledValueFromIntOrPercent(&most, all, false)
+	if err != nil { // the API server should not have let it in
+		return 0
+	}
+	return n
+}

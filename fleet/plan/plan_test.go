@@ -1,0 +1,440 @@
+package plan_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
+	"github.com/wasmproxy/wasmproxy/fleet/plan"
+)
+
+var seeds = flag.Int("seeds", 60, "how many random fleets to try")
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// fleet is nodes whose agents do what Choose says, and the controller's status.
+type fleet struct {
+	now     time.Time
+	rollout v1alpha1.Rollout
+	desired string
+	status  v1alpha1.NodePluginStatus
+	nodes   []plan.Node
+	switchT map[string]time.Time // when a node got what it has
+}
+
+func newFleet(n int) *fleet {
+	f := &fleet{now: start, desired: "r1", switchT: map[string]time.Time{}}
+	f.rollout = v1alpha1.Rollout{Steps: []int32{1, 10, 50, 100}, BakeSeconds: 600, MaxFailing: intstr.FromString("2%"), OnFailure: v1alpha1.RollBack}
+	for i := range n {
+		f.join(fmt.Sprintf("node-%d", i))
+	}
+	return f
+}
+
+func (f *fleet) join(name string) {
+	f.nodes = append(f.nodes, plan.Node{Name: name, Ready: true, Changed: f.now.Add(-time.Hour)})
+}
+
+// control is one run of the controller.
+func (f *fleet) control() {
+	f.status = plan.Next(plan.Input{Now: f.now, Rollout: f.rollout, Desired: f.desired, Status: f.status, Nodes: f.nodes})
+}
+
+// act has a node's agent do what it is to do, and report it. bad revisions fail in their probation.
+func (f *fleet) act(i int, bad func(node, revision string) bool) {
+	n := &f.nodes[i]
+	if !n.Ready {
+		return
+	}
+	c := plan.Choose(&f.status, n.Name)
+	has := v1alpha1.NoRevision
+	if n.Report != nil {
+		has = n.Report.Revision
+	}
+	if c.Revision != "" && c.Revision != has {
+		has = c.Revision
+		f.switchT[n.Name] = f.now
+	}
+	r := &v1alpha1.PluginReport{Name: "50-p", Revision: has, Phase: v1alpha1.Probation}
+	switch {
+	case has == v1alpha1.NoRevision && c.Next == "":
+		n.Report = nil
+		return
+	case bad(n.Name, has):
+		r.Phase, r.Message = v1alpha1.Failing, "its circuit breaker opened"
+	case f.now.Sub(f.switchT[n.Name]) >= c.Probation:
+		r.Phase = v1alpha1.Healthy
+	}
+	if c.Next != "" {
+		r.Next = &v1alpha1.Next{Revision: c.Next, State: v1alpha1.NextFetched}
+	}
+	n.Report = r
+}
+
+func never(string, string) bool { return false }
+
+// run lets time pass until there is no update, or the time is over.
+func (f *fleet) run(bad func(node, revision string) bool, atMost time.Duration) {
+	for end := f.now.Add(atMost); f.now.Before(end); f.now = f.now.Add(30 * time.Second) {
+		f.control()
+		for i := range f.nodes {
+			f.act(i, bad)
+		}
+		if f.status.Update == nil {
+			return
+		}
+	}
+}
+
+func (f *fleet) have(revision string) (n int) {
+	for _, node := range f.nodes {
+		if node.Report != nil && node.Report.Revision == revision {
+			n++
+		}
+	}
+	return n
+}
+
+// may is how many of the nodes have the update by the status.
+func (f *fleet) may(nodes []plan.Node) (n int) {
+	for _, node := range nodes {
+		if u := f.status.Update; u != nil && plan.Choose(&f.status, node.Name).Revision == u.Revision {
+			n++
+		}
+	}
+	return n
+}
+
+// TestSteps has exactly the nodes of each step in it, and ends with all.
+func TestSteps(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 10, 99, 100, 1000} {
+		f := newFleet(n)
+		f.run(never, 10*time.Hour)
+		if f.status.Stable.Revision != "r1" {
+			t.Fatalf("%d nodes: stable is %s after ten hours, and the update %+v", n, f.status.Stable.Revision, f.status.Update)
+		}
+		f.desired = "r2"
+		f.control()
+		steps := map[string]int{}
+		for f.status.Update != nil && f.now.Before(start.Add(20*time.Hour)) {
+			steps[f.status.Update.Step] = f.may(f.nodes)
+			for i := range f.nodes {
+				f.act(i, never)
+			}
+			f.now = f.now.Add(30 * time.Second)
+			f.control()
+		}
+		if f.status.Stable.Revision != "r2" {
+			t.Errorf("%d nodes: the second revision is at step %+v", n, f.status.Update)
+		}
+		want := map[string]int{"Fetch": 0, "Canary": 1, "1%": (n + 99) / 100, "10%": (n + 9) / 10, "50%": (n + 1) / 2, "100%": n}
+		for step, has := range steps {
+			if has != want[step] {
+				t.Errorf("%d nodes: %d have the update at step %s, not %d", n, has, step, want[step])
+			}
+		}
+	}
+}
+
+// TestBadRevision stops at the canary, goes back on all nodes, and is not tried again until spec changes.
+func TestBadRevision(t *testing.T) {
+	f := newFleet(100)
+	f.run(never, 10*time.Hour)
+	f.desired = "r2"
+	bad := func(_, revision string) bool { return revision == "r2" }
+	f.run(bad, 10*time.Hour)
+	if f.status.RolledBack != "r2" || f.status.Update != nil || f.have("r2") != 0 {
+		t.Fatalf("after a revision that fails everywhere %d nodes have it, and the status is %+v", f.have("r2"), f.status)
+	}
+	if len(f.status.Examples) != 1 || f.status.Examples[0].Message != "its circuit breaker opened" {
+		t.Errorf("the examples are %+v, not the canary", f.status.Examples)
+	}
+	for range 100 {
+		f.now = f.now.Add(time.Minute)
+		f.control()
+		if f.status.Update != nil || f.status.RolledBack != "r2" {
+			t.Fatalf("the revision that was rolled back is tried again: %+v", f.status)
+		}
+	}
+	f.desired = "r3"
+	f.run(bad, 10*time.Hour)
+	if f.status.Stable.Revision != "r3" || f.have("r3") != 100 {
+		t.Errorf("%d of 100 nodes have the next revision; stable is %s", f.have("r3"), f.status.Stable.Revision)
+	}
+}
+
+// TestFirstRevisionFails leaves no node with the plugin.
+func TestFirstRevisionFails(t *testing.T) {
+	f := newFleet(10)
+	f.run(func(string, string) bool { return true }, time.Hour)
+	if f.status.RolledBack != "r1" || f.status.Stable.Revision != v1alpha1.NoRevision || f.have("r1") != 0 {
+		t.Errorf("the status is %+v, and %d nodes have the revision", f.status, f.have("r1"))
+	}
+}
+
+// TestRefused stops before any node has switched.
+func TestRefused(t *testing.T) {
+	f := newFleet(10)
+	f.control()
+	for i := range f.nodes {
+		f.nodes[i].Report = &v1alpha1.PluginReport{Name: "50-p", Revision: v1alpha1.NoRevision,
+			Next: &v1alpha1.Next{Revision: "r1", State: v1alpha1.NextRefused, Message: "it is no module"}}
+	}
+	f.control()
+	if f.status.RolledBack != "r1" || f.status.Examples[0].Reason != "Refused" {
+		t.Errorf("the status is %+v", f.status)
+	}
+}
+
+// TestSilentAndAway takes nodes that are not ready out of the count, and those that say nothing as failing.
+func TestSilentAndAway(t *testing.T) {
+	f := newFleet(100)
+	for i := range 20 {
+		f.nodes[i].Ready = false
+	}
+	f.run(never, 10*time.Hour)
+	if f.status.Stable.Revision != "r1" || f.status.Nodes.Away != 20 || f.status.Nodes.Healthy != 80 {
+		t.Errorf("with 20 nodes away the status is %+v", f.status)
+	}
+
+	f = newFleet(100)
+	f.control()
+	for i := range f.nodes {
+		f.act(i, never)
+	}
+	f.control() // the canary is to switch, and never says so
+	if u := f.status.Update; u == nil || len(u.Canaries) != 1 {
+		t.Fatalf("there is no canary: %+v", f.status)
+	}
+	f.now = f.now.Add(plan.Silence - time.Second)
+	f.control()
+	if f.status.Update == nil {
+		t.Error("a canary counts as silent too early")
+	}
+	f.now = f.now.Add(time.Second)
+	f.control()
+	if f.status.RolledBack != "r1" || f.status.Examples[0].Reason != "Silent" {
+		t.Errorf("with a canary that says nothing the status is %+v", f.status)
+	}
+}
+
+// TestNotReadyInProbation counts as failing, and before it as away.
+func TestNotReadyInProbation(t *testing.T) {
+	f := newFleet(10)
+	f.control()
+	for range 2 {
+		for i := range f.nodes {
+			f.act(i, never)
+		}
+		f.control()
+	}
+	canary := f.status.Update.Canaries[0]
+	i := slices.IndexFunc(f.nodes, func(n plan.Node) bool { return n.Name == canary })
+	f.nodes[i].Ready, f.nodes[i].Changed = false, f.now.Add(time.Second)
+	f.now = f.now.Add(time.Minute)
+	f.control()
+	if f.status.RolledBack != "r1" || f.status.Examples[0].Reason != "NotReady" {
+		t.Errorf("the status is %+v", f.status)
+	}
+}
+
+// TestHaltAndPause leave nodes as they are, and a paused rollout goes on later.
+func TestHaltAndPause(t *testing.T) {
+	f := newFleet(10)
+	f.rollout.OnFailure = v1alpha1.Halt
+	f.run(func(string, string) bool { return true }, time.Hour)
+	if f.status.Update == nil || f.status.Update.Halted == "" || f.have("r1") != 1 {
+		t.Errorf("%d nodes have a halted revision, and the status is %+v", f.have("r1"), f.status)
+	}
+
+	f = newFleet(10)
+	f.rollout.Paused = true
+	f.run(never, time.Hour)
+	if f.status.Update == nil || f.have("r1") != 0 {
+		t.Errorf("a paused rollout has gone on: %+v", f.status)
+	}
+	f.rollout.Paused = false
+	f.run(never, 10*time.Hour)
+	if f.status.Stable.Revision != "r1" {
+		t.Errorf("a rollout that was paused has not ended: %+v", f.status)
+	}
+}
+
+// TestManualRollback goes back at once, without steps.
+func TestManualRollback(t *testing.T) {
+	f := newFleet(100)
+	f.run(never, 10*time.Hour)
+	f.desired = "r2"
+	f.run(never, 40*time.Minute)
+	if f.have("r2") == 0 {
+		t.Fatal("no node has the update after forty minutes")
+	}
+	f.desired = "r1"
+	f.run(never, time.Minute)
+	if f.have("r1") != 100 || f.status.Update != nil {
+		t.Errorf("%d of 100 nodes are back", f.have("r1"))
+	}
+}
+
+// TestRemoval takes the plugin from nodes in the same steps.
+func TestRemoval(t *testing.T) {
+	f := newFleet(100)
+	f.run(never, 10*time.Hour)
+	f.desired = v1alpha1.NoRevision
+	f.control()
+	for f.status.Update != nil && f.now.Before(start.Add(20*time.Hour)) {
+		if gone := 100 - f.have("r1"); gone > f.may(f.nodes) {
+			t.Fatalf("%d nodes have removed the plugin at step %s", gone, f.status.Update.Step)
+		}
+		for i := range f.nodes {
+			f.act(i, never)
+		}
+		f.now = f.now.Add(30 * time.Second)
+		f.control()
+	}
+	if f.have("r1") != 0 || f.status.Stable.Revision != v1alpha1.NoRevision {
+		t.Errorf("%d nodes still have the plugin; the status is %+v", f.have("r1"), f.status)
+	}
+}
+
+// TestMadeAgain is an object that was deleted without its finalizer and made again: nodes keep what they have.
+func TestMadeAgain(t *testing.T) {
+	f := newFleet(10)
+	f.run(never, 10*time.Hour)
+	f.status = v1alpha1.NodePluginStatus{}
+	f.desired = "r2"
+	f.control()
+	if f.status.Stable.Revision != "r1" {
+		t.Errorf("nodes are to go from r1 to %s", f.status.Stable.Revision)
+	}
+}
+
+// TestNoStatusNoChange is the first rule: absence is never an instruction.
+func TestNoStatusNoChange(t *testing.T) {
+	for _, s := range []v1alpha1.NodePluginStatus{
+		{},
+		{ObservedGeneration: 7, RolledBack: "r1"},
+		{Update: &v1alpha1.Update{Revision: "r1"}},
+	} {
+		if c := plan.Choose(&s, "node-1"); c.Revision != "" {
+			t.Errorf("with the status %+v a node is to have %s", s, c.Revision)
+		}
+	}
+}
+
+// TestRandomFleets holds in fleets whose nodes fail, leave and join, whose reports are lost, and whose users change their minds,
+// that of the nodes that the controller has ranked never more have a revision than its step says, and none what was rolled back.
+func TestRandomFleets(t *testing.T) {
+	for seed := range *seeds {
+		r := rand.New(rand.NewPCG(uint64(seed), 0))
+		f := newFleet(1 + r.IntN(60))
+		f.rollout.MaxFailing = []intstr.IntOrString{intstr.FromString("2%"), intstr.FromInt32(0), intstr.FromInt32(3), intstr.FromString("30%")}[r.IntN(4)]
+		if r.IntN(4) == 0 {
+			f.rollout.OnFailure = v1alpha1.Halt
+		}
+		rate := []float64{0, 0.01, 0.1, 1}[r.IntN(4)]
+		sick := map[string]bool{}
+		bad := func(node, revision string) bool {
+			key := node + revision
+			if _, known := sick[key]; !known {
+				sick[key] = r.Float64() < rate && revision != "r1"
+			}
+			return sick[key]
+		}
+		if message := wander(f, r, bad); message != "" {
+			t.Fatalf("seed %d: %s; the status is %+v", seed, message, f.status)
+		}
+	}
+}
+
+// wander takes random steps, and says which rule was broken.
+func wander(f *fleet, r *rand.Rand, bad func(node, revision string) bool) string {
+	var ranked []plan.Node // as the controller knew them when the step began
+	var began v1alpha1.Update
+	for range 400 {
+		f.now = f.now.Add(time.Duration(r.IntN(120)) * time.Second)
+		switch r.IntN(40) {
+		case 0:
+			f.desired = fmt.Sprintf("r%d", 1+r.IntN(4))
+		case 1:
+			f.join(fmt.Sprintf("late-%d", r.IntN(1e6)))
+		case 2:
+			n := &f.nodes[r.IntN(len(f.nodes))]
+			n.Ready, n.Changed = !n.Ready, f.now
+		case 3:
+			f.rollout.Paused = !f.rollout.Paused
+		}
+		before := f.status
+		if r.IntN(20) > 0 { // else the write is lost, or the controller was restarted
+			f.control()
+		}
+		if u := f.status.Update; u != nil {
+			if u.Revision != began.Revision || u.StepIndex != began.StepIndex || !u.StepSince.Equal(&began.StepSince) {
+				ranked, began = slices.Clone(f.nodes), *u
+			}
+			if message := stepHolds(f, ranked, &before); message != "" {
+				return message
+			}
+		}
+		for i := range f.nodes {
+			if r.IntN(4) > 0 { // else the agent is slow
+				f.act(i, bad)
+			}
+		}
+	}
+	return ""
+}
+
+func stepHolds(f *fleet, ranked []plan.Node, before *v1alpha1.NodePluginStatus) string {
+	u := f.status.Update
+	most := len(u.Canaries)
+	if u.StepIndex >= 2 {
+		most = max(most, (int(f.rollout.Steps[u.StepIndex-2])*len(ranked)+99)/100)
+	}
+	switch may := f.may(ranked); {
+	case may > most:
+		return fmt.Sprintf("%d of %d ranked nodes have %s at step %s", may, len(ranked), u.Revision, u.Step)
+	case u.StepIndex == 0 && may > 0:
+		return fmt.Sprintf("%d nodes have %s before it was fetched", may, u.Revision)
+	case before.RolledBack == u.Revision && f.desired == u.Revision:
+		return fmt.Sprintf("%s is tried again after it was rolled back", u.Revision)
+	case before.Update != nil && before.Update.Revision == u.Revision && u.Threshold < before.Update.Threshold:
+		return fmt.Sprintf("nodes are to go back from %s, which goes on", u.Revision)
+	}
+	return ""
+}
+
+// TestConditions are as kstatus reads them.
+func TestConditions(t *testing.T) {
+	f := newFleet(3)
+	is := func(when, ready, reconciling, stalled string) {
+		t.Helper()
+		has := map[string]string{}
+		for _, c := range f.status.Conditions {
+			has[c.Type] = string(c.Status)
+		}
+		if has[v1alpha1.Ready] != ready || has[v1alpha1.Reconciling] != reconciling || has[v1alpha1.Stalled] != stalled {
+			t.Errorf("%s: the conditions are %v", when, f.status.Conditions)
+		}
+	}
+	f.control()
+	is("in an update", "False", "True", "False")
+	since := f.status.Conditions[0].LastTransitionTime
+	f.now = f.now.Add(time.Minute)
+	f.control()
+	if !f.status.Conditions[0].LastTransitionTime.Equal(&metav1.Time{Time: since.Time}) {
+		t.Error("a condition that has not changed has another time")
+	}
+	f.run(never, 10*time.Hour)
+	is("at the end", "True", "False", "False")
+	f.desired = "r2"
+	f.run(func(_, revision string) bool { return revision == "r2" }, 10*time.Hour)
+	is("after a rollback", "False", "False", "True")
+}
