@@ -1,0 +1,197 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
+	"github.com/wasmproxy/wasmproxy/fleet/kube"
+	"github.com/wasmproxy/wasmproxy/fleet/oci"
+	"github.com/wasmproxy/wasmproxy/runtime/delivery"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
+)
+
+// Options are those of an agent.
+type Options struct {
+	Node         string // name of the node
+	Namespace    string // of the ControllerRevisions
+	PluginDir    string // the proxy's plugin-dir
+	Program      string // wasmproxy, which tries plugins
+	Settings     string // the proxy's settings file, for its limits of plugins; it may be missing
+	StatusSocket string // the proxy's status-socket
+	Registry     oci.Client
+	FetchJitter  time.Duration // the longest random wait before an update is fetched
+	Poll         time.Duration // between looks at the proxy
+	Log          *slog.Logger
+}
+
+// nodeEvery is how often the agent reads its node's labels.
+const nodeEvery = 10 * time.Minute
+
+// Agent is a node's agent. Run is called once.
+type Agent struct {
+	Options
+	client    *kube.Client
+	plugins   *kube.Store[*v1alpha1.NodePlugin]
+	directory delivery.Directory
+	revisions revisions
+	fetcher   *fetcher
+	fetched   chan struct{}
+
+	node   *metav1.PartialObjectMetadata // nil until it was read
+	nodeAt time.Time                     // when reading it was tried last
+	state  map[string]delivered          // by plugin
+	loaded map[string]loaded             // by revision
+	report reporter
+}
+
+// New makes an agent, and its directory in the plugin directory.
+func New(client *kube.Client, o Options) (*Agent, error) {
+	dir, err := filepath.Abs(filepath.Join(o.PluginDir, ownDir))
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("making the agent's directory in the plugin directory: %w", err)
+	}
+	a := &Agent{Options: o, client: client, directory: delivery.Directory(o.PluginDir), fetched: make(chan struct{}, 1), loaded: map[string]loaded{}}
+	if a.state, err = readState(dir); err != nil {
+		return nil, err
+	}
+	a.revisions = revisions{dir: dir, content: a.content, pull: o.Registry.Pull, try: a.try}
+	a.fetcher = &fetcher{fetch: a.revisions.fetch, changed: a.fetched, known: map[string]*fetching{}}
+	if err := a.revisions.tidy(); err != nil {
+		return nil, err
+	}
+	a.plugins = kube.NewStore(func(o runtime.Object) *v1alpha1.NodePlugin { return o.(*v1alpha1.NodePlugin) })
+	a.report = reporter{client: client}
+	return a, nil
+}
+
+// Run has the node follow the NodePlugins until ctx is done. It never gives up: what fails is logged and tried again.
+func (a *Agent) Run(ctx context.Context) {
+	go a.plugins.Run(ctx, a.client.Fleet, "nodeplugins", &v1alpha1.NodePlugin{})
+	for said := ""; ; {
+		text := ""
+		if err := a.reconcile(ctx); err != nil && ctx.Err() == nil {
+			text = err.Error()
+		}
+		if text != said && text != "" {
+			a.Log.WarnContext(ctx, "cannot do all that the cluster wants", "error", text)
+		}
+		said = text
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.plugins.Changed():
+		case <-a.fetched:
+		case <-time.After(a.Poll):
+		}
+	}
+}
+
+// reconcile makes one round: each plugin to where it is to be, and a report if there is news. The error is for the log: what
+// concerns one plugin keeps no other one from its place.
+func (a *Agent) reconcile(ctx context.Context) error {
+	objects, listed := a.plugins.All()
+	if !listed { // nothing follows from what is not known
+		return nil
+	}
+	if err := a.readNode(ctx); err != nil && a.node == nil {
+		return err
+	}
+	proxy, proxyErr := a.askProxy(ctx)
+	var errs []error
+	all, wanted := map[string]v1alpha1.PluginReport{}, map[string]bool{}
+	for id, p := range objects {
+		one, err := a.follow(ctx, p, proxy, wanted)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", id, err))
+		}
+		if one != nil {
+			all[id] = *one
+		}
+	}
+	for id, is := range a.state {
+		wanted[is.Revision] = true
+		if objects[id] == nil {
+			all[id] = v1alpha1.PluginReport{Name: id, Revision: is.Revision, Phase: v1alpha1.Orphaned}
+		}
+	}
+	a.fetcher.keep(wanted)
+	errs = append(errs, a.collect(wanted), a.report.write(ctx, a.node, all, proxy, proxyErr, time.Now()))
+	return errors.Join(errs...)
+}
+
+// readNode reads the node's labels, and finds out whether the node is another one of the same name.
+func (a *Agent) readNode(ctx context.Context) error {
+	if a.node != nil && time.Since(a.nodeAt) < nodeEvery {
+		return nil
+	}
+	node, err := a.client.NodeMetadata(ctx, a.Node)
+	if err != nil {
+		return fmt.Errorf("reading the node's labels: %w", err)
+	}
+	if a.node != nil && a.node.UID != node.UID { // its PluginNode is garbage
+		a.report.forget()
+	}
+	a.node, a.nodeAt = node, time.Now()
+	return nil
+}
+
+func (a *Agent) askProxy(ctx context.Context) (*status.Status, error) {
+	return statusClient(a.StatusSocket).Status(ctx)
+}
+
+// content reads a ControllerRevision.
+func (a *Agent) content(ctx context.Context, name string) ([]byte, error) {
+	r, err := a.client.Revision(ctx, a.Namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return r.Data.Raw, nil
+}
+
+// try has a child process load the plugin of a directory as the proxy would. It delivers to an empty directory, and changes nothing.
+func (a *Agent) try(ctx context.Context, dir, plugin string) error {
+	empty, err := os.MkdirTemp(filepath.Join(a.PluginDir, ownDir), "try-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(empty)
+	cmd := exec.CommandContext(ctx, a.Program, "plugin", "deliver", dir, "--check-only", "--owner", owner(plugin), "--dir", empty, "--config", a.Settings)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	err = cmd.Run()
+	if exit, ended := errors.AsType[*exec.ExitError](err); ended && exit.Exited() {
+		return fmt.Errorf("%w: %s", errRefused, lastLine(stderr.String()))
+	}
+	return err
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+// owner is whose delivery a plugin is. Each plugin is a delivery of its own, so that none keeps another one from its place.
+func owner(plugin string) string { return "fleet/" + plugin }
+
+// collect removes revisions that nobody wants.
+func (a *Agent) collect(wanted map[string]bool) error {
+	maps.DeleteFunc(a.loaded, func(name string, _ loaded) bool { return !wanted[name] })
+	return a.revisions.remove(func(name string) bool { return !unfinished(name) && !wanted[name] }) // a fetch may be under way
+}

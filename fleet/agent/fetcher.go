@@ -1,0 +1,115 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Times between tries to fetch a revision.
+const (
+	firstRetry = time.Second
+	lastRetry  = 5 * time.Minute
+	fetchTime  = 5 * time.Minute // of one try
+)
+
+// fetcher fetches revisions side by side with what else the agent does, and tries again until there is an answer.
+type fetcher struct {
+	fetch   func(ctx context.Context, revision string) error
+	changed chan<- struct{} // gets an element, if there is room, when a fetch has ended
+
+	mu    sync.Mutex
+	known map[string]*fetching
+}
+
+// fetching is what is known of a revision.
+type fetching struct {
+	cancel context.CancelFunc
+	urgent chan struct{} // closed when it is not to wait any longer
+	soon   bool          // urgent is closed
+	done   bool          // there is an answer: err
+	err    error
+}
+
+// want has a revision fetched after a random time below jitter, at once if that is 0, and says how far that is.
+func (f *fetcher) want(ctx context.Context, revision string, jitter time.Duration) (done bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	one, there := f.known[revision]
+	if !there {
+		ctx, cancel := context.WithCancel(ctx)
+		one = &fetching{cancel: cancel, urgent: make(chan struct{})}
+		f.known[revision] = one
+		go f.run(ctx, revision, one, jitter)
+	}
+	if jitter == 0 && !one.soon {
+		one.soon = true
+		close(one.urgent)
+	}
+	return one.done, one.err
+}
+
+// keep forgets all revisions but these, also how they were refused.
+func (f *fetcher) keep(wanted map[string]bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for revision, one := range f.known {
+		if !wanted[revision] {
+			one.cancel()
+			delete(f.known, revision)
+		}
+	}
+}
+
+// forget has a revision fetched again when it is wanted.
+func (f *fetcher) forget(revision string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if one := f.known[revision]; one != nil {
+		one.cancel()
+		delete(f.known, revision)
+	}
+}
+
+func (f *fetcher) run(ctx context.Context, revision string, one *fetching, jitter time.Duration) {
+	defer one.cancel()
+	var wait time.Duration
+	if jitter > 0 {
+		wait = rand.N(jitter)
+	}
+	for retry := firstRetry; ; retry = min(2*retry, lastRetry) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-one.urgent:
+			select { // a try that has failed waits for its next one all the same
+			case <-ctx.Done():
+				return
+			case <-time.After(min(wait, retry)):
+			}
+		case <-time.After(wait):
+		}
+		try, cancel := context.WithTimeout(ctx, fetchTime)
+		err := f.fetch(try, revision)
+		cancel()
+		if f.answer(one, err) {
+			return
+		}
+		wait = retry + rand.N(retry)
+	}
+}
+
+// answer keeps what has come of a try, and reports whether it was the last one.
+func (f *fetcher) answer(one *fetching, err error) bool {
+	f.mu.Lock()
+	one.done, one.err = err == nil || errors.Is(err, errRefused), err
+	last := one.done
+	f.mu.Unlock()
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+	return last
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmproxy/wasmproxy/fleet/agent"
+	"github.com/wasmproxy/wasmproxy/fleet/kube"
+	"github.com/wasmproxy/wasmproxy/fleet/oci"
+)
+
+const agentLong = `Have the plugins of a node follow the NodePlugins of its cluster.
+
+The agent fetches each plugin from its registry, tries it, and puts it into the plugin directory when
+it is the node's turn. It reports what became of it in the node's PluginNode. It changes no file that
+somebody has put there by hand. If the API server, the controller or the registry is away, the node
+keeps what it has.`
+
+func agentCommand() *cobra.Command {
+	var o agent.Options
+	var kubeconfig string
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Have the plugins of a node follow the NodePlugins of its cluster",
+		Long:  agentLong,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Node == "" {
+				return errors.New("--node is empty: give the name of the node, such as that of the field spec.nodeName of the agent's pod")
+			}
+			config, err := kube.Config(kubeconfig)
+			if err != nil {
+				return err
+			}
+			client, err := kube.New(config)
+			if err != nil {
+				return err
+			}
+			o.Log = logger()
+			a, err := agent.New(client, o)
+			if err != nil {
+				return err
+			}
+			a.Run(cmd.Context())
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&kubeconfig, "kubeconfig", "", "how to reach the API server (default: as the pod's service account)")
+	f.StringVar(&o.Node, "node", "", "name of the node; required")
+	f.StringVar(&o.Namespace, "namespace", "wasmproxy", "namespace of the fleet's ControllerRevisions")
+	f.StringVar(&o.PluginDir, "dir", "/etc/wasmproxy/plugins.d", "plugin directory of the proxy")
+	f.StringVar(&o.Program, "wasmproxy", "/usr/bin/wasmproxy", "the program that tries plugins")
+	f.StringVar(&o.Settings, "config", "/etc/wasmproxy/wasmproxy.yaml", "settings file of the proxy, for its limits of plugins; it may be missing")
+	f.StringVar(&o.StatusSocket, "status-socket", "/run/wasmproxy/status/status.sock", "status socket of the proxy")
+	f.DurationVar(&o.FetchJitter, "fetch-jitter", 5*time.Minute, "the longest random wait before an update is fetched, so that nodes do not ask the registry all at once")
+	f.DurationVar(&o.Poll, "poll", 5*time.Second, "time between two looks at the proxy and the plugin directory")
+	registryFlags(cmd, &o.Registry)
+	return cmd
+}
+
+func registryFlags(cmd *cobra.Command, c *oci.Client) {
+	cmd.Flags().StringVar(&c.Credentials, "registry-config", "", "file with credentials for registries, in the format of Docker's config.json")
+	cmd.Flags().StringSliceVar(&c.PlainHTTP, "plain-http", nil, "registries that are reached without TLS, as references name them")
+}

@@ -1,0 +1,43 @@
+// Command wasmproxy-fleet brings plugins to the nodes of a cluster: the agent of a node, the controller, and what brings a module to a
+// registry. The proxy itself needs none of it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := command().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "wasmproxy-fleet:", err)
+		os.Exit(1)
+	}
+}
+
+func command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:           "wasmproxy-fleet",
+		Short:         "Bring plugins to the nodes of a cluster, in steps",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	cmd.AddCommand(agentCommand(), controllerCommand(), pushCommand(), pullCommand())
+	return cmd
+}
+
+// logger logs to standard error, also what client-go has to say.
+func logger() *slog.Logger {
+	handler := slog.NewTextHandler(os.Stderr, nil)
+	klog.SetLogger(logr.FromSlogHandler(handler))
+	return slog.New(handler)
+}

@@ -1,0 +1,264 @@
+// Package controller has revisions of NodePlugins come to the nodes in steps. One controller works at a time, by a Lease. It decides
+// by package plan, from what the API server tells. Without it nothing moves: nodes keep what they have.
+package controller
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
+	"github.com/wasmproxy/wasmproxy/fleet/kube"
+	"github.com/wasmproxy/wasmproxy/fleet/plan"
+)
+
+// Finalizer keeps a NodePlugin until no node has its plugin. ForceAnnotation, with the value true, removes it at once: nodes then keep
+// the plugin.
+const (
+	Finalizer       = "fleet.wasmproxy.io/nodes"
+	ForceAnnotation = "fleet.wasmproxy.io/force-delete"
+)
+
+// pluginLabel has the name of the NodePlugin of a ControllerRevision.
+const pluginLabel = "fleet.wasmproxy.io/plugin"
+
+// keptRevisions is how many revisions of a plugin are kept beside those in its status.
+const keptRevisions = 5
+
+// Options are those of a controller.
+type Options struct {
+	Namespace string        // of the ControllerRevisions
+	Interval  time.Duration // between two looks at all plugins, and so between two writes of one status
+	Log       *slog.Logger
+}
+
+// Controller is the controller. Run is called once.
+type Controller struct {
+	Options
+	client  *kube.Client
+	plugins *kube.Store[*v1alpha1.NodePlugin]
+	reports *kube.Store[*v1alpha1.PluginNode]
+	nodes   *kube.Store[node]
+}
+
+// node is what is needed of a Node.
+type node struct {
+	labels  map[string]string
+	ready   bool
+	changed time.Time
+}
+
+// New makes a controller.
+func New(client *kube.Client, o Options) *Controller {
+	return &Controller{
+		Options: o, client: client,
+		plugins: kube.NewStore(func(o runtime.Object) *v1alpha1.NodePlugin { return o.(*v1alpha1.NodePlugin) }),
+		reports: kube.NewStore(func(o runtime.Object) *v1alpha1.PluginNode { return o.(*v1alpha1.PluginNode) }),
+		nodes:   kube.NewStore(func(o runtime.Object) node { return readNode(o.(*corev1.Node)) }),
+	}
+}
+
+func readNode(n *corev1.Node) node {
+	has := node{labels: n.Labels, changed: n.CreationTimestamp.Time}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			has.ready, has.changed = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
+		}
+	}
+	return has
+}
+
+// Run works until ctx is done, which is when another controller may lead.
+func (c *Controller) Run(ctx context.Context) {
+	go c.plugins.Run(ctx, c.client.Fleet, "nodeplugins", &v1alpha1.NodePlugin{})
+	go c.reports.Run(ctx, c.client.Fleet, "pluginnodes", &v1alpha1.PluginNode{})
+	go c.nodes.Run(ctx, c.client.Core, "nodes", &corev1.Node{})
+	tick := time.NewTicker(c.Interval)
+	defer tick.Stop()
+	for {
+		c.reconcile(ctx, time.Now())
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// reconcile looks at each plugin once. Nothing follows from what was not listed.
+func (c *Controller) reconcile(ctx context.Context, now time.Time) {
+	plugins, first := c.plugins.All()
+	reports, second := c.reports.All()
+	nodes, third := c.nodes.All()
+	if !first || !second || !third {
+		return
+	}
+	for name, p := range plugins {
+		err := c.follow(ctx, p.DeepCopy(), joined(name, reports, nodes), now)
+		if err != nil && !apierrors.IsConflict(err) && ctx.Err() == nil { // with a conflict there is news to come
+			c.Log.WarnContext(ctx, "cannot do what a NodePlugin says", "plugin", name, "error", err)
+		}
+	}
+}
+
+// joined are the nodes that have an agent, and what these say of a plugin.
+func joined(plugin string, reports map[string]*v1alpha1.PluginNode, nodes map[string]node) (all []plan.Node) {
+	for name, r := range reports {
+		is, there := nodes[name]
+		if !there { // the report is garbage
+			continue
+		}
+		n := plan.Node{Name: name, Labels: is.labels, Ready: is.ready, Changed: is.changed, Bypassed: r.Bypassed}
+		if i := slices.IndexFunc(r.Plugins, func(p v1alpha1.PluginReport) bool { return p.Name == plugin }); i >= 0 {
+			n.Report = &r.Plugins[i]
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// follow brings one plugin on by a step at the most.
+func (c *Controller) follow(ctx context.Context, p *v1alpha1.NodePlugin, nodes []plan.Node, now time.Time) error {
+	desired := v1alpha1.NoRevision
+	switch has := slices.Contains(p.Finalizers, Finalizer); {
+	case p.DeletionTimestamp != nil && !has: // others' finalizers keep it
+		return nil
+	case p.DeletionTimestamp != nil:
+		if gone(nodes) || p.Annotations[ForceAnnotation] == "true" {
+			return c.setFinalizers(ctx, p, slices.DeleteFunc(slices.Clone(p.Finalizers), func(f string) bool { return f == Finalizer }))
+		}
+	case !has: // before a node can have it
+		return c.setFinalizers(ctx, p, append(slices.Clone(p.Finalizers), Finalizer))
+	default:
+		name, err := c.revise(ctx, p)
+		if err != nil {
+			return err
+		}
+		desired = name
+	}
+	selected, err := selectedBy(p, nodes)
+	if err != nil {
+		return err
+	}
+	status := plan.Next(plan.Input{Now: now, Generation: p.Generation, Rollout: p.Spec.Rollout, Desired: desired, Status: p.Status, Nodes: selected})
+	if equality.Semantic.DeepEqual(p.Status, status) {
+		return nil
+	}
+	c.say(ctx, p, status)
+	p.Status = status
+	return c.client.SaveStatus(ctx, p)
+}
+
+// gone reports whether no node names the plugin. One that is switched off does, until it is on again.
+func gone(nodes []plan.Node) bool {
+	return !slices.ContainsFunc(nodes, func(n plan.Node) bool { return n.Report != nil })
+}
+
+// selectedBy are the nodes that the plugin is for. A removal is for all.
+func selectedBy(p *v1alpha1.NodePlugin, nodes []plan.Node) (selected []plan.Node, err error) {
+	if p.DeletionTimestamp != nil {
+		return nodes, nil
+	}
+	for _, n := range nodes {
+		selects, err := plan.Selects(p.Spec.NodeSelector, n.Labels)
+		if err != nil {
+			return nil, fmt.Errorf("reading spec.nodeSelector: %w", err)
+		}
+		if selects {
+			selected = append(selected, n)
+		}
+	}
+	return selected, nil
+}
+
+func (c *Controller) setFinalizers(ctx context.Context, p *v1alpha1.NodePlugin, finalizers []string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": finalizers, "resourceVersion": p.ResourceVersion}})
+	if err != nil {
+		return err
+	}
+	return c.client.PatchNodePlugin(ctx, p.Name, patch)
+}
+
+// say logs where nodes are to go.
+func (c *Controller) say(ctx context.Context, p *v1alpha1.NodePlugin, now v1alpha1.NodePluginStatus) {
+	step := func(s v1alpha1.NodePluginStatus) string {
+		switch {
+		case s.Update != nil && s.Update.Halted != "":
+			return s.Update.Revision + " halted: " + s.Update.Halted
+		case s.Update != nil:
+			return s.Update.Revision + " at step " + s.Update.Step
+		case s.Stable != nil && s.RolledBack != "":
+			return s.Stable.Revision + ", since " + s.RolledBack + " was rolled back"
+		case s.Stable != nil:
+			return s.Stable.Revision
+		}
+		return ""
+	}
+	if to := step(now); to != step(p.Status) {
+		c.Log.InfoContext(ctx, "plugin goes on", "plugin", p.Name, "to", to, "nodes", now.Nodes.Selected, "failing", now.Nodes.Failing)
+	}
+}
+
+// revise makes the revision of a plugin's spec, if it is not there, and returns its name.
+func (c *Controller) revise(ctx context.Context, p *v1alpha1.NodePlugin) (string, error) {
+	name, err := v1alpha1.RevisionName(p.Name, p.Spec.RevisionSpec)
+	if err != nil {
+		return "", err
+	}
+	if inStatus(p.Status, name) { // it was made then
+		return name, nil
+	}
+	data, err := json.Marshal(p.Spec.RevisionSpec)
+	if err != nil {
+		return "", err
+	}
+	err = c.client.CreateRevision(ctx, &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: c.Namespace, Labels: map[string]string{pluginLabel: p.Name},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodePlugin", Name: p.Name, UID: p.UID}},
+		},
+		Data: runtime.RawExtension{Raw: data}, Revision: p.Generation,
+	})
+	if apierrors.IsAlreadyExists(err) {
+		return name, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("making the revision %s: %w", name, err)
+	}
+	return name, c.prune(ctx, p, name)
+}
+
+// inStatus reports whether a status names a revision.
+func inStatus(s v1alpha1.NodePluginStatus, revision string) bool {
+	stable := s.Stable != nil && s.Stable.Revision == revision
+	return stable || s.RolledBack == revision || s.Update != nil && s.Update.Revision == revision
+}
+
+// prune removes the oldest revisions that no node is to have.
+func (c *Controller) prune(ctx context.Context, p *v1alpha1.NodePlugin, made string) error {
+	all, err := c.client.Revisions(ctx, c.Namespace, pluginLabel+"="+p.Name)
+	if err != nil {
+		return fmt.Errorf("listing the revisions of %s: %w", p.Name, err)
+	}
+	all = slices.DeleteFunc(all, func(r appsv1.ControllerRevision) bool { return r.Name == made || inStatus(p.Status, r.Name) })
+	slices.SortFunc(all, func(a, b appsv1.ControllerRevision) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	var errs []error
+	for _, r := range all[:max(0, len(all)-keptRevisions)] {
+		errs = append(errs, c.client.DeleteRevision(ctx, c.Namespace, r.Name))
+	}
+	return errors.Join(errs...)
+}
