@@ -34,7 +34,8 @@ type Options struct {
 	StatusSocket string // the proxy's status-socket
 	Registry     oci.Client
 	FetchJitter  time.Duration // the longest random wait before an update is fetched
-	Poll         time.Duration // between looks at the proxy
+	Poll         time.Duration // between looks at the proxy and the plugin directory
+	ReportEvery  time.Duration // the least time between two reports
 	Log          *slog.Logger
 }
 
@@ -77,7 +78,7 @@ func New(client *kube.Client, o Options) (*Agent, error) {
 		return nil, err
 	}
 	a.plugins = kube.NewStore(func(o runtime.Object) *v1alpha1.NodePlugin { return o.(*v1alpha1.NodePlugin) })
-	a.report = reporter{client: client}
+	a.report = reporter{client: client, every: o.ReportEvery}
 	return a, nil
 }
 
@@ -172,7 +173,7 @@ func (a *Agent) try(ctx context.Context, dir, plugin string) error {
 		return err
 	}
 	defer os.RemoveAll(empty)
-	cmd := exec.CommandContext(ctx, a.Program, "plugin", "deliver", dir, "--check-only", "--owner", owner(plugin), "--dir", empty, "--config", a.Settings)
+	cmd := exec.CommandContext(ctx, a.Program, "plugin", "deliver", dir, "--check-only", "--any-name", "--owner", owner(plugin), "--dir", empty, "--config", a.Settings)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	err = cmd.Run()

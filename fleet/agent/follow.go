@@ -75,7 +75,6 @@ func (a *Agent) put(ctx context.Context, p *v1alpha1.NodePlugin, c plan.Choice, 
 		r.Next = a.tryNext(ctx, c.Revision, 0)
 		return nil // the report says so
 	}
-	r.Next = nil
 	has, err := a.load(c.Revision)
 	if err != nil {
 		return err

@@ -15,15 +15,13 @@ import (
 	"github.com/wasmproxy/wasmproxy/runtime/status"
 )
 
-// reportEvery is the least time between two writes of a PluginNode.
-const reportEvery = 10 * time.Second
-
 // maxPlugins is how many plugins a PluginNode has at the most.
 const maxPlugins = 64
 
 // reporter writes the node's PluginNode, and only if there is news.
 type reporter struct {
 	client *kube.Client
+	every  time.Duration
 	last   *v1alpha1.PluginNode // as the API server has it; nil: that is not known
 	wrote  time.Time
 }
@@ -56,7 +54,7 @@ func (r *reporter) write(ctx context.Context, node *metav1.PartialObjectMetadata
 			n.Plugins = append(n.Plugins, since(all[id], r.last.Plugins, now))
 		}
 	}
-	if !news(r.last, n) || now.Sub(r.wrote) < reportEvery {
+	if !news(r.last, n) || now.Sub(r.wrote) < r.every {
 		return nil
 	}
 	r.wrote = now

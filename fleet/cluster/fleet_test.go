@@ -1,0 +1,244 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
+	"github.com/wasmproxy/wasmproxy/fleet/controller"
+	"github.com/wasmproxy/wasmproxy/fleet/kube"
+	"github.com/wasmproxy/wasmproxy/fleet/oci"
+	"github.com/wasmproxy/wasmproxy/fleet/plan"
+)
+
+// TestFleet has a user bring plugins to three nodes of a real API server.
+func TestFleet(t *testing.T) {
+	s := startAPIServer(t)
+	s.apply("namespace/namespace.yaml", "fleet/crds/fleet.wasmproxy.io_nodeplugins.yaml", "fleet/crds/fleet.wasmproxy.io_pluginnodes.yaml",
+		"fleet/rights.yaml", "fleet/policy.yaml", "fleet/agent.yaml", "fleet/controller.yaml")
+	eventually(t, "the kinds are there", func() error {
+		for _, kind := range []string{"/nodeplugins", "/pluginnodes"} {
+			if a, err := s.call(http.MethodGet, group+kind, adminToken, nil); err != nil || a.code != http.StatusOK {
+				return fmt.Errorf("%s: %v, %d", kind, err, a.code)
+			}
+		}
+		return nil
+	})
+	f := &fleet{t: t, s: s, artifacts: map[string]string{}, digests: map[string]string{}}
+	program := filepath.Join(t.TempDir(), "wasmproxy")
+	run(t, "go", "build", "-C", "../..", "-buildvcs=false", "-o", program, "./cmd/wasmproxy")
+	host := f.startRegistry("noop", "quota", "fail", "nonsense")
+	for i := range 3 {
+		f.nodes = append(f.nodes, startNode(t, s, fmt.Sprintf("node-%d", i+1), program, host))
+	}
+	t.Run("Refusals", func(t *testing.T) { testRefusals(t, s) })
+	t.Run("Rights", func(t *testing.T) { testRights(t, s) })
+
+	config := s.config(s.token("wasmproxy-controller", ""))
+	client, err := kube.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := controller.Options{Namespace: "wasmproxy", Interval: 300 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&testLog{t, "controller"}, nil))}
+	during(t, func(ctx context.Context) {
+		if err := controller.Lead(ctx, config, "wasmproxy", "test", func(ctx context.Context) { controller.New(client, o).Run(ctx) }); err != nil {
+			t.Errorf("leading: %v", err)
+		}
+	})
+	callAll(t, f.nodes)
+	f.lifeOfAPlugin()
+}
+
+// fleet is the three nodes, and the modules in the registry.
+type fleet struct {
+	t                  *testing.T
+	s                  *apiServer
+	nodes              []*node
+	artifacts, digests map[string]string // by the name of a module
+}
+
+func (f *fleet) startRegistry(modules ...string) (host string) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	f.t.Cleanup(server.Close)
+	host = strings.TrimPrefix(server.URL, "http://")
+	for _, name := range modules {
+		module, err := os.ReadFile("../../testdata/wat/" + name + ".wasm")
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if f.artifacts[name], err = (oci.Client{PlainHTTP: []string{host}}).Push(f.t.Context(), host+"/plugins/"+name, module); err != nil {
+			f.t.Fatal(err)
+		}
+		f.digests[name] = fmt.Sprintf("%x", sha256.Sum256(module))
+	}
+	return host
+}
+
+func (f *fleet) get(id string) *v1alpha1.NodePlugin {
+	f.t.Helper()
+	p := new(v1alpha1.NodePlugin)
+	f.s.must(http.MethodGet, group+"/nodeplugins/"+id, "", p)
+	return p
+}
+
+// have is how many nodes have a module for a plugin.
+func (f *fleet) have(id, module string) (n int) {
+	for _, node := range f.nodes {
+		if digest, _ := node.has(f.t, id); digest == f.digests[module] {
+			n++
+		}
+	}
+	return n
+}
+
+// set gives a plugin another artifact.
+func (f *fleet) set(id, module string, bakeSeconds int) {
+	f.t.Helper()
+	f.s.must(http.MethodPatch, group+"/nodeplugins/"+id, fmt.Sprintf(`{"spec": {"artifact": %q, "rollout": {"bakeSeconds": %d}}}`,
+		f.artifacts[module], bakeSeconds), nil)
+}
+
+// complete waits until all nodes have a module, and holds that never more have it than the step of the moment says.
+func (f *fleet) complete(id, module string) {
+	f.t.Helper()
+	most := map[string]int{}
+	eventually(f.t, module+" is on all nodes", func() error {
+		n, p := f.have(id, module), f.get(id)
+		if u := p.Status.Update; u != nil && p.Status.ObservedGeneration == p.Generation {
+			most[u.Step] = max(most[u.Step], n)
+			may := 0
+			for _, node := range f.nodes {
+				if plan.Choose(&p.Status, node.name).Revision == u.Revision {
+					may++
+				}
+			}
+			if n > may {
+				f.t.Errorf("%d nodes have %s at step %s, and %d may", n, module, u.Step, may)
+			}
+		}
+		if p.Status.ObservedGeneration != p.Generation || !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.Ready) {
+			return fmt.Errorf("the status is %+v", p.Status)
+		}
+		if healthy := int(p.Status.Nodes.Healthy); healthy < len(f.nodes) {
+			return fmt.Errorf("%d of %d nodes are healthy", healthy, len(f.nodes))
+		}
+		return nil
+	})
+	if n := f.have(id, module); n != len(f.nodes) {
+		f.t.Errorf("%d nodes have %s in the end", n, module)
+	}
+	if most["Fetch"] > 0 || most["Canary"] > 1 || most["34%"] > 2 {
+		f.t.Errorf("nodes that had %s, by step: %v", module, most)
+	}
+}
+
+// rolledBack waits until a revision is taken back, and holds that it was on so many nodes at the most, and on none in the end.
+func (f *fleet) rolledBack(id, module, stable string, atMost int) {
+	f.t.Helper()
+	most := 0
+	eventually(f.t, module+" is rolled back", func() error {
+		most = max(most, f.have(id, module))
+		p := f.get(id)
+		if !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.Stalled) || p.Status.ObservedGeneration != p.Generation {
+			return fmt.Errorf("the status is %+v", p.Status)
+		}
+		if n := f.have(id, stable); n != len(f.nodes) || int(p.Status.Nodes.Healthy) != n {
+			return fmt.Errorf("%d nodes have %s again, of which %d are healthy", n, stable, p.Status.Nodes.Healthy)
+		}
+		return nil
+	})
+	if most > atMost {
+		f.t.Errorf("%d nodes had %s, and %d at the most should", most, module, atMost)
+	}
+}
+
+func (f *fleet) lifeOfAPlugin() {
+	t, id := f.t, "50-guest"
+	f.s.must(http.MethodPost, group+"/nodeplugins?fieldValidation=Strict", `{"apiVersion": "fleet.wasmproxy.io/v1alpha1", "kind": "NodePlugin",
+		"metadata": {"name": "`+id+`"}, "spec": {"artifact": "`+f.artifacts["noop"]+`", "nodeSelector": {"matchLabels": {"pool": "batch"}},
+		"settings": {"match": {"namespaces": ["!kube-system"]}, "config": {"any": ["JSON", 1]}},
+		"rollout": {"steps": [34, 100], "bakeSeconds": 1}}}`, nil)
+	f.complete(id, "noop")
+
+	f.set(id, "quota", 1)
+	f.complete(id, "quota")
+
+	f.set(id, "nonsense", 1) // the proxy would not load it: no node switches
+	f.rolledBack(id, "nonsense", "quota", 0)
+	if e := f.get(id).Status.Examples; len(e) == 0 || e[0].Reason != "Refused" {
+		t.Errorf("the examples of a module that does not load are %+v", e)
+	}
+
+	f.set(id, "fail", 60) // its calls fail: the canary goes back by itself, and the controller then
+	f.rolledBack(id, "fail", "quota", 1)
+	if e := f.get(id).Status.Examples; len(e) != 1 || e[0].Reason != "Failing" || !strings.Contains(e[0].Message, "failed its probation") {
+		t.Errorf("the examples of a plugin that fails are %+v", e)
+	}
+
+	f.s.must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"disabled": true}}`, nil)
+	eventually(t, "the plugin is disabled on all nodes", func() error {
+		for _, n := range f.nodes {
+			if digest, enabled := n.has(t, id); digest != f.digests["quota"] || enabled {
+				return fmt.Errorf("on %s it has the digest %q, and enabled is %v", n.name, digest, enabled)
+			}
+		}
+		return nil
+	})
+	f.handMade()
+	f.s.must(http.MethodDelete, group+"/nodeplugins/"+id, "", nil)
+	eventually(t, "the plugin is removed", func() error {
+		a, err := f.s.call(http.MethodGet, group+"/nodeplugins/"+id, adminToken, nil)
+		if err == nil && a.code != http.StatusNotFound {
+			err = fmt.Errorf("the object is there: %s", a.body)
+		}
+		return err
+	})
+	for _, n := range f.nodes {
+		if digest, _ := n.has(t, id); digest != "" {
+			t.Errorf("%s still has the module %s", n.name, digest)
+		}
+	}
+}
+
+// handMade is a file that somebody has made on a node: it stays, and the other nodes get the plugin.
+func (f *fleet) handMade() {
+	f.t.Helper()
+	const id, text = "60-mine", `{"remote-endpoint": "/nowhere", "runtime-hooks": ["PreRunPodSandbox"], "enabled": false}`
+	file := filepath.Join(f.nodes[1].plugins(), id+".json")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		f.t.Fatal(err)
+	}
+	f.s.must(http.MethodPost, group+"/nodeplugins", `{"apiVersion": "fleet.wasmproxy.io/v1alpha1", "kind": "NodePlugin",
+		"metadata": {"name": "`+id+`"}, "spec": {"artifact": "`+f.artifacts["noop"]+`", "rollout": {"steps": [100], "bakeSeconds": 1}}}`, nil)
+	eventually(f.t, "the other nodes have the plugin", func() error {
+		p := f.get(id)
+		if p.Status.Nodes.Healthy != 2 || p.Status.Nodes.Apart != 1 {
+			return fmt.Errorf("the status is %+v", p.Status)
+		}
+		return nil
+	})
+	if has, err := os.ReadFile(file); err != nil || string(has) != text {
+		f.t.Errorf("the file that was made by hand is %q (%v)", has, err)
+	}
+	n := new(v1alpha1.PluginNode)
+	f.s.must(http.MethodGet, group+"/pluginnodes/node-2", "", n)
+	for _, p := range n.Plugins {
+		if p.Name == id && (p.Phase != v1alpha1.Blocked || !strings.Contains(p.Message, "no delivery has brought it")) {
+			f.t.Errorf("the node says %+v of a plugin whose file was made by hand", p)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/wasmproxy/wasmproxy/fleet/agent"
+	"github.com/wasmproxy/wasmproxy/fleet/kube"
+	"github.com/wasmproxy/wasmproxy/fleet/oci"
+)
+
+// node is a node with a real proxy and a real agent, before a runtime that runs nothing.
+type node struct {
+	name, dir string
+	kubelet   runtimeapi.RuntimeServiceClient
+}
+
+func (n *node) plugins() string { return filepath.Join(n.dir, "plugins.d") }
+
+// has returns the module's digest in a plugin's JSON file, and whether it is enabled; "" if there is no file.
+func (n *node) has(t *testing.T, id string) (digest string, enabled bool) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(n.plugins(), id+".json"))
+	if os.IsNotExist(err) {
+		return "", false
+	}
+	var file struct {
+		SHA256  string
+		Enabled *bool
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &file)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file.SHA256, file.Enabled == nil || *file.Enabled
+}
+
+// runtime answers what the proxy asks, and starts no pod.
+type runtime struct {
+	runtimeapi.UnimplementedRuntimeServiceServer
+	runtimeapi.UnimplementedImageServiceServer
+}
+
+func (runtime) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
+	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "containerd", RuntimeVersion: "v2.0.0", RuntimeApiVersion: "v1"}, nil
+}
+
+func (runtime) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
+	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{}}, nil
+}
+
+func (runtime) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
+	return &runtimeapi.ListPodSandboxResponse{}, nil
+}
+
+func (runtime) ListContainers(context.Context, *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
+	return &runtimeapi.ListContainersResponse{}, nil
+}
+
+func (runtime) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSandboxRequest) (*runtimeapi.RunPodSandboxResponse, error) {
+	return &runtimeapi.RunPodSandboxResponse{PodSandboxId: "sandbox-" + r.Config.Metadata.Uid}, nil
+}
+
+// startNode starts a node, of which the API server gets the Node and the agent's pod.
+func startNode(t *testing.T, s *apiServer, name, wasmproxy, registry string) *node {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "fleet-") // paths of sockets are short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	n := &node{name: name, dir: dir}
+	for _, sub := range []string{"plugins.d", "state", "data", "cache"} {
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	backend := filepath.Join(dir, "runtime.sock")
+	l, err := net.Listen("unix", backend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	runtimeapi.RegisterRuntimeServiceServer(server, runtime{})
+	runtimeapi.RegisterImageServiceServer(server, runtime{})
+	go server.Serve(l)
+	t.Cleanup(server.Stop)
+	listen, status := filepath.Join(dir, "proxy.sock"), filepath.Join(dir, "status", "s")
+	start(t, exec.Command(wasmproxy, "serve", "--listen", listen, "--backend", "unix://"+backend, "--admin-socket", filepath.Join(dir, "admin.sock"),
+		"--status-socket", status, "--plugin-dir", n.plugins(), "--hook-dir", "", "--state-dir", filepath.Join(dir, "state"),
+		"--data-dir", filepath.Join(dir, "data"), "--cache-dir", filepath.Join(dir, "cache"), "--cgroup-root", "", "--bypass-file", filepath.Join(dir, "bypass")))
+	conn, err := grpc.NewClient("unix://"+listen, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	n.kubelet = runtimeapi.NewRuntimeServiceClient(conn)
+	s.makeNode(name)
+	n.startAgent(t, s, wasmproxy, status, registry)
+	return n
+}
+
+// makeNode makes a Node that is ready, and the agent's pod on it.
+func (s *apiServer) makeNode(name string) {
+	s.t.Helper()
+	now := time.Now().UTC().Format(time.RFC3339)
+	s.must(http.MethodPost, "/api/v1/nodes", `{"metadata": {"name": "`+name+`", "labels": {"pool": "batch"}},
+		"status": {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "`+now+`"}]}}`, nil)
+	s.must(http.MethodPost, "/api/v1/namespaces/wasmproxy/pods", `{"metadata": {"name": "agent-`+name+`"},
+		"spec": {"nodeName": "`+name+`", "serviceAccountName": "wasmproxy-agent", "containers": [{"name": "agent", "image": "i"}]}}`, nil)
+}
+
+func (n *node) startAgent(t *testing.T, s *apiServer, wasmproxy, status, registry string) {
+	t.Helper()
+	client, err := kube.New(s.config(s.token("wasmproxy-agent", "agent-"+n.name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := agent.New(client, agent.Options{
+		Node: n.name, Namespace: "wasmproxy", PluginDir: n.plugins(), Program: wasmproxy, Settings: filepath.Join(n.dir, "wasmproxy.yaml"),
+		StatusSocket: status, Registry: oci.Client{PlainHTTP: []string{registry}},
+		FetchJitter: 10 * time.Millisecond, Poll: 200 * time.Millisecond, ReportEvery: 200 * time.Millisecond,
+		Log: slog.New(slog.NewTextHandler(&testLog{t, n.name}, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	during(t, a.Run)
+}
+
+// during has something run until the test ends.
+func during(t *testing.T, run func(context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { run(ctx); close(ended) }()
+	t.Cleanup(func() { cancel(); <-ended })
+}
+
+// testLog writes to the log of a test.
+type testLog struct {
+	t    *testing.T
+	name string
+}
+
+func (l *testLog) Write(text []byte) (int, error) {
+	l.t.Logf("%s: %s", l.name, text)
+	return len(text), nil
+}
+
+// callAll has each node start pods, until the test ends.
+func callAll(t *testing.T, nodes []*node) {
+	during(t, func(ctx context.Context) {
+		for i := 0; ctx.Err() == nil; i++ {
+			for _, n := range nodes {
+				uid := fmt.Sprintf("%s-%d", n.name, i)
+				n.kubelet.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
+					Metadata: &runtimeapi.PodSandboxMetadata{Name: "p", Namespace: "default", Uid: uid},
+				}}) // refused or not: the plugin was called
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+}

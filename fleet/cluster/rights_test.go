@@ -1,0 +1,126 @@
+package cluster
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+const (
+	group     = "/apis/fleet.wasmproxy.io/v1alpha1"
+	revisions = "/apis/apps/v1/namespaces/wasmproxy/controllerrevisions"
+	policies  = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+)
+
+// someDigest is that of no artifact.
+var someDigest = strings.Repeat("0", 64)
+
+// testRefusals has the API server refuse what a user got wrong.
+func testRefusals(t *testing.T, s *apiServer) {
+	for _, test := range []struct{ name, plugin, spec, want string }{
+		{"a tag alone", "50-qos", `"artifact": "r.example/qos:v1"`, "must name a digest"},
+		{"a name without a number", "qos", `"artifact": "r.example/qos@sha256:%s"`, "the plugin's id on nodes"},
+		{"a setting that is spelled wrong", "50-qos", `"artifact": "r.example/qos@sha256:%s", "settings": {"failure-polcy": "Fail"}`, `unknown field \"spec.settings.failure-polcy\"`},
+		{"a policy that there is not", "50-qos", `"artifact": "r.example/qos@sha256:%s", "settings": {"failure-policy": "Panic"}`, "Unsupported value"},
+		{"a key of match that there is not", "50-qos", `"artifact": "r.example/qos@sha256:%s", "settings": {"match": {"namespace": ["a"]}}`, `unknown field \"spec.settings.match.namespace\"`},
+		{"steps that fall", "50-qos", `"artifact": "r.example/qos@sha256:%s", "rollout": {"steps": [50, 10, 100]}`, "percents must rise"},
+		{"steps that end early", "50-qos", `"artifact": "r.example/qos@sha256:%s", "rollout": {"steps": [1, 50]}`, "percents must rise"},
+		{"a percent that is none", "50-qos", `"artifact": "r.example/qos@sha256:%s", "rollout": {"maxFailing": "2 nodes"}`, "must be a number of nodes, or a percent"},
+	} {
+		spec := test.spec
+		if strings.Contains(spec, "%s") {
+			spec = fmt.Sprintf(spec, someDigest)
+		}
+		body := `{"apiVersion": "fleet.wasmproxy.io/v1alpha1", "kind": "NodePlugin", "metadata": {"name": "` + test.plugin + `"}, "spec": {` + spec + `}}`
+		a, err := s.call(http.MethodPost, group+"/nodeplugins?fieldValidation=Strict", adminToken, []byte(body)) // as kubectl asks
+		if err != nil || a.code < 400 || !strings.Contains(string(a.body), test.want) {
+			t.Errorf("%s: %v: %d %s", test.name, err, a.code, a.body)
+		}
+	}
+}
+
+// testRights tries the token of the agent of one node on all that is not its own.
+func testRights(t *testing.T, s *apiServer) {
+	const own = `{"apiVersion": "fleet.wasmproxy.io/v1alpha1", "kind": "PluginNode", "metadata": {"name": "%s"%s}}`
+	pluginNode := func(name, more string) string { return fmt.Sprintf(own, name, more) }
+	owner := func(kind, name string) string {
+		return `, "ownerReferences": [{"apiVersion": "v1", "kind": "` + kind + `", "name": "` + name + `", "uid": "u"}]`
+	}
+	const plugin = `{"apiVersion": "fleet.wasmproxy.io/v1alpha1", "kind": "NodePlugin", "metadata": {"name": "50-x"}, "spec": {"artifact": "r/p@sha256:`
+	const revision = `{"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": "r1"}, "revision": 1, "data": {}}`
+	s.makeNode("lone")
+	s.must(http.MethodPost, revisions, revision, nil)
+	agent, loose := s.token("wasmproxy-agent", "agent-lone"), s.token("wasmproxy-agent", "")
+	eventually(t, "the policy is active", func() error { // which takes the API server a moment
+		a, err := s.call(http.MethodPost, group+"/pluginnodes?dryRun=All", adminToken, []byte(pluginNode("lone", "")))
+		if err == nil && a.code < 400 {
+			err = fmt.Errorf("a token of no pod has written a PluginNode")
+		}
+		return err
+	})
+	for _, test := range []struct {
+		name, token, method, path, body string
+		want                            int
+		says                            string
+	}{
+		{"its own PluginNode", agent, "POST", group + "/pluginnodes", pluginNode("lone", owner("Node", "lone")), 201, ""},
+		{"the plugins", agent, "GET", group + "/nodeplugins", "", 200, ""},
+		{"a revision", agent, "GET", revisions + "/r1", "", 200, ""},
+		{"its node", agent, "GET", "/api/v1/nodes/lone", "", 200, ""},
+
+		{"a PluginNode of another node", agent, "POST", group + "/pluginnodes", pluginNode("other", ""), 422, "of its own node"},
+		{"a PluginNode with a finalizer", agent, "PUT", group + "/pluginnodes/lone", pluginNode("lone", `, "finalizers": ["a.example/b"]`), 422, "no finalizers"},
+		{"a PluginNode of another owner", agent, "PUT", group + "/pluginnodes/lone", pluginNode("lone", owner("Node", "other")), 422, "the only owner"},
+		{"a PluginNode of another kind's owner", agent, "PUT", group + "/pluginnodes/lone", pluginNode("lone", owner("Pod", "lone")), 422, "the only owner"},
+		{"a patch of its PluginNode", agent, "PATCH", group + "/pluginnodes/lone", "{}", 403, "cannot patch"},
+		{"deleting its PluginNode", agent, "DELETE", group + "/pluginnodes/lone", "", 403, "cannot delete"},
+		{"all PluginNodes", agent, "GET", group + "/pluginnodes", "", 403, "cannot list"},
+		{"a NodePlugin", agent, "POST", group + "/nodeplugins", plugin + someDigest + `"}}`, 403, "cannot create"},
+		{"a NodePlugin's spec", agent, "PATCH", group + "/nodeplugins/50-x", "{}", 403, "cannot patch"},
+		{"a NodePlugin's status", agent, "PATCH", group + "/nodeplugins/50-x/status", "{}", 403, "cannot patch"},
+		{"deleting a NodePlugin", agent, "DELETE", group + "/nodeplugins/50-x", "", 403, "cannot delete"},
+		{"a new revision", agent, "POST", revisions, revision, 403, "cannot create"},
+		{"another content of a revision", agent, "PATCH", revisions + "/r1", `{"data": {"a": 1}}`, 403, "cannot patch"},
+		{"deleting a revision", agent, "DELETE", revisions + "/r1", "", 403, "cannot delete"},
+		{"all revisions", agent, "GET", revisions, "", 403, "cannot list"},
+		{"revisions of another namespace", agent, "GET", "/apis/apps/v1/namespaces/kube-system/controllerrevisions/r1", "", 403, "cannot get"},
+		{"all nodes", agent, "GET", "/api/v1/nodes", "", 403, "cannot list"},
+		{"its node's labels", agent, "PATCH", "/api/v1/nodes/lone", "{}", 403, "cannot patch"},
+		{"its node's status", agent, "PATCH", "/api/v1/nodes/lone/status", "{}", 403, "cannot patch"},
+		{"secrets", agent, "GET", "/api/v1/namespaces/wasmproxy/secrets", "", 403, "cannot list"},
+		{"a secret", agent, "GET", "/api/v1/namespaces/wasmproxy/secrets/pull", "", 403, "cannot get"},
+		{"config maps", agent, "GET", "/api/v1/configmaps", "", 403, "cannot list"},
+		{"pods", agent, "GET", "/api/v1/pods", "", 403, "cannot list"},
+		{"a pod", agent, "POST", "/api/v1/namespaces/wasmproxy/pods", `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}}`, 403, "cannot create"},
+		{"a token", agent, "POST", "/api/v1/namespaces/wasmproxy/serviceaccounts/wasmproxy-controller/token", `{}`, 403, "cannot create"},
+		{"the controller's Lease", agent, "GET", "/apis/coordination.k8s.io/v1/namespaces/wasmproxy/leases/wasmproxy-fleet-controller", "", 403, "cannot get"},
+		{"the policy", agent, "DELETE", policies + "/wasmproxy-agent-own-node", "", 403, "cannot delete"},
+		{"the kind", agent, "DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodeplugins.fleet.wasmproxy.io", "", 403, "cannot delete"},
+		{"a role of more rights", agent, "POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", `{}`, 403, "cannot create"},
+
+		{"a PluginNode by a token of no pod", loose, "PUT", group + "/pluginnodes/lone", pluginNode("lone", ""), 422, "the token names no node"},
+		{"a PluginNode by the administrator", adminToken, "PUT", group + "/pluginnodes/lone", pluginNode("lone", ""), 422, "the token names no node"},
+		{"another content of a revision by the administrator", adminToken, "PATCH", revisions + "/r1", `{"data": {"a": 1}}`, 422, "immutable"},
+	} {
+		body := []byte(test.body)
+		if test.method == "PUT" {
+			body = current(t, s, test.path, test.body)
+		}
+		a, err := s.call(test.method, test.path, test.token, body)
+		if err != nil || a.code != test.want || !strings.Contains(string(a.body), test.says) {
+			t.Errorf("%s: %v: %d, not %d with %q: %s", test.name, err, a.code, test.want, test.says, a.body)
+		}
+	}
+	s.must(http.MethodDelete, group+"/pluginnodes/lone", "", nil)
+}
+
+// current gives an object the resource version that it has.
+func current(t *testing.T, s *apiServer, path, body string) []byte {
+	t.Helper()
+	var has struct {
+		Metadata struct{ ResourceVersion string }
+	}
+	s.must(http.MethodGet, path, "", &has)
+	return []byte(strings.Replace(body, `"metadata": {`, `"metadata": {"resourceVersion": "`+has.Metadata.ResourceVersion+`", `, 1))
+}
