@@ -5,10 +5,11 @@ BIN   := $(CACHE)/bin/wasmproxy
 # Modules of their own, so that nobody who imports this one inherits what they need.
 BENCH := testdata/bench
 E2E   := testdata/e2e
+FLEET := fleet
 KOORD := testdata/koord
 TOOLS := testdata/tools
 # Those with code of this project. The rest, which pin what e2e tests build, are as their authors' tools leave them.
-MODULES := . $(BENCH) $(E2E) $(KOORD) $(TOOLS)
+MODULES := . $(BENCH) $(E2E) $(FLEET) $(KOORD) $(TOOLS)
 
 FUZZTIME ?= 60s
 DURATION ?= 30m
@@ -76,6 +77,7 @@ unit: ## Run the Go tests, under the race detector where goroutines share data
 	go test -vet=off -timeout 20m $(SINGLE)
 	GORACE=atexit_sleep_ms=0 go test $(RACE) -vet=off -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(SINGLE))")
 	go -C $(BENCH) test ./...
+	go -C $(FLEET) test -vet=off $$(go -C $(FLEET) list ./... | grep -v /cluster)
 
 .PHONY: hostile
 hostile: ## Run the tests of hostile guests alone on the machine, without the race detector; only here bounds of wall-clock time are asserted
@@ -89,6 +91,11 @@ koord: ## Compare the proxy with koord-runtime-proxy and its faults; needs gcc
 .PHONY: e2e
 e2e: ## Run pods of a real kubelet through the proxy, on containerd and runc, and have a real Prometheus scrape it; root
 	go -C $(E2E) test -count=1 -timeout 60m -p 1 -v ./internal/isolation ./internal/manifests ./monitoring ./suite
+	$(MAKE) fleet-cluster
+
+.PHONY: fleet-cluster
+fleet-cluster: ## Roll plugins out to three nodes, with agents and the controller on a real kube-apiserver and etcd; root
+	go -C $(FLEET) test -count=1 -timeout 10m -v ./cluster
 
 .PHONY: e2e-debian
 e2e-debian: ## The same on Debian 12's containerd 1.6 and runc 1.1, which speak an older CRI, and twelve trials of e2e-faults; root
@@ -189,4 +196,5 @@ wat: ## Build the guests that are written by hand
 .PHONY: generate
 generate: ## Generate code and tables from package abi, the code of the hook protocol from its .proto, and the tables of docs/operations.md from the program's
 	go generate ./...
+	go -C $(FLEET) generate ./...
 	go test -count=1 -p 1 -run TestTableInTheDocuments ./runtime/doctor ./runtime/observe/metrics ./runtime/observe/slogsink -update

@@ -41,7 +41,7 @@ func TestFleet(t *testing.T) {
 	f := &fleet{t: t, s: s, artifacts: map[string]string{}, digests: map[string]string{}}
 	program := filepath.Join(t.TempDir(), "wasmproxy")
 	run(t, "go", "build", "-C", "../..", "-buildvcs=false", "-o", program, "./cmd/wasmproxy")
-	host := f.startRegistry("noop", "quota", "fail", "nonsense")
+	host := f.startRegistry("noop", "quota", "fail", "missing-abi")
 	for i := range 3 {
 		f.nodes = append(f.nodes, startNode(t, s, fmt.Sprintf("node-%d", i+1), program, host))
 	}
@@ -177,8 +177,8 @@ func (f *fleet) lifeOfAPlugin() {
 	f.set(id, "quota", 1)
 	f.complete(id, "quota")
 
-	f.set(id, "nonsense", 1) // the proxy would not load it: no node switches
-	f.rolledBack(id, "nonsense", "quota", 0)
+	f.set(id, "missing-abi", 1) // the proxy would not load it: no node switches
+	f.rolledBack(id, "missing-abi", "quota", 0)
 	if e := f.get(id).Status.Examples; len(e) == 0 || e[0].Reason != "Refused" {
 		t.Errorf("the examples of a module that does not load are %+v", e)
 	}
@@ -189,7 +189,7 @@ func (f *fleet) lifeOfAPlugin() {
 		t.Errorf("the examples of a plugin that fails are %+v", e)
 	}
 
-	f.s.must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"disabled": true}}`, nil)
+	f.s.must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"disabled": true, "rollout": {"bakeSeconds": 1}}}`, nil)
 	eventually(t, "the plugin is disabled on all nodes", func() error {
 		for _, n := range f.nodes {
 			if digest, enabled := n.has(t, id); digest != f.digests["quota"] || enabled {
