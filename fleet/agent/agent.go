@@ -52,11 +52,12 @@ type Agent struct {
 	fetcher   *fetcher
 	fetched   chan struct{}
 
-	node   *metav1.PartialObjectMetadata // nil until it was read
-	nodeAt time.Time                     // when reading it was tried last
-	state  map[string]delivered          // by plugin
-	loaded map[string]loaded             // by revision
-	report reporter
+	started time.Time
+	node    *metav1.PartialObjectMetadata // nil until it was read
+	nodeAt  time.Time                     // when reading it was tried last
+	state   map[string]delivered          // by plugin
+	loaded  map[string]loaded             // by revision
+	report  reporter
 }
 
 // New makes an agent, and its directory in the plugin directory.
@@ -68,12 +69,12 @@ func New(client *kube.Client, o Options) (*Agent, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("making the agent's directory in the plugin directory: %w", err)
 	}
-	a := &Agent{Options: o, client: client, directory: delivery.Directory(o.PluginDir), fetched: make(chan struct{}, 1), loaded: map[string]loaded{}}
+	a := &Agent{Options: o, client: client, directory: delivery.Directory(o.PluginDir), fetched: make(chan struct{}, 1), loaded: map[string]loaded{}, started: time.Now()}
 	if a.state, err = readState(dir); err != nil {
 		return nil, err
 	}
 	a.revisions = revisions{dir: dir, content: a.content, pull: o.Registry.Pull, try: a.try}
-	a.fetcher = &fetcher{fetch: a.revisions.fetch, changed: a.fetched, known: map[string]*fetching{}}
+	a.fetcher = &fetcher{has: a.revisions.has, fetch: a.revisions.fetch, changed: a.fetched, known: map[string]*fetching{}}
 	if err := a.revisions.tidy(); err != nil {
 		return nil, err
 	}
@@ -109,7 +110,10 @@ func (a *Agent) Run(ctx context.Context) {
 func (a *Agent) reconcile(ctx context.Context) error {
 	objects, listed := a.plugins.All()
 	if !listed { // nothing follows from what is not known
-		return nil
+		if time.Since(a.started) < settle {
+			return nil
+		}
+		return errors.New("the API server has not listed the NodePlugins yet, so the node keeps what it has: see whether the agent can reach it")
 	}
 	if err := a.readNode(ctx); err != nil && a.node == nil {
 		return err

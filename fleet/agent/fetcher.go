@@ -17,6 +17,7 @@ const (
 
 // fetcher fetches revisions side by side with what else the agent does, and tries again until there is an answer.
 type fetcher struct {
+	has     func(revision string) bool // on disk
 	fetch   func(ctx context.Context, revision string) error
 	changed chan<- struct{} // gets an element, if there is room, when a fetch has ended
 
@@ -38,6 +39,10 @@ func (f *fetcher) want(ctx context.Context, revision string, jitter time.Duratio
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	one, there := f.known[revision]
+	if !there && f.has(revision) { // an agent that starts anew knows at once what it has
+		one, there = &fetching{cancel: func() {}, urgent: make(chan struct{}), done: true}, true
+		f.known[revision] = one
+	}
 	if !there {
 		ctx, cancel := context.WithCancel(ctx)
 		one = &fetching{cancel: cancel, urgent: make(chan struct{})}

@@ -46,6 +46,12 @@ func (r revisions) read(name string) (*v1alpha1.RevisionSpec, error) {
 	return parse(name, text)
 }
 
+// has reports whether a revision is on disk.
+func (r revisions) has(name string) bool {
+	_, err := r.read(name)
+	return err == nil
+}
+
 // parse reads the content of a revision, whose name must be that of its content.
 func parse(name string, text []byte) (*v1alpha1.RevisionSpec, error) {
 	spec := new(v1alpha1.RevisionSpec)

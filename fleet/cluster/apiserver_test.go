@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,9 +32,11 @@ const adminToken = "admin"
 
 // apiServer is a kube-apiserver with an etcd of its own, without any controller of Kubernetes.
 type apiServer struct {
-	t      *testing.T
-	url    string
-	client *http.Client
+	t       *testing.T
+	url     string
+	client  *http.Client
+	command []string
+	kill    func()
 }
 
 func startAPIServer(t *testing.T) *apiServer {
@@ -48,19 +51,26 @@ func startAPIServer(t *testing.T) *apiServer {
 	start(t, exec.Command(filepath.Join(dir, "etcd"), "--data-dir="+filepath.Join(dir, "etcd-data"), "--unsafe-no-fsync",
 		"--listen-client-urls="+etcd, "--advertise-client-urls="+etcd,
 		"--listen-peer-urls="+peers, "--initial-advertise-peer-urls="+peers, "--initial-cluster=default="+peers))
-	start(t, exec.Command(filepath.Join(dir, "kube-apiserver"), "--etcd-servers="+etcd,
-		"--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+filepath.Join(dir, "certificates"),
-		"--token-auth-file="+filepath.Join(dir, "tokens"), "--authorization-mode=Node,RBAC",
-		"--service-account-issuer=https://fleet", "--service-account-key-file="+key, "--service-account-signing-key-file="+key,
-		"--service-cluster-ip-range=10.96.0.0/24", "--endpoint-reconciler-type=none",
-		"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition")) // they wait for controllers, of which there are none
 	s := &apiServer{t: t, url: "https://127.0.0.1:" + port,
 		client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}} // its certificate is its own
-	eventually(t, "the API server is ready", func() error {
+	s.command = []string{filepath.Join(dir, "kube-apiserver"), "--etcd-servers=" + etcd,
+		"--bind-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + filepath.Join(dir, "certificates"),
+		"--token-auth-file=" + filepath.Join(dir, "tokens"), "--authorization-mode=Node,RBAC",
+		"--service-account-issuer=https://fleet", "--service-account-key-file=" + key, "--service-account-signing-key-file=" + key,
+		"--service-cluster-ip-range=10.96.0.0/24", "--endpoint-reconciler-type=none",
+		"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"} // they wait for controllers, of which there are none
+	s.start()
+	return s
+}
+
+// start starts the API server, also after kill.
+func (s *apiServer) start() {
+	s.t.Helper()
+	s.kill = start(s.t, exec.Command(s.command[0], s.command[1:]...))
+	eventually(s.t, "the API server is ready", func() error {
 		resp, err := s.call(http.MethodGet, "/readyz", adminToken, nil)
 		return errors.Join(err, resp.wrong(http.StatusOK))
 	})
-	return s
 }
 
 func writeKey(file string) error {
@@ -86,8 +96,8 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// start starts a process, which ends with the test. Its last lines are shown if the test fails.
-func start(t *testing.T, cmd *exec.Cmd) {
+// start starts a process, which ends with the test, or before that when kill is called. Its last lines are shown if the test fails.
+func start(t *testing.T, cmd *exec.Cmd) (kill func()) {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
@@ -97,14 +107,18 @@ func start(t *testing.T, cmd *exec.Cmd) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	kill = sync.OnceFunc(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
+	})
+	t.Cleanup(func() {
+		kill()
 		if text, _ := os.ReadFile(log.Name()); t.Failed() {
 			t.Logf("the last lines of %s:\n%s", filepath.Base(cmd.Path), text[max(0, len(text)-3000):])
 		}
 		log.Close()
 	})
+	return kill
 }
 
 func run(t *testing.T, name string, args ...string) {

@@ -55,8 +55,10 @@ func TestFleet(t *testing.T) {
 	}
 	o := controller.Options{Namespace: "wasmproxy", Interval: 300 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&testLog{t, "controller"}, nil))}
 	during(t, func(ctx context.Context) {
-		if err := controller.Lead(ctx, config, "wasmproxy", "test", func(ctx context.Context) { controller.New(client, o).Run(ctx) }); err != nil {
-			t.Errorf("leading: %v", err)
+		for ctx.Err() == nil { // its pod is started again after it has lost its Lease
+			if err := controller.Lead(ctx, config, "wasmproxy", "test", func(ctx context.Context) { controller.New(client, o).Run(ctx) }); err != nil {
+				t.Errorf("leading: %v", err)
+			}
 		}
 	})
 	callAll(t, f.nodes)
@@ -175,7 +177,9 @@ func (f *fleet) lifeOfAPlugin() {
 	f.complete(id, "noop")
 
 	f.set(id, "quota", 1)
+	f.withoutAPIServer(id, "quota")
 	f.complete(id, "quota")
+	f.atRest(id)
 
 	f.set(id, "missing-abi", 1) // the proxy would not load it: no node switches
 	f.rolledBack(id, "missing-abi", "quota", 0)
@@ -240,5 +244,71 @@ func (f *fleet) handMade() {
 		if p.Name == id && (p.Phase != v1alpha1.Blocked || !strings.Contains(p.Message, "no delivery has brought it")) {
 			f.t.Errorf("the node says %+v of a plugin whose file was made by hand", p)
 		}
+	}
+}
+
+// withoutAPIServer kills the API server when the first node has switched: the nodes keep what they have, and an agent that starts
+// meanwhile changes nothing.
+func (f *fleet) withoutAPIServer(id, module string) {
+	f.t.Helper()
+	eventually(f.t, "the first node has "+module, func() error {
+		if f.have(id, module) == 0 {
+			return fmt.Errorf("no node has it")
+		}
+		return nil
+	})
+	f.s.kill()
+	for _, n := range f.nodes {
+		n.stopAgent()
+	}
+	before := f.files(id)
+	for _, n := range f.nodes {
+		n.stopAgent = n.agent()
+	}
+	time.Sleep(2 * time.Second)
+	if now := f.files(id); now != before {
+		f.t.Errorf("without the API server the nodes had\n%s\nand have\n%s", before, now)
+	}
+	f.s.start()
+}
+
+// files are a plugin's JSON files on all nodes.
+func (f *fleet) files(id string) (all string) {
+	for _, n := range f.nodes {
+		text, err := os.ReadFile(filepath.Join(n.plugins(), id+".json"))
+		all += fmt.Sprintf("%s: %v\n%s\n", n.name, err, text)
+	}
+	return all
+}
+
+// atRest holds that nobody writes when nothing happens, also when an agent starts anew and has lost what it had delivered.
+func (f *fleet) atRest(id string) {
+	f.t.Helper()
+	versions := func() string {
+		var all struct {
+			Items []struct {
+				Metadata struct{ Name, ResourceVersion string }
+			}
+		}
+		f.s.must(http.MethodGet, group+"/pluginnodes", "", &all)
+		return fmt.Sprint(all, f.get(id).ResourceVersion)
+	}
+	before := versions()
+	for _, n := range f.nodes {
+		n.stopAgent()
+	}
+	if err := os.Remove(filepath.Join(f.nodes[0].plugins(), ".fleet", "delivered.json")); err != nil {
+		f.t.Fatal(err)
+	}
+	for _, n := range f.nodes {
+		n.stopAgent = n.agent()
+	}
+	eventually(f.t, "an agent knows again what it had delivered", func() error {
+		_, err := os.Stat(filepath.Join(f.nodes[0].plugins(), ".fleet", "delivered.json"))
+		return err
+	})
+	time.Sleep(2 * time.Second)
+	if now := versions(); now != before {
+		f.t.Errorf("at rest the objects had the versions\n%s\nand have\n%s", before, now)
 	}
 }

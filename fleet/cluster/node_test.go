@@ -26,6 +26,8 @@ import (
 type node struct {
 	name, dir string
 	kubelet   runtimeapi.RuntimeServiceClient
+	agent     func() (stop func()) // starts it
+	stopAgent func()
 }
 
 func (n *node) plugins() string { return filepath.Join(n.dir, "plugins.d") }
@@ -111,7 +113,9 @@ func startNode(t *testing.T, s *apiServer, name, wasmproxy, registry string) *no
 	t.Cleanup(func() { conn.Close() })
 	n.kubelet = runtimeapi.NewRuntimeServiceClient(conn)
 	s.makeNode(name)
-	n.startAgent(t, s, wasmproxy, status, registry)
+	token := s.token("wasmproxy-agent", "agent-"+name)
+	n.agent = func() func() { return n.startAgent(t, s, token, wasmproxy, status, registry) }
+	n.stopAgent = n.agent()
 	return n
 }
 
@@ -125,9 +129,9 @@ func (s *apiServer) makeNode(name string) {
 		"spec": {"nodeName": "`+name+`", "serviceAccountName": "wasmproxy-agent", "containers": [{"name": "agent", "image": "i"}]}}`, nil)
 }
 
-func (n *node) startAgent(t *testing.T, s *apiServer, wasmproxy, status, registry string) {
+func (n *node) startAgent(t *testing.T, s *apiServer, token, wasmproxy, status, registry string) (stop func()) {
 	t.Helper()
-	client, err := kube.New(s.config(s.token("wasmproxy-agent", "agent-"+n.name)))
+	client, err := kube.New(s.config(token))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,15 +144,17 @@ func (n *node) startAgent(t *testing.T, s *apiServer, wasmproxy, status, registr
 	if err != nil {
 		t.Fatal(err)
 	}
-	during(t, a.Run)
+	return during(t, a.Run)
 }
 
-// during has something run until the test ends.
-func during(t *testing.T, run func(context.Context)) {
+// during has something run until stop is called, or the test ends.
+func during(t *testing.T, run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { run(ctx); close(ended) }()
-	t.Cleanup(func() { cancel(); <-ended })
+	stop = func() { cancel(); <-ended }
+	t.Cleanup(stop)
+	return stop
 }
 
 // testLog writes to the log of a test.

@@ -1,0 +1,37 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
+	"github.com/wasmproxy/wasmproxy/runtime/status"
+)
+
+func TestPhase(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	ours, other := &status.Version{Settings: "ours"}, &status.Version{Settings: "other"}
+	for _, test := range []struct {
+		name string
+		of   status.Plugin
+		age  time.Duration // of the delivery
+		want v1alpha1.Phase
+	}{
+		{"active", status.Plugin{State: status.Active, Active: ours}, time.Hour, v1alpha1.Healthy},
+		{"on probation", status.Plugin{State: status.Active, Active: ours, Probation: now.Add(time.Minute)}, time.Hour, v1alpha1.Probation},
+		{"the version before is active", status.Plugin{State: status.Active, Active: other, Pending: ours}, time.Hour, v1alpha1.Waiting},
+		{"it went back", status.Plugin{State: status.Active, Active: other, Failure: &status.FileFailure{Since: now}}, time.Minute, v1alpha1.Failing},
+		{"a failure of files before", status.Plugin{State: status.Active, Active: other, Failure: &status.FileFailure{Since: now.Add(-time.Hour)}}, time.Second, v1alpha1.Waiting},
+		{"a failure that stays", status.Plugin{State: status.Active, Active: other, Failure: &status.FileFailure{Since: now.Add(-time.Hour)}}, time.Minute, v1alpha1.Failing},
+		{"disabled", status.Plugin{State: status.Disabled}, time.Hour, v1alpha1.Disabled},
+	} {
+		test.of.ID = "50-p"
+		got, _ := phase([]status.Plugin{{ID: "10-other"}, test.of}, "50-p", delivered{Settings: "ours", Time: now.Add(-test.age)}, now)
+		if got != test.want {
+			t.Errorf("%s: %s, not %s", test.name, got, test.want)
+		}
+	}
+	if got, _ := phase(nil, "50-p", delivered{}, now); got != v1alpha1.Waiting {
+		t.Errorf("a plugin that the proxy does not know is %s", got)
+	}
+}

@@ -1,0 +1,121 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/wasmproxy/wasmproxy/fleet/api/v1alpha1"
+	"github.com/wasmproxy/wasmproxy/fleet/oci"
+)
+
+// module begins as a module does.
+const module = "\x00asm\x01\x00\x00\x00"
+
+// shelf is revisions on a real disk, whose content and modules are those of the test.
+func shelf(t *testing.T, spec v1alpha1.RevisionSpec) (r revisions, name string, content *[]byte) {
+	t.Helper()
+	text, err := json.Marshal(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name, err = v1alpha1.RevisionName("50-p", spec); err != nil {
+		t.Fatal(err)
+	}
+	content = &text
+	return revisions{
+		dir:     t.TempDir(),
+		content: func(context.Context, string) ([]byte, error) { return *content, nil },
+		pull:    func(context.Context, string) ([]byte, error) { return []byte(module), nil },
+		try:     func(context.Context, string, string) error { return nil },
+	}, name, content
+}
+
+func TestFetch(t *testing.T) {
+	r, name, _ := shelf(t, v1alpha1.RevisionSpec{Artifact: "r/p@sha256:1", Settings: &v1alpha1.Settings{Timeout: "1s", Config: []byte(`{"a": 1}`)}})
+	if r.has(name) {
+		t.Error("a revision is there before it was fetched")
+	}
+	if err := r.fetch(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	has, err := r.load(name)
+	if err != nil || has.plugin.ID != "50-p" || !strings.Contains(string(has.plugin.Text), `"timeout": "1s"`) {
+		t.Errorf("what was fetched is %+v (%v)", has, err)
+	}
+	if got, err := r.module(name); err != nil || string(got) != module {
+		t.Errorf("the module is %q (%v)", got, err)
+	}
+	var off struct{ Enabled *bool }
+	if err := json.Unmarshal(has.disabled, &off); err != nil || off.Enabled == nil || *off.Enabled {
+		t.Errorf("the file that switches the plugin off is %s (%v)", has.disabled, err)
+	}
+	if err := os.WriteFile(r.path(name, "50-p.wasm"), []byte(module+"!"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.module(name); err == nil {
+		t.Error("a module that has changed on disk is delivered")
+	}
+}
+
+// TestFetchRefuses leaves nothing under the revision's name, and says whether another try can help.
+func TestFetchRefuses(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		change  func(*revisions, *[]byte)
+		refused bool
+	}{
+		{"content that is not of this name", func(_ *revisions, content *[]byte) { *content = []byte(`{"artifact": "r/other@sha256:1"}`) }, true},
+		{"content that is not JSON", func(_ *revisions, content *[]byte) { *content = []byte(`{`) }, true},
+		{"a registry that lies", func(r *revisions, _ *[]byte) {
+			r.pull = func(context.Context, string) ([]byte, error) { return nil, fmt.Errorf("pulling: %w", oci.ErrContent) }
+		}, true},
+		{"a registry that is away", func(r *revisions, _ *[]byte) {
+			r.pull = func(context.Context, string) ([]byte, error) { return nil, errors.New("connection refused") }
+		}, false},
+		{"a module that the proxy would not load", func(r *revisions, _ *[]byte) {
+			r.try = func(context.Context, string, string) error { return fmt.Errorf("%w: no hook", errRefused) }
+		}, true},
+	} {
+		r, name, content := shelf(t, v1alpha1.RevisionSpec{Artifact: "r/p@sha256:1"})
+		test.change(&r, content)
+		if err := r.fetch(t.Context(), name); err == nil || errors.Is(err, errRefused) != test.refused {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if entries, err := os.ReadDir(r.dir); err != nil || len(entries) > 0 {
+			t.Errorf("%s: it leaves %v (%v)", test.name, entries, err)
+		}
+	}
+}
+
+// TestFetcherTriesAgain until there is an answer, and forgets a refusal only with the revision.
+func TestFetcherTriesAgain(t *testing.T) {
+	changed, tries := make(chan struct{}, 1), 0
+	f := &fetcher{changed: changed, known: map[string]*fetching{}, has: func(string) bool { return false },
+		fetch: func(context.Context, string) error {
+			if tries++; tries == 1 {
+				return errors.New("connection refused")
+			}
+			return errRefused
+		}}
+	done, err := f.want(t.Context(), "r1", 0)
+	for !done {
+		<-changed
+		done, err = f.want(t.Context(), "r1", 0)
+	}
+	if !errors.Is(err, errRefused) || tries != 2 {
+		t.Errorf("after %d tries the answer is %v", tries, err)
+	}
+	f.keep(map[string]bool{"r1": true})
+	if done, err := f.want(t.Context(), "r1", 0); !done || err == nil {
+		t.Errorf("a refusal that is still wanted is %v, %v", done, err)
+	}
+	f.keep(nil)
+	if done, _ := f.want(t.Context(), "r1", 0); done {
+		t.Error("a revision that nobody wanted any more is known")
+	}
+}
