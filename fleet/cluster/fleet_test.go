@@ -176,10 +176,13 @@ func (f *fleet) lifeOfAPlugin() {
 		"rollout": {"steps": [34, 100], "bakeSeconds": 1}}}`, nil)
 	f.complete(id, "noop")
 
-	f.set(id, "quota", 1)
+	f.edited(id)
+	f.set(id, "quota", 1) // which replaces the edited file
 	f.withoutAPIServer(id, "quota")
 	f.complete(id, "quota")
 	f.atRest(id)
+	f.wrongDigest(id)
+	f.pausedAndBack(id)
 
 	f.set(id, "missing-abi", 1) // the proxy would not load it: no node switches
 	f.rolledBack(id, "missing-abi", "quota", 0)
@@ -311,4 +314,73 @@ func (f *fleet) atRest(id string) {
 	if now := versions(); now != before {
 		f.t.Errorf("at rest the objects had the versions\n%s\nand have\n%s", before, now)
 	}
+}
+
+// edited is a file that somebody has edited on a node, as wasmproxy plugin disable does: it stays, and the node says so.
+func (f *fleet) edited(id string) {
+	f.t.Helper()
+	file := filepath.Join(f.nodes[0].plugins(), id+".json")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	text = []byte(strings.Replace(string(text), "{", `{"enabled": false, `, 1))
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		f.t.Fatal(err)
+	}
+	eventually(f.t, "the node says that its file was edited", func() error {
+		if p := f.get(id); p.Status.Nodes.Apart != 1 {
+			return fmt.Errorf("the status is %+v", p.Status)
+		}
+		return nil
+	})
+	if has, err := os.ReadFile(file); err != nil || string(has) != string(text) {
+		f.t.Errorf("the edited file is %q (%v)", has, err)
+	}
+}
+
+// wrongDigest is an artifact that the registry does not have: no node switches, and all say why.
+func (f *fleet) wrongDigest(id string) {
+	f.t.Helper()
+	before := f.files(id)
+	artifact, _, _ := strings.Cut(f.artifacts["noop"], "@")
+	f.s.must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"artifact": "`+artifact+"@sha256:"+someDigest+`"}}`, nil)
+	eventually(f.t, "all nodes say that they cannot fetch it", func() error {
+		for _, node := range f.nodes {
+			n := new(v1alpha1.PluginNode)
+			f.s.must(http.MethodGet, group+"/pluginnodes/"+node.name, "", n)
+			if next := n.Plugins[0].Next; next == nil || next.State != v1alpha1.NextWaiting || next.Message == "" {
+				return fmt.Errorf("%s says %+v", node.name, n.Plugins[0])
+			}
+		}
+		return nil
+	})
+	if u := f.get(id).Status.Update; u == nil || u.Step != "Fetch" || f.files(id) != before {
+		f.t.Errorf("with an artifact that is not there the update is %+v, and the files are\n%s", u, f.files(id))
+	}
+}
+
+// pausedAndBack is a rollout that is paused, goes on to its canary, and is taken back by hand.
+func (f *fleet) pausedAndBack(id string) {
+	f.t.Helper()
+	f.s.must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"artifact": "`+f.artifacts["noop"]+`", "rollout": {"paused": true, "bakeSeconds": 600}}}`, nil)
+	eventually(f.t, "all nodes have fetched the update", func() error {
+		p := f.get(id)
+		if u := p.Status.Update; p.Status.ObservedGeneration != p.Generation || u == nil || p.Status.Nodes.Fetched != 3 {
+			return fmt.Errorf("the status is %+v", p.Status)
+		}
+		return nil
+	})
+	if u := f.get(id).Status.Update; u.Step != "Fetch" || f.have(id, "noop") > 0 {
+		f.t.Errorf("a paused rollout is at step %s, and %d nodes have switched", u.Step, f.have(id, "noop"))
+	}
+	f.s.must(http.MethodPatch, group+"/nodeplugins/"+id, `{"spec": {"rollout": {"paused": false}}}`, nil)
+	eventually(f.t, "the canary has the update", func() error {
+		if n := f.have(id, "noop"); n != 1 {
+			return fmt.Errorf("%d nodes have it", n)
+		}
+		return nil
+	})
+	f.set(id, "quota", 1)
+	f.complete(id, "quota")
 }

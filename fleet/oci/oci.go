@@ -54,7 +54,7 @@ func (c Client) Pull(ctx context.Context, reference string) ([]byte, error) {
 	}
 	want, err := ref.Digest()
 	if err != nil {
-		return nil, fmt.Errorf("pulling %s: %w: it does not name a digest: write registry/repository@sha256:...", reference, ErrContent)
+		return nil, fmt.Errorf("pulling %s: %w: it names no digest, as in registry/repository@sha256:DIGEST", reference, ErrContent)
 	}
 	manifest, err := pullManifest(ctx, repo, want)
 	if err != nil {

@@ -58,7 +58,7 @@ func TestPushAndPull(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
-	if _, err := c.Pull(t.Context(), host+"/plugins/qos:1.0.0"); !errors.Is(err, oci.ErrContent) || !strings.Contains(err.Error(), "does not name a digest") {
+	if _, err := c.Pull(t.Context(), host+"/plugins/qos:1.0.0"); !errors.Is(err, oci.ErrContent) || !strings.Contains(err.Error(), "names no digest") {
 		t.Errorf("pulling by a tag: %v", err)
 	}
 	other := ref[:len(ref)-4] + "0000"
