@@ -172,7 +172,7 @@ func (f *fleet) lifeOfAPlugin() {
 	t, id := f.t, "50-guest"
 	f.s.must(http.MethodPost, group+"/nodeplugins?fieldValidation=Strict", `{"apiVersion": "fleet.wasmproxy.io/v1alpha1", "kind": "NodePlugin",
 		"metadata": {"name": "`+id+`"}, "spec": {"artifact": "`+f.artifacts["noop"]+`", "nodeSelector": {"matchLabels": {"pool": "batch"}},
-		"settings": {"match": {"namespaces": ["!kube-system"]}, "config": {"any": ["JSON", 1]}},
+		"settings": {"match": {"namespaces": ["!kube-system"]}, "grant": ["env", {"mounts": ["/opt/tools"]}], "config": {"any": ["JSON", 1]}},
 		"rollout": {"steps": [34, 100], "bakeSeconds": 1}}}`, nil)
 	f.complete(id, "noop")
 

@@ -83,6 +83,18 @@ type Settings struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m))+$`
 	Timeout string `json:"timeout,omitempty"`
 
+	// tick-timeout is the time of one Tick.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m))+$`
+	TickTimeout string `json:"tick-timeout,omitempty"`
+
+	// tick-period is the time from one Tick to the next.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`
+	TickPeriod string `json:"tick-period,omitempty"`
+
 	// order sorts the plugin in the place of its id.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
@@ -103,12 +115,12 @@ type Settings struct {
 	// +listType=set
 	RuntimeHooks []string `json:"runtime-hooks,omitempty"`
 
-	// grant are capabilities beyond the default ones.
+	// grant are capabilities beyond the default ones, each a name, or an object with what it is bound to. Nodes check them when they
+	// try the plugin.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:items:MaxLength=64
-	// +listType=set
-	Grant []string `json:"grant,omitempty"`
+	// +listType=atomic
+	Grant []Grant `json:"grant,omitempty"`
 
 	// +optional
 	Match *Match `json:"match,omitempty"`
@@ -121,6 +133,15 @@ type Settings struct {
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Config json.RawMessage `json:"config,omitempty"`
+}
+
+// Grant is a capability: its name, or an object such as {"mounts": ["/opt/tools"]}.
+//
+// +kubebuilder:validation:Type=""
+// +kubebuilder:validation:Format=""
+// +kubebuilder:validation:XPreserveUnknownFields
+type Grant struct {
+	json.RawMessage `json:"-"`
 }
 
 // Match says for which pods and containers the plugin is called. Every key that is given must match.
