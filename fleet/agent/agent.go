@@ -69,7 +69,10 @@ func New(client *kube.Client, o Options) (*Agent, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("making the agent's directory in the plugin directory: %w", err)
 	}
-	a := &Agent{Options: o, client: client, directory: delivery.Directory(o.PluginDir), fetched: make(chan struct{}, 1), loaded: map[string]loaded{}, started: time.Now()}
+	a := &Agent{
+		Options: o, client: client, directory: delivery.Directory(o.PluginDir),
+		fetched: make(chan struct{}, 1), loaded: map[string]loaded{}, started: time.Now(),
+	}
 	if a.state, err = readState(dir); err != nil {
 		return nil, err
 	}
@@ -177,7 +180,8 @@ func (a *Agent) try(ctx context.Context, dir, plugin string) error {
 		return err
 	}
 	defer os.RemoveAll(empty)
-	cmd := exec.CommandContext(ctx, a.Program, "plugin", "deliver", dir, "--check-only", "--any-name", "--owner", owner(plugin), "--dir", empty, "--config", a.Settings)
+	cmd := exec.CommandContext(ctx, a.Program, "plugin", "deliver", dir, "--check-only", "--any-name",
+		"--owner", owner(plugin), "--dir", empty, "--config", a.Settings)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	err = cmd.Run()

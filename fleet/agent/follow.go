@@ -22,7 +22,9 @@ func statusClient(socket string) admin.Client {
 
 // follow has the node do what a NodePlugin says, and returns what there is to say of it; nil if the node has nothing of it.
 // It adds the revisions that it needs to wanted.
-func (a *Agent) follow(ctx context.Context, p *v1alpha1.NodePlugin, proxy *status.Status, wanted map[string]bool) (*v1alpha1.PluginReport, error) {
+func (a *Agent) follow(
+	ctx context.Context, p *v1alpha1.NodePlugin, proxy *status.Status, wanted map[string]bool,
+) (*v1alpha1.PluginReport, error) {
 	choice := plan.Choose(&p.Status, a.Node)
 	r := &v1alpha1.PluginReport{Name: p.Name, Revision: a.state[p.Name].Revision}
 	if choice.Next != "" && choice.Next != r.Revision {
@@ -105,7 +107,7 @@ func (a *Agent) put(ctx context.Context, p *v1alpha1.NodePlugin, c plan.Choice, 
 	if len(done.Write) == 0 && was.Revision == c.Revision && was.Settings == settings {
 		return nil
 	}
-	return a.save(p.Name, delivered{Revision: c.Revision, Settings: settings, Time: time.Now()})
+	return a.save(p.Name, delivered{Revision: c.Revision, Settings: settings, Disabled: p.Spec.Disabled, Time: time.Now()})
 }
 
 // deliver puts a revision into its place, with its module.

@@ -22,7 +22,7 @@ func phase(all []status.Plugin, id string, is delivered, now time.Time) (v1alpha
 	switch {
 	case p.Failure != nil && (p.Failure.Since.After(is.Time) || now.Sub(is.Time) > settle):
 		return v1alpha1.Failing, p.Failure.Error + "; " + p.Failure.Meanwhile
-	case p.State == status.Disabled:
+	case p.State == status.Disabled && is.Disabled:
 		return v1alpha1.Disabled, ""
 	case active && !p.Probation.IsZero():
 		return v1alpha1.Probation, ""

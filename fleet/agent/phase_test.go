@@ -23,13 +23,17 @@ func TestPhase(t *testing.T) {
 		{"it went back", status.Plugin{State: status.Active, Active: other, Failure: &status.FileFailure{Since: now}}, time.Minute, v1alpha1.Failing},
 		{"a failure of files before", status.Plugin{State: status.Active, Active: other, Failure: &status.FileFailure{Since: now.Add(-time.Hour)}}, time.Second, v1alpha1.Waiting},
 		{"a failure that stays", status.Plugin{State: status.Active, Active: other, Failure: &status.FileFailure{Since: now.Add(-time.Hour)}}, time.Minute, v1alpha1.Failing},
-		{"disabled", status.Plugin{State: status.Disabled}, time.Hour, v1alpha1.Disabled},
+		{"disabled by what was there before", status.Plugin{State: status.Disabled}, time.Second, v1alpha1.Waiting},
 	} {
 		test.of.ID = "50-p"
 		got, _ := phase([]status.Plugin{{ID: "10-other"}, test.of}, "50-p", delivered{Settings: "ours", Time: now.Add(-test.age)}, now)
 		if got != test.want {
 			t.Errorf("%s: %s, not %s", test.name, got, test.want)
 		}
+	}
+	disabled := []status.Plugin{{ID: "50-p", State: status.Disabled}}
+	if got, _ := phase(disabled, "50-p", delivered{Disabled: true}, now); got != v1alpha1.Disabled {
+		t.Errorf("a plugin that is to be disabled is %s", got)
 	}
 	if got, _ := phase(nil, "50-p", delivered{}, now); got != v1alpha1.Waiting {
 		t.Errorf("a plugin that the proxy does not know is %s", got)

@@ -21,6 +21,7 @@ const stateFile = "delivered.json"
 type delivered struct {
 	Revision string    `json:"revision"`
 	Settings string    `json:"settings"` // SHA-256 in hex of the plugin's JSON file
+	Disabled bool      `json:"disabled,omitempty"`
 	Time     time.Time `json:"time"`
 }
 
