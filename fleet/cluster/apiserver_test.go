@@ -206,7 +206,7 @@ func (s *apiServer) token(account, pod string) string {
 	return made.Status.Token
 }
 
-// apply makes the objects of manifests, in the namespace that the kustomization names.
+// apply makes the objects of manifests.
 func (s *apiServer) apply(files ...string) {
 	s.t.Helper()
 	for _, file := range files {

@@ -152,7 +152,9 @@ func (c *Controller) follow(ctx context.Context, p *v1alpha1.NodePlugin, nodes [
 	if err != nil {
 		return err
 	}
-	status := plan.Next(plan.Input{Now: now, Generation: p.Generation, Rollout: p.Spec.Rollout, Desired: desired, Status: p.Status, Nodes: selected})
+	status := plan.Next(plan.Input{
+		Now: now, Generation: p.Generation, Rollout: p.Spec.Rollout, Desired: desired, Status: p.Status, Nodes: selected,
+	})
 	if equality.Semantic.DeepEqual(p.Status, status) {
 		return nil
 	}
