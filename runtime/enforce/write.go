@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -138,7 +139,7 @@ func (e *Enforcer) writeDue(ctx context.Context, id ID, g *groupFiles, files []s
 			holds := d.Err == nil && d.Read != ""
 			again = again || holds && letsOthers(w, files)
 		}
-		e.markEnded(ctx, id, g, written)
+		e.markEnded(ctx, id, g, written, why)
 		e.Ledger.End(id, written)
 		done = append(done, written...)
 		if again {
@@ -150,13 +151,13 @@ func (e *Enforcer) writeDue(ctx context.Context, id ID, g *groupFiles, files []s
 
 // markEnded marks the failures of a container that has ended by itself, which is no failure. The runtime is asked:
 // a cgroup may be where nobody looks for it.
-func (e *Enforcer) markEnded(ctx context.Context, id ID, g *groupFiles, done []Done) {
+func (e *Enforcer) markEnded(ctx context.Context, id ID, g *groupFiles, done []Done, why Why) {
 	failed := slices.ContainsFunc(done, func(d Done) bool { return d.Err != nil })
 	if !failed || id.Container == "" {
 		return
 	}
 	gone := g.none != nil || e.Cgroups.Gone(g.Path())
-	if !gone || !e.exited(ctx, id.Container) {
+	if !gone || !e.exited(ctx, id.Container, why) {
 		return
 	}
 	for k := range done {
@@ -164,12 +165,31 @@ func (e *Enforcer) markEnded(ctx context.Context, id ID, g *groupFiles, done []D
 	}
 }
 
-// exited asks the runtime whether a container has ended.
-func (e *Enforcer) exited(ctx context.Context, id string) bool {
+// A runtime removes the cgroup of a container that has ended, and tells of the end a moment later.
+const (
+	endTime  = 500 * time.Millisecond
+	endPause = 20 * time.Millisecond
+)
+
+// exited asks the runtime whether a container has ended whose cgroup is gone. A scan, which may have many to ask for, does not
+// wait for the end.
+func (e *Enforcer) exited(ctx context.Context, id string, why Why) bool {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	c, err := e.Store.Locate(ctx, e.Backend, id)
-	return pods.Gone(err) || err == nil && c.State == runtimeapi.ContainerState_CONTAINER_EXITED
+	last := time.Now()
+	if why == Called {
+		last = last.Add(endTime)
+	}
+	for {
+		c, err := e.Store.Locate(ctx, e.Backend, id)
+		switch {
+		case pods.Gone(err) || err == nil && c.State == runtimeapi.ContainerState_CONTAINER_EXITED:
+			return true
+		case err != nil || !time.Now().Before(last):
+			return false
+		}
+		time.Sleep(endPause)
+	}
 }
 
 // write carries out what is due for one file of the group.

@@ -289,6 +289,7 @@ type runtimeBackend struct {
 	listed     []*runtimeapi.Container // in the pod
 	unknown    error                   // what it answers for what is in no table, in place of NotFound
 	asked      atomic.Int32            // how often for a status
+	answering  func()                  // called at each
 
 	updates []*runtimeapi.UpdateContainerResourcesRequest // the proxy's own
 	refuses error                                         // what they are answered
@@ -336,6 +337,9 @@ func (b *runtimeBackend) ListContainers(_ context.Context, r *runtimeapi.ListCon
 
 func lookUp[T any](b *runtimeBackend, in map[string]*T, id string) (*T, error) {
 	b.asked.Add(1)
+	if b.answering != nil {
+		b.answering()
+	}
 	if b.down {
 		return nil, errDown
 	}
