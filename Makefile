@@ -101,6 +101,10 @@ fleet-cluster: ## Roll plugins out to three nodes, with agents and the controlle
 e2e-debian: ## The same on Debian 12's containerd 1.6 and runc 1.1, which speak an older CRI, and twelve trials of e2e-faults; root
 	E2E_RUNTIME=containerd-1.6 go -C $(E2E) test -count=1 -timeout 60m -p 1 -v ./suite ./faults
 
+.PHONY: e2e-change
+e2e-change: ## Change plugins of a real node with 20 pods: ten minutes of recording, a shadow for 1,000 calls, probations, crashes; root
+	go -C $(E2E) test -count=1 -timeout 120m -v -run 'TestChange$$' ./suite -args -change-for 10m -change-pods 20 -change-calls 1000
+
 # Names of trials FAULT/STEP, with * for any and commas between them.
 FAULTS ?= */*
 .PHONY: e2e-faults
@@ -144,6 +148,11 @@ soak: ## Run pods through the proxy for DURATION while plugins, the hook server 
 soak-3m: DURATION := 3m
 soak soak-3m:
 	nice go -C $(E2E) test -count=1 -timeout 0 -v ./load -args -duration $(DURATION)
+
+.PHONY: soak-record
+soak-record: DURATION := 10m
+soak-record: ## Record 100 calls a second for DURATION, 10 minutes unless set, and look at the memory of the proxy
+	nice go -C $(E2E) test -count=1 -timeout 0 -v -run 'TestRecordingMemory$$' ./load -args -record-for $(DURATION)
 
 .PHONY: e2e-packages
 e2e-packages: ## Install, upgrade and purge the .deb, and install by the DaemonSet's pods, in a virtual machine with systemd; root

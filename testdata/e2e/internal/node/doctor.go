@@ -16,7 +16,7 @@ func (p *Proxy) Doctor(t testing.TB) (found []string) {
 	var stderr strings.Builder
 	cmd := exec.Command(isolation.Current().Program("wasmproxy"), "doctor", "-o", "json", "--config", "",
 		"--listen", RuntimeKind().ProxyEndpoint, "--backend", p.backend, "--plugin-dir", p.PluginDir, "--hook-dir", p.HookDir,
-		"--cache-dir", p.CacheDir, "--state-dir", p.StateDir, "--data-dir", p.DataDir, "--admin-socket", adminSocket, "--bypass-file", p.bypassFile())
+		"--cache-dir", p.CacheDir, "--state-dir", p.StateDir, "--data-dir", p.DataDir, "--admin-socket", AdminSocket, "--bypass-file", p.bypassFile())
 	cmd.Stderr = &stderr
 	out, _ := cmd.Output() // whose exit code tells of findings
 	var report struct {

@@ -43,7 +43,7 @@ func Bundled(names ...string) Part {
 
 // Whole is the parts of tests that need all that there is.
 func Whole() []Part {
-	return []Part{Programs(append(artifact.APIServer(), artifact.Kubelet(), artifact.Crictl)...), HookServers, Bundled("image-policy")}
+	return []Part{Programs(append(artifact.APIServer(), artifact.Kubelet(), artifact.Crictl)...), HookServers, Bundled("image-policy"), Versions}
 }
 
 // Raced is the part of tests whose wasmproxy has the race detector.

@@ -31,6 +31,7 @@ type Proxy struct {
 	CacheDir  string   // of compiled plugins
 	StateDir  string   // of what a restart does not lose
 	DataDir   string   // of what a reboot does not lose
+	Program   string   // of the workspace, that Start starts; "": the runtime kind's
 	backend   string   // endpoint
 	settings  []string // flags beyond those that each has
 	logs      []string // files, one for each start
@@ -67,8 +68,8 @@ var (
 // Roster writes down what it hears of. There may be several, each with a name of its own.
 func Roster(id string) Plugin { return Plugin{File: id + ".wasm", Program: "roster.wasm"} }
 
-// adminSocket answers wasmproxy's other commands.
-const adminSocket = "/run/wasmproxy/admin.sock"
+// AdminSocket answers wasmproxy's other commands.
+const AdminSocket = "/run/wasmproxy/admin.sock"
 
 // StartProxy starts wasmproxy with these plugins. When the test ends it is
 // stopped if it is still running.
@@ -177,14 +178,22 @@ func (p *Proxy) put(name string, data []byte) error {
 	return os.Rename(unfinished, filepath.Join(p.PluginDir, name))
 }
 
-// Start starts wasmproxy, for the first time or again after Stop or Kill.
+// Start starts wasmproxy, for the first time or again after Stop, Kill or AwaitCrash.
 func (p *Proxy) Start(t testing.TB) {
 	t.Helper()
+	p.Launch(t)
+	RuntimeKind().await(t, RuntimeKind().ProxyEndpoint, p.process.alive)
+	p.AwaitPlugins(t)
+}
+
+// Launch is Start for a wasmproxy that may end before it serves.
+func (p *Proxy) Launch(t testing.TB) {
+	t.Helper()
 	kind := RuntimeKind()
-	cmd := exec.Command(isolation.Current().Program(cmp.Or(kind.program, "wasmproxy")), "serve",
+	cmd := exec.Command(isolation.Current().Program(cmp.Or(p.Program, kind.program, "wasmproxy")), "serve",
 		"--listen", kind.ProxyEndpoint, "--backend", p.backend,
 		"--plugin-dir", p.PluginDir, "--hook-dir", p.HookDir, "--cache-dir", p.CacheDir,
-		"--state-dir", p.StateDir, "--data-dir", p.DataDir, "--admin-socket", adminSocket, "--bypass-file", p.bypassFile(), "--node-features-file", filepath.Join(filepath.Dir(p.PluginDir), nodeFeatures),
+		"--state-dir", p.StateDir, "--data-dir", p.DataDir, "--admin-socket", AdminSocket, "--bypass-file", p.bypassFile(), "--node-features-file", filepath.Join(filepath.Dir(p.PluginDir), nodeFeatures),
 		"--log-format", "json", "--log-level", "debug")
 	if kind.mode != "" {
 		cmd.Args = append(cmd.Args, "--mode", kind.mode)
@@ -199,8 +208,18 @@ func (p *Proxy) Start(t testing.TB) {
 			t.Errorf("stopping wasmproxy: %v", err)
 		}
 	})
-	kind.await(t, kind.ProxyEndpoint, process.alive)
-	p.AwaitPlugins(t)
+}
+
+// AwaitCrash waits until wasmproxy has ended without being asked.
+func (p *Proxy) AwaitCrash(t testing.TB) {
+	t.Helper()
+	Eventually(t, readyTimeout, "wasmproxy crashes", func() error {
+		if p.process.alive() == nil {
+			return errors.New("it runs")
+		}
+		return nil
+	})
+	p.process.asked = true
 }
 
 // Explained is a value of a pod or container as wasmproxy explains it.
@@ -246,7 +265,7 @@ func (p *Proxy) Explain(t testing.TB, pod *core.Pod) map[string][]Explained {
 func (p *Proxy) AwaitPlugins(t testing.TB) {
 	t.Helper()
 	var want, got []string
-	for _, pattern := range []string{filepath.Join(p.PluginDir, "*.wasm"), filepath.Join(p.HookDir, "*.json")} {
+	for _, pattern := range []string{filepath.Join(p.PluginDir, "*.wasm"), filepath.Join(p.PluginDir, "*.json"), filepath.Join(p.HookDir, "*.json")} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -256,6 +275,7 @@ func (p *Proxy) AwaitPlugins(t testing.TB) {
 		}
 	}
 	slices.Sort(want) // the order of the chain
+	want = slices.Compact(want)
 	Eventually(t, readyTimeout, "wasmproxy has loaded its plugins", func() error {
 		p.Records(t, "plugins active", func(line []byte) error {
 			var record struct{ Plugins []string }
@@ -294,11 +314,18 @@ func (p *Proxy) Kill() { p.process.kill() }
 // PID is that of the running or last wasmproxy.
 func (p *Proxy) PID() int { return p.process.cmd.Process.Pid }
 
-// Ask decodes the answer of a command of wasmproxy that asks the running one, such as status.
-func (p *Proxy) Ask(ctx context.Context, into any, command string, args ...string) error {
-	var stderr strings.Builder
-	args = append([]string{command, "--config", "", "--admin-socket", adminSocket, "-o", "json"}, args...)
+// Command is a command of wasmproxy that asks the running one, such as plugin list.
+func (p *Proxy) Command(ctx context.Context, args ...string) *exec.Cmd {
+	args = append(args, "--config", "", "--admin-socket", AdminSocket)
 	cmd := exec.CommandContext(ctx, isolation.Current().Program("wasmproxy"), args...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	return cmd
+}
+
+// Ask decodes the answer of a command of wasmproxy that asks the running one, such as status.
+func (p *Proxy) Ask(ctx context.Context, into any, args ...string) error {
+	var stderr strings.Builder
+	cmd := p.Command(ctx, append(args, "-o", "json")...)
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -310,7 +337,7 @@ func (p *Proxy) Ask(ctx context.Context, into any, command string, args ...strin
 // Get returns what the running wasmproxy answers on its admin socket, whatever the status, such as for /readyz.
 func (p *Proxy) Get(ctx context.Context, resource string) (string, error) {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", adminSocket)
+		return new(net.Dialer).DialContext(ctx, "unix", AdminSocket)
 	}}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://wasmproxy"+resource, nil)
 	if err != nil {
