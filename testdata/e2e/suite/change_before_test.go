@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -167,9 +168,12 @@ func (c *changing) recorded(t *testing.T, id string, hooks map[string][]string) 
 	return true
 }
 
-// sets counts the calls that set a cgroup file.
-func sets(calls []recordedCall, file string) (n int) {
+// sets counts the calls of a hook, or of all, that set a cgroup file.
+func sets(calls []recordedCall, file, hook string) (n int) {
 	for _, call := range calls {
+		if hook != "" && call.Hook != hook {
+			continue
+		}
 		for _, asked := range call.Asked {
 			if strings.Contains(string(asked["cgroup_set"]), `"`+file+`"`) && asked["error"] == nil {
 				n++
@@ -199,30 +203,47 @@ func (r change) String() string {
 // halved is the row of a call in which the next version of qos gives half the burst.
 const halved = "container cgroup file cpu.max.burst: " + burstAsked + ", " + burstNext
 
-// replay plays both recordings to the same versions and to the next ones.
+// replay plays both recordings to the same versions, to the next ones, and that of qos to the one that traps.
 func (c *changing) replay(t *testing.T) {
-	for id, module := range map[string]string{changedID: "qos", besideID: "memory-qos"} {
-		recorded, _ := readRecording(t, c.recordings[id])
-		file := map[string]string{changedID: "cpu.max.burst", besideID: "memory.high"}[id]
-		for version, different := range map[string]int{module: 0, module + "-next": sets(recorded, file)} {
-			outcomes, rows := c.play(t, c.recordings[id], version, different > 0)
-			if outcomes["same"] != len(recorded)-different || outcomes["different"] != different || outcomes["failed"]+outcomes["unknown"] > 0 {
-				t.Errorf("%s: of %d calls, %d of which set %s, these came: %v", version, len(recorded), different, file, outcomes)
-			}
-			for _, row := range rows {
-				if id == changedID && row.String() != halved || !strings.HasSuffix(row.Target, file) {
-					t.Errorf("%s: a call differs in %s", version, row)
-				}
-			}
-			t.Logf("%s, played to %s: %v", id, version, outcomes)
+	bursts := sets(c.read(t, changedID), "cpu.max.burst", "")
+	created := sets(c.read(t, changedID), "cpu.max.burst", "PreCreateContainer")
+	throttles := sets(c.read(t, besideID), "memory.high", "")
+	if created == 0 || created == bursts || (throttles > 0) != (cgroupfs.Version() == 2) {
+		t.Errorf("the recordings have %d bursts, %d of them of new containers, and %d values of memory.high", bursts, created, throttles)
+	}
+	for _, test := range []struct {
+		id, version       string
+		different, failed int
+		file              string
+	}{
+		{changedID, "qos", 0, 0, ""},
+		{changedID, "qos-next", bursts, 0, "cpu.max.burst"},
+		{changedID, "qos-trap", bursts - created, created, "cpu.max.burst"},
+		{besideID, "memory-qos", 0, 0, ""},
+		{besideID, "memory-qos-next", throttles, 0, "memory.high"},
+	} {
+		all := len(c.read(t, test.id))
+		want := map[string]int{"same": all - test.different - test.failed, "different": test.different, "failed": test.failed, "unknown": 0}
+		outcomes, rows := c.play(t, c.recordings[test.id], test.version, test.different+test.failed > 0)
+		if !maps.Equal(outcomes, want) {
+			t.Errorf("%s: of %d calls came %v, want %v", test.version, all, outcomes, want)
 		}
-		if changes := sets(recorded, file); (changes > 0) != (id == changedID || cgroupfs.Version() == 2) {
-			t.Errorf("the recording of %s has %d calls that set %s", id, changes, file)
+		for _, row := range rows {
+			if test.id == changedID && row.String() != halved || !strings.HasSuffix(row.Target, test.file) {
+				t.Errorf("%s: a call differs in %s", test.version, row)
+			}
 		}
+		t.Logf("%s, played to %s: %v", test.id, test.version, outcomes)
 	}
 }
 
-// play returns what came of the calls of a recording, and how they differ. The exit code must say whether they do, and the table for
+func (c *changing) read(t *testing.T, id string) []recordedCall {
+	t.Helper()
+	calls, _ := readRecording(t, c.recordings[id])
+	return calls
+}
+
+// play returns what came of the calls of a recording, and how those differ that are different. The exit code must say whether they do, and the table for
 // people must have the first row.
 func (c *changing) play(t *testing.T, file, version string, differs bool) (outcomes map[string]int, rows []change) {
 	t.Helper()
@@ -238,13 +259,18 @@ func (c *changing) play(t *testing.T, file, version string, differs bool) (outco
 	}
 	var report struct {
 		Outcomes map[string]int
-		Calls    []struct{ Changes []change }
+		Calls    []struct {
+			Outcome string
+			Changes []change
+		}
 	}
 	if err := json.Unmarshal(out, &report); err != nil {
 		t.Fatalf("the replay to %s: %v\n%s", version, err, out)
 	}
 	for _, call := range report.Calls {
-		rows = append(rows, call.Changes...)
+		if call.Outcome == "different" {
+			rows = append(rows, call.Changes...)
+		}
 	}
 	if len(rows) > 0 && !strings.Contains(text, strings.Join([]string{rows[0].Target, *rows[0].Was, *rows[0].Is}, "  ")) {
 		t.Errorf("the table for people lacks %s:\n%s", rows[0], text)

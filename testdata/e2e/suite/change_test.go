@@ -115,9 +115,11 @@ func (c *changing) deliver(t *testing.T, module, keys string, args ...string) {
 	t.Helper()
 	from := t.TempDir()
 	for file, program := range map[string]string{changedID: module, besideID: "memory-qos"} {
-		settings := `{"timeout": "20s", "grant": ["update.others", "cgroup.read"]`
+		settings := `{"timeout": "20s", "grant": ["update.others"`
 		if file == changedID {
-			settings += keys
+			settings += "]" + keys
+		} else {
+			settings += `, "cgroup.read"]`
 		}
 		code, err := os.ReadFile(isolation.Current().Program(program + ".wasm"))
 		err = errors.Join(err, os.WriteFile(filepath.Join(from, file+".wasm"), code, 0o644),
