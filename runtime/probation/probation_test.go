@@ -78,6 +78,46 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestBeforeIsOfGoodVersions: what versions have done that did not pass does not excuse the next one, be it the same or another.
+func TestBeforeIsOfGoodVersions(t *testing.T) {
+	n, d := newNode(t), one("1")
+	all := n.start(t)
+	found(t, all, d)
+	all.Activate(d.ID, d.Generation(), probation.Counts{Calls: 50})
+	all.Activate(d.ID, d.Generation(), probation.Counts{Calls: 60, Failures: 9}) // after a bypass
+	all.Fail(t.Context(), d.ID, d.Generation(), "a test")
+	all.Retry(t.Context(), d.ID) // there was nothing to go back to
+	all.Activate(d.ID, d.Generation(), probation.Counts{Calls: 70, Failures: 15})
+	if got := all.Get(d.ID, d.Generation()).Before; got != (probation.Counts{Calls: 50}) {
+		t.Errorf("before the first version are counted %+v", got)
+	}
+	all.Fail(t.Context(), d.ID, d.Generation(), "a test")
+	all.Settle(d.ID, probation.Counts{Calls: 80, Failures: 20, WriteFailures: 1, Fights: 1}) // the version before is active again
+	all.Retry(t.Context(), d.ID)
+	all.Activate(d.ID, d.Generation(), probation.Counts{Calls: 130, Failures: 20, WriteFailures: 1, Fights: 1})
+	again := all.Get(d.ID, d.Generation())
+	if again.Before != (probation.Counts{Calls: 100}) {
+		t.Errorf("before it are counted %+v", again.Before)
+	}
+	const want = "2 of its 20 calls failed; 0 of 100 failed before"
+	if got := again.Judge(probation.Counts{Calls: 150, Failures: 22, WriteFailures: 1, Fights: 1}); got != want {
+		t.Errorf("it is judged as %q, want %q", got, want)
+	}
+	next := one("2")
+	found(t, all, next)
+	all.Activate(next.ID, next.Generation(), probation.Counts{Calls: 230, Failures: 30})
+	if got := all.Get(next.ID, next.Generation()).Before; got.Calls != 100 || got.Failures != 0 {
+		t.Errorf("before another version on probation are counted %+v", got)
+	}
+	all.Pass(next.ID, next.Generation())
+	last := one("3")
+	found(t, all, last)
+	all.Activate(last.ID, last.Generation(), probation.Counts{Calls: 240, Failures: 31})
+	if got := all.Get(last.ID, last.Generation()).Before; got.Calls != 110 || got.Failures != 1 {
+		t.Errorf("after one that has passed are counted %+v", got)
+	}
+}
+
 // TestThirdStart: a version under which the proxy is started three times without an orderly stop has failed, before it is loaded.
 func TestThirdStart(t *testing.T) {
 	n, d := newNode(t), one("1")

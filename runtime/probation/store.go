@@ -32,7 +32,15 @@ type Trials struct {
 	saving  sync.Mutex // held while the file is written
 	mu      sync.Mutex
 	all     map[string]*Trial // by ids of plugins
+	running map[string]run    // by ids: of versions that are on probation, or were and did not pass
+	failed  map[string]Counts // by ids: what such versions have done, which is not of the version before another one
 	failing bool              // the last write failed, and that was reported
+}
+
+// run is that of a version on probation in this process.
+type run struct {
+	generation string
+	from       Counts // of the plugin, when it became active
 }
 
 // file is the content of the file.
@@ -43,7 +51,7 @@ type file struct {
 
 // New returns no trials, which are saved in a directory; "": nowhere.
 func New(dir string, observer observe.Observer) *Trials {
-	return &Trials{observer: observer, dir: dir, all: map[string]*Trial{}}
+	return &Trials{observer: observer, dir: dir, all: map[string]*Trial{}, running: map[string]run{}, failed: map[string]Counts{}}
 }
 
 // Begin reads the trials, before they are used, and counts the start of this process in those that are open: a version that ends
@@ -155,19 +163,41 @@ func (t *Trials) Get(id, generation string) *Trial {
 	return &copied
 }
 
-// Activate notes that the version has become active, with the plugin's counts. It does so once in a process: a trial that an
-// earlier one began ends when that one said.
+// Activate notes that the version has become active, with the plugin's counts. The first time, its probation begins: a trial that
+// an earlier process began ends when that one said.
 func (t *Trials) Activate(id, generation string, now Counts) {
 	t.change(id, generation, func(one *Trial) {
+		if t.running[id].generation != generation {
+			t.settle(id, now)
+			t.running[id] = run{generation, now}
+		}
 		if one.Ends.IsZero() {
-			one.Ends, one.Before, one.from = time.Now().Add(one.For), now, now
+			one.Ends, one.Before, one.from = time.Now().Add(one.For), now.less(t.failed[id]), now
 		}
 	})
 }
 
+// Settle notes that a version is active that is not on probation, with the plugin's counts. What was counted of one that was on
+// probation and did not pass is not of the version before the next one.
+func (t *Trials) Settle(id string, now Counts) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.settle(id, now)
+}
+
+func (t *Trials) settle(id string, now Counts) {
+	if last, known := t.running[id]; known {
+		t.failed[id] = t.failed[id].plus(now.less(last.from))
+		delete(t.running, id)
+	}
+}
+
 // Pass notes that the version has passed.
 func (t *Trials) Pass(id, generation string) {
-	t.change(id, generation, func(one *Trial) { one.Passed = true })
+	t.change(id, generation, func(one *Trial) {
+		one.Passed = true
+		delete(t.running, id)
+	})
 }
 
 // Fail notes that the version has failed, and tells of it.
@@ -197,6 +227,9 @@ func (t *Trials) Retry(ctx context.Context, id string) bool {
 	failed := one != nil && one.Failure != nil
 	if failed {
 		t.all[id] = &Trial{Generation: one.Generation, For: one.For}
+		if last, known := t.running[id]; known { // no other version was there to go back to
+			t.running[id] = run{from: last.from}
+		}
 	}
 	t.mu.Unlock()
 	if failed {

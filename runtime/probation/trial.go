@@ -21,6 +21,18 @@ type Counts struct {
 	Openings      uint64 `json:"openings"`      // of its circuit breaker
 }
 
+func (c Counts) plus(o Counts) Counts {
+	return Counts{
+		c.Calls + o.Calls, c.Failures + o.Failures, c.WriteFailures + o.WriteFailures, c.Fights + o.Fights, c.Openings + o.Openings,
+	}
+}
+
+func (c Counts) less(o Counts) Counts {
+	return Counts{
+		c.Calls - o.Calls, c.Failures - o.Failures, c.WriteFailures - o.WriteFailures, c.Fights - o.Fights, c.Openings - o.Openings,
+	}
+}
+
 // Trial is the probation of one version of a plugin.
 type Trial struct {
 	Generation string        `json:"generation"` // of the plugin's files

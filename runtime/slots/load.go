@@ -108,7 +108,12 @@ func (s *Slots) share(ctx context.Context, p *slot, d registry.Description) {
 // remember has the active version saved as the last good one, if it is not on probation.
 func (s *Slots) remember(ctx context.Context, p *slot) {
 	d := p.active.description
-	if p.good != nil && p.good.Description.Same(d) || s.onProbation(ctx, p) {
+	isGood := p.good != nil && p.good.Description.Same(d)
+	if !isGood && s.onProbation(ctx, p) {
+		return
+	}
+	s.trials.Settle(p.id, s.counts(p.id))
+	if isGood {
 		return
 	}
 	p.good = &lastgood.Version{Description: d, Since: time.Now()}

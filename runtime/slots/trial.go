@@ -48,15 +48,16 @@ func (s *Slots) onProbation(ctx context.Context, p *slot) bool {
 	if t == nil || !t.Open() {
 		return false
 	}
+	if p.judging == generation {
+		return true
+	}
+	s.trials.Activate(p.id, generation, s.counts(p.id))
 	if t.Ends.IsZero() {
-		s.trials.Activate(p.id, generation, s.counts(p.id))
 		s.jobs.Go(func() { s.trials.Save(ctx) })
 		s.observer.Observe(ctx, &observe.ProbationBegun{Plugin: p.id, Ends: s.trials.Get(p.id, generation).Ends})
 	}
-	if p.judging != generation {
-		p.judging = generation
-		s.judgeLater(p, generation)
-	}
+	p.judging = generation
+	s.judgeLater(p, generation)
 	return true
 }
 

@@ -108,6 +108,9 @@ func (c *changing) retry(t *testing.T) {
 		t.Error("no call was refused")
 	}
 	c.expectStory(t, 3)
+	if p := c.plugin(t); !strings.Contains(p.Failure.Error, "; 0 of ") { // what failed before was of versions on probation
+		t.Errorf("it has failed as %+v", p.Failure)
+	}
 }
 
 func onProbation(p pluginState) bool {
