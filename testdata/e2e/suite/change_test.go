@@ -90,8 +90,7 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// changingPods are so many pods. The first of each five asks for a burst, and is one for which qos-trap.wasm traps; the second
-// is idle.
+// changingPods are so many pods. The first of each five asks for a burst, so that qos-trap.wasm traps for it; the second is idle.
 func changingPods(name string, n int) (all []*core.Pod) {
 	for i := range n {
 		container := ticking("main", core.ResourceRequirements{Limits: quantities("50m", "64Mi"), Requests: quantities("20m", "16Mi")})
@@ -99,7 +98,7 @@ func changingPods(name string, n int) (all []*core.Pod) {
 		pod := staticPod(fmt.Sprintf("%s-%d", name, i), container)
 		switch i % everyFifth {
 		case 0:
-			pod.Annotations = map[string]string{"qos.wasmproxy.io/cpu-burst": burstAsked, node.TrapAnnotation: ""}
+			pod.Annotations = map[string]string{"qos.wasmproxy.io/cpu-burst": burstAsked}
 		case 1:
 			pod.Annotations = map[string]string{"qos.wasmproxy.io/cpu-idle": "1"}
 		}

@@ -8,9 +8,6 @@ import (
 	"github.com/wasmproxy/wasmproxy/testdata/e2e/internal/isolation"
 )
 
-// TrapAnnotation is on pods for which the module qos-trap.wasm of Versions traps.
-const TrapAnnotation = "e2e.wasmproxy.io/trap"
-
 // The changes of Versions. The second one of qos comes after the first.
 var (
 	halfBurst = []artifact.Change{
@@ -20,7 +17,7 @@ var (
 	trap = []artifact.Change{
 		{File: "plugins-wasm/qos/main.go", From: `"1.1.0"`, To: `"1.2.0"`},
 		{File: "plugins-wasm/qos/main.go", From: "func create(c *wp.PreCreateContainer) error {", To: `func create(c *wp.PreCreateContainer) error {
-			if _, ok := c.Pod().Annotation("` + TrapAnnotation + `"); ok {
+			if _, ok, _ := cpuBurst.of(c.Container); ok {
 				panic("planted")
 			}`},
 	}
@@ -36,7 +33,7 @@ var (
 )
 
 // Versions is the part of tests that change plugins: qos-next.wasm, which allows half the burst, qos-trap.wasm, which also traps
-// when a container of a pod with TrapAnnotation is created, memory-qos.wasm with memory-qos-next.wasm, which throttles earlier,
+// when a container is created whose pod asks for a burst, memory-qos.wasm with memory-qos-next.wasm, which throttles earlier,
 // and wasmproxy-crashes, which crashes when it loads qos-trap.wasm.
 func Versions(ctx context.Context, b *artifact.Builder, w isolation.Workspace) error {
 	return errors.Join(
