@@ -92,7 +92,9 @@ func TestBeforeIsOfGoodVersions(t *testing.T) {
 		t.Errorf("before the first version are counted %+v", got)
 	}
 	all.Fail(t.Context(), d.ID, d.Generation(), "a test")
-	all.Settle(d.ID, probation.Counts{Calls: 80, Failures: 20, WriteFailures: 1, Fights: 1}) // the version before is active again
+	all.Settle(d.ID, func(string) probation.Counts {
+		return probation.Counts{Calls: 80, Failures: 20, WriteFailures: 1, Fights: 1}
+	}) // the version before is active again
 	all.Retry(t.Context(), d.ID)
 	all.Activate(d.ID, d.Generation(), probation.Counts{Calls: 130, Failures: 20, WriteFailures: 1, Fights: 1})
 	again := all.Get(d.ID, d.Generation())

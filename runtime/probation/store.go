@@ -177,9 +177,16 @@ func (t *Trials) Activate(id, generation string, now Counts) {
 	})
 }
 
-// Settle notes that a version is active that is not on probation, with the plugin's counts. What was counted of one that was on
-// probation and did not pass is not of the version before the next one.
-func (t *Trials) Settle(id string, now Counts) {
+// Settle notes that a version is active that is not on probation. What was counted of one that was on probation and did not pass
+// is not of the version before the next one: counts, which is called in that case alone, gives the plugin's counts.
+func (t *Trials) Settle(id string, counts func(id string) Counts) {
+	t.mu.Lock()
+	_, known := t.running[id]
+	t.mu.Unlock()
+	if !known {
+		return
+	}
+	now := counts(id)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.settle(id, now)

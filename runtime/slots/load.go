@@ -112,7 +112,7 @@ func (s *Slots) remember(ctx context.Context, p *slot) {
 	if !isGood && s.onProbation(ctx, p) {
 		return
 	}
-	s.trials.Settle(p.id, s.counts(p.id))
+	s.trials.Settle(p.id, s.counts)
 	if isGood {
 		return
 	}
