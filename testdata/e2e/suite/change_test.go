@@ -208,7 +208,12 @@ func (c *changing) call(t *testing.T, create bool) (pod *core.Pod, err error) {
 		Config: &cri.ContainerConfig{
 			Metadata: &cri.ContainerMetadata{Name: fmt.Sprintf("beside-%d", c.calls)}, Command: node.Sleep,
 			Image: &cri.ImageSpec{Image: image.Busybox, UserSpecifiedImage: image.Busybox},
-			Linux: &cri.LinuxContainerConfig{Resources: quota(5000)},
+			Linux: &cri.LinuxContainerConfig{
+				Resources: quota(5000),
+				SecurityContext: &cri.LinuxContainerSecurityContext{ // without it CRI-O takes the pod's PID namespace, which is none
+					NamespaceOptions: &cri.NamespaceOption{Network: cri.NamespaceMode_NODE, Pid: cri.NamespaceMode_CONTAINER},
+				},
+			},
 		},
 	})
 	if err == nil {
