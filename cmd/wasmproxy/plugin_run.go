@@ -88,7 +88,7 @@ func (f *eventFlags) options(ctx context.Context, p pluginFile, event *simulate.
 	}
 	d := p.beside
 	if event.Fixture {
-		d = registry.Description{ID: d.ID, File: d.File}
+		d = registry.Description{ID: d.ID, File: d.File, Policy: d.Policy}
 	}
 	o := simulate.Options{
 		ID: d.ID, Config: string(d.Config), Grant: d.Grant | more, Bounds: d.Bounds, Beside: d.JSONName(), Match: d.Match, Policy: d.Policy,
@@ -153,7 +153,8 @@ own engine and code. Nothing runs, and no cgroup is touched. FILE is one of
   a request     of the hook's method, as protojson or as it is on the wire
 
 X.json beside X.wasm counts as in the plugin directory: its config, grant, limits, state,
-match and failure-policy. A fixture says all but limits and state itself, as in plugin test. Values of environment variables and registry credentials are shown as (hidden),
+match and failure-policy. A fixture says its config and grant itself, as in plugin test, and no
+match counts. Values of environment variables and registry credentials are shown as (hidden),
 also where the plugin says them, as in the proxy's log.
 Exit codes: 0 the call proceeds, 1 the plugin failed or the call fails, 2 wrong usage, 3 the
 plugin refused the call.`

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A fixture means the same in plugin run as in plugin test: what is beside the plugin does not count, and a node has cgroup
+// A fixture means the same in plugin run as in plugin test: config, grant and match beside the plugin do not count, and a node has cgroup
 // files only if the fixture says so. --cgroup says otherwise.
 func TestFixtureMeansTheSame(t *testing.T) {
 	dir := t.TempDir()

@@ -29,7 +29,7 @@ type Event struct {
 	PodGroup *runtimeapi.LinuxContainerResources
 	Notes    []string // for people: what could not be had
 
-	Fixture bool   // it says all that counts: nothing does of what is beside the plugin
+	Fixture bool   // it says config and grant itself, and no match counts
 	Config  string // what the plugin is configured with, if the event says so
 	Grant   abi.CapabilitySet
 	KV      map[string]string
