@@ -217,10 +217,10 @@ func (c *changing) call(t *testing.T, create bool) (pod *core.Pod, err error) {
 		},
 	})
 	if err == nil {
-		_, err = c.client.RemoveContainer(t.Context(), &cri.RemoveContainerRequest{ContainerId: made.ContainerId})
-		if err != nil {
-			t.Fatal(err)
-		}
+		node.Eventually(t, time.Minute, "the container is gone", func() error { // which kubelet does not know, and may remove, too
+			_, err := c.client.RemoveContainer(t.Context(), &cri.RemoveContainerRequest{ContainerId: made.ContainerId})
+			return err
+		})
 	}
 	return pod, err
 }
