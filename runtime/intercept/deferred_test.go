@@ -223,8 +223,10 @@ func TestReadFile(t *testing.T) {
 				t.Errorf("%s: %v, want %v", file, errno, want)
 			}
 		}
-		if _, errno := plugin.ReadFile(t.Context(), ev, abi.Node, "cpu.stat"); errno != abi.Invalid {
-			t.Errorf("the node: %v", errno)
+		for o, want := range map[abi.Object]abi.Errno{abi.Event: abi.Invalid, abi.Node: abi.Unsupported} { // its root has no such file
+			if _, errno := plugin.ReadFile(t.Context(), ev, o, "cpu.stat"); errno != want {
+				t.Errorf("object %d: %v, want %v", o, errno, want)
+			}
 		}
 		return nil
 	})}, withCgroups(fs))

@@ -98,7 +98,8 @@ type ProbationNotSaved struct {
 type TickStopped struct {
 	occurrence
 	Plugin  string
-	Changes int // that are kept
+	Changes int   // that are kept
+	Class   Class // of the limit
 	Err     error
 }
 

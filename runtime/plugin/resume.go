@@ -37,6 +37,8 @@ func (c *Chain) keepFinished(ctx context.Context, s Subject, adj *Adjustment, er
 		return false
 	}
 	adj.changes = slices.DeleteFunc(adj.changes, func(o Owned) bool { return unfinished(o.Change.Object) })
-	c.observer.Observe(ctx, &observe.TickStopped{Plugin: adj.of.ID, Changes: len(adj.changes), Err: adj.redactError(err)})
+	c.observer.Observe(ctx, &observe.TickStopped{
+		Plugin: adj.of.ID, Changes: len(adj.changes), Class: classOf(ctx, adj, err), Err: adj.redactError(err),
+	})
 	return true
 }

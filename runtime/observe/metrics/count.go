@@ -44,7 +44,7 @@ func (m *Metrics) countPlugin(e observe.Event) {
 	case *observe.DryRunRejection:
 		m.addOf(e.Plugin, "wasmproxy_plugin_dry_run_rejections_total", 1)
 	case *observe.TickStopped:
-		m.addOf(e.Plugin, "wasmproxy_plugin_ticks_stopped_total", 1)
+		m.addOf(e.Plugin, "wasmproxy_plugin_ticks_stopped_total", 1, string(e.Class))
 	case *observe.ShadowCalled:
 		m.addOf(e.Plugin, "wasmproxy_plugin_shadow_total", 1, string(e.Outcome))
 	case *observe.Conflict:

@@ -58,7 +58,7 @@ var Families = []Family{
 	{"wasmproxy_plugin_load_failed", Gauge, []string{"plugin"}, "1 while the present files of a plugin cannot be loaded, else 0. An earlier version may be active.", true},
 	{"wasmproxy_plugin_on_probation", Gauge, []string{"plugin"}, "1 while the active version of a plugin is on probation; at other times there is no series.", true},
 	{"wasmproxy_plugin_probations_failed_total", Counter, []string{"plugin"}, "Versions of a plugin that failed their probation, so that the node went back to the one before.", false},
-	{"wasmproxy_plugin_ticks_stopped_total", Counter, []string{"plugin"}, "Ticks of a plugin that a limit stopped after it was done with some pods. The next tick goes on with the others.", false},
+	{"wasmproxy_plugin_ticks_stopped_total", Counter, []string{"plugin", "class"}, "Ticks of a plugin that a limit stopped after it was done with some pods. The next tick goes on with the others.", false},
 	{"wasmproxy_plugin_breaker_openings_total", Counter, []string{"plugin"}, "Times that a plugin's circuit breaker opened.", false},
 	{"wasmproxy_plugin_breaker_open", Gauge, []string{"plugin"}, "1 while a plugin is not called since it failed too often, else 0.", true},
 	{"wasmproxy_plugin_state", Gauge, []string{"plugin", "state"}, "1 for the state that calls meet: active, refusing (not loaded, and its hooks are refused), inactive (not loaded, and calls pass) or bypassed.", true},

@@ -24,6 +24,7 @@ var notProduced = map[string]string{
 	"wasmproxy_post_hooks_late_total": "no post hook takes long",
 
 	"wasmproxy_plugin_on_probation":             "no plugin is delivered with a probation",
+	"wasmproxy_plugin_ticks_stopped_total":      "no plugin has a Tick",
 	"wasmproxy_plugin_shadow_total":             "no plugin has a shadow",
 	"wasmproxy_plugin_dry_run_rejections_total": "the plugin in dry-run changes containers",
 }
