@@ -69,7 +69,7 @@ func deliverCommand() *cobra.Command {
 				return wrongUsage("--owner: %q is not the name of an owner: up to 63 letters, digits and ._/- ; it says whose plugins may be replaced and removed", o.owner)
 			}
 			if o.probation < 0 {
-				return wrongUsage("--probation: %v is less than nothing: give the time for which the node may go back, such as 10m, or 0 for none", o.probation)
+				return wrongUsage("--probation: must be a time such as 10m, or 0 for none, got %v", o.probation)
 			}
 			if err := deliver(cmd, args[0], o); err != nil {
 				return fmt.Errorf("delivering plugins: %w", err)

@@ -90,7 +90,7 @@ func bytesOf(flag, text string) (int64, error) {
 func record(cmd *cobra.Command, c admin.Client, id string, o recording.Options) error {
 	lines, err := c.Record(cmd.Context(), id, o)
 	if err != nil {
-		return err
+		return fmt.Errorf("recording plugin %s: %w", printable(id), err)
 	}
 	defer lines.Close()
 	var end recording.End

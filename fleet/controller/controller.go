@@ -244,8 +244,11 @@ func (c *Controller) revise(ctx context.Context, p *v1alpha1.NodePlugin) (string
 
 // inStatus reports whether a status names a revision.
 func inStatus(s v1alpha1.NodePluginStatus, revision string) bool {
-	stable := s.Stable != nil && s.Stable.Revision == revision
-	return stable || s.RolledBack == revision || s.Update != nil && s.Update.Revision == revision
+	switch {
+	case s.Stable != nil && s.Stable.Revision == revision, s.Update != nil && s.Update.Revision == revision:
+		return true
+	}
+	return s.RolledBack == revision
 }
 
 // prune removes the oldest revisions that no node is to have.

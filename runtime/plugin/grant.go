@@ -66,13 +66,12 @@ func below(pattern, p string) bool {
 
 // line is how a plugin's JSON grants a capability.
 func (b GrantBounds) line(of string) string {
-	text, _ := json.Marshal(of) // of texts, as the patterns are: it cannot fail
-	if all, _ := abi.CapabilitiesNamed([]string{of}); all != 0 {
-		for one, patterns := range b {
-			if abi.CapabilitySetOf(one) == all {
-				text, _ = json.Marshal(map[string][]string{of: patterns})
-			}
+	var grant any = of
+	for one, patterns := range b {
+		if one.String() == of {
+			grant = map[string][]string{of: patterns}
 		}
 	}
+	text, _ := json.Marshal(grant) // of texts: it cannot fail
 	return string(text)
 }

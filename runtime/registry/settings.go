@@ -237,9 +237,8 @@ func (s *settings) readBounds(v json.RawMessage) (name string, err error) {
 	}
 	for of, patterns := range bound {
 		name = of
-		known, _ := abi.CapabilitiesNamed([]string{of})
 		for one, what := range plugin.Bindable {
-			if abi.CapabilitySetOf(one) != known {
+			if one.String() != of {
 				continue
 			}
 			if len(patterns) == 0 {
