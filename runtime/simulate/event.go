@@ -28,6 +28,7 @@ type Event struct {
 	// sandbox's config says.
 	PodGroup *runtimeapi.LinuxContainerResources
 	Notes    []string // for people: what could not be had
+	Previous *Event   // what the same plugin is told before; nil: it is loaded for this event
 
 	Fixture bool   // it says config and grant itself, and no match counts
 	Config  string // what the plugin is configured with, if the event says so

@@ -14,7 +14,7 @@ import (
 
 // FromFixture returns the event of a fixture's case, on a node with this cgroup version if
 // the case does not say one; 0 is a node without cgroup files, but for a case that has some.
-func FromFixture(c fixture.Case, cgroupVersion int) (*Event, error) {
+func FromFixture(c fixture.Case, cgroupVersion int) (_ *Event, err error) {
 	if c.CgroupVersion() == 0 && cgroupVersion > 0 {
 		c.Cgroup = fmt.Sprint("v", cgroupVersion)
 	}
@@ -41,7 +41,10 @@ func FromFixture(c fixture.Case, cgroupVersion int) (*Event, error) {
 	e.Files, e.Config, e.Grant, e.KV = c.CgroupFiles, c.Config, c.Grant, c.KV
 	e.Node, e.Earlier, e.Time, e.Raw = newNode(c.Node), c.Earlier, time.Unix(0, c.Time), c.Request
 	e.rename(own, a)
-	return e, nil
+	if c.Previous != nil {
+		e.Previous, err = FromFixture(*c.Previous, cgroupVersion)
+	}
+	return e, err
 }
 
 // has reports a field of the event that the call does not have as the case says it.

@@ -72,8 +72,8 @@ type Simulator struct {
 	sent    *cri.Frame // what the backend got; nil if nothing
 }
 
-// Open loads the plugin and makes what the event finds. The error is of type
-// *LoadError if it is the plugin's.
+// Open loads the plugin, lets the events before happen, and makes what the event finds. The error is of
+// type *LoadError if it is the plugin's.
 func Open(ctx context.Context, e *Event, o Options) (_ *Simulator, err error) {
 	s := &Simulator{
 		event: e, shown: o.ShowSecrets, policy: o.Policy, backend: &backend{},
@@ -89,10 +89,31 @@ func Open(ctx context.Context, e *Event, o Options) (_ *Simulator, err error) {
 			err = errors.Join(err, s.Close(ctx))
 		}
 	}()
-	if err := errors.Join(s.load(o), s.makeGroups()); err != nil {
+	if e.Previous != nil {
+		err = s.takeOver(ctx, o)
+	} else {
+		err = s.load(o)
+	}
+	if err == nil {
+		err = s.join(o)
+	}
+	if err := errors.Join(err, s.makeGroups()); err != nil {
 		return nil, err
 	}
 	return s, s.connect()
+}
+
+// takeOver lets the events before this one happen, and takes the plugin as they leave it.
+func (s *Simulator) takeOver(ctx context.Context, o Options) error {
+	before, err := Open(ctx, s.event.Previous, o)
+	if err != nil {
+		return err
+	}
+	if _, err = before.Run(ctx); err == nil {
+		s.plugin, s.loaded, s.events = before.plugin, before.loaded, before.events
+		before.plugin = nil
+	}
+	return errors.Join(err, before.Close(ctx))
 }
 
 // storeOf returns what the store knows after these calls.
@@ -129,9 +150,8 @@ func (e *LoadError) Error() string { return e.Err.Error() }
 func (e *LoadError) Unwrap() error { return e.Err }
 
 func (s *Simulator) load(o Options) (err error) {
-	grant := s.event.Grant | o.Grant
 	s.loaded = LoadOptions{
-		Config: o.Config, Granted: grant, Features: plugin.Features(s.event.Node.CgroupVersion),
+		Config: o.Config, Granted: s.event.Grant | o.Grant, Features: plugin.Features(s.event.Node.CgroupVersion),
 		Observer: s.events, KV: plugin.NewKV(), Metrics: plugin.NewMetrics(),
 	}
 	if o.Quiet {
@@ -146,12 +166,17 @@ func (s *Simulator) load(o Options) (err error) {
 	if s.plugin, err = o.Load(s.loaded); err != nil {
 		return &LoadError{err, lines(s.events.Take())}
 	}
+	return nil
+}
+
+// join makes the plugin a member of the chain, in the event's hook alone.
+func (s *Simulator) join(o Options) error {
 	manifest, hook := s.plugin.Manifest(), s.event.Hook
 	if !manifest.HookSet().Has(hook) {
 		return &LoadError{fmt.Errorf("plugin %s has no hook %v; its hooks are %s", manifest.Name, hook, strings.Join(manifest.HookSet().Names(), ", ")), lines(s.events.Take())}
 	}
 	s.player = &player{Plugin: s.plugin, event: s.event, quiet: o.Quiet}
-	rights := plugin.RightsOf(manifest, grant, o.Beside)
+	rights := plugin.RightsOf(manifest, s.loaded.Granted, o.Beside)
 	rights.Bounds = o.Bounds
 	s.member = plugin.Member{
 		ID: o.ID, Plugin: s.player, Policy: s.policy, Hooks: abi.HookSetOf(hook), Capabilities: rights.Has(), Rights: rights,

@@ -100,19 +100,28 @@ func Run(t *testing.T, files ...string) {
 	}
 }
 
+// play plays the steps of a case to the plugin, and returns what came of the last.
 func play(t *testing.T, c fixture.Case) (got fixture.Answer) {
 	p, err := load(c, func(level slog.Level, text string) {
 		got.Log = append(got.Log, strings.ToLower(level.String())+": "+text)
 	})
-	if err == nil && !native.Guest.Hooks().Has(c.Hook) {
-		err = fmt.Errorf("hook: the plugin does not handle %v", c.Hook)
-	}
-	if err == nil {
-		got.Changes, err = Case(c).Call(t, p)
-		got.KV, got.Metrics = p.kv, p.metrics
-	}
-	if !errors.As(err, &got.Reject) {
+	if err != nil {
 		got.Err = err
+		return got
+	}
+	for i, step := range c.Steps() {
+		if i > 0 {
+			got = fixture.Answer{}
+		}
+		if !native.Guest.Hooks().Has(step.Hook) {
+			got.Err = fmt.Errorf("hook: the plugin does not handle %v", step.Hook)
+			return got
+		}
+		got.Changes, err = Case(step).Call(t, p)
+		got.KV, got.Metrics = p.kv, p.metrics
+		if !errors.As(err, &got.Reject) {
+			got.Err = err
+		}
 	}
 	return got
 }

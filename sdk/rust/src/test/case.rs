@@ -10,29 +10,40 @@ use crate::json::Value;
 use crate::{Hook, Plugin};
 
 /// A case as it is written down.
-pub struct Case<'a> {
-    value: &'a Value,
+#[derive(Clone)]
+pub struct Case {
+    value: Value,
     hook: Hook,
+    previous: Option<Box<Case>>, // what the same plugin is told before
 }
 
-const KEYS: [&str; 16] = [
-    "name", "hook", "time", "event", "pod", "container", "node", "siblings", "store", "cgroup", "cgroup_files",
-    "request", "config", "grant", "kv", "earlier",
+const KEYS: [&str; 17] = [
+    "name", "hook", "continues", "time", "event", "pod", "container", "node", "siblings", "store", "cgroup",
+    "cgroup_files", "request", "config", "grant", "kv", "earlier",
 ];
+
+/// What says how the plugin is loaded, which a case that continues cannot change.
+const OF_PLUGIN: [&str; 5] = ["config", "grant", "node", "cgroup", "kv"];
 
 const WANTED: [&str; 7] = ["changes", "reject", "error", "log", "metrics", "kv", "max_fuel"];
 
-impl<'a> Case<'a> {
-    pub fn read(name: &str, value: &'a Value) -> Result<Case<'a>> {
+impl Case {
+    /// Reads a case. One that continues has what it leaves out from the one before.
+    pub fn read(name: &str, value: &Value, before: Option<&Case>) -> Result<Case> {
         let wanted = value.get("want").map_or(&[][..], Value::members).iter().map(|(k, _)| k);
         let unknown = value.members().iter().map(|(k, _)| k).filter(|k| *k != "want" && !KEYS.contains(&k.as_str()));
         if let Some(key) = unknown.chain(wanted.filter(|k| !WANTED.contains(&k.as_str()))).next() {
             return Err(format!("{name}: there is no key {key:?}").into());
         }
+        let (value, previous) = match (value.get("continues").and_then(Value::as_bool), before) {
+            (Some(true), None) => return Err(format!("{name}: continues: there is no case before this one").into()),
+            (Some(true), Some(before)) => (inherit(name, value, &before.value)?, Some(Box::new(before.clone()))),
+            _ => (value.clone(), None),
+        };
         let hook = value.get("hook").and_then(Value::as_str).unwrap_or("");
         let found = HOOKS.iter().find(|h| h.name == hook);
         let found = found.ok_or_else(|| format!("{name}: there is no hook {hook:?}"))?;
-        Ok(Case { value, hook: found.hook })
+        Ok(Case { value, hook: found.hook, previous })
     }
 
     fn string(&self, key: &str) -> &str {
@@ -94,17 +105,29 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Tells the plugin, the configuration first. The error is the case's own.
+    /// Tells the plugin, the configuration and what comes before first. The error is the case's own.
     pub fn call(&self, plugin: &Plugin) -> Result<Answer> {
         let config = self.host(plugin)?.before_events();
         let (result, configured) = play(config, || plugin.answer_configure());
         if result != Some(0) {
             return Ok(Answer { error: Some(configured.reason()), log: configured.log, ..Answer::default() });
         }
-        let (result, done) = play(self.host(plugin)?, || plugin.answer_hook(self.hook as i32));
-        let mut answer = Answer { log: done.log.clone(), metrics: done.metrics.clone(), ..Answer::default() };
-        answer.kv =
-            self.value.get("kv").map_or_else(BTreeMap::new, |_| self.host(plugin).map(|h| h.kv).unwrap_or_default());
+        let mut steps = vec![self];
+        while let Some(previous) = &steps[steps.len() - 1].previous {
+            steps.push(previous);
+        }
+        let mut answer = Answer { kv: self.host(plugin)?.kv, ..Answer::default() };
+        for step in steps.iter().rev() {
+            answer = step.event(plugin, answer.kv, answer.metrics)?;
+        }
+        Ok(answer)
+    }
+
+    /// Tells the plugin the case's own event, with what it has kept and counted before.
+    fn event(&self, plugin: &Plugin, kv: BTreeMap<String, String>, metrics: BTreeMap<String, i64>) -> Result<Answer> {
+        let host = Host { kv: kv.clone(), metrics, ..self.host(plugin)? };
+        let (result, done) = play(host, || plugin.answer_hook(self.hook as i32));
+        let mut answer = Answer { log: done.log.clone(), metrics: done.metrics.clone(), kv, ..Answer::default() };
         match result {
             Some(0) => {
                 answer.changes = done.changes;
@@ -119,6 +142,16 @@ impl<'a> Case<'a> {
     pub fn compare(&self, got: &Answer) -> Vec<String> {
         answer::compare(got, self.value.get("want"))
     }
+}
+
+/// A case with the keys that it leaves out as the case before has them.
+fn inherit(name: &str, value: &Value, before: &Value) -> Result<Value> {
+    if let Some(key) = OF_PLUGIN.iter().find(|key| value.get(key).is_some()) {
+        return Err(format!("{name}: {key}: a case that continues has that of the case before").into());
+    }
+    let own = |key: &String| value.get(key).is_some() || key == "name" || key == "want";
+    let rest = before.members().iter().filter(|(key, _)| !own(key));
+    Ok(Value::Object(rest.chain(value.members()).cloned().collect()))
 }
 
 /// Has the plugin called by a host. `None` is a call that ended before it returned.

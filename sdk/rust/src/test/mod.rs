@@ -71,7 +71,7 @@ pub fn run_files(plugin: &Plugin, path: impl AsRef<Path>) {
 #[track_caller]
 pub fn call(plugin: &Plugin, case: &str) -> Answer {
     let value = Value::parse(case).unwrap_or_else(|e| panic!("{e}"));
-    Case::read("case", &value).and_then(|c| c.call(plugin)).unwrap_or_else(|e| panic!("{e}"))
+    Case::read("case", &value, None).and_then(|c| c.call(plugin)).unwrap_or_else(|e| panic!("{e}"))
 }
 
 #[track_caller]
@@ -101,11 +101,14 @@ fn differences(plugin: &Plugin, file: &str, text: &str) -> Vec<String> {
         one => vec![one],
     };
     let mut all = Vec::new();
+    let mut before = None;
     for (i, case) in cases.iter().enumerate() {
         let name = case.get("name").and_then(Value::as_str).map(String::from);
         let name = name.unwrap_or_else(|| if cases.len() == 1 { file.into() } else { format!("{file} #{}", i + 1) });
-        let found = Case::read(&name, case).and_then(|c| Ok(c.compare(&c.call(plugin)?)));
-        all.extend(found.unwrap_or_else(|e| vec![e.to_string()]).iter().map(|d| format!("{name}: {d}")));
+        let case = Case::read(&name, case, before.as_ref());
+        let found = case.as_ref().map_err(ToString::to_string).and_then(|c| Ok(c.compare(&c.call(plugin).map_err(|e| e.to_string())?)));
+        all.extend(found.unwrap_or_else(|e| vec![e]).iter().map(|d| format!("{name}: {d}")));
+        before = case.ok();
     }
     all
 }
