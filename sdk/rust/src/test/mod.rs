@@ -106,8 +106,11 @@ fn differences(plugin: &Plugin, file: &str, text: &str) -> Vec<String> {
         let name = case.get("name").and_then(Value::as_str).map(String::from);
         let name = name.unwrap_or_else(|| if cases.len() == 1 { file.into() } else { format!("{file} #{}", i + 1) });
         let case = Case::read(&name, case, before.as_ref());
-        let found = case.as_ref().map_err(ToString::to_string).and_then(|c| Ok(c.compare(&c.call(plugin).map_err(|e| e.to_string())?)));
-        all.extend(found.unwrap_or_else(|e| vec![e]).iter().map(|d| format!("{name}: {d}")));
+        let found = match &case {
+            Ok(case) => case.call(plugin).map_or_else(|e| vec![e.to_string()], |answer| case.compare(&answer)),
+            Err(e) => vec![e.to_string()],
+        };
+        all.extend(found.iter().map(|d| format!("{name}: {d}")));
         before = case.ok();
     }
     all
