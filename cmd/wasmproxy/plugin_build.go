@@ -22,6 +22,7 @@ import (
 type builder struct {
 	dir, out     string
 	lang, target string
+	debug        bool // keep the names of functions
 }
 
 func buildCommand() *cobra.Command {
@@ -36,7 +37,10 @@ Cargo.toml is Rust, a Go file TinyGo or else Go, a .c file C. Compilers are look
 PATH; the one that is missing is named. The commands are those of the SDKs' manuals, and
 are printed. Where only a function of the module tells the manifest, as with Go and TinyGo,
 the manifest is written into the module, too: the proxy can then read it of a module that
-it cannot load.`,
+it cannot load.
+
+With --debug the module keeps the names of its functions. plugin test and run, and the proxy's
+log, then say in which a trap was, and which have called it.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if b.dir = "."; len(args) > 0 {
@@ -47,6 +51,7 @@ it cannot load.`,
 	}
 	cmd.Flags().StringVar(&b.lang, "lang", "", "language: "+strings.Join(buildable(), ", ")+" (default: that of the files)")
 	cmd.Flags().StringVarP(&b.out, "output", "o", "", "file to write (default: DIR/NAME.wasm, NAME being that of DIR)")
+	cmd.Flags().BoolVar(&b.debug, "debug", false, "keep the names of functions, so that a trap tells where it was; the module is larger")
 	cmd.Flags().StringVar(&b.target, "tinygo-target", "wasip1", "TinyGo's target, or a file that describes one")
 	return cmd
 }
@@ -96,16 +101,21 @@ func buildable() []string {
 }
 
 func (b *builder) golang() ([]string, error) {
-	return []string{"build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", b.out, "."}, nil
+	return slices.Concat([]string{"build", "-buildmode=c-shared", "-trimpath"}, b.stripped("-ldflags=-s -w"), []string{"-o", b.out, "."}), nil
 }
 
 func (b *builder) tinygo() ([]string, error) {
-	return []string{"build", "-target=" + b.target, "-buildmode=c-shared", "-scheduler=none", "-opt=z", "-no-debug", "-o", b.out, "."}, nil
+	args := []string{"build", "-target=" + b.target, "-buildmode=c-shared", "-scheduler=none", "-opt=z"}
+	return slices.Concat(args, b.stripped("-no-debug"), []string{"-o", b.out, "."}), nil
 }
 
 // cargo's result goes to a directory of its own, from where it is copied.
 func (b *builder) cargo() ([]string, error) {
-	return []string{"build", "--offline", "--release", "--target", rustTarget, "--target-dir", "target"}, nil
+	args := []string{"build", "--offline", "--release", "--target", rustTarget, "--target-dir", "target"}
+	if b.debug {
+		args = append(args, "--config", "profile.release.strip=false")
+	}
+	return args, nil
 }
 
 const rustTarget = "wasm32-unknown-unknown"
@@ -118,10 +128,21 @@ func (b *builder) clang() ([]string, error) {
 	for i := range sources {
 		sources[i] = filepath.Base(sources[i])
 	}
+	optimized := []string{"-Oz", "-Wl,--strip-all"}
+	if b.debug { // clang runs wasm-opt with any other level, where it is there, and that drops the names
+		optimized = []string{"-O0"}
+	}
 	return slices.Concat([]string{
-		"--target=wasm32", "-mbulk-memory", "-Wall", "-Wextra", "-Oz", "-nostdlib", "-ffreestanding",
-		"-Wl,--no-entry", "-Wl,--strip-all", "-o", b.out,
-	}, sources), nil
+		"--target=wasm32", "-mbulk-memory", "-Wall", "-Wextra", "-nostdlib", "-ffreestanding", "-Wl,--no-entry", "-o", b.out,
+	}, optimized, sources), nil
+}
+
+// stripped is the option that leaves out the names of functions, unless they are to stay.
+func (b *builder) stripped(option string) []string {
+	if b.debug {
+		return nil
+	}
+	return []string{option}
 }
 
 func (b *builder) build(cmd *cobra.Command) error {

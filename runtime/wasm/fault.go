@@ -55,20 +55,34 @@ func (c *call) explain(ctx context.Context, err error) error {
 	if c.meter.overflowed() {
 		text = fmt.Sprintf("stack overflow: used more than %d bytes of stack", fuel.DefaultStack)
 	}
-	text = plugin.Printable(text+innermost(trace), maxReason)
+	text = plugin.Printable(text+where(trace), maxReason)
 	return &plugin.ClassError{Class: observe.ClassTrap, Err: errors.New("trapped: " + text + c.output.printed())}
 }
 
-// innermost names the function at the top of wazero's stack trace, as
-// " in boost", or returns "".
-func innermost(trace string) string {
+// maxFrames is how many functions a trap names.
+const maxFrames = 5
+
+// where names the functions at the top of wazero's stack trace, as " in boost, called by wp_hook", or returns "". A module
+// without names has a number in the place of the first, and the others are left out.
+func where(trace string) string {
 	_, frames, ok := strings.Cut(trace, "wasm stack trace:\n\t")
 	if !ok {
 		return ""
 	}
-	name, _, _ := strings.Cut(strings.TrimPrefix(frames, "."), "\n")
-	name = name[:max(0, strings.LastIndex(name, "("))]
-	return " in " + name
+	text := ""
+	for i, frame := range strings.SplitN(frames, "\n\t", maxFrames+1) {
+		name := strings.TrimPrefix(frame, ".")
+		name = name[:max(0, strings.LastIndex(name, "("))]
+		switch {
+		case i == maxFrames, i > 0 && (name == "" || name[0] == '$'):
+			return text
+		case i == 0:
+			text = " in " + name
+		default:
+			text += ", called by " + name
+		}
+	}
+	return text
 }
 
 // verdict judges what wp_hook returned.
