@@ -63,13 +63,13 @@ func (c *call) explain(ctx context.Context, err error) error {
 const maxFrames = 5
 
 // where names the functions at the top of wazero's stack trace, as " in boost, called by wp_hook", or returns "". A module
-// without names has a number in the place of the first, and the others are left out.
+// without names has a number in the place of the first, and the others are left out. A function that calls itself is named once.
 func where(trace string) string {
 	_, frames, ok := strings.Cut(trace, "wasm stack trace:\n\t")
 	if !ok {
 		return ""
 	}
-	text := ""
+	text, last := "", ""
 	for i, frame := range strings.SplitN(frames, "\n\t", maxFrames+1) {
 		name := strings.TrimPrefix(frame, ".")
 		name = name[:max(0, strings.LastIndex(name, "("))]
@@ -78,9 +78,10 @@ func where(trace string) string {
 			return text
 		case i == 0:
 			text = " in " + name
-		default:
+		case name != last:
 			text += ", called by " + name
 		}
+		last = name
 	}
 	return text
 }

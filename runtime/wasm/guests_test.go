@@ -35,7 +35,7 @@ func TestMisbehaviour(t *testing.T) {
 		{"recursion", "trapped: stack overflow"}, // ours, or the interpreter's 2,000 frames
 		{"exit-0", "exited with code 0"},
 		{"exit-3", "exited with code 3"},
-		{"alloc", "trapped: unreachable in out_of_memory; its memory has 32 MiB, its limit is 32"},
+		{"alloc", "trapped: unreachable in out_of_memory, called by wp_hook; its memory has 32 MiB, its limit is 32"},
 		{"nonsense", "returned 7, which has no meaning"},
 		{"reject-missing", "returned 1, which is for after a call of reject"},
 		{"reject-forgotten", "called reject and then returned 0 instead of 1"},

@@ -124,7 +124,7 @@ func TestMemoryBudget(t *testing.T) {
 		first := e.memory.used.Load()
 		for range 2 {
 			_, err := callPlugin(t.Context(), p, newEvent())
-			wantError(t, err, "trapped: unreachable in out_of_memory; it asked for memory: 0.0625 MiB more do not fit into the memory budget of all guests: ")
+			wantError(t, err, "trapped: unreachable in out_of_memory, called by wp_hook; it asked for memory: 0.0625 MiB more do not fit into the memory budget of all guests: ")
 		}
 		if theInstance(t, p); e.memory.used.Load() > first {
 			t.Errorf("a guest that got no more memory keeps %d bytes", e.memory.used.Load())
