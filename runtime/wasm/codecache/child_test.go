@@ -2,6 +2,7 @@ package codecache_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,10 +10,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmproxy/wasmproxy/runtime/wasm/codecache"
 )
@@ -247,4 +251,29 @@ func TestChildOfAKilledProcess(t *testing.T) {
 	}
 	_ = parent.Wait()
 	within("the child is still there", func() bool { return len(children()) == 0 })
+}
+
+// TestLowPriorityStays compiles for a proxy whose priority is lower than a child's, and which may not raise it: in a container
+// without CAP_SYS_NICE.
+func TestLowPriorityStays(t *testing.T) {
+	job, err := json.Marshal(codecache.Job{Dir: t.TempDir(), Settings: "idle", Limits: codecache.DefaultLimits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with this
+		const niceness = 15
+		err := errors.Join(unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_SYS_NICE, 0, 0, 0), unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), niceness))
+		if err == nil {
+			var said []byte
+			if said, err = exec.Command(os.Args[0], codecache.Command, string(job)).CombinedOutput(); err != nil {
+				err = fmt.Errorf("%w: %s", err, said)
+			}
+		}
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }
