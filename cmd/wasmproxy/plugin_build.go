@@ -23,6 +23,7 @@ type builder struct {
 	dir, out     string
 	lang, target string
 	debug        bool // keep the names of functions
+	online       bool // cargo may fetch crates
 }
 
 func buildCommand() *cobra.Command {
@@ -52,6 +53,7 @@ log, then say in which a trap was, and which have called it.`,
 	cmd.Flags().StringVar(&b.lang, "lang", "", "language: "+strings.Join(buildable(), ", ")+" (default: that of the files)")
 	cmd.Flags().StringVarP(&b.out, "output", "o", "", "file to write (default: DIR/NAME.wasm, NAME being that of DIR)")
 	cmd.Flags().BoolVar(&b.debug, "debug", false, "keep the names of functions, so that a trap tells where it was; the module is larger")
+	cmd.Flags().BoolVar(&b.online, "online", false, "let cargo fetch crates that Cargo.toml names and this machine lacks")
 	cmd.Flags().StringVar(&b.target, "tinygo-target", "wasip1", "TinyGo's target, or a file that describes one")
 	return cmd
 }
@@ -111,7 +113,10 @@ func (b *builder) tinygo() ([]string, error) {
 
 // cargo's result goes to a directory of its own, from where it is copied.
 func (b *builder) cargo() ([]string, error) {
-	args := []string{"build", "--offline", "--release", "--target", rustTarget, "--target-dir", "target"}
+	args := []string{"build", "--release", "--target", rustTarget, "--target-dir", "target"}
+	if !b.online {
+		args = append(args, "--offline")
+	}
 	if b.debug {
 		args = append(args, "--config", "profile.release.strip=false")
 	}
