@@ -10,6 +10,7 @@ type Plugin struct {
 func All() []Plugin {
 	return []Plugin{
 		{"audit", Audit},
+		{"cpu-burst", CPUBurst},
 		{"cpu-normalization", CPUNormalization},
 		{"default-annotations", DefaultAnnotations},
 		{"exec-guard", ExecGuard},

@@ -9,6 +9,11 @@ import _ "embed"
 //go:embed audit/audit.wasm
 var Audit []byte
 
+// CPUBurst is the plugin of folder cpu-burst.
+//
+//go:embed cpu-burst/cpu-burst.wasm
+var CPUBurst []byte
+
 // CPUNormalization is the plugin of folder cpu-normalization.
 //
 //go:embed cpu-normalization/cpu-normalization.wasm

@@ -20,7 +20,7 @@ import (
 )
 
 // bundled are the modules that come with the program.
-var bundled = []string{"audit", "cpu-normalization", "default-annotations", "exec-guard", "image-policy", "koordlet", "memory-qos", "qos"}
+var bundled = []string{"audit", "cpu-burst", "cpu-normalization", "default-annotations", "exec-guard", "image-policy", "koordlet", "memory-qos", "qos"}
 
 // recordings has the engine and, of each bundled plugin, the recordings of its fixtures.
 type recordings struct {

@@ -14,9 +14,9 @@ func buildRaced(ctx context.Context, root string) error {
 	return goIn(ctx, root, []string{"CGO_ENABLED=1"}, "build", "-race", "-buildvcs=false", "-o", programs.raced, "./cmd/wasmproxy")
 }
 
-// buildKoordlet builds ./koordlet, once, and returns its path.
-func buildKoordlet(ctx context.Context, cache string) (string, error) {
-	out, err := exec.CommandContext(ctx, "koordlet/build.sh", cache).Output()
+// buildKoordlet builds the programs of ./koordlet, once, and returns the path of one.
+func buildKoordlet(ctx context.Context, cache, program string) (string, error) {
+	out, err := exec.CommandContext(ctx, "koordlet/build.sh", cache, program).Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return "", fmt.Errorf("build koordlet: %w\n%s", err, exit.Stderr)
 	}

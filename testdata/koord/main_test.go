@@ -31,6 +31,7 @@ var programs struct {
 	raced     string // wasmproxy with the race detector, which every test runs that does not measure
 	incumbent string // koord-runtime-proxy
 	koordlet  string // ./koordlet
+	burst     string // ./koordlet/burst
 }
 
 func TestMain(m *testing.M) {
@@ -69,6 +70,10 @@ func buildPrograms(ctx context.Context) (err error) {
 	if err := buildRaced(ctx, root); err != nil {
 		return err
 	}
-	programs.koordlet, err = buildKoordlet(ctx, filepath.Join(cache, "koord"))
-	return err
+	for name, to := range map[string]*string{"koordlet": &programs.koordlet, "burst": &programs.burst} {
+		if *to, err = buildKoordlet(ctx, filepath.Join(cache, "koord"), name); err != nil {
+			return err
+		}
+	}
+	return nil
 }

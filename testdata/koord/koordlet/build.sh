@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# build.sh CACHE: builds koordlet's hook server, once, and prints its path.
+# build.sh CACHE PROGRAM: builds a program of koordlet's parts, once, and prints its path. The program is
+# koordlet, its hook server in this folder, or burst.
 #
-# It is built of Koordinator's module but for the performance counters, which
-# link a C library and which no hook uses. In their place are those that
+# They are built of Koordinator's module but for the performance counters, which
+# link a C library and which neither uses. In their place are those that
 # Koordinator has for systems other than Linux.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
-key=$(cat go.mod go.sum main.go build.sh | sha256sum | cut -c 1-12)
-program=$(realpath -m "$1")/koordlet-$key/koordlet
-if [ ! -x "$program" ]; then
+key=$(cat go.mod go.sum main.go burst/*.go build.sh | sha256sum | cut -c 1-12)
+programs=$(realpath -m "$1")/koordlet-$key
+if [ ! -x "$programs/$2" ]; then
 	echo "building koordlet (once; some minutes)" >&2
 	source=$(mktemp -d)
 	trap 'rm -rf "$source"' EXIT
@@ -19,10 +20,13 @@ if [ ! -x "$program" ]; then
 	counters=$source/pkg/koordlet/util/perf_group
 	rm "$counters"/perf_group_linux*.go
 	sed -i '/^\/\/ *[+go:]*build !linux$/d' "$counters/perf_group_unsupported.go"
+	sed '/^\/\/go:build ignore$/d' burst/internal.go > "$source/pkg/koordlet/qosmanager/plugins/cpuburst/internal.go"
 	cp go.mod "$source/koordlet.mod"
 	cp go.sum "$source/koordlet.sum"
 	go mod edit -replace="github.com/koordinator-sh/koordinator=$source" "$source/koordlet.mod"
-	nice go build -mod=mod -modfile="$source/koordlet.mod" -trimpath -buildvcs=false -o "$program.unfinished" .
-	mv "$program.unfinished" "$program"
+	build="nice go build -mod=mod -modfile=$source/koordlet.mod -trimpath -buildvcs=false -o"
+	$build "$programs/koordlet" .
+	$build "$programs/burst.unfinished" ./burst
+	mv "$programs/burst.unfinished" "$programs/burst"
 fi
-echo "$program"
+echo "$programs/$2"
