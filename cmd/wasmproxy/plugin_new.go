@@ -13,15 +13,24 @@ import (
 )
 
 func newCommand() *cobra.Command {
-	var lang string
+	var lang, template string
 	cmd := &cobra.Command{
-		Use:   "new --lang " + strings.Join(scaffold.Langs(), "|") + " NAME",
+		Use:   "new --lang " + strings.Join(scaffold.Langs(), "|") + " [--template " + strings.Join(scaffold.Templates(), "|") + "] NAME",
 		Short: "Write the source of a plugin that works, to begin with",
 		Long: `Write the source of a plugin that works, to begin with.
 
 NAME is a directory, which must be empty or not there; its last element is the plugin's
 name. Beside the source it gets fixtures, a Pod, a README, and the SDK that the plugin is
-built with, so that nothing is fetched from anywhere.`,
+built with, so that nothing is fetched from anywhere.
+
+The templates are
+
+  boost         doubles the CPU quota of pods that ask for it
+  control-loop  looks at all containers every ten seconds, and sets a cgroup file
+  inject        gives containers a mount and a variable
+  policy        refuses pods, by its configuration
+
+All but boost are for Go and TinyGo.`,
 		Example: `  wasmproxy plugin new --lang tinygo cpu-boost
   cd cpu-boost
   wasmproxy plugin build && wasmproxy plugin test
@@ -31,11 +40,14 @@ built with, so that nothing is fetched from anywhere.`,
 			if !slices.Contains(scaffold.Langs(), lang) {
 				return wrongUsage("--lang: unknown language %q; the languages are %s", lang, strings.Join(scaffold.Langs(), ", "))
 			}
+			if err := scaffold.CheckTemplate(template, lang); err != nil {
+				return wrongUsage("--template: %v", err)
+			}
 			dir := filepath.Clean(args[0])
 			if err := scaffold.CheckName(filepath.Base(dir)); err != nil {
 				return coded{err, exitUsage}
 			}
-			if err := scaffold.Write(dir, filepath.Base(dir), lang); err != nil {
+			if err := scaffold.Write(dir, filepath.Base(dir), lang, template); err != nil {
 				return fmt.Errorf("new plugin: %w", err)
 			}
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is a plugin in %s; its README.md says what to do next\n", plugin.Name(dir), lang)
@@ -43,5 +55,6 @@ built with, so that nothing is fetched from anywhere.`,
 		},
 	}
 	cmd.Flags().StringVar(&lang, "lang", "", "language: "+strings.Join(scaffold.Langs(), ", "))
+	cmd.Flags().StringVar(&template, "template", scaffold.Default, "what the plugin does: "+strings.Join(scaffold.Templates(), ", "))
 	return cmd
 }

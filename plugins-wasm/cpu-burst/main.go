@@ -168,7 +168,11 @@ func (c *container) withinPod(quota int64) int64 {
 func (p *pod) setBurst() error {
 	is := &after[p.is]
 	is.burst, is.at = p.burst, 1
-	if p.was == nil && p.burst == 0 || p.was != nil && p.was.burst == p.burst {
+	had := int64(0)
+	if p.was != nil {
+		had = p.was.burst
+	}
+	if p.burst == had {
 		return nil
 	}
 	return set("cpu.max.burst", wp.FormatInt(p.burst), p.SetCgroup)

@@ -23,6 +23,45 @@ var langs = []string{"c", "go", "rust", "tinygo"}
 // Langs returns the languages that there are templates for.
 func Langs() []string { return slices.Clone(langs) }
 
+// kind is a template: what the plugin is to do.
+type kind struct {
+	name  string
+	langs []string // that it is written in
+	what  string   // the plugin does
+	event string   // how plugin run tries it
+}
+
+// Default is the template without a choice.
+const Default = "boost"
+
+// kinds are in template/kind.
+var kinds = []kind{
+	{Default, langs, "doubles the CPU quota of pods with the annotation `example.com/boost: 2x`", "--hook PreCreateContainer --event pod.yaml"},
+	{"control-loop", []string{"go", "tinygo"}, "lets containers that wait for CPU time save and spend quota: a control loop", "--event testdata/tick.json"},
+	{"inject", []string{"go", "tinygo"}, "gives containers of pods with the annotation `example.com/node-certs: \"true\"` the node's CA certificates", "--hook PreCreateContainer --event pod.yaml"},
+	{"policy", []string{"go", "tinygo"}, "refuses pods without the labels that its configuration names", "--hook PreRunPodSandbox --event pod.yaml"},
+}
+
+// Templates returns the names of the templates.
+func Templates() (names []string) {
+	for _, k := range kinds {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// CheckTemplate says why there is no such template for a language.
+func CheckTemplate(template, lang string) error {
+	at := slices.IndexFunc(kinds, func(k kind) bool { return k.name == template })
+	if at < 0 {
+		return fmt.Errorf("unknown template %q; the templates are %s", template, strings.Join(Templates(), ", "))
+	}
+	if !slices.Contains(kinds[at].langs, lang) {
+		return fmt.Errorf("the template %s is not there for %q; its languages are %s", template, lang, strings.Join(kinds[at].langs, ", "))
+	}
+	return nil
+}
+
 //go:embed template
 var templates embed.FS
 
@@ -43,25 +82,29 @@ func CheckName(name string) error {
 }
 
 // Write writes the plugin into dir, which must be empty or not there.
-func Write(dir, name, lang string) error {
-	if err := CheckName(name); err != nil {
+func Write(dir, name, lang, template string) error {
+	if err := errors.Join(CheckName(name), CheckTemplate(template, lang)); err != nil {
 		return err
-	}
-	if !slices.Contains(langs, lang) {
-		return fmt.Errorf("unknown language %q; the languages are %s", lang, strings.Join(langs, ", "))
 	}
 	if found, err := os.ReadDir(dir); err == nil && len(found) > 0 {
 		return fmt.Errorf("%s is not empty", dir)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	w := &writer{dir: dir, fill: strings.NewReplacer("{{name}}", name, "{{crate}}", strings.ReplaceAll(name, "-", "_"), "{{lang}}", lang)}
+	k := kinds[slices.Index(Templates(), template)]
+	w := &writer{dir: dir, fill: strings.NewReplacer(
+		"{{name}}", name, "{{crate}}", strings.ReplaceAll(name, "-", "_"), "{{lang}}", lang, "{{what}}", k.what, "{{event}}", k.event,
+	)}
 	source := lang
 	if lang == "tinygo" { // the same source
 		source = "go"
 	}
-	w.templates("template/all")
-	w.templates("template/" + source)
+	for _, root := range []string{"template/all", "template/" + source, "template/kind/" + template + "/all"} {
+		w.templates(root)
+	}
+	if source == "go" { // the other languages have the default template alone
+		w.templates("template/kind/" + template + "/go")
+	}
 	w.sdk(source)
 	return w.err
 }

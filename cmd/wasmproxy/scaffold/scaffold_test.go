@@ -20,7 +20,7 @@ const maxLines = 4000
 // of the host, and its tests pass without a network.
 func TestGoPluginHasTheSDKAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cpu-boost")
-	if err := scaffold.Write(dir, "cpu-boost", "go"); err != nil {
+	if err := scaffold.Write(dir, "cpu-boost", "go", scaffold.Default); err != nil {
 		t.Fatal(err)
 	}
 	lines := 0
@@ -47,10 +47,38 @@ func TestGoPluginHasTheSDKAlone(t *testing.T) {
 	if lines == 0 || lines >= maxLines {
 		t.Errorf("the SDK has %d lines of Go, want fewer than %d", lines, maxLines)
 	}
+	testPlugin(t, dir)
+}
+
+// testPlugin runs the plugin's own tests, without a network.
+func testPlugin(t *testing.T, dir string) {
+	t.Helper()
 	cmd := exec.Command("go", "test", "./...")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=mod", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("go test: %v\n%s", err, out)
+	}
+}
+
+// TestTemplates writes a plugin of each template: it passes its own tests, and go vet and gofmt have nothing to say.
+func TestTemplates(t *testing.T) {
+	for _, template := range scaffold.Templates() {
+		t.Run(template, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "my-plugin")
+			if err := scaffold.Write(dir, "my-plugin", "go", template); err != nil {
+				t.Fatal(err)
+			}
+			testPlugin(t, dir)
+			if out, err := exec.Command("gofmt", "-l", dir).CombinedOutput(); err != nil || len(out) > 0 {
+				t.Errorf("gofmt: %v\n%s", err, out)
+			}
+		})
+	}
+	if err := scaffold.CheckTemplate("policy", "c"); err == nil || !strings.Contains(err.Error(), "its languages are go, tinygo") {
+		t.Errorf("a policy in C: %v", err)
+	}
+	if err := scaffold.CheckTemplate("loop", "go"); err == nil || !strings.Contains(err.Error(), "boost, control-loop, inject, policy") {
+		t.Errorf("a template that there is not: %v", err)
 	}
 }
