@@ -66,7 +66,7 @@ clippy: ## Lint the Rust code, for this machine and as guests
 
 # Packages whose code and tests are in one goroutine. Those that share data with others are tested with them, under the detector.
 SINGLE := ./abi/... ./plugins-wasm/... ./runtime/wasm/binary ./runtime/wasm/fuel ./runtime/wasm/preflight \
-  ./sdk ./sdk/c ./sdk/fixture ./sdk/internal/... ./sdk/rust
+  ./sdk ./sdk/c ./sdk/conformance ./sdk/fixture ./sdk/internal/... ./sdk/rust
 
 # wazero compiles a guest in one goroutine, whose data nothing else sees; under the detector that takes ten times as long.
 # wazero's engine, modules and instances stay under it.
@@ -200,6 +200,7 @@ plugins-check: ## Build them elsewhere and compare, byte for byte
 .PHONY: wat
 wat: ## Build the guests that are written by hand
 	testdata/wat/build.sh
+	wat2wasm testdata/abi/guest/wat/guest.wat -o testdata/abi/guest/wat/guest.wasm
 	wat2wasm --debug-names cmd/wasmproxy/demo/burstcap.wat -o cmd/wasmproxy/demo/burstcap.wasm
 
 .PHONY: generate

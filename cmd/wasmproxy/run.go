@@ -41,7 +41,7 @@ warnings, 5 errors.`,
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(serveCommand(), koordCommand(), versionCommand(), demoCommand(), hostCommand(), compileCommand())
+	root.AddCommand(serveCommand(), koordCommand(), versionCommand(), demoCommand(), hostCommand(), abiCommand(), compileCommand())
 	root.AddCommand(ofNode(settings,
 		validateCommand(), pluginCommand(), bypassCommand(), statusCommand(), explainCommand(), doctorCommand(),
 	)...)

@@ -37,6 +37,7 @@ type tables struct {
 	Exports      []abi.Export
 	Files        []rules.File
 	Statistics   []rules.File
+	Groups       []abi.Group
 }
 
 func newGenerator(root string) (*generator, error) {
@@ -49,7 +50,7 @@ func newGenerator(root string) (*generator, error) {
 		return nil, err
 	}
 	return &generator{root, t, tables{c, abi.Hooks, abi.Fields, abi.Records, abi.Capabilities, abi.Features,
-		abi.Functions, abi.Exports, rules.Files, rules.Statistics}}, nil
+		abi.Functions, abi.Exports, rules.Files, rules.Statistics, abi.Groups}}, nil
 }
 
 // file returns the text of a generated file. That of a file which is generated in

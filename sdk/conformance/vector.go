@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"strconv"
 	"strings"
 
@@ -21,24 +20,21 @@ type Vector struct {
 	Configure []Call // before the first event
 	Calls     []Call
 	Withheld  []string                   // capabilities that the plugin has not, though they are granted by default
+	Needs     []string                   // groups beside those of the hook and the calls
 	keys      map[string]json.RawMessage // those of a fixture, and withheld
 }
 
-// Read reads the vectors of a file. samples are for those that try every field.
-func Read(file string, samples []Sample) ([]Vector, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
+// Read reads a list of vectors. samples are for those that try every field.
+func Read(text []byte, samples []Sample) ([]Vector, error) {
 	var list []map[string]json.RawMessage
 	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("vectors: %w", err)
 	}
 	vectors := make([]Vector, len(list))
 	for i, keys := range list {
 		v, err := parse(keys, samples)
 		if err != nil {
-			return nil, fmt.Errorf("%s: vector %d, %s: %w", file, i+1, keys["name"], err)
+			return nil, fmt.Errorf("vector %d, %s: %w", i+1, keys["name"], err)
 		}
 		vectors[i] = v
 	}
@@ -48,7 +44,7 @@ func Read(file string, samples []Sample) ([]Vector, error) {
 func parse(keys map[string]json.RawMessage, samples []Sample) (Vector, error) {
 	v := Vector{keys: keys}
 	var matrix *Matrix
-	for key, to := range map[string]any{"configure": &v.Configure, "calls": &v.Calls, "matrix": &matrix, "withheld": &v.Withheld} {
+	for key, to := range map[string]any{"configure": &v.Configure, "calls": &v.Calls, "matrix": &matrix, "withheld": &v.Withheld, "needs": &v.Needs} {
 		if err := decode(keys[key], to); err != nil {
 			return v, fmt.Errorf("%s: %w", key, err)
 		}

@@ -19,7 +19,7 @@ var (
 // documentedErrors are those that ABI.md names in the section of each function.
 func documentedErrors(t *testing.T) map[string][]string {
 	t.Helper()
-	text, err := os.ReadFile("../../../abi/ABI.md")
+	text, err := os.ReadFile("../../abi/ABI.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,31 +9,13 @@ import (
 	"github.com/wasmproxy/wasmproxy/sdk/internal/guest"
 )
 
-const folder = "../../../testdata/abi"
+const folder = "../../testdata/abi"
 
 // languages are those that the program is there in.
 var languages = []string{"wat", "go", "tinygo", "rust", "c"}
 
 // vectors are all there are.
-var vectors = sync.OnceValues(func() ([]Vector, error) {
-	samples, err := ReadSamples(filepath.Join(folder, "samples.json"))
-	if err != nil {
-		return nil, err
-	}
-	files, err := filepath.Glob(filepath.Join(folder, "vectors", "*.json"))
-	if err != nil {
-		return nil, err
-	}
-	var all []Vector
-	for _, file := range files {
-		list, err := Read(file, samples)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, list...)
-	}
-	return all, nil
-})
+var vectors = sync.OnceValues(Embedded)
 
 func allVectors(t *testing.T) []Vector {
 	t.Helper()

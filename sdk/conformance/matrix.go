@@ -3,7 +3,6 @@ package conformance
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -17,18 +16,14 @@ type Sample struct {
 	Value  json.RawMessage
 }
 
-// ReadSamples reads them from a file: calls with the change that comes of each.
-func ReadSamples(file string) ([]Sample, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
+// ReadSamples reads them: calls with the change that comes of each.
+func ReadSamples(text []byte) ([]Sample, error) {
 	var list []struct {
 		Call    Call
 		Changes map[string]json.RawMessage
 	}
 	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("samples: %w", err)
 	}
 	samples := make([]Sample, len(list))
 	for i, l := range list {

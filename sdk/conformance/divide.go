@@ -1,0 +1,153 @@
+package conformance
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/sdk/fixture"
+)
+
+// needs are names of groups of the ABI without the core, in the order of the table.
+type needs []string
+
+func (n needs) with(groups ...string) needs {
+	var all needs
+	for _, g := range abi.Groups[1:] {
+		if slices.Contains(n, g.Name) || slices.Contains(groups, g.Name) {
+			all = append(all, g.Name)
+		}
+	}
+	return all
+}
+
+func (n needs) covers(others needs) bool {
+	return !slices.ContainsFunc(others, func(g string) bool { return !slices.Contains(n, g) })
+}
+
+func (n needs) String() string { return strings.Join(n, " and ") }
+
+// divide returns the vector as parts, each with the calls that a host of some groups can
+// answer, so that a host is tested of what it has. A vector that fails or is refused is one part.
+func (v *Vector) divide() []Vector {
+	base := v.base()
+	parts, whole := []needs{base}, base
+	for _, list := range [][]Call{v.Configure, v.Calls} {
+		for i := range list {
+			n := base.with(list[i].groups(v.Hook)...)
+			known := slices.ContainsFunc(parts, func(p needs) bool { return slices.Equal(p, n) })
+			if whole = whole.with(n...); list[i].Function != nil && !known {
+				parts = append(parts, n)
+			}
+		}
+	}
+	if v.indivisible() {
+		other := *v
+		other.Needs = whole
+		return []Vector{other}
+	}
+	var all []Vector
+	for _, n := range parts {
+		if part := v.part(n); len(parts) == 1 || part.asks(n, base) {
+			all = append(all, part)
+		}
+	}
+	return all
+}
+
+func (v *Vector) base() needs { return needs(nil).with(v.Needs...).with(abi.GroupOfHook(v.Hook)) }
+
+func (v *Vector) indivisible() bool {
+	return v.Want.Error != "" || v.Want.Reject != nil || slices.ContainsFunc(v.Calls, func(c Call) bool { return c.Return != 0 })
+}
+
+// part is the vector with what these groups can answer.
+func (v *Vector) part(n needs) Vector {
+	other, want := *v, *v.Want
+	lacks := func(c Call) bool { return !n.covers(needs(nil).with(c.groups(v.Hook)...)) }
+	other.Configure, other.Calls = slices.DeleteFunc(slices.Clone(v.Configure), lacks), slices.DeleteFunc(slices.Clone(v.Calls), lacks)
+	want.Changes = fixture.Changes{}
+	for target, value := range v.Want.Changes {
+		if n.covers(needs(nil).with(targetNeeds(v.Hook, target)...)) {
+			want.Changes[target] = value
+		}
+	}
+	if !slices.Contains(n, "kv") {
+		want.KV = nil
+	}
+	if !slices.Contains(n, "metric") {
+		want.Metrics = nil
+	}
+	if extra := slices.DeleteFunc(slices.Clone(n), func(g string) bool { return slices.Contains(v.base(), g) }); len(extra) > 0 {
+		other.Name += ": " + extra.String()
+	}
+	other.Needs, other.Want = n, &want
+	return other
+}
+
+// asks reports whether a call of the part is for just these groups.
+func (v *Vector) asks(n, base needs) bool {
+	return slices.ContainsFunc(slices.Concat(v.Configure, v.Calls), func(c Call) bool {
+		return c.Function != nil && slices.Equal(base.with(c.groups(v.Hook)...), n)
+	})
+}
+
+// groups returns those that a host has to serve to answer the call as the vector says.
+func (c *Call) groups(h abi.Hook) (groups []string) {
+	if c.Function == nil {
+		return nil
+	}
+	groups = append(groups, abi.GroupOfFunction(c.Name()))
+	if c.Error == "LIMIT" || c.Error == "TOO_LARGE" {
+		groups = append(groups, "limits")
+	}
+	if _, handle := c.handle(); handle {
+		groups = append(groups, "store")
+		if c.writes() || c.Name() == "cgroup_set" {
+			groups = append(groups, "others")
+		}
+	}
+	if c.Name() == "cgroup_read" && c.Error == "" { // of handles
+		groups = append(groups, "store")
+	}
+	if info, ok := c.Field(); ok && c.writes() && c.Error != "READ_ONLY" {
+		groups = append(groups, abi.GroupOfWrite(h, info.Writing))
+	}
+	if c.Name() == "feature" {
+		groups = append(groups, featureGroup(c.Args[0]))
+	}
+	return groups
+}
+
+// featureGroup is the group of which a feature tells whether the host has it.
+func featureGroup(arg any) string {
+	n, _ := numberOf(arg)
+	switch abi.Feature(n) {
+	case abi.FeatureCgroupV2, abi.FeatureCgroupFiles:
+		return "cgroup"
+	case abi.FeatureUpdate:
+		return "others"
+	case abi.FeatureKV:
+		return "kv"
+	}
+	return abi.Core
+}
+
+// targetNeeds returns the groups that a change is of.
+func targetNeeds(h abi.Hook, target string) (groups []string) {
+	object, _, _ := strings.Cut(target, " ")
+	if object != target && strings.Contains(target, " cgroup file ") {
+		groups = append(groups, "cgroup")
+	}
+	object, field, _ := strings.Cut(target, ".")
+	if strings.Contains(object, "(") {
+		return append(groups, "store", "others")
+	}
+	field, _, _ = strings.Cut(field, "[")
+	for _, f := range abi.Fields {
+		if f.Object.String() == object && f.Name == field {
+			groups = append(groups, abi.GroupOfWrite(h, f.Writing))
+		}
+	}
+	return groups
+}

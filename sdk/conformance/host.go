@@ -1,0 +1,157 @@
+package conformance
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// Host is a command that takes tests.
+type Host struct {
+	Command []string
+	Timeout time.Duration // of one test
+	Stderr  io.Writer     // the command's
+}
+
+// Run has the host take the tests, and reports each. The error is the host's: it hung, ended
+// early or wrote what is no outcome. The report then has the tests before.
+func (h *Host) Run(ctx context.Context, tests []Test) (r Report, err error) {
+	dir, err := os.MkdirTemp("", "wasmproxy-abi-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := writeModules(dir, tests); err != nil {
+		return nil, err
+	}
+	p, err := h.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range tests {
+		verdict, err := h.take(p, &tests[i])
+		if err != nil {
+			return r, fmt.Errorf("host %s: test %d, %s: %w", h.Command[0], tests[i].ID, tests[i].Name, errors.Join(err, p.kill()))
+		}
+		r = append(r, verdict)
+	}
+	if err := p.finish(h.Timeout); err != nil {
+		return r, fmt.Errorf("host %s: after the last test: %w", h.Command[0], err)
+	}
+	return r, nil
+}
+
+// process is a host that runs. lines has what it writes, and is closed at its end.
+type process struct {
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines chan string
+	read  error // after lines is closed
+}
+
+func (h *Host) start(ctx context.Context) (*process, error) {
+	p := &process{cmd: exec.CommandContext(ctx, h.Command[0], h.Command[1:]...), lines: make(chan string)}
+	p.cmd.Stderr, p.cmd.WaitDelay = h.Stderr, time.Second
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting the host: %w", err)
+	}
+	go func() {
+		defer close(p.lines)
+		scanner := bufio.NewScanner(out)
+		scanner.Buffer(nil, maxLine)
+		for scanner.Scan() {
+			select {
+			case p.lines <- scanner.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+		p.read = scanner.Err()
+	}()
+	return p, nil
+}
+
+// take has the host take one test.
+func (h *Host) take(p *process, t *Test) (Verdict, error) {
+	line, err := t.encode()
+	if err != nil {
+		return Verdict{}, err
+	}
+	go p.in.Write(line) // which fails if the host has ended, and then so do its lines
+	timer := time.NewTimer(h.Timeout)
+	defer timer.Stop()
+	select {
+	case answer, ok := <-p.lines:
+		if !ok {
+			return Verdict{}, fmt.Errorf("it ended without an outcome: %w", p.end())
+		}
+		o, err := t.readOutcome([]byte(answer))
+		if err != nil {
+			return Verdict{}, fmt.Errorf("it wrote what is no outcome, %s: %w", shortened(answer), err)
+		}
+		return t.verdict(o), nil
+	case <-timer.C:
+		return Verdict{}, fmt.Errorf("it has written no outcome for %v", h.Timeout)
+	}
+}
+
+// end waits for a host that has closed its output, and tells how it ended.
+func (p *process) end() error {
+	err := p.cmd.Wait()
+	switch {
+	case p.read != nil:
+		return p.read
+	case err != nil:
+		return err
+	}
+	return errors.New("exit status 0")
+}
+
+func (p *process) kill() error {
+	if p.cmd.ProcessState != nil {
+		return nil // its end was told
+	}
+	err := p.cmd.Process.Kill()
+	p.cmd.Wait() // which fails, since it was killed
+	return err
+}
+
+// finish ends the host's input, and requires that it then ends.
+func (p *process) finish(timeout time.Duration) error {
+	if err := p.in.Close(); err != nil {
+		return errors.Join(err, p.kill())
+	}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case line, more := <-p.lines:
+		if more {
+			return errors.Join(fmt.Errorf("it wrote one outcome too many, %s", shortened(line)), p.kill())
+		}
+		return p.cmd.Wait()
+	case <-timer.C:
+		return errors.Join(fmt.Errorf("its input has ended, and it has not for %v", timeout), p.kill())
+	}
+}
+
+// shortened is a line of a host as an error shows it.
+func shortened(line string) string {
+	const most = 200 // bytes
+	if len(line) > most {
+		line = strings.ToValidUTF8(line[:most], "") + "…"
+	}
+	return fmt.Sprintf("%q", line)
+}
