@@ -1,8 +1,11 @@
 package abi_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -54,11 +57,15 @@ func TestCapabilitiesAreInOrder(t *testing.T) {
 	}
 }
 
-// The prose of ABI.md spells some numbers that are no table's.
+// The prose of the specification spells some numbers that are no table's.
 func TestProseHasTheNumbers(t *testing.T) {
-	text, err := os.ReadFile("ABI.md")
-	if err != nil {
-		t.Fatal(err)
+	var text []byte
+	for _, page := range []string{"ABI.md", "OPTIONAL.md"} {
+		more, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, more...)
 	}
 	for _, want := range []string{
 		fmt.Sprintf("now %d |", abi.Version), "custom section `" + abi.ManifestSection + "`",
@@ -68,7 +75,42 @@ func TestProseHasTheNumbers(t *testing.T) {
 		fmt.Sprintf("%d or more", abi.MinTickMS),
 	} {
 		if !strings.Contains(string(text), want) {
-			t.Errorf("ABI.md does not say %q", want)
+			t.Errorf("ABI.md and OPTIONAL.md do not say %q", want)
+		}
+	}
+}
+
+// The core stays short enough for others to write a host of it, and the links between the pages lead somewhere.
+func TestPagesOfTheSpecification(t *testing.T) {
+	pages, err := filepath.Glob("*.md")
+	if err != nil || len(pages) < 7 {
+		t.Fatalf("the pages are %q, %v", pages, err)
+	}
+	heading, link := regexp.MustCompile(`(?m)^#+ (.*)$`), regexp.MustCompile(`\]\(([A-Z]*\.md)?(?:#([a-z0-9_-]+))?\)`)
+	texts, anchors := map[string]string{}, map[string]bool{}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[page], anchors[page] = string(text), true
+		for _, m := range heading.FindAllStringSubmatch(string(text), -1) {
+			anchor := regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+			anchors[page+"#"+strings.ReplaceAll(anchor, " ", "-")] = true
+		}
+	}
+	if n := len(strings.Fields(texts["ABI.md"])); n > 7000 {
+		t.Errorf("ABI.md has %d words, more than 7000: move what is optional or explains to a page beside it", n)
+	}
+	for page, text := range texts {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			to := cmp.Or(m[1], page)
+			if m[2] != "" {
+				to += "#" + m[2]
+			}
+			if !anchors[to] {
+				t.Errorf("%s links to %s, which is not there", page, to)
+			}
 		}
 	}
 }

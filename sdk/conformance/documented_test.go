@@ -16,12 +16,16 @@ var (
 	asWith    = regexp.MustCompile("rrors as\\s+with\\s+`([a-z_0-9]+)`")
 )
 
-// documentedErrors are those that ABI.md names in the section of each function.
+// documentedErrors are those that the specification names in the section of each function.
 func documentedErrors(t *testing.T) map[string][]string {
 	t.Helper()
-	text, err := os.ReadFile("../../abi/ABI.md")
-	if err != nil {
-		t.Fatal(err)
+	var text []byte
+	for _, page := range []string{"ABI.md", "OPTIONAL.md"} {
+		more, err := os.ReadFile("../../abi/" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, more...)
 	}
 	errors, like := map[string][]string{}, map[string]string{}
 	places := section.FindAllSubmatchIndex(text, -1)
@@ -45,7 +49,7 @@ func documentedErrors(t *testing.T) map[string][]string {
 		errors[name] = append(errors[name], errors[other]...)
 	}
 	if len(like) < 8 || len(errors["set_i64"]) != 8 {
-		t.Fatalf("ABI.md is not written as this test reads it: %v, %v", errors, like)
+		t.Fatalf("the specification is not written as this test reads it: %v, %v", errors, like)
 	}
 	return errors
 }

@@ -30,6 +30,19 @@ func functions() template.FuncMap {
 		"resource": func(f abi.Field) string {
 			return strings.TrimPrefix(fieldName(abi.Container, abi.Resources+f), "resources.")
 		},
+		"function": func(name string) (abi.Function, error) {
+			i := slices.IndexFunc(abi.Functions, func(f abi.Function) bool { return f.Name == name })
+			if i < 0 {
+				return abi.Function{}, fmt.Errorf("there is no function %q", name)
+			}
+			return abi.Functions[i], nil
+		},
+		"pageOf": func(function string) string {
+			if abi.GroupOfFunction(function) == abi.Core {
+				return ""
+			}
+			return "OPTIONAL.md"
+		},
 		"relative": func(f abi.Field) abi.Field { return f - abi.Resources },
 	}
 }

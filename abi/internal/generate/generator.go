@@ -53,24 +53,58 @@ func newGenerator(root string) (*generator, error) {
 		abi.Functions, abi.Exports, rules.Files, rules.Statistics, abi.Groups}}, nil
 }
 
+// pages are those of the specification. One template makes the parts of all, in this order.
+var pages = []string{"abi/ABI.md", "abi/FIELDS.md", "abi/OPTIONAL.md", "abi/CGROUP.md"}
+
 // file returns the text of a generated file. That of a file which is generated in
 // parts has what the file has around them.
 func (g *generator) file(path string) ([]byte, error) {
-	var b strings.Builder
-	if err := g.templates.ExecuteTemplate(&b, filepath.Base(path)+".tmpl", g.tables); err != nil {
+	if i := slices.Index(pages, path); i >= 0 {
+		return g.page(i)
+	}
+	made, err := g.make(filepath.Base(path))
+	if err != nil {
 		return nil, err
 	}
 	switch filepath.Ext(path) {
 	case ".go":
-		return format.Source([]byte(b.String()))
+		return format.Source([]byte(made))
 	case ".md", ".h":
 		have, err := os.ReadFile(filepath.Join(g.root, path))
 		if err != nil {
 			return nil, err
 		}
-		return merge(string(have), b.String())
+		return merge(string(have), made)
 	}
-	return []byte(b.String()), nil
+	return []byte(made), nil
+}
+
+func (g *generator) make(name string) (string, error) {
+	var b strings.Builder
+	err := g.templates.ExecuteTemplate(&b, name+".tmpl", g.tables)
+	return b.String(), err
+}
+
+// page returns the text of a page of the specification.
+func (g *generator) page(number int) ([]byte, error) {
+	const between = "\x00"
+	texts := make([]string, len(pages))
+	for i, path := range pages {
+		text, err := os.ReadFile(filepath.Join(g.root, path))
+		if err != nil {
+			return nil, err
+		}
+		texts[i] = string(text)
+	}
+	made, err := g.make("ABI.md")
+	if err != nil {
+		return nil, err
+	}
+	all, err := merge(strings.Join(texts, between), made)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(strings.Split(string(all), between)[number]), nil
 }
 
 // parts match the generated parts of files that are otherwise written by hand: a table

@@ -1,5 +1,5 @@
 // Command generate writes what follows from the tables of package abi: the tables
-// and signatures in ABI.md, the constants and declarations of sdk/c/wasmproxy.h,
+// and signatures in the pages of the specification, the constants and declarations of sdk/c/wasmproxy.h,
 // sdk/rust/src/abi.rs, the Go SDK's imports, getters of both SDKs, and the table of cgroup files in
 // the README of each SDK. Run it with make generate. Each file has a template of its name beside this source.
 //
@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 const frozenPath = "abi/testdata/wp1.txt"
@@ -32,10 +33,10 @@ func main() {
 }
 
 func run(root string, check, freeze bool) error {
-	paths := []string{
-		"abi/ABI.md", "sdk/c/wasmproxy.h", "sdk/rust/src/abi.rs", "sdk/rust/src/getter.rs",
+	paths := append(slices.Clone(pages),
+		"sdk/c/wasmproxy.h", "sdk/rust/src/abi.rs", "sdk/rust/src/getter.rs",
 		"sdk/README.md", "sdk/rust/README.md", "sdk/c/README.md", "sdk/import.go", "sdk/register.go", "sdk/capability.go", "sdk/getter.go",
-	}
+	)
 	if freeze {
 		paths = append(paths, frozenPath)
 	}
