@@ -8,8 +8,9 @@ E2E   := testdata/e2e
 FLEET := fleet
 KOORD := testdata/koord
 TOOLS := testdata/tools
+NRI   := testdata/nri-host
 # Those with code of this project. The rest, which pin what e2e tests build, are as their authors' tools leave them.
-MODULES := . $(BENCH) $(E2E) $(FLEET) $(KOORD) $(TOOLS)
+MODULES := . $(BENCH) $(E2E) $(FLEET) $(KOORD) $(NRI) $(TOOLS)
 
 FUZZTIME ?= 60s
 DURATION ?= 30m
@@ -90,7 +91,7 @@ koord: ## Compare the proxy with koord-runtime-proxy and its faults; needs gcc
 
 .PHONY: e2e
 e2e: ## Run pods of a real kubelet through the proxy, on containerd and runc, and have a real Prometheus scrape it; root
-	go -C $(E2E) test -count=1 -timeout 60m -p 1 -v ./internal/isolation ./internal/manifests ./monitoring ./suite
+	go -C $(E2E) test -count=1 -timeout 60m -p 1 -v ./internal/isolation ./internal/manifests ./monitoring ./suite ./nrihost
 	$(MAKE) fleet-cluster
 
 .PHONY: fleet-cluster

@@ -92,6 +92,12 @@ func (b *Builder) Koordinator(ctx context.Context, dir string) error {
 		"-trimpath", "-buildvcs=false", "-o", dir+"/", ".")
 }
 
+// NRIHost builds the second host of the plugin ABI into dir.
+func (b *Builder) NRIHost(ctx context.Context, dir string) error {
+	return run(ctx, filepath.Join(b.project, "testdata/nri-host"), []string{"CGO_ENABLED=0"},
+		"go", "build", "-trimpath", "-buildvcs=false", "-o", filepath.Join(dir, "nri-host"), ".")
+}
+
 // Koordlet puts a link to koordlet's hook server into dir.
 func (b *Builder) Koordlet(ctx context.Context, dir string) error {
 	program, err := output(ctx, "", filepath.Join(b.project, "testdata/koord/koordlet/build.sh"), filepath.Join(b.cache, "../koord"))
