@@ -31,9 +31,10 @@ type event struct {
 	log     []string
 }
 
-// change is a field, an entry or an element that is set, or deleted if value is nil.
+// change is a field, an entry or an element that is set, or deleted if value is nil; or a cgroup file.
 type change struct {
 	info   abi.FieldInfo
+	file   string
 	key    string
 	target string
 	value  any

@@ -22,18 +22,19 @@ import (
 type host struct {
 	guests  []*guest
 	unified bool
+	pending pending
 }
 
 // serveNRI loads modules with the default grant, and serves them until NRI goes away.
-func serveNRI(ctx context.Context, socket string, modules []string) error {
+func serveNRI(ctx context.Context, socket string, hooks, modules []string) error {
 	_, err := os.Stat("/sys/fs/cgroup/cgroup.controllers")
-	h := &host{unified: err == nil}
+	h := &host{unified: err == nil, pending: pending{files: map[string]map[string]string{}}}
 	for _, file := range modules {
 		module, err := os.ReadFile(file)
 		if err != nil {
 			return err
 		}
-		g, err := load(ctx, module, "", abi.DefaultGrant())
+		g, err := load(ctx, module, "", abi.DefaultGrant(), hooks...)
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
@@ -258,6 +259,7 @@ func (h *host) CreateContainer(ctx context.Context, pod *api.PodSandbox, c *api.
 	if err != nil {
 		return nil, nil, err
 	}
+	h.pending.add(c.GetId(), changes)
 	a := &api.ContainerAdjustment{}
 	for _, change := range changes {
 		if err := adjust(a, change); err != nil {
@@ -273,6 +275,7 @@ func (h *host) UpdateContainer(ctx context.Context, pod *api.PodSandbox, c *api.
 	if err != nil || len(changes) == 0 {
 		return nil, err
 	}
+	h.pending.add(c.GetId(), changes)
 	u := &api.ContainerUpdate{}
 	u.SetContainerId(c.GetId())
 	for _, change := range changes {
@@ -307,11 +310,11 @@ func (h *host) StartContainer(ctx context.Context, p *api.PodSandbox, c *api.Con
 }
 
 func (h *host) PostStartContainer(ctx context.Context, p *api.PodSandbox, c *api.Container) error {
-	return h.notify(ctx, abi.PostStartContainer, p, c)
+	return h.notifyAndWrite(ctx, abi.PostStartContainer, p, c)
 }
 
 func (h *host) PostUpdateContainer(ctx context.Context, p *api.PodSandbox, c *api.Container) error {
-	return h.notify(ctx, abi.PostUpdateContainerResources, p, c)
+	return h.notifyAndWrite(ctx, abi.PostUpdateContainerResources, p, c)
 }
 
 func (h *host) StopContainer(ctx context.Context, p *api.PodSandbox, c *api.Container) ([]*api.ContainerUpdate, error) {

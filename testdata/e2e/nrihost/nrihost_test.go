@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { node.Main(m, hostAndModule) }
 func hostAndModule(ctx context.Context, b *artifact.Builder, w isolation.Workspace) error {
 	return errors.Join(
 		b.NRIHost(ctx, w.Bin()),
-		os.Symlink(b.ProjectFile("testdata/wat/quota.wasm"), w.Program("quota.wasm")),
+		os.Symlink(b.ProjectFile("testdata/wat/quota.wasm"), w.Program("quota.wasm")), // qos.wasm is there
 	)
 }
 
@@ -55,8 +55,29 @@ func TestQuota(t *testing.T) {
 	}
 }
 
+// TestBundledPlugin has the bundled plugin qos, as it is committed, set a CPU burst through NRI. The host has neither Synchronize nor
+// other pods, so the operator leaves the plugin two hooks.
+func TestBundledPlugin(t *testing.T) {
+	runtime := node.StartRuntime(t)
+	client := node.DialCRI(t, runtime.Endpoint)
+	startHost(t, "qos.wasm", "--hooks", "PreCreateContainer,PreUpdateContainerResources")
+	id := client.RunContainer(t, node.Workload{
+		Name: "burst", Annotations: map[string]string{"qos.wasmproxy.io/cpu-burst": "20000"},
+		Resources: &cri.LinuxContainerResources{CpuPeriod: 100000, CpuQuota: 50000},
+	})
+	group, err := cgroupfs.Find(runtime.CgroupName(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{"cpu/cpu.cfs_burst_us": "20000", "cpu/cpu.cfs_quota_us": "50000"} {
+		if err := cgroupfs.Check(group, file, want); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // startHost starts the host with a module, and waits until NRI has taken it.
-func startHost(t *testing.T, module string) {
+func startHost(t *testing.T, module string, flags ...string) {
 	t.Helper()
 	w := isolation.Current()
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
@@ -64,7 +85,7 @@ func startHost(t *testing.T, module string) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	host := exec.CommandContext(t.Context(), w.Program("nri-host"), w.Program(module))
+	host := exec.CommandContext(t.Context(), w.Program("nri-host"), append(flags, w.Program(module))...)
 	host.Stderr = log
 	if err := host.Start(); err != nil {
 		t.Fatal(err)
