@@ -20,7 +20,9 @@ var patterns = map[abi.Format]*regexp.Regexp{
 
 // files are the cgroup files that this host sets by unified, with the form of their values.
 var files = map[string]*regexp.Regexp{
-	"cpu.max": regexp.MustCompile(`^(max|\d{4,14})( \d{4,7})?$`), "cpu.weight": regexp.MustCompile(`^\d{1,5}$`), "cpu.idle": regexp.MustCompile(`^[01]$`),
+	"cpu.max":    regexp.MustCompile(`^(max|\d{4,14})( \d{4,7})?$`),
+	"cpu.weight": regexp.MustCompile(`^\d{1,5}$`),
+	"cpu.idle":   regexp.MustCompile(`^[01]$`),
 	"memory.min": bytesOrMax, "memory.low": bytesOrMax, "memory.high": bytesOrMax, "memory.max": bytesOrMax, "memory.swap.max": bytesOrMax,
 }
 

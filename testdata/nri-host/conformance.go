@@ -96,7 +96,8 @@ func (t *test) take(ctx context.Context) outcome {
 func (t *test) event() *event {
 	e := &event{time: t.Case.Time, objects: map[abi.Object]fields{}, earlier: map[string]string{}}
 	e.hook, _ = abi.HookByName(t.Case.Hook)
-	for o, f := range map[abi.Object]fields{abi.Event: t.Case.Event, abi.Pod: t.Case.Pod, abi.Container: t.Case.Container, abi.Node: t.Case.Node} {
+	all := map[abi.Object]fields{abi.Event: t.Case.Event, abi.Pod: t.Case.Pod, abi.Container: t.Case.Container, abi.Node: t.Case.Node}
+	for o, f := range all {
 		if f != nil {
 			e.objects[o] = f
 		}

@@ -17,7 +17,7 @@ import (
 func main() {
 	conformance := flag.Bool("conformance", false, "take tests of wasmproxy abi test from stdin")
 	socket := flag.String("socket", "", "NRI's socket; that of the system if empty")
-	hooks := flag.String("hooks", "", "the hooks that guests keep, with commas between; functions that this host lacks then answer UNSUPPORTED")
+	hooks := flag.String("hooks", "", "hooks that guests keep, with commas between; functions that this host lacks answer UNSUPPORTED then")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: nri-host --conformance | nri-host [--socket PATH] [--hooks HOOK,...] MODULE...")
 		flag.PrintDefaults()

@@ -81,7 +81,8 @@ func (h *host) tell(ctx context.Context, hook abi.Hook, pod *api.PodSandbox, c *
 // objects are those of an event. What NRI does not tell is UNSUPPORTED.
 func objects(hook abi.Hook, pod *api.PodSandbox, c *api.Container) map[abi.Object]fields {
 	all := map[abi.Object]fields{
-		abi.Event: {"hook": number(int64(hook)), "time": number(time.Now().UnixNano()), "method": hook.Info().Method}, abi.Node: unknown(abi.Node),
+		abi.Event: {"hook": number(int64(hook)), "time": number(time.Now().UnixNano()), "method": hook.Info().Method},
+		abi.Node:  unknown(abi.Node),
 	}
 	p := unknown(abi.Pod)
 	p["id"], p["name"], p["namespace"], p["uid"] = pod.GetId(), pod.GetName(), pod.GetNamespace(), pod.GetUid()
@@ -222,9 +223,11 @@ func adjust(a *api.ContainerAdjustment, c change) error {
 }
 
 func mount(record map[string]any) *api.Mount {
-	m := &api.Mount{Destination: record["container_path"].(string), Source: record["host_path"].(string), Type: "bind", Options: []string{"rbind"}}
+	from, to := record["host_path"].(string), record["container_path"].(string)
+	m := &api.Mount{Destination: to, Source: from, Type: "bind", Options: []string{"rbind"}}
 	for _, option := range []struct{ key, value, option string }{
-		{"readonly", "true", "ro"}, {"recursive_read_only", "true", "rro"}, {"propagation", "host_to_container", "rslave"}, {"propagation", "bidirectional", "rshared"},
+		{"readonly", "true", "ro"}, {"recursive_read_only", "true", "rro"},
+		{"propagation", "host_to_container", "rslave"}, {"propagation", "bidirectional", "rshared"},
 	} {
 		if record[option.key] == option.value {
 			m.Options = append(m.Options, option.option)
@@ -254,7 +257,9 @@ func (h *host) Synchronize(context.Context, []*api.PodSandbox, []*api.Container)
 }
 
 // CreateContainer asks the guests before a container is made.
-func (h *host) CreateContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
+func (h *host) CreateContainer(
+	ctx context.Context, pod *api.PodSandbox, c *api.Container,
+) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
 	changes, err := h.tell(ctx, abi.PreCreateContainer, pod, c)
 	if err != nil {
 		return nil, nil, err
@@ -269,7 +274,9 @@ func (h *host) CreateContainer(ctx context.Context, pod *api.PodSandbox, c *api.
 	return a, nil, nil
 }
 
-func (h *host) UpdateContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container, r *api.LinuxResources) ([]*api.ContainerUpdate, error) {
+func (h *host) UpdateContainer(
+	ctx context.Context, pod *api.PodSandbox, c *api.Container, r *api.LinuxResources,
+) ([]*api.ContainerUpdate, error) {
 	c.Linux.Resources = r // with the request applied
 	changes, err := h.tell(ctx, abi.PreUpdateContainerResources, pod, c)
 	if err != nil || len(changes) == 0 {

@@ -33,7 +33,8 @@ func hostAndModule(ctx context.Context, b *artifact.Builder, w isolation.Workspa
 // TestConformance has the host pass the core of the kit.
 func TestConformance(t *testing.T) {
 	w := isolation.Current()
-	out, err := exec.CommandContext(t.Context(), w.Program("wasmproxy"), "abi", "test", "--timeout", "1m", w.Program("nri-host"), "--conformance").CombinedOutput()
+	kit := exec.CommandContext(t.Context(), w.Program("wasmproxy"), "abi", "test", "--timeout", "1m", w.Program("nri-host"), "--conformance")
+	out, err := kit.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
