@@ -114,34 +114,3 @@ func TestPagesOfTheSpecification(t *testing.T) {
 		}
 	}
 }
-
-// Each hook, function and capability of a field is in one group, so that a host knows what it leaves out.
-func TestEachIsInOneGroup(t *testing.T) {
-	times := map[any]int{}
-	for _, g := range abi.Groups {
-		for _, h := range g.Hooks {
-			times[h]++
-		}
-		for _, f := range g.Functions {
-			times[f]++
-		}
-		for _, c := range g.Writing {
-			times[c]++
-		}
-	}
-	for _, h := range abi.Hooks {
-		if times[h.Hook] != 1 || abi.GroupOfHook(h.Hook) == "" {
-			t.Errorf("%s is in %d groups", h.Name, times[h.Hook])
-		}
-	}
-	for _, f := range abi.Functions {
-		if times[f.Name] != 1 || abi.GroupOfFunction(f.Name) == "" {
-			t.Errorf("%s is in %d groups", f.Name, times[f.Name])
-		}
-	}
-	for _, f := range abi.Fields {
-		if times[f.Writing] != 1 || abi.GroupOfWrite(abi.PreCreateContainer, f.Writing) == "" {
-			t.Errorf("%v.%s, which takes %v, is in %d groups", f.Object, f.Name, f.Writing, times[f.Writing])
-		}
-	}
-}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/abi/group"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
@@ -76,7 +76,7 @@ func testHost(cmd *cobra.Command, host *conformance.Host) error {
 		return err
 	}
 	if core := report.Counts()[0]; core.Failed > 0 {
-		return fmt.Errorf("%d of %d tests of the %s failed", core.Failed, core.Failed+core.Passed, abi.Core)
+		return fmt.Errorf("%d of %d tests of the %s failed", core.Failed, core.Failed+core.Passed, group.Core)
 	}
 	return nil
 }

@@ -68,15 +68,16 @@ var mayImport = map[string]string{
 	"runtime/slots":            "abi runtime/admin runtime/bypass runtime/config runtime/cri runtime/delivery runtime/durable runtime/intercept runtime/lastgood runtime/loader runtime/observe runtime/plugin runtime/probation runtime/reconcile runtime/recording runtime/registry runtime/status runtime/wasm",
 	"runtime/daemon":           "runtime/admin runtime/backend runtime/config runtime/docker runtime/explain runtime/loader runtime/nodefeatures runtime/observe runtime/observe/audit runtime/observe/metrics runtime/observe/tracing runtime/peers runtime/plugin runtime/pods runtime/probation runtime/proxy runtime/reconcile runtime/service runtime/settings runtime/slots runtime/status runtime/wasm",
 	"runtime/simulate":         "abi runtime/dialect runtime/cgroup runtime/cri runtime/crifield sdk/fixture runtime/enforce runtime/intercept runtime/workqueue runtime/kubelet runtime/plugin runtime/pods runtime/recording runtime/observe runtime/observe/slogsink",
-	"cmd/wasmproxy":            "abi runtime/settings runtime/doctor runtime/host plugins-wasm runtime/admin runtime/bypass runtime/status runtime/explain runtime/config runtime/daemon sdk/fixture runtime/delivery runtime/plugin runtime/recording runtime/registry runtime/simulate runtime/wasm sdk/conformance cmd/wasmproxy/demo cmd/wasmproxy/scaffold runtime/observe runtime/observe/slogsink runtime/regular",
+	"cmd/wasmproxy":            "abi/group abi runtime/settings runtime/doctor runtime/host plugins-wasm runtime/admin runtime/bypass runtime/status runtime/explain runtime/config runtime/daemon sdk/fixture runtime/delivery runtime/plugin runtime/recording runtime/registry runtime/simulate runtime/wasm sdk/conformance cmd/wasmproxy/demo cmd/wasmproxy/scaffold runtime/observe runtime/observe/slogsink runtime/regular",
 	"cmd/wasmproxy/demo":       "plugins-wasm runtime/config runtime/daemon runtime/kubelet runtime/simulate runtime/observe runtime/observe/slogsink runtime/regular",
-	"abi/internal/generate":    "abi runtime/cgroup/rules",
+	"abi/internal/generate":    "abi abi/group runtime/cgroup/rules",
+	"abi/group":                "abi",
 	"sdk/fixture":              "abi sdk/internal/native", // the format of fixtures, which the proxy and plugins share
 	"sdk":                      "abi sdk/internal/native",
 	"sdk/internal/native":      "abi",
 	"sdk/internal/calls":       "sdk",
 	"sdk/internal/guest":       "sdk/fixture runtime/plugin runtime/simulate runtime/wasm", // for tests
-	"sdk/conformance":          "abi sdk/fixture",                                          // the vectors, and the kit that tests hosts
+	"sdk/conformance":          "abi abi/group sdk/fixture",                                // the vectors, and the kit that tests hosts
 	"sdk/sdktest":              "abi sdk/fixture sdk/internal/native",
 }
 

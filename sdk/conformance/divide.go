@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/abi/group"
 	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
@@ -13,7 +14,7 @@ type needs []string
 
 func (n needs) with(groups ...string) needs {
 	var all needs
-	for _, g := range abi.Groups[1:] {
+	for _, g := range group.All[1:] {
 		if slices.Contains(n, g.Name) || slices.Contains(groups, g.Name) {
 			all = append(all, g.Name)
 		}
@@ -55,7 +56,7 @@ func (v *Vector) divide() []Vector {
 	return all
 }
 
-func (v *Vector) base() needs { return needs(nil).with(v.Needs...).with(abi.GroupOfHook(v.Hook)) }
+func (v *Vector) base() needs { return needs(nil).with(v.Needs...).with(group.OfHook(v.Hook)) }
 
 func (v *Vector) indivisible() bool {
 	return v.Want.Error != "" || v.Want.Reject != nil || slices.ContainsFunc(v.Calls, func(c Call) bool { return c.Return != 0 })
@@ -97,7 +98,7 @@ func (c *Call) groups(h abi.Hook) (groups []string) {
 	if c.Function == nil {
 		return nil
 	}
-	groups = append(groups, abi.GroupOfFunction(c.Name()))
+	groups = append(groups, group.OfFunction(c.Name()))
 	if c.Error == "LIMIT" || c.Error == "TOO_LARGE" {
 		groups = append(groups, "limits")
 	}
@@ -111,7 +112,7 @@ func (c *Call) groups(h abi.Hook) (groups []string) {
 		groups = append(groups, "store")
 	}
 	if info, ok := c.Field(); ok && c.writes() && c.Error != "READ_ONLY" {
-		groups = append(groups, abi.GroupOfWrite(h, info.Writing))
+		groups = append(groups, group.OfWrite(h, info.Writing))
 	}
 	if c.Name() == "feature" {
 		groups = append(groups, featureGroup(c.Args[0]))
@@ -130,7 +131,7 @@ func featureGroup(arg any) string {
 	case abi.FeatureKV:
 		return "kv"
 	}
-	return abi.Core
+	return group.Core
 }
 
 // targetNeeds returns the groups that a change is of.
@@ -146,7 +147,7 @@ func targetNeeds(h abi.Hook, target string) (groups []string) {
 	field, _, _ = strings.Cut(field, "[")
 	for _, f := range abi.Fields {
 		if f.Object.String() == object && f.Name == field {
-			groups = append(groups, abi.GroupOfWrite(h, f.Writing))
+			groups = append(groups, group.OfWrite(h, f.Writing))
 		}
 	}
 	return groups

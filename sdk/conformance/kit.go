@@ -13,6 +13,7 @@ import (
 
 	"github.com/wasmproxy/wasmproxy"
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/abi/group"
 	"github.com/wasmproxy/wasmproxy/sdk/fixture"
 )
 
@@ -32,7 +33,7 @@ type Test struct {
 // group is that by which the test is reported.
 func (t *Test) group() string {
 	if len(t.Needs) == 0 {
-		return abi.Core
+		return group.Core
 	}
 	return t.Needs[len(t.Needs)-1]
 }
@@ -172,7 +173,7 @@ func moduleTest(keys map[string]json.RawMessage) (t Test, err error) {
 // withManifest puts a manifest into a section before those of a module. It wants one hook, and can do
 // without these functions and those of optional groups.
 func withManifest(module []byte, hook abi.Hook, optional []string) []byte {
-	for _, g := range abi.Groups[1:] {
+	for _, g := range group.All[1:] {
 		optional = append(optional, g.Functions...)
 	}
 	m := abi.Manifest{

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/abi/group"
 	"github.com/wasmproxy/wasmproxy/runtime/plugin"
 	"github.com/wasmproxy/wasmproxy/runtime/simulate"
 	"github.com/wasmproxy/wasmproxy/runtime/wasm"
@@ -150,7 +151,7 @@ func runKit(t *testing.T, fault string, timeout time.Duration, keep func(*Test) 
 }
 
 func all(*Test) bool      { return true }
-func inCore(t *Test) bool { return t.group() == abi.Core }
+func inCore(t *Test) bool { return t.group() == group.Core }
 func first(t *Test) bool  { return t.ID <= 4 }
 
 // TestKitPasses has the proxy's own engine take the whole kit.
@@ -212,14 +213,14 @@ func TestKitOfBrokenHosts(t *testing.T) {
 
 // A host may lack an optional group, and never a part of the core.
 func TestUnsupported(t *testing.T) {
-	for group, want := range map[string]bool{abi.Core: false, "kv": true} {
+	for name, want := range map[string]bool{group.Core: false, "kv": true} {
 		test := Test{Case: fixture.Case{Want: &fixture.Want{}}}
-		if group != abi.Core {
-			test.Needs = []string{"tick", group}
+		if name != group.Core {
+			test.Needs = []string{"tick", name}
 		}
 		v := test.verdict(Outcome{Result: Unsupported, Reason: "not here"})
-		if v.Unsupported != want || (v.Err == nil) != want || v.Group != group {
-			t.Errorf("%s: %+v", group, v)
+		if v.Unsupported != want || (v.Err == nil) != want || v.Group != name {
+			t.Errorf("%s: %+v", name, v)
 		}
 	}
 }
@@ -231,7 +232,7 @@ func TestCoreNeedsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range tests {
-		if c := &tests[i]; inCore(c) && abi.GroupOfHook(c.Case.Hook) != abi.Core {
+		if c := &tests[i]; inCore(c) && group.OfHook(c.Case.Hook) != group.Core {
 			t.Errorf("%s has the hook %v", c.Name, c.Case.Hook)
 		}
 	}

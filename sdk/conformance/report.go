@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/abi/group"
 )
 
 // Verdict is what a test says of a host.
@@ -21,7 +21,7 @@ func (t *Test) verdict(o Outcome) Verdict {
 	switch {
 	case o.Result != Unsupported:
 		v.Err = t.judge(o)
-	case v.Group == abi.Core:
+	case v.Group == group.Core:
 		v.Err = fmt.Errorf("unsupported: %s; every host serves the core", o.Reason)
 	default:
 		v.Unsupported = true
@@ -40,8 +40,8 @@ type Count struct {
 
 // Counts returns the counts of each group, in the order of the table.
 func (r Report) Counts() []Count {
-	counts := make([]Count, len(abi.Groups))
-	for i, g := range abi.Groups {
+	counts := make([]Count, len(group.All))
+	for i, g := range group.All {
 		counts[i].Group = g.Name
 		for _, v := range r {
 			switch {

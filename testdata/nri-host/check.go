@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/abi/group"
 )
 
 // patterns are the forms of texts and keys.
@@ -34,7 +35,7 @@ func (e *event) check(c *change) abi.Errno {
 	if !utf8.ValidString(c.key) || isText && c.info.Format != abi.Variables && !utf8.ValidString(s) {
 		return abi.Invalid
 	}
-	if abi.GroupOfWrite(e.hook, c.info.Writing) != abi.Core {
+	if group.OfWrite(e.hook, c.info.Writing) != group.Core {
 		return abi.Unsupported
 	}
 	ok := true

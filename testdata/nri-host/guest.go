@@ -13,6 +13,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/abi/group"
 )
 
 // callTime bounds a call of a guest. This host counts no instructions.
@@ -144,7 +145,7 @@ func (g *guest) checkHooks() error {
 	}
 	for _, h := range g.manifest.Hooks {
 		hook, _ := abi.HookByName(h.Hook)
-		if abi.GroupOfHook(hook) != abi.Core && !slices.Contains(g.manifest.Optional, h.Hook) {
+		if group.OfHook(hook) != group.Core && !slices.Contains(g.manifest.Optional, h.Hook) {
 			return fmt.Errorf("this host has no hook %q", h.Hook)
 		}
 	}

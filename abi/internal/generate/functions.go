@@ -8,6 +8,7 @@ import (
 	"text/template"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/abi/group"
 )
 
 // functions are those that the templates call besides the methods of the tables.
@@ -38,7 +39,7 @@ func functions() template.FuncMap {
 			return abi.Functions[i], nil
 		},
 		"pageOf": func(function string) string {
-			if abi.GroupOfFunction(function) == abi.Core {
+			if group.OfFunction(function) == group.Core {
 				return ""
 			}
 			return "OPTIONAL.md"

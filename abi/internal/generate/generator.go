@@ -12,6 +12,7 @@ import (
 	"text/template"
 
 	"github.com/wasmproxy/wasmproxy/abi"
+	"github.com/wasmproxy/wasmproxy/abi/group"
 	"github.com/wasmproxy/wasmproxy/runtime/cgroup/rules"
 )
 
@@ -37,7 +38,7 @@ type tables struct {
 	Exports      []abi.Export
 	Files        []rules.File
 	Statistics   []rules.File
-	Groups       []abi.Group
+	Groups       []group.Group
 }
 
 func newGenerator(root string) (*generator, error) {
@@ -50,7 +51,7 @@ func newGenerator(root string) (*generator, error) {
 		return nil, err
 	}
 	return &generator{root, t, tables{c, abi.Hooks, abi.Fields, abi.Records, abi.Capabilities, abi.Features,
-		abi.Functions, abi.Exports, rules.Files, rules.Statistics, abi.Groups}}, nil
+		abi.Functions, abi.Exports, rules.Files, rules.Statistics, group.All}}, nil
 }
 
 // pages are those of the specification. One template makes the parts of all, in this order.
